@@ -1,0 +1,13 @@
+/* autodiff.h - gradients of equations and graphs. Gradients are equations too, so they
+ * differentiate again. */
+#ifndef AUTODIFF_H
+#define AUTODIFF_H
+
+#include "core/core.h"
+
+/* Reverse mode (docs/design.md section 3): grads[i] = d(sum seed*y)/d wrt[i], as tensors in ir;
+ * seed NULL stands for ones. Tensors that y does not depend on get zeros. Runs under the caller's
+ * IR_ENTER. 0 or an error in ir->err. */
+int autodiff_reverse(Ir *ir, Node *y, Node *seed, int n, Node *const *wrt, Node **grads);
+
+#endif

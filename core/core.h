@@ -1,0 +1,361 @@
+/* core.h - everything the layers above may use of core: memory, errors, types, nodes, integer
+ * algebra, notation, graphs and the reference interpreter. One header for the folder; core's own
+ * secrets are in core/internal.h. */
+#ifndef CORE_H
+#define CORE_H
+
+#include <ricci.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* ---- memory (memory.c)
+ * ---------------------------------------------------------------------------------------------
+ * Every allocation of the library goes through mem_*, so that a test can make the n-th one fail.
+ * An arena with `oom` set jumps there when memory runs out; without it arena_alloc gives NULL. Code
+ * that runs under such a jump owns nothing but arena memory, so nothing leaks. */
+void *mem_alloc(size_t n); /* NULL when out of memory; never for n = 0 */
+void *mem_zalloc(size_t n);
+void *mem_realloc(void *p, size_t n);
+void mem_free(void *p);
+char *mem_strdup(const char *s);
+void mem_fail_at(long n); /* the n-th allocation from now fails (1: the next), and all after it; 0
+			     turns it off */
+long mem_live(void);	  /* blocks allocated and not freed */
+
+typedef struct ArenaChunk ArenaChunk;
+typedef struct Arena {
+	ArenaChunk *head;
+	size_t bytes;
+	jmp_buf *oom;
+} Arena;
+void *arena_alloc(Arena *a, size_t n); /* zeroed, 16-byte aligned */
+char *arena_strdup(Arena *a, const char *s);
+char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void arena_free(Arena *a); /* everything at once; the arena is empty and usable afterwards */
+
+/* A growing text. Failure to grow sets `failed` and later appends do nothing. */
+typedef struct Text {
+	char *s; /* NUL-terminated, or NULL while empty */
+	size_t n, room;
+	bool failed;
+} Text;
+void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_put(Text *t, const char *s, size_t n);
+void text_free(Text *t);
+
+/* ---- errors (error.c): values; the first one wins
+ * ----------------------------------------------------------------- */
+typedef struct Error {
+	int code; /* 0 or a ricci_error */
+	char text[2048];
+} Error;
+/* Sets e (may be NULL) unless it holds an error already; returns the code it was given. The place
+ * for a breakpoint. */
+int error_set(Error *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void error_clear(Error *e);
+
+/* ---- types (type.c)
+ * -----------------------------------------------------------------------------------------------
+ */
+typedef ricci_type Type;
+size_t type_size(Type t);
+const char *type_name(Type t);		      /* "f32" */
+bool type_parse(const char *name, Type *out); /* by that name */
+bool type_is_float(Type t);
+bool type_is_int(Type t);			   /* I8..I64, not BOOL */
+void type_range(Type t, int64_t *lo, int64_t *hi); /* of an integer type or BOOL */
+Type type_accumulator(Type t); /* F32 for F16 and BF16, I32 for I8 and U8, else t */
+/* One element as double (floats) or int64 (integers), and back with rounding to nearest even /
+ * saturation. */
+double type_load(Type t, const void *p, size_t i);
+int64_t type_load_int(Type t, const void *p, size_t i);
+void type_store(Type t, void *p, size_t i, double v);
+void type_store_int(Type t, void *p, size_t i, int64_t v);
+
+/* ---- nodes (node.c, fold.c)
+ * ----------------------------------------------------------------------------------------
+ * Immutable and interned in an Ir: equal iff the same pointer. Tensors are nodes too. node_make
+ * folds (fold.c): constants, identities, the normal form of integer arithmetic, comparisons decided
+ * by bounds. An Ir belongs to one thread. Running out of memory jumps to ir->arena.oom (always set
+ * while nodes are made: IR_ENTER). */
+typedef enum Op {
+#define OP(name, text, nsrc, form) OP_##name,
+#include "core/ops.def"
+#undef OP
+	OP_COUNT
+} Op;
+typedef enum { FORM_LEAF, FORM_INFIX, FORM_PREFIX, FORM_CALL, FORM_SPECIAL } OpForm;
+typedef struct OpInfo {
+	const char *name, *text;
+	int nsrc;
+	OpForm form;
+} OpInfo;
+extern const OpInfo op_info[OP_COUNT];
+
+typedef struct Node Node;
+struct Node {
+	uint8_t op, type;
+	uint16_t nsrc, depth; /* depth: 1 + the deepest source, tensors counting 0; at most
+				 NODE_MAX_DEPTH */
+	uint32_t hash, id; /* id: the order of creation within its Ir; sources have smaller ones */
+	int64_t lo, hi;	   /* bounds of an integer or BOOL node's values; lo > hi never */
+	int64_t mul; /* a known divisor of an integer node's value, >= 1; 0 when the value is 0 */
+	union {
+		int64_t i;
+		double f;
+		const char *s;
+	} u;
+	Node *src[];
+};
+#define NODE_MAX_DEPTH 2000
+
+typedef struct Ir {
+	Arena arena;
+	Error err;
+	Node **table; /* open addressing, in the arena */
+	size_t room, count;
+} Ir;
+void ir_init(Ir *ir);
+void ir_free(Ir *ir);
+/* In the public entries: `IR_ENTER(ir, value_on_failure);` returns that value, with the sticky
+ * error ENOMEM, when memory runs out below. Nested entries are fine (the outer target is restored
+ * by IR_LEAVE(ir)). */
+#define IR_ENTER(ir, fail)                                                                         \
+	jmp_buf ir_jump_, *ir_outer_ = (ir)->arena.oom;                                            \
+	(ir)->arena.oom = &ir_jump_;                                                               \
+	if (setjmp(ir_jump_)) {                                                                    \
+		(ir)->arena.oom = ir_outer_;                                                       \
+		error_set(&(ir)->err, RICCI_ENOMEM, "out of memory");                              \
+		return fail;                                                                       \
+	}
+#define IR_LEAVE(ir) ((ir)->arena.oom = ir_outer_)
+
+Node *node_make(Ir *ir, Op op, Type type, int nsrc, Node *const *src,
+		int64_t i);			 /* i: u.i of AXIS, CONST; else 0 */
+Node *node_int(Ir *ir, int64_t v);		 /* CONST I64 */
+Node *node_const(Ir *ir, Type t, double v);	 /* CONST of any type; integers from integral v */
+Node *node_const_int(Ir *ir, Type t, int64_t v); /* CONST of an integer type or BOOL */
+Node *node_axis(Ir *ir, int number, int64_t extent); /* extent >= 1 */
+Node *node_input(Ir *ir, const char *name, Type t, int rank, const int64_t *shape);
+Node *node_read(Ir *ir, Node *tensor, Node *const *index); /* rank(tensor) indices */
+Node *node1(Ir *ir, Op op, Node *a);	      /* type follows: compare BOOL, else a's */
+Node *node2(Ir *ir, Op op, Node *a, Node *b); /* a and b of one type */
+Node *node_select(Ir *ir, Node *c, Node *a, Node *b);
+Node *node_cast(Ir *ir, Type t, Node *a);
+Node *node_not(Ir *ir, Node *a);
+/* Integer helpers over I64 nodes. */
+Node *node_add(Ir *ir, Node *a, Node *b);
+Node *node_sub(Ir *ir, Node *a, Node *b);
+Node *node_mul(Ir *ir, Node *a, Node *b);
+Node *node_scale(Ir *ir, Node *a, int64_t k);
+Node *node_floordiv(Ir *ir, Node *a, int64_t c); /* c >= 1 */
+Node *node_floormod(Ir *ir, Node *a, int64_t c);
+bool node_is_const(const Node *n);	     /* CONST */
+bool node_is_value(const Node *n, double v); /* CONST, of any type, of that value */
+
+/* The same node with axes (or any nodes) replaced: from[k] becomes to[k], simultaneously,
+ * everywhere outside tensors. Results are memoised, so shared parts stay shared and the time is
+ * linear. */
+Node *node_replace(Ir *ir, Node *n, int count, Node *const *from, Node *const *to);
+/* Copies n, a node of another Ir, into ir. tensor(user, t) gives the copy of a tensor, or NULL to
+ * copy it as it is. */
+Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
+/* Does n contain x (outside tensors)? Both are nodes of one Ir. */
+bool node_has(Node *n, Node *x);
+/* Calls f on every distinct node below n (n included, sources first, tensors reported and not
+ * entered). */
+void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);
+
+/* ---- tensors and equations
+ *------------------------------------------------------------------------------------------ A COMP
+ *is one equation: Y[lhs(v)] op= body(v) for all v of the box 0 <= v_k < extent_k. src = axes v_0..
+ *, left indices (rank of them), extents (rank CONSTs), body comp_make numbers axes canonically:
+ *first those that stand bare on the left, in order; then the others by first appearance in the
+ *body; axes that appear nowhere but matter (they repeat the reduction) come last. Unused axes of
+ *"=", max and min are dropped, and axes of extent 1 are replaced by 0 (except bare left ones). So
+ *equal computations are one pointer. A dense COMP has the left indices v_0..v_{rank-1} bare, in
+ *order, with extents equal to the tensor's. The result starts from reduce_identity and every v
+ *contributes; RED_NONE ("=") stores, and then lhs is dense. The order of a float sum is not fixed.
+ *body has the result's type; the accumulator has type_accumulator(type). */
+typedef enum { RED_NONE, RED_ADD, RED_MUL, RED_MAX, RED_MIN, RED_COUNT } Reduce;
+extern const char *const reduce_text[RED_COUNT]; /* "=" "+=" "*=" "max=" "min=" */
+#define COMP_MAX_AXES 32
+
+Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const *lhs, int naxis,
+		Node *const *axes, Node *body);
+/* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
+Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
+static inline bool node_is_tensor(const Node *n)
+{
+	return n->op == OP_INPUT || n->op == OP_COMP;
+}
+static inline int comp_naxis(const Node *c)
+{
+	return (int)(c->u.i & 255);
+}
+static inline int tensor_rank(const Node *t)
+{
+	return t->op == OP_COMP ? (int)(t->u.i >> 8 & 255) : t->nsrc;
+}
+static inline Reduce comp_reduce(const Node *c)
+{
+	return (Reduce)(c->u.i >> 16 & 255);
+}
+static inline Node *comp_axis(const Node *c, int k)
+{
+	return c->src[k];
+}
+static inline Node *comp_lhs(const Node *c, int d)
+{
+	return c->src[comp_naxis(c) + d];
+}
+static inline Node *comp_body(const Node *c)
+{
+	return c->src[c->nsrc - 1];
+}
+static inline int64_t axis_extent(const Node *axis)
+{
+	return axis->hi + 1;
+}
+static inline int64_t tensor_extent(const Node *t, int d)
+{
+	return t->op == OP_COMP ? t->src[comp_naxis(t) + tensor_rank(t) + d]->u.i : t->src[d]->u.i;
+}
+int64_t tensor_size(const Node *t); /* elements */
+size_t tensor_bytes(const Node *t);
+bool comp_is_dense(const Node *c);
+double comp_points(const Node *c); /* size of the domain */
+double reduce_identity(Reduce r,
+		       Type t); /* as double; integers' max= starts from the type's least value */
+int64_t reduce_identity_int(Reduce r, Type t);
+/* The tensors that c's body and left side read, each once, by id; returns the count, list in the
+ * arena. */
+int comp_reads(Ir *ir, const Node *c, Node ***tensors);
+/* Everything that `roots` need, sources first (by id), inputs included. Iterative: depth does not
+ * matter. */
+int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
+
+/* ---- integer algebra (affine.c, polyhedron.c)
+ * ----------------------------------------------------------------------- */
+/* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant
+ * nor CONST. */
+typedef struct Affine {
+	int n;
+	int64_t c;
+	int64_t *k;
+	Node **atom;
+} Affine;
+Affine affine_of(Ir *ir, Node *e); /* in the arena */
+Node *affine_node(Ir *ir, const Affine *a);
+int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
+
+/* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
+ * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin
+ * elimination with integer tightening, so an answer "empty" or "implied" is proved; a limit on work
+ * turns into "not proved". */
+typedef struct Polyhedron Polyhedron;
+Polyhedron *poly_new(Ir *ir); /* in the arena */
+void poly_assume(
+	Polyhedron *p,
+	Node *cond); /* conjunction parts it understands (affine compares); ignores others */
+void poly_assume_not(Polyhedron *p, Node *cond);
+Polyhedron *poly_copy(Polyhedron *p);
+bool poly_is_empty(Polyhedron *p);	      /* proved empty */
+bool poly_implies(Polyhedron *p, Node *cond); /* proved true for all points */
+/* Bounds of e over p, from elimination; false when unbounded or not found (then the node's own
+ * bounds are returned). */
+bool poly_bounds(Polyhedron *p, Node *e, int64_t *lo, int64_t *hi);
+/* Projection: the constraints on `x` with `others` eliminated: x >= lower[i] and x <= upper[i],
+ * expressions over the rest. Returns false where the exact projection was not found. Redundant ones
+ * removed. */
+bool poly_project(Polyhedron *p, Node *x, int nother, Node *const *others, int *nlower,
+		  Node ***lower, int *nupper, Node ***upper);
+/* cond simplified under p: parts that are implied become true, ones that are excluded false; also
+ * SELECTs inside. */
+Node *poly_simplify(Polyhedron *p, Node *e);
+
+/* ---- notation (lex.c, parse.c, elaborate.c, print.c)
+ * ---------------------------------------------------------------- */
+/* Parses and elaborates `text` into ir. *noperand: in, the number of operands given; they bind
+ * unassigned names in order of first appearance. Result tensors in the order of the text. Errors go
+ * to ir->err: message, the line of the text, a caret under the place. hint (may be NULL) receives
+ * axis names for printing. Returns 0 or the error. */
+int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *operands, int *nresult,
+		       Node **results, int room);
+/* The unassigned names of a text in the order of first appearance, NUL-separated in the arena; -1
+ * and ir->err on error. */
+int notation_operands(Ir *ir, const char *text, const char ***names);
+/* Prints the equation of c (or the declaration of an input). Tensors are named by name(user, t);
+ * the text parses back to the same node when the names are bound to the same tensors. "Y[i,j] +=
+ * A[i,k]*B[k,j] where i<4, j<5, k<6". */
+void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
+		    void *user);
+void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user);
+/* All equations that roots need, in order, one a line, with locals named T1, T2..; inputs by their
+ * own names. The result names are rootname[i]. */
+void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname);
+
+/* ---- interpreter (interp.c): the judge
+ * ----------------------------------------------------------------------------- */
+typedef struct Binding {
+	Node *tensor;	  /* INPUT, or a COMP whose values are already known */
+	const void *data; /* dense, C order, the tensor's type */
+} Binding;
+typedef struct RandomState {
+	uint64_t seed, step;
+} RandomState;
+/* Evaluates tensor t from its definition, floats in f64, integers in int64, into out (doubles or,
+ * for integer types and BOOL, int64_t; tensor_size(t) of them). Tensors that t needs are evaluated
+ * on the way. magnitude (NULL or the same size) receives for floats the sum of the absolute values
+ * of all terms that met in the element, the scale of its rounding error. An index that leaves its
+ * tensor (a gather on bad data) is RICCI_EVALUE. */
+int interp_tensor(Ir *ir, Node *t, int nbind, const Binding *bind, RandomState rs, void *out,
+		  double *magnitude, Error *err);
+/* Only the elements at flat positions at[0..count-1] of the dense COMP c, whose read tensors are
+ * all bound. */
+int interp_elements(Ir *ir, Node *c, int nbind, const Binding *bind, RandomState rs, int count,
+		    const int64_t *at, void *out, double *magnitude, Error *err);
+/* Philox 4x32-10: the 4 words of counter (element, key), key (seed ^ step mixed); every backend
+ * does exactly this. */
+void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32_t out[4]);
+float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
+float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
+
+/* ---- graphs (graph.c): the public builder's state, read by runtime and nn
+ * ------------------------------------------- */
+typedef enum { ROLE_INPUT, ROLE_PARAM, ROLE_STATE, ROLE_COMP } Role;
+struct ricci_tensor {
+	ricci_graph *g;
+	Node *node;
+	const char *name;
+	Role role;
+	ricci_init init;
+	int64_t need_lo,
+		need_hi; /* integer inputs that index (gathers): the range their data must keep */
+	ricci_tensor *assign; /* PARAM, STATE: the value after the step, or NULL */
+	ricci_tensor *next;   /* all handles of the graph, in order of creation */
+};
+struct ricci_graph {
+	Ir ir;
+	ricci_tensor *first, *last, nil; /* nil: the inert tensor that failed calls return */
+	int frozen;			 /* sessions over it; > 0 refuses changes */
+	int ntensor;
+};
+ricci_tensor *graph_handle(ricci_graph *g,
+			   Node *n); /* the handle of a node, made when there is none */
+ricci_tensor *graph_find(ricci_graph *g, const char *name);
+
+/* ---- environment (env.c): RICCI_* variables, one place
+ * ---------------------------------------------------------------- */
+const char *env_text(const char *name, const char *otherwise);
+long env_long(const char *name, long otherwise);
+bool env_dump(
+	const char *pass); /* is pass in RICCI_DUMP=parse,grad,rewrite,fuse,sched,lower,emit ? */
+void env_dump_text(const char *pass, const char *title,
+		   const char *text); /* to stderr, when asked for */
+double clock_seconds(void);	      /* monotonic */
+
+#endif

@@ -1,0 +1,139 @@
+/* jit.h - from equations to kernels: rewrites, fusion, schedules, loop trees, emitters, backends.
+ *
+ *	roots --rewrite_graph--> roots --fuse_partition--> subgraphs --task_new--> tasks
+ *	task + schedule --lower--> loop tree --emit--> text --backend--> kernel
+ */
+#ifndef JIT_H
+#define JIT_H
+
+#include "core/core.h"
+
+/* ---- the target (target.c): what the processor is, read from CPUID/XGETBV bits, never from model
+ * names -------------- */
+enum {
+	ISA_SSE2 = 1,
+	ISA_AVX2 = 2,
+	ISA_FMA = 4,
+	ISA_AVX512 = 8,
+	ISA_F16C = 16,
+	ISA_NEON = 32,
+	ISA_AVX512BF16 = 64,
+	ISA_AMX = 128
+};
+typedef struct Target {
+	unsigned isa;	   /* bits above; RICCI_ISA=sse2|avx2|avx512 lowers it */
+	int vector_bytes;  /* 16, 32, 64 */
+	size_t l1, l2, l3; /* bytes */
+	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
+	char key[64];	   /* the bits as text, part of every cache key */
+} Target;
+const Target *target_host(void);
+
+/* ---- equations to equations (rewrite.c, simplify.c)
+ * ------------------------------------------------------------------ */
+/* Constants, identities, common subexpressions, dead code, zero gradients: roots are replaced in
+ * place by equal, cheaper ones (same type and shape). Runs under IR_ENTER. 0 or an error in
+ * ir->err. */
+int rewrite_graph(Ir *ir, int nroot, Node **roots);
+
+/* ---- subgraphs (fuse.c, subgraph.c)
+ * ---------------------------------------------------------------------------------- */
+/* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations
+ * over the same space (main's spatial axes) that read earlier members only at their own axes.
+ * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
+ * are not members. */
+typedef struct Subgraph {
+	int nmember, ninput;
+	Node **member, **input;
+	bool *stored; /* member k is needed outside: an output buffer, in member order */
+} Subgraph;
+typedef struct DeviceModel {
+	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
+				  the device once and kept */
+} DeviceModel;
+/* Splits everything that roots need (not inputs) into subgraphs in an order that can run; greedy by
+ * R = dT/Pd + dC/Pc + dK*L. Arrays in ir's arena. RICCI_DUMP=fuse prints each decision with R and
+ * its parts, or why not legal. */
+int fuse_partition(Ir *ir, int nroot, Node *const *roots, const DeviceModel *dev, int *nsub,
+		   Subgraph **subs);
+
+/* A subgraph made canonical: own Ir, inputs named "a0", "a1".. in the order of Subgraph.input, so
+ * that equal subgraphs have equal text. Immutable after task_new: threads may share it when each
+ * takes its own scratch Ir (task_copy). */
+typedef struct Task {
+	Ir ir;
+	Subgraph sub;
+	char *text; /* canonical program text with input declarations: the key, and enough to
+		       rebuild the task (task_parse) */
+	double flops, bytes; /* of one run: arithmetic of the bodies; each tensor once */
+} Task;
+Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
+Task *task_parse(const char *text, Error *err);
+void task_free(Task *t);
+
+/* ---- schedules (schedule.c): data that replays from text
+ * -------------------------------------------------------------- */
+typedef struct ScheduleStep {
+	int kind; /* row of jit/steps.def: split, reorder, fuse, parallel, vectorise, unroll, pack,
+		     tensorise, ... */
+	int axis;
+	int64_t arg;
+} ScheduleStep;
+typedef struct Schedule {
+	int n;
+	ScheduleStep step[32];
+} Schedule;
+/* The default from the equation's structure first, then a handful of others worth trying; returns
+ * the count. */
+int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
+void schedule_print(Text *out, const Schedule *s); /* "split 1 16; vectorise 4; parallel 0" */
+int schedule_parse(const char *text, Schedule *s, Error *err);
+
+/* ---- kernels (kernel.c, emit.c, backend_*.c)
+ * --------------------------------------------------------------------------- */
+typedef struct KernelEnv {
+	uint64_t seed, step; /* of random draws */
+	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */
+} KernelEnv;
+/* Runs parts begin..end-1 of Kernel.parts independent ones. buf: inputs in Subgraph.input order,
+ * then stored members. */
+typedef void KernelFn(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end);
+typedef struct Backend Backend;
+typedef struct Kernel {
+	KernelFn *run;
+	int64_t parts;
+	size_t scratch;
+	bool clear; /* scatter: the caller need not do anything; the kernel fills the identity
+		       itself in part 0 and parts == 1 */
+	const Backend *backend;
+	void *module; /* the backend's: code memory */
+	char *source; /* emitted text (NULL for interp) */
+	Schedule schedule;
+	int refs; /* atomic; kernel_ref / kernel_unref */
+} Kernel;
+struct Backend {
+	const char *name;
+	bool (*available)(char *why, size_t n); /* why: a reason when not */
+	/* Makes kernels of n sources (functions named kernel_0..kernel_{n-1} after emission) in one
+	 * go; fills run and module. Each kernel has its own reference to the module. object: NULL,
+	 * or where to keep the compiled object (its path) for the cache. */
+	int (*compile)(const Backend *b, int n, Kernel **kernels, const char *object, Error *err);
+	int (*load)(const Backend *b, int n, Kernel **kernels, const char *object,
+		    Error *err); /* from a kept object; NULL: none */
+	void (*release)(void *module);
+	char *(*version)(void); /* part of the cache key: compiler and flags; static text */
+};
+extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
+const Backend *backend_find(const char *name);
+
+/* Lowers and emits: source, parts, scratch; not compiled yet. interp kernels are ready at once.
+ * NULL on error. */
+Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const Target *target,
+		     Error *err);
+/* lower + compile of one. */
+Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
+		    Error *err);
+Kernel *kernel_ref(Kernel *k);
+void kernel_unref(Kernel *k);
+
+#endif
