@@ -117,6 +117,10 @@ typedef struct Ir {
 	Error err;
 	Node **table; /* open addressing, in the arena */
 	size_t room, count;
+	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a node */
+	Node **memo;
+	size_t memo_room;
+	uint32_t now;
 } Ir;
 void ir_init(Ir *ir);
 void ir_free(Ir *ir);

@@ -1,0 +1,245 @@
+/* comp.c - tensors and equations: making a computation canonical, and asking about it.
+ * Invariant: equal computations over equal tensors are one pointer (comp_make renumbers axes by
+ * their place). */
+#include "core/core.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i,
+	       const char *s); /* node.c */
+
+const char *const reduce_text[RED_COUNT] = {"=", "+=", "*=", "max=", "min="};
+
+/* Appends the axes of n in the order of their first appearance. */
+static void axes_in_order(Node *n, Node **list, int *count)
+{
+	if (n->op == OP_AXIS) {
+		for (int k = 0; k < *count; k++)
+			if (list[k] == n)
+				return;
+		if (*count < COMP_MAX_AXES)
+			list[(*count)++] = n;
+		return;
+	}
+	if (node_is_tensor(n))
+		return;
+	for (int k = 0; k < n->nsrc; k++)
+		axes_in_order(n->src[k], list, count);
+}
+
+static int find(Node *const *list, int count, const Node *x)
+{
+	for (int k = 0; k < count; k++)
+		if (list[k] == x)
+			return k;
+	return -1;
+}
+
+typedef struct Seen {
+	Node **axes;
+	int count;
+} Seen;
+
+static void see_axis(void *user, Node *n)
+{
+	Seen *s = user;
+	if (n->op == OP_AXIS && s->count < COMP_MAX_AXES && find(s->axes, s->count, n) < 0)
+		s->axes[s->count++] = n;
+}
+
+/* The axes in canonical order: bare left ones, then as they appear, then those that only repeat.
+ * Returns the count; axes of extent 1 that are not bare on the left go to `ones`. */
+static int order_axes(Ir *ir, Reduce red, int rank, Node *const *lhs, int naxis, Node *const *axes,
+		      Node *body, Node **out, Node **ones, int *none)
+{
+	Node *seen[COMP_MAX_AXES];
+	Seen s = {seen, 0};
+	int n = 0;
+	for (int d = 0; d < rank; d++)
+		if (find(axes, naxis, lhs[d]) >= 0 && find(out, n, lhs[d]) < 0)
+			out[n++] = lhs[d];
+	for (int d = 0; d < rank; d++)
+		axes_in_order(lhs[d], seen, &s.count);
+	node_walk(ir, body, see_axis, &s);
+	*none = 0;
+	for (int k = 0; k < s.count; k++)
+		if (find(axes, naxis, seen[k]) >= 0 && find(out, n, seen[k]) < 0) {
+			if (axis_extent(seen[k]) == 1)
+				ones[(*none)++] = seen[k];
+			else
+				out[n++] = seen[k];
+		}
+	for (int k = 0; k < naxis; k++) {
+		bool repeats = (red == RED_ADD || red == RED_MUL) && axis_extent(axes[k]) > 1;
+		if (repeats && find(out, n, axes[k]) < 0)
+			out[n++] = axes[k];
+	}
+	return n;
+}
+
+Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const *lhs, int naxis,
+		Node *const *axes, Node *body)
+{
+	Node *order[COMP_MAX_AXES], *from[2 * COMP_MAX_AXES], *to[2 * COMP_MAX_AXES],
+		*ones[COMP_MAX_AXES];
+	int none, n = order_axes(ir, red, rank, lhs, naxis, axes, body, order, ones, &none);
+	Node *src[COMP_MAX_AXES + 2 * RICCI_MAX_RANK + 1];
+	for (int k = 0; k < n; k++) {
+		from[k] = order[k];
+		to[k] = src[k] = node_axis(ir, k, axis_extent(order[k]));
+	}
+	for (int k = 0; k < none; k++) {
+		from[n + k] = ones[k];
+		to[n + k] = node_int(ir, 0);
+	}
+	bool dense = true;
+	for (int d = 0; d < rank; d++) {
+		src[n + d] = node_replace(ir, lhs[d], n + none, from, to);
+		src[n + rank + d] = node_int(ir, shape[d]);
+		dense &= src[n + d] == src[d] && d < n && axis_extent(src[d]) == shape[d];
+	}
+	if (dense && n == rank)
+		red = RED_NONE;
+	src[n + 2 * rank] = node_replace(ir, body, n + none, from, to);
+	return node_raw(ir, OP_COMP, (Type)body->type, n + 2 * rank + 1, src,
+			n | rank << 8 | (int)red << 16, NULL);
+}
+
+Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body)
+{
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < rank; d++)
+		shape[d] = axis_extent(axes[d]);
+	return comp_make(ir, red, rank, shape, axes, naxis, axes, body);
+}
+
+int64_t tensor_size(const Node *t)
+{
+	int64_t n = 1;
+	for (int d = 0; d < tensor_rank(t); d++)
+		n *= tensor_extent(t, d);
+	return n;
+}
+
+size_t tensor_bytes(const Node *t)
+{
+	return (size_t)tensor_size(t) * type_size((Type)t->type);
+}
+
+bool comp_is_dense(const Node *c)
+{
+	int rank = tensor_rank(c);
+	if (comp_naxis(c) < rank)
+		return false;
+	for (int d = 0; d < rank; d++)
+		if (comp_lhs(c, d) != comp_axis(c, d) ||
+		    axis_extent(comp_axis(c, d)) != tensor_extent(c, d))
+			return false;
+	return true;
+}
+
+double comp_points(const Node *c)
+{
+	double n = 1;
+	for (int k = 0; k < comp_naxis(c); k++)
+		n *= (double)axis_extent(comp_axis(c, k));
+	return n;
+}
+
+int64_t reduce_identity_int(Reduce r, Type t)
+{
+	int64_t lo, hi;
+	type_range(t, &lo, &hi);
+	return r == RED_MUL ? 1 : r == RED_MAX ? lo : r == RED_MIN ? hi : 0;
+}
+
+double reduce_identity(Reduce r, Type t)
+{
+	if (!type_is_float(t))
+		return (double)reduce_identity_int(r, t);
+	return r == RED_MUL ? 1 : r == RED_MAX ? -INFINITY : r == RED_MIN ? INFINITY : 0;
+}
+
+/* ---- what a computation needs
+ * ---------------------------------------------------------------------------------- */
+
+typedef struct List {
+	Ir *ir;
+	Node **item;
+	int n, room;
+} List;
+
+static void list_put(List *l, Node *n)
+{
+	if (l->n == l->room) {
+		Node **more = arena_alloc(&l->ir->arena, (size_t)(l->room * 2 + 8) * sizeof *more);
+		if (l->n)
+			memcpy(more, l->item, (size_t)l->n * sizeof *more);
+		l->item = more;
+		l->room = l->room * 2 + 8;
+	}
+	l->item[l->n++] = n;
+}
+
+static void see_tensor(void *user, Node *n)
+{
+	List *l = user;
+	if (!node_is_tensor(n))
+		return;
+	int at = l->n;
+	for (int k = 0; k < l->n; k++)
+		if (l->item[k] == n)
+			return;
+	list_put(l, n);
+	for (; at > 0 && l->item[at - 1]->id > n->id; at--)
+		l->item[at] = l->item[at - 1];
+	l->item[at] = n;
+}
+
+int comp_reads(Ir *ir, const Node *c, Node ***tensors)
+{
+	List l = {.ir = ir};
+	if (c->op == OP_COMP) {
+		for (int d = 0; d < tensor_rank(c); d++)
+			node_walk(ir, comp_lhs(c, d), see_tensor, &l);
+		node_walk(ir, comp_body(c), see_tensor, &l);
+	}
+	*tensors = l.item;
+	return l.n;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	uint32_t x = (*(Node *const *)a)->id, y = (*(Node *const *)b)->id;
+	return x < y ? -1 : x > y;
+}
+
+int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
+{
+	bool *seen = arena_alloc(&ir->arena, ir->count);
+	List all = {.ir = ir};
+	for (int k = 0; k < nroot; k++)
+		if (!seen[roots[k]->id]) {
+			seen[roots[k]->id] = true;
+			list_put(&all, roots[k]);
+		}
+	for (int done = 0; done < all.n; done++) {
+		Node **reads;
+		int n = comp_reads(ir, all.item[done], &reads);
+		for (int k = 0; k < n; k++)
+			if (!seen[reads[k]->id]) {
+				seen[reads[k]->id] = true;
+				list_put(&all, reads[k]);
+			}
+	}
+	for (int k = 1; k < all.n; k++) /* qsort wants a non-null array */
+		if (all.item[k]->id < all.item[k - 1]->id) {
+
+			qsort(all.item, (size_t)all.n, sizeof *all.item, by_id);
+			break;
+		}
+	*order = all.item;
+	return all.n;
+}
