@@ -52,10 +52,13 @@ typedef struct DeviceModel {
 				  the device once and kept */
 } DeviceModel;
 /* Splits everything that roots need (not inputs) into subgraphs in an order that can run; greedy by
- * R = dT/Pd + dC/Pc + dK*L. Arrays in ir's arena. RICCI_DUMP=fuse prints each decision with R and
- * its parts, or why not legal. */
-int fuse_partition(Ir *ir, int nroot, Node *const *roots, const DeviceModel *dev, int *nsub,
+ * R = dT/Pd + dC/Pc + dK*L. Equations that took in their producers are new nodes: roots[] is
+ * updated to them. Arrays in ir's arena. RICCI_DUMP=fuse prints each decision with R and its parts,
+ * or why it is not legal. Runs under IR_ENTER. */
+int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs);
+/* Arithmetic of one evaluation of e, transcendental functions weighed; common parts once. */
+double expr_flops(Ir *ir, Node *e);
 
 /* A subgraph made canonical: own Ir, inputs named "a0", "a1".. in the order of Subgraph.input, so
  * that equal subgraphs have equal text. Immutable after task_new: threads may share it when each
