@@ -1,0 +1,143 @@
+/* data.c - data sets in memory, filled in the background.
+ * Invariant: samples and labels [0, ready) are final; `ready` only grows, under the lock; after
+ * `status` is set it grows no more. Whoever has seen ready >= n may read the first n without it. */
+#include "nn/nn.h"
+
+#include <pthread.h>
+#include <string.h>
+
+typedef struct Filling {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	pthread_t thread;
+	bool started, quit;
+	int64_t ready;
+	int status;
+	char message[1024];
+	DataSource source;
+} Filling;
+
+ricci_data *data_new(int64_t count, int64_t size, DataSource source, char *err, size_t nerr)
+{
+	ricci_data *d = mem_zalloc(sizeof *d);
+	Filling *f = mem_zalloc(sizeof *f);
+	uint8_t *samples = NULL, *labels = NULL;
+	int64_t bytes;
+	if (d && f && !__builtin_mul_overflow(count, size, &bytes)) {
+		samples = mem_alloc((size_t)bytes);
+		labels = mem_alloc((size_t)count);
+	}
+	if (!samples || !labels) {
+		mem_free(samples);
+		mem_free(labels);
+		mem_free(f);
+		mem_free(d);
+		source.free(source.source);
+		nn_fail(err, nerr, RICCI_ENOMEM, "out of memory for %lld samples of %lld bytes",
+			(long long)count, (long long)size);
+		return NULL;
+	}
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->more, NULL);
+	f->source = source;
+	*d = (ricci_data){count, size, samples, labels, f};
+	return d;
+}
+
+static void filling_release(Filling *f)
+{
+	if (f->source.free)
+		f->source.free(f->source.source);
+	f->source.free = NULL;
+}
+
+static void *filling_run(void *arg)
+{
+	ricci_data *d = arg;
+	Filling *f = d->filling;
+	char message[sizeof f->message];
+	int64_t at = 0, part = 256;
+	int status = 0;
+	bool quit = false;
+	while (at < d->count && !status && !quit) {
+		int64_t n = d->count - at < part ? d->count - at : part;
+		status = f->source.fill(f->source.source, d, at, n, message, sizeof message);
+		at += n;
+		pthread_mutex_lock(&f->lock);
+		if (!status)
+			f->ready = at;
+		else
+			memcpy(f->message, message, sizeof message);
+		f->status = status;
+		quit = f->quit;
+		pthread_cond_broadcast(&f->more);
+		pthread_mutex_unlock(&f->lock);
+	}
+	filling_release(f);
+	return NULL;
+}
+
+int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr)
+{
+	Filling *f = d->filling;
+	pthread_mutex_lock(&f->lock);
+	if (!f->started && !f->status) {
+		if (pthread_create(&f->thread, NULL, filling_run, d)) {
+			f->status = RICCI_ENOMEM;
+			snprintf(f->message, sizeof f->message, "cannot start a thread");
+		} else {
+			f->started = true;
+		}
+	}
+	while (f->ready < n && !f->status)
+		pthread_cond_wait(&f->more, &f->lock);
+	int status = f->ready < n ? f->status : 0;
+	if (status)
+		nn_fail(err, nerr, status, "%s", f->message);
+	pthread_mutex_unlock(&f->lock);
+	return status;
+}
+
+void ricci_data_free(ricci_data *d)
+{
+	if (!d)
+		return;
+	Filling *f = d->filling;
+	pthread_mutex_lock(&f->lock);
+	f->quit = true;
+	pthread_mutex_unlock(&f->lock);
+	if (f->started)
+		pthread_join(f->thread, NULL);
+	filling_release(f);
+	pthread_mutex_destroy(&f->lock);
+	pthread_cond_destroy(&f->more);
+	mem_free(d->samples);
+	mem_free(d->labels);
+	mem_free(f);
+	mem_free(d);
+}
+
+int64_t ricci_data_count(const ricci_data *d)
+{
+	return d ? d->count : 0;
+}
+
+int64_t ricci_data_size(const ricci_data *d)
+{
+	return d ? d->size : 0;
+}
+
+int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label, char *err, size_t nerr)
+{
+	if (!d || i < 0 || i >= d->count)
+		return nn_fail(err, nerr, RICCI_EINVAL, "no sample %lld: there are %lld",
+			       (long long)i, (long long)ricci_data_count(d));
+	int status = data_wait(d, i + 1, err, nerr);
+	if (status)
+		return status;
+	if (pixels)
+		memcpy(pixels, d->samples + i * d->size, (size_t)d->size);
+	if (label)
+		*label = d->labels[i];
+	return 0;
+}

@@ -1,0 +1,103 @@
+/* nn.h - what the files of nn/ share: error texts, random numbers, data sets, the history of a
+ * training and its picture, the progress bar. Everything else they offer is public (ricci.h). */
+#ifndef NN_H
+#define NN_H
+
+#include "core/core.h"
+
+/* Writes the message to err[0..nerr-1] (err may be NULL) and returns code. */
+int nn_fail(char *err, size_t nerr, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- random numbers (random.c): SplitMix64 (Steele, Lea, Flood 2014). The same everywhere. */
+typedef struct Rng {
+	uint64_t s;
+} Rng;
+Rng rng_make(uint64_t seed, uint64_t stream);
+uint64_t rng_next(Rng *r);
+uint64_t rng_below(Rng *r, uint64_t n);		   /* 0 .. n-1, unbiased */
+double rng_range(Rng *r, double low, double high); /* uniform */
+/* The order of n samples in an epoch: a permutation that depends on seed and epoch only. */
+void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order);
+
+/* ---- data sets (data.c). Samples [0, ready) are filled in; a thread of the set's own, started by
+ * the first data_wait, calls fill for the rest, in order. */
+typedef struct DataSource {
+	/* Makes samples from..from+n-1 of d. 0 or an error. */
+	int (*fill)(void *source, ricci_data *d, int64_t from, int64_t n, char *err, size_t nerr);
+	void (*free)(void *source); /* when everything is filled, or nothing more is wanted */
+	void *source;
+} DataSource;
+struct ricci_data {
+	int64_t count, size;
+	uint8_t *samples, *labels; /* count * size, count */
+	struct Filling *filling;
+};
+/* Takes the source over, also on failure. */
+ricci_data *data_new(int64_t count, int64_t size, DataSource source, char *err, size_t nerr);
+/* Returns when samples [0, n) are there: 0 or the error that ended the filling. */
+int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr);
+
+/* ---- history of a training (history.c) */
+#define HISTORY_POINTS 512
+typedef struct HistoryEpoch {
+	double step, loss, train_error, test_error; /* test_error < 0: unknown */
+} HistoryEpoch;
+typedef struct History {
+	double point[HISTORY_POINTS][2]; /* step, mean loss of the `every` steps up to it */
+	int npoint;
+	double every, sum, count;
+	HistoryEpoch *epoch;
+	int nepoch, room;
+} History;
+void history_add(History *h, uint64_t step, double loss);
+int history_epoch(History *h, HistoryEpoch e); /* 0 or RICCI_ENOMEM */
+void history_free(History *h);
+/* The loss curve and the errors as SVG, written beside `path` and renamed. */
+int history_draw(const History *h, const char *path, char *err, size_t nerr);
+
+/* ---- files (file.c) */
+/* Replaces the file by these bytes: all, or the old one stays (temporary file in the same folder,
+ * fsync, rename, fsync of the folder). */
+int file_replace(const char *path, const void *data, size_t n, char *err, size_t nerr);
+/* Could file_replace make a file of this name? Tells a mistaken path before the work, not after it.
+ */
+int file_check(const char *path, char *err, size_t nerr);
+
+/* ---- checkpoints (checkpoint.c), with the history */
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
+		    const ricci_position *p, const History *h, int compress, char *err,
+		    size_t nerr);
+int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
+		    ricci_position *p, History *h, char *err, size_t nerr);
+
+/* ---- the progress bar (progress.c) */
+typedef struct Progress {
+	FILE *out; /* NULL: silent */
+	double shown;
+	bool drawn;
+} Progress;
+Progress progress_start(FILE *out); /* silent unless out is a terminal */
+/* At most ten times a second, unless done == total. label: "epoch 1/3". seconds: since `first`. */
+void progress_show(Progress *p, const char *label, const char *values, int64_t first, int64_t done,
+		   int64_t total, double seconds);
+void progress_clear(Progress *p);
+
+/* ---- building equations (layers.c) */
+/* The graph of the first operand, or NULL when it has an error already or an operand is missing or
+ * its rank is not within low..high (then the graph gets an error that names `who` and `layout`). */
+typedef struct Operand {
+	ricci_tensor *t;
+	int low, high;	    /* the ranks it may have */
+	const char *layout; /* "x [batch, channel, row, column]" */
+} Operand;
+bool layer_check(const char *who, int n, const Operand *operands);
+ricci_tensor *layer_fail(ricci_tensor *x, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+ricci_tensor *layer_nil(ricci_tensor *x); /* the inert tensor of x's graph; NULL for NULL */
+/* Adds the text's equations, frees the text. */
+ricci_tensor *layer_build(Text *text, int n, ricci_tensor *const *operands);
+/* Appends "i0,i1,.." : index names from..to-1. */
+void layer_indices(Text *t, int from, int to);
+
+#endif
