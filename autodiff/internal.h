@@ -1,0 +1,78 @@
+/* internal.h - what the files of autodiff/ share with each other and with nobody else. */
+#ifndef AUTODIFF_INTERNAL_H
+#define AUTODIFF_INTERNAL_H
+
+#include "autodiff/autodiff.h"
+
+/* ---- integer linear algebra (solve.c): pure numbers, exact; overflow is an answer ---- */
+
+/* Column Hermite form. a is m x n, u is nu x n, both row-major. Unimodular column operations on
+ * both bring a to lower echelon form: column j < rank has its first entry, positive, in row
+ * pivot[j], and the entries left of that one are reduced to 0..pivot-1. Returns the rank, or -1 on
+ * overflow. */
+int hermite_columns(int m, int n, int64_t *a, int nu, int64_t *u, int *pivot);
+
+/* All integer solutions of M x = b:  x = u y + basis t  with  h y = b  by forward substitution. */
+typedef struct Solution {
+	int m, n, rank, nfree;
+	int64_t *h;	/* m x rank, echelon: row pivot[j] has its last entry in column j */
+	int *pivot;	/* rank rows of M; the other rows are conditions on b */
+	int64_t *u;	/* n x rank */
+	int64_t *basis; /* n x nfree, echelon over the rows pick[] */
+	int *pick; /* nfree unknowns: t_j moves x[pick[j]] by basis[pick[j]][j] > 0, later t do not
+		    */
+} Solution;
+/* extent: how many values each unknown has; pick[] is chosen for few points. Memory from the arena.
+ * False on overflow. */
+bool solve_system(Arena *arena, int m, int n, const int64_t *matrix, const int64_t *extent,
+		  Solution *s);
+
+/* ---- quasi-affine index systems (system.c) ---- */
+
+/* The solution of index[d](axes) = z_d: axis k is value[k], an expression over z and the new axes
+ * free[0..nfree-1], wherever all of cond[] hold; every solution is met exactly once. */
+typedef struct Inverse {
+	Node **value;
+	int nfree;
+	Node **free;
+	int ncond;
+	Node **cond;
+} Inverse;
+/* False where an index is not quasi-affine (gathers, products, max..) or numbers get too large. New
+ * axes are numbered from `number` on. */
+bool index_invert(Ir *ir, int naxis, Node *const *axes, int rank, Node *const *index,
+		  Node *const *z, int number, Inverse *inv);
+
+/* ---- scalar derivatives (derive.c) ---- */
+
+/* One read of the body: the equation's sum changes by `value` for each change of the read's value
+ * by one, where `guard` holds (NULL: everywhere); value may be evaluated there only. */
+typedef struct Term {
+	Node *read, *guard, *value;
+} Term;
+
+/* Side tables by node id for everything below y. */
+typedef struct Tape {
+	Ir *ir;
+	uint32_t room; /* ids below are in the tables */
+	bool *wanted;  /* tensors on a path to a wrt */
+	int *slot;     /* scratch of derive_body, all 0 between calls */
+} Tape;
+/* Terms of the reads of wanted tensors in `body`, in the order of their ids; root: what to use as
+ * the body's value (the body, or a read of the tensor that holds it). seed: the adjoint of the
+ * body. Returns the count. */
+int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms);
+
+/* ---- gradient of an equation (equation.c) ---- */
+
+/* The tensor t at `index`, with constants seen through. */
+Node *tensor_read(Ir *ir, Node *t, Node *const *index);
+/* The tensor of one value. */
+Node *tensor_fill(Ir *ir, Node *like, double value);
+/* The sum over c's domain of term's value, at each element of the tensor it reads; NULL when it is
+ * zero. */
+Node *term_gradient(Ir *ir, Node *c, const Term *term);
+/* All terms of the COMP c whose own gradient is dy. Returns the count. */
+int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
+
+#endif

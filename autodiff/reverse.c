@@ -1,0 +1,158 @@
+/* reverse.c - reverse mode over a graph of equations.
+ *
+ * Input: y, a seed, the tensors to differentiate by. Output: their gradients, as equations. Tensors
+ * are visited against the order of their ids; what flows into one is summed by a single "="
+ * equation, with pointwise contributions written out in it. Deterministic, linear in the graph's
+ * size: side tables by id. Invariant: the adjoint of a tensor is a tensor of its type and shape, or
+ * a CONST that stands for one filled with it.
+ */
+#include "autodiff/internal.h"
+
+/* Terms of one sum equation; more are summed in stages. */
+#define SUM_MAX 32
+
+typedef struct Sum {
+	int n, room;
+	Node **part;
+} Sum;
+
+typedef struct Reverse {
+	Ir *ir;
+	Tape tape;
+	bool *reaches; /* by id: COMPs that read wanted tensors */
+	Sum *sum;      /* by id: contributions */
+	Node **grad;   /* by id: the adjoint, once it is known */
+} Reverse;
+
+static void sum_put(Ir *ir, Sum *s, Node *part)
+{
+	if (s->n == s->room) {
+		Node **old = s->part;
+		s->room = s->room * 2 + 2;
+		s->part = arena_alloc(&ir->arena, sizeof *s->part * (size_t)s->room);
+		for (int k = 0; k < s->n; k++)
+			s->part[k] = old[k];
+	}
+	s->part[s->n++] = part;
+}
+
+/* Part k at the axes: what it computes where that is pointwise, else a read. */
+static Node *sum_value(Ir *ir, Node *part, Node *const *axes)
+{
+	if (part->op == OP_COMP && comp_reduce(part) == RED_NONE)
+		return comp_body(part);
+	return tensor_read(ir, part, axes);
+}
+
+static Node *sum_range(Ir *ir, Node *const *part, int n, Node *const *axes)
+{
+	if (n == 1)
+		return sum_value(ir, part[0], axes);
+	int half = n / 2;
+	return node_add(ir, sum_range(ir, part, half, axes),
+			sum_range(ir, part + half, n - half, axes));
+}
+
+/* The sum of all parts as one tensor; NULL for none. The axes of a dense COMP are numbered by
+ * dimension, so bodies can be added as they are. */
+static Node *sum_tensor(Ir *ir, Sum *s, const Node *like)
+{
+	Node *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(like);
+	for (int d = 0; d < rank; d++)
+		axes[d] = node_axis(ir, d, tensor_extent(like, d));
+	while (s->n > 1) {
+		int n = 0;
+		for (int k = 0; k < s->n; k += SUM_MAX) {
+			int m = s->n - k < SUM_MAX ? s->n - k : SUM_MAX;
+			Node *body = m > 1 ? sum_range(ir, s->part + k, m, axes) : NULL;
+			s->part[n++] = body ? comp_dense(ir, RED_NONE, rank, rank, axes, body)
+					    : s->part[k];
+		}
+		s->n = n;
+	}
+	return s->n ? s->part[0] : NULL;
+}
+
+/* Marks what lies on a way from y to a wrt. */
+static void mark(Reverse *r, int norder, Node *const *order)
+{
+	for (int k = 0; k < norder; k++) {
+		Node **reads, *t = order[k];
+		if (!type_is_float(t->type))
+			continue;
+		int n = comp_reads(r->ir, t, &reads);
+		for (int i = 0; i < n; i++)
+			r->reaches[t->id] |= r->tape.wanted[reads[i]->id];
+		r->tape.wanted[t->id] |= r->reaches[t->id];
+	}
+}
+
+static void visit(Reverse *r, Node *t)
+{
+	Term *terms;
+	if (!r->grad[t->id])
+		r->grad[t->id] = sum_tensor(r->ir, &r->sum[t->id], t);
+	if (!r->grad[t->id] || !r->reaches[t->id])
+		return;
+	int n = equation_terms(&r->tape, t, r->grad[t->id], &terms);
+	for (int k = 0; k < n; k++) {
+		Node *part = term_gradient(r->ir, t, &terms[k]);
+		if (part)
+			sum_put(r->ir, &r->sum[terms[k].read->src[0]->id], part);
+	}
+}
+
+static void dump(Ir *ir, int n, Node *const *wrt, Node *const *grads)
+{
+	if (!env_dump("grad"))
+		return;
+	const char **names = arena_alloc(&ir->arena, sizeof *names * (size_t)n);
+	Text text = {0};
+	for (int k = 0; k < n; k++)
+		names[k] = wrt[k]->op == OP_INPUT ? arena_printf(&ir->arena, "d_%s", wrt[k]->u.s)
+						  : arena_printf(&ir->arena, "d_%d", k);
+	print_program(&text, ir, n, grads, names);
+	env_dump_text("grad", "gradients", text.s ? text.s : "");
+	text_free(&text);
+}
+
+int autodiff_reverse(Ir *ir, Node *y, Node *seed, int n, Node *const *wrt, Node **grads)
+{
+	Node **order;
+	int norder = graph_order(ir, 1, &y, &order);
+	Reverse r = {.ir = ir};
+	size_t room = y->id + 1u;
+
+	if (!type_is_float(y->type))
+		return error_set(&ir->err, RICCI_ETYPE,
+				 "gradient of a tensor of type %s: only floats have one",
+				 type_name(y->type));
+	r.tape = (Tape){.ir = ir};
+	r.tape.wanted = arena_alloc(&ir->arena, sizeof *r.tape.wanted * room);
+	r.tape.slot = arena_alloc(&ir->arena, sizeof *r.tape.slot * room);
+	r.reaches = arena_alloc(&ir->arena, sizeof *r.reaches * room);
+	r.sum = arena_alloc(&ir->arena, sizeof *r.sum * room);
+	r.grad = arena_alloc(&ir->arena, sizeof *r.grad * room);
+	for (int k = 0; k < n; k++) {
+		if (!type_is_float(wrt[k]->type))
+			return error_set(&ir->err, RICCI_ETYPE,
+					 "gradient by a tensor of type %s: only floats have one",
+					 type_name(wrt[k]->type));
+		if (wrt[k]->id < room)
+			r.tape.wanted[wrt[k]->id] = true;
+	}
+	mark(&r, norder, order);
+	r.grad[y->id] = seed ? seed : node_const(ir, y->type, 1);
+	for (int k = norder - 1; k >= 0; k--)
+		if (r.tape.wanted[order[k]->id])
+			visit(&r, order[k]);
+	for (int k = 0; k < n; k++) {
+		Node *got = wrt[k]->id < room ? r.grad[wrt[k]->id] : NULL;
+		if (!got || node_is_const(got))
+			got = tensor_fill(ir, wrt[k], got ? got->u.f : 0);
+		grads[k] = got;
+	}
+	dump(ir, n, wrt, grads);
+	return ir->err.code;
+}
