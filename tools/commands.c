@@ -1,0 +1,336 @@
+/* commands.c - show, grad, run, code. Each builds the program, makes everything it will print or
+ * write, and only then prints and writes. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "tools/tool.h"
+
+#include <sched.h>
+#include <string.h>
+
+/* The nodes of tensors; mem_free it. */
+static Node **nodes_of(int n, ricci_tensor *const *t)
+{
+	Node **nodes = take(mem_zalloc((size_t)n * sizeof *nodes));
+	for (int k = 0; k < n; k++)
+		nodes[k] = t[k]->node;
+	return nodes;
+}
+
+int command_show(const Options *o)
+{
+	Job j;
+	Text out = {0};
+	job_open(&j, o);
+	Node **roots = nodes_of(j.nresult, j.result);
+	report_program(&out, &j.g->ir, j.nresult, roots, j.name);
+	mem_free(roots);
+	job_close(&j);
+	report_flush(&out);
+	return STATUS_OK;
+}
+
+/* ---- values
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* What is evaluated: roots with their names, bindings and where the values go. */
+typedef struct Values {
+	Ir *ir;
+	int nroot, nbind, repeat;
+	Node **root;
+	const char *const *name; /* of the roots, in messages and reports */
+	Binding *bind;
+	void **data;
+	double seconds; /* of a run, the median */
+} Values;
+
+static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots,
+			const char *const *name, int nmore)
+{
+	*v = (Values){.ir = &j->g->ir, .nroot = nroot, .nbind = j->noperand, .name = name};
+	v->root = nodes_of(nroot, roots);
+	v->bind = take(mem_zalloc((size_t)(j->noperand + nmore) * sizeof *v->bind));
+	v->data = take(mem_zalloc((size_t)nroot * sizeof *v->data));
+	for (int k = 0; k < j->noperand; k++)
+		v->bind[k] = (Binding){j->operand[k].tensor->node, j->operand[k].array.data};
+	for (int k = 0; k < nroot; k++)
+		v->data[k] = take(mem_alloc(tensor_bytes(v->root[k])));
+}
+
+static void values_close(Values *v)
+{
+	for (int k = 0; k < v->nroot; k++)
+		mem_free(v->data[k]);
+	mem_free(v->data);
+	mem_free(v->bind);
+	mem_free(v->root);
+}
+
+/* With --time once to know how long it takes, then often enough for a median. */
+static void values_compute(Values *v, const Options *o)
+{
+	for (v->repeat = 1;;) {
+		Error e = {0};
+		Evaluation how = {
+			.backend = o->backend, .threads = o->threads, .repeat = v->repeat};
+		check(evaluate(v->ir, v->nroot, v->root, v->nbind, v->bind, v->data, &how, &e), &e);
+		v->seconds = how.median_seconds;
+		if (!o->time || v->repeat > 1 || v->seconds > 2)
+			return;
+		v->repeat = v->seconds > 0.1	  ? 5
+			    : v->seconds < 0.0005 ? 1000
+						  : (int)(0.5 / v->seconds);
+	}
+}
+
+static int total_flops(Ir *ir, int nroot, Node *const *roots, double *flops, double *bytes)
+{
+	Node **order;
+	IR_ENTER(ir, -1);
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++) {
+		Node *c = order[k];
+		*bytes += (double)tensor_bytes(c);
+		if (c->op == OP_COMP)
+			*flops += comp_points(c) *
+				  (expr_flops(ir, comp_body(c)) + (comp_reduce(c) != RED_NONE));
+	}
+	IR_LEAVE(ir);
+	return n;
+}
+
+/* One line of JSON. gflops counts the arithmetic of the equations as written; gbytes_per_s each
+ * tensor of them once. */
+static void values_report_time(Text *out, const Values *v, const Options *o)
+{
+	double flops = 0, bytes = 0;
+	if (total_flops(v->ir, v->nroot, v->root, &flops, &bytes) < 0)
+		die(STATUS_WRONG, "%s", v->ir->err.text);
+	int threads = o->threads;
+	cpu_set_t set;
+	if (!threads)
+		threads = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+	double seconds = v->seconds > 1e-9 ? v->seconds : 1e-9;
+	text_add(out,
+		 "{\"median_ms\": %.6g, \"gflops\": %.4g, \"gbytes_per_s\": %.4g, \"runs\": %d, "
+		 "\"threads\": %d, \"backend\": \"%s\"}\n",
+		 seconds * 1e3, flops / seconds * 1e-9, bytes / seconds * 1e-9, v->repeat, threads,
+		 o->backend ? o->backend->name : "auto");
+}
+
+/* Where root k goes, or NULL; names[k] is what -o calls it. */
+static const char *output_of(const Options *o, const char *name)
+{
+	for (int k = 0; k < o->output.n; k++)
+		if (!strcmp(o->output.item[k].name, name))
+			return o->output.item[k].value;
+	return NULL;
+}
+
+static void outputs_check(const Options *o, int n, const char *const *names, const char *what)
+{
+	for (int k = 0; k < o->output.n; k++) {
+		bool found = false;
+		for (int i = 0; i < n; i++)
+			found |= !strcmp(o->output.item[k].name, names[i]);
+		if (!found)
+			die(STATUS_WRONG, "-o %s: there is no %s of that name",
+			    o->output.item[k].name, what);
+		for (int i = 0; i < k; i++)
+			if (!strcmp(o->output.item[i].value, o->output.item[k].value))
+				die(STATUS_USAGE, "two results can't both go to %s",
+				    o->output.item[k].value);
+	}
+}
+
+/* Files for the roots that -o names (by names[]), the time or the values for the rest. */
+static void values_deliver(Text *out, const Values *v, const Options *o, const char *const *names)
+{
+	for (int k = 0; k < v->nroot; k++) {
+		const char *path = output_of(o, names[k]);
+		if (path)
+			output_write(path, v->root[k], v->data[k]);
+		else if (!o->time && !o->output.n)
+			report_values(out, v->name[k], v->root[k], v->data[k]);
+	}
+	if (o->time)
+		values_report_time(out, v, o);
+}
+
+/* Every operand needs data; with --time they may be drawn. */
+static void data_need(Job *j, const Options *o)
+{
+	if (o->time)
+		job_draw(j);
+	for (int k = 0; k < j->noperand; k++)
+		if (!j->operand[k].array.data)
+			die(STATUS_USAGE,
+			    "operand '%s' has a shape and no data: give %s=FILE.npy, or --time for "
+			    "random data",
+			    j->operand[k].name, j->operand[k].name);
+}
+
+int command_run(const Options *o)
+{
+	Job j;
+	Text out = {0};
+	Values v;
+	job_open(&j, o);
+	outputs_check(o, j.nresult, j.name, "result");
+	data_need(&j, o);
+	values_open(&v, &j, j.nresult, j.result, j.name, 0);
+	values_compute(&v, o);
+	values_deliver(&out, &v, o, j.name);
+	output_commit();
+	values_close(&v);
+	job_close(&j);
+	report_flush(&out);
+	return STATUS_OK;
+}
+
+/* ---- gradients
+ * -----------------------------------------------------------------------------------------------
+ */
+
+/* The data of result r's seed: what --seed says, or ones; mem_free it. */
+static void *seed_data(Job *j, const Options *o, int r, const Node *seed)
+{
+	size_t n = (size_t)tensor_size(seed);
+	for (int k = 0; k < o->seed.n; k++) {
+		if (strcmp(o->seed.item[k].name, j->name[r]))
+			continue;
+		Npy a;
+		Error e = {0};
+		check(npy_read(o->seed.item[k].value, &a, &e), &e);
+		bool same = a.type == seed->type && a.rank == tensor_rank(seed);
+		for (int d = 0; same && d < a.rank; d++)
+			same = a.shape[d] == tensor_extent(seed, d);
+		if (!same)
+			die(STATUS_WRONG, "%s: not of the type and shape of the result '%s'",
+			    o->seed.item[k].value, j->name[r]);
+		return a.data;
+	}
+	void *data = take(mem_alloc(tensor_bytes(seed)));
+	for (size_t i = 0; i < n; i++)
+		type_store((Type)seed->type, data, i, 1);
+	return data;
+}
+
+static void seeds_check(Job *j, const Options *o, const Gradient *d)
+{
+	for (int k = 0; k < o->seed.n; k++) {
+		int r = job_result(j, o->seed.item[k].name);
+		if (r < 0)
+			die(STATUS_WRONG, "--seed %s: there is no result of that name",
+			    o->seed.item[k].name);
+		if (!d->seed[r])
+			die(STATUS_WRONG, "--seed %s: that result is no float",
+			    o->seed.item[k].name);
+	}
+}
+
+static void grad_values(Text *out, Job *j, const Options *o, Gradient *d, const char *const *wrt)
+{
+	Values v;
+	values_open(&v, j, d->n, d->value, d->name, j->nresult);
+	int first = v.nbind;
+	for (int r = 0; r < j->nresult; r++)
+		if (d->seed[r])
+			v.bind[v.nbind++] =
+				(Binding){d->seed[r]->node, seed_data(j, o, r, d->seed[r]->node)};
+	values_compute(&v, o);
+	values_deliver(out, &v, o, wrt);
+	for (int k = first; k < v.nbind; k++)
+		mem_free((void *)v.bind[k].data);
+	values_close(&v);
+}
+
+int command_grad(const Options *o)
+{
+	Job j;
+	Gradient d;
+	Text out = {0};
+	job_open(&j, o);
+	gradient_open(&d, &j, &o->wrt);
+	const char **wrt = take(mem_zalloc((size_t)d.n * sizeof *wrt));
+	for (int k = 0; k < d.n; k++)
+		wrt[k] = d.wrt[k]->name;
+	outputs_check(o, d.n, wrt, "operand with a gradient");
+	seeds_check(&j, o, &d);
+	if (!o->time) {
+		Node **roots = nodes_of(d.n, d.value);
+		report_program(&out, &j.g->ir, d.n, roots, d.name);
+		mem_free(roots);
+	}
+	if (o->time || o->output.n || o->seed.n)
+		data_need(&j, o);
+	if (job_has_data(&j))
+		grad_values(&out, &j, o, &d, wrt);
+	output_commit();
+	mem_free(wrt);
+	gradient_close(&d);
+	job_close(&j);
+	report_flush(&out);
+	return STATUS_OK;
+}
+
+/* ---- code
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+static void code_add_kernel(Text *out, const Subgraph *sub, const Backend *b, int number)
+{
+	Error e = {0};
+	Schedule s[1];
+	Task *t = task_new(sub, &e);
+	check(t ? 0 : e.code, &e);
+	if (schedule_offers(t, target_host(), COUNT(s), s) < 1)
+		die(STATUS_WRONG, "no schedule for\n%s", t->text);
+	Kernel *k = kernel_lower(t, &s[0], b, target_host(), &e);
+	check(k ? 0 : e.code, &e);
+	text_add(out, "%s/* kernel %d\n%s%sschedule: ", number ? "\n" : "", number, t->text,
+		 t->text[0] && t->text[strlen(t->text) - 1] != '\n' ? "\n" : "");
+	schedule_print(out, &k->schedule);
+	text_add(out, "\n*/\n%s", k->source ? k->source : "");
+	kernel_unref(k);
+	task_free(t);
+}
+
+static int code_partition(Ir *ir, int nroot, Node **roots, int *nsub, Subgraph **subs)
+{
+	IR_ENTER(ir, RICCI_ENOMEM);
+	int code = rewrite_graph(ir, nroot, roots);
+	if (!code)
+		code = fuse_partition(ir, nroot, roots, device_model(), nsub, subs);
+	IR_LEAVE(ir);
+	return code;
+}
+
+int command_code(const Options *o)
+{
+	Job j;
+	Gradient d = {0};
+	Text out = {0};
+	const Backend *b = o->backend;
+	char why[128];
+	if (!b)
+		b = backend_find("cc");
+	if (!b || (!o->backend && !b->available(why, sizeof why)))
+		b = backend_find("tcc");
+	if (!strcmp(b->name, "interp"))
+		die(STATUS_USAGE, "the interpreter has no source");
+	job_open(&j, o);
+	if (o->grad.n)
+		gradient_open(&d, &j, &o->grad);
+	int nroot = o->grad.n ? d.n : j.nresult, nsub = 0;
+	Node **roots = nodes_of(nroot, o->grad.n ? d.value : j.result);
+	Subgraph *subs;
+	if (code_partition(&j.g->ir, nroot, roots, &nsub, &subs))
+		die(STATUS_WRONG, "%s", j.g->ir.err.text);
+	for (int k = 0; k < nsub; k++)
+		code_add_kernel(&out, &subs[k], b, k);
+	mem_free(roots);
+	gradient_close(&d);
+	job_close(&j);
+	report_flush(&out);
+	return STATUS_OK;
+}
