@@ -27,6 +27,13 @@ static void terms_push(Terms *t, Node *atom, int64_t k)
 	t->a.atom[t->a.n++] = atom;
 }
 
+static bool may_wrap(const Node *e)
+{
+	int64_t lo, hi;
+	type_range((Type)e->type, &lo, &hi);
+	return e->type != RICCI_I64 && e->lo == lo && e->hi == hi;
+}
+
 /* Adds k * e, keeping atoms sorted; false when a number leaves int64. */
 static bool terms_add(Terms *t, Node *e, int64_t k)
 {
@@ -34,9 +41,10 @@ static bool terms_add(Terms *t, Node *e, int64_t k)
 	if (e->op == OP_CONST)
 		return !__builtin_mul_overflow(e->u.i, k, &v) &&
 		       !__builtin_add_overflow(t->a.c, v, &t->a.c);
-	if (e->op == OP_ADD)
+	bool opaque = (e->op == OP_ADD || e->op == OP_MUL) && may_wrap(e);
+	if (e->op == OP_ADD && !opaque)
 		return terms_add(t, e->src[0], k) && terms_add(t, e->src[1], k);
-	if (e->op == OP_MUL && (node_is_const(e->src[0]) || node_is_const(e->src[1]))) {
+	if (e->op == OP_MUL && !opaque && (node_is_const(e->src[0]) || node_is_const(e->src[1]))) {
 		int c = node_is_const(e->src[0]) ? 0 : 1;
 		return !__builtin_mul_overflow(e->src[c]->u.i, k, &v) &&
 		       terms_add(t, e->src[1 - c], v);
