@@ -246,7 +246,7 @@ RICCI_API int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double mome
 RICCI_API int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2,
 			 double epsilon);
 
-/* ---- nn: data (nn/data.c, nn/idx.c, nn/digits.c)
+/* ---- nn: data (nn/dataset.c, nn/idx.c, nn/digits.c)
  * Labelled samples of bytes in memory. Large files are unpacked, and digits drawn, while training
  * already uses the first of them. Errors: NULL, with the message in err[0..nerr-1] (err may be
  * NULL). A data set may feed several loaders; it must outlive them. */
@@ -328,6 +328,9 @@ typedef struct {
 	double images_per_second;			 /* training, evaluation apart */
 	int stopped;					 /* 1: by `stop` */
 } ricci_report;
+/* Installs a handler of SIGINT that sets the flag it returns, for `stop`; a second signal ends the
+ * process as usual. */
+RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
 /* Trains, or evaluates. The line of an epoch is exactly
  *	epoch 1 loss 0.0123 train_error 1.23% test_error 1.10% images/s 1234
  * (without test data the pair test_error is missing; an evaluation prints that pair alone).

@@ -20,8 +20,8 @@ double rng_range(Rng *r, double low, double high); /* uniform */
 /* The order of n samples in an epoch: a permutation that depends on seed and epoch only. */
 void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order);
 
-/* ---- data sets (data.c). Samples [0, ready) are filled in; a thread of the set's own, started by
- * the first data_wait, calls fill for the rest, in order. */
+/* ---- data sets (dataset.c). Samples [0, ready) are filled in; a thread of the set's own, started
+ * by the first data_wait, calls fill for the rest, in order. */
 typedef struct DataSource {
 	/* Makes samples from..from+n-1 of d. 0 or an error. */
 	int (*fill)(void *source, ricci_data *d, int64_t from, int64_t n, char *err, size_t nerr);

@@ -1,4 +1,4 @@
-/* data.c - data sets in memory, filled in the background.
+/* dataset.c - data sets in memory, filled in the background.
  * Invariant: samples and labels [0, ready) are final; `ready` only grows, under the lock; after
  * `status` is set it grows no more. Whoever has seen ready >= n may read the first n without it. */
 #include "nn/nn.h"

@@ -1,0 +1,542 @@
+/* checkpoint.c - the state of a training in an HDF5 file.
+ *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types, chunked,
+ *	                                   checksummed (Fletcher 32), gzip-compressed when asked for
+ *	/history/loss /history/epochs      f64 [n,2] step, loss; [n,4] step, loss, train, test error
+ *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
+ *batches wrong The file is put together in memory (HDF5's core driver) and written by file_replace,
+ *so that a full disk meets our own write() and never HDF5, which cannot close a file that it could
+ *not flush. Invariants: loading changes nothing before everything was read and found right. HDF5 of
+ *most distributions is not thread-safe: every call happens under one lock, its error printing off.
+ */
+#include "nn/nn.h"
+
+#include <errno.h>
+#include <hdf5.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+typedef struct Quiet {
+	H5E_auto2_t print;
+	void *data;
+} Quiet;
+
+static Quiet h5_enter(void)
+{
+	Quiet q = {0};
+	pthread_mutex_lock(&lock);
+	H5Eget_auto2(H5E_DEFAULT, &q.print, &q.data);
+	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	H5Eclear2(H5E_DEFAULT);
+	return q;
+}
+
+static void h5_leave(Quiet q)
+{
+	H5Eset_auto2(H5E_DEFAULT, q.print, q.data);
+	pthread_mutex_unlock(&lock);
+}
+
+/* The innermost thing that HDF5 says of its last error. */
+static herr_t innermost(unsigned n, const H5E_error2_t *e, void *out)
+{
+	if (!n && e->desc)
+		snprintf(out, 160, "%s", e->desc);
+	return 0;
+}
+
+static const char *h5_reason(char *room)
+{
+	snprintf(room, 160, "no reason given");
+	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, room);
+	return room;
+}
+
+/* The file's type of an element, stored just as it lies in memory. The caller closes it. */
+static hid_t type_of(Type t)
+{
+	static const char *const name[2] = {"FALSE", "TRUE"};
+	hid_t h;
+	switch (t) {
+	case RICCI_F32:
+		return H5Tcopy(H5T_NATIVE_FLOAT);
+	case RICCI_F64:
+		return H5Tcopy(H5T_NATIVE_DOUBLE);
+	case RICCI_I8:
+		return H5Tcopy(H5T_NATIVE_INT8);
+	case RICCI_U8:
+		return H5Tcopy(H5T_NATIVE_UINT8);
+	case RICCI_I32:
+		return H5Tcopy(H5T_NATIVE_INT32);
+	case RICCI_I64:
+		return H5Tcopy(H5T_NATIVE_INT64);
+	case RICCI_BOOL: /* as h5py has it */
+		h = H5Tenum_create(H5T_NATIVE_INT8);
+		for (signed char v = 0; v < 2; v++)
+			H5Tenum_insert(h, name[v], &v);
+		return h;
+	case RICCI_F16:
+	case RICCI_BF16:
+		h = H5Tcopy(H5T_NATIVE_FLOAT);
+		if (t == RICCI_F16) {
+			H5Tset_fields(h, 15, 10, 5, 0, 10);
+			H5Tset_precision(h, 16);
+			H5Tset_size(h, 2);
+			H5Tset_ebias(h, 15);
+		} else {
+			H5Tset_fields(h, 15, 7, 8, 0, 7);
+			H5Tset_precision(h, 16);
+			H5Tset_size(h, 2);
+			H5Tset_ebias(h, 127);
+		}
+		return h;
+	case RICCI_NTYPES:
+		break;
+	}
+	return -1;
+}
+
+/* What a tensor of the session is in the file. */
+typedef struct Item {
+	const ricci_tensor *t;
+	Type type;
+	int rank;
+	hsize_t shape[RICCI_MAX_RANK];
+	void *data;
+	char *path;
+} Item;
+typedef struct Items {
+	int n;
+	Item *item;
+	uint64_t fingerprint;
+} Items;
+
+static void items_free(Items *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		mem_free(s->item[i].data);
+		mem_free(s->item[i].path);
+	}
+	mem_free(s->item);
+	*s = (Items){0};
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash_text(uint64_t h, const char *s)
+{
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+	return (h ^ 0xff) * 0x100000001b3u;
+}
+
+static bool item_make(Item *x, const ricci_tensor *t, bool trained)
+{
+	Text path = {0};
+	text_add(&path, "/%s/%s", trained ? "parameters" : "state", ricci_name(t));
+	*x = (Item){.t = t, .type = ricci_dtype(t), .rank = ricci_rank(t), .path = path.s};
+	for (int d = 0; d < x->rank; d++)
+		x->shape[d] = (hsize_t)ricci_extent(t, d);
+	x->data = mem_zalloc(ricci_bytes(t) ? ricci_bytes(t) : 1);
+	return !path.failed && x->data;
+}
+
+/* The parameters and (unless weights) states of the model's graph, with room for their values. */
+static int items_make(Items *s, const ricci_tensor *model, bool weights, char *err, size_t nerr)
+{
+	*s = (Items){0};
+	ricci_graph *g = model ? ricci_graph_of(model) : NULL;
+	if (!g || ricci_graph_error(g))
+		return nn_fail(err, nerr, RICCI_EINVAL,
+			       "a checkpoint needs a session and an output of "
+			       "its graph");
+	int count = ricci_param_count(g), trained;
+	char *text = ricci_show(model);
+	s->item = mem_zalloc((size_t)(count + 1) * sizeof *s->item);
+	bool ok = text && s->item;
+	s->fingerprint = hash_text(0xcbf29ce484222325u, text ? text : "");
+	ricci_free_text(text);
+	for (int i = 0; i < count && ok; i++) {
+		const ricci_tensor *t = ricci_param_at(g, i, &trained);
+		if (weights && !trained)
+			continue;
+		Item *x = &s->item[s->n++];
+		ok = item_make(x, t, trained);
+		if (!ok)
+			break;
+		char shape[24];
+		s->fingerprint = hash_text(s->fingerprint, x->path);
+		s->fingerprint = hash_text(s->fingerprint, type_name(x->type));
+		for (int d = 0; d < x->rank; d++) {
+			snprintf(shape, sizeof shape, "%llu", (unsigned long long)x->shape[d]);
+			s->fingerprint = hash_text(s->fingerprint, shape);
+		}
+	}
+	if (ok)
+		return 0;
+	items_free(s);
+	return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory for a checkpoint");
+}
+
+/* ---- writing */
+
+/* Chunks of at most 1 MiB: outer dimensions are split first. */
+static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compress)
+{
+	hsize_t chunk[RICCI_MAX_RANK], bytes = element;
+	hid_t p = H5Pcreate(H5P_DATASET_CREATE);
+	for (int d = 0; d < rank; d++)
+		bytes *= chunk[d] = shape[d];
+	if (!rank || !bytes)
+		return p;
+	for (int d = 0; d < rank && bytes > 1 << 20; d++) {
+		hsize_t inner = bytes / chunk[d];
+		chunk[d] = inner > 1 << 20 ? 1 : (1 << 20) / inner;
+		bytes = inner * chunk[d];
+	}
+	H5Pset_chunk(p, rank, chunk);
+	if (compress > 0) {
+		H5Pset_shuffle(p);
+		H5Pset_deflate(p, compress > 9 ? 9 : (unsigned)compress);
+	}
+	H5Pset_fletcher32(p);
+	return p;
+}
+
+static bool put_data(hid_t file, const char *path, Type type, int rank, const hsize_t *shape,
+		     const void *data, int compress)
+{
+	hid_t t = type_of(type), create = chunking(rank, shape, type_size(type), compress);
+	hid_t space = rank ? H5Screate_simple(rank, shape, NULL) : H5Screate(H5S_SCALAR);
+	hid_t links = H5Pcreate(H5P_LINK_CREATE);
+	H5Pset_create_intermediate_group(links, 1);
+	hid_t d = H5Dcreate2(file, path, t, space, links, create, H5P_DEFAULT);
+	bool ok = d >= 0 && H5Dwrite(d, t, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
+	H5Dclose(d);
+	H5Pclose(links);
+	H5Sclose(space);
+	H5Pclose(create);
+	H5Tclose(t);
+	return ok;
+}
+
+static bool put_attribute(hid_t file, const char *name, hid_t type, int n, const void *value)
+{
+	hsize_t extent = (hsize_t)n;
+	hid_t space = n > 1 ? H5Screate_simple(1, &extent, NULL) : H5Screate(H5S_SCALAR);
+	hid_t a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	bool ok = a >= 0 && H5Awrite(a, type, value) >= 0;
+	H5Aclose(a);
+	H5Sclose(space);
+	return ok;
+}
+
+static bool put_text(hid_t file, const char *name, const char *value)
+{
+	hid_t t = H5Tcopy(H5T_C_S1);
+	H5Tset_size(t, strlen(value) + 1);
+	bool ok = put_attribute(file, name, t, 1, value);
+	H5Tclose(t);
+	return ok;
+}
+
+/* The numbers of a position, in one place for both directions. */
+typedef struct Field {
+	const char *name;
+	size_t offset;
+	bool real;
+} Field;
+#define FIELD(name, real)                                                                          \
+	{                                                                                          \
+#name, offsetof(ricci_position, name), real                                        \
+	}
+static const Field field[] = {FIELD(step, false),  FIELD(seed, false),	  FIELD(epoch, false),
+			      FIELD(index, false), FIELD(loss_sum, true), FIELD(batches, false),
+			      FIELD(wrong, false)};
+
+static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerprint)
+{
+	char hex[24];
+	uint64_t random[2] = {p->seed, p->step};
+	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)fingerprint);
+	bool ok = put_text(file, "ricci_version", ricci_version()) &&
+		  put_text(file, "fingerprint", hex) &&
+		  put_attribute(file, "random_state", H5T_NATIVE_UINT64, 2, random);
+	for (int i = 0; i < COUNT(field) && ok; i++)
+		ok = put_attribute(file, field[i].name,
+				   field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64, 1,
+				   (const char *)p + field[i].offset);
+	return ok;
+}
+
+static bool put_history(hid_t file, const History *h)
+{
+	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
+	bool ok = true;
+	if (h->npoint)
+		ok = put_data(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
+	if (h->nepoch && ok)
+		ok = put_data(file, "/history/epochs", RICCI_F64, 2, epochs, h->epoch, 0);
+	return ok;
+}
+
+/* The whole file in HDF5's memory, then out of it. */
+static int image_write(const char *path, const Items *s, const ricci_position *p, const History *h,
+		       int compress, char *err, size_t nerr)
+{
+	char why[160];
+	Quiet quiet = h5_enter();
+	hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
+	H5Pset_fapl_core(access, 1 << 20, 0);
+	H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
+	file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+	bool ok =
+		file >= 0 && put_position(file, p, s->fingerprint) && (!h || put_history(file, h));
+	for (int i = 0; i < s->n && ok; i++) {
+		const Item *x = &s->item[i];
+		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, compress);
+	}
+	ok = ok && H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
+	void **memory = NULL;
+	ssize_t size = ok ? H5Fget_file_image(file, NULL, 0) : 0;
+	int status;
+	if (ok && size > 0 && H5Fget_vfd_handle(file, access, (void **)&memory) >= 0)
+		status = file_replace(path, *memory, (size_t)size, err, nerr);
+	else
+		status = nn_fail(err, nerr, RICCI_EIO, "cannot make the checkpoint %s: %s", path,
+				 h5_reason(why));
+	H5Fclose(file);
+	H5Pclose(access);
+	h5_leave(quiet);
+	return status;
+}
+
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
+		    const ricci_position *p, const History *h, int compress, char *err, size_t nerr)
+{
+	Items items;
+	ricci_position now = p ? *p : (ricci_position){0};
+	if (!s || !path)
+		return nn_fail(err, nerr, RICCI_EINVAL, "a checkpoint needs a session and a path");
+	now.step = ricci_step_count(s);
+	now.seed = ricci_seed(s);
+	int status = items_make(&items, model, false, err, nerr);
+	for (int i = 0; i < items.n && !status; i++)
+		if (ricci_fetch(s, items.item[i].t, items.item[i].data))
+			status = nn_fail(err, nerr, RICCI_EINVAL, "cannot save %s: %s",
+					 items.item[i].path, ricci_session_error(s));
+	if (!status)
+		status = image_write(path, &items, &now, h, compress, err, nerr);
+	items_free(&items);
+	return status;
+}
+
+int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
+	       const ricci_position *p, int compress, char *err, size_t nerr)
+{
+	return checkpoint_save(s, model, path, p, NULL, compress, err, nerr);
+}
+
+/* ---- reading */
+
+static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void *value)
+{
+	hid_t a = H5Aopen(file, name, H5P_DEFAULT), space = H5Aget_space(a), t = H5Aget_type(a);
+	bool ok = a >= 0 && H5Sget_simple_extent_npoints(space) == n &&
+		  H5Tget_class(t) == H5Tget_class(type) &&
+		  (H5Tget_class(t) != H5T_STRING || !H5Tis_variable_str(t)) &&
+		  H5Aread(a, type, value) >= 0;
+	H5Tclose(t);
+	H5Sclose(space);
+	H5Aclose(a);
+	return ok;
+}
+
+static int get_position(hid_t file, const char *path, ricci_position *p, char hex[24], char *err,
+			size_t nerr)
+{
+	hid_t t = H5Tcopy(H5T_C_S1);
+	H5Tset_size(t, 24);
+	bool ok = get_attribute(file, "fingerprint", t, 1, hex);
+	H5Tclose(t);
+	const char *missing = ok ? NULL : "fingerprint";
+	uint64_t random[2];
+	if (!missing && !get_attribute(file, "random_state", H5T_NATIVE_UINT64, 2, random))
+		missing = "random_state";
+	for (int i = 0; i < COUNT(field) && !missing; i++)
+		if (!get_attribute(file, field[i].name,
+				   field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64, 1,
+				   (char *)p + field[i].offset))
+			missing = field[i].name;
+	if (!missing && (random[0] != p->seed || random[1] != p->step))
+		missing = "random_state that fits seed and step";
+	if (missing)
+		return nn_fail(err, nerr, RICCI_EFORMAT,
+			       "%s is not a checkpoint: it has no attribute %s", path, missing);
+	hex[23] = 0;
+	return 0;
+}
+
+static hid_t image_open(const char *path, char *err, size_t nerr)
+{
+	char why[160];
+	if (access(path, R_OK)) {
+		nn_fail(err, nerr, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
+		return -1;
+	}
+	hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	if (file < 0)
+		nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
+			h5_reason(why));
+	return file;
+}
+
+static void shape_text(char *out, size_t n, int rank, const hsize_t *shape)
+{
+	size_t at = 0;
+	snprintf(out, n, "[]");
+	for (int d = 0; d < rank && at < n - 24; d++)
+		at += (size_t)snprintf(out + at, n - at, "%c%llu%s", d ? ',' : '[',
+				       (unsigned long long)shape[d], d + 1 == rank ? "]" : "");
+}
+
+/* One dataset into x->data, if it is there with x's shape and type. */
+static int get_item(hid_t file, const char *path, Item *x, char *err, size_t nerr)
+{
+	char why[160], is[256], want[256];
+	hsize_t shape[H5S_MAX_RANK] = {0};
+	hid_t d = H5Dopen2(file, x->path, H5P_DEFAULT);
+	if (d < 0)
+		return nn_fail(err, nerr, RICCI_EFORMAT, "%s has no dataset %s", path, x->path);
+	hid_t space = H5Dget_space(d), type = H5Dget_type(d), mine = type_of(x->type);
+	int rank = H5Sget_simple_extent_dims(space, shape, NULL), status = 0;
+	if (rank != x->rank || memcmp(shape, x->shape, (size_t)x->rank * sizeof *shape)) {
+		shape_text(is, sizeof is, rank, shape);
+		shape_text(want, sizeof want, x->rank, x->shape);
+		status = nn_fail(err, nerr, RICCI_EFORMAT,
+				 "%s: %s has the shape %s, the model needs %s", path, x->path, is,
+				 want);
+	} else if (H5Tequal(type, mine) <= 0) {
+		status = nn_fail(err, nerr, RICCI_EFORMAT,
+				 "%s: %s has elements of another type, the model needs %s", path,
+				 x->path, type_name(x->type));
+	} else if (H5Dread(d, mine, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->data) < 0) {
+		status = nn_fail(err, nerr, RICCI_EFORMAT, "%s: %s is damaged: %s", path, x->path,
+				 h5_reason(why));
+	}
+	H5Tclose(mine);
+	H5Tclose(type);
+	H5Sclose(space);
+	H5Dclose(d);
+	return status;
+}
+
+/* The rows of /history/<name>, at most `most`, into memory that the caller frees; NULL when there
+ * is no such thing. A history is an ornament: what is odd is left out. */
+static double *get_rows(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n)
+{
+	*n = 0;
+	hid_t d = H5Dopen2(file, name, H5P_DEFAULT);
+	if (d < 0)
+		return NULL;
+	hid_t space = H5Dget_space(d);
+	hsize_t shape[H5S_MAX_RANK] = {0};
+	double *rows = NULL;
+	if (H5Sget_simple_extent_ndims(space) == 2 &&
+	    H5Sget_simple_extent_dims(space, shape, NULL) == 2 && shape[1] == columns && shape[0] &&
+	    shape[0] <= most)
+		rows = mem_alloc((size_t)(shape[0] * columns) * sizeof *rows);
+	if (rows && H5Dread(d, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
+		mem_free(rows);
+		rows = NULL;
+	}
+	if (rows)
+		*n = (int)shape[0];
+	H5Sclose(space);
+	H5Dclose(d);
+	return rows;
+}
+
+static void get_history(hid_t file, History *h)
+{
+	double *points = get_rows(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
+	if (points)
+		memcpy(h->point, points, (size_t)h->npoint * sizeof *h->point);
+	mem_free(points);
+	h->every = h->npoint ? h->point[h->npoint - 1][0] / h->npoint : 1;
+	h->every = h->every < 1 ? 1 : h->every;
+	h->epoch = (HistoryEpoch *)get_rows(file, "/history/epochs", 4, 1 << 20, &h->nepoch);
+	h->room = h->nepoch;
+}
+
+/* Everything that loading needs, read and checked. */
+static int image_read(const char *path, Items *s, bool weights, ricci_position *p, History *h,
+		      char *err, size_t nerr)
+{
+	char hex[24] = "", mine[24];
+	Quiet quiet = h5_enter();
+	hid_t file = image_open(path, err, nerr);
+	int status = file < 0 ? RICCI_EFORMAT : get_position(file, path, p, hex, err, nerr);
+	for (int i = 0; s && i < s->n && !status; i++)
+		status = get_item(file, path, &s->item[i], err, nerr);
+	if (s && !weights && !status) {
+		snprintf(mine, sizeof mine, "%016llx", (unsigned long long)s->fingerprint);
+		if (strcmp(hex, mine))
+			status = nn_fail(
+				err, nerr, RICCI_EFORMAT,
+				"%s was saved by another model (its fingerprint is %s, this one's "
+				"%s): the equations, the batch or the optimiser differ",
+				path, hex, mine);
+	}
+	if (h && !status)
+		get_history(file, h);
+	if (file >= 0)
+		H5Fclose(file);
+	h5_leave(quiet);
+	return status;
+}
+
+int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
+		    ricci_position *p, History *h, char *err, size_t nerr)
+{
+	Items items;
+	ricci_position at;
+	if (!s || !path)
+		return nn_fail(err, nerr, RICCI_EINVAL, "a checkpoint needs a session and a path");
+	int status = items_make(&items, model, weights, err, nerr);
+	if (status)
+		return status;
+	status = image_read(path, &items, weights, &at, h, err, nerr);
+	if (!status && !weights && at.seed != ricci_seed(s))
+		status = nn_fail(err, nerr, RICCI_EINVAL,
+				 "%s was saved with seed %llu, the session has seed %llu", path,
+				 (unsigned long long)at.seed, (unsigned long long)ricci_seed(s));
+	for (int i = 0; i < items.n && !status; i++)
+		if (ricci_feed(s, items.item[i].t, items.item[i].data))
+			status = nn_fail(err, nerr, RICCI_EVALUE, "%s: %s: %s", path,
+					 items.item[i].path, ricci_session_error(s));
+	if (!status && !weights)
+		ricci_set_step(s, at.step);
+	if (!status && p)
+		*p = at;
+	items_free(&items);
+	return status;
+}
+
+int ricci_load(ricci_session *s, const ricci_tensor *model, const char *path, int weights,
+	       ricci_position *p, char *err, size_t nerr)
+{
+	return checkpoint_load(s, model, path, weights, p, NULL, err, nerr);
+}
+
+int ricci_peek(const char *path, ricci_position *p, char *err, size_t nerr)
+{
+	ricci_position at;
+	if (!path || !p)
+		return nn_fail(err, nerr, RICCI_EINVAL, "ricci_peek needs a path and a position");
+	int status = image_read(path, NULL, true, &at, NULL, err, nerr);
+	if (!status)
+		*p = at;
+	return status;
+}

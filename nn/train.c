@@ -1,0 +1,382 @@
+/* train.c - the training loop.
+ * Input: a graph with a loss and assignments, data sets, limits. Output: one line an epoch,
+ * checkpoints, a picture. Invariant: what a step computes depends on the checkpointed position and
+ * the seed only, so that a resumed run continues as if it had never stopped, sums of the epoch
+ * included. */
+#include "nn/nn.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct Run {
+	const ricci_training *t;
+	ricci_report *report;
+	ricci_session *session, *judge;
+	ricci_loader *loader, *tests;
+	ricci_options options;
+	ricci_position at;
+	History history;
+	Progress bar;
+	int batch;
+	int64_t per_epoch; /* samples */
+	uint64_t first;	   /* the step this run began with */
+	int32_t *wrong;
+	double seconds;	  /* training, of this epoch in this run */
+	int64_t measured; /* samples in that time */
+	char *err;
+	size_t nerr;
+} Run;
+
+#define FAIL(r, code, ...) nn_fail((r)->err, (r)->nerr, code, __VA_ARGS__)
+
+static int64_t elements(const ricci_tensor *t)
+{
+	int64_t n = 1;
+	for (int d = 0; d < ricci_rank(t); d++)
+		n *= ricci_extent(t, d);
+	return n;
+}
+
+static int run_check_data(Run *r, const ricci_data *d)
+{
+	int64_t size = elements(r->t->samples) / r->batch;
+	if (d && ricci_data_size(d) != size)
+		return FAIL(
+			r, RICCI_ESHAPE, "a sample has %lld elements, the input '%s' takes %lld",
+			(long long)ricci_data_size(d), ricci_name(r->t->samples), (long long)size);
+	return 0;
+}
+
+static int run_check(Run *r)
+{
+	const ricci_training *t = r->t;
+	if (!t->samples || !t->labels || !t->errors || (!t->evaluate && (!t->loss || !t->train)) ||
+	    (t->evaluate && !t->test))
+		return FAIL(r, RICCI_EINVAL, "ricci_train needs samples, labels, errors, and %s",
+			    t->evaluate ? "test data" : "a loss and training data");
+	ricci_graph *g = ricci_graph_of(t->errors);
+	if (ricci_graph_error(g))
+		return FAIL(r, ricci_graph_error(g), "%s", ricci_error_message(g));
+	r->batch = (int)ricci_extent(t->samples, 0);
+	if (r->batch < 1 || elements(t->labels) != r->batch || elements(t->errors) != r->batch ||
+	    ricci_dtype(t->samples) != RICCI_F32 || ricci_dtype(t->labels) != RICCI_I32 ||
+	    ricci_dtype(t->errors) != RICCI_I32)
+		return FAIL(r, RICCI_ESHAPE,
+			    "ricci_train takes samples f32 [batch,...], labels i32 "
+			    "[batch], errors i32 [batch]");
+	if (t->loss && (ricci_rank(t->loss) || ricci_dtype(t->loss) != RICCI_F32))
+		return FAIL(r, RICCI_ESHAPE, "the loss is one f32 number, [], not of rank %d",
+			    ricci_rank(t->loss));
+	if (!t->evaluate && t->epochs <= 0 && !t->steps)
+		return FAIL(r, RICCI_EINVAL, "ricci_train needs a limit: epochs or steps");
+	int status = run_check_data(r, t->train);
+	if (!status)
+		status = run_check_data(r, t->test);
+	if (!status && t->checkpoint && !t->evaluate)
+		status = file_check(t->checkpoint, r->err, r->nerr);
+	if (!status && t->picture && !t->evaluate)
+		status = file_check(t->picture, r->err, r->nerr);
+	return status;
+}
+
+/* The session, continued from the checkpoint to resume. Its seed comes from there too. */
+static int run_session(Run *r)
+{
+	const ricci_training *t = r->t;
+	ricci_tensor *outputs[2] = {t->errors, t->loss};
+	int status = 0;
+	float rate = 0;
+	if (t->resume && (status = ricci_peek(t->resume, &r->at, r->err, r->nerr)))
+		return status;
+	r->options = t->options;
+	if (t->resume && !t->evaluate)
+		r->options.seed = r->at.seed;
+	r->session = ricci_session_new(ricci_graph_of(t->errors), &r->options, !t->evaluate,
+				       t->evaluate ? 1 : 2, outputs, r->err, r->nerr);
+	if (!r->session)
+		return RICCI_EINVAL;
+	if (!t->resume)
+		return 0;
+	if (t->rate && !t->evaluate && ricci_fetch(r->session, t->rate, &rate))
+		return FAIL(r, RICCI_EINVAL, "%s", ricci_session_error(r->session));
+	status = checkpoint_load(r->session, t->evaluate ? t->errors : t->loss, t->resume,
+				 t->evaluate, &r->at, &r->history, r->err, r->nerr);
+	if (!status && t->rate && !t->evaluate)
+		ricci_feed(r->session, t->rate, &rate);
+	return status;
+}
+
+/* One pass over the test set: the fraction of errors. */
+static int run_evaluate(Run *r, double *error)
+{
+	const ricci_training *t = r->t;
+	const float *x;
+	const int32_t *y;
+	int64_t wrong = 0, done = 0, total = ricci_data_count(t->test);
+	double start = clock_seconds();
+	if (!r->judge && !t->evaluate)
+		r->judge = ricci_session_share(r->session, 0, 1, &t->errors, r->err, r->nerr);
+	ricci_session *s = t->evaluate ? r->session : r->judge;
+	if (!r->tests)
+		r->tests = ricci_loader_new(t->test, r->batch, 0, 0, r->err, r->nerr);
+	if (!s || !r->tests)
+		return RICCI_ENOMEM;
+	ricci_loader_seek(r->tests, 0, 0);
+	for (;;) {
+		int n = ricci_loader_next(r->tests, &x, &y, r->err, r->nerr);
+		if (n <= 0) {
+			*error = done ? (double)wrong / (double)done : 0;
+			return n;
+		}
+		if (ricci_feed(s, t->samples, x) || ricci_feed(s, t->labels, y) || ricci_step(s) ||
+		    ricci_fetch(s, t->errors, r->wrong))
+			return FAIL(r, RICCI_EVALUE, "%s", ricci_session_error(s));
+		for (int i = 0; i < n; i++)
+			wrong += r->wrong[i];
+		done += n;
+		progress_show(&r->bar, "test", "", 0, done, total, clock_seconds() - start);
+	}
+}
+
+static int run_save(Run *r)
+{
+	const ricci_training *t = r->t;
+	if (!t->checkpoint)
+		return 0;
+	return checkpoint_save(r->session, t->loss, t->checkpoint, &r->at, &r->history, t->compress,
+			       r->err, r->nerr);
+}
+
+static int run_draw(Run *r)
+{
+	return r->t->picture ? history_draw(&r->history, r->t->picture, r->err, r->nerr) : 0;
+}
+
+/* A file that could not be written in the midst of a training is told and tried again later: hours
+ * of work are worth more. */
+static void run_warn(Run *r, int status)
+{
+	if (!status || !r->t->progress)
+		return;
+	progress_clear(&r->bar);
+	fprintf(r->t->progress, "warning: %s\n", r->err ? r->err : "a file could not be written");
+}
+
+static void run_line(Run *r, bool tested)
+{
+	const ricci_report *p = r->report;
+	FILE *out = r->t->lines;
+	progress_clear(&r->bar);
+	if (!out)
+		return;
+	fprintf(out, "epoch %llu loss %.4f train_error %.2f%%", (unsigned long long)p->epoch,
+		p->loss, 100 * p->train_error);
+	if (tested)
+		fprintf(out, " test_error %.2f%%", 100 * p->test_error);
+	fprintf(out, " images/s %.0f\n", p->images_per_second);
+	fflush(out);
+}
+
+/* The end of an epoch, or of the run within one. */
+static int run_epoch_end(Run *r, bool whole)
+{
+	ricci_report *p = r->report;
+	double samples = (double)r->at.batches * r->batch;
+	p->epoch = r->at.epoch + 1;
+	p->step = ricci_step_count(r->session);
+	p->loss = r->at.loss_sum / (double)r->at.batches;
+	p->train_error = (double)r->at.wrong / samples;
+	p->images_per_second = r->seconds > 0 ? (double)r->measured / r->seconds : 0;
+	p->test_error = -1;
+	/* a short run within an epoch is not made long by judging it: a step counts as three passes
+	 */
+	int64_t judging = (ricci_data_count(r->t->test) + r->batch - 1) / r->batch;
+	bool tested = r->t->test && (whole || 3 * (int64_t)(p->step - r->first) >= judging);
+	int status = tested ? run_evaluate(r, &p->test_error) : 0;
+	if (status)
+		return status;
+	if (whole) {
+		HistoryEpoch e = {(double)p->step, p->loss, p->train_error, p->test_error};
+		if (history_epoch(&r->history, e))
+			return FAIL(r, RICCI_ENOMEM, "out of memory");
+		r->at = (ricci_position){.epoch = r->at.epoch + 1};
+		r->seconds = 0;
+		r->measured = 0;
+	}
+	run_line(r, tested);
+	return 0;
+}
+
+static int run_step(Run *r, const float *x, const int32_t *y)
+{
+	const ricci_training *t = r->t;
+	ricci_session *s = r->session;
+	float loss;
+	if (ricci_feed(s, t->samples, x) || ricci_feed(s, t->labels, y) || ricci_step(s) ||
+	    ricci_fetch(s, t->loss, &loss) || ricci_fetch(s, t->errors, r->wrong))
+		return FAIL(r, RICCI_EVALUE, "%s", ricci_session_error(s));
+	if (!isfinite(loss))
+		return FAIL(r, RICCI_EVALUE,
+			    "the loss of step %llu is %f: the training diverged; a smaller "
+			    "learning rate "
+			    "may help",
+			    (unsigned long long)ricci_step_count(s), loss);
+	for (int i = 0; i < r->batch; i++)
+		r->at.wrong += (uint64_t)r->wrong[i];
+	r->at.loss_sum += loss;
+	r->at.batches++;
+	r->at.index += (uint64_t)r->batch;
+	r->measured += r->batch;
+	history_add(&r->history, ricci_step_count(s), loss);
+	return 0;
+}
+
+static void run_show(Run *r, int64_t limit)
+{
+	char label[48], values[96];
+	if (!r->bar.out)
+		return;
+	if (r->t->epochs > 0)
+		snprintf(label, sizeof label, "epoch %llu/%d", (unsigned long long)r->at.epoch + 1,
+			 r->t->epochs);
+	else
+		snprintf(label, sizeof label, "epoch %llu", (unsigned long long)r->at.epoch + 1);
+	snprintf(values, sizeof values, "loss %.4f error %.2f%%",
+		 r->at.loss_sum / (double)r->at.batches,
+		 100 * (double)r->at.wrong / ((double)r->at.batches * r->batch));
+	int64_t index = (int64_t)r->at.index;
+	progress_show(&r->bar, label, values, index - r->measured, index, limit, r->seconds);
+}
+
+/* Steps until the epoch or the run ends. *whole: the epoch did. */
+static int run_epoch(Run *r, bool *whole)
+{
+	const ricci_training *t = r->t;
+	const float *x;
+	const int32_t *y;
+	uint64_t step = ricci_step_count(r->session);
+	int64_t left = r->per_epoch - (int64_t)r->at.index, steps = (int64_t)(t->steps - step);
+	if (t->steps && steps < left / r->batch)
+		left = steps * r->batch;
+	int64_t limit = (int64_t)r->at.index + left;
+	*whole = false;
+	while ((int64_t)r->at.index < limit && !(t->stop && *t->stop)) {
+		double start = clock_seconds();
+		int n = ricci_loader_next(r->loader, &x, &y, r->err, r->nerr);
+		if (n < 0)
+			return n;
+		int status =
+			n ? run_step(r, x, y) : FAIL(r, RICCI_EINTERNAL, "an epoch ended early");
+		if (status)
+			return status;
+		r->seconds += clock_seconds() - start;
+		run_show(r, limit);
+	}
+	*whole = (int64_t)r->at.index >= r->per_epoch;
+	if (*whole && ricci_loader_next(r->loader, &x, &y, r->err, r->nerr) < 0)
+		return RICCI_EIO; /* the end mark of the epoch; the next one begins behind it */
+	return 0;
+}
+
+static bool run_ended(const Run *r)
+{
+	const ricci_training *t = r->t;
+	return (t->epochs > 0 && r->at.epoch >= (uint64_t)t->epochs) ||
+	       (t->steps && ricci_step_count(r->session) >= t->steps) || (t->stop && *t->stop);
+}
+
+static int run_train(Run *r)
+{
+	const ricci_training *t = r->t;
+	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed, r->err, r->nerr);
+	if (!r->loader)
+		return RICCI_EINVAL;
+	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
+	if (r->at.index > (uint64_t)r->per_epoch ||
+	    ricci_loader_seek(r->loader, r->at.epoch, (int64_t)r->at.index))
+		return FAIL(r, RICCI_EFORMAT, "%s continues at sample %llu, there are %lld",
+			    t->resume ? t->resume : "the run", (unsigned long long)r->at.index,
+			    (long long)ricci_data_count(t->train));
+	r->first = ricci_step_count(r->session);
+	int status = 0;
+	while (!status && !run_ended(r)) {
+		bool whole;
+		status = run_epoch(r, &whole);
+		bool stopped = t->stop && *t->stop;
+		if (!status && (whole || !stopped))
+			status = run_epoch_end(r, whole);
+		if (!status && whole && !run_ended(r)) {
+			run_warn(r, run_save(r));
+			run_warn(r, run_draw(r));
+		}
+	}
+	progress_clear(&r->bar);
+	r->report->step = ricci_step_count(r->session);
+	r->report->stopped = t->stop && *t->stop;
+	if (!status)
+		status = run_save(r);
+	if (!status)
+		status = run_draw(r);
+	return status;
+}
+
+static int run_judge(Run *r)
+{
+	int status = run_evaluate(r, &r->report->test_error);
+	progress_clear(&r->bar);
+	if (!status && r->t->lines) {
+		fprintf(r->t->lines, "test_error %.2f%%\n", 100 * r->report->test_error);
+		fflush(r->t->lines);
+	}
+	return status;
+}
+
+int ricci_train(const ricci_training *t, ricci_report *report, char *err, size_t nerr)
+{
+	ricci_report unused;
+	char room[1024];
+	if (!t)
+		return nn_fail(err, nerr, RICCI_EINVAL,
+			       "ricci_train needs a description of the training");
+	Run *r = mem_zalloc(sizeof *r);
+	if (!r)
+		return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
+	r->t = t;
+	r->report = report ? report : &unused;
+	*r->report = (ricci_report){0};
+	r->err = err && nerr ? err : room;
+	r->nerr = err && nerr ? nerr : sizeof room;
+	r->bar = progress_start(t->progress);
+	int status = run_check(r);
+	if (!status && !(r->wrong = mem_alloc((size_t)r->batch * sizeof *r->wrong)))
+		status = FAIL(r, RICCI_ENOMEM, "out of memory");
+	if (!status)
+		status = run_session(r);
+	if (!status)
+		status = t->evaluate ? run_judge(r) : run_train(r);
+	progress_clear(&r->bar);
+	ricci_loader_free(r->loader);
+	ricci_loader_free(r->tests);
+	ricci_session_free(r->judge);
+	ricci_session_free(r->session);
+	history_free(&r->history);
+	mem_free(r->wrong);
+	mem_free(r);
+	return status;
+}
+
+/* The one variable that a signal handler can reach. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+const volatile sig_atomic_t *ricci_interrupted(void)
+{
+	struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
+	sigaction(SIGINT, &action, NULL);
+	return &interrupted;
+}
