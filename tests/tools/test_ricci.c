@@ -1,0 +1,310 @@
+/* test_ricci.c - the program `ricci` as a shell sees it: exit status, standard output and error,
+ * files. Runs the tool of the same build (../../tools/ricci from this program) in a folder of its
+ * own. */
+#include "tests/check.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char tool[PATH_MAX + 32];
+static char out[1 << 16], err[1 << 16];
+static int status;
+
+static void slurp(const char *file, char *text, size_t room)
+{
+	FILE *f = fopen(file, "rb");
+	size_t n = f ? fread(text, 1, room - 1, f) : 0;
+	text[n] = 0;
+	if (f)
+		fclose(f);
+}
+
+static void redirect(int fd, const char *file)
+{
+	int to = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	if (to < 0 || dup2(to, fd) < 0)
+		_exit(99);
+	close(to);
+}
+
+/* Runs the tool with the words up to NULL; fills status, out and err. */
+static void ricci(const char *const *words)
+{
+	const char *argv[40] = {tool};
+	for (int n = 0; words[n] && n < 38; n++)
+		argv[n + 1] = words[n];
+	fflush(NULL);
+	pid_t pid = fork();
+	if (!pid) {
+		redirect(1, "out.txt");
+		redirect(2, "err.txt");
+		execv(tool, (char *const *)argv);
+		_exit(98);
+	}
+	int how = 0;
+	waitpid(pid, &how, 0);
+	status = WIFEXITED(how) ? WEXITSTATUS(how) : 1000 + WTERMSIG(how);
+	slurp("out.txt", out, sizeof out);
+	slurp("err.txt", err, sizeof err);
+}
+#define RICCI(...) ricci((const char *const[]){__VA_ARGS__, NULL})
+
+/* A wrong call: this status, nothing on standard output, this in the message. */
+#define WRONG(want, message, ...)                                                                  \
+	do {                                                                                       \
+		RICCI(__VA_ARGS__);                                                                \
+		CHECK_INT(status, want);                                                           \
+		CHECK_STR(out, "");                                                                \
+		CHECK_REPORT(strstr(err, message), "'%s' is not in the message\n%s", message,      \
+			     err);                                                                 \
+	} while (0)
+#define RIGHT(...)                                                                                 \
+	do {                                                                                       \
+		RICCI(__VA_ARGS__);                                                                \
+		CHECK_REPORT(status == 0, "exit status %d: %s", status, err);                      \
+		CHECK_STR(err, "");                                                                \
+	} while (0)
+#define SAYS(text) CHECK_REPORT(strstr(out, text), "'%s' is not in the output\n%s", text, out)
+
+/* ---- .npy by hand: float, C order
+ * --------------------------------------------------------------------------- */
+
+static void npy(const char *file, const char *shape, int n, const float *v)
+{
+	char header[118];
+	FILE *f = fopen(file, "wb");
+	snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+		 shape);
+	if (!f || fwrite("\x93NUMPY\1\0\x76\0", 1, 10, f) != 10 ||
+	    fprintf(f, "%-117s\n", header) != 118 || fwrite(v, 4, (size_t)n, f) != (size_t)n ||
+	    fclose(f))
+		perror(file);
+}
+
+/* The floats of a file whose header holds `shape`; NaN when it is something else. */
+static void npy_values(const char *file, const char *shape, int n, float *v)
+{
+	char text[4096] = "";
+	FILE *f = fopen(file, "rb");
+	size_t got = f ? fread(text, 1, sizeof text - 1, f) : 0;
+	if (f)
+		fclose(f);
+	size_t start = 10 + (unsigned char)text[8] + 256u * (unsigned char)text[9];
+	char want[100];
+	snprintf(want, sizeof want, "'descr': '<f4', 'fortran_order': False, 'shape': %s", shape);
+	bool ok = got == start + 4 * (size_t)n && start % 64 == 0 && strstr(text + 10, want);
+	for (int k = 0; k < n; k++) {
+		if (ok)
+			memcpy(&v[k], text + start + 4 * k, 4);
+		else
+			v[k] = NAN;
+	}
+}
+
+static const char matmul[] = "Y[i,j] += A[i,k]*B[k,j]";
+static const float a_data[] = {1, 2, 3, 4, 5, 6}, b_data[] = {1, 0, 2, 1, 3, -1},
+		   y_data[] = {14, -1, 32, -1};
+
+static void test_usage(void)
+{
+	RIGHT("--help");
+	SAYS("usage: ricci COMMAND");
+	RIGHT("run", "--help");
+	SAYS("usage: ricci COMMAND");
+	RIGHT("--version");
+	SAYS("ricci 0.");
+	ricci((const char *const[]){NULL});
+	CHECK_INT(status, 2);
+	CHECK_STR(out, "");
+	WRONG(2, "there is no command 'trains'", "trains");
+	WRONG(2, "needs an expression", "show");
+	WRONG(2, "no option '--fast'", "run", matmul, "--fast");
+	WRONG(2, "no option '-o'", "show", matmul, "-o", "Y=y.npy");
+	WRONG(2, "-o lacks its value", "run", matmul, "-o");
+	WRONG(2, "should be -o NAME=FILE.npy", "run", matmul, "-o", "y.npy");
+	WRONG(2, "'A' should be NAME=SHAPE", "run", matmul, "A");
+	WRONG(2, "'A' is given twice", "show", matmul, "A=2x3", "A=2x3");
+	WRONG(2, "neither a shape", "show", matmul, "A=2x", "B=3x2");
+	WRONG(2, "neither a shape", "show", matmul, "A=0x3", "B=3x2");
+	WRONG(2, "neither a shape", "show", matmul, "A=2x3:f33", "B=3x2");
+	WRONG(2, "neither a shape", "show", matmul, "A=99999999999999999999", "B=3x2");
+	WRONG(2, "there is no backend 'gpu'", "run", matmul, "--backend", "gpu");
+	WRONG(2, "--threads takes a number", "run", matmul, "--threads", "0");
+	WRONG(2, "--threads takes a number", "run", matmul, "--threads=2x");
+	WRONG(2, "has a shape and no data", "run", matmul, "A=2x3", "B=3x2");
+	WRONG(2, "can't both go to y.npy", "run", "Y[i]=A[i]; Z[i]=A[i]*2.0", "A=a1.npy", "-o",
+	      "Y=y.npy", "-o", "Z=y.npy");
+	WRONG(2, "ricci cache takes", "cache");
+	WRONG(2, "ricci cache takes", "cache", "wipe");
+	WRONG(2, "ricci info takes no 'x'", "info", "x");
+	WRONG(2, "has no source", "code", matmul, "A=2x3", "B=3x2", "--backend", "interp");
+}
+
+static void test_show(void)
+{
+	RIGHT("show", matmul, "A=2x3", "B=3x4:f32");
+	CHECK_STR(out, "A is f32 [2,3], 24 bytes\n"
+		       "B is f32 [3,4], 48 bytes\n"
+		       "Y[i,j] += A[i,k] * B[k,j] where i<2, j<4, k<3\n"
+		       "\tis f32 [2,4], 32 bytes; domain 2x4x3 = 24 points\n");
+	RIGHT("show", "m[i] max= X[i,j]; Y[i] = m[i]+1.0; Z[] += m[i]", "X=a.npy");
+	SAYS("X is f32 [2,3], 24 bytes\n");
+	SAYS("\tis f32 [2], 8 bytes; domain 2 = 2 points\n");
+	SAYS("\nZ[] += ");
+	RIGHT("show", "Y[i] = T[i] < 2 ? X[i] : 0.0", "T=5:i32", "X=5:f64");
+	SAYS("is f64 [5], 40 bytes");
+	RIGHT("show", "Y[] = X[] * 2.0", "X=scalar");
+	SAYS("X is f32 [], 4 bytes\n");
+	SAYS("1 point\n");
+}
+
+static void test_run(const char *backend)
+{
+	float v[4];
+	unlink("y.npy");
+	RIGHT("run", matmul, "A=a.npy", "B=b.npy", "-o", "Y=y.npy", "--backend", backend);
+	CHECK_STR(out, "");
+	npy_values("y.npy", "(2, 2,)", 4, v);
+	for (int k = 0; k < 4; k++)
+		CHECK_NEAR(v[k], y_data[k], 1e-5);
+	RIGHT("run", matmul, "A=a.npy", "B=b.npy", "--backend", backend, "--threads", "2");
+	CHECK_STR(out, "Y is f32 [2,2]\n[[14 -1]\n [32 -1]]\n");
+	RIGHT("run", "m[i] max= X[i,j]; Y[i] = m[i]+0.25; Z[] += m[i]", "X=a.npy", "-o", "Z=z.npy",
+	      "-oY=y.npy", "--backend", backend);
+	npy_values("y.npy", "(2,)", 2, v);
+	CHECK_NEAR(v[0], 3.25, 1e-6);
+	CHECK_NEAR(v[1], 6.25, 1e-6);
+	npy_values("z.npy", "()", 1, v);
+	CHECK_NEAR(v[0], 9, 1e-6);
+	RIGHT("run", matmul, "A=32x48", "B=48x16", "--time", "--backend", backend);
+	SAYS("{\"median_ms\": ");
+	SAYS(", \"gflops\": ");
+	CHECK(strchr(out, '\n') && !strchr(out, '\n')[1]);
+}
+
+static void test_grad(const char *backend)
+{
+	const float seed[] = {1, 0, 0, 2};
+	float v[6];
+	RIGHT("grad", matmul, "A=2x3", "B=3x2");
+	SAYS("dA[");
+	SAYS("dB[");
+	RIGHT("grad", matmul, "A=2x3", "B=3x2", "--wrt", "B");
+	SAYS("dB[");
+	CHECK(!strstr(out, "dA["));
+	unlink("ga.npy");
+	RIGHT("grad", matmul, "A=a.npy", "B=b.npy", "-o", "A=ga.npy", "--backend", backend);
+	npy_values("ga.npy", "(2, 3,)", 6, v);
+	for (int k = 0; k < 6; k++)
+		CHECK_NEAR(v[k], b_data[k % 3 * 2] + b_data[k % 3 * 2 + 1], 1e-5);
+	npy("seed.npy", "(2, 2)", 4, seed);
+	RIGHT("grad", matmul, "A=a.npy", "B=b.npy", "--wrt=B", "--seed", "Y=seed.npy", "-o",
+	      "B=gb.npy", "--backend", backend);
+	npy_values("gb.npy", "(3, 2,)", 6, v);
+	for (int k = 0; k < 6; k++)
+		CHECK_NEAR(v[k], a_data[k / 2] * seed[k % 2] + a_data[3 + k / 2] * seed[2 + k % 2],
+			   1e-5);
+	/* Two results: their gradients add up. */
+	RIGHT("grad", "Y[i,j] = A[i,j]*A[i,j]; Z[i] += A[i,j]*3.0", "A=a.npy", "--backend",
+	      backend);
+	SAYS("dA is f32 [2,3]\n[[5 7 9]\n [11 13 15]]\n");
+}
+
+static void test_wrong(void)
+{
+	const float one[] = {1};
+	char before[300], after[300];
+	WRONG(1, "", "show", "Y[i,j] += A[i,k]*B[k,j", "A=2x3", "B=3x2");
+	WRONG(1, "^", "show", "Y[i,j] += A[i,k]*B[k,j", "A=2x3", "B=3x2");
+	WRONG(1, "operand 'B' is missing: give B=SHAPE", "show", matmul, "A=2x3");
+	WRONG(1, "'C' is no operand of the program; its operands are: A, B", "show", matmul,
+	      "A=2x3", "B=3x2", "C=1");
+	WRONG(1, "B", "show", matmul, "A=2x3", "B=2x3x4");
+	WRONG(1, "no.npy: No such file", "run", matmul, "A=no.npy", "B=b.npy");
+	WRONG(1, "text.npy: not a .npy file", "run", matmul, "A=text.npy", "B=b.npy");
+	WRONG(1, "cut short", "run", matmul, "A=short.npy", "B=b.npy");
+	WRONG(1, "-o Q: there is no result", "run", matmul, "A=a.npy", "B=b.npy", "-o", "Q=q.npy");
+	WRONG(1, "nowhere/y.npy", "run", matmul, "A=a.npy", "B=b.npy", "-o", "Y=nowhere/y.npy");
+	WRONG(1, "'Q' is no operand", "grad", matmul, "A=2x3", "B=3x2", "--wrt", "Q");
+	WRONG(1, "only floats have a gradient", "grad", "Y[i] = X[i]*2.0; Z[i]=T[i]+1", "X=3",
+	      "T=3:i32", "--wrt", "T");
+	npy("seed1.npy", "(1,)", 1, one);
+	WRONG(1, "not of the type and shape", "grad", matmul, "A=a.npy", "B=b.npy", "--seed",
+	      "Y=seed1.npy");
+	WRONG(1, "no result of that name", "grad", matmul, "A=a.npy", "B=b.npy", "--seed",
+	      "Q=seed1.npy");
+	/* All of several results or none, and what was there stays. */
+	npy("keep.npy", "(1,)", 1, one);
+	slurp("keep.npy", before, sizeof before);
+	WRONG(1, "nowhere/z.npy", "run", "Y[i,j]=A[i,j]; Z[i,j]=A[i,j]*2.0", "A=a.npy", "-o",
+	      "Y=keep.npy", "-o", "Z=nowhere/z.npy");
+	slurp("keep.npy", after, sizeof after);
+	CHECK(!memcmp(before, after, sizeof before));
+	CHECK(system("ls | grep -q part") != 0);
+	if (!access("/dev/full", W_OK))
+		WRONG(1, "No space left", "run", matmul, "A=a.npy", "B=b.npy", "-o", "Y=/dev/full");
+}
+
+static void test_code(void)
+{
+	RIGHT("code", matmul, "A=64x64", "B=64x64", "--backend", "tcc");
+	SAYS("kernel_0");
+	SAYS("schedule: ");
+	RIGHT("code", matmul, "A=64x64", "B=64x64", "--grad", "A", "--backend", "cc");
+	SAYS("kernel_0");
+}
+
+static void test_info(void)
+{
+	RIGHT("info");
+	SAYS("ricci: 0.");
+	SAYS("backend tcc: ");
+	SAYS("cache: ");
+	RIGHT("cache", "list");
+	RIGHT("cache", "verify");
+	SAYS(" 0 broken");
+	RIGHT("cache", "clear");
+	RIGHT("cache", "verify");
+	SAYS("0 kernels");
+}
+
+int main(int argc, char **argv)
+{
+	char here[PATH_MAX], folder[] = "/tmp/ricci-tool-XXXXXX", command[100];
+	(void)argc;
+	if (!realpath(argv[0], here) || !mkdtemp(folder) || chdir(folder)) {
+		perror("test_ricci");
+		return 1;
+	}
+	snprintf(tool, sizeof tool, "%s/../../tools/ricci", dirname(here));
+	setenv("RICCI_CACHE", "cache", 0);
+	npy("a.npy", "(2, 3)", 6, a_data);
+	npy("b.npy", "(3, 2)", 6, b_data);
+	npy("short.npy", "(2, 3)", 5, a_data);
+	npy("a1.npy", "(6,)", 6, a_data);
+	CHECK(system("echo hello >text.npy") == 0);
+
+	test_usage();
+	test_show();
+	test_wrong();
+	test_run("interp");
+	test_run("tcc");
+	test_grad("interp");
+	test_grad("tcc");
+	if (!system("command -v cc gcc clang >/dev/null")) {
+		test_run("cc");
+		test_grad("cc");
+	} else {
+		CHECK_SKIP("no C compiler for the backend cc");
+	}
+	test_code();
+	test_info();
+
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	CHECK(chdir("/") == 0 && system(command) == 0);
+	return check_done();
+}
