@@ -97,6 +97,8 @@ int schedule_parse(const char *text, Schedule *s, Error *err);
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
 	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */
+	const struct Kernel *kernel; /* the one that runs (interp and nvrtc find their module here) */
+	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
 } KernelEnv;
 /* Runs parts begin..end-1 of Kernel.parts independent ones. buf: inputs in Subgraph.input order,
  * then stored members. */
@@ -113,6 +115,8 @@ typedef struct Kernel {
 	char *source; /* emitted text (NULL for interp) */
 	Schedule schedule;
 	int refs; /* atomic; kernel_ref / kernel_unref */
+	int ninput, nbuf; /* kernel_lower fills these for nvrtc, which moves data itself */
+	size_t *bytes;	  /* of each buffer, inputs first */
 } Kernel;
 struct Backend {
 	const char *name;

@@ -1,0 +1,59 @@
+/* kernel.c - kernels as objects, and the table of backends.
+ *
+ * A kernel is made on one thread and run and freed on others: its count is atomic, the rest does
+ * not change after compile.
+ */
+#include "jit/backend.h"
+#include <string.h>
+
+const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc, &backend_nvrtc,
+				   NULL};
+
+const Backend *backend_find(const char *name)
+{
+	for (int i = 0; backends[i]; i++)
+		if (!strcmp(backends[i]->name, name))
+			return backends[i];
+	return NULL;
+}
+
+Kernel *kernel_new(const Backend *b, Error *err)
+{
+	Kernel *k = mem_zalloc(sizeof *k);
+	if (!k) {
+		error_set(err, RICCI_ENOMEM, "out of memory");
+		return NULL;
+	}
+	k->backend = b;
+	k->parts = 1;
+	k->refs = 1;
+	return k;
+}
+
+Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
+		    Error *err)
+{
+	Kernel *k = kernel_lower(t, s, b, target, err);
+	if (k && !k->run && b->compile(b, 1, &k, NULL, err)) {
+		kernel_unref(k);
+		return NULL;
+	}
+	return k;
+}
+
+Kernel *kernel_ref(Kernel *k)
+{
+	__atomic_add_fetch(&k->refs, 1, __ATOMIC_RELAXED);
+	return k;
+}
+
+void kernel_unref(Kernel *k)
+{
+	if (!k || __atomic_sub_fetch(&k->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	if (k->module)
+		k->backend->release(k->module);
+	mem_free(k->source);
+	mem_free(k->bytes);
+	mem_free(k);
+}

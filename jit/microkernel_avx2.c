@@ -1,0 +1,19 @@
+/* microkernel_avx2.c - micro-kernels for AVX2 with FMA; compiled with -mavx2 -mfma. */
+#include "jit/microkernel.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+#define VB 32
+
+#define NAME ricci_micro_f32_avx2
+#define T    float
+#define ROWS MICRO_R6
+#define COLS MICRO_C2
+#include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME ricci_micro_f64_avx2
+#define T    double
+#include "jit/microkernel.inc"
+#endif

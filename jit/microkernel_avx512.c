@@ -1,0 +1,20 @@
+/* microkernel_avx512.c - micro-kernels for AVX-512; compiled with -mavx512f -mavx512dq -mavx512vl
+ * -mavx512bw -mprefer-vector-width=512. */
+#include "jit/microkernel.h"
+
+#if defined(__AVX512F__)
+
+#define VB 64
+
+#define NAME ricci_micro_f32_avx512
+#define T    float
+#define ROWS MICRO_R14
+#define COLS MICRO_C2
+#include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME ricci_micro_f64_avx512
+#define T    double
+#include "jit/microkernel.inc"
+#endif

@@ -1,0 +1,19 @@
+/* microkernel_neon.c - micro-kernels for 64-bit ARM: 16-byte vectors, 32 registers. */
+#include "jit/microkernel.h"
+
+#if defined(__ARM_NEON) && defined(__aarch64__)
+
+#define VB 16
+
+#define NAME ricci_micro_f32_neon
+#define T    float
+#define ROWS MICRO_R8
+#define COLS MICRO_C3
+#include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME ricci_micro_f64_neon
+#define T    double
+#include "jit/microkernel.inc"
+#endif

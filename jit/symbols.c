@@ -1,0 +1,76 @@
+/* symbols.c - what generated code may call by name.
+ *
+ * Output: one sorted table, made once, of the micro-kernels that this processor runs, the
+ * mathematics, and the few functions that compilers call on their own (memcpy; conversions that tcc
+ * does not inline). Nothing else of the process can be reached from a kernel.
+ */
+#include "jit/backend.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* tcc calls these by the names of libgcc. */
+static float float_of_u64(uint64_t x)
+{
+	return (float)x;
+}
+static double double_of_u64(uint64_t x)
+{
+	return (double)x;
+}
+static uint64_t u64_of_float(float x)
+{
+	return (uint64_t)x;
+}
+static uint64_t u64_of_double(double x)
+{
+	return (uint64_t)x;
+}
+
+static const JitSymbol fixed[] = {
+	{"memset", (const void *)memset},
+	{"memcpy", (const void *)memcpy},
+	{"memmove", (const void *)memmove},
+	{"__floatundisf", (const void *)float_of_u64},
+	{"__floatundidf", (const void *)double_of_u64},
+	{"__fixunssfdi", (const void *)u64_of_float},
+	{"__fixunsdfdi", (const void *)u64_of_double},
+};
+
+static JitSymbol table[512];
+static int ntable;
+static pthread_once_t table_once = PTHREAD_ONCE_INIT;
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
+}
+
+static void table_make(void)
+{
+	for (int i = 0; i < COUNT(fixed); i++)
+		table[ntable++] = fixed[i];
+	for (const JitSymbol *s = math_symbols; s->name; s++)
+		table[ntable++] = *s;
+	const Target *t = target_host();
+	const Micro *m;
+	for (int i = 0; (m = micro_at(i)); i++)
+		if ((m->isa & t->isa) == m->isa)
+			table[ntable++] = (JitSymbol){m->symbol, (const void *)m->fn};
+	qsort(table, ntable, sizeof *table, by_name);
+}
+
+const JitSymbol *jit_symbols(int *count)
+{
+	pthread_once(&table_once, table_make);
+	*count = ntable;
+	return table;
+}
+
+const void *jit_symbol(const char *name)
+{
+	int n;
+	const JitSymbol key = {name, NULL}, *all = jit_symbols(&n);
+	const JitSymbol *found = bsearch(&key, all, n, sizeof key, by_name);
+	return found ? found->address : NULL;
+}
