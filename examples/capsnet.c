@@ -43,6 +43,7 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }
 
+/* clang-format off: a table */
 enum {
 	BATCH,
 	EPOCHS,
@@ -60,7 +61,7 @@ enum {
 };
 #define OPTION(name, id)                                                                           \
 	{                                                                                          \
-		name, id < STATIC, 0, id                                                           \
+		name, id < STATIC, NULL, id                                                        \
 	}
 static const struct option options[] = {OPTION("batch", BATCH),
 					OPTION("epochs", EPOCHS),
@@ -76,6 +77,7 @@ static const struct option options[] = {OPTION("batch", BATCH),
 					OPTION("eval", EVAL),
 					OPTION("help", HELP),
 					{0}};
+/* clang-format on */
 static const char usage[] =
 	"usage: capsnet [options]\n"
 	"  --data DIR      MNIST's IDX files, plain or .gz (without it: drawn digits)\n"
