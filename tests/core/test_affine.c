@@ -1,0 +1,70 @@
+/* Affine forms: of sums in any shape, their coefficients, and back to nodes. */
+#include "tests/check.h"
+#include "core/core.h"
+
+Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
+
+static int test(Ir *ir)
+{
+	IR_ENTER(ir, -1);
+	Node *x = node_axis(ir, 0, 10), *y = node_axis(ir, 1, 10), *q = node_floordiv(ir, x, 3);
+	Node *e = node_add(ir, node_scale(ir, x, 3), node_add(ir, node_scale(ir, y, -2), q));
+	e = node_add(ir, e, node_int(ir, 7));
+	Affine a = affine_of(ir, e);
+	CHECK_INT(a.n, 3);
+	CHECK_INT(a.c, 7);
+	CHECK_INT(affine_coefficient(&a, x), 3);
+	CHECK_INT(affine_coefficient(&a, y), -2);
+	CHECK_INT(affine_coefficient(&a, q), 1);
+	CHECK_INT(affine_coefficient(&a, e), 0);
+	CHECK(affine_node(ir, &a) == e);
+	for (int k = 1; k < a.n; k++)
+		CHECK(a.atom[k - 1]->id < a.atom[k]->id);
+	/* Not in normal form: (2*(x + 5) + y*4) + -2*x, made past folding. */
+	Node *five[2] = {x, node_int(ir, 5)},
+	     *s = node_raw(ir, OP_ADD, RICCI_I64, 2, five, 0, NULL);
+	Node *two[2] = {node_int(ir, 2), s}, *four[2] = {y, node_int(ir, 4)};
+	Node *less[2] = {node_int(ir, -2), x};
+	Node *l = node_raw(ir, OP_MUL, RICCI_I64, 2, two, 0, NULL);
+	Node *m = node_raw(ir, OP_MUL, RICCI_I64, 2, four, 0, NULL);
+	Node *n = node_raw(ir, OP_MUL, RICCI_I64, 2, less, 0, NULL);
+	Node *lm = node_raw(ir, OP_ADD, RICCI_I64, 2, (Node *[]){l, m}, 0, NULL);
+	a = affine_of(ir, node_raw(ir, OP_ADD, RICCI_I64, 2, (Node *[]){lm, n}, 0, NULL));
+	CHECK_INT(a.n, 1);
+	CHECK_INT(a.c, 10);
+	CHECK_INT(affine_coefficient(&a, y), 4);
+	/* A constant, and a product of variables. */
+	a = affine_of(ir, node_int(ir, -3));
+	CHECK_INT(a.n, 0);
+	CHECK_INT(a.c, -3);
+	CHECK(affine_node(ir, &a) == node_int(ir, -3));
+	Node *xy = node_mul(ir, x, y);
+	a = affine_of(ir, node_scale(ir, xy, 5));
+	CHECK_INT(a.n, 1);
+	CHECK_INT(affine_coefficient(&a, xy), 5);
+	/* What leaves int64 stays whole. */
+	Node *huge[2] = {node_int(ir, INT64_MAX), s};
+	Node *big = node_raw(ir, OP_MUL, RICCI_I64, 2, huge, 0, NULL);
+	a = affine_of(ir, big);
+	CHECK_INT(a.n, 1);
+	CHECK_INT(a.c, 0);
+	CHECK(a.atom[0] == big);
+	/* So does a sum of bytes that may wrap. */
+	Node *in = node_input(ir, "T", RICCI_I8, 1, (int64_t[]){10});
+	Node *byte = node_read(ir, in, &x);
+	a = affine_of(ir, node_add(ir, byte, node_const_int(ir, RICCI_I8, 1)));
+	CHECK_INT(a.n, 1);
+	CHECK_INT(a.c, 0);
+	IR_LEAVE(ir);
+	return 0;
+}
+
+int main(void)
+{
+	Ir ir;
+	ir_init(&ir);
+	CHECK_INT(test(&ir), 0);
+	ir_free(&ir);
+	CHECK_INT(mem_live(), 0);
+	return check_done();
+}
