@@ -43,40 +43,14 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }
 
-/* clang-format off: a table */
-enum {
-	BATCH,
-	EPOCHS,
-	STEPS,
-	LR,
-	SEED,
-	THREADS,
-	DATA,
-	BACKEND,
-	CHECKPOINT,
-	RESUME,
-	STATIC,
-	EVAL,
-	HELP
-};
-#define OPTION(name, id)                                                                           \
-	{                                                                                          \
-		name, id < STATIC, NULL, id                                                        \
-	}
-static const struct option options[] = {OPTION("batch", BATCH),
-					OPTION("epochs", EPOCHS),
-					OPTION("steps", STEPS),
-					OPTION("lr", LR),
-					OPTION("seed", SEED),
-					OPTION("threads", THREADS),
-					OPTION("data", DATA),
-					OPTION("backend", BACKEND),
-					OPTION("checkpoint", CHECKPOINT),
-					OPTION("resume", RESUME),
-					OPTION("static", STATIC),
-					OPTION("eval", EVAL),
-					OPTION("help", HELP),
-					{0}};
+/* clang-format off */
+enum { BATCH, EPOCHS, STEPS, LR, SEED, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, EVAL, HELP };
+#define OPTION(name, id) {name, id < STATIC, NULL, id}
+static const struct option options[] = {
+	OPTION("batch", BATCH), OPTION("epochs", EPOCHS), OPTION("steps", STEPS), OPTION("lr", LR),
+	OPTION("seed", SEED), OPTION("threads", THREADS), OPTION("data", DATA),
+	OPTION("backend", BACKEND), OPTION("checkpoint", CHECKPOINT), OPTION("resume", RESUME),
+	OPTION("static", STATIC), OPTION("eval", EVAL), OPTION("help", HELP), {0}};
 /* clang-format on */
 static const char usage[] =
 	"usage: capsnet [options]\n"
