@@ -1,0 +1,316 @@
+/* emit.c - prints a loop tree as the text of one kernel function.
+ *
+ * Input: a Tree whose root is its PARALLEL loop, and a dialect. Output: a complete translation unit
+ * with the function `name`. Each open loop has its own text, so that an expression met deep inside
+ * can still put a local variable in front of the loops that do not change it. */
+#include "jit/emit.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+static void line(Emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void line(Emit *e, const char *fmt, ...)
+{
+	Text *t = e->scope[e->depth].text;
+	char s[4096];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(s, sizeof s, fmt, ap);
+	text_add(t, "%*s", e->depth + 1, "");
+	if (n < (int)sizeof s) {
+		text_put(t, s, (size_t)n);
+	} else {
+		va_end(ap);
+		va_start(ap, fmt);
+		char *big = arena_alloc(&e->ir->arena, (size_t)n + 1);
+		vsnprintf(big, (size_t)n + 1, fmt, ap);
+		text_put(t, big, (size_t)n);
+	}
+	va_end(ap);
+	text_add(t, "\n");
+}
+
+static void forget_changing(Emit *e)
+{
+	for (int d = 0; d <= e->depth; d++)
+		emit_forget(e, d, true);
+}
+
+static void scope_open(Emit *e, Node *axis, bool guarded)
+{
+	if (e->depth + 1 == EMIT_MAX_SCOPES) {
+		error_set(&e->ir->err, RICCI_EUNSUPPORTED, "a kernel of more than %d nested loops",
+			  EMIT_MAX_SCOPES);
+		return;
+	}
+	forget_changing(e);
+	Scope *s = &e->scope[++e->depth];
+	s->axis = axis;
+	s->guarded = guarded;
+	s->text->n = 0;
+}
+
+/* Appends the scope's text to the one around it. */
+static void scope_close(Emit *e)
+{
+	Scope *s = &e->scope[e->depth];
+	emit_forget(e, e->depth, false);
+	s->axis = NULL;
+	e->depth--;
+	Text *around = e->scope[e->depth].text;
+	if (s->text->n)
+		text_put(around, s->text->s, s->text->n);
+	around->failed |= s->text->failed;
+}
+
+static void block(Emit *e, const Stmt *s);
+
+/* The lines that open a loop belong to its own text: what its body needs from outside is put in
+ * front of them. */
+static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
+{
+	int number = (int)s->axis->u.i;
+	if (s->how == HOW_PARALLEL && e->d->grid) {
+		line(e, "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
+		     number);
+		line(e, "if (i%d < %s) {", number, hi);
+		return;
+	}
+	if (s->how == HOW_PARALLEL)
+		lo = "begin", hi = "end";
+	if (s->how == HOW_VECTOR && *e->d->vector)
+		line(e, "%s", e->d->vector);
+	if (s->how == HOW_UNROLL && *e->d->unroll && node_is_const(s->hi)) {
+		char text[64];
+		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
+		line(e, "%s", text);
+	}
+	line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
+}
+
+static void loop(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->lo);
+	emit_count(e, s->hi);
+	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
+	scope_open(e, s->axis, s->maybe);
+	loop_head(e, s, lo, hi);
+	block(e, s->body);
+	line(e, "}");
+	scope_close(e);
+}
+
+static void branch(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->cond);
+	const char *cond = emit_value(e, s->cond, false);
+	scope_open(e, NULL, true);
+	line(e, "if (%s) {", cond);
+	block(e, s->body);
+	line(e, "}");
+	scope_close(e);
+	if (!s->otherwise)
+		return;
+	scope_open(e, NULL, true);
+	line(e, "if (!(%s)) {", cond);
+	block(e, s->otherwise);
+	line(e, "}");
+	scope_close(e);
+}
+
+/* How a value of type `from` is written into an element of type `to`. */
+static const char *stored(Emit *e, Type to, Node *value)
+{
+	/* The store rounds: a cast in front of it would do so twice. */
+	bool rounds = (to == RICCI_BF16 || to == RICCI_F16) && value->op == OP_CAST &&
+		      type_is_float(value->src[0]->type);
+	const char *v = emit_value(e, rounds ? value->src[0] : value, false);
+	Arena *m = &e->ir->arena;
+	if (to == RICCI_BF16 || to == RICCI_F16) {
+		e->uses_math = true;
+		return arena_printf(m, "ricci_%s_of_f32(%s)", type_name(to), v);
+	}
+	if (to != RICCI_I8 && to != RICCI_U8)
+		return v;
+	int64_t lo, hi;
+	type_range(to, &lo, &hi);
+	return value->lo >= lo && value->hi <= hi
+		       ? v
+		       : arena_printf(m, "rk_%s_of_int(%s)", type_name(to), v);
+}
+
+static bool changing(const Emit *e, const Stmt *s)
+{
+	const Buffer *b = tree_find(e->tree, s->buffer);
+	return !b || b->space != SPACE_PARAM;
+}
+
+static void store(Emit *e, const Stmt *s)
+{
+	Type t = (Type)s->buffer->type;
+	Arena *m = &e->ir->arena;
+	const char *v = stored(e, t, s->value);
+	const char *place = emit_place(e, s->buffer, s->index, false);
+	if (s->red == RED_MAX || s->red == RED_MIN) {
+		const char *suffix = t == RICCI_F64	? "f64"
+				     : type_is_float(t) ? "f32"
+				     : t == RICCI_I64	? "i64"
+							: "i32";
+		v = arena_printf(m, "rk_%s_%s(%s, %s)", s->red == RED_MAX ? "max" : "min", suffix,
+				 place, v);
+	}
+	static const char *const assign[RED_COUNT] = {"=", "+=", "*=", "=", "="};
+	line(e, "%s %s %s;", place, assign[s->red], v);
+}
+
+/* Stores to outputs that follow each other share what they compute. */
+static const Stmt *stores(Emit *e, const Stmt *s)
+{
+	const Stmt *end = s;
+	emit_statement(e);
+	do {
+		emit_count(e, end->index);
+		emit_count(e, end->value);
+		end = end->next;
+	} while (end && end->kind == STMT_STORE && !changing(e, s) && !changing(e, end));
+	for (; s != end; s = s->next) {
+		store(e, s);
+		if (changing(e, s))
+			forget_changing(e);
+	}
+	return end;
+}
+
+static void alloc(Emit *e, const Stmt *s)
+{
+	Node *b = s->buffer;
+	const Buffer *info = tree_find(e->tree, b);
+	if (!info || info->space != SPACE_LOCAL)
+		return;
+	if (tensor_size(b) == 1)
+		line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
+	else
+		line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s, (long long)tensor_size(b),
+		     e->d->align);
+}
+
+static void call(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	for (int k = 0; k < 8; k++)
+		if (!node_is_tensor(s->arg[k]))
+			emit_count(e, s->arg[k]);
+	const char *v[8];
+	for (int k = 0; k < 8; k++)
+		v[k] = node_is_tensor(s->arg[k]) ? s->arg[k]->u.s : emit_value(e, s->arg[k], false);
+	line(e, "%s(%s, %s + %s, %s + %s, %s + %s, %s);", s->symbol, v[0], v[1], v[2], v[3], v[4],
+	     v[5], v[6], v[7]);
+	forget_changing(e);
+}
+
+static void block(Emit *e, const Stmt *s)
+{
+	while (s && !e->ir->err.code) {
+		const Stmt *next = s->next;
+		switch (s->kind) {
+		case STMT_LOOP:
+			loop(e, s);
+			break;
+		case STMT_IF:
+			branch(e, s);
+			break;
+		case STMT_STORE:
+			next = stores(e, s);
+			break;
+		case STMT_ALLOC:
+			alloc(e, s);
+			break;
+		case STMT_CALL:
+			call(e, s);
+			break;
+		case STMT_SYNC:
+			line(e, "%s", e->d->sync);
+			break;
+		}
+		s = next;
+	}
+}
+
+/* ---- the function ---- */
+
+static void calls_declare(Text *out, const Stmt *s)
+{
+	for (; s; s = s->next) {
+		if (s->kind == STMT_CALL)
+			text_add(out,
+				 "void %s(int64_t, const void *, const void *, void *, int64_t);\n",
+				 s->symbol);
+		if (s->kind == STMT_LOOP || s->kind == STMT_IF)
+			calls_declare(out, s->body);
+		if (s->kind == STMT_IF)
+			calls_declare(out, s->otherwise);
+	}
+}
+
+static void signature_host(Text *out, const Emit *e, const char *name)
+{
+	const Tree *t = e->tree;
+	text_add(
+		out,
+		"void %s(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)\n{\n"
+		" const uint64_t seed = env->seed, step = env->step;\n (void)seed;\n (void)step;\n",
+		name);
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		const char *type = dialect_ctype[b->node->type];
+		if (b->space == SPACE_PARAM)
+			text_add(out, " %s%s *%s %s = buf[%d];\n", b->output ? "" : "const ", type,
+				 e->d->restrict_, b->node->u.s, b->param);
+		else if (b->space == SPACE_SCRATCH)
+			text_add(out, " %s *%s %s = (%s *)((char *)env->scratch + %zu);\n", type,
+				 e->d->restrict_, b->node->u.s, type, b->offset);
+	}
+}
+
+static void signature_grid(Text *out, const Emit *e, const char *name)
+{
+	const Tree *t = e->tree;
+	text_add(out, "extern \"C\" __global__ void %s(", name);
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		if (b->space == SPACE_SCRATCH)
+			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
+				  "this kernel needs scratch memory, which %s kernels do not have",
+				  e->d->backend);
+		if (b->space == SPACE_PARAM)
+			text_add(out, "%s%s *%s %s, ", b->output ? "" : "const ",
+				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
+	}
+	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
+}
+
+int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+	      Error *err)
+{
+	Emit *e = arena_alloc(&t->ir->arena, sizeof *e);
+	Text *body = &texts->scope[0];
+	e->tree = t;
+	e->ir = t->ir;
+	e->d = d;
+	for (int k = 0; k < EMIT_MAX_SCOPES; k++)
+		e->scope[k].text = &texts->scope[k];
+	block(e, t->root);
+	text_add(out, "%s", d->prelude);
+	if (e->uses_math)
+		text_add(out, "%s", d->math);
+	calls_declare(out, t->root);
+	(d->grid ? signature_grid : signature_host)(out, e, name);
+	if (body->n)
+		text_put(out, body->s, body->n);
+	text_add(out, "}\n");
+	if (out->failed || body->failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	return error_set(err, t->ir->err.code, "%s", t->ir->err.text);
+}

@@ -1,0 +1,160 @@
+/* internal.h - what the files of jit/ share with each other and with nobody else. */
+#ifndef JIT_INTERNAL_H
+#define JIT_INTERNAL_H
+
+#include "jit/jit.h"
+
+/* ---- micro-kernels (microkernel.c and microkernel_<isa>.c): built ahead for several instruction
+ * sets; c[i*ldc + j] += sum_k a[k*mr + i] * b[k*nr + j], 0 <= i < mr, 0 <= j < nr. a and b are
+ * packed panels, aligned to the vector; c is any memory. */
+typedef void MicroFn(int64_t k, const void *a, const void *b, void *c, int64_t ldc);
+typedef struct Micro {
+	const char *symbol; /* the name by which generated code calls it */
+	MicroFn *fn;
+	Type type; /* F32 or F64 */
+	int mr, nr;
+	unsigned isa; /* needs these bits */
+} Micro;
+const Micro *micro_pick(const Target *t,
+			Type type); /* the best the target runs; never NULL for F32 and F64 */
+
+/* Functions that generated code may call by name: micro-kernels, math, Philox. tcc gets them by
+ * tcc_add_symbol. */
+typedef struct JitSymbol {
+	const char *name;
+	const void *address;
+} JitSymbol;
+const JitSymbol *jit_symbols(int *count);
+
+/* ---- loop trees (loop.c)
+ * Mutable statements in an arena over immutable index expressions. Every tensor in a tree is a
+ * Buffer: a one-dimensional INPUT node of a scratch Ir, read by READ with a flat index. Loop
+ * variables are AXIS nodes whose numbers are unique in the tree; a node may appear in several
+ * disjoint loops. */
+typedef enum { STMT_LOOP, STMT_IF, STMT_STORE, STMT_ALLOC, STMT_CALL, STMT_SYNC } StmtKind;
+typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
+typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH } Space;
+
+typedef struct Buffer {
+	Node *node; /* INPUT of rank 1 */
+	Space space;
+	bool output;   /* PARAM: written, never read before */
+	int param;     /* PARAM: its place in buf[] */
+	size_t offset; /* SCRATCH: bytes from the start of the thread's scratch */
+} Buffer;
+
+typedef struct Stmt Stmt;
+struct Stmt {
+	StmtKind kind;
+	How how;
+	Stmt *next;
+	Stmt *body, *otherwise; /* LOOP, IF */
+	Node *axis, *lo, *hi;	/* LOOP: lo <= axis < hi; may be empty when `maybe` */
+	bool maybe;
+	Node *cond;		      /* IF */
+	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer */
+	Reduce red;
+	const char *symbol; /* CALL: symbol(count, &buf[at].. , ldc) of the form MicroFn */
+	Node *arg[8];	    /* CALL: k, a, a's index, b, b's index, c, c's index, ldc */
+};
+
+#define TREE_MAX_BUFFERS 96
+typedef struct Tree {
+	Ir *ir;
+	int nbuffer, next_axis;
+	Buffer buffer[TREE_MAX_BUFFERS];
+	Stmt *root;
+	int64_t parts; /* extent of the PARALLEL loop at the root */
+	size_t scratch;
+} Tree;
+
+Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
+const Buffer *tree_find(const Tree *t, const Node *node);
+Node *tree_axis(Tree *t, int64_t extent); /* a fresh loop variable */
+Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
+Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
+Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
+Stmt *stmt_alloc(Tree *t, Node *buffer);
+Stmt *stmt_call(Tree *t, const char *symbol, Node *const arg[8]);
+Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
+Node *buffer_read(Tree *t, Node *buffer, Node *index);
+void tree_print(Text *out, const Tree *t);
+
+/* ---- problems (lower_problem.c): a task's subgraph with flat indices and collapsed axes
+ * main: out[0][index] red= body over axes; afterwards, at each spatial point, every member's value.
+ * Spatial axes come first, by falling stride of the output; then the reduced ones. `result` stands
+ * for main's finished value in the members' values. */
+#define PROBLEM_MAX_MEMBERS 64
+typedef struct Problem {
+	Tree *tree;
+	Ir *ir;
+	const Subgraph *sub;
+	int naxis, nspatial;
+	Node *axis[COMP_MAX_AXES];
+	Reduce red;
+	Type type, acc; /* of main: stored and accumulated */
+	bool scatter; /* the left side is not one-to-one: serial read-modify-write of the output */
+	bool partial; /* one-to-one, but not every element is written: fill first */
+	Node *body, *result;
+	Node *index; /* main's flat left side over its axes */
+	int nout;    /* members that are stored, main included where it is */
+	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],
+		*out_value[PROBLEM_MAX_MEMBERS];
+	int64_t main_size;
+	Node *main_out; /* main's buffer, NULL when it is not stored */
+	int nfree;	/* scatter: axes that stand bare in one left dimension only */
+	Node *free_axis[COMP_MAX_AXES];
+	int rank; /* scatter: of main, with its shape and left indices */
+	int64_t shape[RICCI_MAX_RANK];
+	Node *lhs[RICCI_MAX_RANK];
+} Problem;
+int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
+/* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
+int64_t problem_stride(Ir *ir, Node *e, Node *axis);
+/* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
+ * returned. */
+Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
+
+typedef struct Dialect Dialect;
+
+/* ---- schedules */
+typedef enum StepKind {
+#define STEP(name, text, axis, help) STEP_##name,
+#include "jit/steps.def"
+#undef STEP
+	STEP_COUNT
+} StepKind;
+void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
+
+/* ---- lowering: problem + schedule -> tree->root, parts, scratch. 0 or an error. */
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
+		   Error *err);
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out);
+
+/* ---- dialects and the emitter (dialect.c, emit.c) */
+struct Dialect {
+	const char *backend;	     /* its row in backends[] */
+	const char *prelude;	     /* types and helpers, once a file */
+	const char *math;	     /* functions of the operators: declarations or definitions */
+	const char *restrict_;	     /* how a pointer says that it is not aliased */
+	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
+	const char *align;	     /* of local arrays */
+	const char *sync;
+	bool versions; /* full tiles get their own code with constant bounds */
+	bool grid;     /* parts are threads of a grid */
+};
+const Dialect *dialect_find(const char *backend);
+extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */
+extern const char *const dialect_compute[RICCI_NTYPES]; /* the type of a value in an expression */
+#define EMIT_MAX_SCOPES 96
+typedef struct EmitTexts { /* owned by the caller, so that running out of memory leaks nothing */
+	Text scope[EMIT_MAX_SCOPES];
+} EmitTexts;
+int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+	      Error *err);
+
+/* Text of static inline functions with the names of the math symbols (mathlib.c). */
+extern const char jit_math_prelude[];
+
+#endif

@@ -1,0 +1,106 @@
+/* lower.c - a task and a schedule become the source of a kernel.
+ *
+ *	subgraph --problem_init--> problem --lower_nest | lower_contract--> loop tree --emit--> text
+ *
+ * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
+#include "jit/backend.h"
+
+#include <string.h>
+
+static bool is_tensorised(const Schedule *s)
+{
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_TENSORISE)
+			return true;
+	return false;
+}
+
+static void dump_schedule(const Task *t, const Schedule *s)
+{
+	if (!env_dump("sched"))
+		return;
+	Text text = {0};
+	text_add(&text, "%s\n", t->text ? t->text : "");
+	schedule_print(&text, s);
+	text_add(&text, "\n");
+	env_dump_text("sched", "schedule", text.s ? text.s : "");
+	text_free(&text);
+}
+
+static void dump_tree(const Tree *tree)
+{
+	if (!env_dump("lower"))
+		return;
+	Text text = {0};
+	tree_print(&text, tree);
+	env_dump_text("lower", "loop tree", text.s ? text.s : "");
+	text_free(&text);
+}
+
+/* Makes the tree; emitter state lives in *out so that nothing leaks when memory runs out. */
+static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, const Target *target,
+		 Kernel *k, EmitTexts *texts, Text *out, Error *err)
+{
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	tree->ir = ir;
+	tree->next_axis = 64;
+	int code = problem_init(p, tree, &t->sub);
+	if (code)
+		error_set(err, code, "%s", ir->err.text);
+	else if (is_tensorised(s) && !d->grid)
+		code = lower_contract(p, s, target, d, err);
+	else
+		code = lower_nest(p, s, target, d, err);
+	if (!code) {
+		dump_tree(tree);
+		code = emit_tree(out, texts, tree, d, "kernel_0", err);
+	}
+	k->parts = tree->parts;
+	k->scratch = tree->scratch;
+	k->clear = p->scatter;
+	IR_LEAVE(ir);
+	return code;
+}
+
+static int lower_source(Kernel *k, const Task *t, const Schedule *s, const Dialect *d,
+			const Target *target, Error *err)
+{
+	Ir ir;
+	EmitTexts *texts = mem_zalloc(sizeof *texts);
+	Text out = {0};
+	if (!texts)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	ir_init(&ir);
+	int code = lower(&ir, t, s, d, target, k, texts, &out, err);
+	ir_free(&ir);
+	for (int j = 0; j < COUNT(texts->scope); j++)
+		text_free(&texts->scope[j]);
+	mem_free(texts);
+	if (code) {
+		text_free(&out);
+		return code;
+	}
+	env_dump_text("emit", d->backend, out.s);
+	k->source = out.s;
+	return 0;
+}
+
+Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const Target *target,
+		     Error *err)
+{
+	const Dialect *d = dialect_find(b->name);
+	if (!d)
+		return kernel_interp(t, err);
+	Kernel *k = kernel_new(b, err);
+	if (!k)
+		return NULL;
+	k->schedule = *s;
+	dump_schedule(t, s);
+	if (lower_source(k, t, s, d, target, err)) {
+		kernel_unref(k);
+		return NULL;
+	}
+	return k;
+}

@@ -1,0 +1,660 @@
+/* lower_nest.c - direct nests: a problem and a schedule become loops around one statement.
+ *
+ * Input: Problem, Schedule (split, move, vectorise, unroll, parallel). Output: the tree's root.
+ * The loops before the first reduced one are the outer region; inside it every spatial loop and
+ * every vectorised reduced loop is a dimension of an accumulator tile, which is filled before,
+ * and stored through the members after the reductions. Invariant: whatever the schedule, each
+ * point of the domain contributes exactly once, and reads stay under their conditions. */
+#include "jit/internal.h"
+
+#include <string.h>
+
+#define MAX_LOOPS  48
+#define MAX_GUARDS 32
+
+typedef struct Loop {
+	int axis; /* of the problem */
+	int64_t stride, extent;
+	bool reduced;
+	How how;
+	Node *var, *val; /* the loop variable, and what stands for it now (NULL: not open) */
+	bool tile;	 /* a dimension of the accumulator */
+} Loop;
+
+typedef struct Build {
+	Problem *p;
+	Ir *ir;
+	Tree *t;
+	const Dialect *d;
+	int nloop, order[MAX_LOOPS], nparallel, nouter;
+	Loop loop[MAX_LOOPS];
+	bool full[COMP_MAX_AXES]; /* the bounds of this axis hold by themselves here */
+	Node *acc, *body;
+	int nguard;
+	Node *guard[MAX_GUARDS];
+	bool placed[MAX_GUARDS];
+	bool reducing; /* building the loops around the main statement */
+} Build;
+
+/* ---- replay of the schedule ---- */
+
+static int loop_place(const Build *b, int id)
+{
+	for (int k = 0; k < b->nloop; k++)
+		if (b->order[k] == id)
+			return k;
+	return -1;
+}
+
+static void order_move(Build *b, int from, int to)
+{
+	int id = b->order[from];
+	for (; from < to; from++)
+		b->order[from] = b->order[from + 1];
+	for (; from > to; from--)
+		b->order[from] = b->order[from - 1];
+	b->order[to] = id;
+}
+
+static int step_split(Build *b, int id, int64_t factor, Error *err)
+{
+	Loop *a = &b->loop[id];
+	if (factor < 1 || b->nloop == MAX_LOOPS)
+		return error_set(err, RICCI_EINVAL, "schedule: loop %d can't be split by %lld", id,
+				 (long long)factor);
+	Loop *in = &b->loop[b->nloop];
+	*in = *a;
+	in->how = HOW_SERIAL;
+	in->extent = factor < a->extent ? factor : a->extent;
+	a->extent = (a->extent + in->extent - 1) / in->extent;
+	a->stride *= in->extent;
+	b->order[b->nloop] = b->nloop;
+	b->nloop++;
+	order_move(b, b->nloop - 1, loop_place(b, id) + 1);
+	return 0;
+}
+
+static int step_apply(Build *b, const ScheduleStep *s, Error *err)
+{
+	if (s->kind != STEP_PARALLEL && (s->axis < 0 || s->axis >= b->nloop))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: there is no loop %d (the nest has %d at this step)",
+				 s->axis, b->nloop);
+	switch (s->kind) {
+	case STEP_SPLIT:
+		return step_split(b, s->axis, s->arg, err);
+	case STEP_MOVE:
+		if (s->arg < 0 || s->arg >= b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: position %lld of %d loops does not exist",
+					 (long long)s->arg, b->nloop);
+		order_move(b, loop_place(b, s->axis), (int)s->arg);
+		return 0;
+	case STEP_VECTORISE:
+		b->loop[s->axis].how = HOW_VECTOR;
+		return 0;
+	case STEP_UNROLL:
+		b->loop[s->axis].how = HOW_UNROLL;
+		return 0;
+	case STEP_PARALLEL:
+		if (s->arg < 0 || s->arg > b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: %lld parallel loops of %d are impossible",
+					 (long long)s->arg, b->nloop);
+		b->nparallel = (int)s->arg;
+		return 0;
+	default:
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: a step of this kind does not fit a direct nest");
+	}
+}
+
+static bool is_free(const Problem *p, int axis)
+{
+	for (int k = 0; k < p->nfree; k++)
+		if (p->free_axis[k] == p->axis[axis])
+			return true;
+	return false;
+}
+
+static int schedule_check(const Build *b, Error *err)
+{
+	const Problem *p = b->p;
+	for (int i = 0; i < b->nloop; i++) {
+		const Loop *a = &b->loop[b->order[i]];
+		for (int j = i + 1; j < b->nloop; j++)
+			if (b->loop[b->order[j]].axis == a->axis &&
+			    b->loop[b->order[j]].stride > a->stride)
+				return error_set(err, RICCI_EINVAL,
+						 "schedule: loop %d runs inside a piece of itself",
+						 b->order[j]);
+		if (i < b->nparallel && (a->reduced || (p->scatter && !is_free(p, a->axis))))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in parallel, its iterations "
+					 "write the same elements",
+					 b->order[i]);
+		if (a->how == HOW_VECTOR && i != b->nloop - 1)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: vector loop %d is not the innermost",
+					 b->order[i]);
+		if (a->how == HOW_VECTOR && p->scatter && !is_free(p, a->axis))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in vector lanes, its "
+					 "iterations write the same elements",
+					 b->order[i]);
+	}
+	return 0;
+}
+
+static int replay(Build *b, const Schedule *s, Error *err)
+{
+	Problem *p = b->p;
+	for (int k = 0; k < p->naxis; k++) {
+		b->loop[k] = (Loop){.axis = k,
+				    .stride = 1,
+				    .extent = axis_extent(p->axis[k]),
+				    .reduced = k >= p->nspatial};
+		b->order[k] = k;
+	}
+	b->nloop = p->naxis;
+	for (int k = 0; k < s->n; k++)
+		if (step_apply(b, &s->step[k], err))
+			return err->code;
+	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
+		b->nparallel = 0;
+		for (int k = 0; k < b->nloop; k++) {
+			const Loop *l = &b->loop[b->order[k]];
+			if (l->reduced || (p->scatter && !is_free(p, l->axis)))
+				continue;
+			order_move(b, k, b->nparallel++);
+		}
+		for (int k = 0; k < b->nloop; k++)
+			if (b->loop[k].how == HOW_VECTOR)
+				b->loop[k].how = HOW_SERIAL;
+	}
+	return schedule_check(b, err);
+}
+
+/* ---- indices ---- */
+
+/* Replaces the problem's axes by what the open loops stand for. */
+static Node *at_point(Build *b, Node *e)
+{
+	Problem *p = b->p;
+	Node *to[COMP_MAX_AXES];
+	for (int k = 0; k < p->naxis; k++)
+		to[k] = node_int(b->ir, 0);
+	for (int j = 0; j < b->nloop; j++) {
+		Loop *l = &b->loop[j];
+		if (l->val)
+			to[l->axis] =
+				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
+	}
+	return node_replace(b->ir, e, p->naxis, p->axis, to);
+}
+
+/* What is left of the axis below the open loops: extent - sum of stride * value. */
+static Node *axis_rest(Build *b, int axis)
+{
+	Node *rest = node_int(b->ir, axis_extent(b->p->axis[axis]));
+	for (int j = 0; j < b->nloop; j++)
+		if (b->loop[j].val && b->loop[j].axis == axis)
+			rest = node_sub(b->ir, rest,
+					node_scale(b->ir, b->loop[j].val, b->loop[j].stride));
+	return rest;
+}
+
+static bool axis_exact(const Build *b, int axis)
+{
+	int64_t product = 1;
+	for (int j = 0; j < b->nloop; j++)
+		if (b->loop[j].axis == axis)
+			product *= b->loop[j].extent;
+	return product == axis_extent(b->p->axis[axis]);
+}
+
+/* The loop's bound: its extent, or less at the axis's end. */
+static Node *loop_hi(Build *b, const Loop *l)
+{
+	Node *extent = node_int(b->ir, l->extent);
+	if (b->full[l->axis] || axis_exact(b, l->axis))
+		return extent;
+	Node *rest = axis_rest(b, l->axis);
+	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
+				   l->stride);
+	if (need->lo >= l->extent)
+		return extent;
+	if (need->hi <= l->extent)
+		return need;
+	return node2(b->ir, OP_MIN, need, extent);
+}
+
+static Stmt *loop_open(Build *b, Loop *l)
+{
+	l->val = NULL;
+	Node *hi = loop_hi(b, l);
+	l->val = l->var;
+	How how = l->how;
+	if (how == HOW_UNROLL && !node_is_const(hi))
+		how = HOW_SERIAL;
+	Stmt *s = stmt_loop(b->t, how, l->var, NULL, hi, NULL);
+	s->maybe = hi->lo < 1;
+	return s;
+}
+
+/* The place in the accumulator tile of the open tile loops. */
+static Node *tile_index(Build *b)
+{
+	Node *index = node_int(b->ir, 0);
+	for (int k = b->nouter; k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		if (!l->tile)
+			continue;
+		index = node_scale(b->ir, index, l->extent);
+		if (l->val)
+			index = node_add(b->ir, index, l->val);
+	}
+	return index;
+}
+
+static int64_t tile_size(const Build *b)
+{
+	int64_t n = 1;
+	for (int k = b->nouter; k < b->nloop; k++)
+		if (b->loop[b->order[k]].tile)
+			n *= b->loop[b->order[k]].extent;
+	return n;
+}
+
+/* ---- statements ---- */
+
+static Node *identity_of(Build *b, Type t)
+{
+	Problem *p = b->p;
+	if (p->red == RED_NONE)
+		return type_is_float(t) ? node_const(b->ir, t, 0) : node_const_int(b->ir, t, 0);
+	if (type_is_float(t))
+		return node_const(b->ir, t, reduce_identity(p->red, t));
+	/* the identity of the stored type: max= of u8 starts from 0, whatever it accumulates in */
+	return node_const_int(b->ir, t, reduce_identity_int(p->red, p->type));
+}
+
+static Stmt *store_members(Build *b, Node *result)
+{
+	Problem *p = b->p;
+	Stmt *all = NULL;
+	for (int k = 0; k < p->nout; k++) {
+		Node *value = p->out_value[k];
+		if (result)
+			value = node_replace(b->ir, value, 1, &p->result, &result);
+		all = stmt_seq(all, stmt_store(b->t, p->out[k], at_point(b, p->out_index[k]),
+					       at_point(b, value), RED_NONE));
+	}
+	return all;
+}
+
+/* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
+static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
+{
+	if (count == 1)
+		return buffer_read(b->t, b->acc, node_add(b->ir, base, node_int(b->ir, from)));
+	int64_t half = (count + 1) / 2;
+	Node *x = combine_lanes(b, base, from, half);
+	Node *y = combine_lanes(b, base, from + half, count - half);
+	static const Op op[] = {
+		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
+	return node2(b->ir, op[b->p->red], x, y);
+}
+
+/* The accumulated value as one of the result's type: integers wrap. */
+static Node *narrow(Build *b, Node *v)
+{
+	Type t = b->p->type;
+	int64_t lo, hi;
+	if (b->p->acc == t)
+		return v;
+	if (type_is_float(t))
+		return node_cast(b->ir, t, v);
+	type_range(t, &lo, &hi);
+	v = node2(b->ir, OP_ADD, v, node_const_int(b->ir, b->p->acc, -lo));
+	v = node2(b->ir, OP_FLOORMOD, v, node_const_int(b->ir, b->p->acc, hi - lo + 1));
+	return node_cast(b->ir, t, node2(b->ir, OP_ADD, v, node_const_int(b->ir, b->p->acc, lo)));
+}
+
+static Node *tile_result(Build *b)
+{
+	Loop *last = &b->loop[b->order[b->nloop - 1]];
+	bool lanes = last->tile && last->reduced;
+	Node *v = combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
+	return narrow(b, v);
+}
+
+/* The loops over the tile's dimensions around leaf: k counts places in the order. */
+typedef Stmt *LeafFn(Build *b);
+
+static Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf)
+{
+	while (k < b->nloop &&
+	       (!b->loop[b->order[k]].tile || (!lanes && b->loop[b->order[k]].reduced)))
+		k++;
+	if (k == b->nloop)
+		return leaf(b);
+	Loop *l = &b->loop[b->order[k]];
+	Stmt *s;
+	if (l->reduced) { /* lanes: all of them, always */
+		l->val = l->var;
+		s = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, l->extent), NULL);
+	} else {
+		s = loop_open(b, l);
+	}
+	s->body = tile_loops(b, k + 1, lanes, leaf);
+	l->val = NULL;
+	return s;
+}
+
+static Stmt *leaf_fill(Build *b)
+{
+	return stmt_store(b->t, b->acc, tile_index(b), identity_of(b, b->p->acc), RED_NONE);
+}
+
+static Stmt *leaf_store(Build *b)
+{
+	return store_members(b, tile_result(b));
+}
+
+static Stmt *leaf_main(Build *b)
+{
+	Problem *p = b->p;
+	if (p->scatter)
+		return stmt_store(b->t, b->acc, at_point(b, p->index), at_point(b, b->body),
+				  p->red);
+	if (p->red == RED_NONE)
+		return store_members(b, NULL);
+	Node *v = at_point(b, b->body);
+	if (p->acc != p->type)
+		v = node_cast(b->ir, p->acc, v);
+	return stmt_store(b->t, b->acc, tile_index(b), v, p->red);
+}
+
+/* ---- guards: conditions of the body that become IFs as far out as they can ---- */
+
+static bool guard_ready(const Build *b, const Node *g)
+{
+	const Problem *p = b->p;
+	for (int j = 0; j < b->nloop; j++)
+		if (!b->loop[j].val && node_has((Node *)g, p->axis[b->loop[j].axis]))
+			return false;
+	return true;
+}
+
+static bool has_read(const Node *n)
+{
+	if (n->op == OP_READ)
+		return true;
+	for (int j = 0; j < n->nsrc; j++)
+		if (has_read(n->src[j]))
+			return true;
+	return false;
+}
+
+static Node *guards_take(Build *b, uint64_t *taken)
+{
+	Node *all = NULL;
+	bool earlier = true; /* all before this one are placed: it may rely on them */
+	*taken = 0;
+	for (int g = 0; b->reducing && g < b->nguard; g++) {
+		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
+		    (earlier || !has_read(b->guard[g]))) {
+			Node *c = at_point(b, b->guard[g]);
+			all = all ? node2(b->ir, OP_AND, all, c) : c;
+			b->placed[g] = true;
+			*taken |= (uint64_t)1 << g;
+		}
+		earlier &= b->placed[g];
+	}
+	return all;
+}
+
+static void guards_return(Build *b, uint64_t taken)
+{
+	for (int g = 0; g < b->nguard; g++)
+		if (taken >> g & 1)
+			b->placed[g] = false;
+}
+
+/* ---- loops ---- */
+
+static Stmt *nest(Build *b, int k);
+
+/* A reduced loop whose last iteration is short: the full ones, then the last with its own bounds.
+ */
+static Stmt *nest_peeled(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	Node *rest = axis_rest(b, l->axis);
+	int64_t full = rest->u.i / l->stride;
+	Stmt *head = NULL;
+	if (full) {
+		b->full[l->axis] = true;
+		l->val = l->var;
+		head = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, full), NULL);
+		head->body = nest(b, k + 1);
+		b->full[l->axis] = false;
+	}
+	l->val = node_int(b->ir, full);
+	Stmt *tail = nest(b, k + 1);
+	l->val = NULL;
+	return stmt_seq(head, tail);
+}
+
+static bool wants_peel(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	if (!l->reduced || b->full[l->axis] || axis_exact(b, l->axis) || l->stride == 1)
+		return false;
+	Node *rest = axis_rest(b, l->axis);
+	return node_is_const(rest) && rest->u.i % l->stride != 0 &&
+	       rest->u.i / l->stride < l->extent;
+}
+
+static Stmt *region(Build *b);
+
+static Stmt *nest(Build *b, int k)
+{
+	Problem *p = b->p;
+	if (k == b->nouter && !b->reducing && p->red != RED_NONE && !p->scatter)
+		return region(b);
+	uint64_t taken;
+	Node *cond = guards_take(b, &taken);
+	Stmt *s;
+	if (k == b->nloop) {
+		s = leaf_main(b);
+	} else if (wants_peel(b, k)) {
+		s = nest_peeled(b, k);
+	} else {
+		Loop *l = &b->loop[b->order[k]];
+		s = loop_open(b, l);
+		s->body = nest(b, k + 1);
+		l->val = NULL;
+	}
+	if (cond)
+		s = stmt_if(b->t, cond, s, NULL);
+	guards_return(b, taken);
+	return s;
+}
+
+static Stmt *region_once(Build *b)
+{
+	Stmt *s = stmt_alloc(b->t, b->acc);
+	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
+	b->reducing = true;
+	s = stmt_seq(s, nest(b, b->nouter));
+	b->reducing = false;
+	return stmt_seq(s, tile_loops(b, b->nouter, false, leaf_store));
+}
+
+/* Accumulate and store one tile; full tiles get a version with constant bounds. */
+static Stmt *region(Build *b)
+{
+	Node *cond = NULL;
+	bool edge[COMP_MAX_AXES] = {false};
+	for (int k = b->nouter; b->d->versions && k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		if (l->reduced || edge[l->axis] || axis_exact(b, l->axis))
+			continue;
+		int64_t span = 1;
+		for (int j = k; j < b->nloop; j++)
+			if (b->loop[b->order[j]].axis == l->axis)
+				span += b->loop[b->order[j]].stride *
+					(b->loop[b->order[j]].extent - 1);
+		Node *c = node2(b->ir, OP_LE, node_int(b->ir, span), axis_rest(b, l->axis));
+		cond = cond ? node2(b->ir, OP_AND, cond, c) : c;
+		edge[l->axis] = true;
+	}
+	if (!cond)
+		return region_once(b);
+	for (int a = 0; a < b->p->naxis; a++)
+		b->full[a] |= edge[a];
+	Stmt *full = region_once(b);
+	for (int a = 0; a < b->p->naxis; a++)
+		b->full[a] &= !edge[a];
+	return stmt_if(b->t, cond, full, region_once(b));
+}
+
+/* ---- scatters: fill, accumulate in memory, convert when the sum is wider than the result ---- */
+
+static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
+{
+	Problem *p = b->p;
+	if (d == p->rank) {
+		if (!convert)
+			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
+					  RED_NONE);
+		Node *v = narrow(b, buffer_read(b->t, b->acc, base));
+		return stmt_store(b->t, p->main_out, base, v, RED_NONE);
+	}
+	int64_t stride = 1;
+	for (int e = d + 1; e < p->rank; e++)
+		stride *= p->shape[e];
+	for (int k = 0; k < b->nparallel; k++) /* a free axis that is open stays at its place */
+		if (p->axis[b->loop[b->order[k]].axis] == p->lhs[d])
+			return fill_loop(
+				b, buffer,
+				node_add(b->ir, base,
+					 node_scale(b->ir, at_point(b, p->lhs[d]), stride)),
+				d + 1, convert);
+	Node *x = tree_axis(b->t, p->shape[d]);
+	Stmt *body = fill_loop(b, buffer, node_add(b->ir, base, node_scale(b->ir, x, stride)),
+			       d + 1, convert);
+	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, NULL, body);
+}
+
+static Stmt *scatter(Build *b, int k)
+{
+	Problem *p = b->p;
+	bool wide = p->acc != p->type;
+	b->acc = p->main_out;
+	if (wide)
+		b->acc = tree_buffer(b->t, SPACE_SCRATCH, "sum", p->acc, p->main_size);
+	if (!b->acc)
+		return NULL;
+	Stmt *s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	b->reducing = true;
+	s = stmt_seq(s, nest(b, k));
+	b->reducing = false;
+	return wide ? stmt_seq(s, fill_loop(b, p->main_out, node_int(b->ir, 0), 0, true)) : s;
+}
+
+/* ---- the whole ---- */
+
+static void find_region(Build *b)
+{
+	b->nouter = 0;
+	while (b->nouter < b->nloop && !b->loop[b->order[b->nouter]].reduced)
+		b->nouter++;
+	if (b->nparallel > b->nouter)
+		b->nparallel = b->nouter;
+	for (int k = b->nouter; k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		l->tile = !l->reduced || l->how == HOW_VECTOR;
+	}
+}
+
+static void guards_init(Build *b)
+{
+	Problem *p = b->p;
+	b->body = problem_guards(b->ir, p->red, p->body, MAX_GUARDS, &b->nguard, b->guard);
+	/* Conditions of the vector loop stay in the body: lanes decide for themselves. */
+	Loop *last = b->nloop ? &b->loop[b->order[b->nloop - 1]] : NULL;
+	if (!last || last->how != HOW_VECTOR)
+		return;
+	int n = 0;
+	Node *inside = NULL;
+	for (int g = 0; g < b->nguard; g++) {
+		if (!node_has(b->guard[g], p->axis[last->axis]) &&
+		    !(inside && has_read(b->guard[g]))) {
+			b->guard[n++] = b->guard[g];
+			continue;
+		}
+		inside = inside ? node2(b->ir, OP_AND, inside, b->guard[g]) : b->guard[g];
+	}
+	b->nguard = n;
+	Type t = b->body->type;
+	if (inside)
+		b->body = node_select(
+			b->ir, inside, b->body,
+			type_is_float(t)
+				? node_const(b->ir, t, reduce_identity(p->red, t))
+				: node_const_int(b->ir, t, reduce_identity_int(p->red, t)));
+}
+
+static Stmt *fill_partial(Build *b)
+{
+	Node *x = tree_axis(b->t, b->p->main_size);
+	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL,
+			 stmt_store(b->t, b->p->main_out, x, identity_of(b, b->p->type), RED_NONE));
+}
+
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err)
+{
+	(void)target;
+	Build *b = arena_alloc(&p->ir->arena, sizeof *b);
+	b->p = p;
+	b->ir = p->ir;
+	b->t = p->tree;
+	b->d = d;
+	if (replay(b, s, err))
+		return err->code;
+	find_region(b);
+	if (p->partial)
+		b->nparallel = 0;
+	guards_init(b);
+	int64_t parts = 1;
+	for (int k = 0; k < b->nloop; k++)
+		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
+	for (int k = 0; k < b->nparallel; k++)
+		parts *= b->loop[b->order[k]].extent;
+	Node *part = tree_axis(p->tree, parts);
+	int64_t below = parts;
+	for (int k = 0; k < b->nparallel; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		below /= l->extent;
+		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, below), l->extent);
+	}
+	if (p->red != RED_NONE && !p->scatter)
+		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
+	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
+	for (int k = 0; k < b->nparallel; k++) { /* parts past the end of an axis */
+		Loop *l = &b->loop[b->order[k]];
+		if (l->stride == 1 && !axis_exact(b, l->axis))
+			body = stmt_if(
+				b->t,
+				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),
+				body, NULL);
+	}
+	if (p->partial)
+		body = stmt_seq(fill_partial(b), body);
+	p->tree->parts = parts;
+	p->tree->root = stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body);
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}

@@ -1,0 +1,277 @@
+/* schedule.c - schedules as text, and the ones offered for a task.
+ *
+ * Input: a task. Output: a few schedules, the one that its structure suggests first. Invariant:
+ * print and parse are inverse, and every offered schedule fits the task. */
+#include "jit/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *text;
+	bool axis;
+} step_info[STEP_COUNT] = {
+#define STEP(name, text, axis, help) {text, axis},
+#include "jit/steps.def"
+#undef STEP
+};
+
+/* ---- text ---- */
+
+void schedule_print(Text *out, const Schedule *s)
+{
+	for (int k = 0; k < s->n; k++) {
+		const ScheduleStep *p = &s->step[k];
+		text_add(out, "%s%s", k ? "; " : "", step_info[p->kind].text);
+		if (step_info[p->kind].axis)
+			text_add(out, " %d", p->axis);
+		if (p->kind != STEP_VECTORISE && p->kind != STEP_UNROLL)
+			text_add(out, " %lld", (long long)p->arg);
+	}
+}
+
+static const char *skip(const char *s)
+{
+	while (*s == ' ' || *s == '\t' || *s == '\n')
+		s++;
+	return s;
+}
+
+static bool parse_number(const char **s, int64_t *out)
+{
+	char *end;
+	const char *p = skip(*s);
+	*out = strtoll(p, &end, 10);
+	*s = end;
+	return end != p;
+}
+
+int schedule_parse(const char *text, Schedule *s, Error *err)
+{
+	memset(s, 0, sizeof *s);
+	const char *p = skip(text);
+	while (*p) {
+		size_t n = strcspn(p, " \t\n;");
+		int kind = 0;
+		while (kind < STEP_COUNT && (strlen(step_info[kind].text) != n ||
+					     strncmp(step_info[kind].text, p, n) != 0))
+			kind++;
+		if (kind == STEP_COUNT)
+			return error_set(err, RICCI_ESYNTAX, "schedule: there is no step \"%.*s\"",
+					 (int)n, p);
+		int64_t axis = -1, arg = 0;
+		bool wants_arg = kind != STEP_VECTORISE && kind != STEP_UNROLL;
+		p += n;
+		if ((step_info[kind].axis && !parse_number(&p, &axis)) ||
+		    (wants_arg && !parse_number(&p, &arg)))
+			return error_set(err, RICCI_ESYNTAX,
+					 "schedule: step %d (%s) lacks a number", s->n + 1,
+					 step_info[kind].text);
+		if (s->n == COUNT(s->step))
+			return error_set(err, RICCI_ESYNTAX, "schedule: more than %d steps",
+					 COUNT(s->step));
+		schedule_add(s, (StepKind)kind, (int)axis, arg);
+		p = skip(p);
+		if (*p && *p != ';')
+			return error_set(err, RICCI_ESYNTAX,
+					 "schedule: \";\" is missing before \"%.20s\"", p);
+		if (*p)
+			p = skip(p + 1);
+	}
+	return 0;
+}
+
+void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg)
+{
+	if (s->n < COUNT(s->step))
+		s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
+}
+
+/* ---- direct nests: which axis runs in lanes ---- */
+
+typedef struct Score {
+	Ir *ir;
+	Node *axis;
+	double sum;
+} Score;
+
+static void score_read(void *user, Node *n)
+{
+	Score *s = user;
+	if (n->op != OP_READ)
+		return;
+	int64_t k = problem_stride(s->ir, n->src[1], s->axis);
+	s->sum += k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
+}
+
+/* How well the axis suits lanes: contiguous reads, contiguous stores, enough iterations. */
+static double vector_score(const Problem *p, int axis)
+{
+	Score s = {.ir = p->ir, .axis = p->axis[axis]};
+	int64_t extent = axis_extent(p->axis[axis]);
+	node_walk(p->ir, p->body, score_read, &s);
+	if (axis < p->nspatial)
+		s.sum += problem_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
+	s.sum -= extent < 4 ? 6 : extent < 8 ? 3 : extent < 16 ? 1 : 0;
+	return s.sum;
+}
+
+static bool vector_allowed(const Problem *p, int axis)
+{
+	if (!p->scatter)
+		return true;
+	for (int k = 0; k < p->nfree; k++)
+		if (p->free_axis[k] == p->axis[axis])
+			return true;
+	return false;
+}
+
+static int vector_axis(const Problem *p, int rank)
+{
+	bool used[COMP_MAX_AXES] = {false};
+	int best = -1;
+	for (int round = 0; round <= rank; round++) {
+		double top = 0;
+		best = -1;
+		for (int k = 0; k < p->naxis; k++) {
+			double score = vector_score(p, k);
+			if (!used[k] && vector_allowed(p, k) && (best < 0 || score > top)) {
+				best = k;
+				top = score;
+			}
+		}
+		if (best >= 0)
+			used[best] = true;
+	}
+	return best;
+}
+
+enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
+
+/* The fewest outermost loops that give every thread something; extents in loop order. */
+static int parallel_loops(int n, const int64_t *extent)
+{
+	int64_t parts = 1;
+	int k = 0;
+	while (k < n && parts < MIN_PARTS)
+		parts *= extent[k++];
+	return k;
+}
+
+static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
+{
+	int64_t extent[COMP_MAX_AXES];
+	int last = p->naxis - 1, n = 0;
+	if (last < 0)
+		return;
+	for (int k = 0; k < last; k++)
+		extent[n++] = axis_extent(p->axis[k]);
+	int64_t e = axis_extent(p->axis[last]);
+	if (e > chunk) {
+		schedule_add(s, STEP_SPLIT, last, chunk);
+		schedule_add(s, STEP_VECTORISE, p->naxis, 0);
+		extent[n++] = (e + chunk - 1) / chunk;
+	} else {
+		schedule_add(s, STEP_VECTORISE, last, 0);
+	}
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+}
+
+static void offer_scatter(const Problem *p, Schedule *s)
+{
+	int v = vector_axis(p, 0), n = 0;
+	if (v < 0)
+		return;
+	for (int k = 0; k < p->naxis; k++) /* free axes that are not in lanes run in parallel */
+		if (k != v && vector_allowed(p, k))
+			schedule_add(s, STEP_MOVE, k, n++);
+	schedule_add(s, STEP_MOVE, v, p->naxis - 1);
+	schedule_add(s, STEP_VECTORISE, v, 0);
+	schedule_add(s, STEP_PARALLEL, 0, n);
+}
+
+static void offer_reduction(const Problem *p, int rank, int64_t lanes, bool unroll, Schedule *s)
+{
+	int v = vector_axis(p, rank), n = 0;
+	if (v < 0)
+		return;
+	int64_t e = axis_extent(p->axis[v]), extent[COMP_MAX_AXES + 1];
+	bool split = e > 2 * lanes || (e > lanes && v >= p->nspatial);
+	for (int k = 0; k < p->nspatial; k++)
+		if (k != v)
+			extent[n++] = axis_extent(p->axis[k]);
+	if (split) {
+		schedule_add(s, STEP_SPLIT, v, lanes);
+		schedule_add(s, STEP_MOVE, p->naxis, p->naxis);
+		if (v < p->nspatial) {
+			int at = n;
+			schedule_add(s, STEP_MOVE, v, at);
+			extent[n++] = (e + lanes - 1) / lanes;
+		}
+		schedule_add(s, STEP_VECTORISE, p->naxis, 0);
+	} else {
+		schedule_add(s, STEP_MOVE, v, p->naxis - 1);
+		schedule_add(s, STEP_VECTORISE, v, 0);
+	}
+	if (unroll) {
+		int inner = p->naxis - 1;
+		if (inner == v)
+			inner--;
+		if (inner >= p->nspatial && axis_extent(p->axis[inner]) <= 16)
+			schedule_add(s, STEP_UNROLL, inner, 0);
+	}
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+}
+
+static void nest_offer(const Problem *p, int variant, Schedule *s)
+{
+	static const struct {
+		int rank, lanes, chunk;
+		bool unroll;
+	} row[] = {{0, LANES, CHUNK, false},	     {0, LANES, CHUNK, true},
+		   {0, LANES / 2, CHUNK / 4, false}, {0, 2 * LANES, 4 * CHUNK, false},
+		   {1, LANES, CHUNK, false},	     {0, LANES / 4, CHUNK, false}};
+	memset(s, 0, sizeof *s);
+	if (variant >= COUNT(row))
+		return;
+	if (p->scatter)
+		offer_scatter(p, s);
+	else if (p->red == RED_NONE)
+		offer_pointwise(p, row[variant].chunk, s);
+	else
+		offer_reduction(p, row[variant].rank, row[variant].lanes, row[variant].unroll, s);
+}
+
+static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = 0;
+	if (problem_init(p, &tree, &t->sub) == 0) {
+		n = contract_offers(p, target, room, out);
+		for (int v = 0; v < 6 && n < room; v++) {
+			Schedule *s = &out[n];
+			nest_offer(p, v, s);
+			bool fresh = true;
+			for (int k = 0; k < n; k++)
+				fresh &= memcmp(s, &out[k], sizeof *s) != 0;
+			n += fresh;
+		}
+	}
+	IR_LEAVE(ir);
+	return n;
+}
+
+int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
+{
+	Ir ir;
+	ir_init(&ir);
+	int n = offers(&ir, t, target, room, out);
+	ir_free(&ir);
+	if (n == 0 && room > 0) {
+		memset(out, 0, sizeof *out);
+		n = 1; /* no steps: the plain nest */
+	}
+	return n;
+}
