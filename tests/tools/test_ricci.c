@@ -1,57 +1,7 @@
 /* test_ricci.c - the program `ricci` as a shell sees it: exit status, standard output and error,
  * files. Runs the tool of the same build (../../tools/ricci from this program) in a folder of its
  * own. */
-#include "tests/check.h"
-
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static char tool[PATH_MAX + 32];
-static char out[1 << 16], err[1 << 16];
-static int status;
-
-static void slurp(const char *file, char *text, size_t room)
-{
-	FILE *f = fopen(file, "rb");
-	size_t n = f ? fread(text, 1, room - 1, f) : 0;
-	text[n] = 0;
-	if (f)
-		fclose(f);
-}
-
-static void redirect(int fd, const char *file)
-{
-	int to = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (to < 0 || dup2(to, fd) < 0)
-		_exit(99);
-	close(to);
-}
-
-/* Runs the tool with the words up to NULL; fills status, out and err. */
-static void ricci(const char *const *words)
-{
-	const char *argv[40] = {tool};
-	for (int n = 0; words[n] && n < 38; n++)
-		argv[n + 1] = words[n];
-	fflush(NULL);
-	pid_t pid = fork();
-	if (!pid) {
-		redirect(1, "out.txt");
-		redirect(2, "err.txt");
-		execv(tool, (char *const *)argv);
-		_exit(98);
-	}
-	int how = 0;
-	waitpid(pid, &how, 0);
-	status = WIFEXITED(how) ? WEXITSTATUS(how) : 1000 + WTERMSIG(how);
-	slurp("out.txt", out, sizeof out);
-	slurp("err.txt", err, sizeof err);
-}
-#define RICCI(...) ricci((const char *const[]){__VA_ARGS__, NULL})
+#include "tests/tools/shell.h"
 
 /* A wrong call: this status, nothing on standard output, this in the message. */
 #define WRONG(want, message, ...)                                                                  \
@@ -217,7 +167,7 @@ static void test_grad(const char *backend)
 static void test_wrong(void)
 {
 	const float one[] = {1};
-	char before[300], after[300];
+	char before[300] = "", after[300] = "";
 	WRONG(1, "", "show", "Y[i,j] += A[i,k]*B[k,j", "A=2x3", "B=3x2");
 	WRONG(1, "^", "show", "Y[i,j] += A[i,k]*B[k,j", "A=2x3", "B=3x2");
 	WRONG(1, "operand 'B' is missing: give B=SHAPE", "show", matmul, "A=2x3");
@@ -274,14 +224,8 @@ static void test_info(void)
 
 int main(int argc, char **argv)
 {
-	char here[PATH_MAX], folder[] = "/tmp/ricci-tool-XXXXXX", command[100];
 	(void)argc;
-	if (!realpath(argv[0], here) || !mkdtemp(folder) || chdir(folder)) {
-		perror("test_ricci");
-		return 1;
-	}
-	snprintf(tool, sizeof tool, "%s/../../tools/ricci", dirname(here));
-	setenv("RICCI_CACHE", "cache", 0);
+	shell_open(argv[0]);
 	npy("a.npy", "(2, 3)", 6, a_data);
 	npy("b.npy", "(3, 2)", 6, b_data);
 	npy("short.npy", "(2, 3)", 5, a_data);
@@ -295,7 +239,7 @@ int main(int argc, char **argv)
 	test_run("tcc");
 	test_grad("interp");
 	test_grad("tcc");
-	if (!system("command -v cc gcc clang >/dev/null")) {
+	if (shell_has_cc()) {
 		test_run("cc");
 		test_grad("cc");
 	} else {
@@ -304,7 +248,6 @@ int main(int argc, char **argv)
 	test_code();
 	test_info();
 
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	CHECK(chdir("/") == 0 && system(command) == 0);
+	shell_close();
 	return check_done();
 }
