@@ -225,11 +225,13 @@ static int object_keep(const char *path, const Text *object, Error *err)
 static int cc_compile_file(int n, Kernel **kernels, const char *keep, Error *err)
 {
 	Text text = {0}, object = {0};
+	Error own = {0};
 	for (int i = 0; i < n; i++)
 		source_append(&text, i, kernels[i]->source);
 	int bad = cc_text_compile(&text, &object, err);
-	if (!bad)
-		bad = object_use(n, kernels, object.s, object.n, err);
+	if (!bad && object_use(n, kernels, object.s, object.n, &own))
+		bad = error_set(err, own.code == RICCI_EFORMAT ? RICCI_ECOMPILE : own.code, "%s",
+				own.text);
 	if (!bad && keep)
 		object_keep(keep, &object, NULL); /* the kernels work without it */
 	text_free(&text);

@@ -28,6 +28,7 @@ typedef struct Object {
 } Object;
 
 enum { STUB = 16, STUB_ADDRESS = 8 };
+#define IMPOSSIBLE UINT64_MAX
 
 static int broken(Object *o, const char *what)
 {
@@ -83,7 +84,7 @@ static bool wanted(const Elf64_Shdr *s)
 	return s->sh_flags & SHF_ALLOC && (s->sh_type == SHT_PROGBITS || s->sh_type == SHT_NOBITS);
 }
 
-/* Places the sections that are writable or those that are not; returns the end. */
+/* Places the sections that are writable or those that are not; returns the end, or IMPOSSIBLE. */
 static uint64_t place(Object *o, bool writable, uint64_t end)
 {
 	for (int i = 0; i < o->head->e_shnum; i++) {
@@ -92,7 +93,7 @@ static uint64_t place(Object *o, bool writable, uint64_t end)
 		if (!wanted(s) || !(s->sh_flags & SHF_WRITE) == writable)
 			continue;
 		if (align & (align - 1) || align > 4096 || s->sh_size > 1u << 28)
-			return 0;
+			return IMPOSSIBLE;
 		end = (end + align - 1) & -align;
 		o->at[i] = end + 1;
 		end += s->sh_size;
@@ -289,9 +290,9 @@ static Code *object_load(Object *o, int count, const char *const *name, void **f
 	uint64_t page = sysconf(_SC_PAGESIZE);
 	uint64_t end = place(o, false, 0);
 	o->stubs = (end + STUB - 1) & -(uint64_t)STUB;
-	uint64_t fixed = (o->stubs + o->nsymbol * STUB + page - 1) & -page;
-	uint64_t all = place(o, true, fixed);
-	if (all < fixed || (!end && o->head->e_shnum)) {
+	uint64_t fixed = (o->stubs + (o->nsymbol + 1) * STUB + page - 1) & -page;
+	uint64_t all = end == IMPOSSIBLE ? end : place(o, true, fixed);
+	if (all == IMPOSSIBLE) {
 		broken(o, "a section asks for the impossible");
 		return NULL;
 	}

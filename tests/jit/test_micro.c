@@ -1,0 +1,129 @@
+/* test_micro.c - every micro-kernel that this processor runs, against plain loops; and that the
+ * target is lowered, never raised, by RICCI_ISA. */
+#include "jit/backend.h"
+#include "tests/check.h"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GUARD = 7, MAX_K = 70, EDGE = 3 };
+
+static double load(Type t, const void *p, int64_t i)
+{
+	return t == RICCI_F32 ? ((const float *)p)[i] : ((const double *)p)[i];
+}
+
+static void store(Type t, void *p, int64_t i, double v)
+{
+	if (t == RICCI_F32)
+		((float *)p)[i] = (float)v;
+	else
+		((double *)p)[i] = v;
+}
+
+/* Small integers, so that every order of summation is exact. c begins at an odd place in its
+ * memory. */
+static void check_micro(const Micro *m, int64_t k, int64_t ldc)
+{
+	size_t size = m->type == RICCI_F32 ? 4 : 8;
+	int64_t nc = m->mr * ldc + 2 * GUARD;
+	char *a = aligned_alloc(64, (m->mr * k * size + 64) & -64),
+	     *b = aligned_alloc(64, (m->nr * k * size + 64) & -64);
+	char *c = aligned_alloc(64, (nc * size + 64) & -64);
+	double *want = calloc(nc, sizeof *want);
+	for (int64_t i = 0; i < m->mr * k; i++)
+		store(m->type, a, i, (double)(i * 7 % 15 - 7));
+	for (int64_t i = 0; i < m->nr * k; i++)
+		store(m->type, b, i, (double)(i * 5 % 13 - 6));
+	for (int64_t i = 0; i < nc; i++)
+		store(m->type, c, i, want[i] = (double)(i % 11));
+	for (int64_t p = 0; p < k; p++)
+		for (int i = 0; i < m->mr; i++)
+			for (int j = 0; j < m->nr; j++)
+				want[EDGE + i * ldc + j] += load(m->type, a, p * m->mr + i) *
+							    load(m->type, b, p * m->nr + j);
+	m->fn(k, a, b, c + EDGE * size, ldc);
+	int wrong = 0;
+	for (int64_t i = 0; i < nc; i++)
+		wrong += load(m->type, c, i) != want[i];
+	CHECK_REPORT(!wrong, "%s: %d elements differ, k %ld, ldc %ld", m->symbol, wrong, (long)k,
+		     (long)ldc);
+	free(a);
+	free(b);
+	free(c);
+	free(want);
+}
+
+static void check_micros(void)
+{
+	const Target *t = target_host();
+	const Micro *m;
+	for (int i = 0; (m = micro_at(i)); i++) {
+		if ((m->isa & t->isa) != m->isa)
+			continue;
+		CHECK(jit_symbol(m->symbol) == (const void *)m->fn);
+		for (int64_t k = 0; k <= MAX_K; k += k < 6 ? 1 : 13) {
+			check_micro(m, k, m->nr);
+			check_micro(m, k, m->nr + 5);
+		}
+	}
+	for (int f = 0; f < 2; f++) {
+		const Micro *best = micro_pick(t, f ? RICCI_F64 : RICCI_F32);
+		CHECK(best && (best->isa & t->isa) == best->isa);
+	}
+}
+
+/* The target of a process that starts with RICCI_ISA=isa. */
+static Target target_under(const char *isa)
+{
+	int pipes[2];
+	Target t = {0};
+	fflush(NULL);
+	if (pipe(pipes))
+		return t;
+	pid_t child = fork();
+	if (child == 0) {
+		setenv("RICCI_ISA", isa, 1);
+		ssize_t n = write(pipes[1], target_host(), sizeof t);
+		_exit(n != sizeof t);
+	}
+	close(pipes[1]);
+	CHECK_INT(read(pipes[0], &t, sizeof t), sizeof t);
+	close(pipes[0]);
+	waitpid(child, NULL, 0);
+	return t;
+}
+
+static void check_isa(void)
+{
+	Target all = target_under("");
+	static const char *const isa[] = {"sse2", "avx2", "avx512", "nonsense"};
+	for (int i = 0; i < COUNT(isa); i++) {
+		Target t = target_under(isa[i]);
+		CHECK_INT(t.isa & ~all.isa, 0);
+		CHECK(t.vector_bytes <= all.vector_bytes && t.vector_bytes >= 16);
+		CHECK(i < 3 || t.isa == all.isa);
+		CHECK(i != 0 || (t.isa & ~(ISA_SSE2 | ISA_NEON)) == 0);
+		CHECK(i != 0 || (t.vector_bytes == 16 && !t.flags[0]));
+		CHECK(i != 1 || !(t.isa & ISA_AVX512));
+		CHECK((t.isa == all.isa) == !strcmp(t.key, all.key));
+		const Micro *m = micro_pick(&t, RICCI_F32);
+		CHECK(m && (m->isa & ~t.isa) == 0);
+	}
+	CHECK(all.l1 >= 4096 && all.l2 >= all.l1 && (!all.l3 || all.l3 >= all.l2));
+#if defined(__x86_64__)
+	CHECK(all.isa & ISA_SSE2);
+	CHECK(!(all.isa & ISA_AVX2) ==
+		      !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) ||
+	      getenv("RICCI_ISA"));
+	CHECK(!(all.isa & ISA_AVX512) == !__builtin_cpu_supports("avx512dq") ||
+	      getenv("RICCI_ISA"));
+#endif
+}
+
+int main(void)
+{
+	check_isa(); /* before this process makes its own target */
+	check_micros();
+	return check_done();
+}
