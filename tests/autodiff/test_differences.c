@@ -1,0 +1,270 @@
+/* test_differences.c - gradients and gradients of gradients against central differences in f64:
+ * every scalar operator, every reduction, fixed index maps, and random programs made of all of
+ * them. */
+#include "tests/autodiff/harness.h"
+
+static void fill(Bench *b, int k, double low, double high)
+{
+	int64_t n = tensor_size(b->bind[k].tensor);
+	for (int64_t e = 0; e < n; e++)
+		bench_data(b, k)[e] = draw_float(low, high);
+}
+
+static Node *filled(Bench *b, int rank, const int64_t *shape, double low, double high)
+{
+	const char *name = arena_printf(&b->ir.arena, "x%d", b->n);
+	Node *t = bench_input(b, name, RICCI_F64, rank, shape);
+	fill(b, b->n - 1, low, high);
+	return t;
+}
+
+/* First order of <y, u>, then of <gradients, v>. */
+static bool check_both_orders(Bench *b, Node *y, double tolerance)
+{
+	Node *wrt[MAX_OPERANDS], *grads[MAX_OPERANDS], *part[MAX_OPERANDS];
+	int64_t shape[RICCI_MAX_RANK];
+	int n = 0;
+	for (int k = 0; k < b->n; k++)
+		if (b->bind[k].tensor->type == RICCI_F64)
+			wrt[n++] = b->bind[k].tensor;
+	for (int d = 0; d < tensor_rank(y); d++)
+		shape[d] = tensor_extent(y, d);
+	Node *loss = inner(&b->ir, y, filled(b, tensor_rank(y), shape, 0.5, 1.5));
+	if (!differences_agree(b, loss, 1e-5, tolerance, 20, NULL))
+		return false;
+	CHECK_INT(autodiff_reverse(&b->ir, loss, NULL, n, wrt, grads), 0);
+	for (int k = 0; k < n; k++) {
+		for (int d = 0; d < tensor_rank(wrt[k]); d++)
+			shape[d] = tensor_extent(wrt[k], d);
+		part[k] = inner(&b->ir, grads[k], filled(b, tensor_rank(wrt[k]), shape, 0.5, 1.5));
+	}
+	return differences_agree(b, scalar_sum(&b->ir, n, part), 1e-5, tolerance, 8, NULL);
+}
+
+/* Runs f in an Ir of its own; false where a check failed. */
+static bool in_bench(void (*f)(Bench *b, int which), int which)
+{
+	Bench b = {0};
+	jmp_buf oom;
+	int before = check_failed;
+	ir_init(&b.ir);
+	b.ir.arena.oom = &oom;
+	if (setjmp(oom))
+		CHECK_REPORT(false, "jump: %s", b.ir.err.text);
+	else
+		f(&b, which);
+	ir_free(&b.ir);
+	return check_failed == before;
+}
+
+/* ---- scalar operators: Y[i] = op(A[i], B[i]) * A[i] */
+
+static void scalar_operator(Bench *b, int op)
+{
+	Ir *ir = &b->ir;
+	int64_t shape[1] = {6};
+	bool positive =
+		op == OP_LOG || op == OP_SQRT || op == OP_RSQRT || op == OP_POW || op == OP_DIV;
+	Node *i = node_axis(ir, 0, 6);
+	Node *x = node_read(ir, filled(b, 1, shape, positive ? 0.3 : -0.9, 1.2), &i);
+	Node *z = node_read(ir, filled(b, 1, shape, positive ? 0.3 : -0.9, 1.2), &i);
+	Node *y = op_info[op].nsrc == 2 ? node2(ir, op, x, z) : node1(ir, op, x);
+	check_both_orders(b, comp_dense(ir, RED_NONE, 1, 1, &i, node_mul(ir, y, x)), 2e-5);
+}
+
+/* ---- equations as text over f64 operands */
+
+typedef struct Case {
+	const char *text;
+	int n;
+	struct {
+		int rank;
+		int64_t shape[6];
+	} operand[3];
+} Case;
+
+static const Case cases[] = {
+	{"Y[i,j] += A[i,k]*B[k,j]", 2, {{2, {3, 4}}, {2, {4, 2}}}},
+	{"Y[i] max= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
+	{"Y[i] min= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
+	{"Y[i] *= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
+	{"Y[] *= A[i]", 1, {{1, {40}}}},
+	{"Y[i] *= A[i,j,k]+B[k,j]", 2, {{3, {2, 2, 3}}, {2, {3, 2}}}},
+	{"Y[i] += A[i,i]*A[i,2]", 1, {{2, {4, 4}}}},
+	{"Y[] += A[i]*A[5-i]*A[i/2]", 1, {{1, {6}}}},
+	{"Y[p] += X[3*p+2*r]*W[r] where p<4, r<3", 2, {{1, {16}}, {1, {3}}}},
+	{"Y[p] += X[9-2*p-r]*W[r]", 2, {{1, {10}}, {1, {3}}}},
+	{"Y[p] += (X[2*p+r-3] else 1.5)*W[r] where p<6", 2, {{1, {7}}, {1, {4}}}},
+	{"Y[p] += (X[2*p+r-3] else 1.5)*(X[2*p+r-2] else 2)*W[r] where p<6",
+	 2,
+	 {{1, {7}}, {1, {4}}}},
+	{"Y[n] = P[n/6, n%2, n/2%3]*P[n/7, n/3%2, n%3] where n<12", 1, {{3, {2, 2, 3}}}},
+	{"Y[n] = A[(n+3)/4]*A[(n+3)%4] where n<9", 1, {{1, {4}}}},
+	{"Y[n,m] = A[(2*n+3*m)/5]*A[(n+m)%4] where n<4, m<3", 1, {{1, {4}}}},
+	{"Y[i] += j<i ? A[j]/A[i] : i==j ? A[i]*A[j] : 0 where i<5, j<5", 1, {{1, {5}}}},
+	{"Y[i] += A[max(i-2,0)]*A[min(i+j,4)] where i<5, j<3", 1, {{1, {5}}}},
+	{"Y[i*j:9] += A[i]*B[j]", 2, {{1, {3}}, {1, {5}}}},
+	{"Y[i+j:7] max= A[i]*B[j]", 2, {{1, {3}}, {1, {5}}}},
+	{"Y[2*i+j:12] += A[i,j]*A[i,j]", 1, {{2, {4, 3}}}},
+	{"a[i] += A[i,j]; b[i] = a[i]*a[i]; Y[i] = exp(b[i]*0.1)/(1+b[i]) + a[i]",
+	 1,
+	 {{2, {3, 3}}}},
+	{"Y[] = tanh(A[])*B[]", 2, {{0, {0}}, {0, {0}}}},
+	{"Y[i] = pow(A[i]*A[i], 1.5) + pow(A[i], 3)", 1, {{1, {4}}}},
+	{"Y[i] += A[j]*2 where i<3", 1, {{1, {4}}}},
+	{"Y[b,o,p,q] += X[b,o/2*2+c,2*p+r,q+s]*W[o,c,r,s] where c<2",
+	 2,
+	 {{4, {1, 4, 5, 3}}, {4, {4, 2, 2, 2}}}},
+};
+
+static void text_case(Bench *b, int which)
+{
+	const Case *c = &cases[which];
+	Node *operand[3], *y;
+	int n = 1;
+	for (int k = 0; k < c->n; k++)
+		operand[k] = filled(b, c->operand[k].rank, c->operand[k].shape, 0.3, 1.3);
+	notation_elaborate(&b->ir, c->text, c->n, operand, &n, &y, 1);
+	CHECK_REPORT(!b->ir.err.code, "%s: %s", c->text, b->ir.err.text);
+	if (!b->ir.err.code && !check_both_orders(b, y, 2e-5))
+		fprintf(stderr, "in %s\n", c->text);
+}
+
+/* ---- random programs: a chain of equations, made of nodes */
+
+typedef struct Program {
+	Bench *b;
+	Ir *ir;
+	int naxis, ntensor;
+	Node *axes[5], *tensor[24];
+} Program;
+
+static Node *random_index(Program *p)
+{
+	Ir *ir = p->ir;
+	Node *e = p->axes[draw(p->naxis)];
+	if (draw(3) == 0)
+		e = node_add(ir, node_scale(ir, e, 1 + draw(3)), p->axes[draw(p->naxis)]);
+	if (draw(6) == 0)
+		e = node_scale(ir, e, -1 - draw(2));
+	if (draw(5) == 0)
+		e = node_floordiv(ir, node_add(ir, e, node_int(ir, draw(4))), 2 + draw(3));
+	else if (draw(5) == 0)
+		e = node_floormod(ir, node_add(ir, e, node_int(ir, draw(4))), 2 + draw(3));
+	return e;
+}
+
+/* A read of a new input, exactly as large as its indices need. */
+static Node *read_new(Program *p)
+{
+	Node *index[4];
+	int64_t shape[4];
+	int rank = (int)draw(4);
+	for (int d = 0; d < rank; d++) {
+		Node *e = random_index(p);
+		index[d] = node_add(p->ir, e, node_int(p->ir, -e->lo));
+		shape[d] = index[d]->hi + 1;
+	}
+	Node *t = filled(p->b, rank, shape, 0.2, 1.4);
+	p->tensor[p->ntensor++] = t;
+	return node_read(p->ir, t, index);
+}
+
+/* A read of a tensor that is there, padded where it can leave it. */
+static Node *read_old(Program *p)
+{
+	Ir *ir = p->ir;
+	Node *t = p->tensor[draw(p->ntensor)], *index[RICCI_MAX_RANK];
+	Node *inside = node_const_int(ir, RICCI_BOOL, 1);
+	for (int d = 0; d < tensor_rank(t); d++) {
+		int64_t extent = tensor_extent(t, d);
+		Node *e = random_index(p);
+		index[d] = node_add(ir, e, node_int(ir, draw(3) - 1 - e->lo));
+		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, node_int(ir, 0), index[d]));
+		inside =
+			node2(ir, OP_AND, inside, node2(ir, OP_LT, index[d], node_int(ir, extent)));
+	}
+	return node_select(ir, inside, node_read(ir, t, index), node_const(ir, RICCI_F64, 0.7));
+}
+
+static Node *random_value(Program *p, int depth)
+{
+	static const Op unary[] = {OP_SIN, OP_TANH, OP_SIGMOID, OP_ABS, OP_NEG, OP_ERF, OP_COS};
+	static const Op binary[] = {OP_ADD, OP_MUL, OP_SUB, OP_MAX, OP_MIN, OP_MUL, OP_ADD};
+	Ir *ir = p->ir;
+	if (depth == 0 || draw(6) == 0) {
+		if (p->ntensor && draw(2))
+			return read_old(p);
+		if (p->ntensor < 12 && draw(8))
+			return read_new(p);
+		return node_const(ir, RICCI_F64, draw_float(0.3, 1.7));
+	}
+	Node *x = random_value(p, depth - 1), *y, *c;
+	switch (draw(6)) {
+	case 0:
+		return node1(ir, unary[draw(COUNT(unary))], x);
+	case 1:
+		y = node_add(ir, node1(ir, OP_SIN, random_value(p, depth - 1)),
+			     node_const(ir, RICCI_F64, 2.5));
+		return node2(ir, OP_DIV, x, y);
+	case 2:
+		y = random_value(p, depth - 1);
+		c = draw(2) ? node2(ir, OP_LT, random_index(p), node_int(ir, draw(4)))
+			    : node2(ir, OP_LT, x, random_value(p, depth - 1));
+		return node_select(ir, c, draw(2) ? node_mul(ir, x, y) : x, y);
+	default:
+		return node2(ir, binary[draw(COUNT(binary))], x, random_value(p, depth - 1));
+	}
+}
+
+static Node *random_equation(Program *p)
+{
+	static const Reduce reduces[] = {RED_ADD, RED_ADD, RED_ADD, RED_MAX, RED_MIN, RED_MUL};
+	Ir *ir = p->ir;
+	Reduce red = reduces[draw(COUNT(reduces))];
+	p->naxis = 1 + (int)draw(3);
+	for (int k = 0; k < p->naxis; k++)
+		p->axes[k] = node_axis(ir, k, 1 + draw(4));
+	Node *body = random_value(p, 1 + (int)draw(3));
+	int rank = (int)draw(p->naxis + 1);
+	if (rank == p->naxis)
+		red = RED_NONE;
+	if (red == RED_ADD && draw(4) == 0) {
+		Node *e = random_index(p), *at = node_add(ir, e, node_int(ir, -e->lo));
+		int64_t extent = at->hi + 1;
+		return comp_make(ir, red, 1, &extent, &at, p->naxis, p->axes, body);
+	}
+	return comp_dense(ir, red, rank, p->naxis, p->axes, body);
+}
+
+static void random_program(Bench *b, int which)
+{
+	Program p = {.b = b, .ir = &b->ir};
+	int n = 1 + (int)draw(3);
+	Node *y = NULL;
+	(void)which;
+	for (int k = 0; k < n; k++) {
+		y = random_equation(&p);
+		p.tensor[p.ntensor++] = y;
+	}
+	check_both_orders(b, y, 1e-4);
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = argc > 1 ? atoi(argv[1]) : 600, bad = 0;
+	for (int op = 0; op < OP_COUNT; op++) {
+		bool tested = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
+			      op == OP_MUL || op == OP_DIV || op == OP_NEG;
+		if (tested && op != OP_RANDOM && op != OP_NORMAL && !in_bench(scalar_operator, op))
+			fprintf(stderr, "in operator %s\n", op_info[op].name);
+	}
+	for (int k = 0; k < COUNT(cases); k++)
+		in_bench(text_case, k);
+	for (int k = 0; k < rounds && bad < 5; k++)
+		if (!in_bench(random_program, k)) {
+			fprintf(stderr, "in random program %d\n", k);
+			bad++;
+		}
+	return check_done();
+}
