@@ -112,9 +112,17 @@ struct Node {
 };
 #define NODE_MAX_DEPTH 2000
 
+/* A data contract: elements of an integer input that gathers index with must lie in lo..hi. */
+typedef struct Need {
+	Node *input;
+	int64_t lo, hi;
+	struct Need *next;
+} Need;
+
 typedef struct Ir {
 	Arena arena;
 	Error err;
+	Need *need; /* one for each such input, made by notation_elaborate */
 	Node **table; /* open addressing, in the arena */
 	size_t room, count;
 	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a node */

@@ -1,0 +1,124 @@
+/* access.c - proves that an index stays inside its tensor. Input: the index as a node over the true
+ * axes, and the guards under which it is evaluated. Output: nothing when it is proved; for a gather
+ * through an integer input, a contract on the input's data (Ir.need); otherwise an error that names
+ * operand, dimension and range. */
+#include "core/internal.h"
+
+typedef struct Find {
+	Node *read;
+	int count;
+} Find;
+
+static void find_read(void *user, Node *n)
+{
+	Find *f = user;
+
+	if (n->op == OP_READ) {
+		f->read = n;
+		f->count++;
+	}
+}
+
+static int64_t floor_div(int64_t a, int64_t c)
+{
+	return a / c - (a % c < 0);
+}
+
+static int64_t ceil_div(int64_t a, int64_t c)
+{
+	return -floor_div(-a, c);
+}
+
+/* Intersects the contract on input with lo..hi; false when nothing is left. */
+static bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
+{
+	Need *n = ir->need;
+
+	while (n && n->input != input)
+		n = n->next;
+	if (!n) {
+		n = arena_alloc(&ir->arena, sizeof *n);
+		*n = (Need){.input = input, .next = ir->need};
+		type_range((Type)input->type, &n->lo, &n->hi);
+		ir->need = n;
+	}
+	n->lo = lo > n->lo ? lo : n->lo;
+	n->hi = hi < n->hi ? hi : n->hi;
+	return n->lo <= n->hi;
+}
+
+/* index = k * T[..] + rest with T an integer input: T's data must lie in a range. */
+static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *index, int64_t extent,
+			  bool low_proved, bool high_proved)
+{
+	Affine a = affine_of(e->ir, index);
+	int at = -1;
+
+	for (int i = 0; i < a.n; i++) {
+		Find f = {0};
+		node_walk(e->ir, a.atom[i], find_read, &f);
+		if (f.count && at >= 0)
+			return false;
+		if (f.count)
+			at = i;
+	}
+	if (at < 0)
+		return false;
+	Node *atom = a.atom[at], *read = atom->op == OP_CAST ? atom->src[0] : atom;
+	int64_t k = a.k[at], lo, hi;
+	if (read->op != OP_READ || read->src[0]->op != OP_INPUT ||
+	    !type_is_int((Type)read->src[0]->type))
+		return false;
+	Node *input = read->src[0], *rest = node_sub(e->ir, index, node_scale(e->ir, atom, k));
+	if (rest->lo < INT64_MIN / 4 || rest->hi > INT64_MAX / 4 || k == INT64_MIN)
+		return false;
+	type_range((Type)input->type, &lo, &hi);
+	int64_t least = -rest->lo, most = extent - 1 - rest->hi; /* bounds of k * element */
+	if (k > 0) {
+		lo = low_proved ? lo : ceil_div(least, k);
+		hi = high_proved ? hi : floor_div(most, k);
+	} else {
+		lo = high_proved ? lo : ceil_div(-most, -k);
+		hi = low_proved ? hi : floor_div(-least, -k);
+	}
+	if (lo > hi || !need_add(e->ir, input, lo, hi))
+		notation_fail(e->src, RICCI_ESHAPE, text->pos,
+			      "index %s of %s fits extent %lld for no data of %s",
+			      ast_text(e->src, text), access ? access->name->s : e->eq->name->s,
+			      (long long)extent, read->src[0]->u.s);
+	return true;
+}
+
+void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *index, int64_t extent)
+{
+	bool low = index->lo >= 0, high = index->hi < extent;
+	int64_t lo = index->lo, hi = index->hi;
+	const char *name = access ? access->name->s : e->eq->name->s;
+	Find f = {0};
+
+	if ((low && high) || guard_is_dead(e->guard))
+		return;
+	Polyhedron *p = guard_polyhedron(e->ir, e->guard);
+	low = low || poly_implies(p, node2(e->ir, OP_LE, node_int(e->ir, 0), index));
+	high = high || poly_implies(p, node2(e->ir, OP_LT, index, node_int(e->ir, extent)));
+	if (low && high)
+		return;
+	if (accept_gather(e, access, text, index, extent, low, high))
+		return;
+	poly_bounds(p, index, &lo, &hi);
+	node_walk(e->ir, index, find_read, &f);
+	if (f.count)
+		notation_fail(
+			e->src, RICCI_ESHAPE, text->pos,
+			"index %s of %s is computed from data: nothing keeps it inside "
+			"dimension %d of extent %lld; %s",
+			ast_text(e->src, text), name, d, (long long)extent,
+			access ? "say what stands outside with else, or clamp it with min and "
+				 "max"
+			       : "clamp it with min and max");
+	notation_fail(
+		e->src, RICCI_ESHAPE, text->pos,
+		"index %s of %s leaves dimension %d: it runs from %lld to %lld, the extent is "
+		"%lld",
+		ast_text(e->src, text), name, d, (long long)lo, (long long)hi, (long long)extent);
+}

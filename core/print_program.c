@@ -1,0 +1,342 @@
+/* print_program.c - equations and programs to text. Input: tensors. Output: text that elaborates to
+ * the same tensors. Ranges that inference would find from the text are left out: the same function
+ * (infer.c) is asked what it would find. */
+#include "core/internal.h"
+#include <string.h>
+
+/* ---- names of axes ---- */
+
+typedef struct Taken {
+	const char **list;
+	int n;
+} Taken;
+
+static bool is_taken(const Taken *t, const char *s)
+{
+	for (int i = 0; i < t->n; i++)
+		if (!strcmp(t->list[i], s))
+			return true;
+	return false;
+}
+
+static void name_axes(Printer *p, const Taken *taken)
+{
+	static const char letters[] = "ijklmnopqrstuvwxyzabcdefgh";
+
+	for (int i = 0, next = 0; i < p->naxis; i++) {
+		do {
+			int round = next / (COUNT(letters) - 1);
+			char c = letters[next++ % (COUNT(letters) - 1)];
+			p->axis_name[i] = round ? arena_printf(&p->ir->arena, "%c%d", c, round)
+						: arena_printf(&p->ir->arena, "%c", c);
+		} while (is_taken(taken, p->axis_name[i]));
+	}
+}
+
+/* ---- ranges to print ---- */
+
+typedef struct Limits {
+	Ir *ir;
+	int n, ncon, room;
+	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
+	Constraint *con;
+} Limits;
+
+static Node *freed(Limits *l, Node *n)
+{
+	return node_replace(l->ir, n, l->n, l->axis, l->free);
+}
+
+static void limit(Limits *l, Node *index, int64_t extent, const Guard *g)
+{
+	if (l->ncon == l->room) {
+		l->room = l->room ? 2 * l->room : 16;
+		Constraint *more = arena_alloc(&l->ir->arena, (size_t)l->room * sizeof *more);
+		for (int i = 0; i < l->ncon; i++)
+			more[i] = l->con[i];
+		l->con = more;
+	}
+	l->con[l->ncon++] = (Constraint){.index = freed(l, index), .extent = extent, .guard = g};
+}
+
+/* The constraints that the text of n will give. */
+static void limits_of(Limits *l, Node *n, Guard *g)
+{
+	Ir *ir = l->ir;
+
+	if (node_is_tensor(n))
+		return;
+	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
+		Node *c = freed(l, n->src[0]);
+		limits_of(l, n->src[0], g);
+		limits_of(l, n->src[1], guard_push(ir, g, c, true));
+		limits_of(l, n->src[2], guard_push(ir, g, c, false));
+	} else if (n->op == OP_SELECT) {
+		Node *read = n->src[1];
+		for (int d = 1; d < read->nsrc; d++) {
+			limits_of(l, read->src[d], g);
+			if (read->src[d]->op == OP_AXIS)
+				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), NULL);
+		}
+		limits_of(l, n->src[2], guard_push(ir, g, freed(l, n->src[0]), false));
+	} else if (n->op == OP_AND || n->op == OP_OR) {
+		limits_of(l, n->src[0], g);
+		limits_of(l, n->src[1], guard_push(ir, g, freed(l, n->src[0]), n->op == OP_AND));
+	} else {
+		for (int i = 0; i < n->nsrc; i++)
+			limits_of(l, n->src[i], g);
+		for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
+			limit(l, n->src[d], tensor_extent(n->src[0], d - 1), g);
+	}
+}
+
+static bool left_is_bare(const Node *c, int d)
+{
+	Node *x = comp_lhs(c, d);
+
+	if (x->op != OP_AXIS || axis_extent(x) != tensor_extent(c, d))
+		return false;
+	for (int b = 0; b < d; b++)
+		if (comp_lhs(c, b) == x)
+			return false;
+	return true;
+}
+
+/* written[k]: axis k's range has to be written. */
+static void find_ranges(Ir *ir, Node *c, bool *written)
+{
+	Limits l = {.ir = ir, .n = comp_naxis(c)};
+	Span span[COMP_MAX_AXES];
+	const Constraint *why;
+	int which;
+
+	for (int k = 0; k < l.n; k++) {
+		l.axis[k] = comp_axis(c, k);
+		l.free[k] = node_axis(ir, k, RANGE_MAX);
+	}
+	for (int d = 0; d < tensor_rank(c); d++) {
+		if (left_is_bare(c, d))
+			continue;
+		limits_of(&l, comp_lhs(c, d), NULL);
+		limit(&l, comp_lhs(c, d), tensor_extent(c, d), NULL);
+	}
+	limits_of(&l, comp_body(c), NULL);
+	for (bool again = true; again;) {
+		for (int k = 0; k < l.n; k++) {
+			span[k] = (Span){.axis = l.free[k]};
+			span[k].high = written[k] ? node_int(ir, axis_extent(l.axis[k])) : NULL;
+			for (int d = 0; d < tensor_rank(c); d++)
+				span[k].left |= comp_lhs(c, d) == l.axis[k] && left_is_bare(c, d);
+		}
+		again = false;
+		InferCode code = infer_ranges(ir, l.n, span, l.ncon, l.con, &which, &why);
+		if (code == INFER_OK) {
+			for (which = 0; which < l.n; which++)
+				if (span[which].extent != axis_extent(l.axis[which]))
+					break;
+			if (which == l.n)
+				return;
+		}
+		for (; which < l.n && written[which]; which++) {
+		}
+		for (int k = 0; which == l.n && k < l.n; k++)
+			if (!written[k])
+				which = k;
+		if (which < l.n)
+			again = written[which] = true;
+	}
+}
+
+/* ---- equations ---- */
+
+typedef struct Uses {
+	Node *const *axis;
+	int n;
+	bool used[COMP_MAX_AXES];
+} Uses;
+
+static void use(void *user, Node *n)
+{
+	Uses *u = user;
+
+	for (int k = 0; k < u->n; k++)
+		u->used[k] |= u->axis[k] == n;
+}
+
+static void print_left(Printer *p, Node *c)
+{
+	for (int d = 0; d < tensor_rank(c); d++) {
+		text_add(p->out, d ? "," : "");
+		print_value(p, comp_lhs(c, d), LEVEL_CHOICE, NEED_NOTHING, true);
+		if (!left_is_bare(c, d))
+			text_add(p->out, ":%lld", (long long)tensor_extent(c, d));
+	}
+}
+
+static void print_declaration(Printer *p, Node *t, const char *name)
+{
+	text_add(p->out, "%s=", name);
+	for (int d = 0; d < tensor_rank(t); d++)
+		text_add(p->out, "%s%lld", d ? "x" : "", (long long)tensor_extent(t, d));
+	text_add(p->out, "%s:%s", tensor_rank(t) ? "" : "scalar", type_name((Type)t->type));
+}
+
+/* Axes that only repeat the sum are named in a condition that is always true. */
+static bool print_repeats(Printer *p, Node *c)
+{
+	Uses u = {.axis = p->axis, .n = p->naxis};
+	bool any = false;
+
+	node_walk(p->ir, comp_body(c), use, &u);
+	for (int d = 0; d < tensor_rank(c); d++)
+		node_walk(p->ir, comp_lhs(c, d), use, &u);
+	for (int k = 0; k < p->naxis; k++) {
+		if (u.used[k])
+			continue;
+		text_add(p->out, "%s%s >= 0", any ? " && " : "", p->axis_name[k]);
+		any = true;
+	}
+	text_add(p->out, any ? " ? " : "");
+	return any;
+}
+
+static void print_comp(Printer *p, Node *c, const char *name, const Taken *taken)
+{
+	bool written[COMP_MAX_AXES] = {false}, any = false;
+
+	p->naxis = comp_naxis(c);
+	for (int k = 0; k < p->naxis; k++)
+		p->axis[k] = comp_axis(c, k);
+	name_axes(p, taken);
+	find_ranges(p->ir, c, written);
+	text_add(p->out, "%s[", name);
+	print_left(p, c);
+	text_add(p->out, "] %s ", reduce_text[comp_reduce(c)]);
+	if (print_repeats(p, c)) {
+		print_body(p, comp_body(c), LEVEL_CHOICE + 1);
+		text_add(p->out, " : 0");
+	} else {
+		print_body(p, comp_body(c), LEVEL_CHOICE);
+	}
+	for (int k = 0; k < p->naxis; k++) {
+		if (!written[k])
+			continue;
+		text_add(p->out, "%s%s<%lld", any ? ", " : " where ", p->axis_name[k],
+			 (long long)axis_extent(p->axis[k]));
+		any = true;
+	}
+}
+
+static const char *name_of(Printer *p, Node *t)
+{
+	if (p->name)
+		return p->name(p->user, t);
+	return t->op == OP_INPUT ? t->u.s : arena_printf(&p->ir->arena, "T%u", t->id);
+}
+
+void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
+		    void *user)
+{
+	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
+	Node **reads;
+
+	if (c->op == OP_INPUT) {
+		print_declaration(&p, c, name_of(&p, c));
+		return;
+	}
+	int n = comp_reads(ir, c, &reads);
+	Taken t = {arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof *t.list), n + 1};
+	for (int i = 0; i < n; i++)
+		t.list[i] = name_of(&p, reads[i]);
+	t.list[n] = name_of(&p, c);
+	print_comp(&p, c, t.list[n], &t);
+}
+
+static void find_axis(void *user, Node *n)
+{
+	Printer *p = user;
+
+	if (n->op == OP_AXIS && p->naxis < COMP_MAX_AXES)
+		p->axis[p->naxis++] = n;
+}
+
+void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user)
+{
+	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
+	Taken none = {NULL, 0};
+
+	node_walk(ir, e, find_axis, &p);
+	name_axes(&p, &none);
+	for (int i = 0; i < p.naxis; i++) /* the letter follows the axis' number */
+		for (int k = 0; k < i; k++)
+			if (p.axis[i]->u.i < p.axis[k]->u.i) {
+				Node *a = p.axis[i];
+				p.axis[i] = p.axis[k];
+				p.axis[k] = a;
+			}
+	print_body(&p, e, LEVEL_CHOICE);
+}
+
+/* ---- programs ---- */
+
+typedef struct Names {
+	const char **by_id;
+	Taken taken;
+} Names;
+
+static const char *program_name(void *user, Node *t)
+{
+	return ((Names *)user)->by_id[t->id];
+}
+
+/* A name that the notation can read, made of s, not taken yet. */
+static const char *free_name(Ir *ir, Names *n, const char *s)
+{
+	static const char *const words[] = {"where", "else", "in", "inf", "nan"};
+	char *name = arena_strdup(&ir->arena, s);
+
+	for (char *c = name; *c; c++)
+		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+		      (*c >= '0' && *c <= '9')))
+			*c = '_';
+	if (!*name || (*name >= '0' && *name <= '9'))
+		name = arena_printf(&ir->arena, "_%s", name);
+	for (int i = 0; i < COUNT(words); i++)
+		if (!strcmp(name, words[i]))
+			name = arena_printf(&ir->arena, "%s_", name);
+	const char *tried = name;
+	for (int k = 2; is_taken(&n->taken, tried); k++)
+		tried = arena_printf(&ir->arena, "%s_%d", name, k);
+	n->taken.list[n->taken.n++] = tried;
+	return tried;
+}
+
+void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname)
+{
+	Node **order;
+	int n = graph_order(ir, nroot, roots, &order), local = 0;
+	Names names = {.by_id = arena_alloc(&ir->arena, ir->count * sizeof(char *))};
+	names.taken.list = arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof(char *));
+
+	for (int i = 0; i < nroot; i++)
+		if (roots[i]->op == OP_COMP && !names.by_id[roots[i]->id])
+			names.by_id[roots[i]->id] = free_name(ir, &names, rootname[i]);
+	for (int i = 0; i < n; i++)
+		if (order[i]->op == OP_INPUT)
+			names.by_id[order[i]->id] = free_name(ir, &names, order[i]->u.s);
+	for (int i = 0; i < n; i++) {
+		if (names.by_id[order[i]->id])
+			continue;
+		do {
+			names.by_id[order[i]->id] = arena_printf(&ir->arena, "T%d", ++local);
+		} while (is_taken(&names.taken, names.by_id[order[i]->id]));
+		names.taken.list[names.taken.n++] = names.by_id[order[i]->id];
+	}
+	for (int i = 0; i < n; i++) {
+		Printer p = {.out = out, .ir = ir, .name = program_name, .user = &names};
+		if (order[i]->op != OP_COMP)
+			continue;
+		print_comp(&p, order[i], names.by_id[order[i]->id], &names.taken);
+		text_add(out, ";\n");
+	}
+}
