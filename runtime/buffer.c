@@ -1,0 +1,57 @@
+/* buffer.c - memory for tensors: zeroed, aligned for vectors, padded behind.
+ *
+ * The header before the data remembers the block. Large blocks are marked so that a forked child (a
+ * kernel being verified) does not inherit them: otherwise every page that training writes meanwhile
+ * would be copied.
+ */
+#define _GNU_SOURCE
+#include "runtime/internal.h"
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { LARGE = 1 << 20 };
+
+typedef struct Header {
+	void *block, *keep; /* keep..keep+kept: the pages that children do not get */
+	size_t kept;
+} Header;
+
+static void pages_inside(void *block, size_t n, Header *h)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)block + 2 * page) & ~(page - 1);
+	uintptr_t to = ((uintptr_t)block + n) & ~(page - 1);
+
+	h->keep = (void *)from;
+	h->kept = n >= LARGE && to > from ? to - from : 0;
+}
+
+void *buffer_new(size_t bytes)
+{
+	size_t n = align_up(bytes) + 4 * ALIGNMENT;
+	char *block = n > bytes ? mem_zalloc(n) : NULL;
+	Header *h;
+	char *data;
+
+	if (!block)
+		return NULL;
+	data = (char *)(((uintptr_t)block + sizeof *h + ALIGNMENT - 1) & ~(ALIGNMENT - 1));
+	h = (Header *)(void *)data - 1;
+	h->block = block;
+	pages_inside(block, n, h);
+	if (h->kept)
+		madvise(h->keep, h->kept, MADV_DONTFORK);
+	return data;
+}
+
+void buffer_free(void *p)
+{
+	Header *h;
+
+	if (!p)
+		return;
+	h = (Header *)p - 1;
+	if (h->kept)
+		madvise(h->keep, h->kept, MADV_DOFORK);
+	mem_free(h->block);
+}

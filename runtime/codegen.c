@@ -1,0 +1,262 @@
+/* codegen.c - making kernels: candidates to kernels, and the first kernels of lines.
+ *
+ * Sources that go to an outside compiler go there several at a time; where one of them is refused,
+ * each is tried alone. The first kernel of a line comes from the cache's folder, or else from the
+ * backend that answers fastest among those the request allows.
+ */
+#include "runtime/internal.h"
+#include <string.h>
+
+enum { BATCH_TCC = 16, BATCH_CC = 6 };
+
+/* ---- candidates ---- */
+static int batch_compile(int n, Candidate **c, Error *err)
+{
+	const Backend *b = c[0]->backend;
+	Kernel **k = mem_alloc((size_t)n * sizeof *k);
+	char path[4200], name[40] = "";
+	bool keep;
+	int code;
+
+	if (!k)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < n; i++)
+		k[i] = c[i]->kernel;
+	keep = b->load && disk_temp(path, sizeof path);
+	code = b->compile(b, n, k, keep ? path : NULL, err);
+	if (!code && keep && disk_keep(path, name))
+		for (int i = 0; i < n; i++) {
+			memcpy(c[i]->origin.object, name, sizeof name);
+			c[i]->origin.index = i;
+			c[i]->origin.count = n;
+		}
+	mem_free(k);
+	return code;
+}
+
+static void candidate_drop(Candidate *c)
+{
+	if (c->kernel)
+		kernel_unref(c->kernel);
+	c->kernel = NULL;
+}
+
+void candidates_make(int n, Candidate **c)
+{
+	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
+	Error err = {0};
+	int m = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!ready) {
+			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
+			continue;
+		}
+		c[i]->kernel = kernel_lower(c[i]->line->task, &c[i]->schedule, c[i]->backend,
+					    target_host(), &c[i]->err);
+		if (c[i]->kernel && !c[i]->kernel->run)
+			ready[m++] = c[i];
+	}
+	if (m > 0 && batch_compile(m, ready, &err))
+		for (int i = 0; i < m; i++)
+			if (m == 1 || batch_compile(1, &ready[i], &ready[i]->err)) {
+				error_set(&ready[i]->err, err.code, "%s", err.text);
+				candidate_drop(ready[i]);
+			}
+	mem_free(ready);
+}
+
+/* ---- the first kernels ---- */
+static bool usable(const Backend *b)
+{
+	char why[256];
+
+	return b && b->available(why, sizeof why);
+}
+
+const Backend *line_tuning(const Line *l)
+{
+	const Backend *b = l->request.backend;
+
+	if (l->request.frozen || (b && !strcmp(b->name, "interp")))
+		return NULL;
+	if (!b)
+		b = usable(backend_find("cc")) ? backend_find("cc") : backend_find("tcc");
+	return b;
+}
+
+/* The backends to try in turn for a first kernel, best first; NULL at the end. */
+static void first_backends(Request r, const Backend *out[4])
+{
+	int n = 0;
+
+	if (r.backend) {
+		out[n++] = r.backend;
+	} else {
+		if (r.frozen && usable(backend_find("cc")))
+			out[n++] = backend_find("cc");
+		if (usable(backend_find("tcc")))
+			out[n++] = backend_find("tcc");
+		out[n++] = backend_find("interp");
+	}
+	out[n] = NULL;
+}
+
+/* tcc's first kernels are judged during the first step, on its data; all others now. */
+static bool proof_waits(const Candidate *c)
+{
+	return !c->line->request.frozen && !strcmp(c->backend->name, "tcc");
+}
+
+static void candidate_admit(Candidate *c)
+{
+	bool judge = !proof_waits(c) && strcmp(c->backend->name, "interp") != 0;
+	const Backend *tuning = line_tuning(c->line);
+
+	if (!c->kernel)
+		return;
+	if (judge && verify_within(c->line->task, c->kernel, NULL, true, 20, &c->err)) {
+		candidate_drop(c);
+		return;
+	}
+	if (c->line->offered == 0)
+		c->line->offered = tuning == c->backend;
+	line_put(c->line, c->kernel, &c->origin, 0, !proof_waits(c));
+	c->kernel = NULL;
+	if (*c->origin.object)
+		disk_store(c->line);
+}
+
+typedef struct Filling {
+	int n, batch;
+	Candidate **c;
+	atomic_int next;
+} Filling;
+
+static void *filling_work(void *arg)
+{
+	Filling *f = arg;
+
+	for (;;) {
+		int at = atomic_fetch_add(&f->next, f->batch);
+		int n = f->n - at < f->batch ? f->n - at : f->batch;
+
+		if (n <= 0)
+			return NULL;
+		candidates_make(n, f->c + at);
+		for (int i = 0; i < n; i++)
+			candidate_admit(f->c[at + i]);
+	}
+}
+
+static void filling_run(Filling *f, int threads)
+{
+	pthread_t helper[16];
+	int n = 0, most = (f->n + f->batch - 1) / f->batch - 1;
+
+	if (most > threads - 1)
+		most = threads - 1;
+	while (n < most && n < COUNT(helper) &&
+	       pthread_create(&helper[n], NULL, filling_work, f) == 0)
+		n++;
+	filling_work(f);
+	while (n > 0)
+		pthread_join(helper[--n], NULL);
+}
+
+static void default_schedule(const Line *l, Schedule *s)
+{
+	if (schedule_offers(l->task, target_host(), 1, s) < 1)
+		s->n = 0;
+}
+
+/* One attempt for all lines that have no kernel yet, with the round-th backend each. */
+static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Candidate **c,
+		      int round, int threads, Error *last)
+{
+	Filling f = {.c = c};
+
+	for (int i = 0; i < n; i++) {
+		const Backend *way[4] = {0};
+		Candidate *k = &room[f.n];
+
+		if (line_ready(lines[i]))
+			continue;
+		first_backends(lines[i]->request, way);
+		if (!way[round])
+			continue;
+		*k = (Candidate){.line = lines[i], .backend = way[round]};
+		if (kept[i].backend && kept[i].backend == way[round]) {
+			k->schedule = kept[i].schedule;
+			lines[i]->offered = kept[i].offered;
+		} else {
+			default_schedule(lines[i], &k->schedule);
+		}
+		c[f.n] = k;
+		f.n++;
+	}
+	if (f.n == 0)
+		return 0;
+	f.batch = !strcmp(c[0]->backend->name, "cc") ? BATCH_CC : BATCH_TCC;
+	if (f.n < f.batch * threads)
+		f.batch = (f.n + threads - 1) / threads;
+	filling_run(&f, threads);
+	for (int i = 0; i < f.n; i++)
+		if (c[i]->err.code) {
+			error_clear(last);
+			error_set(last, c[i]->err.code, "%s", c[i]->err.text);
+			env_dump_text("kernels", c[i]->backend->name, c[i]->err.text);
+		}
+	return f.n;
+}
+
+static int fill_all(int n, Line **lines, Kept *kept, Candidate *room, Candidate **c, int threads,
+		    Error *err)
+{
+	Error last = {0};
+
+	for (int i = 0; i < n; i++)
+		disk_find(lines[i], &kept[i]);
+	disk_load(n, lines, kept);
+	for (int round = 0; round < 3; round++)
+		if (fill_round(n, lines, kept, room, c, round, threads, &last) == 0)
+			break;
+	for (int i = 0; i < n; i++)
+		if (!line_ready(lines[i]))
+			return error_set(err, last.code ? last.code : RICCI_ECOMPILE,
+					 "no kernel could be made for\n%.600s\n%s",
+					 lines[i]->task->text, last.text);
+	return 0;
+}
+
+int lines_fill(int n, Line **lines, int threads, Error *err)
+{
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+	Line **need = mem_alloc(((size_t)n + 1) * sizeof *need);
+	Kept *kept = mem_zalloc(((size_t)n + 1) * sizeof *kept);
+	Candidate *room = mem_zalloc(((size_t)n + 1) * sizeof *room);
+	Candidate **c = mem_zalloc(((size_t)n + 1) * sizeof *c);
+	int m = 0, code = 0;
+
+	if (!need || !kept || !room || !c) {
+		code = error_set(err, RICCI_ENOMEM, "out of memory");
+	} else {
+		/* One at a time, so that lines shared with another session are filled once. */
+		pthread_mutex_lock(&one);
+		for (int i = 0; i < n; i++) {
+			int k = 0;
+
+			while (k < m && need[k] != lines[i])
+				k++;
+			if (k == m && !line_ready(lines[i]))
+				need[m++] = lines[i];
+		}
+		code = m ? fill_all(m, need, kept, room, c, threads, err) : 0;
+		pthread_mutex_unlock(&one);
+	}
+	mem_free(need);
+	mem_free(kept);
+	mem_free(room);
+	mem_free(c);
+	return code;
+}

@@ -1,0 +1,219 @@
+/* disk.c - the function cache on disk.
+ *
+ * A line's entry is a text file named by the hash of its key: what the kernel was made for and
+ * with, how it is launched, and the name of the object that holds its code (objects are named by
+ * their contents, because several kernels are compiled together). Files are written beside their
+ * place and renamed, so that any number of processes may share the folder; an entry that does not
+ * read back exactly is as good as none, and is made again.
+ */
+#define _GNU_SOURCE
+#include "runtime/internal.h"
+#include "runtime/folder.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef RICCI_BUILD
+#define RICCI_BUILD "0" /* changes with the code generator's sources */
+#endif
+
+static const char *compiler_version(const Line *l)
+{
+	const Backend *b = l->request.backend ? l->request.backend : backend_find("cc");
+	char why[200];
+
+	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
+}
+
+/* The lines that say what an entry is for. */
+static void key_print(Text *t, const Line *l)
+{
+	text_add(t, "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s\ntask %zu\n%s\n",
+		 RICCI_VERSION, RICCI_BUILD, l->request.backend ? l->request.backend->name : "auto",
+		 l->request.frozen ? "static" : "dynamic", compiler_version(l), target_host()->key,
+		 strlen(l->task->text), l->task->text);
+}
+
+static bool entry_path(const Text *key, char *path, size_t n)
+{
+	uint64_t a, b;
+
+	if (key->failed || !cache_folder())
+		return false;
+	a = hash_bytes(key->s, key->n, 0);
+	b = hash_bytes(key->s, key->n, a);
+	return (size_t)snprintf(path, n, "%s/%016llx%016llx.entry", cache_folder(),
+				(unsigned long long)a, (unsigned long long)b) < n;
+}
+
+static void kept_print(Text *t, const Line *l)
+{
+	const Kernel *k = l->best;
+
+	text_add(t, "kernel %s %lld %zu %d %.9g %d\nobject %s %d %d\nschedule ", k->backend->name,
+		 (long long)k->parts, k->scratch, k->clear, l->seconds, l->offered,
+		 *l->origin.object ? l->origin.object : "-", l->origin.index, l->origin.count);
+	schedule_print(t, &k->schedule);
+	text_add(t, "\n");
+}
+
+void disk_store(Line *l)
+{
+	Text t = {0};
+	char path[4200];
+	bool place;
+
+	if (!cache_folder())
+		return;
+	key_print(&t, l);
+	place = entry_path(&t, path, sizeof path);
+	pthread_mutex_lock(&l->lock);
+	kept_print(&t, l);
+	pthread_mutex_unlock(&l->lock);
+	if (!t.failed)
+		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
+	if (place && !t.failed)
+		folder_write(path, t.s, t.n);
+	text_free(&t);
+	folder_trim();
+}
+
+/* The part after the key. */
+static bool kept_parse(char *s, Kept *k)
+{
+	char backend[32], object[40];
+	long long parts;
+	int clear, used = 0;
+	char *line;
+
+	if (sscanf(s, "kernel %31s %lld %zu %d %lf %d object %39s %d %d%n", backend, &parts,
+		   &k->scratch, &clear, &k->seconds, &k->offered, object, &k->origin.index,
+		   &k->origin.count, &used) != 9)
+		return false;
+	line = strstr(s + used, "\nschedule ");
+	if (line != s + used)
+		return false;
+	line += strlen("\nschedule ");
+	line[strcspn(line, "\n")] = 0;
+	if (strcmp(object, "-"))
+		memcpy(k->origin.object, object, sizeof object);
+	k->parts = parts;
+	k->clear = clear != 0;
+	k->backend = backend_find(backend);
+	return k->backend && parts > 0 && k->origin.index >= 0 &&
+	       k->origin.index <= k->origin.count && k->origin.count <= 4096 &&
+	       schedule_parse(line, &k->schedule, NULL) == 0;
+}
+
+/* Checks the last line; cuts it off. */
+bool entry_sound(char *s, size_t n)
+{
+	size_t tail = strlen("checksum 0123456789abcdef\n");
+	char sum[32];
+
+	if (n < tail || strlen(s) != n)
+		return false;
+	snprintf(sum, sizeof sum, "checksum %016llx\n",
+		 (unsigned long long)hash_bytes(s, n - tail, 0));
+	if (strcmp(s + n - tail, sum))
+		return false;
+	s[n - tail] = 0;
+	return true;
+}
+
+bool disk_find(const Line *l, Kept *k)
+{
+	Text key = {0};
+	char path[4200], *s = NULL;
+	size_t n = 0;
+	bool good;
+
+	memset(k, 0, sizeof *k);
+	if (!cache_folder())
+		return false;
+	key_print(&key, l);
+	good = entry_path(&key, path, sizeof path) && (s = folder_read(path, &n)) &&
+	       entry_sound(s, n) && n > key.n && !memcmp(s, key.s, key.n) &&
+	       kept_parse(s + key.n, k);
+	mem_free(s);
+	text_free(&key);
+	return good;
+}
+
+static Kernel *kept_kernel(const Kept *k)
+{
+	Kernel *n = mem_zalloc(sizeof *n);
+
+	if (n) {
+		n->backend = k->backend;
+		n->schedule = k->schedule;
+		n->parts = k->parts;
+		n->scratch = k->scratch;
+		n->clear = k->clear;
+		n->refs = 1;
+	}
+	return n;
+}
+
+/* Loads the object of lines[at] and gives its kernels to all lines that want one of them. */
+static void object_load(int n, Line **lines, const Kept *kept, int at)
+{
+	const Origin *o = &kept[at].origin;
+	Kernel **k = mem_zalloc((size_t)o->count * sizeof *k);
+	char path[4200];
+	bool good = k && object_sound(o->object);
+
+	snprintf(path, sizeof path, "%s/%s", cache_folder(), o->object);
+	for (int i = at; i < n && good; i++)
+		if (!strcmp(kept[i].origin.object, o->object) && kept[i].origin.count == o->count &&
+		    !k[kept[i].origin.index])
+			good = (k[kept[i].origin.index] = kept_kernel(&kept[i])) != NULL;
+	for (int i = 0; i < o->count && good; i++)
+		if (!k[i]) /* a function that nobody wants now; the loader fills all */
+			good = (k[i] = kept_kernel(&kept[at])) != NULL;
+	good = good && kept[at].backend->load(kept[at].backend, o->count, k, path, NULL) == 0;
+	for (int i = at; i < n && good; i++)
+		if (!line_ready(lines[i]) && !strcmp(kept[i].origin.object, o->object) &&
+		    kept[i].origin.count == o->count) {
+			line_put(lines[i], kernel_ref(k[kept[i].origin.index]), &kept[i].origin,
+				 kept[i].seconds, true);
+			lines[i]->offered = kept[i].offered;
+		}
+	for (int i = 0; k && i < o->count; i++)
+		if (k[i])
+			kernel_unref(k[i]);
+	mem_free(k);
+}
+
+void disk_load(int n, Line **lines, const Kept *kept)
+{
+	for (int i = 0; i < n; i++)
+		if (!line_ready(lines[i]) && kept[i].backend && *kept[i].origin.object &&
+		    kept[i].origin.index < kept[i].origin.count && kept[i].backend->load)
+			object_load(n, lines, kept, i);
+}
+
+bool disk_temp(char *path, size_t n)
+{
+	return folder_temp("o", path, n);
+}
+
+bool disk_keep(const char *path, char name[40])
+{
+	char to[4200], *s;
+	size_t n;
+
+	*name = 0;
+	s = folder_read(path, &n);
+	if (s) {
+		snprintf(name, 40, "%016llx%016llx.o", (unsigned long long)hash_bytes(s, n, 0),
+			 (unsigned long long)hash_bytes(s, n, n));
+		mem_free(s);
+		snprintf(to, sizeof to, "%s/%s", cache_folder(), name);
+		if (rename(path, to) == 0)
+			return true;
+	}
+	unlink(path);
+	*name = 0;
+	return false;
+}

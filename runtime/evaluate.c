@@ -1,0 +1,102 @@
+/* evaluate.c - a graph computed once (or a few times, for the clock) from bound data. */
+#include "runtime/internal.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Bound {
+	int n;
+	Storage *st;
+} Bound;
+
+static Storage *bound_find(void *user, Node *input)
+{
+	Bound *b = user;
+
+	for (int i = 0; i < b->n; i++)
+		if (b->st[i].node == input)
+			return &b->st[i];
+	return NULL;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
+{
+	int n = e->repeat > 1 ? e->repeat : 1, code = 0;
+	double *time = mem_alloc((size_t)n * sizeof *time);
+
+	if (!time)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = n > 1 ? -1 : 0; i < n && !code; i++) { /* the first of many does not count */
+		double start = clock_seconds();
+
+		code = program_run(p, pool, (RandomState){e->seed, e->step}, NULL, err);
+		if (i >= 0)
+			time[i] = clock_seconds() - start;
+	}
+	if (!code) {
+		qsort(time, (size_t)n, sizeof *time, by_value);
+		e->median_seconds = time[n / 2];
+	}
+	mem_free(time);
+	return code;
+}
+
+static int evaluate_with(ProgramSpec *spec, void *const *out, Evaluation *e, Error *err)
+{
+	Pool *pool = pool_new(e->threads, err);
+	Program *p = NULL;
+	int code = pool ? 0 : RICCI_ENOMEM;
+
+	if (!code) {
+		spec->threads = pool_threads(pool);
+		p = program_new(spec, err);
+		code = p ? evaluate_runs(p, pool, e, err) : RICCI_ECOMPILE;
+	}
+	for (int i = 0; i < spec->noutput && !code; i++)
+		memcpy(out[i], cell_data(&p->cell[p->root[i]]),
+		       tensor_bytes(p->cell[p->root[i]].node));
+	program_free(p);
+	pool_free(pool);
+	return code;
+}
+
+int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,
+	     void *const *out, Evaluation *e, Error *err)
+{
+	Bound b = {nbind, mem_zalloc(((size_t)nbind + 1) * sizeof *b.st)};
+	Node **root = mem_alloc(((size_t)nroot + 1) * sizeof *root);
+	ProgramSpec spec = {.ir = ir,
+			    .noutput = nroot,
+			    .root = root,
+			    .find = bound_find,
+			    .user = &b,
+			    .request = {e->backend, false}};
+	Error own = {0};
+	char why[256] = "";
+
+	if (!b.st || !root)
+		error_set(&own, RICCI_ENOMEM, "out of memory");
+	else if (e->backend && !e->backend->available(why, sizeof why))
+		error_set(&own, RICCI_ECOMPILE, "backend %s can't be used: %s", e->backend->name,
+			  why);
+	for (int i = 0; i < nbind && !own.code; i++) {
+		b.st[i].node = bind[i].tensor;
+		b.st[i].data = (void *)(uintptr_t)bind[i].data; /* read only: it is an input */
+		if (bind[i].tensor->op != OP_INPUT)
+			error_set(&own, RICCI_EUNSUPPORTED,
+				  "only inputs can be bound to data here, not computed tensors");
+	}
+	if (!own.code) {
+		memcpy(root, roots, (size_t)nroot * sizeof *root);
+		evaluate_with(&spec, out, e, &own);
+	}
+	mem_free(b.st);
+	mem_free(root);
+	return own.code ? error_set(err, own.code, "%s", own.text) : 0;
+}

@@ -1,0 +1,328 @@
+/* folder.c - the folder of the function cache: where it is, its files, its size.
+ *
+ * $RICCI_CACHE, else $XDG_CACHE_HOME/ricci, else ~/.cache/ricci; RICCI_CACHE=off keeps nothing.
+ * Only the library's own names (*.entry, *.o, device-*, *.tmp) are ever touched.
+ */
+#define _GNU_SOURCE
+#include "runtime/internal.h"
+#include "runtime/folder.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[3800];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool folder_make(char *path)
+{
+	for (char *s = path + 1; *s; s++)
+		if (*s == '/') {
+			*s = 0;
+			mkdir(path, 0777);
+			*s = '/';
+		}
+	mkdir(path, 0777);
+	return access(path, R_OK | W_OK | X_OK) == 0;
+}
+
+static void folder_choose(void)
+{
+	const char *own = env_text("RICCI_CACHE", NULL), *xdg = env_text("XDG_CACHE_HOME", NULL);
+	const char *home = env_text("HOME", NULL);
+	size_t n = sizeof folder;
+	int m = 0;
+
+	if (own && !strcmp(own, "off"))
+		return;
+	if (own)
+		m = snprintf(folder, n, "%s", own);
+	else if (xdg && *xdg == '/')
+		m = snprintf(folder, n, "%s/ricci", xdg);
+	else if (home)
+		m = snprintf(folder, n, "%s/.cache/ricci", home);
+	if (m <= 0 || (size_t)m >= n || !folder_make(folder))
+		*folder = 0;
+}
+
+const char *cache_folder(void)
+{
+	pthread_once(&once, folder_choose);
+	return *folder ? folder : NULL;
+}
+
+uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
+{
+	const unsigned char *s = p;
+	uint64_t h = 0xcbf29ce484222325u ^ seed;
+
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ s[i]) * 0x100000001b3u;
+	return h ^ h >> 29;
+}
+
+char *folder_read(const char *path, size_t *n)
+{
+	FILE *f = fopen(path, "rb");
+	struct stat st;
+	char *s = NULL;
+
+	*n = 0;
+	if (!f)
+		return NULL;
+	if (fstat(fileno(f), &st) == 0 && st.st_size >= 0 &&
+	    (s = mem_alloc((size_t)st.st_size + 1))) {
+		*n = fread(s, 1, (size_t)st.st_size, f);
+		s[*n] = 0;
+	}
+	fclose(f);
+	return s;
+}
+
+bool folder_temp(const char *suffix, char *path, size_t n)
+{
+	static atomic_uint count;
+
+	return cache_folder() &&
+	       (size_t)snprintf(path, n, "%s/%ld-%u.%s.tmp", cache_folder(), (long)getpid(),
+				atomic_fetch_add(&count, 1), suffix) < n;
+}
+
+bool folder_write(const char *path, const char *s, size_t n)
+{
+	char temp[4200];
+	FILE *f;
+	bool good;
+
+	if (!folder_temp("entry", temp, sizeof temp) || !(f = fopen(temp, "wb")))
+		return false;
+	good = fwrite(s, 1, n, f) == n;
+	good = fclose(f) == 0 && good && rename(temp, path) == 0;
+	if (!good)
+		unlink(temp);
+	return good;
+}
+
+bool object_sound(const char *name)
+{
+	char path[4200], want[40], *s;
+	size_t n;
+
+	snprintf(path, sizeof path, "%s/%s", cache_folder(), name);
+	s = folder_read(path, &n);
+	if (!s)
+		return false;
+	snprintf(want, sizeof want, "%016llx%016llx.o", (unsigned long long)hash_bytes(s, n, 0),
+		 (unsigned long long)hash_bytes(s, n, n));
+	mem_free(s);
+	return !strcmp(want, name);
+}
+
+typedef struct File {
+	char path[4200];
+	const char *name;
+	struct stat st;
+} File;
+
+static bool has_suffix(const char *s, const char *suffix)
+{
+	size_t n = strlen(s), m = strlen(suffix);
+
+	return n > m && !strcmp(s + n - m, suffix);
+}
+
+static bool name_ours(const char *s)
+{
+	return has_suffix(s, ".entry") || has_suffix(s, ".o") || has_suffix(s, ".tmp") ||
+	       !strncmp(s, "device-", 7);
+}
+
+/* Calls f on every file of ours; stops when it returns false. */
+static int folder_each(bool (*f)(void *user, const File *file), void *user, Error *err)
+{
+	const char *at = cache_folder();
+	DIR *d = at ? opendir(at) : NULL;
+	struct dirent *e;
+	File file;
+
+	if (!at)
+		return error_set(err, RICCI_EIO,
+				 "there is no cache folder: set RICCI_CACHE, XDG_CACHE_HOME or "
+				 "HOME to a place that can be written");
+	if (!d)
+		return error_set(err, RICCI_EIO, "%s: %s", at, strerror(errno));
+	while ((e = readdir(d))) {
+		snprintf(file.path, sizeof file.path, "%s/%s", at, e->d_name);
+		file.name = e->d_name;
+		if (name_ours(e->d_name) && stat(file.path, &file.st) == 0 &&
+		    S_ISREG(file.st.st_mode) && !f(user, &file))
+			break;
+	}
+	closedir(d);
+	return 0;
+}
+
+/* ---- the bound ---- */
+typedef struct Age {
+	time_t when;
+	off_t bytes;
+} Age;
+typedef struct Ages {
+	int64_t bytes;
+	int n, room;
+	Age *age;
+	time_t before;
+} Ages;
+
+static bool ages_add(void *user, const File *f)
+{
+	Ages *a = user;
+
+	if (a->n == a->room) {
+		int room = a->room ? 2 * a->room : 64;
+		Age *more = mem_realloc(a->age, (size_t)room * sizeof *more);
+
+		if (!more)
+			return false;
+		a->age = more;
+		a->room = room;
+	}
+	a->age[a->n++] = (Age){f->st.st_mtime, f->st.st_size};
+	a->bytes += f->st.st_size;
+	return true;
+}
+
+static bool ages_remove(void *user, const File *f)
+{
+	Ages *a = user;
+
+	if (f->st.st_mtime <= a->before && strncmp(f->name, "device-", 7))
+		unlink(f->path);
+	return true;
+}
+
+static int age_order(const void *a, const void *b)
+{
+	const Age *x = a, *y = b;
+
+	return x->when < y->when ? -1 : x->when > y->when;
+}
+
+void folder_trim(void)
+{
+	static atomic_uint calls;
+	int64_t bound = (int64_t)env_long("RICCI_CACHE_MB", 256) << 20, rest;
+	Ages a = {0};
+
+	if (atomic_fetch_add(&calls, 1) % 64 || folder_each(ages_add, &a, NULL) ||
+	    a.bytes <= bound) {
+		mem_free(a.age);
+		return;
+	}
+	qsort(a.age, (size_t)a.n, sizeof *a.age, age_order);
+	rest = a.bytes;
+	for (int i = 0; i < a.n && rest > bound / 2; i++) {
+		rest -= a.age[i].bytes;
+		a.before = a.age[i].when;
+	}
+	folder_each(ages_remove, &a, NULL);
+	mem_free(a.age);
+}
+
+/* ---- list, verify, clear ---- */
+static void entry_field(const char *s, const char *name, char *out, size_t n)
+{
+	char start[40];
+	const char *at;
+
+	snprintf(start, sizeof start, "\n%s ", name);
+	at = strstr(s, start);
+	*out = 0;
+	if (at)
+		snprintf(out, n, "%.*s", (int)strcspn(at + strlen(start), "\n"),
+			 at + strlen(start));
+}
+
+static bool list_one(void *user, const File *f)
+{
+	char kernel[200], schedule[400], what[200], *s;
+	double seconds = 0;
+	size_t n;
+
+	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->path, &n)))
+		return true;
+	entry_field(s, "kernel", kernel, sizeof kernel);
+	entry_field(s, "schedule", schedule, sizeof schedule);
+	entry_field(s, "for", what, sizeof what);
+	sscanf(kernel, "%*s %*s %*s %*s %lf", &seconds);
+	fprintf(user, "%.16s  %-5.*s %10.3f us  (%s)  %s\n", f->name, (int)strcspn(kernel, " "),
+		kernel, 1e6 * seconds, what, schedule);
+	mem_free(s);
+	return true;
+}
+
+int cache_list(FILE *out, Error *err)
+{
+	return folder_each(list_one, out, err);
+}
+
+typedef struct Check {
+	CacheReport *r;
+	bool repair;
+} Check;
+
+static bool check_one(void *user, const File *f)
+{
+	Check *c = user;
+	char object[200], *s;
+	bool good = true;
+	size_t n = 0;
+
+	c->r->bytes += f->st.st_size;
+	if (has_suffix(f->name, ".o"))
+		good = object_sound(f->name);
+	else if (has_suffix(f->name, ".tmp"))
+		good = f->st.st_mtime + 3600 > time(NULL);
+	else if (has_suffix(f->name, ".entry")) {
+		c->r->entries++;
+		s = folder_read(f->path, &n);
+		good = s && entry_sound(s, n);
+		if (good) {
+			entry_field(s, "object", object, sizeof object);
+			object[strcspn(object, " ")] = 0;
+			good = !strcmp(object, "-") || object_sound(object);
+		}
+		mem_free(s);
+	}
+	c->r->broken += !good;
+	if (!good && c->repair)
+		unlink(f->path);
+	return true;
+}
+
+int cache_verify(bool repair, CacheReport *r, Error *err)
+{
+	Check c = {r, repair};
+
+	memset(r, 0, sizeof *r);
+	return folder_each(check_one, &c, err);
+}
+
+static bool clear_one(void *user, const File *f)
+{
+	CacheReport *r = user;
+
+	r->entries += has_suffix(f->name, ".entry");
+	r->bytes += f->st.st_size;
+	unlink(f->path);
+	return true;
+}
+
+int cache_clear(CacheReport *r, Error *err)
+{
+	memset(r, 0, sizeof *r);
+	return folder_each(clear_one, r, err);
+}

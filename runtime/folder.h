@@ -1,0 +1,18 @@
+/* folder.h - the cache's folder as files: what disk.c and folder.c share. */
+#ifndef RUNTIME_FOLDER_H
+#define RUNTIME_FOLDER_H
+
+#include "runtime/runtime.h"
+
+uint64_t hash_bytes(const void *p, size_t n, uint64_t seed);
+/* The whole file, NUL-terminated; NULL when it can't be read. Caller frees. */
+char *folder_read(const char *path, size_t *n);
+/* Beside its place first, then renamed. */
+bool folder_write(const char *path, const char *s, size_t n);
+bool folder_temp(const char *suffix, char *path, size_t n);
+/* Removes the oldest files when the folder has grown beyond its bound. */
+void folder_trim(void);
+bool object_sound(const char *name); /* its contents have its name */
+bool entry_sound(char *s, size_t n); /* disk.c */
+
+#endif

@@ -1,0 +1,110 @@
+/* generate.c - the code generation thread: compiles what the schedule queue holds, and verifies it.
+ *
+ * Several candidates go to the compiler together. One that passes verification replaces a first,
+ * quickly made kernel at once, and otherwise goes on trial against the present one.
+ */
+#define _GNU_SOURCE
+#include "runtime/tuner.h"
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { BATCH = 6 };
+
+static int queue_take(Tuner *t, Candidate **c)
+{
+	int n = 0;
+
+	while (n < BATCH && t->queue && (n == 0 || t->queue->backend == c[0]->backend)) {
+		c[n++] = t->queue;
+		t->queue = t->queue->next;
+		if (!t->queue)
+			t->tail = &t->queue;
+	}
+	return n;
+}
+
+/* Is the line's kernel one of the first iteration's, from another backend? */
+static Kernel *line_best(Line *l, bool *first, const Candidate *c)
+{
+	Kernel *k;
+
+	pthread_mutex_lock(&l->lock);
+	k = kernel_ref(l->best);
+	*first = l->best->backend != c->backend;
+	pthread_mutex_unlock(&l->lock);
+	return k;
+}
+
+static JobState candidate_place(Candidate *c)
+{
+	bool first;
+	Kernel *best = line_best(c->line, &first, c), *k = c->kernel;
+	const Kernel *reference = strcmp(best->backend->name, "interp") ? best : NULL;
+	bool bad = verify_within(c->line->task, k, reference, true, 10, &c->err) != 0;
+
+	kernel_unref(best);
+	if (bad) {
+		env_dump_text("kernels", "refused", c->err.text);
+		return JOB_IDLE;
+	}
+	c->kernel = NULL;
+	if (!first) {
+		line_try(c->line, k, &c->origin);
+		return JOB_TRYING;
+	}
+	pthread_mutex_lock(&c->line->lock);
+	if (c->line->offered == 0)
+		c->line->offered = 1;
+	pthread_mutex_unlock(&c->line->lock);
+	line_put(c->line, k, &c->origin, 0, true);
+	disk_store(c->line);
+	return JOB_IDLE;
+}
+
+static void candidate_end(Tuner *t, Candidate *c, JobState state)
+{
+	pthread_mutex_lock(&t->lock);
+	tuner_outcome(t, c, state);
+	pthread_mutex_unlock(&t->lock);
+	if (c->kernel)
+		kernel_unref(c->kernel);
+	mem_free(c);
+}
+
+static void batch_work(Tuner *t, int n, Candidate **c)
+{
+	candidates_make(n, c);
+	for (int i = 0; i < n; i++) {
+		JobState state = JOB_IDLE;
+
+		if (c[i]->kernel && !atomic_load(&t->quit))
+			state = candidate_place(c[i]);
+		else if (c[i]->err.code)
+			env_dump_text("kernels", "not made", c[i]->err.text);
+		candidate_end(t, c[i], state);
+	}
+}
+
+void *generate_main(void *arg)
+{
+	Tuner *t = arg;
+	Candidate *c[BATCH];
+
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+	pthread_mutex_lock(&t->lock);
+	while (!atomic_load(&t->quit)) {
+		int n = queue_take(t, c);
+
+		if (n == 0) {
+			pthread_cond_wait(&t->change, &t->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&t->lock);
+		batch_work(t, n, c);
+		pthread_mutex_lock(&t->lock);
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}

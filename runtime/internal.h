@@ -1,0 +1,242 @@
+/* internal.h - what the files of runtime/ share with each other and with nobody else.
+ *
+ * The way of a program: program_build (rewrite, partition, a Line per subgraph, cells for all
+ * tensors) -> lines_fill (a kernel for every line: cache, or made now) -> program_place (memory) ->
+ * program_run. A Line is the function cache's entry for one task: its best kernel, and at times a
+ * second one on trial.
+ */
+#ifndef RUNTIME_INTERNAL_H
+#define RUNTIME_INTERNAL_H
+
+#include "runtime/runtime.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define ALIGNMENT ((size_t)64)
+
+static inline size_t align_up(size_t n)
+{
+	return (n + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
+}
+
+/* ---- buffers (buffer.c): zeroed, 64-byte aligned, with room behind for a vector read past the
+ * end. Large ones are not inherited by forked children, so that verification in a child costs no
+ * copies. */
+void *buffer_new(size_t bytes);
+void buffer_free(void *p);
+
+/* ---- pool.c ---- */
+/* As pool_run; wide false: on the calling thread alone. */
+int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
+		Error *err);
+
+/* ---- the memory plan (plan.c) ---- */
+typedef struct PlanItem {
+	size_t bytes;	 /* > 0 */
+	int first, last; /* steps in which it lives, both included */
+	size_t offset;	 /* out, a multiple of ALIGNMENT */
+} PlanItem;
+int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
+
+/* ---- the device (device.c) ---- */
+const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
+
+/* ---- judging kernels (judge.c, verify.c) ---- */
+typedef struct Sample { /* expected values at some elements of each member, all at the same ones */
+	int nmember, n;
+	int64_t *at;
+	double **value, **bound; /* [member][element] */
+	Arena arena;
+} Sample;
+/* Elements at corners and edges, then at random, worth `points` points of the domain, `most` at
+ * most. input: the task's data. s->n stays 0 where even one element would cost more than `limit`
+ * points. */
+int sample_expect(const Task *t, void *const *input, RandomState rs, double points, double limit,
+		  int most, Sample *s, Error *err);
+/* Widens the bounds by what the results change under rounding errors of the inputs. */
+int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
+/* Compares what a kernel stored (buffers of the stored members, in order) with them. */
+int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
+void sample_free(Sample *s);
+/* verify_kernel with a time limit, against an admitted kernel in full when `reference` is given. */
+int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
+		  double limit, Error *err);
+
+/* ---- data to measure or verify with (data.c): a task's buffers, inputs then stored members ----
+ */
+typedef struct TaskData {
+	int nbuf;
+	void **buf;
+} TaskData;
+typedef struct TaskCopy { /* a thread's own copy of a task's nodes */
+	Ir ir;
+	Node **member, **input;
+} TaskCopy;
+int task_copy(const Task *t, TaskCopy *c, Error *err);
+void task_copy_free(TaskCopy *c);
+int task_nbuf(const Task *t);
+Node *task_tensor(const Task *t, int i); /* of buffer i */
+/* Fills the inputs, integers within what the task's indices need. Floats are at least `low` and
+ * less than low + 2. */
+int task_draw(const Task *t, uint64_t seed, double low, void *const *buf, Error *err);
+int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
+void task_data_free(TaskData *d);
+
+/* ---- the function cache (cache.c, disk.c) ---- */
+typedef struct Request {
+	const Backend *backend; /* NULL: the best */
+	bool frozen;		/* static mode: the default schedule, never changed */
+} Request;
+typedef struct Origin {	  /* where a kernel's compiled code is kept */
+	char object[40];  /* a file of the cache's folder; "" when it is not kept */
+	int index, count; /* which of the object's functions */
+} Origin;
+enum { TRIAL_RUNS = 4, OFFERS = 8 };
+typedef struct Line {
+	struct Line *next;
+	int refs; /* under the cache's lock */
+	Request request;
+	Task *task;
+	uint64_t hash;
+	atomic_llong spent;   /* nanoseconds in launches, for the order of work */
+	atomic_uint version;  /* changes whenever a launch has to look at the line */
+	pthread_mutex_t lock; /* of what follows */
+	bool proved;	      /* best is known to be right */
+	bool claimed;	      /* a tuner works on it */
+	int offered;	      /* schedules of schedule_offers that have been tried */
+	Kernel *best, *trial;
+	Origin origin, trial_origin;
+	int runs[2];	 /* timed launches of best, trial since the trial began */
+	double least[2]; /* and the least time of one */
+	double seconds;	 /* of best; 0: not known */
+} Line;
+/* Takes the task. The line of an equal task and request where there is one. */
+Line *line_get(Task *t, Request r, Error *err);
+Line *line_ref(Line *l);
+void line_unref(Line *l);
+bool line_ready(Line *l); /* it has a kernel */
+/* Takes k as the best. */
+void line_put(Line *l, Kernel *k, const Origin *o, double seconds, bool proved);
+/* Takes k as the one on trial. */
+void line_try(Line *l, Kernel *k, const Origin *o);
+/* The kernel to launch now (a new reference). */
+typedef struct Taken {
+	Kernel *kernel;
+	unsigned seen; /* the version for which this answer holds */
+	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell line_timed */
+	bool proved;
+} Taken;
+Taken line_take(Line *l);
+void line_prove(Line *l, const Kernel *k);			      /* k was seen to be right */
+bool line_timed(Line *l, const Kernel *k, int which, double seconds); /* true: the trial ended */
+
+/* Keeps the line's best. */
+void disk_store(Line *l);
+/* What is kept of a line; false: nothing. */
+typedef struct Kept {
+	const Backend *backend;
+	Schedule schedule;
+	Origin origin;
+	int64_t parts;
+	size_t scratch;
+	bool clear;
+	double seconds;
+	int offered;
+} Kept;
+bool disk_find(const Line *l, Kept *k);
+/* Kernels of kept objects for lines[i] with kept[i].origin; lines that stay without a best are to
+ * be made. */
+void disk_load(int n, Line **lines, const Kept *kept);
+/* A fresh path in the folder, to compile to; false: nothing is kept. */
+bool disk_temp(char *path, size_t n);
+/* Takes the object at path into the folder and names it. */
+bool disk_keep(const char *path, char name[40]);
+
+/* ---- making kernels (codegen.c) ---- */
+typedef struct Candidate {
+	struct Candidate *next;
+	Line *line;
+	const Backend *backend;
+	Schedule schedule;
+	Kernel *kernel;
+	Origin origin;
+	Error err;
+} Candidate;
+/* Lowers and compiles candidates of one backend together; each gets a kernel or an error. */
+void candidates_make(int n, Candidate **c);
+/* The backend that schedules of the line are tried on; NULL: none. */
+const Backend *line_tuning(const Line *l);
+/* Gives every line a kernel: from memory, from disk, or made now by `threads` threads. */
+int lines_fill(int n, Line **lines, int threads, Error *err);
+
+/* ---- the background (explore.c, generate.c): exploration and code generation threads ---- */
+typedef struct Tuner Tuner;
+Tuner *tuner_new(Error *err);
+int tuner_add(Tuner *t, int n, Line **lines, Error *err);
+void tuner_start(Tuner *t);
+void tuner_poke(Tuner *t);	 /* a trial ended */
+bool tuner_busy(const Tuner *t); /* something is left to try */
+int tuner_settle(Tuner *t, Pool *pool, Error *err);
+void tuner_free(Tuner *t);
+
+/* ---- programs (program.c, place.c): graphs ready to run ---- */
+typedef struct Storage { /* of an input, parameter or state; sessions share the last two */
+	const ricci_tensor *tensor;
+	Node *node;
+	size_t bytes;
+	void *data, *spare; /* spare: where the next value is computed; commit swaps them */
+	bool used;	    /* by a program */
+} Storage;
+typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT } CellKind;
+typedef struct Cell { /* a tensor's place */
+	Node *node;
+	CellKind kind;
+	int first, last;  /* the runs that write and last read it */
+	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
+	bool in_place;
+	void *data; /* TEMP, OUTPUT */
+} Cell;
+typedef struct Run { /* one kernel of the plan */
+	Line *line;
+	Kernel *kernel;
+	unsigned seen; /* the line's version */
+	bool wide, proved;
+	int ninput, nbuf, *cell; /* the cell of each buffer */
+	void **buf;
+} Run;
+typedef struct Program {
+	int nrun, ncell, nroot;
+	Run *run;
+	Cell *cell;
+	int *root; /* the cell of each root */
+	Line **line;
+	void *arena;
+	size_t arena_bytes;
+	Arena memory; /* of the arrays */
+} Program;
+typedef struct ProgramSpec {
+	Ir *ir;
+	int noutput, nassign;
+	Node **root; /* outputs, then assigned values; replaced by what rewrites make of them */
+	Storage **assigned; /* the storage whose next value root[noutput + i] is */
+	Storage *(*find)(void *user, Node *input);
+	void *user;
+	Request request;
+	int threads;
+} ProgramSpec;
+Program *program_new(const ProgramSpec *spec, Error *err);
+void program_free(Program *p);
+int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
+/* After a run: the assigned values become the states', all at once. */
+int program_commit(Program *p, const ProgramSpec *spec, Error *err);
+void *cell_data(const Cell *c);
+
+/* place.c */
+int program_place(Program *p, const ProgramSpec *spec, Error *err);
+/* check.c: a launch of a kernel that is not proved, judged on the step's own data */
+int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
+
+/* RICCI_TIME: seconds since *from for a stage; sets *from to now. */
+void time_stage(const char *stage, double *from);
+
+#endif

@@ -1,0 +1,399 @@
+/* judge.c - is what a kernel stored right? Sampled elements against the interpreter.
+ *
+ * The interpreter computes in f64 from the same inputs, so the distance allowed is the rounding of
+ * the kernel's own types: proportional to the sum of the magnitudes of the terms (which the
+ * interpreter tells) and to the square root of their number. A member that reads earlier members
+ * inherits their errors; how much is found by evaluating it again with those moved by their bounds.
+ * Where an element still fails, its inputs are moved by a rounding too (sample_widen), so that an
+ * ill-conditioned expression is not held against the kernel.
+ */
+#include "runtime/internal.h"
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct Judge {
+	const Task *task;
+	TaskCopy copy;
+	Sample *s;
+	RandomState rs;
+	Binding *bind; /* inputs, then members */
+	void **full; /* [3 * member + way]: the member's tensor, right at the sampled elements only;
+			way 0 as it is, 1 and 2 moved by its bound up and down */
+	double *mag, *moved;
+	int64_t *ints;
+} Judge;
+
+static double type_epsilon(Type t)
+{
+	return t == RICCI_F64	 ? DBL_EPSILON
+	       : t == RICCI_F32	 ? FLT_EPSILON
+	       : t == RICCI_F16	 ? 0x1p-10
+	       : t == RICCI_BF16 ? 0x1p-7
+				 : 0;
+}
+
+static double type_largest(Type t)
+{
+	return t == RICCI_F64 ? DBL_MAX : t == RICCI_F16 ? 65504 : FLT_MAX;
+}
+
+static double type_tiny(Type t)
+{
+	return t == RICCI_F64 ? 1e-300 : t == RICCI_F16 ? 1e-7 : 1e-36;
+}
+
+static bool judge_dense(const Task *t)
+{
+	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
+}
+
+static double sum_length(const Node *c)
+{
+	double n = comp_points(c) / (double)tensor_size(c);
+
+	return n < 1 ? 1 : n;
+}
+
+/* ---- which elements ---- */
+static uint64_t next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+static int64_t pick_element(const Node *c, int i, uint64_t *state)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < tensor_rank(c); d++) {
+		int64_t n = tensor_extent(c, d), x;
+		uint64_t how = next(state) % 4;
+
+		if (i < 8)
+			x = i >> d % 3 & 1 ? n - 1 : 0;
+		else if (how == 0)
+			x = (int64_t)(next(state) % (uint64_t)(n < 4 ? n : 4));
+		else if (how == 1)
+			x = n - 1 - (int64_t)(next(state) % (uint64_t)(n < 20 ? n : 20));
+		else
+			x = (int64_t)(next(state) % (uint64_t)n);
+		at = at * n + x;
+	}
+	return at;
+}
+
+static int sample_size(const Task *t, double points, double limit, int most)
+{
+	const Node *c = t->sub.member[0];
+	double size = (double)tensor_size(c), n;
+
+	if (!judge_dense(t))
+		return comp_points(c) <= limit ? (int)(size < most ? size : most) : 0;
+	if (sum_length(c) > limit)
+		return 0;
+	n = points / sum_length(c);
+	n = n > most ? most : n < 1 ? 1 : n;
+	return (int)(n > size ? size : n);
+}
+
+static bool sample_init(const Task *t, double points, double limit, int most, Sample *s)
+{
+	const Node *c = t->sub.member[0];
+	uint64_t state = 88172645463325252u;
+
+	memset(s, 0, sizeof *s);
+	s->nmember = t->sub.nmember;
+	s->n = sample_size(t, points, limit, most);
+	s->at = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof *s->at);
+	s->value = arena_alloc(&s->arena, (size_t)s->nmember * sizeof *s->value);
+	s->bound = arena_alloc(&s->arena, (size_t)s->nmember * sizeof *s->bound);
+	if (!s->at || !s->value || !s->bound)
+		return false;
+	for (int k = 0; k < s->nmember; k++) {
+		s->value[k] = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof(double));
+		s->bound[k] = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof(double));
+		if (!s->value[k] || !s->bound[k])
+			return false;
+	}
+	for (int i = 0; i < s->n; i++)
+		s->at[i] = s->n == tensor_size(c) ? i : pick_element(c, i, &state);
+	return true;
+}
+
+void sample_free(Sample *s)
+{
+	arena_free(&s->arena);
+}
+
+/* ---- what they should be ---- */
+static void judge_free(Judge *j)
+{
+	for (int i = 0; j->full && i < 3 * j->s->nmember; i++)
+		mem_free(j->full[i]);
+	mem_free(j->full);
+	mem_free(j->bind);
+	mem_free(j->mag);
+	mem_free(j->moved);
+	mem_free(j->ints);
+	task_copy_free(&j->copy);
+}
+
+static int judge_init(Judge *j, const Task *t, void *const *input, RandomState rs, Sample *s,
+		      Error *err)
+{
+	size_t n = (size_t)s->n + 1, m = (size_t)s->nmember, in = (size_t)t->sub.ninput;
+	bool good;
+
+	*j = (Judge){.task = t, .s = s, .rs = rs};
+	if (task_copy(t, &j->copy, err))
+		return err ? err->code : RICCI_ENOMEM;
+	j->full = mem_zalloc(3 * m * sizeof *j->full);
+	j->bind = mem_zalloc((in + m) * sizeof *j->bind);
+	j->mag = mem_alloc(n * sizeof *j->mag);
+	j->moved = mem_alloc(n * sizeof *j->moved);
+	j->ints = mem_alloc(n * sizeof *j->ints);
+	good = j->full && j->bind && j->mag && j->moved && j->ints;
+	/* Untouched pages of a large block cost nothing, so a whole tensor is cheap. */
+	for (size_t i = 0; m > 1 && i < 3 * m && good; i++)
+		good = (j->full[i] = mem_zalloc(tensor_bytes(t->sub.member[i / 3]))) != NULL;
+	for (size_t i = 0; i < in && good; i++)
+		j->bind[i] = (Binding){j->copy.input[i], input[i]};
+	for (size_t i = 0; i < m && good; i++)
+		j->bind[in + i].tensor = j->copy.member[i];
+	return good ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+}
+
+/* The whole of a scatter, of which the sampled elements are taken. */
+static int judge_scatter(Judge *j, double *out, Error *err)
+{
+	Node *c = j->copy.member[0];
+	size_t n = (size_t)tensor_size(c);
+	double *all = mem_alloc(n * sizeof *all), *mag = mem_zalloc(n * sizeof *mag);
+	int code = RICCI_ENOMEM;
+
+	if (all && mag)
+		code = interp_tensor(&j->copy.ir, c, j->task->sub.ninput, j->bind, j->rs, all, mag,
+				     err);
+	else
+		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	for (int i = 0; i < j->s->n && !code; i++) {
+		int64_t v;
+
+		memcpy(&v, &all[j->s->at[i]], sizeof v);
+		out[i] = type_is_float(c->type) ? all[j->s->at[i]] : (double)v;
+		j->mag[i] = mag[j->s->at[i]];
+	}
+	mem_free(all);
+	mem_free(mag);
+	return code;
+}
+
+/* Member k at the sampled elements, from earlier members moved in this way; magnitudes to j->mag.
+ */
+static int judge_member(Judge *j, int k, int way, double *out, Error *err)
+{
+	Node *c = j->copy.member[k];
+	int in = j->task->sub.ninput, code;
+	bool real = type_is_float(c->type);
+
+	if (!judge_dense(j->task))
+		return judge_scatter(j, out, err);
+	for (int i = 0; i < k; i++)
+		j->bind[in + i].data = j->full[3 * i + way];
+	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->n, j->s->at,
+			       real ? (void *)out : (void *)j->ints, j->mag, err);
+	for (int i = 0; i < j->s->n && !code && !real; i++) {
+		out[i] = (double)j->ints[i];
+		j->mag[i] = 0;
+	}
+	return code;
+}
+
+static double rounding(const Node *c, double value, double mag)
+{
+	Type acc = type_accumulator((Type)c->type);
+
+	if (!type_is_float(c->type))
+		return 0;
+	if (!isfinite(mag))
+		mag = 0;
+	return type_epsilon(acc) * (24 + 4 * sqrt(sum_length(c))) * mag +
+	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
+}
+
+static void judge_keep(Judge *j, int k)
+{
+	Node *c = j->copy.member[k];
+	const double *v = j->s->value[k], *b = j->s->bound[k];
+
+	for (int i = 0; i < j->s->n && j->s->nmember > 1; i++) {
+		size_t at = (size_t)j->s->at[i];
+
+		type_store((Type)c->type, j->full[3 * k], at, v[i]);
+		type_store((Type)c->type, j->full[3 * k + 1], at, v[i] + b[i]);
+		type_store((Type)c->type, j->full[3 * k + 2], at, v[i] - b[i]);
+	}
+}
+
+/* Values and bounds of all members. */
+static int judge_all(Judge *j, Error *err)
+{
+	Sample *s = j->s;
+
+	for (int k = 0; k < s->nmember; k++) {
+		int code = judge_member(j, k, 0, s->value[k], err);
+
+		for (int i = 0; i < s->n && !code; i++)
+			s->bound[k][i] = rounding(j->copy.member[k], s->value[k][i], j->mag[i]);
+		for (int way = 1; way < 3 && k > 0 && !code; way++) {
+			code = judge_member(j, k, way, j->moved, err);
+			for (int i = 0; i < s->n && !code; i++) {
+				double d = fabs(j->moved[i] - s->value[k][i]);
+
+				s->bound[k][i] += d == d ? d : 0;
+			}
+		}
+		if (code)
+			return code;
+		judge_keep(j, k);
+	}
+	return 0;
+}
+
+int sample_expect(const Task *t, void *const *input, RandomState rs, double points, double limit,
+		  int most, Sample *s, Error *err)
+{
+	Judge j;
+	int code;
+
+	if (!sample_init(t, points, limit, most, s)) {
+		sample_free(s);
+		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	}
+	if (s->n == 0)
+		return 0;
+	code = judge_init(&j, t, input, rs, s, err);
+	if (!code)
+		code = judge_all(&j, err);
+	judge_free(&j);
+	if (code)
+		sample_free(s);
+	return code;
+}
+
+/* ---- ill-conditioned elements ---- */
+static void *moved_copy(const Node *x, const void *data, double by)
+{
+	size_t n = (size_t)tensor_size(x);
+	void *copy = mem_alloc(tensor_bytes(x));
+	uint64_t state = 12345;
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, data, tensor_bytes(x));
+	if (x->type == RICCI_F32 || x->type == RICCI_F64)
+		for (size_t i = 0; i < n; i++) {
+			double v = type_load((Type)x->type, data, i);
+
+			type_store((Type)x->type, copy, i,
+				   v * (next(&state) & 1 ? 1 + by : 1 - by));
+		}
+	return copy;
+}
+
+static int widen_once(const Task *t, void *const *input, RandomState rs, double by, Sample *s,
+		      Error *err)
+{
+	int in = t->sub.ninput, code = 0;
+	void **copy = mem_zalloc(((size_t)in + 1) * sizeof *copy);
+	Sample moved;
+	Judge j;
+
+	if (!sample_init(t, 1e300, 1e300, s->n, &moved) || !copy)
+		code = error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	for (int i = 0; i < in && !code; i++)
+		if (!(copy[i] = moved_copy(t->sub.input[i], input[i], by)))
+			code = error_set(err, RICCI_ENOMEM, "out of memory");
+	if (!code) {
+		memcpy(moved.at, s->at, (size_t)s->n * sizeof *s->at);
+		code = judge_init(&j, t, copy, rs, &moved, err);
+		if (!code)
+			code = judge_all(&j, err);
+		judge_free(&j);
+	}
+	for (int k = 0; k < s->nmember && !code; k++)
+		for (int i = 0; i < s->n; i++) {
+			double d = fabs(moved.value[k][i] - s->value[k][i]);
+
+			s->bound[k][i] += d == d ? 4 * d : 0;
+		}
+	for (int i = 0; copy && i < in; i++)
+		mem_free(copy[i]);
+	mem_free(copy);
+	sample_free(&moved);
+	return code;
+}
+
+int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err)
+{
+	int code = 0;
+
+	for (double by = 0x1p-22; by < 0x1p-15 && !code; by *= 8)
+		code = widen_once(t, input, rs, by, s, err);
+	return code;
+}
+
+/* ---- the verdict ---- */
+static bool value_right(Type t, double got, double want, double bound)
+{
+	if (isnan(want))
+		return isnan(got);
+	if (fabs(want) + bound >=
+	    type_largest(t)) /* out of the type's range on the way, or nearly */
+		return !isfinite(got) || fabs(got) >= type_largest(t) / 4;
+	return fabs(got - want) <= bound; /* false for a NaN */
+}
+
+static void element_name(const Node *c, int64_t at, char *out, size_t n)
+{
+	int64_t index[RICCI_MAX_RANK + COMP_MAX_AXES];
+	int rank = tensor_rank(c);
+	size_t m = 0;
+
+	for (int d = rank - 1; d >= 0; d--) {
+		index[d] = at % tensor_extent(c, d);
+		at /= tensor_extent(c, d);
+	}
+	*out = 0;
+	for (int d = 0; d < rank && m < n; d++)
+		m += (size_t)snprintf(out + m, n - m, d ? ",%lld" : "%lld", (long long)index[d]);
+}
+
+int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err)
+{
+	for (int k = 0, out = 0; k < s->nmember; k++) {
+		const Node *c = t->sub.member[k];
+		Type type = (Type)c->type;
+		char name[200];
+
+		if (!t->sub.stored[k])
+			continue;
+		for (int i = 0; i < s->n; i++) {
+			size_t at = (size_t)s->at[i];
+			double got = type_is_float(type)
+					     ? type_load(type, stored[out], at)
+					     : (double)type_load_int(type, stored[out], at);
+
+			if (value_right(type, got, s->value[k][i], s->bound[k][i]))
+				continue;
+			element_name(c, s->at[i], name, sizeof name);
+			return error_set(err, RICCI_ECOMPILE,
+					 "a kernel computes a wrong value: element [%s] of result "
+					 "%d is %.9g, but should be %.9g within %.2g",
+					 name, out, got, s->value[k][i], s->bound[k][i]);
+		}
+		out++;
+	}
+	return 0;
+}

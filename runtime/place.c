@@ -1,0 +1,214 @@
+/* place.c - where tensors live, and how assigned values become states.
+ *
+ * Temporaries share one arena by their lives. An assigned value is computed in place when nothing
+ * can notice: its kernel reads the old value at the element it writes and for nothing else, and
+ * nobody reads the old value later. Otherwise it is computed beside, and the two blocks change
+ * places at the end of the step; a value that is no kernel's own result is copied there.
+ */
+#include "runtime/internal.h"
+#include <string.h>
+
+/* ---- in place? ---- */
+/* Is every read of x within e at c's own element? Axes of a "=" equation stand bare on the left. */
+typedef struct Reads {
+	const Node *tensor, *comp;
+	bool own, any;
+} Reads;
+
+static void reads_visit(void *user, Node *n)
+{
+	Reads *r = user;
+
+	if (n->op != OP_READ || n->src[0] != r->tensor)
+		return;
+	r->any = true;
+	for (int d = 0; d + 1 < n->nsrc; d++)
+		r->own = r->own && (n->src[d + 1] == comp_lhs(r->comp, d) ||
+				    (tensor_extent(r->tensor, d) == 1));
+}
+
+static Reads reads_of(Ir *ir, const Node *tensor, Node *comp)
+{
+	Reads r = {tensor, comp, true, false};
+
+	IR_ENTER(ir, ((Reads){tensor, comp, false, true}));
+	node_walk(ir, comp_body(comp), reads_visit, &r);
+	for (int d = 0; d < tensor_rank(comp); d++)
+		node_walk(ir, comp_lhs(comp, d), reads_visit, &r);
+	IR_LEAVE(ir);
+	if (r.any && (comp_reduce(comp) != RED_NONE || tensor_rank(comp) != tensor_rank(tensor)))
+		r.own = false;
+	return r;
+}
+
+static bool comp_depends(Ir *ir, Node *c, Node *on)
+{
+	return c == on || reads_of(ir, on, c).any;
+}
+
+/* May run `at` write cell c over state x? */
+static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *x)
+{
+	const Run *r = &p->run[at];
+	bool reads = false;
+
+	for (int k = 0; k < r->ninput; k++)
+		reads = reads || p->cell[r->cell[k]].node == x;
+	if (!reads)
+		return true;
+	/* Members that are not stored are not seen here: only kernels of stored members qualify. */
+	if (r->line->task->sub.nmember != r->nbuf - r->ninput)
+		return false;
+	if (!reads_of(ir, x, c->node).own)
+		return false;
+	for (int k = r->ninput; k < r->nbuf; k++) {
+		Node *other = p->cell[r->cell[k]].node;
+
+		if (other == c->node)
+			continue;
+		/* A compiler may make a loop of its own for another result. */
+		if (reads_of(ir, x, other).any || comp_depends(ir, other, c->node))
+			return false;
+	}
+	return true;
+}
+
+static bool assign_in_place(const Program *p, const ProgramSpec *s, int a)
+{
+	const Storage *st = s->assigned[a];
+	const Cell *c = &p->cell[p->root[s->noutput + a]];
+
+	for (int i = 0; i < p->ncell; i++) /* read by a later run? */
+		if (p->cell[i].kind == CELL_STATE && p->cell[i].storage == st &&
+		    p->cell[i].last > c->first)
+			return false;
+	for (int i = 0; i < p->nroot; i++) /* an output, or the next value of another? */
+		if (p->cell[p->root[i]].kind == CELL_STATE && p->cell[p->root[i]].storage == st)
+			return false;
+	return run_in_place(p, s->ir, c->first, c, st->node);
+}
+
+static int assign_place(Program *p, const ProgramSpec *s, int a, Error *err)
+{
+	Storage *st = s->assigned[a];
+	Cell *c = &p->cell[p->root[s->noutput + a]];
+
+	st->used = true;
+	if (c->kind == CELL_TEMP) {
+		bool in_place = assign_in_place(p, s, a);
+
+		c->kind = CELL_NEXT;
+		c->storage = st;
+		c->in_place = in_place;
+	}
+	if (c->kind == CELL_NEXT && c->storage == st && c->in_place)
+		return 0;
+	if (c->kind == CELL_STATE && c->storage == st)
+		return 0;
+	if (!st->spare && !(st->spare = buffer_new(st->bytes)))
+		return error_set(err, RICCI_ENOMEM, "out of memory for the next value of a state");
+	return 0;
+}
+
+/* ---- the arena ---- */
+static int place_temporaries(Program *p, Error *err)
+{
+	PlanItem *item = mem_zalloc(((size_t)p->ncell + 1) * sizeof *item);
+	int n = 0, code;
+
+	if (!item)
+		return error_set(err, RICCI_ENOMEM, "out of memory for the memory plan");
+	for (int i = 0; i < p->ncell; i++)
+		if (p->cell[i].kind == CELL_TEMP)
+			item[n++] = (PlanItem){tensor_bytes(p->cell[i].node), p->cell[i].first,
+					       p->cell[i].last, 0};
+	code = plan_offsets(n, item, &p->arena_bytes, err);
+	if (!code && !(p->arena = buffer_new(p->arena_bytes)))
+		code = error_set(err, RICCI_ENOMEM,
+				 "out of memory: %zu bytes for the tensors of a step",
+				 p->arena_bytes);
+	n = 0;
+	for (int i = 0; i < p->ncell && !code; i++)
+		if (p->cell[i].kind == CELL_TEMP)
+			p->cell[i].data = (char *)p->arena + item[n++].offset;
+	mem_free(item);
+	return code;
+}
+
+int program_place(Program *p, const ProgramSpec *s, Error *err)
+{
+	int code = 0;
+
+	for (int i = 0; i < s->noutput && !code; i++) {
+		Cell *c = &p->cell[p->root[i]];
+
+		if (c->kind != CELL_TEMP)
+			continue;
+		c->kind = CELL_OUTPUT;
+		if (!(c->data = buffer_new(tensor_bytes(c->node))))
+			code = error_set(err, RICCI_ENOMEM, "out of memory for an output");
+	}
+	for (int a = 0; a < s->nassign && !code; a++)
+		code = assign_place(p, s, a, err);
+	return code ? code : place_temporaries(p, err);
+}
+
+/* ---- the end of a step ---- */
+static bool assign_copies(const Program *p, const ProgramSpec *s, int a)
+{
+	const Cell *c = &p->cell[p->root[s->noutput + a]];
+
+	return c->kind == CELL_OUTPUT || c->storage != s->assigned[a];
+}
+
+static bool assign_swaps(const Program *p, const ProgramSpec *s, int a)
+{
+	const Cell *c = &p->cell[p->root[s->noutput + a]];
+
+	return assign_copies(p, s, a) || (c->kind == CELL_NEXT && !c->in_place);
+}
+
+/* Integer states that index must keep to the range their gathers need. */
+static int assign_check(const Storage *st, const void *data, Error *err)
+{
+	const ricci_tensor *t = st->tensor;
+	int64_t n = tensor_size(st->node);
+
+	if (!t || !type_is_int((Type)st->node->type))
+		return 0;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t v = type_load_int((Type)st->node->type, data, (size_t)i);
+
+		if (v < t->need_lo || v > t->need_hi)
+			return error_set(err, RICCI_EVALUE,
+					 "'%s' would become %lld at element %lld, but the graph "
+					 "indexes with it and needs %lld..%lld",
+					 t->name, (long long)v, (long long)i, (long long)t->need_lo,
+					 (long long)t->need_hi);
+	}
+	return 0;
+}
+
+int program_commit(Program *p, const ProgramSpec *s, Error *err)
+{
+	int code = 0;
+
+	for (int a = 0; a < s->nassign && !code; a++)
+		code = assign_check(s->assigned[a], cell_data(&p->cell[p->root[s->noutput + a]]),
+				    err);
+	if (code)
+		return code;
+	for (int a = 0; a < s->nassign; a++)
+		if (assign_copies(p, s, a))
+			memcpy(s->assigned[a]->spare, cell_data(&p->cell[p->root[s->noutput + a]]),
+			       s->assigned[a]->bytes);
+	for (int a = 0; a < s->nassign; a++)
+		if (assign_swaps(p, s, a)) {
+			Storage *st = s->assigned[a];
+			void *data = st->data;
+
+			st->data = st->spare;
+			st->spare = data;
+		}
+	return 0;
+}

@@ -1,0 +1,250 @@
+/* pool.c - threads that run the parts of a kernel.
+ *
+ * A launch splits the parts evenly in contiguous ranges, the same for the same number of threads;
+ * the caller takes the first range. Workers spin shortly for the next launch and then sleep. The
+ * job's fields are written only while all workers wait, and published by `generation`.
+ */
+#define _GNU_SOURCE
+#include "runtime/internal.h"
+#include <sched.h>
+
+enum { SPINS = 1500, MAX_THREADS = 256 };
+
+typedef struct Worker {
+	Pool *pool;
+	int index;
+	pthread_t thread;
+	bool started;
+	void *scratch;
+	size_t room;
+	Error err;
+} Worker;
+
+struct Pool {
+	int n;
+	Worker *worker; /* worker[0] is the caller */
+	pthread_mutex_t use, lock;
+	pthread_cond_t wake, done;
+	atomic_uint generation;
+	atomic_int pending, sleepers, waiting;
+	atomic_bool quit;
+	const Kernel *kernel;
+	void *const *buf;
+	RandomState rs;
+	Error *err; /* the caller's, for kernels that can fail (interp) */
+};
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#else
+	atomic_signal_fence(memory_order_seq_cst);
+#endif
+}
+
+static void worker_part(Worker *w, int threads)
+{
+	Pool *p = w->pool;
+	int64_t n = p->kernel->parts;
+	int64_t begin = n / threads * w->index + (n % threads < w->index ? n % threads : w->index);
+	int64_t end = begin + n / threads + (w->index < n % threads);
+
+	if (begin < end) {
+		KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel,
+				 w->index ? NULL : p->err};
+
+		p->kernel->run(p->buf, &env, begin, end);
+	}
+}
+
+/* Waits for a generation other than `seen`. */
+static unsigned worker_wait(Pool *p, unsigned seen)
+{
+	for (int i = 0; i < SPINS; i++) {
+		unsigned now = atomic_load(&p->generation);
+
+		if (now != seen)
+			return now;
+		relax();
+	}
+	pthread_mutex_lock(&p->lock);
+	atomic_fetch_add(&p->sleepers, 1);
+	while (atomic_load(&p->generation) == seen)
+		pthread_cond_wait(&p->wake, &p->lock);
+	atomic_fetch_sub(&p->sleepers, 1);
+	pthread_mutex_unlock(&p->lock);
+	return atomic_load(&p->generation);
+}
+
+static void *worker_main(void *arg)
+{
+	Worker *w = arg;
+	Pool *p = w->pool;
+	unsigned seen = 0;
+
+	for (;;) {
+		seen = worker_wait(p, seen);
+		if (atomic_load(&p->quit))
+			return NULL;
+		worker_part(w, p->n);
+		if (atomic_fetch_sub(&p->pending, 1) == 1 && atomic_load(&p->waiting)) {
+			pthread_mutex_lock(&p->lock);
+			pthread_cond_signal(&p->done);
+			pthread_mutex_unlock(&p->lock);
+		}
+	}
+}
+
+static void pool_publish(Pool *p)
+{
+	atomic_fetch_add(&p->generation, 1);
+	if (atomic_load(&p->sleepers) > 0) {
+		pthread_mutex_lock(&p->lock);
+		pthread_cond_broadcast(&p->wake);
+		pthread_mutex_unlock(&p->lock);
+	}
+}
+
+static void pool_join(Pool *p)
+{
+	for (int i = 0; i < 4 * SPINS; i++) {
+		if (atomic_load(&p->pending) == 0)
+			return;
+		relax();
+	}
+	pthread_mutex_lock(&p->lock);
+	atomic_store(&p->waiting, 1);
+	while (atomic_load(&p->pending) != 0)
+		pthread_cond_wait(&p->done, &p->lock);
+	atomic_store(&p->waiting, 0);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static int host_threads(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof set, &set) == 0)
+		return CPU_COUNT(&set);
+	return 1;
+}
+
+Pool *pool_new(int threads, Error *err)
+{
+	Pool *p = mem_zalloc(sizeof *p);
+
+	if (threads <= 0)
+		threads = (int)env_long("RICCI_THREADS", 0);
+	if (threads <= 0)
+		threads = host_threads();
+	if (threads > MAX_THREADS)
+		threads = MAX_THREADS;
+	if (!p || !(p->worker = mem_zalloc((size_t)threads * sizeof *p->worker))) {
+		mem_free(p);
+		error_set(err, RICCI_ENOMEM, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&p->use, NULL);
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->wake, NULL);
+	pthread_cond_init(&p->done, NULL);
+	p->n = threads;
+	for (int i = 0; i < threads; i++) {
+		Worker *w = &p->worker[i];
+
+		w->pool = p;
+		w->index = i;
+		if (i == 0)
+			continue;
+		if (pthread_create(&w->thread, NULL, worker_main, w)) {
+			error_set(err, RICCI_EUNSUPPORTED, "only %d of %d threads could be started",
+				  i, threads);
+			pool_free(p);
+			return NULL;
+		}
+		w->started = true;
+	}
+	return p;
+}
+
+void pool_free(Pool *p)
+{
+	if (!p)
+		return;
+	atomic_store(&p->quit, true);
+	pool_publish(p);
+	for (int i = 0; i < p->n; i++) {
+		if (p->worker[i].started)
+			pthread_join(p->worker[i].thread, NULL);
+		buffer_free(p->worker[i].scratch);
+	}
+	pthread_mutex_destroy(&p->use);
+	pthread_mutex_destroy(&p->lock);
+	pthread_cond_destroy(&p->wake);
+	pthread_cond_destroy(&p->done);
+	mem_free(p->worker);
+	mem_free(p);
+}
+
+int pool_threads(const Pool *p)
+{
+	return p->n;
+}
+
+static int worker_reserve(Worker *w, size_t bytes, Error *err)
+{
+	if (w->room >= bytes)
+		return 0;
+	buffer_free(w->scratch);
+	w->scratch = buffer_new(bytes);
+	w->room = w->scratch ? bytes : 0;
+	return w->scratch ? 0
+			  : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's scratch");
+}
+
+/* The first worker's error, where a kernel set one. */
+static int pool_error(Pool *p, int threads, Error *err)
+{
+	for (int i = 0; i < threads; i++)
+		if (p->worker[i].err.code) {
+			int code =
+				error_set(err, p->worker[i].err.code, "%s", p->worker[i].err.text);
+
+			for (; i < threads; i++)
+				error_clear(&p->worker[i].err);
+			return code;
+		}
+	return 0;
+}
+
+int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
+		Error *err)
+{
+	int threads = wide && k->parts > 1 ? p->n : 1, code = 0;
+
+	pthread_mutex_lock(&p->use);
+	for (int i = 0; i < threads && !code; i++)
+		code = worker_reserve(&p->worker[i], k->scratch, err);
+	if (!code) {
+		p->kernel = k;
+		p->buf = buf;
+		p->rs = *rs;
+		p->err = err;
+		if (threads > 1) {
+			atomic_store(&p->pending, threads - 1);
+			pool_publish(p);
+		}
+		worker_part(&p->worker[0], threads);
+		if (threads > 1)
+			pool_join(p);
+		code = pool_error(p, threads, err);
+	}
+	pthread_mutex_unlock(&p->use);
+	return code;
+}
+
+int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t step, Error *err)
+{
+	return pool_launch(p, k, buf, &(RandomState){seed, step}, true, err);
+}

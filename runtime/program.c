@@ -1,0 +1,297 @@
+/* program.c - a graph made ready to run: runs (kernels in order) over cells (places of tensors).
+ *
+ * Input: roots of a frozen graph. The roots are rewritten and partitioned; each subgraph becomes a
+ * task and finds its line in the function cache; each tensor that crosses kernels becomes a cell.
+ * Launches read a kernel from their Run; when its line has news they fetch the new kernel first,
+ * and never wait for one.
+ */
+#include "runtime/internal.h"
+#include <string.h>
+
+void time_stage(const char *stage, double *from)
+{
+	double now = clock_seconds();
+
+	if (env_long("RICCI_TIME", 0) > 0)
+		fprintf(stderr, "ricci: %-10s %8.3f ms\n", stage, 1e3 * (now - *from));
+	*from = now;
+}
+
+/* ---- building ---- */
+typedef struct Build {
+	const ProgramSpec *spec;
+	Program *p;
+	int nsub, room;
+	Subgraph *sub;
+	int *cell_of; /* by node id; -1: none */
+	Error *err;
+	double clock;
+} Build;
+
+static int build_partition(Build *b)
+{
+	const ProgramSpec *s = b->spec;
+	int nroot = s->noutput + s->nassign, code;
+	const DeviceModel *dev = s->request.frozen ? device_nominal() : device_model();
+
+	time_stage("device", &b->clock);
+	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
+	code = rewrite_graph(s->ir, nroot, s->root);
+	time_stage("rewrite", &b->clock);
+	if (!code)
+		code = fuse_partition(s->ir, nroot, s->root, dev, &b->nsub, &b->sub);
+	time_stage("fuse", &b->clock);
+	IR_LEAVE(s->ir);
+	if (code)
+		error_set(b->err, code, "%s", s->ir->err.text);
+	return code;
+}
+
+static int cell_add(Build *b, Node *n, CellKind kind, int at)
+{
+	Program *p = b->p;
+
+	p->cell[p->ncell] = (Cell){.node = n, .kind = kind, .first = at, .last = at};
+	b->cell_of[n->id] = p->ncell;
+	return p->ncell++;
+}
+
+/* The cell of a tensor that is read in run `at`; -1 with an error. */
+static int cell_read(Build *b, Node *n, int at)
+{
+	Program *p = b->p;
+	int c = b->cell_of[n->id];
+
+	if (c < 0 && n->op == OP_INPUT) {
+		Storage *st = b->spec->find(b->spec->user, n);
+
+		if (!st) {
+			error_set(b->err, RICCI_EINVAL, "the graph reads '%s', which has no data",
+				  n->u.s);
+			return -1;
+		}
+		st->used = true;
+		c = cell_add(b, n, CELL_STATE, 0);
+		p->cell[c].storage = st;
+	}
+	if (c < 0) {
+		error_set(b->err, RICCI_EINTERNAL, "a tensor is read before it is computed");
+		return -1;
+	}
+	if (p->cell[c].last < at)
+		p->cell[c].last = at;
+	return c;
+}
+
+static int build_arrays(Build *b)
+{
+	Program *p = b->p;
+	int nroot = b->spec->noutput + b->spec->nassign;
+	size_t nodes = b->spec->ir->count, cells = (size_t)nroot + 1, bufs = 1;
+
+	for (int i = 0; i < b->nsub; i++)
+		bufs += (size_t)b->sub[i].ninput + (size_t)b->sub[i].nmember;
+	cells += bufs;
+	p->run = arena_alloc(&p->memory, ((size_t)b->nsub + 1) * sizeof *p->run);
+	p->line = arena_alloc(&p->memory, ((size_t)b->nsub + 1) * sizeof *p->line);
+	p->cell = arena_alloc(&p->memory, cells * sizeof *p->cell);
+	p->root = arena_alloc(&p->memory, ((size_t)nroot + 1) * sizeof *p->root);
+	b->cell_of = mem_alloc((nodes + 1) * sizeof *b->cell_of);
+	if (!p->run || !p->line || !p->cell || !p->root || !b->cell_of)
+		return error_set(b->err, RICCI_ENOMEM, "out of memory");
+	memset(b->cell_of, -1, (nodes + 1) * sizeof *b->cell_of);
+	return 0;
+}
+
+static int build_run(Build *b, int i)
+{
+	Program *p = b->p;
+	const Subgraph *s = &b->sub[i];
+	Run *r = &p->run[i];
+	Task *t = task_new(s, b->err);
+
+	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
+		return b->err->code;
+	p->line[i] = r->line;
+	p->nrun = i + 1;
+	r->ninput = s->ninput;
+	r->nbuf = s->ninput;
+	for (int k = 0; k < s->nmember; k++)
+		r->nbuf += s->stored[k];
+	/* Splitting a launch costs a few microseconds. */
+	r->wide = r->line->task->flops / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
+	r->cell = arena_alloc(&p->memory, ((size_t)r->nbuf + 1) * sizeof *r->cell);
+	r->buf = arena_alloc(&p->memory, ((size_t)r->nbuf + 1) * sizeof *r->buf);
+	if (!r->cell || !r->buf)
+		return error_set(b->err, RICCI_ENOMEM, "out of memory");
+	for (int k = 0; k < s->ninput; k++)
+		if ((r->cell[k] = cell_read(b, s->input[k], i)) < 0)
+			return b->err->code;
+	for (int k = 0, out = s->ninput; k < s->nmember; k++)
+		if (s->stored[k])
+			r->cell[out++] = cell_add(b, s->member[k], CELL_TEMP, i);
+	return 0;
+}
+
+static int build_all(Build *b)
+{
+	const ProgramSpec *s = b->spec;
+	Program *p = b->p;
+	int code = build_partition(b);
+
+	if (!code)
+		code = build_arrays(b);
+	for (int i = 0; i < b->nsub && !code; i++)
+		code = build_run(b, i);
+	p->nroot = s->noutput + s->nassign;
+	for (int i = 0; i < p->nroot && !code; i++)
+		if ((p->root[i] = cell_read(b, s->root[i], -1)) < 0)
+			code = b->err->code;
+	time_stage("tasks", &b->clock);
+	if (!code)
+		code = program_place(p, s, b->err);
+	time_stage("plan", &b->clock);
+	if (!code)
+		code = lines_fill(p->nrun, p->line, s->threads, b->err);
+	time_stage("kernels", &b->clock);
+	return code;
+}
+
+static void dump_program(const Program *p)
+{
+	Text t = {0};
+
+	if (!env_dump("plan"))
+		return;
+	text_add(&t, "%d kernels, %d tensors between them, %zu bytes of temporaries\n", p->nrun,
+		 p->ncell, p->arena_bytes);
+	for (int i = 0; i < p->ncell; i++) {
+		static const char *const kind[] = {"temporary", "output", "state", "next"};
+		const Cell *c = &p->cell[i];
+
+		text_add(&t, "cell %d %s%s %zu bytes, runs %d..%d", i, kind[c->kind],
+			 c->in_place ? " in place" : "", tensor_bytes(c->node), c->first, c->last);
+		if (c->kind == CELL_TEMP)
+			text_add(&t, ", offset %td", (char *)c->data - (char *)p->arena);
+		text_add(&t, "\n");
+	}
+	env_dump_text("plan", "memory", t.s);
+	text_free(&t);
+}
+
+Program *program_new(const ProgramSpec *spec, Error *err)
+{
+	Error own = {0};
+	Build b = {.spec = spec, .err = &own, .clock = clock_seconds()};
+
+	b.p = mem_zalloc(sizeof *b.p);
+	if (!b.p)
+		error_set(&own, RICCI_ENOMEM, "out of memory");
+	else if (build_all(&b) && !own.code)
+		error_set(&own, RICCI_EINTERNAL, "a program could not be made");
+	mem_free(b.cell_of);
+	if (own.code) {
+		error_set(err, own.code, "%s", own.text);
+		program_free(b.p);
+		return NULL;
+	}
+	dump_program(b.p);
+	return b.p;
+}
+
+static void dump_runs(const Program *p)
+{
+	if (env_long("RICCI_TIME", 0) < 2)
+		return;
+	for (int i = 0; i < p->nrun; i++) {
+		const Run *r = &p->run[i];
+		const char *text = strrchr(r->line->task->text, '\n');
+
+		if (!r->kernel)
+			continue;
+		if (text && !text[1])
+			while (text > r->line->task->text && text[-1] != '\n')
+				text--;
+		fprintf(stderr, "ricci: %3d %-6s %10.1f us best, %10.1f ms in all  %.150s\n", i,
+			r->kernel->backend->name, 1e6 * r->line->seconds,
+			1e-6 * (double)atomic_load(&r->line->spent),
+			text ? text : r->line->task->text);
+	}
+}
+
+void program_free(Program *p)
+{
+	if (!p)
+		return;
+	dump_runs(p);
+	for (int i = 0; i < p->nrun; i++) {
+		if (p->run[i].kernel)
+			kernel_unref(p->run[i].kernel);
+		line_unref(p->run[i].line);
+	}
+	for (int i = 0; i < p->ncell; i++)
+		if (p->cell[i].kind == CELL_OUTPUT)
+			buffer_free(p->cell[i].data);
+	buffer_free(p->arena);
+	arena_free(&p->memory);
+	mem_free(p);
+}
+
+/* ---- running ---- */
+void *cell_data(const Cell *c)
+{
+	if (c->kind == CELL_STATE)
+		return c->storage->data;
+	if (c->kind == CELL_NEXT)
+		return c->in_place ? c->storage->data : c->storage->spare;
+	return c->data;
+}
+
+static void run_take(Run *r, int *which)
+{
+	Taken t = line_take(r->line);
+
+	if (r->kernel)
+		kernel_unref(r->kernel);
+	r->kernel = t.kernel;
+	r->seen = t.seen;
+	r->proved = t.proved;
+	*which = t.which;
+}
+
+static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tuner, Error *err)
+{
+	int which = -1, code;
+	double t = 0;
+
+	if (!r->kernel || atomic_load_explicit(&r->line->version, memory_order_acquire) != r->seen)
+		run_take(r, &which);
+	if (!r->proved)
+		return run_checked(r, pool, rs, err);
+	if (timing || which >= 0)
+		t = clock_seconds();
+	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
+	if (timing || which >= 0) {
+		t = clock_seconds() - t;
+		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
+					  memory_order_relaxed);
+		if (which >= 0 && line_timed(r->line, r->kernel, which, t) && tuner)
+			tuner_poke(tuner);
+	}
+	return code;
+}
+
+int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
+{
+	bool timing = (tuner && tuner_busy(tuner)) || env_long("RICCI_TIME", 0) >= 2;
+	int code = 0;
+
+	for (int i = 0; i < p->nrun && !code; i++) {
+		Run *r = &p->run[i];
+
+		for (int k = 0; k < r->nbuf; k++)
+			r->buf[k] = cell_data(&p->cell[r->cell[k]]);
+		code = run_launch(r, pool, rs, timing, tuner, err);
+	}
+	return code;
+}
