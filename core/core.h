@@ -67,7 +67,8 @@ bool type_parse(const char *name, Type *out); /* by that name */
 bool type_is_float(Type t);
 bool type_is_int(Type t);			   /* I8..I64, not BOOL */
 void type_range(Type t, int64_t *lo, int64_t *hi); /* of an integer type or BOOL */
-Type type_accumulator(Type t); /* F32 for F16 and BF16, I32 for I8 and U8, else t */
+int64_t type_wrap(Type t, int64_t v); /* the low bits of v, as integer arithmetic in t keeps them */
+Type type_accumulator(Type t);	      /* F32 for F16 and BF16, I32 for I8 and U8, else t */
 /* One element as double (floats) or int64 (integers), and back with rounding to nearest even /
  * saturation. */
 double type_load(Type t, const void *p, size_t i);
@@ -122,10 +123,11 @@ typedef struct Need {
 typedef struct Ir {
 	Arena arena;
 	Error err;
-	Need *need; /* one for each such input, made by notation_elaborate */
+	Need *need;   /* one for each such input, made by notation_elaborate */
 	Node **table; /* open addressing, in the arena */
 	size_t room, count;
-	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a node */
+	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a
+			    node */
 	Node **memo;
 	size_t memo_room;
 	uint32_t now;

@@ -278,12 +278,24 @@ static bool moderate(const Node *e)
 	return e->lo > INT64_MIN / 4 && e->hi < INT64_MAX / 4;
 }
 
+/* A sum of a narrow type whose bounds are as wide as the type may have wrapped: its terms then say
+ * nothing of its order or its quotients. */
+static bool may_wrap(const Node *e)
+{
+	int64_t lo, hi;
+	type_range((Type)e->type, &lo, &hi);
+	return e->type != RICCI_I64 && (e->op == OP_ADD || e->op == OP_MUL) && e->lo == lo &&
+	       e->hi == hi;
+}
+
 static Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 {
 	if (c == 1)
 		return e;
 	if (e->op == OP_CONST)
 		return node_const_int(ir, t, floor_div(e->u.i, c));
+	if (t != RICCI_I64) /* parts of a narrow sum may wrap where the sum does not */
+		return e->lo >= 0 && e->hi < c ? node_const_int(ir, t, 0) : NULL;
 	if (!moderate(e))
 		return NULL;
 	if (e->op == OP_FLOORDIV && e->src[1]->u.i < INT32_MAX && c < INT32_MAX)
@@ -307,6 +319,8 @@ static Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c)
 		return node_const_int(ir, t, 0);
 	if (e->op == OP_CONST)
 		return node_const_int(ir, t, floor_mod(e->u.i, c));
+	if (t != RICCI_I64)
+		return e->lo >= 0 && e->hi < c ? e : NULL;
 	if (!moderate(e))
 		return NULL;
 	if (e->op == OP_FLOORMOD && e->src[1]->u.i % c == 0)
@@ -350,6 +364,8 @@ static Node *fold_compare_int(Ir *ir, Op op, Node *a, Node *b)
 	bool never_equal = d->lo > 0 || d->hi < 0;
 	if (!never_equal && d->op == OP_ADD && d->src[1]->op == OP_CONST && d->src[0]->mul > 1)
 		never_equal = d->src[1]->u.i % d->src[0]->mul != 0;
+	if ((op == OP_LT || op == OP_LE) && (may_wrap(a) || may_wrap(b)))
+		return NULL;
 	switch (op) {
 	case OP_LT:
 		return d->lo > 0 ? node_bool(ir, true) : d->hi <= 0 ? node_bool(ir, false) : NULL;
@@ -598,7 +614,8 @@ static int64_t clamp128(__int128 v)
 	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
 }
 
-/* Bounds in wide arithmetic; a result that may leave the type wraps, so it may be anything. */
+/* Bounds in wide arithmetic; a result that may leave the type wraps, so it may be anything, and of
+ * its divisor (set before) only the power of two is left. */
 static void bounds_set(Node *n, __int128 lo, __int128 hi)
 {
 	int64_t tlo, thi;
@@ -606,6 +623,8 @@ static void bounds_set(Node *n, __int128 lo, __int128 hi)
 	bool fits = lo >= tlo && hi <= thi;
 	n->lo = fits ? clamp128(lo) : tlo;
 	n->hi = fits ? clamp128(hi) : thi;
+	if (!fits)
+		n->mul &= -n->mul;
 }
 
 static void bounds_mul(Node *n, const Node *a, const Node *b)
@@ -617,11 +636,11 @@ static void bounds_mul(Node *n, const Node *a, const Node *b)
 		lo = p[k] < lo ? p[k] : lo;
 		hi = p[k] > hi ? p[k] : hi;
 	}
-	bounds_set(n, lo, hi);
 	int64_t m;
 	n->mul = a->mul == 0 || b->mul == 0		      ? 0
 		 : __builtin_mul_overflow(a->mul, b->mul, &m) ? 1
 							      : m;
+	bounds_set(n, lo, hi);
 }
 
 static void bounds_floormod(Node *n, const Node *a, int64_t c)
@@ -673,8 +692,8 @@ void fold_bounds(Node *n)
 		n->hi = a->hi;
 		break;
 	case OP_ADD:
-		bounds_set(n, (__int128)a->lo + b->lo, (__int128)a->hi + b->hi);
 		n->mul = gcd(a->mul, b->mul);
+		bounds_set(n, (__int128)a->lo + b->lo, (__int128)a->hi + b->hi);
 		break;
 	case OP_MUL:
 		bounds_mul(n, a, b);

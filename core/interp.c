@@ -208,7 +208,7 @@ static void sum_store(const Sum *s, Type t, Cell *out, double *magnitude)
 		if (magnitude)
 			*magnitude = s->magnitude;
 	} else {
-		out->i = integer_wrap(t, s->v.i);
+		out->i = type_wrap(t, s->v.i);
 		if (magnitude)
 			*magnitude = fabs((double)out->i);
 	}

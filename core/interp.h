@@ -122,7 +122,5 @@ typedef struct Machine {
 
 /* Runs one level; 0 or an error in m->err. */
 int machine_run(Machine *m, int level);
-/* Keeps the low bits of v, as storing it in t would in C. */
-int64_t integer_wrap(Type t, int64_t v);
 
 #endif

@@ -8,22 +8,6 @@
 
 #include <math.h>
 
-int64_t integer_wrap(Type t, int64_t v)
-{
-	switch (t) {
-	case RICCI_I8:
-		return (int8_t)v;
-	case RICCI_U8:
-		return (uint8_t)v;
-	case RICCI_I32:
-		return (int32_t)v;
-	case RICCI_BOOL:
-		return v != 0;
-	default:
-		return v;
-	}
-}
-
 static int64_t float_to_integer(Type t, double v)
 {
 	int64_t lo, hi;
@@ -268,7 +252,7 @@ static inline __attribute__((always_inline)) int run(Machine *m, int level, bool
 		case CODE_ISATURATE:
 			INTEGER(integer_saturate((Type)in->imm.i, I(a)))
 		case CODE_IWRAP:
-			INTEGER(integer_wrap((Type)in->imm.i, I(a)))
+			INTEGER(type_wrap((Type)in->imm.i, I(a)))
 		case CODE_IADD:
 			INTEGER(U(a) + U(b))
 		case CODE_ISUB:

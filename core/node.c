@@ -156,7 +156,7 @@ Node *node_const_int(Ir *ir, Type t, int64_t v)
 {
 	if (type_is_float(t))
 		return node_const(ir, t, (double)v);
-	return node_raw(ir, OP_CONST, t, 0, NULL, t == RICCI_BOOL ? v != 0 : v, NULL);
+	return node_raw(ir, OP_CONST, t, 0, NULL, type_wrap(t, v), NULL);
 }
 
 Node *node_int(Ir *ir, int64_t v)

@@ -68,6 +68,22 @@ Type type_accumulator(Type t)
 	return t;
 }
 
+int64_t type_wrap(Type t, int64_t v)
+{
+	switch (t) {
+	case RICCI_I8:
+		return (int8_t)v;
+	case RICCI_U8:
+		return (uint8_t)v;
+	case RICCI_I32:
+		return (int32_t)v;
+	case RICCI_BOOL:
+		return v != 0;
+	default:
+		return v;
+	}
+}
+
 static float bits_float(uint32_t u)
 {
 	float f;
