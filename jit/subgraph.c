@@ -268,7 +268,6 @@ static int count_lines(const char *s)
 static int task_lines(Task *t, const char *text)
 {
 	int rc = 0;
-	IR_ENTER(&t->ir, RICCI_ENOMEM);
 	task_arrays(t, count_lines(text), count_lines(text));
 	char *s = arena_strdup(&t->ir.arena, text), *next;
 	for (int line = 1; *s && !rc; line++, s = next) {
@@ -288,6 +287,13 @@ static int task_lines(Task *t, const char *text)
 	}
 	if (!rc)
 		rc = t->sub.nmember ? task_finish(t) : bad_task(t, 1, "no equation");
+	return rc;
+}
+
+static int task_read(Task *t, const char *text)
+{
+	IR_ENTER(&t->ir, RICCI_ENOMEM);
+	int rc = task_lines(t, text);
 	IR_LEAVE(&t->ir);
 	return rc;
 }
@@ -295,5 +301,5 @@ static int task_lines(Task *t, const char *text)
 Task *task_parse(const char *text, Error *err)
 {
 	Task *t = task_alloc(err);
-	return t ? task_give(t, task_lines(t, text), err) : NULL;
+	return t ? task_give(t, task_read(t, text), err) : NULL;
 }

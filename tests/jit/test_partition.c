@@ -1,0 +1,208 @@
+/* test_partition.c - clean-up, fusion decisions and tasks. */
+#include "jit/jit.h"
+#include "tests/check.h"
+
+#include <string.h>
+
+static const DeviceModel device = {.pd = 20e9, .pc = 50e9, .launch = 2e-6};
+
+typedef struct Case {
+	Ir ir;
+	Node *root[8];
+	int nroot, nsub;
+	Subgraph *sub;
+} Case;
+
+/* Elaborates text over f32 operands named and shaped as given ("A=2x3 B=3"), cleans and partitions
+ * it. */
+static int case_run(Case *c, const char *text, int noperand, Node *const *operands)
+{
+	IR_ENTER(&c->ir, RICCI_ENOMEM);
+	int rc = notation_elaborate(&c->ir, text, noperand, operands, &c->nroot, c->root, 8);
+	if (!rc)
+		rc = rewrite_graph(&c->ir, c->nroot, c->root);
+	if (!rc)
+		rc = fuse_partition(&c->ir, c->nroot, c->root, &device, &c->nsub, &c->sub);
+	IR_LEAVE(&c->ir);
+	if (rc)
+		fprintf(stderr, "# %s\n", c->ir.err.text);
+	return rc;
+}
+
+static Node *operand(Case *c, const char *name, int rank, int64_t a, int64_t b)
+{
+	IR_ENTER(&c->ir, NULL);
+	int64_t shape[2] = {a, b};
+	Node *n = node_input(&c->ir, name, RICCI_F32, rank, shape);
+	IR_LEAVE(&c->ir);
+	return n;
+}
+
+static void begin(Case *c)
+{
+	memset(c, 0, sizeof *c);
+	ir_init(&c->ir);
+}
+
+/* A root is a stored member of exactly one subgraph, inputs are made before they are read, nothing
+ * twice. */
+static void check_order(const Case *c)
+{
+	for (int s = 0; s < c->nsub; s++)
+		for (int k = 0; k < c->sub[s].ninput; k++) {
+			bool there = c->sub[s].input[k]->op == OP_INPUT;
+			for (int e = 0; e < s; e++)
+				for (int m = 0; m < c->sub[e].nmember; m++)
+					there |= c->sub[e].member[m] == c->sub[s].input[k] &&
+						 c->sub[e].stored[m];
+			CHECK(there);
+		}
+	for (int r = 0; r < c->nroot; r++) {
+		int found = 0;
+		for (int s = 0; s < c->nsub; s++)
+			for (int m = 0; m < c->sub[s].nmember; m++)
+				found += c->sub[s].member[m] == c->root[r] && c->sub[s].stored[m];
+		CHECK_INT(found, c->root[r]->op == OP_COMP);
+	}
+}
+
+static void check_task(const Case *c)
+{
+	for (int s = 0; s < c->nsub; s++) {
+		Error err = {0};
+		Task *t = task_new(&c->sub[s], &err);
+		CHECK(t != NULL);
+		Task *back = t ? task_parse(t->text, &err) : NULL;
+		CHECK(back != NULL);
+		if (back)
+			CHECK_STR(back->text, t->text);
+		if (err.code)
+			printf("# %s\n%s\n", err.text, t ? t->text : "");
+		task_free(back);
+		task_free(t);
+	}
+}
+
+static int partition(const char *text, int n, Node *const *ops, Case *c)
+{
+	if (case_run(c, text, n, ops))
+		return -1;
+	check_order(c);
+	check_task(c);
+	return c->nsub;
+}
+
+/* An elementwise producer and consumer meet in one kernel around the reduction. */
+static void test_matrix_chain(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[3] = {operand(&c, "X", 2, 64, 128), operand(&c, "W", 2, 128, 32),
+			operand(&c, "b", 1, 32, 0)};
+	CHECK_INT(partition("h[i,k] = max(X[i,k], 0); s[i,j] += h[i,k] * W[k,j]; y[i,j] = "
+			    "tanh(s[i,j] + b[j])",
+			    3, ops, &c),
+		  1);
+	CHECK_INT(c.sub[0].nmember, 2);
+	CHECK(!c.sub[0].stored[0] && c.sub[0].stored[1]);
+	ir_free(&c.ir);
+}
+
+/* A reduction's result that two later equations of other spaces read is not computed twice. */
+static void test_reduction_stays(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 2, 256, 512)};
+	int n = partition("m[i] max= X[i,j]; e[i,j] = exp(X[i,j] - m[i]); s[i] += e[i,j]; y[i,j] = "
+			  "e[i,j] / s[i]",
+			  1, ops, &c);
+	CHECK(n == 3 || n == 4);
+	ir_free(&c.ir);
+}
+
+/* No cycle: y joins neither x's kernel when a reduction of x stands between. */
+static void test_no_cycle(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 2, 64, 64)};
+	int n = partition("a[i,j] += X[i,k] * X[k,j]; m[i] max= a[i,j]; r[i] = m[i] + 1; y[i,j] = "
+			  "a[i,j] - r[i]",
+			  1, ops, &c);
+	CHECK_INT(n, 3);
+	ir_free(&c.ir);
+}
+
+/* Expensive to compute again, read often: kept. */
+static void test_recomputation_is_weighed(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[2] = {operand(&c, "V", 1, 512, 0), operand(&c, "X", 2, 512, 512)};
+	CHECK_INT(
+		partition("e[k] = exp(tanh(V[k])); y[i,j] = X[i,j] * e[j]; z[i] max= X[i,j] * e[j]",
+			  2, ops, &c),
+		3);
+	ir_free(&c.ir);
+}
+
+static void test_clean_up(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 2, 8, 8)};
+	CHECK_INT(partition("z[i,j] = 0.0 where i < 8, j < 8; c[i,j] = X[i,j]; y[i,j] = c[i,j] + "
+			    "z[i,j] + 1; "
+			    "w[i,j] = y[i,j] + (i < 8 ? 2.0 : 0.0)",
+			    1, ops, &c),
+		  1);
+	Node *body = comp_body(c.root[0]);
+	CHECK(body->op == OP_ADD && node_is_value(body->src[1], 2));
+	body = body->src[0];
+	CHECK(body->op == OP_ADD && body->src[0]->op == OP_READ && body->src[0]->src[0] == ops[0]);
+	ir_free(&c.ir);
+}
+
+static void test_repeat(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 1, 8, 0)};
+	CHECK_INT(partition("y[i] += X[i] + 0*r where r < 5", 1, ops, &c), 1);
+	CHECK_INT(comp_naxis(c.root[0]), 1);
+	ir_free(&c.ir);
+}
+
+static void test_bad_tasks(void)
+{
+	static const char *const bad[] = {
+		"",
+		"ricci-task 9\n",
+		"ricci-task 1\n",
+		"ricci-task 1\ninput f32\n",
+		"ricci-task 1\ninput f99 3\n",
+		"ricci-task 1\ninput f32 3x\n",
+		"ricci-task 1\ninput f32 3\nkeep m0[i] = a7[i]\n",
+		"ricci-task 1\ninput f32 3\nkeep m0[i] = a0[i\n",
+		"ricci-task 1\ninput f32 3\nwhat\n",
+	};
+	for (int k = 0; k < COUNT(bad); k++) {
+		Error err = {0};
+		CHECK(task_parse(bad[k], &err) == NULL);
+		CHECK(err.code != 0);
+	}
+}
+
+int main(void)
+{
+	test_matrix_chain();
+	test_reduction_stays();
+	test_no_cycle();
+	test_recomputation_is_weighed();
+	test_clean_up();
+	test_repeat();
+	test_bad_tasks();
+	CHECK_INT(mem_live(), 0);
+	return check_done();
+}
