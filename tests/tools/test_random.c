@@ -122,7 +122,7 @@ static void random_expr(Random *r, Text *t, int depth)
 					    "erf(",  "sqrt(1.5+0.1*", "log(9.0+",   "rsqrt(9.0+",
 					    "cos(",  "log1p(0.05*",   "expm1(0.3*", "abs("};
 	static const char *const infix[] = {" + ", " - ", " * ", " * ", " / (4.5 + "};
-	int how = depth ? draw(12) : draw(2) * 11;
+	int how = depth > 0 ? draw(12) : 9 + draw(2);
 	if (how < 5) {
 		text_add(t, "(");
 		random_expr(r, t, depth - 1);

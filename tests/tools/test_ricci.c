@@ -99,7 +99,7 @@ static void test_show(void)
 	RIGHT("show", matmul, "A=2x3", "B=3x4:f32");
 	CHECK_STR(out, "A is f32 [2,3], 24 bytes\n"
 		       "B is f32 [3,4], 48 bytes\n"
-		       "Y[i,j] += A[i,k] * B[k,j] where i<2, j<4, k<3\n"
+		       "Y[i,j] += A[i,k]*B[k,j]\n"
 		       "\tis f32 [2,4], 32 bytes; domain 2x4x3 = 24 points\n");
 	RIGHT("show", "m[i] max= X[i,j]; Y[i] = m[i]+1.0; Z[] += m[i]", "X=a.npy");
 	SAYS("X is f32 [2,3], 24 bytes\n");
