@@ -76,7 +76,7 @@ ricci_tensor *ricci_errors(ricci_tensor *scores, ricci_tensor *labels)
 		text_add(&t, "S[b,m] += V[b,m,%s] * V[b,m,%s]; ", i.s ? i.s : "", i.s ? i.s : "");
 		score = "S";
 	}
-	text_add(&t, "Y[b] max= m != T[b] && !(%s[b,T[b]] > %s[b,m]) ? i32(1) : i32(0)", score,
+	text_add(&t, "Y[b] max= !(%s[b,T[b]] > %s[b,m]) && m != T[b] ? i32(1) : i32(0)", score,
 		 score);
 	t.failed |= i.failed;
 	text_free(&i);
