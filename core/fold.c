@@ -151,8 +151,8 @@ static void sum_put(Ir *ir, Sum *s, Node *atom, int64_t k)
 static void sum_add(Ir *ir, Sum *s, Node *e, int64_t k)
 {
 	int64_t kk;
-	if (e->op == OP_CONST) {
-		s->overflow |= __builtin_mul_overflow(e->u.i, k, &kk) ||
+	if (e->lo == e->hi) { /* constants, and axes of extent 1 */
+		s->overflow |= __builtin_mul_overflow(e->lo, k, &kk) ||
 			       __builtin_add_overflow(s->c, kk, &s->c);
 	} else if (e->op == OP_ADD) {
 		sum_add(ir, s, e->src[0], k);
@@ -192,11 +192,12 @@ static Node *sum_node(Ir *ir, const Sum *s, Type t)
 {
 	Node *out = NULL;
 	for (int j = 0; j < s->n; j++) {
-		if (s->k[j] == 0)
+		int64_t k = type_wrap(t, s->k[j]); /* a narrow type's 255 * 255 is 1 */
+		if (k == 0)
 			continue;
 		Node *term = s->atom[j];
-		if (s->k[j] != 1) {
-			Node *src[2] = {node_const_int(ir, t, s->k[j]), term};
+		if (k != 1) {
+			Node *src[2] = {node_const_int(ir, t, k), term};
 			term = node_raw(ir, OP_MUL, t, 2, src, 0, NULL);
 		}
 		Node *src[2] = {out, term};
@@ -205,7 +206,7 @@ static Node *sum_node(Ir *ir, const Sum *s, Type t)
 	if (!out)
 		return node_const_int(ir, t, s->c);
 	Node *src[2] = {out, NULL};
-	if (s->c) {
+	if (type_wrap(t, s->c)) {
 		src[1] = node_const_int(ir, t, s->c);
 		out = node_raw(ir, OP_ADD, t, 2, src, 0, NULL);
 	}
@@ -221,6 +222,8 @@ static Sum sum_of(Ir *ir, Node *e, int64_t k)
 
 static Node *fold_int_add(Ir *ir, Type t, Node *a, Node *b)
 {
+	if (node_is_value(b, 0)) /* an axis stays itself, whatever its extent */
+		return a;
 	Sum s = sum_of(ir, a, 1);
 	sum_add(ir, &s, b, 1);
 	while (sum_join(ir, &s)) {
@@ -276,16 +279,6 @@ static void sum_divide(Sum *s, int64_t g)
 static bool moderate(const Node *e)
 {
 	return e->lo > INT64_MIN / 4 && e->hi < INT64_MAX / 4;
-}
-
-/* A sum of a narrow type whose bounds are as wide as the type may have wrapped: its terms then say
- * nothing of its order or its quotients. */
-static bool may_wrap(const Node *e)
-{
-	int64_t lo, hi;
-	type_range((Type)e->type, &lo, &hi);
-	return e->type != RICCI_I64 && (e->op == OP_ADD || e->op == OP_MUL) && e->lo == lo &&
-	       e->hi == hi;
 }
 
 static Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
@@ -364,8 +357,12 @@ static Node *fold_compare_int(Ir *ir, Op op, Node *a, Node *b)
 	bool never_equal = d->lo > 0 || d->hi < 0;
 	if (!never_equal && d->op == OP_ADD && d->src[1]->op == OP_CONST && d->src[0]->mul > 1)
 		never_equal = d->src[1]->u.i % d->src[0]->mul != 0;
-	if ((op == OP_LT || op == OP_LE) && (may_wrap(a) || may_wrap(b)))
-		return NULL;
+	if ((op == OP_LT || op == OP_LE) && a->type != RICCI_I64) { /* d may have wrapped */
+		bool strict = op == OP_LT;
+		if (a == b || (strict ? a->hi < b->lo : a->hi <= b->lo))
+			return node_bool(ir, a != b || !strict);
+		return (strict ? a->lo >= b->hi : a->lo > b->hi) ? node_bool(ir, false) : NULL;
+	}
 	switch (op) {
 	case OP_LT:
 		return d->lo > 0 ? node_bool(ir, true) : d->hi <= 0 ? node_bool(ir, false) : NULL;
@@ -727,7 +724,12 @@ void fold_bounds(Node *n)
 		n->hi = a->hi <= 0 ? 0 : 1;
 		break;
 	case OP_CAST:
-		if (!type_is_float((Type)a->type)) { /* saturates */
+		if (type_is_float((Type)a->type))
+			break;
+		if (n->type == RICCI_BOOL) {
+			n->lo = a->lo > 0 || a->hi < 0;
+			n->hi = a->lo != 0 || a->hi != 0;
+		} else { /* saturates */
 			n->lo = a->lo < n->lo ? n->lo : a->lo > n->hi ? n->hi : a->lo;
 			n->hi = a->hi > n->hi ? n->hi : a->hi < n->lo ? n->lo : a->hi;
 		}

@@ -211,6 +211,8 @@ void type_store_int(Type t, void *p, size_t i, int64_t v)
 		type_store(t, p, i, (double)v);
 		return;
 	}
+	if (t == RICCI_BOOL)
+		v = v != 0;
 	v = v < types[t].lo ? types[t].lo : v > types[t].hi ? types[t].hi : v;
 	switch (t) {
 	case RICCI_I8:
