@@ -430,7 +430,11 @@ char *ricci_show(const ricci_tensor *t)
 
 	if (!t || !t->node)
 		return mem_strdup("");
-	if (show(&t->g->ir, t, &out)) {
+	Error before = t->g->ir.err; /* a text that found no memory does not spoil the graph */
+	int failed = show(&t->g->ir, t, &out);
+
+	t->g->ir.err = before;
+	if (failed) {
 		text_free(&out);
 		return NULL;
 	}
