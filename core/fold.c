@@ -4,7 +4,7 @@
  * Every rule keeps the type and the value (floats bit for bit, except the sign of a zero sum) and
  * gives a node that is no larger. Integers: a sum is ((k1*a1 + k2*a2) + ..) + c, atoms distinct,
  * axes by number first, then by hash; k = 1 is not written; a product by a constant is MUL(CONST,
- * atom). x/c and x%c hold nothing that is a multiple of c. */
+ * atom). in x/c and x%c the coefficients of x lie in 1..c-1. */
 #include "core/core.h"
 
 #include <math.h>
@@ -244,16 +244,15 @@ static Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b)
 	return s.overflow ? NULL : sum_node(ir, &s, t);
 }
 
-/* e = c*whole + rest, with everything divisible by c in whole; both 0 coefficients dropped by
- * sum_node. */
+/* e = c*whole + rest, the coefficients of rest in 0..c-1. */
 static void sum_split(Ir *ir, Node *e, int64_t c, Sum *whole, Sum *rest)
 {
 	Sum s = sum_of(ir, e, 1);
 	for (int j = 0; j < s.n; j++) {
-		if (s.k[j] % c == 0)
-			sum_put(ir, whole, s.atom[j], s.k[j] / c);
-		else
-			sum_put(ir, rest, s.atom[j], s.k[j]);
+		if (floor_div(s.k[j], c))
+			sum_put(ir, whole, s.atom[j], floor_div(s.k[j], c));
+		if (floor_mod(s.k[j], c))
+			sum_put(ir, rest, s.atom[j], floor_mod(s.k[j], c));
 	}
 	whole->c = floor_div(s.c, c);
 	rest->c = floor_mod(s.c, c);
@@ -452,6 +451,8 @@ static Node *fold_float_binary(Ir *ir, Op op, Type t, Node *a, Node *b)
 			return node2(ir, OP_SUB, a, b->src[0]);
 		if (a->op == OP_NEG)
 			return node2(ir, OP_SUB, b, a->src[0]);
+		if (a == b)
+			return node2(ir, OP_MUL, node_const(ir, t, 2), a);
 		return a->op == OP_CONST ? node2(ir, OP_ADD, b, a) : NULL;
 	case OP_SUB:
 		if (node_is_value(b, 0))
