@@ -229,11 +229,11 @@ bool print_is_else(Ir *ir, Node *n)
 	       inside_condition(ir, read->src[0], read->src + 1) == n->src[0];
 }
 
-static int level_of(Printer *p, Node *n, bool index)
+static int level_of(const Node *n)
 {
 	switch (n->op) {
 	case OP_SELECT:
-		return print_is_else(p->ir, n) ? LEVEL_SIGN - 1 : LEVEL_CHOICE;
+		return LEVEL_CHOICE;
 	case OP_OR:
 		return LEVEL_OR;
 	case OP_AND:
@@ -259,7 +259,6 @@ static int level_of(Printer *p, Node *n, bool index)
 	case OP_NOT:
 		return LEVEL_SIGN;
 	default:
-		(void)index;
 		return LEVEL_VALUE;
 	}
 }
@@ -276,17 +275,17 @@ static void print_operator(Printer *p, Node *n, int level, TypeNeed need, bool i
 		text_add(p->out, "%s", op_info[n->op].text);
 		print_value(p, n->src[0], LEVEL_SIGN, n->op == OP_NOT ? NEED_NOTHING : need,
 			    index && n->op != OP_NOT);
-	} else if (level == LEVEL_CHOICE) {
-		print_choice(p, n, need, index);
-	} else {
+	} else if (print_is_else(p->ir, n)) {
 		print_else(p, n, index);
+	} else {
+		print_choice(p, n, need, index);
 	}
 }
 
 /* Prints n where operators below `level` need parentheses. */
 void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index)
 {
-	int mine = level_of(p, n, index);
+	int mine = level_of(n);
 	/* A cast around the whole says the type of an integer expression of index names. */
 	bool cast = need == NEED_TYPE && type_is_int((Type)n->type) && n->op != OP_CONST &&
 		    n->type == RICCI_I64 && !says_type(n);

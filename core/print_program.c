@@ -72,13 +72,15 @@ static void limits_of(Limits *l, Node *n, Guard *g)
 		limits_of(l, n->src[1], guard_push(ir, g, c, true));
 		limits_of(l, n->src[2], guard_push(ir, g, c, false));
 	} else if (n->op == OP_SELECT) {
-		Node *read = n->src[1];
+		Node *read = n->src[1], *index[RICCI_MAX_RANK];
 		for (int d = 1; d < read->nsrc; d++) {
+			index[d - 1] = freed(l, read->src[d]);
 			limits_of(l, read->src[d], g);
 			if (read->src[d]->op == OP_AXIS)
 				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), NULL);
 		}
-		limits_of(l, n->src[2], guard_push(ir, g, freed(l, n->src[0]), false));
+		Node *inside = inside_condition(ir, read->src[0], index);
+		limits_of(l, n->src[2], guard_push(ir, g, inside, false));
 	} else if (n->op == OP_AND || n->op == OP_OR) {
 		limits_of(l, n->src[0], g);
 		limits_of(l, n->src[1], guard_push(ir, g, freed(l, n->src[0]), n->op == OP_AND));
