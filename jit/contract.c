@@ -1,15 +1,216 @@
-/* contract.c - generalised contractions: packed panels around a micro-kernel. */
-#include "jit/internal.h"
+/* contract.c - reading an equation as a generalised contraction, and the schedules for it.
+ *
+ * Input: a Problem whose main equation adds up products. Output: the roles of its axes: M in the
+ * first factor and the result, N in the second and the result, K reduced, batch in all three.
+ * Nothing here knows an operator: factors may be any expressions, axes any index functions. */
+#include "jit/contract.h"
 
-int contract_offers(Problem *p, const Target *target, int room, Schedule *out)
+#include <string.h>
+
+static uint64_t axis_mask(const Problem *p, Node *e)
 {
-	(void)p, (void)target, (void)room, (void)out;
-	return 0;
+	uint64_t mask = 0;
+	for (int k = 0; k < p->naxis; k++)
+		if (node_has(e, p->axis[k]))
+			mask |= (uint64_t)1 << k;
+	return mask;
 }
 
-int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
-		   Error *err)
+static int flatten(Node *e, int room, int n, Node **factor)
 {
-	(void)p, (void)s, (void)target, (void)d;
-	return error_set(err, RICCI_EUNSUPPORTED, "schedule: tensorise is not there yet");
+	if (e->op == OP_MUL && n >= 0) {
+		n = flatten(e->src[0], room, n, factor);
+		return n < 0 ? n : flatten(e->src[1], room, n, factor);
+	}
+	if (n < 0 || n == room)
+		return -1;
+	factor[n] = e;
+	return n + 1;
+}
+
+static void factor_times(Problem *p, Factor *f, Node *e, uint64_t mask)
+{
+	f->value = f->value ? node2(p->ir, OP_MUL, f->value, e) : e;
+	f->mask |= mask;
+}
+
+/* Two groups of factors: the one with most result axes, with all that depend on no others; and the
+ * rest. */
+static bool group_factors(Contract *c, Node *body)
+{
+	Problem *p = c->p;
+	Node *factor[16];
+	uint64_t mask[16], spatial = ((uint64_t)1 << p->nspatial) - 1;
+	int n = flatten(body, COUNT(factor), 0, factor), top = 0;
+	if (n < 2)
+		return false;
+	for (int k = 0; k < n; k++) {
+		mask[k] = axis_mask(p, factor[k]);
+		if (__builtin_popcountll(mask[k] & spatial) >
+		    __builtin_popcountll(mask[top] & spatial))
+			top = k;
+	}
+	uint64_t reach = mask[top] & spatial;
+	for (int k = 0; k < n; k++)
+		factor_times(p, (mask[k] & spatial & ~reach) ? &c->b : &c->a, factor[k], mask[k]);
+	return c->b.value != NULL;
+}
+
+/* Every read inside its tensor by itself, or under all conditions there are? */
+static bool reads_safe(Node *e, bool all_guards)
+{
+	if (e->op == OP_READ && !all_guards &&
+	    (e->src[1]->lo < 0 || e->src[1]->hi >= tensor_size(e->src[0])))
+		return false;
+	for (int k = node_is_tensor(e) ? e->nsrc : 0; k < e->nsrc; k++)
+		if (!node_is_tensor(e->src[k]) && !reads_safe(e->src[k], all_guards))
+			return false;
+	return true;
+}
+
+static bool place_guards(Contract *c, int n, Node *const *guard)
+{
+	Factor *f[2] = {&c->a, &c->b};
+	for (int g = 0; g < n; g++) {
+		uint64_t mask = axis_mask(c->p, guard[g]);
+		bool placed = false;
+		for (int k = 0; k < 2; k++)
+			if (!(mask & ~f[k]->mask)) {
+				f[k]->guard[f[k]->nguard++] = guard[g];
+				placed = true;
+			}
+		if (!placed)
+			return false;
+	}
+	return reads_safe(c->a.value, c->a.nguard == n) && reads_safe(c->b.value, c->b.nguard == n);
+}
+
+static void side_add(Side *s, Node *axis)
+{
+	s->axis[s->naxis++] = axis;
+	s->extent *= axis_extent(axis);
+}
+
+static void roles(Contract *c)
+{
+	Problem *p = c->p;
+	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
+	for (int k = 0; k < p->naxis; k++) {
+		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
+		if (k >= p->nspatial)
+			side_add(&c->k, p->axis[k]);
+		else
+			side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
+	}
+}
+
+static bool side_has_unit(const Contract *c, const Side *s)
+{
+	for (int k = 0; k < s->naxis; k++)
+		if (problem_stride(c->ir, c->p->index, s->axis[k]) == 1)
+			return true;
+	return false;
+}
+
+bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
+{
+	Node *guard[CONTRACT_MAX_GUARDS];
+	int nguard;
+	memset(c, 0, sizeof *c);
+	c->p = p;
+	c->ir = p->ir;
+	c->t = p->tree;
+	if (p->red != RED_ADD || p->scatter || p->partial || !type_is_float(p->type))
+		return false;
+	c->micro = micro_pick(target, p->acc);
+	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
+	if (!c->micro || !group_factors(c, body) || !place_guards(c, nguard, guard))
+		return false;
+	roles(c);
+	if (side_has_unit(c, &c->m) != swap) { /* contiguous results belong to N */
+		Factor f = c->a;
+		Side s = c->m;
+		c->a = c->b, c->b = f;
+		c->m = c->n, c->n = s;
+	}
+	return c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
+}
+
+/* ---- schedules ---- */
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
+/* Equal blocks of at most `most`. */
+static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
+{
+	int64_t count = (extent + most - 1) / most;
+	return round_up((extent + count - 1) / count, multiple);
+}
+
+/* Is the work long enough in every direction to pay for packing? */
+static bool worth_packing(const Contract *c)
+{
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double waste = (double)round_up(c->m.extent, c->micro->mr) / m *
+		       (double)round_up(c->n.extent, c->micro->nr) / n;
+	return k >= 4 && m * n / (m + n) >= 4 && waste <= 2.5 &&
+	       m * n * k * (double)c->batch.extent >= 16384;
+}
+
+enum { WANTED_PARTS = 12 };
+
+static void offer_blocks(const Contract *c, const Target *target, bool swap, int64_t mb, int64_t nb,
+			 int64_t kb, Schedule *s)
+{
+	int64_t mr = c->micro->mr, nr = c->micro->nr, m = c->m.extent, n = c->n.extent;
+	(void)target;
+	mb = balanced(m, mb, mr);
+	nb = balanced(n, nb, nr);
+	while (c->batch.extent * ((m + mb - 1) / mb) * ((n + nb - 1) / nb) < WANTED_PARTS) {
+		if (nb > 16 * nr && nb >= mb)
+			nb = balanced(n, nb / 2, nr);
+		else if (mb > 8 * mr)
+			mb = balanced(m, mb / 2, mr);
+		else
+			break;
+	}
+	memset(s, 0, sizeof *s);
+	schedule_add(s, STEP_TENSORISE, 0, swap);
+	schedule_add(s, STEP_BLOCK, 0, mb);
+	schedule_add(s, STEP_BLOCK, 1, nb);
+	schedule_add(s, STEP_BLOCK, 2, balanced(c->k.extent, kb, 1));
+}
+
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+{
+	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
+	*first = false;
+	if (room < 1 || !contract_find(c, p, target, false))
+		return 0;
+	*first = worth_packing(c);
+	size_t size = type_size(p->acc);
+	/* A panel of B fills half of L1, a block of A half of L2. */
+	int64_t kb = (int64_t)(target->l1 / 2 / size) / c->micro->nr;
+	int64_t mb = (int64_t)(target->l2 / 2 / size) / kb;
+	static const struct {
+		bool swap;
+		int m, n, k; /* eighths of the above */
+	} row[] = {{false, 6, 8, 8}, {true, 6, 8, 8}, {false, 3, 8, 8}, {false, 6, 4, 16}};
+	int n = 0;
+	for (int r = 0; r < COUNT(row) && n < room; r++) {
+		if (!contract_find(c, p, target, row[r].swap) || c->n.extent < 2)
+			continue;
+		offer_blocks(c, target, row[r].swap, mb * row[r].m / 8, 512 * row[r].n / 8,
+			     kb * row[r].k / 8, &out[n]);
+		bool fresh = true;
+		for (int k = 0; k < n; k++)
+			fresh &= memcmp(&out[n], &out[k], sizeof *out) != 0;
+		n += fresh;
+		if (!*first)
+			break;
+	}
+	return n;
 }

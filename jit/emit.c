@@ -199,14 +199,16 @@ static void alloc(Emit *e, const Stmt *s)
 static void call(Emit *e, const Stmt *s)
 {
 	emit_statement(e);
-	for (int k = 0; k < 8; k++)
-		if (!node_is_tensor(s->arg[k]))
-			emit_count(e, s->arg[k]);
-	const char *v[8];
-	for (int k = 0; k < 8; k++)
-		v[k] = node_is_tensor(s->arg[k]) ? s->arg[k]->u.s : emit_value(e, s->arg[k], false);
-	line(e, "%s(%s, %s + %s, %s + %s, %s + %s, %s);", s->symbol, v[0], v[1], v[2], v[3], v[4],
-	     v[5], v[6], v[7]);
+	for (int k = 0; k < s->narg; k++)
+		emit_count(e, s->arg[k].value);
+	const char *args = "";
+	for (int k = 0; k < s->narg; k++) {
+		const CallArg *a = &s->arg[k];
+		args = arena_printf(&e->ir->arena, "%s%s%s%s%s", args, k ? ", " : "",
+				    a->buffer ? a->buffer->u.s : "", a->buffer ? " + " : "",
+				    emit_value(e, a->value, false));
+	}
+	line(e, "%s(%s);", s->symbol, args);
 	forget_changing(e);
 }
 
@@ -243,10 +245,13 @@ static void block(Emit *e, const Stmt *s)
 static void calls_declare(Text *out, const Stmt *s)
 {
 	for (; s; s = s->next) {
-		if (s->kind == STMT_CALL)
-			text_add(out,
-				 "void %s(int64_t, const void *, const void *, void *, int64_t);\n",
-				 s->symbol);
+		if (s->kind == STMT_CALL) {
+			text_add(out, "void %s(", s->symbol);
+			for (int k = 0; k < s->narg; k++)
+				text_add(out, "%s%s", k ? ", " : "",
+					 s->arg[k].buffer ? "const void *" : "int64_t");
+			text_add(out, ");\n");
+		}
 		if (s->kind == STMT_LOOP || s->kind == STMT_IF)
 			calls_declare(out, s->body);
 		if (s->kind == STMT_IF)
@@ -268,7 +273,7 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 		if (b->space == SPACE_PARAM)
 			text_add(out, " %s%s *%s %s = buf[%d];\n", b->output ? "" : "const ", type,
 				 e->d->restrict_, b->node->u.s, b->param);
-		else if (b->space == SPACE_SCRATCH)
+		else if (b->space != SPACE_LOCAL)
 			text_add(out, " %s *%s %s = (%s *)((char *)env->scratch + %zu);\n", type,
 				 e->d->restrict_, b->node->u.s, type, b->offset);
 	}
@@ -280,7 +285,7 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "extern \"C\" __global__ void %s(", name);
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
-		if (b->space == SPACE_SCRATCH)
+		if (b->space == SPACE_SCRATCH || b->space == SPACE_TABLE)
 			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);

@@ -35,9 +35,9 @@ static int reads_memory(Emit *e, Node *n)
 	if (n->op == OP_READ) {
 		const Buffer *b = tree_find(e->tree, n->src[0]);
 		bool inside = n->src[1]->lo >= 0 && n->src[1]->hi < tensor_size(n->src[0]);
-		r = !b || b->space != SPACE_PARAM || b->output ? READS_CHANGING
-		    : inside				       ? READS_SAFE
-							       : READS_GUARDED;
+		bool fixed =
+			b && (b->space == SPACE_TABLE || (b->space == SPACE_PARAM && !b->output));
+		r = !fixed ? READS_CHANGING : inside ? READS_SAFE : READS_GUARDED;
 	}
 	for (int j = 0; j < n->nsrc; j++) {
 		int s = reads_memory(e, n->src[j]);

@@ -33,8 +33,9 @@ const JitSymbol *jit_symbols(int *count);
  * disjoint loops. */
 typedef enum { STMT_LOOP, STMT_IF, STMT_STORE, STMT_ALLOC, STMT_CALL, STMT_SYNC } StmtKind;
 typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
-typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH } Space;
+typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE } Space;
 
+/* TABLE: scratch that is written before the parallel loop only. */
 typedef struct Buffer {
 	Node *node; /* INPUT of rank 1 */
 	Space space;
@@ -43,6 +44,10 @@ typedef struct Buffer {
 	size_t offset; /* SCRATCH: bytes from the start of the thread's scratch */
 } Buffer;
 
+typedef struct CallArg {
+	Node *buffer; /* NULL: the integer value, else the address of buffer[value] */
+	Node *value;
+} CallArg;
 typedef struct Stmt Stmt;
 struct Stmt {
 	StmtKind kind;
@@ -54,11 +59,12 @@ struct Stmt {
 	Node *cond;		      /* IF */
 	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer */
 	Reduce red;
-	const char *symbol; /* CALL: symbol(count, &buf[at].. , ldc) of the form MicroFn */
-	Node *arg[8];	    /* CALL: k, a, a's index, b, b's index, c, c's index, ldc */
+	const char *symbol; /* CALL: its arguments are addresses in buffers and integers */
+	int narg;
+	CallArg *arg;
 };
 
-#define TREE_MAX_BUFFERS 96
+#define TREE_MAX_BUFFERS 192
 typedef struct Tree {
 	Ir *ir;
 	int nbuffer, next_axis;
@@ -75,7 +81,7 @@ Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
 Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
 Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
 Stmt *stmt_alloc(Tree *t, Node *buffer);
-Stmt *stmt_call(Tree *t, const char *symbol, Node *const arg[8]);
+Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 void tree_print(Text *out, const Tree *t);
@@ -130,7 +136,9 @@ void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
 		   Error *err);
-int contract_offers(Problem *p, const Target *target, int room, Schedule *out);
+/* *first: they are better than direct nests, by structure and sizes. */
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
+extern const JitSymbol pack_symbols[]; /* contract_pack.c; ends with NULL */
 
 /* ---- dialects and the emitter (dialect.c, emit.c) */
 struct Dialect {

@@ -19,7 +19,7 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 		node_input(ir, arena_printf(&ir->arena, "%s%d", name, t->nbuffer), type, 1, shape);
 	b->space = space;
 	t->nbuffer++;
-	if (space == SPACE_SCRATCH) {
+	if (space == SPACE_SCRATCH || space == SPACE_TABLE) {
 		b->offset = t->scratch;
 		t->scratch += ((size_t)shape[0] * type_size(type) + 63) & ~(size_t)63;
 	}
@@ -90,11 +90,13 @@ Stmt *stmt_alloc(Tree *t, Node *buffer)
 	return s;
 }
 
-Stmt *stmt_call(Tree *t, const char *symbol, Node *const arg[8])
+Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg)
 {
 	Stmt *s = stmt_new(t, STMT_CALL);
 	s->symbol = symbol;
-	memcpy(s->arg, arg, sizeof s->arg);
+	s->narg = narg;
+	s->arg = arena_alloc(&t->ir->arena, (size_t)narg * sizeof *arg);
+	memcpy(s->arg, arg, (size_t)narg * sizeof *arg);
 	return s;
 }
 
@@ -159,7 +161,14 @@ static void stmt_print(Text *out, const Tree *t, const Stmt *s, int depth)
 				 s->buffer->u.s, (long long)tensor_size(s->buffer));
 			break;
 		case STMT_CALL:
-			text_add(out, "call %s\n", s->symbol);
+			text_add(out, "call %s(", s->symbol);
+			for (int k = 0; k < s->narg; k++) {
+				text_add(out, "%s%s", k ? ", " : "",
+					 s->arg[k].buffer ? s->arg[k].buffer->u.s : "");
+				text_add(out, s->arg[k].buffer ? " + " : "");
+				tree_expr(out, t, s->arg[k].value);
+			}
+			text_add(out, ")\n");
 			break;
 		case STMT_SYNC:
 			text_add(out, "sync\n");

@@ -4,6 +4,7 @@
  * print and parse are inverse, and every offered schedule fits the task. */
 #include "jit/internal.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,7 +147,7 @@ static int vector_axis(const Problem *p, int rank)
 	return best;
 }
 
-enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
+enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048, NEST_OFFERS = 6 };
 
 /* The fewest outermost loops that give every thread something; extents in loop order. */
 static int parallel_loops(int n, const int64_t *extent)
@@ -232,8 +233,7 @@ static void nest_offer(const Problem *p, int variant, Schedule *s)
 		   {0, LANES / 2, CHUNK / 4, false}, {0, 2 * LANES, 4 * CHUNK, false},
 		   {1, LANES, CHUNK, false},	     {0, LANES / 4, CHUNK, false}};
 	memset(s, 0, sizeof *s);
-	if (variant >= COUNT(row))
-		return;
+	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
 		offer_scatter(p, s);
 	else if (p->red == RED_NONE)
@@ -249,15 +249,20 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	int n = 0;
 	if (problem_init(p, &tree, &t->sub) == 0) {
-		n = contract_offers(p, target, room, out);
-		for (int v = 0; v < 6 && n < room; v++) {
-			Schedule *s = &out[n];
-			nest_offer(p, v, s);
+		Schedule panels[8];
+		bool first;
+		int npanel = contract_offers(p, target, COUNT(panels), panels, &first);
+		for (int k = 0; first && k < npanel && n < room; k++)
+			out[n++] = panels[k];
+		for (int v = 0; v < NEST_OFFERS && n < room; v++) {
+			nest_offer(p, v, &out[n]);
 			bool fresh = true;
 			for (int k = 0; k < n; k++)
-				fresh &= memcmp(s, &out[k], sizeof *s) != 0;
+				fresh &= memcmp(&out[n], &out[k], sizeof *out) != 0;
 			n += fresh;
 		}
+		for (int k = 0; !first && k < npanel && n < room; k++)
+			out[n++] = panels[k];
 	}
 	IR_LEAVE(ir);
 	return n;

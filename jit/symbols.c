@@ -52,6 +52,8 @@ static void table_make(void)
 		table[ntable++] = fixed[i];
 	for (const JitSymbol *s = math_symbols; s->name; s++)
 		table[ntable++] = *s;
+	for (const JitSymbol *s = pack_symbols; s->name; s++)
+		table[ntable++] = *s;
 	const Target *t = target_host();
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)

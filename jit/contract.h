@@ -1,0 +1,69 @@
+/* contract.h - the parts of lowering a contraction: finding it (contract.c), tables of indices
+ * (contract_table.c), the loops (contract_loops.c). */
+#ifndef JIT_CONTRACT_H
+#define JIT_CONTRACT_H
+
+#include "jit/internal.h"
+
+#define CONTRACT_MAX_GUARDS 24
+#define CONTRACT_MAX_TABLES 64
+
+/* Indices of one role, run through as one long index. */
+typedef struct Side {
+	int naxis;
+	Node *axis[COMP_MAX_AXES];
+	int64_t extent, block;
+	bool whole;   /* its tables cover the whole extent and are filled once a call */
+	bool direct;  /* a single axis: its value is the element's number, no table needed */
+	Node *origin; /* the first element of the current block */
+} Side;
+
+/* A row for each integer expression over one side's axes; an entry for each element. */
+typedef struct Table {
+	Side *side;
+	int nrow;
+	Node *row[CONTRACT_MAX_GUARDS + 1];
+	Node *buffer;
+	int64_t stride; /* from row to row */
+} Table;
+
+typedef struct Factor {
+	Node *value;
+	uint64_t mask; /* the problem's axes it depends on */
+	int nguard;
+	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
+} Factor;
+
+typedef struct Contract {
+	Problem *p;
+	Ir *ir;
+	Tree *t;
+	const Micro *micro;
+	Factor a, b; /* of M and of N */
+	Side m, n, k, batch;
+	int ntable;
+	Table table[CONTRACT_MAX_TABLES];
+	Node *batch_value[COMP_MAX_AXES];
+} Contract;
+
+/* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
+bool contract_find(Contract *c, Problem *p, const Target *target, bool swap);
+
+/* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
+ * Sides not given are the batch. */
+typedef struct Point {
+	int n;
+	Side *side[2];
+	Node *at[2]; /* element of the block */
+} Point;
+Node *contract_tabulate(Contract *c, Node *e, const Point *point);
+/* A table of several rows one after the other, for the packing functions. rest[r]: what depends on
+ * the batch only; false when an expression does not split. */
+Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
+bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
+/* The place of the entry of row 0 for element `at` of the block. */
+Node *table_index(Contract *c, const Table *t, Node *at);
+/* Statements that fill the tables of side s (NULL: of all whole sides). */
+Stmt *contract_fill(Contract *c, Side *s);
+
+#endif

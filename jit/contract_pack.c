@@ -1,0 +1,117 @@
+/* contract_pack.c - what contractions call around micro-kernels, compiled ahead: packing a panel
+ * through index tables, storing a block, clearing one. Generated code reaches them by name. */
+#include "jit/internal.h"
+
+#include <string.h>
+
+void ricci_zero(void *p, int64_t bytes)
+{
+	memset(p, 0, (size_t)bytes);
+}
+
+enum { MOST_CONDITIONS = 24 };
+
+/* dst[k*lanes + l] = src[ts[l] + tk[k]] where ts[r*ss + l] + tk[r*sk + k] >= 0 for all r in 1..nc,
+ * else 0. Rows 1.. of the tables are the conditions. Written once, specialised by constant lanes.
+ */
+#define PACK_BODY(T)                                                                               \
+	int64_t low[MOST_CONDITIONS], high[MOST_CONDITIONS];                                       \
+	bool contiguous = true;                                                                    \
+	for (int64_t l = 1; l < lanes; l++)                                                        \
+		contiguous &= ts[l] == ts[0] + l;                                                  \
+	for (int64_t r = 0; r < nc; r++) {                                                         \
+		const int64_t *t = ts + (r + 1) * ss;                                              \
+		low[r] = high[r] = t[0];                                                           \
+		for (int64_t l = 1; l < lanes; l++) {                                              \
+			low[r] = t[l] < low[r] ? t[l] : low[r];                                    \
+			high[r] = t[l] > high[r] ? t[l] : high[r];                                 \
+		}                                                                                  \
+	}                                                                                          \
+	for (int64_t k = 0; k < nk; k++, dst += lanes) {                                           \
+		bool all = true, none = false;                                                     \
+		for (int64_t r = 0; r < nc; r++) {                                                 \
+			int64_t x = tk[(r + 1) * sk + k];                                          \
+			all &= low[r] + x >= 0;                                                    \
+			none |= high[r] + x < 0;                                                   \
+		}                                                                                  \
+		const T *s = src + tk[k];                                                          \
+		if (none) {                                                                        \
+			for (int64_t l = 0; l < lanes; l++)                                        \
+				dst[l] = 0;                                                        \
+		} else if (all && contiguous) {                                                    \
+			s += ts[0];                                                                \
+			for (int64_t l = 0; l < lanes; l++)                                        \
+				dst[l] = s[l];                                                     \
+		} else if (all) {                                                                  \
+			for (int64_t l = 0; l < lanes; l++)                                        \
+				dst[l] = s[ts[l]];                                                 \
+		} else {                                                                           \
+			for (int64_t l = 0; l < lanes; l++) {                                      \
+				int64_t least = 0;                                                 \
+				for (int64_t r = 0; r < nc; r++)                                   \
+					least |= ts[(r + 1) * ss + l] + tk[(r + 1) * sk + k];      \
+				dst[l] = least >= 0 ? s[ts[l]] : 0;                                \
+			}                                                                          \
+		}                                                                                  \
+	}
+
+#define PACK(T, name)                                                                              \
+	static inline __attribute__((always_inline)) void name##_any(                              \
+		const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk,   \
+		int64_t sk, int64_t nc, int64_t lanes, int64_t nk)                                 \
+	{                                                                                          \
+		PACK_BODY(T)                                                                       \
+	}                                                                                          \
+	__attribute__((optimize("O3"))) void name(                                                 \
+		const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk,   \
+		int64_t sk, int64_t nc, int64_t lanes, int64_t nk)                                 \
+	{                                                                                          \
+		switch (lanes) {                                                                   \
+		case 4:                                                                            \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 4, nk);                    \
+		case 6:                                                                            \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 6, nk);                    \
+		case 8:                                                                            \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 8, nk);                    \
+		case 14:                                                                           \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 14, nk);                   \
+		case 16:                                                                           \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 16, nk);                   \
+		case 32:                                                                           \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, 32, nk);                   \
+		default:                                                                           \
+			name##_any(src, dst, ts, ss, tk, sk, nc, lanes, nk);                       \
+		}                                                                                  \
+	}
+PACK(float, ricci_pack_f32)
+PACK(double, ricci_pack_f64)
+
+/* dst[tm[i] + tn[j]] = c[i*ldc + j]. */
+#define UNPACK(T, name)                                                                            \
+	__attribute__((optimize("O3"))) void name(const T *restrict c, int64_t ldc,                \
+						  T *restrict dst, const int64_t *tm,              \
+						  const int64_t *tn, int64_t rows, int64_t cols)   \
+	{                                                                                          \
+		bool contiguous = true;                                                            \
+		for (int64_t j = 1; j < cols; j++)                                                 \
+			contiguous &= tn[j] == tn[0] + j;                                          \
+		for (int64_t i = 0; i < rows; i++, c += ldc) {                                     \
+			T *d = dst + tm[i];                                                        \
+			if (contiguous)                                                            \
+				memcpy(d + tn[0], c, (size_t)cols * sizeof(T));                    \
+			else                                                                       \
+				for (int64_t j = 0; j < cols; j++)                                 \
+					d[tn[j]] = c[j];                                           \
+		}                                                                                  \
+	}
+UNPACK(float, ricci_unpack_f32)
+UNPACK(double, ricci_unpack_f64)
+
+const JitSymbol pack_symbols[] = {
+	{"ricci_zero", (const void *)ricci_zero},
+	{"ricci_pack_f32", (const void *)ricci_pack_f32},
+	{"ricci_pack_f64", (const void *)ricci_pack_f64},
+	{"ricci_unpack_f32", (const void *)ricci_unpack_f32},
+	{"ricci_unpack_f64", (const void *)ricci_unpack_f64},
+	{NULL, NULL},
+};
