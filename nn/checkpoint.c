@@ -147,7 +147,7 @@ static int items_make(Items *s, const ricci_tensor *model, bool weights, char *e
 {
 	*s = (Items){0};
 	ricci_graph *g = model ? ricci_graph_of(model) : NULL;
-	if (!g || ricci_graph_error(g))
+	if (!g)
 		return nn_fail(err, nerr, RICCI_EINVAL,
 			       "a checkpoint needs a session and an output of "
 			       "its graph");
@@ -378,18 +378,17 @@ static int get_position(hid_t file, const char *path, ricci_position *p, char he
 	return 0;
 }
 
-static hid_t image_open(const char *path, char *err, size_t nerr)
+static int image_open(const char *path, hid_t *file, char *err, size_t nerr)
 {
 	char why[160];
-	if (access(path, R_OK)) {
-		nn_fail(err, nerr, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
-		return -1;
-	}
-	hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-	if (file < 0)
-		nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
-			h5_reason(why));
-	return file;
+	*file = -1;
+	if (access(path, R_OK))
+		return nn_fail(err, nerr, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
+	*file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	if (*file < 0)
+		return nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
+			       h5_reason(why));
+	return 0;
 }
 
 static void shape_text(char *out, size_t n, int rank, const hsize_t *shape)
@@ -476,8 +475,10 @@ static int image_read(const char *path, Items *s, bool weights, ricci_position *
 {
 	char hex[24] = "", mine[24];
 	Quiet quiet = h5_enter();
-	hid_t file = image_open(path, err, nerr);
-	int status = file < 0 ? RICCI_EFORMAT : get_position(file, path, p, hex, err, nerr);
+	hid_t file;
+	int status = image_open(path, &file, err, nerr);
+	if (!status)
+		status = get_position(file, path, p, hex, err, nerr);
 	for (int i = 0; s && i < s->n && !status; i++)
 		status = get_item(file, path, &s->item[i], err, nerr);
 	if (s && !weights && !status) {

@@ -1,0 +1,261 @@
+/* The training loop on a small model: it learns, its lines have their exact form, a resumed run
+ * equals one that never stopped, a stopped one is saved, evaluation agrees, mistakes are told. */
+#include "nn/nn.h"
+#include "tests/check.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BATCH = 20, TRAIN = 410, TEST = 110 };
+static char folder[64], err[1024];
+
+typedef struct Case {
+	ricci_graph *g;
+	ricci_training t;
+	ricci_report report;
+	char *lines;
+	size_t nlines;
+} Case;
+
+static const char *in_folder(const char *name)
+{
+	static char path[4][128];
+	static int k;
+	k = (k + 1) % 4;
+	snprintf(path[k], sizeof path[k], "%s/%s", folder, name);
+	return path[k];
+}
+
+/* One linear layer and Adam. */
+static Case case_new(double lr)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){BATCH, 784});
+	ricci_tensor *y = ricci_input(g, "y", RICCI_I32, 1, (int64_t[]){BATCH});
+	ricci_tensor *w =
+		ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){10, 784}, ricci_fan_in(784));
+	ricci_tensor *b = ricci_param(g, "b", RICCI_F32, 1, (int64_t[]){10}, ricci_constant(0));
+	ricci_tensor *z = ricci_linear(x, w, b);
+	c.t = (ricci_training){.samples = x, .labels = y, .errors = ricci_errors(z, y)};
+	c.t.loss = ricci_cross_entropy(z, y);
+	ricci_adam(c.t.loss, ricci_learning_rate(g, lr), 0.9, 0.999, 1e-8);
+	CHECK_STR(ricci_error_message(g), "");
+	c.t.train = ricci_digits(TRAIN, 1, err, sizeof err);
+	c.t.test = ricci_digits(TEST, 2, err, sizeof err);
+	c.t.options = (ricci_options){RICCI_BACKEND_TCC, 1, 1, 42};
+	return c;
+}
+
+static int case_run(Case *c)
+{
+	free(c->lines);
+	FILE *f = open_memstream(&c->lines, &c->nlines);
+	*err = 0;
+	c->t.lines = f;
+	int status = ricci_train(&c->t, &c->report, err, sizeof err);
+	fclose(f);
+	return status;
+}
+
+static void case_free(Case *c)
+{
+	ricci_data_free(c->t.train);
+	ricci_data_free(c->t.test);
+	ricci_graph_free(c->g);
+	free(c->lines);
+}
+
+/* The k-th line without what differs from run to run. */
+static void line(const Case *c, int k, char *out, size_t n)
+{
+	const char *s = c->lines;
+	for (; k-- && s;)
+		s = strchr(s, '\n') ? strchr(s, '\n') + 1 : NULL;
+	snprintf(out, n, "%s", s ? s : "");
+	char *cut = strstr(out, " images/s");
+	if (cut)
+		*cut = 0;
+}
+
+static void learns(void)
+{
+	Case c = case_new(1e-3);
+	c.t.epochs = 4;
+	c.t.checkpoint = in_folder("a.h5");
+	c.t.picture = in_folder("loss.svg");
+	CHECK_INT(case_run(&c), 0);
+	CHECK_STR(err, "");
+	const char *s = c.lines;
+	double last = 1e9;
+	for (int k = 1; k <= 4; k++) {
+		unsigned epoch;
+		double loss, train, test, speed;
+		int used = 0;
+		CHECK_INT(sscanf(s,
+				 "epoch %u loss %lf train_error %lf%% test_error %lf%% images/s "
+				 "%lf\n%n",
+				 &epoch, &loss, &train, &test, &speed, &used),
+			  5);
+		char again[160];
+		snprintf(again, sizeof again,
+			 "epoch %u loss %.4f train_error %.2f%% test_error %.2f%% images/s %.0f\n",
+			 epoch, loss, train, test, speed);
+		CHECK(!strncmp(s, again, strlen(again)));
+		CHECK_INT(epoch, k);
+		CHECK(loss < last);
+		last = loss;
+		s += used;
+	}
+	CHECK_STR(s, "");
+	CHECK_INT(c.report.step, 4 * (TRAIN / BATCH));
+	CHECK(c.report.train_error < 0.3);
+	CHECK(c.report.test_error < 0.5);
+	double trained = c.report.test_error;
+	char picture[200] = "";
+	FILE *f = fopen(c.t.picture, "r");
+	CHECK(f && fread(picture, 1, 199, f) > 100);
+	CHECK(!strncmp(picture, "<svg xmlns=", 11));
+	if (f)
+		fclose(f);
+	case_free(&c);
+
+	Case e = case_new(1e-3);
+	e.t.evaluate = 1;
+	e.t.resume = in_folder("a.h5");
+	CHECK_INT(case_run(&e), 0);
+	CHECK_NEAR(e.report.test_error, trained, 0);
+	double shown;
+	CHECK_INT(sscanf(e.lines, "test_error %lf%%\n", &shown), 1);
+	CHECK_NEAR(shown, 100 * trained, 0.006);
+	case_free(&e);
+}
+
+static uint64_t weights_sum(const char *path)
+{
+	Case c = case_new(1e-3);
+	ricci_options o = c.t.options;
+	ricci_session *s = ricci_session_new(c.g, &o, 0, 1, &c.t.errors, err, sizeof err);
+	CHECK_INT(ricci_load(s, c.t.loss, path, 0, NULL, err, sizeof err), 0);
+	uint64_t h = ricci_step_count(s);
+	for (int i = 0; i < ricci_param_count(c.g); i++) {
+		ricci_tensor *t = ricci_param_at(c.g, i, NULL);
+		uint8_t *v = malloc(ricci_bytes(t));
+		CHECK_INT(ricci_fetch(s, t, v), 0);
+		for (size_t k = 0; k < ricci_bytes(t); k++)
+			h = (h ^ v[k]) * 0x100000001b3u;
+		free(v);
+	}
+	ricci_session_free(s);
+	case_free(&c);
+	return h;
+}
+
+/* Stopped after `first` steps and continued equals never stopped, to the bit. */
+static void resumes(int first)
+{
+	char a[160], b[160];
+	Case whole = case_new(1e-3), part = case_new(1e-3), rest = case_new(1e-3);
+	whole.t.epochs = part.t.epochs = rest.t.epochs = 3;
+	whole.t.checkpoint = in_folder("whole.h5");
+	CHECK_INT(case_run(&whole), 0);
+	uint64_t want = weights_sum(in_folder("whole.h5"));
+	part.t.steps = (uint64_t)first;
+	part.t.checkpoint = in_folder("part.h5");
+	CHECK_INT(case_run(&part), 0);
+	CHECK_INT(part.report.step, first);
+	CHECK(weights_sum(in_folder("part.h5")) != want);
+	rest.t.options.seed = 7; /* the file's counts */
+	rest.t.resume = rest.t.checkpoint = in_folder("part.h5");
+	CHECK_INT(case_run(&rest), 0);
+	CHECK_STR(err, "");
+	CHECK(weights_sum(in_folder("part.h5")) == want);
+	int done = first / (TRAIN / BATCH);
+	for (int k = done; k < 3; k++) {
+		line(&whole, k, a, sizeof a);
+		line(&rest, k - done, b, sizeof b);
+		CHECK_STR(b, a);
+	}
+	case_free(&whole);
+	case_free(&part);
+	case_free(&rest);
+}
+
+static void stops(void)
+{
+	Case c = case_new(1e-3);
+	c.t.epochs = 1000000;
+	c.t.checkpoint = in_folder("stop.h5");
+	c.t.stop = ricci_interrupted();
+	alarm(60); /* a loop that does not stop ends the test */
+	raise(SIGINT);
+	CHECK_INT(case_run(&c), 0);
+	alarm(0);
+	CHECK_INT(c.report.stopped, 1);
+	ricci_position p;
+	CHECK_INT(ricci_peek(c.t.checkpoint, &p, err, sizeof err), 0);
+	CHECK_INT(p.step, c.report.step);
+	CHECK_INT(p.epoch * (TRAIN / BATCH) * BATCH + p.index, p.step * BATCH);
+	case_free(&c);
+}
+
+static void mistakes(void)
+{
+	Case c = case_new(1e-3);
+	CHECK_INT(case_run(&c), RICCI_EINVAL);
+	CHECK_STR(err, "ricci_train needs a limit: epochs or steps");
+	c.t.epochs = 1;
+	c.t.checkpoint = "/nowhere/a.h5";
+	CHECK_INT(case_run(&c), RICCI_EIO);
+	CHECK_STR(err, "cannot write /nowhere/a.h5: No such file or directory: /nowhere");
+	c.t.checkpoint = NULL;
+	c.t.resume = "/nowhere/a.h5";
+	CHECK_INT(case_run(&c), RICCI_EIO);
+	CHECK_STR(err, "cannot read /nowhere/a.h5: No such file or directory");
+	c.t.resume = NULL;
+	c.t.samples = c.t.labels;
+	CHECK_INT(case_run(&c), RICCI_ESHAPE);
+	c.t.samples = NULL;
+	CHECK_INT(case_run(&c), RICCI_EINVAL);
+	case_free(&c);
+	Case d = case_new(1e38);
+	d.t.epochs = 3;
+	d.t.checkpoint = in_folder("never.h5");
+	CHECK_INT(case_run(&d), RICCI_EVALUE);
+	CHECK(strstr(err, "the training diverged"));
+	CHECK(access(d.t.checkpoint, F_OK));
+	case_free(&d);
+	CHECK_INT(ricci_train(NULL, NULL, err, sizeof err), RICCI_EINVAL);
+}
+
+static void histories(void)
+{
+	History *h = calloc(1, sizeof *h);
+	for (uint64_t step = 1; step <= 100000; step++)
+		history_add(h, step, (double)step);
+	CHECK(h->npoint > HISTORY_POINTS / 4 && h->npoint <= HISTORY_POINTS);
+	for (int i = 0; i < h->npoint; i++)
+		CHECK_NEAR(h->point[i][1], h->point[i][0] - (h->every - 1) / 2, 1e-6);
+	CHECK(h->point[h->npoint - 1][0] > 100000 - h->every);
+	history_free(h);
+	free(h);
+}
+
+int main(void)
+{
+	snprintf(folder, sizeof folder, "/tmp/ricci-train-XXXXXX");
+	if (!mkdtemp(folder))
+		return 1;
+	learns();
+	resumes(7);
+	resumes(40);
+	resumes(47);
+	mistakes();
+	histories();
+	stops();
+	const char *names[] = {"a.h5", "loss.svg", "whole.h5", "part.h5", "stop.h5"};
+	for (int i = 0; i < COUNT(names); i++)
+		CHECK_INT(unlink(in_folder(names[i])), 0);
+	CHECK_INT(rmdir(folder), 0);
+	return check_done();
+}
