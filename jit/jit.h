@@ -7,6 +7,7 @@
 #define JIT_H
 
 #include "core/core.h"
+#include <stdatomic.h>
 
 /* ---- the target (target.c): what the processor is, read from CPUID/XGETBV bits, never from model
  * names -------------- */
@@ -132,6 +133,8 @@ struct Backend {
 };
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
 const Backend *backend_find(const char *name);
+/* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
+void backend_stop_when(const atomic_bool *flag);
 
 /* Lowers and emits: source, parts, scratch; not compiled yet. interp kernels are ready at once.
  * NULL on error. */

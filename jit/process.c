@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "jit/process.h"
+#include "jit/jit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,7 +66,20 @@ static int spawn(pid_t *child, const char *path, const char *const *arg, int out
 	return bad;
 }
 
-/* Reads until the pipe ends or time is up; false: time is up. */
+static _Thread_local const atomic_bool *stop_flag;
+
+void backend_stop_when(const atomic_bool *flag)
+{
+	stop_flag = flag;
+}
+
+static bool stopped(void)
+{
+	return stop_flag && atomic_load(stop_flag);
+}
+
+/* Reads until the pipe ends or time is up (or the caller's thread was told to stop); false: it is.
+ */
 static bool listen_until(int from, double end, Text *said)
 {
 	char part[4096];
@@ -73,8 +87,9 @@ static bool listen_until(int from, double end, Text *said)
 	for (;;) {
 		double left = end - clock_seconds();
 		struct pollfd p = {.fd = from, .events = POLLIN};
-		int ready = left > 0 ? poll(&p, 1, left > 1e6 ? -1 : (int)(left * 1e3) + 1) : 0;
-		if (ready < 0 && errno == EINTR)
+		int nap = left > 0.03 ? 30 : (int)(left * 1e3) + 1;
+		int ready = left > 0 && !stopped() ? poll(&p, 1, nap) : 0;
+		if ((ready < 0 && errno == EINTR) || (ready == 0 && left > 0 && !stopped()))
 			continue;
 		if (ready <= 0)
 			return false;
@@ -126,6 +141,8 @@ int process_run(const char *path, const char *const *arg, double seconds, Text *
 	if (status == -2) {
 		kill(-child, SIGKILL);
 		child_wait(child, clock_seconds() + 1);
+		if (stopped())
+			return error_set(err, RICCI_ECOMPILE, "%s was stopped", path);
 		return error_set(err, RICCI_ECOMPILE,
 				 "%s took longer than %.0f seconds and was stopped", path, seconds);
 	}

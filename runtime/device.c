@@ -113,7 +113,7 @@ static double least_seconds(Pool *pool, KernelFn *fn, int64_t parts, int times, 
 
 static void device_measure(DeviceModel *m, Pool *pool)
 {
-	int64_t parts = 32; /* 8 MB each way: beyond the second level of cache */
+	int64_t parts = 16; /* 4 MB each way: beyond the second level of cache */
 	size_t bytes = part_bytes * (size_t)parts;
 	void *buf[2] = {buffer_new(bytes), buffer_new(bytes)};
 	int threads = pool_threads(pool);

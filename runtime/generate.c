@@ -92,6 +92,7 @@ void *generate_main(void *arg)
 	Tuner *t = arg;
 	Candidate *c[BATCH];
 
+	backend_stop_when(&t->quit);
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 	pthread_mutex_lock(&t->lock);
 	while (!atomic_load(&t->quit)) {
