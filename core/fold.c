@@ -354,8 +354,10 @@ static Node *fold_compare_int(Ir *ir, Op op, Node *a, Node *b)
 		return a == b ? node_bool(ir, op == OP_EQ || op == OP_LE) : NULL;
 	Node *d = node_sub(ir, b, a);
 	bool never_equal = d->lo > 0 || d->hi < 0;
-	if (!never_equal && d->op == OP_ADD && d->src[1]->op == OP_CONST && d->src[0]->mul > 1)
-		never_equal = d->src[1]->u.i % d->src[0]->mul != 0;
+	if (!never_equal && d->op == OP_ADD && d->src[1]->op == OP_CONST && d->src[0]->mul > 1) {
+		int64_t m = d->src[0]->mul; /* of what may wrap only the power of two is left */
+		never_equal = d->src[1]->u.i % (a->type == RICCI_I64 ? m : m & -m) != 0;
+	}
 	if ((op == OP_LT || op == OP_LE) && a->type != RICCI_I64) { /* d may have wrapped */
 		bool strict = op == OP_LT;
 		if (a == b || (strict ? a->hi < b->lo : a->hi <= b->lo))

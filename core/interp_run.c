@@ -264,7 +264,7 @@ static inline __attribute__((always_inline)) int run(Machine *m, int level, bool
 		case CODE_IDIV:
 			INTEGER(floor_divide(I(a), I(b)))
 		case CODE_IMOD:
-			INTEGER(I(a) - floor_divide(I(a), I(b)) * I(b))
+			INTEGER(I(a) % I(b) + (I(a) % I(b) < 0 ? I(b) : 0))
 		case CODE_IMIN:
 			INTEGER(I(a) < I(b) ? I(a) : I(b))
 		case CODE_IMAX:

@@ -155,7 +155,7 @@ static void assume_definition(Polyhedron *p, Node *e)
 		int64_t sign = e->op == OP_MIN ? 1 : -1;
 		assume_linear(p, e->src[0], sign, e, -sign, 0, false);
 		assume_linear(p, e->src[1], sign, e, -sign, 0, false);
-	} else if (e->op == OP_ABS) {
+	} else if (e->op == OP_ABS && e->lo >= 0) { /* does not wrap */
 		assume_linear(p, e, 1, e->src[0], -1, 0, false);
 		assume_linear(p, e, 1, e->src[0], 1, 0, false);
 	}
@@ -175,6 +175,20 @@ static int poly_variable(Polyhedron *p, Node *e)
 	assume_bounds(p, e);
 	assume_definition(p, e);
 	return v;
+}
+
+/* Sums of several values without useful bounds (int64 data) may well leave int64; one such value is
+ * taken to stay far from the ends. */
+static bool may_overflow(const Node *e, const Affine *a)
+{
+	const int64_t far = INT64_MAX / 2;
+	int wild = 0;
+	if (e->lo >= -far && e->hi <= far)
+		return false;
+	for (int i = 0; i < a->n; i++)
+		if (a->atom[i]->lo < -far || a->atom[i]->hi > far)
+			wild += a->k[i] == 1 || a->k[i] == -1 ? 1 : 2;
+	return wild > 1;
 }
 
 /* An integer cast that cannot change the value. */
@@ -213,6 +227,14 @@ static void form_add(Polyhedron *p, Form *f, Node *e, int64_t k)
 	if (!f->fit)
 		return;
 	Affine a = affine_of(p->ir, e);
+	if (may_overflow(e, &a)) {
+		int v = poly_variable(p, e);
+		if (v < 0)
+			f->fit = false;
+		else
+			form_variable(f, v, k);
+		return;
+	}
 	form_count(f, a.c, k);
 	for (int i = 0; i < a.n; i++) {
 		int64_t ki;

@@ -186,7 +186,7 @@ static int64_t integer_value(const Tree *t, int64_t a, int64_t b)
 	case OP_FLOORDIV:
 		return floor_divide(a, b);
 	case OP_FLOORMOD:
-		return a - b * floor_divide(a, b);
+		return a % b + (a % b < 0 ? b : 0);
 	case OP_MIN:
 		return a < b ? a : b;
 	case OP_MAX:
@@ -489,8 +489,11 @@ static Node *copy_tensor(void *user, Node *t)
 	return node_input(user, t->u.s, (Type)t->type, 1, (int64_t[]){ROWS});
 }
 
-static void fill_tables(Binding *bind)
+/* Returns whether there is an int64 at the end of its range: polyhedra take such values for absent.
+ */
+static bool fill_tables(Binding *bind)
 {
+	bool extreme = false;
 	static const int64_t wild[] = {127, -128, 255, 2147483647, -2147483648, INT64_MAX};
 	for (int k = 0; k < RICCI_NTYPES; k++) {
 		table[k] = node_input(ir, type_name((Type)k), (Type)k, 1, (int64_t[]){ROWS});
@@ -501,8 +504,10 @@ static void fill_tables(Binding *bind)
 				type_store((Type)k, data[k], (size_t)row, (draw(21) - 10) * 0.25);
 			else
 				type_store_int((Type)k, data[k], (size_t)row, v);
+			extreme |= k == RICCI_I64 && v == INT64_MAX;
 		}
 	}
+	return extreme;
 }
 
 static int random_case(Ir *here, const Tree **result)
@@ -513,7 +518,7 @@ static int random_case(Ir *here, const Tree **result)
 	Binding bind[RICCI_NTYPES];
 	ir = here;
 	used = 0;
-	fill_tables(bind);
+	bool extreme = fill_tables(bind);
 	int shape[AXES] = {1 + draw(ROWS), 1 + draw(ROWS)};
 	shape[2] = shape[1];
 	for (int k = 0; k < AXES; k++)
@@ -535,8 +540,8 @@ static int random_case(Ir *here, const Tree **result)
 		}
 	}
 	check_values("folded", t, ir, axis, e, bind, NULL);
-	Polyhedron *p = poly_new(ir);
-	check_values("simplified", t, ir, axis, poly_simplify(p, e), bind, NULL);
+	if (!extreme)
+		check_values("simplified", t, ir, axis, poly_simplify(poly_new(ir), e), bind, NULL);
 	Node *to[AXES] = {node_sub(ir, node_int(ir, shape[0] - 1), axis[0]), axis[2], axis[1]};
 	check_values("replaced", t, ir, axis, node_replace(ir, e, AXES, axis, to), bind, move);
 	*result = t;
@@ -560,8 +565,10 @@ static int import_case(Ir *other, const Tree *t)
 
 int main(int argc, char **argv)
 {
-	int first = argc > 1 ? atoi(argv[1]) : 0, last = argc > 1 ? first + 1 : 4000;
-	parts = argc > 1;
+	int first = argc > 1 ? atoi(argv[1]) : 0, last = argc > 2   ? atoi(argv[2])
+							 : argc > 1 ? first + 1
+								    : 4000;
+	parts = argc == 2;
 	for (int k = first; k < last; k++) {
 		Ir a, b;
 		ir_init(&a);
@@ -577,11 +584,11 @@ int main(int argc, char **argv)
 				(int)axis_extent(axis[1]));
 			print_tree(t);
 			fputc('\n', stderr);
-			if (check_failed > 50)
-				break;
 		}
 		ir_free(&a);
 		ir_free(&b);
+		if (check_failed > 50)
+			break;
 	}
 	return check_done();
 }
