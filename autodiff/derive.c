@@ -123,6 +123,48 @@ static Node *under(Ir *ir, Node *guard, Node *value)
 	return guard ? node_select(ir, guard, value, node_const(ir, value->type, 0)) : value;
 }
 
+static Node *both(Ir *ir, Node *guard, Node *cond)
+{
+	return guard ? node2(ir, OP_AND, guard, cond) : cond;
+}
+
+/* What guard says beyond `start`; NULL: nothing. A guard that does not begin with it is returned
+ * whole. */
+static Node *beyond(Ir *ir, Node *start, Node *guard)
+{
+	if (!guard || guard == start)
+		return NULL;
+	if (!start || guard->op != OP_AND)
+		return guard;
+	Node *rest = beyond(ir, start, guard->src[0]);
+	return rest == guard->src[0] ? guard : both(ir, rest, guard->src[1]);
+}
+
+/* The longest beginning of a that b begins with too; NULL: none. */
+static Node *common(Node *a, Node *b)
+{
+	for (Node *x = a; x; x = x->op == OP_AND ? x->src[0] : NULL)
+		for (Node *y = b; y; y = y->op == OP_AND ? y->src[0] : NULL)
+			if (x == y)
+				return x;
+	return NULL;
+}
+
+/* to += the part; what both guards begin with is kept as the guard, branches of one choice become
+ * it again. */
+static void join(Ir *ir, Adjoint *to, Node *guard, Node *value)
+{
+	Node *start = common(to->guard, guard);
+	Node *a = beyond(ir, start, to->guard), *b = beyond(ir, start, guard);
+	if (a && b && node_not(ir, a) == b) {
+		to->value = node_select(ir, a, to->value, value);
+		to->guard = start;
+	} else {
+		to->value = node_add(ir, under(ir, a, to->value), under(ir, b, value));
+		to->guard = a && b ? both(ir, start, node2(ir, OP_OR, a, b)) : start;
+	}
+}
+
 /* Adds value, valid under guard, to n's adjoint. */
 static void give(Walk *w, Node *n, Node *guard, Node *value)
 {
@@ -130,21 +172,12 @@ static void give(Walk *w, Node *n, Node *guard, Node *value)
 	if (!value || slot <= 0)
 		return;
 	Adjoint *to = &w->adj[slot - 1];
-	if (!to->value) {
+	if (to->value) {
+		join(w->ir, to, guard, value);
+	} else {
 		to->guard = guard;
 		to->value = value;
-	} else if (to->guard == guard) {
-		to->value = node_add(w->ir, to->value, value);
-	} else {
-		to->value = node_add(w->ir, under(w->ir, to->guard, to->value),
-				     under(w->ir, guard, value));
-		to->guard = to->guard && guard ? node2(w->ir, OP_OR, to->guard, guard) : NULL;
 	}
-}
-
-static Node *both(Ir *ir, Node *guard, Node *cond)
-{
-	return guard ? node2(ir, OP_AND, guard, cond) : cond;
 }
 
 static void derive_select(Walk *w, const Adjoint *from)

@@ -144,8 +144,8 @@ int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 #define MAX_CONDITIONS 512
 #define MAX_PRUNED     64
 
-/* Conditions in the order in which they protect one another; `never` when one is false. When the
- * room is full, the last one is a conjunction. */
+/* Conditions in an order in which earlier ones protect later ones; `never` when one is false. When
+ * the room is full, the last one is a conjunction. */
 typedef struct Conditions {
 	Ir *ir;
 	int n;
@@ -214,20 +214,46 @@ static Node *restate(Ir *ir, Node *cond, const Affine *index, int rank, Node *co
 	return NULL;
 }
 
-/* Drops conditions that the others imply; false when they contradict one another. */
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ || n->op == OP_RANDOM || n->op == OP_NORMAL;
+}
+
+/* Puts what depends on axes only first, where it can be evaluated whatever the others say; returns
+ * how many those are. Both kinds keep their order. */
+static int order_conditions(Ir *ir, Conditions *c)
+{
+	Node *data[MAX_CONDITIONS];
+	int n = 0, ndata = 0;
+	for (int k = 0; k < c->n; k++) {
+		bool reads = false;
+		node_walk(ir, c->at[k], see_read, &reads);
+		if (reads)
+			data[ndata++] = c->at[k];
+		else
+			c->at[n++] = c->at[k];
+	}
+	for (int k = 0; k < ndata; k++)
+		c->at[n + k] = data[k];
+	return n;
+}
+
+/* Drops conditions on axes that the others imply; false when they contradict one another. */
 static bool prune(Ir *ir, Conditions *c)
 {
-	for (int k = c->n - 1; k >= 0 && c->n <= MAX_PRUNED; k--) {
+	int n = order_conditions(ir, c);
+	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
 		if (!is_index_compare(c->at[k]))
 			continue;
 		Polyhedron *p = poly_new(ir);
-		for (int j = 0; j < c->n; j++)
+		for (int j = 0; j < n; j++)
 			if (j != k)
 				poly_assume(p, c->at[j]);
 		if (poly_is_empty(p))
 			return false;
 		if (!poly_implies(p, c->at[k]))
 			continue;
+		n--;
 		c->n--;
 		for (int j = k; j < c->n; j++)
 			c->at[j] = c->at[j + 1];

@@ -252,7 +252,7 @@ static void random_program(Bench *b, int which)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 600, bad = 0;
+	int rounds = argc > 1 ? atoi(argv[1]) : 300, bad = 0;
 	for (int op = 0; op < OP_COUNT; op++) {
 		bool tested = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
 			      op == OP_MUL || op == OP_DIV || op == OP_NEG;
