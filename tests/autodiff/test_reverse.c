@@ -1,0 +1,199 @@
+/* test_reverse.c - reverse mode over graphs: what is asked of it at the edges (unrelated tensors, y
+ * itself, several uses, constants), determinism, size and time on 10,000 equations, the public call
+ * and its errors, memory running out anywhere. */
+#include "tests/autodiff/harness.h"
+
+static Node *element(Ir *ir, Node *t, Node *i)
+{
+	return node_read(ir, t, &i);
+}
+
+static Node *pointwise(Ir *ir, Op op, Node *a, Node *b)
+{
+	Node *i = node_axis(ir, 0, tensor_extent(a, 0));
+	Node *x = element(ir, a, i);
+	return comp_dense(ir, RED_NONE, 1, 1, &i,
+			  b ? node2(ir, op, x, element(ir, b, i)) : node1(ir, op, x));
+}
+
+/* A chain of n equations, every third with a second, older operand. */
+static Node *chain(Ir *ir, Node *x, Node *w, int n)
+{
+	Node *y = x, *old = x;
+	for (int k = 0; k < n; k++) {
+		y = k % 3 == 0	 ? pointwise(ir, OP_MUL, y, w)
+		    : k % 3 == 1 ? pointwise(ir, OP_TANH, y, NULL)
+				 : pointwise(ir, OP_ADD, y, old);
+		if (k % 7 == 0)
+			old = y;
+	}
+	return y;
+}
+
+static void edges(Bench *b)
+{
+	Ir *ir = &b->ir;
+	Node *x = bench_input(b, "x", RICCI_F64, 1, (int64_t[]){3});
+	Node *z = bench_input(b, "z", RICCI_F64, 2, (int64_t[]){2, 2});
+	Node *t = bench_input(b, "t", RICCI_I64, 1, (int64_t[]){3}), *g[4];
+	for (int k = 0; k < 3; k++)
+		bench_data(b, 0)[k] = k + 1;
+	Node *square = pointwise(ir, OP_MUL, x, x), *y = pointwise(ir, OP_ADD, square, x);
+	CHECK_INT(autodiff_reverse(ir, y, NULL, 4, (Node *[]){x, z, y, square}, g), 0);
+	for (int k = 0; k < 3; k++)
+		CHECK_NEAR(bench_value(b, g[0])[k], 2 * (k + 1) + 1, 0);
+	CHECK_INT(tensor_rank(g[1]), 2);
+	for (int k = 0; k < 4; k++)
+		CHECK_NEAR(bench_value(b, g[1])[k], 0, 0);
+	for (int k = 0; k < 3; k++) {
+		CHECK_NEAR(bench_value(b, g[2])[k], 1, 0);
+		CHECK_NEAR(bench_value(b, g[3])[k], 1, 0);
+	}
+	Node *ones = tensor_rank(g[2]) == 1 ? g[2] : NULL, *again[1];
+	CHECK_INT(autodiff_reverse(ir, y, ones, 1, &x, again), 0);
+	CHECK(again[0] == g[0]);
+	CHECK_INT(autodiff_reverse(ir, y, NULL, 0, NULL, NULL), 0);
+	CHECK_INT(autodiff_reverse(ir, y, NULL, 1, &t, g), RICCI_ETYPE);
+	CHECK_STR(ir->err.text, "gradient by a tensor of type i64: only floats have one");
+}
+
+static char *gradient_text(int n, size_t *nodes)
+{
+	Bench b = {0};
+	jmp_buf oom;
+	Text text = {0};
+	ir_init(&b.ir);
+	b.ir.arena.oom = &oom;
+	if (!setjmp(oom)) {
+		Node *wrt[2] = {bench_input(&b, "x", RICCI_F64, 1, (int64_t[]){4}),
+				bench_input(&b, "w", RICCI_F64, 1, (int64_t[]){4})};
+		Node *g[2], *y = chain(&b.ir, wrt[0], wrt[1], n);
+		size_t before = b.ir.count;
+		CHECK_INT(autodiff_reverse(&b.ir, y, NULL, 2, wrt, g), 0);
+		*nodes = b.ir.count - before;
+		print_program(&text, &b.ir, 2, g, (const char *[]){"dx", "dw"});
+	}
+	ir_free(&b.ir);
+	return text.s;
+}
+
+static void test_deterministic_and_linear(void)
+{
+	size_t few, more, same;
+	char *a = gradient_text(100, &few), *b = gradient_text(100, &same),
+	     *c = gradient_text(200, &more);
+	CHECK_STR(a, b);
+	CHECK_INT(few, same);
+	CHECK(more < 2 * few + few / 5);
+	mem_free(a);
+	mem_free(b);
+	mem_free(c);
+}
+
+/* 10,000 equations, and one tensor used 10,000 times. */
+static void long_graphs(Bench *b)
+{
+	Ir *ir = &b->ir;
+	Node *wrt[2] = {bench_input(b, "x", RICCI_F64, 1, (int64_t[]){4}),
+			bench_input(b, "w", RICCI_F64, 1, (int64_t[]){4})};
+	Node *g[2], *y = chain(ir, wrt[0], wrt[1], 10000), *sum = wrt[0];
+	double start = clock_seconds();
+	CHECK_INT(autodiff_reverse(ir, y, NULL, 2, wrt, g), 0);
+	double seconds = clock_seconds() - start;
+	fprintf(stderr, "10,000 equations: %.3f s\n", seconds);
+	CHECK(seconds < 10); /* 1 s where nothing else runs, without a sanitizer */
+	for (int k = 0; k < 10000; k++) {
+		Node *i = node_axis(ir, 0, 4), *factor = node_const(ir, RICCI_F64, k % 10);
+		Node *part = node_mul(ir, element(ir, wrt[1], i), factor);
+		sum = comp_dense(ir, RED_NONE, 1, 1, &i, node_add(ir, element(ir, sum, i), part));
+	}
+	bench_data(b, 1)[0] = 0.5;
+	CHECK_INT(autodiff_reverse(ir, sum, NULL, 2, wrt, g), 0);
+	CHECK_NEAR(bench_value(b, g[1])[0], 45000, 0);
+}
+
+static void in_bench(void (*f)(Bench *b))
+{
+	Bench b = {0};
+	jmp_buf oom;
+	ir_init(&b.ir);
+	b.ir.arena.oom = &oom;
+	if (setjmp(oom))
+		CHECK_REPORT(false, "jump: %s", b.ir.err.text);
+	else
+		f(&b);
+	ir_free(&b.ir);
+}
+
+/* ---- the public call */
+
+static const int64_t two[2] = {2, 2};
+
+static void test_api(void)
+{
+	ricci_graph *g = ricci_graph_new(), *other = ricci_graph_new();
+	ricci_tensor *a = ricci_input(g, "a", RICCI_F32, 2, two);
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, two, ricci_constant(1)), *grads[2];
+	ricci_tensor *y = ricci_op(g, "Y[] += A[i,k]*W[k,i]", a, w);
+	ricci_tensor *wrt[2] = {a, w};
+	CHECK_INT(ricci_grad(g, y, NULL, 2, wrt, grads), 0);
+	char *text = ricci_show(grads[1]);
+	CHECK(text && strstr(text, "a[j,i]"));
+	ricci_free_text(text);
+	CHECK_INT(ricci_dtype(grads[0]), RICCI_F32);
+	CHECK_INT(ricci_extent(grads[0], 1), 2);
+	CHECK_INT(ricci_grad(g, y, y, 2, wrt, grads), 0); /* any tensor of y's shape is a seed */
+	CHECK_INT(ricci_graph_error(g), 0);
+	CHECK_INT(ricci_grad(g, y, a, 2, wrt, grads), RICCI_ESHAPE);
+	CHECK_STR(ricci_error_message(g),
+		  "ricci_grad: the seed must have the type and the shape of y");
+	CHECK(grads[0] && ricci_rank(grads[0]) == 0);
+	CHECK_INT(ricci_grad(g, y, NULL, 2, wrt, grads), RICCI_ESHAPE); /* sticky */
+	CHECK_INT(ricci_grad(NULL, y, NULL, 2, wrt, grads), RICCI_EINVAL);
+	ricci_tensor *foreign = ricci_input(other, "f", RICCI_I32, 0, NULL);
+	CHECK_INT(ricci_grad(other, foreign, NULL, 1, &a, grads), RICCI_ETYPE);
+	CHECK_STR(ricci_error_message(other), "ricci_grad: y is i32; only floats have gradients");
+	ricci_graph_free(other);
+	other = ricci_graph_new();
+	foreign = ricci_input(other, "f", RICCI_F32, 0, NULL);
+	CHECK_INT(ricci_grad(other, foreign, NULL, 1, &a, grads), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(other), "ricci_grad: wrt[0] is not a tensor of this graph");
+	ricci_graph_free(other);
+	ricci_graph_free(g);
+}
+
+static int convolution(long fail_at)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){9, 9}), *grads[2];
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){3, 3}, ricci_normal(1));
+	ricci_tensor *y = ricci_op(g, "Y[p,q] max= X[2*p+r,2*q+s]*W[r,s]", x, w);
+	mem_fail_at(fail_at);
+	int code = ricci_grad(g, y, NULL, 2, (ricci_tensor *[]){x, w}, grads);
+	mem_fail_at(0);
+	CHECK_INT(ricci_graph_error(g), code);
+	CHECK(grads[0] && grads[1]);
+	ricci_graph_free(g);
+	return code;
+}
+
+static void test_memory(void)
+{
+	long before = mem_live();
+	int failures = 0;
+	for (long n = 1; convolution(n) != 0 && n < 10000; n++)
+		failures++;
+	CHECK(failures > 0);
+	CHECK_INT(convolution(0), 0);
+	CHECK_INT(mem_live(), before);
+}
+
+int main(void)
+{
+	in_bench(edges);
+	test_deterministic_and_linear();
+	in_bench(long_graphs);
+	test_api();
+	test_memory();
+	return check_done();
+}
