@@ -403,6 +403,10 @@ static void bind_operands(Program *p, int noperand, Node *const *operands)
 		notation_fail(&p->src, RICCI_EINVAL, p->operand[noperand]->first_read,
 			      "no tensor is given for %s: the program reads %d (%s), %d given",
 			      p->operand[noperand]->s, p->noperand, operand_list(p), noperand);
+	if (noperand && !p->noperand)
+		notation_fail(&p->src, RICCI_EINVAL, 0,
+			      "operand 1 is not used: the program reads no tensor, as A[i] or A[] "
+			      "would");
 	if (noperand > p->noperand)
 		notation_fail(&p->src, RICCI_EINVAL, 0,
 			      "operand %d is not used: the program reads %d (%s), %d given",

@@ -3,7 +3,8 @@
  * `where` gives. Output: the largest range of each name for which every constraint holds.
  *
  * Names are decided in rounds: first those of which every constraint holds no other undecided name,
- * then reduced ones that have at least one such constraint, then left ones. What is decided is not
+ * then reduced ones that have at least one such constraint, then left ones, then names that only
+ * accesses under conditions hold bare. What is decided is not
  * revisited: if a constraint then fails, the proof of the access says so. The printer uses the same
  * function to find which ranges it may leave out. */
 #include "core/internal.h"
@@ -242,7 +243,9 @@ static InferCode decide_where(Infer *f, int i, bool *progress)
 	return decide(f, i, low->lo, extent);
 }
 
-/* Tier 0: every constraint of x is free of other open names. 1: one is, x is reduced. 2: one is. */
+/* Tier 0: every constraint of x is free of other open names. 1: one is, x is reduced. 2: one is.
+ * 3: conditions keep every access inside whatever x is; then an access by its bare name says how
+ * far it runs. */
 static InferCode decide_accesses(Infer *f, int i, int tier, uint32_t open, bool *progress)
 {
 	uint32_t bit = (uint32_t)1 << i;
@@ -260,7 +263,9 @@ static InferCode decide_accesses(Infer *f, int i, int tier, uint32_t open, bool 
 		}
 		if (tier == 0 && other)
 			return INFER_OK;
-		int64_t t = constraint_top(f, c, &f->span[i]);
+		int64_t t = tier == 3 && c->index == f->span[i].axis
+				    ? c->extent - 1
+				    : constraint_top(f, c, &f->span[i]);
 		if (t < top) {
 			top = t;
 			why = c;
@@ -300,7 +305,7 @@ InferCode infer_ranges(Ir *ir, int nspan, Span *span, int ncon, Constraint *con,
 		if (code != INFER_OK)
 			return code;
 		tier = progress ? 0 : tier + 1;
-		if (tier > 2)
+		if (tier > 3)
 			break;
 	}
 	for (*which = 0; *which < nspan; ++*which)
