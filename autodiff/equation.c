@@ -293,6 +293,25 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, Node **value)
 	*value = node_replace(ir, *value, n, from, to);
 }
 
+/* value at the points of the inverse; the read's own indices are z there. */
+static Node *value_at(Ir *ir, Node *c, const Term *term, const Inverse *inv, Node *const *z)
+{
+	Node *from[COMP_MAX_AXES + RICCI_MAX_RANK], *to[COMP_MAX_AXES + RICCI_MAX_RANK];
+	int n = comp_naxis(c);
+	for (int k = 0; k < n; k++) {
+		from[k] = comp_axis(c, k);
+		to[k] = inv->value[k];
+	}
+	for (int d = 0; d < tensor_rank(term->read->src[0]); d++) {
+		Node *index = term->read->src[1 + d];
+		if (index->op == OP_AXIS || index->op == OP_CONST)
+			continue;
+		from[n] = index;
+		to[n++] = z[d];
+	}
+	return node_replace(ir, term->value, n, from, to);
+}
+
 /* dA[z] += value over the points of the inverse; NULL for zero. */
 static Node *gather_term(Ir *ir, Node *c, const Term *term, Inverse *inv, Node *const *z)
 {
@@ -315,7 +334,7 @@ static Node *gather_term(Ir *ir, Node *c, const Term *term, Inverse *inv, Node *
 	}
 	if (all.never || !prune(ir, &all))
 		return NULL;
-	Node *value = node_replace(ir, term->value, naxis, c->src, inv->value);
+	Node *value = value_at(ir, c, term, inv, z);
 	narrow(ir, &all, &inv->nfree, inv->free, &value);
 	value = node_select(ir, conditions_all(&all), value, node_const(ir, value->type, 0));
 	if (all.never || node_is_value(value, 0))

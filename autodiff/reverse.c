@@ -36,6 +36,20 @@ static void sum_put(Ir *ir, Sum *s, Node *part)
 	s->part[s->n++] = part;
 }
 
+/* A tensor that only repeats another is that one. */
+static Node *see_through(Node *t)
+{
+	const Node *body = t->op == OP_COMP ? comp_body(t) : t;
+	if (body->op != OP_READ || comp_reduce(t) != RED_NONE ||
+	    tensor_rank(body->src[0]) != tensor_rank(t))
+		return t;
+	for (int d = 0; d < tensor_rank(t); d++)
+		if (body->src[1 + d] != comp_axis(t, d) ||
+		    tensor_extent(body->src[0], d) != tensor_extent(t, d))
+			return t;
+	return body->src[0];
+}
+
 /* Part k at the axes: what it computes where that is pointwise, else a read. */
 static Node *sum_value(Ir *ir, Node *part, Node *const *axes)
 {
@@ -71,7 +85,7 @@ static Node *sum_tensor(Ir *ir, Sum *s, const Node *like)
 		}
 		s->n = n;
 	}
-	return s->n ? s->part[0] : NULL;
+	return s->n ? see_through(s->part[0]) : NULL;
 }
 
 /* Marks what lies on a way from y to a wrt. */
