@@ -4,7 +4,7 @@
  * mathematics, and the few functions that compilers call on their own (memcpy; conversions that tcc
  * does not inline). Nothing else of the process can be reached from a kernel.
  */
-#include "jit/backend.h"
+#include "jit/vectorlib.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +41,23 @@ static JitSymbol table[512];
 static int ntable;
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
+/* The widest that the target runs. */
+static const JitSymbol *vector_symbols(const Target *t)
+{
+	static const JitSymbol none[] = {{NULL, NULL}};
+	(void)t;
+#if defined(__x86_64__)
+	if (t->isa & ISA_AVX512)
+		return vector_symbols_avx512;
+	if (t->isa & ISA_AVX2 && t->isa & ISA_FMA)
+		return vector_symbols_avx2;
+	return vector_symbols_sse2;
+#elif defined(__aarch64__)
+	return vector_symbols_neon;
+#endif
+	return none;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
@@ -55,6 +72,8 @@ static void table_make(void)
 	for (const JitSymbol *s = pack_symbols; s->name; s++)
 		table[ntable++] = *s;
 	const Target *t = target_host();
+	for (const JitSymbol *s = vector_symbols(t); s->name; s++)
+		table[ntable++] = *s;
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)
 		if ((m->isa & t->isa) == m->isa)
