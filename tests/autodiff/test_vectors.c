@@ -1,5 +1,6 @@
 /* test_vectors.c - values, gradients and second-order products of real operators against numbers
- * that PyTorch recorded (make_vectors.py, vectors.txt). */
+ * that PyTorch recorded (make_vectors.py, vectors.txt), and the text of their gradient equations
+ * against gradients.golden (RICCI_BLESS=1 writes it anew). */
 #include "tests/autodiff/harness.h"
 
 #include <ctype.h>
@@ -9,6 +10,7 @@ typedef struct Reader {
 	char *line;
 	size_t room;
 	Arena *arena; /* of the current case */
+	Text golden;
 } Reader;
 
 /* The next line without its end; "" at the end of the file. */
@@ -78,6 +80,38 @@ static bool agrees(Bench *b, const char *name, const char *what, int k, Node *t,
 	return check_failed == before;
 }
 
+/* Points of all equations that roots need and that are not in `known`. */
+static double points(Ir *ir, int nroot, Node *const *roots, int nknown, Node *const *known)
+{
+	Node **order;
+	double sum = 0;
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++) {
+		bool skip = order[k]->op != OP_COMP;
+		for (int j = 0; j < nknown && !skip; j++)
+			skip = known[j] == order[k];
+		sum += skip ? 0 : comp_points(order[k]);
+	}
+	return sum;
+}
+
+/* The case's gradients as text, with the number of points that each side runs over. */
+static void golden_put(Reader *r, Bench *b, const char *name, Node *y, int n, Node *const *wrt,
+		       Node *const *grads)
+{
+	const char *names[MAX_OPERANDS];
+	Node **forward;
+	int nforward = graph_order(&b->ir, 1, &y, &forward);
+	for (int k = 0; k < n; k++)
+		names[k] = arena_printf(&b->ir.arena, "d_%s", wrt[k]->u.s);
+	text_add(&r->golden, "%s: points %.0f, gradients %.0f\n", name,
+		 points(&b->ir, 1, &y, 0, NULL), points(&b->ir, n, grads, nforward, forward));
+	print_program(&r->golden, &b->ir, 1, &y, (const char *[]){"y"});
+	text_add(&r->golden, "\n");
+	print_program(&r->golden, &b->ir, n, grads, names);
+	text_add(&r->golden, "\n");
+}
+
 /* One case whose text and name are known; returns the head of the next one. */
 static char *run_case(Reader *r, Bench *b, const char *name, const char *text)
 {
@@ -115,7 +149,8 @@ static char *run_case(Reader *r, Bench *b, const char *name, const char *text)
 	CHECK_INT(autodiff_reverse(&b->ir, all, NULL, n, wrt, seconds), 0);
 	for (int k = 0; k < n; k++)
 		agrees(b, name, "second", k, seconds[k], &want[3 * k + 2]);
-	if (check_failed != before || getenv("SHOW")) {
+	golden_put(r, b, name, y[0], n, wrt, grads);
+	if (check_failed != before) {
 		fprintf(stderr, "---- %s\n", name);
 		print_on_failure(b, 1, y);
 		print_on_failure(b, n, grads);
@@ -139,6 +174,31 @@ static char *guarded_case(Reader *r, const char *name, const char *text)
 	return head;
 }
 
+/* Line by line, so that a difference is named by its lines. */
+static void check_golden(const char *path, const char *text)
+{
+	if (getenv("RICCI_BLESS")) {
+		FILE *out = fopen(path, "w");
+		CHECK(out && fputs(text, out) >= 0 && fclose(out) == 0);
+		return;
+	}
+	Reader r = {.f = fopen(path, "r")};
+	CHECK(r.f != NULL);
+	if (!r.f)
+		return;
+	int before = check_failed;
+	while (*text && check_failed == before) {
+		size_t n = strcspn(text, "\n");
+		char *got = strndup(text, n);
+		CHECK_STR(got, line_next(&r));
+		free(got);
+		text += n + (text[n] != 0);
+	}
+	CHECK_STR(line_next(&r), "");
+	fclose(r.f);
+	free(r.line);
+}
+
 int main(void)
 {
 	Reader r = {.f = fopen("tests/autodiff/vectors.txt", "r")};
@@ -156,7 +216,9 @@ int main(void)
 	}
 	sscanf(head, "end %d", &expected);
 	CHECK_INT(cases, expected);
+	check_golden("tests/autodiff/gradients.golden", r.golden.s ? r.golden.s : "");
 	fclose(r.f);
 	free(r.line);
+	text_free(&r.golden);
 	return check_done();
 }
