@@ -30,6 +30,20 @@ Kernel *kernel_new(const Backend *b, Error *err)
 	return k;
 }
 
+int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)
+{
+	k->bytes = mem_alloc((size_t)(sub->ninput + sub->nmember) * sizeof *k->bytes);
+	if (!k->bytes)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	k->ninput = k->nbuf = sub->ninput;
+	for (int i = 0; i < sub->ninput; i++)
+		k->bytes[i] = tensor_bytes(sub->input[i]);
+	for (int m = 0; m < sub->nmember; m++)
+		if (sub->stored[m])
+			k->bytes[k->nbuf++] = tensor_bytes(sub->member[m]);
+	return 0;
+}
+
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		    Error *err)
 {

@@ -98,7 +98,8 @@ Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const T
 		return NULL;
 	k->schedule = *s;
 	dump_schedule(t, s);
-	if (lower_source(k, t, s, d, target, err)) {
+	if (lower_source(k, t, s, d, target, err) ||
+	    (d->grid && kernel_sizes(k, &t->sub, err))) {
 		kernel_unref(k);
 		return NULL;
 	}
