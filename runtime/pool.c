@@ -31,7 +31,6 @@ struct Pool {
 	const Kernel *kernel;
 	void *const *buf;
 	RandomState rs;
-	Error *err; /* the caller's, for kernels that can fail (interp) */
 };
 
 static inline void relax(void)
@@ -51,8 +50,7 @@ static void worker_part(Worker *w, int threads)
 	int64_t end = begin + n / threads + (w->index < n % threads);
 
 	if (begin < end) {
-		KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel,
-				 w->index ? NULL : p->err};
+		KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel, &w->err};
 
 		p->kernel->run(p->buf, &env, begin, end);
 	}
@@ -230,7 +228,6 @@ int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *r
 		p->kernel = k;
 		p->buf = buf;
 		p->rs = *rs;
-		p->err = err;
 		if (threads > 1) {
 			atomic_store(&p->pending, threads - 1);
 			pool_publish(p);
