@@ -1,0 +1,196 @@
+/* test_verify.c - verification admits right kernels and refuses wrong ones of every kind. */
+#include "runtime/internal.h"
+#include "tests/check.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { N = 100, K = 50 };
+
+/* y[i] = sum_k a[i,k] * b[k] by hand, with faults to choose from. */
+static int fault;
+enum {
+	RIGHT,
+	OFF_BY_ONE,
+	ONE_WRONG,
+	UNWRITTEN,
+	NANS,
+	BEHIND,
+	BEFORE,
+	FAR,
+	INPUT,
+	CRASH,
+	HANG,
+	LEAVE,
+	ORDER
+};
+
+static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	static int64_t last = -1;
+	const float *a = buf[0], *b = buf[1];
+	float *y = buf[2];
+
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		float s = 0;
+
+		for (int k = 0; k < K - (fault == OFF_BY_ONE); k++)
+			s += a[i * K + k] * b[k];
+		if (fault == ONE_WRONG && i == N - 1)
+			s += 1e-3f;
+		if (fault == NANS && i == 17)
+			s = NAN;
+		if (fault == UNWRITTEN && i == 40)
+			continue;
+		y[i] = s;
+		if (fault == ORDER && last != i - 1)
+			y[i] = 0;
+		last = i;
+	}
+	if (fault == BEHIND && end == N)
+		y[N] = 0;
+	if (fault == BEFORE && begin == 0)
+		((volatile float *)y)[-1] = 0;
+	if (fault == FAR)
+		((volatile float *)y)[1 << 20] = 0;
+	if (fault == INPUT)
+		((float *)buf[0])[3] = 0;
+	if (fault == CRASH)
+		__builtin_trap();
+	while (fault == HANG)
+		*(volatile int *)&fault = HANG;
+	if (fault == LEAVE)
+		_exit(0);
+}
+
+static Task *task_of(const char *text, int n, Node *const *in, Ir *ir)
+{
+	Node *result[4];
+	int nresult = 4, nsub;
+	Subgraph *subs;
+	Error err = {0};
+	Task *t;
+
+	CHECK_INT(notation_elaborate(ir, text, n, in, &nresult, result, 4), 0);
+	CHECK_STR(ir->err.text, "");
+	IR_ENTER(ir, NULL);
+	fuse_partition(ir, nresult, result, device_nominal(), &nsub, &subs);
+	IR_LEAVE(ir);
+	CHECK_INT(nsub, 1);
+	t = task_new(&subs[0], &err);
+	CHECK_STR(err.text, "");
+	return t;
+}
+
+static Node *input(Ir *ir, const char *name, Type type, int64_t a, int64_t b)
+{
+	IR_ENTER(ir, NULL);
+	Node *n = node_input(ir, name, type, b ? 2 : 1, (int64_t[]){a, b});
+	IR_LEAVE(ir);
+	return n;
+}
+
+static void test_faults(void)
+{
+	static const char *const says[] = {
+		[RIGHT] = "",
+		[OFF_BY_ONE] = "a kernel computes a wrong value: element [",
+		[ONE_WRONG] = "a kernel computes a wrong value: element [99]",
+		[UNWRITTEN] = "a kernel never writes element 40 of result 0",
+		[NANS] = "a kernel computes a wrong value: element [17] of result 0 is nan",
+		[BEHIND] = "a kernel writes outside its tensors, near buffer 2",
+		[BEFORE] = "a kernel writes outside its tensors, near buffer 2",
+		[FAR] = "a kernel reads or writes outside its tensors (signal 11)",
+		[INPUT] = "a kernel reads or writes outside its tensors (signal 11)",
+		[CRASH] = "a kernel crashes (signal ",
+		[HANG] = "a kernel has not finished after 0.3 seconds",
+		[LEAVE] = "a kernel ends its process",
+		[ORDER] = "a kernel computes a wrong value: element [",
+	};
+	Ir ir;
+	Kernel k = {.run = product, .parts = N, .refs = 1};
+	Task *t;
+
+	ir_init(&ir);
+	t = task_of("Y[i] += A[i,k] * B[k]", 2,
+		    (Node *[]){input(&ir, "a", RICCI_F32, N, K), input(&ir, "b", RICCI_F32, K, 0)},
+		    &ir);
+	for (fault = 0; t && fault < COUNT(says); fault++) {
+		Error err = {0};
+		int code = verify_within(t, &k, NULL, true, 0.3, &err);
+
+		CHECK_INT(code, fault ? RICCI_ECOMPILE : 0);
+		CHECK(!strncmp(err.text, says[fault], strlen(says[fault])));
+		if (strncmp(err.text, says[fault], strlen(says[fault])))
+			fprintf(stderr, "fault %d says: %s\n", fault, err.text);
+	}
+	fault = RIGHT;
+	CHECK_INT(verify_kernel(t, &k, false, NULL), 0);
+	task_free(t);
+	ir_free(&ir);
+}
+
+/* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
+static void test_right(void)
+{
+	static const char *const text[] = {
+		"Y[i,d] = E[T[i],d] where d<4",
+		"Y[i,d] = E[T[(i+3)%7],d] * 2.0 where i<7, d<4",
+		"Y[T[i]:9,d] += E[i,d] where i<7, d<4",
+		"Y[i] += log(E[i,d])",
+		"Y[i] max= E[i,d]; Z[i] = exp(Y[i]) * 2.0 - Y[i]",
+		"Y[i] += E[i,d] else 0.0 where d<9, i<7",
+		"Y[i,d] = sqrt(E[i,d])",
+		"Y[i,d] = 1.0/(E[i,d]*E[i,d] - 0.25)",
+		"Y[i] *= E[i,d] + 1.0",
+		"Y[i] = T[i] * 3 + 1",
+		"Y[i,d] = normal(1) + E[i,d]",
+	};
+	static const char *const names[] = {"interp", "tcc"};
+	Schedule s;
+
+	for (int i = 0; i < COUNT(text); i++)
+		for (int b = 0; b < COUNT(names); b++) {
+			const char **name;
+			Ir ir;
+			Node *in[2];
+			Error err = {0};
+			Task *t;
+			Kernel *k;
+			int n;
+
+			ir_init(&ir);
+			n = notation_operands(&ir, text[i], &name);
+			for (int o = 0; o < n && o < 2; o++)
+				in[o] = *name[o] == 'T' ? input(&ir, "t", RICCI_I32, 7, 0)
+							: input(&ir, "e", RICCI_F32, 7, 4);
+			t = task_of(text[i], n, in, &ir);
+			if (!t) {
+				ir_free(&ir);
+				continue;
+			}
+			if (schedule_offers(t, target_host(), 1, &s) < 1)
+				s.n = 0;
+			k = kernel_make(t, &s, backend_find(names[b]), target_host(), &err);
+			CHECK_STR(err.text, "");
+			if (k)
+				CHECK_INT(verify_kernel(t, k, b > 0, &err), 0);
+			CHECK_STR(err.text, "");
+			if (err.code)
+				fprintf(stderr, "%s on %s\n", text[i], names[b]);
+			if (k)
+				kernel_unref(k);
+			task_free(t);
+			ir_free(&ir);
+		}
+}
+
+int main(void)
+{
+	setenv("RICCI_CACHE", "off", 1);
+	test_faults();
+	test_right();
+	CHECK_INT(mem_live(), 0);
+	return check_done();
+}
