@@ -95,35 +95,9 @@ static void bind_all(Interp *s)
 static void machine_new(Interp *s, const Program *p, Machine *m)
 {
 	*m = (Machine){.p = p, .random = s->random, .err = s->err};
-	m->r = interp_alloc(s, (size_t)p->nreg, sizeof *m->r);
+	m->r = interp_alloc(s, (size_t)p->nreg * LANES, sizeof *m->r);
 	if (s->magnitudes)
-		m->magnitude = interp_alloc(s, (size_t)p->nreg, sizeof *m->magnitude);
-}
-
-/* Sets axes from..naxis-1 to 0 and runs their levels. */
-static int domain_first(Machine *m, int from)
-{
-	int status = 0;
-	for (int k = from; k < m->p->naxis && !status; k++) {
-		m->r[k].i = 0;
-		status = machine_run(m, k + 1);
-	}
-	return status;
-}
-
-/* The next point along the axes from..to-1, the last one fastest, with everything inside them at
- * its start; 1, or 0 at the end, or an error. */
-static int domain_next(Machine *m, int from, int to)
-{
-	for (int k = to - 1; k >= from; k--) {
-		if (++m->r[k].i >= axis_extent(comp_axis(m->p->comp, k)))
-			continue;
-		int status = machine_run(m, k + 1);
-		if (!status)
-			status = domain_first(m, k + 1);
-		return status ? status : 1;
-	}
-	return 0;
+		m->magnitude = interp_alloc(s, (size_t)p->nreg * LANES, sizeof *m->magnitude);
 }
 
 /* An accumulator: the value so far and its magnitude. */
@@ -190,15 +164,30 @@ static void sum_integer(Sum *s, Reduce red, int64_t v)
 	}
 }
 
-static void sum_take(Sum *s, const Machine *m)
+/* Adds what another accumulator of the same element holds. */
+static void sum_take(Sum *s, const Node *comp, Cell v, double magnitude)
+{
+	if (type_is_float((Type)comp->type))
+		sum_float(s, comp_reduce(comp), v.f, magnitude);
+	else
+		sum_integer(s, comp_reduce(comp), v.i);
+}
+
+/* The body's present values to each lane's accumulator. */
+static void lanes_take(const Machine *m, Sum *sum)
 {
 	const Node *comp = m->p->comp;
-	int body = m->p->body;
-	if (type_is_float((Type)comp->type))
-		sum_float(s, comp_reduce(comp), m->r[body].f,
-			  m->magnitude ? m->magnitude[body] : 0);
-	else
-		sum_integer(s, comp_reduce(comp), m->r[body].i);
+	const Cell *v = m->r + m->p->body * LANES;
+	const double *g = m->magnitude ? m->magnitude + m->p->body * LANES : NULL;
+	if (type_is_float((Type)comp->type) && comp_reduce(comp) == RED_ADD) {
+		for (int i = 0; i < LANES; i++)
+			sum[i].v.f += v[i].f;
+		for (int i = 0; i < LANES && g; i++)
+			sum[i].magnitude += g[i];
+		return;
+	}
+	for (int i = 0; i < LANES; i++)
+		sum_take(&sum[i], comp, v[i], g ? g[i] : 0);
 }
 
 static void sum_store(const Sum *s, Type t, Cell *out, double *magnitude)
@@ -214,54 +203,120 @@ static void sum_store(const Sum *s, Type t, Cell *out, double *magnitude)
 	}
 }
 
-/* The element of a dense equation at the left axes' present values, whose levels have run. */
-static int element_run(Machine *m, Cell *out, double *magnitude)
+/* ---- lanes
+ * --------------------------------------------------------------------------------------*/
+
+static void axis_set(Machine *m, int axis, int64_t v)
 {
-	const Program *p = m->p;
-	Sum s = sum_first(p->comp);
-	int status = domain_first(m, p->rank);
+	Cell *r = m->r + axis * LANES;
+	for (int i = 0; i < LANES; i++)
+		r[i].i = v;
+}
+
+/* Puts the loop axes from j on at 0 and runs their levels. */
+static int loop_first(Machine *m, int j, int64_t *at)
+{
+	int status = 0;
+	for (; j < m->p->nloop && !status; j++) {
+		at[j] = 0;
+		axis_set(m, m->p->loop[j], 0);
+		status = machine_run(m, 2 + j);
+	}
+	return status;
+}
+
+/* The next point of the loop axes, the last one fastest: 1, or 0 at the end, or an error. */
+static int loop_next(Machine *m, int64_t *at)
+{
+	for (int j = m->p->nloop - 1; j >= 0; j--) {
+		int axis = m->p->loop[j];
+		if (++at[j] >= axis_extent(comp_axis(m->p->comp, axis)))
+			continue;
+		axis_set(m, axis, at[j]);
+		int status = machine_run(m, 2 + j);
+		if (!status)
+			status = loop_first(m, j + 1, at);
+		return status ? status : 1;
+	}
+	return 0;
+}
+
+/* Sums over the loop axes for all lanes, whose axes are set. */
+static int lanes_run(Machine *m, Sum *sum)
+{
+	int64_t at[COMP_MAX_AXES];
+	for (int i = 0; i < LANES; i++)
+		sum[i] = sum_first(m->p->comp);
+	int status = machine_run(m, 1);
+	if (!status)
+		status = loop_first(m, 0, at);
 	while (!status) {
-		sum_take(&s, m);
-		status = domain_next(m, p->rank, p->naxis);
+		lanes_take(m, sum);
+		status = loop_next(m, at);
 		if (status == 0)
 			break;
 		status = status < 0 ? status : 0;
 	}
-	sum_store(&s, (Type)p->comp->type, out, magnitude);
 	return status;
 }
 
-static int dense_run(Machine *m, Cell *out, double *magnitude)
+/* Sets lane i's axes from `from` to `to` (exclusive, in the order of p->lane) to the digits of v.
+ */
+static void lane_set(Machine *m, int i, int from, int to, int64_t v)
+{
+	for (int k = to - 1; k >= from; k--) {
+		int axis = m->p->lane[k];
+		int64_t extent = axis_extent(comp_axis(m->p->comp, axis));
+		m->r[axis * LANES + i].i = v % extent;
+		v /= extent;
+	}
+}
+
+/* The product of the extents of lane axes from..to-1. */
+static int64_t lane_points(const Program *p, int from, int to)
+{
+	int64_t n = 1;
+	for (int k = from; k < to; k++)
+		n *= axis_extent(comp_axis(p->comp, p->lane[k]));
+	return n;
+}
+
+/* `count` elements of a dense equation: at[], or all where at is NULL. A lane is an element, or,
+ * where these are few, a part of one: the lanes of an element are neighbours. Lanes past the end
+ * repeat the last one. */
+static int dense_run(Machine *m, int64_t count, const int64_t *at, Cell *out, double *magnitude)
 {
 	const Program *p = m->p;
+	int64_t parts = lane_points(p, p->rank, p->nlane), end = count * parts;
+	Sum sum[LANES], whole = sum_first(p->comp);
 	int status = machine_run(m, 0);
-	for (int k = 0; k < p->rank && !status; k++) {
-		m->r[k].i = 0;
-		status = machine_run(m, k + 1);
-	}
-	for (int64_t at = 0; !status; at++) {
-		status = element_run(m, out + at, magnitude ? magnitude + at : NULL);
-		if (status)
-			break;
-		/* The left axes step; inner levels restart in element_run. */
-		int k = p->rank - 1;
-		while (k >= 0 && ++m->r[k].i >= axis_extent(comp_axis(p->comp, k)))
-			m->r[k--].i = 0;
-		if (k < 0)
-			break;
-		for (; k < p->rank && !status; k++)
-			status = machine_run(m, k + 1);
+	for (int64_t t = 0; t < end && !status; t += LANES) {
+		for (int i = 0; i < LANES; i++) {
+			int64_t lane = t + i < end ? t + i : end - 1, e = lane / parts;
+			lane_set(m, i, 0, p->rank, at ? at[e] : e);
+			lane_set(m, i, p->rank, p->nlane, lane % parts);
+		}
+		status = lanes_run(m, sum);
+		for (int i = 0; i < LANES && t + i < end; i++) {
+			int64_t e = (t + i) / parts;
+			sum_take(&whole, p->comp, sum[i].v, sum[i].magnitude);
+			if ((t + i + 1) % parts)
+				continue;
+			sum_store(&whole, (Type)p->comp->type, out + e,
+				  magnitude ? magnitude + e : NULL);
+			whole = sum_first(p->comp);
+		}
 	}
 	return status;
 }
 
-/* The flat position that the left indices name; an error when they leave the result. */
-static int scatter_position(const Machine *m, int64_t *at)
+/* The flat position that lane i's left indices name; an error when they leave the result. */
+static int scatter_position(const Machine *m, int i, int64_t *at)
 {
 	const Program *p = m->p;
 	*at = 0;
 	for (int d = 0; d < p->rank; d++) {
-		int64_t index = m->r[p->lhs[d]].i, extent = tensor_extent(p->comp, d);
+		int64_t index = m->r[p->lhs[d] * LANES + i].i, extent = tensor_extent(p->comp, d);
 		if (index < 0 || index >= extent)
 			return error_set(m->err, RICCI_EVALUE,
 					 "index %lld leaves dimension %d of the result, whose "
@@ -275,26 +330,25 @@ static int scatter_position(const Machine *m, int64_t *at)
 
 static int scatter_run(Interp *s, Machine *m, Cell *out, double *magnitude)
 {
-	const Node *comp = m->p->comp;
-	int64_t size = tensor_size(comp), at;
-	Sum *sum = interp_alloc(s, (size_t)size, sizeof *sum);
+	const Program *p = m->p;
+	int64_t size = tensor_size(p->comp), end = lane_points(p, 0, p->nlane), at;
+	Sum *whole = interp_alloc(s, (size_t)size, sizeof *whole), sum[LANES];
 	for (int64_t i = 0; i < size; i++)
-		sum[i] = sum_first(comp);
+		whole[i] = sum_first(p->comp);
 	int status = machine_run(m, 0);
-	if (!status)
-		status = domain_first(m, 0);
-	while (!status) {
-		status = scatter_position(m, &at);
-		if (status)
-			return status;
-		sum_take(&sum[at], m);
-		status = domain_next(m, 0, m->p->naxis);
-		if (status == 0)
-			break;
-		status = status < 0 ? status : 0;
+	for (int64_t t = 0; t < end && !status; t += LANES) {
+		for (int i = 0; i < LANES; i++)
+			lane_set(m, i, 0, p->nlane, t + i < end ? t + i : end - 1);
+		status = lanes_run(m, sum);
+		for (int i = 0; i < LANES && t + i < end && !status; i++) {
+			status = scatter_position(m, i, &at);
+			if (!status)
+				sum_take(&whole[at], p->comp, sum[i].v, sum[i].magnitude);
+		}
 	}
 	for (int64_t i = 0; i < size && !status; i++)
-		sum_store(&sum[i], (Type)comp->type, out + i, magnitude ? magnitude + i : NULL);
+		sum_store(&whole[i], (Type)p->comp->type, out + i,
+			  magnitude ? magnitude + i : NULL);
 	return status;
 }
 
@@ -315,7 +369,8 @@ static int stack_push(Interp *s, Known **top, Node *t, void *out, double *magnit
 	k->program = interp_alloc(s, 1, sizeof *k->program);
 	k->below = *top;
 	*top = k;
-	return program_compile(&s->scratch, t, stored_as, s, k->program, s->err);
+	int64_t elements = comp_is_dense(t) ? tensor_size(t) : 0;
+	return program_compile(&s->scratch, t, elements, stored_as, s, k->program, s->err);
 }
 
 /* The next tensor that k reads and that nobody has computed, or NULL. */
@@ -337,8 +392,9 @@ static int known_run(Interp *s, Known *k)
 	machine_new(s, k->program, &m);
 	Cell *out = (Cell *)k->slot.data;
 	double *magnitude = (double *)k->slot.magnitude;
-	return comp_is_dense(k->slot.tensor) ? dense_run(&m, out, magnitude)
-					     : scatter_run(s, &m, out, magnitude);
+	if (!comp_is_dense(k->slot.tensor))
+		return scatter_run(s, &m, out, magnitude);
+	return dense_run(&m, tensor_size(k->slot.tensor), NULL, out, magnitude);
 }
 
 /* Evaluates t and what it needs, sources first. */
@@ -397,7 +453,7 @@ static int elements_run(Interp *s, Node *c, int count, const int64_t *at, Cell *
 	Machine m;
 	Program p;
 	bind_all(s);
-	int status = program_compile(&s->scratch, c, stored_as, s, &p, s->err);
+	int status = program_compile(&s->scratch, c, count, stored_as, s, &p, s->err);
 	for (int i = 0; i < p.nslot && !status; i++) {
 		Known *k = known_find(s, p.slot[i].tensor);
 		if (!k)
@@ -408,19 +464,7 @@ static int elements_run(Interp *s, Node *c, int count, const int64_t *at, Cell *
 	if (status)
 		return status;
 	machine_new(s, &p, &m);
-	status = machine_run(&m, 0);
-	for (int i = 0; i < count && !status; i++) {
-		int64_t rest = at[i];
-		for (int d = p.rank - 1; d >= 0; d--) {
-			m.r[d].i = rest % tensor_extent(c, d);
-			rest /= tensor_extent(c, d);
-		}
-		for (int d = 0; d < p.rank && !status; d++)
-			status = machine_run(&m, d + 1);
-		if (!status)
-			status = element_run(&m, out + i, magnitude ? magnitude + i : NULL);
-	}
-	return status;
+	return dense_run(&m, count, at, out, magnitude);
 }
 
 /* Runs with memory failures caught; everything allocated is in the scratch arena. */

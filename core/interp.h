@@ -1,7 +1,11 @@
 /* interp.h - between the interpreter's compiler, its machine and its driver.
  *
- * An equation becomes a flat program of instructions on registers, split into levels: level 0 runs
- * once, level k + 1 whenever axis k changes. Register k holds axis k. */
+ * An equation becomes a flat program of instructions without jumps. Every register holds LANES
+ * values, one for each of LANES points that run side by side: points differ in their lane axes (the
+ * left ones, which make the element, and more where there are few elements); the other axes are
+ * looped over. Level 0 of the code runs once, level 1 for each set of lanes, level 2 + j whenever
+ * loop axis j changes. Register k holds axis k. What stands in a branch of a lazy operator runs for
+ * all lanes, but its reads look at memory only where the branch's mask register is not 0. */
 #ifndef INTERP_H
 #define INTERP_H
 
@@ -25,70 +29,68 @@ typedef struct Slot {
 	const double *magnitude; /* NULL: the values are exact */
 } Slot;
 
+/* The instructions, and the part of the machine that runs them. */
 #define CODES(X)                                                                                   \
-	X(END)                                                                                     \
-	X(CONST)    /* dst = imm */                                                                \
-	X(MOVE)	    /* dst = a */                                                                  \
-	X(JUMP)	    /* to imm */                                                                   \
-	X(UNLESS)   /* to imm when a is 0 */                                                       \
-	X(WHEN)	    /* to imm when a is not 0 */                                                   \
-	X(PICK)	    /* dst = a ? b : c */                                                          \
-	X(STEP)	    /* dst = a + imm * b */                                                        \
-	X(CHECK)    /* index a of slot c, dimension b, must be in 0..imm-1 */                      \
-	X(LOAD_F32) /* dst = slot c at a + imm * b */                                              \
-	X(LOAD_F64)                                                                                \
-	X(LOAD_FLOAT)                                                                              \
-	X(LOAD_I64)                                                                                \
-	X(LOAD_INT)                                                                                \
-	X(FADD)                                                                                    \
-	X(FSUB)                                                                                    \
-	X(FMUL)                                                                                    \
-	X(FDIV)                                                                                    \
-	X(FNEG)                                                                                    \
-	X(FBINARY) /* scalar_binary(imm) */                                                        \
-	X(FUNARY)  /* scalar_unary(imm) */                                                         \
-	X(FLT)                                                                                     \
-	X(FLE)                                                                                     \
-	X(FEQ)                                                                                     \
-	X(FNE)                                                                                     \
-	X(FROUND) /* to float type imm */                                                          \
-	X(FTOINT) /* to integer type imm */                                                        \
-	X(FTOBOOL)                                                                                 \
-	X(INTTOF)                                                                                  \
-	X(ITOBOOL)                                                                                 \
-	X(ISATURATE) /* to integer type imm */                                                     \
-	X(IWRAP)     /* to integer type imm */                                                     \
-	X(IADD)                                                                                    \
-	X(ISUB)                                                                                    \
-	X(IMUL)                                                                                    \
-	X(INEG)                                                                                    \
-	X(IDIV)                                                                                    \
-	X(IMOD)                                                                                    \
-	X(IMIN)                                                                                    \
-	X(IMAX)                                                                                    \
-	X(IPOW)                                                                                    \
-	X(IABS)                                                                                    \
-	X(ISIGN)                                                                                   \
-	X(ILT)                                                                                     \
-	X(ILE)                                                                                     \
-	X(IEQ)                                                                                     \
-	X(INE)                                                                                     \
-	X(BAND)                                                                                    \
-	X(BOR)                                                                                     \
-	X(BNOT)                                                                                    \
-	X(UNIFORM) /* key a, element b */                                                          \
-	X(NORMAL)
+	X(END, END)                                                                                \
+	X(CHECK, CHECK)	  /* index a of slot c, dimension b, must be in 0..imm-1 where mask */     \
+	X(LOAD_F32, LOAD) /* dst = slot c at a + imm * b where mask, else at 0 */                  \
+	X(LOAD_F64, LOAD)                                                                          \
+	X(LOAD_FLOAT, LOAD)                                                                        \
+	X(LOAD_I64, LOAD)                                                                          \
+	X(LOAD_INT, LOAD)                                                                          \
+	X(CONST, FLOAT) /* dst = imm */                                                            \
+	X(MOVE, FLOAT)	/* dst = a */                                                              \
+	X(PICK, FLOAT)	/* dst = a ? b : c */                                                      \
+	X(FADD, FLOAT)                                                                             \
+	X(FSUB, FLOAT)                                                                             \
+	X(FMUL, FLOAT)                                                                             \
+	X(FDIV, FLOAT)                                                                             \
+	X(FNEG, FLOAT)                                                                             \
+	X(FBINARY, FLOAT) /* scalar_binary(imm) */                                                 \
+	X(FUNARY, FLOAT)  /* scalar_unary(imm) */                                                  \
+	X(FROUND, FLOAT)  /* to float type imm */                                                  \
+	X(INTTOF, FLOAT)                                                                           \
+	X(UNIFORM, FLOAT) /* key a, element b */                                                   \
+	X(NORMAL, FLOAT)                                                                           \
+	X(STEP, INTEGER) /* dst = a + imm * b */                                                   \
+	X(FLT, INTEGER)                                                                            \
+	X(FLE, INTEGER)                                                                            \
+	X(FEQ, INTEGER)                                                                            \
+	X(FNE, INTEGER)                                                                            \
+	X(FTOINT, INTEGER) /* to integer type imm */                                               \
+	X(FTOBOOL, INTEGER)                                                                        \
+	X(ITOBOOL, INTEGER)                                                                        \
+	X(ISATURATE, INTEGER) /* to integer type imm */                                            \
+	X(IWRAP, INTEGER)     /* to integer type imm */                                            \
+	X(IADD, INTEGER)                                                                           \
+	X(ISUB, INTEGER)                                                                           \
+	X(IMUL, INTEGER)                                                                           \
+	X(INEG, INTEGER)                                                                           \
+	X(IDIV, INTEGER)                                                                           \
+	X(IMOD, INTEGER)                                                                           \
+	X(IMIN, INTEGER)                                                                           \
+	X(IMAX, INTEGER)                                                                           \
+	X(IPOW, INTEGER)                                                                           \
+	X(IABS, INTEGER)                                                                           \
+	X(ISIGN, INTEGER)                                                                          \
+	X(ILT, INTEGER)                                                                            \
+	X(ILE, INTEGER)                                                                            \
+	X(IEQ, INTEGER)                                                                            \
+	X(INE, INTEGER)                                                                            \
+	X(BAND, INTEGER)                                                                           \
+	X(BOR, INTEGER)                                                                            \
+	X(BANDNOT, INTEGER) /* a and not b */                                                      \
+	X(BNOT, INTEGER)
 
 typedef enum Code {
-#define CODE(name) CODE_##name,
+#define CODE(name, part) CODE_##name,
 	CODES(CODE)
 #undef CODE
 } Code;
 
 typedef struct Instr {
-	uint16_t code;
-	uint16_t level;
-	int32_t dst, a, b, c;
+	Code code;
+	int32_t dst, a, b, c, mask; /* mask: -1 for all lanes */
 	Cell imm;
 } Instr;
 
@@ -97,25 +99,29 @@ typedef struct Level {
 	int n, room;
 } Level;
 
+enum { LANES = 32 };
+
 typedef struct Program {
 	Node *comp;
 	int naxis, rank, nreg;
 	int body;		 /* register of the body's value */
 	int lhs[RICCI_MAX_RANK]; /* registers of the left indices (scatters) */
-	Level level[COMP_MAX_AXES + 1];
+	int nlane, lane[COMP_MAX_AXES], nloop, loop[COMP_MAX_AXES]; /* axes */
+	Level level[COMP_MAX_AXES + 2];
 	Slot *slot;
 	int nslot, room;
 } Program;
 
-/* Compiles comp into scratch's arena (its oom set); no nodes are made. stored tells how a tensor's
- * values will lie in memory; the slots' data are the caller's to fill in. 0, or an error in err. */
-int program_compile(Ir *scratch, Node *comp, Type (*stored)(void *user, Node *t), void *user,
-		    Program *p, Error *err);
+/* Compiles comp for so many elements (0: a scatter) into scratch's arena (its oom set); no nodes
+ * are made. stored tells how a tensor's values will lie in memory; the slots' data are the caller's
+ * to fill in. 0, or an error in err. */
+int program_compile(Ir *scratch, Node *comp, int64_t elements, Type (*stored)(void *user, Node *t),
+		    void *user, Program *p, Error *err);
 
 typedef struct Machine {
 	const Program *p;
-	Cell *r;
-	double *magnitude; /* of each register's float value, or NULL */
+	Cell *r;	   /* LANES of each register */
+	double *magnitude; /* the same of the float values' magnitudes, or NULL */
 	RandomState random;
 	Error *err;
 } Machine;

@@ -1,9 +1,9 @@
 /* interp_compile.c - from the body of an equation to a register program.
  *
  * A node is `total` when nothing below it can fail: no read whose index may leave its tensor. Total
- * nodes are computed unconditionally, each once, at the level of the last axis they depend on;
- * SELECT, AND and OR over them need no jump. The others keep their laziness by jumps and are
- * computed where they stand, again in each branch that wants them. */
+ * nodes are computed unconditionally, each once, at the level of the last axis they depend on. In
+ * the branches of SELECT, AND and OR the others are computed under a mask, again in each branch
+ * that wants them, and not before the mask is known. */
 #include "core/interp.h"
 
 #include <string.h>
@@ -22,9 +22,10 @@ typedef struct Compiler {
 	Program *p;
 	Entry *table;
 	size_t count, room;
+	int axis_level[COMP_MAX_AXES];
 	Node **undo; /* nodes computed inside the open branches */
 	int nundo, undo_room;
-	int branch; /* level whose code holds the open branch, or -1 */
+	int mask, mask_level; /* register of the open branch's mask, or -1, and its level */
 	int emitted;
 	bool too_long, stray; /* stray: an axis that is not comp's */
 	Type (*stored)(void *user, Node *t);
@@ -109,12 +110,18 @@ static const Entry *analyse(Compiler *c, Node *n)
 /* ---- emission
  * -----------------------------------------------------------------------------------*/
 
+/* The level of code at hand that depends on `level`: not before the mask is known. */
+static int level_here(const Compiler *c, int level)
+{
+	return level > c->mask_level ? level : c->mask_level;
+}
+
 static Instr *emit(Compiler *c, int level, Code code, int dst, int a, int b)
 {
-	Level *l = &c->p->level[c->branch >= 0 ? c->branch : level];
+	Level *l = &c->p->level[level_here(c, level)];
 	l->at = grow(c, l->at, l->n, &l->room, sizeof *l->at);
 	c->too_long |= ++c->emitted > CODE_LIMIT;
-	l->at[l->n] = (Instr){.code = (uint16_t)code, .dst = dst, .a = a, .b = b};
+	l->at[l->n] = (Instr){.code = code, .dst = dst, .a = a, .b = b, .mask = c->mask};
 	return &l->at[l->n++];
 }
 
@@ -125,11 +132,10 @@ static int fresh(Compiler *c)
 
 static int constant(Compiler *c, int64_t v)
 {
-	int r = fresh(c);
-	int branch = c->branch;
-	c->branch = -1;
+	int r = fresh(c), level = c->mask_level;
+	c->mask_level = 0;
 	emit(c, 0, CODE_CONST, r, 0, 0)->imm.i = v;
-	c->branch = branch;
+	c->mask_level = level;
 	return r;
 }
 
@@ -247,54 +253,36 @@ static int compile_read(Compiler *c, Node *n, int level)
 	return dst;
 }
 
-/* Closes the branch that began with undo at `mark`: what it computed is not known outside. */
-static void branch_close(Compiler *c, int mark)
+/* Compiles n where the mask at hand and code(mask, when) hold. */
+static int compile_branch(Compiler *c, Node *n, int level, int when, bool holds)
 {
+	int mask = c->mask, mask_level = c->mask_level, mark = c->nundo, inner = fresh(c);
+	if (mask >= 0)
+		emit(c, level, holds ? CODE_BAND : CODE_BANDNOT, inner, mask, when);
+	else
+		emit(c, level, holds ? CODE_MOVE : CODE_BNOT, inner, when, 0);
+	c->mask_level = level_here(c, level);
+	c->mask = inner;
+	int value = compile(c, n);
+	/* What was computed here is not known outside. */
 	while (c->nundo > mark)
 		entry_find(c, c->undo[--c->nundo])->reg = -1;
-}
-
-static int code_here(const Compiler *c, int level)
-{
-	return c->p->level[c->branch >= 0 ? c->branch : level].n;
-}
-
-static void patch(Compiler *c, int level, int at)
-{
-	Level *l = &c->p->level[c->branch >= 0 ? c->branch : level];
-	l->at[at].imm.i = l->n;
-}
-
-/* Compiles n as a branch in the code of `level` and moves its value to dst. */
-static void compile_branch(Compiler *c, Node *n, int level, int dst)
-{
-	int outer = c->branch, mark = c->nundo;
-	c->branch = outer >= 0 ? outer : level;
-	int value = compile(c, n);
-	emit(c, level, CODE_MOVE, dst, value, 0);
-	branch_close(c, mark);
-	c->branch = outer;
+	c->mask = mask;
+	c->mask_level = mask_level;
+	return value;
 }
 
 static int compile_lazy(Compiler *c, Node *n, int level)
 {
-	int when = compile(c, n->src[0]), dst = fresh(c), at, end;
-	if (n->op == OP_SELECT) {
-		at = code_here(c, level);
-		emit(c, level, CODE_UNLESS, 0, when, 0);
-		compile_branch(c, n->src[1], level, dst);
-		end = code_here(c, level);
-		emit(c, level, CODE_JUMP, 0, 0, 0);
-		patch(c, level, at);
-		compile_branch(c, n->src[2], level, dst);
-		patch(c, level, end);
-		return dst;
-	}
-	emit(c, level, CODE_MOVE, dst, when, 0);
-	at = code_here(c, level);
-	emit(c, level, n->op == OP_AND ? CODE_UNLESS : CODE_WHEN, 0, when, 0);
-	compile_branch(c, n->src[1], level, dst);
-	patch(c, level, at);
+	int when = compile(c, n->src[0]), at = entry_find(c, n->src[0])->level;
+	int a = compile_branch(c, n->src[1], at, when, n->op != OP_OR), b = 0;
+	if (n->op == OP_SELECT)
+		b = compile_branch(c, n->src[2], at, when, false);
+	int dst = fresh(c);
+	if (n->op == OP_SELECT)
+		emit(c, level, CODE_PICK, dst, when, a)->c = b;
+	else
+		emit(c, level, n->op == OP_AND ? CODE_BAND : CODE_BOR, dst, when, a);
 	return dst;
 }
 
@@ -309,8 +297,11 @@ static int compile_cast(Compiler *c, Node *n, int level, int a)
 			->imm.i = to;
 	} else {
 		emit(c, level, type_is_float(from) ? CODE_MOVE : CODE_INTTOF, dst, a, 0);
-		if (to != RICCI_F64)
-			emit(c, level, CODE_FROUND, dst, dst, 0)->imm.i = to;
+		if (to != RICCI_F64) {
+			int exact = dst;
+			dst = fresh(c);
+			emit(c, level, CODE_FROUND, dst, exact, 0)->imm.i = to;
+		}
 	}
 	return dst;
 }
@@ -367,9 +358,11 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	int dst = fresh(c);
 	Code code = is_float ? op_code[n->op].is_float : op_code[n->op].is_int;
 	emit(c, level, code, dst, a, b)->imm.i = n->op;
-	if (!is_float && op_code[n->op].wraps && type_is_int((Type)n->type) && n->type != RICCI_I64)
-		emit(c, level, CODE_IWRAP, dst, dst, 0)->imm.i = n->type;
-	return dst;
+	if (is_float || !op_code[n->op].wraps || n->type == RICCI_I64)
+		return dst;
+	int wrapped = fresh(c);
+	emit(c, level, CODE_IWRAP, wrapped, dst, 0)->imm.i = n->type;
+	return wrapped;
 }
 
 static int compile_pick(Compiler *c, Node *n, int level)
@@ -385,7 +378,7 @@ static int compile(Compiler *c, Node *n)
 	const Entry *e = analyse(c, n);
 	if (e->reg >= 0)
 		return e->reg;
-	int level = e->level, branch = c->branch, reg;
+	int level = e->level, reg;
 	bool total = e->total, lazy = n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR;
 	c->stray |= n->op == OP_AXIS;
 	if (n->op == OP_CONST || n->op == OP_AXIS)
@@ -399,14 +392,14 @@ static int compile(Compiler *c, Node *n)
 	else
 		reg = compile_plain(c, n, level);
 	entry_find(c, n)->reg = reg;
-	if (branch >= 0 && n->op != OP_CONST) {
+	if (c->mask >= 0 && n->op != OP_CONST) {
 		c->undo = grow(c, c->undo, c->nundo, &c->undo_room, sizeof *c->undo);
 		c->undo[c->nundo++] = n;
 	}
 	return reg;
 }
 
-/* Computes all total nodes below n before any branch opens. */
+/* Computes all total nodes below n before any mask is set. */
 static void compile_total(Compiler *c, Node *n)
 {
 	if (analyse(c, n)->total) {
@@ -421,20 +414,37 @@ static void compile_total(Compiler *c, Node *n)
 		compile_total(c, n->src[k]);
 }
 
-int program_compile(Ir *scratch, Node *comp, Type (*stored)(void *user, Node *t), void *user,
-		    Program *p, Error *err)
+/* The lane axes: of a scatter all, else the left ones, and reduced ones while elements are few. */
+static void choose_lanes(Compiler *c, int64_t elements)
 {
-	Compiler c = {.scratch = scratch, .p = p, .branch = -1, .stored = stored, .user = user};
+	Program *p = c->p;
+	for (int k = 0; k < p->naxis; k++) {
+		bool lane = k < p->rank || elements < LANES;
+		if (k >= p->rank && lane && elements)
+			elements *= axis_extent(comp_axis(p->comp, k));
+		if (lane)
+			p->lane[p->nlane++] = k;
+		else
+			p->loop[p->nloop++] = k;
+		c->axis_level[k] = lane ? 1 : 1 + p->nloop;
+	}
+}
+
+int program_compile(Ir *scratch, Node *comp, int64_t elements, Type (*stored)(void *user, Node *t),
+		    void *user, Program *p, Error *err)
+{
+	Compiler c = {.scratch = scratch, .p = p, .mask = -1, .stored = stored, .user = user};
 	*p = (Program){.comp = comp, .naxis = comp_naxis(comp), .rank = tensor_rank(comp)};
+	choose_lanes(&c, elements);
 	for (int k = 0; k < p->naxis; k++)
-		entry_add(&c, comp_axis(comp, k), p->nreg++, k + 1, true);
+		entry_add(&c, comp_axis(comp, k), p->nreg++, c.axis_level[k], true);
 	for (int d = 0; d < p->rank; d++)
 		compile_total(&c, comp_lhs(comp, d));
 	compile_total(&c, comp_body(comp));
 	for (int d = 0; d < p->rank; d++)
 		p->lhs[d] = compile(&c, comp_lhs(comp, d));
 	p->body = compile(&c, comp_body(comp));
-	for (int k = 0; k <= p->naxis; k++)
+	for (int k = 0; k < 2 + p->nloop; k++)
 		emit(&c, k, CODE_END, 0, 0, 0);
 	if (c.stray)
 		return error_set(err, RICCI_EINTERNAL, "an equation uses an axis that it lacks");

@@ -97,205 +97,276 @@ static double unary_magnitude(Op op, double x, double mx, double r)
 	return mx > 0 ? larger(fabs(r), slope(op, x, r) * mx) : fabs(r);
 }
 
+/* Of POW, MIN and MAX; the choice between near values is no error. */
 static double binary_magnitude(Op op, double a, double ma, double b, double mb, double r)
 {
-	switch (op) {
-	case OP_MUL:
-		return larger(fabs(a) * mb, ma * fabs(b));
-	case OP_DIV:
-		return larger(ma / fabs(b), fabs(r / b) * mb);
-	case OP_POW:
-		return larger(fabs(r), larger(a != 0 ? fabs(r * b / a) * ma : 0,
-					      a > 0 ? fabs(r * log(a)) * mb : 0));
-	case OP_MIN:
-	case OP_MAX:
+	if (op != OP_POW)
 		return larger(ma, mb);
-	default:
-		return ma + mb;
-	}
+	double base = a != 0 ? fabs(r * b / a) * ma : 0, power = a > 0 ? fabs(r * log(a)) * mb : 0;
+	return larger(fabs(r), larger(base, power));
 }
 
-static int check_failed(const Machine *m, const Instr *in)
+static int check_failed(const Machine *m, const Instr *in, int64_t index)
 {
 	const Node *t = m->p->slot[in->c].tensor;
 	const char *what = t->op == OP_INPUT ? t->u.s : "a local tensor";
 	return error_set(m->err, RICCI_EVALUE,
 			 "index %lld leaves dimension %d of %s, whose extent is %lld; 0 to %lld "
 			 "would be right",
-			 (long long)m->r[in->a].i, (int)in->b, what, (long long)in->imm.i,
+			 (long long)index, (int)in->b, what, (long long)in->imm.i,
 			 (long long)in->imm.i - 1);
 }
 
-static float draw(const Machine *m, const Instr *in)
+static int check(const Machine *m, const Instr *in)
+{
+	const Cell *a = m->r + in->a * LANES, *mask = m->r + in->mask * LANES;
+	for (int i = 0; i < LANES; i++)
+		if ((uint64_t)a[i].i >= (uint64_t)in->imm.i && (in->mask < 0 || mask[i].i))
+			return check_failed(m, in, a[i].i);
+	return 0;
+}
+
+static float draw(const Machine *m, Code code, int64_t key, int64_t element)
 {
 	uint32_t w[4];
-	philox((uint64_t)m->r[in->b].i, (uint64_t)m->r[in->a].i, m->random.seed, m->random.step, w);
-	return in->code == CODE_UNIFORM ? philox_uniform(w[0]) : philox_normal(w[0], w[1]);
+	philox((uint64_t)element, (uint64_t)key, m->random.seed, m->random.step, w);
+	return code == CODE_UNIFORM ? philox_uniform(w[0]) : philox_normal(w[0], w[1]);
 }
 
-/* What a load brings along: the exactly known value's own size, or what was computed with it. */
-static double load_magnitude(const Slot *s, int64_t at, double v)
+/* Flat positions of a load. */
+static void positions(const Machine *m, const Instr *in, int64_t *at)
 {
-	return s->magnitude ? s->magnitude[at] : fabs(v);
+	const Cell *a = m->r + in->a * LANES, *b = m->r + in->b * LANES;
+	for (int i = 0; i < LANES; i++)
+		at[i] = (int64_t)((uint64_t)a[i].i + (uint64_t)in->imm.i * (uint64_t)b[i].i);
+	if (in->mask >= 0)
+		for (int i = 0; i < LANES; i++)
+			at[i] = m->r[in->mask * LANES + i].i ? at[i] : 0;
 }
 
-#define F(x) r[in->x].f
-#define I(x) r[in->x].i
-#define U(x) ((uint64_t)r[in->x].i)
-#define FLOAT(value, size)                                                                         \
-	{                                                                                          \
-		double v_ = (value);                                                               \
-		if (magnitudes)                                                                    \
-			g[in->dst] = (size);                                                       \
-		r[in->dst].f = v_;                                                                 \
-		break;                                                                             \
-	}
-#define INTEGER(value)                                                                             \
-	{                                                                                          \
-		r[in->dst].i = (int64_t)(value);                                                   \
-		break;                                                                             \
-	}
-#define BINARY(op, value) FLOAT(value, binary_magnitude(op, F(a), g[in->a], F(b), g[in->b], v_))
-#define LOAD(value)                                                                                \
-	{                                                                                          \
-		const Slot *s = &m->p->slot[in->c];                                                \
-		int64_t at = (int64_t)(U(a) + (uint64_t)in->imm.i * U(b));                         \
-		FLOAT(value, load_magnitude(s, at, v_))                                            \
-	}
-
-static inline __attribute__((always_inline)) int run(Machine *m, int level, bool magnitudes)
+/* The magnitudes of float instruction in's results, which are computed already. */
+static void magnitudes(const Machine *m, const Instr *in)
 {
-	const Instr *code = m->p->level[level].at;
-	Cell *r = m->r;
-	double *g = m->magnitude;
-	for (const Instr *in = code;; in++)
-		switch ((Code)in->code) {
-		case CODE_END:
-			return 0;
-		case CODE_CONST:
-			if (magnitudes)
-				g[in->dst] = fabs(in->imm.f);
-			r[in->dst] = in->imm;
-			break;
-		case CODE_MOVE:
-			if (magnitudes)
-				g[in->dst] = g[in->a];
-			r[in->dst] = r[in->a];
-			break;
-		case CODE_JUMP:
-			in = code + in->imm.i - 1;
-			break;
-		case CODE_UNLESS:
-			if (!I(a))
-				in = code + in->imm.i - 1;
-			break;
-		case CODE_WHEN:
-			if (I(a))
-				in = code + in->imm.i - 1;
-			break;
-		case CODE_PICK:
-			if (magnitudes)
-				g[in->dst] = I(a) ? g[in->b] : g[in->c];
-			r[in->dst] = I(a) ? r[in->b] : r[in->c];
-			break;
-		case CODE_STEP:
-			INTEGER(U(a) + (uint64_t)in->imm.i * U(b))
-		case CODE_CHECK:
-			if (U(a) >= (uint64_t)in->imm.i)
-				return check_failed(m, in);
-			break;
-		case CODE_LOAD_F32:
-			LOAD(((const float *)s->data)[at])
-		case CODE_LOAD_F64:
-			LOAD(((const double *)s->data)[at])
-		case CODE_LOAD_FLOAT:
-			LOAD(type_load(s->stored, s->data, (size_t)at))
-		case CODE_LOAD_I64:
-			INTEGER(((const int64_t *)m->p->slot[in->c]
-					 .data)[U(a) + (uint64_t)in->imm.i * U(b)])
-		case CODE_LOAD_INT:
-			INTEGER(type_load_int(m->p->slot[in->c].stored, m->p->slot[in->c].data,
-					      U(a) + (uint64_t)in->imm.i * U(b)))
-		case CODE_FADD:
-			BINARY(OP_ADD, F(a) + F(b))
-		case CODE_FSUB:
-			BINARY(OP_SUB, F(a) - F(b))
-		case CODE_FMUL:
-			BINARY(OP_MUL, F(a) * F(b))
-		case CODE_FDIV:
-			BINARY(OP_DIV, F(a) / F(b))
-		case CODE_FNEG:
-			FLOAT(-F(a), g[in->a])
-		case CODE_FBINARY:
-			BINARY((Op)in->imm.i, scalar_binary((Op)in->imm.i, F(a), F(b)))
-		case CODE_FUNARY:
-			FLOAT(scalar_unary((Op)in->imm.i, F(a)),
-			      unary_magnitude((Op)in->imm.i, F(a), g[in->a], v_))
-		case CODE_FLT:
-			INTEGER(F(a) < F(b))
-		case CODE_FLE:
-			INTEGER(F(a) <= F(b))
-		case CODE_FEQ:
-			INTEGER(F(a) == F(b))
-		case CODE_FNE:
-			INTEGER(F(a) != F(b))
-		case CODE_FROUND:
-			FLOAT(float_round((Type)in->imm.i, F(a)), g[in->a])
-		case CODE_FTOINT:
-			INTEGER(float_to_integer((Type)in->imm.i, F(a)))
-		case CODE_FTOBOOL:
-			INTEGER(F(a) != 0)
-		case CODE_INTTOF:
-			FLOAT((double)I(a), fabs(v_))
-		case CODE_ITOBOOL:
-			INTEGER(I(a) != 0)
-		case CODE_ISATURATE:
-			INTEGER(integer_saturate((Type)in->imm.i, I(a)))
-		case CODE_IWRAP:
-			INTEGER(type_wrap((Type)in->imm.i, I(a)))
-		case CODE_IADD:
-			INTEGER(U(a) + U(b))
-		case CODE_ISUB:
-			INTEGER(U(a) - U(b))
-		case CODE_IMUL:
-			INTEGER(U(a) * U(b))
-		case CODE_INEG:
-			INTEGER(-U(a))
-		case CODE_IDIV:
-			INTEGER(floor_divide(I(a), I(b)))
-		case CODE_IMOD:
-			INTEGER(I(a) % I(b) + (I(a) % I(b) < 0 ? I(b) : 0))
-		case CODE_IMIN:
-			INTEGER(I(a) < I(b) ? I(a) : I(b))
-		case CODE_IMAX:
-			INTEGER(I(a) > I(b) ? I(a) : I(b))
-		case CODE_IPOW:
-			INTEGER(integer_power(I(a), I(b)))
-		case CODE_IABS:
-			INTEGER(I(a) < 0 ? -U(a) : U(a))
-		case CODE_ISIGN:
-			INTEGER((I(a) > 0) - (I(a) < 0))
-		case CODE_ILT:
-			INTEGER(I(a) < I(b))
-		case CODE_ILE:
-			INTEGER(I(a) <= I(b))
-		case CODE_IEQ:
-			INTEGER(I(a) == I(b))
-		case CODE_INE:
-			INTEGER(I(a) != I(b))
-		case CODE_BAND:
-			INTEGER(I(a) & I(b))
-		case CODE_BOR:
-			INTEGER(I(a) | I(b))
-		case CODE_BNOT:
-			INTEGER(!I(a))
-		case CODE_UNIFORM:
-		case CODE_NORMAL:
-			FLOAT(draw(m, in), fabs(v_))
-		}
+	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
+	const Cell *restrict d = m->r + in->dst * LANES;
+	const double *restrict ga = m->magnitude + in->a * LANES;
+	const double *restrict gb = m->magnitude + in->b * LANES;
+	double *restrict g = m->magnitude + in->dst * LANES;
+	switch (in->code) {
+	case CODE_MOVE:
+	case CODE_FNEG:
+	case CODE_FROUND:
+		for (int i = 0; i < LANES; i++)
+			g[i] = ga[i];
+		break;
+	case CODE_PICK:
+		for (int i = 0; i < LANES; i++)
+			g[i] = a[i].i ? gb[i] : m->magnitude[in->c * LANES + i];
+		break;
+	case CODE_FADD:
+	case CODE_FSUB:
+		for (int i = 0; i < LANES; i++)
+			g[i] = ga[i] + gb[i];
+		break;
+	case CODE_FMUL:
+		for (int i = 0; i < LANES; i++)
+			g[i] = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f));
+		break;
+	case CODE_FDIV:
+		for (int i = 0; i < LANES; i++)
+			g[i] = larger(ga[i] / fabs(b[i].f), fabs(d[i].f / b[i].f) * gb[i]);
+		break;
+	case CODE_FBINARY:
+		for (int i = 0; i < LANES; i++)
+			g[i] = binary_magnitude((Op)in->imm.i, a[i].f, ga[i], b[i].f, gb[i],
+						d[i].f);
+		break;
+	case CODE_FUNARY:
+		for (int i = 0; i < LANES; i++)
+			g[i] = unary_magnitude((Op)in->imm.i, a[i].f, ga[i], d[i].f);
+		break;
+	default: /* exact: constants, draws, integers */
+		for (int i = 0; i < LANES; i++)
+			g[i] = fabs(d[i].f);
+	}
 }
+
+static void load_magnitudes(const Machine *m, const Instr *in, const int64_t *at)
+{
+	const double *known = m->p->slot[in->c].magnitude;
+	double *g = m->magnitude + in->dst * LANES;
+	for (int i = 0; i < LANES; i++)
+		g[i] = known ? known[at[i]] : fabs(m->r[in->dst * LANES + i].f);
+}
+
+/* One instruction over all lanes (no register is both read and written): F and I are its operands
+ * in lane i, U integers that wrap. */
+#define F(x) x[i].f
+#define I(x) x[i].i
+#define U(x) ((uint64_t)x[i].i)
+#define EACH(result)                                                                               \
+	for (int i = 0; i < LANES; i++)                                                            \
+		result;                                                                            \
+	break
+#define FLOAT(value)   EACH(d[i].f = (value))
+#define INTEGER(value) EACH(d[i].i = (int64_t)(value))
+#define LOAD(type, member)                                                                         \
+	positions(m, in, at);                                                                      \
+	EACH(d[i].member = ((const type *)m->p->slot[in->c].data)[at[i]])
+
+static void run_load(const Machine *m, const Instr *in)
+{
+	const Slot *s = &m->p->slot[in->c];
+	Cell *d = m->r + in->dst * LANES;
+	int64_t at[LANES];
+	switch (in->code) {
+	case CODE_LOAD_F32:
+		LOAD(float, f);
+	case CODE_LOAD_F64:
+		LOAD(double, f);
+	case CODE_LOAD_I64:
+		LOAD(int64_t, i);
+	case CODE_LOAD_FLOAT:
+		positions(m, in, at);
+		FLOAT(type_load(s->stored, s->data, (size_t)at[i]));
+	default:
+		positions(m, in, at);
+		INTEGER(type_load_int(s->stored, s->data, (size_t)at[i]));
+	}
+	if (m->magnitude && in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT)
+		load_magnitudes(m, in, at);
+}
+
+static void run_float(const Machine *m, const Instr *in)
+{
+	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
+	Cell *restrict d = m->r + in->dst * LANES;
+	switch (in->code) {
+	case CODE_CONST:
+		EACH(d[i] = in->imm);
+	case CODE_MOVE:
+		EACH(d[i] = a[i]);
+	case CODE_PICK:
+		EACH(d[i] = I(a) ? b[i] : m->r[in->c * LANES + i]);
+	case CODE_FADD:
+		FLOAT(F(a) + F(b));
+	case CODE_FSUB:
+		FLOAT(F(a) - F(b));
+	case CODE_FMUL:
+		FLOAT(F(a) * F(b));
+	case CODE_FDIV:
+		FLOAT(F(a) / F(b));
+	case CODE_FNEG:
+		FLOAT(-F(a));
+	case CODE_FBINARY:
+		FLOAT(scalar_binary((Op)in->imm.i, F(a), F(b)));
+	case CODE_FUNARY:
+		FLOAT(scalar_unary((Op)in->imm.i, F(a)));
+	case CODE_FROUND:
+		FLOAT(float_round((Type)in->imm.i, F(a)));
+	case CODE_INTTOF:
+		FLOAT((double)I(a));
+	default: /* UNIFORM, NORMAL */
+		FLOAT(draw(m, in->code, I(a), I(b)));
+	}
+	if (m->magnitude)
+		magnitudes(m, in);
+}
+
+static void run_integer(const Machine *m, const Instr *in)
+{
+	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
+	Cell *restrict d = m->r + in->dst * LANES;
+	switch (in->code) {
+	case CODE_STEP:
+		INTEGER(U(a) + (uint64_t)in->imm.i * U(b));
+	case CODE_FLT:
+		INTEGER(F(a) < F(b));
+	case CODE_FLE:
+		INTEGER(F(a) <= F(b));
+	case CODE_FEQ:
+		INTEGER(F(a) == F(b));
+	case CODE_FNE:
+		INTEGER(F(a) != F(b));
+	case CODE_FTOINT:
+		INTEGER(float_to_integer((Type)in->imm.i, F(a)));
+	case CODE_FTOBOOL:
+		INTEGER(F(a) != 0);
+	case CODE_ITOBOOL:
+		INTEGER(I(a) != 0);
+	case CODE_ISATURATE:
+		INTEGER(integer_saturate((Type)in->imm.i, I(a)));
+	case CODE_IWRAP:
+		INTEGER(type_wrap((Type)in->imm.i, I(a)));
+	case CODE_IADD:
+		INTEGER(U(a) + U(b));
+	case CODE_ISUB:
+		INTEGER(U(a) - U(b));
+	case CODE_IMUL:
+		INTEGER(U(a) * U(b));
+	case CODE_INEG:
+		INTEGER(-U(a));
+	case CODE_IDIV:
+		INTEGER(floor_divide(I(a), I(b)));
+	case CODE_IMOD:
+		INTEGER(I(a) % I(b) + (I(a) % I(b) < 0 ? I(b) : 0));
+	case CODE_IMIN:
+		INTEGER(I(a) < I(b) ? I(a) : I(b));
+	case CODE_IMAX:
+		INTEGER(I(a) > I(b) ? I(a) : I(b));
+	case CODE_IPOW:
+		INTEGER(integer_power(I(a), I(b)));
+	case CODE_IABS:
+		INTEGER(I(a) < 0 ? -U(a) : U(a));
+	case CODE_ISIGN:
+		INTEGER((I(a) > 0) - (I(a) < 0));
+	case CODE_ILT:
+		INTEGER(I(a) < I(b));
+	case CODE_ILE:
+		INTEGER(I(a) <= I(b));
+	case CODE_IEQ:
+		INTEGER(I(a) == I(b));
+	case CODE_INE:
+		INTEGER(I(a) != I(b));
+	case CODE_BAND:
+		INTEGER(I(a) & I(b));
+	case CODE_BOR:
+		INTEGER(I(a) | I(b));
+	case CODE_BANDNOT:
+		INTEGER(I(a) & !I(b));
+	default: /* BNOT */
+		INTEGER(!I(a));
+	}
+}
+
+typedef enum { PART_END, PART_CHECK, PART_LOAD, PART_FLOAT, PART_INTEGER } Part;
+
+static const uint8_t part_of[] = {
+#define CODE(name, part) [CODE_##name] = PART_##part,
+	CODES(CODE)
+#undef CODE
+};
 
 int machine_run(Machine *m, int level)
 {
-	return m->magnitude ? run(m, level, true) : run(m, level, false);
+	for (const Instr *in = m->p->level[level].at;; in++)
+		switch ((Part)part_of[in->code]) {
+		case PART_END:
+			return 0;
+		case PART_CHECK: {
+			int status = check(m, in);
+			if (status)
+				return status;
+			break;
+		}
+		case PART_LOAD:
+			run_load(m, in);
+			break;
+		case PART_FLOAT:
+			run_float(m, in);
+			break;
+		case PART_INTEGER:
+			run_integer(m, in);
+			break;
+		}
 }
