@@ -66,11 +66,45 @@ static Node *side_comp(Ir *ir, const Side *s, Reduce red, Node *body)
 	return comp_make(ir, red, s->rank, s->shape, s->lhs, s->naxis, s->axes, body);
 }
 
+static void count_roundings(void *user, Node *n)
+{
+	static const Op exact[] = {OP_CONST, OP_READ, OP_SELECT, OP_NEG,  OP_ABS,  OP_MIN,
+				   OP_MAX,   OP_SIGN, OP_FLOOR,	 OP_CEIL, OP_ROUND};
+	static const Op rounded[] = {OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_SQRT, OP_CAST};
+	if (!type_is_float(n->type) || node_is_tensor(n))
+		return;
+	for (int k = 0; k < COUNT(exact); k++)
+		if (n->op == exact[k])
+			return;
+	int cost = 2;
+	for (int k = 0; k < COUNT(rounded); k++)
+		if (n->op == rounded[k])
+			cost = 1;
+	*(int *)user += cost;
+}
+
+/* Does the body have the same bits wherever it is computed again? Contracted products and functions
+ * of different libraries do not; a single operation does, unless it is rounded to 16 bits on the
+ * way. */
+static bool reproducible(Ir *ir, Node *body)
+{
+	int roundings = 0;
+	node_walk(ir, body, count_roundings, &roundings);
+	return roundings <= (type_size(body->type) >= 4);
+}
+
 /* dY / N at lhs(v) where body(v) is the extremum. */
 static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 {
 	Type type = (Type)c->type, acc = type_accumulator(type);
-	Node *hit = node2(ir, OP_EQ, s->body, node_read(ir, c, s->lhs));
+	Node *body = s->body;
+	if (s->naxis <= RICCI_MAX_RANK && !reproducible(ir, body)) {
+		/* compare stored values, and their extremum */
+		Node *stored = comp_dense(ir, RED_NONE, s->naxis, s->naxis, s->axes, body);
+		body = node_read(ir, stored, s->axes);
+		c = side_comp(ir, s, comp_reduce(c), body);
+	}
+	Node *hit = node2(ir, OP_EQ, body, node_read(ir, c, s->lhs));
 	Node *one = node_select(ir, hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
 	Node *ties = side_comp(ir, s, RED_ADD, one), *axes[RICCI_MAX_RANK];
 	tensor_axes(ir, c, axes);

@@ -336,11 +336,14 @@ static Node **unknowns(System *s, const Solution *sol, int number, Inverse *inv)
 bool index_invert(Ir *ir, int naxis, Node *const *axes, int rank, Node *const *index,
 		  Node *const *z, int number, Inverse *inv)
 {
-	System *s = arena_alloc(&ir->arena, sizeof *s);
+	System system, *s = &system;
 	Solution sol;
 	int64_t extent[MAX_UNKNOWNS];
 
-	*s = (System){.ir = ir, .naxis = naxis, .axes = axes};
+	s->ir = ir;
+	s->naxis = naxis;
+	s->axes = axes;
+	s->nchain = s->ndigit = s->nunknown = s->nrow = 0;
 	*inv = (Inverse){0};
 	for (int k = 0; k < naxis; k++)
 		s->axis_chain[k] = -1;

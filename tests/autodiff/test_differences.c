@@ -86,6 +86,7 @@ typedef struct Case {
 static const Case cases[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", 2, {{2, {3, 4}}, {2, {4, 2}}}},
 	{"Y[i] max= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
+	{"Y[i] max= A[i,j]*B[j] + exp(B[j])", 2, {{2, {3, 4}}, {1, {4}}}},
 	{"Y[i] min= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
 	{"Y[i] *= A[i,j]*B[j]", 2, {{2, {3, 4}}, {1, {4}}}},
 	{"Y[] *= A[i]", 1, {{1, {40}}}},
@@ -252,7 +253,7 @@ static void random_program(Bench *b, int which)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 300, bad = 0;
+	int rounds = argc > 1 ? atoi(argv[1]) : 200, bad = 0;
 	for (int op = 0; op < OP_COUNT; op++) {
 		bool tested = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
 			      op == OP_MUL || op == OP_DIV || op == OP_NEG;

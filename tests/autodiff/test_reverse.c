@@ -57,6 +57,41 @@ static void edges(Bench *b)
 	CHECK_STR(ir->err.text, "gradient by a tensor of type i64: only floats have one");
 }
 
+/* Gradients have the types of their tensors; integers are passed over. */
+static void types(Bench *b)
+{
+	Ir *ir = &b->ir;
+	Node *in[4] = {bench_input(b, "x", RICCI_BF16, 2, (int64_t[]){3, 2}),
+		       bench_input(b, "w", RICCI_F32, 1, (int64_t[]){2}),
+		       bench_input(b, "t", RICCI_I64, 1, (int64_t[]){3}),
+		       bench_input(b, "d", RICCI_F64, 1, (int64_t[]){3})};
+	Node *y, *g[3];
+	int n = 1;
+	notation_elaborate(ir, "Y[i] max= f64(f32(X[i,j])*W[j] + f32(T[i])) + D[i]", 4, in, &n, &y,
+			   1);
+	CHECK_STR(ir->err.text, "");
+	CHECK_INT(autodiff_reverse(ir, y, NULL, 3, (Node *[]){in[0], in[1], in[3]}, g), 0);
+	CHECK_INT(g[0]->type, RICCI_BF16);
+	CHECK_INT(g[1]->type, RICCI_F32);
+	CHECK_INT(g[2]->type, RICCI_F64);
+	for (int k = 0; k < 3; k++)
+		CHECK_NEAR(bench_value(b, g[2])[k], 1, 0);
+}
+
+/* A product of more factors than are left out one by one, with none, one and two zeros. */
+static void long_product(Bench *b)
+{
+	Node *x = bench_input(b, "x", RICCI_F64, 2, (int64_t[]){3, 40}), *y, *g;
+	int n = 1;
+	for (int k = 0; k < 120; k++)
+		bench_data(b, 0)[k] = k == 45 || k == 85 || k == 99 ? 0 : k % 2 ? 2 : 0.5;
+	notation_elaborate(&b->ir, "Y[i] *= X[i,j]", 1, &x, &n, &y, 1);
+	CHECK_INT(autodiff_reverse(&b->ir, y, NULL, 1, &x, &g), 0);
+	double *got = bench_value(b, g);
+	for (int k = 0; k < 120; k++)
+		CHECK_NEAR(got[k], k < 40 ? (k % 2 ? 0.5 : 2) : k == 45 ? 0.5 : 0, 1e-12);
+}
+
 static char *gradient_text(int n, size_t *nodes)
 {
 	Bench b = {0};
@@ -191,6 +226,8 @@ static void test_memory(void)
 int main(void)
 {
 	in_bench(edges);
+	in_bench(types);
+	in_bench(long_product);
 	test_deterministic_and_linear();
 	in_bench(long_graphs);
 	test_api();
