@@ -79,8 +79,8 @@ static int order_axes(Ir *ir, Reduce red, int rank, Node *const *lhs, int naxis,
 	return n;
 }
 
-Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const *lhs, int naxis,
-		Node *const *axes, Node *body)
+static Node *comp_once(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const *lhs,
+		       int naxis, Node *const *axes, Node *body)
 {
 	Node *order[COMP_MAX_AXES], *from[2 * COMP_MAX_AXES], *to[2 * COMP_MAX_AXES],
 		*ones[COMP_MAX_AXES];
@@ -105,6 +105,27 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 	src[n + 2 * rank] = node_replace(ir, body, n + none, from, to);
 	return node_raw(ir, OP_COMP, (Type)body->type, n + 2 * rank + 1, src,
 			n | rank << 8 | (int)red << 16, NULL);
+}
+
+/* New numbers can change the order of sums, and an axis that became 0 can take others along; so
+ * until nothing changes. Of two forms that become each other the one of the smaller hash is taken.
+ */
+Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const *lhs, int naxis,
+		Node *const *axes, Node *body)
+{
+	Node *c = comp_once(ir, red, rank, shape, lhs, naxis, axes, body), *before = NULL;
+	for (int round = 0; round < 8; round++) {
+		int n = comp_naxis(c);
+		Node *next = comp_once(ir, comp_reduce(c), rank, shape, c->src + n, n, c->src,
+				       comp_body(c));
+		if (next == c)
+			break;
+		if (next == before)
+			return next->hash < c->hash ? next : c;
+		before = c;
+		c = next;
+	}
+	return c;
 }
 
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body)

@@ -61,8 +61,9 @@ static void print_float(Printer *p, double v, Type t, bool point)
 	}
 	for (int digits = 1; digits <= 17; digits++) {
 		snprintf(s, sizeof s, "%.*g", digits, v);
-		double back = strtod(s, NULL);
-		if (t == RICCI_F64 ? back == v : (float)back == (float)v)
+		double back[1]; /* room for any type */
+		type_store(t, back, 0, strtod(s, NULL));
+		if (type_load(t, back, 0) == v)
 			break;
 	}
 	for (char *c = s; *c; c++)
@@ -134,7 +135,9 @@ static void print_term(Printer *p, Node *n, bool first, TypeNeed need, bool inde
 	const char *plus = index ? "+" : " + ", *minus = index ? "-" : " - ";
 	bool scaled = n->op == OP_MUL && n->src[0]->op == OP_CONST;
 	int64_t k = scaled ? n->src[0]->u.i : n->op == OP_CONST ? n->u.i : 1;
-	bool negative = k < 0 && k != INT64_MIN && !(first && n->op == OP_CONST);
+	int64_t least, most;
+	type_range((Type)n->type, &least, &most);
+	bool negative = k < 0 && k != least && !(first && n->op == OP_CONST);
 
 	if (negative)
 		text_add(p->out, "%s", first ? "-" : minus);
