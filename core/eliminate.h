@@ -36,4 +36,7 @@ void system_bounds(const System *s, int z, int start, bool *has_lo, int64_t *lo,
 bool system_project(const System *s, int x, const bool *gone, int64_t *cell, bool *equal,
 		    System *out);
 
+/* The Ir that p's nodes live in (polyhedron.c). */
+Ir *poly_ir(const Polyhedron *p);
+
 #endif
