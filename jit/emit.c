@@ -8,8 +8,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void line(Emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void line(Emit *e, const char *fmt, ...)
+void emit_line(Emit *e, const char *fmt, ...)
 {
 	Text *t = e->scope[e->depth].text;
 	char s[4096];
@@ -36,7 +35,7 @@ static void forget_changing(Emit *e)
 		emit_forget(e, d, true);
 }
 
-static void scope_open(Emit *e, Node *axis, bool guarded)
+void emit_open(Emit *e, Node *axis, bool guarded)
 {
 	if (e->depth + 1 == EMIT_MAX_SCOPES) {
 		error_set(&e->ir->err, RICCI_EUNSUPPORTED, "a kernel of more than %d nested loops",
@@ -45,18 +44,20 @@ static void scope_open(Emit *e, Node *axis, bool guarded)
 	}
 	forget_changing(e);
 	Scope *s = &e->scope[++e->depth];
+	e->scopes++;
 	s->axis = axis;
 	s->guarded = guarded;
 	s->text->n = 0;
 }
 
 /* Appends the scope's text to the one around it. */
-static void scope_close(Emit *e)
+void emit_close(Emit *e)
 {
 	Scope *s = &e->scope[e->depth];
 	emit_forget(e, e->depth, false);
 	s->axis = NULL;
 	e->depth--;
+	e->scopes++;
 	Text *around = e->scope[e->depth].text;
 	if (s->text->n)
 		text_put(around, s->text->s, s->text->n);
@@ -71,21 +72,21 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 {
 	int number = (int)s->axis->u.i;
 	if (s->how == HOW_PARALLEL && e->d->grid) {
-		line(e, "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
-		     number);
-		line(e, "if (i%d < %s) {", number, hi);
+		emit_line(e, "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
+			  number);
+		emit_line(e, "if (i%d < %s) {", number, hi);
 		return;
 	}
 	if (s->how == HOW_PARALLEL)
 		lo = "begin", hi = "end";
 	if (s->how == HOW_VECTOR && *e->d->vector)
-		line(e, "%s", e->d->vector);
+		emit_line(e, "%s", e->d->vector);
 	if (s->how == HOW_UNROLL && *e->d->unroll && node_is_const(s->hi)) {
 		char text[64];
 		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
-		line(e, "%s", text);
+		emit_line(e, "%s", text);
 	}
-	line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
+	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
 }
 
 static void loop(Emit *e, const Stmt *s)
@@ -94,11 +95,13 @@ static void loop(Emit *e, const Stmt *s)
 	emit_count(e, s->lo);
 	emit_count(e, s->hi);
 	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
-	scope_open(e, s->axis, s->maybe);
+	if (s->how == HOW_VECTOR && e->d->chunk && emit_vector(e, s, lo, hi))
+		return;
+	emit_open(e, s->axis, s->maybe);
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
-	line(e, "}");
-	scope_close(e);
+	emit_line(e, "}");
+	emit_close(e);
 }
 
 static void branch(Emit *e, const Stmt *s)
@@ -106,18 +109,18 @@ static void branch(Emit *e, const Stmt *s)
 	emit_statement(e);
 	emit_count(e, s->cond);
 	const char *cond = emit_value(e, s->cond, false);
-	scope_open(e, NULL, true);
-	line(e, "if (%s) {", cond);
+	emit_open(e, NULL, true);
+	emit_line(e, "if (%s) {", cond);
 	block(e, s->body);
-	line(e, "}");
-	scope_close(e);
+	emit_line(e, "}");
+	emit_close(e);
 	if (!s->otherwise)
 		return;
-	scope_open(e, NULL, true);
-	line(e, "if (!(%s)) {", cond);
+	emit_open(e, NULL, true);
+	emit_line(e, "if (!(%s)) {", cond);
 	block(e, s->otherwise);
-	line(e, "}");
-	scope_close(e);
+	emit_line(e, "}");
+	emit_close(e);
 }
 
 /* How a value of type `from` is written into an element of type `to`. */
@@ -147,36 +150,48 @@ static bool changing(const Emit *e, const Stmt *s)
 	return !b || b->space != SPACE_PARAM;
 }
 
-static void store(Emit *e, const Stmt *s)
+static void store(Emit *e, const Stmt *s, const char *v)
 {
 	Type t = (Type)s->buffer->type;
-	Arena *m = &e->ir->arena;
-	const char *v = stored(e, t, s->value);
 	const char *place = emit_place(e, s->buffer, s->index, false);
 	if (s->red == RED_MAX || s->red == RED_MIN) {
 		const char *suffix = t == RICCI_F64	? "f64"
 				     : type_is_float(t) ? "f32"
 				     : t == RICCI_I64	? "i64"
 							: "i32";
-		v = arena_printf(m, "rk_%s_%s(%s, %s)", s->red == RED_MAX ? "max" : "min", suffix,
-				 place, v);
+		v = arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)",
+				 s->red == RED_MAX ? "max" : "min", suffix, place, v);
 	}
 	static const char *const assign[RED_COUNT] = {"=", "+=", "*=", "=", "="};
-	line(e, "%s %s %s;", place, assign[s->red], v);
+	emit_line(e, "%s %s %s;", place, assign[s->red], v);
 }
 
-/* Stores to outputs that follow each other share what they compute. */
+/* Stores to outputs that follow each other share what they compute. All values come first: an
+ * output may take the place of an input that dies here. */
 static const Stmt *stores(Emit *e, const Stmt *s)
 {
 	const Stmt *end = s;
+	int n = 0;
 	emit_statement(e);
 	do {
 		emit_count(e, end->index);
 		emit_count(e, end->value);
 		end = end->next;
+		n++;
 	} while (end && end->kind == STMT_STORE && !changing(e, s) && !changing(e, end));
+	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
+	int k = 0;
+	for (const Stmt *i = s; i != end; i = i->next, k++) {
+		value[k] = stored(e, (Type)i->buffer->type, i->value);
+		if (n == 1)
+			break;
+		const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+		emit_line(e, "const %s %s = %s;", dialect_ctype[i->buffer->type], name, value[k]);
+		value[k] = name;
+	}
+	k = 0;
 	for (; s != end; s = s->next) {
-		store(e, s);
+		store(e, s, value[k++]);
 		if (changing(e, s))
 			forget_changing(e);
 	}
@@ -190,10 +205,10 @@ static void alloc(Emit *e, const Stmt *s)
 	if (!info || info->space != SPACE_LOCAL)
 		return;
 	if (tensor_size(b) == 1)
-		line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
+		emit_line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
 	else
-		line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s, (long long)tensor_size(b),
-		     e->d->align);
+		emit_line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s,
+			  (long long)tensor_size(b), e->d->align);
 }
 
 static void call(Emit *e, const Stmt *s)
@@ -208,7 +223,7 @@ static void call(Emit *e, const Stmt *s)
 				    a->buffer ? a->buffer->u.s : "", a->buffer ? " + " : "",
 				    emit_value(e, a->value, false));
 	}
-	line(e, "%s(%s);", s->symbol, args);
+	emit_line(e, "%s(%s);", s->symbol, args);
 	forget_changing(e);
 }
 
@@ -233,7 +248,7 @@ static void block(Emit *e, const Stmt *s)
 			call(e, s);
 			break;
 		case STMT_SYNC:
-			line(e, "%s", e->d->sync);
+			emit_line(e, "%s", e->d->sync);
 			break;
 		}
 		s = next;
@@ -296,22 +311,43 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
-int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
-	      Error *err)
+/* The statements; NULL where a chunk would need more temporaries than there are. */
+static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
 {
 	Emit *e = arena_alloc(&t->ir->arena, sizeof *e);
-	Text *body = &texts->scope[0];
 	e->tree = t;
 	e->ir = t->ir;
 	e->d = d;
+	e->scopes = 1;
 	for (int k = 0; k < EMIT_MAX_SCOPES; k++)
 		e->scope[k].text = &texts->scope[k];
+	texts->scope[0].n = 0;
 	block(e, t->root);
+	return e->too_large ? NULL : e;
+}
+
+int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+	      Error *err)
+{
+	Text *body = &texts->scope[0];
+	Emit *e = emit_body(texts, t, d);
+	if (!e) {
+		Dialect plain = *d;
+		plain.chunk = 0;
+		return emit_tree(out, texts, t, &plain, name, err);
+	}
 	text_add(out, "%s", d->prelude);
 	if (e->uses_math)
 		text_add(out, "%s", d->math);
 	calls_declare(out, t->root);
+	for (int k = 0; k < e->ncall; k++)
+		text_add(out, "%s\n", e->call[k]);
 	(d->grid ? signature_grid : signature_host)(out, e, name);
+	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
+						      "unsigned short vh"};
+	for (int kind = 0; kind < CHUNK_KINDS; kind++)
+		for (int k = 0; k < e->ntemp[kind]; k++)
+			text_add(out, " %s%d[%d];\n", temp[kind], k, d->chunk);
 	if (body->n)
 		text_put(out, body->s, body->n);
 	text_add(out, "}\n");

@@ -21,11 +21,15 @@ typedef struct Scope {
 
 typedef struct NodeNote {
 	const char *name; /* local variable that holds it, in an open scope */
-	uint32_t stamp;	  /* of the statement for which level and uses were computed */
+	uint32_t stamp;	  /* of the statement for which uses were counted */
+	uint32_t scopes;  /* of the open scopes for which level was computed */
 	int16_t level;
 	uint16_t uses;
 	uint8_t reads; /* READS_*, the worst below; 0: not known yet */
 } NodeNote;
+
+#define EMIT_MAX_CALLS 160
+enum { CHUNK_F32, CHUNK_F64, CHUNK_U8, CHUNK_U16, CHUNK_KINDS }; /* element types of temporaries */
 
 typedef struct Emit {
 	const Tree *tree;
@@ -34,8 +38,11 @@ typedef struct Emit {
 	int depth, nname;
 	Scope scope[EMIT_MAX_SCOPES];
 	NodeNote *note;
-	uint32_t room, stamp;
-	bool uses_math;
+	uint32_t room, stamp, scopes;
+	bool uses_math, too_large; /* too_large: more temporaries than there are */
+	int ncall;		   /* functions over chunks that are called: declarations */
+	const char *call[EMIT_MAX_CALLS];
+	int ntemp[CHUNK_KINDS], nstart;
 } Emit;
 
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
@@ -47,6 +54,17 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */
 
+/* One line of code in the current scope, and scopes themselves. */
+void emit_line(Emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void emit_open(Emit *e, Node *axis, bool guarded);
+void emit_close(Emit *e);
+/* How bad the memory reads below n are: READS_*. */
+int emit_reads(Emit *e, Node *n);
+/* In how many places of the counted statements n stands. */
+int emit_uses(Emit *e, const Node *n);
+/* A vector loop as calls of functions over chunks (emit_vector.c); false: it is none of that kind,
+ * and nothing was emitted. */
+bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
 /* Drops the names of a scope: all, or those that depend on memory that changes. */
 void emit_forget(Emit *e, int depth, bool only_changing);
 

@@ -24,7 +24,7 @@ static NodeNote *note_of(Emit *e, const Node *n)
 
 /* ---- what is known of a node ---- */
 
-static int reads_memory(Emit *e, Node *n)
+int emit_reads(Emit *e, Node *n)
 {
 	if (node_is_tensor(n))
 		return READS_NOTHING;
@@ -40,7 +40,7 @@ static int reads_memory(Emit *e, Node *n)
 		r = !fixed ? READS_CHANGING : inside ? READS_SAFE : READS_GUARDED;
 	}
 	for (int j = 0; j < n->nsrc; j++) {
-		int s = reads_memory(e, n->src[j]);
+		int s = emit_reads(e, n->src[j]);
 		r = s > r ? s : r;
 	}
 	note_of(e, n)->reads = (uint8_t)r;
@@ -58,6 +58,7 @@ static int guard_floor(const Emit *e)
 void emit_statement(Emit *e)
 {
 	e->stamp++;
+	e->scopes++;
 }
 
 /* The outermost scope where n can be computed. */
@@ -66,7 +67,7 @@ static int level_of(Emit *e, Node *n)
 	if (node_is_tensor(n) || n->op == OP_CONST)
 		return 0;
 	NodeNote *k = note_of(e, n);
-	if (k->stamp == e->stamp && k->level >= 0)
+	if (k->scopes == e->scopes)
 		return k->level;
 	int level = 0;
 	if (n->op == OP_AXIS) {
@@ -74,7 +75,7 @@ static int level_of(Emit *e, Node *n)
 			if (e->scope[d].axis == n)
 				level = d;
 	} else if (n->op == OP_READ) {
-		int r = reads_memory(e, n);
+		int r = emit_reads(e, n);
 		level = r == READS_CHANGING ? e->depth : r == READS_GUARDED ? guard_floor(e) : 0;
 	} else if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
 		level = 1;
@@ -84,8 +85,7 @@ static int level_of(Emit *e, Node *n)
 		level = s > level ? s : level;
 	}
 	k = note_of(e, n);
-	if (k->stamp != e->stamp)
-		k->stamp = e->stamp, k->uses = 0;
+	k->scopes = e->scopes;
 	k->level = (int16_t)level;
 	return level;
 }
@@ -98,14 +98,13 @@ void emit_count(Emit *e, Node *n)
 	if (k->stamp != e->stamp) {
 		k->stamp = e->stamp;
 		k->uses = 0;
-		k->level = -1;
 	}
 	if (k->uses++ == 0)
 		for (int j = 0; j < n->nsrc; j++)
 			emit_count(e, n->src[j]);
 }
 
-static int uses_of(Emit *e, const Node *n)
+int emit_uses(Emit *e, const Node *n)
 {
 	NodeNote *k = note_of(e, n);
 	return k->stamp == e->stamp ? k->uses : 0;
@@ -398,7 +397,7 @@ static bool worth_naming(Emit *e, Node *n, int level)
 		return type_is_float(n->type) && !isfinite(n->u.f);
 	if (level < e->depth)
 		return true;
-	return uses_of(e, n) > 1 && n->op != OP_CAST;
+	return emit_uses(e, n) > 1 && n->op != OP_CAST;
 }
 
 const char *emit_value(Emit *e, Node *n, bool lazy)
@@ -407,7 +406,7 @@ const char *emit_value(Emit *e, Node *n, bool lazy)
 	if (k->name)
 		return k->name;
 	int level = level_of(e, n);
-	if ((lazy && reads_memory(e, n) >= READS_GUARDED) || !worth_naming(e, n, level))
+	if ((lazy && emit_reads(e, n) >= READS_GUARDED) || !worth_naming(e, n, level))
 		return node_text(e, n, level, lazy);
 	/* Computed at the scope `level`: deeper names must not slip into its text. Everything below
 	 * n has a level of at most `level`, so it is named there or further out. */

@@ -151,6 +151,7 @@ struct Dialect {
 	const char *sync;
 	bool versions; /* full tiles get their own code with constant bounds */
 	bool grid;     /* parts are threads of a grid */
+	int chunk;     /* vector loops are calls of functions over so many elements; 0: loops */
 };
 const Dialect *dialect_find(const char *backend);
 extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */

@@ -576,7 +576,8 @@ static void find_region(Build *b)
 		b->nparallel = b->nouter;
 	for (int k = b->nouter; k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
-		l->tile = !l->reduced || l->how == HOW_VECTOR;
+		/* Functions over chunks add up by themselves. */
+		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->d->chunk);
 	}
 }
 
