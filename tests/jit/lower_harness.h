@@ -15,13 +15,16 @@ typedef struct Case {
 	const char *text, *operands; /* "A=3x4:f32 B=5" */
 } Case;
 
-/* A task of one equation with the data that it reads and what it must give. */
+#define HARNESS_MAX_OUTPUTS 8
+/* A task with the data that it reads and what it must give. */
 typedef struct Trial {
 	const char *text;
 	Task task;
 	Ir *ir;
 	void *in[64];
-	double *want, *magnitude;
+	int nout;
+	Node *out[HARNESS_MAX_OUTPUTS];
+	double *want[HARNESS_MAX_OUTPUTS], *magnitude[HARNESS_MAX_OUTPUTS];
 	int noffer;
 	Schedule offer[HARNESS_OFFERS];
 	struct Trial *next;
@@ -87,58 +90,80 @@ typedef struct Known {
 	void *data;
 } Known;
 
-/* The trial of one equation: its inputs are known already. */
-static Trial *harness_trial(Ir *ir, Node *comp, const char *text, Known *known, int *nknown)
+/* Evaluates one stored member, which later subgraphs may read. */
+static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 {
-	Trial *t = calloc(1, sizeof *t);
 	Binding bind[64];
 	Error err = {0};
 	RandomState rs = {7, 3};
-	t->text = text;
-	t->ir = ir;
-	t->task.sub.nmember = 1;
-	t->task.sub.member = malloc(sizeof(Node *));
-	t->task.sub.member[0] = comp;
-	t->task.sub.stored = malloc(sizeof(bool));
-	t->task.sub.stored[0] = true;
-	t->task.sub.ninput = comp_reads(ir, comp, &t->task.sub.input);
-	for (int k = 0; k < t->task.sub.ninput; k++)
-		for (int j = 0; j < *nknown; j++)
-			if (known[j].node == t->task.sub.input[k])
-				t->in[k] = known[j].data;
 	for (int k = 0; k < t->task.sub.ninput; k++)
 		bind[k] = (Binding){t->task.sub.input[k], t->in[k]};
 	size_t n = (size_t)tensor_size(comp);
-	t->want = malloc(n * 8);
-	t->magnitude = calloc(n, 8);
-	int code = interp_tensor(ir, comp, t->task.sub.ninput, bind, rs, t->want,
-				 type_is_float(comp->type) ? t->magnitude : NULL, &err);
-	CHECK_REPORT(code == 0, "%s: interpreter: %s", text, err.text);
+	double *want = malloc(n * 8), *magnitude = calloc(n, 8);
+	int code = interp_tensor(t->ir, comp, t->task.sub.ninput, bind, rs, want,
+				 type_is_float(comp->type) ? magnitude : NULL, &err);
+	CHECK_REPORT(code == 0, "%s: interpreter: %s", t->text, err.text);
 	void *data = aligned_alloc(64, (tensor_bytes(comp) + 127) & ~(size_t)63);
 	for (size_t i = 0; i < n; i++) {
 		if (type_is_float(comp->type))
-			type_store(comp->type, data, i, t->want[i]);
+			type_store(comp->type, data, i, want[i]);
 		else
-			type_store_int(comp->type, data, i, ((int64_t *)t->want)[i]);
+			type_store_int(comp->type, data, i, ((int64_t *)want)[i]);
 	}
 	known[(*nknown)++] = (Known){comp, data};
+	t->out[t->nout] = comp;
+	t->want[t->nout] = want;
+	t->magnitude[t->nout++] = magnitude;
+}
+
+/* The trial of one subgraph, whose inputs are known already. */
+static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known *known,
+			    int *nknown)
+{
+	Trial *t = calloc(1, sizeof *t);
+	t->text = text;
+	t->ir = ir;
+	t->task.sub = *sub;
+	for (int k = 0; k < sub->ninput; k++)
+		for (int j = 0; j < *nknown; j++)
+			if (known[j].node == sub->input[k])
+				t->in[k] = known[j].data;
+	for (int m = 0; m < sub->nmember; m++)
+		if (sub->stored[m])
+			harness_output(t, sub->member[m], known, nknown);
 	t->noffer = schedule_offers(&t->task, target_host(), HARNESS_OFFERS, t->offer);
 	CHECK(t->noffer > 0);
 	return t;
 }
 
-static Trial *harness_trials(const Case *c, Trial *list)
+static Subgraph *harness_single(Ir *ir, Node *comp)
+{
+	Subgraph *s = calloc(1, sizeof *s);
+	s->nmember = 1;
+	s->member = malloc(sizeof(Node *));
+	s->member[0] = comp;
+	s->stored = malloc(sizeof(bool));
+	s->stored[0] = true;
+	s->ninput = comp_reads(ir, comp, &s->input);
+	return s;
+}
+
+/* A trial for each equation, or (fused) for each subgraph of the partition. */
+static Trial *harness_trials(const Case *c, bool fused, Trial *list)
 {
 	Ir *ir = calloc(1, sizeof *ir);
 	Node *operand[HARNESS_MAX_OPERANDS], *result[8], **order;
-	Known known[64];
-	int n = 0, nresult = 0, nknown = 0;
+	Known known[128];
+	int n = 0, nresult = 8, nknown = 0, nsub = 0;
+	Subgraph *subs;
+	const DeviceModel device = {2e10, 5e10, 5e-6};
 	ir_init(ir);
 	IR_ENTER(ir, list);
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
-	if (notation_elaborate(ir, c->text, n, operand, &nresult, result, 8)) {
+	if (notation_elaborate(ir, c->text, n, operand, &nresult, result, 8) ||
+	    (fused && fuse_partition(ir, nresult, result, &device, &nsub, &subs))) {
 		CHECK_REPORT(false, "%s: %s", c->text, ir->err.text);
 		return list;
 	}
@@ -146,9 +171,15 @@ static Trial *harness_trials(const Case *c, Trial *list)
 	for (int k = 0; k < count; k++) {
 		if (order[k]->op == OP_INPUT) {
 			known[nknown++] = (Known){order[k], harness_data(order[k])};
-			continue;
+		} else if (!fused) {
+			Trial *t = harness_trial(ir, harness_single(ir, order[k]), c->text, known,
+						 &nknown);
+			t->next = list;
+			list = t;
 		}
-		Trial *t = harness_trial(ir, order[k], c->text, known, &nknown);
+	}
+	for (int k = 0; k < nsub; k++) {
+		Trial *t = harness_trial(ir, &subs[k], c->text, known, &nknown);
 		t->next = list;
 		list = t;
 	}
@@ -164,52 +195,72 @@ static double harness_step(Type t)
 				 : 0x1p-9;
 }
 
+/* Compares output number o; false after the first difference, which is reported. */
+static bool harness_compare(const Trial *t, const Kernel *k, const char *sched, int o,
+			    const unsigned char *got_data)
+{
+	Node *c = t->out[o];
+	size_t n = (size_t)tensor_size(c);
+	for (size_t i = 0; i < n; i++) {
+		bool good;
+		double got, want = t->want[o][i];
+		if (type_is_float(c->type)) {
+			double tol =
+				harness_step(c->type) *
+					(8 + sqrt(comp_points(t->task.sub.member[0]) / (double)n)) *
+					(t->magnitude[o][i] + fabs(want)) +
+				1e-30;
+			got = type_load(c->type, got_data, i);
+			good = got == want || (isnan(got) && isnan(want)) ||
+			       fabs(got - want) <= tol;
+		} else {
+			int64_t x = type_load_int(c->type, got_data, i);
+			good = x == ((int64_t *)t->want[o])[i];
+			got = (double)x;
+			want = (double)((int64_t *)t->want[o])[i];
+		}
+		if (!good) {
+			CHECK_REPORT(false,
+				     "%s [%s] %s: output %d, element %zu is %.9g, should be %.9g",
+				     t->text, sched, k->backend->name, o, i, got, want);
+			return false;
+		}
+	}
+	check_passed++;
+	return true;
+}
+
 static void harness_run(const Trial *t, const Kernel *k)
 {
-	Node *c = t->task.sub.member[0];
-	size_t bytes = tensor_bytes(c), n = (size_t)tensor_size(c), room = bytes + 256;
-	unsigned char *out = aligned_alloc(64, (room + 63) & ~(size_t)63);
-	memset(out, 0x7f, room);
 	void *scratch = k->scratch ? aligned_alloc(64, (k->scratch + 63) & ~(size_t)63) : NULL;
-	void *buf[65];
-	memcpy(buf, t->in, sizeof(void *) * (size_t)t->task.sub.ninput);
-	buf[t->task.sub.ninput] = out + 64;
+	void *buf[64 + HARNESS_MAX_OUTPUTS];
+	unsigned char *out[HARNESS_MAX_OUTPUTS];
 	Error err = {0};
 	KernelEnv env = {.seed = 7, .step = 3, .scratch = scratch, .kernel = k, .err = &err};
 	Text sched = {0};
-	schedule_print(&sched, &k->schedule);
-	int64_t half = k->parts / 3;
-	k->run(buf, &env, half, k->parts);
-	k->run(buf, &env, 0, half);
-	bool fence = true, good = true;
-	for (size_t i = 0; i < 64; i++)
-		fence &= out[i] == 0x7f && out[64 + bytes + i] == 0x7f;
-	CHECK_REPORT(fence, "%s [%s] %s: writes outside its output", t->text, sched.s,
-		     k->backend->name);
-	for (size_t i = 0; i < n && good; i++) {
-		if (!type_is_float(c->type)) {
-			good = type_load_int(c->type, out + 64, i) == ((int64_t *)t->want)[i];
-			if (!good)
-				CHECK_REPORT(good,
-					     "%s [%s] %s: element %zu is %lld, should be %lld",
-					     t->text, sched.s, k->backend->name, i,
-					     (long long)type_load_int(c->type, out + 64, i),
-					     (long long)((int64_t *)t->want)[i]);
-			continue;
-		}
-		double got = type_load(c->type, out + 64, i), want = t->want[i];
-		double tol = harness_step(c->type) * (4 + sqrt(comp_points(c) / (double)n)) *
-				     (t->magnitude[i] + fabs(want)) +
-			     1e-30;
-		good = got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= tol;
-		if (!good)
-			CHECK_REPORT(good, "%s [%s] %s: element %zu is %.9g, should be %.9g",
-				     t->text, sched.s, k->backend->name, i, got, want);
+	memcpy(buf, t->in, sizeof(void *) * (size_t)t->task.sub.ninput);
+	for (int o = 0; o < t->nout; o++) { /* 64 bytes before and after that must stay */
+		size_t room = (tensor_bytes(t->out[o]) + 64 + 64 + 63) & ~(size_t)63;
+		out[o] = aligned_alloc(64, room);
+		memset(out[o], 0x7f, room);
+		buf[t->task.sub.ninput + o] = out[o] + 64;
 	}
-	if (good)
-		check_passed++;
+	schedule_print(&sched, &k->schedule);
+	int64_t third = k->parts / 3;
+	k->run(buf, &env, third, k->parts);
+	k->run(buf, &env, 0, third);
+	for (int o = 0; o < t->nout; o++) {
+		bool fence = true;
+		for (size_t i = 0; i < 64; i++)
+			fence &= out[o][i] == 0x7f &&
+				 out[o][64 + tensor_bytes(t->out[o]) + i] == 0x7f;
+		CHECK_REPORT(fence, "%s [%s] %s: writes outside its output", t->text, sched.s,
+			     k->backend->name);
+		harness_compare(t, k, sched.s, o, out[o] + 64);
+	}
+	for (int o = 0; o < t->nout; o++)
+		free(out[o]);
 	text_free(&sched);
-	free(out);
 	free(scratch);
 }
 

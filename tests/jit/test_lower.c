@@ -41,11 +41,35 @@ static const Case cases[] = {
 	{"Y[] = A[]+1", "A="},
 };
 
+/* Programs whose equations end up in common kernels: consumers applied to the tile. */
+static const Case programs[] = {
+	{"y[i,j] += A[i,k]*B[k,j]; z[i,j] = y[i,j] + b[j]; Y[i,j] = max(z[i,j], 0)",
+	 "A=33x29 B=29x41 b=41"},
+	{"y[i,j] += A[i,k]*B[k,j]; Y[i,j] = y[i,j] / (1 + y[i,j]*y[i,j]); Z[i,j] = "
+	 "exp(Y[i,j])*y[i,j]",
+	 "A=65x69 B=69x47"},
+	{"n[b,m] += P[b,m,i,j]*P[b,m,i,j]; f[b,m] = n[b,m]/(1+n[b,m])/sqrt(n[b,m]+1e-7); "
+	 "Y[b,m,i,j] = P[b,m,i,j]*f[b,m]",
+	 "P=5x33x4x4"},
+	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
+	 "X=37x10"},
+	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s]; d[n,k,p,q] = t[n,k,p,q]+b[k]; "
+	 "Y[n,k,p,q] = max(d[n,k,p,q], 0) where p<7, q<7",
+	 "X=3x2x14x14 W=20x2x5x5 b=20"},
+	{"s[i] += A[i,j]; Y[i] = s[i] > 0 ? sqrt(s[i]) : 0; Z[i] = Y[i] + B[i]",
+	 "A=17x70:bf16 B=17:bf16"},
+	{"s[j] += A[i,j]; M[j] = 0.9*m[j] + 0.1*s[j]; V[j] = 0.99*v[j] + 0.01*s[j]*s[j]; "
+	 "W[j] = w[j] - 0.001*M[j]/(sqrt(V[j])+1e-8)",
+	 "A=9x300 m=300 v=300 w=300"},
+};
+
 int main(void)
 {
 	Trial *list = NULL;
 	for (int k = COUNT(cases) - 1; k >= 0; k--)
-		list = harness_trials(&cases[k], list);
+		list = harness_trials(&cases[k], false, list);
+	for (int k = COUNT(programs) - 1; k >= 0; k--)
+		list = harness_trials(&programs[k], true, list);
 	harness_check(list, backend_find("tcc"), 100);
 	harness_check(list, backend_find("cc"), 100);
 	return check_done();
