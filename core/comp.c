@@ -1,14 +1,11 @@
 /* comp.c - tensors and equations: making a computation canonical, and asking about it.
  * Invariant: equal computations over equal tensors are one pointer (comp_make renumbers axes by
  * their place). */
-#include "core/core.h"
+#include "core/fold.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i,
-	       const char *s); /* node.c */
 
 const char *const reduce_text[RED_COUNT] = {"=", "+=", "*=", "max=", "min="};
 
@@ -183,8 +180,7 @@ double reduce_identity(Reduce r, Type t)
 	return r == RED_MUL ? 1 : r == RED_MAX ? -INFINITY : r == RED_MIN ? INFINITY : 0;
 }
 
-/* ---- what a computation needs
- * ---------------------------------------------------------------------------------- */
+/* ---- what a computation needs ---- */
 
 typedef struct List {
 	Ir *ir;

@@ -9,11 +9,7 @@
 #ifndef INTERP_H
 #define INTERP_H
 
-#include "core/core.h"
-
-/* What scalar folding and the interpreter share (fold.c). */
-double scalar_unary(Op op, double a);
-double scalar_binary(Op op, double a, double b);
+#include "core/fold.h"
 
 typedef union Cell {
 	double f;

@@ -71,9 +71,7 @@ char *mem_strdup(const char *s)
 	return p ? memcpy(p, s, n) : NULL;
 }
 
-/* ---- arenas
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- arenas ---- */
 
 struct ArenaChunk {
 	ArenaChunk *next;

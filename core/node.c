@@ -1,12 +1,9 @@
 /* node.c - interned nodes: creation, replacement, import, walks.
  * Invariant: within an Ir two nodes are equal exactly when their pointers are; hashes depend on
  * content only, never on the order of creation, so they agree between Irs. */
-#include "core/core.h"
+#include "core/fold.h"
 
 #include <string.h>
-
-Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i); /* fold.c */
-void fold_bounds(Node *n);							  /* fold.c */
 
 const OpInfo op_info[OP_COUNT] = {
 #define OP(name, text, nsrc, form) [OP_##name] = {#name, text, nsrc, FORM_##form},
@@ -25,9 +22,7 @@ void ir_free(Ir *ir)
 	ir_init(ir);
 }
 
-/* ---- interning
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- interning ---- */
 
 static uint32_t mix(uint32_t h, uint64_t v)
 {
@@ -144,13 +139,11 @@ Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, 
 
 Node *node_make(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i)
 {
-	Node *folded = fold_node(ir, op, type, nsrc, src, i);
+	Node *folded = fold_node(ir, op, type, nsrc, src);
 	return folded ? folded : node_raw(ir, op, type, nsrc, src, i, NULL);
 }
 
-/* ---- makers
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- makers ---- */
 
 Node *node_const_int(Ir *ir, Type t, int64_t v)
 {
@@ -291,9 +284,7 @@ bool node_is_value(const Node *n, double v)
 	return n->op == OP_CONST && (type_is_float(n->type) ? n->u.f : (double)n->u.i) == v;
 }
 
-/* ---- walks
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- walks ---- */
 
 /* Begins a walk: room for marks of all present nodes, and a fresh mark. Walks do not nest. */
 static uint32_t walk_begin(Ir *ir)
@@ -380,9 +371,7 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
-/* ---- import
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- import ---- */
 
 typedef struct Import {
 	Ir *ir;

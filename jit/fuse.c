@@ -56,9 +56,7 @@ static void say(Fuse *f, const char *what, const Node *c, double bytes, double f
 			 bytes, flops, launches, 1e6 * reward(f, bytes, flops, launches), verdict);
 }
 
-/* ---- take in
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- take in ---- */
 
 typedef struct Reads { /* the READ nodes of one tensor in an expression, sources first */
 	Node *tensor, *read[64];
@@ -259,9 +257,7 @@ static void take_in_all(Fuse *f, int nroot, Node **roots)
 			roots[k] = f->now[roots[k]->id];
 }
 
-/* ---- join
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- join ---- */
 
 static bool bit_get(const uint64_t *set, int k)
 {
@@ -394,9 +390,7 @@ static void join_one(Fuse *f, Node *c)
 	}
 }
 
-/* ---- the result
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- the result ---- */
 
 static void put_inputs(Fuse *f, Subgraph *s, const Group *g)
 {

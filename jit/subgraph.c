@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- cost
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- cost ---- */
 
 static void see_cost(void *user, Node *n)
 {
@@ -33,8 +31,7 @@ double expr_flops(Ir *ir, Node *e)
 	return sum;
 }
 
-/* ---- canonical form
- * ------------------------------------------------------------------------------------------ */
+/* ---- canonical form ---- */
 
 typedef struct Names {
 	const Subgraph *sub;
@@ -194,8 +191,7 @@ void task_free(Task *t)
 	mem_free(t);
 }
 
-/* ---- reading a task back
- * ------------------------------------------------------------------------------------- */
+/* ---- reading a task back ---- */
 
 static int bad_task(Task *t, int line, const char *what)
 {

@@ -1,0 +1,31 @@
+/* fold.h - between node.c, which interns, and what prepares a node for it: fold.c, fold_sum.c,
+ * bounds.c. */
+#ifndef FOLD_H
+#define FOLD_H
+
+#include "core/core.h"
+
+/* The node of exactly these parts, not folded (s: an INPUT's name, else NULL). */
+Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
+
+/* The folded node, or NULL when (op, src) stays as it is. */
+Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src);
+/* Sets lo, hi, mul of a node just made; floats keep 0, 0, 1. */
+void fold_bounds(Node *n);
+
+/* An operator on constants, as the interpreter computes it too; NaN where it has no float value. */
+double scalar_unary(Op op, double a);
+double scalar_binary(Op op, double a, double b);
+
+/* ---- fold_sum.c: NULL when it stays as it is ---- */
+Node *fold_int_add(Ir *ir, Type t, Node *a, Node *b);
+Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b);
+Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c);
+Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c);
+/* Is nothing near the ends of int64? Then reassociation can't change a value. */
+bool fold_moderate(const Node *e);
+int64_t int_floor_div(int64_t a, int64_t c); /* c >= 1 */
+int64_t int_floor_mod(int64_t a, int64_t c);
+int64_t int_gcd(int64_t a, int64_t b);
+
+#endif
