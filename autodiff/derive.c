@@ -29,9 +29,9 @@
 #define SIGN(p)	      node1(ir, OP_SIGN, p)
 #define CAST(p)	      node_cast(ir, a->type, p)
 #define PICK(c, p, q) node_select(ir, c, p, q)
-/* g where less < more, half of it where they are equal */
-#define SHARE(less, more)                                                                          \
-	PICK(node2(ir, OP_LT, less, more), g, PICK(EQ(less, more), MUL(K(0.5), g), K(0)))
+/* g where less < more, half of it where they are equal; g stands in it once, so that chains of
+ * maxima stay linear when they are written out */
+#define SHARE(less, more) PICK(LE(less, more), MUL(PICK(EQ(less, more), K(0.5), K(1)), g), K(0))
 
 #define DERIVE(name, left, right)                                                                  \
 	static Node *left_##name(Ir *ir, Node *a, Node *b, Node *y, Node *g)                       \

@@ -104,6 +104,8 @@ static const Case cases[] = {
 	{"Y[n,m] = A[(2*n+3*m)/5]*A[(n+m)%4] where n<4, m<3", 1, {{1, {4}}}},
 	{"Y[i] += j<i ? A[j]/A[i] : i==j ? A[i]*A[j] : 0 where i<5, j<5", 1, {{1, {5}}}},
 	{"Y[i] += A[max(i-2,0)]*A[min(i+j,4)] where i<5, j<3", 1, {{1, {5}}}},
+	{"I[i] = i64(floor(B[i]*6)); Y[i] = (A[I[i]] else 0.5)*B[i]", 2, {{1, {9}}, {1, {5}}}},
+	{"Y[i] = max(max(min(A[i], B[i]), A[i]*B[i]), 0.5)", 2, {{1, {9}}, {1, {9}}}},
 	{"Y[i*j:9] += A[i]*B[j]", 2, {{1, {3}}, {1, {5}}}},
 	{"Y[i+j:7] max= A[i]*B[j]", 2, {{1, {3}}, {1, {5}}}},
 	{"Y[2*i+j:12] += A[i,j]*A[i,j]", 1, {{2, {4, 3}}}},
@@ -253,7 +255,7 @@ static void random_program(Bench *b, int which)
 
 int main(int argc, char **argv)
 {
-	int rounds = argc > 1 ? atoi(argv[1]) : 200, bad = 0;
+	int rounds = argc > 1 ? atoi(argv[1]) : 120, bad = 0;
 	for (int op = 0; op < OP_COUNT; op++) {
 		bool tested = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
 			      op == OP_MUL || op == OP_DIV || op == OP_NEG;
