@@ -233,17 +233,27 @@ static int check_operands(ricci_graph *g, const char *text, int n, ricci_tensor 
 	return 0;
 }
 
+static int print_roots(Ir *ir, Text *out, int n, Node *const *roots)
+{
+	IR_ENTER(ir, RICCI_ENOMEM);
+	for (int i = 0; i < n; i++) {
+		print_equation(out, ir, roots[i], NULL, NULL);
+		text_add(out, "    %s, %lld elements\n", type_name((Type)roots[i]->type),
+			 (long long)tensor_size(roots[i]));
+	}
+	IR_LEAVE(ir);
+	return 0;
+}
+
+/* RICCI_DUMP=parse: the text and what it became. */
 static void dump(ricci_graph *g, const char *text, int n, Node *const *roots)
 {
 	Text out = {0};
 
 	text_add(&out, "%s\n", text);
-	for (int i = 0; i < n; i++)
-		text_add(&out, "-> %s, rank %d, %lld elements\n", type_name((Type)roots[i]->type),
-			 tensor_rank(roots[i]), (long long)tensor_size(roots[i]));
+	print_roots(&g->ir, &out, n, roots);
 	env_dump_text("parse", "operator", out.s ? out.s : "");
 	text_free(&out);
-	(void)g;
 }
 
 /* Runs under IR_ENTER. */

@@ -285,9 +285,12 @@ static void print_operator(Printer *p, Node *n, int level, TypeNeed need, bool i
 	}
 }
 
-/* Prints n where operators below `level` need parentheses. */
+/* Prints n where operators below `level` need parentheses. Shared parts are printed each time, so
+ * a text longer than any program may be ends there. */
 void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index)
 {
+	if (p->out->n > NOTATION_MAX_TEXT)
+		return;
 	int mine = level_of(n);
 	/* A cast around the whole says the type of an integer expression of index names. */
 	bool cast = need == NEED_TYPE && type_is_int((Type)n->type) && n->op != OP_CONST &&

@@ -40,6 +40,8 @@ typedef struct Limits {
 	int n, ncon, room;
 	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
 	Constraint *con;
+	bool *seen; /* by id: nodes met outside all conditions */
+	size_t nseen;
 } Limits;
 
 static Node *freed(Limits *l, Node *n)
@@ -64,8 +66,10 @@ static void limits_of(Limits *l, Node *n, Guard *g)
 {
 	Ir *ir = l->ir;
 
-	if (node_is_tensor(n))
+	if (node_is_tensor(n) || (!g && n->id < l->nseen && l->seen[n->id]))
 		return;
+	if (!g && n->id < l->nseen)
+		l->seen[n->id] = true;
 	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
 		Node *c = freed(l, n->src[0]);
 		limits_of(l, n->src[0], g);
@@ -107,11 +111,12 @@ static bool left_is_bare(const Node *c, int d)
 /* written[k]: axis k's range has to be written. */
 static void find_ranges(Ir *ir, Node *c, bool *written)
 {
-	Limits l = {.ir = ir, .n = comp_naxis(c)};
+	Limits l = {.ir = ir, .n = comp_naxis(c), .nseen = ir->count};
 	Span span[COMP_MAX_AXES];
 	const Constraint *why;
 	int which;
 
+	l.seen = arena_alloc(&ir->arena, l.nseen);
 	for (int k = 0; k < l.n; k++) {
 		l.axis[k] = comp_axis(c, k);
 		l.free[k] = node_axis(ir, k, RANGE_MAX);
@@ -284,6 +289,7 @@ void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node
 typedef struct Names {
 	const char **by_id;
 	Taken taken;
+	Taken short_ones; /* the taken names that an axis could have */
 } Names;
 
 static const char *program_name(void *user, Node *t)
@@ -319,6 +325,7 @@ void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char 
 	int n = graph_order(ir, nroot, roots, &order), local = 0;
 	Names names = {.by_id = arena_alloc(&ir->arena, ir->count * sizeof(char *))};
 	names.taken.list = arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof(char *));
+	names.short_ones.list = arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof(char *));
 
 	for (int i = 0; i < nroot; i++)
 		if (roots[i]->op == OP_COMP && !names.by_id[roots[i]->id])
@@ -332,13 +339,15 @@ void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char 
 		do {
 			names.by_id[order[i]->id] = arena_printf(&ir->arena, "T%d", ++local);
 		} while (is_taken(&names.taken, names.by_id[order[i]->id]));
-		names.taken.list[names.taken.n++] = names.by_id[order[i]->id];
 	}
+	for (int i = 0; i < names.taken.n; i++) /* T1, T2.. are none */
+		if (strlen(names.taken.list[i]) <= 4 && *names.taken.list[i] >= 'a')
+			names.short_ones.list[names.short_ones.n++] = names.taken.list[i];
 	for (int i = 0; i < n; i++) {
 		Printer p = {.out = out, .ir = ir, .name = program_name, .user = &names};
 		if (order[i]->op != OP_COMP)
 			continue;
-		print_comp(&p, order[i], names.by_id[order[i]->id], &names.taken);
+		print_comp(&p, order[i], names.by_id[order[i]->id], &names.short_ones);
 		text_add(out, ";\n");
 	}
 }
