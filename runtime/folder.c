@@ -167,15 +167,20 @@ static int folder_each(bool (*f)(void *user, const File *file), void *user, Erro
 
 /* ---- the bound ---- */
 typedef struct Age {
-	time_t when;
+	int64_t when; /* nanoseconds */
 	off_t bytes;
 } Age;
 typedef struct Ages {
 	int64_t bytes;
 	int n, room;
 	Age *age;
-	time_t before;
+	int64_t before;
 } Ages;
+
+static int64_t file_time(const File *f)
+{
+	return (int64_t)f->st.st_mtim.tv_sec * 1000000000 + f->st.st_mtim.tv_nsec;
+}
 
 static bool ages_add(void *user, const File *f)
 {
@@ -190,7 +195,7 @@ static bool ages_add(void *user, const File *f)
 		a->age = more;
 		a->room = room;
 	}
-	a->age[a->n++] = (Age){f->st.st_mtime, f->st.st_size};
+	a->age[a->n++] = (Age){file_time(f), f->st.st_size};
 	a->bytes += f->st.st_size;
 	return true;
 }
@@ -199,7 +204,7 @@ static bool ages_remove(void *user, const File *f)
 {
 	Ages *a = user;
 
-	if (f->st.st_mtime <= a->before && strncmp(f->name, "device-", 7))
+	if (file_time(f) <= a->before && strncmp(f->name, "device-", 7))
 		unlink(f->path);
 	return true;
 }

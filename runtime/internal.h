@@ -236,6 +236,9 @@ int program_place(Program *p, const ProgramSpec *spec, Error *err);
 /* check.c: a launch of a kernel that is not proved, judged on the step's own data */
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 
+/* session.c: the lines of a session's kernels, in order; how many */
+int session_lines(const ricci_session *s, Line **lines, int room);
+
 /* RICCI_TIME: seconds since *from for a stage; sets *from to now. */
 void time_stage(const char *stage, double *from);
 

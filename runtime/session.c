@@ -355,6 +355,15 @@ const char *ricci_session_error(const ricci_session *s)
 	return s ? s->err.text : "there is no session";
 }
 
+int session_lines(const ricci_session *s, Line **lines, int room)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->p->nrun && n < room; i++)
+		lines[n++] = s->p->line[i];
+	return n;
+}
+
 /* ---- data ---- */
 int ricci_feed(ricci_session *s, const ricci_tensor *t, const void *data)
 {

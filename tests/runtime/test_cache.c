@@ -1,0 +1,239 @@
+/* test_cache.c - the function cache: background tuning, kernels kept for the next process, entries
+ * that are broken, many processes in one folder. Every step is a process of its own. */
+#include "runtime/folder.h"
+#include "runtime/internal.h"
+#include "tests/check.h"
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[200];
+
+/* Runs f in a child; what it returns (0..255), or -1 when it crashed. */
+static int child(int (*f)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		exit(f());
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* A session of three kernels: how many of them came from cc, and whether the result is right. */
+static int train(ricci_backend backend, int frozen, int settle, int *ncc)
+{
+	enum { B = 33, K = 48, N = 20 };
+	static float xs[B * K], y[B * N];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){B, K});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){K, N}, ricci_constant(2));
+	ricci_tensor *h = ricci_op(g, "H[b,n] += X[b,k] * W[k,n]", x, w);
+	ricci_tensor *p = ricci_op(g, "m[b] max= H[b,n]; Y[b,n] = H[b,n] - 0.5*m[b]", h);
+	ricci_options o = {.backend = backend, .static_mode = frozen, .threads = 2};
+	char err[2048] = "";
+	ricci_session *s = ricci_session_new(g, &o, 0, 1, &p, err, sizeof err);
+	Line *l[8];
+	int n = 0, bad = 0;
+
+	if (!s) {
+		fprintf(stderr, "%s\n", err);
+		return 1;
+	}
+	for (int i = 0; i < B * K; i++)
+		xs[i] = 0.25f;
+	bad += ricci_feed(s, x, xs) != 0;
+	for (int i = 0; i < 3; i++)
+		bad += ricci_step(s) != 0;
+	if (settle) {
+		bad += ricci_settle(s) != 0;
+		bad += ricci_step(s) != 0;
+	}
+	bad += ricci_fetch(s, p, y) != 0;
+	for (int i = 0; i < B * N; i++)
+		bad += !(fabsf(y[i] - 12) < 1e-4f);
+	if (*ricci_session_error(s))
+		fprintf(stderr, "%s\n", ricci_session_error(s));
+	*ncc = 0;
+	for (n = session_lines(s, l, COUNT(l)); n > 0; n--)
+		*ncc += !strcmp(l[n - 1]->best->backend->name, "cc");
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return bad != 0;
+}
+
+static int count_files(const char *suffix)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d))) {
+		size_t a = strlen(e->d_name), b = strlen(suffix);
+
+		n += a > b && !strcmp(e->d_name + a - b, suffix);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Exit status: the number of kernels by cc; 100 on wrong results. */
+static int run_settled(void)
+{
+	int ncc, bad = train(RICCI_BACKEND_AUTO, 0, 1, &ncc);
+
+	return bad ? 100 : ncc;
+}
+
+/* The same without time for the background: only what is kept can be from cc. */
+static int run_at_once(void)
+{
+	int ncc, bad;
+
+	setenv("RICCI_CC_TIMEOUT", "0", 1); /* compiling can only fail */
+	bad = train(RICCI_BACKEND_AUTO, 0, 0, &ncc);
+	return bad ? 100 : ncc;
+}
+
+static int run_static(void)
+{
+	int ncc, bad = train(RICCI_BACKEND_AUTO, 1, 0, &ncc);
+
+	return bad || mem_live() ? 100 : ncc;
+}
+
+static int run_list(void)
+{
+	char text[4096] = "";
+	FILE *f = fmemopen(text, sizeof text, "w");
+	CacheReport r;
+	Error err = {0};
+	int lines = 0;
+
+	if (!f || cache_list(f, &err) || cache_verify(false, &r, &err))
+		return 100;
+	fclose(f);
+	for (char *s = text; *s; s++)
+		lines += *s == '\n';
+	return lines == r.entries && r.broken == 0 && r.bytes > 1000 ? lines : 100;
+}
+
+static int run_verify(void)
+{
+	CacheReport r;
+
+	return cache_verify(true, &r, NULL) ? 100 : r.broken;
+}
+
+static int run_clear(void)
+{
+	CacheReport r;
+
+	return cache_clear(&r, NULL) ? 100 : r.entries;
+}
+
+static void damage(const char *suffix, int how)
+{
+	DIR *d = opendir(folder);
+	struct dirent *e;
+
+	while (d && (e = readdir(d))) {
+		char path[600];
+		size_t a = strlen(e->d_name), b = strlen(suffix);
+		FILE *f;
+
+		if (a <= b || strcmp(e->d_name + a - b, suffix))
+			continue;
+		snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+		if (how == 0 && truncate(path, 40))
+			perror(path);
+		if (how == 1 && (f = fopen(path, "r+"))) {
+			fseek(f, 300, SEEK_SET);
+			fputc('#', f);
+			fclose(f);
+		}
+		if (how == 2)
+			unlink(path);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void test_crowd(void)
+{
+	pid_t pid[4];
+	int status;
+
+	for (int i = 0; i < 4; i++)
+		if ((pid[i] = fork()) == 0)
+			exit(run_settled());
+	for (int i = 0; i < 4; i++) {
+		waitpid(pid[i], &status, 0);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) > 0 && WEXITSTATUS(status) < 100);
+	}
+}
+
+/* The bound on the folder's size holds after many entries. */
+static int run_trim(void)
+{
+	char path[400], block[4096] = "x";
+
+	setenv("RICCI_CACHE_MB", "1", 1);
+	if (!cache_folder())
+		return 100;
+	for (int i = 0; i < 1000; i++) {
+		snprintf(path, sizeof path, "%s/%032d.entry", cache_folder(), i);
+		if (!folder_write(path, block, sizeof block))
+			return 100;
+	}
+	folder_trim();
+	return count_files(".entry") > 0 && count_files(".entry") * 4096 <= 1 << 20 ? 0 : 1;
+}
+
+int main(void)
+{
+	char why[256];
+	int n;
+
+	snprintf(folder, sizeof folder, "%s/ricci-test-XXXXXX", env_text("TMPDIR", "/tmp"));
+	if (!mkdtemp(folder) || setenv("RICCI_CACHE", folder, 1))
+		return 1;
+	setenv("RICCI_DEVICE", "2e10,5e10,3e-6", 1);
+	if (!backend_find("cc")->available(why, sizeof why)) {
+		CHECK_SKIP(why);
+	} else {
+		CHECK_INT(child(run_at_once), 0);
+		n = child(run_settled);
+		CHECK(n > 0 && n < 10);
+		CHECK(count_files(".entry") >= n);
+		CHECK_INT(child(run_at_once), n);
+		CHECK_INT(child(run_list), count_files(".entry"));
+		for (int how = 0; how < 3; how++) {
+			damage(".o", how);
+			CHECK_INT(child(run_at_once), 0); /* found out, not loaded */
+			CHECK_INT(child(run_settled), n);
+			damage(".entry", how);
+			CHECK_INT(child(run_at_once), 0);
+			CHECK_INT(child(run_verify) >= n, how != 2);
+			CHECK_INT(child(run_verify), 0);
+			CHECK_INT(child(run_settled), n);
+			CHECK_INT(child(run_at_once), n);
+		}
+		CHECK_INT(child(run_static), n);
+		CHECK_INT(child(run_static), n);
+		CHECK(child(run_clear) >= n);
+		CHECK_INT(count_files(".o"), 0);
+		test_crowd();
+		CHECK_INT(child(run_verify), 0);
+		CHECK_INT(count_files(".tmp"), 0);
+	}
+	CHECK_INT(child(run_trim), 0);
+	CHECK(child(run_clear) > 0);
+	damage("", 2);
+	rmdir(folder);
+	return check_done();
+}
