@@ -216,8 +216,7 @@ static bool row_combine(int64_t *to, const int64_t *x, int64_t a, const int64_t 
 	return true;
 }
 
-/* ---- equalities
- * ---------------------------------------------------------------------------------*/
+/* ---- equalities ---- */
 
 /* Substitutes column v by equality e, whose coefficient there is 1 or -1. */
 static void work_substitute(Work *w, int e, int v)
@@ -299,8 +298,7 @@ static void work_equalities(Work *w)
 	}
 }
 
-/* ---- inequalities
- * -------------------------------------------------------------------------------*/
+/* ---- inequalities ---- */
 
 /* The column to eliminate with the fewest new rows, or -1. An equality that could not be solved
  * counts on both sides. */
@@ -403,8 +401,7 @@ static bool work_run(Work *w)
 	return true;
 }
 
-/* ---- questions
- * ----------------------------------------------------------------------------------*/
+/* ---- questions ---- */
 
 bool system_is_empty(const System *s, int start)
 {

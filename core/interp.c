@@ -36,8 +36,7 @@ static void *interp_alloc(Interp *s, size_t n, size_t size)
 	return arena_alloc(&s->scratch.arena, n * size);
 }
 
-/* ---- the table of tensors
- * -----------------------------------------------------------------------*/
+/* ---- the table of tensors ---- */
 
 static size_t known_slot(Known **table, size_t room, const Node *t)
 {
@@ -89,8 +88,7 @@ static void bind_all(Interp *s)
 					    .stored = (Type)s->bind[k].tensor->type});
 }
 
-/* ---- one equation
- * -------------------------------------------------------------------------------*/
+/* ---- one equation ---- */
 
 static void machine_new(Interp *s, const Program *p, Machine *m)
 {
@@ -203,8 +201,7 @@ static void sum_store(const Sum *s, Type t, Cell *out, double *magnitude)
 	}
 }
 
-/* ---- lanes
- * --------------------------------------------------------------------------------------*/
+/* ---- lanes ---- */
 
 static void axis_set(Machine *m, int axis, int64_t v)
 {
@@ -352,8 +349,7 @@ static int scatter_run(Interp *s, Machine *m, Cell *out, double *magnitude)
 	return status;
 }
 
-/* ---- graphs
- * -------------------------------------------------------------------------------------*/
+/* ---- graphs ---- */
 
 static int input_missing(Interp *s, const Node *t)
 {

@@ -44,8 +44,7 @@ static void *grow(Compiler *c, void *old, int n, int *room, size_t size)
 	return p;
 }
 
-/* ---- the table of nodes
- * -------------------------------------------------------------------------*/
+/* ---- the table of nodes ---- */
 
 static size_t table_slot(const Compiler *c, const Node *n)
 {
@@ -107,8 +106,7 @@ static const Entry *analyse(Compiler *c, Node *n)
 	return entry_add(c, n, -1, level, total);
 }
 
-/* ---- emission
- * -----------------------------------------------------------------------------------*/
+/* ---- emission ---- */
 
 /* The level of code at hand that depends on `level`: not before the mask is known. */
 static int level_here(const Compiler *c, int level)

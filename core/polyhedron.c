@@ -78,8 +78,7 @@ Polyhedron *poly_copy(Polyhedron *p)
 	return q;
 }
 
-/* ---- linear forms of nodes over the variables
- * ---------------------------------------------------*/
+/* ---- linear forms of nodes over the variables ---- */
 
 /* A row under construction: constant and coefficients; `fit` falls when it leaves int64 or
  * SYSTEM_MAX_VARS. */
@@ -250,8 +249,7 @@ static void form_add(Polyhedron *p, Form *f, Node *e, int64_t k)
 	}
 }
 
-/* ---- assumptions
- * --------------------------------------------------------------------------------*/
+/* ---- assumptions ---- */
 
 static bool is_integer_compare(const Node *c)
 {
@@ -320,8 +318,7 @@ bool poly_is_empty(Polyhedron *p)
 	return p->empty;
 }
 
-/* ---- implication
- * --------------------------------------------------------------------------------*/
+/* ---- implication ---- */
 
 static bool implies(Polyhedron *p, Node *c, int split);
 
@@ -457,8 +454,7 @@ bool poly_implies(Polyhedron *p, Node *cond)
 	return implies(p, cond, SPLIT_DEPTH);
 }
 
-/* ---- bounds and projection
- * ----------------------------------------------------------------------*/
+/* ---- bounds and projection ---- */
 
 bool poly_bounds(Polyhedron *p, Node *e, int64_t *lo, int64_t *hi)
 {

@@ -16,8 +16,7 @@ static int draw(int n)
 	return (int)((state >> 33) % (uint64_t)n);
 }
 
-/* ---- trees
- * --------------------------------------------------------------------------------------*/
+/* ---- trees ---- */
 
 /* GUARDED: src[0] read of table at index src[0] where inside, else src[1]. */
 enum { TREE_TABLE = OP_COUNT, TREE_GUARDED };
@@ -237,8 +236,7 @@ static Value evaluate(const Tree *t)
 	}
 }
 
-/* ---- random trees
- * -------------------------------------------------------------------------------*/
+/* ---- random trees ---- */
 
 static const Type int_types[] = {RICCI_I64, RICCI_I64, RICCI_I64, RICCI_I32, RICCI_I8, RICCI_U8};
 
@@ -378,8 +376,7 @@ static void print_tree(const Tree *t)
 	fputs(t->src[0] ? ")" : "", stderr);
 }
 
-/* ---- trees as nodes
- * -----------------------------------------------------------------------------*/
+/* ---- trees as nodes ---- */
 
 static Node *build(Tree *t)
 {
