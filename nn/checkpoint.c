@@ -186,6 +186,7 @@ static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compre
 {
 	hsize_t chunk[RICCI_MAX_RANK], bytes = element;
 	hid_t p = H5Pcreate(H5P_DATASET_CREATE);
+	H5Pset_obj_track_times(p, false); /* the same state, the same file */
 	for (int d = 0; d < rank; d++)
 		bytes *= chunk[d] = shape[d];
 	if (!rank || !bytes)
@@ -232,11 +233,19 @@ static bool put_attribute(hid_t file, const char *name, hid_t type, int n, const
 	return ok;
 }
 
-static bool put_text(hid_t file, const char *name, const char *value)
+/* Texts are UTF-8 of variable length, which h5py gives as str. */
+static hid_t text_type(void)
 {
 	hid_t t = H5Tcopy(H5T_C_S1);
-	H5Tset_size(t, strlen(value) + 1);
-	bool ok = put_attribute(file, name, t, 1, value);
+	H5Tset_size(t, H5T_VARIABLE);
+	H5Tset_cset(t, H5T_CSET_UTF8);
+	return t;
+}
+
+static bool put_text(hid_t file, const char *name, const char *value)
+{
+	hid_t t = text_type();
+	bool ok = put_attribute(file, name, t, 1, &value);
 	H5Tclose(t);
 	return ok;
 }
@@ -273,8 +282,9 @@ static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerpri
 static bool put_history(hid_t file, const History *h)
 {
 	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
-	bool ok = true;
-	if (h->npoint)
+	double open[3] = {h->every, h->sum, h->count};
+	bool ok = put_attribute(file, "history", H5T_NATIVE_DOUBLE, 3, open);
+	if (h->npoint && ok)
 		ok = put_data(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
 	if (h->nepoch && ok)
 		ok = put_data(file, "/history/epochs", RICCI_F64, 2, epochs, h->epoch, 0);
@@ -345,8 +355,7 @@ static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void 
 	hid_t a = H5Aopen(file, name, H5P_DEFAULT), space = H5Aget_space(a), t = H5Aget_type(a);
 	bool ok = a >= 0 && H5Sget_simple_extent_npoints(space) == n &&
 		  H5Tget_class(t) == H5Tget_class(type) &&
-		  (H5Tget_class(t) != H5T_STRING || !H5Tis_variable_str(t)) &&
-		  H5Aread(a, type, value) >= 0;
+		  H5Tis_variable_str(t) == H5Tis_variable_str(type) && H5Aread(a, type, value) >= 0;
 	H5Tclose(t);
 	H5Sclose(space);
 	H5Aclose(a);
@@ -356,10 +365,12 @@ static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void 
 static int get_position(hid_t file, const char *path, ricci_position *p, char hex[24], char *err,
 			size_t nerr)
 {
-	hid_t t = H5Tcopy(H5T_C_S1);
-	H5Tset_size(t, 24);
-	bool ok = get_attribute(file, "fingerprint", t, 1, hex);
+	char *text = NULL;
+	hid_t t = text_type();
+	bool ok = get_attribute(file, "fingerprint", t, 1, &text) && text;
 	H5Tclose(t);
+	snprintf(hex, 24, "%s", ok ? text : "");
+	H5free_memory(text);
 	const char *missing = ok ? NULL : "fingerprint";
 	uint64_t random[2];
 	if (!missing && !get_attribute(file, "random_state", H5T_NATIVE_UINT64, 2, random))
@@ -374,7 +385,6 @@ static int get_position(hid_t file, const char *path, ricci_position *p, char he
 	if (missing)
 		return nn_fail(err, nerr, RICCI_EFORMAT,
 			       "%s is not a checkpoint: it has no attribute %s", path, missing);
-	hex[23] = 0;
 	return 0;
 }
 
@@ -459,12 +469,15 @@ static double *get_rows(hid_t file, const char *name, hsize_t columns, hsize_t m
 
 static void get_history(hid_t file, History *h)
 {
-	double *points = get_rows(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
+	double open[3], *points = get_rows(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
 	if (points)
 		memcpy(h->point, points, (size_t)h->npoint * sizeof *h->point);
 	mem_free(points);
-	h->every = h->npoint ? h->point[h->npoint - 1][0] / h->npoint : 1;
-	h->every = h->every < 1 ? 1 : h->every;
+	if (get_attribute(file, "history", H5T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
+		h->every = open[0];
+		h->sum = open[1];
+		h->count = open[2];
+	}
 	h->epoch = (HistoryEpoch *)get_rows(file, "/history/epochs", 4, 1 << 20, &h->nepoch);
 	h->room = h->nepoch;
 }
