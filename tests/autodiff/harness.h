@@ -4,6 +4,7 @@
 #define HARNESS_H
 
 #include "autodiff/autodiff.h"
+#include "runtime/runtime.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -73,6 +74,29 @@ __attribute__((unused)) static Node *scalar_sum(Ir *ir, int n, Node *const *scal
 	for (int k = 0; k < n; k++)
 		body = node_add(ir, body, node_read(ir, scalar[k], NULL));
 	return comp_dense(ir, RED_NONE, 0, 0, NULL, body);
+}
+
+/* Do the kernels of a backend give what the interpreter gives, for each root, all F64? */
+__attribute__((unused)) static bool kernels_agree(Bench *b, const char *backend, int n,
+						  Node *const *roots)
+{
+	Error err = {0};
+	void *out[3 * MAX_OPERANDS];
+	Evaluation e = {backend_find(backend), 1, 1, 1, 1, 0};
+	int before = check_failed;
+	for (int k = 0; k < n; k++)
+		out[k] = arena_alloc(&b->ir.arena, 8 * (size_t)tensor_size(roots[k]));
+	int code = evaluate(&b->ir, n, roots, b->n, b->bind, out, &e, &err);
+	CHECK_REPORT(code == 0, "%s: %s", backend, err.text);
+	for (int k = 0; k < n && !code; k++) {
+		double *want = bench_value(b, roots[k]), *got = out[k];
+		for (int64_t i = 0; want && i < tensor_size(roots[k]) && check_failed == before;
+		     i++)
+			CHECK_REPORT(check_near(got[i], want[i], 1e-9 * (1 + fabs(want[i]))),
+				     "%s: root %d at %d is %.12g, the interpreter says %.12g",
+				     backend, k, (int)i, got[i], want[i]);
+	}
+	return check_failed == before;
 }
 
 __attribute__((unused)) static void print_on_failure(Bench *b, int n, Node *const *roots)

@@ -1,6 +1,6 @@
 /* test_vectors.c - values, gradients and second-order products of real operators against numbers
  * that PyTorch recorded (make_vectors.py, vectors.txt), and the text of their gradient equations
- * against gradients.golden (RICCI_BLESS=1 writes it anew). */
+ * against gradients.golden (RICCI_BLESS=1 writes it anew); all of them by compiled kernels too. */
 #include "tests/autodiff/harness.h"
 
 #include <ctype.h>
@@ -149,6 +149,13 @@ static char *run_case(Reader *r, Bench *b, const char *name, const char *text)
 	CHECK_INT(autodiff_reverse(&b->ir, all, NULL, n, wrt, seconds), 0);
 	for (int k = 0; k < n; k++)
 		agrees(b, name, "second", k, seconds[k], &want[3 * k + 2]);
+	Node *roots[3 * MAX_OPERANDS];
+	for (int k = 0; k < n; k++) {
+		roots[k] = grads[k];
+		roots[n + k] = seconds[k];
+	}
+	roots[2 * n] = y[0];
+	kernels_agree(b, "tcc", 2 * n + 1, roots);
 	golden_put(r, b, name, y[0], n, wrt, grads);
 	if (check_failed != before) {
 		fprintf(stderr, "---- %s\n", name);
