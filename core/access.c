@@ -47,7 +47,8 @@ static bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
 	return n->lo <= n->hi;
 }
 
-/* index = k * T[..] + rest with T an integer input: T's data must lie in a range. */
+/* index = k * T[..] + rest with T an integer input: T's data must lie in a range. A contract made
+ * before a later part fails stays, which is harmless: the program is refused. */
 static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *index, int64_t extent,
 			  bool low_proved, bool high_proved)
 {
@@ -89,23 +90,59 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 	return true;
 }
 
+/* A choice in the index, by the affine form's terms: e with it replaced by either branch. */
+static Node *find_choice(Ir *ir, Node *e, Node **yes, Node **no)
+{
+	Affine a = affine_of(ir, e);
+
+	for (int i = 0; i < a.n; i++) {
+		Node *s = a.atom[i], *rest;
+		if (s->op != OP_SELECT)
+			continue;
+		rest = node_sub(ir, e, node_scale(ir, s, a.k[i]));
+		*yes = node_add(ir, rest, node_scale(ir, s->src[1], a.k[i]));
+		*no = node_add(ir, rest, node_scale(ir, s->src[2], a.k[i]));
+		return s->src[0];
+	}
+	return NULL;
+}
+
+typedef struct Place { /* of the index, for contracts and messages */
+	const Ast *access, *text;
+	int64_t extent;
+} Place;
+
+/* Is index inside under g, now or by a contract? Choices are followed into both branches, at most
+ * `depth` deep. */
+static bool prove(Elab *e, const Place *at, Node *index, Guard *g, int depth)
+{
+	bool low = index->lo >= 0, high = index->hi < at->extent;
+	Node *yes, *no, *cond;
+
+	if ((low && high) || guard_is_dead(g))
+		return true;
+	Polyhedron *p = guard_polyhedron(e->ir, g);
+	low = low || poly_implies(p, node2(e->ir, OP_LE, node_int(e->ir, 0), index));
+	high = high || poly_implies(p, node2(e->ir, OP_LT, index, node_int(e->ir, at->extent)));
+	if (low && high)
+		return true;
+	cond = depth ? find_choice(e->ir, index, &yes, &no) : NULL;
+	if (cond)
+		return prove(e, at, yes, guard_push(e->ir, g, cond, true), depth - 1) &&
+		       prove(e, at, no, guard_push(e->ir, g, cond, false), depth - 1);
+	return accept_gather(e, at->access, at->text, index, at->extent, low, high);
+}
+
 void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *index, int64_t extent)
 {
-	bool low = index->lo >= 0, high = index->hi < extent;
+	Place at = {access, text, extent};
 	int64_t lo = index->lo, hi = index->hi;
 	const char *name = access ? access->name->s : e->eq->name->s;
 	Find f = {0};
 
-	if ((low && high) || guard_is_dead(e->guard))
+	if (prove(e, &at, index, e->guard, 6))
 		return;
-	Polyhedron *p = guard_polyhedron(e->ir, e->guard);
-	low = low || poly_implies(p, node2(e->ir, OP_LE, node_int(e->ir, 0), index));
-	high = high || poly_implies(p, node2(e->ir, OP_LT, index, node_int(e->ir, extent)));
-	if (low && high)
-		return;
-	if (accept_gather(e, access, text, index, extent, low, high))
-		return;
-	poly_bounds(p, index, &lo, &hi);
+	poly_bounds(guard_polyhedron(e->ir, e->guard), index, &lo, &hi);
 	node_walk(e->ir, index, find_read, &f);
 	if (f.count)
 		notation_fail(
