@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifndef RICCI_BUILD
-#define RICCI_BUILD "0" /* changes with the code generator's sources */
+#ifndef RICCI_CODE
+#define RICCI_CODE "0" /* the Makefile's checksum of the code generator's sources */
 #endif
 
 static const char *compiler_version(const Line *l)
@@ -29,7 +29,7 @@ static const char *compiler_version(const Line *l)
 static void key_print(Text *t, const Line *l)
 {
 	text_add(t, "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s\ntask %zu\n%s\n",
-		 RICCI_VERSION, RICCI_BUILD, l->request.backend ? l->request.backend->name : "auto",
+		 RICCI_VERSION, RICCI_CODE, l->request.backend ? l->request.backend->name : "auto",
 		 l->request.frozen ? "static" : "dynamic", compiler_version(l), target_host()->key,
 		 strlen(l->task->text), l->task->text);
 }
