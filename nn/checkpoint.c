@@ -186,7 +186,7 @@ static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compre
 {
 	hsize_t chunk[RICCI_MAX_RANK], bytes = element;
 	hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_obj_track_times(p, false); /* the same state, the same file */
+	H5Pset_obj_track_times(p, false);
 	for (int d = 0; d < rank; d++)
 		bytes *= chunk[d] = shape[d];
 	if (!rank || !bytes)
@@ -279,6 +279,16 @@ static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerpri
 	return ok;
 }
 
+static bool put_group(hid_t file, const char *name)
+{
+	hid_t create = H5Pcreate(H5P_GROUP_CREATE);
+	H5Pset_obj_track_times(create, false);
+	hid_t g = H5Gcreate2(file, name, H5P_DEFAULT, create, H5P_DEFAULT);
+	H5Gclose(g);
+	H5Pclose(create);
+	return g >= 0;
+}
+
 static bool put_history(hid_t file, const History *h)
 {
 	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
@@ -297,12 +307,14 @@ static int image_write(const char *path, const Items *s, const ricci_position *p
 {
 	char why[160];
 	Quiet quiet = h5_enter();
-	hid_t access = H5Pcreate(H5P_FILE_ACCESS), file = -1;
+	hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE), file;
+	H5Pset_obj_track_times(create, false); /* the same state, the same file */
 	H5Pset_fapl_core(access, 1 << 20, 0);
 	H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-	file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
-	bool ok =
-		file >= 0 && put_position(file, p, s->fingerprint) && (!h || put_history(file, h));
+	file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
+	bool ok = file >= 0 && put_position(file, p, s->fingerprint) &&
+		  put_group(file, "parameters") && put_group(file, "state") &&
+		  (!h || (put_group(file, "history") && put_history(file, h)));
 	for (int i = 0; i < s->n && ok; i++) {
 		const Item *x = &s->item[i];
 		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, compress);
@@ -317,6 +329,7 @@ static int image_write(const char *path, const Items *s, const ricci_position *p
 		status = nn_fail(err, nerr, RICCI_EIO, "cannot make the checkpoint %s: %s", path,
 				 h5_reason(why));
 	H5Fclose(file);
+	H5Pclose(create);
 	H5Pclose(access);
 	h5_leave(quiet);
 	return status;

@@ -72,11 +72,11 @@ head -c 100000 whole.h5 >short.h5
 check 'a truncated checkpoint' status 1 run --resume short.h5
 full() (
 	ulimit -f 100
-	run --steps 9 --resume whole.h5 --checkpoint whole.h5 >out
+	run --steps 9 --resume whole.h5 --checkpoint whole.h5 >out 2>err
 	[ $? = 1 ]
 )
 check 'a full disk' full
-check 'a full disk is told' grep -q '^capsnet: cannot write whole.h5: File too large$' log
+check 'a full disk is told' grep -q '^capsnet: cannot write whole.h5: File too large$' err
 check 'the old file is whole' cmp whole.h5 before.h5
 
 echo "$passed passed, $failed failed"
