@@ -285,6 +285,9 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 	if (!type_is_float(n->type) && n->nsrc == 2)
 		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
 				    emit_value(e, n->src[1], lazy));
+	if (n->op == OP_ABS && n->type == RICCI_I8) /* abs(-128) wraps */
+		return arena_printf(m, "(int)(%s)rk_%s_%s(%s)", dialect_ctype[n->type], name,
+				    suffix, a);
 	if (!type_is_float(n->type))
 		return arena_printf(m, "rk_%s_%s(%s)", name, suffix, a);
 	e->uses_math = true;
