@@ -1,6 +1,6 @@
 /* test_notation_random.c - random programs: what elaborates prints to text that elaborates to the
- * same node, in the same Ir and in a fresh one. */
-#include "core/core.h"
+ * same node, in the same Ir and in a fresh one; and so do its gradients. */
+#include "autodiff/autodiff.h"
 #include "tests/check.h"
 #include <stdlib.h>
 
@@ -326,18 +326,59 @@ static int round_trip(const char *text)
 	return n != NULL;
 }
 
+static bool is_float(const Node *n)
+{
+	return type_is_float((Type)n->type);
+}
+
+/* The gradients by all float operands, each a program of its own. */
+static int gradients_trip(const char *text)
+{
+	Ir ir;
+	Text t = {0};
+	Node *wrt[NTENSOR], *grad[NTENSOR], **reads;
+	static const char *const name = "G";
+	int n = 0, code = -1;
+
+	ir_init(&ir);
+	IR_ENTER(&ir, 0);
+	Node *y = elaborate(&ir, text);
+	int nread = y && is_float(y) ? comp_reads(&ir, y, &reads) : 0;
+	for (int i = 0; i < nread; i++)
+		if (is_float(reads[i]))
+			wrt[n++] = reads[i];
+	if (n)
+		code = autodiff_reverse(&ir, y, NULL, n, wrt, grad);
+	for (int i = 0; i < n && !code; i++) {
+		if (grad[i]->op == OP_INPUT)
+			continue;
+		text_free(&t);
+		print_program(&t, &ir, 1, &grad[i], &name);
+		Node *again = elaborate(&ir, t.s);
+		CHECK_REPORT(again == grad[i], "a gradient of\n%s\nprints as\n%s\n%s", text, t.s,
+			     ir.err.text);
+		if (!again)
+			break;
+	}
+	text_free(&t);
+	ir_free(&ir);
+	return !code;
+}
+
 int main(int argc, char **argv)
 {
 	Gen g = {.state = argc > 1 ? strtoull(argv[1], NULL, 10) : 1};
-	int good = 0, count = argc > 2 ? atoi(argv[2]) : 20000;
+	int good = 0, grads = 0, count = argc > 2 ? atoi(argv[2]) : 6000;
 
 	for (int i = 0; i < count; i++) {
 		gen_program(&g);
 		good += round_trip(g.t.s);
+		if (i % 5 == 0)
+			grads += gradients_trip(g.t.s);
 	}
 	text_free(&g.t);
-	CHECK(good > count / 20);
+	CHECK(good > count / 20 && grads > count / 100);
 	if (argc > 1)
-		printf("%d of %d programs elaborate\n", good, count);
+		printf("%d of %d programs elaborate, %d have gradients\n", good, count, grads);
 	return check_done();
 }
