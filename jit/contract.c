@@ -7,6 +7,11 @@
 
 #include <string.h>
 
+static int64_t round_up(int64_t x, int64_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
 static uint64_t axis_mask(const Problem *p, Node *e)
 {
 	uint64_t mask = 0;
@@ -112,6 +117,20 @@ static bool side_has_unit(const Contract *c, const Side *s)
 	return false;
 }
 
+static double padding(const Contract *c, const Side *m, const Side *n)
+{
+	return (double)round_up(m->extent, c->micro->mr) / (double)m->extent *
+	       (double)round_up(n->extent, c->micro->nr) / (double)n->extent;
+}
+
+/* Contiguous results belong to N, unless that leaves most lanes empty. */
+static bool wants_swap(const Contract *c)
+{
+	bool unit = side_has_unit(c, &c->m);
+	double as_is = padding(c, &c->m, &c->n), swapped = padding(c, &c->n, &c->m);
+	return unit ? swapped < 1.6 * as_is : as_is > 1.6 * swapped;
+}
+
 bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
@@ -127,7 +146,7 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	if (!c->micro || !group_factors(c, body) || !place_guards(c, nguard, guard))
 		return false;
 	roles(c);
-	if (side_has_unit(c, &c->m) != swap) { /* contiguous results belong to N */
+	if (wants_swap(c) != swap) {
 		Factor f = c->a;
 		Side s = c->m;
 		c->a = c->b, c->b = f;
@@ -137,11 +156,6 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 }
 
 /* ---- schedules ---- */
-
-static int64_t round_up(int64_t x, int64_t to)
-{
-	return (x + to - 1) / to * to;
-}
 
 /* Equal blocks of at most `most`. */
 static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
@@ -154,9 +168,7 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
 static bool worth_packing(const Contract *c)
 {
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
-	double waste = (double)round_up(c->m.extent, c->micro->mr) / m *
-		       (double)round_up(c->n.extent, c->micro->nr) / n;
-	return k >= 4 && m * n / (m + n) >= 4 && waste <= 2.5 &&
+	return k >= 4 && m * n / (m + n) >= 3 && padding(c, &c->m, &c->n) <= 2.5 &&
 	       m * n * k * (double)c->batch.extent >= 16384;
 }
 

@@ -44,6 +44,7 @@ typedef struct Contract {
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES];
+	Stmt *setup; /* at the start of a part */
 } Contract;
 
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */

@@ -45,7 +45,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 		       int64_t lanes, Node *depth)
 {
 	Node *read = f->value, *row_s[CONTRACT_MAX_GUARDS + 1], *row_k[CONTRACT_MAX_GUARDS + 1];
-	Node *rest, *base;
+	Node *rest[CONTRACT_MAX_GUARDS + 1], *base;
 	int n = 1;
 	if (read->op != OP_READ || read->type != c->p->acc ||
 	    !contract_split(c, read->src[1], s, &c->k, &row_s[0], &row_k[0], &base))
@@ -56,16 +56,18 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 		if (count == 0 || n + count > CONTRACT_MAX_GUARDS)
 			return NULL;
 		for (int k = 0; k < count; k++, n++) {
-			if (!contract_split(c, e[k], s, &c->k, &row_s[n], &row_k[n], &rest) ||
-			    !node_is_const(rest))
+			if (!contract_split(c, e[k], s, &c->k, &row_s[n], &row_k[n], &rest[n - 1]))
 				return NULL;
-			row_s[n] = node_add(c->ir, row_s[n], rest);
 		}
 	}
 	Table *ts = contract_table(c, s, n, row_s), *tk = contract_table(c, &c->k, n, row_k);
 	if (!ts || !tk)
 		return NULL;
-	Node *zero = num(c, 0);
+	Node *zero = num(c, 0), *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n);
+	if (!more)
+		return NULL;
+	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
+		c->setup = stmt_seq(c->setup, stmt_store(c->t, more, num(c, r), rest[r], RED_NONE));
 	CallArg arg[] = {{read->src[0], base},
 			 {dst, panel},
 			 {ts->buffer, table_index(c, ts, at)},
@@ -73,6 +75,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 			 {tk->buffer, table_index(c, tk, zero)},
 			 {NULL, num(c, tk->stride)},
 			 {NULL, num(c, n - 1)},
+			 {more, zero},
 			 {NULL, num(c, lanes)},
 			 {NULL, depth}};
 	return stmt_call(c->t, read->type == RICCI_F64 ? "ricci_pack_f64" : "ricci_pack_f32",
@@ -265,6 +268,7 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 			       stmt_seq(contract_fill(c, &c->k), multiply));
 	Stmt *store = store_block(c, &h);
 	Stmt *body = stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n));
+	body = stmt_seq(body, c->setup);
 	body = stmt_seq(body, stmt_call(p->tree, "ricci_zero", COUNT(zero), zero));
 	body = stmt_seq(body, stmt_seq(loop, store));
 	p->tree->parts = parts;

@@ -11,8 +11,9 @@ void ricci_zero(void *p, int64_t bytes)
 
 enum { MOST_CONDITIONS = 24 };
 
-/* dst[k*lanes + l] = src[ts[l] + tk[k]] where ts[r*ss + l] + tk[r*sk + k] >= 0 for all r in 1..nc,
- * else 0. Rows 1.. of the tables are the conditions. Written once, specialised by constant lanes.
+/* dst[k*lanes + l] = src[ts[l] + tk[k]] where ts[r*ss + l] + tk[r*sk + k] + rest[r-1] >= 0 for all
+ * r in 1..nc, else 0. Rows 1.. of the tables are the conditions. Written once, specialised by
+ * constant lanes.
  */
 #define PACK_BODY(T)                                                                               \
 	int64_t low[MOST_CONDITIONS], high[MOST_CONDITIONS];                                       \
@@ -30,7 +31,7 @@ enum { MOST_CONDITIONS = 24 };
 	for (int64_t k = 0; k < nk; k++, dst += lanes) {                                           \
 		bool all = true, none = false;                                                     \
 		for (int64_t r = 0; r < nc; r++) {                                                 \
-			int64_t x = tk[(r + 1) * sk + k];                                          \
+			int64_t x = tk[(r + 1) * sk + k] + rest[r];                                \
 			all &= low[r] + x >= 0;                                                    \
 			none |= high[r] + x < 0;                                                   \
 		}                                                                                  \
@@ -49,7 +50,8 @@ enum { MOST_CONDITIONS = 24 };
 			for (int64_t l = 0; l < lanes; l++) {                                      \
 				int64_t least = 0;                                                 \
 				for (int64_t r = 0; r < nc; r++)                                   \
-					least |= ts[(r + 1) * ss + l] + tk[(r + 1) * sk + k];      \
+					least |= ts[(r + 1) * ss + l] + tk[(r + 1) * sk + k] +     \
+						 rest[r];                                          \
 				dst[l] = least >= 0 ? s[ts[l]] : 0;                                \
 			}                                                                          \
 		}                                                                                  \
@@ -58,29 +60,29 @@ enum { MOST_CONDITIONS = 24 };
 #define PACK(T, name)                                                                              \
 	static inline __attribute__((always_inline)) void name##_any(                              \
 		const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk,   \
-		int64_t sk, int64_t nc, int64_t lanes, int64_t nk)                                 \
+		int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t nk)            \
 	{                                                                                          \
 		PACK_BODY(T)                                                                       \
 	}                                                                                          \
 	__attribute__((optimize("O3"))) void name(                                                 \
 		const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk,   \
-		int64_t sk, int64_t nc, int64_t lanes, int64_t nk)                                 \
+		int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t nk)            \
 	{                                                                                          \
 		switch (lanes) {                                                                   \
 		case 4:                                                                            \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 4, nk);                    \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 4, nk);              \
 		case 6:                                                                            \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 6, nk);                    \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 6, nk);              \
 		case 8:                                                                            \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 8, nk);                    \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 8, nk);              \
 		case 14:                                                                           \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 14, nk);                   \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 14, nk);             \
 		case 16:                                                                           \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 16, nk);                   \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 16, nk);             \
 		case 32:                                                                           \
-			return name##_any(src, dst, ts, ss, tk, sk, nc, 32, nk);                   \
+			return name##_any(src, dst, ts, ss, tk, sk, nc, rest, 32, nk);             \
 		default:                                                                           \
-			name##_any(src, dst, ts, ss, tk, sk, nc, lanes, nk);                       \
+			name##_any(src, dst, ts, ss, tk, sk, nc, rest, lanes, nk);                 \
 		}                                                                                  \
 	}
 PACK(float, ricci_pack_f32)
@@ -107,11 +109,30 @@ PACK(double, ricci_pack_f64)
 UNPACK(float, ricci_unpack_f32)
 UNPACK(double, ricci_unpack_f64)
 
+/* Lanes whose places stand in a table: for the members of a block with several indices in a row. */
+#define INDEXED(T, t)                                                                              \
+	void ricci_gather_##t(int64_t n, T *restrict dst, const T *src, const int64_t *at)         \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			dst[i] = src[at[i]];                                                       \
+	}                                                                                          \
+	void ricci_scatter_##t(int64_t n, T *dst, const int64_t *at, const T *restrict src)        \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			dst[at[i]] = src[i];                                                       \
+	}
+INDEXED(float, f32)
+INDEXED(double, f64)
+
 const JitSymbol pack_symbols[] = {
 	{"ricci_zero", (const void *)ricci_zero},
 	{"ricci_pack_f32", (const void *)ricci_pack_f32},
 	{"ricci_pack_f64", (const void *)ricci_pack_f64},
 	{"ricci_unpack_f32", (const void *)ricci_unpack_f32},
 	{"ricci_unpack_f64", (const void *)ricci_unpack_f64},
+	{"ricci_gather_f32", (const void *)ricci_gather_f32},
+	{"ricci_gather_f64", (const void *)ricci_gather_f64},
+	{"ricci_scatter_f32", (const void *)ricci_scatter_f32},
+	{"ricci_scatter_f64", (const void *)ricci_scatter_f64},
 	{NULL, NULL},
 };

@@ -149,6 +149,51 @@ static bool address(Vector *v, Node *read, const char **at, int64_t *stride)
 	return true;
 }
 
+/* An index that is a table's entry for each element, plus what does not depend on the axis. */
+static Node *table_entry(Ir *ir, Node *index, Node *axis, Node **rest)
+{
+	Affine a = affine_of(ir, index);
+	Node *entry = NULL;
+	*rest = node_int(ir, a.c);
+	for (int j = 0; j < a.n; j++) {
+		if (!node_has(a.atom[j], axis)) {
+			*rest = node_add(ir, *rest, node_scale(ir, a.atom[j], a.k[j]));
+			continue;
+		}
+		if (entry || a.k[j] != 1 || a.atom[j]->op != OP_READ)
+			return NULL;
+		entry = a.atom[j];
+		Affine at = affine_of(ir, entry->src[1]);
+		for (int i = 0; i < at.n; i++)
+			if (at.atom[i] == axis ? at.k[i] != 1 : node_has(at.atom[i], axis))
+				return NULL;
+	}
+	return entry;
+}
+
+static const char *place_of(Vector *v, Node *buffer, Node *index)
+{
+	return arena_printf(v->m, "%s + %s", buffer->u.s,
+			    emit_value(v->e, at_start(v, index), false));
+}
+
+static Operand gather(Vector *v, Node *n, const char *want)
+{
+	Node *rest, *entry = table_entry(v->e->ir, n->src[1], v->axis, &rest);
+	int kind = kind_of((Type)n->type);
+	if (!entry)
+		return plain(v, n, want);
+	Operand out = target(v, kind, want);
+	const char *t = kind_name[kind], *c = kind_type[kind];
+	declare(v->e,
+		arena_printf(v->m,
+			     "void ricci_gather_%s(int64_t, %s *, const %s *, const int64_t *);", t,
+			     c, c));
+	emit_line(v->e, "ricci_gather_%s(%s, %s, %s, %s);", t, v->count, out.at,
+		  place_of(v, n->src[0], rest), place_of(v, entry->src[0], entry->src[1]));
+	return out;
+}
+
 static Operand read_of(Vector *v, Node *n, const char *want)
 {
 	Operand in = {NULL, 1, kind_of((Type)n->type), -1};
@@ -156,7 +201,8 @@ static Operand read_of(Vector *v, Node *n, const char *want)
 	    n->type != RICCI_BF16 && n->type != RICCI_F16)
 		return plain(v, n, want);
 	if (!address(v, n, &in.at, &in.stride))
-		return plain(v, n, want);
+		return n->type == RICCI_F32 || n->type == RICCI_F64 ? gather(v, n, want)
+								    : plain(v, n, want);
 	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
 		in.kind = CHUNK_U16;
 		Operand out = target(v, CHUNK_F32, want);
@@ -426,18 +472,29 @@ static Operand vector(Vector *v, Node *n, const char *want)
 
 /* ---- stores ---- */
 
+enum { INDEXED = -(1 << 30) }; /* not even steps */
+
+static int64_t step_of(Ir *ir, Node *index, Node *axis)
+{
+	Affine a = affine_of(ir, index);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != axis && node_has(a.atom[j], axis))
+			return INDEXED;
+	return affine_coefficient(&a, axis);
+}
+
 static bool suits(Emit *e, const Stmt *loop)
 {
 	for (const Stmt *s = loop->body; s; s = s->next) {
 		if (s->kind != STMT_STORE || !type_is_float(s->value->type) ||
 		    !type_is_float(s->buffer->type))
 			return false;
-		Affine a = affine_of(e->ir, s->index);
-		int64_t k = affine_coefficient(&a, loop->axis);
-		for (int j = 0; j < a.n; j++)
-			if (a.atom[j] != loop->axis && node_has(a.atom[j], loop->axis))
-				return false;
+		Node *rest;
+		int64_t k = step_of(e->ir, s->index, loop->axis);
 		bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
+		if (k == INDEXED && (!full || s->red != RED_NONE ||
+				     !table_entry(e->ir, s->index, loop->axis, &rest)))
+			return false;
 		if (full && kind_of((Type)s->value->type) != kind_of((Type)s->buffer->type))
 			return false;
 		if (!full && (k != 1 || s->red != RED_NONE || s->value->type == RICCI_F64))
@@ -538,12 +595,13 @@ static void store_all(Vector *v, const Stmt *first)
 	for (const Stmt *s = first; s; s = s->next)
 		emit_count(e, s->value);
 	for (const Stmt *s = first; s; s = s->next, k++) {
-		Affine a = affine_of(e->ir, s->index);
-		stride[k] = affine_coefficient(&a, v->axis);
+		stride[k] = step_of(e->ir, s->index, v->axis);
 		if (stride[k] == 0)
 			continue;
-		dst[k] = arena_printf(v->m, "%s + %s", s->buffer->u.s,
-				      emit_value(e, at_start(v, s->index), false));
+		Node *place = s->index;
+		if (stride[k] == INDEXED)
+			table_entry(e->ir, s->index, v->axis, &place);
+		dst[k] = place_of(v, s->buffer, place);
 		bool direct = n == 1 && stride[k] == 1 && s->red == RED_NONE &&
 			      (s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64);
 		if (s->red == RED_NONE)

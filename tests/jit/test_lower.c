@@ -53,8 +53,8 @@ static const Case programs[] = {
 	 "P=5x33x4x4"},
 	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
 	 "X=37x10"},
-	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s]; d[n,k,p,q] = t[n,k,p,q]+b[k]; "
-	 "Y[n,k,p,q] = max(d[n,k,p,q], 0) where p<7, q<7",
+	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s] where p<7, q<7; d[n,k,p,q] = t[n,k,p,q]+b[k]; "
+	 "Y[n,k,p,q] = max(d[n,k,p,q], 0)",
 	 "X=3x2x14x14 W=20x2x5x5 b=20"},
 	{"s[i] += A[i,j]; Y[i] = s[i] > 0 ? sqrt(s[i]) : 0; Z[i] = Y[i] + B[i]",
 	 "A=17x70:bf16 B=17:bf16"},
