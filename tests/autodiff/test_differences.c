@@ -173,6 +173,19 @@ static Node *read_new(Program *p)
 	return node_read(p->ir, t, index);
 }
 
+/* An index out of a new integer tensor, of values -1..3. */
+static Node *gathered(Program *p)
+{
+	Bench *b = p->b;
+	Node *axis = p->axes[draw(p->naxis)];
+	int64_t extent = axis_extent(axis);
+	const char *name = arena_printf(&b->ir.arena, "t%d", b->n);
+	Node *t = bench_input(b, name, RICCI_I64, 1, &extent);
+	for (int64_t e = 0; e < extent; e++)
+		((int64_t *)(uintptr_t)b->bind[b->n - 1].data)[e] = draw(5) - 1;
+	return node_read(p->ir, t, &axis);
+}
+
 /* A read of a tensor that is there, padded where it can leave it. */
 static Node *read_old(Program *p)
 {
@@ -182,7 +195,9 @@ static Node *read_old(Program *p)
 	for (int d = 0; d < tensor_rank(t); d++) {
 		int64_t extent = tensor_extent(t, d);
 		Node *e = random_index(p);
-		index[d] = node_add(ir, e, node_int(ir, draw(3) - 1 - e->lo));
+		index[d] = p->b->n < 20 && draw(8) == 0
+				   ? gathered(p)
+				   : node_add(ir, e, node_int(ir, draw(3) - 1 - e->lo));
 		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, node_int(ir, 0), index[d]));
 		inside =
 			node2(ir, OP_AND, inside, node2(ir, OP_LT, index[d], node_int(ir, extent)));
