@@ -96,17 +96,30 @@ static void side_add(Side *s, Node *axis)
 	s->extent *= axis_extent(axis);
 }
 
+/* Reduced axes that conditions look at come first: then elements that share their conditions follow
+ * each other. */
+static bool guarded(const Contract *c, Node *axis)
+{
+	const Factor *f[2] = {&c->a, &c->b};
+	for (int k = 0; k < 2; k++)
+		for (int g = 0; g < f[k]->nguard; g++)
+			if (node_has(f[k]->guard[g], axis))
+				return true;
+	return false;
+}
+
 static void roles(Contract *c)
 {
 	Problem *p = c->p;
 	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
-	for (int k = 0; k < p->naxis; k++) {
+	for (int k = 0; k < p->nspatial; k++) {
 		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
-		if (k >= p->nspatial)
-			side_add(&c->k, p->axis[k]);
-		else
-			side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
+		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
+	for (int pass = 0; pass < 2; pass++)
+		for (int k = p->nspatial; k < p->naxis; k++)
+			if (guarded(c, p->axis[k]) == !pass)
+				side_add(&c->k, p->axis[k]);
 }
 
 static bool side_has_unit(const Contract *c, const Side *s)

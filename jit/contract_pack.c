@@ -9,52 +9,53 @@ void ricci_zero(void *p, int64_t bytes)
 	memset(p, 0, (size_t)bytes);
 }
 
-enum { MOST_CONDITIONS = 24 };
+/* How many elements from k on have the same conditions as k. */
+static int64_t run_length(const int64_t *tk, int64_t sk, int64_t nc, int64_t k, int64_t nk)
+{
+	int64_t end = nk;
+	for (int64_t r = 1; r <= nc; r++) {
+		const int64_t *t = tk + r * sk;
+		int64_t e = k + 1;
+		while (e < end && t[e] == t[k])
+			e++;
+		end = e;
+	}
+	return end - k;
+}
 
 /* dst[k*lanes + l] = src[ts[l] + tk[k]] where ts[r*ss + l] + tk[r*sk + k] + rest[r-1] >= 0 for all
  * r in 1..nc, else 0. Rows 1.. of the tables are the conditions. Written once, specialised by
- * constant lanes.
- */
+ * constant lanes. Conditions are looked at once for a run of elements that share them. */
 #define PACK_BODY(T)                                                                               \
-	int64_t low[MOST_CONDITIONS], high[MOST_CONDITIONS];                                       \
 	bool contiguous = true;                                                                    \
 	for (int64_t l = 1; l < lanes; l++)                                                        \
 		contiguous &= ts[l] == ts[0] + l;                                                  \
-	for (int64_t r = 0; r < nc; r++) {                                                         \
-		const int64_t *t = ts + (r + 1) * ss;                                              \
-		low[r] = high[r] = t[0];                                                           \
-		for (int64_t l = 1; l < lanes; l++) {                                              \
-			low[r] = t[l] < low[r] ? t[l] : low[r];                                    \
-			high[r] = t[l] > high[r] ? t[l] : high[r];                                 \
+	for (int64_t k = 0; k < nk;) {                                                             \
+		int64_t end = k + (nc ? run_length(tk, sk, nc, k, nk) : nk), good = 0;             \
+		bool ok[64];                                                                       \
+		for (int64_t l = 0; nc && l < lanes; l++) {                                        \
+			int64_t least = 0;                                                         \
+			for (int64_t r = 1; r <= nc; r++)                                          \
+				least |= ts[r * ss + l] + tk[r * sk + k] + rest[r - 1];            \
+			good += ok[l] = least >= 0;                                                \
 		}                                                                                  \
-	}                                                                                          \
-	for (int64_t k = 0; k < nk; k++, dst += lanes) {                                           \
-		bool all = true, none = false;                                                     \
-		for (int64_t r = 0; r < nc; r++) {                                                 \
-			int64_t x = tk[(r + 1) * sk + k] + rest[r];                                \
-			all &= low[r] + x >= 0;                                                    \
-			none |= high[r] + x < 0;                                                   \
-		}                                                                                  \
-		const T *s = src + tk[k];                                                          \
-		if (none) {                                                                        \
-			for (int64_t l = 0; l < lanes; l++)                                        \
-				dst[l] = 0;                                                        \
-		} else if (all && contiguous) {                                                    \
-			s += ts[0];                                                                \
-			for (int64_t l = 0; l < lanes; l++)                                        \
-				dst[l] = s[l];                                                     \
-		} else if (all) {                                                                  \
-			for (int64_t l = 0; l < lanes; l++)                                        \
-				dst[l] = s[ts[l]];                                                 \
+		if (nc && good == 0) {                                                             \
+			memset(dst, 0, (size_t)((end - k) * lanes) * sizeof(T));                   \
+			dst += (end - k) * lanes;                                                  \
+		} else if (nc && good < lanes) {                                                   \
+			for (; k < end; k++, dst += lanes)                                         \
+				for (int64_t l = 0; l < lanes; l++)                                \
+					dst[l] = ok[l] ? src[ts[l] + tk[k]] : 0;                   \
+		} else if (contiguous) {                                                           \
+			for (const T *s = src + ts[0]; k < end; k++, dst += lanes)                 \
+				for (int64_t l = 0; l < lanes; l++)                                \
+					dst[l] = s[tk[k] + l];                                     \
 		} else {                                                                           \
-			for (int64_t l = 0; l < lanes; l++) {                                      \
-				int64_t least = 0;                                                 \
-				for (int64_t r = 0; r < nc; r++)                                   \
-					least |= ts[(r + 1) * ss + l] + tk[(r + 1) * sk + k] +     \
-						 rest[r];                                          \
-				dst[l] = least >= 0 ? s[ts[l]] : 0;                                \
-			}                                                                          \
+			for (; k < end; k++, dst += lanes)                                         \
+				for (int64_t l = 0; l < lanes; l++)                                \
+					dst[l] = src[ts[l] + tk[k]];                               \
 		}                                                                                  \
+		k = end;                                                                           \
 	}
 
 #define PACK(T, name)                                                                              \
