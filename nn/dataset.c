@@ -1,4 +1,6 @@
 /* dataset.c - data sets in memory, filled in the background.
+ * It keeps twice as far as was asked for, so that it does not compete with the first steps of a
+ * training, in which everything else starts too.
  * Invariant: samples and labels [0, ready) are final; `ready` only grows, under the lock; after
  * `status` is set it grows no more. Whoever has seen ready >= n may read the first n without it. */
 #include "nn/nn.h"
@@ -11,7 +13,7 @@ typedef struct Filling {
 	pthread_cond_t more;
 	pthread_t thread;
 	bool started, quit;
-	int64_t ready;
+	int64_t ready, want; /* filled; asked for, and as much again */
 	int status;
 	char message[1024];
 	DataSource source;
@@ -69,8 +71,10 @@ static void *filling_run(void *arg)
 		else
 			memcpy(f->message, message, sizeof message);
 		f->status = status;
-		quit = f->quit;
 		pthread_cond_broadcast(&f->more);
+		while (!f->quit && !status && f->ready >= f->want && at < d->count)
+			pthread_cond_wait(&f->more, &f->lock);
+		quit = f->quit;
 		pthread_mutex_unlock(&f->lock);
 	}
 	filling_release(f);
@@ -89,6 +93,10 @@ int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr)
 			f->started = true;
 		}
 	}
+	if (2 * n > f->want) {
+		f->want = 2 * n;
+		pthread_cond_broadcast(&f->more);
+	}
 	while (f->ready < n && !f->status)
 		pthread_cond_wait(&f->more, &f->lock);
 	int status = f->ready < n ? f->status : 0;
@@ -105,6 +113,7 @@ void ricci_data_free(ricci_data *d)
 	Filling *f = d->filling;
 	pthread_mutex_lock(&f->lock);
 	f->quit = true;
+	pthread_cond_broadcast(&f->more);
 	pthread_mutex_unlock(&f->lock);
 	if (f->started)
 		pthread_join(f->thread, NULL);

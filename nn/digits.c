@@ -31,23 +31,26 @@ typedef struct Pen {
 	double width;
 } Pen;
 
-/* Coverage falls off over one pixel at the rim of the pen. */
+/* Coverage falls off over one pixel at the rim of the pen; what is all inside or outside needs no
+ * root. */
 static void pen_line(Pen *p, double x0, double y0, double x1, double y1)
 {
-	double reach = p->width + 1, dx = x1 - x0, dy = y1 - y0, len = dx * dx + dy * dy;
-	int left = (int)fmax(0, floor(fmin(x0, x1) - reach));
-	int right = (int)fmin(SIDE - 1, ceil(fmax(x0, x1) + reach));
-	int top = (int)fmax(0, floor(fmin(y0, y1) - reach));
-	int bottom = (int)fmin(SIDE - 1, ceil(fmax(y0, y1) + reach));
+	double rim = p->width + 0.5, core = p->width - 0.5, dx = x1 - x0, dy = y1 - y0;
+	double len = dx * dx + dy * dy, scale = len > 0 ? 1 / len : 0;
+	int left = (int)fmax(0, fmin(x0, x1) - rim + 1);
+	int right = (int)fmin(SIDE - 1, fmax(x0, x1) + rim);
+	int top = (int)fmax(0, fmin(y0, y1) - rim + 1);
+	int bottom = (int)fmin(SIDE - 1, fmax(y0, y1) + rim);
 	for (int y = top; y <= bottom; y++) {
 		for (int x = left; x <= right; x++) {
-			double t = len > 0 ? ((x - x0) * dx + (y - y0) * dy) / len : 0;
+			double t = ((x - x0) * dx + (y - y0) * dy) * scale;
 			t = t < 0 ? 0 : t > 1 ? 1 : t;
-			double ex = x - x0 - t * dx, ey = y - y0 - t * dy;
-			double v = p->width + 0.5 - sqrt(ex * ex + ey * ey);
-			v = v < 0 ? 0 : v > 1 ? 1 : v;
-			if (v > p->image[y * SIDE + x])
-				p->image[y * SIDE + x] = (float)v;
+			double ex = x - x0 - t * dx, ey = y - y0 - t * dy, far = ex * ex + ey * ey;
+			float *at = &p->image[y * SIDE + x];
+			if (far >= rim * rim)
+				continue;
+			float v = far <= core * core ? 1 : (float)(rim - sqrt(far));
+			*at = v > *at ? v : *at;
 		}
 	}
 }
@@ -60,7 +63,7 @@ static double curve(double a, double b, double c, double d, double t)
 
 static void pen_stroke(Pen *p, int n, double (*at)[2], bool smooth)
 {
-	int parts = smooth ? 4 : 1;
+	int parts = smooth ? 3 : 1;
 	double x0 = at[0][0], y0 = at[0][1];
 	for (int i = 0; i + 1 < n; i++) {
 		const double *a = at[i ? i - 1 : 0], *b = at[i], *c = at[i + 1];
@@ -110,9 +113,12 @@ static void digit_draw(uint8_t *out, uint8_t *label, uint64_t seed, int64_t i)
 	p.y = (SIDE - 1) / 2.0 + rng_range(&r, -2.5, 2.5);
 	p.width = rng_range(&r, 0.6, 1.5);
 	pen_glyph(&p, glyph[digit], &r);
-	double noise = rng_range(&r, 0, 40);
-	for (int k = 0; k < SIDE * SIDE; k++) {
-		double v = 255 * p.image[k] + noise * rng_range(&r, -1, 1);
+	int noise = (int)rng_below(&r, 40);
+	uint64_t bits = 0;
+	for (int k = 0; k < SIDE * SIDE; k++, bits >>= 16) {
+		if (k % 4 == 0)
+			bits = rng_next(&r);
+		int v = (int)(255 * p.image[k]) + noise * (int16_t)bits / 32768;
 		out[k] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 	}
 	*label = (uint8_t)digit;
