@@ -111,7 +111,7 @@ static void digit_draw(uint8_t *out, uint8_t *label, uint64_t seed, int64_t i)
 	p.d = (co - si * slant) * h;
 	p.x = (SIDE - 1) / 2.0 + rng_range(&r, -2.5, 2.5);
 	p.y = (SIDE - 1) / 2.0 + rng_range(&r, -2.5, 2.5);
-	p.width = rng_range(&r, 0.6, 1.5);
+	p.width = rng_range(&r, 0.8, 1.5);
 	pen_glyph(&p, glyph[digit], &r);
 	int noise = (int)rng_below(&r, 40);
 	uint64_t bits = 0;
