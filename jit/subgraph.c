@@ -71,11 +71,9 @@ static void task_print(Text *out, Ir *ir, const Subgraph *sub)
 	}
 	Names names = {.sub = sub};
 	for (int k = 0; k < sub->nmember; k++) {
-		Text line = {0};
-		print_equation(&line, ir, sub->member[k], task_name, &names);
-		text_add(out, "%s %s\n", sub->stored[k] ? "keep" : "local", line.s ? line.s : "");
-		out->failed |= line.failed;
-		text_free(&line);
+		text_add(out, "%s ", sub->stored[k] ? "keep" : "local");
+		print_equation(out, ir, sub->member[k], task_name, &names);
+		text_add(out, "\n");
 	}
 }
 
@@ -101,13 +99,22 @@ static void task_arrays(Task *t, int nmember, int ninput)
 	t->sub.stored = arena_alloc(a, (size_t)nmember + 1);
 }
 
+/* Under a jump of its own: the caller owns the text. */
+static void task_describe(Task *t, Text *text)
+{
+	IR_ENTER(&t->ir, );
+	task_print(text, &t->ir, &t->sub);
+	if (!text->failed) {
+		t->text = arena_alloc(&t->ir.arena, text->n + 1);
+		memcpy(t->text, text->s, text->n);
+	}
+	IR_LEAVE(&t->ir);
+}
+
 static int task_finish(Task *t)
 {
 	Text text = {0};
-	task_print(&text, &t->ir, &t->sub);
-	t->text = text.failed ? NULL : arena_alloc(&t->ir.arena, text.n + 1);
-	if (t->text)
-		memcpy(t->text, text.s, text.n);
+	task_describe(t, &text);
 	text_free(&text);
 	if (!t->text)
 		return error_set(&t->ir.err, RICCI_ENOMEM, "out of memory");
