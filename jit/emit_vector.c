@@ -574,6 +574,17 @@ static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride
 		temp_free(v, &out);
 		x = out;
 	}
+	const char *name = kind_name[kind], *c = kind_type[kind];
+	if (stride == INDEXED) {
+		Node *rest, *entry = table_entry(v->e->ir, s->index, v->axis, &rest);
+		declare(v->e, arena_printf(v->m,
+					   "void ricci_scatter_%s(int64_t, %s *, const int64_t *, "
+					   "const %s *);",
+					   name, c, c));
+		emit_line(v->e, "ricci_scatter_%s(%s, %s, %s, %s);", name, v->count, dst,
+			  place_of(v, entry->src[0], entry->src[1]), x.at);
+		return;
+	}
 	declare(v->e,
 		arena_printf(v->m, "void ricci_v_store_%s(int64_t, %s *, int64_t, const %s *);",
 			     kind_name[kind], kind_type[kind], kind_type[kind]));
