@@ -201,7 +201,8 @@ typedef struct Run { /* one kernel of the plan */
 	Kernel *kernel;
 	unsigned seen; /* the line's version */
 	bool wide, proved;
-	int ninput, nbuf, *cell; /* the cell of each buffer */
+	int64_t launches, nanoseconds; /* timed ones, for RICCI_TIME */
+	int ninput, nbuf, *cell;       /* the cell of each buffer */
 	void **buf;
 } Run;
 typedef struct Program {

@@ -212,9 +212,9 @@ static void dump_runs(const Program *p)
 		if (text && !text[1])
 			while (text > r->line->task->text && text[-1] != '\n')
 				text--;
-		fprintf(stderr, "ricci: %3d %-6s %10.1f us best, %10.1f ms in all  %.150s\n", i,
-			r->kernel->backend->name, 1e6 * r->line->seconds,
-			1e-6 * (double)atomic_load(&r->line->spent),
+		fprintf(stderr, "ricci: %3d %-6s %5lld x %10.1f us  %.150s\n", i,
+			r->kernel->backend->name, (long long)r->launches,
+			r->launches ? 1e-3 * (double)r->nanoseconds / (double)r->launches : 0,
 			text ? text : r->line->task->text);
 	}
 }
@@ -273,6 +273,8 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tu
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	if (timing || which >= 0) {
 		t = clock_seconds() - t;
+		r->launches++;
+		r->nanoseconds += (int64_t)(1e9 * t);
 		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
 					  memory_order_relaxed);
 		if (which >= 0 && line_timed(r->line, r->kernel, which, t) && tuner)
