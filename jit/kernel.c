@@ -6,7 +6,10 @@
 #include "jit/backend.h"
 #include <string.h>
 
-const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc, &backend_nvrtc,
+const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc,
+#ifndef RICCI_WITHOUT_CUDA
+				   &backend_nvrtc,
+#endif
 				   NULL};
 
 const Backend *backend_find(const char *name)
