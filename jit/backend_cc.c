@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The same sums in the same order as written, but no promises about errno and exceptions; NaN and
- * infinities stay. (Reductions vectorise by `omp simd`, which asks for it where it is wanted; the
- * mathematics needs its order.) */
+/* The same sums in the same order as written, but no promises about errno and exceptions; NaN,
+ * signed zeros and infinities stay. (Reductions vectorise by `omp simd`, which asks for it where it
+ * is wanted; the mathematics needs its order.) */
 static const char *const cc_flag[] = {
 	"-std=gnu11",
 	"-O3",
@@ -24,7 +24,6 @@ static const char *const cc_flag[] = {
 	"-w",
 	"-fno-math-errno",
 	"-fno-trapping-math",
-	"-fno-signed-zeros",
 	"-ffp-contract=fast",
 	"-fopenmp-simd",
 	"-fno-asynchronous-unwind-tables",
