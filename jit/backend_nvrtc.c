@@ -231,7 +231,8 @@ static int nvrtc_one(Kernel *k, Error *err)
 {
 	char arch[32];
 	snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d", cuda.arch);
-	const char *option[] = {arch, "--std=c++17"};
+	/* The text of the mathematics says nothing about host and device. */
+	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
 	void *program = NULL;
 	if (cuda.nvrtcCreateProgram(&program, k->source, "kernel.cu", 0, NULL, NULL))
 		return error_set(err, RICCI_ECOMPILE, "nvrtc does not work");

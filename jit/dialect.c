@@ -95,8 +95,9 @@ static const char tcc_prelude[] = TYPES HELPERS("static ") SPECIALS("static ")
 static const char cc_prelude[] = TYPES HELPERS("static inline ") EXTREMES("static inline ")
 	SPECIALS("static inline ") "#endif\n";
 
-static const char cuda_prelude[] = TYPES HELPERS("static __device__ ")
-	EXTREMES("static __device__ ") SPECIALS("static __device__ ") "#endif\n";
+static const char cuda_prelude[] =
+	TYPES HELPERS("static __device__ __inline__ ") EXTREMES("static __device__ __inline__ ")
+		SPECIALS("static __device__ __inline__ ") "#endif\n";
 
 #define UNARY(f) "float ricci_" f "_f32(float);\ndouble ricci_" f "_f64(double);\n"
 
@@ -115,26 +116,25 @@ static const char tcc_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" UNARY(
 				 "unsigned short ricci_f16_of_f32(float);\n"
 				 "#endif\n";
 
-#define CUDA_UNARY(f)                                                                              \
-	"#define ricci_" f "_f32(x) " f "f(x)\n"                                                   \
-	"#define ricci_" f "_f64(x) " f "(x)\n"
+/* The library's own text serves the device too, once its builtins have the names they have there.
+ */
+static const char cuda_before[] = "#define __attribute__(x)\n"
+				  "#define inline __device__ __inline__\n"
+				  "#define __builtin_memcpy memcpy\n"
+				  "#define __builtin_inff() __int_as_float(0x7f800000)\n"
+				  "#define __builtin_nanf(s) __int_as_float(0x7fc00000)\n"
+				  "#define __builtin_fabs fabs\n#define __builtin_fabsf fabsf\n"
+				  "#define __builtin_copysign copysign\n"
+				  "#define __builtin_copysignf copysignf\n"
+				  "#define __builtin_sqrt sqrt\n#define __builtin_sqrtf sqrtf\n";
 
-static const char cuda_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" CUDA_UNARY("exp")
-	CUDA_UNARY("expm1") CUDA_UNARY("log") CUDA_UNARY("log1p") CUDA_UNARY("sqrt") CUDA_UNARY(
-		"rsqrt") CUDA_UNARY("sin") CUDA_UNARY("cos") CUDA_UNARY("tan") CUDA_UNARY("tanh")
-		CUDA_UNARY("erf") CUDA_UNARY("floor") CUDA_UNARY(
-			"ceil") "#define ricci_abs_f32(x) fabsf(x)\n#define ricci_abs_f64(x) "
-				"fabs(x)\n"
-				"#define ricci_round_f32(x) rintf(x)\n#define ricci_round_f64(x) "
-				"rint(x)\n"
-				"#define ricci_sign_f32(x) ((x) > 0 ? 1.0f : (x) < 0 ? -1.0f : "
-				"(x))\n"
-				"#define ricci_sign_f64(x) ((x) > 0 ? 1.0 : (x) < 0 ? -1.0 : (x))\n"
-				"#define ricci_sigmoid_f32(x) (1.0f / (1.0f + expf(-(x))))\n"
-				"#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
-				"#define ricci_pow_f32(x, y) powf(x, y)\n#define ricci_pow_f64(x, "
-				"y) pow(x, y)\n"
-				"#endif\n";
+#define CUDA_F64(f) "#define ricci_" f "_f64(x) " f "(x)\n"
+
+static const char cuda_after[] =
+	"#undef inline\n#undef __attribute__\n" CUDA_F64("exp") CUDA_F64("expm1") CUDA_F64("log")
+		CUDA_F64("log1p") CUDA_F64("sin") CUDA_F64("cos") CUDA_F64("tan") CUDA_F64("tanh")
+			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
+					"#define ricci_pow_f64(x, y) pow(x, y)\n";
 
 static const Dialect dialects[] = {
 	{.backend = "tcc",
@@ -157,7 +157,9 @@ static const Dialect dialects[] = {
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,
-	 .math = cuda_math,
+	 .before_math = cuda_before,
+	 .math = jit_math_prelude,
+	 .after_math = cuda_after,
 	 .restrict_ = "__restrict__",
 	 .vector = "",
 	 .unroll = "#pragma unroll %d",

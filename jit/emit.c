@@ -338,7 +338,8 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	}
 	text_add(out, "%s", d->prelude);
 	if (e->uses_math)
-		text_add(out, "%s", d->math);
+		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
+			 d->after_math ? d->after_math : "");
 	calls_declare(out, t->root);
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);

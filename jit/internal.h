@@ -142,10 +142,11 @@ extern const JitSymbol pack_symbols[]; /* contract_pack.c; ends with NULL */
 
 /* ---- dialects and the emitter (dialect.c, emit.c) */
 struct Dialect {
-	const char *backend;	     /* its row in backends[] */
-	const char *prelude;	     /* types and helpers, once a file */
-	const char *math;	     /* functions of the operators: declarations or definitions */
-	const char *restrict_;	     /* how a pointer says that it is not aliased */
+	const char *backend; /* its row in backends[] */
+	const char *prelude; /* types and helpers, once a file */
+	const char *math;    /* functions of the operators: declarations or definitions */
+	const char *before_math, *after_math; /* lines around them; NULL: none */
+	const char *restrict_;		      /* how a pointer says that it is not aliased */
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
 	const char *sync;

@@ -49,7 +49,9 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	int code = problem_init(p, tree, &t->sub);
 	if (code)
 		error_set(err, code, "%s", ir->err.text);
-	else if (is_tensorised(s) && !d->grid)
+	else if (is_tensorised(s) && d->grid)
+		code = lower_nest(p, &(Schedule){0}, target, d, err);
+	else if (is_tensorised(s))
 		code = lower_contract(p, s, target, d, err);
 	else
 		code = lower_nest(p, s, target, d, err);
@@ -98,8 +100,7 @@ Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const T
 		return NULL;
 	k->schedule = *s;
 	dump_schedule(t, s);
-	if (lower_source(k, t, s, d, target, err) ||
-	    (d->grid && kernel_sizes(k, &t->sub, err))) {
+	if (lower_source(k, t, s, d, target, err) || (d->grid && kernel_sizes(k, &t->sub, err))) {
 		kernel_unref(k);
 		return NULL;
 	}
