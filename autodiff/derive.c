@@ -5,7 +5,7 @@
  * each node has one adjoint, the sum of what its users give it. A SELECT is lazy, so a branch may
  * hold what is invalid outside it (reads out of bounds, logarithms). So an adjoint is a pair
  * (guard, value), and value is evaluated under the guard only; what several users give under
- * different guards is joined as (g1 || g2, (g1 ? v1 : 0) + (g2 ? v2 : 0)).
+ * different guards is joined along the choices that they share.
  */
 #include "autodiff/internal.h"
 
@@ -58,8 +58,22 @@ static const struct Rule {
 
 /* ---- the walk */
 
+/* The conditions on the way to a branch, the innermost first; NULL: none. */
+typedef struct Guard {
+	Node *cond;
+	const struct Guard *outer;
+	int depth; /* 1 + that of outer */
+} Guard;
+
+typedef struct Part {
+	const Guard *guard;
+	Node *value;
+	struct Part *next;
+} Part;
+
 typedef struct Adjoint {
-	Node *node, *guard, *value; /* guard NULL: everywhere; value NULL: nothing came yet */
+	Node *node;
+	Part *parts; /* what its users gave, the last first */
 } Adjoint;
 
 typedef struct Walk {
@@ -118,83 +132,162 @@ static bool activate(Walk *w, Node *n)
 	return active;
 }
 
-static Node *under(Ir *ir, Node *guard, Node *value)
+/* ---- joining what several users give
+ *
+ * The guards of one node form a tree, since a choice sends its branches along c and !c. They are
+ * joined from the outside, condition by condition, and choices become choices again, so the result
+ * is as large as that tree. */
+
+static const Guard *guard_push(Ir *ir, const Guard *outer, Node *cond)
 {
-	return guard ? node_select(ir, guard, value, node_const(ir, value->type, 0)) : value;
+	Guard *g = arena_alloc(&ir->arena, sizeof *g);
+	*g = (Guard){cond, outer, outer ? outer->depth + 1 : 1};
+	return g;
 }
 
-static Node *both(Ir *ir, Node *guard, Node *cond)
+/* The conjunction, outer conditions first; NULL for none. */
+static Node *guard_node(Ir *ir, const Guard *g)
 {
-	return guard ? node2(ir, OP_AND, guard, cond) : cond;
+	Node *outer = g ? guard_node(ir, g->outer) : NULL;
+	return outer ? node2(ir, OP_AND, outer, g->cond) : g ? g->cond : NULL;
 }
 
-/* What guard says beyond `start`; NULL: nothing. A guard that does not begin with it is returned
- * whole. */
-static Node *beyond(Ir *ir, Node *start, Node *guard)
+typedef struct Path {
+	int n;
+	Node **cond, *value; /* conditions from the outside */
+	const Guard *guard;
+} Path;
+
+static Path path_of(Ir *ir, const Part *part)
 {
-	if (!guard || guard == start)
-		return NULL;
-	if (!start || guard->op != OP_AND)
-		return guard;
-	Node *rest = beyond(ir, start, guard->src[0]);
-	return rest == guard->src[0] ? guard : both(ir, rest, guard->src[1]);
+	Path p = {.n = part->guard ? part->guard->depth : 0, .value = part->value};
+	p.guard = part->guard;
+	p.cond = arena_alloc(&ir->arena, sizeof *p.cond * (size_t)(p.n + 1));
+	for (const Guard *g = part->guard; g; g = g->outer)
+		p.cond[g->depth - 1] = g->cond;
+	return p;
 }
 
-/* The longest beginning of a that b begins with too; NULL: none. */
-static Node *common(Node *a, Node *b)
+/* Brings the paths whose condition at `level` is x to the front; returns how many. */
+static int gather(int n, Path *path, int level, const Node *x)
 {
-	for (Node *x = a; x; x = x->op == OP_AND ? x->src[0] : NULL)
-		for (Node *y = b; y; y = y->op == OP_AND ? y->src[0] : NULL)
-			if (x == y)
-				return x;
-	return NULL;
+	int found = 0;
+	for (int k = 0; k < n; k++)
+		if (path[k].n > level && path[k].cond[level] == x) {
+			Path p = path[k];
+			path[k] = path[found];
+			path[found++] = p;
+		}
+	return found;
 }
 
-/* to += the part; what both guards begin with is kept as the guard, branches of one choice become
- * it again. */
-static void join(Ir *ir, Adjoint *to, Node *guard, Node *value)
+/* A value under one condition; NULL: everywhere. */
+typedef struct Guarded {
+	Node *guard, *value;
+} Guarded;
+
+static Node *under(Ir *ir, Guarded p)
 {
-	Node *start = common(to->guard, guard);
-	Node *a = beyond(ir, start, to->guard), *b = beyond(ir, start, guard);
-	if (a && b && node_not(ir, a) == b) {
-		to->value = node_select(ir, a, to->value, value);
-		to->guard = start;
-	} else {
-		to->value = node_add(ir, under(ir, a, to->value), under(ir, b, value));
-		to->guard = a && b ? both(ir, start, node2(ir, OP_OR, a, b)) : start;
+	return p.guard ? node_select(ir, p.guard, p.value, node_const(ir, p.value->type, 0))
+		       : p.value;
+}
+
+/* x ? p : q, where it has a value at all. */
+static Guarded choose(Ir *ir, Node *x, Guarded p, Guarded q)
+{
+	Node *no = node_not(ir, x), *yes = p.guard ? node2(ir, OP_AND, x, p.guard) : x;
+	Guarded r = {NULL, node_select(ir, x, p.value, q.value)};
+	if (q.guard)
+		r.guard = node2(ir, OP_OR, yes, node2(ir, OP_AND, no, q.guard));
+	else if (p.guard)
+		r.guard = node2(ir, OP_OR, no, p.guard);
+	return r;
+}
+
+static Guarded join(Ir *ir, int n, Path *path, int level);
+
+/* All paths that begin with the first one's condition or its opposite; *used: how many. */
+static Guarded join_choice(Ir *ir, int n, Path *path, int level, int *used)
+{
+	Node *x = path->cond[level];
+	int with = gather(n, path, level, x);
+	int without = gather(n - with, path + with, level, node_not(ir, x));
+	Guarded p = join(ir, with, path, level + 1);
+	*used = with + without;
+	if (without)
+		return choose(ir, x, p, join(ir, without, path + with, level + 1));
+	p.guard = p.guard ? node2(ir, OP_AND, x, p.guard) : x;
+	return p;
+}
+
+static Guarded join(Ir *ir, int n, Path *path, int level)
+{
+	Guarded sum = {0};
+	for (int at = 0, used = 1; at < n; at += used) {
+		Guarded r = {NULL, path[at].value};
+		used = 1;
+		if (path[at].n > level)
+			r = join_choice(ir, n - at, path + at, level, &used);
+		if (!sum.value) {
+			sum = r;
+		} else {
+			sum.value = node_add(ir, under(ir, sum), under(ir, r));
+			sum.guard =
+				sum.guard && r.guard ? node2(ir, OP_OR, sum.guard, r.guard) : NULL;
+		}
 	}
+	return sum;
 }
+
+/* All that came, in the order in which it came. */
+static Part adjoint_total(Ir *ir, const Adjoint *at)
+{
+	int n = 0, left, level = 0;
+	for (const Part *p = at->parts; p; p = p->next)
+		n++;
+	if (n == 1)
+		return *at->parts;
+	Path *path = arena_alloc(&ir->arena, sizeof *path * (size_t)n);
+	left = n;
+	for (const Part *p = at->parts; p; p = p->next)
+		path[--left] = path_of(ir, p);
+	while (level < path->n && gather(n, path, level, path->cond[level]) == n)
+		level++;
+	const Guard *common = path->guard;
+	while (common && common->depth > level)
+		common = common->outer;
+	Guarded sum = join(ir, n, path, level);
+	return (Part){sum.guard ? guard_push(ir, common, sum.guard) : common, sum.value, NULL};
+}
+
+/* ---- the way back */
 
 /* Adds value, valid under guard, to n's adjoint. */
-static void give(Walk *w, Node *n, Node *guard, Node *value)
+static void give(Walk *w, Node *n, const Guard *guard, Node *value)
 {
 	int slot = w->tape->slot[n->id];
 	if (!value || slot <= 0)
 		return;
-	Adjoint *to = &w->adj[slot - 1];
-	if (to->value) {
-		join(w->ir, to, guard, value);
-	} else {
-		to->guard = guard;
-		to->value = value;
-	}
+	Part *part = arena_alloc(&w->ir->arena, sizeof *part);
+	*part = (Part){guard, value, w->adj[slot - 1].parts};
+	w->adj[slot - 1].parts = part;
 }
 
-static void derive_select(Walk *w, const Adjoint *from)
+static void derive_select(Walk *w, Node *n, const Part *from)
 {
-	Node *cond = from->node->src[0];
-	give(w, from->node->src[1], both(w->ir, from->guard, cond), from->value);
-	give(w, from->node->src[2], both(w->ir, from->guard, node_not(w->ir, cond)), from->value);
+	Node *cond = n->src[0];
+	give(w, n->src[1], guard_push(w->ir, from->guard, cond), from->value);
+	give(w, n->src[2], guard_push(w->ir, from->guard, node_not(w->ir, cond)), from->value);
 }
 
-static void derive_node(Walk *w, const Adjoint *from, Node *value)
+/* y: what holds the value of n */
+static void derive_node(Walk *w, Node *n, Node *y, const Part *from)
 {
-	Node *n = from->node;
 	Node *a = n->src[0], *b = n->nsrc > 1 ? n->src[1] : NULL;
 	for (int k = 0; k < n->nsrc && k < 2; k++)
 		if (w->tape->slot[n->src[k]->id] > 0)
 			give(w, n->src[k], from->guard,
-			     rules[n->op].side[k](w->ir, a, b, value, from->value));
+			     rules[n->op].side[k](w->ir, a, b, y, from->value));
 }
 
 int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms)
@@ -208,15 +301,16 @@ int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms)
 		give(&w, body, NULL, seed);
 	}
 	for (int k = w.n - 1; k >= 0; k--) {
-		const Adjoint *at = &w.adj[k];
-		if (!at->value)
+		Node *at = w.adj[k].node;
+		if (!w.adj[k].parts)
 			continue;
-		if (at->node->op == OP_READ)
-			(*terms)[n++] = (Term){at->node, at->guard, at->value};
-		else if (at->node->op == OP_SELECT)
-			derive_select(&w, at);
+		Part total = adjoint_total(w.ir, &w.adj[k]);
+		if (at->op == OP_READ)
+			(*terms)[n++] = (Term){at, guard_node(w.ir, total.guard), total.value};
+		else if (at->op == OP_SELECT)
+			derive_select(&w, at, &total);
 		else
-			derive_node(&w, at, at->node == body ? root : at->node);
+			derive_node(&w, at, at == body ? root : at, &total);
 	}
 	for (int k = 0; k < w.nseen; k++)
 		tape->slot[w.seen[k]->id] = 0;
