@@ -51,14 +51,13 @@ typedef struct Term {
 	Node *read, *guard, *value;
 } Term;
 
-/* Side tables by node id for everything below y. */
+/* Side tables by node id, for all ids up to y's. */
 typedef struct Tape {
 	Ir *ir;
-	uint32_t room; /* ids below are in the tables */
-	bool *wanted;  /* tensors on a path to a wrt */
-	int *slot;     /* scratch of derive_body, all 0 between calls */
+	bool *wanted; /* tensors on a path to a wrt */
+	int *slot;    /* scratch of derive_body, all 0 between calls */
 } Tape;
-/* Terms of the reads of wanted tensors in `body`, in the order of their ids; root: what to use as
+/* Terms of the reads of wanted tensors in `body`, the latest node first; root: what to use as
  * the body's value (the body, or a read of the tensor that holds it). seed: the adjoint of the
  * body. Returns the count. */
 int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms);
