@@ -122,6 +122,37 @@ static void roles(Contract *c)
 				side_add(&c->k, p->axis[k]);
 }
 
+/* Conditions that depend on K and the batch only choose which elements of K there are at all. */
+static void choose(Contract *c)
+{
+	Factor *f[2] = {&c->a, &c->b};
+	if (c->k.extent > 1 << 14)
+		return;
+	for (int x = 0; x < 2; x++) {
+		int kept = 0;
+		for (int g = 0; g < f[x]->nguard; g++) {
+			Node *cond = f[x]->guard[g];
+			bool mine = false, foreign = false, known = false;
+			for (int k = 0; k < c->k.naxis; k++)
+				mine |= node_has(cond, c->k.axis[k]);
+			for (int k = 0; k < c->m.naxis; k++)
+				foreign |= node_has(cond, c->m.axis[k]);
+			for (int k = 0; k < c->n.naxis; k++)
+				foreign |= node_has(cond, c->n.axis[k]);
+			if (!mine || foreign || !reads_safe(cond, false)) {
+				f[x]->guard[kept++] = cond;
+				continue;
+			}
+			for (int k = 0; k < c->nchoice; k++)
+				known |= c->choice[k] == cond;
+			if (!known && c->nchoice < CONTRACT_MAX_GUARDS)
+				c->choice[c->nchoice++] = cond;
+		}
+		f[x]->nguard = kept;
+	}
+	c->k.compact = c->nchoice > 0;
+}
+
 static bool side_has_unit(const Contract *c, const Side *s)
 {
 	for (int k = 0; k < s->naxis; k++)
@@ -159,6 +190,7 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	if (!c->micro || !group_factors(c, body) || !place_guards(c, nguard, guard))
 		return false;
 	roles(c);
+	choose(c);
 	if (wants_swap(c) != swap) {
 		Factor f = c->a;
 		Side s = c->m;

@@ -14,6 +14,7 @@ typedef struct Side {
 	Node *axis[COMP_MAX_AXES];
 	int64_t extent, block;
 	bool whole;   /* its tables cover the whole extent and are filled once a call */
+	bool compact; /* only the elements that meet Contract.choice, listed anew in each part */
 	bool direct;  /* a single axis: its value is the element's number, no table needed */
 	Node *origin; /* the first element of the current block */
 } Side;
@@ -45,6 +46,8 @@ typedef struct Contract {
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES];
 	Stmt *setup; /* at the start of a part */
+	int nchoice; /* conditions on K and batch only: elements of K that fail them are left out */
+	Node *choice[CONTRACT_MAX_GUARDS], *count;
 } Contract;
 
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
@@ -64,6 +67,8 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
 bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
 /* The place of the entry of row 0 for element `at` of the block. */
 Node *table_index(Contract *c, const Table *t, Node *at);
+/* Lists the elements of K that meet the choice: count and tables. */
+Stmt *contract_choose(Contract *c);
 /* Statements that fill the tables of side s (NULL: of all whole sides). */
 Stmt *contract_fill(Contract *c, Side *s);
 

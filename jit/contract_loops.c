@@ -14,6 +14,7 @@ typedef struct Shape {
 	int64_t mb, nb, kb, nmb, nnb, nkb;
 	Node *a, *b, *c;	   /* buffers: A's panels, one panel of B, the block of C */
 	Node *rows, *cols, *depth; /* of this block */
+	Node *blocks;		   /* of K; NULL: nkb */
 } Shape;
 
 static Node *num(Contract *c, int64_t v)
@@ -227,6 +228,14 @@ static void set_blocks(Contract *c, Shape *h, Node *part, Node *k_block)
 	Side *side[3] = {&c->m, &c->n, &c->k};
 	for (int k = 0; k < 3; k++)
 		side[k]->whole = side[k]->extent <= 1 << 15;
+	if (c->k.compact) {
+		c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
+		if (!c->count)
+			return;
+		Node *count = buffer_read(c->t, c->count, num(c, 0));
+		h->depth = node2(ir, OP_MIN, num(c, h->kb), node_sub(ir, count, c->k.origin));
+		h->blocks = node_floordiv(ir, node_add(ir, count, num(c, h->kb - 1)), h->kb);
+	}
 	int64_t below = c->batch.extent;
 	for (int k = 0; k < c->batch.naxis; k++) {
 		below /= axis_extent(c->batch.axis[k]);
@@ -264,8 +273,11 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 	CallArg zero[] = {{h.c, num(c, 0)},
 			  {NULL, num(c, h.mb * h.nb * (int64_t)type_size(p->acc))}};
 	Stmt *multiply = multiply_block(c, &h);
-	Stmt *loop = stmt_loop(p->tree, HOW_SERIAL, kb, NULL, NULL,
+	Stmt *loop = stmt_loop(p->tree, HOW_SERIAL, kb, NULL, h.blocks,
 			       stmt_seq(contract_fill(c, &c->k), multiply));
+	loop->maybe = h.blocks != NULL;
+	if (c->k.compact)
+		loop = stmt_seq(contract_choose(c), loop);
 	Stmt *store = store_block(c, &h);
 	Stmt *body = stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n));
 	body = stmt_seq(body, c->setup);

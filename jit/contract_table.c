@@ -47,8 +47,8 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
 	t->nrow = nrow;
 	memcpy(t->row, row, (size_t)nrow * sizeof *row);
 	t->stride = side_entries(s);
-	t->buffer = tree_buffer(c->t, s->whole ? SPACE_TABLE : SPACE_SCRATCH, "tab", RICCI_I64,
-				t->stride * nrow);
+	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
+				RICCI_I64, t->stride * nrow);
 	return t->buffer ? t : NULL;
 }
 
@@ -58,6 +58,11 @@ Node *table_index(Contract *c, const Table *t, Node *at)
 }
 
 /* ---- filling ---- */
+
+static Node *batch_part(Contract *c, Node *e)
+{
+	return node_replace(c->ir, e, c->batch.naxis, c->batch.axis, c->batch_value);
+}
 
 static Stmt *fill_rows(Contract *c, const Table *t, Node *at, int n, Node *const *from,
 		       Node *const *to)
@@ -113,18 +118,55 @@ Stmt *contract_fill(Contract *c, Side *s)
 	Stmt *all = NULL;
 	for (int k = 0; k < c->ntable; k++) {
 		Table *t = &c->table[k];
+		if (t->side->compact)
+			continue;
 		if (s ? t->side == s && !s->whole : t->side->whole)
 			all = stmt_seq(all, (s ? fill_block : fill_whole)(c, t));
 	}
 	return all;
 }
 
-/* ---- splitting and rewriting ---- */
-
-static Node *batch_part(Contract *c, Node *e)
+/* Loops over K's axes from number k on; what is known to fail is left as early as possible. */
+static Stmt *choose_loops(Contract *c, int k, Node **var)
 {
-	return node_replace(c->ir, e, c->batch.naxis, c->batch.axis, c->batch_value);
+	const Side *s = &c->k;
+	Node *cond = NULL, *zero = node_int(c->ir, 0), *count = buffer_read(c->t, c->count, zero);
+	Stmt *body = NULL;
+	for (int g = 0; g < c->nchoice; g++) {
+		bool ready = true, before = k > 0;
+		for (int j = k; j < s->naxis; j++)
+			ready &= !node_has(c->choice[g], s->axis[j]);
+		for (int j = k - 1; j < s->naxis && before; j++)
+			before &= !node_has(c->choice[g], s->axis[j]);
+		if (!ready || before)
+			continue;
+		Node *x = node_replace(c->ir, batch_part(c, c->choice[g]), s->naxis, s->axis, var);
+		cond = cond ? node2(c->ir, OP_AND, cond, x) : x;
+	}
+	if (k < s->naxis) {
+		body = stmt_loop(c->t, HOW_SERIAL, var[k], NULL, NULL, choose_loops(c, k + 1, var));
+	} else {
+		for (int t = 0; t < c->ntable; t++)
+			if (c->table[t].side == s)
+				body = stmt_seq(body, fill_rows(c, &c->table[t], count, s->naxis,
+								s->axis, var));
+		body = stmt_seq(body,
+				stmt_store(c->t, c->count, zero, node_int(c->ir, 1), RED_ADD));
+	}
+	return cond ? stmt_if(c->t, cond, body, NULL) : body;
 }
+
+Stmt *contract_choose(Contract *c)
+{
+	Node *var[COMP_MAX_AXES], *zero = node_int(c->ir, 0);
+	for (int k = 0; k < c->k.naxis; k++)
+		var[k] = tree_axis(c->t, axis_extent(c->k.axis[k]));
+	Stmt *s = stmt_seq(stmt_alloc(c->t, c->count),
+			   stmt_store(c->t, c->count, zero, zero, RED_NONE));
+	return stmt_seq(s, choose_loops(c, 0, var));
+}
+
+/* ---- splitting and rewriting ---- */
 
 bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest)
 {

@@ -74,6 +74,17 @@ static int step_split(Build *b, int id, int64_t factor, Error *err)
 	return 0;
 }
 
+/* Functions over chunks want long chunks: a split for lanes makes them at least that long. */
+static int64_t lanes_of(const Build *b, const Schedule *s, int at)
+{
+	int64_t arg = s->step[at].arg;
+	for (int k = at + 1; k < s->n; k++)
+		if (s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop &&
+		    arg < b->d->chunk)
+			arg = b->d->chunk;
+	return arg;
+}
+
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
 	if (s->kind != STEP_PARALLEL && (s->axis < 0 || s->axis >= b->nloop))
@@ -133,6 +144,12 @@ static int schedule_check(const Build *b, Error *err)
 					 "schedule: loop %d can't run in parallel, its iterations "
 					 "write the same elements",
 					 b->order[i]);
+		if (i < b->nparallel && p->scatter && a->extent != axis_extent(p->axis[a->axis]))
+			return error_set(
+				err, RICCI_EINVAL,
+				"schedule: loop %d can't run in parallel, the left side is "
+				"scattered and the loop is only a piece of its axis",
+				b->order[i]);
 		if (a->how == HOW_VECTOR && i != b->nloop - 1)
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: vector loop %d is not the innermost",
@@ -157,9 +174,13 @@ static int replay(Build *b, const Schedule *s, Error *err)
 		b->order[k] = k;
 	}
 	b->nloop = p->naxis;
-	for (int k = 0; k < s->n; k++)
-		if (step_apply(b, &s->step[k], err))
+	for (int k = 0; k < s->n; k++) {
+		ScheduleStep step = s->step[k];
+		if (step.kind == STEP_SPLIT)
+			step.arg = lanes_of(b, s, k);
+		if (step_apply(b, &step, err))
 			return err->code;
+	}
 	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
 		b->nparallel = 0;
 		for (int k = 0; k < b->nloop; k++) {

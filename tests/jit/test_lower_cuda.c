@@ -5,7 +5,7 @@
 
 static const Case cases[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]; Z[i,j] = exp(Y[i,j])", "A=13x29 B=29x41"},
-	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s] else 0) where p<4, r<2, s<2", "X=2x7x10x12"},
+	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s] else 0) where p<4, q<5, r<2, s<2", "X=2x7x10x12"},
 	{"Y[T[i]:5,d] += X[i,d] where i<20, d<9", "T=20:i32 X=20x9"},
 	{"Y[i] = f32(A[i])*0.5 + f32(i)", "A=130:i8"},
 	{"Y[i,j] = A[i,j]*B[i,j]", "A=13x29:f16 B=13x29:f16"},

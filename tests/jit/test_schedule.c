@@ -1,0 +1,130 @@
+/* test_schedule.c - schedules as text, schedules that do not fit, and random ones: whatever the
+ * order and the splits, the numbers stay. */
+#include "tests/jit/lower_harness.h"
+
+static void check_text(const char *text)
+{
+	Schedule s, again;
+	Error err = {0};
+	Text out = {0};
+	CHECK_INT(schedule_parse(text, &s, &err), 0);
+	schedule_print(&out, &s);
+	CHECK_STR(out.s ? out.s : "", text);
+	CHECK_INT(schedule_parse(out.s ? out.s : "", &again, &err), 0);
+	CHECK(memcmp(&s, &again, sizeof s) == 0);
+	text_free(&out);
+}
+
+static void check_refused(const char *text, const char *message)
+{
+	Schedule s;
+	Error err = {0};
+	CHECK_INT(schedule_parse(text, &s, &err), RICCI_ESYNTAX);
+	CHECK_STR(err.text, message);
+}
+
+static void check_misfit(const Trial *t, const char *text, const char *message)
+{
+	Schedule s;
+	Error err = {0};
+	CHECK_INT(schedule_parse(text, &s, &err), 0);
+	Kernel *k = kernel_lower(&t->task, &s, backend_find("tcc"), target_host(), &err);
+	CHECK(k == NULL);
+	CHECK_INT(err.code, RICCI_EINVAL);
+	CHECK_STR(err.text, message);
+	kernel_unref(k);
+}
+
+/* A random replayable schedule of a nest of n loops. */
+static Schedule random_schedule(int n)
+{
+	Schedule s = {0};
+	int steps = (int)(harness_random() * 6), loops = n;
+	for (int k = 0; k < steps; k++) {
+		int axis = (int)(harness_random() * loops);
+		switch ((int)(harness_random() * 4)) {
+		case 0:
+			schedule_add(&s, STEP_SPLIT, axis, 1 + (int)(harness_random() * 9));
+			loops++;
+			break;
+		case 1:
+			schedule_add(&s, STEP_MOVE, axis, (int)(harness_random() * loops));
+			break;
+		case 2:
+			schedule_add(&s, STEP_UNROLL, axis, 0);
+			break;
+		default:
+			schedule_add(&s, STEP_MOVE, axis, loops - 1);
+			schedule_add(&s, STEP_VECTORISE, axis, 0);
+			break;
+		}
+	}
+	schedule_add(&s, STEP_PARALLEL, 0, (int)(harness_random() * 3));
+	return s;
+}
+
+static const Case cases[] = {
+	{"Y[i,j] = A[j,i] + B[i]", "A=33x17 B=17"},
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x19 B=19x23"},
+	{"Y[n,c,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0)*W[c,r,s] where p<5, q<6",
+	 "X=2x3x9x11 W=3x3x3"},
+	{"Y[i,p] max= (X[i,2*p+r-1] else -1e9) where p<11, r<3", "X=7x20"},
+	{"Y[i] += T[j]*A[i,j/3]", "T=31 A=9x11"},
+	{"Y[T[i]:5,d] += X[i,d] where i<20, d<19", "T=20:i32 X=20x19"},
+};
+
+/* Most random schedules break a rule and are refused by name; the others must be right. */
+static void check_random(Trial *list, const char *backend, int wanted)
+{
+	for (Trial *t = list; t; t = t->next) {
+		int good = 0;
+		t->noffer = 0;
+		for (int k = 0; k < 400 && good < wanted; k++) {
+			Schedule s = random_schedule(comp_naxis(t->task.sub.member[0]));
+			Error err = {0};
+			Kernel *kernel = kernel_lower(&t->task, &s, backend_find(backend),
+						      target_host(), &err);
+			if (!kernel) {
+				CHECK_INT(err.code, RICCI_EINVAL);
+				CHECK(strncmp(err.text, "schedule: ", 10) == 0);
+				continue;
+			}
+			kernel_unref(kernel);
+			t->offer[t->noffer++] = s;
+			good++;
+		}
+		CHECK(good > 0);
+	}
+	harness_check(list, backend_find(backend), 200);
+}
+
+int main(void)
+{
+	Trial *list = NULL;
+	check_text("");
+	check_text("split 1 32; move 3 3; vectorise 3; unroll 2; parallel 1");
+	check_text("tensorise 0; block 0 96; block 1 512; block 2 256");
+	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
+	check_refused("split 1", "schedule: step 1 (split) lacks a number");
+	check_refused("unroll 1 split 1 2", "schedule: \";\" is missing before \"split 1 2\"");
+	for (int k = COUNT(cases) - 1; k >= 0; k--)
+		list = harness_trials(&cases[k], false, list);
+	const Trial *product = list->next;
+	check_misfit(product, "split 7 2",
+		     "schedule: there is no loop 7 (the nest has 3 at this step)");
+	check_misfit(product, "vectorise 0", "schedule: vector loop 0 is not the innermost");
+	check_misfit(
+		product, "move 2 0; parallel 1",
+		"schedule: loop 2 can't run in parallel, its iterations write the same elements");
+	check_misfit(product, "split 1 4; move 3 0",
+		     "schedule: loop 1 runs inside a piece of itself");
+	check_misfit(
+		list, "tensorise 0",
+		"schedule: tensorise needs a sum of products whose factors share reduced indices "
+		"and each have indices of their own");
+	check_misfit(product, "tensorise 0; unroll 1",
+		     "schedule: step 2 does not fit a tensorised contraction");
+	check_random(list, "tcc", 12);
+	check_random(list, "cc", 4);
+	return check_done();
+}
