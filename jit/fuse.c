@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BODY_LARGEST = 160, INPUTS_MOST = 24, MEMBERS_MOST = 16, GROUPS_BACK = 64 };
+enum { BODY_LARGEST = 160, INPUTS_MOST = 24, MEMBERS_MOST = 16, GROUPS_BACK = 64, GATHER = 10 };
 
 typedef struct Use { /* one reader of a tensor */
 	Node *reader;
@@ -119,14 +119,43 @@ static int count_nodes(Ir *ir, Node *e)
 	return n;
 }
 
-static bool has_random(Node *e)
+static void see_load(void *user, Node *n)
 {
-	if (node_is_tensor(e))
-		return false;
-	bool found = e->op == OP_RANDOM || e->op == OP_NORMAL;
-	for (int k = 0; k < e->nsrc && !found; k++)
-		found = has_random(e->src[k]);
-	return found;
+	*(int *)user += n->op == OP_READ;
+}
+
+/* Arithmetic of one evaluation of `now` inside reader c. While panels are packed an element is
+ * gathered, not streamed: each load beyond the one it replaces costs as much as GATHER operations.
+ */
+static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
+{
+	int loads = 0;
+	node_walk(f->ir, comp_body(now), see_load, &loads);
+	double gathers = is_contraction(reader) && loads > 1 ? loads - 1 : 0;
+	return expr_flops(f->ir, comp_body(now)) + GATHER * gathers;
+}
+
+typedef struct Equality {
+	const Reads *reads;
+	bool found;
+} Equality;
+
+static void see_equality(void *user, Node *n)
+{
+	Equality *e = user;
+	if ((n->op != OP_EQ && n->op != OP_NE) || !type_is_float((Type)n->src[0]->type))
+		return;
+	for (int k = 0; k < e->reads->n; k++)
+		e->found |= node_has(n, e->reads->read[k]);
+}
+
+/* Does the reader ask whether what it reads equals another float (the ties of max=)? Computed
+ * again, in another kernel, a value may be rounded otherwise and equal nothing. */
+static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
+{
+	Equality e = {reads, false};
+	node_walk(f->ir, comp_body(reader), see_equality, &e);
+	return e.found;
 }
 
 /* What keeps c (now `now`) from being substituted whatever the reward, or NULL. */
@@ -152,16 +181,21 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 	}
 	Node **inputs, **theirs;
 	int ninput = comp_reads(f->ir, now, &inputs);
-	double cost = expr_flops(f->ir, comp_body(now)) + (has_random(comp_body(now)) ? 1e3 : 0);
 	/* Its own kernel's stores and loads go. */
-	double bytes = (double)tensor_bytes(c), flops = cost * (double)tensor_size(c);
+	double bytes = (double)tensor_bytes(c),
+	       flops = expr_flops(f->ir, comp_body(now)) * (double)tensor_size(c);
 	for (int k = 0; k < ninput; k++)
 		bytes += (double)tensor_bytes(inputs[k]);
 	for (Use *u = f->uses[c->id]; u; u = u->next) {
 		Reads r = reads_of(f->ir, u->reader, c);
 		int n = comp_reads(f->ir, u->reader, &theirs);
-		if (r.overflow || n + ninput > INPUTS_MOST) {
-			say(f, "take in", c, 0, 0, 0, "a reader has too many inputs");
+		double each = evaluation_flops(f, u->reader, now);
+		if (r.overflow || n + ninput > INPUTS_MOST)
+			why = "a reader has too many inputs";
+		else if (ninput && compares_equal(f, u->reader, &r))
+			why = "a reader compares it for equality";
+		if (why) {
+			say(f, "take in", c, 0, 0, 0, why);
 			return false;
 		}
 		bytes += (double)tensor_bytes(
@@ -173,7 +207,7 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 			bytes -= there ? 0 : (double)tensor_bytes(inputs[k]);
 		}
 		for (int k = 0; k < r.n; k++)
-			flops -= cost * evaluations(u->reader, r.read[k]);
+			flops -= each * evaluations(u->reader, r.read[k]);
 	}
 	bool yes = reward(f, bytes, flops, 1) > 0;
 	say(f, "take in", c, bytes, flops, 1, yes ? "yes" : "no");
