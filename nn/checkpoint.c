@@ -324,7 +324,7 @@ static int image_write(const char *path, const Items *s, const ricci_position *p
 	ssize_t size = ok ? H5Fget_file_image(file, NULL, 0) : 0;
 	int status;
 	if (ok && size > 0 && H5Fget_vfd_handle(file, access, (void **)&memory) >= 0)
-		status = file_replace(path, *memory, (size_t)size, err, nerr);
+		status = file_seal(path, *memory, (size_t)size, err, nerr);
 	else
 		status = nn_fail(err, nerr, RICCI_EIO, "cannot make the checkpoint %s: %s", path,
 				 h5_reason(why));
@@ -407,6 +407,9 @@ static int image_open(const char *path, hid_t *file, char *err, size_t nerr)
 	*file = -1;
 	if (access(path, R_OK))
 		return nn_fail(err, nerr, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
+	int status = file_sealed(path, err, nerr);
+	if (status)
+		return status;
 	*file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (*file < 0)
 		return nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include <zlib.h>
 
 int nn_fail(char *err, size_t nerr, int code, const char *fmt, ...)
 {
@@ -77,13 +78,15 @@ static int write_all(int fd, const char *data, size_t n)
 }
 
 /* The new file beside the old one: path + "." + process + ".tmp". 0 or errno. */
-static int write_beside(const char *temp, const void *data, size_t n)
+static int write_beside(const char *temp, const Bytes *part, int n)
 {
 	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return errno;
 	Held held = signal_hold();
-	int e = write_all(fd, data, n);
+	int e = 0;
+	for (int i = 0; i < n && !e; i++)
+		e = write_all(fd, part[i].data, part[i].n);
 	signal_release(&held);
 	if (!e && fsync(fd) && errno != EINVAL && errno != EROFS)
 		e = errno;
@@ -94,7 +97,7 @@ static int write_beside(const char *temp, const void *data, size_t n)
 	return e;
 }
 
-int file_replace(const char *path, const void *data, size_t n, char *err, size_t nerr)
+int file_replace(const char *path, const Bytes *part, int n, char *err, size_t nerr)
 {
 	size_t room = strlen(path) + 48;
 	char *temp = mem_alloc(room);
@@ -103,7 +106,7 @@ int file_replace(const char *path, const void *data, size_t n, char *err, size_t
 	struct timespec now;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	snprintf(temp, room, "%s.%ld-%lx.tmp", path, (long)getpid(), (unsigned long)now.tv_nsec);
-	int e = write_beside(temp, data, n);
+	int e = write_beside(temp, part, n);
 	if (!e && rename(temp, path)) {
 		e = errno;
 		unlink(temp);
@@ -118,6 +121,57 @@ int file_replace(const char *path, const void *data, size_t n, char *err, size_t
 	}
 	mem_free(temp);
 	return e ? nn_fail(err, nerr, RICCI_EIO, "cannot write %s: %s", path, strerror(e)) : 0;
+}
+
+/* ---- seals */
+static const char seal_magic[] = "ricci-crc32 ";
+enum { SEAL = 16 };
+
+static void seal_make(char *seal, uLong crc)
+{
+	memcpy(seal, seal_magic, 12);
+	for (int i = 0; i < 4; i++)
+		seal[12 + i] = (char)(crc >> 8 * i & 255);
+}
+
+int file_seal(const char *path, const void *data, size_t n, char *err, size_t nerr)
+{
+	char seal[SEAL];
+	seal_make(seal, crc32_z(crc32(0, NULL, 0), data, n));
+	return file_replace(path, (Bytes[]){{data, n}, {seal, SEAL}}, 2, err, nerr);
+}
+
+int file_sealed(const char *path, char *err, size_t nerr)
+{
+	char seal[SEAL], want[SEAL];
+	FILE *f = fopen(path, "rbe");
+	int cause = errno;
+	char *room = mem_alloc(1 << 16);
+	int status = !f ? RICCI_EIO : !room ? RICCI_ENOMEM : 0;
+	if (status)
+		nn_fail(err, nerr, status, "cannot read %s: %s", path,
+			f ? "out of memory" : strerror(cause));
+	bool sealed = !status && !fseek(f, -SEAL, SEEK_END) && fread(seal, 1, SEAL, f) == SEAL &&
+		      !memcmp(seal, seal_magic, 12);
+	long left = sealed ? ftell(f) - SEAL : 0;
+	uLong crc = crc32(0, NULL, 0);
+	if (sealed)
+		rewind(f);
+	while (left > 0) {
+		size_t n = fread(room, 1, left < 1 << 16 ? (size_t)left : 1 << 16, f);
+		if (!n)
+			break;
+		crc = crc32(crc, (const Bytef *)room, (uInt)n);
+		left -= (long)n;
+	}
+	seal_make(want, crc);
+	if (sealed && memcmp(seal, want, SEAL))
+		status = nn_fail(err, nerr, RICCI_EFORMAT, "%s is damaged: its checksum differs",
+				 path);
+	mem_free(room);
+	if (f)
+		fclose(f);
+	return status;
 }
 
 int file_check(const char *path, char *err, size_t nerr)

@@ -170,7 +170,7 @@ int history_draw(const History *h, const char *path, char *err, size_t nerr)
 	text_add(&t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n</svg>\n",
 		 (LEFT + WIDTH - RIGHT) / 2, height - 8);
 	int status = t.failed ? nn_fail(err, nerr, RICCI_ENOMEM, "out of memory")
-			      : file_replace(path, t.s, t.n, err, nerr);
+			      : file_replace(path, &(Bytes){t.s, t.n}, 1, err, nerr);
 	text_free(&t);
 	return status;
 }

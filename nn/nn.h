@@ -57,9 +57,18 @@ void history_free(History *h);
 int history_draw(const History *h, const char *path, char *err, size_t nerr);
 
 /* ---- files (file.c) */
-/* Replaces the file by these bytes: all, or the old one stays (temporary file in the same folder,
- * fsync, rename, fsync of the folder). */
-int file_replace(const char *path, const void *data, size_t n, char *err, size_t nerr);
+/* Replaces the file by these bytes, one part after the other: all, or the old one stays (temporary
+ * file in the same folder, fsync, rename, fsync of the folder). */
+typedef struct Bytes {
+	const void *data;
+	size_t n;
+} Bytes;
+int file_replace(const char *path, const Bytes *part, int n, char *err, size_t nerr);
+/* The same, sealed: behind the data stand 16 bytes, "ricci-crc32 " and the CRC-32 of all before
+ * them, little-endian. A program that changes the file by rules of its format cuts them off. */
+int file_seal(const char *path, const void *data, size_t n, char *err, size_t nerr);
+/* 0 when the file can be read and its seal fits, or there is none. */
+int file_sealed(const char *path, char *err, size_t nerr);
 /* Could file_replace make a file of this name? Tells a mistaken path before the work, not after it.
  */
 int file_check(const char *path, char *err, size_t nerr);

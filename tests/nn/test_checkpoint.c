@@ -175,14 +175,20 @@ static void wrong_files(void)
 	without("index", true);
 	refuse(0, 5, other, 0, "is not a checkpoint: it has no attribute index");
 	stat(path, &st);
-	for (long n = 0; n < st.st_size; n += st.st_size / 9) {
+	for (long n = 0; n < st.st_size - 16; n += st.st_size / 9) {
 		file_copy(path, other, n, -1);
 		refuse(0, 5, other, 0, "is not a whole HDF5 file");
 	}
-	file_copy(path, other, st.st_size - 1, -1);
+	file_copy(path, other, st.st_size - 17, -1);
 	refuse(0, 5, other, 0, "is not a whole HDF5 file");
-	file_copy(path, other, -1, st.st_size / 2); /* in the values of /state/big */
+	for (long at = 0; at < st.st_size - 16; at += 100003) {
+		file_copy(path, other, -1, at);
+		refuse(0, 5, other, 0, "is damaged: its checksum differs");
+	}
+	file_copy(path, other, st.st_size - 16, st.st_size / 2); /* in the values of /state/big */
 	refuse(0, 5, other, 0, "/state/big is damaged");
+	file_copy(path, other, st.st_size - 1, -1); /* without the checksum all is still there */
+	CHECK_INT(ricci_load(a.s, a.loss, other, 0, NULL, err, sizeof err), 0);
 	file_copy("/proc/self/exe", other, 100000, -1);
 	refuse(0, 5, other, 0, "is not a whole HDF5 file");
 	hid_t f = H5Fcreate(other, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
