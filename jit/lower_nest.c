@@ -630,11 +630,17 @@ static void guards_init(Build *b)
 				: node_const_int(b->ir, t, reduce_identity_int(p->red, t)));
 }
 
+/* Elements that no point reaches hold the identity of the equation's own reduction, also where each
+ * other element is stored just once. */
 static Stmt *fill_partial(Build *b)
 {
 	Node *x = tree_axis(b->t, b->p->main_size);
+	Type t = b->p->type;
+	Reduce red = comp_reduce(b->p->sub->member[0]);
+	Node *value = type_is_float(t) ? node_const(b->ir, t, reduce_identity(red, t))
+				       : node_const_int(b->ir, t, reduce_identity_int(red, t));
 	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL,
-			 stmt_store(b->t, b->p->main_out, x, identity_of(b, b->p->type), RED_NONE));
+			 stmt_store(b->t, b->p->main_out, x, value, RED_NONE));
 }
 
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err)
