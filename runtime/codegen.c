@@ -156,8 +156,7 @@ static void filling_run(Filling *f, int threads)
 
 	if (most > threads - 1)
 		most = threads - 1;
-	while (n < most && n < COUNT(helper) &&
-	       pthread_create(&helper[n], NULL, filling_work, f) == 0)
+	while (n < most && n < COUNT(helper) && thread_start(&helper[n], filling_work, f) == 0)
 		n++;
 	filling_work(f);
 	while (n > 0)

@@ -81,8 +81,8 @@ int tuner_add(Tuner *t, int n, Line **lines, Error *err)
 void tuner_start(Tuner *t)
 {
 	pthread_mutex_lock(&t->lock);
-	if (!t->started && t->left > 0 && pthread_create(&t->explore, NULL, explore_main, t) == 0) {
-		if (pthread_create(&t->generate, NULL, generate_main, t) == 0) {
+	if (!t->started && t->left > 0 && thread_start(&t->explore, explore_main, t) == 0) {
+		if (thread_start(&t->generate, generate_main, t) == 0) {
 			t->started = true;
 		} else {
 			atomic_store(&t->quit, true);

@@ -87,13 +87,25 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 	}
 }
 
+/* Does any of them replace a quickly made kernel? What that gains is worth the processor; what
+ * further schedules gain is not certain, so then training goes before. (The compiler inherits it.)
+ */
+static bool first_wave(int n, Candidate **c)
+{
+	bool first = false;
+
+	for (int i = 0; i < n && !first; i++)
+		kernel_unref(line_best(c[i]->line, &first, c[i]));
+	return first;
+}
+
 void *generate_main(void *arg)
 {
 	Tuner *t = arg;
 	Candidate *c[BATCH];
+	bool modest = false;
 
 	backend_stop_when(&t->quit);
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 	pthread_mutex_lock(&t->lock);
 	while (!atomic_load(&t->quit)) {
 		int n = queue_take(t, c);
@@ -103,6 +115,10 @@ void *generate_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);
+		if (!modest && !first_wave(n, c)) {
+			setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+			modest = true;
+		}
 		batch_work(t, n, c);
 		pthread_mutex_lock(&t->lock);
 	}

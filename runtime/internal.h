@@ -26,6 +26,8 @@ void *buffer_new(size_t bytes);
 void buffer_free(void *p);
 
 /* ---- pool.c ---- */
+/* A thread that no signal of the host's handlers runs on. 0 or an errno. */
+int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
 /* As pool_run; wide false: on the calling thread alone. */
 int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
 		Error *err);

@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include <sched.h>
+#include <signal.h>
 
 enum { SPINS = 1500, MAX_THREADS = 256 };
 
@@ -119,6 +120,18 @@ static void pool_join(Pool *p)
 	pthread_mutex_unlock(&p->lock);
 }
 
+int thread_start(pthread_t *t, void *(*main)(void *), void *arg)
+{
+	sigset_t all, old;
+	int code;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	code = pthread_create(t, NULL, main, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return code;
+}
+
 static int host_threads(void)
 {
 	cpu_set_t set;
@@ -155,7 +168,7 @@ Pool *pool_new(int threads, Error *err)
 		w->index = i;
 		if (i == 0)
 			continue;
-		if (pthread_create(&w->thread, NULL, worker_main, w)) {
+		if (thread_start(&w->thread, worker_main, w)) {
 			error_set(err, RICCI_EUNSUPPORTED, "only %d of %d threads could be started",
 				  i, threads);
 			pool_free(p);
