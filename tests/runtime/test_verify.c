@@ -53,7 +53,7 @@ static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64
 	if (fault == BEFORE && begin == 0)
 		((volatile float *)y)[-1] = 0;
 	if (fault == FAR)
-		((volatile float *)y)[1 << 20] = 0;
+		((volatile float *)y)[N + 100] = 0;
 	if (fault == INPUT)
 		((float *)buf[0])[3] = 0;
 	if (fault == CRASH)
