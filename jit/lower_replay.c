@@ -1,0 +1,165 @@
+/* lower_replay.c - replays a schedule's steps into the loops of a direct nest.
+ *
+ * Input: a problem's axes and steps (split, move, vectorise, unroll, parallel). Output: loops,
+ * their order, how many of the outermost are parts. Invariant: a loop never runs inside a piece of
+ * itself, and parallel or vector loops never meet in an element; what would is refused with its
+ * reason. */
+#include "jit/lower_nest.h"
+
+static int loop_place(const Build *b, int id)
+{
+	for (int k = 0; k < b->nloop; k++)
+		if (b->order[k] == id)
+			return k;
+	return -1;
+}
+
+static void order_move(Build *b, int from, int to)
+{
+	int id = b->order[from];
+	for (; from < to; from++)
+		b->order[from] = b->order[from + 1];
+	for (; from > to; from--)
+		b->order[from] = b->order[from - 1];
+	b->order[to] = id;
+}
+
+static int step_split(Build *b, int id, int64_t factor, Error *err)
+{
+	Loop *a = &b->loop[id];
+	if (factor < 1 || b->nloop == MAX_LOOPS)
+		return error_set(err, RICCI_EINVAL, "schedule: loop %d can't be split by %lld", id,
+				 (long long)factor);
+	Loop *in = &b->loop[b->nloop];
+	*in = *a;
+	in->how = HOW_SERIAL;
+	in->extent = factor < a->extent ? factor : a->extent;
+	a->extent = (a->extent + in->extent - 1) / in->extent;
+	a->stride *= in->extent;
+	b->order[b->nloop] = b->nloop;
+	b->nloop++;
+	order_move(b, b->nloop - 1, loop_place(b, id) + 1);
+	return 0;
+}
+
+/* Functions over chunks want long chunks: a split for lanes makes them at least that long. */
+static int64_t lanes_of(const Build *b, const Schedule *s, int at)
+{
+	int64_t arg = s->step[at].arg;
+	for (int k = at + 1; k < s->n; k++)
+		if (s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop &&
+		    arg < b->d->chunk)
+			arg = b->d->chunk;
+	return arg;
+}
+
+static int step_apply(Build *b, const ScheduleStep *s, Error *err)
+{
+	if (s->kind != STEP_PARALLEL && (s->axis < 0 || s->axis >= b->nloop))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: there is no loop %d (the nest has %d at this step)",
+				 s->axis, b->nloop);
+	switch (s->kind) {
+	case STEP_SPLIT:
+		return step_split(b, s->axis, s->arg, err);
+	case STEP_MOVE:
+		if (s->arg < 0 || s->arg >= b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: position %lld of %d loops does not exist",
+					 (long long)s->arg, b->nloop);
+		order_move(b, loop_place(b, s->axis), (int)s->arg);
+		return 0;
+	case STEP_VECTORISE:
+		b->loop[s->axis].how = HOW_VECTOR;
+		return 0;
+	case STEP_UNROLL:
+		b->loop[s->axis].how = HOW_UNROLL;
+		return 0;
+	case STEP_PARALLEL:
+		if (s->arg < 0 || s->arg > b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: %lld parallel loops of %d are impossible",
+					 (long long)s->arg, b->nloop);
+		b->nparallel = (int)s->arg;
+		return 0;
+	default:
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: a step of this kind does not fit a direct nest");
+	}
+}
+
+static bool is_free(const Problem *p, int axis)
+{
+	for (int k = 0; k < p->nfree; k++)
+		if (p->free_axis[k] == p->axis[axis])
+			return true;
+	return false;
+}
+
+static int schedule_check(const Build *b, Error *err)
+{
+	const Problem *p = b->p;
+	for (int i = 0; i < b->nloop; i++) {
+		const Loop *a = &b->loop[b->order[i]];
+		for (int j = i + 1; j < b->nloop; j++)
+			if (b->loop[b->order[j]].axis == a->axis &&
+			    b->loop[b->order[j]].stride > a->stride)
+				return error_set(err, RICCI_EINVAL,
+						 "schedule: loop %d runs inside a piece of itself",
+						 b->order[j]);
+		if (i < b->nparallel && (a->reduced || (p->scatter && !is_free(p, a->axis))))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in parallel, its iterations "
+					 "write the same elements",
+					 b->order[i]);
+		if (i < b->nparallel && p->scatter && a->extent != axis_extent(p->axis[a->axis]))
+			return error_set(
+				err, RICCI_EINVAL,
+				"schedule: loop %d can't run in parallel, the left side is "
+				"scattered and the loop is only a piece of its axis",
+				b->order[i]);
+		if (a->how == HOW_VECTOR && i != b->nloop - 1)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: vector loop %d is not the innermost",
+					 b->order[i]);
+		if (a->how == HOW_VECTOR && p->scatter && !is_free(p, a->axis))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in vector lanes, its "
+					 "iterations write the same elements",
+					 b->order[i]);
+	}
+	return 0;
+}
+
+int nest_replay(Build *b, const Schedule *s, Error *err)
+{
+	Problem *p = b->p;
+	for (int k = 0; k < p->naxis; k++) {
+		b->loop[k] = (Loop){.axis = k,
+				    .stride = 1,
+				    .extent = axis_extent(p->axis[k]),
+				    .reduced = k >= p->nspatial};
+		b->order[k] = k;
+	}
+	b->nloop = p->naxis;
+	for (int k = 0; k < s->n; k++) {
+		ScheduleStep step = s->step[k];
+		if (step.kind == STEP_SPLIT)
+			step.arg = lanes_of(b, s, k);
+		if (step_apply(b, &step, err))
+			return err->code;
+	}
+	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
+		b->nparallel = 0;
+		for (int k = 0; k < b->nloop; k++) {
+			const Loop *l = &b->loop[b->order[k]];
+			if (l->reduced || (p->scatter && !is_free(p, l->axis)))
+				continue;
+			order_move(b, k, b->nparallel++);
+		}
+		for (int k = 0; k < b->nloop; k++)
+			if (b->loop[k].how == HOW_VECTOR)
+				b->loop[k].how = HOW_SERIAL;
+	}
+	return schedule_check(b, err);
+}
