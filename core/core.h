@@ -46,8 +46,7 @@ void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)
 void text_put(Text *t, const char *s, size_t n);
 void text_free(Text *t);
 
-/* ---- errors (error.c): values; the first one wins
- * ----------------------------------------------------------------- */
+/* ---- errors (error.c): values; the first one wins ---- */
 typedef struct Error {
 	int code; /* 0 or a ricci_error */
 	char text[2048];
@@ -57,9 +56,7 @@ typedef struct Error {
 int error_set(Error *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void error_clear(Error *e);
 
-/* ---- types (type.c)
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- types (type.c) ---- */
 typedef ricci_type Type;
 size_t type_size(Type t);
 const char *type_name(Type t);		      /* "f32" */
@@ -252,8 +249,7 @@ int comp_reads(Ir *ir, const Node *c, Node ***tensors);
  * matter. */
 int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
 
-/* ---- integer algebra (affine.c, polyhedron.c)
- * ----------------------------------------------------------------------- */
+/* ---- integer algebra (affine.c, polyhedron.c) ---- */
 /* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant
  * nor CONST. */
 typedef struct Affine {
@@ -291,8 +287,7 @@ bool poly_project(Polyhedron *p, Node *x, int nother, Node *const *others, int *
  * SELECTs inside. */
 Node *poly_simplify(Polyhedron *p, Node *e);
 
-/* ---- notation (lex.c, parse.c, elaborate.c, print.c)
- * ---------------------------------------------------------------- */
+/* ---- notation (lex.c, parse.c, elaborate.c, print.c) ---- */
 /* Parses and elaborates `text` into ir. *noperand: in, the number of operands given; they bind
  * unassigned names in order of first appearance. Result tensors in the order of the text. Errors go
  * to ir->err: message, the line of the text, a caret under the place. hint (may be NULL) receives
@@ -312,8 +307,7 @@ void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node
  * own names. The result names are rootname[i]. */
 void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname);
 
-/* ---- interpreter (interp.c): the judge
- * ----------------------------------------------------------------------------- */
+/* ---- interpreter (interp.c): the judge ---- */
 typedef struct Binding {
 	Node *tensor;	  /* INPUT, or a COMP whose values are already known */
 	const void *data; /* dense, C order, the tensor's type */
@@ -338,8 +332,7 @@ void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32
 float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
 float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
 
-/* ---- graphs (graph.c): the public builder's state, read by runtime and nn
- * ------------------------------------------- */
+/* ---- graphs (graph.c): the public builder's state, read by runtime and nn ---- */
 typedef enum { ROLE_INPUT, ROLE_PARAM, ROLE_STATE, ROLE_COMP } Role;
 struct ricci_tensor {
 	ricci_graph *g;
@@ -362,8 +355,7 @@ ricci_tensor *graph_handle(ricci_graph *g,
 			   Node *n); /* the handle of a node, made when there is none */
 ricci_tensor *graph_find(ricci_graph *g, const char *name);
 
-/* ---- environment (env.c): RICCI_* variables, one place
- * ---------------------------------------------------------------- */
+/* ---- environment (env.c): RICCI_* variables, one place ---- */
 const char *env_text(const char *name, const char *otherwise);
 long env_long(const char *name, long otherwise);
 bool env_dump(

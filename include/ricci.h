@@ -67,9 +67,7 @@ typedef struct ricci_graph ricci_graph;
 typedef struct ricci_tensor ricci_tensor;
 typedef struct ricci_session ricci_session;
 
-/* ---- graphs
- * -----------------------------------------------------------------------------------------------------
- */
+/* ---- graphs ---- */
 
 RICCI_API const char *ricci_version(void);
 /* A new empty graph, or NULL when out of memory. */
@@ -134,8 +132,7 @@ RICCI_API ricci_tensor *ricci_param_at(const ricci_graph *g, int i, int *trained
 RICCI_API char *ricci_show(const ricci_tensor *t);
 RICCI_API void ricci_free_text(char *text);
 
-/* ---- sessions: graphs that run
- * ---------------------------------------------------------------------------------- */
+/* ---- sessions: graphs that run ---- */
 
 typedef enum {
 	RICCI_BACKEND_AUTO,
@@ -182,8 +179,8 @@ RICCI_API int ricci_settle(ricci_session *s);
 /* ---- nn: layers and losses (nn/layers.c, nn/losses.c)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
  * come from those alone; ricci_show prints them. f32 or f64 throughout, labels I32. They return
- * one tensor of that graph, or the inert tensor after an error (kept by the graph, like ricci_op's);
- * NULL only when the first operand is NULL. Same rule on threads as the graph. */
+ * one tensor of that graph, or the inert tensor after an error (kept by the graph, like
+ * ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph. */
 
 /* x [b,k], w [n,k], bias [n] or NULL -> [b,n]: x w' + bias. */
 RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias);
@@ -191,8 +188,8 @@ RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_ten
  * likewise; zeros around the image. */
 RICCI_API ricci_tensor *ricci_conv2d(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
 				     int stride, int pad);
-/* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r, s
- * of x's pose times w's. Without padding. */
+/* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r,
+ * s of x's pose times w's. Without padding. */
 RICCI_API ricci_tensor *ricci_capsule_conv(ricci_tensor *x, ricci_tensor *w, int stride);
 /* The channels of x [b,c*i*t,h,w] as capsules of i x t matrices: [b,c,h,w,i,t]. */
 RICCI_API ricci_tensor *ricci_capsules(ricci_tensor *x, int rows, int columns);
@@ -221,8 +218,8 @@ RICCI_API ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *
 RICCI_API ricci_tensor *ricci_margin_loss(ricci_tensor *poses, ricci_tensor *labels);
 /* Of two tensors of one shape: the mean over all elements. */
 RICCI_API ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b);
-/* I32 [b]: 1 where the label's score is not strictly the greatest (ties and NaN are errors), else 0.
- * The score of scores [b,m,...] is the length over the rest; of [b,m] the number itself. */
+/* I32 [b]: 1 where the label's score is not strictly the greatest (ties and NaN are errors), else
+ * 0. The score of scores [b,m,...] is the length over the rest; of [b,m] the number itself. */
 RICCI_API ricci_tensor *ricci_errors(ricci_tensor *scores, ricci_tensor *labels);
 
 /* Initialisers: normal with deviation 1/sqrt(fan_in) and sqrt(2/fan_in) (He et al. 2015, for what a
@@ -251,10 +248,11 @@ RICCI_API int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, d
  * already uses the first of them. Errors: NULL, with the message in err[0..nerr-1] (err may be
  * NULL). A data set may feed several loaders; it must outlive them. */
 typedef struct ricci_data ricci_data;
-/* Samples and labels from two IDX files of unsigned bytes, plain or gzip-compressed: any rank, first
- * dimension the samples; labels of rank 1. */
+/* Samples and labels from two IDX files of unsigned bytes, plain or gzip-compressed: any rank,
+ * first dimension the samples; labels of rank 1. */
 RICCI_API ricci_data *ricci_idx(const char *samples, const char *labels, char *err, size_t nerr);
-/* MNIST's files by their usual names, with or without ".gz", in a folder: the test set or the other.
+/* MNIST's files by their usual names, with or without ".gz", in a folder: the test set or the
+ * other.
  */
 RICCI_API ricci_data *ricci_mnist(const char *folder, int test, char *err, size_t nerr);
 /* `count` drawn digits of 28 x 28, turned, scaled, shifted and with noise; the same for the same
@@ -264,14 +262,14 @@ RICCI_API void ricci_data_free(ricci_data *d);
 RICCI_API int64_t ricci_data_count(const ricci_data *d);
 /* Elements of a sample. */
 RICCI_API int64_t ricci_data_size(const ricci_data *d);
-/* Copies sample i out: `pixels` (ricci_data_size bytes, may be NULL) and its label. Waits for it when
- * it is still being unpacked. 0, or RICCI_EFORMAT/EIO with the message. */
+/* Copies sample i out: `pixels` (ricci_data_size bytes, may be NULL) and its label. Waits for it
+ * when it is still being unpacked. 0, or RICCI_EFORMAT/EIO with the message. */
 RICCI_API int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label, char *err,
 			     size_t nerr);
 
-/* Batches made ahead by a thread of its own. With `shuffle` each epoch has an order of its own, which
- * depends on seed and epoch only; a last part smaller than a batch is left out then, and without
- * shuffle filled up with the first samples. One thread at a time. */
+/* Batches made ahead by a thread of its own. With `shuffle` each epoch has an order of its own,
+ * which depends on seed and epoch only; a last part smaller than a batch is left out then, and
+ * without shuffle filled up with the first samples. One thread at a time. */
 typedef struct ricci_loader ricci_loader;
 RICCI_API ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t seed,
 					 char *err, size_t nerr);
@@ -311,22 +309,22 @@ typedef struct {
 	ricci_tensor *loss, *errors;	/* F32 [], I32 [batch] (ricci_errors) */
 	ricci_data *train, *test;	/* test may be NULL */
 	ricci_options options;
-	int epochs;	    /* in all, those before a resume included; 0: no limit */
-	uint64_t steps;	    /* in all; 0: no limit. Both 0: an error */
-	int evaluate;	    /* only a pass over test (with resume: of those weights) */
+	int epochs;			 /* in all, those before a resume included; 0: no limit */
+	uint64_t steps;			 /* in all; 0: no limit. Both 0: an error */
+	int evaluate;			 /* only a pass over test (with resume: of those weights) */
 	const char *resume, *checkpoint; /* files, or NULL; saved after each epoch and at the end */
 	const char *picture;		 /* the loss curve (SVG), drawn after each epoch, or NULL */
-	ricci_tensor *rate;		 /* with resume: keeps its initial value, not the file's; or NULL */
-	int compress;			 /* gzip level of checkpoints */
-	FILE *lines;	/* one line an epoch; NULL: none */
-	FILE *progress; /* a bar when it is a terminal, and warnings; NULL: none */
+	ricci_tensor *rate; /* with resume: keeps its initial value, not the file's; or NULL */
+	int compress;	    /* gzip level of checkpoints */
+	FILE *lines;	    /* one line an epoch; NULL: none */
+	FILE *progress;	    /* a bar when it is a terminal, and warnings; NULL: none */
 	const volatile sig_atomic_t *stop; /* set by a signal handler: ends after the step, saved */
 } ricci_training;
 typedef struct {
-	uint64_t step, epoch;				 /* done */
-	double loss, train_error, test_error;		 /* of the last epoch; errors as fractions */
-	double images_per_second;			 /* training, evaluation apart */
-	int stopped;					 /* 1: by `stop` */
+	uint64_t step, epoch;		      /* done */
+	double loss, train_error, test_error; /* of the last epoch; errors as fractions */
+	double images_per_second;	      /* training, evaluation apart */
+	int stopped;			      /* 1: by `stop` */
 } ricci_report;
 /* Installs a handler of SIGINT that sets the flag it returns, for `stop`; a second signal ends the
  * process as usual. */

@@ -30,15 +30,13 @@ typedef struct Target {
 } Target;
 const Target *target_host(void);
 
-/* ---- equations to equations (rewrite.c, simplify.c)
- * ------------------------------------------------------------------ */
+/* ---- equations to equations (rewrite.c, simplify.c) ---- */
 /* Constants, identities, common subexpressions, dead code, zero gradients: roots are replaced in
  * place by equal, cheaper ones (same type and shape). Runs under IR_ENTER. 0 or an error in
  * ir->err. */
 int rewrite_graph(Ir *ir, int nroot, Node **roots);
 
-/* ---- subgraphs (fuse.c, subgraph.c)
- * ---------------------------------------------------------------------------------- */
+/* ---- subgraphs (fuse.c, subgraph.c) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations
  * over the same space (main's spatial axes) that read earlier members only at their own axes.
  * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
@@ -75,8 +73,7 @@ Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
 Task *task_parse(const char *text, Error *err);
 void task_free(Task *t);
 
-/* ---- schedules (schedule.c): data that replays from text
- * -------------------------------------------------------------- */
+/* ---- schedules (schedule.c): data that replays from text ---- */
 typedef struct ScheduleStep {
 	int kind; /* row of jit/steps.def: split, reorder, fuse, parallel, vectorise, unroll, pack,
 		     tensorise, ... */
@@ -93,12 +90,12 @@ int schedule_offers(const Task *t, const Target *target, int room, Schedule *out
 void schedule_print(Text *out, const Schedule *s); /* "split 1 16; vectorise 4; parallel 0" */
 int schedule_parse(const char *text, Schedule *s, Error *err);
 
-/* ---- kernels (kernel.c, emit.c, backend_*.c)
- * --------------------------------------------------------------------------- */
+/* ---- kernels (kernel.c, emit.c, backend_*.c) ---- */
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
 	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */
-	const struct Kernel *kernel; /* the one that runs (interp and nvrtc find their module here) */
+	const struct Kernel
+		*kernel; /* the one that runs (interp and nvrtc find their module here) */
 	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
 } KernelEnv;
 /* Runs parts begin..end-1 of Kernel.parts independent ones. buf: inputs in Subgraph.input order,
@@ -115,7 +112,7 @@ typedef struct Kernel {
 	void *module; /* the backend's: code memory */
 	char *source; /* emitted text (NULL for interp) */
 	Schedule schedule;
-	int refs; /* atomic; kernel_ref / kernel_unref */
+	int refs;	  /* atomic; kernel_ref / kernel_unref */
 	int ninput, nbuf; /* kernel_lower fills these for nvrtc, which moves data itself */
 	size_t *bytes;	  /* of each buffer, inputs first */
 } Kernel;
