@@ -143,7 +143,8 @@ typedef struct Equality {
 static void see_equality(void *user, Node *n)
 {
 	Equality *e = user;
-	if ((n->op != OP_EQ && n->op != OP_NE) || !type_is_float((Type)n->src[0]->type))
+	if ((n->op != OP_EQ && n->op != OP_NE) || !type_is_float((Type)n->src[0]->type) ||
+	    node_is_const(n->src[0]) || node_is_const(n->src[1])) /* x == 0 of relu may be near */
 		return;
 	for (int k = 0; k < e->reads->n; k++)
 		e->found |= node_has(n, e->reads->read[k]);
