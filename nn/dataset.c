@@ -1,19 +1,21 @@
 /* dataset.c - data sets in memory, filled in the background.
- * It keeps twice as far as was asked for, so that it does not compete with the first steps of a
- * training, in which everything else starts too.
- * Invariant: samples and labels [0, ready) are final; `ready` only grows, under the lock; after
- * `status` is set it grows no more. Whoever has seen ready >= n may read the first n without it. */
+ * It keeps a little ahead of what was asked for, so that it does not compete with the first steps
+ * of a training, in which everything else starts too. Invariant: samples and labels [0, ready) are
+ * final; `ready` only grows, under the lock; after `status` is set it grows no more. Whoever has
+ * seen ready >= n may read the first n without it. */
 #include "nn/nn.h"
 
 #include <pthread.h>
 #include <string.h>
+
+#define PART 256 /* samples filled in at a time */
 
 typedef struct Filling {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	pthread_t thread;
 	bool started, quit;
-	int64_t ready, want; /* filled; asked for, and as much again */
+	int64_t ready, want; /* filled; asked for, and a part more */
 	int status;
 	char message[1024];
 	DataSource source;
@@ -58,11 +60,11 @@ static void *filling_run(void *arg)
 	ricci_data *d = arg;
 	Filling *f = d->filling;
 	char message[sizeof f->message];
-	int64_t at = 0, part = 256;
+	int64_t at = 0;
 	int status = 0;
 	bool quit = false;
 	while (at < d->count && !status && !quit) {
-		int64_t n = d->count - at < part ? d->count - at : part;
+		int64_t n = d->count - at < PART ? d->count - at : PART;
 		status = f->source.fill(f->source.source, d, at, n, message, sizeof message);
 		at += n;
 		pthread_mutex_lock(&f->lock);
@@ -93,8 +95,8 @@ int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr)
 			f->started = true;
 		}
 	}
-	if (2 * n > f->want) {
-		f->want = 2 * n;
+	if (n + PART > f->want) {
+		f->want = n + PART;
 		pthread_cond_broadcast(&f->more);
 	}
 	while (f->ready < n && !f->status)

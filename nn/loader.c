@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#define SLOTS 4
+#define SLOTS 3
 
 typedef struct Slot {
 	float *samples;
