@@ -346,9 +346,23 @@ static const struct {
 	[OP_NORMAL] = {CODE_NORMAL, 0, false},
 };
 
+/* A comparison looks at f32 values as kernels have them: of one operation, rounded. In f64 a product
+ * would never equal the stored one, which is how extrema are found again. */
+static int compared(Compiler *c, const Node *n, int level, int value)
+{
+	bool compares = n->op == OP_EQ || n->op == OP_NE || n->op == OP_LT || n->op == OP_LE;
+	if (!compares || n->src[0]->type != RICCI_F32)
+		return value;
+	int rounded = fresh(c);
+	emit(c, level, CODE_FROUND, rounded, value, 0)->imm.i = RICCI_F32;
+	return rounded;
+}
+
 static int compile_plain(Compiler *c, Node *n, int level)
 {
 	int a = compile(c, n->src[0]), b = n->nsrc > 1 ? compile(c, n->src[1]) : 0;
+	a = compared(c, n, level, a);
+	b = compared(c, n, level, b);
 	if (n->op == OP_CAST)
 		return compile_cast(c, n, level, a);
 	bool draw = n->op == OP_RANDOM || n->op == OP_NORMAL;
