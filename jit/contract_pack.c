@@ -65,9 +65,8 @@ static int64_t run_length(const int64_t *tk, int64_t sk, int64_t nc, int64_t k, 
 	{                                                                                          \
 		PACK_BODY(T)                                                                       \
 	}                                                                                          \
-	__attribute__((optimize("O3"))) void name(                                                 \
-		const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk,   \
-		int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t nk)            \
+	void name(const T *src, T *restrict dst, const int64_t *ts, int64_t ss, const int64_t *tk, \
+		  int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t nk)          \
 	{                                                                                          \
 		switch (lanes) {                                                                   \
 		case 4:                                                                            \
@@ -91,9 +90,8 @@ PACK(double, ricci_pack_f64)
 
 /* dst[tm[i] + tn[j]] = c[i*ldc + j]. */
 #define UNPACK(T, name)                                                                            \
-	__attribute__((optimize("O3"))) void name(const T *restrict c, int64_t ldc,                \
-						  T *restrict dst, const int64_t *tm,              \
-						  const int64_t *tn, int64_t rows, int64_t cols)   \
+	void name(const T *restrict c, int64_t ldc, T *restrict dst, const int64_t *tm,            \
+		  const int64_t *tn, int64_t rows, int64_t cols)                                   \
 	{                                                                                          \
 		bool contiguous = true;                                                            \
 		for (int64_t j = 1; j < cols; j++)                                                 \

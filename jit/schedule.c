@@ -159,11 +159,54 @@ static int parallel_loops(int n, const int64_t *extent)
 	return k;
 }
 
+typedef struct Across {
+	const Problem *p;
+	int axis; /* contiguous in a read that jumps along the last axis */
+} Across;
+
+static void see_across(void *user, Node *n)
+{
+	Across *a = user;
+	const Problem *p = a->p;
+	if (n->op != OP_READ)
+		return;
+	int64_t step = problem_stride(p->ir, n->src[1], p->axis[p->naxis - 1]);
+	if (step < 16 && step > -16)
+		return;
+	for (int k = 0; k + 1 < p->naxis; k++)
+		if (problem_stride(p->ir, n->src[1], p->axis[k]) == 1)
+			a->axis = k;
+}
+
+/* A transpose reads lines across the lanes: small squares use each line while it is near. */
+static bool offer_squares(const Problem *p, int64_t side, Schedule *s)
+{
+	Across a = {p, -1};
+	int last = p->naxis - 1, n = 0, loops = p->naxis + 1;
+	node_walk(p->ir, p->body, see_across, &a);
+	if (a.axis < 0 || axis_extent(p->axis[a.axis]) <= side)
+		return false;
+	int64_t extent[COMP_MAX_AXES], e = axis_extent(p->axis[last]);
+	bool split = e > 2 * side;
+	for (int k = 0; k < last + split; k++)
+		extent[n++] = k == a.axis ? (axis_extent(p->axis[k]) + side - 1) / side
+			      : k == last ? (e + 2 * side - 1) / (2 * side)
+					  : axis_extent(p->axis[k]);
+	schedule_add(s, STEP_SPLIT, a.axis, side);
+	if (split)
+		schedule_add(s, STEP_SPLIT, last, 2 * side);
+	loops += split;
+	schedule_add(s, STEP_MOVE, p->naxis, loops - 2);
+	schedule_add(s, STEP_VECTORISE, split ? p->naxis + 1 : last, 0);
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+	return true;
+}
+
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
 	int last = p->naxis - 1, n = 0;
-	if (last < 0)
+	if (last < 0 || offer_squares(p, chunk >= CHUNK ? 16 : 32, s))
 		return;
 	for (int k = 0; k < last; k++)
 		extent[n++] = axis_extent(p->axis[k]);
