@@ -1,15 +1,18 @@
 /* pool.c - threads that run the parts of a kernel.
  *
- * A launch splits the parts evenly in contiguous ranges, the same for the same number of threads;
- * the caller takes the first range. Workers spin shortly for the next launch and then sleep. The
- * job's fields are written only while all workers wait, and published by `generation`.
+ * A launch splits the parts evenly in contiguous ranges, one for each thread, the same every time;
+ * a thread takes its range in a few pieces, and then pieces that others have not begun, because
+ * another process (a compiler, say) may hold their processor. Parts are independent, so who runs
+ * them changes no result. The caller takes part, and waits only for threads that are inside the
+ * launch: `open` lets them in, `active` counts them, and the job's fields are written only while
+ * both are zero. Workers spin shortly for the next launch and then sleep.
  */
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include <sched.h>
 #include <signal.h>
 
-enum { SPINS = 1500, MAX_THREADS = 256 };
+enum { SPINS = 1500, MAX_THREADS = 256, PIECES = 8 };
 
 typedef struct Worker {
 	Pool *pool;
@@ -19,6 +22,8 @@ typedef struct Worker {
 	void *scratch;
 	size_t room;
 	Error err;
+	_Alignas(64) atomic_llong next; /* of its range */
+	int64_t end, piece;
 } Worker;
 
 struct Pool {
@@ -27,8 +32,8 @@ struct Pool {
 	pthread_mutex_t use, lock;
 	pthread_cond_t wake, done;
 	atomic_uint generation;
-	atomic_int pending, sleepers, waiting;
-	atomic_bool quit;
+	atomic_int active, sleepers, waiting;
+	atomic_bool open, quit;
 	const Kernel *kernel;
 	void *const *buf;
 	RandomState rs;
@@ -43,18 +48,37 @@ static inline void relax(void)
 #endif
 }
 
-static void worker_part(Worker *w, int threads)
+static void worker_range(Worker *w, int threads, int64_t n)
+{
+	int64_t k = w->index, rest = n % threads;
+	int64_t begin = n / threads * k + (rest < k ? rest : k), size = n / threads + (k < rest);
+
+	atomic_store_explicit(&w->next, begin, memory_order_relaxed);
+	w->end = begin + size;
+	w->piece = (size + PIECES - 1) / PIECES;
+}
+
+/* Runs pieces of owner's range until there are none. */
+static void worker_take(Worker *w, Worker *owner, const KernelEnv *env)
 {
 	Pool *p = w->pool;
-	int64_t n = p->kernel->parts;
-	int64_t begin = n / threads * w->index + (n % threads < w->index ? n % threads : w->index);
-	int64_t end = begin + n / threads + (w->index < n % threads);
 
-	if (begin < end) {
-		KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel, &w->err};
+	while (atomic_load_explicit(&owner->next, memory_order_relaxed) < owner->end) {
+		int64_t begin = atomic_fetch_add(&owner->next, owner->piece);
+		int64_t end = begin + owner->piece < owner->end ? begin + owner->piece : owner->end;
 
-		p->kernel->run(p->buf, &env, begin, end);
+		if (begin < end)
+			p->kernel->run(p->buf, env, begin, end);
 	}
+}
+
+static void worker_work(Worker *w, int threads)
+{
+	Pool *p = w->pool;
+	KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel, &w->err};
+
+	for (int i = 0; i < threads; i++)
+		worker_take(w, &p->worker[(w->index + i) % threads], &env);
 }
 
 /* Waits for a generation other than `seen`. */
@@ -86,8 +110,10 @@ static void *worker_main(void *arg)
 		seen = worker_wait(p, seen);
 		if (atomic_load(&p->quit))
 			return NULL;
-		worker_part(w, p->n);
-		if (atomic_fetch_sub(&p->pending, 1) == 1 && atomic_load(&p->waiting)) {
+		atomic_fetch_add(&p->active, 1);
+		if (atomic_load(&p->open))
+			worker_work(w, p->n);
+		if (atomic_fetch_sub(&p->active, 1) == 1 && atomic_load(&p->waiting)) {
 			pthread_mutex_lock(&p->lock);
 			pthread_cond_signal(&p->done);
 			pthread_mutex_unlock(&p->lock);
@@ -108,13 +134,13 @@ static void pool_publish(Pool *p)
 static void pool_join(Pool *p)
 {
 	for (int i = 0; i < 4 * SPINS; i++) {
-		if (atomic_load(&p->pending) == 0)
+		if (atomic_load(&p->active) == 0)
 			return;
 		relax();
 	}
 	pthread_mutex_lock(&p->lock);
 	atomic_store(&p->waiting, 1);
-	while (atomic_load(&p->pending) != 0)
+	while (atomic_load(&p->active) != 0)
 		pthread_cond_wait(&p->done, &p->lock);
 	atomic_store(&p->waiting, 0);
 	pthread_mutex_unlock(&p->lock);
@@ -151,7 +177,7 @@ Pool *pool_new(int threads, Error *err)
 		threads = host_threads();
 	if (threads > MAX_THREADS)
 		threads = MAX_THREADS;
-	if (!p || !(p->worker = mem_zalloc((size_t)threads * sizeof *p->worker))) {
+	if (!p || !(p->worker = buffer_new((size_t)threads * sizeof *p->worker))) {
 		mem_free(p);
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
@@ -194,7 +220,7 @@ void pool_free(Pool *p)
 	pthread_mutex_destroy(&p->lock);
 	pthread_cond_destroy(&p->wake);
 	pthread_cond_destroy(&p->done);
-	mem_free(p->worker);
+	buffer_free(p->worker);
 	mem_free(p);
 }
 
@@ -241,13 +267,17 @@ int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *r
 		p->kernel = k;
 		p->buf = buf;
 		p->rs = *rs;
+		for (int i = 0; i < threads; i++)
+			worker_range(&p->worker[i], threads, k->parts);
 		if (threads > 1) {
-			atomic_store(&p->pending, threads - 1);
+			atomic_store(&p->open, true);
 			pool_publish(p);
 		}
-		worker_part(&p->worker[0], threads);
-		if (threads > 1)
+		worker_work(&p->worker[0], threads);
+		if (threads > 1) {
+			atomic_store(&p->open, false);
 			pool_join(p);
+		}
 		code = pool_error(p, threads, err);
 	}
 	pthread_mutex_unlock(&p->use);
