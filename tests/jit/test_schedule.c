@@ -98,6 +98,26 @@ static void check_random(Trial *list, const char *backend, int wanted)
 	harness_check(list, backend_find(backend), 200);
 }
 
+/* The n-th allocation fails, for every n: an error, and nothing is kept. */
+static void check_memory(const Trial *t, const Schedule *s, const char *backend)
+{
+	for (long n = 1; n < 100000; n++) {
+		long live = mem_live();
+		Error err = {0};
+		mem_fail_at(n);
+		Kernel *k = kernel_lower(&t->task, s, backend_find(backend), target_host(), &err);
+		mem_fail_at(0);
+		if (k) {
+			kernel_unref(k);
+			CHECK_INT(mem_live(), live);
+			return;
+		}
+		CHECK_INT(err.code, RICCI_ENOMEM);
+		CHECK_INT(mem_live(), live);
+	}
+	CHECK(false);
+}
+
 int main(void)
 {
 	Trial *list = NULL;
@@ -124,6 +144,8 @@ int main(void)
 		"and each have indices of their own");
 	check_misfit(product, "tensorise 0; unroll 1",
 		     "schedule: step 2 does not fit a tensorised contraction");
+	check_memory(product, &product->offer[0], "tcc");
+	check_memory(product, &product->offer[product->noffer - 1], "cc");
 	check_random(list, "tcc", 12);
 	check_random(list, "cc", 4);
 	return check_done();
