@@ -98,6 +98,35 @@ static void check_random(Trial *list, const char *backend, int wanted)
 	harness_check(list, backend_find(backend), 200);
 }
 
+static const Case contractions[] = {
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
+	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
+	{"Y[n,c,p,q] += (X[n,k,2*p+r-1,q+s-1] else 0)*W[c,k,r,s] where p<5, q<11",
+	 "X=2x3x9x11 W=5x3x3x3"},
+	{"Y[i,q,k,n] += (0 <= k/2-o && k/2-o <= 2 && 2*o+k%2 <= 2) ? "
+	 "G[i,j,k/2-o,n,r]*W[j,q,2*o+k%2,r] : 0 "
+	 "where k<7, o<2",
+	 "G=3x8x3x4x6 W=8x10x3x6"},
+	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=9x37 B=6x37 C=9x37"},
+};
+
+/* Any block sizes, either factor as M. */
+static void check_blocks(const char *backend, int wanted)
+{
+	Trial *list = NULL;
+	for (int k = 0; k < COUNT(contractions); k++)
+		list = harness_trials(&contractions[k], false, list);
+	for (Trial *t = list; t; t = t->next)
+		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
+			Schedule *s = &t->offer[t->noffer];
+			memset(s, 0, sizeof *s);
+			schedule_add(s, STEP_TENSORISE, 0, t->noffer & 1);
+			for (int d = 0; d < 3; d++)
+				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
+		}
+	harness_check(list, backend_find(backend), 100);
+}
+
 /* The n-th allocation fails, for every n: an error, and nothing is kept. */
 static void check_memory(const Trial *t, const Schedule *s, const char *backend)
 {
@@ -148,5 +177,7 @@ int main(void)
 	check_memory(product, &product->offer[product->noffer - 1], "cc");
 	check_random(list, "tcc", 12);
 	check_random(list, "cc", 4);
+	check_blocks("tcc", 12);
+	check_blocks("cc", 2);
 	return check_done();
 }
