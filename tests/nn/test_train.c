@@ -228,6 +228,28 @@ static void mistakes(void)
 	CHECK_INT(ricci_train(NULL, NULL, err, sizeof err), RICCI_EINVAL);
 }
 
+/* Memory runs out anywhere: an error, nothing kept, no file. */
+static void no_memory(void)
+{
+	int status = -1, tries = 0;
+	for (long n = 1; status && n < 1000000; n += 1 + n / 12, tries++) {
+		long before = mem_live();
+		Case c = case_new(1e-3);
+		c.t.steps = 2;
+		c.t.checkpoint = in_folder("memory.h5");
+		mem_fail_at(n);
+		status = case_run(&c);
+		mem_fail_at(0);
+		CHECK(status == 0 || *err);
+		CHECK((status == 0) == !access(c.t.checkpoint, F_OK));
+		case_free(&c);
+		CHECK_INT(mem_live(), before);
+	}
+	CHECK_INT(status, 0);
+	CHECK(tries > 30);
+	CHECK_INT(unlink(in_folder("memory.h5")), 0);
+}
+
 static void histories(void)
 {
 	History *h = calloc(1, sizeof *h);
@@ -252,6 +274,7 @@ int main(void)
 	resumes(47);
 	mistakes();
 	histories();
+	no_memory();
 	stops();
 	const char *names[] = {"a.h5", "loss.svg", "whole.h5", "part.h5", "stop.h5"};
 	for (int i = 0; i < COUNT(names); i++)
