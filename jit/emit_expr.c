@@ -228,7 +228,7 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 {
 	Affine a = affine_of(e->ir, n), outer = a;
 	Type t = n->type;
-	Text out = {0};
+	Arena *arena = &e->ir->arena; /* a growing Text would leak when memory runs out below */
 	outer.n = 0;
 	outer.k = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.k);
 	outer.atom = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.atom);
@@ -241,9 +241,9 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 		outer.n = 0;
 	const char *plus = "";
 	int64_t left = a.c;
-	text_add(&out, "(");
+	const char *out = "(";
 	if (outer.n) {
-		text_add(&out, "%s", emit_value(e, affine_node(e->ir, &outer), lazy));
+		out = arena_printf(arena, "%s%s", out, emit_value(e, affine_node(e->ir, &outer), lazy));
 		plus = " + ";
 		left = 0;
 	}
@@ -255,18 +255,16 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 			continue;
 		const char *atom = emit_value(e, a.atom[j], lazy);
 		if (a.k[j] == 1)
-			text_add(&out, "%s%s", plus, atom);
+			out = arena_printf(arena, "%s%s%s", out, plus, atom);
 		else
-			text_add(&out, "%s%s * %s", plus, atom,
-				 const_text(e, node_const_int(e->ir, t, a.k[j])));
+			out = arena_printf(arena, "%s%s%s * %s", out, plus, atom,
+					   const_text(e, node_const_int(e->ir, t, a.k[j])));
 		plus = " + ";
 	}
 	if (left || !*plus)
-		text_add(&out, "%s%s", plus, const_text(e, node_const_int(e->ir, t, left)));
-	text_add(&out, ")");
-	const char *s = out.failed ? "0" : arena_strdup(&e->ir->arena, out.s);
-	text_free(&out);
-	return s;
+		out = arena_printf(arena, "%s%s%s", out, plus,
+				   const_text(e, node_const_int(e->ir, t, left)));
+	return arena_printf(arena, "%s)", out);
 }
 
 static const char *call_text(Emit *e, Node *n, bool lazy)
