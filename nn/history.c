@@ -56,6 +56,7 @@ enum { WIDTH = 800, LEFT = 80, RIGHT = 30, TOP = 50, PANEL = 240, GAP = 60 };
 typedef struct Axis {
 	double low, high, tick; /* of the values */
 	double from, to;	/* in the picture */
+	bool log; /* ticks are then 1, 2, 5, 10, 20, .. times the lowest power of ten */
 } Axis;
 
 /* Ticks of 1, 2 or 5 times a power of ten, about five of them; the axis ends on one. */
@@ -64,12 +65,33 @@ static Axis axis_make(double low, double high, double from, double to)
 	double range = high > low ? high - low : 1, tick = pow(10, floor(log10(range / 5)));
 	while (range / tick > 6)
 		tick *= range / tick > 30 ? 5 : 2;
-	return (Axis){low, low + ceil(range / tick - 1e-9) * tick, tick, from, to};
+	return (Axis){low, low + ceil(range / tick - 1e-9) * tick, tick, from, to, false};
+}
+
+/* The next tick after v. */
+static double axis_next(const Axis *a, double v)
+{
+	if (!a->log)
+		return v + a->tick;
+	double power = pow(10, floor(log10(v * 1.01))), first = v / power;
+	return power * (first < 1.5 ? 2 : first < 3 ? 5 : 10);
+}
+
+/* For values of a wide range, all positive: from tick to tick. */
+static Axis axis_make_log(double low, double high, double from, double to)
+{
+	Axis a = {pow(10, floor(log10(low))), 0, 0, from, to, true};
+	while (axis_next(&a, a.low) <= low)
+		a.low = axis_next(&a, a.low);
+	for (a.high = a.low; a.high < high;)
+		a.high = axis_next(&a, a.high);
+	return a;
 }
 
 static double axis_at(const Axis *a, double v)
 {
-	double t = (v - a->low) / (a->high - a->low);
+	double t = a->log ? log(v / a->low) / log(a->high / a->low)
+			  : (v - a->low) / (a->high - a->low);
 	t = t < 0 ? 0 : t > 1 ? 1 : t;
 	return a->from + t * (a->to - a->from);
 }
@@ -78,12 +100,12 @@ static void draw_frame(Text *t, const Axis *x, const Axis *y, const char *title,
 {
 	text_add(t, "<text x=\"%d\" y=\"%.0f\" class=\"title\">%s</text>\n", LEFT, y->to - 14,
 		 title);
-	for (double v = y->low; v <= y->high + y->tick / 2; v += y->tick)
+	for (double v = y->low; v <= y->high * (1 + 1e-9); v = axis_next(y, v))
 		text_add(t,
 			 "<path d=\"M%d %.1fH%d\" class=\"grid\"/><text x=\"%d\" y=\"%.1f\" "
 			 "text-anchor=\"end\">%g%s</text>\n",
 			 LEFT, axis_at(y, v), WIDTH - RIGHT, LEFT - 8, axis_at(y, v) + 4, v, unit);
-	for (double v = x->low; v <= x->high * (1 + 1e-9); v += x->tick)
+	for (double v = x->low; v <= x->high * (1 + 1e-9); v = axis_next(x, v))
 		text_add(t,
 			 "<path d=\"M%.1f %.1fv6\" class=\"axis\"/><text x=\"%.1f\" y=\"%.1f\" "
 			 "text-anchor=\"middle\">%.0f</text>\n",
@@ -94,20 +116,25 @@ static void draw_frame(Text *t, const Axis *x, const Axis *y, const char *title,
 
 static void draw_losses(Text *t, const History *h, const Axis *x)
 {
-	double top = 0;
-	for (int i = 0; i < h->npoint; i++)
+	double top = 0, least = INFINITY;
+	for (int i = 0; i < h->npoint; i++) {
 		top = fmax(top, h->point[i][1]);
-	Axis y = axis_make(0, top > 0 ? top : 1, TOP + PANEL, TOP);
+		least = fmin(least, h->point[i][1]);
+	}
+	Axis y = least > 0 && top > 8 * least ? axis_make_log(least, top, TOP + PANEL, TOP)
+					      : axis_make(0, top > 0 ? top : 1, TOP + PANEL, TOP);
 	draw_frame(t, x, &y, "loss", "");
 	text_add(t, "<polyline class=\"pale\" points=\"");
 	for (int i = 0; i < h->npoint; i++)
 		text_add(t, "%.1f,%.1f ", axis_at(x, h->point[i][0]), axis_at(&y, h->point[i][1]));
 	text_add(t, "\"/>\n<polyline class=\"loss\" points=\"");
-	double mean = 0, weight = 0;
-	for (int i = 0; i < h->npoint; i++) { /* an exponential mean over about 20 points */
-		mean = 0.95 * mean + 0.05 * h->point[i][1];
-		weight = 0.95 * weight + 0.05;
-		text_add(t, "%.1f,%.1f ", axis_at(x, h->point[i][0]), axis_at(&y, mean / weight));
+	for (int i = 0; i < h->npoint; i++) { /* the mean of up to nine points around it */
+		int reach = i < 4 ? i : h->npoint - 1 - i < 4 ? h->npoint - 1 - i : 4;
+		double sum = 0;
+		for (int k = i - reach; k <= i + reach; k++)
+			sum += h->point[k][1];
+		text_add(t, "%.1f,%.1f ", axis_at(x, h->point[i][0]),
+			 axis_at(&y, sum / (2 * reach + 1)));
 	}
 	text_add(t, "\"/>\n");
 }
