@@ -392,7 +392,7 @@ int main(int argc, char **argv)
 	shell_open(argv[0]);
 	const char *count = getenv("RICCI_FUZZ"), *first = getenv("RICCI_SEED");
 	uint64_t number = first ? strtoull(first, NULL, 10) : 1;
-	for (uint64_t end = number + (count ? strtoull(count, NULL, 10) : 25); number < end;
+	for (uint64_t end = number + (count ? strtoull(count, NULL, 10) : 10); number < end;
 	     number++) {
 		const char *operand[MAX_OPERANDS];
 		int n = 0;

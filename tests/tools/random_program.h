@@ -1,0 +1,566 @@
+/* random_program.h - random programs of the notation for tests: elementwise expressions, reductions
+ * of every kind, contractions and convolutions, windows, softmax, gathers, scatters, quotients and
+ * remainders, padded reads, integer arithmetic, all data types. Every program is valid; its
+ * operands' names, types and shapes come with it, and their data are a function of name and
+ * element. A program is a function of its number. */
+#ifndef RANDOM_PROGRAM_H
+#define RANDOM_PROGRAM_H
+
+#include "core/core.h"
+
+#include <string.h>
+
+enum { PROGRAM_TENSORS = 24, PROGRAM_DIMS = 6, PROGRAM_AXES = 8 };
+
+typedef struct Operand {
+	char name[8];
+	Type type;
+	int rank;
+	int64_t shape[PROGRAM_DIMS];
+	int64_t low, high; /* integers: the range of the data */
+	bool local;	   /* assigned by an equation, no operand */
+} Operand;
+
+typedef struct RandomProgram {
+	uint64_t number, state;
+	Type type; /* of all values; indices apart */
+	int n, noperand;
+	Operand tensor[PROGRAM_TENSORS];
+	int naxis, left; /* of the equation at hand; the first `left` stand on the left */
+	int64_t extent[PROGRAM_AXES];
+	bool used[PROGRAM_AXES];
+	Text text;
+} RandomProgram;
+
+static uint64_t mix(uint64_t z) /* splitmix64 */
+{
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+
+static int draw(RandomProgram *r, int n) /* 0 .. n-1 */
+{
+	return (int)((mix(r->state += 0x9e3779b97f4a7c15u) >> 33) % (uint64_t)n);
+}
+
+/* Element i of an operand. Floats keep to multiples that all types hold, and away from 0. */
+static void operand_fill(const Operand *x, uint64_t number, int64_t n, void *data)
+{
+	uint64_t key = number;
+	for (const char *s = x->name; *s; s++)
+		key = mix(key + (unsigned char)*s);
+	for (int64_t i = 0; i < n; i++) {
+		uint64_t z = mix(key + (uint64_t)i * 0x9e3779b97f4a7c15u);
+		double v = (double)(z >> 40) * 0x1p-23 - 1;
+		if (type_is_float(x->type))
+			type_store(x->type, data, (size_t)i, v + (v < 0 ? -0.0625 : 0.0625));
+		else
+			type_store_int(x->type, data, (size_t)i,
+				       x->low + (int64_t)(z % (uint64_t)(x->high - x->low + 1)));
+	}
+}
+
+static Operand *operand_new(RandomProgram *r, Type type, int rank)
+{
+	Operand *x = &r->tensor[r->n++];
+	*x = (Operand){.type = type, .rank = rank, .low = -5, .high = 9};
+	snprintf(x->name, sizeof x->name, "%c", 'A' + r->noperand++);
+	if (type == RICCI_U8 || type == RICCI_BOOL)
+		x->low = 0;
+	if (type == RICCI_BOOL)
+		x->high = 1;
+	return x;
+}
+
+static bool operand_room(const RandomProgram *r)
+{
+	return r->noperand < 10 && r->n < PROGRAM_TENSORS - 4;
+}
+
+static char letter(int k)
+{
+	return "ijklpqrs"[k];
+}
+
+static char axis_any(RandomProgram *r, int64_t *extent)
+{
+	int k = draw(r, r->naxis);
+	r->used[k] = true;
+	*extent = r->extent[k];
+	return letter(k);
+}
+
+/* ---- expressions over the equation's axes */
+
+/* An index expression with values 0 .. *most. */
+static void random_index(RandomProgram *r, Text *t, int64_t *most)
+{
+	int64_t x, y = 0;
+	char a = axis_any(r, &x), b = a;
+	int c = draw(r, 3), how = draw(r, 16);
+	x--;
+	if (how >= 1 && how <= 4) {
+		b = axis_any(r, &y);
+		y--;
+	}
+	switch (how) {
+	case 0:
+		text_add(t, "%c+%d", a, c);
+		*most = x + c;
+		break;
+	case 1:
+		text_add(t, "2*%c+%c", a, b);
+		*most = 2 * x + y;
+		break;
+	case 2:
+		text_add(t, "(%c+3*%c)/2", a, b);
+		*most = (x + 3 * y) / 2;
+		break;
+	case 3:
+		text_add(t, "(%c*%d+%c)%%%d", a, (int)y + 1, b, c + 2);
+		*most = c + 1;
+		break;
+	case 4:
+		text_add(t, "%lld-%c+%c", (long long)x, a, b);
+		*most = x + y;
+		break;
+	case 5:
+		text_add(t, "%c/%d", a, c + 1);
+		*most = x / (c + 1);
+		break;
+	case 6:
+		text_add(t, "%c%%%d", a, c + 1);
+		*most = x < c ? x : c;
+		break;
+	case 7:
+		text_add(t, "%lld-%c", (long long)x, a);
+		*most = x;
+		break;
+	default:
+		text_add(t, "%c", a);
+		*most = x;
+	}
+}
+
+/* A read of a new integer operand with data low..high. */
+static void random_table(RandomProgram *r, Text *t, int64_t low, int64_t high)
+{
+	int64_t extent;
+	char a = axis_any(r, &extent);
+	Operand *x = operand_new(r, draw(r, 2) ? RICCI_I32 : RICCI_I64, 1);
+	x->shape[0] = extent;
+	x->low = low;
+	x->high = high;
+	text_add(t, "%s[%c]", x->name, a);
+}
+
+static const char *random_number(RandomProgram *r)
+{
+	static const char *const floats[] = {"0.5", "1.25", "2.0", "0.75"};
+	static const char *const ints[] = {"2", "1", "3", "5"};
+	if (r->type == RICCI_BOOL)
+		return draw(r, 2) ? "bool(1)" : "bool(0)";
+	return (type_is_float(r->type) ? floats : ints)[draw(r, 4)];
+}
+
+/* A padded read of a tensor that is there. */
+static bool random_padded(RandomProgram *r, Text *t)
+{
+	int64_t most;
+	const Operand *x = &r->tensor[draw(r, r->n)];
+	if (x->type != r->type || !x->rank)
+		return false;
+	text_add(t, "(%s[", x->name);
+	for (int d = 0; d < x->rank; d++) {
+		text_add(t, d ? "," : "");
+		if (draw(r, 12) == 0 && operand_room(r)) {
+			random_table(r, t, -1, x->shape[d]);
+			continue;
+		}
+		random_index(r, t, &most);
+		text_add(t, "%s", draw(r, 2) ? "" : "-1");
+	}
+	text_add(t, "] else %s)", random_number(r));
+	return true;
+}
+
+static void random_read(RandomProgram *r, Text *t)
+{
+	int64_t most;
+	if (r->n && draw(r, 3) == 0 && random_padded(r, t))
+		return;
+	if (!operand_room(r)) {
+		text_add(t, "%s", random_number(r));
+		return;
+	}
+	Operand *x = operand_new(r, r->type, draw(r, 4));
+	Text index = {0};
+	for (int d = 0; d < x->rank; d++) {
+		text_add(&index, d ? "," : "");
+		if (draw(r, 12) == 0 && operand_room(r)) {
+			x->shape[d] = 1 + draw(r, 5);
+			random_table(r, &index, 0, x->shape[d] - 1);
+			continue;
+		}
+		random_index(r, &index, &most);
+		x->shape[d] = most + 1 + (draw(r, 6) == 0);
+	}
+	text_add(t, "%s[%s]", x->name, index.s ? index.s : "");
+	text_free(&index);
+}
+
+static void random_condition(RandomProgram *r, Text *t)
+{
+	int64_t x, y;
+	char a = axis_any(r, &x), b = axis_any(r, &y);
+	static const char *const compare[] = {"<", "<=", "==", "!=", ">", ">="};
+	switch (draw(r, 4)) {
+	case 0:
+		text_add(t, "%c%%2 == %d", a, draw(r, 2));
+		break;
+	case 1:
+		text_add(t, "%c+%c < %d", a, b, 1 + draw(r, 5));
+		break;
+	case 2:
+		text_add(t, "%c %s %c && %c != 1", a, compare[draw(r, 6)], b, a);
+		break;
+	default:
+		text_add(t, "%c %s %d", a, compare[draw(r, 6)], draw(r, 3));
+	}
+}
+
+static void random_value(RandomProgram *r, Text *t, int depth);
+
+static void random_pair(RandomProgram *r, Text *t, const char *before, const char *between,
+			const char *after, int depth)
+{
+	text_add(t, "%s", before);
+	random_value(r, t, depth);
+	text_add(t, "%s", between);
+	random_value(r, t, depth);
+	text_add(t, "%s", after);
+}
+
+static void random_float(RandomProgram *r, Text *t, int depth)
+{
+	static const char *const calls[] = {"tanh(", "sigmoid(",      "sin(",	    "exp(0.5*",
+					    "erf(",  "sqrt(9.5+0.1*", "log(9.0+",   "rsqrt(9.0+",
+					    "cos(",  "log1p(0.05*",   "expm1(0.3*", "abs("};
+	switch (draw(r, 6)) {
+	case 0:
+		random_pair(r, t, "(", " / (2.5 + sin(", ")))", depth);
+		break;
+	case 1:
+		random_pair(r, t, draw(r, 2) ? "pow(abs(" : "pow(1.5+abs(", ")+0.5, 0.5*sin(", "))",
+			    depth);
+		break;
+	default:
+		text_add(t, "%s", calls[draw(r, COUNT(calls))]);
+		random_value(r, t, depth);
+		text_add(t, ")");
+	}
+}
+
+static void random_integer(RandomProgram *r, Text *t, int depth)
+{
+	text_add(t, "((");
+	random_value(r, t, depth);
+	text_add(t, ")%s%d)", draw(r, 2) ? "/" : "%", 1 + draw(r, 5));
+}
+
+static void random_bool(RandomProgram *r, Text *t, int depth)
+{
+	switch (draw(r, 3)) {
+	case 0:
+		random_pair(r, t, "(", " && ", ")", depth);
+		break;
+	case 1:
+		random_pair(r, t, "(", draw(r, 2) ? " || " : " != ", ")", depth);
+		break;
+	default:
+		text_add(t, "!(");
+		random_value(r, t, depth);
+		text_add(t, ")");
+	}
+}
+
+static void random_value(RandomProgram *r, Text *t, int depth)
+{
+	static const char *const infix[] = {" + ", " - ", " * ", " * "};
+	int how = depth > 0 ? draw(r, 13) : 11;
+	if (how == 12)
+		text_add(t, "%s", random_number(r));
+	else if (how >= 9) {
+		random_read(r, t);
+	} else if (how == 8) {
+		text_add(t, "(");
+		random_condition(r, t);
+		random_pair(r, t, " ? ", " : ", ")", depth - 1);
+	} else if (r->type == RICCI_BOOL) {
+		random_bool(r, t, depth - 1);
+	} else if (how < 4) {
+		random_pair(r, t, "(", infix[how], ")", depth - 1);
+	} else if (how == 4) {
+		random_pair(r, t, draw(r, 2) ? "min(" : "max(", ", ", ")", depth - 1);
+	} else if (type_is_float(r->type)) {
+		random_float(r, t, depth - 1);
+	} else {
+		random_integer(r, t, depth - 1);
+	}
+}
+
+/* ---- equations */
+
+static Operand *local_new(RandomProgram *r, int rank, const int64_t *shape)
+{
+	Operand *y = &r->tensor[r->n];
+	*y = (Operand){.type = r->type, .rank = rank, .local = true};
+	snprintf(y->name, sizeof y->name, "t%d", r->n++);
+	memcpy(y->shape, shape, (size_t)rank * sizeof *shape);
+	return y;
+}
+
+static void axes_new(RandomProgram *r, int left, int n, int most)
+{
+	r->left = left;
+	r->naxis = n;
+	memset(r->used, 0, sizeof r->used);
+	for (int k = 0; k < n; k++)
+		r->extent[k] = 1 + draw(r, most);
+}
+
+static void add_where(RandomProgram *r)
+{
+	const char *before = " where ";
+	for (int k = 0; k < r->naxis; k++)
+		if (k < r->left || r->used[k]) {
+			text_add(&r->text, "%s%c<%lld", before, letter(k), (long long)r->extent[k]);
+			before = ", ";
+		}
+}
+
+static void add_left(RandomProgram *r, const Operand *y)
+{
+	text_add(&r->text, "%s%s[", r->text.n ? "; " : "", y->name);
+	for (int k = 0; k < r->left; k++)
+		text_add(&r->text, k ? ",%c" : "%c", letter(k));
+	text_add(&r->text, "]");
+}
+
+static const char *random_reduce(RandomProgram *r)
+{
+	static const char *const signs[] = {"+=", "+=", "max=", "min=", "*="};
+	return r->type == RICCI_BOOL ? signs[2 + draw(r, 2)] : signs[draw(r, COUNT(signs))];
+}
+
+/* Any expression over up to five axes. */
+static void equation_any(RandomProgram *r)
+{
+	Text body = {0};
+	int left = draw(r, 4), more = draw(r, 4) ? 1 + draw(r, 2) : 0;
+	axes_new(r, left, left + more + !(left + more), draw(r, 8) ? 4 : 20);
+	random_value(r, &body, 1 + draw(r, 3));
+	int reduced = 0;
+	for (int k = left; k < r->naxis; k++)
+		reduced += r->used[k];
+	Operand *y = local_new(r, left, r->extent);
+	add_left(r, y);
+	/* a number alone would be f32 */
+	text_add(&r->text, " %s %s(%s)", reduced ? random_reduce(r) : "=", type_name(r->type),
+		 body.s);
+	add_where(r);
+	text_free(&body);
+}
+
+/* A value at places that an operand or an index expression names. */
+static void equation_scatter(RandomProgram *r)
+{
+	static const char *const signs[] = {"+=", "+=", "max=", "min="};
+	Text body = {0}, at = {0};
+	int64_t shape[2], most;
+	axes_new(r, 0, 1 + draw(r, 3), 5);
+	random_value(r, &body, draw(r, 3));
+	if (draw(r, 2) && operand_room(r)) {
+		shape[0] = 1 + draw(r, 6);
+		random_table(r, &at, 0, shape[0] - 1);
+	} else {
+		random_index(r, &at, &most);
+		shape[0] = most + 1 + draw(r, 2);
+	}
+	const char *sign = r->type == RICCI_BOOL ? "max=" : signs[draw(r, 4)];
+	Operand *y = local_new(r, 1, shape);
+	text_add(&r->text, "%s%s[%s:%lld] %s %s(%s)", r->text.n ? "; " : "", y->name, at.s,
+		 (long long)shape[0], sign, type_name(r->type), body.s);
+	add_where(r);
+	text_free(&body);
+	text_free(&at);
+}
+
+/* Each axis in the left side, the first and the second operand, or some of them. */
+static void equation_contraction(RandomProgram *r)
+{
+	static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33};
+	static const int roles[] = {5, 6, 3, 7, 5, 6, 3}; /* bits: 1 A, 2 B, 4 left */
+	int role[PROGRAM_AXES], left = 0, n = 2 + draw(r, 4);
+	int64_t points = 1, shape[PROGRAM_DIMS];
+	for (int pass = 4; pass >= 0; pass -= 4) /* the left ones first */
+		for (int k = 0; k < n; k++) {
+			int what = roles[mix(r->state + (uint64_t)k) % COUNT(roles)];
+			if ((what & 4) == pass && left < PROGRAM_DIMS - 1)
+				role[left++] = what;
+		}
+	r->naxis = left;
+	for (r->left = 0; r->left < left && role[r->left] & 4; r->left++)
+		;
+	for (int k = 0; k < r->naxis; k++) {
+		int size = sizes[draw(r, COUNT(sizes))];
+		r->extent[k] = points * size > 20000 ? 2 : size;
+		points *= r->extent[k];
+		r->used[k] = true;
+	}
+	memcpy(shape, r->extent, sizeof shape);
+	Operand *x[2] = {operand_new(r, r->type, 0), operand_new(r, r->type, 0)};
+	Text read[2] = {{0}, {0}};
+	bool back = draw(r, 3) == 0; /* axes in reverse order */
+	for (int o = 0; o < 2; o++) {
+		text_add(&read[o], "%s[", x[o]->name);
+		for (int j = 0; j < r->naxis; j++) {
+			int k = back && o ? r->naxis - 1 - j : j;
+			if (!(role[k] & 1 << o))
+				continue;
+			text_add(&read[o], x[o]->rank ? ",%c" : "%c", letter(k));
+			x[o]->shape[x[o]->rank++] = r->extent[k];
+		}
+		text_add(&read[o], "]");
+	}
+	Operand *y = local_new(r, r->left, shape);
+	add_left(r, y);
+	const char *sign = r->left == r->naxis ? "=" : draw(r, 6) ? "+=" : random_reduce(r);
+	static const char *const forms[] = {" %s %s*%s", " %s %s*%s", " %s max(%s, 0)*%s",
+					    " %s %s*(%s + 1)"};
+	text_add(&r->text, forms[draw(r, 4)], sign, read[0].s, read[1].s);
+	add_where(r);
+	text_free(&read[0]);
+	text_free(&read[1]);
+}
+
+/* What a window does in one dimension. */
+typedef struct Window {
+	int stride, dilation, pad, size, inside, out;
+} Window;
+
+static Window window_new(RandomProgram *r, bool padded)
+{
+	Window w = {.stride = 1 + draw(r, 3), .dilation = 1 + (draw(r, 3) == 0)};
+	w.size = 1 + draw(r, 3);
+	w.pad = padded ? draw(r, 3) : 0;
+	int span = w.dilation * (w.size - 1) + 1;
+	w.inside = span + draw(r, 7);
+	w.out = (w.inside + 2 * w.pad - span) / w.stride + 1;
+	return w;
+}
+
+/* Windows in one or two dimensions: a convolution, grouped at times, or a reduction over the window
+ * alone. */
+static void equation_window(RandomProgram *r)
+{
+	int dims = 1 + draw(r, 2), batch = 1 + draw(r, 3), groups = draw(r, 4) ? 1 : 2;
+	int in = 1 + draw(r, 9), filters = 1 + draw(r, draw(r, 3) ? 9 : 20);
+	bool filter = draw(r, 4), padded = draw(r, 2);
+	Text index = {0}, range = {0};
+	Operand *x = operand_new(r, r->type, 2 + dims);
+	Operand *w = filter ? operand_new(r, r->type, 2 + dims) : NULL;
+	int64_t shape[4] = {batch, filter ? groups * filters : groups * in};
+	x->shape[0] = batch;
+	x->shape[1] = groups * in;
+	for (int d = 0; d < dims; d++) {
+		Window v = window_new(r, padded);
+		text_add(&index, ",%d*%c+%d*%c-%d", v.stride, "pq"[d], v.dilation, "rs"[d], v.pad);
+		text_add(&range, ", %c<%d, %c<%d", "pq"[d], v.out, "rs"[d], v.size);
+		x->shape[2 + d] = v.inside;
+		shape[2 + d] = v.out;
+		if (w)
+			w->shape[2 + d] = v.size;
+	}
+	Operand *y = local_new(r, 2 + dims, shape);
+	text_add(&r->text, "%s%s[i,j,%s] %s (%s[i,", r->text.n ? "; " : "", y->name,
+		 dims == 1 ? "p" : "p,q", filter ? "+=" : random_reduce(r), x->name);
+	if (!filter)
+		text_add(&r->text, "j");
+	else if (groups == 1)
+		text_add(&r->text, "k");
+	else
+		text_add(&r->text, "j/%d*%d+k", filters, in);
+	text_add(&r->text, padded ? "%s] else %s)" : "%s])", index.s, random_number(r));
+	if (w) {
+		w->shape[0] = shape[1];
+		w->shape[1] = in;
+		text_add(&r->text, "*%s[j,k,%s]", w->name, dims == 1 ? "r" : "r,s");
+	}
+	text_add(&r->text, " where i<%d, j<%lld%s", batch, (long long)shape[1], range.s);
+	if (w)
+		text_add(&r->text, ", k<%d", in);
+	text_free(&index);
+	text_free(&range);
+}
+
+/* Four equations over one operand or local: a softmax over its last dimension. */
+static void equation_softmax(RandomProgram *r)
+{
+	int64_t rows = 1 + draw(r, 9), columns = 1 + draw(r, 20);
+	Operand *x = operand_new(r, r->type, 2), *m, *e, *s, *y;
+	x->shape[0] = rows;
+	x->shape[1] = columns;
+	m = local_new(r, 1, &rows);
+	e = local_new(r, 2, x->shape);
+	s = local_new(r, 1, &rows);
+	y = local_new(r, 2, x->shape);
+	text_add(&r->text,
+		 "%s%s[i] max= %s[i,j]; %s[i,j] = exp(%s[i,j]-%s[i]); %s[i] += %s[i,j]; "
+		 "%s[i,j] = %s[i,j]/%s[i]",
+		 r->text.n ? "; " : "", m->name, x->name, e->name, x->name, m->name, s->name,
+		 e->name, y->name, e->name, s->name);
+}
+
+static Type random_type(RandomProgram *r)
+{
+	static const Type rest[] = {RICCI_F16, RICCI_BF16, RICCI_I8,  RICCI_U8,
+				    RICCI_I32, RICCI_I64,  RICCI_BOOL};
+	int how = draw(r, 10);
+	return how < 4 ? RICCI_F64 : how < 8 ? RICCI_F32 : rest[draw(r, COUNT(rest))];
+}
+
+static void random_program(RandomProgram *r, uint64_t number)
+{
+	*r = (RandomProgram){.number = number, .state = mix(number)};
+	r->type = random_type(r);
+	bool narrow = type_size(r->type) < 4; /* rounding errors of chains are hard to judge */
+	for (int k = narrow ? 1 : 1 + draw(r, 3); k > 0; k--)
+		switch (draw(r, 9)) {
+		case 0:
+		case 1:
+			if (r->type != RICCI_BOOL && r->noperand < 8) {
+				equation_contraction(r);
+				break;
+			} /* fall through */
+		case 2:
+		case 3:
+			if (r->type != RICCI_BOOL && r->noperand < 8) {
+				equation_window(r);
+				break;
+			} /* fall through */
+		case 4:
+			equation_scatter(r);
+			break;
+		case 5:
+			if (type_is_float(r->type) && !narrow && r->noperand < 8) {
+				equation_softmax(r);
+				break;
+			} /* fall through */
+		default:
+			equation_any(r);
+		}
+}
+
+#endif
