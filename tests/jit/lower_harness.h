@@ -69,11 +69,39 @@ static const char *harness_operand(Ir *ir, const char *s, Node **out)
 	return s;
 }
 
+/* What trials hold lives until harness_done. */
+static Arena harness_memory;
+static struct HarnessIr {
+	Ir ir;
+	struct HarnessIr *next;
+} * harness_irs;
+
+static void *harness_alloc(size_t n)
+{
+	return arena_alloc(&harness_memory, n);
+}
+
+/* 64-byte aligned. */
+static void *harness_buffer(size_t n)
+{
+	uintptr_t p = (uintptr_t)harness_alloc(n + 127);
+	return (void *)((p + 63) & ~(uintptr_t)63);
+}
+
+/* The end of a test program: its exit status. */
+static int harness_done(void)
+{
+	for (struct HarnessIr *h = harness_irs; h; h = h->next)
+		ir_free(&h->ir);
+	arena_free(&harness_memory);
+	return check_done();
+}
+
 /* Small integers for integer types (gathers stay inside), else about [-1, 1]. */
 static void *harness_data(Node *t)
 {
 	int64_t n = tensor_size(t);
-	char *p = aligned_alloc(64, (tensor_bytes(t) + 127) & ~(size_t)63);
+	char *p = harness_buffer(tensor_bytes(t));
 	for (int64_t i = 0; i < n; i++) {
 		double r = harness_random();
 		if (type_is_float(t->type))
@@ -99,11 +127,11 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 	for (int k = 0; k < t->task.sub.ninput; k++)
 		bind[k] = (Binding){t->task.sub.input[k], t->in[k]};
 	size_t n = (size_t)tensor_size(comp);
-	double *want = malloc(n * 8), *magnitude = calloc(n, 8);
+	double *want = harness_alloc(n * 8), *magnitude = harness_alloc(n * 8);
 	int code = interp_tensor(t->ir, comp, t->task.sub.ninput, bind, rs, want,
 				 type_is_float(comp->type) ? magnitude : NULL, &err);
 	CHECK_REPORT(code == 0, "%s: interpreter: %s", t->text, err.text);
-	void *data = aligned_alloc(64, (tensor_bytes(comp) + 127) & ~(size_t)63);
+	void *data = harness_buffer(tensor_bytes(comp));
 	for (size_t i = 0; i < n; i++) {
 		if (type_is_float(comp->type))
 			type_store(comp->type, data, i, want[i]);
@@ -120,7 +148,7 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known *known,
 			    int *nknown)
 {
-	Trial *t = calloc(1, sizeof *t);
+	Trial *t = harness_alloc(sizeof *t);
 	t->text = text;
 	t->ir = ir;
 	t->task.sub = *sub;
@@ -138,27 +166,24 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 
 static Subgraph *harness_single(Ir *ir, Node *comp)
 {
-	Subgraph *s = calloc(1, sizeof *s);
+	Subgraph *s = harness_alloc(sizeof *s);
 	s->nmember = 1;
-	s->member = malloc(sizeof(Node *));
+	s->member = harness_alloc(sizeof(Node *));
 	s->member[0] = comp;
-	s->stored = malloc(sizeof(bool));
+	s->stored = harness_alloc(sizeof(bool));
 	s->stored[0] = true;
 	s->ninput = comp_reads(ir, comp, &s->input);
 	return s;
 }
 
 /* A trial for each equation, or (fused) for each subgraph of the partition. */
-static Trial *harness_trials(const Case *c, bool fused, Trial *list)
+static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 {
-	Ir *ir = calloc(1, sizeof *ir);
 	Node *operand[HARNESS_MAX_OPERANDS], *result[8], **order;
 	Known known[128];
 	int n = 0, nresult = 8, nknown = 0, nsub = 0;
 	Subgraph *subs;
 	const DeviceModel device = {2e10, 5e10, 5e-6};
-	ir_init(ir);
-	IR_ENTER(ir, list);
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
@@ -183,8 +208,19 @@ static Trial *harness_trials(const Case *c, bool fused, Trial *list)
 		t->next = list;
 		list = t;
 	}
-	IR_LEAVE(ir);
 	return list;
+}
+
+static Trial *harness_trials(const Case *c, bool fused, Trial *list)
+{
+	struct HarnessIr *h = harness_alloc(sizeof *h);
+	ir_init(&h->ir);
+	h->next = harness_irs;
+	harness_irs = h;
+	IR_ENTER(&h->ir, NULL);
+	Trial *all = harness_build(&h->ir, c, fused, list);
+	IR_LEAVE(&h->ir);
+	return all;
 }
 
 static double harness_step(Type t)
@@ -265,7 +301,7 @@ static void harness_run(const Trial *t, const Kernel *k)
 }
 
 /* Lowers all offers of all trials, compiles them in batches, runs and compares. */
-static void harness_check(Trial *list, const Backend *b, int batch)
+__attribute__((unused)) static void harness_check(Trial *list, const Backend *b, int batch)
 {
 	Kernel *kernel[256];
 	Trial *of[256];

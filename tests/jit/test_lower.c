@@ -80,5 +80,5 @@ int main(void)
 		list = harness_trials(&programs[k], true, list);
 	harness_check(list, backend_find("tcc"), 100);
 	harness_check(list, backend_find("cc"), 100);
-	return check_done();
+	return harness_done();
 }

@@ -21,7 +21,7 @@ int main(void)
 	Trial *list = NULL;
 	if (!*b->version()) {
 		CHECK_SKIP("no NVRTC");
-		return check_done();
+		return harness_done();
 	}
 	for (int k = 0; k < COUNT(cases); k++)
 		list = harness_trials(&cases[k], false, list);
@@ -32,5 +32,5 @@ int main(void)
 			     err.text);
 		kernel_unref(k);
 	}
-	return check_done();
+	return harness_done();
 }

@@ -179,5 +179,5 @@ int main(void)
 	check_random(list, "cc", 4);
 	check_blocks("tcc", 12);
 	check_blocks("cc", 2);
-	return check_done();
+	return harness_done();
 }
