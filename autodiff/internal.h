@@ -66,12 +66,52 @@ int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms);
 
 /* The tensor t at `index`, with constants seen through. */
 Node *tensor_read(Ir *ir, Node *t, Node *const *index);
+/* The axes of t's dimensions, numbered by them. */
+void tensor_axes(Ir *ir, const Node *t, Node **axes);
 /* The tensor of one value. */
 Node *tensor_fill(Ir *ir, Node *like, double value);
+/* All terms of the COMP c whose own gradient is dy. Returns the count. */
+int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
+
+/* ---- one term (term.c, phase.c) ---- */
+
+/* The elements z = period*(start + u) + first + h of a dimension, u < extent, h < count; extent 0:
+ * up to the end of the dimension. */
+typedef struct Residues {
+	int64_t period, first, count, start, extent;
+} Residues;
+
+/* Conditions in an order in which earlier ones protect later ones; `never` when one is false. When
+ * the room is full, the last one is a conjunction. */
+#define MAX_CONDITIONS 512
+typedef struct Conditions {
+	Ir *ir;
+	int n;
+	bool never;
+	Node *at[MAX_CONDITIONS];
+} Conditions;
+
+bool is_index_compare(const Node *n);
+
+/* A term's sum at some elements of the tensor it reads: those with residues `at` in each dimension,
+ * as a tensor of them alone (shape), in their order. */
+typedef struct Piece {
+	int rank, naxis, nfree;
+	Residues at[RICCI_MAX_RANK];
+	int64_t shape[RICCI_MAX_RANK];
+	Node *u[RICCI_MAX_RANK], *h[RICCI_MAX_RANK]; /* h: NULL where it has one value */
+	Node *lhs[RICCI_MAX_RANK], *axes[2 * RICCI_MAX_RANK], **free;
+	Conditions cond;
+	Node *value;
+} Piece;
+typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind;
+/* PIECE_SCATTER: the index can't be inverted. */
+PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piece *piece);
+Node *piece_tensor(Ir *ir, const Piece *piece);
+/* dA[f(v)] += value over the equation's own domain. */
+Node *term_scatter(Ir *ir, Node *c, const Term *term);
 /* The sum over c's domain of term's value, at each element of the tensor it reads; NULL when it is
  * zero. */
 Node *term_gradient(Ir *ir, Node *c, const Term *term);
-/* All terms of the COMP c whose own gradient is dy. Returns the count. */
-int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
 #endif
