@@ -167,5 +167,5 @@ int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 		seed = seed_product(ir, c, &s);
 	else
 		seed = tensor_read(ir, dy, s.lhs);
-	return derive_body(tape, s.body, root, seed, terms);
+	return terms_split(ir, derive_body(tape, s.body, root, seed, terms), terms);
 }

@@ -73,6 +73,9 @@ Node *tensor_fill(Ir *ir, Node *like, double value);
 /* All terms of the COMP c whose own gradient is dy. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
+/* The terms with indices that are chosen (?:, max, min) taken apart (split.c). Returns the count. */
+int terms_split(Ir *ir, int n, Term **terms);
+
 /* ---- one term (term.c, phase.c) ---- */
 
 /* The elements z = period*(start + u) + first + h of a dimension, u < extent, h < count; extent 0:

@@ -181,6 +181,23 @@ static void groups_put(Ir *ir, Phases *f, const Piece *p, int d)
 	}
 }
 
+/* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
+ * those alone. */
+static bool phases_few(Ir *ir, const Piece *all, Phases *f)
+{
+	Polyhedron *poly = piece_poly(ir, all);
+	double part = 1;
+	f->rank = all->rank;
+	for (int d = 0; d < f->rank; d++) {
+		int64_t lo, hi;
+		f->ngroup[d] = 1;
+		f->group[d][0] = whole;
+		if (poly_bounds(poly, all->u[d], &lo, &hi) && lo <= hi)
+			part *= (double)(hi - lo + 1) / (double)all->shape[d];
+	}
+	return part <= 0.5;
+}
+
 /* False where the piece, which has all elements, is better left as it is. */
 static bool phases_find(Ir *ir, Node *c, const Term *term, const Piece *all, Phases *f)
 {
@@ -242,7 +259,7 @@ static Node *ends_narrow(Join *j, const Piece *p, Residues *at)
 	for (int d = 0; d < p->rank; d++) {
 		int64_t lo, hi;
 		at[d] = p->at[d];
-		if (at[d].period == 1 || !poly_bounds(poly, p->u[d], &lo, &hi) || lo > hi ||
+		if (!poly_bounds(poly, p->u[d], &lo, &hi) || lo > hi ||
 		    (lo <= 0 && hi >= p->u[d]->hi))
 			continue;
 		Node *u = node_floordiv(ir, j->z[d], at[d].period);
@@ -319,9 +336,11 @@ Node *term_gradient(Ir *ir, Node *c, const Term *term)
 	PieceKind kind = piece_make(ir, c, term, at, &all);
 	if (kind != PIECE_SUM)
 		return kind == PIECE_ZERO ? NULL : term_scatter(ir, c, term);
-	if (!all.nfree || !phases_find(ir, c, term, &all, &phases))
+	bool few = false;
+	if (!all.nfree ||
+	    (!phases_find(ir, c, term, &all, &phases) && !(few = phases_few(ir, &all, &phases))))
 		return piece_tensor(ir, &all);
-	Join j = {.ir = ir, .c = c, .term = term, .phases = &phases, .direct = true};
+	Join j = {.ir = ir, .c = c, .term = term, .phases = &phases, .direct = !few};
 	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {
 		Residues r = phases.group[d][0];
