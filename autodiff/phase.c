@@ -309,7 +309,8 @@ static Node *join_value(Join *j, int d)
 		covered += f->group[d][g].count;
 	if (covered < (period < size ? period : size))
 		value = node_const(ir, j->term->value->type, 0);
-	for (int g = f->ngroup[d] - 1; g >= 0; g--) {
+	/* The first has the most elements: it may stand without a condition. */
+	for (int g = 0; g < f->ngroup[d]; g++) {
 		Residues r = j->at[d] = f->group[d][g];
 		Node *part = join_value(j, d + 1), *h = node_floormod(ir, z, period);
 		Node *above = node2(ir, OP_LE, node_int(ir, r.first), h);
