@@ -353,7 +353,6 @@ struct ricci_graph {
 };
 ricci_tensor *graph_handle(ricci_graph *g,
 			   Node *n); /* the handle of a node, made when there is none */
-ricci_tensor *graph_find(ricci_graph *g, const char *name);
 
 /* ---- environment (env.c): RICCI_* variables, one place ---- */
 const char *env_text(const char *name, const char *otherwise);

@@ -30,7 +30,7 @@ static Node *under(Elab *e, Node *cond, bool truth, Ast *a, Type t)
 	return n;
 }
 
-Node *elab_condition(Elab *e, Ast *a)
+static Node *elab_condition(Elab *e, Ast *a)
 {
 	if (a->value == KIND_LOGIC || a->value == RICCI_BOOL)
 		return elab_expr(e, a, RICCI_BOOL);

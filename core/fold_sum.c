@@ -9,7 +9,7 @@ int64_t int_floor_div(int64_t a, int64_t c)
 	return a / c - (a % c < 0);
 }
 
-int64_t int_floor_mod(int64_t a, int64_t c)
+static int64_t int_floor_mod(int64_t a, int64_t c)
 {
 	return a % c + (a % c < 0 ? c : 0);
 }

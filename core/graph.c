@@ -80,7 +80,7 @@ ricci_tensor *graph_handle(ricci_graph *g, Node *n)
 		n->op == OP_INPUT ? ROLE_INPUT : ROLE_COMP);
 }
 
-ricci_tensor *graph_find(ricci_graph *g, const char *name)
+static ricci_tensor *graph_find(ricci_graph *g, const char *name)
 {
 	ricci_tensor *t = g->first;
 

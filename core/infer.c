@@ -22,7 +22,7 @@ Node *span_value(Ir *ir, const Span *s)
 	return node_add(ir, node_axis(ir, (int)s->axis->u.i, s->extent), node_int(ir, s->lo));
 }
 
-Node *infer_replace(Ir *ir, int nspan, const Span *span, Node *n)
+static Node *infer_replace(Ir *ir, int nspan, const Span *span, Node *n)
 {
 	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
 	int k = 0;

@@ -54,12 +54,10 @@ typedef struct Lexer {
 } Lexer;
 
 void source_init(Source *s, Ir *ir, const char *text);
-Name *source_name(Source *s, const char *text, int len);
 /* Sets ir->err to "equation: <message>", the line of the text and a caret under pos, and jumps. */
 _Noreturn void notation_fail(Source *s, int code, int pos, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 void lex_next(Lexer *l);
-const char *tok_text(Tok t);
 
 /* ---- parse.c ---- */
 typedef enum AstKind {
@@ -150,7 +148,6 @@ typedef enum { INFER_OK, INFER_UNKNOWN, INFER_EMPTY, INFER_LONG } InferCode;
  */
 InferCode infer_ranges(Ir *ir, int nspan, Span *span, int ncon, Constraint *con, int *which,
 		       const Constraint **why);
-Node *infer_replace(Ir *ir, int nspan, const Span *span, Node *n); /* known spans by their values */
 Node *span_value(Ir *ir, const Span *s);
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g);
 bool guard_is_dead(const Guard *g); /* never evaluated */
@@ -224,7 +221,6 @@ typedef struct Elab {
 } Elab;
 
 Node *elab_expr(Elab *e, Ast *a, Type want);
-Node *elab_condition(Elab *e, Ast *a);
 void elab_constrain(Elab *e, Node *index, int64_t extent, const Ast *access, int dimension);
 /* access.c: proves 0 <= index < extent under e->guard, or accepts a contract, or fails. */
 void access_prove(Elab *e, const Ast *access, const Ast *index_text, int dimension, Node *index,

@@ -346,8 +346,8 @@ static const struct {
 	[OP_NORMAL] = {CODE_NORMAL, 0, false},
 };
 
-/* A comparison looks at f32 values as kernels have them: of one operation, rounded. In f64 a product
- * would never equal the stored one, which is how extrema are found again. */
+/* A comparison looks at f32 values as kernels have them: of one operation, rounded. In f64 a
+ * product would never equal the stored one, which is how extrema are found again. */
 static int compared(Compiler *c, const Node *n, int level, int value)
 {
 	bool compares = n->op == OP_EQ || n->op == OP_NE || n->op == OP_LT || n->op == OP_LE;

@@ -12,11 +12,6 @@ static const char *const tok_names[TOK_COUNT] = {
 #undef TOK
 };
 
-const char *tok_text(Tok t)
-{
-	return tok_names[t];
-}
-
 void source_init(Source *s, Ir *ir, const char *text)
 {
 	size_t n = text ? strnlen(text, NOTATION_MAX_TEXT + 1) : 0;
@@ -100,7 +95,7 @@ static void names_grow(Source *s)
 	s->room = room;
 }
 
-Name *source_name(Source *s, const char *text, int len)
+static Name *source_name(Source *s, const char *text, int len)
 {
 	uint32_t hash = 2166136261u;
 

@@ -10,7 +10,7 @@
 
 const char *const chunk_name[CHUNK_KINDS] = {"f32", "f64", "u8", "u16"};
 const char *const chunk_type[CHUNK_KINDS] = {"float", "double", "unsigned char", "unsigned short"};
-const char *const chunk_prefix[CHUNK_KINDS] = {"vf", "vd", "vb", "vh"};
+static const char *const chunk_prefix[CHUNK_KINDS] = {"vf", "vd", "vb", "vh"};
 
 int chunk_kind(Type t)
 {
@@ -78,7 +78,7 @@ static Operand target(Vector *v, int kind, const char *want)
 
 /* ---- expressions ---- */
 
-Node *chunk_start(Vector *v, Node *n)
+static Node *chunk_start(Vector *v, Node *n)
 {
 	return node_replace(v->e->ir, n, 1, &v->axis, &v->start);
 }

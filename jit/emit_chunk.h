@@ -37,7 +37,6 @@ void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, c
 Operand chunk_temp(Vector *v, int kind);
 void chunk_free(Vector *v, const Operand *o);
 Operand chunk_value(Vector *v, Node *n, const char *want);
-Node *chunk_start(Vector *v, Node *n);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);
 const char *chunk_place(Vector *v, Node *buffer, Node *index);
 int chunk_kind(Type t);

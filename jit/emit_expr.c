@@ -243,7 +243,8 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 	int64_t left = a.c;
 	const char *out = "(";
 	if (outer.n) {
-		out = arena_printf(arena, "%s%s", out, emit_value(e, affine_node(e->ir, &outer), lazy));
+		out = arena_printf(arena, "%s%s", out,
+				   emit_value(e, affine_node(e->ir, &outer), lazy));
 		plus = " + ";
 		left = 0;
 	}

@@ -24,7 +24,6 @@ typedef struct JitSymbol {
 	const char *name;
 	const void *address;
 } JitSymbol;
-const JitSymbol *jit_symbols(int *count);
 
 /* ---- loop trees (loop.c)
  * Mutable statements in an arena over immutable index expressions. Every tensor in a tree is a

@@ -81,7 +81,7 @@ static void table_make(void)
 	qsort(table, ntable, sizeof *table, by_name);
 }
 
-const JitSymbol *jit_symbols(int *count)
+static const JitSymbol *jit_symbols(int *count)
 {
 	pthread_once(&table_once, table_make);
 	*count = ntable;

@@ -78,6 +78,8 @@ int tuner_add(Tuner *t, int n, Line **lines, Error *err)
 	return code;
 }
 
+static void *explore_main(void *tuner);
+
 void tuner_start(Tuner *t)
 {
 	pthread_mutex_lock(&t->lock);
@@ -263,7 +265,7 @@ static void background(void)
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 }
 
-void *explore_main(void *arg)
+static void *explore_main(void *arg)
 {
 	Tuner *t = arg;
 	struct timespec until;

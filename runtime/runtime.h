@@ -17,13 +17,11 @@ int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t
 /* ---- the device model (device.c): measured once, kept in the cache folder ---- */
 const DeviceModel *device_model(void);
 
-/* ---- verification and measurement (verify.c, measure.c) ---- */
+/* ---- verification (verify.c) ---- */
 /* Runs k on random inputs of t's shapes, outputs poisoned and fenced by guard pages, in a child
  * process when `isolated`, and compares with the interpreter within a bound from the length of the
  * sums. 0 or an error that tells the element. */
 int verify_kernel(const Task *t, const Kernel *k, bool isolated, Error *err);
-/* Median seconds of a run on the pool, random data. */
-int measure_kernel(const Task *t, const Kernel *k, Pool *pool, double *seconds, Error *err);
 
 /* ---- the function cache (cache.c): in memory and on disk ($RICCI_CACHE, $XDG_CACHE_HOME/ricci,
  * ~/.cache/ricci) ---- */

@@ -22,7 +22,6 @@ struct Tuner {
 	atomic_bool quit, busy;
 	pthread_t explore, generate;
 };
-void *explore_main(void *tuner);
 void *generate_main(void *tuner);
 /* The outcome of a candidate, under the lock: JOB_TRYING when it is on trial, else JOB_IDLE. */
 void tuner_outcome(Tuner *t, Candidate *c, JobState state);

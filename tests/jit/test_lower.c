@@ -53,16 +53,20 @@ static const Case programs[] = {
 	 "P=5x33x4x4"},
 	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
 	 "X=37x10"},
-	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s] where p<7, q<7; d[n,k,p,q] = t[n,k,p,q]+b[k]; "
+	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s] where p<7, q<7; d[n,k,p,q] = "
+	 "t[n,k,p,q]+b[k]; "
 	 "Y[n,k,p,q] = max(d[n,k,p,q], 0)",
 	 "X=3x2x14x14 W=20x2x5x5 b=20"},
 	{"v[b,k,p,i,j] += P[b,c,2*p+r,i,t]*W[k,c,r,t,j]; Y[b,k,p,i,j] = max(v[b,k,p,i,j], 0)*s[k]",
 	 "P=7x3x9x4x4 W=11x3x3x4x4 s=11"},
-	{"d[k,c,r,t,j] += P[b,c,2*p+r,i,t]*G[b,k,p,i,j]; m[k,c,r,t,j] = 0.9*M[k,c,r,t,j] + d[k,c,r,t,j]; "
+	{"d[k,c,r,t,j] += P[b,c,2*p+r,i,t]*G[b,k,p,i,j]; m[k,c,r,t,j] = 0.9*M[k,c,r,t,j] + "
+	 "d[k,c,r,t,j]; "
 	 "w[k,c,r,t,j] = W[k,c,r,t,j] - 0.1*m[k,c,r,t,j] where r<3",
 	 "P=7x3x9x4x4 G=7x11x4x4x4 M=11x3x3x4x4 W=11x3x3x4x4"},
-	{"Y[i,q,j,k,l,n] += (0 <= k/2-o && k/2-o <= 2 && 0 <= l/2-p && l/2-p <= 2 && 2*o+k%2 <= 2 && "
-	 "2*p+l%2 <= 2) ? G[i,j,k/2-o,l/2-p,n,r]*W[j,q,2*o+k%2,2*p+l%2,r] : 0 where k<7, l<7, o<2, p<2",
+	{"Y[i,q,j,k,l,n] += (0 <= k/2-o && k/2-o <= 2 && 0 <= l/2-p && l/2-p <= 2 && 2*o+k%2 <= 2 "
+	 "&& "
+	 "2*p+l%2 <= 2) ? G[i,j,k/2-o,l/2-p,n,r]*W[j,q,2*o+k%2,2*p+l%2,r] : 0 where k<7, l<7, o<2, "
+	 "p<2",
 	 "G=3x8x3x3x4x6 W=8x10x3x3x6"},
 	{"s[i] += A[i,j]; Y[i] = s[i] > 0 ? sqrt(s[i]) : 0; Z[i] = Y[i] + B[i]",
 	 "A=17x70:bf16 B=17:bf16"},
