@@ -125,32 +125,41 @@ static const struct {
 	 "Y[i] += A[i+j]*B[i]*W[j]"},
 };
 
+static int given_operands(Ir *ir, int i, Node **operand)
+{
+	int n = 0;
+
+	for (; n < 4 && prints[i].given[n].name; n++)
+		operand[n] = make_input(ir, &prints[i].given[n]);
+	return n;
+}
+
+static int check_print(Ir *ir, int i)
+{
+	Text t = {0};
+	Node *operand[4], *result;
+	int m = 1;
+
+	IR_ENTER(ir, ir->err.code);
+	int n = given_operands(ir, i, operand);
+	int code = notation_elaborate(ir, prints[i].text, n, operand, &m, &result, 1);
+	if (!code) {
+		print_equation(&t, ir, result, own_name, "Y");
+		CHECK_STR(t.s, prints[i].printed);
+		CHECK_REPORT(elaborate(ir, t.s, n, operand) == result, "%s differs", t.s);
+	}
+	text_free(&t);
+	IR_LEAVE(ir);
+	return code;
+}
+
 static void test_prints(void)
 {
 	for (int i = 0; i < COUNT(prints); i++) {
 		Ir ir;
-		Text t = {0};
-		Node *operand[4], *result, *again;
-		int n = 0, m;
 
 		ir_init(&ir);
-		jmp_buf out;
-		ir.arena.oom = &out;
-		if (setjmp(out)) {
-			CHECK_REPORT(false, "%s jumped: %s", prints[i].text, ir.err.text);
-			continue;
-		}
-		for (; n < 4 && prints[i].given[n].name; n++)
-			operand[n] = make_input(&ir, &prints[i].given[n]);
-		int code = notation_elaborate(&ir, prints[i].text, n, operand, &m, &result, 1);
-		CHECK_REPORT(!code, "%s", ir.err.text);
-		if (!code) {
-			print_equation(&t, &ir, result, own_name, "Y");
-			CHECK_STR(t.s, prints[i].printed);
-			again = elaborate(&ir, t.s, n, operand);
-			CHECK_REPORT(again == result, "%s differs", t.s);
-		}
-		text_free(&t);
+		CHECK_REPORT(!check_print(&ir, i), "%s: %s", prints[i].text, ir.err.text);
 		ir_free(&ir);
 	}
 }
