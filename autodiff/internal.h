@@ -113,6 +113,8 @@ PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piec
 Node *piece_tensor(Ir *ir, const Piece *piece);
 /* dA[f(v)] += value over the equation's own domain. */
 Node *term_scatter(Ir *ir, Node *c, const Term *term);
+/* Notes why that was done (ir->note). */
+void note_scatter(Ir *ir, const Term *term);
 /* The sum over c's domain of term's value, at each element of the tensor it reads; NULL when it is
  * zero. */
 Node *term_gradient(Ir *ir, Node *c, const Term *term);

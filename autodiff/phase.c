@@ -335,8 +335,12 @@ Node *term_gradient(Ir *ir, Node *c, const Term *term)
 	for (int d = 0; d < rank; d++)
 		at[d] = whole;
 	PieceKind kind = piece_make(ir, c, term, at, &all);
-	if (kind != PIECE_SUM)
-		return kind == PIECE_ZERO ? NULL : term_scatter(ir, c, term);
+	if (kind == PIECE_SCATTER) {
+		note_scatter(ir, term);
+		return term_scatter(ir, c, term);
+	}
+	if (kind == PIECE_ZERO)
+		return NULL;
 	bool few = false;
 	if (!all.nfree ||
 	    (!phases_find(ir, c, term, &all, &phases) && !(few = phases_few(ir, &all, &phases))))

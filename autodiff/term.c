@@ -7,6 +7,8 @@
  */
 #include "autodiff/internal.h"
 
+#include <string.h>
+
 #define MAX_PRUNED 64
 
 static void conditions_put(Conditions *c, Node *cond)
@@ -269,4 +271,45 @@ Node *term_scatter(Ir *ir, Node *c, const Term *term)
 	if (term->guard)
 		value = node_select(ir, term->guard, value, node_const(ir, value->type, 0));
 	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(c), c->src, value);
+}
+
+/* What keeps an index from being inverted, NULL for nothing. */
+static const char *obstacle(const Node *e)
+{
+	const char *why = NULL;
+	bool choice = e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN;
+	if (e->op == OP_AXIS || e->op == OP_CONST)
+		return NULL;
+	if (e->op == OP_READ)
+		return "is read from a tensor";
+	if (e->op == OP_CAST)
+		return e->src[0]->op == OP_READ ? obstacle(e->src[0]) : "is computed from data";
+	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc && !why; k++)
+		why = obstacle(e->src[k]);
+	if (why || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD)
+		return why;
+	if (choice)
+		return "is chosen in too many ways";
+	if (e->op == OP_MUL)
+		return node_is_const(e->src[0]) || node_is_const(e->src[1])
+			       ? NULL
+			       : "is a product of indices";
+	return "is no sum of axes, quotients and remainders";
+}
+
+void note_scatter(Ir *ir, const Term *term)
+{
+	Node *tensor = term->read->src[0];
+	const char *text = "its indices make too large a system";
+	for (int d = tensor_rank(tensor) - 1; d >= 0; d--) {
+		const char *why = obstacle(term->read->src[1 + d]);
+		text = why ? arena_printf(&ir->arena, "index %d %s", d, why) : text;
+	}
+	text = arena_printf(&ir->arena, "scatter, because %s", text);
+	for (Note *n = ir->note; n; n = n->next)
+		if (n->tensor == tensor && !strcmp(n->text, text))
+			return;
+	Note *n = arena_alloc(&ir->arena, sizeof *n);
+	*n = (Note){tensor, text, ir->note};
+	ir->note = n;
 }

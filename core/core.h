@@ -117,9 +117,17 @@ typedef struct Need {
 	struct Need *next;
 } Need;
 
+/* Something a user would want to know about the equations made for a tensor. */
+typedef struct Note {
+	Node *tensor;
+	const char *text;
+	struct Note *next;
+} Note;
+
 typedef struct Ir {
 	Arena arena;
 	Error err;
+	Note *note;   /* the latest first; autodiff's */
 	Need *need;   /* one for each such input, made by notation_elaborate */
 	Node **table; /* open addressing, in the arena */
 	size_t room, count;

@@ -244,6 +244,18 @@ static void grad_values(Text *out, Job *j, const Options *o, Gradient *d, const 
 	values_close(&v);
 }
 
+/* What autodiff notes, "# dA: ..", in the order in which it came up. */
+static void put_notes(Text *out, const Note *n)
+{
+	if (!n)
+		return;
+	put_notes(out, n->next);
+	if (n->tensor->op == OP_INPUT)
+		text_add(out, "# d%s: %s\n", n->tensor->u.s, n->text);
+	else
+		text_add(out, "# a local tensor's gradient: %s\n", n->text);
+}
+
 int command_grad(const Options *o)
 {
 	Job j;
@@ -260,6 +272,7 @@ int command_grad(const Options *o)
 		Node **roots = nodes_of(d.n, d.value);
 		report_program(&out, &j.g->ir, d.n, roots, d.name);
 		mem_free(roots);
+		put_notes(&out, j.g->ir.note);
 	}
 	if (o->time || o->output.n || o->seed.n)
 		data_need(&j, o);

@@ -143,6 +143,10 @@ static void test_grad(const char *backend)
 	RIGHT("grad", matmul, "A=2x3", "B=3x2");
 	SAYS("dA[");
 	SAYS("dB[");
+	RIGHT("grad", "Y[i] += X[T[i]]*X[i*j]*X[max(i-1,0)] where i<3, j<3", "X=9", "T=3:i32");
+	SAYS("# dX: scatter, because index 0 is read from a tensor\n");
+	SAYS("# dX: scatter, because index 0 is a product of indices\n");
+	CHECK(!strstr(out, "chosen"));
 	RIGHT("grad", matmul, "A=2x3", "B=3x2", "--wrt", "B");
 	SAYS("dB[");
 	CHECK(!strstr(out, "dA["));
