@@ -1,47 +1,57 @@
-/* api.c - ricci_grad: checks the arguments of the public call and gives the gradients their
- * handles. Invariant: after a failure the graph holds the error and every result is its inert
- * tensor. */
-#include "autodiff/autodiff.h"
+/* api.c - ricci_grad, ricci_jvp, ricci_stop: check the arguments of the public calls and give the
+ * results their handles. Invariant: after a failure the graph holds the error and every result is
+ * its inert tensor. */
+#include "autodiff/internal.h"
 
-static int check_seed(ricci_graph *g, const ricci_tensor *y, const ricci_tensor *seed)
+static bool same_kind(const Node *a, const Node *b)
 {
-	const Node *a = y->node, *b = seed->node;
-	if (seed->g != g)
-		return error_set(&g->ir.err, RICCI_EINVAL,
-				 "ricci_grad: the seed belongs to another graph");
 	bool same = a->type == b->type && tensor_rank(a) == tensor_rank(b);
 	for (int d = 0; same && d < tensor_rank(a); d++)
 		same = tensor_extent(a, d) == tensor_extent(b, d);
-	if (!same)
-		return error_set(&g->ir.err, RICCI_ESHAPE,
-				 "ricci_grad: the seed must have the type and the shape of y");
-	return 0;
+	return same;
 }
 
-static int check(ricci_graph *g, ricci_tensor *y, ricci_tensor *seed, int n,
-		 ricci_tensor *const *wrt)
+static bool belongs(const ricci_graph *g, const ricci_tensor *t)
+{
+	return t && t->g == g && t->node;
+}
+
+/* y and the n tensors of `list`, called `what`: floats of g. */
+static int check(ricci_graph *g, const char *call, const ricci_tensor *y, int n,
+		 ricci_tensor *const *list, const char *what)
 {
 	Error *e = &g->ir.err;
 	if (e->code)
 		return e->code;
 	if (g->frozen)
-		return error_set(e, RICCI_EINVAL,
-				 "ricci_grad: the graph is frozen by a session over it");
-	if (!y || y->g != g || !y->node)
-		return error_set(e, RICCI_EINVAL, "ricci_grad: y is not a tensor of this graph");
+		return error_set(e, RICCI_EINVAL, "%s: the graph is frozen by a session over it",
+				 call);
+	if (!belongs(g, y))
+		return error_set(e, RICCI_EINVAL, "%s: y is not a tensor of this graph", call);
 	if (!type_is_float(y->node->type))
-		return error_set(e, RICCI_ETYPE, "ricci_grad: y is %s; only floats have gradients",
+		return error_set(e, RICCI_ETYPE, "%s: y is %s; only floats have gradients", call,
 				 type_name(y->node->type));
 	for (int k = 0; k < n; k++) {
-		if (!wrt[k] || wrt[k]->g != g || !wrt[k]->node)
+		if (!belongs(g, list[k]))
 			return error_set(e, RICCI_EINVAL,
-					 "ricci_grad: wrt[%d] is not a tensor of this graph", k);
-		if (!type_is_float(wrt[k]->node->type))
+					 "%s: %s[%d] is not a tensor of this graph", call, what, k);
+		if (!type_is_float(list[k]->node->type))
 			return error_set(e, RICCI_ETYPE,
-					 "ricci_grad: wrt[%d] is %s; only floats have gradients", k,
-					 type_name(wrt[k]->node->type));
+					 "%s: %s[%d] is %s; only floats have gradients", call, what,
+					 k, type_name(list[k]->node->type));
 	}
-	return seed ? check_seed(g, y, seed) : 0;
+	return 0;
+}
+
+static int check_seed(ricci_graph *g, const ricci_tensor *y, const ricci_tensor *seed)
+{
+	if (seed->g != g)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_grad: the seed belongs to another graph");
+	if (!seed->node || !same_kind(y->node, seed->node))
+		return error_set(&g->ir.err, RICCI_ESHAPE,
+				 "ricci_grad: the seed must have the type and the shape of y");
+	return 0;
 }
 
 static int differentiate(ricci_graph *g, ricci_tensor *y, ricci_tensor *seed, int n,
@@ -68,10 +78,70 @@ int ricci_grad(ricci_graph *g, ricci_tensor *y, ricci_tensor *seed, int n, ricci
 	if (n < 0 || (n > 0 && (!wrt || !grads)))
 		return error_set(&g->ir.err, RICCI_EINVAL,
 				 "ricci_grad: no room given for the gradients");
-	int code = check(g, y, seed, n, wrt);
+	int code = check(g, "ricci_grad", y, n, wrt, "wrt");
+	if (!code && seed)
+		code = check_seed(g, y, seed);
 	if (!code)
 		code = differentiate(g, y, seed, n, wrt, grads);
 	for (int k = 0; k < n && code; k++)
 		grads[k] = &g->nil;
 	return code;
+}
+
+static int push_forward(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
+			ricci_tensor *const *tangent, ricci_tensor **out)
+{
+	Ir *ir = &g->ir;
+	IR_ENTER(ir, ir->err.code);
+	Node **at = arena_alloc(&ir->arena, sizeof *at * (size_t)(n + 1));
+	Node **along = arena_alloc(&ir->arena, sizeof *along * (size_t)(n + 1)), *result;
+	for (int k = 0; k < n; k++) {
+		at[k] = x[k]->node;
+		along[k] = tangent[k]->node;
+	}
+	if (!autodiff_forward(ir, y->node, n, at, along, &result))
+		*out = graph_handle(g, result);
+	IR_LEAVE(ir);
+	return ir->err.code;
+}
+
+int ricci_jvp(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
+	      ricci_tensor *const *tangent, ricci_tensor **out)
+{
+	if (!g)
+		return RICCI_EINVAL;
+	if (n < 0 || !out || (n > 0 && (!x || !tangent)))
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_jvp: x, tangent and out must be given");
+	*out = &g->nil;
+	int code = check(g, "ricci_jvp", y, n, x, "x");
+	for (int k = 0; k < n && !code; k++)
+		if (!belongs(g, tangent[k]) || !same_kind(tangent[k]->node, x[k]->node))
+			code = error_set(
+				&g->ir.err, RICCI_ESHAPE,
+				"ricci_jvp: tangent[%d] must be a tensor of this graph, of "
+				"the type and the shape of x[%d]",
+				k, k);
+	return code ? code : push_forward(g, y, n, x, tangent, out);
+}
+
+ricci_tensor *ricci_stop(ricci_tensor *t)
+{
+	if (!t || !t->node || !type_is_float(t->node->type) || t->g->ir.err.code)
+		return t && t->g->ir.err.code ? &t->g->nil : t;
+	ricci_graph *g = t->g;
+	Ir *ir = &g->ir;
+	Node *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(t->node);
+	if (g->frozen) {
+		error_set(&ir->err, RICCI_EINVAL,
+			  "ricci_stop: the graph is frozen by a session over it");
+		return &g->nil;
+	}
+	IR_ENTER(ir, &g->nil);
+	tensor_axes(ir, t->node, axes);
+	Node *body = node1(ir, OP_STOP, node_read(ir, t->node, axes));
+	ricci_tensor *stopped = graph_handle(g, comp_dense(ir, RED_NONE, rank, rank, axes, body));
+	IR_LEAVE(ir);
+	return stopped;
 }

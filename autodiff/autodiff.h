@@ -10,4 +10,8 @@
  * IR_ENTER. 0 or an error in ir->err. */
 int autodiff_reverse(Ir *ir, Node *y, Node *seed, int n, Node *const *wrt, Node **grads);
 
+/* Forward mode: the tangent of y where those of x[0..n-1] are tangent[]; an x keeps what flows into
+ * it from the others. As above. */
+int autodiff_forward(Ir *ir, Node *y, int n, Node *const *x, Node *const *tangent, Node **out);
+
 #endif

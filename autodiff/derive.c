@@ -1,9 +1,10 @@
-/* derive.c - reverse mode through one scalar expression: from the adjoint of an equation's body to
- * a term for each read in it.
+/* derive.c - through one scalar expression: in reverse from the adjoint of an equation's body to a
+ * term for each read in it, forwards from the tangents of what it reads to its own, both by the
+ * table derive.def.
  *
- * Input: the body, a graph of shared nodes. Output: Terms. Time and size are linear in the body:
- * each node has one adjoint, the sum of what its users give it. A SELECT is lazy, so a branch may
- * hold what is invalid outside it (reads out of bounds, logarithms). So an adjoint is a pair
+ * Reverse. Input: the body, a graph of shared nodes. Output: Terms. Time and size are linear in the
+ * body: each node has one adjoint, the sum of what its users give it. A SELECT is lazy, so a branch
+ * may hold what is invalid outside it (reads out of bounds, logarithms). So an adjoint is a pair
  * (guard, value), and value is evaluated under the guard only; what several users give under
  * different guards is joined along the choices that they share.
  */
@@ -288,6 +289,59 @@ static void derive_node(Walk *w, Node *n, Node *y, const Part *from)
 		if (w->tape->slot[n->src[k]->id] > 0)
 			give(w, n->src[k], from->guard,
 			     rules[n->op].side[k](w->ir, a, b, y, from->value));
+}
+
+/* ---- forwards */
+
+/* The rules are linear in g: with the tangent of a source in its place they give what this source
+ * adds to the tangent of y. */
+static Node *forward_node(Forward *f, Node *n, Node *y)
+{
+	Node *sum = NULL, *d, *part;
+	for (int k = 0; k < n->nsrc && k < 2; k++) {
+		if (!(d = derive_forward(f, n->src[k], n->src[k])))
+			continue;
+		part = rules[n->op].side[k](f->ir, n->src[0], n->nsrc > 1 ? n->src[1] : NULL, y, d);
+		if (part)
+			sum = sum ? node_add(f->ir, sum, part) : part;
+	}
+	return sum;
+}
+
+static Node *forward_select(Forward *f, Node *n)
+{
+	Node *p = derive_forward(f, n->src[1], n->src[1]);
+	Node *q = derive_forward(f, n->src[2], n->src[2]), *zero = node_const(f->ir, n->type, 0);
+	return p || q ? node_select(f->ir, n->src[0], p ? p : zero, q ? q : zero) : NULL;
+}
+
+static Node *forward_value(Forward *f, Node *n, Node *root)
+{
+	Node *d;
+	switch (n->op) {
+	case OP_READ:
+		d = f->tangent[n->src[0]->id];
+		return d ? tensor_read(f->ir, d, n->src + 1) : NULL;
+	case OP_SELECT:
+		return forward_select(f, n);
+	case OP_CAST: /* to y's type; its rule goes the other way */
+		d = derive_forward(f, n->src[0], n->src[0]);
+		return d ? node_cast(f->ir, n->type, d) : NULL;
+	default:
+		return forward_node(f, n, root);
+	}
+}
+
+Node *derive_forward(Forward *f, Node *body, Node *root)
+{
+	if (!type_is_float(body->type) || body->nsrc == 0)
+		return NULL;
+	if (root != body) /* the root is right for one equation's domain only */
+		return forward_value(f, body, root);
+	if (!f->seen[body->id])
+		f->memo[body->id] = forward_value(f, body, body);
+	f->seen[body->id] = true;
+	return f->memo[body->id];
 }
 
 int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms)

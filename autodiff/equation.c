@@ -65,8 +65,8 @@ static Node *side_comp(Ir *ir, const Side *s, Reduce red, Node *body)
 
 static void count_roundings(void *user, Node *n)
 {
-	static const Op exact[] = {OP_CONST, OP_READ, OP_SELECT, OP_NEG,  OP_ABS,  OP_MIN,
-				   OP_MAX,   OP_SIGN, OP_FLOOR,	 OP_CEIL, OP_ROUND};
+	static const Op exact[] = {OP_CONST, OP_READ, OP_SELECT, OP_NEG,  OP_ABS,   OP_MIN,
+				   OP_MAX,   OP_SIGN, OP_FLOOR,	 OP_CEIL, OP_ROUND, OP_STOP};
 	static const Op rounded[] = {OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_SQRT, OP_CAST};
 	if (!type_is_float(n->type) || node_is_tensor(n))
 		return;
@@ -154,18 +154,27 @@ static Node *seed_product(Ir *ir, Node *c, const Side *s)
 	return node_mul(ir, tensor_read(ir, s->dy, s->lhs), others);
 }
 
+Node *equation_seed(Ir *ir, Node *c, Node *dy)
+{
+	Side s = side_of(c, dy);
+	switch (comp_reduce(c)) {
+	case RED_MAX:
+	case RED_MIN:
+		return seed_extremum(ir, c, &s);
+	case RED_MUL:
+		return seed_product(ir, c, &s);
+	default:
+		return tensor_read(ir, dy, s.lhs);
+	}
+}
+
+Node *equation_root(Ir *ir, Node *c)
+{
+	return comp_reduce(c) == RED_NONE ? node_read(ir, c, c->src + comp_naxis(c)) : comp_body(c);
+}
+
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 {
-	Ir *ir = tape->ir;
-	Side s = side_of(c, dy);
-	Reduce red = comp_reduce(c);
-	Node *seed, *root = red == RED_NONE ? node_read(ir, c, s.lhs) : s.body;
-
-	if (red == RED_MAX || red == RED_MIN)
-		seed = seed_extremum(ir, c, &s);
-	else if (red == RED_MUL)
-		seed = seed_product(ir, c, &s);
-	else
-		seed = tensor_read(ir, dy, s.lhs);
-	return terms_split(ir, derive_body(tape, s.body, root, seed, terms), terms);
+	Node *root = equation_root(tape->ir, c), *seed = equation_seed(tape->ir, c, dy);
+	return terms_split(tape->ir, derive_body(tape, comp_body(c), root, seed, terms), terms);
 }

@@ -62,6 +62,16 @@ typedef struct Tape {
  * body. Returns the count. */
 int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms);
 
+/* Forward mode, by node id up to y's. */
+typedef struct Forward {
+	Ir *ir;
+	Node **tangent; /* of tensors; NULL: zero */
+	Node **memo;	/* of scalar nodes that were visited */
+	bool *seen;
+} Forward;
+/* The tangent of `body`, NULL for zero. */
+Node *derive_forward(Forward *f, Node *body, Node *root);
+
 /* ---- gradient of an equation (equation.c) ---- */
 
 /* The tensor t at `index`, with constants seen through. */
@@ -70,10 +80,16 @@ Node *tensor_read(Ir *ir, Node *t, Node *const *index);
 void tensor_axes(Ir *ir, const Node *t, Node **axes);
 /* The tensor of one value. */
 Node *tensor_fill(Ir *ir, Node *like, double value);
+/* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
+ * CONST that fills one). */
+Node *equation_seed(Ir *ir, Node *c, Node *dy);
+/* What has the value of c's body without computing it again where there is such a thing. */
+Node *equation_root(Ir *ir, Node *c);
 /* All terms of the COMP c whose own gradient is dy. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
-/* The terms with indices that are chosen (?:, max, min) taken apart (split.c). Returns the count. */
+/* The terms with indices that are chosen (?:, max, min) taken apart (split.c). Returns the count.
+ */
 int terms_split(Ir *ir, int n, Term **terms);
 
 /* ---- one term (term.c, phase.c) ---- */
@@ -118,5 +134,26 @@ void note_scatter(Ir *ir, const Term *term);
 /* The sum over c's domain of term's value, at each element of the tensor it reads; NULL when it is
  * zero. */
 Node *term_gradient(Ir *ir, Node *c, const Term *term);
+
+/* ---- gradients that the user gives (custom.c) ---- */
+
+/* The tensors of result[] hide the equations that compute them; `gradient` is a program for the
+ * gradients of operand[]. */
+typedef struct Custom {
+	const char *gradient;
+	int noperand, nresult;
+	Node **operand, **result; /* results by ascending id */
+	const char **operand_name, **result_name;
+} Custom;
+/* Whose result t is; NULL for other tensors. */
+const Custom *custom_of(const Ir *ir, const Node *t);
+/* graph_order of y and the operands of all custom gradients, which folding may have taken out of
+ * the equations. */
+int order_with_operands(Ir *ir, Node *y, Node ***order);
+/* The gradients of the operands, NULL for those that the program gives none, from those of the
+ * results; a result's NULL stands for zeros, as CONST for a tensor filled with it. */
+void custom_gradients(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand);
+/* The tangents of the results from those of the operands (NULL: zero). 0 or ir->err's code. */
+int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresult);
 
 #endif

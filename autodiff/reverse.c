@@ -18,6 +18,7 @@ typedef struct Sum {
 
 typedef struct Reverse {
 	Ir *ir;
+	size_t room; /* of the tables by id */
 	Tape tape;
 	bool *reaches; /* by id: COMPs that read wanted tensors */
 	Sum *sum;      /* by id: contributions */
@@ -53,7 +54,7 @@ static Node *see_through(Node *t)
 /* Part k at the axes: what it computes where that is pointwise, else a read. */
 static Node *sum_value(Ir *ir, Node *part, Node *const *axes)
 {
-	if (part->op == OP_COMP && comp_reduce(part) == RED_NONE)
+	if (part->op == OP_COMP && comp_reduce(part) == RED_NONE && !custom_of(ir, part))
 		return comp_body(part);
 	return tensor_read(ir, part, axes);
 }
@@ -95,6 +96,12 @@ static void mark(Reverse *r, int norder, Node *const *order)
 		Node **reads, *t = order[k];
 		if (!type_is_float(t->type))
 			continue;
+		const Custom *c = custom_of(r->ir, t);
+		for (int i = 0; c && i < c->noperand; i++)
+			r->reaches[t->id] |= r->tape.wanted[c->operand[i]->id];
+		r->tape.wanted[t->id] |= r->reaches[t->id];
+		if (c)
+			continue;
 		int n = comp_reads(r->ir, t, &reads);
 		for (int i = 0; i < n; i++)
 			r->reaches[t->id] |= r->tape.wanted[reads[i]->id];
@@ -102,11 +109,37 @@ static void mark(Reverse *r, int norder, Node *const *order)
 	}
 }
 
+/* All results of c at once, at the one that is visited last. */
+static void visit_custom(Reverse *r, const Custom *c, const Node *t)
+{
+	Arena *a = &r->ir->arena;
+	Node **dresult = arena_alloc(a, sizeof *dresult * (size_t)c->nresult);
+	Node **doperand = arena_alloc(a, sizeof *doperand * ((size_t)c->noperand + 1));
+	bool any = false;
+	for (int k = 0; k < c->nresult && c->result[k]->id < r->room; k++) {
+		if (c->result[k]->id < t->id && r->reaches[c->result[k]->id])
+			return;
+		dresult[k] = r->grad[c->result[k]->id];
+		any |= dresult[k] != NULL;
+	}
+	if (!any)
+		return;
+	custom_gradients(r->ir, c, dresult, doperand);
+	for (int k = 0; k < c->noperand; k++)
+		if (doperand[k] && r->tape.wanted[c->operand[k]->id])
+			sum_put(r->ir, &r->sum[c->operand[k]->id], doperand[k]);
+}
+
 static void visit(Reverse *r, Node *t)
 {
 	Term *terms;
 	if (!r->grad[t->id])
 		r->grad[t->id] = sum_tensor(r->ir, &r->sum[t->id], t);
+	const Custom *c = custom_of(r->ir, t);
+	if (c && r->reaches[t->id]) {
+		visit_custom(r, c, t);
+		return;
+	}
 	if (!r->grad[t->id] || !r->reaches[t->id])
 		return;
 	int n = equation_terms(&r->tape, t, r->grad[t->id], &terms);
@@ -134,9 +167,9 @@ static void dump(Ir *ir, int n, Node *const *wrt, Node *const *grads)
 int autodiff_reverse(Ir *ir, Node *y, Node *seed, int n, Node *const *wrt, Node **grads)
 {
 	Node **order;
-	int norder = graph_order(ir, 1, &y, &order);
-	Reverse r = {.ir = ir};
+	int norder = order_with_operands(ir, y, &order);
 	size_t room = y->id + 1u;
+	Reverse r = {.ir = ir, .room = room};
 
 	if (!type_is_float(y->type))
 		return error_set(&ir->err, RICCI_ETYPE,

@@ -127,7 +127,10 @@ typedef struct Note {
 typedef struct Ir {
 	Arena arena;
 	Error err;
-	Note *note;   /* the latest first; autodiff's */
+	Note *note;		/* the latest first; autodiff's */
+	struct Custom **custom; /* autodiff/custom.c: gradients that the user gave, of STOPs with
+				   u.i = 1.. */
+	int ncustom;
 	Need *need;   /* one for each such input, made by notation_elaborate */
 	Node **table; /* open addressing, in the arena */
 	size_t room, count;
@@ -305,6 +308,17 @@ int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *oper
 /* The unassigned names of a text in the order of first appearance, NUL-separated in the arena; -1
  * and ir->err on error. */
 int notation_operands(Ir *ir, const char *text, const char ***names);
+/* The same in two steps, by name (program.c): the unassigned names in order of first appearance and
+ * what each equation assigns, then the equations' tensors. Under IR_ENTER; errors jump. */
+typedef struct Notation {
+	struct Program *program;
+	int noperand, nequation;
+	const char **operand, **assigned;
+	bool *is_result; /* no other equation reads it */
+	Node **tensor;	 /* by notation_bind */
+} Notation;
+void notation_parse(Ir *ir, const char *text, Notation *out);
+void notation_bind(Notation *n, Node *const *operands);
 /* Prints the equation of c (or the declaration of an input). Tensors are named by name(user, t);
  * the text parses back to the same node when the names are bound to the same tensors. "Y[i,j] +=
  * A[i,k]*B[k,j] where i<4, j<5, k<6". */
@@ -361,6 +375,8 @@ struct ricci_graph {
 };
 ricci_tensor *graph_handle(ricci_graph *g,
 			   Node *n); /* the handle of a node, made when there is none */
+/* Gives inputs the contracts of what was elaborated (ir->need). */
+int graph_needs(ricci_graph *g);
 
 /* ---- environment (env.c): RICCI_* variables, one place ---- */
 const char *env_text(const char *name, const char *otherwise);

@@ -238,6 +238,8 @@ static Node *fold_float_binary(Ir *ir, Op op, Type t, Node *a, Node *b)
 
 static Node *fold_float_unary(Ir *ir, Op op, Type t, Node *a)
 {
+	if (op == OP_STOP)
+		return a->op == OP_CONST || a->op == OP_STOP ? a : NULL;
 	if (a->op == OP_CONST)
 		return node_const(ir, t, scalar_unary(op, a->u.f));
 	if (op == OP_NEG && a->op == OP_NEG)
@@ -282,6 +284,7 @@ static Node *fold_int_unary(Ir *ir, Op op, Type t, Node *a)
 	case OP_FLOOR:
 	case OP_CEIL:
 	case OP_ROUND:
+	case OP_STOP:
 		return a;
 	default:
 		return NULL;

@@ -198,7 +198,7 @@ ricci_init ricci_uniform(double low, double high)
 /* ---- operators ---- */
 
 /* The tensors that gathers index with get their contract; a state's data can't be checked. */
-static int apply_needs(ricci_graph *g)
+int graph_needs(ricci_graph *g)
 {
 	for (Need *n = g->ir.need; n; n = n->next) {
 		ricci_tensor *t = graph_handle(g, n->input);
@@ -278,7 +278,7 @@ static int add_program(ricci_graph *g, Program *p, int noperand, ricci_tensor *c
 	*nresult = n;
 	if (env_dump("parse"))
 		dump(g, p->src.text, n, roots);
-	return apply_needs(g);
+	return graph_needs(g);
 }
 
 ricci_tensor *ricci_op(ricci_graph *g, const char *text, ...)

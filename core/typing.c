@@ -16,7 +16,8 @@ static const CallInfo calls[] = {
 	{"round", OP_ROUND, 1, CALL_NUMBER},	{"abs", OP_ABS, 1, CALL_NUMBER},
 	{"sign", OP_SIGN, 1, CALL_NUMBER},	{"pow", OP_POW, 2, CALL_FLOAT},
 	{"min", OP_MIN, 2, CALL_NUMBER},	{"max", OP_MAX, 2, CALL_NUMBER},
-	{"random", OP_RANDOM, 2, CALL_DRAW},	{"normal", OP_NORMAL, 2, CALL_DRAW},
+	{"stop", OP_STOP, 1, CALL_NUMBER},	{"random", OP_RANDOM, 2, CALL_DRAW},
+	{"normal", OP_NORMAL, 2, CALL_DRAW},
 };
 
 const CallInfo *call_find(const char *name)

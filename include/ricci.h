@@ -112,6 +112,23 @@ RICCI_API int ricci_ops(ricci_graph *g, const char *text, int noperand,
  * tensor that y does not depend on gets a gradient of zeros. `seed` is dL/dy, or NULL for ones. */
 RICCI_API int ricci_grad(ricci_graph *g, ricci_tensor *y, ricci_tensor *seed, int n,
 			 ricci_tensor *const *wrt, ricci_tensor **grads);
+/* The tangent of y, J t: how y changes when each x[k] moves along tangent[k] (of its type and
+ * shape). Forward mode, a single pass for one direction; of a gradient it is a Hessian-vector
+ * product. Zeros when y depends on no x. 0 or an error; *out is a tensor in either case. */
+RICCI_API int ricci_jvp(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
+			ricci_tensor *const *tangent, ricci_tensor **out);
+/* The same values; no gradient flows through it (stop(x) in texts). */
+RICCI_API ricci_tensor *ricci_stop(ricci_tensor *t);
+/* ricci_op with a gradient of the user's own. `gradient` is a program that may read the operands of
+ * `text` and its results by their names there, and the gradient of result Y as dY; it computes dA
+ * for operand A, of A's type and shape. An operand without one gets no gradient. The gradient's
+ * equations are differentiated like all others. E.g.
+ *	ricci_op_custom(g, "Y[i] = log(1 + exp(A[i]))", "dA[i] = dY[i] * sigmoid(A[i])", a) */
+RICCI_API ricci_tensor *ricci_op_custom(ricci_graph *g, const char *text, const char *gradient,
+					...);
+/* The same with arrays, as ricci_ops. */
+RICCI_API int ricci_ops_custom(ricci_graph *g, const char *text, const char *gradient, int noperand,
+			       ricci_tensor *const *operands, int *nresult, ricci_tensor **results);
 /* The value that a parameter or state takes at the end of each training step: same type and shape.
  */
 RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value);

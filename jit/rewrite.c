@@ -25,25 +25,26 @@ static bool is_constant(const Node *c)
 	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_body(c)->op == OP_CONST;
 }
 
-/* Reads of constants become constants, reads of copies reads of the original. */
-typedef struct ReadList {
+/* What is replaced within an expression. */
+typedef struct Swaps {
 	Ir *ir;
 	Node *from[64], *to[64];
 	int n;
-} ReadList;
+} Swaps;
 
 static void see_read(void *user, Node *n)
 {
-	ReadList *l = user;
+	Swaps *l = user;
 	if (n->op == OP_READ && l->n < COUNT(l->from) && is_constant(n->src[0])) {
 		l->from[l->n] = n;
 		l->to[l->n++] = comp_body(n->src[0]);
 	}
 }
 
+/* Reads of constants become constants. */
 static Node *constants_read(Ir *ir, Node *e)
 {
-	ReadList l = {.ir = ir};
+	Swaps l = {.ir = ir};
 	node_walk(ir, e, see_read, &l);
 	return l.n ? node_replace(ir, e, l.n, l.from, l.to) : e;
 }
@@ -52,6 +53,27 @@ static void see_condition(void *user, Node *n)
 {
 	bool *found = user;
 	*found |= n->type == RICCI_BOOL;
+}
+
+static void see_stop(void *user, Node *n)
+{
+	Swaps *l = user;
+	if (n->op != OP_STOP || l->n == COUNT(l->from))
+		return;
+	l->from[l->n] = n;
+	l->to[l->n++] = n->src[0];
+}
+
+/* Only differentiation looks at stop(a); from here on it is a. One inside another's operand goes in
+ * the next round. */
+static Node *stops_away(Ir *ir, Node *e)
+{
+	for (Swaps l = {.ir = ir};; l.n = 0) {
+		node_walk(ir, e, see_stop, &l);
+		if (!l.n)
+			return e;
+		e = node_replace(ir, e, l.n, l.from, l.to);
+	}
 }
 
 /* Conditions that the domain decides go. */
@@ -103,7 +125,7 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 		for (int k = bare; k < naxis; k++)
 			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
 	}
-	Node *body = node_replace(ir, comp_body(c), n, from, to);
+	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
 	body = conditions_decided(ir, constants_read(ir, body));
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	return comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);

@@ -1,0 +1,93 @@
+/* forward.c - forward mode over a graph of equations: Jacobian-vector products.
+ *
+ * Input: y, tensors x with their tangents. Output: the tangent of y, as an equation. Tensors are
+ * visited in the order of their ids; the tangent of Y[lhs(v)] op= body(v) is
+ *	tY[lhs(v)] += w(v) * t body(v)
+ * where w is what reverse mode gives the body for a gradient of ones (equation.c): 1 for sums, the
+ * equal shares of extrema, the product of the other factors. Invariant: a tangent is a tensor of
+ * its tensor's type and shape, or NULL for zeros.
+ */
+#include "autodiff/internal.h"
+
+/* w * d; where w is a choice, d is evaluated only where it counts. */
+static Node *weighted(Ir *ir, Node *w, Node *d)
+{
+	if (w->op == OP_SELECT && node_is_value(w->src[2], 0))
+		return node_select(ir, w->src[0], node_mul(ir, w->src[1], d), w->src[2]);
+	return node_mul(ir, w, d);
+}
+
+static Node *equation_tangent(Forward *f, Node *c)
+{
+	Ir *ir = f->ir;
+	int64_t shape[RICCI_MAX_RANK];
+	int rank = tensor_rank(c), naxis = comp_naxis(c);
+	Node *d = derive_forward(f, comp_body(c), equation_root(ir, c));
+	if (!d)
+		return NULL;
+	d = weighted(ir, equation_seed(ir, c, node_const(ir, c->type, 1)), d);
+	for (int k = 0; k < rank; k++)
+		shape[k] = tensor_extent(c, k);
+	return comp_make(ir, comp_reduce(c) == RED_NONE ? RED_NONE : RED_ADD, rank, shape,
+			 c->src + naxis, naxis, c->src, d);
+}
+
+static Node *sum_of(Ir *ir, Node *like, Node *a, Node *b)
+{
+	Node *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(like);
+	if (!a || !b)
+		return a ? a : b;
+	tensor_axes(ir, like, axes);
+	return comp_dense(ir, RED_NONE, rank, rank, axes,
+			  node_add(ir, tensor_read(ir, a, axes), tensor_read(ir, b, axes)));
+}
+
+/* All results of c at once, at the first of them that y needs. */
+static int visit_custom(Forward *f, const Custom *c, size_t room, Node **computed, bool *done)
+{
+	Arena *a = &f->ir->arena;
+	Node **toperand = arena_alloc(a, sizeof *toperand * ((size_t)c->noperand + 1));
+	Node **tresult = arena_alloc(a, sizeof *tresult * (size_t)c->nresult);
+	bool any = false;
+	for (int k = 0; k < c->noperand; k++) {
+		toperand[k] = f->tangent[c->operand[k]->id];
+		any |= toperand[k] != NULL;
+	}
+	if (any && custom_tangents(f->ir, c, toperand, tresult))
+		return f->ir->err.code;
+	for (int k = 0; k < c->nresult; k++)
+		if (c->result[k]->id < room) {
+			computed[c->result[k]->id] = tresult[k];
+			done[c->result[k]->id] = true;
+		}
+	return 0;
+}
+
+int autodiff_forward(Ir *ir, Node *y, int n, Node *const *x, Node *const *tangent, Node **out)
+{
+	Node **order;
+	int norder = order_with_operands(ir, y, &order);
+	size_t room = y->id + 1u;
+	Forward f = {.ir = ir};
+	f.tangent = arena_alloc(&ir->arena, sizeof *f.tangent * room);
+	f.memo = arena_alloc(&ir->arena, sizeof *f.memo * room);
+	f.seen = arena_alloc(&ir->arena, sizeof *f.seen * room);
+	Node **computed = arena_alloc(&ir->arena, sizeof *computed * room);
+	bool *done = arena_alloc(&ir->arena, sizeof *done * room);
+	for (int k = 0; k < n; k++)
+		if (x[k]->id < room)
+			f.tangent[x[k]->id] = sum_of(ir, x[k], f.tangent[x[k]->id], tangent[k]);
+	for (int k = 0; k < norder; k++) {
+		Node *t = order[k];
+		const Custom *c = custom_of(ir, t);
+		if (c && !done[t->id] && visit_custom(&f, c, room, computed, done))
+			return ir->err.code;
+		if (!c && t->op == OP_COMP && type_is_float(t->type))
+			computed[t->id] = equation_tangent(&f, t);
+		f.tangent[t->id] = sum_of(ir, t, f.tangent[t->id], computed[t->id]);
+	}
+	Node *got = f.tangent[y->id];
+	*out = got ? got : tensor_fill(ir, y, 0);
+	return ir->err.code;
+}
