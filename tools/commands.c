@@ -191,28 +191,43 @@ int command_run(const Options *o)
  * -----------------------------------------------------------------------------------------------
  */
 
-/* The data of result r's seed: what --seed says, or ones; mem_free it. */
-static void *seed_data(Job *j, const Options *o, int r, const Node *seed)
+/* The data of `input`: what the list gives for `name`, or ones; mem_free it. what: of messages. */
+static void *data_or_ones(const List *list, const char *name, const Node *input, const char *what)
 {
-	size_t n = (size_t)tensor_size(seed);
-	for (int k = 0; k < o->seed.n; k++) {
-		if (strcmp(o->seed.item[k].name, j->name[r]))
+	size_t n = (size_t)tensor_size(input);
+	for (int k = 0; k < list->n; k++) {
+		if (strcmp(list->item[k].name, name))
 			continue;
 		Npy a;
 		Error e = {0};
-		check(npy_read(o->seed.item[k].value, &a, &e), &e);
-		bool same = a.type == seed->type && a.rank == tensor_rank(seed);
+		check(npy_read(list->item[k].value, &a, &e), &e);
+		bool same = a.type == input->type && a.rank == tensor_rank(input);
 		for (int d = 0; same && d < a.rank; d++)
-			same = a.shape[d] == tensor_extent(seed, d);
+			same = a.shape[d] == tensor_extent(input, d);
 		if (!same)
-			die(STATUS_WRONG, "%s: not of the type and shape of the result '%s'",
-			    o->seed.item[k].value, j->name[r]);
+			die(STATUS_WRONG, "%s: not of the type and shape of the %s '%s'",
+			    list->item[k].value, what, name);
 		return a.data;
 	}
-	void *data = take(mem_alloc(tensor_bytes(seed)));
+	void *data = take(mem_alloc(tensor_bytes(input)));
 	for (size_t i = 0; i < n; i++)
-		type_store((Type)seed->type, data, i, 1);
+		type_store((Type)input->type, data, i, 1);
 	return data;
+}
+
+static void along_check(const Options *o, const Gradient *d)
+{
+	if (o->along.n && o->order != 2)
+		die(STATUS_USAGE, "--along belongs to --order 2");
+	for (int k = 0; k < o->along.n; k++) {
+		bool found = false;
+		for (int i = 0; i < d->n; i++)
+			found |= !strcmp(d->wrt[i]->name, o->along.item[k].name);
+		if (!found)
+			die(STATUS_WRONG,
+			    "--along %s: there is no operand with a gradient of that name",
+			    o->along.item[k].name);
+	}
 }
 
 static void seeds_check(Job *j, const Options *o, const Gradient *d)
@@ -231,12 +246,17 @@ static void seeds_check(Job *j, const Options *o, const Gradient *d)
 static void grad_values(Text *out, Job *j, const Options *o, Gradient *d, const char *const *wrt)
 {
 	Values v;
-	values_open(&v, j, d->n, d->value, d->name, j->nresult);
+	values_open(&v, j, d->n, d->value, d->name, j->nresult + d->n);
 	int first = v.nbind;
 	for (int r = 0; r < j->nresult; r++)
 		if (d->seed[r])
-			v.bind[v.nbind++] =
-				(Binding){d->seed[r]->node, seed_data(j, o, r, d->seed[r]->node)};
+			v.bind[v.nbind++] = (Binding){
+				d->seed[r]->node,
+				data_or_ones(&o->seed, j->name[r], d->seed[r]->node, "result")};
+	for (int k = 0; k < d->n && d->along; k++)
+		v.bind[v.nbind++] =
+			(Binding){d->along[k]->node,
+				  data_or_ones(&o->along, wrt[k], d->along[k]->node, "operand")};
 	values_compute(&v, o);
 	values_deliver(out, &v, o, wrt);
 	for (int k = first; k < v.nbind; k++)
@@ -263,18 +283,21 @@ int command_grad(const Options *o)
 	Text out = {0};
 	job_open(&j, o);
 	gradient_open(&d, &j, &o->wrt);
+	if (o->order == 2)
+		gradient_along(&d, &j);
 	const char **wrt = take(mem_zalloc((size_t)d.n * sizeof *wrt));
 	for (int k = 0; k < d.n; k++)
 		wrt[k] = d.wrt[k]->name;
 	outputs_check(o, d.n, wrt, "operand with a gradient");
 	seeds_check(&j, o, &d);
+	along_check(o, &d);
 	if (!o->time) {
 		Node **roots = nodes_of(d.n, d.value);
 		report_program(&out, &j.g->ir, d.n, roots, d.name);
 		mem_free(roots);
 		put_notes(&out, j.g->ir.note);
 	}
-	if (o->time || o->output.n || o->seed.n)
+	if (o->time || o->output.n || o->seed.n || o->along.n)
 		data_need(&j, o);
 	if (job_has_data(&j))
 		grad_values(&out, &j, o, &d, wrt);

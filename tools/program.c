@@ -222,21 +222,31 @@ void job_draw(Job *j)
  * -----------------------------------------------------------------------------------------------
  */
 
-/* "d" + name, with more d's where the program has that name already; in the graph's arena. */
-static const char *gradient_name(Job *j, const char *name)
+/* first + name, with the first letter once more as long as the graph or the program has that name
+ * already; in the graph's arena. */
+static const char *free_name(Job *j, const char *first, const char *name)
 {
 	Text t = {0};
-	do {
+	text_add(&t, "%s%s", first, name);
+	while (!t.failed && (job_operand(j, t.s) || job_result(j, t.s) >= 0)) {
 		Text longer = {0};
-		text_add(&longer, "d%s", t.s ? t.s : name);
+		text_add(&longer, "%c%s", first[0], t.s);
 		text_free(&t);
 		t = longer;
-		if (t.failed)
-			take(NULL);
-	} while (job_operand(j, t.s) || job_result(j, t.s) >= 0);
+	}
+	if (t.failed)
+		take(NULL);
 	const char *s = take(arena_strdup(&j->g->ir.arena, t.s));
 	text_free(&t);
 	return s;
+}
+
+static ricci_tensor *input_like(Job *j, const char *name, const ricci_tensor *t)
+{
+	Npy like = {.type = ricci_dtype(t), .rank = ricci_rank(t)};
+	for (int i = 0; i < like.rank; i++)
+		like.shape[i] = ricci_extent(t, i);
+	return tensor_input(j->g, name, &like);
 }
 
 static ricci_tensor *tensor_sum(ricci_tensor *a, ricci_tensor *b)
@@ -284,16 +294,13 @@ void gradient_open(Gradient *d, Job *j, const List *wrt)
 	d->seed = take(mem_zalloc((size_t)j->nresult * sizeof *d->seed));
 	for (int k = 0; k < d->n; k++) {
 		tensor[k] = d->wrt[k]->tensor;
-		d->name[k] = gradient_name(j, d->wrt[k]->name);
+		d->name[k] = free_name(j, "d", d->wrt[k]->name);
 	}
 	for (int r = 0; r < j->nresult; r++) {
 		ricci_tensor *y = j->result[r];
-		Npy like = {.type = ricci_dtype(y), .rank = ricci_rank(y)};
-		if (!type_is_float(like.type))
+		if (!type_is_float(ricci_dtype(y)))
 			continue;
-		for (int i = 0; i < like.rank; i++)
-			like.shape[i] = ricci_extent(y, i);
-		d->seed[r] = tensor_input(j->g, gradient_name(j, j->name[r]), &like);
+		d->seed[r] = input_like(j, free_name(j, "d", j->name[r]), y);
 		ricci_grad(j->g, y, d->seed[r], d->n, tensor, part);
 		graph_check(j->g);
 		for (int k = 0; k < d->n; k++)
@@ -307,10 +314,28 @@ void gradient_open(Gradient *d, Job *j, const List *wrt)
 	mem_free(part);
 }
 
+void gradient_along(Gradient *d, Job *j)
+{
+	size_t room = (size_t)d->n * sizeof(ricci_tensor *);
+	ricci_tensor **tensor = take(mem_zalloc(room));
+	d->along = take(mem_zalloc(room));
+	for (int k = 0; k < d->n; k++) {
+		tensor[k] = d->wrt[k]->tensor;
+		d->along[k] = input_like(j, free_name(j, "v", d->wrt[k]->name), tensor[k]);
+		d->name[k] = free_name(j, "dd", d->wrt[k]->name);
+	}
+	graph_check(j->g);
+	for (int k = 0; k < d->n; k++)
+		ricci_jvp(j->g, d->value[k], d->n, tensor, d->along, &d->value[k]);
+	graph_check(j->g);
+	mem_free(tensor);
+}
+
 void gradient_close(Gradient *d)
 {
 	mem_free(d->wrt);
 	mem_free(d->value);
 	mem_free(d->seed);
+	mem_free(d->along);
 	mem_free(d->name);
 }

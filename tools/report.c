@@ -129,6 +129,10 @@ static void add_value(Text *out, Type type, const void *data, size_t i)
 	}
 	double v = type_load(type, data, i);
 	char s[40];
+	if (v > -1e6 && v < 1e6 && v == (int)v) { /* 10, not 1e+01 */
+		text_add(out, "%.0f", v);
+		return;
+	}
 	for (int n = 1; n <= digits[type]; n++) {
 		snprintf(s, sizeof s, "%.*g", n, v);
 		double w = strtod(s, NULL);

@@ -15,6 +15,9 @@ static const char help_text[] =
 	"values\n"
 	"             [--wrt NAME]...              only for these operands [all floats]\n"
 	"             [--seed RESULT=FILE.npy]...  the gradient of a result [ones]\n"
+	"             [--order 2]                  the Hessian (summed over results by the seeds) "
+	"times v\n"
+	"             [--along OPERAND=FILE.npy]... the operand's part of v [ones]\n"
 	"             [-o OPERAND=FILE.npy]...     where an operand's gradient goes\n"
 	"  ricci run  EXPR OPERAND...              evaluates; prints small results\n"
 	"             [-o RESULT=FILE.npy]...      where a result goes\n"
@@ -120,6 +123,13 @@ static void option_threads(Options *o, const char *value)
 	o->threads = (int)n;
 }
 
+static void option_order(Options *o, const char *value)
+{
+	if (strcmp(value, "1") && strcmp(value, "2"))
+		die(STATUS_USAGE, "--order takes 1 or 2, not '%s'", value);
+	o->order = value[0] - '0';
+}
+
 /* Is argv[*i] the option `name`? Then *value is its value, from the same word or the next. */
 static bool option_is(const char *name, int argc, char **argv, int *i, char **value)
 {
@@ -160,6 +170,10 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 			list_add(&o->wrt, value, NULL);
 		} else if (takes & TAKES_GRAD && option_is("--seed", argc, argv, &i, &value)) {
 			list_add_named(&o->seed, value, "--seed RESULT=FILE.npy");
+		} else if (takes & TAKES_GRAD && option_is("--order", argc, argv, &i, &value)) {
+			option_order(o, value);
+		} else if (takes & TAKES_GRAD && option_is("--along", argc, argv, &i, &value)) {
+			list_add_named(&o->along, value, "--along OPERAND=FILE.npy");
 		} else if (takes & TAKES_CODE && option_is("--grad", argc, argv, &i, &value)) {
 			list_add(&o->grad, value, NULL);
 		} else if (option_is("--backend", argc, argv, &i, &value)) {
@@ -194,6 +208,7 @@ int main(int argc, char **argv)
 		mem_free(o.operand.item);
 		mem_free(o.output.item);
 		mem_free(o.seed.item);
+		mem_free(o.along.item);
 		mem_free(o.wrt.item);
 		mem_free(o.grad.item);
 		return status;

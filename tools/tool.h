@@ -22,8 +22,9 @@ typedef struct List {
 
 typedef struct Options {
 	const char *expr;
-	List operand, output, seed, wrt, grad; /* wrt, grad: values only */
-	const Backend *backend;		       /* NULL: the best */
+	List operand, output, seed, along, wrt, grad; /* wrt, grad: values only */
+	int order;				      /* of derivatives: 2, else 1 */
+	const Backend *backend;			      /* NULL: the best */
 	int threads;
 	bool time;
 } Options;
@@ -54,9 +55,13 @@ typedef struct Gradient {
 	int n, nseed;
 	Operand **wrt;
 	ricci_tensor **value, **seed; /* seed[r]: of result r, NULL for one that isn't a float */
+	ricci_tensor **along;	      /* the directions v, NULL in first order */
 	const char **name;
 } Gradient;
 void gradient_open(Gradient *d, Job *j, const List *wrt);
+/* Second order: the values become the sums over j of d(gradient i)/d(operand j) * v_j, the Hessian
+ * times directions named "v" + operand. */
+void gradient_along(Gradient *d, Job *j);
 void gradient_close(Gradient *d);
 ricci_tensor *tensor_input(ricci_graph *g, const char *name, const Npy *like);
 

@@ -166,6 +166,17 @@ static void test_grad(const char *backend)
 	RIGHT("grad", "Y[i,j] = A[i,j]*A[i,j]; Z[i] += A[i,j]*3.0", "A=a.npy", "--backend",
 	      backend);
 	SAYS("dA is f32 [2,3]\n[[5 7 9]\n [11 13 15]]\n");
+	/* The Hessian of the sum of A*A*A times ones, then times A; mixed terms; a name in use. */
+	RIGHT("grad", "Y[] += A[i,j]*A[i,j]*A[i,j]", "A=a.npy", "--order", "2", "--backend",
+	      backend);
+	SAYS("ddA is f32 [2,3]\n[[6 12 18]\n [24 30 36]]\n");
+	RIGHT("grad", "Y[] += A[i,j]*A[i,j]*A[i,j]", "A=a.npy", "--order=2", "--along", "A=a.npy",
+	      "--backend", backend);
+	SAYS("ddA is f32 [2,3]\n[[6 24 54]\n [96 150 216]]\n");
+	RIGHT("grad", "Y[] += A[i,j]*A[i,j]*vA[i,j]", "A=a.npy", "vA=a.npy", "--wrt", "A",
+	      "--order=2", "--backend", backend);
+	SAYS("vvA[i,j]");
+	SAYS("ddA is f32 [2,3]\n[[2 4 6]\n [8 10 12]]\n");
 }
 
 static void test_wrong(void)
@@ -191,6 +202,13 @@ static void test_wrong(void)
 	      "Y=seed1.npy");
 	WRONG(1, "no result of that name", "grad", matmul, "A=a.npy", "B=b.npy", "--seed",
 	      "Q=seed1.npy");
+	WRONG(2, "--order takes 1 or 2", "grad", matmul, "A=2x3", "B=3x2", "--order", "3");
+	WRONG(2, "--along belongs to --order 2", "grad", matmul, "A=a.npy", "B=b.npy", "--along",
+	      "A=a.npy");
+	WRONG(1, "--along Q: there is no operand", "grad", matmul, "A=a.npy", "B=b.npy",
+	      "--order=2", "--along", "Q=a.npy");
+	WRONG(1, "not of the type and shape of the operand 'A'", "grad", matmul, "A=a.npy",
+	      "B=b.npy", "--order=2", "--along", "A=seed1.npy");
 	/* All of several results or none, and what was there stays. */
 	npy("keep.npy", "(1,)", 1, one);
 	slurp("keep.npy", before, sizeof before);
