@@ -25,6 +25,9 @@ static const char *const cc_flag[] = {
 	"-fno-math-errno",
 	"-fno-trapping-math",
 	"-ffp-contract=fast",
+	/* gcc 12.2 folds `low <= i && i <= high` of a load under masks into a wrong unsigned
+	 * compare of 64-bit lanes (test_backend_task.c: conditional loads) */
+	"-fno-tree-forwprop",
 	"-fopenmp-simd",
 	"-fno-asynchronous-unwind-tables",
 	"-fno-stack-protector",

@@ -124,8 +124,12 @@ static void trial_run(const Trial *v)
 {
 	KernelEnv env = {7, 3, v->fence[v->nbuf].data, v->kernel, NULL};
 
-	for (int64_t p = v->kernel->parts - 1; p >= 0; p--)
-		v->kernel->run(v->buf, &env, p, p + 1);
+	/* Ranges as a launch hands them out, the later one first: parts depend on no order. */
+	int64_t half = v->kernel->parts / 2;
+
+	v->kernel->run(v->buf, &env, half, v->kernel->parts);
+	if (half)
+		v->kernel->run(v->buf, &env, 0, half);
 	*(volatile char *)v->fence[v->nbuf + 1].data = 1;
 }
 

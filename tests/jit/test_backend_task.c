@@ -135,6 +135,55 @@ static void check_memory(const Backend *b, bool all)
 	task_free(t);
 }
 
+/* Runs a task of one F64 input and one result in a single range, and compares with the interpreter.
+ */
+static void check_values(const Backend *b, const char *text)
+{
+	Error err = {0};
+	Schedule offer[8];
+	Task *t = task_parse(text, &err);
+	CHECK(t != NULL);
+	if (!t)
+		return;
+	Node *in = t->sub.input[0], *out = t->sub.member[0];
+	size_t n = (size_t)tensor_size(in), m = (size_t)tensor_size(out);
+	double *x = malloc(n * 8), *got = malloc(m * 8), *want = malloc(m * 8);
+	for (size_t i = 0; i < n; i++)
+		x[i] = (double)i + 1;
+	CHECK_INT(interp_tensor(&t->ir, out, 1, &(Binding){in, x}, (RandomState){0, 0}, want, NULL,
+				&err),
+		  0);
+	int offers = schedule_offers(t, target_host(), 8, offer);
+	for (int k = 0; k < offers; k++) {
+		Kernel *kernel = kernel_make(t, &offer[k], b, target_host(), &err);
+		CHECK_REPORT(kernel, "%s", err.text);
+		if (!kernel)
+			break;
+		void *scratch = aligned_alloc(64, (kernel->scratch + 64) & ~(size_t)63);
+		KernelEnv env = {.scratch = scratch, .kernel = kernel};
+		kernel->run((void *[]){x, got}, &env, 0, kernel->parts);
+		CHECK_REPORT(!memcmp(got, want, m * 8), "%s: %s differs, schedule %d", b->name,
+			     text, k);
+		free(scratch);
+		kernel_unref(kernel);
+	}
+	free(x);
+	free(got);
+	free(want);
+	task_free(t);
+}
+
+/* Loads under `low <= i && i <= high`, which gcc 12.2 -O3 got wrong on 64-bit lanes. */
+static void check_conditional_loads(const Backend *b)
+{
+	check_values(b, "ricci-task 1\ninput f64 2x2x2x3x2\n"
+			"keep m0[i,j,k,l,m] = i <= 1 && 1 <= k && k <= 2 && 1 <= l && l <= 3 ? "
+			"a0[i,j,k-1,l-1,m] : 0 where i<9, k<8, l<16\n");
+	check_values(b, "ricci-task 1\ninput f64 1x1x7x5\n"
+			"keep m0[i,j,k,l] += 0 <= k - m && k - m <= 6 ? a0[0,0,k-m,l] : 0 "
+			"where i<1, j<1, k<9, m<3\n");
+}
+
 int main(void)
 {
 	char why[256];
@@ -142,8 +191,11 @@ int main(void)
 	check_cuda();
 	check_memory(&backend_interp, true);
 	check_memory(&backend_tcc, true);
-	if (backend_cc.available(why, sizeof why))
+	check_conditional_loads(&backend_tcc);
+	if (backend_cc.available(why, sizeof why)) {
 		check_memory(&backend_cc, false);
+		check_conditional_loads(&backend_cc);
+	}
 	CHECK_INT(mem_live(), 0);
 	return check_done();
 }
