@@ -8,7 +8,7 @@ kernels, so that start and drawing of data don't count. Start: wall time from ex
 step, with an empty and with a full kernel cache. Peer: bench/peer_capsnet.py in a Python that has torch (RICCI_PEER_PYTHON;
 make bench-peers installs one in the build folder); without it our own figures still come.
 """
-import argparse, json, os, resource, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, json, os, shutil, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # glibc told to keep freed memory: without it the peer loses up to 40% in page faults.
@@ -37,10 +37,10 @@ class Ours:
     def steps(self, n, *more):
         return timed(self.cmd + ["--steps", str(n), *more], self.env)
 
-    def first(self, empty):
-        if empty:
-            shutil.rmtree(self.cache, ignore_errors=True)
-            os.makedirs(self.cache)
+    def first(self):
+        """Seconds to the end of the first step with an empty cache."""
+        shutil.rmtree(self.cache, ignore_errors=True)
+        os.makedirs(self.cache)
         return self.steps(1)[0]
 
     def step_ms(self, *mode):
@@ -73,10 +73,10 @@ def main():
         print(json.dumps(rows[-1]), flush=True)
 
     for _ in range(args.rounds):
-        row("ricci, empty cache", first_s=ours.first(True))
+        row("ricci, empty cache", first_s=ours.first())
     ours.steps(1, "--static")  # fills the cache
     for _ in range(args.rounds):
-        row("ricci, full cache", first_s=ours.first(False))
+        row("ricci static, full cache", first_s=ours.steps(1, "--static")[0])
     for _ in range(args.rounds):
         row("ricci static", **ours.step_ms("--static"))
         row("ricci dynamic", **ours.step_ms())
