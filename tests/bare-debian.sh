@@ -43,9 +43,9 @@ n=0
 for command; do
 	n=$((n + 1))
 	echo "bare-debian: $command"
-	git clone -q --no-hardlinks "$source" "$root/root/ricci$n"
+	git clone -q --no-hardlinks "$source" "$root/srv/ricci$n"
 	chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin TERM=dumb \
 		${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-		sh -c "cd /root/ricci$n && $command"
+		sh -c "cd /srv/ricci$n && $command"
 done
 echo "bare-debian: all $n commands succeeded"
