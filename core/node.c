@@ -377,45 +377,14 @@ typedef struct Import {
 	Ir *ir;
 	Node *(*tensor)(void *user, Node *t);
 	void *user;
-	Node **key, **value; /* open addressing by pointer */
-	size_t count, room;
+	NodeMap copies;
 } Import;
-
-static size_t import_slot(const Import *m, Node *n)
-{
-	size_t at = ((uintptr_t)n >> 4) * 0x9e3779b97f4a7c15u >> 20 & (m->room - 1);
-	while (m->key[at] && m->key[at] != n)
-		at = (at + 1) & (m->room - 1);
-	return at;
-}
-
-static void import_put(Import *m, Node *n, Node *copy)
-{
-	if (m->count * 2 >= m->room) {
-		Import old = *m;
-		m->room = old.room ? old.room * 2 : 64;
-		m->key = arena_alloc(&m->ir->arena, m->room * sizeof *m->key);
-		m->value = arena_alloc(&m->ir->arena, m->room * sizeof *m->value);
-		for (size_t k = 0; k < old.room; k++)
-			if (old.key[k]) {
-				size_t at = import_slot(m, old.key[k]);
-				m->key[at] = old.key[k];
-				m->value[at] = old.value[k];
-			}
-	}
-	size_t at = import_slot(m, n);
-	m->key[at] = n;
-	m->value[at] = copy;
-	m->count++;
-}
 
 static Node *import(Import *m, Node *n)
 {
-	if (m->room) {
-		size_t at = import_slot(m, n);
-		if (m->key[at])
-			return m->value[at];
-	}
+	Node *known = node_map_get(&m->copies, n);
+	if (known)
+		return known;
 	Node *out = node_is_tensor(n) && m->tensor ? m->tensor(m->user, n) : NULL;
 	if (n->op == OP_AXIS)
 		out = node_axis(m->ir, (int)n->u.i, axis_extent(n));
@@ -428,7 +397,7 @@ static Node *import(Import *m, Node *n)
 		out = node_raw(m->ir, n->op, n->type, n->nsrc, src, n->u.i,
 			       n->op == OP_INPUT ? n->u.s : NULL);
 	}
-	import_put(m, n, out);
+	node_map_put(m->ir, &m->copies, n, out);
 	return out;
 }
 

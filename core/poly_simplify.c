@@ -7,50 +7,17 @@
 
 enum { VISIT_LIMIT = 20000 };
 
-typedef struct Memo {
-	Node **key, **value;
-	size_t count, room;
-} Memo;
-
 typedef struct Simplify {
 	Ir *ir;
 	int visits;
 } Simplify;
 
-static size_t memo_slot(const Memo *m, const Node *n)
-{
-	size_t at = n->id * 0x9e3779b1u & (m->room - 1);
-	while (m->key[at] && m->key[at] != n)
-		at = (at + 1) & (m->room - 1);
-	return at;
-}
-
-static void memo_put(Ir *ir, Memo *m, Node *n, Node *value)
-{
-	if (m->count * 2 >= m->room) {
-		Memo old = *m;
-		m->room = old.room ? 2 * old.room : 32;
-		m->key = arena_alloc(&ir->arena, m->room * sizeof *m->key);
-		m->value = arena_alloc(&ir->arena, m->room * sizeof *m->value);
-		for (size_t i = 0; i < old.room; i++)
-			if (old.key[i]) {
-				size_t at = memo_slot(m, old.key[i]);
-				m->key[at] = old.key[i];
-				m->value[at] = old.value[i];
-			}
-	}
-	size_t at = memo_slot(m, n);
-	m->count += !m->key[at];
-	m->key[at] = n;
-	m->value[at] = value;
-}
-
-static Node *simplify(Simplify *s, Polyhedron *p, Memo *m, Node *e);
+static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e);
 
 /* e under p and c (or not c). */
 static Node *simplify_under(Simplify *s, Polyhedron *p, Node *c, bool holds, Node *e)
 {
-	Memo inner = {0};
+	NodeMap inner = {0};
 	Polyhedron *q = poly_copy(p);
 	if (holds)
 		poly_assume(q, c);
@@ -59,7 +26,7 @@ static Node *simplify_under(Simplify *s, Polyhedron *p, Node *c, bool holds, Nod
 	return simplify(s, q, &inner, e);
 }
 
-static Node *simplify_lazy(Simplify *s, Polyhedron *p, Memo *m, Node *e)
+static Node *simplify_lazy(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 {
 	Node *c = simplify(s, p, m, e->src[0]);
 	if (e->op == OP_SELECT) {
@@ -102,7 +69,7 @@ static Node *simplify_integer(Simplify *s, Polyhedron *p, Node *e)
 	return e;
 }
 
-static Node *simplify_plain(Simplify *s, Polyhedron *p, Memo *m, Node *e)
+static Node *simplify_plain(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 {
 	Node *small[8],
 		**src = e->nsrc <= 8 ? small : arena_alloc(&s->ir->arena, e->nsrc * sizeof *src);
@@ -116,26 +83,24 @@ static Node *simplify_plain(Simplify *s, Polyhedron *p, Memo *m, Node *e)
 	return simplify_integer(s, p, e);
 }
 
-static Node *simplify(Simplify *s, Polyhedron *p, Memo *m, Node *e)
+static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 {
 	if (node_is_tensor(e) || e->op == OP_CONST || e->op == OP_AXIS)
 		return e;
-	if (m->room) {
-		size_t at = memo_slot(m, e);
-		if (m->key[at])
-			return m->value[at];
-	}
+	Node *known = node_map_get(m, e);
+	if (known)
+		return known;
 	if (++s->visits > VISIT_LIMIT)
 		return e;
 	bool lazy = e->op == OP_SELECT || e->op == OP_AND || e->op == OP_OR;
 	Node *out = lazy ? simplify_lazy(s, p, m, e) : simplify_plain(s, p, m, e);
-	memo_put(s->ir, m, e, out);
+	node_map_put(s->ir, m, e, out);
 	return out;
 }
 
 Node *poly_simplify(Polyhedron *p, Node *e)
 {
 	Simplify s = {.ir = poly_ir(p)};
-	Memo m = {0};
+	NodeMap m = {0};
 	return simplify(&s, p, &m, e);
 }

@@ -210,13 +210,9 @@ static void test_memory(void)
 int main(int argc, char **argv)
 {
 	int rounds = argc > 1 ? atoi(argv[1]) : 300, bad = 0;
-	for (int op = 0; op < OP_COUNT; op++) {
-		bool tested = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
-			      op == OP_MUL || op == OP_DIV || op == OP_NEG;
-		if (tested && op != OP_STOP && op != OP_RANDOM && op != OP_NORMAL &&
-		    !in_bench(scalar_operator, op))
+	for (int op = 0; op < OP_COUNT; op++)
+		if (program_differentiable(op) && !in_bench(scalar_operator, op))
 			fprintf(stderr, "in operator %s\n", op_info[op].name);
-	}
 	for (int k = 0; k < COUNT(texts); k++)
 		in_bench(text_case, k);
 	in_bench(ties, 0);
