@@ -223,6 +223,8 @@ int comp_reads(Ir *ir, const Node *c, Node ***tensors)
 			node_walk(ir, comp_lhs(c, d), see_tensor, &l);
 		node_walk(ir, comp_body(c), see_tensor, &l);
 	}
+	for (int k = 0; c->op == OP_SCAN && k < scan_noperand(scan_of(c)); k++)
+		see_tensor(&l, scan_operands(c)[k]);
 	*tensors = l.item;
 	return l.n;
 }
@@ -259,4 +261,46 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
 		}
 	*order = all.item;
 	return all.n;
+}
+
+static Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *const *to)
+{
+	Node *lhs[RICCI_MAX_RANK];
+	int64_t shape[RICCI_MAX_RANK];
+	int rank = tensor_rank(c);
+	for (int d = 0; d < rank; d++) {
+		lhs[d] = node_replace(ir, comp_lhs(c, d), n, from, to);
+		shape[d] = tensor_extent(c, d);
+	}
+	return comp_make(ir, comp_reduce(c), rank, shape, lhs, comp_naxis(c), c->src,
+			 node_replace(ir, comp_body(c), n, from, to));
+}
+
+/* t over what map has for its sources. */
+static Node *tensor_replaced(Ir *ir, Node *t, const NodeMap *map)
+{
+	Node **from;
+	int n = comp_reads(ir, t, &from);
+	bool changed = false;
+	Node **to = arena_alloc(&ir->arena, sizeof *to * ((size_t)n + 1));
+	for (int k = 0; k < n; k++) {
+		to[k] = node_map_get(map, from[k]);
+		changed |= to[k] != from[k];
+	}
+	if (!changed || t->op == OP_COMP)
+		return changed ? comp_replaced(ir, t, n, from, to) : t;
+	int noperand = scan_noperand(scan_of(t));
+	Node **operand = arena_alloc(&ir->arena, sizeof *operand * ((size_t)noperand + 1));
+	for (int k = 0; k < noperand; k++)
+		operand[k] = node_map_get(map, scan_operands(t)[k]);
+	return scan_over(ir, t, operand);
+}
+
+void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map)
+{
+	Node **order;
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++)
+		if (!node_map_get(map, order[k]))
+			node_map_put(ir, map, order[k], tensor_replaced(ir, order[k], map));
 }

@@ -105,6 +105,7 @@ struct Node {
 		int64_t i;
 		double f;
 		const char *s;
+		const struct ScanResult *result; /* of a SCAN */
 	} u;
 	Node *src[];
 };
@@ -131,8 +132,9 @@ typedef struct Ir {
 	struct Custom **custom; /* autodiff/custom.c: gradients that the user gave, of STOPs with
 				   u.i = 1.. */
 	int ncustom;
-	Need *need;   /* one for each such input, made by notation_elaborate */
-	Node **table; /* open addressing, in the arena */
+	Need *need;	   /* one for each such input, made by notation_elaborate */
+	struct Scan *scan; /* interned, the latest first */
+	Node **table;	   /* open addressing, in the arena */
 	size_t room, count;
 	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a
 			    node */
@@ -189,8 +191,8 @@ typedef struct NodeMap {
 } NodeMap;
 Node *node_map_get(const NodeMap *m, const Node *key); /* NULL when absent */
 void node_map_put(Ir *ir, NodeMap *m, Node *key, Node *value);
-/* Copies n, a node of another Ir, into ir. tensor(user, t) gives the copy of a tensor, or NULL to
- * copy it as it is. */
+/* Copies n, a node of another Ir, into ir, with the loops of SCANs. tensor(user, t) gives the copy
+ * of a tensor, or NULL to copy it as it is. */
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
 /* Does n contain x (outside tensors)? Both are nodes of one Ir. */
 bool node_has(Node *n, Node *x);
@@ -217,9 +219,93 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 		Node *const *axes, Node *body);
 /* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
+
+/* ---- loops (scan.c)
+ * A Scan is a body applied `bound` times, or `length` times as an operand says at run time, with
+ * carried states. Its results are tensors, SCAN nodes: src = extents (rank CONSTs), then the
+ * operands: [length] slices, initial states, constants. Results of one loop over the same operands
+ * come of one run of it: who evaluates a graph groups SCAN nodes by scan_same_run, and computes
+ * what the group's results need, after scans_shrink no less than the whole loop.
+ *
+ * The body is a graph of its own within the Ir: its roots (next[], and the `value` of each
+ * ScanResult) read var[], constants of the notation, and nothing else; walks over the graph around
+ * it don't enter it. var[k] is an INPUT named "%k", so equal loops have equal bodies, and loops are
+ * interned: one pointer each. A body may hold SCAN nodes: inner loops, closed themselves, whose
+ * variables may be the same nodes as the outer ones' ("%0") and mean others: an inner loop reads
+ * outer tensors through its operands only.
+ *
+ * A step, for t = 0 .. length-1, or backwards length-1 .. 0:
+ *	slices	   var = operand[t, ..]     (the operand has the leading extent `bound`)
+ *	states	   var = the value so far, first the initial one
+ *	constants  var = the operand
+ * then all next[] and values at once, over these. A result is
+ *	final >= 0  state number `final` after the last step (the initial one when length is 0)
+ *	final < 0   [bound, ..]: row t is the `value` of step t, zeros where t >= length
+ * where `value` is any tensor of the body, also a variable: that of a state is its value before
+ * the step. A length outside 0..bound is RICCI_EVALUE. */
+typedef struct Scan {
+	int64_t bound;
+	bool backwards;
+	bool has_length; /* operand 0 is the number of steps: a scalar I32 or I64 */
+	bool recompute;	 /* autodiff: the body's tensors are computed again in the backward pass */
+	int64_t segment; /* autodiff: 0, or states are kept at every so manyth step only */
+	int nslice, nstate, nconst;
+	Node **var;  /* nslice + nstate + nconst */
+	Node **next; /* nstate; each of its state's type and shape */
+	uint32_t hash;
+	struct ScanResult *result; /* all that were ever made: not what a graph needs */
+	struct Scan *below;
+} Scan;
+typedef struct ScanResult {
+	Scan *scan;
+	int rank;    /* of the SCAN node */
+	int final;   /* -1: the stack of value */
+	Node *value; /* final: next[final] */
+	struct ScanResult *next;
+} ScanResult;
+
+/* A loop and its operands. */
+typedef struct ScanCall {
+	Scan *scan;
+	Node **operand; /* scan_noperand(scan) */
+	Node **result;	/* what the given stacked tensors became, in the body */
+} ScanCall;
+/* Closes and interns a loop. spec: bound .. segment, nslice, nstate, nconst, next, and in var INPUT
+ * nodes that the body is written over. operand: the length if there is one, and one each variable,
+ * of its type and shape. Other tensors that next[] and stacked[] read and that depend on no slice
+ * or state become constants, the largest such parts, so they are computed outside, once; so do
+ * parts over the given constants, unless `recompute`. Slices and constants that nothing reads are
+ * left out, states are not. */
+ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked,
+		    Node *const *stacked);
+Node *scan_final(Ir *ir, const ScanCall *call, int state);
+/* The stack of a tensor of call->scan's body. */
+Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
+static inline int scan_noperand(const Scan *l)
+{
+	return l->has_length + l->nslice + l->nstate + l->nconst;
+}
+/* Of SCAN nodes. */
+static inline Scan *scan_of(const Node *n)
+{
+	return n->u.result->scan;
+}
+static inline Node *const *scan_operands(const Node *n)
+{
+	return n->src + n->u.result->rank;
+}
+/* Are a and b results of one run of one loop? */
+bool scan_same_run(const Node *a, const Node *b);
+/* The same result of the same loop over other operands, of the same types and shapes. For another
+ * Ir's SCANs node_import copies the loop. */
+Node *scan_over(Ir *ir, const Node *n, Node *const *operand);
+/* Loops of which some results, states, slices or constants are not needed for roots[] become
+ * smaller ones; inner ones too. roots[] are replaced. */
+void scans_shrink(Ir *ir, int nroot, Node **roots);
+
 static inline bool node_is_tensor(const Node *n)
 {
-	return n->op == OP_INPUT || n->op == OP_COMP;
+	return n->op == OP_INPUT || n->op == OP_COMP || n->op == OP_SCAN;
 }
 static inline int comp_naxis(const Node *c)
 {
@@ -227,7 +313,9 @@ static inline int comp_naxis(const Node *c)
 }
 static inline int tensor_rank(const Node *t)
 {
-	return t->op == OP_COMP ? (int)(t->u.i >> 8 & 255) : t->nsrc;
+	return t->op == OP_COMP	  ? (int)(t->u.i >> 8 & 255)
+	       : t->op == OP_SCAN ? t->u.result->rank
+				  : t->nsrc;
 }
 static inline Reduce comp_reduce(const Node *c)
 {
@@ -260,12 +348,15 @@ double comp_points(const Node *c); /* size of the domain */
 double reduce_identity(Reduce r,
 		       Type t); /* as double; integers' max= starts from the type's least value */
 int64_t reduce_identity_int(Reduce r, Type t);
-/* The tensors that c's body and left side read, each once, by id; returns the count, list in the
- * arena. */
+/* The tensors that the COMP c's body and left side read, or a SCAN's operands, each once, by id;
+ * returns the count, list in the arena. */
 int comp_reads(Ir *ir, const Node *c, Node ***tensors);
 /* Everything that `roots` need, sources first (by id), inputs included. Iterative: depth does not
  * matter. */
 int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
+/* Puts for each tensor that roots[] need, and that has no value in map, one made of its sources'
+ * values there: itself when none changed. */
+void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
 
 /* ---- integer algebra (affine.c, polyhedron.c) ---- */
 /* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant

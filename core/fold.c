@@ -321,6 +321,7 @@ Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src)
 	case OP_AXIS:
 	case OP_INPUT:
 	case OP_COMP:
+	case OP_SCAN:
 	case OP_READ:
 	case OP_RANDOM:
 	case OP_NORMAL:

@@ -8,6 +8,12 @@
 /* The node of exactly these parts, not folded (s: an INPUT's name, else NULL). */
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
 
+/* ---- scan.c ---- */
+uint32_t scan_result_hash(const ScanResult *r); /* of its content */
+/* r with its loop's body copied into ir by copy(user, n). */
+const ScanResult *scan_import(Ir *ir, const ScanResult *r, Node *(*copy)(void *user, Node *n),
+			      void *user);
+
 /* The folded node, or NULL when (op, src) stays as it is. */
 Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src);
 /* Sets lo, hi, mul of a node just made; floats keep 0, 0, 1. */

@@ -361,6 +361,8 @@ static int stack_push(Interp *s, Known **top, Node *t, void *out, double *magnit
 {
 	Slot slot = {.tensor = t, .data = out, .magnitude = magnitude};
 	slot.stored = type_is_float((Type)t->type) ? RICCI_F64 : RICCI_I64;
+	if (t->op == OP_SCAN)
+		return error_set(s->err, RICCI_EUNSUPPORTED, "loops are not evaluated yet");
 	Known *k = known_add(s, slot);
 	k->program = interp_alloc(s, 1, sizeof *k->program);
 	k->below = *top;

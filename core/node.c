@@ -127,7 +127,9 @@ static bool commutes(Op op)
  * instead. */
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s)
 {
-	uint64_t payload = s ? hash_text(s) : (uint64_t)i;
+	uint64_t payload = s		   ? hash_text(s)
+			   : op == OP_SCAN ? scan_result_hash((ScanResult *)(uintptr_t)i)
+					   : (uint64_t)i;
 	uint32_t h = node_hash(op, type, nsrc, src, payload);
 	Node *n = intern_find(ir, h, op, type, nsrc, src, i, s);
 	if (!n && commutes(op)) {
@@ -380,6 +382,21 @@ typedef struct Import {
 	NodeMap copies;
 } Import;
 
+static Node *import(Import *m, Node *n);
+
+static Node *import_body(void *user, Node *n)
+{
+	return import(user, n);
+}
+
+static int64_t import_payload(Import *m, const Node *n)
+{
+	Import body = {.ir = m->ir};
+	return n->op != OP_SCAN
+		       ? n->u.i
+		       : (int64_t)(uintptr_t)scan_import(m->ir, n->u.result, import_body, &body);
+}
+
 static Node *import(Import *m, Node *n)
 {
 	Node *known = node_map_get(&m->copies, n);
@@ -394,7 +411,7 @@ static Node *import(Import *m, Node *n)
 			src[k] = import(m, n->src[k]);
 		/* Folded already: what was in normal form there is in normal form here, hashes
 		 * being content. */
-		out = node_raw(m->ir, n->op, n->type, n->nsrc, src, n->u.i,
+		out = node_raw(m->ir, n->op, n->type, n->nsrc, src, import_payload(m, n),
 			       n->op == OP_INPUT ? n->u.s : NULL);
 	}
 	node_map_put(m->ir, &m->copies, n, out);
