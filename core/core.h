@@ -449,6 +449,9 @@ int interp_elements(Ir *ir, Node *c, int nbind, const Binding *bind, RandomState
 /* Philox 4x32-10: the 4 words of counter (element, key), key (seed ^ step mixed); every backend
  * does exactly this. */
 void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32_t out[4]);
+/* What random() draws with in step t of a loop whose surroundings draw with rs: so each step draws
+ * numbers of its own, the same ones when another loop computes it again. */
+RandomState random_step(RandomState rs, int64_t t);
 float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
 float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
 

@@ -34,6 +34,13 @@ void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32
 	out[0] = c0, out[1] = c1, out[2] = c2, out[3] = c3;
 }
 
+/* The seed moves along the stream of SplitMix64 (Steele, Lea, Flood 2014) and is mixed, so that
+ * step s of an outer and t of an inner loop differ from t and s. */
+RandomState random_step(RandomState rs, int64_t t)
+{
+	return (RandomState){step_mix(rs.seed + ((uint64_t)t + 1) * 0x9e3779b97f4a7c15u), rs.step};
+}
+
 float philox_uniform(uint32_t w)
 {
 	return (float)(w >> 8) * 0x1p-24f;
