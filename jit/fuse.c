@@ -3,11 +3,13 @@
  * roots updated.
  *
  * Two decisions, both properties of index functions:
- *  take in   a dense "=" equation is substituted into all its readers and disappears. Always legal;
- * R weighs the traffic and the launch saved against what is computed again. join      a dense "="
- * equation becomes a member of an earlier kernel over the same space, when it reads that kernel's
- *            members at its own element only, or shares inputs with it, and no path leads from the
- * kernel around to it. Forward and backward are one graph here, so a decision sees both. */
+ *	take in: a dense "=" equation is substituted into all its readers and disappears. Always
+ *		legal; R weighs the traffic and the launch saved against what is computed again.
+ *	join: a dense "=" equation becomes a member of an earlier kernel over the same space, when
+ *it reads that kernel's members at its own element only, or shares inputs with it, and no path
+ *leads from the kernel around to it. Forward and backward are one graph here, so a decision sees
+ *both. A loop is a subgraph of its own, of all its results that are needed; its body is partitioned
+ *apart. */
 #include "jit/internal.h"
 
 #include <stdlib.h>
@@ -21,10 +23,9 @@ typedef struct Use { /* one reader of a tensor */
 } Use;
 
 typedef struct Group {
-	Node *member[MEMBERS_MOST];
-	int nmember;
+	Node **member;
+	int nmember, room;
 	uint64_t *before; /* bit set of groups that must run before this one */
-	bool emitted;
 } Group;
 
 typedef struct Fuse {
@@ -188,10 +189,15 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 	for (int k = 0; k < ninput; k++)
 		bytes += (double)tensor_bytes(inputs[k]);
 	for (Use *u = f->uses[c->id]; u; u = u->next) {
-		Reads r = reads_of(f->ir, u->reader, c);
-		int n = comp_reads(f->ir, u->reader, &theirs);
-		double each = evaluation_flops(f, u->reader, now);
-		if (r.overflow || n + ninput > INPUTS_MOST)
+		bool loop = u->reader->op == OP_SCAN;
+		Reads r = {0};
+		int n = loop ? 0 : comp_reads(f->ir, u->reader, &theirs);
+		double each = loop ? 0 : evaluation_flops(f, u->reader, now);
+		if (!loop)
+			r = reads_of(f->ir, u->reader, c);
+		if (loop)
+			why = "a loop reads it";
+		else if (r.overflow || n + ninput > INPUTS_MOST)
 			why = "a reader has too many inputs";
 		else if (ninput && compares_equal(f, u->reader, &r))
 			why = "a reader compares it for equality";
@@ -225,7 +231,7 @@ static Node *substitute(Fuse *f, Node *e)
 	for (int k = 0; k < all.n; k++) {
 		Node *read = all.read[k], *t = read->src[0], *index[RICCI_MAX_RANK],
 		     *axes[RICCI_MAX_RANK];
-		if (t->op != OP_COMP || t->id >= f->nid || !f->now[t->id])
+		if (t->id >= f->nid || !f->now[t->id])
 			continue;
 		Node *now = f->now[t->id];
 		for (int d = 0; d < tensor_rank(t); d++) {
@@ -252,6 +258,18 @@ static Node *rebuild(Fuse *f, Node *c)
 	}
 	return comp_make(f->ir, comp_reduce(c), tensor_rank(c), shape, lhs, comp_naxis(c), axes,
 			 substitute(f, comp_body(c)));
+}
+
+/* The same result of the loop over what its operands are now. */
+static Node *rebuild_scan(Fuse *f, Node *c)
+{
+	int n = scan_noperand(scan_of(c));
+	Node **operand = arena_alloc(&f->ir->arena, (size_t)(n + 1) * sizeof *operand);
+	for (int k = 0; k < n; k++) {
+		Node *t = scan_operands(c)[k];
+		operand[k] = f->now[t->id] ? f->now[t->id] : t;
+	}
+	return scan_over(f->ir, c, operand);
 }
 
 static void find_uses(Fuse *f, int n, Node *const *order)
@@ -282,6 +300,8 @@ static void take_in_all(Fuse *f, int nroot, Node **roots)
 	find_uses(f, n, order);
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];
+		if (c->op == OP_SCAN)
+			f->now[c->id] = rebuild_scan(f, c);
 		if (c->op != OP_COMP)
 			continue;
 		f->now[c->id] = rebuild(f, c);
@@ -342,7 +362,7 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 	const Node *main = g->member[0];
 	double saved = 0;
 	*why = "another space";
-	if (!same_space(main, c) || !comp_is_dense(main))
+	if (main->op == OP_SCAN || !same_space(main, c) || !comp_is_dense(main))
 		return -1;
 	*why = "too many members or inputs";
 	if (g->nmember == MEMBERS_MOST)
@@ -392,13 +412,41 @@ static void set_before(Fuse *f, int at, int h)
 	}
 }
 
+/* The group of other results of c's run of its loop; -1: none yet. */
+static int scan_group(const Fuse *f, const Node *c)
+{
+	for (int at = 0; at < f->ngroup; at++)
+		if (f->group[at].member[0]->op == OP_SCAN &&
+		    scan_same_run(f->group[at].member[0], c))
+			return at;
+	return -1;
+}
+
+static void group_add(Fuse *f, Group *g, Node *c)
+{
+	Arena *a = &f->ir->arena;
+	if (!g->before)
+		g->before = arena_alloc(a, (size_t)f->words * sizeof *g->before);
+	if (g->nmember == g->room) { /* a loop may have any number of results */
+		Node **member = g->member;
+		g->room = g->room ? 2 * g->room : 4;
+		g->member = arena_alloc(a, (size_t)g->room * sizeof *g->member);
+		if (g->nmember)
+			memcpy(g->member, member, (size_t)g->nmember * sizeof *member);
+	}
+	g->member[g->nmember++] = c;
+}
+
 static void join_one(Fuse *f, Node *c)
 {
 	Node **reads;
 	int nread = comp_reads(f->ir, c, &reads), best = -1;
 	double most = 0;
 	const char *why = "";
-	bool elementwise = comp_reduce(c) == RED_NONE && comp_is_dense(c);
+	bool loop = c->op == OP_SCAN;
+	bool elementwise = !loop && comp_reduce(c) == RED_NONE && comp_is_dense(c);
+	if (loop)
+		best = scan_group(f, c);
 	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
 		double saved = join_saves(f, at, c, nread, reads, &why);
 		if (saved > most && reward(f, saved, 0, 1) > 0) {
@@ -410,13 +458,10 @@ static void join_one(Fuse *f, Node *c)
 		best = f->ngroup++;
 		if (elementwise)
 			say(f, "join", c, 0, 0, 0, best ? why : "the first");
-	} else {
+	} else if (!loop) {
 		say(f, "join", c, most, 0, 1, "yes");
 	}
-	Group *g = &f->group[best];
-	if (!g->before)
-		g->before = arena_alloc(&f->ir->arena, (size_t)f->words * sizeof *g->before);
-	g->member[g->nmember++] = c;
+	group_add(f, &f->group[best], c);
 	f->group_of[c->id] = best;
 	for (int i = 0; i < nread; i++) {
 		int h = group_of(f, reads[i]);
@@ -427,9 +472,17 @@ static void join_one(Fuse *f, Node *c)
 
 /* ---- the result ---- */
 
+/* What a kernel's equations read, each tensor once; of a loop the operands. */
 static void put_inputs(Fuse *f, Subgraph *s, const Group *g)
 {
 	int room = 0;
+	const Node *main = g->member[0];
+	if (main->op == OP_SCAN) {
+		s->ninput = scan_noperand(scan_of(main));
+		s->input = arena_alloc(&f->ir->arena, ((size_t)s->ninput + 1) * sizeof *s->input);
+		memcpy(s->input, scan_operands(main), (size_t)s->ninput * sizeof *s->input);
+		return;
+	}
 	for (int pass = 0; pass < 2; pass++) {
 		for (int k = 0; k < g->nmember; k++) {
 			Node **reads;
@@ -495,7 +548,7 @@ static void join_all(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph
 	bool *needed = arena_alloc(a, f->group_ids);
 	memset(f->group_of, -1, f->group_ids * sizeof *f->group_of);
 	for (int k = 0; k < n; k++)
-		if (order[k]->op == OP_COMP)
+		if (order[k]->op != OP_INPUT)
 			join_one(f, order[k]);
 	for (int k = 0; k < nroot; k++)
 		needed[roots[k]->id] = true;

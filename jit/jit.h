@@ -40,7 +40,7 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots);
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations
  * over the same space (main's spatial axes) that read earlier members only at their own axes.
  * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
- * are not members. */
+ * are not members. Or a loop: the results of one run of it (SCAN nodes), over its operands. */
 typedef struct Subgraph {
 	int nmember, ninput;
 	Node **member, **input;

@@ -7,9 +7,9 @@
 /* The dense copy Y[i..] = X[i..] of a whole tensor. */
 static Node *copy_source(const Node *c)
 {
-	const Node *body = comp_body(c);
-	if (c->op != OP_COMP || comp_reduce(c) != RED_NONE || body->op != OP_READ)
+	if (c->op != OP_COMP || comp_reduce(c) != RED_NONE || comp_body(c)->op != OP_READ)
 		return NULL;
+	const Node *body = comp_body(c);
 	Node *t = body->src[0];
 	if (tensor_rank(t) != tensor_rank(c))
 		return NULL;
@@ -131,6 +131,18 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	return comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 }
 
+/* The same result of the loop over its operands, rewritten. Its body has its own clean-up. */
+static Node *rewrite_scan(Rewrite *w, Node *c)
+{
+	int n = scan_noperand(scan_of(c));
+	Node **operand = arena_alloc(&w->ir->arena, ((size_t)n + 1) * sizeof *operand);
+	for (int k = 0; k < n; k++) {
+		Node *t = scan_operands(c)[k];
+		operand[k] = w->read[t->id] ? w->read[t->id] : t;
+	}
+	return scan_over(w->ir, c, operand);
+}
+
 int rewrite_graph(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
@@ -139,10 +151,11 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room)};
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];
-		if (c->op != OP_COMP)
+		if (c->op == OP_INPUT)
 			continue;
-		Node *out = rewrite_comp(&w, c), *source = copy_source(out);
-		w.now[c->id] = source && source->op == OP_COMP ? source : out;
+		Node *out = c->op == OP_SCAN ? rewrite_scan(&w, c) : rewrite_comp(&w, c);
+		Node *source = copy_source(out);
+		w.now[c->id] = source && source->op != OP_INPUT ? source : out;
 		w.read[c->id] = source ? source : out;
 	}
 	for (int k = 0; k < nroot; k++)

@@ -1,9 +1,9 @@
 /* internal.h - what the files of runtime/ share with each other and with nobody else.
  *
- * The way of a program: program_build (rewrite, partition, a Line per subgraph, cells for all
- * tensors) -> lines_fill (a kernel for every line: cache, or made now) -> program_place (memory) ->
- * program_run. A Line is the function cache's entry for one task: its best kernel, and at times a
- * second one on trial.
+ * The way of a program: program_new (rewrite, partition, a Line per subgraph or a Loop with a
+ * program of its own, cells for all tensors; program_place: memory; lines_fill: a kernel for every
+ * line, from the cache or made now) -> program_run. A Line is the function cache's entry for one
+ * task: its best kernel, and at times a second one on trial.
  */
 #ifndef RUNTIME_INTERNAL_H
 #define RUNTIME_INTERNAL_H
@@ -188,6 +188,7 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 	size_t bytes;
 	void *data, *spare; /* spare: where the next value is computed; commit swaps them */
 	bool used;	    /* by a program */
+	bool kept;	    /* its old value is wanted after the step: never in place */
 } Storage;
 typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT } CellKind;
 typedef struct Cell { /* a tensor's place */
@@ -196,9 +197,14 @@ typedef struct Cell { /* a tensor's place */
 	int first, last;  /* the runs that write and last read it */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
 	bool in_place;
-	void *data; /* TEMP, OUTPUT */
+	size_t offset; /* TEMP: in the arena */
+	void *data;    /* TEMP, OUTPUT */
 } Cell;
-typedef struct Run { /* one kernel of the plan */
+typedef struct Loop Loop;
+typedef struct Run {   /* one kernel of the plan, or one loop */
+	Loop *loop;    /* NULL: a kernel */
+	size_t offset; /* of the loop's memory, in the arena */
+	const Subgraph *sub;
 	Line *line;
 	Kernel *kernel;
 	unsigned seen; /* the line's version */
@@ -208,12 +214,14 @@ typedef struct Run { /* one kernel of the plan */
 	void **buf;
 } Run;
 typedef struct Program {
-	int nrun, ncell, nroot;
+	int nrun, ncell, nroot, nline;
 	Run *run;
 	Cell *cell;
-	int *root; /* the cell of each root */
-	Line **line;
-	void *arena;
+	int *root;   /* the cell of each root */
+	Line **line; /* of its kernels and of its loops' */
+	bool inner;  /* a loop's body */
+	bool timing; /* RICCI_TIME asks for every launch's time */
+	void *arena; /* NULL: inner */
 	size_t arena_bytes;
 	Arena memory; /* of the arrays */
 } Program;
@@ -226,6 +234,7 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
+	bool inner; /* a loop's body: who runs it provides memory, and gets the kernels made */
 } ProgramSpec;
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);
@@ -234,8 +243,20 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
 
-/* place.c */
+/* place.c: the plan; then, for the temporaries, the memory */
 int program_place(Program *p, const ProgramSpec *spec, Error *err);
+void program_bind(Program *p, char *arena);
+/* loop.c */
+Loop *loop_new(const ProgramSpec *outer, const Subgraph *sub, Error *err);
+void loop_free(Loop *l);
+Program *loop_program(Loop *l);
+size_t loop_bytes(const Loop *l); /* what it needs while it runs */
+void loop_bind(Loop *l, char *arena);
+/* Are the lengths that are known before p runs right? */
+int loops_check(const Program *p, Error *err);
+/* Can the loop find a wrong length after loops_check? */
+bool loop_may_fail(const Program *p, const Run *r);
+int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
 /* check.c: a launch of a kernel that is not proved, judged on the step's own data */
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 

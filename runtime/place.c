@@ -41,34 +41,29 @@ static Reads reads_of(Ir *ir, const Node *tensor, Node *comp)
 	return r;
 }
 
-static bool comp_depends(Ir *ir, Node *c, Node *on)
-{
-	return c == on || reads_of(ir, on, c).any;
-}
-
-/* May run `at` write cell c over state x? */
+/* May run `at` write cell c over state x? What is computed from x or c besides c stays within the
+ * kernel: for another result a compiler may make a loop of its own, after c's. */
 static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *x)
 {
-	const Run *r = &p->run[at];
+	const Subgraph *s = p->run[at].sub;
+	uint64_t touched = 0; /* members that depend on x or c */
 	bool reads = false;
 
-	for (int k = 0; k < r->ninput; k++)
-		reads = reads || p->cell[r->cell[k]].node == x;
+	for (int k = 0; k < s->ninput; k++)
+		reads = reads || s->input[k] == x;
 	if (!reads)
 		return true;
-	/* Members that are not stored are not seen here: only kernels of stored members qualify. */
-	if (r->line->task->sub.nmember != r->nbuf - r->ninput)
+	if (p->run[at].loop || s->nmember > 64)
 		return false;
-	if (!reads_of(ir, x, c->node).own)
-		return false;
-	for (int k = r->ninput; k < r->nbuf; k++) {
-		Node *other = p->cell[r->cell[k]].node;
+	for (int k = 0; k < s->nmember; k++) {
+		Reads r = reads_of(ir, x, s->member[k]);
+		bool depends = r.any || s->member[k] == c->node;
 
-		if (other == c->node)
-			continue;
-		/* A compiler may make a loop of its own for another result. */
-		if (reads_of(ir, x, other).any || comp_depends(ir, other, c->node))
+		for (int j = 0; j < k && !depends; j++)
+			depends = touched >> j & 1 && reads_of(ir, s->member[j], s->member[k]).any;
+		if (!r.own || (depends && s->stored[k] && s->member[k] != c->node))
 			return false;
+		touched |= (uint64_t)depends << k;
 	}
 	return true;
 }
@@ -78,12 +73,18 @@ static bool assign_in_place(const Program *p, const ProgramSpec *s, int a)
 	const Storage *st = s->assigned[a];
 	const Cell *c = &p->cell[p->root[s->noutput + a]];
 
+	if (st->kept)
+		return false;
 	for (int i = 0; i < p->ncell; i++) /* read by a later run? */
 		if (p->cell[i].kind == CELL_STATE && p->cell[i].storage == st &&
 		    p->cell[i].last > c->first)
 			return false;
 	for (int i = 0; i < p->nroot; i++) /* an output, or the next value of another? */
 		if (p->cell[p->root[i]].kind == CELL_STATE && p->cell[p->root[i]].storage == st)
+			return false;
+	for (int i = c->first; i < p->nrun && !p->inner;
+	     i++) /* a step that fails changes nothing */
+		if (p->run[i].loop && loop_may_fail(p, &p->run[i]))
 			return false;
 	return run_in_place(p, s->ir, c->first, c, st->node);
 }
@@ -105,15 +106,16 @@ static int assign_place(Program *p, const ProgramSpec *s, int a, Error *err)
 		return 0;
 	if (c->kind == CELL_STATE && c->storage == st)
 		return 0;
-	if (!st->spare && !(st->spare = buffer_new(st->bytes)))
+	if (!p->inner && !st->spare && !(st->spare = buffer_new(st->bytes)))
 		return error_set(err, RICCI_ENOMEM, "out of memory for the next value of a state");
 	return 0;
 }
 
 /* ---- the arena ---- */
+/* Temporaries, and what each loop needs while it runs. */
 static int place_temporaries(Program *p, Error *err)
 {
-	PlanItem *item = mem_zalloc(((size_t)p->ncell + 1) * sizeof *item);
+	PlanItem *item = mem_zalloc(((size_t)p->ncell + (size_t)p->nrun + 1) * sizeof *item);
 	int n = 0, code;
 
 	if (!item)
@@ -122,17 +124,29 @@ static int place_temporaries(Program *p, Error *err)
 		if (p->cell[i].kind == CELL_TEMP)
 			item[n++] = (PlanItem){tensor_bytes(p->cell[i].node), p->cell[i].first,
 					       p->cell[i].last, 0};
+	for (int i = 0; i < p->nrun; i++)
+		if (p->run[i].loop)
+			item[n++] = (PlanItem){loop_bytes(p->run[i].loop), i, i, 0};
 	code = plan_offsets(n, item, &p->arena_bytes, err);
-	if (!code && !(p->arena = buffer_new(p->arena_bytes)))
-		code = error_set(err, RICCI_ENOMEM,
-				 "out of memory: %zu bytes for the tensors of a step",
-				 p->arena_bytes);
 	n = 0;
 	for (int i = 0; i < p->ncell && !code; i++)
 		if (p->cell[i].kind == CELL_TEMP)
-			p->cell[i].data = (char *)p->arena + item[n++].offset;
+			p->cell[i].offset = item[n++].offset;
+	for (int i = 0; i < p->nrun && !code; i++)
+		if (p->run[i].loop)
+			p->run[i].offset = item[n++].offset;
 	mem_free(item);
 	return code;
+}
+
+void program_bind(Program *p, char *arena)
+{
+	for (int i = 0; i < p->ncell; i++)
+		if (p->cell[i].kind == CELL_TEMP)
+			p->cell[i].data = arena + p->cell[i].offset;
+	for (int i = 0; i < p->nrun; i++)
+		if (p->run[i].loop)
+			loop_bind(p->run[i].loop, arena + p->run[i].offset);
 }
 
 int program_place(Program *p, const ProgramSpec *s, Error *err)
@@ -145,7 +159,7 @@ int program_place(Program *p, const ProgramSpec *s, Error *err)
 		if (c->kind != CELL_TEMP)
 			continue;
 		c->kind = CELL_OUTPUT;
-		if (!(c->data = buffer_new(tensor_bytes(c->node))))
+		if (!p->inner && !(c->data = buffer_new(tensor_bytes(c->node))))
 			code = error_set(err, RICCI_ENOMEM, "out of memory for an output");
 	}
 	for (int a = 0; a < s->nassign && !code; a++)

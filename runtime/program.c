@@ -28,19 +28,26 @@ typedef struct Build {
 	double clock;
 } Build;
 
+/* The time of loops' bodies is their program's. */
+static void build_stage(Build *b, const char *stage)
+{
+	if (!b->spec->inner)
+		time_stage(stage, &b->clock);
+}
+
 static int build_partition(Build *b)
 {
 	const ProgramSpec *s = b->spec;
 	int nroot = s->noutput + s->nassign, code;
 	const DeviceModel *dev = s->request.frozen ? device_nominal() : device_model();
 
-	time_stage("device", &b->clock);
+	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	code = rewrite_graph(s->ir, nroot, s->root);
-	time_stage("rewrite", &b->clock);
+	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, dev, &b->nsub, &b->sub);
-	time_stage("fuse", &b->clock);
+	build_stage(b, "fuse");
 	IR_LEAVE(s->ir);
 	if (code)
 		error_set(b->err, code, "%s", s->ir->err.text);
@@ -93,33 +100,24 @@ static int build_arrays(Build *b)
 		bufs += (size_t)b->sub[i].ninput + (size_t)b->sub[i].nmember;
 	cells += bufs;
 	p->run = arena_alloc(&p->memory, ((size_t)b->nsub + 1) * sizeof *p->run);
-	p->line = arena_alloc(&p->memory, ((size_t)b->nsub + 1) * sizeof *p->line);
 	p->cell = arena_alloc(&p->memory, cells * sizeof *p->cell);
 	p->root = arena_alloc(&p->memory, ((size_t)nroot + 1) * sizeof *p->root);
 	b->cell_of = mem_alloc((nodes + 1) * sizeof *b->cell_of);
-	if (!p->run || !p->line || !p->cell || !p->root || !b->cell_of)
+	if (!p->run || !p->cell || !p->root || !b->cell_of)
 		return error_set(b->err, RICCI_ENOMEM, "out of memory");
 	memset(b->cell_of, -1, (nodes + 1) * sizeof *b->cell_of);
 	return 0;
 }
 
-static int build_run(Build *b, int i)
+/* The cells of what run i reads and writes. */
+static int build_cells(Build *b, Run *r, const Subgraph *s, int i)
 {
 	Program *p = b->p;
-	const Subgraph *s = &b->sub[i];
-	Run *r = &p->run[i];
-	Task *t = task_new(s, b->err);
 
-	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
-		return b->err->code;
-	p->line[i] = r->line;
-	p->nrun = i + 1;
 	r->ninput = s->ninput;
 	r->nbuf = s->ninput;
 	for (int k = 0; k < s->nmember; k++)
 		r->nbuf += s->stored[k];
-	/* Splitting a launch costs a few microseconds. */
-	r->wide = r->line->task->flops / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
 	r->cell = arena_alloc(&p->memory, ((size_t)r->nbuf + 1) * sizeof *r->cell);
 	r->buf = arena_alloc(&p->memory, ((size_t)r->nbuf + 1) * sizeof *r->buf);
 	if (!r->cell || !r->buf)
@@ -133,12 +131,72 @@ static int build_run(Build *b, int i)
 	return 0;
 }
 
+static int build_run(Build *b, int i)
+{
+	const Subgraph *s = &b->sub[i];
+	Run *r = &b->p->run[i];
+	Task *t;
+
+	b->p->nrun = i + 1;
+	r->sub = s;
+	if (s->member[0]->op == OP_SCAN) {
+		r->loop = loop_new(b->spec, s, b->err);
+		return r->loop ? build_cells(b, r, s, i) : b->err->code;
+	}
+	t = task_new(s, b->err);
+	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
+		return b->err->code;
+	/* Splitting a launch costs a few microseconds. */
+	r->wide = r->line->task->flops / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
+	return build_cells(b, r, s, i);
+}
+
+/* All lines, loops' included, so that their kernels are made together. */
+static int build_lines(Build *b)
+{
+	Program *p = b->p;
+	size_t n = 0;
+
+	for (int i = 0; i < p->nrun; i++)
+		n += p->run[i].loop ? (size_t)loop_program(p->run[i].loop)->nline : 1;
+	p->line = arena_alloc(&p->memory, (n + 1) * sizeof(Line *));
+	if (!p->line)
+		return error_set(b->err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < p->nrun; i++) {
+		const Run *r = &p->run[i];
+		const Program *body = r->loop ? loop_program(r->loop) : NULL;
+
+		if (!body)
+			p->line[p->nline++] = r->line;
+		for (int k = 0; body && k < body->nline; k++)
+			p->line[p->nline++] = body->line[k];
+	}
+	return 0;
+}
+
+static int build_memory(Build *b)
+{
+	Program *p = b->p;
+	int code = program_place(p, b->spec, b->err);
+
+	if (code || p->inner)
+		return code;
+	if (!(p->arena = buffer_new(p->arena_bytes)))
+		return error_set(b->err, RICCI_ENOMEM,
+				 "out of memory: %zu bytes for the tensors of a step",
+				 p->arena_bytes);
+	program_bind(p, p->arena);
+	return 0;
+}
+
 static int build_all(Build *b)
 {
 	const ProgramSpec *s = b->spec;
 	Program *p = b->p;
 	int code = build_partition(b);
 
+	p->inner = s->inner;
+	p->timing = env_long("RICCI_TIME", 0) >= 2;
 	if (!code)
 		code = build_arrays(b);
 	for (int i = 0; i < b->nsub && !code; i++)
@@ -147,13 +205,15 @@ static int build_all(Build *b)
 	for (int i = 0; i < p->nroot && !code; i++)
 		if ((p->root[i] = cell_read(b, s->root[i], -1)) < 0)
 			code = b->err->code;
-	time_stage("tasks", &b->clock);
 	if (!code)
-		code = program_place(p, s, b->err);
-	time_stage("plan", &b->clock);
+		code = build_lines(b);
+	build_stage(b, "tasks");
 	if (!code)
-		code = lines_fill(p->nrun, p->line, s->threads, b->err);
-	time_stage("kernels", &b->clock);
+		code = build_memory(b);
+	build_stage(b, "plan");
+	if (!code && !p->inner)
+		code = lines_fill(p->nline, p->line, s->threads, b->err);
+	build_stage(b, "kernels");
 	return code;
 }
 
@@ -163,8 +223,8 @@ static void dump_program(const Program *p)
 
 	if (!env_dump("plan"))
 		return;
-	text_add(&t, "%d kernels, %d tensors between them, %zu bytes of temporaries\n", p->nrun,
-		 p->ncell, p->arena_bytes);
+	text_add(&t, "%s%d runs, %d tensors between them, %zu bytes of temporaries\n",
+		 p->inner ? "the body of a loop: " : "", p->nrun, p->ncell, p->arena_bytes);
 	for (int i = 0; i < p->ncell; i++) {
 		static const char *const kind[] = {"temporary", "output", "state", "next"};
 		const Cell *c = &p->cell[i];
@@ -172,7 +232,7 @@ static void dump_program(const Program *p)
 		text_add(&t, "cell %d %s%s %zu bytes, runs %d..%d", i, kind[c->kind],
 			 c->in_place ? " in place" : "", tensor_bytes(c->node), c->first, c->last);
 		if (c->kind == CELL_TEMP)
-			text_add(&t, ", offset %td", (char *)c->data - (char *)p->arena);
+			text_add(&t, ", offset %zu", c->offset);
 		text_add(&t, "\n");
 	}
 	env_dump_text("plan", "memory", t.s);
@@ -199,22 +259,28 @@ Program *program_new(const ProgramSpec *spec, Error *err)
 	return b.p;
 }
 
+static double run_microseconds(const Run *r)
+{
+	return r->launches ? 1e-3 * (double)r->nanoseconds / (double)r->launches : 0;
+}
+
 static void dump_runs(const Program *p)
 {
-	if (env_long("RICCI_TIME", 0) < 2)
-		return;
-	for (int i = 0; i < p->nrun; i++) {
+	for (int i = 0; i < p->nrun && p->timing; i++) {
 		const Run *r = &p->run[i];
-		const char *text = strrchr(r->line->task->text, '\n');
+		const char *text;
 
+		if (r->loop)
+			fprintf(stderr, "ricci: %3d loop   %5lld x %10.1f us  of:\n", i,
+				(long long)r->launches, run_microseconds(r));
 		if (!r->kernel)
 			continue;
+		text = strrchr(r->line->task->text, '\n');
 		if (text && !text[1])
 			while (text > r->line->task->text && text[-1] != '\n')
 				text--;
 		fprintf(stderr, "ricci: %3d %-6s %5lld x %10.1f us  %.150s\n", i,
-			r->kernel->backend->name, (long long)r->launches,
-			r->launches ? 1e-3 * (double)r->nanoseconds / (double)r->launches : 0,
+			r->kernel->backend->name, (long long)r->launches, run_microseconds(r),
 			text ? text : r->line->task->text);
 	}
 }
@@ -225,12 +291,13 @@ void program_free(Program *p)
 		return;
 	dump_runs(p);
 	for (int i = 0; i < p->nrun; i++) {
+		loop_free(p->run[i].loop);
 		if (p->run[i].kernel)
 			kernel_unref(p->run[i].kernel);
 		line_unref(p->run[i].line);
 	}
 	for (int i = 0; i < p->ncell; i++)
-		if (p->cell[i].kind == CELL_OUTPUT)
+		if (p->cell[i].kind == CELL_OUTPUT && !p->inner)
 			buffer_free(p->cell[i].data);
 	buffer_free(p->arena);
 	arena_free(&p->memory);
@@ -283,17 +350,31 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tu
 	return code;
 }
 
+static int loop_launch(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
+		       Error *err)
+{
+	double t = p->timing ? clock_seconds() : 0;
+	int code = loop_run(p, r, pool, rs, tuner, err);
+
+	if (p->timing) {
+		r->launches++;
+		r->nanoseconds += (int64_t)(1e9 * (clock_seconds() - t));
+	}
+	return code;
+}
+
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
-	bool timing = (tuner && tuner_busy(tuner)) || env_long("RICCI_TIME", 0) >= 2;
-	int code = 0;
+	bool timing = p->timing || (tuner && tuner_busy(tuner));
+	int code = loops_check(p, err);
 
 	for (int i = 0; i < p->nrun && !code; i++) {
 		Run *r = &p->run[i];
 
 		for (int k = 0; k < r->nbuf; k++)
 			r->buf[k] = cell_data(&p->cell[r->cell[k]]);
-		code = run_launch(r, pool, rs, timing, tuner, err);
+		code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
+			       : run_launch(r, pool, rs, timing, tuner, err);
 	}
 	return code;
 }

@@ -275,7 +275,7 @@ static int session_fill(ricci_session *s, int train, int noutput, ricci_tensor *
 	if (!code && !(s->p = program_new(&s->spec, err)))
 		code = RICCI_EINTERNAL;
 	if (!code && f->tuner)
-		code = tuner_add(f->tuner, s->p->nrun, s->p->line, err);
+		code = tuner_add(f->tuner, s->p->nline, s->p->line, err);
 	return code;
 }
 
@@ -359,7 +359,7 @@ int session_lines(const ricci_session *s, Line **lines, int room)
 {
 	int n = 0;
 
-	for (int i = 0; i < s->p->nrun && n < room; i++)
+	for (int i = 0; i < s->p->nline && n < room; i++)
 		lines[n++] = s->p->line[i];
 	return n;
 }
