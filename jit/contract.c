@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { BORDERED_REST = 96 };
+
 static int64_t round_up(int64_t x, int64_t to)
 {
 	return (x + to - 1) / to * to;
@@ -108,12 +110,39 @@ static bool guarded(const Contract *c, Node *axis)
 	return false;
 }
 
+/* Axes of a factor's own that share conditions with reduced ones, and whose borders are a good part
+ * of them. Where the others are long enough for full tiles these join the batch, so that elements
+ * of K which a border leaves out are not multiplied at all (choose). */
+static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other)
+{
+	const Problem *p = c->p;
+	uint64_t own = f->mask & ~other->mask & (((uint64_t)1 << p->nspatial) - 1), found = 0;
+	int64_t rest = 1;
+	for (int g = 0; g < f->nguard; g++) {
+		uint64_t mask = axis_mask(p, f->guard[g]);
+		int64_t taps = 1;
+		for (int k = p->nspatial; k < p->naxis; k++)
+			if (mask >> k & 1 && axis_extent(p->axis[k]) > taps)
+				taps = axis_extent(p->axis[k]);
+		for (int k = 0; k < p->nspatial; k++)
+			if ((mask & own) >> k & 1 && axis_extent(p->axis[k]) <= 8 * (taps - 1))
+				found |= (uint64_t)1 << k;
+	}
+	for (int k = 0; k < p->nspatial; k++)
+		if ((own & ~found) >> k & 1)
+			rest *= axis_extent(p->axis[k]);
+	return rest >= BORDERED_REST ? found : 0;
+}
+
 static void roles(Contract *c)
 {
 	Problem *p = c->p;
 	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
+	uint64_t batch = bordered(c, &c->a, &c->b) | bordered(c, &c->b, &c->a);
 	for (int k = 0; k < p->nspatial; k++) {
 		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
+		if (batch >> k & 1)
+			a = b;
 		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
 	for (int pass = 0; pass < 2; pass++)
