@@ -165,6 +165,7 @@ typedef struct Printer {
 	int naxis;
 	Node *axis[COMP_MAX_AXES];
 	const char *axis_name[COMP_MAX_AXES];
+	bool all_ranges; /* write each axis' range */
 } Printer;
 /* What the text around an expression says about its type: all of it; that it is the type of a float
  * without more; nothing. */

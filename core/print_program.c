@@ -215,7 +215,10 @@ static void print_comp(Printer *p, Node *c, const char *name, const Taken *taken
 	for (int k = 0; k < p->naxis; k++)
 		p->axis[k] = comp_axis(c, k);
 	name_axes(p, taken);
-	find_ranges(p->ir, c, written);
+	if (p->all_ranges)
+		memset(written, true, sizeof written);
+	else
+		find_ranges(p->ir, c, written);
 	text_add(p->out, "%s[", name);
 	print_left(p, c);
 	text_add(p->out, "] %s ", reduce_text[comp_reduce(c)]);
@@ -241,22 +244,34 @@ static const char *name_of(Printer *p, Node *t)
 	return t->op == OP_INPUT ? t->u.s : arena_printf(&p->ir->arena, "T%u", t->id);
 }
 
-void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
-		    void *user)
+static void print_tensor(Printer *p, Node *c)
 {
-	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
 	Node **reads;
 
 	if (c->op == OP_INPUT) {
-		print_declaration(&p, c, name_of(&p, c));
+		print_declaration(p, c, name_of(p, c));
 		return;
 	}
-	int n = comp_reads(ir, c, &reads);
-	Taken t = {arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof *t.list), n + 1};
+	int n = comp_reads(p->ir, c, &reads);
+	Taken t = {arena_alloc(&p->ir->arena, (size_t)(n + 1) * sizeof *t.list), n + 1};
 	for (int i = 0; i < n; i++)
-		t.list[i] = name_of(&p, reads[i]);
-	t.list[n] = name_of(&p, c);
-	print_comp(&p, c, t.list[n], &t);
+		t.list[i] = name_of(p, reads[i]);
+	t.list[n] = name_of(p, c);
+	print_comp(p, c, t.list[n], &t);
+}
+
+void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
+		    void *user)
+{
+	print_tensor(&(Printer){.out = out, .ir = ir, .name = name, .user = user}, c);
+}
+
+void print_equation_ranged(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
+			   void *user)
+{
+	Printer p = {.out = out, .ir = ir, .name = name, .user = user, .all_ranges = true};
+
+	print_tensor(&p, c);
 }
 
 static void find_axis(void *user, Node *n)

@@ -296,7 +296,8 @@ RICCI_API void ricci_loader_free(ricci_loader *l);
  * live until the next call. Negative: an error. */
 RICCI_API int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels,
 				char *err, size_t nerr);
-/* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0. */
+/* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0; its batches
+ * are made from now on, the first asked for or not. */
 RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
 
 /* ---- nn: checkpoints (nn/checkpoint.c)

@@ -72,7 +72,7 @@ static void task_print(Text *out, Ir *ir, const Subgraph *sub)
 	Names names = {.sub = sub};
 	for (int k = 0; k < sub->nmember; k++) {
 		text_add(out, "%s ", sub->stored[k] ? "keep" : "local");
-		print_equation(out, ir, sub->member[k], task_name, &names);
+		print_equation_ranged(out, ir, sub->member[k], task_name, &names);
 		text_add(out, "\n");
 	}
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define PART 256 /* samples filled in at a time */
+#define PART 64 /* samples filled in at a time */
 
 typedef struct Filling {
 	pthread_mutex_t lock;

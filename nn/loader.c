@@ -156,14 +156,18 @@ void ricci_loader_free(ricci_loader *l)
 	mem_free(l);
 }
 
+static bool loader_start(ricci_loader *l)
+{
+	if (!l->started)
+		l->started = !pthread_create(&l->thread, NULL, loader_run, l);
+	return l->started;
+}
+
 int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels, char *err,
 		      size_t nerr)
 {
-	if (!l->started) {
-		if (pthread_create(&l->thread, NULL, loader_run, l))
-			return nn_fail(err, nerr, RICCI_ENOMEM, "cannot start a thread");
-		l->started = true;
-	}
+	if (!loader_start(l))
+		return nn_fail(err, nerr, RICCI_ENOMEM, "cannot start a thread");
 	pthread_mutex_lock(&l->lock);
 	Slot *s = &l->slot[l->taken % SLOTS];
 	if (l->holding && s->count >= 0) {
@@ -189,5 +193,6 @@ int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index)
 	loader_stop(l);
 	l->epoch = epoch;
 	l->index = index;
+	loader_start(l); /* where that fails, the next batch says so */
 	return 0;
 }

@@ -38,7 +38,7 @@ double rng_range(Rng *r, double low, double high)
 }
 
 /* Fisher-Yates. In the first epoch the file may still be being unpacked: the first 32 positions
- * choose among the first 256 samples, the next 32 among 512, and so on, so that the first step
+ * choose among the first 64 samples, the next 32 among 128, and so on, so that the first step
  * need not wait. Positions past the limit still hold their own number, so what is chosen lies below
  * it. */
 void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order)
@@ -47,7 +47,7 @@ void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order)
 	for (int64_t i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
 	for (int64_t i = 0; i < n; i++) {
-		int64_t limit = epoch || i / 32 > 20 ? n : INT64_C(256) << i / 32;
+		int64_t limit = epoch || i / 32 > 20 ? n : INT64_C(64) << i / 32;
 		if (limit > n)
 			limit = n;
 		int64_t j = i + (int64_t)rng_below(&r, (uint64_t)(limit - i));

@@ -79,6 +79,22 @@ static int run_check(Run *r)
 	return status;
 }
 
+/* The first batches are made while the session is. */
+static int run_loader(Run *r)
+{
+	const ricci_training *t = r->t;
+	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed, r->err, r->nerr);
+	if (!r->loader)
+		return RICCI_EINVAL;
+	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
+	if (r->at.index > (uint64_t)r->per_epoch ||
+	    ricci_loader_seek(r->loader, r->at.epoch, (int64_t)r->at.index))
+		return FAIL(r, RICCI_EFORMAT, "%s continues at sample %llu, there are %lld",
+			    t->resume ? t->resume : "the run", (unsigned long long)r->at.index,
+			    (long long)ricci_data_count(t->train));
+	return 0;
+}
+
 /* The session, continued from the checkpoint to resume. Its seed comes from there too. */
 static int run_session(Run *r)
 {
@@ -91,6 +107,8 @@ static int run_session(Run *r)
 	r->options = t->options;
 	if (t->resume && !t->evaluate)
 		r->options.seed = r->at.seed;
+	if (!t->evaluate && (status = run_loader(r)))
+		return status;
 	r->session = ricci_session_new(ricci_graph_of(t->errors), &r->options, !t->evaluate,
 				       t->evaluate ? 1 : 2, outputs, r->err, r->nerr);
 	if (!r->session)
@@ -288,15 +306,6 @@ static bool run_ended(const Run *r)
 static int run_train(Run *r)
 {
 	const ricci_training *t = r->t;
-	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed, r->err, r->nerr);
-	if (!r->loader)
-		return RICCI_EINVAL;
-	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
-	if (r->at.index > (uint64_t)r->per_epoch ||
-	    ricci_loader_seek(r->loader, r->at.epoch, (int64_t)r->at.index))
-		return FAIL(r, RICCI_EFORMAT, "%s continues at sample %llu, there are %lld",
-			    t->resume ? t->resume : "the run", (unsigned long long)r->at.index,
-			    (long long)ricci_data_count(t->train));
 	r->first = ricci_step_count(r->session);
 	int status = 0;
 	while (!status && !run_ended(r)) {

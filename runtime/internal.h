@@ -190,6 +190,9 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 	bool used;	    /* by a program */
 	bool kept;	    /* its old value is wanted after the step: never in place */
 } Storage;
+/* draw.c: the first values of a parameter or state, whose data are zeros. */
+int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err);
+
 typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT } CellKind;
 typedef struct Cell { /* a tensor's place */
 	Node *node;

@@ -4,7 +4,6 @@
  * belong to it. Invariant: a failed call leaves states and data as they were.
  */
 #include "runtime/internal.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct Family {
@@ -86,42 +85,6 @@ static int storage_reserve(Storage *st, Error *err)
 	return 0;
 }
 
-/* ---- first values ---- */
-static uint64_t name_key(const char *s)
-{
-	uint64_t h = 0xcbf29ce484222325u;
-
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-	return h;
-}
-
-/* Drawn from seed and name; the step is one that no training reaches. */
-static void state_draw(Storage *st, uint64_t seed)
-{
-	const ricci_tensor *t = st->tensor;
-	ricci_init in = t->init;
-	Type type = (Type)t->node->type;
-	size_t n = (size_t)tensor_size(t->node);
-	uint64_t key = name_key(t->name);
-	uint32_t w[4];
-
-	for (size_t i = 0; i < n; i++) {
-		double v = in.a;
-
-		if (in.kind)
-			philox(i, key, seed, UINT64_MAX, w);
-		if (in.kind == 1)
-			v = in.a * (double)philox_normal(w[0], w[1]);
-		else if (in.kind == 2)
-			v = in.a + (in.b - in.a) * (double)philox_uniform(w[0]);
-		if (type_is_float(type))
-			type_store(type, st->data, i, v);
-		else
-			type_store_int(type, st->data, i, (int64_t)floor(v));
-	}
-}
-
 /* Does integer data keep to the range that the graph's gathers need? */
 static int data_check(const ricci_tensor *t, const void *data, Error *err)
 {
@@ -195,7 +158,7 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 	for (int i = 0; i < f->nstate && !code; i++) {
 		code = storage_reserve(&f->state[i], err);
 		if (!code)
-			state_draw(&f->state[i], f->seed);
+			code = storage_draw(&f->state[i], f->seed, f->pool, err);
 		if (!code)
 			code = data_check(f->state[i].tensor, f->state[i].data, err);
 	}
