@@ -300,7 +300,7 @@ static Node *elaborate(Ir *ir, const char *text)
 static int round_trip(const char *text)
 {
 	Ir a, b;
-	Text first = {0}, second = {0};
+	Text first = {0}, second = {0}, ranged = {0};
 
 	ir_init(&a);
 	ir_init(&b);
@@ -318,9 +318,13 @@ static int round_trip(const char *text)
 			CHECK_REPORT(elaborate(&b, second.s) == other, "%s\nprints as\n%s", first.s,
 				     second.s);
 		}
+		print_equation_ranged(&ranged, &a, n, own_name, "Y");
+		CHECK_REPORT(elaborate(&a, ranged.s) == n, "%s\nprints as\n%s\n%s", text, ranged.s,
+			     a.err.text);
 	}
 	text_free(&first);
 	text_free(&second);
+	text_free(&ranged);
 	ir_free(&a);
 	ir_free(&b);
 	return n != NULL;
