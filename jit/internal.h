@@ -25,6 +25,9 @@ typedef struct JitSymbol {
 	const void *address;
 } JitSymbol;
 
+/* ---- loops over time (rewrite_scan.c): the first part of rewrite_graph, and their bodies' */
+void rewrite_scans(Ir *ir, int nroot, Node **roots);
+
 /* ---- loop trees (loop.c)
  * Mutable statements in an arena over immutable index expressions. Every tensor in a tree is a
  * Buffer: a one-dimensional INPUT node of a scratch Ir, read by READ with a flat index. Loop

@@ -131,7 +131,7 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	return comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 }
 
-/* The same result of the loop over its operands, rewritten. Its body has its own clean-up. */
+/* The same result of the loop over its operands, rewritten. */
 static Node *rewrite_scan(Rewrite *w, Node *c)
 {
 	int n = scan_noperand(scan_of(c));
@@ -146,6 +146,7 @@ static Node *rewrite_scan(Rewrite *w, Node *c)
 int rewrite_graph(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
+	rewrite_scans(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	size_t room = ir->count * sizeof(Node *);
 	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room)};

@@ -43,7 +43,8 @@ static int build_partition(Build *b)
 
 	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
-	code = rewrite_graph(s->ir, nroot, s->root);
+	/* A body was cleaned up with the graph around it. */
+	code = s->inner ? 0 : rewrite_graph(s->ir, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, dev, &b->nsub, &b->sub);
