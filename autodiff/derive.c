@@ -74,31 +74,22 @@ typedef struct Part {
 
 typedef struct Adjoint {
 	Node *node;
-	Part *parts; /* what its users gave, the last first */
+	Part *parts;	 /* what its users gave, the last first */
+	uint32_t axes;	 /* those it depends on, by number */
+	bool active;	 /* does a wanted tensor flow into it? */
+	bool works;	 /* is its derivative more than a sign or a constant? */
+	int64_t largest; /* of the wanted tensors it reads, in elements */
 } Adjoint;
 
 typedef struct Walk {
 	Tape *tape;
 	Ir *ir;
-	int n, room, nseen, seen_room;
-	Adjoint *adj; /* active nodes, sources first; node n's is adj[slot[n->id] - 1] */
-	Node **seen;  /* every node whose slot was set */
+	Node *comp; /* over whose domain */
+	int n, room;
+	Adjoint *adj; /* all nodes, sources first; node n's is adj[slot[n->id] - 1] */
 } Walk;
 
-static void see(Walk *w, Node *n, int slot)
-{
-	if (w->nseen == w->seen_room) {
-		Node **old = w->seen;
-		w->seen_room = w->seen_room * 2 + 32;
-		w->seen = arena_alloc(&w->ir->arena, sizeof *w->seen * (size_t)w->seen_room);
-		for (int k = 0; k < w->nseen; k++)
-			w->seen[k] = old[k];
-	}
-	w->seen[w->nseen++] = n;
-	w->tape->slot[n->id] = slot;
-}
-
-static void push(Walk *w, Node *n)
+static void push(Walk *w, Adjoint a)
 {
 	if (w->n == w->room) {
 		Adjoint *old = w->adj;
@@ -107,30 +98,48 @@ static void push(Walk *w, Node *n)
 		for (int k = 0; k < w->n; k++)
 			w->adj[k] = old[k];
 	}
-	w->adj[w->n++] = (Adjoint){.node = n};
-	see(w, n, w->n);
+	w->adj[w->n++] = a;
+	w->tape->slot[a.node->id] = w->n;
 }
 
-/* Is n active, does a wanted tensor flow into it? Lists the active nodes below it, sources first.
- */
-static bool activate(Walk *w, Node *n)
+static bool is_free(const Node *n, int nactive)
 {
-	if (!type_is_float(n->type) || n->nsrc == 0)
-		return false;
-	int slot = w->tape->slot[n->id];
+	bool scales = n->op == OP_MUL || n->op == OP_DIV;
+	if (scales)
+		return node_is_const(n->src[0]) || node_is_const(n->src[1]);
+	return nactive < 2 && (n->op == OP_NEG || n->op == OP_CAST || n->op == OP_SELECT ||
+			       n->op == OP_ADD || n->op == OP_SUB);
+}
+
+/* Lists n and what is below it, sources first. */
+static Adjoint survey(Walk *w, Node *n)
+{
+	int slot = w->tape->slot[n->id], nactive = 0;
 	if (slot)
-		return slot > 0;
-	bool active = false;
-	if (n->op == OP_READ)
-		active = w->tape->wanted[n->src[0]->id];
-	else
-		for (int k = 0; k < n->nsrc; k++)
-			active |= activate(w, n->src[k]);
-	if (active)
-		push(w, n);
-	else
-		see(w, n, -1);
-	return active;
+		return w->adj[slot - 1];
+	Adjoint a = {.node = n};
+	if (n->op == OP_AXIS)
+		a.axes = (uint32_t)1 << n->u.i;
+	if (n->op == OP_RANDOM || n->op == OP_NORMAL) /* another draw at each point */
+		a.axes = UINT32_MAX;
+	for (int k = 0; k < n->nsrc; k++) {
+		if (node_is_tensor(n->src[k]))
+			continue;
+		Adjoint from = survey(w, n->src[k]);
+		a.axes |= from.axes;
+		a.works |= from.works;
+		nactive += from.active;
+		a.largest = from.largest > a.largest ? from.largest : a.largest;
+	}
+	a.active = nactive > 0 && type_is_float(n->type);
+	a.works |= a.active && !is_free(n, nactive);
+	if (n->op == OP_READ) {
+		a.active = type_is_float(n->type) && w->tape->wanted[n->src[0]->id];
+		a.works = false;
+		a.largest = a.active ? tensor_size(n->src[0]) : 0;
+	}
+	push(w, a);
+	return a;
 }
 
 /* ---- joining what several users give
@@ -267,7 +276,7 @@ static Part adjoint_total(Ir *ir, const Adjoint *at)
 static void give(Walk *w, Node *n, const Guard *guard, Node *value)
 {
 	int slot = w->tape->slot[n->id];
-	if (!value || slot <= 0)
+	if (!value || !w->adj[slot - 1].active)
 		return;
 	Part *part = arena_alloc(&w->ir->arena, sizeof *part);
 	*part = (Part){guard, value, w->adj[slot - 1].parts};
@@ -286,7 +295,7 @@ static void derive_node(Walk *w, Node *n, Node *y, const Part *from)
 {
 	Node *a = n->src[0], *b = n->nsrc > 1 ? n->src[1] : NULL;
 	for (int k = 0; k < n->nsrc && k < 2; k++)
-		if (w->tape->slot[n->src[k]->id] > 0)
+		if (w->adj[w->tape->slot[n->src[k]->id] - 1].active)
 			give(w, n->src[k], from->guard,
 			     rules[n->op].side[k](w->ir, a, b, y, from->value));
 }
@@ -344,13 +353,61 @@ Node *derive_forward(Forward *f, Node *body, Node *root)
 	return f->memo[body->id];
 }
 
-int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms)
+/* ---- parts of the body that are equations of their own
+ *
+ * Where a part depends on fewer axes than the equation has, its adjoint is better summed over the
+ * others first, and what is below differentiated over the part's own axes: in O[i,d] +=
+ * e[i,j]/s[i] * V[j,d] the quotient's adjoint is a sum over d, and those of e and s don't meet d
+ * again. */
+
+/* All axes where the condition is none of the body's. */
+static uint32_t guard_axes(const Walk *w, const Guard *g)
 {
-	Walk w = {.tape = tape, .ir = tape->ir};
+	uint32_t axes = 0;
+	for (; g; g = g->outer) {
+		const Node *cond = g->cond;
+		if (cond->op == OP_NOT)
+			cond = cond->src[0];
+		int slot = cond->id < w->tape->nslot ? w->tape->slot[cond->id] : 0;
+		axes |= slot ? w->adj[slot - 1].axes : UINT32_MAX;
+	}
+	return axes;
+}
+
+/* Is the sum no larger than what it leads to, in a type that bears one rounding more? */
+static bool is_part(const Walk *w, const Adjoint *at, const Guard *guard)
+{
+	double size = 1;
+	int rank = 0, naxis = comp_naxis(w->comp);
+	if (!at->works || type_size((Type)at->node->type) < 4 || at->axes == UINT32_MAX)
+		return false;
+	for (int k = 0; k < naxis; k++)
+		if (at->axes >> k & 1) {
+			size *= (double)axis_extent(comp_axis(w->comp, k));
+			rank++;
+		}
+	return rank <= RICCI_MAX_RANK && size < comp_points(w->comp) &&
+	       size <= (double)at->largest && !(guard_axes(w, guard) & ~at->axes);
+}
+
+static void tape_reserve(Tape *tape)
+{
+	size_t n = tape->ir->count;
+	if (n <= tape->nslot)
+		return;
+	tape->nslot = 2 * n;
+	tape->slot = arena_alloc(&tape->ir->arena, sizeof *tape->slot * tape->nslot);
+}
+
+int derive_body(Tape *tape, Node *c, Node *root, Node *seed, Term **terms)
+{
+	Walk w = {.tape = tape, .ir = tape->ir, .comp = c};
+	Node *body = comp_body(c);
 	int n = 0;
 
 	*terms = NULL;
-	if (activate(&w, body)) {
+	tape_reserve(tape);
+	if (survey(&w, body).active) {
 		*terms = arena_alloc(&w.ir->arena, sizeof **terms * (size_t)w.n);
 		give(&w, body, NULL, seed);
 	}
@@ -359,14 +416,14 @@ int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms)
 		if (!w.adj[k].parts)
 			continue;
 		Part total = adjoint_total(w.ir, &w.adj[k]);
-		if (at->op == OP_READ)
-			(*terms)[n++] = (Term){at, guard_node(w.ir, total.guard), total.value};
+		if (at->op == OP_READ || is_part(&w, &w.adj[k], total.guard))
+			(*terms)[n++] = (Term){c, at, guard_node(w.ir, total.guard), total.value};
 		else if (at->op == OP_SELECT)
 			derive_select(&w, at, &total);
 		else
 			derive_node(&w, at, at == body ? root : at, &total);
 	}
-	for (int k = 0; k < w.nseen; k++)
-		tape->slot[w.seen[k]->id] = 0;
+	for (int k = 0; k < w.n; k++)
+		tape->slot[w.adj[k].node->id] = 0;
 	return n;
 }

@@ -4,14 +4,11 @@
  * terms of the reads (derive.c), each of which becomes an equation of its own (phase.c):
  *	=, +=        dY[lhs(v)]
  *	max=, min=   dY/N at lhs(v) where body(v) == Y[lhs(v)], with N ties: equal shares
- *	*=           dY * the product of the other factors, right where factors are zero
+ *	*=           dY * the product of the other factors
  * Invariant: a result is a tensor of A's type and shape, and reads stay inside their tensors
  * wherever the conditions of the SELECTs around them hold.
  */
 #include "autodiff/internal.h"
-
-/* Up to so many factors, the product of the others is made for each factor by leaving it out. */
-#define EXCLUDE_MAX 32
 
 Node *tensor_read(Ir *ir, Node *t, Node *const *index)
 {
@@ -111,49 +108,6 @@ static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 	return node_select(ir, hit, node_read(ir, share, s->lhs), node_const(ir, type, 0));
 }
 
-/* The product of the other factors: over a second copy w of the reduced axes, w != v. */
-static Node *others_by_exclusion(Ir *ir, const Side *s)
-{
-	Node *axes[COMP_MAX_AXES], *twin[COMP_MAX_AXES],
-		*differ = node_const_int(ir, RICCI_BOOL, 0);
-	int nreduced = s->naxis - s->rank;
-	for (int k = 0; k < s->naxis; k++)
-		axes[k] = s->axes[k];
-	for (int k = 0; k < nreduced; k++) {
-		Node *v = s->axes[s->rank + k];
-		twin[k] = axes[s->naxis + k] = node_axis(ir, s->naxis + k, axis_extent(v));
-		differ = node2(ir, OP_OR, differ, node2(ir, OP_NE, v, twin[k]));
-	}
-	Node *body = node_replace(ir, s->body, nreduced, s->axes + s->rank, twin);
-	body = node_select(ir, differ, body, node_const(ir, body->type, 1));
-	Node *others = comp_dense(ir, RED_MUL, s->naxis, s->naxis + nreduced, axes, body);
-	return node_read(ir, others, s->axes);
-}
-
-/* The same from the number of zeros and the product of the rest, for long products. */
-static Node *others_by_counting(Ir *ir, Node *c, const Side *s)
-{
-	Type type = (Type)c->type, acc = type_accumulator(type);
-	Node *zero = node_const(ir, type, 0), *one = node_const(ir, type, 1);
-	Node *is_zero = node2(ir, OP_EQ, s->body, zero);
-	Node *count = node_select(ir, is_zero, node_const(ir, acc, 1), node_const(ir, acc, 0));
-	Node *zeros = node_read(ir, side_comp(ir, s, RED_ADD, count), s->lhs);
-	Node *rest = side_comp(ir, s, RED_MUL, node_select(ir, is_zero, one, s->body));
-	Node *only = node2(ir, OP_EQ, zeros, node_const(ir, acc, 1));
-	Node *none = node2(ir, OP_EQ, zeros, node_const(ir, acc, 0));
-	Node *product = node_read(ir, rest, s->lhs);
-	return node_select(ir, is_zero, node_select(ir, only, product, zero),
-			   node_select(ir, none, node2(ir, OP_DIV, product, s->body), zero));
-}
-
-static Node *seed_product(Ir *ir, Node *c, const Side *s)
-{
-	double factors = comp_points(c) / (double)tensor_size(c);
-	bool few = comp_is_dense(c) && factors <= EXCLUDE_MAX && s->naxis <= RICCI_MAX_RANK;
-	Node *others = few ? others_by_exclusion(ir, s) : others_by_counting(ir, c, s);
-	return node_mul(ir, tensor_read(ir, s->dy, s->lhs), others);
-}
-
 Node *equation_seed(Ir *ir, Node *c, Node *dy)
 {
 	Side s = side_of(c, dy);
@@ -162,7 +116,7 @@ Node *equation_seed(Ir *ir, Node *c, Node *dy)
 	case RED_MIN:
 		return seed_extremum(ir, c, &s);
 	case RED_MUL:
-		return seed_product(ir, c, &s);
+		return node_mul(ir, tensor_read(ir, dy, s.lhs), product_others(ir, c));
 	default:
 		return tensor_read(ir, dy, s.lhs);
 	}
@@ -173,8 +127,107 @@ Node *equation_root(Ir *ir, Node *c)
 	return comp_reduce(c) == RED_NONE ? node_read(ir, c, c->src + comp_naxis(c)) : comp_body(c);
 }
 
+/* ---- its terms */
+
+typedef struct Terms {
+	Tape *tape;
+	int n, room;
+	Term *at;
+} Terms;
+
+static void terms_put(Terms *all, Term t)
+{
+	if (all->n == all->room) {
+		Term *old = all->at;
+		all->room = all->room * 2 + 8;
+		all->at = arena_alloc(&all->tape->ir->arena, sizeof *all->at * (size_t)all->room);
+		for (int k = 0; k < all->n; k++)
+			all->at[k] = old[k];
+	}
+	all->at[all->n++] = t;
+}
+
+static void terms_of(Terms *all, Node *c, Node *root, Node *seed);
+
+typedef struct Seen {
+	int n;
+	Node *axes[COMP_MAX_AXES];
+} Seen;
+
+static void see_axis(void *user, Node *n)
+{
+	Seen *s = user;
+	if (n->op == OP_AXIS)
+		s->axes[s->n++] = n;
+}
+
+/* A part of c's body as an equation over the part's own axes, in the order of its tensors, whose
+ * adjoint is the sum over c's others. */
+static void terms_of_part(Terms *all, const Term *t)
+{
+	Ir *ir = all->tape->ir;
+	Node *part = t->read, *rest[COMP_MAX_AXES], *place[COMP_MAX_AXES];
+	Seen keep = {0};
+	Frame f = {.place = place, .sum = rest, .lhs = keep.axes, .keep = keep.axes};
+	if (t->guard)
+		part = node_select(ir, t->guard, part, node_const(ir, part->type, 0));
+	node_walk(ir, part, see_axis, &keep);
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (!node_has(part, comp_axis(t->comp, k)))
+			rest[f.nsum++] = comp_axis(t->comp, k);
+	f.rank = f.nkeep = keep.n;
+	f.cond = t->guard;
+	for (int k = 0; k < keep.n; k++) {
+		f.shape[k] = axis_extent(keep.axes[k]);
+		place[k] = node_axis(ir, k, f.shape[k]);
+	}
+	Node *sum = sum_make(ir, &f, t->value);
+	Node *own = comp_dense(ir, RED_NONE, keep.n, keep.n, keep.axes, part);
+	terms_of(all, own, comp_body(own), tensor_read(ir, sum, own->src));
+}
+
+/* Does the term take c's domain as it is, so that its gradient is its value? */
+static bool is_plain(const Term *t)
+{
+	const Node *tensor = t->read->src[0];
+	bool plain = t->read->op == OP_READ && !t->guard && t->value->nsrc &&
+		     t->value->op != OP_READ && tensor_rank(tensor) == comp_naxis(t->comp);
+	for (int d = 0; plain && d < tensor_rank(tensor); d++)
+		plain = t->read->src[1 + d] == comp_axis(t->comp, d) &&
+			axis_extent(comp_axis(t->comp, d)) == tensor_extent(tensor, d);
+	return plain;
+}
+
+/* Where one read's gradient is the value that other reads' gradients sum, they sum that tensor. */
+static void terms_share(Ir *ir, int n, Term *terms)
+{
+	for (int k = 0; k < n; k++) {
+		Node *c = terms[k].comp, *value = terms[k].value;
+		if (!is_plain(&terms[k]))
+			continue;
+		Node *t = comp_dense(ir, RED_NONE, comp_naxis(c), comp_naxis(c), c->src, value);
+		for (int j = 0; j < n; j++)
+			if (terms[j].value == value && !terms[j].guard && !is_plain(&terms[j]))
+				terms[j].value = node_read(ir, t, c->src);
+	}
+}
+
+static void terms_of(Terms *all, Node *c, Node *root, Node *seed)
+{
+	Term *terms;
+	int n = derive_body(all->tape, c, root, seed, &terms);
+	terms_share(all->tape->ir, n, terms);
+	for (int k = 0; k < n; k++)
+		if (terms[k].read->op == OP_READ)
+			terms_put(all, terms[k]);
+		else
+			terms_of_part(all, &terms[k]);
+}
+
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 {
-	Node *root = equation_root(tape->ir, c), *seed = equation_seed(tape->ir, c, dy);
-	return terms_split(tape->ir, derive_body(tape, comp_body(c), root, seed, terms), terms);
+	Terms all = {.tape = tape};
+	terms_of(&all, c, equation_root(tape->ir, c), equation_seed(tape->ir, c, dy));
+	*terms = all.at;
+	return terms_split(tape->ir, all.n, terms);
 }

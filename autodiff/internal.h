@@ -45,22 +45,24 @@ bool index_invert(Ir *ir, int naxis, Node *const *axes, int rank, Node *const *i
 
 /* ---- scalar derivatives (derive.c) ---- */
 
-/* One read of the body: the equation's sum changes by `value` for each change of the read's value
- * by one, where `guard` holds (NULL: everywhere); value may be evaluated there only. */
+/* One read in the body of the equation comp: the equation's sum changes by `value` for each change
+ * of the read's value by one, where `guard` holds (NULL: everywhere); value may be evaluated there
+ * only. Instead of a READ it can be another part of the body, whose axes are fewer than comp's. */
 typedef struct Term {
-	Node *read, *guard, *value;
+	Node *comp, *read, *guard, *value;
 } Term;
 
-/* Side tables by node id, for all ids up to y's. */
+/* Side tables by node id. */
 typedef struct Tape {
 	Ir *ir;
-	bool *wanted; /* tensors on a path to a wrt */
+	bool *wanted; /* tensors on a path to a wrt, for all ids up to y's */
 	int *slot;    /* scratch of derive_body, all 0 between calls */
+	size_t nslot;
 } Tape;
-/* Terms of the reads of wanted tensors in `body`, the latest node first; root: what to use as
- * the body's value (the body, or a read of the tensor that holds it). seed: the adjoint of the
- * body. Returns the count. */
-int derive_body(Tape *tape, Node *body, Node *root, Node *seed, Term **terms);
+/* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
+ * their own, the latest node first; root: what to use as the body's value (the body, or a read of
+ * the tensor that holds it). seed: the adjoint of the body. Returns the count. */
+int derive_body(Tape *tape, Node *c, Node *root, Node *seed, Term **terms);
 
 /* Forward mode, by node id up to y's. */
 typedef struct Forward {
@@ -83,10 +85,27 @@ Node *tensor_fill(Ir *ir, Node *like, double value);
 /* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
  * CONST that fills one). */
 Node *equation_seed(Ir *ir, Node *c, Node *dy);
+/* The product of the other factors at each point of c, a "*=" (product.c). */
+Node *product_others(Ir *ir, Node *c);
 /* What has the value of c's body without computing it again where there is such a thing. */
 Node *equation_root(Ir *ir, Node *c);
-/* All terms of the COMP c whose own gradient is dy. Returns the count. */
+/* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
+
+/* ---- sums (factor.c) ---- */
+
+/* For each point of the axes keep[], the element lhs[] of a tensor is summed over the axes sum[]
+ * where cond holds (NULL: everywhere). place[k]: keep[k] as an expression over the tensor's own
+ * axes, numbered by dimension. */
+typedef struct Frame {
+	int rank, nkeep, nsum;
+	int64_t shape[RICCI_MAX_RANK];
+	Node *const *lhs, *const *keep, *const *place, *const *sum, *cond;
+} Frame;
+/* The tensor of these sums of value. */
+Node *sum_make(Ir *ir, const Frame *frame, Node *value);
+/* Two sums of products with common factors as one, NULL where they are not. */
+Node *sum_join(Ir *ir, Node *a, Node *b);
 
 /* The terms with indices that are chosen (?:, max, min) taken apart (split.c). Returns the count.
  */
@@ -125,15 +144,15 @@ typedef struct Piece {
 } Piece;
 typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind;
 /* PIECE_SCATTER: the index can't be inverted. */
-PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piece *piece);
+PieceKind piece_make(Ir *ir, const Term *term, const Residues *at, Piece *piece);
 Node *piece_tensor(Ir *ir, const Piece *piece);
 /* dA[f(v)] += value over the equation's own domain. */
-Node *term_scatter(Ir *ir, Node *c, const Term *term);
+Node *term_scatter(Ir *ir, const Term *term);
 /* Notes why that was done (ir->note). */
 void note_scatter(Ir *ir, const Term *term);
-/* The sum over c's domain of term's value, at each element of the tensor it reads; NULL when it is
- * zero. */
-Node *term_gradient(Ir *ir, Node *c, const Term *term);
+/* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL
+ * when it is zero. */
+Node *term_gradient(Ir *ir, const Term *term);
 
 /* ---- gradients that the user gives (custom.c) ---- */
 

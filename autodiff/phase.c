@@ -199,7 +199,7 @@ static bool phases_few(Ir *ir, const Piece *all, Phases *f)
 }
 
 /* False where the piece, which has all elements, is better left as it is. */
-static bool phases_find(Ir *ir, Node *c, const Term *term, const Piece *all, Phases *f)
+static bool phases_find(Ir *ir, const Term *term, const Piece *all, Phases *f)
 {
 	Residues at[RICCI_MAX_RANK];
 	Piece merged;
@@ -211,9 +211,9 @@ static bool phases_find(Ir *ir, Node *c, const Term *term, const Piece *all, Pha
 		at[d] = (Residues){.period = m, .count = m < all->shape[d] ? m : all->shape[d]};
 		divided |= m > 1;
 	}
-	if (!divided || piece_make(ir, c, term, at, &merged) != PIECE_SUM)
+	if (!divided || piece_make(ir, term, at, &merged) != PIECE_SUM)
 		return false;
-	if (residues_narrow(ir, &merged, at) && piece_make(ir, c, term, at, &merged) != PIECE_SUM)
+	if (residues_narrow(ir, &merged, at) && piece_make(ir, term, at, &merged) != PIECE_SUM)
 		return false;
 	divided = false;
 	for (int d = 0; d < f->rank; d++) {
@@ -230,7 +230,7 @@ static bool phases_find(Ir *ir, Node *c, const Term *term, const Piece *all, Pha
 
 typedef struct Join {
 	Ir *ir;
-	Node *c, *z[RICCI_MAX_RANK];
+	Node *z[RICCI_MAX_RANK];
 	const Term *term;
 	const Phases *phases;
 	Residues at[RICCI_MAX_RANK];
@@ -278,12 +278,12 @@ static Node *phase_value(Join *j)
 	Node *index[RICCI_MAX_RANK], *value, *inside = node_const_int(ir, RICCI_BOOL, 1);
 	Node *zero = node_const(ir, j->term->value->type, 0);
 	int rank = j->phases->rank;
-	if (piece_make(ir, j->c, j->term, j->at, &p) != PIECE_SUM)
+	if (piece_make(ir, j->term, j->at, &p) != PIECE_SUM)
 		return zero;
 	if (!j->direct) {
 		Residues at[RICCI_MAX_RANK];
 		inside = ends_narrow(j, &p, at);
-		if (!node_is_const(inside) && piece_make(ir, j->c, j->term, at, &p) != PIECE_SUM)
+		if (!node_is_const(inside) && piece_make(ir, j->term, at, &p) != PIECE_SUM)
 			return zero;
 	}
 	Node *t = j->last = piece_tensor(ir, &p);
@@ -322,7 +322,7 @@ static Node *join_value(Join *j, int d)
 	return value;
 }
 
-Node *term_gradient(Ir *ir, Node *c, const Term *term)
+Node *term_gradient(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0];
 	Residues at[RICCI_MAX_RANK];
@@ -334,18 +334,18 @@ Node *term_gradient(Ir *ir, Node *c, const Term *term)
 		return NULL;
 	for (int d = 0; d < rank; d++)
 		at[d] = whole;
-	PieceKind kind = piece_make(ir, c, term, at, &all);
+	PieceKind kind = piece_make(ir, term, at, &all);
 	if (kind == PIECE_SCATTER) {
 		note_scatter(ir, term);
-		return term_scatter(ir, c, term);
+		return term_scatter(ir, term);
 	}
 	if (kind == PIECE_ZERO)
 		return NULL;
 	bool few = false;
 	if (!all.nfree ||
-	    (!phases_find(ir, c, term, &all, &phases) && !(few = phases_few(ir, &all, &phases))))
+	    (!phases_find(ir, term, &all, &phases) && !(few = phases_few(ir, &all, &phases))))
 		return piece_tensor(ir, &all);
-	Join j = {.ir = ir, .c = c, .term = term, .phases = &phases, .direct = !few};
+	Join j = {.ir = ir, .term = term, .phases = &phases, .direct = !few};
 	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {
 		Residues r = phases.group[d][0];

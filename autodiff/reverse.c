@@ -25,8 +25,18 @@ typedef struct Reverse {
 	Node **grad;   /* by id: the adjoint, once it is known */
 } Reverse;
 
+/* Parts that a new one may be joined with: the latest. */
+#define JOIN_MAX 4
+
 static void sum_put(Ir *ir, Sum *s, Node *part)
 {
+	for (int k = s->n - 1; k >= 0 && k >= s->n - JOIN_MAX; k--) {
+		Node *joined = sum_join(ir, s->part[k], part);
+		if (joined) {
+			s->part[k] = joined;
+			return;
+		}
+	}
 	if (s->n == s->room) {
 		Node **old = s->part;
 		s->room = s->room * 2 + 2;
@@ -144,7 +154,7 @@ static void visit(Reverse *r, Node *t)
 		return;
 	int n = equation_terms(&r->tape, t, r->grad[t->id], &terms);
 	for (int k = 0; k < n; k++) {
-		Node *part = term_gradient(r->ir, t, &terms[k]);
+		Node *part = term_gradient(r->ir, &terms[k]);
 		if (part)
 			sum_put(r->ir, &r->sum[terms[k].read->src[0]->id], part);
 	}

@@ -152,8 +152,9 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, Node **value)
 }
 
 /* value at the points of the inverse; the read's own indices are z there. */
-static Node *value_at(Ir *ir, Node *c, const Term *term, const Inverse *inv, Node *const *z)
+static Node *value_at(Ir *ir, const Term *term, const Inverse *inv, Node *const *z)
 {
+	Node *c = term->comp;
 	Node *from[COMP_MAX_AXES + RICCI_MAX_RANK], *to[COMP_MAX_AXES + RICCI_MAX_RANK];
 	int n = comp_naxis(c);
 	for (int k = 0; k < n; k++) {
@@ -205,9 +206,9 @@ static bool piece_frame(Ir *ir, Node *tensor, Piece *p, Node **z)
 	return true;
 }
 
-PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piece *p)
+PieceKind piece_make(Ir *ir, const Term *term, const Residues *at, Piece *p)
 {
-	Node *tensor = term->read->src[0], *z[RICCI_MAX_RANK];
+	Node *c = term->comp, *tensor = term->read->src[0], *z[RICCI_MAX_RANK];
 	int rank = tensor_rank(tensor), naxis = comp_naxis(c);
 	Affine index[RICCI_MAX_RANK];
 	Conditions guard = {.ir = ir};
@@ -236,7 +237,7 @@ PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piec
 	}
 	if (p->cond.never || !prune(ir, &p->cond))
 		return PIECE_ZERO;
-	p->value = value_at(ir, c, term, &inv, z);
+	p->value = value_at(ir, term, &inv, z);
 	p->nfree = inv.nfree;
 	p->free = inv.free;
 	narrow(ir, &p->cond, &p->nfree, p->free, &p->value);
@@ -245,19 +246,25 @@ PieceKind piece_make(Ir *ir, Node *c, const Term *term, const Residues *at, Piec
 
 Node *piece_tensor(Ir *ir, const Piece *p)
 {
-	Node *axes[COMP_MAX_AXES], *zero = node_const(ir, p->value->type, 0);
-	Node *value = node_select(ir, conditions_all(&p->cond), p->value, zero);
-	bool plain = p->naxis == p->rank && !p->nfree;
-	for (int k = 0; k < p->naxis; k++)
-		axes[k] = p->axes[k];
-	for (int k = 0; k < p->nfree; k++)
-		axes[p->naxis + k] = p->free[k];
-	return comp_make(ir, plain ? RED_NONE : RED_ADD, p->rank, p->shape, p->lhs,
-			 p->naxis + p->nfree, axes, value);
+	Node *place[2 * RICCI_MAX_RANK];
+	Frame f = {.rank = p->rank, .lhs = p->lhs, .nkeep = p->naxis, .keep = p->axes};
+	f.nsum = p->nfree;
+	f.sum = p->free;
+	f.place = place;
+	f.cond = p->cond.n ? conditions_all(&p->cond) : NULL;
+	for (int d = 0, k = 0; d < p->rank; d++) {
+		Node *z = node_axis(ir, d, p->shape[d]);
+		int64_t count = p->h[d] ? axis_extent(p->h[d]) : 1;
+		f.shape[d] = p->shape[d];
+		place[k++] = node_floordiv(ir, z, count);
+		if (p->h[d])
+			place[k++] = node_floormod(ir, z, count);
+	}
+	return sum_make(ir, &f, p->value);
 }
 
 /* Where the guard fails, zero is added to what is certainly an element. */
-Node *term_scatter(Ir *ir, Node *c, const Term *term)
+Node *term_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK], *value = term->value;
 	int rank = tensor_rank(tensor);
@@ -270,7 +277,8 @@ Node *term_scatter(Ir *ir, Node *c, const Term *term)
 	}
 	if (term->guard)
 		value = node_select(ir, term->guard, value, node_const(ir, value->type, 0));
-	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(c), c->src, value);
+	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
+			 value);
 }
 
 /* What keeps an index from being inverted, NULL for nothing. */

@@ -229,6 +229,154 @@ case("choice by value", "Y[i] = A[i] < B[i] && 0 < A[i] ? log(A[i])*B[i] : A[i]*
 case("gelu", "Y[i] = 0.5*X[i]*(1+erf(X[i]*0.7071067811865476))", F.gelu, f(6, low=-2, high=2))
 
 
+# ---- more cells
+def gates(x, w, h, v):
+    return torch.einsum("bi,gji->bgj", x, w), torch.einsum("bi,gji->bgj", h, v)
+
+
+def mi_lstm(x, w, h, v, alpha, beta, delta, bias, c):
+    a, r = gates(x, w, h, v)
+    z = alpha * a * r + beta * a + delta * r + bias
+    i, fo, g, o = z[:, 0].sigmoid(), z[:, 1].sigmoid(), z[:, 2].tanh(), z[:, 3].sigmoid()
+    return o * (fo * c + i * g).tanh()
+
+
+case("MI-LSTM cell",
+     "a[b,g,j] += X[b,i]*W[g,j,i]; r[b,g,j] += H[b,i]*V[g,j,i];"
+     "z[b,g,j] = A[g,j]*a[b,g,j]*r[b,g,j] + B[g,j]*a[b,g,j] + D[g,j]*r[b,g,j] + E[g,j];"
+     "n[b,j] = sigmoid(z[b,1,j])*C[b,j] + sigmoid(z[b,0,j])*tanh(z[b,2,j]);"
+     "Y[b,j] = sigmoid(z[b,3,j])*tanh(n[b,j])",
+     mi_lstm, f(2, 3), f(4, 2, 3), f(2, 2), f(4, 2, 2), f(4, 2), f(4, 2), f(4, 2), f(4, 2), f(2, 2))
+
+
+def scrnn(x, b, s, p, a, h, r, u, v):
+    s = 0.05 * x @ b.T + 0.95 * s
+    h = (s @ p.T + x @ a.T + h @ r.T).sigmoid()
+    return h @ u.T + s @ v.T
+
+
+case("SCRNN cell",
+     "a[b,j] += X[b,i]*B[j,i]; s[b,j] = 0.05*a[b,j] + 0.95*S[b,j];"
+     "p[b,j] += s[b,i]*P[j,i]; q[b,j] += X[b,i]*A[j,i]; r[b,j] += H[b,i]*R[j,i];"
+     "h[b,j] = sigmoid(p[b,j] + q[b,j] + r[b,j]);"
+     "u[b,k] += h[b,j]*U[k,j]; v[b,k] += s[b,j]*V[k,j]; Y[b,k] = u[b,k] + v[b,k]",
+     lambda x, b, s, p, a, h, r, u, v: scrnn(x, b, s, p, a, h, r, u, v),
+     f(2, 3), f(2, 3), f(2, 2), f(4, 2), f(4, 3), f(2, 4), f(4, 4), f(3, 4), f(3, 2))
+
+
+def sub_lstm(x, w, h, v, bias, c):
+    a, r = gates(x, w, h, v)
+    z = (a + r + bias).sigmoid()
+    return (z[:, 1] * c + z[:, 2] - z[:, 0]).sigmoid() - z[:, 3]
+
+
+case("subLSTM cell",
+     "a[b,g,j] += X[b,i]*W[g,j,i]; r[b,g,j] += H[b,i]*V[g,j,i];"
+     "z[b,g,j] = sigmoid(a[b,g,j]+r[b,g,j]+B[g,j]);"
+     "Y[b,j] = sigmoid(z[b,1,j]*C[b,j] + z[b,2,j] - z[b,0,j]) - z[b,3,j]",
+     sub_lstm, f(2, 3), f(4, 2, 3), f(2, 2), f(4, 2, 2), f(4, 2), f(2, 2))
+
+
+def lltm(h, x, w, b, c):
+    z = F.linear(torch.cat([h, x], 1), w.reshape(6, 5), b.reshape(6)).reshape(2, 3, 2)
+    i, o, g = z[:, 0].sigmoid(), z[:, 1].sigmoid(), F.elu(z[:, 2])
+    return (c + g * i).tanh() * o
+
+
+case("LLTM cell",
+     "x[b,i] = i<2 ? H[b,i] : X[b,i-2] where i<5; a[b,g,j] += x[b,i]*W[g,j,i];"
+     "z[b,g,j] = a[b,g,j] + B[g,j];"
+     "e[b,j] = z[b,2,j] > 0 ? z[b,2,j] : expm1(z[b,2,j]);"
+     "Y[b,j] = tanh(C[b,j] + e[b,j]*sigmoid(z[b,0,j])) * sigmoid(z[b,1,j])",
+     lltm, f(2, 2), f(2, 3), f(3, 2, 5), f(3, 2), f(2, 2))
+
+
+def gru(x, w, h, v):
+    a, r = gates(x, w, h, v)
+    z, s = (a[:, 0] + r[:, 0]).sigmoid(), (a[:, 1] + r[:, 1]).sigmoid()
+    return (1 - z) * (a[:, 2] + s * r[:, 2]).tanh() + z * h
+
+
+case("GRU cell",
+     "a[b,g,j] += X[b,i]*W[g,j,i]; r[b,g,j] += H[b,i]*V[g,j,i];"
+     "z[b,g,j] = sigmoid(a[b,g,j] + r[b,g,j]) where g<2;"
+     "n[b,j] = tanh(a[b,2,j] + z[b,1,j]*r[b,2,j]); Y[b,j] = (1-z[b,0,j])*n[b,j] + z[b,0,j]*H[b,j]",
+     gru, f(2, 3), f(3, 2, 3), f(2, 2), f(3, 2, 2))
+
+# ---- more products
+case("causal attention",
+     "A[i,j] += Q[i,d]*K[j,d]; m[i] max= j<=i ? A[i,j] : 0-1e30;"
+     "e[i,j] = j<=i ? exp(A[i,j]-stop(m[i])) : 0; s[i] += e[i,j]; p[i,j] = e[i,j]/s[i];"
+     "O[i,d] += p[i,j]*V[j,d]",
+     lambda q, k, v: (q @ k.T).masked_fill(torch.ones(4, 4).triu(1) > 0, -1e30).softmax(1) @ v,
+     f(4, 3), f(4, 3), f(4, 2))
+case("linear attention",
+     "F[i,c] = exp(Q[i,c]); G[j,c] = exp(K[j,c]); S[c,d] += G[j,c]*V[j,d]; Z[c] += G[j,c];"
+     "O[i,d] += F[i,c]*S[c,d]; N[i] += F[i,c]*Z[c]; Y[i,d] = O[i,d]/N[i]",
+     lambda q, k, v: (q.exp() @ k.exp().T) @ v / (q.exp() @ k.exp().T).sum(1, True),
+     f(4, 3), f(5, 3), f(5, 2))
+case("scores divided within the product", "O[i,d] += exp(A[i,j])/S[i]*V[j,d]",
+     lambda a, s, v: (a.exp() / s[:, None]) @ v, f(4, 5), f(4, low=0.5, high=2), f(5, 3))
+case("gated product", "Y[i,j] += sigmoid(A[i,k]*S[k])*B[k,j]*T[i]",
+     lambda a, s, b, t: (a * s).sigmoid() @ b * t[:, None], f(3, 4), f(4), f(4, 5), f(3))
+case("einsum of four", "Y[i,l] += A[i,j]*B[j,k]*C[k,l]*D[j,l]",
+     lambda a, b, c, d: torch.einsum("ij,jk,kl,jl->il", a, b, c, d), f(2, 3), f(3, 4), f(4, 2), f(3, 2))
+case("quadratic form", "Y[b] += X[b,i]*A[i,j]*X[b,j]",
+     lambda x, a: torch.einsum("bi,ij,bj->b", x, a, x), f(3, 4), f(4, 4))
+case("cosine similarity",
+     "n[i] += A[i,d]*A[i,d]; m[j] += B[j,d]*B[j,d]; p[i,j] += A[i,d]*B[j,d];"
+     "Y[i,j] = p[i,j]*rsqrt(n[i])*rsqrt(m[j])",
+     lambda a, b: F.normalize(a) @ F.normalize(b).T, f(3, 4), f(2, 4))
+case("squared distances", "Y[i,j] += (A[i,d]-B[j,d])*(A[i,d]-B[j,d])",
+     lambda a, b: ((a[:, None] - b[None])**2).sum(2), f(3, 4), f(5, 4))
+case("batched triangular product", "Y[b,i,j] += k<=i && j<=k ? A[b,i,k]*B[b,k,j] : 0",
+     lambda a, b: a.tril() @ b.tril(), f(2, 4, 4), f(2, 4, 4))
+case("cumulative sum of rows, backwards", "Y[b,i] += i<=j ? X[b,j]*X[b,j] : 0 where i<5",
+     lambda x: (x * x).flip(1).cumsum(1).flip(1), f(2, 5))
+case("long product", "Y[i] *= X[i,j]", lambda x: x.prod(1), zeroed((3, 37), [(1, 5), (2, 3), (2, 36)]))
+case("product over two axes", "Y[i] *= X[i,j,k]*W[k]",
+     lambda x, w: (x * w).reshape(2, -1).prod(1), zeroed((2, 3, 3), [(0, 1, 2)]), f(3))
+
+# ---- more normalisation, losses, sampling
+case("RMS norm", "s[i] += X[i,j]*X[i,j]/6; Y[i,j] = X[i,j]*rsqrt(s[i]+0.1)*G[j]",
+     lambda x, g: x * (x * x).mean(1, True).add(0.1).rsqrt() * g, f(3, 6), f(6))
+case("instance norm, one pass",
+     "s[b,c] += X[b,c,p]; q[b,c] += X[b,c,p]*X[b,c,p]; m[b,c] = s[b,c]/5; v[b,c] = q[b,c]/5 - m[b,c]*m[b,c];"
+     "Y[b,c,p] = (X[b,c,p]-m[b,c])*rsqrt(v[b,c]+0.1)",
+     lambda x: F.instance_norm(x, eps=0.1), f(2, 2, 5))
+case("weight normalisation", "n[k] += W[k,i]*W[k,i]; Y[b,k] += X[b,i]*W[k,i]*G[k]*rsqrt(n[k])",
+     lambda w, x, g: x @ (w * (g / w.norm(dim=1))[:, None]).T, f(3, 4), f(2, 4), f(3))
+case("log-softmax with a stop",
+     "m[i] max= X[i,j]; s[i] += exp(X[i,j]-stop(m[i])); Y[i,j] = X[i,j]-stop(m[i])-log(s[i])",
+     lambda x: x.log_softmax(1), f(3, 5, low=-3, high=3))
+case("softmax of a column", "e[i,j] = exp(X[i,j]); s[j] += e[i,j]; Y[i,j] = e[i,j]/s[j]",
+     lambda x: x.softmax(0), f(3, 5, low=-3, high=3))
+case("softplus", "Y[i] = max(X[i],0) + log1p(exp(0-abs(X[i])))", F.softplus, f(6, low=-3, high=3))
+case("huber loss", "L[] += abs(X[i]-T[i]) < 0.5 ? 0.5*(X[i]-T[i])*(X[i]-T[i]) : 0.5*(abs(X[i]-T[i])-0.25)",
+     lambda x, t: F.huber_loss(x, t, reduction="sum", delta=0.5), f(8), f(8))
+case("bilinear sampling",
+     "I[p] = min(max(i64(floor(U[p])), 0), 2); J[p] = min(max(i64(floor(V[p])), 0), 3);"
+     "u[p] = U[p]-f64(I[p]); v[p] = V[p]-f64(J[p]);"
+     "Y[c,p] = (1-u[p])*((1-v[p])*X[c,I[p],J[p]] + v[p]*X[c,I[p],J[p]+1])"
+     " + u[p]*((1-v[p])*X[c,I[p]+1,J[p]] + v[p]*X[c,I[p]+1,J[p]+1])",
+     lambda u, v, x: F.grid_sample(x[None], torch.stack([v / 2 - 1, u * 2 / 3 - 1], 1)[None, None],
+                                   align_corners=True)[0, :, 0],
+     f(5, low=0, high=3), f(5, low=0, high=4), f(2, 4, 5))
+case("bilinear upsampling in two dimensions",
+     "H[h,w] = X[h/2,w]*0.75 + (h%2 == 0 ? X[max(h/2-1, 0),w] : X[min(h/2+1, 2),w])*0.25 where h<6;"
+     "Y[h,w] = H[h,w/2]*0.75 + (w%2 == 0 ? H[h,max(w/2-1, 0)] : H[h,min(w/2+1, 3)])*0.25 where w<8",
+     lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear")[0, 0], f(3, 4))
+case("conv transposed, as a gather",
+     "Y[b,k,p] += (p-r)%2 == 0 && 0 <= p-r && p-r < 8 ? X[b,c,(p-r)/2]*W[c,k,r] : 0 where p<9",
+     lambda x, w: F.conv_transpose1d(x, w, stride=2), f(1, 2, 4), f(2, 2, 3))
+case("conv with a norm's scale",
+     "Y[b,k,p] += (X[b,c,2*p+r]-M[c])*rsqrt(V[c])*W[k,c,r]",
+     lambda x, m, v, w: F.conv1d((x - m[:, None]) * v.rsqrt()[:, None], w, stride=2),
+     f(2, 2, 9), f(2), f(2, low=0.5, high=2), f(3, 2, 3))
+case("conv of squares", "Y[b,k,p,q] += X[b,c,p+r,q+s]*X[b,c,p+r,q+s]*W[k,c,r,s]",
+     lambda x, w: F.conv2d(x * x, w), f(1, 2, 5, 4), f(3, 2, 3, 2))
+
+
 def numbers(t):
     return " ".join(f"{v:.17g}" for v in t.detach().reshape(-1).tolist())
 

@@ -78,7 +78,7 @@ static void types(Bench *b)
 		CHECK_NEAR(bench_value(b, g[2])[k], 1, 0);
 }
 
-/* A product of more factors than are left out one by one, with none, one and two zeros. */
+/* A long product with none, one and two zeros. */
 static void long_product(Bench *b)
 {
 	Node *x = bench_input(b, "x", RICCI_F64, 2, (int64_t[]){3, 40}), *y, *g;
@@ -90,6 +90,42 @@ static void long_product(Bench *b)
 	double *got = bench_value(b, g);
 	for (int k = 0; k < 120; k++)
 		CHECK_NEAR(got[k], k < 40 ? (k % 2 ? 0.5 : 2) : k == 45 ? 0.5 : 0, 1e-12);
+}
+
+/* Products for each element of a tensor that has all dimensions there can be. */
+static void wide_product(Bench *b)
+{
+	int64_t shape[RICCI_MAX_RANK];
+	Node *in[2], *y, *g[2];
+	int n = 1;
+	for (int d = 0; d < RICCI_MAX_RANK; d++)
+		shape[d] = d == 2 ? 3 : d == 9 ? 2 : 1;
+	in[0] = bench_input(b, "a", RICCI_F64, RICCI_MAX_RANK, shape);
+	in[1] = bench_input(b, "b", RICCI_F64, 1, (int64_t[]){5});
+	for (int k = 0; k < 6; k++)
+		bench_data(b, 0)[k] = k - 2;
+	for (int k = 0; k < 5; k++)
+		bench_data(b, 1)[k] = k - 1;
+	notation_elaborate(
+		&b->ir,
+		"Y[c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r] *= A[c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r]+B[s]", 2,
+		in, &n, &y, 1);
+	CHECK_STR(b->ir.err.text, "");
+	CHECK_INT(autodiff_reverse(&b->ir, y, NULL, 2, in, g), 0);
+	double want[5] = {0};
+	for (int a = 0; a < 6; a++) {
+		double all = 0;
+		for (int k = 0; k < 5; k++) {
+			double others = 1;
+			for (int j = 0; j < 5; j++)
+				others *= j == k ? 1 : a - 2 + j - 1;
+			all += others;
+			want[k] += others;
+		}
+		CHECK_NEAR(bench_value(b, g[0])[a], all, 1e-12);
+	}
+	for (int k = 0; k < 5; k++)
+		CHECK_NEAR(bench_value(b, g[1])[k], want[k], 1e-12);
 }
 
 static char *gradient_text(int n, size_t *nodes)
@@ -228,6 +264,7 @@ int main(void)
 	in_bench(edges);
 	in_bench(types);
 	in_bench(long_product);
+	in_bench(wide_product);
 	test_deterministic_and_linear();
 	in_bench(long_graphs);
 	test_api();

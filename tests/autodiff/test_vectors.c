@@ -1,7 +1,7 @@
 /* test_vectors.c - values, gradients and second-order products of real operators against numbers
  * that PyTorch recorded (make_vectors.py, vectors.txt), and the text of their gradient equations
  * against gradients.golden (RICCI_BLESS=1 writes it anew); all of them by compiled kernels too. */
-#include "tests/autodiff/harness.h"
+#include "tests/autodiff/costs.h"
 
 #include <ctype.h>
 
@@ -80,95 +80,27 @@ static bool agrees(Bench *b, const char *name, const char *what, int k, Node *t,
 	return check_failed == before;
 }
 
-/* Points of all equations that roots need and that are not in `known`. */
-static double points(Ir *ir, int nroot, Node *const *roots, int nknown, Node *const *known)
-{
-	Node **order;
-	double sum = 0;
-	int n = graph_order(ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
-		bool skip = order[k]->op != OP_COMP;
-		for (int j = 0; j < nknown && !skip; j++)
-			skip = known[j] == order[k];
-		sum += skip ? 0 : comp_points(order[k]);
-	}
-	return sum;
-}
-
-/* ---- multiply-adds */
-
-static void see_product(void *user, Node *n)
-{
-	bool two = n->op == OP_MUL && !node_is_const(n->src[0]) && !node_is_const(n->src[1]);
-	*(double *)user += two && type_is_float(n->type);
-}
-
-/* The points of a sum at which its condition holds, times the products in it (at least one). */
-static double multiply_adds(Bench *b, Node *c)
-{
-	Ir *ir = &b->ir;
-	Node *body = comp_body(c), *axes[COMP_MAX_AXES];
-	double products = 0, points = comp_points(c);
-	int n = comp_naxis(c);
-	if (comp_reduce(c) != RED_ADD)
-		return 0;
-	if (body->op == OP_SELECT && node_is_value(body->src[2], 0)) {
-		Node *one = node_const(ir, RICCI_F64, 1), *zero = node_const(ir, RICCI_F64, 0);
-		for (int k = 0; k < n; k++)
-			axes[k] = comp_axis(c, k);
-		Node *count = node_select(ir, body->src[0], one, zero);
-		points = bench_value(b, comp_dense(ir, RED_ADD, 0, n, axes, count))[0];
-		body = body->src[1];
-	}
-	node_walk(ir, body, see_product, &products);
-	return points * (products > 1 ? products : 1);
-}
-
-static double all_multiply_adds(Bench *b, Node *root, int nknown, Node *const *known)
-{
-	Node **order;
-	double sum = 0;
-	int n = graph_order(&b->ir, 1, &root, &order);
-	for (int k = 0; k < n; k++) {
-		bool skip = order[k]->op != OP_COMP;
-		for (int j = 0; j < nknown && !skip; j++)
-			skip = known[j] == order[k];
-		sum += skip ? 0 : multiply_adds(b, order[k]);
-	}
-	return sum;
-}
-
-typedef struct Reads {
-	const Node *tensor;
-	int n;
-} Reads;
-
-static void see_own_read(void *user, Node *n)
-{
-	Reads *r = user;
-	r->n += n->op == OP_READ && n->src[0] == r->tensor;
-}
-
-/* The multiply-adds of the forward pass and of each gradient. Where the case is one equation that
- * adds, a gradient has no more of them for each read of its tensor. */
+/* Multiply-adds: of the equations and how many a gradient may take, of each gradient, of all
+ * together and how many those may take. */
 static void golden_costs(Reader *r, Bench *b, const char *name, Node *y, int n, Node *const *wrt,
 			 Node *const *grads, int nforward, Node *const *forward)
 {
-	double there = all_multiply_adds(b, y, 0, NULL);
-	int equations = 0;
-	for (int k = 0; k < nforward; k++)
-		equations += forward[k]->op == OP_COMP;
-	text_add(&r->golden, "multiply-adds %.0f", there);
+	double points = 0, there = costs_of(b, 1, &y, 0, NULL, &points);
+	double all = costs_of(b, n, grads, nforward, forward, &points), most = 0;
 	for (int k = 0; k < n; k++) {
-		Reads reads = {wrt[k], 0};
-		double back = all_multiply_adds(b, grads[k], nforward, forward);
-		text_add(&r->golden, ", d_%s %.0f", wrt[k]->u.s, back);
-		node_walk(&b->ir, comp_body(y), see_own_read, &reads);
-		CHECK_REPORT(back <= there * reads.n || equations > 1 || comp_reduce(y) != RED_ADD,
-			     "%s: the gradient by %s takes %.0f multiply-adds, the equation %.0f",
-			     name, wrt[k]->u.s, back, there);
+		double bound = costs_bound(b, y, wrt[k]);
+		double back = costs_of(b, 1, &grads[k], nforward, forward, &points);
+		text_add(&r->golden, "%s%.0f for %s", k ? ", " : "multiply-adds ", back,
+			 wrt[k]->u.s);
+		CHECK_REPORT(back <= bound,
+			     "%s: the gradient by %s takes %.0f multiply-adds, of %.0f that it may",
+			     name, wrt[k]->u.s, back, bound);
+		most += bound;
 	}
-	text_add(&r->golden, "\n");
+	CHECK_REPORT(all <= most,
+		     "%s: the gradients take %.0f multiply-adds, of %.0f that they may", name, all,
+		     most);
+	text_add(&r->golden, "; %.0f in all, %.0f forward\n", all, there);
 }
 
 /* The case's gradients as text, with the number of points that each side runs over. */
@@ -180,8 +112,10 @@ static void golden_put(Reader *r, Bench *b, const char *name, Node *y, int n, No
 	int nforward = graph_order(&b->ir, 1, &y, &forward);
 	for (int k = 0; k < n; k++)
 		names[k] = arena_printf(&b->ir.arena, "d_%s", wrt[k]->u.s);
-	text_add(&r->golden, "%s: points %.0f, gradients %.0f\n", name,
-		 points(&b->ir, 1, &y, 0, NULL), points(&b->ir, n, grads, nforward, forward));
+	double there = 0, back = 0;
+	costs_of(b, 1, &y, 0, NULL, &there);
+	costs_of(b, n, grads, nforward, forward, &back);
+	text_add(&r->golden, "%s: points %.0f, gradients %.0f\n", name, there, back);
 	golden_costs(r, b, name, y, n, wrt, grads, nforward, forward);
 	print_program(&r->golden, &b->ir, 1, &y, (const char *[]){"y"});
 	text_add(&r->golden, "\n");
