@@ -29,8 +29,7 @@ static int64_t ceil_div(int64_t a, int64_t c)
 	return -floor_div(-a, c);
 }
 
-/* Intersects the contract on input with lo..hi; false when nothing is left. */
-static bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
+bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
 {
 	Need *n = ir->need;
 

@@ -270,12 +270,12 @@ typedef struct ScanCall {
 	Node **operand; /* scan_noperand(scan) */
 	Node **result;	/* what the given stacked tensors became, in the body */
 } ScanCall;
-/* Closes and interns a loop. spec: bound .. segment, nslice, nstate, nconst, next, and in var INPUT
- * nodes that the body is written over. operand: the length if there is one, and one each variable,
- * of its type and shape. Other tensors that next[] and stacked[] read and that depend on no slice
- * or state become constants, the largest such parts, so they are computed outside, once; so do
- * parts over the given constants, unless `recompute`. Slices and constants that nothing reads are
- * left out, states are not. */
+/* Closes and interns a loop. spec: bound .. segment, nslice, nstate, nconst, next, and in var the
+ * tensors that stand for a step's values: the body is what lies between them and the roots.
+ * operand: the length if there is one, and one each variable, of its type and shape. Other tensors
+ * that next[] and stacked[] read and that depend on no slice or state become constants, the largest
+ * such parts, so they are computed outside, once; so do parts over the given constants, unless
+ * `recompute`. Slices and constants that nothing reads are left out, states are not. */
 ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked,
 		    Node *const *stacked);
 Node *scan_final(Ir *ir, const ScanCall *call, int state);
@@ -417,9 +417,9 @@ typedef struct Notation {
 } Notation;
 void notation_parse(Ir *ir, const char *text, Notation *out);
 void notation_bind(Notation *n, Node *const *operands);
-/* Prints the equation of c (or the declaration of an input). Tensors are named by name(user, t);
- * the text parses back to the same node when the names are bound to the same tensors. "Y[i,j] +=
- * A[i,k]*B[k,j] where i<4, j<5, k<6". */
+/* Prints the equation of c (or the declaration of an input or a loop's result). Tensors are named
+ * by name(user, t); the text parses back to the same node when the names are bound to the same
+ * tensors. "Y[i,j] += A[i,k]*B[k,j] where i<4, j<5, k<6". */
 void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
 		    void *user);
 /* The same with the range of every axis, whether inference would find it or not: what machines read
@@ -428,7 +428,9 @@ void print_equation_ranged(Text *out, Ir *ir, Node *c, const char *(*name)(void 
 			   void *user);
 void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user);
 /* All equations that roots need, in order, one a line, with locals named T1, T2..; inputs by their
- * own names. The result names are rootname[i]. */
+ * own names. The result names are rootname[i] (NULL: R, R_2..). A loop is a block of its variables
+ * (V1, V2..), its body's equations, and what comes of them, printed where the first of its results
+ * would stand. */
 void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname);
 
 /* ---- interpreter (interp.c): the judge ---- */
@@ -460,7 +462,13 @@ float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
 float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
 
 /* ---- graphs (graph.c): the public builder's state, read by runtime and nn ---- */
-typedef enum { ROLE_INPUT, ROLE_PARAM, ROLE_STATE, ROLE_COMP } Role;
+typedef enum {
+	ROLE_INPUT,
+	ROLE_PARAM,
+	ROLE_STATE,
+	ROLE_COMP,
+	ROLE_VARIABLE /* an input that stands for a step's value in a loop: it has no data */
+} Role;
 struct ricci_tensor {
 	ricci_graph *g;
 	Node *node;

@@ -89,8 +89,7 @@ static ricci_tensor *graph_find(ricci_graph *g, const char *name)
 	return t;
 }
 
-/* May g be changed? Sets the sticky error when not. */
-static bool graph_open(ricci_graph *g, const char *what)
+bool graph_open(ricci_graph *g, const char *what)
 {
 	if (g->frozen && !g->ir.err.code)
 		error_set(&g->ir.err, RICCI_EINVAL,
@@ -202,6 +201,8 @@ int graph_needs(ricci_graph *g)
 {
 	for (Need *n = g->ir.need; n; n = n->next) {
 		ricci_tensor *t = graph_handle(g, n->input);
+		if (t->role == ROLE_VARIABLE) /* ricci_scan passes it on */
+			continue;
 		if (t->role != ROLE_INPUT)
 			return error_set(&g->ir.err, RICCI_ESHAPE,
 					 "ricci_op: %s is a state, so nothing checks that its "

@@ -226,8 +226,14 @@ void elab_constrain(Elab *e, Node *index, int64_t extent, const Ast *access, int
 /* access.c: proves 0 <= index < extent under e->guard, or accepts a contract, or fails. */
 void access_prove(Elab *e, const Ast *access, const Ast *index_text, int dimension, Node *index,
 		  int64_t extent);
+/* Adds lo..hi to the contract on an input; false when nothing is left. */
+bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi);
 /* program: parsed; the rest as in notation_elaborate; errors jump. */
 void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
 		       Node **results, int room);
+
+/* ---- graph.c ---- */
+/* May g be changed? Sets the sticky error when not. */
+bool graph_open(ricci_graph *g, const char *call);
 
 #endif

@@ -114,15 +114,67 @@ typedef struct Program {
 int program_compile(Ir *scratch, Node *comp, int64_t elements, Type (*stored)(void *user, Node *t),
 		    void *user, Program *p, Error *err);
 
+/* An accumulator: the value so far and its magnitude. */
+typedef struct Sum {
+	Cell v;
+	double magnitude;
+} Sum;
+
 typedef struct Machine {
 	const Program *p;
 	Cell *r;	   /* LANES of each register */
 	double *magnitude; /* the same of the float values' magnitudes, or NULL */
+	Sum *whole;	   /* of a scatter: one for each element of the result */
 	RandomState random;
 	Error *err;
 } Machine;
 
 /* Runs one level; 0 or an error in m->err. */
 int machine_run(Machine *m, int level);
+
+/* ---- interp_comp.c: the whole program; 0 or an error in m->err ---- */
+/* `count` elements of a dense equation: at[], or all where at is NULL. */
+int machine_dense(Machine *m, int64_t count, const int64_t *at, Cell *out, double *magnitude);
+int machine_scatter(Machine *m, Cell *out, double *magnitude);
+
+/* ---- interp.c, interp_scan.c: graphs ----
+ * A plan holds what has to be computed, sources first; it can run again and again. */
+typedef struct Known Known;
+typedef struct Interp {
+	Ir *scratch; /* its arena holds everything but the caller's arrays; it makes no nodes */
+	RandomState random;
+	bool magnitudes;
+	Known **table; /* open addressing by tensor */
+	size_t count, room;
+	Known **plan;
+	int nplan, plan_room;
+	struct ScanRun *run; /* all, the latest first */
+	Error *err;
+} Interp;
+
+/* A tensor whose values are known, or will be. */
+struct Known {
+	Slot slot;
+	Program *program; /* of a COMP; NULL: given */
+	Machine machine;
+	struct ScanRun *run; /* that this SCAN leads: it computes all results of its loop */
+	int nread, next;     /* sources, and the next one to look after while planning */
+	Known *below;	     /* who waits for it */
+};
+void *interp_alloc(Interp *s, size_t n, size_t size);
+Known *known_find(Interp *s, const Node *t);
+Known *known_add(Interp *s, Slot slot);
+/* Where the values of t can be computed to. */
+Slot slot_wide(Interp *s, Node *t);
+/* A Known for t and all that it needs, in the plan. NULL: an error in s->err. */
+Known *plan_tensor(Interp *s, Node *t);
+int plan_run(Interp *s);
+/* Elements from .. from + n - 1 of a slot, widened. */
+void slot_copy(const Slot *slot, int64_t from, int64_t n, Cell *out, double *magnitude);
+
+/* Makes k, a SCAN whose operands are planned, a result of the run of its loop: of one that exists,
+ * or of a new one, which k then leads. 0 or an error in s->err. */
+int scan_plan(Interp *s, Known *k);
+int scan_run(Interp *s, struct ScanRun *run);
 
 #endif

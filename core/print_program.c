@@ -248,7 +248,7 @@ static void print_tensor(Printer *p, Node *c)
 {
 	Node **reads;
 
-	if (c->op == OP_INPUT) {
+	if (c->op != OP_COMP) {
 		print_declaration(p, c, name_of(p, c));
 		return;
 	}
@@ -302,8 +302,10 @@ void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node
 /* ---- programs ---- */
 
 typedef struct Names {
+	Ir *ir;
 	const char **by_id;
 	Taken taken;
+	int room, local, variable;
 	Taken short_ones; /* the taken names that an axis could have */
 } Names;
 
@@ -312,57 +314,188 @@ static const char *program_name(void *user, Node *t)
 	return ((Names *)user)->by_id[t->id];
 }
 
+static void take_name(Names *n, const char *s)
+{
+	if (n->taken.n == n->room) {
+		n->room = 2 * n->room + 16;
+		const char **more = arena_alloc(&n->ir->arena, (size_t)n->room * sizeof *more);
+		if (n->taken.n)
+			memcpy(more, n->taken.list, (size_t)n->taken.n * sizeof *more);
+		n->taken.list = more;
+	}
+	n->taken.list[n->taken.n++] = s;
+}
+
 /* A name that the notation can read, made of s, not taken yet. */
-static const char *free_name(Ir *ir, Names *n, const char *s)
+static const char *free_name(Names *n, const char *s)
 {
 	static const char *const words[] = {"where", "else", "in", "inf", "nan"};
-	char *name = arena_strdup(&ir->arena, s);
+	Arena *a = &n->ir->arena;
+	char *name = arena_strdup(a, s);
 
 	for (char *c = name; *c; c++)
 		if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
 		      (*c >= '0' && *c <= '9')))
 			*c = '_';
 	if (!*name || (*name >= '0' && *name <= '9'))
-		name = arena_printf(&ir->arena, "_%s", name);
+		name = arena_printf(a, "_%s", name);
 	for (int i = 0; i < COUNT(words); i++)
 		if (!strcmp(name, words[i]))
-			name = arena_printf(&ir->arena, "%s_", name);
+			name = arena_printf(a, "%s_", name);
 	const char *tried = name;
 	for (int k = 2; is_taken(&n->taken, tried); k++)
-		tried = arena_printf(&ir->arena, "%s_%d", name, k);
-	n->taken.list[n->taken.n++] = tried;
+		tried = arena_printf(a, "%s_%d", name, k);
+	take_name(n, tried);
 	return tried;
+}
+
+/* T1, T2.. or V1, V2.., the next that is free. */
+static const char *counted_name(Names *n, char letter, int *count)
+{
+	const char *name;
+
+	do {
+		name = arena_printf(&n->ir->arena, "%c%d", letter, ++*count);
+	} while (is_taken(&n->taken, name));
+	return name;
+}
+
+static void print_graph(Text *out, Names *names, int depth, int n, Node *const *order);
+
+static void print_line(Text *out, int depth, const char *what, const char *a, const char *b)
+{
+	for (int k = 0; k < depth; k++)
+		text_add(out, "\t");
+	text_add(out, "%s %s = %s;\n", what, a, b);
+}
+
+/* The lines before the equations of a loop's body. */
+static void print_variables(Text *out, Names *names, int depth, const Node *scan)
+{
+	const Scan *s = scan_of(scan);
+	Node *const *operand = scan_operands(scan) + s->has_length;
+
+	for (int k = 0; k < s->nslice + s->nstate + s->nconst; k++) {
+		const char *outer = names->by_id[operand[k]->id];
+		const char *name = counted_name(names, 'V', &names->variable);
+		const char *what = k < s->nslice	       ? "slice"
+				   : k < s->nslice + s->nstate ? "state"
+							       : "constant";
+		print_line(out, depth, what, name, outer);
+		names->by_id[s->var[k]->id] = name;
+	}
+}
+
+/* The results of scan's run among order[], as lines behind the equations of the body. */
+static void print_results(Text *out, Names *names, int depth, const Node *scan, int n,
+			  Node *const *order, const char *const *outer)
+{
+	const Scan *s = scan_of(scan);
+
+	for (int k = 0; k < s->nstate; k++)
+		print_line(out, depth, "next", names->by_id[s->var[s->nslice + k]->id],
+			   names->by_id[s->next[k]->id]);
+	for (int k = 0; k < n; k++) {
+		if (order[k]->op != OP_SCAN || !scan_same_run(order[k], scan))
+			continue;
+		int final = order[k]->u.result->final;
+		Node *value = final < 0 ? order[k]->u.result->value : s->var[s->nslice + final];
+		print_line(out, depth, final < 0 ? "stack" : "final", outer[k],
+			   names->by_id[value->id]);
+	}
+}
+
+/* The loop whose first result is order[at]. Its body's tensors may be tensors of the graph around
+ * it, too: the names that they have there are kept meanwhile. */
+static void print_scan(Text *out, Names *names, int depth, int n, Node *const *order, int at)
+{
+	const Scan *s = scan_of(order[at]);
+	Arena *a = &names->ir->arena;
+	Node **root = arena_alloc(a, (size_t)(s->nstate + n + 1) * sizeof *root), **body;
+	const char **outer = arena_alloc(a, (size_t)n * sizeof *outer);
+	int nroot = s->nstate, nvar = s->nslice + s->nstate + s->nconst;
+
+	if (s->nstate)
+		memcpy(root, s->next, (size_t)s->nstate * sizeof *root);
+	for (int k = 0; k < n; k++) {
+		outer[k] = names->by_id[order[k]->id];
+		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at]))
+			root[nroot++] = order[k]->u.result->value;
+	}
+	int nbody = graph_order(names->ir, nroot, root, &body);
+	const char **was = arena_alloc(a, (size_t)(nbody + nvar + 1) * sizeof *was);
+	for (int k = 0; k < nvar; k++)
+		was[k] = names->by_id[s->var[k]->id];
+	for (int k = 0; k < nbody; k++)
+		was[nvar + k] = names->by_id[body[k]->id];
+
+	text_add(out, "loop %lld", (long long)s->bound);
+	if (s->has_length)
+		text_add(out, ", %s of them", names->by_id[scan_operands(order[at])[0]->id]);
+	text_add(out, "%s%s", s->backwards ? ", backwards" : "", s->recompute ? ", recompute" : "");
+	if (s->segment)
+		text_add(out, ", segments of %lld", (long long)s->segment);
+	text_add(out, " {\n");
+	print_variables(out, names, depth + 1, order[at]);
+	for (int k = 0; k < nbody; k++)
+		if (body[k]->op != OP_INPUT)
+			names->by_id[body[k]->id] = counted_name(names, 'T', &names->local);
+	print_graph(out, names, depth + 1, nbody, body);
+	print_results(out, names, depth + 1, order[at], n, order, outer);
+	for (int k = 0; k < nbody; k++)
+		names->by_id[body[k]->id] = was[nvar + k];
+	for (int k = 0; k < nvar; k++)
+		names->by_id[s->var[k]->id] = was[k];
+	for (int k = 0; k < depth; k++)
+		text_add(out, "\t");
+	text_add(out, "}\n");
+}
+
+static bool is_later_result(int at, Node *const *order)
+{
+	for (int k = 0; k < at; k++)
+		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at]))
+			return true;
+	return false;
+}
+
+static void print_graph(Text *out, Names *names, int depth, int n, Node *const *order)
+{
+	for (int i = 0; i < n; i++) {
+		Printer p = {.out = out, .ir = names->ir, .name = program_name, .user = names};
+		if (order[i]->op == OP_INPUT ||
+		    (order[i]->op == OP_SCAN && is_later_result(i, order)))
+			continue;
+		for (int k = 0; k < depth; k++)
+			text_add(out, "\t");
+		if (order[i]->op == OP_SCAN) {
+			print_scan(out, names, depth, n, order, i);
+			continue;
+		}
+		print_comp(&p, order[i], names->by_id[order[i]->id], &names->short_ones);
+		text_add(out, ";\n");
+	}
 }
 
 void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname)
 {
 	Node **order;
-	int n = graph_order(ir, nroot, roots, &order), local = 0;
-	Names names = {.by_id = arena_alloc(&ir->arena, ir->count * sizeof(char *))};
-	names.taken.list = arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof(char *));
-	names.short_ones.list = arena_alloc(&ir->arena, (size_t)(n + 1) * sizeof(char *));
+	int n = graph_order(ir, nroot, roots, &order);
+	Names names = {.ir = ir, .by_id = arena_alloc(&ir->arena, ir->count * sizeof(char *))};
 
 	for (int i = 0; i < nroot; i++)
-		if (roots[i]->op == OP_COMP && !names.by_id[roots[i]->id])
-			names.by_id[roots[i]->id] = free_name(ir, &names, rootname[i]);
+		if (roots[i]->op != OP_INPUT && !names.by_id[roots[i]->id])
+			names.by_id[roots[i]->id] = free_name(&names, rootname ? rootname[i] : "R");
 	for (int i = 0; i < n; i++)
 		if (order[i]->op == OP_INPUT)
-			names.by_id[order[i]->id] = free_name(ir, &names, order[i]->u.s);
-	for (int i = 0; i < n; i++) {
-		if (names.by_id[order[i]->id])
-			continue;
-		do {
-			names.by_id[order[i]->id] = arena_printf(&ir->arena, "T%d", ++local);
-		} while (is_taken(&names.taken, names.by_id[order[i]->id]));
-	}
+			names.by_id[order[i]->id] = free_name(&names, order[i]->u.s);
+	for (int i = 0; i < n; i++)
+		if (!names.by_id[order[i]->id])
+			names.by_id[order[i]->id] = counted_name(&names, 'T', &names.local);
+	names.short_ones.list =
+		arena_alloc(&ir->arena, (size_t)(names.taken.n + 1) * sizeof(char *));
 	for (int i = 0; i < names.taken.n; i++) /* T1, T2.. are none */
 		if (strlen(names.taken.list[i]) <= 4 && *names.taken.list[i] >= 'a')
 			names.short_ones.list[names.short_ones.n++] = names.taken.list[i];
-	for (int i = 0; i < n; i++) {
-		Printer p = {.out = out, .ir = ir, .name = program_name, .user = &names};
-		if (order[i]->op != OP_COMP)
-			continue;
-		print_comp(&p, order[i], names.by_id[order[i]->id], &names.short_ones);
-		text_add(out, ";\n");
-	}
+	print_graph(out, &names, 0, n, order);
 }

@@ -151,10 +151,10 @@ typedef struct Close {
 	const Scan *spec;
 	Node *const *operand; /* behind the length */
 	Scan out;
-	Node **given; /* out's operands behind the length */
-	bool *varies; /* by id: depends on a variable of the step */
-	bool *read;   /* by id: a body tensor reads it, or it is a root */
-	size_t nid;
+	Node **given;	 /* out's operands behind the length */
+	bool *is_var;	 /* by id: one of spec's */
+	bool *varies;	 /* by id: depends on a variable of the step */
+	bool *read;	 /* by id: a body tensor reads it, or it is a root */
 	NodeMap outside; /* explicit constants to their operands, for what is moved out */
 	NodeMap inside;	 /* to the body's tensors */
 } Close;
@@ -185,27 +185,22 @@ static void add_constant(Close *c, Node *old, Node *operand)
 	c->out.nconst++;
 }
 
-static void mark_read(Close *c, Node *t)
-{
-	if (t->id < c->nid)
-		c->read[t->id] = true;
-}
-
 /* Which tensors vary from step to step, and which are read by those. */
 static void mark(Close *c, int n, Node *const *order)
 {
 	const Scan *s = c->spec;
 	int nvarying = s->nslice + s->nstate + (s->recompute ? s->nconst : 0);
+	for (int k = 0; k < nvar(s); k++)
+		c->is_var[s->var[k]->id] = true;
 	for (int k = 0; k < nvarying; k++)
-		if (s->var[k]->id < c->nid)
-			c->varies[s->var[k]->id] = true;
+		c->varies[s->var[k]->id] = true;
 	for (int k = 0; k < n; k++) {
 		Node **reads;
-		int m = comp_reads(c->ir, order[k], &reads);
+		int m = c->is_var[order[k]->id] ? 0 : comp_reads(c->ir, order[k], &reads);
 		for (int i = 0; i < m; i++)
 			c->varies[order[k]->id] |= c->varies[reads[i]->id];
 		for (int i = 0; i < m && c->varies[order[k]->id]; i++)
-			mark_read(c, reads[i]);
+			c->read[reads[i]->id] = true;
 	}
 }
 
@@ -216,7 +211,7 @@ static void add_variables(Close *c, int n, Node *const *order)
 	int moving = s->nslice + s->nstate;
 	for (int k = 0; k < moving; k++) {
 		bool slice = k < s->nslice;
-		if (slice && !(s->var[k]->id < c->nid && c->read[s->var[k]->id]))
+		if (slice && !c->read[s->var[k]->id])
 			continue;
 		add_variable(c, s->var[k], c->operand[k], slice);
 		*(slice ? &c->out.nslice : &c->out.nstate) += 1;
@@ -224,7 +219,7 @@ static void add_variables(Close *c, int n, Node *const *order)
 	for (int k = moving; k < nvar(s); k++) {
 		Node *v = s->var[k];
 		node_map_put(c->ir, &c->outside, v, c->operand[k]);
-		if (v->id < c->nid && c->read[v->id])
+		if (c->read[v->id])
 			add_constant(c, v, c->operand[k]);
 	}
 	for (int k = 0; k < n; k++) {
@@ -247,11 +242,11 @@ ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked
 	for (int k = 0; k < nroot; k++)
 		root[k] = k < spec->nstate ? spec->next[k] : stacked[k - spec->nstate];
 	int n = graph_order(ir, nroot, root, &order);
-	c.nid = ir->count;
-	c.varies = arena_alloc(a, c.nid);
-	c.read = arena_alloc(a, c.nid);
+	c.is_var = arena_alloc(a, ir->count);
+	c.varies = arena_alloc(a, ir->count);
+	c.read = arena_alloc(a, ir->count);
 	for (int k = 0; k < nroot; k++)
-		mark_read(&c, root[k]);
+		c.read[root[k]->id] = true;
 	mark(&c, n, order);
 	size_t room = (size_t)n + (size_t)nvar(spec) + 2;
 	ScanCall call = {.operand = arena_alloc(a, sizeof(Node *) * room),

@@ -129,6 +129,44 @@ RICCI_API ricci_tensor *ricci_op_custom(ricci_graph *g, const char *text, const 
 /* The same with arrays, as ricci_ops. */
 RICCI_API int ricci_ops_custom(ricci_graph *g, const char *text, const char *gradient, int noperand,
 			       ricci_tensor *const *operands, int *nresult, ricci_tensor **results);
+/* A loop over time: a body applied `steps` times, or as often as `length` says at run time. The
+ *body is built before, by ordinary calls, over inputs that stand for a step's values (variables;
+ *outside of the loop they have none). What it reads beside them (parameters, say) is the same in
+ *all steps and computed once. slice	variable is tensor[t, ..] in step t; `tensor` has `steps`
+ *rows carry	variable is `initial` in the first step, then the `next` of the step before out
+ *tensors of the body of which the steps are stacked */
+typedef struct {
+	ricci_tensor *variable, *tensor;
+} ricci_slice;
+typedef struct {
+	ricci_tensor *variable, *initial, *next; /* one type and shape */
+} ricci_carry;
+typedef struct {
+	int64_t steps;	      /* at most, 1 or more */
+	ricci_tensor *length; /* a scalar I32 or I64, 0..steps: the steps to do; NULL: all */
+	int backwards;	      /* 1: from the last step, steps-1 or length-1, down to 0 */
+	int nslice;
+	const ricci_slice *slice;
+	int ncarry;
+	const ricci_carry *carry;
+	int nout;
+	ricci_tensor *const *out;
+	/* What gradients find of the steps again (docs/loops.md): the states and what sums gave;
+	 * with recompute the states only; with segment = k the states of every k-th step only. The
+	 * rest is computed again. */
+	int recompute;
+	int64_t segment;
+} ricci_loop;
+/* Adds a loop. final[k]: carry k after the last step (its initial value when there was none);
+ * stacked[k]: [steps, ..], the values of out[k], zeros in rows that `length` leaves out. final may
+ * be NULL. A length outside 0..steps is RICCI_EVALUE when the session runs. Gradients, also of
+ * gradients, and ricci_jvp go through it. 0 or the graph's error, and inert tensors. */
+RICCI_API int ricci_scan(ricci_graph *g, const ricci_loop *loop, ricci_tensor **final,
+			 ricci_tensor **stacked);
+/* The values of y[0..n-1]; what lies between from[] and them is not kept for gradients but computed
+ * again from from[] then: memory for time. 0 or the graph's error, and inert tensors. */
+RICCI_API int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
+			      ricci_tensor *const *y, ricci_tensor **results);
 /* The value that a parameter or state takes at the end of each training step: same type and shape.
  */
 RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value);
