@@ -276,8 +276,7 @@ static Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *cons
 			 node_replace(ir, comp_body(c), n, from, to));
 }
 
-/* t over what map has for its sources. */
-static Node *tensor_replaced(Ir *ir, Node *t, const NodeMap *map)
+Node *tensor_over(Ir *ir, Node *t, const NodeMap *map)
 {
 	Node **from;
 	int n = comp_reads(ir, t, &from);
@@ -302,5 +301,5 @@ void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map)
 	int n = graph_order(ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++)
 		if (!node_map_get(map, order[k]))
-			node_map_put(ir, map, order[k], tensor_replaced(ir, order[k], map));
+			node_map_put(ir, map, order[k], tensor_over(ir, order[k], map));
 }

@@ -248,7 +248,6 @@ typedef struct Scan {
 	bool backwards;
 	bool has_length; /* operand 0 is the number of steps: a scalar I32 or I64 */
 	bool recompute;	 /* autodiff: the body's tensors are computed again in the backward pass */
-	int64_t segment; /* autodiff: 0, or states are kept at every so manyth step only */
 	int nslice, nstate, nconst;
 	Node **var;  /* nslice + nstate + nconst */
 	Node **next; /* nstate; each of its state's type and shape */
@@ -270,14 +269,16 @@ typedef struct ScanCall {
 	Node **operand; /* scan_noperand(scan) */
 	Node **result;	/* what the given stacked tensors became, in the body */
 } ScanCall;
-/* Closes and interns a loop. spec: bound .. segment, nslice, nstate, nconst, next, and in var the
+/* Closes and interns a loop. spec: bound .. recompute, nslice, nstate, nconst, next, and in var the
  * tensors that stand for a step's values: the body is what lies between them and the roots.
  * operand: the length if there is one, and one each variable, of its type and shape. Other tensors
  * that next[] and stacked[] read and that depend on no slice or state become constants, the largest
  * such parts, so they are computed outside, once; so do parts over the given constants, unless
- * `recompute`. Slices and constants that nothing reads are left out, states are not. */
+ * `recompute`. Slices and constants that nothing reads are left out, states are not. draws_stay:
+ * the roots are made of tensors of another loop's body, so what draws random numbers belongs to the
+ * step and is not moved out. */
 ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked,
-		    Node *const *stacked);
+		    Node *const *stacked, bool draws_stay);
 Node *scan_final(Ir *ir, const ScanCall *call, int state);
 /* The stack of a tensor of call->scan's body. */
 Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
@@ -299,8 +300,8 @@ bool scan_same_run(const Node *a, const Node *b);
 /* The same result of the same loop over other operands, of the same types and shapes. For another
  * Ir's SCANs node_import copies the loop. */
 Node *scan_over(Ir *ir, const Node *n, Node *const *operand);
-/* Loops of which some results, states, slices or constants are not needed for roots[] become
- * smaller ones; inner ones too. roots[] are replaced. */
+/* Loops of which roots[] don't need all states, slices or constants become smaller ones, but not
+ * those inside of bodies; a state that never changes becomes a constant. roots[] are replaced. */
 void scans_shrink(Ir *ir, int nroot, Node **roots);
 
 static inline bool node_is_tensor(const Node *n)
@@ -455,9 +456,10 @@ int interp_elements(Ir *ir, Node *c, int nbind, const Binding *bind, RandomState
 /* Philox 4x32-10: the 4 words of counter (element, key), key (seed ^ step mixed); every backend
  * does exactly this. */
 void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32_t out[4]);
-/* What random() draws with in step t of a loop whose surroundings draw with rs: so each step draws
- * numbers of its own, the same ones when another loop computes it again. */
-RandomState random_step(RandomState rs, int64_t t);
+/* What random() draws with in step t of a loop whose surroundings draw with rs: each step draws
+ * numbers of its own, the same ones when another loop computes it again. A loop of one step
+ * (ricci_recompute) draws as its surroundings. */
+RandomState random_step(RandomState rs, const Scan *scan, int64_t t);
 float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
 float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
 

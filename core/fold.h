@@ -8,6 +8,9 @@
 /* The node of exactly these parts, not folded (s: an INPUT's name, else NULL). */
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
 
+/* comp.c: t over what map has for its sources. */
+Node *tensor_over(Ir *ir, Node *t, const NodeMap *map);
+
 /* ---- scan.c ---- */
 uint32_t scan_result_hash(const ScanResult *r); /* of its content */
 /* r with its loop's body copied into ir by copy(user, n). */

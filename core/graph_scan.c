@@ -201,7 +201,6 @@ static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
 		     .backwards = l->backwards != 0,
 		     .has_length = l->length != NULL,
 		     .recompute = l->recompute != 0,
-		     .segment = l->segment,
 		     .nslice = l->nslice,
 		     .nstate = l->ncarry};
 	spec.var = arena_alloc(&ir->arena, n * sizeof *spec.var);
@@ -223,7 +222,7 @@ static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
 	}
 	for (int k = 0; k < l->nout; k++)
 		out[k] = l->out[k]->node;
-	ScanCall call = scan_close(ir, &spec, operand, l->nout, out);
+	ScanCall call = scan_close(ir, &spec, operand, l->nout, out, false);
 	for (int k = 0; k < l->ncarry && final; k++)
 		final[k] = graph_handle(g, scan_final(ir, &call, k));
 	for (int k = 0; k < l->nout; k++)
@@ -280,7 +279,7 @@ static void make_region(ricci_graph *g, int nfrom, ricci_tensor *const *from, in
 		spec.var[k] = from[k]->node;
 	for (int k = 0; k < n; k++)
 		out[k] = y[k]->node;
-	ScanCall call = scan_close(ir, &spec, spec.var, n, out);
+	ScanCall call = scan_close(ir, &spec, spec.var, n, out, false);
 	for (int k = 0; k < n; k++) {
 		Node *t = only_row(ir, scan_stack(ir, &call, call.result[k]));
 		results[k] = graph_handle(g, t);

@@ -180,6 +180,7 @@ static int comp_run(Interp *s, Known *k)
 {
 	Cell *out = (Cell *)k->slot.data;
 	double *magnitude = (double *)k->slot.magnitude;
+	k->machine.random = s->random;
 	for (int i = 0; i < k->program->nslot; i++)
 		k->program->slot[i] = known_find(s, k->program->slot[i].tensor)->slot;
 	if (k->machine.whole)

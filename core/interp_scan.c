@@ -61,10 +61,7 @@ static int run_new(Interp *s, Known *k)
 	const Scan *scan = scan_of(k->slot.tensor);
 	ScanRun *run = interp_alloc(s, 1, sizeof *run);
 	*run = (ScanRun){.scan = k->slot.tensor, .below = s->run};
-	run->body = (Interp){.scratch = s->scratch,
-			     .random = s->random,
-			     .magnitudes = s->magnitudes,
-			     .err = s->err};
+	run->body = (Interp){.scratch = s->scratch, .magnitudes = s->magnitudes, .err = s->err};
 	s->run = k->run = run;
 	plan_variables(s, run, scan);
 	return plan_states(s, run, scan);
@@ -170,7 +167,9 @@ int scan_run(Interp *s, ScanRun *run)
 		return status;
 	run_begin(run);
 	for (int64_t i = 0; i < length && !status; i++) {
-		status = run_step(run, scan->backwards ? length - 1 - i : i);
+		int64_t t = scan->backwards ? length - 1 - i : i;
+		run->body.random = random_step(s->random, scan, t);
+		status = run_step(run, t);
 		run_advance(run);
 	}
 	for (RunResult *r = run->result; r && !status; r = r->next) {

@@ -36,8 +36,10 @@ void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32
 
 /* The seed moves along the stream of SplitMix64 (Steele, Lea, Flood 2014) and is mixed, so that
  * step s of an outer and t of an inner loop differ from t and s. */
-RandomState random_step(RandomState rs, int64_t t)
+RandomState random_step(RandomState rs, const Scan *scan, int64_t t)
 {
+	if (scan->bound == 1)
+		return rs;
 	return (RandomState){step_mix(rs.seed + ((uint64_t)t + 1) * 0x9e3779b97f4a7c15u), rs.step};
 }
 

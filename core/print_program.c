@@ -433,8 +433,6 @@ static void print_scan(Text *out, Names *names, int depth, int n, Node *const *o
 	if (s->has_length)
 		text_add(out, ", %s of them", names->by_id[scan_operands(order[at])[0]->id]);
 	text_add(out, "%s%s", s->backwards ? ", backwards" : "", s->recompute ? ", recompute" : "");
-	if (s->segment)
-		text_add(out, ", segments of %lld", (long long)s->segment);
 	text_add(out, " {\n");
 	print_variables(out, names, depth + 1, order[at]);
 	for (int k = 0; k < nbody; k++)

@@ -23,8 +23,8 @@ static int nvar(const Scan *s)
 
 static uint32_t scan_hash(const Scan *s)
 {
-	uint32_t h = mix((uint32_t)s->bound, (uint64_t)s->segment);
-	h = mix(h, (uint64_t)(s->backwards | s->has_length << 1 | s->recompute << 2));
+	uint32_t h = mix((uint32_t)s->bound,
+			 (uint64_t)(s->backwards | s->has_length << 1 | s->recompute << 2));
 	h = mix(mix(h, (uint64_t)s->nslice), (uint64_t)s->nstate << 32 | (uint64_t)s->nconst);
 	for (int k = 0; k < nvar(s); k++)
 		h = mix(h, s->var[k]->hash);
@@ -37,8 +37,7 @@ static bool scan_same(const Scan *a, const Scan *b)
 {
 	if (a->hash != b->hash || a->bound != b->bound || a->backwards != b->backwards ||
 	    a->has_length != b->has_length || a->recompute != b->recompute ||
-	    a->segment != b->segment || a->nslice != b->nslice || a->nstate != b->nstate ||
-	    a->nconst != b->nconst)
+	    a->nslice != b->nslice || a->nstate != b->nstate || a->nconst != b->nconst)
 		return false;
 	for (int k = 0; k < nvar(a); k++)
 		if (a->var[k] != b->var[k])
@@ -146,15 +145,40 @@ Node *scan_variable(Ir *ir, int k, const Node *like, int drop)
 	return node_input(ir, name, (Type)like->type, tensor_rank(like) - drop, shape);
 }
 
+static void see_draw(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
+}
+
+/* Does t draw random numbers itself? */
+static bool tensor_draws(Ir *ir, const Node *t)
+{
+	bool draws = false;
+	if (t->op == OP_COMP)
+		node_walk(ir, comp_body(t), see_draw, &draws);
+	if (t->op != OP_SCAN)
+		return draws;
+	const Scan *s = scan_of(t);
+	Node **root = arena_alloc(&ir->arena, sizeof *root * ((size_t)s->nstate + 1)), **order;
+	for (int k = 0; k < s->nstate; k++)
+		root[k] = s->next[k];
+	root[s->nstate] = t->u.result->value;
+	int n = graph_order(ir, s->nstate + 1, root, &order);
+	for (int k = 0; k < n && !draws; k++)
+		draws = tensor_draws(ir, order[k]);
+	return draws;
+}
+
 typedef struct Close {
 	Ir *ir;
 	const Scan *spec;
 	Node *const *operand; /* behind the length */
 	Scan out;
-	Node **given;	 /* out's operands behind the length */
-	bool *is_var;	 /* by id: one of spec's */
-	bool *varies;	 /* by id: depends on a variable of the step */
-	bool *read;	 /* by id: a body tensor reads it, or it is a root */
+	Node **given; /* out's operands behind the length */
+	bool *is_var; /* by id: one of spec's */
+	bool *varies; /* by id: depends on a variable of the step */
+	bool *read;   /* by id: a body tensor reads it, or it is a root */
+	bool draws_stay;
 	NodeMap outside; /* explicit constants to their operands, for what is moved out */
 	NodeMap inside;	 /* to the body's tensors */
 } Close;
@@ -199,6 +223,8 @@ static void mark(Close *c, int n, Node *const *order)
 		int m = c->is_var[order[k]->id] ? 0 : comp_reads(c->ir, order[k], &reads);
 		for (int i = 0; i < m; i++)
 			c->varies[order[k]->id] |= c->varies[reads[i]->id];
+		if (c->draws_stay && !c->varies[order[k]->id])
+			c->varies[order[k]->id] = tensor_draws(c->ir, order[k]);
 		for (int i = 0; i < m && c->varies[order[k]->id]; i++)
 			c->read[reads[i]->id] = true;
 	}
@@ -233,10 +259,14 @@ static void add_variables(Close *c, int n, Node *const *order)
 }
 
 ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked,
-		    Node *const *stacked)
+		    Node *const *stacked, bool draws_stay)
 {
 	Arena *a = &ir->arena;
-	Close c = {.ir = ir, .spec = spec, .operand = operand + spec->has_length, .out = *spec};
+	Close c = {.ir = ir,
+		   .spec = spec,
+		   .operand = operand + spec->has_length,
+		   .out = *spec,
+		   .draws_stay = draws_stay};
 	int nroot = spec->nstate + nstacked;
 	Node **root = arena_alloc(a, sizeof *root * ((size_t)nroot + 1)), **order;
 	for (int k = 0; k < nroot; k++)

@@ -439,8 +439,8 @@ static ScanCall split_close(Split *p, Rest *r)
 	for (int k = 0; k < r->nroot; k++)
 		now[k] = node_map_get(&r->now, r->root[k]);
 	r->spec.next = now;
-	return scan_close(ir, &r->spec, r->operand, r->nroot - r->spec.nstate,
-			  now + r->spec.nstate);
+	return scan_close(ir, &r->spec, r->operand, r->nroot - r->spec.nstate, now + r->spec.nstate,
+			  true);
 }
 
 typedef struct Sum {
@@ -536,6 +536,7 @@ void rewrite_scans(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
 	NodeMap map = {0};
+	scans_shrink(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++) {
 		Split p = {.ir = ir};

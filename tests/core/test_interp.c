@@ -40,10 +40,13 @@ static void test_philox(void)
 	CHECK_NEAR(square / N, 1, 0.02);
 	CHECK_NEAR(uniform / N, 0.5, 0.005);
 	/* Steps of loops, inner and outer ones, draw apart. */
-	RandomState rs = {1, 2}, a = random_step(random_step(rs, 3), 4);
-	RandomState b = random_step(random_step(rs, 4), 3);
+	Scan loop = {.bound = 9}, once = {.bound = 1};
+	RandomState rs = {1, 2}, a = random_step(random_step(rs, &loop, 3), &loop, 4);
+	RandomState b = random_step(random_step(rs, &loop, 4), &loop, 3),
+		    c = random_step(rs, &loop, 0);
 	CHECK(a.step == 2 && a.seed != b.seed && a.seed != rs.seed);
-	CHECK(random_step(rs, 0).seed != rs.seed && random_step(rs, 0).seed != a.seed);
+	CHECK(c.seed != rs.seed && c.seed != a.seed);
+	CHECK(random_step(rs, &once, 0).seed == rs.seed);
 	philox(5, 7, 1, 2, w);
 	uint32_t first = w[0];
 	philox(5, 7, 1, 3, w);

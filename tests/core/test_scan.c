@@ -296,6 +296,48 @@ static void test_show(void)
 	ricci_graph_free(d.g);
 }
 
+/* a depends on b, c on both and nobody asks for it; k never changes. */
+static void test_shrink(void)
+{
+	Data d = {.g = ricci_graph_new()};
+	ricci_graph *g = d.g;
+	ricci_tensor *x = input(&d, "x", 1, SHAPE(3)), *y = input(&d, "y", 1, SHAPE(3)), *v[6];
+	const char *names[] = {"a", "b", "c", "k", "xt", "yt"};
+	ricci_tensor *start = input(&d, "start", 0, NULL), *final[4], *stacked[2];
+	for (int k = 0; k < 6; k++)
+		v[k] = ricci_input(g, names[k], RICCI_F64, 0, NULL);
+	ricci_tensor *a = ricci_op(g, "N[] = A[]*B[] + K[]", v[0], v[1], v[3]);
+	ricci_tensor *b = ricci_op(g, "N[] = B[] + X[]", v[1], v[4]);
+	ricci_tensor *c = ricci_op(g, "N[] = C[] + Y[]*A[]*B[]", v[2], v[5], v[0], v[1]);
+	ricci_carry carry[] = {
+		{v[0], start, a}, {v[1], start, b}, {v[2], start, c}, {v[3], start, v[3]}};
+	ricci_loop l = {.steps = 3,
+			.nslice = 2,
+			.slice = (ricci_slice[]){{v[4], x}, {v[5], y}},
+			.ncarry = 4,
+			.carry = carry,
+			.nout = 2,
+			.out = (ricci_tensor *[]){c, v[0]}};
+	CHECK_INT(ricci_scan(g, &l, final, stacked), 0);
+	CHECK_STR(ricci_error_message(g), "");
+	jmp_buf oom;
+	Node *root[] = {final[0]->node, stacked[1]->node, final[3]->node};
+	g->ir.arena.oom = &oom;
+	if (setjmp(oom))
+		return;
+	scans_shrink(&g->ir, 3, root);
+	const Scan *s = scan_of(root[0]);
+	CHECK(s->nslice == 1 && s->nstate == 2 && s->nconst == 1);
+	CHECK(scan_same_run(root[0], root[1]));
+	CHECK(root[2] == start->node);
+	agree(&d, final[0], graph_handle(g, root[0]));
+	agree(&d, stacked[1], graph_handle(g, root[1]));
+	Node *again = root[0];
+	scans_shrink(&g->ir, 1, &again);
+	CHECK(again == root[0]);
+	ricci_graph_free(g);
+}
+
 static void test_contract(void)
 {
 	Data d = {.g = ricci_graph_new()};
@@ -454,6 +496,7 @@ int main(void)
 	test_nested();
 	test_closing();
 	test_show();
+	test_shrink();
 	test_contract();
 	test_refusals();
 	test_memory();
