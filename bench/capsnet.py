@@ -16,16 +16,18 @@ MALLOC = {"MALLOC_TOP_PAD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 32
 
 
 def timed(cmd, env):
-    """Wall seconds and peak MB of one process; its output."""
+    """Wall seconds, peak MB and output of one process, and the seconds to its first line."""
     with tempfile.TemporaryDirectory() as folder:
         start = time.time()
         child = subprocess.Popen(cmd, env=env, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        out = child.stdout.read()
+        out = child.stdout.readline()
+        first = time.time() - start
+        out += child.stdout.read()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         if child.returncode:
             sys.exit(f"{' '.join(cmd)} ended with {child.returncode}")
-        return time.time() - start, usage.ru_maxrss / 1024, out
+        return time.time() - start, usage.ru_maxrss / 1024, out, first
 
 
 class Ours:
@@ -38,10 +40,10 @@ class Ours:
         return timed(self.cmd + ["--steps", str(n), *more], self.env)
 
     def first(self):
-        """Seconds to the end of the first step with an empty cache."""
+        """Seconds to the end of the first step, whose loss is printed then, with an empty cache."""
         shutil.rmtree(self.cache, ignore_errors=True)
         os.makedirs(self.cache)
-        return self.steps(1)[0]
+        return self.steps(1)[3]
 
     def step_ms(self, *mode):
         short, long = self.steps(20, *mode)[0], self.steps(120, *mode)
@@ -76,7 +78,7 @@ def main():
         row("ricci, empty cache", first_s=ours.first())
     ours.steps(1, "--static")  # fills the cache
     for _ in range(args.rounds):
-        row("ricci static, full cache", first_s=ours.steps(1, "--static")[0])
+        row("ricci static, full cache", first_s=ours.steps(1, "--static")[3])
     for _ in range(args.rounds):
         row("ricci static", **ours.step_ms("--static"))
         row("ricci dynamic", **ours.step_ms())

@@ -5,54 +5,14 @@
  *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
  *batches wrong The file is put together in memory (HDF5's core driver) and written by file_replace,
  *so that a full disk meets our own write() and never HDF5, which cannot close a file that it could
- *not flush. Invariants: loading changes nothing before everything was read and found right. HDF5 of
- *most distributions is not thread-safe: every call happens under one lock, its error printing off.
+ *not flush. Invariant: loading changes nothing before everything was read and found right.
  */
+#include "nn/hdf5.h"
 #include "nn/nn.h"
 
 #include <errno.h>
-#include <hdf5.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-typedef struct Quiet {
-	H5E_auto2_t print;
-	void *data;
-} Quiet;
-
-static Quiet h5_enter(void)
-{
-	Quiet q = {0};
-	pthread_mutex_lock(&lock);
-	H5Eget_auto2(H5E_DEFAULT, &q.print, &q.data);
-	H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
-	H5Eclear2(H5E_DEFAULT);
-	return q;
-}
-
-static void h5_leave(Quiet q)
-{
-	H5Eset_auto2(H5E_DEFAULT, q.print, q.data);
-	pthread_mutex_unlock(&lock);
-}
-
-/* The innermost thing that HDF5 says of its last error. */
-static herr_t innermost(unsigned n, const H5E_error2_t *e, void *out)
-{
-	if (!n && e->desc)
-		snprintf(out, 160, "%s", e->desc);
-	return 0;
-}
-
-static const char *h5_reason(char *room)
-{
-	snprintf(room, 160, "no reason given");
-	H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, room);
-	return room;
-}
 
 /* The file's type of an element, stored just as it lies in memory. The caller closes it. */
 static hid_t type_of(Type t)
@@ -61,35 +21,35 @@ static hid_t type_of(Type t)
 	hid_t h;
 	switch (t) {
 	case RICCI_F32:
-		return H5Tcopy(H5T_NATIVE_FLOAT);
+		return h5.Tcopy(*h5.T_NATIVE_FLOAT);
 	case RICCI_F64:
-		return H5Tcopy(H5T_NATIVE_DOUBLE);
+		return h5.Tcopy(*h5.T_NATIVE_DOUBLE);
 	case RICCI_I8:
-		return H5Tcopy(H5T_NATIVE_INT8);
+		return h5.Tcopy(*h5.T_NATIVE_INT8);
 	case RICCI_U8:
-		return H5Tcopy(H5T_NATIVE_UINT8);
+		return h5.Tcopy(*h5.T_NATIVE_UINT8);
 	case RICCI_I32:
-		return H5Tcopy(H5T_NATIVE_INT32);
+		return h5.Tcopy(*h5.T_NATIVE_INT32);
 	case RICCI_I64:
-		return H5Tcopy(H5T_NATIVE_INT64);
+		return h5.Tcopy(*h5.T_NATIVE_INT64);
 	case RICCI_BOOL: /* as h5py has it */
-		h = H5Tenum_create(H5T_NATIVE_INT8);
+		h = h5.Tenum_create(*h5.T_NATIVE_INT8);
 		for (signed char v = 0; v < 2; v++)
-			H5Tenum_insert(h, name[v], &v);
+			h5.Tenum_insert(h, name[v], &v);
 		return h;
 	case RICCI_F16:
 	case RICCI_BF16:
-		h = H5Tcopy(H5T_NATIVE_FLOAT);
+		h = h5.Tcopy(*h5.T_NATIVE_FLOAT);
 		if (t == RICCI_F16) {
-			H5Tset_fields(h, 15, 10, 5, 0, 10);
-			H5Tset_precision(h, 16);
-			H5Tset_size(h, 2);
-			H5Tset_ebias(h, 15);
+			h5.Tset_fields(h, 15, 10, 5, 0, 10);
+			h5.Tset_precision(h, 16);
+			h5.Tset_size(h, 2);
+			h5.Tset_ebias(h, 15);
 		} else {
-			H5Tset_fields(h, 15, 7, 8, 0, 7);
-			H5Tset_precision(h, 16);
-			H5Tset_size(h, 2);
-			H5Tset_ebias(h, 127);
+			h5.Tset_fields(h, 15, 7, 8, 0, 7);
+			h5.Tset_precision(h, 16);
+			h5.Tset_size(h, 2);
+			h5.Tset_ebias(h, 127);
 		}
 		return h;
 	case RICCI_NTYPES:
@@ -185,8 +145,8 @@ static int items_make(Items *s, const ricci_tensor *model, bool weights, char *e
 static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compress)
 {
 	hsize_t chunk[RICCI_MAX_RANK], bytes = element;
-	hid_t p = H5Pcreate(H5P_DATASET_CREATE);
-	H5Pset_obj_track_times(p, false);
+	hid_t p = h5.Pcreate(*h5.P_DATASET_CREATE);
+	h5.Pset_obj_track_times(p, false);
 	for (int d = 0; d < rank; d++)
 		bytes *= chunk[d] = shape[d];
 	if (!rank || !bytes)
@@ -196,12 +156,12 @@ static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compre
 		chunk[d] = inner > 1 << 20 ? 1 : (1 << 20) / inner;
 		bytes = inner * chunk[d];
 	}
-	H5Pset_chunk(p, rank, chunk);
+	h5.Pset_chunk(p, rank, chunk);
 	if (compress > 0) {
-		H5Pset_shuffle(p);
-		H5Pset_deflate(p, compress > 9 ? 9 : (unsigned)compress);
+		h5.Pset_shuffle(p);
+		h5.Pset_deflate(p, compress > 9 ? 9 : (unsigned)compress);
 	}
-	H5Pset_fletcher32(p);
+	h5.Pset_fletcher32(p);
 	return p;
 }
 
@@ -209,36 +169,36 @@ static bool put_data(hid_t file, const char *path, Type type, int rank, const hs
 		     const void *data, int compress)
 {
 	hid_t t = type_of(type), create = chunking(rank, shape, type_size(type), compress);
-	hid_t space = rank ? H5Screate_simple(rank, shape, NULL) : H5Screate(H5S_SCALAR);
-	hid_t links = H5Pcreate(H5P_LINK_CREATE);
-	H5Pset_create_intermediate_group(links, 1);
-	hid_t d = H5Dcreate2(file, path, t, space, links, create, H5P_DEFAULT);
-	bool ok = d >= 0 && H5Dwrite(d, t, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
-	H5Dclose(d);
-	H5Pclose(links);
-	H5Sclose(space);
-	H5Pclose(create);
-	H5Tclose(t);
+	hid_t space = rank ? h5.Screate_simple(rank, shape, NULL) : h5.Screate(H5S_SCALAR);
+	hid_t links = h5.Pcreate(*h5.P_LINK_CREATE);
+	h5.Pset_create_intermediate_group(links, 1);
+	hid_t d = h5.Dcreate2(file, path, t, space, links, create, H5P_DEFAULT);
+	bool ok = d >= 0 && h5.Dwrite(d, t, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
+	h5.Dclose(d);
+	h5.Pclose(links);
+	h5.Sclose(space);
+	h5.Pclose(create);
+	h5.Tclose(t);
 	return ok;
 }
 
 static bool put_attribute(hid_t file, const char *name, hid_t type, int n, const void *value)
 {
 	hsize_t extent = (hsize_t)n;
-	hid_t space = n > 1 ? H5Screate_simple(1, &extent, NULL) : H5Screate(H5S_SCALAR);
-	hid_t a = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-	bool ok = a >= 0 && H5Awrite(a, type, value) >= 0;
-	H5Aclose(a);
-	H5Sclose(space);
+	hid_t space = n > 1 ? h5.Screate_simple(1, &extent, NULL) : h5.Screate(H5S_SCALAR);
+	hid_t a = h5.Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+	bool ok = a >= 0 && h5.Awrite(a, type, value) >= 0;
+	h5.Aclose(a);
+	h5.Sclose(space);
 	return ok;
 }
 
 /* Texts are UTF-8 of variable length, which h5py gives as str. */
 static hid_t text_type(void)
 {
-	hid_t t = H5Tcopy(H5T_C_S1);
-	H5Tset_size(t, H5T_VARIABLE);
-	H5Tset_cset(t, H5T_CSET_UTF8);
+	hid_t t = h5.Tcopy(*h5.T_C_S1);
+	h5.Tset_size(t, H5T_VARIABLE);
+	h5.Tset_cset(t, H5T_CSET_UTF8);
 	return t;
 }
 
@@ -246,7 +206,7 @@ static bool put_text(hid_t file, const char *name, const char *value)
 {
 	hid_t t = text_type();
 	bool ok = put_attribute(file, name, t, 1, &value);
-	H5Tclose(t);
+	h5.Tclose(t);
 	return ok;
 }
 
@@ -271,21 +231,21 @@ static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerpri
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)fingerprint);
 	bool ok = put_text(file, "ricci_version", ricci_version()) &&
 		  put_text(file, "fingerprint", hex) &&
-		  put_attribute(file, "random_state", H5T_NATIVE_UINT64, 2, random);
+		  put_attribute(file, "random_state", *h5.T_NATIVE_UINT64, 2, random);
 	for (int i = 0; i < COUNT(field) && ok; i++)
 		ok = put_attribute(file, field[i].name,
-				   field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64, 1,
+				   field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
 				   (const char *)p + field[i].offset);
 	return ok;
 }
 
 static bool put_group(hid_t file, const char *name)
 {
-	hid_t create = H5Pcreate(H5P_GROUP_CREATE);
-	H5Pset_obj_track_times(create, false);
-	hid_t g = H5Gcreate2(file, name, H5P_DEFAULT, create, H5P_DEFAULT);
-	H5Gclose(g);
-	H5Pclose(create);
+	hid_t create = h5.Pcreate(*h5.P_GROUP_CREATE);
+	h5.Pset_obj_track_times(create, false);
+	hid_t g = h5.Gcreate2(file, name, H5P_DEFAULT, create, H5P_DEFAULT);
+	h5.Gclose(g);
+	h5.Pclose(create);
 	return g >= 0;
 }
 
@@ -293,7 +253,7 @@ static bool put_history(hid_t file, const History *h)
 {
 	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
 	double open[3] = {h->every, h->sum, h->count};
-	bool ok = put_attribute(file, "history", H5T_NATIVE_DOUBLE, 3, open);
+	bool ok = put_attribute(file, "history", *h5.T_NATIVE_DOUBLE, 3, open);
 	if (h->npoint && ok)
 		ok = put_data(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
 	if (h->nepoch && ok)
@@ -306,12 +266,14 @@ static int image_write(const char *path, const Items *s, const ricci_position *p
 		       int compress, char *err, size_t nerr)
 {
 	char why[160];
-	Quiet quiet = h5_enter();
-	hid_t access = H5Pcreate(H5P_FILE_ACCESS), create = H5Pcreate(H5P_FILE_CREATE), file;
-	H5Pset_obj_track_times(create, false); /* the same state, the same file */
-	H5Pset_fapl_core(access, 1 << 20, 0);
-	H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-	file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
+	Quiet quiet;
+	if (h5_enter(&quiet, err, nerr))
+		return RICCI_EUNSUPPORTED;
+	hid_t access = h5.Pcreate(*h5.P_FILE_ACCESS), create = h5.Pcreate(*h5.P_FILE_CREATE), file;
+	h5.Pset_obj_track_times(create, false); /* the same state, the same file */
+	h5.Pset_fapl_core(access, 1 << 20, 0);
+	h5.Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
+	file = h5.Fcreate(path, H5F_ACC_TRUNC, create, access);
 	bool ok = file >= 0 && put_position(file, p, s->fingerprint) &&
 		  put_group(file, "parameters") && put_group(file, "state") &&
 		  (!h || (put_group(file, "history") && put_history(file, h)));
@@ -319,20 +281,29 @@ static int image_write(const char *path, const Items *s, const ricci_position *p
 		const Item *x = &s->item[i];
 		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, compress);
 	}
-	ok = ok && H5Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
+	ok = ok && h5.Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
 	void **memory = NULL;
-	ssize_t size = ok ? H5Fget_file_image(file, NULL, 0) : 0;
+	ssize_t size = ok ? h5.Fget_file_image(file, NULL, 0) : 0;
 	int status;
-	if (ok && size > 0 && H5Fget_vfd_handle(file, access, (void **)&memory) >= 0)
+	if (ok && size > 0 && h5.Fget_vfd_handle(file, access, (void **)&memory) >= 0)
 		status = file_seal(path, *memory, (size_t)size, err, nerr);
 	else
 		status = nn_fail(err, nerr, RICCI_EIO, "cannot make the checkpoint %s: %s", path,
 				 h5_reason(why));
-	H5Fclose(file);
-	H5Pclose(create);
-	H5Pclose(access);
+	h5.Fclose(file);
+	h5.Pclose(create);
+	h5.Pclose(access);
 	h5_leave(quiet);
 	return status;
+}
+
+int checkpoint_check(const char *path, char *err, size_t nerr)
+{
+	Quiet quiet;
+	if (h5_enter(&quiet, err, nerr))
+		return RICCI_EUNSUPPORTED;
+	h5_leave(quiet);
+	return file_check(path, err, nerr);
 }
 
 int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
@@ -365,13 +336,14 @@ int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
 
 static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void *value)
 {
-	hid_t a = H5Aopen(file, name, H5P_DEFAULT), space = H5Aget_space(a), t = H5Aget_type(a);
-	bool ok = a >= 0 && H5Sget_simple_extent_npoints(space) == n &&
-		  H5Tget_class(t) == H5Tget_class(type) &&
-		  H5Tis_variable_str(t) == H5Tis_variable_str(type) && H5Aread(a, type, value) >= 0;
-	H5Tclose(t);
-	H5Sclose(space);
-	H5Aclose(a);
+	hid_t a = h5.Aopen(file, name, H5P_DEFAULT), space = h5.Aget_space(a), t = h5.Aget_type(a);
+	bool ok = a >= 0 && h5.Sget_simple_extent_npoints(space) == n &&
+		  h5.Tget_class(t) == h5.Tget_class(type) &&
+		  h5.Tis_variable_str(t) == h5.Tis_variable_str(type) &&
+		  h5.Aread(a, type, value) >= 0;
+	h5.Tclose(t);
+	h5.Sclose(space);
+	h5.Aclose(a);
 	return ok;
 }
 
@@ -381,16 +353,16 @@ static int get_position(hid_t file, const char *path, ricci_position *p, char he
 	char *text = NULL;
 	hid_t t = text_type();
 	bool ok = get_attribute(file, "fingerprint", t, 1, &text) && text;
-	H5Tclose(t);
+	h5.Tclose(t);
 	snprintf(hex, 24, "%s", ok ? text : "");
-	H5free_memory(text);
+	h5.free_memory(text);
 	const char *missing = ok ? NULL : "fingerprint";
 	uint64_t random[2];
-	if (!missing && !get_attribute(file, "random_state", H5T_NATIVE_UINT64, 2, random))
+	if (!missing && !get_attribute(file, "random_state", *h5.T_NATIVE_UINT64, 2, random))
 		missing = "random_state";
 	for (int i = 0; i < COUNT(field) && !missing; i++)
 		if (!get_attribute(file, field[i].name,
-				   field[i].real ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64, 1,
+				   field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
 				   (char *)p + field[i].offset))
 			missing = field[i].name;
 	if (!missing && (random[0] != p->seed || random[1] != p->step))
@@ -410,7 +382,7 @@ static int image_open(const char *path, hid_t *file, char *err, size_t nerr)
 	int status = file_sealed(path, err, nerr);
 	if (status)
 		return status;
-	*file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+	*file = h5.Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (*file < 0)
 		return nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
 			       h5_reason(why));
@@ -431,29 +403,29 @@ static int get_item(hid_t file, const char *path, Item *x, char *err, size_t ner
 {
 	char why[160], is[256], want[256];
 	hsize_t shape[H5S_MAX_RANK] = {0};
-	hid_t d = H5Dopen2(file, x->path, H5P_DEFAULT);
+	hid_t d = h5.Dopen2(file, x->path, H5P_DEFAULT);
 	if (d < 0)
 		return nn_fail(err, nerr, RICCI_EFORMAT, "%s has no dataset %s", path, x->path);
-	hid_t space = H5Dget_space(d), type = H5Dget_type(d), mine = type_of(x->type);
-	int rank = H5Sget_simple_extent_dims(space, shape, NULL), status = 0;
+	hid_t space = h5.Dget_space(d), type = h5.Dget_type(d), mine = type_of(x->type);
+	int rank = h5.Sget_simple_extent_dims(space, shape, NULL), status = 0;
 	if (rank != x->rank || memcmp(shape, x->shape, (size_t)x->rank * sizeof *shape)) {
 		shape_text(is, sizeof is, rank, shape);
 		shape_text(want, sizeof want, x->rank, x->shape);
 		status = nn_fail(err, nerr, RICCI_EFORMAT,
 				 "%s: %s has the shape %s, the model needs %s", path, x->path, is,
 				 want);
-	} else if (H5Tequal(type, mine) <= 0) {
+	} else if (h5.Tequal(type, mine) <= 0) {
 		status = nn_fail(err, nerr, RICCI_EFORMAT,
 				 "%s: %s has elements of another type, the model needs %s", path,
 				 x->path, type_name(x->type));
-	} else if (H5Dread(d, mine, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->data) < 0) {
+	} else if (h5.Dread(d, mine, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->data) < 0) {
 		status = nn_fail(err, nerr, RICCI_EFORMAT, "%s: %s is damaged: %s", path, x->path,
 				 h5_reason(why));
 	}
-	H5Tclose(mine);
-	H5Tclose(type);
-	H5Sclose(space);
-	H5Dclose(d);
+	h5.Tclose(mine);
+	h5.Tclose(type);
+	h5.Sclose(space);
+	h5.Dclose(d);
 	return status;
 }
 
@@ -462,24 +434,24 @@ static int get_item(hid_t file, const char *path, Item *x, char *err, size_t ner
 static double *get_rows(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n)
 {
 	*n = 0;
-	hid_t d = H5Dopen2(file, name, H5P_DEFAULT);
+	hid_t d = h5.Dopen2(file, name, H5P_DEFAULT);
 	if (d < 0)
 		return NULL;
-	hid_t space = H5Dget_space(d);
+	hid_t space = h5.Dget_space(d);
 	hsize_t shape[H5S_MAX_RANK] = {0};
 	double *rows = NULL;
-	if (H5Sget_simple_extent_ndims(space) == 2 &&
-	    H5Sget_simple_extent_dims(space, shape, NULL) == 2 && shape[1] == columns && shape[0] &&
-	    shape[0] <= most)
+	if (h5.Sget_simple_extent_ndims(space) == 2 &&
+	    h5.Sget_simple_extent_dims(space, shape, NULL) == 2 && shape[1] == columns &&
+	    shape[0] && shape[0] <= most)
 		rows = mem_alloc((size_t)(shape[0] * columns) * sizeof *rows);
-	if (rows && H5Dread(d, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
+	if (rows && h5.Dread(d, *h5.T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
 		mem_free(rows);
 		rows = NULL;
 	}
 	if (rows)
 		*n = (int)shape[0];
-	H5Sclose(space);
-	H5Dclose(d);
+	h5.Sclose(space);
+	h5.Dclose(d);
 	return rows;
 }
 
@@ -489,7 +461,7 @@ static void get_history(hid_t file, History *h)
 	if (points)
 		memcpy(h->point, points, (size_t)h->npoint * sizeof *h->point);
 	mem_free(points);
-	if (get_attribute(file, "history", H5T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
+	if (get_attribute(file, "history", *h5.T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
 		h->every = open[0];
 		h->sum = open[1];
 		h->count = open[2];
@@ -503,8 +475,10 @@ static int image_read(const char *path, Items *s, bool weights, ricci_position *
 		      char *err, size_t nerr)
 {
 	char hex[24] = "", mine[24];
-	Quiet quiet = h5_enter();
+	Quiet quiet;
 	hid_t file;
+	if (h5_enter(&quiet, err, nerr))
+		return RICCI_EUNSUPPORTED;
 	int status = image_open(path, &file, err, nerr);
 	if (!status)
 		status = get_position(file, path, p, hex, err, nerr);
@@ -522,7 +496,7 @@ static int image_read(const char *path, Items *s, bool weights, ricci_position *
 	if (h && !status)
 		get_history(file, h);
 	if (file >= 0)
-		H5Fclose(file);
+		h5.Fclose(file);
 	h5_leave(quiet);
 	return status;
 }

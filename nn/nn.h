@@ -74,6 +74,8 @@ int file_sealed(const char *path, char *err, size_t nerr);
 int file_check(const char *path, char *err, size_t nerr);
 
 /* ---- checkpoints (checkpoint.c), with the history */
+/* Before a long training: could one be saved there? */
+int checkpoint_check(const char *path, char *err, size_t nerr);
 int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
 		    const ricci_position *p, const History *h, int compress, char *err,
 		    size_t nerr);

@@ -73,7 +73,7 @@ static int run_check(Run *r)
 	if (!status)
 		status = run_check_data(r, t->test);
 	if (!status && t->checkpoint && !t->evaluate)
-		status = file_check(t->checkpoint, r->err, r->nerr);
+		status = checkpoint_check(t->checkpoint, r->err, r->nerr);
 	if (!status && t->picture && !t->evaluate)
 		status = file_check(t->picture, r->err, r->nerr);
 	return status;
