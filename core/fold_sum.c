@@ -210,6 +210,8 @@ Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 		return e->lo >= 0 && e->hi < c ? node_const_int(ir, t, 0) : NULL;
 	if (!fold_moderate(e))
 		return NULL;
+	if (int_floor_div(e->lo, c) == int_floor_div(e->hi, c))
+		return node_int(ir, int_floor_div(e->lo, c));
 	if (e->op == OP_FLOORDIV && e->src[1]->u.i < INT32_MAX && c < INT32_MAX)
 		return node_floordiv(ir, e->src[0], e->src[1]->u.i * c);
 	Sum whole = {0}, rest = {0};
@@ -235,6 +237,8 @@ Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c)
 		return e->lo >= 0 && e->hi < c ? e : NULL;
 	if (!fold_moderate(e))
 		return NULL;
+	if (int_floor_div(e->lo, c) == int_floor_div(e->hi, c))
+		return node_add(ir, e, node_int(ir, -c * int_floor_div(e->lo, c)));
 	if (e->op == OP_FLOORMOD && e->src[1]->u.i % c == 0)
 		return node_floormod(ir, e->src[0], c);
 	Sum whole = {0}, rest = {0};

@@ -10,15 +10,17 @@
 
 #include <string.h>
 
+enum { SPLIT_DEPTH = 3, MAX_CHOICES = 4 };
+
 struct Polyhedron {
 	Ir *ir;
 	System s;
 	Node **var;
 	int room_var;
 	bool empty; /* a constraint was false by itself */
+	int nchoice;
+	Node *choice[MAX_CHOICES]; /* disjunctions assumed, of which neither part is excluded */
 };
-
-enum { SPLIT_DEPTH = 3 };
 
 Polyhedron *poly_new(Ir *ir)
 {
@@ -65,6 +67,8 @@ Polyhedron *poly_copy(Polyhedron *p)
 {
 	Polyhedron *q = poly_new(p->ir);
 	q->empty = p->empty;
+	q->nchoice = p->nchoice;
+	memcpy(q->choice, p->choice, sizeof q->choice);
 	for (int r = 0; r < p->s.nrow; r++) {
 		poly_room(q, p->s.width - 1);
 		memcpy(system_row(&q->s, r), system_row(&p->s, r),
@@ -286,6 +290,8 @@ void poly_assume(Polyhedron *p, Node *c)
 		poly_assume(p, c->src[1]);
 	} else if (poly_implies(p, node_not(p->ir, c->src[1]))) {
 		poly_assume(p, c->src[0]);
+	} else if (p->nchoice < MAX_CHOICES) {
+		p->choice[p->nchoice++] = c;
 	}
 }
 
@@ -402,6 +408,24 @@ static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 	return implies(no, node_replace(p->ir, c, 1, &b, &second), split - 1);
 }
 
+/* Proves compare c by cases of a disjunction that was assumed. */
+static bool implies_by_choice(Polyhedron *p, Node *c, int split)
+{
+	for (int k = 0; k < p->nchoice && split > 0; k++) {
+		Polyhedron *part[2] = {poly_copy(p), poly_copy(p)};
+		bool both = true;
+		for (int j = 0; j < 2 && both; j++) {
+			part[j]->choice[k] = p->choice[p->nchoice - 1];
+			part[j]->nchoice--;
+			poly_assume(part[j], p->choice[k]->src[j]);
+			both = implies(part[j], c, split - 1);
+		}
+		if (both)
+			return true;
+	}
+	return false;
+}
+
 static bool implies_compare(Polyhedron *p, Node *c)
 {
 	Node *a = c->src[0], *b = c->src[1];
@@ -437,7 +461,8 @@ static bool implies(Polyhedron *p, Node *c, int split)
 		return implies(p, node_not(p->ir, c->src[0]->src[0]), split) &&
 		       implies(p, node_not(p->ir, c->src[0]->src[1]), split);
 	if (is_integer_compare(c))
-		return implies_compare(p, c) || implies_by_cases(p, c, split);
+		return implies_compare(p, c) || implies_by_cases(p, c, split) ||
+		       implies_by_choice(p, c, split);
 	if (c->op == OP_SELECT) {
 		Polyhedron *yes = poly_copy(p), *no = poly_copy(p);
 		poly_assume(yes, c->src[0]);

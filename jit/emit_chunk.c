@@ -334,7 +334,8 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	Node *e[16];
 	int64_t k[16];
 	int count = 0, kind = chunk_kind((Type)n->type), id = em->nname++;
-	if (node_has(n->src[2], v->axis) || !intervals(v, n->src[0], COUNT(e), &count, e, k))
+	if (node_has(n->src[2], v->axis) || emit_reads(em, n->src[2]) == READS_GUARDED ||
+	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
 		return false;
 	*out = target(v, kind, want);
 	Operand other = uniform(v, n->src[2]);
@@ -361,7 +362,7 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	Vector in = {em, v->m, v->axis, start, arena_printf(v->m, "n%d", id), 0, {{0}}, v, v->busy};
 	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
 	emit_open(em, start, true);
-	emit_line(em, "{");
+	emit_line(em, "if (lo%d < hi%d) {", id, id); /* reads may be valid inside only */
 	emit_line(em, "const int64_t i%d = i%d + lo%d, n%d = hi%d - lo%d;", (int)start->u.i,
 		  (int)v->start->u.i, id, id, id, id);
 	Operand x = chunk_value(&in, n->src[1], NULL);

@@ -164,7 +164,10 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 			roots[k] = w.now[roots[k]->id];
 	if (env_dump("rewrite")) {
 		Text t = {0};
-		print_program(&t, ir, nroot, roots, NULL);
+		const char **name = arena_alloc(&ir->arena, (size_t)nroot * sizeof *name + 1);
+		for (int k = 0; k < nroot; k++)
+			name[k] = arena_printf(&ir->arena, "R%d", k + 1);
+		print_program(&t, ir, nroot, roots, name);
 		env_dump_text("rewrite", "after clean-up", t.s);
 		text_free(&t);
 	}

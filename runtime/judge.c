@@ -210,15 +210,37 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 	return code;
 }
 
-static double rounding(const Node *c, double value, double mag)
+/* The rounding of one node: reads and numbers are exact, casts round to their type itself. */
+static void see_rounding(void *user, Node *n)
 {
-	Type acc = type_accumulator((Type)c->type);
+	double *eps = user;
+	Type t = (Type)n->type;
 
+	if (type_is_float(t) && n->op != OP_READ && n->op != OP_CONST && !node_is_tensor(n))
+		*eps = fmax(*eps, type_epsilon(n->op == OP_CAST ? t : type_accumulator(t)));
+}
+
+/* The coarsest rounding in c's arithmetic: a body may compute in a narrower type than its own. */
+static double arithmetic_epsilon(Ir *ir, const Node *c)
+{
+	Node *const body = comp_body(c);
+	double eps = type_epsilon(type_accumulator((Type)c->type));
+
+	IR_ENTER(ir, NAN); /* nothing is right then */
+	/* the cast of a single term is the result's rounding, which is counted by itself */
+	node_walk(ir, body->op == OP_CAST && !comp_reduce(c) ? body->src[0] : body, see_rounding,
+		  &eps);
+	IR_LEAVE(ir);
+	return eps;
+}
+
+static double rounding(const Node *c, double eps, double value, double mag)
+{
 	if (!type_is_float(c->type))
 		return 0;
 	if (!isfinite(mag))
 		mag = 0;
-	return type_epsilon(acc) * (24 + 4 * sqrt(sum_length(c))) * mag +
+	return eps * (24 + 4 * sqrt(sum_length(c))) * mag +
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
 
@@ -243,9 +265,11 @@ static int judge_all(Judge *j, Error *err)
 
 	for (int k = 0; k < s->nmember; k++) {
 		int code = judge_member(j, k, 0, s->value[k], err);
+		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->n && !code; i++)
-			s->bound[k][i] = rounding(j->copy.member[k], s->value[k][i], j->mag[i]);
+			s->bound[k][i] =
+				rounding(j->copy.member[k], eps, s->value[k][i], j->mag[i]);
 		for (int way = 1; way < 3 && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->n && !code; i++) {

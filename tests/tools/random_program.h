@@ -6,46 +6,11 @@
 #ifndef RANDOM_PROGRAM_H
 #define RANDOM_PROGRAM_H
 
-#include "core/core.h"
-
-#include <string.h>
-
-enum { PROGRAM_TENSORS = 24, PROGRAM_DIMS = 6, PROGRAM_AXES = 8 };
-
-typedef struct Operand {
-	char name[8];
-	Type type;
-	int rank;
-	int64_t shape[PROGRAM_DIMS];
-	int64_t low, high; /* integers: the range of the data */
-	bool local;	   /* assigned by an equation, no operand */
-} Operand;
-
-typedef struct RandomProgram {
-	uint64_t number, state;
-	Type type; /* of all values; indices apart */
-	int n, noperand;
-	Operand tensor[PROGRAM_TENSORS];
-	int naxis, left; /* of the equation at hand; the first `left` stand on the left */
-	int64_t extent[PROGRAM_AXES];
-	bool used[PROGRAM_AXES];
-	Text text;
-} RandomProgram;
-
-static uint64_t mix(uint64_t z) /* splitmix64 */
-{
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 31);
-}
-
-static int draw(RandomProgram *r, int n) /* 0 .. n-1 */
-{
-	return (int)((mix(r->state += 0x9e3779b97f4a7c15u) >> 33) % (uint64_t)n);
-}
+#include "tests/tools/random_value.h"
 
 /* Element i of an operand. Floats keep to multiples that all types hold, and away from 0. */
-static void operand_fill(const Operand *x, uint64_t number, int64_t n, void *data)
+__attribute__((unused)) static void operand_fill(const Operand *x, uint64_t number, int64_t n,
+						 void *data)
 {
 	uint64_t key = number;
 	for (const char *s = x->name; *s; s++)
@@ -58,255 +23,6 @@ static void operand_fill(const Operand *x, uint64_t number, int64_t n, void *dat
 		else
 			type_store_int(x->type, data, (size_t)i,
 				       x->low + (int64_t)(z % (uint64_t)(x->high - x->low + 1)));
-	}
-}
-
-static Operand *operand_new(RandomProgram *r, Type type, int rank)
-{
-	Operand *x = &r->tensor[r->n++];
-	*x = (Operand){.type = type, .rank = rank, .low = -5, .high = 9};
-	snprintf(x->name, sizeof x->name, "%c", 'A' + r->noperand++);
-	if (type == RICCI_U8 || type == RICCI_BOOL)
-		x->low = 0;
-	if (type == RICCI_BOOL)
-		x->high = 1;
-	return x;
-}
-
-static bool operand_room(const RandomProgram *r)
-{
-	return r->noperand < 10 && r->n < PROGRAM_TENSORS - 4;
-}
-
-static char letter(int k)
-{
-	return "ijklpqrs"[k];
-}
-
-static char axis_any(RandomProgram *r, int64_t *extent)
-{
-	int k = draw(r, r->naxis);
-	r->used[k] = true;
-	*extent = r->extent[k];
-	return letter(k);
-}
-
-/* ---- expressions over the equation's axes */
-
-/* An index expression with values 0 .. *most. */
-static void random_index(RandomProgram *r, Text *t, int64_t *most)
-{
-	int64_t x, y = 0;
-	char a = axis_any(r, &x), b = a;
-	int c = draw(r, 3), how = draw(r, 16);
-	x--;
-	if (how >= 1 && how <= 4) {
-		b = axis_any(r, &y);
-		y--;
-	}
-	switch (how) {
-	case 0:
-		text_add(t, "%c+%d", a, c);
-		*most = x + c;
-		break;
-	case 1:
-		text_add(t, "2*%c+%c", a, b);
-		*most = 2 * x + y;
-		break;
-	case 2:
-		text_add(t, "(%c+3*%c)/2", a, b);
-		*most = (x + 3 * y) / 2;
-		break;
-	case 3:
-		text_add(t, "(%c*%d+%c)%%%d", a, (int)y + 1, b, c + 2);
-		*most = c + 1;
-		break;
-	case 4:
-		text_add(t, "%lld-%c+%c", (long long)x, a, b);
-		*most = x + y;
-		break;
-	case 5:
-		text_add(t, "%c/%d", a, c + 1);
-		*most = x / (c + 1);
-		break;
-	case 6:
-		text_add(t, "%c%%%d", a, c + 1);
-		*most = x < c ? x : c;
-		break;
-	case 7:
-		text_add(t, "%lld-%c", (long long)x, a);
-		*most = x;
-		break;
-	default:
-		text_add(t, "%c", a);
-		*most = x;
-	}
-}
-
-/* A read of a new integer operand with data low..high. */
-static void random_table(RandomProgram *r, Text *t, int64_t low, int64_t high)
-{
-	int64_t extent;
-	char a = axis_any(r, &extent);
-	Operand *x = operand_new(r, draw(r, 2) ? RICCI_I32 : RICCI_I64, 1);
-	x->shape[0] = extent;
-	x->low = low;
-	x->high = high;
-	text_add(t, "%s[%c]", x->name, a);
-}
-
-static const char *random_number(RandomProgram *r)
-{
-	static const char *const floats[] = {"0.5", "1.25", "2.0", "0.75"};
-	static const char *const ints[] = {"2", "1", "3", "5"};
-	if (r->type == RICCI_BOOL)
-		return draw(r, 2) ? "bool(1)" : "bool(0)";
-	return (type_is_float(r->type) ? floats : ints)[draw(r, 4)];
-}
-
-/* A padded read of a tensor that is there. */
-static bool random_padded(RandomProgram *r, Text *t)
-{
-	int64_t most;
-	const Operand *x = &r->tensor[draw(r, r->n)];
-	if (x->type != r->type || !x->rank)
-		return false;
-	text_add(t, "(%s[", x->name);
-	for (int d = 0; d < x->rank; d++) {
-		text_add(t, d ? "," : "");
-		if (draw(r, 12) == 0 && operand_room(r)) {
-			random_table(r, t, -1, x->shape[d]);
-			continue;
-		}
-		random_index(r, t, &most);
-		text_add(t, "%s", draw(r, 2) ? "" : "-1");
-	}
-	text_add(t, "] else %s)", random_number(r));
-	return true;
-}
-
-static void random_read(RandomProgram *r, Text *t)
-{
-	int64_t most;
-	if (r->n && draw(r, 3) == 0 && random_padded(r, t))
-		return;
-	if (!operand_room(r)) {
-		text_add(t, "%s", random_number(r));
-		return;
-	}
-	Operand *x = operand_new(r, r->type, draw(r, 4));
-	Text index = {0};
-	for (int d = 0; d < x->rank; d++) {
-		text_add(&index, d ? "," : "");
-		if (draw(r, 12) == 0 && operand_room(r)) {
-			x->shape[d] = 1 + draw(r, 5);
-			random_table(r, &index, 0, x->shape[d] - 1);
-			continue;
-		}
-		random_index(r, &index, &most);
-		x->shape[d] = most + 1 + (draw(r, 6) == 0);
-	}
-	text_add(t, "%s[%s]", x->name, index.s ? index.s : "");
-	text_free(&index);
-}
-
-static void random_condition(RandomProgram *r, Text *t)
-{
-	int64_t x, y;
-	char a = axis_any(r, &x), b = axis_any(r, &y);
-	static const char *const compare[] = {"<", "<=", "==", "!=", ">", ">="};
-	switch (draw(r, 4)) {
-	case 0:
-		text_add(t, "%c%%2 == %d", a, draw(r, 2));
-		break;
-	case 1:
-		text_add(t, "%c+%c < %d", a, b, 1 + draw(r, 5));
-		break;
-	case 2:
-		text_add(t, "%c %s %c && %c != 1", a, compare[draw(r, 6)], b, a);
-		break;
-	default:
-		text_add(t, "%c %s %d", a, compare[draw(r, 6)], draw(r, 3));
-	}
-}
-
-static void random_value(RandomProgram *r, Text *t, int depth);
-
-static void random_pair(RandomProgram *r, Text *t, const char *before, const char *between,
-			const char *after, int depth)
-{
-	text_add(t, "%s", before);
-	random_value(r, t, depth);
-	text_add(t, "%s", between);
-	random_value(r, t, depth);
-	text_add(t, "%s", after);
-}
-
-static void random_float(RandomProgram *r, Text *t, int depth)
-{
-	static const char *const calls[] = {"tanh(", "sigmoid(",      "sin(",	    "exp(0.5*",
-					    "erf(",  "sqrt(9.5+0.1*", "log(9.0+",   "rsqrt(9.0+",
-					    "cos(",  "log1p(0.05*",   "expm1(0.3*", "abs("};
-	switch (draw(r, 6)) {
-	case 0:
-		random_pair(r, t, "(", " / (2.5 + sin(", ")))", depth);
-		break;
-	case 1:
-		random_pair(r, t, draw(r, 2) ? "pow(abs(" : "pow(1.5+abs(", ")+0.5, 0.5*sin(", "))",
-			    depth);
-		break;
-	default:
-		text_add(t, "%s", calls[draw(r, COUNT(calls))]);
-		random_value(r, t, depth);
-		text_add(t, ")");
-	}
-}
-
-static void random_integer(RandomProgram *r, Text *t, int depth)
-{
-	text_add(t, "((");
-	random_value(r, t, depth);
-	text_add(t, ")%s%d)", draw(r, 2) ? "/" : "%", 1 + draw(r, 5));
-}
-
-static void random_bool(RandomProgram *r, Text *t, int depth)
-{
-	switch (draw(r, 3)) {
-	case 0:
-		random_pair(r, t, "(", " && ", ")", depth);
-		break;
-	case 1:
-		random_pair(r, t, "(", draw(r, 2) ? " || " : " != ", ")", depth);
-		break;
-	default:
-		text_add(t, "!(");
-		random_value(r, t, depth);
-		text_add(t, ")");
-	}
-}
-
-static void random_value(RandomProgram *r, Text *t, int depth)
-{
-	static const char *const infix[] = {" + ", " - ", " * ", " * "};
-	int how = depth > 0 ? draw(r, 13) : 11;
-	if (how == 12)
-		text_add(t, "%s", random_number(r));
-	else if (how >= 9) {
-		random_read(r, t);
-	} else if (how == 8) {
-		text_add(t, "(");
-		random_condition(r, t);
-		random_pair(r, t, " ? ", " : ", ")", depth - 1);
-	} else if (r->type == RICCI_BOOL) {
-		random_bool(r, t, depth - 1);
-	} else if (how < 4) {
-		random_pair(r, t, "(", infix[how], ")", depth - 1);
-	} else if (how == 4) {
-		random_pair(r, t, draw(r, 2) ? "min(" : "max(", ", ", ")", depth - 1);
-	} else if (type_is_float(r->type)) {
-		random_float(r, t, depth - 1);
-	} else {
-		random_integer(r, t, depth - 1);
 	}
 }
 
@@ -326,18 +42,42 @@ static void axes_new(RandomProgram *r, int left, int n, int most)
 	r->left = left;
 	r->naxis = n;
 	memset(r->used, 0, sizeof r->used);
-	for (int k = 0; k < n; k++)
+	for (int k = 0; k < n; k++) {
+		r->first[k] = k >= left && draw(r, 10) == 0 ? draw(r, 5) - 2 : 0;
 		r->extent[k] = 1 + draw(r, most);
+	}
 }
 
+/* The range of axis k by a size where there is a tensor that has it. */
+static bool add_size(RandomProgram *r, int k)
+{
+	for (int j = 0; j < r->n && draw(r, 3) == 0; j++)
+		for (int d = 0; d < r->tensor[j].rank && !r->tensor[j].local; d++)
+			if (r->tensor[j].shape[d] == r->extent[k]) {
+				text_add(&r->text, "%c<%s.size(%d)", letter(k), r->tensor[j].name,
+					 d);
+				return true;
+			}
+	return false;
+}
+
+/* An axis that is reduced may be cut by one on the left: k < i+1. */
 static void add_where(RandomProgram *r)
 {
 	const char *before = " where ";
-	for (int k = 0; k < r->naxis; k++)
-		if (k < r->left || r->used[k]) {
-			text_add(&r->text, "%s%c<%lld", before, letter(k), (long long)r->extent[k]);
-			before = ", ";
-		}
+	for (int k = 0; k < r->naxis; k++) {
+		long long first = r->first[k], extent = r->extent[k];
+		if (k >= r->left && !r->used[k])
+			continue;
+		text_add(&r->text, "%s", before);
+		before = ", ";
+		if (first)
+			text_add(&r->text, "%c in %lld..%lld", letter(k), first, first + extent);
+		else if (k >= r->left && r->left && extent == r->extent[0] && draw(r, 3) == 0)
+			text_add(&r->text, "%c<%c+1", letter(k), letter(0));
+		else if (!add_size(r, k))
+			text_add(&r->text, "%c<%lld", letter(k), extent);
+	}
 }
 
 static void add_left(RandomProgram *r, const Operand *y)
@@ -373,25 +113,30 @@ static void equation_any(RandomProgram *r)
 	text_free(&body);
 }
 
-/* A value at places that an operand or an index expression names. */
+/* A value at places that operands or index expressions name, with other dimensions as they are. */
 static void equation_scatter(RandomProgram *r)
 {
 	static const char *const signs[] = {"+=", "+=", "max=", "min="};
 	Text body = {0}, at = {0};
 	int64_t shape[2], most;
+	int rank = 1 + draw(r, 2);
 	axes_new(r, 0, 1 + draw(r, 3), 5);
 	random_value(r, &body, draw(r, 3));
-	if (draw(r, 2) && operand_room(r)) {
-		shape[0] = 1 + draw(r, 6);
-		random_table(r, &at, 0, shape[0] - 1);
-	} else {
-		random_index(r, &at, &most);
-		shape[0] = most + 1 + draw(r, 2);
+	for (int d = 0; d < rank; d++) {
+		text_add(&at, d ? "," : "");
+		if (draw(r, 2) && operand_room(r)) {
+			shape[d] = 1 + draw(r, 6);
+			random_table(r, &at, 0, shape[d] - 1);
+		} else {
+			random_place(r, &at, &most);
+			shape[d] = most + 1 + draw(r, 2);
+		}
+		text_add(&at, ":%lld", (long long)shape[d]);
 	}
 	const char *sign = r->type == RICCI_BOOL ? "max=" : signs[draw(r, 4)];
-	Operand *y = local_new(r, 1, shape);
-	text_add(&r->text, "%s%s[%s:%lld] %s %s(%s)", r->text.n ? "; " : "", y->name, at.s,
-		 (long long)shape[0], sign, type_name(r->type), body.s);
+	Operand *y = local_new(r, rank, shape);
+	text_add(&r->text, "%s%s[%s] %s %s(%s)", r->text.n ? "; " : "", y->name, at.s, sign,
+		 type_name(r->type), body.s);
 	add_where(r);
 	text_free(&body);
 	text_free(&at);
@@ -418,6 +163,7 @@ static void equation_contraction(RandomProgram *r)
 		r->extent[k] = points * size > 20000 ? 2 : size;
 		points *= r->extent[k];
 		r->used[k] = true;
+		r->first[k] = 0;
 	}
 	memcpy(shape, r->extent, sizeof shape);
 	Operand *x[2] = {operand_new(r, r->type, 0), operand_new(r, r->type, 0)};
@@ -440,7 +186,8 @@ static void equation_contraction(RandomProgram *r)
 	static const char *const forms[] = {" %s %s*%s", " %s %s*%s", " %s max(%s, 0)*%s",
 					    " %s %s*(%s + 1)"};
 	text_add(&r->text, forms[draw(r, 4)], sign, read[0].s, read[1].s);
-	add_where(r);
+	if (draw(r, 3)) /* else every range is inferred */
+		add_where(r);
 	text_free(&read[0]);
 	text_free(&read[1]);
 }
@@ -527,11 +274,11 @@ static Type random_type(RandomProgram *r)
 {
 	static const Type rest[] = {RICCI_F16, RICCI_BF16, RICCI_I8,  RICCI_U8,
 				    RICCI_I32, RICCI_I64,  RICCI_BOOL};
-	int how = draw(r, 10);
-	return how < 4 ? RICCI_F64 : how < 8 ? RICCI_F32 : rest[draw(r, COUNT(rest))];
+	int how = draw(r, 12);
+	return how < 5 ? RICCI_F64 : how < 9 ? RICCI_F32 : rest[draw(r, COUNT(rest))];
 }
 
-static void random_program(RandomProgram *r, uint64_t number)
+__attribute__((unused)) static void random_program(RandomProgram *r, uint64_t number)
 {
 	*r = (RandomProgram){.number = number, .state = mix(number)};
 	r->type = random_type(r);
