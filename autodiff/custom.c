@@ -21,16 +21,20 @@ const Custom *custom_of(const Ir *ir, const Node *t)
 	return number > 0 && number <= ir->ncustom ? ir->custom[number - 1] : NULL;
 }
 
-int order_with_operands(Ir *ir, Node *y, Node ***order)
+int order_with_operands(Ir *ir, int nroot, Node *const *root, Node ***order)
 {
-	int n = 1, room = 1;
+	int n = nroot, room = nroot + 1;
+	uint32_t last = 0;
 	for (int k = 0; k < ir->ncustom; k++)
 		room += ir->custom[k]->noperand;
 	Node **roots = arena_alloc(&ir->arena, sizeof *roots * (size_t)room);
-	roots[0] = y;
+	for (int k = 0; k < nroot; k++) {
+		roots[k] = root[k];
+		last = root[k]->id > last ? root[k]->id : last;
+	}
 	for (int k = 0; k < ir->ncustom; k++)
 		for (int i = 0; i < ir->custom[k]->noperand; i++)
-			if (ir->custom[k]->operand[i]->id < y->id)
+			if (ir->custom[k]->operand[i]->id < last)
 				roots[n++] = ir->custom[k]->operand[i];
 	return graph_order(ir, n, roots, order);
 }

@@ -64,11 +64,40 @@ static int visit_custom(Forward *f, const Custom *c, size_t room, Node **compute
 	return 0;
 }
 
-int autodiff_forward(Ir *ir, Node *y, int n, Node *const *x, Node *const *tangent, Node **out)
+/* All results of order[at]'s run of its loop, of which it is the first. */
+static int visit_scan(Forward *f, int norder, Node *const *order, int at, Node **computed,
+		      bool *done)
+{
+	Arena *a = &f->ir->arena;
+	int n = 0, noperand = scan_noperand(scan_of(order[at]));
+	Node **result = arena_alloc(a, sizeof *result * (size_t)norder);
+	Node **tresult = arena_alloc(a, sizeof *tresult * (size_t)norder);
+	Node **toperand = arena_alloc(a, sizeof *toperand * ((size_t)noperand + 1));
+	bool any = false;
+	for (int k = at; k < norder; k++)
+		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at]))
+			result[n++] = order[k];
+	for (int k = 0; k < noperand; k++) {
+		toperand[k] = f->tangent[scan_operands(order[at])[k]->id];
+		any |= toperand[k] != NULL;
+	}
+	if (any && scan_tangents(f->ir, n, result, toperand, tresult))
+		return f->ir->err.code;
+	for (int k = 0; k < n; k++) {
+		computed[result[k]->id] = tresult[k];
+		done[result[k]->id] = true;
+	}
+	return 0;
+}
+
+int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, Node *const *tangent,
+		  Node **out)
 {
 	Node **order;
-	int norder = order_with_operands(ir, y, &order);
-	size_t room = y->id + 1u;
+	int norder = order_with_operands(ir, nroot, root, &order);
+	size_t room = 1;
+	for (int k = 0; k < norder; k++)
+		room = order[k]->id >= room ? order[k]->id + 1u : room;
 	Forward f = {.ir = ir};
 	f.tangent = arena_alloc(&ir->arena, sizeof *f.tangent * room);
 	f.memo = arena_alloc(&ir->arena, sizeof *f.memo * room);
@@ -83,11 +112,22 @@ int autodiff_forward(Ir *ir, Node *y, int n, Node *const *x, Node *const *tangen
 		const Custom *c = custom_of(ir, t);
 		if (c && !done[t->id] && visit_custom(&f, c, room, computed, done))
 			return ir->err.code;
+		if (t->op == OP_SCAN && !done[t->id] &&
+		    visit_scan(&f, norder, order, k, computed, done))
+			return ir->err.code;
 		if (!c && t->op == OP_COMP && type_is_float(t->type))
 			computed[t->id] = equation_tangent(&f, t);
 		f.tangent[t->id] = sum_of(ir, t, f.tangent[t->id], computed[t->id]);
 	}
-	Node *got = f.tangent[y->id];
-	*out = got ? got : tensor_fill(ir, y, 0);
+	for (int k = 0; k < nroot; k++)
+		out[k] = f.tangent[root[k]->id];
 	return ir->err.code;
+}
+
+int autodiff_forward(Ir *ir, Node *y, int n, Node *const *x, Node *const *tangent, Node **out)
+{
+	if (forward_graph(ir, 1, &y, n, x, tangent, out))
+		return ir->err.code;
+	*out = *out ? *out : tensor_fill(ir, y, 0);
+	return 0;
 }

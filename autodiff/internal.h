@@ -166,13 +166,36 @@ typedef struct Custom {
 } Custom;
 /* Whose result t is; NULL for other tensors. */
 const Custom *custom_of(const Ir *ir, const Node *t);
-/* graph_order of y and the operands of all custom gradients, which folding may have taken out of
- * the equations. */
-int order_with_operands(Ir *ir, Node *y, Node ***order);
+/* graph_order of the roots and the operands of all custom gradients, which folding may have taken
+ * out of the equations. */
+int order_with_operands(Ir *ir, int nroot, Node *const *root, Node ***order);
 /* The gradients of the operands, NULL for those that the program gives none, from those of the
  * results; a result's NULL stands for zeros, as CONST for a tensor filled with it. */
 void custom_gradients(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand);
 /* The tangents of the results from those of the operands (NULL: zero). 0 or ir->err's code. */
 int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresult);
+
+/* ---- graphs (reverse.c, forward.c) ---- */
+
+/* Reverse mode from several roots, each with a gradient of its own: of what type and shape it is,
+ * or a CONST that fills it. So are grads[]; NULL: zero. */
+void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int n, Node *const *wrt,
+		   Node **grads);
+/* What a gradient stands for as a tensor. */
+Node *gradient_tensor(Ir *ir, Node *like, Node *gradient);
+/* The tangents of roots (NULL: zero) from those of x[] (tensors; NULL: zero). 0 or ir->err's code.
+ */
+int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, Node *const *tangent,
+		  Node **out);
+
+/* ---- loops (scan.c) ---- */
+
+/* The gradients of the operands of a run of a loop of which wanted[] holds (NULL: zero) from those
+ * of its results. */
+void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,
+		    const bool *wanted, Node **doperand);
+/* The tangents of the results (NULL: zero) from those of the operands (NULL: zero). 0 or ir->err's
+ * code. */
+int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperand, Node **tresult);
 
 #endif

@@ -21,8 +21,10 @@ typedef struct Reverse {
 	size_t room; /* of the tables by id */
 	Tape tape;
 	bool *reaches; /* by id: COMPs that read wanted tensors */
-	Sum *sum;      /* by id: contributions */
-	Node **grad;   /* by id: the adjoint, once it is known */
+	int norder;
+	Node **order;
+	Sum *sum;    /* by id: contributions */
+	Node **grad; /* by id: the adjoint, once it is known */
 } Reverse;
 
 /* Parts that a new one may be joined with: the latest. */
@@ -100,10 +102,10 @@ static Node *sum_tensor(Ir *ir, Sum *s, const Node *like)
 }
 
 /* Marks what lies on a way from y to a wrt. */
-static void mark(Reverse *r, int norder, Node *const *order)
+static void mark(Reverse *r)
 {
-	for (int k = 0; k < norder; k++) {
-		Node **reads, *t = order[k];
+	for (int k = 0; k < r->norder; k++) {
+		Node **reads, *t = r->order[k];
 		if (!type_is_float(t->type))
 			continue;
 		const Custom *c = custom_of(r->ir, t);
@@ -140,6 +142,35 @@ static void visit_custom(Reverse *r, const Custom *c, const Node *t)
 			sum_put(r->ir, &r->sum[c->operand[k]->id], doperand[k]);
 }
 
+/* All results of t's run of its loop at once, at the one that is visited last. */
+static void visit_scan(Reverse *r, const Node *t)
+{
+	Arena *a = &r->ir->arena;
+	int n = 0, noperand = scan_noperand(scan_of(t));
+	Node **result = arena_alloc(a, sizeof *result * (size_t)r->norder);
+	Node **dresult = arena_alloc(a, sizeof *dresult * (size_t)r->norder);
+	Node **doperand = arena_alloc(a, sizeof *doperand * ((size_t)noperand + 1));
+	bool *wanted = arena_alloc(a, (size_t)noperand + 1);
+	for (int k = 0; k < r->norder; k++) {
+		Node *other = r->order[k];
+		if (other->op != OP_SCAN || !r->tape.wanted[other->id] || !scan_same_run(other, t))
+			continue;
+		if (other->id < t->id)
+			return;
+		result[n] = other;
+		dresult[n] = r->grad[other->id];
+		n += dresult[n] != NULL;
+	}
+	if (!n)
+		return;
+	for (int k = 0; k < noperand; k++)
+		wanted[k] = r->tape.wanted[scan_operands(t)[k]->id];
+	scan_gradients(r->ir, n, result, dresult, wanted, doperand);
+	for (int k = 0; k < noperand; k++)
+		if (doperand[k])
+			sum_put(r->ir, &r->sum[scan_operands(t)[k]->id], doperand[k]);
+}
+
 static void visit(Reverse *r, Node *t)
 {
 	Term *terms;
@@ -148,6 +179,10 @@ static void visit(Reverse *r, Node *t)
 	const Custom *c = custom_of(r->ir, t);
 	if (c && r->reaches[t->id]) {
 		visit_custom(r, c, t);
+		return;
+	}
+	if (t->op == OP_SCAN && r->reaches[t->id]) {
+		visit_scan(r, t);
 		return;
 	}
 	if (!r->grad[t->id] || !r->reaches[t->id])
@@ -174,42 +209,59 @@ static void dump(Ir *ir, int n, Node *const *wrt, Node *const *grads)
 	text_free(&text);
 }
 
+/* The tables for tensors up to the roots. */
+static Reverse reverse_new(Ir *ir, int nroot, Node *const *root)
+{
+	Arena *a = &ir->arena;
+	Reverse r = {.ir = ir, .tape = {.ir = ir}};
+	for (int k = 0; k < nroot; k++)
+		r.room = root[k]->id >= r.room ? root[k]->id + 1u : r.room;
+	r.norder = order_with_operands(ir, nroot, root, &r.order);
+	r.tape.wanted = arena_alloc(a, sizeof *r.tape.wanted * (r.room + 1));
+	r.reaches = arena_alloc(a, sizeof *r.reaches * (r.room + 1));
+	r.sum = arena_alloc(a, sizeof *r.sum * (r.room + 1));
+	r.grad = arena_alloc(a, sizeof *r.grad * (r.room + 1));
+	return r;
+}
+
+void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int n, Node *const *wrt,
+		   Node **grads)
+{
+	Reverse r = reverse_new(ir, nroot, root);
+	for (int k = 0; k < n; k++)
+		if (wrt[k]->id < r.room)
+			r.tape.wanted[wrt[k]->id] = true;
+	mark(&r);
+	for (int k = 0; k < nroot; k++)
+		sum_put(ir, &r.sum[root[k]->id], seed[k]);
+	for (int k = r.norder - 1; k >= 0; k--)
+		if (r.tape.wanted[r.order[k]->id])
+			visit(&r, r.order[k]);
+	for (int k = 0; k < n; k++)
+		grads[k] = wrt[k]->id < r.room ? r.grad[wrt[k]->id] : NULL;
+}
+
+Node *gradient_tensor(Ir *ir, Node *like, Node *gradient)
+{
+	bool fills = !gradient || node_is_const(gradient);
+	return fills ? tensor_fill(ir, like, gradient ? gradient->u.f : 0) : gradient;
+}
+
 int autodiff_reverse(Ir *ir, Node *y, Node *seed, int n, Node *const *wrt, Node **grads)
 {
-	Node **order;
-	int norder = order_with_operands(ir, y, &order);
-	size_t room = y->id + 1u;
-	Reverse r = {.ir = ir, .room = room};
-
 	if (!type_is_float(y->type))
 		return error_set(&ir->err, RICCI_ETYPE,
 				 "gradient of a tensor of type %s: only floats have one",
 				 type_name(y->type));
-	r.tape = (Tape){.ir = ir};
-	r.tape.wanted = arena_alloc(&ir->arena, sizeof *r.tape.wanted * room);
-	r.tape.slot = arena_alloc(&ir->arena, sizeof *r.tape.slot * room);
-	r.reaches = arena_alloc(&ir->arena, sizeof *r.reaches * room);
-	r.sum = arena_alloc(&ir->arena, sizeof *r.sum * room);
-	r.grad = arena_alloc(&ir->arena, sizeof *r.grad * room);
-	for (int k = 0; k < n; k++) {
+	for (int k = 0; k < n; k++)
 		if (!type_is_float(wrt[k]->type))
 			return error_set(&ir->err, RICCI_ETYPE,
 					 "gradient by a tensor of type %s: only floats have one",
 					 type_name(wrt[k]->type));
-		if (wrt[k]->id < room)
-			r.tape.wanted[wrt[k]->id] = true;
-	}
-	mark(&r, norder, order);
-	r.grad[y->id] = seed ? seed : node_const(ir, y->type, 1);
-	for (int k = norder - 1; k >= 0; k--)
-		if (r.tape.wanted[order[k]->id])
-			visit(&r, order[k]);
-	for (int k = 0; k < n; k++) {
-		Node *got = wrt[k]->id < room ? r.grad[wrt[k]->id] : NULL;
-		if (!got || node_is_const(got))
-			got = tensor_fill(ir, wrt[k], got ? got->u.f : 0);
-		grads[k] = got;
-	}
+	seed = seed ? seed : node_const(ir, y->type, 1);
+	reverse_graph(ir, 1, &y, &seed, n, wrt, grads);
+	for (int k = 0; k < n; k++)
+		grads[k] = gradient_tensor(ir, wrt[k], grads[k]);
 	dump(ir, n, wrt, grads);
 	return ir->err.code;
 }

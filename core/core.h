@@ -282,6 +282,12 @@ ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked
 Node *scan_final(Ir *ir, const ScanCall *call, int state);
 /* The stack of a tensor of call->scan's body. */
 Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
+/* Row 0 of that, for loops of one step. */
+Node *scan_only(Ir *ir, const ScanCall *call, Node *value);
+/* The results of the loop that scan_close would make of the same, without constants, computed in
+ * segments of so many steps: final[k] of each state, out[k] of each stacked tensor. */
+void scan_segments(Ir *ir, const Scan *spec, int64_t steps, Node *const *operand, int nstacked,
+		   Node *const *stacked, Node **final, Node **out);
 static inline int scan_noperand(const Scan *l)
 {
 	return l->has_length + l->nslice + l->nstate + l->nconst;

@@ -91,11 +91,13 @@ static int check_carry(ricci_graph *g, const ricci_loop *l, int k)
 static int check_stack(ricci_graph *g, const ricci_loop *l, const ricci_tensor *t)
 {
 	int64_t bytes = (int64_t)type_size((Type)t->node->type);
-	if (tensor_rank(t->node) >= RICCI_MAX_RANK)
+	int most = RICCI_MAX_RANK - 1 - (l->segment > 0);
+	if (tensor_rank(t->node) > most)
 		return error_set(&g->ir.err, RICCI_ESHAPE,
-				 "ricci_scan: %s has rank %d, so its steps can't be stacked: %d is "
-				 "the most",
-				 t->name, tensor_rank(t->node), RICCI_MAX_RANK);
+				 "ricci_scan: %s has rank %d, so its steps can't be stacked%s: %d "
+				 "is the most",
+				 t->name, tensor_rank(t->node), l->segment ? " in segments" : "",
+				 most);
 	if (__builtin_mul_overflow(bytes, tensor_size(t->node), &bytes) ||
 	    __builtin_mul_overflow(bytes, l->steps, &bytes))
 		return error_set(&g->ir.err, RICCI_ESHAPE,
@@ -129,7 +131,7 @@ static int check_numbers(ricci_graph *g, const ricci_loop *l)
 	if (l->steps < 1 || l->steps > RANGE_MAX)
 		return error_set(e, RICCI_EINVAL,
 				 "ricci_scan: the number of steps is %lld, it must be 1 or more%s",
-				 (long long)l->steps, l->steps < 1 ? "" : ", and less than 2^40");
+				 (long long)l->steps, l->steps < 1 ? "" : ", and at most 2^40");
 	if (l->segment < 0)
 		return error_set(e, RICCI_EINVAL,
 				 "ricci_scan: segment is %lld; 0 keeps the states of all steps",
@@ -160,7 +162,7 @@ static int check_loop(ricci_graph *g, const ricci_loop *l)
 {
 	int code = check_numbers(g, l);
 	for (int k = 0; k < l->nslice && !code; k++)
-		code = check_slice(g, l, k);
+		code = check_slice(g, l, k) || check_stack(g, l, l->slice[k].variable);
 	for (int k = 0; k < l->ncarry && !code; k++)
 		code = check_carry(g, l, k) || check_stack(g, l, l->carry[k].variable);
 	for (int k = 0; k < l->nout && !code; k++)
@@ -190,6 +192,16 @@ static int carry_needs(ricci_graph *g, const ricci_loop *l)
 					(long long)n->hi);
 		}
 	return graph_needs(g);
+}
+
+static void make_plain(Ir *ir, const Scan *spec, Node *const *operand, int nout, Node **final,
+		       Node **out)
+{
+	ScanCall call = scan_close(ir, spec, operand, nout, out, false);
+	for (int k = 0; k < spec->nstate; k++)
+		final[k] = scan_final(ir, &call, k);
+	for (int k = 0; k < nout; k++)
+		out[k] = scan_stack(ir, &call, call.result[k]);
 }
 
 static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
@@ -222,11 +234,15 @@ static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
 	}
 	for (int k = 0; k < l->nout; k++)
 		out[k] = l->out[k]->node;
-	ScanCall call = scan_close(ir, &spec, operand, l->nout, out, false);
+	Node **last = arena_alloc(&ir->arena, n * sizeof *last);
+	if (l->segment)
+		scan_segments(ir, &spec, l->segment, operand, l->nout, out, last, out);
+	else
+		make_plain(ir, &spec, operand, l->nout, last, out);
 	for (int k = 0; k < l->ncarry && final; k++)
-		final[k] = graph_handle(g, scan_final(ir, &call, k));
+		final[k] = graph_handle(g, last[k]);
 	for (int k = 0; k < l->nout; k++)
-		stacked[k] = graph_handle(g, scan_stack(ir, &call, call.result[k]));
+		stacked[k] = graph_handle(g, out[k]);
 }
 
 static int give_nil(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
@@ -258,16 +274,6 @@ int ricci_scan(ricci_graph *g, const ricci_loop *loop, ricci_tensor **final, ric
 
 /* ---- regions ---- */
 
-/* Row 0 of a stack of one. */
-static Node *only_row(Ir *ir, Node *stack)
-{
-	Node *index[RICCI_MAX_RANK] = {node_int(ir, 0)};
-	int rank = tensor_rank(stack) - 1;
-	for (int d = 0; d < rank; d++)
-		index[d + 1] = node_axis(ir, d, tensor_extent(stack, d + 1));
-	return comp_dense(ir, RED_NONE, rank, rank, index + 1, node_read(ir, stack, index));
-}
-
 static void make_region(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
 			ricci_tensor *const *y, ricci_tensor **results)
 {
@@ -280,10 +286,8 @@ static void make_region(ricci_graph *g, int nfrom, ricci_tensor *const *from, in
 	for (int k = 0; k < n; k++)
 		out[k] = y[k]->node;
 	ScanCall call = scan_close(ir, &spec, spec.var, n, out, false);
-	for (int k = 0; k < n; k++) {
-		Node *t = only_row(ir, scan_stack(ir, &call, call.result[k]));
-		results[k] = graph_handle(g, t);
-	}
+	for (int k = 0; k < n; k++)
+		results[k] = graph_handle(g, scan_only(ir, &call, call.result[k]));
 }
 
 int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,

@@ -107,6 +107,16 @@ Node *scan_stack(Ir *ir, const ScanCall *call, Node *value)
 	return result_node(ir, result_intern(ir, call->scan, -1, value), call->operand);
 }
 
+Node *scan_only(Ir *ir, const ScanCall *call, Node *value)
+{
+	Node *index[RICCI_MAX_RANK] = {node_int(ir, 0)};
+	int rank = tensor_rank(value);
+	for (int d = 0; d < rank; d++)
+		index[d + 1] = node_axis(ir, d, tensor_extent(value, d));
+	return comp_dense(ir, RED_NONE, rank, rank, index + 1,
+			  node_read(ir, scan_stack(ir, call, value), index));
+}
+
 Node *scan_over(Ir *ir, const Node *n, Node *const *operand)
 {
 	return result_node(ir, (ScanResult *)n->u.result, operand);

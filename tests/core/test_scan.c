@@ -444,7 +444,7 @@ static void test_refusals(void)
 	REFUSED(p.out[0] = ricci_input(p.g, "r", RICCI_F32, 16,
 				       SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)),
 		RICCI_ESHAPE,
-		"ricci_scan: r has rank 16, so its steps can't be stacked: 16 is the most");
+		"ricci_scan: r has rank 16, so its steps can't be stacked: 15 is the most");
 	REFUSED(p.g->frozen = 1, RICCI_EINVAL,
 		"ricci_scan: the graph has sessions and can't change any more");
 	CHECK_INT(ricci_scan(NULL, NULL, NULL, NULL), RICCI_EINVAL);

@@ -1,0 +1,415 @@
+/* scan.c - gradients and tangents of loops, which are loops.
+ *
+ * The steps of a loop compute (next, value) = f(slices, states, constants). Reverse mode is a loop
+ * the other way whose states are the adjoints of the states; a step of it is reverse mode of f's
+ * graph, at the variables that the step had:
+ *	d state, d slice, d constant = f'(..) applied to (d next, d value)
+ * Gradients of slices are stacked, those of constants added up by further states, that of an
+ * initial state is its adjoint after the last step. Forward mode is a loop the same way over the
+ * tangents. What the steps had: states from the stacks of their values before each step; results of
+ * sums and of inner loops from stacks too, unless the loop is to be computed again (recompute);
+ * elementwise equations are computed again from these.
+ * Invariant: loops made here are over the steps of the given one, with its length; so a number
+ *drawn in step t is drawn again.
+ */
+#include "autodiff/internal.h"
+
+typedef enum { SLICE, STATE, CONSTANT, NKIND } Kind;
+
+typedef struct List {
+	int n, room;
+	Node **var, **operand, **next;
+} List;
+
+/* A loop around the steps of another one. */
+typedef struct Around {
+	Ir *ir;
+	Node *scan; /* a result of the other one */
+	const Scan *of;
+	Node *const *operand; /* of its variables */
+	int nvar, nresult;
+	Node *const *result;
+	bool *reads; /* of next[k], then of the results' values: one of each variable */
+	List list[NKIND];
+	int nstacked;
+	Node **stacked;
+	ScanCall call;
+} Around;
+
+static Around around_new(Ir *ir, int nresult, Node *const *result)
+{
+	const Scan *of = scan_of(result[0]);
+	Around a = {.ir = ir, .scan = result[0], .of = of, .nresult = nresult, .result = result};
+	a.operand = scan_operands(a.scan) + of->has_length;
+	a.nvar = of->nslice + of->nstate + of->nconst;
+	a.stacked = arena_alloc(&ir->arena, sizeof *a.stacked * (size_t)(nresult + a.nvar + 1));
+	return a;
+}
+
+/* Returns the variable's number among its kind. */
+static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
+{
+	List *l = &a->list[kind];
+	if (l->n == l->room) {
+		List old = *l;
+		size_t room = sizeof(Node *) * (size_t)(l->room = 2 * l->room + 8);
+		l->var = arena_alloc(&a->ir->arena, room);
+		l->operand = arena_alloc(&a->ir->arena, room);
+		l->next = arena_alloc(&a->ir->arena, room);
+		for (int k = 0; k < l->n; k++) {
+			l->var[k] = old.var[k];
+			l->operand[k] = old.operand[k];
+			l->next[k] = old.next[k];
+		}
+	}
+	l->var[l->n] = var;
+	l->operand[l->n] = operand;
+	l->next[l->n] = next;
+	return l->n++;
+}
+
+/* A variable like t by a name that no body has. */
+static Node *fresh(Ir *ir, char letter, int k, const Node *t)
+{
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < tensor_rank(t); d++)
+		shape[d] = tensor_extent(t, d);
+	return node_input(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), (Type)t->type,
+			  tensor_rank(t), shape);
+}
+
+/* Jumps where t has no rank left for the steps. */
+static void check_rank(Ir *ir, const Node *t)
+{
+	if (tensor_rank(t) < RICCI_MAX_RANK)
+		return;
+	error_set(
+		&ir->err, RICCI_EUNSUPPORTED,
+		"the gradient of a loop needs the steps of a tensor of rank %d stacked; %d is the "
+		"most",
+		tensor_rank(t), RICCI_MAX_RANK);
+	longjmp(*ir->arena.oom, 1);
+}
+
+static Node *stack_of(Ir *ir, const ScanCall *call, Node *value)
+{
+	check_rank(ir, value);
+	return scan_stack(ir, call, value);
+}
+
+/* What the other loop's steps had, as variables of this one: those that nothing reads are left out
+ * when it is closed. */
+static void add_steps(Around *a)
+{
+	const Scan *of = a->of;
+	ScanCall call = {(Scan *)of, (Node **)scan_operands(a->scan), NULL};
+	int nroot = of->nstate;
+	for (int k = 0; k < a->nvar; k++)
+		if (k < of->nslice)
+			add(a, SLICE, of->var[k], a->operand[k], NULL);
+		else if (k < of->nslice + of->nstate)
+			add(a, SLICE, of->var[k], stack_of(a->ir, &call, of->var[k]), NULL);
+		else
+			add(a, CONSTANT, of->var[k], a->operand[k], NULL);
+	if (of->recompute)
+		return;
+	Node **root = arena_alloc(&a->ir->arena, sizeof *root * (size_t)(nroot + a->nresult + 1));
+	Node **order;
+	for (int k = 0; k < nroot; k++)
+		root[k] = of->next[k];
+	for (int k = 0; k < a->nresult; k++)
+		root[nroot++] = a->result[k]->u.result->value;
+	int n = graph_order(a->ir, nroot, root, &order);
+	for (int k = 0; k < n; k++) {
+		bool sum = order[k]->op == OP_COMP && comp_reduce(order[k]) != RED_NONE;
+		if ((sum || order[k]->op == OP_SCAN) && tensor_rank(order[k]) < RICCI_MAX_RANK)
+			add(a, SLICE, order[k], scan_stack(a->ir, &call, order[k]), NULL);
+	}
+}
+
+/* Which variables each root reads. */
+static void find_reads(Around *a)
+{
+	int nroot = a->of->nstate + a->nresult;
+	a->reads = arena_alloc(&a->ir->arena, (size_t)(nroot * a->nvar + 1));
+	for (int k = 0; k < nroot; k++) {
+		Node **order, *root = k < a->of->nstate
+					      ? a->of->next[k]
+					      : a->result[k - a->of->nstate]->u.result->value;
+		int n = graph_order(a->ir, 1, &root, &order);
+		for (int i = 0; i < n; i++)
+			for (int v = 0; v < a->nvar && order[i]->op == OP_INPUT; v++)
+				a->reads[k * a->nvar + v] |= order[i] == a->of->var[v];
+	}
+}
+
+/* Does a root read one of these variables? */
+static bool reads_any(const Around *a, int root, const bool *var)
+{
+	bool any = false;
+	for (int v = 0; v < a->nvar; v++)
+		any |= a->reads[root * a->nvar + v] && var[v];
+	return any;
+}
+
+/* Marks the states whose next value reads what is marked, until there are no more. */
+static void spread(const Around *a, bool *var)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (int k = 0; k < a->of->nstate; k++) {
+			bool *state = &var[a->of->nslice + k];
+			if (!*state && type_is_float((Type)a->of->next[k]->type) &&
+			    reads_any(a, k, var))
+				more = *state = true;
+		}
+	}
+}
+
+static void close_around(Around *a, bool backwards)
+{
+	Arena *arena = &a->ir->arena;
+	size_t room = 2;
+	for (int kind = 0; kind < NKIND; kind++)
+		room += (size_t)a->list[kind].n;
+	Scan spec = {.bound = a->of->bound,
+		     .backwards = backwards,
+		     .has_length = a->of->has_length,
+		     .recompute = a->of->recompute,
+		     .nslice = a->list[SLICE].n,
+		     .nstate = a->list[STATE].n,
+		     .nconst = a->list[CONSTANT].n,
+		     .var = arena_alloc(arena, sizeof(Node *) * room),
+		     .next = a->list[STATE].next};
+	Node **operand = arena_alloc(arena, sizeof *operand * room);
+	int n = 0;
+	if (spec.has_length)
+		operand[0] = scan_operands(a->scan)[0];
+	for (int kind = 0; kind < NKIND; kind++)
+		for (int k = 0; k < a->list[kind].n; k++) {
+			operand[spec.has_length + n] = a->list[kind].operand[k];
+			spec.var[n++] = a->list[kind].var[k];
+		}
+	a->call = scan_close(a->ir, &spec, operand, a->nstacked, a->stacked, true);
+}
+
+/* Returns its number among the stacks. */
+static int add_stack(Around *a, Node *value)
+{
+	check_rank(a->ir, value);
+	a->stacked[a->nstacked] = value;
+	return a->nstacked++;
+}
+
+static Node *stacked_at(Around *a, int k)
+{
+	return scan_stack(a->ir, &a->call, a->call.result[k]);
+}
+
+/* ---- reverse mode ---- */
+
+typedef struct Back {
+	Around a;
+	const bool *wanted; /* of the variables' operands */
+	bool *carried;	    /* variables that are states with an adjoint */
+	Node **start;	    /* by variable: the gradient of the state's last value; NULL: zero */
+	int nroot, nwrt;
+	Node **root, **seed, **wrt, **grad;
+	int *at, *place; /* by wrt: the variable, and what holds its gradient among its kind */
+} Back;
+
+static Back back_new(Ir *ir, int nresult, Node *const *result, const bool *wanted)
+{
+	Arena *arena = &ir->arena;
+	Back b = {.a = around_new(ir, nresult, result)};
+	size_t nvar = (size_t)b.a.nvar + 1, room = (nvar + (size_t)nresult) * sizeof(Node *);
+	b.wanted = wanted + b.a.of->has_length;
+	b.carried = arena_alloc(arena, nvar);
+	b.start = arena_alloc(arena, room);
+	b.root = arena_alloc(arena, room);
+	b.seed = arena_alloc(arena, room);
+	b.wrt = arena_alloc(arena, room);
+	b.grad = arena_alloc(arena, room);
+	b.at = arena_alloc(arena, sizeof *b.at * nvar);
+	b.place = arena_alloc(arena, sizeof *b.place * nvar);
+	find_reads(&b.a);
+	return b;
+}
+
+/* A state has an adjoint when a wanted operand flows into it, and it into a given gradient. */
+static void find_carried(Back *b, Node *const *dresult)
+{
+	const Scan *of = b->a.of;
+	bool *into = arena_alloc(&b->a.ir->arena, (size_t)b->a.nvar + 1);
+	for (int v = 0; v < b->a.nvar; v++)
+		into[v] = b->wanted[v];
+	spread(&b->a, into);
+	bool *seen = arena_alloc(&b->a.ir->arena, (size_t)of->nstate + 1);
+	for (int k = 0; k < b->a.nresult; k++) {
+		int final = b->a.result[k]->u.result->final;
+		if (final >= 0) {
+			b->start[of->nslice + final] = dresult[k];
+			b->carried[of->nslice + final] = true;
+		}
+		for (int v = of->nslice; final < 0 && v < of->nslice + of->nstate; v++)
+			b->carried[v] |= b->a.reads[(of->nstate + k) * b->a.nvar + v];
+	}
+	for (bool more = true; more;) {
+		more = false;
+		for (int k = 0; k < of->nstate; k++) {
+			if (!b->carried[of->nslice + k] || seen[k])
+				continue;
+			more = seen[k] = true;
+			for (int v = of->nslice; v < of->nslice + of->nstate; v++)
+				b->carried[v] |= b->a.reads[k * b->a.nvar + v];
+		}
+	}
+	for (int v = of->nslice; v < of->nslice + of->nstate; v++)
+		b->carried[v] &= into[v] && type_is_float((Type)of->var[v]->type);
+}
+
+static void add_root(Back *b, Node *root, Node *seed)
+{
+	b->root[b->nroot] = root;
+	b->seed[b->nroot++] = seed;
+}
+
+/* The step's roots with their adjoints, which are variables, and what it is differentiated by. */
+static void set_step(Back *b, Node *const *dresult)
+{
+	Around *a = &b->a;
+	const Scan *of = a->of;
+	for (int k = 0; k < of->nstate; k++)
+		if (b->carried[of->nslice + k])
+			add_root(b, of->next[k], fresh(a->ir, 'g', k, of->next[k]));
+	for (int k = 0; k < a->nresult; k++) {
+		Node *value = a->result[k]->u.result->value, *seed = dresult[k];
+		if (a->result[k]->u.result->final >= 0)
+			continue;
+		if (!node_is_const(seed)) {
+			seed = fresh(a->ir, 'y', k, value);
+			add(a, SLICE, seed, dresult[k], NULL);
+		}
+		add_root(b, value, seed);
+	}
+	for (int v = 0; v < a->nvar; v++) {
+		bool state = v >= of->nslice && v < of->nslice + of->nstate;
+		if (!type_is_float((Type)of->var[v]->type) ||
+		    !(state ? b->carried[v] : b->wanted[v]))
+			continue;
+		b->at[b->nwrt] = v;
+		b->wrt[b->nwrt++] = of->var[v];
+	}
+}
+
+static Node *sum_of(Ir *ir, Node *a, Node *b)
+{
+	Node *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(a);
+	tensor_axes(ir, a, axes);
+	return comp_dense(ir, RED_NONE, rank, rank, axes,
+			  node_add(ir, node_read(ir, a, axes), tensor_read(ir, b, axes)));
+}
+
+/* Where the gradient of wrt[i] goes. */
+static void set_gradient(Back *b, int i)
+{
+	Around *a = &b->a;
+	const Scan *of = a->of;
+	int v = b->at[i], state = v - of->nslice;
+	Node *var = of->var[v], *grad = b->grad[i];
+	if (state >= 0 && state < of->nstate) {
+		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var),
+				  gradient_tensor(a->ir, var, b->start[v]),
+				  gradient_tensor(a->ir, var, grad));
+	} else if (grad && (state < 0 || of->bound == 1)) {
+		b->place[i] = add_stack(a, gradient_tensor(a->ir, var, grad));
+	} else if (grad) {
+		Node *sum = fresh(a->ir, 'c', v, var);
+		b->place[i] =
+			add(a, STATE, sum, tensor_fill(a->ir, var, 0), sum_of(a->ir, sum, grad));
+	}
+}
+
+static Node *take_gradient(Back *b, int i)
+{
+	Around *a = &b->a;
+	int v = b->at[i], state = v - a->of->nslice;
+	if (state >= 0 && state < a->of->nstate)
+		return b->wanted[v] ? scan_final(a->ir, &a->call, b->place[i]) : NULL;
+	if (!b->grad[i])
+		return NULL;
+	if (state < 0)
+		return stacked_at(a, b->place[i]);
+	return a->of->bound == 1 ? scan_only(a->ir, &a->call, a->call.result[b->place[i]])
+				 : scan_final(a->ir, &a->call, b->place[i]);
+}
+
+void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,
+		    const bool *wanted, Node **doperand)
+{
+	Back b = back_new(ir, nresult, result, wanted);
+	find_carried(&b, dresult);
+	add_steps(&b.a);
+	set_step(&b, dresult);
+	reverse_graph(ir, b.nroot, b.root, b.seed, b.nwrt, b.wrt, b.grad);
+	for (int i = 0; i < b.nwrt; i++)
+		set_gradient(&b, i);
+	close_around(&b.a, !b.a.of->backwards);
+	for (int i = 0; i < b.nwrt; i++)
+		doperand[b.a.of->has_length + b.at[i]] = take_gradient(&b, i);
+}
+
+/* ---- forward mode ---- */
+
+int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperand, Node **tresult)
+{
+	Around a = around_new(ir, nresult, result);
+	const Scan *of = a.of;
+	size_t room = ((size_t)a.nvar + (size_t)nresult + 1) * sizeof(Node *);
+	Node **x = arena_alloc(&ir->arena, room), **tx = arena_alloc(&ir->arena, room);
+	Node **root = arena_alloc(&ir->arena, room), **troot = arena_alloc(&ir->arena, room);
+	bool *moves = arena_alloc(&ir->arena, (size_t)a.nvar + 1);
+	int n = 0, nroot = of->nstate + nresult, state = 0;
+	toperand += of->has_length;
+	find_reads(&a);
+	for (int v = 0; v < a.nvar; v++)
+		moves[v] = toperand[v] != NULL;
+	spread(&a, moves);
+	for (int v = 0; v < a.nvar; v++)
+		if (moves[v]) {
+			x[n] = of->var[v];
+			tx[n++] = fresh(ir, 'x', v, of->var[v]);
+		}
+	for (int k = 0; k < nroot; k++)
+		root[k] = k < of->nstate ? of->next[k] : result[k - of->nstate]->u.result->value;
+	add_steps(&a);
+	if (forward_graph(ir, nroot, root, n, x, tx, troot))
+		return ir->err.code;
+	for (int v = 0; v < a.nvar; v++) {
+		Node *var = fresh(ir, 'x', v, of->var[v]);
+		int k = v - of->nslice;
+		if (!moves[v])
+			continue;
+		if (k >= 0 && k < of->nstate)
+			add(&a, STATE, var, gradient_tensor(ir, of->var[v], toperand[v]),
+			    gradient_tensor(ir, of->var[v], troot[k]));
+		else
+			add(&a, k < 0 ? SLICE : CONSTANT, var, toperand[v], NULL);
+	}
+	for (int k = 0; k < nresult; k++)
+		if (result[k]->u.result->final < 0 && troot[of->nstate + k])
+			add_stack(&a, troot[of->nstate + k]);
+	close_around(&a, of->backwards);
+	int *number = arena_alloc(&ir->arena, sizeof *number * ((size_t)of->nstate + 1));
+	for (int k = 0; k < of->nstate; k++)
+		number[k] = moves[of->nslice + k] ? state++ : -1;
+	for (int k = 0, stacked = 0; k < nresult; k++) {
+		int final = result[k]->u.result->final;
+		if (final >= 0 ? number[final] < 0 : !troot[of->nstate + k])
+			continue;
+		tresult[k] = final >= 0 ? scan_final(ir, &a.call, number[final])
+					: stacked_at(&a, stacked++);
+	}
+	return ir->err.code;
+}
