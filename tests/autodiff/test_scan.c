@@ -2,7 +2,7 @@
  * gradients, gradients of gradients, tangents), against central differences and the identity <u, J
  * t> = <J' u, t>; all lengths, both directions, the ways to keep states; regions that are computed
  * again; running out of memory. */
-#include "core/core.h"
+#include "runtime/runtime.h"
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -359,8 +359,48 @@ static void test_all(void)
 			test_way(which, ways[k], k < 4 || k == 7 || k == 9);
 }
 
+/* ---- kernels ---- */
+
+/* Kernels of the loop's value and gradients against the interpreter. */
+static void test_kernels(int which, Way w)
+{
+	Case c;
+	ricci_tensor *loss[2], *grad[MOST];
+	double got[MOST + 1][ROOM], want[ROOM];
+	void *out[MOST + 1];
+	Node *root[MOST + 1];
+	Error err = {0};
+	Evaluation e = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	make(&c, which, w);
+	build(&c, loss);
+	ricci_grad(c.g, loss[0], NULL, c.nwrt, c.wrt, grad);
+	CHECK_STR(ricci_error_message(c.g), "");
+	for (int k = 0; k <= c.nwrt; k++) {
+		root[k] = k < c.nwrt ? grad[k]->node : loss[0]->node;
+		out[k] = got[k];
+	}
+	int code = evaluate(&c.g->ir, c.nwrt + 1, root, c.n, c.bind, out, &e, &err);
+	CHECK_REPORT(code == 0, "kernels: %s", err.text);
+	bool ok = !code;
+	for (int k = 0; k <= c.nwrt && ok; k++) {
+		values(&c, k < c.nwrt ? grad[k] : loss[0], want);
+		for (int64_t i = 0; i < tensor_size(root[k]) && ok; i++) {
+			ok = check_near(got[k][i], want[i], 1e-9 * (1 + fabs(want[i])));
+			CHECK_REPORT(ok, "kernels: root %d at %d is %g, should be %g", k, (int)i,
+				     got[k][i], want[i]);
+		}
+	}
+	report(ok, which, w, "the kernels");
+	ricci_graph_free(c.g);
+}
+
 int main(void)
 {
 	test_all();
+	for (int which = 0; which < COUNT(makers); which++) {
+		test_kernels(which, (Way){-1, 0, 0, 0});
+		test_kernels(which, (Way){2, 1, 0, 0});
+		test_kernels(which, (Way){3, 0, 1, 2});
+	}
 	return check_done();
 }
