@@ -288,12 +288,78 @@ static Node *scaled(Ir *ir, Node *outer, Node *inner)
 	return node_mul(ir, outer, inner);
 }
 
+/* ---- diagonals */
+
+static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
+{
+	if (cond->op == OP_AND) {
+		Node *found = find_equal(cond->src[0], f, axis, value, ir);
+		return found ? found : find_equal(cond->src[1], f, axis, value, ir);
+	}
+	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64)
+		return NULL;
+	Node *d = node_sub(ir, cond->src[0], cond->src[1]);
+	Affine a = affine_of(ir, d);
+	uint64_t kept = axes_mask(f->nkeep, f->keep);
+	if (axes_in(ir, cond) & ~kept)
+		return NULL;
+	for (int k = f->nkeep - 1; k >= 0; k--) {
+		int64_t by = affine_coefficient(&a, f->keep[k]);
+		Node *rest = by == 1 || by == -1 ? node_sub(ir, node_scale(ir, f->keep[k], by), d)
+						 : NULL;
+		if (!rest || node_has(rest, f->keep[k]))
+			continue;
+		*axis = k;
+		*value = node_scale(ir, rest, by);
+		return cond;
+	}
+	return NULL;
+}
+
+/* Where a condition says that one kept axis is a function of others, the sums without that axis,
+ * each put in its place; NULL where none does. */
+static Node *diagonal_sum(Ir *ir, const Frame *f, Node *value)
+{
+	Frame part = *f;
+	Node *at, *z[RICCI_MAX_RANK], *index[RICCI_MAX_RANK], *keep[RICCI_MAX_RANK];
+	int axis;
+	Node *equal = f->cond && is_dense(f) ? find_equal(f->cond, f, &axis, &at, ir) : NULL;
+	if (!equal)
+		return NULL;
+	Node *inside = node2(ir, OP_LE, node_int(ir, 0), at);
+	inside = node2(ir, OP_AND, inside, node2(ir, OP_LT, at, node_int(ir, f->shape[axis])));
+	part.cond = node2(ir, OP_AND, inside, node_replace(ir, f->cond, 1, &f->keep[axis], &at));
+	part.cond = node_is_value(part.cond, 1) ? NULL : part.cond;
+	part.keep = part.lhs = keep;
+	part.nkeep = part.rank = 0;
+	for (int d = 0; d < f->rank; d++) {
+		z[d] = node_axis(ir, d, f->shape[d]);
+		if (d == axis)
+			continue;
+		index[part.rank] = z[d];
+		part.shape[part.rank] = f->shape[d];
+		keep[part.rank++] = f->keep[d];
+	}
+	part.nkeep = part.rank;
+	Node *place[RICCI_MAX_RANK];
+	for (int d = 0; d < part.rank; d++)
+		place[d] = node_axis(ir, d, part.shape[d]);
+	part.place = place;
+	Node *t = sum_make(ir, &part, node_replace(ir, value, 1, &f->keep[axis], &at));
+	equal = node_replace(ir, equal, f->nkeep, f->keep, f->place);
+	return comp_dense(ir, RED_NONE, f->rank, f->rank, z,
+			  select_zero(ir, equal, tensor_read(ir, t, index)));
+}
+
 Node *sum_make(Ir *ir, const Frame *f, Node *value)
 {
 	Groups g = {.ir = ir, .frame = f, .type = (Type)value->type};
 	Node *z[RICCI_MAX_RANK], *sum = node_const(ir, value->type, 0), *cond = f->cond;
 	uint64_t summed = axes_mask(f->nsum, f->sum);
 	Products products = {0};
+	Node *diagonal = f->nsum ? diagonal_sum(ir, f, value) : NULL;
+	if (diagonal)
+		return diagonal;
 	if (!f->nsum || type_size(g.type) < 4 || (axes_in(ir, cond) & summed))
 		return plain_sum(ir, f, value);
 	products_read(&products, value, false);

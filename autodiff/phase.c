@@ -167,12 +167,14 @@ static bool residues_narrow(Ir *ir, const Piece *p, Residues *at)
 	return less;
 }
 
-static void groups_put(Ir *ir, Phases *f, const Piece *p, int d)
+static void groups_put(Ir *ir, Phases *f, const Piece *p, int d, int64_t size)
 {
 	Residues at = p->at[d];
 	Residues *group = f->group[d];
+	/* residues that no point meets are left out */
+	bool fewer = at.count < (at.period < size ? at.period : size);
 	f->ngroup[d] = 1;
-	group[0] = piece_separates(ir, p, d) ? at : whole;
+	group[0] = fewer || piece_separates(ir, p, d) ? at : whole;
 	if (piece_tests(p, d)) {
 		f->ngroup[d] = (int)at.count;
 		for (int k = 0; k < at.count; k++)
@@ -217,7 +219,7 @@ static bool phases_find(Ir *ir, const Term *term, const Piece *all, Phases *f)
 		return false;
 	divided = false;
 	for (int d = 0; d < f->rank; d++) {
-		groups_put(ir, f, &merged, d);
+		groups_put(ir, f, &merged, d, all->shape[d]);
 		divided |= f->group[d][0].period > 1;
 		combinations *= f->ngroup[d];
 		if (combinations > PHASE_MAX)

@@ -196,6 +196,8 @@ void node_map_put(Ir *ir, NodeMap *m, Node *key, Node *value);
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
 /* Does n contain x (outside tensors)? Both are nodes of one Ir. */
 bool node_has(Node *n, Node *x);
+/* Does the condition compare integers somewhere? Others say nothing about indices. */
+bool node_compares_int(Ir *ir, Node *cond);
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not
  * entered). */
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);

@@ -165,7 +165,9 @@ typedef struct Printer {
 	int naxis;
 	Node *axis[COMP_MAX_AXES];
 	const char *axis_name[COMP_MAX_AXES];
-	bool all_ranges; /* write each axis' range */
+	bool all_ranges;	  /* write each axis' range */
+	const struct Guard **met; /* scratch of print_program.c, by id */
+	size_t nmet;
 } Printer;
 /* What the text around an expression says about its type: all of it; that it is the type of a float
  * without more; nothing. */

@@ -373,6 +373,19 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
+static void see_compare(void *user, Node *n)
+{
+	bool compare = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
+	*(bool *)user |= compare && !type_is_float((Type)n->src[0]->type);
+}
+
+bool node_compares_int(Ir *ir, Node *cond)
+{
+	bool found = false;
+	node_walk(ir, cond, see_compare, &found);
+	return found;
+}
+
 /* ---- import ---- */
 
 typedef struct Import {

@@ -14,10 +14,12 @@ typedef struct Simplify {
 
 static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e);
 
-/* e under p and c (or not c). */
-static Node *simplify_under(Simplify *s, Polyhedron *p, Node *c, bool holds, Node *e)
+/* e under p and c (or not c); m: what is known under p. */
+static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, Node *c, bool holds, Node *e)
 {
 	NodeMap inner = {0};
+	if (!node_compares_int(s->ir, c))
+		return simplify(s, p, m, e);
 	Polyhedron *q = poly_copy(p);
 	if (holds)
 		poly_assume(q, c);
@@ -32,13 +34,13 @@ static Node *simplify_lazy(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 	if (e->op == OP_SELECT) {
 		if (node_is_const(c))
 			return simplify(s, p, m, e->src[c->u.i ? 1 : 2]);
-		return node_select(s->ir, c, simplify_under(s, p, c, true, e->src[1]),
-				   simplify_under(s, p, c, false, e->src[2]));
+		return node_select(s->ir, c, simplify_under(s, p, m, c, true, e->src[1]),
+				   simplify_under(s, p, m, c, false, e->src[2]));
 	}
 	bool and = e->op == OP_AND;
 	if (node_is_const(c))
 		return (c->u.i != 0) == and? simplify(s, p, m, e->src[1]) : c;
-	return node2(s->ir, (Op)e->op, c, simplify_under(s, p, c, and, e->src[1]));
+	return node2(s->ir, (Op)e->op, c, simplify_under(s, p, m, c, and, e->src[1]));
 }
 
 /* A node of integers or truth values whose sources are simple already. */

@@ -40,8 +40,9 @@ typedef struct Limits {
 	int n, ncon, room;
 	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
 	Constraint *con;
-	bool *seen; /* by id: nodes met outside all conditions */
-	size_t nseen;
+	const Guard **met; /* by id: the guard under which a node was met last */
+	size_t nmet;
+	const Guard *unguarded; /* this equation's mark */
 } Limits;
 
 static Node *freed(Limits *l, Node *n)
@@ -61,20 +62,29 @@ static void limit(Limits *l, Node *index, int64_t extent, const Guard *g)
 	l->con[l->ncon++] = (Constraint){.index = freed(l, index), .extent = extent, .guard = g};
 }
 
+/* g and c (or not c); a condition on floats says nothing about indices. */
+static Guard *guard_under(Limits *l, Guard *g, Node *c, bool truth)
+{
+	return node_compares_int(l->ir, c) ? guard_push(l->ir, g, freed(l, c), truth) : g;
+}
+
 /* The constraints that the text of n will give. */
 static void limits_of(Limits *l, Node *n, Guard *g)
 {
 	Ir *ir = l->ir;
 
-	if (node_is_tensor(n) || (!g && n->id < l->nseen && l->seen[n->id]))
+	if (node_is_tensor(n))
 		return;
-	if (!g && n->id < l->nseen)
-		l->seen[n->id] = true;
+	if (n->id < l->nmet) {
+		const Guard **met = &l->met[n->id], *now = g ? g : l->unguarded;
+		if (*met == now || *met == l->unguarded)
+			return;
+		*met = now;
+	}
 	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
-		Node *c = freed(l, n->src[0]);
 		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_push(ir, g, c, true));
-		limits_of(l, n->src[2], guard_push(ir, g, c, false));
+		limits_of(l, n->src[1], guard_under(l, g, n->src[0], true));
+		limits_of(l, n->src[2], guard_under(l, g, n->src[0], false));
 	} else if (n->op == OP_SELECT) {
 		Node *read = n->src[1], *index[RICCI_MAX_RANK];
 		for (int d = 1; d < read->nsrc; d++) {
@@ -87,7 +97,7 @@ static void limits_of(Limits *l, Node *n, Guard *g)
 		limits_of(l, n->src[2], guard_push(ir, g, inside, false));
 	} else if (n->op == OP_AND || n->op == OP_OR) {
 		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_push(ir, g, freed(l, n->src[0]), n->op == OP_AND));
+		limits_of(l, n->src[1], guard_under(l, g, n->src[0], n->op == OP_AND));
 	} else {
 		for (int i = 0; i < n->nsrc; i++)
 			limits_of(l, n->src[i], g);
@@ -109,14 +119,21 @@ static bool left_is_bare(const Node *c, int d)
 }
 
 /* written[k]: axis k's range has to be written. */
-static void find_ranges(Ir *ir, Node *c, bool *written)
+static void find_ranges(Printer *p, Node *c, bool *written)
 {
-	Limits l = {.ir = ir, .n = comp_naxis(c), .nseen = ir->count};
+	Ir *ir = p->ir;
+	Limits l = {.ir = ir, .n = comp_naxis(c)};
 	Span span[COMP_MAX_AXES];
 	const Constraint *why;
 	int which;
 
-	l.seen = arena_alloc(&ir->arena, l.nseen);
+	if (p->nmet <= c->id) {
+		p->nmet = ir->count * 2;
+		p->met = arena_alloc(&ir->arena, p->nmet * sizeof *p->met);
+	}
+	l.met = p->met;
+	l.nmet = p->nmet;
+	l.unguarded = guard_push(ir, NULL, comp_body(c), true);
 	for (int k = 0; k < l.n; k++) {
 		l.axis[k] = comp_axis(c, k);
 		l.free[k] = node_axis(ir, k, RANGE_MAX);
@@ -218,7 +235,7 @@ static void print_comp(Printer *p, Node *c, const char *name, const Taken *taken
 	if (p->all_ranges)
 		memset(written, true, sizeof written);
 	else
-		find_ranges(p->ir, c, written);
+		find_ranges(p, c, written);
 	text_add(p->out, "%s[", name);
 	print_left(p, c);
 	text_add(p->out, "] %s ", reduce_text[comp_reduce(c)]);
@@ -459,8 +476,8 @@ static bool is_later_result(int at, Node *const *order)
 
 static void print_graph(Text *out, Names *names, int depth, int n, Node *const *order)
 {
+	Printer p = {.out = out, .ir = names->ir, .name = program_name, .user = names};
 	for (int i = 0; i < n; i++) {
-		Printer p = {.out = out, .ir = names->ir, .name = program_name, .user = names};
 		if (order[i]->op == OP_INPUT ||
 		    (order[i]->op == OP_SCAN && is_later_result(i, order)))
 			continue;

@@ -2,6 +2,7 @@
  * that PyTorch recorded (make_vectors.py, vectors.txt), and the text of their gradient equations
  * against gradients.golden (RICCI_BLESS=1 writes it anew); all of them by compiled kernels too. */
 #include "tests/autodiff/costs.h"
+#include "tests/autodiff/shape.h"
 
 #include <ctype.h>
 
@@ -117,6 +118,7 @@ static void golden_put(Reader *r, Bench *b, const char *name, Node *y, int n, No
 	costs_of(b, n, grads, nforward, forward, &back);
 	text_add(&r->golden, "%s: points %.0f, gradients %.0f\n", name, there, back);
 	golden_costs(r, b, name, y, n, wrt, grads, nforward, forward);
+	check_shape(b, name, n, grads, nforward, forward);
 	print_program(&r->golden, &b->ir, 1, &y, (const char *[]){"y"});
 	text_add(&r->golden, "\n");
 	print_program(&r->golden, &b->ir, n, grads, names);
@@ -152,6 +154,10 @@ static char *run_case(Reader *r, Bench *b, const char *name, const char *text)
 	agrees(b, name, "value", 0, y[0], &value);
 	Node *dy = operand(b, &seed);
 	CHECK_INT(autodiff_reverse(&b->ir, y[0], dy, n, wrt, grads), 0);
+	CHECK_INT(autodiff_reverse(&b->ir, y[0], dy, n, wrt, seconds), 0);
+	for (int k = 0; k < n; k++)
+		CHECK_REPORT(grads[k] == seconds[k], "%s: another gradient at the second time",
+			     name);
 	for (int k = 0; k < n; k++) {
 		agrees(b, name, "gradient", k, grads[k], &want[3 * k]);
 		products[k] = inner(&b->ir, grads[k], operand(b, &want[3 * k + 1]));
