@@ -18,12 +18,12 @@ static inline bool in_order(const int64_t *v, int64_t n)
 	return ok;
 }
 
-/* In groups of four? */
-static inline bool in_fours(const int64_t *v, int64_t n)
+/* Within groups of some size? */
+static inline bool in_groups(const int64_t *v, int64_t n, int64_t size)
 {
-	bool ok = n % 4 == 0;
-	for (int64_t i = 0; i < n && ok; i += 4)
-		ok = in_order(v + i, 4);
+	bool ok = n % size == 0;
+	for (int64_t i = 0; i < n && ok; i += size)
+		ok = in_order(v + i, size);
 	return ok;
 }
 
