@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-enum { SPLIT_DEPTH = 3, MAX_CHOICES = 4 };
+/* Proofs by cases are nested that deep; those of a disjunction are the outermost. */
+enum { SPLIT_DEPTH = 3, NO_CHOICE = SPLIT_DEPTH - 1, MAX_CHOICES = 2 };
 
 struct Polyhedron {
 	Ir *ir;
@@ -261,6 +262,8 @@ static bool is_integer_compare(const Node *c)
 	       !type_is_float((Type)c->src[0]->type);
 }
 
+static bool implies(Polyhedron *p, Node *c, int split);
+
 void poly_assume(Polyhedron *p, Node *c)
 {
 	if (c->op == OP_AND) {
@@ -286,9 +289,9 @@ void poly_assume(Polyhedron *p, Node *c)
 		p->empty |= c->u.i == 0;
 	} else if (c->op != OP_OR) {
 		assume_linear(p, c, 1, NULL, 0, -1, true);
-	} else if (poly_implies(p, node_not(p->ir, c->src[0]))) {
+	} else if (implies(p, node_not(p->ir, c->src[0]), NO_CHOICE)) {
 		poly_assume(p, c->src[1]);
-	} else if (poly_implies(p, node_not(p->ir, c->src[1]))) {
+	} else if (implies(p, node_not(p->ir, c->src[1]), NO_CHOICE)) {
 		poly_assume(p, c->src[0]);
 	} else if (p->nchoice < MAX_CHOICES) {
 		p->choice[p->nchoice++] = c;
@@ -310,9 +313,9 @@ void poly_assume_not(Polyhedron *p, Node *c)
 		p->empty |= c->u.i != 0;
 	} else if (c->op != OP_AND) {
 		assume_linear(p, c, 1, NULL, 0, 0, true);
-	} else if (poly_implies(p, c->src[0])) {
+	} else if (implies(p, c->src[0], NO_CHOICE)) {
 		poly_assume_not(p, c->src[1]);
-	} else if (poly_implies(p, c->src[1])) {
+	} else if (implies(p, c->src[1], NO_CHOICE)) {
 		poly_assume_not(p, c->src[0]);
 	}
 }
@@ -325,8 +328,6 @@ bool poly_is_empty(Polyhedron *p)
 }
 
 /* ---- implication ---- */
-
-static bool implies(Polyhedron *p, Node *c, int split);
 
 /* Is p with a row added (f >= 0) empty? p is as before afterwards; only definitions may stay. */
 static bool excludes(Polyhedron *p, const Form *f)
@@ -411,7 +412,7 @@ static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 /* Proves compare c by cases of a disjunction that was assumed. */
 static bool implies_by_choice(Polyhedron *p, Node *c, int split)
 {
-	for (int k = 0; k < p->nchoice && split > 0; k++) {
+	for (int k = 0; k < p->nchoice && split > NO_CHOICE; k++) {
 		Polyhedron *part[2] = {poly_copy(p), poly_copy(p)};
 		bool both = true;
 		for (int j = 0; j < 2 && both; j++) {

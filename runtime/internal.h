@@ -57,6 +57,7 @@ int sample_expect(const Task *t, void *const *input, RandomState rs, double poin
 		  int most, Sample *s, Error *err);
 /* Widens the bounds by what the results change under rounding errors of the inputs. */
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
+void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
 void sample_free(Sample *s);

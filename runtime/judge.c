@@ -368,6 +368,14 @@ int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, E
 	return code;
 }
 
+/* Roundings of a sum over like terms all go one way: then they grow with the terms' number itself. */
+void sample_one_way(const Task *t, Sample *s)
+{
+	for (int k = 0; k < s->nmember; k++)
+		for (int i = 0; i < s->n; i++)
+			s->bound[k][i] *= sqrt(sum_length(t->sub.member[k]));
+}
+
 /* ---- the verdict ---- */
 static bool value_right(Type t, double got, double want, double bound)
 {

@@ -17,7 +17,7 @@ enum { BATCH = 40 };
 typedef struct Fuzz {
 	double seconds, start;
 	uint64_t count, first, done, by_cc;
-	int cc, failed, doubtful, unproved;
+	int cc, failed, doubtful, unproved, overflowed;
 	bool here;
 	const char *keep, *self;
 } Fuzz;
@@ -73,13 +73,21 @@ static bool program_alone(Fuzz *f, RandomProgram *p, int nbackend)
 	return false;
 }
 
+static int count_of(const char *s, const char *what)
+{
+	int n = 0;
+	for (; s && (s = strstr(s, what)); s++)
+		n++;
+	return n;
+}
+
 static void batch_run(Fuzz *f, int n, RandomProgram *p, int nbackend)
 {
 	Text why = {0};
 	bool found = false;
 	Verdict v = verdict_apart(n, p, nbackend, compilers, &why);
-	for (const char *s = why.s; v == GOOD && s && (s = strstr(s, UNPROVED)); s++)
-		f->unproved++;
+	f->unproved += v == GOOD ? count_of(why.s, UNPROVED) : 0;
+	f->overflowed += v == GOOD ? count_of(why.s, OVERFLOWED) : 0;
 	for (int i = 0; i < n && v != GOOD; i++)
 		found |= program_alone(f, &p[i], nbackend);
 	if (v != GOOD && !found) {
@@ -166,8 +174,10 @@ int main(int argc, char **argv)
 		run_numbers(&f);
 	printf("%llu programs, %llu of them by cc, in %.0f s\n", (unsigned long long)f.done,
 	       (unsigned long long)f.by_cc, clock_seconds() - f.start);
-	printf("%d with other ties by rounding, %d gradients printed that can't be proved again\n",
-	       f.doubtful, f.unproved);
+	printf("not compared: %d that overflow, %d with ties by rounding; %d gradients printed "
+	       "that "
+	       "can't be proved again\n",
+	       f.overflowed, f.doubtful, f.unproved);
 	printf("%llu passed, %d failed\n", (unsigned long long)f.done - (unsigned)f.failed,
 	       f.failed);
 	return f.failed != 0;

@@ -44,7 +44,7 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 	pid_t child = fork();
 	if (!child) {
 		Text own = {0};
-		alarm(CHILD_LIMIT);
+		alarm(n > 1 ? 10 * CHILD_LIMIT : CHILD_LIMIT);
 		close(fd[0]);
 		Verdict v = programs_verdict(n, p, nbackend, backend, &own);
 		if (own.n && write(fd[1], own.s, own.n) < 0)

@@ -381,10 +381,23 @@ static void random_steps(RandomProgram *r, Text *t)
 
 static void random_float(RandomProgram *r, Text *t, int depth)
 {
-	static const char *const calls[] = {"tanh(", "sigmoid(",      "sin(",	    "exp(0.5*",
-					    "erf(",  "sqrt(9.5+0.1*", "log(9.0+",   "rsqrt(9.0+",
-					    "cos(",  "log1p(0.05*",   "expm1(0.3*", "abs(",
-					    "stop(", "tan(0.1*",      "-("};
+	/* what could leave a function's domain, or all numbers, is kept from it */
+	static const char *const calls[][2] = {{"tanh(", ")"},
+					       {"sigmoid(", ")"},
+					       {"sin(", ")"},
+					       {"exp(min(2.0, ", "))"},
+					       {"erf(", ")"},
+					       {"sqrt(0.5+abs(", "))"},
+					       {"log(0.5+abs(", "))"},
+					       {"rsqrt(0.5+abs(", "))"},
+					       {"cos(", ")"},
+					       {"log1p(0.05*abs(", "))"},
+					       {"expm1(min(1.0, ", "))"},
+					       {"abs(", ")"},
+					       {"stop(", ")"},
+					       {"tan(tanh(", "))"},
+					       {"-(", ")"}};
+	const char *const *call = calls[draw(r, COUNT(calls))];
 	switch (draw(r, 12)) {
 	case 0:
 	case 1:
@@ -403,9 +416,9 @@ static void random_float(RandomProgram *r, Text *t, int depth)
 			 draw(r, 3));
 		break;
 	default:
-		text_add(t, "%s", calls[draw(r, COUNT(calls))]);
+		text_add(t, "%s", call[0]);
 		random_value(r, t, depth);
-		text_add(t, ")");
+		text_add(t, "%s", call[1]);
 	}
 }
 
