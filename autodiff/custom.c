@@ -13,32 +13,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-const Custom *custom_of(const Ir *ir, const Node *t)
-{
-	if (t->op != OP_COMP || comp_body(t)->op != OP_STOP)
-		return NULL;
-	int64_t number = comp_body(t)->u.i;
-	return number > 0 && number <= ir->ncustom ? ir->custom[number - 1] : NULL;
-}
-
-int order_with_operands(Ir *ir, int nroot, Node *const *root, Node ***order)
-{
-	int n = nroot, room = nroot + 1;
-	uint32_t last = 0;
-	for (int k = 0; k < ir->ncustom; k++)
-		room += ir->custom[k]->noperand;
-	Node **roots = arena_alloc(&ir->arena, sizeof *roots * (size_t)room);
-	for (int k = 0; k < nroot; k++) {
-		roots[k] = root[k];
-		last = root[k]->id > last ? root[k]->id : last;
-	}
-	for (int k = 0; k < ir->ncustom; k++)
-		for (int i = 0; i < ir->custom[k]->noperand; i++)
-			if (ir->custom[k]->operand[i]->id < last)
-				roots[n++] = ir->custom[k]->operand[i];
-	return graph_order(ir, n, roots, order);
-}
-
 /* ---- the gradient's text */
 
 static int find_name(int n, const char *const *names, const char *s)
@@ -240,28 +214,6 @@ static int check_expansion(ricci_graph *g, const Custom *c)
 	return graph_needs(g);
 }
 
-static void custom_add(Ir *ir, Custom *c)
-{
-	if ((ir->ncustom & (ir->ncustom + 1)) == 0) { /* full: 0, 1, 3, 7.. */
-		Custom **old = ir->custom;
-		ir->custom = arena_alloc(&ir->arena, sizeof *old * (2 * (size_t)ir->ncustom + 1));
-		for (int k = 0; k < ir->ncustom; k++)
-			ir->custom[k] = old[k];
-	}
-	ir->custom[ir->ncustom++] = c;
-}
-
-/* Z[..] = stop(Y[..]) with the record's number. */
-static Node *hidden(Ir *ir, Node *y, int number)
-{
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(y);
-	tensor_axes(ir, y, axes);
-	Node *read = node_read(ir, y, axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes,
-			  node_make(ir, OP_STOP, y->type, 1, &read, number));
-}
-
 /* The record without its results. */
 static Custom *custom_new(Ir *ir, const Notation *p, const char *gradient,
 			  ricci_tensor *const *operands)
@@ -300,7 +252,7 @@ static int custom_build(ricci_graph *g, const char *text, const Notation *p, con
 			return error_set(&ir->err, RICCI_ETYPE,
 					 "ricci_op_custom: %s is %s; only floats have gradients",
 					 c->result_name[k], type_name((Type)inside[k]->node->type));
-		c->result[k] = hidden(ir, inside[k]->node, ir->ncustom + 1);
+		c->result[k] = custom_hide(ir, inside[k]->node, ir->ncustom + 1);
 	}
 	if (check_names(ir, c) || check_expansion(g, c))
 		return ir->err.code;

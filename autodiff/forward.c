@@ -94,7 +94,7 @@ int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, N
 		  Node **out)
 {
 	Node **order;
-	int norder = order_with_operands(ir, nroot, root, &order);
+	int norder = graph_order_hidden(ir, nroot, root, &order);
 	size_t room = 1;
 	for (int k = 0; k < norder; k++)
 		room = order[k]->id >= room ? order[k]->id + 1u : room;

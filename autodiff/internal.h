@@ -156,19 +156,6 @@ Node *term_gradient(Ir *ir, const Term *term);
 
 /* ---- gradients that the user gives (custom.c) ---- */
 
-/* The tensors of result[] hide the equations that compute them; `gradient` is a program for the
- * gradients of operand[]. */
-typedef struct Custom {
-	const char *gradient;
-	int noperand, nresult;
-	Node **operand, **result; /* results by ascending id */
-	const char **operand_name, **result_name;
-} Custom;
-/* Whose result t is; NULL for other tensors. */
-const Custom *custom_of(const Ir *ir, const Node *t);
-/* graph_order of the roots and the operands of all custom gradients, which folding may have taken
- * out of the equations. */
-int order_with_operands(Ir *ir, int nroot, Node *const *root, Node ***order);
 /* The gradients of the operands, NULL for those that the program gives none, from those of the
  * results; a result's NULL stands for zeros, as CONST for a tensor filled with it. */
 void custom_gradients(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand);

@@ -216,7 +216,7 @@ static Reverse reverse_new(Ir *ir, int nroot, Node *const *root)
 	Reverse r = {.ir = ir, .tape = {.ir = ir}};
 	for (int k = 0; k < nroot; k++)
 		r.room = root[k]->id >= r.room ? root[k]->id + 1u : r.room;
-	r.norder = order_with_operands(ir, nroot, root, &r.order);
+	r.norder = graph_order_hidden(ir, nroot, root, &r.order);
 	r.tape.wanted = arena_alloc(a, sizeof *r.tape.wanted * (r.room + 1));
 	r.reaches = arena_alloc(a, sizeof *r.reaches * (r.room + 1));
 	r.sum = arena_alloc(a, sizeof *r.sum * (r.room + 1));

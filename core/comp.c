@@ -276,7 +276,7 @@ static Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *cons
 			 node_replace(ir, comp_body(c), n, from, to));
 }
 
-Node *tensor_over(Ir *ir, Node *t, const NodeMap *map)
+Node *tensor_over(Ir *ir, Node *t, NodeMap *map)
 {
 	Node **from;
 	int n = comp_reads(ir, t, &from);
@@ -286,8 +286,13 @@ Node *tensor_over(Ir *ir, Node *t, const NodeMap *map)
 		to[k] = node_map_get(map, from[k]);
 		changed |= to[k] != from[k];
 	}
-	if (!changed || t->op == OP_COMP)
-		return changed ? comp_replaced(ir, t, n, from, to) : t;
+	if (!changed)
+		return t;
+	const Custom *c = custom_of(ir, t);
+	if (c)
+		return custom_hide(ir, to[0], custom_copy(ir, c, map));
+	if (t->op == OP_COMP)
+		return comp_replaced(ir, t, n, from, to);
 	int noperand = scan_noperand(scan_of(t));
 	Node **operand = arena_alloc(&ir->arena, sizeof *operand * ((size_t)noperand + 1));
 	for (int k = 0; k < noperand; k++)

@@ -129,8 +129,7 @@ typedef struct Ir {
 	Arena arena;
 	Error err;
 	Note *note;		/* the latest first; autodiff's */
-	struct Custom **custom; /* autodiff/custom.c: gradients that the user gave, of STOPs with
-				   u.i = 1.. */
+	struct Custom **custom; /* gradients that the user gave, of STOPs with u.i = 1.. */
 	int ncustom;
 	Need *need;	   /* one for each such input, made by notation_elaborate */
 	struct Scan *scan; /* interned, the latest first */
@@ -221,6 +220,27 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 		Node *const *axes, Node *body);
 /* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
+
+/* ---- equations with gradients of the user's own (custom.c) ---- */
+
+/* The tensors of result[] hide the equations that compute them; `gradient` is a program for the
+ * gradients of operand[]. */
+typedef struct Custom {
+	const char *gradient;
+	int noperand, nresult;
+	Node **operand, **result; /* results by ascending id */
+	const char **operand_name, **result_name;
+	const struct Custom *origin; /* what this is a copy of, over other tensors; or NULL */
+} Custom;
+/* Whose result t is; NULL for other tensors. */
+const Custom *custom_of(const Ir *ir, const Node *t);
+/* Its number is ir->ncustom then. */
+void custom_add(Ir *ir, Custom *c);
+/* Z[..] = stop(Y[..]) with the record's number. */
+Node *custom_hide(Ir *ir, Node *y, int number);
+/* graph_order of the roots and the operands of all custom gradients, which folding may have taken
+ * out of the equations. */
+int graph_order_hidden(Ir *ir, int nroot, Node *const *root, Node ***order);
 
 /* ---- loops (scan.c)
  * A Scan is a body applied `bound` times, or `length` times as an operand says at run time, with

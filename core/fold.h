@@ -9,7 +9,9 @@
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
 
 /* comp.c: t over what map has for its sources. */
-Node *tensor_over(Ir *ir, Node *t, const NodeMap *map);
+Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
+/* custom.c: the number of c's record over what map has for what it is over. */
+int custom_copy(Ir *ir, const Custom *c, NodeMap *map);
 
 /* ---- scan.c ---- */
 uint32_t scan_result_hash(const ScanResult *r); /* of its content */

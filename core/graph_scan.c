@@ -245,13 +245,18 @@ static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
 		stacked[k] = graph_handle(g, out[k]);
 }
 
-static int give_nil(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
-		    ricci_tensor **stacked)
+static int scan_checked(ricci_graph *g, const ricci_loop *loop, ricci_tensor **final,
+			ricci_tensor **stacked)
 {
-	for (int k = 0; l && final && k < l->ncarry; k++)
-		final[k] = &g->nil;
-	for (int k = 0; l && stacked && k < l->nout; k++)
-		stacked[k] = &g->nil;
+	if (!graph_open(g, "ricci_scan"))
+		return g->ir.err.code;
+	if (!loop || (loop->nout > 0 && !stacked))
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_scan: the loop and room for what it stacks must be given");
+	IR_ENTER(&g->ir, g->ir.err.code);
+	if (!check_loop(g, loop) && !carry_needs(g, loop))
+		make_loop(g, loop, final, stacked);
+	IR_LEAVE(&g->ir);
 	return g->ir.err.code;
 }
 
@@ -259,20 +264,24 @@ int ricci_scan(ricci_graph *g, const ricci_loop *loop, ricci_tensor **final, ric
 {
 	if (!g)
 		return RICCI_EINVAL;
-	give_nil(g, loop, final, stacked);
-	if (!graph_open(g, "ricci_scan"))
-		return g->ir.err.code;
-	if (!loop || (loop->nout > 0 && !stacked))
-		return error_set(&g->ir.err, RICCI_EINVAL,
-				 "ricci_scan: the loop and room for what it stacks must be given");
-	IR_ENTER(&g->ir, give_nil(g, loop, final, stacked));
-	if (!check_loop(g, loop) && !carry_needs(g, loop))
-		make_loop(g, loop, final, stacked);
-	IR_LEAVE(&g->ir);
-	return g->ir.err.code;
+	int code = scan_checked(g, loop, final, stacked);
+	for (int k = 0; code && loop && final && k < loop->ncarry; k++)
+		final[k] = &g->nil;
+	for (int k = 0; code && loop && stacked && k < loop->nout; k++)
+		stacked[k] = &g->nil;
+	return code;
 }
 
 /* ---- regions ---- */
+
+static int check_rank(ricci_graph *g, const ricci_tensor *y)
+{
+	if (tensor_rank(y->node) < RICCI_MAX_RANK)
+		return 0;
+	return error_set(&g->ir.err, RICCI_ESHAPE,
+			 "ricci_recompute: %s has rank %d; %d is the most", y->name, RICCI_MAX_RANK,
+			 RICCI_MAX_RANK - 1);
+}
 
 static void make_region(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
 			ricci_tensor *const *y, ricci_tensor **results)
@@ -290,13 +299,9 @@ static void make_region(ricci_graph *g, int nfrom, ricci_tensor *const *from, in
 		results[k] = graph_handle(g, scan_only(ir, &call, call.result[k]));
 }
 
-int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
-		    ricci_tensor *const *y, ricci_tensor **results)
+static int recompute_checked(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
+			     ricci_tensor *const *y, ricci_tensor **results)
 {
-	if (!g)
-		return RICCI_EINVAL;
-	for (int k = 0; results && k < n; k++)
-		results[k] = &g->nil;
 	if (!graph_open(g, "ricci_recompute"))
 		return g->ir.err.code;
 	if (nfrom < 0 || n < 0 || (nfrom && !from) || (n && (!y || !results)))
@@ -306,11 +311,21 @@ int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
 		if (check_tensor(g, "ricci_recompute", from[k], "from", k))
 			return g->ir.err.code;
 	for (int k = 0; k < n; k++)
-		if (check_tensor(g, "ricci_recompute", y[k], "y", k) ||
-		    check_stack(g, &(ricci_loop){.steps = 1}, y[k]))
+		if (check_tensor(g, "ricci_recompute", y[k], "y", k) || check_rank(g, y[k]))
 			return g->ir.err.code;
 	IR_ENTER(&g->ir, g->ir.err.code);
 	make_region(g, nfrom, from, n, y, results);
 	IR_LEAVE(&g->ir);
 	return g->ir.err.code;
+}
+
+int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *from, int n,
+		    ricci_tensor *const *y, ricci_tensor **results)
+{
+	if (!g)
+		return RICCI_EINVAL;
+	int code = recompute_checked(g, nfrom, from, n, y, results);
+	for (int k = 0; code && results && k < n; k++)
+		results[k] = &g->nil;
+	return code;
 }

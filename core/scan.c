@@ -186,6 +186,7 @@ typedef struct Close {
 	Scan out;
 	Node **given; /* out's operands behind the length */
 	bool *is_var; /* by id: one of spec's */
+	bool *needed; /* by id: by the roots, down to the variables */
 	bool *varies; /* by id: depends on a variable of the step */
 	bool *read;   /* by id: a body tensor reads it, or it is a root */
 	bool draws_stay;
@@ -219,24 +220,50 @@ static void add_constant(Close *c, Node *old, Node *operand)
 	c->out.nconst++;
 }
 
-/* Which tensors vary from step to step, and which are read by those. */
+/* What t reads, and what the gradient reads that the user gave for it. */
+static int sources_of(const Close *c, const Node *t, Node ***list)
+{
+	Node **reads = NULL;
+	const Custom *custom = custom_of(c->ir, t);
+	int n = c->is_var[t->id] ? 0 : comp_reads(c->ir, t, &reads);
+	if (!custom || !n) {
+		*list = reads;
+		return n;
+	}
+	*list = arena_alloc(&c->ir->arena, sizeof **list * (size_t)(custom->noperand + n));
+	for (int k = 0; k < custom->noperand; k++)
+		(*list)[k] = custom->operand[k];
+	(*list)[custom->noperand] = reads[0];
+	return custom->noperand + 1;
+}
+
+/* Which tensors the roots need, which of those vary from step to step, and which are read by those.
+ */
 static void mark(Close *c, int n, Node *const *order)
 {
 	const Scan *s = c->spec;
+	Node **source;
 	int nvarying = s->nslice + s->nstate + (s->recompute ? s->nconst : 0);
 	for (int k = 0; k < nvar(s); k++)
 		c->is_var[s->var[k]->id] = true;
 	for (int k = 0; k < nvarying; k++)
 		c->varies[s->var[k]->id] = true;
-	for (int k = 0; k < n; k++) {
-		Node **reads;
-		int m = c->is_var[order[k]->id] ? 0 : comp_reads(c->ir, order[k], &reads);
+	for (int k = n - 1; k >= 0; k--) {
+		int m = c->needed[order[k]->id] ? sources_of(c, order[k], &source) : 0;
 		for (int i = 0; i < m; i++)
-			c->varies[order[k]->id] |= c->varies[reads[i]->id];
-		if (c->draws_stay && !c->varies[order[k]->id])
-			c->varies[order[k]->id] = tensor_draws(c->ir, order[k]);
-		for (int i = 0; i < m && c->varies[order[k]->id]; i++)
-			c->read[reads[i]->id] = true;
+			c->needed[source[i]->id] = true;
+	}
+	for (int k = 0; k < n; k++) {
+		bool *varies = &c->varies[order[k]->id];
+		if (!c->needed[order[k]->id])
+			continue;
+		int m = sources_of(c, order[k], &source);
+		for (int i = 0; i < m; i++)
+			*varies |= c->varies[source[i]->id];
+		if (c->draws_stay && !*varies)
+			*varies = tensor_draws(c->ir, order[k]);
+		for (int i = 0; i < m && *varies; i++)
+			c->read[source[i]->id] = true;
 	}
 }
 
@@ -281,12 +308,13 @@ ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked
 	Node **root = arena_alloc(a, sizeof *root * ((size_t)nroot + 1)), **order;
 	for (int k = 0; k < nroot; k++)
 		root[k] = k < spec->nstate ? spec->next[k] : stacked[k - spec->nstate];
-	int n = graph_order(ir, nroot, root, &order);
+	int n = graph_order_hidden(ir, nroot, root, &order);
 	c.is_var = arena_alloc(a, ir->count);
+	c.needed = arena_alloc(a, ir->count);
 	c.varies = arena_alloc(a, ir->count);
 	c.read = arena_alloc(a, ir->count);
 	for (int k = 0; k < nroot; k++)
-		c.read[root[k]->id] = true;
+		c.read[root[k]->id] = c.needed[root[k]->id] = true;
 	mark(&c, n, order);
 	size_t room = (size_t)n + (size_t)nvar(spec) + 2;
 	ScanCall call = {.operand = arena_alloc(a, sizeof(Node *) * room),

@@ -359,6 +359,46 @@ static void test_all(void)
 			test_way(which, ways[k], k < 4 || k == 7 || k == 9);
 }
 
+/* A gradient of the user's own in a loop's body, false so that it shows, and one in whose place
+ * folding left nothing of an operand: by steps and in regions, and by forward mode. */
+static void test_custom(Way w, bool region)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(4, 3), 0), *k = input(&c, "k", 1, SHAPE(3), 0);
+	ricci_tensor *xt = variable(&c, "xt", 1, SHAPE(3)), *y, *s, *grad[2], *tangent;
+	double got[12], want[12] = {0};
+	y = ricci_op_custom(g, "Y[i] = X[i]*W[i] + 0*V[i]",
+			    "dX[i] = 2*dY[i]*W[i]; dW[i] = 5*dY[i]*X[i]", xt, k,
+			    ricci_op(g, "E[i] = exp(X[i])", xt));
+	if (region)
+		CHECK_INT(ricci_recompute(g, 2, (ricci_tensor *[]){xt, k}, 1, &y, &y), 0);
+	ricci_loop l = {.steps = 4,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, x},
+			.nout = 1,
+			.out = &y,
+			.recompute = w.recompute,
+			.segment = w.segment};
+	CHECK_INT(ricci_scan(g, &l, NULL, &s), 0);
+	ricci_tensor *loss = ricci_op(g, "L[] += S[t,i]*f64(t + 1)", s);
+	CHECK_INT(ricci_grad(g, loss, NULL, 2, c.wrt, grad), 0);
+	CHECK_INT(ricci_jvp(g, loss, 1, &k, &k, &tangent), 0);
+	if (values(&c, grad[0], got))
+		for (int i = 0; i < 12; i++)
+			CHECK_NEAR(got[i], 2 * (i / 3 + 1) * c.value[1][i % 3], 1e-12);
+	for (int i = 0; i < 12; i++) {
+		want[i % 3] += 5 * (i / 3 + 1) * c.value[0][i];
+		want[3] += 5 * (i / 3 + 1) * c.value[0][i] * c.value[1][i % 3];
+	}
+	if (values(&c, grad[1], got))
+		for (int i = 0; i < 3; i++)
+			CHECK_NEAR(got[i], want[i], 1e-12);
+	if (values(&c, tangent, got))
+		CHECK_NEAR(got[0], want[3], 1e-12);
+	ricci_graph_free(g);
+}
+
 /* ---- kernels ---- */
 
 /* Kernels of the loop's value and gradients against the interpreter. */
@@ -397,6 +437,11 @@ static void test_kernels(int which, Way w)
 int main(void)
 {
 	test_all();
+	for (int region = 0; region < 2; region++) {
+		test_custom((Way){0}, region);
+		test_custom((Way){.recompute = 1}, region);
+		test_custom((Way){.segment = 3}, region);
+	}
 	for (int which = 0; which < COUNT(makers); which++) {
 		test_kernels(which, (Way){-1, 0, 0, 0});
 		test_kernels(which, (Way){2, 1, 0, 0});
