@@ -74,7 +74,9 @@ static int cell_read(Build *b, Node *n, int at)
 		Storage *st = b->spec->find(b->spec->user, n);
 
 		if (!st) {
-			error_set(b->err, RICCI_EINVAL, "the graph reads '%s', which has no data",
+			error_set(b->err, RICCI_EINVAL,
+				  "the graph reads '%s', which has no data (a loop's variable has "
+				  "none outside of its loop)",
 				  n->u.s);
 			return -1;
 		}

@@ -399,6 +399,193 @@ static void test_custom(Way w, bool region)
 	ricci_graph_free(g);
 }
 
+/* Dropout in a body: steps draw numbers of their own, and the backward pass the same again. A
+ * region draws what its equations draw without it. */
+static void test_draws(Way w)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(4, 8), 2), *xt = variable(&c, "xt", 1, SHAPE(8));
+	const char *text = "Y[i] = X[i]*(random(7) < 0.5 ? 2.0 : 0.0)";
+	ricci_tensor *y = ricci_op(g, text, xt), *s, *grad, *z, *again;
+	double value[32], slope[32];
+	int zeros = 0, same = 0;
+	if (w.segment)
+		ricci_recompute(g, 1, &xt, 1, &y, &y);
+	ricci_loop l = {.steps = 4,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, x},
+			.nout = 1,
+			.out = &y,
+			.recompute = w.recompute,
+			.segment = w.segment};
+	CHECK_INT(ricci_scan(g, &l, NULL, &s), 0);
+	CHECK_INT(ricci_grad(g, ricci_op(g, "L[] += S[t,i]", s), NULL, 1, &x, &grad), 0);
+	if (values(&c, s, value) && values(&c, grad, slope))
+		for (int i = 0; i < 32; i++) {
+			CHECK_NEAR(slope[i], value[i] / c.value[0][i], 1e-14);
+			zeros += value[i] == 0;
+			same += (value[i] == 0) == (value[i % 8] == 0);
+		}
+	CHECK(zeros > 4 && zeros < 28 && same < 28);
+	z = ricci_op(g, "Z[t,i] = X[t,i]*f64(random(3))", x);
+	CHECK_INT(ricci_recompute(g, 1, &x, 1, &z, &again), 0);
+	agree(&c, z, again, 0);
+	ricci_graph_free(g);
+}
+
+/* Central differences at some elements of each input. */
+static void test_differences(int which, Way w)
+{
+	Case c;
+	ricci_tensor *loss[2], *grad[MOST];
+	make(&c, which, w);
+	build(&c, loss);
+	CHECK_INT(ricci_grad(c.g, loss[0], NULL, c.nwrt, c.wrt, grad), 0);
+	for (int k = 0; k < c.nwrt; k++) {
+		double g[ROOM], up, down, *x = c.value[k];
+		if (!values(&c, grad[k], g))
+			break;
+		for (int64_t i = 0; i < tensor_size(c.wrt[k]->node); i += 3) {
+			double old = x[i], step = 1e-5;
+			x[i] = old + step;
+			values(&c, loss[0], &up);
+			x[i] = old - step;
+			values(&c, loss[0], &down);
+			x[i] = old;
+			CHECK_NEAR(g[i], (up - down) / (2 * step), 1e-7 * (1 + fabs(g[i])));
+		}
+	}
+	ricci_graph_free(c.g);
+}
+
+/* <u, J t> = <J' u, t> for a u that is a tensor, through the stack alone. */
+static void test_identity(int which, Way w)
+{
+	Case c;
+	ricci_tensor *final[3], *stacked[3], *grad[MOST], *jt;
+	double u[ROOM], t[ROOM], left = 0, right = 0;
+	make(&c, which, w);
+	CHECK_INT(ricci_scan(c.g, &c.loop, final, stacked), 0);
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < ricci_rank(stacked[0]); d++)
+		shape[d] = ricci_extent(stacked[0], d);
+	ricci_tensor *seed = input(&c, "seed", ricci_rank(stacked[0]), shape, .2);
+	ricci_grad(c.g, stacked[0], seed, c.nwrt - 1, c.wrt, grad);
+	ricci_jvp(c.g, stacked[0], c.nwrt - 1, c.wrt, c.wrt, &jt);
+	if (values(&c, jt, t) && values(&c, seed, u))
+		for (int64_t i = 0; i < tensor_size(seed->node); i++)
+			left += u[i] * t[i];
+	for (int k = 0; k < c.nwrt - 1 && values(&c, grad[k], t) && values(&c, c.wrt[k], u); k++)
+		for (int64_t i = 0; i < tensor_size(c.wrt[k]->node); i++)
+			right += u[i] * t[i];
+	CHECK_NEAR(left, right, 1e-10 * (1 + fabs(left)));
+	report(fabs(left) > 1e-3, which, w, "an identity of zeros");
+	ricci_graph_free(c.g);
+}
+
+/* A region has the gradients, and their gradients, that its equations have without it; its tensors
+ * are computed in a loop of their own in the backward pass. */
+static void test_region(void)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(3, 4), 0), *w = input(&c, "w", 2, SHAPE(4, 5), 0);
+	ricci_tensor *in[] = {x, w}, *y[2], *r[2], *loss[2], *grad[2][2], *more[2][2], *mix, *t[2];
+	int n = 2;
+	ricci_ops(g,
+		  "A[i,j] += X[i,k]*W[k,j]; B[i,j] = tanh(A[i,j]); Y[i] += B[i,j]*B[i,j];"
+		  "Z[j] max= B[i,j]",
+		  2, in, &n, y);
+	CHECK_INT(ricci_recompute(g, 2, in, 2, y, r), 0);
+	for (int k = 0; k < 2; k++) {
+		ricci_tensor **from = k ? r : y;
+		loss[k] = ricci_op(g, "L[] += Y[i]*Y[i]*Z[j]", from[0], from[1]);
+		CHECK_INT(ricci_grad(g, loss[k], NULL, 2, c.wrt, grad[k]), 0);
+		mix = mixture(&c, 2, grad[k]);
+		CHECK_INT(ricci_grad(g, mix, NULL, 2, c.wrt, more[k]), 0);
+		CHECK_INT(ricci_jvp(g, mix, 2, c.wrt, c.wrt, &t[k]), 0);
+	}
+	agree(&c, loss[0], loss[1], 1e-14);
+	agree(&c, t[0], t[1], 1e-10);
+	for (int k = 0; k < 2; k++) {
+		agree(&c, grad[0][k], grad[1][k], 1e-12);
+		agree(&c, more[0][k], more[1][k], 1e-10);
+	}
+	/* two loops: the region and its gradient, which has the sum A in its body */
+	char *text = ricci_show(grad[1][1]), *at = strstr(text, "recompute");
+	CHECK(at && (at = strstr(at + 1, "recompute")) && !strstr(at + 1, "recompute"));
+	CHECK(at && strstr(at, "tanh"));
+	ricci_free_text(text);
+	ricci_graph_free(g);
+}
+
+static void test_segment_length(void)
+{
+	for (int64_t length = -1; length <= 6; length += 7) {
+		Case c;
+		ricci_tensor *loss[2];
+		Error err = {0};
+		double out[ROOM];
+		make(&c, 0, (Way){3, 0, 0, 2});
+		memcpy(c.value[c.n - 1], &length, sizeof length);
+		build(&c, loss);
+		CHECK_INT(interp_tensor(&c.g->ir, loss[0]->node, c.n, c.bind, (RandomState){1, 1},
+					out, NULL, &err),
+			  RICCI_EVALUE);
+		ricci_graph_free(c.g);
+	}
+}
+
+/* A variable outside of its loop has no data. */
+static void test_leak(void)
+{
+	Case c;
+	ricci_tensor *loss[2];
+	char err[200];
+	make(&c, 1, (Way){-1, 0, 0, 0});
+	build(&c, loss);
+	ricci_tensor *y = ricci_op(c.g, "Y[] += P[i]*L[]", c.carry[0].variable, loss[0]);
+	ricci_options options = {.backend = RICCI_BACKEND_INTERP};
+	CHECK(!ricci_session_new(c.g, &options, 0, 1, &y, err, sizeof err));
+	CHECK_STR(err, "the graph reads 'p', which has no data (a loop's variable has none outside "
+		       "of its loop)");
+	ricci_graph_free(c.g);
+}
+
+static int try(int which, Way w)
+{
+	Case c;
+	ricci_tensor *loss[2], *grad[MOST], *tangent;
+	make(&c, which, w);
+	if (!c.g)
+		return RICCI_ENOMEM;
+	int code = build(&c, loss);
+	if (!code)
+		code = ricci_grad(c.g, loss[0], NULL, c.nwrt, c.wrt, grad);
+	if (!code)
+		code = ricci_jvp(c.g, loss[0], c.nwrt, c.wrt, c.wrt, &tangent);
+	ricci_graph_free(c.g);
+	return code;
+}
+
+static void test_memory(void)
+{
+	for (int segment = 0; segment < 3; segment += 2) {
+		long live = mem_live(), n = 1;
+		int code;
+		do {
+			mem_fail_at(n);
+			code = try(3, (Way){2, 0, 0, segment});
+			mem_fail_at(0);
+			n += 1 + n / 40;
+			CHECK(code == 0 || code == RICCI_ENOMEM);
+			CHECK_INT(mem_live(), live);
+		} while (code && n < 100000);
+		CHECK(n > 5 && n < 100000);
+	}
+}
+
 /* ---- kernels ---- */
 
 /* Kernels of the loop's value and gradients against the interpreter. */
@@ -437,6 +624,19 @@ static void test_kernels(int which, Way w)
 int main(void)
 {
 	test_all();
+	for (int which = 0; which < COUNT(makers); which++) {
+		test_differences(which, (Way){-1, 0, 0, 0});
+		test_differences(which, (Way){2, 1, 0, 2});
+		test_identity(which, (Way){-1, 1, 0, 0});
+		test_identity(which, (Way){3, 0, 0, 2});
+	}
+	test_draws((Way){0});
+	test_draws((Way){.recompute = 1});
+	test_draws((Way){.segment = 3});
+	test_region();
+	test_segment_length();
+	test_leak();
+	test_memory();
 	for (int region = 0; region < 2; region++) {
 		test_custom((Way){0}, region);
 		test_custom((Way){.recompute = 1}, region);

@@ -100,7 +100,8 @@ static void test_errors(void)
 	}
 	CHECK_INT(notation_elaborate(&ir, "Y[i] = A[i]*2.0", 1, &a, &n, &y, 1), 0);
 	CHECK_INT(evaluate(&ir, 1, &y, 0, NULL, (void *[]){out}, &e, &err), RICCI_EINVAL);
-	CHECK_STR(err.text, "the graph reads 'A', which has no data");
+	CHECK_STR(err.text, "the graph reads 'A', which has no data (a loop's variable has none "
+			    "outside of its loop)");
 	error_clear(&err);
 	CHECK_INT(evaluate(&ir, 1, &y, 1, &(Binding){y, data}, (void *[]){out}, &e, &err),
 		  RICCI_EUNSUPPORTED);
