@@ -21,6 +21,7 @@
 #define POW(p, q)     node2(ir, OP_POW, p, q)
 #define EQ(p, q)      node2(ir, OP_EQ, p, q)
 #define LE(p, q)      node2(ir, OP_LE, p, q)
+#define LT(p, q)      node2(ir, OP_LT, p, q)
 #define AND(p, q)     node2(ir, OP_AND, p, q)
 #define NEG(p)	      node1(ir, OP_NEG, p)
 #define EXP(p)	      node1(ir, OP_EXP, p)
@@ -31,8 +32,8 @@
 #define CAST(p)	      node_cast(ir, a->type, p)
 #define PICK(c, p, q) node_select(ir, c, p, q)
 /* g where less < more, half of it where they are equal; g stands in it once, so that chains of
- * maxima stay linear when they are written out */
-#define SHARE(less, more) PICK(LE(less, more), MUL(PICK(EQ(less, more), K(0.5), K(1)), g), K(0))
+ * maxima stay linear when they are written out. Where one is a NaN both get g. */
+#define SHARE(less, more) PICK(LT(more, less), K(0), MUL(PICK(EQ(less, more), K(0.5), K(1)), g))
 
 #define DERIVE(name, left, right)                                                                  \
 	static Node *left_##name(Ir *ir, Node *a, Node *b, Node *y, Node *g)                       \
