@@ -175,7 +175,13 @@ Node *gradient_tensor(Ir *ir, Node *like, Node *gradient);
 int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, Node *const *tangent,
 		  Node **out);
 
-/* ---- loops (scan.c) ---- */
+/* ---- loops (scan.c, keep.c) ---- */
+
+/* Which of the tensors step[] of a loop's step, in the order of their ids, are to be kept for a
+ * graph of roots that reads some of them; stacked[k]: step[k] is kept anyway. Returns the count,
+ * kept has room for n. */
+int keep_tensors(Ir *ir, int n, Node *const *step, const bool *stacked, int nroot,
+		 Node *const *root, Node **kept);
 
 /* The gradients of the operands of a run of a loop of which wanted[] holds (NULL: zero) from those
  * of its results. */

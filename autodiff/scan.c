@@ -6,11 +6,10 @@
  *	d state, d slice, d constant = f'(..) applied to (d next, d value)
  * Gradients of slices are stacked, those of constants added up by further states, that of an
  * initial state is its adjoint after the last step. Forward mode is a loop the same way over the
- * tangents. What the steps had: states from the stacks of their values before each step; results of
- * sums and of inner loops from stacks too, unless the loop is to be computed again (recompute);
- * elementwise equations are computed again from these.
- * Invariant: loops made here are over the steps of the given one, with its length; so a number
- *drawn in step t is drawn again.
+ * tangents. What the steps had: states from the stacks of their values before each step; of the
+ *rest of a step so much that neither sums nor inner loops are computed again (keep.c), or, in a
+ *loop that is to save memory (recompute), nothing. Invariant: loops made here are over the steps of
+ *the given one, with its length; so a number drawn in step t is drawn again.
  */
 #include "autodiff/internal.h"
 
@@ -103,7 +102,6 @@ static void add_steps(Around *a)
 {
 	const Scan *of = a->of;
 	ScanCall call = {(Scan *)of, (Node **)scan_operands(a->scan), NULL};
-	int nroot = of->nstate;
 	for (int k = 0; k < a->nvar; k++)
 		if (k < of->nslice)
 			add(a, SLICE, of->var[k], a->operand[k], NULL);
@@ -111,20 +109,42 @@ static void add_steps(Around *a)
 			add(a, SLICE, of->var[k], stack_of(a->ir, &call, of->var[k]), NULL);
 		else
 			add(a, CONSTANT, of->var[k], a->operand[k], NULL);
+}
+
+/* What is kept of a step beside its variables, for what this loop computes by now. */
+static void add_kept(Around *a)
+{
+	const Scan *of = a->of;
+	const List *states = &a->list[STATE];
+	ScanCall call = {(Scan *)of, (Node **)scan_operands(a->scan), NULL};
+	Arena *arena = &a->ir->arena;
+	size_t room = (size_t)(of->nstate + a->nresult + states->n + a->nstacked + 1);
+	Node **root = arena_alloc(arena, sizeof *root * room), **step;
+	int n = 0, nstep = 0, nroot = 0;
 	if (of->recompute)
 		return;
-	Node **root = arena_alloc(&a->ir->arena, sizeof *root * (size_t)(nroot + a->nresult + 1));
-	Node **order;
-	for (int k = 0; k < nroot; k++)
-		root[k] = of->next[k];
+	for (int k = 0; k < of->nstate; k++)
+		root[n++] = of->next[k];
 	for (int k = 0; k < a->nresult; k++)
-		root[nroot++] = a->result[k]->u.result->value;
-	int n = graph_order(a->ir, nroot, root, &order);
+		root[n++] = a->result[k]->u.result->value;
+	n = graph_order(a->ir, n, root, &step);
+	bool *stacked = arena_alloc(arena, (size_t)n + 1);
 	for (int k = 0; k < n; k++) {
-		bool sum = order[k]->op == OP_COMP && comp_reduce(order[k]) != RED_NONE;
-		if ((sum || order[k]->op == OP_SCAN) && tensor_rank(order[k]) < RICCI_MAX_RANK)
-			add(a, SLICE, order[k], scan_stack(a->ir, &call, order[k]), NULL);
+		if (step[k]->op == OP_INPUT)
+			continue;
+		for (int i = 0; i < a->nresult; i++)
+			stacked[nstep] |= a->result[i]->u.result->final < 0 &&
+					  a->result[i]->u.result->value == step[k];
+		step[nstep++] = step[k];
 	}
+	for (int k = 0; k < states->n; k++)
+		root[nroot++] = states->next[k];
+	for (int k = 0; k < a->nstacked; k++)
+		root[nroot++] = a->stacked[k];
+	Node **kept = arena_alloc(arena, sizeof *kept * ((size_t)nstep + 1));
+	n = keep_tensors(a->ir, nstep, step, stacked, nroot, root, kept);
+	for (int k = 0; k < n; k++)
+		add(a, SLICE, kept[k], scan_stack(a->ir, &call, kept[k]), NULL);
 }
 
 /* Which variables each root reads. */
@@ -136,7 +156,7 @@ static void find_reads(Around *a)
 		Node **order, *root = k < a->of->nstate
 					      ? a->of->next[k]
 					      : a->result[k - a->of->nstate]->u.result->value;
-		int n = graph_order(a->ir, 1, &root, &order);
+		int n = graph_order_hidden(a->ir, 1, &root, &order);
 		for (int i = 0; i < n; i++)
 			for (int v = 0; v < a->nvar && order[i]->op == OP_INPUT; v++)
 				a->reads[k * a->nvar + v] |= order[i] == a->of->var[v];
@@ -168,6 +188,7 @@ static void spread(const Around *a, bool *var)
 
 static void close_around(Around *a, bool backwards)
 {
+	add_kept(a);
 	Arena *arena = &a->ir->arena;
 	size_t room = 2;
 	for (int kind = 0; kind < NKIND; kind++)

@@ -520,6 +520,54 @@ static void test_region(void)
 	ricci_graph_free(g);
 }
 
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+	for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+		n++;
+	return n;
+}
+
+/* What is kept of a step is the least that spares its sums: of two sums the one tensor that is made
+ * of both; what is stacked anyway for nothing; and without sums nothing. */
+static void test_kept(void)
+{
+	static const struct {
+		const char *text;
+		int stacks; /* of the forward loop: states and what is kept */
+	} cases[] = {
+		{"A[i] += W[i,j]*H[j]; B[i] += W[j,i]*H[j]; Z[i] = A[i] + B[i]; N[i] = sin(Z[i])",
+		 2},
+		{"A[i] += W[i,j]*H[j]; N[i] = A[i]", 1},
+		{"A[i] += W[i,j]*H[j]; N[i] = tanh(A[i])", 2},
+		{"A[i] = W[i,i]*H[i]; N[i] = sin(A[i])", 1},
+	};
+	for (int k = 0; k < COUNT(cases); k++)
+		for (int stacked = 0; stacked < 2; stacked++) {
+			Case c = {.g = ricci_graph_new()};
+			ricci_graph *g = c.g;
+			ricci_tensor *h0 = input(&c, "h0", 1, SHAPE(4), 0), *last, *all;
+			ricci_tensor *w = input(&c, "w", 2, SHAPE(4, 4), 0);
+			ricci_tensor *h = variable(&c, "h", 1, SHAPE(4)), *grad[2];
+			ricci_tensor *next = ricci_op(g, cases[k].text, w, h);
+			ricci_loop l = {.steps = 5,
+					.ncarry = 1,
+					.carry = &(ricci_carry){h, h0, next},
+					.nout = stacked,
+					.out = &next};
+			CHECK_INT(ricci_scan(g, &l, &last, &all), 0);
+			ricci_tensor *loss = ricci_op(g, stacked ? "L[] += S[t,i]" : "L[] += S[i]",
+						      stacked ? all : last);
+			CHECK_INT(ricci_grad(g, loss, NULL, 2, c.wrt, grad), 0);
+			char *text = ricci_show(grad[1]);
+			CHECK_INT(count(text, "stack"), cases[k].stacks);
+			CHECK_INT(count(text, "tanh"), k == 2);
+			CHECK_INT(count(text, "sin("), k == 0 || k == 3);
+			ricci_free_text(text);
+			ricci_graph_free(g);
+		}
+}
+
 static void test_segment_length(void)
 {
 	for (int64_t length = -1; length <= 6; length += 7) {
@@ -634,6 +682,7 @@ int main(void)
 	test_draws((Way){.recompute = 1});
 	test_draws((Way){.segment = 3});
 	test_region();
+	test_kept();
 	test_segment_length();
 	test_leak();
 	test_memory();
