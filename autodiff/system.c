@@ -18,6 +18,7 @@
 #define MAX_CHAIN    16
 #define MAX_UNKNOWNS 96
 #define MAX_DIGITS   64
+#define LARGEST	     (INT64_MAX / 16) /* of an unknown */
 
 typedef struct Chain {
 	Node *base;
@@ -154,7 +155,7 @@ static bool scan(System *s, Node *e)
 
 static bool add_unknown(System *s, int64_t lo, int64_t hi)
 {
-	if (s->nunknown == MAX_UNKNOWNS)
+	if (s->nunknown == MAX_UNKNOWNS || lo < -LARGEST || hi > LARGEST)
 		return false;
 	s->lo[s->nunknown] = lo;
 	s->hi[s->nunknown++] = hi;

@@ -1,11 +1,8 @@
 /* test_system.c - inverse index maps against enumeration: for random quasi-affine maps every point
  * of the domain is met exactly once by (z, free axes) under the conditions, and nothing else is.
  * Shapes of the results where a dense one is expected. */
-#include "autodiff/internal.h"
+#include "tests/autodiff/index_map.h"
 #include "tests/check.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -17,63 +14,6 @@ static int64_t draw(int64_t n)
 	return (int64_t)(random_state >> 11) % n;
 }
 
-static int64_t eval(const Node *n, const int64_t *axis)
-{
-	int64_t a, b;
-	switch (n->op) {
-	case OP_CONST:
-		return n->u.i;
-	case OP_AXIS:
-		return axis[n->u.i];
-	default:
-		break;
-	}
-	a = eval(n->src[0], axis);
-	if (n->op == OP_AND && !a)
-		return 0;
-	b = eval(n->src[1], axis);
-	switch (n->op) {
-	case OP_ADD:
-		return a + b;
-	case OP_MUL:
-		return a * b;
-	case OP_FLOORDIV:
-		return a / b - (a % b < 0);
-	case OP_FLOORMOD:
-		return a % b + (a % b < 0 ? b : 0);
-	case OP_LT:
-		return a < b;
-	case OP_LE:
-		return a <= b;
-	case OP_EQ:
-		return a == b;
-	case OP_NE:
-		return a != b;
-	case OP_AND:
-		return b;
-	default:
-		CHECK_REPORT(false, "unexpected operator %s", op_info[n->op].name);
-		return 0;
-	}
-}
-
-static bool next(int n, const int64_t *extent, int64_t *at)
-{
-	for (int k = n - 1; k >= 0; k--) {
-		if (++at[k] < extent[k])
-			return true;
-		at[k] = 0;
-	}
-	return false;
-}
-
-typedef struct Map {
-	int naxis, rank;
-	Node *axes[6], *index[4], *z[4];
-	int64_t extent[6], shape[4];
-	int64_t low[4]; /* least value of the index, made 0 by a shift */
-} Map;
-
 static double points(int n, Node *const *axes)
 {
 	double p = 1;
@@ -82,50 +22,12 @@ static double points(int n, Node *const *axes)
 	return p;
 }
 
-/* Marks met[v] for each solution that the inverse gives; counts errors. */
 static void check_inverse(Ir *ir, Map *m)
 {
 	Inverse inv;
-	int64_t total = 1, v[6] = {0}, axis[COMP_MAX_AXES] = {0}, extent[COMP_MAX_AXES];
 	bool ok = index_invert(ir, m->naxis, m->axes, m->rank, m->index, m->z, m->rank, &inv);
-	CHECK(ok);
-	if (!ok)
-		return;
-	for (int k = 0; k < m->naxis; k++)
-		total *= m->extent[k];
-	int *met = calloc((size_t)total, sizeof *met), wrong = 0;
-	for (int d = 0; d < m->rank; d++)
-		extent[d] = m->shape[d];
-	for (int k = 0; k < inv.nfree; k++)
-		extent[m->rank + k] = axis_extent(inv.free[k]);
-	do {
-		bool holds = true;
-		int64_t flat = 0;
-		for (int k = 0; k < inv.ncond && holds; k++)
-			holds = eval(inv.cond[k], axis);
-		for (int k = 0; k < m->naxis && holds; k++) {
-			v[k] = eval(inv.value[k], axis);
-			wrong += v[k] < 0 || v[k] >= m->extent[k];
-			flat = flat * m->extent[k] + v[k];
-		}
-		for (int d = 0; d < m->rank && holds && !wrong; d++)
-			wrong += eval(m->index[d], v) != axis[d];
-		if (holds && !wrong)
-			met[flat]++;
-	} while (!wrong && next(m->rank + inv.nfree, extent, axis));
-	CHECK_INT(wrong, 0);
-	int64_t flat = 0, missing = 0;
-	memset(v, 0, sizeof v);
-	do {
-		bool inside = true;
-		for (int d = 0; d < m->rank; d++) {
-			int64_t at = eval(m->index[d], v);
-			inside &= at >= 0 && at < m->shape[d];
-		}
-		missing += met[flat++] != inside;
-	} while (next(m->naxis, m->extent, v));
-	CHECK_INT(missing, 0);
-	free(met);
+	const char *wrong = ok ? inverse_wrong(m, &inv) : "no inverse";
+	CHECK_REPORT(!wrong, "%s", wrong);
 }
 
 static Node *random_index(Ir *ir, Map *m, int depth)
