@@ -289,6 +289,26 @@ static bool wants_peel(Build *b, int k)
 	       rest->u.i / l->stride < l->extent;
 }
 
+/* Each iteration of an unrolled loop of plain stores on its own: what asks for its number is
+ * decided, and what then is not needed is gone. */
+static bool wants_writing(const Build *b, const Loop *l)
+{
+	return l->how == HOW_UNROLL && b->p->red == RED_NONE && !b->p->scatter &&
+	       l->extent == axis_extent(b->p->axis[l->axis]);
+}
+
+static Stmt *nest_written(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	Stmt *all = NULL;
+	for (int64_t i = 0; i < l->extent; i++) {
+		l->val = node_int(b->ir, i);
+		all = stmt_seq(all, nest(b, k + 1));
+	}
+	l->val = NULL;
+	return all;
+}
+
 static Stmt *region(Build *b);
 
 static Stmt *nest(Build *b, int k)
@@ -303,6 +323,8 @@ static Stmt *nest(Build *b, int k)
 		s = leaf_main(b);
 	} else if (wants_peel(b, k)) {
 		s = nest_peeled(b, k);
+	} else if (wants_writing(b, &b->loop[b->order[k]])) {
+		s = nest_written(b, k);
 	} else {
 		Loop *l = &b->loop[b->order[k]];
 		s = loop_open(b, l);

@@ -24,10 +24,20 @@ static void order_move(Build *b, int from, int to)
 	b->order[to] = id;
 }
 
+/* Only the outermost loop of an axis is cut off where the axis ends. */
+static bool is_piece(const Build *b, const Loop *a)
+{
+	for (int k = 0; k < b->nloop; k++)
+		if (b->loop[k].axis == a->axis && b->loop[k].stride > a->stride)
+			return true;
+	return false;
+}
+
 static int step_split(Build *b, int id, int64_t factor, Error *err)
 {
 	Loop *a = &b->loop[id];
-	if (factor < 1 || b->nloop == MAX_LOOPS)
+	if (factor < 1 || b->nloop == MAX_LOOPS ||
+	    (factor < a->extent && a->extent % factor && is_piece(b, a)))
 		return error_set(err, RICCI_EINVAL, "schedule: loop %d can't be split by %lld", id,
 				 (long long)factor);
 	Loop *in = &b->loop[b->nloop];

@@ -202,14 +202,47 @@ static bool offer_squares(const Problem *p, int64_t side, Schedule *s)
 	return true;
 }
 
+enum { WRITTEN_MOST = 8 };
+
+typedef struct Asked {
+	const Problem *p;
+	Node *axis;
+	bool found; /* a comparison that the axis's number decides */
+} Asked;
+
+static void see_asked(void *user, Node *n)
+{
+	Asked *a = user;
+	Node *zero = node_int(a->p->ir, 0);
+	bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
+	if (compares && node_has(n, a->axis))
+		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
+}
+
+/* A short axis of which the values ask: parts of a tensor that are computed differently. */
+static bool is_asked(const Problem *p, int axis)
+{
+	Asked a = {p, p->axis[axis], false};
+	if (axis_extent(p->axis[axis]) > WRITTEN_MOST)
+		return false;
+	for (int k = 0; k < p->nout; k++)
+		node_walk(p->ir, p->out_value[k], see_asked, &a);
+	return a.found;
+}
+
+/* Lanes along the last axis, parts along the others; a short axis that is asked for is written out
+ * just outside the lanes. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
-	int last = p->naxis - 1, n = 0;
+	int last = p->naxis - 1, asked = -1, n = 0;
 	if (last < 0 || offer_squares(p, chunk >= CHUNK ? 16 : 32, s))
 		return;
+	for (int k = 0; k < last && asked < 0; k++)
+		asked = is_asked(p, k) ? k : -1;
 	for (int k = 0; k < last; k++)
-		extent[n++] = axis_extent(p->axis[k]);
+		if (k != asked)
+			extent[n++] = axis_extent(p->axis[k]);
 	int64_t e = axis_extent(p->axis[last]);
 	if (e > chunk) {
 		schedule_add(s, STEP_SPLIT, last, chunk);
@@ -217,6 +250,10 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 		extent[n++] = (e + chunk - 1) / chunk;
 	} else {
 		schedule_add(s, STEP_VECTORISE, last, 0);
+	}
+	if (asked >= 0) {
+		schedule_add(s, STEP_MOVE, asked, e > chunk ? last : last - 1);
+		schedule_add(s, STEP_UNROLL, asked, 0);
 	}
 	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
 }

@@ -71,6 +71,8 @@ static const Case cases[] = {
 	{"Y[i,p] max= (X[i,2*p+r-1] else -1e9) where p<11, r<3", "X=7x20"},
 	{"Y[i] += T[j]*A[i,j/3]", "T=31 A=9x11"},
 	{"Y[T[i]:5,d] += X[i,d] where i<20, d<19", "T=20:i32 X=20x19"},
+	{"Y[i,j,k] = j == 1 ? exp(A[i,k]) : j < 3 ? A[i,k]*B[j,k] : A[i,k] - 1 where j<5",
+	 "A=33x17 B=5x17"},
 };
 
 /* Most random schedules break a rule and are refused by name; the others must be right. */
@@ -96,6 +98,22 @@ static void check_random(Trial *list, const char *backend, int wanted)
 		CHECK(good > 0);
 	}
 	harness_check(list, backend_find(backend), 200);
+}
+
+/* A short axis that the values ask for is written out, so that nothing asks any more. */
+static void check_written(const Trial *t)
+{
+	Text text = {0};
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+
+	schedule_print(&text, &t->offer[0]);
+	CHECK_STR(text.s, "vectorise 2; move 1 1; unroll 1; parallel 1");
+	CHECK(k && !strstr(strstr(k->source, "kernel_0("), " ? "));
+	CHECK_INT(k ? k->parts : 0, 33);
+	if (k)
+		kernel_unref(k);
+	text_free(&text);
 }
 
 static const Case contractions[] = {
@@ -167,12 +185,17 @@ int main(void)
 		"schedule: loop 2 can't run in parallel, its iterations write the same elements");
 	check_misfit(product, "split 1 4; move 3 0",
 		     "schedule: loop 1 runs inside a piece of itself");
+	check_misfit(product, "split 1 8; split 3 6", "schedule: loop 3 can't be split by 6");
 	check_misfit(
 		list, "tensorise 0",
 		"schedule: tensorise needs a sum of products whose factors share reduced indices "
 		"and each have indices of their own");
 	check_misfit(product, "tensorise 0; unroll 1",
 		     "schedule: step 2 does not fit a tensorised contraction");
+	const Trial *parts = list;
+	while (parts->next)
+		parts = parts->next;
+	check_written(parts);
 	check_memory(product, &product->offer[0], "tcc");
 	check_memory(product, &product->offer[product->noffer - 1], "cc");
 	check_random(list, "tcc", 12);
