@@ -203,16 +203,22 @@ static bool state_sums(Split *p, int k)
 	return adds_up(p, next, comp_body(next), state, &again, see_leaving, NULL);
 }
 
+/* Stacks that were decided on are there for others too, so until nothing more leaves. */
 static void find_after(Split *p)
 {
-	for (int k = 0; k < p->nresult; k++) {
-		Node *v = p->value[k];
-		p->after[k] = v && sum_may_leave(p, v);
-		if (p->after[k])
+	for (bool more = true; more;) {
+		more = false;
+		for (int k = 0; k < p->nresult; k++) {
+			Node *v = p->value[k];
+			if (p->after[k] || !v || !sum_may_leave(p, v))
+				continue;
 			missing(p, v, true);
+			more = p->after[k] = true;
+		}
+		for (int k = 0; k < p->scan.nstate; k++)
+			if (!p->sums[k] && state_sums(p, k))
+				more = p->sums[k] = true;
 	}
-	for (int k = 0; k < p->scan.nstate; k++)
-		p->sums[k] = state_sums(p, k);
 }
 
 /* ---- outside ---- */
