@@ -1,0 +1,121 @@
+/* lstm.c - a recurrent network that reads digits row by row: a loop over time on a page.
+ *	lstm              draws its own digits and learns them
+ *	lstm --data DIR   learns MNIST from the IDX files in DIR
+ * An LSTM (Hochreiter, Schmidhuber 1997; with forget gates, Gers et al. 2000) sees one row of the
+ * image a step, and says after the last which digit it was. The cell is two equations of sums and
+ * two of gates; ricci_scan repeats it, and its gradient is a loop backwards. */
+#include <ricci.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+/* clang-format off */
+#define DIMS(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__}
+/* clang-format on */
+#define INPUT(name, ...)       ricci_input(g, name, RICCI_F32, DIMS(__VA_ARGS__))
+#define PARAM(name, init, ...) ricci_param(g, name, RICCI_F32, DIMS(__VA_ARGS__), init)
+
+enum { STEPS = 28, PIXELS = 28, CLASSES = 10 };
+
+/* rows [STEPS, batch, PIXELS] -> [batch, hidden], what the cell remembers after the last. */
+static ricci_tensor *lstm(ricci_graph *g, ricci_tensor *rows, int batch, int hidden)
+{
+	ricci_tensor *w = PARAM("cell_w", ricci_fan_in(PIXELS), PIXELS, 4, hidden);
+	ricci_tensor *u = PARAM("cell_u", ricci_fan_in(hidden), hidden, 4, hidden);
+	ricci_tensor *bias = PARAM("cell_c", ricci_constant(0), 4, hidden);
+	char text[64];
+	snprintf(text, sizeof text, "Z[b,j] = 0.0 where b<%d, j<%d", batch, hidden);
+	ricci_tensor *none = ricci_op(g, text);
+
+	/* a step: inputs stand for its row, and for what the step before left */
+	ricci_tensor *x = INPUT("x", batch, PIXELS), *h = INPUT("h", batch, hidden);
+	ricci_tensor *c = INPUT("c", batch, hidden);
+	ricci_tensor *gates =
+		ricci_op(g,
+			 "A[b,n,j] += X[b,i] * W[i,n,j]; R[b,n,j] += H[b,k] * U[k,n,j];"
+			 "G[b,n,j] = A[b,n,j] + R[b,n,j] + C[n,j]",
+			 x, w, h, u, bias);
+	ricci_tensor *cell = ricci_op(g,
+				      "N[b,j] = sigmoid(G[b,0,j]) * tanh(G[b,1,j])"
+				      " + sigmoid(G[b,2,j] + 1) * C[b,j]",
+				      gates, c);
+	ricci_tensor *out = ricci_op(g, "N[b,j] = sigmoid(G[b,3,j]) * tanh(C[b,j])", gates, cell);
+
+	ricci_tensor *last[2];
+	ricci_loop loop = {.steps = STEPS,
+			   .nslice = 1,
+			   .slice = (ricci_slice[]){{x, rows}},
+			   .ncarry = 2,
+			   .carry = (ricci_carry[]){{h, none, out}, {c, none, cell}}};
+	ricci_scan(g, &loop, last, NULL);
+	return last[0];
+}
+
+/* Fills in the tensors of t, and the optimiser's assignments. */
+static void network(ricci_graph *g, ricci_training *t, int batch, int hidden, double lr)
+{
+	t->samples = INPUT("image", batch, STEPS, PIXELS);
+	t->labels = ricci_input(g, "label", RICCI_I32, DIMS(batch));
+	ricci_tensor *rows = ricci_op(g, "R[t,b,i] = X[b,t,i]", t->samples);
+	ricci_tensor *w = PARAM("out_w", ricci_fan_in(hidden), CLASSES, hidden);
+	ricci_tensor *bias = PARAM("out_c", ricci_constant(0), CLASSES);
+	ricci_tensor *scores = ricci_linear(lstm(g, rows, batch, hidden), w, bias);
+
+	t->loss = ricci_cross_entropy(scores, t->labels);
+	t->errors = ricci_errors(scores, t->labels);
+	t->rate = ricci_learning_rate(g, lr);
+	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
+}
+
+static const char usage[] =
+	"usage: lstm [options]\n"
+	"  --data DIR      MNIST's IDX files, plain or .gz (without it: drawn digits)\n"
+	"  --batch N       samples a step (64)\n"
+	"  --hidden N      what the cell remembers (128)\n"
+	"  --epochs N      passes over the data (5)\n"
+	"  --steps N       end after this step\n"
+	"  --lr X          learning rate of Adam (0.002)\n"
+	"  --threads N     (0: as many as there are)\n"
+	"  --static 1      tune everything before the first step\n";
+static const char *const option[] = {"--data",	"--batch", "--hidden",	"--epochs",
+				     "--steps", "--lr",	   "--threads", "--static"};
+enum { DATA, BATCH, HIDDEN, EPOCHS, TRAIN, LR, THREADS, STATIC, OPTIONS };
+
+int main(int argc, char **argv)
+{
+	const char *text[OPTIONS] = {NULL, "64", "128", "5", "0", "0.002", "0", "0"}, *data;
+	char err[4096] = "out of memory";
+
+	for (int i = 1, k = 0; i < argc; i += 2, k = 0) {
+		while (k < OPTIONS && strcmp(argv[i], option[k]))
+			k++;
+		if (k == OPTIONS || i + 1 == argc)
+			return fputs(usage, stderr), 2;
+		text[k] = argv[i + 1];
+	}
+	ricci_training t = {.lines = stdout, .progress = stderr};
+	t.options.threads = atoi(text[THREADS]);
+	t.options.static_mode = atoi(text[STATIC]);
+	t.epochs = atoi(text[EPOCHS]);
+	t.steps = (uint64_t)atoll(text[TRAIN]);
+	t.stop = ricci_interrupted();
+
+	ricci_graph *g = ricci_graph_new();
+	data = text[DATA];
+	t.train = data ? ricci_mnist(data, 0, err, sizeof err)
+		       : ricci_digits(6000, 1, err, sizeof err);
+	if (t.train)
+		t.test = data ? ricci_mnist(data, 1, err, sizeof err)
+			      : ricci_digits(1000, 2, err, sizeof err);
+	int failed = 1;
+	if (g && t.test) {
+		network(g, &t, atoi(text[BATCH]), atoi(text[HIDDEN]), atof(text[LR]));
+		failed = ricci_train(&t, NULL, err, sizeof err) != 0;
+	}
+	if (failed)
+		fprintf(stderr, "lstm: %s\n", err);
+	ricci_graph_free(g);
+	ricci_data_free(t.train);
+	ricci_data_free(t.test);
+	return failed;
+}
