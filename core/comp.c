@@ -235,7 +235,22 @@ static int by_id(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
+int tensor_sources(Ir *ir, const Node *t, Node ***list)
+{
+	const Custom *custom = custom_of(ir, t);
+	int n = comp_reads(ir, t, list), m = custom ? custom->noperand : 0;
+	Node **all = *list;
+	if (!m)
+		return n;
+	*list = arena_alloc(&ir->arena, sizeof **list * (size_t)(m + n));
+	for (int k = 0; k < m + n; k++)
+		(*list)[k] = k < m ? custom->operand[k] : all[k - m];
+	return m + n;
+}
+
+/* graph_order or graph_order_to, by what says what a tensor is made of. */
+static int order_by(Ir *ir, int (*sources)(Ir *ir, const Node *t, Node ***list), int nroot,
+		    Node *const *roots, const NodeMap *stop, uint32_t floor, Node ***order)
 {
 	bool *seen = arena_alloc(&ir->arena, ir->count);
 	List all = {.ir = ir};
@@ -245,8 +260,9 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
 			list_put(&all, roots[k]);
 		}
 	for (int done = 0; done < all.n; done++) {
-		Node **reads;
-		int n = comp_reads(ir, all.item[done], &reads);
+		Node **reads, *t = all.item[done];
+		bool enters = t->id >= floor && !(stop && node_map_get(stop, t));
+		int n = enters ? sources(ir, t, &reads) : 0;
 		for (int k = 0; k < n; k++)
 			if (!seen[reads[k]->id]) {
 				seen[reads[k]->id] = true;
@@ -261,6 +277,17 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
 		}
 	*order = all.item;
 	return all.n;
+}
+
+int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order)
+{
+	return order_by(ir, comp_reads, nroot, roots, NULL, 0, order);
+}
+
+int graph_order_to(Ir *ir, int nroot, Node *const *roots, const NodeMap *stop, uint32_t floor,
+		   Node ***order)
+{
+	return order_by(ir, tensor_sources, nroot, roots, stop, floor, order);
 }
 
 static Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *const *to)
@@ -284,6 +311,7 @@ Node *tensor_over(Ir *ir, Node *t, NodeMap *map)
 	Node **to = arena_alloc(&ir->arena, sizeof *to * ((size_t)n + 1));
 	for (int k = 0; k < n; k++) {
 		to[k] = node_map_get(map, from[k]);
+		to[k] = to[k] ? to[k] : from[k];
 		changed |= to[k] != from[k];
 	}
 	if (!changed)
@@ -295,16 +323,31 @@ Node *tensor_over(Ir *ir, Node *t, NodeMap *map)
 		return comp_replaced(ir, t, n, from, to);
 	int noperand = scan_noperand(scan_of(t));
 	Node **operand = arena_alloc(&ir->arena, sizeof *operand * ((size_t)noperand + 1));
-	for (int k = 0; k < noperand; k++)
-		operand[k] = node_map_get(map, scan_operands(t)[k]);
+	for (int k = 0; k < noperand; k++) {
+		Node *now = node_map_get(map, scan_operands(t)[k]);
+		operand[k] = now ? now : scan_operands(t)[k];
+	}
 	return scan_over(ir, t, operand);
+}
+
+uint32_t map_oldest(const NodeMap *m)
+{
+	uint32_t oldest = UINT32_MAX;
+	for (size_t k = 0; k < m->room; k++)
+		if (m->key[k] && m->key[k]->id < oldest)
+			oldest = m->key[k]->id;
+	return oldest;
 }
 
 void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map)
 {
 	Node **order;
-	int n = graph_order(ir, nroot, roots, &order);
+	uint32_t floor = map_oldest(map); /* what is older is made of nothing in map */
+	int n = order_by(ir, comp_reads, nroot, roots, map, floor, &order);
 	for (int k = 0; k < n; k++)
-		if (!node_map_get(map, order[k]))
+		if (order[k]->id >= floor && !node_map_get(map, order[k]))
 			node_map_put(ir, map, order[k], tensor_over(ir, order[k], map));
+	for (int k = 0; k < nroot; k++)
+		if (!node_map_get(map, roots[k]))
+			node_map_put(ir, map, roots[k], roots[k]);
 }

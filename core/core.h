@@ -383,8 +383,8 @@ int comp_reads(Ir *ir, const Node *c, Node ***tensors);
 /* Everything that `roots` need, sources first (by id), inputs included. Iterative: depth does not
  * matter. */
 int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
-/* Puts for each tensor that roots[] need, and that has no value in map, one made of its sources'
- * values there: itself when none changed. */
+/* Puts for each of roots[], and for what it needs, that has no value in map, one made of its
+ * sources' values there: itself when none changed. Below what has a value nothing is looked at. */
 void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
 
 /* ---- integer algebra (affine.c, polyhedron.c) ---- */

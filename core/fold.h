@@ -8,6 +8,12 @@
 /* The node of exactly these parts, not folded (s: an INPUT's name, else NULL). */
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
 
+/* comp.c: what t reads, and what the gradient reads that a user gave for it. */
+int tensor_sources(Ir *ir, const Node *t, Node ***list);
+/* graph_order by those, without entering what has a value in stop, nor ids below floor. */
+int graph_order_to(Ir *ir, int nroot, Node *const *roots, const NodeMap *stop, uint32_t floor,
+		   Node ***order);
+uint32_t map_oldest(const NodeMap *m); /* the least id of its keys; UINT32_MAX without any */
 /* comp.c: t over what map has for its sources. */
 Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
 /* custom.c: the number of c's record over what map has for what it is over. */

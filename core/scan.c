@@ -184,11 +184,11 @@ typedef struct Close {
 	const Scan *spec;
 	Node *const *operand; /* behind the length */
 	Scan out;
-	Node **given; /* out's operands behind the length */
-	bool *is_var; /* by id: one of spec's */
-	bool *needed; /* by id: by the roots, down to the variables */
-	bool *varies; /* by id: depends on a variable of the step */
-	bool *read;   /* by id: a body tensor reads it, or it is a root */
+	Node **given;	/* out's operands behind the length */
+	NodeMap vars;	/* spec's */
+	uint32_t floor; /* of ids: what is older depends on no variable */
+	bool *varies;	/* by id: depends on a variable of the step */
+	bool *read;	/* by id: a body tensor reads it, or it is a root */
 	bool draws_stay;
 	NodeMap outside; /* explicit constants to their operands, for what is moved out */
 	NodeMap inside;	 /* to the body's tensors */
@@ -220,47 +220,21 @@ static void add_constant(Close *c, Node *old, Node *operand)
 	c->out.nconst++;
 }
 
-/* What t reads, and what the gradient reads that the user gave for it. */
-static int sources_of(const Close *c, const Node *t, Node ***list)
-{
-	Node **reads = NULL;
-	const Custom *custom = custom_of(c->ir, t);
-	int n = c->is_var[t->id] ? 0 : comp_reads(c->ir, t, &reads);
-	if (!custom || !n) {
-		*list = reads;
-		return n;
-	}
-	*list = arena_alloc(&c->ir->arena, sizeof **list * (size_t)(custom->noperand + n));
-	for (int k = 0; k < custom->noperand; k++)
-		(*list)[k] = custom->operand[k];
-	(*list)[custom->noperand] = reads[0];
-	return custom->noperand + 1;
-}
-
-/* Which tensors the roots need, which of those vary from step to step, and which are read by those.
- */
+/* Which tensors vary from step to step, and which are read by those. */
 static void mark(Close *c, int n, Node *const *order)
 {
 	const Scan *s = c->spec;
-	Node **source;
 	int nvarying = s->nslice + s->nstate + (s->recompute ? s->nconst : 0);
-	for (int k = 0; k < nvar(s); k++)
-		c->is_var[s->var[k]->id] = true;
 	for (int k = 0; k < nvarying; k++)
 		c->varies[s->var[k]->id] = true;
-	for (int k = n - 1; k >= 0; k--) {
-		int m = c->needed[order[k]->id] ? sources_of(c, order[k], &source) : 0;
-		for (int i = 0; i < m; i++)
-			c->needed[source[i]->id] = true;
-	}
 	for (int k = 0; k < n; k++) {
+		Node **source;
 		bool *varies = &c->varies[order[k]->id];
-		if (!c->needed[order[k]->id])
-			continue;
-		int m = sources_of(c, order[k], &source);
+		bool entered = order[k]->id >= c->floor && !node_map_get(&c->vars, order[k]);
+		int m = entered ? tensor_sources(c->ir, order[k], &source) : 0;
 		for (int i = 0; i < m; i++)
 			*varies |= c->varies[source[i]->id];
-		if (c->draws_stay && !*varies)
+		if (entered && c->draws_stay && !*varies)
 			*varies = tensor_draws(c->ir, order[k]);
 		for (int i = 0; i < m && *varies; i++)
 			c->read[source[i]->id] = true;
@@ -308,13 +282,14 @@ ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked
 	Node **root = arena_alloc(a, sizeof *root * ((size_t)nroot + 1)), **order;
 	for (int k = 0; k < nroot; k++)
 		root[k] = k < spec->nstate ? spec->next[k] : stacked[k - spec->nstate];
-	int n = graph_order_hidden(ir, nroot, root, &order);
-	c.is_var = arena_alloc(a, ir->count);
-	c.needed = arena_alloc(a, ir->count);
+	for (int k = 0; k < nvar(spec); k++)
+		node_map_put(ir, &c.vars, spec->var[k], spec->var[k]);
+	c.floor = draws_stay ? 0 : map_oldest(&c.vars);
+	int n = graph_order_to(ir, nroot, root, &c.vars, c.floor, &order);
 	c.varies = arena_alloc(a, ir->count);
 	c.read = arena_alloc(a, ir->count);
 	for (int k = 0; k < nroot; k++)
-		c.read[root[k]->id] = c.needed[root[k]->id] = true;
+		c.read[root[k]->id] = true;
 	mark(&c, n, order);
 	size_t room = (size_t)n + (size_t)nvar(spec) + 2;
 	ScanCall call = {.operand = arena_alloc(a, sizeof(Node *) * room),

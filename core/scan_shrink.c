@@ -113,8 +113,10 @@ void scans_shrink(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
 	NodeMap map = {0};
-	int n = graph_order(ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
+	int n = graph_order(ir, nroot, roots, &order), loops = 0;
+	for (int k = 0; k < n; k++)
+		loops += order[k]->op == OP_SCAN;
+	for (int k = 0; k < n && loops; k++) {
 		if (node_map_get(&map, order[k]))
 			continue;
 		if (order[k]->op == OP_SCAN)
@@ -122,6 +124,6 @@ void scans_shrink(Ir *ir, int nroot, Node **roots)
 		else
 			node_map_put(ir, &map, order[k], tensor_over(ir, order[k], &map));
 	}
-	for (int k = 0; k < nroot; k++)
+	for (int k = 0; k < nroot && loops; k++)
 		roots[k] = node_map_get(&map, roots[k]);
 }
