@@ -115,8 +115,8 @@ static Node *build_quotient(Elab *e, Ast *a, Node *x, Node *y)
 			      ast_text(e->src, divisor));
 	if (y->u.i < 1)
 		notation_fail(e->src, RICCI_ESHAPE, divisor->pos,
-			      "integers divide by positive constants only, %s is %lld",
-			      ast_text(e->src, divisor), (long long)y->u.i);
+			      "integers divide by positive constants only, not by %lld",
+			      (long long)y->u.i);
 	return node2(e->ir, op, x, y);
 }
 

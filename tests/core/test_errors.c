@@ -269,7 +269,7 @@ static const struct {
 	 "  Y[i] = A[i/j] where i<3,j<2\n"
 	 "             ^"},
 	{"Y[i] = A[i/0]", "A", RICCI_ESHAPE,
-	 "equation: integers divide by positive constants only, 0 is 0\n"
+	 "equation: integers divide by positive constants only, not by 0\n"
 	 "  Y[i] = A[i/0]\n"
 	 "             ^"},
 	{"Y[i] = T[i] / S[i] + 1", "TS", RICCI_ESHAPE,
