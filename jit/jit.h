@@ -87,6 +87,13 @@ typedef struct Schedule {
 /* The default from the equation's structure first, then a handful of others worth trying; returns
  * the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
+/* Loops of the task before any step. */
+int schedule_axes(const Task *t);
+/* A random neighbour, in place, of a task of so many axes; it may not fit it (mutate.c). */
+void schedule_mutate(Schedule *s, int naxis, uint64_t *state);
+/* Steps of the same kind at the same place are taken from either. */
+void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state);
+uint64_t random_below(uint64_t *state, uint64_t n); /* of a search's own random numbers */
 void schedule_print(Text *out, const Schedule *s); /* "split 1 16; vectorise 4; parallel 0" */
 int schedule_parse(const char *text, Schedule *s, Error *err);
 

@@ -348,6 +348,25 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 	return n;
 }
 
+static int axes(Ir *ir, const Task *t)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = problem_init(p, &tree, &t->sub) ? 0 : p->naxis;
+	IR_LEAVE(ir);
+	return n;
+}
+
+int schedule_axes(const Task *t)
+{
+	Ir ir;
+	ir_init(&ir);
+	int n = axes(&ir, t);
+	ir_free(&ir);
+	return n;
+}
+
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
 	Ir ir;

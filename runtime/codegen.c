@@ -52,8 +52,9 @@ void candidates_make(int n, Candidate **c)
 			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
 			continue;
 		}
-		c[i]->kernel = kernel_lower(c[i]->line->task, &c[i]->schedule, c[i]->backend,
-					    target_host(), &c[i]->err);
+		if (!c[i]->kernel)
+			c[i]->kernel = kernel_lower(c[i]->line->task, &c[i]->schedule,
+						    c[i]->backend, target_host(), &c[i]->err);
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
 	}

@@ -48,4 +48,34 @@ typedef struct Evaluation {
 int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,
 	     void *const *out, Evaluation *e, Error *err);
 
+/* ---- searching for schedules (tune.c, search.c): tools ---- */
+typedef struct Search Search;
+typedef struct Strategy { /* a row of the table; NULL name at the end */
+	const char *name, *help;
+	void (*propose)(Search *s, Schedule *out);
+} Strategy;
+extern const Strategy strategies[];
+typedef struct TuneReport { /* of one kernel */
+	const char *text;   /* of its task; as long as the call */
+	Schedule best;
+	double first, seconds; /* of a run: before, and of the best so far */
+	double share;	       /* of the graph's time before */
+	double flops, bytes;   /* of a run */
+	int tried, failed;     /* schedules; those refused, wrong or far too slow */
+} TuneReport;
+typedef struct Tuning {
+	const Backend *backend; /* NULL: the best there is */
+	int threads;
+	double seconds; /* for the whole search */
+	const Strategy *strategy;
+	uint64_t seed;
+	/* Called after each batch of schedules and once at the end of each kernel (done): number k
+	 * of n, the kernels that take most time first; `spent` seconds in all. */
+	void (*report)(void *user, int k, int n, double spent, bool done, const TuneReport *r);
+	void *user;
+} Tuning;
+/* Searches schedules for the kernels that compute roots, on random data: what the fastest are goes
+ * into the function cache, where every session of the same equations finds them. */
+int tune(Ir *ir, int nroot, Node *const *roots, Tuning *t, Error *err);
+
 #endif

@@ -6,8 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-/* The nodes of tensors; mem_free it. */
-static Node **nodes_of(int n, ricci_tensor *const *t)
+Node **nodes_of(int n, ricci_tensor *const *t)
 {
 	Node **nodes = take(mem_zalloc((size_t)n * sizeof *nodes));
 	for (int k = 0; k < n; k++)

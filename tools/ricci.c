@@ -23,6 +23,14 @@ static const char help_text[] =
 	"             [-o RESULT=FILE.npy]...      where a result goes\n"
 	"  ricci code EXPR OPERAND...              the source that is emitted\n"
 	"             [--grad NAME]                for the gradient of that operand\n"
+	"  ricci tune EXPR OPERAND...              searches schedules for its kernels; the fastest "
+	"stay in\n"
+	"                                          the cache, for every program of these "
+	"equations\n"
+	"             [--grad NAME]...             for the gradient of that operand\n"
+	"             [--seconds S]                time for the search [10]\n"
+	"             [--strategy NAME]            genetic or random [genetic]\n"
+	"             [--picture FILE.svg]         draws the best times so far\n"
 	"  ricci info                              this machine, the backends, the cache\n"
 	"  ricci cache list|verify|clear           the kernels kept on disk\n"
 	"\n"
@@ -65,7 +73,14 @@ void check(int code, const Error *e)
 }
 
 /* What each command takes. */
-enum { TAKES_EXPR = 1, TAKES_OUTPUT = 2, TAKES_GRAD = 4, TAKES_CODE = 8, TAKES_TIME = 16 };
+enum {
+	TAKES_EXPR = 1,
+	TAKES_OUTPUT = 2,
+	TAKES_GRAD = 4,
+	TAKES_CODE = 8,
+	TAKES_TIME = 16,
+	TAKES_TUNE = 32
+};
 static const struct Command {
 	const char *name;
 	int (*run)(const Options *o);
@@ -75,6 +90,7 @@ static const struct Command {
 	{"grad", command_grad, TAKES_EXPR | TAKES_OUTPUT | TAKES_GRAD | TAKES_TIME},
 	{"run", command_run, TAKES_EXPR | TAKES_OUTPUT | TAKES_TIME},
 	{"code", command_code, TAKES_EXPR | TAKES_CODE},
+	{"tune", command_tune, TAKES_EXPR | TAKES_CODE | TAKES_TUNE},
 	{"info", command_info, 0},
 	{"cache", command_cache, 0},
 };
@@ -130,6 +146,26 @@ static void option_order(Options *o, const char *value)
 	o->order = value[0] - '0';
 }
 
+static void option_seconds(Options *o, const char *value)
+{
+	char *end;
+	o->seconds = strtod(value, &end);
+	if (end == value || *end || !(o->seconds > 0 && o->seconds <= 1e6))
+		die(STATUS_USAGE, "--seconds takes a number above 0, not '%s'", value);
+}
+
+static void option_strategy(Options *o, const char *value)
+{
+	char all[128] = "";
+	for (o->strategy = strategies; o->strategy->name; o->strategy++) {
+		if (!strcmp(o->strategy->name, value))
+			return;
+		strncat(all, " ", sizeof all - strlen(all) - 1);
+		strncat(all, o->strategy->name, sizeof all - strlen(all) - 1);
+	}
+	die(STATUS_USAGE, "there is no strategy '%s'; there are:%s", value, all);
+}
+
 /* Is argv[*i] the option `name`? Then *value is its value, from the same word or the next. */
 static bool option_is(const char *name, int argc, char **argv, int *i, char **value)
 {
@@ -176,6 +212,12 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 			list_add_named(&o->along, value, "--along OPERAND=FILE.npy");
 		} else if (takes & TAKES_CODE && option_is("--grad", argc, argv, &i, &value)) {
 			list_add(&o->grad, value, NULL);
+		} else if (takes & TAKES_TUNE && option_is("--seconds", argc, argv, &i, &value)) {
+			option_seconds(o, value);
+		} else if (takes & TAKES_TUNE && option_is("--strategy", argc, argv, &i, &value)) {
+			option_strategy(o, value);
+		} else if (takes & TAKES_TUNE && option_is("--picture", argc, argv, &i, &value)) {
+			o->picture = value;
 		} else if (option_is("--backend", argc, argv, &i, &value)) {
 			option_backend(o, value);
 		} else if (option_is("--threads", argc, argv, &i, &value)) {
@@ -202,7 +244,7 @@ int main(int argc, char **argv)
 	for (int k = 0; k < COUNT(commands); k++) {
 		if (strcmp(commands[k].name, argv[1]))
 			continue;
-		Options o = {0};
+		Options o = {.seconds = 10, .strategy = strategies};
 		options_read(&o, &commands[k], argc, argv);
 		int status = commands[k].run(&o);
 		mem_free(o.operand.item);

@@ -27,6 +27,9 @@ typedef struct Options {
 	const Backend *backend;			      /* NULL: the best */
 	int threads;
 	bool time;
+	double seconds; /* of a search */
+	const Strategy *strategy;
+	const char *picture; /* NULL: none */
 } Options;
 
 /* ---- program.c: the expression, its operands and results ---- */
@@ -75,11 +78,15 @@ void output_write(const char *path, const Node *t, const void *data); /* to a fi
 void output_commit(void); /* now they take their names */
 void output_forget(void); /* removes the files beside */
 
-/* ---- commands.c, info.c ---- */
+/* The nodes of tensors; mem_free it. */
+Node **nodes_of(int n, ricci_tensor *const *t);
+
+/* ---- commands.c, tune.c, info.c ---- */
 int command_show(const Options *o);
 int command_grad(const Options *o);
 int command_run(const Options *o);
 int command_code(const Options *o);
+int command_tune(const Options *o);
 int command_info(const Options *o);
 int command_cache(const Options *o);
 

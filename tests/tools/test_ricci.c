@@ -230,6 +230,33 @@ static void test_code(void)
 	SAYS("kernel_0");
 }
 
+/* What is found stays in the cache, where runs find it. */
+static void test_tune(void)
+{
+	RIGHT("tune", matmul, "A=24x32", "B=32x40", "--seconds", "0.3", "--backend", "tcc",
+	      "--strategy", "random", "--picture", "tune.svg");
+	SAYS("kernel 1 of 1, 100% of the time: ");
+	SAYS(" schedules, ");
+	FILE *f = fopen("tune.svg", "r");
+	char head[5] = "";
+	CHECK(f && fgets(head, sizeof head, f) && !strcmp(head, "<svg"));
+	if (f)
+		fclose(f);
+	RIGHT("cache", "list");
+	SAYS("(tcc dynamic)");
+	RIGHT("tune", matmul, "A=24x32", "B=32x40", "--seconds", "0.2", "--backend", "tcc",
+	      "--grad", "B");
+	SAYS("kernel 1 of 1");
+	RIGHT("tune", matmul, "A=2x3", "B=3x2", "--backend", "interp");
+	SAYS("nothing to search");
+	WRONG(2, "--seconds takes a number above 0, not '-1'", "tune", matmul, "--seconds", "-1");
+	WRONG(2, "there is no strategy 'best'; there are: genetic random", "tune", matmul,
+	      "--strategy", "best");
+	WRONG(2, "no option '--picture'", "run", matmul, "--picture", "x.svg");
+	WRONG(1, "none/x.svg: No such file or directory", "tune", matmul, "A=2x3", "B=3x2",
+	      "--seconds", "0.05", "--backend", "tcc", "--picture", "none/x.svg");
+}
+
 static void test_info(void)
 {
 	RIGHT("info");
@@ -268,6 +295,7 @@ int main(int argc, char **argv)
 		CHECK_SKIP("no C compiler for the backend cc");
 	}
 	test_code();
+	test_tune();
 	test_info();
 
 	shell_close();

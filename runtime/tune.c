@@ -1,0 +1,259 @@
+/* tune.c - searching for schedules with all the time there is: what `ricci tune` does.
+ *
+ * The graph becomes a program as for a run. Each of its kernels gets a part of the time, by its
+ * share of the program's; a strategy proposes schedules, batches of them are compiled together,
+ * verified like every kernel, and timed on random data by the pool that would run them. The best
+ * stays in the function cache and on disk. Invariant: at any moment the cache holds kernels that
+ * are proved right, and none slower than when the search began.
+ */
+#include "runtime/search.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 6, RUNS = 12 };
+static const double least_share = 0.01, verify_limit = 10, run_limit = 0.03;
+
+typedef struct Inputs {
+	int n;
+	Storage *st;
+} Inputs;
+
+static Storage *inputs_find(void *user, Node *input)
+{
+	Inputs *in = user;
+
+	for (int i = 0; i < in->n; i++)
+		if (in->st[i].node == input)
+			return &in->st[i];
+	return NULL;
+}
+
+/* All inputs of the graph; data they need none. */
+static int inputs_make(Ir *ir, int nroot, Node *const *roots, Inputs *in, Error *err)
+{
+	Node **order;
+	int n;
+
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	n = graph_order(ir, nroot, roots, &order);
+	IR_LEAVE(ir);
+	in->st = mem_zalloc(((size_t)n + 1) * sizeof *in->st);
+	if (!in->st)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < n; i++)
+		if (order[i]->op == OP_INPUT)
+			in->st[in->n++] = (Storage){.node = order[i]};
+	return 0;
+}
+
+/* ---- one kernel ---- */
+typedef struct Tuned {
+	Line *line;
+	Pool *pool;
+	TaskData data;
+	Search search;
+	TuneReport report;
+} Tuned;
+
+/* The least time of a few runs. The first meets cold data, and ends it where it is far too slow. */
+static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
+{
+	RandomState rs = {1, 1};
+	double all = clock_seconds(), limit = 3 * u->report.seconds;
+	int code = 0;
+
+	*seconds = INFINITY;
+	for (int i = 0; i <= RUNS && !code; i++) {
+		double start = clock_seconds(), end;
+
+		code = pool_launch(u->pool, k, u->data.buf, &rs, true, err);
+		end = clock_seconds();
+		if (i > 0 || end - start > limit)
+			*seconds = fmin(*seconds, end - start);
+		if (end - start > limit || (i > 2 && end - all > run_limit))
+			break;
+	}
+	return code;
+}
+
+/* A candidate with a kernel: is it right, how long does it take, is it the best? */
+static int candidate_try(Tuned *u, Candidate *c, Error *err)
+{
+	double seconds = INFINITY;
+	int code = 0;
+
+	if (c->kernel &&
+	    !verify_within(u->line->task, c->kernel, NULL, true, verify_limit, &c->err))
+		code = kernel_time(u, c->kernel, &seconds, err);
+	if (!code)
+		code = search_report(&u->search, &c->schedule, seconds, err);
+	if (c->err.code)
+		env_dump_text("kernels", "refused", c->err.text);
+	u->report.failed += !isfinite(seconds);
+	if (!code && seconds < u->report.seconds) {
+		u->report.seconds = seconds;
+		u->report.best = c->schedule;
+		line_put(u->line, c->kernel, &c->origin, seconds, true);
+		c->kernel = NULL;
+	}
+	if (c->kernel)
+		kernel_unref(c->kernel);
+	return code;
+}
+
+/* The next schedule: an offer that was not timed yet, then the strategy's. False: none came up. */
+static bool schedule_next(Tuned *u, const Strategy *how, Schedule *out)
+{
+	if (u->report.tried >= u->search.noffer)
+		return search_next(&u->search, how, out);
+	*out = u->search.tried[u->report.tried].schedule;
+	return true;
+}
+
+/* Candidates that fit the task; what does not is noted as tried. */
+static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate **c)
+{
+	int n = 0;
+
+	for (int i = 0; i < 20 * BATCH && n < BATCH; i++) {
+		Candidate *k = c[n] = &room[n];
+
+		*k = (Candidate){.line = u->line, .backend = line_tuning(u->line)};
+		if (!schedule_next(u, how, &k->schedule) ||
+		    search_report(&u->search, &k->schedule, INFINITY, &k->err))
+			break;
+		k->kernel = kernel_lower(u->line->task, &k->schedule, k->backend, target_host(),
+					 &k->err);
+		u->report.tried++;
+		u->report.failed += k->kernel == NULL;
+		n += k->kernel != NULL;
+	}
+	return n;
+}
+
+static int tuned_open(Tuned *u, Line *l, Pool *pool, uint64_t seed, Error *err)
+{
+	Taken now = line_take(l);
+	int code;
+
+	*u = (Tuned){.line = l, .pool = pool};
+	u->report = (TuneReport){.text = l->task->text,
+				 .best = now.kernel->schedule,
+				 .seconds = INFINITY,
+				 .flops = l->task->flops,
+				 .bytes = l->task->bytes};
+	code = task_data_new(l->task, 1, &u->data, err);
+	if (!code)
+		code = kernel_time(u, now.kernel, &u->report.seconds, err);
+	u->report.first = u->report.seconds;
+	kernel_unref(now.kernel);
+	return code ? code : search_init(&u->search, l->task, seed, err);
+}
+
+static void tuned_close(Tuned *u)
+{
+	task_data_free(&u->data);
+	search_free(&u->search);
+}
+
+static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, double until,
+		     Error *err)
+{
+	Candidate room[BATCH], *c[BATCH];
+	int code = 0, got = 1;
+
+	while (!code && got > 0 && clock_seconds() < until) {
+		got = batch_fill(u, t->strategy, room, c);
+		candidates_make(got, c);
+		for (int i = 0; i < got; i++)
+			if (!code)
+				code = candidate_try(u, c[i], err);
+			else if (c[i]->kernel)
+				kernel_unref(c[i]->kernel);
+		t->report(t->user, k, n, clock_seconds() - begin, false, &u->report);
+	}
+	pthread_mutex_lock(&u->line->lock);
+	u->line->offered = OFFERS; /* a training need not begin again */
+	pthread_mutex_unlock(&u->line->lock);
+	disk_store(u->line);
+	t->report(t->user, k, n, clock_seconds() - begin, true, &u->report);
+	return code;
+}
+
+/* ---- the whole ---- */
+static int by_time(const void *a, const void *b)
+{
+	double x = ((const Tuned *)a)->report.first, y = ((const Tuned *)b)->report.first;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static int lines_tune(Tuned *u, int n, const Tuning *t, Error *err)
+{
+	double all = 0, begin = clock_seconds(), until = begin;
+	int code = 0, most = 0;
+
+	qsort(u, (size_t)n, sizeof *u, by_time);
+	for (int i = 0; i < n; i++)
+		all += u[i].report.first;
+	for (int i = 0; i < n; i++)
+		u[i].report.share = u[i].report.first / all;
+	while (most < n && u[most].report.share >= least_share)
+		most++;
+	for (int i = 0; i < most && !code; i++) {
+		until += t->seconds * u[i].report.share;
+		code = line_tune(&u[i], t, i, most, begin, until, err);
+	}
+	return code;
+}
+
+static int program_tune(Program *p, Pool *pool, const Tuning *t, Error *err)
+{
+	Tuned *u = mem_zalloc(((size_t)p->nline + 1) * sizeof *u);
+	int n = 0, code = 0;
+
+	if (!u)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < p->nline && !code; i++) {
+		bool known = !line_tuning(p->line[i]);
+
+		for (int k = 0; k < n; k++)
+			known |= u[k].line == p->line[i];
+		if (!known)
+			code = tuned_open(&u[n++], p->line[i], pool, t->seed, err);
+	}
+	if (!code)
+		code = lines_tune(u, n, t, err);
+	for (int i = 0; i < n; i++)
+		tuned_close(&u[i]);
+	mem_free(u);
+	return code;
+}
+
+int tune(Ir *ir, int nroot, Node *const *roots, Tuning *t, Error *err)
+{
+	Inputs in = {0};
+	Node **root = mem_alloc(((size_t)nroot + 1) * sizeof *root);
+	ProgramSpec spec = {.ir = ir,
+			    .noutput = nroot,
+			    .root = root,
+			    .find = inputs_find,
+			    .user = &in,
+			    .request = {t->backend, false}};
+	Pool *pool = pool_new(t->threads, err);
+	Program *p = NULL;
+	int code = pool && root ? inputs_make(ir, nroot, roots, &in, err) : RICCI_ENOMEM;
+
+	if (!code) {
+		memcpy(root, roots, (size_t)nroot * sizeof *root);
+		spec.threads = pool_threads(pool);
+		p = program_new(&spec, err);
+		code = p ? program_tune(p, pool, t, err) : RICCI_ECOMPILE;
+	}
+	program_free(p);
+	pool_free(pool);
+	mem_free(root);
+	mem_free(in.st);
+	return code;
+}
