@@ -267,6 +267,8 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 
 /* session.c: the lines of a session's kernels, in order; how many */
 int session_lines(const ricci_session *s, Line **lines, int room);
+/* What the tensors between a step's kernels take. */
+size_t session_bytes(const ricci_session *s);
 
 /* RICCI_TIME: seconds since *from for a stage; sets *from to now. */
 void time_stage(const char *stage, double *from);

@@ -49,8 +49,13 @@ static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *
 	uint64_t touched = 0; /* members that depend on x or c */
 	bool reads = false;
 
-	for (int k = 0; k < s->ninput; k++)
-		reads = reads || s->input[k] == x;
+	for (int k = 0; k < s->ninput; k++) {
+		if (p->cell[p->run[at].cell[k]].node != x)
+			continue;
+		if (s->input[k] != x) /* in another shape */
+			return false;
+		reads = true;
+	}
 	if (!reads)
 		return true;
 	if (p->run[at].loop || s->nmember > 64)

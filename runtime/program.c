@@ -134,13 +134,65 @@ static int build_cells(Build *b, Run *r, const Subgraph *s, int i)
 	return 0;
 }
 
-static int build_run(Build *b, int i)
+/* The element's place in memory, from the indices of its dimensions. */
+static Node *flat_index(Ir *ir, const Node *t, Node *const *index)
 {
-	const Subgraph *s = &b->sub[i];
-	Run *r = &b->p->run[i];
+	Node *at = node_int(ir, 0);
+
+	for (int d = 0; d < tensor_rank(t); d++)
+		at = node_add(ir, node_scale(ir, at, tensor_extent(t, d)), index[d]);
+	return at;
+}
+
+static bool same_places(Ir *ir, const Node *c, const Node *read)
+{
+	IR_ENTER(ir, false);
+	bool same = flat_index(ir, read->src[0], read->src + 1) ==
+		    flat_index(ir, c, c->src + comp_naxis(c));
+	IR_LEAVE(ir);
+	return same;
+}
+
+/* The tensor of which s only gives another shape to what lies there; NULL: it computes something.
+ */
+static Node *view_of(Ir *ir, const Subgraph *s)
+{
+	const Node *c = s->member[0], *body;
+
+	if (s->nmember != 1 || c->op != OP_COMP || comp_reduce(c) != RED_NONE)
+		return NULL;
+	body = comp_body(c);
+	if (body->op != OP_READ || tensor_size(body->src[0]) != tensor_size(c))
+		return NULL;
+	return same_places(ir, c, body) ? body->src[0] : NULL;
+}
+
+/* Makes s a view where it is one; results are none: states may have moved when those are fetched.
+ */
+static bool build_view(Build *b, const Subgraph *s)
+{
+	Node *t = view_of(b->spec->ir, s);
+	int cell;
+
+	for (int k = 0; k < b->spec->noutput + b->spec->nassign && t; k++)
+		if (b->spec->root[k] == s->member[0])
+			t = NULL;
+	cell = t ? cell_read(b, t, b->p->nrun - 1) : -1;
+	if (cell >= 0)
+		b->cell_of[s->member[0]->id] = cell;
+	return cell >= 0;
+}
+
+static int build_run(Build *b, const Subgraph *s)
+{
+	Program *p = b->p;
+	int i = p->nrun;
+	Run *r = &p->run[i];
 	Task *t;
 
-	b->p->nrun = i + 1;
+	if (build_view(b, s))
+		return 0;
+	p->nrun = i + 1;
 	r->sub = s;
 	if (s->member[0]->op == OP_SCAN) {
 		r->loop = loop_new(b->spec, s, b->err);
@@ -203,7 +255,7 @@ static int build_all(Build *b)
 	if (!code)
 		code = build_arrays(b);
 	for (int i = 0; i < b->nsub && !code; i++)
-		code = build_run(b, i);
+		code = build_run(b, &b->sub[i]);
 	p->nroot = s->noutput + s->nassign;
 	for (int i = 0; i < p->nroot && !code; i++)
 		if ((p->root[i] = cell_read(b, s->root[i], -1)) < 0)

@@ -327,6 +327,11 @@ int session_lines(const ricci_session *s, Line **lines, int room)
 	return n;
 }
 
+size_t session_bytes(const ricci_session *s)
+{
+	return s->p->arena_bytes;
+}
+
 /* ---- data ---- */
 int ricci_feed(ricci_session *s, const ricci_tensor *t, const void *data)
 {

@@ -1,6 +1,7 @@
 /* test_memory.c - a whole training life with the n-th allocation failing, for every n: graph,
- * gradients, optimiser, session with tcc, steps, a checkpoint written and read, evaluate(). Each
- * ends well or with RICCI_ENOMEM, and leaves no block behind. RICCI_FUZZ: how many n are tried. */
+ * gradients, optimiser, session with tcc, steps, a checkpoint written and read, a loop, evaluate().
+ * Each ends well or with RICCI_ENOMEM, and leaves no block behind. RICCI_FUZZ: how many n are
+ * tried. */
 #include "runtime/internal.h"
 #include "tests/check.h"
 
@@ -94,6 +95,57 @@ static int train_dynamic(char *err, size_t nerr)
 	return train_once(0, err, nerr);
 }
 
+/* The gradient of a loop with a length, trained for two steps. */
+static int loop_build(ricci_graph *g, ricci_tensor **x, ricci_tensor **length, ricci_tensor **loss)
+{
+	int64_t rows[] = {5, 3, 4}, cell[] = {3, 4}, square[] = {4, 4};
+	*x = ricci_input(g, "x", RICCI_F32, 3, rows);
+	*length = ricci_input(g, "length", RICCI_I32, 0, NULL);
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, square, ricci_normal(0.3));
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 2, cell);
+	ricci_tensor *h = ricci_input(g, "h", RICCI_F32, 2, cell), *last = NULL;
+	ricci_tensor *next =
+		ricci_op(g, "A[b,j] += H[b,k] * W[k,j]; Y[b,j] = tanh(A[b,j] + X[b,j])", h, w, xt);
+	ricci_tensor *zero = ricci_op(g, "Z[b,j] = 0.0 where b<3, j<4");
+	ricci_loop loop = {.steps = 5,
+			   .length = *length,
+			   .nslice = 1,
+			   .slice = &(ricci_slice){xt, *x},
+			   .ncarry = 1,
+			   .carry = &(ricci_carry){h, zero, next}};
+	ricci_scan(g, &loop, &last, NULL);
+	*loss = ricci_op(g, "L[] += H[b,j] * H[b,j]", last);
+	ricci_tensor *rate = ricci_learning_rate(g, 0.01);
+	if (*loss && rate)
+		ricci_sgd(*loss, rate);
+	return ricci_graph_error(g);
+}
+
+static int train_loop(char *err, size_t nerr)
+{
+	float data[60] = {1, 2, 3};
+	ricci_tensor *x, *length, *loss;
+	ricci_graph *g = ricci_graph_new();
+	if (!g)
+		return RICCI_ENOMEM;
+	int code = loop_build(g, &x, &length, &loss);
+	snprintf(err, nerr, "%s", ricci_error_message(g));
+	ricci_options o = {RICCI_BACKEND_TCC, 1, 0, 3};
+	ricci_session *s = code ? NULL : ricci_session_new(g, &o, 1, 1, &loss, err, nerr);
+	if (!code && !s)
+		code = code_of(err);
+	for (int32_t n = 4; n < 6 && !code; n++) {
+		code = ricci_feed(s, x, data);
+		code = code ? code : ricci_feed(s, length, &n);
+		code = code ? code : ricci_step(s);
+		if (code)
+			snprintf(err, nerr, "%s", ricci_session_error(s));
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return code;
+}
+
 static int program_evaluate(char *err, size_t nerr)
 {
 	static const char text[] = "m[i] max= A[i,j]; e[i,j] = exp(A[i,j]-m[i]); s[i] += e[i,j]; "
@@ -153,6 +205,7 @@ int main(void)
 		 (long)getpid());
 	check("training, static", train_static, most);
 	check("training, dynamic", train_dynamic, most);
+	check("a loop", train_loop, most);
 	check("evaluate", program_evaluate, most);
 	unlink(path);
 	return check_done();

@@ -342,9 +342,159 @@ static void test_lengths(void)
 	ricci_graph_free(m.g);
 }
 
+/* ---- gradients: memory for time, training ---- */
+enum { DEEP_STEPS = 144, BATCH = 32, WIDTH = 16 };
+
+/* A network of three layers a step; its loss is how far the last state is from ones. */
+static ricci_tensor *deep_loss(ricci_graph *g, int recompute, int segment, ricci_tensor **x,
+			       ricci_tensor **w)
+{
+	ricci_tensor *xt, *h, *y, *last;
+
+	*x = ricci_input(g, "x", RICCI_F32, 3, (int64_t[]){DEEP_STEPS, BATCH, WIDTH});
+	*w = ricci_param(g, "w", RICCI_F32, 3, (int64_t[]){3, WIDTH, WIDTH}, ricci_normal(0.2));
+	xt = ricci_input(g, "xt", RICCI_F32, 2, (int64_t[]){BATCH, WIDTH});
+	h = ricci_input(g, "h", RICCI_F32, 2, (int64_t[]){BATCH, WIDTH});
+	y = ricci_op(g,
+		     "A[b,j] += H[b,k] * W[0,k,j]; B[b,j] = tanh(A[b,j] + X[b,j]);"
+		     "C[b,j] += B[b,k] * W[1,k,j]; D[b,j] = tanh(C[b,j]);"
+		     "E[b,j] += D[b,k] * W[2,k,j]; Y[b,j] = 0.5*H[b,j] + tanh(E[b,j])",
+		     h, *w, xt);
+	ricci_scan(
+		g,
+		&(ricci_loop){
+			.steps = DEEP_STEPS,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, *x},
+			.ncarry = 1,
+			.carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<32, j<16"), y},
+			.recompute = recompute,
+			.segment = segment},
+		&last, NULL);
+	return ricci_op(g, "L[] += (H[b,j] - 1)*(H[b,j] - 1)/512.0", last);
+}
+
+/* The gradient by w and the loss; what the session's tensors take. */
+static size_t deep_gradient(int recompute, int segment, float *dw)
+{
+	static float data[DEEP_STEPS * BATCH * WIDTH];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x, *w, *out[2];
+	char err[4096] = "";
+	size_t bytes = 0;
+
+	out[0] = deep_loss(g, recompute, segment, &x, &w);
+	ricci_grad(g, out[0], NULL, 1, &w, &out[1]);
+	CHECK_STR(ricci_error_message(g), "");
+	ricci_session *s = ricci_session_new(
+		g, &(ricci_options){.backend = RICCI_BACKEND_TCC, .static_mode = 1}, 0, 2, out, err,
+		sizeof err);
+	CHECK_STR(err, "");
+	for (int i = 0; i < COUNT(data); i++)
+		data[i] = 0.5f + 0.5f * sinf((float)i);
+	if (s) {
+		CHECK_INT(ricci_feed(s, x, data), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, out[1], dw), 0);
+		bytes = session_bytes(s);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return bytes;
+}
+
+/* A loop that keeps less takes less, for the same gradient. */
+static void test_memory(void)
+{
+	enum { N = 3 * WIDTH * WIDTH, STATE = 4 * BATCH * WIDTH };
+	static float kept[N], again[N], parts[N];
+	size_t all = deep_gradient(0, 0, kept), states = deep_gradient(1, 0, again);
+	size_t segments = deep_gradient(0, 12, parts);
+
+	for (int i = 0; i < N; i++) {
+		CHECK_NEAR(again[i], kept[i], 1e-5);
+		CHECK_NEAR(parts[i], kept[i], 1e-5);
+	}
+	CHECK_REPORT(states < all, "kept %zu, computed again %zu", all, states);
+	CHECK_REPORT(states > DEEP_STEPS * STATE, "states %zu", states);
+	CHECK_REPORT(segments < states, "states %zu, in segments %zu", states, segments);
+}
+
+static void test_training(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x, *w, *loss = deep_loss(g, 0, 0, &x, &w);
+	char err[4096] = "";
+	float first = 0, last = 0;
+
+	ricci_adam(loss, ricci_learning_rate(g, 0.01), .9, .999, 1e-8);
+	CHECK_STR(ricci_error_message(g), "");
+	ricci_session *s =
+		ricci_session_new(g, &(ricci_options){.threads = 2}, 1, 1, &loss, err, sizeof err);
+	CHECK_STR(err, "");
+	static float data[DEEP_STEPS * BATCH * WIDTH];
+	if (s) {
+		for (int i = 0; i < COUNT(data); i++)
+			data[i] = 0.5f + 0.5f * sinf((float)i);
+		CHECK_INT(ricci_feed(s, x, data), 0);
+		for (int i = 0; i < 150; i++) {
+			CHECK_INT(ricci_step(s), 0);
+			ricci_fetch(s, loss, i ? &last : &first);
+		}
+		CHECK_REPORT(last < 0.1f * first, "the loss goes from %g to %g", first, last);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
+/* Another shape of a tensor is no copy, and counts as the tensor where it changes in place. */
+static void test_views(void)
+{
+	enum { N = 12 };
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *v = ricci_state(g, "v", RICCI_F32, 2, (int64_t[]){4, 3}, ricci_normal(1));
+	ricci_tensor *flat = ricci_op(g, "F[k] = V[k/3,k%3]", v), *sum;
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 0, NULL);
+	ricci_tensor *at = ricci_input(g, "at", RICCI_F32, 0, NULL);
+	char err[4096] = "";
+	float before[N], after[N], got;
+	Line *line[8];
+
+	ricci_scan(g,
+		   &(ricci_loop){.steps = N,
+				 .nslice = 1,
+				 .slice = &(ricci_slice){xt, flat},
+				 .ncarry = 1,
+				 .carry = &(ricci_carry){at, ricci_op(g, "Z[] = 0.0"),
+							 ricci_op(g, "S[] = A[] + X[]", at, xt)}},
+		   &sum, NULL);
+	ricci_assign(g, v, ricci_op(g, "Y[i,j] = V[i,j] + 10*F[11-3*i-j]", v, flat));
+	CHECK_STR(ricci_error_message(g), "");
+	ricci_session *s = ricci_session_new(g, NULL, 1, 1, &sum, err, sizeof err);
+	CHECK_STR(err, "");
+	if (s) {
+		float want = 0;
+		CHECK_INT(session_lines(s, line, COUNT(line)), 3); /* 0, S, Y: none for F */
+		CHECK_INT(ricci_fetch(s, v, before), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, v, after), 0);
+		CHECK_INT(ricci_fetch(s, sum, &got), 0);
+		for (int i = 0; i < N; i++) {
+			want += before[i];
+			CHECK_NEAR(after[i], before[i] + 10 * before[N - 1 - i], 1e-5);
+		}
+		CHECK_NEAR(got, want, 1e-5);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 int main(void)
 {
 	test_random_loops();
 	test_lengths();
+	test_memory();
+	test_views();
+	test_training();
 	return check_done();
 }
