@@ -17,22 +17,28 @@ static void see_product(void *user, Node *n)
 	*(double *)user += two && type_is_float(n->type);
 }
 
+/* Points of c's domain where its condition holds; *body: what is computed there. */
+static double costs_points(Bench *b, Node *c, Node **body)
+{
+	Ir *ir = &b->ir;
+	Node *axes[COMP_MAX_AXES], *e = *body = comp_body(c);
+	int n = comp_naxis(c);
+	if (e->op != OP_SELECT || !node_is_value(e->src[2], 0))
+		return comp_points(c);
+	Node *one = node_const(ir, RICCI_F64, 1), *zero = node_const(ir, RICCI_F64, 0);
+	for (int k = 0; k < n; k++)
+		axes[k] = comp_axis(c, k);
+	*body = e->src[1];
+	Node *count = node_select(ir, e->src[0], one, zero);
+	return bench_value(b, comp_dense(ir, RED_ADD, 0, n, axes, count))[0];
+}
+
 /* As if c reduced. */
 static double multiply_adds(Bench *b, Node *c)
 {
-	Ir *ir = &b->ir;
-	Node *body = comp_body(c), *axes[COMP_MAX_AXES];
-	double products = comp_reduce(c) == RED_MUL, points = comp_points(c);
-	int n = comp_naxis(c);
-	if (body->op == OP_SELECT && node_is_value(body->src[2], 0)) {
-		Node *one = node_const(ir, RICCI_F64, 1), *zero = node_const(ir, RICCI_F64, 0);
-		for (int k = 0; k < n; k++)
-			axes[k] = comp_axis(c, k);
-		Node *count = node_select(ir, body->src[0], one, zero);
-		points = bench_value(b, comp_dense(ir, RED_ADD, 0, n, axes, count))[0];
-		body = body->src[1];
-	}
-	node_walk(ir, body, see_product, &products);
+	Node *body;
+	double products = comp_reduce(c) == RED_MUL, points = costs_points(b, c, &body);
+	node_walk(&b->ir, body, see_product, &products);
 	return points * (products > 1 ? products : 1);
 }
 
@@ -58,7 +64,7 @@ static double costs_of(Bench *b, int nroot, Node *const *roots, int nknown, Node
 typedef struct Reads {
 	const bool *reached; /* by id */
 	const Node *comp;
-	int repeating;
+	int n, repeating;
 } Reads;
 
 static void see_read(void *user, Node *n)
@@ -70,17 +76,25 @@ static void see_read(void *user, Node *n)
 	for (int k = 1; k < n->nsrc; k++)
 		if (n->src[k]->op == OP_AXIS)
 			met |= (uint64_t)1 << n->src[k]->u.i;
+	r->n++;
 	r->repeating += met != ((uint64_t)1 << comp_naxis(r->comp)) - 1;
 }
 
-/* How many the gradient of y by wrt may take. */
-static double costs_bound(Bench *b, Node *y, Node *wrt)
+/* bound: how many multiply-adds the gradient by one tensor may take. ideal: how few those of all n
+ * can, one for each point of a reduction and each tensor on the way that it reads (for each element
+ * of an extremum), one for each point of a read that repeats elements. */
+typedef struct Way {
+	double bound, ideal;
+} Way;
+
+static Way costs_way(Bench *b, Node *y, int n, Node *const *wrt)
 {
-	Node **order, **reads;
-	double bound = 0;
+	Node **order, **reads, *body;
+	Way way = {0, 0};
 	int norder = graph_order(&b->ir, 1, &y, &order);
 	bool *reached = arena_alloc(&b->ir.arena, b->ir.count + 1);
-	reached[wrt->id] = true;
+	for (int k = 0; k < n; k++)
+		reached[wrt[k]->id] = true;
 	for (int k = 0; k < norder; k++) {
 		Node *c = order[k];
 		int nreads = comp_reads(&b->ir, c, &reads);
@@ -89,10 +103,14 @@ static double costs_bound(Bench *b, Node *y, Node *wrt)
 		if (c->op != OP_COMP || !reached[c->id])
 			continue;
 		Reads r = {.reached = reached, .comp = c};
+		Reduce red = comp_reduce(c);
 		node_walk(&b->ir, comp_body(c), see_read, &r);
-		bound += multiply_adds(b, c) * (comp_reduce(c) == RED_NONE ? r.repeating : 1);
+		bool extremum = red == RED_MAX || red == RED_MIN;
+		double points = extremum ? (double)tensor_size(c) : costs_points(b, c, &body);
+		way.bound += multiply_adds(b, c) * (red == RED_NONE ? r.repeating : 1);
+		way.ideal += points * (red == RED_NONE ? r.repeating : r.n);
 	}
-	return bound;
+	return way;
 }
 
 #endif

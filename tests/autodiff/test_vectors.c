@@ -26,7 +26,7 @@ static void golden_costs(Text *out, Bench *b, const char *name, Node *y, int n, 
 	double points = 0, there = costs_of(b, 1, &y, 0, NULL, &points);
 	double all = costs_of(b, n, grads, nforward, forward, &points), most = 0;
 	for (int k = 0; k < n; k++) {
-		double bound = costs_bound(b, y, wrt[k]);
+		double bound = costs_way(b, y, 1, &wrt[k]).bound;
 		double back = costs_of(b, 1, &grads[k], nforward, forward, &points);
 		text_add(out, "%s%.0f for %s", k ? ", " : "multiply-adds ", back, wrt[k]->u.s);
 		CHECK_REPORT(back <= bound,
