@@ -143,22 +143,13 @@ typedef struct Phases {
 
 static const Residues whole = {.period = 1, .count = 1};
 
-static Polyhedron *piece_poly(Ir *ir, const Piece *p)
-{
-	Polyhedron *poly = poly_new(ir);
-	for (int k = 0; k < p->cond.n; k++)
-		poly_assume(poly, p->cond.at[k]);
-	return poly;
-}
-
 /* Leaves out the residues that no point meets; did it? */
-static bool residues_narrow(Ir *ir, const Piece *p, Residues *at)
+static bool residues_narrow(const Piece *p, Residues *at)
 {
-	Polyhedron *poly = piece_poly(ir, p);
 	bool less = false;
 	for (int d = 0; d < p->rank; d++) {
 		int64_t lo, hi;
-		if (!p->h[d] || !poly_bounds(poly, p->h[d], &lo, &hi) || lo > hi)
+		if (!p->h[d] || !conditions_bounds(&p->cond, p->h[d], &lo, &hi))
 			continue;
 		less |= lo > 0 || hi < p->h[d]->hi;
 		at[d].first += lo;
@@ -185,16 +176,15 @@ static void groups_put(Ir *ir, Phases *f, const Piece *p, int d, int64_t size)
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
  * those alone. */
-static bool phases_few(Ir *ir, const Piece *all, Phases *f)
+static bool phases_few(const Piece *all, Phases *f)
 {
-	Polyhedron *poly = piece_poly(ir, all);
 	double part = 1;
 	f->rank = all->rank;
 	for (int d = 0; d < f->rank; d++) {
 		int64_t lo, hi;
 		f->ngroup[d] = 1;
 		f->group[d][0] = whole;
-		if (poly_bounds(poly, all->u[d], &lo, &hi) && lo <= hi)
+		if (conditions_bounds(&all->cond, all->u[d], &lo, &hi))
 			part *= (double)(hi - lo + 1) / (double)all->shape[d];
 	}
 	return part <= 0.5;
@@ -215,7 +205,7 @@ static bool phases_find(Ir *ir, const Term *term, const Piece *all, Phases *f)
 	}
 	if (!divided || piece_make(ir, term, at, &merged) != PIECE_SUM)
 		return false;
-	if (residues_narrow(ir, &merged, at) && piece_make(ir, term, at, &merged) != PIECE_SUM)
+	if (residues_narrow(&merged, at) && piece_make(ir, term, at, &merged) != PIECE_SUM)
 		return false;
 	divided = false;
 	for (int d = 0; d < f->rank; d++) {
@@ -256,12 +246,11 @@ static Node *place(Ir *ir, Node *z, Residues r)
 static Node *ends_narrow(Join *j, const Piece *p, Residues *at)
 {
 	Ir *ir = j->ir;
-	Polyhedron *poly = piece_poly(ir, p);
 	Node *inside = node_const_int(ir, RICCI_BOOL, 1);
 	for (int d = 0; d < p->rank; d++) {
 		int64_t lo, hi;
 		at[d] = p->at[d];
-		if (!poly_bounds(poly, p->u[d], &lo, &hi) || lo > hi ||
+		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi) ||
 		    (lo <= 0 && hi >= p->u[d]->hi))
 			continue;
 		Node *u = node_floordiv(ir, j->z[d], at[d].period);
@@ -345,7 +334,7 @@ Node *term_gradient(Ir *ir, const Term *term)
 		return NULL;
 	bool few = false;
 	if (!all.nfree ||
-	    (!phases_find(ir, term, &all, &phases) && !(few = phases_few(ir, &all, &phases))))
+	    (!phases_find(ir, term, &all, &phases) && !(few = phases_few(&all, &phases))))
 		return piece_tensor(ir, &all);
 	Join j = {.ir = ir, .term = term, .phases = &phases, .direct = !few};
 	tensor_axes(ir, tensor, j.z);

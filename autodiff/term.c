@@ -96,25 +96,44 @@ static int order_conditions(Ir *ir, Conditions *c)
 	return n;
 }
 
+/* All conditions but one. */
+static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
+{
+	Polyhedron *p = poly_new(ir);
+	for (int k = 0; k < n; k++)
+		if (k != but)
+			poly_assume(p, cond[k]);
+	return p;
+}
+
+/* The range of an axis under the conditions; false where nothing is known. */
+bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi)
+{
+	Witness w;
+	*lo = 0;
+	*hi = axis->hi;
+	if (witness_start(&w, c) && witness_find(&w, -1, axis, *lo) &&
+	    witness_find(&w, -1, axis, *hi))
+		return true;
+	return poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) && *lo <= *hi;
+}
+
 /* Drops conditions on axes that the others imply; false when they contradict one another. */
 static bool prune(Ir *ir, Conditions *c)
 {
 	int n = order_conditions(ir, c);
+	Witness w;
+	if (n && !witness_start(&w, c) && poly_is_empty(poly_without(ir, n, c->at, -1)))
+		return false;
 	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
-		if (!is_index_compare(c->at[k]))
-			continue;
-		Polyhedron *p = poly_new(ir);
-		for (int j = 0; j < n; j++)
-			if (j != k)
-				poly_assume(p, c->at[j]);
-		if (poly_is_empty(p))
-			return false;
-		if (!poly_implies(p, c->at[k]))
+		if (!is_index_compare(c->at[k]) || witness_find(&w, k, NULL, 0) ||
+		    !poly_implies(poly_without(ir, n, c->at, k), c->at[k]))
 			continue;
 		n--;
 		c->n--;
 		for (int j = k; j < c->n; j++)
 			c->at[j] = c->at[j + 1];
+		witness_start(&w, c);
 	}
 	return true;
 }
@@ -124,13 +143,10 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, Node **value)
 {
 	Node *to[COMP_MAX_AXES], *from[COMP_MAX_AXES];
 	int n = 0, kept = 0;
-	Polyhedron *p = poly_new(ir);
-	for (int k = 0; k < c->n; k++)
-		poly_assume(p, c->at[k]);
 	for (int k = 0; k < *nfree; k++) {
 		int64_t lo, hi;
 		Node *t = free[k];
-		bool less = poly_bounds(p, t, &lo, &hi) && lo <= hi && (lo > 0 || hi < t->hi);
+		bool less = conditions_bounds(c, t, &lo, &hi) && (lo > 0 || hi < t->hi);
 		if (!less) {
 			free[kept++] = t;
 			continue;
