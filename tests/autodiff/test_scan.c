@@ -146,8 +146,97 @@ static void make_mixed(Case *c)
 	c->loop = (ricci_loop){.steps = 5, .nslice = 2, .ncarry = 2, .nout = 1};
 }
 
-static void (*const makers[])(Case *) = {make_lstm, make_products, make_newton, make_nested,
-					 make_mixed};
+/* ---- random loops ---- */
+
+static uint64_t random_state = 88172645463325252u;
+
+static int draw(int n)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (int)((random_state >> 11) % (uint64_t)n);
+}
+
+/* An equation over vectors a, b of 3 and a matrix w, as a loop's body may hold it. */
+static ricci_tensor *random_equation(Case *c, ricci_tensor *a, ricci_tensor *b, ricci_tensor *w)
+{
+	static const char *const text[] = {
+		"Y[i] = sin(A[i] + B[i])",
+		"Y[i] += W[i,j]*A[j] + 0.1*B[i]",
+		"Y[i] += W[j,i]*A[j]*B[i]",
+		"Y[i] = A[i]*B[2-i]",
+		"Y[i] = A[i] > 0 ? B[i] : 0.5*A[i]",
+		"Y[i] = 0.5*A[i] + (B[i-1] else 0.3)",
+		"Y[i] = tanh(A[i]) - W[i,i]*B[i]",
+		"S[] += A[i]*B[i]; Y[i] = A[i]/(2.0 + S[]*S[])",
+		"S[] max= A[i]; Y[i] = sigmoid(B[i] - S[])",
+		"Y[i] = 0.9*A[i] + 0*B[i]",
+	};
+	ricci_tensor *operand[3], *y = NULL;
+	const char *t = text[draw(COUNT(text))], *w_at = strchr(t, 'W');
+	const char *a_at = strchr(t, 'A'), *b_at = strchr(t, 'B');
+	int n = 0, one = 1;
+	/* bound in the order of the text */
+	for (const char *at = t; *at; at++) {
+		if (at == a_at)
+			operand[n++] = a;
+		if (at == b_at)
+			operand[n++] = b;
+		if (at == w_at)
+			operand[n++] = w;
+	}
+	ricci_ops(c->g, t, n, operand, &one, &y);
+	return y;
+}
+
+/* One to three states, up to two slices, outer tensors, perhaps a region or an inner loop. */
+static void make_random(Case *c)
+{
+	ricci_graph *g = c->g;
+	ricci_tensor *pool[16], *w = input(c, "w", 2, SHAPE(3, 3), 0);
+	int n = 0, nslice = draw(3), nstate = 1 + draw(3), steps = 2 + draw(4), more = 2 + draw(5);
+	char name[8];
+	pool[n++] = input(c, "k", 1, SHAPE(3), .2);
+	for (int k = 0; k < nslice; k++) {
+		snprintf(name, sizeof name, "x%d", k);
+		ricci_tensor *x = input(c, name, 2, SHAPE(steps, 3), 0);
+		snprintf(name, sizeof name, "xt%d", k);
+		pool[n++] = variable(c, name, 1, SHAPE(3));
+		c->slice[k] = (ricci_slice){pool[n - 1], x};
+	}
+	for (int k = 0; k < nstate; k++) {
+		snprintf(name, sizeof name, "h%d", k);
+		ricci_tensor *start = input(c, name, 1, SHAPE(3), .1);
+		snprintf(name, sizeof name, "s%d", k);
+		pool[n++] = variable(c, name, 1, SHAPE(3));
+		c->carry[k] = (ricci_carry){pool[n - 1], start, NULL};
+	}
+	for (int k = 0; k < more; k++, n++) {
+		pool[n] = random_equation(c, pool[draw(n)], pool[draw(n)], w);
+		if (draw(4) == 0)
+			ricci_recompute(g, 1, &pool[draw(n)], 1, &pool[n], &pool[n]);
+		if (draw(6))
+			continue;
+		snprintf(name, sizeof name, "p%d", k);
+		ricci_tensor *p = variable(c, name, 1, SHAPE(3));
+		ricci_tensor *next = random_equation(c, p, pool[n], w);
+		ricci_loop inner = {
+			.steps = 2, .ncarry = 1, .carry = &(ricci_carry){p, pool[draw(n)], next}};
+		ricci_scan(g, &inner, &pool[n], NULL);
+		k++;
+	}
+	for (int k = 0; k < nstate; k++)
+		c->carry[k].next = pool[draw(4) ? n - 1 - draw(more < 3 ? more : 3) : draw(n)];
+	c->loop = (ricci_loop){
+		.steps = steps, .nslice = nslice, .ncarry = nstate, .nout = 1 + draw(2)};
+	for (int k = 0; k < c->loop.nout; k++)
+		c->out[k] = pool[draw(n)];
+}
+
+static void (*const makers[])(Case *) = {make_lstm,   make_products, make_newton,
+					 make_nested, make_mixed,    make_random};
+enum { FIXED = 5 };
 
 static void make(Case *c, int which, Way way)
 {
@@ -354,7 +443,7 @@ static void test_all(void)
 	static const Way ways[] = {{-1, 0, 0, 0}, {-1, 1, 0, 0}, {-1, 0, 1, 0}, {-1, 0, 0, 2},
 				   {-1, 1, 1, 3}, {0, 0, 0, 0},	 {1, 0, 0, 0},	{2, 1, 0, 0},
 				   {3, 0, 1, 0},  {3, 1, 0, 2},	 {3, 0, 0, 9},	{0, 0, 0, 2}};
-	for (int which = 0; which < COUNT(makers); which++)
+	for (int which = 0; which < FIXED; which++)
 		for (int k = 0; k < COUNT(ways); k++)
 			test_way(which, ways[k], k < 4 || k == 7 || k == 9);
 }
@@ -669,10 +758,22 @@ static void test_kernels(int which, Way w)
 	ricci_graph_free(c.g);
 }
 
+static void test_random(void)
+{
+	const char *count = getenv("RICCI_FUZZ");
+	for (int k = 0; k < (count ? atoi(count) : 60) && !check_failed; k++) {
+		Way way = {draw(4) - 1, draw(2), draw(3) == 0, draw(3) ? 0 : 1 + draw(3)};
+		test_way(FIXED, way, k % 4 == 0);
+		if (k % 8 == 0)
+			test_kernels(FIXED, way);
+	}
+}
+
 int main(void)
 {
 	test_all();
-	for (int which = 0; which < COUNT(makers); which++) {
+	test_random();
+	for (int which = 0; which < FIXED; which++) {
 		test_differences(which, (Way){-1, 0, 0, 0});
 		test_differences(which, (Way){2, 1, 0, 2});
 		test_identity(which, (Way){-1, 1, 0, 0});
@@ -691,7 +792,7 @@ int main(void)
 		test_custom((Way){.recompute = 1}, region);
 		test_custom((Way){.segment = 3}, region);
 	}
-	for (int which = 0; which < COUNT(makers); which++) {
+	for (int which = 0; which < FIXED; which++) {
 		test_kernels(which, (Way){-1, 0, 0, 0});
 		test_kernels(which, (Way){2, 1, 0, 0});
 		test_kernels(which, (Way){3, 0, 1, 2});
