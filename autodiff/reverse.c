@@ -71,13 +71,14 @@ static Node *sum_value(Ir *ir, Node *part, Node *const *axes)
 	return tensor_read(ir, part, axes);
 }
 
-static Node *sum_range(Ir *ir, Node *const *part, int n, Node *const *axes)
+/* written_out: what the parts compute stands in the sum. */
+static Node *sum_range(Ir *ir, Node *const *part, int n, Node *const *axes, bool written_out)
 {
 	if (n == 1)
-		return sum_value(ir, part[0], axes);
+		return written_out ? sum_value(ir, part[0], axes) : tensor_read(ir, part[0], axes);
 	int half = n / 2;
-	return node_add(ir, sum_range(ir, part, half, axes),
-			sum_range(ir, part + half, n - half, axes));
+	return node_add(ir, sum_range(ir, part, half, axes, written_out),
+			sum_range(ir, part + half, n - half, axes, written_out));
 }
 
 /* The sum of all parts as one tensor; NULL for none. The axes of a dense COMP are numbered by
@@ -86,13 +87,12 @@ static Node *sum_tensor(Ir *ir, Sum *s, const Node *like)
 {
 	Node *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(like);
-	for (int d = 0; d < rank; d++)
-		axes[d] = node_axis(ir, d, tensor_extent(like, d));
-	while (s->n > 1) {
+	tensor_axes(ir, like, axes);
+	for (bool first = true; s->n > 1; first = false) {
 		int n = 0;
 		for (int k = 0; k < s->n; k += SUM_MAX) {
 			int m = s->n - k < SUM_MAX ? s->n - k : SUM_MAX;
-			Node *body = m > 1 ? sum_range(ir, s->part + k, m, axes) : NULL;
+			Node *body = m > 1 ? sum_range(ir, s->part + k, m, axes, first) : NULL;
 			s->part[n++] = body ? comp_dense(ir, RED_NONE, rank, rank, axes, body)
 					    : s->part[k];
 		}

@@ -140,6 +140,8 @@ typedef struct Ir {
 	Node **memo;
 	size_t memo_room;
 	uint32_t now;
+	Node **walked; /* the list of the last walk, for the next one */
+	size_t walked_room;
 } Ir;
 void ir_init(Ir *ir);
 void ir_free(Ir *ir);

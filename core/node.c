@@ -353,12 +353,18 @@ static void collect(Ir *ir, Node *n, Node ***list, size_t *count, size_t *room)
 
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user)
 {
-	Node **list = NULL;
-	size_t count = 0, room = 0;
+	Node **list = ir->walked;
+	size_t count = 0, room = ir->walked_room;
+	ir->walked = NULL; /* f may walk */
+	ir->walked_room = 0;
 	walk_begin(ir);
 	collect(ir, n, &list, &count, &room);
 	for (size_t k = 0; k < count; k++)
 		f(user, list[k]);
+	if (room > ir->walked_room) {
+		ir->walked = list;
+		ir->walked_room = room;
+	}
 }
 
 bool node_has(Node *n, Node *x)

@@ -181,6 +181,13 @@ static void long_graphs(Bench *b)
 	bench_data(b, 1)[0] = 0.5;
 	CHECK_INT(autodiff_reverse(ir, sum, NULL, 2, wrt, g), 0);
 	CHECK_NEAR(bench_value(b, g[1])[0], 45000, 0);
+	Node *f = wrt[0], **order, **reads; /* what flows into w is summed in stages */
+	for (int k = 0; k < 1000; k++)
+		f = pointwise(ir, OP_MUL, pointwise(ir, OP_TANH, f, NULL), wrt[1]);
+	CHECK_INT(autodiff_reverse(ir, f, NULL, 2, wrt, g), 0);
+	int n = graph_order(ir, 2, g, &order);
+	for (int k = 0; k < n; k++)
+		CHECK(comp_reads(ir, order[k], &reads) <= 100);
 }
 
 static void in_bench(void (*f)(Bench *b))
