@@ -52,15 +52,18 @@ static int64_t floor_divide(int64_t a, int64_t b)
 RowKind row_tighten(int64_t *row, int nvar, bool equal)
 {
 	uint64_t g = 0;
-	for (int v = 1; v <= nvar && g != 1; v++)
-		if (row[v])
+	bool least = row[0] == INT64_MIN; /* can't be negated later on */
+	for (int v = 1; v <= nvar; v++) {
+		least |= row[v] == INT64_MIN;
+		if (row[v] && g != 1)
 			g = gcd(magnitude(row[v]), g);
+	}
 	if (g == 0)
 		return (equal ? row[0] == 0 : row[0] >= 0) ? ROW_TRUE : ROW_FALSE;
+	if (least)
+		return ROW_TRUE;
 	if (g == 1)
 		return ROW_LIVE;
-	if (g > INT64_MAX)
-		return ROW_TRUE;
 	if (equal && row[0] % (int64_t)g)
 		return ROW_FALSE;
 	row[0] = floor_divide(row[0], (int64_t)g);

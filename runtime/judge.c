@@ -275,7 +275,7 @@ static int judge_all(Judge *j, Error *err)
 			for (int i = 0; i < s->n && !code; i++) {
 				double d = fabs(j->moved[i] - s->value[k][i]);
 
-				s->bound[k][i] += d == d ? d : 0;
+				s->bound[k][i] += isfinite(d) ? d : 0;
 			}
 		}
 		if (code)
@@ -350,7 +350,7 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		for (int i = 0; i < s->n; i++) {
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
 
-			s->bound[k][i] += d == d ? 4 * d : 0;
+			s->bound[k][i] += isfinite(d) ? 4 * d : 0;
 		}
 	for (int i = 0; copy && i < in; i++)
 		mem_free(copy[i]);

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Random operators through `ricci run` and `ricci grad`, compared with PyTorch's operators and
-autograd. An independent judge, not part of `make check`. Needs numpy and torch.
+"""Random operators, and random programs in an independent reading of the notation (notation_torch.py), through `ricci run`
+and `ricci grad`, first and second order, compared with PyTorch and its autograd. Not part of `make check`. Needs numpy
+and torch.
 
-usage: compare_torch.py [--ricci PROGRAM] [--count N] [--seed N] [--backend interp|tcc|cc]
+usage: compare_torch.py [--ricci PROGRAM] [--count N] [--programs N] [--seed N] [--backend interp|tcc|cc]
 
 Prints what differs, then "N passed, N failed"; exit status 1 when something failed."""
 
 import argparse
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,8 @@ import tempfile
 import numpy as np
 import torch
 import torch.nn.functional as F
+
+import notation_torch
 
 R = random.Random()
 
@@ -147,72 +151,163 @@ def gather():
 MAKERS = [einsum, einsum, conv, conv, conv_transpose, pool, softmax, layer_norm, attention, reduction, elementwise, rearrange, gather]
 
 
-def bound_order(text, operands):
-    """Operands in the order of their first appearance, as ricci binds them."""
-    return sorted(operands, key=lambda n: min(text.index(n + "["), len(text)))
-
-
 def close(got, want, tol):
     if got.shape != want.shape:
         return False
-    scale = np.abs(want).max(initial=0) + 1e-3
-    return bool(np.all(np.abs(got - want) <= tol * scale))
+    finite = np.isfinite(want)
+    scale = np.abs(want[finite]).max(initial=0) + 0.1  # the data are about 1
+    with np.errstate(invalid="ignore"):
+        good = np.abs(got - want) <= tol * scale
+    return bool(np.all(np.where(finite, good, (got == want) | np.isnan(got) & np.isnan(want))))
 
 
-def check(ricci, backend, folder, dtype):
+def derivative(y, wrt):
+    got = torch.autograd.grad(y, wrt, create_graph=True, allow_unused=True) if y.requires_grad else [None] * len(wrt)
+    return [torch.zeros_like(x) if g is None else g for g, x in zip(got, wrt)]
+
+
+class Judge:
+    def __init__(self, ricci, backend, folder):
+        self.ricci, self.folder = ricci, folder
+        self.common = ["--backend", backend] if backend else []
+        self.second = 0
+
+    def save(self, name, tensor):
+        path = os.path.join(self.folder, name + ".npy")
+        np.save(path, tensor.detach().numpy())
+        return path
+
+    def call(self, *words):
+        done = subprocess.run([self.ricci, *words, *self.common], capture_output=True, text=True)
+        return done.stderr if done.returncode else ""
+
+    def compare(self, command, text, more, want, tol):
+        """Runs `ricci command`, one output for each tensor of `want`; what is wrong, or "" """
+        outs = ["-o%s=%s/out_%s.npy" % (n, self.folder, n) for n in want]
+        err = self.call(command, text, *more, *outs)
+        if err:
+            return "%s: %s\n" % (command, err)
+        bad = [n for n in want if not close(np.load("%s/out_%s.npy" % (self.folder, n)), want[n].detach().numpy(), tol)]
+        return "%s: %s\n" % (" ".join([command] + more[len(more) - 1:]), " ".join(bad)) if bad else ""
+
+    def judge(self, text, data, fn, dtype):
+        """data: name -> tensor; fn(data): name -> result. What is wrong, or "" """
+        args = ["%s=%s" % (n, self.save(n, x)) for n, x in data.items()]
+        results = fn(data)
+        wrong = self.compare("run", text, args, results, 2e-5 if dtype == torch.float32 else 1e-11)
+        wrt = [n for n in data if data[n].requires_grad]
+        floats = {n: y for n, y in results.items() if y.dtype.is_floating_point}
+        if not wrt or wrong or len(floats) < len(results):
+            return wrong
+        seeds = {n: torch.tensor(np.random.uniform(-1, 1, y.shape), dtype=y.dtype) for n, y in floats.items()}
+        args += sum((["--seed", "%s=%s" % (n, self.save("seed_" + n, s))] for n, s in seeds.items()), [])
+        inputs = [data[n] for n in wrt]
+        first = derivative(sum((seeds[n] * y).sum() for n, y in floats.items()), inputs)
+        wrong = self.compare("grad", text, args, dict(zip(wrt, first)), 2e-5 if dtype == torch.float32 else 1e-11)
+        if wrong or dtype != torch.float64:
+            return wrong
+        along = [torch.tensor(np.random.uniform(-1, 1, x.shape)) for x in inputs]
+        try:
+            second = derivative(sum((g * u).sum() for g, u in zip(first, along)), inputs)
+        except (NotImplementedError, RuntimeError):  # there is no second derivative of some operators in PyTorch
+            return ""
+        args += sum((["--along", "%s=%s" % (n, self.save("along_" + n, u))] for n, u in zip(wrt, along)), [])
+        self.second += 1
+        return self.compare("grad", text, args + ["--order", "2"], dict(zip(wrt, second)), 1e-9)
+
+
+def operator(dtype):
     text, operands, fn = pick(*MAKERS)()
-    data, args = {}, []
+    data = {}
     for name, shape in operands.items():
         if isinstance(shape, tuple):
             data[name] = torch.tensor(np.random.randint(0, shape[1], shape[0]), dtype=torch.int64)
         else:
             data[name] = torch.tensor(np.random.uniform(-1, 1, shape), dtype=dtype, requires_grad=True)
-        path = os.path.join(folder, name + ".npy")
-        np.save(path, data[name].detach().numpy())
-        args.append("%s=%s" % (name, path))
-    want = fn(*data.values())
-    seed = torch.tensor(np.random.uniform(-1, 1, want.shape), dtype=dtype)
-    want.backward(seed)
-    np.save(os.path.join(folder, "seed.npy"), seed.numpy())
-    wrt = [n for n in data if data[n].requires_grad]
-    # a number alone is f32: text for f64 needs none, all our numbers meet tensors
-    tol = 2e-5 if dtype == torch.float32 else 1e-11
-    common = ["--backend", backend] if backend else []
-    calls = [["run", text, *args, *common, "-oY=" + folder + "/Y.npy"],
-             ["grad", text, *args, *common, "--seed", "Y=" + folder + "/seed.npy"] + ["-o%s=%s/d%s.npy" % (n, folder, n) for n in wrt]]
-    wrong = []
-    for call in calls:
-        done = subprocess.run([ricci, *call], capture_output=True, text=True)
-        if done.returncode:
-            return text, operands, "%s: status %d\n%s" % (call[0], done.returncode, done.stderr)
-    if not close(np.load(folder + "/Y.npy"), want.detach().numpy(), tol):
-        wrong.append("Y")
-    for n in wrt:
-        expected = data[n].grad if data[n].grad is not None else torch.zeros_like(data[n])
-        if not close(np.load("%s/d%s.npy" % (folder, n)), expected.numpy(), tol):
-            wrong.append("d" + n)
-    return text, operands, " ".join(wrong)
+    return text, data, lambda d: {"Y": fn(*d.values())}
+
+
+def program(lines):
+    """A program as `fuzz_programs --list` prints it; None where it is not for f64 alone."""
+    text, data = lines[1][5:], {}
+    if re.search(r"random|normal|f32|f16", text):
+        return None
+    for line in lines[2:-1]:
+        _, name, kind, low, high, shape = line.split()
+        shape = [] if shape == "scalar" else [int(n) for n in shape.split("x")]
+        if kind == "f64":
+            x = np.random.uniform(-1, 1, shape)
+            data[name] = torch.tensor(x + np.where(x < 0, -0.0625, 0.0625), requires_grad=True)
+        elif kind in ("f32", "f16", "bf16"):
+            return None
+        else:
+            data[name] = torch.tensor(np.random.randint(int(low), int(high) + 1, shape),
+                                      dtype=notation_torch.TYPES[kind])
+    if not any(x.requires_grad for x in data.values()) or re.search(r"(?:^|= )(?:[iu]\d+|bool)\(", text):
+        return None
+    assigned = re.findall(r"(?:^|; )(\w+)\[", text)
+    unread = [n for n in assigned if len(re.findall(r"\b%s[\[.]" % n, text)) == 1]
+
+    def fn(data):
+        got = notation_torch.run(text, data)
+        return {n: got[n] for n in unread}
+    return text, data, fn
+
+
+def programs(fuzz, seed, count):
+    """Random programs from number `seed` on, without end."""
+    while True:
+        out = subprocess.run([fuzz, "--list", "--first", str(seed), "--count", "100"], capture_output=True, text=True)
+        for part in out.stdout.strip().split("\nend by nobody"):
+            lines = (part.strip() + "\nend").split("\n")
+            if len(lines) > 2:
+                yield lines
+        seed += 100
+
+
+def report(number, text, data, wrong):
+    shapes = " ".join("%s=%s" % (n, "x".join(map(str, x.shape)) or "scalar") for n, x in data.items())
+    print("%s: '%s' %s\n\t%s" % (number, text, shapes, wrong), flush=True)
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--ricci", default="tools/ricci")
+    p.add_argument("--fuzz", default="tests/tools/fuzz_programs")
     p.add_argument("--count", type=int, default=200)
+    p.add_argument("--programs", type=int, default=200)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--backend")
     o = p.parse_args()
     torch.set_num_threads(1)
-    failed = 0
+    passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
+        judge = Judge(o.ricci, o.backend, folder)
         for k in range(o.count):
             R.seed(o.seed + k)
             np.random.seed(o.seed + k)
             dtype = pick(torch.float32, torch.float64)
-            text, operands, wrong = check(o.ricci, o.backend, folder, dtype)
+            text, data, fn = operator(dtype)
+            wrong = judge.judge(text, data, fn, dtype)
+            failed += bool(wrong)
+            passed += not wrong
             if wrong:
-                failed += 1
-                print("%d: '%s' %s %s\n\t%s" % (o.seed + k, text, operands, dtype, wrong))
-    print("%d passed, %d failed" % (o.count - failed, failed))
+                report(o.seed + k, text, data, wrong)
+        source = programs(o.fuzz, o.seed, o.programs) if o.programs else ()
+        for lines in source:
+            np.random.seed(o.seed)
+            made = program(lines)
+            if not made:
+                continue
+            wrong = judge.judge(*made, torch.float64)
+            failed += bool(wrong)
+            passed += not wrong
+            if wrong:
+                report(lines[0], made[0], made[1], wrong)
+            if passed + failed >= o.count + o.programs:
+                break
+    print("second order too: %d" % judge.second)
+    print("%d passed, %d failed" % (passed, failed))
     return failed != 0
 
 

@@ -18,7 +18,7 @@ typedef struct Fuzz {
 	double seconds, start;
 	uint64_t count, first, done, by_cc;
 	int cc, failed, doubtful, unproved, overflowed;
-	bool here;
+	bool here, list;
 	const char *keep, *self;
 } Fuzz;
 
@@ -126,6 +126,16 @@ static void run_file(Fuzz *f, const char *path)
 	fclose(in);
 }
 
+static void list_numbers(const Fuzz *f)
+{
+	for (uint64_t k = 0; k < f->count; k++) {
+		RandomProgram p;
+		random_program(&p, f->first + k);
+		program_write(stdout, &p, "nobody");
+		text_free(&p.text);
+	}
+}
+
 static void run_numbers(Fuzz *f)
 {
 	static RandomProgram p[BATCH];
@@ -167,8 +177,14 @@ int main(int argc, char **argv)
 			f.keep = value, k++;
 		else if (!strcmp(argv[k], "--here"))
 			f.here = true;
+		else if (!strcmp(argv[k], "--list"))
+			f.list = true;
 		else
 			run_file(&f, argv[k]), files = true;
+	}
+	if (f.list) {
+		list_numbers(&f);
+		return 0;
 	}
 	if (!files)
 		run_numbers(&f);
