@@ -76,7 +76,7 @@ static const char usage[] =
 	"  --steps N       end after this step\n"
 	"  --lr X          learning rate of Adam (0.002)\n"
 	"  --threads N     (0: as many as there are)\n"
-	"  --static 1      tune everything before the first step\n";
+	"  --static        tune everything before the first step\n";
 static const char *const option[] = {"--data",	"--batch", "--hidden",	"--epochs",
 				     "--steps", "--lr",	   "--threads", "--static"};
 enum { DATA, BATCH, HIDDEN, EPOCHS, TRAIN, LR, THREADS, STATIC, OPTIONS };
@@ -86,12 +86,12 @@ int main(int argc, char **argv)
 	const char *text[OPTIONS] = {NULL, "64", "128", "5", "0", "0.002", "0", "0"}, *data;
 	char err[4096] = "out of memory";
 
-	for (int i = 1, k = 0; i < argc; i += 2, k = 0) {
-		while (k < OPTIONS && strcmp(argv[i], option[k]))
+	for (int i = 1, k; i < argc; i++) {
+		for (k = 0; k < OPTIONS && strcmp(argv[i], option[k]);)
 			k++;
-		if (k == OPTIONS || i + 1 == argc)
+		if (k == OPTIONS || (k != STATIC && ++i == argc))
 			return fputs(usage, stderr), 2;
-		text[k] = argv[i + 1];
+		text[k] = k == STATIC ? "1" : argv[i];
 	}
 	ricci_training t = {.lines = stdout, .progress = stderr};
 	t.options.threads = atoi(text[THREADS]);
