@@ -67,14 +67,19 @@ static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 	return l->n++;
 }
 
-/* A variable like t by a name that no body has. */
-static Node *fresh(Ir *ir, char letter, int k, const Node *t)
+/* A variable like t, of this type, by a name that no body has. */
+static Node *fresh_typed(Ir *ir, char letter, int k, const Node *t, Type type)
 {
 	int64_t shape[RICCI_MAX_RANK];
 	for (int d = 0; d < tensor_rank(t); d++)
 		shape[d] = tensor_extent(t, d);
-	return node_input(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), (Type)t->type,
-			  tensor_rank(t), shape);
+	return node_input(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, tensor_rank(t),
+			  shape);
+}
+
+static Node *fresh(Ir *ir, char letter, int k, const Node *t)
+{
+	return fresh_typed(ir, letter, k, t, (Type)t->type);
 }
 
 /* Jumps where t has no rank left for the steps. */
@@ -323,13 +328,17 @@ static void set_step(Back *b, Node *const *dresult)
 	}
 }
 
-static Node *sum_of(Ir *ir, Node *a, Node *b)
+/* t, which can be a CONST, element by element in another type; plus `more` of that type, if given.
+ */
+static Node *sum_typed(Ir *ir, const Node *like, Node *t, Type type, Node *more)
 {
 	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(a);
-	tensor_axes(ir, a, axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes,
-			  node_add(ir, node_read(ir, a, axes), tensor_read(ir, b, axes)));
+	int rank = tensor_rank(like);
+	tensor_axes(ir, like, axes);
+	Node *body = node_cast(ir, type, tensor_read(ir, t, axes));
+	if (more)
+		body = node_add(ir, node_read(ir, more, axes), body);
+	return comp_dense(ir, RED_NONE, rank, rank, axes, body);
 }
 
 /* Where the gradient of wrt[i] goes. */
@@ -346,9 +355,10 @@ static void set_gradient(Back *b, int i)
 	} else if (grad && (state < 0 || of->bound == 1)) {
 		b->place[i] = add_stack(a, gradient_tensor(a->ir, var, grad));
 	} else if (grad) {
-		Node *sum = fresh(a->ir, 'c', v, var);
-		b->place[i] =
-			add(a, STATE, sum, tensor_fill(a->ir, var, 0), sum_of(a->ir, sum, grad));
+		Type type = type_accumulator((Type)var->type);
+		Node *sum = fresh_typed(a->ir, 'c', v, var, type);
+		b->place[i] = add(a, STATE, sum, tensor_fill(a->ir, sum, 0),
+				  sum_typed(a->ir, var, grad, type, sum));
 	}
 }
 
@@ -362,8 +372,10 @@ static Node *take_gradient(Back *b, int i)
 		return NULL;
 	if (state < 0)
 		return stacked_at(a, b->place[i]);
-	return a->of->bound == 1 ? scan_only(a->ir, &a->call, a->call.result[b->place[i]])
-				 : scan_final(a->ir, &a->call, b->place[i]);
+	if (a->of->bound == 1)
+		return scan_only(a->ir, &a->call, a->call.result[b->place[i]]);
+	Node *sum = scan_final(a->ir, &a->call, b->place[i]), *var = a->of->var[v];
+	return sum->type == var->type ? sum : sum_typed(a->ir, var, sum, (Type)var->type, NULL);
 }
 
 void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,

@@ -169,6 +169,8 @@ static bool adds_up(Split *p, const Node *next, const Node *e, const Node *state
 	if (e->op == OP_ADD)
 		return adds_up(p, next, e->src[0], state, nstate, f, user) &&
 		       adds_up(p, next, e->src[1], state, nstate, f, user);
+	if (e->op == OP_CAST) /* of a sum of 16 bits, to what it is added up in */
+		e = e->src[0];
 	if (!own_read(e, next))
 		return false;
 	if (e->src[0] == state) {
@@ -457,8 +459,8 @@ typedef struct Sum {
 static void see_sum(void *user, Split *p, Node *sum)
 {
 	Sum *s = user;
-	s->read = node2(p->ir, OP_ADD, s->read,
-			node_read(p->ir, over_comp(p, sum, true, true), s->axes));
+	Node *all = node_read(p->ir, over_comp(p, sum, true, true), s->axes);
+	s->read = node2(p->ir, OP_ADD, s->read, node_cast(p->ir, (Type)s->read->type, all));
 }
 
 /* The last value of a state that only adds sums up. */

@@ -758,6 +758,43 @@ static void test_kernels(int which, Way w)
 	ricci_graph_free(c.g);
 }
 
+/* A weight's gradient of 16 bits is added up in f32 over the steps, and rounded once: 1000 times 1
+ * is not 256, where bf16 would stop. Of single numbers, and of sums that leave the loop. */
+static void test_short(const char *text, int64_t columns, double want)
+{
+	enum { STEPS = 1000 };
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	static float x[STEPS * 64], s0[1];
+	uint16_t w[64], got[64];
+	Error err = {0};
+	Evaluation e = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	ricci_tensor *xs = ricci_input(g, "x", RICCI_F32, 2, SHAPE(STEPS, columns)), *final, *grad;
+	ricci_tensor *wt = ricci_input(g, "w", RICCI_BF16, 1, &columns);
+	ricci_tensor *start = ricci_input(g, "s0", RICCI_F32, 0, NULL);
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 1, &columns);
+	ricci_tensor *s = ricci_input(g, "s", RICCI_F32, 0, NULL);
+	ricci_loop l = {.steps = STEPS,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, xs},
+			.ncarry = 1,
+			.carry = &(ricci_carry){s, start, ricci_op(g, text, wt, xt, s)}};
+	for (int i = 0; i < STEPS * 64; i++)
+		x[i] = 1;
+	for (int i = 0; i < 64; i++)
+		type_store(RICCI_BF16, w, (size_t)i, .5);
+	CHECK_INT(ricci_scan(g, &l, &final, NULL), 0);
+	CHECK_INT(ricci_grad(g, final, NULL, 1, &wt, &grad), 0);
+	CHECK_STR(ricci_error_message(g), "");
+	Binding bind[] = {{xs->node, x}, {wt->node, w}, {start->node, s0}};
+	void *out = got;
+	int code = evaluate(&g->ir, 1, &grad->node, 3, bind, &out, &e, &err);
+	CHECK_REPORT(code == 0, "kernels: %s", err.text);
+	CHECK_INT(grad->node->type, RICCI_BF16);
+	CHECK_NEAR(type_load(RICCI_BF16, got, 0), want, 0);
+	ricci_graph_free(g);
+}
+
 static void test_random(void)
 {
 	const char *count = getenv("RICCI_FUZZ");
@@ -773,6 +810,8 @@ int main(void)
 {
 	test_all();
 	test_random();
+	test_short("P[i] = f32(W[i])*X[i]; T[] += P[i]; N[] = S[] + T[]", 3, 1000);
+	test_short("T[] += f32(W[i])*cos(X[i] - X[j]); N[] = S[] + T[]", 64, 64000);
 	for (int which = 0; which < FIXED; which++) {
 		test_differences(which, (Way){-1, 0, 0, 0});
 		test_differences(which, (Way){2, 1, 0, 2});
