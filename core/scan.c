@@ -145,7 +145,7 @@ bool scan_same_run(const Node *a, const Node *b)
 
 /* ---- closing ---- */
 
-Node *scan_variable(Ir *ir, int k, const Node *like, int drop)
+static Node *scan_variable(Ir *ir, int k, const Node *like, int drop)
 {
 	int64_t shape[RICCI_MAX_RANK];
 	char name[16];

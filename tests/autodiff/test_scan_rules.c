@@ -1,0 +1,252 @@
+/* test_scan_rules.c - what holds of gradients of loops beside their values: gradients of the user's
+ * own in bodies, random numbers, regions that are computed again, what is kept of the steps, wrong
+ * lengths, leaks of variables, sums of 16 bits. */
+#include "tests/autodiff/loops.h"
+
+/* A gradient of the user's own in a loop's body, false so that it shows, and one in whose place
+ * folding left nothing of an operand: by steps and in regions, and by forward mode. */
+static void test_custom(Way w, bool region)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(4, 3), 0), *k = input(&c, "k", 1, SHAPE(3), 0);
+	ricci_tensor *xt = variable(&c, "xt", 1, SHAPE(3)), *y, *s, *grad[2], *tangent;
+	double got[12], want[12] = {0};
+	y = ricci_op_custom(g, "Y[i] = X[i]*W[i] + 0*V[i]",
+			    "dX[i] = 2*dY[i]*W[i]; dW[i] = 5*dY[i]*X[i]", xt, k,
+			    ricci_op(g, "E[i] = exp(X[i])", xt));
+	if (region)
+		CHECK_INT(ricci_recompute(g, 2, (ricci_tensor *[]){xt, k}, 1, &y, &y), 0);
+	ricci_loop l = {.steps = 4,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, x},
+			.nout = 1,
+			.out = &y,
+			.recompute = w.recompute,
+			.segment = w.segment};
+	CHECK_INT(ricci_scan(g, &l, NULL, &s), 0);
+	ricci_tensor *loss = ricci_op(g, "L[] += S[t,i]*f64(t + 1)", s);
+	CHECK_INT(ricci_grad(g, loss, NULL, 2, c.wrt, grad), 0);
+	CHECK_INT(ricci_jvp(g, loss, 1, &k, &k, &tangent), 0);
+	if (values(&c, grad[0], got))
+		for (int i = 0; i < 12; i++)
+			CHECK_NEAR(got[i], 2 * (i / 3 + 1) * c.value[1][i % 3], 1e-12);
+	for (int i = 0; i < 12; i++) {
+		want[i % 3] += 5 * (i / 3 + 1) * c.value[0][i];
+		want[3] += 5 * (i / 3 + 1) * c.value[0][i] * c.value[1][i % 3];
+	}
+	if (values(&c, grad[1], got))
+		for (int i = 0; i < 3; i++)
+			CHECK_NEAR(got[i], want[i], 1e-12);
+	if (values(&c, tangent, got))
+		CHECK_NEAR(got[0], want[3], 1e-12);
+	ricci_graph_free(g);
+}
+
+/* Dropout in a body: steps draw numbers of their own, and the backward pass the same again. A
+ * region draws what its equations draw without it. */
+static void test_draws(Way w)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(4, 8), 2), *xt = variable(&c, "xt", 1, SHAPE(8));
+	const char *text = "Y[i] = X[i]*(random(7) < 0.5 ? 2.0 : 0.0)";
+	ricci_tensor *y = ricci_op(g, text, xt), *s, *grad, *z, *again;
+	double value[32], slope[32];
+	int zeros = 0, same = 0;
+	if (w.segment)
+		ricci_recompute(g, 1, &xt, 1, &y, &y);
+	ricci_loop l = {.steps = 4,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, x},
+			.nout = 1,
+			.out = &y,
+			.recompute = w.recompute,
+			.segment = w.segment};
+	CHECK_INT(ricci_scan(g, &l, NULL, &s), 0);
+	CHECK_INT(ricci_grad(g, ricci_op(g, "L[] += S[t,i]", s), NULL, 1, &x, &grad), 0);
+	if (values(&c, s, value) && values(&c, grad, slope))
+		for (int i = 0; i < 32; i++) {
+			CHECK_NEAR(slope[i], value[i] / c.value[0][i], 1e-14);
+			zeros += value[i] == 0;
+			same += (value[i] == 0) == (value[i % 8] == 0);
+		}
+	CHECK(zeros > 4 && zeros < 28 && same < 28);
+	z = ricci_op(g, "Z[t,i] = X[t,i]*f64(random(3))", x);
+	CHECK_INT(ricci_recompute(g, 1, &x, 1, &z, &again), 0);
+	agree(&c, z, again, 0);
+	ricci_graph_free(g);
+}
+
+/* A region has the gradients, and their gradients, that its equations have without it; its tensors
+ * are computed in a loop of their own in the backward pass. */
+static void test_region(void)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	ricci_tensor *x = input(&c, "x", 2, SHAPE(3, 4), 0), *w = input(&c, "w", 2, SHAPE(4, 5), 0);
+	ricci_tensor *in[] = {x, w}, *y[2], *r[2], *loss[2], *grad[2][2], *more[2][2], *mix, *t[2];
+	int n = 2;
+	ricci_ops(g,
+		  "A[i,j] += X[i,k]*W[k,j]; B[i,j] = tanh(A[i,j]); Y[i] += B[i,j]*B[i,j];"
+		  "Z[j] max= B[i,j]",
+		  2, in, &n, y);
+	CHECK_INT(ricci_recompute(g, 2, in, 2, y, r), 0);
+	for (int k = 0; k < 2; k++) {
+		ricci_tensor **from = k ? r : y;
+		loss[k] = ricci_op(g, "L[] += Y[i]*Y[i]*Z[j]", from[0], from[1]);
+		CHECK_INT(ricci_grad(g, loss[k], NULL, 2, c.wrt, grad[k]), 0);
+		mix = mixture(&c, 2, grad[k]);
+		CHECK_INT(ricci_grad(g, mix, NULL, 2, c.wrt, more[k]), 0);
+		CHECK_INT(ricci_jvp(g, mix, 2, c.wrt, c.wrt, &t[k]), 0);
+	}
+	agree(&c, loss[0], loss[1], 1e-14);
+	agree(&c, t[0], t[1], 1e-10);
+	for (int k = 0; k < 2; k++) {
+		agree(&c, grad[0][k], grad[1][k], 1e-12);
+		agree(&c, more[0][k], more[1][k], 1e-10);
+	}
+	/* two loops: the region and its gradient, which has the sum A in its body */
+	char *text = ricci_show(grad[1][1]), *at = strstr(text, "recompute");
+	CHECK(at && (at = strstr(at + 1, "recompute")) && !strstr(at + 1, "recompute"));
+	CHECK(at && strstr(at, "tanh"));
+	ricci_free_text(text);
+	ricci_graph_free(g);
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+	for (const char *at = text; (at = strstr(at, what)); at += strlen(what))
+		n++;
+	return n;
+}
+
+/* What is kept of a step is the least that spares its sums: of two sums the one tensor that is made
+ * of both; what is stacked anyway for nothing; and without sums nothing. */
+static void test_kept(void)
+{
+	static const struct {
+		const char *text;
+		int stacks; /* of the forward loop: states and what is kept */
+	} cases[] = {
+		{"A[i] += W[i,j]*H[j]; B[i] += W[j,i]*H[j]; Z[i] = A[i] + B[i]; N[i] = sin(Z[i])",
+		 2},
+		{"A[i] += W[i,j]*H[j]; N[i] = A[i]", 1},
+		{"A[i] += W[i,j]*H[j]; N[i] = tanh(A[i])", 2},
+		{"A[i] = W[i,i]*H[i]; N[i] = sin(A[i])", 1},
+	};
+	for (int k = 0; k < COUNT(cases); k++)
+		for (int stacked = 0; stacked < 2; stacked++) {
+			Case c = {.g = ricci_graph_new()};
+			ricci_graph *g = c.g;
+			ricci_tensor *h0 = input(&c, "h0", 1, SHAPE(4), 0), *last, *all;
+			ricci_tensor *w = input(&c, "w", 2, SHAPE(4, 4), 0);
+			ricci_tensor *h = variable(&c, "h", 1, SHAPE(4)), *grad[2];
+			ricci_tensor *next = ricci_op(g, cases[k].text, w, h);
+			ricci_loop l = {.steps = 5,
+					.ncarry = 1,
+					.carry = &(ricci_carry){h, h0, next},
+					.nout = stacked,
+					.out = &next};
+			CHECK_INT(ricci_scan(g, &l, &last, &all), 0);
+			ricci_tensor *loss = ricci_op(g, stacked ? "L[] += S[t,i]" : "L[] += S[i]",
+						      stacked ? all : last);
+			CHECK_INT(ricci_grad(g, loss, NULL, 2, c.wrt, grad), 0);
+			char *text = ricci_show(grad[1]);
+			CHECK_INT(count(text, "stack"), cases[k].stacks);
+			CHECK_INT(count(text, "tanh"), k == 2);
+			CHECK_INT(count(text, "sin("), k == 0 || k == 3);
+			ricci_free_text(text);
+			ricci_graph_free(g);
+		}
+}
+
+static void test_segment_length(void)
+{
+	for (int64_t length = -1; length <= 6; length += 7) {
+		Case c;
+		ricci_tensor *loss[2];
+		Error err = {0};
+		double out[ROOM];
+		make(&c, 0, (Way){3, 0, 0, 2});
+		memcpy(c.value[c.n - 1], &length, sizeof length);
+		build(&c, loss);
+		CHECK_INT(interp_tensor(&c.g->ir, loss[0]->node, c.n, c.bind, (RandomState){1, 1},
+					out, NULL, &err),
+			  RICCI_EVALUE);
+		ricci_graph_free(c.g);
+	}
+}
+
+/* A variable outside of its loop has no data. */
+static void test_leak(void)
+{
+	Case c;
+	ricci_tensor *loss[2];
+	char err[200];
+	make(&c, 1, (Way){-1, 0, 0, 0});
+	build(&c, loss);
+	ricci_tensor *y = ricci_op(c.g, "Y[] += P[i]*L[]", c.carry[0].variable, loss[0]);
+	ricci_options options = {.backend = RICCI_BACKEND_INTERP};
+	CHECK(!ricci_session_new(c.g, &options, 0, 1, &y, err, sizeof err));
+	CHECK_STR(err, "the graph reads 'p', which has no data (a loop's variable has none outside "
+		       "of its loop)");
+	ricci_graph_free(c.g);
+}
+
+/* A weight's gradient of 16 bits is added up in f32 over the steps, and rounded once: 1000 times 1
+ * is not 256, where bf16 would stop. Of single numbers, and of sums that leave the loop. */
+static void test_short(const char *text, int64_t columns, double want)
+{
+	enum { STEPS = 1000 };
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	static float x[STEPS * 64], s0[1];
+	uint16_t w[64], got[64];
+	Error err = {0};
+	Evaluation e = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	ricci_tensor *xs = ricci_input(g, "x", RICCI_F32, 2, SHAPE(STEPS, columns)), *final, *grad;
+	ricci_tensor *wt = ricci_input(g, "w", RICCI_BF16, 1, &columns);
+	ricci_tensor *start = ricci_input(g, "s0", RICCI_F32, 0, NULL);
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 1, &columns);
+	ricci_tensor *s = ricci_input(g, "s", RICCI_F32, 0, NULL);
+	ricci_loop l = {.steps = STEPS,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, xs},
+			.ncarry = 1,
+			.carry = &(ricci_carry){s, start, ricci_op(g, text, wt, xt, s)}};
+	for (int i = 0; i < STEPS * 64; i++)
+		x[i] = 1;
+	for (int i = 0; i < 64; i++)
+		type_store(RICCI_BF16, w, (size_t)i, .5);
+	CHECK_INT(ricci_scan(g, &l, &final, NULL), 0);
+	CHECK_INT(ricci_grad(g, final, NULL, 1, &wt, &grad), 0);
+	CHECK_STR(ricci_error_message(g), "");
+	Binding bind[] = {{xs->node, x}, {wt->node, w}, {start->node, s0}};
+	void *out = got;
+	int code = evaluate(&g->ir, 1, &grad->node, 3, bind, &out, &e, &err);
+	CHECK_REPORT(code == 0, "kernels: %s", err.text);
+	CHECK_INT(grad->node->type, RICCI_BF16);
+	CHECK_NEAR(type_load(RICCI_BF16, got, 0), want, 0);
+	ricci_graph_free(g);
+}
+
+int main(void)
+{
+	for (int region = 0; region < 2; region++) {
+		test_custom((Way){0}, region);
+		test_custom((Way){.recompute = 1}, region);
+		test_custom((Way){.segment = 3}, region);
+	}
+	test_draws((Way){0});
+	test_draws((Way){.recompute = 1});
+	test_draws((Way){.segment = 3});
+	test_region();
+	test_kept();
+	test_segment_length();
+	test_leak();
+	test_short("P[i] = f32(W[i])*X[i]; T[] += P[i]; N[] = S[] + T[]", 3, 1000);
+	test_short("T[] += f32(W[i])*cos(X[i] - X[j]); N[] = S[] + T[]", 64, 64000);
+	return check_done();
+}
