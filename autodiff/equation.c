@@ -3,7 +3,7 @@
  * Y[lhs(v)] op= body(v). First the adjoint of the body at each v, which depends on op=; then the
  * terms of the reads (derive.c), each of which becomes an equation of its own (phase.c):
  *	=, +=        dY[lhs(v)]
- *	max=, min=   dY/N at lhs(v) where body(v) == Y[lhs(v)], with N ties: equal shares
+ *	max=, min=   dY/N at lhs(v) where body(v) is Y[lhs(v)], with N ties: equal shares
  *	*=           dY * the product of the other factors
  * Invariant: a result is a tensor of A's type and shape, and reads stay inside their tensors
  * wherever the conditions of the SELECTs around them hold.
@@ -98,7 +98,10 @@ static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 		body = node_read(ir, stored, s->axes);
 		c = side_comp(ir, s, comp_reduce(c), body);
 	}
-	Node *hit = node2(ir, OP_EQ, body, node_read(ir, c, s->lhs));
+	/* not behind the extremum, rather than equal to it: all are where it is a NaN */
+	bool most = comp_reduce(c) == RED_MAX;
+	Node *y = node_read(ir, c, s->lhs);
+	Node *hit = node_not(ir, node2(ir, OP_LT, most ? body : y, most ? y : body));
 	Node *one = node_select(ir, hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
 	Node *ties = side_comp(ir, s, RED_ADD, one), *axes[RICCI_MAX_RANK];
 	tensor_axes(ir, c, axes);

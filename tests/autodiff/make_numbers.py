@@ -183,4 +183,18 @@ program("squash", "n[i] += X[i,j]*X[i,j]; Y[i,j] = X[i,j]*n[i]/(1+n[i])*rsqrt(n[
         [[0.0, 0.0], [1e-30, 1e-30], [1e10, 1e10], [3.0, 4.0]])
 program("product with zeros", "Y[i] *= X[i,j]", lambda x: x.prod(1),
         [[0.0, 2.0, 3.0, 4.0, 5.0], [0.0, 0.0, 3.0, 4.0, 5.0], [1e200, 1e-200, 1e100, 1e-100, 1.0], [1.0, 2.0, 3.0, 4.0, 5.0]])
+
+
+def extremum(op, rows, y, grad):
+    flat = [v for row in rows for v in row]
+    shape = (len(rows), len(rows[0]))
+    case(f"extremum {op}", f"Y[i] {op}= X[i,j]", [(shape, flat)], ((len(rows),), y), ((len(rows),), [1.0] * len(rows)),
+         [([v for row in grad for v in row], [0.0] * len(flat))])
+
+
+extremum("max", [[1.0, 3.0, 2.0, 3.0], [-INF] * 4, [INF, 1.0, INF, -INF], [1.0, NAN, 2.0, 3.0], [0.0, -0.0, -1.0, -1.0]],
+         [3.0, -INF, INF, NAN, 0.0],
+         [[0, 0.5, 0, 0.5], [0.25] * 4, [0.5, 0, 0.5, 0], [0.25] * 4, [0.5, 0.5, 0, 0]])
+extremum("min", [[1.0, 3.0, 2.0, 1.0], [1e300, -1e300, 0.0, 1.0], [1.0, NAN, 2.0, 3.0]], [1.0, -1e300, NAN],
+         [[0.5, 0, 0, 0.5], [0, 1, 0, 0], [0.25] * 4])
 print("end", CASES)
