@@ -107,7 +107,7 @@ static Node *condition(Ir *ir, Bytes *b, const Map *m)
 }
 
 /* Questions to a polyhedron, and what is true at all points. */
-static void ask(Ir *ir, Bytes *b, const Map *m, bool small)
+static void ask(Ir *ir, Bytes *b, Map *m, bool small)
 {
 	Node *given[3], *asked, *e;
 	Polyhedron *p = poly_new(ir);
@@ -148,19 +148,31 @@ static void ask(Ir *ir, Bytes *b, const Map *m, bool small)
 	} while (next_point(m->naxis, m->extent, v));
 }
 
-static int bytes_judge(Ir *ir, Bytes *b)
+/* The map's domain; is it small enough for counting? */
+static bool domain_new(Ir *ir, Bytes *b, Map *m, int naxis)
+{
+	bool small = true;
+	m->naxis = naxis;
+	for (int k = 0; k < naxis; k++) {
+		m->extent[k] = positive(b);
+		m->axes[k] = node_axis(ir, k, m->extent[k]);
+		small = small && m->extent[k] < 100;
+	}
+	return small;
+}
+
+static void bytes_judge(Ir *ir, Bytes *b)
 {
 	Map m = {0};
-	bool small = true;
-	IR_ENTER(ir, 0);
 	int what = byte(b);
-	m.naxis = 1 + what / 2 % 4;
-	for (int k = 0; k < m.naxis; k++) {
-		m.extent[k] = positive(b);
-		m.axes[k] = node_axis(ir, k, m.extent[k]);
-		small = small && m.extent[k] < 100;
-	}
-	(what % 2 ? invert(ir, b, &m, small) : ask(ir, b, &m, small));
+	bool small = domain_new(ir, b, &m, 1 + what / 2 % 4);
+	(what % 2 ? invert : ask)(ir, b, &m, small);
+}
+
+static int guarded_judge(Ir *ir, Bytes *b)
+{
+	IR_ENTER(ir, 0);
+	bytes_judge(ir, b);
 	IR_LEAVE(ir);
 	return 0;
 }
@@ -171,7 +183,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	Ir ir;
 	long live = mem_live();
 	ir_init(&ir);
-	bytes_judge(&ir, &b);
+	guarded_judge(&ir, &b);
 	ir_free(&ir);
 	if (mem_live() != live)
 		wrong("memory", "is kept");

@@ -174,7 +174,7 @@ class Judge:
 
     def save(self, name, tensor):
         path = os.path.join(self.folder, name + ".npy")
-        np.save(path, tensor.detach().numpy())
+        np.save(path, tensor.detach().numpy(force=True))
         return path
 
     def call(self, *words):
@@ -187,7 +187,7 @@ class Judge:
         err = self.call(command, text, *more, *outs)
         if err:
             return "%s: %s\n" % (command, err)
-        bad = [n for n in want if not close(np.load("%s/out_%s.npy" % (self.folder, n)), want[n].detach().numpy(), tol)]
+        bad = [n for n in want if not close(np.load("%s/out_%s.npy" % (self.folder, n)), want[n].detach().numpy(force=True), tol)]
         return "%s: %s\n" % (" ".join([command] + more[len(more) - 1:]), " ".join(bad)) if bad else ""
 
     def judge(self, text, data, fn, dtype):

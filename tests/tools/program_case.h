@@ -32,6 +32,7 @@ typedef enum {
 
 /* Roots: results, gradients g of the last one; at times its tangent J t and the second derivatives
  * along t twice: as the tangents of g and as the gradients of <g, t>. */
+enum { MOST_EQUATIONS = 50 };
 enum { RESULTS = 16, WRT = PROGRAM_OPERANDS, ROOTS = RESULTS + 1 + 3 * WRT, BINDS = 3 + 2 * WRT };
 
 typedef struct Case {
@@ -115,7 +116,20 @@ static ricci_tensor *case_inner(ricci_graph *g, Type type, int n, ricci_tensor *
 	return sum;
 }
 
-/* The tangent along new inputs, and for every other program the second order. */
+/* How many equations the gradients take. */
+static int gradient_length(Case *c, ricci_graph *g)
+{
+	Node *root[WRT], **order;
+	for (int k = 0; k < c->nwrt; k++)
+		root[k] = c->root[c->nresult + k]->node;
+	IR_ENTER(&g->ir, 0);
+	int n = graph_order(&g->ir, c->nwrt, root, &order);
+	IR_LEAVE(&g->ir);
+	return n;
+}
+
+/* The tangent along new inputs, and for every other program the second order; where the first takes
+ * very many equations, each cut by residues, that would take minutes. */
 static void case_tangents(Case *c, ricci_graph *g)
 {
 	ricci_tensor *y = c->root[c->nresult - 1], **grad = c->root + c->nresult;
@@ -123,15 +137,14 @@ static void case_tangents(Case *c, ricci_graph *g)
 	if (!c->nwrt || c->p->number % 3)
 		return;
 	for (int k = 0; k < c->nwrt; k++) {
-		char name[8];
-		snprintf(name, sizeof name, "t%d", k);
+		char name[] = {'t', (char)('a' + k), 0};
 		c->along[k] = bind_like(c, g, name, c->handle[c->wrt[k]]);
 		along[k] = c->handle[c->along[k]];
 		wrt[k] = c->handle[c->wrt[k]];
 	}
 	c->tangent = c->nroot;
 	ricci_jvp(g, y, c->nwrt, wrt, along, &c->root[c->nroot++]);
-	if (c->p->number % 2)
+	if (c->p->number % 2 || ricci_graph_error(g) || gradient_length(c, g) > MOST_EQUATIONS)
 		return;
 	c->hessian = c->nroot;
 	for (int k = 0; k < c->nwrt; k++)

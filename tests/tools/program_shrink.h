@@ -31,7 +31,7 @@ static const char *const verdict_text[] = {"good",
 
 /* ---- verdicts in a process of their own */
 
-enum { CHILD_LIMIT = 60, CHILD_STATUS = 64 };
+enum { CHILD_LIMIT = 30, BATCH_LIMIT = 600, SHRINK_SECONDS = 240, CHILD_STATUS = 64 };
 
 static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 			     const char *const *backend, Text *why)
@@ -44,7 +44,7 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 	pid_t child = fork();
 	if (!child) {
 		Text own = {0};
-		alarm(n > 1 ? 10 * CHILD_LIMIT : CHILD_LIMIT);
+		alarm(n > 1 ? BATCH_LIMIT : CHILD_LIMIT);
 		close(fd[0]);
 		Verdict v = programs_verdict(n, p, nbackend, backend, &own);
 		if (own.n && write(fd[1], own.s, own.n) < 0)
@@ -289,14 +289,14 @@ typedef struct Shrink {
 	Verdict verdict;
 	int nbackend;
 	const char *const *backend;
-	int tries; /* left */
+	double until; /* the clock's time at which it is small enough */
 } Shrink;
 
 static bool still_fails(Shrink *s)
 {
 	Text why = {0};
-	bool same =
-		s->tries-- > 0 && verdict_sure(s->p, s->nbackend, s->backend, &why) == s->verdict;
+	bool same = clock_seconds() < s->until &&
+		    verdict_sure(s->p, s->nbackend, s->backend, &why) == s->verdict;
 	text_free(&why);
 	return same;
 }
@@ -386,9 +386,9 @@ static bool shrink_operands(Shrink *s)
 __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbackend,
 						      const char *const *backend, Text *why)
 {
-	Shrink s = {p, GOOD, nbackend, backend, 6000};
+	Shrink s = {p, GOOD, nbackend, backend, clock_seconds() + SHRINK_SECONDS};
 	s.verdict = verdict_sure(p, nbackend, backend, why);
-	while (s.verdict != GOOD && s.verdict != INVALID && s.tries > 0 &&
+	while (s.verdict != GOOD && s.verdict != INVALID && clock_seconds() < s.until &&
 	       (shrink_spans(&s) | shrink_numbers(&s) | shrink_operands(&s)))
 		;
 	text_free(why);
