@@ -4,7 +4,8 @@
  * data first. Instead some elements are computed by the interpreter from the step's own data before
  * the launch, and compared after it. A kernel that fails is replaced by the interpreter's and its
  * launch repeated; where the user asked for that backend, it is an error. The step's data may be
- * unlucky (all terms of a long sum alike): a kernel that is right on random data is given more room.
+ * unlucky (all terms of a long sum alike): a kernel that is right on random data is given more
+ * room.
  */
 #include "runtime/internal.h"
 #include <string.h>

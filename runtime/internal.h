@@ -165,8 +165,8 @@ typedef struct Candidate {
 	Origin origin;
 	Error err;
 } Candidate;
-/* Lowers (those that are not) and compiles candidates of one backend together; each gets a kernel or
- * an error. */
+/* Lowers (those that are not) and compiles candidates of one backend together; each gets a kernel
+ * or an error. */
 void candidates_make(int n, Candidate **c);
 /* The backend that schedules of the line are tried on; NULL: none. */
 const Backend *line_tuning(const Line *l);

@@ -368,7 +368,8 @@ int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, E
 	return code;
 }
 
-/* Roundings of a sum over like terms all go one way: then they grow with the terms' number itself. */
+/* Roundings of a sum over like terms all go one way: then they grow with the terms' number itself.
+ */
 void sample_one_way(const Task *t, Sample *s)
 {
 	for (int k = 0; k < s->nmember; k++)
