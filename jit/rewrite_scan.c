@@ -8,8 +8,8 @@
  *	after	those that are only stacked, or added up by a state that nothing else reads, are
  *		computed behind it, over stacks of what they read.
  * Both where the new stacks are smaller than what is saved, and never in a loop that is to save
- * memory (recompute). Rows that the length leaves out hold anything in slices and zeros in stacks:
- * sums behind the loop ask for t < length unless such rows add nothing. */
+ * memory (recompute). Rows that the length leaves out hold anything in slices, so sums behind the
+ * loop ask for t < length; a contraction then takes the time of the length. */
 #include "jit/internal.h"
 
 #include <string.h>
@@ -265,40 +265,6 @@ static Node *over_expr(Split *p, Node *e, Node *t)
 	return node_replace(p->ir, e, r.n, r.read, to);
 }
 
-/* Are the tensor's rows outside zeros beyond the length? */
-static bool rows_end(const Split *p, Node *t)
-{
-	const Node *all = node_map_get(&p->over, t);
-	return all && all->op == OP_SCAN && all->u.result->final < 0 && scan_of(all)->has_length &&
-	       scan_operands(all)[0] == p->length;
-}
-
-/* Is e, in rows beyond the length, at least finite; and where `zero`, zero? Constants are taken to
- * be finite, for if they are not the steps before are not either. */
-static bool rows_vanish(const Split *p, Node *e, bool zero)
-{
-	switch (e->op) {
-	case OP_READ:
-		return rows_end(p, e->src[0]) || (!zero && is_constant_var(&p->scan, e->src[0]));
-	case OP_CONST:
-		return !zero;
-	case OP_MUL:
-		return (rows_vanish(p, e->src[0], zero) && rows_vanish(p, e->src[1], false)) ||
-		       (rows_vanish(p, e->src[0], false) && rows_vanish(p, e->src[1], zero));
-	case OP_ADD:
-	case OP_SUB:
-		return rows_vanish(p, e->src[0], zero) && rows_vanish(p, e->src[1], zero);
-	case OP_NEG:
-	case OP_TANH:
-		return rows_vanish(p, e->src[0], zero);
-	case OP_SIGMOID:
-	case OP_EXP:
-		return !zero && rows_vanish(p, e->src[0], false);
-	default:
-		return false;
-	}
-}
-
 static Node *within_length(Split *p, Node *t, Node *body)
 {
 	Ir *ir = p->ir;
@@ -324,7 +290,7 @@ static Node *over_comp(Split *p, Node *c, bool summed, bool behind)
 		axes[k] = comp_axis(c, k);
 	axes[naxis] = t;
 	Node *body = over_expr(p, comp_body(c), t);
-	if (behind && p->length && !rows_vanish(p, comp_body(c), true))
+	if (behind && p->length)
 		body = within_length(p, t, body);
 	return comp_make(p->ir, comp_reduce(c), each + rank, shape, lhs, naxis + 1, axes, body);
 }
