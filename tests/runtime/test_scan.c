@@ -204,6 +204,7 @@ static void random_loop(Case *c, unsigned *seed)
 		out[k] = any(pool, n, seed);
 	l.backwards = draw(seed, 2) != 0;
 	l.recompute = draw(seed, 4) == 0;
+	l.segment = draw(seed, 6) ? 0 : 2;
 	l.nslice = nslice;
 	l.ncarry = ncarry;
 	l.nout = nout;
@@ -218,6 +219,13 @@ static void random_loop(Case *c, unsigned *seed)
 	/* now and then behind it another loop over what it stacked, by way of an equation */
 	if (draw(seed, 3) == 0)
 		c->out[c->nout++] = ricci_op(c->g, "Y[i,j] += S[t,i,j]", stack[0]);
+	if (draw(seed, 2)) { /* and gradients: loops backwards */
+		ricci_tensor *loss = ricci_op(c->g, "L[] += S[t,i,j] * S[t,i,j]", stack[0]);
+		int n = c->nin < 4 ? c->nin : 4;
+
+		CHECK_INT(ricci_grad(c->g, loss, NULL, n, c->in, c->out + c->nout), 0);
+		c->nout += n;
+	}
 }
 
 static void compare_loop(unsigned seed, ricci_options o, int runs)
