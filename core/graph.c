@@ -107,6 +107,10 @@ static int check_shape(ricci_graph *g, const char *what, const char *name, Type 
 
 	if (!name || !*name)
 		return error_set(e, RICCI_EINVAL, "%s: a tensor needs a name", what);
+	if (*name == '%')
+		return error_set(e, RICCI_EINVAL,
+				 "%s %s: names that begin with %% are those of variables in loops",
+				 what, name);
 	if (strlen(name) > NOTATION_MAX_NAME)
 		return error_set(e, RICCI_EINVAL, "%s: a name has at most %d characters", what,
 				 NOTATION_MAX_NAME);

@@ -78,7 +78,8 @@ RICCI_API void ricci_graph_free(ricci_graph *g);
 RICCI_API int ricci_graph_error(const ricci_graph *g);
 RICCI_API const char *ricci_error_message(const ricci_graph *g);
 
-/* A tensor whose data the user provides before a step (ricci_feed). Names are unique in a graph. */
+/* A tensor whose data the user provides before a step (ricci_feed). Names are unique in a graph and
+ * don't begin with %. */
 RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type type, int rank,
 				    const int64_t *shape);
 

@@ -75,6 +75,8 @@ static int one;
 	  ricci_input(f.g, "", RICCI_F32, 1, SHAPE(3)))                                            \
 	R(RICCI_EINVAL, "ricci_input: a tensor needs a name",                                      \
 	  ricci_input(f.g, NULL, RICCI_F32, 1, SHAPE(3)))                                          \
+	R(RICCI_EINVAL, "ricci_input %0: names that begin with % are those of variables in loops", \
+	  ricci_input(f.g, "%0", RICCI_F32, 1, SHAPE(3)))                                          \
 	R(RICCI_EINVAL, "ricci_param: the graph has a tensor named x already",                     \
 	  ricci_param(f.g, "x", RICCI_F32, 1, SHAPE(3), ricci_constant(0)))                        \
 	R(RICCI_ETYPE, "ricci_input y: unknown type 17",                                           \
