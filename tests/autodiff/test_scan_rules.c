@@ -1,6 +1,6 @@
 /* test_scan_rules.c - what holds of gradients of loops beside their values: gradients of the user's
  * own in bodies, random numbers, regions that are computed again, what is kept of the steps, wrong
- * lengths, leaks of variables, sums of 16 bits. */
+ * lengths, leaks of variables, sums of 16 bits, and PyTorch's gradients of an LSTM. */
 #include "tests/autodiff/loops.h"
 
 /* A gradient of the user's own in a loop's body, false so that it shows, and one in whose place
@@ -232,8 +232,83 @@ static void test_short(const char *text, int64_t columns, double want)
 	ricci_graph_free(g);
 }
 
+/* ---- PyTorch's numbers (make_lstm.py) ---- */
+
+static ricci_tensor *squares(ricci_graph *g, int n, ricci_tensor **t)
+{
+	static const char *const text[] = {"Q[] = A[]*A[]", "Q[] += A[i]*A[i]",
+					   "Q[] += A[i,j]*A[i,j]", "Q[] += A[i,j,k]*A[i,j,k]"};
+	ricci_tensor *sum = NULL;
+	for (int k = 0; k < n; k++) {
+		ricci_tensor *q = ricci_op(g, text[ricci_rank(t[k])], t[k]);
+		sum = sum ? ricci_op(g, "S[] = A[] + B[]", sum, q) : q;
+	}
+	return sum;
+}
+
+static ricci_tensor *lstm_loss(ricci_graph *g, ricci_tensor *const *in, ricci_tensor *length)
+{
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F64, 2, SHAPE(3, 4)), *final[2], *all, *r[2];
+	ricci_tensor *h = ricci_input(g, "ht", RICCI_F64, 2, SHAPE(3, 5));
+	ricci_tensor *c = ricci_input(g, "ct", RICCI_F64, 2, SHAPE(3, 5));
+	ricci_tensor *operands[] = {xt, in[1], h, in[3], in[4], c};
+	int n = 2;
+	ricci_ops(
+		g,
+		"A[n,i] += X[n,k]*W[i,k]; B[n,i] += H[n,k]*U[i,k]; Z[n,i] = A[n,i] + B[n,i] + V[i];"
+		"C[n,j] = sigmoid(Z[n,j+5])*S[n,j] + sigmoid(Z[n,j])*tanh(Z[n,j+10]) where j<5;"
+		"N[n,j] = sigmoid(Z[n,j+15])*tanh(C[n,j]); O[n,j] = C[n,j]*1.0",
+		6, operands, &n, r);
+	ricci_carry carry[] = {{h, in[2], r[0]}, {c, in[5], r[1]}};
+	ricci_loop l = {.steps = 7,
+			.length = length,
+			.nslice = 1,
+			.slice = &(ricci_slice){xt, in[0]},
+			.ncarry = 2,
+			.carry = carry,
+			.nout = 1,
+			.out = r};
+	ricci_scan(g, &l, final, &all);
+	return ricci_op(g, "L[] += S[t,b,i]*S[t,b,i]*S[t,b,i] + (t == 0 ? C[b,i]*H[b,i] : 0)", all,
+			final[1], final[0]);
+}
+
+static void test_lstm(void)
+{
+	Case c = {.g = ricci_graph_new()};
+	ricci_graph *g = c.g;
+	const int64_t shape[][3] = {{7, 3, 4}, {20, 4}, {3, 5}, {20, 5}, {20}, {3, 5}};
+	const int rank[] = {3, 2, 2, 2, 1, 2};
+	const char *const names[] = {"x", "w", "h", "u", "b", "c"};
+	int64_t five = 5;
+	double data[6][128], got[128], want;
+	ricci_tensor *in[6], *out[13];
+	FILE *f = fopen("tests/autodiff/lstm.txt", "r");
+	CHECK(f != NULL);
+	for (int k = 0; k < 6; k++) {
+		in[k] = ricci_input(g, names[k], RICCI_F64, rank[k], shape[k]);
+		for (int i = 0; i < tensor_size(in[k]->node); i++)
+			data[k][i] = (double)((i * 7919 + k * 31) % 101) / 101 - .5;
+		c.bind[c.n++] = (Binding){in[k]->node, data[k]};
+	}
+	ricci_tensor *length = ricci_input(g, "length", RICCI_I64, 0, NULL);
+	c.bind[c.n++] = (Binding){length->node, &five};
+	out[0] = lstm_loss(g, in, length);
+	CHECK_INT(ricci_grad(g, out[0], NULL, 6, in, out + 1), 0);
+	CHECK_INT(ricci_grad(g, squares(g, 6, out + 1), NULL, 6, in, out + 7), 0);
+	for (int k = 0; k < 13 && f && values(&c, out[k], got); k++)
+		for (int64_t i = 0; i < tensor_size(out[k]->node); i++) {
+			CHECK_INT(fscanf(f, "%lf", &want), 1);
+			CHECK_NEAR(got[i], want, 1e-12 * (1 + fabs(want)));
+		}
+	if (f)
+		fclose(f);
+	ricci_graph_free(g);
+}
+
 int main(void)
 {
+	test_lstm();
 	for (int region = 0; region < 2; region++) {
 		test_custom((Way){0}, region);
 		test_custom((Way){.recompute = 1}, region);
