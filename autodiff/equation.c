@@ -98,10 +98,9 @@ static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 		body = node_read(ir, stored, s->axes);
 		c = side_comp(ir, s, comp_reduce(c), body);
 	}
-	/* not behind the extremum, rather than equal to it: all are where it is a NaN */
-	bool most = comp_reduce(c) == RED_MAX;
+	/* where the extremum is a NaN, all are it; fusion keeps what is compared by == stored */
 	Node *y = node_read(ir, c, s->lhs);
-	Node *hit = node_not(ir, node2(ir, OP_LT, most ? body : y, most ? y : body));
+	Node *hit = node2(ir, OP_OR, node2(ir, OP_EQ, body, y), node2(ir, OP_NE, y, y));
 	Node *one = node_select(ir, hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
 	Node *ties = side_comp(ir, s, RED_ADD, one), *axes[RICCI_MAX_RANK];
 	tensor_axes(ir, c, axes);

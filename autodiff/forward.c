@@ -14,8 +14,6 @@ static Node *weighted(Ir *ir, Node *w, Node *d)
 {
 	if (w->op == OP_SELECT && node_is_value(w->src[2], 0))
 		return node_select(ir, w->src[0], node_mul(ir, w->src[1], d), w->src[2]);
-	if (w->op == OP_SELECT && node_is_value(w->src[1], 0))
-		return node_select(ir, w->src[0], w->src[1], node_mul(ir, w->src[2], d));
 	return node_mul(ir, w, d);
 }
 

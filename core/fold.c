@@ -172,11 +172,9 @@ static Node *fold_select(Ir *ir, Node *c, Node *a, Node *b)
 		return node_select(ir, c, a, b->src[2]);
 	if (a->type == RICCI_BOOL && a->op == OP_CONST && b->op == OP_CONST)
 		return a->u.i ? c : node_not(ir, c);
-	/* c ? (d ? x : y) : y is c && d ? x : y; c ? (d ? y : x) : y is c && !d ? x : y */
+	/* c ? (d ? x : y) : y is c && d ? x : y */
 	if (a->op == OP_SELECT && a->src[2] == b)
 		return node_select(ir, node2(ir, OP_AND, c, a->src[0]), a->src[1], b);
-	if (a->op == OP_SELECT && a->src[1] == b)
-		return node_select(ir, node2(ir, OP_AND, c, node_not(ir, a->src[0])), a->src[2], b);
 	return NULL;
 }
 

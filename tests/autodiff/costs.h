@@ -23,17 +23,13 @@ static double costs_points(Bench *b, Node *c, Node **body)
 	Ir *ir = &b->ir;
 	Node *axes[COMP_MAX_AXES], *e = *body = comp_body(c);
 	int n = comp_naxis(c);
-	int zero_at = 0;
-	for (int k = 1; k <= 2 && e->op == OP_SELECT; k++)
-		zero_at = node_is_value(e->src[k], 0) ? k : zero_at;
-	if (!zero_at)
+	if (e->op != OP_SELECT || !node_is_value(e->src[2], 0))
 		return comp_points(c);
 	Node *one = node_const(ir, RICCI_F64, 1), *zero = node_const(ir, RICCI_F64, 0);
 	for (int k = 0; k < n; k++)
 		axes[k] = comp_axis(c, k);
-	*body = e->src[3 - zero_at];
-	Node *count =
-		node_select(ir, e->src[0], zero_at == 2 ? one : zero, zero_at == 2 ? zero : one);
+	*body = e->src[1];
+	Node *count = node_select(ir, e->src[0], one, zero);
 	return bench_value(b, comp_dense(ir, RED_ADD, 0, n, axes, count))[0];
 }
 
