@@ -94,7 +94,7 @@ void schedule_mutate(Schedule *s, int naxis, uint64_t *state);
 /* Steps of the same kind at the same place are taken from either. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state);
 uint64_t random_below(uint64_t *state, uint64_t n); /* of a search's own random numbers */
-void schedule_print(Text *out, const Schedule *s); /* "split 1 16; vectorise 4; parallel 0" */
+void schedule_print(Text *out, const Schedule *s);  /* "split 1 16; vectorise 4; parallel 0" */
 int schedule_parse(const char *text, Schedule *s, Error *err);
 
 /* ---- kernels (kernel.c, emit.c, backend_*.c) ---- */

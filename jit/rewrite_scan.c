@@ -5,8 +5,8 @@
  * large sum. So of a body's sums
  *	ahead	those over slices and constants alone are computed for all steps before the loop,
  *		and are slices of it then;
- *	after	those that are only stacked, or added up by a state that nothing else reads, are
- *		computed behind it, over stacks of what they read.
+ *	after	those that are only stacked, and terms that a state, which nothing else reads, only
+ *		adds up, are computed behind it, over stacks of what they read.
  * Both where the new stacks are smaller than what is saved, and never in a loop that is to save
  * memory (recompute). Rows that the length leaves out hold anything in slices, so sums behind the
  * loop ask for t < length; a contraction then takes the time of the length. */
@@ -14,8 +14,9 @@
 
 #include <string.h>
 
-static const double heavy = 16;		   /* terms of a sum that is worth it */
-static const double stack_most = 64 << 20; /* bytes of a new stack */
+static const double heavy = 16; /* terms of a sum that is worth it */
+static const double stack_most =
+	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
 
 /* One run of a loop: the results of it that the graph needs. */
 typedef struct Split {
@@ -23,6 +24,7 @@ typedef struct Split {
 	Scan scan;	      /* the body, cleaned up */
 	Node *const *operand; /* those of the variables */
 	Node *length;	      /* NULL: all steps */
+	double most;	      /* bytes that a new stack may take */
 	int nresult;
 	Node **result; /* SCAN nodes */
 	Node **value;  /* what the stacks among them are of, cleaned up; NULL: a state's last */
@@ -80,7 +82,7 @@ static bool is_constant_var(const Scan *s, const Node *t)
 
 static bool small_enough(const Split *p, double bytes)
 {
-	return bytes * (double)p->scan.bound <= stack_most;
+	return bytes * (double)p->scan.bound <= p->most;
 }
 
 /* ---- what leaves ---- */
@@ -162,36 +164,72 @@ static bool own_read(const Node *e, const Node *c)
 	return true;
 }
 
-/* Is e, in the equation next, the state plus such sums, element by element? f sees each of them. */
-static bool adds_up(Split *p, const Node *next, const Node *e, const Node *state, int *nstate,
-		    void (*f)(void *user, Split *p, Node *sum), void *user)
+/* What the state's next value adds to it by e: an equation of the body, or one made of e. */
+static Node *term_of(Split *p, const Node *next, Node *e)
+{
+	Node *c = own_read(e, next) ? e->src[0] : NULL;
+	int rank = tensor_rank(next);
+	if (c && c->op == OP_COMP && comp_is_dense(c) && p->readers[c->id] == 1 &&
+	    !p->ahead[c->id] && (comp_reduce(c) == RED_ADD || comp_reduce(c) == RED_NONE))
+		return c;
+	return comp_dense(p->ir, RED_NONE, rank, rank, next->src, e);
+}
+
+typedef struct Mention {
+	const Node *tensor;
+	bool found;
+} Mention;
+
+static void see_mention(void *user, Node *n)
+{
+	Mention *m = user;
+	m->found |= n == m->tensor;
+}
+
+/* Is it worth it to add the term up behind the loop? A sum's stacks may take what the loop would
+ * move to add it up; what is no sum has to be of smaller parts, as a product of two vectors is. */
+static bool term_may_leave(Split *p, const Node *c, const Node *state)
+{
+	Mention m = {state, false};
+	double size = (double)tensor_size(c), bytes;
+	bool sums = comp_reduce(c) == RED_ADD;
+	node_walk(p->ir, comp_body(c), see_mention, &m);
+	if (m.found || !has_room(c) || draws(p->ir, c) ||
+	    comp_points(c) * (double)p->scan.bound < heavy * size)
+		return false;
+	bytes = missing(p, c, false);
+	return bytes <= (double)tensor_bytes(c) * (sums ? 2 : .25) && small_enough(p, bytes);
+}
+
+/* Is e, in the equation next, the state plus such terms, element by element? f sees each. */
+static bool adds_up(Split *p, const Node *next, Node *e, const Node *state, int *nstate,
+		    void (*f)(void *user, Split *p, Node *term), void *user)
 {
 	if (e->op == OP_ADD)
 		return adds_up(p, next, e->src[0], state, nstate, f, user) &&
 		       adds_up(p, next, e->src[1], state, nstate, f, user);
-	if (e->op == OP_CAST) /* of a sum of 16 bits, to what it is added up in */
-		e = e->src[0];
-	if (!own_read(e, next))
-		return false;
-	if (e->src[0] == state) {
+	if (own_read(e, next) && e->src[0] == state) {
 		++*nstate;
 		return true;
 	}
-	if (!sum_may_leave(p, e->src[0]) || !comp_is_dense(e->src[0]))
+	if (e->op == OP_CAST) /* of a sum of 16 bits, to what it is added up in */
+		e = e->src[0];
+	Node *term = term_of(p, next, e);
+	if (!term_may_leave(p, term, state))
 		return false;
-	f(user, p, e->src[0]);
+	f(user, p, term);
 	return true;
 }
 
-static void see_nothing(void *user, Split *p, Node *sum)
+static void see_nothing(void *user, Split *p, Node *term)
 {
-	(void)user, (void)p, (void)sum;
+	(void)user, (void)p, (void)term;
 }
 
-static void see_leaving(void *user, Split *p, Node *sum)
+static void see_leaving(void *user, Split *p, Node *term)
 {
 	(void)user;
-	missing(p, sum, true);
+	missing(p, term, true);
 }
 
 static bool state_sums(Split *p, int k)
@@ -292,7 +330,8 @@ static Node *over_comp(Split *p, Node *c, bool summed, bool behind)
 	Node *body = over_expr(p, comp_body(c), t);
 	if (behind && p->length)
 		body = within_length(p, t, body);
-	return comp_make(p->ir, comp_reduce(c), each + rank, shape, lhs, naxis + 1, axes, body);
+	return comp_make(p->ir, summed ? RED_ADD : comp_reduce(c), each + rank, shape, lhs,
+			 naxis + 1, axes, body);
 }
 
 static Node *over_tensor(Split *p, Node *t)
@@ -306,6 +345,16 @@ static Node *over_tensor(Split *p, Node *t)
 }
 
 /* ---- the new loop ---- */
+
+static double stack_limit(const Split *p)
+{
+	double most = stack_most;
+	for (int k = 0; k < p->nresult + p->scan.nslice; k++) {
+		const Node *t = k < p->nresult ? p->result[k] : p->operand[k - p->nresult];
+		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
+	}
+	return most;
+}
 
 static void split_init(Split *p)
 {
@@ -328,6 +377,7 @@ static void split_init(Split *p)
 		p->needed[root[k]->id] = true;
 		p->readers[root[k]->id]++;
 	}
+	p->most = stack_limit(p);
 	for (int k = 0; k < p->scan.nslice + p->scan.nstate + p->scan.nconst; k++)
 		if (k < p->scan.nslice || k >= p->scan.nslice + p->scan.nstate)
 			node_map_put(p->ir, &p->over, p->scan.var[k], p->operand[k]);
@@ -422,10 +472,10 @@ typedef struct Sum {
 	Node *const *axes;
 } Sum;
 
-static void see_sum(void *user, Split *p, Node *sum)
+static void see_sum(void *user, Split *p, Node *term)
 {
 	Sum *s = user;
-	Node *all = node_read(p->ir, over_comp(p, sum, true, true), s->axes);
+	Node *all = node_read(p->ir, over_comp(p, term, true, true), s->axes);
 	s->read = node2(p->ir, OP_ADD, s->read, node_cast(p->ir, (Type)s->read->type, all));
 }
 

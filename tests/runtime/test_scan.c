@@ -455,6 +455,51 @@ static void test_training(void)
 	ricci_graph_free(g);
 }
 
+/* Products of all rows are outside of the loops, forward and backward: one kernel each, for all
+ * steps. */
+static void test_split(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 3, (int64_t[]){29, 3, 17});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){17, 19}, ricci_normal(.1));
+	ricci_tensor *u = ricci_param(g, "u", RICCI_F32, 2, (int64_t[]){19, 19}, ricci_normal(.1));
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 2, (int64_t[]){3, 17}), *last;
+	ricci_tensor *h = ricci_input(g, "h", RICCI_F32, 2, (int64_t[]){3, 19}), *out[3];
+	ricci_tensor *next = ricci_op(g,
+				      "A[b,j] += X[b,i] * W[i,j]; B[b,j] += H[b,k] * U[k,j];"
+				      "Y[b,j] = tanh(A[b,j] + B[b,j])",
+				      xt, w, h, u);
+	char err[4096] = "";
+	Line *line[32];
+	int all = 0, inside = 0;
+
+	ricci_scan(g,
+		   &(ricci_loop){
+			   .steps = 29,
+			   .nslice = 1,
+			   .slice = &(ricci_slice){xt, x},
+			   .ncarry = 1,
+			   .carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<3, j<19"),
+						   next}},
+		   &last, NULL);
+	out[0] = ricci_op(g, "L[] += H[b,j] * H[b,j]", last);
+	ricci_grad(g, out[0], NULL, 2, (ricci_tensor *[]){w, u}, out + 1);
+	CHECK_STR(ricci_error_message(g), "");
+	ricci_session *s = ricci_session_new(g, NULL, 0, 3, out, err, sizeof err);
+	CHECK_STR(err, "");
+	for (int n = s ? session_lines(s, line, COUNT(line)) : 0; n > 0; n--) {
+		const char *text = line[n - 1]->task->text;
+
+		all += strstr(text, "input f32 29x3x") && strstr(text, "+=");
+		inside += strstr(text, "input f32 3x17") || strstr(text, "17x19");
+		inside -= strstr(text, "29x3x17") && strstr(text, "17x19");
+	}
+	CHECK_INT(all, 3); /* A, and the gradients of W and U */
+	CHECK_INT(inside, 0);
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 /* Another shape of a tensor is no copy, and counts as the tensor where it changes in place. */
 static void test_views(void)
 {
@@ -502,6 +547,7 @@ int main(void)
 	test_random_loops();
 	test_lengths();
 	test_memory();
+	test_split();
 	test_views();
 	test_training();
 	return check_done();
