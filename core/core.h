@@ -185,13 +185,14 @@ bool node_is_value(const Node *n, double v); /* CONST, of any type, of that valu
  * everywhere outside tensors. Results are memoised, so shared parts stay shared and the time is
  * linear. */
 Node *node_replace(Ir *ir, Node *n, int count, Node *const *from, Node *const *to);
-/* A map from nodes, of any Ir, to nodes; zeroed it is empty. Its memory is ir's arena. */
+/* A map from nodes, of any Ir, to anything; zeroed it is empty. Its memory is ir's arena. */
 typedef struct NodeMap {
-	Node **key, **value;
+	Node **key;
+	void **value;
 	size_t count, room;
 } NodeMap;
-Node *node_map_get(const NodeMap *m, const Node *key); /* NULL when absent */
-void node_map_put(Ir *ir, NodeMap *m, Node *key, Node *value);
+void *node_map_get(const NodeMap *m, const Node *key); /* NULL when absent */
+void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 /* Copies n, a node of another Ir, into ir, with the loops of SCANs. tensor(user, t) gives the copy
  * of a tensor, or NULL to copy it as it is. */
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
@@ -515,6 +516,7 @@ struct ricci_tensor {
 struct ricci_graph {
 	Ir ir;
 	ricci_tensor *first, *last, nil; /* nil: the inert tensor that failed calls return */
+	NodeMap handle;			 /* from nodes to ricci_tensor */
 	int frozen;			 /* sessions over it; > 0 refuses changes */
 	int ntensor;
 };

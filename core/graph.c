@@ -43,15 +43,6 @@ const char *ricci_error_message(const ricci_graph *g)
 
 /* ---- handles ---- */
 
-static ricci_tensor *handle_find(const ricci_graph *g, const Node *n)
-{
-	ricci_tensor *t = g->first;
-
-	while (t && t->node != n)
-		t = t->next;
-	return t;
-}
-
 static ricci_tensor *handle_new(ricci_graph *g, Node *n, const char *name, Role role)
 {
 	ricci_tensor *t = arena_alloc(&g->ir.arena, sizeof *t);
@@ -60,6 +51,7 @@ static ricci_tensor *handle_new(ricci_graph *g, Node *n, const char *name, Role 
 	t->name = arena_strdup(&g->ir.arena, name);
 	if (!type_is_float((Type)n->type))
 		type_range((Type)n->type, &t->need_lo, &t->need_hi);
+	node_map_put(&g->ir, &g->handle, n, t);
 	if (g->last)
 		g->last->next = t;
 	else
@@ -71,7 +63,7 @@ static ricci_tensor *handle_new(ricci_graph *g, Node *n, const char *name, Role 
 
 ricci_tensor *graph_handle(ricci_graph *g, Node *n)
 {
-	ricci_tensor *t = handle_find(g, n);
+	ricci_tensor *t = node_map_get(&g->handle, n);
 
 	if (t)
 		return t;
@@ -277,7 +269,7 @@ static int add_program(ricci_graph *g, Program *p, int noperand, ricci_tensor *c
 		Name *name = p->equation[i]->name;
 		if (name->first_read >= 0)
 			continue;
-		ricci_tensor *t = handle_find(g, roots[k]);
+		ricci_tensor *t = node_map_get(&g->handle, roots[k]);
 		results[k++] = t ? t : handle_new(g, name->tensor, name->s, ROLE_COMP);
 	}
 	*nresult = n;

@@ -1,4 +1,4 @@
-/* node_map.c - maps from nodes to nodes: open addressing by the nodes' hashes, at most half full.
+/* node_map.c - maps from nodes: open addressing by the nodes' hashes, at most half full.
  */
 #include "core/core.h"
 
@@ -10,7 +10,7 @@ static size_t slot(const NodeMap *m, const Node *key)
 	return at;
 }
 
-Node *node_map_get(const NodeMap *m, const Node *key)
+void *node_map_get(const NodeMap *m, const Node *key)
 {
 	return m->room ? m->value[slot(m, key)] : NULL;
 }
@@ -29,7 +29,7 @@ static void grow(Ir *ir, NodeMap *m)
 		}
 }
 
-void node_map_put(Ir *ir, NodeMap *m, Node *key, Node *value)
+void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value)
 {
 	if (m->count * 2 >= m->room)
 		grow(ir, m);
