@@ -194,7 +194,9 @@ static void random_equation(Random *r, bool last)
 		text_add(&r->text, k ? ",%c" : "%c", index_letter(k));
 		y->shape[k] = r->extent[k];
 	}
-	text_add(&r->text, "] %s %s", reduced ? signs[draw(COUNT(signs))] : "=", body.s);
+	/* a number alone would be f32 */
+	text_add(&r->text, "] %s %s(%s)", reduced ? signs[draw(COUNT(signs))] : "=",
+		 type_name(r->type), body.s);
 	const char *before = " where ";
 	for (int k = 0; k < r->nindex; k++)
 		if (k < r->left || r->used[k]) {
