@@ -43,7 +43,31 @@ typedef struct Limits {
 	const Guard **met; /* by id: the guard under which a node was met last */
 	size_t nmet;
 	const Guard *unguarded; /* this equation's mark */
+	NodeMap user;		/* of conditions: the node that decides by it; `several` */
 } Limits;
+static char several;
+
+static void see_user(void *limits, Node *n)
+{
+	Limits *l = limits;
+	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
+
+	for (int i = 0; i < count; i++)
+		node_map_put(l->ir, &l->user, n->src[i],
+			     node_map_get(&l->user, n->src[i]) ? (void *)&several : n);
+}
+
+/* Do several nodes decide by c or a part of it? Then one of them may stand in the other's dead
+ * branch. */
+static bool meets_again(const Limits *l, const Node *c)
+{
+	if (node_map_get(&l->user, c) == &several)
+		return true;
+	for (int i = 0; (c->op == OP_AND || c->op == OP_OR || c->op == OP_NOT) && i < c->nsrc; i++)
+		if (meets_again(l, c->src[i]))
+			return true;
+	return false;
+}
 
 static Node *freed(Limits *l, Node *n)
 {
@@ -62,10 +86,12 @@ static void limit(Limits *l, Node *index, int64_t extent, const Guard *g)
 	l->con[l->ncon++] = (Constraint){.index = freed(l, index), .extent = extent, .guard = g};
 }
 
-/* g and c (or not c); a condition on floats says nothing about indices. */
+/* g and c (or not c); a condition on floats that is met just once says nothing about indices. */
 static Guard *guard_under(Limits *l, Guard *g, Node *c, bool truth)
 {
-	return node_compares_int(l->ir, c) ? guard_push(l->ir, g, freed(l, c), truth) : g;
+	return node_compares_int(l->ir, c) || meets_again(l, c)
+		       ? guard_push(l->ir, g, freed(l, c), truth)
+		       : g;
 }
 
 /* The constraints that the text of n will give. */
@@ -144,6 +170,7 @@ static void find_ranges(Printer *p, Node *c, bool *written)
 		limits_of(&l, comp_lhs(c, d), NULL);
 		limit(&l, comp_lhs(c, d), tensor_extent(c, d), NULL);
 	}
+	node_walk(ir, comp_body(c), see_user, &l);
 	limits_of(&l, comp_body(c), NULL);
 	for (bool again = true; again;) {
 		for (int k = 0; k < l.n; k++) {
