@@ -1,5 +1,5 @@
-/* test_lower_cuda.c - the CUDA C row of the dialects: every construct of the emitter compiles.
- * Needs NVRTC, no GPU. */
+/* test_lower_cuda.c - the CUDA C row of the dialects: every construct of the emitter compiles, and
+ * runs where a driver answers. Needs NVRTC, no GPU. */
 #include "jit/backend.h"
 #include "tests/jit/lower_harness.h"
 
@@ -32,5 +32,6 @@ int main(void)
 			     err.text);
 		kernel_unref(k);
 	}
+	harness_check(list, b, 1);
 	return harness_done();
 }

@@ -1,0 +1,314 @@
+/* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for test_cuda_run.
+ *
+ * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
+ * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
+ * and fenced. Input: the calls of jit/cuda_api.def. Output: what they say they do, or error 1; the
+ * call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still taken.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FENCE = 64, FENCED = 0x5a };
+
+typedef struct Cubin {
+	size_t size; /* of the shared library */
+	char code[];
+} Cubin;
+
+typedef struct Program {
+	char folder[32], *source, log[2000];
+	Cubin *cubin;
+} Program;
+
+typedef struct Memory {
+	size_t size;
+	unsigned char before[FENCE], data[];
+} Memory;
+
+static int live;
+
+int fake_cuda_live(void)
+{
+	return live;
+}
+
+static int fails(const char *call)
+{
+	const char *which = getenv("FAKE_CUDA_FAIL");
+	return which && strcmp(which, call) == 0;
+}
+
+/* ---- the compiler: a cubin holds a shared library */
+
+static const char shim[] =
+	"#include <math.h>\n#include <string.h>\n"
+	"static struct { unsigned x; } threadIdx, blockIdx, blockDim;\n"
+	"#define __global__\n#define __device__\n"
+	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
+
+int nvrtcVersion(int *major, int *minor)
+{
+	*major = *minor = 0;
+	return 0;
+}
+
+int nvrtcCreateProgram(void **out, const char *source, const char *name, int nheader,
+		       const char *const *headers, const char *const *names)
+{
+	(void)name, (void)nheader, (void)headers, (void)names;
+	Program *p = calloc(1, sizeof *p);
+	if (!p || fails("create")) {
+		free(p);
+		return 1;
+	}
+	strcpy(p->folder, "/tmp/fake-cuda-XXXXXX");
+	p->source = strdup(source);
+	*out = p;
+	live++;
+	return !p->source || !mkdtemp(p->folder);
+}
+
+int nvrtcDestroyProgram(void **program)
+{
+	Program *p = *program;
+	rmdir(p->folder);
+	free(p->source);
+	free(p->cubin);
+	free(p);
+	live--;
+	return 0;
+}
+
+/* What runs the grid: the last two parameters are integers, the others pointers. */
+static void launcher_write(FILE *f, const char *source)
+{
+	const char *s = strstr(source, " kernel_0(");
+	int n = 1;
+	for (; s && *s && *s != ')'; s++)
+		n += *s == ',';
+	fprintf(f, "void fake_launch(void **a, unsigned blocks, unsigned threads) {\n"
+		   "blockDim.x = threads;\n"
+		   "for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
+		   "for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\nkernel_0(");
+	for (int k = 0; k < n - 2; k++)
+		fprintf(f, "*(void **)a[%d], ", k);
+	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+}
+
+static int source_write(const Program *p, const char *path)
+{
+	FILE *f = fopen(path, "w");
+	if (!f)
+		return 1;
+	fputs(shim, f);
+	const char *linkage = "extern \"C\"", *s = p->source, *next;
+	for (; (next = strstr(s, linkage)); s = next + strlen(linkage))
+		fwrite(s, 1, (size_t)(next - s), f);
+	fputs(s, f);
+	launcher_write(f, p->source);
+	return fclose(f);
+}
+
+static Cubin *library_read(const char *path)
+{
+	Cubin *c = NULL;
+	FILE *f = fopen(path, "rb");
+	if (f && !fseek(f, 0, SEEK_END)) {
+		long n = ftell(f);
+		rewind(f);
+		c = malloc(sizeof *c + (size_t)n);
+		if (c)
+			c->size = fread(c->code, 1, (size_t)n, f);
+	}
+	if (f)
+		fclose(f);
+	return c;
+}
+
+static int command_run(const char *command, Program *p)
+{
+	FILE *f = popen(command, "r");
+	if (!f)
+		return 1;
+	p->log[fread(p->log, 1, sizeof p->log - 1, f)] = 0;
+	return pclose(f);
+}
+
+int nvrtcCompileProgram(void *program, int noption, const char *const *options)
+{
+	Program *p = program;
+	char command[300], source[64], library[64];
+	const char *cc = getenv("CC");
+	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
+		return 1;
+	if (fails("compile"))
+		return strcpy(p->log, "the fake does not like it") == NULL || 1;
+	snprintf(source, sizeof source, "%s/k.c", p->folder);
+	snprintf(library, sizeof library, "%s/k.so", p->folder);
+	snprintf(command, sizeof command, "%s -w -shared -fPIC -o %s %s -lm 2>&1",
+		 cc && *cc ? cc : "cc", library, source);
+	int bad = source_write(p, source) || command_run(command, p);
+	if (!bad)
+		p->cubin = library_read(library);
+	unlink(source);
+	unlink(library);
+	return bad || !p->cubin;
+}
+
+int nvrtcGetProgramLogSize(void *program, size_t *n)
+{
+	*n = strlen(((Program *)program)->log) + 1;
+	return 0;
+}
+
+int nvrtcGetProgramLog(void *program, char *out)
+{
+	strcpy(out, ((Program *)program)->log);
+	return 0;
+}
+
+int nvrtcGetCUBINSize(void *program, size_t *n)
+{
+	*n = sizeof(Cubin) + ((Program *)program)->cubin->size;
+	return fails("cubin");
+}
+
+int nvrtcGetCUBIN(void *program, char *out)
+{
+	const Program *p = program;
+	memcpy(out, p->cubin, sizeof(Cubin) + p->cubin->size);
+	return 0;
+}
+
+/* ---- the driver */
+
+int cuInit(unsigned flags)
+{
+	return flags != 0 || fails("init");
+}
+
+int cuDeviceGet(int *device, int ordinal)
+{
+	*device = 7;
+	return ordinal != 0;
+}
+
+int cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+	*value = attribute == 75 ? 9 : 0;
+	return device != 7;
+}
+
+int cuDevicePrimaryCtxRetain(void **context, int device)
+{
+	static int one;
+	*context = &one;
+	return device != 7;
+}
+
+int cuCtxSetCurrent(void *context)
+{
+	return !context;
+}
+
+int cuCtxSynchronize(void)
+{
+	return fails("finish");
+}
+
+int cuModuleLoadData(void **module, const void *image)
+{
+	Cubin c;
+	char path[40];
+	int f = memfd_create("fake-cuda", 0);
+	memcpy(&c, image, sizeof c);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", f);
+	*module = NULL;
+	if (f >= 0 && !fails("load") &&
+	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
+		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	close(f);
+	live += *module != NULL;
+	return !*module;
+}
+
+int cuModuleUnload(void *module)
+{
+	live--;
+	return dlclose(module);
+}
+
+int cuModuleGetFunction(void **function, void *module, const char *name)
+{
+	*function = dlsym(module, strcmp(name, "kernel_0") ? name : "fake_launch");
+	return !*function || fails("function");
+}
+
+int cuMemAlloc_v2(uint64_t *address, size_t size)
+{
+	Memory *m = size && !fails("alloc") ? malloc(sizeof *m + size + FENCE) : NULL;
+	if (!m)
+		return 1;
+	m->size = size;
+	memset(m->before, FENCED, FENCE);
+	memset(m->data, 0xff, size);
+	memset(m->data + size, FENCED, FENCE);
+	*address = (uint64_t)(uintptr_t)m->data;
+	live++;
+	return 0;
+}
+
+static Memory *memory_at(uint64_t address)
+{
+	return (Memory *)((char *)(uintptr_t)address - offsetof(Memory, data));
+}
+
+/* A kernel that wrote outside ends the test here. */
+int cuMemFree_v2(uint64_t address)
+{
+	Memory *m = memory_at(address);
+	for (size_t i = 0; i < FENCE; i++)
+		if (m->before[i] != FENCED || m->data[m->size + i] != FENCED) {
+			fprintf(stderr, "fake_cuda: a kernel wrote outside its buffer\n");
+			exit(1);
+		}
+	free(m);
+	live--;
+	return 0;
+}
+
+int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
+{
+	if (n > memory_at(to)->size || fails("to_device"))
+		return 1;
+	memcpy(memory_at(to)->data, from, n);
+	return 0;
+}
+
+int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n)
+{
+	if (n > memory_at(from)->size || fails("to_host"))
+		return 1;
+	memcpy(to, memory_at(from)->data, n);
+	return 0;
+}
+
+int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, unsigned threads,
+		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
+		   void **extra)
+{
+	void (*launch)(void **, unsigned, unsigned) =
+		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || stream || extra || !blocks ||
+	    threads < 1 || threads > 1024 || fails("launch"))
+		return 1;
+	launch(argument, blocks, threads);
+	return 0;
+}

@@ -1,0 +1,92 @@
+/* lower_cases.h - equations and programs whose every offered schedule a backend must run right. */
+#ifndef LOWER_CASES_H
+#define LOWER_CASES_H
+
+#include "tests/jit/lower_harness.h"
+
+static const Case lower_equations[] = {
+	{"Y[i,j] = A[i,j]*2 + B[j]", "A=5x37 B=37"},
+	{"Y[i,j] = A[j,i]", "A=33x17"},
+	{"Y[i] = exp(A[i]) + tanh(A[i])*sigmoid(A[i]) - max(A[i], 0.25)", "A=1000"},
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
+	{"Y[i] += A[i,j]", "A=19x1037"},
+	{"Y[j] += A[i,j]", "A=119x103"},
+	{"Y[] += A[i,j]*A[i,j]", "A=119x103"},
+	{"Y[i] max= A[i,j]", "A=19x77"},
+	{"Y[j] min= A[i,j]", "A=19x77:f64"},
+	{"Y[i] *= 1 + A[i,j]/8", "A=7x35"},
+	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
+	 "X=9x50"},
+	{"Y[n,c,p,q] += (X[n,k,p+r-1,q+s-1] else 0) * W[c,k,r,s] where p<9, q<11",
+	 "X=2x3x9x11 W=5x3x3x3"},
+	{"Y[n,c,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0) * W[c,r,s] where p<5, q<6",
+	 "X=2x7x9x11 W=7x3x3"},
+	{"Y[n,c,p,q] max= X[n,c,2*p+r,2*q+s] where r<2, s<2", "X=2x7x10x12"},
+	{"V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t] * W[k,c,r,s,t,j]",
+	 "P=2x3x7x7x4x4 W=5x3x3x3x4x4"},
+	{"Y[i] = T[i/3]*A[i%5]", "T=7 A=5"},
+	{"Y[T[i]:5,d] += X[i,d] where i<20, d<9", "T=20:i32 X=20x9"},
+	{"Y[i,d] = X[T[i],d]", "X=5x9 T=20:i64"},
+	{"Y[2*u+h:20] += X[u,h] where u<10, h<2", "X=10x2"},
+	{"Y[i,j] += i<=j ? A[i,k]*B[k,j] : 0", "A=20x6 B=6x33"},
+	{"Y[i] += j<=i ? A[i,j] : 0 where j<40", "A=40x40"},
+	{"Y[i] = random(3) + normal(4)*A[i]", "A=100"},
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29:bf16 B=29x41:bf16"},
+	{"Y[i,j] = A[i,j]*B[i,j]", "A=13x29:f16 B=13x29:f16"},
+	{"Y[i] += A[i,j]", "A=13x300:i8"},
+	{"Y[i,j] = A[i,j] + B[i,j]", "A=13x29:i32 B=13x29:i32"},
+	{"Y[i] max= A[i,j]", "A=13x29:u8"},
+	{"Y[i] = f32(A[i]) * 0.5 + f32(i)", "A=130:i8"},
+	{"Y[i] = A[i] > 0 && B[i] < 0.5 ? A[i] : B[i]", "A=77 B=77"},
+	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=5x7 B=6x7 C=9x7"},
+	{"Y[h,i,j] += A[h,i,k]*B[h,k,j]", "A=3x17x21 B=3x21x35"},
+	{"Y[] = A[]+1", "A="},
+};
+
+/* Programs whose equations end up in common kernels: consumers applied to the tile. */
+static const Case lower_programs[] = {
+	{"y[i,j] += A[i,k]*B[k,j]; z[i,j] = y[i,j] + b[j]; Y[i,j] = max(z[i,j], 0)",
+	 "A=33x29 B=29x41 b=41"},
+	{"y[i,j] += A[i,k]*B[k,j]; Y[i,j] = y[i,j] / (1 + y[i,j]*y[i,j]); Z[i,j] = "
+	 "exp(Y[i,j])*y[i,j]",
+	 "A=65x69 B=69x47"},
+	{"n[b,m] += P[b,m,i,j]*P[b,m,i,j]; f[b,m] = n[b,m]/(1+n[b,m])/sqrt(n[b,m]+1e-7); "
+	 "Y[b,m,i,j] = P[b,m,i,j]*f[b,m]",
+	 "P=5x33x4x4"},
+	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
+	 "X=37x10"},
+	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s] where p<7, q<7; d[n,k,p,q] = "
+	 "t[n,k,p,q]+b[k]; "
+	 "Y[n,k,p,q] = max(d[n,k,p,q], 0)",
+	 "X=3x2x14x14 W=20x2x5x5 b=20"},
+	{"v[b,k,p,i,j] += P[b,c,2*p+r,i,t]*W[k,c,r,t,j]; Y[b,k,p,i,j] = max(v[b,k,p,i,j], 0)*s[k]",
+	 "P=7x3x9x4x4 W=11x3x3x4x4 s=11"},
+	{"d[k,c,r,t,j] += P[b,c,2*p+r,i,t]*G[b,k,p,i,j]; m[k,c,r,t,j] = 0.9*M[k,c,r,t,j] + "
+	 "d[k,c,r,t,j]; "
+	 "w[k,c,r,t,j] = W[k,c,r,t,j] - 0.1*m[k,c,r,t,j] where r<3",
+	 "P=7x3x9x4x4 G=7x11x4x4x4 M=11x3x3x4x4 W=11x3x3x4x4"},
+	{"Y[i,q,j,k,l,n] += (0 <= k/2-o && k/2-o <= 2 && 0 <= l/2-p && l/2-p <= 2 && 2*o+k%2 <= 2 "
+	 "&& "
+	 "2*p+l%2 <= 2) ? G[i,j,k/2-o,l/2-p,n,r]*W[j,q,2*o+k%2,2*p+l%2,r] : 0 where k<7, l<7, o<2, "
+	 "p<2",
+	 "G=3x8x3x3x4x6 W=8x10x3x3x6"},
+	{"s[i] += A[i,j]; Y[i] = s[i] > 0 ? sqrt(s[i]) : 0; Z[i] = Y[i] + B[i]",
+	 "A=17x70:bf16 B=17:bf16"},
+	{"s[j] += A[i,j]; M[j] = 0.9*m[j] + 0.1*s[j]; V[j] = 0.99*v[j] + 0.01*s[j]*s[j]; "
+	 "W[j] = w[j] - 0.001*M[j]/(sqrt(V[j])+1e-8)",
+	 "A=9x300 m=300 v=300 w=300"},
+};
+
+/* Their trials. */
+static Trial *lower_cases(void)
+{
+	Trial *list = NULL;
+	for (int k = COUNT(lower_equations) - 1; k >= 0; k--)
+		list = harness_trials(&lower_equations[k], false, list);
+	for (int k = COUNT(lower_programs) - 1; k >= 0; k--)
+		list = harness_trials(&lower_programs[k], true, list);
+	return list;
+}
+
+#endif
