@@ -104,6 +104,8 @@ void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 	bool panels = s->n && s->step[0].kind == STEP_TENSORISE;
 	int loops = loop_count(s, naxis);
 	uint64_t what = panels ? 0 : random_below(state, 10);
+	if (!loops) /* a single element: there is nothing to change */
+		return;
 	if (s->n && what < 5)
 		change_step(s, loops, state);
 	else if (s->n && what < 7)

@@ -71,6 +71,23 @@ static double run(const Strategy *how, const Task *t, uint64_t seed, int trials)
 	return best;
 }
 
+/* A task of a single element: nothing can be changed. */
+static void test_scalar(void)
+{
+	Error err = {0};
+	Schedule s = {0};
+	Search search;
+	Task *t = task_parse("ricci-task 1\ninput f32 scalar\nkeep m0[] = a0[] + 1\n", &err);
+	CHECK_REPORT(t, "%s", err.text);
+	if (!t)
+		return;
+	CHECK_INT(search_init(&search, t, 1, &err), 0);
+	for (int k = 0; strategies[k].name; k++)
+		CHECK(!search_next(&search, &strategies[k], &s));
+	search_free(&search);
+	task_free(t);
+}
+
 int main(void)
 {
 	Task *t = task();
@@ -82,6 +99,7 @@ int main(void)
 	CHECK_STR(strategies[0].name, "genetic");
 	CHECK_STR(strategies[1].name, "random");
 	CHECK_REPORT(sum[0] < sum[1], "genetic %g, random %g", sum[0], sum[1]);
+	test_scalar();
 	if (t)
 		task_free(t);
 	return check_done();

@@ -527,8 +527,8 @@ static Verdict case_verdict(Case *c, Text *why)
 	return products_agree(c, why) ? GOOD : WRONG_PRODUCT;
 }
 
-static Verdict programs_verdict(int n, const RandomProgram *p, int nbackend,
-				const char *const *backend, Text *why)
+__attribute__((unused)) static Verdict programs_verdict(int n, const RandomProgram *p, int nbackend,
+							const char *const *backend, Text *why)
 {
 	ricci_graph *g = ricci_graph_new();
 	Case *c = calloc((size_t)n, sizeof *c);

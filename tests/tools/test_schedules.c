@@ -1,0 +1,157 @@
+/* test_schedules.c - random schedules of random tasks: whatever lowering lets through is right.
+ *
+ * Random programs (random_program.h, and every fourth a large contraction), their gradients and
+ * tangents are fused into tasks, and each task gets schedules: offers of the scheduler, changed at
+ * random as searches change them. Kernels are compiled by tcc, those of some programs by cc, and
+ * verified as in training, in a process of their own. RICCI_FUZZ: the number of programs;
+ * RICCI_SEED: the first one's number. A program's schedules are a function of its number.
+ */
+#include "tests/tools/program_case.h"
+
+#ifdef __SANITIZE_ADDRESS__
+enum { PROGRAMS = 20 };
+#else
+enum { PROGRAMS = 100 };
+#endif
+enum { OFFERS = 12, MOST_KERNELS = 512, EACH = 6, BY_CC = 40 };
+
+typedef struct Batch {
+	int n;
+	Kernel *kernel[MOST_KERNELS];
+	const Task *task[MOST_KERNELS];
+} Batch;
+
+static void failure_print(uint64_t number, const Task *t, const Kernel *k, const char *message)
+{
+	Text schedule = {0};
+	schedule_print(&schedule, &k->schedule);
+	CHECK_REPORT(false, "program %llu, %s, schedule \"%s\": %s\n%s", (unsigned long long)number,
+		     k->backend->name, schedule.s ? schedule.s : "", message, t->text);
+	text_free(&schedule);
+}
+
+static void task_lower(Batch *all, const Task *t, const Backend *b, uint64_t *state)
+{
+	Schedule offer[OFFERS];
+	int n = schedule_offers(t, target_host(), OFFERS, offer);
+	for (int k = 0; k < EACH && all->n < MOST_KERNELS && n > 0; k++) {
+		Error err = {0};
+		Schedule s = offer[random_below(state, (uint64_t)n)];
+		if (random_below(state, 4) == 0)
+			schedule_cross(&s, &offer[random_below(state, (uint64_t)n)], state);
+		for (uint64_t m = random_below(state, 5); m > 0; m--)
+			schedule_mutate(&s, schedule_axes(t), state);
+		Kernel *made = kernel_lower(t, &s, b, target_host(), &err);
+		if (!made)
+			continue;
+		all->task[all->n] = t;
+		all->kernel[all->n++] = made;
+	}
+}
+
+static void batch_verify(Batch *all, const Backend *b, uint64_t number)
+{
+	Error err = {0};
+	bool made = !all->n || !b->compile(b, all->n, all->kernel, NULL, &err);
+	if (!made)
+		failure_print(number, all->task[0], all->kernel[0], err.text);
+	for (int k = 0; k < all->n; k++) {
+		err = (Error){0};
+		if (made && verify_kernel(all->task[k], all->kernel[k], true, &err))
+			failure_print(number, all->task[k], all->kernel[k], err.text);
+		check_passed += made && !err.code;
+		kernel_unref(all->kernel[k]);
+	}
+	all->n = 0;
+}
+
+static Operand *operand_shaped(RandomProgram *p, int rank, const int64_t *shape)
+{
+	Operand *x = operand_new(p, p->type, rank);
+	memcpy(x->shape, shape, (size_t)rank * sizeof *shape);
+	return x;
+}
+
+/* Contractions of sizes that fill panels and blocks and leave a rest: products of matrices, and
+ * windows with stride, padding and dilation. */
+static void program_large(RandomProgram *p, uint64_t number)
+{
+	*p = (RandomProgram){.number = number, .state = mix(number)};
+	p->type = draw(p, 4) ? RICCI_F32 : RICCI_F64;
+	if (draw(p, 3) == 0) {
+		static const int most[] = {400, 90, 20};
+		int of = most[draw(p, 3)], m = 1 + draw(p, of), n = 1 + draw(p, of);
+		int k = 1 + draw(p, 40000 / of), h = 1 + draw(p, 3), swap = draw(p, 2);
+		operand_shaped(p, 3, swap ? (int64_t[]){h, k, m} : (int64_t[]){h, m, k});
+		operand_shaped(p, 3, (int64_t[]){h, k, n});
+		text_add(&p->text, "Y[h,i,j] += A[h,%s] * B[h,k,j]", swap ? "k,i" : "i,k");
+		return;
+	}
+	int c = 1 + draw(p, 40), o = 1 + draw(p, 70), side = 8 + draw(p, 24), taps = 1 + draw(p, 4);
+	int stride = 1 + draw(p, 3), step = 1 + draw(p, 2), pad = draw(p, taps + 1);
+	int places = (side + 2 * pad - step * (taps - 1) - 1) / stride + 1;
+	operand_shaped(p, 4, (int64_t[]){1 + draw(p, 3), c, side, side});
+	operand_shaped(p, 4, (int64_t[]){o, c, taps, taps});
+	text_add(&p->text,
+		 "Y[b,k,p,q] += (A[b,c,%d*p+%d*r-%d,%d*q+%d*s-%d] else 0) * B[k,c,r,s] where p<%d, "
+		 "q<%d",
+		 stride, step, pad, stride, step, pad, places, places);
+}
+
+/* The subgraphs that the roots are cut into; their arrays live in the graph. */
+static int program_cut(ricci_graph *g, const Case *c, Subgraph **subs)
+{
+	static const DeviceModel device = {2e10, 5e10, 5e-6};
+	Node *root[ROOTS];
+	int n = 0;
+	for (int k = 0; k < c->nroot; k++)
+		root[k] = c->root[k]->node;
+	IR_ENTER(&g->ir, 0);
+	if (rewrite_graph(&g->ir, c->nroot, root) ||
+	    fuse_partition(&g->ir, c->nroot, root, &device, &n, subs))
+		n = 0;
+	IR_LEAVE(&g->ir);
+	return n;
+}
+
+static void program_run(uint64_t number, const Backend *b)
+{
+	RandomProgram p;
+	Case c;
+	Batch all = {0};
+	Subgraph *subs = NULL;
+	uint64_t state = number;
+	(number % 4 ? random_program : program_large)(&p, number);
+	ricci_graph *g = ricci_graph_new();
+	int n = g && !case_open(&c, g, &p) ? program_cut(g, &c, &subs) : 0;
+	Task **task = calloc((size_t)n + 1, sizeof *task);
+	for (int k = 0; k < n && task; k++) {
+		Error err = {0};
+		task[k] = task_new(&subs[k], &err);
+		if (task[k])
+			task_lower(&all, task[k], b, &state);
+	}
+	batch_verify(&all, b, number);
+	for (int k = 0; k < n && task; k++)
+		task_free(task[k]);
+	free(task);
+	case_close(&c);
+	ricci_graph_free(g);
+	text_free(&p.text);
+}
+
+int main(void)
+{
+	const char *count = getenv("RICCI_FUZZ"), *seed = getenv("RICCI_SEED");
+	uint64_t n = count ? strtoull(count, NULL, 10) : PROGRAMS;
+	uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+	const Backend *tcc = backend_find("tcc"), *cc = backend_find("cc");
+	char why[256];
+	if (!cc->available(why, sizeof why)) {
+		CHECK_SKIP(why);
+		cc = tcc;
+	}
+	for (uint64_t k = 0; k < n && check_failed < 10; k++)
+		program_run(first + k, k % BY_CC == BY_CC / 2 ? cc : tcc);
+	return check_done();
+}
