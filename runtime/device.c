@@ -29,7 +29,7 @@ static bool device_path(char *path, size_t n, int threads)
 {
 	const char *folder = cache_folder();
 
-	return folder && (size_t)snprintf(path, n, "%s/device-%s-%d", folder, target_host()->key,
+	return folder && (size_t)snprintf(path, n, "%s/device-2-%s-%d", folder, target_host()->key,
 					  threads) < n;
 }
 
@@ -64,72 +64,19 @@ static void device_write(const char *path, const DeviceModel *m)
 		unlink(temp);
 }
 
-/* What the measuring kernels work on: buf[0] from, buf[1] to, each `bytes` long. */
-static const size_t part_bytes = 1 << 18;
-
-static void copy_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
-{
-	(void)env;
-	for (int64_t p = begin; p < end; p++)
-		memcpy((char *)buf[1] + (size_t)p * part_bytes,
-		       (char *)buf[0] + (size_t)p * part_bytes, part_bytes);
-}
-
-/* Eight chains of vector operations, as independent as a kernel's inner loop: 8 * 4 lanes * 2 each
- * round. */
-static void flop_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
-{
-	typedef float Lanes __attribute__((vector_size(16)));
-	Lanes acc[8] = {{0}}, a = {1.0f, 0.9f, 0.8f, 0.7f};
-
-	(void)env;
-	for (int64_t p = begin; p < end; p++)
-		for (int round = 0; round < 4096; round++)
-			for (int i = 0; i < 8; i++)
-				acc[i] = acc[i] * a + a;
-	for (int i = 0; i < 8; i++)
-		((float *)buf[1])[begin * 16] += acc[i][0] + acc[i][3];
-}
-
-static void nothing_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
-{
-	(void)buf, (void)env, (void)begin, (void)end;
-}
-
-static double least_seconds(Pool *pool, KernelFn *fn, int64_t parts, int times, void *const *buf)
-{
-	Kernel k = {.run = fn, .parts = parts};
-	double least = 1e30;
-
-	for (int i = 0; i < times; i++) {
-		double t = clock_seconds();
-
-		pool_run(pool, &k, buf, 0, 0, NULL);
-		t = clock_seconds() - t;
-		least = t < least ? t : least;
-	}
-	return least > 1e-9 ? least : 1e-9;
-}
-
+/* Of a few milliseconds in all. Operations that do not come in pairs run at half the rate of
+ * multiply-adds. */
 static void device_measure(DeviceModel *m, Pool *pool)
 {
-	int64_t parts = 16; /* 4 MB each way: beyond the second level of cache */
-	size_t bytes = part_bytes * (size_t)parts;
-	void *buf[2] = {buffer_new(bytes), buffer_new(bytes)};
-	int threads = pool_threads(pool);
+	static const double each = 1e-3;
+	static const size_t bytes = 8 << 20; /* beyond the second level of cache */
+	double pd = machine_bandwidth(pool, STREAM_COPY, bytes, each);
+	double pc = machine_flops(pool, RICCI_F32, each) / 2;
 
 	*m = *device_nominal();
-	if (buf[0] && buf[1]) {
-		double flops = 4096.0 * 8 * 4 * 2 * 4 * threads;
-		int wider = target_host()->vector_bytes / 16;
-
-		m->pd = 2.0 * (double)bytes / least_seconds(pool, copy_parts, parts, 3, buf);
-		m->pc = flops / least_seconds(pool, flop_parts, 4 * threads, 3, buf) *
-			(wider > 1 ? wider : 1);
-		m->launch = least_seconds(pool, nothing_parts, threads, 50, buf);
-	}
-	buffer_free(buf[0]);
-	buffer_free(buf[1]);
+	m->pd = pd > 0 ? pd : m->pd;
+	m->pc = pc > 0 ? pc : m->pc;
+	m->launch = machine_launch(pool, each);
 }
 
 static void device_make(void)

@@ -17,6 +17,16 @@ int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t
 /* ---- the device model (device.c): measured once, kept in the cache folder ---- */
 const DeviceModel *device_model(void);
 
+/* ---- the machine (machine.c): what the threads of a pool can do together, the best of as many
+ * tries as fit in `seconds`, three at least ---- */
+typedef enum { STREAM_COPY, STREAM_TRIAD } Stream; /* c = a; c = a + 3 b */
+/* Operations a second of multiply-adds in registers; F32, F64, or BF16 added up in f32 (0: the
+ * processor has no instruction for it). */
+double machine_flops(Pool *pool, Type type, double seconds);
+/* Bytes a second, each array counted once; `bytes` are all arrays of all threads. 0: no memory. */
+double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds);
+double machine_launch(Pool *pool, double seconds); /* seconds that a launch of all threads costs */
+
 /* ---- verification (verify.c) ---- */
 /* Runs k on random inputs of t's shapes, outputs poisoned and fenced by guard pages, in a child
  * process when `isolated`, and compares with the interpreter within a bound from the length of the
