@@ -18,6 +18,10 @@ static void print_threads(Pool *pool, double seconds)
 		const char *name;
 		Type type;
 	} unit[] = {{"f32", RICCI_F32}, {"f64", RICCI_F64}, {"bf16", RICCI_BF16}};
+	static const struct {
+		const char *name;
+		Stream how;
+	} stream[] = {{"read", STREAM_READ}, {"copy", STREAM_COPY}, {"triad", STREAM_TRIAD}};
 	size_t last = 4 * target_host()->l3;
 	const char *comma = "";
 
@@ -32,11 +36,11 @@ static void print_threads(Pool *pool, double seconds)
 	       1e6 * machine_launch(pool, seconds));
 	last = last < 256 << 20 ? 256 << 20 : last;
 	for (size_t bytes = 16 << 10; bytes <= last; bytes *= 2, comma = ",") {
-		double copy = machine_bandwidth(pool, STREAM_COPY, bytes, seconds);
-		double triad = machine_bandwidth(pool, STREAM_TRIAD, bytes, seconds);
-
-		printf("%s\n   {\"kib\": %zu, \"copy\": %.1f, \"triad\": %.1f}", comma, bytes >> 10,
-		       1e-9 * copy, 1e-9 * triad);
+		printf("%s\n   {\"kib\": %zu", comma, bytes >> 10);
+		for (int i = 0; i < COUNT(stream); i++)
+			printf(", \"%s\": %.1f", stream[i].name,
+			       1e-9 * machine_bandwidth(pool, stream[i].how, bytes, seconds));
+		printf("}");
 	}
 	printf("\n  ]\n }");
 }

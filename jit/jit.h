@@ -56,8 +56,11 @@ typedef struct DeviceModel {
  * or why it is not legal. Runs under IR_ENTER. */
 int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs);
-/* Arithmetic of one evaluation of e, transcendental functions weighed; common parts once. */
+/* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
+/* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and
+ * indices are none. */
+double comp_flops(Ir *ir, Node *comp);
 
 /* A subgraph made canonical: own Ir, inputs named "a0", "a1".. in the order of Subgraph.input, so
  * that equal subgraphs have equal text. Immutable after task_new: threads may share it when each
@@ -67,7 +70,8 @@ typedef struct Task {
 	Subgraph sub;
 	char *text; /* canonical program text with input declarations: the key, and enough to
 		       rebuild the task (task_parse) */
-	double flops, bytes; /* of one run: arithmetic of the bodies; each tensor once */
+	double cost, flops; /* of one run: expr_flops, comp_flops */
+	double read, bytes; /* each tensor once: the inputs; the stored ones too */
 } Task;
 Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
 Task *task_parse(const char *text, Error *err);

@@ -31,6 +31,19 @@ double expr_flops(Ir *ir, Node *e)
 	return sum;
 }
 
+static void see_arithmetic(void *user, Node *n)
+{
+	if (n->op != OP_SELECT && n->type != RICCI_BOOL)
+		see_cost(user, n);
+}
+
+double comp_flops(Ir *ir, Node *comp)
+{
+	double sum = comp_reduce(comp) != RED_NONE;
+	node_walk(ir, comp_body(comp), see_arithmetic, &sum);
+	return comp_points(comp) * sum;
+}
+
 /* ---- canonical form ---- */
 
 typedef struct Names {
@@ -82,12 +95,14 @@ static void task_cost(Task *t)
 	for (int k = 0; k < t->sub.nmember; k++) {
 		Node *c = t->sub.member[k];
 		double ops = expr_flops(&t->ir, comp_body(c)) + (comp_reduce(c) != RED_NONE);
-		t->flops += comp_points(c) * ops;
+		t->cost += comp_points(c) * ops;
+		t->flops += comp_flops(&t->ir, c);
 		if (t->sub.stored[k])
 			t->bytes += (double)tensor_bytes(c);
 	}
 	for (int k = 0; k < t->sub.ninput; k++)
-		t->bytes += (double)tensor_bytes(t->sub.input[k]);
+		t->read += (double)tensor_bytes(t->sub.input[k]);
+	t->bytes += t->read;
 }
 
 /* Room for the arrays of a task's subgraph. */

@@ -25,6 +25,42 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* ---- the time of each kernel ---- */
+static void times_forget(Program *p)
+{
+	for (int i = 0; i < p->nrun; i++) {
+		p->run[i].launches = p->run[i].nanoseconds = 0;
+		if (p->run[i].loop)
+			times_forget(loop_program(p->run[i].loop));
+	}
+}
+
+static void times_report(const Program *p, int runs, const Pool *pool, const Evaluation *e)
+{
+	for (int i = 0; i < p->nrun; i++) {
+		const Run *r = &p->run[i];
+
+		if (r->loop)
+			times_report(loop_program(r->loop), runs, pool, e);
+		if (r->loop || !r->launches)
+			continue;
+		const Task *t = r->line->task;
+		const char *text = strstr(t->text, "\nkeep "), *local = strstr(t->text, "\nlocal ");
+		bool wide = r->wide && r->kernel->parts > 1;
+		KernelTime k = {.text = (text && (!local || text < local) ? text : local) + 1,
+				.backend = r->kernel->backend,
+				.schedule = &r->kernel->schedule,
+				.type = type_accumulator((Type)t->sub.member[0]->type),
+				.threads = wide ? pool_threads(pool) : 1,
+				.launches = (double)r->launches / runs,
+				.seconds = r->least,
+				.flops = t->flops,
+				.read = t->read,
+				.written = t->bytes - t->read};
+		e->kernel(e->user, &k);
+	}
+}
+
 static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
 {
 	int n = e->repeat > 1 ? e->repeat : 1, code = 0;
@@ -35,6 +71,8 @@ static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
 	for (int i = n > 1 ? -1 : 0; i < n && !code; i++) { /* the first of many does not count */
 		double start = clock_seconds();
 
+		if (i == 0)
+			times_forget(p);
 		code = program_run(p, pool, (RandomState){e->seed, e->step}, NULL, err);
 		if (i >= 0)
 			time[i] = clock_seconds() - start;
@@ -42,6 +80,8 @@ static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
 	if (!code) {
 		qsort(time, (size_t)n, sizeof *time, by_value);
 		e->median_seconds = time[n / 2];
+		if (e->kernel)
+			times_report(p, n, pool, e);
 	}
 	mem_free(time);
 	return code;
@@ -76,7 +116,8 @@ int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bi
 			    .root = root,
 			    .find = bound_find,
 			    .user = &b,
-			    .request = {e->backend, false}};
+			    .request = {e->backend, false},
+			    .timing = e->kernel != NULL};
 	Error own = {0};
 	char why[256] = "";
 

@@ -214,7 +214,8 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the line's version */
 	bool wide, proved;
-	int64_t launches, nanoseconds; /* timed ones, for RICCI_TIME */
+	int64_t launches, nanoseconds; /* timed ones */
+	double least;		       /* seconds of the fastest of them */
 	int ninput, nbuf, *cell;       /* the cell of each buffer */
 	void **buf;
 } Run;
@@ -225,7 +226,7 @@ typedef struct Program {
 	int *root;   /* the cell of each root */
 	Line **line; /* of its kernels and of its loops' */
 	bool inner;  /* a loop's body */
-	bool timing; /* RICCI_TIME asks for every launch's time */
+	bool timing; /* every launch is timed */
 	void *arena; /* NULL: inner */
 	size_t arena_bytes;
 	Arena memory; /* of the arrays */
@@ -239,7 +240,8 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
-	bool inner; /* a loop's body: who runs it provides memory, and gets the kernels made */
+	bool timing; /* RICCI_TIME asks for it too */
+	bool inner;  /* a loop's body: who runs it provides memory, and gets the kernels made */
 } ProgramSpec;
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);

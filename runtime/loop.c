@@ -73,6 +73,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.find = loop_find,
 				.user = l,
 				.request = outer->request,
+				.timing = outer->timing,
 				.inner = true};
 	return l->var && l->carry && l->stack && l->spec.root && l->spec.assigned;
 }

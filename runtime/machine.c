@@ -19,8 +19,7 @@ typedef struct Probes {
 	int vector_bytes, chains;
 	double (*fma_f32)(int64_t rounds, double x, double y);
 	double (*fma_f64)(int64_t rounds, double x, double y);
-	void (*copy)(float *to, const float *from, const float *unused, size_t n);
-	void (*triad)(float *to, const float *from, const float *more, size_t n);
+	void (*stream[3])(const float *from, const float *more, float *to, size_t n);
 } Probes;
 
 #if defined(__x86_64__)
@@ -136,10 +135,10 @@ static bool tiles_permitted(void)
 /* ---- timing ---- */
 typedef struct Probe {
 	double (*chain)(int64_t rounds, double x, double y); /* NULL: stream */
-	void (*stream)(float *to, const float *from, const float *more, size_t n);
+	void (*stream)(const float *from, const float *more, float *to, size_t n);
 	int64_t rounds;
 	double work;	 /* flops or bytes of a part's round */
-	float *array[3]; /* all parts' slices, of `n` floats each */
+	float *array[3]; /* from, more, to: all parts' slices, of `n` floats each */
 	size_t n;
 } Probe;
 
@@ -215,27 +214,30 @@ double machine_flops(Pool *pool, Type type, double seconds)
 
 double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds)
 {
-	const Probes *s = probes_pick();
-	size_t arrays = how == STREAM_COPY ? 2 : 3, threads = (size_t)pool_threads(pool);
-	Probe p = {.stream = how == STREAM_COPY ? s->copy : s->triad};
+	static const struct {
+		int arrays, which[3]; /* from, more, to */
+	} row[] = {[STREAM_READ] = {1, {0, 0, 0}},
+		   [STREAM_COPY] = {2, {0, 0, 1}},
+		   [STREAM_TRIAD] = {3, {0, 1, 2}}};
+	int arrays = row[how].arrays, made = 0;
+	size_t threads = (size_t)pool_threads(pool);
+	Probe p = {.stream = probes_pick()->stream[how]};
+	float *array[3];
 	double rate = 0;
-	bool good = true;
 
-	p.n = bytes / arrays / threads / 128 * 32; /* whole pairs of the widest vectors */
+	p.n = bytes / (size_t)arrays / threads / 128 * 32; /* whole pairs of the widest vectors */
 	p.n = p.n ? p.n : 32;
-	p.work = (double)(p.n * arrays * sizeof(float));
-	for (size_t i = 0; i < arrays; i++) {
-		p.array[i] = buffer_new(p.n * threads * sizeof(float));
-		good = good && p.array[i];
-		if (p.array[i]) /* pages that were never written are all one and the same */
-			memset(p.array[i], 0x11, p.n * threads * sizeof(float));
+	p.work = (double)p.n * arrays * sizeof(float);
+	while (made < arrays && (array[made] = buffer_new(p.n * threads * sizeof(float)))) {
+		/* pages that were never written are all one and the same */
+		memset(array[made++], 0x11, p.n * threads * sizeof(float));
 	}
-	if (arrays == 2)
-		p.array[2] = p.array[1];
-	if (good)
+	for (int i = 0; i < 3 && made == arrays; i++)
+		p.array[i] = array[row[how].which[i]];
+	if (made == arrays)
 		rate = probe_rate(pool, &p, seconds);
-	for (size_t i = 0; i < arrays; i++)
-		buffer_free(p.array[i]);
+	while (made > 0)
+		buffer_free(array[--made]);
 	return rate;
 }
 

@@ -202,7 +202,7 @@ static int build_run(Build *b, const Subgraph *s)
 	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
 		return b->err->code;
 	/* Splitting a launch costs a few microseconds. */
-	r->wide = r->line->task->flops / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
+	r->wide = r->line->task->cost / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
 	return build_cells(b, r, s, i);
 }
 
@@ -251,7 +251,7 @@ static int build_all(Build *b)
 	int code = build_partition(b);
 
 	p->inner = s->inner;
-	p->timing = env_long("RICCI_TIME", 0) >= 2;
+	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
 	if (!code)
 		code = build_arrays(b);
 	for (int i = 0; i < b->nsub && !code; i++)
@@ -321,7 +321,7 @@ static double run_microseconds(const Run *r)
 
 static void dump_runs(const Program *p)
 {
-	for (int i = 0; i < p->nrun && p->timing; i++) {
+	for (int i = 0; i < p->nrun && env_long("RICCI_TIME", 0) >= 2; i++) {
 		const Run *r = &p->run[i];
 		const char *text;
 
@@ -381,6 +381,13 @@ static void run_take(Run *r, int *which)
 	*which = t.which;
 }
 
+static void run_timed(Run *r, double seconds)
+{
+	r->least = r->launches && r->least < seconds ? r->least : seconds;
+	r->launches++;
+	r->nanoseconds += (int64_t)(1e9 * seconds);
+}
+
 static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tuner, Error *err)
 {
 	int which = -1, code;
@@ -395,8 +402,7 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tu
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	if (timing || which >= 0) {
 		t = clock_seconds() - t;
-		r->launches++;
-		r->nanoseconds += (int64_t)(1e9 * t);
+		run_timed(r, t);
 		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
 					  memory_order_relaxed);
 		if (which >= 0 && line_timed(r->line, r->kernel, which, t) && tuner)
@@ -411,10 +417,8 @@ static int loop_launch(const Program *p, Run *r, Pool *pool, RandomState rs, Tun
 	double t = p->timing ? clock_seconds() : 0;
 	int code = loop_run(p, r, pool, rs, tuner, err);
 
-	if (p->timing) {
-		r->launches++;
-		r->nanoseconds += (int64_t)(1e9 * (clock_seconds() - t));
-	}
+	if (p->timing)
+		run_timed(r, clock_seconds() - t);
 	return code;
 }
 

@@ -19,7 +19,7 @@ const DeviceModel *device_model(void);
 
 /* ---- the machine (machine.c): what the threads of a pool can do together, the best of as many
  * tries as fit in `seconds`, three at least ---- */
-typedef enum { STREAM_COPY, STREAM_TRIAD } Stream; /* c = a; c = a + 3 b */
+typedef enum { STREAM_READ, STREAM_COPY, STREAM_TRIAD } Stream; /* sum of a; c = a; c = a + 3 b */
 /* Operations a second of multiply-adds in registers; F32, F64, or BF16 added up in f32 (0: the
  * processor has no instruction for it). */
 double machine_flops(Pool *pool, Type type, double seconds);
@@ -45,6 +45,41 @@ int cache_list(FILE *out, Error *err);
 int cache_verify(bool repair, CacheReport *r, Error *err);
 int cache_clear(CacheReport *r, Error *err);
 
+/* ---- the roofline (roofline.c): what bounds a kernel ---- */
+typedef struct KernelTime { /* of a kernel of a graph that ran some times */
+	const char *text;   /* its equations */
+	const Backend *backend;
+	const Schedule *schedule;
+	Type type; /* of its arithmetic */
+	int threads;
+	double launches;	     /* in a run of the graph */
+	double seconds;		     /* the least of a launch */
+	double flops, read, written; /* of a launch: comp_flops; bytes, each tensor once */
+} KernelTime;
+typedef struct Level { /* of memory */
+	const char *name;
+	double room;	    /* bytes that fit there, for all threads; INFINITY: the last */
+	double read, write; /* seconds a byte */
+} Level;
+typedef struct Machine { /* so many threads of it together */
+	int threads, nlevel;
+	double f32, f64; /* flop/s */
+	double launch;	 /* seconds */
+	Level level[4];	 /* the nearest first */
+} Machine;
+/* Some tenths of a second, as `seconds` is for one figure. */
+int machine_measure(Machine *m, int threads, double seconds, Error *err);
+typedef struct Roofline {
+	double gflops, gbytes;	       /* a second, as reached */
+	double intensity;	       /* flop a byte */
+	double peak, bandwidth;	       /* GFLOP/s and GB/s that bound it */
+	double compute, memory, launch; /* seconds that each alone takes */
+	const char *bound;	       /* what takes longest: "compute", a level's name, "launch" */
+	double share;		       /* of that limit: the time it takes by the time of a launch */
+} Roofline;
+/* m is of k's threads. A tensor is taken to come from the level that has room for all of them. */
+Roofline roofline_of(const Machine *m, const KernelTime *k);
+
 /* ---- evaluating once (evaluate.c): tools and tests ---- */
 /* Computes roots from bound inputs with a backend (NULL: the best there is now), writing dense
  * results of the roots' types. */
@@ -52,7 +87,11 @@ typedef struct Evaluation {
 	const Backend *backend;
 	int threads;
 	uint64_t seed, step;
-	int repeat;	       /* >= 1 */
+	int repeat; /* >= 1 */
+	/* After the runs, of which there should be 2 or more: each kernel, loops' too, in the order
+	 * in which they run; or NULL. What it gets lives as long as the call. */
+	void (*kernel)(void *user, const KernelTime *k);
+	void *user;
 	double median_seconds; /* out */
 } Evaluation;
 int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,

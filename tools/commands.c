@@ -39,7 +39,8 @@ typedef struct Values {
 	const char *const *name; /* of the roots, in messages and reports */
 	Binding *bind;
 	void **data;
-	double seconds; /* of a run, the median */
+	double seconds;	      /* of a run, the median */
+	RooflineReport *roof; /* NULL: not asked for */
 } Values;
 
 static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots,
@@ -57,6 +58,8 @@ static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots
 
 static void values_close(Values *v)
 {
+	if (v->roof)
+		roofline_close(v->roof);
 	for (int k = 0; k < v->nroot; k++)
 		mem_free(v->data[k]);
 	mem_free(v->data);
@@ -64,18 +67,25 @@ static void values_close(Values *v)
 	mem_free(v->root);
 }
 
-/* With --time once to know how long it takes, then often enough for a median. */
+/* With --time once to know how long it takes, then often enough for a median; and once is not
+ * enough for the time of each kernel. */
 static void values_compute(Values *v, const Options *o)
 {
 	for (v->repeat = 1;;) {
 		Error e = {0};
 		Evaluation how = {
 			.backend = o->backend, .threads = o->threads, .repeat = v->repeat};
+		if (o->roofline && v->repeat > 1) {
+			v->roof = roofline_open();
+			how.kernel = roofline_add;
+			how.user = v->roof;
+		}
 		check(evaluate(v->ir, v->nroot, v->root, v->nbind, v->bind, v->data, &how, &e), &e);
 		v->seconds = how.median_seconds;
-		if (!o->time || v->repeat > 1 || v->seconds > 2)
+		if (!o->time || v->repeat > 1 || (v->seconds > 2 && !o->roofline))
 			return;
-		v->repeat = v->seconds > 0.1	  ? 5
+		v->repeat = v->seconds > 2	  ? 2
+			    : v->seconds > 0.1	  ? 5
 			    : v->seconds < 0.0005 ? 1000
 						  : (int)(0.5 / v->seconds);
 	}
@@ -90,8 +100,7 @@ static int total_flops(Ir *ir, int nroot, Node *const *roots, double *flops, dou
 		Node *c = order[k];
 		*bytes += (double)tensor_bytes(c);
 		if (c->op == OP_COMP)
-			*flops += comp_points(c) *
-				  (expr_flops(ir, comp_body(c)) + (comp_reduce(c) != RED_NONE));
+			*flops += comp_flops(ir, c);
 	}
 	IR_LEAVE(ir);
 	return n;
@@ -109,11 +118,16 @@ static void values_report_time(Text *out, const Values *v, const Options *o)
 	if (!threads)
 		threads = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 	double seconds = v->seconds > 1e-9 ? v->seconds : 1e-9;
+	if (v->roof)
+		roofline_table(out, v->roof);
 	text_add(out,
 		 "{\"median_ms\": %.6g, \"gflops\": %.4g, \"gbytes_per_s\": %.4g, \"runs\": %d, "
-		 "\"threads\": %d, \"backend\": \"%s\"}\n",
+		 "\"threads\": %d, \"backend\": \"%s\"",
 		 seconds * 1e3, flops / seconds * 1e-9, bytes / seconds * 1e-9, v->repeat, threads,
 		 o->backend ? o->backend->name : "auto");
+	if (v->roof)
+		roofline_json(out, v->roof);
+	text_add(out, "}\n");
 }
 
 /* Where root k goes, or NULL; names[k] is what -o calls it. */

@@ -41,6 +41,7 @@ static const char help_text[] =
 	"  --time                    run, grad: prints the median time as JSON; a SHAPE then "
 	"stands\n"
 	"                            for random data\n"
+	"  --time --roofline         and what bounds each kernel: a table, and in the JSON\n"
 	"  --help, --version\n"
 	"\n"
 	"  ricci run \"Y[i,j] += A[i,k]*B[k,j]\" A=a.npy B=b.npy -o Y=y.npy\n"
@@ -224,10 +225,14 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 			option_threads(o, value);
 		} else if (takes & TAKES_TIME && !strcmp(arg, "--time")) {
 			o->time = true;
+		} else if (takes & TAKES_TIME && !strcmp(arg, "--roofline")) {
+			o->roofline = true;
 		} else {
 			die(STATUS_USAGE, "ricci %s has no option '%s'", c->name, arg);
 		}
 	}
+	if (o->roofline && !o->time)
+		die(STATUS_USAGE, "--roofline belongs to --time");
 	if (takes & TAKES_EXPR && !o->expr)
 		die(STATUS_USAGE, "ricci %s needs an expression", c->name);
 }

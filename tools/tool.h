@@ -26,7 +26,7 @@ typedef struct Options {
 	int order;				      /* of derivatives: 2, else 1 */
 	const Backend *backend;			      /* NULL: the best */
 	int threads;
-	bool time;
+	bool time, roofline;
 	double seconds; /* of a search */
 	const Strategy *strategy;
 	const char *picture; /* NULL: none */
@@ -77,6 +77,14 @@ void report_flush(Text *out); /* to standard output, all of it or the end of the
 void output_write(const char *path, const Node *t, const void *data); /* to a file beside it */
 void output_commit(void); /* now they take their names */
 void output_forget(void); /* removes the files beside */
+
+/* ---- roofline.c: what bounds each kernel ---- */
+typedef struct RooflineReport RooflineReport;
+RooflineReport *roofline_open(void);
+void roofline_add(void *report, const KernelTime *k); /* as Evaluation.kernel */
+void roofline_table(Text *out, RooflineReport *r);
+void roofline_json(Text *out, RooflineReport *r); /* members of an object, after others */
+void roofline_close(RooflineReport *r);
 
 /* The nodes of tensors; mem_free it. */
 Node **nodes_of(int n, ricci_tensor *const *t);

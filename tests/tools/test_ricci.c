@@ -85,6 +85,7 @@ static void test_usage(void)
 	WRONG(2, "there is no backend 'gpu'", "run", matmul, "--backend", "gpu");
 	WRONG(2, "--threads takes a number", "run", matmul, "--threads", "0");
 	WRONG(2, "--threads takes a number", "run", matmul, "--threads=2x");
+	WRONG(2, "--roofline belongs to --time", "run", matmul, "A=2x3", "B=3x2", "--roofline");
 	WRONG(2, "has a shape and no data", "run", matmul, "A=2x3", "B=3x2");
 	WRONG(2, "can't both go to y.npy", "run", "Y[i]=A[i]; Z[i]=A[i]*2.0", "A=a1.npy", "-o",
 	      "Y=y.npy", "-o", "Z=y.npy");
@@ -134,6 +135,17 @@ static void test_run(const char *backend)
 	SAYS("{\"median_ms\": ");
 	SAYS(", \"gflops\": ");
 	CHECK(strchr(out, '\n') && !strchr(out, '\n')[1]);
+	/* The table, then the same as JSON in the last line. */
+	RIGHT("run", matmul, "A=32x48", "B=48x16", "--time", "--roofline", "--backend", backend);
+	SAYS("kernel   launches ");
+	SAYS(" GFLOP/s f32, ");
+	SAYS("\n\tkeep m0[i,j] += a0[i,k]*a1[k,j]");
+	SAYS("\n{\"median_ms\": ");
+	SAYS("\"kernels\": [{\"equations\": \"keep m0[i,j] += a0[i,k]*a1[k,j]");
+	SAYS("\"launches\": 1, ");
+	SAYS("\"flops\": 49152, \"read\": 9216, \"written\": 2048, ");
+	SAYS("\"machine\": [{\"threads\": ");
+	SAYS("}]}\n");
 }
 
 static void test_grad(const char *backend)
