@@ -70,12 +70,12 @@ typedef struct Machine { /* so many threads of it together */
 /* Some tenths of a second, as `seconds` is for one figure. */
 int machine_measure(Machine *m, int threads, double seconds, Error *err);
 typedef struct Roofline {
-	double gflops, gbytes;	       /* a second, as reached */
-	double intensity;	       /* flop a byte */
-	double peak, bandwidth;	       /* GFLOP/s and GB/s that bound it */
+	double gflops, gbytes;		/* a second, as reached */
+	double intensity;		/* flop a byte */
+	double peak, bandwidth;		/* GFLOP/s and GB/s that bound it */
 	double compute, memory, launch; /* seconds that each alone takes */
-	const char *bound;	       /* what takes longest: "compute", a level's name, "launch" */
-	double share;		       /* of that limit: the time it takes by the time of a launch */
+	const char *bound; /* what takes longest: "compute", a level's name, "launch" */
+	double share;	   /* of that limit: the time it takes by the time of a launch */
 } Roofline;
 /* m is of k's threads. A tensor is taken to come from the level that has room for all of them. */
 Roofline roofline_of(const Machine *m, const KernelTime *k);
