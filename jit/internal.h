@@ -93,6 +93,15 @@ void tree_print(Text *out, const Tree *t);
  * Spatial axes come first, by falling stride of the output; then the reduced ones. `result` stands
  * for main's finished value in the members' values. */
 #define PROBLEM_MAX_MEMBERS 64
+#define PROBLEM_MAX_READS   32
+/* A read of main's body as it was written: dimension by dimension. Where axes were merged a
+ * dimension may run past its end; the flat index is right. */
+typedef struct ProblemRead {
+	Node *read;
+	int rank;
+	Node *dim[RICCI_MAX_RANK];
+	int64_t stride[RICCI_MAX_RANK];
+} ProblemRead;
 typedef struct Problem {
 	Tree *tree;
 	Ir *ir;
@@ -104,6 +113,8 @@ typedef struct Problem {
 	bool scatter; /* the left side is not one-to-one: serial read-modify-write of the output */
 	bool partial; /* one-to-one, but not every element is written: fill first */
 	Node *body, *result;
+	int nread; /* the first PROBLEM_MAX_READS of the body */
+	ProblemRead read[PROBLEM_MAX_READS];
 	Node *index; /* main's flat left side over its axes */
 	int nout;    /* members that are stored, main included where it is */
 	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],

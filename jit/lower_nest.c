@@ -10,19 +10,26 @@
 /* ---- indices ---- */
 
 /* Replaces the problem's axes by what the open loops stand for. */
-static Node *at_point(Build *b, Node *e)
+Node *nest_point(Build *b, Node *e)
 {
 	Problem *p = b->p;
-	Node *to[COMP_MAX_AXES];
-	for (int k = 0; k < p->naxis; k++)
+	int n = p->naxis;
+	Node *from[COMP_MAX_AXES + MAX_STAGED], *to[COMP_MAX_AXES + MAX_STAGED];
+	for (int k = 0; k < n; k++) {
+		from[k] = p->axis[k];
 		to[k] = node_int(b->ir, 0);
+	}
 	for (int j = 0; j < b->nloop; j++) {
 		Loop *l = &b->loop[j];
 		if (l->val)
 			to[l->axis] =
 				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
 	}
-	return node_replace(b->ir, e, p->naxis, p->axis, to);
+	for (int k = 0; k < b->nstaged && b->filled; k++) {
+		from[n] = b->staged[k].place;
+		to[n++] = stage_place(b, &b->staged[k]);
+	}
+	return node_replace(b->ir, e, n, from, to);
 }
 
 /* What is left of the axis below the open loops: extent - sum of stride * value. */
@@ -36,7 +43,7 @@ static Node *axis_rest(Build *b, int axis)
 	return rest;
 }
 
-static bool axis_exact(const Build *b, int axis)
+bool nest_exact(const Build *b, int axis)
 {
 	int64_t product = 1;
 	for (int j = 0; j < b->nloop; j++)
@@ -49,7 +56,7 @@ static bool axis_exact(const Build *b, int axis)
 static Node *loop_hi(Build *b, const Loop *l)
 {
 	Node *extent = node_int(b->ir, l->extent);
-	if (b->full[l->axis] || axis_exact(b, l->axis))
+	if (b->full[l->axis] || nest_exact(b, l->axis))
 		return extent;
 	Node *rest = axis_rest(b, l->axis);
 	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
@@ -74,12 +81,20 @@ static Stmt *loop_open(Build *b, Loop *l)
 	return s;
 }
 
+/* Places in the order from nouter on, the lanes last: of tiles too they are the innermost. */
+static int tile_place(const Build *b, int k)
+{
+	if (b->lanes < b->nouter || k < b->lanes)
+		return k;
+	return k == b->nloop - 1 ? b->lanes : k + 1;
+}
+
 /* The place in the accumulator tile of the open tile loops. */
 static Node *tile_index(Build *b)
 {
 	Node *index = node_int(b->ir, 0);
 	for (int k = b->nouter; k < b->nloop; k++) {
-		Loop *l = &b->loop[b->order[k]];
+		Loop *l = &b->loop[b->order[tile_place(b, k)]];
 		if (!l->tile)
 			continue;
 		index = node_scale(b->ir, index, l->extent);
@@ -119,8 +134,8 @@ static Stmt *store_members(Build *b, Node *result)
 		Node *value = p->out_value[k];
 		if (result)
 			value = node_replace(b->ir, value, 1, &p->result, &result);
-		all = stmt_seq(all, stmt_store(b->t, p->out[k], at_point(b, p->out_index[k]),
-					       at_point(b, value), RED_NONE));
+		all = stmt_seq(all, stmt_store(b->t, p->out[k], nest_point(b, p->out_index[k]),
+					       nest_point(b, value), RED_NONE));
 	}
 	return all;
 }
@@ -155,7 +170,7 @@ static Node *narrow(Build *b, Node *v)
 
 static Node *tile_result(Build *b)
 {
-	Loop *last = &b->loop[b->order[b->nloop - 1]];
+	Loop *last = &b->loop[b->order[tile_place(b, b->nloop - 1)]];
 	bool lanes = last->tile && last->reduced;
 	Node *v = combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
 	return narrow(b, v);
@@ -166,12 +181,12 @@ typedef Stmt *LeafFn(Build *b);
 
 static Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf)
 {
-	while (k < b->nloop &&
-	       (!b->loop[b->order[k]].tile || (!lanes && b->loop[b->order[k]].reduced)))
+	while (k < b->nloop && (!b->loop[b->order[tile_place(b, k)]].tile ||
+				(!lanes && b->loop[b->order[tile_place(b, k)]].reduced)))
 		k++;
 	if (k == b->nloop)
 		return leaf(b);
-	Loop *l = &b->loop[b->order[k]];
+	Loop *l = &b->loop[b->order[tile_place(b, k)]];
 	Stmt *s;
 	if (l->reduced) { /* lanes: all of them, always */
 		l->val = l->var;
@@ -198,11 +213,11 @@ static Stmt *leaf_main(Build *b)
 {
 	Problem *p = b->p;
 	if (p->scatter)
-		return stmt_store(b->t, b->acc, at_point(b, p->index), at_point(b, b->body),
+		return stmt_store(b->t, b->acc, nest_point(b, p->index), nest_point(b, b->body),
 				  p->red);
 	if (p->red == RED_NONE)
 		return store_members(b, NULL);
-	Node *v = at_point(b, b->body);
+	Node *v = nest_point(b, b->body);
 	if (p->acc != p->type)
 		v = node_cast(b->ir, p->acc, v);
 	return stmt_store(b->t, b->acc, tile_index(b), v, p->red);
@@ -237,7 +252,7 @@ static Node *guards_take(Build *b, uint64_t *taken)
 	for (int g = 0; b->reducing && g < b->nguard; g++) {
 		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
 		    (earlier || !has_read(b->guard[g]))) {
-			Node *c = at_point(b, b->guard[g]);
+			Node *c = nest_point(b, b->guard[g]);
 			all = all ? node2(b->ir, OP_AND, all, c) : c;
 			b->placed[g] = true;
 			*taken |= (uint64_t)1 << g;
@@ -282,17 +297,20 @@ static Stmt *nest_peeled(Build *b, int k)
 static bool wants_peel(Build *b, int k)
 {
 	Loop *l = &b->loop[b->order[k]];
-	if (!l->reduced || b->full[l->axis] || axis_exact(b, l->axis) || l->stride == 1)
+	if (!l->reduced || b->full[l->axis] || nest_exact(b, l->axis) || l->stride == 1)
 		return false;
 	Node *rest = axis_rest(b, l->axis);
 	return node_is_const(rest) && rest->u.i % l->stride != 0 &&
 	       rest->u.i / l->stride < l->extent;
 }
 
-/* Each iteration of an unrolled loop of plain stores on its own: what asks for its number is
- * decided, and what then is not needed is gone. */
-static bool wants_writing(const Build *b, const Loop *l)
+/* Each iteration on its own: of loops inside the lanes, and of an unrolled loop of plain stores,
+ * where what asks for its number is decided, and what then is not needed is gone. */
+static bool wants_writing(const Build *b, int k)
 {
+	const Loop *l = &b->loop[b->order[k]];
+	if (b->lanes >= 0 && k > b->lanes)
+		return true;
 	return l->how == HOW_UNROLL && b->p->red == RED_NONE && !b->p->scatter &&
 	       l->extent == axis_extent(b->p->axis[l->axis]);
 }
@@ -314,6 +332,13 @@ static Stmt *region(Build *b);
 static Stmt *nest(Build *b, int k)
 {
 	Problem *p = b->p;
+	if (k == b->stage_at && b->nstaged && !b->filled) {
+		Stmt *fill = stage_fill(b);
+		b->filled = true;
+		fill = stmt_seq(fill, nest(b, k));
+		b->filled = false;
+		return fill;
+	}
 	if (k == b->nouter && !b->reducing && p->red != RED_NONE && !p->scatter)
 		return region(b);
 	uint64_t taken;
@@ -323,7 +348,7 @@ static Stmt *nest(Build *b, int k)
 		s = leaf_main(b);
 	} else if (wants_peel(b, k)) {
 		s = nest_peeled(b, k);
-	} else if (wants_writing(b, &b->loop[b->order[k]])) {
+	} else if (wants_writing(b, k)) {
 		s = nest_written(b, k);
 	} else {
 		Loop *l = &b->loop[b->order[k]];
@@ -337,8 +362,18 @@ static Stmt *nest(Build *b, int k)
 	return s;
 }
 
+/* Is each lane a region of its own? */
+static bool inside_lanes(const Build *b)
+{
+	return b->lanes >= 0 && b->lanes < b->nouter;
+}
+
 static Stmt *region_once(Build *b)
 {
+	if (inside_lanes(b)) /* written out: each its own */
+		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
+	if (!b->acc)
+		return NULL;
 	Stmt *s = stmt_alloc(b->t, b->acc);
 	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
 	b->reducing = true;
@@ -354,7 +389,7 @@ static Stmt *region(Build *b)
 	bool edge[COMP_MAX_AXES] = {false};
 	for (int k = b->nouter; b->d->versions && k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
-		if (l->reduced || edge[l->axis] || axis_exact(b, l->axis))
+		if (l->reduced || edge[l->axis] || nest_exact(b, l->axis))
 			continue;
 		int64_t span = 1;
 		for (int j = k; j < b->nloop; j++)
@@ -395,7 +430,7 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 			return fill_loop(
 				b, buffer,
 				node_add(b->ir, base,
-					 node_scale(b->ir, at_point(b, p->lhs[d]), stride)),
+					 node_scale(b->ir, nest_point(b, p->lhs[d]), stride)),
 				d + 1, convert);
 	Node *x = tree_axis(b->t, p->shape[d]);
 	Stmt *body = fill_loop(b, buffer, node_add(b->ir, base, node_scale(b->ir, x, stride)),
@@ -438,16 +473,17 @@ static void find_region(Build *b)
 static void guards_init(Build *b)
 {
 	Problem *p = b->p;
-	b->body = problem_guards(b->ir, p->red, p->body, MAX_GUARDS, &b->nguard, b->guard);
+	b->body = problem_guards(b->ir, p->red, b->body, MAX_GUARDS, &b->nguard, b->guard);
 	/* Conditions of the vector loop stay in the body: lanes decide for themselves. */
-	Loop *last = b->nloop ? &b->loop[b->order[b->nloop - 1]] : NULL;
-	if (!last || last->how != HOW_VECTOR)
+	if (b->lanes < 0)
 		return;
 	int n = 0;
 	Node *inside = NULL;
 	for (int g = 0; g < b->nguard; g++) {
-		if (!node_has(b->guard[g], p->axis[last->axis]) &&
-		    !(inside && has_read(b->guard[g]))) {
+		bool lanes = false;
+		for (int k = b->lanes; k < b->nloop; k++)
+			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
+		if (!lanes && !(inside && has_read(b->guard[g]))) {
 			b->guard[n++] = b->guard[g];
 			continue;
 		}
@@ -489,6 +525,9 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 	find_region(b);
 	if (p->partial)
 		b->nparallel = 0;
+	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
+		b->stage_at = b->nparallel;
+	stage_find(b);
 	guards_init(b);
 	int64_t parts = 1;
 	for (int k = 0; k < b->nloop; k++)
@@ -502,12 +541,12 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 		below /= l->extent;
 		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, below), l->extent);
 	}
-	if (p->red != RED_NONE && !p->scatter)
+	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
 		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
 	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
 	for (int k = 0; k < b->nparallel; k++) { /* parts past the end of an axis */
 		Loop *l = &b->loop[b->order[k]];
-		if (l->stride == 1 && !axis_exact(b, l->axis))
+		if (l->stride == 1 && !nest_exact(b, l->axis))
 			body = stmt_if(
 				b->t,
 				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),

@@ -51,6 +51,20 @@ static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
 	return flat;
 }
 
+/* Remembers how main's body reads a tensor. */
+static void take_note(Take *k, Node *read, const Node *tensor, Node *const *index)
+{
+	Problem *p = k->p;
+	if (k->nmember > 0 || p->nread == PROBLEM_MAX_READS)
+		return;
+	ProblemRead *r = &p->read[p->nread++];
+	r->read = read;
+	r->rank = tensor_rank(tensor);
+	strides_of(tensor, r->stride);
+	for (int d = 0; d < r->rank; d++)
+		r->dim[d] = take_index(k, index[d]);
+}
+
 static Node *take_read(Take *k, Node *n)
 {
 	Ir *ir = k->p->ir;
@@ -61,7 +75,9 @@ static Node *take_read(Take *k, Node *n)
 	for (int j = 0; j < k->ntensor; j++)
 		if (k->tensor_from[j] == tensor) {
 			Node *flat = take_flat(k, tensor, n->src + 1);
-			return node_read(ir, k->tensor_to[j], &flat);
+			Node *read = node_read(ir, k->tensor_to[j], &flat);
+			take_note(k, read, tensor, n->src + 1);
+			return read;
 		}
 	error_set(&ir->err, RICCI_EINTERNAL, "a subgraph reads a tensor that is not its input");
 	return node_const(ir, n->type, 0);
@@ -229,6 +245,12 @@ static void problem_replace(Problem *p, int n, Node *const *from, Node *const *t
 	Ir *ir = p->ir;
 	p->body = node_replace(ir, p->body, n, from, to);
 	p->index = node_replace(ir, p->index, n, from, to);
+	for (int k = 0; k < p->nread; k++) {
+		ProblemRead *r = &p->read[k];
+		r->read = node_replace(ir, r->read, n, from, to);
+		for (int d = 0; d < r->rank; d++)
+			r->dim[d] = node_replace(ir, r->dim[d], n, from, to);
+	}
 	for (int k = 0; k < p->nout; k++) {
 		p->out_index[k] = node_replace(ir, p->out_index[k], n, from, to);
 		p->out_value[k] = node_replace(ir, p->out_value[k], n, from, to);

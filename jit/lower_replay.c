@@ -65,7 +65,8 @@ static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
-	if (s->kind != STEP_PARALLEL && (s->axis < 0 || s->axis >= b->nloop))
+	if (s->kind != STEP_PARALLEL && s->kind != STEP_STAGE &&
+	    (s->axis < 0 || s->axis >= b->nloop))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: there is no loop %d (the nest has %d at this step)",
 				 s->axis, b->nloop);
@@ -84,6 +85,13 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		return 0;
 	case STEP_UNROLL:
 		b->loop[s->axis].how = HOW_UNROLL;
+		return 0;
+	case STEP_STAGE:
+		if (s->arg < 0 || s->arg >= b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: reads can't be staged before loop %lld of %d",
+					 (long long)s->arg, b->nloop);
+		b->stage_at = (int)s->arg;
 		return 0;
 	case STEP_PARALLEL:
 		if (s->arg < 0 || s->arg > b->nloop)
@@ -104,6 +112,23 @@ static bool is_free(const Problem *p, int axis)
 		if (p->free_axis[k] == p->axis[axis])
 			return true;
 	return false;
+}
+
+enum { WRITTEN_MOST = 128 };
+
+/* Inside lanes there are only loops that are written out. */
+static bool lanes_fit(const Build *b, int at)
+{
+	int64_t n = 1;
+	for (int k = at + 1; k < b->nloop; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		if (l->how != HOW_UNROLL || !nest_exact(b, l->axis) || b->p->scatter)
+			return false;
+		n = l->extent < WRITTEN_MOST ? n * l->extent : WRITTEN_MOST + 1;
+		if (n > WRITTEN_MOST)
+			return false;
+	}
+	return true;
 }
 
 static int schedule_check(const Build *b, Error *err)
@@ -128,10 +153,12 @@ static int schedule_check(const Build *b, Error *err)
 				"schedule: loop %d can't run in parallel, the left side is "
 				"scattered and the loop is only a piece of its axis",
 				b->order[i]);
-		if (a->how == HOW_VECTOR && i != b->nloop - 1)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: vector loop %d is not the innermost",
-					 b->order[i]);
+		if (a->how == HOW_VECTOR && !lanes_fit(b, i))
+			return error_set(
+				err, RICCI_EINVAL,
+				"schedule: inside vector loop %d there may only be short loops "
+				"that are unrolled",
+				b->order[i]);
 		if (a->how == HOW_VECTOR && p->scatter && !is_free(p, a->axis))
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: loop %d can't run in vector lanes, its "
@@ -152,6 +179,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		b->order[k] = k;
 	}
 	b->nloop = p->naxis;
+	b->lanes = b->stage_at = -1;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
 		if (step.kind == STEP_SPLIT)
@@ -171,5 +199,16 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 			if (b->loop[k].how == HOW_VECTOR)
 				b->loop[k].how = HOW_SERIAL;
 	}
-	return schedule_check(b, err);
+	if (schedule_check(b, err))
+		return err->code;
+	for (int k = 0; k < b->nloop; k++)
+		if (b->loop[b->order[k]].how == HOW_VECTOR)
+			b->lanes = k;
+	if (b->d->chunk && b->lanes >= 0) { /* functions over chunks want them innermost */
+		order_move(b, b->lanes, b->nloop - 1);
+		b->lanes = b->nloop - 1;
+	}
+	if (b->d->chunk || b->d->grid || p->scatter)
+		b->stage_at = -1;
+	return 0;
 }

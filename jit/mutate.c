@@ -53,6 +53,9 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_PARALLEL:
 		p->arg = (int64_t)random_below(state, 4);
 		break;
+	case STEP_STAGE:
+		p->arg = (int64_t)random_below(state, (uint64_t)loops);
+		break;
 	case STEP_MOVE:
 		if (random_below(state, 2))
 			p->arg = (int64_t)random_below(state, (uint64_t)loops);

@@ -304,18 +304,129 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, bool unro
 	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
 }
 
+/* ---- windows: few reduced points, which are written out inside the lanes ---- */
+
+enum { WINDOW_MOST = 32, ROWS_MOST = 8, WINDOW_WRITTEN = 96, LINE_MOST = 512 };
+
+/* Moves loops until they stand in the order `want`. */
+static void offer_order(Schedule *s, int n, const int *want, int *now)
+{
+	for (int k = 0; k < n; k++) {
+		int at = k;
+		while (now[at] != want[k])
+			at++;
+		if (at == k)
+			continue;
+		schedule_add(s, STEP_MOVE, want[k], k);
+		memmove(now + k + 1, now + k, (size_t)(at - k) * sizeof *now);
+		now[k] = want[k];
+	}
+}
+
+static int64_t divisor_below(int64_t n, int64_t most)
+{
+	int64_t d = n < most ? n : most;
+	while (n % d)
+		d--;
+	return d;
+}
+
+/* The spatial axis whose neighbours share what they read: one dimension of a read runs along it and
+ * a reduced axis. */
+static int window_axis(const Problem *p, int lanes)
+{
+	for (int k = p->nspatial - 1; k >= 0; k--)
+		for (int r = 0; r < p->nread && k != lanes; r++)
+			for (int d = 0; d < p->read[r].rank; d++) {
+				Node *e = p->read[r].dim[d];
+				for (int j = p->nspatial; j < p->naxis; j++)
+					if (node_has(e, p->axis[k]) && node_has(e, p->axis[j]))
+						return k;
+			}
+	return -1;
+}
+
+static int window_lanes(const Problem *p)
+{
+	int64_t points = 1;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WINDOW_MOST)
+		return -1;
+	for (int k = 0; k < p->nspatial; k++)
+		if (problem_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
+			return k;
+	return -1;
+}
+
+/* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
+ * out; padded reads are staged. */
+static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
+{
+	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
+	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
+	int64_t extent[COMP_MAX_AXES], points = 1;
+	if (w < 0)
+		return false;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	if (rows * points > WINDOW_WRITTEN)
+		rows = WINDOW_WRITTEN / points;
+	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
+	rows = divisor_below(tall, rows);
+	int64_t line = divisor_below(wide, LINE_MOST);
+	int inner_w = rows < tall ? loops++ : w, inner_v = line < wide ? loops++ : v;
+	for (int k = 0; k < loops; k++)
+		now[k] = k;
+	if (inner_w != w) {
+		schedule_add(s, STEP_SPLIT, w, rows);
+		memmove(now + w + 2, now + w + 1, (size_t)(loops - w - 2) * sizeof *now);
+		now[w + 1] = inner_w;
+	}
+	if (inner_v != v) {
+		int at = 0;
+		schedule_add(s, STEP_SPLIT, v, line);
+		while (now[at] != v)
+			at++;
+		memmove(now + at + 2, now + at + 1, (size_t)(loops - at - 2) * sizeof *now);
+		now[at + 1] = inner_v;
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		if ((k == v && inner_v == v) || (k == w && inner_w == w))
+			continue;
+		int64_t e = axis_extent(p->axis[k]);
+		extent[n] = k == v ? wide / line : k == w ? tall / rows : e;
+		want[n++] = k;
+	}
+	int parts = parallel_loops(n, extent), stage = n;
+	want[n++] = inner_v;
+	want[n++] = inner_w;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		want[n++] = k;
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, inner_v, 0);
+	for (int k = stage + 1; k < n; k++)
+		schedule_add(s, STEP_UNROLL, want[k], 0);
+	schedule_add(s, STEP_STAGE, 0, stage);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}
+
 static void nest_offer(const Problem *p, int variant, Schedule *s)
 {
 	static const struct {
 		int rank, lanes, chunk;
 		bool unroll;
-	} row[] = {{0, LANES, CHUNK, false},	     {0, LANES, CHUNK, true},
-		   {0, LANES / 2, CHUNK / 4, false}, {0, 2 * LANES, 4 * CHUNK, false},
-		   {1, LANES, CHUNK, false},	     {0, LANES / 4, CHUNK, false}};
+		int64_t rows; /* of windows */
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST}, {0, LANES, CHUNK, true, ROWS_MOST / 2},
+		   {0, LANES / 2, CHUNK / 4, false, 0}, {0, 2 * LANES, 4 * CHUNK, false, 0},
+		   {1, LANES, CHUNK, false, 0},		{0, LANES / 4, CHUNK, false, 0}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
 		offer_scatter(p, s);
+	else if (row[variant].rows && offer_window(p, row[variant].rows, s))
+		return;
 	else if (p->red == RED_NONE)
 		offer_pointwise(p, row[variant].chunk, s);
 	else

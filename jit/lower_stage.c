@@ -1,0 +1,337 @@
+/* lower_stage.c - staged reads: what a window of inner loops reads of a padded tensor is copied to
+ * a local tile first, borders and all, so that the loops ask for nothing and find lanes side by
+ * side.
+ *
+ * Input: the loops of a schedule and the place of its stage step. Output: the body over reads of
+ * tiles, and the statements that fill them. What is staged is SELECT(conditions, read, constant)
+ * where the conditions and the read's dimensions see the inner loops by the same sums only: then
+ * the tile's coordinates decide both. A dimension that steps by more than one along the lanes is
+ * laid out by phases. Invariant: nothing is read where its conditions do not hold. */
+#include "jit/lower_nest.h"
+
+enum { TILE_BYTES = 1 << 16 };
+
+static bool has_inner(const Build *b, Node *e)
+{
+	for (int k = b->stage_at; k < b->nloop; k++)
+		if (node_has(e, b->p->axis[b->loop[b->order[k]].axis]))
+			return true;
+	return false;
+}
+
+/* ---- which reads */
+
+/* The range over the inner loops of a sum of axes, relative to its value where they are 0. */
+static bool dimension_range(Build *b, Staged *s, int d)
+{
+	Affine a = affine_of(b->ir, s->read->dim[d]);
+	int64_t lo = 0, hi = 0;
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j]->op != OP_AXIS && has_inner(b, a.atom[j]))
+			return false;
+	for (int k = b->stage_at; k < b->nloop; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
+		if (c && !nest_exact(b, l->axis))
+			return false;
+		s->inner[d] |= c != 0;
+		*(c < 0 ? &lo : &hi) += c * (l->extent - 1);
+		if (c && k == b->lanes) {
+			if (c < 0 || s->lanes >= 0)
+				return false;
+			s->lanes = d;
+			s->phases = c;
+		}
+	}
+	s->low[d] = lo;
+	s->span[d] = hi - lo + 1;
+	return true;
+}
+
+static bool conditions_fit(Build *b, const Staged *s)
+{
+	Node *zero[RICCI_MAX_RANK];
+	for (int d = 0; d < s->read->rank; d++)
+		zero[d] = node_int(b->ir, 0);
+	for (int k = 0; k < s->ncond; k++)
+		if (has_inner(b,
+			      node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, zero)))
+			return false;
+	return true;
+}
+
+static const ProblemRead *find_read(const Problem *p, const Node *read)
+{
+	for (int k = 0; k < p->nread; k++)
+		if (p->read[k].read == read)
+			return &p->read[k];
+	return NULL;
+}
+
+/* Fills s for a read under these conditions; false: it can't be staged. */
+static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
+{
+	s->read = find_read(b->p, read);
+	s->fill = fill;
+	s->lanes = -1;
+	if (!s->read || (read->type != RICCI_F32 && read->type != RICCI_F64))
+		return false;
+	for (int d = 0; d < s->read->rank; d++)
+		if (!dimension_range(b, s, d))
+			return false;
+	if (s->lanes < 0 || !conditions_fit(b, s))
+		return false;
+	s->len = (s->span[s->lanes] + s->phases - 1) / s->phases;
+	int64_t size = s->len * s->phases;
+	for (int d = s->read->rank - 1; d >= 0; d--)
+		if (d != s->lanes) {
+			s->pitch[d] = size;
+			size *= s->span[d];
+			if (size > TILE_BYTES / (int64_t)type_size(read->type))
+				return false;
+		}
+	s->buffer = tree_buffer(b->t, SPACE_LOCAL, "tile", read->type, size);
+	s->place = tree_axis(b->t, size);
+	return s->buffer != NULL;
+}
+
+static int split_and(Node *cond, int room, Node **part)
+{
+	if (cond->op != OP_AND) {
+		if (room)
+			*part = cond;
+		return 1;
+	}
+	int n = split_and(cond->src[0], room, part);
+	return n + split_and(cond->src[1], room > n ? room - n : 0, part + n);
+}
+
+typedef struct Seen {
+	Build *b;
+	int nselect;
+	Node *select[MAX_STAGED];
+} Seen;
+
+static void see_padded(void *user, Node *n)
+{
+	Seen *s = user;
+	if (n->op == OP_SELECT && n->src[1]->op == OP_READ && n->src[2]->op == OP_CONST &&
+	    s->nselect < MAX_STAGED)
+		s->select[s->nselect++] = n;
+}
+
+typedef struct Unsafe {
+	int n;
+	Node *read;
+} Unsafe;
+
+static void see_unsafe(void *user, Node *n)
+{
+	Unsafe *u = user;
+	if (n->op == OP_READ && (n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]))) {
+		u->n++;
+		u->read = n;
+	}
+}
+
+static bool is_factor(const Node *e, const Node *read)
+{
+	return e == read ||
+	       (e->op == OP_MUL && (is_factor(e->src[0], read) || is_factor(e->src[1], read)));
+}
+
+/* SELECT(conditions, a * read, 0), with the conditions that the read needs, is a *
+ * SELECT(conditions, read, 0) for a sum. */
+static Node *push_conditions(Build *b, Node *body)
+{
+	Unsafe u = {0};
+	if (body->op != OP_SELECT || body->src[1]->op != OP_MUL || b->p->red != RED_ADD ||
+	    !node_is_value(body->src[2], 0))
+		return body;
+	node_walk(b->ir, body->src[1], see_unsafe, &u);
+	if (u.n != 1 || !is_factor(body->src[1], u.read))
+		return body;
+	Node *padded = node_select(b->ir, body->src[0], u.read, node_const(b->ir, u.read->type, 0));
+	return node_replace(b->ir, body->src[1], 1, &u.read, &padded);
+}
+
+void stage_find(Build *b)
+{
+	b->body = b->p->body;
+	if (b->stage_at < 0 || b->lanes < b->stage_at)
+		return;
+	Node *body = push_conditions(b, b->body);
+	Seen seen = {.b = b};
+	node_walk(b->ir, body, see_padded, &seen);
+	for (int k = 0; k < seen.nselect; k++) {
+		Node *from = seen.select[k];
+		Staged *s = &b->staged[b->nstaged];
+		*s = (Staged){.ncond = split_and(from->src[0], COUNT(s->cond), s->cond)};
+		if (s->ncond > COUNT(s->cond))
+			continue;
+		split_and(from->src[0], COUNT(s->cond), s->cond);
+		if (!staged_init(b, s, from->src[1], from->src[2]))
+			continue;
+		b->nstaged++;
+		Node *to = buffer_read(b->t, s->buffer, s->place);
+		body = b->body = node_replace(b->ir, body, 1, &from, &to);
+	}
+}
+
+/* ---- the tile */
+
+Node *stage_place(Build *b, const Staged *s)
+{
+	Node *place = node_int(b->ir, 0);
+	for (int d = 0; d < s->read->rank; d++) {
+		Affine a = affine_of(b->ir, s->read->dim[d]);
+		Node *t = node_int(b->ir, -s->low[d]);
+		for (int k = b->stage_at; k < b->nloop; k++) {
+			const Loop *l = &b->loop[b->order[k]];
+			int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
+			if (c && l->val)
+				t = node_add(b->ir, t, node_scale(b->ir, l->val, c));
+		}
+		if (d == s->lanes) {
+			Node *phase = node_floormod(b->ir, t, s->phases);
+			t = node_add(b->ir, node_floordiv(b->ir, t, s->phases),
+				     node_scale(b->ir, phase, s->len));
+			place = node_add(b->ir, place, t);
+		} else {
+			place = node_add(b->ir, place, node_scale(b->ir, t, s->pitch[d]));
+		}
+	}
+	return place;
+}
+
+typedef struct Line { /* one line of a tile along the lanes */
+	const Staged *s;
+	Node *at[RICCI_MAX_RANK]; /* the tensor's coordinates; of the lanes at their first element
+				   */
+	Node *first;		  /* the line's place in the tile */
+	Node *axis;		  /* along the lanes, one step for all phases */
+} Line;
+
+/* Condition k of the line's element axis * phases + phase. */
+static Node *line_condition(Build *b, const Line *l, int k, int phase)
+{
+	const Staged *s = l->s;
+	Node *to[RICCI_MAX_RANK];
+	for (int d = 0; d < s->read->rank; d++)
+		to[d] = l->at[d];
+	Node *t = node_add(b->ir, node_scale(b->ir, l->axis, s->phases), node_int(b->ir, phase));
+	to[s->lanes] = node_add(b->ir, to[s->lanes], t);
+	return nest_point(b, node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, to));
+}
+
+/* lo <= axis < hi is where the condition holds, whatever the others say; false: not an interval. */
+static bool interval(Build *b, Node *cond, Node *axis, Node **lo, Node **hi)
+{
+	Ir *ir = b->ir;
+	if (node_is_const(cond))
+		return cond->u.i != 0;
+	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
+		return false;
+	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
+	if (cond->op == OP_LT)
+		e = node_sub(ir, e, node_int(ir, 1));
+	int64_t k = problem_stride(ir, e, axis);
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
+	if (k > 0) {
+		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
+		*lo = node2(ir, OP_MAX, *lo, from);
+	} else {
+		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
+		*hi = node2(ir, OP_MIN, *hi, to);
+	}
+	return true;
+}
+
+/* The elements lo..hi-1 of the line, of all phases; guarded: where conditions hold, else the fill.
+ */
+static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, bool guarded)
+{
+	const Staged *s = l->s;
+	Ir *ir = b->ir;
+	Stmt *body = NULL;
+	if (node_is_const(lo) && node_is_const(hi) && lo->u.i >= hi->u.i)
+		return NULL;
+	for (int phase = 0; phase < s->phases; phase++) {
+		Node *t = node_add(ir, node_scale(ir, l->axis, s->phases), node_int(ir, phase));
+		Node *flat = node_int(ir, 0),
+		     *cond = node2(ir, OP_LE, t, node_int(ir, s->span[s->lanes] - 1));
+		for (int d = 0; d < s->read->rank; d++) {
+			Node *at = d == s->lanes ? node_add(ir, l->at[d], t) : l->at[d];
+			flat = node_add(ir, flat, node_scale(ir, at, s->read->stride[d]));
+		}
+		for (int k = 0; k < s->ncond; k++)
+			cond = node2(ir, OP_AND, cond, line_condition(b, l, k, phase));
+		Node *v = buffer_read(b->t, s->read->read->src[0], flat);
+		if (guarded)
+			v = node_select(ir, cond, v, s->fill);
+		Node *place = node_add(ir, l->first, node_int(ir, phase * s->len));
+		body = stmt_seq(body, stmt_store(b->t, s->buffer, node_add(ir, place, l->axis), v,
+						 RED_NONE));
+	}
+	Stmt *loop = stmt_loop(b->t, guarded ? HOW_SERIAL : HOW_VECTOR, l->axis, lo, hi, body);
+	loop->maybe = true;
+	return loop;
+}
+
+/* Border, inside, border: only the borders ask. */
+static Stmt *line_fill(Build *b, const Line *l)
+{
+	const Staged *s = l->s;
+	Ir *ir = b->ir;
+	Node *zero = node_int(ir, 0), *len = node_int(ir, s->len),
+	     *row = node_const_int(ir, RICCI_BOOL, 1);
+	Node *lo = zero, *hi = node_int(ir, s->span[s->lanes] / s->phases);
+	bool whole = true;
+	for (int k = 0; k < s->ncond; k++) {
+		if (!node_has(s->cond[k], s->read->dim[s->lanes])) {
+			row = node2(ir, OP_AND, row, line_condition(b, l, k, 0));
+			continue;
+		}
+		for (int phase = 0; phase < s->phases; phase++)
+			whole &= interval(b, line_condition(b, l, k, phase), l->axis, &lo, &hi);
+	}
+	if (!whole)
+		return line_copy(b, l, zero, len, true);
+	lo = node2(ir, OP_MIN, lo, len);
+	hi = node2(ir, OP_MAX, hi, lo);
+	Stmt *inside = line_copy(b, l, zero, lo, true);
+	inside = stmt_seq(inside, line_copy(b, l, lo, hi, false));
+	inside = stmt_seq(inside, line_copy(b, l, hi, len, true));
+	return stmt_if(b->t, row, inside, line_copy(b, l, zero, len, true));
+}
+
+static Stmt *tile_fill(Build *b, Line *l, int d)
+{
+	const Staged *s = l->s;
+	if (d == s->read->rank)
+		return line_fill(b, l);
+	l->at[d] = nest_point(b, s->read->dim[d]);
+	if (!s->inner[d])
+		return tile_fill(b, l, d + 1);
+	l->at[d] = node_add(b->ir, l->at[d], node_int(b->ir, s->low[d]));
+	if (d == s->lanes)
+		return tile_fill(b, l, d + 1);
+	Node *t = tree_axis(b->t, s->span[d]);
+	l->at[d] = node_add(b->ir, l->at[d], t);
+	l->first = node_add(b->ir, l->first, node_scale(b->ir, t, s->pitch[d]));
+	return stmt_loop(b->t, HOW_SERIAL, t, NULL, NULL, tile_fill(b, l, d + 1));
+}
+
+Stmt *stage_fill(Build *b)
+{
+	Stmt *all = NULL;
+	for (int k = 0; k < b->nstaged; k++) {
+		Staged *s = &b->staged[k];
+		Line l = {.s = s, .first = node_int(b->ir, 0), .axis = tree_axis(b->t, s->len)};
+		all = stmt_seq(all, stmt_alloc(b->t, s->buffer));
+		all = stmt_seq(all, tile_fill(b, &l, 0));
+	}
+	return all;
+}
