@@ -19,12 +19,6 @@ Node *tensor_read(Ir *ir, Node *t, Node *const *index)
 	return node_read(ir, t, index);
 }
 
-void tensor_axes(Ir *ir, const Node *t, Node **axes)
-{
-	for (int d = 0; d < tensor_rank(t); d++)
-		axes[d] = node_axis(ir, d, tensor_extent(t, d));
-}
-
 Node *tensor_fill(Ir *ir, Node *like, double value)
 {
 	Node *axes[RICCI_MAX_RANK];

@@ -78,8 +78,6 @@ Node *derive_forward(Forward *f, Node *body, Node *root);
 
 /* The tensor t at `index`, with constants seen through. */
 Node *tensor_read(Ir *ir, Node *t, Node *const *index);
-/* The axes of t's dimensions, numbered by them. */
-void tensor_axes(Ir *ir, const Node *t, Node **axes);
 /* The tensor of one value. */
 Node *tensor_fill(Ir *ir, Node *like, double value);
 /* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a

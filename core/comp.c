@@ -133,6 +133,12 @@ Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Nod
 	return comp_make(ir, red, rank, shape, axes, naxis, axes, body);
 }
 
+void tensor_axes(Ir *ir, const Node *t, Node **axes)
+{
+	for (int d = 0; d < tensor_rank(t); d++)
+		axes[d] = node_axis(ir, d, tensor_extent(t, d));
+}
+
 int64_t tensor_size(const Node *t)
 {
 	int64_t n = 1;

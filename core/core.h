@@ -373,6 +373,8 @@ static inline int64_t tensor_extent(const Node *t, int d)
 {
 	return t->op == OP_COMP ? t->src[comp_naxis(t) + tensor_rank(t) + d]->u.i : t->src[d]->u.i;
 }
+/* The axes of t's dimensions, numbered by them. */
+void tensor_axes(Ir *ir, const Node *t, Node **axes);
 int64_t tensor_size(const Node *t); /* elements */
 size_t tensor_bytes(const Node *t);
 bool comp_is_dense(const Node *c);
@@ -389,6 +391,8 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
 /* Puts for each of roots[], and for what it needs, that has no value in map, one made of its
  * sources' values there: itself when none changed. Below what has a value nothing is looked at. */
 void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
+/* The tensor t made of what map has for its sources; itself when none changed. */
+Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
 
 /* ---- integer algebra (affine.c, polyhedron.c) ---- */
 /* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant
@@ -518,6 +522,7 @@ struct ricci_graph {
 	ricci_tensor *first, *last, nil; /* nil: the inert tensor that failed calls return */
 	NodeMap handle;			 /* from nodes to ricci_tensor */
 	int frozen;			 /* sessions over it; > 0 refuses changes */
+	Type precision;			 /* of factors, in its sessions */
 	int ntensor;
 };
 ricci_tensor *graph_handle(ricci_graph *g,

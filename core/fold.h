@@ -14,8 +14,6 @@ int tensor_sources(Ir *ir, const Node *t, Node ***list);
 int graph_order_to(Ir *ir, int nroot, Node *const *roots, const NodeMap *stop, uint32_t floor,
 		   Node ***order);
 uint32_t map_oldest(const NodeMap *m); /* the least id of its keys; UINT32_MAX without any */
-/* comp.c: t over what map has for its sources. */
-Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
 /* custom.c: the number of c's record over what map has for what it is over. */
 int custom_copy(Ir *ir, const Custom *c, NodeMap *map);
 

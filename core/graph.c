@@ -362,6 +362,19 @@ int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value)
 	return 0;
 }
 
+int ricci_precision(ricci_graph *g, ricci_type type)
+{
+	if (!g || !graph_open(g, "ricci_precision"))
+		return g ? g->ir.err.code : RICCI_EINVAL;
+	if (type != RICCI_F32 && type != RICCI_BF16)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_precision: factors are f32, or rounded to bf16; %s is "
+				 "neither",
+				 (unsigned)type < RICCI_NTYPES ? type_name(type) : "this");
+	g->precision = type;
+	return 0;
+}
+
 /* ---- asking ---- */
 
 const char *ricci_name(const ricci_tensor *t)

@@ -44,13 +44,14 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 }
 
 /* clang-format off */
-enum { BATCH, EPOCHS, STEPS, LR, SEED, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, EVAL, HELP };
+enum { BATCH, EPOCHS, STEPS, LR, SEED, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, BF16, EVAL, HELP };
 #define OPTION(name, id) {name, id < STATIC, NULL, id}
 static const struct option options[] = {
 	OPTION("batch", BATCH), OPTION("epochs", EPOCHS), OPTION("steps", STEPS), OPTION("lr", LR),
 	OPTION("seed", SEED), OPTION("threads", THREADS), OPTION("data", DATA),
 	OPTION("backend", BACKEND), OPTION("checkpoint", CHECKPOINT), OPTION("resume", RESUME),
-	OPTION("static", STATIC), OPTION("eval", EVAL), OPTION("help", HELP), {0}};
+	OPTION("static", STATIC), OPTION("bf16", BF16), OPTION("eval", EVAL),
+	OPTION("help", HELP), {0}};
 /* clang-format on */
 static const char usage[] =
 	"usage: capsnet [options]\n"
@@ -65,6 +66,7 @@ static const char usage[] =
 	"  --static        tune everything before the first step: same bits in every run\n"
 	"  --checkpoint F  save there after each epoch, at the end and on ctrl-C\n"
 	"  --resume F      continue from that checkpoint\n"
+	"  --bf16          long sums multiply numbers rounded to bf16\n"
 	"  --eval          only measure the error on the test set\n"
 	"  --help\n";
 
@@ -127,6 +129,7 @@ int main(int argc, char **argv)
 	status = 1;
 	if (g && t.test) {
 		network(g, &t, (int)value[BATCH], value[LR]);
+		ricci_precision(g, text[BF16] ? RICCI_BF16 : RICCI_F32);
 		if (!text[LR])
 			t.rate = NULL; /* on resume, the rate of the file */
 		status = ricci_train(&t, &report, err, sizeof err) != 0;

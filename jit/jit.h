@@ -35,6 +35,9 @@ const Target *target_host(void);
  * place by equal, cheaper ones (same type and shape). Runs under IR_ENTER. 0 or an error in
  * ir->err. */
 int rewrite_graph(Ir *ir, int nroot, Node **roots);
+/* Mixed precision, after that: f32 factors of long sums are read rounded to a 16-bit type
+ * (rewrite_precision.c). */
+int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
 
 /* ---- subgraphs (fuse.c, subgraph.c) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations

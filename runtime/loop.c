@@ -74,6 +74,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.user = l,
 				.request = outer->request,
 				.timing = outer->timing,
+				.precision = outer->precision,
 				.inner = true};
 	return l->var && l->carry && l->stack && l->spec.root && l->spec.assigned;
 }

@@ -45,6 +45,8 @@ static int build_partition(Build *b)
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	/* A body was cleaned up with the graph around it. */
 	code = s->inner ? 0 : rewrite_graph(s->ir, nroot, s->root);
+	if (!code && s->precision != RICCI_F32)
+		code = rewrite_precision(s->ir, s->precision, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, dev, &b->nsub, &b->sub);

@@ -223,6 +223,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	p->find = session_find;
 	p->user = s;
 	p->request = s->f->request;
+	p->precision = g->precision;
 	p->threads = pool_threads(s->f->pool);
 	return 0;
 }

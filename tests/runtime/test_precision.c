@@ -1,0 +1,214 @@
+/* test_precision.c - mixed precision: which factors are rounded, that all else stays as it was, in
+ * graphs, gradients and loops, and that a model learns with it. */
+#include "runtime/internal.h"
+#include "tests/check.h"
+
+#include <math.h>
+#include <ricci.h>
+#include <stdlib.h>
+
+enum { M = 24, N = 20, K = 40 };
+
+static float rounded(float x)
+{
+	unsigned char two[2];
+	type_store(RICCI_BF16, two, 0, x);
+	return (float)type_load(RICCI_BF16, two, 0);
+}
+
+static void fill(float *x, int n, unsigned seed)
+{
+	for (int i = 0; i < n; i++)
+		x[i] = (float)((seed = seed * 1664525u + 1013904223u) >> 8) * 0x1p-23f - 1;
+}
+
+/* Runs the graph of one output over a [M,K] and b [K,N] (or what of them there is). */
+static void run(ricci_graph *g, ricci_tensor *y, ricci_tensor *a, ricci_tensor *b, const float *da,
+		const float *db, float *out)
+{
+	char err[512] = "";
+	ricci_options o = {.threads = 2, .static_mode = 1, .backend = RICCI_BACKEND_TCC};
+	ricci_session *s = ricci_session_new(g, &o, 0, 1, &y, err, sizeof err);
+	CHECK_REPORT(s, "%s %s", err, ricci_error_message(g));
+	if (!s)
+		return;
+	CHECK_INT(ricci_feed(s, a, da), 0);
+	if (b)
+		CHECK_INT(ricci_feed(s, b, db), 0);
+	CHECK_INT(ricci_step(s), 0);
+	CHECK_INT(ricci_fetch(s, y, out), 0);
+	ricci_session_free(s);
+}
+
+/* The largest difference of got from the product of a' (K x M when turned) and b. */
+static double off(const float *got, const float *a, const float *b, bool round)
+{
+	double most = 0;
+	for (int i = 0; i < M; i++)
+		for (int j = 0; j < N; j++) {
+			double sum = 0;
+			for (int k = 0; k < K; k++)
+				sum += round ? (double)rounded(a[i * K + k]) * rounded(b[k * N + j])
+					     : (double)a[i * K + k] * b[k * N + j];
+			most = fmax(most, fabs(got[i * N + j] - sum));
+		}
+	return most;
+}
+
+static float da[M * K], db[K * N], dy[M * N];
+
+static ricci_graph *graph(ricci_type precision, ricci_tensor **a, ricci_tensor **b)
+{
+	ricci_graph *g = ricci_graph_new();
+	*a = ricci_input(g, "a", RICCI_F32, 2, (int64_t[]){M, K});
+	*b = ricci_input(g, "b", RICCI_F32, 2, (int64_t[]){K, N});
+	CHECK_INT(ricci_precision(g, precision), 0);
+	return g;
+}
+
+static void test_product(void)
+{
+	for (int how = 0; how < 2; how++) {
+		ricci_tensor *a, *b;
+		ricci_graph *g = graph(how ? RICCI_BF16 : RICCI_F32, &a, &b);
+		run(g, ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b), a, b, da, db, dy);
+		CHECK_REPORT(off(dy, da, db, how) < 1e-5, "%d: off by %g", how,
+			     off(dy, da, db, how));
+		CHECK(off(dy, da, db, !how) > 1e-3);
+		ricci_graph_free(g);
+	}
+}
+
+/* d/da of sum (a b)^2 / 2 is (a b) b': rounded factors in both products, and an f32 result. */
+static void test_gradient(void)
+{
+	static float got[M * K];
+	ricci_tensor *a, *b, *ga;
+	ricci_graph *g = graph(RICCI_BF16, &a, &b);
+	ricci_tensor *y = ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b);
+	ricci_tensor *z = ricci_op(g, "Z[] += 0.5*Y[i,j]*Y[i,j]", y);
+	CHECK_INT(ricci_grad(g, z, NULL, 1, &a, &ga), 0);
+	CHECK_INT(ricci_dtype(ga), RICCI_F32);
+	run(g, ga, a, b, da, db, got);
+	double most = 0;
+	for (int i = 0; i < M; i++)
+		for (int k = 0; k < K; k++) {
+			double sum = 0;
+			for (int j = 0; j < N; j++) {
+				double v = 0;
+				for (int l = 0; l < K; l++)
+					v += (double)rounded(da[i * K + l]) *
+					     rounded(db[l * N + j]);
+				sum += (double)rounded((float)v) * rounded(db[k * N + j]);
+			}
+			most = fmax(most, fabs(got[i * K + k] - sum));
+		}
+	/* a sum that is near the middle of two bf16 numbers may be rounded to the other */
+	CHECK_REPORT(most < 0.02, "off by %g", most);
+	ricci_graph_free(g);
+}
+
+/* What multiplies no two tensors, uses its elements a few times only, or is no f32 stays exact: the
+ * same bits as without. */
+static void test_rest(void)
+{
+	static const char *const same[] = {
+		"Y[i,k] = A[i,k] * A[i,k]",
+		"Y[i] += A[i,k]",
+		"Y[] += A[i,k] * A[i,k]",
+		"Y[i] += A[i,k] * B[k,0]",
+		"Y[i] += exp(A[i,k]) * exp(B[k,0])",
+		"Y[i,j] max= A[i,k] * B[k,j]",
+		"Y[i,j] += f64(A[i,k]) * f64(B[k,j])",
+	};
+	static double out[2][M * K];
+	for (int t = 0; t < COUNT(same); t++) {
+		memset(out, 0, sizeof out);
+		for (int how = 0; how < 2; how++) {
+			ricci_tensor *a, *b;
+			ricci_graph *g = graph(how ? RICCI_BF16 : RICCI_F32, &a, &b);
+			bool two = strchr(same[t], 'B');
+			ricci_tensor *y =
+				two ? ricci_op(g, same[t], a, b) : ricci_op(g, same[t], a);
+			run(g, y, a, b, da, db, (float *)out[how]);
+			ricci_graph_free(g);
+		}
+		CHECK_REPORT(!memcmp(out[0], out[1], sizeof out[0]), "%s", same[t]);
+	}
+}
+
+enum { STEPS = 3, ROWS = 16, D = 32 };
+static float xs[STEPS * ROWS * D], ws[2 * D * D], h[ROWS * D], next[ROWS * D];
+
+/* h = x_t w0 + h w1 / 8, factors rounded. */
+static void step_expected(int t)
+{
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < D; j++) {
+			double sum = 0, more = 0;
+			for (int k = 0; k < D; k++) {
+				sum += (double)rounded(xs[(t * ROWS + i) * D + k]) *
+				       rounded(ws[k * D + j]);
+				more += (double)rounded(h[i * D + k]) *
+					rounded(ws[(D + k) * D + j]);
+			}
+			next[i * D + j] = (float)(sum + more / 8);
+		}
+	memcpy(h, next, sizeof h);
+}
+
+/* What a loop computes in its steps, and what leaves it. */
+static void test_loop(void)
+{
+	static float got[ROWS * D];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 3, (int64_t[]){STEPS, ROWS, D});
+	ricci_tensor *w = ricci_input(g, "w", RICCI_F32, 3, (int64_t[]){2, D, D});
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 2, (int64_t[]){ROWS, D});
+	ricci_tensor *ht = ricci_input(g, "ht", RICCI_F32, 2, (int64_t[]){ROWS, D});
+	ricci_tensor *zero = ricci_op(g, "Z[i,j] = 0*X[0,i,j]", x), *last;
+	ricci_tensor *u = ricci_op(g, "U[i,j] += X[i,k] * W[0,k,j]", xt, w);
+	ricci_tensor *v = ricci_op(g, "V[i,j] += H[i,k] * W[1,k,j]", ht, w);
+	ricci_slice slice = {xt, x};
+	ricci_carry carry = {ht, zero, ricci_op(g, "N[i,j] = U[i,j] + V[i,j]/8", u, v)};
+	ricci_loop loop = {
+		.steps = STEPS, .nslice = 1, .slice = &slice, .ncarry = 1, .carry = &carry};
+	CHECK_INT(ricci_scan(g, &loop, &last, NULL), 0);
+	CHECK_INT(ricci_precision(g, RICCI_BF16), 0);
+	run(g, last, x, w, xs, ws, got);
+	for (int t = 0; t < STEPS; t++)
+		step_expected(t);
+	double most = 0;
+	for (int i = 0; i < ROWS * D; i++)
+		most = fmax(most, fabs(got[i] - h[i]));
+	/* a state near the middle of two bf16 numbers may be rounded to the other */
+	CHECK_REPORT(most < 0.004, "off by %g", most);
+	ricci_graph_free(g);
+}
+
+static void test_errors(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	CHECK_INT(ricci_precision(g, RICCI_F16), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(g),
+		  "ricci_precision: factors are f32, or rounded to bf16; f16 is neither");
+	ricci_graph_free(g);
+	g = ricci_graph_new();
+	CHECK_INT(ricci_precision(g, (ricci_type)77), RICCI_EINVAL);
+	ricci_graph_free(g);
+	CHECK_INT(ricci_precision(NULL, RICCI_BF16), RICCI_EINVAL);
+}
+
+int main(void)
+{
+	fill(da, COUNT(da), 1);
+	fill(db, COUNT(db), 2);
+	fill(xs, COUNT(xs), 3);
+	fill(ws, COUNT(ws), 4);
+	test_product();
+	test_gradient();
+	test_rest();
+	test_loop();
+	test_errors();
+	return check_done();
+}
