@@ -180,10 +180,19 @@ static Node *fold_select(Ir *ir, Node *c, Node *a, Node *b)
 
 /* ---- floats ---- */
 
+/* What constants give. 16-bit arithmetic is done in f32, and constants of 16 bits can't hold all
+ * that comes out: then it stays for the run, so that it is the same where an index is fixed (the
+ * first row of a nest, say) and where it is not. */
+static Node *fold_constants(Ir *ir, Type t, double v)
+{
+	Node *c = node_const(ir, t, v);
+	return type_size(t) < 4 && v == v && c->u.f != v ? NULL : c;
+}
+
 static Node *fold_float_binary(Ir *ir, Op op, Type t, Node *a, Node *b)
 {
 	if (a->op == OP_CONST && b->op == OP_CONST)
-		return node_const(ir, t, scalar_binary(op, a->u.f, b->u.f));
+		return fold_constants(ir, t, scalar_binary(op, a->u.f, b->u.f));
 	switch (op) {
 	case OP_ADD:
 		if (node_is_value(a, 0))
@@ -241,7 +250,7 @@ static Node *fold_float_unary(Ir *ir, Op op, Type t, Node *a)
 	if (op == OP_STOP)
 		return a->op == OP_CONST || a->op == OP_STOP ? a : NULL;
 	if (a->op == OP_CONST)
-		return node_const(ir, t, scalar_unary(op, a->u.f));
+		return fold_constants(ir, t, scalar_unary(op, a->u.f));
 	if (op == OP_NEG && a->op == OP_NEG)
 		return a->src[0];
 	if (op == OP_NEG && a->op == OP_SUB)
