@@ -82,7 +82,8 @@ __attribute__((unused)) static bool kernels_agree(Bench *b, const char *backend,
 {
 	Error err = {0};
 	void *out[3 * MAX_OPERANDS];
-	Evaluation e = {backend_find(backend), 1, 1, 1, 1, 0};
+	Evaluation e = {
+		.backend = backend_find(backend), .threads = 1, .seed = 1, .step = 1, .repeat = 1};
 	int before = check_failed;
 	for (int k = 0; k < n; k++)
 		out[k] = arena_alloc(&b->ir.arena, 8 * (size_t)tensor_size(roots[k]));

@@ -22,7 +22,8 @@ static void compare(const char *name, const char *what, const Record *at, const 
 static char *run_case(void *user, Bench *b, Reader *r, const char *name, const char *text)
 {
 	Node *grads[MAX_OPERANDS], *y, *products[MAX_OPERANDS], *seconds[MAX_OPERANDS];
-	Evaluation tcc = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	Evaluation tcc = {
+		.backend = backend_find("tcc"), .threads = 1, .seed = 1, .step = 1, .repeat = 1};
 	Error err = {0};
 	Case c;
 	int nresult = 1, nroot = 0;
@@ -91,7 +92,8 @@ static const struct Single {
 
 static void single_run(Bench *b, const struct Single *s)
 {
-	Evaluation tcc = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	Evaluation tcc = {
+		.backend = backend_find("tcc"), .threads = 1, .seed = 1, .step = 1, .repeat = 1};
 	Error err = {0};
 	float got[1] = {0};
 	void *out = got;

@@ -140,7 +140,8 @@ static void test_kernels(int which, Way w)
 	void *out[MOST + 1];
 	Node *root[MOST + 1];
 	Error err = {0};
-	Evaluation e = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	Evaluation e = {
+		.backend = backend_find("tcc"), .threads = 1, .seed = 1, .step = 1, .repeat = 1};
 	make(&c, which, w);
 	build(&c, loss);
 	ricci_grad(c.g, loss[0], NULL, c.nwrt, c.wrt, grad);

@@ -205,7 +205,8 @@ static void test_short(const char *text, int64_t columns, double want)
 	static float x[STEPS * 64], s0[1];
 	uint16_t w[64], got[64];
 	Error err = {0};
-	Evaluation e = {backend_find("tcc"), 1, 1, 1, 1, 0};
+	Evaluation e = {
+		.backend = backend_find("tcc"), .threads = 1, .seed = 1, .step = 1, .repeat = 1};
 	ricci_tensor *xs = ricci_input(g, "x", RICCI_F32, 2, SHAPE(STEPS, columns)), *final, *grad;
 	ricci_tensor *wt = ricci_input(g, "w", RICCI_BF16, 1, &columns);
 	ricci_tensor *start = ricci_input(g, "s0", RICCI_F32, 0, NULL);
