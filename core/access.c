@@ -2,6 +2,7 @@
  * axes, and the guards under which it is evaluated. Output: nothing when it is proved; for a gather
  * through an integer input, a contract on the input's data (Ir.need); otherwise an error that names
  * operand, dimension and range. */
+#include "core/fold.h"
 #include "core/internal.h"
 
 typedef struct Find {
@@ -132,6 +133,89 @@ static bool prove(Elab *e, const Place *at, Node *index, Guard *g, int depth)
 	return accept_gather(e, at->access, at->text, index, at->extent, low, high);
 }
 
+/* ---- the last resort: case by case */
+
+/* A proof's cases may be that many; an axis that runs no further than SHORT_RANGE is tried value by
+ * value. */
+enum { MOST_CASES = 300, SHORT_RANGE = 8 };
+
+typedef struct Cases {
+	Ir *ir;
+	int left;
+	Node *axis; /* the axis to split, and by what */
+	int64_t by;
+} Cases;
+
+static void find_split(void *user, Node *n)
+{
+	Cases *c = user;
+
+	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !node_is_const(n->src[1]))
+		return;
+	Affine a = affine_of(c->ir, n->src[0]);
+	for (int i = 0; i < a.n; i++) {
+		int64_t by = n->src[1]->u.i / int_gcd(n->src[1]->u.i, a.k[i]);
+		if (a.atom[i]->op == OP_AXIS && a.atom[i]->hi > 0 && by > 1 &&
+		    (!c->axis || by < c->by)) {
+			c->axis = a.atom[i];
+			c->by = by;
+		}
+	}
+}
+
+static void find_short(void *user, Node *n)
+{
+	Cases *c = user;
+
+	if (n->op == OP_AXIS && n->hi > 0 && n->hi < SHORT_RANGE && (!c->axis || n->hi < c->by)) {
+		c->axis = n;
+		c->by = n->hi + 1;
+	}
+}
+
+static Guard *guard_replace(Ir *ir, const Guard *g, Node *from, Node *to)
+{
+	if (!g)
+		return NULL;
+	Guard *rest = guard_replace(ir, g->next, from, to);
+	return guard_push(ir, rest, node_replace(ir, g->cond, 1, &from, &to), g->truth);
+}
+
+/* Is index inside under g, residue by residue of the axes in quotients, then value by value of
+ * short ones? With i = by * u + r every quotient of i by a divisor of `by` is linear in u. */
+static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
+{
+	Ir *ir = c->ir;
+
+	if (c->left-- <= 0)
+		return false;
+	if (guard_is_dead(g))
+		return true;
+	Polyhedron *p = guard_polyhedron(ir, g);
+	Node *e = poly_simplify(p, index);
+	if (poly_implies(p, node2(ir, OP_LE, node_int(ir, 0), e)) &&
+	    poly_implies(p, node2(ir, OP_LT, e, node_int(ir, extent))))
+		return true;
+	c->axis = NULL;
+	node_walk(ir, index, find_split, c);
+	for (const Guard *k = g; k && !c->axis; k = k->next)
+		node_walk(ir, k->cond, find_split, c);
+	if (!c->axis)
+		node_walk(ir, index, find_short, c);
+	for (const Guard *k = g; k && !c->axis; k = k->next)
+		node_walk(ir, k->cond, find_short, c);
+	Node *axis = c->axis;
+	int64_t by = c->by;
+	for (int64_t r = 0; axis && r < by && r <= axis->hi; r++) {
+		Node *u = node_axis(ir, (int)axis->u.i, (axis->hi - r) / by + 1);
+		Node *to = node_add(ir, node_scale(ir, u, by), node_int(ir, r));
+		if (!prove_cases(c, node_replace(ir, index, 1, &axis, &to), extent,
+				 guard_replace(ir, g, axis, to)))
+			return false;
+	}
+	return axis != NULL;
+}
+
 void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *index, int64_t extent)
 {
 	Place at = {access, text, extent};
@@ -139,7 +223,8 @@ void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *inde
 	const char *name = access ? access->name->s : e->eq->name->s;
 	Find f = {0};
 
-	if (prove(e, &at, index, e->guard, 6))
+	Cases cases = {.ir = e->ir, .left = MOST_CASES};
+	if (prove(e, &at, index, e->guard, 6) || prove_cases(&cases, index, extent, e->guard))
 		return;
 	poly_bounds(guard_polyhedron(e->ir, e->guard), index, &lo, &hi);
 	node_walk(e->ir, index, find_read, &f);

@@ -450,7 +450,7 @@ static bool implies(Polyhedron *p, Node *c, int split)
 	if (p->empty)
 		return true;
 	if (c->op == OP_CONST)
-		return c->u.i != 0;
+		return c->u.i != 0 || poly_is_empty(p);
 	if (c->op == OP_AND)
 		return implies(p, c->src[0], split) && implies(p, c->src[1], split);
 	if (c->op == OP_OR) {

@@ -52,9 +52,12 @@ static void see_user(void *limits, Node *n)
 	Limits *l = limits;
 	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
 
-	for (int i = 0; i < count; i++)
-		node_map_put(l->ir, &l->user, n->src[i],
-			     node_map_get(&l->user, n->src[i]) ? (void *)&several : n);
+	for (int i = 0; i < count; i++) {
+		Node *c = n->src[i];
+		while (c->op == OP_NOT) /* it decides as c does */
+			c = c->src[0];
+		node_map_put(l->ir, &l->user, c, node_map_get(&l->user, c) ? (void *)&several : n);
+	}
 }
 
 /* Do several nodes decide by c or a part of it? Then one of them may stand in the other's dead
@@ -164,13 +167,15 @@ static void find_ranges(Printer *p, Node *c, bool *written)
 		l.axis[k] = comp_axis(c, k);
 		l.free[k] = node_axis(ir, k, RANGE_MAX);
 	}
+	node_walk(ir, comp_body(c), see_user, &l);
+	for (int d = 0; d < tensor_rank(c); d++)
+		node_walk(ir, comp_lhs(c, d), see_user, &l);
 	for (int d = 0; d < tensor_rank(c); d++) {
 		if (left_is_bare(c, d))
 			continue;
 		limits_of(&l, comp_lhs(c, d), NULL);
 		limit(&l, comp_lhs(c, d), tensor_extent(c, d), NULL);
 	}
-	node_walk(ir, comp_body(c), see_user, &l);
 	limits_of(&l, comp_body(c), NULL);
 	for (bool again = true; again;) {
 		for (int k = 0; k < l.n; k++) {
