@@ -52,12 +52,19 @@ typedef struct Term {
 	Node *comp, *read, *guard, *value;
 } Term;
 
+/* Places that were found (place.c), open addressing. */
+typedef struct Places {
+	size_t count, room;
+	struct Place **slot;
+} Places;
+
 /* Side tables by node id. */
 typedef struct Tape {
 	Ir *ir;
 	bool *wanted; /* tensors on a path to a wrt, for all ids up to y's */
 	int *slot;    /* scratch of derive_body, all 0 between calls */
 	size_t nslot;
+	Places places;
 } Tape;
 /* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
  * their own, the latest node first; root: what to use as the body's value (the body, or a read of
@@ -109,7 +116,7 @@ Node *sum_join(Ir *ir, Node *a, Node *b);
  */
 int terms_split(Ir *ir, int n, Term **terms);
 
-/* ---- one term (term.c, phase.c) ---- */
+/* ---- one term (place.c, term.c, phase.c) ---- */
 
 /* The elements z = period*(start + u) + first + h of a dimension, u < extent, h < count; extent 0:
  * up to the end of the dimension. */
@@ -124,7 +131,7 @@ typedef struct Conditions {
 	Ir *ir;
 	int n;
 	bool never;
-	Node *at[MAX_CONDITIONS];
+	Node **at; /* while they are gathered, room for MAX_CONDITIONS */
 } Conditions;
 
 bool is_index_compare(const Node *n);
@@ -146,20 +153,32 @@ bool witness_start(Witness *w, const Conditions *c);
  * where axis (NULL: any) has that value? False says nothing. */
 bool witness_find(const Witness *w, int fails, Node *axis, int64_t value);
 
-/* A term's sum at some elements of the tensor it reads: those with residues `at` in each dimension,
- * as a tensor of them alone (shape), in their order. */
-typedef struct Piece {
-	int rank, naxis, nfree;
+typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind; /* SCATTER: no inverse */
+
+/* Where a term's sum is met at some elements of the tensor that it reads: those with residues `at`
+ * in each dimension, as a tensor of them alone (shape), in their order (place.c). */
+typedef struct Place {
+	uint32_t hash; /* the key, which is all up to size[] */
+	int rank, ndomain;
+	Node *const *domain, *const *index, *guard;
 	Residues at[RICCI_MAX_RANK];
+	int64_t size[RICCI_MAX_RANK]; /* of the tensor */
+	PieceKind kind;
+	int naxis, nfree, nfrom;
 	int64_t shape[RICCI_MAX_RANK];
 	Node *u[RICCI_MAX_RANK], *h[RICCI_MAX_RANK]; /* h: NULL where it has one value */
 	Node *lhs[RICCI_MAX_RANK], *axes[2 * RICCI_MAX_RANK], **free;
+	Node **from, **to; /* to[k]: what the equation's from[k] is there */
 	Conditions cond;
+} Place;
+const Place *place_find(Ir *ir, Places *all, const Term *term, const Residues *at);
+
+/* A term's sum there. */
+typedef struct Piece {
+	const Place *place;
 	Node *value;
 } Piece;
-typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind;
-/* PIECE_SCATTER: the index can't be inverted. */
-PieceKind piece_make(Ir *ir, const Term *term, const Residues *at, Piece *piece);
+PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *piece);
 Node *piece_tensor(Ir *ir, const Piece *piece);
 /* dA[f(v)] += value over the equation's own domain. */
 Node *term_scatter(Ir *ir, const Term *term);
@@ -167,7 +186,7 @@ Node *term_scatter(Ir *ir, const Term *term);
 void note_scatter(Ir *ir, const Term *term);
 /* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL
  * when it is zero. */
-Node *term_gradient(Ir *ir, const Term *term);
+Node *term_gradient(Tape *tape, const Term *term);
 
 /* ---- gradients that the user gives (custom.c) ---- */
 

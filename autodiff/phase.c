@@ -80,9 +80,10 @@ static void see_period(void *user, Node *n)
 
 static int64_t piece_period(Ir *ir, const Piece *p, int d)
 {
-	Period period = {p->lhs[d], 1};
-	for (int k = 0; k < p->cond.n; k++)
-		node_walk(ir, p->cond.at[k], see_period, &period);
+	const Conditions *c = &p->place->cond;
+	Period period = {p->place->lhs[d], 1};
+	for (int k = 0; k < c->n; k++)
+		node_walk(ir, c->at[k], see_period, &period);
 	node_walk(ir, p->value, see_period, &period);
 	return period.period > 1 ? period.period : 1;
 }
@@ -90,7 +91,7 @@ static int64_t piece_period(Ir *ir, const Piece *p, int d)
 /* ---- which residues go together */
 
 /* Does a condition on axes only look at the residue of dimension d? */
-static bool piece_tests(const Piece *p, int d)
+static bool place_tests(const Place *p, int d)
 {
 	for (int k = 0; k < p->cond.n && p->h[d]; k++)
 		if (is_index_compare(p->cond.at[k]) && node_has(p->cond.at[k], p->h[d]))
@@ -129,8 +130,8 @@ static void find_separated(Ir *ir, Node *e, Split *s)
 
 static bool piece_separates(Ir *ir, const Piece *p, int d)
 {
-	Split s = {.u = p->u[d], .h = p->h[d]};
-	if (p->value->op == OP_MUL && p->h[d])
+	Split s = {.u = p->place->u[d], .h = p->place->h[d]};
+	if (p->value->op == OP_MUL && s.h)
 		find_separated(ir, p->value, &s);
 	return s.found;
 }
@@ -144,7 +145,7 @@ typedef struct Phases {
 static const Residues whole = {.period = 1, .count = 1};
 
 /* Leaves out the residues that no point meets; did it? */
-static bool residues_narrow(const Piece *p, Residues *at)
+static bool residues_narrow(const Place *p, Residues *at)
 {
 	bool less = false;
 	for (int d = 0; d < p->rank; d++) {
@@ -160,13 +161,13 @@ static bool residues_narrow(const Piece *p, Residues *at)
 
 static void groups_put(Ir *ir, Phases *f, const Piece *p, int d, int64_t size)
 {
-	Residues at = p->at[d];
+	Residues at = p->place->at[d];
 	Residues *group = f->group[d];
 	/* residues that no point meets are left out */
 	bool fewer = at.count < (at.period < size ? at.period : size);
 	f->ngroup[d] = 1;
 	group[0] = fewer || piece_separates(ir, p, d) ? at : whole;
-	if (piece_tests(p, d)) {
+	if (place_tests(p->place, d)) {
 		f->ngroup[d] = (int)at.count;
 		for (int k = 0; k < at.count; k++)
 			group[k] =
@@ -176,7 +177,7 @@ static void groups_put(Ir *ir, Phases *f, const Piece *p, int d, int64_t size)
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
  * those alone. */
-static bool phases_few(const Piece *all, Phases *f)
+static bool phases_few(const Place *all, Phases *f)
 {
 	double part = 1;
 	f->rank = all->rank;
@@ -191,25 +192,27 @@ static bool phases_few(const Piece *all, Phases *f)
 }
 
 /* False where the piece, which has all elements, is better left as it is. */
-static bool phases_find(Ir *ir, const Term *term, const Piece *all, Phases *f)
+static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *f)
 {
+	Ir *ir = tape->ir;
+	const int64_t *shape = all->place->shape;
 	Residues at[RICCI_MAX_RANK];
 	Piece merged;
 	bool divided = false;
 	int64_t combinations = 1;
-	f->rank = all->rank;
+	f->rank = all->place->rank;
 	for (int d = 0; d < f->rank; d++) {
 		int64_t m = piece_period(ir, all, d);
-		at[d] = (Residues){.period = m, .count = m < all->shape[d] ? m : all->shape[d]};
+		at[d] = (Residues){.period = m, .count = m < shape[d] ? m : shape[d]};
 		divided |= m > 1;
 	}
-	if (!divided || piece_make(ir, term, at, &merged) != PIECE_SUM)
+	if (!divided || piece_make(tape, term, at, &merged) != PIECE_SUM)
 		return false;
-	if (residues_narrow(&merged, at) && piece_make(ir, term, at, &merged) != PIECE_SUM)
+	if (residues_narrow(merged.place, at) && piece_make(tape, term, at, &merged) != PIECE_SUM)
 		return false;
 	divided = false;
 	for (int d = 0; d < f->rank; d++) {
-		groups_put(ir, f, &merged, d, all->shape[d]);
+		groups_put(ir, f, &merged, d, shape[d]);
 		divided |= f->group[d][0].period > 1;
 		combinations *= f->ngroup[d];
 		if (combinations > PHASE_MAX)
@@ -222,6 +225,7 @@ static bool phases_find(Ir *ir, const Term *term, const Piece *all, Phases *f)
 
 typedef struct Join {
 	Ir *ir;
+	Tape *tape;
 	Node *z[RICCI_MAX_RANK];
 	const Term *term;
 	const Phases *phases;
@@ -231,7 +235,7 @@ typedef struct Join {
 } Join;
 
 /* Where element z is within its residues' tensor. */
-static Node *place(Ir *ir, Node *z, Residues r)
+static Node *residues_at(Ir *ir, Node *z, Residues r)
 {
 	if (r.count == r.period)
 		return node_sub(ir, z, node_int(ir, r.start * r.period));
@@ -243,7 +247,7 @@ static Node *place(Ir *ir, Node *z, Residues r)
 }
 
 /* Leaves out the ends of the piece that no point meets; the condition that z is not there. */
-static Node *ends_narrow(Join *j, const Piece *p, Residues *at)
+static Node *ends_narrow(Join *j, const Place *p, Residues *at)
 {
 	Ir *ir = j->ir;
 	Node *inside = node_const_int(ir, RICCI_BOOL, 1);
@@ -269,17 +273,17 @@ static Node *phase_value(Join *j)
 	Node *index[RICCI_MAX_RANK], *value, *inside = node_const_int(ir, RICCI_BOOL, 1);
 	Node *zero = node_const(ir, j->term->value->type, 0);
 	int rank = j->phases->rank;
-	if (piece_make(ir, j->term, j->at, &p) != PIECE_SUM)
+	if (piece_make(j->tape, j->term, j->at, &p) != PIECE_SUM)
 		return zero;
 	if (!j->direct) {
 		Residues at[RICCI_MAX_RANK];
-		inside = ends_narrow(j, &p, at);
-		if (!node_is_const(inside) && piece_make(ir, j->term, at, &p) != PIECE_SUM)
+		inside = ends_narrow(j, p.place, at);
+		if (!node_is_const(inside) && piece_make(j->tape, j->term, at, &p) != PIECE_SUM)
 			return zero;
 	}
 	Node *t = j->last = piece_tensor(ir, &p);
 	for (int d = 0; d < rank; d++)
-		index[d] = place(ir, j->z[d], p.at[d]);
+		index[d] = residues_at(ir, j->z[d], p.place->at[d]);
 	if (comp_reduce(t) == RED_NONE)
 		value = node_replace(ir, comp_body(t), rank, t->src, index);
 	else
@@ -313,8 +317,9 @@ static Node *join_value(Join *j, int d)
 	return value;
 }
 
-Node *term_gradient(Ir *ir, const Term *term)
+Node *term_gradient(Tape *tape, const Term *term)
 {
+	Ir *ir = tape->ir;
 	Node *tensor = term->read->src[0];
 	Residues at[RICCI_MAX_RANK];
 	Phases phases;
@@ -325,7 +330,7 @@ Node *term_gradient(Ir *ir, const Term *term)
 		return NULL;
 	for (int d = 0; d < rank; d++)
 		at[d] = whole;
-	PieceKind kind = piece_make(ir, term, at, &all);
+	PieceKind kind = piece_make(tape, term, at, &all);
 	if (kind == PIECE_SCATTER) {
 		note_scatter(ir, term);
 		return term_scatter(ir, term);
@@ -333,10 +338,10 @@ Node *term_gradient(Ir *ir, const Term *term)
 	if (kind == PIECE_ZERO)
 		return NULL;
 	bool few = false;
-	if (!all.nfree ||
-	    (!phases_find(ir, term, &all, &phases) && !(few = phases_few(&all, &phases))))
+	if (!all.place->nfree ||
+	    (!phases_find(tape, term, &all, &phases) && !(few = phases_few(all.place, &phases))))
 		return piece_tensor(ir, &all);
-	Join j = {.ir = ir, .term = term, .phases = &phases, .direct = !few};
+	Join j = {.ir = ir, .tape = tape, .term = term, .phases = &phases, .direct = !few};
 	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {
 		Residues r = phases.group[d][0];

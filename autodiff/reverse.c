@@ -189,7 +189,7 @@ static void visit(Reverse *r, Node *t)
 		return;
 	int n = equation_terms(&r->tape, t, r->grad[t->id], &terms);
 	for (int k = 0; k < n; k++) {
-		Node *part = term_gradient(r->ir, &terms[k]);
+		Node *part = term_gradient(&r->tape, &terms[k]);
 		if (part)
 			sum_put(r->ir, &r->sum[terms[k].read->src[0]->id], part);
 	}

@@ -5,16 +5,28 @@
  * Arithmetic that would leave int64 makes the whole node one opaque atom, which is always right. */
 #include "core/core.h"
 
+enum { FEW_TERMS = 16 };
+
+/* Terms under construction; most are few. */
 typedef struct Terms {
 	Ir *ir;
 	Affine a;
 	int room;
+	int64_t few_k[FEW_TERMS];
+	Node *few_atom[FEW_TERMS];
 } Terms;
+
+static void terms_start(Terms *t, Ir *ir)
+{
+	t->ir = ir;
+	t->a = (Affine){.k = t->few_k, .atom = t->few_atom};
+	t->room = FEW_TERMS;
+}
 
 static void terms_push(Terms *t, Node *atom, int64_t k)
 {
 	if (t->a.n == t->room) {
-		int room = t->room ? 2 * t->room : 8;
+		int room = 2 * t->room;
 		int64_t *ks = arena_alloc(&t->ir->arena, (size_t)room * sizeof *ks);
 		Node **atoms = arena_alloc(&t->ir->arena, (size_t)room * sizeof *atoms);
 		for (int i = 0; i < t->a.n; i++) {
@@ -66,20 +78,27 @@ static bool terms_add(Terms *t, Node *e, int64_t k)
 
 Affine affine_of(Ir *ir, Node *e)
 {
-	Terms t = {.ir = ir};
+	Terms t;
+	terms_start(&t, ir);
 	if (!terms_add(&t, e, 1)) {
-		t = (Terms){.ir = ir};
+		terms_start(&t, ir);
 		terms_push(&t, e, 1);
 	}
-	int n = 0;
+	Affine a = {.c = t.a.c};
+	size_t n = 0;
+	for (int i = 0; i < t.a.n; i++)
+		n += t.a.k[i] != 0;
+	if (!n)
+		return a;
+	a.k = arena_alloc(&ir->arena, n * (sizeof *a.k + sizeof *a.atom));
+	a.atom = (Node **)(a.k + n);
 	for (int i = 0; i < t.a.n; i++) {
 		if (t.a.k[i] == 0)
 			continue;
-		t.a.k[n] = t.a.k[i];
-		t.a.atom[n++] = t.a.atom[i];
+		a.k[a.n] = t.a.k[i];
+		a.atom[a.n++] = t.a.atom[i];
 	}
-	t.a.n = n;
-	return t.a;
+	return a;
 }
 
 Node *affine_node(Ir *ir, const Affine *a)

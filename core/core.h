@@ -134,6 +134,7 @@ typedef struct Ir {
 	Need *need;	   /* one for each such input, made by notation_elaborate */
 	struct Scan *scan; /* interned, the latest first */
 	Node **table;	   /* open addressing, in the arena */
+	uint32_t *tag;	   /* its nodes' hashes */
 	size_t room, count;
 	uint32_t *stamp; /* by id: marks of the walk in progress, and what node_replace made of a
 			    node */

@@ -27,13 +27,26 @@ int64_t int_gcd(int64_t a, int64_t b)
 
 /* ---- the normal form of integer sums ---- */
 
+enum { FEW_ATOMS = 12 };
+
+/* Most have few atoms: these need no memory but their own. Moved by address only. */
 typedef struct Sum {
 	int n, room;
-	int64_t c;
-	int64_t *k;
-	Node **atom;
 	bool overflow;
+	int64_t c;
+	int64_t *k, few_k[FEW_ATOMS];
+	Node **atom, *few_atom[FEW_ATOMS];
 } Sum;
+
+static void sum_start(Sum *s)
+{
+	s->n = 0;
+	s->c = 0;
+	s->overflow = false;
+	s->room = FEW_ATOMS;
+	s->k = s->few_k;
+	s->atom = s->few_atom;
+}
 
 static bool atom_before(const Node *a, const Node *b)
 {
@@ -55,12 +68,12 @@ static void sum_put(Ir *ir, Sum *s, Node *atom, int64_t k)
 		return;
 	}
 	if (s->n == s->room) {
-		Sum old = *s;
-		s->room = s->room * 2 + 6;
-		s->k = arena_alloc(&ir->arena, (size_t)s->room * sizeof *s->k);
-		s->atom = arena_alloc(&ir->arena, (size_t)s->room * sizeof *s->atom);
-		for (int j = 0; j < old.n; j++)
-			s->k[j] = old.k[j], s->atom[j] = old.atom[j];
+		s->room *= 2;
+		int64_t *k = arena_alloc(&ir->arena, (size_t)s->room * sizeof *k);
+		Node **atoms = arena_alloc(&ir->arena, (size_t)s->room * sizeof *atoms);
+		for (int j = 0; j < s->n; j++)
+			k[j] = s->k[j], atoms[j] = s->atom[j];
+		s->k = k, s->atom = atoms;
 	}
 	for (int j = s->n++; j > at; j--)
 		s->k[j] = s->k[j - 1], s->atom[j] = s->atom[j - 1];
@@ -133,18 +146,19 @@ static Node *sum_node(Ir *ir, const Sum *s, Type t)
 	return out->lo == out->hi && out->op != OP_AXIS ? node_const_int(ir, t, out->lo) : out;
 }
 
-static Sum sum_of(Ir *ir, Node *e, int64_t k)
+/* s = k * e */
+static void sum_of(Ir *ir, Sum *s, Node *e, int64_t k)
 {
-	Sum s = {0};
-	sum_add(ir, &s, e, k);
-	return s;
+	sum_start(s);
+	sum_add(ir, s, e, k);
 }
 
 Node *fold_int_add(Ir *ir, Type t, Node *a, Node *b)
 {
 	if (node_is_value(b, 0)) /* an axis stays itself, whatever its extent */
 		return a;
-	Sum s = sum_of(ir, a, 1);
+	Sum s;
+	sum_of(ir, &s, a, 1);
 	sum_add(ir, &s, b, 1);
 	while (sum_join(ir, &s)) {
 	}
@@ -160,14 +174,18 @@ Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b)
 	}
 	if (a->op != OP_CONST)
 		return NULL;
-	Sum s = sum_of(ir, b, a->u.i);
+	Sum s;
+	sum_of(ir, &s, b, a->u.i);
 	return s.overflow ? NULL : sum_node(ir, &s, t);
 }
 
 /* e = c*whole + rest, the coefficients of rest in 0..c-1. */
 static void sum_split(Ir *ir, Node *e, int64_t c, Sum *whole, Sum *rest)
 {
-	Sum s = sum_of(ir, e, 1);
+	Sum s;
+	sum_of(ir, &s, e, 1);
+	sum_start(whole);
+	sum_start(rest);
 	for (int j = 0; j < s.n; j++) {
 		if (int_floor_div(s.k[j], c))
 			sum_put(ir, whole, s.atom[j], int_floor_div(s.k[j], c));
@@ -214,7 +232,7 @@ Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 		return node_int(ir, int_floor_div(e->lo, c));
 	if (e->op == OP_FLOORDIV && e->src[1]->u.i < INT32_MAX && c < INT32_MAX)
 		return node_floordiv(ir, e->src[0], e->src[1]->u.i * c);
-	Sum whole = {0}, rest = {0};
+	Sum whole, rest;
 	sum_split(ir, e, c, &whole, &rest);
 	Node *r = sum_node(ir, &rest, t), *w = sum_node(ir, &whole, t);
 	if (r->lo >= 0 && r->hi < c)
@@ -241,7 +259,7 @@ Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c)
 		return node_add(ir, e, node_int(ir, -c * int_floor_div(e->lo, c)));
 	if (e->op == OP_FLOORMOD && e->src[1]->u.i % c == 0)
 		return node_floormod(ir, e->src[0], c);
-	Sum whole = {0}, rest = {0};
+	Sum whole, rest;
 	sum_split(ir, e, c, &whole, &rest);
 	Node *r = sum_node(ir, &rest, t);
 	if (r->lo >= 0 && r->hi < c)

@@ -56,18 +56,34 @@ static bool node_same(const Node *n, Op op, Type type, int nsrc, Node *const *sr
 	return nsrc == 0 || !memcmp(n->src, src, (size_t)nsrc * sizeof *src);
 }
 
+/* Beside the table stand the nodes' hashes, so that a probe that fails touches no node. 0 marks a
+ * place that is free. */
+static uint32_t tag_of(uint32_t hash)
+{
+	return hash ? hash : 1;
+}
+
+static size_t slot_free(const uint32_t *tag, size_t room, uint32_t hash)
+{
+	size_t at = hash & (room - 1);
+	while (tag[at])
+		at = (at + 1) & (room - 1);
+	return at;
+}
+
 static void table_grow(Ir *ir)
 {
 	size_t room = ir->room ? ir->room * 2 : 256;
 	Node **table = arena_alloc(&ir->arena, room * sizeof *table);
+	uint32_t *tag = arena_alloc(&ir->arena, room * sizeof *tag);
 	for (size_t k = 0; k < ir->room; k++)
 		if (ir->table[k]) {
-			size_t at = ir->table[k]->hash & (room - 1);
-			while (table[at])
-				at = (at + 1) & (room - 1);
+			size_t at = slot_free(tag, room, ir->tag[k]);
+			tag[at] = ir->tag[k];
 			table[at] = ir->table[k];
 		}
 	ir->table = table;
+	ir->tag = tag;
 	ir->room = room;
 }
 
@@ -76,8 +92,8 @@ static Node *intern_find(Ir *ir, uint32_t h, Op op, Type type, int nsrc, Node *c
 {
 	if (!ir->room)
 		return NULL;
-	for (size_t at = h & (ir->room - 1); ir->table[at]; at = (at + 1) & (ir->room - 1))
-		if (ir->table[at]->hash == h && node_same(ir->table[at], op, type, nsrc, src, i, s))
+	for (size_t at = tag_of(h) & (ir->room - 1); ir->tag[at]; at = (at + 1) & (ir->room - 1))
+		if (ir->tag[at] == tag_of(h) && node_same(ir->table[at], op, type, nsrc, src, i, s))
 			return ir->table[at];
 	return NULL;
 }
@@ -109,10 +125,9 @@ static Node *intern_add(Ir *ir, uint32_t h, Op op, Type type, int nsrc, Node *co
 		memcpy(n->src, src, (size_t)nsrc * sizeof *src);
 	n->id = (uint32_t)ir->count;
 	fold_bounds(n);
-	size_t at = h & (ir->room - 1);
-	while (ir->table[at])
-		at = (at + 1) & (ir->room - 1);
+	size_t at = slot_free(ir->tag, ir->room, tag_of(h));
 	ir->table[at] = n;
+	ir->tag[at] = tag_of(h);
 	ir->count++;
 	return n;
 }
@@ -183,10 +198,10 @@ Node *node_axis(Ir *ir, int number, int64_t extent)
 	uint32_t h =
 		node_hash(OP_AXIS, RICCI_I64, 0, NULL, (uint64_t)extent << 12 ^ (uint64_t)number);
 	if (ir->room)
-		for (size_t at = h & (ir->room - 1); ir->table[at];
+		for (size_t at = tag_of(h) & (ir->room - 1); ir->tag[at];
 		     at = (at + 1) & (ir->room - 1)) {
 			Node *n = ir->table[at];
-			if (n->hash == h && n->op == OP_AXIS && n->u.i == number &&
+			if (ir->tag[at] == tag_of(h) && n->op == OP_AXIS && n->u.i == number &&
 			    n->hi == extent - 1)
 				return n;
 		}

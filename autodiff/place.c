@@ -1,0 +1,334 @@
+/* place.c - where a term's sum is met: all of a piece that its value has no part in.
+ *
+ * Input: the domain, the indices and the guard of a term, the shape of the tensor that it reads,
+ * and residues for each dimension. Output: the axes, the conditions that are left of the box, the
+ * guard and the borders, and what the equation's axes are there. The same indices come again, for
+ * other residues, other terms and, where layers or steps are alike, other equations: what was found
+ * is remembered (Places). Invariant: a place depends on nothing but its key.
+ */
+#include "autodiff/internal.h"
+
+#include <string.h>
+
+#define MAX_PRUNED 64
+
+static void conditions_put(Conditions *c, Node *cond)
+{
+	if (node_is_value(cond, 1))
+		return;
+	c->never |= node_is_value(cond, 0);
+	for (int k = 0; k < c->n; k++)
+		if (c->at[k] == cond)
+			return;
+	if (c->n == MAX_CONDITIONS)
+		cond = node2(c->ir, OP_AND, c->at[--c->n], cond);
+	c->at[c->n++] = cond;
+}
+
+static void conditions_split(Conditions *c, Node *cond)
+{
+	for (; cond->op == OP_AND; cond = cond->src[1])
+		conditions_split(c, cond->src[0]);
+	conditions_put(c, cond);
+}
+
+bool is_index_compare(const Node *n)
+{
+	return (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
+	       n->src[0]->type == RICCI_I64;
+}
+
+static bool same_atoms(const Affine *x, const Affine *y, int64_t sign)
+{
+	if (x->n != y->n || !x->n)
+		return false;
+	for (int k = 0; k < x->n; k++)
+		if (x->atom[k] != y->atom[k] || x->k[k] != sign * y->k[k])
+			return false;
+	return true;
+}
+
+/* A comparison that tests an index of the read alone, restated for z, which is within the tensor;
+ * NULL for others. */
+static Node *restate(Ir *ir, Node *cond, const Affine *index, int rank, Node *const *z)
+{
+	if (!is_index_compare(cond))
+		return NULL;
+	Affine x = affine_of(ir, node_sub(ir, cond->src[1], cond->src[0]));
+	for (int d = 0; d < rank; d++)
+		for (int sign = 1; sign >= -1; sign -= 2)
+			if (same_atoms(&x, &index[d], sign)) {
+				int64_t c = x.c - sign * index[d].c;
+				Node *e = node_add(ir, node_scale(ir, z[d], sign), node_int(ir, c));
+				return node2(ir, cond->op, node_int(ir, 0), e);
+			}
+	return NULL;
+}
+
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ || n->op == OP_RANDOM || n->op == OP_NORMAL;
+}
+
+/* Puts what depends on axes only first, where it can be evaluated whatever the others say; returns
+ * how many those are. Both kinds keep their order. */
+static int order_conditions(Ir *ir, Conditions *c)
+{
+	Node *data[MAX_CONDITIONS];
+	int n = 0, ndata = 0;
+	for (int k = 0; k < c->n; k++) {
+		bool reads = false;
+		node_walk(ir, c->at[k], see_read, &reads);
+		if (reads)
+			data[ndata++] = c->at[k];
+		else
+			c->at[n++] = c->at[k];
+	}
+	for (int k = 0; k < ndata; k++)
+		c->at[n + k] = data[k];
+	return n;
+}
+
+/* All conditions but one. */
+static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
+{
+	Polyhedron *p = poly_new(ir);
+	for (int k = 0; k < n; k++)
+		if (k != but)
+			poly_assume(p, cond[k]);
+	return p;
+}
+
+/* The range of an axis under the conditions; false where nothing is known. */
+bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi)
+{
+	Witness w;
+	*lo = 0;
+	*hi = axis->hi;
+	if (witness_start(&w, c) && witness_find(&w, -1, axis, *lo) &&
+	    witness_find(&w, -1, axis, *hi))
+		return true;
+	return poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) && *lo <= *hi;
+}
+
+/* Drops conditions on axes that the others imply; false when they contradict one another. */
+static bool prune(Ir *ir, Conditions *c)
+{
+	int n = order_conditions(ir, c);
+	Witness w;
+	if (n && !witness_start(&w, c) && poly_is_empty(poly_without(ir, n, c->at, -1)))
+		return false;
+	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
+		if (!is_index_compare(c->at[k]) || witness_find(&w, k, NULL, 0) ||
+		    !poly_implies(poly_without(ir, n, c->at, k), c->at[k]))
+			continue;
+		n--;
+		c->n--;
+		for (int j = k; j < c->n; j++)
+			c->at[j] = c->at[j + 1];
+		witness_start(&w, c);
+	}
+	return true;
+}
+
+/* Narrows the free axes to what the conditions leave of them, in to[] too. */
+static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, int nto, Node **to)
+{
+	Node *less[COMP_MAX_AXES], *more[COMP_MAX_AXES];
+	int n = 0, kept = 0;
+	for (int k = 0; k < *nfree; k++) {
+		int64_t lo, hi;
+		Node *t = free[k];
+		if (!conditions_bounds(c, t, &lo, &hi) || (lo <= 0 && hi >= t->hi)) {
+			free[kept++] = t;
+			continue;
+		}
+		Node *axis = node_axis(ir, (int)t->u.i, hi - lo + 1);
+		more[n] = t;
+		less[n++] = hi > lo ? node_add(ir, axis, node_int(ir, lo)) : node_int(ir, lo);
+		if (hi > lo)
+			free[kept++] = axis;
+	}
+	*nfree = kept;
+	int ncond = c->n;
+	c->n = 0;
+	for (int k = 0; k < ncond; k++)
+		conditions_put(c, n ? node_replace(ir, c->at[k], n, more, less) : c->at[k]);
+	for (int k = 0; k < nto && n; k++)
+		to[k] = node_replace(ir, to[k], n, more, less);
+}
+
+/* ---- one place */
+
+/* All u of a dimension. */
+static int64_t residues_extent(Residues r, int64_t size)
+{
+	return (size - r.first + r.period - 1) / r.period;
+}
+
+/* The axes and the left side; false when there are no elements. z: the elements. */
+static bool place_frame(Ir *ir, Place *p, Conditions *cond, Node **z)
+{
+	for (int d = 0; d < p->rank; d++) {
+		Residues r = p->at[d];
+		int64_t size = p->size[d];
+		int64_t extent = r.extent ? r.extent : residues_extent(r, size);
+		if (extent <= 0)
+			return false;
+		Node *u = node_axis(ir, d, extent), *h = NULL;
+		p->axes[p->naxis++] = u;
+		if (r.count > 1)
+			h = p->axes[p->naxis++] = node_axis(ir, p->rank + d, r.count);
+		p->u[d] = u;
+		p->h[d] = h;
+		p->shape[d] = extent * r.count;
+		p->lhs[d] = h ? node_add(ir, node_scale(ir, u, r.count), h) : u;
+		z[d] = node_add(ir, u, node_int(ir, r.start));
+		z[d] = node_add(ir, node_scale(ir, z[d], r.period), node_int(ir, r.first));
+		z[d] = h ? node_add(ir, z[d], h) : z[d];
+		if (z[d]->hi >= size)
+			conditions_put(cond, node2(ir, OP_LT, z[d], node_int(ir, size)));
+	}
+	return true;
+}
+
+static void place_conditions(Ir *ir, const Place *p, const Inverse *inv, Node *const *z,
+			     Conditions *cond)
+{
+	Affine index[RICCI_MAX_RANK];
+	Node *room[MAX_CONDITIONS];
+	Conditions guard = {.ir = ir, .at = room};
+	for (int k = 0; k < inv->ncond; k++)
+		conditions_put(cond, inv->cond[k]);
+	if (!p->guard)
+		return;
+	conditions_split(&guard, p->guard);
+	for (int d = 0; d < p->rank; d++)
+		index[d] = affine_of(ir, p->index[d]);
+	for (int k = 0; k < guard.n; k++) {
+		Node *on_z = restate(ir, guard.at[k], index, p->rank, z);
+		conditions_split(cond, on_z ? on_z
+					    : node_replace(ir, guard.at[k], p->ndomain, p->domain,
+							   inv->value));
+	}
+}
+
+/* What the axes of the domain are there; the indices themselves are z. */
+static void place_substitutes(Ir *ir, Place *p, const Inverse *inv, Node *const *z)
+{
+	size_t room = (size_t)(p->ndomain + p->rank + 1);
+	p->from = arena_alloc(&ir->arena, sizeof *p->from * room);
+	p->to = arena_alloc(&ir->arena, sizeof *p->to * room);
+	p->nfrom = p->ndomain;
+	for (int k = 0; k < p->ndomain; k++) {
+		p->from[k] = p->domain[k];
+		p->to[k] = inv->value[k];
+	}
+	for (int d = 0; d < p->rank; d++) {
+		if (p->index[d]->op == OP_AXIS || p->index[d]->op == OP_CONST)
+			continue;
+		p->from[p->nfrom] = p->index[d];
+		p->to[p->nfrom++] = z[d];
+	}
+}
+
+static void place_make(Ir *ir, Place *p)
+{
+	Node *z[RICCI_MAX_RANK], *room[MAX_CONDITIONS];
+	Conditions cond = {.ir = ir, .at = room};
+	Inverse inv;
+
+	p->kind = PIECE_ZERO;
+	if (!place_frame(ir, p, &cond, z))
+		return;
+	if (!index_invert(ir, p->ndomain, p->domain, p->rank, p->index, z, 2 * p->rank, &inv) ||
+	    p->naxis + inv.nfree > COMP_MAX_AXES) {
+		p->kind = PIECE_SCATTER;
+		return;
+	}
+	place_conditions(ir, p, &inv, z, &cond);
+	if (cond.never || !prune(ir, &cond))
+		return;
+	place_substitutes(ir, p, &inv, z);
+	p->nfree = inv.nfree;
+	p->free = inv.free;
+	narrow(ir, &cond, &p->nfree, p->free, p->nfrom, p->to);
+	if (cond.never)
+		return;
+	p->kind = PIECE_SUM;
+	p->cond = cond;
+	p->cond.at = arena_alloc(&ir->arena, sizeof *room * (size_t)(cond.n + 1));
+	memcpy(p->cond.at, room, sizeof *room * (size_t)cond.n);
+}
+
+/* ---- all places */
+
+static uint32_t place_hash(const Place *p)
+{
+	uint32_t h = p->guard ? p->guard->hash : 0;
+	for (int k = 0; k < p->ndomain; k++)
+		h = h * 31 + p->domain[k]->hash;
+	for (int d = 0; d < p->rank; d++) {
+		const Residues *r = &p->at[d];
+		h = h * 31 + p->index[d]->hash;
+		h = h * 31 + (uint32_t)p->size[d];
+		h = h * 31 + (uint32_t)(r->period + 5 * r->first + 7 * r->count);
+		h = h * 31 + (uint32_t)(r->start + 3 * r->extent);
+	}
+	return (h ^ h >> 15) * 0x9e3779b1u;
+}
+
+static bool place_same(const Place *a, const Place *b)
+{
+	size_t rank = (size_t)a->rank;
+	return a->rank == b->rank && a->ndomain == b->ndomain && a->guard == b->guard &&
+	       !memcmp(a->domain, b->domain, sizeof *a->domain * (size_t)a->ndomain) &&
+	       !memcmp(a->index, b->index, sizeof *a->index * rank) &&
+	       !memcmp(a->size, b->size, sizeof *a->size * rank) &&
+	       !memcmp(a->at, b->at, sizeof *a->at * rank);
+}
+
+/* The slot that p has or would have. */
+static Place **places_slot(const Places *all, const Place *p)
+{
+	size_t at = p->hash & (all->room - 1);
+	while (all->slot[at] && (all->slot[at]->hash != p->hash || !place_same(all->slot[at], p)))
+		at = (at + 1) & (all->room - 1);
+	return &all->slot[at];
+}
+
+static void places_grow(Places *all, Ir *ir)
+{
+	Places old = *all;
+	all->room = old.room ? 2 * old.room : 64;
+	all->slot = arena_alloc(&ir->arena, all->room * sizeof *all->slot);
+	for (size_t k = 0; k < old.room; k++)
+		if (old.slot[k])
+			*places_slot(all, old.slot[k]) = old.slot[k];
+}
+
+const Place *place_find(Ir *ir, Places *all, const Term *term, const Residues *at)
+{
+	const Node *c = term->comp, *tensor = term->read->src[0];
+	Place key = {.rank = tensor_rank(tensor),
+		     .ndomain = comp_naxis(c),
+		     .domain = c->src,
+		     .index = term->read->src + 1,
+		     .guard = term->guard};
+	for (int d = 0; d < key.rank; d++) {
+		key.at[d] = at[d];
+		key.size[d] = tensor_extent(tensor, d);
+	}
+	key.hash = place_hash(&key);
+	if (2 * all->count >= all->room)
+		places_grow(all, ir);
+	Place **slot = places_slot(all, &key);
+	if (!*slot) {
+		Place *p = arena_alloc(&ir->arena, sizeof *p);
+		*p = key;
+		place_make(ir, p);
+		all->count++;
+		*slot = p;
+	}
+	return *slot;
+}
