@@ -271,7 +271,7 @@ static Node *combine(Ir *ir, Node *base, int n, const int64_t *k, Node *const *x
 {
 	for (int l = 0; l < n; l++)
 		if (k[l])
-			base = node_add(ir, base, node_scale(ir, x[l], k[l]));
+			base = node_add_scaled(ir, base, x[l], k[l]);
 	return base;
 }
 

@@ -177,7 +177,8 @@ Node *node_add(Ir *ir, Node *a, Node *b);
 Node *node_sub(Ir *ir, Node *a, Node *b);
 Node *node_mul(Ir *ir, Node *a, Node *b);
 Node *node_scale(Ir *ir, Node *a, int64_t k);
-Node *node_floordiv(Ir *ir, Node *a, int64_t c); /* c >= 1 */
+Node *node_add_scaled(Ir *ir, Node *a, Node *b, int64_t k); /* a + k * b */
+Node *node_floordiv(Ir *ir, Node *a, int64_t c);	    /* c >= 1 */
 Node *node_floormod(Ir *ir, Node *a, int64_t c);
 bool node_is_const(const Node *n);	     /* CONST */
 bool node_is_value(const Node *n, double v); /* CONST, of any type, of that value */

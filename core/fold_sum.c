@@ -165,6 +165,20 @@ Node *fold_int_add(Ir *ir, Type t, Node *a, Node *b)
 	return s.overflow ? NULL : sum_node(ir, &s, t);
 }
 
+Node *node_add_scaled(Ir *ir, Node *a, Node *b, int64_t k)
+{
+	if (a->type == RICCI_I64 && !node_is_value(a, 0) && !node_is_value(b, 0)) {
+		Sum s;
+		sum_of(ir, &s, a, 1);
+		sum_add(ir, &s, b, k);
+		while (sum_join(ir, &s)) {
+		}
+		if (!s.overflow)
+			return sum_node(ir, &s, RICCI_I64);
+	}
+	return node_add(ir, a, node_scale(ir, b, k));
+}
+
 Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b)
 {
 	if (b->op == OP_CONST) {

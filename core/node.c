@@ -272,8 +272,7 @@ Node *node_scale(Ir *ir, Node *a, int64_t k)
 
 Node *node_sub(Ir *ir, Node *a, Node *b)
 {
-	return type_is_float(a->type) ? node2(ir, OP_SUB, a, b)
-				      : node_add(ir, a, node_scale(ir, b, -1));
+	return type_is_float(a->type) ? node2(ir, OP_SUB, a, b) : node_add_scaled(ir, a, b, -1);
 }
 
 Node *node_mul(Ir *ir, Node *a, Node *b)

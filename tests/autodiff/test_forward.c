@@ -186,7 +186,10 @@ static int product(long fail_at)
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){9, 9}), *out;
 	ricci_tensor *t = ricci_input(g, "t", RICCI_F32, 2, (int64_t[]){9, 9});
-	ricci_tensor *y = ricci_op(g, "Y[p] max= X[2*p+r,r]*X[r,p] where p<3", x);
+	ricci_tensor *y = x;
+	for (int k = 0; k < 20; k++)
+		y = ricci_op(g, "Y[i,j] = X[i,j]*tanh(X[j,i])", y);
+	y = ricci_op(g, "Y[p] max= X[2*p+r,r]*X[r,p] where p<3", y);
 	mem_fail_at(fail_at);
 	int code = ricci_jvp(g, y, 1, &x, &t, &out);
 	mem_fail_at(0);

@@ -59,11 +59,45 @@ static int test(Ir *ir)
 	return 0;
 }
 
+static int64_t random_below(uint64_t *state, int64_t n)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return (int64_t)(*state >> 33) % n;
+}
+
+/* What the normal form takes out of a quotient costs nothing of its bounds: those of (e)/c are e's
+ * by c, whatever the coefficients, and so are those of a quotient in a sum. */
+static int test_bounds(Ir *ir)
+{
+	static uint64_t state = 5;
+	IR_ENTER(ir, -1);
+	Node *axis[3] = {node_axis(ir, 0, 2), node_axis(ir, 1, 5), node_axis(ir, 2, 9)};
+	for (int round = 0; round < 2000; round++) {
+		Node *e = node_int(ir, random_below(&state, 21) - 10);
+		int64_t c = 2 + random_below(&state, 8);
+		for (int k = 0; k < 3; k++) {
+			int64_t by = random_below(&state, 15) - 7;
+			e = node_add_scaled(ir, e, axis[k], by);
+		}
+		int64_t lo = (e->lo - (e->lo < 0 ? c - 1 : 0)) / c;
+		int64_t hi = (e->hi - (e->hi < 0 ? c - 1 : 0)) / c;
+		Node *q = node_floordiv(ir, e, c), *s = node_add(ir, q, node_int(ir, 3));
+		CHECK_INT(q->lo, lo);
+		CHECK_INT(q->hi, hi);
+		CHECK_INT(s->lo, lo + 3);
+		CHECK_INT(s->hi, hi + 3);
+		CHECK(node_add_scaled(ir, e, q, -c) == node_add(ir, e, node_scale(ir, q, -c)));
+	}
+	IR_LEAVE(ir);
+	return 0;
+}
+
 int main(void)
 {
 	Ir ir;
 	ir_init(&ir);
 	CHECK_INT(test(&ir), 0);
+	CHECK_INT(test_bounds(&ir), 0);
 	ir_free(&ir);
 	CHECK_INT(mem_live(), 0);
 	return check_done();
