@@ -298,8 +298,20 @@ static double precision(Type t)
 	return t == RICCI_F64 ? 1e-12 : t == RICCI_F32 ? 1e-5 : t == RICCI_F16 ? 4e-3 : 3e-2;
 }
 
+/* Terms of the longest sum that t needs. */
+static double longest_sum(Ir *ir, Node *t)
+{
+	double most = 1;
+	Node **order;
+	int n = graph_order(ir, 1, &t, &order);
+	for (int j = 0; j < n; j++)
+		if (order[j]->op == OP_COMP)
+			most = fmax(most, comp_points(order[j]) / (double)tensor_size(order[j]));
+	return most;
+}
+
 /* The coarsest float type that takes part: gradients pass through the operands' types. */
-static double case_precision(const Case *c, int k)
+static double coarsest(const Case *c, int k)
 {
 	static const struct {
 		const char *text;
@@ -318,6 +330,17 @@ static double case_precision(const Case *c, int k)
 			eps = fmax(eps, precision(t));
 	}
 	return eps;
+}
+
+/* Equal terms round the same way, so that a sum's error may grow as their number does. */
+static double case_precision(const Case *c, int k)
+{
+	const double eps = coarsest(c, k);
+	Ir *ir = &c->root[k]->g->ir;
+	IR_ENTER(ir, eps);
+	double terms = longest_sum(ir, c->root[k]->node);
+	IR_LEAVE(ir);
+	return eps + terms * (eps < precision(RICCI_F32) ? 0x1p-53 : 0x1p-24);
 }
 
 /* 16-bit values have ties by rounding that the interpreter's do not. */
