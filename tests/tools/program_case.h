@@ -332,15 +332,20 @@ static double coarsest(const Case *c, int k)
 	return eps;
 }
 
+__attribute__((noinline)) static double case_terms(const Case *c, int k)
+{
+	Ir *ir = &c->root[k]->g->ir;
+	IR_ENTER(ir, 1);
+	double terms = longest_sum(ir, c->root[k]->node);
+	IR_LEAVE(ir);
+	return terms;
+}
+
 /* Equal terms round the same way, so that a sum's error may grow as their number does. */
 static double case_precision(const Case *c, int k)
 {
-	const double eps = coarsest(c, k);
-	Ir *ir = &c->root[k]->g->ir;
-	IR_ENTER(ir, eps);
-	double terms = longest_sum(ir, c->root[k]->node);
-	IR_LEAVE(ir);
-	return eps + terms * (eps < precision(RICCI_F32) ? 0x1p-53 : 0x1p-24);
+	double eps = coarsest(c, k);
+	return eps + case_terms(c, k) * (eps < precision(RICCI_F32) ? 0x1p-53 : 0x1p-24);
 }
 
 /* 16-bit values have ties by rounding that the interpreter's do not. */
