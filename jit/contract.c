@@ -1,4 +1,4 @@
-/* contract.c - reading an equation as a generalised contraction, and the schedules for it.
+/* contract.c - reading an equation as a generalised contraction.
  *
  * Input: a Problem whose main equation adds up products. Output: the roles of its axes: M in the
  * first factor and the result, N in the second and the result, K reduced, batch in all three.
@@ -8,11 +8,6 @@
 #include <string.h>
 
 enum { BORDERED_REST = 96 };
-
-static int64_t round_up(int64_t x, int64_t to)
-{
-	return (x + to - 1) / to * to;
-}
 
 static uint64_t axis_mask(const Problem *p, Node *e)
 {
@@ -98,8 +93,7 @@ static void side_add(Side *s, Node *axis)
 	s->extent *= axis_extent(axis);
 }
 
-/* Reduced axes that conditions look at come first: then elements that share their conditions follow
- * each other. */
+/* Does a condition look at the axis? */
 static bool guarded(const Contract *c, Node *axis)
 {
 	const Factor *f[2] = {&c->a, &c->b};
@@ -145,10 +139,22 @@ static void roles(Contract *c)
 			a = b;
 		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
-	for (int pass = 0; pass < 2; pass++)
+}
+
+/* Axes that conditions look at come first, so that what fails is left early where K is listed anew
+ * (choose); or last, so that conditions repeat. */
+static void order_reduced(Contract *c, bool guarded_first)
+{
+	const Problem *p = c->p;
+	c->k.naxis = 0;
+	c->k.extent = 1;
+	for (int pass = 0; pass < 2; pass++) {
+		c->period = c->k.extent;
 		for (int k = p->nspatial; k < p->naxis; k++)
-			if (guarded(c, p->axis[k]) == !pass)
+			if (guarded(c, p->axis[k]) == (pass != guarded_first))
 				side_add(&c->k, p->axis[k]);
+	}
+	c->period = guarded_first ? 0 : c->k.extent / c->period;
 }
 
 /* Conditions that depend on K and the batch only choose which elements of K there are at all. */
@@ -196,6 +202,11 @@ static double padding(const Contract *c, const Side *m, const Side *n)
 	       (double)round_up(n->extent, c->micro->nr) / (double)n->extent;
 }
 
+double contract_padding(const Contract *c)
+{
+	return padding(c, &c->m, &c->n);
+}
+
 /* Contiguous results belong to N, unless that leaves most lanes empty. */
 static bool wants_swap(const Contract *c)
 {
@@ -219,7 +230,11 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	if (!c->micro || !group_factors(c, body) || !place_guards(c, nguard, guard))
 		return false;
 	roles(c);
+	order_reduced(c, true);
 	choose(c);
+	if (!c->k.compact)
+		order_reduced(c, false);
+	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
 	if (wants_swap(c) != swap) {
 		Factor f = c->a;
 		Side s = c->m;
@@ -229,74 +244,9 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	return c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }
 
-/* ---- schedules ---- */
-
-/* Equal blocks of at most `most`. */
-static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
+bool contract_in_place(Contract *c)
 {
-	int64_t count = (extent + most - 1) / most;
-	return round_up((extent + count - 1) / count, multiple);
-}
-
-/* Is the work long enough in every direction to pay for packing? */
-static bool worth_packing(const Contract *c)
-{
-	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
-	return k >= 4 && m * n / (m + n) >= 3 && padding(c, &c->m, &c->n) <= 2.5 &&
-	       m * n * k * (double)c->batch.extent >= 16384;
-}
-
-enum { WANTED_PARTS = 12 };
-
-static void offer_blocks(const Contract *c, const Target *target, bool swap, int64_t mb, int64_t nb,
-			 int64_t kb, Schedule *s)
-{
-	int64_t mr = c->micro->mr, nr = c->micro->nr, m = c->m.extent, n = c->n.extent;
-	(void)target;
-	mb = balanced(m, mb, mr);
-	nb = balanced(n, nb, nr);
-	while (c->batch.extent * ((m + mb - 1) / mb) * ((n + nb - 1) / nb) < WANTED_PARTS) {
-		if (nb > 16 * nr && nb >= mb)
-			nb = balanced(n, nb / 2, nr);
-		else if (mb > 8 * mr)
-			mb = balanced(m, mb / 2, mr);
-		else
-			break;
-	}
-	memset(s, 0, sizeof *s);
-	schedule_add(s, STEP_TENSORISE, 0, swap);
-	schedule_add(s, STEP_BLOCK, 0, mb);
-	schedule_add(s, STEP_BLOCK, 1, nb);
-	schedule_add(s, STEP_BLOCK, 2, balanced(c->k.extent, kb, 1));
-}
-
-int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
-{
-	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
-	*first = false;
-	if (room < 1 || !contract_find(c, p, target, false))
-		return 0;
-	*first = worth_packing(c);
-	size_t size = type_size(p->acc);
-	/* A panel of B fills half of L1, a block of A half of L2. */
-	int64_t kb = (int64_t)(target->l1 / 2 / size) / c->micro->nr;
-	int64_t mb = (int64_t)(target->l2 / 2 / size) / kb;
-	static const struct {
-		bool swap;
-		int m, n, k; /* eighths of the above */
-	} row[] = {{false, 6, 8, 8}, {true, 6, 8, 8}, {false, 3, 8, 8}, {false, 6, 4, 16}};
-	int n = 0;
-	for (int r = 0; r < COUNT(row) && n < room; r++) {
-		if (!contract_find(c, p, target, row[r].swap) || c->n.extent < 2)
-			continue;
-		offer_blocks(c, target, row[r].swap, mb * row[r].m / 8, 512 * row[r].n / 8,
-			     kb * row[r].k / 8, &out[n]);
-		bool fresh = true;
-		for (int k = 0; k < n; k++)
-			fresh &= memcmp(&out[n], &out[k], sizeof *out) != 0;
-		n += fresh;
-		if (!*first)
-			break;
-	}
-	return n;
+	Node *read = c->a.value, *es, *ek, *rest;
+	return read->op == OP_READ && read->type == c->p->acc && c->a.nguard == 0 &&
+	       contract_split(c, read->src[1], &c->m, &c->k, &es, &ek, &rest);
 }

@@ -1,5 +1,5 @@
-/* contract.h - the parts of lowering a contraction: finding it (contract.c), tables of indices
- * (contract_table.c), the loops (contract_loops.c). */
+/* contract.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
+ * (contract_offer.c), tables of indices (contract_table.c), the loops (contract_loops.c). */
 #ifndef JIT_CONTRACT_H
 #define JIT_CONTRACT_H
 
@@ -44,14 +44,25 @@ typedef struct Contract {
 	Side m, n, k, batch;
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
-	Node *batch_value[COMP_MAX_AXES];
-	Stmt *setup; /* at the start of a part */
+	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */
+	Stmt *setup;			  /* at the start of a part */
+	int64_t period; /* conditions repeat after so many elements of K; 0: they do not */
 	int nchoice; /* conditions on K and batch only: elements of K that fail them are left out */
 	Node *choice[CONTRACT_MAX_GUARDS], *count;
 } Contract;
 
+static inline int64_t round_up(int64_t x, int64_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
 bool contract_find(Contract *c, Problem *p, const Target *target, bool swap);
+
+/* How much more edges cost than what they hold: 1 nothing. */
+double contract_padding(const Contract *c);
+/* Can the factor of M be read where it lies? */
+bool contract_in_place(Contract *c);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
  * Sides not given are the batch. */

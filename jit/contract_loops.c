@@ -1,20 +1,30 @@
 /* contract_loops.c - the loops of a contraction around a micro-kernel.
  *
  *	for each part (batch point, M block, N block):
- *		C = 0
- *		for each K block: pack A's panels; for each panel of B: pack it, run it against A's
+ *		for each K block: pack A's panels; for each strip of B: pack its panels, run them
+ *			against A's
  *		store C through the members
+ *
+ * A that is a plain read may stay where it lies. Where blocks are few and K is long, parts are
+ * pieces of K too: they leave their sums in shared memory, and a second phase adds them up in the
+ * order of K and stores.
  *
  * Packing evaluates a factor through its index functions, so that nothing is ever unfolded in
  * memory. Plain reads, also under affine conditions, are packed by functions compiled ahead
  * (contract_pack.c); other factors by generated loops. */
 #include "jit/contract.h"
 
+enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15 };
+static const double MOST_SPREAD = 1 << 25; /* elements of all pieces' sums */
+
 typedef struct Shape {
-	int64_t mb, nb, kb, nmb, nnb, nkb;
-	Node *a, *b, *c;	   /* buffers: A's panels, one panel of B, the block of C */
+	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
+	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
+	bool in_place;		   /* A is read where it lies */
+	Node *a, *b, *c;	   /* buffers: A's panels, a strip of B's, the block of C */
+	Node *c_at;		   /* where the block begins in c */
 	Node *rows, *cols, *depth; /* of this block */
-	Node *blocks;		   /* of K; NULL: nkb */
+	Node *blocks;		   /* of K, in this part; NULL: per_piece */
 } Shape;
 
 static Node *num(Contract *c, int64_t v)
@@ -43,7 +53,7 @@ static int as_inequalities(Contract *c, Node *g, Node *e[2])
 
 /* A plain read under affine conditions: one call of a packing function for a panel. */
 static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
-		       int64_t lanes, Node *depth)
+		       int64_t lanes, Node *left, Node *depth)
 {
 	Node *read = f->value, *row_s[CONTRACT_MAX_GUARDS + 1], *row_k[CONTRACT_MAX_GUARDS + 1];
 	Node *rest[CONTRACT_MAX_GUARDS + 1], *base;
@@ -78,7 +88,9 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 			 {NULL, num(c, n - 1)},
 			 {more, zero},
 			 {NULL, num(c, lanes)},
-			 {NULL, depth}};
+			 {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
+			 {NULL, depth},
+			 {NULL, num(c, c->period)}};
 	return stmt_call(c->t, read->type == RICCI_F64 ? "ricci_pack_f64" : "ricci_pack_f32",
 			 COUNT(arg), arg);
 }
@@ -103,34 +115,78 @@ static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, N
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
 }
 
-/* Fills panel number `panel` (of `lanes` elements of s) of dst. */
+/* Fills panel `number` of dst: `lanes` elements of s, of the `left` that this block has. */
 static Stmt *pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
-		  int64_t lanes, Node *depth)
+		  int64_t lanes, Node *left, Node *depth)
 {
 	Node *at = node_scale(c->ir, number, lanes);
-	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, depth);
+	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, left, depth);
 	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
 }
 
 /* ---- one block ---- */
 
-static Stmt *multiply_block(Contract *c, const Shape *h)
+/* The micro-kernel at panel ip of A and panel jp of the strip that begins at column `from`. */
+static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, Node *jp, Node *add)
 {
 	Ir *ir = c->ir;
 	int64_t mr = c->micro->mr, nr = c->micro->nr;
-	Node *ip = tree_axis(c->t, h->mb / mr), *jp = tree_axis(c->t, h->nb / nr);
-	Node *mp = node_floordiv(ir, node_add(ir, h->rows, num(c, mr - 1)), mr);
-	Node *np = node_floordiv(ir, node_add(ir, h->cols, num(c, nr - 1)), nr);
-	Node *zero = num(c, 0), *a_at = node_scale(ir, ip, mr * h->kb);
-	Node *c_at = node_add(ir, node_scale(ir, ip, mr * h->nb), node_scale(ir, jp, nr));
-	Stmt *pack_a = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp,
-				 pack(c, &c->a, &c->m, h->a, ip, a_at, mr, h->depth));
-	CallArg arg[] = {
-		{NULL, h->depth}, {h->a, a_at}, {h->b, zero}, {h->c, c_at}, {NULL, num(c, h->nb)}};
-	Stmt *run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp,
-			      stmt_call(c->t, c->micro->symbol, COUNT(arg), arg));
-	Stmt *panel = stmt_seq(pack(c, &c->b, &c->n, h->b, jp, zero, nr, h->depth), run);
-	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, jp, NULL, np, panel));
+	Node *i = node_scale(ir, ip, mr), *j = node_add(ir, from, node_scale(ir, jp, nr));
+	Node *rows = least(c, num(c, mr), node_sub(ir, h->rows, i));
+	Node *cols = least(c, num(c, nr), node_sub(ir, h->cols, j));
+	Node *b_at = node_scale(ir, jp, nr * h->kb);
+	Node *c_at = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->nb), j));
+	CallArg arg[10] = {{NULL, rows}, {NULL, cols}, {NULL, h->depth}};
+	int n = 3;
+	if (h->in_place) {
+		Node *es, *ek, *base;
+		if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base))
+			return NULL;
+		Table *ts = contract_table(c, &c->m, 1, &es),
+		      *tk = contract_table(c, &c->k, 1, &ek);
+		if (!ts || !tk)
+			return NULL;
+		arg[n++] = (CallArg){c->a.value->src[0], base};
+		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
+		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, num(c, 0))};
+	} else {
+		arg[n++] = (CallArg){h->a, node_scale(ir, ip, mr * h->kb)};
+	}
+	arg[n++] = (CallArg){h->b, b_at};
+	arg[n++] = (CallArg){h->c, c_at};
+	arg[n++] = (CallArg){NULL, num(c, h->nb)};
+	arg[n++] = (CallArg){NULL, add};
+	return stmt_call(c->t, h->in_place ? c->micro->placed_symbol : c->micro->symbol, n, arg);
+}
+
+/* Number of panels of `size` in e elements. */
+static Node *panels(Contract *c, Node *e, int64_t size)
+{
+	return node_floordiv(c->ir, node_add(c->ir, e, num(c, size - 1)), size);
+}
+
+static Stmt *multiply_block(Contract *c, const Shape *h, Node *add)
+{
+	Ir *ir = c->ir;
+	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	Node *ip = tree_axis(c->t, h->mb / mr), *jp = tree_axis(c->t, h->strip / nr);
+	Node *js = tree_axis(c->t, (h->nb + h->strip - 1) / h->strip);
+	Node *mp = panels(c, h->rows, mr), *from = node_scale(ir, js, h->strip);
+	Node *np = panels(c, least(c, num(c, h->strip), node_sub(ir, h->cols, from)), nr);
+	Stmt *pack_a = NULL;
+	if (!h->in_place)
+		pack_a = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp,
+				   pack(c, &c->a, &c->m, h->a, ip, node_scale(ir, ip, mr * h->kb),
+					mr, h->rows, h->depth));
+	Node *panel = node_add(ir, node_scale(ir, js, h->strip / nr), jp);
+	Stmt *pack_b = stmt_loop(c->t, HOW_SERIAL, jp, NULL, np,
+				 pack(c, &c->b, &c->n, h->b, panel, node_scale(ir, jp, nr * h->kb),
+				      nr, h->cols, h->depth));
+	Stmt *run =
+		stmt_loop(c->t, HOW_SERIAL, jp, NULL, np, multiply_tile(c, h, ip, from, jp, add));
+	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp, run);
+	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, js, NULL, panels(c, h->cols, h->strip),
+					  stmt_seq(pack_b, run)));
 }
 
 static Stmt *store_plain(Contract *c, const Shape *h)
@@ -144,7 +200,7 @@ static Stmt *store_plain(Contract *c, const Shape *h)
 	if (!tm || !tn)
 		return NULL;
 	Node *zero = num(c, 0);
-	CallArg arg[] = {{h->c, zero},
+	CallArg arg[] = {{h->c, h->c_at},
 			 {NULL, num(c, h->nb)},
 			 {p->out[0], base},
 			 {tm->buffer, table_index(c, tm, zero)},
@@ -184,68 +240,209 @@ static Stmt *store_block(Contract *c, const Shape *h)
 
 /* ---- the whole ---- */
 
-static int read_steps(const Schedule *s, const Contract *c, Shape *h, Error *err)
+static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 {
-	int64_t *block[3] = {&h->mb, &h->nb, &h->kb};
-	const int64_t unit[3] = {c->micro->mr, c->micro->nr, 1};
-	const int64_t extent[3] = {c->m.extent, c->n.extent, c->k.extent};
-	for (int k = 0; k < 3; k++)
-		*block[k] = 128;
+	int64_t *block[4] = {&h->mb, &h->nb, &h->kb, &h->strip};
+	const int64_t unit[4] = {c->micro->mr, c->micro->nr, 1, c->micro->nr};
+	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
+	h->pieces = 1;
+	for (int k = 0; k < 4; k++)
+		*block[k] = k < 3 ? 128 : c->micro->nr;
 	for (int k = 0; k < s->n; k++) {
 		const ScheduleStep *step = &s->step[k];
-		if (step->kind == STEP_TENSORISE)
-			continue;
-		if (step->kind != STEP_BLOCK || step->axis < 0 || step->axis > 2 || step->arg < 1 ||
-		    step->arg > 1 << 20)
+		bool block_step = step->kind == STEP_BLOCK && step->axis >= 0 && step->axis <= 3 &&
+				  step->arg >= 1 && step->arg <= 1 << 20;
+		if (block_step)
+			*block[step->axis] = step->arg;
+		else if (step->kind == STEP_SPREAD && step->arg >= 1)
+			h->pieces = step->arg;
+		else if (step->kind == STEP_IN_PLACE)
+			h->in_place = step->arg != 0;
+		else if (step->kind != STEP_TENSORISE)
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: step %d does not fit a tensorised contraction",
 					 k + 1);
-		*block[step->axis] = step->arg;
 	}
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < 4; k++) {
 		int64_t most = (extent[k] + unit[k] - 1) / unit[k] * unit[k];
 		*block[k] = (*block[k] + unit[k] - 1) / unit[k] * unit[k];
 		*block[k] = *block[k] < most ? *block[k] : most;
 	}
+	h->strip = h->strip < h->nb ? h->strip : h->nb;
 	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
 	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
 	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
+	if (h->in_place && !contract_in_place(c))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the first factor can't be read in place, only a plain "
+				 "read of the sum's type without conditions can");
 	return 0;
 }
 
-static void set_blocks(Contract *c, Shape *h, Node *part, Node *k_block)
+/* Pieces of K have equal numbers of blocks; what all would write must not become too much. */
+static int spread(const Contract *c, Shape *h, Error *err)
+{
+	h->pieces = c->k.compact || h->pieces > h->nkb ? 1 : h->pieces;
+	h->per_piece = (h->nkb + h->pieces - 1) / h->pieces;
+	h->pieces = (h->nkb + h->per_piece - 1) / h->per_piece;
+	if (h->pieces > 1 && (double)h->pieces * (double)c->batch.extent *
+					     (double)(h->nmb * h->mb) * (double)(h->nnb * h->nb) >
+				     MOST_SPREAD)
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the sums of %lld pieces of K are too large",
+				 (long long)h->pieces);
+	return 0;
+}
+
+/* This part is of block (m, n) at a point of the batch; m: its first row. */
+static void set_block(Contract *c, Shape *h, Node *point, Node *m, Node *rows, Node *n)
 {
 	Ir *ir = c->ir;
-	Node *mn = node_floormod(ir, part, h->nmb * h->nnb);
-	Node *point = node_floordiv(ir, part, h->nmb * h->nnb);
-	c->m.block = h->mb, c->n.block = h->nb, c->k.block = h->kb;
-	c->m.origin = node_scale(ir, node_floordiv(ir, mn, h->nnb), h->mb);
-	c->n.origin = node_scale(ir, node_floormod(ir, mn, h->nnb), h->nb);
-	c->k.origin = node_scale(ir, k_block, h->kb);
-	h->rows = least(c, num(c, h->mb), node_sub(ir, num(c, c->m.extent), c->m.origin));
+	c->m.origin = m;
+	c->n.origin = node_scale(ir, n, h->nb);
+	h->rows = least(c, rows, node_sub(ir, num(c, c->m.extent), c->m.origin));
 	h->cols = least(c, num(c, h->nb), node_sub(ir, num(c, c->n.extent), c->n.origin));
-	h->depth = least(c, num(c, h->kb), node_sub(ir, num(c, c->k.extent), c->k.origin));
-	Side *side[3] = {&c->m, &c->n, &c->k};
-	for (int k = 0; k < 3; k++)
-		side[k]->whole = side[k]->extent <= 1 << 15;
-	if (c->k.compact) {
-		c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
-		if (!c->count)
-			return;
-		Node *count = buffer_read(c->t, c->count, num(c, 0));
-		h->depth = node2(ir, OP_MIN, num(c, h->kb), node_sub(ir, count, c->k.origin));
-		h->blocks = node_floordiv(ir, node_add(ir, count, num(c, h->kb - 1)), h->kb);
-	}
 	int64_t below = c->batch.extent;
 	for (int k = 0; k < c->batch.naxis; k++) {
 		below /= axis_extent(c->batch.axis[k]);
 		c->batch_value[k] = node_floormod(ir, node_floordiv(ir, point, below),
 						  axis_extent(c->batch.axis[k]));
 	}
+}
+
+/* Tables of a whole side are filled for each range of parts that a thread takes, those of a block
+ * in each part, with divisions. */
+static void set_sides(Contract *c, const Shape *h)
+{
+	Side *side[3] = {&c->m, &c->n, &c->k};
+	int64_t block[3] = {h->mb, h->nb, h->kb};
+	int64_t times[3] = {h->nnb * h->pieces, h->nmb * h->pieces, h->nmb * h->nnb};
+	for (int k = 0; k < 3; k++) {
+		side[k]->block = block[k];
+		side[k]->whole = side[k]->extent <= MOST_WHOLE &&
+				 (side[k]->extent <= 256 || times[k] * c->batch.extent >= 5);
+	}
+}
+
+/* The sums of a block over this part's share of K, in h->c. */
+static Stmt *multiply(Contract *c, Shape *h, Node *piece)
+{
+	Ir *ir = c->ir;
 	Type t = c->p->acc;
-	h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", t, h->mb * h->kb);
-	h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", t, c->micro->nr * h->kb);
-	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", t, h->mb * h->nb);
+	Node *kb = tree_axis(c->t, h->per_piece);
+	Node *k_block = node_add(ir, node_scale(ir, piece, h->per_piece), kb);
+	c->k.origin = node_scale(ir, k_block, h->kb);
+	h->depth = least(c, num(c, h->kb), node_sub(ir, num(c, c->k.extent), c->k.origin));
+	if (h->pieces > 1)
+		h->blocks =
+			least(c, num(c, h->per_piece),
+			      node_sub(ir, num(c, h->nkb), node_scale(ir, piece, h->per_piece)));
+	if (c->k.compact) {
+		c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
+		if (!c->count)
+			return NULL;
+		Node *count = buffer_read(c->t, c->count, num(c, 0));
+		h->depth = node2(ir, OP_MIN, num(c, h->kb), node_sub(ir, count, c->k.origin));
+		h->blocks = node_floordiv(ir, node_add(ir, count, num(c, h->kb - 1)), h->kb);
+	}
+	if (!h->in_place)
+		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", t, h->mb * h->kb + PACK_SLACK);
+	h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", t, h->strip * h->kb + PACK_SLACK);
+	/* The first block of K stores, the others add; where K is a list, there may be none. */
+	Node *add = c->k.compact ? num(c, 1) : node2(ir, OP_MIN, kb, num(c, 1));
+	Stmt *block = multiply_block(c, h, add);
+	Stmt *loop = stmt_loop(c->t, HOW_SERIAL, kb, NULL, h->blocks,
+			       stmt_seq(contract_fill(c, &c->k), block));
+	loop->maybe = c->k.compact;
+	if (c->k.compact) {
+		CallArg zero[] = {{h->c, h->c_at},
+				  {NULL, num(c, h->mb * h->nb * (int64_t)type_size(t))}};
+		loop = stmt_seq(contract_choose(c), loop);
+		loop = stmt_seq(stmt_call(c->t, "ricci_zero", COUNT(zero), zero), loop);
+	}
+	return stmt_seq(c->setup, loop);
+}
+
+/* What this part's statements read of tables, then they. */
+static Stmt *with_tables(Contract *c, Stmt *body)
+{
+	return stmt_seq(stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n)), body);
+}
+
+/* Part number `part` of a sum over all of K: its block is stored at once. */
+static Stmt *whole_part(Contract *c, Shape *h, Node *part)
+{
+	Ir *ir = c->ir;
+	Node *block = node_floormod(ir, part, h->nmb * h->nnb);
+	Node *m = node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb);
+	set_block(c, h, node_floordiv(ir, part, h->nmb * h->nnb), m, num(c, h->mb),
+		  node_floormod(ir, block, h->nnb));
+	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, h->mb * h->nb);
+	h->c_at = num(c, 0);
+	Stmt *sums = multiply(c, h, num(c, 0));
+	return with_tables(c, stmt_seq(sums, store_block(c, h)));
+}
+
+/* First phase: the sums over one piece of K, each part's at its own place in h->c. */
+static Stmt *piece_part(Contract *c, Shape *h, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t blocks = h->nmb * h->nnb;
+	Node *block = node_floormod(ir, part, blocks), *piece = node_floordiv(ir, part, blocks);
+	set_block(c, h, node_floordiv(ir, piece, h->pieces),
+		  node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb), num(c, h->mb),
+		  node_floormod(ir, block, h->nnb));
+	h->c_at = node_scale(ir, part, h->mb * h->nb);
+	return with_tables(c, multiply(c, h, node_floormod(ir, piece, h->pieces)));
+}
+
+/* Second phase: a few rows of a block, added up in the order of K and stored. */
+static Stmt *sum_part(Contract *c, Shape *h, int64_t height, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t per_block = (h->mb + height - 1) / height, size = h->mb * h->nb;
+	Node *slice = node_floormod(ir, part, per_block),
+	     *block = node_floordiv(ir, part, per_block);
+	Node *point = node_floordiv(ir, block, h->nmb * h->nnb);
+	Node *mn = node_floormod(ir, block, h->nmb * h->nnb), *top = node_scale(ir, slice, height);
+	Node *m = node_scale(ir, node_floordiv(ir, mn, h->nnb), h->mb);
+	Node *rows = least(c, num(c, height), node_sub(ir, num(c, h->mb), top));
+	set_block(c, h, point, node_add(ir, m, top), rows, node_floormod(ir, mn, h->nnb));
+	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, height * h->nb);
+	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmb * h->nnb), mn);
+	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->nb));
+	CallArg arg[] = {{sum, num(c, 0)},
+			 {h->c, from},
+			 {NULL, num(c, h->pieces)},
+			 {NULL, num(c, h->nmb * h->nnb * size)},
+			 {NULL, node_scale(ir, rows, h->nb)}};
+	Stmt *add = stmt_call(c->t, c->p->acc == RICCI_F64 ? "ricci_add_f64" : "ricci_add_f32",
+			      COUNT(arg), arg);
+	h->c = sum;
+	h->c_at = num(c, 0);
+	return with_tables(c, stmt_seq(add, store_block(c, h)));
+}
+
+/* Both phases; sets how many parts there are. */
+static Stmt *spread_parts(Contract *c, Shape *h, Node **part)
+{
+	Ir *ir = c->ir;
+	Tree *t = c->t;
+	int64_t blocks = c->batch.extent * h->nmb * h->nnb, first = blocks * h->pieces;
+	int64_t slices = (WANTED_SLICES + blocks - 1) / blocks;
+	int64_t height = (h->mb + slices - 1) / slices;
+	int64_t second = blocks * ((h->mb + height - 1) / height);
+	t->parts = first + second;
+	t->first = first;
+	*part = tree_axis(t, t->parts);
+	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mb * h->nb);
+	if (!h->c)
+		return NULL;
+	/* The remainders say to the bounds what the condition says. */
+	Stmt *piece = piece_part(c, h, node_floormod(ir, *part, first));
+	Stmt *sum = sum_part(c, h, height,
+			     node_floormod(ir, node_sub(ir, *part, num(c, first)), second));
+	return stmt_if(t, node2(ir, OP_LT, *part, num(c, first)), piece, sum);
 }
 
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
@@ -263,28 +460,22 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: tensorise needs a sum of products whose factors share "
 				 "reduced indices and each have indices of their own");
-	if (read_steps(s, c, &h, err))
+	if (read_steps(s, c, &h, err) || spread(c, &h, err))
 		return err->code;
-	int64_t parts = c->batch.extent * h.nmb * h.nnb;
-	Node *part = tree_axis(p->tree, parts), *kb = tree_axis(p->tree, h.nkb);
-	set_blocks(c, &h, part, kb);
+	set_sides(c, &h);
+	Tree *t = p->tree;
+	Node *part;
+	Stmt *body;
+	if (h.pieces > 1) {
+		body = spread_parts(c, &h, &part);
+	} else {
+		t->parts = c->batch.extent * h.nmb * h.nnb;
+		part = tree_axis(t, t->parts);
+		body = whole_part(c, &h, part);
+	}
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
-	CallArg zero[] = {{h.c, num(c, 0)},
-			  {NULL, num(c, h.mb * h.nb * (int64_t)type_size(p->acc))}};
-	Stmt *multiply = multiply_block(c, &h);
-	Stmt *loop = stmt_loop(p->tree, HOW_SERIAL, kb, NULL, h.blocks,
-			       stmt_seq(contract_fill(c, &c->k), multiply));
-	loop->maybe = h.blocks != NULL;
-	if (c->k.compact)
-		loop = stmt_seq(contract_choose(c), loop);
-	Stmt *store = store_block(c, &h);
-	Stmt *body = stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n));
-	body = stmt_seq(body, c->setup);
-	body = stmt_seq(body, stmt_call(p->tree, "ricci_zero", COUNT(zero), zero));
-	body = stmt_seq(body, stmt_seq(loop, store));
-	p->tree->parts = parts;
-	p->tree->root = stmt_seq(contract_fill(c, NULL),
-				 stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body));
+	t->root = stmt_seq(contract_fill(c, NULL),
+			   stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

@@ -1,21 +1,12 @@
 /* contract_pack.c - what contractions call around micro-kernels, compiled ahead: packing a panel
  * through index tables, storing a block, clearing one. Generated code reaches them by name. */
-#include "jit/internal.h"
+#include "jit/contract_pack.h"
 
 #include <string.h>
 
 void ricci_zero(void *p, int64_t bytes)
 {
 	memset(p, 0, (size_t)bytes);
-}
-
-/* Do v's values follow each other? */
-static inline bool in_order(const int64_t *v, int64_t n)
-{
-	bool ok = true;
-	for (int64_t i = 1; i < n; i++)
-		ok &= v[i] == v[0] + i;
-	return ok;
 }
 
 /* Within groups of some size? */
@@ -70,13 +61,19 @@ static inline int64_t lanes_good(const int64_t *ts, int64_t ss, const int64_t *t
 
 const JitSymbol pack_symbols[] = {
 	{"ricci_zero", (const void *)ricci_zero},
-	{"ricci_pack_f32", (const void *)ricci_pack_f32},
-	{"ricci_pack_f64", (const void *)ricci_pack_f64},
 	{"ricci_unpack_f32", (const void *)ricci_unpack_f32},
 	{"ricci_unpack_f64", (const void *)ricci_unpack_f64},
+	{"ricci_add_f32", (const void *)ricci_add_f32},
+	{"ricci_add_f64", (const void *)ricci_add_f64},
 	{"ricci_gather_f32", (const void *)ricci_gather_f32},
 	{"ricci_gather_f64", (const void *)ricci_gather_f64},
 	{"ricci_scatter_f32", (const void *)ricci_scatter_f32},
 	{"ricci_scatter_f64", (const void *)ricci_scatter_f64},
+	{NULL, NULL},
+};
+
+const JitSymbol panel_symbols_plain[] = {
+	{"ricci_pack_f32", (const void *)ricci_pack_plain_f32},
+	{"ricci_pack_f64", (const void *)ricci_pack_plain_f64},
 	{NULL, NULL},
 };

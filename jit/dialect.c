@@ -30,7 +30,7 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	"#define RICCI_PRELUDE\n"                                                                  \
 	"typedef long int64_t;\n"                                                                  \
 	"typedef unsigned long uint64_t;\n"                                                        \
-	"typedef struct KernelEnv { uint64_t seed, step; void *scratch; } KernelEnv;\n"
+	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } KernelEnv;\n"
 
 /* Saturating conversions, floor division, absolute values: rarely met, the same everywhere. */
 #define HELPERS(FN)                                                                                \

@@ -289,8 +289,9 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 			text_add(out, " %s%s *%s %s = buf[%d];\n", b->output ? "" : "const ", type,
 				 e->d->restrict_, b->node->u.s, b->param);
 		else if (b->space != SPACE_LOCAL)
-			text_add(out, " %s *%s %s = (%s *)((char *)env->scratch + %zu);\n", type,
-				 e->d->restrict_, b->node->u.s, type, b->offset);
+			text_add(out, " %s *%s %s = (%s *)((char *)env->%s + %zu);\n", type,
+				 e->d->restrict_, b->node->u.s, type,
+				 b->space == SPACE_SHARED ? "shared" : "scratch", b->offset);
 	}
 }
 
@@ -300,7 +301,7 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "extern \"C\" __global__ void %s(", name);
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
-		if (b->space == SPACE_SCRATCH || b->space == SPACE_TABLE)
+		if (b->space != SPACE_PARAM && b->space != SPACE_LOCAL)
 			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);

@@ -5,12 +5,18 @@
 #include "jit/jit.h"
 
 /* ---- micro-kernels (microkernel.c and microkernel_<isa>.c): built ahead for several instruction
- * sets; c[i*ldc + j] += sum_k a[k*mr + i] * b[k*nr + j], 0 <= i < mr, 0 <= j < nr. a and b are
- * packed panels, aligned to the vector; c is any memory. */
-typedef void MicroFn(int64_t k, const void *a, const void *b, void *c, int64_t ldc);
+ * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
+ * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]]. c
+ * is any memory. Rows are rounded up to even numbers and columns to whole vectors: a, ts, b and c
+ * reach that far. */
+typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
+		     int64_t ldc, int64_t add);
+typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
+			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
 typedef struct Micro {
-	const char *symbol; /* the name by which generated code calls it */
+	const char *symbol, *placed_symbol; /* the names by which generated code calls them */
 	MicroFn *fn;
+	MicroPlacedFn *placed;
 	Type type; /* F32 or F64 */
 	int mr, nr;
 	unsigned isa; /* needs these bits */
@@ -35,15 +41,15 @@ void rewrite_scans(Ir *ir, int nroot, Node **roots);
  * disjoint loops. */
 typedef enum { STMT_LOOP, STMT_IF, STMT_STORE, STMT_ALLOC, STMT_CALL, STMT_SYNC } StmtKind;
 typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
-typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE } Space;
+typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE, SPACE_SHARED } Space;
 
-/* TABLE: scratch that is written before the parallel loop only. */
+/* TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
 typedef struct Buffer {
 	Node *node; /* INPUT of rank 1 */
 	Space space;
 	bool output;   /* PARAM: written, never read before */
 	int param;     /* PARAM: its place in buf[] */
-	size_t offset; /* SCRATCH: bytes from the start of the thread's scratch */
+	size_t offset; /* SCRATCH, TABLE, SHARED: bytes from the start of that memory */
 } Buffer;
 
 typedef struct CallArg {
@@ -73,7 +79,8 @@ typedef struct Tree {
 	Buffer buffer[TREE_MAX_BUFFERS];
 	Stmt *root;
 	int64_t parts; /* extent of the PARALLEL loop at the root */
-	size_t scratch;
+	int64_t first; /* see Kernel */
+	size_t scratch, shared;
 } Tree;
 
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
@@ -152,6 +159,9 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 /* *first: they are better than direct nests, by structure and sizes. */
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
 extern const JitSymbol pack_symbols[]; /* contract_pack.c; ends with NULL */
+/* Packing of panels, for the instruction set in the name. */
+extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];
+enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 /* ---- dialects and the emitter (dialect.c, emit.c) */
 struct Dialect {

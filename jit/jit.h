@@ -108,6 +108,7 @@ int schedule_parse(const char *text, Schedule *s, Error *err);
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
 	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */
+	void *shared;	     /* all threads', the same, Kernel.shared bytes */
 	const struct Kernel
 		*kernel; /* the one that runs (interp and nvrtc find their module here) */
 	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
@@ -119,7 +120,8 @@ typedef struct Backend Backend;
 typedef struct Kernel {
 	KernelFn *run;
 	int64_t parts;
-	size_t scratch;
+	int64_t first; /* the others begin when so many of the parts are done; 0: all are alike */
+	size_t scratch, shared;
 	bool clear; /* scatter: the caller need not do anything; the kernel fills the identity
 		       itself in part 0 and parts == 1 */
 	const Backend *backend;
@@ -146,6 +148,14 @@ extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the e
 const Backend *backend_find(const char *name);
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
+
+/* The parts of phase 0 or 1, which may run in any order; false: there is no such phase. */
+static inline bool kernel_phase(const Kernel *k, int phase, int64_t *begin, int64_t *end)
+{
+	*begin = phase ? k->first : 0;
+	*end = phase || !k->first ? k->parts : k->first;
+	return phase == 0 || k->first > 0;
+}
 
 /* Lowers and emits: source, parts, scratch; not compiled yet. interp kernels are ready at once.
  * NULL on error. */

@@ -19,9 +19,12 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 		node_input(ir, arena_printf(&ir->arena, "%s%d", name, t->nbuffer), type, 1, shape);
 	b->space = space;
 	t->nbuffer++;
-	if (space == SPACE_SCRATCH || space == SPACE_TABLE) {
-		b->offset = t->scratch;
-		t->scratch += ((size_t)shape[0] * type_size(type) + 63) & ~(size_t)63;
+	size_t *top = space == SPACE_SCRATCH || space == SPACE_TABLE ? &t->scratch
+		      : space == SPACE_SHARED			       ? &t->shared
+								       : NULL;
+	if (top) {
+		b->offset = *top;
+		*top += ((size_t)shape[0] * type_size(type) + 63) & ~(size_t)63;
 	}
 	return b->node;
 }

@@ -60,7 +60,9 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		code = emit_tree(out, texts, tree, d, "kernel_0", err);
 	}
 	k->parts = tree->parts;
+	k->first = tree->first;
 	k->scratch = tree->scratch;
+	k->shared = tree->shared;
 	k->clear = p->scatter;
 	IR_LEAVE(ir);
 	return code;

@@ -5,35 +5,53 @@
  */
 #include "jit/microkernel.h"
 
-#define PLAIN(name, T)                                                                             \
-	static void name(int64_t k, const void *pa, const void *pb, void *pc, int64_t ldc)         \
+enum { PLAIN = 4 }; /* rows and columns */
+
+#define PLAIN_MICRO(name, T)                                                                       \
+	static void name##_placed(int64_t rows, int64_t cols, int64_t k, const void *pa,           \
+				  const int64_t *ts, const int64_t *tk, const void *pb, void *pc,  \
+				  int64_t ldc, int64_t add)                                        \
 	{                                                                                          \
 		const T *a = pa, *b = pb;                                                          \
 		T *c = pc;                                                                         \
-		for (; k > 0; k--, a += 4, b += 4)                                                 \
-			for (int i = 0; i < 4; i++)                                                \
-				for (int j = 0; j < 4; j++)                                        \
-					c[i * ldc + j] += a[i] * b[j];                             \
+		for (int64_t i = 0; i < rows; i++)                                                 \
+			for (int64_t j = 0; j < cols; j++) {                                       \
+				T sum = add ? c[i * ldc + j] : 0;                                  \
+				for (int64_t p = 0; p < k; p++)                                    \
+					sum += a[ts ? ts[i] + tk[p] : p * PLAIN + i] *             \
+					       b[p * PLAIN + j];                                   \
+				c[i * ldc + j] = sum;                                              \
+			}                                                                          \
+	}                                                                                          \
+	static void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b,      \
+			 void *c, int64_t ldc, int64_t add)                                        \
+	{                                                                                          \
+		name##_placed(rows, cols, k, a, NULL, NULL, b, c, ldc, add);                       \
 	}
-PLAIN(plain_f32, float)
-PLAIN(plain_f64, double)
+PLAIN_MICRO(plain_f32, float)
+PLAIN_MICRO(plain_f64, double)
 
 enum { FMA2 = ISA_AVX2 | ISA_FMA };
+#define MICRO(name, fn, type, mr, nr, isa)                                                         \
+	{                                                                                          \
+		name, name "_placed", fn, fn##_placed, type, mr, nr, isa                           \
+	}
+
 /* Widest first. */
 static const Micro micro[] = {
 #if defined(__x86_64__)
-	{"ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512},
-	{"ricci_micro_f64_avx512", ricci_micro_f64_avx512, RICCI_F64, 14, 16, ISA_AVX512},
-	{"ricci_micro_f32_avx2", ricci_micro_f32_avx2, RICCI_F32, 6, 16, FMA2},
-	{"ricci_micro_f64_avx2", ricci_micro_f64_avx2, RICCI_F64, 6, 8, FMA2},
-	{"ricci_micro_f32_sse2", ricci_micro_f32_sse2, RICCI_F32, 4, 8, ISA_SSE2},
-	{"ricci_micro_f64_sse2", ricci_micro_f64_sse2, RICCI_F64, 4, 4, ISA_SSE2},
+	MICRO("ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512),
+	MICRO("ricci_micro_f64_avx512", ricci_micro_f64_avx512, RICCI_F64, 14, 16, ISA_AVX512),
+	MICRO("ricci_micro_f32_avx2", ricci_micro_f32_avx2, RICCI_F32, 6, 16, FMA2),
+	MICRO("ricci_micro_f64_avx2", ricci_micro_f64_avx2, RICCI_F64, 6, 8, FMA2),
+	MICRO("ricci_micro_f32_sse2", ricci_micro_f32_sse2, RICCI_F32, 4, 8, ISA_SSE2),
+	MICRO("ricci_micro_f64_sse2", ricci_micro_f64_sse2, RICCI_F64, 4, 4, ISA_SSE2),
 #elif defined(__aarch64__)
-	{"ricci_micro_f32_neon", ricci_micro_f32_neon, RICCI_F32, 8, 12, ISA_NEON},
-	{"ricci_micro_f64_neon", ricci_micro_f64_neon, RICCI_F64, 8, 6, ISA_NEON},
+	MICRO("ricci_micro_f32_neon", ricci_micro_f32_neon, RICCI_F32, 8, 12, ISA_NEON),
+	MICRO("ricci_micro_f64_neon", ricci_micro_f64_neon, RICCI_F64, 8, 6, ISA_NEON),
 #endif
-	{"ricci_micro_f32_plain", plain_f32, RICCI_F32, 4, 4, 0},
-	{"ricci_micro_f64_plain", plain_f64, RICCI_F64, 4, 4, 0},
+	MICRO("ricci_micro_f32_plain", plain_f32, RICCI_F32, 4, 4, 0),
+	MICRO("ricci_micro_f64_plain", plain_f64, RICCI_F64, 4, 4, 0),
 };
 
 const Micro *micro_at(int i)

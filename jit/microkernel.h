@@ -8,31 +8,42 @@
 /* The element type and the shape are in the name; the sets in microkernel.c's table. */
 MicroFn ricci_micro_f32_sse2, ricci_micro_f64_sse2, ricci_micro_f32_avx2, ricci_micro_f64_avx2,
 	ricci_micro_f32_avx512, ricci_micro_f64_avx512, ricci_micro_f32_neon, ricci_micro_f64_neon;
+MicroPlacedFn ricci_micro_f32_sse2_placed, ricci_micro_f64_sse2_placed, ricci_micro_f32_avx2_placed,
+	ricci_micro_f64_avx2_placed, ricci_micro_f32_avx512_placed, ricci_micro_f64_avx512_placed,
+	ricci_micro_f32_neon_placed, ricci_micro_f64_neon_placed;
 
 /* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
-#define MICRO_R4(F, x)	F(0, x) F(1, x) F(2, x) F(3, x)
+#define MICRO_R2(F, x)	F(0, x) F(1, x)
+#define MICRO_R4(F, x)	MICRO_R2(F, x) F(2, x) F(3, x)
 #define MICRO_R6(F, x)	MICRO_R4(F, x) F(4, x) F(5, x)
 #define MICRO_R8(F, x)	MICRO_R6(F, x) F(6, x) F(7, x)
-#define MICRO_R14(F, x) MICRO_R8(F, x) F(8, x) F(9, x) F(10, x) F(11, x) F(12, x) F(13, x)
+#define MICRO_R10(F, x) MICRO_R8(F, x) F(8, x) F(9, x)
+#define MICRO_R12(F, x) MICRO_R10(F, x) F(10, x) F(11, x)
+#define MICRO_R14(F, x) MICRO_R12(F, x) F(12, x) F(13, x)
+#define MICRO_C1(F, x)	F(0, x)
 #define MICRO_C2(F, x)	F(0, x) F(1, x)
 #define MICRO_C3(F, x)	F(0, x) F(1, x) F(2, x)
 
-#define MICRO_COUNT(i, x) 1 +
 #define MICRO_TOUCH(i, x) __builtin_prefetch(c + i * ldc);
+#define MICRO_PLACE(i, x) const T *a##i = a + ts[i];
 
 #define MICRO_ZERO1(j, i) V c##i##_##j = {0};
 #define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
 
-#define MICRO_LOAD(j, x) V b##j = *(const V *)(b + j * JOIN(NAME, _lanes));
+#define MICRO_LOAD(j, x) V b##j = *(const U *)(b + j * JOIN(NAME, lanes));
 
 #define MICRO_MULTIPLY1(j, i) c##i##_##j += ai * b##j;
-#define MICRO_MULTIPLY(i, x)                                                                       \
+#define MICRO_MULTIPLY(i, value)                                                                   \
 	{                                                                                          \
-		V ai = a[i] - (V){0};                                                              \
+		V ai = (value) - (V){0};                                                           \
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
+#define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
+#define MICRO_PLACED(i, x) MICRO_MULTIPLY(i, a##i[at])
 
-#define MICRO_STORE1(j, i) *(U *)(c + i * ldc + j * JOIN(NAME, _lanes)) += c##i##_##j;
+#define MICRO_ADD1(j, i)   *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
+#define MICRO_ADD(i, x)	   COLS(MICRO_ADD1, i)
+#define MICRO_STORE1(j, i) *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) = c##i##_##j;
 #define MICRO_STORE(i, x)  COLS(MICRO_STORE1, i)
 
 #endif

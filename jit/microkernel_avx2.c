@@ -4,11 +4,11 @@
 #if defined(__AVX2__) && defined(__FMA__)
 
 #define VB 32
+#define MR 6
+#define NV 2
 
 #define NAME ricci_micro_f32_avx2
 #define T    float
-#define ROWS MICRO_R6
-#define COLS MICRO_C2
 #include "jit/microkernel.inc"
 #undef NAME
 #undef T

@@ -5,11 +5,11 @@
 #if defined(__AVX512F__)
 
 #define VB 64
+#define MR 14
+#define NV 2
 
 #define NAME ricci_micro_f32_avx512
 #define T    float
-#define ROWS MICRO_R14
-#define COLS MICRO_C2
 #include "jit/microkernel.inc"
 #undef NAME
 #undef T

@@ -4,11 +4,11 @@
 #if defined(__ARM_NEON) && defined(__aarch64__)
 
 #define VB 16
+#define MR 8
+#define NV 3
 
 #define NAME ricci_micro_f32_neon
 #define T    float
-#define ROWS MICRO_R8
-#define COLS MICRO_C3
 #include "jit/microkernel.inc"
 #undef NAME
 #undef T

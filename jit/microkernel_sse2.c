@@ -5,11 +5,11 @@
 #if defined(__SSE2__)
 
 #define VB 16
+#define MR 4
+#define NV 2
 
 #define NAME ricci_micro_f32_sse2
 #define T    float
-#define ROWS MICRO_R4
-#define COLS MICRO_C2
 #include "jit/microkernel.inc"
 #undef NAME
 #undef T

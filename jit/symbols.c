@@ -58,6 +58,16 @@ static const JitSymbol *vector_symbols(const Target *t)
 	return none;
 }
 
+static const JitSymbol *panel_symbols(const Target *t)
+{
+#if defined(__x86_64__)
+	if (t->isa & ISA_AVX2)
+		return panel_symbols_avx2;
+#endif
+	(void)t;
+	return panel_symbols_plain;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
@@ -72,12 +82,16 @@ static void table_make(void)
 	for (const JitSymbol *s = pack_symbols; s->name; s++)
 		table[ntable++] = *s;
 	const Target *t = target_host();
+	for (const JitSymbol *s = panel_symbols(t); s->name; s++)
+		table[ntable++] = *s;
 	for (const JitSymbol *s = vector_symbols(t); s->name; s++)
 		table[ntable++] = *s;
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)
-		if ((m->isa & t->isa) == m->isa)
+		if ((m->isa & t->isa) == m->isa) {
 			table[ntable++] = (JitSymbol){m->symbol, (const void *)m->fn};
+			table[ntable++] = (JitSymbol){m->placed_symbol, (const void *)m->placed};
+		}
 	qsort(table, ntable, sizeof *table, by_name);
 }
 

@@ -50,9 +50,10 @@ static void kept_print(Text *t, const Line *l)
 {
 	const Kernel *k = l->best;
 
-	text_add(t, "kernel %s %lld %zu %d %.9g %d\nobject %s %d %d\nschedule ", k->backend->name,
-		 (long long)k->parts, k->scratch, k->clear, l->seconds, l->offered,
-		 *l->origin.object ? l->origin.object : "-", l->origin.index, l->origin.count);
+	text_add(t, "kernel %s %lld %lld %zu %zu %d %.9g %d\nobject %s %d %d\nschedule ",
+		 k->backend->name, (long long)k->parts, (long long)k->first, k->scratch, k->shared,
+		 k->clear, l->seconds, l->offered, *l->origin.object ? l->origin.object : "-",
+		 l->origin.index, l->origin.count);
 	schedule_print(t, &k->schedule);
 	text_add(t, "\n");
 }
@@ -82,13 +83,13 @@ void disk_store(Line *l)
 static bool kept_parse(char *s, Kept *k)
 {
 	char backend[32], object[40];
-	long long parts;
+	long long parts, first;
 	int clear, used = 0;
 	char *line;
 
-	if (sscanf(s, "kernel %31s %lld %zu %d %lf %d object %39s %d %d%n", backend, &parts,
-		   &k->scratch, &clear, &k->seconds, &k->offered, object, &k->origin.index,
-		   &k->origin.count, &used) != 9)
+	if (sscanf(s, "kernel %31s %lld %lld %zu %zu %d %lf %d object %39s %d %d%n", backend,
+		   &parts, &first, &k->scratch, &k->shared, &clear, &k->seconds, &k->offered,
+		   object, &k->origin.index, &k->origin.count, &used) != 11)
 		return false;
 	line = strstr(s + used, "\nschedule ");
 	if (line != s + used)
@@ -98,9 +99,10 @@ static bool kept_parse(char *s, Kept *k)
 	if (strcmp(object, "-"))
 		memcpy(k->origin.object, object, sizeof object);
 	k->parts = parts;
+	k->first = first;
 	k->clear = clear != 0;
 	k->backend = backend_find(backend);
-	return k->backend && parts > 0 && k->origin.index >= 0 &&
+	return k->backend && parts > 0 && first >= 0 && first < parts && k->origin.index >= 0 &&
 	       k->origin.index <= k->origin.count && k->origin.count <= 4096 &&
 	       schedule_parse(line, &k->schedule, NULL) == 0;
 }
@@ -148,7 +150,9 @@ static Kernel *kept_kernel(const Kept *k)
 		n->backend = k->backend;
 		n->schedule = k->schedule;
 		n->parts = k->parts;
+		n->first = k->first;
 		n->scratch = k->scratch;
+		n->shared = k->shared;
 		n->clear = k->clear;
 		n->refs = 1;
 	}

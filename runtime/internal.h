@@ -140,8 +140,8 @@ typedef struct Kept {
 	const Backend *backend;
 	Schedule schedule;
 	Origin origin;
-	int64_t parts;
-	size_t scratch;
+	int64_t parts, first;
+	size_t scratch, shared;
 	bool clear;
 	double seconds;
 	int offered;

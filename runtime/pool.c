@@ -1,5 +1,6 @@
 /* pool.c - threads that run the parts of a kernel.
  *
+ * A kernel has one or two phases (Kernel.first), launched one after the other with the same memory.
  * A launch splits the parts evenly in contiguous ranges, one for each thread, the same every time;
  * a thread takes its range in a few pieces, and then pieces that others have not begun, because
  * another process (a compiler, say) may hold their processor. Parts are independent, so who runs
@@ -37,6 +38,8 @@ struct Pool {
 	const Kernel *kernel;
 	void *const *buf;
 	RandomState rs;
+	void *shared; /* all workers' */
+	size_t shared_room;
 };
 
 static inline void relax(void)
@@ -48,13 +51,14 @@ static inline void relax(void)
 #endif
 }
 
-static void worker_range(Worker *w, int threads, int64_t n)
+/* Its range of the parts from..from+n-1. */
+static void worker_range(Worker *w, int threads, int64_t from, int64_t n)
 {
 	int64_t k = w->index, rest = n % threads;
 	int64_t begin = n / threads * k + (rest < k ? rest : k), size = n / threads + (k < rest);
 
-	atomic_store_explicit(&w->next, begin, memory_order_relaxed);
-	w->end = begin + size;
+	atomic_store_explicit(&w->next, from + begin, memory_order_relaxed);
+	w->end = from + begin + size;
 	w->piece = (size + PIECES - 1) / PIECES;
 }
 
@@ -75,7 +79,7 @@ static void worker_take(Worker *w, Worker *owner, const KernelEnv *env)
 static void worker_work(Worker *w, int threads)
 {
 	Pool *p = w->pool;
-	KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->kernel, &w->err};
+	KernelEnv env = {p->rs.seed, p->rs.step, w->scratch, p->shared, p->kernel, &w->err};
 
 	for (int i = 0; i < threads; i++)
 		worker_take(w, &p->worker[(w->index + i) % threads], &env);
@@ -221,6 +225,7 @@ void pool_free(Pool *p)
 	pthread_cond_destroy(&p->wake);
 	pthread_cond_destroy(&p->done);
 	buffer_free(p->worker);
+	buffer_free(p->shared);
 	mem_free(p);
 }
 
@@ -229,15 +234,14 @@ int pool_threads(const Pool *p)
 	return p->n;
 }
 
-static int worker_reserve(Worker *w, size_t bytes, Error *err)
+static int reserve(void **memory, size_t *room, size_t bytes, Error *err)
 {
-	if (w->room >= bytes)
+	if (*room >= bytes)
 		return 0;
-	buffer_free(w->scratch);
-	w->scratch = buffer_new(bytes);
-	w->room = w->scratch ? bytes : 0;
-	return w->scratch ? 0
-			  : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's scratch");
+	buffer_free(*memory);
+	*memory = buffer_new(bytes);
+	*room = *memory ? bytes : 0;
+	return *memory ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's scratch");
 }
 
 /* The first worker's error, where a kernel set one. */
@@ -255,29 +259,38 @@ static int pool_error(Pool *p, int threads, Error *err)
 	return 0;
 }
 
+static void pool_phase(Pool *p, int threads, int64_t begin, int64_t end)
+{
+	for (int i = 0; i < threads; i++)
+		worker_range(&p->worker[i], threads, begin, end - begin);
+	if (threads > 1) {
+		atomic_store(&p->open, true);
+		pool_publish(p);
+	}
+	worker_work(&p->worker[0], threads);
+	if (threads > 1) {
+		atomic_store(&p->open, false);
+		pool_join(p);
+	}
+}
+
 int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
 		Error *err)
 {
 	int threads = wide && k->parts > 1 ? p->n : 1, code = 0;
+	int64_t begin, end;
 
 	pthread_mutex_lock(&p->use);
+	code = reserve(&p->shared, &p->shared_room, k->shared, err);
 	for (int i = 0; i < threads && !code; i++)
-		code = worker_reserve(&p->worker[i], k->scratch, err);
+		code = reserve(&p->worker[i].scratch, &p->worker[i].room, k->scratch, err);
 	if (!code) {
 		p->kernel = k;
 		p->buf = buf;
 		p->rs = *rs;
-		for (int i = 0; i < threads; i++)
-			worker_range(&p->worker[i], threads, k->parts);
-		if (threads > 1) {
-			atomic_store(&p->open, true);
-			pool_publish(p);
-		}
-		worker_work(&p->worker[0], threads);
-		if (threads > 1) {
-			atomic_store(&p->open, false);
-			pool_join(p);
-		}
+		for (int phase = 0; phase < 2; phase++)
+			if (kernel_phase(k, phase, &begin, &end))
+				pool_phase(p, threads, begin, end);
 		code = pool_error(p, threads, err);
 	}
 	pthread_mutex_unlock(&p->use);

@@ -35,7 +35,7 @@ typedef struct Trial {
 	const Task *task;
 	const Kernel *kernel;
 	int nbuf;
-	Fence *fence; /* of each buffer, the scratch, the child's report */
+	Fence *fence; /* of each buffer, the scratch, the shared memory, the child's report */
 	void **buf;
 	Sample sample;
 } Trial;
@@ -82,7 +82,7 @@ static bool fence_whole(const Fence *f)
 
 static void trial_free(Trial *v)
 {
-	for (int i = 0; v->fence && i < v->nbuf + 2; i++)
+	for (int i = 0; v->fence && i < v->nbuf + 3; i++)
 		fence_free(&v->fence[i]);
 	mem_free(v->fence);
 	mem_free(v->buf);
@@ -94,18 +94,21 @@ static int trial_init(Trial *v, const Task *t, const Kernel *k, Error *err)
 	int n = task_nbuf(t);
 
 	*v = (Trial){.task = t, .kernel = k, .nbuf = n};
-	v->fence = mem_zalloc(((size_t)n + 2) * sizeof *v->fence);
+	v->fence = mem_zalloc(((size_t)n + 3) * sizeof *v->fence);
 	v->buf = mem_zalloc((size_t)n * sizeof *v->buf);
 	if (!v->fence || !v->buf)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	for (int i = 0; i < n + 2; i++) {
+	for (int i = 0; i < n + 3; i++) {
 		Fence *f = &v->fence[i];
-		size_t bytes = i < n ? tensor_bytes(task_tensor(t, i)) : i == n ? k->scratch : 64;
+		size_t bytes = i < n	    ? tensor_bytes(task_tensor(t, i))
+			       : i == n	    ? k->scratch
+			       : i == n + 1 ? k->shared
+					    : 64;
 
 		if (!fence_new(f, bytes))
 			return error_set(err, RICCI_ENOMEM,
 					 "out of memory for a kernel's verification");
-		if (i == n)
+		if (i == n || i == n + 1)
 			memset(f->data, POISON_FLOAT, f->bytes);
 		if (i >= n)
 			continue;
@@ -122,20 +125,27 @@ static int trial_init(Trial *v, const Task *t, const Kernel *k, Error *err)
 /* The kernel's part of the work; in the child, all it does. */
 static void trial_run(const Trial *v)
 {
-	KernelEnv env = {7, 3, v->fence[v->nbuf].data, v->kernel, NULL};
+	const Fence *extra = v->fence + v->nbuf;
+	KernelEnv env = {7, 3, extra[0].data, extra[1].data, v->kernel, NULL};
 
 	/* Ranges as a launch hands them out, the later one first: parts depend on no order. */
-	int64_t half = v->kernel->parts / 2;
+	for (int phase = 0; phase < 2; phase++) {
+		int64_t begin, end;
 
-	v->kernel->run(v->buf, &env, half, v->kernel->parts);
-	if (half)
-		v->kernel->run(v->buf, &env, 0, half);
-	*(volatile char *)v->fence[v->nbuf + 1].data = 1;
+		if (!kernel_phase(v->kernel, phase, &begin, &end))
+			continue;
+		int64_t half = begin + (end - begin) / 2;
+
+		v->kernel->run(v->buf, &env, half, end);
+		if (half > begin)
+			v->kernel->run(v->buf, &env, begin, half);
+	}
+	*(volatile char *)extra[2].data = 1;
 }
 
 static bool trial_done(const Trial *v)
 {
-	return *(volatile char *)v->fence[v->nbuf + 1].data == 1;
+	return *(volatile char *)v->fence[v->nbuf + 2].data == 1;
 }
 
 static void child_main(const Trial *v)
@@ -224,8 +234,10 @@ static int judge_reference(const Trial *v, const Kernel *reference, Error *err)
 {
 	const Task *t = v->task;
 	void **buf = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *buf);
-	KernelEnv env = {7, 3, buffer_new(reference->scratch), reference, NULL};
-	bool good = buf && env.scratch;
+	KernelEnv env = {
+		7,	   3,	buffer_new(reference->scratch), buffer_new(reference->shared),
+		reference, NULL};
+	bool good = buf && env.scratch && env.shared;
 	int code = 0;
 
 	for (int i = 0; i < v->nbuf && good; i++)
@@ -262,6 +274,7 @@ static int judge_reference(const Trial *v, const Kernel *reference, Error *err)
 		buffer_free(buf[i]);
 	mem_free(buf);
 	buffer_free(env.scratch);
+	buffer_free(env.shared);
 	return code;
 }
 

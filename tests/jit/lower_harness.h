@@ -269,10 +269,16 @@ static bool harness_compare(const Trial *t, const Kernel *k, const char *sched, 
 static void harness_run(const Trial *t, const Kernel *k)
 {
 	void *scratch = k->scratch ? aligned_alloc(64, (k->scratch + 63) & ~(size_t)63) : NULL;
+	void *shared = k->shared ? aligned_alloc(64, (k->shared + 63) & ~(size_t)63) : NULL;
 	void *buf[64 + HARNESS_MAX_OUTPUTS];
 	unsigned char *out[HARNESS_MAX_OUTPUTS];
 	Error err = {0};
-	KernelEnv env = {.seed = 7, .step = 3, .scratch = scratch, .kernel = k, .err = &err};
+	KernelEnv env = {.seed = 7,
+			 .step = 3,
+			 .scratch = scratch,
+			 .shared = shared,
+			 .kernel = k,
+			 .err = &err};
 	Text sched = {0};
 	memcpy(buf, t->in, sizeof(void *) * (size_t)t->task.sub.ninput);
 	for (int o = 0; o < t->nout; o++) { /* 64 bytes before and after that must stay */
@@ -282,9 +288,14 @@ static void harness_run(const Trial *t, const Kernel *k)
 		buf[t->task.sub.ninput + o] = out[o] + 64;
 	}
 	schedule_print(&sched, &k->schedule);
-	int64_t third = k->parts / 3;
-	k->run(buf, &env, third, k->parts);
-	k->run(buf, &env, 0, third);
+	for (int phase = 0; phase < 2; phase++) {
+		int64_t begin, end;
+		if (!kernel_phase(k, phase, &begin, &end))
+			continue;
+		int64_t third = begin + (end - begin) / 3;
+		k->run(buf, &env, third, end);
+		k->run(buf, &env, begin, third);
+	}
 	for (int o = 0; o < t->nout; o++) {
 		bool fence = true;
 		for (size_t i = 0; i < 64; i++)
@@ -298,6 +309,7 @@ static void harness_run(const Trial *t, const Kernel *k)
 		free(out[o]);
 	text_free(&sched);
 	free(scratch);
+	free(shared);
 }
 
 /* Lowers all offers of all trials, compiles them in batches, runs and compares. */

@@ -11,7 +11,7 @@
 
 #define TYPES                                                                                      \
 	"#ifndef TYPES\n#define TYPES\ntypedef long int64_t; typedef unsigned long uint64_t;\n"    \
-	"typedef struct KernelEnv { uint64_t seed, step; void *scratch; } KernelEnv;\n#endif\n"
+	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } KernelEnv;\n#endif\n"
 #define HEAD                                                                                       \
 	"void kernel_0(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)\n{\n"   \
 	" const float *a = buf[0]; float *o = buf[1];\n"
@@ -45,7 +45,7 @@ static Kernel *kernel_of(const Backend *b, const char *source)
 static void kernel_call(const Kernel *k, const float *a, float *o, int64_t n)
 {
 	void *buf[] = {(void *)a, o};
-	KernelEnv env = {5, 1, NULL, k, NULL};
+	KernelEnv env = {5, 1, NULL, NULL, k, NULL};
 	k->run(buf, &env, 0, n);
 }
 
@@ -353,7 +353,7 @@ static void check_nvrtc(void)
 		check_scale(k);
 	} else if (k->run) {
 		void *buf[] = {in, out};
-		KernelEnv env = {5, 1, NULL, k, &err};
+		KernelEnv env = {5, 1, NULL, NULL, k, &err};
 		k->run(buf, &env, 0, N);
 		CHECK_INT(err.code, RICCI_EUNSUPPORTED);
 		CHECK_SKIP(why);

@@ -70,7 +70,7 @@ static void check_interp(void)
 		/* inputs stand in the order of the subgraph */
 		bool first = t->sub.input[0]->type == RICCI_F32;
 		void *buf[] = {first ? (void *)x : at, first ? (void *)at : x, y};
-		KernelEnv env = {1, 2, NULL, k, &err};
+		KernelEnv env = {1, 2, NULL, NULL, k, &err};
 		k->run(buf, &env, 0, 1);
 		CHECK_STR(err.text, "");
 		for (int i = 0; i < 6; i++)
@@ -160,11 +160,13 @@ static void check_values(const Backend *b, const char *text)
 		if (!kernel)
 			break;
 		void *scratch = aligned_alloc(64, (kernel->scratch + 64) & ~(size_t)63);
-		KernelEnv env = {.scratch = scratch, .kernel = kernel};
+		void *shared = aligned_alloc(64, (kernel->shared + 64) & ~(size_t)63);
+		KernelEnv env = {.scratch = scratch, .shared = shared, .kernel = kernel};
 		kernel->run((void *[]){x, got}, &env, 0, kernel->parts);
 		CHECK_REPORT(!memcmp(got, want, m * 8), "%s: %s differs, schedule %d", b->name,
 			     text, k);
 		free(scratch);
+		free(shared);
 		kernel_unref(kernel);
 	}
 	free(x);

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { GUARD = 7, MAX_K = 70, EDGE = 3 };
+enum { GUARD = 7, MAX_K = 70, EDGE = 3, MAX_ROWS = 16 };
 
 static double load(Type t, const void *p, int64_t i)
 {
@@ -22,8 +22,9 @@ static void store(Type t, void *p, int64_t i, double v)
 }
 
 /* Small integers, so that every order of summation is exact. c begins at an odd place in its
- * memory. */
-static void check_micro(const Micro *m, int64_t k, int64_t ldc)
+ * memory. Tiles with fewer rows or columns may write a row and part of a vector more. */
+static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
+			bool placed, bool add)
 {
 	size_t size = m->type == RICCI_F32 ? 4 : 8;
 	int64_t nc = m->mr * ldc + 2 * GUARD;
@@ -37,17 +38,31 @@ static void check_micro(const Micro *m, int64_t k, int64_t ldc)
 		store(m->type, b, i, (double)(i * 5 % 13 - 6));
 	for (int64_t i = 0; i < nc; i++)
 		store(m->type, c, i, want[i] = (double)(i % 11));
+	int64_t ts[MAX_ROWS], tk[MAX_K + 1], wrong = 0;
+	for (int64_t i = 0; i < m->mr; i++) /* rows in another order: still inside a */
+		ts[i] = placed ? m->mr - 1 - i : i;
 	for (int64_t p = 0; p < k; p++)
-		for (int i = 0; i < m->mr; i++)
-			for (int j = 0; j < m->nr; j++)
-				want[EDGE + i * ldc + j] += load(m->type, a, p * m->mr + i) *
-							    load(m->type, b, p * m->nr + j);
-	m->fn(k, a, b, c + EDGE * size, ldc);
-	int wrong = 0;
-	for (int64_t i = 0; i < nc; i++)
-		wrong += load(m->type, c, i) != want[i];
-	CHECK_REPORT(!wrong, "%s: %d elements differ, k %ld, ldc %ld", m->symbol, wrong, (long)k,
-		     (long)ldc);
+		tk[p] = m->mr * (placed ? k - 1 - p : p);
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j++) {
+			double sum = add ? want[EDGE + i * ldc + j] : 0;
+			for (int64_t p = 0; p < k; p++)
+				sum += load(m->type, a, ts[i] + tk[p]) *
+				       load(m->type, b, p * m->nr + j);
+			want[EDGE + i * ldc + j] = sum;
+		}
+	if (placed)
+		m->placed(rows, cols, k, a, ts, tk, b, c + EDGE * size, ldc, add);
+	else
+		m->fn(rows, cols, k, a, b, c + EDGE * size, ldc, add);
+	for (int64_t i = 0; i < nc; i++) {
+		int64_t row = (i - EDGE) / ldc, col = (i - EDGE) % ldc;
+		bool edge = i >= EDGE && row < m->mr && col < m->nr && (row >= rows || col >= cols);
+		wrong += !edge && load(m->type, c, i) != want[i];
+	}
+	CHECK_REPORT(!wrong, "%s%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d",
+		     m->symbol, placed ? "_placed" : "", (long)wrong, (long)rows, (long)cols,
+		     (long)k, (long)ldc, add);
 	free(a);
 	free(b);
 	free(c);
@@ -62,10 +77,16 @@ static void check_micros(void)
 		if ((m->isa & t->isa) != m->isa)
 			continue;
 		CHECK(jit_symbol(m->symbol) == (const void *)m->fn);
-		for (int64_t k = 0; k <= MAX_K; k += k < 6 ? 1 : 13) {
-			check_micro(m, k, m->nr);
-			check_micro(m, k, m->nr + 5);
-		}
+		CHECK(jit_symbol(m->placed_symbol) == (const void *)m->placed);
+		for (int64_t k = 0; k <= MAX_K; k += k < 6 ? 1 : 13)
+			for (int way = 0; way < 4; way++) {
+				check_micro(m, m->mr, m->nr, k, m->nr, way & 1, way >> 1);
+				check_micro(m, m->mr, m->nr, k, m->nr + 5, way & 1, way >> 1);
+			}
+		for (int64_t rows = 1; rows <= m->mr; rows++)
+			for (int64_t cols = 1; cols <= m->nr; cols++)
+				for (int way = 0; way < 4; way++)
+					check_micro(m, rows, cols, 9, m->nr + 1, way & 1, way >> 1);
 	}
 	for (int f = 0; f < 2; f++) {
 		const Micro *best = micro_pick(t, f ? RICCI_F64 : RICCI_F32);

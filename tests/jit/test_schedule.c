@@ -149,20 +149,38 @@ static const Case contractions[] = {
 	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=9x37 B=6x37 C=9x37"},
 };
 
-/* Any block sizes, either factor as M. */
+/* Does it fit the task? */
+static bool fits(const Trial *t, const Schedule *s)
+{
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, s, backend_find("tcc"), target_host(), &err);
+	kernel_unref(k);
+	return k != NULL;
+}
+
+/* Any block sizes, either factor as M, K in any pieces, A in place where that can be. */
 static void check_blocks(const char *backend, int wanted)
 {
 	Trial *list = NULL;
 	for (int k = 0; k < COUNT(contractions); k++)
 		list = harness_trials(&contractions[k], false, list);
-	for (Trial *t = list; t; t = t->next)
+	for (Trial *t = list; t; t = t->next) {
+		if (strstr(t->text, "exp")) /* one of its factors is none that lies anywhere */
+			check_misfit(t, "tensorise 0; in-place 1",
+				     "schedule: the first factor can't be read in place, only a "
+				     "plain read of the sum's type without conditions can");
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];
 			memset(s, 0, sizeof *s);
 			schedule_add(s, STEP_TENSORISE, 0, t->noffer & 1);
-			for (int d = 0; d < 3; d++)
+			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
+			schedule_add(s, STEP_SPREAD, 0, 1 + (int)(harness_random() * 5));
+			schedule_add(s, STEP_IN_PLACE, 0, t->noffer & 2);
+			if (!fits(t, s))
+				s->step[s->n - 1].arg = 0;
 		}
+	}
 	harness_check(list, backend_find(backend), 100);
 }
 
@@ -192,7 +210,8 @@ int main(void)
 	check_text("");
 	check_text("split 1 32; move 3 3; vectorise 3; unroll 2; parallel 1");
 	check_text("split 1 4; vectorise 2; unroll 3; stage 2; parallel 1");
-	check_text("tensorise 0; block 0 96; block 1 512; block 2 256");
+	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; spread 4; "
+		   "in-place 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
 	check_refused("split 1", "schedule: step 1 (split) lacks a number");
 	check_refused("unroll 1 split 1 2", "schedule: \";\" is missing before \"split 1 2\"");

@@ -1,0 +1,102 @@
+/* contract_pack_avx2.c - packing panels with AVX2: masked loads of runs of lanes, so that borders
+ * cost a mask and nothing outside a tensor is read; compiled with -mavx2.
+ *
+ * Input, output: as ricci_pack of contract_pack.inc. A panel's lanes are cut into runs that lie
+ * side by side (or every second) in memory; a vector is put together from its runs' loads. Vectors
+ * are stored whole: up to PACK_SLACK elements behind the panel are overwritten. */
+#include "jit/contract_pack.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#include <string.h>
+
+enum { MOST_VECTORS = 4, MOST_RUNS = 16, MOST_TURN = 64, MOST_CONDITIONS = 24, AHEAD = 12 };
+
+typedef int32_t Int4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t Int8 __attribute__((vector_size(32), aligned(4), may_alias));
+
+#define SIDE(a, b, n)                                                                              \
+	__builtin_shufflevector(a, b, 0 + n, 1 + n, 8 + n, 9 + n, 4 + n, 5 + n, 12 + n, 13 + n)
+#define PAIR(a, b, n)                                                                              \
+	__builtin_shufflevector(a, b, 0 + n, 8 + n, 1 + n, 9 + n, 4 + n, 12 + n, 5 + n, 13 + n)
+#define HALF(a, b, n)                                                                              \
+	__builtin_shufflevector(a, b, 0 + n, 1 + n, 2 + n, 3 + n, 8 + n, 9 + n, 10 + n, 11 + n)
+
+/* dst[k*step + l] = src[at[l] + k] for k, l < 8. */
+static inline void turn_f32(const float *src, const int64_t *at, float *dst, int64_t step)
+{
+	typedef float V __attribute__((vector_size(32), aligned(4), may_alias));
+	V row[8], pair[8], side[8];
+	for (int l = 0; l < 8; l++)
+		row[l] = *(const V *)(src + at[l]);
+	for (int l = 0; l < 8; l += 2) {
+		pair[l] = PAIR(row[l], row[l + 1], 0);
+		pair[l + 1] = PAIR(row[l], row[l + 1], 2);
+	}
+	for (int l = 0; l < 8; l += 4)
+		for (int i = 0; i < 2; i++) {
+			side[l + 2 * i] = SIDE(pair[l + i], pair[l + i + 2], 0);
+			side[l + 2 * i + 1] = SIDE(pair[l + i], pair[l + i + 2], 2);
+		}
+	for (int k = 0; k < 4; k++) {
+		*(V *)(dst + k * step) = HALF(side[k], side[k + 4], 0);
+	}
+	for (int k = 0; k < 4; k++)
+		*(V *)(dst + (k + 4) * step) = HALF(side[k], side[k + 4], 4);
+}
+
+/* The same for k, l < 4. */
+static inline void turn_f64(const double *src, const int64_t *at, double *dst, int64_t step)
+{
+	typedef double V __attribute__((vector_size(32), aligned(8), may_alias));
+	V a = *(const V *)(src + at[0]), b = *(const V *)(src + at[1]);
+	V c = *(const V *)(src + at[2]), d = *(const V *)(src + at[3]);
+	V ab = __builtin_shufflevector(a, b, 0, 4, 2, 6),
+	  AB = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+	V cd = __builtin_shufflevector(c, d, 0, 4, 2, 6),
+	  CD = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+	*(V *)dst = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
+	*(V *)(dst + step) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
+	*(V *)(dst + 2 * step) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+	*(V *)(dst + 3 * step) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+}
+
+#define T	 float
+#define t	 f32
+#define LANES	 8
+#define Bits	 int32_t
+#define L	 Int8
+#define WIDEN(x) (x)
+/* The even lanes of a, then the odd ones of b. */
+#define EVEN_ODD(a, b)	  __builtin_shufflevector(PICK(a, b), PICK(a, b), 0, 1, 4, 5, 2, 3, 6, 7)
+#define PICK(a, b)	  __builtin_shufflevector(a, b, 0, 2, 9, 11, 4, 6, 13, 15)
+#define EVEN(a, b)	  __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14)
+#define SPREAD(half)	  (I) _mm256_cvtepu32_epi64(half)
+#define SPREAD_LOW(m)	  SPREAD(_mm256_castsi256_si128((__m256i)(m)))
+#define SPREAD_HIGH(m)	  SPREAD(_mm256_extracti128_si256((__m256i)(m), 1))
+#define LOAD_MASKED(p, m) (V) _mm256_maskload_ps(p, (__m256i)(m))
+#define GATHER_MASKED(p, i, m)                                                                     \
+	(V) _mm256_mask_i32gather_ps(_mm256_setzero_ps(), p, (__m256i)(i), (__m256)(m), 4)
+#include "jit/contract_pack_avx2.inc"
+
+#define T		  double
+#define t		  f64
+#define LANES		  4
+#define Bits		  int64_t
+#define L		  Int4
+#define WIDEN(x)	  (I) _mm256_cvtepi32_epi64((__m128i)(x))
+#define EVEN_ODD(a, b)	  __builtin_shufflevector(a, b, 0, 2, 5, 7)
+#define EVEN(a, b)	  __builtin_shufflevector(a, b, 0, 2, 4, 6)
+#define SPREAD_LOW(m)	  __builtin_shufflevector(m, (I){0}, 0, 4, 1, 5)
+#define SPREAD_HIGH(m)	  __builtin_shufflevector(m, (I){0}, 2, 4, 3, 5)
+#define LOAD_MASKED(p, m) (V) _mm256_maskload_pd(p, (__m256i)(m))
+#define GATHER_MASKED(p, i, m)                                                                     \
+	(V) _mm256_mask_i64gather_pd(_mm256_setzero_pd(), p, (__m256i)(i), (__m256d)(m), 8)
+#include "jit/contract_pack_avx2.inc"
+
+const JitSymbol panel_symbols_avx2[] = {
+	{"ricci_pack_f32", (const void *)pack_f32},
+	{"ricci_pack_f64", (const void *)pack_f64},
+	{NULL, NULL},
+};
+#endif
