@@ -72,11 +72,10 @@ struct Stmt {
 	CallArg *arg;
 };
 
-#define TREE_MAX_BUFFERS 192
 typedef struct Tree {
 	Ir *ir;
-	int nbuffer, next_axis;
-	Buffer buffer[TREE_MAX_BUFFERS];
+	int nbuffer, room, next_axis;
+	Buffer *buffer; /* moves when it grows */
 	Stmt *root;
 	int64_t parts; /* extent of the PARALLEL loop at the root */
 	int64_t first; /* see Kernel */

@@ -8,10 +8,12 @@
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size)
 {
 	Ir *ir = t->ir;
-	if (t->nbuffer == TREE_MAX_BUFFERS) {
-		error_set(&ir->err, RICCI_EUNSUPPORTED, "a kernel of more than %d buffers",
-			  TREE_MAX_BUFFERS);
-		return NULL;
+	if (t->nbuffer == t->room) {
+		t->room = t->room ? 2 * t->room : 32;
+		Buffer *more = arena_alloc(&ir->arena, (size_t)t->room * sizeof *more);
+		if (t->nbuffer)
+			memcpy(more, t->buffer, (size_t)t->nbuffer * sizeof *more);
+		t->buffer = more;
 	}
 	int64_t shape[1] = {size < 1 ? 1 : size};
 	Buffer *b = &t->buffer[t->nbuffer];

@@ -361,7 +361,7 @@ Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node
 
 /* ---- the whole ---- */
 
-static int take_tensors(Take *k)
+static void take_tensors(Take *k)
 {
 	Problem *p = k->p;
 	const Subgraph *s = p->sub;
@@ -372,11 +372,8 @@ static int take_tensors(Take *k)
 	for (int j = 0; j < s->ninput; j++) {
 		Node *t = s->input[j];
 		k->tensor_to[j] = tree_buffer(p->tree, SPACE_PARAM, "a", t->type, tensor_size(t));
-		if (!k->tensor_to[j])
-			return ir->err.code;
 		p->tree->buffer[p->tree->nbuffer - 1].param = j;
 	}
-	return 0;
 }
 
 static void take_axes(Take *k, const Node *comp)
@@ -439,8 +436,6 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	if (!p->sub->stored[m])
 		return;
 	Node *b = tree_buffer(p->tree, SPACE_PARAM, "y", c->type, tensor_size(c));
-	if (!b)
-		return;
 	Buffer *info = &p->tree->buffer[p->tree->nbuffer - 1];
 	info->param = p->sub->ninput + p->nout;
 	info->output = true;
@@ -462,8 +457,7 @@ int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
 	if (sub->nmember > PROBLEM_MAX_MEMBERS)
 		return error_set(&ir->err, RICCI_EUNSUPPORTED, "a subgraph of %d members",
 				 sub->nmember);
-	if (take_tensors(&k))
-		return ir->err.code;
+	take_tensors(&k);
 	k.memo = arena_alloc(&ir->arena, k.room * sizeof(Node *));
 	take_main(&k);
 	int64_t one[1] = {1};

@@ -83,6 +83,41 @@ static void test_program(const char *text, const Backend *b, int repeat)
 	ir_free(&ir);
 }
 
+/* An equation may read as many tensors as it can be written with. */
+static void test_many_operands(const Backend *b)
+{
+	enum { MANY = 300 };
+	Ir ir;
+	Node *in[MANY], *y;
+	float data[MANY][4], out[4];
+	Binding bind[MANY];
+	Evaluation e = {.backend = b, .threads = 1, .repeat = 1};
+	Error err = {0};
+	Text text = {0};
+	int n = 1;
+
+	ir_init(&ir);
+	{
+		IR_ENTER(&ir, );
+		for (int k = 0; k < MANY; k++) {
+			in[k] = node_input(&ir, arena_printf(&ir.arena, "A%d", k), RICCI_F32, 1,
+					   (int64_t[]){4});
+			bind[k] = (Binding){in[k], data[k]};
+			for (int i = 0; i < 4; i++)
+				data[k][i] = (float)(k * i);
+			text_add(&text, "%sA%d[i]", k ? " + " : "Y[i] = ", k);
+		}
+		IR_LEAVE(&ir);
+	}
+	CHECK_INT(notation_elaborate(&ir, text.s, MANY, in, &n, &y, 1), 0);
+	CHECK_INT(evaluate(&ir, 1, &y, MANY, bind, (void *[]){out}, &e, &err), 0);
+	CHECK_STR(err.text, "");
+	for (int i = 0; i < 4; i++)
+		CHECK(out[i] == (float)(i * (MANY * (MANY - 1) / 2)));
+	text_free(&text);
+	ir_free(&ir);
+}
+
 static void test_errors(void)
 {
 	Ir ir;
@@ -126,6 +161,7 @@ int main(void)
 		}
 		for (int i = 0; i < COUNT(program); i++)
 			test_program(program[i], backend_find(names[b]), 1 + b);
+		test_many_operands(backend_find(names[b]));
 	}
 	test_program(program[2], NULL, 5);
 	test_errors();
