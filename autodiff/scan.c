@@ -199,6 +199,7 @@ static void close_around(Around *a, bool backwards)
 	for (int kind = 0; kind < NKIND; kind++)
 		room += (size_t)a->list[kind].n;
 	Scan spec = {.bound = a->of->bound,
+		     .given = a->of->given,
 		     .backwards = backwards,
 		     .has_length = a->of->has_length,
 		     .recompute = a->of->recompute,

@@ -272,6 +272,8 @@ int graph_order_hidden(Ir *ir, int nroot, Node *const *root, Node ***order);
  * the step. A length outside 0..bound is RICCI_EVALUE. */
 typedef struct Scan {
 	int64_t bound;
+	int64_t given; /* of a loop over segments: the bound of the loop that they make up; else 0
+			*/
 	bool backwards;
 	bool has_length; /* operand 0 is the number of steps: a scalar I32 or I64 */
 	bool recompute;	 /* autodiff: the body's tensors are computed again in the backward pass */
@@ -315,6 +317,9 @@ Node *scan_only(Ir *ir, const ScanCall *call, Node *value);
  * segments of so many steps: final[k] of each state, out[k] of each stacked tensor. */
 void scan_segments(Ir *ir, const Scan *spec, int64_t steps, Node *const *operand, int nstacked,
 		   Node *const *stacked, Node **final, Node **out);
+/* The error of a length n that the loop can't have, in the numbers that the user gave (name: of the
+ * input that it comes from, or NULL). 0 where it is right. */
+int scan_length_check(const Scan *l, int64_t n, const char *name, Error *err);
 static inline int scan_noperand(const Scan *l)
 {
 	return l->has_length + l->nslice + l->nstate + l->nconst;

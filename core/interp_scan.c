@@ -90,12 +90,7 @@ static int run_length(Interp *s, const ScanRun *run, int64_t *length)
 	if (scan->has_length)
 		slot_copy(&run->operand[0]->slot, 0, 1, &c, NULL);
 	*length = c.i;
-	if (c.i < 0 || c.i > scan->bound)
-		return error_set(s->err, RICCI_EVALUE,
-				 "the length of a loop is %lld; 0 to %lld, its bound, would be "
-				 "right",
-				 (long long)c.i, (long long)scan->bound);
-	return 0;
+	return scan_length_check(scan, c.i, NULL, s->err);
 }
 
 /* States at their initial values, constants, stacks of zeros. */

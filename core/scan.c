@@ -23,7 +23,7 @@ static int nvar(const Scan *s)
 
 static uint32_t scan_hash(const Scan *s)
 {
-	uint32_t h = mix((uint32_t)s->bound,
+	uint32_t h = mix(mix((uint32_t)s->bound, (uint64_t)s->given),
 			 (uint64_t)(s->backwards | s->has_length << 1 | s->recompute << 2));
 	h = mix(mix(h, (uint64_t)s->nslice), (uint64_t)s->nstate << 32 | (uint64_t)s->nconst);
 	for (int k = 0; k < nvar(s); k++)
@@ -35,9 +35,10 @@ static uint32_t scan_hash(const Scan *s)
 
 static bool scan_same(const Scan *a, const Scan *b)
 {
-	if (a->hash != b->hash || a->bound != b->bound || a->backwards != b->backwards ||
-	    a->has_length != b->has_length || a->recompute != b->recompute ||
-	    a->nslice != b->nslice || a->nstate != b->nstate || a->nconst != b->nconst)
+	if (a->hash != b->hash || a->bound != b->bound || a->given != b->given ||
+	    a->backwards != b->backwards || a->has_length != b->has_length ||
+	    a->recompute != b->recompute || a->nslice != b->nslice || a->nstate != b->nstate ||
+	    a->nconst != b->nconst)
 		return false;
 	for (int k = 0; k < nvar(a); k++)
 		if (a->var[k] != b->var[k])

@@ -42,15 +42,17 @@ static Node *segment_length(const Segments *s)
 	return scalar(ir, node2(ir, OP_MAX, left, node_int(ir, 0)));
 }
 
-/* How many segments there are; a length outside 0..bound is one outside 0..count. */
+/* How many segments there are; a length outside 0..bound is one as far outside 0..count, from which
+ * scan_length_check finds it again. */
 static Node *segment_count(const Segments *s)
 {
 	Ir *ir = s->ir;
 	Node *n = node_read(ir, s->length, NULL), *zero = node_int(ir, 0);
 	Node *up = node_floordiv(ir, node_add(ir, n, node_int(ir, s->steps - 1)), s->steps);
 	Node *high = node2(ir, OP_LT, node_int(ir, s->spec->bound), n);
-	Node *count = node_select(ir, high, node_int(ir, s->count + 1), up);
-	return scalar(ir, node_select(ir, node2(ir, OP_LT, n, zero), node_int(ir, -1), count));
+	Node *beyond = node_sub(ir, n, node_int(ir, s->spec->bound - s->count));
+	Node *count = node_select(ir, high, beyond, up);
+	return scalar(ir, node_select(ir, node2(ir, OP_LT, n, zero), n, count));
 }
 
 /* X[t, ..] as [segment, step, ..], with zeros behind its end. */
@@ -90,6 +92,7 @@ static void inner_loop(Segments *s, int nstacked, Node *const *stacked)
 	int nvar = spec->nslice + spec->nstate;
 	Scan inner = *spec;
 	inner.bound = s->steps;
+	inner.given = 0;
 	inner.has_length = s->length != NULL;
 	Node **given = arena_alloc(&s->ir->arena, sizeof *given * ((size_t)nvar + 2));
 	if (s->length)
@@ -109,6 +112,7 @@ static ScanCall outer_loop(Segments *s, int nstacked)
 	const Scan *spec = s->spec;
 	size_t room = (size_t)(spec->nslice + spec->nstate + nstacked + 3) * sizeof(Node *);
 	Scan outer = {.bound = s->count,
+		      .given = spec->bound,
 		      .backwards = spec->backwards,
 		      .has_length = s->length != NULL,
 		      .recompute = true,
@@ -133,6 +137,18 @@ static ScanCall outer_loop(Segments *s, int nstacked)
 	for (int k = 0; k < nstacked; k++)
 		out[k] = scan_stack(ir, &s->inner, s->inner.result[k]);
 	return scan_close(ir, &outer, given, nstacked, out, false);
+}
+
+int scan_length_check(const Scan *l, int64_t n, const char *name, Error *err)
+{
+	int64_t bound = l->given ? l->given : l->bound;
+	if (n >= 0 && n <= l->bound)
+		return 0;
+	return error_set(err, RICCI_EVALUE,
+			 "a loop of at most %lld steps was given the length %lld%s%s%s; it must be "
+			 "in 0..%lld",
+			 (long long)bound, (long long)(n < 0 ? n : n + (bound - l->bound)),
+			 name ? " by '" : "", name ? name : "", name ? "'" : "", (long long)bound);
 }
 
 void scan_segments(Ir *ir, const Scan *spec, int64_t steps, Node *const *operand, int nstacked,

@@ -253,14 +253,7 @@ static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 	if (!s->has_length)
 		return 0;
 	*n = type_load_int((Type)c->node->type, cell_data(c), 0);
-	if (*n >= 0 && *n <= s->bound)
-		return 0;
-	return error_set(err, RICCI_EVALUE,
-			 "a loop of at most %lld steps was given the length %lld%s%s%s; it must be "
-			 "in 0..%lld",
-			 (long long)s->bound, (long long)*n, c->node->op == OP_INPUT ? " by '" : "",
-			 c->node->op == OP_INPUT ? c->node->u.s : "",
-			 c->node->op == OP_INPUT ? "'" : "", (long long)s->bound);
+	return scan_length_check(s, *n, c->node->op == OP_INPUT ? c->node->u.s : NULL, err);
 }
 
 int loops_check(const Program *p, Error *err)

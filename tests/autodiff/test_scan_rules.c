@@ -162,9 +162,13 @@ static void test_kept(void)
 		}
 }
 
+/* A length that can't be is said as it was given, not in segments. */
 static void test_segment_length(void)
 {
-	for (int64_t length = -1; length <= 6; length += 7) {
+	const int64_t wrong[] = {-1, INT64_MIN, 6, 1000, INT64_MAX};
+	for (int k = 0; k < COUNT(wrong); k++) {
+		int64_t length = wrong[k];
+		char text[200];
 		Case c;
 		ricci_tensor *loss[2];
 		Error err = {0};
@@ -175,6 +179,10 @@ static void test_segment_length(void)
 		CHECK_INT(interp_tensor(&c.g->ir, loss[0]->node, c.n, c.bind, (RandomState){1, 1},
 					out, NULL, &err),
 			  RICCI_EVALUE);
+		snprintf(text, sizeof text,
+			 "a loop of at most 5 steps was given the length %lld; it must be in 0..5",
+			 (long long)length);
+		CHECK_STR(err.text, text);
 		ricci_graph_free(c.g);
 	}
 }

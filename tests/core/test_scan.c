@@ -136,7 +136,7 @@ static void test_length(void)
 					out, NULL, &err),
 			  RICCI_EVALUE);
 		snprintf(message, sizeof message,
-			 "the length of a loop is %d; 0 to 4, its bound, would be right",
+			 "a loop of at most 4 steps was given the length %d; it must be in 0..4",
 			 (int)length);
 		CHECK_STR(err.text, message);
 		ricci_graph_free(d.g);
