@@ -1,10 +1,13 @@
 /* operators.c - times single operators, forward and their gradients.
  *
- * usage: operators [--threads N] [--seconds S] [--list | NAME MODE]
+ * usage: operators [--threads N] [--seconds S] NAME MODE
+ *        operators --list
  *
- * An operator is its equations and its operands' shapes. Its session tunes kernels for S seconds
- * (10) or until nothing is left to try, then steps are timed; one JSON line tells the median.
- * Operands are fed once and read where they lie. bench/peer_operators.py does the same in PyTorch.
+ * An operator is its equations and its operands' shapes; they stand in this table only. --list
+ * prints it as JSON, a line for each, with what a peer needs to compute the same
+ * (bench/peer_operators.py). The session tries its schedules for at most S seconds (10), those in
+ * the cache first (bench/operators.py searches before); then steps are timed, and one JSON line
+ * tells the median. Operands are fed once and read where they lie.
  */
 #include <getopt.h>
 #include <ricci.h>
@@ -15,67 +18,68 @@
 enum { MOST = 4, BATCHES = 15 };
 
 typedef struct Work {
-	const char *name, *modes, *text;
+	const char *name, *group, *modes;
+	const char *peer; /* what it is called there */
+	/* of a convolution, for a peer; the first two also fill the text */
+	int stride, pad, dilation, groups;
+	const char *text;
+	int places;		/* p, q of a square convolution; 0: none stand in the text */
 	double flops;		/* of the forward equations that multiply and add; 0: count bytes */
-	int conv[4];		/* of a convolution: kernel, stride, and its places each way */
 	int64_t shape[MOST][6]; /* of the operands, each ended by 0 */
 } Work;
 
 #define EACH		  "forward dx dw"
 #define BOTH		  "forward forward+grad"
 #define OUT(side, stride) (((side)-1) / (stride) + 1)
+#define SHAPE(...)                                                                                 \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+#define SQUARE "Y[b,k,p,q] += (X[b,c,%d*p+r-%d,%d*q+s-%d] else 0) * W[k,c,r,s]"
+#define LAYERS "Y[b,c,p,q] += (X[b,c,%d*p+r-%d,%d*q+s-%d] else 0) * W[c,r,s]"
 /* Convolutions of table 2 of the TVM paper (Chen et al., OSDI 2018): batch 1, padding kernel / 2.
  */
 #define CONV(name, side, in, out, kernel, stride)                                                  \
 	{                                                                                          \
-		name, EACH, "Y[b,k,p,q] += (X[b,c,%d*p+r-%d,%d*q+s-%d] else 0) * W[k,c,r,s]",      \
+		name, "C*", EACH, "convolution", stride, kernel / 2, 1, 1, SQUARE,                 \
+			OUT(side, stride),                                                         \
 			2. * in *out *kernel *kernel *OUT(side, stride) * OUT(side, stride),       \
-			{kernel, stride, OUT(side, stride), OUT(side, stride)},                    \
-		{                                                                                  \
-			{1, in, side, side},                                                       \
-			{                                                                          \
-				out, in, kernel, kernel                                            \
-			}                                                                          \
-		}                                                                                  \
+			SHAPE(SHAPE(1, in, side, side), SHAPE(out, in, kernel, kernel))            \
 	}
-#define DEPTHWISE(name, side, channels, stride)                                                    \
+#define DEPTHWISE(name, group, side, channels, stride)                                             \
 	{                                                                                          \
-		name, "forward", "Y[b,c,p,q] += (X[b,c,%d*p+r-%d,%d*q+s-%d] else 0) * W[c,r,s]",   \
-			18. * channels *OUT(side, stride) * OUT(side, stride),                     \
-			{3, stride, OUT(side, stride), OUT(side, stride)},                         \
-		{                                                                                  \
-			{1, channels, side, side},                                                 \
-			{                                                                          \
-				channels, 3, 3                                                     \
-			}                                                                          \
-		}                                                                                  \
+		name, group, "forward", "convolution", stride, 1, 1, channels, LAYERS,             \
+			OUT(side, stride), 18. * channels *OUT(side, stride) * OUT(side, stride),  \
+			SHAPE(SHAPE(1, channels, side, side), SHAPE(channels, 3, 3))               \
 	}
-#define GEMM(name, m, n, k)                                                                        \
+#define GEMM(name, group, m, n, k)                                                                 \
 	{                                                                                          \
-		name, "forward", "Y[i,j] += A[i,k] * B[k,j]", 2. * m *n *k, {0},                   \
-		{                                                                                  \
-			{m, k},                                                                    \
-			{                                                                          \
-				k, n                                                               \
-			}                                                                          \
-		}                                                                                  \
+		name, group, "forward", "product", 0, 0, 0, 0, "Y[i,j] += A[i,k] * B[k,j]", 0,     \
+			2. * m *n *k, SHAPE(SHAPE(m, k), SHAPE(k, n))                              \
 	}
 #define CAPSULES(name, batch)                                                                      \
 	{                                                                                          \
-		name, BOTH, "V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t] * W[k,c,r,s,t,j]",           \
-			2. * batch * 32 * 36 * 16 * 32 * 9 * 4, {0},                               \
-		{                                                                                  \
-			{batch, 32, 14, 14, 4, 4},                                                 \
-			{                                                                          \
-				32, 32, 3, 3, 4, 4                                                 \
-			}                                                                          \
-		}                                                                                  \
+		name, "capsconv", BOTH, "capsules", 2, 0, 0, 0,                                    \
+			"V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t] * W[k,c,r,s,t,j]", 0,            \
+			2. * batch * 32 * 36 * 16 * 32 * 9 * 4,                                    \
+			SHAPE(SHAPE(batch, 32, 14, 14, 4, 4), SHAPE(32, 32, 3, 3, 4, 4))           \
+	}
+#define ROWS(name, text, ...)                                                                      \
+	{                                                                                          \
+		name, "rows", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__)               \
+	}
+/* The nine operators of ALT (Xu et al., EuroSys 2023), which draws ten shapes of each at random and
+ * doesn't tell them: one of each here, of the size that networks have. */
+#define NINE(name, stride, pad, dilation, groups, flops, text, ...)                                \
+	{                                                                                          \
+		name, "nine", "forward", "convolution", stride, pad, dilation, groups, text, 0,    \
+			flops, SHAPE(__VA_ARGS__)                                                  \
 	}
 
 static const Work work[] = {
-	GEMM("gemm_1024", 1024, 1024, 1024),
-	GEMM("gemm_512x512x64", 512, 512, 64),
-	GEMM("gemm_16x4096x1024", 16, 4096, 1024),
+	GEMM("gemm_1024", "gemm", 1024, 1024, 1024),
+	GEMM("gemm_512x512x64", "gemm", 512, 512, 64),
+	GEMM("gemm_16x4096x1024", "gemm", 16, 4096, 1024),
 	CAPSULES("capsconv_b1", 1),
 	CAPSULES("capsconv_b16", 16),
 	CONV("C1", 224, 3, 64, 7, 2),
@@ -90,37 +94,100 @@ static const Work work[] = {
 	CONV("C10", 14, 256, 512, 3, 2),
 	CONV("C11", 14, 256, 512, 1, 2),
 	CONV("C12", 7, 512, 512, 3, 1),
-	DEPTHWISE("D1", 112, 32, 1),
-	DEPTHWISE("D2", 112, 64, 2),
-	DEPTHWISE("D3", 56, 128, 1),
-	DEPTHWISE("D4", 56, 128, 2),
-	DEPTHWISE("D5", 28, 256, 1),
-	DEPTHWISE("D6", 28, 256, 2),
-	DEPTHWISE("D7", 14, 512, 1),
-	DEPTHWISE("D8", 14, 512, 2),
-	DEPTHWISE("D9", 7, 1024, 1),
-	{"softmax",
-	 BOTH,
-	 "M[i] max= X[i,j]; E[i,j] = exp(X[i,j] - floor(M[i])); S[i] += E[i,j];"
-	 "Y[i,j] = E[i,j] / S[i]",
+	DEPTHWISE("D1", "D*", 112, 32, 1),
+	DEPTHWISE("D2", "D*", 112, 64, 2),
+	DEPTHWISE("D3", "D*", 56, 128, 1),
+	DEPTHWISE("D4", "D*", 56, 128, 2),
+	DEPTHWISE("D5", "D*", 28, 256, 1),
+	DEPTHWISE("D6", "D*", 28, 256, 2),
+	DEPTHWISE("D7", "D*", 14, 512, 1),
+	DEPTHWISE("D8", "D*", 14, 512, 2),
+	DEPTHWISE("D9", "D*", 7, 1024, 1),
+	ROWS("softmax",
+	     "M[i] max= X[i,j]; E[i,j] = exp(X[i,j] - floor(M[i])); S[i] += E[i,j];"
+	     "Y[i,j] = E[i,j] / S[i]",
+	     {4096, 1024}),
+	ROWS("layernorm",
+	     "M[i] += X[i,j] / 1024; V[i] += (X[i,j] - M[i]) * (X[i,j] - M[i]) / 1024;"
+	     "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 1e-5) * G[j] + B[j]",
+	     {4096, 1024}, {1024}, {1024}),
+	ROWS("chain",
+	     "Z[i,j] = X[i,j] * W[j] + B[j];"
+	     "Y[i,j] = 0.5 * Z[i,j] * (1 + erf(Z[i,j] * 0.7071067811865476)) + R[i,j]",
+	     {4096, 1024}, {1024}, {1024}, {4096, 1024}),
+	NINE("nine_2d", 1, 1, 1, 1, 2. * 4 * 96 * 96 * 9 * 784,
+	     "Y[b,k,p,q] += (X[b,c,p+r-1,q+s-1] else 0) * W[k,c,r,s] where p<28, q<28",
+	     {4, 96, 28, 28}, {96, 96, 3, 3}),
+	NINE("nine_group", 1, 1, 1, 4, 2. * 128 * 32 * 9 * 784,
+	     "Y[b,g,k,p,q] += (X[b,g,c,p+r-1,q+s-1] else 0) * W[g,k,c,r,s] where p<28, q<28",
+	     {1, 4, 32, 28, 28}, {4, 32, 32, 3, 3}),
+	DEPTHWISE("nine_depthwise", "nine", 28, 192, 1),
+	NINE("nine_dilated", 1, 2, 2, 1, 2. * 128 * 128 * 9 * 784,
+	     "Y[b,k,p,q] += (X[b,c,p+2*r-2,q+2*s-2] else 0) * W[k,c,r,s] where p<28, q<28",
+	     {1, 128, 28, 28}, {128, 128, 3, 3}),
+	NINE("nine_3d", 1, 1, 1, 1, 2. * 32 * 32 * 27 * 8 * 784,
+	     "Y[b,k,o,p,q] += (X[b,c,o+t-1,p+r-1,q+s-1] else 0) * W[k,c,t,r,s]"
+	     " where o<8, p<28, q<28",
+	     {1, 32, 8, 28, 28}, {32, 32, 3, 3, 3}),
+	NINE("nine_1d", 1, 2, 1, 1, 2. * 8 * 64 * 128 * 5 * 256,
+	     "Y[b,k,p] += (X[b,c,p+r-2] else 0) * W[k,c,r] where p<256", {8, 64, 256},
+	     {128, 64, 5}),
+	GEMM("nine_product", "nine", 512, 512, 512),
+	/* Transposed, kernel 4, stride 2, padding 1: place 2u + h of the output takes every second
+	 * of the kernel's. */
+	{"nine_transposed_2d",
+	 "nine",
+	 "forward",
+	 "transposed",
+	 2,
+	 1,
+	 1,
+	 1,
+	 "Y[b,k,2*u+h:16,2*v+g:16] += (X[b,c,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
+	 " * W[c,k,(h+1)%%2+2*m,(g+1)%%2+2*n] where u<8, v<8, h<2, g<2, m<2, n<2",
 	 0,
-	 {0},
-	 {{4096, 1024}}},
-	{"layernorm",
-	 BOTH,
-	 "M[i] += X[i,j] / 1024; V[i] += (X[i,j] - M[i]) * (X[i,j] - M[i]) / 1024;"
-	 "Y[i,j] = (X[i,j] - M[i]) * rsqrt(V[i] + 1e-5) * G[j] + B[j]",
+	 2. * 256 * 128 * 16 * 64,
+	 {{1, 256, 8, 8}, {256, 128, 4, 4}}},
+	{"nine_transposed_3d",
+	 "nine",
+	 "forward",
+	 "transposed",
+	 2,
+	 1,
+	 1,
+	 1,
+	 "Y[b,k,2*w+f:8,2*u+h:16,2*v+g:16] += (X[b,c,w+(f+1)/2-l,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
+	 " * W[c,k,(f+1)%%2+2*l,(h+1)%%2+2*m,(g+1)%%2+2*n]"
+	 " where w<4, u<8, v<8, f<2, h<2, g<2, l<2, m<2, n<2",
 	 0,
-	 {0},
-	 {{4096, 1024}, {1024}, {1024}}},
-	{"chain",
-	 BOTH,
-	 "Z[i,j] = X[i,j] * W[j] + B[j];"
-	 "Y[i,j] = 0.5 * Z[i,j] * (1 + erf(Z[i,j] * 0.7071067811865476)) + R[i,j]",
-	 0,
-	 {0},
-	 {{4096, 1024}, {1024}, {1024}, {4096, 1024}}},
+	 2. * 64 * 32 * 64 * 256,
+	 {{1, 64, 4, 8, 8}, {64, 32, 4, 4, 4}}},
 };
+
+/* The numbers of a square convolution stand in its text. */
+static void work_text(const Work *w, char *text, size_t n)
+{
+	int at = snprintf(text, n, w->text, w->stride, w->pad, w->stride, w->pad);
+
+	if (w->places)
+		snprintf(text + at, n - (size_t)at, " where p<%d, q<%d", w->places, w->places);
+}
+
+static void work_list(const Work *w)
+{
+	char text[512];
+
+	work_text(w, text, sizeof text);
+	printf("{\"name\": \"%s\", \"group\": \"%s\", \"modes\": \"%s\", \"peer\": \"%s\", "
+	       "\"stride\": %d, \"pad\": %d, \"dilation\": %d, \"groups\": %d, \"flops\": %.15g, "
+	       "\"text\": \"%s\", \"shapes\": [",
+	       w->name, w->group, w->modes, w->peer, w->stride, w->pad, w->dilation, w->groups,
+	       w->flops, text);
+	for (int i = 0; i < MOST && w->shape[i][0]; i++)
+		for (int d = 0; d < 6 && w->shape[i][d]; d++)
+			printf("%s%lld", d ? ", " : i ? "], [" : "[", (long long)w->shape[i][d]);
+	printf("]]}\n");
+}
 
 static double seconds(void)
 {
@@ -156,7 +223,7 @@ typedef struct Bench {
 static void bench_build(Bench *b, const Work *w, const char *mode)
 {
 	char text[512];
-	int k = w->conv[0], s = w->conv[1], n = 1, all = strcmp(mode, "forward+grad") == 0;
+	int n = 1, all = strcmp(mode, "forward+grad") == 0;
 	ricci_tensor *y, *slot[MOST];
 
 	b->g = ricci_graph_new();
@@ -168,11 +235,7 @@ static void bench_build(Bench *b, const Work *w, const char *mode)
 		b->operand[b->noperand] =
 			ricci_input(b->g, text, RICCI_F32, rank, w->shape[b->noperand]);
 	}
-	/* the numbers of a convolution stand in its text, where other texts have no % */
-	int at = snprintf(text, sizeof text, w->text, s, k / 2, s, k / 2);
-	if (k)
-		snprintf(text + at, sizeof text - (size_t)at, " where p<%d, q<%d", w->conv[2],
-			 w->conv[3]);
+	work_text(w, text, sizeof text);
 	ricci_ops(b->g, text, b->noperand, b->operand, &n, &y);
 	if (all || !strcmp(mode, "forward"))
 		b->output[b->noutput++] = y;
@@ -283,7 +346,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	for (int i = 0; i < n && list; i++)
-		printf("%s %s\n", work[i].name, work[i].modes);
+		work_list(&work[i]);
 	for (int i = 0; i < n && argc - optind == 2; i++)
 		if (!strcmp(work[i].name, argv[optind]) && strstr(work[i].modes, argv[optind + 1]))
 			return bench_run(&work[i], argv[optind + 1], threads, limit);

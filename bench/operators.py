@@ -1,87 +1,170 @@
 #!/usr/bin/env python3
-"""Times single operators beside PyTorch, in turns, and prints JSON lines and a table in Markdown.
+"""Times single operators beside PyTorch, torch.compile and JAX, in turns; a table in Markdown, JSON, and a bar chart.
 
-usage: bench/operators.py [--operators PATH] [--peer-python PATH] [--rounds 3] [--seconds 10] [--only NAME,..] [--out FILE.json]
+usage: bench/operators.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME|GROUP,..] [--quick]
+                          [--seconds 5] [--rounds 3] [--threads 2] [--out FILE.json]
 
-For each operator and mode: ours (bench/operators, tuned S seconds in the first round, from the cache after it), then the peer, and again;
-medians of the rounds, ratio ours / peer (below 1: ours is faster). Geometric means by group at the end.
+The machine is measured first (bench/machine). Then for each operator and mode: `ricci tune` searches S seconds for its kernels, and in
+each round ours is timed (from the cache) and then each peer. Medians of the rounds; the ratio is the time of the best peer by ours (above
+1: ours is faster). Geometric means by group at the end; the chart goes beside the JSON as .svg. Without a Python that has the peers our own
+figures still come. --quick: 1 second, one round. All of it takes about 25 minutes on two cores, with --quick a quarter of that.
 """
-import argparse, json, math, os, shutil, statistics, subprocess, sys, tempfile
+import argparse, json, math, os, re, shutil, statistics, subprocess, sys, tempfile
+
+import chart
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+# glibc told to keep freed memory: without it the peers lose up to 40% in page faults.
 MALLOC = {"MALLOC_TOP_PAD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33)}
+NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax"}
 
 
 class Peer:
-    def __init__(self, args):
-        n = str(args.threads)
-        env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", **MALLOC)
-        self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--threads", n], env=env,
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    """A process that answers what bench/peer_operators.py says."""
 
-    def time(self, name, mode):
-        self.child.stdin.write(f"{name} {mode}\n")
+    def __init__(self, args, name, folder):
+        n = str(args.threads)
+        env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
+                   TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
+        self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--peer", name, "--threads", n],
+                                      env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def time(self, operator, mode):
+        self.child.stdin.write(json.dumps(dict(operator, mode=mode)) + "\n")
         self.child.stdin.flush()
         line = self.child.stdout.readline()
         if not line:
-            sys.exit("the peer ended")
+            sys.exit("a peer ended")
         return json.loads(line)
 
 
-def ours(args, env, name, mode, seconds):
-    cmd = [args.operators, "--threads", str(args.threads), "--seconds", str(seconds), name, mode]
-    out = subprocess.run(cmd, env=env, stdout=subprocess.PIPE, text=True)
-    if out.returncode:
-        sys.exit(f"{' '.join(cmd)} ended with {out.returncode}")
-    return json.loads(out.stdout)
+def peers_there(args):
+    """Those wanted that the Python has."""
+    if not args.peer_python:
+        return []
+    has = {m: subprocess.run([args.peer_python, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{m}'))"]).returncode == 0
+           for m in set(NEEDS.values())}
+    return [p for p in args.peers.split(",") if has[NEEDS[p]]]
 
 
-def group(name, mode):
-    return f"{name.rstrip('0123456789')}* {mode}" if name[0] in "CD" else None
+def operand_names(text):
+    """Of the operands, in their order: names that are read and not assigned."""
+    assigned = {equation.split("[")[0].strip() for equation in text.split(";")}
+    return [n for n in dict.fromkeys(re.findall(r"([A-Z]\w*)\[", text)) if n not in assigned]
+
+
+class Ours:
+    def __init__(self, args, folder):
+        self.args, self.env = args, dict(os.environ, RICCI_CACHE=folder)
+
+    def run(self, *cmd):
+        out = subprocess.run([os.path.join(self.args.build, cmd[0]), *map(str, cmd[1:])], env=self.env, stdout=subprocess.PIPE, text=True)
+        if out.returncode:
+            sys.exit(f"{' '.join(map(str, cmd))} ended with {out.returncode}")
+        return out.stdout
+
+    def tune(self, o, mode):
+        names = operand_names(o["text"])
+        operands = [f"{n}={'x'.join(map(str, s))}" for n, s in zip(names, o["shapes"])]
+        wanted = {"forward": [[]], "dx": [names[:1]], "dw": [names[1:2]], "forward+grad": [[], names]}[mode]
+        for grads in wanted:
+            more = [word for n in grads for word in ("--grad", n)]
+            self.run("tools/ricci", "tune", o["text"], *operands, *more, "--threads", self.args.threads, "--seconds",
+                     self.args.seconds / len(wanted))
+
+    def time(self, o, mode):
+        return json.loads(self.run("bench/operators", "--threads", self.args.threads, "--seconds", "0.1", o["name"], mode))
+
+
+def row_of(args, o, mode, ours, peers, peak):
+    ours.tune(o, mode)
+    mine, other = [], {p: [] for p in peers}
+    for _ in range(args.rounds):
+        mine.append(ours.time(o, mode))
+        for name, peer in peers.items():
+            answer = peer.time(o, mode)
+            if answer:
+                other[name].append(answer)
+    row = dict(name=o["name"], mode=mode, group=o["group"], ms=statistics.median(m["ms"] for m in mine),
+               gflops=statistics.median(m["gflops"] for m in mine), peers={})
+    row["peak"] = row["gflops"] / peak
+    for name, answers in other.items():
+        if answers:
+            row["peers"][name] = dict(ms=statistics.median(a["ms"] for a in answers), variant=answers[-1]["variant"])
+            if name == "torch" and "user_ms" in answers[0]:
+                row["user_ms"] = statistics.median(a["user_ms"] for a in answers)
+    if row["peers"]:
+        row["best"] = min(row["peers"], key=lambda p: row["peers"][p]["ms"])
+        row["ratio"] = row["peers"][row["best"]]["ms"] / row["ms"]
+    return row
+
+
+def line_of(row, peers):
+    def cell(p):
+        return f"{p['ms']:.4g} {p['variant']}".strip() if p else ""
+    cells = [row["name"], row["mode"], f"{row['ms']:.4g}", f"{row['gflops']:.0f}" if row["gflops"] else "",
+             f"{100 * row['peak']:.0f}%" if row["gflops"] else ""]
+    if peers:
+        cells += [cell(row["peers"].get(p)) for p in peers]
+        cells += [f"{row['user_ms']:.4g} ({row['user_ms'] / row['ms']:.2f})" if "user_ms" in row else ""]
+        cells += [f"{row['ratio']:.2f}" if "ratio" in row else ""]
+    return "| " + " | ".join(cells) + " |"
+
+
+def means_of(rows):
+    """Geometric means of the ratios by group and mode, and of all."""
+    groups = {}
+    for r in rows:
+        if "ratio" in r:
+            groups.setdefault(f"{r['group']} {r['mode']}", []).append(r["ratio"])
+            groups.setdefault("all", []).append(r["ratio"])
+    groups["all"] = groups.pop("all", [])
+    return {g: math.exp(statistics.mean(map(math.log, v))) for g, v in groups.items() if v}
 
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--operators", default="bench/operators")
+    ap.add_argument("--build", default=".")
     ap.add_argument("--peer-python", default=os.environ.get("RICCI_PEER_PYTHON"))
+    ap.add_argument("--peers", default=",".join(NEEDS), help="what the ratio is to: the best of them")
+    ap.add_argument("--only", help="names or groups, separated by commas")
+    ap.add_argument("--quick", action="store_true")
     ap.add_argument("--rounds", type=int, default=3)
-    ap.add_argument("--seconds", type=float, default=10)
+    ap.add_argument("--seconds", type=float, default=5)
     ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--only", help="names, separated by commas")
     ap.add_argument("--out")
     args = ap.parse_args()
-    args.operators = os.path.abspath(args.operators)
-    cache = tempfile.mkdtemp(prefix="ricci-bench-")
-    env = dict(os.environ, RICCI_CACHE=cache)
-    listed = subprocess.run([args.operators, "--list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+    if args.quick:
+        args.rounds, args.seconds = 1, 1
+    if set(args.peers.split(",")) - set(NEEDS):
+        ap.error(f"--peers takes {','.join(NEEDS)}")
+    args.build = os.path.abspath(args.build)
+    folder = tempfile.mkdtemp(prefix="ricci-bench-")
+    ours = Ours(args, folder)
+    machine = json.loads(ours.run("bench/machine", "--threads", args.threads, "--seconds", 0.02))
+    peak = machine[f"threads_{args.threads}"]["f32_gflops"]
+    listed = [json.loads(line) for line in ours.run("bench/operators", "--list").splitlines()]
     only = args.only and args.only.split(",")
-    peer = Peer(args) if args.peer_python else None
-    rows, groups = [], {}
-    print("| operator | mode | ours, ms | GFLOP/s | torch eager, ms | ours / torch |\n|---|---|---|---|---|---|")
-    for line in listed.splitlines():
-        name, *modes = line.split()
-        for mode in modes if not only or name in only else ():
-            mine, other = [], []
-            for r in range(args.rounds):
-                mine.append(ours(args, env, name, mode, 0.5 if r else args.seconds))
-                if peer:
-                    other.append(peer.time(name, mode))
-            ms = statistics.median(m["ms"] for m in mine)
-            row = dict(name=name, mode=mode, ms=ms, gflops=statistics.median(m["gflops"] for m in mine))
-            if peer:
-                row.update(peer_ms=statistics.median(o["ms"] for o in other), peer=other[-1]["variant"])
-                row["ratio"] = row["ms"] / row["peer_ms"]
-                groups.setdefault(group(name, mode), []).append(row["ratio"])
-            rows.append(row)
-            cells = f"{row['peer_ms']:.4g} ({row['peer']}) | {row['ratio']:.2f}" if peer else " | "
-            print(f"| {name} | {mode} | {ms:.4g} | {row['gflops']:.0f} | {cells} |", flush=True)
-    for g, ratios in groups.items():
-        if g:
-            print(f"geometric mean {g}: {math.exp(statistics.mean(map(math.log, ratios))):.2f}")
-    shutil.rmtree(cache, ignore_errors=True)
+    peers = {name: Peer(args, name, os.path.join(folder, name)) for name in peers_there(args)}
+    title = f"{args.threads} threads, f32, {machine['isa']}, {peak:.0f} GFLOP/s of multiply-adds"
+    print(f"{title}\n\n| operator | mode | ours, ms | GFLOP/s | of peak |" + "".join(f" {p}, ms |" for p in peers) +
+          (" user, ms (by ours) | best peer / ours |" if peers else ""))
+    print("|---" * (5 + (len(peers) + 2 if peers else 0)) + "|", flush=True)
+    rows = []
+    for o in listed:
+        for mode in o["modes"].split():
+            if not only or o["name"] in only or o["group"] in only:
+                rows.append(row_of(args, o, mode, ours, peers, peak))
+                print(line_of(rows[-1], peers), flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    means = means_of(rows)
+    for group, mean in means.items():
+        print(f"{'' if group != next(iter(means)) else chr(10)}geometric mean {group}: {mean:.2f}")
     if args.out:
         with open(args.out, "w") as f:
-            json.dump(rows, f, indent=1)
+            json.dump(dict(title=title, machine=machine, rows=rows, means=means), f, indent=1)
+        with open(os.path.splitext(args.out)[0] + ".svg", "w") as f:
+            f.write(chart.chart(rows, title))
 
 
 if __name__ == "__main__":

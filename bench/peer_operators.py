@@ -1,92 +1,225 @@
-"""The operators of bench/operators.c in eager PyTorch: answers lines "NAME MODE" on standard input with one JSON line each.
+"""The operators of bench/operators.c in PyTorch or JAX: answers lines of JSON on standard input with one JSON line each.
 
-usage: peer_operators.py [--threads 2] [--seconds 0.5]
+usage: peer_operators.py --peer torch|compile|jax [--threads 2] [--seconds 0.15]
 
-Both memory formats of convolutions and both spellings of the capsule convolution are timed; the answer is the faster one, by name.
+A line is an operator as `operators --list` prints it, with its "mode". Several spellings and memory layouts are timed when an operator
+and mode come for the first time; the answer has the fastest one's time and name, and "user_ms" where there is
+a spelling that users write first. After that only these are timed again. compile is torch.compile with frozen (packed) weights in inference.
 """
-import argparse, json, statistics, sys, time
+import argparse, json, os, statistics, sys, time
 
-import torch
-import torch.nn.functional as F
-
-CONV = {"C1": (224, 3, 64, 7, 2), "C2": (56, 64, 64, 3, 1), "C3": (56, 64, 64, 1, 1), "C4": (56, 64, 128, 3, 2),
-        "C5": (56, 64, 128, 1, 2), "C6": (28, 128, 128, 3, 1), "C7": (28, 128, 256, 3, 2), "C8": (28, 128, 256, 1, 2),
-        "C9": (14, 256, 256, 3, 1), "C10": (14, 256, 512, 3, 2), "C11": (14, 256, 512, 1, 2), "C12": (7, 512, 512, 3, 1)}
-DEPTHWISE = {"D1": (112, 32, 1), "D2": (112, 64, 2), "D3": (56, 128, 1), "D4": (56, 128, 2), "D5": (28, 256, 1),
-             "D6": (28, 256, 2), "D7": (14, 512, 1), "D8": (14, 512, 2), "D9": (7, 1024, 1)}
-GEMM = {"gemm_1024": (1024, 1024, 1024), "gemm_512x512x64": (512, 512, 64), "gemm_16x4096x1024": (16, 4096, 1024)}
+ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+ap.add_argument("--peer", default="torch", choices=("torch", "compile", "jax"))
+ap.add_argument("--threads", type=int, default=2)
+ap.add_argument("--seconds", type=float, default=0.15)
 
 
-def forward(f, *operands):
-    def run():
-        with torch.no_grad():
+class Torch:
+    """Eager PyTorch. work(): {mode: {variant: function}}."""
+
+    def __init__(self, args):
+        import torch
+        import torch.nn.functional as F
+        self.torch, self.F = torch, F
+        torch.set_num_threads(args.threads)
+        torch.manual_seed(0)
+        self.eager = args.peer == "torch"
+        if not self.eager:
+            import torch._inductor.config as inductor
+            inductor.freezing = True
+
+    def wrap(self, f):
+        return f if self.eager else self.torch.compile(f, dynamic=False)
+
+    def forward(self, f, *operands):
+        run = self.wrap(f)
+
+        def forward():
+            with self.torch.no_grad():
+                return run(*operands)
+        return forward
+
+    def both(self, f, *operands):
+        leaves, run = [t.clone().requires_grad_() for t in operands], self.wrap(f)
+        seed = self.torch.randn_like(f(*operands))
+        return lambda: self.torch.autograd.grad(run(*leaves), leaves, seed)
+
+    def modes(self, f, *operands, name=""):
+        return {"forward": {name: self.forward(f, *operands)}, "forward+grad": {name: self.both(f, *operands)}}
+
+    def convolution(self, o, transposed=False):
+        torch, F, groups = self.torch, self.F, o["groups"]
+        x, w = (torch.randn(s) for s in o["shapes"])
+        if groups > 1 and x.dim() == w.dim() + 1:  # a kernel for each channel
+            w = w[:, None]
+        elif groups > 1:
+            x, w = x.flatten(1, 2), w.flatten(0, 1)
+        d = x.dim() - 2
+        numbers = dict(stride=o["stride"], padding=o["pad"], dilation=o["dilation"], groups=groups)
+        f = getattr(F, f"conv{'_transpose' if transposed else ''}{d}d")
+        last = {2: torch.channels_last, 3: torch.channels_last_3d}.get(d)
+        out = {"forward": {}, "dx": {}, "dw": {}}
+        for name, layout in (("first", torch.contiguous_format),) + ((("last", last),) if last else ()):
+            xl, wl = (t.contiguous(memory_format=layout) for t in (x, w))
+            if self.eager or transposed:
+                out["forward"][name] = self.forward(lambda x, w: f(x, w, **numbers), xl, wl)
+            else:
+                module = getattr(torch.nn, f"Conv{d}d")(x.shape[1], w.shape[0], w.shape[2:], bias=False, **numbers).eval()
+                out["forward"][name] = self.forward(module.to(memory_format=layout) if last else module, xl)
+            if not self.eager or transposed:
+                continue
+            g = torch.randn_like(f(xl, wl, **numbers)).contiguous(memory_format=layout)
+            for mode, mask in (("dx", [True, False, False]), ("dw", [False, True, False])):
+                out[mode][name] = lambda x=xl, w=wl, g=g, mask=mask: torch.ops.aten.convolution_backward(
+                    g, x, w, None, [o["stride"]] * d, [o["pad"]] * d, [o["dilation"]] * d, False, [0] * d, groups, mask)
+        if self.eager and not transposed and d > 1:  # oneDNN's own layouts, weights laid out once
+            from torch.utils import mkldnn
+            module = getattr(torch.nn, f"Conv{d}d")(x.shape[1], w.shape[0], w.shape[2:], bias=False, **numbers).eval()
+            packed, blocked = mkldnn.to_mkldnn(module), x.to_mkldnn()
+            out["forward"]["blocked"] = lambda: self.no_grad(packed, blocked)
+        return out
+
+    def no_grad(self, f, *operands):
+        with self.torch.no_grad():
             return f(*operands)
-    return run
+
+    def transposed(self, o):
+        return self.convolution(o, True)
+
+    def capsules(self, o):
+        torch, s = self.torch, o["stride"]
+
+        def user(x, w):
+            return torch.einsum("bcpqitrs,kcrstj->bkpqij", x.unfold(2, 3, s).unfold(3, 3, s), w)
+
+        def folded(x, w):  # as one conv2d of [(b i), (c t), h, w]
+            b, c, h, _, i, t = x.shape
+            x = x.permute(0, 4, 1, 5, 2, 3).reshape(b * i, c * t, h, h)
+            y = self.F.conv2d(x, w.permute(0, 5, 1, 4, 2, 3).reshape(w.shape[0] * 4, -1, 3, 3), stride=s)
+            return y.view(b, i, w.shape[0], 4, *y.shape[2:]).permute(0, 2, 4, 5, 1, 3).contiguous()
+
+        operands = [torch.randn(s) for s in o["shapes"]]
+        out = {"forward": {}, "forward+grad": {}}
+        for name, f in (("user", user), ("conv2d", folded)):
+            for mode, run in self.modes(f, *operands, name=name).items():
+                out[mode].update(run)
+        return out
+
+    def product(self, o):
+        return self.modes(self.torch.matmul, *(self.torch.randn(s) for s in o["shapes"]))
+
+    def softmax(self, o):
+        return self.modes(lambda x: self.torch.softmax(x, 1), *(self.torch.randn(s) for s in o["shapes"]))
+
+    def layernorm(self, o):
+        return self.modes(lambda x, g, b: self.F.layer_norm(x, x.shape[1:], g, b), *(self.torch.randn(s) for s in o["shapes"]))
+
+    def chain(self, o):
+        return self.modes(lambda x, w, b, r: self.F.gelu(x * w + b) + r, *(self.torch.randn(s) for s in o["shapes"]))
 
 
-def both(f, *operands):
-    leaves = [t.clone().requires_grad_() for t in operands]
-    seed = torch.randn_like(f(*operands))
-    return lambda: torch.autograd.grad(f(*leaves), leaves, seed)
+class Jax:
+    """JAX, jitted; feature maps with channels last, as its users have them."""
 
+    def __init__(self, args):
+        import jax, numpy
+        self.jax, self.np, self.random = jax, jax.numpy, numpy.random.default_rng(0)
 
-def modes(f, *operands):
-    return {"forward": {"eager": forward(f, *operands)}, "forward+grad": {"eager": both(f, *operands)}}
+    def draw(self, shapes):
+        return [self.np.asarray(self.random.standard_normal(s, "float32")) for s in shapes]
 
+    def call(self, f, *operands):
+        run = self.jax.jit(f)
+        return lambda: self.jax.block_until_ready(run(*operands))
 
-def convolution(side, i, o, k, s, groups=1):
-    out = {"forward": {}, "dx": {}, "dw": {}}
-    for name, layout in (("nchw", torch.contiguous_format), ("nhwc", torch.channels_last)):
-        x = torch.randn(1, i, side, side).to(memory_format=layout)
-        w = torch.randn(o, i // groups, k, k).to(memory_format=layout)
-        y = F.conv2d(x, w, None, s, k // 2, 1, groups)
-        g = torch.randn_like(y).to(memory_format=layout)
-        out["forward"][name] = forward(lambda x, w: F.conv2d(x, w, None, s, k // 2, 1, groups), x, w)
-        for mode, mask in (("dx", [True, False, False]), ("dw", [False, True, False])):
-            out[mode][name] = lambda x=x, w=w, g=g, mask=mask: torch.ops.aten.convolution_backward(
-                g, x, w, None, [s, s], [k // 2] * 2, [1, 1], False, [0, 0], groups, mask)
-    return out
+    def modes(self, f, *operands, name=""):
+        seed, = self.draw([self.jax.eval_shape(f, *operands).shape])
 
+        def both(seed, *operands):
+            y, back = self.jax.vjp(f, *operands)
+            return y, back(seed)
+        return {"forward": {name: self.call(f, *operands)}, "forward+grad": {name: self.call(both, seed, *operands)}}
 
-def capsules(batch):
-    def user(x, w):
-        return torch.einsum("bcpqitrs,kcrstj->bkpqij", x.unfold(2, 3, 2).unfold(3, 3, 2), w)
+    def convolution(self, o, transposed=False):
+        (x, w), np, groups = o["shapes"], self.np, o["groups"]
+        if groups > 1 and len(x) == len(w) + 1:
+            w = [w[0], 1] + w[1:]
+        elif groups > 1:
+            x, w = [x[0], x[1] * x[2]] + x[3:], [w[0] * w[1]] + w[2:]
+        if transposed:
+            w = [w[1], w[0]] + w[2:]
+        d, (x, w) = len(x) - 2, self.draw([[x[0]] + x[2:] + [x[1]], w[2:] + [w[1], w[0]]])
+        places = {1: "W", 2: "HW", 3: "DHW"}[d]
+        layout = (f"N{places}C", f"{places}IO", f"N{places}C")
+        s, pad, dilation = o["stride"], o["pad"], o["dilation"]
 
-    def folded(x, w):  # as one conv2d of [(b i), (c t), h, w]
-        b, c, h, _, i, t = x.shape
-        x = x.permute(0, 4, 1, 5, 2, 3).reshape(b * i, c * t, h, h)
-        y = F.conv2d(x, w.permute(0, 5, 1, 4, 2, 3).reshape(w.shape[0] * 4, -1, 3, 3), stride=2)
-        return y.view(b, i, w.shape[0], 4, 6, 6).permute(0, 2, 4, 5, 1, 3).contiguous()
+        def f(x, w):
+            if transposed:
+                pads = [(w.shape[0] - 1 - pad,) * 2] * d
+                return self.jax.lax.conv_general_dilated(x, w, (1,) * d, pads, lhs_dilation=(s,) * d, dimension_numbers=layout)
+            return self.jax.lax.conv_general_dilated(x, w, (s,) * d, [(pad, pad)] * d, rhs_dilation=(dilation,) * d,
+                                                     dimension_numbers=layout, feature_group_count=groups)
 
-    operands = torch.randn(batch, 32, 14, 14, 4, 4), torch.randn(32, 32, 3, 3, 4, 4)
-    out = {"forward": {}, "forward+grad": {}}
-    for name, f in (("unfold", user), ("conv2d", folded)):
-        for mode, run in modes(f, *operands).items():
-            out[mode][name] = run["eager"]
-    return out
+        def shifted(x, w):  # a kernel for each channel: a sum of products of shifted images
+            x = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)])
+            p, q = ((n - k) // s * s + 1 for n, k in zip(x.shape[1:3], w.shape))
+            return sum(x[:, i:i + p:s, j:j + q:s] * w[i, j, 0] for i in range(w.shape[0]) for j in range(w.shape[1]))
 
+        seed, = self.draw([self.jax.eval_shape(f, x, w).shape])
+        out = {"forward": {"last": self.call(f, x, w)},
+               "dx": {"last": self.call(lambda x, w, g: self.jax.vjp(lambda x: f(x, w), x)[1](g), x, w, seed)},
+               "dw": {"last": self.call(lambda x, w, g: self.jax.vjp(lambda w: f(x, w), w)[1](g), x, w, seed)}}
+        if groups == x.shape[-1] and not transposed:
+            out["forward"]["shifted"] = self.call(shifted, x, w)
+        return out
 
-def work(name):
-    if name in GEMM:
-        m, n, k = GEMM[name]
-        return modes(torch.matmul, torch.randn(m, k), torch.randn(k, n))
-    if name in CONV:
-        return convolution(*CONV[name])
-    if name in DEPTHWISE:
-        side, c, s = DEPTHWISE[name]
-        return convolution(side, c, c, 3, s, c)
-    if name.startswith("capsconv_b"):
-        return capsules(int(name[len("capsconv_b"):]))
-    x, w, b, r = torch.randn(4096, 1024), torch.randn(1024), torch.randn(1024), torch.randn(4096, 1024)
-    return {"softmax": lambda: modes(lambda x: torch.softmax(x, 1), x),
-            "layernorm": lambda: modes(lambda x, w, b: F.layer_norm(x, (1024,), w, b), x, w, b),
-            "chain": lambda: modes(lambda x, w, b, r: F.gelu(x * w + b) + r, x, w, b, r)}[name]()
+    def transposed(self, o):
+        return self.convolution(o, True)
+
+    def capsules(self, o):
+        np, s = self.np, o["stride"]
+
+        def places(x, w):  # a sum over the kernel's places
+            p = (x.shape[2] - 3) // s * s + 1
+            return sum(np.einsum("bcpqit,kctj->bkpqij", x[:, :, i:i + p:s, j:j + p:s], w[:, :, i, j])
+                       for i in range(3) for j in range(3))
+
+        def folded(x, w):
+            b, c, h, _, i, t = x.shape
+            y = self.jax.lax.conv_general_dilated(
+                x.transpose(0, 4, 2, 3, 1, 5).reshape(b * i, h, h, c * t),
+                w.transpose(2, 3, 1, 4, 0, 5).reshape(3, 3, c * t, -1), (s, s), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            return y.reshape(b, i, *y.shape[1:3], w.shape[0], 4).transpose(0, 4, 2, 3, 1, 5)
+
+        operands, out = self.draw(o["shapes"]), {"forward": {}, "forward+grad": {}}
+        for name, f in (("places", places), ("conv2d", folded)):
+            for mode, run in self.modes(f, *operands, name=name).items():
+                out[mode].update(run)
+        return out
+
+    def product(self, o):
+        return self.modes(self.np.matmul, *self.draw(o["shapes"]))
+
+    def softmax(self, o):
+        return self.modes(self.jax.nn.softmax, *self.draw(o["shapes"]))
+
+    def layernorm(self, o):
+        def f(x, g, b):
+            centred = x - x.mean(1, keepdims=True)
+            return centred * self.jax.lax.rsqrt((centred * centred).mean(1, keepdims=True) + 1e-5) * g + b
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def chain(self, o):
+        return self.modes(lambda x, w, b, r: self.jax.nn.gelu(x * w + b, approximate=False) + r, *self.draw(o["shapes"]))
 
 
 def timed(run, limit):
     """The median of 15 batches, ms."""
     start, n = time.perf_counter(), 0
+    run()
     while n == 0 or time.perf_counter() - start < limit:
+        if n == 0:
+            start = time.perf_counter()
         run()
         n += 1
     each, batches = n // 8 + 1, []
@@ -99,20 +232,31 @@ def timed(run, limit):
 
 
 def main():
-    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--threads", type=int, default=2)
-    ap.add_argument("--seconds", type=float, default=0.2)
     args = ap.parse_args()
-    torch.set_num_threads(args.threads)
-    torch.manual_seed(0)
-    kept = (None, None)
+    if args.peer == "jax":
+        n = args.threads
+        os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if n > 1 else 'false'} intra_op_parallelism_threads={n}"
+    answers = sys.stdout
+    sys.stdout = sys.stderr  # what the packages say
+    peer = Jax(args) if args.peer == "jax" else Torch(args)
+    kept = (None, None, {})
     for line in sys.stdin:
-        name, mode = line.split()
-        if kept[0] != name:
-            kept = (name, work(name))
-        times = {variant: timed(run, args.seconds) for variant, run in kept[1][mode].items()}
-        best = min(times, key=times.get)
-        print(json.dumps(dict(name=name, mode=mode, ms=times[best], variant=best)), flush=True)
+        o = json.loads(line)
+        if kept[0] != o["name"]:
+            kept = (o["name"], getattr(peer, o["peer"])(o), {})
+        runs, best = kept[1].get(o["mode"], {}), kept[2].get(o["mode"])
+        times = {}
+        for v, run in runs.items():
+            try:
+                if not best or v in (best, "user"):
+                    times[v] = timed(run, args.seconds)
+            except Exception as e:  # a spelling that this version can't do
+                print(f"{args.peer} {o['name']} {o['mode']} {v}: {e!r:.200}", file=sys.stderr)
+        answer = {}
+        if times:
+            best = kept[2].setdefault(o["mode"], min(times, key=times.get))
+            answer = dict(ms=times[best], variant=best, **({"user_ms": times["user"]} if "user" in times else {}))
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,55 @@
+"""A bar chart of speed-ups as SVG: a bar for each row, from 1 to the left (slower) or right (faster), logarithmic.
+
+usage: chart.py RESULTS.json CHART.svg        RESULTS: what bench/operators.py --out writes
+Dots: each peer by itself.
+"""
+import html, json, math, sys
+
+WIDTH, LEFT, RIGHT, TOP, ROW, LOW, HIGH = 900, 230, 70, 64, 16, 0.25, 8
+COLOUR = {"torch": "#d9822b", "compile": "#8a4fbf", "jax": "#2b8c6b"}
+
+
+def across(ratio):
+    share = math.log(min(max(ratio, LOW), HIGH) / LOW) / math.log(HIGH / LOW)
+    return LEFT + share * (WIDTH - LEFT - RIGHT)
+
+
+def chart(rows, title):
+    """rows: of bench/operators.py, those without a ratio are left out."""
+    rows = [r for r in rows if r.get("ratio")]
+    height = TOP + ROW * len(rows) + 34
+    bottom = height - 30
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
+           'font-family="sans-serif" font-size="12">',
+           "<style>text{fill:#333}.grid{stroke:#e4e4e4}.one{stroke:#666}</style>",
+           f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+           f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
+           f'<text x="{LEFT}" y="40">bar: time of the best peer / ours, right of 1: ours is faster; dots: each peer</text>']
+    for i, (peer, colour) in enumerate(COLOUR.items()):
+        out.append(f'<circle cx="{WIDTH - 260 + 90 * i}" cy="16" r="4" fill="{colour}"/>'
+                   f'<text x="{WIDTH - 252 + 90 * i}" y="20">{peer}</text>')
+    tick = LOW
+    while tick <= HIGH:
+        x = across(tick)
+        out.append(f'<line class="{"one" if tick == 1 else "grid"}" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
+                   f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
+        tick *= 2
+    for i, r in enumerate(rows):
+        y, one, end = TOP + ROW * i, across(1), across(r["ratio"])
+        colour = "#3b78b5" if r["ratio"] >= 1 else "#c4503d"
+        out.append(f'<text x="{LEFT - 8}" y="{y + 10}" text-anchor="end">{html.escape(r["name"])} {r["mode"]}</text>'
+                   f'<rect x="{min(one, end):.1f}" y="{y + 1}" width="{abs(end - one):.1f}" height="{ROW - 5}" fill="{colour}"/>'
+                   f'<text x="{WIDTH - RIGHT + 10}" y="{y + 10}">{r["ratio"]:.2f}</text>')
+        for peer, p in r["peers"].items():
+            out.append(f'<circle cx="{across(p["ms"] / r["ms"]):.1f}" cy="{y + 6.5}" r="3.2" fill="{COLOUR[peer]}" '
+                       'stroke="#fff" stroke-width="0.8"/>')
+    return "\n".join(out + ["</svg>", ""])
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    with open(sys.argv[1]) as f:
+        results = json.load(f)
+    with open(sys.argv[2], "w") as f:
+        f.write(chart(results["rows"], results["title"]))
