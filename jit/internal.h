@@ -157,6 +157,9 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 		   Error *err);
 /* *first: they are better than direct nests, by structure and sizes. */
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
+/* The same by calls of a library (lower_library.c), which is opened for it. */
+int lower_library(Problem *p, const Schedule *s, const Target *target, Error *err);
+int library_offers(Problem *p, const Target *target, int room, Schedule *out);
 extern const JitSymbol pack_symbols[]; /* contract_pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];

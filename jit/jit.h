@@ -104,6 +104,12 @@ uint64_t random_below(uint64_t *state, uint64_t n); /* of a search's own random 
 void schedule_print(Text *out, const Schedule *s);  /* "split 1 16; vectorise 4; parallel 0" */
 int schedule_parse(const char *text, Schedule *s, Error *err);
 
+/* ---- vendor libraries (library.c): opened when first asked for; why: a reason when there is none
+ * ---- */
+bool library_available(char *why, size_t n);
+const char *library_version(void);	    /* "none" */
+bool schedule_available(const Schedule *s); /* all that it calls is there */
+
 /* ---- kernels (kernel.c, emit.c, backend_*.c) ---- */
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */

@@ -1,16 +1,17 @@
 /* lower.c - a task and a schedule become the source of a kernel.
  *
- *	subgraph --problem_init--> problem --lower_nest | lower_contract--> loop tree --emit--> text
+ *	subgraph --problem_init--> problem --lower_nest | _contract | _library--> loop tree
+ *--emit--> text
  *
  * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
 #include "jit/backend.h"
 
 #include <string.h>
 
-static bool is_tensorised(const Schedule *s)
+static bool has_step(const Schedule *s, StepKind kind)
 {
 	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_TENSORISE)
+		if ((StepKind)s->step[k].kind == kind)
 			return true;
 	return false;
 }
@@ -49,9 +50,11 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	int code = problem_init(p, tree, &t->sub);
 	if (code)
 		error_set(err, code, "%s", ir->err.text);
-	else if (is_tensorised(s) && d->grid)
+	else if (d->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
 		code = lower_nest(p, &(Schedule){0}, target, d, err);
-	else if (is_tensorised(s))
+	else if (has_step(s, STEP_LIBRARY))
+		code = lower_library(p, s, target, err);
+	else if (has_step(s, STEP_TENSORISE))
 		code = lower_contract(p, s, target, d, err);
 	else
 		code = lower_nest(p, s, target, d, err);

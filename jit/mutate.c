@@ -54,6 +54,8 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_SPREAD:
 		p->arg = INT64_C(1) << random_below(state, 6);
 		break;
+	case STEP_LIBRARY:
+		break;
 	case STEP_PARALLEL:
 		p->arg = (int64_t)random_below(state, 4);
 		break;
@@ -108,7 +110,8 @@ static void clear_rest(Schedule *s)
 
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 {
-	bool panels = s->n && s->step[0].kind == STEP_TENSORISE;
+	bool panels =
+		s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
 	int loops = loop_count(s, naxis);
 	uint64_t what = panels ? 0 : random_below(state, 10);
 	if (!loops) /* a single element: there is nothing to change */

@@ -4,6 +4,7 @@
  * mathematics, and the few functions that compilers call on their own (memcpy; conversions that tcc
  * does not inline). Nothing else of the process can be reached from a kernel.
  */
+#include "jit/library.h"
 #include "jit/vectorlib.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -80,6 +81,8 @@ static void table_make(void)
 	for (const JitSymbol *s = math_symbols; s->name; s++)
 		table[ntable++] = *s;
 	for (const JitSymbol *s = pack_symbols; s->name; s++)
+		table[ntable++] = *s;
+	for (const JitSymbol *s = library_symbols; s->name; s++)
 		table[ntable++] = *s;
 	const Target *t = target_host();
 	for (const JitSymbol *s = panel_symbols(t); s->name; s++)

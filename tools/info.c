@@ -33,6 +33,11 @@ int command_info(const Options *o)
 		else
 			text_add(&out, "backend %s: no, %s\n", backends[k]->name, why);
 	}
+	char none[256] = "";
+	if (library_available(none, sizeof none))
+		text_add(&out, "library: %s\n", library_version());
+	else
+		text_add(&out, "library: none, %s\n", none);
 	const char *folder = cache_folder();
 	if (!folder)
 		text_add(&out, "cache: none\n");

@@ -1,0 +1,110 @@
+/* test_library.c - a kernel that calls a library is kept in the cache like any other; where the
+ * library is gone, its entry is as good as none. Every step is a process of its own. */
+#include "jit/internal.h"
+#include "runtime/internal.h"
+#include "tests/check.h"
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { N = 48, WRONG = 1, OURS = 2, LIBRARYS = 3 };
+
+static int child(int (*f)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		exit(f());
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Puts a kernel of the library in the place of the line's. */
+static int put_library(Line *l)
+{
+	Candidate c = {.line = l, .backend = backend_find("tcc")}, *list = &c;
+
+	schedule_add(&c.schedule, STEP_LIBRARY, 0, 0);
+	candidates_make(1, &list);
+	CHECK_STR(c.err.text, "");
+	if (!c.kernel || verify_kernel(l->task, c.kernel, true, &c.err))
+		return -1;
+	line_put(l, c.kernel, &c.origin, 1e-6, true);
+	disk_store(l);
+	return 0;
+}
+
+/* A product in a session: whose kernel it has, or WRONG. */
+static int product(bool put)
+{
+	static float a[N * N], y[N * N];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){N, N});
+	ricci_tensor *r = ricci_op(g, "Y[i,j] += X[i,k] * X[j,k]", x);
+	ricci_options o = {.threads = 2};
+	char err[2048] = "";
+	ricci_session *s = ricci_session_new(g, &o, 0, 1, &r, err, sizeof err);
+	Line *l;
+	int bad = !s, code = WRONG;
+
+	for (int i = 0; i < N * N; i++)
+		a[i] = (float)(i % 7) - 3;
+	if (!bad)
+		bad = ricci_feed(s, x, a) || session_lines(s, &l, 1) != 1 ||
+		      (put && put_library(l)) || ricci_step(s) || ricci_fetch(s, r, y);
+	for (int i = 0; i < N && !bad; i++)
+		for (int j = 0; j < N; j++) {
+			float sum = 0;
+
+			for (int k = 0; k < N; k++)
+				sum += a[i * N + k] * a[j * N + k];
+			bad += y[i * N + j] != sum; /* small integers: no rounding */
+		}
+	if (!bad)
+		code = l->best->schedule.step[0].kind == STEP_LIBRARY ? LIBRARYS : OURS;
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return code;
+}
+
+static int run_put(void)
+{
+	return product(true);
+}
+
+static int run(void)
+{
+	return product(false);
+}
+
+static int run_without(void)
+{
+	setenv("RICCI_OPENBLAS", "off", 1);
+	return product(false);
+}
+
+static int is_there(void)
+{
+	return library_available(NULL, 0);
+}
+
+int main(void)
+{
+	char folder[] = "/tmp/ricci-test-library-XXXXXX", command[100];
+
+	CHECK(mkdtemp(folder) != NULL);
+	setenv("RICCI_CACHE", folder, 1);
+	CHECK_INT(child(run), OURS);
+	CHECK_INT(child(run_without), OURS);
+	if (child(is_there)) { /* not opened here, because children should decide */
+		CHECK_INT(child(run_put), LIBRARYS);
+		CHECK_INT(child(run), LIBRARYS);
+		CHECK_INT(child(run_without), OURS);
+	} else {
+		CHECK_SKIP("there is no OpenBLAS");
+	}
+	snprintf(command, sizeof command, "rm -rf %s", folder);
+	CHECK(system(command) == 0);
+	return check_done();
+}
