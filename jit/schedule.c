@@ -444,8 +444,8 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 		bool first;
 		int npanel = contract_offers(p, target, COUNT(panels), panels, &first);
 		if (room > 1) /* never the first: it comes with every start */
-			npanel += library_offers(p, target, COUNT(panels) - npanel,
-						 panels + npanel);
+			npanel +=
+				library_offers(p, target, COUNT(panels) - npanel, panels + npanel);
 		for (int k = 0; first && k < npanel && n < room; k++)
 			out[n++] = panels[k];
 		for (int v = 0; v < NEST_OFFERS && n < room; v++) {

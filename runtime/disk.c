@@ -104,8 +104,7 @@ static bool kept_parse(char *s, Kept *k)
 	k->backend = backend_find(backend);
 	return k->backend && parts > 0 && first >= 0 && first < parts && k->origin.index >= 0 &&
 	       k->origin.index <= k->origin.count && k->origin.count <= 4096 &&
-	       schedule_parse(line, &k->schedule, NULL) == 0 &&
-	       schedule_available(&k->schedule);
+	       schedule_parse(line, &k->schedule, NULL) == 0 && schedule_available(&k->schedule);
 }
 
 /* Checks the last line; cuts it off. */

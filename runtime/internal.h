@@ -240,9 +240,9 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
-	bool timing; /* RICCI_TIME asks for it too */
+	bool timing;	/* RICCI_TIME asks for it too */
 	Type precision; /* of the factors of long sums of f32: that, or rounded */
-	bool inner; /* a loop's body: who runs it provides memory, and gets the kernels made */
+	bool inner;	/* a loop's body: who runs it provides memory, and gets the kernels made */
 } ProgramSpec;
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);

@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { BATCH = 6, RUNS = 12 };
+enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
 static const double least_share = 0.01, verify_limit = 10, run_limit = 0.03;
 
 typedef struct Inputs {
@@ -125,6 +126,10 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 			break;
 		k->kernel = kernel_lower(u->line->task, &k->schedule, k->backend, target_host(),
 					 &k->err);
+		if (k->kernel && k->kernel->source && strlen(k->kernel->source) > SOURCE_MOST) {
+			kernel_unref(k->kernel);
+			k->kernel = NULL;
+		}
 		u->report.tried++;
 		u->report.failed += k->kernel == NULL;
 		n += k->kernel != NULL;
