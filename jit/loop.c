@@ -22,8 +22,8 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 	b->space = space;
 	t->nbuffer++;
 	size_t *top = space == SPACE_SCRATCH || space == SPACE_TABLE ? &t->scratch
-		      : space == SPACE_SHARED			       ? &t->shared
-								       : NULL;
+		      : space == SPACE_SHARED			     ? &t->shared
+								     : NULL;
 	if (top) {
 		b->offset = *top;
 		*top += ((size_t)shape[0] * type_size(type) + 63) & ~(size_t)63;
