@@ -282,7 +282,7 @@ static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 /* Pieces of K have equal numbers of blocks; what all would write must not become too much. */
 static int spread(const Contract *c, Shape *h, Error *err)
 {
-	h->pieces = c->k.compact || h->pieces > h->nkb ? 1 : h->pieces;
+	h->pieces = c->k.compact ? 1 : h->pieces < h->nkb ? h->pieces : h->nkb;
 	h->per_piece = (h->nkb + h->pieces - 1) / h->pieces;
 	h->pieces = (h->nkb + h->per_piece - 1) / h->per_piece;
 	if (h->pieces > 1 && (double)h->pieces * (double)c->batch.extent *

@@ -6,9 +6,11 @@
  * so that sums are split alike everywhere. */
 #include "jit/contract.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 4 };
+enum { MOST_PLANS = 7, PAGE = 4096 };
 
 typedef struct Plan {
 	bool swap, in_place;
@@ -22,7 +24,7 @@ typedef struct Price {
 	const Target *target;
 	bool in_place;		     /* is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
-	double place;		     /* of A in place: beyond what packed elements cost */
+	double place, far;	     /* of A in place, beyond what packed elements cost */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -50,30 +52,56 @@ static double run_length(const Contract *c, const Side *s, Node *e, int64_t stri
 	return run;
 }
 
+/* Cycles that an element of f is waited for: lines far apart come late, those from memory more so.
+ */
+static double far_price(const Contract *c, const Target *target, const Factor *f)
+{
+	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
+	int64_t stride = axis ? problem_stride(c->ir, f->value->src[1], axis) : 0;
+	double cycles = 0;
+	if (stride >= PAGE / (int64_t)type_size(c->p->acc))
+		cycles += 0.6;
+	if ((double)tensor_bytes(f->value->src[0]) > (double)target->l3 / 4)
+		cycles += run_length(c, &c->k, f->value->src[1], 1) >= 16 ? 0.15 : 0.5;
+	return cycles;
+}
+
 /* Cycles to pack an element of f, lanes along s. */
-static double pack_price(const Contract *c, const Factor *f, const Side *s)
+static double pack_price(const Contract *c, const Target *target, const Factor *f, const Side *s)
 {
 	if (f->value->op != OP_READ || f->value->type != c->p->acc)
 		return 2;
 	Node *at = f->value->src[1];
 	double lanes = 0.25 + 1.2 / run_length(c, s, at, 1);
 	double second = 0.5 + 1.2 / run_length(c, s, at, 2),
-	       deep = 0.5 + 1 / run_length(c, &c->k, at, 1);
-	return least(least(lanes, second), least(deep, 1.1)) + (f->nguard ? 0.15 : 0);
+	       deep = 1.2 + 1 / run_length(c, &c->k, at, 1);
+	return least(least(lanes, second), least(deep, 1.8)) + (f->nguard ? 0.15 : 0) +
+	       far_price(c, target, f);
 }
 
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .in_place = contract_in_place(c)};
-	p.pack_a = pack_price(c, &c->a, &c->m);
-	p.pack_b = pack_price(c, &c->b, &c->n);
+	p.pack_a = 1.6 * pack_price(c, target, &c->a, &c->m); /* short vectors */
+	p.pack_b = pack_price(c, target, &c->b, &c->n);
 	p.keep = 0.4 + 1.2 / run_length(c, &c->n, c->p->index, 1);
 	if (p.in_place)
 		p.place = run_length(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
+	if (p.in_place)
+		p.far = far_price(c, target, &c->a);
 	return p;
 }
 
-/* Cycles of a plan; parts that differ in number from threads leave some idle at the end. */
+/* How much longer than its share the thread with most parts works, on average over machines. */
+static double imbalance(double parts)
+{
+	double sum = 0;
+	for (int threads = 2; threads <= 8; threads *= 2)
+		sum += ceil(parts / threads) * threads / parts;
+	return sum / 3 + 0.5 / parts;
+}
+
+/* Cycles of a plan. */
 static double plan_price(const Price *p, const Plan *s)
 {
 	const Contract *c = p->c;
@@ -85,19 +113,20 @@ static double plan_price(const Price *p, const Plan *s)
 	double cols = (double)round_up(c->n.extent, (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
 	double sum = rows * cols * k / (2 * lanes) * 1.05 + tiles * nkb * 40;
-	sum += nmb * n * k * p->pack_b;
+	sum += nmb * n * k * p->pack_b * (1 + 4 * lanes / (double)s->nb);
 	if (s->in_place) {
 		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
-		sum += count(c->n.extent, s->strip) * m * k * p->place * (near ? 1 : 4);
+		sum += count(c->n.extent, s->strip) * m * k *
+		       (near ? p->place : 4 * p->place + p->far);
 	} else {
 		sum += nnb * m * k * p->pack_a;
 	}
 	sum += m * n * (p->keep + 0.2 * nkb);
 	if (s->pieces > 1)
-		sum += m * n * (double)s->pieces * 0.8 + 10000;
+		sum += m * n * (double)s->pieces * 1.5 + 20000;
 	double parts = nmb * nnb * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
-	return sum * (1 + 1.5 / (parts * (double)c->batch.extent));
+	return sum * imbalance(parts * (double)c->batch.extent);
 }
 
 /* Equal blocks of at most `most`. */
@@ -165,8 +194,33 @@ static void plan_write(const Plan *p, Schedule *s)
 static bool worth_packing(const Contract *c)
 {
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
-	return k >= 4 && m * n / (m + n) >= 3 && contract_padding(c) <= 2.5 &&
+	return k >= 4 && m * n / (m + n) >= 2.5 && contract_padding(c) <= 2.5 &&
 	       m * n * k * (double)c->batch.extent >= 16384;
+}
+
+static int by_price(const void *a, const void *b)
+{
+	double x = ((const Plan *)a)->cycles, y = ((const Plan *)b)->cycles;
+	return (x > y) - (x < y);
+}
+
+/* What the model may have judged wrong of the best: how deep, how wide, how often it packs. */
+static int plan_variants(const Plan *best, int64_t extent, Plan *out)
+{
+	int n = 0;
+	if (best->kb < extent) {
+		out[n] = *best;
+		out[n++].kb = 2 * best->kb;
+	}
+	out[n] = *best;
+	out[n].mb *= 2;
+	out[n].strip *= best->strip == best->nb ? 2 : 1;
+	out[n++].nb *= 2;
+	if (best->pieces > 1) {
+		out[n] = *best;
+		out[n++].pieces /= 2;
+	}
+	return n;
 }
 
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
@@ -186,17 +240,11 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 		for (int way = 0; way <= price.in_place; way++)
 			plan[nplan++] = plan_best(&price, swap, way, kb);
 	}
-	for (; n < nplan && n < room; n++) {
-		int best = n;
-		for (int k = n + 1; k < nplan; k++)
-			if (plan[k].cycles < plan[best].cycles)
-				best = k;
-		Plan t = plan[n];
-		plan[n] = plan[best];
-		plan[best] = t;
+	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
+	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)
+		nplan--;
+	int variants = plan_variants(&plan[0], c->k.extent, plan + nplan);
+	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
 		plan_write(&plan[n], &out[n]);
-		if (!*first)
-			return 1;
-	}
 	return n;
 }

@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { MOST_VECTORS = 4, MOST_RUNS = 16, MOST_TURN = 64, MOST_CONDITIONS = 24, AHEAD = 12 };
+enum { MOST_VECTORS = 4, MOST_RUNS = 16, MOST_TURN = 64, MOST_CONDITIONS = 24, AHEAD = 40 };
 
 typedef int32_t Int4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t Int8 __attribute__((vector_size(32), aligned(4), may_alias));
