@@ -5,7 +5,7 @@ Dots: each peer by itself.
 """
 import html, json, math, sys
 
-WIDTH, LEFT, RIGHT, TOP, ROW, LOW, HIGH = 900, 230, 70, 64, 16, 0.25, 8
+WIDTH, LEFT, RIGHT, TOP, ROW, GAP, LOW, HIGH = 900, 230, 70, 64, 16, 6, 0.25, 8
 COLOUR = {"torch": "#d9822b", "compile": "#8a4fbf", "jax": "#2b8c6b"}
 
 
@@ -17,25 +17,30 @@ def across(ratio):
 def chart(rows, title):
     """rows: of bench/operators.py, those without a ratio are left out."""
     rows = [r for r in rows if r.get("ratio")]
-    height = TOP + ROW * len(rows) + 34
+    places, y = [], TOP
+    for last, r in zip([None] + rows, rows):  # a gap between groups
+        y += GAP if last and last["group"] != r["group"] else 0
+        places.append(y)
+        y += ROW
+    height = y + 34
     bottom = height - 30
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
            'font-family="sans-serif" font-size="12">',
            "<style>text{fill:#333}.grid{stroke:#e4e4e4}.one{stroke:#666}</style>",
            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-           f'<text x="{LEFT}" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
-           f'<text x="{LEFT}" y="40">bar: time of the best peer / ours, right of 1: ours is faster; dots: each peer</text>']
+           f'<text x="8" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
+           f'<text x="8" y="40">bar: time of the best peer / ours, right of 1: ours is faster; dots: each peer</text>']
     for i, (peer, colour) in enumerate(COLOUR.items()):
-        out.append(f'<circle cx="{WIDTH - 260 + 90 * i}" cy="16" r="4" fill="{colour}"/>'
-                   f'<text x="{WIDTH - 252 + 90 * i}" y="20">{peer}</text>')
+        out.append(f'<circle cx="{WIDTH - 260 + 90 * i}" cy="36" r="4" fill="{colour}"/>'
+                   f'<text x="{WIDTH - 252 + 90 * i}" y="40">{peer}</text>')
     tick = LOW
     while tick <= HIGH:
         x = across(tick)
         out.append(f'<line class="{"one" if tick == 1 else "grid"}" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 8}" y2="{bottom}"/>'
                    f'<text x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:g}</text>')
         tick *= 2
-    for i, r in enumerate(rows):
-        y, one, end = TOP + ROW * i, across(1), across(r["ratio"])
+    for y, r in zip(places, rows):
+        one, end = across(1), across(r["ratio"])
         colour = "#3b78b5" if r["ratio"] >= 1 else "#c4503d"
         out.append(f'<text x="{LEFT - 8}" y="{y + 10}" text-anchor="end">{html.escape(r["name"])} {r["mode"]}</text>'
                    f'<rect x="{min(one, end):.1f}" y="{y + 1}" width="{abs(end - one):.1f}" height="{ROW - 5}" fill="{colour}"/>'
