@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const double each = 0.02; /* seconds for a figure of the machine */
+static const double each = 0.05; /* seconds for a figure of the machine */
 
 typedef struct Row {
 	KernelTime time;
