@@ -141,7 +141,7 @@ def main():
     args.build = os.path.abspath(args.build)
     folder = tempfile.mkdtemp(prefix="ricci-bench-")
     ours = Ours(args, folder)
-    machine = json.loads(ours.run("bench/machine", "--threads", args.threads, "--seconds", 0.05))
+    machine = json.loads(ours.run("bench/machine", "--threads", args.threads, "--seconds", 0.05 if args.quick else 0.2))
     peak = machine[f"threads_{args.threads}"]["f32_gflops"]
     listed = [json.loads(line) for line in ours.run("bench/operators", "--list").splitlines()]
     only = args.only and args.only.split(",")
