@@ -211,7 +211,8 @@ static void print_cast(Printer *p, Node *n, bool index)
 {
 	Node *x = n->src[0];
 
-	if (index && n->type == RICCI_I64 && x->op == OP_READ) { /* any integers index */
+	if (index && n->type == RICCI_I64 && x->op == OP_READ && type_is_int((Type)x->type)) {
+		/* any integers index */
 		print_read(p, x);
 		return;
 	}

@@ -223,7 +223,7 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	c->p = p;
 	c->ir = p->ir;
 	c->t = p->tree;
-	if (p->red != RED_ADD || p->scatter || p->partial || !type_is_float(p->type))
+	if (p->red != RED_ADD || p->scatter || p->partial)
 		return false;
 	c->micro = micro_pick(target, p->acc);
 	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);

@@ -51,6 +51,12 @@ static int as_inequalities(Contract *c, Node *g, Node *e[2])
 	return g->op == OP_LT || g->op == OP_LE ? 1 : g->op == OP_EQ ? 2 : 0;
 }
 
+/* What only moves elements goes by their size: i32 as f32. */
+static bool moves_f64(const Contract *c)
+{
+	return type_size(c->p->acc) == 8;
+}
+
 /* A plain read under affine conditions: one call of a packing function for a panel. */
 static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
 		       int64_t lanes, Node *left, Node *depth)
@@ -91,8 +97,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 			 {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
 			 {NULL, depth},
 			 {NULL, num(c, c->period)}};
-	return stmt_call(c->t, read->type == RICCI_F64 ? "ricci_pack_f64" : "ricci_pack_f32",
-			 COUNT(arg), arg);
+	return stmt_call(c->t, moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32", COUNT(arg), arg);
 }
 
 static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
@@ -207,8 +212,8 @@ static Stmt *store_plain(Contract *c, const Shape *h)
 			 {tn->buffer, table_index(c, tn, zero)},
 			 {NULL, h->rows},
 			 {NULL, h->cols}};
-	return stmt_call(c->t, p->acc == RICCI_F64 ? "ricci_unpack_f64" : "ricci_unpack_f32",
-			 COUNT(arg), arg);
+	return stmt_call(c->t, moves_f64(c) ? "ricci_unpack_f64" : "ricci_unpack_f32", COUNT(arg),
+			 arg);
 }
 
 static Stmt *store_block(Contract *c, const Shape *h)
@@ -220,8 +225,7 @@ static Stmt *store_block(Contract *c, const Shape *h)
 		return plain;
 	Node *i = tree_axis(c->t, h->mb), *j = tree_axis(c->t, h->nb);
 	Node *result = buffer_read(c->t, h->c, node_add(ir, node_scale(ir, i, h->nb), j));
-	if (p->acc != p->type)
-		result = node_cast(ir, p->type, result);
+	result = problem_narrow(p, result);
 	/* Elements past the end are not visited: a single axis needs no table. */
 	c->m.direct = c->m.naxis == 1;
 	c->n.direct = c->n.naxis == 1;
@@ -416,8 +420,8 @@ static Stmt *sum_part(Contract *c, Shape *h, int64_t height, Node *part)
 			 {NULL, num(c, h->pieces)},
 			 {NULL, num(c, h->nmb * h->nnb * size)},
 			 {NULL, node_scale(ir, rows, h->nb)}};
-	Stmt *add = stmt_call(c->t, c->p->acc == RICCI_F64 ? "ricci_add_f64" : "ricci_add_f32",
-			      COUNT(arg), arg);
+	const char *name = arena_printf(&ir->arena, "ricci_add_%s", type_name(c->p->acc));
+	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
 	h->c = sum;
 	h->c_at = num(c, 0);
 	return with_tables(c, stmt_seq(add, store_block(c, h)));

@@ -59,12 +59,27 @@ static inline int64_t lanes_good(const int64_t *ts, int64_t ss, const int64_t *t
 #define V f64x4
 #include "jit/contract_pack.inc"
 
+/* dst[i] = the sum of src[i + s*stride] over s < pieces, in that order. */
+#define ADD(name, T)                                                                               \
+	static void name(T *restrict dst, const T *restrict src, int64_t pieces, int64_t stride,   \
+			 int64_t n)                                                                \
+	{                                                                                          \
+		memcpy(dst, src, (size_t)n * sizeof(T));                                           \
+		for (int64_t s = 1; s < pieces; s++)                                               \
+			for (int64_t i = 0; i < n; i++)                                            \
+				dst[i] += src[s * stride + i];                                     \
+	}
+ADD(ricci_add_f32, float)
+ADD(ricci_add_f64, double)
+ADD(ricci_add_i32, unsigned) /* sums wrap */
+
 const JitSymbol pack_symbols[] = {
 	{"ricci_zero", (const void *)ricci_zero},
 	{"ricci_unpack_f32", (const void *)ricci_unpack_f32},
 	{"ricci_unpack_f64", (const void *)ricci_unpack_f64},
 	{"ricci_add_f32", (const void *)ricci_add_f32},
 	{"ricci_add_f64", (const void *)ricci_add_f64},
+	{"ricci_add_i32", (const void *)ricci_add_i32},
 	{"ricci_gather_f32", (const void *)ricci_gather_f32},
 	{"ricci_gather_f64", (const void *)ricci_gather_f64},
 	{"ricci_scatter_f32", (const void *)ricci_scatter_f32},

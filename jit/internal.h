@@ -136,6 +136,8 @@ typedef struct Problem {
 int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
 /* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
 int64_t problem_stride(Ir *ir, Node *e, Node *axis);
+/* The accumulated value v as one of the result's type: integers wrap. */
+Node *problem_narrow(const Problem *p, Node *v);
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
  * returned. */
 Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);

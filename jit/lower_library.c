@@ -49,7 +49,8 @@ static double product_size(Node *m, Node *n, Node *k)
 
 static bool is_plain(const Contract *c, const Factor *f)
 {
-	return f->value->op == OP_READ && f->value->type == c->p->acc && f->nguard == 0;
+	return f->value->op == OP_READ && f->value->type == c->p->acc && f->nguard == 0 &&
+	       type_is_float(c->p->acc);
 }
 
 /* Tries m, n, k as dimensions, left having m; keeps them in *best when they are more of the work.

@@ -153,27 +153,12 @@ static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
 	return node2(b->ir, op[b->p->red], x, y);
 }
 
-/* The accumulated value as one of the result's type: integers wrap. */
-static Node *narrow(Build *b, Node *v)
-{
-	Type t = b->p->type;
-	int64_t lo, hi;
-	if (b->p->acc == t)
-		return v;
-	if (type_is_float(t))
-		return node_cast(b->ir, t, v);
-	type_range(t, &lo, &hi);
-	v = node2(b->ir, OP_ADD, v, node_const_int(b->ir, b->p->acc, -lo));
-	v = node2(b->ir, OP_FLOORMOD, v, node_const_int(b->ir, b->p->acc, hi - lo + 1));
-	return node_cast(b->ir, t, node2(b->ir, OP_ADD, v, node_const_int(b->ir, b->p->acc, lo)));
-}
-
 static Node *tile_result(Build *b)
 {
 	Loop *last = &b->loop[b->order[tile_place(b, b->nloop - 1)]];
 	bool lanes = last->tile && last->reduced;
 	Node *v = combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
-	return narrow(b, v);
+	return problem_narrow(b->p, v);
 }
 
 /* The loops over the tile's dimensions around leaf: k counts places in the order. */
@@ -419,7 +404,7 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 		if (!convert)
 			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
 					  RED_NONE);
-		Node *v = narrow(b, buffer_read(b->t, b->acc, base));
+		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
 		return stmt_store(b->t, p->main_out, base, v, RED_NONE);
 	}
 	int64_t stride = 1;

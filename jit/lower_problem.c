@@ -497,3 +497,17 @@ int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
 	sort_spatial(p);
 	return ir->err.code;
 }
+
+Node *problem_narrow(const Problem *p, Node *v)
+{
+	int64_t lo, hi;
+	Ir *ir = p->ir;
+	if (p->acc == p->type)
+		return v;
+	if (type_is_float(p->type))
+		return node_cast(ir, p->type, v);
+	type_range(p->type, &lo, &hi);
+	v = node2(ir, OP_ADD, v, node_const_int(ir, p->acc, -lo));
+	v = node2(ir, OP_FLOORMOD, v, node_const_int(ir, p->acc, hi - lo + 1));
+	return node_cast(ir, p->type, node2(ir, OP_ADD, v, node_const_int(ir, p->acc, lo)));
+}

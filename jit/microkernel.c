@@ -30,6 +30,7 @@ enum { PLAIN = 4 }; /* rows and columns */
 	}
 PLAIN_MICRO(plain_f32, float)
 PLAIN_MICRO(plain_f64, double)
+PLAIN_MICRO(plain_i32, unsigned)
 
 enum { FMA2 = ISA_AVX2 | ISA_FMA };
 #define MICRO(name, fn, type, mr, nr, isa)                                                         \
@@ -42,16 +43,21 @@ static const Micro micro[] = {
 #if defined(__x86_64__)
 	MICRO("ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512),
 	MICRO("ricci_micro_f64_avx512", ricci_micro_f64_avx512, RICCI_F64, 14, 16, ISA_AVX512),
+	MICRO("ricci_micro_i32_avx512", ricci_micro_i32_avx512, RICCI_I32, 14, 32, ISA_AVX512),
 	MICRO("ricci_micro_f32_avx2", ricci_micro_f32_avx2, RICCI_F32, 6, 16, FMA2),
 	MICRO("ricci_micro_f64_avx2", ricci_micro_f64_avx2, RICCI_F64, 6, 8, FMA2),
+	MICRO("ricci_micro_i32_avx2", ricci_micro_i32_avx2, RICCI_I32, 6, 16, FMA2),
 	MICRO("ricci_micro_f32_sse2", ricci_micro_f32_sse2, RICCI_F32, 4, 8, ISA_SSE2),
 	MICRO("ricci_micro_f64_sse2", ricci_micro_f64_sse2, RICCI_F64, 4, 4, ISA_SSE2),
+	MICRO("ricci_micro_i32_sse2", ricci_micro_i32_sse2, RICCI_I32, 4, 8, ISA_SSE2),
 #elif defined(__aarch64__)
 	MICRO("ricci_micro_f32_neon", ricci_micro_f32_neon, RICCI_F32, 8, 12, ISA_NEON),
 	MICRO("ricci_micro_f64_neon", ricci_micro_f64_neon, RICCI_F64, 8, 6, ISA_NEON),
+	MICRO("ricci_micro_i32_neon", ricci_micro_i32_neon, RICCI_I32, 8, 12, ISA_NEON),
 #endif
 	MICRO("ricci_micro_f32_plain", plain_f32, RICCI_F32, 4, 4, 0),
 	MICRO("ricci_micro_f64_plain", plain_f64, RICCI_F64, 4, 4, 0),
+	MICRO("ricci_micro_i32_plain", plain_i32, RICCI_I32, 4, 4, 0),
 };
 
 const Micro *micro_at(int i)

@@ -6,11 +6,14 @@
 #include "jit/backend.h"
 
 /* The element type and the shape are in the name; the sets in microkernel.c's table. */
-MicroFn ricci_micro_f32_sse2, ricci_micro_f64_sse2, ricci_micro_f32_avx2, ricci_micro_f64_avx2,
-	ricci_micro_f32_avx512, ricci_micro_f64_avx512, ricci_micro_f32_neon, ricci_micro_f64_neon;
-MicroPlacedFn ricci_micro_f32_sse2_placed, ricci_micro_f64_sse2_placed, ricci_micro_f32_avx2_placed,
-	ricci_micro_f64_avx2_placed, ricci_micro_f32_avx512_placed, ricci_micro_f64_avx512_placed,
-	ricci_micro_f32_neon_placed, ricci_micro_f64_neon_placed;
+#define MICRO_DECLARE(isa)                                                                         \
+	MicroFn ricci_micro_f32_##isa, ricci_micro_f64_##isa, ricci_micro_i32_##isa;               \
+	MicroPlacedFn ricci_micro_f32_##isa##_placed, ricci_micro_f64_##isa##_placed,              \
+		ricci_micro_i32_##isa##_placed;
+MICRO_DECLARE(sse2)
+MICRO_DECLARE(avx2)
+MICRO_DECLARE(avx512)
+MICRO_DECLARE(neon)
 
 /* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
 #define MICRO_R2(F, x)	F(0, x) F(1, x)

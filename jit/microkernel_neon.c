@@ -16,4 +16,10 @@
 #define NAME ricci_micro_f64_neon
 #define T    double
 #include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME ricci_micro_i32_neon
+#define T    unsigned /* sums wrap */
+#include "jit/microkernel.inc"
 #endif

@@ -17,4 +17,10 @@
 #define NAME ricci_micro_f64_sse2
 #define T    double
 #include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME ricci_micro_i32_sse2
+#define T    unsigned /* sums wrap */
+#include "jit/microkernel.inc"
 #endif

@@ -8,36 +8,23 @@
 
 enum { GUARD = 7, MAX_K = 70, EDGE = 3, MAX_ROWS = 16 };
 
-static double load(Type t, const void *p, int64_t i)
-{
-	return t == RICCI_F32 ? ((const float *)p)[i] : ((const double *)p)[i];
-}
-
-static void store(Type t, void *p, int64_t i, double v)
-{
-	if (t == RICCI_F32)
-		((float *)p)[i] = (float)v;
-	else
-		((double *)p)[i] = v;
-}
-
 /* Small integers, so that every order of summation is exact. c begins at an odd place in its
  * memory. Tiles with fewer rows or columns may write a row and part of a vector more. */
 static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
 			bool placed, bool add)
 {
-	size_t size = m->type == RICCI_F32 ? 4 : 8;
+	size_t size = type_size(m->type);
 	int64_t nc = m->mr * ldc + 2 * GUARD;
 	char *a = aligned_alloc(64, (m->mr * k * size + 64) & -64),
 	     *b = aligned_alloc(64, (m->nr * k * size + 64) & -64);
 	char *c = aligned_alloc(64, (nc * size + 64) & -64);
 	double *want = calloc(nc, sizeof *want);
 	for (int64_t i = 0; i < m->mr * k; i++)
-		store(m->type, a, i, (double)(i * 7 % 15 - 7));
+		type_store(m->type, a, (size_t)i, (double)(i * 7 % 15 - 7));
 	for (int64_t i = 0; i < m->nr * k; i++)
-		store(m->type, b, i, (double)(i * 5 % 13 - 6));
+		type_store(m->type, b, (size_t)i, (double)(i * 5 % 13 - 6));
 	for (int64_t i = 0; i < nc; i++)
-		store(m->type, c, i, want[i] = (double)(i % 11));
+		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
 	int64_t ts[MAX_ROWS], tk[MAX_K + 1], wrong = 0;
 	for (int64_t i = 0; i < m->mr; i++) /* rows in another order: still inside a */
 		ts[i] = placed ? m->mr - 1 - i : i;
@@ -47,8 +34,8 @@ static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, i
 		for (int64_t j = 0; j < cols; j++) {
 			double sum = add ? want[EDGE + i * ldc + j] : 0;
 			for (int64_t p = 0; p < k; p++)
-				sum += load(m->type, a, ts[i] + tk[p]) *
-				       load(m->type, b, p * m->nr + j);
+				sum += type_load(m->type, a, (size_t)(ts[i] + tk[p])) *
+				       type_load(m->type, b, (size_t)(p * m->nr + j));
 			want[EDGE + i * ldc + j] = sum;
 		}
 	if (placed)
@@ -58,7 +45,7 @@ static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, i
 	for (int64_t i = 0; i < nc; i++) {
 		int64_t row = (i - EDGE) / ldc, col = (i - EDGE) % ldc;
 		bool edge = i >= EDGE && row < m->mr && col < m->nr && (row >= rows || col >= cols);
-		wrong += !edge && load(m->type, c, i) != want[i];
+		wrong += !edge && type_load(m->type, c, (size_t)(i)) != want[i];
 	}
 	CHECK_REPORT(!wrong, "%s%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d",
 		     m->symbol, placed ? "_placed" : "", (long)wrong, (long)rows, (long)cols,
@@ -88,8 +75,9 @@ static void check_micros(void)
 				for (int way = 0; way < 4; way++)
 					check_micro(m, rows, cols, 9, m->nr + 1, way & 1, way >> 1);
 	}
-	for (int f = 0; f < 2; f++) {
-		const Micro *best = micro_pick(t, f ? RICCI_F64 : RICCI_F32);
+	static const Type types[] = {RICCI_F32, RICCI_F64, RICCI_I32};
+	for (int f = 0; f < COUNT(types); f++) {
+		const Micro *best = micro_pick(t, types[f]);
 		CHECK(best && (best->isa & t->isa) == best->isa);
 	}
 }
