@@ -32,6 +32,7 @@ static const Case others[] = {
 	{"Y[i,j] max= A[i,k] * B[k,j]", "A=9x8 B=8x7"},
 	{"Y[i] += A[i,k] * B[k]", "A=9x8 B=8"},
 	{"Y[i,j] += A[i,k] * B[k,j]", "A=9x8:bf16 B=8x7:bf16"},
+	{"Y[i,j] += A[i,k] * B[k,j]", "A=9x8:i32 B=8x7:i32"},
 };
 
 static void test_product(const Trial *t, const Backend *b)
