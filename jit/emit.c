@@ -47,6 +47,7 @@ void emit_open(Emit *e, Node *axis, bool guarded)
 	e->scopes++;
 	s->axis = axis;
 	s->guarded = guarded;
+	s->body = NULL;
 	s->text->n = 0;
 }
 
@@ -98,6 +99,7 @@ static void loop(Emit *e, const Stmt *s)
 	if (s->how == HOW_VECTOR && e->d->chunk && emit_vector(e, s, lo, hi))
 		return;
 	emit_open(e, s->axis, s->maybe);
+	e->scope[e->depth].body = s->body;
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
 	emit_line(e, "}");

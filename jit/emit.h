@@ -13,8 +13,9 @@ enum {
 
 typedef struct Scope {
 	Text *text;
-	Node *axis;   /* the loop's variable, or NULL */
-	bool guarded; /* its statements may not run at all: reads must not leave it */
+	Node *axis;	  /* the loop's variable, or NULL */
+	bool guarded;	  /* its statements may not run at all: reads must not leave it */
+	const Stmt *body; /* of a loop that is a loop here; NULL: not known */
 	int nnamed, room;
 	uint32_t *named; /* ids of nodes that have a local variable here */
 } Scope;

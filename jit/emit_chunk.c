@@ -221,8 +221,7 @@ static Operand cast_of(Vector *v, Node *n, const char *want)
 	Operand out = target(v, CHUNK_F32, want);
 	const char *name = arena_printf(v->m, "f32_of_%s", type_name(from));
 	chunk_declare(v->e,
-		      arena_printf(v->m,
-				   "void ricci_v_%s(int64_t, float *, const %s *, int64_t);",
+		      arena_printf(v->m, "void ricci_v_%s(int64_t, float *, const %s *, int64_t);",
 				   name, dialect_ctype[from]));
 	emit_line(v->e, "ricci_v_%s(%s, %s, %s, %lldL);", name, v->count, out.at, in.at,
 		  (long long)in.stride);

@@ -61,6 +61,26 @@ void emit_statement(Emit *e)
 	e->scopes++;
 }
 
+static bool is_written(const Stmt *s, const Node *buffer)
+{
+	for (; s; s = s->next)
+		if (s->kind == STMT_CALL || (s->kind == STMT_STORE && s->buffer == buffer) ||
+		    is_written(s->body, buffer) || is_written(s->otherwise, buffer))
+			return true;
+	return false;
+}
+
+/* What changes is still the same in loops that do not write it. */
+static int changing_level(const Emit *e, const Node *read)
+{
+	int d = e->depth;
+	if (read->src[1]->lo < 0 || read->src[1]->hi >= tensor_size(read->src[0]))
+		return d;
+	while (d > 0 && e->scope[d].body && !is_written(e->scope[d].body, read->src[0]))
+		d--;
+	return d;
+}
+
 /* The outermost scope where n can be computed. */
 static int level_of(Emit *e, Node *n)
 {
@@ -76,7 +96,9 @@ static int level_of(Emit *e, Node *n)
 				level = d;
 	} else if (n->op == OP_READ) {
 		int r = emit_reads(e, n);
-		level = r == READS_CHANGING ? e->depth : r == READS_GUARDED ? guard_floor(e) : 0;
+		level = r == READS_CHANGING  ? changing_level(e, n)
+			: r == READS_GUARDED ? guard_floor(e)
+					     : 0;
 	} else if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
 		level = 1;
 	}

@@ -2,20 +2,29 @@
  * + dK*L (NeoFlow, eq. 4). In: roots of a cleaned graph. Out: subgraphs in an order that can run;
  * roots updated.
  *
- * Two decisions, both properties of index functions:
+ * Three decisions, all properties of index functions:
  *	take in: a dense "=" equation is substituted into all its readers and disappears. Always
  *		legal; R weighs the traffic and the launch saved against what is computed again.
  *	join: a dense "=" equation becomes a member of an earlier kernel over the same space, when
  *it reads that kernel's members at its own element only, or shares inputs with it, and no path
  *leads from the kernel around to it. Forward and backward are one graph here, so a decision sees
- *both. A loop is a subgraph of its own, of all its results that are needed; its body is partitioned
+ *both.
+ *	rows: a dense equation, reductions too, joins a kernel that will run row by row (rows.c), so
+ *that what they share is loaded once and what only they need is never stored. A loop is a subgraph of its own, of all its results that are needed; its body is partitioned
  *apart. */
 #include "jit/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BODY_LARGEST = 160, INPUTS_MOST = 24, MEMBERS_MOST = 16, GROUPS_BACK = 64, GATHER = 10 };
+enum {
+	BODY_LARGEST = 160,
+	INPUTS_MOST = 24,
+	MEMBERS_MOST = 16,
+	GROUPS_BACK = 64,
+	GATHER = 10,
+	NEAR = 8 /* traffic between equations of one row is so many times cheaper */
+};
 
 typedef struct Use { /* one reader of a tensor */
 	Node *reader;
@@ -174,6 +183,19 @@ static const char *take_in_illegal(Fuse *f, Node *c, Node *now)
 	return NULL;
 }
 
+/* Would c run row by row with all its readers? Then they find it in the nearest cache. */
+static bool near_readers(Fuse *f, Node *c)
+{
+	Node *all[MEMBERS_MOST] = {c};
+	int n = 1;
+	for (Use *u = f->uses[c->id]; u; u = u->next) {
+		if (n == COUNT(all))
+			return false;
+		all[n++] = u->reader;
+	}
+	return subgraph_rows_suit(f->ir, n, all);
+}
+
 static bool decide_take_in(Fuse *f, Node *c, Node *now)
 {
 	const char *why = take_in_illegal(f, c, now);
@@ -216,6 +238,8 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 		for (int k = 0; k < r.n; k++)
 			flops -= each * evaluations(u->reader, r.read[k]);
 	}
+	if (flops < 0 && near_readers(f, c))
+		bytes /= NEAR;
 	bool yes = reward(f, bytes, flops, 1) > 0;
 	say(f, "take in", c, bytes, flops, 1, yes ? "yes" : "no");
 	return yes;
@@ -396,6 +420,39 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 	return saved > 0 ? saved : -1;
 }
 
+/* Bytes that c need not load when it runs row by row with group at; < 0 when it may not. */
+static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads)
+{
+	const Group *g = &f->group[at];
+	Node *all[MEMBERS_MOST + 1];
+	double saved = 0;
+	int inputs = nread;
+	if (g->member[0]->op == OP_SCAN || g->nmember == MEMBERS_MOST)
+		return -1;
+	for (int i = 0; i < nread; i++) {
+		int h = group_of(f, reads[i]);
+		if (h == at)
+			saved += (double)tensor_bytes(reads[i]);
+		else if (h >= 0 && bit_get(f->group[h].before, at))
+			return -1;
+	}
+	for (int k = 0; k < g->nmember; k++) {
+		Node **theirs;
+		int n = comp_reads(f->ir, g->member[k], &theirs);
+		all[k] = g->member[k];
+		inputs += n;
+		for (int j = 0; j < n; j++)
+			for (int i = 0; i < nread; i++)
+				if (theirs[j] == reads[i] && member_index(g, reads[i]) < 0)
+					saved += (double)tensor_bytes(reads[i]);
+	}
+	all[g->nmember] = c;
+	return saved > 0 && inputs <= 2 * INPUTS_MOST &&
+			       subgraph_rows_suit(f->ir, g->nmember + 1, all)
+		       ? saved
+		       : -1;
+}
+
 /* Records that group h runs before group at, and all that follows from it. */
 static void set_before(Fuse *f, int at, int h)
 {
@@ -454,12 +511,21 @@ static void join_one(Fuse *f, Node *c)
 			best = at;
 		}
 	}
+	bool dense = !loop && comp_is_dense(c), rows = false;
+	for (int at = f->ngroup - 1; dense && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
+		double saved = rows_save(f, at, c, nread, reads);
+		if (saved > most && reward(f, saved, 0, 1) > 0) {
+			most = saved;
+			best = at;
+			rows = true;
+		}
+	}
 	if (best < 0) {
 		best = f->ngroup++;
 		if (elementwise)
 			say(f, "join", c, 0, 0, 0, best ? why : "the first");
 	} else if (!loop) {
-		say(f, "join", c, most, 0, 1, "yes");
+		say(f, "join", c, most, 0, 1, rows ? "row by row" : "yes");
 	}
 	group_add(f, &f->group[best], c);
 	f->group_of[c->id] = best;
@@ -510,6 +576,7 @@ static void put_subgraph(Fuse *f, Subgraph *s, int at, const bool *needed)
 	s->stored = arena_alloc(&f->ir->arena, (size_t)g->nmember);
 	for (int k = 0; k < g->nmember; k++)
 		s->stored[k] = needed[g->member[k]->id];
+	s->rows = subgraph_rows(f->ir, g->nmember, g->member);
 	put_inputs(f, s, g);
 }
 

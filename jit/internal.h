@@ -134,6 +134,14 @@ typedef struct Problem {
 	Node *lhs[RICCI_MAX_RANK];
 } Problem;
 int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
+/* Where an equation of a subgraph with rows finds its tensors, and the row that it computes. */
+typedef struct Rows {
+	int rows, ntensor;
+	Node *index[RICCI_MAX_RANK]; /* the row, dimension by dimension */
+	Node **tensor, **buffer;
+	bool *local; /* the buffer holds one row */
+} Rows;
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *one, const Rows *rows);
 /* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
 int64_t problem_stride(Ir *ir, Node *e, Node *axis);
 /* The accumulated value v as one of the result's type: integers wrap. */
@@ -152,9 +160,16 @@ typedef enum StepKind {
 	STEP_COUNT
 } StepKind;
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
+enum { NEST_OFFERS = 6 };
+/* The default of a direct nest (variant 0), or another. */
+void nest_offer(const Problem *p, int variant, Schedule *s);
 
 /* ---- lowering: problem + schedule -> tree->root, parts, scratch. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
+/* Do all these equations run well row by row (rows.c)? */
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member);
+int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
+	       const Dialect *d, Error *err);
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
 		   Error *err);
 /* *first: they are better than direct nests, by structure and sizes. */

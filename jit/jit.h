@@ -43,9 +43,11 @@ int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations
  * over the same space (main's spatial axes) that read earlier members only at their own axes.
  * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
- * are not members. Or a loop: the results of one run of it (SCAN nodes), over its operands. */
+ * are not members. Or a loop: the results of one run of it (SCAN nodes), over its operands. Or
+ * (rows > 0) any dense equations whose first `rows` dimensions are the same and which read each
+ * other at their own index there only: they run row by row, in order. */
 typedef struct Subgraph {
-	int nmember, ninput;
+	int nmember, ninput, rows;
 	Node **member, **input;
 	bool *stored; /* member k is needed outside: an output buffer, in member order */
 } Subgraph;
@@ -59,6 +61,10 @@ typedef struct DeviceModel {
  * or why it is not legal. Runs under IR_ENTER. */
 int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs);
+/* How many of the first dimensions are rows of these equations; 0: they are a main equation and
+ * pointwise ones, or nothing that one kernel can do. */
+int subgraph_rows(Ir *ir, int n, Node *const *member);
+int64_t subgraph_row_count(const Subgraph *s);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
 /* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and

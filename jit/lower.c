@@ -47,8 +47,10 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;
 	tree->next_axis = 64;
-	int code = problem_init(p, tree, &t->sub);
-	if (code)
+	int code = t->sub.rows ? 0 : problem_init(p, tree, &t->sub);
+	if (t->sub.rows)
+		code = lower_rows(tree, &t->sub, s, target, d, err);
+	else if (code)
 		error_set(err, code, "%s", ir->err.text);
 	else if (d->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
 		code = lower_nest(p, &(Schedule){0}, target, d, err);

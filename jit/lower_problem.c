@@ -13,7 +13,8 @@
 
 typedef struct Take {
 	Problem *p;
-	Node **memo; /* by id of the source Ir */
+	const Rows *rows; /* NULL: all of the tensors */
+	Node **memo;	  /* by id of the source Ir */
 	uint32_t room;
 	int naxis; /* the axes of the equation being taken, and what stands for them */
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
@@ -40,11 +41,22 @@ static Node *take_index(Take *k, Node *e)
 	return i->type == RICCI_I64 ? i : node_cast(k->p->ir, RICCI_I64, i);
 }
 
+static int rows_find(const Rows *r, const Node *tensor)
+{
+	int k = 0;
+	while (k + 1 < r->ntensor && r->tensor[k] != tensor)
+		k++;
+	return k;
+}
+
 static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
 {
 	Ir *ir = k->p->ir;
 	int64_t stride[RICCI_MAX_RANK];
 	strides_of(tensor, stride);
+	for (int d = 0; k->rows && d < k->rows->rows; d++)
+		if (k->rows->local[rows_find(k->rows, tensor)])
+			stride[d] = 0;
 	Node *flat = node_int(ir, 0);
 	for (int d = 0; d < tensor_rank(tensor); d++)
 		flat = node_add(ir, flat, node_scale(ir, take_index(k, index[d]), stride[d]));
@@ -369,7 +381,9 @@ static void take_tensors(Take *k)
 	k->ntensor = s->ninput;
 	k->tensor_from = s->input;
 	k->tensor_to = arena_alloc(&ir->arena, (size_t)(s->ninput + 1) * sizeof(Node *));
-	for (int j = 0; j < s->ninput; j++) {
+	for (int j = 0; j < s->ninput && k->rows; j++)
+		k->tensor_to[j] = k->rows->buffer[rows_find(k->rows, s->input[j])];
+	for (int j = 0; j < s->ninput && !k->rows; j++) {
 		Node *t = s->input[j];
 		k->tensor_to[j] = tree_buffer(p->tree, SPACE_PARAM, "a", t->type, tensor_size(t));
 		p->tree->buffer[p->tree->nbuffer - 1].param = j;
@@ -390,9 +404,14 @@ static void take_main(Take *k)
 	const Node *c = p->sub->member[0];
 	int rank = tensor_rank(c);
 	bool spatial[COMP_MAX_AXES];
+	int rows = k->rows ? k->rows->rows : 0;
 	take_axes(k, c);
 	for (int j = 0; j < k->naxis; j++) {
 		int64_t e = axis_extent(k->from[j]);
+		if (j < rows) { /* dense: axis j is dimension j */
+			k->to[j] = k->rows->index[j];
+			continue;
+		}
 		k->to[j] = e == 1 ? node_int(ir, 0) : tree_axis(p->tree, e);
 		if (e > 1)
 			p->axis[p->naxis++] = k->to[j];
@@ -408,7 +427,7 @@ static void take_main(Take *k)
 	}
 	p->index = take_flat(k, c, c->src + comp_naxis(c));
 	p->main_size = tensor_size(c);
-	p->scatter = !lhs_one_to_one(p, rank, p->lhs, spatial);
+	p->scatter = !lhs_one_to_one(p, rank - rows, p->lhs + rows, spatial);
 	if (p->scatter) {
 		find_free_axes(p, rank, p->lhs);
 		p->nspatial = p->naxis;
@@ -426,7 +445,7 @@ static void take_main(Take *k)
 	memcpy(p->axis, order, (size_t)n * sizeof *order);
 	for (int j = 0; j < p->nspatial; j++)
 		written *= (double)axis_extent(p->axis[j]);
-	p->partial = written < (double)p->main_size;
+	p->partial = !k->rows && written < (double)p->main_size;
 }
 
 static void take_output(Take *k, int m, Node *index, Node *value)
@@ -435,6 +454,12 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	const Node *c = p->sub->member[m];
 	if (!p->sub->stored[m])
 		return;
+	if (k->rows) {
+		p->out[p->nout] = p->main_out = k->rows->buffer[rows_find(k->rows, c)];
+		p->out_index[p->nout] = index;
+		p->out_value[p->nout++] = value;
+		return;
+	}
 	Node *b = tree_buffer(p->tree, SPACE_PARAM, "y", c->type, tensor_size(c));
 	Buffer *info = &p->tree->buffer[p->tree->nbuffer - 1];
 	info->param = p->sub->ninput + p->nout;
@@ -446,13 +471,13 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	p->out_value[p->nout++] = value;
 }
 
-int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
+static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows *rows)
 {
 	memset(p, 0, sizeof *p);
 	p->tree = tree;
 	p->ir = tree->ir;
 	p->sub = sub;
-	Take k = {.p = p, .room = id_bound(sub)};
+	Take k = {.p = p, .rows = rows, .room = id_bound(sub)};
 	Ir *ir = p->ir;
 	if (sub->nmember > PROBLEM_MAX_MEMBERS)
 		return error_set(&ir->err, RICCI_EUNSUPPORTED, "a subgraph of %d members",
@@ -510,4 +535,14 @@ Node *problem_narrow(const Problem *p, Node *v)
 	v = node2(ir, OP_ADD, v, node_const_int(ir, p->acc, -lo));
 	v = node2(ir, OP_FLOORMOD, v, node_const_int(ir, p->acc, hi - lo + 1));
 	return node_cast(ir, p->type, node2(ir, OP_ADD, v, node_const_int(ir, p->acc, lo)));
+}
+
+int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
+{
+	return problem_take(p, tree, sub, NULL);
+}
+
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *one, const Rows *rows)
+{
+	return problem_take(p, tree, one, rows);
 }

@@ -113,6 +113,10 @@ void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 	bool panels =
 		s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
 	int loops = loop_count(s, naxis);
+	if (s->n && s->step[0].kind == STEP_ROWS) {
+		s->step[0].arg = (int64_t)random_below(state, NEST_OFFERS);
+		return;
+	}
 	uint64_t what = panels ? 0 : random_below(state, 10);
 	if (!loops) /* a single element: there is nothing to change */
 		return;

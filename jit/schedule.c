@@ -147,7 +147,7 @@ static int vector_axis(const Problem *p, int rank)
 	return best;
 }
 
-enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048, NEST_OFFERS = 6 };
+enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
 
 /* The fewest outermost loops that give every thread something; extents in loop order. */
 static int parallel_loops(int n, const int64_t *extent)
@@ -412,7 +412,7 @@ static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
 	return true;
 }
 
-static void nest_offer(const Problem *p, int variant, Schedule *s)
+void nest_offer(const Problem *p, int variant, Schedule *s)
 {
 	static const struct {
 		int rank, lanes, chunk;
@@ -474,6 +474,8 @@ static int axes(Ir *ir, const Task *t)
 
 int schedule_axes(const Task *t)
 {
+	if (t->sub.rows)
+		return 1;
 	Ir ir;
 	ir_init(&ir);
 	int n = axes(&ir, t);
@@ -484,8 +486,15 @@ int schedule_axes(const Task *t)
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
 	Ir ir;
+	int n = 0;
+	for (; t->sub.rows && n < room && n < NEST_OFFERS; n++) {
+		memset(&out[n], 0, sizeof *out);
+		schedule_add(&out[n], STEP_ROWS, 0, n);
+	}
+	if (n)
+		return n;
 	ir_init(&ir);
-	int n = offers(&ir, t, target, room, out);
+	n = offers(&ir, t, target, room, out);
 	ir_free(&ir);
 	if (n == 0 && room > 0) {
 		memset(out, 0, sizeof *out);

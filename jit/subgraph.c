@@ -133,6 +133,7 @@ static int task_finish(Task *t)
 	text_free(&text);
 	if (!t->text)
 		return error_set(&t->ir.err, RICCI_ENOMEM, "out of memory");
+	t->sub.rows = subgraph_rows(&t->ir, t->sub.nmember, t->sub.member);
 	task_cost(t);
 	return t->ir.err.code;
 }

@@ -44,9 +44,12 @@ int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
 
 /* ---- judging kernels (judge.c, verify.c) ---- */
-typedef struct Sample { /* expected values at some elements of each member, all at the same ones */
-	int nmember, n;
-	int64_t *at;
+/* Expected values at some elements of each member: all at the same ones, or (subgraphs with rows)
+ * at whole rows, the same ones too. */
+typedef struct Sample {
+	int nmember, n; /* n: the most of any member */
+	int *count;
+	int64_t **at;
 	double **value, **bound; /* [member][element] */
 	Arena arena;
 } Sample;

@@ -97,28 +97,68 @@ static int sample_size(const Task *t, double points, double limit, int most)
 	return (int)(n > size ? size : n);
 }
 
+/* How many rows of a subgraph with rows; at least one where that costs less than `limit`. */
+static int64_t sample_rows(const Task *t, double points, double limit, int most)
+{
+	int64_t rows = subgraph_row_count(&t->sub), widest = 1, n;
+	double each = 0;
+
+	for (int k = 0; k < t->sub.nmember; k++) {
+		int64_t wide = tensor_size(t->sub.member[k]) / rows;
+
+		widest = wide > widest ? wide : widest;
+		each += comp_points(t->sub.member[k]) / (double)rows;
+	}
+	if (each > limit)
+		return 0;
+	n = points / each < 1 ? 1 : points / each > 1e6 ? 1000000 : (int64_t)(points / each);
+	n = n > most / widest ? most / widest : n;
+	return n < 2 ? (rows < 2 ? rows : 2) : n > rows ? rows : n;
+}
+
+/* Member k's elements: of `rows` rows that are the same for each, or where pick_element says. */
+static bool sample_place(const Task *t, int k, int64_t rows, Sample *s)
+{
+	const Node *c = t->sub.member[k];
+	uint64_t state = 88172645463325252u;
+	int64_t all = rows ? subgraph_row_count(&t->sub) : 1, wide = tensor_size(c) / all;
+	int n = rows ? (int)(rows * wide) : s->n;
+
+	s->count[k] = n;
+	s->n = n > s->n ? n : s->n;
+	s->at[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof **s->at);
+	s->value[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
+	s->bound[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
+	if (!s->at[k] || !s->value[k] || !s->bound[k])
+		return false;
+	for (int64_t r = 0; r < rows; r++) { /* the first, the last, others */
+		int64_t row = r == 1 ? all - 1 : (int64_t)(next(&state) % (uint64_t)all);
+
+		for (int64_t i = 0; i < wide; i++)
+			s->at[k][r * wide + i] = (r ? row : 0) * wide + i;
+	}
+	for (int i = 0; i < n && !rows; i++)
+		s->at[k][i] = n == tensor_size(c) ? i : pick_element(c, i, &state);
+	return true;
+}
+
 static bool sample_init(const Task *t, double points, double limit, int most, Sample *s)
 {
-	const Node *c = t->sub.member[0];
-	uint64_t state = 88172645463325252u;
+	int64_t rows = t->sub.rows ? sample_rows(t, points, limit, most) : 0;
+	size_t n = (size_t)t->sub.nmember;
+	bool good;
 
 	memset(s, 0, sizeof *s);
 	s->nmember = t->sub.nmember;
-	s->n = sample_size(t, points, limit, most);
-	s->at = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof *s->at);
-	s->value = arena_alloc(&s->arena, (size_t)s->nmember * sizeof *s->value);
-	s->bound = arena_alloc(&s->arena, (size_t)s->nmember * sizeof *s->bound);
-	if (!s->at || !s->value || !s->bound)
-		return false;
-	for (int k = 0; k < s->nmember; k++) {
-		s->value[k] = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof(double));
-		s->bound[k] = arena_alloc(&s->arena, ((size_t)s->n + 1) * sizeof(double));
-		if (!s->value[k] || !s->bound[k])
-			return false;
-	}
-	for (int i = 0; i < s->n; i++)
-		s->at[i] = s->n == tensor_size(c) ? i : pick_element(c, i, &state);
-	return true;
+	s->n = t->sub.rows ? 0 : sample_size(t, points, limit, most);
+	s->count = arena_alloc(&s->arena, n * sizeof *s->count);
+	s->at = arena_alloc(&s->arena, n * sizeof *s->at);
+	s->value = arena_alloc(&s->arena, n * sizeof *s->value);
+	s->bound = arena_alloc(&s->arena, n * sizeof *s->bound);
+	good = s->count && s->at && s->value && s->bound;
+	for (int k = 0; k < s->nmember && good; k++)
+		good = sample_place(t, k, rows, s);
+	return good;
 }
 
 void sample_free(Sample *s)
@@ -178,11 +218,11 @@ static int judge_scatter(Judge *j, double *out, Error *err)
 	else
 		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (int i = 0; i < j->s->n && !code; i++) {
-		int64_t v;
+		int64_t v, at = j->s->at[0][i];
 
-		memcpy(&v, &all[j->s->at[i]], sizeof v);
-		out[i] = type_is_float(c->type) ? all[j->s->at[i]] : (double)v;
-		j->mag[i] = mag[j->s->at[i]];
+		memcpy(&v, &all[at], sizeof v);
+		out[i] = type_is_float(c->type) ? all[at] : (double)v;
+		j->mag[i] = mag[at];
 	}
 	mem_free(all);
 	mem_free(mag);
@@ -201,9 +241,9 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 		return judge_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[3 * i + way];
-	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->n, j->s->at,
+	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
 			       real ? (void *)out : (void *)j->ints, j->mag, err);
-	for (int i = 0; i < j->s->n && !code && !real; i++) {
+	for (int i = 0; i < j->s->count[k] && !code && !real; i++) {
 		out[i] = (double)j->ints[i];
 		j->mag[i] = 0;
 	}
@@ -249,8 +289,8 @@ static void judge_keep(Judge *j, int k)
 	Node *c = j->copy.member[k];
 	const double *v = j->s->value[k], *b = j->s->bound[k];
 
-	for (int i = 0; i < j->s->n && j->s->nmember > 1; i++) {
-		size_t at = (size_t)j->s->at[i];
+	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1; i++) {
+		size_t at = (size_t)j->s->at[k][i];
 
 		type_store((Type)c->type, j->full[3 * k], at, v[i]);
 		type_store((Type)c->type, j->full[3 * k + 1], at, v[i] + b[i]);
@@ -267,12 +307,12 @@ static int judge_all(Judge *j, Error *err)
 		int code = judge_member(j, k, 0, s->value[k], err);
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
-		for (int i = 0; i < s->n && !code; i++)
+		for (int i = 0; i < s->count[k] && !code; i++)
 			s->bound[k][i] =
 				rounding(j->copy.member[k], eps, s->value[k][i], j->mag[i]);
 		for (int way = 1; way < 3 && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
-			for (int i = 0; i < s->n && !code; i++) {
+			for (int i = 0; i < s->count[k] && !code; i++) {
 				double d = fabs(j->moved[i] - s->value[k][i]);
 
 				s->bound[k][i] += isfinite(d) ? d : 0;
@@ -340,14 +380,13 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		if (!(copy[i] = moved_copy(t->sub.input[i], input[i], by)))
 			code = error_set(err, RICCI_ENOMEM, "out of memory");
 	if (!code) {
-		memcpy(moved.at, s->at, (size_t)s->n * sizeof *s->at);
 		code = judge_init(&j, t, copy, rs, &moved, err);
 		if (!code)
 			code = judge_all(&j, err);
 		judge_free(&j);
 	}
 	for (int k = 0; k < s->nmember && !code; k++)
-		for (int i = 0; i < s->n; i++) {
+		for (int i = 0; i < s->count[k]; i++) {
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
 
 			s->bound[k][i] += isfinite(d) ? 4 * d : 0;
@@ -373,7 +412,7 @@ int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, E
 void sample_one_way(const Task *t, Sample *s)
 {
 	for (int k = 0; k < s->nmember; k++)
-		for (int i = 0; i < s->n; i++)
+		for (int i = 0; i < s->count[k]; i++)
 			s->bound[k][i] *= sqrt(sum_length(t->sub.member[k]));
 }
 
@@ -412,15 +451,15 @@ int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err
 
 		if (!t->sub.stored[k])
 			continue;
-		for (int i = 0; i < s->n; i++) {
-			size_t at = (size_t)s->at[i];
+		for (int i = 0; i < s->count[k]; i++) {
+			size_t at = (size_t)s->at[k][i];
 			double got = type_is_float(type)
 					     ? type_load(type, stored[out], at)
 					     : (double)type_load_int(type, stored[out], at);
 
 			if (value_right(type, got, s->value[k][i], s->bound[k][i]))
 				continue;
-			element_name(c, s->at[i], name, sizeof name);
+			element_name(c, s->at[k][i], name, sizeof name);
 			return error_set(err, RICCI_ECOMPILE,
 					 "a kernel computes a wrong value: element [%s] of result "
 					 "%d is %.9g, but should be %.9g within %.2g",

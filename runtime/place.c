@@ -58,7 +58,8 @@ static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *
 	}
 	if (!reads)
 		return true;
-	if (p->run[at].loop || s->nmember > 64)
+	if (p->run[at].loop || s->nmember > 64 ||
+	    s->rows) /* rows are read again after c's are written */
 		return false;
 	for (int k = 0; k < s->nmember; k++) {
 		Reads r = reads_of(ir, x, s->member[k]);

@@ -255,7 +255,7 @@ static int judge_reference(const Trial *v, const Kernel *reference, Error *err)
 
 		while (!t->sub.stored[m])
 			m++;
-		for (int e = 0; e < v->sample.n; e++)
+		for (int e = 0; e < v->sample.count[m]; e++)
 			bound = fmax(bound, v->sample.bound[m][e]);
 		for (size_t e = 0; e < n; e++) {
 			double a = type_load(f->type, f->data, e),
@@ -309,7 +309,7 @@ static int trial_draw(Trial *v, Error *err)
 			code = sample_expect(v->task, v->buf, (RandomState){7, 3}, sample_points,
 					     limit_points, SAMPLE_MOST, &v->sample, err);
 		for (int m = 0; m < v->task->sub.nmember && !code; m++)
-			for (int e = 0; e < v->sample.n; e++, all++)
+			for (int e = 0; e < v->sample.count[m]; e++, all++)
 				numbers += isfinite(v->sample.value[m][e]) != 0;
 		if (2 * numbers >= all)
 			break;

@@ -91,6 +91,21 @@ static const Case lower_programs[] = {
 	{"s[j] += A[i,j]; M[j] = 0.9*m[j] + 0.1*s[j]; V[j] = 0.99*v[j] + 0.01*s[j]*s[j]; "
 	 "W[j] = w[j] - 0.001*M[j]/(sqrt(V[j])+1e-8)",
 	 "A=9x300 m=300 v=300 w=300"},
+	/* row by row: tiles in the stack and in scratch memory, two dimensions of rows, 16 bits */
+	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
+	 "X=70x83"},
+	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
+	 "X=65x5001"},
+	{"m[h,i] max= X[h,i,j]; e[h,i,j] = exp(X[h,i,j]-m[h,i]); s[h,i] += e[h,i,j]; Y[h,i,j] = "
+	 "e[h,i,j]/s[h,i]",
+	 "X=5x16x70:f64"},
+	{"M[i] += X[i,j]/96; V[i] += (X[i,j]-M[i])*(X[i,j]-M[i])/96; Y[i,j] = "
+	 "(X[i,j]-M[i])*rsqrt(V[i]+1e-5)*G[j]+B[j]",
+	 "X=64x96 G=96 B=96"},
+	{"s[i] += Y[i,j]*D[i,j]; G[i,j] = Y[i,j]*(D[i,j]-s[i]); n[i] max= G[i,j]",
+	 "Y=64x72:bf16 D=64x72:bf16"},
+	{"c[i,j] += X[i,j,k]; r[i] += c[i,j]; Y[i,j] = c[i,j] - r[i]; Z[i,j] = X[i,j,3]*r[i]",
+	 "X=80x9x10"},
 };
 
 /* Their trials. */

@@ -210,6 +210,7 @@ int main(void)
 	check_text("");
 	check_text("split 1 32; move 3 3; vectorise 3; unroll 2; parallel 1");
 	check_text("split 1 4; vectorise 2; unroll 3; stage 2; parallel 1");
+	check_text("rows 2");
 	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; spread 4; "
 		   "in-place 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");

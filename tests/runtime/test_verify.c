@@ -131,6 +131,51 @@ static void test_faults(void)
 	ir_free(&ir);
 }
 
+/* y[i,j] = x[i,j] / sum_j x[i,j]: rows are judged whole, what is not stored is followed through. */
+static void shares(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const float *x = buf[0];
+	float *y = buf[1];
+
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		float s = 0;
+
+		for (int k = fault == OFF_BY_ONE; k < K * 2; k++)
+			s += x[i * K * 2 + k];
+		for (int k = 0; k < K * 2; k++)
+			y[i * K * 2 + k] = x[i * K * 2 + k] / s;
+	}
+	if (fault == ONE_WRONG && end == N)
+		y[N * K * 2 - 1] *= 1.001f;
+}
+
+static void test_rows(void)
+{
+	static const char *const says[] = {
+		[RIGHT] = "",
+		[OFF_BY_ONE] = "a kernel computes a wrong value: element [0,",
+		[ONE_WRONG] = "a kernel computes a wrong value: element [99,99]",
+	};
+	Ir ir;
+	Kernel k = {.run = shares, .parts = N, .refs = 1};
+	Task *t;
+
+	ir_init(&ir);
+	t = task_of("S[i] += X[i,j]; Y[i,j] = X[i,j] / S[i]", 1,
+		    (Node *[]){input(&ir, "x", RICCI_F32, N, K * 2)}, &ir);
+	CHECK_INT(t->sub.rows, 1);
+	for (fault = 0; t && fault < COUNT(says); fault++) {
+		Error err = {0};
+
+		CHECK_INT(verify_within(t, &k, NULL, true, 10, &err), fault ? RICCI_ECOMPILE : 0);
+		CHECK(!strncmp(err.text, says[fault], strlen(says[fault])));
+	}
+	fault = RIGHT;
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
 static void test_right(void)
 {
@@ -190,6 +235,7 @@ int main(void)
 {
 	setenv("RICCI_CACHE", "off", 1);
 	test_faults();
+	test_rows();
 	test_right();
 	CHECK_INT(mem_live(), 0);
 	return check_done();
