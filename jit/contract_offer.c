@@ -6,7 +6,6 @@
  * so that sums are split alike everywhere. */
 #include "jit/contract.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,7 +96,7 @@ static double imbalance(double parts)
 {
 	double sum = 0;
 	for (int threads = 2; threads <= 8; threads *= 2)
-		sum += ceil(parts / threads) * threads / parts;
+		sum += (double)((int64_t)(parts + threads - 1) / threads) * threads / parts;
 	return sum / 3 + 0.5 / parts;
 }
 
@@ -137,36 +136,45 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
 	return round_up((extent + blocks - 1) / blocks, multiple);
 }
 
+/* Keeps s where it fits the caches and is cheaper. */
+static void plan_try(const Price *p, Plan s, Plan *best)
+{
+	const Contract *c = p->c;
+	int64_t room = (int64_t)(p->target->l2 / 2 / type_size(c->p->acc)); /* of a strip or A */
+	if (s.strip * s.kb > room || (!s.in_place && s.mb * s.kb > room))
+		return;
+	s.cycles = plan_price(p, &s);
+	if (!best->cycles || s.cycles < best->cycles)
+		*best = s;
+}
+
+/* Half as large a block as this one, or the largest that is not the whole of the extent. */
+static int64_t smaller(int64_t block, int64_t extent)
+{
+	while (block >= 2 * extent)
+		block /= 2;
+	return block / 2;
+}
+
 /* The cheapest plan whose A is packed or in place, and of the given depth. */
 static Plan plan_best(const Price *p, bool swap, bool in_place, int64_t kb)
 {
 	const Contract *c = p->c;
-	int64_t size = (int64_t)type_size(c->p->acc), mr = c->micro->mr, nr = c->micro->nr;
-	int64_t room = (int64_t)p->target->l2 / 2 / size; /* elements: of a strip, of A's block */
-	Plan best = {0};
-	for (int64_t mb = 512 * mr; mb >= 2 * mr; mb /= 2)
-		for (int64_t nb = 32 * nr; nb >= nr; nb /= 2)
-			for (int64_t pieces = 1; pieces <= 32; pieces *= 2)
-				for (int wide = 0; wide < 2; wide++) {
-					Plan s = {swap,
-						  in_place,
-						  balanced(c->m.extent, mb, mr),
-						  balanced(c->n.extent, nb, nr),
-						  kb,
-						  nr,
-						  pieces,
-						  0};
-					if (wide)
-						s.strip = s.nb;
-					if (s.strip * kb > room ||
-					    (!in_place && s.mb * kb > room) ||
-					    (pieces > 1 &&
-					     (c->k.compact || c->k.extent < 2 * kb * pieces / 3)))
-						continue;
-					s.cycles = plan_price(p, &s);
-					if (!best.cycles || s.cycles < best.cycles)
-						best = s;
-				}
+	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	int64_t most = c->k.compact ? 1 : c->k.extent / kb + c->k.extent / kb / 2 + 1;
+	Plan best = {0}, s = {.swap = swap, .in_place = in_place, .kb = kb};
+	for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
+		s.mb = balanced(c->m.extent, mb, mr);
+		for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
+			s.nb = balanced(c->n.extent, nb, nr);
+			for (s.pieces = 1; s.pieces <= most && s.pieces <= 32; s.pieces *= 2) {
+				s.strip = nr;
+				plan_try(p, s, &best);
+				s.strip = s.nb;
+				plan_try(p, s, &best);
+			}
+		}
+	}
 	return best;
 }
 
