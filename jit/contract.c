@@ -243,10 +243,3 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	}
 	return c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }
-
-bool contract_in_place(Contract *c)
-{
-	Node *read = c->a.value, *es, *ek, *rest;
-	return read->op == OP_READ && read->type == c->p->acc && c->a.nguard == 0 &&
-	       contract_split(c, read->src[1], &c->m, &c->k, &es, &ek, &rest);
-}

@@ -61,8 +61,8 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);
-/* Can the factor of M be read where it lies? */
-bool contract_in_place(Contract *c);
+/* Can the factor of M be read where it lies? b: that of N, in panels that meet no border? */
+bool contract_in_place(Contract *c, bool b);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
  * Sides not given are the batch. */

@@ -21,7 +21,9 @@ typedef struct Shape {
 	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
 	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
 	bool in_place;		   /* A is read where it lies */
+	bool b_in_place;	   /* and B's panels that lie in lines */
 	Node *a, *b, *c;	   /* buffers: A's panels, a strip of B's, the block of C */
+	Node *panels, *seq;	   /* where the strip's panels lie; places of packed rows */
 	Node *c_at;		   /* where the block begins in c */
 	Node *rows, *cols, *depth; /* of this block */
 	Node *blocks;		   /* of K, in this part; NULL: per_piece */
@@ -57,47 +59,79 @@ static bool moves_f64(const Contract *c)
 	return type_size(c->p->acc) == 8;
 }
 
+/* A plain read under affine conditions, taken apart: its place in row 0, then what must not be
+ * negative; over the side, over K, and over the batch. */
+typedef struct Parted {
+	int n;
+	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
+	Node *base, *rest[CONTRACT_MAX_GUARDS + 1];
+} Parted;
+
+static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
+{
+	Node *read = f->value, *e[2];
+	r->n = 1;
+	if (read->op != OP_READ || read->type != c->p->acc ||
+	    !contract_split(c, read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
+		return false;
+	for (int g = 0; g < f->nguard; g++) {
+		int count = as_inequalities(c, f->guard[g], e);
+		if (count == 0 || r->n + count > CONTRACT_MAX_GUARDS)
+			return false;
+		for (int k = 0; k < count; k++, r->n++)
+			if (!contract_split(c, e[k], s, &c->k, &r->s[r->n], &r->k[r->n],
+					    &r->rest[r->n - 1]))
+				return false;
+	}
+	return true;
+}
+
+bool contract_in_place(Contract *c, bool b)
+{
+	Parted r;
+	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
+}
+
+/* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
+typedef struct Lying {
+	Node *panels, *at, *seq;
+} Lying;
+
 /* A plain read under affine conditions: one call of a packing function for a panel. */
 static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
-		       int64_t lanes, Node *left, Node *depth)
+		       int64_t lanes, Node *left, Node *depth, const Lying *lying)
 {
-	Node *read = f->value, *row_s[CONTRACT_MAX_GUARDS + 1], *row_k[CONTRACT_MAX_GUARDS + 1];
-	Node *rest[CONTRACT_MAX_GUARDS + 1], *base;
-	int n = 1;
-	if (read->op != OP_READ || read->type != c->p->acc ||
-	    !contract_split(c, read->src[1], s, &c->k, &row_s[0], &row_k[0], &base))
+	Parted rows;
+	if (!split_read(c, f, s, &rows))
 		return NULL;
-	for (int g = 0; g < f->nguard; g++) {
-		Node *e[2];
-		int count = as_inequalities(c, f->guard[g], e);
-		if (count == 0 || n + count > CONTRACT_MAX_GUARDS)
-			return NULL;
-		for (int k = 0; k < count; k++, n++) {
-			if (!contract_split(c, e[k], s, &c->k, &row_s[n], &row_k[n], &rest[n - 1]))
-				return NULL;
-		}
-	}
-	Table *ts = contract_table(c, s, n, row_s), *tk = contract_table(c, &c->k, n, row_k);
+	int n = rows.n;
+	Table *ts = contract_table(c, s, n, rows.s), *tk = contract_table(c, &c->k, n, rows.k);
 	if (!ts || !tk)
 		return NULL;
 	Node *zero = num(c, 0), *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n);
 	if (!more)
 		return NULL;
 	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
-		c->setup = stmt_seq(c->setup, stmt_store(c->t, more, num(c, r), rest[r], RED_NONE));
-	CallArg arg[] = {{read->src[0], base},
-			 {dst, panel},
-			 {ts->buffer, table_index(c, ts, at)},
-			 {NULL, num(c, ts->stride)},
-			 {tk->buffer, table_index(c, tk, zero)},
-			 {NULL, num(c, tk->stride)},
-			 {NULL, num(c, n - 1)},
-			 {more, zero},
-			 {NULL, num(c, lanes)},
-			 {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
-			 {NULL, depth},
-			 {NULL, num(c, c->period)}};
-	return stmt_call(c->t, moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32", COUNT(arg), arg);
+		c->setup = stmt_seq(c->setup,
+				    stmt_store(c->t, more, num(c, r), rows.rest[r], RED_NONE));
+	CallArg arg[14] = {{f->value->src[0], rows.base},
+			   {dst, panel},
+			   {ts->buffer, table_index(c, ts, at)},
+			   {NULL, num(c, ts->stride)},
+			   {tk->buffer, table_index(c, tk, zero)},
+			   {NULL, num(c, tk->stride)},
+			   {NULL, num(c, n - 1)},
+			   {more, zero},
+			   {NULL, num(c, lanes)},
+			   {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
+			   {NULL, depth},
+			   {NULL, num(c, c->period)}};
+	bool wide = moves_f64(c);
+	if (!lying)
+		return stmt_call(c->t, wide ? "ricci_pack_f64" : "ricci_pack_f32", 12, arg);
+	arg[12] = (CallArg){lying->panels, lying->at};
+	arg[13] = (CallArg){lying->seq, zero};
+	return stmt_call(c->t, wide ? "ricci_panel_f64" : "ricci_panel_f32", 14, arg);
 }
 
 static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
@@ -120,12 +154,13 @@ static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, N
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
 }
 
-/* Fills panel `number` of dst: `lanes` elements of s, of the `left` that this block has. */
+/* Fills panel `number` of dst: `lanes` elements of s, of the `left` that this block has. lying: or
+ * leaves it where it is. */
 static Stmt *pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
-		  int64_t lanes, Node *left, Node *depth)
+		  int64_t lanes, Node *left, Node *depth, const Lying *lying)
 {
 	Node *at = node_scale(c->ir, number, lanes);
-	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, left, depth);
+	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, left, depth, lying);
 	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
 }
 
@@ -157,11 +192,16 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 	} else {
 		arg[n++] = (CallArg){h->a, node_scale(ir, ip, mr * h->kb)};
 	}
-	arg[n++] = (CallArg){h->b, b_at};
+	arg[n++] =
+		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
 	arg[n++] = (CallArg){h->c, c_at};
 	arg[n++] = (CallArg){NULL, num(c, h->nb)};
 	arg[n++] = (CallArg){NULL, add};
-	return stmt_call(c->t, h->in_place ? c->micro->placed_symbol : c->micro->symbol, n, arg);
+	return stmt_call(c->t,
+			 h->b_in_place ? c->micro->both_symbol
+			 : h->in_place ? c->micro->placed_symbol
+				       : c->micro->symbol,
+			 n, arg);
 }
 
 /* Number of panels of `size` in e elements. */
@@ -182,11 +222,12 @@ static Stmt *multiply_block(Contract *c, const Shape *h, Node *add)
 	if (!h->in_place)
 		pack_a = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp,
 				   pack(c, &c->a, &c->m, h->a, ip, node_scale(ir, ip, mr * h->kb),
-					mr, h->rows, h->depth));
+					mr, h->rows, h->depth, NULL));
 	Node *panel = node_add(ir, node_scale(ir, js, h->strip / nr), jp);
+	Lying lying = {h->panels, node_scale(ir, jp, 2), h->seq};
 	Stmt *pack_b = stmt_loop(c->t, HOW_SERIAL, jp, NULL, np,
 				 pack(c, &c->b, &c->n, h->b, panel, node_scale(ir, jp, nr * h->kb),
-				      nr, h->cols, h->depth));
+				      nr, h->cols, h->depth, h->b_in_place ? &lying : NULL));
 	Stmt *run =
 		stmt_loop(c->t, HOW_SERIAL, jp, NULL, np, multiply_tile(c, h, ip, from, jp, add));
 	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp, run);
@@ -261,7 +302,7 @@ static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 		else if (step->kind == STEP_SPREAD && step->arg >= 1)
 			h->pieces = step->arg;
 		else if (step->kind == STEP_IN_PLACE)
-			h->in_place = step->arg != 0;
+			h->in_place = step->arg > 0, h->b_in_place = step->arg > 1;
 		else if (step->kind != STEP_TENSORISE)
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: step %d does not fit a tensorised contraction",
@@ -276,10 +317,14 @@ static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
 	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
 	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
-	if (h->in_place && !contract_in_place(c))
+	if (h->in_place && !contract_in_place(c, false))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the first factor can't be read in place, only a plain "
 				 "read of the sum's type without conditions can");
+	if (h->b_in_place && !contract_in_place(c, true))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the second factor can't be read in place, only a plain "
+				 "read of the sum's type under affine conditions can");
 	return 0;
 }
 
@@ -352,6 +397,13 @@ static Stmt *multiply(Contract *c, Shape *h, Node *piece)
 	if (!h->in_place)
 		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", t, h->mb * h->kb + PACK_SLACK);
 	h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", t, h->strip * h->kb + PACK_SLACK);
+	if (h->b_in_place) {
+		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
+					2 * (h->strip / c->micro->nr));
+		h->seq = tree_buffer(c->t, SPACE_TABLE, "seq", RICCI_I64, h->kb);
+	}
+	if (ir->err.code)
+		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */
 	Node *add = c->k.compact ? num(c, 1) : node2(ir, OP_MIN, kb, num(c, 1));
 	Stmt *block = multiply_block(c, h, add);
@@ -427,6 +479,16 @@ static Stmt *sum_part(Contract *c, Shape *h, int64_t height, Node *part)
 	return with_tables(c, stmt_seq(add, store_block(c, h)));
 }
 
+/* Places of packed rows of B, once a call. */
+static Stmt *fill_sequence(Contract *c, const Shape *h)
+{
+	if (!h->b_in_place)
+		return NULL;
+	Node *k = tree_axis(c->t, h->kb);
+	return stmt_loop(c->t, HOW_SERIAL, k, NULL, NULL,
+			 stmt_store(c->t, h->seq, k, node_scale(c->ir, k, c->micro->nr), RED_NONE));
+}
+
 /* Both phases; sets how many parts there are. */
 static Stmt *spread_parts(Contract *c, Shape *h, Node **part)
 {
@@ -479,7 +541,7 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 	}
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
-	t->root = stmt_seq(contract_fill(c, NULL),
+	t->root = stmt_seq(stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h)),
 			   stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

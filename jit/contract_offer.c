@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 7, PAGE = 4096 };
+enum { MOST_PLANS = 9, PAGE = 4096 };
 
 typedef struct Plan {
-	bool swap, in_place;
+	bool swap;
+	int in_place; /* argument of the step: 1 A, 2 B too */
 	int64_t mb, nb, kb, strip, pieces;
 	double cycles;
 } Plan;
@@ -21,7 +22,7 @@ typedef struct Plan {
 typedef struct Price {
 	const Contract *c;
 	const Target *target;
-	bool in_place;		     /* is possible */
+	int in_place;		     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double place, far;	     /* of A in place, beyond what packed elements cost */
 } Price;
@@ -80,7 +81,10 @@ static double pack_price(const Contract *c, const Target *target, const Factor *
 
 static Price price_of(Contract *c, const Target *target)
 {
-	Price p = {.c = c, .target = target, .in_place = contract_in_place(c)};
+	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	if (p.in_place && contract_in_place(c, true) &&
+	    run_length(c, &c->n, c->b.value->src[1], 1) >= c->micro->nr)
+		p.in_place = 2;
 	p.pack_a = 1.6 * pack_price(c, target, &c->a, &c->m); /* short vectors */
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
 	p.keep = 0.4 + 1.2 / run_length(c, &c->n, c->p->index, 1);
@@ -112,7 +116,11 @@ static double plan_price(const Price *p, const Plan *s)
 	double cols = (double)round_up(c->n.extent, (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
 	double sum = rows * cols * k / (2 * lanes) * 1.05 + tiles * nkb * 40;
-	sum += nmb * n * k * p->pack_b * (1 + 4 * lanes / (double)s->nb);
+	/* Panels inside of borders need no packing; their loads cross lines. */
+	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.5 : 0.1;
+	sum += nmb * n * k * p->pack_b * packed * (1 + 4 * lanes / (double)s->nb);
+	if (s->in_place > 1)
+		sum += count(c->m.extent, c->micro->mr) * n * k * 0.06;
 	if (s->in_place) {
 		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
 		sum += count(c->n.extent, s->strip) * m * k *
@@ -157,7 +165,7 @@ static int64_t smaller(int64_t block, int64_t extent)
 }
 
 /* The cheapest plan whose A is packed or in place, and of the given depth. */
-static Plan plan_best(const Price *p, bool swap, bool in_place, int64_t kb)
+static Plan plan_best(const Price *p, bool swap, int in_place, int64_t kb)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr;

@@ -90,5 +90,7 @@ const JitSymbol pack_symbols[] = {
 const JitSymbol panel_symbols_plain[] = {
 	{"ricci_pack_f32", (const void *)ricci_pack_plain_f32},
 	{"ricci_pack_f64", (const void *)ricci_pack_plain_f64},
+	{"ricci_panel_f32", (const void *)ricci_panel_plain_f32},
+	{"ricci_panel_f64", (const void *)ricci_panel_plain_f64},
 	{NULL, NULL},
 };

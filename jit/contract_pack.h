@@ -24,4 +24,28 @@ static inline bool in_order(const int64_t *v, int64_t n)
 	return ok;
 }
 
+/* A panel where it lies, when its lanes follow each other and no condition fails for any element of
+ * K; else packed into dst. seq: places of packed rows. */
+#define PANEL(name, T)                                                                             \
+	void name(const T *src, T *dst, const int64_t *ts, int64_t ss, const int64_t *tk,          \
+		  int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t count,       \
+		  int64_t nk, int64_t period, MicroPanel *panel, const int64_t *seq)
+
+static inline bool panel_lies(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk,
+			      int64_t nc, const int64_t *rest, int64_t lanes, int64_t count,
+			      int64_t nk, int64_t period)
+{
+	int64_t turn = period > 0 && period < nk ? period : nk;
+	bool lies = count == lanes && in_order(ts, lanes);
+	for (int64_t r = 1; r <= nc && lies; r++) {
+		int64_t low = ts[r * ss], deep = tk[r * sk];
+		for (int64_t l = 1; l < lanes; l++)
+			low = ts[r * ss + l] < low ? ts[r * ss + l] : low;
+		for (int64_t k = 1; k < turn; k++)
+			deep = tk[r * sk + k] < deep ? tk[r * sk + k] : deep;
+		lies = low + deep + rest[r - 1] >= 0;
+	}
+	return lies;
+}
+
 #endif

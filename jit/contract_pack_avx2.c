@@ -97,6 +97,8 @@ static inline void turn_f64(const double *src, const int64_t *at, double *dst, i
 const JitSymbol panel_symbols_avx2[] = {
 	{"ricci_pack_f32", (const void *)pack_f32},
 	{"ricci_pack_f64", (const void *)pack_f64},
+	{"ricci_panel_f32", (const void *)panel_f32},
+	{"ricci_panel_f64", (const void *)panel_f64},
 	{NULL, NULL},
 };
 #endif

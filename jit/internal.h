@@ -6,17 +6,22 @@
 
 /* ---- micro-kernels (microkernel.c and microkernel_<isa>.c): built ahead for several instruction
  * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
- * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]]. c
- * is any memory. Rows are rounded up to even numbers and columns to whole vectors: a, ts, b and c
- * reach that far. */
+ * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]];
+ * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. c is any memory. Rows
+ * are rounded up to even numbers and columns to whole vectors: a, ts, b and c reach that far. */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
 		     int64_t ldc, int64_t add);
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
 			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
+typedef struct MicroPanel {
+	const void *at;
+	const int64_t *tk;
+} MicroPanel;
 typedef struct Micro {
-	const char *symbol, *placed_symbol; /* the names by which generated code calls them */
+	/* the names by which generated code calls them */
+	const char *symbol, *placed_symbol, *both_symbol;
 	MicroFn *fn;
-	MicroPlacedFn *placed;
+	MicroPlacedFn *placed, *both;
 	Type type; /* F32 or F64 */
 	int mr, nr;
 	unsigned isa; /* needs these bits */

@@ -8,9 +8,9 @@
 enum { PLAIN = 4 }; /* rows and columns */
 
 #define PLAIN_MICRO(name, T)                                                                       \
-	static void name##_placed(int64_t rows, int64_t cols, int64_t k, const void *pa,           \
-				  const int64_t *ts, const int64_t *tk, const void *pb, void *pc,  \
-				  int64_t ldc, int64_t add)                                        \
+	static void name##_at(int64_t rows, int64_t cols, int64_t k, const void *pa,               \
+			      const int64_t *ts, const int64_t *tk, const void *pb,                \
+			      const int64_t *tb, void *pc, int64_t ldc, int64_t add)               \
 	{                                                                                          \
 		const T *a = pa, *b = pb;                                                          \
 		T *c = pc;                                                                         \
@@ -19,14 +19,27 @@ enum { PLAIN = 4 }; /* rows and columns */
 				T sum = add ? c[i * ldc + j] : 0;                                  \
 				for (int64_t p = 0; p < k; p++)                                    \
 					sum += a[ts ? ts[i] + tk[p] : p * PLAIN + i] *             \
-					       b[p * PLAIN + j];                                   \
+					       b[(tb ? tb[p] : p * PLAIN) + j];                    \
 				c[i * ldc + j] = sum;                                              \
 			}                                                                          \
 	}                                                                                          \
 	static void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b,      \
 			 void *c, int64_t ldc, int64_t add)                                        \
 	{                                                                                          \
-		name##_placed(rows, cols, k, a, NULL, NULL, b, c, ldc, add);                       \
+		name##_at(rows, cols, k, a, NULL, NULL, b, NULL, c, ldc, add);                     \
+	}                                                                                          \
+	static void name##_placed(int64_t rows, int64_t cols, int64_t k, const void *a,            \
+				  const int64_t *ts, const int64_t *tk, const void *b, void *c,    \
+				  int64_t ldc, int64_t add)                                        \
+	{                                                                                          \
+		name##_at(rows, cols, k, a, ts, tk, b, NULL, c, ldc, add);                         \
+	}                                                                                          \
+	static void name##_both(int64_t rows, int64_t cols, int64_t k, const void *a,              \
+				const int64_t *ts, const int64_t *tk, const void *panel, void *c,  \
+				int64_t ldc, int64_t add)                                          \
+	{                                                                                          \
+		const MicroPanel *b = panel;                                                       \
+		name##_at(rows, cols, k, a, ts, tk, b->at, b->tk, c, ldc, add);                    \
 	}
 PLAIN_MICRO(plain_f32, float)
 PLAIN_MICRO(plain_f64, double)
@@ -35,7 +48,7 @@ PLAIN_MICRO(plain_i32, unsigned)
 enum { FMA2 = ISA_AVX2 | ISA_FMA };
 #define MICRO(name, fn, type, mr, nr, isa)                                                         \
 	{                                                                                          \
-		name, name "_placed", fn, fn##_placed, type, mr, nr, isa                           \
+		name, name "_placed", name "_both", fn, fn##_placed, fn##_both, type, mr, nr, isa  \
 	}
 
 /* Widest first. */

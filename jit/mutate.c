@@ -48,8 +48,10 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 		p->arg = p->arg < 1 ? 1 : p->arg;
 		break;
 	case STEP_TENSORISE:
-	case STEP_IN_PLACE:
 		p->arg = !p->arg;
+		break;
+	case STEP_IN_PLACE:
+		p->arg = (int64_t)random_below(state, 3);
 		break;
 	case STEP_SPREAD:
 		p->arg = INT64_C(1) << random_below(state, 6);

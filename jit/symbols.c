@@ -94,6 +94,7 @@ static void table_make(void)
 		if ((m->isa & t->isa) == m->isa) {
 			table[ntable++] = (JitSymbol){m->symbol, (const void *)m->fn};
 			table[ntable++] = (JitSymbol){m->placed_symbol, (const void *)m->placed};
+			table[ntable++] = (JitSymbol){m->both_symbol, (const void *)m->both};
 		}
 	qsort(table, ntable, sizeof *table, by_name);
 }

@@ -11,7 +11,7 @@ enum { GUARD = 7, MAX_K = 70, EDGE = 3, MAX_ROWS = 16 };
 /* Small integers, so that every order of summation is exact. c begins at an odd place in its
  * memory. Tiles with fewer rows or columns may write a row and part of a vector more. */
 static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
-			bool placed, bool add)
+			int placed, bool add)
 {
 	size_t size = type_size(m->type);
 	int64_t nc = m->mr * ldc + 2 * GUARD;
@@ -38,7 +38,13 @@ static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, i
 				       type_load(m->type, b, (size_t)(p * m->nr + j));
 			want[EDGE + i * ldc + j] = sum;
 		}
-	if (placed)
+	int64_t tb[MAX_K + 1];
+	for (int64_t p = 0; p < k; p++)
+		tb[p] = p * m->nr;
+	MicroPanel panel = {b, tb};
+	if (placed == 2)
+		m->both(rows, cols, k, a, ts, tk, &panel, c + EDGE * size, ldc, add);
+	else if (placed)
 		m->placed(rows, cols, k, a, ts, tk, b, c + EDGE * size, ldc, add);
 	else
 		m->fn(rows, cols, k, a, b, c + EDGE * size, ldc, add);
@@ -48,8 +54,11 @@ static void check_micro(const Micro *m, int64_t rows, int64_t cols, int64_t k, i
 		wrong += !edge && type_load(m->type, c, (size_t)(i)) != want[i];
 	}
 	CHECK_REPORT(!wrong, "%s%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d",
-		     m->symbol, placed ? "_placed" : "", (long)wrong, (long)rows, (long)cols,
-		     (long)k, (long)ldc, add);
+		     m->symbol,
+		     placed == 2 ? "_both"
+		     : placed	 ? "_placed"
+				 : "",
+		     (long)wrong, (long)rows, (long)cols, (long)k, (long)ldc, add);
 	free(a);
 	free(b);
 	free(c);
@@ -65,15 +74,16 @@ static void check_micros(void)
 			continue;
 		CHECK(jit_symbol(m->symbol) == (const void *)m->fn);
 		CHECK(jit_symbol(m->placed_symbol) == (const void *)m->placed);
+		CHECK(jit_symbol(m->both_symbol) == (const void *)m->both);
 		for (int64_t k = 0; k <= MAX_K; k += k < 6 ? 1 : 13)
-			for (int way = 0; way < 4; way++) {
-				check_micro(m, m->mr, m->nr, k, m->nr, way & 1, way >> 1);
-				check_micro(m, m->mr, m->nr, k, m->nr + 5, way & 1, way >> 1);
+			for (int way = 0; way < 6; way++) {
+				check_micro(m, m->mr, m->nr, k, m->nr, way % 3, way / 3);
+				check_micro(m, m->mr, m->nr, k, m->nr + 5, way % 3, way / 3);
 			}
 		for (int64_t rows = 1; rows <= m->mr; rows++)
 			for (int64_t cols = 1; cols <= m->nr; cols++)
-				for (int way = 0; way < 4; way++)
-					check_micro(m, rows, cols, 9, m->nr + 1, way & 1, way >> 1);
+				for (int way = 0; way < 6; way++)
+					check_micro(m, rows, cols, 9, m->nr + 1, way % 3, way / 3);
 	}
 	static const Type types[] = {RICCI_F32, RICCI_F64, RICCI_I32};
 	for (int f = 0; f < COUNT(types); f++) {

@@ -15,6 +15,10 @@ typedef void Unpack(const void *c, int64_t ldc, void *dst, const int64_t *tm, co
 
 enum { LANES = 32, DEPTH = 24, CONDITIONS = 3, SOURCE = 4096 };
 
+typedef void Panel(const void *src, void *dst, const int64_t *ts, int64_t ss, const int64_t *tk,
+		   int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t count,
+		   int64_t nk, int64_t period, MicroPanel *panel, const int64_t *seq);
+
 static uint64_t state = 1;
 
 static int64_t below(int64_t n)
@@ -44,6 +48,8 @@ static double load(Type t, const void *p, int64_t i)
 	return type_load(t, p, (size_t)i);
 }
 
+static long in_place; /* panels that were left where they lie */
+
 /* Memory that ends where the source ends: what a border leaves out may lie outside, and is not
  * read. */
 static char *source_new(size_t bytes)
@@ -67,6 +73,10 @@ static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t n
 	int64_t nk = 1 + below(DEPTH), wrong = 0, count = 1 + below(lanes);
 	int64_t period = below(2) ? 0 : 1 + below(5);
 	Pack *pack = (Pack *)symbol[t == RICCI_F64].address;
+
+	int64_t seq[DEPTH];
+	MicroPanel panel = {dst, seq};
+	bool lie = below(2);
 
 	if (!*made)
 		*made = source_new(SOURCE * type_size(t));
@@ -93,14 +103,22 @@ static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t n
 		tk[nc * DEPTH + k] = SOURCE - 1 - tk[k];
 	if (most > SOURCE / 2)
 		rest[nc - 1] = 0;
-	pack(src, dst, ts, LANES, tk, DEPTH, nc, rest, lanes, count, nk, period);
+	for (int64_t k = 0; k < nk; k++)
+		seq[k] = k * lanes;
+	if (lie)
+		((Panel *)symbol[2 + (t == RICCI_F64)].address)(src, dst, ts, LANES, tk, DEPTH, nc,
+								rest, lanes, count, nk, period,
+								&panel, seq);
+	else
+		pack(src, dst, ts, LANES, tk, DEPTH, nc, rest, lanes, count, nk, period);
+	in_place += panel.at != dst;
 	for (int64_t k = 0; k < nk; k++)
 		for (int64_t l = 0; l < count; l++) {
 			bool ok = true;
 
 			for (int64_t r = 1; r <= nc; r++)
 				ok &= ts[r * LANES + l] + tk[r * DEPTH + k] + rest[r - 1] >= 0;
-			wrong += load(t, dst, k * lanes + l) !=
+			wrong += load(t, panel.at, panel.tk[k] + l) !=
 				 (ok ? load(t, src, ts[l] + tk[k]) : 0);
 		}
 	CHECK_INT(wrong, 0);
@@ -152,5 +170,6 @@ int main(void)
 				}
 			check_unpack(type[t]);
 		}
+	CHECK(in_place > 100);
 	return check_done();
 }
