@@ -171,12 +171,13 @@ RICCI_API int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *fr
 /* The value that a parameter or state takes at the end of each training step: same type and shape.
  */
 RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value);
-/* Mixed precision in the sessions over g; called before the first of them. RICCI_BF16: equations that add up
- * products, whatever their indices, read those f32 factors rounded to bf16 of which they use each
- * element eight times or more; so do their gradients. Products and sums, results, parameters and
- * their updates stay f32, and so do all other equations and types. bf16 has f32's exponents, so
- * losses need no scaling (Kalamkar et al. 2019, "A study of BFLOAT16 for deep learning training").
- * RICCI_F32, the default: no rounding. Another type is an error. 0 or the graph's error. */
+/* Mixed precision in the sessions over g; called before the first of them. RICCI_BF16: equations
+ * that add up products, whatever their indices, read those f32 factors rounded to bf16 of which
+ * they use each element eight times or more; so do their gradients. Products and sums, results,
+ * parameters and their updates stay f32, and so do all other equations and types. bf16 has f32's
+ * exponents, so losses need no scaling (Kalamkar et al. 2019, "A study of BFLOAT16 for deep
+ * learning training"). RICCI_F32, the default: no rounding. Another type is an error. 0 or the
+ * graph's error. */
 RICCI_API int ricci_precision(ricci_graph *g, ricci_type type);
 
 RICCI_API const char *ricci_name(const ricci_tensor *t);

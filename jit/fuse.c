@@ -10,8 +10,8 @@
  *leads from the kernel around to it. Forward and backward are one graph here, so a decision sees
  *both.
  *	rows: a dense equation, reductions too, joins a kernel that will run row by row (rows.c), so
- *that what they share is loaded once and what only they need is never stored. A loop is a subgraph of its own, of all its results that are needed; its body is partitioned
- *apart. */
+ *that what they share is loaded once and what only they need is never stored. A loop is a subgraph
+ *of its own, of all its results that are needed; its body is partitioned apart. */
 #include "jit/internal.h"
 
 #include <stdlib.h>

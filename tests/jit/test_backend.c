@@ -11,7 +11,8 @@
 
 #define TYPES                                                                                      \
 	"#ifndef TYPES\n#define TYPES\ntypedef long int64_t; typedef unsigned long uint64_t;\n"    \
-	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } KernelEnv;\n#endif\n"
+	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } "               \
+	"KernelEnv;\n#endif\n"
 #define HEAD                                                                                       \
 	"void kernel_0(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)\n{\n"   \
 	" const float *a = buf[0]; float *o = buf[1];\n"
