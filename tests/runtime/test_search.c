@@ -26,7 +26,7 @@ static double made_up(const Schedule *s)
 	if (!s->n || s->step[0].kind != STEP_TENSORISE)
 		return 50;
 	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_BLOCK)
+		if (s->step[k].kind == STEP_BLOCK && s->step[k].axis < COUNT(best))
 			cost += fabs(log((double)s->step[k].arg / best[s->step[k].axis]));
 		else if (s->step[k].kind == STEP_TENSORISE)
 			cost += (double)s->step[k].arg;
