@@ -168,6 +168,15 @@ static void store(Emit *e, const Stmt *s, const char *v)
 	emit_line(e, "%s %s %s;", place, assign[s->red], v);
 }
 
+/* Does `next` read what the stores from s on, before it, write? */
+static bool reads_stored(const Stmt *s, const Stmt *next)
+{
+	for (const Stmt *i = s; i != next; i = i->next)
+		if (node_has(next->value, i->buffer) || node_has(next->index, i->buffer))
+			return true;
+	return false;
+}
+
 /* Stores to outputs that follow each other share what they compute. All values come first: an
  * output may take the place of an input that dies here. */
 static const Stmt *stores(Emit *e, const Stmt *s)
@@ -180,7 +189,8 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 		emit_count(e, end->value);
 		end = end->next;
 		n++;
-	} while (end && end->kind == STMT_STORE && !changing(e, s) && !changing(e, end));
+	} while (end && end->kind == STMT_STORE && !changing(e, s) && !changing(e, end) &&
+		 !reads_stored(s, end));
 	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
 	int k = 0;
 	for (const Stmt *i = s; i != end; i = i->next, k++) {
@@ -192,11 +202,9 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 		value[k] = name;
 	}
 	k = 0;
-	for (; s != end; s = s->next) {
+	for (; s != end; s = s->next)
 		store(e, s, value[k++]);
-		if (changing(e, s))
-			forget_changing(e);
-	}
+	forget_changing(e);
 	return end;
 }
 

@@ -231,6 +231,36 @@ static void test_right(void)
 		}
 }
 
+/* Equations row by row that are all kept: one stores what the next reads. */
+static void test_rows_kept(void)
+{
+	static const char text[] =
+		"ricci-task 1\ninput f32 8x64x10x4x4\n"
+		"keep m0[i,j,k,l] += a0[i,m,j,k,l] where i<8, j<10, k<4, l<4, m<64\n"
+		"keep m1[i,j] += m0[i,j,k,l]*m0[i,j,k,l] where i<8, j<10, k<4, l<4\n"
+		"keep m2[i,j] = m1[i,j]/(m1[i,j] + 1) where i<8, j<10\n"
+		"keep m3[i,j,k,l] = m0[i,j,k,l]*m2[i,j] where i<8, j<10, k<4, l<4\n";
+	static const char *const backend[] = {"tcc", "cc"};
+	Schedule offer[12];
+	Error err = {0};
+	char why[256];
+	Task *t = task_parse(text, &err);
+
+	CHECK_REPORT(t, "%s", err.text);
+	int n = t ? schedule_offers(t, target_host(), COUNT(offer), offer) : 0;
+	for (int k = 0; k < COUNT(backend) * n; k++) {
+		const Backend *b = backend_find(backend[k / n]);
+		if (!b->available(why, sizeof why))
+			continue;
+		Kernel *made = kernel_make(t, &offer[k % n], b, target_host(), &err);
+		CHECK_REPORT(made, "%s", err.text);
+		if (made)
+			CHECK_REPORT(!verify_kernel(t, made, true, &err), "%s", err.text);
+		kernel_unref(made);
+	}
+	task_free(t);
+}
+
 int main(void)
 {
 	setenv("RICCI_CACHE", "off", 1);
@@ -238,5 +268,6 @@ int main(void)
 	test_rows();
 	test_right();
 	CHECK_INT(mem_live(), 0);
+	test_rows_kept();
 	return check_done();
 }
