@@ -4,11 +4,11 @@
 
 #include "jit/internal.h"
 
+/* Of what a node reads: flags. */
 enum {
-	READS_NOTHING = 1,
-	READS_SAFE,	/* inside its tensor for all values of the axes */
-	READS_GUARDED,	/* valid under the conditions around it only */
-	READS_CHANGING, /* memory that the kernel writes */
+	READS_KNOWN = 1,
+	READS_GUARDED = 2,  /* valid under the conditions around it only */
+	READS_CHANGING = 4, /* memory that the kernel writes */
 };
 
 typedef struct Scope {
@@ -26,7 +26,7 @@ typedef struct NodeNote {
 	uint32_t scopes;  /* of the open scopes for which level was computed */
 	int16_t level;
 	uint16_t uses;
-	uint8_t reads; /* READS_*, the worst below; 0: not known yet */
+	uint8_t reads; /* READS_*, of all below; 0: not known yet */
 } NodeNote;
 
 #define EMIT_MAX_CALLS 160

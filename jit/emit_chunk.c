@@ -312,7 +312,7 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 		return intervals(v, cond->src[0], room, n, e, k) &&
 		       intervals(v, cond->src[1], room, n, e, k);
 	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64 ||
-	    *n == room || emit_reads(v->e, cond) >= READS_GUARDED)
+	    *n == room || emit_reads(v->e, cond) > READS_KNOWN)
 		return false;
 	Node *d = node_sub(ir, cond->src[1], cond->src[0]);
 	if (cond->op == OP_LT)
@@ -333,7 +333,7 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	Node *e[16];
 	int64_t k[16];
 	int count = 0, kind = chunk_kind((Type)n->type), id = em->nname++;
-	if (node_has(n->src[2], v->axis) || emit_reads(em, n->src[2]) == READS_GUARDED ||
+	if (node_has(n->src[2], v->axis) || (emit_reads(em, n->src[2]) & READS_GUARDED) ||
 	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
 		return false;
 	*out = target(v, kind, want);
@@ -386,7 +386,7 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 	if (select_interval(v, n, want, &out))
 		return out;
 	for (int k = 1; k < 3; k++)
-		if (emit_reads(v->e, n->src[k]) == READS_GUARDED || kind == CHUNK_U8)
+		if ((emit_reads(v->e, n->src[k]) & READS_GUARDED) || kind == CHUNK_U8)
 			return plain(v, n, want);
 	for (int k = 0; k < 3; k++)
 		in[k] = chunk_value(v, n->src[k], NULL);
@@ -408,7 +408,7 @@ static Operand compute(Vector *v, Node *n, const char *want)
 	if (n->op == OP_SELECT && (type_is_float(n->type) || n->type == RICCI_BOOL))
 		return select_of(v, n, want);
 	if (n->op == OP_AND || n->op == OP_OR)
-		return emit_reads(v->e, n->src[1]) == READS_GUARDED
+		return emit_reads(v->e, n->src[1]) & READS_GUARDED
 			       ? plain(v, n, want)
 			       : operation(v, n, kind, n->op == OP_AND ? "and_u8" : "or_u8", want);
 	if (n->op == OP_NOT)

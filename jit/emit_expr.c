@@ -27,22 +27,20 @@ static NodeNote *note_of(Emit *e, const Node *n)
 int emit_reads(Emit *e, Node *n)
 {
 	if (node_is_tensor(n))
-		return READS_NOTHING;
+		return READS_KNOWN;
 	NodeNote *k = note_of(e, n);
 	if (k->reads)
 		return k->reads;
-	int r = READS_NOTHING;
+	int r = READS_KNOWN;
 	if (n->op == OP_READ) {
 		const Buffer *b = tree_find(e->tree, n->src[0]);
 		bool inside = n->src[1]->lo >= 0 && n->src[1]->hi < tensor_size(n->src[0]);
 		bool fixed =
 			b && (b->space == SPACE_TABLE || (b->space == SPACE_PARAM && !b->output));
-		r = !fixed ? READS_CHANGING : inside ? READS_SAFE : READS_GUARDED;
+		r |= (fixed ? 0 : READS_CHANGING) | (inside ? 0 : READS_GUARDED);
 	}
-	for (int j = 0; j < n->nsrc; j++) {
-		int s = emit_reads(e, n->src[j]);
-		r = s > r ? s : r;
-	}
+	for (int j = 0; j < n->nsrc; j++)
+		r |= emit_reads(e, n->src[j]);
 	note_of(e, n)->reads = (uint8_t)r;
 	return r;
 }
@@ -96,9 +94,9 @@ static int level_of(Emit *e, Node *n)
 				level = d;
 	} else if (n->op == OP_READ) {
 		int r = emit_reads(e, n);
-		level = r == READS_CHANGING  ? changing_level(e, n)
-			: r == READS_GUARDED ? guard_floor(e)
-					     : 0;
+		level = r & READS_CHANGING  ? changing_level(e, n)
+			: r & READS_GUARDED ? guard_floor(e)
+					    : 0;
 	} else if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
 		level = 1;
 	}
@@ -405,7 +403,7 @@ void emit_forget(Emit *e, int depth, bool only_changing)
 	int n = 0;
 	for (int k = 0; k < s->nnamed; k++) {
 		NodeNote *note = &e->note[s->named[k]];
-		if (only_changing && note->reads != READS_CHANGING)
+		if (only_changing && !(note->reads & READS_CHANGING))
 			s->named[n++] = s->named[k];
 		else
 			note->name = NULL;
@@ -430,7 +428,7 @@ const char *emit_value(Emit *e, Node *n, bool lazy)
 	if (k->name)
 		return k->name;
 	int level = level_of(e, n);
-	if ((lazy && emit_reads(e, n) >= READS_GUARDED) || !worth_naming(e, n, level))
+	if ((lazy && emit_reads(e, n) > READS_KNOWN) || !worth_naming(e, n, level))
 		return node_text(e, n, level, lazy);
 	/* Computed at the scope `level`: deeper names must not slip into its text. Everything below
 	 * n has a level of at most `level`, so it is named there or further out. */
