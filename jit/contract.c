@@ -215,7 +215,38 @@ static bool wants_swap(const Contract *c)
 	return unit ? swapped < 1.6 * as_is : as_is > 1.6 * swapped;
 }
 
-bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
+bool contract_source(const Factor *f, Source *s)
+{
+	Node *e = f->value;
+	if (e->op == OP_CAST)
+		e = e->src[0];
+	s->through = e->type;
+	if (e->op == OP_CAST)
+		e = e->src[0];
+	s->read = e;
+	s->from = e->type;
+	return e->op == OP_READ;
+}
+
+static const Micro *find_micro(const Contract *c, const Target *target, bool narrow)
+{
+	Source a, b;
+	if (!narrow)
+		return micro_pick(target, c->p->acc);
+	if (!contract_source(&c->a, &a) || !contract_source(&c->b, &b))
+		return NULL;
+	return micro_pick_narrow(target, c->p->acc, a.through, b.through);
+}
+
+static void swap_factors(Contract *c)
+{
+	Factor f = c->a;
+	Side s = c->m;
+	c->a = c->b, c->b = f;
+	c->m = c->n, c->n = s;
+}
+
+bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
 	int nguard;
@@ -225,9 +256,11 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	c->t = p->tree;
 	if (p->red != RED_ADD || p->scatter || p->partial)
 		return false;
-	c->micro = micro_pick(target, p->acc);
 	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
-	if (!c->micro || !group_factors(c, body) || !place_guards(c, nguard, guard))
+	if (!group_factors(c, body) || !place_guards(c, nguard, guard))
+		return false;
+	c->micro = find_micro(c, target, way & CONTRACT_NARROW);
+	if (!c->micro)
 		return false;
 	roles(c);
 	order_reduced(c, true);
@@ -235,11 +268,9 @@ bool contract_find(Contract *c, Problem *p, const Target *target, bool swap)
 	if (!c->k.compact)
 		order_reduced(c, false);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
-	if (wants_swap(c) != swap) {
-		Factor f = c->a;
-		Side s = c->m;
-		c->a = c->b, c->b = f;
-		c->m = c->n, c->n = s;
+	if (wants_swap(c) != (way & CONTRACT_SWAP)) {
+		swap_factors(c);
+		c->micro = find_micro(c, target, way & CONTRACT_NARROW);
 	}
-	return c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
+	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }

@@ -56,13 +56,27 @@ static inline int64_t round_up(int64_t x, int64_t to)
 	return (x + to - 1) / to * to;
 }
 
+/* Ways to read a problem, argument of STEP_TENSORISE: which factor is that of M; panels as the
+ * factors are, of 8 or 16 bits, not of the sum's type. */
+enum { CONTRACT_SWAP = 1, CONTRACT_NARROW = 2 };
+
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
-bool contract_find(Contract *c, Problem *p, const Target *target, bool swap);
+bool contract_find(Contract *c, Problem *p, const Target *target, int way);
+
+/* A factor that is nothing but an element of a tensor, made a value of the sum's type: its type in
+ * memory, and the narrowest that it is rounded to on its way. */
+typedef struct Source {
+	Node *read;
+	Type from, through;
+} Source;
+bool contract_source(const Factor *f, Source *s);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);
 /* Can the factor of M be read where it lies? b: that of N, in panels that meet no border? */
 bool contract_in_place(Contract *c, bool b);
+/* Can both factors be packed by functions compiled ahead? */
+bool contract_packs(Contract *c);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
  * Sides not given are the batch. */

@@ -12,6 +12,7 @@
  * Packing evaluates a factor through its index functions, so that nothing is ever unfolded in
  * memory. Plain reads, also under affine conditions, are packed by functions compiled ahead
  * (contract_pack.c); other factors by generated loops. */
+#include "jit/backend.h"
 #include "jit/contract.h"
 
 enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15 };
@@ -69,10 +70,11 @@ typedef struct Parted {
 
 static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
 {
-	Node *read = f->value, *e[2];
+	Source source;
+	Node *e[2];
 	r->n = 1;
-	if (read->op != OP_READ || read->type != c->p->acc ||
-	    !contract_split(c, read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
+	if (!contract_source(f, &source) ||
+	    !contract_split(c, source.read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
 		return false;
 	for (int g = 0; g < f->nguard; g++) {
 		int count = as_inequalities(c, f->guard[g], e);
@@ -86,10 +88,51 @@ static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
 	return true;
 }
 
+/* An element of a tensor as it is? */
+static bool is_plain(const Contract *c, const Factor *f)
+{
+	return f->value->op == OP_READ && f->value->type == c->p->acc;
+}
+
 bool contract_in_place(Contract *c, bool b)
 {
 	Parted r;
+	if (c->micro->a.from || !is_plain(c, b ? &c->b : &c->a))
+		return false;
 	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
+}
+
+static const PanelForm *form_of(const Contract *c, const Side *s)
+{
+	return s == &c->n ? &c->micro->b : &c->micro->a;
+}
+
+/* What K is filled up to. */
+static int whole_group(const Contract *c)
+{
+	return c->micro->a.group > c->micro->b.group ? c->micro->a.group : c->micro->b.group;
+}
+
+/* The packing function for a factor's type and its panels'; NULL: there is none. */
+static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
+{
+	Type held = form_of(c, s)->held;
+	Source source;
+	const char *name;
+	if (is_plain(c, f))
+		return moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32";
+	if (!contract_source(f, &source))
+		return NULL;
+	name = arena_printf(&c->ir->arena, "ricci_pack_%s_%s_%d", type_name(source.from),
+			    type_name(source.through), 8 * (int)type_size(held));
+	return jit_symbol(name) ? name : NULL;
+}
+
+bool contract_packs(Contract *c)
+{
+	Parted r;
+	return pack_name(c, &c->a, &c->m) && pack_name(c, &c->b, &c->n) &&
+	       split_read(c, &c->a, &c->m, &r) && split_read(c, &c->b, &c->n, &r);
 }
 
 /* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
@@ -102,7 +145,9 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 		       int64_t lanes, Node *left, Node *depth, const Lying *lying)
 {
 	Parted rows;
-	if (!split_read(c, f, s, &rows))
+	Source source;
+	const char *name = pack_name(c, f, s);
+	if (!name || !contract_source(f, &source) || !split_read(c, f, s, &rows))
 		return NULL;
 	int n = rows.n;
 	Table *ts = contract_table(c, s, n, rows.s), *tk = contract_table(c, &c->k, n, rows.k);
@@ -114,7 +159,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
 		c->setup = stmt_seq(c->setup,
 				    stmt_store(c->t, more, num(c, r), rows.rest[r], RED_NONE));
-	CallArg arg[14] = {{f->value->src[0], rows.base},
+	CallArg arg[14] = {{source.read->src[0], rows.base},
 			   {dst, panel},
 			   {ts->buffer, table_index(c, ts, at)},
 			   {NULL, num(c, ts->stride)},
@@ -126,12 +171,16 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 			   {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
 			   {NULL, depth},
 			   {NULL, num(c, c->period)}};
-	bool wide = moves_f64(c);
+	if (!is_plain(c, f)) {
+		arg[12] = (CallArg){NULL, num(c, form_of(c, s)->group)};
+		arg[13] = (CallArg){NULL, num(c, whole_group(c))};
+		return stmt_call(c->t, name, 14, arg);
+	}
 	if (!lying)
-		return stmt_call(c->t, wide ? "ricci_pack_f64" : "ricci_pack_f32", 12, arg);
+		return stmt_call(c->t, name, 12, arg);
 	arg[12] = (CallArg){lying->panels, lying->at};
 	arg[13] = (CallArg){lying->seq, zero};
-	return stmt_call(c->t, wide ? "ricci_panel_f64" : "ricci_panel_f32", 14, arg);
+	return stmt_call(c->t, moves_f64(c) ? "ricci_panel_f64" : "ricci_panel_f32", 14, arg);
 }
 
 static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
@@ -288,7 +337,7 @@ static Stmt *store_block(Contract *c, const Shape *h)
 static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 {
 	int64_t *block[4] = {&h->mb, &h->nb, &h->kb, &h->strip};
-	const int64_t unit[4] = {c->micro->mr, c->micro->nr, 1, c->micro->nr};
+	const int64_t unit[4] = {c->micro->mr, c->micro->nr, whole_group(c), c->micro->nr};
 	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
 	h->pieces = 1;
 	for (int k = 0; k < 4; k++)
@@ -395,8 +444,10 @@ static Stmt *multiply(Contract *c, Shape *h, Node *piece)
 		h->blocks = node_floordiv(ir, node_add(ir, count, num(c, h->kb - 1)), h->kb);
 	}
 	if (!h->in_place)
-		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", t, h->mb * h->kb + PACK_SLACK);
-	h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", t, h->strip * h->kb + PACK_SLACK);
+		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", c->micro->a.held,
+				   h->mb * h->kb + PACK_SLACK);
+	h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", c->micro->b.held,
+			   h->strip * h->kb + PACK_SLACK);
 	if (h->b_in_place) {
 		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
 					2 * (h->strip / c->micro->nr));
@@ -517,15 +568,23 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 	Ir *ir = p->ir;
 	Contract *c = arena_alloc(&ir->arena, sizeof *c);
 	Shape h = {0};
-	bool swap = false;
+	int way = 0;
 	(void)d;
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_TENSORISE)
-			swap = s->step[k].arg != 0;
-	if (!contract_find(c, p, target, swap))
+			way = (int)s->step[k].arg;
+	if (!contract_find(c, p, target, way))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: tensorise needs a sum of products whose factors share "
-				 "reduced indices and each have indices of their own");
+				 way & CONTRACT_NARROW
+					 ? "schedule: narrow panels need factors of 8 or 16 bits "
+					   "that this processor multiplies"
+					 : "schedule: tensorise needs a sum of products whose "
+					   "factors share reduced indices and each have indices of "
+					   "their own");
+	if (way & CONTRACT_NARROW && !contract_packs(c))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: narrow panels need factors that are plain reads under "
+				 "affine conditions");
 	if (read_steps(s, c, &h, err) || spread(c, &h, err))
 		return err->code;
 	set_sides(c, &h);

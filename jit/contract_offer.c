@@ -12,7 +12,7 @@
 enum { MOST_PLANS = 9, PAGE = 4096 };
 
 typedef struct Plan {
-	bool swap;
+	int way;      /* argument of STEP_TENSORISE */
 	int in_place; /* argument of the step: 1 A, 2 B too */
 	int64_t mb, nb, kb, strip, pieces;
 	double cycles;
@@ -54,29 +54,30 @@ static double run_length(const Contract *c, const Side *s, Node *e, int64_t stri
 
 /* Cycles that an element of f is waited for: lines far apart come late, those from memory more so.
  */
-static double far_price(const Contract *c, const Target *target, const Factor *f)
+static double far_price(const Contract *c, const Target *target, Node *read)
 {
 	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
-	int64_t stride = axis ? problem_stride(c->ir, f->value->src[1], axis) : 0;
+	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
 	double cycles = 0;
-	if (stride >= PAGE / (int64_t)type_size(c->p->acc))
+	if (stride >= PAGE / (int64_t)type_size(read->type))
 		cycles += 0.6;
-	if ((double)tensor_bytes(f->value->src[0]) > (double)target->l3 / 4)
-		cycles += run_length(c, &c->k, f->value->src[1], 1) >= 16 ? 0.15 : 0.5;
+	if ((double)tensor_bytes(read->src[0]) > (double)target->l3 / 4)
+		cycles += run_length(c, &c->k, read->src[1], 1) >= 16 ? 0.15 : 0.5;
 	return cycles;
 }
 
 /* Cycles to pack an element of f, lanes along s. */
 static double pack_price(const Contract *c, const Target *target, const Factor *f, const Side *s)
 {
-	if (f->value->op != OP_READ || f->value->type != c->p->acc)
+	Source source;
+	if (!contract_source(f, &source))
 		return 2;
-	Node *at = f->value->src[1];
+	Node *at = source.read->src[1];
 	double lanes = 0.25 + 1.2 / run_length(c, s, at, 1);
 	double second = 0.5 + 1.2 / run_length(c, s, at, 2),
 	       deep = 1.2 + 1 / run_length(c, &c->k, at, 1);
 	return least(least(lanes, second), least(deep, 1.8)) + (f->nguard ? 0.15 : 0) +
-	       far_price(c, target, f);
+	       far_price(c, target, source.read);
 }
 
 static Price price_of(Contract *c, const Target *target)
@@ -91,7 +92,7 @@ static Price price_of(Contract *c, const Target *target)
 	if (p.in_place)
 		p.place = run_length(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
 	if (p.in_place)
-		p.far = far_price(c, target, &c->a);
+		p.far = far_price(c, target, c->a.value);
 	return p;
 }
 
@@ -112,10 +113,12 @@ static double plan_price(const Price *p, const Plan *s)
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
 	double nmb = count(c->m.extent, s->mb), nnb = count(c->n.extent, s->nb);
 	double nkb = count(c->k.extent, s->kb);
-	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, 2);
-	double cols = (double)round_up(c->n.extent, (int64_t)lanes);
+	/* Tile registers are multiplied whole. */
+	bool whole = c->micro->a.group > 2;
+	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, whole ? c->micro->mr : 2);
+	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
-	double sum = rows * cols * k / (2 * lanes) * 1.05 + tiles * nkb * 40;
+	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05 + tiles * nkb * 40;
 	/* Panels inside of borders need no packing; their loads cross lines. */
 	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.5 : 0.1;
 	sum += nmb * n * k * p->pack_b * packed * (1 + 4 * lanes / (double)s->nb);
@@ -148,7 +151,7 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
 static void plan_try(const Price *p, Plan s, Plan *best)
 {
 	const Contract *c = p->c;
-	int64_t room = (int64_t)(p->target->l2 / 2 / type_size(c->p->acc)); /* of a strip or A */
+	int64_t room = (int64_t)(p->target->l2 / 2 / type_size(c->micro->b.held)); /* a strip, A */
 	if (s.strip * s.kb > room || (!s.in_place && s.mb * s.kb > room))
 		return;
 	s.cycles = plan_price(p, &s);
@@ -165,12 +168,12 @@ static int64_t smaller(int64_t block, int64_t extent)
 }
 
 /* The cheapest plan whose A is packed or in place, and of the given depth. */
-static Plan plan_best(const Price *p, bool swap, int in_place, int64_t kb)
+static Plan plan_best(const Price *p, int way, int in_place, int64_t kb)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr;
 	int64_t most = c->k.compact ? 1 : c->k.extent / kb + c->k.extent / kb / 2 + 1;
-	Plan best = {0}, s = {.swap = swap, .in_place = in_place, .kb = kb};
+	Plan best = {0}, s = {.way = way, .in_place = in_place, .kb = kb};
 	for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
 		s.mb = balanced(c->m.extent, mb, mr);
 		for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
@@ -189,7 +192,7 @@ static Plan plan_best(const Price *p, bool swap, int in_place, int64_t kb)
 /* A panel of B fills half of L1; conditions repeat at the same places of all blocks. */
 static int64_t depth(const Contract *c, const Target *target)
 {
-	int64_t most = (int64_t)(target->l1 / 2 / type_size(c->p->acc)) / c->micro->nr;
+	int64_t most = (int64_t)(target->l1 / 2 / type_size(c->micro->b.held)) / c->micro->nr;
 	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
 	return balanced(c->k.extent, most + period / 2, period);
 }
@@ -197,7 +200,7 @@ static int64_t depth(const Contract *c, const Target *target)
 static void plan_write(const Plan *p, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
-	schedule_add(s, STEP_TENSORISE, 0, p->swap);
+	schedule_add(s, STEP_TENSORISE, 0, p->way);
 	schedule_add(s, STEP_BLOCK, 0, p->mb);
 	schedule_add(s, STEP_BLOCK, 1, p->nb);
 	schedule_add(s, STEP_BLOCK, 2, p->kb);
@@ -248,13 +251,14 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	if (!contract_find(c, p, target, false))
 		return 0;
 	*first = worth_packing(c);
-	for (int swap = 0; swap < 2; swap++) {
-		if (!contract_find(c, p, target, swap))
+	for (int way = 0; way <= (CONTRACT_SWAP | CONTRACT_NARROW); way++) {
+		if (!contract_find(c, p, target, way) ||
+		    (way & CONTRACT_NARROW && !contract_packs(c)))
 			continue;
 		Price price = price_of(c, target);
 		int64_t kb = depth(c, target);
-		for (int way = 0; way <= price.in_place; way++)
-			plan[nplan++] = plan_best(&price, swap, way, kb);
+		for (int in_place = 0; in_place <= price.in_place; in_place++)
+			plan[nplan++] = plan_best(&price, way, in_place, kb);
 	}
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
 	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)

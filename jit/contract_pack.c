@@ -18,34 +18,6 @@ static inline bool in_groups(const int64_t *v, int64_t n, int64_t size)
 	return ok;
 }
 
-/* How many elements of K from k on have the same conditions as k; tk: rows of conditions. */
-static int64_t run_length(const int64_t *tk, int64_t sk, int64_t nc, int64_t k, int64_t nk)
-{
-	int64_t end = nk;
-	for (int64_t r = 0; r < nc; r++) {
-		const int64_t *t = tk + r * sk;
-		int64_t e = k + 1;
-		while (e < end && t[e] == t[k])
-			e++;
-		end = e;
-	}
-	return end - k;
-}
-
-/* Where all conditions hold at one element of K: ok[l], and how many. */
-static inline int64_t lanes_good(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk,
-				 int64_t nc, const int64_t *rest, int64_t lanes, bool *ok)
-{
-	int64_t good = 0;
-	for (int64_t l = 0; l < lanes; l++) {
-		int64_t least = 0;
-		for (int64_t r = 0; r < nc; r++)
-			least |= ts[r * ss + l] + tk[r * sk] + rest[r];
-		good += ok[l] = least >= 0;
-	}
-	return good;
-}
-
 #define LOW(a, b)  __builtin_shufflevector(a, b, 0, 4, 1, 5)
 #define HIGH(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
 

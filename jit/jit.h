@@ -19,7 +19,8 @@ enum {
 	ISA_F16C = 16,
 	ISA_NEON = 32,
 	ISA_AVX512BF16 = 64,
-	ISA_AMX = 128
+	ISA_AMX = 128,
+	ISA_AVX512VNNI = 256
 };
 typedef struct Target {
 	unsigned isa;	   /* bits above; RICCI_ISA=sse2|avx2|avx512 lowers it */

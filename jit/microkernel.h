@@ -15,6 +15,9 @@ MICRO_DECLARE(sse2)
 MICRO_DECLARE(avx2)
 MICRO_DECLARE(avx512)
 MICRO_DECLARE(neon)
+MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_i8_avx512vnni,
+	ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx, ricci_micro_i8i8_amx,
+	ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
 
 /* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
 #define MICRO_R2(F, x)	F(0, x) F(1, x)
@@ -29,17 +32,17 @@ MICRO_DECLARE(neon)
 #define MICRO_C3(F, x)	F(0, x) F(1, x) F(2, x)
 
 #define MICRO_TOUCH(i, x) __builtin_prefetch(c + i * ldc);
-#define MICRO_PLACE(i, x) const T *a##i = a + ts[i];
+#define MICRO_PLACE(i, x) const W *a##i = a + ts[i];
 
 #define MICRO_ZERO1(j, i) V c##i##_##j = {0};
 #define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
 
-#define MICRO_LOAD(j, x) V b##j = *(const U *)(b + j * JOIN(NAME, lanes));
+#define MICRO_LOAD(j, x) VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
 
-#define MICRO_MULTIPLY1(j, i) c##i##_##j += ai * b##j;
+#define MICRO_MULTIPLY1(j, i) c##i##_##j = MULTIPLY_ADD(c##i##_##j, ai, b##j);
 #define MICRO_MULTIPLY(i, value)                                                                   \
 	{                                                                                          \
-		V ai = (value) - (V){0};                                                           \
+		VW ai = (value) - (VW){0};                                                         \
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])

@@ -1,5 +1,6 @@
 /* microkernel_avx2.c - micro-kernels for AVX2 with FMA; compiled with -mavx2 -mfma. */
 #include "jit/microkernel.h"
+#include <immintrin.h>
 
 #if defined(__AVX2__) && defined(__FMA__)
 
@@ -21,5 +22,15 @@
 
 #define NAME ricci_micro_i32_avx2
 #define T    unsigned /* sums wrap */
+#include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME  ricci_micro_i8_avx2
+#define T     int
+#define W     int /* two 16-bit elements */
+#define GROUP 2
+#define MULTIPLY_ADD(c, a, b)                                                                      \
+	(V) _mm256_add_epi32((__m256i)(c), _mm256_madd_epi16((__m256i)(a), (__m256i)(b)))
 #include "jit/microkernel.inc"
 #endif

@@ -1,6 +1,7 @@
 /* microkernel_sse2.c - micro-kernels for any x86-64 processor: 16-byte vectors, multiply and add
  * apart. */
 #include "jit/microkernel.h"
+#include <immintrin.h>
 
 #if defined(__SSE2__)
 
@@ -22,5 +23,15 @@
 
 #define NAME ricci_micro_i32_sse2
 #define T    unsigned /* sums wrap */
+#include "jit/microkernel.inc"
+#undef NAME
+#undef T
+
+#define NAME  ricci_micro_i8_sse2
+#define T     int
+#define W     int /* two 16-bit elements */
+#define GROUP 2
+#define MULTIPLY_ADD(c, a, b)                                                                      \
+	(V) _mm_add_epi32((__m128i)(c), _mm_madd_epi16((__m128i)(a), (__m128i)(b)))
 #include "jit/microkernel.inc"
 #endif

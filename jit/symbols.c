@@ -69,6 +69,16 @@ static const JitSymbol *panel_symbols(const Target *t)
 	return panel_symbols_plain;
 }
 
+static const JitSymbol *narrow_symbols(const Target *t)
+{
+#if defined(__x86_64__)
+	if (t->isa & ISA_AVX2)
+		return pack_narrow_avx2;
+#endif
+	(void)t;
+	return pack_narrow_plain;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
@@ -87,12 +97,16 @@ static void table_make(void)
 	const Target *t = target_host();
 	for (const JitSymbol *s = panel_symbols(t); s->name; s++)
 		table[ntable++] = *s;
+	for (const JitSymbol *s = narrow_symbols(t); s->name; s++)
+		table[ntable++] = *s;
 	for (const JitSymbol *s = vector_symbols(t); s->name; s++)
 		table[ntable++] = *s;
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)
 		if ((m->isa & t->isa) == m->isa) {
 			table[ntable++] = (JitSymbol){m->symbol, (const void *)m->fn};
+			if (!m->placed)
+				continue;
 			table[ntable++] = (JitSymbol){m->placed_symbol, (const void *)m->placed};
 			table[ntable++] = (JitSymbol){m->both_symbol, (const void *)m->both};
 		}

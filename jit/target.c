@@ -25,12 +25,30 @@ static const struct {
 	{ISA_AVX512, "avx512",
 	 " -mavx512f -mavx512dq -mavx512vl -mavx512bw -mprefer-vector-width=512"},
 	{ISA_AVX512BF16, "bf16", ""},
+	{ISA_AVX512VNNI, "vnni", ""},
 	{ISA_AMX, "amx", ""},
 	{ISA_NEON, "neon", ""},
 };
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Tile registers are large, so a Linux process has them for the asking only (since 5.16); the
+ * answer holds for all its threads. */
+static bool tiles_granted(void)
+{
+	enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+	return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+}
+#else
+static bool tiles_granted(void)
+{
+	return false;
+}
+#endif
 
 static uint64_t enabled_state(void)
 {
@@ -42,7 +60,7 @@ static uint64_t enabled_state(void)
 static unsigned isa_detect(void)
 {
 	enum { YMM = 0x6, ZMM = 0xe6, TILE = 0x60000 };
-	unsigned a, b, c, d, b7, d7, isa = ISA_SSE2;
+	unsigned a, b, c, d, b7, c7, d7, isa = ISA_SSE2;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
 		return isa;
 	uint64_t os = enabled_state();
@@ -52,7 +70,7 @@ static unsigned isa_detect(void)
 		isa |= ISA_FMA;
 	if (c & bit_F16C)
 		isa |= ISA_F16C;
-	if (!__get_cpuid_count(7, 0, &a, &b7, &c, &d7))
+	if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d7))
 		return isa;
 	/* The flags of the AVX2 row include the bit instructions that came with it. */
 	unsigned l = 0, avx2 = bit_AVX2 | bit_BMI | bit_BMI2;
@@ -64,10 +82,12 @@ static unsigned isa_detect(void)
 	if ((b7 & avx512) != avx512 || (os & ZMM) != ZMM || !(isa & ISA_FMA))
 		return isa;
 	isa |= ISA_AVX512;
+	if (c7 & bit_AVX512VNNI)
+		isa |= ISA_AVX512VNNI;
 	if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1 << 5)
 		isa |= ISA_AVX512BF16;
 	unsigned amx = 1u << 22 | 1u << 24 | 1u << 25; /* bf16, tile, int8 */
-	if ((d7 & amx) == amx && (os & TILE) == TILE)
+	if ((d7 & amx) == amx && (os & TILE) == TILE && tiles_granted())
 		isa |= ISA_AMX;
 	return isa;
 }

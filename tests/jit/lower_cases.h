@@ -55,7 +55,8 @@ static const Case lower_equations[] = {
 	{"Y[i] = f32(A[i]) * 0.5 + f32(i)", "A=130:i8"},
 	{"Y[i] = A[i] > 0 && B[i] < 0.5 ? A[i] : B[i]", "A=77 B=77"},
 	/* guarded reads through index tables that are filled anew in each part */
-	{"Y[n,c,p,q] += f32(bf16(X[n,k,2*p+r-2,2*q+s-2] else 0)) * f32(bf16(W[c,k,r,s])) where p<9, "
+	{"Y[n,c,p,q] += f32(bf16(X[n,k,2*p+r-2,2*q+s-2] else 0)) * f32(bf16(W[c,k,r,s])) where "
+	 "p<9, "
 	 "q<9",
 	 "X=2x3x17x17 W=16x3x5x5"},
 	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=5x7 B=6x7 C=9x7"},
@@ -113,7 +114,7 @@ static const Case lower_programs[] = {
 };
 
 /* Their trials. */
-static Trial *lower_cases(void)
+__attribute__((unused)) static Trial *lower_cases(void)
 {
 	Trial *list = NULL;
 	for (int k = COUNT(lower_equations) - 1; k >= 0; k--)

@@ -125,6 +125,66 @@ static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t n
 	CHECK_NEAR(load(t, dst, nk * lanes + PACK_SLACK), -1, 0);
 }
 
+typedef void PackNarrow(const void *src, void *dst, const int64_t *ts, int64_t ss,
+			const int64_t *tk, int64_t sk, int64_t nc, const int64_t *rest,
+			int64_t lanes, int64_t count, int64_t nk, int64_t period, int64_t group,
+			int64_t whole);
+
+/* An element of a panel, as wide as `bits`, of what was of type t. */
+static double held(Type t, int bits, const void *panel, int64_t at)
+{
+	if (bits == 16 && !type_is_float(t))
+		return ((const int16_t *)panel)[at];
+	return load(bits == 32 ? (type_is_float(t) ? RICCI_F32 : RICCI_I32) : t, panel, at);
+}
+
+/* ricci_pack_FROM_THROUGH_BITS by its definition: panels of any lanes, in groups. */
+static void check_narrow(const JitSymbol *row, int64_t lanes, int64_t nc)
+{
+	enum { MOST = 32 * 128 };
+	static double dst[MOST], src[SOURCE];
+	char from_name[8], through_name[8];
+	int bits = 0;
+	int64_t ts[(CONDITIONS + 1) * LANES], tk[(CONDITIONS + 1) * DEPTH], rest[CONDITIONS];
+	int64_t group = 1 << below(7), whole = group << below(2), wrong = 0;
+	int64_t nk = 1 + below(DEPTH), count = 1 + below(lanes);
+	int64_t deep = (nk + whole - 1) / whole * whole;
+	Type from, through;
+
+	CHECK(sscanf(row->name, "ricci_pack_%7[^_]_%7[^_]_%d", from_name, through_name, &bits) ==
+	      3);
+	CHECK(type_parse(from_name, &from) && type_parse(through_name, &through));
+	if (deep * lanes > MOST)
+		return;
+	for (int64_t i = 0; i < SOURCE; i++)
+		type_store(from, src, (size_t)i,
+			   type_is_float(from) ? (double)i / 7 - 99 : i % 256);
+	places(lanes, SOURCE / 2, ts);
+	places(nk, SOURCE / 2, tk);
+	for (int64_t r = 0; r < nc; r++) {
+		steps(lanes, ts + (r + 1) * LANES);
+		steps(nk, tk + (r + 1) * DEPTH);
+		rest[r] = below(6) - 1;
+	}
+	((PackNarrow *)row->address)(src, dst, ts, LANES, tk, DEPTH, nc, rest, lanes, count, nk, 0,
+				     group, whole);
+	for (int64_t k = 0; k < deep; k++)
+		for (int64_t l = 0; l < count; l++) {
+			bool ok = k < nk;
+			double want[1] = {0}; /* through its type and back */
+
+			for (int64_t r = 1; r <= nc && ok; r++)
+				ok = ts[r * LANES + l] + tk[r * DEPTH + k] + rest[r - 1] >= 0;
+			if (ok)
+				type_store(through, want, 0, load(from, src, ts[l] + tk[k]));
+			wrong += held(through, bits, dst,
+				      k / group * group * lanes + l * group + k % group) !=
+				 (ok ? load(through, want, 0) : 0);
+		}
+	CHECK_REPORT(wrong == 0, "%s: %ld elements differ, group %ld, lanes %ld, %ld of K",
+		     row->name, (long)wrong, (long)group, (long)lanes, (long)nk);
+}
+
 static void check_unpack(Type t)
 {
 	static double c[LANES * DEPTH], dst[SOURCE];
@@ -155,9 +215,10 @@ int main(void)
 {
 	static const int64_t lanes[] = {4, 6, 8, 14, 16, 32, 5, 12};
 	static const Type type[] = {RICCI_F32, RICCI_F64};
-	const JitSymbol *wide = NULL;
+	const JitSymbol *wide = NULL, *narrow = NULL;
 #if defined(__x86_64__)
 	wide = target_host()->isa & ISA_AVX2 ? panel_symbols_avx2 : NULL;
+	narrow = pack_narrow_avx2;
 #endif
 
 	for (int t = 0; t < COUNT(type); t++)
@@ -169,6 +230,12 @@ int main(void)
 						check_pack(wide, type[t], lanes[l], nc);
 				}
 			check_unpack(type[t]);
+		}
+	for (int n = 0; n < 200; n++)
+		for (int k = 0; pack_narrow_plain[k].name; k++) {
+			check_narrow(&pack_narrow_plain[k], lanes[n % 8], n % (CONDITIONS + 1));
+			if (wide)
+				check_narrow(&narrow[k], lanes[n % 8], n % (CONDITIONS + 1));
 		}
 	CHECK(in_place > 100);
 	return check_done();

@@ -1,0 +1,93 @@
+/* micro_check.h - micro-kernels against plain loops over the definition in jit/internal.h. */
+#ifndef MICRO_CHECK_H
+#define MICRO_CHECK_H
+
+#include "jit/backend.h"
+#include "tests/check.h"
+#include <stdlib.h>
+
+enum { MICRO_DEPTH = 150, MICRO_EDGE = 3, MICRO_GUARD = 7 };
+
+/* Every sum is exact in f32: small integers. Bytes reach the ends of their range. */
+static double micro_value(Type t, int64_t i)
+{
+	static const int byte[] = {-128, 127, 3, -1, 0, 100, -77};
+	static const int unsigned_byte[] = {255, 0, 128, 7, 127, 200};
+	if (t == RICCI_I8)
+		return byte[i % 7];
+	if (t == RICCI_U8)
+		return unsigned_byte[i % 6];
+	return (double)(i * 7 % 15 - 7);
+}
+
+/* One panel in its form, and the values of its elements in plain order: [k * lanes + lane]. */
+static void micro_panel(const PanelForm *form, Type from, int64_t lanes, int64_t k, void *panel,
+			double *plain)
+{
+	int64_t deep = (k + form->group - 1) / form->group * form->group, g = form->group;
+	size_t size = type_size(form->held);
+	for (int64_t p = 0; p < deep; p++)
+		for (int64_t l = 0; l < lanes; l++) {
+			double v = p < k ? micro_value(from, p * lanes + l) : 0;
+			size_t at = (size_t)(p / g * g * lanes + l * g + p % g);
+			bool pair = size == 2 && from != RICCI_BF16;
+			if (p < k)
+				plain[p * lanes + l] = v;
+			if (pair)
+				((int16_t *)panel)[at] = (int16_t)v;
+			else
+				type_store(size == 1 ? from : form->held, panel, at, v);
+		}
+}
+
+static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int64_t cols,
+			     int64_t k, int64_t ldc, bool add)
+{
+	static double a[MICRO_DEPTH * 64], b[MICRO_DEPTH * 64], want[64 * 64];
+	static _Alignas(64) char pa[MICRO_DEPTH * 64 * 16], pb[MICRO_DEPTH * 64 * 16],
+		c[64 * 64 * 8];
+	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD, wrong = 0;
+	micro_panel(&m->a, ta, m->mr, k, pa, a);
+	micro_panel(&m->b, tb, m->nr, k, pb, b);
+	for (int64_t i = 0; i < nc; i++)
+		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j++) {
+			double sum = add ? want[MICRO_EDGE + i * ldc + j] : 0;
+			for (int64_t p = 0; p < k; p++)
+				sum += a[p * m->mr + i] * b[p * m->nr + j];
+			want[MICRO_EDGE + i * ldc + j] = sum;
+		}
+	m->fn(rows, cols, k, pa, pb, c + MICRO_EDGE * type_size(m->type), ldc, add);
+	for (int64_t i = 0; i < nc; i++) {
+		int64_t row = (i - MICRO_EDGE) / ldc, col = (i - MICRO_EDGE) % ldc;
+		/* tiles with fewer rows or columns may write a row and part of a vector more */
+		bool edge = i >= MICRO_EDGE && row < m->mr && col < m->nr &&
+			    (row >= rows || col >= cols);
+		wrong += !edge && type_load(m->type, c, (size_t)i) != want[i];
+	}
+	CHECK_REPORT(!wrong, "%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d", m->symbol,
+		     (long)wrong, (long)rows, (long)cols, (long)k, (long)ldc, add);
+}
+
+/* Packed panels of every type that m takes, all edges and depths. */
+static void micro_check(const Micro *m)
+{
+	for (int ta = 0; ta < RICCI_NTYPES; ta++)
+		for (int tb = 0; tb < RICCI_NTYPES; tb++) {
+			unsigned a = m->a.from ? m->a.from : 1u << m->type;
+			unsigned b = m->b.from ? m->b.from : 1u << m->type;
+			if (!(a >> ta & 1) || !(b >> tb & 1))
+				continue;
+			for (int64_t k = 0; k < MICRO_DEPTH; k += k < 6 ? 1 : 13)
+				for (int add = 0; add < 2; add++)
+					micro_check_tile(m, ta, tb, m->mr, m->nr, k, m->nr + 5,
+							 add);
+			for (int64_t rows = 1; rows <= m->mr; rows++)
+				for (int64_t cols = 1; cols <= m->nr; cols += 1 + m->nr / 20)
+					micro_check_tile(m, ta, tb, rows, cols, 9, m->nr + 1,
+							 rows & 1);
+		}
+}
+
+#endif
