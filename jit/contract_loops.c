@@ -417,8 +417,9 @@ static void set_sides(Contract *c, const Shape *h)
 	int64_t times[3] = {h->nnb * h->pieces, h->nmb * h->pieces, h->nmb * h->nnb};
 	for (int k = 0; k < 3; k++) {
 		side[k]->block = block[k];
-		side[k]->whole = side[k]->extent <= MOST_WHOLE &&
-				 (side[k]->extent <= 256 || times[k] * c->batch.extent >= 5);
+		side[k]->whole = side[k]->compact || /* listed once, whatever the blocks */
+				 (side[k]->extent <= MOST_WHOLE &&
+				  (side[k]->extent <= 256 || times[k] * c->batch.extent >= 5));
 	}
 }
 

@@ -230,8 +230,8 @@ static void call(Emit *e, const Stmt *s)
 	for (int k = 0; k < s->narg; k++) {
 		const CallArg *a = &s->arg[k];
 		args = arena_printf(&e->ir->arena, "%s%s%s%s%s", args, k ? ", " : "",
-				    a->buffer ? a->buffer->u.s : "", a->buffer ? " + " : "",
-				    emit_value(e, a->value, false));
+				    a->buffer ? emit_base(e, a->buffer) : "",
+				    a->buffer ? " + " : "", emit_value(e, a->value, false));
 	}
 	emit_line(e, "%s(%s);", s->symbol, args);
 	forget_changing(e);

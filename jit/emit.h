@@ -51,6 +51,8 @@ typedef struct Emit {
 const char *emit_value(Emit *e, Node *n, bool lazy);
 /* The place buffer[index] as an lvalue. */
 const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
+/* The address of the buffer's first element. */
+const char *emit_base(Emit *e, Node *buffer);
 /* Counts uses below n for the statement that comes next (stamp is new). */
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */

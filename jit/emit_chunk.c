@@ -116,7 +116,7 @@ static bool address(Vector *v, Node *read, const char **at, int64_t *stride)
 		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))
 			return false;
 	*stride = affine_coefficient(&a, v->axis);
-	*at = arena_printf(v->m, "%s + %s", read->src[0]->u.s,
+	*at = arena_printf(v->m, "%s + %s", emit_base(v->e, read->src[0]),
 			   emit_value(v->e, chunk_start(v, read->src[1]), false));
 	return true;
 }
@@ -145,7 +145,7 @@ Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest)
 
 const char *chunk_place(Vector *v, Node *buffer, Node *index)
 {
-	return arena_printf(v->m, "%s + %s", buffer->u.s,
+	return arena_printf(v->m, "%s + %s", emit_base(v->e, buffer),
 			    emit_value(v->e, chunk_start(v, index), false));
 }
 

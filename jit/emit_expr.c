@@ -219,10 +219,22 @@ static const char *cast_text(Emit *e, const Node *n, const char *a)
 	return arena_printf(m, "rk_%s_of_int(%s)", type_name(to), a);
 }
 
-const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
+/* A local buffer of one element is a variable. */
+static bool is_variable(Emit *e, Node *buffer)
 {
 	const Buffer *b = tree_find(e->tree, buffer);
-	if (b && b->space == SPACE_LOCAL && tensor_size(buffer) == 1)
+	return b && b->space == SPACE_LOCAL && tensor_size(buffer) == 1;
+}
+
+const char *emit_base(Emit *e, Node *buffer)
+{
+	return is_variable(e, buffer) ? arena_printf(&e->ir->arena, "&%s", buffer->u.s)
+				      : buffer->u.s;
+}
+
+const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
+{
+	if (is_variable(e, buffer))
 		return buffer->u.s;
 	return arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s, emit_value(e, index, lazy));
 }
