@@ -11,6 +11,9 @@
 
 #include "core/fold.h"
 
+#include <float.h>
+#include <math.h>
+
 typedef union Cell {
 	double f;
 	int64_t i;
@@ -88,6 +91,7 @@ typedef struct Instr {
 	Code code;
 	int32_t dst, a, b, c, mask; /* mask: -1 for all lanes */
 	Cell imm;
+	double largest; /* number of the type that kernels compute it in */
 } Instr;
 
 typedef struct Level {
@@ -114,11 +118,19 @@ typedef struct Program {
 int program_compile(Ir *scratch, Node *comp, int64_t elements, Type (*stored)(void *user, Node *t),
 		    void *user, Program *p, Error *err);
 
-/* An accumulator: the value so far and its magnitude. */
+/* An accumulator: the value so far and its magnitude. Of `*=` also a bound of the product of any of
+ * the factors, since kernels multiply them in any order. */
 typedef struct Sum {
 	Cell v;
-	double magnitude;
+	double magnitude, most;
 } Sum;
+
+/* The magnitude of v where numbers end at `largest`; what comes of one that is lost is lost too
+ * (NaN: zero times that). */
+static inline double magnitude_within(double largest, double v, double magnitude)
+{
+	return !(fabs(v) <= DBL_MAX) ? 0 : magnitude <= largest ? magnitude : INFINITY;
+}
 
 typedef struct Machine {
 	const Program *p;

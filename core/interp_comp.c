@@ -3,11 +3,9 @@
  * magnitudes of what met in them. */
 #include "core/interp.h"
 
-#include <math.h>
-
 static Sum sum_first(const Node *comp)
 {
-	Sum s = {0};
+	Sum s = {.most = 1};
 	Type t = (Type)comp->type;
 	if (type_is_float(t))
 		s.v.f = reduce_identity(comp_reduce(comp), t);
@@ -16,9 +14,9 @@ static Sum sum_first(const Node *comp)
 	return s;
 }
 
-static void sum_float(Sum *s, Reduce red, double v, double magnitude)
+static void sum_float(Sum *s, Reduce red, const Sum *x)
 {
-	double old = s->v.f;
+	double old = s->v.f, v = x->v.f, magnitude = x->magnitude;
 	switch (red) {
 	case RED_ADD:
 		s->v.f += v;
@@ -30,6 +28,7 @@ static void sum_float(Sum *s, Reduce red, double v, double magnitude)
 		s->magnitude = s->magnitude == 0 && old == 1
 				       ? magnitude
 				       : fmax(fabs(old) * magnitude, s->magnitude * fabs(v));
+		s->most *= x->most;
 		break;
 	case RED_MAX:
 	case RED_MIN:
@@ -64,12 +63,12 @@ static void sum_integer(Sum *s, Reduce red, int64_t v)
 }
 
 /* Adds what another accumulator of the same element holds. */
-static void sum_take(Sum *s, const Node *comp, Cell v, double magnitude)
+static void sum_take(Sum *s, const Node *comp, const Sum *x)
 {
 	if (type_is_float((Type)comp->type))
-		sum_float(s, comp_reduce(comp), v.f, magnitude);
+		sum_float(s, comp_reduce(comp), x);
 	else
-		sum_integer(s, comp_reduce(comp), v.i);
+		sum_integer(s, comp_reduce(comp), x->v.i);
 }
 
 /* The body's present values to each lane's accumulator. */
@@ -85,16 +84,33 @@ static void lanes_take(const Machine *m, Sum *sum)
 			sum[i].magnitude += g[i];
 		return;
 	}
-	for (int i = 0; i < LANES; i++)
-		sum_take(&sum[i], comp, v[i], g ? g[i] : 0);
+	for (int i = 0; i < LANES; i++) {
+		Sum x = {v[i], g ? g[i] : 0, g ? fmax(1, g[i]) : 1};
+		sum_take(&sum[i], comp, &x);
+	}
 }
 
-static void sum_store(const Sum *s, Type t, Cell *out, double *magnitude)
+/* Products of factors may also be too small for numbers and lose what the others make large again.
+ */
+static double sum_magnitude(const Sum *s, const Node *comp)
 {
+	Type t = type_accumulator((Type)comp->type);
+	double largest = type_largest(t), magnitude = s->magnitude;
+	if (comp_reduce(comp) == RED_MUL && !(s->most <= largest))
+		magnitude = INFINITY;
+	else if (comp_reduce(comp) == RED_MUL)
+		magnitude +=
+			s->most * (t == RICCI_F64 ? DBL_MIN / DBL_EPSILON : FLT_MIN / FLT_EPSILON);
+	return magnitude_within(largest, s->v.f, magnitude);
+}
+
+static void sum_store(const Sum *s, const Node *comp, Cell *out, double *magnitude)
+{
+	Type t = (Type)comp->type;
 	if (type_is_float(t)) {
 		out->f = s->v.f;
 		if (magnitude)
-			*magnitude = s->magnitude;
+			*magnitude = sum_magnitude(s, comp);
 	} else {
 		out->i = type_wrap(t, s->v.i);
 		if (magnitude)
@@ -196,11 +212,10 @@ int machine_dense(Machine *m, int64_t count, const int64_t *at, Cell *out, doubl
 		status = lanes_run(m, sum);
 		for (int i = 0; i < LANES && t + i < end; i++) {
 			int64_t e = (t + i) / parts;
-			sum_take(&whole, p->comp, sum[i].v, sum[i].magnitude);
+			sum_take(&whole, p->comp, &sum[i]);
 			if ((t + i + 1) % parts)
 				continue;
-			sum_store(&whole, (Type)p->comp->type, out + e,
-				  magnitude ? magnitude + e : NULL);
+			sum_store(&whole, p->comp, out + e, magnitude ? magnitude + e : NULL);
 			whole = sum_first(p->comp);
 		}
 	}
@@ -240,11 +255,10 @@ int machine_scatter(Machine *m, Cell *out, double *magnitude)
 		for (int i = 0; i < LANES && t + i < end && !status; i++) {
 			status = scatter_position(m, i, &at);
 			if (!status)
-				sum_take(&whole[at], p->comp, sum[i].v, sum[i].magnitude);
+				sum_take(&whole[at], p->comp, &sum[i]);
 		}
 	}
 	for (int64_t i = 0; i < size && !status; i++)
-		sum_store(&whole[i], (Type)p->comp->type, out + i,
-			  magnitude ? magnitude + i : NULL);
+		sum_store(&whole[i], p->comp, out + i, magnitude ? magnitude + i : NULL);
 	return status;
 }

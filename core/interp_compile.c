@@ -119,7 +119,8 @@ static Instr *emit(Compiler *c, int level, Code code, int dst, int a, int b)
 	Level *l = &c->p->level[level_here(c, level)];
 	l->at = grow(c, l->at, l->n, &l->room, sizeof *l->at);
 	c->too_long |= ++c->emitted > CODE_LIMIT;
-	l->at[l->n] = (Instr){.code = code, .dst = dst, .a = a, .b = b, .mask = c->mask};
+	l->at[l->n] = (Instr){
+		.code = code, .dst = dst, .a = a, .b = b, .mask = c->mask, .largest = DBL_MAX};
 	return &l->at[l->n++];
 }
 
@@ -370,7 +371,10 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	bool is_float = draw || type_is_float((Type)n->src[0]->type);
 	int dst = fresh(c);
 	Code code = is_float ? op_code[n->op].is_float : op_code[n->op].is_int;
-	emit(c, level, code, dst, a, b)->imm.i = n->op;
+	Instr *in = emit(c, level, code, dst, a, b);
+	in->imm.i = n->op;
+	if (type_is_float((Type)n->type))
+		in->largest = type_largest(type_accumulator((Type)n->type));
 	if (is_float || !op_code[n->op].wraps || n->type == RICCI_I64)
 		return dst;
 	int wrapped = fresh(c);

@@ -3,10 +3,9 @@
  * Floats are doubles, rounded only by casts to f32, bf16 and f16; integers are int64, wrapped where
  * a narrower type's arithmetic would. The magnitude of a value bounds, to first order, how far
  * rounding the terms below by a relative eps may move it, divided by eps: sums add magnitudes, a
- * function multiplies by its derivative, and no magnitude is below the value's own. */
+ * function multiplies by its derivative, and no magnitude is below a finite value's own. It is
+ * infinite where kernels' numbers end. */
 #include "core/interp.h"
-
-#include <math.h>
 
 static int64_t float_to_integer(Type t, double v)
 {
@@ -85,9 +84,9 @@ static double slope(Op op, double x, double r)
 	}
 }
 
-static double larger(double a, double b)
+static double larger(double a, double b) /* NaN where either is */
 {
-	return a > b ? a : b;
+	return a > b || a != a ? a : b;
 }
 
 static double unary_magnitude(Op op, double x, double mx, double r)
@@ -189,14 +188,21 @@ static void magnitudes(const Machine *m, const Instr *in)
 		for (int i = 0; i < LANES; i++)
 			g[i] = fabs(d[i].f);
 	}
+	for (int i = 0; i < LANES; i++)
+		g[i] = magnitude_within(in->largest, d[i].f, g[i]);
 }
 
 static void load_magnitudes(const Machine *m, const Instr *in, const int64_t *at)
 {
-	const double *known = m->p->slot[in->c].magnitude;
+	const Slot *s = &m->p->slot[in->c];
+	double largest =
+		type_is_float((Type)s->tensor->type) ? type_largest((Type)s->tensor->type) : 0;
 	double *g = m->magnitude + in->dst * LANES;
-	for (int i = 0; i < LANES; i++)
-		g[i] = known ? known[at[i]] : fabs(m->r[in->dst * LANES + i].f);
+	for (int i = 0; i < LANES; i++) {
+		double v = m->r[in->dst * LANES + i].f;
+		double known = s->magnitude ? s->magnitude[at[i]] : fabs(v);
+		g[i] = magnitude_within(DBL_MAX, v, fabs(v) <= largest ? known : INFINITY);
+	}
 }
 
 /* One instruction over all lanes (no register is both read and written): F and I are its operands

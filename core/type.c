@@ -3,6 +3,7 @@
  */
 #include "core/core.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -175,6 +176,14 @@ int64_t type_load_int(Type t, const void *p, size_t i)
 	default:
 		return (int64_t)type_load(t, p, i);
 	}
+}
+
+double type_largest(Type t)
+{
+	return t == RICCI_F64	 ? DBL_MAX
+	       : t == RICCI_F16	 ? 65504
+	       : t == RICCI_BF16 ? 0xffp120
+				 : FLT_MAX;
 }
 
 void type_store(Type t, void *p, size_t i, double v)

@@ -322,10 +322,52 @@ static int test_magnitude(Ir *ir)
 	return 0;
 }
 
+static Node *vector_input(Ir *ir, Type type)
+{
+	IR_ENTER(ir, NULL);
+	Node *x = node_input(ir, "X", type, 1, (int64_t[]){4});
+	IR_LEAVE(ir);
+	return x;
+}
+
+/* What kernels of the type can't hold on the way has no magnitude, whatever comes of it; what no
+ * order of the factors can lose has one; an infinity is exact. */
+static int test_range(Ir *ir)
+{
+	static const struct {
+		const char *text;
+		Type type;
+		float x[4];
+		bool lost;
+	} c[] = {{"Y[] *= X[i]", RICCI_F32, {1e20f, 1e20f, 0, 1}, true},
+		 {"Y[] *= X[i]", RICCI_F64, {1e20f, 1e20f, 0, 1}, false},
+		 {"Y[] *= X[i]", RICCI_F32, {1e20f, 1e10f, 0, 1}, false},
+		 {"Y[] *= X[i] * X[i]", RICCI_F32, {1e20f, 1, 0, 1}, true},
+		 {"Y[] += X[i] * X[0] * 0", RICCI_F32, {1e20f, 1, 0, 1}, true},
+		 {"Y[] += X[i] > 10 ? 0 : X[i] * X[i]", RICCI_F32, {1e20f, 1, 0, 1}, false},
+		 {"Y[] += X[i]", RICCI_F32, {3e38f, 3e38f, -3e38f, -3e38f}, true},
+		 {"Y[] = min(log(X[0]), 1)", RICCI_F32, {0}, false},
+		 {"Y[] += exp(-1/X[i])", RICCI_F32, {0}, false},
+		 {"T[i] = X[i] * X[i]; Y[] += tanh(T[i])", RICCI_F16, {300, 1, 2, 3}, true}};
+	for (int k = 0; k < COUNT(c); k++) {
+		Error err = {0};
+		Node *X = vector_input(ir, c[k].type), *Y;
+		double x[4], out, mag;
+		int n = 1;
+		for (int i = 0; i < 4; i++)
+			type_store(c[k].type, x, (size_t)i, c[k].x[i]);
+		CHECK_INT(notation_elaborate(ir, c[k].text, 1, &X, &n, &Y, 1), 0);
+		CHECK_INT(run(ir, Y, 1, &(Binding){X, x}, &out, &mag, &err), 0);
+		CHECK_REPORT(isinf(mag) == c[k].lost && !isnan(mag), "%s: magnitude %g", c[k].text,
+			     mag);
+	}
+	return 0;
+}
+
 int main(void)
 {
-	int (*const tests[])(Ir *) = {test_product, test_indices, test_types,
-				      test_random,  test_chain,	  test_magnitude};
+	int (*const tests[])(Ir *) = {test_product, test_indices,   test_types, test_random,
+				      test_chain,   test_magnitude, test_range};
 	test_philox();
 	for (int k = 0; k < COUNT(tests); k++) {
 		Ir ir;

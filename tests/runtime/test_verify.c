@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { N = 100, K = 50 };
+enum { N = 100, K = 50, SCRATCH_BYTES = 40 };
 
 /* y[i] = sum_k a[i,k] * b[k] by hand, with faults to choose from. */
 static int fault;
@@ -18,6 +18,7 @@ enum {
 	BEHIND,
 	BEFORE,
 	FAR,
+	SCRATCH,
 	INPUT,
 	CRASH,
 	HANG,
@@ -31,7 +32,6 @@ static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64
 	const float *a = buf[0], *b = buf[1];
 	float *y = buf[2];
 
-	(void)env;
 	for (int64_t i = begin; i < end; i++) {
 		float s = 0;
 
@@ -54,6 +54,8 @@ static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64
 		((volatile float *)y)[-1] = 0;
 	if (fault == FAR)
 		((volatile float *)y)[N + 100] = 0;
+	if (fault == SCRATCH)
+		((char *)env->scratch)[SCRATCH_BYTES] = 0;
 	if (fault == INPUT)
 		((float *)buf[0])[3] = 0;
 	if (fault == CRASH)
@@ -102,6 +104,7 @@ static void test_faults(void)
 		[BEHIND] = "a kernel writes outside its tensors, near buffer 2",
 		[BEFORE] = "a kernel writes outside its tensors, near buffer 2",
 		[FAR] = "a kernel reads or writes outside its tensors (signal 11)",
+		[SCRATCH] = "a kernel writes outside its scratch memory",
 		[INPUT] = "a kernel reads or writes outside its tensors (signal 11)",
 		[CRASH] = "a kernel crashes (signal ",
 		[HANG] = "a kernel has not finished after 0.3 seconds",
@@ -109,7 +112,7 @@ static void test_faults(void)
 		[ORDER] = "a kernel computes a wrong value: element [",
 	};
 	Ir ir;
-	Kernel k = {.run = product, .parts = N, .refs = 1};
+	Kernel k = {.run = product, .parts = N, .scratch = SCRATCH_BYTES, .refs = 1};
 	Task *t;
 
 	ir_init(&ir);
@@ -189,6 +192,7 @@ static void test_right(void)
 		"Y[i,d] = sqrt(E[i,d])",
 		"Y[i,d] = 1.0/(E[i,d]*E[i,d] - 0.25)",
 		"Y[i] *= E[i,d] + 1.0",
+		"Y[] *= i < 2 ? 1e-30 : i > 3 ? 1e30 : E[i,d]",
 		"Y[i] = T[i] * 3 + 1",
 		"Y[i,d] = normal(1) + E[i,d]",
 	};
