@@ -194,7 +194,7 @@ int main(int argc, char **argv)
 		run_numbers(&f);
 	printf("%llu programs, %llu of them by cc, in %.0f s\n", (unsigned long long)f.done,
 	       (unsigned long long)f.by_cc, clock_seconds() - f.start);
-	printf("not compared: %d that overflow, %d with ties by rounding\n", f.overflowed,
+	printf("compared in part: %d that overflow, %d with ties by rounding\n", f.overflowed,
 	       f.doubtful);
 	printf("%llu passed, %d failed\n", (unsigned long long)f.done - (unsigned)f.failed,
 	       f.failed);

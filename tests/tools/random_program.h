@@ -1,8 +1,9 @@
 /* random_program.h - random programs of the notation for tests: elementwise expressions, reductions
- * of every kind, contractions and convolutions, windows, softmax, gathers, scatters, quotients and
- * remainders, padded reads, integer arithmetic, all data types. Every program is valid; its
- * operands' names, types and shapes come with it, and their data are a function of name and
- * element. A program is a function of its number. */
+ * of every kind, contractions and convolutions up to those that are tiled, windows under conditions
+ * and casts, softmax, equations that share their rows, gathers, scatters, quotients and remainders,
+ * padded reads, integer arithmetic, all data types. Every program is valid; its operands' names,
+ * types and shapes come with it, and their data are a function of name and element. A program is a
+ * function of its number. */
 #ifndef RANDOM_PROGRAM_H
 #define RANDOM_PROGRAM_H
 
@@ -142,16 +143,20 @@ static void equation_scatter(RandomProgram *r)
 	text_free(&at);
 }
 
-/* Each axis in the left side, the first and the second operand, or some of them. */
-static void equation_contraction(RandomProgram *r)
+/* Axes of a product, each in the left side, the first and the second operand, or some of them
+ * (role, bits: 1 first, 2 second, 4 left). Some are as large as contractions that are tiled. */
+static void product_axes(RandomProgram *r, int *role)
 {
-	static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33};
-	static const int roles[] = {5, 6, 3, 7, 5, 6, 3}; /* bits: 1 A, 2 B, 4 left */
-	int role[PROGRAM_AXES], left = 0, n = 2 + draw(r, 4);
-	int64_t points = 1, shape[PROGRAM_DIMS];
+	static const int small[] = {1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33};
+	static const int large[] = {6, 12, 25, 31, 40, 64, 65, 97, 130, 300, 1100};
+	static const int roles[] = {5, 6, 3, 7, 5, 6, 3};
+	bool tiled = draw(r, 5) == 0;
+	int left = 0, n = tiled ? 3 + draw(r, 2) : 2 + draw(r, 4);
+	int64_t points = 1, most = !tiled ? 20000 : draw(r, 4) ? 100000 : 400000;
 	for (int pass = 4; pass >= 0; pass -= 4) /* the left ones first */
 		for (int k = 0; k < n; k++) {
-			int what = roles[mix(r->state + (uint64_t)k) % COUNT(roles)];
+			int what = roles[tiled ? k
+					       : (int)(mix(r->state + (uint64_t)k) % COUNT(roles))];
 			if ((what & 4) == pass && left < PROGRAM_DIMS - 1)
 				role[left++] = what;
 		}
@@ -159,37 +164,53 @@ static void equation_contraction(RandomProgram *r)
 	for (r->left = 0; r->left < left && role[r->left] & 4; r->left++)
 		;
 	for (int k = 0; k < r->naxis; k++) {
-		int size = sizes[draw(r, COUNT(sizes))];
-		r->extent[k] = points * size > 20000 ? 2 : size;
+		int size = (tiled ? large : small)[draw(r, COUNT(small))];
+		r->extent[k] = points * size > most ? 2 : size;
 		points *= r->extent[k];
 		r->used[k] = true;
 		r->first[k] = 0;
 	}
-	memcpy(shape, r->extent, sizeof shape);
-	Operand *x[2] = {operand_new(r, r->type, 0), operand_new(r, r->type, 0)};
-	Text read[2] = {{0}, {0}};
-	bool back = draw(r, 3) == 0; /* axes in reverse order */
-	for (int o = 0; o < 2; o++) {
-		text_add(&read[o], "%s[", x[o]->name);
-		for (int j = 0; j < r->naxis; j++) {
-			int k = back && o ? r->naxis - 1 - j : j;
-			if (!(role[k] & 1 << o))
-				continue;
-			text_add(&read[o], x[o]->rank ? ",%c" : "%c", letter(k));
-			x[o]->shape[x[o]->rank++] = r->extent[k];
-		}
-		text_add(&read[o], "]");
+}
+
+/* A product's operand of a type, read at the axes that have its bit; back: in reverse order. */
+static void product_operand(RandomProgram *r, Text *t, const int *role, int bit, bool back)
+{
+	Operand *x = operand_new(r, type_narrow(r), 0);
+	if (x->type != r->type)
+		text_add(t, "%s(", type_name(r->type));
+	text_add(t, "%s[", x->name);
+	for (int j = 0; j < r->naxis; j++) {
+		int k = back ? r->naxis - 1 - j : j;
+		if (!(role[k] & bit))
+			continue;
+		text_add(t, x->rank ? ",%c" : "%c", letter(k));
+		x->shape[x->rank++] = r->extent[k];
 	}
-	Operand *y = local_new(r, r->left, shape);
-	add_left(r, y);
-	const char *sign = r->left == r->naxis ? "=" : draw(r, 6) ? "+=" : random_reduce(r);
+	text_add(t, x->type == r->type ? "]" : "])");
+}
+
+/* One or two products over the same axes, which share their first operand. */
+static void equation_contraction(RandomProgram *r)
+{
 	static const char *const forms[] = {" %s %s*%s", " %s %s*%s", " %s max(%s, 0)*%s",
 					    " %s %s*(%s + 1)"};
-	text_add(&r->text, forms[draw(r, 4)], sign, read[0].s, read[1].s);
-	if (draw(r, 3)) /* else every range is inferred */
-		add_where(r);
-	text_free(&read[0]);
-	text_free(&read[1]);
+	int role[PROGRAM_AXES];
+	int64_t shape[PROGRAM_DIMS];
+	Text first = {0};
+	product_axes(r, role);
+	memcpy(shape, r->extent, sizeof shape);
+	product_operand(r, &first, role, 1, false);
+	for (int twins = 1 + (draw(r, 5) == 0); twins > 0; twins--) {
+		Text second = {0};
+		product_operand(r, &second, role, 2, draw(r, 3) == 0);
+		add_left(r, local_new(r, r->left, shape));
+		const char *sign = r->left == r->naxis ? "=" : draw(r, 6) ? "+=" : random_reduce(r);
+		text_add(&r->text, forms[draw(r, 4)], sign, first.s, second.s);
+		if (draw(r, 3)) /* else every range is inferred */
+			add_where(r);
+		text_free(&second);
+	}
+	text_free(&first);
 }
 
 /* What a window does in one dimension. */
@@ -197,32 +218,49 @@ typedef struct Window {
 	int stride, dilation, pad, size, inside, out;
 } Window;
 
-static Window window_new(RandomProgram *r, bool padded)
+static Window window_new(RandomProgram *r, bool padded, int most)
 {
-	Window w = {.stride = 1 + draw(r, 3), .dilation = 1 + (draw(r, 3) == 0)};
-	w.size = 1 + draw(r, 3);
+	Window w = {.stride = 1 + draw(r, 4), .dilation = 1 + (draw(r, 3) == 0)};
+	w.size = 1 + draw(r, 3) + (draw(r, 8) == 0);
 	w.pad = padded ? draw(r, 3) : 0;
 	int span = w.dilation * (w.size - 1) + 1;
-	w.inside = span + draw(r, 7);
+	w.inside = span + draw(r, most);
 	w.out = (w.inside + 2 * w.pad - span) / w.stride + 1;
 	return w;
+}
+
+/* A condition on the indices of a window, or nothing: parts of its sum are left out. */
+static bool window_guard(RandomProgram *r, Text *t, int dims)
+{
+	static const char *const guards[] = {"(p+r < %d ? ", "(r <= p%%%d ? ",
+					     "((p+2*r)%%%d != 0 ? ", "(i < %d && r > 0 ? "};
+	static const char *const plane[] = {"(r+s < %d ? ", "(q+s >= p%%%d ? "};
+	int how = draw(r, 18);
+	if (how < COUNT(guards))
+		text_add(t, guards[how], 1 + draw(r, 5));
+	else if (dims > 1 && how < COUNT(guards) + COUNT(plane))
+		text_add(t, plane[how - COUNT(guards)], 1 + draw(r, 5));
+	else
+		return false;
+	return true;
 }
 
 /* Windows in one or two dimensions: a convolution, grouped at times, or a reduction over the window
  * alone. */
 static void equation_window(RandomProgram *r)
 {
+	bool large = draw(r, 8) == 0, filter = draw(r, 4), padded = draw(r, 2);
 	int dims = 1 + draw(r, 2), batch = 1 + draw(r, 3), groups = draw(r, 4) ? 1 : 2;
 	int in = 1 + draw(r, 9), filters = 1 + draw(r, draw(r, 3) ? 9 : 20);
-	bool filter = draw(r, 4), padded = draw(r, 2);
+	int most = !large ? 7 : dims > 1 ? 12 : 60;
 	Text index = {0}, range = {0};
-	Operand *x = operand_new(r, r->type, 2 + dims);
-	Operand *w = filter ? operand_new(r, r->type, 2 + dims) : NULL;
+	Operand *x = operand_new(r, type_narrow(r), 2 + dims);
+	Operand *w = filter ? operand_new(r, type_narrow(r), 2 + dims) : NULL;
 	int64_t shape[4] = {batch, filter ? groups * filters : groups * in};
 	x->shape[0] = batch;
 	x->shape[1] = groups * in;
 	for (int d = 0; d < dims; d++) {
-		Window v = window_new(r, padded);
+		Window v = window_new(r, padded, most);
 		text_add(&index, ",%d*%c+%d*%c-%d", v.stride, "pq"[d], v.dilation, "rs"[d], v.pad);
 		text_add(&range, ", %c<%d, %c<%d", "pq"[d], v.out, "rs"[d], v.size);
 		x->shape[2 + d] = v.inside;
@@ -230,21 +268,26 @@ static void equation_window(RandomProgram *r)
 		if (w)
 			w->shape[2 + d] = v.size;
 	}
-	Operand *y = local_new(r, 2 + dims, shape);
-	text_add(&r->text, "%s%s[i,j,%s] %s (%s[i,", r->text.n ? "; " : "", y->name,
-		 dims == 1 ? "p" : "p,q", filter ? "+=" : random_reduce(r), x->name);
+	text_add(&r->text, "%s%s[i,j,%s] %s ", r->text.n ? "; " : "",
+		 local_new(r, 2 + dims, shape)->name, dims == 1 ? "p" : "p,q",
+		 filter ? "+=" : random_reduce(r));
+	bool guard = window_guard(r, &r->text, dims);
+	text_add(&r->text, "%s(%s[i,", type_name(r->type), x->name);
 	if (!filter)
 		text_add(&r->text, "j");
 	else if (groups == 1)
 		text_add(&r->text, "k");
 	else
 		text_add(&r->text, "j/%d*%d+k", filters, in);
-	text_add(&r->text, padded ? "%s] else %s)" : "%s])", index.s, random_number(r));
+	text_add(&r->text, padded ? "%s] else %s)" : "%s])", index.s, number_of(r, x->type));
 	if (w) {
 		w->shape[0] = shape[1];
 		w->shape[1] = in;
-		text_add(&r->text, "*%s[j,k,%s]", w->name, dims == 1 ? "r" : "r,s");
+		text_add(&r->text, "*%s(%s[j,k,%s])", type_name(r->type), w->name,
+			 dims == 1 ? "r" : "r,s");
 	}
+	if (guard)
+		text_add(&r->text, " : %s)", random_number(r));
 	text_add(&r->text, " where i<%d, j<%lld%s", batch, (long long)shape[1], range.s);
 	if (w)
 		text_add(&r->text, ", k<%d", in);
@@ -270,6 +313,74 @@ static void equation_softmax(RandomProgram *r)
 		 e->name, y->name, e->name, s->name);
 }
 
+/* A read in row i: of an operand or local that has these rows, at an own place within the row. */
+static void row_read(RandomProgram *r, Text *t, const Operand *x)
+{
+	static const char *const inside[] = {"j",	   "j",	   "j",	  "min(j+2,%d)",
+					     "max(j-1,0)", "%d-j", "j/2", "j-j%%4"};
+	static const char *const outside[] = {"j-1", "j+3", "2*j", "j-%d"};
+	bool cast = x->type != r->type, padded = x->rank > 1 && draw(r, 6) == 0;
+	text_add(t, cast ? "%s(" : "(", type_name(r->type));
+	text_add(t, "%s[i", x->name);
+	if (x->rank > 1) {
+		text_add(t, ",");
+		text_add(t,
+			 padded ? outside[draw(r, COUNT(outside))] : inside[draw(r, COUNT(inside))],
+			 (int)x->shape[1] - 1);
+	}
+	text_add(t, "]");
+	if (padded)
+		text_add(t, " else %s", number_of(r, x->type));
+	text_add(t, ")");
+}
+
+static void row_value(RandomProgram *r, Text *t, int first, int depth)
+{
+	static const char *const forms[][3] = {{"(", " + ", ")"},
+					       {"(", " - ", ")"},
+					       {"(", " * ", ")"},
+					       {"max(", ", ", ")"},
+					       {"(", " / (2.5 + sin(", ")))"},
+					       {"tanh(", " * ", ")"},
+					       {"exp(min(1.0, ", " - ", "))"},
+					       {"(j < 50 ? ", " : ", ")"},
+					       {"((i+j)%3 == 1 ? ", " : ", ")"},
+					       {"f32(bf16(", "))*abs(", ")"}};
+	if (!depth) {
+		row_read(r, t, &r->tensor[first + draw(r, r->n - first)]);
+		return;
+	}
+	const char *const *form =
+		forms[draw(r, r->type == RICCI_F32 ? COUNT(forms) : COUNT(forms) - 1)];
+	text_add(t, "%s", form[0]);
+	row_value(r, t, first, depth - 1);
+	text_add(t, "%s", form[1]);
+	row_value(r, t, first, draw(r, depth));
+	text_add(t, "%s", form[2]);
+}
+
+/* Equations that read each other in their own row only, some of them sums of it: many enough to run
+ * row by row in one kernel. */
+static void equation_rows(RandomProgram *r)
+{
+	int64_t shape[2] = {64 + draw(r, 3) * draw(r, 20), 64 + draw(r, 4) * draw(r, 10)};
+	int first = r->n;
+	for (int k = 1 + draw(r, 3); k > 0; k--) {
+		Operand *x = operand_new(r, type_narrow(r), 1 + (k > 1 || draw(r, 3) > 0));
+		memcpy(x->shape, shape, sizeof shape);
+	}
+	for (int k = 2 + draw(r, 4); k > 0; k--) {
+		Text body = {0};
+		row_value(r, &body, first, 1 + draw(r, 2));
+		bool sum = strchr(body.s, 'j') && draw(r, 3) == 0;
+		Operand *y = local_new(r, sum ? 1 : 2, shape);
+		text_add(&r->text, "%s%s[i%s] %s %s where i<%lld, j<%lld", r->text.n ? "; " : "",
+			 y->name, sum ? "" : ",j", sum ? random_reduce(r) : "=", body.s,
+			 (long long)shape[0], (long long)shape[1]);
+		text_free(&body);
+	}
+}
+
 static Type random_type(RandomProgram *r)
 {
 	static const Type rest[] = {RICCI_F16, RICCI_BF16, RICCI_I8,  RICCI_U8,
@@ -284,7 +395,7 @@ __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t nu
 	r->type = random_type(r);
 	bool narrow = type_size(r->type) < 4; /* rounding errors of chains are hard to judge */
 	for (int k = narrow ? 1 : 1 + draw(r, 3); k > 0; k--)
-		switch (draw(r, 9)) {
+		switch (draw(r, 10)) {
 		case 0:
 		case 1:
 			if (r->type != RICCI_BOOL && r->noperand < 8) {
@@ -303,6 +414,12 @@ __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t nu
 		case 5:
 			if (type_is_float(r->type) && !narrow && r->noperand < 8) {
 				equation_softmax(r);
+				break;
+			} /* fall through */
+		case 6:
+			if (type_is_float(r->type) && !narrow && r->noperand < 8 && r->n < 18 &&
+			    draw(r, 3) == 0) {
+				equation_rows(r);
 				break;
 			} /* fall through */
 		default:

@@ -205,13 +205,18 @@ static void random_table(RandomProgram *r, Text *t, int64_t low, int64_t high)
 
 /* ---- reads */
 
-static const char *random_number(RandomProgram *r)
+static const char *number_of(RandomProgram *r, Type type)
 {
 	static const char *const floats[] = {"0.5", "1.25", "2.0", "0.75", "0.0"};
 	static const char *const ints[] = {"2", "1", "3", "5", "0"};
-	if (r->type == RICCI_BOOL)
+	if (type == RICCI_BOOL)
 		return draw(r, 2) ? "bool(1)" : "bool(0)";
-	return (type_is_float(r->type) ? floats : ints)[draw(r, 5)];
+	return (type_is_float(type) ? floats : ints)[draw(r, 5)];
+}
+
+static const char *random_number(RandomProgram *r)
+{
+	return number_of(r, r->type);
 }
 
 /* A tensor that is there, of the values' type, or NULL. */
@@ -290,6 +295,15 @@ static Type type_any(RandomProgram *r)
 	static const Type types[] = {RICCI_F64, RICCI_F32, RICCI_F16, RICCI_BF16, RICCI_I8,
 				     RICCI_U8,	RICCI_I32, RICCI_I64, RICCI_BOOL};
 	return types[draw(r, COUNT(types))];
+}
+
+/* The values' own type, or one that is cast to it. */
+static Type type_narrow(RandomProgram *r)
+{
+	static const Type types[] = {RICCI_BF16, RICCI_F16, RICCI_I8, RICCI_U8};
+	bool wide = r->type == RICCI_F32 || r->type == RICCI_I32;
+	return wide && draw(r, 6) == 0 ? types[draw(r, 2) + (r->type == RICCI_F32 ? draw(r, 3) : 2)]
+				       : r->type;
 }
 
 static void random_read(RandomProgram *r, Text *t)
