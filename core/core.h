@@ -269,8 +269,10 @@ int graph_order_hidden(Ir *ir, int nroot, Node *const *root, Node ***order);
  * then all next[] and values at once, over these. A result is
  *	final >= 0  state number `final` after the last step (the initial one when length is 0)
  *	final < 0   [bound, ..]: row t is the `value` of step t, zeros where t >= length
- * where `value` is any tensor of the body, also a variable: that of a state is its value before
- * the step. A length outside 0..bound is RICCI_EVALUE. */
+ *	ends	    [bound + 1, ..]: the same of a state's variable, and its last value: row t is
+ *what the state was between step t - 1 and step t, zeros where t > length. Rewrites make these;
+ *autodiff knows none. where `value` is any tensor of the body, also a variable: that of a state is
+ *its value before the step. A length outside 0..bound is RICCI_EVALUE. */
 typedef struct Scan {
 	int64_t bound;
 	int64_t given; /* of a loop over segments: the bound of the loop that they make up; else 0
@@ -289,6 +291,7 @@ typedef struct ScanResult {
 	Scan *scan;
 	int rank;    /* of the SCAN node */
 	int final;   /* -1: the stack of value */
+	bool ends;   /* the stack has one row more */
 	Node *value; /* final: next[final] */
 	struct ScanResult *next;
 } ScanResult;
@@ -312,6 +315,8 @@ ScanCall scan_close(Ir *ir, const Scan *spec, Node *const *operand, int nstacked
 Node *scan_final(Ir *ir, const ScanCall *call, int state);
 /* The stack of a tensor of call->scan's body. */
 Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
+/* That of a state's variable with the last value. */
+Node *scan_ends(Ir *ir, const ScanCall *call, int state);
 /* Row 0 of that, for loops of one step. */
 Node *scan_only(Ir *ir, const ScanCall *call, Node *value);
 /* The results of the loop that scan_close would make of the same, without constants, computed in
@@ -324,6 +329,11 @@ int scan_length_check(const Scan *l, int64_t n, const char *name, Error *err);
 static inline int scan_noperand(const Scan *l)
 {
 	return l->has_length + l->nslice + l->nstate + l->nconst;
+}
+/* The row of a stack that what step t computes belongs to; with ends, what it starts from. */
+static inline int64_t scan_row(const ScanResult *r, int64_t t)
+{
+	return t + (r->ends && r->scan->backwards);
 }
 /* Of SCAN nodes. */
 static inline Scan *scan_of(const Node *n)

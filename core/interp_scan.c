@@ -115,6 +115,13 @@ static void run_begin(const ScanRun *run)
 	}
 }
 
+static void put_row(const RunResult *r, int64_t t)
+{
+	int64_t n = tensor_size(r->value->slot.tensor);
+	double *g = (double *)r->k->slot.magnitude;
+	slot_copy(&r->value->slot, 0, n, (Cell *)r->k->slot.data + t * n, g ? g + t * n : NULL);
+}
+
 static int run_step(ScanRun *run, int64_t t)
 {
 	const Scan *scan = scan_of(run->scan);
@@ -125,13 +132,9 @@ static int run_step(ScanRun *run, int64_t t)
 		v->magnitude = from->magnitude ? from->magnitude + at : NULL;
 	}
 	int status = plan_run(&run->body);
-	for (RunResult *r = run->result; r && !status; r = r->next) {
-		int64_t n = tensor_size(r->value->slot.tensor);
-		double *g = (double *)r->k->slot.magnitude;
+	for (RunResult *r = run->result; r && !status; r = r->next)
 		if (r->k->slot.tensor->u.result->final < 0)
-			slot_copy(&r->value->slot, 0, n, (Cell *)r->k->slot.data + t * n,
-				  g ? g + t * n : NULL);
-	}
+			put_row(r, scan_row(r->k->slot.tensor->u.result, t));
 	for (int k = 0; k < scan->nstate && !status; k++)
 		slot_copy(&run->next[k]->slot, 0, tensor_size(scan->next[k]), run->fresh[k],
 			  run->fresh_magnitude[k]);
@@ -168,7 +171,10 @@ int scan_run(Interp *s, ScanRun *run)
 		run_advance(run);
 	}
 	for (RunResult *r = run->result; r && !status; r = r->next) {
-		int state = r->k->slot.tensor->u.result->final;
+		const ScanResult *result = r->k->slot.tensor->u.result;
+		int state = result->final;
+		if (result->ends)
+			put_row(r, scan->backwards ? 0 : length);
 		if (state >= 0)
 			slot_copy(&run->var[scan->nslice + state]->slot, 0,
 				  tensor_size(r->k->slot.tensor), (Cell *)r->k->slot.data,

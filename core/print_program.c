@@ -447,10 +447,10 @@ static void print_results(Text *out, Names *names, int depth, const Node *scan, 
 	for (int k = 0; k < n; k++) {
 		if (order[k]->op != OP_SCAN || !scan_same_run(order[k], scan))
 			continue;
-		int final = order[k]->u.result->final;
-		Node *value = final < 0 ? order[k]->u.result->value : s->var[s->nslice + final];
-		print_line(out, depth, final < 0 ? "stack" : "final", outer[k],
-			   names->by_id[value->id]);
+		const ScanResult *r = order[k]->u.result;
+		Node *value = r->final < 0 ? r->value : s->var[s->nslice + r->final];
+		print_line(out, depth, r->ends ? "stack and end" : r->final < 0 ? "stack" : "final",
+			   outer[k], names->by_id[value->id]);
 	}
 }
 

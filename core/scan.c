@@ -66,21 +66,21 @@ static Scan *scan_intern(Ir *ir, const Scan *scan)
 	return s;
 }
 
-static ScanResult *result_intern(Ir *ir, Scan *s, int final, Node *value)
+static ScanResult *result_intern(Ir *ir, Scan *s, int final, bool ends, Node *value)
 {
 	int rank = tensor_rank(value) + (final < 0);
 	for (ScanResult *r = s->result; r; r = r->next)
-		if (r->final == final && r->value == value)
+		if (r->final == final && r->ends == ends && r->value == value)
 			return r;
 	ScanResult *r = arena_alloc(&ir->arena, sizeof *r);
-	*r = (ScanResult){s, rank, final, value, s->result};
+	*r = (ScanResult){s, rank, final, ends, value, s->result};
 	s->result = r;
 	return r;
 }
 
 uint32_t scan_result_hash(const ScanResult *r)
 {
-	return mix(mix(r->scan->hash, (uint64_t)r->final), r->value->hash);
+	return mix(mix(r->scan->hash, (uint64_t)r->final + r->ends), r->value->hash);
 }
 
 static Node *result_node(Ir *ir, ScanResult *r, Node *const *operand)
@@ -88,7 +88,7 @@ static Node *result_node(Ir *ir, ScanResult *r, Node *const *operand)
 	int stack = r->final < 0, n = scan_noperand(r->scan);
 	Node **src = arena_alloc(&ir->arena, sizeof *src * (size_t)(r->rank + n + 1));
 	if (stack)
-		src[0] = node_int(ir, r->scan->bound);
+		src[0] = node_int(ir, r->scan->bound + r->ends);
 	for (int d = stack; d < r->rank; d++)
 		src[d] = node_int(ir, tensor_extent(r->value, d - stack));
 	if (n)
@@ -99,13 +99,20 @@ static Node *result_node(Ir *ir, ScanResult *r, Node *const *operand)
 
 Node *scan_final(Ir *ir, const ScanCall *call, int state)
 {
-	return result_node(ir, result_intern(ir, call->scan, state, call->scan->next[state]),
+	return result_node(ir, result_intern(ir, call->scan, state, false, call->scan->next[state]),
 			   call->operand);
 }
 
 Node *scan_stack(Ir *ir, const ScanCall *call, Node *value)
 {
-	return result_node(ir, result_intern(ir, call->scan, -1, value), call->operand);
+	return result_node(ir, result_intern(ir, call->scan, -1, false, value), call->operand);
+}
+
+Node *scan_ends(Ir *ir, const ScanCall *call, int state)
+{
+	Scan *s = call->scan;
+	return result_node(ir, result_intern(ir, s, -1, true, s->var[s->nslice + state]),
+			   call->operand);
 }
 
 Node *scan_only(Ir *ir, const ScanCall *call, Node *value)
@@ -134,7 +141,7 @@ const ScanResult *scan_import(Ir *ir, const ScanResult *r, Node *(*copy)(void *u
 		s.var[k] = copy(user, from->var[k]);
 	for (int k = 0; k < from->nstate; k++)
 		s.next[k] = copy(user, from->next[k]);
-	return result_intern(ir, scan_intern(ir, &s), r->final, copy(user, r->value));
+	return result_intern(ir, scan_intern(ir, &s), r->final, r->ends, copy(user, r->value));
 }
 
 bool scan_same_run(const Node *a, const Node *b)

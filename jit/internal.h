@@ -52,6 +52,8 @@ typedef struct JitSymbol {
 
 /* ---- loops over time (rewrite_scan.c): the first part of rewrite_graph, and their bodies' */
 void rewrite_scans(Ir *ir, int nroot, Node **roots);
+/* Stacks of the same values are one (rewrite_stacks.c). */
+void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 
 /* ---- loop trees (loop.c)
  * Mutable statements in an arena over immutable index expressions. Every tensor in a tree is a

@@ -147,6 +147,7 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
 	rewrite_scans(ir, nroot, roots);
+	rewrite_stacks(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	size_t room = ir->count * sizeof(Node *);
 	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room)};

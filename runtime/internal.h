@@ -198,15 +198,16 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 /* draw.c: the first values of a parameter or state, whose data are zeros. */
 int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err);
 
-typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT } CellKind;
+typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT, CELL_VIEW } CellKind;
 typedef struct Cell { /* a tensor's place */
 	Node *node;
 	CellKind kind;
 	int first, last;  /* the runs that write and last read it */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
 	bool in_place;
-	size_t offset; /* TEMP: in the arena */
-	void *data;    /* TEMP, OUTPUT */
+	struct Cell *of; /* VIEW: of what it is a part, or another shape; else NULL */
+	size_t offset;	 /* TEMP: in the arena; VIEW: in `of` */
+	void *data;	 /* TEMP, OUTPUT */
 } Cell;
 typedef struct Loop Loop;
 typedef struct Run {   /* one kernel of the plan, or one loop */
@@ -253,6 +254,7 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 /* After a run: the assigned values become the states', all at once. */
 int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
+const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
 
 /* place.c: the plan; then, for the temporaries, the memory */
 int program_place(Program *p, const ProgramSpec *spec, Error *err);

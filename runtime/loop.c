@@ -5,7 +5,8 @@
  * its outputs cells that are pointed at rows of the stacks, so that a step copies nothing but
  * states that can be nowhere else. Where a state is, and its next value goes:
  *	in place     its kernel writes over the old value
- *	kept         what it was before each step is wanted: the next row of that stack
+ *	kept         what it was before each step is wanted: the next row of that stack, of which
+ *		     the last may be missing
  *	stacked      its next value is an output of the body: the row where that is
  *	alternating  to and fro between the result and a place of its own, so that the last value
  *		     ends in the result
@@ -19,16 +20,16 @@ typedef struct Carry { /* a state */
 	Storage *var;
 	const Cell *next; /* of the body */
 	int first, last;  /* buffers of the run: the initial value and the result; -1: not wanted */
-	int before;	  /* the stack of what it was before each step */
-	size_t offset[2]; /* its own places in the loop's memory */
-	char *own[2], *target; /* target: for its next value in this step */
+	const struct Stack *kept; /* of what it was before each step */
+	size_t offset[2];	  /* its own places in the loop's memory */
+	char *own[2], *target;	  /* target: for its next value in this step */
 } Carry;
 typedef struct Stack { /* a result with a row for each step */
-	int buffer;    /* of the run */
-	Cell *cell;    /* of the body; NULL: the rows are those before a kept state's steps */
-	bool copied;   /* another stack holds the cell */
-	size_t row;    /* bytes */
-	int64_t bound; /* rows */
+	const ScanResult *of;
+	int buffer;  /* of the run */
+	Cell *cell;  /* of the body; NULL: the rows are those before a kept state's steps */
+	bool copied; /* another stack holds the cell */
+	size_t row;  /* bytes */
 } Stack;
 struct Loop {
 	const Scan *scan;
@@ -99,14 +100,14 @@ static void loop_result(Loop *l, const Node *n, int buffer)
 		l->carry[r->final].last = buffer;
 		return;
 	}
-	l->stack[l->nstack++] =
-		(Stack){.buffer = buffer, .row = tensor_bytes(r->value), .bound = l->scan->bound};
+	l->stack[l->nstack] = (Stack){.of = r, .buffer = buffer, .row = tensor_bytes(r->value)};
 	if (kept) {
-		kept->before = buffer;
+		kept->kept = &l->stack[l->nstack];
 		kept->var->kept = true;
 	} else {
 		l->spec.root[l->spec.noutput++] = r->value;
 	}
+	l->nstack++;
 }
 
 /* The roots of the body, and where they belong among the run's buffers. */
@@ -120,8 +121,7 @@ static void loop_roots(Loop *l, const Subgraph *sub)
 	for (int k = 0; k < s->nstate; k++)
 		l->carry[k] = (Carry){.var = &l->var[s->nslice + k],
 				      .first = s->has_length + s->nslice + k,
-				      .last = -1,
-				      .before = -1};
+				      .last = -1};
 	for (int k = 0; k < sub->nmember; k++)
 		loop_result(l, sub->member[k], sub->ninput + k);
 	for (int k = 0; k < s->nstate; k++) {
@@ -133,7 +133,7 @@ static void loop_roots(Loop *l, const Subgraph *sub)
 
 static CarryHow carry_how(const Carry *c)
 {
-	if (c->before >= 0)
+	if (c->kept)
 		return CARRY_KEPT;
 	if (c->next->kind == CELL_OUTPUT)
 		return CARRY_STACKED;
@@ -153,7 +153,7 @@ static void loop_cells(Loop *l)
 		bool kept = false;
 
 		for (int i = 0; i < l->scan->nstate; i++)
-			kept = kept || l->carry[i].before == st->buffer;
+			kept = kept || l->carry[i].kept == st;
 		if (kept)
 			continue;
 		st->cell = &b->cell[b->root[output++]];
@@ -235,7 +235,7 @@ static bool length_sure(const Node *length, int64_t bound)
 bool loop_may_fail(const Program *p, const Run *r)
 {
 	const Loop *l = r->loop;
-	const Cell *c = &p->cell[r->cell[0]];
+	const Cell *c = cell_whole(&p->cell[r->cell[0]]);
 	bool fails = l->scan->has_length && !length_sure(c->node, l->scan->bound) &&
 		     (p->inner || c->kind != CELL_STATE);
 
@@ -247,12 +247,12 @@ bool loop_may_fail(const Program *p, const Run *r)
 static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 {
 	const Scan *s = r->loop->scan;
-	const Cell *c = &p->cell[r->cell[0]];
+	const Cell *cell = &p->cell[r->cell[0]], *c = cell_whole(cell);
 
 	*n = s->bound;
 	if (!s->has_length)
 		return 0;
-	*n = type_load_int((Type)c->node->type, cell_data(c), 0);
+	*n = type_load_int((Type)c->node->type, cell_data(cell), 0);
 	return scan_length_check(s, *n, c->node->op == OP_INPUT ? c->node->u.s : NULL, err);
 }
 
@@ -264,7 +264,7 @@ int loops_check(const Program *p, Error *err)
 	for (int i = 0; i < p->nrun && !code; i++) {
 		const Run *r = &p->run[i];
 
-		if (r->loop && p->cell[r->cell[0]].kind == CELL_STATE)
+		if (r->loop && cell_whole(&p->cell[r->cell[0]])->kind == CELL_STATE)
 			code = loop_length(p, r, &n, err);
 	}
 	return code;
@@ -280,6 +280,11 @@ typedef struct Walk { /* a run of the loop */
 static char *row(const Walk *w, int buffer, int64_t t, size_t bytes)
 {
 	return (char *)w->buf[buffer] + (size_t)t * bytes;
+}
+
+static char *stack_row(const Walk *w, const Stack *st, int64_t t)
+{
+	return row(w, st->buffer, scan_row(st->of, t), st->row);
 }
 
 /* Where the state's last value goes. */
@@ -301,8 +306,8 @@ static void walk_begin(Walk *w)
 		c->var->data = w->buf[c->first];
 		if (c->how == CARRY_IN_PLACE)
 			c->var->data = carry_end(w, c);
-		else if (c->how == CARRY_KEPT && w->n > 0)
-			c->var->data = row(w, c->before, t, c->var->bytes);
+		else if (c->how == CARRY_KEPT && (w->n > 0 || c->kept->of->ends))
+			c->var->data = stack_row(w, c->kept, t);
 		if (c->var->data != w->buf[c->first])
 			memcpy(c->var->data, w->buf[c->first], c->var->bytes);
 	}
@@ -312,8 +317,8 @@ static char *carry_target(const Walk *w, const Carry *c)
 {
 	bool last = w->i + 1 == w->n;
 
-	if (c->how == CARRY_KEPT && !last)
-		return row(w, c->before, w->t + (w->l->scan->backwards ? -1 : 1), c->var->bytes);
+	if (c->how == CARRY_KEPT && (!last || c->kept->of->ends))
+		return stack_row(w, c->kept, w->t + (w->l->scan->backwards ? -1 : 1));
 	if (c->how == CARRY_ALTERNATING && (w->n - 1 - w->i) % 2)
 		return c->own[1];
 	return carry_end(w, c);
@@ -329,7 +334,7 @@ static void walk_aim(Walk *w)
 		l->var[k].data = row(w, s->has_length + k, w->t, l->var[k].bytes);
 	for (int k = 0; k < l->nstack; k++)
 		if (l->stack[k].cell && !l->stack[k].copied)
-			l->stack[k].cell->data = row(w, l->stack[k].buffer, w->t, l->stack[k].row);
+			l->stack[k].cell->data = stack_row(w, &l->stack[k], w->t);
 	for (int k = 0; k < s->nstate; k++) {
 		Carry *c = &l->carry[k];
 
@@ -345,8 +350,8 @@ static void walk_move(Walk *w)
 
 	for (int k = 0; k < l->nstack; k++)
 		if (l->stack[k].cell && l->stack[k].copied)
-			memcpy(row(w, l->stack[k].buffer, w->t, l->stack[k].row),
-			       cell_data(l->stack[k].cell), l->stack[k].row);
+			memcpy(stack_row(w, &l->stack[k], w->t), cell_data(l->stack[k].cell),
+			       l->stack[k].row);
 	for (int k = 0; k < l->scan->nstate; k++) {
 		const Carry *c = &l->carry[k];
 
@@ -367,9 +372,12 @@ static void walk_end(Walk *w)
 		if (c->last >= 0 && c->var->data != w->buf[c->last])
 			memcpy(w->buf[c->last], c->var->data, c->var->bytes);
 	}
-	for (int k = 0; k < l->nstack; k++)
-		memset(row(w, l->stack[k].buffer, w->n, l->stack[k].row), 0,
-		       (size_t)(l->stack[k].bound - w->n) * l->stack[k].row);
+	for (int k = 0; k < l->nstack; k++) {
+		const Stack *st = &l->stack[k];
+
+		memset(row(w, st->buffer, w->n + st->of->ends, st->row), 0,
+		       (size_t)(l->scan->bound - w->n) * st->row);
+	}
 }
 
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err)

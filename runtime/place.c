@@ -50,9 +50,9 @@ static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *
 	bool reads = false;
 
 	for (int k = 0; k < s->ninput; k++) {
-		if (p->cell[p->run[at].cell[k]].node != x)
+		if (cell_whole(&p->cell[p->run[at].cell[k]])->node != x)
 			continue;
-		if (s->input[k] != x) /* in another shape */
+		if (s->input[k] != x) /* a view */
 			return false;
 		reads = true;
 	}

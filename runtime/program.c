@@ -66,6 +66,12 @@ static int cell_add(Build *b, Node *n, CellKind kind, int at)
 	return p->ncell++;
 }
 
+static void cell_last(Cell *c, int at)
+{
+	for (; c; c = c->of)
+		c->last = c->last < at ? at : c->last;
+}
+
 /* The cell of a tensor that is read in run `at`; -1 with an error. */
 static int cell_read(Build *b, Node *n, int at)
 {
@@ -90,8 +96,7 @@ static int cell_read(Build *b, Node *n, int at)
 		error_set(b->err, RICCI_EINTERNAL, "a tensor is read before it is computed");
 		return -1;
 	}
-	if (p->cell[c].last < at)
-		p->cell[c].last = at;
+	cell_last(&p->cell[c], at);
 	return c;
 }
 
@@ -146,43 +151,50 @@ static Node *flat_index(Ir *ir, const Node *t, Node *const *index)
 	return at;
 }
 
-static bool same_places(Ir *ir, const Node *c, const Node *read)
+/* Bytes from where t begins to where c, which only reads it, finds its elements one after the
+ * other; -1: elsewhere. */
+static int64_t view_offset(Ir *ir, const Node *c, const Node *read)
 {
-	IR_ENTER(ir, false);
-	bool same = flat_index(ir, read->src[0], read->src + 1) ==
-		    flat_index(ir, c, c->src + comp_naxis(c));
+	IR_ENTER(ir, -1);
+	const Node *from = node_sub(ir, flat_index(ir, read->src[0], read->src + 1),
+				    flat_index(ir, c, c->src + comp_naxis(c)));
 	IR_LEAVE(ir);
-	return same;
+	return node_is_const(from) ? from->u.i * (int64_t)type_size((Type)c->type) : -1;
 }
 
-/* The tensor of which s only gives another shape to what lies there; NULL: it computes something.
- */
-static Node *view_of(Ir *ir, const Subgraph *s)
+/* The tensor of which s is only a part, or another shape, and where in it that begins, in bytes;
+ * NULL: it computes something. */
+static Node *view_of(Ir *ir, const Subgraph *s, int64_t *offset)
 {
-	const Node *c = s->member[0], *body;
+	const Node *c = s->member[0];
 
-	if (s->nmember != 1 || c->op != OP_COMP || comp_reduce(c) != RED_NONE)
+	if (s->nmember != 1 || c->op != OP_COMP || comp_reduce(c) != RED_NONE ||
+	    comp_body(c)->op != OP_READ)
 		return NULL;
-	body = comp_body(c);
-	if (body->op != OP_READ || tensor_size(body->src[0]) != tensor_size(c))
-		return NULL;
-	return same_places(ir, c, body) ? body->src[0] : NULL;
+	*offset = view_offset(ir, c, comp_body(c));
+	return *offset >= 0 ? comp_body(c)->src[0] : NULL;
 }
 
 /* Makes s a view where it is one; results are none: states may have moved when those are fetched.
  */
 static bool build_view(Build *b, const Subgraph *s)
 {
-	Node *t = view_of(b->spec->ir, s);
+	Program *p = b->p;
+	int64_t offset = 0;
+	Node *t = view_of(b->spec->ir, s, &offset), *c = s->member[0];
+	Cell *view;
 	int cell;
 
 	for (int k = 0; k < b->spec->noutput + b->spec->nassign && t; k++)
-		if (b->spec->root[k] == s->member[0])
+		if (b->spec->root[k] == c)
 			t = NULL;
-	cell = t ? cell_read(b, t, b->p->nrun - 1) : -1;
-	if (cell >= 0)
-		b->cell_of[s->member[0]->id] = cell;
-	return cell >= 0;
+	cell = t ? cell_read(b, t, p->nrun - 1) : -1;
+	if (cell < 0)
+		return false;
+	view = &p->cell[cell_add(b, c, CELL_VIEW, p->nrun - 1)];
+	view->of = &p->cell[cell];
+	view->offset = (size_t)offset;
+	return true;
 }
 
 static int build_run(Build *b, const Subgraph *s)
@@ -283,7 +295,7 @@ static void dump_program(const Program *p)
 	text_add(&t, "%s%d runs, %d tensors between them, %zu bytes of temporaries\n",
 		 p->inner ? "the body of a loop: " : "", p->nrun, p->ncell, p->arena_bytes);
 	for (int i = 0; i < p->ncell; i++) {
-		static const char *const kind[] = {"temporary", "output", "state", "next"};
+		static const char *const kind[] = {"temporary", "output", "state", "next", "view"};
 		const Cell *c = &p->cell[i];
 
 		text_add(&t, "cell %d %s%s %zu bytes, runs %d..%d", i, kind[c->kind],
@@ -362,10 +374,19 @@ void program_free(Program *p)
 }
 
 /* ---- running ---- */
+const Cell *cell_whole(const Cell *c)
+{
+	while (c->of)
+		c = c->of;
+	return c;
+}
+
 void *cell_data(const Cell *c)
 {
 	if (c->kind == CELL_STATE)
 		return c->storage->data;
+	if (c->kind == CELL_VIEW)
+		return (char *)cell_data(c->of) + c->offset;
 	if (c->kind == CELL_NEXT)
 		return c->in_place ? c->storage->data : c->storage->spare;
 	return c->data;

@@ -53,6 +53,8 @@ static const Case lower_equations[] = {
 	{"Y[i,j] += i32(A[i,k])*i32(B[j,k])", "A=33x70:u8 B=41x70:i8"},
 	{"Y[b,k,p] += (X[b,c,2*p+r-1] else 0)*W[k,c,r] where p<20", "X=3x9x40:i32 W=17x9x3:i32"},
 	{"Y[i] = f32(A[i]) * 0.5 + f32(i)", "A=130:i8"},
+	/* a list of the elements of a sum, longer than a block */
+	{"Y[m,n] += S[t] < 0.5 ? A[t,b,m]*B[t,b,n] : 0", "S=64 A=64x32x24 B=64x32x96"},
 	{"Y[i] = A[i] > 0 && B[i] < 0.5 ? A[i] : B[i]", "A=77 B=77"},
 	/* guarded reads through index tables that are filled anew in each part */
 	{"Y[n,c,p,q] += f32(bf16(X[n,k,2*p+r-2,2*q+s-2] else 0)) * f32(bf16(W[c,k,r,s])) where "

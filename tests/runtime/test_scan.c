@@ -500,6 +500,120 @@ static void test_split(void)
 	ricci_graph_free(g);
 }
 
+/* ---- one stack of what a state is ---- */
+enum { LONG = 64, WIDE = 24 };
+
+/* An LSTM cell whose output is stacked; a layer over all steps makes the loss. */
+static Case cell_case(int backwards, int length, int asked)
+{
+	Case c = {.g = ricci_graph_new(), .steps = LONG};
+	int64_t all[] = {LONG, BATCH, WIDE}, gates[] = {4, WIDE, WIDE};
+	ricci_tensor *x = case_input(&c, "x", 3, all), *w = case_input(&c, "w", 3, gates);
+	ricci_tensor *zero = ricci_op(c.g, "Z[b,i] = 0.0 where b<32, i<24");
+	ricci_tensor *h0 = case_input(&c, "h0", 2, all + 1), *final[2], *stack, *next[2];
+	ricci_tensor *xt = ricci_input(c.g, "xt", RICCI_F32, 2, all + 1);
+	ricci_tensor *h = ricci_input(c.g, "h", RICCI_F32, 2, all + 1);
+	ricci_tensor *at = ricci_input(c.g, "at", RICCI_F32, 2, all + 1);
+	ricci_tensor *sums = ricci_op(c.g, "A[k,b,i] += (X[b,j]/2 + H[b,j]) * W[k,i,j]", xt, h, w);
+
+	next[1] = ricci_op(c.g,
+			   "N[b,i] = sigmoid(A[0,b,i])*C[b,i] + sigmoid(A[1,b,i])*tanh(A[2,b,i])",
+			   sums, at);
+	next[0] = ricci_op(c.g, "Y[b,i] = sigmoid(A[3,b,i]) * tanh(N[b,i])", sums, next[1]);
+	if (length)
+		c.length = ricci_input(c.g, "length", RICCI_I32, 0, NULL);
+	ricci_scan(c.g,
+		   &(ricci_loop){.steps = LONG,
+				 .length = c.length,
+				 .backwards = backwards,
+				 .nslice = 1,
+				 .slice = &(ricci_slice){xt, x},
+				 .ncarry = 2,
+				 .carry = (ricci_carry[]){{h, h0, next[0]}, {at, zero, next[1]}},
+				 .nout = 1,
+				 .out = next},
+		   final, &stack);
+	c.out[0] =
+		ricci_op(c.g, "Z[t,b,i] += H[t,b,j]*W[0,i,j]; L[] += Z[t,b,i]*Z[t,b,i]", stack, w);
+	CHECK_INT(ricci_grad(c.g, c.out[0], NULL, 3, c.in, c.out + 1), 0);
+	c.out[4] = asked ? stack : c.out[0];
+	c.nout = 4 + asked;
+	return c;
+}
+
+/* What the loops of the graph stack of their states, counted as the rewritten graph has it, whose
+ * values are those of the graph. */
+static int cell_stacks(Case *c)
+{
+	Binding bind[] = {{c->in[0]->node, c->data[0]},
+			  {c->in[1]->node, c->data[1]},
+			  {c->in[2]->node, c->data[2]},
+			  {c->length ? c->length->node : NULL, &c->steps}};
+	Node *root[MOST_OUT], **order;
+	Error err = {0};
+	int stacks = 0;
+
+	for (int k = 0; k < c->nout; k++)
+		root[k] = c->out[k]->node;
+	CHECK_INT(rewrite_graph(&c->g->ir, c->nout, root), 0);
+	for (int k = 0; k < c->nout; k++) {
+		size_t n = ricci_bytes(c->out[k]) / 4;
+		double *got = malloc(n * sizeof *got), off = 0;
+
+		CHECK_INT(interp_tensor(&c->g->ir, root[k], 3 + (c->length != NULL), bind,
+					(RandomState){0, 0}, got, NULL, &err),
+			  0);
+		for (size_t i = 0; i < n; i++)
+			off = fmax(off, fabs(got[i] - c->want[k][i]));
+		CHECK_REPORT(off < 1e-9, "result %d: off %g", k, off);
+		free(got);
+	}
+	for (int k = graph_order(&c->g->ir, c->nout, root, &order) - 1; k >= 0; k--) {
+		const Scan *s = order[k]->op == OP_SCAN ? scan_of(order[k]) : NULL;
+		const Node *value = s ? order[k]->u.result->value : NULL;
+
+		for (int i = 0; s && i < s->nstate && order[k]->u.result->final < 0; i++)
+			stacks += value == s->var[s->nslice + i] || value == s->next[i];
+	}
+	return stacks;
+}
+
+/* The output is what the gradient needs of the steps before: h and c are stacked once each, but
+ * what the user asks for is memory of its own. */
+static void test_doubled(void)
+{
+	for (int k = 0; k < 6; k++) {
+		Case c = cell_case(k & 1, k >> 1 & 1, k >= 4);
+		ricci_session *s;
+
+		CHECK_STR(ricci_error_message(c.g), "");
+		c.steps = c.length ? LONG - 7 : LONG;
+		case_interp(&c, (RandomState){0, 0});
+		s = case_session(&c, (ricci_options){.backend = RICCI_BACKEND_TCC});
+		if (s && c.length)
+			CHECK_INT(ricci_feed(s, c.length, &c.steps), 0);
+		if (s) {
+			CHECK_INT(ricci_step(s), 0);
+			CHECK_STR(ricci_session_error(s), "");
+			for (int i = 0; i < c.nout; i++) {
+				size_t n = ricci_bytes(c.out[i]) / 4;
+				float *got = malloc(n * 4);
+				double off = 0;
+
+				CHECK_INT(ricci_fetch(s, c.out[i], got), 0);
+				for (size_t j = 0; j < n; j++)
+					off = fmax(off, fabs(got[j] - c.want[i][j]) /
+								(1 + fabs(c.want[i][j])));
+				CHECK_REPORT(off < 1e-4, "case %d, result %d: off %g", k, i, off);
+				free(got);
+			}
+		}
+		CHECK_INT(cell_stacks(&c), k < 4 ? 2 : 3);
+		ricci_session_free(s);
+		case_free(&c);
+	}
+}
+
 /* Another shape of a tensor is no copy, and counts as the tensor where it changes in place. */
 static void test_views(void)
 {
@@ -548,6 +662,7 @@ int main(void)
 	test_lengths();
 	test_memory();
 	test_split();
+	test_doubled();
 	test_views();
 	test_training();
 	return check_done();
