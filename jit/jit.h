@@ -113,8 +113,9 @@ int schedule_parse(const char *text, Schedule *s, Error *err);
 
 /* ---- vendor libraries (library.c): opened when first asked for; why: a reason when there is none
  * ---- */
-bool library_available(char *why, size_t n);
-const char *library_version(void);	    /* "none" */
+const char *library_name(int library); /* 0.. is the argument of their step; NULL: no more */
+bool library_available(int library, char *why, size_t n);
+const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 
 /* ---- kernels (kernel.c, emit.c, backend_*.c) ---- */

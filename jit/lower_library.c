@@ -28,7 +28,8 @@ typedef struct Product {
 	int64_t nmb, nnb; /* blocks */
 	Node *part;
 	Node *rows, *cols, *add;
-	int naxis; /* what stands for the problem's axes in a call */
+	const char *function; /* of the library */
+	int naxis;	      /* what stands for the problem's axes in a call */
 	Node *axis[COMP_MAX_AXES], *value[COMP_MAX_AXES];
 } Product;
 
@@ -104,7 +105,7 @@ static double other_points(const Product *q)
 }
 
 /* Blocks of the longer dimension, until there is a part for every thread. */
-static void product_offer(const Product *q, int parts, Schedule *s)
+static void product_offer(const Product *q, int library, int parts, Schedule *s)
 {
 	int64_t extent[2] = {axis_extent(q->m), axis_extent(q->n)}, block[2];
 	double points = other_points(q);
@@ -118,7 +119,7 @@ static void product_offer(const Product *q, int parts, Schedule *s)
 		block[longer] = (block[longer] + 1) / 2;
 	}
 	memset(s, 0, sizeof *s);
-	schedule_add(s, STEP_LIBRARY, 0, 0);
+	schedule_add(s, STEP_LIBRARY, 0, library);
 	schedule_add(s, STEP_BLOCK, 0, block[0]);
 	schedule_add(s, STEP_BLOCK, 1, block[1]);
 }
@@ -128,13 +129,20 @@ int library_offers(Problem *p, const Target *target, int room, Schedule *out)
 	static const int parts[] = {PARTS_FEW, PARTS_MORE};
 	Product *q = arena_alloc(&p->ir->arena, sizeof *q);
 	int n = 0;
+	const Library *library;
 	if (room < 1 || !product_find(q, p, target) ||
-	    product_size(q->m, q->n, q->k) < WORTH_A_CALL || !library_available(NULL, 0))
+	    product_size(q->m, q->n, q->k) < WORTH_A_CALL)
 		return 0;
-	for (int k = 0; k < COUNT(parts) && n < room; k++) {
-		product_offer(q, parts[k], &out[n]);
-		n += n == 0 || memcmp(&out[n], &out[n - 1], sizeof *out) != 0;
-	}
+	for (int k = 0; k < COUNT(parts); k++)
+		for (int i = 0; (library = library_row(i)) && n < room; i++) {
+			if (!library->product[p->acc] || !library->available(NULL, 0))
+				continue;
+			product_offer(q, i, parts[k], &out[n]);
+			bool fresh = true;
+			for (int j = 0; j < n; j++)
+				fresh &= memcmp(&out[n], &out[j], sizeof *out) != 0;
+			n += fresh;
+		}
 	return n;
 }
 
@@ -143,6 +151,14 @@ int library_offers(Problem *p, const Target *target, int room, Schedule *out)
 static Node *num(const Product *q, int64_t v)
 {
 	return node_int(q->c->ir, v);
+}
+
+static const Library *library_of(const Schedule *s)
+{
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_LIBRARY)
+			return library_row((int)s->step[k].arg);
+	return NULL;
 }
 
 static int read_steps(Product *q, const Schedule *s, Error *err)
@@ -230,8 +246,7 @@ static Stmt *multiply(Product *q, Tree *t)
 			 {q->out.buffer, at_call(q, q->out.index)},
 			 {NULL, num(q, q->out.lead)},
 			 {NULL, add}};
-	Stmt *s = stmt_call(t, c->p->acc == RICCI_F64 ? LIBRARY_PRODUCT_F64 : LIBRARY_PRODUCT_F32,
-			    COUNT(arg), arg);
+	Stmt *s = stmt_call(t, q->function, COUNT(arg), arg);
 	while (nloop > 0)
 		s = stmt_loop(t, HOW_SERIAL, loop[--nloop], NULL, NULL, s);
 	return s;
@@ -265,12 +280,20 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	Product *q = arena_alloc(&p->ir->arena, sizeof *q);
 	Tree *t = p->tree;
 	char why[256] = "";
-	if (!library_available(why, sizeof why))
-		return error_set(err, RICCI_EUNSUPPORTED, "schedule: there is no library: %s", why);
+	const Library *library = library_of(s);
+	if (!library)
+		return error_set(err, RICCI_EINVAL, "schedule: there is no such library");
+	if (!library->available(why, sizeof why))
+		return error_set(err, RICCI_EUNSUPPORTED, "schedule: there is no %s: %s",
+				 library->name, why);
 	if (!product_find(q, p, target))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: library needs a sum of products of two tensors, each "
 				 "contiguous along an index of its own or a reduced one");
+	q->function = library->product[p->acc];
+	if (!q->function)
+		return error_set(err, RICCI_EINVAL, "schedule: %s has no product of %s",
+				 library->name, type_name(p->acc));
 	if (read_steps(q, s, err))
 		return err->code;
 	set_part(q, t);

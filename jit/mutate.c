@@ -57,6 +57,7 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 		p->arg = INT64_C(1) << random_below(state, 6);
 		break;
 	case STEP_LIBRARY:
+		p->arg = !p->arg;
 		break;
 	case STEP_PARALLEL:
 		p->arg = (int64_t)random_below(state, 4);

@@ -433,6 +433,19 @@ void nest_offer(const Problem *p, int variant, Schedule *s)
 		offer_reduction(p, row[variant].rank, row[variant].lanes, row[variant].unroll, s);
 }
 
+/* Ways to run p as panels: the best few of ours, the libraries', our others. */
+static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+{
+	enum { BEST = 3 };
+	Schedule called[4];
+	int n = contract_offers(p, target, room - COUNT(called), out, first);
+	int ncalled = library_offers(p, target, COUNT(called), called);
+	int best = n < BEST ? n : BEST;
+	memmove(out + best + ncalled, out + best, (size_t)(n - best) * sizeof *out);
+	memcpy(out + best, called, (size_t)ncalled * sizeof *out);
+	return n + ncalled;
+}
+
 static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
 {
 	IR_ENTER(ir, 0);
@@ -440,12 +453,11 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	int n = 0;
 	if (problem_init(p, &tree, &t->sub) == 0) {
-		Schedule panels[8];
+		Schedule panels[16];
 		bool first;
-		int npanel = contract_offers(p, target, COUNT(panels), panels, &first);
-		if (room > 1) /* never the first: it comes with every start */
-			npanel +=
-				library_offers(p, target, COUNT(panels) - npanel, panels + npanel);
+		/* No library is the first: opening it would delay every start. */
+		int npanel = room > 1 ? offer_panels(p, target, COUNT(panels), panels, &first)
+				      : contract_offers(p, target, 1, panels, &first);
 		for (int k = 0; first && k < npanel && n < room; k++)
 			out[n++] = panels[k];
 		for (int v = 0; v < NEST_OFFERS && n < room; v++) {

@@ -92,8 +92,10 @@ static void table_make(void)
 		table[ntable++] = *s;
 	for (const JitSymbol *s = pack_symbols; s->name; s++)
 		table[ntable++] = *s;
-	for (const JitSymbol *s = library_symbols; s->name; s++)
-		table[ntable++] = *s;
+	const Library *library;
+	for (int i = 0; (library = library_row(i)); i++)
+		for (const JitSymbol *s = library->symbols; s->name; s++)
+			table[ntable++] = *s;
 	const Target *t = target_host();
 	for (const JitSymbol *s = panel_symbols(t); s->name; s++)
 		table[ntable++] = *s;

@@ -33,11 +33,13 @@ int command_info(const Options *o)
 		else
 			text_add(&out, "backend %s: no, %s\n", backends[k]->name, why);
 	}
-	char none[256] = "";
-	if (library_available(none, sizeof none))
-		text_add(&out, "library: %s\n", library_version());
-	else
-		text_add(&out, "library: none, %s\n", none);
+	for (int k = 0; library_name(k); k++) {
+		char why[256] = "";
+		if (library_available(k, why, sizeof why))
+			text_add(&out, "library %s: %s\n", library_name(k), library_version(k));
+		else
+			text_add(&out, "library %s: no, %s\n", library_name(k), why);
+	}
 	const char *folder = cache_folder();
 	if (!folder)
 		text_add(&out, "cache: none\n");

@@ -3,25 +3,13 @@
 #include "runtime/folder.h"
 #include "runtime/internal.h"
 #include "tests/check.h"
+#include "tests/child.h"
 #include <dirent.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[200];
-
-/* Runs f in a child; what it returns (0..255), or -1 when it crashed. */
-static int child(int (*f)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		exit(f());
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 /* A session of three kernels: how many of them came from cc, and whether the result is right. */
 static int train(ricci_backend backend, int frozen, int settle, int *ncc)

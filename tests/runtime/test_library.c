@@ -3,29 +3,20 @@
 #include "jit/internal.h"
 #include "runtime/internal.h"
 #include "tests/check.h"
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "tests/child.h"
 
 enum { N = 48, WRONG = 1, OURS = 2, LIBRARYS = 3 };
 
-static int child(int (*f)(void))
-{
-	int status;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		exit(f());
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
+/* Each library, and what switches it off. */
+static const char *const variable[] = {"RICCI_OPENBLAS", "RICCI_ONEDNN"};
+static int library;
 
 /* Puts a kernel of the library in the place of the line's. */
 static int put_library(Line *l)
 {
 	Candidate c = {.line = l, .backend = backend_find("tcc")}, *list = &c;
 
-	schedule_add(&c.schedule, STEP_LIBRARY, 0, 0);
+	schedule_add(&c.schedule, STEP_LIBRARY, 0, library);
 	candidates_make(1, &list);
 	CHECK_STR(c.err.text, "");
 	if (!c.kernel || verify_kernel(l->task, c.kernel, true, &c.err))
@@ -80,31 +71,34 @@ static int run(void)
 
 static int run_without(void)
 {
-	setenv("RICCI_OPENBLAS", "off", 1);
+	setenv(variable[library], "off", 1);
 	return product(false);
 }
 
 static int is_there(void)
 {
-	return library_available(NULL, 0);
+	return library_available(library, NULL, 0);
 }
 
 int main(void)
 {
-	char folder[] = "/tmp/ricci-test-library-XXXXXX", command[100];
+	for (; library_name(library); library++) {
+		char folder[] = "/tmp/ricci-test-library-XXXXXX", command[100];
 
-	CHECK(mkdtemp(folder) != NULL);
-	setenv("RICCI_CACHE", folder, 1);
-	CHECK_INT(child(run), OURS);
-	CHECK_INT(child(run_without), OURS);
-	if (child(is_there)) { /* not opened here, because children should decide */
-		CHECK_INT(child(run_put), LIBRARYS);
-		CHECK_INT(child(run), LIBRARYS);
+		CHECK(mkdtemp(folder) != NULL);
+		setenv("RICCI_CACHE", folder, 1);
+		CHECK_INT(child(run), OURS);
 		CHECK_INT(child(run_without), OURS);
-	} else {
-		CHECK_SKIP("there is no OpenBLAS");
+		if (child(is_there)) { /* not opened here, because children should decide */
+			CHECK_INT(child(run_put), LIBRARYS);
+			CHECK_INT(child(run), LIBRARYS);
+			CHECK_INT(child(run_without), OURS);
+		} else {
+			CHECK_SKIP(library_name(library));
+		}
+		snprintf(command, sizeof command, "rm -rf %s", folder);
+		CHECK(system(command) == 0);
 	}
-	snprintf(command, sizeof command, "rm -rf %s", folder);
-	CHECK(system(command) == 0);
+	CHECK_INT(library, COUNT(variable));
 	return check_done();
 }
