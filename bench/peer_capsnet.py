@@ -5,11 +5,13 @@ usage: peer_capsnet.py [--batch 32] [--seconds 4] [--threads 2] [--variant conv2
 Variant `user` is what one writes first (unfold and einsum); `conv2d` folds the capsule convolutions into the library's.
 With --error it trains on the MNIST files in DIR and prints the test error after each epoch.
 """
-import argparse, gzip, json, math, resource, time
+import argparse, gzip, json, math, time
 
 START = time.time()
 import torch
 import torch.nn.functional as F
+
+import peer_training
 
 
 def squash(v, dims):
@@ -119,17 +121,7 @@ def main():
         opt.step()
         return loss.item()
 
-    step()
-    first = time.time() - args.start
-    for _ in range(3):
-        step()
-    times, end = [], time.perf_counter() + args.seconds
-    while time.perf_counter() < end:
-        t = time.perf_counter()
-        step()
-        times.append(1e3 * (time.perf_counter() - t))
-    print(json.dumps({"step_ms": sorted(times)[len(times) // 2], "first_s": first,
-                      "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    peer_training.measure(step, args.seconds, args.start)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ product of all rows taken before the loop.
 import time
 
 START = time.time()
-import argparse, json, resource
+import argparse
 import torch
 import torch.nn.functional as F
+
+import peer_training
 
 STEPS, PIXELS, CLASSES = 28, 28, 10
 
@@ -61,17 +63,7 @@ def main():
         opt.step()
         return loss.item()
 
-    step()
-    first = time.time() - args.start
-    for _ in range(3):
-        step()
-    times, end = [], time.perf_counter() + args.seconds
-    while time.perf_counter() < end:
-        t = time.perf_counter()
-        step()
-        times.append(1e3 * (time.perf_counter() - t))
-    print(json.dumps({"step_ms": sorted(times)[len(times) // 2], "least_ms": min(times), "first_s": first,
-                      "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+    peer_training.measure(step, args.seconds, args.start)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
  * error, and that running out of memory anywhere leaves nothing behind. */
 #include "core/core.h"
 #include "tests/check.h"
+#include "tests/memory_check.h"
 
 #define SHAPE(...) ((int64_t[]){__VA_ARGS__})
 
@@ -219,27 +220,11 @@ static int build(void)
 	return code;
 }
 
-static void test_memory(void)
-{
-	long live = mem_live(), n = 1;
-	int code;
-
-	do {
-		mem_fail_at(n++);
-		code = build();
-		mem_fail_at(0);
-		CHECK(code == 0 || code == RICCI_ENOMEM);
-		CHECK_INT(mem_live(), live);
-	} while (code && n < 1000);
-	CHECK(n > 5 && n < 1000);
-	CHECK_INT(build(), 0);
-}
-
 int main(void)
 {
 	test_builds();
 	test_refusals();
 	test_null();
-	test_memory();
+	check_memory(build);
 	return check_done();
 }

@@ -2,6 +2,7 @@
  * are inferred, contracts of gathers, and that running out of memory anywhere is an error. */
 #include "core/core.h"
 #include "tests/check.h"
+#include "tests/memory_check.h"
 #include <stdlib.h>
 
 typedef struct Given {
@@ -361,31 +362,12 @@ static int build_all(void)
 	return code;
 }
 
-static void test_memory(void)
-{
-	long live = mem_live();
-	int fails = 0;
-
-	for (long n = 1; n < 1000; n++) {
-		mem_fail_at(n);
-		int code = build_all();
-		mem_fail_at(0);
-		CHECK(code == 0 || code == RICCI_ENOMEM);
-		CHECK_INT(mem_live(), live);
-		fails += code != 0;
-		if (!code)
-			break;
-	}
-	CHECK(fails > 2);
-	CHECK_INT(build_all(), 0);
-}
-
 int main(void)
 {
 	test_prints();
 	test_values();
 	test_needs();
 	test_program();
-	test_memory();
+	check_memory(build_all);
 	return check_done();
 }

@@ -3,6 +3,7 @@
  * every refusal with its message; running out of memory. */
 #include "core/core.h"
 #include "tests/check.h"
+#include "tests/memory_check.h"
 
 #include <stdlib.h>
 
@@ -474,20 +475,6 @@ static int build(void)
 	return code;
 }
 
-static void test_memory(void)
-{
-	long live = mem_live(), n = 1;
-	int code;
-	do {
-		mem_fail_at(n++);
-		code = build();
-		mem_fail_at(0);
-		CHECK(code == 0 || code == RICCI_ENOMEM);
-		CHECK_INT(mem_live(), live);
-	} while (code && n < 1000);
-	CHECK(n > 5 && n < 1000);
-}
-
 int main(void)
 {
 	test_values();
@@ -499,6 +486,6 @@ int main(void)
 	test_shrink();
 	test_contract();
 	test_refusals();
-	test_memory();
+	check_memory(build);
 	return check_done();
 }
