@@ -175,3 +175,9 @@ const Dialect *dialect_find(const char *backend)
 			return &dialects[k];
 	return NULL;
 }
+
+bool backend_grid(const Backend *b)
+{
+	const Dialect *d = dialect_find(b->name);
+	return d && d->grid;
+}

@@ -147,6 +147,7 @@ typedef struct Problem {
 	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],
 		*out_value[PROBLEM_MAX_MEMBERS];
 	int64_t main_size;
+	Reduce out_red; /* how they are stored: = or, of a fold, added to what is there */
 	Node *main_out; /* main's buffer, NULL when it is not stored */
 	int nfree;	/* scatter: axes that stand bare in one left dimension only */
 	Node *free_axis[COMP_MAX_AXES];
@@ -161,6 +162,8 @@ typedef struct Rows {
 	Node *index[RICCI_MAX_RANK]; /* the row, dimension by dimension */
 	Node **tensor, **buffer;
 	bool *local; /* the buffer holds one row */
+	Node *sums;  /* NULL, or what a fold adds to in place of its buffer, from `at` on */
+	Node *at;
 } Rows;
 int problem_init_row(Problem *p, Tree *tree, const Subgraph *one, const Rows *rows);
 /* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
@@ -187,8 +190,11 @@ void nest_offer(const Problem *p, int variant, Schedule *s);
 
 /* ---- lowering: problem + schedule -> tree->root, parts, scratch. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
-/* Do all these equations run well row by row (rows.c)? */
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member);
+/* Rows of subgraphs (rows.c). Do all these equations run well row by row, where folds can be
+ * had? */
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);
+/* The axis of member k that runs over the rows' dimension d. */
+Node *rows_axis(const Subgraph *s, int k, int d);
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Dialect *d, Error *err);
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,

@@ -46,15 +46,19 @@ int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
  * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
  * are not members. Or a loop: the results of one run of it (SCAN nodes), over its operands. Or
  * (rows > 0) any dense equations whose first `rows` dimensions are the same and which read each
- * other at their own index there only: they run row by row, in order. */
+ * other at their own index there only: they run row by row, in order. Among these may be folds,
+ * whose first reduced axes run over the rows; they are ready after the last row and read by no
+ * member. */
 typedef struct Subgraph {
 	int nmember, ninput, rows;
 	Node **member, **input;
 	bool *stored; /* member k is needed outside: an output buffer, in member order */
+	bool *fold;   /* rows > 0: member k is one */
 } Subgraph;
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
 				  the device once and kept */
+	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
 /* Splits everything that roots need (not inputs) into subgraphs in an order that can run; greedy by
  * R = dT/Pd + dC/Pc + dK*L. Equations that took in their producers are new nodes: roots[] is
@@ -62,9 +66,9 @@ typedef struct DeviceModel {
  * or why it is not legal. Runs under IR_ENTER. */
 int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs);
-/* How many of the first dimensions are rows of these equations; 0: they are a main equation and
- * pointwise ones, or nothing that one kernel can do. */
-int subgraph_rows(Ir *ir, int n, Node *const *member);
+/* Finds rows and folds of these members; rows is 0 where they are a main equation and pointwise
+ * ones. False: nothing that one kernel can do. */
+bool subgraph_rows(Ir *ir, Subgraph *s);
 int64_t subgraph_row_count(const Subgraph *s);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
@@ -160,6 +164,7 @@ struct Backend {
 };
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
 const Backend *backend_find(const char *name);
+bool backend_grid(const Backend *b); /* parts are threads of a grid */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 

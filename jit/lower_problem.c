@@ -404,12 +404,14 @@ static void take_main(Take *k)
 	const Node *c = p->sub->member[0];
 	int rank = tensor_rank(c);
 	bool spatial[COMP_MAX_AXES];
-	int rows = k->rows ? k->rows->rows : 0;
+	bool fold = k->rows && k->rows->sums;
+	/* dense: axis j is dimension j, then come the reduced ones */
+	int rows = k->rows ? k->rows->rows : 0, row = fold ? rank : 0;
 	take_axes(k, c);
 	for (int j = 0; j < k->naxis; j++) {
 		int64_t e = axis_extent(k->from[j]);
-		if (j < rows) { /* dense: axis j is dimension j */
-			k->to[j] = k->rows->index[j];
+		if (j >= row && j < row + rows) {
+			k->to[j] = k->rows->index[j - row];
 			continue;
 		}
 		k->to[j] = e == 1 ? node_int(ir, 0) : tree_axis(p->tree, e);
@@ -417,8 +419,8 @@ static void take_main(Take *k)
 			p->axis[p->naxis++] = k->to[j];
 	}
 	p->red = comp_reduce(c);
-	p->type = c->type;
 	p->acc = type_accumulator(c->type);
+	p->type = fold ? p->acc : (Type)c->type;
 	p->body = take(k, comp_body(c));
 	p->rank = rank;
 	for (int d = 0; d < rank; d++) {
@@ -426,6 +428,11 @@ static void take_main(Take *k)
 		p->shape[d] = tensor_extent(c, d);
 	}
 	p->index = take_flat(k, c, c->src + comp_naxis(c));
+	if (fold) {
+		p->index = node_add(ir, p->index, k->rows->at);
+		p->out_red = p->red;
+		rows = 0; /* of the left side */
+	}
 	p->main_size = tensor_size(c);
 	p->scatter = !lhs_one_to_one(p, rank - rows, p->lhs + rows, spatial);
 	if (p->scatter) {
@@ -455,7 +462,8 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	if (!p->sub->stored[m])
 		return;
 	if (k->rows) {
-		p->out[p->nout] = p->main_out = k->rows->buffer[rows_find(k->rows, c)];
+		Node *own = k->rows->buffer[rows_find(k->rows, c)];
+		p->out[p->nout] = p->main_out = k->rows->sums ? k->rows->sums : own;
 		p->out_index[p->nout] = index;
 		p->out_value[p->nout++] = value;
 		return;
@@ -491,7 +499,7 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	Node *value = p->result;
 	if (p->red == RED_NONE || (p->naxis == p->nspatial && !p->scatter)) {
 		p->red = RED_NONE;
-		value = p->body;
+		value = p->out_red == RED_NONE ? p->body : node_cast(ir, p->acc, p->body);
 	}
 	k.value[0] = value;
 	k.nmember = 1;

@@ -1,35 +1,82 @@
-/* rows.c - subgraphs that run row by row: several equations whose first dimensions are the same
- * rows, and which read each other at their own row only.
+/* rows.c - which subgraphs run row by row: several equations whose first dimensions are the same
+ * rows, and which read each other at their own row only; and folds, reductions over the rows.
  *
- * Input: a subgraph with `rows`. Output: one parallel loop over the rows; in it the nest of each
- * equation, in order. What is not stored lives in a tile of one row, which stays in the first
- * cache. Invariant: every equation is lowered by lower_nest as if its row were a number. */
+ * Input: equations. Output: how many dimensions are rows, which equations are folds, whether it is
+ * worth it. Invariant: only index functions are asked; lower_rows.c makes the loops. */
 #include "jit/internal.h"
 
-enum { TILE_LOCAL = 1 << 14 };
 /* So many rows at least, of so many points at least and so many bytes of results at most. */
 enum { ROWS_LEAST = 64, ROW_POINTS = 64, ROW_BYTES = 1 << 17 };
+/* What a fold adds up stays in the nearest cache, beside a row. */
+enum { FOLD_BYTES = 1 << 15 };
 
 /* ---- which subgraphs ---- */
 
+typedef struct Lead {
+	const Node *result, *reduced; /* axes */
+	bool by_result, by_reduced;   /* a read has it in its first dimension */
+} Lead;
+
+static void see_lead(void *user, Node *n)
+{
+	Lead *l = user;
+	if (n->op != OP_READ || n->nsrc < 2)
+		return;
+	l->by_result |= n->src[1] == l->result;
+	l->by_reduced |= n->src[1] == l->reduced;
+}
+
+/* Does it reduce what its reads run over first? Then it may be added to row by row. */
+static bool is_fold(Ir *ir, const Node *c)
+{
+	int rank = tensor_rank(c);
+	Type t = (Type)c->type;
+	if (comp_reduce(c) == RED_NONE || comp_naxis(c) == rank ||
+	    (!type_is_float(t) && type_accumulator(t) != t))
+		return false;
+	Lead l = {rank ? comp_axis(c, 0) : NULL, comp_axis(c, rank), false, false};
+	node_walk(ir, comp_body(c), see_lead, &l);
+	return l.by_reduced && !l.by_result;
+}
+
+Node *rows_axis(const Subgraph *s, int k, int d)
+{
+	const Node *c = s->member[k];
+	return comp_axis(c, (s->fold[k] ? tensor_rank(c) : 0) + d);
+}
+
+/* So many dimensions of c may be rows. A fold to a single number keeps a loop inside the rows. */
+static int rows_most(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	int rank = tensor_rank(c), reduced = comp_naxis(c) - rank;
+	if (!s->fold[k])
+		return rank;
+	return rank == 0 && reduced > 1 ? reduced - 1 : reduced;
+}
+
 typedef struct Shared {
-	Node *const *member;
-	int nmember, rows;
-	const Node *reader;
+	Subgraph *sub;
+	int reader;
 } Shared;
 
-/* Rows end where a member is read elsewhere than at the reader's own index. */
+/* Rows end where a member is read elsewhere than at the reader's own index; a fold is ready after
+ * the last row. */
 static void see_member(void *user, Node *n)
 {
 	Shared *s = user;
-	bool member = false;
+	Subgraph *sub = s->sub;
+	int at = -1;
 	if (n->op != OP_READ)
 		return;
-	for (int k = 0; k < s->nmember; k++)
-		member |= s->member[k] == n->src[0];
-	for (int d = 0; member && d < s->rows; d++)
-		if (n->src[1 + d] != comp_lhs(s->reader, d))
-			s->rows = d;
+	for (int k = 0; k < sub->nmember; k++)
+		if (sub->member[k] == n->src[0])
+			at = k;
+	if (at >= 0 && sub->fold[at])
+		sub->rows = 0;
+	for (int d = 0; at >= 0 && d < sub->rows; d++)
+		if (n->src[1 + d] != rows_axis(sub, s->reader, d))
+			sub->rows = d;
 }
 
 static bool same_shape(const Node *a, const Node *b)
@@ -40,34 +87,46 @@ static bool same_shape(const Node *a, const Node *b)
 	return same;
 }
 
-int subgraph_rows(Ir *ir, int n, Node *const *member)
+/* Are all but the first pointwise over its space? Then it is the main equation. */
+static bool all_pointwise(const Subgraph *s)
 {
-	Shared s = {member, n, RICCI_MAX_RANK, NULL};
-	bool pointwise = true;
-	for (int k = 0; k < n; k++) {
-		const Node *c = member[k];
-		if (c->op != OP_COMP || !comp_is_dense(c))
-			return 0;
-		if (k)
-			pointwise &= comp_reduce(c) == RED_NONE && same_shape(c, member[0]);
-		if (s.rows > tensor_rank(c))
-			s.rows = tensor_rank(c);
-		for (int d = 0; d < s.rows; d++)
-			if (tensor_extent(c, d) != tensor_extent(member[0], d))
-				s.rows = d;
+	for (int k = 1; k < s->nmember; k++)
+		if (comp_reduce(s->member[k]) != RED_NONE ||
+		    !same_shape(s->member[k], s->member[0]))
+			return false;
+	return true;
+}
+
+bool subgraph_rows(Ir *ir, Subgraph *s)
+{
+	s->rows = 0;
+	s->fold = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k]->op != OP_COMP || !comp_is_dense(s->member[k]))
+			return s->nmember == 1;
+	if (all_pointwise(s))
+		return true;
+	s->rows = RICCI_MAX_RANK;
+	for (int k = 0; k < s->nmember; k++) {
+		s->fold[k] = is_fold(ir, s->member[k]);
+		int most = rows_most(s, k);
+		s->rows = s->rows < most ? s->rows : most;
+		for (int d = 0; d < s->rows; d++)
+			if (axis_extent(rows_axis(s, k, d)) != axis_extent(rows_axis(s, 0, d)))
+				s->rows = d;
 	}
-	for (int k = 1; k < n && !pointwise; k++) {
-		s.reader = member[k];
-		node_walk(ir, comp_body(member[k]), see_member, &s);
+	for (int k = 0; k < s->nmember; k++) {
+		Shared shared = {s, k};
+		node_walk(ir, comp_body(s->member[k]), see_member, &shared);
 	}
-	return pointwise ? 0 : s.rows;
+	return s->rows > 0;
 }
 
 int64_t subgraph_row_count(const Subgraph *s)
 {
 	int64_t n = 1;
 	for (int d = 0; d < s->rows; d++)
-		n *= tensor_extent(s->member[0], d);
+		n *= axis_extent(rows_axis(s, 0, d));
 	return n;
 }
 
@@ -82,8 +141,8 @@ static bool is_streaming(const Node *c, int nread, Node *const *reads)
 }
 
 typedef struct Across {
-	const Node *reader;
-	int rows;
+	const Subgraph *sub;
+	int reader;
 	bool found;
 } Across;
 
@@ -91,151 +150,39 @@ typedef struct Across {
 static void see_across(void *user, Node *n)
 {
 	Across *a = user;
+	const Node *c = a->sub->member[a->reader];
 	bool within = false, last = false;
 	if (n->op != OP_READ || n->nsrc < 2)
 		return;
-	for (int k = 0; k < comp_naxis(a->reader); k++) {
-		Node *axis = comp_axis(a->reader, k);
-		for (int d = 1; d < n->nsrc && k >= a->rows; d++)
+	for (int k = 0; k < comp_naxis(c); k++) {
+		Node *axis = comp_axis(c, k);
+		bool row = false;
+		for (int d = 0; d < a->sub->rows; d++)
+			row |= axis == rows_axis(a->sub, a->reader, d);
+		for (int d = 1; d < n->nsrc && !row; d++)
 			within |= node_has(n->src[d], axis);
-		last |= k < a->rows && node_has(n->src[n->nsrc - 1], axis);
+		last |= row && node_has(n->src[n->nsrc - 1], axis);
 	}
 	a->found |= within && last;
 }
 
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member)
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
 	double bytes = 0, points = 0;
-	for (int k = 0; k < n; k++)
-		if (member[k]->op != OP_COMP)
-			return false;
-	s.rows = subgraph_rows(ir, n, member);
+	if (!subgraph_rows(ir, &s) || !s.rows)
+		return false;
 	double rows = (double)subgraph_row_count(&s);
-	for (int k = 0; k < n && s.rows; k++) {
+	for (int k = 0; k < n; k++) {
 		Node **reads;
 		int nread = comp_reads(ir, member[k], &reads);
-		bytes += (double)tensor_bytes(member[k]);
+		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
 		points = comp_points(member[k]) > points ? comp_points(member[k]) : points;
-		Across a = {member[k], s.rows, false};
+		Across a = {&s, k, false};
 		node_walk(ir, comp_body(member[k]), see_across, &a);
-		if (a.found || !is_streaming(member[k], nread, reads))
+		if (a.found || !is_streaming(member[k], nread, reads) ||
+		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
 			return false;
 	}
-	return s.rows && rows >= ROWS_LEAST && points >= ROW_POINTS * rows &&
-	       bytes <= ROW_BYTES * rows;
-}
-
-/* ---- lowering ---- */
-
-static int member_of(const Subgraph *s, const Node *t)
-{
-	for (int k = 0; k < s->nmember; k++)
-		if (s->member[k] == t)
-			return k;
-	return -1;
-}
-
-/* Buffers of the inputs, of what is stored, and of a row of what is not. */
-static Stmt *rows_buffers(Rows *r, Tree *tree, const Subgraph *sub, bool grid)
-{
-	Stmt *alloc = NULL;
-	int64_t rows = subgraph_row_count(sub);
-	int param = 0;
-	for (int k = 0; k < sub->ninput + sub->nmember; k++) {
-		int m = k - sub->ninput;
-		Node *t = m < 0 ? sub->input[k] : sub->member[m];
-		bool local = m >= 0 && !sub->stored[m];
-		int64_t size = tensor_size(t) / (local ? rows : 1);
-		bool small = grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
-		Space space = !local ? SPACE_PARAM : small ? SPACE_LOCAL : SPACE_SCRATCH;
-		Node *b = tree_buffer(tree, space,
-				      local   ? "row"
-				      : m < 0 ? "a"
-					      : "y",
-				      t->type, size);
-		if (!b)
-			return NULL;
-		Buffer *info = &tree->buffer[tree->nbuffer - 1];
-		info->output = m >= 0 && !local;
-		info->param = local ? 0 : param++;
-		if (space == SPACE_LOCAL)
-			alloc = stmt_seq(alloc, stmt_alloc(tree, b));
-		r->tensor[k] = t;
-		r->buffer[k] = b;
-		r->local[k] = local;
-	}
-	r->ntensor = sub->ninput + sub->nmember;
-	return alloc;
-}
-
-/* The equation alone, with what it reads as inputs. */
-static Subgraph member_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k, bool *stored)
-{
-	Subgraph one = {.nmember = 1, .member = sub->member + k, .stored = stored};
-	one.input = arena_alloc(&ir->arena, ((size_t)r->ntensor + 1) * sizeof *one.input);
-	for (int j = 0; j < r->ntensor; j++)
-		if (member_of(sub, r->tensor[j]) < k)
-			one.input[one.ninput++] = r->tensor[j];
-	return one;
-}
-
-static int variant_of(const Schedule *s, Error *err)
-{
-	if (s->n == 0)
-		return 0;
-	if (s->n > 1 || s->step[0].kind != STEP_ROWS || s->step[0].arg < 0 ||
-	    s->step[0].arg >= NEST_OFFERS) {
-		error_set(
-			err, RICCI_EINVAL,
-			"schedule: several equations that run row by row take one step, rows 0 to "
-			"rows %d",
-			NEST_OFFERS - 1);
-		return -1;
-	}
-	return (int)s->step[0].arg;
-}
-
-int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
-	       const Dialect *d, Error *err)
-{
-	Ir *ir = tree->ir;
-	Dialect inner = *d;
-	Rows r = {.rows = sub->rows};
-	bool stored = true;
-	int variant = variant_of(s, err);
-	int64_t below = subgraph_row_count(sub);
-	if (variant < 0)
-		return err->code;
-	size_t n = (size_t)(sub->ninput + sub->nmember);
-	r.tensor = arena_alloc(&ir->arena, n * sizeof *r.tensor);
-	r.buffer = arena_alloc(&ir->arena, n * sizeof *r.buffer);
-	r.local = arena_alloc(&ir->arena, n);
-	inner.grid = false; /* the rows are the grid */
-	tree->parts = below;
-	Node *part = tree_axis(tree, below);
-	for (int k = 0; k < sub->rows; k++) {
-		int64_t extent = tensor_extent(sub->member[0], k);
-		below /= extent;
-		r.index[k] = node_floormod(ir, node_floordiv(ir, part, below), extent);
-	}
-	Stmt *body = rows_buffers(&r, tree, sub, d->grid);
-	for (int k = 0; k < sub->nmember && !ir->err.code; k++) {
-		Subgraph one = member_alone(ir, &r, sub, k, &stored);
-		Problem *p = arena_alloc(&ir->arena, sizeof *p);
-		Schedule own;
-		if (problem_init_row(p, tree, &one, &r))
-			break;
-		nest_offer(p, variant, &own);
-		for (int j = 0; j < own.n; j++)
-			if (own.step[j].kind == STEP_PARALLEL)
-				own.step[j].arg = 0;
-		int64_t parts = tree->parts;
-		if (lower_nest(p, &own, target, &inner, err))
-			return err->code;
-		tree->parts = parts;
-		body = stmt_seq(body, tree->root->body);
-	}
-	tree->root = stmt_loop(tree, HOW_PARALLEL, part, NULL, NULL, body);
-	return error_set(err, ir->err.code, "%s", ir->err.text);
+	return rows >= ROWS_LEAST && points >= ROW_POINTS * rows && bytes <= ROW_BYTES * rows;
 }

@@ -133,7 +133,9 @@ static int task_finish(Task *t)
 	text_free(&text);
 	if (!t->text)
 		return error_set(&t->ir.err, RICCI_ENOMEM, "out of memory");
-	t->sub.rows = subgraph_rows(&t->ir, t->sub.nmember, t->sub.member);
+	if (!subgraph_rows(&t->ir, &t->sub))
+		return error_set(&t->ir.err, RICCI_EUNSUPPORTED,
+				 "these equations share no rows: one kernel can't compute them");
 	task_cost(t);
 	return t->ir.err.code;
 }

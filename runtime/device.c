@@ -14,7 +14,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 const DeviceModel *device_nominal(void)
 {
-	static const DeviceModel nominal = {20e9, 50e9, 3e-6};
+	static const DeviceModel nominal = {.pd = 20e9, .pc = 50e9, .launch = 3e-6};
 
 	return &nominal;
 }

@@ -53,9 +53,15 @@ typedef struct Sample {
 	double **value, **bound; /* [member][element] */
 	Arena arena;
 } Sample;
-/* Elements at corners and edges, then at random, worth `points` points of the domain, `most` at
- * most. input: the task's data. s->n stays 0 where even one element would cost more than `limit`
- * points. */
+/* sample.c: elements at corners and edges, then at random, worth `points` points of the domain,
+ * `most` at most; s->n stays 0 where even one element would cost more than `limit` points. Of folds
+ * a few elements, where what they need of all rows costs no more than that. False: no memory. */
+bool sample_choose(const Task *t, double points, double limit, int most, Sample *s);
+bool sample_like(const Sample *s, Sample *out); /* the same elements */
+bool sample_dense(const Task *t);		/* single elements can be evaluated */
+double sample_length(const Node *c);		/* terms of a result's sum */
+uint64_t sample_next(uint64_t *state);
+/* judge.c: what is right there. input: the task's data. */
 int sample_expect(const Task *t, void *const *input, RandomState rs, double points, double limit,
 		  int most, Sample *s, Error *err);
 /* Widens the bounds by what the results change under rounding errors of the inputs. */

@@ -39,129 +39,6 @@ static double type_tiny(Type t)
 	return t == RICCI_F64 ? 1e-300 : t == RICCI_F16 ? 1e-7 : 1e-36;
 }
 
-static bool judge_dense(const Task *t)
-{
-	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
-}
-
-static double sum_length(const Node *c)
-{
-	double n = comp_points(c) / (double)tensor_size(c);
-
-	return n < 1 ? 1 : n;
-}
-
-/* ---- which elements ---- */
-static uint64_t next(uint64_t *state)
-{
-	*state = *state * 6364136223846793005u + 1442695040888963407u;
-	return *state >> 33;
-}
-
-static int64_t pick_element(const Node *c, int i, uint64_t *state)
-{
-	int64_t at = 0;
-
-	for (int d = 0; d < tensor_rank(c); d++) {
-		int64_t n = tensor_extent(c, d), x;
-		uint64_t how = next(state) % 4;
-
-		if (i < 8)
-			x = i >> d % 3 & 1 ? n - 1 : 0;
-		else if (how == 0)
-			x = (int64_t)(next(state) % (uint64_t)(n < 4 ? n : 4));
-		else if (how == 1)
-			x = n - 1 - (int64_t)(next(state) % (uint64_t)(n < 20 ? n : 20));
-		else
-			x = (int64_t)(next(state) % (uint64_t)n);
-		at = at * n + x;
-	}
-	return at;
-}
-
-static int sample_size(const Task *t, double points, double limit, int most)
-{
-	const Node *c = t->sub.member[0];
-	double size = (double)tensor_size(c), n;
-
-	if (!judge_dense(t))
-		return comp_points(c) <= limit ? (int)(size < most ? size : most) : 0;
-	if (sum_length(c) > limit)
-		return 0;
-	n = points / sum_length(c);
-	n = n > most ? most : n < 1 ? 1 : n;
-	return (int)(n > size ? size : n);
-}
-
-/* How many rows of a subgraph with rows; at least one where that costs less than `limit`. */
-static int64_t sample_rows(const Task *t, double points, double limit, int most)
-{
-	int64_t rows = subgraph_row_count(&t->sub), widest = 1, n;
-	double each = 0;
-
-	for (int k = 0; k < t->sub.nmember; k++) {
-		int64_t wide = tensor_size(t->sub.member[k]) / rows;
-
-		widest = wide > widest ? wide : widest;
-		each += comp_points(t->sub.member[k]) / (double)rows;
-	}
-	if (each > limit)
-		return 0;
-	n = points / each < 1 ? 1 : points / each > 1e6 ? 1000000 : (int64_t)(points / each);
-	n = n > most / widest ? most / widest : n;
-	return n < 2 ? (rows < 2 ? rows : 2) : n > rows ? rows : n;
-}
-
-/* Member k's elements: of `rows` rows that are the same for each, or where pick_element says. */
-static bool sample_place(const Task *t, int k, int64_t rows, Sample *s)
-{
-	const Node *c = t->sub.member[k];
-	uint64_t state = 88172645463325252u;
-	int64_t all = rows ? subgraph_row_count(&t->sub) : 1, wide = tensor_size(c) / all;
-	int n = rows ? (int)(rows * wide) : s->n;
-
-	s->count[k] = n;
-	s->n = n > s->n ? n : s->n;
-	s->at[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof **s->at);
-	s->value[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
-	s->bound[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
-	if (!s->at[k] || !s->value[k] || !s->bound[k])
-		return false;
-	for (int64_t r = 0; r < rows; r++) { /* the first, the last, others */
-		int64_t row = r == 1 ? all - 1 : (int64_t)(next(&state) % (uint64_t)all);
-
-		for (int64_t i = 0; i < wide; i++)
-			s->at[k][r * wide + i] = (r ? row : 0) * wide + i;
-	}
-	for (int i = 0; i < n && !rows; i++)
-		s->at[k][i] = n == tensor_size(c) ? i : pick_element(c, i, &state);
-	return true;
-}
-
-static bool sample_init(const Task *t, double points, double limit, int most, Sample *s)
-{
-	int64_t rows = t->sub.rows ? sample_rows(t, points, limit, most) : 0;
-	size_t n = (size_t)t->sub.nmember;
-	bool good;
-
-	memset(s, 0, sizeof *s);
-	s->nmember = t->sub.nmember;
-	s->n = t->sub.rows ? 0 : sample_size(t, points, limit, most);
-	s->count = arena_alloc(&s->arena, n * sizeof *s->count);
-	s->at = arena_alloc(&s->arena, n * sizeof *s->at);
-	s->value = arena_alloc(&s->arena, n * sizeof *s->value);
-	s->bound = arena_alloc(&s->arena, n * sizeof *s->bound);
-	good = s->count && s->at && s->value && s->bound;
-	for (int k = 0; k < s->nmember && good; k++)
-		good = sample_place(t, k, rows, s);
-	return good;
-}
-
-void sample_free(Sample *s)
-{
-	arena_free(&s->arena);
-}
-
 /* ---- what they should be ---- */
 static void judge_free(Judge *j)
 {
@@ -233,7 +110,7 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 	int in = j->task->sub.ninput, code;
 	bool real = type_is_float(c->type);
 
-	if (!judge_dense(j->task))
+	if (!sample_dense(j->task))
 		return judge_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[3 * i + way];
@@ -274,7 +151,7 @@ static double rounding(const Node *c, double eps, double value, double mag)
 {
 	if (!type_is_float(c->type))
 		return 0;
-	return eps * (24 + 4 * sqrt(sum_length(c))) * mag +
+	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
 
@@ -327,7 +204,7 @@ int sample_expect(const Task *t, void *const *input, RandomState rs, double poin
 	Judge j;
 	int code;
 
-	if (!sample_init(t, points, limit, most, s)) {
+	if (!sample_choose(t, points, limit, most, s)) {
 		sample_free(s);
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
@@ -357,7 +234,7 @@ static void *moved_copy(const Node *x, const void *data, double by)
 			double v = type_load((Type)x->type, data, i);
 
 			type_store((Type)x->type, copy, i,
-				   v * (next(&state) & 1 ? 1 + by : 1 - by));
+				   v * (sample_next(&state) & 1 ? 1 + by : 1 - by));
 		}
 	return copy;
 }
@@ -370,7 +247,7 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 	Sample moved;
 	Judge j;
 
-	if (!sample_init(t, 1e300, 1e300, s->n, &moved) || !copy)
+	if (!sample_like(s, &moved) || !copy)
 		code = error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (int i = 0; i < in && !code; i++)
 		if (!(copy[i] = moved_copy(t->sub.input[i], input[i], by)))
@@ -409,7 +286,7 @@ void sample_one_way(const Task *t, Sample *s)
 {
 	for (int k = 0; k < s->nmember; k++)
 		for (int i = 0; i < s->count[k]; i++)
-			s->bound[k][i] *= sqrt(sum_length(t->sub.member[k]));
+			s->bound[k][i] *= sqrt(sample_length(t->sub.member[k]));
 }
 
 /* ---- the verdict ---- */

@@ -39,8 +39,9 @@ static int build_partition(Build *b)
 {
 	const ProgramSpec *s = b->spec;
 	int nroot = s->noutput + s->nassign, code;
-	const DeviceModel *dev = s->request.frozen ? device_nominal() : device_model();
+	DeviceModel dev = *(s->request.frozen ? device_nominal() : device_model());
 
+	dev.grid = s->request.backend && backend_grid(s->request.backend);
 	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	/* A body was cleaned up with the graph around it. */
@@ -49,7 +50,7 @@ static int build_partition(Build *b)
 		code = rewrite_precision(s->ir, s->precision, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
-		code = fuse_partition(s->ir, nroot, s->root, dev, &b->nsub, &b->sub);
+		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);
 	build_stage(b, "fuse");
 	IR_LEAVE(s->ir);
 	if (code)

@@ -113,6 +113,17 @@ static const Case lower_programs[] = {
 	 "Y=64x72:bf16 D=64x72:bf16"},
 	{"c[i,j] += X[i,j,k]; r[i] += c[i,j]; Y[i,j] = c[i,j] - r[i]; Z[i,j] = X[i,j,3]*r[i]",
 	 "X=80x9x10"},
+	/* and sums over the rows */
+	{"M[i] += X[i,j]/96; Y[i,j] = X[i,j]-M[i]; g[j] += D[i,j]*(X[i,j]-M[i]); b[j] += D[i,j]",
+	 "X=67x96 D=67x96"},
+	{"s[i] += Y[i,j]*D[i,j]; G[i,j] = Y[i,j]*(D[i,j]-s[i]); c[j] += Y[i,j]-s[i]",
+	 "Y=80x72:bf16 D=80x72:bf16"},
+	{"m[i] max= X[i,j]; L[] += exp(X[i,j]-m[i]); T[j] max= X[i,j]-m[i]", "X=130x70:f64"},
+	{"s[h,i] += X[h,i,j]; Y[h,i,j] = X[h,i,j]*s[h,i]; c[j] += X[h,i,j]-s[h,i]; p[] *= "
+	 "1+0.001*s[h,i]",
+	 "X=5x30x70"},
+	{"c[j] += X[i,j]*X[i,j]; d[j] += X[i,j]*A[i]; e[j] min= X[i,j]", "X=70x1030 A=70"},
+	{"s[i] += X[i,j]; c[j] min= X[i,j]-s[i]; d[] += X[i,j]", "X=64x80:i32"},
 };
 
 /* Their trials. */

@@ -176,6 +176,8 @@ static Subgraph *harness_single(Ir *ir, Node *comp)
 	return s;
 }
 
+static bool harness_grid; /* the trials are for a backend whose parts are threads of a grid */
+
 /* A trial for each equation, or (fused) for each subgraph of the partition. */
 static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 {
@@ -183,7 +185,7 @@ static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 	Known known[128];
 	int n = 0, nresult = 8, nknown = 0, nsub = 0;
 	Subgraph *subs;
-	const DeviceModel device = {2e10, 5e10, 5e-6};
+	const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6, .grid = harness_grid};
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;

@@ -74,6 +74,7 @@ int main(void)
 	int (*live)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_live") : NULL;
 	CHECK_REPORT(live, "the stand-in for CUDA isn't there: %s", dlerror());
 	if (live) {
+		harness_grid = true;
 		harness_check(lower_cases(), backend_find("nvrtc"), 100);
 		CHECK(live() == 0);
 		test_failures(live);

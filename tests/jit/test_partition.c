@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static const DeviceModel device = {.pd = 20e9, .pc = 50e9, .launch = 2e-6};
+static DeviceModel device = {.pd = 20e9, .pc = 50e9, .launch = 2e-6};
 
 typedef struct Case {
 	Ir ir;
@@ -134,6 +134,38 @@ static void test_rows(void)
 	ir_free(&c.ir);
 }
 
+/* Sums over the rows are added to row by row, where kernels can have a second phase; nobody reads
+ * them before. */
+static void test_folds(void)
+{
+	const char *text =
+		"M[i] += X[i,j]; Y[i,j] = X[i,j] - M[i]; c[j] += D[i,j]*(X[i,j] - M[i]); "
+		"d[j] += D[i,j]; U[j] = W[j] - 0.1*d[j]";
+	Case c;
+	begin(&c);
+	Node *ops[3] = {operand(&c, "X", 2, 512, 512), operand(&c, "D", 2, 512, 512),
+			operand(&c, "W", 1, 512, 0)};
+	CHECK_INT(partition(text, 3, ops, &c), 2);
+	CHECK_INT(c.sub[0].nmember, 4);
+	CHECK_INT(c.sub[0].rows, 1);
+	for (int k = 0; k < 4; k++)
+		CHECK_INT(c.sub[0].fold[k],
+			  tensor_rank(c.sub[0].member[k]) == 1 && c.sub[0].stored[k]);
+	CHECK_INT(c.sub[1].nmember, 1);
+	ir_free(&c.ir);
+	begin(&c);
+	ops[0] = operand(&c, "X", 2, 512, 512);
+	ops[1] = operand(&c, "D", 2, 512, 512);
+	ops[2] = operand(&c, "W", 1, 512, 0);
+	device.grid = true;
+	CHECK_INT(partition(text, 3, ops, &c), 3);
+	device.grid = false;
+	for (int k = 0; k < c.nsub; k++)
+		for (int m = 0; m < c.sub[k].nmember && c.sub[k].rows; m++)
+			CHECK(!c.sub[k].fold[m]);
+	ir_free(&c.ir);
+}
+
 /* A reduction's result that two later equations of other spaces read is not computed twice. */
 static void test_reduction_stays(void)
 {
@@ -227,6 +259,7 @@ int main(void)
 {
 	test_matrix_chain();
 	test_rows();
+	test_folds();
 	test_reduction_stays();
 	test_no_cycle();
 	test_recomputation_is_weighed();

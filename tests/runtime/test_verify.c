@@ -179,6 +179,49 @@ static void test_rows(void)
 	ir_free(&ir);
 }
 
+/* A sum over the rows, of which each needs all rows. */
+static void folds(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const float *x = buf[0];
+	float *y = buf[1], *c = buf[2];
+
+	(void)env;
+	for (int64_t i = 0; begin == 0 && i < N; i++) {
+		double s = 0;
+
+		for (int64_t j = 0; j < K * 2; j++)
+			s += x[i * K * 2 + j];
+		for (int64_t j = 0; j < K * 2; j++) {
+			double d = x[i * K * 2 + j] - (float)s;
+
+			y[i * K * 2 + j] = (float)d;
+			c[j] = (i ? c[j] : 0) + (fault && i == N / 2 ? 0 : (float)d);
+		}
+	}
+	(void)end;
+}
+
+static void test_folds(void)
+{
+	Ir ir;
+	Kernel k = {.run = folds, .parts = 1, .refs = 1};
+	Task *t;
+
+	ir_init(&ir);
+	t = task_of("S[i] += X[i,j]; Y[i,j] = X[i,j] - S[i]; C[j] += X[i,j] - S[i]", 1,
+		    (Node *[]){input(&ir, "x", RICCI_F32, N, K * 2)}, &ir);
+	CHECK(t->sub.rows == 1 && t->sub.nmember == 3 && t->sub.fold[2]);
+	for (fault = 0; t && fault < 2; fault++) {
+		Error err = {0};
+
+		CHECK_INT(verify_within(t, &k, NULL, true, 10, &err), fault ? RICCI_ECOMPILE : 0);
+		CHECK(!fault || strstr(err.text, "of result 1 is"));
+	}
+	fault = RIGHT;
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
 static void test_right(void)
 {
@@ -270,6 +313,7 @@ int main(void)
 	setenv("RICCI_CACHE", "off", 1);
 	test_faults();
 	test_rows();
+	test_folds();
 	test_right();
 	CHECK_INT(mem_live(), 0);
 	test_rows_kept();

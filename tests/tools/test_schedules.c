@@ -101,7 +101,7 @@ static void program_large(RandomProgram *p, uint64_t number)
 /* The subgraphs that the roots are cut into; their arrays live in the graph. */
 static int program_cut(ricci_graph *g, const Case *c, Subgraph **subs)
 {
-	static const DeviceModel device = {2e10, 5e10, 5e-6};
+	static const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6};
 	Node *root[ROOTS];
 	int n = 0;
 	for (int k = 0; k < c->nroot; k++)

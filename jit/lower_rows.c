@@ -1,0 +1,250 @@
+/* lower_rows.c - subgraphs that run row by row (rows.c).
+ *
+ * Input: a subgraph with `rows`. Output: a parallel loop over the rows; in it the nest of each
+ * equation, in order. What is not stored lives in a tile of one row, which stays in the first
+ * cache. Where there are folds the parts are blocks of rows, each with sums of its own, which a
+ * second phase adds up in the order of the rows. Invariant: every equation is lowered by lower_nest
+ * as if its row were a number; how many blocks there are depends on sizes only. */
+#include "jit/internal.h"
+
+enum { TILE_LOCAL = 1 << 14 };
+
+static int member_of(const Subgraph *s, const Node *t)
+{
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k] == t)
+			return k;
+	return -1;
+}
+
+/* Each block of rows sums for itself; their number must not depend on the threads. */
+enum { BLOCKS_MOST = 64, BLOCK_ROWS = 16, SUM_PIECE = 512 };
+
+typedef struct Blocks {
+	const Subgraph *sub;
+	Tree *tree;
+	int64_t rows, n, height; /* n blocks of height rows; without folds a row each */
+	int64_t pieces;		 /* parts of the second phase */
+	Node **sums;		 /* of member k, a fold: those of each block */
+} Blocks;
+
+static int64_t pieces_of(const Node *c)
+{
+	return (tensor_size(c) + SUM_PIECE - 1) / SUM_PIECE;
+}
+
+static Blocks blocks_of(Tree *tree, const Subgraph *sub)
+{
+	Blocks b = {.sub = sub, .tree = tree, .rows = subgraph_row_count(sub)};
+	for (int k = 0; k < sub->nmember; k++)
+		b.pieces += sub->fold[k] ? pieces_of(sub->member[k]) : 0;
+	b.n = b.pieces ? (b.rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b.rows;
+	if (b.pieces && b.n > BLOCKS_MOST)
+		b.n = BLOCKS_MOST;
+	b.sums = arena_alloc(&tree->ir->arena, ((size_t)sub->nmember + 1) * sizeof *b.sums);
+	b.height = (b.rows + b.n - 1) / b.n;
+	b.n = (b.rows + b.height - 1) / b.height;
+	return b;
+}
+
+static Node *num(const Blocks *b, int64_t v)
+{
+	return node_int(b->tree->ir, v);
+}
+
+/* Buffers of the inputs, of what is stored, of a row of what is not, and of the blocks' sums. */
+static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
+{
+	const Subgraph *sub = b->sub;
+	Stmt *alloc = NULL;
+	int param = 0;
+	for (int k = 0; k < sub->ninput + sub->nmember; k++) {
+		int m = k - sub->ninput;
+		Node *t = m < 0 ? sub->input[k] : sub->member[m];
+		bool local = m >= 0 && !sub->stored[m];
+		int64_t size = tensor_size(t) / (local ? b->rows : 1);
+		bool small = grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
+		Space space = !local ? SPACE_PARAM : small ? SPACE_LOCAL : SPACE_SCRATCH;
+		Node *buffer = tree_buffer(b->tree, space,
+					   local   ? "row"
+					   : m < 0 ? "a"
+						   : "y",
+					   t->type, size);
+		if (!buffer)
+			return NULL;
+		Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
+		info->output = m >= 0 && !local;
+		info->param = local ? 0 : param++;
+		if (space == SPACE_LOCAL)
+			alloc = stmt_seq(alloc, stmt_alloc(b->tree, buffer));
+		if (m >= 0 && sub->fold[m])
+			b->sums[m] = tree_buffer(b->tree, SPACE_SHARED, "sums",
+						 type_accumulator(t->type), b->n * size);
+		r->tensor[k] = t;
+		r->buffer[k] = buffer;
+		r->local[k] = local;
+	}
+	r->ntensor = sub->ninput + sub->nmember;
+	return alloc;
+}
+
+/* The equation alone, with what it reads as inputs. */
+static Subgraph member_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k, bool *stored)
+{
+	Subgraph one = {.nmember = 1, .member = sub->member + k, .stored = stored};
+	one.input = arena_alloc(&ir->arena, ((size_t)r->ntensor + 1) * sizeof *one.input);
+	for (int j = 0; j < r->ntensor; j++)
+		if (member_of(sub, r->tensor[j]) < k)
+			one.input[one.ninput++] = r->tensor[j];
+	return one;
+}
+
+static int variant_of(const Schedule *s, Error *err)
+{
+	if (s->n == 0)
+		return 0;
+	if (s->n > 1 || s->step[0].kind != STEP_ROWS || s->step[0].arg < 0 ||
+	    s->step[0].arg >= NEST_OFFERS) {
+		error_set(
+			err, RICCI_EINVAL,
+			"schedule: several equations that run row by row take one step, rows 0 to "
+			"rows %d",
+			NEST_OFFERS - 1);
+		return -1;
+	}
+	return (int)s->step[0].arg;
+}
+
+/* The row's number, dimension by dimension. */
+static void rows_place(Rows *r, const Blocks *b, Node *row)
+{
+	Ir *ir = b->tree->ir;
+	int64_t below = b->rows;
+	for (int d = 0; d < r->rows; d++) {
+		int64_t extent = axis_extent(rows_axis(b->sub, 0, d));
+		below /= extent;
+		r->index[d] = node_floormod(ir, node_floordiv(ir, row, below), extent);
+	}
+}
+
+/* The nests of all equations for one row of a block, in order. */
+static Stmt *rows_body(Blocks *b, Rows *r, Node *block, int variant, const Target *target,
+		       const Dialect *d, Error *err)
+{
+	Tree *tree = b->tree;
+	Stmt *body = NULL;
+	bool stored = true;
+	for (int k = 0; k < b->sub->nmember && !tree->ir->err.code && !err->code; k++) {
+		Subgraph one = member_alone(tree->ir, r, b->sub, k, &stored);
+		Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
+		Schedule own;
+		r->sums = b->sums[k];
+		r->at = node_scale(tree->ir, block, tensor_size(one.member[0]));
+		if (problem_init_row(p, tree, &one, r))
+			break;
+		nest_offer(p, variant, &own);
+		for (int j = 0; j < own.n; j++)
+			if (own.step[j].kind == STEP_PARALLEL)
+				own.step[j].arg = 0;
+		if (lower_nest(p, &own, target, d, err))
+			break;
+		body = stmt_seq(body, tree->root->body);
+	}
+	return body;
+}
+
+/* sums[to + j] red= sums[from + j], or the identity, for j < n. */
+static Stmt *sums_store(const Blocks *b, int k, Node *n, Node *to, Node *from)
+{
+	Ir *ir = b->tree->ir;
+	Node *sums = b->sums[k], *j = tree_axis(b->tree, n->hi);
+	Reduce red = comp_reduce(b->sub->member[k]);
+	Type t = (Type)sums->type;
+	Node *value = from		 ? buffer_read(b->tree, sums, node_add(ir, from, j))
+		      : type_is_float(t) ? node_const(ir, t, reduce_identity(red, t))
+					 : node_const_int(ir, t, reduce_identity_int(red, t));
+	return stmt_loop(
+		b->tree, HOW_VECTOR, j, NULL, n,
+		stmt_store(b->tree, sums, node_add(ir, to, j), value, from ? red : RED_NONE));
+}
+
+/* A piece of fold k: the blocks' sums are added to those of the first, and then stored. */
+static Stmt *sums_piece(const Blocks *b, int k, Node *y, Node *piece)
+{
+	Ir *ir = b->tree->ir;
+	const Node *c = b->sub->member[k];
+	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
+	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
+	if (size % least)
+		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
+	Node *block = tree_axis(b->tree, b->n), *j = tree_axis(b->tree, least);
+	Stmt *s = stmt_loop(
+		b->tree, HOW_SERIAL, block, num(b, 1), NULL,
+		sums_store(b, k, n, from, node_add(ir, node_scale(ir, block, size), from)));
+	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, b->sums[k], at);
+	if (value->type != c->type)
+		value = node_cast(ir, (Type)c->type, value);
+	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n,
+				     stmt_store(b->tree, y, at, value, RED_NONE)));
+}
+
+/* Parts are blocks of rows, then pieces of what their sums amount to. */
+static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Node *block, Stmt *rows)
+{
+	Tree *tree = b->tree;
+	Ir *ir = tree->ir;
+	Stmt *fill = NULL, *all = NULL;
+	int64_t first = b->n;
+	for (int k = 0; k < b->sub->nmember; k++) {
+		int64_t size = tensor_size(b->sub->member[k]);
+		if (!b->sub->fold[k])
+			continue;
+		int64_t n = pieces_of(b->sub->member[k]);
+		Node *piece = node_floormod(ir, node_sub(ir, part, num(b, first)), n);
+		Node *mine = node2(ir, OP_AND, node2(ir, OP_LE, num(b, first), part),
+				   node2(ir, OP_LT, part, num(b, first + n)));
+		fill = stmt_seq(fill,
+				sums_store(b, k, num(b, size), node_scale(ir, block, size), NULL));
+		Stmt *sum = sums_piece(b, k, r->buffer[b->sub->ninput + k], piece);
+		all = stmt_seq(all, stmt_if(tree, mine, sum, NULL));
+		first += n;
+	}
+	tree->first = b->n;
+	return stmt_if(tree, node2(ir, OP_LT, part, num(b, b->n)), stmt_seq(fill, rows), all);
+}
+
+int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
+	       const Dialect *d, Error *err)
+{
+	Ir *ir = tree->ir;
+	Dialect inner = *d;
+	Blocks b = blocks_of(tree, sub);
+	int variant = variant_of(s, err);
+	size_t n = (size_t)(sub->ninput + sub->nmember) + 1;
+	if (variant < 0)
+		return err->code;
+	if (b.pieces && d->grid)
+		return error_set(err, RICCI_EUNSUPPORTED,
+				 "a sum over rows takes two phases, which %s kernels don't have",
+				 d->backend);
+	Rows r = {.rows = sub->rows};
+	r.tensor = arena_alloc(&ir->arena, n * sizeof *r.tensor);
+	r.buffer = arena_alloc(&ir->arena, n * sizeof *r.buffer);
+	r.local = arena_alloc(&ir->arena, n);
+	inner.grid = false; /* the rows are the grid */
+	Stmt *alloc = rows_buffers(&r, &b, d->grid);
+	Node *part = tree_axis(tree, b.n + b.pieces), *block = node_floormod(ir, part, b.n);
+	Node *line = tree_axis(tree, b.height), *from = node_scale(ir, block, b.height);
+	rows_place(&r, &b, b.pieces ? node_add(ir, from, line) : part);
+	Stmt *body = rows_body(&b, &r, block, variant, target, &inner, err);
+	if (b.pieces) {
+		Node *left = node_sub(ir, num(&b, b.rows), from), *hi = num(&b, b.height);
+		if (b.rows % b.height)
+			hi = node2(ir, OP_MIN, hi, left);
+		body = stmt_loop(tree, HOW_SERIAL, line, NULL, hi, body);
+		body = two_phases(&b, &r, part, block, body);
+	}
+	tree->parts = b.n + b.pieces;
+	tree->root = stmt_loop(tree, HOW_PARALLEL, part, NULL, NULL, stmt_seq(alloc, body));
+	return err->code ? err->code : error_set(err, ir->err.code, "%s", ir->err.text);
+}

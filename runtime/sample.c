@@ -1,0 +1,288 @@
+/* sample.c - at which elements a kernel's results are judged.
+ *
+ * Input: a task and how many points of its domain they may cost. Output: a Sample with the places
+ * of each member's elements. Invariant: an element that is evaluated finds what it reads of earlier
+ * members among theirs.
+ */
+#include "runtime/internal.h"
+#include <string.h>
+
+bool sample_dense(const Task *t)
+{
+	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
+}
+
+double sample_length(const Node *c)
+{
+	double n = comp_points(c) / (double)tensor_size(c);
+
+	return n < 1 ? 1 : n;
+}
+
+uint64_t sample_next(uint64_t *state)
+{
+	*state = *state * 6364136223846793005u + 1442695040888963407u;
+	return *state >> 33;
+}
+
+static int64_t pick_element(const Node *c, int i, uint64_t *state)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < tensor_rank(c); d++) {
+		int64_t n = tensor_extent(c, d), x;
+		uint64_t how = sample_next(state) % 4;
+
+		if (i < 8)
+			x = i >> d % 3 & 1 ? n - 1 : 0;
+		else if (how == 0)
+			x = (int64_t)(sample_next(state) % (uint64_t)(n < 4 ? n : 4));
+		else if (how == 1)
+			x = n - 1 - (int64_t)(sample_next(state) % (uint64_t)(n < 20 ? n : 20));
+		else
+			x = (int64_t)(sample_next(state) % (uint64_t)n);
+		at = at * n + x;
+	}
+	return at;
+}
+
+static int sample_size(const Task *t, double points, double limit, int most)
+{
+	const Node *c = t->sub.member[0];
+	double size = (double)tensor_size(c), n;
+
+	if (!sample_dense(t))
+		return comp_points(c) <= limit ? (int)(size < most ? size : most) : 0;
+	if (sample_length(c) > limit)
+		return 0;
+	n = points / sample_length(c);
+	n = n > most ? most : n < 1 ? 1 : n;
+	return (int)(n > size ? size : n);
+}
+
+/* How many rows of a subgraph with rows; at least one where that costs less than `limit`. */
+static int64_t sample_rows(const Subgraph *s, double points, double limit, int most)
+{
+	int64_t rows = subgraph_row_count(s), widest = 1, n;
+	double each = 0;
+
+	for (int k = 0; k < s->nmember; k++) {
+		int64_t wide = tensor_size(s->member[k]) / rows;
+
+		if (s->fold[k])
+			continue;
+		widest = wide > widest ? wide : widest;
+		each += comp_points(s->member[k]) / (double)rows;
+	}
+	if (each > limit)
+		return 0;
+	n = points / each < 1 ? 1 : points / each > 1e6 ? 1000000 : (int64_t)(points / each);
+	n = n > most / widest ? most / widest : n;
+	return n < 2 ? (rows < 2 ? rows : 2) : n > rows ? rows : n;
+}
+
+/* ---- folds: what a few of their elements need, of all rows ---- */
+enum { FOLD_ELEMENTS = 6 };
+
+typedef struct Needs {
+	const Subgraph *sub;
+	Arena *arena;
+	uint8_t **need; /* of member k: each element of a fold, each place in a row of others */
+} Needs;
+
+/* Elements of member k that are marked one by one. */
+static int64_t need_size(const Subgraph *s, int k)
+{
+	return tensor_size(s->member[k]) / (s->fold[k] ? 1 : subgraph_row_count(s));
+}
+
+/* Marks the places of member m from dimension d on; where index is -1 all. */
+static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
+{
+	const Node *c = n->sub->member[m];
+
+	if (d == tensor_rank(c)) {
+		n->need[m][at] = 1;
+		return;
+	}
+	int64_t extent = tensor_extent(c, d), x = index[d] < 0 ? 0 : index[d];
+	int64_t end = index[d] < 0 ? extent : x + 1;
+
+	for (; x < end; x++)
+		need_mark(n, m, d + 1, at * extent + x, index);
+}
+
+/* What member m gives to a read in member k at k's element or place `at`. */
+static void need_read(Needs *n, int k, int m, const Node *read, int64_t at)
+{
+	const Node *c = n->sub->member[k];
+	int64_t index[RICCI_MAX_RANK];
+	int first = n->sub->fold[k] ? 0 : n->sub->rows;
+
+	for (int d = n->sub->rows; d < tensor_rank(read->src[0]); d++) {
+		const Node *i = read->src[1 + d];
+		int64_t below = 1;
+
+		index[d] = i->op == OP_CONST ? i->u.i : -1;
+		for (int e = tensor_rank(c) - 1; e >= first; e--) {
+			if (comp_axis(c, e) == i)
+				index[d] = at / below % tensor_extent(c, e);
+			below *= tensor_extent(c, e);
+		}
+	}
+	need_mark(n, m, n->sub->rows, 0, index);
+}
+
+/* All reads of earlier members below e. */
+static void need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
+{
+	int m = 0;
+
+	if (seen[e->id])
+		return;
+	seen[e->id] = 1;
+	while (e->op == OP_READ && m < k && n->sub->member[m] != e->src[0])
+		m++;
+	for (int64_t at = 0; e->op == OP_READ && m < k && at < need_size(n->sub, k); at++)
+		if (n->need[k][at])
+			need_read(n, k, m, e, at);
+	for (int i = 0; i < e->nsrc; i++)
+		if (!node_is_tensor(e->src[i]))
+			need_reads(n, k, e->src[i], seen);
+}
+
+/* Marks FOLD_ELEMENTS of each fold and all that they need; the points that these cost, < 0 where
+ * memory runs out. */
+static double needs_find(Needs *n)
+{
+	const Subgraph *s = n->sub;
+	uint64_t state = 88172645463325252u;
+	double points = 0, rows = (double)subgraph_row_count(s);
+
+	n->need = arena_alloc(n->arena, (size_t)s->nmember * sizeof *n->need);
+	for (int k = 0; n->need && k < s->nmember; k++)
+		if (!(n->need[k] = arena_alloc(n->arena, (size_t)need_size(s, k))))
+			return -1;
+	for (int k = s->nmember - 1; n->need && k >= 0; k--) {
+		const Node *c = s->member[k], *body = comp_body(c);
+		uint8_t *seen = arena_alloc(n->arena, (size_t)body->id + 1);
+
+		for (int i = 0; s->fold[k] && i < FOLD_ELEMENTS; i++)
+			n->need[k][pick_element(c, i + 6, &state)] = 1;
+		if (!seen)
+			return -1;
+		need_reads(n, k, body, seen);
+		for (int64_t at = 0; at < need_size(s, k); at++)
+			if (n->need[k][at])
+				points += sample_length(c) * (s->fold[k] ? 1 : rows);
+	}
+	return n->need ? points : -1;
+}
+
+/* ---- the whole ---- */
+static int64_t count_marks(const uint8_t *mark, int64_t size)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; mark && i < size; i++)
+		n += mark[i];
+	return n;
+}
+
+static bool sample_room(Sample *s, int k, int64_t n)
+{
+	s->count[k] = (int)n;
+	s->n = n > s->n ? (int)n : s->n;
+	s->at[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof **s->at);
+	s->value[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
+	s->bound[k] = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof(double));
+	return s->at[k] && s->value[k] && s->bound[k];
+}
+
+/* Member k's elements where there are rows: all of `rows` rows, which are the same for each, and
+ * what folds need of all rows (mark, NULL: none are judged). */
+static bool sample_row_places(const Task *t, int k, int64_t rows, const uint8_t *mark, Sample *s)
+{
+	const Subgraph *sub = &t->sub;
+	uint64_t state = 88172645463325252u;
+	int64_t all = subgraph_row_count(sub), wide = need_size(sub, k), n = 0;
+
+	if (sub->fold[k])
+		rows = 0;
+	if (!sample_room(s, k, rows * wide + count_marks(mark, wide) * (sub->fold[k] ? 1 : all)))
+		return false;
+	for (int64_t r = 0; r < rows; r++) { /* the first, the last, others */
+		int64_t row = r == 1 ? all - 1 : (int64_t)(sample_next(&state) % (uint64_t)all);
+
+		for (int64_t i = 0; i < wide; i++)
+			s->at[k][n++] = (r ? row : 0) * wide + i;
+	}
+	for (int64_t i = 0; mark && i < wide; i++)
+		for (int64_t r = 0; mark[i] && r < (sub->fold[k] ? 1 : all); r++)
+			s->at[k][n++] = r * wide + i;
+	return true;
+}
+
+static bool sample_places(const Task *t, int k, int n, Sample *s)
+{
+	const Node *c = t->sub.member[k];
+	uint64_t state = 88172645463325252u;
+
+	if (!sample_room(s, k, n))
+		return false;
+	for (int i = 0; i < n; i++)
+		s->at[k][i] = n == tensor_size(c) ? i : pick_element(c, i, &state);
+	return true;
+}
+
+static bool sample_init(int nmember, Sample *s)
+{
+	size_t n = (size_t)nmember;
+
+	memset(s, 0, sizeof *s);
+	s->nmember = nmember;
+	s->count = arena_alloc(&s->arena, n * sizeof *s->count);
+	s->at = arena_alloc(&s->arena, n * sizeof *s->at);
+	s->value = arena_alloc(&s->arena, n * sizeof *s->value);
+	s->bound = arena_alloc(&s->arena, n * sizeof *s->bound);
+	return s->count && s->at && s->value && s->bound;
+}
+
+bool sample_choose(const Task *t, double points, double limit, int most, Sample *s)
+{
+	bool good = sample_init(t->sub.nmember, s);
+
+	if (t->sub.rows && good) {
+		Needs needs = {.sub = &t->sub, .arena = &s->arena};
+		double cost = needs_find(&needs);
+		int64_t rows = sample_rows(&t->sub, points, limit, most);
+
+		good = cost >= 0;
+		for (int k = 0; k < s->nmember && good; k++)
+			good = sample_row_places(t, k, rows, cost > limit ? NULL : needs.need[k],
+						 s);
+		return good;
+	}
+	int n = good ? sample_size(t, points, limit, most) : 0;
+
+	for (int k = 0; k < s->nmember && good; k++)
+		good = sample_places(t, k, n, s);
+	return good;
+}
+
+bool sample_like(const Sample *s, Sample *out)
+{
+	bool good = sample_init(s->nmember, out);
+
+	for (int k = 0; k < s->nmember && good; k++) {
+		good = sample_room(out, k, s->count[k]);
+		if (good)
+			memcpy(out->at[k], s->at[k], (size_t)s->count[k] * sizeof **s->at);
+	}
+	return good;
+}
+
+void sample_free(Sample *s)
+{
+	arena_free(&s->arena);
+}
