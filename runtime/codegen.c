@@ -41,7 +41,7 @@ static void candidate_drop(Candidate *c)
 	c->kernel = NULL;
 }
 
-void candidates_make(int n, Candidate **c)
+static void make_together(int n, Candidate **c)
 {
 	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
 	Error err = {0};
@@ -65,6 +65,53 @@ void candidates_make(int n, Candidate **c)
 				candidate_drop(ready[i]);
 			}
 	mem_free(ready);
+}
+
+typedef struct Making { /* shared by the threads that work on it */
+	int n, batch;
+	Candidate **c;
+	void (*after)(Candidate *c); /* or NULL */
+	atomic_int next;
+} Making;
+
+static void *making_work(void *arg)
+{
+	Making *m = arg;
+
+	for (;;) {
+		int at = atomic_fetch_add(&m->next, m->batch);
+		int n = m->n - at < m->batch ? m->n - at : m->batch;
+
+		if (n <= 0)
+			return NULL;
+		make_together(n, m->c + at);
+		for (int i = 0; m->after && i < n; i++)
+			m->after(m->c[at + i]);
+	}
+}
+
+/* In batches of at most `most`, smaller ones where threads would have nothing to do. */
+static void making_run(Making *m, int most, int threads)
+{
+	pthread_t helper[16];
+	int n = 0, helpers;
+
+	m->batch = m->n < most * threads ? (m->n + threads - 1) / threads : most;
+	helpers = m->n > 0 ? (m->n + m->batch - 1) / m->batch - 1 : 0;
+	if (helpers > threads - 1)
+		helpers = threads - 1;
+	while (n < helpers && n < COUNT(helper) && thread_start(&helper[n], making_work, m) == 0)
+		n++;
+	making_work(m);
+	while (n > 0)
+		pthread_join(helper[--n], NULL);
+}
+
+void candidates_make(int n, Candidate **c, int threads)
+{
+	Making m = {.n = n, .c = c};
+
+	making_run(&m, n, threads);
 }
 
 /* ---- the first kernels ---- */
@@ -128,42 +175,6 @@ static void candidate_admit(Candidate *c)
 		disk_store(c->line);
 }
 
-typedef struct Filling {
-	int n, batch;
-	Candidate **c;
-	atomic_int next;
-} Filling;
-
-static void *filling_work(void *arg)
-{
-	Filling *f = arg;
-
-	for (;;) {
-		int at = atomic_fetch_add(&f->next, f->batch);
-		int n = f->n - at < f->batch ? f->n - at : f->batch;
-
-		if (n <= 0)
-			return NULL;
-		candidates_make(n, f->c + at);
-		for (int i = 0; i < n; i++)
-			candidate_admit(f->c[at + i]);
-	}
-}
-
-static void filling_run(Filling *f, int threads)
-{
-	pthread_t helper[16];
-	int n = 0, most = (f->n + f->batch - 1) / f->batch - 1;
-
-	if (most > threads - 1)
-		most = threads - 1;
-	while (n < most && n < COUNT(helper) && thread_start(&helper[n], filling_work, f) == 0)
-		n++;
-	filling_work(f);
-	while (n > 0)
-		pthread_join(helper[--n], NULL);
-}
-
 static void default_schedule(const Line *l, Schedule *s)
 {
 	if (schedule_offers(l->task, target_host(), 1, s) < 1)
@@ -174,7 +185,7 @@ static void default_schedule(const Line *l, Schedule *s)
 static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
 {
-	Filling f = {.c = c};
+	Making f = {.c = c, .after = candidate_admit};
 
 	for (int i = 0; i < n; i++) {
 		const Backend *way[4] = {0};
@@ -197,10 +208,7 @@ static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Ca
 	}
 	if (f.n == 0)
 		return 0;
-	f.batch = !strcmp(c[0]->backend->name, "cc") ? BATCH_CC : BATCH_TCC;
-	if (f.n < f.batch * threads)
-		f.batch = (f.n + threads - 1) / threads;
-	filling_run(&f, threads);
+	making_run(&f, !strcmp(c[0]->backend->name, "cc") ? BATCH_CC : BATCH_TCC, threads);
 	for (int i = 0; i < f.n; i++)
 		if (c[i]->err.code) {
 			error_clear(last);

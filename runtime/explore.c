@@ -1,10 +1,10 @@
 /* explore.c - the exploration thread: which schedule of which kernel to try next.
  *
  * Each line gets its offers one after the other: into the schedule queue; made and verified by the
- * code generation thread; timed by the launches of the training that runs meanwhile; then the next.
- * First comes the default schedule of every line in the order of the time it takes, so that the
- * kernels that cost most become fast first; further schedules are tried only where they can matter.
- * The outcome of each trial is kept on disk.
+ * code generation threads; timed by the launches of the training that runs meanwhile; then the
+ * next. First comes the default schedule of every line in the order of the time it takes, so that
+ * the kernels that cost most become fast first; further schedules are tried only where they can
+ * matter. The outcome of each trial is kept on disk.
  */
 #define _GNU_SOURCE
 #include "runtime/tuner.h"
@@ -16,7 +16,7 @@
 
 static const double worth = 0.01; /* of the step's time: less is not explored */
 
-Tuner *tuner_new(Error *err)
+Tuner *tuner_new(int generators, Error *err)
 {
 	Tuner *t = mem_zalloc(sizeof *t);
 
@@ -27,6 +27,10 @@ Tuner *tuner_new(Error *err)
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->change, NULL);
 	t->tail = &t->queue;
+	generators = (int)env_long("RICCI_COMPILERS", generators);
+	t->generators = generators < 1		       ? 1
+			: generators > MOST_GENERATORS ? MOST_GENERATORS
+						       : generators;
 	return t;
 }
 
@@ -82,11 +86,15 @@ static void *explore_main(void *tuner);
 
 void tuner_start(Tuner *t)
 {
+	int n = 0;
+
 	pthread_mutex_lock(&t->lock);
 	if (!t->started && t->left > 0 && thread_start(&t->explore, explore_main, t) == 0) {
-		if (thread_start(&t->generate, generate_main, t) == 0) {
-			t->started = true;
-		} else {
+		while (n < t->generators && thread_start(&t->generate[n], generate_main, t) == 0)
+			n++;
+		t->generators = n;
+		t->started = n > 0;
+		if (n == 0) {
 			atomic_store(&t->quit, true);
 			pthread_cond_broadcast(&t->change);
 			pthread_mutex_unlock(&t->lock);
@@ -117,7 +125,8 @@ void tuner_free(Tuner *t)
 	tuner_poke(t);
 	if (t->started) {
 		pthread_join(t->explore, NULL);
-		pthread_join(t->generate, NULL);
+		for (int i = 0; i < t->generators; i++)
+			pthread_join(t->generate[i], NULL);
 	}
 	for (Candidate *c = t->queue, *next; c; c = next) {
 		next = c->next;

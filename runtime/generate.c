@@ -1,4 +1,4 @@
-/* generate.c - the code generation thread: compiles what the schedule queue holds, and verifies it.
+/* generate.c - the code generation threads: compile what the schedule queue holds, and verify it.
  *
  * Several candidates go to the compiler together. One that passes verification replaces a first,
  * quickly made kernel at once, and otherwise goes on trial against the present one.
@@ -75,7 +75,7 @@ static void candidate_end(Tuner *t, Candidate *c, JobState state)
 
 static void batch_work(Tuner *t, int n, Candidate **c)
 {
-	candidates_make(n, c);
+	candidates_make(n, c, 1);
 	for (int i = 0; i < n; i++) {
 		JobState state = JOB_IDLE;
 

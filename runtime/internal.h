@@ -174,9 +174,9 @@ typedef struct Candidate {
 	Origin origin;
 	Error err;
 } Candidate;
-/* Lowers (those that are not) and compiles candidates of one backend together; each gets a kernel
- * or an error. */
-void candidates_make(int n, Candidate **c);
+/* Lowers (those that are not) and compiles candidates of one backend together, in as many parts as
+ * threads; each gets a kernel or an error. */
+void candidates_make(int n, Candidate **c, int threads);
 /* The backend that schedules of the line are tried on; NULL: none. */
 const Backend *line_tuning(const Line *l);
 /* Gives every line a kernel: from memory, from disk, or made now by `threads` threads. */
@@ -184,7 +184,7 @@ int lines_fill(int n, Line **lines, int threads, Error *err);
 
 /* ---- the background (explore.c, generate.c): exploration and code generation threads ---- */
 typedef struct Tuner Tuner;
-Tuner *tuner_new(Error *err);
+Tuner *tuner_new(int generators, Error *err); /* threads that make kernels */
 int tuner_add(Tuner *t, int n, Line **lines, Error *err);
 void tuner_start(Tuner *t);
 void tuner_poke(Tuner *t);	 /* a trial ended */

@@ -229,6 +229,11 @@ void pool_free(Pool *p)
 	mem_free(p);
 }
 
+int pool_spare(const Pool *p)
+{
+	return host_threads() > p->n ? host_threads() - p->n : 0;
+}
+
 int pool_threads(const Pool *p)
 {
 	return p->n;

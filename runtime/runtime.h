@@ -10,6 +10,7 @@ Pool *pool_new(int threads,
 	       Error *err); /* threads counts the caller; 0: as many as the process may run on */
 void pool_free(Pool *p);
 int pool_threads(const Pool *p);
+int pool_spare(const Pool *p); /* processors that it leaves idle */
 /* Runs k over its parts, split evenly in contiguous ranges (the same split every time), each thread
  * with its scratch. */
 int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t step, Error *err);

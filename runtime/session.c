@@ -151,7 +151,7 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 	f->seed = o->seed;
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
-	if (!code && !f->request.frozen && !(f->tuner = tuner_new(err)))
+	if (!code && !f->request.frozen && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
 		return RICCI_ENOMEM;
 	if (!code)
 		code = storage_list(f->g, true, &f->nstate, &f->state, err);

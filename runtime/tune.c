@@ -170,7 +170,7 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 
 	while (!code && got > 0 && clock_seconds() < until) {
 		got = batch_fill(u, t->strategy, room, c);
-		candidates_make(got, c);
+		candidates_make(got, c, pool_threads(u->pool));
 		for (int i = 0; i < got; i++)
 			if (!code)
 				code = candidate_try(u, c[i], err);

@@ -1,9 +1,10 @@
-/* tuner.h - what the exploration and the code generation thread share: explore.c, generate.c. */
+/* tuner.h - what the exploration and the code generation threads share: explore.c, generate.c. */
 #ifndef RUNTIME_TUNER_H
 #define RUNTIME_TUNER_H
 
 #include "runtime/internal.h"
 
+enum { MOST_GENERATORS = 4 };
 typedef enum { JOB_IDLE, JOB_QUEUED, JOB_TRYING, JOB_DONE } JobState;
 typedef struct Job { /* a line and what has been tried on it */
 	Line *line;
@@ -20,7 +21,8 @@ struct Tuner {
 	Candidate *queue, **tail; /* the schedule queue */
 	bool started, urgent;	  /* urgent: someone waits for the end */
 	atomic_bool quit, busy;
-	pthread_t explore, generate;
+	pthread_t explore, generate[MOST_GENERATORS];
+	int generators;
 };
 void *generate_main(void *tuner);
 /* The outcome of a candidate, under the lock: JOB_TRYING when it is on trial, else JOB_IDLE. */
