@@ -8,6 +8,8 @@
 #include <string.h>
 
 enum { BORDERED_REST = 96 };
+/* What a border leaves out; cycles of storing a result alone; products a cycle. */
+static const double LEAST_BORDER = 0.04, SCATTERED = 4, MULTIPLIES = 16;
 
 static uint64_t axis_mask(const Problem *p, Node *e)
 {
@@ -104,28 +106,66 @@ static bool guarded(const Contract *c, Node *axis)
 	return false;
 }
 
+static bool chosen(const Contract *c, Node *axis)
+{
+	for (int g = 0; g < c->nchoice; g++)
+		if (node_has(c->choice[g], axis))
+			return true;
+	return false;
+}
+
+/* Which part of the products a condition on both axes leaves out, were it that of a window that is
+ * moved over a border by less than the shorter of them. */
+static double left_out(const Node *own, const Node *reduced)
+{
+	double a = (double)axis_extent(own), b = (double)axis_extent(reduced);
+	double few = a < b ? a : b;
+	return (few * few - 1) / (4 * a * b);
+}
+
+/* Is it a mere part of what a line of results holds? */
+static bool in_line(const Contract *c, Node *axis, uint64_t rest)
+{
+	const Problem *p = c->p;
+	int64_t stride = problem_stride(c->ir, p->index, axis);
+	for (int k = 0; k < p->nspatial; k++)
+		if (rest >> k & 1 && problem_stride(c->ir, p->index, p->axis[k]) <= stride)
+			return false;
+	return true;
+}
+
 /* Axes of a factor's own that share conditions with reduced ones, and whose borders are a good part
  * of them. Where the others are long enough for full tiles these join the batch, so that elements
- * of K which a border leaves out are not multiplied at all (choose). */
+ * of K which a border leaves out are not multiplied at all (choose). It must save more than storing
+ * results one by one costs, if it comes to that. */
 static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other)
 {
 	const Problem *p = c->p;
 	uint64_t own = f->mask & ~other->mask & (((uint64_t)1 << p->nspatial) - 1), found = 0;
 	int64_t rest = 1;
+	double saved = 0, depth = 1;
+	bool scattered = false;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		depth *= (double)axis_extent(p->axis[k]);
 	for (int g = 0; g < f->nguard; g++) {
 		uint64_t mask = axis_mask(p, f->guard[g]);
-		int64_t taps = 1;
-		for (int k = p->nspatial; k < p->naxis; k++)
-			if (mask >> k & 1 && axis_extent(p->axis[k]) > taps)
-				taps = axis_extent(p->axis[k]);
 		for (int k = 0; k < p->nspatial; k++)
-			if ((mask & own) >> k & 1 && axis_extent(p->axis[k]) <= 8 * (taps - 1))
+			for (int r = p->nspatial; r < p->naxis; r++) {
+				double part = left_out(p->axis[k], p->axis[r]);
+				if (!((mask & own) >> k & mask >> r & 1) || part < LEAST_BORDER)
+					continue;
 				found |= (uint64_t)1 << k;
+				saved += part * depth / MULTIPLIES;
+			}
 	}
-	for (int k = 0; k < p->nspatial; k++)
-		if ((own & ~found) >> k & 1)
+	own &= ~found;
+	for (int k = 0; k < p->nspatial; k++) {
+		if (own >> k & 1)
 			rest *= axis_extent(p->axis[k]);
-	return rest >= BORDERED_REST ? found : 0;
+		if (found >> k & 1)
+			scattered |= in_line(c, p->axis[k], own);
+	}
+	return rest < BORDERED_REST || (scattered && saved < SCATTERED) ? 0 : found;
 }
 
 static void roles(Contract *c)
@@ -139,22 +179,6 @@ static void roles(Contract *c)
 			a = b;
 		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
-}
-
-/* Axes that conditions look at come first, so that what fails is left early where K is listed anew
- * (choose); or last, so that conditions repeat. */
-static void order_reduced(Contract *c, bool guarded_first)
-{
-	const Problem *p = c->p;
-	c->k.naxis = 0;
-	c->k.extent = 1;
-	for (int pass = 0; pass < 2; pass++) {
-		c->period = c->k.extent;
-		for (int k = p->nspatial; k < p->naxis; k++)
-			if (guarded(c, p->axis[k]) == (pass != guarded_first))
-				side_add(&c->k, p->axis[k]);
-	}
-	c->period = guarded_first ? 0 : c->k.extent / c->period;
 }
 
 /* Conditions that depend on K and the batch only choose which elements of K there are at all. */
@@ -186,6 +210,26 @@ static void choose(Contract *c)
 		f[x]->nguard = kept;
 	}
 	c->k.compact = c->nchoice > 0;
+}
+
+/* Axes of the choice come first, so that what fails is left early where K is listed anew; those of
+ * other conditions last, so that these repeat. */
+static void order_reduced(Contract *c)
+{
+	const Problem *p = c->p;
+	bool repeats = true;
+	c->k.naxis = 0;
+	c->k.extent = 1;
+	for (int pass = 0; pass < 3; pass++) {
+		c->period = c->k.extent;
+		for (int k = p->nspatial; k < p->naxis; k++) {
+			bool first = chosen(c, p->axis[k]), last = guarded(c, p->axis[k]);
+			repeats &= !first || !last;
+			if (pass == (first ? 0 : last ? 2 : 1))
+				side_add(&c->k, p->axis[k]);
+		}
+	}
+	c->period = repeats ? c->k.extent / c->period : 0;
 }
 
 static bool side_has_unit(const Contract *c, const Side *s)
@@ -263,10 +307,9 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 	if (!c->micro)
 		return false;
 	roles(c);
-	order_reduced(c, true);
+	order_reduced(c);
 	choose(c);
-	if (!c->k.compact)
-		order_reduced(c, false);
+	order_reduced(c);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
 	if (wants_swap(c) != (way & CONTRACT_SWAP)) {
 		swap_factors(c);
