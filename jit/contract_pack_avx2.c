@@ -10,7 +10,14 @@
 #include <immintrin.h>
 #include <string.h>
 
-enum { MOST_VECTORS = 4, MOST_RUNS = 16, MOST_TURN = 64, MOST_CONDITIONS = 24, AHEAD = 40 };
+enum {
+	MOST_VECTORS = 4,
+	MOST_RUNS = 16,
+	MOST_TURN = 64,
+	MOST_CONDITIONS = 24,
+	AHEAD = 40,
+	LINE = 64
+};
 
 typedef int32_t Int4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t Int8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -22,13 +29,14 @@ typedef int32_t Int8 __attribute__((vector_size(32), aligned(4), may_alias));
 #define HALF(a, b, n)                                                                              \
 	__builtin_shufflevector(a, b, 0 + n, 1 + n, 2 + n, 3 + n, 8 + n, 9 + n, 10 + n, 11 + n)
 
-/* dst[k*step + l] = src[at[l] + k] for k, l < 8. */
-static inline void turn_f32(const float *src, const int64_t *at, float *dst, int64_t step)
+typedef float Row8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef double Row4 __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* dst[k*step + l] = row[l][k] for k < n and l < 8. */
+static inline __attribute__((always_inline)) void turn_f32(const Row8 *row, float *dst,
+							   int64_t step, int64_t n)
 {
-	typedef float V __attribute__((vector_size(32), aligned(4), may_alias));
-	V row[8], pair[8], side[8];
-	for (int l = 0; l < 8; l++)
-		row[l] = *(const V *)(src + at[l]);
+	Row8 pair[8], side[8];
 	for (int l = 0; l < 8; l += 2) {
 		pair[l] = PAIR(row[l], row[l + 1], 0);
 		pair[l + 1] = PAIR(row[l], row[l + 1], 2);
@@ -38,27 +46,26 @@ static inline void turn_f32(const float *src, const int64_t *at, float *dst, int
 			side[l + 2 * i] = SIDE(pair[l + i], pair[l + i + 2], 0);
 			side[l + 2 * i + 1] = SIDE(pair[l + i], pair[l + i + 2], 2);
 		}
-	for (int k = 0; k < 4; k++) {
-		*(V *)(dst + k * step) = HALF(side[k], side[k + 4], 0);
-	}
-	for (int k = 0; k < 4; k++)
-		*(V *)(dst + (k + 4) * step) = HALF(side[k], side[k + 4], 4);
+	for (int k = 0; k < 4 && k < n; k++)
+		*(Row8 *)(dst + k * step) = HALF(side[k], side[k + 4], 0);
+	for (int k = 0; k < 4 && k + 4 < n; k++)
+		*(Row8 *)(dst + (k + 4) * step) = HALF(side[k], side[k + 4], 4);
 }
 
-/* The same for k, l < 4. */
-static inline void turn_f64(const double *src, const int64_t *at, double *dst, int64_t step)
+/* The same for l < 4. */
+static inline __attribute__((always_inline)) void turn_f64(const Row4 *row, double *dst,
+							   int64_t step, int64_t n)
 {
-	typedef double V __attribute__((vector_size(32), aligned(8), may_alias));
-	V a = *(const V *)(src + at[0]), b = *(const V *)(src + at[1]);
-	V c = *(const V *)(src + at[2]), d = *(const V *)(src + at[3]);
-	V ab = __builtin_shufflevector(a, b, 0, 4, 2, 6),
-	  AB = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-	V cd = __builtin_shufflevector(c, d, 0, 4, 2, 6),
-	  CD = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-	*(V *)dst = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-	*(V *)(dst + step) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
-	*(V *)(dst + 2 * step) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-	*(V *)(dst + 3 * step) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+	Row4 ab = __builtin_shufflevector(row[0], row[1], 0, 4, 2, 6),
+	     AB = __builtin_shufflevector(row[0], row[1], 1, 5, 3, 7);
+	Row4 cd = __builtin_shufflevector(row[2], row[3], 0, 4, 2, 6),
+	     CD = __builtin_shufflevector(row[2], row[3], 1, 5, 3, 7);
+	Row4 turned[4] = {__builtin_shufflevector(ab, cd, 0, 1, 4, 5),
+			  __builtin_shufflevector(AB, CD, 0, 1, 4, 5),
+			  __builtin_shufflevector(ab, cd, 2, 3, 6, 7),
+			  __builtin_shufflevector(AB, CD, 2, 3, 6, 7)};
+	for (int k = 0; k < 4 && k < n; k++)
+		*(Row4 *)(dst + k * step) = turned[k];
 }
 
 #define T	 float
@@ -66,6 +73,7 @@ static inline void turn_f64(const double *src, const int64_t *at, double *dst, i
 #define LANES	 8
 #define Bits	 int32_t
 #define L	 Int8
+#define Row	 Row8
 #define WIDEN(x) (x)
 /* The even lanes of a, then the odd ones of b. */
 #define EVEN_ODD(a, b)	  __builtin_shufflevector(PICK(a, b), PICK(a, b), 0, 1, 4, 5, 2, 3, 6, 7)
@@ -84,6 +92,7 @@ static inline void turn_f64(const double *src, const int64_t *at, double *dst, i
 #define LANES		  4
 #define Bits		  int64_t
 #define L		  Int4
+#define Row		  Row4
 #define WIDEN(x)	  (I) _mm256_cvtepi32_epi64((__m128i)(x))
 #define EVEN_ODD(a, b)	  __builtin_shufflevector(a, b, 0, 2, 5, 7)
 #define EVEN(a, b)	  __builtin_shufflevector(a, b, 0, 2, 4, 6)
