@@ -116,7 +116,7 @@ Node *sum_join(Ir *ir, Node *a, Node *b);
  */
 int terms_split(Ir *ir, int n, Term **terms);
 
-/* ---- one term (place.c, term.c, phase.c) ---- */
+/* ---- one term (place.c, term.c, window.c, phase.c) ---- */
 
 /* The elements z = period*(start + u) + first + h of a dimension, u < extent, h < count; extent 0:
  * up to the end of the dimension. */
@@ -184,6 +184,8 @@ Node *piece_tensor(Ir *ir, const Piece *piece);
 Node *term_scatter(Ir *ir, const Term *term);
 /* Notes why that was done (ir->note). */
 void note_scatter(Ir *ir, const Term *term);
+/* The same gradient as that of *own, over fewer axes, where that is less work (window.c). */
+bool term_window(Ir *ir, const Term *term, Term *own);
 /* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL
  * when it is zero. */
 Node *term_gradient(Tape *tape, const Term *term);

@@ -221,6 +221,14 @@ static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *
 	return divided;
 }
 
+static int phases_count(const Phases *f)
+{
+	int n = 1;
+	for (int d = 0; d < f->rank; d++)
+		n *= f->ngroup[d];
+	return n;
+}
+
 /* ---- one tensor of all phases */
 
 typedef struct Join {
@@ -324,6 +332,7 @@ Node *term_gradient(Tape *tape, const Term *term)
 	Residues at[RICCI_MAX_RANK];
 	Phases phases;
 	Piece all;
+	Term own;
 	int rank = tensor_rank(tensor);
 
 	if (node_is_value(term->value, 0))
@@ -341,6 +350,8 @@ Node *term_gradient(Tape *tape, const Term *term)
 	if (!all.place->nfree ||
 	    (!phases_find(tape, term, &all, &phases) && !(few = phases_few(all.place, &phases))))
 		return piece_tensor(ir, &all);
+	if (!few && phases_count(&phases) > 1 && term_window(ir, term, &own))
+		return term_gradient(tape, &own);
 	Join j = {.ir = ir, .tape = tape, .term = term, .phases = &phases, .direct = !few};
 	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {

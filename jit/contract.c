@@ -123,8 +123,8 @@ static double left_out(const Node *own, const Node *reduced)
 	return (few * few - 1) / (4 * a * b);
 }
 
-/* Is it a mere part of what a line of results holds? */
-static bool in_line(const Contract *c, Node *axis, uint64_t rest)
+/* Does it run fastest through the results, before all of the rest? */
+static bool fastest(const Contract *c, Node *axis, uint64_t rest)
 {
 	const Problem *p = c->p;
 	int64_t stride = problem_stride(c->ir, p->index, axis);
@@ -158,12 +158,11 @@ static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other
 				saved += part * depth / MULTIPLIES;
 			}
 	}
-	own &= ~found;
 	for (int k = 0; k < p->nspatial; k++) {
-		if (own >> k & 1)
+		if ((own & ~found) >> k & 1)
 			rest *= axis_extent(p->axis[k]);
 		if (found >> k & 1)
-			scattered |= in_line(c, p->axis[k], own);
+			scattered |= fastest(c, p->axis[k], ~found);
 	}
 	return rest < BORDERED_REST || (scattered && saved < SCATTERED) ? 0 : found;
 }

@@ -240,17 +240,47 @@ static void test_api(void)
 	ricci_graph_free(g);
 }
 
+/* A sum that a window does not look at is taken before its residues, where it is long and what it
+ * leaves is not many times as large as the operands. */
+static void test_windows(void)
+{
+	static const struct {
+		int64_t k, taps, places;
+		const char *start;
+	} test[] = {{32, 3, 5, "T1[i,j] += dy[k,j]*w[k,i];\n"},
+		    {31, 3, 5, "T1[i] += 0 <= i - j"},
+		    {32, 201, 1000, "T1[i] += 0 <= i - j"}};
+	for (int k = 0; k < COUNT(test); k++) {
+		ricci_graph *g = ricci_graph_new();
+		int64_t size = 2 * test[k].places + test[k].taps - 2;
+		int64_t dims[2] = {test[k].k, test[k].taps}, result[2] = {dims[0], test[k].places};
+		ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, &size), *d;
+		ricci_tensor *w = ricci_input(g, "w", RICCI_F32, 2, dims);
+		ricci_tensor *dy = ricci_input(g, "dy", RICCI_F32, 2, result);
+		ricci_tensor *y = ricci_op(g, "Y[k,p] += X[2*p+r]*W[k,r]", x, w);
+		CHECK_INT(ricci_grad(g, y, dy, 1, &x, &d), 0);
+		char *text = ricci_show(d);
+		CHECK(strstr(text, test[k].start) == text);
+		ricci_free_text(text);
+		ricci_graph_free(g);
+	}
+}
+
 static int convolution(long fail_at)
 {
 	ricci_graph *g = ricci_graph_new();
-	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){9, 9}), *grads[2];
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){9, 9}), *grads[3];
 	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){3, 3}, ricci_normal(1));
-	ricci_tensor *y = ricci_op(g, "Y[p,q] max= X[2*p+r,2*q+s]*W[r,s]", x, w);
+	ricci_tensor *v = ricci_param(g, "v", RICCI_F32, 3, (int64_t[]){40, 3, 3}, ricci_normal(1));
+	ricci_tensor *y = ricci_op(g,
+				   "Y[p,q] max= X[2*p+r,2*q+s]*W[r,s];"
+				   "Z[k,p,q] += Y[2*p+r,q+s]*V[k,r,s] where p<1, q<2",
+				   x, w, v);
 	mem_fail_at(fail_at);
-	int code = ricci_grad(g, y, NULL, 2, (ricci_tensor *[]){x, w}, grads);
+	int code = ricci_grad(g, y, NULL, 3, (ricci_tensor *[]){x, w, v}, grads);
 	mem_fail_at(0);
 	CHECK_INT(ricci_graph_error(g), code);
-	CHECK(grads[0] && grads[1]);
+	CHECK(grads[0] && grads[1] && grads[2]);
 	ricci_graph_free(g);
 	return code;
 }
@@ -275,6 +305,7 @@ int main(void)
 	test_deterministic_and_linear();
 	in_bench(long_graphs);
 	test_api();
+	test_windows();
 	test_memory();
 	return check_done();
 }

@@ -1,0 +1,123 @@
+/* window.c - sums that where an element is met does not depend on, taken first.
+ *
+ * dX[z] of Y[k,p] += X[2*p+r] * W[k,r] sums over k and, for each residue of z, over the taps r that
+ * meet it. The sum over k is the same work at every tap: T[r,p] += dY[k,p] * W[k,r], one
+ * contraction without conditions; then dX[z] adds up the few T[r,p] that meet z, residue by residue
+ * (phase.c), instead of contracting anew for each with every second element of W.
+ *
+ * Input: a term whose gradient would be several equations. Output: the same gradient's term over
+ * the axes that stand in the read, whose value is an element of T. Invariant: T is evaluated at all
+ * points of its box, so the term's value must be safe there.
+ */
+#include "autodiff/internal.h"
+
+/* Shorter sums are not worth the way through T; nor is a T of many times what is there anyway. */
+enum { LEAST_POINTS = 32, MOST_GROWTH = 4, LEAST_BYTES = 4 };
+
+static void see_unsafe(void *user, Node *n)
+{
+	bool *unsafe = user;
+	if (n->op != OP_READ)
+		return;
+	for (int d = 0; d < tensor_rank(n->src[0]); d++)
+		*unsafe |=
+			n->src[1 + d]->lo < 0 || n->src[1 + d]->hi >= tensor_extent(n->src[0], d);
+}
+
+static int dimensions_with(const Term *t, Node *axis)
+{
+	int n = 0;
+	for (int d = 0; d < tensor_rank(t->read->src[0]); d++)
+		n += node_has(t->read->src[1 + d], axis);
+	return n;
+}
+
+static bool is_reduced(const Node *c, Node *axis)
+{
+	for (int d = 0; d < tensor_rank(c); d++)
+		if (node_has(c->src[comp_naxis(c) + d], axis))
+			return false;
+	return true;
+}
+
+/* The equation's axes that stand in the read, in the order of its dimensions, but taps (reduced
+ * axes that share a dimension) before the first dimension of several axes: what the others run over
+ * lies together. Returns how many; 0 when an axis is in several dimensions. */
+static int window_axes(const Term *t, Node **keep)
+{
+	int rank = tensor_rank(t->read->src[0]), naxis = comp_naxis(t->comp), n = 0, taps = 0;
+	int first = -1;
+	Node *tap[COMP_MAX_AXES];
+	for (int d = 0; d < rank; d++) {
+		Node *mine[COMP_MAX_AXES];
+		int count = 0;
+		for (int k = 0; k < naxis; k++) {
+			Node *axis = comp_axis(t->comp, k);
+			if (!node_has(t->read->src[1 + d], axis))
+				continue;
+			if (dimensions_with(t, axis) > 1)
+				return 0;
+			mine[count++] = axis;
+		}
+		if (count > 1 && first < 0)
+			first = n;
+		for (int k = 0; k < count; k++) {
+			if (count > 1 && is_reduced(t->comp, mine[k]))
+				tap[taps++] = mine[k];
+			else
+				keep[n++] = mine[k];
+		}
+	}
+	for (int k = n - 1; k >= first && taps; k--)
+		keep[k + taps] = keep[k];
+	for (int k = 0; k < taps; k++)
+		keep[first + k] = tap[k];
+	return n + taps;
+}
+
+/* The sum over the rest, as a tensor over keep[]. */
+static Node *window_sum(Ir *ir, const Term *t, int nkeep, Node *const *keep, int nrest,
+			Node *const *rest)
+{
+	Node *place[RICCI_MAX_RANK];
+	Frame f = {.rank = nkeep, .nkeep = nkeep, .nsum = nrest};
+	f.lhs = f.keep = keep;
+	f.sum = rest;
+	f.place = place;
+	for (int k = 0; k < nkeep; k++) {
+		f.shape[k] = axis_extent(keep[k]);
+		place[k] = node_axis(ir, k, f.shape[k]);
+	}
+	return sum_make(ir, &f, t->value);
+}
+
+bool term_window(Ir *ir, const Term *t, Term *own)
+{
+	Node *keep[COMP_MAX_AXES], *rest[COMP_MAX_AXES], *tensor = t->read->src[0];
+	int nkeep = window_axes(t, keep), nrest = 0;
+	double points = 1, size = 1;
+	bool unsafe = false;
+	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || type_size((Type)t->value->type) < LEAST_BYTES)
+		return false;
+	for (int k = 0; k < comp_naxis(t->comp); k++) {
+		Node *axis = comp_axis(t->comp, k);
+		bool kept = dimensions_with(t, axis) > 0;
+		if (!kept && t->guard && node_has(t->guard, axis))
+			return false;
+		*(kept ? &size : &points) *= (double)axis_extent(axis);
+		if (!kept)
+			rest[nrest++] = axis;
+	}
+	node_walk(ir, t->value, see_unsafe, &unsafe);
+	if (unsafe || points < LEAST_POINTS ||
+	    size > MOST_GROWTH * ((double)tensor_size(tensor) + (double)tensor_size(t->comp)))
+		return false;
+	Node *part = t->read;
+	if (t->guard)
+		part = node_select(ir, t->guard, part, node_const(ir, part->type, 0));
+	own->comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
+	own->read = node_replace(ir, t->read, nkeep, keep, own->comp->src);
+	own->guard = t->guard ? node_replace(ir, t->guard, nkeep, keep, own->comp->src) : NULL;
+	own->value = tensor_read(ir, window_sum(ir, t, nkeep, keep, nrest, rest), own->comp->src);
+	return true;
+}
