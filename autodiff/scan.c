@@ -82,27 +82,14 @@ static Node *fresh(Ir *ir, char letter, int k, const Node *t)
 	return fresh_typed(ir, letter, k, t, (Type)t->type);
 }
 
-/* Jumps where t has no rank left for the steps. */
-static void check_rank(Ir *ir, const Node *t)
+/* Has t no rank left for the steps? */
+static bool is_full(const Node *t)
 {
-	if (tensor_rank(t) < RICCI_MAX_RANK)
-		return;
-	error_set(
-		&ir->err, RICCI_EUNSUPPORTED,
-		"the gradient of a loop needs the steps of a tensor of rank %d stacked; %d is the "
-		"most",
-		tensor_rank(t), RICCI_MAX_RANK);
-	longjmp(*ir->arena.oom, 1);
-}
-
-static Node *stack_of(Ir *ir, const ScanCall *call, Node *value)
-{
-	check_rank(ir, value);
-	return scan_stack(ir, call, value);
+	return tensor_rank(t) == RICCI_MAX_RANK;
 }
 
 /* What the other loop's steps had, as variables of this one: those that nothing reads are left out
- * when it is closed. */
+ * when it is closed. Full states are sums of gradients, which are added to and not read. */
 static void add_steps(Around *a)
 {
 	const Scan *of = a->of;
@@ -110,9 +97,9 @@ static void add_steps(Around *a)
 	for (int k = 0; k < a->nvar; k++)
 		if (k < of->nslice)
 			add(a, SLICE, of->var[k], a->operand[k], NULL);
-		else if (k < of->nslice + of->nstate)
-			add(a, SLICE, of->var[k], stack_of(a->ir, &call, of->var[k]), NULL);
-		else
+		else if (k < of->nslice + of->nstate && !is_full(of->var[k]))
+			add(a, SLICE, of->var[k], scan_stack(a->ir, &call, of->var[k]), NULL);
+		else if (k >= of->nslice + of->nstate)
 			add(a, CONSTANT, of->var[k], a->operand[k], NULL);
 }
 
@@ -223,7 +210,6 @@ static void close_around(Around *a, bool backwards)
 /* Returns its number among the stacks. */
 static int add_stack(Around *a, Node *value)
 {
-	check_rank(a->ir, value);
 	a->stacked[a->nstacked] = value;
 	return a->nstacked++;
 }
@@ -342,6 +328,12 @@ static Node *sum_typed(Ir *ir, const Node *like, Node *t, Type type, Node *more)
 	return comp_dense(ir, RED_NONE, rank, rank, axes, body);
 }
 
+/* Is the gradient of variable v a sum over the steps in a state? Else it is a row of a stack. */
+static bool is_summed(const Scan *of, int v)
+{
+	return v >= of->nslice && (of->bound > 1 || is_full(of->var[v]));
+}
+
 /* Where the gradient of wrt[i] goes. */
 static void set_gradient(Back *b, int i)
 {
@@ -353,7 +345,7 @@ static void set_gradient(Back *b, int i)
 		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var),
 				  gradient_tensor(a->ir, var, b->start[v]),
 				  gradient_tensor(a->ir, var, grad));
-	} else if (grad && (state < 0 || of->bound == 1)) {
+	} else if (grad && !is_summed(of, v)) {
 		b->place[i] = add_stack(a, gradient_tensor(a->ir, var, grad));
 	} else if (grad) {
 		Type type = type_accumulator((Type)var->type);
@@ -373,7 +365,7 @@ static Node *take_gradient(Back *b, int i)
 		return NULL;
 	if (state < 0)
 		return stacked_at(a, b->place[i]);
-	if (a->of->bound == 1)
+	if (!is_summed(a->of, v))
 		return scan_only(a->ir, &a->call, a->call.result[b->place[i]]);
 	Node *sum = scan_final(a->ir, &a->call, b->place[i]), *var = a->of->var[v];
 	return sum->type == var->type ? sum : sum_typed(a->ir, var, sum, (Type)var->type, NULL);

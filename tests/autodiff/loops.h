@@ -149,6 +149,30 @@ __attribute__((unused)) static void make_mixed(Case *c)
 	c->loop = (ricci_loop){.steps = 5, .nslice = 2, .ncarry = 2, .nout = 1};
 }
 
+/* Weights and an equation of the highest rank, in the loop and in a region of its step. */
+__attribute__((unused)) static void make_deep(Case *c)
+{
+	ricci_graph *g = c->g;
+	int64_t deep[16] = {2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3};
+	ricci_tensor *w = input(c, "w", 16, deep, .3), *v = input(c, "v", 16, deep, .1);
+	ricci_tensor *x = input(c, "x", 2, SHAPE(3, 3), 0), *h0 = input(c, "h0", 1, SHAPE(3), .2);
+	ricci_tensor *xt = variable(c, "xt", 1, SHAPE(3)), *h = variable(c, "h", 1, SHAPE(3));
+	ricci_tensor *y = ricci_op(g,
+				   "E[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p] = "
+				   "tanh(W[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p]*H[p]);"
+				   "S[p] += E[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p];"
+				   "Y[p] = S[p] + V[1,0,0,0,0,0,0,0,0,0,0,0,0,0,1,p]*X[p]",
+				   w, h, v, xt);
+	ricci_recompute(g, 2, (ricci_tensor *[]){v, h}, 1,
+			(ricci_tensor *[]){ricci_op(
+				g, "Z[p] += sin(V[a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p]*H[p])", v, h)},
+			&c->out[1]);
+	c->slice[0] = (ricci_slice){xt, x};
+	c->carry[0] = (ricci_carry){h, h0, y};
+	c->out[0] = y;
+	c->loop = (ricci_loop){.steps = 3, .nslice = 1, .ncarry = 1, .nout = 2};
+}
+
 /* ---- random loops ---- */
 
 __attribute__((unused)) static uint64_t random_state = 88172645463325252u;
@@ -239,8 +263,8 @@ __attribute__((unused)) static void make_random(Case *c)
 }
 
 __attribute__((unused)) static void (*const makers[])(Case *) = {
-	make_lstm, make_products, make_newton, make_nested, make_mixed, make_random};
-enum { FIXED = 5 };
+	make_lstm, make_products, make_newton, make_nested, make_mixed, make_deep, make_random};
+enum { FIXED = 6 };
 
 __attribute__((unused)) static void make(Case *c, int which, Way way)
 {
