@@ -284,11 +284,24 @@ static void give(Walk *w, Node *n, const Guard *guard, Node *value)
 	w->adj[slot - 1].parts = part;
 }
 
+/* value under cond too, which what leads to the choice may decide. */
+static void give_branch(Walk *w, Node *n, const Part *from, Node *cond)
+{
+	for (const Guard *g = from->guard; g; g = g->outer) {
+		if (node_opposite(g->cond, cond))
+			return;
+		if (g->cond == cond) {
+			give(w, n, from->guard, from->value);
+			return;
+		}
+	}
+	give(w, n, guard_push(w->ir, from->guard, cond), from->value);
+}
+
 static void derive_select(Walk *w, Node *n, const Part *from)
 {
-	Node *cond = n->src[0];
-	give(w, n->src[1], guard_push(w->ir, from->guard, cond), from->value);
-	give(w, n->src[2], guard_push(w->ir, from->guard, node_not(w->ir, cond)), from->value);
+	give_branch(w, n->src[1], from, n->src[0]);
+	give_branch(w, n->src[2], from, node_not(w->ir, n->src[0]));
 }
 
 /* y: what holds the value of n */
@@ -400,6 +413,37 @@ static void tape_reserve(Tape *tape)
 	tape->slot = arena_alloc(&tape->ir->arena, sizeof *tape->slot * tape->nslot);
 }
 
+enum { GUARD_PARTS = 32 };
+typedef struct Known {
+	int n;
+	Node *from[2 * GUARD_PARTS], *to[2 * GUARD_PARTS]; /* conditions, and what they are */
+} Known;
+
+static void know(Ir *ir, Known *k, Node *guard)
+{
+	for (; guard->op == OP_AND; guard = guard->src[0])
+		know(ir, k, guard->src[1]);
+	for (int i = 0; i < 2 && k->n < COUNT(k->from); i++) {
+		k->from[k->n] = i ? node_not(ir, guard) : guard;
+		k->to[k->n++] = node_const_int(ir, RICCI_BOOL, !i);
+	}
+}
+
+/* The term of the leaf `at`; false when it is zero. Its value need not ask again what the guard
+ * says. */
+static bool put_term(Walk *w, Node *at, const Part *total, Term *term)
+{
+	Known known = {0};
+	*term = (Term){w->comp, at, guard_node(w->ir, total->guard), total->value};
+	if (!term->guard)
+		return true;
+	if (node_is_value(term->guard, 0))
+		return false;
+	know(w->ir, &known, term->guard);
+	term->value = node_replace(w->ir, term->value, known.n, known.from, known.to);
+	return !node_is_value(term->value, 0);
+}
+
 int derive_body(Tape *tape, Node *c, Node *root, Node *seed, Term **terms)
 {
 	Walk w = {.tape = tape, .ir = tape->ir, .comp = c};
@@ -417,8 +461,9 @@ int derive_body(Tape *tape, Node *c, Node *root, Node *seed, Term **terms)
 		if (!w.adj[k].parts)
 			continue;
 		Part total = adjoint_total(w.ir, &w.adj[k]);
-		if (at->op == OP_READ || is_part(&w, &w.adj[k], total.guard))
-			(*terms)[n++] = (Term){c, at, guard_node(w.ir, total.guard), total.value};
+		bool leaf = at->op == OP_READ || is_part(&w, &w.adj[k], total.guard);
+		if (leaf)
+			n += put_term(&w, at, &total, &(*terms)[n]);
 		else if (at->op == OP_SELECT)
 			derive_select(&w, at, &total);
 		else

@@ -17,9 +17,11 @@ static void conditions_put(Conditions *c, Node *cond)
 	if (node_is_value(cond, 1))
 		return;
 	c->never |= node_is_value(cond, 0);
-	for (int k = 0; k < c->n; k++)
+	for (int k = 0; k < c->n; k++) {
+		c->never |= node_opposite(c->at[k], cond);
 		if (c->at[k] == cond)
 			return;
+	}
 	if (c->n == MAX_CONDITIONS)
 		cond = node2(c->ir, OP_AND, c->at[--c->n], cond);
 	c->at[c->n++] = cond;

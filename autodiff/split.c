@@ -55,6 +55,8 @@ static Node *find_choice(Node *e)
 
 static void put(Split *s, Term t)
 {
+	if (t.guard && node_is_value(t.guard, 0)) /* choices that exclude each other */
+		return;
 	if (s->n == s->room) {
 		Term *old = s->terms;
 		s->room = s->room * 2 + 8;

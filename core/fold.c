@@ -132,6 +132,49 @@ static Node *fold_compare(Ir *ir, Op op, Node *a, Node *b)
 					   : x != y);
 }
 
+bool node_opposite(const Node *a, const Node *b)
+{
+	bool order = (a->op == OP_LT && b->op == OP_LE) || (a->op == OP_LE && b->op == OP_LT);
+	bool equal = (a->op == OP_EQ && b->op == OP_NE) || (a->op == OP_NE && b->op == OP_EQ);
+	if (a->op == OP_NOT || b->op == OP_NOT)
+		return a->op == OP_NOT ? a->src[0] == b : b->src[0] == a;
+	if (order) /* not of floats: a NaN is neither */
+		return !type_is_float((Type)a->src[0]->type) && a->src[0] == b->src[1] &&
+		       a->src[1] == b->src[0];
+	return equal && a->src[0] == b->src[0] && a->src[1] == b->src[1];
+}
+
+/* Is x among the parts of the chain c of `op` (1), is its opposite (-1), or neither (0)? Parts
+ * past a number are not looked at. */
+static int chain_has(Op op, const Node *c, const Node *x)
+{
+	enum { PARTS = 64 };
+	for (int k = 0; k < PARTS; k++, c = c->src[0]) {
+		const Node *part = c->op == op ? c->src[1] : c;
+		if (part == x || node_opposite(part, x))
+			return part == x ? 1 : -1;
+		if (c->op != op)
+			break;
+	}
+	return 0;
+}
+
+/* a && b where a decides a part of b, and the same of ||: c && d && c is c && d, and c && d && !c
+ * is false. */
+static Node *fold_chain(Ir *ir, Op op, Node *a, Node *b)
+{
+	int whole = chain_has(op, a, b);
+	if (whole)
+		return whole > 0 ? a : node_bool(ir, op == OP_OR);
+	for (int k = 0; k < 2 && b->op == op; k++) {
+		int part = chain_has(op, a, b->src[k]);
+		if (part)
+			return part > 0 ? node2(ir, op, a, b->src[1 - k])
+					: node_bool(ir, op == OP_OR);
+	}
+	return NULL;
+}
+
 static Node *fold_logic(Ir *ir, Op op, Node *const *src)
 {
 	Node *a = src[0];
@@ -154,7 +197,7 @@ static Node *fold_logic(Ir *ir, Op op, Node *const *src)
 		return a;
 	if (b->op == OP_CONST && (b->u.i != 0) == absorbing)
 		return b;
-	return a == b ? a : NULL;
+	return fold_chain(ir, op, a, b);
 }
 
 static Node *fold_select(Ir *ir, Node *c, Node *a, Node *b)

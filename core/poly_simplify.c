@@ -2,30 +2,88 @@
  *
  * Comparisons that are implied or excluded become constants; quotients, remainders, minima and
  * maxima that the constraints decide go; what stands behind a SELECT, AND or OR is simplified under
- * the condition that leads there. Work is bounded: past VISIT_LIMIT nodes stay as they are. */
+ * the condition that leads there, of data too where it comes again. Work is bounded: past
+ * VISIT_LIMIT nodes stay as they are. */
 #include "core/eliminate.h"
 
 enum { VISIT_LIMIT = 20000 };
 
+/* A condition that holds, or not, where an expression stands. */
+typedef struct Fact {
+	const Node *cond;
+	bool holds;
+	const struct Fact *outer;
+} Fact;
+
 typedef struct Simplify {
 	Ir *ir;
 	int visits;
+	NodeMap decides; /* conditions, without !, to how many nodes decide by them */
+	const Fact *facts;
 } Simplify;
 
 static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e);
 
-/* e under p and c (or not c); m: what is known under p. */
-static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, Node *c, bool holds, Node *e)
+/* Counts how many nodes decide by each condition. */
+static void see_decision(void *user, Node *n)
+{
+	Simplify *s = user;
+	int nsrc = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
+	for (int k = 0; k < nsrc; k++) {
+		Node *c = n->src[k]->op == OP_NOT ? n->src[k]->src[0] : n->src[k];
+		uintptr_t times = (uintptr_t)node_map_get(&s->decides, c) + 1;
+		node_map_put(s->ir, &s->decides, c, (void *)times);
+	}
+}
+
+static bool decides_again(Simplify *s, Node *c)
+{
+	uintptr_t times = (uintptr_t)node_map_get(&s->decides, c);
+	return times + (uintptr_t)node_map_get(&s->decides, node_not(s->ir, c)) > 1;
+}
+
+/* Puts the parts of c, which holds or not, that come again before the facts. */
+static void assume_parts(Simplify *s, Node *c, bool holds)
+{
+	if (c->op == (holds ? OP_AND : OP_OR)) {
+		assume_parts(s, c->src[0], holds);
+		assume_parts(s, c->src[1], holds);
+	}
+	if (!decides_again(s, c))
+		return;
+	Fact *f = arena_alloc(&s->ir->arena, sizeof *f);
+	*f = (Fact){c, holds, s->facts};
+	s->facts = f;
+}
+
+/* Source k of e, which its first decides to look at when that holds, or not; c: the first one,
+ * simple already; m: what is known under p. */
+static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, const Node *e, Node *c,
+			    bool holds, int k)
 {
 	NodeMap inner = {0};
-	if (!node_compares_int(s->ir, c))
-		return simplify(s, p, m, e);
-	Polyhedron *q = poly_copy(p);
-	if (holds)
+	const Fact *outer = s->facts;
+	bool ints = node_compares_int(s->ir, c);
+	assume_parts(s, e->src[0], holds);
+	if (!ints && s->facts == outer)
+		return simplify(s, p, m, e->src[k]);
+	Polyhedron *q = ints ? poly_copy(p) : p;
+	if (ints && holds)
 		poly_assume(q, c);
-	else
+	else if (ints)
 		poly_assume_not(q, c);
-	return simplify(s, q, &inner, e);
+	Node *out = simplify(s, q, &inner, e->src[k]);
+	s->facts = outer;
+	return out;
+}
+
+/* What the facts say of e: 1, 0, or -1 for nothing. */
+static int facts_say(const Simplify *s, const Node *e)
+{
+	for (const Fact *f = s->facts; f && e->type == RICCI_BOOL; f = f->outer)
+		if (f->cond == e || node_opposite(f->cond, e))
+			return (f->cond == e) == f->holds;
+	return -1;
 }
 
 static Node *simplify_lazy(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
@@ -34,13 +92,13 @@ static Node *simplify_lazy(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 	if (e->op == OP_SELECT) {
 		if (node_is_const(c))
 			return simplify(s, p, m, e->src[c->u.i ? 1 : 2]);
-		return node_select(s->ir, c, simplify_under(s, p, m, c, true, e->src[1]),
-				   simplify_under(s, p, m, c, false, e->src[2]));
+		return node_select(s->ir, c, simplify_under(s, p, m, e, c, true, 1),
+				   simplify_under(s, p, m, e, c, false, 2));
 	}
 	bool and = e->op == OP_AND;
 	if (node_is_const(c))
 		return (c->u.i != 0) == and? simplify(s, p, m, e->src[1]) : c;
-	return node2(s->ir, (Op)e->op, c, simplify_under(s, p, m, c, and, e->src[1]));
+	return node2(s->ir, (Op)e->op, c, simplify_under(s, p, m, e, c, and, 1));
 }
 
 /* A node of integers or truth values whose sources are simple already. */
@@ -89,6 +147,9 @@ static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e)
 {
 	if (node_is_tensor(e) || e->op == OP_CONST || e->op == OP_AXIS)
 		return e;
+	int truth = facts_say(s, e);
+	if (truth >= 0)
+		return node_const_int(s->ir, RICCI_BOOL, truth);
 	Node *known = node_map_get(m, e);
 	if (known)
 		return known;
@@ -104,5 +165,6 @@ Node *poly_simplify(Polyhedron *p, Node *e)
 {
 	Simplify s = {.ir = poly_ir(p)};
 	NodeMap m = {0};
+	node_walk(s.ir, e, see_decision, &s);
 	return simplify(&s, p, &m, e);
 }

@@ -203,6 +203,43 @@ static void in_bench(void (*f)(Bench *b))
 	ir_free(&b.ir);
 }
 
+/* ---- choices in choices */
+
+/* The equation of the gradient by x, as it prints. */
+static void check_gradient(const char *text, int n, const char *gradient)
+{
+	static const char *const names[] = {"a", "b", "t", "x"};
+	static const ricci_type types[] = {RICCI_I32, RICCI_F32, RICCI_I32, RICCI_F32};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *operand[4], *y, *dx;
+	int results = 1;
+	for (int k = 0; k < n; k++) /* the first ones, and x */
+		operand[k] = ricci_input(g, names[k < n - 1 ? k : 3], types[k < n - 1 ? k : 3], 1,
+					 (int64_t[]){8});
+	CHECK_INT(ricci_ops(g, text, n, operand, &results, &y), 0);
+	ricci_grad(g, y, NULL, 1, &operand[n - 1], &dx);
+	CHECK_STR(ricci_error_message(g), "");
+	char *shown = ricci_show(dx);
+	CHECK_STR(shown, gradient);
+	ricci_free_text(shown);
+	ricci_graph_free(g);
+}
+
+/* What can't be reached has no term, and what is known there is not asked again. */
+static void test_guards(void)
+{
+	check_gradient("Y[i] = A[i] < 2 ? (B[i] > 0 ? X[i] : (A[i] < 2 ? 2*X[i] : X[7-i])) : 1.0",
+		       3, "t4[i] = a[i] < 2 ? 0 < b[i] ? 1.0 : 2.0 : 0.0;\n");
+	check_gradient(
+		"Y[i] = A[i] < 2 && B[i] > 0 && T[i] < 8 ? (A[i] < 2 ? 3.0 : X[T[i]]) : X[i]", 4,
+		"t5[i] = a[i] < 2 && 0 < b[i] && t[i] < 8 ? 0.0 : 1.0;\n");
+	check_gradient("Y[i] = (A[i] < 2 ? X[i] : 1.0)*(A[i] < 2 ? 2.0 : 3.0)", 2,
+		       "t3[i] = a[i] < 2 ? 2.0 : 0.0;\n");
+	check_gradient("Y[i] = f32(A[i])*X[(A[i] < 2 ? i : 7-i) + (A[i] < 2 ? 0 : -i%2)]", 2,
+		       "T1[i] += 2 <= a[-2*i+j+6] ? f32(a[-2*i+j+6]) : 0 where i<4;\n"
+		       "t3[i] = (a[i] < 2 ? f32(a[i]) : 0) + (i%2 == 1 ? T1[i/2] : 0);\n");
+}
+
 /* ---- the public call */
 
 static const int64_t two[2] = {2, 2};
@@ -304,6 +341,7 @@ int main(void)
 	in_bench(wide_product);
 	test_deterministic_and_linear();
 	in_bench(long_graphs);
+	test_guards();
 	test_api();
 	test_windows();
 	test_memory();
