@@ -52,6 +52,10 @@ static const Case lower_equations[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=33x129:i8 B=129x41:i8"},
 	{"Y[i,j] += i32(A[i,k])*i32(B[j,k])", "A=33x70:u8 B=41x70:i8"},
 	{"Y[b,k,p] += (X[b,c,2*p+r-1] else 0)*W[k,c,r] where p<20", "X=3x9x40:i32 W=17x9x3:i32"},
+	{"Y[i,j] += A[i,k]*f32(B[j,k])", "A=33x70 B=41x70:i8"},
+	{"Y[k,c,r,s] += D[k,p,q]*(X[c,p+r-1,q+s-1] else 0) where r<3, s<3", "D=37x7x7 X=14x7x7"},
+	{"Y[k,o,p,q] += (X[c,o+t-1,p+r-1,q+s-1] else 0)*W[k,c,t,r,s] where o<4, p<10, q<11",
+	 "X=5x4x10x11 W=13x5x3x3x3"},
 	{"Y[i] = f32(A[i]) * 0.5 + f32(i)", "A=130:i8"},
 	/* a list of the elements of a sum, longer than a block */
 	{"Y[m,n] += S[t] < 0.5 ? A[t,b,m]*B[t,b,n] : 0", "S=64 A=64x32x24 B=64x32x96"},
