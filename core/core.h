@@ -67,6 +67,7 @@ void type_range(Type t, int64_t *lo, int64_t *hi); /* of an integer type or BOOL
 int64_t type_wrap(Type t, int64_t v); /* the low bits of v, as integer arithmetic in t keeps them */
 Type type_accumulator(Type t);	      /* F32 for F16 and BF16, I32 for I8 and U8, else t */
 double type_largest(Type t);	      /* the largest number of a float type */
+double type_epsilon(Type t);	      /* the distance of 1 to the next number; 0 for integers */
 /* One element as double (floats) or int64 (integers), and back with rounding to nearest even /
  * saturation. */
 double type_load(Type t, const void *p, size_t i);
@@ -502,8 +503,8 @@ typedef struct RandomState {
  * on the way. magnitude (NULL or the same size) receives for floats the sum of the absolute values
  * of all terms that met in the element, the scale of its rounding error: 0 where the value is no
  * finite number, INFINITY where something on the way, or some product of factors of a `*=`, is
- * larger than the numbers of its accumulator's type, so that other arithmetic may give anything. An
- * index that leaves its tensor (a gather on bad data) is RICCI_EVALUE. */
+ * larger than the numbers of its accumulator's type, so that other arithmetic may give anything; of
+ * integers INFINITY where rounding decides a comparison that they depend on. An index that leaves its tensor (a gather on bad data) is RICCI_EVALUE. */
 int interp_tensor(Ir *ir, Node *t, int nbind, const Binding *bind, RandomState rs, void *out,
 		  double *magnitude, Error *err);
 /* Only the elements at flat positions at[0..count-1] of the dense COMP c, whose read tensors are

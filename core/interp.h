@@ -91,7 +91,9 @@ typedef struct Instr {
 	Code code;
 	int32_t dst, a, b, c, mask; /* mask: -1 for all lanes */
 	Cell imm;
-	double largest; /* number of the type that kernels compute it in */
+	/* Of a float: the largest number of the type that kernels compute it in. Of a comparison of
+	 * floats: how near in magnitudes they are in doubt. Of PICK: the type's epsilon. */
+	double limit;
 } Instr;
 
 typedef struct Level {
@@ -110,6 +112,7 @@ typedef struct Program {
 	Level level[COMP_MAX_AXES + 2];
 	Slot *slot;
 	int nslot, room;
+	bool doubts; /* integers may be in doubt */
 } Program;
 
 /* Compiles comp for so many elements (0: a scatter) into scratch's arena (its oom set); no nodes
@@ -124,6 +127,11 @@ typedef struct Sum {
 	Cell v;
 	double magnitude, most;
 } Sum;
+
+static inline bool is_lost(double magnitude)
+{
+	return magnitude == INFINITY;
+}
 
 /* The magnitude of v where numbers end at `largest`; what comes of one that is lost is lost too
  * (NaN: zero times that). */

@@ -41,9 +41,11 @@ static void sum_float(Sum *s, Reduce red, const Sum *x)
 	}
 }
 
-static void sum_integer(Sum *s, Reduce red, int64_t v)
+static void sum_integer(Sum *s, Reduce red, const Sum *x)
 {
-	int64_t old = s->v.i;
+	int64_t old = s->v.i, v = x->v.i;
+	if (is_lost(x->magnitude))
+		s->magnitude = INFINITY;
 	switch (red) {
 	case RED_ADD:
 		s->v.i = (int64_t)((uint64_t)old + (uint64_t)v);
@@ -68,7 +70,7 @@ static void sum_take(Sum *s, const Node *comp, const Sum *x)
 	if (type_is_float((Type)comp->type))
 		sum_float(s, comp_reduce(comp), x);
 	else
-		sum_integer(s, comp_reduce(comp), x->v.i);
+		sum_integer(s, comp_reduce(comp), x);
 }
 
 /* The body's present values to each lane's accumulator. */
@@ -114,7 +116,7 @@ static void sum_store(const Sum *s, const Node *comp, Cell *out, double *magnitu
 	} else {
 		out->i = type_wrap(t, s->v.i);
 		if (magnitude)
-			*magnitude = fabs((double)out->i);
+			*magnitude = is_lost(s->magnitude) ? INFINITY : fabs((double)out->i);
 	}
 }
 

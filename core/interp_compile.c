@@ -120,7 +120,7 @@ static Instr *emit(Compiler *c, int level, Code code, int dst, int a, int b)
 	l->at = grow(c, l->at, l->n, &l->room, sizeof *l->at);
 	c->too_long |= ++c->emitted > CODE_LIMIT;
 	l->at[l->n] = (Instr){
-		.code = code, .dst = dst, .a = a, .b = b, .mask = c->mask, .largest = DBL_MAX};
+		.code = code, .dst = dst, .a = a, .b = b, .mask = c->mask, .limit = DBL_MAX};
 	return &l->at[l->n++];
 }
 
@@ -226,6 +226,7 @@ static int compile_read(Compiler *c, Node *n, int level)
 {
 	Node *tensor = n->src[0];
 	int slot = slot_of(c, tensor);
+	c->p->doubts |= tensor->op != OP_INPUT && !type_is_float((Type)tensor->type);
 	for (int d = 0; d < tensor_rank(tensor); d++) {
 		if (index_safe(n->src[1 + d], tensor, d))
 			continue;
@@ -271,17 +272,25 @@ static int compile_branch(Compiler *c, Node *n, int level, int when, bool holds)
 	return value;
 }
 
+static int emit_pick(Compiler *c, int level, const Node *n, int when, int a, int b)
+{
+	int dst = fresh(c);
+	Instr *in = emit(c, level, CODE_PICK, dst, when, a);
+	in->c = b;
+	in->limit = type_epsilon(type_accumulator((Type)n->type));
+	return dst;
+}
+
 static int compile_lazy(Compiler *c, Node *n, int level)
 {
 	int when = compile(c, n->src[0]), at = entry_find(c, n->src[0])->level;
 	int a = compile_branch(c, n->src[1], at, when, n->op != OP_OR), b = 0;
 	if (n->op == OP_SELECT)
 		b = compile_branch(c, n->src[2], at, when, false);
-	int dst = fresh(c);
 	if (n->op == OP_SELECT)
-		emit(c, level, CODE_PICK, dst, when, a)->c = b;
-	else
-		emit(c, level, n->op == OP_AND ? CODE_BAND : CODE_BOR, dst, when, a);
+		return emit_pick(c, level, n, when, a, b);
+	int dst = fresh(c);
+	emit(c, level, n->op == OP_AND ? CODE_BAND : CODE_BOR, dst, when, a);
 	return dst;
 }
 
@@ -290,9 +299,9 @@ static int compile_cast(Compiler *c, Node *n, int level, int a)
 	Type from = (Type)n->src[0]->type, to = (Type)n->type;
 	int dst = fresh(c);
 	if (to == RICCI_BOOL) {
-		emit(c, level, type_is_float(from) ? CODE_FTOBOOL : CODE_ITOBOOL, dst, a, 0);
+		emit(c, level, type_is_float(from) ? CODE_FTOBOOL : CODE_ITOBOOL, dst, a, a);
 	} else if (!type_is_float(to)) {
-		emit(c, level, type_is_float(from) ? CODE_FTOINT : CODE_ISATURATE, dst, a, 0)
+		emit(c, level, type_is_float(from) ? CODE_FTOINT : CODE_ISATURATE, dst, a, a)
 			->imm.i = to;
 	} else {
 		emit(c, level, type_is_float(from) ? CODE_MOVE : CODE_INTTOF, dst, a, 0);
@@ -348,21 +357,34 @@ static const struct {
 	[OP_NORMAL] = {CODE_NORMAL, 0, false},
 };
 
+static bool compares_floats(const Node *n)
+{
+	bool compares = n->op == OP_EQ || n->op == OP_NE || n->op == OP_LT || n->op == OP_LE;
+	return compares && type_is_float((Type)n->src[0]->type);
+}
+
 /* A comparison looks at f32 values as kernels have them: of one operation, rounded. In f64 a
  * product would never equal the stored one, which is how extrema are found again. */
 static int compared(Compiler *c, const Node *n, int level, int value)
 {
-	bool compares = n->op == OP_EQ || n->op == OP_NE || n->op == OP_LT || n->op == OP_LE;
-	if (!compares || n->src[0]->type != RICCI_F32)
+	if (!compares_floats(n) || n->src[0]->type != RICCI_F32)
 		return value;
 	int rounded = fresh(c);
 	emit(c, level, CODE_FROUND, rounded, value, 0)->imm.i = RICCI_F32;
 	return rounded;
 }
 
+/* Some roundings in the arithmetic, one to the type itself. */
+static void compare_limit(Compiler *c, Instr *in, Type t)
+{
+	Type arithmetic = type_accumulator(t);
+	in->limit = 32 * type_epsilon(arithmetic) + (arithmetic == t ? 0 : type_epsilon(t));
+	c->p->doubts = true;
+}
+
 static int compile_plain(Compiler *c, Node *n, int level)
 {
-	int a = compile(c, n->src[0]), b = n->nsrc > 1 ? compile(c, n->src[1]) : 0;
+	int a = compile(c, n->src[0]), b = n->nsrc > 1 ? compile(c, n->src[1]) : a;
 	a = compared(c, n, level, a);
 	b = compared(c, n, level, b);
 	if (n->op == OP_CAST)
@@ -374,20 +396,20 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	Instr *in = emit(c, level, code, dst, a, b);
 	in->imm.i = n->op;
 	if (type_is_float((Type)n->type))
-		in->largest = type_largest(type_accumulator((Type)n->type));
+		in->limit = type_largest(type_accumulator((Type)n->type));
+	if (compares_floats(n))
+		compare_limit(c, in, (Type)n->src[0]->type);
 	if (is_float || !op_code[n->op].wraps || n->type == RICCI_I64)
 		return dst;
 	int wrapped = fresh(c);
-	emit(c, level, CODE_IWRAP, wrapped, dst, 0)->imm.i = n->type;
+	emit(c, level, CODE_IWRAP, wrapped, dst, dst)->imm.i = n->type;
 	return wrapped;
 }
 
 static int compile_pick(Compiler *c, Node *n, int level)
 {
 	int a = compile(c, n->src[0]), b = compile(c, n->src[1]), d = compile(c, n->src[2]);
-	int dst = fresh(c);
-	emit(c, level, CODE_PICK, dst, a, b)->c = d;
-	return dst;
+	return emit_pick(c, level, n, a, b, d);
 }
 
 static int compile(Compiler *c, Node *n)

@@ -4,7 +4,9 @@
  * a narrower type's arithmetic would. The magnitude of a value bounds, to first order, how far
  * rounding the terms below by a relative eps may move it, divided by eps: sums add magnitudes, a
  * function multiplies by its derivative, and no magnitude is below a finite value's own. It is
- * infinite where kernels' numbers end. */
+ * infinite (lost) where kernels' numbers end. A comparison of floats that are not equal, but nearer
+ * than their errors, is in doubt, and so are integers that depend on it: their magnitude is
+ * infinite too, else of no meaning. A choice by them has the magnitude of either choice. */
 #include "core/interp.h"
 
 static int64_t float_to_integer(Type t, double v)
@@ -143,6 +145,22 @@ static void positions(const Machine *m, const Instr *in, int64_t *at)
 			at[i] = m->r[in->mask * LANES + i].i ? at[i] : 0;
 }
 
+/* A choice in doubt may be off by what the two values differ. */
+static void pick_magnitudes(const Machine *m, const Instr *in)
+{
+	const Cell *a = m->r + in->a * LANES, *b = m->r + in->b * LANES, *c = m->r + in->c * LANES;
+	const double *ga = m->magnitude + in->a * LANES, *gb = m->magnitude + in->b * LANES;
+	const double *gc = m->magnitude + in->c * LANES;
+	double *g = m->magnitude + in->dst * LANES;
+	for (int i = 0; i < LANES; i++) {
+		g[i] = a[i].i ? gb[i] : gc[i];
+		if (is_lost(ga[i]) && b[i].i != c[i].i)
+			g[i] = in->limit > 0
+				       ? larger(gb[i], gc[i]) + fabs(b[i].f - c[i].f) / in->limit
+				       : INFINITY;
+	}
+}
+
 /* The magnitudes of float instruction in's results, which are computed already. */
 static void magnitudes(const Machine *m, const Instr *in)
 {
@@ -152,15 +170,20 @@ static void magnitudes(const Machine *m, const Instr *in)
 	const double *restrict gb = m->magnitude + in->b * LANES;
 	double *restrict g = m->magnitude + in->dst * LANES;
 	switch (in->code) {
+	case CODE_PICK:
+		pick_magnitudes(m, in);
+		return;
 	case CODE_MOVE:
 	case CODE_FNEG:
 	case CODE_FROUND:
 		for (int i = 0; i < LANES; i++)
 			g[i] = ga[i];
-		break;
-	case CODE_PICK:
+		if (in->code == CODE_FROUND)
+			break;
+		return;
+	case CODE_INTTOF:
 		for (int i = 0; i < LANES; i++)
-			g[i] = a[i].i ? gb[i] : m->magnitude[in->c * LANES + i];
+			g[i] = is_lost(ga[i]) ? INFINITY : fabs(d[i].f);
 		break;
 	case CODE_FADD:
 	case CODE_FSUB:
@@ -184,24 +207,58 @@ static void magnitudes(const Machine *m, const Instr *in)
 		for (int i = 0; i < LANES; i++)
 			g[i] = unary_magnitude((Op)in->imm.i, a[i].f, ga[i], d[i].f);
 		break;
-	default: /* exact: constants, draws, integers */
+	default: /* exact: constants, draws */
 		for (int i = 0; i < LANES; i++)
 			g[i] = fabs(d[i].f);
 	}
 	for (int i = 0; i < LANES; i++)
-		g[i] = magnitude_within(in->largest, d[i].f, g[i]);
+		g[i] = magnitude_within(in->limit, d[i].f, g[i]);
+}
+
+/* The magnitudes of an integer instruction's results. */
+static void doubts(const Machine *m, const Instr *in)
+{
+	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
+	const double *restrict ga = m->magnitude + in->a * LANES;
+	const double *restrict gb = m->magnitude + in->b * LANES;
+	double *restrict g = m->magnitude + in->dst * LANES;
+	for (int i = 0; i < LANES; i++) {
+		bool la = is_lost(ga[i]), lb = is_lost(gb[i]), lost = la || lb;
+		switch (in->code) {
+		case CODE_FLT:
+		case CODE_FLE:
+		case CODE_FEQ:
+		case CODE_FNE:
+			lost |= a[i].f != b[i].f &&
+				fabs(a[i].f - b[i].f) <= in->limit * (ga[i] + gb[i]);
+			break;
+		case CODE_BAND: /* what is surely false decides */
+			lost &= (la || a[i].i) && (lb || b[i].i);
+			break;
+		case CODE_BOR:
+			lost &= (la || !a[i].i) && (lb || !b[i].i);
+			break;
+		default:
+			break;
+		}
+		g[i] = lost ? INFINITY : 0;
+	}
 }
 
 static void load_magnitudes(const Machine *m, const Instr *in, const int64_t *at)
 {
+	const double *ga = m->magnitude + in->a * LANES, *gb = m->magnitude + in->b * LANES;
 	const Slot *s = &m->p->slot[in->c];
-	double largest =
-		type_is_float((Type)s->tensor->type) ? type_largest((Type)s->tensor->type) : 0;
+	bool real = type_is_float((Type)s->tensor->type);
+	double largest = real ? type_largest((Type)s->tensor->type) : INFINITY;
 	double *g = m->magnitude + in->dst * LANES;
 	for (int i = 0; i < LANES; i++) {
-		double v = m->r[in->dst * LANES + i].f;
+		double v = real ? m->r[in->dst * LANES + i].f : 0;
 		double known = s->magnitude ? s->magnitude[at[i]] : fabs(v);
-		g[i] = magnitude_within(DBL_MAX, v, fabs(v) <= largest ? known : INFINITY);
+		bool lost = is_lost(ga[i]) || is_lost(gb[i]) || is_lost(known);
+		g[i] = lost || (fabs(v) > largest && v - v == 0) ? INFINITY
+		       : v - v == 0				 ? known
+								 : 0;
 	}
 }
 
@@ -239,7 +296,8 @@ static void run_load(const Machine *m, const Instr *in)
 		positions(m, in, at);
 		INTEGER(type_load_int(s->stored, s->data, (size_t)at[i]));
 	}
-	if (m->magnitude && in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT)
+	bool real = in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT;
+	if (m->magnitude && (real || m->p->doubts))
 		load_magnitudes(m, in, at);
 }
 
@@ -343,6 +401,8 @@ static void run_integer(const Machine *m, const Instr *in)
 	default: /* BNOT */
 		INTEGER(!I(a));
 	}
+	if (m->magnitude && m->p->doubts)
+		doubts(m, in);
 }
 
 typedef enum { PART_END, PART_CHECK, PART_LOAD, PART_FLOAT, PART_INTEGER } Part;

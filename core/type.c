@@ -186,6 +186,15 @@ double type_largest(Type t)
 				 : FLT_MAX;
 }
 
+double type_epsilon(Type t)
+{
+	return t == RICCI_F64	 ? DBL_EPSILON
+	       : t == RICCI_F32	 ? FLT_EPSILON
+	       : t == RICCI_F16	 ? 0x1p-10
+	       : t == RICCI_BF16 ? 0x1p-7
+				 : 0;
+}
+
 void type_store(Type t, void *p, size_t i, double v)
 {
 	switch (t) {

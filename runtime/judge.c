@@ -6,7 +6,8 @@
  * inherits their errors; how much is found by evaluating it again with those moved by their bounds.
  * Where an element still fails, its inputs are moved by a rounding too (sample_widen), so that an
  * ill-conditioned expression is not held against the kernel. An element on whose way there is more
- * than the kernel's types hold (an infinite magnitude) has an infinite bound: it is not compared.
+ * than the kernel's types hold, or an integer that rounding decides (an infinite magnitude), has an
+ * infinite bound: it is not compared.
  */
 #include "runtime/internal.h"
 #include <float.h>
@@ -24,15 +25,6 @@ typedef struct Judge {
 	double *mag, *moved;
 	int64_t *ints;
 } Judge;
-
-static double type_epsilon(Type t)
-{
-	return t == RICCI_F64	 ? DBL_EPSILON
-	       : t == RICCI_F32	 ? FLT_EPSILON
-	       : t == RICCI_F16	 ? 0x1p-10
-	       : t == RICCI_BF16 ? 0x1p-7
-				 : 0;
-}
 
 static double type_tiny(Type t)
 {
@@ -116,10 +108,8 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 		j->bind[in + i].data = j->full[3 * i + way];
 	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
 			       real ? (void *)out : (void *)j->ints, j->mag, err);
-	for (int i = 0; i < j->s->count[k] && !code && !real; i++) {
+	for (int i = 0; i < j->s->count[k] && !code && !real; i++)
 		out[i] = (double)j->ints[i];
-		j->mag[i] = 0;
-	}
 	return code;
 }
 
@@ -150,7 +140,7 @@ static double arithmetic_epsilon(Ir *ir, const Node *c)
 static double rounding(const Node *c, double eps, double value, double mag)
 {
 	if (!type_is_float(c->type))
-		return 0;
+		return isinf(mag) ? mag : 0;
 	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
@@ -296,10 +286,11 @@ static bool value_right(Type t, double got, double want, double bound)
 		return true;
 	if (isnan(want))
 		return isnan(got);
-	if (fabs(want) + bound >=
-	    type_largest(t)) /* out of the type's range on the way, or nearly */
-		return !isfinite(got) || fabs(got) >= type_largest(t) / 4;
-	return fabs(got - want) <= bound; /* false for a NaN */
+	if (fabs(got - want) <= bound) /* false for a NaN */
+		return true;
+	/* out of the type's range on the way, or nearly? */
+	return fabs(want) + bound >= type_largest(t) &&
+	       (!isfinite(got) || fabs(got) >= type_largest(t) / 4);
 }
 
 static void element_name(const Node *c, int64_t at, char *out, size_t n)

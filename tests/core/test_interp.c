@@ -2,6 +2,8 @@
 #include "tests/check.h"
 #include "core/core.h"
 
+#include <float.h>
+
 #include <stdlib.h>
 
 static const RandomState nothing = {0, 0};
@@ -364,10 +366,54 @@ static int test_range(Ir *ir)
 	return 0;
 }
 
+/* Where rounding decides a comparison, what depends on it does so visibly. */
+static int test_doubt(Ir *ir)
+{
+	static const struct {
+		const char *text;
+		float x[4];
+		double least, most; /* the magnitude */
+	} c[] = {{"Y[] = X[0] < X[1]", {1, 1 + 2 * FLT_EPSILON}, INFINITY, INFINITY},
+		 {"Y[] = X[0] < X[1]", {1, 1}, 0, 1},
+		 {"Y[] = X[0] < X[1]", {1, 1.001f}, 0, 1},
+		 {"Y[] = !(X[0] == X[1]) && X[3] > 2",
+		  {1, 1 + FLT_EPSILON, 0, 3},
+		  INFINITY,
+		  INFINITY},
+		 {"Y[] = X[3] > 2 && X[0] == X[1]", {1, 1 + FLT_EPSILON, 0, 1}, 0, 1},
+		 {"Y[] = X[3] > 2 || X[0] == X[1]", {1, 1 + FLT_EPSILON, 0, 3}, 0, 1},
+		 {"T[] = X[0] == X[1]; Y[] = i32(T[]) + 1",
+		  {1, 1 + FLT_EPSILON},
+		  INFINITY,
+		  INFINITY},
+		 {"T[i] = X[i] - X[0]; Y[] max= T[i] >= T[1]",
+		  {1, 0, FLT_EPSILON},
+		  INFINITY,
+		  INFINITY},
+		 {"T[] = i64(X[0] < X[1]); Y[] = X[T[]]", {1, 1 + FLT_EPSILON}, INFINITY, INFINITY},
+		 {"Y[] = X[0] < X[1] ? 2.0 : 5.0",
+		  {1, 1 + FLT_EPSILON},
+		  3 / FLT_EPSILON,
+		  4 / FLT_EPSILON},
+		 {"Y[] = X[0] < X[1] ? 5 : 5 + 0 * X[2]", {1, 1 + FLT_EPSILON}, 5, 5},
+		 {"Y[] = X[0] < X[1] ? X[0] : X[1]", {1, 1 + FLT_EPSILON}, 1, 3}};
+	for (int k = 0; k < COUNT(c); k++) {
+		Error err = {0};
+		Node *X = vector_input(ir, RICCI_F32), *Y;
+		double out, mag;
+		int n = 1;
+		CHECK_INT(notation_elaborate(ir, c[k].text, 1, &X, &n, &Y, 1), 0);
+		CHECK_INT(run(ir, Y, 1, &(Binding){X, c[k].x}, &out, &mag, &err), 0);
+		CHECK_REPORT(mag >= c[k].least && mag <= c[k].most, "%s: magnitude %g", c[k].text,
+			     mag);
+	}
+	return 0;
+}
+
 int main(void)
 {
 	int (*const tests[])(Ir *) = {test_product, test_indices,   test_types, test_random,
-				      test_chain,   test_magnitude, test_range};
+				      test_chain,   test_magnitude, test_range, test_doubt};
 	test_philox();
 	for (int k = 0; k < COUNT(tests); k++) {
 		Ir ir;

@@ -65,22 +65,6 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 	return CRASHED;
 }
 
-/* Where rounding decides which elements are the extremum, a kernel may share a gradient otherwise
- * than the interpreter: so what is wrong with such a program must be wrong with other data as well.
- */
-__attribute__((unused)) static Verdict verdict_sure(RandomProgram *p, int nbackend,
-						    const char *const *backend, Text *why)
-{
-	Verdict v = verdict_apart(1, p, nbackend, backend, why);
-	bool extremum = strstr(p->text.s, "max") || strstr(p->text.s, "min");
-	for (; v == WRONG_RESULT && extremum && p->type != RICCI_F64 && p->data < 4; p->data++) {
-		text_free(why);
-		v = verdict_apart(1, p, nbackend, backend, why);
-	}
-	p->data = 0;
-	return v;
-}
-
 /* ---- text */
 
 static bool operand_used(const RandomProgram *p, const Operand *x)
@@ -296,7 +280,7 @@ static bool still_fails(Shrink *s)
 {
 	Text why = {0};
 	bool same = clock_seconds() < s->until &&
-		    verdict_sure(s->p, s->nbackend, s->backend, &why) == s->verdict;
+		    verdict_apart(1, s->p, s->nbackend, s->backend, &why) == s->verdict;
 	text_free(&why);
 	return same;
 }
@@ -387,12 +371,12 @@ __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbac
 						      const char *const *backend, Text *why)
 {
 	Shrink s = {p, GOOD, nbackend, backend, clock_seconds() + SHRINK_SECONDS};
-	s.verdict = verdict_sure(p, nbackend, backend, why);
+	s.verdict = verdict_apart(1, p, nbackend, backend, why);
 	while (s.verdict != GOOD && s.verdict != INVALID && clock_seconds() < s.until &&
 	       (shrink_spans(&s) | shrink_numbers(&s) | shrink_operands(&s)))
 		;
 	text_free(why);
-	return verdict_sure(p, nbackend, backend, why);
+	return verdict_apart(1, p, nbackend, backend, why);
 }
 
 #endif

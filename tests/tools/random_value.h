@@ -22,8 +22,7 @@ typedef struct Operand {
 
 typedef struct RandomProgram {
 	uint64_t number, state;
-	uint64_t data; /* other data with another number here */
-	Type type;     /* of all values; indices apart */
+	Type type; /* of all values; indices apart */
 	int n, noperand;
 	Operand tensor[PROGRAM_TENSORS];
 	int naxis, left; /* of the equation at hand; the first `left` stand on the left */
