@@ -112,7 +112,6 @@ typedef struct Program {
 	Level level[COMP_MAX_AXES + 2];
 	Slot *slot;
 	int nslot, room;
-	bool doubts; /* integers may be in doubt */
 } Program;
 
 /* Compiles comp for so many elements (0: a scatter) into scratch's arena (its oom set); no nodes
@@ -144,6 +143,7 @@ typedef struct Machine {
 	const Program *p;
 	Cell *r;	   /* LANES of each register */
 	double *magnitude; /* the same of the float values' magnitudes, or NULL */
+	bool doubt;	   /* some comparison was in doubt */
 	Sum *whole;	   /* of a scatter: one for each element of the result */
 	RandomState random;
 	Error *err;

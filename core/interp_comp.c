@@ -86,8 +86,9 @@ static void lanes_take(const Machine *m, Sum *sum)
 			sum[i].magnitude += g[i];
 		return;
 	}
+	bool product = comp_reduce(comp) == RED_MUL;
 	for (int i = 0; i < LANES; i++) {
-		Sum x = {v[i], g ? g[i] : 0, g ? fmax(1, g[i]) : 1};
+		Sum x = {v[i], g ? g[i] : 0, g && product ? fmax(1, g[i]) : 1};
 		sum_take(&sum[i], comp, &x);
 	}
 }

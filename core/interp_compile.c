@@ -226,7 +226,6 @@ static int compile_read(Compiler *c, Node *n, int level)
 {
 	Node *tensor = n->src[0];
 	int slot = slot_of(c, tensor);
-	c->p->doubts |= tensor->op != OP_INPUT && !type_is_float((Type)tensor->type);
 	for (int d = 0; d < tensor_rank(tensor); d++) {
 		if (index_safe(n->src[1 + d], tensor, d))
 			continue;
@@ -375,11 +374,10 @@ static int compared(Compiler *c, const Node *n, int level, int value)
 }
 
 /* Some roundings in the arithmetic, one to the type itself. */
-static void compare_limit(Compiler *c, Instr *in, Type t)
+static double compare_limit(Type t)
 {
 	Type arithmetic = type_accumulator(t);
-	in->limit = 32 * type_epsilon(arithmetic) + (arithmetic == t ? 0 : type_epsilon(t));
-	c->p->doubts = true;
+	return 32 * type_epsilon(arithmetic) + (arithmetic == t ? 0 : type_epsilon(t));
 }
 
 static int compile_plain(Compiler *c, Node *n, int level)
@@ -398,7 +396,7 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	if (type_is_float((Type)n->type))
 		in->limit = type_largest(type_accumulator((Type)n->type));
 	if (compares_floats(n))
-		compare_limit(c, in, (Type)n->src[0]->type);
+		in->limit = compare_limit((Type)n->src[0]->type);
 	if (is_float || !op_code[n->op].wraps || n->type == RICCI_I64)
 		return dst;
 	int wrapped = fresh(c);

@@ -161,6 +161,29 @@ static void pick_magnitudes(const Machine *m, const Instr *in)
 	}
 }
 
+/* Of products, which there are most of: lanes one by one only where one of them is lost. */
+static void product_magnitudes(const Machine *m, const Instr *in)
+{
+	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
+	const Cell *restrict d = m->r + in->dst * LANES;
+	const double *restrict ga = m->magnitude + in->a * LANES;
+	const double *restrict gb = m->magnitude + in->b * LANES;
+	double *restrict g = m->magnitude + in->dst * LANES, even = 0, odd = 0;
+	for (int i = 0; i < LANES; i += 2) {
+		double x = fabs(a[i].f) * gb[i], y = ga[i] * fabs(b[i].f);
+		g[i] = x > y ? x : y;
+		even += x + y;
+		x = fabs(a[i + 1].f) * gb[i + 1], y = ga[i + 1] * fabs(b[i + 1].f);
+		g[i + 1] = x > y ? x : y;
+		odd += x + y;
+	}
+	if (even + odd <= in->limit)
+		return;
+	for (int i = 0; i < LANES; i++)
+		g[i] = magnitude_within(in->limit, d[i].f,
+					larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f)));
+}
+
 /* The magnitudes of float instruction in's results, which are computed already. */
 static void magnitudes(const Machine *m, const Instr *in)
 {
@@ -178,22 +201,19 @@ static void magnitudes(const Machine *m, const Instr *in)
 	case CODE_FROUND:
 		for (int i = 0; i < LANES; i++)
 			g[i] = ga[i];
-		if (in->code == CODE_FROUND)
-			break;
 		return;
-	case CODE_INTTOF:
-		for (int i = 0; i < LANES; i++)
-			g[i] = is_lost(ga[i]) ? INFINITY : fabs(d[i].f);
-		break;
 	case CODE_FADD:
 	case CODE_FSUB:
 		for (int i = 0; i < LANES; i++)
 			g[i] = ga[i] + gb[i];
-		break;
+		return;
 	case CODE_FMUL:
+		product_magnitudes(m, in);
+		return;
+	case CODE_INTTOF:
 		for (int i = 0; i < LANES; i++)
-			g[i] = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f));
-		break;
+			g[i] = is_lost(ga[i]) ? INFINITY : fabs(d[i].f);
+		return;
 	case CODE_FDIV:
 		for (int i = 0; i < LANES; i++)
 			g[i] = larger(ga[i] / fabs(b[i].f), fabs(d[i].f / b[i].f) * gb[i]);
@@ -215,51 +235,74 @@ static void magnitudes(const Machine *m, const Instr *in)
 		g[i] = magnitude_within(in->limit, d[i].f, g[i]);
 }
 
-/* The magnitudes of an integer instruction's results. */
-static void doubts(const Machine *m, const Instr *in)
+/* Whether lane i of an integer instruction, whose sources are in doubt or not, is in doubt. */
+static bool in_doubt(const Instr *in, Cell a, Cell b, double ga, double gb)
+{
+	bool la = is_lost(ga), lb = is_lost(gb);
+	switch (in->code) {
+	case CODE_FLT:
+	case CODE_FLE:
+	case CODE_FEQ:
+	case CODE_FNE:
+		return la || lb || (a.f != b.f && fabs(a.f - b.f) <= in->limit * (ga + gb));
+	case CODE_BAND: /* what is surely false decides */
+		return (la || lb) && (la || a.i) && (lb || b.i);
+	case CODE_BOR:
+		return (la || lb) && (la || !a.i) && (lb || !b.i);
+	default:
+		return la || lb;
+	}
+}
+
+/* The magnitudes of an integer instruction's results: 0 until a comparison is in doubt. */
+static void doubts(Machine *m, const Instr *in)
 {
 	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
 	const double *restrict ga = m->magnitude + in->a * LANES;
 	const double *restrict gb = m->magnitude + in->b * LANES;
 	double *restrict g = m->magnitude + in->dst * LANES;
-	for (int i = 0; i < LANES; i++) {
-		bool la = is_lost(ga[i]), lb = is_lost(gb[i]), lost = la || lb;
-		switch (in->code) {
-		case CODE_FLT:
-		case CODE_FLE:
-		case CODE_FEQ:
-		case CODE_FNE:
-			lost |= a[i].f != b[i].f &&
-				fabs(a[i].f - b[i].f) <= in->limit * (ga[i] + gb[i]);
-			break;
-		case CODE_BAND: /* what is surely false decides */
-			lost &= (la || a[i].i) && (lb || b[i].i);
-			break;
-		case CODE_BOR:
-			lost &= (la || !a[i].i) && (lb || !b[i].i);
-			break;
-		default:
-			break;
-		}
-		g[i] = lost ? INFINITY : 0;
+	const double limit = in->limit;
+	int near = m->doubt;
+	for (int i = 0; i < LANES && limit < 1; i++) /* a comparison of floats */
+		near |= fabs(a[i].f - b[i].f) <= limit * (ga[i] + gb[i]);
+	for (int i = 0; i < LANES && near; i++) {
+		g[i] = in_doubt(in, a[i], b[i], ga[i], gb[i]) ? INFINITY : 0;
+		m->doubt |= is_lost(g[i]);
 	}
 }
 
-static void load_magnitudes(const Machine *m, const Instr *in, const int64_t *at)
+/* Of values that were computed, and may be lost. */
+static void computed_magnitudes(Machine *m, const Instr *in, const int64_t *at)
 {
-	const double *ga = m->magnitude + in->a * LANES, *gb = m->magnitude + in->b * LANES;
 	const Slot *s = &m->p->slot[in->c];
-	bool real = type_is_float((Type)s->tensor->type);
-	double largest = real ? type_largest((Type)s->tensor->type) : INFINITY;
+	const Cell *d = m->r + in->dst * LANES;
 	double *g = m->magnitude + in->dst * LANES;
-	for (int i = 0; i < LANES; i++) {
-		double v = real ? m->r[in->dst * LANES + i].f : 0;
-		double known = s->magnitude ? s->magnitude[at[i]] : fabs(v);
-		bool lost = is_lost(ga[i]) || is_lost(gb[i]) || is_lost(known);
-		g[i] = lost || (fabs(v) > largest && v - v == 0) ? INFINITY
-		       : v - v == 0				 ? known
-								 : 0;
-	}
+	Type t = (Type)s->tensor->type;
+	for (int i = 0; i < LANES; i++)
+		if (type_is_float(t)) {
+			bool fits = fabs(d[i].f) <= type_largest(t);
+			g[i] = magnitude_within(DBL_MAX, d[i].f,
+						fits ? s->magnitude[at[i]] : INFINITY);
+		} else {
+			g[i] = is_lost(s->magnitude[at[i]]) ? INFINITY : 0;
+			m->doubt |= is_lost(g[i]);
+		}
+}
+
+static void load_magnitudes(Machine *m, const Instr *in, const int64_t *at)
+{
+	const Cell *restrict d = m->r + in->dst * LANES;
+	const double *restrict ga = m->magnitude + in->a * LANES;
+	const double *restrict gb = m->magnitude + in->b * LANES;
+	double *restrict g = m->magnitude + in->dst * LANES;
+	bool real = in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT;
+	if (m->p->slot[in->c].magnitude)
+		computed_magnitudes(m, in, at);
+	else
+		for (int i = 0; i < LANES; i++)
+			g[i] = real && fabs(d[i].f) <= DBL_MAX ? fabs(d[i].f) : 0;
+	for (int i = 0; i < LANES && m->doubt; i++)
+		g[i] = is_lost(ga[i]) || is_lost(gb[i]) ? INFINITY : g[i];
 }
 
 /* One instruction over all lanes (no register is both read and written): F and I are its operands
@@ -277,7 +320,7 @@ static void load_magnitudes(const Machine *m, const Instr *in, const int64_t *at
 	positions(m, in, at);                                                                      \
 	EACH(d[i].member = ((const type *)m->p->slot[in->c].data)[at[i]])
 
-static void run_load(const Machine *m, const Instr *in)
+static void run_load(Machine *m, const Instr *in)
 {
 	const Slot *s = &m->p->slot[in->c];
 	Cell *d = m->r + in->dst * LANES;
@@ -296,8 +339,7 @@ static void run_load(const Machine *m, const Instr *in)
 		positions(m, in, at);
 		INTEGER(type_load_int(s->stored, s->data, (size_t)at[i]));
 	}
-	bool real = in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT;
-	if (m->magnitude && (real || m->p->doubts))
+	if (m->magnitude)
 		load_magnitudes(m, in, at);
 }
 
@@ -337,7 +379,7 @@ static void run_float(const Machine *m, const Instr *in)
 		magnitudes(m, in);
 }
 
-static void run_integer(const Machine *m, const Instr *in)
+static void run_integer(Machine *m, const Instr *in)
 {
 	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
 	Cell *restrict d = m->r + in->dst * LANES;
@@ -401,7 +443,7 @@ static void run_integer(const Machine *m, const Instr *in)
 	default: /* BNOT */
 		INTEGER(!I(a));
 	}
-	if (m->magnitude && m->p->doubts)
+	if (m->magnitude && (m->doubt || in->limit < 1))
 		doubts(m, in);
 }
 
