@@ -90,6 +90,8 @@ Node *contract_tabulate(Contract *c, Node *e, const Point *point);
  * the batch only; false when an expression does not split. */
 Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
 bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
+/* By how much the flat index e grows from each element of the side to the next; 0: it varies. */
+int64_t contract_step(Contract *c, const Side *s, Node *e);
 /* The place of the entry of row 0 for element `at` of the block. */
 Node *table_index(Contract *c, const Table *t, Node *at);
 /* Lists the elements of K that meet the choice: count and tables. */

@@ -3,7 +3,7 @@
  *	for each part (batch point, M block, N block):
  *		for each K block: pack A's panels; for each strip of B: pack its panels, run them
  *			against A's
- *		store C through the members
+ *		store C through the members, where tiles are not stored straight
  *
  * A that is a plain read may stay where it lies. Where blocks are few and K is long, parts are
  * pieces of K too: they leave their sums in shared memory, and a second phase adds them up in the
@@ -25,7 +25,8 @@ typedef struct Shape {
 	bool b_in_place;	   /* and B's panels that lie in lines */
 	Node *a, *b, *c;	   /* buffers: A's panels, a strip of B's, the block of C */
 	Node *panels, *seq;	   /* where the strip's panels lie; places of packed rows */
-	Node *c_at;		   /* where the block begins in c */
+	Node *c_at;		   /* where the block begins in c, */
+	int64_t c_row;		   /* and from row to row */
 	Node *rows, *cols, *depth; /* of this block */
 	Node *blocks;		   /* of K, in this part; NULL: per_piece */
 } Shape;
@@ -225,7 +226,7 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 	Node *rows = least(c, num(c, mr), node_sub(ir, h->rows, i));
 	Node *cols = least(c, num(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_scale(ir, jp, nr * h->kb);
-	Node *c_at = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->nb), j));
+	Node *c_at = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->c_row), j));
 	CallArg arg[10] = {{NULL, rows}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
 	if (h->in_place) {
@@ -245,7 +246,7 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 	arg[n++] =
 		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
 	arg[n++] = (CallArg){h->c, c_at};
-	arg[n++] = (CallArg){NULL, num(c, h->nb)};
+	arg[n++] = (CallArg){NULL, num(c, h->c_row)};
 	arg[n++] = (CallArg){NULL, add};
 	return stmt_call(c->t,
 			 h->b_in_place ? c->micro->both_symbol
@@ -478,6 +479,24 @@ static Stmt *with_tables(Contract *c, Stmt *body)
 	return stmt_seq(stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n)), body);
 }
 
+/* Can tiles be stored where they belong? What is stored must be the sums as they are, all of K in
+ * one block, and whole panels in lines of N. Then h->c is the result. */
+static bool stores_straight(Contract *c, Shape *h)
+{
+	const Problem *p = c->p;
+	Node *em, *en, *base;
+	if (h->nkb > 1 || c->k.compact || p->nout != 1 || p->out_value[0] != p->result ||
+	    p->acc != p->type || c->n.extent % c->micro->nr || c->m.extent % 2 ||
+	    contract_step(c, &c->n, p->out_index[0]) != 1 ||
+	    !contract_split(c, p->out_index[0], &c->m, &c->n, &em, &en, &base))
+		return false;
+	h->c_row = contract_step(c, &c->m, p->out_index[0]);
+	h->c = p->out[0];
+	h->c_at = node_add(c->ir, node_scale(c->ir, c->m.origin, h->c_row), c->n.origin);
+	h->c_at = node_add(c->ir, h->c_at, base);
+	return h->c_row > 0;
+}
+
 /* Part number `part` of a sum over all of K: its block is stored at once. */
 static Stmt *whole_part(Contract *c, Shape *h, Node *part)
 {
@@ -486,8 +505,11 @@ static Stmt *whole_part(Contract *c, Shape *h, Node *part)
 	Node *m = node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb);
 	set_block(c, h, node_floordiv(ir, part, h->nmb * h->nnb), m, num(c, h->mb),
 		  node_floormod(ir, block, h->nnb));
+	if (stores_straight(c, h))
+		return with_tables(c, multiply(c, h, num(c, 0)));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, h->mb * h->nb);
 	h->c_at = num(c, 0);
+	h->c_row = h->nb;
 	Stmt *sums = multiply(c, h, num(c, 0));
 	return with_tables(c, stmt_seq(sums, store_block(c, h)));
 }
@@ -502,6 +524,7 @@ static Stmt *piece_part(Contract *c, Shape *h, Node *part)
 		  node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb), num(c, h->mb),
 		  node_floormod(ir, block, h->nnb));
 	h->c_at = node_scale(ir, part, h->mb * h->nb);
+	h->c_row = h->nb;
 	return with_tables(c, multiply(c, h, node_floormod(ir, piece, h->pieces)));
 }
 

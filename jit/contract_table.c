@@ -186,6 +186,19 @@ bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek
 	return true;
 }
 
+int64_t contract_step(Contract *c, const Side *s, Node *e)
+{
+	int64_t step = 0, next = 0;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		int64_t stride = problem_stride(c->ir, e, s->axis[k]);
+		if (next && stride != next)
+			return 0;
+		step = step ? step : stride;
+		next = stride > 0 ? stride * axis_extent(s->axis[k]) : -1;
+	}
+	return step > 0 ? step : 0;
+}
+
 typedef struct Rewrite {
 	Contract *c;
 	const Point *point;

@@ -10,6 +10,8 @@ static const Case lower_equations[] = {
 	{"Y[i] = exp(A[i]) + tanh(A[i])*sigmoid(A[i]) - max(A[i], 0.25)", "A=1000"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
+	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},
+	{"Y[b,j,i] += A[b,i,k]*B[b,k,j]", "A=3x64x20 B=3x20x34"},
 	{"Y[i] += A[i,j]", "A=19x1037"},
 	{"Y[j] += A[i,j]", "A=119x103"},
 	{"Y[] += A[i,j]*A[i,j]", "A=119x103"},
