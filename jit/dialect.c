@@ -116,6 +116,9 @@ static const char tcc_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" UNARY(
 				 "unsigned short ricci_f16_of_f32(float);\n"
 				 "#endif\n";
 
+/* A loop that calls a function is none of vectors, and what is called twice gcc leaves a call. */
+static const char cc_before[] = "#define inline inline __attribute__((always_inline))\n";
+
 /* The library's own text serves the device too, once its builtins have the names they have there.
  */
 static const char cuda_before[] = "#define __attribute__(x)\n"
@@ -148,7 +151,9 @@ static const Dialect dialects[] = {
 	 .chunk = 256},
 	{.backend = "cc",
 	 .prelude = cc_prelude,
+	 .before_math = cc_before,
 	 .math = jit_math_prelude,
+	 .after_math = "#undef inline\n",
 	 .restrict_ = "restrict",
 	 .vector = "#pragma omp simd",
 	 .unroll = "#pragma GCC unroll %d",
