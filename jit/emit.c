@@ -168,6 +168,15 @@ static void store(Emit *e, const Stmt *s, const char *v)
 	emit_line(e, "%s %s %s;", place, assign[s->red], v);
 }
 
+/* May the store share what it computes with those around it? Sums in local variables have too many
+ * around them. */
+static bool shares(const Emit *e, const Stmt *s)
+{
+	const Buffer *b = tree_find(e->tree, s->buffer);
+	return !changing(e, s) || (b && b->space == SPACE_SHARED) ||
+	       (s->red == RED_NONE && tensor_size(s->buffer) > 1);
+}
+
 /* Does `next` read what the stores from s on, before it, write? */
 static bool reads_stored(const Stmt *s, const Stmt *next)
 {
@@ -189,7 +198,7 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 		emit_count(e, end->value);
 		end = end->next;
 		n++;
-	} while (end && end->kind == STMT_STORE && !changing(e, s) && !changing(e, end) &&
+	} while (end && end->kind == STMT_STORE && shares(e, s) && shares(e, end) &&
 		 !reads_stored(s, end));
 	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
 	int k = 0;

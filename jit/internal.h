@@ -147,9 +147,9 @@ typedef struct Problem {
 	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],
 		*out_value[PROBLEM_MAX_MEMBERS];
 	int64_t main_size;
-	Reduce out_red; /* how they are stored: = or, of a fold, added to what is there */
-	Node *main_out; /* main's buffer, NULL when it is not stored */
-	int nfree;	/* scatter: axes that stand bare in one left dimension only */
+	Reduce out_red[PROBLEM_MAX_MEMBERS]; /* how: = or, of a fold, added to what is there */
+	Node *main_out;			     /* main's buffer, NULL when it is not stored */
+	int nfree; /* scatter: axes that stand bare in one left dimension only */
 	Node *free_axis[COMP_MAX_AXES];
 	int rank; /* scatter: of main, with its shape and left indices */
 	int64_t shape[RICCI_MAX_RANK];
@@ -162,10 +162,11 @@ typedef struct Rows {
 	Node *index[RICCI_MAX_RANK]; /* the row, dimension by dimension */
 	Node **tensor, **buffer;
 	bool *local; /* the buffer holds one row */
-	Node *sums;  /* NULL, or what a fold adds to in place of its buffer, from `at` on */
-	Node *at;
+	Node **sums; /* NULL, or what a fold adds to in place of its buffer: its place `block` */
+	Node *block;
 } Rows;
-int problem_init_row(Problem *p, Tree *tree, const Subgraph *one, const Rows *rows);
+/* some: one equation, or several that are pointwise over the places of a row. */
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
 /* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
 int64_t problem_stride(Ir *ir, Node *e, Node *axis);
 /* The accumulated value v as one of the result's type: integers wrap. */

@@ -135,7 +135,7 @@ static Stmt *store_members(Build *b, Node *result)
 		if (result)
 			value = node_replace(b->ir, value, 1, &p->result, &result);
 		all = stmt_seq(all, stmt_store(b->t, p->out[k], nest_point(b, p->out_index[k]),
-					       nest_point(b, value), p->out_red));
+					       nest_point(b, value), p->out_red[k]));
 	}
 	return all;
 }

@@ -49,6 +49,12 @@ static int rows_find(const Rows *r, const Node *tensor)
 	return k;
 }
 
+/* Of a fold among rows: what it adds to; NULL: c is none. */
+static Node *sums_of(const Take *k, const Node *c)
+{
+	return k->rows ? k->rows->sums[rows_find(k->rows, c)] : NULL;
+}
+
 static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
 {
 	Ir *ir = k->p->ir;
@@ -404,7 +410,7 @@ static void take_main(Take *k)
 	const Node *c = p->sub->member[0];
 	int rank = tensor_rank(c);
 	bool spatial[COMP_MAX_AXES];
-	bool fold = k->rows && k->rows->sums;
+	bool fold = sums_of(k, c) != NULL;
 	/* dense: axis j is dimension j, then come the reduced ones */
 	int rows = k->rows ? k->rows->rows : 0, row = fold ? rank : 0;
 	take_axes(k, c);
@@ -428,11 +434,8 @@ static void take_main(Take *k)
 		p->shape[d] = tensor_extent(c, d);
 	}
 	p->index = take_flat(k, c, c->src + comp_naxis(c));
-	if (fold) {
-		p->index = node_add(ir, p->index, k->rows->at);
-		p->out_red = p->red;
+	if (fold)
 		rows = 0; /* of the left side */
-	}
 	p->main_size = tensor_size(c);
 	p->scatter = !lhs_one_to_one(p, rank - rows, p->lhs + rows, spatial);
 	if (p->scatter) {
@@ -462,8 +465,16 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	if (!p->sub->stored[m])
 		return;
 	if (k->rows) {
-		Node *own = k->rows->buffer[rows_find(k->rows, c)];
-		p->out[p->nout] = p->main_out = k->rows->sums ? k->rows->sums : own;
+		Node *sums = sums_of(k, c);
+		p->out[p->nout] = sums ? sums : k->rows->buffer[rows_find(k->rows, c)];
+		p->out_red[p->nout] = sums ? comp_reduce(c) : RED_NONE;
+		if (sums) {
+			Node *at = node_scale(p->ir, k->rows->block, tensor_size(c));
+			index = node_add(p->ir, index, at);
+			value = node_cast(p->ir, (Type)sums->type, value);
+		}
+		if (m == 0)
+			p->main_out = p->out[p->nout];
 		p->out_index[p->nout] = index;
 		p->out_value[p->nout++] = value;
 		return;
@@ -477,6 +488,26 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 	p->out[p->nout] = b;
 	p->out_index[p->nout] = index;
 	p->out_value[p->nout++] = value;
+}
+
+/* Another member's axes: those over the rows, and main's over its own space. */
+static int take_member_axes(Take *k, const Node *c)
+{
+	const Problem *p = k->p;
+	const Node *main = p->sub->member[0];
+	int rows = k->rows ? k->rows->rows : 0, skip = sums_of(k, main) ? 0 : rows;
+	int row = sums_of(k, c) ? tensor_rank(c) : 0, place = skip;
+	take_axes(k, c);
+	for (int j = 0; j < k->naxis; j++) {
+		if (j >= row && j < row + rows)
+			k->to[j] = k->rows->index[j - row];
+		else if (place < tensor_rank(main))
+			k->to[j] = p->lhs[place++];
+		else
+			return error_set(&p->ir->err, RICCI_EINTERNAL,
+					 "a member has more axes than the main equation");
+	}
+	return 0;
 }
 
 static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows *rows)
@@ -499,7 +530,7 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	Node *value = p->result;
 	if (p->red == RED_NONE || (p->naxis == p->nspatial && !p->scatter)) {
 		p->red = RED_NONE;
-		value = p->out_red == RED_NONE ? p->body : node_cast(ir, p->acc, p->body);
+		value = p->body;
 	}
 	k.value[0] = value;
 	k.nmember = 1;
@@ -510,14 +541,8 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	for (int m = 1; m < sub->nmember; m++) {
 		const Node *c = sub->member[m];
 		memset(k.memo, 0, k.room * sizeof(Node *));
-		int nmain = tensor_rank(sub->member[0]);
-		take_axes(&k, c);
-		for (int j = 0; j < k.naxis; j++) {
-			if (j >= nmain)
-				return error_set(&ir->err, RICCI_EINTERNAL,
-						 "a member has more axes than the main equation");
-			k.to[j] = p->lhs[j];
-		}
+		if (take_member_axes(&k, c))
+			return ir->err.code;
 		k.value[m] = take(&k, comp_body(c));
 		k.nmember = m + 1;
 		take_output(&k, m, take_flat(&k, c, c->src + comp_naxis(c)), k.value[m]);
@@ -550,7 +575,7 @@ int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
 	return problem_take(p, tree, sub, NULL);
 }
 
-int problem_init_row(Problem *p, Tree *tree, const Subgraph *one, const Rows *rows)
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows)
 {
-	return problem_take(p, tree, one, rows);
+	return problem_take(p, tree, some, rows);
 }

@@ -25,7 +25,6 @@ typedef struct Blocks {
 	Tree *tree;
 	int64_t rows, n, height; /* n blocks of height rows; without folds a row each */
 	int64_t pieces;		 /* parts of the second phase */
-	Node **sums;		 /* of member k, a fold: those of each block */
 } Blocks;
 
 static int64_t pieces_of(const Node *c)
@@ -41,7 +40,6 @@ static Blocks blocks_of(Tree *tree, const Subgraph *sub)
 	b.n = b.pieces ? (b.rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b.rows;
 	if (b.pieces && b.n > BLOCKS_MOST)
 		b.n = BLOCKS_MOST;
-	b.sums = arena_alloc(&tree->ir->arena, ((size_t)sub->nmember + 1) * sizeof *b.sums);
 	b.height = (b.rows + b.n - 1) / b.n;
 	b.n = (b.rows + b.height - 1) / b.height;
 	return b;
@@ -78,7 +76,7 @@ static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 		if (space == SPACE_LOCAL)
 			alloc = stmt_seq(alloc, stmt_alloc(b->tree, buffer));
 		if (m >= 0 && sub->fold[m])
-			b->sums[m] = tree_buffer(b->tree, SPACE_SHARED, "sums",
+			r->sums[k] = tree_buffer(b->tree, SPACE_SHARED, "sums",
 						 type_accumulator(t->type), b->n * size);
 		r->tensor[k] = t;
 		r->buffer[k] = buffer;
@@ -88,16 +86,81 @@ static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 	return alloc;
 }
 
-/* The equation alone, with what it reads as inputs. */
-static Subgraph member_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k, bool *stored)
+/* ---- which equations share a loop ---- */
+
+typedef struct Own {
+	const Subgraph *sub;
+	int from, reader; /* the loop's first equation */
+	bool only;
+} Own;
+
+/* Members of the same loop may be read at the reader's own place only. */
+static void see_own(void *user, Node *n)
 {
-	Subgraph one = {.nmember = 1, .member = sub->member + k, .stored = stored};
-	one.input = arena_alloc(&ir->arena, ((size_t)r->ntensor + 1) * sizeof *one.input);
+	Own *o = user;
+	if (n->op != OP_READ)
+		return;
+	int at = member_of(o->sub, n->src[0]);
+	int first = o->sub->fold[o->reader] ? -o->sub->rows : 0;
+	for (int d = o->sub->rows; at >= o->from && d < tensor_rank(n->src[0]); d++)
+		o->only &= n->src[1 + d] == comp_axis(o->sub->member[o->reader], first + d);
+}
+
+/* Is equation k pointwise over the places of a row? */
+static bool is_pointwise(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	return s->fold[k] ? comp_naxis(c) == tensor_rank(c) + s->rows : comp_reduce(c) == RED_NONE;
+}
+
+/* The end of the equations from k on that one loop over the places of a row computes. */
+static int loop_end(Ir *ir, const Subgraph *s, int k)
+{
+	int end = k + 1;
+	const Node *first = s->member[k];
+	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
+	for (; is_pointwise(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
+		const Node *c = s->member[end];
+		int own = s->fold[end] ? 0 : s->rows;
+		Own o = {s, k, end, tensor_rank(c) - own == rank};
+		for (int d = 0; d < rank && o.only; d++)
+			o.only = tensor_extent(c, own + d) == tensor_extent(first, skip + d);
+		if (o.only)
+			node_walk(ir, comp_body(s->member[end]), see_own, &o);
+		if (!o.only)
+			break;
+	}
+	return end;
+}
+
+/* Is member k needed by others than those before `end`? */
+static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
+{
+	bool needed = s->stored[k];
+	for (int j = end; j < s->nmember && !needed; j++) {
+		Node **reads;
+		int n = comp_reads(ir, s->member[j], &reads);
+		for (int i = 0; i < n; i++)
+			needed |= reads[i] == s->member[k];
+	}
+	return needed;
+}
+
+/* Equations from k to `end`, with what they read as inputs. */
+static Subgraph members_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k, int end)
+{
+	Subgraph some = {.nmember = end - k, .member = sub->member + k};
+	some.stored = arena_alloc(&ir->arena, (size_t)(end - k));
+	for (int j = k; j < end; j++)
+		some.stored[j - k] = needed_after(ir, sub, j, end);
+	some.input = arena_alloc(&ir->arena, ((size_t)r->ntensor + 1) * sizeof *some.input);
 	for (int j = 0; j < r->ntensor; j++)
 		if (member_of(sub, r->tensor[j]) < k)
-			one.input[one.ninput++] = r->tensor[j];
-	return one;
+			some.input[some.ninput++] = r->tensor[j];
+	return some;
 }
+
+/* ---- the loops ---- */
 
 static int variant_of(const Schedule *s, Error *err)
 {
@@ -127,20 +190,19 @@ static void rows_place(Rows *r, const Blocks *b, Node *row)
 	}
 }
 
-/* The nests of all equations for one row of a block, in order. */
-static Stmt *rows_body(Blocks *b, Rows *r, Node *block, int variant, const Target *target,
+/* The nests of all equations for one row, in order. */
+static Stmt *rows_body(const Blocks *b, const Rows *r, int variant, const Target *target,
 		       const Dialect *d, Error *err)
 {
 	Tree *tree = b->tree;
+	Ir *ir = tree->ir;
 	Stmt *body = NULL;
-	bool stored = true;
-	for (int k = 0; k < b->sub->nmember && !tree->ir->err.code && !err->code; k++) {
-		Subgraph one = member_alone(tree->ir, r, b->sub, k, &stored);
-		Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
+	for (int k = 0, end; k < b->sub->nmember && !ir->err.code && !err->code; k = end) {
+		end = loop_end(ir, b->sub, k);
+		Subgraph some = members_alone(ir, r, b->sub, k, end);
+		Problem *p = arena_alloc(&ir->arena, sizeof *p);
 		Schedule own;
-		r->sums = b->sums[k];
-		r->at = node_scale(tree->ir, block, tensor_size(one.member[0]));
-		if (problem_init_row(p, tree, &one, r))
+		if (problem_init_row(p, tree, &some, r))
 			break;
 		nest_offer(p, variant, &own);
 		for (int j = 0; j < own.n; j++)
@@ -154,10 +216,10 @@ static Stmt *rows_body(Blocks *b, Rows *r, Node *block, int variant, const Targe
 }
 
 /* sums[to + j] red= sums[from + j], or the identity, for j < n. */
-static Stmt *sums_store(const Blocks *b, int k, Node *n, Node *to, Node *from)
+static Stmt *sums_store(const Blocks *b, Node *sums, int k, Node *n, Node *to, Node *from)
 {
 	Ir *ir = b->tree->ir;
-	Node *sums = b->sums[k], *j = tree_axis(b->tree, n->hi);
+	Node *j = tree_axis(b->tree, n->hi);
 	Reduce red = comp_reduce(b->sub->member[k]);
 	Type t = (Type)sums->type;
 	Node *value = from		 ? buffer_read(b->tree, sums, node_add(ir, from, j))
@@ -169,10 +231,11 @@ static Stmt *sums_store(const Blocks *b, int k, Node *n, Node *to, Node *from)
 }
 
 /* A piece of fold k: the blocks' sums are added to those of the first, and then stored. */
-static Stmt *sums_piece(const Blocks *b, int k, Node *y, Node *piece)
+static Stmt *sums_piece(const Blocks *b, const Rows *r, int k, Node *piece)
 {
 	Ir *ir = b->tree->ir;
 	const Node *c = b->sub->member[k];
+	Node *sums = r->sums[b->sub->ninput + k], *y = r->buffer[b->sub->ninput + k];
 	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
 	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
 	if (size % least)
@@ -180,8 +243,8 @@ static Stmt *sums_piece(const Blocks *b, int k, Node *y, Node *piece)
 	Node *block = tree_axis(b->tree, b->n), *j = tree_axis(b->tree, least);
 	Stmt *s = stmt_loop(
 		b->tree, HOW_SERIAL, block, num(b, 1), NULL,
-		sums_store(b, k, n, from, node_add(ir, node_scale(ir, block, size), from)));
-	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, b->sums[k], at);
+		sums_store(b, sums, k, n, from, node_add(ir, node_scale(ir, block, size), from)));
+	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
 	if (value->type != c->type)
 		value = node_cast(ir, (Type)c->type, value);
 	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n,
@@ -189,7 +252,7 @@ static Stmt *sums_piece(const Blocks *b, int k, Node *y, Node *piece)
 }
 
 /* Parts are blocks of rows, then pieces of what their sums amount to. */
-static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Node *block, Stmt *rows)
+static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Stmt *rows)
 {
 	Tree *tree = b->tree;
 	Ir *ir = tree->ir;
@@ -203,9 +266,9 @@ static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Node *block,
 		Node *piece = node_floormod(ir, node_sub(ir, part, num(b, first)), n);
 		Node *mine = node2(ir, OP_AND, node2(ir, OP_LE, num(b, first), part),
 				   node2(ir, OP_LT, part, num(b, first + n)));
-		fill = stmt_seq(fill,
-				sums_store(b, k, num(b, size), node_scale(ir, block, size), NULL));
-		Stmt *sum = sums_piece(b, k, r->buffer[b->sub->ninput + k], piece);
+		fill = stmt_seq(fill, sums_store(b, r->sums[b->sub->ninput + k], k, num(b, size),
+						 node_scale(ir, r->block, size), NULL));
+		Stmt *sum = sums_piece(b, r, k, piece);
 		all = stmt_seq(all, stmt_if(tree, mine, sum, NULL));
 		first += n;
 	}
@@ -230,19 +293,21 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	Rows r = {.rows = sub->rows};
 	r.tensor = arena_alloc(&ir->arena, n * sizeof *r.tensor);
 	r.buffer = arena_alloc(&ir->arena, n * sizeof *r.buffer);
+	r.sums = arena_alloc(&ir->arena, n * sizeof *r.sums);
 	r.local = arena_alloc(&ir->arena, n);
 	inner.grid = false; /* the rows are the grid */
 	Stmt *alloc = rows_buffers(&r, &b, d->grid);
-	Node *part = tree_axis(tree, b.n + b.pieces), *block = node_floormod(ir, part, b.n);
-	Node *line = tree_axis(tree, b.height), *from = node_scale(ir, block, b.height);
+	Node *part = tree_axis(tree, b.n + b.pieces), *line = tree_axis(tree, b.height);
+	r.block = node_floormod(ir, part, b.n);
+	Node *from = node_scale(ir, r.block, b.height);
 	rows_place(&r, &b, b.pieces ? node_add(ir, from, line) : part);
-	Stmt *body = rows_body(&b, &r, block, variant, target, &inner, err);
+	Stmt *body = rows_body(&b, &r, variant, target, &inner, err);
 	if (b.pieces) {
 		Node *left = node_sub(ir, num(&b, b.rows), from), *hi = num(&b, b.height);
 		if (b.rows % b.height)
 			hi = node2(ir, OP_MIN, hi, left);
 		body = stmt_loop(tree, HOW_SERIAL, line, NULL, hi, body);
-		body = two_phases(&b, &r, part, block, body);
+		body = two_phases(&b, &r, part, body);
 	}
 	tree->parts = b.n + b.pieces;
 	tree->root = stmt_loop(tree, HOW_PARALLEL, part, NULL, NULL, stmt_seq(alloc, body));

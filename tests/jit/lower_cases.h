@@ -130,6 +130,12 @@ static const Case lower_programs[] = {
 	 "X=5x30x70"},
 	{"c[j] += X[i,j]*X[i,j]; d[j] += X[i,j]*A[i]; e[j] min= X[i,j]", "X=70x1030 A=70"},
 	{"s[i] += X[i,j]; c[j] min= X[i,j]-s[i]; d[] += X[i,j]", "X=64x80:i32"},
+	{"t[i,j] = exp(X[i,j])*W[j]; Y[i,j] = t[i,j]*t[i,j]; c[j] += t[i,j]*X[i,j]; b[j] += "
+	 "t[i,j]; s[i] max= t[i,j]; Z[i,j] = t[i,j]-s[i]; d[j] *= 1+0.01*t[i,j]",
+	 "X=100x70 W=70"},
+	{"t[h,i,j] = exp(X[h,i,j]); Y[h,i,j] = t[h,i,j]+t[h,i,69-j]; c[j] += t[h,i,j]; Z[h,i,j] = "
+	 "t[h,i,j]*W[j]",
+	 "X=5x20x70:bf16 W=70:bf16"},
 };
 
 /* Their trials. */
