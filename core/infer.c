@@ -54,16 +54,24 @@ bool guard_is_dead(const Guard *g)
 	return false;
 }
 
+/* That says most when the others have said where its ends are. */
+static bool says_unequal(const Guard *g)
+{
+	return g->cond->op == (g->truth ? OP_NE : OP_EQ);
+}
+
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g)
 {
 	Polyhedron *p = poly_new(ir);
 
-	for (; g; g = g->next) {
-		if (g->truth)
-			poly_assume(p, g->cond);
-		else
-			poly_assume_not(p, g->cond);
-	}
+	for (int last = 0; last < 2; last++)
+		for (const Guard *k = g; k; k = k->next)
+			if (says_unequal(k) != last)
+				continue;
+			else if (k->truth)
+				poly_assume(p, k->cond);
+			else
+				poly_assume_not(p, k->cond);
 	return p;
 }
 

@@ -132,11 +132,15 @@ static inline bool is_lost(double magnitude)
 	return magnitude == INFINITY;
 }
 
-/* The magnitude of v where numbers end at `largest`; what comes of one that is lost is lost too
- * (NaN: zero times that). */
+static inline bool is_finite(double v)
+{
+	return fabs(v) <= DBL_MAX;
+}
+
+/* The magnitude of v where numbers end at `largest`. (NaN: zero times one that is lost.) */
 static inline double magnitude_within(double largest, double v, double magnitude)
 {
-	return !(fabs(v) <= DBL_MAX) ? 0 : magnitude <= largest ? magnitude : INFINITY;
+	return !(magnitude <= largest) ? INFINITY : is_finite(v) ? magnitude : 0;
 }
 
 typedef struct Machine {

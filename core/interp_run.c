@@ -161,7 +161,8 @@ static void pick_magnitudes(const Machine *m, const Instr *in)
 	}
 }
 
-/* Of products, which there are most of: lanes one by one only where one of them is lost. */
+/* Of products, which there are most of: lanes one by one only where one of them may be lost. Zero
+ * times what is no number is: kernels may leave out terms with a factor of zero. */
 static void product_magnitudes(const Machine *m, const Instr *in)
 {
 	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
@@ -177,11 +178,14 @@ static void product_magnitudes(const Machine *m, const Instr *in)
 		g[i + 1] = x > y ? x : y;
 		odd += x + y;
 	}
-	if (even + odd <= in->limit)
-		return;
-	for (int i = 0; i < LANES; i++)
-		g[i] = magnitude_within(in->limit, d[i].f,
-					larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f)));
+	for (int i = 0; i < LANES && !(even + odd <= in->limit); i++) {
+		double x = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f));
+		bool lost = is_lost(ga[i]) || is_lost(gb[i]);
+		bool by_zero = (a[i].f == 0 || b[i].f == 0) && !is_finite(d[i].f);
+		g[i] = lost || by_zero	   ? INFINITY
+		       : is_finite(d[i].f) ? magnitude_within(in->limit, d[i].f, x)
+					   : 0;
+	}
 }
 
 /* The magnitudes of float instruction in's results, which are computed already. */
@@ -232,7 +236,9 @@ static void magnitudes(const Machine *m, const Instr *in)
 			g[i] = fabs(d[i].f);
 	}
 	for (int i = 0; i < LANES; i++)
-		g[i] = magnitude_within(in->limit, d[i].f, g[i]);
+		g[i] = is_lost(ga[i]) || is_lost(gb[i]) ? INFINITY
+		       : is_finite(d[i].f)		? magnitude_within(in->limit, d[i].f, g[i])
+							: 0;
 }
 
 /* Whether lane i of an integer instruction, whose sources are in doubt or not, is in doubt. */
@@ -280,9 +286,8 @@ static void computed_magnitudes(Machine *m, const Instr *in, const int64_t *at)
 	Type t = (Type)s->tensor->type;
 	for (int i = 0; i < LANES; i++)
 		if (type_is_float(t)) {
-			bool fits = fabs(d[i].f) <= type_largest(t);
-			g[i] = magnitude_within(DBL_MAX, d[i].f,
-						fits ? s->magnitude[at[i]] : INFINITY);
+			bool fits = fabs(d[i].f) <= type_largest(t) || !is_finite(d[i].f);
+			g[i] = fits ? s->magnitude[at[i]] : INFINITY;
 		} else {
 			g[i] = is_lost(s->magnitude[at[i]]) ? INFINITY : 0;
 			m->doubt |= is_lost(g[i]);
@@ -300,7 +305,7 @@ static void load_magnitudes(Machine *m, const Instr *in, const int64_t *at)
 		computed_magnitudes(m, in, at);
 	else
 		for (int i = 0; i < LANES; i++)
-			g[i] = real && fabs(d[i].f) <= DBL_MAX ? fabs(d[i].f) : 0;
+			g[i] = real && is_finite(d[i].f) ? fabs(d[i].f) : 0;
 	for (int i = 0; i < LANES && m->doubt; i++)
 		g[i] = is_lost(ga[i]) || is_lost(gb[i]) ? INFINITY : g[i];
 }

@@ -139,8 +139,8 @@ static double arithmetic_epsilon(Ir *ir, const Node *c)
 
 static double rounding(const Node *c, double eps, double value, double mag)
 {
-	if (!type_is_float(c->type))
-		return isinf(mag) ? mag : 0;
+	if (isinf(mag) || !type_is_float(c->type))
+		return isinf(mag) ? INFINITY : 0;
 	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
