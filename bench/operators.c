@@ -26,8 +26,11 @@ typedef struct Work {
 	int places;		/* p, q of a square convolution; 0: none stand in the text */
 	double flops;		/* of the forward equations that multiply and add; 0: count bytes */
 	int64_t shape[MOST][6]; /* of the operands, each ended by 0 */
+	ricci_type type;	/* of the operands */
+	const char *needs;	/* what `bench/machine` must say of the processor; NULL: nothing */
 } Work;
 
+#define PLAIN		  RICCI_F32, NULL
 #define EACH		  "forward dx dw"
 #define BOTH		  "forward forward+grad"
 #define OUT(side, stride) (((side)-1) / (stride) + 1)
@@ -44,42 +47,51 @@ typedef struct Work {
 		name, "C*", EACH, "convolution", stride, kernel / 2, 1, 1, SQUARE,                 \
 			OUT(side, stride),                                                         \
 			2. * in *out *kernel *kernel *OUT(side, stride) * OUT(side, stride),       \
-			SHAPE(SHAPE(1, in, side, side), SHAPE(out, in, kernel, kernel))            \
+			SHAPE(SHAPE(1, in, side, side), SHAPE(out, in, kernel, kernel)), PLAIN     \
 	}
 #define DEPTHWISE(name, group, side, channels, stride)                                             \
 	{                                                                                          \
 		name, group, "forward", "convolution", stride, 1, 1, channels, LAYERS,             \
 			OUT(side, stride), 18. * channels *OUT(side, stride) * OUT(side, stride),  \
-			SHAPE(SHAPE(1, channels, side, side), SHAPE(channels, 3, 3))               \
+			SHAPE(SHAPE(1, channels, side, side), SHAPE(channels, 3, 3)), PLAIN        \
 	}
 #define GEMM(name, group, m, n, k)                                                                 \
 	{                                                                                          \
 		name, group, "forward", "product", 0, 0, 0, 0, "Y[i,j] += A[i,k] * B[k,j]", 0,     \
-			2. * m *n *k, SHAPE(SHAPE(m, k), SHAPE(k, n))                              \
+			2. * m *n *k, SHAPE(SHAPE(m, k), SHAPE(k, n)), PLAIN                       \
+	}
+/* Factors of 8 or 16 bits; the sums are of the accumulator's type, the result of `result`. */
+#define NARROW(name, type, result, n, needs)                                                       \
+	{                                                                                          \
+		name, "narrow", "forward", "product", 0, 0, 0, 0,                                  \
+			"Y[i,j] += " result "(A[i,k]) * " result "(B[k,j])", 0, 2. * n *n *n,      \
+			SHAPE(SHAPE(n, n), SHAPE(n, n)), type, needs                               \
 	}
 #define CAPSULES(name, batch)                                                                      \
 	{                                                                                          \
 		name, "capsconv", BOTH, "capsules", 2, 0, 0, 0,                                    \
 			"V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t] * W[k,c,r,s,t,j]", 0,            \
 			2. * batch * 32 * 36 * 16 * 32 * 9 * 4,                                    \
-			SHAPE(SHAPE(batch, 32, 14, 14, 4, 4), SHAPE(32, 32, 3, 3, 4, 4))           \
+			SHAPE(SHAPE(batch, 32, 14, 14, 4, 4), SHAPE(32, 32, 3, 3, 4, 4)), PLAIN    \
 	}
 #define ROWS(name, text, ...)                                                                      \
 	{                                                                                          \
-		name, "rows", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__)               \
+		name, "rows", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), PLAIN        \
 	}
 /* The nine operators of ALT (Xu et al., EuroSys 2023), which draws ten shapes of each at random and
  * doesn't tell them: one of each here, of the size that networks have. */
 #define NINE(name, stride, pad, dilation, groups, flops, text, ...)                                \
 	{                                                                                          \
 		name, "nine", "forward", "convolution", stride, pad, dilation, groups, text, 0,    \
-			flops, SHAPE(__VA_ARGS__)                                                  \
+			flops, SHAPE(__VA_ARGS__), PLAIN                                           \
 	}
 
 static const Work work[] = {
 	GEMM("gemm_1024", "gemm", 1024, 1024, 1024),
 	GEMM("gemm_512x512x64", "gemm", 512, 512, 64),
 	GEMM("gemm_16x4096x1024", "gemm", 16, 4096, 1024),
+	NARROW("gemm_i8_1024", RICCI_I8, "i32", 1024, NULL),
+	NARROW("gemm_bf16_2048", RICCI_BF16, "f32", 2048, "bf16"),
 	CAPSULES("capsconv_b1", 1),
 	CAPSULES("capsconv_b16", 16),
 	CONV("C1", 224, 3, 64, 7, 2),
@@ -147,7 +159,8 @@ static const Work work[] = {
 	 " * W[c,k,(h+1)%%2+2*m,(g+1)%%2+2*n] where u<8, v<8, h<2, g<2, m<2, n<2",
 	 0,
 	 2. * 256 * 128 * 16 * 64,
-	 {{1, 256, 8, 8}, {256, 128, 4, 4}}},
+	 {{1, 256, 8, 8}, {256, 128, 4, 4}},
+	 PLAIN},
 	{"nine_transposed_3d",
 	 "nine",
 	 "forward",
@@ -161,7 +174,8 @@ static const Work work[] = {
 	 " where w<4, u<8, v<8, f<2, h<2, g<2, l<2, m<2, n<2",
 	 0,
 	 2. * 64 * 32 * 64 * 256,
-	 {{1, 64, 4, 8, 8}, {64, 32, 4, 4, 4}}},
+	 {{1, 64, 4, 8, 8}, {64, 32, 4, 4, 4}},
+	 PLAIN},
 };
 
 /* The numbers of a square convolution stand in its text. */
@@ -175,14 +189,16 @@ static void work_text(const Work *w, char *text, size_t n)
 
 static void work_list(const Work *w)
 {
+	static const char *const type[] = {
+		[RICCI_F32] = "f32", [RICCI_BF16] = "bf16", [RICCI_I8] = "i8"};
 	char text[512];
 
 	work_text(w, text, sizeof text);
 	printf("{\"name\": \"%s\", \"group\": \"%s\", \"modes\": \"%s\", \"peer\": \"%s\", "
 	       "\"stride\": %d, \"pad\": %d, \"dilation\": %d, \"groups\": %d, \"flops\": %.15g, "
-	       "\"text\": \"%s\", \"shapes\": [",
+	       "\"type\": \"%s\", \"needs\": \"%s\", \"text\": \"%s\", \"shapes\": [",
 	       w->name, w->group, w->modes, w->peer, w->stride, w->pad, w->dilation, w->groups,
-	       w->flops, text);
+	       w->flops, type[w->type], w->needs ? w->needs : "", text);
 	for (int i = 0; i < MOST && w->shape[i][0]; i++)
 		for (int d = 0; d < 6 && w->shape[i][d]; d++)
 			printf("%s%lld", d ? ", " : i ? "], [" : "[", (long long)w->shape[i][d]);
@@ -197,16 +213,30 @@ static double seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Numbers of a normal-like spread, the same in every run. */
+static void put(ricci_type type, void *data, size_t i, float x)
+{
+	unsigned bits;
+
+	memcpy(&bits, &x, sizeof bits);
+	if (type == RICCI_I8)
+		((signed char *)data)[i] = (signed char)(x * 127);
+	else if (type == RICCI_BF16)
+		((unsigned short *)data)[i] = (unsigned short)(bits >> 16);
+	else
+		((float *)data)[i] = x;
+}
+
+/* Numbers from -1 to 1 (bytes: of their whole range), the same in every run. */
 static int feed(ricci_session *s, const ricci_tensor *t, unsigned seed)
 {
-	size_t n = ricci_bytes(t) / sizeof(float);
-	float *data = malloc(ricci_bytes(t));
+	ricci_type type = ricci_dtype(t);
+	size_t n = ricci_bytes(t) / (type == RICCI_I8 ? 1 : type == RICCI_BF16 ? 2 : 4);
+	void *data = malloc(ricci_bytes(t));
 	int status = -1;
 
 	for (size_t i = 0; data && i < n; i++) {
 		seed = seed * 1664525u + 1013904223u;
-		data[i] = (float)(seed >> 8) / (float)(1 << 23) - 1;
+		put(type, data, i, (float)(seed >> 8) / (float)(1 << 23) - 1);
 	}
 	if (data)
 		status = ricci_feed(s, t, data);
@@ -233,7 +263,7 @@ static void bench_build(Bench *b, const Work *w, const char *mode)
 			rank++;
 		snprintf(text, sizeof text, "operand%d", b->noperand);
 		b->operand[b->noperand] =
-			ricci_input(b->g, text, RICCI_F32, rank, w->shape[b->noperand]);
+			ricci_input(b->g, text, w->type, rank, w->shape[b->noperand]);
 	}
 	work_text(w, text, sizeof text);
 	ricci_ops(b->g, text, b->noperand, b->operand, &n, &y);

@@ -7,7 +7,7 @@ usage: bench/operators.py [--build DIR] [--peer-python PATH] [--peers torch,comp
 The machine is measured first (bench/machine). Then for each operator and mode: `ricci tune` searches S seconds for its kernels, and in
 each round ours is timed (from the cache) and then each peer. Medians of the rounds; the ratio is the time of the best peer by ours (above
 1: ours is faster). Geometric means by group at the end; the chart goes beside the JSON as .svg. Without a Python that has the peers our own
-figures still come. --quick: 1 second, one round. All of it takes about 25 minutes on two cores, with --quick a quarter of that.
+figures still come. Operators that need what the processor lacks come only where they are named. --quick: 1 second, one round. All of it takes about 25 minutes on two cores, with --quick a quarter of that.
 """
 import argparse, json, math, os, re, shutil, statistics, subprocess, sys, tempfile
 
@@ -65,7 +65,7 @@ class Ours:
 
     def tune(self, o, mode):
         names = operand_names(o["text"])
-        operands = [f"{n}={'x'.join(map(str, s))}" for n, s in zip(names, o["shapes"])]
+        operands = [f"{n}={'x'.join(map(str, s))}:{o['type']}" for n, s in zip(names, o["shapes"])]
         wanted = {"forward": [[]], "dx": [names[:1]], "dw": [names[1:2]], "forward+grad": [[], names]}[mode]
         for grads in wanted:
             more = [word for n in grads for word in ("--grad", n)]
@@ -153,7 +153,7 @@ def main():
     rows = []
     for o in listed:
         for mode in o["modes"].split():
-            if not only or o["name"] in only or o["group"] in only:
+            if o["name"] in only or o["group"] in only if only else o["needs"] in machine["isa"]:
                 rows.append(row_of(args, o, mode, ours, peers, peak))
                 print(line_of(rows[-1], peers), flush=True)
     shutil.rmtree(folder, ignore_errors=True)

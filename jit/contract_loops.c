@@ -122,8 +122,9 @@ static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
 	const char *name;
 	if (is_plain(c, f))
 		return moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32";
-	/* integers are panels of integers */
-	if (!contract_source(f, &source) || type_is_float(source.through) != type_is_float(held))
+	/* what is packed stays what it is: f32(i8) is made by generated code */
+	if (!contract_source(f, &source) ||
+	    type_is_float(source.through) != type_is_float(c->p->acc))
 		return NULL;
 	name = arena_printf(&c->ir->arena, "ricci_pack_%s_%s_%d", type_name(source.from),
 			    type_name(source.through), 8 * (int)type_size(held));
