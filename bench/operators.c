@@ -78,6 +78,12 @@ typedef struct Work {
 	{                                                                                          \
 		name, "rows", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), PLAIN        \
 	}
+/* A function of each element of what the caches hold; the peers' function is called the same. */
+#define FUNCTION(name)                                                                             \
+	{                                                                                          \
+#name, "functions", "forward", "function", 0, 0, 0, 0, "Y[i] = " #name "(X[i])",   \
+			0, 0, SHAPE(SHAPE(1 << 18))                                                \
+	}
 /* The nine operators of ALT (Xu et al., EuroSys 2023), which draws ten shapes of each at random and
  * doesn't tell them: one of each here, of the size that networks have. */
 #define NINE(name, stride, pad, dilation, groups, flops, text, ...)                                \
@@ -127,6 +133,18 @@ static const Work work[] = {
 	     "Z[i,j] = X[i,j] * W[j] + B[j];"
 	     "Y[i,j] = 0.5 * Z[i,j] * (1 + erf(Z[i,j] * 0.7071067811865476)) + R[i,j]",
 	     {4096, 1024}, {1024}, {1024}, {4096, 1024}),
+	FUNCTION(exp),
+	FUNCTION(expm1),
+	FUNCTION(log),
+	FUNCTION(log1p),
+	FUNCTION(sqrt),
+	FUNCTION(rsqrt),
+	FUNCTION(sin),
+	FUNCTION(cos),
+	FUNCTION(tan),
+	FUNCTION(tanh),
+	FUNCTION(sigmoid),
+	FUNCTION(erf),
 	NINE("nine_2d", 1, 1, 1, 1, 2. * 4 * 96 * 96 * 9 * 784,
 	     "Y[b,k,p,q] += (X[b,c,p+r-1,q+s-1] else 0) * W[k,c,r,s] where p<28, q<28",
 	     {4, 96, 28, 28}, {96, 96, 3, 3}),

@@ -119,6 +119,9 @@ class Torch:
     def layernorm(self, o):
         return self.modes(lambda x, g, b: self.F.layer_norm(x, x.shape[1:], g, b), *(self.torch.randn(s) for s in o["shapes"]))
 
+    def function(self, o):
+        return self.modes(getattr(self.torch, o["name"]), *(self.torch.randn(s) for s in o["shapes"]))
+
     def chain(self, o):
         return self.modes(lambda x, w, b, r: self.F.gelu(x * w + b) + r, *(self.torch.randn(s) for s in o["shapes"]))
 
@@ -215,6 +218,10 @@ class Jax:
         def f(x, g, b):
             centred = x - x.mean(1, keepdims=True)
             return centred * self.jax.lax.rsqrt((centred * centred).mean(1, keepdims=True) + 1e-5) * g + b
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def function(self, o):
+        f = next(getattr(m, o["name"]) for m in (self.np, self.jax.lax, self.jax.nn) if hasattr(m, o["name"]))
         return self.modes(f, *self.draw(o["shapes"]))
 
     def chain(self, o):
