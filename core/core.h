@@ -548,6 +548,7 @@ struct ricci_graph {
 	NodeMap handle;			 /* from nodes to ricci_tensor */
 	int frozen;			 /* sessions over it; > 0 refuses changes */
 	Type precision;			 /* of factors, in its sessions */
+	ricci_rounding_mode rounding;	 /* of f32 to bf16, there */
 	int ntensor;
 };
 ricci_tensor *graph_handle(ricci_graph *g,

@@ -375,6 +375,19 @@ int ricci_precision(ricci_graph *g, ricci_type type)
 	return 0;
 }
 
+int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode)
+{
+	if (!g || !graph_open(g, "ricci_rounding"))
+		return g ? g->ir.err.code : RICCI_EINVAL;
+	if (mode != RICCI_NEAREST && mode != RICCI_STOCHASTIC)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_rounding: the mode is %d; RICCI_NEAREST and "
+				 "RICCI_STOCHASTIC are those that there are",
+				 (int)mode);
+	g->rounding = mode;
+	return 0;
+}
+
 /* ---- asking ---- */
 
 const char *ricci_name(const ricci_tensor *t)

@@ -179,6 +179,15 @@ RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *va
  * learning training"). RICCI_F32, the default: no rounding. Another type is an error. 0 or the
  * graph's error. */
 RICCI_API int ricci_precision(ricci_graph *g, ricci_type type);
+/* How f32 becomes bf16 in the sessions over g, in equations (bf16(x), or a bf16 result) and by
+ * ricci_precision; called before the first of them. RICCI_NEAREST, the default: to the nearest, of
+ * two to the even one. RICCI_STOCHASTIC: to the one below or above by chance, the nearer the more
+ * often, so that the mean of the rounded number is the number, and what is too small to change a
+ * bf16 parameter does so now and then (Gupta et al. 2015, "Deep learning with limited numerical
+ * precision"). Numbers follow from the session's seed, the step and the element, whatever the
+ * threads and schedules. 0 or the graph's error. */
+typedef enum { RICCI_NEAREST, RICCI_STOCHASTIC } ricci_rounding_mode;
+RICCI_API int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode);
 
 RICCI_API const char *ricci_name(const ricci_tensor *t);
 RICCI_API ricci_type ricci_dtype(const ricci_tensor *t);

@@ -39,6 +39,8 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots);
 /* Mixed precision, after that: f32 factors of long sums are read rounded to a 16-bit type
  * (rewrite_precision.c). */
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
+/* After that: f32 is rounded to bf16 by chance, without bias (rewrite_rounding.c). */
+int rewrite_rounding(Ir *ir, int nroot, Node **roots);
 
 /* ---- subgraphs (fuse.c, subgraph.c) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations

@@ -76,6 +76,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.request = outer->request,
 				.timing = outer->timing,
 				.precision = outer->precision,
+				.by_chance = outer->by_chance,
 				.inner = true};
 	return l->var && l->carry && l->stack && l->spec.root && l->spec.assigned;
 }

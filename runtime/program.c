@@ -48,6 +48,8 @@ static int build_partition(Build *b)
 	code = s->inner ? 0 : rewrite_graph(s->ir, nroot, s->root);
 	if (!code && s->precision != RICCI_F32)
 		code = rewrite_precision(s->ir, s->precision, nroot, s->root);
+	if (!code && s->by_chance)
+		code = rewrite_rounding(s->ir, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);

@@ -224,6 +224,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	p->user = s;
 	p->request = s->f->request;
 	p->precision = g->precision;
+	p->by_chance = g->rounding == RICCI_STOCHASTIC;
 	p->threads = pool_threads(s->f->pool);
 	return 0;
 }

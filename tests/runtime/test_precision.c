@@ -1,5 +1,5 @@
 /* test_precision.c - mixed precision: which factors are rounded, that all else stays as it was, in
- * graphs, gradients and loops, and that a model learns with it. */
+ * graphs, gradients and loops; rounding by chance, without bias, the same whatever the threads. */
 #include "runtime/internal.h"
 #include "tests/check.h"
 
@@ -186,6 +186,114 @@ static void test_loop(void)
 	ricci_graph_free(g);
 }
 
+/* ---- stochastic rounding ---- */
+
+enum { DRAWN = 4096, TIMES = 64 };
+
+/* Rounds `x` in a session of that seed and so many threads, step after step. */
+static void round_steps(const float *x, float (*out)[DRAWN], int steps, int threads, uint64_t seed)
+{
+	char err[512] = "";
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *a = ricci_input(g, "a", RICCI_F32, 1, (int64_t[]){DRAWN});
+	ricci_tensor *y = ricci_op(g, "Y[i] = f32(bf16(A[i]))", a);
+	ricci_options o = {.threads = threads, .seed = seed, .backend = RICCI_BACKEND_TCC};
+	CHECK_INT(ricci_rounding(g, RICCI_STOCHASTIC), 0);
+	ricci_session *s = ricci_session_new(g, &o, 1, 1, &y, err, sizeof err);
+	CHECK_STR(err, "");
+	if (s)
+		CHECK_INT(ricci_feed(s, a, x), 0);
+	for (int k = 0; s && k < steps; k++) {
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, y, out[k]), 0);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
+/* Both neighbours come, and on average the number; the same seed gives the same bits. */
+static void test_by_chance(void)
+{
+	static float x[DRAWN], out[TIMES][DRAWN], same[2][DRAWN];
+	static const float exact[] = {0, -0.0f, 1, -2.5f, INFINITY, -INFINITY, NAN, 0x1p-149f};
+	double bias = 0, differ = 0;
+	int wrong = 0;
+	fill(x, DRAWN, 5);
+	for (int i = 0; i < DRAWN; i++) /* of many sizes */
+		x[i] = ldexpf(x[i], i % 60 - 30);
+	memcpy(x, exact, sizeof exact);
+	round_steps(x, out, TIMES, 1, 7);
+	for (int i = COUNT(exact); i < DRAWN; i++) {
+		float y = rounded(x[i]), up = ldexpf(1, ilogbf(x[i]) - 7);
+		double mean = 0;
+		for (int k = 0; k < TIMES; k++) {
+			wrong += rounded(out[k][i]) != out[k][i] || fabsf(out[k][i] - x[i]) >= up;
+			differ += out[k][i] != y;
+			mean += out[k][i] / TIMES;
+		}
+		bias += (mean - x[i]) / up / DRAWN;
+	}
+	CHECK_INT(wrong, 0);
+	/* a quarter goes to the farther side; the mean of 2^18 draws is off by less than 5 sigma */
+	CHECK_NEAR(differ / DRAWN / TIMES, 0.25, 0.01);
+	CHECK_NEAR(bias, 0, 5 * 0.41 / 512);
+	for (int i = 0; i < COUNT(exact); i++) {
+		float y = rounded(exact[i]);
+		CHECK(out[0][i] == y || (isnan(y) && isnan(out[0][i])));
+	}
+	round_steps(x, same, 2, 2, 7);
+	CHECK(!memcmp(same[0] + 8, out[0] + 8, sizeof *same - 32));
+	CHECK(!memcmp(same[1] + 8, out[1] + 8, sizeof *same - 32) &&
+	      memcmp(same[0] + 8, same[1] + 8, sizeof *same - 32));
+	round_steps(x, same, 1, 1, 8);
+	CHECK(memcmp(same[0] + 8, out[0] + 8, sizeof *same - 32));
+}
+
+/* Factors of a product go both ways too: it is neither that of f32 nor that of the nearest, and as
+ * near as such factors are. */
+static void test_factors_by_chance(void)
+{
+	ricci_tensor *a, *b;
+	ricci_graph *g = graph(RICCI_BF16, &a, &b);
+	CHECK_INT(ricci_rounding(g, RICCI_STOCHASTIC), 0);
+	run(g, ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b), a, b, da, db, dy);
+	CHECK(off(dy, da, db, false) > 1e-3);
+	CHECK(off(dy, da, db, true) > 1e-3);
+	CHECK(off(dy, da, db, false) < 0.08); /* 40 products, each off by 2^-7 at most twice */
+	ricci_graph_free(g);
+}
+
+/* A bf16 parameter of 1 that shall become 2 by steps of 2^-10: half a place is 2^-8, so the nearest
+ * is where it was. */
+static float steps_of_a_parameter(ricci_rounding_mode mode)
+{
+	char err[512] = "";
+	float mean = 0;
+	uint16_t w[64];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *p = ricci_param(g, "p", RICCI_BF16, 1, (int64_t[]){64}, ricci_constant(1));
+	ricci_tensor *next = ricci_op(g, "N[i] = bf16(f32(P[i]) + 0.0009765625)", p);
+	ricci_assign(g, p, next);
+	CHECK_INT(ricci_rounding(g, mode), 0);
+	ricci_options o = {.threads = 1, .backend = RICCI_BACKEND_TCC};
+	ricci_session *s = ricci_session_new(g, &o, 1, 0, NULL, err, sizeof err);
+	CHECK_STR(err, "");
+	for (int k = 0; s && k < 512; k++)
+		CHECK_INT(ricci_step(s), 0);
+	CHECK_INT(ricci_fetch(s, p, w), 0);
+	for (int i = 0; i < 64; i++)
+		mean += (float)type_load(RICCI_BF16, w, (size_t)i) / 64;
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return mean;
+}
+
+static void test_small_steps(void)
+{
+	CHECK_NEAR(steps_of_a_parameter(RICCI_NEAREST), 1, 0);
+	CHECK_NEAR(steps_of_a_parameter(RICCI_STOCHASTIC), 1.5, 0.02);
+}
+
 static void test_errors(void)
 {
 	ricci_graph *g = ricci_graph_new();
@@ -197,6 +305,14 @@ static void test_errors(void)
 	CHECK_INT(ricci_precision(g, (ricci_type)77), RICCI_EINVAL);
 	ricci_graph_free(g);
 	CHECK_INT(ricci_precision(NULL, RICCI_BF16), RICCI_EINVAL);
+	g = ricci_graph_new();
+	CHECK_INT(ricci_rounding(g, (ricci_rounding_mode)5), RICCI_EINVAL);
+	CHECK_STR(
+		ricci_error_message(g),
+		"ricci_rounding: the mode is 5; RICCI_NEAREST and RICCI_STOCHASTIC are those that "
+		"there are");
+	ricci_graph_free(g);
+	CHECK_INT(ricci_rounding(NULL, RICCI_NEAREST), RICCI_EINVAL);
 }
 
 int main(void)
@@ -209,6 +325,9 @@ int main(void)
 	test_gradient();
 	test_rest();
 	test_loop();
+	test_by_chance();
+	test_factors_by_chance();
+	test_small_steps();
 	test_errors();
 	return check_done();
 }
