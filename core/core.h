@@ -504,9 +504,8 @@ typedef struct RandomState {
  * of all terms that met in the element, the scale of its rounding error: 0 where the value is no
  * finite number, INFINITY where something on the way, or some product of factors of a `*=`, is
  * larger than the numbers of its accumulator's type, or zero is multiplied by no finite number, so
- * that other arithmetic may give anything; of
- * integers INFINITY where rounding decides a comparison that they depend on. An index that leaves
- * its tensor (a gather on bad data) is RICCI_EVALUE. */
+ * that other arithmetic may give anything; of integers INFINITY where rounding decides a comparison
+ * that they depend on. An index that leaves its tensor (a gather on bad data) is RICCI_EVALUE. */
 int interp_tensor(Ir *ir, Node *t, int nbind, const Binding *bind, RandomState rs, void *out,
 		  double *magnitude, Error *err);
 /* Only the elements at flat positions at[0..count-1] of the dense COMP c, whose read tensors are

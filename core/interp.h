@@ -127,6 +127,7 @@ typedef struct Sum {
 	double magnitude, most;
 } Sum;
 
+/* May kernels have anything there? */
 static inline bool is_lost(double magnitude)
 {
 	return magnitude == INFINITY;

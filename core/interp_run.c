@@ -4,9 +4,10 @@
  * a narrower type's arithmetic would. The magnitude of a value bounds, to first order, how far
  * rounding the terms below by a relative eps may move it, divided by eps: sums add magnitudes, a
  * function multiplies by its derivative, and no magnitude is below a finite value's own. It is
- * infinite (lost) where kernels' numbers end. A comparison of floats that are not equal, but nearer
- * than their errors, is in doubt, and so are integers that depend on it: their magnitude is
- * infinite too, else of no meaning. A choice by them has the magnitude of either choice. */
+ * infinite (lost) where kernels' numbers end, or may differ as zero times an infinity. A comparison
+ * of floats that are not equal, but nearer than their errors, is in doubt, and so are integers that
+ * depend on it: their magnitude is infinite too, else of no meaning. A choice by them has the
+ * magnitude of either choice. */
 #include "core/interp.h"
 
 static int64_t float_to_integer(Type t, double v)

@@ -348,6 +348,8 @@ static int test_range(Ir *ir)
 		 {"Y[] += X[i] * X[0] * 0", RICCI_F32, {1e20f, 1, 0, 1}, true},
 		 {"Y[] += X[i] > 10 ? 0 : X[i] * X[i]", RICCI_F32, {1e20f, 1, 0, 1}, false},
 		 {"Y[] += X[i]", RICCI_F32, {3e38f, 3e38f, -3e38f, -3e38f}, true},
+		 {"Y[] += X[i] * X[3]", RICCI_F32, {INFINITY, 1, 2, 0}, true},
+		 {"Y[] += X[i] * X[3]", RICCI_F32, {INFINITY, 1, 2, 3}, false},
 		 {"Y[] = min(log(X[0]), 1)", RICCI_F32, {0}, false},
 		 {"Y[] += exp(-1/X[i])", RICCI_F32, {0}, false},
 		 {"T[i] = X[i] * X[i]; Y[] += tanh(T[i])", RICCI_F16, {300, 1, 2, 3}, true}};

@@ -172,21 +172,25 @@ static void product_axes(RandomProgram *r, int *role)
 	}
 }
 
-/* A product's operand of a type, read at the axes that have its bit; back: in reverse order. */
-static void product_operand(RandomProgram *r, Text *t, const int *role, int bit, bool back)
+/* A product's operand, read at the axes that have its bit; back: in reverse order. True where one
+ * is moved, and the read padded. */
+static bool product_operand(RandomProgram *r, Text *t, const int *role, int bit, bool back)
 {
+	int moved = draw(r, 24);
+	bool padded = moved < r->naxis && role[moved] & bit;
 	Operand *x = operand_new(r, type_narrow(r), 0);
-	if (x->type != r->type)
-		text_add(t, "%s(", type_name(r->type));
+	text_add(t, x->type == r->type ? "(" : "%s(", type_name(r->type));
 	text_add(t, "%s[", x->name);
 	for (int j = 0; j < r->naxis; j++) {
 		int k = back ? r->naxis - 1 - j : j;
 		if (!(role[k] & bit))
 			continue;
 		text_add(t, x->rank ? ",%c" : "%c", letter(k));
+		text_add(t, padded && k == moved ? "-1" : "");
 		x->shape[x->rank++] = r->extent[k];
 	}
-	text_add(t, x->type == r->type ? "]" : "])");
+	text_add(t, padded ? "] else %s)" : "])", number_of(r, x->type));
+	return padded;
 }
 
 /* One or two products over the same axes, which share their first operand. */
@@ -199,14 +203,14 @@ static void equation_contraction(RandomProgram *r)
 	Text first = {0};
 	product_axes(r, role);
 	memcpy(shape, r->extent, sizeof shape);
-	product_operand(r, &first, role, 1, false);
+	bool padded = product_operand(r, &first, role, 1, false);
 	for (int twins = 1 + (draw(r, 5) == 0); twins > 0; twins--) {
 		Text second = {0};
-		product_operand(r, &second, role, 2, draw(r, 3) == 0);
+		padded |= product_operand(r, &second, role, 2, draw(r, 3) == 0);
 		add_left(r, local_new(r, r->left, shape));
 		const char *sign = r->left == r->naxis ? "=" : draw(r, 6) ? "+=" : random_reduce(r);
 		text_add(&r->text, forms[draw(r, 4)], sign, first.s, second.s);
-		if (draw(r, 3)) /* else every range is inferred */
+		if (padded || draw(r, 3)) /* else every range is inferred */
 			add_where(r);
 		text_free(&second);
 	}
