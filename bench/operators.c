@@ -82,7 +82,7 @@ typedef struct Work {
 #define FUNCTION(name)                                                                             \
 	{                                                                                          \
 #name, "functions", "forward", "function", 0, 0, 0, 0, "Y[i] = " #name "(X[i])",   \
-			0, 0, SHAPE(SHAPE(1 << 18))                                                \
+			0, 0, SHAPE(SHAPE(1 << 18)), PLAIN                                         \
 	}
 /* The nine operators of ALT (Xu et al., EuroSys 2023), which draws ten shapes of each at random and
  * doesn't tell them: one of each here, of the size that networks have. */
