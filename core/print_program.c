@@ -449,7 +449,10 @@ static void print_results(Text *out, Names *names, int depth, const Node *scan, 
 			continue;
 		const ScanResult *r = order[k]->u.result;
 		Node *value = r->final < 0 ? r->value : s->var[s->nslice + r->final];
-		print_line(out, depth, r->ends ? "stack and end" : r->final < 0 ? "stack" : "final",
+		print_line(out, depth,
+			   r->ends	  ? "stack and end"
+			   : r->final < 0 ? "stack"
+					  : "final",
 			   outer[k], names->by_id[value->id]);
 	}
 }

@@ -17,7 +17,7 @@ static int put_library(Line *l)
 	Candidate c = {.line = l, .backend = backend_find("tcc")}, *list = &c;
 
 	schedule_add(&c.schedule, STEP_LIBRARY, 0, library);
-	candidates_make(1, &list);
+	candidates_make(1, &list, 1);
 	CHECK_STR(c.err.text, "");
 	if (!c.kernel || verify_kernel(l->task, c.kernel, true, &c.err))
 		return -1;
