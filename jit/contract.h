@@ -1,5 +1,6 @@
 /* contract.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
- * (contract_offer.c), tables of indices (contract_table.c), the loops (contract_loops.c). */
+ * (contract_offer.c), tables of indices (contract_table.c), panels (contract_panel.c), the loops
+ * (contract_loops.c). */
 #ifndef JIT_CONTRACT_H
 #define JIT_CONTRACT_H
 
@@ -77,6 +78,37 @@ double contract_padding(const Contract *c);
 bool contract_in_place(Contract *c, bool b);
 /* Can both factors be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);
+
+/* What K is filled up to in panels. */
+static inline int contract_group(const Contract *c)
+{
+	return c->micro->a.group > c->micro->b.group ? c->micro->a.group : c->micro->b.group;
+}
+
+/* What only moves elements goes by their size: i32 as f32. */
+static inline bool contract_moves_f64(const Contract *c)
+{
+	return type_size(c->p->acc) == 8;
+}
+
+static inline Node *contract_int(Contract *c, int64_t v)
+{
+	return node_int(c->ir, v);
+}
+
+static inline Node *contract_least(Contract *c, Node *a, Node *b)
+{
+	return a->hi <= b->lo ? a : b->hi <= a->lo ? b : node2(c->ir, OP_MIN, a, b);
+}
+
+/* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
+typedef struct Lying {
+	Node *panels, *at, *seq;
+} Lying;
+/* Fills panel `number`, at `place` of dst, with `lanes` elements of s, of the `left` that this
+ * block has, and `depth` of K. lying: or leaves it where it is. */
+Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
+		    int64_t lanes, Node *left, Node *depth, const Lying *lying);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
  * Sides not given are the batch. */

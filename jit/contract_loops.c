@@ -7,12 +7,7 @@
  *
  * A that is a plain read may stay where it lies. Where blocks are few and K is long, parts are
  * pieces of K too: they leave their sums in shared memory, and a second phase adds them up in the
- * order of K and stores.
- *
- * Packing evaluates a factor through its index functions, so that nothing is ever unfolded in
- * memory. Plain reads, also under affine conditions, are packed by functions compiled ahead
- * (contract_pack.c); other factors by generated loops. */
-#include "jit/backend.h"
+ * order of K and stores. */
 #include "jit/contract.h"
 
 enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15 };
@@ -31,191 +26,6 @@ typedef struct Shape {
 	Node *blocks;		   /* of K, in this part; NULL: per_piece */
 } Shape;
 
-static Node *num(Contract *c, int64_t v)
-{
-	return node_int(c->ir, v);
-}
-
-static Node *least(Contract *c, Node *a, Node *b)
-{
-	return a->hi <= b->lo ? a : b->hi <= a->lo ? b : node2(c->ir, OP_MIN, a, b);
-}
-
-/* ---- packing ---- */
-
-/* cond as e >= 0, one or two of them; 0 when it is none such. */
-static int as_inequalities(Contract *c, Node *g, Node *e[2])
-{
-	Ir *ir = c->ir;
-	if (g->nsrc != 2 || g->src[0]->type != RICCI_I64)
-		return 0;
-	Node *d = node_sub(ir, g->src[1], g->src[0]);
-	e[0] = g->op == OP_LT ? node_sub(ir, d, num(c, 1)) : d;
-	e[1] = node_scale(ir, d, -1);
-	return g->op == OP_LT || g->op == OP_LE ? 1 : g->op == OP_EQ ? 2 : 0;
-}
-
-/* What only moves elements goes by their size: i32 as f32. */
-static bool moves_f64(const Contract *c)
-{
-	return type_size(c->p->acc) == 8;
-}
-
-/* A plain read under affine conditions, taken apart: its place in row 0, then what must not be
- * negative; over the side, over K, and over the batch. */
-typedef struct Parted {
-	int n;
-	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
-	Node *base, *rest[CONTRACT_MAX_GUARDS + 1];
-} Parted;
-
-static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
-{
-	Source source;
-	Node *e[2];
-	r->n = 1;
-	if (!contract_source(f, &source) ||
-	    !contract_split(c, source.read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
-		return false;
-	for (int g = 0; g < f->nguard; g++) {
-		int count = as_inequalities(c, f->guard[g], e);
-		if (count == 0 || r->n + count > CONTRACT_MAX_GUARDS)
-			return false;
-		for (int k = 0; k < count; k++, r->n++)
-			if (!contract_split(c, e[k], s, &c->k, &r->s[r->n], &r->k[r->n],
-					    &r->rest[r->n - 1]))
-				return false;
-	}
-	return true;
-}
-
-/* An element of a tensor as it is? */
-static bool is_plain(const Contract *c, const Factor *f)
-{
-	return f->value->op == OP_READ && f->value->type == c->p->acc;
-}
-
-bool contract_in_place(Contract *c, bool b)
-{
-	Parted r;
-	if (c->micro->a.from || !is_plain(c, b ? &c->b : &c->a))
-		return false;
-	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
-}
-
-static const PanelForm *form_of(const Contract *c, const Side *s)
-{
-	return s == &c->n ? &c->micro->b : &c->micro->a;
-}
-
-/* What K is filled up to. */
-static int whole_group(const Contract *c)
-{
-	return c->micro->a.group > c->micro->b.group ? c->micro->a.group : c->micro->b.group;
-}
-
-/* The packing function for a factor's type and its panels'; NULL: there is none. */
-static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
-{
-	Type held = form_of(c, s)->held;
-	Source source;
-	const char *name;
-	if (is_plain(c, f))
-		return moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32";
-	/* what is packed stays what it is: f32(i8) is made by generated code */
-	if (!contract_source(f, &source) ||
-	    type_is_float(source.through) != type_is_float(c->p->acc))
-		return NULL;
-	name = arena_printf(&c->ir->arena, "ricci_pack_%s_%s_%d", type_name(source.from),
-			    type_name(source.through), 8 * (int)type_size(held));
-	return jit_symbol(name) ? name : NULL;
-}
-
-bool contract_packs(Contract *c)
-{
-	Parted r;
-	return pack_name(c, &c->a, &c->m) && pack_name(c, &c->b, &c->n) &&
-	       split_read(c, &c->a, &c->m, &r) && split_read(c, &c->b, &c->n, &r);
-}
-
-/* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
-typedef struct Lying {
-	Node *panels, *at, *seq;
-} Lying;
-
-/* A plain read under affine conditions: one call of a packing function for a panel. */
-static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
-		       int64_t lanes, Node *left, Node *depth, const Lying *lying)
-{
-	Parted rows;
-	Source source;
-	const char *name = pack_name(c, f, s);
-	if (!name || !contract_source(f, &source) || !split_read(c, f, s, &rows))
-		return NULL;
-	int n = rows.n;
-	Table *ts = contract_table(c, s, n, rows.s), *tk = contract_table(c, &c->k, n, rows.k);
-	if (!ts || !tk)
-		return NULL;
-	Node *zero = num(c, 0), *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n);
-	if (!more)
-		return NULL;
-	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
-		c->setup = stmt_seq(c->setup,
-				    stmt_store(c->t, more, num(c, r), rows.rest[r], RED_NONE));
-	CallArg arg[14] = {{source.read->src[0], rows.base},
-			   {dst, panel},
-			   {ts->buffer, table_index(c, ts, at)},
-			   {NULL, num(c, ts->stride)},
-			   {tk->buffer, table_index(c, tk, zero)},
-			   {NULL, num(c, tk->stride)},
-			   {NULL, num(c, n - 1)},
-			   {more, zero},
-			   {NULL, num(c, lanes)},
-			   {NULL, least(c, num(c, lanes), node_sub(c->ir, left, at))},
-			   {NULL, depth},
-			   {NULL, num(c, c->period)}};
-	if (!is_plain(c, f)) {
-		arg[12] = (CallArg){NULL, num(c, form_of(c, s)->group)};
-		arg[13] = (CallArg){NULL, num(c, whole_group(c))};
-		return stmt_call(c->t, name, 14, arg);
-	}
-	if (!lying)
-		return stmt_call(c->t, name, 12, arg);
-	arg[12] = (CallArg){lying->panels, lying->at};
-	arg[13] = (CallArg){lying->seq, zero};
-	return stmt_call(c->t, moves_f64(c) ? "ricci_panel_f64" : "ricci_panel_f32", 14, arg);
-}
-
-static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
-			     Node *panel, int64_t lanes, Node *depth)
-{
-	Ir *ir = c->ir;
-	Node *l = tree_axis(c->t, lanes), *k = tree_axis(c->t, c->k.block), *cond = NULL;
-	Point point = {2, {s, &c->k}, {node_add(ir, at, l), k}};
-	for (int g = 0; g < f->nguard; g++)
-		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
-	Node *value = f->value;
-	if (cond)
-		value = node_select(ir, cond, value, node_const(ir, value->type, 0));
-	value = contract_tabulate(c, value, &point);
-	if (value->type != c->p->acc)
-		value = node_cast(ir, c->p->acc, value);
-	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, lanes), l));
-	Stmt *body = stmt_loop(c->t, HOW_VECTOR, l, NULL, NULL,
-			       stmt_store(c->t, dst, place, value, RED_NONE));
-	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
-}
-
-/* Fills panel `number` of dst: `lanes` elements of s, of the `left` that this block has. lying: or
- * leaves it where it is. */
-static Stmt *pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
-		  int64_t lanes, Node *left, Node *depth, const Lying *lying)
-{
-	Node *at = node_scale(c->ir, number, lanes);
-	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, left, depth, lying);
-	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
-}
-
 /* ---- one block ---- */
 
 /* The micro-kernel at panel ip of A and panel jp of the strip that begins at column `from`. */
@@ -224,8 +34,8 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 	Ir *ir = c->ir;
 	int64_t mr = c->micro->mr, nr = c->micro->nr;
 	Node *i = node_scale(ir, ip, mr), *j = node_add(ir, from, node_scale(ir, jp, nr));
-	Node *rows = least(c, num(c, mr), node_sub(ir, h->rows, i));
-	Node *cols = least(c, num(c, nr), node_sub(ir, h->cols, j));
+	Node *rows = contract_least(c, contract_int(c, mr), node_sub(ir, h->rows, i));
+	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_scale(ir, jp, nr * h->kb);
 	Node *c_at = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->c_row), j));
 	CallArg arg[10] = {{NULL, rows}, {NULL, cols}, {NULL, h->depth}};
@@ -240,14 +50,14 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 			return NULL;
 		arg[n++] = (CallArg){c->a.value->src[0], base};
 		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
-		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, num(c, 0))};
+		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, contract_int(c, 0))};
 	} else {
 		arg[n++] = (CallArg){h->a, node_scale(ir, ip, mr * h->kb)};
 	}
 	arg[n++] =
 		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
 	arg[n++] = (CallArg){h->c, c_at};
-	arg[n++] = (CallArg){NULL, num(c, h->c_row)};
+	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
 	arg[n++] = (CallArg){NULL, add};
 	return stmt_call(c->t,
 			 h->b_in_place ? c->micro->both_symbol
@@ -259,7 +69,7 @@ static Stmt *multiply_tile(Contract *c, const Shape *h, Node *ip, Node *from, No
 /* Number of panels of `size` in e elements. */
 static Node *panels(Contract *c, Node *e, int64_t size)
 {
-	return node_floordiv(c->ir, node_add(c->ir, e, num(c, size - 1)), size);
+	return node_floordiv(c->ir, node_add(c->ir, e, contract_int(c, size - 1)), size);
 }
 
 static Stmt *multiply_block(Contract *c, const Shape *h, Node *add)
@@ -269,17 +79,20 @@ static Stmt *multiply_block(Contract *c, const Shape *h, Node *add)
 	Node *ip = tree_axis(c->t, h->mb / mr), *jp = tree_axis(c->t, h->strip / nr);
 	Node *js = tree_axis(c->t, (h->nb + h->strip - 1) / h->strip);
 	Node *mp = panels(c, h->rows, mr), *from = node_scale(ir, js, h->strip);
-	Node *np = panels(c, least(c, num(c, h->strip), node_sub(ir, h->cols, from)), nr);
+	Node *np = panels(
+		c, contract_least(c, contract_int(c, h->strip), node_sub(ir, h->cols, from)), nr);
 	Stmt *pack_a = NULL;
 	if (!h->in_place)
 		pack_a = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp,
-				   pack(c, &c->a, &c->m, h->a, ip, node_scale(ir, ip, mr * h->kb),
-					mr, h->rows, h->depth, NULL));
+				   contract_pack(c, &c->a, &c->m, h->a, ip,
+						 node_scale(ir, ip, mr * h->kb), mr, h->rows,
+						 h->depth, NULL));
 	Node *panel = node_add(ir, node_scale(ir, js, h->strip / nr), jp);
 	Lying lying = {h->panels, node_scale(ir, jp, 2), h->seq};
 	Stmt *pack_b = stmt_loop(c->t, HOW_SERIAL, jp, NULL, np,
-				 pack(c, &c->b, &c->n, h->b, panel, node_scale(ir, jp, nr * h->kb),
-				      nr, h->cols, h->depth, h->b_in_place ? &lying : NULL));
+				 contract_pack(c, &c->b, &c->n, h->b, panel,
+					       node_scale(ir, jp, nr * h->kb), nr, h->cols,
+					       h->depth, h->b_in_place ? &lying : NULL));
 	Stmt *run =
 		stmt_loop(c->t, HOW_SERIAL, jp, NULL, np, multiply_tile(c, h, ip, from, jp, add));
 	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, mp, run);
@@ -297,16 +110,16 @@ static Stmt *store_plain(Contract *c, const Shape *h)
 	Table *tm = contract_table(c, &c->m, 1, &em), *tn = contract_table(c, &c->n, 1, &en);
 	if (!tm || !tn)
 		return NULL;
-	Node *zero = num(c, 0);
+	Node *zero = contract_int(c, 0);
 	CallArg arg[] = {{h->c, h->c_at},
-			 {NULL, num(c, h->nb)},
+			 {NULL, contract_int(c, h->nb)},
 			 {p->out[0], base},
 			 {tm->buffer, table_index(c, tm, zero)},
 			 {tn->buffer, table_index(c, tn, zero)},
 			 {NULL, h->rows},
 			 {NULL, h->cols}};
-	return stmt_call(c->t, moves_f64(c) ? "ricci_unpack_f64" : "ricci_unpack_f32", COUNT(arg),
-			 arg);
+	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_unpack_f64" : "ricci_unpack_f32",
+			 COUNT(arg), arg);
 }
 
 static Stmt *store_block(Contract *c, const Shape *h)
@@ -340,7 +153,7 @@ static Stmt *store_block(Contract *c, const Shape *h)
 static int read_steps(const Schedule *s, Contract *c, Shape *h, Error *err)
 {
 	int64_t *block[4] = {&h->mb, &h->nb, &h->kb, &h->strip};
-	const int64_t unit[4] = {c->micro->mr, c->micro->nr, whole_group(c), c->micro->nr};
+	const int64_t unit[4] = {c->micro->mr, c->micro->nr, contract_group(c), c->micro->nr};
 	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
 	h->pieces = 1;
 	for (int k = 0; k < 4; k++)
@@ -401,8 +214,9 @@ static void set_block(Contract *c, Shape *h, Node *point, Node *m, Node *rows, N
 	Ir *ir = c->ir;
 	c->m.origin = m;
 	c->n.origin = node_scale(ir, n, h->nb);
-	h->rows = least(c, rows, node_sub(ir, num(c, c->m.extent), c->m.origin));
-	h->cols = least(c, num(c, h->nb), node_sub(ir, num(c, c->n.extent), c->n.origin));
+	h->rows = contract_least(c, rows, node_sub(ir, contract_int(c, c->m.extent), c->m.origin));
+	h->cols = contract_least(c, contract_int(c, h->nb),
+				 node_sub(ir, contract_int(c, c->n.extent), c->n.origin));
 	int64_t below = c->batch.extent;
 	for (int k = 0; k < c->batch.naxis; k++) {
 		below /= axis_extent(c->batch.axis[k]);
@@ -434,18 +248,19 @@ static Stmt *multiply(Contract *c, Shape *h, Node *piece)
 	Node *kb = tree_axis(c->t, h->per_piece);
 	Node *k_block = node_add(ir, node_scale(ir, piece, h->per_piece), kb);
 	c->k.origin = node_scale(ir, k_block, h->kb);
-	h->depth = least(c, num(c, h->kb), node_sub(ir, num(c, c->k.extent), c->k.origin));
+	h->depth = contract_least(c, contract_int(c, h->kb),
+				  node_sub(ir, contract_int(c, c->k.extent), c->k.origin));
 	if (h->pieces > 1)
-		h->blocks =
-			least(c, num(c, h->per_piece),
-			      node_sub(ir, num(c, h->nkb), node_scale(ir, piece, h->per_piece)));
+		h->blocks = contract_least(
+			c, contract_int(c, h->per_piece),
+			node_sub(ir, contract_int(c, h->nkb), node_scale(ir, piece, h->per_piece)));
 	if (c->k.compact) {
 		c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
-		if (!c->count)
-			return NULL;
-		Node *count = buffer_read(c->t, c->count, num(c, 0));
-		h->depth = node2(ir, OP_MIN, num(c, h->kb), node_sub(ir, count, c->k.origin));
-		h->blocks = node_floordiv(ir, node_add(ir, count, num(c, h->kb - 1)), h->kb);
+		Node *count = buffer_read(c->t, c->count, contract_int(c, 0));
+		h->depth =
+			node2(ir, OP_MIN, contract_int(c, h->kb), node_sub(ir, count, c->k.origin));
+		h->blocks =
+			node_floordiv(ir, node_add(ir, count, contract_int(c, h->kb - 1)), h->kb);
 	}
 	if (!h->in_place)
 		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", c->micro->a.held,
@@ -460,14 +275,14 @@ static Stmt *multiply(Contract *c, Shape *h, Node *piece)
 	if (ir->err.code)
 		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */
-	Node *add = c->k.compact ? num(c, 1) : node2(ir, OP_MIN, kb, num(c, 1));
+	Node *add = c->k.compact ? contract_int(c, 1) : node2(ir, OP_MIN, kb, contract_int(c, 1));
 	Stmt *block = multiply_block(c, h, add);
 	Stmt *loop = stmt_loop(c->t, HOW_SERIAL, kb, NULL, h->blocks,
 			       stmt_seq(contract_fill(c, &c->k), block));
 	loop->maybe = c->k.compact;
 	if (c->k.compact) {
 		CallArg zero[] = {{h->c, h->c_at},
-				  {NULL, num(c, h->mb * h->nb * (int64_t)type_size(t))}};
+				  {NULL, contract_int(c, h->mb * h->nb * (int64_t)type_size(t))}};
 		loop = stmt_seq(contract_choose(c), loop);
 		loop = stmt_seq(stmt_call(c->t, "ricci_zero", COUNT(zero), zero), loop);
 	}
@@ -504,14 +319,14 @@ static Stmt *whole_part(Contract *c, Shape *h, Node *part)
 	Ir *ir = c->ir;
 	Node *block = node_floormod(ir, part, h->nmb * h->nnb);
 	Node *m = node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb);
-	set_block(c, h, node_floordiv(ir, part, h->nmb * h->nnb), m, num(c, h->mb),
+	set_block(c, h, node_floordiv(ir, part, h->nmb * h->nnb), m, contract_int(c, h->mb),
 		  node_floormod(ir, block, h->nnb));
 	if (stores_straight(c, h))
-		return with_tables(c, multiply(c, h, num(c, 0)));
+		return with_tables(c, multiply(c, h, contract_int(c, 0)));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, h->mb * h->nb);
-	h->c_at = num(c, 0);
+	h->c_at = contract_int(c, 0);
 	h->c_row = h->nb;
-	Stmt *sums = multiply(c, h, num(c, 0));
+	Stmt *sums = multiply(c, h, contract_int(c, 0));
 	return with_tables(c, stmt_seq(sums, store_block(c, h)));
 }
 
@@ -522,7 +337,7 @@ static Stmt *piece_part(Contract *c, Shape *h, Node *part)
 	int64_t blocks = h->nmb * h->nnb;
 	Node *block = node_floormod(ir, part, blocks), *piece = node_floordiv(ir, part, blocks);
 	set_block(c, h, node_floordiv(ir, piece, h->pieces),
-		  node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb), num(c, h->mb),
+		  node_scale(ir, node_floordiv(ir, block, h->nnb), h->mb), contract_int(c, h->mb),
 		  node_floormod(ir, block, h->nnb));
 	h->c_at = node_scale(ir, part, h->mb * h->nb);
 	h->c_row = h->nb;
@@ -539,20 +354,21 @@ static Stmt *sum_part(Contract *c, Shape *h, int64_t height, Node *part)
 	Node *point = node_floordiv(ir, block, h->nmb * h->nnb);
 	Node *mn = node_floormod(ir, block, h->nmb * h->nnb), *top = node_scale(ir, slice, height);
 	Node *m = node_scale(ir, node_floordiv(ir, mn, h->nnb), h->mb);
-	Node *rows = least(c, num(c, height), node_sub(ir, num(c, h->mb), top));
+	Node *rows = contract_least(c, contract_int(c, height),
+				    node_sub(ir, contract_int(c, h->mb), top));
 	set_block(c, h, point, node_add(ir, m, top), rows, node_floormod(ir, mn, h->nnb));
 	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, height * h->nb);
 	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmb * h->nnb), mn);
 	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->nb));
-	CallArg arg[] = {{sum, num(c, 0)},
+	CallArg arg[] = {{sum, contract_int(c, 0)},
 			 {h->c, from},
-			 {NULL, num(c, h->pieces)},
-			 {NULL, num(c, h->nmb * h->nnb * size)},
+			 {NULL, contract_int(c, h->pieces)},
+			 {NULL, contract_int(c, h->nmb * h->nnb * size)},
 			 {NULL, node_scale(ir, rows, h->nb)}};
 	const char *name = arena_printf(&ir->arena, "ricci_add_%s", type_name(c->p->acc));
 	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
 	h->c = sum;
-	h->c_at = num(c, 0);
+	h->c_at = contract_int(c, 0);
 	return with_tables(c, stmt_seq(add, store_block(c, h)));
 }
 
@@ -579,13 +395,12 @@ static Stmt *spread_parts(Contract *c, Shape *h, Node **part)
 	t->first = first;
 	*part = tree_axis(t, t->parts);
 	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mb * h->nb);
-	if (!h->c)
-		return NULL;
 	/* The remainders say to the bounds what the condition says. */
 	Stmt *piece = piece_part(c, h, node_floormod(ir, *part, first));
-	Stmt *sum = sum_part(c, h, height,
-			     node_floormod(ir, node_sub(ir, *part, num(c, first)), second));
-	return stmt_if(t, node2(ir, OP_LT, *part, num(c, first)), piece, sum);
+	Stmt *sum =
+		sum_part(c, h, height,
+			 node_floormod(ir, node_sub(ir, *part, contract_int(c, first)), second));
+	return stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, first)), piece, sum);
 }
 
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,

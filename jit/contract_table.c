@@ -49,7 +49,7 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
 	t->stride = side_entries(s);
 	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
 				RICCI_I64, t->stride * nrow);
-	return t->buffer ? t : NULL;
+	return t;
 }
 
 Node *table_index(Contract *c, const Table *t, Node *at)

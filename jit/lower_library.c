@@ -300,8 +300,6 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	if (!q->direct) {
 		q->out = (Matrix){.index = num(q, 0), .lead = q->nb};
 		q->out.buffer = tree_buffer(t, SPACE_SCRATCH, "pc", p->acc, q->mb * q->nb);
-		if (!q->out.buffer)
-			return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 	}
 	Stmt *body = multiply(q, t);
 	if (!q->direct)
