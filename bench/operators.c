@@ -15,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MOST = 4, BATCHES = 15 };
+enum { MOST = 4, BATCHES = 15, TABLE = 8192 };
 
 typedef struct Work {
 	const char *name, *group, *modes;
@@ -28,9 +28,10 @@ typedef struct Work {
 	int64_t shape[MOST][6]; /* of the operands, each ended by 0 */
 	ricci_type type;	/* of the operands */
 	const char *needs;	/* what `bench/machine` must say of the processor; NULL: nothing */
+	int index; /* the operand that holds rows of a table, counted from 1; 0: none */
 } Work;
 
-#define PLAIN		  RICCI_F32, NULL
+#define PLAIN		  RICCI_F32, NULL, 0
 #define EACH		  "forward dx dw"
 #define BOTH		  "forward forward+grad"
 #define OUT(side, stride) (((side)-1) / (stride) + 1)
@@ -65,7 +66,7 @@ typedef struct Work {
 	{                                                                                          \
 		name, "narrow", "forward", "product", 0, 0, 0, 0,                                  \
 			"Y[i,j] += " result "(A[i,k]) * " result "(B[k,j])", 0, 2. * n *n *n,      \
-			SHAPE(SHAPE(n, n), SHAPE(n, n)), type, needs                               \
+			SHAPE(SHAPE(n, n), SHAPE(n, n)), type, needs, 0                            \
 	}
 #define CAPSULES(name, batch)                                                                      \
 	{                                                                                          \
@@ -83,6 +84,11 @@ typedef struct Work {
 	{                                                                                          \
 #name, "functions", "forward", "function", 0, 0, 0, 0, "Y[i] = " #name "(X[i])",   \
 			0, 0, SHAPE(SHAPE(1 << 18)), PLAIN                                         \
+	}
+#define MOVES(name, modes, index, text, ...)                                                       \
+	{                                                                                          \
+		name, "moves", modes, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), RICCI_F32, \
+			NULL, index                                                                \
 	}
 /* The nine operators of ALT (Xu et al., EuroSys 2023), which draws ten shapes of each at random and
  * doesn't tell them: one of each here, of the size that networks have. */
@@ -145,6 +151,19 @@ static const Work work[] = {
 	FUNCTION(tanh),
 	FUNCTION(sigmoid),
 	FUNCTION(erf),
+	MOVES("maxpool", "forward dx", 0,
+	      "Y[c,p,q] max= (X[c,2*p+r-1,2*q+s-1] else -inf) where p<56, q<56, r<3, s<3",
+	      {64, 112, 112}),
+	MOVES("avgpool", "forward dx", 0, "Y[c,p,q] += X[c,2*p+r,2*q+s] / 4 where r<2, s<2",
+	      {64, 112, 112}),
+	MOVES("transpose", "forward", 0, "Y[i,j] = X[j,i]", {2048, 2048}),
+	MOVES("heads", "forward", 0, "Y[b,h,t,d] = X[b,t,h,d]", {8, 512, 8, 64}),
+	MOVES("sum_rows", "forward", 0, "Y[i] += X[i,j]", {4096, 1024}),
+	MOVES("sum_columns", "forward", 0, "Y[j] += X[i,j]", {4096, 1024}),
+	MOVES("sum_middle", "forward", 0, "Y[i,k] += X[i,j,k]", {64, 256, 256}),
+	MOVES("sum_all", "forward", 0, "Y[] += X[i,j]", {4096, 1024}),
+	MOVES("gather", "forward dx", 2, "Y[i,d] = E[T[i],d]", {TABLE, 256}, {4096}),
+	MOVES("scatter", "forward", 1, "Y[T[i]:8192,d] += X[i,d]", {4096}, {4096, 256}),
 	NINE("nine_2d", 1, 1, 1, 1, 2. * 4 * 96 * 96 * 9 * 784,
 	     "Y[b,k,p,q] += (X[b,c,p+r-1,q+s-1] else 0) * W[k,c,r,s] where p<28, q<28",
 	     {4, 96, 28, 28}, {96, 96, 3, 3}),
@@ -214,9 +233,10 @@ static void work_list(const Work *w)
 	work_text(w, text, sizeof text);
 	printf("{\"name\": \"%s\", \"group\": \"%s\", \"modes\": \"%s\", \"peer\": \"%s\", "
 	       "\"stride\": %d, \"pad\": %d, \"dilation\": %d, \"groups\": %d, \"flops\": %.15g, "
-	       "\"type\": \"%s\", \"needs\": \"%s\", \"text\": \"%s\", \"shapes\": [",
+	       "\"type\": \"%s\", \"needs\": \"%s\", \"index\": %d, \"text\": \"%s\", \"shapes\": "
+	       "[",
 	       w->name, w->group, w->modes, w->peer, w->stride, w->pad, w->dilation, w->groups,
-	       w->flops, type[w->type], w->needs ? w->needs : "", text);
+	       w->flops, type[w->type], w->needs ? w->needs : "", w->index, text);
 	for (int i = 0; i < MOST && w->shape[i][0]; i++)
 		for (int d = 0; d < 6 && w->shape[i][d]; d++)
 			printf("%s%lld", d ? ", " : i ? "], [" : "[", (long long)w->shape[i][d]);
@@ -238,6 +258,8 @@ static void put(ricci_type type, void *data, size_t i, float x)
 	memcpy(&bits, &x, sizeof bits);
 	if (type == RICCI_I8)
 		((signed char *)data)[i] = (signed char)(x * 127);
+	else if (type == RICCI_I32)
+		((int32_t *)data)[i] = (int32_t)((x + 1) * (TABLE / 2));
 	else if (type == RICCI_BF16)
 		((unsigned short *)data)[i] = (unsigned short)(bits >> 16);
 	else
@@ -281,7 +303,8 @@ static void bench_build(Bench *b, const Work *w, const char *mode)
 			rank++;
 		snprintf(text, sizeof text, "operand%d", b->noperand);
 		b->operand[b->noperand] =
-			ricci_input(b->g, text, w->type, rank, w->shape[b->noperand]);
+			ricci_input(b->g, text, w->index == b->noperand + 1 ? RICCI_I32 : w->type,
+				    rank, w->shape[b->noperand]);
 	}
 	work_text(w, text, sizeof text);
 	ricci_ops(b->g, text, b->noperand, b->operand, &n, &y);

@@ -65,7 +65,8 @@ class Ours:
 
     def tune(self, o, mode):
         names = operand_names(o["text"])
-        operands = [f"{n}={'x'.join(map(str, s))}:{o['type']}" for n, s in zip(names, o["shapes"])]
+        operands = [f"{n}={'x'.join(map(str, s))}:{'i32' if i == o['index'] else o['type']}"
+                    for i, (n, s) in enumerate(zip(names, o["shapes"]), 1)]
         wanted = {"forward": [[]], "dx": [names[:1]], "dw": [names[1:2]], "forward+grad": [[], names]}[mode]
         for grads in wanted:
             more = [word for n in grads for word in ("--grad", n)]

@@ -8,6 +8,8 @@ a spelling that users write first. After that only these are timed again. compil
 """
 import argparse, json, os, statistics, sys, time
 
+TABLE = 8192  # rows that gathers and scatters take
+
 ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 ap.add_argument("--peer", default="torch", choices=("torch", "compile", "jax"))
 ap.add_argument("--threads", type=int, default=2)
@@ -125,6 +127,45 @@ class Torch:
     def chain(self, o):
         return self.modes(lambda x, w, b, r: self.F.gelu(x * w + b) + r, *(self.torch.randn(s) for s in o["shapes"]))
 
+    def moved(self, o, f):
+        """Forward, and the gradient alone by autograd of a value that stays."""
+        x = self.torch.randn(o["shapes"][0])
+        leaf, run = x.clone().requires_grad_(), self.wrap(f)
+        y = run(leaf)
+        seed = self.torch.randn_like(y)
+        return {"forward": {"": self.forward(f, x)}, "dx": {"": lambda: self.torch.autograd.grad(y, leaf, seed, retain_graph=True)}}
+
+    def maxpool(self, o):
+        return self.moved(o, lambda x: self.F.max_pool2d(x, 3, 2, 1))
+
+    def avgpool(self, o):
+        return self.moved(o, lambda x: self.F.avg_pool2d(x, 2))
+
+    def transpose(self, o):
+        return self.moved(o, lambda x: x.t().contiguous())
+
+    def heads(self, o):
+        return self.moved(o, lambda x: x.transpose(1, 2).contiguous())
+
+    def sum_rows(self, o):
+        return self.moved(o, lambda x: x.sum(1))
+
+    def sum_columns(self, o):
+        return self.moved(o, lambda x: x.sum(0))
+
+    sum_middle = sum_rows
+
+    def sum_all(self, o):
+        return self.moved(o, lambda x: x.sum())
+
+    def gather(self, o):
+        index = self.torch.randint(o["shapes"][0][0], o["shapes"][1])
+        return self.moved(o, lambda e: self.F.embedding(index, e))
+
+    def scatter(self, o):
+        index, x = self.torch.randint(TABLE, o["shapes"][0]), self.torch.randn(o["shapes"][1])
+        return {"forward": {"": self.forward(lambda x: self.torch.zeros(TABLE, x.shape[1]).index_add(0, index, x), x)}}
+
 
 class Jax:
     """JAX, jitted; feature maps with channels last, as its users have them."""
@@ -226,6 +267,46 @@ class Jax:
 
     def chain(self, o):
         return self.modes(lambda x, w, b, r: self.jax.nn.gelu(x * w + b, approximate=False) + r, *self.draw(o["shapes"]))
+
+    def moved(self, o, f):
+        x, = self.draw(o["shapes"][:1])
+        y, back = self.jax.vjp(f, x)
+        return {"forward": {"": self.call(f, x)}, "dx": {"": self.call(lambda g: back(g)[0], y)}}
+
+    def maxpool(self, o):
+        return self.moved(o, lambda x: self.jax.lax.reduce_window(x, -self.np.inf, self.jax.lax.max, (1, 3, 3), (1, 2, 2),
+                                                                  ((0, 0), (1, 1), (1, 1))))
+
+    def avgpool(self, o):
+        return self.moved(o, lambda x: self.jax.lax.reduce_window(x, 0., self.jax.lax.add, (1, 2, 2), (1, 2, 2), "VALID") / 4)
+
+    def transpose(self, o):
+        return self.moved(o, lambda x: x.T)
+
+    def heads(self, o):
+        return self.moved(o, lambda x: x.swapaxes(1, 2))
+
+    def sum_rows(self, o):
+        return self.moved(o, lambda x: x.sum(1))
+
+    def sum_columns(self, o):
+        return self.moved(o, lambda x: x.sum(0))
+
+    sum_middle = sum_rows
+
+    def sum_all(self, o):
+        return self.moved(o, lambda x: x.sum())
+
+    def indices(self, o):
+        return self.np.asarray(self.random.integers(TABLE, size=o["shapes"][o["index"] - 1]))
+
+    def gather(self, o):
+        index = self.indices(o)
+        return self.moved(o, lambda e: e[index])
+
+    def scatter(self, o):
+        index, (x,) = self.indices(o), self.draw(o["shapes"][1:])
+        return {"forward": {"": self.call(lambda x: self.np.zeros((TABLE, x.shape[1])).at[index].add(x), x)}}
 
 
 def timed(run, limit):
