@@ -357,8 +357,6 @@ static Stmt *region_once(Build *b)
 {
 	if (inside_lanes(b)) /* written out: each its own */
 		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
-	if (!b->acc)
-		return NULL;
 	Stmt *s = stmt_alloc(b->t, b->acc);
 	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
 	b->reducing = true;
@@ -430,8 +428,6 @@ static Stmt *scatter(Build *b, int k)
 	b->acc = p->main_out;
 	if (wide)
 		b->acc = tree_buffer(b->t, SPACE_SCRATCH, "sum", p->acc, p->main_size);
-	if (!b->acc)
-		return NULL;
 	Stmt *s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, k));

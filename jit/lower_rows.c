@@ -68,8 +68,6 @@ static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 					   : m < 0 ? "a"
 						   : "y",
 					   t->type, size);
-		if (!buffer)
-			return NULL;
 		Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
 		info->output = m >= 0 && !local;
 		info->param = local ? 0 : param++;
