@@ -145,6 +145,7 @@ static double rounding(const Node *c, double eps, double value, double mag)
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
 
+/* What has no bound may be anything: a NaN, or no NaN where it is one. */
 static void judge_keep(Judge *j, int k)
 {
 	Node *c = j->copy.member[k];
@@ -155,7 +156,10 @@ static void judge_keep(Judge *j, int k)
 
 		type_store((Type)c->type, j->full[3 * k], at, v[i]);
 		type_store((Type)c->type, j->full[3 * k + 1], at, isinf(b[i]) ? NAN : v[i] + b[i]);
-		type_store((Type)c->type, j->full[3 * k + 2], at, isinf(b[i]) ? NAN : v[i] - b[i]);
+		type_store((Type)c->type, j->full[3 * k + 2], at,
+			   !isinf(b[i])	 ? v[i] - b[i]
+			   : isnan(v[i]) ? 0
+					 : NAN);
 	}
 }
 
@@ -176,9 +180,10 @@ static int judge_all(Judge *j, Error *err)
 			for (int i = 0; i < s->count[k] && !code; i++) {
 				double v = s->value[k][i], d = fabs(j->moved[i] - v);
 
-				s->bound[k][i] += isfinite(d)		    ? d
-						  : isfinite(v) && isnan(d) ? INFINITY
-									    : 0;
+				if (isnan(v) != isnan(j->moved[i]))
+					s->bound[k][i] = INFINITY;
+				else if (isfinite(d))
+					s->bound[k][i] += d;
 			}
 		}
 		if (code)
