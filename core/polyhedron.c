@@ -409,7 +409,7 @@ static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 	return implies(no, node_replace(p->ir, c, 1, &b, &second), split - 1);
 }
 
-/* Proves compare c by cases of a disjunction that was assumed. */
+/* Proves compare c by cases of a disjunction that was assumed, and of those within it. */
 static bool implies_by_choice(Polyhedron *p, Node *c, int split)
 {
 	for (int k = 0; k < p->nchoice && split > NO_CHOICE; k++) {
@@ -419,7 +419,7 @@ static bool implies_by_choice(Polyhedron *p, Node *c, int split)
 			part[j]->choice[k] = p->choice[p->nchoice - 1];
 			part[j]->nchoice--;
 			poly_assume(part[j], p->choice[k]->src[j]);
-			both = implies(part[j], c, split - 1);
+			both = implies(part[j], c, split);
 		}
 		if (both)
 			return true;

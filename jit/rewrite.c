@@ -120,7 +120,7 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	for (int k = 0; k < naxis; k++)
 		axes[k] = comp_axis(c, k);
 	for (int d = 0; d < rank; d++) {
-		lhs[d] = node_replace(ir, comp_lhs(c, d), n, from, to);
+		lhs[d] = stops_away(ir, node_replace(ir, comp_lhs(c, d), n, from, to));
 		shape[d] = tensor_extent(c, d);
 		for (int k = bare; k < naxis; k++)
 			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
