@@ -35,7 +35,7 @@ void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flo
 			 verdict);
 }
 
-void fuse_see_read(void *user, Node *n)
+static void see_read(void *user, Node *n)
 {
 	Reads *r = user;
 	if (n->op != OP_READ || (r->tensor && n->src[0] != r->tensor))
@@ -49,9 +49,9 @@ void fuse_see_read(void *user, Node *n)
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor)
 {
 	Reads r = {.tensor = tensor};
-	node_walk(ir, comp_body(c), fuse_see_read, &r);
+	node_walk(ir, comp_body(c), see_read, &r);
 	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(ir, comp_lhs(c, d), fuse_see_read, &r);
+		node_walk(ir, comp_lhs(c, d), see_read, &r);
 	return r;
 }
 
@@ -213,7 +213,7 @@ static Node *substitute(Fuse *f, Node *e)
 {
 	Reads all = {0};
 	Node *to[64];
-	node_walk(f->ir, e, fuse_see_read, &all);
+	node_walk(f->ir, e, see_read, &all);
 	int n = 0;
 	for (int k = 0; k < all.n; k++) {
 		Node *read = all.read[k], *t = read->src[0], *index[RICCI_MAX_RANK],

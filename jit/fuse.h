@@ -42,7 +42,6 @@ typedef struct Reads { /* the READ nodes of one tensor in an expression, sources
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
 	      const char *verdict);
-void fuse_see_read(void *user, Node *n); /* user: Reads */
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
 /* Equations to kernels, in an order that can run. */
 void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
