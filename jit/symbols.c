@@ -59,24 +59,17 @@ static const JitSymbol *vector_symbols(const Target *t)
 	return none;
 }
 
-static const JitSymbol *panel_symbols(const Target *t)
+/* Packing: of panels, and of narrow factors. */
+static const JitSymbol *const *pack_tables(const Target *t)
 {
+	static const JitSymbol *const plain[] = {panel_symbols_plain, pack_narrow_plain};
 #if defined(__x86_64__)
+	static const JitSymbol *const avx2[] = {panel_symbols_avx2, pack_narrow_avx2};
 	if (t->isa & ISA_AVX2)
-		return panel_symbols_avx2;
+		return avx2;
 #endif
 	(void)t;
-	return panel_symbols_plain;
-}
-
-static const JitSymbol *narrow_symbols(const Target *t)
-{
-#if defined(__x86_64__)
-	if (t->isa & ISA_AVX2)
-		return pack_narrow_avx2;
-#endif
-	(void)t;
-	return pack_narrow_plain;
+	return plain;
 }
 
 static int by_name(const void *a, const void *b)
@@ -84,25 +77,25 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
 }
 
+static void table_add(const JitSymbol *s)
+{
+	for (; s->name; s++)
+		table[ntable++] = *s;
+}
+
 static void table_make(void)
 {
 	for (int i = 0; i < COUNT(fixed); i++)
 		table[ntable++] = fixed[i];
-	for (const JitSymbol *s = math_symbols; s->name; s++)
-		table[ntable++] = *s;
-	for (const JitSymbol *s = pack_symbols; s->name; s++)
-		table[ntable++] = *s;
+	table_add(math_symbols);
+	table_add(pack_symbols);
 	const Library *library;
 	for (int i = 0; (library = library_row(i)); i++)
-		for (const JitSymbol *s = library->symbols; s->name; s++)
-			table[ntable++] = *s;
+		table_add(library->symbols);
 	const Target *t = target_host();
-	for (const JitSymbol *s = panel_symbols(t); s->name; s++)
-		table[ntable++] = *s;
-	for (const JitSymbol *s = narrow_symbols(t); s->name; s++)
-		table[ntable++] = *s;
-	for (const JitSymbol *s = vector_symbols(t); s->name; s++)
-		table[ntable++] = *s;
+	for (int i = 0; i < 2; i++)
+		table_add(pack_tables(t)[i]);
+	table_add(vector_symbols(t));
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)
 		if ((m->isa & t->isa) == m->isa) {
