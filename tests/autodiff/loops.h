@@ -5,6 +5,7 @@
 
 #include "runtime/runtime.h"
 #include "tests/check.h"
+#include "tests/unroll.h"
 
 #include <stdlib.h>
 
@@ -287,64 +288,6 @@ __attribute__((unused)) static void make(Case *c, int which, Way way)
 	}
 }
 
-/* ---- the same unrolled ---- */
-
-__attribute__((unused)) static Node *row_of(Ir *ir, Node *x, int64_t t)
-{
-	Node *index[RICCI_MAX_RANK] = {node_int(ir, t)};
-	int rank = tensor_rank(x) - 1;
-	for (int d = 0; d < rank; d++)
-		index[d + 1] = node_axis(ir, d, tensor_extent(x, d + 1));
-	return comp_dense(ir, RED_NONE, rank, rank, index + 1, node_read(ir, x, index));
-}
-
-/* stack with row t, or zeros for stack NULL. */
-__attribute__((unused)) static Node *with_row(Ir *ir, Node *stack, int64_t rows, int64_t t,
-					      Node *row)
-{
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(row) + 1;
-	axes[0] = node_axis(ir, 0, rows);
-	for (int d = 1; d < rank; d++)
-		axes[d] = node_axis(ir, d, tensor_extent(row, d - 1));
-	Node *zero = node_const(ir, (Type)row->type, 0);
-	Node *body = !stack ? zero
-			    : node_select(ir, node2(ir, OP_EQ, axes[0], node_int(ir, t)),
-					  node_read(ir, row, axes + 1), node_read(ir, stack, axes));
-	return comp_dense(ir, RED_NONE, rank, rank, axes, body);
-}
-
-__attribute__((unused)) static void unroll(Case *c, Node **final, Node **stacked)
-{
-	Ir *ir = &c->g->ir;
-	const ricci_loop *l = &c->loop;
-	for (int k = 0; k < l->ncarry; k++)
-		final[k] = l->carry[k].initial->node;
-	for (int k = 0; k < l->nout; k++)
-		stacked[k] = with_row(ir, NULL, l->steps, 0, l->out[k]->node);
-	for (int64_t i = 0; i < c->length; i++) {
-		int64_t t = l->backwards ? c->length - 1 - i : i;
-		NodeMap map = {0};
-		Node *root[6];
-		int n = 0;
-		for (int k = 0; k < l->nslice; k++)
-			node_map_put(ir, &map, l->slice[k].variable->node,
-				     row_of(ir, l->slice[k].tensor->node, t));
-		for (int k = 0; k < l->ncarry; k++) {
-			node_map_put(ir, &map, l->carry[k].variable->node, final[k]);
-			root[n++] = l->carry[k].next->node;
-		}
-		for (int k = 0; k < l->nout; k++)
-			root[n++] = l->out[k]->node;
-		graph_replace(ir, n, root, &map);
-		for (int k = 0; k < l->ncarry; k++)
-			final[k] = node_map_get(&map, root[k]);
-		for (int k = 0; k < l->nout; k++)
-			stacked[k] = with_row(ir, stacked[k], l->steps, t,
-					      node_map_get(&map, root[l->ncarry + k]));
-	}
-}
-
 /* sum of t * sin(1 + axes) + t^2 / 2 over all float results */
 __attribute__((unused)) static ricci_tensor *loss_of(Case *c, Node *const *final,
 						     Node *const *stacked)
@@ -383,7 +326,7 @@ __attribute__((unused)) static int build(Case *c, ricci_tensor **loss)
 		s[k] = stacked[k]->node;
 	IR_ENTER(&c->g->ir, RICCI_ENOMEM);
 	loss[0] = loss_of(c, f, s);
-	unroll(c, f, s);
+	unroll(&c->g->ir, &c->loop, c->length, f, s);
 	loss[1] = loss_of(c, f, s);
 	IR_LEAVE(&c->g->ir);
 	return 0;

@@ -1,5 +1,6 @@
 /* fuzz_programs.c - random programs without end: through the parser, the solver, both modes of
- * differentiation, the interpreter, the kernels of tcc and of cc (program_case.h).
+ * differentiation, the interpreter, the kernels of tcc and of cc (program_judge.h); a quarter of
+ * them loops over time, a quarter rounded by chance.
  *
  * usage: fuzz_programs [--seconds N] [--count N] [--first NUMBER] [--cc SHARE] [--text]
  *                      [--keep FOLDER] [FILE..]
@@ -18,7 +19,7 @@ typedef struct Fuzz {
 	double seconds, start;
 	uint64_t count, first, done, by_cc;
 	int cc, failed, partly, unsteady;
-	bool here, list, text;
+	bool here, list, text, given; /* given: --first */
 	const char *keep, *self;
 } Fuzz;
 
@@ -97,7 +98,7 @@ static void batch_run(Fuzz *f, int n, RandomProgram *p, int nbackend)
 	f->done += (uint64_t)n;
 	f->by_cc += nbackend > 1 ? (uint64_t)n : 0;
 	for (int i = 0; i < n; i++)
-		text_free(&p[i].text);
+		program_free(&p[i]);
 	text_free(&why);
 	progress(f, false);
 }
@@ -120,7 +121,7 @@ static void run_file(Fuzz *f, const char *path)
 		f->failed += v != GOOD;
 		f->done++;
 		text_free(&why);
-		text_free(&p.text);
+		program_free(&p);
 	}
 	fclose(in);
 }
@@ -131,20 +132,23 @@ static void list_numbers(const Fuzz *f)
 		RandomProgram p;
 		random_program(&p, f->first + k);
 		program_write(stdout, &p, "nobody");
-		text_free(&p.text);
+		program_free(&p);
 	}
 }
 
+/* All kinds in turns, the plain ones most; where a number is given, its kind alone. */
 static void run_numbers(Fuzz *f)
 {
+	static const uint64_t kinds[] = {0, 1, 0, 2, 0, 1, 0, 3};
 	static RandomProgram p[BATCH];
 	for (uint64_t number = f->first, batch = 0; f->failed < 20; batch++) {
+		uint64_t kind = f->given ? 0 : kinds[batch % COUNT(kinds)];
 		uint64_t left = f->count - f->done;
 		int n = left < BATCH ? (int)left : BATCH;
 		if (!n || (f->seconds > 0 && clock_seconds() - f->start > f->seconds))
 			break;
 		for (int i = 0; i < n; i++)
-			random_program(&p[i], number++);
+			random_program(&p[i], kind * KIND + number++);
 		batch_run(f, n, p,
 			  f->text				  ? TEXT_ONLY
 			  : f->cc && batch % (uint64_t)f->cc == 0 ? 2
@@ -172,7 +176,7 @@ int main(int argc, char **argv)
 		else if (!strcmp(argv[k], "--count"))
 			f.count = strtoull(value, NULL, 10), k++;
 		else if (!strcmp(argv[k], "--first"))
-			f.first = strtoull(value, NULL, 10), k++;
+			f.first = strtoull(value, NULL, 10), f.given = true, k++;
 		else if (!strcmp(argv[k], "--cc"))
 			f.cc = f.cc ? atoi(value) : 0, k++;
 		else if (!strcmp(argv[k], "--keep"))

@@ -1,20 +1,12 @@
 /* program_shrink.h - a failing random program made smaller while it fails in the same way: spans of
- * its text taken out or replaced by a number, numbers and operands made smaller. Each attempt runs
- * in a process of its own, so that crashes and hangs are verdicts as well. Programs are kept in
- * files and read back.
- *
- * The format of a kept program, several in one file:
- *	number 17
- *	text Y[i] = A[i]
- *	operand A f64 -5 9 4x3         (type, range of the data where integer, shape or `scalar`)
- *	end by tcc                     (the backends that it fails with)
- */
+ * its texts taken out or replaced by a number, numbers and operands made smaller, loops simpler.
+ * Each attempt runs in a process of its own, so that crashes and hangs are verdicts as well. */
 #ifndef PROGRAM_SHRINK_H
 #define PROGRAM_SHRINK_H
 
-#include "tests/tools/program_case.h"
+#include "tests/tools/program_file.h"
+#include "tests/tools/program_judge.h"
 
-#include <ctype.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +18,8 @@ static const char *const verdict_text[] = {"good",
 					   "wrong result",
 					   "wrong gradient",
 					   "forward and reverse mode disagree",
+					   "a loop is not its steps",
+					   "wrong rounding",
 					   "crash",
 					   "hang"};
 
@@ -63,101 +57,6 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 		return HANGS;
 	text_add(why, "status %#x\n", status);
 	return CRASHED;
-}
-
-/* ---- text */
-
-static bool operand_used(const RandomProgram *p, const Operand *x)
-{
-	const char *s = p->text.s, *at = s;
-	size_t n = strlen(x->name);
-	for (; (at = strstr(at, x->name)); at++)
-		if ((at == s || !isalnum((unsigned char)at[-1])) && (at[n] == '[' || at[n] == '.'))
-			return true;
-	return false;
-}
-
-static void operand_shape(Text *t, const Operand *x)
-{
-	for (int d = 0; d < x->rank; d++)
-		text_add(t, d ? "x%lld" : "%lld", (long long)x->shape[d]);
-	text_add(t, x->rank ? "" : "scalar");
-}
-
-/* The arguments of the tool `ricci` that show the program. */
-static void program_print(Text *t, const RandomProgram *p)
-{
-	text_add(t, "'%s'", p->text.s);
-	for (int k = 0; k < p->n; k++) {
-		const Operand *x = &p->tensor[k];
-		if (x->local || !operand_used(p, x))
-			continue;
-		text_add(t, " %s=", x->name);
-		operand_shape(t, x);
-		text_add(t, ":%s", type_name(x->type));
-	}
-}
-
-__attribute__((unused)) static void program_write(FILE *out, const RandomProgram *p, const char *by)
-{
-	fprintf(out, "number %llu\ntext %s\n", (unsigned long long)p->number, p->text.s);
-	for (int k = 0; k < p->n; k++) {
-		const Operand *x = &p->tensor[k];
-		Text shape = {0};
-		operand_shape(&shape, x);
-		if (!x->local && operand_used(p, x))
-			fprintf(out, "operand %s %s %lld %lld %s\n", x->name, type_name(x->type),
-				(long long)x->low, (long long)x->high, shape.s);
-		text_free(&shape);
-	}
-	fprintf(out, "end by %s\n", by);
-}
-
-/* The type of all values is that of the first cast that is written; it decides how far the program
- * is judged. */
-static Type program_type(const RandomProgram *p)
-{
-	for (int k = 0; k < p->n; k++)
-		if (type_is_float(p->tensor[k].type))
-			return p->tensor[k].type;
-	return RICCI_I64;
-}
-
-static bool operand_read(Operand *x, const char *line)
-{
-	char type[8], shape[100], *at = shape;
-	long long low, high;
-	*x = (Operand){0};
-	if (sscanf(line, "operand %7s %7s %lld %lld %99s", x->name, type, &low, &high, shape) != 5)
-		return false;
-	x->low = low;
-	x->high = high;
-	while (isdigit((unsigned char)*at)) {
-		x->shape[x->rank++] = strtoll(at, &at, 10);
-		at += *at == 'x';
-	}
-	return type_parse(type, &x->type);
-}
-
-/* The next program of a file, false at its end; text_free its text. */
-__attribute__((unused)) static bool program_read(FILE *in, RandomProgram *p)
-{
-	char line[20000];
-	*p = (RandomProgram){0};
-	while (fgets(line, sizeof line, in)) {
-		line[strcspn(line, "\n")] = 0;
-		if (!strncmp(line, "number ", 7))
-			p->number = strtoull(line + 7, NULL, 10);
-		else if (!strncmp(line, "text ", 5))
-			text_add(&p->text, "%s", line + 5);
-		else if (!strncmp(line, "operand ", 8) && p->n < PROGRAM_TENSORS)
-			p->n += operand_read(&p->tensor[p->n], line);
-		else if (!strncmp(line, "end", 3)) {
-			p->type = program_type(p);
-			return p->text.s != NULL;
-		}
-	}
-	return false;
 }
 
 /* ---- tokens */
@@ -285,34 +184,38 @@ static bool still_fails(Shrink *s)
 	return same;
 }
 
-static bool text_try(Shrink *s, const Tokens *t, int lo, int hi, const char *by)
+/* of: the program's text or what is behind its loop, which may go as a whole. */
+static bool text_try(Shrink *s, Text *of, const Tokens *t, int lo, int hi, const char *by)
 {
-	Text old = s->p->text, text = {0};
+	Text old = *of, text = {0};
 	tokens_text(t, lo, hi, by, &text);
-	s->p->text = text;
-	if (text.n && strcmp(text.s, old.s) && still_fails(s)) {
+	*of = text;
+	if ((text.n || of != &s->p->text) && strcmp(text.n ? text.s : "", old.s) &&
+	    still_fails(s)) {
 		text_free(&old);
 		return true;
 	}
 	text_free(&text);
-	s->p->text = old;
+	*of = old;
 	return false;
 }
 
 /* One pass over all balanced spans, the long ones first. */
-static bool shrink_spans(Shrink *s)
+static bool shrink_spans(Shrink *s, Text *of)
 {
 	static Tokens t;
 	bool any = false;
-	tokens_make(&t, s->p->text.s);
+	if (!of->n)
+		return false;
+	tokens_make(&t, of->n ? of->s : "");
 	for (int len = t.n < 400 ? t.n - 1 : 400; len > 0; len = len > 64 ? len / 2 : len - 1)
 		for (int lo = 0; lo + len <= t.n;) {
 			if (tokens_balanced(&t, lo, lo + len) &&
-			    (text_try(s, &t, lo, lo + len, "") ||
-			     (len > 1 && (text_try(s, &t, lo, lo + len, "0.5") ||
-					  text_try(s, &t, lo, lo + len, "1"))))) {
+			    (text_try(s, of, &t, lo, lo + len, "") ||
+			     (len > 1 && (text_try(s, of, &t, lo, lo + len, "0.5") ||
+					  text_try(s, of, &t, lo, lo + len, "1"))))) {
 				text_free(&t.text);
-				tokens_make(&t, s->p->text.s);
+				tokens_make(&t, of->n ? of->s : "");
 				any = true;
 			} else {
 				lo++;
@@ -322,11 +225,13 @@ static bool shrink_spans(Shrink *s)
 	return any;
 }
 
-static bool shrink_numbers(Shrink *s)
+static bool shrink_numbers(Shrink *s, Text *of)
 {
 	static Tokens t;
 	bool any = false;
-	tokens_make(&t, s->p->text.s);
+	if (!of->n)
+		return false;
+	tokens_make(&t, of->n ? of->s : "");
 	for (int k = 0; k < t.n; k++) {
 		char half[24], less[24];
 		if (!isdigit((unsigned char)*t.at[k].s) ||
@@ -335,9 +240,10 @@ static bool shrink_numbers(Shrink *s)
 		long v = strtol(t.at[k].s, NULL, 10);
 		snprintf(half, sizeof half, "%ld", v / 2);
 		snprintf(less, sizeof less, "%ld", v - 1);
-		if (v > 0 && (text_try(s, &t, k, k + 1, half) || text_try(s, &t, k, k + 1, less))) {
+		if (v > 0 &&
+		    (text_try(s, of, &t, k, k + 1, half) || text_try(s, of, &t, k, k + 1, less))) {
 			text_free(&t.text);
-			tokens_make(&t, s->p->text.s);
+			tokens_make(&t, of->n ? of->s : "");
 			any = true;
 			k--;
 		}
@@ -366,6 +272,48 @@ static bool shrink_operands(Shrink *s)
 	return any;
 }
 
+static bool number_try(Shrink *s, int *number, int by)
+{
+	int old = *number;
+	*number = by;
+	if (old != by && still_fails(s))
+		return true;
+	*number = old;
+	return false;
+}
+
+static bool flag_try(Shrink *s, bool *flag)
+{
+	bool old = *flag;
+	*flag = false;
+	if (old && still_fails(s))
+		return true;
+	*flag = old;
+	return false;
+}
+
+static bool shrink_loop(Shrink *s)
+{
+	RandomLoop *l = &s->p->loop;
+	bool any = false;
+	if (!l->steps)
+		return false;
+	any |= number_try(s, &l->repeat, 0) || (l->repeat > 1 && number_try(s, &l->repeat, 1));
+	any |= number_try(s, &l->segment, 0) | number_try(s, &l->length, -1);
+	any |= flag_try(s, &l->region) | flag_try(s, &l->recompute) | flag_try(s, &l->backwards);
+	for (int k = 0; k < s->p->n; k++) {
+		LoopRole *role = &s->p->tensor[k].role, old = *role;
+		*role = CONSTANT;
+		if (old != CONSTANT && still_fails(s))
+			any = true;
+		else
+			*role = old;
+	}
+	while (l->steps > 1 && l->steps > l->length && number_try(s, &l->steps, l->steps - 1))
+		any = true;
+	return any;
+}
+
 /* Makes p smaller while its verdict stays; why: what it says at the end. */
 __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbackend,
 						      const char *const *backend, Text *why)
@@ -373,7 +321,8 @@ __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbac
 	Shrink s = {p, GOOD, nbackend, backend, clock_seconds() + SHRINK_SECONDS};
 	s.verdict = verdict_apart(1, p, nbackend, backend, why);
 	while (s.verdict != GOOD && s.verdict != INVALID && clock_seconds() < s.until &&
-	       (shrink_spans(&s) | shrink_numbers(&s) | shrink_operands(&s)))
+	       (shrink_loop(&s) | shrink_spans(&s, &p->after) | shrink_spans(&s, &p->text) |
+		shrink_numbers(&s, &p->after) | shrink_numbers(&s, &p->text) | shrink_operands(&s)))
 		;
 	text_free(why);
 	return verdict_apart(1, p, nbackend, backend, why);

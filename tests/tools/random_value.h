@@ -9,16 +9,31 @@
 
 #include <string.h>
 
-enum { PROGRAM_TENSORS = 28, PROGRAM_OPERANDS = 12, PROGRAM_DIMS = 6, PROGRAM_AXES = 8 };
+enum { PROGRAM_TENSORS = 36, PROGRAM_OPERANDS = 12, PROGRAM_DIMS = 6, PROGRAM_AXES = 8 };
+
+/* What an operand is in the body of a loop: the same in all steps, a row of one that has a row for
+ * each step, or what the step before left. */
+typedef enum { CONSTANT, SLICE, STATE } LoopRole;
 
 typedef struct Operand {
 	char name[8];
 	Type type;
 	int rank;
-	int64_t shape[PROGRAM_DIMS];
-	int64_t low, high; /* integers: the range of the data */
-	bool local;	   /* assigned by an equation, no operand */
+	int64_t shape[PROGRAM_DIMS]; /* of a slice: of a step's row */
+	int64_t low, high;	     /* integers: the range of the data */
+	bool local;		     /* assigned by an equation, no operand */
+	bool index;		     /* it indexes, so its data must stay in that range */
+	LoopRole role;
+	char next[8]; /* of a state: the tensor that it becomes */
 } Operand;
+
+/* The loop around the equations of a program: `steps` is 0 where there is none. */
+typedef struct RandomLoop {
+	int steps, length;		   /* length: of the steps that are done; -1: all */
+	int segment, repeat;		   /* repeat: so often, by a loop around it; 0: alone */
+	bool backwards, recompute, region; /* region: the body is a region that is recomputed */
+	char counter[8];		   /* a state of whole numbers, which indexes too; or "" */
+} RandomLoop;
 
 typedef struct RandomProgram {
 	uint64_t number, state;
@@ -29,8 +44,17 @@ typedef struct RandomProgram {
 	int64_t first[PROGRAM_AXES],
 		extent[PROGRAM_AXES]; /* an axis: first .. first + extent - 1 */
 	bool used[PROGRAM_AXES];
-	Text text;
+	bool by_chance; /* f32 becomes bf16 by stochastic rounding; values do so now and then */
+	RandomLoop loop;
+	Text text;  /* of a program with a loop: its body */
+	Text after; /* what is computed of the loop's results; or nothing */
 } RandomProgram;
+
+__attribute__((unused)) static void program_free(RandomProgram *r)
+{
+	text_free(&r->text);
+	text_free(&r->after);
+}
 
 static uint64_t mix(uint64_t z) /* splitmix64 */
 {
@@ -58,7 +82,7 @@ static Operand *operand_new(RandomProgram *r, Type type, int rank)
 
 static bool operand_room(const RandomProgram *r)
 {
-	return r->noperand < PROGRAM_OPERANDS - 2 && r->n < PROGRAM_TENSORS - 4;
+	return r->noperand < PROGRAM_OPERANDS - 2 && r->n < PROGRAM_TENSORS - 12;
 }
 
 static char letter(int k)
@@ -130,6 +154,11 @@ static Range random_remainder(Text *t, int c, Range x)
 static Range random_index(RandomProgram *r, Text *t, int depth)
 {
 	Range x, y;
+	if (*r->loop.counter && draw(r, 8) == 0) {
+		int most = 1 + draw(r, 4);
+		text_add(t, "(%s[]%%%d)", r->loop.counter, most);
+		return (Range){0, most - 1};
+	}
 	int how = depth > 0 ? draw(r, 9) : 8, c = 1 + draw(r, 5), factor;
 	switch (how) {
 	case 0:
@@ -196,6 +225,7 @@ static void random_table(RandomProgram *r, Text *t, int64_t low, int64_t high)
 	int64_t most;
 	x->low = low;
 	x->high = high;
+	x->index = true;
 	text_add(t, "%s[", x->name);
 	random_place(r, t, &most);
 	x->shape[0] = most + 1;
@@ -245,13 +275,10 @@ static bool random_padded(RandomProgram *r, Text *t)
 	return true;
 }
 
-/* A tensor once more, by another map that stays inside. */
-static bool random_again(RandomProgram *r, Text *t)
+/* x once more, by another map that stays inside. */
+static void tensor_again(RandomProgram *r, Text *t, const Operand *x)
 {
 	int64_t most;
-	const Operand *x = tensor_any(r);
-	if (!x)
-		return false;
 	text_add(t, "%s[", x->name);
 	for (int d = 0; d < x->rank; d++) {
 		Text own = {0};
@@ -266,7 +293,14 @@ static bool random_again(RandomProgram *r, Text *t)
 		text_free(&own);
 	}
 	text_add(t, "]");
-	return true;
+}
+
+static bool random_again(RandomProgram *r, Text *t)
+{
+	const Operand *x = tensor_any(r);
+	if (x)
+		tensor_again(r, t, x);
+	return x != NULL;
 }
 
 /* A new operand of a type, exactly as large as its indices need, or a little larger. */
@@ -394,6 +428,7 @@ static void random_steps(RandomProgram *r, Text *t)
 
 static void random_float(RandomProgram *r, Text *t, int depth)
 {
+	bool rounded = r->by_chance && draw(r, 4) == 0;
 	/* what could leave a function's domain, or all numbers, is kept from it */
 	static const char *const calls[][2] = {{"tanh(", ")"},
 					       {"sigmoid(", ")"},
@@ -410,8 +445,9 @@ static void random_float(RandomProgram *r, Text *t, int depth)
 					       {"stop(", ")"},
 					       {"tan(tanh(", "))"},
 					       {"-(", ")"}};
-	const char *const *call = calls[draw(r, COUNT(calls))];
-	switch (draw(r, 12)) {
+	static const char *const rounding[] = {"f32(bf16(", "))"};
+	const char *const *call = rounded ? rounding : calls[draw(r, COUNT(calls))];
+	switch (rounded ? 11 : draw(r, 12)) {
 	case 0:
 	case 1:
 		random_pair(r, t, "(", " / (2.5 + sin(", ")))", depth);

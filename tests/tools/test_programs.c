@@ -1,12 +1,12 @@
 /* test_programs.c - random programs and their gradients, and those that once failed (programs.txt):
- * program_case.h tells what is judged. A program that fails is made smaller while it fails, and
+ * program_judge.h tells what is judged. A program that fails is made smaller while it fails, and
  * printed. tests/tools/fuzz_programs.c runs them without end. */
 #include "tests/tools/program_shrink.h"
 
 #ifdef __SANITIZE_ADDRESS__
-enum { PROGRAMS = 80 };
+enum { PROGRAMS = 80, OTHERS = 20 };
 #else
-enum { PROGRAMS = 240 };
+enum { PROGRAMS = 240, OTHERS = 40 };
 #endif
 enum { BATCH = 40 };
 
@@ -43,15 +43,25 @@ static void batch_run(int n, RandomProgram *p, bool with_cc)
 	CHECK_REPORT(v == GOOD || found, "programs from %llu on fail together, not alone: %s\n%s",
 		     (unsigned long long)p->number, verdict_text[v], why.s ? why.s : "");
 	for (int i = 0; i < n; i++)
-		text_free(&p[i].text);
+		program_free(&p[i]);
 	text_free(&why);
+}
+
+static void numbers_run(uint64_t first, int count)
+{
+	static RandomProgram p[BATCH];
+	for (int done = 0, n; done < count && check_failed < 5; done += n) {
+		for (n = 0; n < BATCH && done + n < count; n++)
+			random_program(&p[n], first + (uint64_t)(done + n));
+		batch_run(n, p, done / BATCH % 5 == 4);
+	}
 }
 
 int main(void)
 {
 	static RandomProgram p[BATCH];
 	char why[256];
-	int n = 0, batch = 0;
+	int n = 0;
 	if (backend_find("cc")->available(why, sizeof why))
 		nbackend = 2;
 	else
@@ -65,10 +75,8 @@ int main(void)
 		batch_run(n, p, true);
 	if (kept)
 		fclose(kept);
-	for (uint64_t number = 1; number < PROGRAMS && check_failed < 5; batch++) {
-		for (n = 0; n < BATCH && number <= PROGRAMS; n++)
-			random_program(&p[n], number++);
-		batch_run(n, p, batch % 5 == 4);
-	}
+	numbers_run(1, PROGRAMS);
+	for (uint64_t kind = 1; kind < 4; kind++)
+		numbers_run(kind * KIND, OTHERS);
 	return check_done();
 }

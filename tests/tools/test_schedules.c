@@ -6,6 +6,7 @@
  * verified as in training, in a process of their own. RICCI_FUZZ: the number of programs;
  * RICCI_SEED: the first one's number. A program's schedules are a function of its number.
  */
+#include "tests/check.h"
 #include "tests/tools/program_case.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -137,7 +138,7 @@ static void program_run(uint64_t number, const Backend *b)
 	free(task);
 	case_close(&c);
 	ricci_graph_free(g);
-	text_free(&p.text);
+	program_free(&p);
 }
 
 int main(void)
