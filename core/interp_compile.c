@@ -15,6 +15,7 @@ typedef struct Entry {
 	int reg; /* -1: not computed, or not at this place */
 	uint16_t level;
 	bool total, walked;
+	double limit; /* in magnitudes: how far the arithmetic's roundings may move it */
 } Entry;
 
 typedef struct Compiler {
@@ -77,6 +78,13 @@ static Entry *entry_add(Compiler *c, Node *n, int reg, int level, bool total)
 	return e;
 }
 
+/* Some roundings in the arithmetic, one to the type itself. */
+static double compare_limit(Type t)
+{
+	Type arithmetic = type_accumulator(t);
+	return 32 * type_epsilon(arithmetic) + (arithmetic == t ? 0 : type_epsilon(t));
+}
+
 static int first_source(const Node *n)
 {
 	return n->op == OP_READ;
@@ -94,16 +102,20 @@ static const Entry *analyse(Compiler *c, Node *n)
 	if (known)
 		return known;
 	int level = 0;
-	bool total = true;
+	bool total = true, computed = n->op != OP_CONST && n->op != OP_AXIS && n->op != OP_READ;
+	double limit = computed && type_is_float((Type)n->type) ? compare_limit((Type)n->type) : 0;
 	if (n->op != OP_CONST && n->op != OP_AXIS)
 		for (int k = first_source(n); k < n->nsrc; k++) {
 			const Entry *e = analyse(c, n->src[k]);
 			level = e->level > level ? e->level : level;
 			total &= e->total;
+			limit = computed && e->limit > limit ? e->limit : limit;
 			if (n->op == OP_READ)
 				total &= index_safe(n->src[k], n->src[0], k - 1);
 		}
-	return entry_add(c, n, -1, level, total);
+	Entry *e = entry_add(c, n, -1, level, total);
+	e->limit = limit;
+	return e;
 }
 
 /* ---- emission ---- */
@@ -373,13 +385,6 @@ static int compared(Compiler *c, const Node *n, int level, int value)
 	return rounded;
 }
 
-/* Some roundings in the arithmetic, one to the type itself. */
-static double compare_limit(Type t)
-{
-	Type arithmetic = type_accumulator(t);
-	return 32 * type_epsilon(arithmetic) + (arithmetic == t ? 0 : type_epsilon(t));
-}
-
 static int compile_plain(Compiler *c, Node *n, int level)
 {
 	int a = compile(c, n->src[0]), b = n->nsrc > 1 ? compile(c, n->src[1]) : a;
@@ -396,7 +401,7 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	if (type_is_float((Type)n->type))
 		in->limit = type_largest(type_accumulator((Type)n->type));
 	if (compares_floats(n))
-		in->limit = compare_limit((Type)n->src[0]->type);
+		in->limit = fmax(compare_limit((Type)n->src[0]->type), entry_find(c, n)->limit);
 	if (is_float || !op_code[n->op].wraps || n->type == RICCI_I64)
 		return dst;
 	int wrapped = fresh(c);

@@ -10,8 +10,10 @@
 
 #include <string.h>
 
-/* Proofs by cases are nested that deep; those of a disjunction are the outermost. */
-enum { SPLIT_DEPTH = 3, NO_CHOICE = SPLIT_DEPTH - 1, MAX_CHOICES = 2 };
+/* Proofs by cases are nested that deep; those of a disjunction are the outermost. A proof gives up
+ * after so many steps (those found by 3,000 random programs take up to 24): disjunctions within
+ * disjunctions would take exponential time. */
+enum { SPLIT_DEPTH = 3, NO_CHOICE = SPLIT_DEPTH - 1, MAX_CHOICES = 2, MAX_STEPS = 200 };
 
 struct Polyhedron {
 	Ir *ir;
@@ -21,6 +23,7 @@ struct Polyhedron {
 	bool empty; /* a constraint was false by itself */
 	int nchoice;
 	Node *choice[MAX_CHOICES]; /* disjunctions assumed, of which neither part is excluded */
+	int *nstep;		   /* of the proof that this one's copies serve; NULL: none */
 };
 
 Polyhedron *poly_new(Ir *ir)
@@ -69,6 +72,7 @@ Polyhedron *poly_copy(Polyhedron *p)
 	Polyhedron *q = poly_new(p->ir);
 	q->empty = p->empty;
 	q->nchoice = p->nchoice;
+	q->nstep = p->nstep;
 	memcpy(q->choice, p->choice, sizeof q->choice);
 	for (int r = 0; r < p->s.nrow; r++) {
 		poly_room(q, p->s.width - 1);
@@ -263,6 +267,7 @@ static bool is_integer_compare(const Node *c)
 }
 
 static bool implies(Polyhedron *p, Node *c, int split);
+static bool proves(Polyhedron *p, Node *c, int split);
 
 void poly_assume(Polyhedron *p, Node *c)
 {
@@ -289,9 +294,9 @@ void poly_assume(Polyhedron *p, Node *c)
 		p->empty |= c->u.i == 0;
 	} else if (c->op != OP_OR) {
 		assume_linear(p, c, 1, NULL, 0, -1, true);
-	} else if (implies(p, node_not(p->ir, c->src[0]), NO_CHOICE)) {
+	} else if (proves(p, node_not(p->ir, c->src[0]), NO_CHOICE)) {
 		poly_assume(p, c->src[1]);
-	} else if (implies(p, node_not(p->ir, c->src[1]), NO_CHOICE)) {
+	} else if (proves(p, node_not(p->ir, c->src[1]), NO_CHOICE)) {
 		poly_assume(p, c->src[0]);
 	} else if (p->nchoice < MAX_CHOICES) {
 		p->choice[p->nchoice++] = c;
@@ -313,9 +318,9 @@ void poly_assume_not(Polyhedron *p, Node *c)
 		p->empty |= c->u.i != 0;
 	} else if (c->op != OP_AND) {
 		assume_linear(p, c, 1, NULL, 0, 0, true);
-	} else if (implies(p, c->src[0], NO_CHOICE)) {
+	} else if (proves(p, c->src[0], NO_CHOICE)) {
 		poly_assume_not(p, c->src[1]);
-	} else if (implies(p, c->src[1], NO_CHOICE)) {
+	} else if (proves(p, c->src[1], NO_CHOICE)) {
 		poly_assume_not(p, c->src[0]);
 	}
 }
@@ -449,6 +454,8 @@ static bool implies(Polyhedron *p, Node *c, int split)
 {
 	if (p->empty)
 		return true;
+	if (++*p->nstep > MAX_STEPS)
+		return false;
 	if (c->op == OP_CONST)
 		return c->u.i != 0 || poly_is_empty(p);
 	if (c->op == OP_AND)
@@ -475,9 +482,21 @@ static bool implies(Polyhedron *p, Node *c, int split)
 	return poly_is_empty(q);
 }
 
+/* A proof, or a part of the one that p was copied for. */
+static bool proves(Polyhedron *p, Node *c, int split)
+{
+	int nstep = 0;
+	if (p->nstep)
+		return implies(p, c, split);
+	p->nstep = &nstep;
+	bool found = implies(p, c, split);
+	p->nstep = NULL;
+	return found;
+}
+
 bool poly_implies(Polyhedron *p, Node *cond)
 {
-	return implies(p, cond, SPLIT_DEPTH);
+	return proves(p, cond, SPLIT_DEPTH);
 }
 
 /* ---- bounds and projection ---- */

@@ -225,12 +225,25 @@ static void print_cast(Printer *p, Node *n, bool index)
 	text_add(p->out, ")");
 }
 
+static void see_guarded(void *guarded, Node *n)
+{
+	for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
+		*(bool *)guarded |=
+			n->src[d]->lo < 0 || n->src[d]->hi >= tensor_extent(n->src[0], d - 1);
+}
+
+/* A gather whose own index needs the condition is none: `else` looks inside only afterwards. */
 bool print_is_else(Ir *ir, Node *n)
 {
 	Node *read = n->op == OP_SELECT ? n->src[1] : NULL;
+	bool guarded = false;
 
-	return read && read->op == OP_READ &&
-	       inside_condition(ir, read->src[0], read->src + 1) == n->src[0];
+	if (!read || read->op != OP_READ ||
+	    inside_condition(ir, read->src[0], read->src + 1) != n->src[0])
+		return false;
+	for (int d = 1; d < read->nsrc; d++)
+		node_walk(ir, read->src[d], see_guarded, &guarded);
+	return !guarded;
 }
 
 static int level_of(const Node *n)

@@ -60,6 +60,27 @@ static bool conditions_fit(Build *b, const Staged *s)
 	return true;
 }
 
+/* Do the conditions keep all of a tile inside the tensor? Another condition around the whole body
+ * may have made one of them go, and the tile's corners may lie where that does not hold. */
+static bool stays_inside(Build *b, const Staged *s)
+{
+	Ir *ir = b->ir;
+	Polyhedron *p = poly_new(ir);
+	Node *at[RICCI_MAX_RANK], *flat = node_int(ir, 0);
+	for (int d = 0; d < s->read->rank; d++) {
+		Node *dim = s->read->dim[d];
+		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1),
+					       node_int(ir, dim->lo))
+				    : dim;
+		flat = node_add(ir, flat, node_scale(ir, at[d], s->read->stride[d]));
+	}
+	for (int k = 0; k < s->ncond; k++)
+		poly_assume(p, node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at));
+	Node *size = node_int(ir, tensor_size(s->read->read->src[0]));
+	return poly_implies(p, node2(ir, OP_LE, node_int(ir, 0), flat)) &&
+	       poly_implies(p, node2(ir, OP_LT, flat, size));
+}
+
 static const ProblemRead *find_read(const Problem *p, const Node *read)
 {
 	for (int k = 0; k < p->nread; k++)
@@ -79,7 +100,7 @@ static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
 	for (int d = 0; d < s->read->rank; d++)
 		if (!dimension_range(b, s, d))
 			return false;
-	if (s->lanes < 0 || !conditions_fit(b, s))
+	if (s->lanes < 0 || !conditions_fit(b, s) || !stays_inside(b, s))
 		return false;
 	s->len = (s->span[s->lanes] + s->phases - 1) / s->phases;
 	int64_t size = s->len * s->phases;
