@@ -195,6 +195,8 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
  * had? */
 bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);
 /* The axis of member k that runs over the rows' dimension d. */
+/* The member that t is, -1: none. */
+int subgraph_member(const Subgraph *s, const Node *t);
 Node *rows_axis(const Subgraph *s, int k, int d);
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Dialect *d, Error *err);

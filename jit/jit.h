@@ -56,6 +56,10 @@ typedef struct Subgraph {
 	Node **member, **input;
 	bool *stored; /* member k is needed outside: an output buffer, in member order */
 	bool *fold;   /* rows > 0: member k is one */
+	/* rows > 0, of a task: one loop over the places of a row computes member k and those after
+	 * it that come before member loop_end[k]; outlives[k]: others need it, too */
+	int *loop_end;
+	bool *outlives;
 } Subgraph;
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
@@ -71,6 +75,8 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 /* Finds rows and folds of these members; rows is 0 where they are a main equation and pointwise
  * ones. False: nothing that one kernel can do. */
 bool subgraph_rows(Ir *ir, Subgraph *s);
+/* Finds which members of rows share a loop. */
+void subgraph_loops(Ir *ir, Subgraph *s);
 int64_t subgraph_row_count(const Subgraph *s);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);

@@ -9,14 +9,6 @@
 
 enum { TILE_LOCAL = 1 << 14 };
 
-static int member_of(const Subgraph *s, const Node *t)
-{
-	for (int k = 0; k < s->nmember; k++)
-		if (s->member[k] == t)
-			return k;
-	return -1;
-}
-
 /* Each block of rows sums for itself; their number must not depend on the threads. */
 enum { BLOCKS_MOST = 64, BLOCK_ROWS = 16, SUM_PIECE = 512 };
 
@@ -84,76 +76,14 @@ static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 	return alloc;
 }
 
-/* ---- which equations share a loop ---- */
-
-typedef struct Own {
-	const Subgraph *sub;
-	int from, reader; /* the loop's first equation */
-	bool only;
-} Own;
-
-/* Members of the same loop may be read at the reader's own place only. */
-static void see_own(void *user, Node *n)
-{
-	Own *o = user;
-	if (n->op != OP_READ)
-		return;
-	int at = member_of(o->sub, n->src[0]);
-	int first = o->sub->fold[o->reader] ? -o->sub->rows : 0;
-	for (int d = o->sub->rows; at >= o->from && d < tensor_rank(n->src[0]); d++)
-		o->only &= n->src[1 + d] == comp_axis(o->sub->member[o->reader], first + d);
-}
-
-/* Is equation k pointwise over the places of a row? */
-static bool is_pointwise(const Subgraph *s, int k)
-{
-	const Node *c = s->member[k];
-	return s->fold[k] ? comp_naxis(c) == tensor_rank(c) + s->rows : comp_reduce(c) == RED_NONE;
-}
-
-/* The end of the equations from k on that one loop over the places of a row computes. */
-static int loop_end(Ir *ir, const Subgraph *s, int k)
-{
-	int end = k + 1;
-	const Node *first = s->member[k];
-	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
-	for (; is_pointwise(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
-		const Node *c = s->member[end];
-		int own = s->fold[end] ? 0 : s->rows;
-		Own o = {s, k, end, tensor_rank(c) - own == rank};
-		for (int d = 0; d < rank && o.only; d++)
-			o.only = tensor_extent(c, own + d) == tensor_extent(first, skip + d);
-		if (o.only)
-			node_walk(ir, comp_body(s->member[end]), see_own, &o);
-		if (!o.only)
-			break;
-	}
-	return end;
-}
-
-/* Is member k needed by others than those before `end`? */
-static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
-{
-	bool needed = s->stored[k];
-	for (int j = end; j < s->nmember && !needed; j++) {
-		Node **reads;
-		int n = comp_reads(ir, s->member[j], &reads);
-		for (int i = 0; i < n; i++)
-			needed |= reads[i] == s->member[k];
-	}
-	return needed;
-}
-
 /* Equations from k to `end`, with what they read as inputs. */
 static Subgraph members_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k, int end)
 {
-	Subgraph some = {.nmember = end - k, .member = sub->member + k};
-	some.stored = arena_alloc(&ir->arena, (size_t)(end - k));
-	for (int j = k; j < end; j++)
-		some.stored[j - k] = needed_after(ir, sub, j, end);
+	Subgraph some = {
+		.nmember = end - k, .member = sub->member + k, .stored = sub->outlives + k};
 	some.input = arena_alloc(&ir->arena, ((size_t)r->ntensor + 1) * sizeof *some.input);
 	for (int j = 0; j < r->ntensor; j++)
-		if (member_of(sub, r->tensor[j]) < k)
+		if (subgraph_member(sub, r->tensor[j]) < k)
 			some.input[some.ninput++] = r->tensor[j];
 	return some;
 }
@@ -196,7 +126,7 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, int variant, const Target
 	Ir *ir = tree->ir;
 	Stmt *body = NULL;
 	for (int k = 0, end; k < b->sub->nmember && !ir->err.code && !err->code; k = end) {
-		end = loop_end(ir, b->sub, k);
+		end = b->sub->loop_end[k];
 		Subgraph some = members_alone(ir, r, b->sub, k, end);
 		Problem *p = arena_alloc(&ir->arena, sizeof *p);
 		Schedule own;

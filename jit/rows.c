@@ -39,6 +39,14 @@ static bool is_fold(Ir *ir, const Node *c)
 	return l.by_reduced && !l.by_result;
 }
 
+int subgraph_member(const Subgraph *s, const Node *t)
+{
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k] == t)
+			return k;
+	return -1;
+}
+
 Node *rows_axis(const Subgraph *s, int k, int d)
 {
 	const Node *c = s->member[k];
@@ -66,12 +74,9 @@ static void see_member(void *user, Node *n)
 {
 	Shared *s = user;
 	Subgraph *sub = s->sub;
-	int at = -1;
 	if (n->op != OP_READ)
 		return;
-	for (int k = 0; k < sub->nmember; k++)
-		if (sub->member[k] == n->src[0])
-			at = k;
+	int at = subgraph_member(sub, n->src[0]);
 	if (at >= 0 && sub->fold[at])
 		sub->rows = 0;
 	for (int d = 0; at >= 0 && d < sub->rows; d++)
@@ -129,6 +134,81 @@ int64_t subgraph_row_count(const Subgraph *s)
 		n *= axis_extent(rows_axis(s, 0, d));
 	return n;
 }
+
+/* ---- which equations share a loop ---- */
+
+typedef struct Own {
+	const Subgraph *sub;
+	int from, reader; /* the loop's first equation */
+	bool only;
+} Own;
+
+/* Members of the same loop may be read at the reader's own place only. */
+static void see_own(void *user, Node *n)
+{
+	Own *o = user;
+	if (n->op != OP_READ)
+		return;
+	int at = subgraph_member(o->sub, n->src[0]);
+	int first = o->sub->fold[o->reader] ? -o->sub->rows : 0;
+	for (int d = o->sub->rows; at >= o->from && d < tensor_rank(n->src[0]); d++)
+		o->only &= n->src[1 + d] == comp_axis(o->sub->member[o->reader], first + d);
+}
+
+/* Is equation k pointwise over the places of a row? */
+static bool is_pointwise(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	return s->fold[k] ? comp_naxis(c) == tensor_rank(c) + s->rows : comp_reduce(c) == RED_NONE;
+}
+
+/* The end of the equations from k on that one loop over the places of a row computes. */
+static int loop_from(Ir *ir, const Subgraph *s, int k)
+{
+	int end = k + 1;
+	const Node *first = s->member[k];
+	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
+	for (; is_pointwise(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
+		const Node *c = s->member[end];
+		int own = s->fold[end] ? 0 : s->rows;
+		Own o = {s, k, end, tensor_rank(c) - own == rank};
+		for (int d = 0; d < rank && o.only; d++)
+			o.only = tensor_extent(c, own + d) == tensor_extent(first, skip + d);
+		if (o.only)
+			node_walk(ir, comp_body(s->member[end]), see_own, &o);
+		if (!o.only)
+			break;
+	}
+	return end;
+}
+
+/* Is member k needed by others than those before `end`? */
+static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
+{
+	bool needed = s->stored[k];
+	for (int j = end; j < s->nmember && !needed; j++) {
+		Node **reads;
+		int n = comp_reads(ir, s->member[j], &reads);
+		for (int i = 0; i < n; i++)
+			needed |= reads[i] == s->member[k];
+	}
+	return needed;
+}
+
+void subgraph_loops(Ir *ir, Subgraph *s)
+{
+	s->loop_end = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *s->loop_end);
+	s->outlives = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	for (int first = 0, end; first < s->nmember; first = end) {
+		end = loop_from(ir, s, first);
+		for (int k = first; k < end; k++) {
+			s->loop_end[k] = end;
+			s->outlives[k] = needed_after(ir, s, k, end);
+		}
+	}
+}
+
+/* ---- whether it is worth it ---- */
 
 /* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
  * gained by blocks. */

@@ -136,6 +136,8 @@ static int task_finish(Task *t)
 	if (!subgraph_rows(&t->ir, &t->sub))
 		return error_set(&t->ir.err, RICCI_EUNSUPPORTED,
 				 "these equations share no rows: one kernel can't compute them");
+	if (t->sub.rows)
+		subgraph_loops(&t->ir, &t->sub);
 	task_cost(t);
 	return t->ir.err.code;
 }
