@@ -188,6 +188,10 @@ void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 enum { NEST_OFFERS = 6 };
 /* The default of a direct nest (variant 0), or another. */
 void nest_offer(const Problem *p, int variant, Schedule *s);
+/* Steps for a pointwise problem that asks for quotients and remainders of its axes (residues.c),
+ * all but the parallel loops, the first of which have the extents extent[]. Returns how many these
+ * are; 0: no steps. */
+int residues_offer(const Problem *p, int64_t *extent, Schedule *s);
 
 /* ---- lowering: problem + schedule -> tree->root, parts, scratch. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);

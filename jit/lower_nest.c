@@ -297,7 +297,7 @@ static bool wants_writing(const Build *b, int k)
 	if (b->lanes >= 0 && k > b->lanes)
 		return true;
 	return l->how == HOW_UNROLL && b->p->red == RED_NONE && !b->p->scatter &&
-	       l->extent == axis_extent(b->p->axis[l->axis]);
+	       nest_exact(b, l->axis);
 }
 
 static Stmt *nest_written(Build *b, int k)

@@ -238,6 +238,10 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	int last = p->naxis - 1, asked = -1, n = 0;
 	if (last < 0 || offer_squares(p, chunk >= CHUNK ? 16 : 32, s))
 		return;
+	if ((n = residues_offer(p, extent, s)) > 0) {
+		schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+		return;
+	}
 	for (int k = 0; k < last && asked < 0; k++)
 		asked = is_asked(p, k) ? k : -1;
 	for (int k = 0; k < last; k++)

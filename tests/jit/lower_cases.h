@@ -70,6 +70,13 @@ static const Case lower_equations[] = {
 	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=5x7 B=6x7 C=9x7"},
 	{"Y[h,i,j] += A[h,i,k]*B[h,k,j]", "A=3x17x21 B=3x21x35"},
 	{"Y[] = A[]+1", "A="},
+	/* residues, each written out */
+	{"Y[c,k,l] = k%2 == 1 ? l%2 == 1 ? A[c,k/2,l/2] : B[c,k/2,l/2] : l%2 == 1 ? C[c,k/2] : 0 "
+	 "where k<14, l<18",
+	 "A=5x7x9 B=5x7x9 C=5x7"},
+	{"Y[h,i] = i%3 == 1 ? A[h,i/3] : B[i] where i<9000", "A=2x3000:f64 B=9000:f64"},
+	{"Y[i,j] = A[i/2,(2*j+1)/4]*B[(-j)%4] where i<9, j<20", "A=5x10 B=4"},
+	{"Y[i,j] = i%2 <= j%2 ? A[i/2,j/2] : B[j/2] where i<7, j<16", "A=4x8:i32 B=8:i32"},
 };
 
 /* Programs whose equations end up in common kernels: consumers applied to the tile. */

@@ -137,6 +137,27 @@ static void check_written(const Trial *t)
 	text_free(&text);
 }
 
+/* So are residues: each is stored in lines of its own, those of the lanes side by side. */
+static void check_residues(void)
+{
+	static const Case join = {"Y[c,k,l] = k%2 == 1 && l%2 == 0 ? A[c,k/2,l/2] : 0 where k<56, "
+				  "l<56",
+				  "A=64x28x28"};
+	Trial *t = harness_trials(&join, false, NULL);
+	Text text = {0};
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+
+	schedule_print(&text, &t->offer[0]);
+	CHECK_STR(text.s, "split 1 2; split 2 2; move 3 4; unroll 3; move 2 4; vectorise 2; "
+			  "move 4 4; unroll 4; parallel 1");
+	CHECK(k && !strpbrk(strstr(k->source, "kernel_0("), "?%&"));
+	if (k)
+		kernel_unref(k);
+	text_free(&text);
+	harness_check(t, backend_find("cc"), 100);
+}
+
 static const Case contractions[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
 	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
@@ -246,6 +267,7 @@ int main(void)
 	while (parts->next)
 		parts = parts->next;
 	check_written(parts);
+	check_residues();
 	check_memory(product, &product->offer[0], "tcc");
 	check_memory(product->next, &product->next->offer[0], "cc");
 	check_memory(product, &product->offer[product->noffer - 1], "cc");
