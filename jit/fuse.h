@@ -1,4 +1,5 @@
-/* fuse.h - the halves of the partition: what is taken in (fuse.c) and what joins (fuse_join.c). */
+/* fuse.h - the halves of the partition (fuse.c): what is taken in (fuse_take.c) and what joins
+ * (fuse_join.c), by what it saves (fuse_reward.c). */
 #ifndef JIT_FUSE_H
 #define JIT_FUSE_H
 
@@ -42,7 +43,10 @@ typedef struct Reads { /* the READ nodes of one tensor in an expression, sources
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
 	      const char *verdict);
+/* All reads in e; c's reads of the tensor. */
+Reads fuse_reads_in(Ir *ir, Node *e);
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
+void fuse_take_in(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
 void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
 
