@@ -16,7 +16,22 @@ ap.add_argument("--threads", type=int, default=2)
 ap.add_argument("--seconds", type=float, default=0.15)
 
 
-class Torch:
+class Sums:
+    """What both spell alike."""
+
+    def sum_rows(self, o):
+        return self.moved(o, lambda x: x.sum(1))
+
+    def sum_columns(self, o):
+        return self.moved(o, lambda x: x.sum(0))
+
+    sum_middle = sum_rows
+
+    def sum_all(self, o):
+        return self.moved(o, lambda x: x.sum())
+
+
+class Torch(Sums):
     """Eager PyTorch. work(): {mode: {variant: function}}."""
 
     def __init__(self, args):
@@ -147,17 +162,6 @@ class Torch:
     def heads(self, o):
         return self.moved(o, lambda x: x.transpose(1, 2).contiguous())
 
-    def sum_rows(self, o):
-        return self.moved(o, lambda x: x.sum(1))
-
-    def sum_columns(self, o):
-        return self.moved(o, lambda x: x.sum(0))
-
-    sum_middle = sum_rows
-
-    def sum_all(self, o):
-        return self.moved(o, lambda x: x.sum())
-
     def gather(self, o):
         index = self.torch.randint(o["shapes"][0][0], o["shapes"][1])
         return self.moved(o, lambda e: self.F.embedding(index, e))
@@ -167,7 +171,7 @@ class Torch:
         return {"forward": {"": self.forward(lambda x: self.torch.zeros(TABLE, x.shape[1]).index_add(0, index, x), x)}}
 
 
-class Jax:
+class Jax(Sums):
     """JAX, jitted; feature maps with channels last, as its users have them."""
 
     def __init__(self, args):
@@ -285,17 +289,6 @@ class Jax:
 
     def heads(self, o):
         return self.moved(o, lambda x: x.swapaxes(1, 2))
-
-    def sum_rows(self, o):
-        return self.moved(o, lambda x: x.sum(1))
-
-    def sum_columns(self, o):
-        return self.moved(o, lambda x: x.sum(0))
-
-    sum_middle = sum_rows
-
-    def sum_all(self, o):
-        return self.moved(o, lambda x: x.sum())
 
     def indices(self, o):
         return self.np.asarray(self.random.integers(TABLE, size=o["shapes"][o["index"] - 1]))

@@ -1,7 +1,8 @@
 /* backend_interp.c - the reference interpreter as a backend: slow, and right by definition.
  *
- * Input: a task. Output: a kernel of one part whose module is the task's text. Every run rebuilds
- * the task from it, so runs share nothing and memory does not grow.
+ * Input: a task. Output: a kernel of one part whose module is a copy of the task. Every run copies
+ * it again, so runs share nothing and memory does not grow. (Its text would not do: an index that
+ * the range of a graph's input keeps inside is not proved there.)
  */
 #include "jit/backend.h"
 
@@ -30,9 +31,9 @@ static int member_run(Task *t, Node *member, const Binding *bind, const KernelEn
 	return bad;
 }
 
-static void task_run(const char *text, void *const *buf, const KernelEnv *env, Error *err)
+static void task_run(const Task *task, void *const *buf, const KernelEnv *env, Error *err)
 {
-	Task *t = task_parse(text, err);
+	Task *t = task_new(&task->sub, err);
 	if (!t)
 		return;
 	int n = t->sub.ninput, bad = 0;
@@ -59,9 +60,8 @@ Kernel *kernel_interp(const Task *t, Error *err)
 	Kernel *k = kernel_new(&backend_interp, err);
 	if (!k)
 		return NULL;
-	k->module = mem_strdup(t->text);
+	k->module = task_new(&t->sub, err);
 	if (!k->module) {
-		error_set(err, RICCI_ENOMEM, "out of memory");
 		kernel_unref(k);
 		return NULL;
 	}
@@ -75,6 +75,11 @@ static int interp_compile(const Backend *b, int n, Kernel **kernels, const char 
 	return 0; /* kernel_interp has done everything */
 }
 
+static void interp_release(void *module)
+{
+	task_free(module);
+}
+
 static char *interp_version(void)
 {
 	static char version[] = "interp " RICCI_VERSION;
@@ -85,6 +90,6 @@ const Backend backend_interp = {
 	.name = "interp",
 	.available = interp_available,
 	.compile = interp_compile,
-	.release = mem_free,
+	.release = interp_release,
 	.version = interp_version,
 };

@@ -177,6 +177,12 @@ Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node
 
 typedef struct Dialect Dialect;
 
+/* ---- rounding by chance (rounding_key.c) */
+typedef struct RoundingKeys RoundingKeys;
+/* Of the graph whose tensors are order[]; casts in its equations have a key. */
+RoundingKeys *rounding_keys(Ir *ir, const Within *in, int n, Node *const *order);
+uint32_t rounding_key(const RoundingKeys *d, const Node *cast);
+
 /* ---- schedules */
 typedef enum StepKind {
 #define STEP(name, text, axis, help) STEP_##name,
@@ -185,6 +191,7 @@ typedef enum StepKind {
 	STEP_COUNT
 } StepKind;
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
+bool schedule_is_new(const Schedule *offers, int n); /* offers[n] is none of those before it */
 enum { NEST_OFFERS = 6 };
 /* The default of a direct nest (variant 0), or another. */
 void nest_offer(const Problem *p, int variant, Schedule *s);

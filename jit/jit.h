@@ -39,8 +39,14 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots);
 /* Mixed precision, after that: f32 factors of long sums are read rounded to a 16-bit type
  * (rewrite_precision.c). */
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
-/* After that: f32 is rounded to bf16 by chance, without bias (rewrite_rounding.c). */
-int rewrite_rounding(Ir *ir, int nroot, Node **roots);
+/* The loop whose body a graph is: one of its results, in the graph around it. */
+typedef struct Within {
+	const Node *scan;
+	const struct Within *around; /* NULL: that is no body */
+} Within;
+/* After that: f32 is rounded to bf16 by chance, without bias (rewrite_rounding.c). The roots are of
+ * the body `in`, or of no body (NULL). */
+int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots);
 
 /* ---- subgraphs (fuse.c, subgraph.c) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations

@@ -42,9 +42,16 @@ const char *library_name(int library)
 	return l ? l->name : NULL;
 }
 
+bool library_ready(const Library *l, char *why, size_t n)
+{
+	if (!l->available && n)
+		snprintf(why, n, "left out by ./configure --without-%s", l->part);
+	return l->available && l->available(why, n);
+}
+
 bool library_available(int library, char *why, size_t n)
 {
-	return library_row(library)->available(why, n);
+	return library_ready(library_row(library), why, n);
 }
 
 const char *library_version(int library)
@@ -52,13 +59,17 @@ const char *library_version(int library)
 	return library_row(library)->version();
 }
 
+const ScheduleStep *library_step(const Schedule *s)
+{
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_LIBRARY)
+			return &s->step[k];
+	return NULL;
+}
+
 bool schedule_available(const Schedule *s)
 {
-	for (int k = 0; k < s->n; k++) {
-		const Library *l =
-			s->step[k].kind == STEP_LIBRARY ? library_row((int)s->step[k].arg) : NULL;
-		if (s->step[k].kind == STEP_LIBRARY && !(l && l->available(NULL, 0)))
-			return false;
-	}
-	return true;
+	const ScheduleStep *step = library_step(s);
+	const Library *l = step ? library_row((int)step->arg) : NULL;
+	return !step || (l && library_ready(l, NULL, 0));
 }

@@ -14,15 +14,18 @@
 		  int64_t ldb, int64_t turned, T *c, int64_t ldc, int64_t add)
 
 typedef struct Library {
-	const char *name;
-	bool (*available)(char *why, size_t n); /* opens it the first time */
-	const char *(*version)(void);		/* of one that is available */
-	const char *product[RICCI_NTYPES];	/* by the type of a, b and c; NULL: it has none */
-	const JitSymbol *symbols;		/* ends with NULL */
+	const char *name, *part; /* part: of ./configure's options */
+	/* Opens it the first time; NULL where it is left out, with all that follows. */
+	bool (*available)(char *why, size_t n);
+	const char *(*version)(void);	   /* of one that is available */
+	const char *product[RICCI_NTYPES]; /* by the type of a, b and c; NULL: it has none */
+	const JitSymbol *symbols;	   /* ends with NULL */
 } Library;
 
 extern const Library library_openblas, library_onednn;
 const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
+const ScheduleStep *library_step(const Schedule *s); /* the schedule's first; NULL: none */
+bool library_ready(const Library *l, char *why, size_t n);
 
 /* What `file` (RICCI_<name>, or as given) defines, for `available`: false and why when it can't be
  * opened or lacks something. */

@@ -80,15 +80,8 @@ static LIBRARY_PRODUCT(product_f32, float)
 
 #define PRODUCT_F32 "ricci_onednn_f32"
 static const JitSymbol symbols[] = {{PRODUCT_F32, (const void *)product_f32}, {NULL, NULL}};
-const Library library_onednn = {"oneDNN", available, version, {[RICCI_F32] = PRODUCT_F32}, symbols};
+const Library library_onednn = {"oneDNN", "onednn", available, version, {[RICCI_F32] = PRODUCT_F32},
+				symbols};
 #else
-static bool available(char *why, size_t n)
-{
-	if (n)
-		snprintf(why, n, "left out by ./configure --without-onednn");
-	return false;
-}
-
-static const JitSymbol none[] = {{NULL, NULL}};
-const Library library_onednn = {.name = "oneDNN", .available = available, .symbols = none};
+const Library library_onednn = {.name = "oneDNN", .part = "onednn"};
 #endif

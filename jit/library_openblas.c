@@ -66,18 +66,11 @@ static const JitSymbol symbols[] = {{PRODUCT_F32, (const void *)product_f32},
 				    {PRODUCT_F64, (const void *)product_f64},
 				    {NULL, NULL}};
 const Library library_openblas = {"OpenBLAS",
+				  "openblas",
 				  available,
 				  version,
 				  {[RICCI_F32] = PRODUCT_F32, [RICCI_F64] = PRODUCT_F64},
 				  symbols};
 #else
-static bool available(char *why, size_t n)
-{
-	if (n)
-		snprintf(why, n, "left out by ./configure --without-openblas");
-	return false;
-}
-
-static const JitSymbol none[] = {{NULL, NULL}};
-const Library library_openblas = {.name = "OpenBLAS", .available = available, .symbols = none};
+const Library library_openblas = {.name = "OpenBLAS", .part = "openblas"};
 #endif

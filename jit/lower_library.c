@@ -135,13 +135,10 @@ int library_offers(Problem *p, const Target *target, int room, Schedule *out)
 		return 0;
 	for (int k = 0; k < COUNT(parts); k++)
 		for (int i = 0; (library = library_row(i)) && n < room; i++) {
-			if (!library->product[p->acc] || !library->available(NULL, 0))
+			if (!library->product[p->acc] || !library_ready(library, NULL, 0))
 				continue;
 			product_offer(q, i, parts[k], &out[n]);
-			bool fresh = true;
-			for (int j = 0; j < n; j++)
-				fresh &= memcmp(&out[n], &out[j], sizeof *out) != 0;
-			n += fresh;
+			n += schedule_is_new(out, n);
 		}
 	return n;
 }
@@ -151,14 +148,6 @@ int library_offers(Problem *p, const Target *target, int room, Schedule *out)
 static Node *num(const Product *q, int64_t v)
 {
 	return node_int(q->c->ir, v);
-}
-
-static const Library *library_of(const Schedule *s)
-{
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_LIBRARY)
-			return library_row((int)s->step[k].arg);
-	return NULL;
 }
 
 static int read_steps(Product *q, const Schedule *s, Error *err)
@@ -280,10 +269,11 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	Product *q = arena_alloc(&p->ir->arena, sizeof *q);
 	Tree *t = p->tree;
 	char why[256] = "";
-	const Library *library = library_of(s);
+	const ScheduleStep *step = library_step(s);
+	const Library *library = step ? library_row((int)step->arg) : NULL;
 	if (!library)
 		return error_set(err, RICCI_EINVAL, "schedule: there is no such library");
-	if (!library->available(why, sizeof why))
+	if (!library_ready(library, why, sizeof why))
 		return error_set(err, RICCI_EUNSUPPORTED, "schedule: there is no %s: %s",
 				 library->name, why);
 	if (!product_find(q, p, target))

@@ -96,21 +96,13 @@ static void terms_round(Rounded *r, Node *e)
 
 static Node *comp_rounded(Ir *ir, Type type, Node *c)
 {
-	Node *lhs[RICCI_MAX_RANK];
-	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c);
 	Rounded r = {.ir = ir, .type = type, .comp = c};
 	if (c->type != RICCI_F32 || comp_reduce(c) != RED_ADD)
 		return c;
 	terms_round(&r, comp_body(c));
 	if (!r.n)
 		return c;
-	for (int d = 0; d < rank; d++) {
-		lhs[d] = comp_lhs(c, d);
-		shape[d] = tensor_extent(c, d);
-	}
-	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(c), c->src,
-			 node_replace(ir, comp_body(c), r.n, r.from, r.to));
+	return comp_with_body(ir, c, node_replace(ir, comp_body(c), r.n, r.from, r.to));
 }
 
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots)

@@ -1,5 +1,5 @@
 /* rewrite_rounding.c - stochastic rounding: what is rounded from f32 to bf16 goes up or down by
- *chance.
+ * chance.
  *
  * In: roots of a cleaned-up graph. Out: roots of the same types and shapes, in which the casts of
  * f32 to bf16 within equations (those of rewrite_precision.c too) round to either neighbour, to the
@@ -8,8 +8,9 @@
  * the other side of x,
  *	random(key, element) < (x - y)/(z - y) ? z : y
  * whose quotient is exact, z - y being a power of two. The number drawn follows from the session's
- * seed, the step, the cast and the point of the equation's domain, so neither schedule nor threads
- * change it. Zeros, what bf16 holds exactly, denormals, infinities and NaNs are rounded as ever.
+ * seed, the step, what is rounded (rounding_key.c) and the point of the equation's domain, so
+ * neither schedule nor threads change it, and what a gradient computes again is rounded again as it
+ * was. Zeros, what bf16 holds exactly, denormals, infinities and NaNs are rounded as ever.
  */
 #include "jit/internal.h"
 
@@ -42,10 +43,10 @@ static Node *point_of(Ir *ir, const Node *c)
 	return at;
 }
 
-/* x as bf16; cast: what stood there, from whose content the key comes. Users' keys are smaller. */
-static Node *rounded(Ir *ir, const Node *cast, Node *x, Node *point)
+/* x as bf16. Users' keys are smaller. */
+static Node *rounded(Ir *ir, uint32_t content, Node *x, Node *point)
 {
-	Node *key = node_int(ir, (int64_t)1 << 40 | cast->hash);
+	Node *key = node_int(ir, (int64_t)1 << 40 | content);
 	Node *near = node_cast(ir, RICCI_BF16, x), *y = node_cast(ir, RICCI_F32, near);
 	Node *off = node2(ir, OP_SUB, x, y);
 	Node *side = node2(ir, OP_MUL, node1(ir, OP_ABS, y), node1(ir, OP_SIGN, off));
@@ -57,35 +58,29 @@ static Node *rounded(Ir *ir, const Node *cast, Node *x, Node *point)
 	return node_select(ir, node2(ir, OP_LT, draw, share), far, near);
 }
 
-static Node *comp_rounding(Ir *ir, Node *c)
+static Node *comp_rounding(Ir *ir, RoundingKeys *keys, Node *c)
 {
 	Casts casts = {0};
-	Node *lhs[RICCI_MAX_RANK], *point = point_of(ir, c);
-	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c);
+	Node *point = point_of(ir, c);
 	node_walk(ir, comp_body(c), see_cast, &casts);
 	if (!casts.n)
 		return c;
 	for (int k = 0; k < casts.n; k++) { /* sources come first */
 		Node *x = node_replace(ir, casts.from[k]->src[0], k, casts.from, casts.to);
-		casts.to[k] = rounded(ir, casts.from[k], x, point);
+		casts.to[k] = rounded(ir, rounding_key(keys, casts.from[k]), x, point);
 	}
-	for (int d = 0; d < rank; d++) {
-		lhs[d] = comp_lhs(c, d);
-		shape[d] = tensor_extent(c, d);
-	}
-	return comp_make(ir, comp_reduce(c), rank, shape, lhs, comp_naxis(c), c->src,
-			 node_replace(ir, comp_body(c), casts.n, casts.from, casts.to));
+	return comp_with_body(ir, c, node_replace(ir, comp_body(c), casts.n, casts.from, casts.to));
 }
 
-int rewrite_rounding(Ir *ir, int nroot, Node **roots)
+int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots)
 {
 	Node **order;
 	NodeMap now = {0};
 	int n = graph_order(ir, nroot, roots, &order);
+	RoundingKeys *keys = rounding_keys(ir, in, n, order);
 	for (int k = 0; k < n; k++) {
-		Node *c = tensor_over(ir, order[k], &now);
-		node_map_put(ir, &now, order[k], c->op == OP_COMP ? comp_rounding(ir, c) : c);
+		Node *c = order[k]->op == OP_COMP ? comp_rounding(ir, keys, order[k]) : order[k];
+		node_map_put(ir, &now, order[k], tensor_over(ir, c, &now));
 	}
 	for (int k = 0; k < nroot; k++)
 		roots[k] = node_map_get(&now, roots[k]);

@@ -88,6 +88,14 @@ void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg)
 		s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
 }
 
+bool schedule_is_new(const Schedule *offers, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (!memcmp(&offers[n], &offers[k], sizeof *offers))
+			return false;
+	return true;
+}
+
 /* ---- direct nests: which axis runs in lanes ---- */
 
 typedef struct Score {
@@ -466,10 +474,7 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 			out[n++] = panels[k];
 		for (int v = 0; v < NEST_OFFERS && n < room; v++) {
 			nest_offer(p, v, &out[n]);
-			bool fresh = true;
-			for (int k = 0; k < n; k++)
-				fresh &= memcmp(&out[n], &out[k], sizeof *out) != 0;
-			n += fresh;
+			n += schedule_is_new(out, n);
 		}
 		for (int k = 0; !first && k < npanel && n < room; k++)
 			out[n++] = panels[k];

@@ -6,6 +6,7 @@
  */
 #include "jit/library.h"
 #include "jit/vectorlib.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,21 +78,28 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const JitSymbol *)a)->name, ((const JitSymbol *)b)->name);
 }
 
+static void table_put(JitSymbol s)
+{
+	assert(ntable < COUNT(table));
+	table[ntable++] = s;
+}
+
 static void table_add(const JitSymbol *s)
 {
 	for (; s->name; s++)
-		table[ntable++] = *s;
+		table_put(*s);
 }
 
 static void table_make(void)
 {
 	for (int i = 0; i < COUNT(fixed); i++)
-		table[ntable++] = fixed[i];
+		table_put(fixed[i]);
 	table_add(math_symbols);
 	table_add(pack_symbols);
 	const Library *library;
 	for (int i = 0; (library = library_row(i)); i++)
-		table_add(library->symbols);
+		if (library->symbols)
+			table_add(library->symbols);
 	const Target *t = target_host();
 	for (int i = 0; i < 2; i++)
 		table_add(pack_tables(t)[i]);
@@ -99,11 +107,11 @@ static void table_make(void)
 	const Micro *m;
 	for (int i = 0; (m = micro_at(i)); i++)
 		if ((m->isa & t->isa) == m->isa) {
-			table[ntable++] = (JitSymbol){m->symbol, (const void *)m->fn};
+			table_put((JitSymbol){m->symbol, (const void *)m->fn});
 			if (!m->placed)
 				continue;
-			table[ntable++] = (JitSymbol){m->placed_symbol, (const void *)m->placed};
-			table[ntable++] = (JitSymbol){m->both_symbol, (const void *)m->both};
+			table_put((JitSymbol){m->placed_symbol, (const void *)m->placed});
+			table_put((JitSymbol){m->both_symbol, (const void *)m->both});
 		}
 	qsort(table, ntable, sizeof *table, by_name);
 }

@@ -253,7 +253,8 @@ typedef struct ProgramSpec {
 	bool timing;	/* RICCI_TIME asks for it too */
 	Type precision; /* of the factors of long sums of f32: that, or rounded */
 	bool by_chance; /* f32 is rounded to bf16 so */
-	bool inner;	/* a loop's body: who runs it provides memory, and gets the kernels made */
+	/* A loop's body: who runs it provides memory, and gets the kernels made. NULL: none. */
+	const Within *within;
 } ProgramSpec;
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);

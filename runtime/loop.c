@@ -33,6 +33,7 @@ typedef struct Stack { /* a result with a row for each step */
 } Stack;
 struct Loop {
 	const Scan *scan;
+	Within within;
 	ProgramSpec spec;
 	Program *body;
 	Storage *var;
@@ -77,7 +78,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.timing = outer->timing,
 				.precision = outer->precision,
 				.by_chance = outer->by_chance,
-				.inner = true};
+				.within = &l->within};
 	return l->var && l->carry && l->stack && l->spec.root && l->spec.assigned;
 }
 
@@ -181,8 +182,10 @@ Loop *loop_new(const ProgramSpec *outer, const Subgraph *sub, Error *err)
 {
 	Loop *l = mem_zalloc(sizeof *l);
 
-	if (l)
+	if (l) {
 		l->scan = scan_of(sub->member[0]);
+		l->within = (Within){sub->member[0], outer->within};
+	}
 	if (!l || !loop_arrays(l, outer, sub->nmember)) {
 		loop_free(l);
 		error_set(err, RICCI_ENOMEM, "out of memory");

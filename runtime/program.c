@@ -31,7 +31,7 @@ typedef struct Build {
 /* The time of loops' bodies is their program's. */
 static void build_stage(Build *b, const char *stage)
 {
-	if (!b->spec->inner)
+	if (!b->spec->within)
 		time_stage(stage, &b->clock);
 }
 
@@ -45,11 +45,11 @@ static int build_partition(Build *b)
 	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	/* A body was cleaned up with the graph around it. */
-	code = s->inner ? 0 : rewrite_graph(s->ir, nroot, s->root);
+	code = s->within ? 0 : rewrite_graph(s->ir, nroot, s->root);
 	if (!code && s->precision != RICCI_F32)
 		code = rewrite_precision(s->ir, s->precision, nroot, s->root);
 	if (!code && s->by_chance)
-		code = rewrite_rounding(s->ir, nroot, s->root);
+		code = rewrite_rounding(s->ir, s->within, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);
@@ -267,7 +267,7 @@ static int build_all(Build *b)
 	Program *p = b->p;
 	int code = build_partition(b);
 
-	p->inner = s->inner;
+	p->inner = s->within != NULL;
 	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
 	if (!code)
 		code = build_arrays(b);

@@ -294,6 +294,74 @@ static void test_small_steps(void)
 	CHECK_NEAR(steps_of_a_parameter(RICCI_STOCHASTIC), 1.5, 0.02);
 }
 
+/* A state that is rounded in each step, s = bf16(s/2 + x), and e = w bf16(.7 s + x), where w is 1:
+ * by w, the gradient of e is the e that it computed again. */
+enum { CELL_STEPS = 7, CELLS = 64 };
+
+static void cells_run(const ricci_loop *way, bool region, float (*out)[CELL_STEPS * CELLS])
+{
+	char err[512] = "";
+	float data[2][CELL_STEPS * CELLS];
+	ricci_graph *g = ricci_graph_new();
+	ricci_loop loop = *way;
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){CELL_STEPS, CELLS});
+	ricci_tensor *w = ricci_input(g, "w", RICCI_F32, 2, (int64_t[]){CELL_STEPS, CELLS});
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 1, (int64_t[]){CELLS});
+	ricci_tensor *wt = ricci_input(g, "wt", RICCI_F32, 1, (int64_t[]){CELLS});
+	ricci_tensor *st = ricci_input(g, "st", RICCI_F32, 1, (int64_t[]){CELLS});
+	ricci_tensor *in[] = {st, xt, wt}, *next, *result[2], *outputs[2], *final;
+	next = ricci_op(g, "N[i] = f32(bf16(0.5*S[i] + X[i]))", st, xt);
+	result[0] = next;
+	result[1] = ricci_op(g, "E[i] = f32(bf16(0.7*N[i] + X[i]))*W[i]", next, xt, wt);
+	if (region)
+		ricci_recompute(g, 3, in, 2, result, result);
+	loop.steps = CELL_STEPS;
+	loop.nslice = 2;
+	loop.slice = (ricci_slice[]){{xt, x}, {wt, w}};
+	loop.ncarry = loop.nout = 1;
+	loop.carry = &(ricci_carry){st, ricci_op(g, "Z[i] = 0.0 where i<64"), result[0]};
+	loop.out = &result[1];
+	ricci_scan(g, &loop, &final, outputs);
+	ricci_grad(g, outputs[0], NULL, 1, &w, &outputs[1]);
+	CHECK_INT(ricci_rounding(g, RICCI_STOCHASTIC), 0);
+	ricci_options o = {.threads = 1, .static_mode = 1, .backend = RICCI_BACKEND_TCC, .seed = 3};
+	ricci_session *s = ricci_session_new(g, &o, 0, 2, outputs, err, sizeof err);
+	CHECK_STR(err, "");
+	fill(data[0], COUNT(data[0]), 9);
+	for (int i = 0; i < COUNT(data[1]); i++)
+		data[1][i] = 1;
+	if (s) {
+		CHECK_INT(ricci_feed(s, x, data[0]), 0);
+		CHECK_INT(ricci_feed(s, w, data[1]), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, outputs[0], out[0]), 0);
+		CHECK_INT(ricci_fetch(s, outputs[1], out[1]), 0);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
+/* A step that is computed again for its gradient is rounded as it was, however that is done. */
+static void test_rounded_again(void)
+{
+	static const ricci_loop way[] = {{.recompute = 0},
+					 {.recompute = 1},
+					 {.segment = 3},
+					 {.backwards = 1},
+					 {.backwards = 1, .recompute = 1},
+					 {.backwards = 1, .segment = 2}};
+	static float out[2][CELL_STEPS * CELLS];
+	for (int k = 0; k < 2 * COUNT(way); k++) {
+		int other = 0;
+		memset(out, 0, sizeof out);
+		cells_run(&way[k / 2], k & 1, out);
+		for (int i = 0; i < COUNT(out[0]); i++)
+			other += out[0][i] != out[1][i];
+		CHECK_REPORT(other == 0, "way %d: %d of %d are rounded otherwise", k, other,
+			     COUNT(out[0]));
+	}
+}
+
 static void test_errors(void)
 {
 	ricci_graph *g = ricci_graph_new();
@@ -328,6 +396,7 @@ int main(void)
 	test_by_chance();
 	test_factors_by_chance();
 	test_small_steps();
+	test_rounded_again();
 	test_errors();
 	return check_done();
 }

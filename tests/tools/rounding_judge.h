@@ -80,7 +80,7 @@ static void chances_close(Chances *h)
 static ricci_session *chances_session(Chances *h, ricci_backend backend, int threads, uint64_t seed)
 {
 	char err[2048] = "";
-	ricci_options o = {.backend = backend, .threads = threads, .seed = seed};
+	ricci_options o = {.backend = backend, .threads = threads, .static_mode = 1, .seed = seed};
 	ricci_session *s = ricci_session_new(h->g, &o, 1, 2 * h->n, h->output, err, sizeof err);
 	if (!s)
 		text_add(h->why, "%s\n", err);
@@ -130,8 +130,8 @@ static bool chance_permitted(Chances *h, Chance *a)
 			return false;
 		}
 		double gap = (double)above - below, up = gap > 0 ? (x - (double)below) / gap : 0;
-		if (!isfinite(gap))
-			continue;
+		if (!isfinite(gap) || (i && x == a->x[i - 1]))
+			continue; /* constants are rounded when graphs are made, to the nearest */
 		bias += (y == above ? 1 : 0) - (gap > 0 ? up : 1);
 		variance += up * (1 - up);
 	}
