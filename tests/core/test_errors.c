@@ -1,22 +1,6 @@
 /* test_errors.c - mistakes in equations, each with the exact message: what, the line of the text, a
- * caret under the place. Then texts that must not hurt: garbage, deep nesting, long chains, a good
- * text cut short anywhere. */
-#include "core/core.h"
-#include "tests/check.h"
-#include <stdlib.h>
-
-static const struct {
-	const char *name;
-	Type type;
-	int rank;
-	int64_t shape[2];
-} tensors[] = {
-	{"A", RICCI_F32, 1, {10}},    {"B", RICCI_F32, 1, {10}}, {"M", RICCI_F32, 2, {10, 8}},
-	{"P", RICCI_F32, 2, {4, 15}}, {"W", RICCI_F32, 1, {3}},	 {"T", RICCI_I32, 1, {10}},
-	{"S", RICCI_I32, 1, {10}},    {"D", RICCI_F64, 1, {10}}, {"H", RICCI_F16, 1, {10}},
-	{"F", RICCI_BOOL, 1, {10}},   {"U", RICCI_U8, 1, {10}},	 {"G", RICCI_F32, 1, {10}},
-	{"E", RICCI_F32, 1, {5}},
-};
+ * caret under the place. */
+#include "tests/core/operands.h"
 
 /* clang-format off */
 static const struct {
@@ -499,22 +483,6 @@ static const struct {
 };
 /* clang-format on */
 
-static int elaborate(Ir *ir, const char *text, const char *operands)
-{
-	Node *operand[16], *result[8];
-	int n = 0, nresult;
-
-	IR_ENTER(ir, RICCI_ENOMEM);
-	for (const char *c = operands; *c; c++)
-		for (int k = 0; k < COUNT(tensors); k++)
-			if (*c == *tensors[k].name)
-				operand[n++] = node_input(ir, tensors[k].name, tensors[k].type,
-							  tensors[k].rank, tensors[k].shape);
-	int code = notation_elaborate(ir, text, n, operand, &nresult, result, COUNT(result));
-	IR_LEAVE(ir);
-	return code;
-}
-
 static void test_messages(void)
 {
 	for (int i = 0; i < COUNT(mistakes); i++) {
@@ -526,115 +494,8 @@ static void test_messages(void)
 	}
 }
 
-/* An error, at once, and nothing else. */
-static void check_refused(const char *text, const char *operands, const char *part)
-{
-	Ir ir;
-	double start = clock_seconds();
-
-	ir_init(&ir);
-	CHECK(elaborate(&ir, text, operands) < 0);
-	CHECK_REPORT(strstr(ir.err.text, part) != NULL, "%s\nshould hold\n%s", ir.err.text, part);
-	CHECK(strlen(ir.err.text) < 1000);
-	CHECK(clock_seconds() - start < 1);
-	ir_free(&ir);
-}
-
-static char *repeat(const char *head, const char *part, size_t times, const char *tail)
-{
-	size_t n = strlen(part);
-	char *s = malloc(strlen(head) + n * times + strlen(tail) + 1), *at = s;
-
-	at += sprintf(at, "%s", head);
-	for (size_t i = 0; i < times; i++, at += n)
-		memcpy(at, part, n);
-	strcpy(at, tail);
-	return s;
-}
-
-static void test_monsters(void)
-{
-	static const struct {
-		const char *head, *part;
-		size_t times;
-		const char *tail, *message;
-	} m[] = {
-		{"Y[i] = ", "(", 10000, "A[i]", "nested deeper than 256 levels"},
-		{"Y[i] = ", "-", 10000, "A[i]", "nested deeper than 256 levels"},
-		{"Y[i] = ", "!", 10000, "A[i]", "nested deeper than 256 levels"},
-		{"Y[i] = ", "A[", 10000, "i", "nested deeper than 256 levels"},
-		{"Y[i] = ", "exp(", 10000, "A[i]", "nested deeper than 256 levels"},
-		{"Y[i] = ", "A[i] ? 1 : ", 10000, "0", "nested deeper than 256 levels"},
-		{"Y[i] = ", "A[i] else ", 10000, "0", "nested deeper than 256 levels"},
-		{"Y[i] = A[i]", " + A[i]", 10000, "", "more than 600 levels"},
-		{"Y[i] = A[", "i,", 10000, "i]", "more than 64 expressions"},
-		{"Y[", "i,", 10000, "i] = A[i]", "at most 16 dimensions"},
-		{"Y[i] = A[i] where i<3", ", i<3", 10000, "", "more than 32 ranges"},
-		{"", "y", 300, "[i] = A[i]", "longer than 255 characters"},
-		{"Y[i] = A[i] * 0.", "1", 5000, "", "too many digits"},
-		{"Y[i] = A[i] * ", "1", 5000, "", "does not fit 64 bits"},
-		{"", "Y[i] = A[i];", 40000, "", "assigned twice"},
-		{"", " ", 1 << 21, "", "longer than 1048576 bytes"},
-		{"", "\n", 1 << 19, "Y[i = A[i]", "found '='"},
-		{"Y[i] = A[i] ", "\x80", 1 << 19, "", "unknown character (byte 0x80)"},
-	};
-	for (int i = 0; i < COUNT(m); i++) {
-		char *s = repeat(m[i].head, m[i].part, m[i].times, m[i].tail);
-		check_refused(s, "A", m[i].message);
-		free(s);
-	}
-}
-
-/* 1 MB of bytes, most of them characters of the notation. */
-static void test_garbage(void)
-{
-	static const char likely[] = "YAB[]ij,+*-/%=<>!&|?:;().0123456789 wherelsinmax\n";
-	static const char all[] = "AB";
-	size_t n = 1000000;
-	char *s = malloc(n + 1);
-	uint64_t x = 7;
-
-	for (int round = 0; round < 40; round++) {
-		for (size_t i = 0; i < n; i++) {
-			x = x * 6364136223846793005u + 1442695040888963407u;
-			int r = (int)(x >> 40);
-			s[i] = round % 2 ? (char)(1 + r % 255)
-					 : likely[r % (int)(sizeof likely - 1)];
-		}
-		s[n] = 0;
-		if (round < 10)
-			memcpy(s, "Y[i] = A[i] + B[i]", 18);
-		check_refused(s, all, "equation: ");
-	}
-	free(s);
-}
-
-static void test_cut_short(void)
-{
-	static const char text[] =
-		"m[i] max= A[i] > 1.5e-3 ? M[i,j+1] - 2 : (B[i+j-1] else -inf) where j in 0..7; "
-		"Y[i,T[i]:10] += exp(A[i] - m[i]) * f32(i % 3 == 0 && !F[i]) / A.size(0);";
-	char s[sizeof text];
-	size_t divided = (size_t)(strstr(text, " /") - text); /* a program without it, too */
-
-	for (size_t n = 0; n < sizeof text; n++) {
-		Ir ir;
-		ir_init(&ir);
-		memcpy(s, text, n);
-		s[n] = 0;
-		int code = elaborate(&ir, s, "AMBTF");
-		bool whole = n >= sizeof text - 2 || n == divided || n == divided + 1;
-		CHECK_REPORT(whole == (code == 0), "%s\n%s", s, ir.err.text);
-		CHECK(whole || strstr(ir.err.text, "^"));
-		ir_free(&ir);
-	}
-}
-
 int main(void)
 {
 	test_messages();
-	test_monsters();
-	test_garbage();
-	test_cut_short();
 	return check_done();
 }

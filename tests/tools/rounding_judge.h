@@ -27,6 +27,7 @@ typedef struct Chances {
 	int n;
 	Chance at[CHANCES];
 	ricci_tensor *output[2 * CHANCES];
+	bool stopped; /* by an error of a session */
 	Text *why;
 } Chances;
 
@@ -84,19 +85,21 @@ static ricci_session *chances_session(Chances *h, ricci_backend backend, int thr
 	ricci_session *s = ricci_session_new(h->g, &o, 1, 2 * h->n, h->output, err, sizeof err);
 	if (!s)
 		text_add(h->why, "%s\n", err);
-	for (int k = 0; s && k < h->c.nbind; k++)
-		ricci_feed(s, h->c.handle[k], h->c.bind[k].data);
+	h->stopped = !s;
+	for (int k = 0; k < h->c.nbind && !h->stopped; k++)
+		h->stopped = ricci_feed(s, h->c.handle[k], h->c.bind[k].data) != 0;
 	return s;
 }
 
 static bool chances_step(Chances *h, ricci_session *s)
 {
-	bool ok = !ricci_step(s);
+	bool ok = !h->stopped && !ricci_step(s);
 	for (int k = 0; k < h->n && ok; k++)
 		ok = !ricci_fetch(s, h->at[k].exact, h->at[k].x) &&
 		     !ricci_fetch(s, h->at[k].rounded, h->at[k].y);
 	if (!ok)
 		text_add(h->why, "%s\n", ricci_session_error(s));
+	h->stopped = !ok;
 	return ok;
 }
 
@@ -227,7 +230,7 @@ static Verdict rounding_verdict(const RandomProgram *p, Text *why)
 		text_add(why, "%s\n", ricci_error_message(h.g));
 	} else if (h.n && !(chances_drawn(&h) && chances_again(&h, p->number) &&
 			    chances_again(&h, p->number + 1) && chances_interpreted(&h))) {
-		v = WRONG_ROUNDING;
+		v = h.stopped ? NO_RESULT : WRONG_ROUNDING;
 	}
 	chances_close(&h);
 	return v;
