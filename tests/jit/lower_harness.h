@@ -152,6 +152,8 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 	t->text = text;
 	t->ir = ir;
 	t->task.sub = *sub;
+	if (sub->rows)
+		subgraph_loops(ir, &t->task.sub);
 	for (int k = 0; k < sub->ninput; k++)
 		for (int j = 0; j < *nknown; j++)
 			if (known[j].node == sub->input[k])

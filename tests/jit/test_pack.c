@@ -13,7 +13,7 @@ typedef void Pack(const void *src, void *dst, const int64_t *ts, int64_t ss, con
 typedef void Unpack(const void *c, int64_t ldc, void *dst, const int64_t *tm, const int64_t *tn,
 		    int64_t rows, int64_t cols);
 
-enum { LANES = 32, DEPTH = 24, CONDITIONS = 3, SOURCE = 4096 };
+enum { LANES = 32, DEPTH = 60, CONDITIONS = 3, SOURCE = 4096 };
 
 typedef void Panel(const void *src, void *dst, const int64_t *ts, int64_t ss, const int64_t *tk,
 		   int64_t sk, int64_t nc, const int64_t *rest, int64_t lanes, int64_t count,
