@@ -93,14 +93,28 @@ static ricci_tensor *case_inner(ricci_graph *g, Type type, int n, ricci_tensor *
 	return sum;
 }
 
-/* How many equations the gradients take. */
+/* How many equations a graph has, loops' bodies included, some of which may count several times. */
+static int graph_length(Ir *ir, int nroot, Node *const *root)
+{
+	Node **order;
+	int n = graph_order(ir, nroot, root, &order), length = n;
+	for (int k = 0; k < n; k++) {
+		const Scan *s = order[k]->op == OP_SCAN ? scan_of(order[k]) : NULL;
+		if (s)
+			length += graph_length(ir, s->nstate, s->next) +
+				  graph_length(ir, 1, &order[k]->u.result->value);
+	}
+	return length;
+}
+
+/* Of the gradients. */
 static int gradient_length(Case *c, ricci_graph *g)
 {
-	Node *root[WRT], **order;
+	Node *root[WRT];
 	for (int k = 0; k < c->nwrt; k++)
 		root[k] = c->root[c->nresult + k]->node;
 	IR_ENTER(&g->ir, 0);
-	int n = graph_order(&g->ir, c->nwrt, root, &order);
+	int n = graph_length(&g->ir, c->nwrt, root);
 	IR_LEAVE(&g->ir);
 	return n;
 }
