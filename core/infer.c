@@ -4,9 +4,10 @@
  *
  * Names are decided in rounds: first those of which every constraint holds no other undecided name,
  * then reduced ones that have at least one such constraint, then left ones, then names that only
- * accesses under conditions hold bare. What is decided is not
- * revisited: if a constraint then fails, the proof of the access says so. The printer uses the same
- * function to find which ranges it may leave out. */
+ * accesses under conditions hold bare. What is decided in a round counts from the next one on, so
+ * that the order of the names does not matter, and is not revisited: if a constraint then fails,
+ * the proof of the access says so. The printer uses the same function to find which ranges it may
+ * leave out. */
 #include "core/internal.h"
 
 typedef struct Infer {
@@ -15,6 +16,7 @@ typedef struct Infer {
 	Span *span;
 	Constraint *con;
 	const Constraint *why; /* the constraint that left nothing */
+	uint32_t decided;      /* in this round: known from the next one on */
 } Infer;
 
 Node *span_value(Ir *ir, const Span *s)
@@ -227,7 +229,7 @@ static InferCode decide(Infer *f, int i, int64_t lo, int64_t extent)
 		return INFER_EMPTY;
 	if (extent > RANGE_MAX || lo > RANGE_MAX / 2 || lo < -RANGE_MAX / 2)
 		return INFER_LONG;
-	f->span[i].known = true;
+	f->decided |= (uint32_t)1 << i;
 	f->span[i].lo = lo;
 	f->span[i].extent = extent;
 	return INFER_OK;
@@ -312,6 +314,8 @@ InferCode infer_ranges(Ir *ir, int nspan, Span *span, int ncon, Constraint *con,
 		*why = f.why;
 		if (code != INFER_OK)
 			return code;
+		for (int i = 0; i < nspan; i++)
+			span[i].known |= f.decided >> i & 1;
 		tier = progress ? 0 : tier + 1;
 		if (tier > 3)
 			break;
