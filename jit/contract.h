@@ -105,10 +105,10 @@ static inline Node *contract_least(Contract *c, Node *a, Node *b)
 typedef struct Lying {
 	Node *panels, *at, *seq;
 } Lying;
-/* Fills panel `number`, at `place` of dst, with `lanes` elements of s, of the `left` that this
- * block has, and `depth` of K. lying: or leaves it where it is. */
-Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
-		    int64_t lanes, Node *left, Node *depth, const Lying *lying);
+/* Fills the panel of `lanes` lanes at `place` of dst with `count` elements of s, from element `at`
+ * of the block on, and `depth` of K. lying: or leaves it where it is. */
+Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Lying *lying);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
  * Sides not given are the batch. */
@@ -122,6 +122,14 @@ Node *contract_tabulate(Contract *c, Node *e, const Point *point);
  * the batch only; false when an expression does not split. */
 Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
 bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
+/* At how many points of the batch the factor differs: all or one. */
+int64_t contract_points(const Contract *c, const Factor *f);
+/* Can all panels of the factor (b: of N) be kept for all parts? Not where they would unfold its
+ * tensor. */
+bool contract_shares(const Contract *c, bool b);
+/* How many neighbours along the side, its last axes, are `stride` apart in memory, where e is a
+ * flat index. */
+int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride);
 /* By how much the flat index e grows from each element of the side to the next; 0: it varies. */
 int64_t contract_step(Contract *c, const Side *s, Node *e);
 /* The place of the entry of row 0 for element `at` of the block. */
@@ -130,5 +138,37 @@ Node *table_index(Contract *c, const Table *t, Node *at);
 Stmt *contract_choose(Contract *c);
 /* Statements that fill the tables of side s (NULL: of all whole sides). */
 Stmt *contract_fill(Contract *c, Side *s);
+
+/* ---- blocks (contract_block.c) ---- */
+
+/* How a schedule cuts a contraction, and where what it makes lies. Panels of M differ by a row or
+ * two; blocks are whole panels. */
+typedef struct Blocking {
+	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
+	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
+	bool in_place;		   /* A is read where it lies */
+	bool b_in_place;	   /* and B's panels that lie in lines */
+	bool a_shared, b_shared;   /* packed once for all parts, before them */
+	bool straight;		   /* tiles are stored where they belong, in c */
+	Node *a, *b, *c;	   /* buffers: A's panels, B's, the block of sums */
+	Node *a_at, *b_at;	   /* where this block's begin */
+	Node *panels, *seq;	   /* where a strip's panels lie; places of packed rows */
+	Node *c_at;		   /* where the block begins in c, */
+	int64_t c_row;		   /* and from row to row */
+	Node *first, *npanel;	   /* of this block: its first panel of M, how many it has, */
+	Node *rows, *cols, *depth; /* and its elements */
+} Blocking;
+
+/* The part is of block (m, n) at a point of the batch; of the block's rows those from `top` on, at
+ * most `rows`. */
+void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *top, Node *rows);
+/* and of block number k of K. */
+void block_set_depth(Contract *c, Blocking *h, Node *k);
+Stmt *block_pack_a(Contract *c, const Blocking *h);
+Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols);
+/* Packs what is not shared, and multiplies. */
+Stmt *block_multiply(Contract *c, const Blocking *h, Node *add);
+/* Stores the sums in c through the members. */
+Stmt *block_store(Contract *c, const Blocking *h);
 
 #endif

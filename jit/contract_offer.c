@@ -10,10 +10,16 @@
 #include <string.h>
 
 enum { MOST_PLANS = 9, PAGE = 4096 };
+/* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
+static const double PHASE = 30000, CALL = 400;
+/* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
+ * factor of M is read in place. */
+static const double FAR = 0.15, PLACED = 1.04;
 
 typedef struct Plan {
 	int way;      /* argument of STEP_TENSORISE */
 	int in_place; /* argument of the step: 1 A, 2 B too */
+	int share;    /* 1 A, 2 B */
 	int64_t mb, nb, kb, strip, pieces;
 	double cycles;
 } Plan;
@@ -22,7 +28,7 @@ typedef struct Plan {
 typedef struct Price {
 	const Contract *c;
 	const Target *target;
-	int in_place;		     /* the most of it that is possible */
+	int in_place, share;	     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double place, far;	     /* of A in place, beyond what packed elements cost */
 } Price;
@@ -37,21 +43,6 @@ static double least(double a, double b)
 	return a < b ? a : b;
 }
 
-/* How many neighbours along the side are neighbours in memory, where e is a flat index. */
-static double run_length(const Contract *c, const Side *s, Node *e, int64_t stride)
-{
-	double run = 1;
-	for (int k = s->naxis - 1; k >= 0; k--) {
-		if (axis_extent(s->axis[k]) == 1)
-			continue;
-		if (problem_stride(c->ir, e, s->axis[k]) != stride)
-			break;
-		run *= (double)axis_extent(s->axis[k]);
-		stride *= axis_extent(s->axis[k]);
-	}
-	return run;
-}
-
 /* Cycles that an element of f is waited for: lines far apart come late, those from memory more so.
  */
 static double far_price(const Contract *c, const Target *target, Node *read)
@@ -62,7 +53,7 @@ static double far_price(const Contract *c, const Target *target, Node *read)
 	if (stride >= PAGE / (int64_t)type_size(read->type))
 		cycles += 0.6;
 	if ((double)tensor_bytes(read->src[0]) > (double)target->l3 / 4)
-		cycles += run_length(c, &c->k, read->src[1], 1) >= 16 ? 0.15 : 0.5;
+		cycles += contract_run(c, &c->k, read->src[1], 1) >= 16 ? 0.15 : 0.5;
 	return cycles;
 }
 
@@ -73,9 +64,11 @@ static double pack_price(const Contract *c, const Target *target, const Factor *
 	if (!contract_source(f, &source))
 		return 2;
 	Node *at = source.read->src[1];
-	double lanes = 0.25 + 1.2 / run_length(c, s, at, 1);
-	double second = 0.5 + 1.2 / run_length(c, s, at, 2),
-	       deep = 1.2 + 1 / run_length(c, &c->k, at, 1);
+	double lanes = 0.4 + 3 / (double)contract_run(c, s, at, 1);
+	double second = 0.8 + 3 / (double)contract_run(c, s, at, 2),
+	       deep = 0.7 + 1 / (double)contract_run(c, &c->k, at, 1);
+	if (f->nguard) /* the ends of each line */
+		deep += 9 / (double)axis_extent(c->k.axis[c->k.naxis - 1]);
 	return least(least(lanes, second), least(deep, 1.8)) + (f->nguard ? 0.15 : 0) +
 	       far_price(c, target, source.read);
 }
@@ -83,14 +76,15 @@ static double pack_price(const Contract *c, const Target *target, const Factor *
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
 	if (p.in_place && contract_in_place(c, true) &&
-	    run_length(c, &c->n, c->b.value->src[1], 1) >= c->micro->nr)
+	    contract_run(c, &c->n, c->b.value->src[1], 1) >= c->micro->nr)
 		p.in_place = 2;
-	p.pack_a = 1.6 * pack_price(c, target, &c->a, &c->m); /* short vectors */
+	p.pack_a = 2 * pack_price(c, target, &c->a, &c->m); /* short vectors */
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
-	p.keep = 0.4 + 1.2 / run_length(c, &c->n, c->p->index, 1);
+	p.keep = 0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1);
 	if (p.in_place)
-		p.place = run_length(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
+		p.place = contract_run(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
 	if (p.in_place)
 		p.far = far_price(c, target, c->a.value);
 	return p;
@@ -103,6 +97,32 @@ static double imbalance(double parts)
 	for (int threads = 2; threads <= 8; threads *= 2)
 		sum += (double)((int64_t)(parts + threads - 1) / threads) * threads / parts;
 	return sum / 3 + 0.5 / parts;
+}
+
+/* Cycles that panels cost: packing, for each part or once for all; reading them. */
+static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
+{
+	const Contract *c = p->c;
+	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double times_a = s->share & 1 ? 1 : nnb, times_b = s->share & 2 ? 1 : nmb;
+	/* Panels inside of borders need no packing; their loads cross lines. */
+	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.8 : 0.05;
+	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kb);
+	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
+	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
+	if (s->in_place > 1)
+		sum += count(c->m.extent, c->micro->mr) * n * k * 0.06;
+	if (s->in_place) {
+		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
+		sum += count(c->n.extent, s->strip) * m * k *
+		       (near ? p->place : 4 * p->place + p->far);
+	} else {
+		sum += times_a * m * k * pack_a;
+	}
+	/* Shared panels come from far for each block. */
+	sum += (s->share & 1 ? nnb * m * k * FAR : 0) + (s->share & 2 ? nmb * n * k * FAR : 0);
+	return sum + (s->share ? PHASE : 0);
 }
 
 /* Cycles of a plan. */
@@ -118,22 +138,12 @@ static double plan_price(const Price *p, const Plan *s)
 	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, whole ? c->micro->mr : 2);
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
-	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05 + tiles * nkb * 40;
-	/* Panels inside of borders need no packing; their loads cross lines. */
-	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.5 : 0.1;
-	sum += nmb * n * k * p->pack_b * packed * (1 + 4 * lanes / (double)s->nb);
-	if (s->in_place > 1)
-		sum += count(c->m.extent, c->micro->mr) * n * k * 0.06;
-	if (s->in_place) {
-		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
-		sum += count(c->n.extent, s->strip) * m * k *
-		       (near ? p->place : 4 * p->place + p->far);
-	} else {
-		sum += nnb * m * k * p->pack_a;
-	}
+	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
+	sum = sum * (s->in_place ? PLACED : 1) + tiles * nkb * 40;
+	sum += panel_price(p, s, nmb, nnb);
 	sum += m * n * (p->keep + 0.2 * nkb);
 	if (s->pieces > 1)
-		sum += m * n * (double)s->pieces * 1.5 + 20000;
+		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmb * nnb * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
 	return sum * imbalance(parts * (double)c->batch.extent);
@@ -159,6 +169,20 @@ static void plan_try(const Price *p, Plan s, Plan *best)
 		*best = s;
 }
 
+/* The same with all that may be shared, and one panel of B or all of the block at once. */
+static void plan_share(const Price *p, Plan s, Plan *best)
+{
+	for (s.share = 0; s.share <= 3; s.share++) {
+		if (s.share & ~p->share || (s.share && s.pieces > 1) ||
+		    (s.share & 1 && s.in_place) || (s.share & 2 && s.in_place > 1))
+			continue;
+		s.strip = p->c->micro->nr;
+		plan_try(p, s, best);
+		s.strip = s.nb;
+		plan_try(p, s, best);
+	}
+}
+
 /* Half as large a block as this one, or the largest that is not the whole of the extent. */
 static int64_t smaller(int64_t block, int64_t extent)
 {
@@ -178,12 +202,8 @@ static Plan plan_best(const Price *p, int way, int in_place, int64_t kb)
 		s.mb = balanced(c->m.extent, mb, mr);
 		for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
 			s.nb = balanced(c->n.extent, nb, nr);
-			for (s.pieces = 1; s.pieces <= most && s.pieces <= 32; s.pieces *= 2) {
-				s.strip = nr;
-				plan_try(p, s, &best);
-				s.strip = s.nb;
-				plan_try(p, s, &best);
-			}
+			for (s.pieces = 1; s.pieces <= most && s.pieces <= 32; s.pieces *= 2)
+				plan_share(p, s, &best);
 		}
 	}
 	return best;
@@ -207,6 +227,7 @@ static void plan_write(const Plan *p, Schedule *s)
 	schedule_add(s, STEP_BLOCK, 3, p->strip);
 	schedule_add(s, STEP_SPREAD, 0, p->pieces);
 	schedule_add(s, STEP_IN_PLACE, 0, p->in_place);
+	schedule_add(s, STEP_SHARE, 0, p->share);
 }
 
 /* Is the work long enough in every direction to pay for packing? */

@@ -7,6 +7,8 @@
 #include "jit/backend.h"
 #include "jit/contract.h"
 
+static const double MOST_SHARED = 1 << 25; /* elements */
+
 /* cond as e >= 0, one or two of them; 0 when it is none such. */
 static int as_inequalities(Contract *c, Node *g, Node *e[2])
 {
@@ -92,7 +94,7 @@ bool contract_packs(Contract *c)
 
 /* A plain read under affine conditions: one call of a packing function for a panel. */
 static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
-		       int64_t lanes, Node *left, Node *depth, const Lying *lying)
+		       int64_t lanes, Node *count, Node *depth, const Lying *lying)
 {
 	Parted rows;
 	Source source;
@@ -108,19 +110,18 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
 		c->setup = stmt_seq(c->setup, stmt_store(c->t, more, contract_int(c, r),
 							 rows.rest[r], RED_NONE));
-	CallArg arg[14] = {
-		{source.read->src[0], rows.base},
-		{dst, panel},
-		{ts->buffer, table_index(c, ts, at)},
-		{NULL, contract_int(c, ts->stride)},
-		{tk->buffer, table_index(c, tk, zero)},
-		{NULL, contract_int(c, tk->stride)},
-		{NULL, contract_int(c, n - 1)},
-		{more, zero},
-		{NULL, contract_int(c, lanes)},
-		{NULL, contract_least(c, contract_int(c, lanes), node_sub(c->ir, left, at))},
-		{NULL, depth},
-		{NULL, contract_int(c, c->period)}};
+	CallArg arg[14] = {{source.read->src[0], rows.base},
+			   {dst, panel},
+			   {ts->buffer, table_index(c, ts, at)},
+			   {NULL, contract_int(c, ts->stride)},
+			   {tk->buffer, table_index(c, tk, zero)},
+			   {NULL, contract_int(c, tk->stride)},
+			   {NULL, contract_int(c, n - 1)},
+			   {more, zero},
+			   {NULL, contract_int(c, lanes)},
+			   {NULL, count},
+			   {NULL, depth},
+			   {NULL, contract_int(c, c->period)}};
 	if (!is_plain(c, f)) {
 		arg[12] = (CallArg){NULL, contract_int(c, form_of(c, s)->group)};
 		arg[13] = (CallArg){NULL, contract_int(c, contract_group(c))};
@@ -154,10 +155,28 @@ static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, N
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
 }
 
-Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *number, Node *place,
-		    int64_t lanes, Node *left, Node *depth, const Lying *lying)
+Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Lying *lying)
 {
-	Node *at = node_scale(c->ir, number, lanes);
-	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, left, depth, lying);
+	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, lying);
 	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
+}
+
+int64_t contract_points(const Contract *c, const Factor *f)
+{
+	for (int k = 0; k < c->p->naxis; k++)
+		for (int b = 0; b < c->batch.naxis; b++)
+			if (c->batch.axis[b] == c->p->axis[k] && f->mask >> k & 1)
+				return c->batch.extent;
+	return 1;
+}
+
+bool contract_shares(const Contract *c, bool b)
+{
+	const Factor *f = b ? &c->b : &c->a;
+	double size = (double)(b ? c->n.extent : c->m.extent) * (double)c->k.extent *
+		      (double)contract_points(c, f);
+	Source source;
+	return !c->k.compact && contract_source(f, &source) &&
+	       size <= (double)tensor_size(source.read->src[0]) && size <= MOST_SHARED;
 }

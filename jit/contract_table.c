@@ -186,6 +186,20 @@ bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek
 	return true;
 }
 
+int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride)
+{
+	int64_t run = 1;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		if (axis_extent(s->axis[k]) == 1)
+			continue;
+		if (problem_stride(c->ir, e, s->axis[k]) != stride)
+			break;
+		run *= axis_extent(s->axis[k]);
+		stride *= axis_extent(s->axis[k]);
+	}
+	return run;
+}
+
 int64_t contract_step(Contract *c, const Side *s, Node *e)
 {
 	int64_t step = 0, next = 0;

@@ -56,6 +56,9 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_SPREAD:
 		p->arg = INT64_C(1) << random_below(state, 6);
 		break;
+	case STEP_SHARE:
+		p->arg = (int64_t)random_below(state, 4);
+		break;
 	case STEP_LIBRARY:
 		p->arg = !p->arg;
 		break;

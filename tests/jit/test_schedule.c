@@ -168,6 +168,9 @@ static const Case contractions[] = {
 	 "where k<7, o<2",
 	 "G=3x8x3x4x6 W=8x10x3x6"},
 	{"Y[a,b,c] += A[a,k]*B[b,k]*C[c,k]", "A=9x37 B=6x37 C=9x37"},
+	/* stored where it belongs: lines of N hold whole panels and lie apart */
+	{"Y[b,k,q] += X[b,c,q]*W[k,c]", "X=3x37x32 W=10x37"},
+	{"Y[g,b,k,q] += X[g,b,c,q]*W[k,c]", "X=2x3x21x32 W=8x21"},
 };
 
 /* Does it fit the task? */
@@ -179,10 +182,14 @@ static bool fits(const Trial *t, const Schedule *s)
 	return k != NULL;
 }
 
-/* Any block sizes, either factor as M, K in any pieces, A in place where that can be. */
+/* Any block sizes, either factor as M, K in any pieces or panels shared, A in place where that can
+ * be. */
 static void check_blocks(const char *backend, int wanted)
 {
 	Trial *list = NULL;
+	int shared = 0;
+	static const char unshared[] = "schedule: shared panels have to be packed, of a plain read "
+				       "that they don't unfold";
 	for (int k = 0; k < COUNT(contractions); k++)
 		list = harness_trials(&contractions[k], false, list);
 	for (Trial *t = list; t; t = t->next) {
@@ -194,19 +201,31 @@ static void check_blocks(const char *backend, int wanted)
 			check_misfit(t, "tensorise 1; in-place 2",
 				     "schedule: the second factor can't be read in place, only a "
 				     "plain read of the sum's type under affine conditions can");
+		if (strstr(t->text, "exp"))
+			check_misfit(t, "tensorise 0; share 1", unshared);
+		if (!strcmp(t->text, contractions[0].text)) {
+			check_misfit(t, "tensorise 0; in-place 1; share 3", unshared);
+			check_misfit(t, "tensorise 0; block 2 16; spread 2; share 2",
+				     "schedule: panels can't be shared where K is in pieces");
+		}
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];
 			memset(s, 0, sizeof *s);
 			schedule_add(s, STEP_TENSORISE, 0, t->noffer & 1);
 			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
-			schedule_add(s, STEP_SPREAD, 0, 1 + (int)(harness_random() * 5));
+			int share = (int)(harness_random() * 4);
+			schedule_add(s, STEP_SHARE, 0, share);
+			schedule_add(s, STEP_SPREAD, 0,
+				     share ? 1 : 1 + (int)(harness_random() * 5));
 			schedule_add(s, STEP_IN_PLACE, 0,
 				     t->noffer % 4 - 1 > 0 ? t->noffer % 4 - 1 : 0);
-			if (!fits(t, s))
-				s->step[s->n - 1].arg = 0;
+			for (int last = s->n - 1; !fits(t, s) && last > 4; last -= 2)
+				s->step[last].arg = 0;
+			shared += s->step[5].arg != 0;
 		}
 	}
+	CHECK(shared > wanted);
 	harness_check(list, backend_find(backend), 100);
 }
 
