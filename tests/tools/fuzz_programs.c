@@ -5,10 +5,11 @@
  * usage: fuzz_programs [--seconds N] [--count N] [--first NUMBER] [--cc SHARE] [--text]
  *                      [--keep FOLDER] [FILE..]
  *
- * Input: the numbers of programs, from --first on, or kept files (--here: in this process, for a
- * debugger). Every SHARE-th batch goes through cc (0: none); --text judges only what is printed,
- * which is forty times as fast. Output: a line for each failure with the program made smaller and
- * the command that reproduces it from the file kept; a progress line on a terminal; the totals. */
+ * Input: the numbers of programs of all kinds, those from --first on, or kept files (--here: in
+ * this process, for a debugger). Every SHARE-th batch goes through cc (0: none); --text judges only
+ * what is printed, which is forty times as fast. Output: a line for each failure with the program
+ * made smaller and the command that reproduces it from the file kept; a progress line on a
+ * terminal; the totals. */
 #include "tests/tools/program_shrink.h"
 
 #include <sys/stat.h>
@@ -142,7 +143,9 @@ static void run_numbers(Fuzz *f)
 	static const uint64_t kinds[] = {0, 1, 0, 2, 0, 1, 0, 3};
 	static RandomProgram p[BATCH];
 	for (uint64_t number = f->first, batch = 0; f->failed < 20; batch++) {
-		uint64_t kind = f->given ? 0 : kinds[batch % COUNT(kinds)];
+		/* each kind comes at each place among the SHARE in time */
+		uint64_t turn = (batch + batch / COUNT(kinds)) % COUNT(kinds);
+		uint64_t kind = f->given ? 0 : kinds[turn];
 		uint64_t left = f->count - f->done;
 		int n = left < BATCH ? (int)left : BATCH;
 		if (!n || (f->seconds > 0 && clock_seconds() - f->start > f->seconds))
