@@ -76,6 +76,7 @@ static const Case lower_equations[] = {
 	 "A=5x7x9 B=5x7x9 C=5x7"},
 	{"Y[h,i] = i%3 == 1 ? A[h,i/3] : B[i] where i<9000", "A=2x3000:f64 B=9000:f64"},
 	{"Y[i,j] = A[i/2,(2*j+1)/4]*B[(-j)%4] where i<9, j<20", "A=5x10 B=4"},
+	{"Y[i,j] = A[i,j]%3 * B[i,j/2]", "A=5x16:i32 B=5x8:i32"},
 	{"Y[i,j] = i%2 <= j%2 ? A[i/2,j/2] : B[j/2] where i<7, j<16", "A=4x8:i32 B=8:i32"},
 };
 
