@@ -56,16 +56,18 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	   "int64_t rk_sign_i64(int64_t a) { return (a > 0) - (a < 0); }\n" FN                     \
 	   "int rk_sign_i32(int a) { return (a > 0) - (a < 0); }\n"
 
-/* min and max give NaN if either is NaN. */
+/* min and max give NaN if either is NaN: by two choices, for with || gcc leaves loops as they are.
+ */
+#define EXTREME(type, name, compare)                                                               \
+	type " rk_" name "(" type " a, " type " b) { " type " m = a " compare                      \
+	     " b ? a : b; return a != a ? a : m; }\n"
 #define EXTREMES(FN)                                                                               \
-	FN "float rk_max_f32(float a, float b) { return a > b || a != a ? a : b; }\n" FN           \
-	   "float rk_min_f32(float a, float b) { return a < b || a != a ? a : b; }\n" FN           \
-	   "double rk_max_f64(double a, double b) { return a > b || a != a ? a : b; }\n" FN        \
-	   "double rk_min_f64(double a, double b) { return a < b || a != a ? a : b; }\n" FN        \
-	   "int rk_max_i32(int a, int b) { return a > b ? a : b; }\n" FN                           \
-	   "int rk_min_i32(int a, int b) { return a < b ? a : b; }\n" FN                           \
-	   "int64_t rk_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }\n" FN               \
-	   "int64_t rk_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }\n"
+	FN EXTREME("float", "max_f32", ">") FN EXTREME("float", "min_f32", "<")                    \
+		FN EXTREME("double", "max_f64", ">") FN EXTREME("double", "min_f64", "<") FN       \
+		"int rk_max_i32(int a, int b) { return a > b ? a : b; }\n" FN                      \
+		"int rk_min_i32(int a, int b) { return a < b ? a : b; }\n" FN                      \
+		"int64_t rk_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }\n" FN          \
+		"int64_t rk_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }\n"
 
 #define SPECIALS(FN)                                                                               \
 	FN "float rk_inf_f32(void) { union { unsigned u; float f; } v; v.u = 0x7f800000u; return " \

@@ -341,6 +341,16 @@ static const char *infix_text(Emit *e, const Node *n, const char *a, const char 
 	return arena_printf(m, "(%s %s %s)", a, op, b);
 }
 
+/* && and ||; where the right side may be computed anyway, & and |: branches keep compilers from
+ * making vectors of loops. */
+static const char *logic_text(Emit *e, Node *n, bool lazy)
+{
+	bool both = *e->d->vector && !(emit_reads(e, n->src[1]) & READS_GUARDED);
+	const char *text = op_info[n->op].text, *a = emit_value(e, n->src[0], lazy);
+	const char *b = emit_value(e, n->src[1], !both || lazy);
+	return arena_printf(&e->ir->arena, "(%s %s %s)", a, both ? text + 1 : text, b);
+}
+
 static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 {
 	Arena *m = &e->ir->arena;
@@ -357,11 +367,8 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 	case OP_FLOORMOD:
 		return divide_text(e, n, emit_value(e, n->src[0], lazy));
 	case OP_AND:
-	case OP_OR: {
-		const char *a = emit_value(e, n->src[0], lazy);
-		return arena_printf(m, "(%s %s %s)", a, op_info[n->op].text,
-				    emit_value(e, n->src[1], true));
-	}
+	case OP_OR:
+		return logic_text(e, n, lazy);
 	case OP_SELECT: {
 		const char *c = emit_value(e, n->src[0], lazy);
 		const char *a = emit_value(e, n->src[1], true);

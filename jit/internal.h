@@ -111,6 +111,9 @@ Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
 Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
 Stmt *stmt_alloc(Tree *t, Node *buffer);
 Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
+/* n elements of `line` go to buffer[index..] past the caches; others see it after stmt_seen. */
+Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
+Stmt *stmt_seen(Tree *t);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 void tree_print(Text *out, const Tree *t);
@@ -139,6 +142,7 @@ typedef struct Problem {
 	Type type, acc; /* of main: stored and accumulated */
 	bool scatter; /* the left side is not one-to-one: serial read-modify-write of the output */
 	bool partial; /* one-to-one, but not every element is written: fill first */
+	bool row;     /* a row's share of a subgraph: it has no parts of its own */
 	Node *body, *result;
 	int nread; /* the first PROBLEM_MAX_READS of the body */
 	ProblemRead read[PROBLEM_MAX_READS];
@@ -164,6 +168,7 @@ typedef struct Rows {
 	bool *local; /* the buffer holds one row */
 	Node **sums; /* NULL, or what a fold adds to in place of its buffer: its place `block` */
 	Node *block;
+	Node **streamed; /* NULL, or where rows of the buffer are written past the caches */
 } Rows;
 /* some: one equation, or several that are pointwise over the places of a row. */
 int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
@@ -190,6 +195,7 @@ typedef enum StepKind {
 #undef STEP
 	STEP_COUNT
 } StepKind;
+bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 bool schedule_is_new(const Schedule *offers, int n); /* offers[n] is none of those before it */
 enum { NEST_OFFERS = 6 };
@@ -211,6 +217,11 @@ int subgraph_member(const Subgraph *s, const Node *t);
 Node *rows_axis(const Subgraph *s, int k, int d);
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Dialect *d, Error *err);
+/* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
+ * (lower_inside.c). */
+void lower_inside(Tree *t, Stmt *s, int64_t width);
+/* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart (lower_sums.c). */
+Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n);
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
 		   Error *err);
 /* *first: they are better than direct nests, by structure and sizes. */
@@ -222,6 +233,7 @@ extern const JitSymbol pack_symbols[]; /* contract_pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];
 extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[];
+extern const JitSymbol move_symbols_plain[], move_symbols_avx2[]; /* moves.inc */
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 /* ---- dialects and the emitter (dialect.c, emit.c) */

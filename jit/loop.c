@@ -105,6 +105,19 @@ Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg)
 	return s;
 }
 
+Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n)
+{
+	Node *bytes = node_scale(t->ir, n, (int64_t)type_size((Type)line->type));
+	CallArg arg[] = {{buffer, index}, {line, node_int(t->ir, 0)}, {NULL, bytes}};
+	return stmt_call(t, "ricci_stream", COUNT(arg), arg);
+}
+
+Stmt *stmt_seen(Tree *t)
+{
+	CallArg none;
+	return stmt_call(t, "ricci_seen", 0, &none);
+}
+
 Stmt *stmt_seq(Stmt *a, Stmt *b)
 {
 	if (!a)

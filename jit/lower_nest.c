@@ -52,8 +52,7 @@ bool nest_exact(const Build *b, int axis)
 	return product == axis_extent(b->p->axis[axis]);
 }
 
-/* The loop's bound: its extent, or less at the axis's end. */
-static Node *loop_hi(Build *b, const Loop *l)
+Node *nest_hi(Build *b, const Loop *l)
 {
 	Node *extent = node_int(b->ir, l->extent);
 	if (b->full[l->axis] || nest_exact(b, l->axis))
@@ -71,7 +70,7 @@ static Node *loop_hi(Build *b, const Loop *l)
 static Stmt *loop_open(Build *b, Loop *l)
 {
 	l->val = NULL;
-	Node *hi = loop_hi(b, l);
+	Node *hi = nest_hi(b, l);
 	l->val = l->var;
 	How how = l->how;
 	if (how == HOW_UNROLL && !node_is_const(hi))
@@ -131,12 +130,27 @@ static Stmt *store_members(Build *b, Node *result)
 	Problem *p = b->p;
 	Stmt *all = NULL;
 	for (int k = 0; k < p->nout; k++) {
-		Node *value = p->out_value[k];
+		Node *value = b->value[k], *to = p->out[k], *at = nest_point(b, p->out_index[k]);
 		if (result)
 			value = node_replace(b->ir, value, 1, &p->result, &result);
-		all = stmt_seq(all, stmt_store(b->t, p->out[k], nest_point(b, p->out_index[k]),
-					       nest_point(b, value), p->out_red[k]));
+		if (b->line[k]) {
+			to = b->line[k];
+			at = b->loop[b->order[b->lanes]].val;
+		}
+		all = stmt_seq(all, stmt_store(b->t, to, at, nest_point(b, value), p->out_red[k]));
 	}
+	return all;
+}
+
+/* The tiles and lines of a part. */
+static Stmt *local_buffers(Build *b)
+{
+	Stmt *all = NULL;
+	for (int k = 0; k < b->nstaged; k++)
+		all = stmt_seq(all, stmt_alloc(b->t, b->staged[k].buffer));
+	for (int k = 0; k < b->p->nout; k++)
+		if (b->line[k])
+			all = stmt_seq(all, stmt_alloc(b->t, b->line[k]));
 	return all;
 }
 
@@ -157,8 +171,7 @@ static Node *tile_result(Build *b)
 {
 	Loop *last = &b->loop[b->order[tile_place(b, b->nloop - 1)]];
 	bool lanes = last->tile && last->reduced;
-	Node *v = combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
-	return problem_narrow(b->p, v);
+	return combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
 }
 
 /* The loops over the tile's dimensions around leaf: k counts places in the order. */
@@ -191,7 +204,8 @@ static Stmt *leaf_fill(Build *b)
 
 static Stmt *leaf_store(Build *b)
 {
-	return store_members(b, tile_result(b));
+	Node *sum = tile_result(b);
+	return b->nspread ? spread_store(b, sum) : store_members(b, problem_narrow(b->p, sum));
 }
 
 static Stmt *leaf_main(Build *b)
@@ -289,6 +303,17 @@ static bool wants_peel(Build *b, int k)
 	       rest->u.i / l->stride < l->extent;
 }
 
+enum { WRITTEN_MOST = 128 };
+
+static bool few_written(const Build *b)
+{
+	int64_t n = 1;
+	for (int k = 0; k < b->nloop && n <= WRITTEN_MOST; k++)
+		if (b->loop[k].how == HOW_UNROLL)
+			n *= b->loop[k].extent;
+	return n <= WRITTEN_MOST;
+}
+
 /* Each iteration on its own: of loops inside the lanes, and of an unrolled loop of plain stores,
  * where what asks for its number is decided, and what then is not needed is gone. */
 static bool wants_writing(const Build *b, int k)
@@ -297,7 +322,7 @@ static bool wants_writing(const Build *b, int k)
 	if (b->lanes >= 0 && k > b->lanes)
 		return true;
 	return l->how == HOW_UNROLL && b->p->red == RED_NONE && !b->p->scatter &&
-	       nest_exact(b, l->axis);
+	       nest_exact(b, l->axis) && few_written(b);
 }
 
 static Stmt *nest_written(Build *b, int k)
@@ -340,6 +365,8 @@ static Stmt *nest(Build *b, int k)
 		s = loop_open(b, l);
 		s->body = nest(b, k + 1);
 		l->val = NULL;
+		if (k == b->lanes)
+			s = stream_lines(b, s);
 	}
 	if (cond)
 		s = stmt_if(b->t, cond, s, NULL);
@@ -365,6 +392,15 @@ static Stmt *region_once(Build *b)
 	return stmt_seq(s, tile_loops(b, b->nouter, false, leaf_store));
 }
 
+/* Are there blocks of the axis, the last of them smaller? */
+static bool is_spread(const Build *b, int axis)
+{
+	for (int k = 0; k < b->nspread; k++)
+		if (b->loop[b->order[k]].axis == axis)
+			return true;
+	return false;
+}
+
 /* Accumulate and store one tile; full tiles get a version with constant bounds. */
 static Stmt *region(Build *b)
 {
@@ -372,7 +408,8 @@ static Stmt *region(Build *b)
 	bool edge[COMP_MAX_AXES] = {false};
 	for (int k = b->nouter; b->d->versions && k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
-		if (l->reduced || edge[l->axis] || nest_exact(b, l->axis))
+		if (edge[l->axis] || nest_exact(b, l->axis) ||
+		    (l->reduced && !is_spread(b, l->axis)))
 			continue;
 		int64_t span = 1;
 		for (int j = k; j < b->nloop; j++)
@@ -440,7 +477,8 @@ static Stmt *scatter(Build *b, int k)
 static void find_region(Build *b)
 {
 	b->nouter = 0;
-	while (b->nouter < b->nloop && !b->loop[b->order[b->nouter]].reduced)
+	while (b->nouter < b->nloop &&
+	       (b->nouter < b->nspread || !b->loop[b->order[b->nouter]].reduced))
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;
@@ -464,6 +502,8 @@ static void guards_init(Build *b)
 		bool lanes = false;
 		for (int k = b->lanes; k < b->nloop; k++)
 			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
+		for (int k = 0; k < b->nstaged; k++)
+			lanes |= node_has(b->guard[g], b->staged[k].place);
 		if (!lanes && !(inside && has_read(b->guard[g]))) {
 			b->guard[n++] = b->guard[g];
 			continue;
@@ -493,6 +533,16 @@ static Stmt *fill_partial(Build *b)
 			 stmt_store(b->t, b->p->main_out, x, value, RED_NONE));
 }
 
+/* The parallel loops, where part number `part` of so many is. */
+static void parts_open(Build *b, Node *part, int64_t parts)
+{
+	for (int k = 0; k < b->nparallel; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		parts /= l->extent;
+		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, parts), l->extent);
+	}
+}
+
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err)
 {
 	(void)target;
@@ -509,19 +559,17 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
 		b->stage_at = b->nparallel;
 	stage_find(b);
+	stream_find(b);
 	guards_init(b);
-	int64_t parts = 1;
+	int64_t parts = 1, more = 0;
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
 	for (int k = 0; k < b->nparallel; k++)
 		parts *= b->loop[b->order[k]].extent;
-	Node *part = tree_axis(p->tree, parts);
-	int64_t below = parts;
-	for (int k = 0; k < b->nparallel; k++) {
-		Loop *l = &b->loop[b->order[k]];
-		below /= l->extent;
-		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, below), l->extent);
-	}
+	if (b->nspread)
+		more = spread_init(b);
+	Node *part = tree_axis(p->tree, parts + more);
+	parts_open(b, part, parts);
 	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
 		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
 	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
@@ -533,9 +581,15 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),
 				body, NULL);
 	}
+	body = stmt_seq(local_buffers(b), body);
 	if (p->partial)
 		body = stmt_seq(fill_partial(b), body);
-	p->tree->parts = parts;
+	if (b->nspread)
+		body = spread_phases(b, part, parts, body);
+	p->tree->parts = parts + more;
 	p->tree->root = stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body);
+	for (int k = 0, seen = 0; k < p->nout && !seen; k++)
+		if ((seen = b->line[k] != NULL))
+			stmt_seq(p->tree->root, stmt_seen(p->tree));
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }

@@ -65,8 +65,7 @@ static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
-	if (s->kind != STEP_PARALLEL && s->kind != STEP_STAGE &&
-	    (s->axis < 0 || s->axis >= b->nloop))
+	if (step_has_axis(s->kind) && (s->axis < 0 || s->axis >= b->nloop))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: there is no loop %d (the nest has %d at this step)",
 				 s->axis, b->nloop);
@@ -99,6 +98,12 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 					 "schedule: %lld parallel loops of %d are impossible",
 					 (long long)s->arg, b->nloop);
 		b->nparallel = (int)s->arg;
+		return 0;
+	case STEP_STREAM:
+		b->stream = s->arg;
+		return 0;
+	case STEP_SPREAD:
+		b->nspread = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
 	default:
 		return error_set(err, RICCI_EINVAL,
@@ -142,7 +147,8 @@ static int schedule_check(const Build *b, Error *err)
 				return error_set(err, RICCI_EINVAL,
 						 "schedule: loop %d runs inside a piece of itself",
 						 b->order[j]);
-		if (i < b->nparallel && (a->reduced || (p->scatter && !is_free(p, a->axis))))
+		if (i >= b->nspread && i < b->nparallel &&
+		    (a->reduced || (p->scatter && !is_free(p, a->axis))))
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: loop %d can't run in parallel, its iterations "
 					 "write the same elements",
@@ -165,7 +171,7 @@ static int schedule_check(const Build *b, Error *err)
 					 "iterations write the same elements",
 					 b->order[i]);
 	}
-	return 0;
+	return spread_check(b, err);
 }
 
 int nest_replay(Build *b, const Schedule *s, Error *err)
@@ -180,6 +186,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	}
 	b->nloop = p->naxis;
 	b->lanes = b->stage_at = -1;
+	b->stream = INT64_MAX;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
 		if (step.kind == STEP_SPLIT)
@@ -188,7 +195,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 			return err->code;
 	}
 	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
-		b->nparallel = 0;
+		b->nparallel = b->nspread = 0;
 		for (int k = 0; k < b->nloop; k++) {
 			const Loop *l = &b->loop[b->order[k]];
 			if (l->reduced || (p->scatter && !is_free(p, l->axis)))

@@ -17,6 +17,7 @@ typedef struct Blocks {
 	Tree *tree;
 	int64_t rows, n, height; /* n blocks of height rows; without folds a row each */
 	int64_t pieces;		 /* parts of the second phase */
+	int64_t stream;		 /* results of so many bytes are written past the caches */
 } Blocks;
 
 static int64_t pieces_of(const Node *c)
@@ -42,7 +43,31 @@ static Node *num(const Blocks *b, int64_t v)
 	return node_int(b->tree->ir, v);
 }
 
-/* Buffers of the inputs, of what is stored, of a row of what is not, and of the blocks' sums. */
+/* A row of tensor t, for each thread. */
+static Node *row_buffer(const Blocks *b, const Node *t, bool grid, Stmt **alloc)
+{
+	int64_t size = tensor_size(t) / b->rows;
+	bool small = grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
+	Node *row = tree_buffer(b->tree, small ? SPACE_LOCAL : SPACE_SCRATCH, "row", (Type)t->type,
+				size);
+	if (small)
+		*alloc = stmt_seq(*alloc, stmt_alloc(b->tree, row));
+	return row;
+}
+
+/* A buffer that the caller has. */
+static Node *param_buffer(const Blocks *b, const Node *t, int param, bool output)
+{
+	Node *buffer = tree_buffer(b->tree, SPACE_PARAM, output ? "y" : "a", (Type)t->type,
+				   tensor_size(t));
+	Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
+	info->output = output;
+	info->param = param;
+	return buffer;
+}
+
+/* Buffers of the inputs, of what is stored, of a row of what is not or is streamed, and of the
+ * blocks' sums. */
 static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 {
 	const Subgraph *sub = b->sub;
@@ -51,26 +76,20 @@ static Stmt *rows_buffers(Rows *r, Blocks *b, bool grid)
 	for (int k = 0; k < sub->ninput + sub->nmember; k++) {
 		int m = k - sub->ninput;
 		Node *t = m < 0 ? sub->input[k] : sub->member[m];
-		bool local = m >= 0 && !sub->stored[m];
-		int64_t size = tensor_size(t) / (local ? b->rows : 1);
-		bool small = grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
-		Space space = !local ? SPACE_PARAM : small ? SPACE_LOCAL : SPACE_SCRATCH;
-		Node *buffer = tree_buffer(b->tree, space,
-					   local   ? "row"
-					   : m < 0 ? "a"
-						   : "y",
-					   t->type, size);
-		Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
-		info->output = m >= 0 && !local;
-		info->param = local ? 0 : param++;
-		if (space == SPACE_LOCAL)
-			alloc = stmt_seq(alloc, stmt_alloc(b->tree, buffer));
+		bool stored = m < 0 || sub->stored[m];
+		bool streamed = m >= 0 && stored && !sub->fold[m] && type_size(t->type) >= 4 &&
+				(int64_t)tensor_bytes(t) >= b->stream;
+		if (stored)
+			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
+		if (streamed)
+			r->streamed[k] = r->buffer[k];
+		if (streamed || !stored)
+			r->buffer[k] = row_buffer(b, t, grid, &alloc);
 		if (m >= 0 && sub->fold[m])
 			r->sums[k] = tree_buffer(b->tree, SPACE_SHARED, "sums",
-						 type_accumulator(t->type), b->n * size);
+						 type_accumulator(t->type), b->n * tensor_size(t));
 		r->tensor[k] = t;
-		r->buffer[k] = buffer;
-		r->local[k] = local;
+		r->local[k] = streamed || !stored;
 	}
 	r->ntensor = sub->ninput + sub->nmember;
 	return alloc;
@@ -90,20 +109,27 @@ static Subgraph members_alone(Ir *ir, const Rows *r, const Subgraph *sub, int k,
 
 /* ---- the loops ---- */
 
-static int variant_of(const Schedule *s, Error *err)
+/* The schedule of each equation's nest, and which results are streamed. */
+static int rows_schedule(const Schedule *s, int *variant, int64_t *stream, Error *err)
 {
-	if (s->n == 0)
-		return 0;
-	if (s->n > 1 || s->step[0].kind != STEP_ROWS || s->step[0].arg < 0 ||
-	    s->step[0].arg >= NEST_OFFERS) {
-		error_set(
-			err, RICCI_EINVAL,
-			"schedule: several equations that run row by row take one step, rows 0 to "
-			"rows %d",
-			NEST_OFFERS - 1);
-		return -1;
+	bool good = s->n <= 2;
+	*variant = 0;
+	*stream = INT64_MAX;
+	for (int k = 0; k < s->n && good; k++) {
+		const ScheduleStep *p = &s->step[k];
+		if (k == 0 && p->kind == STEP_ROWS && p->arg >= 0 && p->arg < NEST_OFFERS)
+			*variant = (int)p->arg;
+		else if (k == 1 && p->kind == STEP_STREAM)
+			*stream = p->arg;
+		else
+			good = false;
 	}
-	return (int)s->step[0].arg;
+	if (good)
+		return 0;
+	return error_set(err, RICCI_EINVAL,
+			 "schedule: several equations that run row by row take the step rows 0 to "
+			 "rows %d, and then at most a step stream",
+			 NEST_OFFERS - 1);
 }
 
 /* The row's number, dimension by dimension. */
@@ -119,7 +145,7 @@ static void rows_place(Rows *r, const Blocks *b, Node *row)
 }
 
 /* The nests of all equations for one row, in order. */
-static Stmt *rows_body(const Blocks *b, const Rows *r, int variant, const Target *target,
+static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, const Target *target,
 		       const Dialect *d, Error *err)
 {
 	Tree *tree = b->tree;
@@ -134,28 +160,33 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, int variant, const Target
 			break;
 		nest_offer(p, variant, &own);
 		for (int j = 0; j < own.n; j++)
-			if (own.step[j].kind == STEP_PARALLEL)
+			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_SPREAD)
 				own.step[j].arg = 0;
 		if (lower_nest(p, &own, target, d, err))
 			break;
 		body = stmt_seq(body, tree->root->body);
 	}
+	for (int k = 0; k < r->ntensor; k++) {
+		int64_t size = tensor_size(r->tensor[k]) / b->rows;
+		if (r->streamed[k])
+			body = stmt_seq(body,
+					stmt_stream(tree, r->streamed[k], node_scale(ir, row, size),
+						    r->buffer[k], num(b, size)));
+	}
 	return body;
 }
 
-/* sums[to + j] red= sums[from + j], or the identity, for j < n. */
-static Stmt *sums_store(const Blocks *b, Node *sums, int k, Node *n, Node *to, Node *from)
+/* The block's own sums of fold k before the first row. */
+static Stmt *sums_fill(const Blocks *b, Node *sums, int k, int64_t size, Node *from)
 {
 	Ir *ir = b->tree->ir;
-	Node *j = tree_axis(b->tree, n->hi);
+	Node *j = tree_axis(b->tree, size);
 	Reduce red = comp_reduce(b->sub->member[k]);
 	Type t = (Type)sums->type;
-	Node *value = from		 ? buffer_read(b->tree, sums, node_add(ir, from, j))
-		      : type_is_float(t) ? node_const(ir, t, reduce_identity(red, t))
-					 : node_const_int(ir, t, reduce_identity_int(red, t));
-	return stmt_loop(
-		b->tree, HOW_VECTOR, j, NULL, n,
-		stmt_store(b->tree, sums, node_add(ir, to, j), value, from ? red : RED_NONE));
+	Node *value = type_is_float(t) ? node_const(ir, t, reduce_identity(red, t))
+				       : node_const_int(ir, t, reduce_identity_int(red, t));
+	return stmt_loop(b->tree, HOW_VECTOR, j, NULL, num(b, size),
+			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
 }
 
 /* A piece of fold k: the blocks' sums are added to those of the first, and then stored. */
@@ -168,10 +199,8 @@ static Stmt *sums_piece(const Blocks *b, const Rows *r, int k, Node *piece)
 	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
 	if (size % least)
 		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
-	Node *block = tree_axis(b->tree, b->n), *j = tree_axis(b->tree, least);
-	Stmt *s = stmt_loop(
-		b->tree, HOW_SERIAL, block, num(b, 1), NULL,
-		sums_store(b, sums, k, n, from, node_add(ir, node_scale(ir, block, size), from)));
+	Node *j = tree_axis(b->tree, least);
+	Stmt *s = sums_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
 	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
 	if (value->type != c->type)
 		value = node_cast(ir, (Type)c->type, value);
@@ -194,8 +223,8 @@ static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Stmt *rows)
 		Node *piece = node_floormod(ir, node_sub(ir, part, num(b, first)), n);
 		Node *mine = node2(ir, OP_AND, node2(ir, OP_LE, num(b, first), part),
 				   node2(ir, OP_LT, part, num(b, first + n)));
-		fill = stmt_seq(fill, sums_store(b, r->sums[b->sub->ninput + k], k, num(b, size),
-						 node_scale(ir, r->block, size), NULL));
+		fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
+						node_scale(ir, r->block, size)));
 		Stmt *sum = sums_piece(b, r, k, piece);
 		all = stmt_seq(all, stmt_if(tree, mine, sum, NULL));
 		first += n;
@@ -210,10 +239,12 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	Ir *ir = tree->ir;
 	Dialect inner = *d;
 	Blocks b = blocks_of(tree, sub);
-	int variant = variant_of(s, err);
+	int variant;
 	size_t n = (size_t)(sub->ninput + sub->nmember) + 1;
-	if (variant < 0)
+	if (rows_schedule(s, &variant, &b.stream, err))
 		return err->code;
+	if (d->grid)
+		b.stream = INT64_MAX;
 	if (b.pieces && d->grid)
 		return error_set(err, RICCI_EUNSUPPORTED,
 				 "a sum over rows takes two phases, which %s kernels don't have",
@@ -222,14 +253,16 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	r.tensor = arena_alloc(&ir->arena, n * sizeof *r.tensor);
 	r.buffer = arena_alloc(&ir->arena, n * sizeof *r.buffer);
 	r.sums = arena_alloc(&ir->arena, n * sizeof *r.sums);
+	r.streamed = arena_alloc(&ir->arena, n * sizeof *r.streamed);
 	r.local = arena_alloc(&ir->arena, n);
 	inner.grid = false; /* the rows are the grid */
 	Stmt *alloc = rows_buffers(&r, &b, d->grid);
 	Node *part = tree_axis(tree, b.n + b.pieces), *line = tree_axis(tree, b.height);
 	r.block = node_floormod(ir, part, b.n);
 	Node *from = node_scale(ir, r.block, b.height);
-	rows_place(&r, &b, b.pieces ? node_add(ir, from, line) : part);
-	Stmt *body = rows_body(&b, &r, variant, target, &inner, err);
+	Node *row = b.pieces ? node_add(ir, from, line) : part;
+	rows_place(&r, &b, row);
+	Stmt *body = rows_body(&b, &r, row, variant, target, &inner, err);
 	if (b.pieces) {
 		Node *left = node_sub(ir, num(&b, b.rows), from), *hi = num(&b, b.height);
 		if (b.rows % b.height)
@@ -239,5 +272,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	}
 	tree->parts = b.n + b.pieces;
 	tree->root = stmt_loop(tree, HOW_PARALLEL, part, NULL, NULL, stmt_seq(alloc, body));
+	if (b.stream < INT64_MAX)
+		stmt_seq(tree->root, stmt_seen(tree));
 	return err->code ? err->code : error_set(err, ir->err.code, "%s", ir->err.text);
 }

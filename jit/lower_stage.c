@@ -141,18 +141,17 @@ static void see_padded(void *user, Node *n)
 		s->select[s->nselect++] = n;
 }
 
-typedef struct Unsafe {
+typedef struct Unsafe { /* reads that lie outside at some points */
 	int n;
-	Node *read;
+	Node *read[MAX_STAGED];
 } Unsafe;
 
 static void see_unsafe(void *user, Node *n)
 {
 	Unsafe *u = user;
-	if (n->op == OP_READ && (n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]))) {
-		u->n++;
-		u->read = n;
-	}
+	if (n->op == OP_READ && (n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0])))
+		if (u->n++ < MAX_STAGED)
+			u->read[u->n - 1] = n;
 }
 
 static bool is_factor(const Node *e, const Node *read)
@@ -161,30 +160,106 @@ static bool is_factor(const Node *e, const Node *read)
 	       (e->op == OP_MUL && (is_factor(e->src[0], read) || is_factor(e->src[1], read)));
 }
 
-/* SELECT(conditions, a * read, 0), with the conditions that the read needs, is a *
- * SELECT(conditions, read, 0) for a sum. */
+static void see_any_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+/* Splits a conjunction into what reads nothing and what does; NULL: none. */
+static void split_reading(Ir *ir, Node *cond, Node **places, Node **values)
+{
+	Node *part[MAX_GUARDS];
+	int n = split_and(cond, COUNT(part), part);
+	*places = *values = NULL;
+	for (int k = 0; k < n && n <= COUNT(part); k++) {
+		bool reads = false;
+		node_walk(ir, part[k], see_any_read, &reads);
+		Node **to = reads ? values : places;
+		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
+	}
+}
+
+/* SELECT(places && values, read, constant) is SELECT(values, SELECT(places, read, constant),
+ * constant), where the values are asked of reads that are padded with anything. */
+static Node *push_places(Build *b, Node *body)
+{
+	Ir *ir = b->ir;
+	Unsafe u = {0};
+	Node *places, *values, *padded[MAX_STAGED], *read = body->src[1], *fill = body->src[2];
+	split_reading(ir, body->src[0], &places, &values);
+	if (!places || !values)
+		return body;
+	node_walk(ir, values, see_unsafe, &u);
+	if (u.n > MAX_STAGED)
+		return body;
+	for (int k = 0; k < u.n; k++) {
+		Type t = (Type)u.read[k]->type;
+		Node *zero = type_is_float(t) ? node_const(ir, t, 0) : node_const_int(ir, t, 0);
+		padded[k] = node_select(ir, places, u.read[k], zero);
+	}
+	values = node_replace(ir, values, u.n, u.read, padded);
+	return node_select(ir, values, node_select(ir, places, read, fill), fill);
+}
+
+/* Conditions go where staged reads want them: SELECT(conditions, a * read, 0), with the conditions
+ * that the read needs, is a * SELECT(conditions, read, 0) for a sum. */
 static Node *push_conditions(Build *b, Node *body)
 {
 	Unsafe u = {0};
+	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
+		return push_places(b, body);
 	if (body->op != OP_SELECT || body->src[1]->op != OP_MUL || b->p->red != RED_ADD ||
 	    !node_is_value(body->src[2], 0))
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
-	if (u.n != 1 || !is_factor(body->src[1], u.read))
+	Node *read = u.read[0];
+	if (u.n != 1 || !is_factor(body->src[1], read))
 		return body;
-	Node *padded = node_select(b->ir, body->src[0], u.read, node_const(b->ir, u.read->type, 0));
-	return node_replace(b->ir, body->src[1], 1, &u.read, &padded);
+	Node *padded = node_select(b->ir, body->src[0], read, node_const(b->ir, read->type, 0));
+	return node_replace(b->ir, body->src[1], 1, &read, &padded);
+}
+
+static void see_read(void *user, Node *n)
+{
+	Seen *s = user;
+	bool fresh = n->op == OP_READ && s->nselect < MAX_STAGED;
+	for (int k = 0; k < s->nselect; k++)
+		fresh &= s->select[k] != n;
+	if (fresh && turn_init(s->b, &s->b->staged[s->b->nstaged], n)) {
+		s->select[s->nselect++] = n;
+		s->b->nstaged++;
+	}
+}
+
+/* Reads across the lanes, of all that is evaluated inside them. */
+static void find_turned(Build *b)
+{
+	Seen seen = {.b = b};
+	Node *to[MAX_STAGED];
+	bool members = b->p->red == RED_NONE;
+	node_walk(b->ir, b->body, see_read, &seen);
+	for (int k = 0; members && k < b->p->nout; k++)
+		node_walk(b->ir, b->value[k], see_read, &seen);
+	for (int k = 0; k < seen.nselect; k++)
+		to[k] = buffer_read(b->t, b->staged[k].buffer, b->staged[k].place);
+	b->body = node_replace(b->ir, b->body, seen.nselect, seen.select, to);
+	for (int k = 0; members && k < b->p->nout; k++)
+		b->value[k] = node_replace(b->ir, b->value[k], seen.nselect, seen.select, to);
 }
 
 void stage_find(Build *b)
 {
 	b->body = b->p->body;
+	for (int k = 0; k < b->p->nout; k++)
+		b->value[k] = b->p->out_value[k];
 	if (b->stage_at < 0 || b->lanes < b->stage_at)
 		return;
+	if (b->lanes == b->nloop - 1)
+		find_turned(b);
 	Node *body = push_conditions(b, b->body);
 	Seen seen = {.b = b};
 	node_walk(b->ir, body, see_padded, &seen);
-	for (int k = 0; k < seen.nselect; k++) {
+	for (int k = 0; k < seen.nselect && b->nstaged < MAX_STAGED; k++) {
 		Node *from = seen.select[k];
 		Staged *s = &b->staged[b->nstaged];
 		*s = (Staged){.ncond = split_and(from->src[0], COUNT(s->cond), s->cond)};
@@ -204,6 +279,8 @@ void stage_find(Build *b)
 Node *stage_place(Build *b, const Staged *s)
 {
 	Node *place = node_int(b->ir, 0);
+	if (s->turned)
+		return turn_place(b, s);
 	for (int d = 0; d < s->read->rank; d++) {
 		Affine a = affine_of(b->ir, s->read->dim[d]);
 		Node *t = node_int(b->ir, -s->low[d]);
@@ -351,8 +428,7 @@ Stmt *stage_fill(Build *b)
 	for (int k = 0; k < b->nstaged; k++) {
 		Staged *s = &b->staged[k];
 		Line l = {.s = s, .first = node_int(b->ir, 0), .axis = tree_axis(b->t, s->len)};
-		all = stmt_seq(all, stmt_alloc(b->t, s->buffer));
-		all = stmt_seq(all, tile_fill(b, &l, 0));
+		all = stmt_seq(all, s->turned ? turn_fill(b, s) : tile_fill(b, &l, 0));
 	}
 	return all;
 }

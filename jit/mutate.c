@@ -53,8 +53,12 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_IN_PLACE:
 		p->arg = (int64_t)random_below(state, 3);
 		break;
-	case STEP_SPREAD:
-		p->arg = INT64_C(1) << random_below(state, 6);
+	case STEP_SPREAD: /* of panels, or of loops */
+		p->arg = s->step[0].kind == STEP_TENSORISE ? INT64_C(1) << random_below(state, 6)
+							   : (int64_t)random_below(state, 3);
+		break;
+	case STEP_STREAM:
+		p->arg = INT64_C(1) << random_below(state, 26);
 		break;
 	case STEP_SHARE:
 		p->arg = (int64_t)random_below(state, 4);
@@ -94,12 +98,16 @@ static void remove_step(Schedule *s, uint64_t *state)
 /* Before the last step, which is usually the number of parallel loops. */
 static void insert_step(Schedule *s, int loops, uint64_t *state)
 {
-	static const StepKind kind[] = {STEP_SPLIT, STEP_MOVE, STEP_UNROLL, STEP_MOVE};
+	static const StepKind kind[] = {STEP_SPLIT, STEP_MOVE,	 STEP_UNROLL, STEP_MOVE,
+					STEP_STAGE, STEP_SPREAD, STEP_STREAM};
 	StepKind k = kind[random_below(state, COUNT(kind))];
 	int axis = (int)random_below(state, (uint64_t)loops);
-	int64_t arg = k == STEP_SPLIT  ? random_size(state)
-		      : k == STEP_MOVE ? (int64_t)random_below(state, (uint64_t)loops)
-				       : 0;
+	int64_t arg = k == STEP_SPLIT ? random_size(state)
+		      : k == STEP_MOVE || k == STEP_STAGE
+			      ? (int64_t)random_below(state, (uint64_t)loops)
+		      : k == STEP_SPREAD ? 1
+		      : k == STEP_STREAM ? INT64_C(1) << random_below(state, 26)
+					 : 0;
 	int last = s->n - 1;
 	if (s->n == COUNT(s->step))
 		return;
@@ -121,6 +129,10 @@ void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 	int loops = loop_count(s, naxis);
 	if (s->n && s->step[0].kind == STEP_ROWS) {
 		s->step[0].arg = (int64_t)random_below(state, NEST_OFFERS);
+		s->n = 1;
+		if (random_below(state, 2))
+			schedule_add(s, STEP_STREAM, 0, INT64_C(1) << random_below(state, 26));
+		clear_rest(s);
 		return;
 	}
 	uint64_t what = panels ? 0 : random_below(state, 10);

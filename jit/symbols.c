@@ -60,12 +60,16 @@ static const JitSymbol *vector_symbols(const Target *t)
 	return none;
 }
 
-/* Packing: of panels, and of narrow factors. */
+enum { PACK_TABLES = 3 };
+
+/* Packing, of panels and of narrow factors, and moving blocks of memory. */
 static const JitSymbol *const *pack_tables(const Target *t)
 {
-	static const JitSymbol *const plain[] = {panel_symbols_plain, pack_narrow_plain};
+	static const JitSymbol *const plain[PACK_TABLES] = {panel_symbols_plain, pack_narrow_plain,
+							    move_symbols_plain};
 #if defined(__x86_64__)
-	static const JitSymbol *const avx2[] = {panel_symbols_avx2, pack_narrow_avx2};
+	static const JitSymbol *const avx2[PACK_TABLES] = {panel_symbols_avx2, pack_narrow_avx2,
+							   move_symbols_avx2};
 	if (t->isa & ISA_AVX2)
 		return avx2;
 #endif
@@ -101,7 +105,7 @@ static void table_make(void)
 		if (library->symbols)
 			table_add(library->symbols);
 	const Target *t = target_host();
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < PACK_TABLES; i++)
 		table_add(pack_tables(t)[i]);
 	table_add(vector_symbols(t));
 	const Micro *m;

@@ -78,6 +78,25 @@ static const Case lower_equations[] = {
 	{"Y[i,j] = A[i/2,(2*j+1)/4]*B[(-j)%4] where i<9, j<20", "A=5x10 B=4"},
 	{"Y[i,j] = A[i,j]%3 * B[i,j/2]", "A=5x16:i32 B=5x8:i32"},
 	{"Y[i,j] = i%2 <= j%2 ? A[i/2,j/2] : B[j/2] where i<7, j<16", "A=4x8:i32 B=8:i32"},
+	/* sums in blocks, the last of them shorter */
+	{"Y[] += A[i,j]", "A=701x503"},
+	{"Y[j] max= A[i,j]", "A=9001x19:f64"},
+	{"Y[i] += A[i,j]", "A=3x100003:i32"},
+	{"Y[i,k] += A[j,i,k]*B[j]", "A=40001x2x3 B=40001"},
+	/* turned squares and their rests */
+	{"Y[i,j] = A[j,i]*2 + B[i,j]", "A=137x201 B=201x137"},
+	{"Y[b,i,j] = A[b,j,i] - A[b,j,i]*B[j,b,i]", "A=3x70x90:f64 B=70x3x90:f64"},
+	{"Y[i,j] = A[j,i] + B[j,i]", "A=80x90:i32 B=80x90:i32"},
+	/* windows whose padded elements are compared */
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0) > 0.5 ? 1.0 : 0.0 where p<16, q<10, r<3, s<3",
+	 "X=3x16x10"},
+	{"Y[c,p,q] += 0 <= p-r+1 && p-r+1 <= 11 && 0 <= q-s+1 && q-s+1 <= 13 && "
+	 "G[c,p-r+1,q-s+1] > H[c,p,q] ? F[c,p-r+1,q-s+1] : 0 where p<12, q<14, r<3, s<3",
+	 "G=3x12x14 H=3x12x14 F=3x12x14"},
+	{"Y[c,p] += (X[c,p+r-1] else 0)*W[c,r] where r<3, p<40", "X=20x40 W=20x3"},
+	/* conditions that hold inside */
+	{"Y[i,j] = (A[i,j-1] else 0) + (A[i,j+2] else 1) where j<70", "A=5x70"},
+	{"Y[i,j] += j+k >= 3 && j-k < 90 ? A[i,j+k-3] : B[i] where j<97, k<5", "A=40x98 B=40"},
 };
 
 /* Programs whose equations end up in common kernels: consumers applied to the tile. */
@@ -107,6 +126,8 @@ static const Case lower_programs[] = {
 	 "2*p+l%2 <= 2) ? G[i,j,k/2-o,l/2-p,n,r]*W[j,q,2*o+k%2,2*p+l%2,r] : 0 where k<7, l<7, o<2, "
 	 "p<2",
 	 "G=3x8x3x3x4x6 W=8x10x3x3x6"},
+	{"s[j] += A[i,j]; Y[j] = sqrt(abs(s[j])) + j; Z[j] = s[j] * B[j]",
+	 "A=9001x33:bf16 B=33:bf16"},
 	{"s[i] += A[i,j]; Y[i] = s[i] > 0 ? sqrt(s[i]) : 0; Z[i] = Y[i] + B[i]",
 	 "A=17x70:bf16 B=17:bf16"},
 	{"s[j] += A[i,j]; M[j] = 0.9*m[j] + 0.1*s[j]; V[j] = 0.99*v[j] + 0.01*s[j]*s[j]; "
