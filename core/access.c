@@ -20,14 +20,9 @@ static void find_read(void *user, Node *n)
 	}
 }
 
-static int64_t floor_div(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
-}
-
 static int64_t ceil_div(int64_t a, int64_t c)
 {
-	return -floor_div(-a, c);
+	return -int_floor_div(-a, c);
 }
 
 bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
@@ -77,10 +72,10 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 	int64_t least = -rest->lo, most = extent - 1 - rest->hi; /* bounds of k * element */
 	if (k > 0) {
 		lo = low_proved ? lo : ceil_div(least, k);
-		hi = high_proved ? hi : floor_div(most, k);
+		hi = high_proved ? hi : int_floor_div(most, k);
 	} else {
 		lo = high_proved ? lo : ceil_div(-most, -k);
-		hi = low_proved ? hi : floor_div(-least, -k);
+		hi = low_proved ? hi : int_floor_div(-least, -k);
 	}
 	if (lo > hi || !need_add(e->ir, input, lo, hi))
 		notation_fail(e->src, RICCI_ESHAPE, text->pos,

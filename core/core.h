@@ -418,6 +418,11 @@ void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
 Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
 
 /* ---- integer algebra (affine.c, polyhedron.c) ---- */
+/* a / b rounded down, b not 0. */
+static inline int64_t int_floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
 /* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant
  * nor CONST. */
 typedef struct Affine {

@@ -44,11 +44,6 @@ static uint64_t magnitude(int64_t v)
 	return v < 0 ? -(uint64_t)v : (uint64_t)v;
 }
 
-static int64_t floor_divide(int64_t a, int64_t b)
-{
-	return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 RowKind row_tighten(int64_t *row, int nvar, bool equal)
 {
 	uint64_t g = 0;
@@ -66,7 +61,7 @@ RowKind row_tighten(int64_t *row, int nvar, bool equal)
 		return ROW_LIVE;
 	if (equal && row[0] % (int64_t)g)
 		return ROW_FALSE;
-	row[0] = floor_divide(row[0], (int64_t)g);
+	row[0] = int_floor_div(row[0], (int64_t)g);
 	for (int v = 1; v <= nvar; v++)
 		row[v] /= (int64_t)g;
 	return ROW_LIVE;
@@ -246,7 +241,7 @@ static bool work_euclid(Work *w, int e, int k)
 	int64_t q[SYSTEM_MAX_VARS];
 	const int64_t *eq = work_row(w, e);
 	for (int v = 0; v < w->nvar; v++)
-		q[v] = v == k ? 0 : floor_divide(eq[1 + v], eq[1 + k]);
+		q[v] = v == k ? 0 : int_floor_div(eq[1 + v], eq[1 + k]);
 	for (int r = 0; r < w->nrow; r++) {
 		int64_t *row = work_row(w, r), part;
 		for (int v = 0; row[1 + k] && v < w->nvar; v++)
@@ -341,7 +336,7 @@ static bool pair_exact(const int64_t *made, int64_t a, int64_t b, int nvar)
 	if (g == 0)
 		return dark >= 0 || made[0] < 0;
 	return g <= INT64_MAX &&
-	       floor_divide(dark, (int64_t)g) == floor_divide(made[0], (int64_t)g);
+	       int_floor_div(dark, (int64_t)g) == int_floor_div(made[0], (int64_t)g);
 }
 
 /* Combines lower row x and upper row y in column v into a new row at the end. */

@@ -4,11 +4,6 @@
  * lie in 1..c-1. So two affine expressions are equal exactly when they are one node. */
 #include "core/fold.h"
 
-int64_t int_floor_div(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
-}
-
 static int64_t int_floor_mod(int64_t a, int64_t c)
 {
 	return a % c + (a % c < 0 ? c : 0);

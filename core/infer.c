@@ -131,11 +131,6 @@ static Holds holds(Infer *f, Node *n)
 	return h;
 }
 
-static int64_t floor_div(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
-}
-
 /* Is 0 <= e < extent by its bounds when x runs over 0..top? */
 static bool fits(Infer *f, Node *e, const Span *x, int64_t top, int64_t extent)
 {
@@ -203,7 +198,7 @@ static int64_t constraint_top(Infer *f, const Constraint *c, const Span *x)
 		int64_t lo = rest->lo, hi = rest->hi;
 		if (c->guard)
 			poly_bounds(constraint_polyhedron(f, c), rest, &lo, &hi);
-		top = k > 0 ? floor_div(c->extent - 1 - hi, k) : floor_div(lo, -k);
+		top = k > 0 ? int_floor_div(c->extent - 1 - hi, k) : int_floor_div(lo, -k);
 	}
 	if (top >= RANGE_MAX)
 		return RANGE_MAX;

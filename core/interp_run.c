@@ -35,11 +35,6 @@ static double float_round(Type t, double v)
 	return type_load(t, &room, 0);
 }
 
-static int64_t floor_divide(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
-}
-
 /* By squaring; a negative exponent gives the truncated value of 1/a^|b|. */
 static int64_t integer_power(int64_t a, int64_t b)
 {
@@ -419,7 +414,7 @@ static void run_integer(Machine *m, const Instr *in)
 	case CODE_INEG:
 		INTEGER(-U(a));
 	case CODE_IDIV:
-		INTEGER(floor_divide(I(a), I(b)));
+		INTEGER(int_floor_div(I(a), I(b)));
 	case CODE_IMOD:
 		INTEGER(I(a) % I(b) + (I(a) % I(b) < 0 ? I(b) : 0));
 	case CODE_IMIN:

@@ -18,22 +18,17 @@ typedef struct Inside {
 	Node *cond[CONDITIONS_MOST], *yes[CONDITIONS_MOST];
 } Inside;
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
-
 /* first <= axis < end where rest + k*axis >= 0 whatever the rest is, in whole vectors. */
 static void interval_of(const Inside *in, int64_t rest, int64_t k, int64_t *lo, int64_t *hi)
 {
 	*lo = in->first;
 	*hi = in->end;
 	if (k > 0) {
-		int64_t from = -floor_div(rest, k) - in->first;
+		int64_t from = -int_floor_div(rest, k) - in->first;
 		if (from > 0)
 			*lo += (from + in->width - 1) / in->width * in->width;
 	} else {
-		int64_t to = floor_div(rest, -k) + 1;
+		int64_t to = int_floor_div(rest, -k) + 1;
 		if (to < in->end)
 			*hi -= (in->end - to + in->width - 1) / in->width * in->width;
 	}

@@ -86,11 +86,6 @@ static int64_t clamp(__int128 v)
 	return v > INT64_MAX / 4 ? INT64_MAX / 4 : v < INT64_MIN / 4 ? INT64_MIN / 4 : (int64_t)v;
 }
 
-static int64_t floor_div(int64_t a, int64_t b)
-{
-	return a / b - (a % b < 0);
-}
-
 static Range index_range(const Draw *d, const Node *e);
 
 static Range product_range(Range a, Range b)
@@ -116,7 +111,7 @@ static Range pair_range(const Draw *d, const Node *e)
 	case OP_MUL:
 		return product_range(a, b);
 	case OP_FLOORDIV:
-		return (Range){floor_div(a.lo, b.lo), floor_div(a.hi, b.lo)};
+		return (Range){int_floor_div(a.lo, b.lo), int_floor_div(a.hi, b.lo)};
 	case OP_FLOORMOD:
 		return a.lo >= 0 && a.hi < b.lo ? a : (Range){0, b.lo - 1};
 	case OP_MIN:
