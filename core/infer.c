@@ -189,6 +189,8 @@ static int64_t constraint_top(Infer *f, const Constraint *c, const Span *x)
 	int64_t k = affine_coefficient(&a, x->axis), top;
 	Node *rest = node_sub(f->ir, e, node_scale(f->ir, x->axis, k));
 	Holds in_rest = holds(f, rest);
+	/* Conditions on data say nothing of indices: with them it is as without any. */
+	bool plain = node_is_const(rest) && !c->guard;
 
 	if (in_rest.mask) {
 		top = search(f, e, x, c->extent);
@@ -196,13 +198,13 @@ static int64_t constraint_top(Infer *f, const Constraint *c, const Span *x)
 		return RANGE_MAX;
 	} else {
 		int64_t lo = rest->lo, hi = rest->hi;
-		if (c->guard)
+		if (!plain)
 			poly_bounds(constraint_polyhedron(f, c), rest, &lo, &hi);
 		top = k > 0 ? int_floor_div(c->extent - 1 - hi, k) : int_floor_div(lo, -k);
 	}
 	if (top >= RANGE_MAX)
 		return RANGE_MAX;
-	if (c->guard && guards_exclude(f, c, e, x, top))
+	if (!plain && guards_exclude(f, c, e, x, top))
 		return RANGE_MAX;
 	return top;
 }

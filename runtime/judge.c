@@ -145,21 +145,20 @@ static double rounding(const Node *c, double eps, double value, double mag)
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
 
-/* What has no bound may be anything: a NaN, or no NaN where it is one. */
+/* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
 static void judge_keep(Judge *j, int k)
 {
 	Node *c = j->copy.member[k];
+	Type t = (Type)c->type;
 	const double *v = j->s->value[k], *b = j->s->bound[k];
 
 	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1; i++) {
 		size_t at = (size_t)j->s->at[k][i];
+		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 
-		type_store((Type)c->type, j->full[3 * k], at, v[i]);
-		type_store((Type)c->type, j->full[3 * k + 1], at, isinf(b[i]) ? NAN : v[i] + b[i]);
-		type_store((Type)c->type, j->full[3 * k + 2], at,
-			   !isinf(b[i])	 ? v[i] - b[i]
-			   : isnan(v[i]) ? 0
-					 : NAN);
+		type_store(t, j->full[3 * k], at, v[i]);
+		type_store(t, j->full[3 * k + 1], at, isinf(b[i]) ? NAN : v[i] + b[i]);
+		type_store(t, j->full[3 * k + 2], at, isinf(b[i]) ? number : v[i] - b[i]);
 	}
 }
 
