@@ -16,16 +16,6 @@
 /* Equations that one term is split into, at most; also the largest period of a dimension. */
 #define PHASE_MAX 64
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-	while (b) {
-		int64_t c = a % b;
-		a = b;
-		b = c;
-	}
-	return a < 0 ? -a : a;
-}
-
 /* The least m with e(z + m) = e(z) + *step, all else fixed; 0 where there is none up to PHASE_MAX.
  */
 static int64_t period_of(Node *e, Node *z, int64_t *step)
@@ -43,7 +33,7 @@ static int64_t period_of(Node *e, Node *z, int64_t *step)
 		if (!m[j] || llabs(k[j]) > INT32_MAX)
 			return 0;
 	}
-	int64_t all = m[0] / gcd(m[0], m[1]) * m[1];
+	int64_t all = m[0] / int_gcd(m[0], m[1]) * m[1];
 	if (e->op == OP_ADD)
 		*step = k[0] * (all / m[0]) + k[1] * (all / m[1]);
 	if (e->op == OP_MUL) {
@@ -52,7 +42,7 @@ static int64_t period_of(Node *e, Node *z, int64_t *step)
 			return 0;
 	}
 	if (div) {
-		int64_t c = e->src[1]->u.i, times = c / gcd(c, k[0]);
+		int64_t c = e->src[1]->u.i, times = c / int_gcd(c, k[0]);
 		if (times > PHASE_MAX)
 			return 0;
 		*step = e->op == OP_FLOORDIV ? k[0] * times / c : 0;
@@ -73,7 +63,7 @@ static void see_period(void *user, Node *n)
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !p->period)
 		return;
 	int64_t m = period_of(n, p->z, &step);
-	p->period = m ? p->period / gcd(p->period, m) * m : 0;
+	p->period = m ? p->period / int_gcd(p->period, m) * m : 0;
 	if (p->period > PHASE_MAX)
 		p->period = 0;
 }

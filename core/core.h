@@ -423,6 +423,7 @@ static inline int64_t int_floor_div(int64_t a, int64_t b)
 {
 	return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
+int64_t int_gcd(int64_t a, int64_t b); /* never negative */
 /* An integer node as c + sum k_i * atom_i, atoms distinct by id and neither ADD, MUL-by-constant
  * nor CONST. */
 typedef struct Affine {

@@ -39,6 +39,5 @@ Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c);
 Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c);
 /* Is nothing near the ends of int64? Then reassociation can't change a value. */
 bool fold_moderate(const Node *e);
-int64_t int_gcd(int64_t a, int64_t b);
 
 #endif

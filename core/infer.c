@@ -189,8 +189,11 @@ static int64_t constraint_top(Infer *f, const Constraint *c, const Span *x)
 	int64_t k = affine_coefficient(&a, x->axis), top;
 	Node *rest = node_sub(f->ir, e, node_scale(f->ir, x->axis, k));
 	Holds in_rest = holds(f, rest);
-	/* Conditions on data say nothing of indices: with them it is as without any. */
-	bool plain = node_is_const(rest) && !c->guard;
+	/* Bounds of a sum of axes are exact. Of others they are proved, with conditions or without:
+	 * those on data say nothing of indices, and must not change what is found. */
+	bool plain = !c->guard;
+	for (int j = 0; j < a.n; j++)
+		plain &= a.atom[j]->op == OP_AXIS;
 
 	if (in_rest.mask) {
 		top = search(f, e, x, c->extent);

@@ -10,11 +10,6 @@
 /* Residues of one axis, and of all together; a shorter line of lanes is not worth it. */
 enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4 };
 
-static int64_t divisor(int64_t a, int64_t b)
-{
-	return b ? divisor(b, a % b) : a;
-}
-
 typedef struct Asked {
 	Ir *ir;
 	Node *axis;
@@ -34,8 +29,8 @@ static void see_period(void *user, Node *n)
 		a->period = 0;
 		return;
 	}
-	by /= divisor(by, step < 0 ? -step : step);
-	a->period *= by / divisor(by, a->period);
+	by /= int_gcd(by, step);
+	a->period *= by / int_gcd(by, a->period);
 	if (a->period > PERIOD_MOST)
 		a->period = 0;
 }
