@@ -31,24 +31,24 @@ typedef struct Target {
 } Target;
 const Target *target_host(void);
 
-/* ---- equations to equations (rewrite.c, simplify.c) ---- */
+/* ---- equations to equations (rewrite/) ---- */
 /* Constants, identities, common subexpressions, dead code, zero gradients: roots are replaced in
  * place by equal, cheaper ones (same type and shape). Runs under IR_ENTER. 0 or an error in
  * ir->err. */
 int rewrite_graph(Ir *ir, int nroot, Node **roots);
 /* Mixed precision, after that: f32 factors of long sums are read rounded to a 16-bit type
- * (rewrite_precision.c). */
+ * (rewrite/precision.c). */
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots);
 /* The loop whose body a graph is: one of its results, in the graph around it. */
 typedef struct Within {
 	const Node *scan;
 	const struct Within *around; /* NULL: that is no body */
 } Within;
-/* After that: f32 is rounded to bf16 by chance, without bias (rewrite_rounding.c). The roots are of
+/* After that: f32 is rounded to bf16 by chance, without bias (rewrite/rounding.c). The roots are of
  * the body `in`, or of no body (NULL). */
 int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots);
 
-/* ---- subgraphs (fuse.c, subgraph.c) ---- */
+/* ---- subgraphs (fuse/) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations
  * over the same space (main's spatial axes) that read earlier members only at their own axes.
  * Elementwise producers have been substituted into bodies already. Inputs: all tensors read that
@@ -105,10 +105,10 @@ Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
 Task *task_parse(const char *text, Error *err);
 void task_free(Task *t);
 
-/* ---- schedules (schedule.c): data that replays from text ---- */
+/* ---- schedules (schedule/): data that replays from text ---- */
 typedef struct ScheduleStep {
-	int kind; /* row of jit/steps.def: split, reorder, fuse, parallel, vectorise, unroll, pack,
-		     tensorise, ... */
+	int kind; /* row of jit/schedule/steps.def: split, reorder, fuse, parallel, vectorise,
+		     unroll, pack, tensorise, ... */
 	int axis;
 	int64_t arg;
 } ScheduleStep;
@@ -121,7 +121,8 @@ typedef struct Schedule {
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
 /* Loops of the task before any step. */
 int schedule_axes(const Task *t);
-/* A random neighbour, in place, of a task of so many axes; it may not fit it (mutate.c). */
+/* A random neighbour, in place, of a task of so many axes; it may not fit it (schedule/mutate.c).
+ */
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state);
 /* Steps of the same kind at the same place are taken from either. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state);
@@ -129,14 +130,14 @@ uint64_t random_below(uint64_t *state, uint64_t n); /* of a search's own random 
 void schedule_print(Text *out, const Schedule *s);  /* "split 1 16; vectorise 4; parallel 0" */
 int schedule_parse(const char *text, Schedule *s, Error *err);
 
-/* ---- vendor libraries (library.c): opened when first asked for; why: a reason when there is none
+/* ---- vendor libraries (library/): opened when first asked for; why: a reason when there is none
  * ---- */
 const char *library_name(int library); /* 0.. is the argument of their step; NULL: no more */
 bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 
-/* ---- kernels (kernel.c, emit.c, backend_*.c) ---- */
+/* ---- kernels (lower.c, kernel.c, emit/, backend/) ---- */
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
 	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */

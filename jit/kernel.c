@@ -3,7 +3,7 @@
  * A kernel is made on one thread and run and freed on others: its count is atomic, the rest does
  * not change after compile.
  */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
 #include <string.h>
 
 const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc,

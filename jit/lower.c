@@ -4,7 +4,8 @@
  *--emit--> text
  *
  * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
+#include "jit/lower.h"
 
 #include <string.h>
 

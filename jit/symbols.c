@@ -4,8 +4,10 @@
  * mathematics, and the few functions that compilers call on their own (memcpy; conversions that tcc
  * does not inline). Nothing else of the process can be reached from a kernel.
  */
-#include "jit/library.h"
-#include "jit/vectorlib.h"
+#include "jit/symbols.h"
+#include "jit/builtin/vectorlib.h"
+#include "jit/library/library.h"
+#include "jit/micro/micro.h"
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>

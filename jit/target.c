@@ -5,7 +5,7 @@
  * name, so nothing here reads it: a bit counts only when the operating system also saves the
  * registers that it needs.
  */
-#include "jit/internal.h"
+#include "jit/jit.h"
 #include <pthread.h>
 #include <string.h>
 

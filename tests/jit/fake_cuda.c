@@ -2,8 +2,9 @@
  *
  * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
  * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
- * and fenced. Input: the calls of jit/cuda_api.def. Output: what they say they do, or error 1; the
- * call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still taken.
+ * and fenced. Input: the calls of jit/backend/cuda_api.def. Output: what they say they do, or error
+ * 1; the call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still
+ * taken.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

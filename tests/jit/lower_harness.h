@@ -3,7 +3,7 @@
 #ifndef LOWER_HARNESS_H
 #define LOWER_HARNESS_H
 
-#include "jit/internal.h"
+#include "jit/lower.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

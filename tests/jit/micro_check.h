@@ -1,8 +1,9 @@
-/* micro_check.h - micro-kernels against plain loops over the definition in jit/internal.h. */
+/* micro_check.h - micro-kernels against plain loops over the definition in jit/micro/micro.h. */
 #ifndef MICRO_CHECK_H
 #define MICRO_CHECK_H
 
-#include "jit/backend.h"
+#include "jit/micro/micro.h"
+#include "jit/symbols.h"
 #include "tests/check.h"
 #include <stdlib.h>
 

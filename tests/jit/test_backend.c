@@ -1,7 +1,7 @@
 /* test_backend.c - hand-written kernels through tcc and cc: they run, errors come back as text,
  * objects survive a round trip through a file and damage to it, and compilers that misbehave do no
  * harm. */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
 #include "tests/check.h"
 #include <signal.h>
 #include <stdlib.h>

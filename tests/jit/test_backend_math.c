@@ -1,6 +1,7 @@
 /* test_backend_math.c - the mathematics of kernels against libm in f64: a sweep over all magnitudes
  * (every 4099th float), bounds in units of the last place, and the special values. */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
+#include "jit/symbols.h"
 #include "tests/check.h"
 #include "tests/ulps.h"
 

@@ -1,7 +1,7 @@
 /* test_backend_task.c - whole tasks through backends: interp as a backend runs and reports bad
  * data, CUDA takes every kernel offered to it, and running out of memory anywhere is an error that
  * leaks nothing. */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * of a grid one after another on the host. Where a driver answers, test_lower_cuda runs the same
  * on it.
  */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
 #include "tests/jit/lower_cases.h"
 
 #include <dlfcn.h>

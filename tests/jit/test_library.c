@@ -1,6 +1,6 @@
 /* test_library.c - contractions by a library's matrix product: whichever operands are turned, with
  * loops around it, in blocks that don't fit evenly, with members; and which are left alone. */
-#include "jit/library.h"
+#include "jit/library/library.h"
 #include "tests/jit/lower_harness.h"
 
 static const char *const blocks[] = {"", "; block 0 7; block 1 5", "; block 0 1; block 1 1000"};

@@ -1,6 +1,6 @@
 /* test_lower_cuda.c - the CUDA C row of the dialects: every construct of the emitter compiles, and
  * runs where a driver answers. Needs NVRTC, no GPU. */
-#include "jit/backend.h"
+#include "jit/backend/backend.h"
 #include "tests/jit/lower_harness.h"
 
 static const Case cases[] = {

@@ -1,7 +1,8 @@
 /* test_pack.c - packing panels through index tables and storing blocks, against their definitions,
  * on tables of every kind: contiguous, in fours along lanes or along K, scattered, under
  * conditions. */
-#include "jit/backend.h"
+#include "jit/micro/micro.h"
+#include "jit/symbols.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <sys/mman.h>

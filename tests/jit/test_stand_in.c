@@ -3,24 +3,26 @@
  * for targets that have them, against the interpreter. AVX-512's own are vectors of the compiler,
  * which makes them from narrower ones here. */
 #if defined(__x86_64__)
+#include "jit/backend/backend.h"
+#include "jit/lower.h"
 #include "tests/jit/stand_in_tiles.h"
 
-#include "jit/microkernel_amx.c"
+#include "jit/micro/kernel_amx.c"
 
 #define __AVX512F__ 1
-#include "jit/microkernel_avx512.c"
+#include "jit/micro/kernel_avx512.c"
 #undef VB
 #undef MR
 #undef NV
 #undef NAME
 #undef T
-#include "jit/microkernel_avx512bf16.c"
+#include "jit/micro/kernel_avx512bf16.c"
 #undef VB
 #undef MR
 #undef NV
 #undef NAME
 #undef T
-#include "jit/microkernel_avx512vnni.c"
+#include "jit/micro/kernel_avx512vnni.c"
 #undef T
 
 #define target_host target_real

@@ -1,6 +1,7 @@
 /* test_vectorlib.c - operations over chunks against one element at a time: all rows, strides 0, 1
  * and others, lengths around the vector and the chunk, in place. */
-#include "jit/vectorlib.h"
+#include "jit/builtin/vectorlib.h"
+#include "jit/symbols.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

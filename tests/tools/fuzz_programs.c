@@ -59,17 +59,22 @@ static void failure_keep(Fuzz *f, const RandomProgram *p, int nbackend, Verdict 
 static bool program_alone(Fuzz *f, RandomProgram *p, int nbackend)
 {
 	for (int n = nbackend < 0 ? nbackend : 0; n <= nbackend; n++) {
-		Text why = {0};
-		Verdict v = verdict_apart(1, p, n, compilers, &why);
-		text_free(&why);
-		if (v == GOOD)
-			continue;
-		v = program_shrink(p, n, compilers, &why);
-		if (v == GOOD) /* it was stopped for longer than a kernel or a program may take? */
-			f->unsteady++;
-		else
+		Text why = {0}, once = {0};
+		Verdict first = verdict_apart(1, p, n, compilers, &once), v = first;
+		if (first != GOOD)
+			v = program_shrink(p, n, compilers, &why);
+		if (v != GOOD)
 			failure_keep(f, p, n, v, why.s);
+		else if (first != GOOD) { /* stopped for longer than a program may take? */
+			f->unsteady++;
+			fprintf(stderr, "program %llu: %s, once and not again\n%s",
+				(unsigned long long)p->number, verdict_text[first],
+				once.s ? once.s : "");
+		}
 		text_free(&why);
+		text_free(&once);
+		if (first == GOOD)
+			continue;
 		return true;
 	}
 	return false;

@@ -1,0 +1,286 @@
+/* cc.c - the system's C compiler: slow to answer (tens of milliseconds), fast code.
+ *
+ * Input: sources that define kernel_0. Output: the object that the compiler wrote, loaded by
+ * elf_object.c and, where asked, kept for the cache. Several sources go into one file, because
+ * starting the compiler costs as much as a kernel; if they do not fit together, each is compiled
+ * alone. The compiler is $RICCI_CC, or the first of cc, gcc, clang that exists; process.c runs it
+ * without a shell.
+ */
+#include "jit/backend/backend.h"
+#include "jit/backend/process.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The same sums in the same order as written, but no promises about errno and exceptions; NaN,
+ * signed zeros and infinities stay. (Reductions vectorise by `omp simd`, which asks for it where it
+ * is wanted; the mathematics needs its order.) */
+static const char *const cc_flag[] = {
+	"-std=gnu11",
+	"-O3",
+	"-fPIC",
+	"-w",
+	"-fno-math-errno",
+	"-fno-trapping-math",
+	"-ffp-contract=fast",
+	/* gcc 12.2 folds `low <= i && i <= high` of a load under masks into a wrong unsigned
+	 * compare of 64-bit lanes (test_backend_task.c: conditional loads) */
+	"-fno-tree-forwprop",
+	"-fopenmp-simd",
+	"-fno-asynchronous-unwind-tables",
+	"-fno-stack-protector",
+	"-fno-ident",
+};
+
+static char cc_program[4096], cc_text[512]; /* the path; what version() says */
+static pthread_once_t cc_once = PTHREAD_ONCE_INIT;
+
+static bool cc_try(const char *name)
+{
+	const char *out[] = {name, "--version", NULL};
+	Text said = {0};
+	Error err = {0};
+	char path[sizeof cc_program];
+	bool good = process_find(name, path, sizeof path) &&
+		    process_run(path, out, 10, &said, &err) == 0 && said.s;
+	if (good) {
+		said.s[strcspn(said.s, "\n")] = 0;
+		snprintf(cc_program, sizeof cc_program, "%s", path);
+		size_t n = snprintf(cc_text, sizeof cc_text, "%.200s", said.s);
+		for (int i = 0; i < COUNT(cc_flag) && n < sizeof cc_text; i++)
+			n += snprintf(cc_text + n, sizeof cc_text - n, " %s", cc_flag[i]);
+	}
+	text_free(&said);
+	return good;
+}
+
+static void cc_search(void)
+{
+	static const char *const usual[] = {"cc", "gcc", "clang"};
+	const char *own = env_text("RICCI_CC", "");
+	if (*own) {
+		cc_try(own);
+		return;
+	}
+	for (int i = 0; i < COUNT(usual); i++)
+		if (cc_try(usual[i]))
+			return;
+}
+
+static bool cc_available(char *why, size_t n)
+{
+	pthread_once(&cc_once, cc_search);
+	const char *own = env_text("RICCI_CC", "");
+	if (!*cc_program && *own)
+		snprintf(why, n, "RICCI_CC names %.200s, which does not run", own);
+	else if (!*cc_program)
+		snprintf(why, n, "none of cc, gcc, clang is on the PATH");
+	return *cc_program;
+}
+
+static char *cc_version(void)
+{
+	pthread_once(&cc_once, cc_search);
+	return cc_text;
+}
+
+/* ---- one run of the compiler */
+
+static int file_write(const char *path, const char *s, size_t n, Error *err)
+{
+	FILE *f = fopen(path, "wbe");
+	bool good = f && fwrite(s, 1, n, f) == n;
+	if (f && fclose(f))
+		good = false;
+	return good ? 0 : error_set(err, RICCI_EIO, "can't write %s: %s", path, strerror(errno));
+}
+
+static int file_read(const char *path, Text *out, Error *err)
+{
+	FILE *f = fopen(path, "rbe");
+	if (!f)
+		return error_set(err, RICCI_EIO, "can't read %s: %s", path, strerror(errno));
+	char part[16384];
+	size_t n;
+	while ((n = fread(part, 1, sizeof part, f)) > 0)
+		text_put(out, part, n);
+	bool bad = ferror(f);
+	fclose(f);
+	if (bad)
+		return error_set(err, RICCI_EIO, "can't read %s: %s", path, strerror(errno));
+	return out->failed ? error_set(err, RICCI_ENOMEM, "out of memory") : 0;
+}
+
+enum { CC_ARGUMENTS = 64 };
+
+/* The compiler's arguments; target's flags are split in `room` at their spaces. */
+static void arguments(const char **arg, char *room, const char *object, const char *source)
+{
+	int n = 0;
+	arg[n++] = cc_program;
+	for (int i = 0; i < COUNT(cc_flag); i++)
+		arg[n++] = cc_flag[i];
+	for (char *save, *f = strtok_r(room, " ", &save); f && n < CC_ARGUMENTS - 6;
+	     f = strtok_r(NULL, " ", &save))
+		arg[n++] = f;
+	arg[n++] = "-c";
+	arg[n++] = "-o";
+	arg[n++] = object;
+	arg[n++] = source;
+	arg[n] = NULL;
+}
+
+/* text in folder/k.c to *object, the bytes of the object file. */
+static int cc_run(const char *folder, const Text *text, Text *object, Error *err)
+{
+	char in[512], out[512], flags[sizeof target_host()->flags];
+	const char *arg[CC_ARGUMENTS];
+	Text said = {0};
+	snprintf(in, sizeof in, "%s/k.c", folder);
+	snprintf(out, sizeof out, "%s/k.o", folder);
+	snprintf(flags, sizeof flags, "%s", target_host()->flags);
+	if (file_write(in, text->s, text->n, err))
+		return err ? err->code : RICCI_EIO;
+	arguments(arg, flags, out, in);
+	int bad = process_run(cc_program, arg, env_long("RICCI_CC_TIMEOUT", 120), &said, err);
+	if (bad > 0 || (bad == 0 && access(out, R_OK)))
+		bad = error_set(err, RICCI_ECOMPILE,
+				"%s refuses a kernel (exit status %d):\n%.1500s", cc_program, bad,
+				said.s ? said.s : "it said nothing");
+	if (!bad)
+		bad = file_read(out, object, err);
+	text_free(&said);
+	unlink(in);
+	unlink(out);
+	return bad;
+}
+
+/* Compiles text in a private folder that is gone afterwards. */
+static int cc_text_compile(const Text *text, Text *object, Error *err)
+{
+	char folder[480];
+	if (text->failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	snprintf(folder, sizeof folder, "%.400s/ricci-XXXXXX", env_text("TMPDIR", "/tmp"));
+	if (!mkdtemp(folder)) /* only its owner may enter it */
+		return error_set(err, RICCI_EIO, "can't make a folder %s: %s", folder,
+				 strerror(errno));
+	int bad = cc_run(folder, text, object, err);
+	rmdir(folder);
+	return bad;
+}
+
+/* ---- kernels */
+
+static void source_append(Text *text, int i, const char *source)
+{
+	text_add(text, "#define kernel_0 kernel_%d\n#line 1 \"kernel %d\"\n", i, i);
+	text_put(text, source, strlen(source));
+	text_add(text, "\n#undef kernel_0\n");
+}
+
+static int object_use(int n, Kernel **kernels, const void *bytes, size_t size, Error *err)
+{
+	char *room = mem_alloc((size_t)n * 24);
+	const char **name = mem_alloc((size_t)n * sizeof *name);
+	void **find = mem_alloc((size_t)n * sizeof *find);
+	int bad = room && name && find ? 0 : error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < n && !bad; i++) {
+		name[i] = room + i * 24;
+		snprintf(room + i * 24, 24, "kernel_%d", i);
+	}
+	if (!bad) {
+		Error own = {0};
+		Code *c = elf_load(bytes, size, n, name, find, &own);
+		if (!c)
+			bad = error_set(err, own.code, "%s", own.text);
+		for (int i = 0; i < n && c; i++) {
+			kernels[i]->run = (KernelFn *)find[i];
+			kernels[i]->module = c;
+		}
+		if (c)
+			c->refs = n;
+	}
+	mem_free(room);
+	mem_free(name);
+	mem_free(find);
+	return bad;
+}
+
+/* Beside the final place first, so that other processes never see half a file. */
+static int object_keep(const char *path, const Text *object, Error *err)
+{
+	Text part = {0};
+	text_add(&part, "%s.%ld.%p", path, (long)getpid(), (void *)&part);
+	int bad = part.failed ? error_set(err, RICCI_ENOMEM, "out of memory")
+			      : file_write(part.s, object->s, object->n, err);
+	if (!bad && rename(part.s, path))
+		bad = error_set(err, RICCI_EIO, "can't write %s: %s", path, strerror(errno));
+	if (bad && part.s)
+		unlink(part.s);
+	text_free(&part);
+	return bad;
+}
+
+static int cc_compile_file(int n, Kernel **kernels, const char *keep, Error *err)
+{
+	Text text = {0}, object = {0};
+	Error own = {0};
+	for (int i = 0; i < n; i++)
+		source_append(&text, i, kernels[i]->source);
+	int bad = cc_text_compile(&text, &object, err);
+	if (!bad && object_use(n, kernels, object.s, object.n, &own))
+		bad = error_set(err, own.code == RICCI_EFORMAT ? RICCI_ECOMPILE : own.code, "%s",
+				own.text);
+	if (!bad && keep)
+		object_keep(keep, &object, NULL); /* the kernels work without it */
+	text_free(&text);
+	text_free(&object);
+	return bad;
+}
+
+static int cc_compile(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+{
+	(void)b;
+	char why[256];
+	Error own = {0};
+	if (!cc_available(why, sizeof why))
+		return error_set(err, RICCI_ECOMPILE, "no C compiler: %s", why);
+	int bad = cc_compile_file(n, kernels, object, &own);
+	if (bad && (n == 1 || own.code == RICCI_ENOMEM || object))
+		return error_set(err, own.code, "%s", own.text);
+	int done = 0;
+	for (; bad && done < n; done++)
+		if (cc_compile_file(1, kernels + done, NULL, err))
+			break;
+	if (!bad || done == n)
+		return 0;
+	for (int i = 0; i < done; i++) {
+		code_release(kernels[i]->module);
+		kernels[i]->module = NULL;
+		kernels[i]->run = NULL;
+	}
+	return err ? err->code : RICCI_ECOMPILE;
+}
+
+static int cc_load(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+{
+	(void)b;
+	Text bytes = {0};
+	int bad = file_read(object, &bytes, err);
+	if (!bad)
+		bad = object_use(n, kernels, bytes.s ? bytes.s : "", bytes.n, err);
+	text_free(&bytes);
+	return bad;
+}
+
+const Backend backend_cc = {
+	.name = "cc",
+	.available = cc_available,
+	.compile = cc_compile,
+	.load = cc_load,
+	.release = code_release,
+	.version = cc_version,
+};

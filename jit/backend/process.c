@@ -1,0 +1,157 @@
+/* process.c - runs another program without a shell and without disturbing the host.
+ *
+ * The child has its own process group (a Ctrl-C meant for the training does not reach it, and a
+ * time limit ends its children too), default signals, no input, and one pipe for what it says. The
+ * host may ignore SIGCHLD or reap all children itself: then the status is lost, and the end of the
+ * pipe and the files written must tell.
+ */
+#define _GNU_SOURCE
+#include "jit/backend/process.h"
+#include "jit/jit.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+bool process_find(const char *name, char *path, size_t room)
+{
+	if (strchr(name, '/'))
+		return (size_t)snprintf(path, room, "%s", name) < room && access(path, X_OK) == 0;
+	const char *p = getenv("PATH");
+	for (p = p ? p : "/usr/local/bin:/usr/bin:/bin"; *p;) {
+		int n = strcspn(p, ":");
+		if (n && (size_t)snprintf(path, room, "%.*s/%s", n, p, name) < room &&
+		    access(path, X_OK) == 0)
+			return true;
+		p += n + (p[n] == ':');
+	}
+	return false;
+}
+
+static int spawn(pid_t *child, const char *path, const char *const *arg, int out)
+{
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t how;
+	sigset_t none, all;
+	sigemptyset(&none);
+	sigfillset(&all);
+	if (posix_spawn_file_actions_init(&files))
+		return ENOMEM;
+	if (posix_spawnattr_init(&how)) {
+		posix_spawn_file_actions_destroy(&files);
+		return ENOMEM;
+	}
+	posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+					       POSIX_SPAWN_SETSIGDEF);
+	posix_spawnattr_setpgroup(&how, 0);
+	posix_spawnattr_setsigmask(&how, &none);
+	posix_spawnattr_setsigdefault(&how, &all);
+	int bad = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	if (!bad)
+		bad = posix_spawn_file_actions_adddup2(&files, out, 1);
+	if (!bad)
+		bad = posix_spawn_file_actions_adddup2(&files, out, 2);
+	if (!bad)
+		bad = posix_spawn(child, path, &files, &how, (char *const *)arg, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&how);
+	return bad;
+}
+
+static _Thread_local const atomic_bool *stop_flag;
+
+void backend_stop_when(const atomic_bool *flag)
+{
+	stop_flag = flag;
+}
+
+static bool stopped(void)
+{
+	return stop_flag && atomic_load(stop_flag);
+}
+
+/* Reads until the pipe ends or time is up (or the caller's thread was told to stop); false: it is.
+ */
+static bool listen_until(int from, double end, Text *said)
+{
+	char part[4096];
+	size_t room = 65536;
+	for (;;) {
+		double left = end - clock_seconds();
+		struct pollfd p = {.fd = from, .events = POLLIN};
+		int nap = left > 0.03 ? 30 : (int)(left * 1e3) + 1;
+		int ready = left > 0 && !stopped() ? poll(&p, 1, nap) : 0;
+		if ((ready < 0 && errno == EINTR) || (ready == 0 && left > 0 && !stopped()))
+			continue;
+		if (ready <= 0)
+			return false;
+		ssize_t n = read(from, part, sizeof part);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return true;
+		size_t keep = (size_t)n < room ? (size_t)n : room;
+		text_put(said, part, keep);
+		room -= keep;
+	}
+}
+
+/* Waits for the child until `end`; -2 when it lives on, -1 when someone else took its status. */
+static int child_wait(pid_t child, double end)
+{
+	int status;
+	for (struct timespec nap = {0, 50000};;) {
+		pid_t got = waitpid(child, &status, WNOHANG);
+		if (got == child)
+			return status;
+		if (got < 0 && errno != EINTR)
+			return -1;
+		if (clock_seconds() >= end)
+			return -2;
+		nanosleep(&nap, NULL);
+		if (nap.tv_nsec < 5000000)
+			nap.tv_nsec *= 2;
+	}
+}
+
+int process_run(const char *path, const char *const *arg, double seconds, Text *said, Error *err)
+{
+	int pipes[2];
+	pid_t child;
+	double end = clock_seconds() + seconds;
+	if (pipe2(pipes, O_CLOEXEC))
+		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(errno));
+	int bad = spawn(&child, path, arg, pipes[1]);
+	close(pipes[1]);
+	if (bad) {
+		close(pipes[0]);
+		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(bad));
+	}
+	bool late = !listen_until(pipes[0], end, said);
+	close(pipes[0]);
+	int status = late ? -2 : child_wait(child, end);
+	if (status == -2) {
+		kill(-child, SIGKILL);
+		child_wait(child, clock_seconds() + 1);
+		if (stopped())
+			return error_set(err, RICCI_ECOMPILE, "%s was stopped", path);
+		return error_set(err, RICCI_ECOMPILE,
+				 "%s took longer than %.0f seconds and was stopped", path, seconds);
+	}
+	if (said->failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return 0;
+	if (WIFSIGNALED(status))
+		return error_set(err, RICCI_ECOMPILE, "%s crashed (%s)", path,
+				 strsignal(WTERMSIG(status)));
+	return WEXITSTATUS(status);
+}

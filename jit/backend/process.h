@@ -1,0 +1,14 @@
+/* process.h - running another program, for cc.c. */
+#ifndef JIT_PROCESS_H
+#define JIT_PROCESS_H
+
+#include "core/core.h"
+
+/* The path of a program: name itself when it holds a slash, else the first on the PATH. */
+bool process_find(const char *name, char *path, size_t room);
+/* Runs path with arg (NULL at the end), without input, and appends the first 64 KB of what it says
+ * on stdout and stderr to said. 0, its exit status > 0, or an error < 0: it can't start, was
+ * killed, or took longer than `seconds` and was stopped. */
+int process_run(const char *path, const char *const *arg, double seconds, Text *said, Error *err);
+
+#endif

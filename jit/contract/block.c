@@ -1,0 +1,207 @@
+/* block.c - one block of a contraction: its place, its panels, its products, its results.
+ *
+ * Input: a Blocking and the numbers of a part's blocks. Output: statements for that part.
+ * Invariant: panels of M are as high as a micro-kernel or a little lower, all of them nearly the
+ * same, so that no rest of two rows leaves most of its registers empty. */
+#include "jit/contract/internal.h"
+
+/* The first row of a panel of M, counted over all blocks; the extent behind the last. */
+static Node *panel_start(Contract *c, Node *panel)
+{
+	/* Rows are multiplied in pairs, tile registers whole. */
+	int64_t unit = c->micro->a.group > 2 ? c->micro->mr : 2, extent = c->m.extent;
+	int64_t units = (extent + unit - 1) / unit,
+		count = (extent + c->micro->mr - 1) / c->micro->mr;
+	Node *u = node_floordiv(c->ir, node_scale(c->ir, panel, units), count);
+	Node *start = node_scale(c->ir, u, unit);
+	return extent % unit ? contract_least(c, start, contract_int(c, extent)) : start;
+}
+
+void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *top, Node *rows)
+{
+	Ir *ir = c->ir;
+	int64_t most = h->mb / c->micro->mr, all = (c->m.extent + c->micro->mr - 1) / c->micro->mr;
+	h->first = node_scale(ir, m, most);
+	h->npanel = contract_least(c, contract_int(c, most),
+				   node_sub(ir, contract_int(c, all), h->first));
+	Node *end = panel_start(c, node_add(ir, h->first, h->npanel));
+	c->m.origin = node_add(ir, panel_start(c, h->first), top);
+	c->n.origin = node_scale(ir, n, h->nb);
+	h->rows = contract_least(c, rows, node_sub(ir, end, c->m.origin));
+	h->cols = contract_least(c, contract_int(c, h->nb),
+				 node_sub(ir, contract_int(c, c->n.extent), c->n.origin));
+	int64_t below = c->batch.extent;
+	for (int k = 0; k < c->batch.naxis; k++) {
+		below /= axis_extent(c->batch.axis[k]);
+		c->batch_value[k] = node_floormod(ir, node_floordiv(ir, point, below),
+						  axis_extent(c->batch.axis[k]));
+	}
+}
+
+void block_set_depth(Contract *c, Blocking *h, Node *k)
+{
+	c->k.origin = node_scale(c->ir, k, h->kb);
+	h->depth = contract_least(c, contract_int(c, h->kb),
+				  node_sub(c->ir, contract_int(c, c->k.extent), c->k.origin));
+}
+
+/* Panel ip of the block: its first row there, and how many. */
+static Node *panel_row(Contract *c, const Blocking *h, Node *ip)
+{
+	return node_sub(c->ir, panel_start(c, node_add(c->ir, h->first, ip)), c->m.origin);
+}
+
+static Node *panel_rows(Contract *c, const Blocking *h, Node *ip)
+{
+	Node *next = node_add(c->ir, ip, contract_int(c, 1));
+	return node_sub(c->ir, panel_row(c, h, next), panel_row(c, h, ip));
+}
+
+/* Where the sums of row i and column j belong. */
+static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
+{
+	Ir *ir = c->ir;
+	Node *place = node_add(ir, h->c_at, node_scale(ir, i, h->c_row));
+	if (!h->straight)
+		return node_add(ir, place, j);
+	Point point = {1, {&c->n}, {j}};
+	Node *em, *en, *base;
+	contract_split(c, c->p->out_index[0], &c->m, &c->n, &em, &en, &base);
+	if (contract_step(c, &c->n, c->p->out_index[0]) == 1)
+		return node_add(ir, node_add(ir, place, c->n.origin), j);
+	return node_add(ir, place, contract_tabulate(c, en, &point));
+}
+
+/* The micro-kernel at panel ip of A and panel jp of the strip that begins at column `from`. */
+static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from, Node *jp,
+			   Node *add)
+{
+	Ir *ir = c->ir;
+	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
+	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
+	Node *b_at = node_add(ir, h->b_at,
+			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->kb));
+	CallArg arg[10] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
+	int n = 3;
+	if (h->in_place) {
+		Node *es, *ek, *base;
+		if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base))
+			return NULL;
+		Table *ts = contract_table(c, &c->m, 1, &es),
+		      *tk = contract_table(c, &c->k, 1, &ek);
+		if (!ts || !tk)
+			return NULL;
+		arg[n++] = (CallArg){c->a.value->src[0], base};
+		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
+		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, contract_int(c, 0))};
+	} else {
+		arg[n++] = (CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->kb))};
+	}
+	arg[n++] =
+		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
+	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
+	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
+	arg[n++] = (CallArg){NULL, add};
+	return stmt_call(c->t,
+			 h->b_in_place ? c->micro->both_symbol
+			 : h->in_place ? c->micro->placed_symbol
+				       : c->micro->symbol,
+			 n, arg);
+}
+
+/* Number of panels of `size` in e elements. */
+static Node *panels(Contract *c, Node *e, int64_t size)
+{
+	return node_floordiv(c->ir, node_add(c->ir, e, contract_int(c, size - 1)), size);
+}
+
+Stmt *block_pack_a(Contract *c, const Blocking *h)
+{
+	Ir *ir = c->ir;
+	int64_t mr = c->micro->mr;
+	Node *ip = tree_axis(c->t, h->mb / mr);
+	Node *place = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->kb));
+	Stmt *pack = contract_pack(c, &c->a, &c->m, h->a, panel_row(c, h, ip), place, mr,
+				   panel_rows(c, h, ip), h->depth, NULL);
+	return stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, pack);
+}
+
+/* The panels of so many columns from column `from` on. */
+Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols)
+{
+	Ir *ir = c->ir;
+	int64_t nr = c->micro->nr;
+	Node *jp = tree_axis(c->t, (cols->hi + nr - 1) / nr), *at = node_scale(ir, jp, nr);
+	Node *place = node_add(ir, h->b_at, node_scale(ir, at, h->kb));
+	Node *count = contract_least(c, contract_int(c, nr), node_sub(ir, cols, at));
+	Lying lying = {h->panels, node_scale(ir, jp, 2), h->seq};
+	Stmt *pack = contract_pack(c, &c->b, &c->n, h->b, node_add(ir, from, at), place, nr, count,
+				   h->depth, h->b_in_place ? &lying : NULL);
+	return stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, nr), pack);
+}
+
+Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
+{
+	Ir *ir = c->ir;
+	Node *ip = tree_axis(c->t, h->mb / c->micro->mr);
+	Node *jp = tree_axis(c->t, h->strip / c->micro->nr);
+	Node *js = tree_axis(c->t, (h->nb + h->strip - 1) / h->strip);
+	Node *from = node_scale(ir, js, h->strip);
+	Node *cols = contract_least(c, contract_int(c, h->strip), node_sub(ir, h->cols, from));
+	Stmt *pack_a = h->in_place || h->a_shared ? NULL : block_pack_a(c, h);
+	Stmt *pack_b = h->b_shared ? NULL : block_pack_b(c, h, from, cols);
+	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
+			      multiply_tile(c, h, ip, from, jp, add));
+	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, run);
+	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, js, NULL, panels(c, h->cols, h->strip),
+					  stmt_seq(pack_b, run)));
+}
+
+static Stmt *store_plain(Contract *c, const Blocking *h)
+{
+	Problem *p = c->p;
+	Node *em, *en, *base;
+	if (p->nout != 1 || p->out_value[0] != p->result || p->acc != p->type ||
+	    !contract_split(c, p->out_index[0], &c->m, &c->n, &em, &en, &base))
+		return NULL;
+	Table *tm = contract_table(c, &c->m, 1, &em), *tn = contract_table(c, &c->n, 1, &en);
+	if (!tm || !tn)
+		return NULL;
+	Node *zero = contract_int(c, 0);
+	CallArg arg[] = {{h->c, h->c_at},
+			 {NULL, contract_int(c, h->c_row)},
+			 {p->out[0], base},
+			 {tm->buffer, table_index(c, tm, zero)},
+			 {tn->buffer, table_index(c, tn, zero)},
+			 {NULL, h->rows},
+			 {NULL, h->cols}};
+	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_unpack_f64" : "ricci_unpack_f32",
+			 COUNT(arg), arg);
+}
+
+Stmt *block_store(Contract *c, const Blocking *h)
+{
+	Ir *ir = c->ir;
+	Problem *p = c->p;
+	Stmt *plain = store_plain(c, h), *body = NULL;
+	if (plain)
+		return plain;
+	Node *i = tree_axis(c->t, h->mb), *j = tree_axis(c->t, h->nb);
+	Node *result = buffer_read(c->t, h->c, node_add(ir, node_scale(ir, i, h->c_row), j));
+	result = problem_narrow(p, result);
+	/* Elements past the end are not visited: a single axis needs no table. */
+	c->m.direct = c->m.naxis == 1;
+	c->n.direct = c->n.naxis == 1;
+	Point point = {2, {&c->m, &c->n}, {i, j}};
+	for (int k = 0; k < p->nout; k++) {
+		Node *value = contract_tabulate(c, p->out_value[k], &point);
+		value = node_replace(ir, value, 1, &p->result, &result);
+		body = stmt_seq(body, stmt_store(c->t, p->out[k],
+						 contract_tabulate(c, p->out_index[k], &point),
+						 value, RED_NONE));
+	}
+	c->m.direct = c->n.direct = false;
+	return stmt_loop(c->t, HOW_SERIAL, i, NULL, h->rows,
+			 stmt_loop(c->t, HOW_VECTOR, j, NULL, h->cols, body));
+}

@@ -1,0 +1,318 @@
+/* contract.c - reading an equation as a generalised contraction.
+ *
+ * Input: a Problem whose main equation adds up products. Output: the roles of its axes: M in the
+ * first factor and the result, N in the second and the result, K reduced, batch in all three.
+ * Nothing here knows an operator: factors may be any expressions, axes any index functions. */
+#include "jit/contract/internal.h"
+
+#include <string.h>
+
+enum { BORDERED_REST = 96 };
+/* What a border leaves out; cycles of storing a result alone; products a cycle. */
+static const double LEAST_BORDER = 0.04, SCATTERED = 4, MULTIPLIES = 16;
+
+static uint64_t axis_mask(const Problem *p, Node *e)
+{
+	uint64_t mask = 0;
+	for (int k = 0; k < p->naxis; k++)
+		if (node_has(e, p->axis[k]))
+			mask |= (uint64_t)1 << k;
+	return mask;
+}
+
+static int flatten(Node *e, int room, int n, Node **factor)
+{
+	if (e->op == OP_MUL && n >= 0) {
+		n = flatten(e->src[0], room, n, factor);
+		return n < 0 ? n : flatten(e->src[1], room, n, factor);
+	}
+	if (n < 0 || n == room)
+		return -1;
+	factor[n] = e;
+	return n + 1;
+}
+
+static void factor_times(Problem *p, Factor *f, Node *e, uint64_t mask)
+{
+	f->value = f->value ? node2(p->ir, OP_MUL, f->value, e) : e;
+	f->mask |= mask;
+}
+
+/* Two groups of factors: the one with most result axes, with all that depend on no others; and the
+ * rest. */
+static bool group_factors(Contract *c, Node *body)
+{
+	Problem *p = c->p;
+	Node *factor[16];
+	uint64_t mask[16], spatial = ((uint64_t)1 << p->nspatial) - 1;
+	int n = flatten(body, COUNT(factor), 0, factor), top = 0;
+	if (n < 2)
+		return false;
+	for (int k = 0; k < n; k++) {
+		mask[k] = axis_mask(p, factor[k]);
+		if (__builtin_popcountll(mask[k] & spatial) >
+		    __builtin_popcountll(mask[top] & spatial))
+			top = k;
+	}
+	uint64_t reach = mask[top] & spatial;
+	for (int k = 0; k < n; k++)
+		factor_times(p, (mask[k] & spatial & ~reach) ? &c->b : &c->a, factor[k], mask[k]);
+	return c->b.value != NULL;
+}
+
+/* Every read inside its tensor by itself, or under all conditions there are? */
+static bool reads_safe(Node *e, bool all_guards)
+{
+	if (e->op == OP_READ && !all_guards &&
+	    (e->src[1]->lo < 0 || e->src[1]->hi >= tensor_size(e->src[0])))
+		return false;
+	for (int k = node_is_tensor(e) ? e->nsrc : 0; k < e->nsrc; k++)
+		if (!node_is_tensor(e->src[k]) && !reads_safe(e->src[k], all_guards))
+			return false;
+	return true;
+}
+
+static bool place_guards(Contract *c, int n, Node *const *guard)
+{
+	Factor *f[2] = {&c->a, &c->b};
+	for (int g = 0; g < n; g++) {
+		uint64_t mask = axis_mask(c->p, guard[g]);
+		bool placed = false;
+		for (int k = 0; k < 2; k++)
+			if (!(mask & ~f[k]->mask)) {
+				f[k]->guard[f[k]->nguard++] = guard[g];
+				placed = true;
+			}
+		if (!placed)
+			return false;
+	}
+	return reads_safe(c->a.value, c->a.nguard == n) && reads_safe(c->b.value, c->b.nguard == n);
+}
+
+static void side_add(Side *s, Node *axis)
+{
+	s->axis[s->naxis++] = axis;
+	s->extent *= axis_extent(axis);
+}
+
+/* Does a condition look at the axis? */
+static bool guarded(const Contract *c, Node *axis)
+{
+	const Factor *f[2] = {&c->a, &c->b};
+	for (int k = 0; k < 2; k++)
+		for (int g = 0; g < f[k]->nguard; g++)
+			if (node_has(f[k]->guard[g], axis))
+				return true;
+	return false;
+}
+
+static bool chosen(const Contract *c, Node *axis)
+{
+	for (int g = 0; g < c->nchoice; g++)
+		if (node_has(c->choice[g], axis))
+			return true;
+	return false;
+}
+
+/* Which part of the products a condition on both axes leaves out, were it that of a window that is
+ * moved over a border by less than the shorter of them. */
+static double left_out(const Node *own, const Node *reduced)
+{
+	double a = (double)axis_extent(own), b = (double)axis_extent(reduced);
+	double few = a < b ? a : b;
+	return (few * few - 1) / (4 * a * b);
+}
+
+/* Does it run fastest through the results, before all of the rest? */
+static bool fastest(const Contract *c, Node *axis, uint64_t rest)
+{
+	const Problem *p = c->p;
+	int64_t stride = problem_stride(c->ir, p->index, axis);
+	for (int k = 0; k < p->nspatial; k++)
+		if (rest >> k & 1 && problem_stride(c->ir, p->index, p->axis[k]) <= stride)
+			return false;
+	return true;
+}
+
+/* Axes of a factor's own that share conditions with reduced ones, and whose borders are a good part
+ * of them. Where the others are long enough for full tiles these join the batch, so that elements
+ * of K which a border leaves out are not multiplied at all (choose). It must save more than storing
+ * results one by one costs, if it comes to that. */
+static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other)
+{
+	const Problem *p = c->p;
+	uint64_t own = f->mask & ~other->mask & (((uint64_t)1 << p->nspatial) - 1), found = 0;
+	int64_t rest = 1;
+	double saved = 0, depth = 1;
+	bool scattered = false;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		depth *= (double)axis_extent(p->axis[k]);
+	for (int g = 0; g < f->nguard; g++) {
+		uint64_t mask = axis_mask(p, f->guard[g]);
+		for (int k = 0; k < p->nspatial; k++)
+			for (int r = p->nspatial; r < p->naxis; r++) {
+				double part = left_out(p->axis[k], p->axis[r]);
+				if (!((mask & own) >> k & mask >> r & 1) || part < LEAST_BORDER)
+					continue;
+				found |= (uint64_t)1 << k;
+				saved += part * depth / MULTIPLIES;
+			}
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		if ((own & ~found) >> k & 1)
+			rest *= axis_extent(p->axis[k]);
+		if (found >> k & 1)
+			scattered |= fastest(c, p->axis[k], ~found);
+	}
+	return rest < BORDERED_REST || (scattered && saved < SCATTERED) ? 0 : found;
+}
+
+static void roles(Contract *c)
+{
+	Problem *p = c->p;
+	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
+	uint64_t batch = bordered(c, &c->a, &c->b) | bordered(c, &c->b, &c->a);
+	for (int k = 0; k < p->nspatial; k++) {
+		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
+		if (batch >> k & 1)
+			a = b;
+		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
+	}
+}
+
+/* Conditions that depend on K and the batch only choose which elements of K there are at all. */
+static void choose(Contract *c)
+{
+	Factor *f[2] = {&c->a, &c->b};
+	if (c->k.extent > 1 << 14)
+		return;
+	for (int x = 0; x < 2; x++) {
+		int kept = 0;
+		for (int g = 0; g < f[x]->nguard; g++) {
+			Node *cond = f[x]->guard[g];
+			bool mine = false, foreign = false, known = false;
+			for (int k = 0; k < c->k.naxis; k++)
+				mine |= node_has(cond, c->k.axis[k]);
+			for (int k = 0; k < c->m.naxis; k++)
+				foreign |= node_has(cond, c->m.axis[k]);
+			for (int k = 0; k < c->n.naxis; k++)
+				foreign |= node_has(cond, c->n.axis[k]);
+			if (!mine || foreign || !reads_safe(cond, false)) {
+				f[x]->guard[kept++] = cond;
+				continue;
+			}
+			for (int k = 0; k < c->nchoice; k++)
+				known |= c->choice[k] == cond;
+			if (!known && c->nchoice < CONTRACT_MAX_GUARDS)
+				c->choice[c->nchoice++] = cond;
+		}
+		f[x]->nguard = kept;
+	}
+	c->k.compact = c->nchoice > 0;
+}
+
+/* Axes of the choice come first, so that what fails is left early where K is listed anew; those of
+ * other conditions last, so that these repeat. */
+static void order_reduced(Contract *c)
+{
+	const Problem *p = c->p;
+	bool repeats = true;
+	c->k.naxis = 0;
+	c->k.extent = 1;
+	for (int pass = 0; pass < 3; pass++) {
+		c->period = c->k.extent;
+		for (int k = p->nspatial; k < p->naxis; k++) {
+			bool first = chosen(c, p->axis[k]), last = guarded(c, p->axis[k]);
+			repeats &= !first || !last;
+			if (pass == (first ? 0 : last ? 2 : 1))
+				side_add(&c->k, p->axis[k]);
+		}
+	}
+	c->period = repeats ? c->k.extent / c->period : 0;
+}
+
+static bool side_has_unit(const Contract *c, const Side *s)
+{
+	for (int k = 0; k < s->naxis; k++)
+		if (problem_stride(c->ir, c->p->index, s->axis[k]) == 1)
+			return true;
+	return false;
+}
+
+static double padding(const Contract *c, const Side *m, const Side *n)
+{
+	return (double)round_up(m->extent, c->micro->mr) / (double)m->extent *
+	       (double)round_up(n->extent, c->micro->nr) / (double)n->extent;
+}
+
+double contract_padding(const Contract *c)
+{
+	return padding(c, &c->m, &c->n);
+}
+
+/* Contiguous results belong to N, unless that leaves most lanes empty. */
+static bool wants_swap(const Contract *c)
+{
+	bool unit = side_has_unit(c, &c->m);
+	double as_is = padding(c, &c->m, &c->n), swapped = padding(c, &c->n, &c->m);
+	return unit ? swapped < 1.6 * as_is : as_is > 1.6 * swapped;
+}
+
+bool contract_source(const Factor *f, Source *s)
+{
+	Node *e = f->value;
+	if (e->op == OP_CAST)
+		e = e->src[0];
+	s->through = e->type;
+	if (e->op == OP_CAST)
+		e = e->src[0];
+	s->read = e;
+	s->from = e->type;
+	return e->op == OP_READ;
+}
+
+static const Micro *find_micro(const Contract *c, const Target *target, bool narrow)
+{
+	Source a, b;
+	if (!narrow)
+		return micro_pick(target, c->p->acc);
+	if (!contract_source(&c->a, &a) || !contract_source(&c->b, &b))
+		return NULL;
+	return micro_pick_narrow(target, c->p->acc, a.through, b.through);
+}
+
+static void swap_factors(Contract *c)
+{
+	Factor f = c->a;
+	Side s = c->m;
+	c->a = c->b, c->b = f;
+	c->m = c->n, c->n = s;
+}
+
+bool contract_find(Contract *c, Problem *p, const Target *target, int way)
+{
+	Node *guard[CONTRACT_MAX_GUARDS];
+	int nguard;
+	memset(c, 0, sizeof *c);
+	c->p = p;
+	c->ir = p->ir;
+	c->t = p->tree;
+	if (p->red != RED_ADD || p->scatter || p->partial)
+		return false;
+	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
+	if (!group_factors(c, body) || !place_guards(c, nguard, guard))
+		return false;
+	c->micro = find_micro(c, target, way & CONTRACT_NARROW);
+	if (!c->micro)
+		return false;
+	roles(c);
+	order_reduced(c);
+	choose(c);
+	order_reduced(c);
+	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
+	if (wants_swap(c) != (way & CONTRACT_SWAP)) {
+		swap_factors(c);
+		c->micro = find_micro(c, target, way & CONTRACT_NARROW);
+	}
+	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
+}

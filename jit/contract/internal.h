@@ -1,0 +1,175 @@
+/* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
+ * (offer.c), tables of indices (table.c), panels (panel.c), the loops
+ * (loops.c). */
+#ifndef JIT_CONTRACT_INTERNAL_H
+#define JIT_CONTRACT_INTERNAL_H
+
+#include "jit/lower.h"
+#include "jit/micro/micro.h"
+
+#define CONTRACT_MAX_GUARDS 24
+#define CONTRACT_MAX_TABLES 64
+
+/* Indices of one role, run through as one long index. */
+typedef struct Side {
+	int naxis;
+	Node *axis[COMP_MAX_AXES];
+	int64_t extent, block;
+	bool whole;   /* its tables cover the whole extent and are filled once a call */
+	bool compact; /* only the elements that meet Contract.choice, listed anew in each part */
+	bool direct;  /* a single axis: its value is the element's number, no table needed */
+	Node *origin; /* the first element of the current block */
+} Side;
+
+/* A row for each integer expression over one side's axes; an entry for each element. */
+typedef struct Table {
+	Side *side;
+	int nrow;
+	Node *row[CONTRACT_MAX_GUARDS + 1];
+	Node *buffer;
+	int64_t stride; /* from row to row */
+} Table;
+
+typedef struct Factor {
+	Node *value;
+	uint64_t mask; /* the problem's axes it depends on */
+	int nguard;
+	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
+} Factor;
+
+typedef struct Contract {
+	Problem *p;
+	Ir *ir;
+	Tree *t;
+	const Micro *micro;
+	Factor a, b; /* of M and of N */
+	Side m, n, k, batch;
+	int ntable;
+	Table table[CONTRACT_MAX_TABLES];
+	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */
+	Stmt *setup;			  /* at the start of a part */
+	int64_t period; /* conditions repeat after so many elements of K; 0: they do not */
+	int nchoice; /* conditions on K and batch only: elements of K that fail them are left out */
+	Node *choice[CONTRACT_MAX_GUARDS], *count;
+} Contract;
+
+static inline int64_t round_up(int64_t x, int64_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
+/* Ways to read a problem, argument of STEP_TENSORISE: which factor is that of M; panels as the
+ * factors are, of 8 or 16 bits, not of the sum's type. */
+enum { CONTRACT_SWAP = 1, CONTRACT_NARROW = 2 };
+
+/* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
+bool contract_find(Contract *c, Problem *p, const Target *target, int way);
+
+/* A factor that is nothing but an element of a tensor, made a value of the sum's type: its type in
+ * memory, and the narrowest that it is rounded to on its way. */
+typedef struct Source {
+	Node *read;
+	Type from, through;
+} Source;
+bool contract_source(const Factor *f, Source *s);
+
+/* How much more edges cost than what they hold: 1 nothing. */
+double contract_padding(const Contract *c);
+/* Can the factor of M be read where it lies? b: that of N, in panels that meet no border? */
+bool contract_in_place(Contract *c, bool b);
+/* Can both factors be packed by functions compiled ahead? */
+bool contract_packs(Contract *c);
+
+/* What K is filled up to in panels. */
+static inline int contract_group(const Contract *c)
+{
+	return c->micro->a.group > c->micro->b.group ? c->micro->a.group : c->micro->b.group;
+}
+
+/* What only moves elements goes by their size: i32 as f32. */
+static inline bool contract_moves_f64(const Contract *c)
+{
+	return type_size(c->p->acc) == 8;
+}
+
+static inline Node *contract_int(Contract *c, int64_t v)
+{
+	return node_int(c->ir, v);
+}
+
+static inline Node *contract_least(Contract *c, Node *a, Node *b)
+{
+	return a->hi <= b->lo ? a : b->hi <= a->lo ? b : node2(c->ir, OP_MIN, a, b);
+}
+
+/* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
+typedef struct Lying {
+	Node *panels, *at, *seq;
+} Lying;
+/* Fills the panel of `lanes` lanes at `place` of dst with `count` elements of s, from element `at`
+ * of the block on, and `depth` of K. lying: or leaves it where it is. */
+Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Lying *lying);
+
+/* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
+ * Sides not given are the batch. */
+typedef struct Point {
+	int n;
+	Side *side[2];
+	Node *at[2]; /* element of the block */
+} Point;
+Node *contract_tabulate(Contract *c, Node *e, const Point *point);
+/* A table of several rows one after the other, for the packing functions. rest[r]: what depends on
+ * the batch only; false when an expression does not split. */
+Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
+bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
+/* At how many points of the batch the factor differs: all or one. */
+int64_t contract_points(const Contract *c, const Factor *f);
+/* Can all panels of the factor (b: of N) be kept for all parts? Not where they would unfold its
+ * tensor. */
+bool contract_shares(const Contract *c, bool b);
+/* How many neighbours along the side, its last axes, are `stride` apart in memory, where e is a
+ * flat index. */
+int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride);
+/* By how much the flat index e grows from each element of the side to the next; 0: it varies. */
+int64_t contract_step(Contract *c, const Side *s, Node *e);
+/* The place of the entry of row 0 for element `at` of the block. */
+Node *table_index(Contract *c, const Table *t, Node *at);
+/* Lists the elements of K that meet the choice: count and tables. */
+Stmt *contract_choose(Contract *c);
+/* Statements that fill the tables of side s (NULL: of all whole sides). */
+Stmt *contract_fill(Contract *c, Side *s);
+
+/* ---- blocks (block.c) ---- */
+
+/* How a schedule cuts a contraction, and where what it makes lies. Panels of M differ by a row or
+ * two; blocks are whole panels. */
+typedef struct Blocking {
+	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
+	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
+	bool in_place;		   /* A is read where it lies */
+	bool b_in_place;	   /* and B's panels that lie in lines */
+	bool a_shared, b_shared;   /* packed once for all parts, before them */
+	bool straight;		   /* tiles are stored where they belong, in c */
+	Node *a, *b, *c;	   /* buffers: A's panels, B's, the block of sums */
+	Node *a_at, *b_at;	   /* where this block's begin */
+	Node *panels, *seq;	   /* where a strip's panels lie; places of packed rows */
+	Node *c_at;		   /* where the block begins in c, */
+	int64_t c_row;		   /* and from row to row */
+	Node *first, *npanel;	   /* of this block: its first panel of M, how many it has, */
+	Node *rows, *cols, *depth; /* and its elements */
+} Blocking;
+
+/* The part is of block (m, n) at a point of the batch; of the block's rows those from `top` on, at
+ * most `rows`. */
+void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *top, Node *rows);
+/* and of block number k of K. */
+void block_set_depth(Contract *c, Blocking *h, Node *k);
+Stmt *block_pack_a(Contract *c, const Blocking *h);
+Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols);
+/* Packs what is not shared, and multiplies. */
+Stmt *block_multiply(Contract *c, const Blocking *h, Node *add);
+/* Stores the sums in c through the members. */
+Stmt *block_store(Contract *c, const Blocking *h);
+
+#endif

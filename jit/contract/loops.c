@@ -1,0 +1,387 @@
+/* loops.c - the loops of a contraction around a micro-kernel.
+ *
+ *	for each part (batch point, M block, N block):
+ *		for each K block: pack A's panels; for each strip of B: pack its panels, run them
+ *			against A's
+ *		store C through the members, where tiles are not stored straight
+ *
+ * A that is a plain read may stay where it lies. Factors of which many parts use the same panels
+ *may be packed before, once, in a phase of parts of its own, into shared memory. Where blocks are
+ *few and K is long, parts are pieces of K too: they leave their sums in shared memory, and a second
+ * phase adds them up in the order of K and stores. */
+#include "jit/contract/internal.h"
+
+enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15, LINE = 64 };
+static const double MOST_SPREAD = 1 << 25; /* elements of all pieces' sums */
+
+static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
+{
+	int64_t *block[4] = {&h->mb, &h->nb, &h->kb, &h->strip};
+	const int64_t unit[4] = {c->micro->mr, c->micro->nr, contract_group(c), c->micro->nr};
+	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
+	h->pieces = 1;
+	for (int k = 0; k < 4; k++)
+		*block[k] = k < 3 ? 128 : c->micro->nr;
+	for (int k = 0; k < s->n; k++) {
+		const ScheduleStep *step = &s->step[k];
+		bool block_step = step->kind == STEP_BLOCK && step->axis >= 0 && step->axis <= 3 &&
+				  step->arg >= 1 && step->arg <= 1 << 20;
+		if (block_step)
+			*block[step->axis] = step->arg;
+		else if (step->kind == STEP_SPREAD && step->arg >= 1)
+			h->pieces = step->arg;
+		else if (step->kind == STEP_IN_PLACE)
+			h->in_place = step->arg > 0, h->b_in_place = step->arg > 1;
+		else if (step->kind == STEP_SHARE)
+			h->a_shared = step->arg & 1, h->b_shared = step->arg >> 1 & 1;
+		else if (step->kind != STEP_TENSORISE)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: step %d does not fit a tensorised contraction",
+					 k + 1);
+	}
+	for (int k = 0; k < 4; k++) {
+		int64_t most = (extent[k] + unit[k] - 1) / unit[k] * unit[k];
+		*block[k] = (*block[k] + unit[k] - 1) / unit[k] * unit[k];
+		*block[k] = *block[k] < most ? *block[k] : most;
+	}
+	h->strip = h->strip < h->nb ? h->strip : h->nb;
+	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
+	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
+	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
+	/* No power of two from row to row: the lines of a tile would meet in one set of the cache.
+	 */
+	int64_t line = LINE / (int64_t)type_size(c->p->acc);
+	h->c_row = ((h->nb + line - 1) / line | 1) * line;
+	/* Pieces of K have equal numbers of blocks. */
+	h->pieces = c->k.compact ? 1 : h->pieces < h->nkb ? h->pieces : h->nkb;
+	h->per_piece = (h->nkb + h->pieces - 1) / h->pieces;
+	h->pieces = (h->nkb + h->per_piece - 1) / h->per_piece;
+	return 0;
+}
+
+/* Can it be done so? */
+static int check(Contract *c, const Blocking *h, Error *err)
+{
+	double sums = (double)h->pieces * (double)(c->batch.extent * h->nmb * h->mb) *
+		      (double)(h->nnb * h->nb);
+	if (h->in_place && !contract_in_place(c, false))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the first factor can't be read in place, only a plain "
+				 "read of the sum's type without conditions can");
+	if (h->b_in_place && !contract_in_place(c, true))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the second factor can't be read in place, only a plain "
+				 "read of the sum's type under affine conditions can");
+	if (h->pieces > 1 && sums > MOST_SPREAD)
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: the sums of %lld pieces of K are too large",
+				 (long long)h->pieces);
+	if (h->pieces > 1 && (h->a_shared || h->b_shared))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: panels can't be shared where K is in pieces");
+	if ((h->a_shared && (h->in_place || !contract_shares(c, false))) ||
+	    (h->b_shared && (h->b_in_place || !contract_shares(c, true))))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: shared panels have to be packed, of a plain read that "
+				 "they don't unfold");
+	return 0;
+}
+
+/* Tables of a whole side are filled for each range of parts that a thread takes, those of a block
+ * in each part, with divisions. */
+static void set_sides(Contract *c, const Blocking *h)
+{
+	Side *side[3] = {&c->m, &c->n, &c->k};
+	int64_t block[3] = {h->mb, h->nb, h->kb};
+	int64_t times[3] = {h->nnb * h->pieces, h->nmb * h->pieces, h->nmb * h->nnb};
+	for (int k = 0; k < 3; k++) {
+		side[k]->block = block[k];
+		side[k]->whole = side[k]->compact || /* listed once, whatever the blocks */
+				 (side[k]->extent <= MOST_WHOLE &&
+				  (side[k]->extent <= 256 || times[k] * c->batch.extent >= 5));
+	}
+}
+
+/* ---- panels ---- */
+
+/* Elements that a block's panels of one factor take, and what packing overwrites behind them. */
+static int64_t panel_room(const Blocking *h, bool b)
+{
+	return round_up((b ? h->nb : h->mb) * h->kb + PACK_SLACK, LINE);
+}
+
+/* How many blocks of shared panels there are. */
+static int64_t shared_blocks(const Contract *c, const Blocking *h, bool b)
+{
+	if (!(b ? h->b_shared : h->a_shared))
+		return 0;
+	return contract_points(c, b ? &c->b : &c->a) * (b ? h->nnb : h->nmb) * h->nkb;
+}
+
+static void panel_buffers(Contract *c, Blocking *h)
+{
+	Type a = c->micro->a.held, b = c->micro->b.held;
+	h->a_at = h->b_at = contract_int(c, 0);
+	if (h->a_shared)
+		h->a = tree_buffer(c->t, SPACE_SHARED, "pa", a,
+				   shared_blocks(c, h, false) * panel_room(h, false));
+	else if (!h->in_place)
+		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", a, panel_room(h, false));
+	if (h->b_shared)
+		h->b = tree_buffer(c->t, SPACE_SHARED, "pb", b,
+				   shared_blocks(c, h, true) * panel_room(h, true));
+	else
+		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->kb + PACK_SLACK);
+	if (h->b_in_place) {
+		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
+					2 * (h->strip / c->micro->nr));
+		h->seq = tree_buffer(c->t, SPACE_TABLE, "seq", RICCI_I64, h->kb);
+	}
+}
+
+/* Where the shared panels of block x of its side begin, at block k of K. */
+static Node *shared_place(Contract *c, const Blocking *h, bool b, Node *point, Node *x, Node *k)
+{
+	Ir *ir = c->ir;
+	Node *block = contract_points(c, b ? &c->b : &c->a) > 1
+			      ? node_add(ir, node_scale(ir, point, b ? h->nnb : h->nmb), x)
+			      : x;
+	return node_scale(ir, node_add(ir, node_scale(ir, block, h->nkb), k), panel_room(h, b));
+}
+
+/* Packs one block of shared panels. */
+static Stmt *shared_part(Contract *c, Blocking *h, bool b, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t side = b ? h->nnb : h->nmb;
+	Node *block = node_floordiv(ir, part, h->nkb), *zero = contract_int(c, 0);
+	Node *point = node_floordiv(ir, block, side), *x = node_floormod(ir, block, side);
+	Node *k = node_floormod(ir, part, h->nkb);
+	block_set(c, h, point, b ? zero : x, b ? x : zero, zero, contract_int(c, h->mb));
+	block_set_depth(c, h, k);
+	*(b ? &h->b_at : &h->a_at) = shared_place(c, h, b, point, x, k);
+	c->setup = NULL;
+	Stmt *pack = b ? block_pack_b(c, h, zero, h->cols) : block_pack_a(c, h);
+	Stmt *tables = stmt_seq(contract_fill(c, b ? &c->n : &c->m), contract_fill(c, &c->k));
+	return stmt_seq(stmt_seq(tables, c->setup), pack);
+}
+
+/* ---- sums ---- */
+
+/* The elements of K that there are in this part; how many blocks they make. */
+static Node *listed_blocks(Contract *c, Blocking *h)
+{
+	Ir *ir = c->ir;
+	c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
+	Node *count = buffer_read(c->t, c->count, contract_int(c, 0));
+	h->depth = node2(ir, OP_MIN, contract_int(c, h->kb), node_sub(ir, count, c->k.origin));
+	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kb - 1)), h->kb);
+}
+
+/* The sums of a block over this part's share of K, in h->c. */
+static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
+{
+	Ir *ir = c->ir;
+	Node *kb = tree_axis(c->t, h->per_piece), *blocks = NULL;
+	Node *before = node_scale(ir, piece, h->per_piece), *k = node_add(ir, before, kb);
+	block_set_depth(c, h, k);
+	if (h->pieces > 1)
+		blocks = contract_least(c, contract_int(c, h->per_piece),
+					node_sub(ir, contract_int(c, h->nkb), before));
+	if (c->k.compact)
+		blocks = listed_blocks(c, h);
+	if (h->a_shared)
+		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, panel_room(h, false)));
+	if (h->b_shared)
+		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, panel_room(h, true)));
+	if (ir->err.code)
+		return NULL;
+	/* The first block of K stores, the others add; where K is a list, there may be none. */
+	Node *add = c->k.compact ? contract_int(c, 1) : node2(ir, OP_MIN, kb, contract_int(c, 1));
+	Stmt *block = block_multiply(c, h, add);
+	Stmt *loop = stmt_loop(c->t, HOW_SERIAL, kb, NULL, blocks,
+			       stmt_seq(contract_fill(c, &c->k), block));
+	loop->maybe = c->k.compact;
+	if (c->k.compact) {
+		int64_t bytes = h->mb * h->c_row * (int64_t)type_size(c->p->acc);
+		CallArg zero[] = {{h->c, h->c_at}, {NULL, contract_int(c, bytes)}};
+		loop = stmt_seq(contract_choose(c), loop);
+		loop = stmt_seq(stmt_call(c->t, "ricci_zero", COUNT(zero), zero), loop);
+	}
+	return stmt_seq(c->setup, loop);
+}
+
+/* What this part's statements read of tables, then they. */
+static Stmt *with_tables(Contract *c, Stmt *body)
+{
+	return stmt_seq(stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n)), body);
+}
+
+/* Can tiles be stored where they belong? What is stored must be the sums as they are, in lines of N
+ * that hold whole panels. Then h->c is the result. */
+static bool stores_straight(Contract *c, Blocking *h)
+{
+	const Problem *p = c->p;
+	Node *em, *en, *base;
+	int64_t row = contract_step(c, &c->m, p->index);
+	if (c->k.compact || p->nout != 1 || p->out_value[0] != p->result || p->acc != p->type ||
+	    contract_run(c, &c->n, p->index, 1) % c->micro->nr || c->m.extent % 2 || !row ||
+	    !contract_split(c, p->out_index[0], &c->m, &c->n, &em, &en, &base))
+		return false;
+	h->straight = true;
+	h->c_row = row;
+	h->c = p->out[0];
+	h->c_at = node_add(c->ir, base, node_scale(c->ir, c->m.origin, row));
+	return true;
+}
+
+/* Part number `part` of a sum over all of K: its block is stored at once. */
+static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
+{
+	Ir *ir = c->ir;
+	Node *mn = node_floormod(ir, part, h->nmb * h->nnb), *zero = contract_int(c, 0);
+	Node *point = node_floordiv(ir, part, h->nmb * h->nnb);
+	Node *m = node_floordiv(ir, mn, h->nnb), *n = node_floormod(ir, mn, h->nnb);
+	block_set(c, h, point, m, n, zero, contract_int(c, h->mb));
+	h->a_at = h->a_shared ? shared_place(c, h, false, point, m, zero) : zero;
+	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
+	if (stores_straight(c, h))
+		return with_tables(c, multiply(c, h, zero));
+	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, h->mb * h->c_row);
+	h->c_at = zero;
+	Stmt *sums = multiply(c, h, zero);
+	return with_tables(c, stmt_seq(sums, block_store(c, h)));
+}
+
+/* Blocks of shared panels first, if there are any; sets how many parts there are. The remainders
+ * say to the bounds what the conditions say. */
+static Stmt *whole_parts(Contract *c, Blocking *h, Node **part)
+{
+	Ir *ir = c->ir;
+	Tree *t = c->t;
+	int64_t a = shared_blocks(c, h, false), b = shared_blocks(c, h, true);
+	int64_t whole = c->batch.extent * h->nmb * h->nnb;
+	t->first = a + b;
+	t->parts = a + b + whole;
+	*part = tree_axis(t, t->parts);
+	Node *after_a = node_sub(ir, *part, contract_int(c, a));
+	Node *after_b = node_sub(ir, after_a, contract_int(c, b));
+	Stmt *body = whole_part(c, h, node_floormod(ir, after_b, whole));
+	if (b)
+		body = stmt_if(t, node2(ir, OP_LT, after_a, contract_int(c, b)),
+			       shared_part(c, h, true, node_floormod(ir, after_a, b)), body);
+	if (a)
+		body = stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, a)),
+			       shared_part(c, h, false, node_floormod(ir, *part, a)), body);
+	return body;
+}
+
+/* ---- K in pieces ---- */
+
+/* First phase: the sums over one piece of K, each part's at its own place in h->c. */
+static Stmt *piece_part(Contract *c, Blocking *h, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t blocks = h->nmb * h->nnb;
+	Node *mn = node_floormod(ir, part, blocks), *piece = node_floordiv(ir, part, blocks);
+	block_set(c, h, node_floordiv(ir, piece, h->pieces), node_floordiv(ir, mn, h->nnb),
+		  node_floormod(ir, mn, h->nnb), contract_int(c, 0), contract_int(c, h->mb));
+	h->c_at = node_scale(ir, part, h->mb * h->c_row);
+	return with_tables(c, multiply(c, h, node_floormod(ir, piece, h->pieces)));
+}
+
+/* Second phase: a few rows of a block, added up in the order of K and stored. */
+static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t per_block = (h->mb + height - 1) / height, size = h->mb * h->c_row;
+	Node *slice = node_floormod(ir, part, per_block),
+	     *block = node_floordiv(ir, part, per_block);
+	Node *point = node_floordiv(ir, block, h->nmb * h->nnb);
+	Node *mn = node_floormod(ir, block, h->nmb * h->nnb), *top = node_scale(ir, slice, height);
+	Node *rows = contract_least(c, contract_int(c, height),
+				    node_sub(ir, contract_int(c, h->mb), top));
+	block_set(c, h, point, node_floordiv(ir, mn, h->nnb), node_floormod(ir, mn, h->nnb), top,
+		  rows);
+	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, height * h->c_row);
+	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmb * h->nnb), mn);
+	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->c_row));
+	CallArg arg[] = {{sum, contract_int(c, 0)},
+			 {h->c, from},
+			 {NULL, contract_int(c, h->pieces)},
+			 {NULL, contract_int(c, h->nmb * h->nnb * size)},
+			 {NULL, node_scale(ir, rows, h->c_row)}};
+	const char *name = arena_printf(&ir->arena, "ricci_add_%s", type_name(c->p->acc));
+	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
+	h->c = sum;
+	h->c_at = contract_int(c, 0);
+	return with_tables(c, stmt_seq(add, block_store(c, h)));
+}
+
+/* Places of packed rows of B, once a call. */
+static Stmt *fill_sequence(Contract *c, const Blocking *h)
+{
+	if (!h->b_in_place)
+		return NULL;
+	Node *k = tree_axis(c->t, h->kb);
+	return stmt_loop(c->t, HOW_SERIAL, k, NULL, NULL,
+			 stmt_store(c->t, h->seq, k, node_scale(c->ir, k, c->micro->nr), RED_NONE));
+}
+
+/* Both phases; sets how many parts there are. */
+static Stmt *spread_parts(Contract *c, Blocking *h, Node **part)
+{
+	Ir *ir = c->ir;
+	Tree *t = c->t;
+	int64_t blocks = c->batch.extent * h->nmb * h->nnb, first = blocks * h->pieces;
+	int64_t slices = (WANTED_SLICES + blocks - 1) / blocks;
+	int64_t height = (h->mb + slices - 1) / slices;
+	int64_t second = blocks * ((h->mb + height - 1) / height);
+	t->parts = first + second;
+	t->first = first;
+	*part = tree_axis(t, t->parts);
+	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mb * h->c_row);
+	/* The remainders say to the bounds what the condition says. */
+	Stmt *piece = piece_part(c, h, node_floormod(ir, *part, first));
+	Stmt *sum =
+		sum_part(c, h, height,
+			 node_floormod(ir, node_sub(ir, *part, contract_int(c, first)), second));
+	return stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, first)), piece, sum);
+}
+
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
+		   Error *err)
+{
+	Ir *ir = p->ir;
+	Contract *c = arena_alloc(&ir->arena, sizeof *c);
+	Blocking h = {0};
+	int way = 0;
+	(void)d;
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_TENSORISE)
+			way = (int)s->step[k].arg;
+	if (!contract_find(c, p, target, way))
+		return error_set(err, RICCI_EINVAL,
+				 way & CONTRACT_NARROW
+					 ? "schedule: narrow panels need factors of 8 or 16 bits "
+					   "that this processor multiplies"
+					 : "schedule: tensorise needs a sum of products whose "
+					   "factors share reduced indices and each have indices of "
+					   "their own");
+	if (way & CONTRACT_NARROW && !contract_packs(c))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: narrow panels need factors that are plain reads under "
+				 "affine conditions");
+	if (read_steps(s, c, &h, err) || check(c, &h, err))
+		return err->code;
+	set_sides(c, &h);
+	panel_buffers(c, &h);
+	Tree *t = p->tree;
+	Node *part;
+	Stmt *body = (h.pieces > 1 ? spread_parts : whole_parts)(c, &h, &part);
+	if (ir->err.code)
+		return error_set(err, ir->err.code, "%s", ir->err.text);
+	t->root = stmt_seq(stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h)),
+			   stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
+	return error_set(err, ir->err.code, "%s", ir->err.text);
+}

@@ -1,0 +1,291 @@
+/* offer.c - schedules for a contraction, the one expected to be fastest first.
+ *
+ * Input: a contraction and the sizes of caches. Output: block sizes, in how many pieces K runs, and
+ * whether the factor of M is packed. Many combinations are priced by a model of what packing,
+ * multiplying and adding up cost in cycles of one core; how many threads there are plays no part,
+ * so that sums are split alike everywhere. */
+#include "jit/contract/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_PLANS = 9, PAGE = 4096 };
+/* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
+static const double PHASE = 30000, CALL = 400;
+/* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
+ * factor of M is read in place. */
+static const double FAR = 0.15, PLACED = 1.04;
+
+typedef struct Plan {
+	int way;      /* argument of STEP_TENSORISE */
+	int in_place; /* argument of the step: 1 A, 2 B too */
+	int share;    /* 1 A, 2 B */
+	int64_t mb, nb, kb, strip, pieces;
+	double cycles;
+} Plan;
+
+/* What the model knows of a contraction in one of its two readings. */
+typedef struct Price {
+	const Contract *c;
+	const Target *target;
+	int in_place, share;	     /* the most of it that is possible */
+	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
+	double place, far;	     /* of A in place, beyond what packed elements cost */
+} Price;
+
+static double count(int64_t extent, int64_t block)
+{
+	return (double)((extent + block - 1) / block);
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* Cycles that an element of f is waited for: lines far apart come late, those from memory more so.
+ */
+static double far_price(const Contract *c, const Target *target, Node *read)
+{
+	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
+	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	double cycles = 0;
+	if (stride >= PAGE / (int64_t)type_size(read->type))
+		cycles += 0.6;
+	if ((double)tensor_bytes(read->src[0]) > (double)target->l3 / 4)
+		cycles += contract_run(c, &c->k, read->src[1], 1) >= 16 ? 0.15 : 0.5;
+	return cycles;
+}
+
+/* Cycles to pack an element of f, lanes along s. */
+static double pack_price(const Contract *c, const Target *target, const Factor *f, const Side *s)
+{
+	Source source;
+	if (!contract_source(f, &source))
+		return 2;
+	Node *at = source.read->src[1];
+	double lanes = 0.4 + 3 / (double)contract_run(c, s, at, 1);
+	double second = 0.8 + 3 / (double)contract_run(c, s, at, 2),
+	       deep = 0.7 + 1 / (double)contract_run(c, &c->k, at, 1);
+	if (f->nguard) /* the ends of each line */
+		deep += 9 / (double)axis_extent(c->k.axis[c->k.naxis - 1]);
+	return least(least(lanes, second), least(deep, 1.8)) + (f->nguard ? 0.15 : 0) +
+	       far_price(c, target, source.read);
+}
+
+static Price price_of(Contract *c, const Target *target)
+{
+	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
+	if (p.in_place && contract_in_place(c, true) &&
+	    contract_run(c, &c->n, c->b.value->src[1], 1) >= c->micro->nr)
+		p.in_place = 2;
+	p.pack_a = 2 * pack_price(c, target, &c->a, &c->m); /* short vectors */
+	p.pack_b = pack_price(c, target, &c->b, &c->n);
+	p.keep = 0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1);
+	if (p.in_place)
+		p.place = contract_run(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
+	if (p.in_place)
+		p.far = far_price(c, target, c->a.value);
+	return p;
+}
+
+/* How much longer than its share the thread with most parts works, on average over machines. */
+static double imbalance(double parts)
+{
+	double sum = 0;
+	for (int threads = 2; threads <= 8; threads *= 2)
+		sum += (double)((int64_t)(parts + threads - 1) / threads) * threads / parts;
+	return sum / 3 + 0.5 / parts;
+}
+
+/* Cycles that panels cost: packing, for each part or once for all; reading them. */
+static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
+{
+	const Contract *c = p->c;
+	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double times_a = s->share & 1 ? 1 : nnb, times_b = s->share & 2 ? 1 : nmb;
+	/* Panels inside of borders need no packing; their loads cross lines. */
+	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.8 : 0.05;
+	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kb);
+	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
+	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
+	if (s->in_place > 1)
+		sum += count(c->m.extent, c->micro->mr) * n * k * 0.06;
+	if (s->in_place) {
+		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
+		sum += count(c->n.extent, s->strip) * m * k *
+		       (near ? p->place : 4 * p->place + p->far);
+	} else {
+		sum += times_a * m * k * pack_a;
+	}
+	/* Shared panels come from far for each block. */
+	sum += (s->share & 1 ? nnb * m * k * FAR : 0) + (s->share & 2 ? nmb * n * k * FAR : 0);
+	return sum + (s->share ? PHASE : 0);
+}
+
+/* Cycles of a plan. */
+static double plan_price(const Price *p, const Plan *s)
+{
+	const Contract *c = p->c;
+	double lanes = 32. / (double)type_size(c->p->acc);
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double nmb = count(c->m.extent, s->mb), nnb = count(c->n.extent, s->nb);
+	double nkb = count(c->k.extent, s->kb);
+	/* Tile registers are multiplied whole. */
+	bool whole = c->micro->a.group > 2;
+	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, whole ? c->micro->mr : 2);
+	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
+	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
+	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
+	sum = sum * (s->in_place ? PLACED : 1) + tiles * nkb * 40;
+	sum += panel_price(p, s, nmb, nnb);
+	sum += m * n * (p->keep + 0.2 * nkb);
+	if (s->pieces > 1)
+		sum += m * n * (double)s->pieces * 1.5 + PHASE;
+	double parts = nmb * nnb * (double)s->pieces;
+	sum = (sum + parts * 2500) * (double)c->batch.extent;
+	return sum * imbalance(parts * (double)c->batch.extent);
+}
+
+/* Equal blocks of at most `most`. */
+static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
+{
+	most = most < multiple ? multiple : most;
+	int64_t blocks = (extent + most - 1) / most;
+	return round_up((extent + blocks - 1) / blocks, multiple);
+}
+
+/* Keeps s where it fits the caches and is cheaper. */
+static void plan_try(const Price *p, Plan s, Plan *best)
+{
+	const Contract *c = p->c;
+	int64_t room = (int64_t)(p->target->l2 / 2 / type_size(c->micro->b.held)); /* a strip, A */
+	if (s.strip * s.kb > room || (!s.in_place && s.mb * s.kb > room))
+		return;
+	s.cycles = plan_price(p, &s);
+	if (!best->cycles || s.cycles < best->cycles)
+		*best = s;
+}
+
+/* The same with all that may be shared, and one panel of B or all of the block at once. */
+static void plan_share(const Price *p, Plan s, Plan *best)
+{
+	for (s.share = 0; s.share <= 3; s.share++) {
+		if (s.share & ~p->share || (s.share && s.pieces > 1) ||
+		    (s.share & 1 && s.in_place) || (s.share & 2 && s.in_place > 1))
+			continue;
+		s.strip = p->c->micro->nr;
+		plan_try(p, s, best);
+		s.strip = s.nb;
+		plan_try(p, s, best);
+	}
+}
+
+/* Half as large a block as this one, or the largest that is not the whole of the extent. */
+static int64_t smaller(int64_t block, int64_t extent)
+{
+	while (block >= 2 * extent)
+		block /= 2;
+	return block / 2;
+}
+
+/* The cheapest plan whose A is packed or in place, and of the given depth. */
+static Plan plan_best(const Price *p, int way, int in_place, int64_t kb)
+{
+	const Contract *c = p->c;
+	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	int64_t most = c->k.compact ? 1 : c->k.extent / kb + c->k.extent / kb / 2 + 1;
+	Plan best = {0}, s = {.way = way, .in_place = in_place, .kb = kb};
+	for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
+		s.mb = balanced(c->m.extent, mb, mr);
+		for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
+			s.nb = balanced(c->n.extent, nb, nr);
+			for (s.pieces = 1; s.pieces <= most && s.pieces <= 32; s.pieces *= 2)
+				plan_share(p, s, &best);
+		}
+	}
+	return best;
+}
+
+/* A panel of B fills half of L1; conditions repeat at the same places of all blocks. */
+static int64_t depth(const Contract *c, const Target *target)
+{
+	int64_t most = (int64_t)(target->l1 / 2 / type_size(c->micro->b.held)) / c->micro->nr;
+	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
+	return balanced(c->k.extent, most + period / 2, period);
+}
+
+static void plan_write(const Plan *p, Schedule *s)
+{
+	memset(s, 0, sizeof *s);
+	schedule_add(s, STEP_TENSORISE, 0, p->way);
+	schedule_add(s, STEP_BLOCK, 0, p->mb);
+	schedule_add(s, STEP_BLOCK, 1, p->nb);
+	schedule_add(s, STEP_BLOCK, 2, p->kb);
+	schedule_add(s, STEP_BLOCK, 3, p->strip);
+	schedule_add(s, STEP_SPREAD, 0, p->pieces);
+	schedule_add(s, STEP_IN_PLACE, 0, p->in_place);
+	schedule_add(s, STEP_SHARE, 0, p->share);
+}
+
+/* Is the work long enough in every direction to pay for packing? */
+static bool worth_packing(const Contract *c)
+{
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	return k >= 4 && m * n / (m + n) >= 2.5 && contract_padding(c) <= 2.5 &&
+	       m * n * k * (double)c->batch.extent >= 16384;
+}
+
+static int by_price(const void *a, const void *b)
+{
+	double x = ((const Plan *)a)->cycles, y = ((const Plan *)b)->cycles;
+	return (x > y) - (x < y);
+}
+
+/* What the model may have judged wrong of the best: how deep, how wide, how often it packs. */
+static int plan_variants(const Plan *best, int64_t extent, Plan *out)
+{
+	int n = 0;
+	if (best->kb < extent) {
+		out[n] = *best;
+		out[n++].kb = 2 * best->kb;
+	}
+	out[n] = *best;
+	out[n].mb *= 2;
+	out[n].strip *= best->strip == best->nb ? 2 : 1;
+	out[n++].nb *= 2;
+	if (best->pieces > 1) {
+		out[n] = *best;
+		out[n++].pieces /= 2;
+	}
+	return n;
+}
+
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+{
+	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
+	Plan plan[MOST_PLANS];
+	int nplan = 0, n = 0;
+	*first = false;
+	if (!contract_find(c, p, target, false))
+		return 0;
+	*first = worth_packing(c);
+	for (int way = 0; way <= (CONTRACT_SWAP | CONTRACT_NARROW); way++) {
+		if (!contract_find(c, p, target, way) ||
+		    (way & CONTRACT_NARROW && !contract_packs(c)))
+			continue;
+		Price price = price_of(c, target);
+		int64_t kb = depth(c, target);
+		for (int in_place = 0; in_place <= price.in_place; in_place++)
+			plan[nplan++] = plan_best(&price, way, in_place, kb);
+	}
+	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
+	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)
+		nplan--;
+	int variants = plan_variants(&plan[0], c->k.extent, plan + nplan);
+	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
+		plan_write(&plan[n], &out[n]);
+	return n;
+}

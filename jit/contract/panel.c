@@ -1,0 +1,182 @@
+/* panel.c - filling the panels that a contraction's micro-kernel reads.
+ *
+ * Input: a factor and the side along which its panels' lanes run. Output: statements that fill one
+ * panel. A factor is evaluated through its index functions, so that nothing is ever unfolded in
+ * memory: plain reads, also under affine conditions and from narrower types, by functions compiled
+ * ahead (contract_pack*.c); other factors by generated loops. */
+#include "jit/contract/internal.h"
+#include "jit/symbols.h"
+
+static const double MOST_SHARED = 1 << 25; /* elements */
+
+/* cond as e >= 0, one or two of them; 0 when it is none such. */
+static int as_inequalities(Contract *c, Node *g, Node *e[2])
+{
+	Ir *ir = c->ir;
+	if (g->nsrc != 2 || g->src[0]->type != RICCI_I64)
+		return 0;
+	Node *d = node_sub(ir, g->src[1], g->src[0]);
+	e[0] = g->op == OP_LT ? node_sub(ir, d, contract_int(c, 1)) : d;
+	e[1] = node_scale(ir, d, -1);
+	return g->op == OP_LT || g->op == OP_LE ? 1 : g->op == OP_EQ ? 2 : 0;
+}
+
+/* A plain read under affine conditions, taken apart: its place in row 0, then what must not be
+ * negative; over the side, over K, and over the batch. */
+typedef struct Parted {
+	int n;
+	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
+	Node *base, *rest[CONTRACT_MAX_GUARDS + 1];
+} Parted;
+
+static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
+{
+	Source source;
+	Node *e[2];
+	r->n = 1;
+	if (!contract_source(f, &source) ||
+	    !contract_split(c, source.read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
+		return false;
+	for (int g = 0; g < f->nguard; g++) {
+		int count = as_inequalities(c, f->guard[g], e);
+		if (count == 0 || r->n + count > CONTRACT_MAX_GUARDS)
+			return false;
+		for (int k = 0; k < count; k++, r->n++)
+			if (!contract_split(c, e[k], s, &c->k, &r->s[r->n], &r->k[r->n],
+					    &r->rest[r->n - 1]))
+				return false;
+	}
+	return true;
+}
+
+/* An element of a tensor as it is? */
+static bool is_plain(const Contract *c, const Factor *f)
+{
+	return f->value->op == OP_READ && f->value->type == c->p->acc;
+}
+
+bool contract_in_place(Contract *c, bool b)
+{
+	Parted r;
+	if (c->micro->a.from || !is_plain(c, b ? &c->b : &c->a))
+		return false;
+	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
+}
+
+static const PanelForm *form_of(const Contract *c, const Side *s)
+{
+	return s == &c->n ? &c->micro->b : &c->micro->a;
+}
+
+/* The packing function for a factor's type and its panels'; NULL: there is none. */
+static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
+{
+	Type held = form_of(c, s)->held;
+	Source source;
+	const char *name;
+	if (is_plain(c, f))
+		return contract_moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32";
+	/* what is packed stays what it is: f32(i8) is made by generated code */
+	if (!contract_source(f, &source) ||
+	    type_is_float(source.through) != type_is_float(c->p->acc))
+		return NULL;
+	name = arena_printf(&c->ir->arena, "ricci_pack_%s_%s_%d", type_name(source.from),
+			    type_name(source.through), 8 * (int)type_size(held));
+	return jit_symbol(name) ? name : NULL;
+}
+
+bool contract_packs(Contract *c)
+{
+	Parted r;
+	return pack_name(c, &c->a, &c->m) && pack_name(c, &c->b, &c->n) &&
+	       split_read(c, &c->a, &c->m, &r) && split_read(c, &c->b, &c->n, &r);
+}
+
+/* A plain read under affine conditions: one call of a packing function for a panel. */
+static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
+		       int64_t lanes, Node *count, Node *depth, const Lying *lying)
+{
+	Parted rows;
+	Source source;
+	const char *name = pack_name(c, f, s);
+	if (!name || !contract_source(f, &source) || !split_read(c, f, s, &rows))
+		return NULL;
+	int n = rows.n;
+	Table *ts = contract_table(c, s, n, rows.s), *tk = contract_table(c, &c->k, n, rows.k);
+	if (!ts || !tk)
+		return NULL;
+	Node *zero = contract_int(c, 0),
+	     *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n);
+	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
+		c->setup = stmt_seq(c->setup, stmt_store(c->t, more, contract_int(c, r),
+							 rows.rest[r], RED_NONE));
+	CallArg arg[14] = {{source.read->src[0], rows.base},
+			   {dst, panel},
+			   {ts->buffer, table_index(c, ts, at)},
+			   {NULL, contract_int(c, ts->stride)},
+			   {tk->buffer, table_index(c, tk, zero)},
+			   {NULL, contract_int(c, tk->stride)},
+			   {NULL, contract_int(c, n - 1)},
+			   {more, zero},
+			   {NULL, contract_int(c, lanes)},
+			   {NULL, count},
+			   {NULL, depth},
+			   {NULL, contract_int(c, c->period)}};
+	if (!is_plain(c, f)) {
+		arg[12] = (CallArg){NULL, contract_int(c, form_of(c, s)->group)};
+		arg[13] = (CallArg){NULL, contract_int(c, contract_group(c))};
+		return stmt_call(c->t, name, 14, arg);
+	}
+	if (!lying)
+		return stmt_call(c->t, name, 12, arg);
+	arg[12] = (CallArg){lying->panels, lying->at};
+	arg[13] = (CallArg){lying->seq, zero};
+	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_panel_f64" : "ricci_panel_f32", 14,
+			 arg);
+}
+
+static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
+			     Node *panel, int64_t lanes, Node *depth)
+{
+	Ir *ir = c->ir;
+	Node *l = tree_axis(c->t, lanes), *k = tree_axis(c->t, c->k.block), *cond = NULL;
+	Point point = {2, {s, &c->k}, {node_add(ir, at, l), k}};
+	for (int g = 0; g < f->nguard; g++)
+		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
+	Node *value = f->value;
+	if (cond)
+		value = node_select(ir, cond, value, node_const(ir, value->type, 0));
+	value = contract_tabulate(c, value, &point);
+	if (value->type != c->p->acc)
+		value = node_cast(ir, c->p->acc, value);
+	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, lanes), l));
+	Stmt *body = stmt_loop(c->t, HOW_VECTOR, l, NULL, NULL,
+			       stmt_store(c->t, dst, place, value, RED_NONE));
+	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
+}
+
+Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Lying *lying)
+{
+	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, lying);
+	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
+}
+
+int64_t contract_points(const Contract *c, const Factor *f)
+{
+	for (int k = 0; k < c->p->naxis; k++)
+		for (int b = 0; b < c->batch.naxis; b++)
+			if (c->batch.axis[b] == c->p->axis[k] && f->mask >> k & 1)
+				return c->batch.extent;
+	return 1;
+}
+
+bool contract_shares(const Contract *c, bool b)
+{
+	const Factor *f = b ? &c->b : &c->a;
+	double size = (double)(b ? c->n.extent : c->m.extent) * (double)c->k.extent *
+		      (double)contract_points(c, f);
+	Source source;
+	return !c->k.compact && contract_source(f, &source) &&
+	       size <= (double)tensor_size(source.read->src[0]) && size <= MOST_SHARED;
+}

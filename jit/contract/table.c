@@ -1,0 +1,295 @@
+/* table.c - index arithmetic of packed panels, tabulated.
+ *
+ * Packing walks two long indices, each standing for several axes. An integer expression that is a
+ * sum of a part over the one's axes and a part over the other's becomes table[i] + table[k], so
+ * that inner loops divide nothing. Invariant: table entries past the end of an extent repeat valid
+ * ones, so that reads through them stay inside. */
+#include "jit/contract/internal.h"
+
+#include <string.h>
+
+static bool side_holds(const Side *s, Node *e)
+{
+	for (int k = 0; k < s->naxis; k++)
+		if (node_has(e, s->axis[k]))
+			return true;
+	return false;
+}
+
+static bool has_read(const Node *n)
+{
+	bool reads = n->op == OP_READ;
+	for (int k = 0; k < n->nsrc && !reads; k++)
+		reads = has_read(n->src[k]);
+	return reads;
+}
+
+static int64_t side_entries(const Side *s)
+{
+	if (!s->whole)
+		return s->block;
+	return (s->extent + s->block - 1) / s->block * s->block;
+}
+
+Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
+{
+	for (int k = 0; k < c->ntable; k++)
+		if (c->table[k].side == s && c->table[k].nrow == nrow &&
+		    memcmp(c->table[k].row, row, (size_t)nrow * sizeof *row) == 0)
+			return &c->table[k];
+	if (c->ntable == CONTRACT_MAX_TABLES) {
+		error_set(&c->ir->err, RICCI_EUNSUPPORTED, "a contraction of more than %d tables",
+			  CONTRACT_MAX_TABLES);
+		return NULL;
+	}
+	Table *t = &c->table[c->ntable++];
+	t->side = s;
+	t->nrow = nrow;
+	memcpy(t->row, row, (size_t)nrow * sizeof *row);
+	t->stride = side_entries(s);
+	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
+				RICCI_I64, t->stride * nrow);
+	return t;
+}
+
+Node *table_index(Contract *c, const Table *t, Node *at)
+{
+	return t->side->whole ? node_add(c->ir, t->side->origin, at) : at;
+}
+
+/* ---- filling ---- */
+
+static Node *batch_part(Contract *c, Node *e)
+{
+	return node_replace(c->ir, e, c->batch.naxis, c->batch.axis, c->batch_value);
+}
+
+static Stmt *fill_rows(Contract *c, const Table *t, Node *at, int n, Node *const *from,
+		       Node *const *to)
+{
+	Stmt *s = NULL;
+	for (int r = 0; r < t->nrow; r++) {
+		Node *index = node_add(c->ir, at, node_int(c->ir, r * t->stride));
+		s = stmt_seq(s, stmt_store(c->t, t->buffer, index,
+					   node_replace(c->ir, t->row[r], n, from, to), RED_NONE));
+	}
+	return s;
+}
+
+/* Loops over the side's axes themselves; then entries past the end, which repeat the first. */
+static Stmt *fill_whole(Contract *c, Table *t)
+{
+	const Side *s = t->side;
+	Node *var[COMP_MAX_AXES], *at = node_int(c->ir, 0), *zero = at;
+	for (int k = 0; k < s->naxis; k++) {
+		var[k] = tree_axis(c->t, axis_extent(s->axis[k]));
+		at = node_add(c->ir, node_scale(c->ir, at, axis_extent(s->axis[k])), var[k]);
+	}
+	Stmt *body = fill_rows(c, t, at, s->naxis, s->axis, var);
+	for (int k = s->naxis - 1; k >= 0; k--)
+		body = stmt_loop(c->t, HOW_SERIAL, var[k], NULL, NULL, body);
+	if (t->stride == s->extent)
+		return body;
+	Node *x = tree_axis(c->t, t->stride), *none[COMP_MAX_AXES];
+	for (int k = 0; k < s->naxis; k++)
+		none[k] = zero;
+	return stmt_seq(body, stmt_loop(c->t, HOW_SERIAL, x, node_int(c->ir, s->extent), NULL,
+					fill_rows(c, t, x, s->naxis, s->axis, none)));
+}
+
+static Stmt *fill_block(Contract *c, Table *t)
+{
+	const Side *s = t->side;
+	Node *x = tree_axis(c->t, s->block), *to[COMP_MAX_AXES];
+	Node *element =
+		node2(c->ir, OP_MIN, node_add(c->ir, s->origin, x), node_int(c->ir, s->extent - 1));
+	int64_t below = s->extent;
+	for (int k = 0; k < s->naxis; k++) {
+		below /= axis_extent(s->axis[k]);
+		to[k] = node_floormod(c->ir, node_floordiv(c->ir, element, below),
+				      axis_extent(s->axis[k]));
+	}
+	return stmt_loop(c->t, HOW_SERIAL, x, NULL, NULL,
+			 fill_rows(c, t, x, s->naxis, s->axis, to));
+}
+
+Stmt *contract_fill(Contract *c, Side *s)
+{
+	Stmt *all = NULL;
+	for (int k = 0; k < c->ntable; k++) {
+		Table *t = &c->table[k];
+		if (t->side->compact)
+			continue;
+		if (s ? t->side == s && !s->whole : t->side->whole)
+			all = stmt_seq(all, (s ? fill_block : fill_whole)(c, t));
+	}
+	return all;
+}
+
+/* Loops over K's axes from number k on; what is known to fail is left as early as possible. */
+static Stmt *choose_loops(Contract *c, int k, Node **var)
+{
+	const Side *s = &c->k;
+	Node *cond = NULL, *zero = node_int(c->ir, 0), *count = buffer_read(c->t, c->count, zero);
+	Stmt *body = NULL;
+	for (int g = 0; g < c->nchoice; g++) {
+		bool ready = true, before = k > 0;
+		for (int j = k; j < s->naxis; j++)
+			ready &= !node_has(c->choice[g], s->axis[j]);
+		for (int j = k - 1; j < s->naxis && before; j++)
+			before &= !node_has(c->choice[g], s->axis[j]);
+		if (!ready || before)
+			continue;
+		Node *x = node_replace(c->ir, batch_part(c, c->choice[g]), s->naxis, s->axis, var);
+		cond = cond ? node2(c->ir, OP_AND, cond, x) : x;
+	}
+	if (k < s->naxis) {
+		body = stmt_loop(c->t, HOW_SERIAL, var[k], NULL, NULL, choose_loops(c, k + 1, var));
+	} else {
+		for (int t = 0; t < c->ntable; t++)
+			if (c->table[t].side == s)
+				body = stmt_seq(body, fill_rows(c, &c->table[t], count, s->naxis,
+								s->axis, var));
+		body = stmt_seq(body,
+				stmt_store(c->t, c->count, zero, node_int(c->ir, 1), RED_ADD));
+	}
+	return cond ? stmt_if(c->t, cond, body, NULL) : body;
+}
+
+Stmt *contract_choose(Contract *c)
+{
+	Node *var[COMP_MAX_AXES], *zero = node_int(c->ir, 0);
+	for (int k = 0; k < c->k.naxis; k++)
+		var[k] = tree_axis(c->t, axis_extent(c->k.axis[k]));
+	Stmt *s = stmt_seq(stmt_alloc(c->t, c->count),
+			   stmt_store(c->t, c->count, zero, zero, RED_NONE));
+	return stmt_seq(s, choose_loops(c, 0, var));
+}
+
+/* ---- splitting and rewriting ---- */
+
+bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest)
+{
+	Affine a = affine_of(c->ir, e);
+	Node *zero = node_int(c->ir, 0);
+	*es = *ek = zero;
+	*rest = node_int(c->ir, a.c);
+	for (int j = 0; j < a.n; j++) {
+		bool in_s = side_holds(s, a.atom[j]), in_k = side_holds(k, a.atom[j]);
+		bool in_b = side_holds(&c->batch, a.atom[j]);
+		if (in_s + in_k + in_b > 1 || has_read(a.atom[j]))
+			return false;
+		Node **to = in_s ? es : in_k ? ek : rest;
+		*to = node_add(c->ir, *to, node_scale(c->ir, a.atom[j], a.k[j]));
+	}
+	*rest = batch_part(c, *rest);
+	return true;
+}
+
+int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride)
+{
+	int64_t run = 1;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		if (axis_extent(s->axis[k]) == 1)
+			continue;
+		if (problem_stride(c->ir, e, s->axis[k]) != stride)
+			break;
+		run *= axis_extent(s->axis[k]);
+		stride *= axis_extent(s->axis[k]);
+	}
+	return run;
+}
+
+int64_t contract_step(Contract *c, const Side *s, Node *e)
+{
+	int64_t step = 0, next = 0;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		int64_t stride = problem_stride(c->ir, e, s->axis[k]);
+		if (next && stride != next)
+			return 0;
+		step = step ? step : stride;
+		next = stride > 0 ? stride * axis_extent(s->axis[k]) : -1;
+	}
+	return step > 0 ? step : 0;
+}
+
+typedef struct Rewrite {
+	Contract *c;
+	const Point *point;
+	Node **memo;
+	uint32_t room;
+} Rewrite;
+
+static Node *rewrite(Rewrite *w, Node *e);
+
+static Node *from_table(Rewrite *w, int side, Node *e)
+{
+	Contract *c = w->c;
+	Side *s = w->point->side[side];
+	Node *at = w->point->at[side];
+	if (s->direct) {
+		Node *x = node_add(c->ir, s->origin, at);
+		return node_replace(c->ir, e, 1, s->axis, &x);
+	}
+	Table *t = contract_table(c, s, 1, &e);
+	return t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : node_int(c->ir, 0);
+}
+
+static Node *rebuild(Rewrite *w, Node *e)
+{
+	Node *src[4];
+	for (int k = 0; k < e->nsrc && k < 4; k++)
+		src[k] = node_is_tensor(e->src[k]) ? e->src[k] : rewrite(w, e->src[k]);
+	return node_make(w->c->ir, e->op, e->type, e->nsrc, src, e->u.i);
+}
+
+/* A sum: one table for each side's terms; terms of several sides are taken apart. */
+static Node *rewrite_index(Rewrite *w, Node *e)
+{
+	Contract *c = w->c;
+	Affine a = affine_of(c->ir, e);
+	Node *part[2] = {NULL, NULL}, *sum = node_int(c->ir, a.c);
+	for (int j = 0; j < a.n; j++) {
+		Node *atom = a.atom[j], *term = node_scale(c->ir, atom, a.k[j]);
+		int n = 0, side = -1;
+		for (int k = 0; k < w->point->n; k++)
+			if (side_holds(w->point->side[k], atom)) {
+				side = k;
+				n++;
+			}
+		if (n == 0) {
+			sum = node_add(c->ir, sum, batch_part(c, term));
+		} else if (n == 1 && !has_read(atom) && !side_holds(&c->batch, atom)) {
+			part[side] = part[side] ? node_add(c->ir, part[side], term) : term;
+		} else {
+			sum = node_add(c->ir, sum, node_scale(c->ir, rebuild(w, atom), a.k[j]));
+		}
+	}
+	for (int k = 0; k < w->point->n; k++)
+		if (part[k])
+			sum = node_add(c->ir, sum, from_table(w, k, part[k]));
+	return sum;
+}
+
+static Node *rewrite(Rewrite *w, Node *e)
+{
+	if (e->nsrc == 0 && e->op != OP_AXIS)
+		return e;
+	if (e->id < w->room && w->memo[e->id])
+		return w->memo[e->id];
+	Node *out = e->type == RICCI_I64 && e->op != OP_READ && e->op != OP_CAST
+			    ? rewrite_index(w, e)
+			    : rebuild(w, e);
+	if (e->id < w->room)
+		w->memo[e->id] = out;
+	return out;
+}
+
+Node *contract_tabulate(Contract *c, Node *e, const Point *point)
+{
+	Rewrite w = {c, point, NULL, (uint32_t)c->ir->count + 1};
+	if (node_is_tensor(e))
+		return e;
+	w.memo = arena_alloc(&c->ir->arena, w.room * sizeof *w.memo);
+	return rewrite(&w, e);
+}

@@ -1,3 +1,0 @@
-/* contract_pack_narrow.c - packing factors of 8 and 16 bits, for any processor. */
-#define TABLE pack_narrow_plain
-#include "jit/contract_pack_narrow.inc"

@@ -1,0 +1,446 @@
+/* chunk.c - the values of an expression over a chunk of elements.
+ *
+ * Input: an expression and the axis that runs over the chunk. Output: calls of the functions of
+ * jit/builtin/vectorlib.h, one for each operation, with temporaries that stay in L1; reads are
+ * operands with a base and a stride. What has no function over chunks is computed by a plain loop
+ * into a temporary. Invariant: a read is done only where its condition holds. */
+#include "jit/emit/chunk.h"
+
+#include <string.h>
+
+const char *const chunk_name[CHUNK_KINDS] = {"f32", "f64", "u8", "u16"};
+const char *const chunk_type[CHUNK_KINDS] = {"float", "double", "unsigned char", "unsigned short"};
+static const char *const chunk_prefix[CHUNK_KINDS] = {"vf", "vd", "vb", "vh"};
+
+int chunk_kind(Type t)
+{
+	return t == RICCI_F64 ? CHUNK_F64 : t == RICCI_BOOL ? CHUNK_U8 : CHUNK_F32;
+}
+
+/* ---- calls ---- */
+
+void chunk_declare(Emit *e, const char *text)
+{
+	for (int k = 0; k < e->ncall; k++)
+		if (strcmp(e->call[k], text) == 0)
+			return;
+	if (e->ncall < EMIT_MAX_CALLS)
+		e->call[e->ncall++] = text;
+}
+
+/* The arguments of operands and their declaration, both starting with a comma. */
+void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const char **types)
+{
+	*args = *types = "";
+	for (int k = 0; k < n; k++) {
+		*args = arena_printf(v->m, "%s, %s, %lldL", *args, o[k].at, (long long)o[k].stride);
+		*types = arena_printf(v->m, "%s, const %s *, int64_t", *types,
+				      chunk_type[o[k].kind]);
+	}
+}
+
+void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o)
+{
+	const char *args, *types;
+	chunk_operands(v, n, o, &args, &types);
+	chunk_declare(v->e, arena_printf(v->m, "void ricci_v_%s(int64_t, %s *%s);", name,
+					 chunk_type[kind], types));
+	emit_line(v->e, "ricci_v_%s(%s, %s%s);", name, v->count, dst, args);
+}
+
+/* ---- temporaries ---- */
+
+Operand chunk_temp(Vector *v, int kind)
+{
+	for (int k = 0; k < MAX_TEMPS; k++)
+		if (!v->busy[kind][k]) {
+			v->busy[kind][k] = true;
+			if (k >= v->e->ntemp[kind])
+				v->e->ntemp[kind] = k + 1;
+			return (Operand){arena_printf(v->m, "%s%d", chunk_prefix[kind], k), 1, kind,
+					 k};
+		}
+	v->e->too_large = true;
+	return (Operand){"0", 1, kind, -1};
+}
+
+void chunk_free(Vector *v, const Operand *o)
+{
+	if (o->temp >= 0)
+		v->busy[o->kind][o->temp] = false;
+}
+
+/* Where the result goes: the wanted place, or a temporary. */
+static Operand target(Vector *v, int kind, const char *want)
+{
+	return want ? (Operand){want, 1, kind, -1} : chunk_temp(v, kind);
+}
+
+/* ---- expressions ---- */
+
+static Node *chunk_start(Vector *v, Node *n)
+{
+	return node_replace(v->e->ir, n, 1, &v->axis, &v->start);
+}
+
+static Operand uniform(Vector *v, Node *n)
+{
+	int kind = chunk_kind((Type)n->type);
+	const char *text = emit_value(v->e, n, false);
+	const char *name = arena_printf(v->m, "u%d", v->e->nname++);
+	emit_line(v->e, "const %s %s = %s;", chunk_type[kind], name, text);
+	return (Operand){arena_printf(v->m, "&%s", name), 0, kind, -1};
+}
+
+/* Anything: a plain loop. */
+static Operand plain(Vector *v, Node *n, const char *want)
+{
+	Emit *e = v->e;
+	Operand out = target(v, chunk_kind((Type)n->type), want);
+	int axis = (int)v->axis->u.i, start = (int)v->start->u.i;
+	emit_open(e, v->axis, false);
+	emit_line(e, "for (int64_t i%d = i%d; i%d < i%d + %s; i%d++) {", axis, start, axis, start,
+		  v->count, axis);
+	const char *text = emit_value(e, n, false);
+	emit_line(e, "(%s)[i%d - i%d] = %s;", out.at, axis, start, text);
+	emit_line(e, "}");
+	emit_close(e);
+	return out;
+}
+
+/* The address of a read that steps evenly with the axis; false when it does not. */
+static bool address(Vector *v, Node *read, const char **at, int64_t *stride)
+{
+	Affine a = affine_of(v->e->ir, read->src[1]);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))
+			return false;
+	*stride = affine_coefficient(&a, v->axis);
+	*at = arena_printf(v->m, "%s + %s", emit_base(v->e, read->src[0]),
+			   emit_value(v->e, chunk_start(v, read->src[1]), false));
+	return true;
+}
+
+/* An index that is a table's entry for each element, plus what does not depend on the axis. */
+Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest)
+{
+	Affine a = affine_of(ir, index);
+	Node *entry = NULL;
+	*rest = node_int(ir, a.c);
+	for (int j = 0; j < a.n; j++) {
+		if (!node_has(a.atom[j], axis)) {
+			*rest = node_add(ir, *rest, node_scale(ir, a.atom[j], a.k[j]));
+			continue;
+		}
+		if (entry || a.k[j] != 1 || a.atom[j]->op != OP_READ)
+			return NULL;
+		entry = a.atom[j];
+		Affine at = affine_of(ir, entry->src[1]);
+		for (int i = 0; i < at.n; i++)
+			if (at.atom[i] == axis ? at.k[i] != 1 : node_has(at.atom[i], axis))
+				return NULL;
+	}
+	return entry;
+}
+
+const char *chunk_place(Vector *v, Node *buffer, Node *index)
+{
+	return arena_printf(v->m, "%s + %s", emit_base(v->e, buffer),
+			    emit_value(v->e, chunk_start(v, index), false));
+}
+
+static Operand gather(Vector *v, Node *n, const char *want)
+{
+	Node *rest, *entry = chunk_entry(v->e->ir, n->src[1], v->axis, &rest);
+	int kind = chunk_kind((Type)n->type);
+	if (!entry)
+		return plain(v, n, want);
+	Operand out = target(v, kind, want);
+	const char *t = chunk_name[kind], *c = chunk_type[kind];
+	chunk_declare(
+		v->e,
+		arena_printf(v->m,
+			     "void ricci_gather_%s(int64_t, %s *, const %s *, const int64_t *);", t,
+			     c, c));
+	emit_line(v->e, "ricci_gather_%s(%s, %s, %s, %s);", t, v->count, out.at,
+		  chunk_place(v, n->src[0], rest), chunk_place(v, entry->src[0], entry->src[1]));
+	return out;
+}
+
+static Operand read_of(Vector *v, Node *n, const char *want)
+{
+	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1};
+	if (n->type != RICCI_F32 && n->type != RICCI_F64 && n->type != RICCI_BOOL &&
+	    n->type != RICCI_BF16 && n->type != RICCI_F16)
+		return plain(v, n, want);
+	if (!address(v, n, &in.at, &in.stride))
+		return n->type == RICCI_F32 || n->type == RICCI_F64 ? gather(v, n, want)
+								    : plain(v, n, want);
+	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
+		in.kind = CHUNK_U16;
+		Operand out = target(v, CHUNK_F32, want);
+		chunk_call(v, n->type == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", out.kind,
+			   out.at, 1, &in);
+		return out;
+	}
+	return in;
+}
+
+static Operand convert(Vector *v, const char *name, int kind, Operand in, const char *want)
+{
+	chunk_free(v, &in);
+	Operand out = target(v, kind, want);
+	chunk_call(v, name, kind, out.at, 1, &in);
+	return out;
+}
+
+static Operand cast_of(Vector *v, Node *n, const char *want)
+{
+	Node *x = n->src[0];
+	Type to = (Type)n->type, from = (Type)x->type;
+	Operand in = {NULL, 1, CHUNK_U8, -1};
+	if ((to == RICCI_BF16 || to == RICCI_F16) && type_is_float(from) && from != RICCI_F64) {
+		Operand half = convert(v, to == RICCI_BF16 ? "bf16_of_f32" : "f16_of_f32",
+				       CHUNK_U16, chunk_value(v, x, NULL), NULL);
+		return convert(v, to == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", CHUNK_F32, half,
+			       want);
+	}
+	if (type_is_float(from) && type_is_float(to)) {
+		if ((from == RICCI_F64) == (to == RICCI_F64))
+			return chunk_value(v, x, want);
+		return to == RICCI_F64
+			       ? convert(v, "f64_of_f32", CHUNK_F64, chunk_value(v, x, NULL), want)
+			       : convert(v, "f32_of_f64", CHUNK_F32, chunk_value(v, x, NULL), want);
+	}
+	if (to != RICCI_F32)
+		return plain(v, n, want);
+	if (from == RICCI_BOOL)
+		return convert(v, "f32_of_u8", CHUNK_F32, chunk_value(v, x, NULL), want);
+	if (x->op != OP_READ || !address(v, x, &in.at, &in.stride))
+		return plain(v, n, want);
+	Operand out = target(v, CHUNK_F32, want);
+	const char *name = arena_printf(v->m, "f32_of_%s", type_name(from));
+	chunk_declare(v->e,
+		      arena_printf(v->m, "void ricci_v_%s(int64_t, float *, const %s *, int64_t);",
+				   name, dialect_ctype[from]));
+	emit_line(v->e, "ricci_v_%s(%s, %s, %s, %lldL);", name, v->count, out.at, in.at,
+		  (long long)in.stride);
+	return out;
+}
+
+static Operand operation(Vector *v, Node *n, int kind, const char *name, const char *want)
+{
+	Operand in[2];
+	for (int k = 0; k < n->nsrc; k++)
+		in[k] = chunk_value(v, n->src[k], NULL);
+	for (int k = 0; k < n->nsrc; k++)
+		chunk_free(v, &in[k]);
+	Operand out = target(v, kind, want);
+	chunk_call(v, name, kind, out.at, n->nsrc, in);
+	return out;
+}
+
+/* The function over chunks for an operator, without its type; NULL when there is none. */
+static const char *function_of(const Node *n)
+{
+	bool f64 = n->nsrc && n->src[0]->type == RICCI_F64;
+	switch ((Op)n->op) {
+	case OP_ADD:
+		return "add";
+	case OP_SUB:
+		return "sub";
+	case OP_MUL:
+		return "mul";
+	case OP_DIV:
+		return "div";
+	case OP_LT:
+		return "lt";
+	case OP_LE:
+		return "le";
+	case OP_EQ:
+		return "eq";
+	case OP_NE:
+		return "ne";
+	case OP_NEG:
+		return "neg";
+	case OP_ABS:
+	case OP_SQRT:
+	case OP_MIN:
+	case OP_MAX:
+		return op_info[n->op].text;
+	default:
+		return !f64 && op_info[n->op].form == FORM_CALL && n->op != OP_RANDOM &&
+				       n->op != OP_NORMAL
+			       ? op_info[n->op].text
+			       : NULL;
+	}
+}
+
+/* ---- selection ---- */
+
+static void in_scope(Vector *v, Node *n, const char *dst, int kind)
+{
+	Vector *in = arena_alloc(v->m, sizeof *in);
+	*in = (Vector){v->e, v->m, v->axis, v->start, v->count, 0, {{0}}, v, v->busy};
+	Operand x = chunk_value(in, n, dst);
+	if (strcmp(x.at, dst) != 0)
+		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1, &x);
+	for (int k = 0; k < in->nknown; k++)
+		chunk_free(v, &in->known[k].v);
+}
+
+static Operand select_uniform(Vector *v, Node *n, const char *want)
+{
+	int kind = chunk_kind((Type)n->type);
+	const char *c = emit_value(v->e, n->src[0], false);
+	Operand out = target(v, kind, want);
+	for (int k = 0; k < 2; k++) {
+		emit_open(v->e, NULL, true);
+		emit_line(v->e, "if (%s(%s)) {", k ? "!" : "", c);
+		in_scope(v, n->src[1 + k], out.at, kind);
+		emit_line(v->e, "}");
+		emit_close(v->e);
+	}
+	return out;
+}
+
+/* cond as conditions e >= 0 that step evenly with the axis, or do not depend on it. */
+static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t *k)
+{
+	Ir *ir = v->e->ir;
+	if (cond->op == OP_AND)
+		return intervals(v, cond->src[0], room, n, e, k) &&
+		       intervals(v, cond->src[1], room, n, e, k);
+	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64 ||
+	    *n == room || emit_reads(v->e, cond) > READS_KNOWN)
+		return false;
+	Node *d = node_sub(ir, cond->src[1], cond->src[0]);
+	if (cond->op == OP_LT)
+		d = node_sub(ir, d, node_int(ir, 1));
+	Affine a = affine_of(ir, d);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))
+			return false;
+	k[*n] = affine_coefficient(&a, v->axis);
+	e[(*n)++] = chunk_start(v, d);
+	return true;
+}
+
+/* SELECT(interval of the axis, x, constant): x over the interval, the constant around it. */
+static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
+{
+	Emit *em = v->e;
+	Node *e[16];
+	int64_t k[16];
+	int count = 0, kind = chunk_kind((Type)n->type), id = em->nname++;
+	if (node_has(n->src[2], v->axis) || (emit_reads(em, n->src[2]) & READS_GUARDED) ||
+	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
+		return false;
+	*out = target(v, kind, want);
+	Operand other = uniform(v, n->src[2]);
+	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->count);
+	for (int j = 0; j < count; j++) {
+		const char *x = emit_value(em, e[j], false);
+		int64_t s = k[j] < 0 ? -k[j] : k[j];
+		if (k[j] == 0)
+			emit_line(em, "if (%s < 0) hi%d = 0;", x, id);
+		else if (k[j] > 0) /* l >= ceil(-x / s) */
+			emit_line(em,
+				  "if (%s < 0 && lo%d < (%lldL - %s) / %lldL) lo%d = (%lldL - %s) "
+				  "/ %lldL;",
+				  x, id, (long long)s - 1, x, (long long)s, id, (long long)s - 1, x,
+				  (long long)s);
+		else /* l < floor(x / s) + 1 */
+			emit_line(em,
+				  "if (%s < 0) hi%d = 0; else if (hi%d > %s / %lldL + 1) hi%d = %s "
+				  "/ %lldL + 1;",
+				  x, id, id, x, (long long)s, id, x, (long long)s);
+	}
+	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d = 0;", id, id, id, id);
+	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
+	Vector in = {em, v->m, v->axis, start, arena_printf(v->m, "n%d", id), 0, {{0}}, v, v->busy};
+	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
+	emit_open(em, start, true);
+	emit_line(em, "if (lo%d < hi%d) {", id, id); /* reads may be valid inside only */
+	emit_line(em, "const int64_t i%d = i%d + lo%d, n%d = hi%d - lo%d;", (int)start->u.i,
+		  (int)v->start->u.i, id, id, id, id);
+	Operand x = chunk_value(&in, n->src[1], NULL);
+	chunk_call(&in, name, kind, arena_printf(v->m, "%s + lo%d", out->at, id), 1, &x);
+	chunk_free(v, &x);
+	for (int j = 0; j < in.nknown; j++)
+		chunk_free(v, &in.known[j].v);
+	emit_line(em, "}");
+	emit_close(em);
+	emit_line(em, "ricci_v_%s(lo%d, %s, %s, 0L);", name, id, out->at, other.at);
+	emit_line(em, "ricci_v_%s(%s - hi%d, %s + hi%d, %s, 0L);", name, v->count, id, out->at, id,
+		  other.at);
+	return true;
+}
+
+static Operand select_of(Vector *v, Node *n, const char *want)
+{
+	Operand out, in[3];
+	int kind = chunk_kind((Type)n->type);
+	if (!node_has(n->src[0], v->axis))
+		return select_uniform(v, n, want);
+	if (select_interval(v, n, want, &out))
+		return out;
+	for (int k = 1; k < 3; k++)
+		if ((emit_reads(v->e, n->src[k]) & READS_GUARDED) || kind == CHUNK_U8)
+			return plain(v, n, want);
+	for (int k = 0; k < 3; k++)
+		in[k] = chunk_value(v, n->src[k], NULL);
+	for (int k = 0; k < 3; k++)
+		chunk_free(v, &in[k]);
+	out = target(v, kind, want);
+	chunk_call(v, arena_printf(v->m, "select_%s", chunk_name[kind]), kind, out.at, 3, in);
+	return out;
+}
+
+static Operand compute(Vector *v, Node *n, const char *want)
+{
+	int kind = chunk_kind((Type)n->type);
+	const char *name = function_of(n);
+	if (n->op == OP_READ)
+		return read_of(v, n, want);
+	if (n->op == OP_CAST)
+		return cast_of(v, n, want);
+	if (n->op == OP_SELECT && (type_is_float(n->type) || n->type == RICCI_BOOL))
+		return select_of(v, n, want);
+	if (n->op == OP_AND || n->op == OP_OR)
+		return emit_reads(v->e, n->src[1]) & READS_GUARDED
+			       ? plain(v, n, want)
+			       : operation(v, n, kind, n->op == OP_AND ? "and_u8" : "or_u8", want);
+	if (n->op == OP_NOT)
+		return operation(v, n, kind, "not_u8", want);
+	if (!name || !n->nsrc || !type_is_float(n->src[0]->type))
+		return plain(v, n, want);
+	return operation(
+		v, n, kind,
+		arena_printf(v->m, "%s_%s", name, chunk_name[chunk_kind((Type)n->src[0]->type)]),
+		want);
+}
+
+/* The elements of n over the chunk. A node met twice is computed once. */
+Operand chunk_value(Vector *v, Node *n, const char *want)
+{
+	for (int k = 0; k < v->nknown; k++)
+		if (v->known[k].n == n)
+			return v->known[k].v;
+	if (!node_has(n, v->axis)) {
+		Operand u = uniform(v, n);
+		if (v->nknown < MAX_MEMO)
+			v->known[v->nknown++] = (Known){n, u};
+		return u;
+	}
+	bool again = emit_uses(v->e, n) > 1;
+	Operand out = compute(v, n, again ? NULL : want);
+	if (again && v->nknown < MAX_MEMO) {
+		/* kept: nobody but the end of the chunk frees it */
+		Operand kept = out;
+		kept.temp = -1;
+		v->known[v->nknown++] = (Known){n, kept};
+		return kept;
+	}
+	return out;
+}

@@ -1,0 +1,191 @@
+/* dialect.c - how the backends spell a loop tree: one row each, and the helpers their text needs.
+ *
+ * Invariant: the text includes no headers. tcc gets plain C99 scalars only (it takes vector types,
+ * alignment of locals and unknown builtins without a word and does the wrong thing), and what needs
+ * more than an operator is a call of a function compiled ahead. */
+#include "jit/builtin/builtin.h"
+#include "jit/emit/emit.h"
+
+#include <string.h>
+
+const char *const dialect_ctype[RICCI_NTYPES] = {
+	[RICCI_F32] = "float",
+	[RICCI_F64] = "double",
+	[RICCI_BF16] = "unsigned short",
+	[RICCI_F16] = "unsigned short",
+	[RICCI_I8] = "signed char",
+	[RICCI_U8] = "unsigned char",
+	[RICCI_I32] = "int",
+	[RICCI_I64] = "int64_t",
+	[RICCI_BOOL] = "unsigned char",
+};
+
+const char *const dialect_compute[RICCI_NTYPES] = {
+	[RICCI_F32] = "float", [RICCI_F64] = "double",	[RICCI_BF16] = "float",
+	[RICCI_F16] = "float", [RICCI_I8] = "int",	[RICCI_U8] = "int",
+	[RICCI_I32] = "int",   [RICCI_I64] = "int64_t", [RICCI_BOOL] = "int",
+};
+
+#define TYPES                                                                                      \
+	"#ifndef RICCI_PRELUDE\n"                                                                  \
+	"#define RICCI_PRELUDE\n"                                                                  \
+	"typedef long int64_t;\n"                                                                  \
+	"typedef unsigned long uint64_t;\n"                                                        \
+	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } KernelEnv;\n"
+
+/* Saturating conversions, floor division, absolute values: rarely met, the same everywhere. */
+#define HELPERS(FN)                                                                                \
+	FN "int64_t rk_i64_of_float(double v)\n"                                                   \
+	   "{ return v != v ? 0 : v >= 9223372036854775808.0 ? 9223372036854775807L :"             \
+	   " v <= -9223372036854775808.0 ? -9223372036854775807L - 1 : (int64_t)v; }\n" FN         \
+	   "int rk_i32_of_float(double v)\n"                                                       \
+	   "{ return v != v ? 0 : v >= 2147483647.0 ? 2147483647 :"                                \
+	   " v <= -2147483648.0 ? -2147483647 - 1 : (int)v; }\n" FN                                \
+	   "int rk_i8_of_float(double v)\n"                                                        \
+	   "{ return v != v ? 0 : v >= 127.0 ? 127 : v <= -128.0 ? -128 : (int)v; }\n" FN          \
+	   "int rk_u8_of_float(double v)\n"                                                        \
+	   "{ return v != v ? 0 : v >= 255.0 ? 255 : v <= 0.0 ? 0 : (int)v; }\n" FN                \
+	   "int rk_i32_of_int(int64_t v)\n"                                                        \
+	   "{ return v > 2147483647L ? 2147483647 : v < -2147483648L ? -2147483647 - 1 : (int)v; " \
+	   "}\n" FN                                                                                \
+	   "int rk_i8_of_int(int64_t v) { return v > 127 ? 127 : v < -128 ? -128 : (int)v; }\n" FN \
+	   "int rk_u8_of_int(int64_t v) { return v > 255 ? 255 : v < 0 ? 0 : (int)v; }\n" FN       \
+	   "int64_t rk_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }\n" FN             \
+	   "int64_t rk_mod(int64_t a, int64_t c) { return a % c + (a % c < 0 ? c : 0); }\n" FN     \
+	   "int64_t rk_abs_i64(int64_t a) { return a < 0 ? -a : a; }\n" FN                         \
+	   "int rk_abs_i32(int a) { return a < 0 ? -a : a; }\n" FN                                 \
+	   "int64_t rk_sign_i64(int64_t a) { return (a > 0) - (a < 0); }\n" FN                     \
+	   "int rk_sign_i32(int a) { return (a > 0) - (a < 0); }\n"
+
+/* min and max give NaN if either is NaN: by two choices, for with || gcc leaves loops as they are.
+ */
+#define EXTREME(type, name, compare)                                                               \
+	type " rk_" name "(" type " a, " type " b) { " type " m = a " compare                      \
+	     " b ? a : b; return a != a ? a : m; }\n"
+#define EXTREMES(FN)                                                                               \
+	FN EXTREME("float", "max_f32", ">") FN EXTREME("float", "min_f32", "<")                    \
+		FN EXTREME("double", "max_f64", ">") FN EXTREME("double", "min_f64", "<") FN       \
+		"int rk_max_i32(int a, int b) { return a > b ? a : b; }\n" FN                      \
+		"int rk_min_i32(int a, int b) { return a < b ? a : b; }\n" FN                      \
+		"int64_t rk_max_i64(int64_t a, int64_t b) { return a > b ? a : b; }\n" FN          \
+		"int64_t rk_min_i64(int64_t a, int64_t b) { return a < b ? a : b; }\n"
+
+#define SPECIALS(FN)                                                                               \
+	FN "float rk_inf_f32(void) { union { unsigned u; float f; } v; v.u = 0x7f800000u; return " \
+	   "v.f; }\n" FN "float rk_minus_inf_f32(void) { union { unsigned u; float f; } v; v.u = " \
+	   "0xff800000u; return v.f; }\n" FN                                                       \
+	   "float rk_nan_f32(void) { union { unsigned u; float f; } v; v.u = 0x7fc00000u; return " \
+	   "v.f; }\n" FN "double rk_inf_f64(void) { return rk_inf_f32(); }\n" FN                   \
+	   "double rk_minus_inf_f64(void) { return rk_minus_inf_f32(); }\n" FN                     \
+	   "double rk_nan_f64(void) { return rk_nan_f32(); }\n"
+
+/* A statement expression costs tcc no call. */
+#define EXTREME_MACRO(name, type, compare)                                                         \
+	"#define rk_" name "(a, b) ({ const " type " a_ = (a), b_ = (b); " compare                 \
+	" ? a_ : b_; })\n"
+
+static const char tcc_prelude[] = TYPES HELPERS("static ") SPECIALS("static ")
+	EXTREME_MACRO("max_f32", "float", "a_ > b_ || a_ != a_")
+		EXTREME_MACRO("min_f32", "float", "a_ < b_ || a_ != a_")
+			EXTREME_MACRO("max_f64", "double", "a_ > b_ || a_ != a_")
+				EXTREME_MACRO("min_f64", "double", "a_ < b_ || a_ != a_")
+					EXTREME_MACRO("max_i32", "int", "a_ > b_") EXTREME_MACRO(
+						"min_i32", "int", "a_ < b_")
+						EXTREME_MACRO("max_i64", "int64_t", "a_ > b_")
+							EXTREME_MACRO("min_i64", "int64_t",
+								      "a_ < b_") "#endif\n";
+
+static const char cc_prelude[] = TYPES HELPERS("static inline ") EXTREMES("static inline ")
+	SPECIALS("static inline ") "#endif\n";
+
+static const char cuda_prelude[] =
+	TYPES HELPERS("static __device__ __inline__ ") EXTREMES("static __device__ __inline__ ")
+		SPECIALS("static __device__ __inline__ ") "#endif\n";
+
+#define UNARY(f) "float ricci_" f "_f32(float);\ndouble ricci_" f "_f64(double);\n"
+
+/* What the library compiled ahead for tcc. */
+static const char tcc_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" UNARY("exp") UNARY(
+	"expm1") UNARY("log") UNARY("log1p") UNARY("sqrt") UNARY("rsqrt") UNARY("sin") UNARY("cos")
+	UNARY("tan") UNARY("tanh") UNARY("sigmoid") UNARY("erf") UNARY("abs") UNARY("sign")
+		UNARY("floor") UNARY("ceil") UNARY(
+			"round") "float ricci_pow_f32(float, float);\n"
+				 "double ricci_pow_f64(double, double);\n"
+				 "float ricci_random(uint64_t, uint64_t, uint64_t, uint64_t);\n"
+				 "float ricci_normal(uint64_t, uint64_t, uint64_t, uint64_t);\n"
+				 "float ricci_f32_of_bf16(unsigned short);\n"
+				 "unsigned short ricci_bf16_of_f32(float);\n"
+				 "float ricci_f32_of_f16(unsigned short);\n"
+				 "unsigned short ricci_f16_of_f32(float);\n"
+				 "#endif\n";
+
+/* A loop that calls a function is none of vectors, and what is called twice gcc leaves a call. */
+static const char cc_before[] = "#define inline inline __attribute__((always_inline))\n";
+
+/* The library's own text serves the device too, once its builtins have the names they have there.
+ */
+static const char cuda_before[] = "#define __attribute__(x)\n"
+				  "#define inline __device__ __inline__\n"
+				  "#define __builtin_memcpy memcpy\n"
+				  "#define __builtin_inff() __int_as_float(0x7f800000)\n"
+				  "#define __builtin_nanf(s) __int_as_float(0x7fc00000)\n"
+				  "#define __builtin_fabs fabs\n#define __builtin_fabsf fabsf\n"
+				  "#define __builtin_copysign copysign\n"
+				  "#define __builtin_copysignf copysignf\n"
+				  "#define __builtin_sqrt sqrt\n#define __builtin_sqrtf sqrtf\n";
+
+#define CUDA_F64(f) "#define ricci_" f "_f64(x) " f "(x)\n"
+
+static const char cuda_after[] =
+	"#undef inline\n#undef __attribute__\n" CUDA_F64("exp") CUDA_F64("expm1") CUDA_F64("log")
+		CUDA_F64("log1p") CUDA_F64("sin") CUDA_F64("cos") CUDA_F64("tan") CUDA_F64("tanh")
+			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
+					"#define ricci_pow_f64(x, y) pow(x, y)\n";
+
+static const Dialect dialects[] = {
+	{.backend = "tcc",
+	 .prelude = tcc_prelude,
+	 .math = tcc_math,
+	 .restrict_ = "",
+	 .vector = "",
+	 .unroll = "",
+	 .align = "",
+	 .sync = "",
+	 .chunk = 256},
+	{.backend = "cc",
+	 .prelude = cc_prelude,
+	 .before_math = cc_before,
+	 .math = jit_math_prelude,
+	 .after_math = "#undef inline\n",
+	 .restrict_ = "restrict",
+	 .vector = "#pragma omp simd",
+	 .unroll = "#pragma GCC unroll %d",
+	 .align = " __attribute__((aligned(64)))",
+	 .sync = "",
+	 .versions = true},
+	{.backend = "nvrtc",
+	 .prelude = cuda_prelude,
+	 .before_math = cuda_before,
+	 .math = jit_math_prelude,
+	 .after_math = cuda_after,
+	 .restrict_ = "__restrict__",
+	 .vector = "",
+	 .unroll = "#pragma unroll %d",
+	 .align = "",
+	 .sync = "__syncthreads();",
+	 .grid = true},
+};
+
+const Dialect *dialect_find(const char *backend)
+{
+	for (int k = 0; k < COUNT(dialects); k++)
+		if (strcmp(dialects[k].backend, backend) == 0)
+			return &dialects[k];
+	return NULL;
+}
+
+bool backend_grid(const Backend *b)
+{
+	const Dialect *d = dialect_find(b->name);
+	return d && d->grid;
+}

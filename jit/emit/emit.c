@@ -1,0 +1,378 @@
+/* emit.c - prints a loop tree as the text of one kernel function.
+ *
+ * Input: a Tree whose root is its PARALLEL loop, and a dialect. Output: a complete translation unit
+ * with the function `name`. Each open loop has its own text, so that an expression met deep inside
+ * can still put a local variable in front of the loops that do not change it. */
+#include "jit/emit/internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void emit_line(Emit *e, const char *fmt, ...)
+{
+	Text *t = e->scope[e->depth].text;
+	char s[4096];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(s, sizeof s, fmt, ap);
+	text_add(t, "%*s", e->depth + 1, "");
+	if (n < (int)sizeof s) {
+		text_put(t, s, (size_t)n);
+	} else {
+		va_end(ap);
+		va_start(ap, fmt);
+		char *big = arena_alloc(&e->ir->arena, (size_t)n + 1);
+		vsnprintf(big, (size_t)n + 1, fmt, ap);
+		text_put(t, big, (size_t)n);
+	}
+	va_end(ap);
+	text_add(t, "\n");
+}
+
+static void forget_changing(Emit *e)
+{
+	for (int d = 0; d <= e->depth; d++)
+		emit_forget(e, d, true);
+}
+
+void emit_open(Emit *e, Node *axis, bool guarded)
+{
+	if (e->depth + 1 == EMIT_MAX_SCOPES) {
+		error_set(&e->ir->err, RICCI_EUNSUPPORTED, "a kernel of more than %d nested loops",
+			  EMIT_MAX_SCOPES);
+		return;
+	}
+	forget_changing(e);
+	Scope *s = &e->scope[++e->depth];
+	e->scopes++;
+	s->axis = axis;
+	s->guarded = guarded;
+	s->body = NULL;
+	s->text->n = 0;
+}
+
+/* Appends the scope's text to the one around it. */
+void emit_close(Emit *e)
+{
+	Scope *s = &e->scope[e->depth];
+	emit_forget(e, e->depth, false);
+	s->axis = NULL;
+	e->depth--;
+	e->scopes++;
+	Text *around = e->scope[e->depth].text;
+	if (s->text->n)
+		text_put(around, s->text->s, s->text->n);
+	around->failed |= s->text->failed;
+}
+
+static void block(Emit *e, const Stmt *s);
+
+/* The lines that open a loop belong to its own text: what its body needs from outside is put in
+ * front of them. */
+static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
+{
+	int number = (int)s->axis->u.i;
+	if (s->how == HOW_PARALLEL && e->d->grid) {
+		emit_line(e, "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
+			  number);
+		emit_line(e, "if (i%d < %s) {", number, hi);
+		return;
+	}
+	if (s->how == HOW_PARALLEL)
+		lo = "begin", hi = "end";
+	if (s->how == HOW_VECTOR && *e->d->vector)
+		emit_line(e, "%s", e->d->vector);
+	if (s->how == HOW_UNROLL && *e->d->unroll && node_is_const(s->hi)) {
+		char text[64];
+		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
+		emit_line(e, "%s", text);
+	}
+	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
+}
+
+static void loop(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->lo);
+	emit_count(e, s->hi);
+	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
+	if (s->how == HOW_VECTOR && e->d->chunk && emit_vector(e, s, lo, hi))
+		return;
+	emit_open(e, s->axis, s->maybe);
+	e->scope[e->depth].body = s->body;
+	loop_head(e, s, lo, hi);
+	block(e, s->body);
+	emit_line(e, "}");
+	emit_close(e);
+}
+
+static void branch(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->cond);
+	const char *cond = emit_value(e, s->cond, false);
+	emit_open(e, NULL, true);
+	emit_line(e, "if (%s) {", cond);
+	block(e, s->body);
+	emit_line(e, "}");
+	emit_close(e);
+	if (!s->otherwise)
+		return;
+	emit_open(e, NULL, true);
+	emit_line(e, "if (!(%s)) {", cond);
+	block(e, s->otherwise);
+	emit_line(e, "}");
+	emit_close(e);
+}
+
+/* How a value of type `from` is written into an element of type `to`. */
+static const char *stored(Emit *e, Type to, Node *value)
+{
+	/* The store rounds: a cast in front of it would do so twice. */
+	bool rounds = (to == RICCI_BF16 || to == RICCI_F16) && value->op == OP_CAST &&
+		      type_is_float(value->src[0]->type);
+	const char *v = emit_value(e, rounds ? value->src[0] : value, false);
+	Arena *m = &e->ir->arena;
+	if (to == RICCI_BF16 || to == RICCI_F16) {
+		e->uses_math = true;
+		return arena_printf(m, "ricci_%s_of_f32(%s)", type_name(to), v);
+	}
+	if (to != RICCI_I8 && to != RICCI_U8)
+		return v;
+	int64_t lo, hi;
+	type_range(to, &lo, &hi);
+	return value->lo >= lo && value->hi <= hi
+		       ? v
+		       : arena_printf(m, "rk_%s_of_int(%s)", type_name(to), v);
+}
+
+static bool changing(const Emit *e, const Stmt *s)
+{
+	const Buffer *b = tree_find(e->tree, s->buffer);
+	return !b || b->space != SPACE_PARAM;
+}
+
+static void store(Emit *e, const Stmt *s, const char *v)
+{
+	Type t = (Type)s->buffer->type;
+	const char *place = emit_place(e, s->buffer, s->index, false);
+	if (s->red == RED_MAX || s->red == RED_MIN) {
+		const char *suffix = t == RICCI_F64	? "f64"
+				     : type_is_float(t) ? "f32"
+				     : t == RICCI_I64	? "i64"
+							: "i32";
+		v = arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)",
+				 s->red == RED_MAX ? "max" : "min", suffix, place, v);
+	}
+	static const char *const assign[RED_COUNT] = {"=", "+=", "*=", "=", "="};
+	emit_line(e, "%s %s %s;", place, assign[s->red], v);
+}
+
+/* May the store share what it computes with those around it? Sums in local variables have too many
+ * around them. */
+static bool shares(const Emit *e, const Stmt *s)
+{
+	const Buffer *b = tree_find(e->tree, s->buffer);
+	return !changing(e, s) || (b && b->space == SPACE_SHARED) ||
+	       (s->red == RED_NONE && tensor_size(s->buffer) > 1);
+}
+
+/* Does `next` read what the stores from s on, before it, write? */
+static bool reads_stored(const Stmt *s, const Stmt *next)
+{
+	for (const Stmt *i = s; i != next; i = i->next)
+		if (node_has(next->value, i->buffer) || node_has(next->index, i->buffer))
+			return true;
+	return false;
+}
+
+/* Stores to outputs that follow each other share what they compute. All values come first: an
+ * output may take the place of an input that dies here. */
+static const Stmt *stores(Emit *e, const Stmt *s)
+{
+	const Stmt *end = s;
+	int n = 0;
+	emit_statement(e);
+	do {
+		emit_count(e, end->index);
+		emit_count(e, end->value);
+		end = end->next;
+		n++;
+	} while (end && end->kind == STMT_STORE && shares(e, s) && shares(e, end) &&
+		 !reads_stored(s, end));
+	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
+	int k = 0;
+	for (const Stmt *i = s; i != end; i = i->next, k++) {
+		value[k] = stored(e, (Type)i->buffer->type, i->value);
+		if (n == 1)
+			break;
+		const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+		emit_line(e, "const %s %s = %s;", dialect_ctype[i->buffer->type], name, value[k]);
+		value[k] = name;
+	}
+	k = 0;
+	for (; s != end; s = s->next)
+		store(e, s, value[k++]);
+	forget_changing(e);
+	return end;
+}
+
+static void alloc(Emit *e, const Stmt *s)
+{
+	Node *b = s->buffer;
+	const Buffer *info = tree_find(e->tree, b);
+	if (!info || info->space != SPACE_LOCAL)
+		return;
+	if (tensor_size(b) == 1)
+		emit_line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
+	else
+		emit_line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s,
+			  (long long)tensor_size(b), e->d->align);
+}
+
+static void call(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	for (int k = 0; k < s->narg; k++)
+		emit_count(e, s->arg[k].value);
+	const char *args = "";
+	for (int k = 0; k < s->narg; k++) {
+		const CallArg *a = &s->arg[k];
+		args = arena_printf(&e->ir->arena, "%s%s%s%s%s", args, k ? ", " : "",
+				    a->buffer ? emit_base(e, a->buffer) : "",
+				    a->buffer ? " + " : "", emit_value(e, a->value, false));
+	}
+	emit_line(e, "%s(%s);", s->symbol, args);
+	forget_changing(e);
+}
+
+static void block(Emit *e, const Stmt *s)
+{
+	while (s && !e->ir->err.code) {
+		const Stmt *next = s->next;
+		switch (s->kind) {
+		case STMT_LOOP:
+			loop(e, s);
+			break;
+		case STMT_IF:
+			branch(e, s);
+			break;
+		case STMT_STORE:
+			next = stores(e, s);
+			break;
+		case STMT_ALLOC:
+			alloc(e, s);
+			break;
+		case STMT_CALL:
+			call(e, s);
+			break;
+		case STMT_SYNC:
+			emit_line(e, "%s", e->d->sync);
+			break;
+		}
+		s = next;
+	}
+}
+
+/* ---- the function ---- */
+
+static void calls_declare(Text *out, const Stmt *s)
+{
+	for (; s; s = s->next) {
+		if (s->kind == STMT_CALL) {
+			text_add(out, "void %s(", s->symbol);
+			for (int k = 0; k < s->narg; k++)
+				text_add(out, "%s%s", k ? ", " : "",
+					 s->arg[k].buffer ? "const void *" : "int64_t");
+			text_add(out, ");\n");
+		}
+		if (s->kind == STMT_LOOP || s->kind == STMT_IF)
+			calls_declare(out, s->body);
+		if (s->kind == STMT_IF)
+			calls_declare(out, s->otherwise);
+	}
+}
+
+static void signature_host(Text *out, const Emit *e, const char *name)
+{
+	const Tree *t = e->tree;
+	text_add(
+		out,
+		"void %s(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)\n{\n"
+		" const uint64_t seed = env->seed, step = env->step;\n (void)seed;\n (void)step;\n",
+		name);
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		const char *type = dialect_ctype[b->node->type];
+		if (b->space == SPACE_PARAM)
+			text_add(out, " %s%s *%s %s = buf[%d];\n", b->output ? "" : "const ", type,
+				 e->d->restrict_, b->node->u.s, b->param);
+		else if (b->space != SPACE_LOCAL)
+			text_add(out, " %s *%s %s = (%s *)((char *)env->%s + %zu);\n", type,
+				 e->d->restrict_, b->node->u.s, type,
+				 b->space == SPACE_SHARED ? "shared" : "scratch", b->offset);
+	}
+}
+
+static void signature_grid(Text *out, const Emit *e, const char *name)
+{
+	const Tree *t = e->tree;
+	text_add(out, "extern \"C\" __global__ void %s(", name);
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		if (b->space != SPACE_PARAM && b->space != SPACE_LOCAL)
+			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
+				  "this kernel needs scratch memory, which %s kernels do not have",
+				  e->d->backend);
+		if (b->space == SPACE_PARAM)
+			text_add(out, "%s%s *%s %s, ", b->output ? "" : "const ",
+				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
+	}
+	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
+}
+
+/* The statements; NULL where a chunk would need more temporaries than there are. */
+static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
+{
+	Emit *e = arena_alloc(&t->ir->arena, sizeof *e);
+	e->tree = t;
+	e->ir = t->ir;
+	e->d = d;
+	e->scopes = 1;
+	for (int k = 0; k < EMIT_MAX_SCOPES; k++)
+		e->scope[k].text = &texts->scope[k];
+	texts->scope[0].n = 0;
+	block(e, t->root);
+	return e->too_large ? NULL : e;
+}
+
+int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+	      Error *err)
+{
+	Text *body = &texts->scope[0];
+	Emit *e = emit_body(texts, t, d);
+	if (!e) {
+		Dialect plain = *d;
+		plain.chunk = 0;
+		return emit_tree(out, texts, t, &plain, name, err);
+	}
+	text_add(out, "%s", d->prelude);
+	if (e->uses_math)
+		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
+			 d->after_math ? d->after_math : "");
+	calls_declare(out, t->root);
+	for (int k = 0; k < e->ncall; k++)
+		text_add(out, "%s\n", e->call[k]);
+	(d->grid ? signature_grid : signature_host)(out, e, name);
+	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
+						      "unsigned short vh"};
+	for (int kind = 0; kind < CHUNK_KINDS; kind++)
+		for (int k = 0; k < e->ntemp[kind]; k++)
+			text_add(out, " %s%d[%d];\n", temp[kind], k, d->chunk);
+	if (body->n)
+		text_put(out, body->s, body->n);
+	text_add(out, "}\n");
+	if (out->failed || body->failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	return error_set(err, t->ir->err.code, "%s", t->ir->err.text);
+}

@@ -1,0 +1,30 @@
+/* emit.h - loop trees as the text of a kernel in one of the dialects. */
+#ifndef JIT_EMIT_H
+#define JIT_EMIT_H
+
+#include "jit/tree/tree.h"
+
+typedef struct Dialect {
+	const char *backend; /* its row in backends[] */
+	const char *prelude; /* types and helpers, once a file */
+	const char *math;    /* functions of the operators: declarations or definitions */
+	const char *before_math, *after_math; /* lines around them; NULL: none */
+	const char *restrict_;		      /* how a pointer says that it is not aliased */
+	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
+	const char *align;	     /* of local arrays */
+	const char *sync;
+	bool versions; /* full tiles get their own code with constant bounds */
+	bool grid;     /* parts are threads of a grid */
+	int chunk;     /* vector loops are calls of functions over so many elements; 0: loops */
+} Dialect;
+const Dialect *dialect_find(const char *backend);
+extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */
+extern const char *const dialect_compute[RICCI_NTYPES]; /* the type of a value in an expression */
+#define EMIT_MAX_SCOPES 96
+typedef struct EmitTexts { /* owned by the caller, so that running out of memory leaks nothing */
+	Text scope[EMIT_MAX_SCOPES];
+} EmitTexts;
+int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+	      Error *err);
+
+#endif

@@ -1,0 +1,459 @@
+/* expr.c - index expressions as C expressions.
+ *
+ * Input: a node and the open scopes. Output: text; parts that are loop invariant or used several
+ * times are put into local variables of the outermost scope where their axes are known, because
+ * tcc moves nothing out of loops by itself. Invariant: a read of memory is never moved out of a
+ * condition, and a read of a buffer that changes is never kept. */
+#include "jit/emit/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+static NodeNote *note_of(Emit *e, const Node *n)
+{
+	if (n->id >= e->room) {
+		uint32_t room = n->id + n->id / 2 + 256;
+		NodeNote *fresh = arena_alloc(&e->ir->arena, room * sizeof *fresh);
+		if (e->note)
+			memcpy(fresh, e->note, e->room * sizeof *fresh);
+		e->note = fresh;
+		e->room = room;
+	}
+	return &e->note[n->id];
+}
+
+/* ---- what is known of a node ---- */
+
+int emit_reads(Emit *e, Node *n)
+{
+	if (node_is_tensor(n))
+		return READS_KNOWN;
+	NodeNote *k = note_of(e, n);
+	if (k->reads)
+		return k->reads;
+	int r = READS_KNOWN;
+	if (n->op == OP_READ) {
+		const Buffer *b = tree_find(e->tree, n->src[0]);
+		bool inside = n->src[1]->lo >= 0 && n->src[1]->hi < tensor_size(n->src[0]);
+		bool fixed =
+			b && (b->space == SPACE_TABLE || (b->space == SPACE_PARAM && !b->output));
+		r |= (fixed ? 0 : READS_CHANGING) | (inside ? 0 : READS_GUARDED);
+	}
+	for (int j = 0; j < n->nsrc; j++)
+		r |= emit_reads(e, n->src[j]);
+	note_of(e, n)->reads = (uint8_t)r;
+	return r;
+}
+
+static int guard_floor(const Emit *e)
+{
+	int d = e->depth;
+	while (d > 0 && !e->scope[d].guarded)
+		d--;
+	return d;
+}
+
+void emit_statement(Emit *e)
+{
+	e->stamp++;
+	e->scopes++;
+}
+
+static bool is_written(const Stmt *s, const Node *buffer)
+{
+	for (; s; s = s->next)
+		if (s->kind == STMT_CALL || (s->kind == STMT_STORE && s->buffer == buffer) ||
+		    is_written(s->body, buffer) || is_written(s->otherwise, buffer))
+			return true;
+	return false;
+}
+
+/* What changes is still the same in loops that do not write it. */
+static int changing_level(const Emit *e, const Node *read)
+{
+	int d = e->depth;
+	if (read->src[1]->lo < 0 || read->src[1]->hi >= tensor_size(read->src[0]))
+		return d;
+	while (d > 0 && e->scope[d].body && !is_written(e->scope[d].body, read->src[0]))
+		d--;
+	return d;
+}
+
+/* The outermost scope where n can be computed. */
+static int level_of(Emit *e, Node *n)
+{
+	if (node_is_tensor(n) || n->op == OP_CONST)
+		return 0;
+	NodeNote *k = note_of(e, n);
+	if (k->scopes == e->scopes)
+		return k->level;
+	int level = 0;
+	if (n->op == OP_AXIS) {
+		for (int d = e->depth; d > 0 && !level; d--)
+			if (e->scope[d].axis == n)
+				level = d;
+	} else if (n->op == OP_READ) {
+		int r = emit_reads(e, n);
+		level = r & READS_CHANGING  ? changing_level(e, n)
+			: r & READS_GUARDED ? guard_floor(e)
+					    : 0;
+	} else if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
+		level = 1;
+	}
+	for (int j = 0; j < n->nsrc; j++) {
+		int s = level_of(e, n->src[j]);
+		level = s > level ? s : level;
+	}
+	k = note_of(e, n);
+	k->scopes = e->scopes;
+	k->level = (int16_t)level;
+	return level;
+}
+
+void emit_count(Emit *e, Node *n)
+{
+	if (node_is_tensor(n) || n->op == OP_CONST || n->op == OP_AXIS)
+		return;
+	NodeNote *k = note_of(e, n);
+	if (k->stamp != e->stamp) {
+		k->stamp = e->stamp;
+		k->uses = 0;
+	}
+	if (k->uses++ == 0)
+		for (int j = 0; j < n->nsrc; j++)
+			emit_count(e, n->src[j]);
+}
+
+int emit_uses(Emit *e, const Node *n)
+{
+	NodeNote *k = note_of(e, n);
+	return k->stamp == e->stamp ? k->uses : 0;
+}
+
+/* ---- text of one operation ---- */
+
+static const char *suffix_of(Type t)
+{
+	return t == RICCI_F64 ? "f64" : type_is_float(t) ? "f32" : t == RICCI_I64 ? "i64" : "i32";
+}
+
+static const char *float_text(Emit *e, double v, bool f32)
+{
+	char s[48];
+	snprintf(s, sizeof s, f32 ? "%.9g" : "%.17g", f32 ? (double)(float)v : v);
+	if (!strpbrk(s, ".e"))
+		strcat(s, ".0");
+	bool negative = s[0] == '-';
+	return arena_printf(&e->ir->arena, "%s%s%s%s", negative ? "(" : "", s, f32 ? "f" : "",
+			    negative ? ")" : "");
+}
+
+static const char *const_text(Emit *e, const Node *n)
+{
+	Arena *a = &e->ir->arena;
+	if (type_is_float(n->type)) {
+		bool f32 = n->type != RICCI_F64;
+		if (isfinite(n->u.f) && (!f32 || isfinite((float)n->u.f)))
+			return float_text(e, n->u.f, f32);
+		const char *which = isnan(n->u.f) ? "nan" : n->u.f > 0 ? "inf" : "minus_inf";
+		return arena_printf(a, "rk_%s_%s()", which, suffix_of(n->type));
+	}
+	if (n->type != RICCI_I64)
+		return n->u.i == INT32_MIN
+			       ? "(-2147483647 - 1)"
+			       : arena_printf(a, n->u.i < 0 ? "(%lld)" : "%lld", (long long)n->u.i);
+	if (n->u.i == INT64_MIN)
+		return "(-9223372036854775807L - 1)";
+	/* Small constants stay int: C widens them, and 32-bit arithmetic is never done on them
+	 * alone. */
+	return arena_printf(a, n->u.i < 0 ? "(%lldL)" : "%lldL", (long long)n->u.i);
+}
+
+/* a / c or a % c, rounding down; plain operators where a is known not to be negative. */
+static const char *divide_text(Emit *e, const Node *n, const char *a)
+{
+	Arena *m = &e->ir->arena;
+	int64_t c = n->src[1]->u.i, lo = n->src[0]->lo;
+	bool quotient = n->op == OP_FLOORDIV, power = (c & (c - 1)) == 0;
+	if (power && quotient)
+		return arena_printf(m, "(%s >> %d)", a, __builtin_ctzll((uint64_t)c));
+	if (power)
+		return arena_printf(m, "(%s & %lldL)", a, (long long)c - 1);
+	const char *sign = quotient ? "/" : "%";
+	if (lo >= 0)
+		return arena_printf(m, "(%s %s %lldL)", a, sign, (long long)c);
+	if (lo < -((int64_t)1 << 60))
+		return arena_printf(m, "rk_%s(%s, %lldL)", quotient ? "div" : "mod", a,
+				    (long long)c);
+	int64_t up = (-lo + c - 1) / c;
+	return quotient ? arena_printf(m, "((%s + %lldL) / %lldL - %lldL)", a, (long long)(up * c),
+				       (long long)c, (long long)up)
+			: arena_printf(m, "((%s + %lldL) %% %lldL)", a, (long long)(up * c),
+				       (long long)c);
+}
+
+static const char *cast_text(Emit *e, const Node *n, const char *a)
+{
+	Arena *m = &e->ir->arena;
+	Type from = n->src[0]->type, to = n->type;
+	const char *compute = dialect_compute[to];
+	if (to == RICCI_BOOL)
+		return arena_printf(m, "(%s != 0)", a);
+	if ((to == RICCI_BF16 || to == RICCI_F16) && from != to) {
+		e->uses_math = true;
+		return arena_printf(m, "ricci_f32_of_%s(ricci_%s_of_f32(%s))", type_name(to),
+				    type_name(to), a);
+	}
+	if (type_is_float(to))
+		return strcmp(compute, dialect_compute[from]) == 0
+			       ? a
+			       : arena_printf(m, "(%s)%s", compute, a);
+	if (type_is_float(from))
+		return arena_printf(m, "rk_%s_of_float(%s)", type_name(to), a);
+	int64_t lo, hi;
+	type_range(to, &lo, &hi);
+	if (n->src[0]->lo >= lo && n->src[0]->hi <= hi)
+		return strcmp(compute, dialect_compute[from]) == 0
+			       ? a
+			       : arena_printf(m, "(%s)%s", compute, a);
+	return arena_printf(m, "rk_%s_of_int(%s)", type_name(to), a);
+}
+
+/* A local buffer of one element is a variable. */
+static bool is_variable(Emit *e, Node *buffer)
+{
+	const Buffer *b = tree_find(e->tree, buffer);
+	return b && b->space == SPACE_LOCAL && tensor_size(buffer) == 1;
+}
+
+const char *emit_base(Emit *e, Node *buffer)
+{
+	return is_variable(e, buffer) ? arena_printf(&e->ir->arena, "&%s", buffer->u.s)
+				      : buffer->u.s;
+}
+
+const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
+{
+	if (is_variable(e, buffer))
+		return buffer->u.s;
+	return arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s, emit_value(e, index, lazy));
+}
+
+static const char *read_text(Emit *e, Node *n, bool lazy)
+{
+	const Buffer *b = tree_find(e->tree, n->src[0]);
+	if (!b) {
+		error_set(&e->ir->err, RICCI_EINTERNAL, "the emitter met an unknown tensor");
+		return "0";
+	}
+	const char *place = emit_place(e, n->src[0], n->src[1], lazy);
+	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
+		e->uses_math = true;
+		return arena_printf(&e->ir->arena, "ricci_f32_of_%s(%s)", type_name(n->type),
+				    place);
+	}
+	return place;
+}
+
+/* A sum: the part that outer scopes know, then the terms of this one. */
+static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
+{
+	Affine a = affine_of(e->ir, n), outer = a;
+	Type t = n->type;
+	Arena *arena = &e->ir->arena; /* a growing Text would leak when memory runs out below */
+	outer.n = 0;
+	outer.k = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.k);
+	outer.atom = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.atom);
+	for (int j = 0; j < a.n; j++)
+		if (level_of(e, a.atom[j]) < level) {
+			outer.k[outer.n] = a.k[j];
+			outer.atom[outer.n++] = a.atom[j];
+		}
+	if (outer.n == a.n || outer.n == 0)
+		outer.n = 0;
+	const char *plus = "";
+	int64_t left = a.c;
+	const char *out = "(";
+	if (outer.n) {
+		out = arena_printf(arena, "%s%s", out,
+				   emit_value(e, affine_node(e->ir, &outer), lazy));
+		plus = " + ";
+		left = 0;
+	}
+	for (int j = 0; j < a.n; j++) {
+		bool taken = false;
+		for (int i = 0; i < outer.n; i++)
+			taken |= outer.atom[i] == a.atom[j];
+		if (taken)
+			continue;
+		const char *atom = emit_value(e, a.atom[j], lazy);
+		if (a.k[j] == 1)
+			out = arena_printf(arena, "%s%s%s", out, plus, atom);
+		else
+			out = arena_printf(arena, "%s%s%s * %s", out, plus, atom,
+					   const_text(e, node_const_int(e->ir, t, a.k[j])));
+		plus = " + ";
+	}
+	if (left || !*plus)
+		out = arena_printf(arena, "%s%s%s", out, plus,
+				   const_text(e, node_const_int(e->ir, t, left)));
+	return arena_printf(arena, "%s)", out);
+}
+
+static const char *call_text(Emit *e, Node *n, bool lazy)
+{
+	Arena *m = &e->ir->arena;
+	const char *a = emit_value(e, n->src[0], lazy);
+	const char *name = op_info[n->op].text, *suffix = suffix_of(n->type);
+	if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
+		e->uses_math = true;
+		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
+				    emit_value(e, n->src[1], lazy), a);
+	}
+	if (n->op == OP_MIN || n->op == OP_MAX)
+		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
+				    emit_value(e, n->src[1], lazy));
+	if (!type_is_float(n->type) && n->nsrc == 2)
+		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
+				    emit_value(e, n->src[1], lazy));
+	if (n->op == OP_ABS && n->type == RICCI_I8) /* abs(-128) wraps */
+		return arena_printf(m, "(int)(%s)rk_%s_%s(%s)", dialect_ctype[n->type], name,
+				    suffix, a);
+	if (!type_is_float(n->type))
+		return arena_printf(m, "rk_%s_%s(%s)", name, suffix, a);
+	e->uses_math = true;
+	if (n->nsrc == 2)
+		return arena_printf(m, "ricci_%s_%s(%s, %s)", name, suffix, a,
+				    emit_value(e, n->src[1], lazy));
+	return arena_printf(m, "ricci_%s_%s(%s)", name, suffix, a);
+}
+
+/* Arithmetic of the narrow integer types wraps. */
+static const char *infix_text(Emit *e, const Node *n, const char *a, const char *b)
+{
+	Arena *m = &e->ir->arena;
+	const char *op = op_info[n->op].text;
+	bool arithmetic = n->op == OP_ADD || n->op == OP_MUL;
+	if (arithmetic && n->type == RICCI_I32)
+		return arena_printf(m, "(int)((unsigned)%s %s (unsigned)%s)", a, op, b);
+	if (arithmetic && (n->type == RICCI_I8 || n->type == RICCI_U8))
+		return arena_printf(m, "(int)(%s)(%s %s %s)", dialect_ctype[n->type], a, op, b);
+	return arena_printf(m, "(%s %s %s)", a, op, b);
+}
+
+/* && and ||; where the right side may be computed anyway, & and |: branches keep compilers from
+ * making vectors of loops. */
+static const char *logic_text(Emit *e, Node *n, bool lazy)
+{
+	bool both = *e->d->vector && !(emit_reads(e, n->src[1]) & READS_GUARDED);
+	const char *text = op_info[n->op].text, *a = emit_value(e, n->src[0], lazy);
+	const char *b = emit_value(e, n->src[1], !both || lazy);
+	return arena_printf(&e->ir->arena, "(%s %s %s)", a, both ? text + 1 : text, b);
+}
+
+static const char *node_text(Emit *e, Node *n, int level, bool lazy)
+{
+	Arena *m = &e->ir->arena;
+	switch ((Op)n->op) {
+	case OP_CONST:
+		return const_text(e, n);
+	case OP_AXIS:
+		return arena_printf(m, "i%d", (int)n->u.i);
+	case OP_READ:
+		return read_text(e, n, lazy);
+	case OP_CAST:
+		return cast_text(e, n, emit_value(e, n->src[0], lazy));
+	case OP_FLOORDIV:
+	case OP_FLOORMOD:
+		return divide_text(e, n, emit_value(e, n->src[0], lazy));
+	case OP_AND:
+	case OP_OR:
+		return logic_text(e, n, lazy);
+	case OP_SELECT: {
+		const char *c = emit_value(e, n->src[0], lazy);
+		const char *a = emit_value(e, n->src[1], true);
+		return arena_printf(m, "(%s ? %s : %s)", c, a, emit_value(e, n->src[2], true));
+	}
+	case OP_ADD:
+	case OP_MUL:
+		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0])))
+			return sum_text(e, n, level, lazy);
+		break;
+	default:
+		break;
+	}
+	if (op_info[n->op].form == FORM_PREFIX)
+		return arena_printf(m, "(%s%s)", op_info[n->op].text,
+				    emit_value(e, n->src[0], lazy));
+	if (op_info[n->op].form == FORM_INFIX) {
+		const char *a = emit_value(e, n->src[0], lazy);
+		return infix_text(e, n, a, emit_value(e, n->src[1], lazy));
+	}
+	if (op_info[n->op].form == FORM_CALL)
+		return call_text(e, n, lazy);
+	error_set(&e->ir->err, RICCI_EINTERNAL, "the emitter has no text for operator %s",
+		  op_info[n->op].name);
+	return "0";
+}
+
+/* ---- local variables ---- */
+
+static const char *name_put(Emit *e, Node *n, int level, const char *text)
+{
+	Scope *s = &e->scope[level];
+	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+	text_add(s->text, "%*sconst %s %s = %s;\n", level + 1, "", dialect_compute[n->type], name,
+		 text);
+	if (s->nnamed == s->room) {
+		uint32_t *old = s->named;
+		s->room = s->room * 2 + 32;
+		s->named = arena_alloc(&e->ir->arena, (size_t)s->room * sizeof *s->named);
+		if (old)
+			memcpy(s->named, old, (size_t)s->nnamed * sizeof *old);
+	}
+	s->named[s->nnamed++] = n->id;
+	note_of(e, n)->name = name;
+	return name;
+}
+
+void emit_forget(Emit *e, int depth, bool only_changing)
+{
+	Scope *s = &e->scope[depth];
+	int n = 0;
+	for (int k = 0; k < s->nnamed; k++) {
+		NodeNote *note = &e->note[s->named[k]];
+		if (only_changing && !(note->reads & READS_CHANGING))
+			s->named[n++] = s->named[k];
+		else
+			note->name = NULL;
+	}
+	s->nnamed = n;
+}
+
+static bool worth_naming(Emit *e, Node *n, int level)
+{
+	if (n->op == OP_AXIS)
+		return false;
+	if (n->op == OP_CONST)
+		return type_is_float(n->type) && !isfinite(n->u.f);
+	if (level < e->depth)
+		return true;
+	return emit_uses(e, n) > 1 && n->op != OP_CAST;
+}
+
+const char *emit_value(Emit *e, Node *n, bool lazy)
+{
+	NodeNote *k = note_of(e, n);
+	if (k->name)
+		return k->name;
+	int level = level_of(e, n);
+	if ((lazy && emit_reads(e, n) > READS_KNOWN) || !worth_naming(e, n, level))
+		return node_text(e, n, level, lazy);
+	/* Computed at the scope `level`: deeper names must not slip into its text. Everything below
+	 * n has a level of at most `level`, so it is named there or further out. */
+	int depth = e->depth;
+	e->depth = level;
+	const char *text = node_text(e, n, level, false);
+	e->depth = depth;
+	return name_put(e, n, level, text);
+}

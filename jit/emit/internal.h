@@ -1,0 +1,74 @@
+/* internal.h - the emitter's two halves: statements (emit.c) and expressions (expr.c). */
+#ifndef JIT_EMIT_INTERNAL_H
+#define JIT_EMIT_INTERNAL_H
+
+#include "jit/emit/emit.h"
+
+/* Of what a node reads: flags. */
+enum {
+	READS_KNOWN = 1,
+	READS_GUARDED = 2,  /* valid under the conditions around it only */
+	READS_CHANGING = 4, /* memory that the kernel writes */
+};
+
+typedef struct Scope {
+	Text *text;
+	Node *axis;	  /* the loop's variable, or NULL */
+	bool guarded;	  /* its statements may not run at all: reads must not leave it */
+	const Stmt *body; /* of a loop that is a loop here; NULL: not known */
+	int nnamed, room;
+	uint32_t *named; /* ids of nodes that have a local variable here */
+} Scope;
+
+typedef struct NodeNote {
+	const char *name; /* local variable that holds it, in an open scope */
+	uint32_t stamp;	  /* of the statement for which uses were counted */
+	uint32_t scopes;  /* of the open scopes for which level was computed */
+	int16_t level;
+	uint16_t uses;
+	uint8_t reads; /* READS_*, of all below; 0: not known yet */
+} NodeNote;
+
+#define EMIT_MAX_CALLS 160
+enum { CHUNK_F32, CHUNK_F64, CHUNK_U8, CHUNK_U16, CHUNK_KINDS }; /* element types of temporaries */
+
+typedef struct Emit {
+	const Tree *tree;
+	Ir *ir;
+	const Dialect *d;
+	int depth, nname;
+	Scope scope[EMIT_MAX_SCOPES];
+	NodeNote *note;
+	uint32_t room, stamp, scopes;
+	bool uses_math, too_large; /* too_large: more temporaries than there are */
+	int ncall;		   /* functions over chunks that are called: declarations */
+	const char *call[EMIT_MAX_CALLS];
+	int ntemp[CHUNK_KINDS], nstart;
+} Emit;
+
+/* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
+ * that reads memory may be computed ahead of it. */
+const char *emit_value(Emit *e, Node *n, bool lazy);
+/* The place buffer[index] as an lvalue. */
+const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
+/* The address of the buffer's first element. */
+const char *emit_base(Emit *e, Node *buffer);
+/* Counts uses below n for the statement that comes next (stamp is new). */
+void emit_count(Emit *e, Node *n);
+void emit_statement(Emit *e); /* a new stamp */
+
+/* One line of code in the current scope, and scopes themselves. */
+void emit_line(Emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void emit_open(Emit *e, Node *axis, bool guarded);
+void emit_close(Emit *e);
+/* How bad the memory reads below n are: READS_*. */
+int emit_reads(Emit *e, Node *n);
+/* In how many places of the counted statements n stands. */
+int emit_uses(Emit *e, const Node *n);
+/* A vector loop as calls of functions over chunks (vector.c); false: it is none of that kind,
+ * and nothing was emitted. */
+bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
+/* Drops the names of a scope: all, or those that depend on memory that changes. */
+void emit_forget(Emit *e, int depth, bool only_changing);
+
+#endif

@@ -1,0 +1,53 @@
+/* internal.h - the parts of the partition (partition.c): what is taken in (take.c) and what joins
+ * (join.c), by what it saves (reward.c). */
+#ifndef JIT_FUSE_INTERNAL_H
+#define JIT_FUSE_INTERNAL_H
+
+#include "jit/fuse/subgraph.h"
+
+enum { INPUTS_MOST = 24, MEMBERS_MOST = 16 };
+
+typedef struct Use { /* one reader of a tensor */
+	Node *reader;
+	struct Use *next;
+} Use;
+
+typedef struct Group {
+	Node **member;
+	int nmember, room;
+	uint64_t *before; /* bit set of groups that must run before this one */
+} Group;
+
+typedef struct Fuse {
+	Ir *ir;
+	const DeviceModel *dev;
+	size_t nid;    /* ids of the original graph */
+	Use **uses;    /* by id */
+	bool *root;    /* by id */
+	Node **now;    /* by id: the equation as it is now; its body when taken in */
+	bool *taken;   /* by id: substituted into its readers */
+	int *group_of; /* by id of the equation as it is now; -1 none */
+	size_t group_ids;
+	Group *group;
+	int ngroup, words;
+	Text dump;
+	bool dumping;
+} Fuse;
+
+typedef struct Reads { /* the READ nodes of one tensor in an expression, sources first */
+	Node *tensor, *read[64];
+	int n;
+	bool overflow;
+} Reads;
+
+double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
+void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
+	      const char *verdict);
+/* All reads in e; c's reads of the tensor. */
+Reads fuse_reads_in(Ir *ir, Node *e);
+Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
+void fuse_take_in(Fuse *f, int nroot, Node **roots);
+/* Equations to kernels, in an order that can run. */
+void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
+
+#endif

@@ -1,0 +1,319 @@
+/* join.c - which equations become one kernel: greedily, in the order of the graph.
+ *
+ * In: equations as they are after producers were taken in. Out: subgraphs in an order that can run.
+ * Invariant: no path leads from a kernel around to itself. */
+#include "jit/fuse/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUPS_BACK = 64 };
+
+static bool bit_get(const uint64_t *set, int k)
+{
+	return set[k / 64] >> (k % 64) & 1;
+}
+
+static bool same_space(const Node *a, const Node *b)
+{
+	if (tensor_rank(a) != tensor_rank(b))
+		return false;
+	for (int d = 0; d < tensor_rank(a); d++)
+		if (tensor_extent(a, d) != tensor_extent(b, d))
+			return false;
+	return true;
+}
+
+/* Does c read t at its own element only? */
+static bool reads_own(Ir *ir, const Node *c, Node *t)
+{
+	Reads r = fuse_reads(ir, c, t);
+	if (r.overflow)
+		return false;
+	for (int k = 0; k < r.n; k++)
+		for (int d = 0; d < tensor_rank(t); d++)
+			if (r.read[k]->src[1 + d] != comp_axis(c, d))
+				return false;
+	return true;
+}
+
+static int member_index(const Group *g, const Node *t)
+{
+	for (int k = 0; k < g->nmember; k++)
+		if (g->member[k] == t)
+			return k;
+	return -1;
+}
+
+static int group_of(const Fuse *f, const Node *t)
+{
+	return t->id < f->group_ids ? f->group_of[t->id] : -1;
+}
+
+/* Could one kernel compute c with all of g? */
+static bool may_join(Fuse *f, const Group *g, Node *c)
+{
+	Node *all[MEMBERS_MOST + 1];
+	Subgraph s = {.member = all, .nmember = g->nmember + 1};
+	memcpy(all, g->member, (size_t)g->nmember * sizeof *all);
+	all[g->nmember] = c;
+	return subgraph_rows(f->ir, &s);
+}
+
+/* Bytes that c need not move when it joins g; < 0 when it may not, with the reason. */
+static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads, const char **why)
+{
+	Group *g = &f->group[at];
+	const Node *main = g->member[0];
+	double saved = 0;
+	*why = "another space";
+	if (main->op == OP_SCAN || !same_space(main, c) || !comp_is_dense(main))
+		return -1;
+	*why = "too many members or inputs";
+	if (g->nmember == MEMBERS_MOST)
+		return -1;
+	int inputs = nread;
+	for (int k = 0; k < g->nmember; k++) {
+		Node **theirs;
+		int n = comp_reads(f->ir, g->member[k], &theirs);
+		inputs += n;
+		for (int j = 0; j < n && comp_reduce(main) == RED_NONE; j++)
+			for (int i = 0; i < nread; i++)
+				if (theirs[j] == reads[i] && reads_own(f->ir, c, reads[i]))
+					saved += (double)tensor_bytes(reads[i]);
+	}
+	if (inputs > 2 * INPUTS_MOST)
+		return -1;
+	for (int i = 0; i < nread; i++) {
+		int h = group_of(f, reads[i]);
+		if (h == at) {
+			*why = "reads a member at other elements";
+			if (!reads_own(f->ir, c, reads[i]))
+				return -1;
+			saved += (double)tensor_bytes(reads[i]);
+		} else if (h >= 0) {
+			*why = "a path leads around";
+			if (bit_get(f->group[h].before, at))
+				return -1;
+		}
+	}
+	*why = "shares nothing";
+	return saved > 0 && may_join(f, g, c) ? saved : -1;
+}
+
+/* Bytes that c need not load when it runs row by row with group at; < 0 when it may not. */
+static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads)
+{
+	const Group *g = &f->group[at];
+	Node *all[MEMBERS_MOST + 1];
+	double saved = 0;
+	int inputs = nread;
+	if (g->member[0]->op == OP_SCAN || g->nmember == MEMBERS_MOST)
+		return -1;
+	for (int i = 0; i < nread; i++) {
+		int h = group_of(f, reads[i]);
+		if (h == at)
+			saved += (double)tensor_bytes(reads[i]);
+		else if (h >= 0 && bit_get(f->group[h].before, at))
+			return -1;
+	}
+	for (int k = 0; k < g->nmember; k++) {
+		Node **theirs;
+		int n = comp_reads(f->ir, g->member[k], &theirs);
+		all[k] = g->member[k];
+		inputs += n;
+		for (int j = 0; j < n; j++)
+			for (int i = 0; i < nread; i++)
+				if (theirs[j] == reads[i] && member_index(g, reads[i]) < 0)
+					saved += (double)tensor_bytes(reads[i]);
+	}
+	all[g->nmember] = c;
+	return saved > 0 && inputs <= 2 * INPUTS_MOST &&
+			       subgraph_rows_suit(f->ir, g->nmember + 1, all, !f->dev->grid)
+		       ? saved
+		       : -1;
+}
+
+/* Records that group h runs before group at, and all that follows from it. */
+static void set_before(Fuse *f, int at, int h)
+{
+	uint64_t *b = f->group[h].before;
+	if (bit_get(f->group[at].before, h))
+		return;
+	for (int k = 0; k < f->ngroup; k++) {
+		if (k != at && !bit_get(f->group[k].before, at))
+			continue;
+		uint64_t *mine = f->group[k].before;
+		mine[h / 64] |= (uint64_t)1 << (h % 64);
+		for (int w = 0; w < f->words; w++)
+			mine[w] |= b[w];
+	}
+}
+
+/* The group of other results of c's run of its loop; -1: none yet. */
+static int scan_group(const Fuse *f, const Node *c)
+{
+	for (int at = 0; at < f->ngroup; at++)
+		if (f->group[at].member[0]->op == OP_SCAN &&
+		    scan_same_run(f->group[at].member[0], c))
+			return at;
+	return -1;
+}
+
+static void group_add(Fuse *f, Group *g, Node *c)
+{
+	Arena *a = &f->ir->arena;
+	if (!g->before)
+		g->before = arena_alloc(a, (size_t)f->words * sizeof *g->before);
+	if (g->nmember == g->room) { /* a loop may have any number of results */
+		Node **member = g->member;
+		g->room = g->room ? 2 * g->room : 4;
+		g->member = arena_alloc(a, (size_t)g->room * sizeof *g->member);
+		if (g->nmember)
+			memcpy(g->member, member, (size_t)g->nmember * sizeof *member);
+	}
+	g->member[g->nmember++] = c;
+}
+
+static void join_one(Fuse *f, Node *c)
+{
+	Node **reads;
+	int nread = comp_reads(f->ir, c, &reads), best = -1;
+	double most = 0;
+	const char *why = "";
+	bool loop = c->op == OP_SCAN;
+	bool elementwise = !loop && comp_reduce(c) == RED_NONE && comp_is_dense(c);
+	if (loop)
+		best = scan_group(f, c);
+	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
+		double saved = join_saves(f, at, c, nread, reads, &why);
+		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
+			most = saved;
+			best = at;
+		}
+	}
+	bool dense = !loop && comp_is_dense(c), rows = false;
+	for (int at = f->ngroup - 1; dense && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
+		double saved = rows_save(f, at, c, nread, reads);
+		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
+			most = saved;
+			best = at;
+			rows = true;
+		}
+	}
+	if (best < 0) {
+		best = f->ngroup++;
+		if (elementwise)
+			fuse_say(f, "join", c, 0, 0, 0, best ? why : "the first");
+	} else if (!loop) {
+		fuse_say(f, "join", c, most, 0, 1, rows ? "row by row" : "yes");
+	}
+	group_add(f, &f->group[best], c);
+	f->group_of[c->id] = best;
+	for (int i = 0; i < nread; i++) {
+		int h = group_of(f, reads[i]);
+		if (h >= 0 && h != best)
+			set_before(f, best, h);
+	}
+}
+
+/* ---- the result ---- */
+
+/* What a kernel's equations read, each tensor once; of a loop the operands. */
+static void put_inputs(Fuse *f, Subgraph *s, const Group *g)
+{
+	int room = 0;
+	const Node *main = g->member[0];
+	if (main->op == OP_SCAN) {
+		s->ninput = scan_noperand(scan_of(main));
+		s->input = arena_alloc(&f->ir->arena, ((size_t)s->ninput + 1) * sizeof *s->input);
+		memcpy(s->input, scan_operands(main), (size_t)s->ninput * sizeof *s->input);
+		return;
+	}
+	for (int pass = 0; pass < 2; pass++) {
+		for (int k = 0; k < g->nmember; k++) {
+			Node **reads;
+			int n = comp_reads(f->ir, g->member[k], &reads);
+			room += pass == 0 ? n : 0;
+			for (int j = 0; j < n && pass; j++) {
+				bool there = member_index(g, reads[j]) >= 0;
+				for (int i = 0; i < s->ninput; i++)
+					there |= s->input[i] == reads[j];
+				if (!there)
+					s->input[s->ninput++] = reads[j];
+			}
+		}
+		if (pass == 0)
+			s->input =
+				arena_alloc(&f->ir->arena, (size_t)(room + 1) * sizeof *s->input);
+	}
+}
+
+static void put_subgraph(Fuse *f, Subgraph *s, int at, const bool *needed)
+{
+	Group *g = &f->group[at];
+	s->nmember = g->nmember;
+	s->member = g->member;
+	s->stored = arena_alloc(&f->ir->arena, (size_t)g->nmember);
+	for (int k = 0; k < g->nmember; k++)
+		s->stored[k] = needed[g->member[k]->id];
+	subgraph_rows(f->ir, s);
+	put_inputs(f, s, g);
+}
+
+/* Groups in an order that can run: the first whose predecessors are all out, again and again. The
+ * bit sets are closed, so a group with fewer predecessors never depends on one with more: sorting
+ * by their number is enough. */
+static int popcount(const uint64_t *set, int words)
+{
+	int n = 0;
+	for (int k = 0; k < words; k++)
+		n += __builtin_popcountll(set[k]);
+	return n;
+}
+
+typedef struct Rank {
+	int group, before;
+} Rank;
+
+static int by_before(const void *a, const void *b)
+{
+	const Rank *x = a, *y = b;
+	return x->before != y->before ? (x->before < y->before ? -1 : 1)
+	       : x->group < y->group  ? -1
+				      : x->group > y->group;
+}
+
+void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs)
+{
+	Node **order;
+	Arena *a = &f->ir->arena;
+	int n = graph_order(f->ir, nroot, roots, &order);
+	f->group_ids = f->ir->count;
+	f->group_of = arena_alloc(a, f->group_ids * sizeof *f->group_of);
+	f->group = arena_alloc(a, (size_t)(n + 1) * sizeof *f->group);
+	f->words = n / 64 + 1;
+	bool *needed = arena_alloc(a, f->group_ids);
+	memset(f->group_of, -1, f->group_ids * sizeof *f->group_of);
+	for (int k = 0; k < n; k++)
+		if (order[k]->op != OP_INPUT)
+			join_one(f, order[k]);
+	for (int k = 0; k < nroot; k++)
+		needed[roots[k]->id] = true;
+	for (int k = 0; k < n; k++) {
+		Node **reads;
+		int m = comp_reads(f->ir, order[k], &reads);
+		for (int j = 0; j < m; j++)
+			if (group_of(f, reads[j]) >= 0 &&
+			    group_of(f, reads[j]) != group_of(f, order[k]))
+				needed[reads[j]->id] = true;
+	}
+	Rank *rank = arena_alloc(a, (size_t)(f->ngroup + 1) * sizeof *rank);
+	for (int k = 0; k < f->ngroup; k++)
+		rank[k] = (Rank){k, popcount(f->group[k].before, f->words)};
+	qsort(rank, (size_t)f->ngroup, sizeof *rank, by_before);
+	*nsub = f->ngroup;
+	*subs = arena_alloc(a, (size_t)(f->ngroup + 1) * sizeof **subs);
+	for (int k = 0; k < f->ngroup; k++)
+		put_subgraph(f, &(*subs)[k], rank[k].group, needed);
+}

@@ -1,0 +1,44 @@
+/* reward.c - what decisions of the partition go by: what one saves, how it is told
+ * (RICCI_DUMP=fuse), and which reads there are. */
+#include "jit/fuse/internal.h"
+
+double fuse_reward(const Fuse *f, double bytes, double flops, double launches)
+{
+	return bytes / f->dev->pd + flops / f->dev->pc + launches * f->dev->launch;
+}
+
+void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
+	      const char *verdict)
+{
+	if (f->dumping)
+		text_add(&f->dump, "%-8s #%u dT %.0f dC %.0f dK %.0f R %.3g us: %s\n", what, c->id,
+			 bytes, flops, launches, 1e6 * fuse_reward(f, bytes, flops, launches),
+			 verdict);
+}
+
+static void see_read(void *user, Node *n)
+{
+	Reads *r = user;
+	if (n->op != OP_READ || (r->tensor && n->src[0] != r->tensor))
+		return;
+	if (r->n == COUNT(r->read))
+		r->overflow = true;
+	else
+		r->read[r->n++] = n;
+}
+
+Reads fuse_reads_in(Ir *ir, Node *e)
+{
+	Reads r = {0};
+	node_walk(ir, e, see_read, &r);
+	return r;
+}
+
+Reads fuse_reads(Ir *ir, const Node *c, Node *tensor)
+{
+	Reads r = {.tensor = tensor};
+	node_walk(ir, comp_body(c), see_read, &r);
+	for (int d = 0; d < tensor_rank(c); d++)
+		node_walk(ir, comp_lhs(c, d), see_read, &r);
+	return r;
+}

@@ -1,0 +1,268 @@
+/* rows.c - which subgraphs run row by row: several equations whose first dimensions are the same
+ * rows, and which read each other at their own row only; and folds, reductions over the rows.
+ *
+ * Input: equations. Output: how many dimensions are rows, which equations are folds, whether it is
+ * worth it. Invariant: only index functions are asked; nest/rows.c makes the loops. */
+#include "jit/fuse/subgraph.h"
+
+/* So many rows at least, of so many points at least and so many bytes of results at most. */
+enum { ROWS_LEAST = 64, ROW_POINTS = 64, ROW_BYTES = 1 << 17 };
+/* What a fold adds up stays in the nearest cache, beside a row. */
+enum { FOLD_BYTES = 1 << 15 };
+
+/* ---- which subgraphs ---- */
+
+typedef struct Lead {
+	const Node *result, *reduced; /* axes */
+	bool by_result, by_reduced;   /* a read has it in its first dimension */
+} Lead;
+
+static void see_lead(void *user, Node *n)
+{
+	Lead *l = user;
+	if (n->op != OP_READ || n->nsrc < 2)
+		return;
+	l->by_result |= n->src[1] == l->result;
+	l->by_reduced |= n->src[1] == l->reduced;
+}
+
+/* Does it reduce what its reads run over first? Then it may be added to row by row. */
+static bool is_fold(Ir *ir, const Node *c)
+{
+	int rank = tensor_rank(c);
+	Type t = (Type)c->type;
+	if (comp_reduce(c) == RED_NONE || comp_naxis(c) == rank ||
+	    (!type_is_float(t) && type_accumulator(t) != t))
+		return false;
+	Lead l = {rank ? comp_axis(c, 0) : NULL, comp_axis(c, rank), false, false};
+	node_walk(ir, comp_body(c), see_lead, &l);
+	return l.by_reduced && !l.by_result;
+}
+
+int subgraph_member(const Subgraph *s, const Node *t)
+{
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k] == t)
+			return k;
+	return -1;
+}
+
+Node *rows_axis(const Subgraph *s, int k, int d)
+{
+	const Node *c = s->member[k];
+	return comp_axis(c, (s->fold[k] ? tensor_rank(c) : 0) + d);
+}
+
+/* So many dimensions of c may be rows. A fold to a single number keeps a loop inside the rows. */
+static int rows_most(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	int rank = tensor_rank(c), reduced = comp_naxis(c) - rank;
+	if (!s->fold[k])
+		return rank;
+	return rank == 0 && reduced > 1 ? reduced - 1 : reduced;
+}
+
+typedef struct Shared {
+	Subgraph *sub;
+	int reader;
+} Shared;
+
+/* Rows end where a member is read elsewhere than at the reader's own index; a fold is ready after
+ * the last row. */
+static void see_member(void *user, Node *n)
+{
+	Shared *s = user;
+	Subgraph *sub = s->sub;
+	if (n->op != OP_READ)
+		return;
+	int at = subgraph_member(sub, n->src[0]);
+	if (at >= 0 && sub->fold[at])
+		sub->rows = 0;
+	for (int d = 0; at >= 0 && d < sub->rows; d++)
+		if (n->src[1 + d] != rows_axis(sub, s->reader, d))
+			sub->rows = d;
+}
+
+static bool same_shape(const Node *a, const Node *b)
+{
+	bool same = tensor_rank(a) == tensor_rank(b);
+	for (int d = 0; same && d < tensor_rank(a); d++)
+		same = tensor_extent(a, d) == tensor_extent(b, d);
+	return same;
+}
+
+/* Are all but the first pointwise over its space? Then it is the main equation. */
+static bool all_pointwise(const Subgraph *s)
+{
+	for (int k = 1; k < s->nmember; k++)
+		if (comp_reduce(s->member[k]) != RED_NONE ||
+		    !same_shape(s->member[k], s->member[0]))
+			return false;
+	return true;
+}
+
+bool subgraph_rows(Ir *ir, Subgraph *s)
+{
+	s->rows = 0;
+	s->fold = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k]->op != OP_COMP || !comp_is_dense(s->member[k]))
+			return s->nmember == 1;
+	if (all_pointwise(s))
+		return true;
+	s->rows = RICCI_MAX_RANK;
+	for (int k = 0; k < s->nmember; k++) {
+		s->fold[k] = is_fold(ir, s->member[k]);
+		int most = rows_most(s, k);
+		s->rows = s->rows < most ? s->rows : most;
+		for (int d = 0; d < s->rows; d++)
+			if (axis_extent(rows_axis(s, k, d)) != axis_extent(rows_axis(s, 0, d)))
+				s->rows = d;
+	}
+	for (int k = 0; k < s->nmember; k++) {
+		Shared shared = {s, k};
+		node_walk(ir, comp_body(s->member[k]), see_member, &shared);
+	}
+	return s->rows > 0;
+}
+
+int64_t subgraph_row_count(const Subgraph *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rows; d++)
+		n *= axis_extent(rows_axis(s, 0, d));
+	return n;
+}
+
+/* ---- which equations share a loop ---- */
+
+typedef struct Own {
+	const Subgraph *sub;
+	int from, reader; /* the loop's first equation */
+	bool only;
+} Own;
+
+/* Members of the same loop may be read at the reader's own place only. */
+static void see_own(void *user, Node *n)
+{
+	Own *o = user;
+	if (n->op != OP_READ)
+		return;
+	int at = subgraph_member(o->sub, n->src[0]);
+	int first = o->sub->fold[o->reader] ? -o->sub->rows : 0;
+	for (int d = o->sub->rows; at >= o->from && d < tensor_rank(n->src[0]); d++)
+		o->only &= n->src[1 + d] == comp_axis(o->sub->member[o->reader], first + d);
+}
+
+/* Is equation k pointwise over the places of a row? */
+static bool is_pointwise(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	return s->fold[k] ? comp_naxis(c) == tensor_rank(c) + s->rows : comp_reduce(c) == RED_NONE;
+}
+
+/* The end of the equations from k on that one loop over the places of a row computes. */
+static int loop_from(Ir *ir, const Subgraph *s, int k)
+{
+	int end = k + 1;
+	const Node *first = s->member[k];
+	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
+	for (; is_pointwise(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
+		const Node *c = s->member[end];
+		int own = s->fold[end] ? 0 : s->rows;
+		Own o = {s, k, end, tensor_rank(c) - own == rank};
+		for (int d = 0; d < rank && o.only; d++)
+			o.only = tensor_extent(c, own + d) == tensor_extent(first, skip + d);
+		if (o.only)
+			node_walk(ir, comp_body(s->member[end]), see_own, &o);
+		if (!o.only)
+			break;
+	}
+	return end;
+}
+
+/* Is member k needed by others than those before `end`? */
+static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
+{
+	bool needed = s->stored[k];
+	for (int j = end; j < s->nmember && !needed; j++) {
+		Node **reads;
+		int n = comp_reads(ir, s->member[j], &reads);
+		for (int i = 0; i < n; i++)
+			needed |= reads[i] == s->member[k];
+	}
+	return needed;
+}
+
+void subgraph_loops(Ir *ir, Subgraph *s)
+{
+	s->loop_end = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *s->loop_end);
+	s->outlives = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	for (int first = 0, end; first < s->nmember; first = end) {
+		end = loop_from(ir, s, first);
+		for (int k = first; k < end; k++) {
+			s->loop_end[k] = end;
+			s->outlives[k] = needed_after(ir, s, k, end);
+		}
+	}
+}
+
+/* ---- whether it is worth it ---- */
+
+/* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
+ * gained by blocks. */
+static bool is_streaming(const Node *c, int nread, Node *const *reads)
+{
+	double elements = (double)tensor_size(c);
+	for (int k = 0; k < nread; k++)
+		elements += (double)tensor_size(reads[k]);
+	return c->op == OP_COMP && comp_points(c) <= 4 * elements;
+}
+
+typedef struct Across {
+	const Subgraph *sub;
+	int reader;
+	bool found;
+} Across;
+
+/* A read within a row that jumps from line to line: rows are along its last dimension. */
+static void see_across(void *user, Node *n)
+{
+	Across *a = user;
+	const Node *c = a->sub->member[a->reader];
+	bool within = false, last = false;
+	if (n->op != OP_READ || n->nsrc < 2)
+		return;
+	for (int k = 0; k < comp_naxis(c); k++) {
+		Node *axis = comp_axis(c, k);
+		bool row = false;
+		for (int d = 0; d < a->sub->rows; d++)
+			row |= axis == rows_axis(a->sub, a->reader, d);
+		for (int d = 1; d < n->nsrc && !row; d++)
+			within |= node_has(n->src[d], axis);
+		last |= row && node_has(n->src[n->nsrc - 1], axis);
+	}
+	a->found |= within && last;
+}
+
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
+{
+	Subgraph s = {.member = (Node **)member, .nmember = n};
+	double bytes = 0, points = 0;
+	if (!subgraph_rows(ir, &s) || !s.rows)
+		return false;
+	double rows = (double)subgraph_row_count(&s);
+	for (int k = 0; k < n; k++) {
+		Node **reads;
+		int nread = comp_reads(ir, member[k], &reads);
+		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
+		points = comp_points(member[k]) > points ? comp_points(member[k]) : points;
+		Across a = {&s, k, false};
+		node_walk(ir, comp_body(member[k]), see_across, &a);
+		if (a.found || !is_streaming(member[k], nread, reads) ||
+		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
+			return false;
+	}
+	return rows >= ROWS_LEAST && points >= ROW_POINTS * rows && bytes <= ROW_BYTES * rows;
+}

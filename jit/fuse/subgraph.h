@@ -1,0 +1,14 @@
+/* subgraph.h - subgraphs that run row by row. */
+#ifndef JIT_SUBGRAPH_H
+#define JIT_SUBGRAPH_H
+
+#include "jit/jit.h"
+
+/* Do all these equations run well row by row, where folds can be had? (rows.c) */
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);
+/* The member that t is, -1: none. */
+int subgraph_member(const Subgraph *s, const Node *t);
+/* The axis of member k that runs over the rows' dimension d. */
+Node *rows_axis(const Subgraph *s, int k, int d);
+
+#endif

@@ -1,0 +1,252 @@
+/* take.c - elementwise equations are substituted into all their readers, where R says so.
+ *
+ * In: roots of a cleaned graph. Out: the equations as they are now, by the id of the old ones;
+ * roots updated. Invariant: an equation whose readers compare it for equality stays. */
+#include "jit/fuse/internal.h"
+
+enum {
+	BODY_LARGEST = 160,
+	GATHER = 10,
+	NEAR = 8 /* traffic between equations of one row is so many times cheaper */
+};
+
+/* A sum of products: its factors may be gathered into panels, each element a few times, not once a
+ * multiplication. */
+static bool is_contraction(const Node *c)
+{
+	const Node *b = comp_body(c);
+	return comp_reduce(c) == RED_ADD && b->op == OP_MUL &&
+	       comp_points(c) > 64 * (double)tensor_size(c);
+}
+
+/* How many times reader c evaluates what it reads at `read`. */
+static double evaluations(const Node *c, const Node *read)
+{
+	double n = 1;
+	for (int k = 0; k < comp_naxis(c); k++) {
+		bool there = false;
+		for (int d = 1; d < read->nsrc && !there; d++)
+			there = node_has(read->src[d], comp_axis(c, k));
+		if (there || !is_contraction(c))
+			n *= (double)axis_extent(comp_axis(c, k));
+	}
+	return is_contraction(c) ? 2 * n : n;
+}
+
+static void see_any(void *user, Node *n)
+{
+	*(int *)user += !node_is_tensor(n);
+}
+
+static int count_nodes(Ir *ir, Node *e)
+{
+	int n = 0;
+	node_walk(ir, e, see_any, &n);
+	return n;
+}
+
+static void see_load(void *user, Node *n)
+{
+	*(int *)user += n->op == OP_READ;
+}
+
+/* Arithmetic of one evaluation of `now` inside reader c. While panels are packed an element is
+ * gathered, not streamed: each load beyond the one it replaces costs as much as GATHER operations.
+ */
+static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
+{
+	int loads = 0;
+	node_walk(f->ir, comp_body(now), see_load, &loads);
+	double gathers = is_contraction(reader) && loads > 1 ? loads - 1 : 0;
+	return expr_flops(f->ir, comp_body(now)) + GATHER * gathers;
+}
+
+typedef struct Equality {
+	const Reads *reads;
+	bool found;
+} Equality;
+
+static void see_equality(void *user, Node *n)
+{
+	Equality *e = user;
+	if ((n->op != OP_EQ && n->op != OP_NE) || !type_is_float((Type)n->src[0]->type) ||
+	    node_is_const(n->src[0]) || node_is_const(n->src[1])) /* x == 0 of relu may be near */
+		return;
+	for (int k = 0; k < e->reads->n; k++)
+		e->found |= node_has(n, e->reads->read[k]);
+}
+
+/* Does the reader ask whether what it reads equals another float (the ties of max=)? Computed
+ * again, in another kernel, a value may be rounded otherwise and equal nothing. */
+static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
+{
+	Equality e = {reads, false};
+	node_walk(f->ir, comp_body(reader), see_equality, &e);
+	return e.found;
+}
+
+/* What keeps c (now `now`) from being substituted whatever the reward, or NULL. */
+static const char *take_in_illegal(Fuse *f, Node *c, Node *now)
+{
+	if (comp_reduce(now) != RED_NONE || !comp_is_dense(now))
+		return "a reduction or a scatter";
+	if (f->root[c->id])
+		return "a result";
+	if (!f->uses[c->id])
+		return "not read";
+	if (count_nodes(f->ir, comp_body(now)) > BODY_LARGEST)
+		return "the body is too large";
+	return NULL;
+}
+
+/* Would c run row by row with all its readers? Then they find it in the nearest cache. */
+static bool near_readers(Fuse *f, Node *c)
+{
+	Node *all[MEMBERS_MOST] = {c};
+	int n = 1;
+	for (Use *u = f->uses[c->id]; u; u = u->next) {
+		if (n == COUNT(all))
+			return false;
+		all[n++] = u->reader;
+	}
+	return subgraph_rows_suit(f->ir, n, all, !f->dev->grid);
+}
+
+static bool decide_take_in(Fuse *f, Node *c, Node *now)
+{
+	const char *why = take_in_illegal(f, c, now);
+	if (why) {
+		fuse_say(f, "take in", c, 0, 0, 0, why);
+		return false;
+	}
+	Node **inputs, **theirs;
+	int ninput = comp_reads(f->ir, now, &inputs);
+	/* Its own kernel's stores and loads go. */
+	double bytes = (double)tensor_bytes(c),
+	       flops = expr_flops(f->ir, comp_body(now)) * (double)tensor_size(c);
+	for (int k = 0; k < ninput; k++)
+		bytes += (double)tensor_bytes(inputs[k]);
+	for (Use *u = f->uses[c->id]; u; u = u->next) {
+		bool loop = u->reader->op == OP_SCAN;
+		Reads r = {0};
+		int n = loop ? 0 : comp_reads(f->ir, u->reader, &theirs);
+		double each = loop ? 0 : evaluation_flops(f, u->reader, now);
+		if (!loop)
+			r = fuse_reads(f->ir, u->reader, c);
+		if (loop)
+			why = "a loop reads it";
+		else if (r.overflow || n + ninput > INPUTS_MOST)
+			why = "a reader has too many inputs";
+		else if (ninput && compares_equal(f, u->reader, &r))
+			why = "a reader compares it for equality";
+		if (why) {
+			fuse_say(f, "take in", c, 0, 0, 0, why);
+			return false;
+		}
+		bytes += (double)tensor_bytes(
+			c); /* no longer loaded; its inputs are, unless they are there already */
+		for (int k = 0; k < ninput; k++) {
+			bool there = false;
+			for (int j = 0; j < n; j++)
+				there |= theirs[j] == inputs[k];
+			bytes -= there ? 0 : (double)tensor_bytes(inputs[k]);
+		}
+		for (int k = 0; k < r.n; k++)
+			flops -= each * evaluations(u->reader, r.read[k]);
+	}
+	if (flops < 0 && near_readers(f, c))
+		bytes /= NEAR;
+	bool yes = fuse_reward(f, bytes, flops, 1) > 0;
+	fuse_say(f, "take in", c, bytes, flops, 1, yes ? "yes" : "no");
+	return yes;
+}
+
+/* e with reads of earlier equations replaced by what those are now. */
+static Node *substitute(Fuse *f, Node *e)
+{
+	Reads all = fuse_reads_in(f->ir, e);
+	Node *to[64];
+	int n = 0;
+	for (int k = 0; k < all.n; k++) {
+		Node *read = all.read[k], *t = read->src[0], *index[RICCI_MAX_RANK],
+		     *axes[RICCI_MAX_RANK];
+		if (t->id >= f->nid || !f->now[t->id])
+			continue;
+		Node *now = f->now[t->id];
+		for (int d = 0; d < tensor_rank(t); d++) {
+			index[d] = node_replace(f->ir, read->src[1 + d], n, all.read, to);
+			axes[d] = f->taken[t->id] ? comp_axis(now, d) : NULL;
+		}
+		to[n] = f->taken[t->id]
+				? node_replace(f->ir, comp_body(now), tensor_rank(t), axes, index)
+				: node_read(f->ir, now, index);
+		all.read[n++] = read;
+	}
+	return n ? node_replace(f->ir, e, n, all.read, to) : e;
+}
+
+static Node *rebuild(Fuse *f, Node *c)
+{
+	Node *axes[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK];
+	int64_t shape[RICCI_MAX_RANK];
+	for (int k = 0; k < comp_naxis(c); k++)
+		axes[k] = comp_axis(c, k);
+	for (int d = 0; d < tensor_rank(c); d++) {
+		lhs[d] = substitute(f, comp_lhs(c, d));
+		shape[d] = tensor_extent(c, d);
+	}
+	return comp_make(f->ir, comp_reduce(c), tensor_rank(c), shape, lhs, comp_naxis(c), axes,
+			 substitute(f, comp_body(c)));
+}
+
+/* The same result of the loop over what its operands are now. */
+static Node *rebuild_scan(Fuse *f, Node *c)
+{
+	int n = scan_noperand(scan_of(c));
+	Node **operand = arena_alloc(&f->ir->arena, (size_t)(n + 1) * sizeof *operand);
+	for (int k = 0; k < n; k++) {
+		Node *t = scan_operands(c)[k];
+		operand[k] = f->now[t->id] ? f->now[t->id] : t;
+	}
+	return scan_over(f->ir, c, operand);
+}
+
+static void find_uses(Fuse *f, int n, Node *const *order)
+{
+	for (int k = 0; k < n; k++) {
+		Node **reads;
+		int m = comp_reads(f->ir, order[k], &reads);
+		for (int j = 0; j < m; j++) {
+			Use *u = arena_alloc(&f->ir->arena, sizeof *u);
+			*u = (Use){order[k], f->uses[reads[j]->id]};
+			f->uses[reads[j]->id] = u;
+		}
+	}
+}
+
+void fuse_take_in(Fuse *f, int nroot, Node **roots)
+{
+	Node **order;
+	int n = graph_order(f->ir, nroot, roots, &order);
+	Arena *a = &f->ir->arena;
+	f->nid = f->ir->count;
+	f->uses = arena_alloc(a, f->nid * sizeof *f->uses);
+	f->root = arena_alloc(a, f->nid);
+	f->now = arena_alloc(a, f->nid * sizeof *f->now);
+	f->taken = arena_alloc(a, f->nid);
+	for (int k = 0; k < nroot; k++)
+		f->root[roots[k]->id] = true;
+	find_uses(f, n, order);
+	for (int k = 0; k < n; k++) {
+		Node *c = order[k];
+		if (c->op == OP_SCAN)
+			f->now[c->id] = rebuild_scan(f, c);
+		if (c->op != OP_COMP)
+			continue;
+		f->now[c->id] = rebuild(f, c);
+		f->taken[c->id] = decide_take_in(f, c, f->now[c->id]);
+	}
+	for (int k = 0; k < nroot; k++)
+		if (f->now[roots[k]->id])
+			roots[k] = f->now[roots[k]->id];
+}

@@ -1,0 +1,40 @@
+/* library.h - vendor libraries as steps of schedules: what contract/library.c calls, and whether it
+ * is there. */
+#ifndef JIT_LIBRARY_H
+#define JIT_LIBRARY_H
+
+#include "jit/builtin/builtin.h"
+#include "jit/schedule/schedule.h"
+
+/* product[t], a function in `symbols`: c[i*ldc + j] = sum_k a(i,k) b(k,j), added to what is there
+ * when `add` is not 0; a(i,k) is a[i*lda + k], or a[k*lda + i] when `turned` has bit 0; b(k,j)
+ * likewise with bit 1. Leading dimensions are at least as long as the rows they step over. It runs
+ * on the calling thread and starts none: parts are what kernels are split into. */
+#define LIBRARY_PRODUCT(name, T)                                                                   \
+	void name(int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b,            \
+		  int64_t ldb, int64_t turned, T *c, int64_t ldc, int64_t add)
+
+typedef struct Library {
+	const char *name, *part; /* part: of ./configure's options */
+	/* Opens it the first time; NULL where it is left out, with all that follows. */
+	bool (*available)(char *why, size_t n);
+	const char *(*version)(void);	   /* of one that is available */
+	const char *product[RICCI_NTYPES]; /* by the type of a, b and c; NULL: it has none */
+	const JitSymbol *symbols;	   /* ends with NULL */
+} Library;
+
+extern const Library library_openblas, library_onednn;
+const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
+const ScheduleStep *library_step(const Schedule *s); /* the schedule's first; NULL: none */
+bool library_ready(const Library *l, char *why, size_t n);
+
+/* What `file` (RICCI_<name>, or as given) defines, for `available`: false and why when it can't be
+ * opened or lacks something. */
+typedef struct LibrarySymbol {
+	const char *name;
+	void *at; /* of the pointer */
+} LibrarySymbol;
+bool library_open(const char *variable, const char *file, int n, const LibrarySymbol *want,
+		  char *why, size_t room);
+
+#endif

@@ -1,0 +1,25 @@
+/* lower.h - the ways to make a loop tree, and the schedules that each offers. */
+#ifndef JIT_LOWER_H
+#define JIT_LOWER_H
+
+#include "jit/emit/emit.h"
+#include "jit/schedule/schedule.h"
+#include "jit/tree/problem.h"
+
+/* problem + schedule -> tree->root, parts, scratch. 0 or an error. */
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
+/* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
+void nest_offer(const Problem *p, int variant, Schedule *s);
+/* Rows of subgraphs (fuse/subgraph.h), each by direct nests. */
+int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
+	       const Dialect *d, Error *err);
+/* Around micro-kernels. */
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
+		   Error *err);
+/* *first: they are better than direct nests, by structure and sizes. */
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
+/* The same by calls of a vendor library, which is opened for it. */
+int lower_library(Problem *p, const Schedule *s, const Target *target, Error *err);
+int library_offers(Problem *p, const Target *target, int room, Schedule *out);
+
+#endif

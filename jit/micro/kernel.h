@@ -1,0 +1,56 @@
+/* kernel.h - the list macros that jit/micro/kernel.inc is made of, and the table rows of each
+ * instruction set. */
+#ifndef MICROKERNEL_H
+#define MICROKERNEL_H
+
+#include "jit/micro/micro.h"
+
+/* The element type and the shape are in the name; the sets in micro.c's table. */
+#define MICRO_DECLARE(isa)                                                                         \
+	MicroFn ricci_micro_f32_##isa, ricci_micro_f64_##isa, ricci_micro_i32_##isa;               \
+	MicroPlacedFn ricci_micro_f32_##isa##_placed, ricci_micro_f64_##isa##_placed,              \
+		ricci_micro_i32_##isa##_placed, ricci_micro_f32_##isa##_both,                      \
+		ricci_micro_f64_##isa##_both, ricci_micro_i32_##isa##_both;
+MICRO_DECLARE(sse2)
+MICRO_DECLARE(avx2)
+MICRO_DECLARE(avx512)
+MICRO_DECLARE(neon)
+MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_i8_avx512vnni,
+	ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx, ricci_micro_i8i8_amx,
+	ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
+
+/* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
+#define MICRO_R2(F, x)	F(0, x) F(1, x)
+#define MICRO_R4(F, x)	MICRO_R2(F, x) F(2, x) F(3, x)
+#define MICRO_R6(F, x)	MICRO_R4(F, x) F(4, x) F(5, x)
+#define MICRO_R8(F, x)	MICRO_R6(F, x) F(6, x) F(7, x)
+#define MICRO_R10(F, x) MICRO_R8(F, x) F(8, x) F(9, x)
+#define MICRO_R12(F, x) MICRO_R10(F, x) F(10, x) F(11, x)
+#define MICRO_R14(F, x) MICRO_R12(F, x) F(12, x) F(13, x)
+#define MICRO_C1(F, x)	F(0, x)
+#define MICRO_C2(F, x)	F(0, x) F(1, x)
+#define MICRO_C3(F, x)	F(0, x) F(1, x) F(2, x)
+
+#define MICRO_TOUCH(i, x) __builtin_prefetch(c + i * ldc);
+#define MICRO_PLACE(i, x) const W *a##i = a + ts[i];
+
+#define MICRO_ZERO1(j, i) V c##i##_##j = {0};
+#define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
+
+#define MICRO_LOAD(j, x) VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
+
+#define MICRO_MULTIPLY1(j, i) c##i##_##j = MULTIPLY_ADD(c##i##_##j, ai, b##j);
+#define MICRO_MULTIPLY(i, value)                                                                   \
+	{                                                                                          \
+		VW ai = (value) - (VW){0};                                                         \
+		COLS(MICRO_MULTIPLY1, i)                                                           \
+	}
+#define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
+#define MICRO_PLACED(i, x) MICRO_MULTIPLY(i, a##i[at])
+
+#define MICRO_ADD1(j, i)   *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
+#define MICRO_ADD(i, x)	   COLS(MICRO_ADD1, i)
+#define MICRO_STORE1(j, i) *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) = c##i##_##j;
+#define MICRO_STORE(i, x)  COLS(MICRO_STORE1, i)
+
+#endif

@@ -1,0 +1,139 @@
+/* micro.c - the table of register micro-kernels and the choice among them.
+ *
+ * Input: a target. Output: the widest micro-kernel that it runs. The plain one at the end serves
+ * processors that no other row knows; it is also what the others are tested against.
+ */
+#include "jit/micro/kernel.h"
+
+enum { PLAIN = 4 }; /* rows and columns */
+
+#define PLAIN_MICRO(name, T)                                                                       \
+	static void name##_at(int64_t rows, int64_t cols, int64_t k, const void *pa,               \
+			      const int64_t *ts, const int64_t *tk, const void *pb,                \
+			      const int64_t *tb, void *pc, int64_t ldc, int64_t add)               \
+	{                                                                                          \
+		const T *a = pa, *b = pb;                                                          \
+		T *c = pc;                                                                         \
+		for (int64_t i = 0; i < rows; i++)                                                 \
+			for (int64_t j = 0; j < cols; j++) {                                       \
+				T sum = add ? c[i * ldc + j] : 0;                                  \
+				for (int64_t p = 0; p < k; p++)                                    \
+					sum += a[ts ? ts[i] + tk[p] : p * PLAIN + i] *             \
+					       b[(tb ? tb[p] : p * PLAIN) + j];                    \
+				c[i * ldc + j] = sum;                                              \
+			}                                                                          \
+	}                                                                                          \
+	static void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b,      \
+			 void *c, int64_t ldc, int64_t add)                                        \
+	{                                                                                          \
+		name##_at(rows, cols, k, a, NULL, NULL, b, NULL, c, ldc, add);                     \
+	}                                                                                          \
+	static void name##_placed(int64_t rows, int64_t cols, int64_t k, const void *a,            \
+				  const int64_t *ts, const int64_t *tk, const void *b, void *c,    \
+				  int64_t ldc, int64_t add)                                        \
+	{                                                                                          \
+		name##_at(rows, cols, k, a, ts, tk, b, NULL, c, ldc, add);                         \
+	}                                                                                          \
+	static void name##_both(int64_t rows, int64_t cols, int64_t k, const void *a,              \
+				const int64_t *ts, const int64_t *tk, const void *panel, void *c,  \
+				int64_t ldc, int64_t add)                                          \
+	{                                                                                          \
+		const MicroPanel *b = panel;                                                       \
+		name##_at(rows, cols, k, a, ts, tk, b->at, b->tk, c, ldc, add);                    \
+	}
+PLAIN_MICRO(plain_f32, float)
+PLAIN_MICRO(plain_f64, double)
+PLAIN_MICRO(plain_i32, unsigned)
+
+enum { FMA2 = ISA_AVX2 | ISA_FMA };
+#define MICRO(name, fn, type, mr, nr, isa)                                                         \
+	{                                                                                          \
+		name, name "_placed", name "_both", fn, fn##_placed, fn##_both, type, mr, nr, isa, \
+			{0, type, 1}, {0, type, 1}, 1                                              \
+	}
+
+/* Panels of what may be one of several types; each side in groups of its own. */
+#define BIT(type) (1u << RICCI_##type)
+#define BYTES	  (BIT(I8) | BIT(U8))
+#define PAIRS(of)                                                                                  \
+	{                                                                                          \
+		of, RICCI_BF16, 2                                                                  \
+	}
+#define TILED(of)                                                                                  \
+	{of, RICCI_BF16, 32},                                                                      \
+	{                                                                                          \
+		of, RICCI_BF16, 2                                                                  \
+	}
+#define TILED8(a, b)                                                                               \
+	{BIT(a), RICCI_U8, 64},                                                                    \
+	{                                                                                          \
+		BIT(b), RICCI_U8, 4                                                                \
+	}
+#define NARROW(name, type, mr, nr, isa, speed, ...)                                                \
+	{                                                                                          \
+#name, NULL, NULL, name, NULL, NULL, type, mr, nr, isa, __VA_ARGS__, speed         \
+	}
+
+/* Widest first; of those for narrow factors, before them, the most at once. */
+static const Micro micro[] = {
+#if defined(__x86_64__)
+	NARROW(ricci_micro_bf16_amx, RICCI_F32, 32, 32, ISA_AMX, 16, TILED(BIT(BF16))),
+	NARROW(ricci_micro_i8i8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(I8, I8)),
+	NARROW(ricci_micro_i8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(I8, U8)),
+	NARROW(ricci_micro_u8i8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, I8)),
+	NARROW(ricci_micro_u8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, U8)),
+	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16)),
+	       PAIRS(BIT(BF16))),
+	NARROW(ricci_micro_i8_avx512vnni, RICCI_I32, 14, 32, ISA_AVX512VNNI, 2, PAIRS(BYTES),
+	       PAIRS(BYTES)),
+	NARROW(ricci_micro_i8_avx2, RICCI_I32, 6, 16, FMA2, 2, PAIRS(BYTES), PAIRS(BYTES)),
+	NARROW(ricci_micro_i8_sse2, RICCI_I32, 4, 8, ISA_SSE2, 2, PAIRS(BYTES), PAIRS(BYTES)),
+	MICRO("ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512),
+	MICRO("ricci_micro_f64_avx512", ricci_micro_f64_avx512, RICCI_F64, 14, 16, ISA_AVX512),
+	MICRO("ricci_micro_i32_avx512", ricci_micro_i32_avx512, RICCI_I32, 14, 32, ISA_AVX512),
+	MICRO("ricci_micro_f32_avx2", ricci_micro_f32_avx2, RICCI_F32, 6, 16, FMA2),
+	MICRO("ricci_micro_f64_avx2", ricci_micro_f64_avx2, RICCI_F64, 6, 8, FMA2),
+	MICRO("ricci_micro_i32_avx2", ricci_micro_i32_avx2, RICCI_I32, 6, 16, FMA2),
+	MICRO("ricci_micro_f32_sse2", ricci_micro_f32_sse2, RICCI_F32, 4, 8, ISA_SSE2),
+	MICRO("ricci_micro_f64_sse2", ricci_micro_f64_sse2, RICCI_F64, 4, 4, ISA_SSE2),
+	MICRO("ricci_micro_i32_sse2", ricci_micro_i32_sse2, RICCI_I32, 4, 8, ISA_SSE2),
+#elif defined(__aarch64__)
+	MICRO("ricci_micro_f32_neon", ricci_micro_f32_neon, RICCI_F32, 8, 12, ISA_NEON),
+	MICRO("ricci_micro_f64_neon", ricci_micro_f64_neon, RICCI_F64, 8, 6, ISA_NEON),
+	MICRO("ricci_micro_i32_neon", ricci_micro_i32_neon, RICCI_I32, 8, 12, ISA_NEON),
+#endif
+	MICRO("ricci_micro_f32_plain", plain_f32, RICCI_F32, 4, 4, 0),
+	MICRO("ricci_micro_f64_plain", plain_f64, RICCI_F64, 4, 4, 0),
+	MICRO("ricci_micro_i32_plain", plain_i32, RICCI_I32, 4, 4, 0),
+};
+
+const Micro *micro_at(int i)
+{
+	return i < COUNT(micro) ? micro + i : NULL;
+}
+
+static bool takes(const PanelForm *f, unsigned from)
+{
+	return f->from == from || f->from & from;
+}
+
+static const Micro *pick(const Target *t, Type type, unsigned a, unsigned b)
+{
+	for (int i = 0; i < COUNT(micro); i++) {
+		const Micro *m = micro + i;
+		if (m->type == type && (t->isa & m->isa) == m->isa && takes(&m->a, a) &&
+		    takes(&m->b, b))
+			return m;
+	}
+	return NULL;
+}
+
+const Micro *micro_pick(const Target *t, Type type)
+{
+	return pick(t, type, 0, 0);
+}
+
+const Micro *micro_pick_narrow(const Target *t, Type type, Type a, Type b)
+{
+	return pick(t, type, 1u << a, 1u << b);
+}

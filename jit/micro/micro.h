@@ -1,0 +1,57 @@
+/* micro.h - register micro-kernels, and packing panels for them: compiled ahead for each
+ * instruction set. */
+#ifndef JIT_MICRO_H
+#define JIT_MICRO_H
+
+#include "jit/builtin/builtin.h"
+
+/* ---- micro-kernels (micro.c and kernel_<isa>.c): built ahead for several instruction
+ * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
+ * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]];
+ * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. c is any memory. Rows
+ * are rounded up to even numbers and columns to whole vectors: a, ts, b and c reach that far.
+ *
+ * Narrow ones take panels of 8- or 16-bit elements, of which instructions add up several products
+ * at once: `group` elements of K lie together, so that element (k, i) of a panel of n lanes is at
+ * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. */
+typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
+		     int64_t ldc, int64_t add);
+typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
+			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
+typedef struct MicroPanel {
+	const void *at;
+	const int64_t *tk;
+} MicroPanel;
+/* What a micro-kernel wants of a factor's panels. */
+typedef struct PanelForm {
+	unsigned from; /* bits 1 << Type: of which elements; 0: of the sum's type */
+	Type held;     /* as large as an element of the panel */
+	int group;
+} PanelForm;
+typedef struct Micro {
+	/* the names by which generated code calls them; narrow ones have the first only */
+	const char *symbol, *placed_symbol, *both_symbol;
+	MicroFn *fn;
+	MicroPlacedFn *placed, *both;
+	Type type; /* of c, and of the sums */
+	int mr, nr;
+	unsigned isa; /* needs these bits */
+	PanelForm a, b;
+	int speed; /* multiply-adds for one of a vector of `type` */
+} Micro;
+/* The best for sums of that type which the target runs; never NULL for F32, F64 and I32. */
+const Micro *micro_pick(const Target *t, Type type);
+/* The best narrow one for factors of types a and b; NULL: none. */
+const Micro *micro_pick_narrow(const Target *t, Type type, Type a, Type b);
+
+const Micro *micro_at(int i); /* all of them, NULL at the end; some need more than the host has */
+
+/* ---- packing */
+extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
+/* Packing of panels, for the instruction set in the name. */
+extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];
+extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[];
+extern const JitSymbol move_symbols_plain[], move_symbols_avx2[]; /* builtin/moves.inc */
+enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
+
+#endif

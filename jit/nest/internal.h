@@ -1,0 +1,110 @@
+/* internal.h - direct nests: the loops of a schedule (replay.c) and the tree made of them
+ * (nest.c). */
+#ifndef JIT_NEST_INTERNAL_H
+#define JIT_NEST_INTERNAL_H
+
+#include "jit/lower.h"
+
+#define MAX_LOOPS  48
+#define MAX_GUARDS 32
+#define MAX_STAGED 4
+
+typedef struct Loop {
+	int axis; /* of the problem */
+	int64_t stride, extent;
+	bool reduced;
+	How how;
+	Node *var, *val; /* the loop variable, and what stands for it now (NULL: not open) */
+	bool tile;	 /* a dimension of the accumulator */
+} Loop;
+
+/* A read that is copied to a local tile: SELECT(conditions, read, fill), see stage.c, or one
+ * across the lanes, see turn.c. */
+typedef struct Staged {
+	const ProblemRead *read;
+	Node *fill, *buffer, *place; /* place: an axis that stands for the index in the tile */
+	int ncond;
+	Node *cond[MAX_GUARDS];
+	int lanes; /* the dimension along the vector loop */
+	bool inner[RICCI_MAX_RANK];
+	int64_t low[RICCI_MAX_RANK], span[RICCI_MAX_RANK], pitch[RICCI_MAX_RANK];
+	int64_t phases, len; /* of the lanes: element t is at t % phases * len + t / phases */
+	Node *turned;	     /* across the lanes: the read; NULL: padded */
+	int along;	     /* the loop that it moves along by one */
+	int64_t step;	     /* and by so much along the lanes */
+} Staged;
+
+typedef struct Build {
+	Problem *p;
+	Ir *ir;
+	Tree *t;
+	const Dialect *d;
+	int nloop, order[MAX_LOOPS], nparallel, nouter;
+	int nspread;	/* of the parallel loops, the outermost, are reduced: sums.c */
+	int64_t nblock; /* their iterations: blocks that are summed apart */
+	Node *sums;	/* of all blocks */
+	int lanes; /* the vector loop's place in the order, -1: none; loops inside are written out
+		    */
+	int stage_at; /* the place before which reads are staged, -1: none are */
+	int nstaged;
+	bool filled;			 /* the tiles are, here */
+	int64_t stream;			 /* results of so many bytes are written past the caches */
+	Node *line[PROBLEM_MAX_MEMBERS]; /* theirs of the lanes; NULL: stored where it belongs */
+	Staged staged[MAX_STAGED];
+	Loop loop[MAX_LOOPS];
+	bool full[COMP_MAX_AXES]; /* the bounds of this axis hold by themselves here */
+	Node *acc, *body, *value[PROBLEM_MAX_MEMBERS]; /* of the stored members */
+	int nguard;
+	Node *guard[MAX_GUARDS];
+	bool placed[MAX_GUARDS];
+	bool reducing; /* building the loops around the main statement */
+} Build;
+
+/* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
+int nest_replay(Build *b, const Schedule *s, Error *err);
+/* e where the open loops are now (nest.c). */
+Node *nest_point(Build *b, Node *e);
+/* The loop's bound here: its extent, or less at the axis's end. */
+Node *nest_hi(Build *b, const Loop *l);
+/* Do the axis's loops cover it without going past its end? */
+bool nest_exact(const Build *b, int axis);
+
+/* ---- sums in blocks (sums.c) */
+/* Can the first nspread loops be spread? */
+int spread_check(const Build *b, Error *err);
+/* Makes room for the sums; returns how many parts the second phase has. */
+int64_t spread_init(Build *b);
+/* Stores the sum of the open block at the open spatial point. */
+Stmt *spread_store(Build *b, Node *sum);
+/* `body` for the first `parts` parts; the others add the blocks up and store the members. */
+Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body);
+
+/* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
+Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n);
+
+/* ---- streamed results (stream.c) */
+/* Finds those whose lanes lie side by side, and makes their lines. */
+void stream_find(Build *b);
+/* `lanes`, the vector loop at the open point, and then its lines go where they belong. */
+Stmt *stream_lines(Build *b, Stmt *lanes);
+
+/* ---- staged reads (stage.c) */
+/* Finds what can be staged before place b->stage_at and puts reads of tiles into b->body and
+ * b->value. */
+void stage_find(Build *b);
+/* The statements that fill the tiles. */
+Stmt *stage_fill(Build *b);
+/* The place in its tile of a staged read, for the open loops. */
+Node *stage_place(Build *b, const Staged *s);
+/* The same of a read across the lanes (turn.c); turn_init: can it be turned? */
+bool turn_init(Build *b, Staged *s, Node *read);
+Node *turn_place(Build *b, const Staged *s);
+Stmt *turn_fill(Build *b, const Staged *s);
+
+/* ---- offers (residues.c) */
+/* Steps for a pointwise problem that asks for quotients and remainders of its axes,
+ * all but the parallel loops, the first of which have the extents extent[]. Returns how many these
+ * are; 0: no steps. */
+int residues_offer(const Problem *p, int64_t *extent, Schedule *s);
+
+#endif

@@ -1,0 +1,595 @@
+/* nest.c - direct nests: a problem and a schedule become loops around one statement.
+ *
+ * Input: Problem, the loops of its schedule. Output: the tree's root.
+ * The loops before the first reduced one are the outer region; inside it every spatial loop and
+ * every vectorised reduced loop is a dimension of an accumulator tile, which is filled before,
+ * and stored through the members after the reductions. Invariant: whatever the schedule, each
+ * point of the domain contributes exactly once, and reads stay under their conditions. */
+#include "jit/nest/internal.h"
+
+/* ---- indices ---- */
+
+/* Replaces the problem's axes by what the open loops stand for. */
+Node *nest_point(Build *b, Node *e)
+{
+	Problem *p = b->p;
+	int n = p->naxis;
+	Node *from[COMP_MAX_AXES + MAX_STAGED], *to[COMP_MAX_AXES + MAX_STAGED];
+	for (int k = 0; k < n; k++) {
+		from[k] = p->axis[k];
+		to[k] = node_int(b->ir, 0);
+	}
+	for (int j = 0; j < b->nloop; j++) {
+		Loop *l = &b->loop[j];
+		if (l->val)
+			to[l->axis] =
+				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
+	}
+	for (int k = 0; k < b->nstaged && b->filled; k++) {
+		from[n] = b->staged[k].place;
+		to[n++] = stage_place(b, &b->staged[k]);
+	}
+	return node_replace(b->ir, e, n, from, to);
+}
+
+/* What is left of the axis below the open loops: extent - sum of stride * value. */
+static Node *axis_rest(Build *b, int axis)
+{
+	Node *rest = node_int(b->ir, axis_extent(b->p->axis[axis]));
+	for (int j = 0; j < b->nloop; j++)
+		if (b->loop[j].val && b->loop[j].axis == axis)
+			rest = node_sub(b->ir, rest,
+					node_scale(b->ir, b->loop[j].val, b->loop[j].stride));
+	return rest;
+}
+
+bool nest_exact(const Build *b, int axis)
+{
+	int64_t product = 1;
+	for (int j = 0; j < b->nloop; j++)
+		if (b->loop[j].axis == axis)
+			product *= b->loop[j].extent;
+	return product == axis_extent(b->p->axis[axis]);
+}
+
+Node *nest_hi(Build *b, const Loop *l)
+{
+	Node *extent = node_int(b->ir, l->extent);
+	if (b->full[l->axis] || nest_exact(b, l->axis))
+		return extent;
+	Node *rest = axis_rest(b, l->axis);
+	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
+				   l->stride);
+	if (need->lo >= l->extent)
+		return extent;
+	if (need->hi <= l->extent)
+		return need;
+	return node2(b->ir, OP_MIN, need, extent);
+}
+
+static Stmt *loop_open(Build *b, Loop *l)
+{
+	l->val = NULL;
+	Node *hi = nest_hi(b, l);
+	l->val = l->var;
+	How how = l->how;
+	if (how == HOW_UNROLL && !node_is_const(hi))
+		how = HOW_SERIAL;
+	Stmt *s = stmt_loop(b->t, how, l->var, NULL, hi, NULL);
+	s->maybe = hi->lo < 1;
+	return s;
+}
+
+/* Places in the order from nouter on, the lanes last: of tiles too they are the innermost. */
+static int tile_place(const Build *b, int k)
+{
+	if (b->lanes < b->nouter || k < b->lanes)
+		return k;
+	return k == b->nloop - 1 ? b->lanes : k + 1;
+}
+
+/* The place in the accumulator tile of the open tile loops. */
+static Node *tile_index(Build *b)
+{
+	Node *index = node_int(b->ir, 0);
+	for (int k = b->nouter; k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[tile_place(b, k)]];
+		if (!l->tile)
+			continue;
+		index = node_scale(b->ir, index, l->extent);
+		if (l->val)
+			index = node_add(b->ir, index, l->val);
+	}
+	return index;
+}
+
+static int64_t tile_size(const Build *b)
+{
+	int64_t n = 1;
+	for (int k = b->nouter; k < b->nloop; k++)
+		if (b->loop[b->order[k]].tile)
+			n *= b->loop[b->order[k]].extent;
+	return n;
+}
+
+/* ---- statements ---- */
+
+static Node *identity_of(Build *b, Type t)
+{
+	Problem *p = b->p;
+	if (p->red == RED_NONE)
+		return type_is_float(t) ? node_const(b->ir, t, 0) : node_const_int(b->ir, t, 0);
+	if (type_is_float(t))
+		return node_const(b->ir, t, reduce_identity(p->red, t));
+	/* the identity of the stored type: max= of u8 starts from 0, whatever it accumulates in */
+	return node_const_int(b->ir, t, reduce_identity_int(p->red, p->type));
+}
+
+static Stmt *store_members(Build *b, Node *result)
+{
+	Problem *p = b->p;
+	Stmt *all = NULL;
+	for (int k = 0; k < p->nout; k++) {
+		Node *value = b->value[k], *to = p->out[k], *at = nest_point(b, p->out_index[k]);
+		if (result)
+			value = node_replace(b->ir, value, 1, &p->result, &result);
+		if (b->line[k]) {
+			to = b->line[k];
+			at = b->loop[b->order[b->lanes]].val;
+		}
+		all = stmt_seq(all, stmt_store(b->t, to, at, nest_point(b, value), p->out_red[k]));
+	}
+	return all;
+}
+
+/* The tiles and lines of a part. */
+static Stmt *local_buffers(Build *b)
+{
+	Stmt *all = NULL;
+	for (int k = 0; k < b->nstaged; k++)
+		all = stmt_seq(all, stmt_alloc(b->t, b->staged[k].buffer));
+	for (int k = 0; k < b->p->nout; k++)
+		if (b->line[k])
+			all = stmt_seq(all, stmt_alloc(b->t, b->line[k]));
+	return all;
+}
+
+/* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
+static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
+{
+	if (count == 1)
+		return buffer_read(b->t, b->acc, node_add(b->ir, base, node_int(b->ir, from)));
+	int64_t half = (count + 1) / 2;
+	Node *x = combine_lanes(b, base, from, half);
+	Node *y = combine_lanes(b, base, from + half, count - half);
+	static const Op op[] = {
+		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
+	return node2(b->ir, op[b->p->red], x, y);
+}
+
+static Node *tile_result(Build *b)
+{
+	Loop *last = &b->loop[b->order[tile_place(b, b->nloop - 1)]];
+	bool lanes = last->tile && last->reduced;
+	return combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
+}
+
+/* The loops over the tile's dimensions around leaf: k counts places in the order. */
+typedef Stmt *LeafFn(Build *b);
+
+static Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf)
+{
+	while (k < b->nloop && (!b->loop[b->order[tile_place(b, k)]].tile ||
+				(!lanes && b->loop[b->order[tile_place(b, k)]].reduced)))
+		k++;
+	if (k == b->nloop)
+		return leaf(b);
+	Loop *l = &b->loop[b->order[tile_place(b, k)]];
+	Stmt *s;
+	if (l->reduced) { /* lanes: all of them, always */
+		l->val = l->var;
+		s = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, l->extent), NULL);
+	} else {
+		s = loop_open(b, l);
+	}
+	s->body = tile_loops(b, k + 1, lanes, leaf);
+	l->val = NULL;
+	return s;
+}
+
+static Stmt *leaf_fill(Build *b)
+{
+	return stmt_store(b->t, b->acc, tile_index(b), identity_of(b, b->p->acc), RED_NONE);
+}
+
+static Stmt *leaf_store(Build *b)
+{
+	Node *sum = tile_result(b);
+	return b->nspread ? spread_store(b, sum) : store_members(b, problem_narrow(b->p, sum));
+}
+
+static Stmt *leaf_main(Build *b)
+{
+	Problem *p = b->p;
+	if (p->scatter)
+		return stmt_store(b->t, b->acc, nest_point(b, p->index), nest_point(b, b->body),
+				  p->red);
+	if (p->red == RED_NONE)
+		return store_members(b, NULL);
+	Node *v = nest_point(b, b->body);
+	if (p->acc != p->type)
+		v = node_cast(b->ir, p->acc, v);
+	return stmt_store(b->t, b->acc, tile_index(b), v, p->red);
+}
+
+/* ---- guards: conditions of the body that become IFs as far out as they can ---- */
+
+static bool guard_ready(const Build *b, const Node *g)
+{
+	const Problem *p = b->p;
+	for (int j = 0; j < b->nloop; j++)
+		if (!b->loop[j].val && node_has((Node *)g, p->axis[b->loop[j].axis]))
+			return false;
+	return true;
+}
+
+static bool has_read(const Node *n)
+{
+	if (n->op == OP_READ)
+		return true;
+	for (int j = 0; j < n->nsrc; j++)
+		if (has_read(n->src[j]))
+			return true;
+	return false;
+}
+
+static Node *guards_take(Build *b, uint64_t *taken)
+{
+	Node *all = NULL;
+	bool earlier = true; /* all before this one are placed: it may rely on them */
+	*taken = 0;
+	for (int g = 0; b->reducing && g < b->nguard; g++) {
+		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
+		    (earlier || !has_read(b->guard[g]))) {
+			Node *c = nest_point(b, b->guard[g]);
+			all = all ? node2(b->ir, OP_AND, all, c) : c;
+			b->placed[g] = true;
+			*taken |= (uint64_t)1 << g;
+		}
+		earlier &= b->placed[g];
+	}
+	return all;
+}
+
+static void guards_return(Build *b, uint64_t taken)
+{
+	for (int g = 0; g < b->nguard; g++)
+		if (taken >> g & 1)
+			b->placed[g] = false;
+}
+
+/* ---- loops ---- */
+
+static Stmt *nest(Build *b, int k);
+
+/* A reduced loop whose last iteration is short: the full ones, then the last with its own bounds.
+ */
+static Stmt *nest_peeled(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	Node *rest = axis_rest(b, l->axis);
+	int64_t full = rest->u.i / l->stride;
+	Stmt *head = NULL;
+	if (full) {
+		b->full[l->axis] = true;
+		l->val = l->var;
+		head = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, full), NULL);
+		head->body = nest(b, k + 1);
+		b->full[l->axis] = false;
+	}
+	l->val = node_int(b->ir, full);
+	Stmt *tail = nest(b, k + 1);
+	l->val = NULL;
+	return stmt_seq(head, tail);
+}
+
+static bool wants_peel(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	if (!l->reduced || b->full[l->axis] || nest_exact(b, l->axis) || l->stride == 1)
+		return false;
+	Node *rest = axis_rest(b, l->axis);
+	return node_is_const(rest) && rest->u.i % l->stride != 0 &&
+	       rest->u.i / l->stride < l->extent;
+}
+
+enum { WRITTEN_MOST = 128 };
+
+static bool few_written(const Build *b)
+{
+	int64_t n = 1;
+	for (int k = 0; k < b->nloop && n <= WRITTEN_MOST; k++)
+		if (b->loop[k].how == HOW_UNROLL)
+			n *= b->loop[k].extent;
+	return n <= WRITTEN_MOST;
+}
+
+/* Each iteration on its own: of loops inside the lanes, and of an unrolled loop of plain stores,
+ * where what asks for its number is decided, and what then is not needed is gone. */
+static bool wants_writing(const Build *b, int k)
+{
+	const Loop *l = &b->loop[b->order[k]];
+	if (b->lanes >= 0 && k > b->lanes)
+		return true;
+	return l->how == HOW_UNROLL && b->p->red == RED_NONE && !b->p->scatter &&
+	       nest_exact(b, l->axis) && few_written(b);
+}
+
+static Stmt *nest_written(Build *b, int k)
+{
+	Loop *l = &b->loop[b->order[k]];
+	Stmt *all = NULL;
+	for (int64_t i = 0; i < l->extent; i++) {
+		l->val = node_int(b->ir, i);
+		all = stmt_seq(all, nest(b, k + 1));
+	}
+	l->val = NULL;
+	return all;
+}
+
+static Stmt *region(Build *b);
+
+static Stmt *nest(Build *b, int k)
+{
+	Problem *p = b->p;
+	if (k == b->stage_at && b->nstaged && !b->filled) {
+		Stmt *fill = stage_fill(b);
+		b->filled = true;
+		fill = stmt_seq(fill, nest(b, k));
+		b->filled = false;
+		return fill;
+	}
+	if (k == b->nouter && !b->reducing && p->red != RED_NONE && !p->scatter)
+		return region(b);
+	uint64_t taken;
+	Node *cond = guards_take(b, &taken);
+	Stmt *s;
+	if (k == b->nloop) {
+		s = leaf_main(b);
+	} else if (wants_peel(b, k)) {
+		s = nest_peeled(b, k);
+	} else if (wants_writing(b, k)) {
+		s = nest_written(b, k);
+	} else {
+		Loop *l = &b->loop[b->order[k]];
+		s = loop_open(b, l);
+		s->body = nest(b, k + 1);
+		l->val = NULL;
+		if (k == b->lanes)
+			s = stream_lines(b, s);
+	}
+	if (cond)
+		s = stmt_if(b->t, cond, s, NULL);
+	guards_return(b, taken);
+	return s;
+}
+
+/* Is each lane a region of its own? */
+static bool inside_lanes(const Build *b)
+{
+	return b->lanes >= 0 && b->lanes < b->nouter;
+}
+
+static Stmt *region_once(Build *b)
+{
+	if (inside_lanes(b)) /* written out: each its own */
+		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
+	Stmt *s = stmt_alloc(b->t, b->acc);
+	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
+	b->reducing = true;
+	s = stmt_seq(s, nest(b, b->nouter));
+	b->reducing = false;
+	return stmt_seq(s, tile_loops(b, b->nouter, false, leaf_store));
+}
+
+/* Are there blocks of the axis, the last of them smaller? */
+static bool is_spread(const Build *b, int axis)
+{
+	for (int k = 0; k < b->nspread; k++)
+		if (b->loop[b->order[k]].axis == axis)
+			return true;
+	return false;
+}
+
+/* Accumulate and store one tile; full tiles get a version with constant bounds. */
+static Stmt *region(Build *b)
+{
+	Node *cond = NULL;
+	bool edge[COMP_MAX_AXES] = {false};
+	for (int k = b->nouter; b->d->versions && k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		if (edge[l->axis] || nest_exact(b, l->axis) ||
+		    (l->reduced && !is_spread(b, l->axis)))
+			continue;
+		int64_t span = 1;
+		for (int j = k; j < b->nloop; j++)
+			if (b->loop[b->order[j]].axis == l->axis)
+				span += b->loop[b->order[j]].stride *
+					(b->loop[b->order[j]].extent - 1);
+		Node *c = node2(b->ir, OP_LE, node_int(b->ir, span), axis_rest(b, l->axis));
+		cond = cond ? node2(b->ir, OP_AND, cond, c) : c;
+		edge[l->axis] = true;
+	}
+	if (!cond)
+		return region_once(b);
+	for (int a = 0; a < b->p->naxis; a++)
+		b->full[a] |= edge[a];
+	Stmt *full = region_once(b);
+	for (int a = 0; a < b->p->naxis; a++)
+		b->full[a] &= !edge[a];
+	return stmt_if(b->t, cond, full, region_once(b));
+}
+
+/* ---- scatters: fill, accumulate in memory, convert when the sum is wider than the result ---- */
+
+static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
+{
+	Problem *p = b->p;
+	if (d == p->rank) {
+		if (!convert)
+			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
+					  RED_NONE);
+		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
+		return stmt_store(b->t, p->main_out, base, v, RED_NONE);
+	}
+	int64_t stride = 1;
+	for (int e = d + 1; e < p->rank; e++)
+		stride *= p->shape[e];
+	for (int k = 0; k < b->nparallel; k++) /* a free axis that is open stays at its place */
+		if (p->axis[b->loop[b->order[k]].axis] == p->lhs[d])
+			return fill_loop(
+				b, buffer,
+				node_add(b->ir, base,
+					 node_scale(b->ir, nest_point(b, p->lhs[d]), stride)),
+				d + 1, convert);
+	Node *x = tree_axis(b->t, p->shape[d]);
+	Stmt *body = fill_loop(b, buffer, node_add(b->ir, base, node_scale(b->ir, x, stride)),
+			       d + 1, convert);
+	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, NULL, body);
+}
+
+static Stmt *scatter(Build *b, int k)
+{
+	Problem *p = b->p;
+	bool wide = p->acc != p->type;
+	b->acc = p->main_out;
+	if (wide)
+		b->acc = tree_buffer(b->t, SPACE_SCRATCH, "sum", p->acc, p->main_size);
+	Stmt *s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	b->reducing = true;
+	s = stmt_seq(s, nest(b, k));
+	b->reducing = false;
+	return wide ? stmt_seq(s, fill_loop(b, p->main_out, node_int(b->ir, 0), 0, true)) : s;
+}
+
+/* ---- the whole ---- */
+
+static void find_region(Build *b)
+{
+	b->nouter = 0;
+	while (b->nouter < b->nloop &&
+	       (b->nouter < b->nspread || !b->loop[b->order[b->nouter]].reduced))
+		b->nouter++;
+	if (b->nparallel > b->nouter)
+		b->nparallel = b->nouter;
+	for (int k = b->nouter; k < b->nloop; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		/* Functions over chunks add up by themselves. */
+		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->d->chunk);
+	}
+}
+
+static void guards_init(Build *b)
+{
+	Problem *p = b->p;
+	b->body = problem_guards(b->ir, p->red, b->body, MAX_GUARDS, &b->nguard, b->guard);
+	/* Conditions of the vector loop stay in the body: lanes decide for themselves. */
+	if (b->lanes < 0)
+		return;
+	int n = 0;
+	Node *inside = NULL;
+	for (int g = 0; g < b->nguard; g++) {
+		bool lanes = false;
+		for (int k = b->lanes; k < b->nloop; k++)
+			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
+		for (int k = 0; k < b->nstaged; k++)
+			lanes |= node_has(b->guard[g], b->staged[k].place);
+		if (!lanes && !(inside && has_read(b->guard[g]))) {
+			b->guard[n++] = b->guard[g];
+			continue;
+		}
+		inside = inside ? node2(b->ir, OP_AND, inside, b->guard[g]) : b->guard[g];
+	}
+	b->nguard = n;
+	Type t = b->body->type;
+	if (inside)
+		b->body = node_select(
+			b->ir, inside, b->body,
+			type_is_float(t)
+				? node_const(b->ir, t, reduce_identity(p->red, t))
+				: node_const_int(b->ir, t, reduce_identity_int(p->red, t)));
+}
+
+/* Elements that no point reaches hold the identity of the equation's own reduction, also where each
+ * other element is stored just once. */
+static Stmt *fill_partial(Build *b)
+{
+	Node *x = tree_axis(b->t, b->p->main_size);
+	Type t = b->p->type;
+	Reduce red = comp_reduce(b->p->sub->member[0]);
+	Node *value = type_is_float(t) ? node_const(b->ir, t, reduce_identity(red, t))
+				       : node_const_int(b->ir, t, reduce_identity_int(red, t));
+	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL,
+			 stmt_store(b->t, b->p->main_out, x, value, RED_NONE));
+}
+
+/* The parallel loops, where part number `part` of so many is. */
+static void parts_open(Build *b, Node *part, int64_t parts)
+{
+	for (int k = 0; k < b->nparallel; k++) {
+		Loop *l = &b->loop[b->order[k]];
+		parts /= l->extent;
+		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, parts), l->extent);
+	}
+}
+
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err)
+{
+	(void)target;
+	Build *b = arena_alloc(&p->ir->arena, sizeof *b);
+	b->p = p;
+	b->ir = p->ir;
+	b->t = p->tree;
+	b->d = d;
+	if (nest_replay(b, s, err))
+		return err->code;
+	find_region(b);
+	if (p->partial)
+		b->nparallel = 0;
+	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
+		b->stage_at = b->nparallel;
+	stage_find(b);
+	stream_find(b);
+	guards_init(b);
+	int64_t parts = 1, more = 0;
+	for (int k = 0; k < b->nloop; k++)
+		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
+	for (int k = 0; k < b->nparallel; k++)
+		parts *= b->loop[b->order[k]].extent;
+	if (b->nspread)
+		more = spread_init(b);
+	Node *part = tree_axis(p->tree, parts + more);
+	parts_open(b, part, parts);
+	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
+		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
+	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
+	for (int k = 0; k < b->nparallel; k++) { /* parts past the end of an axis */
+		Loop *l = &b->loop[b->order[k]];
+		if (l->stride == 1 && !nest_exact(b, l->axis))
+			body = stmt_if(
+				b->t,
+				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),
+				body, NULL);
+	}
+	body = stmt_seq(local_buffers(b), body);
+	if (p->partial)
+		body = stmt_seq(fill_partial(b), body);
+	if (b->nspread)
+		body = spread_phases(b, part, parts, body);
+	p->tree->parts = parts + more;
+	p->tree->root = stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body);
+	for (int k = 0, seen = 0; k < p->nout && !seen; k++)
+		if ((seen = b->line[k] != NULL))
+			stmt_seq(p->tree->root, stmt_seen(p->tree));
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}

@@ -1,0 +1,421 @@
+/* offer.c - schedules offered for direct nests: what runs in lanes, in parts, in squares, what
+ * is written out.
+ *
+ * Input: a problem. Output: for each variant a schedule that fits it, the first one suggested by
+ * its structure. Invariant: only index functions and extents are asked. */
+#include "jit/nest/internal.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- direct nests: which axis runs in lanes ---- */
+
+typedef struct Score {
+	Ir *ir;
+	Node *axis;
+	double sum;
+} Score;
+
+static void score_read(void *user, Node *n)
+{
+	Score *s = user;
+	if (n->op != OP_READ)
+		return;
+	int64_t k = problem_stride(s->ir, n->src[1], s->axis);
+	s->sum += k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
+}
+
+/* How well the axis suits lanes: contiguous reads, contiguous stores, enough iterations. */
+static double vector_score(const Problem *p, int axis)
+{
+	Score s = {.ir = p->ir, .axis = p->axis[axis]};
+	int64_t extent = axis_extent(p->axis[axis]);
+	node_walk(p->ir, p->body, score_read, &s);
+	if (axis < p->nspatial)
+		s.sum += problem_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
+	s.sum -= extent < 4 ? 6 : extent < 8 ? 3 : extent < 16 ? 1 : 0;
+	return s.sum;
+}
+
+static bool vector_allowed(const Problem *p, int axis)
+{
+	if (!p->scatter)
+		return true;
+	for (int k = 0; k < p->nfree; k++)
+		if (p->free_axis[k] == p->axis[axis])
+			return true;
+	return false;
+}
+
+static int vector_axis(const Problem *p, int rank)
+{
+	bool used[COMP_MAX_AXES] = {false};
+	int best = -1;
+	for (int round = 0; round <= rank; round++) {
+		double top = 0;
+		best = -1;
+		for (int k = 0; k < p->naxis; k++) {
+			double score = vector_score(p, k);
+			if (!used[k] && vector_allowed(p, k) && (best < 0 || score > top)) {
+				best = k;
+				top = score;
+			}
+		}
+		if (best >= 0)
+			used[best] = true;
+	}
+	return best;
+}
+
+enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
+
+/* The fewest outermost loops that give every thread something; extents in loop order. */
+static int parallel_loops(int n, const int64_t *extent)
+{
+	int64_t parts = 1;
+	int k = 0;
+	while (k < n && parts < MIN_PARTS)
+		parts *= extent[k++];
+	return k;
+}
+
+typedef struct Across {
+	const Problem *p;
+	int axis; /* contiguous in a read that jumps along the last axis */
+} Across;
+
+static void see_across(void *user, Node *n)
+{
+	Across *a = user;
+	const Problem *p = a->p;
+	if (n->op != OP_READ)
+		return;
+	int64_t step = problem_stride(p->ir, n->src[1], p->axis[p->naxis - 1]);
+	if (step < 16 && step > -16)
+		return;
+	for (int k = 0; k + 1 < p->naxis; k++)
+		if (problem_stride(p->ir, n->src[1], p->axis[k]) == 1)
+			a->axis = k;
+}
+
+enum { SQUARE_LEAST = 8 };
+
+/* A transpose reads lines across the lanes: a small square uses each line while it is near, and is
+ * turned in registers where the read allows. */
+static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule *s)
+{
+	Across a = {p, -1};
+	int last = p->naxis - 1, n = 0, loops = p->naxis, inner;
+	node_walk(p->ir, p->body, see_across, &a);
+	if (a.axis < 0 || axis_extent(p->axis[a.axis]) < SQUARE_LEAST)
+		return false;
+	int64_t extent[COMP_MAX_AXES], e = axis_extent(p->axis[last]);
+	int64_t tall = axis_extent(p->axis[a.axis]);
+	bool cut = tall > side, split = e > lanes;
+	for (int k = 0; k < last + split; k++)
+		if (k != a.axis || cut)
+			extent[n++] = k == a.axis ? (tall + side - 1) / side
+				      : k == last ? (e + lanes - 1) / lanes
+						  : axis_extent(p->axis[k]);
+	inner = cut ? loops++ : a.axis;
+	if (cut)
+		schedule_add(s, STEP_SPLIT, a.axis, side);
+	if (split)
+		schedule_add(s, STEP_SPLIT, last, lanes);
+	last = split ? loops++ : last;
+	schedule_add(s, STEP_MOVE, inner, loops - 2);
+	schedule_add(s, STEP_STAGE, 0, loops - 2);
+	schedule_add(s, STEP_VECTORISE, last, 0);
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+	return true;
+}
+
+enum { WRITTEN_MOST = 8 };
+
+typedef struct Asked {
+	const Problem *p;
+	Node *axis;
+	bool found; /* a comparison that the axis's number decides */
+} Asked;
+
+static void see_asked(void *user, Node *n)
+{
+	Asked *a = user;
+	Node *zero = node_int(a->p->ir, 0);
+	bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
+	if (compares && node_has(n, a->axis))
+		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
+}
+
+/* A short axis of which the values ask: parts of a tensor that are computed differently. */
+static bool is_asked(const Problem *p, int axis)
+{
+	Asked a = {p, p->axis[axis], false};
+	if (axis_extent(p->axis[axis]) > WRITTEN_MOST)
+		return false;
+	for (int k = 0; k < p->nout; k++)
+		node_walk(p->ir, p->out_value[k], see_asked, &a);
+	return a.found;
+}
+
+/* Lanes along the last axis, parts along the others; a short axis that is asked for is written out
+ * just outside the lanes. */
+static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
+{
+	int64_t extent[COMP_MAX_AXES];
+	int last = p->naxis - 1, asked = -1, n = 0;
+	bool large = chunk >= CHUNK;
+	if (last < 0 || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
+		return;
+	if ((n = residues_offer(p, extent, s)) > 0) {
+		schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+		return;
+	}
+	for (int k = 0; k < last && asked < 0; k++)
+		asked = is_asked(p, k) ? k : -1;
+	for (int k = 0; k < last; k++)
+		if (k != asked)
+			extent[n++] = axis_extent(p->axis[k]);
+	int64_t e = axis_extent(p->axis[last]);
+	if (e > chunk) {
+		schedule_add(s, STEP_SPLIT, last, chunk);
+		schedule_add(s, STEP_VECTORISE, p->naxis, 0);
+		extent[n++] = (e + chunk - 1) / chunk;
+	} else {
+		schedule_add(s, STEP_VECTORISE, last, 0);
+	}
+	if (asked >= 0) {
+		schedule_add(s, STEP_MOVE, asked, e > chunk ? last : last - 1);
+		schedule_add(s, STEP_UNROLL, asked, 0);
+	}
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+}
+
+static void offer_scatter(const Problem *p, Schedule *s)
+{
+	int v = vector_axis(p, 0), n = 0;
+	if (v < 0)
+		return;
+	for (int k = 0; k < p->naxis; k++) /* free axes that are not in lanes run in parallel */
+		if (k != v && vector_allowed(p, k))
+			schedule_add(s, STEP_MOVE, k, n++);
+	schedule_add(s, STEP_MOVE, v, p->naxis - 1);
+	schedule_add(s, STEP_VECTORISE, v, 0);
+	schedule_add(s, STEP_PARALLEL, 0, n);
+}
+
+/* Fewer parts than these leave threads idle; a block of a sum that is spread has so many points. */
+enum { FEW_PARTS = 16, BLOCK_POINTS = 1 << 13, SPREAD_UNIT = 256 };
+
+/* How many points of the longest reduced axis (*axis) make a block, where there are few parts but
+ * long sums; 0: they are not spread. lanes: the axis that runs in lanes. */
+static int64_t spread_block(const Problem *p, int64_t parts, int lanes, int *axis)
+{
+	int64_t each = 1;
+	*axis = p->nspatial;
+	for (int k = 0; k < p->naxis; k++) {
+		int64_t e = axis_extent(p->axis[k]);
+		each *= e;
+		if (k >= p->nspatial && e > axis_extent(p->axis[*axis]))
+			*axis = k;
+	}
+	int64_t e = axis_extent(p->axis[*axis]), blocks = MIN_PARTS / parts;
+	each /= e;
+	if (parts >= FEW_PARTS || p->partial || p->row)
+		return 0;
+	int64_t least = (BLOCK_POINTS + each - 1) / each, size = (e + blocks - 1) / blocks;
+	size = size > least ? size : least;
+	if (*axis == lanes) /* whole vectors */
+		size = (size + SPREAD_UNIT - 1) / SPREAD_UNIT * SPREAD_UNIT;
+	return 2 * size <= e ? size : 0;
+}
+
+/* `parallel`: so many spatial loops are parts; and the blocks of a sum that is spread. */
+static void offer_parts(int axis, bool spread, int parallel, Schedule *s)
+{
+	if (spread) {
+		schedule_add(s, STEP_MOVE, axis, 0);
+		schedule_add(s, STEP_SPREAD, 0, 1);
+	}
+	schedule_add(s, STEP_PARALLEL, 0, parallel + spread);
+}
+
+static void offer_reduction(const Problem *p, int rank, int64_t lanes, bool unroll, Schedule *s)
+{
+	int v = vector_axis(p, rank), n = 0, loops = p->naxis, r;
+	if (v < 0)
+		return;
+	int64_t e = axis_extent(p->axis[v]), extent[COMP_MAX_AXES + 1], parts = 1;
+	for (int k = 0; k < p->nspatial; k++)
+		if (k != v)
+			extent[n++] = axis_extent(p->axis[k]);
+	bool split = e > 2 * lanes || (e > lanes && v >= p->nspatial);
+	if (split && v < p->nspatial)
+		extent[n++] = (e + lanes - 1) / lanes;
+	for (int k = 0; k < n; k++)
+		parts *= extent[k];
+	int64_t block = spread_block(p, parts, v, &r);
+	int line = v; /* the loop that is split for lanes */
+	if (block) {
+		schedule_add(s, STEP_SPLIT, r, block);
+		line = r == v ? loops : v;
+		loops++;
+	}
+	if (split) {
+		schedule_add(s, STEP_SPLIT, line, lanes);
+		schedule_add(s, STEP_MOVE, loops, loops);
+		if (v < p->nspatial)
+			schedule_add(s, STEP_MOVE, v, n - 1);
+		schedule_add(s, STEP_VECTORISE, loops, 0);
+	} else {
+		schedule_add(s, STEP_MOVE, line, loops - 1);
+		schedule_add(s, STEP_VECTORISE, line, 0);
+	}
+	if (unroll) {
+		int inner = p->naxis - 1;
+		if (inner == v)
+			inner--;
+		if (inner >= p->nspatial && axis_extent(p->axis[inner]) <= 16)
+			schedule_add(s, STEP_UNROLL, inner, 0);
+	}
+	offer_parts(r, block != 0, parallel_loops(n, extent), s);
+}
+
+/* ---- windows: few reduced points, which are written out inside the lanes ---- */
+
+enum { WINDOW_MOST = 32, ROWS_MOST = 8, WINDOW_WRITTEN = 96, LINE_MOST = 512 };
+
+/* Moves loops until they stand in the order `want`. */
+static void offer_order(Schedule *s, int n, const int *want, int *now)
+{
+	for (int k = 0; k < n; k++) {
+		int at = k;
+		while (now[at] != want[k])
+			at++;
+		if (at == k)
+			continue;
+		schedule_add(s, STEP_MOVE, want[k], k);
+		memmove(now + k + 1, now + k, (size_t)(at - k) * sizeof *now);
+		now[k] = want[k];
+	}
+}
+
+static int64_t divisor_below(int64_t n, int64_t most)
+{
+	int64_t d = n < most ? n : most;
+	while (n % d)
+		d--;
+	return d;
+}
+
+/* Do neighbours along spatial axis k share what they read? One dimension of a read runs along it
+ * and a reduced axis. */
+static bool is_window(const Problem *p, int k)
+{
+	for (int r = 0; r < p->nread; r++)
+		for (int d = 0; d < p->read[r].rank; d++) {
+			Node *e = p->read[r].dim[d];
+			for (int j = p->nspatial; j < p->naxis; j++)
+				if (node_has(e, p->axis[k]) && node_has(e, p->axis[j]))
+					return true;
+		}
+	return false;
+}
+
+/* The axis of which some rows are computed at once: one with windows, or the one beside the lanes
+ * where windows lie along these. */
+static int window_axis(const Problem *p, int lanes)
+{
+	for (int k = p->nspatial - 1; k >= 0; k--)
+		if (k != lanes && is_window(p, k))
+			return k;
+	int beside = lanes == p->nspatial - 1 ? lanes - 1 : p->nspatial - 1;
+	return is_window(p, lanes) ? beside : -1;
+}
+
+static int window_lanes(const Problem *p)
+{
+	int64_t points = 1;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WINDOW_MOST)
+		return -1;
+	for (int k = 0; k < p->nspatial; k++)
+		if (problem_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
+			return k;
+	return -1;
+}
+
+/* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
+ * out; padded reads are staged. */
+static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
+{
+	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
+	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
+	int64_t extent[COMP_MAX_AXES], points = 1;
+	if (w < 0)
+		return false;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	if (rows * points > WINDOW_WRITTEN)
+		rows = WINDOW_WRITTEN / points;
+	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
+	rows = divisor_below(tall, rows);
+	int64_t line = divisor_below(wide, LINE_MOST);
+	int inner_w = rows < tall ? loops++ : w, inner_v = line < wide ? loops++ : v;
+	for (int k = 0; k < loops; k++)
+		now[k] = k;
+	if (inner_w != w) {
+		schedule_add(s, STEP_SPLIT, w, rows);
+		memmove(now + w + 2, now + w + 1, (size_t)(loops - w - 2) * sizeof *now);
+		now[w + 1] = inner_w;
+	}
+	if (inner_v != v) {
+		int at = 0;
+		schedule_add(s, STEP_SPLIT, v, line);
+		while (now[at] != v)
+			at++;
+		memmove(now + at + 2, now + at + 1, (size_t)(loops - at - 2) * sizeof *now);
+		now[at + 1] = inner_v;
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		if ((k == v && inner_v == v) || (k == w && inner_w == w))
+			continue;
+		int64_t e = axis_extent(p->axis[k]);
+		extent[n] = k == v ? wide / line : k == w ? tall / rows : e;
+		want[n++] = k;
+	}
+	int parts = parallel_loops(n, extent), stage = n;
+	want[n++] = inner_v;
+	want[n++] = inner_w;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		want[n++] = k;
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, inner_v, 0);
+	for (int k = stage + 1; k < n; k++)
+		schedule_add(s, STEP_UNROLL, want[k], 0);
+	schedule_add(s, STEP_STAGE, 0, stage);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}
+
+void nest_offer(const Problem *p, int variant, Schedule *s)
+{
+	static const struct {
+		int rank, lanes, chunk;
+		bool unroll;
+		int64_t rows; /* of windows */
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST}, {0, LANES, CHUNK, true, ROWS_MOST / 2},
+		   {0, LANES / 2, CHUNK / 4, false, 0}, {0, 2 * LANES, 4 * CHUNK, false, 0},
+		   {1, LANES, CHUNK, false, 0},		{0, LANES / 4, CHUNK, false, 0}};
+	memset(s, 0, sizeof *s);
+	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
+	if (p->scatter)
+		offer_scatter(p, s);
+	else if (row[variant].rows && offer_window(p, row[variant].rows, s))
+		return;
+	else if (p->red == RED_NONE)
+		offer_pointwise(p, row[variant].chunk, s);
+	else
+		offer_reduction(p, row[variant].rank, row[variant].lanes, row[variant].unroll, s);
+}

@@ -1,0 +1,221 @@
+/* replay.c - replays a schedule's steps into the loops of a direct nest.
+ *
+ * Input: a problem's axes and steps (split, move, vectorise, unroll, parallel). Output: loops,
+ * their order, how many of the outermost are parts. Invariant: a loop never runs inside a piece of
+ * itself, and parallel or vector loops never meet in an element; what would is refused with its
+ * reason. */
+#include "jit/nest/internal.h"
+
+static int loop_place(const Build *b, int id)
+{
+	for (int k = 0; k < b->nloop; k++)
+		if (b->order[k] == id)
+			return k;
+	return -1;
+}
+
+static void order_move(Build *b, int from, int to)
+{
+	int id = b->order[from];
+	for (; from < to; from++)
+		b->order[from] = b->order[from + 1];
+	for (; from > to; from--)
+		b->order[from] = b->order[from - 1];
+	b->order[to] = id;
+}
+
+/* Only the outermost loop of an axis is cut off where the axis ends. */
+static bool is_piece(const Build *b, const Loop *a)
+{
+	for (int k = 0; k < b->nloop; k++)
+		if (b->loop[k].axis == a->axis && b->loop[k].stride > a->stride)
+			return true;
+	return false;
+}
+
+static int step_split(Build *b, int id, int64_t factor, Error *err)
+{
+	Loop *a = &b->loop[id];
+	if (factor < 1 || b->nloop == MAX_LOOPS ||
+	    (factor < a->extent && a->extent % factor && is_piece(b, a)))
+		return error_set(err, RICCI_EINVAL, "schedule: loop %d can't be split by %lld", id,
+				 (long long)factor);
+	Loop *in = &b->loop[b->nloop];
+	*in = *a;
+	in->how = HOW_SERIAL;
+	in->extent = factor < a->extent ? factor : a->extent;
+	a->extent = (a->extent + in->extent - 1) / in->extent;
+	a->stride *= in->extent;
+	b->order[b->nloop] = b->nloop;
+	b->nloop++;
+	order_move(b, b->nloop - 1, loop_place(b, id) + 1);
+	return 0;
+}
+
+/* Functions over chunks want long chunks: a split for lanes makes them at least that long. */
+static int64_t lanes_of(const Build *b, const Schedule *s, int at)
+{
+	int64_t arg = s->step[at].arg;
+	for (int k = at + 1; k < s->n; k++)
+		if (s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop &&
+		    arg < b->d->chunk)
+			arg = b->d->chunk;
+	return arg;
+}
+
+static int step_apply(Build *b, const ScheduleStep *s, Error *err)
+{
+	if (step_has_axis(s->kind) && (s->axis < 0 || s->axis >= b->nloop))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: there is no loop %d (the nest has %d at this step)",
+				 s->axis, b->nloop);
+	switch (s->kind) {
+	case STEP_SPLIT:
+		return step_split(b, s->axis, s->arg, err);
+	case STEP_MOVE:
+		if (s->arg < 0 || s->arg >= b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: position %lld of %d loops does not exist",
+					 (long long)s->arg, b->nloop);
+		order_move(b, loop_place(b, s->axis), (int)s->arg);
+		return 0;
+	case STEP_VECTORISE:
+		b->loop[s->axis].how = HOW_VECTOR;
+		return 0;
+	case STEP_UNROLL:
+		b->loop[s->axis].how = HOW_UNROLL;
+		return 0;
+	case STEP_STAGE:
+		if (s->arg < 0 || s->arg >= b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: reads can't be staged before loop %lld of %d",
+					 (long long)s->arg, b->nloop);
+		b->stage_at = (int)s->arg;
+		return 0;
+	case STEP_PARALLEL:
+		if (s->arg < 0 || s->arg > b->nloop)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: %lld parallel loops of %d are impossible",
+					 (long long)s->arg, b->nloop);
+		b->nparallel = (int)s->arg;
+		return 0;
+	case STEP_STREAM:
+		b->stream = s->arg;
+		return 0;
+	case STEP_SPREAD:
+		b->nspread = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
+		return 0;
+	default:
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: a step of this kind does not fit a direct nest");
+	}
+}
+
+static bool is_free(const Problem *p, int axis)
+{
+	for (int k = 0; k < p->nfree; k++)
+		if (p->free_axis[k] == p->axis[axis])
+			return true;
+	return false;
+}
+
+enum { WRITTEN_MOST = 128 };
+
+/* Inside lanes there are only loops that are written out. */
+static bool lanes_fit(const Build *b, int at)
+{
+	int64_t n = 1;
+	for (int k = at + 1; k < b->nloop; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		if (l->how != HOW_UNROLL || !nest_exact(b, l->axis) || b->p->scatter)
+			return false;
+		n = l->extent < WRITTEN_MOST ? n * l->extent : WRITTEN_MOST + 1;
+		if (n > WRITTEN_MOST)
+			return false;
+	}
+	return true;
+}
+
+static int schedule_check(const Build *b, Error *err)
+{
+	const Problem *p = b->p;
+	for (int i = 0; i < b->nloop; i++) {
+		const Loop *a = &b->loop[b->order[i]];
+		for (int j = i + 1; j < b->nloop; j++)
+			if (b->loop[b->order[j]].axis == a->axis &&
+			    b->loop[b->order[j]].stride > a->stride)
+				return error_set(err, RICCI_EINVAL,
+						 "schedule: loop %d runs inside a piece of itself",
+						 b->order[j]);
+		if (i >= b->nspread && i < b->nparallel &&
+		    (a->reduced || (p->scatter && !is_free(p, a->axis))))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in parallel, its iterations "
+					 "write the same elements",
+					 b->order[i]);
+		if (i < b->nparallel && p->scatter && a->extent != axis_extent(p->axis[a->axis]))
+			return error_set(
+				err, RICCI_EINVAL,
+				"schedule: loop %d can't run in parallel, the left side is "
+				"scattered and the loop is only a piece of its axis",
+				b->order[i]);
+		if (a->how == HOW_VECTOR && !lanes_fit(b, i))
+			return error_set(
+				err, RICCI_EINVAL,
+				"schedule: inside vector loop %d there may only be short loops "
+				"that are unrolled",
+				b->order[i]);
+		if (a->how == HOW_VECTOR && p->scatter && !is_free(p, a->axis))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't run in vector lanes, its "
+					 "iterations write the same elements",
+					 b->order[i]);
+	}
+	return spread_check(b, err);
+}
+
+int nest_replay(Build *b, const Schedule *s, Error *err)
+{
+	Problem *p = b->p;
+	for (int k = 0; k < p->naxis; k++) {
+		b->loop[k] = (Loop){.axis = k,
+				    .stride = 1,
+				    .extent = axis_extent(p->axis[k]),
+				    .reduced = k >= p->nspatial};
+		b->order[k] = k;
+	}
+	b->nloop = p->naxis;
+	b->lanes = b->stage_at = -1;
+	b->stream = INT64_MAX;
+	for (int k = 0; k < s->n; k++) {
+		ScheduleStep step = s->step[k];
+		if (step.kind == STEP_SPLIT)
+			step.arg = lanes_of(b, s, k);
+		if (step_apply(b, &step, err))
+			return err->code;
+	}
+	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
+		b->nparallel = b->nspread = 0;
+		for (int k = 0; k < b->nloop; k++) {
+			const Loop *l = &b->loop[b->order[k]];
+			if (l->reduced || (p->scatter && !is_free(p, l->axis)))
+				continue;
+			order_move(b, k, b->nparallel++);
+		}
+		for (int k = 0; k < b->nloop; k++)
+			if (b->loop[k].how == HOW_VECTOR)
+				b->loop[k].how = HOW_SERIAL;
+	}
+	if (schedule_check(b, err))
+		return err->code;
+	for (int k = 0; k < b->nloop; k++)
+		if (b->loop[b->order[k]].how == HOW_VECTOR)
+			b->lanes = k;
+	if (b->d->chunk && b->lanes >= 0) { /* functions over chunks want them innermost */
+		order_move(b, b->lanes, b->nloop - 1);
+		b->lanes = b->nloop - 1;
+	}
+	if (b->d->chunk || b->d->grid || p->scatter)
+		b->stage_at = -1;
+	return 0;
+}

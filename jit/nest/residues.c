@@ -1,0 +1,94 @@
+/* residues.c - schedules of nests that ask for quotients and remainders of their indices:
+ * dX[z] = z%2 == 1 ? A[z/2] : B[z/2].
+ *
+ * Input: a pointwise problem. Output: steps that split such an axis by the period of its remainders
+ * and write the residues out: each is a statement of its own, whose conditions are decided and
+ * whose reads lie in lines. Those of the lanes are written inside them, so that vectors are stored
+ * interleaved. Invariant: only index functions are asked. */
+#include "jit/nest/internal.h"
+
+/* Residues of one axis, and of all together; a shorter line of lanes is not worth it. */
+enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4 };
+
+typedef struct Asked {
+	Ir *ir;
+	Node *axis;
+	int64_t period; /* of its quotients and remainders; 0: none that is short */
+	Node *first;	/* the axis where it is a multiple of the period */
+	bool decided;	/* there is a comparison that the residue decides */
+} Asked;
+
+static void see_period(void *user, Node *n)
+{
+	Asked *a = user;
+	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
+	    !node_has(n, a->axis) || !a->period)
+		return;
+	int64_t step = problem_stride(a->ir, n->src[0], a->axis), by = n->src[1]->u.i;
+	if (step == INT64_MIN) {
+		a->period = 0;
+		return;
+	}
+	by /= int_gcd(by, step);
+	a->period *= by / int_gcd(by, a->period);
+	if (a->period > PERIOD_MOST)
+		a->period = 0;
+}
+
+static void see_decided(void *user, Node *n)
+{
+	Asked *a = user;
+	bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
+	if (compares && node_has(n, a->axis))
+		a->decided |= node_is_const(node_replace(a->ir, n, 1, &a->axis, &a->first));
+}
+
+/* Into how many residues axis k is split; 1: it is not. Outside of the lanes only conditions are
+ * worth it: what else is computed of such an axis is computed once for a line. */
+static int64_t residues_of(const Problem *p, int k, bool lanes)
+{
+	Asked a = {.ir = p->ir, .axis = p->axis[k], .period = 1};
+	int64_t extent = axis_extent(p->axis[k]);
+	for (int j = 0; j < p->nout; j++)
+		node_walk(p->ir, p->out_value[j], see_period, &a);
+	if (a.period <= 1 || extent % a.period || (lanes && extent < LANES_LEAST * a.period))
+		return 1;
+	a.first = node_scale(p->ir, a.axis, a.period);
+	for (int j = 0; j < p->nout && !lanes; j++)
+		node_walk(p->ir, p->out_value[j], see_decided, &a);
+	return lanes || a.decided ? a.period : 1;
+}
+
+int residues_offer(const Problem *p, int64_t *extent, Schedule *s)
+{
+	int last = p->naxis - 1, loops = p->naxis, n = 0, ninner = 0;
+	int inner[COMP_MAX_AXES], own = 0;
+	int64_t residues = residues_of(p, last, true), written = residues;
+	for (int k = 0; k < last; k++) {
+		int64_t period = residues_of(p, k, false);
+		extent[n++] = axis_extent(p->axis[k]);
+		if (period == 1 || written * period > WRITTEN_MOST)
+			continue;
+		schedule_add(s, STEP_SPLIT, k, period);
+		extent[n - 1] /= period;
+		inner[ninner++] = loops++;
+		written *= period;
+	}
+	if (written == 1 || n == 0) /* a single line is better cut into parts */
+		return 0;
+	if (residues > 1) {
+		schedule_add(s, STEP_SPLIT, last, residues);
+		own = loops++;
+	}
+	for (int k = 0; k < ninner; k++) {
+		schedule_add(s, STEP_MOVE, inner[k], loops - 1);
+		schedule_add(s, STEP_UNROLL, inner[k], 0);
+	}
+	schedule_add(s, STEP_MOVE, last, loops - 1);
+	schedule_add(s, STEP_VECTORISE, last, 0);
+	if (own) {
+		schedule_add(s, STEP_MOVE, own, loops - 1);
+		schedule_add(s, STEP_UNROLL, own, 0);
+	}
+	return n;
+}

@@ -1,0 +1,434 @@
+/* stage.c - staged reads: what a window of inner loops reads of a padded tensor is copied to
+ * a local tile first, borders and all, so that the loops ask for nothing and find lanes side by
+ * side.
+ *
+ * Input: the loops of a schedule and the place of its stage step. Output: the body over reads of
+ * tiles, and the statements that fill them. What is staged is SELECT(conditions, read, constant)
+ * where the conditions and the read's dimensions see the inner loops by the same sums only: then
+ * the tile's coordinates decide both. A dimension that steps by more than one along the lanes is
+ * laid out by phases. Invariant: nothing is read where its conditions do not hold. */
+#include "jit/nest/internal.h"
+
+enum { TILE_BYTES = 1 << 16 };
+
+static bool has_inner(const Build *b, Node *e)
+{
+	for (int k = b->stage_at; k < b->nloop; k++)
+		if (node_has(e, b->p->axis[b->loop[b->order[k]].axis]))
+			return true;
+	return false;
+}
+
+/* ---- which reads */
+
+/* The range over the inner loops of a sum of axes, relative to its value where they are 0. */
+static bool dimension_range(Build *b, Staged *s, int d)
+{
+	Affine a = affine_of(b->ir, s->read->dim[d]);
+	int64_t lo = 0, hi = 0;
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j]->op != OP_AXIS && has_inner(b, a.atom[j]))
+			return false;
+	for (int k = b->stage_at; k < b->nloop; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
+		if (c && !nest_exact(b, l->axis))
+			return false;
+		s->inner[d] |= c != 0;
+		*(c < 0 ? &lo : &hi) += c * (l->extent - 1);
+		if (c && k == b->lanes) {
+			if (c < 0 || s->lanes >= 0)
+				return false;
+			s->lanes = d;
+			s->phases = c;
+		}
+	}
+	s->low[d] = lo;
+	s->span[d] = hi - lo + 1;
+	return true;
+}
+
+static bool conditions_fit(Build *b, const Staged *s)
+{
+	Node *zero[RICCI_MAX_RANK];
+	for (int d = 0; d < s->read->rank; d++)
+		zero[d] = node_int(b->ir, 0);
+	for (int k = 0; k < s->ncond; k++)
+		if (has_inner(b,
+			      node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, zero)))
+			return false;
+	return true;
+}
+
+/* Do the conditions keep all of a tile inside the tensor? Another condition around the whole body
+ * may have made one of them go, and the tile's corners may lie where that does not hold. */
+static bool stays_inside(Build *b, const Staged *s)
+{
+	Ir *ir = b->ir;
+	Polyhedron *p = poly_new(ir);
+	Node *at[RICCI_MAX_RANK], *flat = node_int(ir, 0);
+	for (int d = 0; d < s->read->rank; d++) {
+		Node *dim = s->read->dim[d];
+		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1),
+					       node_int(ir, dim->lo))
+				    : dim;
+		flat = node_add(ir, flat, node_scale(ir, at[d], s->read->stride[d]));
+	}
+	for (int k = 0; k < s->ncond; k++)
+		poly_assume(p, node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at));
+	Node *size = node_int(ir, tensor_size(s->read->read->src[0]));
+	return poly_implies(p, node2(ir, OP_LE, node_int(ir, 0), flat)) &&
+	       poly_implies(p, node2(ir, OP_LT, flat, size));
+}
+
+static const ProblemRead *find_read(const Problem *p, const Node *read)
+{
+	for (int k = 0; k < p->nread; k++)
+		if (p->read[k].read == read)
+			return &p->read[k];
+	return NULL;
+}
+
+/* Fills s for a read under these conditions; false: it can't be staged. */
+static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
+{
+	s->read = find_read(b->p, read);
+	s->fill = fill;
+	s->lanes = -1;
+	if (!s->read || (read->type != RICCI_F32 && read->type != RICCI_F64))
+		return false;
+	for (int d = 0; d < s->read->rank; d++)
+		if (!dimension_range(b, s, d))
+			return false;
+	if (s->lanes < 0 || !conditions_fit(b, s) || !stays_inside(b, s))
+		return false;
+	s->len = (s->span[s->lanes] + s->phases - 1) / s->phases;
+	int64_t size = s->len * s->phases;
+	for (int d = s->read->rank - 1; d >= 0; d--)
+		if (d != s->lanes) {
+			s->pitch[d] = size;
+			size *= s->span[d];
+			if (size > TILE_BYTES / (int64_t)type_size(read->type))
+				return false;
+		}
+	s->buffer = tree_buffer(b->t, SPACE_LOCAL, "tile", read->type, size);
+	s->place = tree_axis(b->t, size);
+	return true;
+}
+
+static int split_and(Node *cond, int room, Node **part)
+{
+	if (cond->op != OP_AND) {
+		if (room)
+			*part = cond;
+		return 1;
+	}
+	int n = split_and(cond->src[0], room, part);
+	return n + split_and(cond->src[1], room > n ? room - n : 0, part + n);
+}
+
+typedef struct Seen {
+	Build *b;
+	int nselect;
+	Node *select[MAX_STAGED];
+} Seen;
+
+static void see_padded(void *user, Node *n)
+{
+	Seen *s = user;
+	if (n->op == OP_SELECT && n->src[1]->op == OP_READ && n->src[2]->op == OP_CONST &&
+	    s->nselect < MAX_STAGED)
+		s->select[s->nselect++] = n;
+}
+
+typedef struct Unsafe { /* reads that lie outside at some points */
+	int n;
+	Node *read[MAX_STAGED];
+} Unsafe;
+
+static void see_unsafe(void *user, Node *n)
+{
+	Unsafe *u = user;
+	if (n->op == OP_READ && (n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0])))
+		if (u->n++ < MAX_STAGED)
+			u->read[u->n - 1] = n;
+}
+
+static bool is_factor(const Node *e, const Node *read)
+{
+	return e == read ||
+	       (e->op == OP_MUL && (is_factor(e->src[0], read) || is_factor(e->src[1], read)));
+}
+
+static void see_any_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+/* Splits a conjunction into what reads nothing and what does; NULL: none. */
+static void split_reading(Ir *ir, Node *cond, Node **places, Node **values)
+{
+	Node *part[MAX_GUARDS];
+	int n = split_and(cond, COUNT(part), part);
+	*places = *values = NULL;
+	for (int k = 0; k < n && n <= COUNT(part); k++) {
+		bool reads = false;
+		node_walk(ir, part[k], see_any_read, &reads);
+		Node **to = reads ? values : places;
+		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
+	}
+}
+
+/* SELECT(places && values, read, constant) is SELECT(values, SELECT(places, read, constant),
+ * constant), where the values are asked of reads that are padded with anything. */
+static Node *push_places(Build *b, Node *body)
+{
+	Ir *ir = b->ir;
+	Unsafe u = {0};
+	Node *places, *values, *padded[MAX_STAGED], *read = body->src[1], *fill = body->src[2];
+	split_reading(ir, body->src[0], &places, &values);
+	if (!places || !values)
+		return body;
+	node_walk(ir, values, see_unsafe, &u);
+	if (u.n > MAX_STAGED)
+		return body;
+	for (int k = 0; k < u.n; k++) {
+		Type t = (Type)u.read[k]->type;
+		Node *zero = type_is_float(t) ? node_const(ir, t, 0) : node_const_int(ir, t, 0);
+		padded[k] = node_select(ir, places, u.read[k], zero);
+	}
+	values = node_replace(ir, values, u.n, u.read, padded);
+	return node_select(ir, values, node_select(ir, places, read, fill), fill);
+}
+
+/* Conditions go where staged reads want them: SELECT(conditions, a * read, 0), with the conditions
+ * that the read needs, is a * SELECT(conditions, read, 0) for a sum. */
+static Node *push_conditions(Build *b, Node *body)
+{
+	Unsafe u = {0};
+	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
+		return push_places(b, body);
+	if (body->op != OP_SELECT || body->src[1]->op != OP_MUL || b->p->red != RED_ADD ||
+	    !node_is_value(body->src[2], 0))
+		return body;
+	node_walk(b->ir, body->src[1], see_unsafe, &u);
+	Node *read = u.read[0];
+	if (u.n != 1 || !is_factor(body->src[1], read))
+		return body;
+	Node *padded = node_select(b->ir, body->src[0], read, node_const(b->ir, read->type, 0));
+	return node_replace(b->ir, body->src[1], 1, &read, &padded);
+}
+
+static void see_read(void *user, Node *n)
+{
+	Seen *s = user;
+	bool fresh = n->op == OP_READ && s->nselect < MAX_STAGED;
+	for (int k = 0; k < s->nselect; k++)
+		fresh &= s->select[k] != n;
+	if (fresh && turn_init(s->b, &s->b->staged[s->b->nstaged], n)) {
+		s->select[s->nselect++] = n;
+		s->b->nstaged++;
+	}
+}
+
+/* Reads across the lanes, of all that is evaluated inside them. */
+static void find_turned(Build *b)
+{
+	Seen seen = {.b = b};
+	Node *to[MAX_STAGED];
+	bool members = b->p->red == RED_NONE;
+	node_walk(b->ir, b->body, see_read, &seen);
+	for (int k = 0; members && k < b->p->nout; k++)
+		node_walk(b->ir, b->value[k], see_read, &seen);
+	for (int k = 0; k < seen.nselect; k++)
+		to[k] = buffer_read(b->t, b->staged[k].buffer, b->staged[k].place);
+	b->body = node_replace(b->ir, b->body, seen.nselect, seen.select, to);
+	for (int k = 0; members && k < b->p->nout; k++)
+		b->value[k] = node_replace(b->ir, b->value[k], seen.nselect, seen.select, to);
+}
+
+void stage_find(Build *b)
+{
+	b->body = b->p->body;
+	for (int k = 0; k < b->p->nout; k++)
+		b->value[k] = b->p->out_value[k];
+	if (b->stage_at < 0 || b->lanes < b->stage_at)
+		return;
+	if (b->lanes == b->nloop - 1)
+		find_turned(b);
+	Node *body = push_conditions(b, b->body);
+	Seen seen = {.b = b};
+	node_walk(b->ir, body, see_padded, &seen);
+	for (int k = 0; k < seen.nselect && b->nstaged < MAX_STAGED; k++) {
+		Node *from = seen.select[k];
+		Staged *s = &b->staged[b->nstaged];
+		*s = (Staged){.ncond = split_and(from->src[0], COUNT(s->cond), s->cond)};
+		if (s->ncond > COUNT(s->cond))
+			continue;
+		split_and(from->src[0], COUNT(s->cond), s->cond);
+		if (!staged_init(b, s, from->src[1], from->src[2]))
+			continue;
+		b->nstaged++;
+		Node *to = buffer_read(b->t, s->buffer, s->place);
+		body = b->body = node_replace(b->ir, body, 1, &from, &to);
+	}
+}
+
+/* ---- the tile */
+
+Node *stage_place(Build *b, const Staged *s)
+{
+	Node *place = node_int(b->ir, 0);
+	if (s->turned)
+		return turn_place(b, s);
+	for (int d = 0; d < s->read->rank; d++) {
+		Affine a = affine_of(b->ir, s->read->dim[d]);
+		Node *t = node_int(b->ir, -s->low[d]);
+		for (int k = b->stage_at; k < b->nloop; k++) {
+			const Loop *l = &b->loop[b->order[k]];
+			int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
+			if (c && l->val)
+				t = node_add(b->ir, t, node_scale(b->ir, l->val, c));
+		}
+		if (d == s->lanes) {
+			Node *phase = node_floormod(b->ir, t, s->phases);
+			t = node_add(b->ir, node_floordiv(b->ir, t, s->phases),
+				     node_scale(b->ir, phase, s->len));
+			place = node_add(b->ir, place, t);
+		} else {
+			place = node_add(b->ir, place, node_scale(b->ir, t, s->pitch[d]));
+		}
+	}
+	return place;
+}
+
+typedef struct Line { /* one line of a tile along the lanes */
+	const Staged *s;
+	Node *at[RICCI_MAX_RANK]; /* the tensor's coordinates; of the lanes at their first element
+				   */
+	Node *first;		  /* the line's place in the tile */
+	Node *axis;		  /* along the lanes, one step for all phases */
+} Line;
+
+/* Condition k of the line's element axis * phases + phase. */
+static Node *line_condition(Build *b, const Line *l, int k, int phase)
+{
+	const Staged *s = l->s;
+	Node *to[RICCI_MAX_RANK];
+	for (int d = 0; d < s->read->rank; d++)
+		to[d] = l->at[d];
+	Node *t = node_add(b->ir, node_scale(b->ir, l->axis, s->phases), node_int(b->ir, phase));
+	to[s->lanes] = node_add(b->ir, to[s->lanes], t);
+	return nest_point(b, node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, to));
+}
+
+/* lo <= axis < hi is where the condition holds, whatever the others say; false: not an interval. */
+static bool interval(Build *b, Node *cond, Node *axis, Node **lo, Node **hi)
+{
+	Ir *ir = b->ir;
+	if (node_is_const(cond))
+		return cond->u.i != 0;
+	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
+		return false;
+	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
+	if (cond->op == OP_LT)
+		e = node_sub(ir, e, node_int(ir, 1));
+	int64_t k = problem_stride(ir, e, axis);
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
+	if (k > 0) {
+		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
+		*lo = node2(ir, OP_MAX, *lo, from);
+	} else {
+		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
+		*hi = node2(ir, OP_MIN, *hi, to);
+	}
+	return true;
+}
+
+/* The elements lo..hi-1 of the line, of all phases; guarded: where conditions hold, else the fill.
+ */
+static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, bool guarded)
+{
+	const Staged *s = l->s;
+	Ir *ir = b->ir;
+	Stmt *body = NULL;
+	if (node_is_const(lo) && node_is_const(hi) && lo->u.i >= hi->u.i)
+		return NULL;
+	for (int phase = 0; phase < s->phases; phase++) {
+		Node *t = node_add(ir, node_scale(ir, l->axis, s->phases), node_int(ir, phase));
+		Node *flat = node_int(ir, 0),
+		     *cond = node2(ir, OP_LE, t, node_int(ir, s->span[s->lanes] - 1));
+		for (int d = 0; d < s->read->rank; d++) {
+			Node *at = d == s->lanes ? node_add(ir, l->at[d], t) : l->at[d];
+			flat = node_add(ir, flat, node_scale(ir, at, s->read->stride[d]));
+		}
+		for (int k = 0; k < s->ncond; k++)
+			cond = node2(ir, OP_AND, cond, line_condition(b, l, k, phase));
+		Node *v = buffer_read(b->t, s->read->read->src[0], flat);
+		if (guarded)
+			v = node_select(ir, cond, v, s->fill);
+		Node *place = node_add(ir, l->first, node_int(ir, phase * s->len));
+		body = stmt_seq(body, stmt_store(b->t, s->buffer, node_add(ir, place, l->axis), v,
+						 RED_NONE));
+	}
+	Stmt *loop = stmt_loop(b->t, guarded ? HOW_SERIAL : HOW_VECTOR, l->axis, lo, hi, body);
+	loop->maybe = true;
+	return loop;
+}
+
+/* Border, inside, border: only the borders ask. */
+static Stmt *line_fill(Build *b, const Line *l)
+{
+	const Staged *s = l->s;
+	Ir *ir = b->ir;
+	Node *zero = node_int(ir, 0), *len = node_int(ir, s->len),
+	     *row = node_const_int(ir, RICCI_BOOL, 1);
+	Node *lo = zero, *hi = node_int(ir, s->span[s->lanes] / s->phases);
+	bool whole = true;
+	for (int k = 0; k < s->ncond; k++) {
+		if (!node_has(s->cond[k], s->read->dim[s->lanes])) {
+			row = node2(ir, OP_AND, row, line_condition(b, l, k, 0));
+			continue;
+		}
+		for (int phase = 0; phase < s->phases; phase++)
+			whole &= interval(b, line_condition(b, l, k, phase), l->axis, &lo, &hi);
+	}
+	if (!whole)
+		return line_copy(b, l, zero, len, true);
+	lo = node2(ir, OP_MIN, lo, len);
+	hi = node2(ir, OP_MAX, hi, lo);
+	Stmt *inside = line_copy(b, l, zero, lo, true);
+	inside = stmt_seq(inside, line_copy(b, l, lo, hi, false));
+	inside = stmt_seq(inside, line_copy(b, l, hi, len, true));
+	return stmt_if(b->t, row, inside, line_copy(b, l, zero, len, true));
+}
+
+static Stmt *tile_fill(Build *b, Line *l, int d)
+{
+	const Staged *s = l->s;
+	if (d == s->read->rank)
+		return line_fill(b, l);
+	l->at[d] = nest_point(b, s->read->dim[d]);
+	if (!s->inner[d])
+		return tile_fill(b, l, d + 1);
+	l->at[d] = node_add(b->ir, l->at[d], node_int(b->ir, s->low[d]));
+	if (d == s->lanes)
+		return tile_fill(b, l, d + 1);
+	Node *t = tree_axis(b->t, s->span[d]);
+	l->at[d] = node_add(b->ir, l->at[d], t);
+	l->first = node_add(b->ir, l->first, node_scale(b->ir, t, s->pitch[d]));
+	return stmt_loop(b->t, HOW_SERIAL, t, NULL, NULL, tile_fill(b, l, d + 1));
+}
+
+Stmt *stage_fill(Build *b)
+{
+	Stmt *all = NULL;
+	for (int k = 0; k < b->nstaged; k++) {
+		Staged *s = &b->staged[k];
+		Line l = {.s = s, .first = node_int(b->ir, 0), .axis = tree_axis(b->t, s->len)};
+		all = stmt_seq(all, s->turned ? turn_fill(b, s) : tile_fill(b, &l, 0));
+	}
+	return all;
+}

@@ -1,0 +1,125 @@
+/* sums.c - sums in blocks: each part sums a block of the points for itself, and a second
+ * phase adds the blocks up.
+ *
+ * Input: a direct nest whose outermost loops are reduced and yet run in parallel (the step
+ * `spread`). Output: what its region stores instead of the members, and the parts of the second
+ * phase. Invariant: the blocks are added in their order, and how many they are depends on the
+ * schedule only, never on the threads. */
+#include "jit/nest/internal.h"
+
+enum { BLOCKS_MOST = 1024, SUMS_BYTES = 1 << 24, PIECE = 512 };
+
+Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n)
+{
+	Ir *ir = t->ir;
+	Node *block = tree_axis(t, nblock), *j = tree_axis(t, n->hi);
+	Node *to = node_add(ir, from, j);
+	Node *at = node_add(ir, node_scale(ir, block, size), to);
+	Stmt *add = stmt_loop(t, HOW_VECTOR, j, NULL, n,
+			      stmt_store(t, sums, to, buffer_read(t, sums, at), red));
+	return stmt_loop(t, HOW_SERIAL, block, node_int(ir, 1), NULL, add);
+}
+
+static int64_t points_of(const Problem *p)
+{
+	int64_t n = 1;
+	for (int k = 0; k < p->nspatial; k++)
+		n *= axis_extent(p->axis[k]);
+	return n;
+}
+
+int spread_check(const Build *b, Error *err)
+{
+	const Problem *p = b->p;
+	int64_t blocks = 1, room = SUMS_BYTES / (int64_t)type_size(p->acc) / points_of(p);
+	if (b->nspread == 0)
+		return 0;
+	if (p->red == RED_NONE || p->scatter || p->partial)
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: there is no sum in this nest that can be spread");
+	if (b->nspread < 0 || b->nspread > b->nparallel)
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: %d loops can't be spread, only %d run in parallel",
+				 b->nspread, b->nparallel);
+	for (int k = 0; k < b->nspread; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		if (!l->reduced || l->how == HOW_VECTOR ||
+		    (l->stride == 1 && !nest_exact(b, l->axis)))
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: loop %d can't be spread, it is not a reduced "
+					 "one without lanes that ends with its axis",
+					 b->order[k]);
+		blocks *= l->extent < BLOCKS_MOST ? l->extent : BLOCKS_MOST + 1;
+		if (blocks > BLOCKS_MOST || blocks > room)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: there is no room for so many blocks of sums");
+	}
+	return 0;
+}
+
+int64_t spread_init(Build *b)
+{
+	int64_t points = points_of(b->p);
+	b->nblock = 1;
+	for (int k = 0; k < b->nspread; k++)
+		b->nblock *= b->loop[b->order[k]].extent;
+	b->sums = tree_buffer(b->t, SPACE_SHARED, "sums", b->p->acc, b->nblock * points);
+	return (points + PIECE - 1) / PIECE;
+}
+
+Stmt *spread_store(Build *b, Node *sum)
+{
+	const Problem *p = b->p;
+	Node *at = node_int(b->ir, 0), *point = at;
+	for (int k = 0; k < b->nspread; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		at = node_add(b->ir, node_scale(b->ir, at, l->extent), l->val);
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		point = node_scale(b->ir, point, axis_extent(p->axis[k]));
+		point = node_add(b->ir, point, p->axis[k]);
+	}
+	at = node_add(b->ir, node_scale(b->ir, at, points_of(p)), nest_point(b, point));
+	return stmt_store(b->t, b->sums, at, sum, RED_NONE);
+}
+
+/* The members at point number `at`, of the sum there. */
+static Stmt *point_store(Build *b, Node *at)
+{
+	Problem *p = b->p;
+	Ir *ir = b->ir;
+	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1], *left = at;
+	Stmt *all = NULL;
+	int n = p->nspatial;
+	from[n] = p->result;
+	to[n] = problem_narrow(p, buffer_read(b->t, b->sums, at));
+	for (int k = n - 1; k >= 0; k--) {
+		int64_t extent = axis_extent(p->axis[k]);
+		from[k] = p->axis[k];
+		to[k] = node_floormod(ir, left, extent);
+		left = node_floordiv(ir, left, extent);
+	}
+	for (int k = 0; k < p->nout; k++)
+		all = stmt_seq(all, stmt_store(b->t, p->out[k],
+					       node_replace(ir, p->out_index[k], n, from, to),
+					       node_replace(ir, p->out_value[k], n + 1, from, to),
+					       p->out_red[k]));
+	return all;
+}
+
+/* Parts of the second phase: pieces of the points. */
+Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body)
+{
+	Ir *ir = b->ir;
+	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
+	Node *piece = node_sub(ir, part, node_int(ir, parts));
+	Node *from = node_scale(ir, piece, PIECE), *n = node_int(ir, least);
+	Node *j = tree_axis(b->t, least);
+	if (points % least)
+		n = node2(ir, OP_MIN, n, node_sub(ir, node_int(ir, points), from));
+	Stmt *sum = sums_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
+	sum = stmt_seq(sum, stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
+				      point_store(b, node_add(ir, from, j))));
+	b->t->first = parts;
+	return stmt_if(b->t, node2(ir, OP_LT, part, node_int(ir, parts)), body, sum);
+}

@@ -1,0 +1,106 @@
+/* offer.c - the schedules offered for a task.
+ *
+ * Input: a task. Output: a few schedules, the one that its structure suggests first. Invariant:
+ * every offered schedule fits the task. */
+#include "jit/lower.h"
+
+#include <string.h>
+
+/* Ways to run p as panels: the best few of ours, the libraries', our others. */
+static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+{
+	enum { BEST = 3 };
+	Schedule called[4];
+	int n = contract_offers(p, target, room - COUNT(called), out, first);
+	int ncalled = library_offers(p, target, COUNT(called), called);
+	int best = n < BEST ? n : BEST;
+	memmove(out + best + ncalled, out + best, (size_t)(n - best) * sizeof *out);
+	memcpy(out + best, called, (size_t)ncalled * sizeof *out);
+	return n + ncalled;
+}
+
+/* Results that are a good part of what the last cache holds may be written past it. */
+static bool offer_stream(const Task *t, const Target *target, Schedule *s)
+{
+	int64_t least = (int64_t)target->l3 / 4;
+	bool large = false;
+	for (int k = 0; k < t->sub.nmember; k++)
+		large |= t->sub.stored[k] && (int64_t)tensor_bytes(t->sub.member[k]) >= least;
+	if (large && least)
+		schedule_add(s, STEP_STREAM, 0, least);
+	return large && least;
+}
+
+static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = 0;
+	if (problem_init(p, &tree, &t->sub) == 0) {
+		Schedule panels[16];
+		bool first;
+		/* No library is the first: opening it would delay every start. */
+		int npanel = room > 1 ? offer_panels(p, target, COUNT(panels), panels, &first)
+				      : contract_offers(p, target, 1, panels, &first);
+		for (int k = 0; first && k < npanel && n < room; k++)
+			out[n++] = panels[k];
+		for (int v = 0; v < NEST_OFFERS && n < room; v++) {
+			nest_offer(p, v, &out[n]);
+			n += schedule_is_new(out, n);
+		}
+		if (p->red == RED_NONE && !p->scatter && n < room) {
+			nest_offer(p, 0, &out[n]);
+			n += offer_stream(t, target, &out[n]);
+		}
+		for (int k = 0; !first && k < npanel && n < room; k++)
+			out[n++] = panels[k];
+	}
+	IR_LEAVE(ir);
+	return n;
+}
+
+static int axes(Ir *ir, const Task *t)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = problem_init(p, &tree, &t->sub) ? 0 : p->naxis;
+	IR_LEAVE(ir);
+	return n;
+}
+
+int schedule_axes(const Task *t)
+{
+	if (t->sub.rows)
+		return 1;
+	Ir ir;
+	ir_init(&ir);
+	int n = axes(&ir, t);
+	ir_free(&ir);
+	return n;
+}
+
+int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
+{
+	Ir ir;
+	int n = 0;
+	for (; t->sub.rows && n < room && n < NEST_OFFERS; n++) {
+		memset(&out[n], 0, sizeof *out);
+		schedule_add(&out[n], STEP_ROWS, 0, n);
+	}
+	if (n && n < room) {
+		out[n] = out[0];
+		n += offer_stream(t, target, &out[n]);
+	}
+	if (n)
+		return n;
+	ir_init(&ir);
+	n = offers(&ir, t, target, room, out);
+	ir_free(&ir);
+	if (n == 0 && room > 0) {
+		memset(out, 0, sizeof *out);
+		n = 1; /* no steps: the plain nest */
+	}
+	return n;
+}

@@ -1,0 +1,176 @@
+/* graph.c - equations to equations: the clean-up before fusion.
+ * In: roots of a graph. Out: roots of the same types, shapes and values, computed by no more
+ * equations. Common subexpressions and dead code need no pass of their own: equal nodes are one,
+ * and what no root needs is not met. */
+#include "jit/rewrite/rewrite.h"
+
+/* The dense copy Y[i..] = X[i..] of a whole tensor. */
+static Node *copy_source(const Node *c)
+{
+	if (c->op != OP_COMP || comp_reduce(c) != RED_NONE || comp_body(c)->op != OP_READ)
+		return NULL;
+	const Node *body = comp_body(c);
+	Node *t = body->src[0];
+	if (tensor_rank(t) != tensor_rank(c))
+		return NULL;
+	for (int d = 0; d < tensor_rank(c); d++)
+		if (body->src[1 + d] != comp_axis(c, d) ||
+		    tensor_extent(t, d) != tensor_extent(c, d))
+			return NULL;
+	return t;
+}
+
+static bool is_constant(const Node *c)
+{
+	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_body(c)->op == OP_CONST;
+}
+
+/* What is replaced within an expression. */
+typedef struct Swaps {
+	Ir *ir;
+	Node *from[64], *to[64];
+	int n;
+} Swaps;
+
+static void see_read(void *user, Node *n)
+{
+	Swaps *l = user;
+	if (n->op == OP_READ && l->n < COUNT(l->from) && is_constant(n->src[0])) {
+		l->from[l->n] = n;
+		l->to[l->n++] = comp_body(n->src[0]);
+	}
+}
+
+/* Reads of constants become constants. */
+static Node *constants_read(Ir *ir, Node *e)
+{
+	Swaps l = {.ir = ir};
+	node_walk(ir, e, see_read, &l);
+	return l.n ? node_replace(ir, e, l.n, l.from, l.to) : e;
+}
+
+static void see_condition(void *user, Node *n)
+{
+	bool *found = user;
+	*found |= n->type == RICCI_BOOL;
+}
+
+static void see_stop(void *user, Node *n)
+{
+	Swaps *l = user;
+	if (n->op != OP_STOP || l->n == COUNT(l->from))
+		return;
+	l->from[l->n] = n;
+	l->to[l->n++] = n->src[0];
+}
+
+/* Only differentiation looks at stop(a); from here on it is a. One inside another's operand goes in
+ * the next round. */
+static Node *stops_away(Ir *ir, Node *e)
+{
+	for (Swaps l = {.ir = ir};; l.n = 0) {
+		node_walk(ir, e, see_stop, &l);
+		if (!l.n)
+			return e;
+		e = node_replace(ir, e, l.n, l.from, l.to);
+	}
+}
+
+/* Conditions that the domain decides go. */
+static Node *conditions_decided(Ir *ir, Node *e)
+{
+	bool found = false;
+	node_walk(ir, e, see_condition, &found);
+	return found ? poly_simplify(poly_new(ir), e) : e;
+}
+
+/* A sum or product over axes that the body does not depend on: times their extent, or to its power.
+ */
+static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *const *axes, int nkeep)
+{
+	double times = 1;
+	int n = *naxis;
+	if (!type_is_float((Type)body->type))
+		return body;
+	while (n > nkeep && !node_has(body, axes[n - 1]))
+		times *= (double)axis_extent(axes[--n]);
+	if (times == 1 || (red != RED_ADD && red != RED_MUL))
+		return body;
+	*naxis = n;
+	return node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
+		     node_const(ir, (Type)body->type, times));
+}
+
+/* Old tensors and what stands for them now, by the id of the old one. */
+typedef struct Rewrite {
+	Ir *ir;
+	Node **now;  /* the equation itself, rewritten */
+	Node **read; /* what its readers read: the original where it is a copy */
+} Rewrite;
+
+static Node *rewrite_comp(Rewrite *w, Node *c)
+{
+	Ir *ir = w->ir;
+	Node *axes[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK], **from;
+	int64_t shape[RICCI_MAX_RANK];
+	int naxis = comp_naxis(c), rank = tensor_rank(c), bare = 0, n = comp_reads(ir, c, &from);
+	Node **to = arena_alloc(&ir->arena, ((size_t)n + 1) * sizeof *to);
+	for (int k = 0; k < n; k++)
+		to[k] = w->read[from[k]->id] ? w->read[from[k]->id] : from[k];
+	for (int k = 0; k < naxis; k++)
+		axes[k] = comp_axis(c, k);
+	for (int d = 0; d < rank; d++) {
+		lhs[d] = stops_away(ir, node_replace(ir, comp_lhs(c, d), n, from, to));
+		shape[d] = tensor_extent(c, d);
+		for (int k = bare; k < naxis; k++)
+			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
+	}
+	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
+	body = conditions_decided(ir, constants_read(ir, body));
+	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
+	return comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
+}
+
+/* The same result of the loop over its operands, rewritten. */
+static Node *rewrite_scan(Rewrite *w, Node *c)
+{
+	int n = scan_noperand(scan_of(c));
+	Node **operand = arena_alloc(&w->ir->arena, ((size_t)n + 1) * sizeof *operand);
+	for (int k = 0; k < n; k++) {
+		Node *t = scan_operands(c)[k];
+		operand[k] = w->read[t->id] ? w->read[t->id] : t;
+	}
+	return scan_over(w->ir, c, operand);
+}
+
+int rewrite_graph(Ir *ir, int nroot, Node **roots)
+{
+	Node **order;
+	rewrite_scans(ir, nroot, roots);
+	rewrite_stacks(ir, nroot, roots);
+	int n = graph_order(ir, nroot, roots, &order);
+	size_t room = ir->count * sizeof(Node *);
+	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room)};
+	for (int k = 0; k < n; k++) {
+		Node *c = order[k];
+		if (c->op == OP_INPUT)
+			continue;
+		Node *out = c->op == OP_SCAN ? rewrite_scan(&w, c) : rewrite_comp(&w, c);
+		Node *source = copy_source(out);
+		w.now[c->id] = source && source->op != OP_INPUT ? source : out;
+		w.read[c->id] = source ? source : out;
+	}
+	for (int k = 0; k < nroot; k++)
+		if (w.now[roots[k]->id])
+			roots[k] = w.now[roots[k]->id];
+	if (env_dump("rewrite")) {
+		Text t = {0};
+		const char **name = arena_alloc(&ir->arena, (size_t)nroot * sizeof *name + 1);
+		for (int k = 0; k < nroot; k++)
+			name[k] = arena_printf(&ir->arena, "R%d", k + 1);
+		print_program(&t, ir, nroot, roots, name);
+		env_dump_text("rewrite", "after clean-up", t.s);
+		text_free(&t);
+	}
+	return ir->err.code;
+}

@@ -1,0 +1,120 @@
+/* precision.c - mixed precision: sums of products read their factors rounded.
+ *
+ * In: roots of a cleaned-up graph, a 16-bit type. Out: roots of the same types and shapes, in which
+ * the f32 tensors that long sums multiply are read from copies of that type; products are exact in
+ * f32 and sums stay f32, as do all other equations. A tensor is a factor where the sum reads each
+ * of its elements many times, which pays for the copy; what the sum is called doesn't matter, so
+ * gradients' sums round their factors too. The copies are equations like others: fusion puts them
+ * into the kernels that make the tensors.
+ */
+#include "jit/rewrite/rewrite.h"
+
+static const double reuse = 8; /* reads of an element that pay for its copy */
+
+/* The reads that are rounded within one body. */
+typedef struct Rounded {
+	Ir *ir;
+	Type type;
+	const Node *comp;
+	int n;
+	Node *from[32], *to[32];
+} Rounded;
+
+static Node *copy_of(Ir *ir, Type type, Node *t)
+{
+	Node *axis[RICCI_MAX_RANK];
+	int rank = tensor_rank(t);
+	tensor_axes(ir, t, axis);
+	return comp_dense(ir, RED_NONE, rank, rank, axis,
+			  node_cast(ir, type, node_read(ir, t, axis)));
+}
+
+/* A read, or one with a constant outside its tensor. */
+static Node *read_of(Node *e)
+{
+	if (e->op == OP_SELECT && node_is_const(e->src[2]))
+		e = e->src[1];
+	return e->op == OP_READ && e->type == RICCI_F32 ? e : NULL;
+}
+
+static bool is_reused(const Rounded *r, const Node *read)
+{
+	return comp_points(r->comp) >= reuse * (double)tensor_size(read->src[0]);
+}
+
+static void factor_round(Rounded *r, Node *e)
+{
+	Node *read = read_of(e);
+	if (!read || r->n == COUNT(r->from) || !is_reused(r, read))
+		return;
+	Node *copy = copy_of(r->ir, r->type, read->src[0]);
+	r->from[r->n] = read;
+	r->to[r->n++] = node_cast(r->ir, RICCI_F32, node_read(r->ir, copy, read->src + 1));
+}
+
+static int factors_count(Node *e)
+{
+	if (e->op == OP_MUL)
+		return factors_count(e->src[0]) + factors_count(e->src[1]);
+	return read_of(e) != NULL;
+}
+
+static void factors_round(Rounded *r, Node *e)
+{
+	if (e->op == OP_MUL) {
+		factors_round(r, e->src[0]);
+		factors_round(r, e->src[1]);
+	} else {
+		factor_round(r, e);
+	}
+}
+
+/* The products that a body adds up. */
+static void terms_round(Rounded *r, Node *e)
+{
+	switch (e->op) {
+	case OP_ADD:
+	case OP_SUB:
+		terms_round(r, e->src[0]);
+		terms_round(r, e->src[1]);
+		break;
+	case OP_NEG:
+		terms_round(r, e->src[0]);
+		break;
+	case OP_SELECT:
+		terms_round(r, e->src[1]);
+		terms_round(r, e->src[2]);
+		break;
+	case OP_MUL:
+		if (factors_count(e) > 1)
+			factors_round(r, e);
+		break;
+	default:
+		break;
+	}
+}
+
+static Node *comp_rounded(Ir *ir, Type type, Node *c)
+{
+	Rounded r = {.ir = ir, .type = type, .comp = c};
+	if (c->type != RICCI_F32 || comp_reduce(c) != RED_ADD)
+		return c;
+	terms_round(&r, comp_body(c));
+	if (!r.n)
+		return c;
+	return comp_with_body(ir, c, node_replace(ir, comp_body(c), r.n, r.from, r.to));
+}
+
+int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots)
+{
+	Node **order;
+	NodeMap now = {0};
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++) {
+		Node *c = tensor_over(ir, order[k], &now);
+		node_map_put(ir, &now, order[k], c->op == OP_COMP ? comp_rounded(ir, type, c) : c);
+	}
+	for (int k = 0; k < nroot; k++)
+		roots[k] = node_map_get(&now, roots[k]);
+	return ir->err.code;
+}

@@ -1,0 +1,577 @@
+/* scan.c - what need not be computed step by step leaves its loop.
+ *
+ * In: roots of a graph. Out: roots of the same types, shapes and values; bodies are cleaned up.
+ * A step's sums are small and read their constants anew each time; over all steps they are one
+ * large sum. So of a body's sums
+ *	ahead	those over slices and constants alone are computed for all steps before the loop,
+ *		and are slices of it then;
+ *	after	those that are only stacked, and terms that a state, which nothing else reads, only
+ *		adds up, are computed behind it, over stacks of what they read.
+ * Both where the new stacks are smaller than what is saved, and never in a loop that is to save
+ * memory (recompute). Rows that the length leaves out hold anything in slices, so sums behind the
+ * loop ask for t < length; a contraction then takes the time of the length. */
+#include "jit/rewrite/rewrite.h"
+
+#include <string.h>
+
+static const double heavy = 16; /* terms of a sum that is worth it */
+static const double stack_most =
+	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
+
+/* One run of a loop: the results of it that the graph needs. */
+typedef struct Split {
+	Ir *ir;
+	Scan scan;	      /* the body, cleaned up */
+	Node *const *operand; /* those of the variables */
+	Node *length;	      /* NULL: all steps */
+	double most;	      /* bytes that a new stack may take */
+	int nresult;
+	Node **result; /* SCAN nodes */
+	Node **value;  /* what the stacks among them are of, cleaned up; NULL: a state's last */
+	Node **order;  /* of the body, variables too */
+	int n;
+	/* by id of the body's tensors: */
+	bool *fixed;  /* depends on no state, and draws no random numbers */
+	bool *needed; /* by what stays in the loop */
+	bool *ahead;  /* computed before the loop */
+	bool *stack;  /* the new loop is to stack it */
+	int *readers; /* in the loop; roots count */
+	bool *sums;   /* by state: it only adds up sums, and these leave */
+	bool *after;  /* by result: computed behind the loop */
+	NodeMap over; /* a body's tensor to what holds it for all steps, outside */
+} Split;
+
+/* ---- asking ---- */
+
+static void see_random(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
+}
+
+/* Has it room for an axis of steps? */
+static bool has_room(const Node *c)
+{
+	return c->op == OP_COMP && comp_naxis(c) < COMP_MAX_AXES && tensor_rank(c) < RICCI_MAX_RANK;
+}
+
+static bool draws(Ir *ir, const Node *c)
+{
+	bool found = false;
+	node_walk(ir, comp_body(c), see_random, &found);
+	return found;
+}
+
+static bool is_sum(const Node *c)
+{
+	return c->op == OP_COMP && comp_reduce(c) != RED_NONE &&
+	       comp_points(c) >= heavy * (double)tensor_size(c);
+}
+
+static int variable_find(const Scan *s, const Node *t)
+{
+	for (int k = 0; k < s->nslice + s->nstate + s->nconst; k++)
+		if (s->var[k] == t)
+			return k;
+	return -1;
+}
+
+static bool is_constant_var(const Scan *s, const Node *t)
+{
+	return variable_find(s, t) >= s->nslice + s->nstate;
+}
+
+static bool small_enough(const Split *p, double bytes)
+{
+	return bytes * (double)p->scan.bound <= p->most;
+}
+
+/* ---- what leaves ---- */
+
+static void find_fixed(Split *p)
+{
+	for (int k = 0; k < p->n; k++) {
+		Node *t = p->order[k], **reads;
+		int var = variable_find(&p->scan, t), m = comp_reads(p->ir, t, &reads);
+		bool fixed = var < 0 ? has_room(t) && !draws(p->ir, t)
+				     : var < p->scan.nslice || is_constant_var(&p->scan, t);
+		for (int i = 0; i < m; i++)
+			fixed = fixed && p->fixed[reads[i]->id];
+		p->fixed[t->id] = fixed;
+	}
+}
+
+/* From the roots down: sums that are fixed are not entered. */
+static void find_ahead(Split *p)
+{
+	for (int k = p->n - 1; k >= 0; k--) {
+		Node *t = p->order[k], **reads;
+		if (!p->needed[t->id])
+			continue;
+		if (p->fixed[t->id] && is_sum(t) && small_enough(p, (double)tensor_bytes(t))) {
+			p->ahead[t->id] = true;
+			continue;
+		}
+		int m = comp_reads(p->ir, t, &reads);
+		for (int i = 0; i < m; i++) {
+			p->needed[reads[i]->id] = true;
+			p->readers[reads[i]->id]++;
+		}
+	}
+}
+
+/* What the tensors in an equation need to be there for all steps: bytes a step. */
+typedef struct Missing {
+	Split *p;
+	double bytes;
+	bool decide; /* on these stacks */
+} Missing;
+
+static void see_missing(void *user, Node *n)
+{
+	Missing *m = user;
+	if (n->op != OP_READ || m->p->fixed[n->src[0]->id] || m->p->stack[n->src[0]->id])
+		return;
+	m->bytes += (double)tensor_bytes(n->src[0]);
+	m->p->stack[n->src[0]->id] = m->decide;
+}
+
+static double missing(Split *p, const Node *c, bool decide)
+{
+	Missing m = {p, 0, decide};
+	node_walk(p->ir, comp_body(c), see_missing, &m);
+	for (int d = 0; d < tensor_rank(c); d++)
+		node_walk(p->ir, comp_lhs(c, d), see_missing, &m);
+	return m.bytes;
+}
+
+/* Is it worth it to compute the sum c behind the loop? */
+static bool sum_may_leave(Split *p, const Node *c)
+{
+	if (!is_sum(c) || !has_room(c) || comp_reduce(c) != RED_ADD || p->ahead[c->id] ||
+	    p->readers[c->id] != 1 || draws(p->ir, c))
+		return false;
+	double bytes = missing(p, c, false);
+	return bytes <= 2 * (double)tensor_bytes(c) && small_enough(p, bytes);
+}
+
+static bool own_read(const Node *e, const Node *c)
+{
+	if (e->op != OP_READ || tensor_rank(e->src[0]) != tensor_rank(c))
+		return false;
+	for (int d = 0; d < tensor_rank(c); d++)
+		if (e->src[1 + d] != comp_axis(c, d))
+			return false;
+	return true;
+}
+
+/* What the state's next value adds to it by e: an equation of the body, or one made of e. */
+static Node *term_of(Split *p, const Node *next, Node *e)
+{
+	Node *c = own_read(e, next) ? e->src[0] : NULL;
+	int rank = tensor_rank(next);
+	if (c && c->op == OP_COMP && comp_is_dense(c) && p->readers[c->id] == 1 &&
+	    !p->ahead[c->id] && (comp_reduce(c) == RED_ADD || comp_reduce(c) == RED_NONE))
+		return c;
+	return comp_dense(p->ir, RED_NONE, rank, rank, next->src, e);
+}
+
+typedef struct Mention {
+	const Node *tensor;
+	bool found;
+} Mention;
+
+static void see_mention(void *user, Node *n)
+{
+	Mention *m = user;
+	m->found |= n == m->tensor;
+}
+
+/* Is it worth it to add the term up behind the loop? A sum's stacks may take what the loop would
+ * move to add it up; what is no sum has to be of smaller parts, as a product of two vectors is. */
+static bool term_may_leave(Split *p, const Node *c, const Node *state)
+{
+	Mention m = {state, false};
+	double size = (double)tensor_size(c), bytes;
+	bool sums = comp_reduce(c) == RED_ADD;
+	node_walk(p->ir, comp_body(c), see_mention, &m);
+	if (m.found || !has_room(c) || draws(p->ir, c) ||
+	    comp_points(c) * (double)p->scan.bound < heavy * size)
+		return false;
+	bytes = missing(p, c, false);
+	return bytes <= (double)tensor_bytes(c) * (sums ? 2 : .25) && small_enough(p, bytes);
+}
+
+/* Is e, in the equation next, the state plus such terms, element by element? f sees each. */
+static bool adds_up(Split *p, const Node *next, Node *e, const Node *state, int *nstate,
+		    void (*f)(void *user, Split *p, Node *term), void *user)
+{
+	if (e->op == OP_ADD)
+		return adds_up(p, next, e->src[0], state, nstate, f, user) &&
+		       adds_up(p, next, e->src[1], state, nstate, f, user);
+	if (own_read(e, next) && e->src[0] == state) {
+		++*nstate;
+		return true;
+	}
+	if (e->op == OP_CAST) /* of a sum of 16 bits, to what it is added up in */
+		e = e->src[0];
+	Node *term = term_of(p, next, e);
+	if (!term_may_leave(p, term, state))
+		return false;
+	f(user, p, term);
+	return true;
+}
+
+static void see_nothing(void *user, Split *p, Node *term)
+{
+	(void)user, (void)p, (void)term;
+}
+
+static void see_leaving(void *user, Split *p, Node *term)
+{
+	(void)user;
+	missing(p, term, true);
+}
+
+static bool state_sums(Split *p, int k)
+{
+	const Node *state = p->scan.var[p->scan.nslice + k], *next = p->scan.next[k];
+	int once = 0, again = 0;
+	if (p->readers[state->id] != 1 || p->readers[next->id] != 1 || next->op != OP_COMP ||
+	    comp_reduce(next) != RED_NONE ||
+	    !adds_up(p, next, comp_body(next), state, &once, see_nothing, NULL) || once != 1)
+		return false;
+	return adds_up(p, next, comp_body(next), state, &again, see_leaving, NULL);
+}
+
+/* Stacks that were decided on are there for others too, so until nothing more leaves. */
+static void find_after(Split *p)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (int k = 0; k < p->nresult; k++) {
+			Node *v = p->value[k];
+			if (p->after[k] || !v || !sum_may_leave(p, v))
+				continue;
+			missing(p, v, true);
+			more = p->after[k] = true;
+		}
+		for (int k = 0; k < p->scan.nstate; k++)
+			if (!p->sums[k] && state_sums(p, k))
+				more = p->sums[k] = true;
+	}
+}
+
+/* ---- outside ---- */
+
+typedef struct Reads {
+	Ir *ir;
+	Node **read;
+	int n, room;
+} Reads;
+
+static void see_read(void *user, Node *n)
+{
+	Reads *r = user;
+	if (n->op != OP_READ)
+		return;
+	if (r->n == r->room) {
+		Node **more = arena_alloc(&r->ir->arena, 2 * (size_t)(r->room + 8) * sizeof *more);
+		if (r->n)
+			memcpy(more, r->read, (size_t)r->n * sizeof *more);
+		r->read = more;
+		r->room = 2 * (r->room + 8);
+	}
+	r->read[r->n++] = n;
+}
+
+static Node *over_tensor(Split *p, Node *t);
+
+/* e in step t, over tensors outside. */
+static Node *over_expr(Split *p, Node *e, Node *t)
+{
+	Reads r = {.ir = p->ir};
+	node_walk(p->ir, e, see_read, &r);
+	Node **to = arena_alloc(&p->ir->arena, ((size_t)r.n + 1) * sizeof *to);
+	for (int k = 0; k < r.n; k++) {
+		Node *x = r.read[k]->src[0], *all = over_tensor(p, x), *index[RICCI_MAX_RANK + 1];
+		int each = tensor_rank(all) > tensor_rank(x);
+		index[0] = t;
+		for (int d = 0; d < tensor_rank(x); d++)
+			index[each + d] = node_replace(p->ir, r.read[k]->src[1 + d], k, r.read, to);
+		to[k] = node_read(p->ir, all, index);
+	}
+	return node_replace(p->ir, e, r.n, r.read, to);
+}
+
+static Node *within_length(Split *p, Node *t, Node *body)
+{
+	Ir *ir = p->ir;
+	Node *n = node_cast(ir, RICCI_I64, node_read(ir, p->length, NULL));
+	return node_select(ir, node2(ir, OP_LT, t, n), body, node_const(ir, (Type)body->type, 0));
+}
+
+/* c for all steps; or, summed, over all of them. What a step computes behind the loop is nothing in
+ * rows beyond the length. */
+static Node *over_comp(Split *p, Node *c, bool summed, bool behind)
+{
+	int naxis = comp_naxis(c), rank = tensor_rank(c), each = !summed;
+	Node *axes[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK];
+	Node *t = node_axis(p->ir, naxis, p->scan.bound);
+	int64_t shape[RICCI_MAX_RANK];
+	lhs[0] = t;
+	shape[0] = p->scan.bound;
+	for (int d = 0; d < rank; d++) {
+		lhs[each + d] = over_expr(p, comp_lhs(c, d), t);
+		shape[each + d] = tensor_extent(c, d);
+	}
+	for (int k = 0; k < naxis; k++)
+		axes[k] = comp_axis(c, k);
+	axes[naxis] = t;
+	Node *body = over_expr(p, comp_body(c), t);
+	if (behind && p->length)
+		body = within_length(p, t, body);
+	return comp_make(p->ir, summed ? RED_ADD : comp_reduce(c), each + rank, shape, lhs,
+			 naxis + 1, axes, body);
+}
+
+static Node *over_tensor(Split *p, Node *t)
+{
+	Node *known = node_map_get(&p->over, t);
+	if (!known) { /* fixed: stacks are known */
+		known = over_comp(p, t, false, false);
+		node_map_put(p->ir, &p->over, t, known);
+	}
+	return known;
+}
+
+/* ---- the new loop ---- */
+
+static double stack_limit(const Split *p)
+{
+	double most = stack_most;
+	for (int k = 0; k < p->nresult + p->scan.nslice; k++) {
+		const Node *t = k < p->nresult ? p->result[k] : p->operand[k - p->nresult];
+		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
+	}
+	return most;
+}
+
+static void split_init(Split *p)
+{
+	Arena *a = &p->ir->arena;
+	int nroot = p->scan.nstate;
+	Node **root = arena_alloc(a, (size_t)(nroot + p->nresult + 1) * sizeof *root);
+	memcpy(root, p->scan.next, (size_t)nroot * sizeof *root);
+	for (int k = 0; k < p->nresult; k++)
+		if (p->value[k])
+			root[nroot++] = p->value[k];
+	p->n = graph_order(p->ir, nroot, root, &p->order);
+	p->fixed = arena_alloc(a, p->ir->count);
+	p->needed = arena_alloc(a, p->ir->count);
+	p->ahead = arena_alloc(a, p->ir->count);
+	p->stack = arena_alloc(a, p->ir->count);
+	p->readers = arena_alloc(a, p->ir->count * sizeof *p->readers);
+	p->sums = arena_alloc(a, (size_t)p->scan.nstate + 1);
+	p->after = arena_alloc(a, (size_t)p->nresult + 1);
+	for (int k = 0; k < nroot; k++) {
+		p->needed[root[k]->id] = true;
+		p->readers[root[k]->id]++;
+	}
+	p->most = stack_limit(p);
+	for (int k = 0; k < p->scan.nslice + p->scan.nstate + p->scan.nconst; k++)
+		if (k < p->scan.nslice || k >= p->scan.nslice + p->scan.nstate)
+			node_map_put(p->ir, &p->over, p->scan.var[k], p->operand[k]);
+}
+
+/* The loop that is left, over new variables for what is computed ahead. */
+typedef struct Rest {
+	Scan spec;
+	Node **operand, **given; /* given: those of the variables */
+	Node **root;		 /* states that stay, then stacks */
+	Node **old;		 /* what the stacks were of in the old body */
+	int nroot, *state;	 /* state: by old number; -1: gone */
+	NodeMap now;		 /* of the old body's tensors */
+} Rest;
+
+static void rest_variable(Rest *r, int *count, Node *var, Node *operand)
+{
+	int k = r->spec.nslice + r->spec.nstate + r->spec.nconst;
+	r->spec.var[k] = var;
+	r->given[k] = operand;
+	++*count;
+}
+
+static void rest_variables(Split *p, Rest *r)
+{
+	const Scan *s = &p->scan;
+	for (int k = 0; k < s->nslice; k++)
+		rest_variable(r, &r->spec.nslice, s->var[k], p->operand[k]);
+	for (int k = 0; k < p->n; k++) {
+		Node *t = p->order[k];
+		int64_t shape[RICCI_MAX_RANK];
+		if (!p->ahead[t->id])
+			continue;
+		for (int d = 0; d < tensor_rank(t); d++)
+			shape[d] = tensor_extent(t, d);
+		Node *var = node_input(p->ir, arena_printf(&p->ir->arena, "%%ahead%d", k),
+				       (Type)t->type, tensor_rank(t), shape);
+		node_map_put(p->ir, &r->now, t, var);
+		rest_variable(r, &r->spec.nslice, var, over_tensor(p, t));
+	}
+	for (int k = 0; k < s->nstate; k++) {
+		r->state[k] = p->sums[k] ? -1 : r->spec.nstate;
+		if (p->sums[k])
+			continue;
+		r->root[r->nroot++] = s->next[k];
+		rest_variable(r, &r->spec.nstate, s->var[s->nslice + k], p->operand[s->nslice + k]);
+	}
+	for (int k = s->nslice + s->nstate; k < s->nslice + s->nstate + s->nconst; k++)
+		rest_variable(r, &r->spec.nconst, s->var[k], p->operand[k]);
+}
+
+/* Is result k a stack that the new loop makes? Those of what is ahead are there already, but for
+ * the rows beyond the length. */
+static bool stack_stays(const Split *p, int k)
+{
+	return p->value[k] && !p->after[k] && (p->length || !p->ahead[p->value[k]->id]);
+}
+
+static ScanCall split_close(Split *p, Rest *r)
+{
+	Ir *ir = p->ir;
+	size_t room =
+		(size_t)(p->n + p->nresult + p->scan.nstate + p->scan.nslice + p->scan.nconst + 2) *
+		sizeof(Node *);
+	*r = (Rest){.spec = p->scan,
+		    .operand = arena_alloc(&ir->arena, room),
+		    .root = arena_alloc(&ir->arena, room),
+		    .state = arena_alloc(&ir->arena, room)};
+	r->spec.nslice = r->spec.nstate = r->spec.nconst = 0;
+	r->spec.var = arena_alloc(&ir->arena, room);
+	r->given = r->operand + (p->length != NULL);
+	r->operand[0] = p->length;
+	rest_variables(p, r);
+	r->old = r->root + r->nroot;
+	for (int k = 0; k < p->nresult; k++)
+		if (stack_stays(p, k))
+			p->stack[p->value[k]->id] = true;
+	for (int k = 0; k < p->n; k++)
+		if (p->stack[p->order[k]->id])
+			r->root[r->nroot++] = p->order[k];
+	graph_replace(ir, r->nroot, r->root, &r->now);
+	Node **now = arena_alloc(&ir->arena, room);
+	for (int k = 0; k < r->nroot; k++)
+		now[k] = node_map_get(&r->now, r->root[k]);
+	r->spec.next = now;
+	return scan_close(ir, &r->spec, r->operand, r->nroot - r->spec.nstate, now + r->spec.nstate,
+			  true);
+}
+
+typedef struct Sum {
+	Node *read; /* of the equation's own element so far */
+	Node *const *axes;
+} Sum;
+
+static void see_sum(void *user, Split *p, Node *term)
+{
+	Sum *s = user;
+	Node *all = node_read(p->ir, over_comp(p, term, true, true), s->axes);
+	s->read = node2(p->ir, OP_ADD, s->read, node_cast(p->ir, (Type)s->read->type, all));
+}
+
+/* The last value of a state that only adds sums up. */
+static Node *state_behind(Split *p, int k)
+{
+	const Node *next = p->scan.next[k], *var = p->scan.var[p->scan.nslice + k];
+	Sum s = {node_read(p->ir, p->operand[p->scan.nslice + k], next->src), next->src};
+	int once = 0;
+	adds_up(p, next, comp_body(next), var, &once, see_sum, &s);
+	return comp_dense(p->ir, RED_NONE, tensor_rank(next), tensor_rank(next), next->src, s.read);
+}
+
+static Node *result_now(Split *p, const Rest *r, const ScanCall *call, int k)
+{
+	Node *v = p->value[k];
+	if (!v) {
+		int state = p->result[k]->u.result->final;
+		return p->sums[state] ? state_behind(p, state)
+				      : scan_final(p->ir, call, r->state[state]);
+	}
+	if (p->after[k])
+		return over_comp(p, v, false, true);
+	if (!stack_stays(p, k))
+		return over_tensor(p, v);
+	for (int i = 0;; i++)
+		if (r->old[i] == v)
+			return scan_stack(p->ir, call, call->result[i]);
+}
+
+static void split_run(Split *p, NodeMap *map)
+{
+	Rest r;
+	split_init(p);
+	if (!p->scan.recompute && p->scan.bound > 1) {
+		find_fixed(p);
+		find_ahead(p);
+		find_after(p);
+	}
+	ScanCall call = split_close(p, &r);
+	for (int i = 0; i < r.nroot - r.spec.nstate; i++)
+		if (!node_map_get(&p->over, r.old[i]))
+			node_map_put(p->ir, &p->over, r.old[i],
+				     scan_stack(p->ir, &call, call.result[i]));
+	for (int k = 0; k < p->nresult; k++)
+		node_map_put(p->ir, map, p->result[k], result_now(p, &r, &call, k));
+}
+
+/* ---- the graph ---- */
+
+/* The run of c, with the operands that it has now; the body cleaned up. */
+static void split_make(Split *p, Node *c, int n, Node *const *order, NodeMap *map)
+{
+	Arena *a = &p->ir->arena;
+	const Scan *s = scan_of(c);
+	int noperand = scan_noperand(s), nroot = s->nstate;
+	Node **operand = arena_alloc(a, ((size_t)noperand + 1) * sizeof *operand);
+	Node **root = arena_alloc(a, (size_t)(nroot + n + 1) * sizeof *root);
+	graph_replace(p->ir, noperand, scan_operands(c), map);
+	for (int k = 0; k < noperand; k++)
+		operand[k] = node_map_get(map, scan_operands(c)[k]);
+	p->scan = *s;
+	p->length = s->has_length ? operand[0] : NULL;
+	p->operand = operand + s->has_length;
+	p->result = arena_alloc(a, ((size_t)n + 1) * sizeof *p->result);
+	p->value = arena_alloc(a, ((size_t)n + 1) * sizeof *p->value);
+	memcpy(root, s->next, (size_t)nroot * sizeof *root);
+	for (int k = 0; k < n; k++)
+		if (order[k]->op == OP_SCAN && scan_same_run(order[k], c)) {
+			p->result[p->nresult++] = order[k];
+			if (order[k]->u.result->final < 0)
+				root[nroot++] = order[k]->u.result->value;
+		}
+	rewrite_graph(p->ir, nroot, root);
+	p->scan.next = root;
+	nroot = s->nstate;
+	for (int k = 0; k < p->nresult; k++)
+		p->value[k] = p->result[k]->u.result->final < 0 ? root[nroot++] : NULL;
+}
+
+void rewrite_scans(Ir *ir, int nroot, Node **roots)
+{
+	Node **order;
+	NodeMap map = {0};
+	scans_shrink(ir, nroot, roots);
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++) {
+		Split p = {.ir = ir};
+		if (order[k]->op != OP_SCAN || node_map_get(&map, order[k]))
+			continue;
+		split_make(&p, order[k], n, order, &map);
+		split_run(&p, &map);
+	}
+	if (!map.count)
+		return;
+	graph_replace(ir, nroot, roots, &map);
+	for (int k = 0; k < nroot; k++)
+		roots[k] = node_map_get(&map, roots[k]);
+}

@@ -1,0 +1,96 @@
+/* schedule.c - schedules as text. Invariant: print and parse are inverse. */
+#include "jit/schedule/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+	const char *text;
+	bool axis;
+} step_info[STEP_COUNT] = {
+#define STEP(name, text, axis, help) {text, axis},
+#include "jit/schedule/steps.def"
+#undef STEP
+};
+
+void schedule_print(Text *out, const Schedule *s)
+{
+	for (int k = 0; k < s->n; k++) {
+		const ScheduleStep *p = &s->step[k];
+		text_add(out, "%s%s", k ? "; " : "", step_info[p->kind].text);
+		if (step_info[p->kind].axis)
+			text_add(out, " %d", p->axis);
+		if (p->kind != STEP_VECTORISE && p->kind != STEP_UNROLL)
+			text_add(out, " %lld", (long long)p->arg);
+	}
+}
+
+bool step_has_axis(int kind)
+{
+	return step_info[kind].axis;
+}
+
+static const char *skip(const char *s)
+{
+	while (*s == ' ' || *s == '\t' || *s == '\n')
+		s++;
+	return s;
+}
+
+static bool parse_number(const char **s, int64_t *out)
+{
+	char *end;
+	const char *p = skip(*s);
+	*out = strtoll(p, &end, 10);
+	*s = end;
+	return end != p;
+}
+
+int schedule_parse(const char *text, Schedule *s, Error *err)
+{
+	memset(s, 0, sizeof *s);
+	const char *p = skip(text);
+	while (*p) {
+		size_t n = strcspn(p, " \t\n;");
+		int kind = 0;
+		while (kind < STEP_COUNT && (strlen(step_info[kind].text) != n ||
+					     strncmp(step_info[kind].text, p, n) != 0))
+			kind++;
+		if (kind == STEP_COUNT)
+			return error_set(err, RICCI_ESYNTAX, "schedule: there is no step \"%.*s\"",
+					 (int)n, p);
+		int64_t axis = -1, arg = 0;
+		bool wants_arg = kind != STEP_VECTORISE && kind != STEP_UNROLL;
+		p += n;
+		if ((step_info[kind].axis && !parse_number(&p, &axis)) ||
+		    (wants_arg && !parse_number(&p, &arg)))
+			return error_set(err, RICCI_ESYNTAX,
+					 "schedule: step %d (%s) lacks a number", s->n + 1,
+					 step_info[kind].text);
+		if (s->n == COUNT(s->step))
+			return error_set(err, RICCI_ESYNTAX, "schedule: more than %d steps",
+					 COUNT(s->step));
+		schedule_add(s, (StepKind)kind, (int)axis, arg);
+		p = skip(p);
+		if (*p && *p != ';')
+			return error_set(err, RICCI_ESYNTAX,
+					 "schedule: \";\" is missing before \"%.20s\"", p);
+		if (*p)
+			p = skip(p + 1);
+	}
+	return 0;
+}
+
+void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg)
+{
+	if (s->n < COUNT(s->step))
+		s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
+}
+
+bool schedule_is_new(const Schedule *offers, int n)
+{
+	for (int k = 0; k < n; k++)
+		if (!memcmp(&offers[n], &offers[k], sizeof *offers))
+			return false;
+	return true;
+}

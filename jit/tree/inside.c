@@ -1,0 +1,116 @@
+/* inside.c - lanes that ask nothing: where conditions hold over most of a vector loop, the
+ * inside runs without them, and only the borders ask.
+ *
+ * Input: a loop tree. Output: the same with vector loops cut in two or three. Invariant: every
+ * iteration runs once, in the same order, and what is decided is decided for all values that the
+ * loops around may have. */
+#include "jit/tree/problem.h"
+
+enum { CONDITIONS_MOST = 32 };
+
+typedef struct Inside {
+	Ir *ir;
+	Node *axis;
+	int64_t first, end; /* of the loop */
+	int64_t lo, hi;	    /* of its inside */
+	int64_t width;	    /* lanes: borders are whole vectors */
+	int n;
+	Node *cond[CONDITIONS_MOST], *yes[CONDITIONS_MOST];
+} Inside;
+
+/* first <= axis < end where rest + k*axis >= 0 whatever the rest is, in whole vectors. */
+static void interval_of(const Inside *in, int64_t rest, int64_t k, int64_t *lo, int64_t *hi)
+{
+	*lo = in->first;
+	*hi = in->end;
+	if (k > 0) {
+		int64_t from = -int_floor_div(rest, k) - in->first;
+		if (from > 0)
+			*lo += (from + in->width - 1) / in->width * in->width;
+	} else {
+		int64_t to = int_floor_div(rest, -k) + 1;
+		if (to < in->end)
+			*hi -= (in->end - to + in->width - 1) / in->width * in->width;
+	}
+}
+
+/* A comparison that holds over most of the loop. */
+static void see_condition(void *user, Node *n)
+{
+	Inside *in = user;
+	Ir *ir = in->ir;
+	if ((n->op != OP_LT && n->op != OP_LE) || n->src[0]->type != RICCI_I64 ||
+	    in->n == CONDITIONS_MOST || !node_has(n, in->axis))
+		return;
+	Node *e = node_sub(ir, n->src[1], n->src[0]);
+	if (n->op == OP_LT)
+		e = node_sub(ir, e, node_int(ir, 1));
+	int64_t k = problem_stride(ir, e, in->axis), lo, hi;
+	if (k == INT64_MIN || k == 0)
+		return;
+	Node *rest = node_sub(ir, e, node_scale(ir, in->axis, k));
+	if (rest->lo < -((int64_t)1 << 40) || rest->lo > (int64_t)1 << 40)
+		return;
+	interval_of(in, rest->lo, k, &lo, &hi);
+	lo = lo > in->lo ? lo : in->lo;
+	hi = hi < in->hi ? hi : in->hi;
+	if (2 * (hi - lo) < in->end - in->first)
+		return;
+	in->lo = lo;
+	in->hi = hi;
+	in->cond[in->n] = n;
+	in->yes[in->n++] = node_const_int(ir, RICCI_BOOL, 1);
+}
+
+/* Iterations lo..hi-1 of the loop, with or without the conditions. */
+static Stmt *piece(Tree *t, const Stmt *loop, const Inside *in, int64_t lo, int64_t hi)
+{
+	Stmt *body = NULL;
+	int n = lo == in->lo && hi == in->hi ? in->n : 0;
+	if (lo >= hi)
+		return NULL;
+	for (const Stmt *s = loop->body; s; s = s->next) {
+		Stmt *same = s->kind == STMT_ALLOC ? stmt_alloc(t, s->buffer) : NULL;
+		if (!same)
+			same = stmt_store(
+				t, s->buffer, node_replace(t->ir, s->index, n, in->cond, in->yes),
+				node_replace(t->ir, s->value, n, in->cond, in->yes), s->red);
+		body = stmt_seq(body, same);
+	}
+	return stmt_loop(t, loop->how, loop->axis, node_int(t->ir, lo), node_int(t->ir, hi), body);
+}
+
+/* Cuts the loop in place. */
+static void cut(Tree *t, Stmt *loop, int64_t width)
+{
+	if (!node_is_const(loop->lo) || !node_is_const(loop->hi))
+		return;
+	Inside in = {.ir = t->ir, .axis = loop->axis, .width = width};
+	in.first = in.lo = loop->lo->u.i;
+	in.end = in.hi = loop->hi->u.i;
+	for (const Stmt *s = loop->body; s; s = s->next) {
+		if (s->kind != STMT_STORE && s->kind != STMT_ALLOC)
+			return;
+		if (s->kind == STMT_STORE)
+			node_walk(t->ir, s->value, see_condition, &in);
+	}
+	if (in.n == 0)
+		return;
+	Stmt *all = piece(t, loop, &in, in.first, in.lo);
+	all = stmt_seq(all, piece(t, loop, &in, in.lo, in.hi));
+	all = stmt_seq(all, piece(t, loop, &in, in.hi, in.end));
+	stmt_seq(all, loop->next);
+	*loop = *all;
+}
+
+void lower_inside(Tree *t, Stmt *s, int64_t width)
+{
+	for (; s; s = s->next) {
+		if (s->kind == STMT_IF)
+			lower_inside(t, s->otherwise, width);
+		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
+			lower_inside(t, s->body, width);
+		if (s->kind == STMT_LOOP && s->how == HOW_VECTOR)
+			cut(t, s, width);
+	}
+}

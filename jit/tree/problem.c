@@ -1,0 +1,582 @@
+/* problem.c - a task's subgraph as one loop problem.
+ *
+ * Input: a Subgraph (main equation and pointwise members). Output: a Problem in the tree's scratch
+ * Ir: bodies over fresh axes, every read and every left side as a flat index, axes that always
+ * occur as a*extent(b) + b merged into one. Invariant: values are the same at every point of the
+ * domain; nothing is evaluated where its condition is false. */
+#include "jit/tree/problem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- copying with flat reads ---- */
+
+typedef struct Take {
+	Problem *p;
+	const Rows *rows; /* NULL: all of the tensors */
+	Node **memo;	  /* by id of the source Ir */
+	uint32_t room;
+	int naxis; /* the axes of the equation being taken, and what stands for them */
+	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
+	Node **tensor_from, **tensor_to; /* inputs: the tensor and its buffer */
+	int ntensor;
+	int nmember; /* members taken already: their values */
+	Node *value[PROBLEM_MAX_MEMBERS];
+} Take;
+
+static void strides_of(const Node *tensor, int64_t *stride)
+{
+	int64_t s = 1;
+	for (int d = tensor_rank(tensor) - 1; d >= 0; d--) {
+		stride[d] = s;
+		s *= tensor_extent(tensor, d);
+	}
+}
+
+static Node *take(Take *k, Node *n);
+
+static Node *take_index(Take *k, Node *e)
+{
+	Node *i = take(k, e);
+	return i->type == RICCI_I64 ? i : node_cast(k->p->ir, RICCI_I64, i);
+}
+
+static int rows_find(const Rows *r, const Node *tensor)
+{
+	int k = 0;
+	while (k + 1 < r->ntensor && r->tensor[k] != tensor)
+		k++;
+	return k;
+}
+
+/* Of a fold among rows: what it adds to; NULL: c is none. */
+static Node *sums_of(const Take *k, const Node *c)
+{
+	return k->rows ? k->rows->sums[rows_find(k->rows, c)] : NULL;
+}
+
+static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
+{
+	Ir *ir = k->p->ir;
+	int64_t stride[RICCI_MAX_RANK];
+	strides_of(tensor, stride);
+	for (int d = 0; k->rows && d < k->rows->rows; d++)
+		if (k->rows->local[rows_find(k->rows, tensor)])
+			stride[d] = 0;
+	Node *flat = node_int(ir, 0);
+	for (int d = 0; d < tensor_rank(tensor); d++)
+		flat = node_add(ir, flat, node_scale(ir, take_index(k, index[d]), stride[d]));
+	return flat;
+}
+
+/* Remembers how main's body reads a tensor. */
+static void take_note(Take *k, Node *read, const Node *tensor, Node *const *index)
+{
+	Problem *p = k->p;
+	if (k->nmember > 0 || p->nread == PROBLEM_MAX_READS)
+		return;
+	ProblemRead *r = &p->read[p->nread++];
+	r->read = read;
+	r->rank = tensor_rank(tensor);
+	strides_of(tensor, r->stride);
+	for (int d = 0; d < r->rank; d++)
+		r->dim[d] = take_index(k, index[d]);
+}
+
+static Node *take_read(Take *k, Node *n)
+{
+	Ir *ir = k->p->ir;
+	Node *tensor = n->src[0];
+	for (int m = 0; m < k->nmember; m++)
+		if (k->p->sub->member[m] == tensor)
+			return k->value[m];
+	for (int j = 0; j < k->ntensor; j++)
+		if (k->tensor_from[j] == tensor) {
+			Node *flat = take_flat(k, tensor, n->src + 1);
+			Node *read = node_read(ir, k->tensor_to[j], &flat);
+			take_note(k, read, tensor, n->src + 1);
+			return read;
+		}
+	error_set(&ir->err, RICCI_EINTERNAL, "a subgraph reads a tensor that is not its input");
+	return node_const(ir, n->type, 0);
+}
+
+static Node *take(Take *k, Node *n)
+{
+	Ir *ir = k->p->ir;
+	if (k->memo[n->id])
+		return k->memo[n->id];
+	Node *out = NULL;
+	if (n->op == OP_READ) {
+		out = take_read(k, n);
+	} else if (n->op == OP_AXIS) {
+		for (int j = 0; j < k->naxis; j++)
+			if (k->from[j] == n)
+				out = k->to[j];
+	} else if (n->op == OP_CONST) {
+		out = type_is_float(n->type) ? node_const(ir, n->type, n->u.f)
+					     : node_const_int(ir, n->type, n->u.i);
+	} else {
+		Node *src[4];
+		for (int j = 0; j < n->nsrc && j < 4; j++)
+			src[j] = take(k, n->src[j]);
+		out = node_make(ir, n->op, n->type, n->nsrc, src, n->u.i);
+	}
+	if (!out) {
+		error_set(&ir->err, RICCI_EINTERNAL,
+			  "an equation uses an axis that is not its own");
+		out = node_int(ir, 0);
+	}
+	return k->memo[n->id] = out;
+}
+
+static uint32_t id_bound(const Subgraph *s)
+{
+	uint32_t top = 0;
+	for (int m = 0; m < s->nmember; m++) /* sources have smaller ids */
+		if (s->member[m]->id > top)
+			top = s->member[m]->id;
+	return top + 1;
+}
+
+/* ---- the left side ---- */
+
+/* Is lhs one-to-one on the box? Each axis in one dimension only, and the coefficients of a
+ * dimension form a mixed radix. */
+static bool lhs_one_to_one(Problem *p, int rank, Node *const *lhs, bool *spatial)
+{
+	Ir *ir = p->ir;
+	for (int k = 0; k < p->naxis; k++)
+		spatial[k] = false;
+	for (int d = 0; d < rank; d++) {
+		Affine a = affine_of(ir, lhs[d]);
+		int64_t reach = 1; /* the terms so far cover less than this */
+		bool done[COMP_MAX_AXES] = {false};
+		for (int round = 0; round < a.n; round++) {
+			int best = -1;
+			for (int j = 0; j < a.n; j++)
+				if (!done[j] && (best < 0 || a.k[j] < a.k[best]))
+					best = j;
+			Node *x = a.atom[best];
+			done[best] = true;
+			if (x->op != OP_AXIS || a.k[best] < reach)
+				return false;
+			reach += a.k[best] * (axis_extent(x) - 1);
+			for (int k = 0; k < p->naxis; k++)
+				if (p->axis[k] == x) {
+					if (spatial[k])
+						return false;
+					spatial[k] = true;
+				}
+		}
+	}
+	return true;
+}
+
+static void find_free_axes(Problem *p, int rank, Node *const *lhs)
+{
+	for (int d = 0; d < rank; d++) {
+		if (lhs[d]->op != OP_AXIS)
+			continue;
+		bool alone = true;
+		for (int e = 0; e < rank; e++)
+			if (e != d && node_has(lhs[e], lhs[d]))
+				alone = false;
+		if (alone && axis_extent(lhs[d]) == p->shape[d])
+			p->free_axis[p->nfree++] = lhs[d];
+	}
+}
+
+/* ---- which axes occur how ---- */
+
+typedef struct Usage {
+	Problem *p;
+	uint8_t *seen;
+	bool bad[COMP_MAX_AXES]; /* occurs other than as an affine term of a flat index */
+	int nflat, room;
+	Affine *flat;
+} Usage;
+
+static int axis_place(const Problem *p, const Node *axis)
+{
+	for (int k = 0; k < p->naxis; k++)
+		if (p->axis[k] == axis)
+			return k;
+	return -1;
+}
+
+static void usage_walk(Usage *u, Node *n);
+
+static void usage_flat(Usage *u, Node *index)
+{
+	Ir *ir = u->p->ir;
+	Affine a = affine_of(ir, index);
+	if (u->nflat == u->room) {
+		Affine *old = u->flat;
+		u->room = u->room * 2 + 16;
+		u->flat = arena_alloc(&ir->arena, (size_t)u->room * sizeof *u->flat);
+		if (old)
+			memcpy(u->flat, old, (size_t)u->nflat * sizeof *old);
+	}
+	u->flat[u->nflat++] = a;
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j]->op != OP_AXIS)
+			usage_walk(u, a.atom[j]);
+}
+
+static void usage_walk(Usage *u, Node *n)
+{
+	if (n->op == OP_AXIS) {
+		int k = axis_place(u->p, n);
+		if (k >= 0)
+			u->bad[k] = true;
+		return;
+	}
+	if (u->seen[n->id])
+		return;
+	u->seen[n->id] = 1;
+	if (n->op == OP_READ) {
+		usage_flat(u, n->src[1]);
+		return;
+	}
+	for (int j = 0; j < n->nsrc; j++)
+		usage_walk(u, n->src[j]);
+}
+
+static void usage_init(Usage *u, Problem *p)
+{
+	memset(u, 0, sizeof *u);
+	u->p = p;
+	u->seen = arena_alloc(&p->ir->arena, p->ir->count + 64);
+	usage_walk(u, p->body);
+	usage_flat(u, p->index);
+	for (int k = 0; k < p->nout; k++) {
+		usage_flat(u, p->out_index[k]);
+		usage_walk(u, p->out_value[k]);
+	}
+	for (int d = 0; p->scatter && d < p->rank; d++)
+		usage_walk(u, p->lhs[d]);
+}
+
+static void problem_replace(Problem *p, int n, Node *const *from, Node *const *to)
+{
+	Ir *ir = p->ir;
+	p->body = node_replace(ir, p->body, n, from, to);
+	p->index = node_replace(ir, p->index, n, from, to);
+	for (int k = 0; k < p->nread; k++) {
+		ProblemRead *r = &p->read[k];
+		r->read = node_replace(ir, r->read, n, from, to);
+		for (int d = 0; d < r->rank; d++)
+			r->dim[d] = node_replace(ir, r->dim[d], n, from, to);
+	}
+	for (int k = 0; k < p->nout; k++) {
+		p->out_index[k] = node_replace(ir, p->out_index[k], n, from, to);
+		p->out_value[k] = node_replace(ir, p->out_value[k], n, from, to);
+	}
+}
+
+/* a and b always occur as a*extent(b) + b? */
+static bool can_merge(const Usage *u, int a, int b)
+{
+	const Problem *p = u->p;
+	if (a == b || u->bad[a] || u->bad[b] || (a < p->nspatial) != (b < p->nspatial))
+		return false;
+	for (int f = 0; f < u->nflat; f++)
+		if (affine_coefficient(&u->flat[f], p->axis[a]) !=
+		    affine_coefficient(&u->flat[f], p->axis[b]) * axis_extent(p->axis[b]))
+			return false;
+	return true;
+}
+
+static bool merge_once(Problem *p)
+{
+	Usage u;
+	usage_init(&u, p);
+	for (int a = 0; a < p->naxis; a++)
+		for (int b = 0; b < p->naxis; b++) {
+			if (!can_merge(&u, a, b))
+				continue;
+			int64_t extent = axis_extent(p->axis[a]) * axis_extent(p->axis[b]);
+			Node *from[2] = {p->axis[a], p->axis[b]};
+			Node *to[2] = {node_int(p->ir, 0), tree_axis(p->tree, extent)};
+			problem_replace(p, 2, from, to);
+			p->axis[b] = to[1];
+			for (int k = a; k + 1 < p->naxis; k++)
+				p->axis[k] = p->axis[k + 1];
+			p->nspatial -= a < p->nspatial;
+			p->naxis--;
+			return true;
+		}
+	return false;
+}
+
+int64_t problem_stride(Ir *ir, Node *e, Node *axis)
+{
+	Affine a = affine_of(ir, e);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != axis && node_has(a.atom[j], axis))
+			return INT64_MIN;
+	return affine_coefficient(&a, axis);
+}
+
+/* Spatial axes by falling stride of the output; a scatter keeps its order. */
+static void sort_spatial(Problem *p)
+{
+	if (p->scatter)
+		return;
+	for (int i = 1; i < p->nspatial; i++)
+		for (int j = i; j > 0 && problem_stride(p->ir, p->index, p->axis[j - 1]) <
+						 problem_stride(p->ir, p->index, p->axis[j]);
+		     j--) {
+			Node *x = p->axis[j];
+			p->axis[j] = p->axis[j - 1];
+			p->axis[j - 1] = x;
+		}
+}
+
+/* ---- guards ---- */
+
+static Node *guard_split(Ir *ir, Reduce red, Node *body, int room, int *n, Node **guard)
+{
+	if (body->op == OP_SELECT && body->src[2]->op == OP_CONST) {
+		Node *e = body->src[2];
+		bool neutral = red == RED_ADD ? node_is_value(e, 0)
+			       : type_is_float(e->type)
+				       ? node_is_value(e, reduce_identity(red, e->type))
+				       : e->u.i == reduce_identity_int(red, e->type);
+		Node *stack[64];
+		int depth = 0, first = *n;
+		if (!neutral)
+			return body;
+		stack[depth++] = body->src[0];
+		while (depth) {
+			Node *c = stack[--depth];
+			if (c->op == OP_AND && depth + 2 <= COUNT(stack)) {
+				stack[depth++] = c->src[1];
+				stack[depth++] = c->src[0];
+			} else if (*n < room) {
+				guard[(*n)++] = c;
+			} else {
+				*n = first;
+				return body;
+			}
+		}
+		return guard_split(ir, red, body->src[1], room, n, guard);
+	}
+	if (body->op == OP_MUL && red == RED_ADD && type_is_float(body->type)) {
+		Node *a = guard_split(ir, red, body->src[0], room, n, guard);
+		Node *b = guard_split(ir, red, body->src[1], room, n, guard);
+		return a == body->src[0] && b == body->src[1] ? body : node2(ir, OP_MUL, a, b);
+	}
+	return body;
+}
+
+Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard)
+{
+	*nguard = 0;
+	return red == RED_NONE ? body : guard_split(ir, red, body, room, nguard, guard);
+}
+
+/* ---- the whole ---- */
+
+static void take_tensors(Take *k)
+{
+	Problem *p = k->p;
+	const Subgraph *s = p->sub;
+	Ir *ir = p->ir;
+	k->ntensor = s->ninput;
+	k->tensor_from = s->input;
+	k->tensor_to = arena_alloc(&ir->arena, (size_t)(s->ninput + 1) * sizeof(Node *));
+	for (int j = 0; j < s->ninput && k->rows; j++)
+		k->tensor_to[j] = k->rows->buffer[rows_find(k->rows, s->input[j])];
+	for (int j = 0; j < s->ninput && !k->rows; j++) {
+		Node *t = s->input[j];
+		k->tensor_to[j] = tree_buffer(p->tree, SPACE_PARAM, "a", t->type, tensor_size(t));
+		p->tree->buffer[p->tree->nbuffer - 1].param = j;
+	}
+}
+
+static void take_axes(Take *k, const Node *comp)
+{
+	k->naxis = comp_naxis(comp);
+	for (int j = 0; j < k->naxis; j++)
+		k->from[j] = comp_axis(comp, j);
+}
+
+static void take_main(Take *k)
+{
+	Problem *p = k->p;
+	Ir *ir = p->ir;
+	const Node *c = p->sub->member[0];
+	int rank = tensor_rank(c);
+	bool spatial[COMP_MAX_AXES];
+	bool fold = sums_of(k, c) != NULL;
+	/* dense: axis j is dimension j, then come the reduced ones */
+	int rows = k->rows ? k->rows->rows : 0, row = fold ? rank : 0;
+	take_axes(k, c);
+	for (int j = 0; j < k->naxis; j++) {
+		int64_t e = axis_extent(k->from[j]);
+		if (j >= row && j < row + rows) {
+			k->to[j] = k->rows->index[j - row];
+			continue;
+		}
+		k->to[j] = e == 1 ? node_int(ir, 0) : tree_axis(p->tree, e);
+		if (e > 1)
+			p->axis[p->naxis++] = k->to[j];
+	}
+	p->red = comp_reduce(c);
+	p->acc = type_accumulator(c->type);
+	p->type = fold ? p->acc : (Type)c->type;
+	p->body = take(k, comp_body(c));
+	p->rank = rank;
+	for (int d = 0; d < rank; d++) {
+		p->lhs[d] = take_index(k, comp_lhs(c, d));
+		p->shape[d] = tensor_extent(c, d);
+	}
+	p->index = take_flat(k, c, c->src + comp_naxis(c));
+	if (fold)
+		rows = 0; /* of the left side */
+	p->main_size = tensor_size(c);
+	p->scatter = !lhs_one_to_one(p, rank - rows, p->lhs + rows, spatial);
+	if (p->scatter) {
+		find_free_axes(p, rank, p->lhs);
+		p->nspatial = p->naxis;
+		return;
+	}
+	Node *order[COMP_MAX_AXES];
+	int n = 0;
+	double written = 1;
+	for (int pass = 0; pass < 2; pass++) {
+		for (int j = 0; j < p->naxis; j++)
+			if (spatial[j] == !pass)
+				order[n++] = p->axis[j];
+		p->nspatial = pass ? p->nspatial : n;
+	}
+	memcpy(p->axis, order, (size_t)n * sizeof *order);
+	for (int j = 0; j < p->nspatial; j++)
+		written *= (double)axis_extent(p->axis[j]);
+	p->partial = !k->rows && written < (double)p->main_size;
+}
+
+static void take_output(Take *k, int m, Node *index, Node *value)
+{
+	Problem *p = k->p;
+	const Node *c = p->sub->member[m];
+	if (!p->sub->stored[m])
+		return;
+	if (k->rows) {
+		Node *sums = sums_of(k, c);
+		p->out[p->nout] = sums ? sums : k->rows->buffer[rows_find(k->rows, c)];
+		p->out_red[p->nout] = sums ? comp_reduce(c) : RED_NONE;
+		if (sums) {
+			Node *at = node_scale(p->ir, k->rows->block, tensor_size(c));
+			index = node_add(p->ir, index, at);
+			value = node_cast(p->ir, (Type)sums->type, value);
+		}
+		if (m == 0)
+			p->main_out = p->out[p->nout];
+		p->out_index[p->nout] = index;
+		p->out_value[p->nout++] = value;
+		return;
+	}
+	Node *b = tree_buffer(p->tree, SPACE_PARAM, "y", c->type, tensor_size(c));
+	Buffer *info = &p->tree->buffer[p->tree->nbuffer - 1];
+	info->param = p->sub->ninput + p->nout;
+	info->output = true;
+	if (m == 0)
+		p->main_out = b;
+	p->out[p->nout] = b;
+	p->out_index[p->nout] = index;
+	p->out_value[p->nout++] = value;
+}
+
+/* Another member's axes: those over the rows, and main's over its own space. */
+static int take_member_axes(Take *k, const Node *c)
+{
+	const Problem *p = k->p;
+	const Node *main = p->sub->member[0];
+	int rows = k->rows ? k->rows->rows : 0, skip = sums_of(k, main) ? 0 : rows;
+	int row = sums_of(k, c) ? tensor_rank(c) : 0, place = skip;
+	take_axes(k, c);
+	for (int j = 0; j < k->naxis; j++) {
+		if (j >= row && j < row + rows)
+			k->to[j] = k->rows->index[j - row];
+		else if (place < tensor_rank(main))
+			k->to[j] = p->lhs[place++];
+		else
+			return error_set(&p->ir->err, RICCI_EINTERNAL,
+					 "a member has more axes than the main equation");
+	}
+	return 0;
+}
+
+static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows *rows)
+{
+	memset(p, 0, sizeof *p);
+	p->tree = tree;
+	p->ir = tree->ir;
+	p->sub = sub;
+	p->row = rows != NULL;
+	Take k = {.p = p, .rows = rows, .room = id_bound(sub)};
+	Ir *ir = p->ir;
+	if (sub->nmember > PROBLEM_MAX_MEMBERS)
+		return error_set(&ir->err, RICCI_EUNSUPPORTED, "a subgraph of %d members",
+				 sub->nmember);
+	take_tensors(&k);
+	k.memo = arena_alloc(&ir->arena, k.room * sizeof(Node *));
+	take_main(&k);
+	int64_t one[1] = {1};
+	Node *zero = node_int(ir, 0);
+	p->result = node_read(ir, node_input(ir, "result", p->type, 1, one), &zero);
+	Node *value = p->result;
+	if (p->red == RED_NONE || (p->naxis == p->nspatial && !p->scatter)) {
+		p->red = RED_NONE;
+		value = p->body;
+	}
+	k.value[0] = value;
+	k.nmember = 1;
+	take_output(&k, 0, p->index, value);
+	if ((p->scatter || p->partial) && sub->nmember > 1)
+		return error_set(&ir->err, RICCI_EUNSUPPORTED,
+				 "members after an equation with a scattered left side");
+	for (int m = 1; m < sub->nmember; m++) {
+		const Node *c = sub->member[m];
+		memset(k.memo, 0, k.room * sizeof(Node *));
+		if (take_member_axes(&k, c))
+			return ir->err.code;
+		k.value[m] = take(&k, comp_body(c));
+		k.nmember = m + 1;
+		take_output(&k, m, take_flat(&k, c, c->src + comp_naxis(c)), k.value[m]);
+	}
+	if (ir->err.code)
+		return ir->err.code;
+	if (!p->scatter)
+		while (merge_once(p)) {
+		}
+	sort_spatial(p);
+	return ir->err.code;
+}
+
+Node *problem_narrow(const Problem *p, Node *v)
+{
+	int64_t lo, hi;
+	Ir *ir = p->ir;
+	if (p->acc == p->type)
+		return v;
+	if (type_is_float(p->type))
+		return node_cast(ir, p->type, v);
+	type_range(p->type, &lo, &hi);
+	v = node2(ir, OP_ADD, v, node_const_int(ir, p->acc, -lo));
+	v = node2(ir, OP_FLOORMOD, v, node_const_int(ir, p->acc, hi - lo + 1));
+	return node_cast(ir, p->type, node2(ir, OP_ADD, v, node_const_int(ir, p->acc, lo)));
+}
+
+int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
+{
+	return problem_take(p, tree, sub, NULL);
+}
+
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows)
+{
+	return problem_take(p, tree, some, rows);
+}

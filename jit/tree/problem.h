@@ -1,0 +1,69 @@
+/* problem.h - what a loop tree is made for: a subgraph with flat indices. */
+#ifndef JIT_PROBLEM_H
+#define JIT_PROBLEM_H
+
+#include "jit/tree/tree.h"
+
+/* ---- problems (problem.c): a task's subgraph with flat indices and collapsed axes
+ * main: out[0][index] red= body over axes; afterwards, at each spatial point, every member's value.
+ * Spatial axes come first, by falling stride of the output; then the reduced ones. `result` stands
+ * for main's finished value in the members' values. */
+#define PROBLEM_MAX_MEMBERS 64
+#define PROBLEM_MAX_READS   32
+/* A read of main's body as it was written: dimension by dimension. Where axes were merged a
+ * dimension may run past its end; the flat index is right. */
+typedef struct ProblemRead {
+	Node *read;
+	int rank;
+	Node *dim[RICCI_MAX_RANK];
+	int64_t stride[RICCI_MAX_RANK];
+} ProblemRead;
+typedef struct Problem {
+	Tree *tree;
+	Ir *ir;
+	const Subgraph *sub;
+	int naxis, nspatial;
+	Node *axis[COMP_MAX_AXES];
+	Reduce red;
+	Type type, acc; /* of main: stored and accumulated */
+	bool scatter; /* the left side is not one-to-one: serial read-modify-write of the output */
+	bool partial; /* one-to-one, but not every element is written: fill first */
+	bool row;     /* a row's share of a subgraph: it has no parts of its own */
+	Node *body, *result;
+	int nread; /* the first PROBLEM_MAX_READS of the body */
+	ProblemRead read[PROBLEM_MAX_READS];
+	Node *index; /* main's flat left side over its axes */
+	int nout;    /* members that are stored, main included where it is */
+	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],
+		*out_value[PROBLEM_MAX_MEMBERS];
+	int64_t main_size;
+	Reduce out_red[PROBLEM_MAX_MEMBERS]; /* how: = or, of a fold, added to what is there */
+	Node *main_out;			     /* main's buffer, NULL when it is not stored */
+	int nfree; /* scatter: axes that stand bare in one left dimension only */
+	Node *free_axis[COMP_MAX_AXES];
+	int rank; /* scatter: of main, with its shape and left indices */
+	int64_t shape[RICCI_MAX_RANK];
+	Node *lhs[RICCI_MAX_RANK];
+} Problem;
+int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
+/* Where an equation of a subgraph with rows finds its tensors, and the row that it computes. */
+typedef struct Rows {
+	int rows, ntensor;
+	Node *index[RICCI_MAX_RANK]; /* the row, dimension by dimension */
+	Node **tensor, **buffer;
+	bool *local; /* the buffer holds one row */
+	Node **sums; /* NULL, or what a fold adds to in place of its buffer: its place `block` */
+	Node *block;
+	Node **streamed; /* NULL, or where rows of the buffer are written past the caches */
+} Rows;
+/* some: one equation, or several that are pointwise over the places of a row. */
+int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
+/* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
+int64_t problem_stride(Ir *ir, Node *e, Node *axis);
+/* The accumulated value v as one of the result's type: integers wrap. */
+Node *problem_narrow(const Problem *p, Node *v);
+/* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
+ * returned. */
+Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
+
+#endif

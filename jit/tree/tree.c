@@ -1,0 +1,201 @@
+/* tree.c - constructors and the printed form of loop trees.
+ * Input: statements over index nodes. Output: trees in the arena of the tree's Ir; RICCI_DUMP=lower
+ * prints them. Invariant: every buffer is an INPUT node of rank 1 and stands in Tree.buffer. */
+#include "jit/tree/problem.h"
+
+#include <string.h>
+
+Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size)
+{
+	Ir *ir = t->ir;
+	if (t->nbuffer == t->room) {
+		t->room = t->room ? 2 * t->room : 32;
+		Buffer *more = arena_alloc(&ir->arena, (size_t)t->room * sizeof *more);
+		if (t->nbuffer)
+			memcpy(more, t->buffer, (size_t)t->nbuffer * sizeof *more);
+		t->buffer = more;
+	}
+	int64_t shape[1] = {size < 1 ? 1 : size};
+	Buffer *b = &t->buffer[t->nbuffer];
+	b->node =
+		node_input(ir, arena_printf(&ir->arena, "%s%d", name, t->nbuffer), type, 1, shape);
+	b->space = space;
+	t->nbuffer++;
+	size_t *top = space == SPACE_SCRATCH || space == SPACE_TABLE ? &t->scratch
+		      : space == SPACE_SHARED			     ? &t->shared
+								     : NULL;
+	if (top) {
+		b->offset = *top;
+		*top += ((size_t)shape[0] * type_size(type) + 63) & ~(size_t)63;
+	}
+	return b->node;
+}
+
+const Buffer *tree_find(const Tree *t, const Node *node)
+{
+	for (int k = 0; k < t->nbuffer; k++)
+		if (t->buffer[k].node == node)
+			return &t->buffer[k];
+	return NULL;
+}
+
+Node *tree_axis(Tree *t, int64_t extent)
+{
+	return node_axis(t->ir, t->next_axis++, extent < 1 ? 1 : extent);
+}
+
+Node *buffer_read(Tree *t, Node *buffer, Node *index)
+{
+	return node_read(t->ir, buffer, &index);
+}
+
+static Stmt *stmt_new(Tree *t, StmtKind kind)
+{
+	Stmt *s = arena_alloc(&t->ir->arena, sizeof *s);
+	s->kind = kind;
+	return s;
+}
+
+Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body)
+{
+	Stmt *s = stmt_new(t, STMT_LOOP);
+	s->how = how;
+	s->axis = axis;
+	s->lo = lo ? lo : node_int(t->ir, 0);
+	s->hi = hi ? hi : node_int(t->ir, axis_extent(axis));
+	s->body = body;
+	return s;
+}
+
+Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise)
+{
+	if (node_is_const(cond))
+		return cond->u.i ? body : otherwise;
+	Stmt *s = stmt_new(t, STMT_IF);
+	s->cond = cond;
+	s->body = body;
+	s->otherwise = otherwise;
+	return s;
+}
+
+Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red)
+{
+	Stmt *s = stmt_new(t, STMT_STORE);
+	s->buffer = buffer;
+	s->index = index;
+	s->value = value;
+	s->red = red;
+	return s;
+}
+
+Stmt *stmt_alloc(Tree *t, Node *buffer)
+{
+	Stmt *s = stmt_new(t, STMT_ALLOC);
+	s->buffer = buffer;
+	return s;
+}
+
+Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg)
+{
+	Stmt *s = stmt_new(t, STMT_CALL);
+	s->symbol = symbol;
+	s->narg = narg;
+	s->arg = arena_alloc(&t->ir->arena, (size_t)narg * sizeof *arg);
+	memcpy(s->arg, arg, (size_t)narg * sizeof *arg);
+	return s;
+}
+
+Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n)
+{
+	Node *bytes = node_scale(t->ir, n, (int64_t)type_size((Type)line->type));
+	CallArg arg[] = {{buffer, index}, {line, node_int(t->ir, 0)}, {NULL, bytes}};
+	return stmt_call(t, "ricci_stream", COUNT(arg), arg);
+}
+
+Stmt *stmt_seen(Tree *t)
+{
+	CallArg none;
+	return stmt_call(t, "ricci_seen", 0, &none);
+}
+
+Stmt *stmt_seq(Stmt *a, Stmt *b)
+{
+	if (!a)
+		return b;
+	Stmt *last = a;
+	while (last->next)
+		last = last->next;
+	last->next = b;
+	return a;
+}
+
+/* ---- printing ---- */
+
+static const char *const how_text[] = {"for", "unroll", "vector", "parallel", "block", "thread"};
+
+static const char *tree_name(void *user, Node *t)
+{
+	(void)user;
+	return t->op == OP_INPUT ? t->u.s : "?";
+}
+
+static void tree_expr(Text *out, const Tree *t, Node *e)
+{
+	print_expr(out, t->ir, e, tree_name, NULL);
+}
+
+static void stmt_print(Text *out, const Tree *t, const Stmt *s, int depth)
+{
+	for (; s; s = s->next) {
+		text_add(out, "%*s", 2 * depth, "");
+		switch (s->kind) {
+		case STMT_LOOP:
+			text_add(out, "%s i%d in ", how_text[s->how], (int)s->axis->u.i);
+			tree_expr(out, t, s->lo);
+			text_add(out, "..");
+			tree_expr(out, t, s->hi);
+			text_add(out, "\n");
+			stmt_print(out, t, s->body, depth + 1);
+			break;
+		case STMT_IF:
+			text_add(out, "if ");
+			tree_expr(out, t, s->cond);
+			text_add(out, "\n");
+			stmt_print(out, t, s->body, depth + 1);
+			if (s->otherwise) {
+				text_add(out, "%*selse\n", 2 * depth, "");
+				stmt_print(out, t, s->otherwise, depth + 1);
+			}
+			break;
+		case STMT_STORE:
+			text_add(out, "%s[", s->buffer->u.s);
+			tree_expr(out, t, s->index);
+			text_add(out, "] %s ", reduce_text[s->red]);
+			tree_expr(out, t, s->value);
+			text_add(out, "\n");
+			break;
+		case STMT_ALLOC:
+			text_add(out, "alloc %s %s[%lld]\n", type_name(s->buffer->type),
+				 s->buffer->u.s, (long long)tensor_size(s->buffer));
+			break;
+		case STMT_CALL:
+			text_add(out, "call %s(", s->symbol);
+			for (int k = 0; k < s->narg; k++) {
+				text_add(out, "%s%s", k ? ", " : "",
+					 s->arg[k].buffer ? s->arg[k].buffer->u.s : "");
+				text_add(out, s->arg[k].buffer ? " + " : "");
+				tree_expr(out, t, s->arg[k].value);
+			}
+			text_add(out, ")\n");
+			break;
+		case STMT_SYNC:
+			text_add(out, "sync\n");
+			break;
+		}
+	}
+}
+
+void tree_print(Text *out, const Tree *t)
+{
+	stmt_print(out, t, t->root, 0);
+}

@@ -1,0 +1,74 @@
+/* tree.h - loop trees. */
+#ifndef JIT_TREE_H
+#define JIT_TREE_H
+
+#include "jit/jit.h"
+
+/* ---- loop trees (tree.c)
+ * Mutable statements in an arena over immutable index expressions. Every tensor in a tree is a
+ * Buffer: a one-dimensional INPUT node of a scratch Ir, read by READ with a flat index. Loop
+ * variables are AXIS nodes whose numbers are unique in the tree; a node may appear in several
+ * disjoint loops. */
+typedef enum { STMT_LOOP, STMT_IF, STMT_STORE, STMT_ALLOC, STMT_CALL, STMT_SYNC } StmtKind;
+typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
+typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE, SPACE_SHARED } Space;
+
+/* TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
+typedef struct Buffer {
+	Node *node; /* INPUT of rank 1 */
+	Space space;
+	bool output;   /* PARAM: written, never read before */
+	int param;     /* PARAM: its place in buf[] */
+	size_t offset; /* SCRATCH, TABLE, SHARED: bytes from the start of that memory */
+} Buffer;
+
+typedef struct CallArg {
+	Node *buffer; /* NULL: the integer value, else the address of buffer[value] */
+	Node *value;
+} CallArg;
+typedef struct Stmt Stmt;
+struct Stmt {
+	StmtKind kind;
+	How how;
+	Stmt *next;
+	Stmt *body, *otherwise; /* LOOP, IF */
+	Node *axis, *lo, *hi;	/* LOOP: lo <= axis < hi; may be empty when `maybe` */
+	bool maybe;
+	Node *cond;		      /* IF */
+	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer */
+	Reduce red;
+	const char *symbol; /* CALL: its arguments are addresses in buffers and integers */
+	int narg;
+	CallArg *arg;
+};
+
+typedef struct Tree {
+	Ir *ir;
+	int nbuffer, room, next_axis;
+	Buffer *buffer; /* moves when it grows */
+	Stmt *root;
+	int64_t parts; /* extent of the PARALLEL loop at the root */
+	int64_t first; /* see Kernel */
+	size_t scratch, shared;
+} Tree;
+
+Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
+const Buffer *tree_find(const Tree *t, const Node *node);
+Node *tree_axis(Tree *t, int64_t extent); /* a fresh loop variable */
+Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
+Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
+Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
+Stmt *stmt_alloc(Tree *t, Node *buffer);
+Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
+/* n elements of `line` go to buffer[index..] past the caches; others see it after stmt_seen. */
+Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
+Stmt *stmt_seen(Tree *t);
+Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
+Node *buffer_read(Tree *t, Node *buffer, Node *index);
+void tree_print(Text *out, const Tree *t);
+
+/* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
+ * (inside.c). */
+void lower_inside(Tree *t, Stmt *s, int64_t width);
+
+#endif

@@ -1,3 +1,0 @@
-/* vectorlib_avx512.c - operations over chunks for AVX-512. */
-#define TABLE vector_symbols_avx512
-#include "jit/vectorlib.inc"

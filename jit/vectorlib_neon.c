@@ -1,3 +1,0 @@
-/* vectorlib_neon.c - operations over chunks for 64-bit ARM. */
-#define TABLE vector_symbols_neon
-#include "jit/vectorlib.inc"
