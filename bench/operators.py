@@ -140,6 +140,8 @@ def main():
     if set(args.peers.split(",")) - set(NEEDS):
         ap.error(f"--peers takes {','.join(NEEDS)}")
     args.build = os.path.abspath(args.build)
+    # an old binary would time old kernels
+    subprocess.run(["make", "-C", args.build, "--no-print-directory", "-s", "tools/ricci", "bench/operators", "bench/machine"], check=True)
     folder = tempfile.mkdtemp(prefix="ricci-bench-")
     ours = Ours(args, folder)
     machine = json.loads(ours.run("bench/machine", "--threads", args.threads, "--seconds", 0.05 if args.quick else 0.2))
