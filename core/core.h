@@ -322,6 +322,8 @@ Node *scan_final(Ir *ir, const ScanCall *call, int state);
 Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
 /* That of a state's variable with the last value. */
 Node *scan_ends(Ir *ir, const ScanCall *call, int state);
+/* The state of which a result is that; -1: of none. */
+int scan_ends_of(const ScanResult *r);
 /* Row 0 of that, for loops of one step. */
 Node *scan_only(Ir *ir, const ScanCall *call, Node *value);
 /* The results of the loop that scan_close would make of the same, without constants, computed in

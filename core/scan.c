@@ -115,6 +115,14 @@ Node *scan_ends(Ir *ir, const ScanCall *call, int state)
 			   call->operand);
 }
 
+int scan_ends_of(const ScanResult *r)
+{
+	int k = 0;
+	while (r->ends && r->value != r->scan->var[r->scan->nslice + k])
+		k++;
+	return r->ends ? k : -1;
+}
+
 Node *scan_only(Ir *ir, const ScanCall *call, Node *value)
 {
 	Node *index[RICCI_MAX_RANK] = {node_int(ir, 0)};

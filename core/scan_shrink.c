@@ -11,8 +11,15 @@ typedef struct Shrink {
 	int nresult;
 	Node **result; /* those of the run that the graph needs */
 	bool *needed;  /* states */
+	bool *ends;    /* states of which the graph needs what is between the steps */
 	int *number;   /* of a needed state in the new loop, or -1: it became a constant */
 } Shrink;
+
+/* Of a tensor of the body; ends are of a state. */
+static bool is_stack(const Node *result)
+{
+	return result->u.result->final < 0 && !result->u.result->ends;
+}
 
 /* Marks the states that `root` reads; true when there is a new one. */
 static bool mark_states(Shrink *s, Node *root)
@@ -30,11 +37,14 @@ static bool mark_states(Shrink *s, Node *root)
 static void find_needed(Shrink *s)
 {
 	for (int k = 0; k < s->nresult; k++) {
-		int final = s->result[k]->u.result->final;
-		if (final >= 0)
-			s->needed[final] = true;
+		const ScanResult *r = s->result[k]->u.result;
+		int ends = scan_ends_of(r);
+		if (ends >= 0)
+			s->needed[ends] = s->ends[ends] = true;
+		else if (r->final >= 0)
+			s->needed[r->final] = true;
 		else
-			mark_states(s, s->result[k]->u.result->value);
+			mark_states(s, r->value);
 	}
 	for (bool more = true; more;) {
 		more = false;
@@ -61,7 +71,8 @@ static ScanCall close_needed(Shrink *s, Node *const *operand)
 		for (int k = 0; k < nvar; k++) {
 			int state = k - scan->nslice;
 			bool is_state = state >= 0 && state < scan->nstate;
-			bool moves = is_state && scan->next[state] != scan->var[k];
+			bool moves =
+				is_state && (s->ends[state] || scan->next[state] != scan->var[k]);
 			int kind = state < 0 ? 0 : moves ? 1 : 2;
 			if (kind != pass || (is_state && !s->needed[state]))
 				continue;
@@ -74,7 +85,7 @@ static ScanCall close_needed(Shrink *s, Node *const *operand)
 			spec.var[n++] = scan->var[k];
 		}
 	for (int k = 0; k < s->nresult; k++)
-		if (s->result[k]->u.result->final < 0)
+		if (is_stack(s->result[k]))
 			stacked[nstacked++] = s->result[k]->u.result->value;
 	return scan_close(s->ir, &spec, given, nstacked, stacked, true);
 }
@@ -88,6 +99,7 @@ static void shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 	Shrink s = {.ir = ir, .scan = scan};
 	s.result = arena_alloc(a, sizeof *s.result * (size_t)n);
 	s.needed = arena_alloc(a, states);
+	s.ends = arena_alloc(a, states);
 	s.number = arena_alloc(a, sizeof *s.number * states);
 	for (int k = 0; k < scan->nstate; k++)
 		s.number[k] = -1;
@@ -100,11 +112,12 @@ static void shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 		operand[k] = node_map_get(map, scan_operands(order[at])[k]);
 	ScanCall call = close_needed(&s, operand);
 	for (int k = 0, stacked = 0; k < s.nresult; k++) {
-		int final = s.result[k]->u.result->final;
-		Node *out = final < 0 ? scan_stack(ir, &call, call.result[stacked++])
-			    : s.number[final] >= 0
-				    ? scan_final(ir, &call, s.number[final])
-				    : operand[scan->has_length + scan->nslice + final];
+		const ScanResult *r = s.result[k]->u.result;
+		Node *out = r->ends	   ? scan_ends(ir, &call, s.number[scan_ends_of(r)])
+			    : r->final < 0 ? scan_stack(ir, &call, call.result[stacked++])
+			    : s.number[r->final] >= 0
+				    ? scan_final(ir, &call, s.number[r->final])
+				    : operand[scan->has_length + scan->nslice + r->final];
 		node_map_put(ir, map, s.result[k], out);
 	}
 }

@@ -33,8 +33,8 @@ const Target *target_host(void);
 
 /* ---- equations to equations (rewrite/) ---- */
 /* Constants, identities, common subexpressions, dead code, zero gradients: roots are replaced in
- * place by equal, cheaper ones (same type and shape). Runs under IR_ENTER. 0 or an error in
- * ir->err. */
+ * place by equal, cheaper ones (same type and shape); such a graph may be rewritten again. Runs
+ * under IR_ENTER. 0 or an error in ir->err. */
 int rewrite_graph(Ir *ir, int nroot, Node **roots);
 /* Mixed precision, after that: f32 factors of long sums are read rounded to a 16-bit type
  * (rewrite/precision.c). */

@@ -143,13 +143,10 @@ static const Node *stack_of(const Node *t, int64_t *first)
 static Node *stacked_in(const Node *stack, int64_t first)
 {
 	const ScanResult *r = stack->u.result;
-	const Scan *s = r->scan;
-	if (first == (r->ends && s->backwards))
+	int ends = scan_ends_of(r);
+	if (first == scan_row(r, 0))
 		return r->value;
-	for (int k = 0; k < s->nstate && r->ends && first == !s->backwards; k++)
-		if (r->value == s->var[s->nslice + k])
-			return s->next[k];
-	return NULL;
+	return ends >= 0 && first == !r->scan->backwards ? r->scan->next[ends] : NULL;
 }
 
 static uint32_t slice_number(RoundingKeys *d, Node *operand)

@@ -429,11 +429,12 @@ static void rest_variables(Split *p, Rest *r)
 		rest_variable(r, &r->spec.nconst, s->var[k], p->operand[k]);
 }
 
-/* Is result k a stack that the new loop makes? Those of what is ahead are there already, but for
- * the rows beyond the length. */
+/* Is result k a stack of values that the new loop makes? Those of what is ahead are there already,
+ * but for the rows beyond the length. */
 static bool stack_stays(const Split *p, int k)
 {
-	return p->value[k] && !p->after[k] && (p->length || !p->ahead[p->value[k]->id]);
+	return p->value[k] && !p->result[k]->u.result->ends && !p->after[k] &&
+	       (p->length || !p->ahead[p->value[k]->id]);
 }
 
 static ScanCall split_close(Split *p, Rest *r)
@@ -492,11 +493,13 @@ static Node *state_behind(Split *p, int k)
 static Node *result_now(Split *p, const Rest *r, const ScanCall *call, int k)
 {
 	Node *v = p->value[k];
-	if (!v) {
-		int state = p->result[k]->u.result->final;
+	const ScanResult *of = p->result[k]->u.result;
+	int state = of->final, ends = scan_ends_of(of);
+	if (ends >= 0) /* read, so no sum that leaves */
+		return scan_ends(p->ir, call, r->state[ends]);
+	if (!v)
 		return p->sums[state] ? state_behind(p, state)
 				      : scan_final(p->ir, call, r->state[state]);
-	}
 	if (p->after[k])
 		return over_comp(p, v, false, true);
 	if (!stack_stays(p, k))

@@ -24,28 +24,37 @@ static Node *is_within(Ir *ir, Node *t, Node *length)
 	return node2(ir, OP_LT, t, node_cast(ir, RICCI_I64, node_read(ir, length, NULL)));
 }
 
-/* Does the graph have the stack of value of this run, and is it no root? */
-static bool has_stack(const Stacks *s, const Node *run, const Node *value)
+/* The place in the graph of this run's stack of value, or that with the last value; -1: none. */
+static int stack_at(const Stacks *s, const Node *run, const Node *value, bool ends)
 {
 	for (int k = 0; k < s->n; k++) {
 		const Node *t = s->order[k];
 		if (t->op == OP_SCAN && t->u.result->final < 0 && t->u.result->value == value &&
-		    scan_same_run(t, run))
-			return !s->asked[k];
+		    t->u.result->ends == ends && scan_same_run(t, run))
+			return k;
 	}
-	return false;
+	return -1;
 }
 
-/* The state whose values before the steps and behind them are stacked, one of them as c; -1: none.
- */
+static bool has_stack(const Stacks *s, const Node *run, const Node *value)
+{
+	int k = stack_at(s, run, value, false);
+	return k >= 0 && !s->asked[k];
+}
+
+/* The state whose values before the steps and behind them are stacked, one of them as c, or already
+ * in one stack beside c; -1: none. */
 static int state_doubled(const Stacks *s, const Node *c)
 {
 	const Scan *scan = scan_of(c);
 	const Node *value = c->u.result->value;
-	for (int k = 0; k < scan->nstate && c->u.result->final < 0; k++) {
+	bool stack = c->u.result->final < 0 && !c->u.result->ends;
+	for (int k = 0; k < scan->nstate && stack; k++) {
 		const Node *var = scan->var[scan->nslice + k], *next = scan->next[k];
-		if (var != next && (value == var || value == next) && has_stack(s, c, var) &&
-		    has_stack(s, c, next))
+		if (value != var && value != next)
+			continue;
+		if (stack_at(s, c, var, true) >= 0 ||
+		    (var != next && has_stack(s, c, var) && has_stack(s, c, next)))
 			return k;
 	}
 	return -1;

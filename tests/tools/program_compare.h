@@ -52,7 +52,7 @@ static int case_judge(Case *c, Error *err)
 }
 
 /* Are there elements that overflow on the way, or that rounding decides, and are not compared? */
-static bool case_partly(const Case *c)
+__attribute__((unused)) static bool case_partly(const Case *c)
 {
 	for (int k = 0; k < c->nroot; k++)
 		for (int64_t i = 0; i < tensor_size(c->root[k]->node); i++)
@@ -125,7 +125,7 @@ static double case_precision(const Case *c, int k)
 	return eps + case_terms(c, k) * (eps < precision(RICCI_F32) ? 0x1p-53 : 0x1p-24);
 }
 
-static bool root_agrees(const Case *c, int k, Text *why)
+__attribute__((unused)) static bool root_agrees(const Case *c, int k, Text *why)
 {
 	Node *t = c->root[k]->node;
 	int64_t n = tensor_size(t);
