@@ -2,7 +2,8 @@
  *
  * Input: a Blocking and the numbers of a part's blocks. Output: statements for that part.
  * Invariant: panels of M are as high as a micro-kernel or a little lower, all of them nearly the
- * same, so that no rest of two rows leaves most of its registers empty. */
+ * same, so that no rest of two rows leaves most of its registers empty; and blocks have equal
+ * numbers of panels or one more, so that threads which take as many of them are done together. */
 #include "jit/contract/internal.h"
 
 /* The first row of a panel of M, counted over all blocks; the extent behind the last. */
@@ -17,19 +18,28 @@ static Node *panel_start(Contract *c, Node *panel)
 	return extent % unit ? contract_least(c, start, contract_int(c, extent)) : start;
 }
 
+/* The first panel of a block: the side's panels are dealt out evenly among its blocks. */
+static Node *block_start(Contract *c, Node *block, int64_t nblock, int64_t extent, int64_t panel)
+{
+	int64_t count = (extent + panel - 1) / panel;
+	return node_floordiv(c->ir, node_scale(c->ir, block, count), nblock);
+}
+
 void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *top, Node *rows)
 {
 	Ir *ir = c->ir;
-	int64_t most = h->mb / c->micro->mr, all = (c->m.extent + c->micro->mr - 1) / c->micro->mr;
-	h->first = node_scale(ir, m, most);
-	h->npanel = contract_least(c, contract_int(c, most),
-				   node_sub(ir, contract_int(c, all), h->first));
+	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	Node *one = contract_int(c, 1), *m1 = node_add(ir, m, one), *n1 = node_add(ir, n, one);
+	h->first = block_start(c, m, h->nmb, c->m.extent, mr);
+	h->npanel = node_sub(ir, block_start(c, m1, h->nmb, c->m.extent, mr), h->first);
+	h->npanel = contract_least(c, contract_int(c, h->mb / mr), h->npanel);
 	Node *end = panel_start(c, node_add(ir, h->first, h->npanel));
 	c->m.origin = node_add(ir, panel_start(c, h->first), top);
-	c->n.origin = node_scale(ir, n, h->nb);
 	h->rows = contract_least(c, rows, node_sub(ir, end, c->m.origin));
-	h->cols = contract_least(c, contract_int(c, h->nb),
-				 node_sub(ir, contract_int(c, c->n.extent), c->n.origin));
+	c->n.origin = node_scale(ir, block_start(c, n, h->nnb, c->n.extent, nr), nr);
+	end = node_scale(ir, block_start(c, n1, h->nnb, c->n.extent, nr), nr);
+	end = contract_least(c, end, contract_int(c, c->n.extent));
+	h->cols = contract_least(c, contract_int(c, h->nb), node_sub(ir, end, c->n.origin));
 	int64_t below = c->batch.extent;
 	for (int k = 0; k < c->batch.naxis; k++) {
 		below /= axis_extent(c->batch.axis[k]);

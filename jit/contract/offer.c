@@ -149,12 +149,21 @@ static double plan_price(const Price *p, const Plan *s)
 	return sum * imbalance(parts * (double)c->batch.extent);
 }
 
-/* Equal blocks of at most `most`. */
-static int64_t balanced(int64_t extent, int64_t most, int64_t multiple)
+/* Equal blocks of at most `most`, in so many pieces with equal numbers of them. */
+static int64_t balanced(int64_t extent, int64_t most, int64_t multiple, int64_t pieces)
 {
 	most = most < multiple ? multiple : most;
-	int64_t blocks = (extent + most - 1) / most;
+	int64_t blocks = round_up((extent + most - 1) / most, pieces);
 	return round_up((extent + blocks - 1) / blocks, multiple);
+}
+
+/* A panel of B fills half of L1; conditions repeat at the same places of all blocks. */
+static int64_t depth(const Price *p, int64_t pieces)
+{
+	const Contract *c = p->c;
+	int64_t most = (int64_t)(p->target->l1 / 2 / type_size(c->micro->b.held)) / c->micro->nr;
+	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
+	return balanced(c->k.extent, most + period / 2, period, pieces);
 }
 
 /* Keeps s where it fits the caches and is cheaper. */
@@ -191,30 +200,24 @@ static int64_t smaller(int64_t block, int64_t extent)
 	return block / 2;
 }
 
-/* The cheapest plan whose A is packed or in place, and of the given depth. */
-static Plan plan_best(const Price *p, int way, int in_place, int64_t kb)
+/* The cheapest plan whose A is packed or in place. */
+static Plan plan_best(const Price *p, int way, int in_place)
 {
 	const Contract *c = p->c;
-	int64_t mr = c->micro->mr, nr = c->micro->nr;
-	int64_t most = c->k.compact ? 1 : c->k.extent / kb + c->k.extent / kb / 2 + 1;
-	Plan best = {0}, s = {.way = way, .in_place = in_place, .kb = kb};
-	for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
-		s.mb = balanced(c->m.extent, mb, mr);
-		for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
-			s.nb = balanced(c->n.extent, nb, nr);
-			for (s.pieces = 1; s.pieces <= most && s.pieces <= 32; s.pieces *= 2)
+	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
+	int64_t most = c->k.compact ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
+	Plan best = {0}, s = {.way = way, .in_place = in_place};
+	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
+		s.kb = depth(p, s.pieces);
+		for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
+			s.mb = balanced(c->m.extent, mb, mr, 1);
+			for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
+				s.nb = balanced(c->n.extent, nb, nr, 1);
 				plan_share(p, s, &best);
+			}
 		}
 	}
 	return best;
-}
-
-/* A panel of B fills half of L1; conditions repeat at the same places of all blocks. */
-static int64_t depth(const Contract *c, const Target *target)
-{
-	int64_t most = (int64_t)(target->l1 / 2 / type_size(c->micro->b.held)) / c->micro->nr;
-	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
-	return balanced(c->k.extent, most + period / 2, period);
 }
 
 static void plan_write(const Plan *p, Schedule *s)
@@ -277,9 +280,8 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 		    (way & CONTRACT_NARROW && !contract_packs(c)))
 			continue;
 		Price price = price_of(c, target);
-		int64_t kb = depth(c, target);
 		for (int in_place = 0; in_place <= price.in_place; in_place++)
-			plan[nplan++] = plan_best(&price, way, in_place, kb);
+			plan[nplan++] = plan_best(&price, way, in_place);
 	}
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
 	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)
