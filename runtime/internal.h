@@ -70,7 +70,8 @@ void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
 void sample_free(Sample *s);
-/* verify_kernel with a time limit, against an admitted kernel in full when `reference` is given. */
+/* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
+ * when `reference` is given. */
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
 		  double limit, Error *err);
 

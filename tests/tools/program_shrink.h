@@ -7,6 +7,7 @@
 #include "tests/tools/program_file.h"
 #include "tests/tools/program_judge.h"
 
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,7 +26,21 @@ static const char *const verdict_text[] = {"good",
 
 /* ---- verdicts in a process of their own */
 
-enum { CHILD_LIMIT = 30, BATCH_LIMIT = 600, SHRINK_SECONDS = 240, CHILD_STATUS = 64 };
+/* Seconds of the processor's time; PATIENCE times that may pass, so that a machine that is busy, or
+ * a process that was stopped, doesn't decide what fails. */
+enum {
+	CHILD_LIMIT = 30,
+	BATCH_LIMIT = 600,
+	PATIENCE = 10,
+	SHRINK_SECONDS = 240,
+	CHILD_STATUS = 64
+};
+
+static void limit_set(int seconds)
+{
+	setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+	alarm((unsigned)(PATIENCE * seconds));
+}
 
 static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 			     const char *const *backend, Text *why)
@@ -38,7 +53,7 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 	pid_t child = fork();
 	if (!child) {
 		Text own = {0};
-		alarm(n > 1 ? BATCH_LIMIT : CHILD_LIMIT);
+		limit_set(n > 1 ? BATCH_LIMIT : CHILD_LIMIT);
 		close(fd[0]);
 		Verdict v = programs_verdict(n, p, nbackend, backend, &own);
 		if (own.n && write(fd[1], own.s, own.n) < 0)
@@ -53,7 +68,7 @@ static Verdict verdict_apart(int n, const RandomProgram *p, int nbackend,
 		return NO_RESULT;
 	if (WIFEXITED(status) && WEXITSTATUS(status) >= CHILD_STATUS)
 		return (Verdict)(WEXITSTATUS(status) - CHILD_STATUS);
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+	if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM))
 		return HANGS;
 	text_add(why, "status %#x\n", status);
 	return CRASHED;
