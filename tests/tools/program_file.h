@@ -2,13 +2,16 @@
  *
  * The format of a kept program:
  *	number 17
- *	by chance                      (stochastic rounding)
- *	loop 5 length -1 segment 0 repeat 0 backwards recompute region      (the words last: if so)
+ *	type f64		(that of its values decides how far it is judged;
+ *				left out: that of the first operand of floats)
+ *	by chance		(stochastic rounding)
+ *	loop 5 length -1 segment 0 repeat 0 backwards recompute region
+ *				(the words last: if so)
  *	text Y[i] = A[i]
- *	after Z[] += Y[t,i]            (of the loop's results)
- *	operand A f64 -5 9 4x3         (type, range of the data where integer, shape or `scalar`; in
- *a loop `slice`, or `state` and the name of what it becomes) end by tcc                     (the
- *backends that it fails with)
+ *	after Z[] += Y[t,i]	(of the loop's results)
+ *	operand A f64 -5 9 4x3	(type, range of the data where integer, shape or `scalar`;
+ *				in a loop `slice`, or `state` and what it becomes)
+ *	end by tcc		(the backends that it fails with)
  */
 #ifndef PROGRAM_FILE_H
 #define PROGRAM_FILE_H
@@ -63,7 +66,7 @@ static bool loop_read(RandomLoop *l, const char *line)
 
 __attribute__((unused)) static void program_write(FILE *out, const RandomProgram *p, const char *by)
 {
-	fprintf(out, "number %llu\n", (unsigned long long)p->number);
+	fprintf(out, "number %llu\ntype %s\n", (unsigned long long)p->number, type_name(p->type));
 	if (p->by_chance)
 		fprintf(out, "by chance\n");
 	if (p->loop.steps)
@@ -87,8 +90,7 @@ __attribute__((unused)) static void program_write(FILE *out, const RandomProgram
 	fprintf(out, "end by %s\n", by);
 }
 
-/* The type of all values is that of the first cast that is written; it decides how far the program
- * is judged. */
+/* Where none is written. */
 static Type program_type(const RandomProgram *p)
 {
 	for (int k = 0; k < p->n; k++)
@@ -119,11 +121,13 @@ static bool operand_read(Operand *x, const char *line)
 __attribute__((unused)) static bool program_read(FILE *in, RandomProgram *p)
 {
 	char line[20000];
-	*p = (RandomProgram){0};
+	*p = (RandomProgram){.type = RICCI_NTYPES};
 	while (fgets(line, sizeof line, in)) {
 		line[strcspn(line, "\n")] = 0;
 		if (!strncmp(line, "number ", 7))
 			p->number = strtoull(line + 7, NULL, 10);
+		else if (!strncmp(line, "type ", 5) && !type_parse(line + 5, &p->type))
+			return false;
 		else if (!strncmp(line, "text ", 5))
 			text_add(&p->text, "%s", line + 5);
 		else if (!strncmp(line, "after ", 6))
@@ -135,7 +139,7 @@ __attribute__((unused)) static bool program_read(FILE *in, RandomProgram *p)
 		else if (!strncmp(line, "operand ", 8) && p->n < PROGRAM_TENSORS)
 			p->n += operand_read(&p->tensor[p->n], line);
 		else if (!strncmp(line, "end", 3)) {
-			p->type = program_type(p);
+			p->type = p->type == RICCI_NTYPES ? program_type(p) : p->type;
 			return p->text.s != NULL;
 		}
 	}

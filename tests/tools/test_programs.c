@@ -8,7 +8,7 @@ enum { PROGRAMS = 80, OTHERS = 20 };
 #else
 enum { PROGRAMS = 240, OTHERS = 40 };
 #endif
-enum { BATCH = 40 };
+enum { BATCH = 40, KEPT = 160 };
 
 static int nbackend = 1;
 static const char *const compilers[] = {"tcc", "cc"};
@@ -57,6 +57,49 @@ static void numbers_run(uint64_t first, int count)
 	}
 }
 
+static void case_print(const Case *c, Ir *ir, Text *text)
+{
+	IR_ENTER(ir, );
+	for (int k = 0; k < c->nroot; k++)
+		print_program(text, ir, 1, &c->root[k]->node, NULL);
+	IR_LEAVE(ir);
+}
+
+/* The equations of all roots of a program. */
+static Text case_text(const RandomProgram *p)
+{
+	Case c;
+	Text text = {0};
+	ricci_graph *g = ricci_graph_new();
+	CHECK_INT(case_open(&c, g, p), 0);
+	case_print(&c, &g->ir, &text);
+	case_close(&c);
+	ricci_graph_free(g);
+	return text;
+}
+
+/* What is kept of a program is the program. */
+static void number_keep(uint64_t number)
+{
+	RandomProgram p, again;
+	FILE *file = tmpfile();
+	CHECK(file != NULL);
+	if (!file)
+		return;
+	random_program(&p, number);
+	program_write(file, &p, "nobody");
+	rewind(file);
+	CHECK(program_read(file, &again));
+	fclose(file);
+	Text was = case_text(&p), is = case_text(&again);
+	CHECK_STR(is.s, was.s);
+	CHECK(again.type == p.type && again.by_chance == p.by_chance);
+	text_free(&was);
+	text_free(&is);
+	program_free(&p);
+	program_free(&again);
+}
+
 int main(void)
 {
 	static RandomProgram p[BATCH];
@@ -78,5 +121,7 @@ int main(void)
 	numbers_run(1, PROGRAMS);
 	for (uint64_t kind = 1; kind < 4; kind++)
 		numbers_run(kind * KIND, OTHERS);
+	for (uint64_t k = 0; k < KEPT; k++)
+		number_keep(k % 4 * KIND + k / 4);
 	return check_done();
 }
