@@ -1,11 +1,11 @@
 /* tune.c - searching for schedules with all the time there is: what `ricci tune` does.
  *
  * The graph becomes a program as for a run. Each of its kernels gets a part of the time, by its
- * share of the program's; a strategy proposes schedules, batches of them are compiled together,
- * verified like every kernel, and timed on random data by the pool that would run them. At the end
- * the fastest are timed again in turns, so that a moment's noise does not decide. The best stays in
- * the function cache and on disk. Invariant: at any moment the cache holds kernels that are proved
- * right, and none slower than when the search began.
+ * share of the program's, and one batch at least; a strategy proposes schedules, batches of them
+ * are compiled together, verified like every kernel, and timed on random data by the pool that
+ * would run them. At the end the fastest are timed again in turns, so that a moment's noise does
+ * not decide. The best stays in the function cache and on disk. Invariant: at any moment the cache
+ * holds kernels that are proved right, and none slower than when the search began.
  */
 #include "runtime/search.h"
 #include <math.h>
@@ -243,7 +243,7 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 	double left = until - clock_seconds(), final = fmin(final_share * left, final_most);
 	int code = 0, got = 1;
 
-	while (!code && got > 0 && clock_seconds() < until - final) {
+	while (!code && got > 0 && (!u->report.tried || clock_seconds() < until - final)) {
 		got = batch_fill(u, t->strategy, room, c);
 		candidates_make(got, c, pool_threads(u->pool));
 		for (int i = 0; i < got; i++)
