@@ -232,10 +232,20 @@ const char *emit_base(Emit *e, Node *buffer)
 				      : buffer->u.s;
 }
 
+/* In the text for compilers that make vectors a constant stands apart: they see that two places
+ * are neighbours where the rest is the same variable. */
 const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 {
 	if (is_variable(e, buffer))
 		return buffer->u.s;
+	if (*e->d->vector && index->op == OP_ADD) {
+		Affine a = affine_of(e->ir, index);
+		long long c = a.c;
+		a.c = 0;
+		if (c)
+			return arena_printf(&e->ir->arena, "%s[%s + (%lldL)]", buffer->u.s,
+					    emit_value(e, affine_node(e->ir, &a), lazy), c);
+	}
 	return arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s, emit_value(e, index, lazy));
 }
 

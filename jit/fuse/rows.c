@@ -102,6 +102,37 @@ static bool all_pointwise(const Subgraph *s)
 	return true;
 }
 
+int64_t subgraph_row_count(const Subgraph *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < s->rows; d++)
+		n *= axis_extent(rows_axis(s, 0, d));
+	return n;
+}
+
+/* The points of a row, of the member that has most. */
+static double row_points(const Subgraph *s)
+{
+	double most = 0;
+	for (int k = 0; k < s->nmember; k++) {
+		double points = comp_points(s->member[k]);
+		most = points > most ? points : most;
+	}
+	return most / (double)subgraph_row_count(s);
+}
+
+/* Rows of few points, a window each, are taken together where enough of them are left. */
+static void lengthen_rows(Subgraph *s)
+{
+	int64_t rows = subgraph_row_count(s);
+	while (s->rows > 1 && row_points(s) < ROW_POINTS) {
+		rows /= axis_extent(rows_axis(s, 0, s->rows - 1));
+		if (rows < ROWS_LEAST)
+			break;
+		s->rows--;
+	}
+}
+
 bool subgraph_rows(Ir *ir, Subgraph *s)
 {
 	s->rows = 0;
@@ -124,15 +155,8 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 		Shared shared = {s, k};
 		node_walk(ir, comp_body(s->member[k]), see_member, &shared);
 	}
+	lengthen_rows(s);
 	return s->rows > 0;
-}
-
-int64_t subgraph_row_count(const Subgraph *s)
-{
-	int64_t n = 1;
-	for (int d = 0; d < s->rows; d++)
-		n *= axis_extent(rows_axis(s, 0, d));
-	return n;
 }
 
 /* ---- which equations share a loop ---- */
@@ -162,13 +186,19 @@ static bool is_pointwise(const Subgraph *s, int k)
 	return s->fold[k] ? comp_naxis(c) == tensor_rank(c) + s->rows : comp_reduce(c) == RED_NONE;
 }
 
+/* May others share its loop? Those of a reduction take its result. */
+static bool may_lead(const Subgraph *s, int k)
+{
+	return !s->fold[k] || is_pointwise(s, k);
+}
+
 /* The end of the equations from k on that one loop over the places of a row computes. */
 static int loop_from(Ir *ir, const Subgraph *s, int k)
 {
 	int end = k + 1;
 	const Node *first = s->member[k];
 	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
-	for (; is_pointwise(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
+	for (; may_lead(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
 		const Node *c = s->member[end];
 		int own = s->fold[end] ? 0 : s->rows;
 		Own o = {s, k, end, tensor_rank(c) - own == rank};
@@ -249,7 +279,7 @@ static void see_across(void *user, Node *n)
 bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
-	double bytes = 0, points = 0;
+	double bytes = 0;
 	if (!subgraph_rows(ir, &s) || !s.rows)
 		return false;
 	double rows = (double)subgraph_row_count(&s);
@@ -257,12 +287,11 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 		Node **reads;
 		int nread = comp_reads(ir, member[k], &reads);
 		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
-		points = comp_points(member[k]) > points ? comp_points(member[k]) : points;
 		Across a = {&s, k, false};
 		node_walk(ir, comp_body(member[k]), see_across, &a);
 		if (a.found || !is_streaming(member[k], nread, reads) ||
 		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
 			return false;
 	}
-	return rows >= ROWS_LEAST && points >= ROW_POINTS * rows && bytes <= ROW_BYTES * rows;
+	return rows >= ROWS_LEAST && row_points(&s) >= ROW_POINTS && bytes <= ROW_BYTES * rows;
 }

@@ -1,11 +1,13 @@
 /* take.c - elementwise equations are substituted into all their readers, where R says so.
  *
  * In: roots of a cleaned graph. Out: the equations as they are now, by the id of the old ones;
- * roots updated. Invariant: an equation whose readers compare it for equality stays. */
+ * roots updated. Invariant: an equation whose readers compare it for equality stays. A sum of a few
+ * points counts as elementwise where it is one residue's part of its readers. */
 #include "jit/fuse/internal.h"
 
 enum {
 	BODY_LARGEST = 160,
+	SUM_SHORT = 4, /* points that are written out */
 	GATHER = 10,
 	NEAR = 8 /* traffic between equations of one row is so many times cheaper */
 };
@@ -19,10 +21,27 @@ static bool is_contraction(const Node *c)
 	       comp_points(c) > 64 * (double)tensor_size(c);
 }
 
-/* How many times reader c evaluates what it reads at `read`. */
-static double evaluations(const Node *c, const Node *read)
+/* The part of its points for which e, a choice by remainders, comes to `read`; `whole`: for which
+ * it comes to the first choice by the same remainder. */
+static double share_of(Node *e, Node *read, double share, double whole)
 {
-	double n = 1;
+	Node *c = e->op == OP_SELECT ? e->src[0] : NULL;
+	if (!c || c->op != OP_EQ || c->src[0]->op != OP_FLOORMOD || !node_is_const(c->src[1]))
+		return node_has(e, read) ? share : 0;
+	if (node_has(c, read))
+		return share;
+	Node *rest = e->src[2];
+	double part = whole / (double)c->src[0]->src[1]->u.i, left = share - part;
+	bool same = rest->op == OP_SELECT && rest->src[0]->op == OP_EQ &&
+		    rest->src[0]->src[0] == c->src[0];
+	return share_of(e->src[1], read, part, part) +
+	       share_of(rest, read, left, same ? whole : left);
+}
+
+/* How many times reader c evaluates what it reads at `read`. */
+static double evaluations(const Node *c, Node *read)
+{
+	double n = comp_reduce(c) == RED_NONE ? share_of(comp_body(c), read, 1, 1) : 1;
 	for (int k = 0; k < comp_naxis(c); k++) {
 		bool there = false;
 		for (int d = 1; d < read->nsrc && !there; d++)
@@ -97,6 +116,58 @@ static const char *take_in_illegal(Fuse *f, Node *c, Node *now)
 	if (count_nodes(f->ir, comp_body(now)) > BODY_LARGEST)
 		return "the body is too large";
 	return NULL;
+}
+
+/* Is it one residue's part of all its readers? */
+static bool is_part(Fuse *f, Node *c)
+{
+	bool part = f->uses[c->id] != NULL;
+	for (Use *u = f->uses[c->id]; u && part; u = u->next) {
+		const Node *reader = u->reader;
+		part = reader->op == OP_COMP && comp_reduce(reader) == RED_NONE;
+		if (!part)
+			break;
+		Reads r = fuse_reads(f->ir, reader, c);
+		for (int k = 0; k < r.n && part; k++)
+			part = !r.overflow && share_of(comp_body(reader), r.read[k], 1, 1) < 1;
+	}
+	return part;
+}
+
+/* How many points make an element of c; more than SUM_SHORT: many. */
+static int64_t points_each(const Node *c)
+{
+	int64_t points = 1;
+	for (int k = tensor_rank(c); k < comp_naxis(c) && points <= SUM_SHORT; k++)
+		points *= axis_extent(comp_axis(c, k));
+	return points;
+}
+
+/* c (now `now`), a sum of few points, as an elementwise equation; NULL: it is none, or not one
+ * residue's part. */
+static Node *write_out(Fuse *f, Node *c, const Node *now)
+{
+	Ir *ir = f->ir;
+	int rank = tensor_rank(now), n = comp_naxis(now) - rank;
+	Node *axes[COMP_MAX_AXES], *at[COMP_MAX_AXES], *sum = NULL;
+	int64_t shape[RICCI_MAX_RANK], points = points_each(now);
+	if (comp_reduce(now) != RED_ADD || points > SUM_SHORT || !comp_is_dense(now) ||
+	    type_accumulator(now->type) != now->type || !is_part(f, c))
+		return NULL;
+	for (int k = 0; k < rank + n; k++)
+		axes[k] = comp_axis(now, k);
+	for (int d = 0; d < rank; d++)
+		shape[d] = tensor_extent(now, d);
+	for (int64_t p = 0; p < points; p++) {
+		int64_t left = p;
+		for (int k = n - 1; k >= 0; k--) {
+			at[k] = node_int(ir, left % axis_extent(axes[rank + k]));
+			left /= axis_extent(axes[rank + k]);
+		}
+		Node *term = node_replace(ir, comp_body(now), n, axes + rank, at);
+		sum = sum ? node2(ir, OP_ADD, sum, term) : term;
+	}
+	return sum ? comp_make(ir, RED_NONE, rank, shape, axes, rank, axes, sum) : NULL;
 }
 
 /* Would c run row by row with all its readers? Then they find it in the nearest cache. */
@@ -244,7 +315,10 @@ void fuse_take_in(Fuse *f, int nroot, Node **roots)
 		if (c->op != OP_COMP)
 			continue;
 		f->now[c->id] = rebuild(f, c);
-		f->taken[c->id] = decide_take_in(f, c, f->now[c->id]);
+		Node *flat = write_out(f, c, f->now[c->id]);
+		f->taken[c->id] = decide_take_in(f, c, flat ? flat : f->now[c->id]);
+		if (flat && f->taken[c->id])
+			f->now[c->id] = flat;
 	}
 	for (int k = 0; k < nroot; k++)
 		if (f->now[roots[k]->id])

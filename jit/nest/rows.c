@@ -8,7 +8,7 @@
 #include "jit/fuse/subgraph.h"
 #include "jit/nest/internal.h"
 
-enum { TILE_LOCAL = 1 << 14 };
+enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
 
 /* Each block of rows sums for itself; their number must not depend on the threads. */
 enum { BLOCKS_MOST = 64, BLOCK_ROWS = 16, SUM_PIECE = 512 };
@@ -44,13 +44,21 @@ static Node *num(const Blocks *b, int64_t v)
 	return node_int(b->tree->ir, v);
 }
 
+/* A row may be read behind its end where the value is thrown away, so that lanes need not ask
+ * before they read the next line or place. */
+static int64_t row_slack(const Node *t, int64_t size)
+{
+	int64_t line = size > 1 ? tensor_extent(t, tensor_rank(t) - 1) : 0;
+	return size == 1 ? 0 : (line < SLACK_MOST ? line : SLACK_MOST) + 1;
+}
+
 /* A row of tensor t, for each thread. */
 static Node *row_buffer(const Blocks *b, const Node *t, bool grid, Stmt **alloc)
 {
 	int64_t size = tensor_size(t) / b->rows;
 	bool small = grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
 	Node *row = tree_buffer(b->tree, small ? SPACE_LOCAL : SPACE_SCRATCH, "row", (Type)t->type,
-				size);
+				size + (grid ? 0 : row_slack(t, size)));
 	if (small)
 		*alloc = stmt_seq(*alloc, stmt_alloc(b->tree, row));
 	return row;

@@ -166,6 +166,39 @@ static void test_folds(void)
 	ir_free(&c.ir);
 }
 
+/* Windows: a row of few points gives its place to a longer one. */
+static void test_short_rows(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[2] = {operand(&c, "X", 2, 128, 1025), operand(&c, "D", 2, 128, 512)};
+	CHECK_INT(partition("M[i,p] max= X[i,2*p+r] where p<512, r<3; "
+			    "N[i,p] += X[i,2*p+r] == M[i,p] ? 1.0 : 0.0 where r<3; "
+			    "Y[i,p] = D[i,p] / N[i,p]",
+			    2, ops, &c),
+		  1);
+	CHECK_INT(c.sub[0].nmember, 3);
+	CHECK_INT(c.sub[0].rows, 1);
+	ir_free(&c.ir);
+}
+
+/* A sum of two points is written out where a reader takes it for every other place only. */
+static void test_parts(void)
+{
+	Case c;
+	const char *text[] = {"E[i,u] += X[i,u+t]*2 where u<128, t<2; "
+			      "Y[i,j] = j%2 == 1 ? E[i,j/2] : X[i,j/2] where j<256",
+			      "E[i,u] += X[i,u+t]*2 where u<128, t<2; "
+			      "Y[i,j] = E[i,j/2] - X[i,j/2] where j<256"};
+	for (int k = 0; k < 2; k++) {
+		begin(&c);
+		Node *ops[1] = {operand(&c, "X", 2, 48, 129)};
+		CHECK_INT(partition(text[k], 1, ops, &c), 1 + k);
+		CHECK_INT(comp_reduce(c.sub[0].member[0]), k ? RED_ADD : RED_NONE);
+		ir_free(&c.ir);
+	}
+}
+
 /* A reduction's result that two later equations of other spaces read is not computed twice. */
 static void test_reduction_stays(void)
 {
@@ -260,6 +293,8 @@ int main(void)
 	test_matrix_chain();
 	test_rows();
 	test_folds();
+	test_short_rows();
+	test_parts();
 	test_reduction_stays();
 	test_no_cycle();
 	test_recomputation_is_weighed();
