@@ -2,7 +2,8 @@
  *
  * The header before the data remembers the block. Large blocks are marked so that a forked child (a
  * kernel being verified) does not inherit them: otherwise every page that training writes meanwhile
- * would be copied.
+ * would be copied. They are of large pages where the system has such: packing and transposing walk
+ * through more small ones than the processor keeps addresses of.
  */
 #define _GNU_SOURCE
 #include "runtime/internal.h"
@@ -39,8 +40,10 @@ void *buffer_new(size_t bytes)
 	h = (Header *)(void *)data - 1;
 	h->block = block;
 	pages_inside(block, n, h);
-	if (h->kept)
+	if (h->kept) {
 		madvise(h->keep, h->kept, MADV_DONTFORK);
+		madvise(h->keep, h->kept, MADV_HUGEPAGE); /* refused where there are none */
+	}
 	return data;
 }
 
