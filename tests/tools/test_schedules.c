@@ -1,11 +1,12 @@
 /* test_schedules.c - random schedules of random tasks: whatever lowering lets through is right.
  *
  * Random programs (random_program.h, and every fourth a large contraction), their gradients and
- * tangents are fused into tasks, and each task gets schedules: offers of the scheduler, changed at
- * random as searches change them. Kernels are compiled by tcc, those of some programs by cc, and
- * verified as in training, in a process of their own. RICCI_FUZZ: the number of programs;
- * RICCI_SEED: the first one's number. A program's schedules and its compiler are functions of its
- * number, so that one that fails can be run alone.
+ * tangents are fused into tasks, those of loops' bodies too, and each task gets schedules: offers
+ * of the scheduler, changed at random as searches change them. Kernels are compiled by tcc, those
+ * of some programs by cc, and verified as in training, in a process of their own. RICCI_FUZZ: the
+ * number of programs, to which an eighth with loops comes; RICCI_SEED: the first one's number, of
+ * those of its kind. A program's schedules and its compiler are functions of its number, so that
+ * one that fails can be run alone.
  */
 #include "tests/check.h"
 #include "tests/tools/program_case.h"
@@ -15,13 +16,15 @@ enum { PROGRAMS = 20 };
 #else
 enum { PROGRAMS = 100 };
 #endif
-enum { OFFERS = 12, MOST_KERNELS = 512, EACH = 6 };
+enum { OFFERS = 12, MOST_KERNELS = 512, MOST_TASKS = 256, EACH = 6 };
 enum { BY_CC = 41 }; /* by which each kind of programs comes to cc in time */
 
 typedef struct Batch {
 	int n;
 	Kernel *kernel[MOST_KERNELS];
 	const Task *task[MOST_KERNELS];
+	int nmade;
+	Task *made[MOST_TASKS];
 } Batch;
 
 static void failure_print(uint64_t number, const Task *t, const Kernel *k, const char *message)
@@ -101,20 +104,51 @@ static void program_large(RandomProgram *p, uint64_t number)
 		 stride, step, pad, stride, step, pad, places, places);
 }
 
-/* The subgraphs that the roots are cut into; their arrays live in the graph. */
-static int program_cut(ricci_graph *g, const Case *c, Subgraph **subs)
+static void tasks_make(Batch *all, Ir *ir, int nroot, Node **root);
+
+/* Those of a loop's body. */
+static void tasks_inside(Batch *all, Ir *ir, const Subgraph *loop)
+{
+	const Scan *s = scan_of(loop->member[0]);
+	int n = 0;
+	Node **root = arena_alloc(&ir->arena, (size_t)(s->nstate + loop->nmember) * sizeof *root);
+	for (int k = 0; k < s->nstate + loop->nmember; k++) {
+		Node *t = k < s->nstate ? s->next[k] : loop->member[k - s->nstate]->u.result->value;
+		if (t->op != OP_INPUT)
+			root[n++] = t;
+	}
+	tasks_make(all, ir, n, root);
+}
+
+/* What the rewritten roots are cut into. */
+static void tasks_make(Batch *all, Ir *ir, int nroot, Node **root)
 {
 	static const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6};
-	Node *root[ROOTS];
+	Subgraph *subs = NULL;
 	int n = 0;
+	if (fuse_partition(ir, nroot, root, &device, &n, &subs))
+		return;
+	for (int k = 0; k < n && all->nmade < MOST_TASKS; k++) {
+		Error err = {0};
+		Task *t = NULL;
+		if (subs[k].member[0]->op == OP_SCAN)
+			tasks_inside(all, ir, &subs[k]);
+		else
+			t = task_new(&subs[k], &err);
+		if (t)
+			all->made[all->nmade++] = t;
+	}
+}
+
+static void case_tasks(Batch *all, Ir *ir, const Case *c)
+{
+	Node *root[ROOTS];
 	for (int k = 0; k < c->nroot; k++)
 		root[k] = c->root[k]->node;
-	IR_ENTER(&g->ir, 0);
-	if (rewrite_graph(&g->ir, c->nroot, root) ||
-	    fuse_partition(&g->ir, c->nroot, root, &device, &n, subs))
-		n = 0;
-	IR_LEAVE(&g->ir);
-	return n;
+	IR_ENTER(ir, );
+	if (!rewrite_graph(ir, c->nroot, root))
+		tasks_make(all, ir, c->nroot, root);
+	IR_LEAVE(ir);
 }
 
 static void program_run(uint64_t number, const Backend *b)
@@ -122,25 +156,25 @@ static void program_run(uint64_t number, const Backend *b)
 	RandomProgram p;
 	Case c;
 	Batch all = {0};
-	Subgraph *subs = NULL;
 	uint64_t state = number;
-	(number % 4 ? random_program : program_large)(&p, number);
+	(number % 4 || number >= KIND ? random_program : program_large)(&p, number);
 	ricci_graph *g = ricci_graph_new();
-	int n = g && !case_open(&c, g, &p) ? program_cut(g, &c, &subs) : 0;
-	Task **task = calloc((size_t)n + 1, sizeof *task);
-	for (int k = 0; k < n && task; k++) {
-		Error err = {0};
-		task[k] = task_new(&subs[k], &err);
-		if (task[k])
-			task_lower(&all, task[k], b, &state);
-	}
+	if (g && !case_open(&c, g, &p))
+		case_tasks(&all, &g->ir, &c);
+	for (int k = 0; k < all.nmade; k++)
+		task_lower(&all, all.made[k], b, &state);
 	batch_verify(&all, b, number);
-	for (int k = 0; k < n && task; k++)
-		task_free(task[k]);
-	free(task);
+	for (int k = 0; k < all.nmade; k++)
+		task_free(all.made[k]);
 	case_close(&c);
 	ricci_graph_free(g);
 	program_free(&p);
+}
+
+static void numbers_run(uint64_t first, uint64_t n, const Backend *tcc, const Backend *cc)
+{
+	for (uint64_t k = first; k < first + n && check_failed < 10; k++)
+		program_run(k, k % BY_CC == BY_CC / 2 ? cc : tcc);
 }
 
 int main(void)
@@ -154,7 +188,8 @@ int main(void)
 		CHECK_SKIP(why);
 		cc = tcc;
 	}
-	for (uint64_t k = 0; k < n && check_failed < 10; k++)
-		program_run(first + k, (first + k) % BY_CC == BY_CC / 2 ? cc : tcc);
+	numbers_run(first, n, tcc, cc);
+	if (!seed)
+		numbers_run(KIND, n / 8, tcc, cc);
 	return check_done();
 }
