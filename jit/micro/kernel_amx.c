@@ -8,7 +8,8 @@
  */
 #include "jit/micro/kernel.h"
 
-#if defined(__AMX_TILE__) && defined(__AMX_BF16__) && defined(__AMX_INT8__)
+/* The second is what clang calls it before version 16. */
+#if defined(__AMX_TILE__) || defined(__AMXTILE__)
 #include <immintrin.h>
 #include <string.h>
 
