@@ -24,10 +24,11 @@ static void sum_float(Sum *s, Reduce red, const Sum *x)
 		break;
 	case RED_MUL:
 		s->v.f *= v;
-		/* The identity has no magnitude of its own. */
+		/* The identity has no magnitude of its own; a factor of 0 leaves none. */
 		s->magnitude = s->magnitude == 0 && old == 1
 				       ? magnitude
-				       : fmax(fabs(old) * magnitude, s->magnitude * fabs(v));
+				       : (old ? fabs(old) * magnitude : 0) +
+						 (v ? s->magnitude * fabs(v) : 0);
 		s->most *= x->most;
 		break;
 	case RED_MAX:

@@ -332,6 +332,25 @@ static Node *vector_input(Ir *ir, Type type)
 	return x;
 }
 
+/* Each factor's error is one of the product's: all of them add up, but for those times 0. */
+static int test_factors(Ir *ir)
+{
+	static const struct {
+		float x[4];
+		double magnitude;
+	} c[] = {{{2, 2, 2, 2}, 64}, {{1, -1, 3, 1}, 12}, {{2, 0, 2, 2}, 0}};
+	for (int k = 0; k < COUNT(c); k++) {
+		Error err = {0};
+		Node *X = vector_input(ir, RICCI_F32), *Y;
+		double out, mag;
+		int n = 1;
+		CHECK_INT(notation_elaborate(ir, "Y[] *= X[i]", 1, &X, &n, &Y, 1), 0);
+		CHECK_INT(run(ir, Y, 1, &(Binding){X, c[k].x}, &out, &mag, &err), 0);
+		CHECK_NEAR(mag, c[k].magnitude, 1e-12);
+	}
+	return 0;
+}
+
 /* What kernels of the type can't hold on the way has no magnitude, whatever comes of it; what no
  * order of the factors can lose has one; an infinity is exact. */
 static int test_range(Ir *ir)
@@ -414,8 +433,9 @@ static int test_doubt(Ir *ir)
 
 int main(void)
 {
-	int (*const tests[])(Ir *) = {test_product, test_indices,   test_types, test_random,
-				      test_chain,   test_magnitude, test_range, test_doubt};
+	int (*const tests[])(Ir *) = {test_product, test_indices, test_types,
+				      test_random,  test_chain,	  test_magnitude,
+				      test_product, test_range,	  test_doubt};
 	test_philox();
 	for (int k = 0; k < COUNT(tests); k++) {
 		Ir ir;
