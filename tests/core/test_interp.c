@@ -435,7 +435,7 @@ int main(void)
 {
 	int (*const tests[])(Ir *) = {test_product, test_indices, test_types,
 				      test_random,  test_chain,	  test_magnitude,
-				      test_product, test_range,	  test_doubt};
+				      test_factors, test_range,	  test_doubt};
 	test_philox();
 	for (int k = 0; k < COUNT(tests); k++) {
 		Ir ir;
