@@ -324,6 +324,11 @@ Node *scan_stack(Ir *ir, const ScanCall *call, Node *value);
 Node *scan_ends(Ir *ir, const ScanCall *call, int state);
 /* The state of which a result is that; -1: of none. */
 int scan_ends_of(const ScanResult *r);
+/* Is it a stack of one value a step, without the last one of a state? */
+static inline bool scan_is_stack(const ScanResult *r)
+{
+	return r->final < 0 && !r->ends;
+}
 /* Row 0 of that, for loops of one step. */
 Node *scan_only(Ir *ir, const ScanCall *call, Node *value);
 /* The results of the loop that scan_close would make of the same, without constants, computed in

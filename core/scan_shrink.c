@@ -15,12 +15,6 @@ typedef struct Shrink {
 	int *number;   /* of a needed state in the new loop, or -1: it became a constant */
 } Shrink;
 
-/* Of a tensor of the body; ends are of a state. */
-static bool is_stack(const Node *result)
-{
-	return result->u.result->final < 0 && !result->u.result->ends;
-}
-
 /* Marks the states that `root` reads; true when there is a new one. */
 static bool mark_states(Shrink *s, Node *root)
 {
@@ -85,7 +79,7 @@ static ScanCall close_needed(Shrink *s, Node *const *operand)
 			spec.var[n++] = scan->var[k];
 		}
 	for (int k = 0; k < s->nresult; k++)
-		if (is_stack(s->result[k]))
+		if (scan_is_stack(s->result[k]->u.result))
 			stacked[nstacked++] = s->result[k]->u.result->value;
 	return scan_close(s->ir, &spec, given, nstacked, stacked, true);
 }

@@ -64,61 +64,70 @@ typedef struct Tuned {
 	Search search;
 	TuneReport report;
 	int nfinal;
-	Finalist final[FINALISTS]; /* the fastest, fastest first */
+	Finalist final[FINALISTS]; /* the fastest */
 } Tuned;
+
+static int kernel_run(Tuned *u, const Kernel *k, double *seconds, Error *err)
+{
+	RandomState rs = {1, 1};
+	double start = clock_seconds();
+	int code = pool_launch(u->pool, k, u->data.buf, &rs, true, err);
+
+	*seconds = clock_seconds() - start;
+	return code;
+}
 
 /* The least time of a few runs. The first meets cold data, and ends it where it is far too slow. */
 static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
 {
-	RandomState rs = {1, 1};
 	double all = clock_seconds(), limit = 3 * u->report.seconds;
 	int code = 0;
 
 	*seconds = INFINITY;
 	for (int i = 0; i <= RUNS && !code; i++) {
-		double start = clock_seconds(), end;
+		double run;
 
-		code = pool_launch(u->pool, k, u->data.buf, &rs, true, err);
-		end = clock_seconds();
-		if (i > 0 || end - start > limit)
-			*seconds = fmin(*seconds, end - start);
-		if (end - start > limit || (i > 2 && end - all > run_limit))
+		code = kernel_run(u, k, &run, err);
+		if (i > 0 || run > limit)
+			*seconds = fmin(*seconds, run);
+		if (run > limit || (i > 2 && clock_seconds() - all > run_limit))
 			break;
 	}
 	return code;
 }
 
-/* Takes the kernel. */
+/* Takes the kernel; the slowest gives way. */
 static void final_add(Tuned *u, Finalist f)
 {
-	int at = u->nfinal;
+	Finalist *slowest = u->final;
 
-	while (at > 0 && f.seconds < u->final[at - 1].seconds)
-		at--;
-	if (u->nfinal == FINALISTS) {
-		Kernel *out = at == FINALISTS ? f.kernel : u->final[--u->nfinal].kernel;
-
-		kernel_unref(out);
-		if (at == FINALISTS)
-			return;
+	if (u->nfinal < FINALISTS) {
+		u->final[u->nfinal++] = f;
+		return;
 	}
-	memmove(u->final + at + 1, u->final + at, (size_t)(u->nfinal++ - at) * sizeof f);
-	u->final[at] = f;
+	for (int i = 1; i < u->nfinal; i++)
+		slowest = u->final[i].seconds > slowest->seconds ? &u->final[i] : slowest;
+	if (f.seconds < slowest->seconds) {
+		Finalist out = *slowest;
+
+		*slowest = f;
+		f = out;
+	}
+	kernel_unref(f.kernel);
 }
 
 /* A run of every finalist's; the first of two meets what the one before it left in the caches. */
 static int final_turn(Tuned *u, Error *err)
 {
-	RandomState rs = {1, 1};
 	int code = 0;
 
 	for (Finalist *f = u->final; !code && f < u->final + u->nfinal; f++)
 		for (int warm = 0; !code && warm < 2; warm++) {
-			double start = clock_seconds();
+			double run;
 
-			code = pool_launch(u->pool, f->kernel, u->data.buf, &rs, true, err);
+			code = kernel_run(u, f->kernel, &run, err);
 			if (warm)
-				f->seconds = fmin(f->seconds, clock_seconds() - start);
+				f->seconds = fmin(f->seconds, run);
 		}
 	return code;
 }

@@ -1,6 +1,5 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
- * (offer.c), tables of indices (table.c), panels (panel.c), the loops
- * (loops.c). */
+ * (offer.c), tables of indices (table.c), panels (panel.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 

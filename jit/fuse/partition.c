@@ -1,6 +1,5 @@
-/* partition.c - partition: one subgraph per equation, then greedy fusion by the reward R = dT/Pd +
- * dC/Pc
- * + dK*L (NeoFlow, eq. 4). In: roots of a cleaned graph. Out: subgraphs in an order that can run;
+/* partition.c - one subgraph per equation, then greedy fusion by the reward R = dT/Pd + dC/Pc +
+ * dK*L (NeoFlow, eq. 4). In: roots of a cleaned graph. Out: subgraphs in an order that can run;
  * roots updated.
  *
  * Three decisions, all properties of index functions. Forward and backward are one graph here, so

@@ -110,22 +110,23 @@ int64_t subgraph_row_count(const Subgraph *s)
 	return n;
 }
 
-/* The points of a row, of the member that has most. */
-static double row_points(const Subgraph *s)
+/* Of the member that has most. */
+static double most_points(const Subgraph *s)
 {
 	double most = 0;
 	for (int k = 0; k < s->nmember; k++) {
 		double points = comp_points(s->member[k]);
 		most = points > most ? points : most;
 	}
-	return most / (double)subgraph_row_count(s);
+	return most;
 }
 
 /* Rows of few points, a window each, are taken together where enough of them are left. */
 static void lengthen_rows(Subgraph *s)
 {
 	int64_t rows = subgraph_row_count(s);
-	while (s->rows > 1 && row_points(s) < ROW_POINTS) {
+	double points = most_points(s);
+	while (s->rows > 1 && points < ROW_POINTS * (double)rows) {
 		rows /= axis_extent(rows_axis(s, 0, s->rows - 1));
 		if (rows < ROWS_LEAST)
 			break;
@@ -293,5 +294,6 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
 			return false;
 	}
-	return rows >= ROWS_LEAST && row_points(&s) >= ROW_POINTS && bytes <= ROW_BYTES * rows;
+	return rows >= ROWS_LEAST && most_points(&s) >= ROW_POINTS * rows &&
+	       bytes <= ROW_BYTES * rows;
 }

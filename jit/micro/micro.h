@@ -43,7 +43,6 @@ typedef struct Micro {
 const Micro *micro_pick(const Target *t, Type type);
 /* The best narrow one for factors of types a and b; NULL: none. */
 const Micro *micro_pick_narrow(const Target *t, Type type, Type a, Type b);
-
 const Micro *micro_at(int i); /* all of them, NULL at the end; some need more than the host has */
 
 /* ---- packing */
@@ -51,7 +50,6 @@ extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];
 extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[];
-extern const JitSymbol move_symbols_plain[], move_symbols_avx2[]; /* builtin/moves.inc */
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 #endif

@@ -102,9 +102,9 @@ Node *turn_place(Build *b, const Staged *s);
 Stmt *turn_fill(Build *b, const Staged *s);
 
 /* ---- offers (residues.c) */
-/* Steps for a pointwise problem that asks for quotients and remainders of its axes,
- * all but the parallel loops, the first of which have the extents extent[]. Returns how many these
- * are; 0: no steps. */
+/* Steps for a pointwise problem that asks for quotients and remainders of its axes, all but the
+ * parallel loops, the first of which have the extents extent[]. Returns how many these are; 0: no
+ * steps. */
 int residues_offer(const Problem *p, int64_t *extent, Schedule *s);
 
 #endif

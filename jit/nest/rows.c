@@ -48,8 +48,10 @@ static Node *num(const Blocks *b, int64_t v)
  * before they read the next line or place. */
 static int64_t row_slack(const Node *t, int64_t size)
 {
-	int64_t line = size > 1 ? tensor_extent(t, tensor_rank(t) - 1) : 0;
-	return size == 1 ? 0 : (line < SLACK_MOST ? line : SLACK_MOST) + 1;
+	if (size == 1)
+		return 0;
+	int64_t line = tensor_extent(t, tensor_rank(t) - 1);
+	return (line < SLACK_MOST ? line : SLACK_MOST) + 1;
 }
 
 /* A row of tensor t, for each thread. */

@@ -48,7 +48,7 @@ static int state_doubled(const Stacks *s, const Node *c)
 {
 	const Scan *scan = scan_of(c);
 	const Node *value = c->u.result->value;
-	bool stack = c->u.result->final < 0 && !c->u.result->ends;
+	bool stack = scan_is_stack(c->u.result);
 	for (int k = 0; k < scan->nstate && stack; k++) {
 		const Node *var = scan->var[scan->nslice + k], *next = scan->next[k];
 		if (value != var && value != next)

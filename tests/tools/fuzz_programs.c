@@ -73,9 +73,8 @@ static bool program_alone(Fuzz *f, RandomProgram *p, int nbackend)
 		}
 		text_free(&why);
 		text_free(&once);
-		if (first == GOOD)
-			continue;
-		return true;
+		if (first != GOOD)
+			return true;
 	}
 	return false;
 }

@@ -125,6 +125,29 @@ static double case_precision(const Case *c, int k)
 	return eps + case_terms(c, k) * (eps < precision(RICCI_F32) ? 0x1p-53 : 0x1p-24);
 }
 
+/* Is t, by the interpreter, what it says of root k? */
+__attribute__((unused)) static bool twin_agrees(const Case *c, int k, Node *t, double eps,
+						Text *why)
+{
+	size_t n = (size_t)tensor_size(t);
+	double *v = calloc(n, sizeof *v);
+	Error err = {0};
+	bool good = !interp_tensor(&c->root[0]->g->ir, t, c->nbind, c->bind, (RandomState){0, 0}, v,
+				   NULL, &err);
+	if (!good)
+		text_add(why, "%s", err.text);
+	for (size_t i = 0; i < n && good; i++) {
+		double want = c->want[k][i], size = c->magnitude[k][i];
+		good = isinf(size) ||
+		       (type_is_float((Type)t->type) ? check_near(v[i], want, eps * (1 + size))
+						     : !memcmp(&v[i], &want, sizeof want));
+		if (!good)
+			text_add(why, "element %zu is %.12g, should be %.12g", i, v[i], want);
+	}
+	free(v);
+	return good;
+}
+
 __attribute__((unused)) static bool root_agrees(const Case *c, int k, Text *why)
 {
 	Node *t = c->root[k]->node;

@@ -17,24 +17,8 @@ enum { TIMES = 3 };
 /* Is now, rewritten so many times, root k? */
 static bool values_kept(const Case *c, int k, Node *now, Text *why)
 {
-	size_t n = (size_t)tensor_size(now);
-	double *v = calloc(n, sizeof *v);
-	double eps = fmax(1e-9, case_precision(c, k)); /* constants of f32 are folded in it */
-	Error err = {0};
-	bool good = !interp_tensor(&c->root[0]->g->ir, now, c->nbind, c->bind, (RandomState){0, 0},
-				   v, NULL, &err);
-	if (!good)
-		text_add(why, "%s", err.text);
-	for (size_t i = 0; i < n && good; i++) {
-		double want = c->want[k][i], size = c->magnitude[k][i];
-		good = isinf(size) ||
-		       (type_is_float((Type)now->type) ? check_near(v[i], want, eps * (1 + size))
-						       : !memcmp(&v[i], &want, sizeof want));
-		if (!good)
-			text_add(why, "element %zu is %.12g, should be %.12g", i, v[i], want);
-	}
-	free(v);
-	return good;
+	/* constants of f32 are folded in it */
+	return twin_agrees(c, k, now, fmax(1e-9, case_precision(c, k)), why);
 }
 
 static void case_rewrite(const Case *c)
