@@ -92,9 +92,11 @@ static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 		body = node_read(ir, stored, s->axes);
 		c = side_comp(ir, s, comp_reduce(c), body);
 	}
-	/* where the extremum is a NaN, all are it; fusion keeps what is compared by == stored */
+	/* Nothing lies beyond the extremum, so what is not short of it is it; and where it is a NaN
+	 * all are. Fusion keeps what is compared so stored. */
 	Node *y = node_read(ir, c, s->lhs);
-	Node *hit = node2(ir, OP_OR, node2(ir, OP_EQ, body, y), node2(ir, OP_NE, y, y));
+	bool max = comp_reduce(c) == RED_MAX;
+	Node *hit = node_not(ir, node2(ir, OP_LT, max ? body : y, max ? y : body));
 	Node *one = node_select(ir, hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
 	Node *ties = side_comp(ir, s, RED_ADD, one), *axes[RICCI_MAX_RANK];
 	tensor_axes(ir, c, axes);

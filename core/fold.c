@@ -175,6 +175,12 @@ static Node *fold_chain(Ir *ir, Op op, Node *a, Node *b)
 	return NULL;
 }
 
+/* a < b or a <= b of floats: what is not so is a comparison of its own, where a NaN may be. */
+static bool is_float_order(const Node *c)
+{
+	return (c->op == OP_LT || c->op == OP_LE) && type_is_float((Type)c->src[0]->type);
+}
+
 static Node *fold_logic(Ir *ir, Op op, Node *const *src)
 {
 	Node *a = src[0];
@@ -185,7 +191,7 @@ static Node *fold_logic(Ir *ir, Op op, Node *const *src)
 			return a->src[0];
 		if (a->op == OP_EQ || a->op == OP_NE)
 			return node2(ir, a->op == OP_EQ ? OP_NE : OP_EQ, a->src[0], a->src[1]);
-		if ((a->op == OP_LT || a->op == OP_LE) && !type_is_float(a->src[0]->type))
+		if ((a->op == OP_LT || a->op == OP_LE) && !is_float_order(a))
 			return node2(ir, a->op == OP_LT ? OP_LE : OP_LT, a->src[1], a->src[0]);
 		return NULL;
 	}
@@ -206,7 +212,7 @@ static Node *fold_select(Ir *ir, Node *c, Node *a, Node *b)
 		return c->u.i ? a : b;
 	if (a == b)
 		return a;
-	if (c->op == OP_NOT)
+	if (c->op == OP_NOT && !is_float_order(c->src[0]))
 		return node_select(ir, c->src[0], b, a);
 	/* c ? (c ? x : y) : z */
 	if (a->op == OP_SELECT && a->src[0] == c)

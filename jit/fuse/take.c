@@ -85,11 +85,16 @@ typedef struct Equality {
 	bool found;
 } Equality;
 
+/* a == b, a != b, and !(a < b) where a does not exceed b. */
 static void see_equality(void *user, Node *n)
 {
 	Equality *e = user;
-	if ((n->op != OP_EQ && n->op != OP_NE) || !type_is_float((Type)n->src[0]->type) ||
-	    node_is_const(n->src[0]) || node_is_const(n->src[1])) /* x == 0 of relu may be near */
+	if (n->op == OP_NOT)
+		n = n->src[0];
+	else if (n->op != OP_EQ && n->op != OP_NE)
+		return;
+	if (n->nsrc != 2 || !type_is_float((Type)n->src[0]->type) || node_is_const(n->src[0]) ||
+	    node_is_const(n->src[1])) /* x == 0 of relu may be near */
 		return;
 	for (int k = 0; k < e->reads->n; k++)
 		e->found |= node_has(n, e->reads->read[k]);
