@@ -47,6 +47,7 @@ void emit_open(Emit *e, Node *axis, bool guarded)
 	e->scopes++;
 	s->axis = axis;
 	s->guarded = guarded;
+	s->lanes = false;
 	s->body = NULL;
 	s->text->n = 0;
 }
@@ -100,6 +101,7 @@ static void loop(Emit *e, const Stmt *s)
 		return;
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
+	e->scope[e->depth].lanes = s->how == HOW_VECTOR && *e->d->vector;
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
 	emit_line(e, "}");

@@ -451,13 +451,21 @@ static bool worth_naming(Emit *e, Node *n, int level)
 	return emit_uses(e, n) > 1 && n->op != OP_CAST;
 }
 
+/* A read that may always be done, where lanes decide whether its value is wanted: loads under masks
+ * cost more. */
+static bool may_hurry(Emit *e, Node *n)
+{
+	return n->op == OP_READ && e->scope[e->depth].lanes && !(emit_reads(e, n) & READS_GUARDED);
+}
+
 const char *emit_value(Emit *e, Node *n, bool lazy)
 {
 	NodeNote *k = note_of(e, n);
 	if (k->name)
 		return k->name;
 	int level = level_of(e, n);
-	if ((lazy && emit_reads(e, n) > READS_KNOWN) || !worth_naming(e, n, level))
+	bool hurry = lazy && may_hurry(e, n);
+	if (!hurry && ((lazy && emit_reads(e, n) > READS_KNOWN) || !worth_naming(e, n, level)))
 		return node_text(e, n, level, lazy);
 	/* Computed at the scope `level`: deeper names must not slip into its text. Everything below
 	 * n has a level of at most `level`, so it is named there or further out. */

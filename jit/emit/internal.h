@@ -15,6 +15,7 @@ typedef struct Scope {
 	Text *text;
 	Node *axis;	  /* the loop's variable, or NULL */
 	bool guarded;	  /* its statements may not run at all: reads must not leave it */
+	bool lanes;	  /* a loop of which a compiler makes vectors */
 	const Stmt *body; /* of a loop that is a loop here; NULL: not known */
 	int nnamed, room;
 	uint32_t *named; /* ids of nodes that have a local variable here */

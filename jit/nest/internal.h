@@ -69,6 +69,13 @@ Node *nest_hi(Build *b, const Loop *l);
 /* Do the axis's loops cover it without going past its end? */
 bool nest_exact(const Build *b, int axis);
 
+/* ---- guards (guards.c) */
+/* Takes the conditions off b->body that the lanes need not ask. */
+void guards_init(Build *b);
+/* Those that the open loops decide, not placed further out, as one; NULL: none. */
+Node *guards_take(Build *b, uint64_t *taken);
+void guards_return(Build *b, uint64_t taken);
+
 /* ---- sums in blocks (sums.c) */
 /* Can the first nspread loops be spread? */
 int spread_check(const Build *b, Error *err);

@@ -154,6 +154,13 @@ static Stmt *local_buffers(Build *b)
 	return all;
 }
 
+static Node *combine(Build *b, Node *x, Node *y)
+{
+	static const Op op[] = {
+		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
+	return node2(b->ir, op[b->p->red], x, y);
+}
+
 /* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
 static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
 {
@@ -162,9 +169,7 @@ static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
 	int64_t half = (count + 1) / 2;
 	Node *x = combine_lanes(b, base, from, half);
 	Node *y = combine_lanes(b, base, from + half, count - half);
-	static const Op op[] = {
-		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
-	return node2(b->ir, op[b->p->red], x, y);
+	return combine(b, x, y);
 }
 
 static Node *tile_result(Build *b)
@@ -208,6 +213,13 @@ static Stmt *leaf_store(Build *b)
 	return b->nspread ? spread_store(b, sum) : store_members(b, problem_narrow(b->p, sum));
 }
 
+/* What the open point adds to the accumulator. */
+static Node *leaf_value(Build *b)
+{
+	Node *v = nest_point(b, b->body);
+	return b->p->acc != b->p->type ? node_cast(b->ir, b->p->acc, v) : v;
+}
+
 static Stmt *leaf_main(Build *b)
 {
 	Problem *p = b->p;
@@ -216,56 +228,7 @@ static Stmt *leaf_main(Build *b)
 				  p->red);
 	if (p->red == RED_NONE)
 		return store_members(b, NULL);
-	Node *v = nest_point(b, b->body);
-	if (p->acc != p->type)
-		v = node_cast(b->ir, p->acc, v);
-	return stmt_store(b->t, b->acc, tile_index(b), v, p->red);
-}
-
-/* ---- guards: conditions of the body that become IFs as far out as they can ---- */
-
-static bool guard_ready(const Build *b, const Node *g)
-{
-	const Problem *p = b->p;
-	for (int j = 0; j < b->nloop; j++)
-		if (!b->loop[j].val && node_has((Node *)g, p->axis[b->loop[j].axis]))
-			return false;
-	return true;
-}
-
-static bool has_read(const Node *n)
-{
-	if (n->op == OP_READ)
-		return true;
-	for (int j = 0; j < n->nsrc; j++)
-		if (has_read(n->src[j]))
-			return true;
-	return false;
-}
-
-static Node *guards_take(Build *b, uint64_t *taken)
-{
-	Node *all = NULL;
-	bool earlier = true; /* all before this one are placed: it may rely on them */
-	*taken = 0;
-	for (int g = 0; b->reducing && g < b->nguard; g++) {
-		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
-		    (earlier || !has_read(b->guard[g]))) {
-			Node *c = nest_point(b, b->guard[g]);
-			all = all ? node2(b->ir, OP_AND, all, c) : c;
-			b->placed[g] = true;
-			*taken |= (uint64_t)1 << g;
-		}
-		earlier &= b->placed[g];
-	}
-	return all;
-}
-
-static void guards_return(Build *b, uint64_t taken)
-{
-	for (int g = 0; g < b->nguard; g++)
-		if (taken >> g & 1)
-			b->placed[g] = false;
+	return stmt_store(b->t, b->acc, tile_index(b), leaf_value(b), p->red);
 }
 
 /* ---- loops ---- */
@@ -325,10 +288,35 @@ static bool wants_writing(const Build *b, int k)
 	       nest_exact(b, l->axis) && few_written(b);
 }
 
+/* Is the loop a line of a window of which the extremum is sought, and nothing left to ask? */
+static bool is_line(const Build *b, int k)
+{
+	bool asks = false;
+	for (int g = 0; g < b->nguard; g++)
+		asks |= !b->placed[g];
+	return k == b->nloop - 1 && b->loop[b->order[k]].reduced && !b->p->scatter && !asks &&
+	       (b->p->red == RED_MAX || b->p->red == RED_MIN);
+}
+
+/* Its points are compared with each other first, in any order: windows that share the line share
+ * its extremum. */
+static Stmt *nest_line(Build *b, Loop *l)
+{
+	Node *v = NULL;
+	for (int64_t i = 0; i < l->extent; i++) {
+		l->val = node_int(b->ir, i);
+		v = v ? combine(b, v, leaf_value(b)) : leaf_value(b);
+	}
+	l->val = NULL;
+	return stmt_store(b->t, b->acc, tile_index(b), v, b->p->red);
+}
+
 static Stmt *nest_written(Build *b, int k)
 {
 	Loop *l = &b->loop[b->order[k]];
 	Stmt *all = NULL;
+	if (is_line(b, k))
+		return nest_line(b, l);
 	for (int64_t i = 0; i < l->extent; i++) {
 		l->val = node_int(b->ir, i);
 		all = stmt_seq(all, nest(b, k + 1));
@@ -487,37 +475,6 @@ static void find_region(Build *b)
 		/* Functions over chunks add up by themselves. */
 		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->d->chunk);
 	}
-}
-
-static void guards_init(Build *b)
-{
-	Problem *p = b->p;
-	b->body = problem_guards(b->ir, p->red, b->body, MAX_GUARDS, &b->nguard, b->guard);
-	/* Conditions of the vector loop stay in the body: lanes decide for themselves. */
-	if (b->lanes < 0)
-		return;
-	int n = 0;
-	Node *inside = NULL;
-	for (int g = 0; g < b->nguard; g++) {
-		bool lanes = false;
-		for (int k = b->lanes; k < b->nloop; k++)
-			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
-		for (int k = 0; k < b->nstaged; k++)
-			lanes |= node_has(b->guard[g], b->staged[k].place);
-		if (!lanes && !(inside && has_read(b->guard[g]))) {
-			b->guard[n++] = b->guard[g];
-			continue;
-		}
-		inside = inside ? node2(b->ir, OP_AND, inside, b->guard[g]) : b->guard[g];
-	}
-	b->nguard = n;
-	Type t = b->body->type;
-	if (inside)
-		b->body = node_select(
-			b->ir, inside, b->body,
-			type_is_float(t)
-				? node_const(b->ir, t, reduce_identity(p->red, t))
-				: node_const_int(b->ir, t, reduce_identity_int(p->red, t)));
 }
 
 /* Elements that no point reaches hold the identity of the equation's own reduction, also where each

@@ -155,9 +155,9 @@ static void rows_place(Rows *r, const Blocks *b, Node *row)
 	}
 }
 
-/* The nests of all equations for one row, in order. */
+/* The nests of all equations for one row, in order; their tiles are allocated in *alloc. */
 static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, const Target *target,
-		       const Dialect *d, Error *err)
+		       const Dialect *d, Stmt **alloc, Error *err)
 {
 	Tree *tree = b->tree;
 	Ir *ir = tree->ir;
@@ -175,8 +175,15 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 				own.step[j].arg = 0;
 		if (lower_nest(p, &own, target, d, err))
 			break;
-		body = stmt_seq(body, tree->root->body);
+		Stmt *rest = tree->root->body;
+		while (rest && rest->kind == STMT_ALLOC) {
+			*alloc = stmt_seq(*alloc, stmt_alloc(tree, rest->buffer));
+			rest = rest->next;
+		}
+		body = stmt_seq(body, rest);
 	}
+	if (!d->chunk)
+		lower_share(tree, body);
 	for (int k = 0; k < r->ntensor; k++) {
 		int64_t size = tensor_size(r->tensor[k]) / b->rows;
 		if (r->streamed[k])
@@ -273,7 +280,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	Node *from = node_scale(ir, r.block, b.height);
 	Node *row = b.pieces ? node_add(ir, from, line) : part;
 	rows_place(&r, &b, row);
-	Stmt *body = rows_body(&b, &r, row, variant, target, &inner, err);
+	Stmt *body = rows_body(&b, &r, row, variant, target, &inner, &alloc, err);
 	if (b.pieces) {
 		Node *left = node_sub(ir, num(&b, b.rows), from), *hi = num(&b, b.height);
 		if (b.rows % b.height)

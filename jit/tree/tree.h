@@ -67,6 +67,9 @@ Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 void tree_print(Text *out, const Tree *t);
 
+/* Of the statements from s on: neighbouring loops that fill tiles with the same become one
+ * (share.c). */
+void lower_share(Tree *t, Stmt *s);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */
 void lower_inside(Tree *t, Stmt *s, int64_t width);

@@ -148,6 +148,16 @@ static const Case lower_programs[] = {
 	 "Y=64x72:bf16 D=64x72:bf16"},
 	{"c[i,j] += X[i,j,k]; r[i] += c[i,j]; Y[i,j] = c[i,j] - r[i]; Z[i,j] = X[i,j,3]*r[i]",
 	 "X=80x9x10"},
+	/* windows of the same staged lines: one loop for both, and two where the second is ahead */
+	{"m[c,p,q] max= (X[c,2*p+r-1,2*q+s-1] else -inf) where p<32, q<16, r<3, s<3; "
+	 "n[c,p,q] += !((X[c,2*p+r-1,2*q+s-1] else -inf) < m[c,p,q]) ? 1.0 : 0.0 where r<3, s<3; "
+	 "Y[c,p,q] = D[c,p,q]/n[c,p,q]; Z[c,p,q] = Y[c,31-p,q]*m[c,p,q]",
+	 "X=66x64x32 D=66x32x16"},
+	{"m[c,p,q] min= (X[c,2*p+r-1,2*q+s-1] else 2) where p<32, q<16, r<3, s<3; "
+	 "n[c,p,q] += !(m[c,(p+1)%32,q] < (X[c,2*p+r-1,2*q+s-1] else 2)) ? 1.0 : 0.0 where p<32, "
+	 "q<16, r<3, "
+	 "s<3; Z[c,p,q] = n[c,31-p,q]*m[c,p,q]",
+	 "X=66x64x32"},
 	/* and sums over the rows */
 	{"M[i] += X[i,j]/96; Y[i,j] = X[i,j]-M[i]; g[j] += D[i,j]*(X[i,j]-M[i]); b[j] += D[i,j]",
 	 "X=67x96 D=67x96"},
