@@ -72,6 +72,18 @@ static bool reads_safe(Node *e, bool all_guards)
 	return true;
 }
 
+/* The same where the factor's own conditions keep its one read inside. */
+static bool factor_safe(const Contract *c, const Factor *f, int nguard)
+{
+	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
+	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
+	if (reads_safe(f->value, f->nguard == nguard))
+		return true;
+	for (int g = 0; g < f->nguard; g++)
+		cond = node2(c->ir, OP_AND, cond, f->guard[g]);
+	return r && problem_read_inside(c->p, r, r->dim, cond);
+}
+
 static bool place_guards(Contract *c, int n, Node *const *guard)
 {
 	Factor *f[2] = {&c->a, &c->b};
@@ -86,7 +98,7 @@ static bool place_guards(Contract *c, int n, Node *const *guard)
 		if (!placed)
 			return false;
 	}
-	return reads_safe(c->a.value, c->a.nguard == n) && reads_safe(c->b.value, c->b.nguard == n);
+	return factor_safe(c, &c->a, n) && factor_safe(c, &c->b, n);
 }
 
 static void side_add(Side *s, Node *axis)
@@ -211,21 +223,51 @@ static void choose(Contract *c)
 	c->k.compact = c->nchoice > 0;
 }
 
+/* How far apart in memory the factors' neighbours along the axis are. */
+static int64_t distance(const Contract *c, Node *axis)
+{
+	const Factor *f[2] = {&c->a, &c->b};
+	int64_t sum = 0;
+	for (int k = 0; k < 2; k++) {
+		Source s;
+		if (!contract_source(f[k], &s))
+			continue;
+		int64_t stride = problem_stride(c->ir, s.read->src[1], axis);
+		sum += stride == INT64_MIN ? 0 : stride < 0 ? -stride : stride;
+	}
+	return sum;
+}
+
+/* Reduced axes, those that move least through memory last. */
+static int sort_reduced(const Contract *c, Node **axis)
+{
+	const Problem *p = c->p;
+	int n = 0;
+	for (int k = p->nspatial; k < p->naxis; k++) {
+		int at = n++;
+		for (; at > 0 && distance(c, axis[at - 1]) < distance(c, p->axis[k]); at--)
+			axis[at] = axis[at - 1];
+		axis[at] = p->axis[k];
+	}
+	return n;
+}
+
 /* Axes of the choice come first, so that what fails is left early where K is listed anew; those of
  * other conditions last, so that these repeat. */
 static void order_reduced(Contract *c)
 {
-	const Problem *p = c->p;
+	Node *axis[COMP_MAX_AXES];
+	int n = sort_reduced(c, axis);
 	bool repeats = true;
 	c->k.naxis = 0;
 	c->k.extent = 1;
 	for (int pass = 0; pass < 3; pass++) {
 		c->period = c->k.extent;
-		for (int k = p->nspatial; k < p->naxis; k++) {
-			bool first = chosen(c, p->axis[k]), last = guarded(c, p->axis[k]);
+		for (int k = 0; k < n; k++) {
+			bool first = chosen(c, axis[k]), last = guarded(c, axis[k]);
 			repeats &= !first || !last;
 			if (pass == (first ? 0 : last ? 2 : 1))
-				side_add(&c->k, p->axis[k]);
+				side_add(&c->k, axis[k]);
 		}
 	}
 	c->period = repeats ? c->k.extent / c->period : 0;
@@ -289,6 +331,33 @@ static void swap_factors(Contract *c)
 	c->m = c->n, c->n = s;
 }
 
+/* What decides a zero in one factor need not be asked of the other, if only it reads inside. */
+static void ask_once(Factor *f, const Factor *before, const Factor *other)
+{
+	int kept = 0;
+	for (int g = 0; g < f->nguard; g++) {
+		bool had = false, has = !reads_safe(f->value, false);
+		for (int k = 0; k < before->nguard; k++)
+			had |= before->guard[k] == f->guard[g];
+		for (int k = 0; k < other->nguard; k++)
+			has |= other->guard[k] == f->guard[g];
+		if (!had || has)
+			f->guard[kept++] = f->guard[g];
+	}
+	f->nguard = kept;
+}
+
+/* False where no factor can be copied. */
+static bool border_factors(Contract *c)
+{
+	Factor a = c->a, b = c->b;
+	bool any = contract_border(c, &c->a);
+	any |= contract_border(c, &c->b);
+	ask_once(&c->a, &b, &c->b);
+	ask_once(&c->b, &a, &c->a);
+	return any;
+}
+
 bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
@@ -300,7 +369,8 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 	if (p->red != RED_ADD || p->scatter || p->partial)
 		return false;
 	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
-	if (!group_factors(c, body) || !place_guards(c, nguard, guard))
+	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
+	    (way & CONTRACT_BORDER && !border_factors(c)))
 		return false;
 	c->micro = find_micro(c, target, way & CONTRACT_NARROW);
 	if (!c->micro)

@@ -1,5 +1,6 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
- * (offer.c), tables of indices (table.c), panels (panel.c), the loops (loops.c). */
+ * (offer.c), copies with borders (border.c), tables of indices (table.c), panels (panel.c), the
+ * loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -36,6 +37,14 @@ typedef struct Factor {
 	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
 } Factor;
 
+/* A copy of a factor's tensor with borders (border.c): element coord[] is value where the
+ * conditions on its row, all coordinates but the last, and on the element hold, else 0. */
+typedef struct Border {
+	int rank;
+	Node *buffer, *coord[RICCI_MAX_RANK], *row, *element, *value;
+	int64_t pitch[RICCI_MAX_RANK];
+} Border;
+
 typedef struct Contract {
 	Problem *p;
 	Ir *ir;
@@ -43,6 +52,8 @@ typedef struct Contract {
 	const Micro *micro;
 	Factor a, b; /* of M and of N */
 	Side m, n, k, batch;
+	int nborder;
+	Border border[2];
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */
@@ -58,8 +69,9 @@ static inline int64_t round_up(int64_t x, int64_t to)
 }
 
 /* Ways to read a problem, argument of STEP_TENSORISE: which factor is that of M; panels as the
- * factors are, of 8 or 16 bits, not of the sum's type. */
-enum { CONTRACT_SWAP = 1, CONTRACT_NARROW = 2 };
+ * factors are, of 8 or 16 bits, not of the sum's type; factors under conditions are copied with
+ * their borders first. */
+enum { CONTRACT_SWAP = 1, CONTRACT_NARROW = 2, CONTRACT_BORDER = 4 };
 
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way);
@@ -71,6 +83,14 @@ typedef struct Source {
 	Type from, through;
 } Source;
 bool contract_source(const Factor *f, Source *s);
+
+/* An element of a tensor as it is? */
+bool contract_plain(const Contract *c, const Factor *f);
+/* f becomes an element of a copy with borders; false: it has none, or can't. */
+bool contract_border(Contract *c, Factor *f);
+/* In how many parts a copy is filled; one of them. */
+int64_t border_parts(const Border *b);
+Stmt *border_fill(Contract *c, const Border *b, Node *part);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);

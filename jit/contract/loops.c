@@ -76,9 +76,10 @@ static int check(Contract *c, const Blocking *h, Error *err)
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the sums of %lld pieces of K are too large",
 				 (long long)h->pieces);
-	if (h->pieces > 1 && (h->a_shared || h->b_shared))
+	if (h->pieces > 1 && (h->a_shared || h->b_shared || c->nborder))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: panels can't be shared where K is in pieces");
+				 "schedule: panels can't be shared, nor factors be copied with "
+				 "borders, where K is in pieces");
 	if ((h->a_shared && (h->in_place || !contract_shares(c, false))) ||
 	    (h->b_shared && (h->b_in_place || !contract_shares(c, true))))
 		return error_set(err, RICCI_EINVAL,
@@ -253,26 +254,43 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 	return with_tables(c, stmt_seq(sums, block_store(c, h)));
 }
 
-/* Blocks of shared panels first, if there are any; sets how many parts there are. The remainders
- * say to the bounds what the conditions say. */
+/* What comes before: copies with borders, blocks of shared panels. */
+enum { BEFORE_COPIES = COUNT(((Contract *)0)->border), BEFORE = BEFORE_COPIES + 2 };
+
+static int64_t before_count(const Contract *c, const Blocking *h, int what)
+{
+	if (what >= BEFORE_COPIES)
+		return shared_blocks(c, h, what > BEFORE_COPIES);
+	return what < c->nborder ? border_parts(&c->border[what]) : 0;
+}
+
+static Stmt *before_part(Contract *c, Blocking *h, int what, Node *part)
+{
+	return what < BEFORE_COPIES ? border_fill(c, &c->border[what], part)
+				    : shared_part(c, h, what > BEFORE_COPIES, part);
+}
+
+/* Sets how many parts there are. The remainders say to the bounds what the conditions say. */
 static Stmt *whole_parts(Contract *c, Blocking *h, Node **part)
 {
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	int64_t a = shared_blocks(c, h, false), b = shared_blocks(c, h, true);
-	int64_t whole = c->batch.extent * h->nmb * h->nnb;
-	t->first = a + b;
-	t->parts = a + b + whole;
+	int64_t whole = c->batch.extent * h->nmb * h->nnb, from[BEFORE + 1] = {0};
+	for (int k = 0; k < BEFORE; k++)
+		from[k + 1] = from[k] + before_count(c, h, k);
+	t->first = from[BEFORE];
+	t->parts = t->first + whole;
 	*part = tree_axis(t, t->parts);
-	Node *after_a = node_sub(ir, *part, contract_int(c, a));
-	Node *after_b = node_sub(ir, after_a, contract_int(c, b));
-	Stmt *body = whole_part(c, h, node_floormod(ir, after_b, whole));
-	if (b)
-		body = stmt_if(t, node2(ir, OP_LT, after_a, contract_int(c, b)),
-			       shared_part(c, h, true, node_floormod(ir, after_a, b)), body);
-	if (a)
-		body = stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, a)),
-			       shared_part(c, h, false, node_floormod(ir, *part, a)), body);
+	Node *mine = node_sub(ir, *part, contract_int(c, t->first));
+	Stmt *body = whole_part(c, h, node_floormod(ir, mine, whole));
+	for (int k = BEFORE - 1; k >= 0; k--) {
+		int64_t n = from[k + 1] - from[k];
+		if (!n)
+			continue;
+		mine = node_floormod(ir, node_sub(ir, *part, contract_int(c, from[k])), n);
+		body = stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, from[k + 1])),
+			       before_part(c, h, k, mine), body);
+	}
 	return body;
 }
 
@@ -362,7 +380,10 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 			way = (int)s->step[k].arg;
 	if (!contract_find(c, p, target, way))
 		return error_set(err, RICCI_EINVAL,
-				 way & CONTRACT_NARROW
+				 way & CONTRACT_BORDER
+					 ? "schedule: copies with borders are for factors that are "
+					   "plain reads under conditions on the read's indices"
+				 : way & CONTRACT_NARROW
 					 ? "schedule: narrow panels need factors of 8 or 16 bits "
 					   "that this processor multiplies"
 					 : "schedule: tensorise needs a sum of products whose "

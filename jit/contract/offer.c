@@ -9,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 9, PAGE = 4096 };
+enum { MOST_PLANS = 18, PAGE = 4096 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
  * factor of M is read in place. */
 static const double FAR = 0.15, PLACED = 1.04;
+/* Cycles that an element of a copy with borders costs. */
+static const double COPIED = 0.8;
 
 typedef struct Plan {
 	int way;      /* argument of STEP_TENSORISE */
@@ -31,6 +33,8 @@ typedef struct Price {
 	int in_place, share;	     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double place, far;	     /* of A in place, beyond what packed elements cost */
+	double copy;		     /* cycles of all: copies with borders */
+	double apart;		     /* share of B's panels that don't lie in place */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -76,13 +80,21 @@ static double pack_price(const Contract *c, const Target *target, const Factor *
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	for (int k = 0; k < c->nborder; k++)
+		p.copy += COPIED * (double)tensor_size(c->border[k].buffer);
 	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
-	if (p.in_place && contract_in_place(c, true) &&
-	    contract_run(c, &c->n, c->b.value->src[1], 1) >= c->micro->nr)
-		p.in_place = 2;
+	if (p.in_place && contract_in_place(c, true)) {
+		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
+		p.in_place = run >= nr ? 2 : 1;
+		/* Panels inside of borders and lines do; their loads cross lines of the cache. */
+		p.apart = c->b.nguard	       ? 0.8
+			  : run == c->n.extent ? 0.05
+					       : 0.05 + (double)(nr - 1) / (double)run;
+	}
 	p.pack_a = 2 * pack_price(c, target, &c->a, &c->m); /* short vectors */
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
-	p.keep = 0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1);
+	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
+		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
 	if (p.in_place)
 		p.place = contract_run(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
 	if (p.in_place)
@@ -106,8 +118,7 @@ static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
 	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
 	double times_a = s->share & 1 ? 1 : nnb, times_b = s->share & 2 ? 1 : nmb;
-	/* Panels inside of borders need no packing; their loads cross lines. */
-	double packed = s->in_place < 2 ? 1 : c->b.nguard ? 0.8 : 0.05;
+	double packed = s->in_place < 2 ? 1 : p->apart;
 	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kb);
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
@@ -122,7 +133,7 @@ static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
 	}
 	/* Shared panels come from far for each block. */
 	sum += (s->share & 1 ? nnb * m * k * FAR : 0) + (s->share & 2 ? nmb * n * k * FAR : 0);
-	return sum + (s->share ? PHASE : 0);
+	return sum;
 }
 
 /* Cycles of a plan. */
@@ -146,7 +157,8 @@ static double plan_price(const Price *p, const Plan *s)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmb * nnb * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
-	return sum * imbalance(parts * (double)c->batch.extent);
+	sum *= imbalance(parts * (double)c->batch.extent);
+	return sum + p->copy + (s->share || c->nborder ? PHASE : 0);
 }
 
 /* Equal blocks of at most `most`, in so many pieces with equal numbers of them. */
@@ -205,7 +217,8 @@ static Plan plan_best(const Price *p, int way, int in_place)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
-	int64_t most = c->k.compact ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
+	int64_t most =
+		c->k.compact || c->nborder ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .in_place = in_place};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
 		s.kb = depth(p, s.pieces);
@@ -275,12 +288,13 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	if (!contract_find(c, p, target, false))
 		return 0;
 	*first = worth_packing(c);
-	for (int way = 0; way <= (CONTRACT_SWAP | CONTRACT_NARROW); way++) {
+	for (int way = 0; way <= (CONTRACT_SWAP | CONTRACT_NARROW | CONTRACT_BORDER); way++) {
 		if (!contract_find(c, p, target, way) ||
 		    (way & CONTRACT_NARROW && !contract_packs(c)))
 			continue;
 		Price price = price_of(c, target);
-		for (int in_place = 0; in_place <= price.in_place; in_place++)
+		for (int in_place = way & CONTRACT_BORDER ? 1 : 0; in_place <= price.in_place;
+		     in_place++)
 			plan[nplan++] = plan_best(&price, way, in_place);
 	}
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);

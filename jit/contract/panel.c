@@ -49,8 +49,7 @@ static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
 	return true;
 }
 
-/* An element of a tensor as it is? */
-static bool is_plain(const Contract *c, const Factor *f)
+bool contract_plain(const Contract *c, const Factor *f)
 {
 	return f->value->op == OP_READ && f->value->type == c->p->acc;
 }
@@ -58,7 +57,7 @@ static bool is_plain(const Contract *c, const Factor *f)
 bool contract_in_place(Contract *c, bool b)
 {
 	Parted r;
-	if (c->micro->a.from || !is_plain(c, b ? &c->b : &c->a))
+	if (c->micro->a.from || !contract_plain(c, b ? &c->b : &c->a))
 		return false;
 	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
 }
@@ -74,7 +73,7 @@ static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
 	Type held = form_of(c, s)->held;
 	Source source;
 	const char *name;
-	if (is_plain(c, f))
+	if (contract_plain(c, f))
 		return contract_moves_f64(c) ? "ricci_pack_f64" : "ricci_pack_f32";
 	/* what is packed stays what it is: f32(i8) is made by generated code */
 	if (!contract_source(f, &source) ||
@@ -122,7 +121,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 			   {NULL, count},
 			   {NULL, depth},
 			   {NULL, contract_int(c, c->period)}};
-	if (!is_plain(c, f)) {
+	if (!contract_plain(c, f)) {
 		arg[12] = (CallArg){NULL, contract_int(c, form_of(c, s)->group)};
 		arg[13] = (CallArg){NULL, contract_int(c, contract_group(c))};
 		return stmt_call(c->t, name, 14, arg);
@@ -177,6 +176,10 @@ bool contract_shares(const Contract *c, bool b)
 	double size = (double)(b ? c->n.extent : c->m.extent) * (double)c->k.extent *
 		      (double)contract_points(c, f);
 	Source source;
+	/* Copies with borders are not there yet where panels are shared. */
+	for (int k = 0; k < c->nborder; k++)
+		if (f->value->op == OP_READ && f->value->src[0] == c->border[k].buffer)
+			return false;
 	return !c->k.compact && contract_source(f, &source) &&
 	       size <= (double)tensor_size(source.read->src[0]) && size <= MOST_SHARED;
 }

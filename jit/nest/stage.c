@@ -65,34 +65,23 @@ static bool conditions_fit(Build *b, const Staged *s)
 static bool stays_inside(Build *b, const Staged *s)
 {
 	Ir *ir = b->ir;
-	Polyhedron *p = poly_new(ir);
-	Node *at[RICCI_MAX_RANK], *flat = node_int(ir, 0);
+	Node *at[RICCI_MAX_RANK], *cond = node_const_int(ir, RICCI_BOOL, 1);
 	for (int d = 0; d < s->read->rank; d++) {
 		Node *dim = s->read->dim[d];
 		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1),
 					       node_int(ir, dim->lo))
 				    : dim;
-		flat = node_add(ir, flat, node_scale(ir, at[d], s->read->stride[d]));
 	}
 	for (int k = 0; k < s->ncond; k++)
-		poly_assume(p, node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at));
-	Node *size = node_int(ir, tensor_size(s->read->read->src[0]));
-	return poly_implies(p, node2(ir, OP_LE, node_int(ir, 0), flat)) &&
-	       poly_implies(p, node2(ir, OP_LT, flat, size));
-}
-
-static const ProblemRead *find_read(const Problem *p, const Node *read)
-{
-	for (int k = 0; k < p->nread; k++)
-		if (p->read[k].read == read)
-			return &p->read[k];
-	return NULL;
+		cond = node2(ir, OP_AND, cond,
+			     node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at));
+	return problem_read_inside(b->p, s->read, at, cond);
 }
 
 /* Fills s for a read under these conditions; false: it can't be staged. */
 static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
 {
-	s->read = find_read(b->p, read);
+	s->read = problem_read(b->p, read);
 	s->fill = fill;
 	s->lanes = -1;
 	if (!s->read || (read->type != RICCI_F32 && read->type != RICCI_F64))

@@ -319,6 +319,26 @@ int64_t problem_stride(Ir *ir, Node *e, Node *axis)
 	return affine_coefficient(&a, axis);
 }
 
+const ProblemRead *problem_read(const Problem *p, const Node *read)
+{
+	for (int k = 0; k < p->nread; k++)
+		if (p->read[k].read == read)
+			return &p->read[k];
+	return NULL;
+}
+
+bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at, Node *cond)
+{
+	Ir *ir = p->ir;
+	Polyhedron *poly = poly_new(ir);
+	Node *flat = node_int(ir, 0), *size = node_int(ir, tensor_size(r->read->src[0]));
+	for (int d = 0; d < r->rank; d++)
+		flat = node_add(ir, flat, node_scale(ir, at[d], r->stride[d]));
+	poly_assume(poly, cond);
+	return poly_implies(poly, node2(ir, OP_LE, node_int(ir, 0), flat)) &&
+	       poly_implies(poly, node2(ir, OP_LT, flat, size));
+}
+
 /* Spatial axes by falling stride of the output; a scatter keeps its order. */
 static void sort_spatial(Problem *p)
 {

@@ -60,6 +60,10 @@ typedef struct Rows {
 int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
 /* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
 int64_t problem_stride(Ir *ir, Node *e, Node *axis);
+/* What is remembered of a read of main's body; NULL: nothing. */
+const ProblemRead *problem_read(const Problem *p, const Node *read);
+/* Is the element at these coordinates inside the tensor wherever cond holds? */
+bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at, Node *cond);
 /* The accumulated value v as one of the result's type: integers wrap. */
 Node *problem_narrow(const Problem *p, Node *v);
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is

@@ -170,6 +170,7 @@ static void check_residues(void)
 	harness_check(t, backend_find("cc"), 100);
 }
 
+enum { BORDERED = 4 }; /* of tensorise: copies with borders */
 static const Case contractions[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
 	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
@@ -183,6 +184,12 @@ static const Case contractions[] = {
 	/* stored where it belongs: lines of N hold whole panels and lie apart */
 	{"Y[b,k,q] += X[b,c,q]*W[k,c]", "X=3x37x32 W=10x37"},
 	{"Y[g,b,k,q] += X[g,b,c,q]*W[k,c]", "X=2x3x21x32 W=8x21"},
+	/* both factors reach over edges */
+	{"Y[b,k,p] += (X[b,c,3*p-2*r] else 0)*(W[k,c+r-1] else 0) where p<9, r<4",
+	 "X=2x5x20 W=7x5"},
+	{"Y[k,2*u+h:12,2*v+g:10] += (X[c,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
+	 "*W[c,k,(h+1)%2+2*m,(g+1)%2+2*n] where u<6, v<5, h<2, g<2, m<2, n<2",
+	 "X=7x6x5 W=7x9x4x4"},
 };
 
 /* Does it fit the task? */
@@ -199,7 +206,7 @@ static bool fits(const Trial *t, const Schedule *s)
 static void check_blocks(const char *backend, int wanted)
 {
 	Trial *list = NULL;
-	int shared = 0;
+	int shared = 0, bordered = 0;
 	static const char unshared[] = "schedule: shared panels have to be packed, of a plain read "
 				       "that they don't unfold";
 	for (int k = 0; k < COUNT(contractions); k++)
@@ -218,26 +225,36 @@ static void check_blocks(const char *backend, int wanted)
 		if (!strcmp(t->text, contractions[0].text)) {
 			check_misfit(t, "tensorise 0; in-place 1; share 3", unshared);
 			check_misfit(t, "tensorise 0; block 2 16; spread 2; share 2",
-				     "schedule: panels can't be shared where K is in pieces");
+				     "schedule: panels can't be shared, nor factors be copied with "
+				     "borders, where K is in pieces");
+			check_misfit(t, "tensorise 4",
+				     "schedule: copies with borders are for factors that are plain "
+				     "reads under conditions on the read's indices");
 		}
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];
 			memset(s, 0, sizeof *s);
-			schedule_add(s, STEP_TENSORISE, 0, t->noffer & 1);
+			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | BORDERED);
+			if (t->noffer & 2 || !fits(t, s))
+				s->step[0].arg &= ~BORDERED;
 			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
 			int share = (int)(harness_random() * 4);
 			schedule_add(s, STEP_SHARE, 0, share);
 			schedule_add(s, STEP_SPREAD, 0,
-				     share ? 1 : 1 + (int)(harness_random() * 5));
+				     share || s->step[0].arg & BORDERED
+					     ? 1
+					     : 1 + (int)(harness_random() * 5));
 			schedule_add(s, STEP_IN_PLACE, 0,
 				     t->noffer % 4 - 1 > 0 ? t->noffer % 4 - 1 : 0);
 			for (int last = s->n - 1; !fits(t, s) && last > 4; last -= 2)
 				s->step[last].arg = 0;
 			shared += s->step[5].arg != 0;
+			bordered += (s->step[0].arg & BORDERED) != 0;
 		}
 	}
 	CHECK(shared > wanted);
+	CHECK(bordered >= 2 * wanted);
 	harness_check(list, backend_find(backend), 100);
 }
 

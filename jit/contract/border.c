@@ -1,0 +1,162 @@
+/* border.c - a factor copied with its borders before all parts, so that micro-kernels read it where
+ * it lies.
+ *
+ * Input: a factor that is an element of a tensor under conditions, as that of a window which
+ * reaches over an edge. Output: the same factor as an element of a copy, under none; statements
+ * that fill the copy. The copy's dimensions are the read's, each as long as its index ranges over
+ * all axes. Invariant: place and conditions see the axes by the read's dimensions only, so that an
+ * element of the copy is one value; nothing is read where its conditions do not hold. */
+#include "jit/contract/internal.h"
+
+enum { ROWS_BYTES = 1 << 14, LINE = 64, PLANE = 1 << 10 };
+/* How many times as large as the tensor the copy may be. */
+static const int64_t MOST_GROWTH = 4;
+
+/* No power of two from plane to plane: a window's elements would meet in one set of the cache. */
+static int64_t plane_size(int64_t size, Type type)
+{
+	int64_t line = LINE / (int64_t)type_size(type);
+	return size < PLANE / (int64_t)type_size(type) ? size
+						       : ((size + line - 1) / line | 1) * line;
+}
+
+/* e >= 0 or e > 0 where a multiple of e is one of a dimension, but for a constant: the same of the
+ * dimension's coordinate. */
+static Node *along(Ir *ir, Node *cond, Node *dim, Node *at)
+{
+	Node *e = node_sub(ir, cond->src[1], cond->src[0]);
+	Affine a = affine_of(ir, e), b = affine_of(ir, dim);
+	int64_t of_e = a.n ? a.k[0] : 0, of_dim = a.n ? affine_coefficient(&b, a.atom[0]) : 0;
+	if (!of_dim || a.n != b.n)
+		return NULL;
+	int64_t times = of_dim < 0 ? -of_dim : of_dim, k = of_dim < 0 ? -of_e : of_e;
+	Node *rest = node_sub(ir, node_scale(ir, e, times), node_scale(ir, dim, k));
+	if (!node_is_const(rest))
+		return NULL;
+	return node2(ir, (Op)cond->op, node_int(ir, 0), node_add(ir, node_scale(ir, at, k), rest));
+}
+
+/* The condition at the copy's coordinates; NULL: it sees more than that. */
+static Node *at_coordinates(const Contract *c, Node *cond, const ProblemRead *r, Node *const *at)
+{
+	Ir *ir = c->ir;
+	Node *same = node_replace(ir, cond, r->rank, r->dim, at);
+	bool more = false;
+	for (int k = 0; k < c->p->naxis; k++)
+		more |= node_has(same, c->p->axis[k]);
+	if (!more)
+		return same;
+	same = NULL;
+	if ((cond->op == OP_LT || cond->op == OP_LE) && cond->src[0]->type == RICCI_I64)
+		for (int d = 0; d < r->rank && !same; d++)
+			same = along(ir, cond, r->dim[d], at[d]);
+	return same;
+}
+
+/* Conditions on the copy's rows, and the others; how many of the factor's they are. Those that see
+ * more stay with it. */
+static int border_conditions(const Contract *c, Border *b, Factor *f, const ProblemRead *r,
+			     Node *const *at)
+{
+	Ir *ir = c->ir;
+	int kept = 0, nguard = f->nguard;
+	b->row = b->element = node_const_int(ir, RICCI_BOOL, 1);
+	for (int g = 0; g < nguard; g++) {
+		Node *cond = at_coordinates(c, f->guard[g], r, at);
+		if (!cond) {
+			f->guard[kept++] = f->guard[g];
+			continue;
+		}
+		Node **to = node_has(cond, b->coord[r->rank - 1]) ? &b->element : &b->row;
+		*to = node2(ir, OP_AND, *to, cond);
+	}
+	f->nguard = kept;
+	return nguard - kept;
+}
+
+bool contract_border(Contract *c, Factor *f)
+{
+	Ir *ir = c->ir;
+	Border *b = &c->border[c->nborder];
+	const ProblemRead *r =
+		contract_plain(c, f) && f->nguard ? problem_read(c->p, f->value) : NULL;
+	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from;
+	int64_t size = 1;
+	if (!r || r->rank == 0)
+		return false;
+	b->rank = r->rank;
+	for (int d = r->rank - 1; d >= 0; d--) {
+		Node *dim = r->dim[d];
+		int64_t most = MOST_GROWTH * tensor_size(f->value->src[0]), low = dim->lo;
+		if (dim->hi - low >= most)
+			return false;
+		b->coord[d] = tree_axis(c->t, dim->hi - low + 1);
+		at[d] = node_is_const(dim) ? dim : node_add(ir, b->coord[d], node_int(ir, low));
+		from = node_add(ir, from, node_scale(ir, at[d], r->stride[d]));
+		place = node_add(ir, place,
+				 node_scale(ir, node_sub(ir, dim, node_int(ir, low)), size));
+		b->pitch[d] = size;
+		size = plane_size(size * (dim->hi - low + 1), (Type)f->value->type);
+		if (size > most + LINE)
+			return false;
+	}
+	Factor same = *f;
+	if (!border_conditions(c, b, &same, r, at) ||
+	    !problem_read_inside(c->p, r, at, node2(ir, OP_AND, b->row, b->element)))
+		return false;
+	b->value = buffer_read(c->t, f->value->src[0], from);
+	b->buffer = tree_buffer(c->t, SPACE_SHARED, "bordered", (Type)f->value->type, size);
+	same.value = buffer_read(c->t, b->buffer, place);
+	*f = same;
+	c->nborder++;
+	return true;
+}
+
+/* Rows of the copy, lines along its last dimension, and how many of them a part fills. */
+static int64_t row_count(const Border *b)
+{
+	int64_t rows = 1;
+	for (int d = 0; d < b->rank - 1; d++)
+		rows *= axis_extent(b->coord[d]);
+	return rows;
+}
+
+static int64_t rows_each(const Border *b)
+{
+	int64_t row = axis_extent(b->coord[b->rank - 1]) * (int64_t)type_size(b->buffer->type);
+	return row < ROWS_BYTES ? ROWS_BYTES / row : 1;
+}
+
+int64_t border_parts(const Border *b)
+{
+	return (row_count(b) + rows_each(b) - 1) / rows_each(b);
+}
+
+Stmt *border_fill(Contract *c, const Border *b, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t each = rows_each(b), count = row_count(b);
+	Node *first = node_scale(ir, part, each), *x = tree_axis(c->t, each),
+	     *row = node_add(ir, first, x);
+	Node *to[RICCI_MAX_RANK], *place, *zero = node_const(ir, b->value->type, 0);
+	int last = b->rank - 1;
+	place = to[last] = b->coord[last];
+	for (int d = last - 1; d >= 0; d--) {
+		int64_t extent = axis_extent(b->coord[d]);
+		to[d] = d ? node_floormod(ir, row, extent) : row;
+		place = node_add(ir, place, node_scale(ir, to[d], b->pitch[d]));
+		row = node_floordiv(ir, row, extent);
+	}
+	Node *value = node_select(ir, b->element, b->value, zero);
+	value = node_replace(ir, value, b->rank, b->coord, to);
+	Stmt *inside = stmt_loop(c->t, HOW_VECTOR, b->coord[last], NULL, NULL,
+				 stmt_store(c->t, b->buffer, place, value, RED_NONE));
+	Stmt *outside = stmt_loop(c->t, HOW_VECTOR, b->coord[last], NULL, NULL,
+				  stmt_store(c->t, b->buffer, place, zero, RED_NONE));
+	Stmt *line =
+		stmt_if(c->t, node_replace(ir, b->row, b->rank, b->coord, to), inside, outside);
+	return stmt_loop(c->t, HOW_SERIAL, x, NULL,
+			 contract_least(c, contract_int(c, each),
+					node_sub(ir, contract_int(c, count), first)),
+			 line);
+}
