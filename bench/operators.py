@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Times single operators beside PyTorch, torch.compile and JAX, in turns; a table in Markdown, JSON, and a bar chart.
+"""Times single operators beside PyTorch, torch.compile, JAX and TVM, in turns; a table in Markdown, JSON, and a bar chart.
 
-usage: bench/operators.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME|GROUP,..] [--quick]
+usage: bench/operators.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax,tvm] [--only NAME|GROUP,..] [--quick]
                           [--seconds 5] [--rounds 3] [--threads 2] [--out FILE.json]
 
 The machine is measured first (bench/machine). Then for each operator and mode: `ricci tune` searches S seconds for its kernels, and in
@@ -16,7 +16,7 @@ import chart
 HERE = os.path.dirname(os.path.abspath(__file__))
 # glibc told to keep freed memory: without it the peers lose up to 40% in page faults.
 MALLOC = {"MALLOC_TOP_PAD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33)}
-NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax"}
+NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax", "tvm": "tvm"}
 
 
 class Peer:
@@ -24,7 +24,7 @@ class Peer:
 
     def __init__(self, args, name, folder):
         n = str(args.threads)
-        env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
+        env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, TVM_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
                    TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
         self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--peer", name, "--threads", n],
                                       env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -127,7 +127,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--build", default=".")
     ap.add_argument("--peer-python", default=os.environ.get("RICCI_PEER_PYTHON"))
-    ap.add_argument("--peers", default=",".join(NEEDS), help="what the ratio is to: the best of them")
+    ap.add_argument("--peers", default="torch,compile,jax", help="what the ratio is to: the best of them")
     ap.add_argument("--only", help="names or groups, separated by commas")
     ap.add_argument("--quick", action="store_true")
     ap.add_argument("--rounds", type=int, default=3)

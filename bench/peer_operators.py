@@ -1,19 +1,21 @@
-"""The operators of bench/operators.c in PyTorch or JAX: answers lines of JSON on standard input with one JSON line each.
+"""The operators of bench/operators.c in PyTorch, JAX or TVM: answers lines of JSON on standard input with one JSON line each.
 
-usage: peer_operators.py --peer torch|compile|jax [--threads 2] [--seconds 0.15]
+usage: peer_operators.py --peer torch|compile|jax|tvm [--threads 2] [--seconds 0.15] [--trials 32]
 
 A line is an operator as `operators --list` prints it, with its "mode". Several spellings and memory layouts are timed when an operator
 and mode come for the first time; the answer has the fastest one's time and name, and "user_ms" where there is
 a spelling that users write first. After that only these are timed again. compile is torch.compile with frozen (packed) weights in inference.
+tvm is MetaSchedule's best of N trials (a minute or two for each operator); products and convolutions forward, for the rest the answer is {}.
 """
-import argparse, json, os, statistics, sys, time
+import argparse, json, os, statistics, sys, tempfile, time
 
 TABLE = 8192  # rows that gathers and scatters take
 
 ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-ap.add_argument("--peer", default="torch", choices=("torch", "compile", "jax"))
+ap.add_argument("--peer", default="torch", choices=("torch", "compile", "jax", "tvm"))
 ap.add_argument("--threads", type=int, default=2)
 ap.add_argument("--seconds", type=float, default=0.15)
+ap.add_argument("--trials", type=int, default=32, help="schedules that TVM measures for an operator")
 
 
 class Sums:
@@ -310,6 +312,78 @@ class Jax(Sums):
         return {"forward": {"": self.call(lambda x: self.np.zeros((TABLE, x.shape[1])).at[index].add(x), x)}}
 
 
+class Tvm:
+    """TVM's own operators, tuned by MetaSchedule with its cost model; feature maps with channels first."""
+
+    def __init__(self, args):
+        import logging, numpy, tvm
+        from tvm import te, topi
+        from tvm.s_tir import meta_schedule
+        import tvm.s_tir.tensor_intrin  # noqa: F401 (building looks it up)
+        logging.disable(logging.INFO)
+        self.tvm, self.te, self.nn, self.ms = tvm, te, topi.nn, meta_schedule
+        self.random, self.args = numpy.random.default_rng(0), args
+        cpu = tvm.target.codegen.llvm_get_system_cpu()
+        self.target = tvm.target.Target({"kind": "llvm", "mcpu": cpu, "num-cores": args.threads})
+
+    def forget(self):
+        """Nothing is kept from one operator to the next."""
+
+    def builder(self):
+        """Builds in this process: MetaSchedule's own starts one for each candidate, each of which parses all of TVM's intrinsics."""
+        from tvm.ir.utils import derived_object
+        from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
+        from tvm.s_tir.meta_schedule.builder.local_builder import default_build, default_export
+
+        def artifact(i):
+            try:
+                return BuilderResult(default_export(default_build(i.mod, i.target, None)), None)
+            except Exception as e:
+                return BuilderResult(None, repr(e))
+
+        @derived_object
+        class Builder(PyBuilder):
+            def build(self, build_inputs):
+                return [artifact(i) for i in build_inputs]
+
+        return Builder()
+
+    def tuned(self, operands, result):
+        function = self.te.create_prim_func([*operands, result])
+        with tempfile.TemporaryDirectory() as folder:
+            database = self.ms.tune_tir(function, target=self.target, work_dir=folder, max_trials_global=self.args.trials,
+                                        num_trials_per_iter=16, num_tuning_cores=self.args.threads, builder=self.builder(), seed=1)
+            schedule = self.ms.tir_integration.compile_tir(database, function, self.target)
+        run = self.tvm.compile(schedule.mod, target=self.target)["main"]
+        tensors = [self.tvm.runtime.tensor(self.random.standard_normal([int(n) for n in t.shape], "float32"))
+                   for t in (*operands, result)]
+        return {"forward": {f"ms{self.args.trials}": lambda: run(*tensors)}}
+
+    def placeholders(self, *shapes):
+        return [self.te.placeholder(s, name=n) for s, n in zip(shapes, "xw")]
+
+    def convolution(self, o):
+        (x, w), groups = o["shapes"], o["groups"]
+        each = groups > 1 and len(x) == len(w) + 1  # a kernel for each channel
+        if each:
+            w = [w[0], 1] + w[1:]
+        elif groups > 1:
+            x, w = [x[0], x[1] * x[2]] + x[3:], [w[0] * w[1]] + w[2:]
+        places, (x, w) = {1: "W", 2: "HW", 3: "DHW"}[len(x) - 2], self.placeholders(x, w)
+        if each:
+            return self.tuned((x, w), self.nn.depthwise_conv2d_nchw(x, w, o["stride"], o["pad"], o["dilation"]))
+        return self.tuned((x, w), self.nn.conv(x, w, o["stride"], o["pad"], o["dilation"], groups, f"NC{places}", f"OI{places}"))
+
+    def transposed(self, o):
+        d, (x, w) = len(o["shapes"][0]) - 2, self.placeholders(*o["shapes"])
+        f = {2: self.nn.conv2d_transpose_nchw, 3: self.nn.conv3d_transpose_ncdhw}[d]
+        return self.tuned((x, w), f(x, w, (o["stride"],) * d, (o["pad"],) * d, "float32", (0,) * d))
+
+    def product(self, o):
+        a, b = self.placeholders(*o["shapes"])
+        return self.tuned((a, b), self.nn.matmul(a, b)) if o["type"] == "f32" else {}
+
+
 def timed(run, limit):
     """The median of 15 batches, ms; where one run takes longer than that many should, its time. The first may compile."""
     run()
@@ -338,13 +412,13 @@ def main():
         os.environ["XLA_FLAGS"] = f"--xla_cpu_multi_thread_eigen={'true' if n > 1 else 'false'} intra_op_parallelism_threads={n}"
     answers = sys.stdout
     sys.stdout = sys.stderr  # what the packages say
-    peer = Jax(args) if args.peer == "jax" else Torch(args)
+    peer = {"jax": Jax, "tvm": Tvm}.get(args.peer, Torch)(args)
     kept = (None, None, {})
     for line in sys.stdin:
         o = json.loads(line)
         if kept[0] != o["name"]:
             peer.forget()
-            kept = (o["name"], getattr(peer, o["peer"])(o), {})
+            kept = (o["name"], getattr(peer, o["peer"], lambda o: {})(o), {})
         runs, best = kept[1].get(o["mode"], {}), kept[2].get(o["mode"])
         times = {}
         for v, run in runs.items():
