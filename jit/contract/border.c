@@ -53,25 +53,33 @@ static Node *at_coordinates(const Contract *c, Node *cond, const ProblemRead *r,
 	return same;
 }
 
-/* Conditions on the copy's rows, and the others; how many of the factor's they are. Those that see
- * more stay with it. */
-static int border_conditions(const Contract *c, Border *b, Factor *f, const ProblemRead *r,
-			     Node *const *at)
+/* The factor's conditions on the copy's rows, and where they hold along one; *all is both. Those
+ * that see more stay with it. False: there are none, or others. */
+static bool border_conditions(const Contract *c, Border *b, Factor *f, const ProblemRead *r,
+			      Node *const *at, Node **all)
 {
 	Ir *ir = c->ir;
+	Node *last = b->coord[r->rank - 1], *len = node_int(ir, axis_extent(last));
 	int kept = 0, nguard = f->nguard;
-	b->row = b->element = node_const_int(ir, RICCI_BOOL, 1);
+	b->lo = node_int(ir, 0);
+	b->hi = len;
+	*all = b->row = node_const_int(ir, RICCI_BOOL, 1);
 	for (int g = 0; g < nguard; g++) {
 		Node *cond = at_coordinates(c, f->guard[g], r, at);
 		if (!cond) {
 			f->guard[kept++] = f->guard[g];
 			continue;
 		}
-		Node **to = node_has(cond, b->coord[r->rank - 1]) ? &b->element : &b->row;
-		*to = node2(ir, OP_AND, *to, cond);
+		if (!node_has(cond, last))
+			b->row = node2(ir, OP_AND, b->row, cond);
+		else if (!cond_interval(ir, cond, last, &b->lo, &b->hi))
+			return false;
+		*all = node2(ir, OP_AND, *all, cond);
 	}
+	b->lo = node2(ir, OP_MIN, b->lo, len);
+	b->hi = node2(ir, OP_MAX, b->hi, b->lo);
 	f->nguard = kept;
-	return nguard - kept;
+	return kept < nguard;
 }
 
 bool contract_border(Contract *c, Factor *f)
@@ -80,7 +88,8 @@ bool contract_border(Contract *c, Factor *f)
 	Border *b = &c->border[c->nborder];
 	const ProblemRead *r =
 		contract_plain(c, f) && f->nguard ? problem_read(c->p, f->value) : NULL;
-	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from;
+	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from, *cond;
+	Factor kept = *f;
 	int64_t size = 1;
 	if (!r || r->rank == 0)
 		return false;
@@ -100,14 +109,13 @@ bool contract_border(Contract *c, Factor *f)
 		if (size > most + LINE)
 			return false;
 	}
-	Factor same = *f;
-	if (!border_conditions(c, b, &same, r, at) ||
-	    !problem_read_inside(c->p, r, at, node2(ir, OP_AND, b->row, b->element)))
+	if (!border_conditions(c, b, &kept, r, at, &cond) ||
+	    !problem_read_inside(c->p, r, at, cond))
 		return false;
 	b->value = buffer_read(c->t, f->value->src[0], from);
 	b->buffer = tree_buffer(c->t, SPACE_SHARED, "bordered", (Type)f->value->type, size);
-	same.value = buffer_read(c->t, b->buffer, place);
-	*f = same;
+	kept.value = buffer_read(c->t, b->buffer, place);
+	*f = kept;
 	c->nborder++;
 	return true;
 }
@@ -132,31 +140,41 @@ int64_t border_parts(const Border *b)
 	return (row_count(b) + rows_each(b) - 1) / rows_each(b);
 }
 
+/* Elements lo..hi-1 of a row that begins at `place`. */
+static Stmt *fill_piece(Contract *c, const Border *b, Node *place, Node *lo, Node *hi, Node *value)
+{
+	Node *x = b->coord[b->rank - 1];
+	if (node_is_const(lo) && node_is_const(hi) && lo->u.i >= hi->u.i)
+		return NULL;
+	Stmt *s =
+		stmt_loop(c->t, HOW_VECTOR, x, lo, hi,
+			  stmt_store(c->t, b->buffer, node_add(c->ir, place, x), value, RED_NONE));
+	s->maybe = true;
+	return s;
+}
+
 Stmt *border_fill(Contract *c, const Border *b, Node *part)
 {
 	Ir *ir = c->ir;
 	int64_t each = rows_each(b), count = row_count(b);
-	Node *first = node_scale(ir, part, each), *x = tree_axis(c->t, each),
-	     *row = node_add(ir, first, x);
-	Node *to[RICCI_MAX_RANK], *place, *zero = node_const(ir, b->value->type, 0);
-	int last = b->rank - 1;
-	place = to[last] = b->coord[last];
-	for (int d = last - 1; d >= 0; d--) {
+	Node *first = node_scale(ir, part, each), *x = tree_axis(c->t, each);
+	Node *row = node_add(ir, first, x), *place = node_int(ir, 0), *begin = place;
+	Node *zero = node_const(ir, b->value->type, 0), *end,
+	     *of[] = {b->row, b->lo, b->hi, b->value};
+	Node *rows = contract_least(c, contract_int(c, each),
+				    node_sub(ir, contract_int(c, count), first));
+	for (int d = b->rank - 2; d >= 0; d--) {
 		int64_t extent = axis_extent(b->coord[d]);
-		to[d] = d ? node_floormod(ir, row, extent) : row;
-		place = node_add(ir, place, node_scale(ir, to[d], b->pitch[d]));
+		Node *at = d ? node_floormod(ir, row, extent) : row;
+		for (int k = 0; k < COUNT(of); k++)
+			of[k] = node_replace(ir, of[k], 1, &b->coord[d], &at);
+		place = node_add(ir, place, node_scale(ir, at, b->pitch[d]));
 		row = node_floordiv(ir, row, extent);
 	}
-	Node *value = node_select(ir, b->element, b->value, zero);
-	value = node_replace(ir, value, b->rank, b->coord, to);
-	Stmt *inside = stmt_loop(c->t, HOW_VECTOR, b->coord[last], NULL, NULL,
-				 stmt_store(c->t, b->buffer, place, value, RED_NONE));
-	Stmt *outside = stmt_loop(c->t, HOW_VECTOR, b->coord[last], NULL, NULL,
-				  stmt_store(c->t, b->buffer, place, zero, RED_NONE));
-	Stmt *line =
-		stmt_if(c->t, node_replace(ir, b->row, b->rank, b->coord, to), inside, outside);
-	return stmt_loop(c->t, HOW_SERIAL, x, NULL,
-			 contract_least(c, contract_int(c, each),
-					node_sub(ir, contract_int(c, count), first)),
-			 line);
+	end = contract_int(c, axis_extent(b->coord[b->rank - 1]));
+	Stmt *inside = fill_piece(c, b, place, begin, of[1], zero);
+	inside = stmt_seq(inside, fill_piece(c, b, place, of[1], of[2], of[3]));
+	inside = stmt_seq(inside, fill_piece(c, b, place, of[2], end, zero));
+	Stmt *line = stmt_if(c->t, of[0], inside, fill_piece(c, b, place, begin, end, zero));
+	return stmt_loop(c->t, HOW_SERIAL, x, NULL, rows, line);
 }

@@ -37,11 +37,12 @@ typedef struct Factor {
 	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
 } Factor;
 
-/* A copy of a factor's tensor with borders (border.c): element coord[] is value where the
- * conditions on its row, all coordinates but the last, and on the element hold, else 0. */
+/* A copy of a factor's tensor with borders (border.c): the element at coord[] is value where the
+ * condition on its row, all coordinates but the last, holds, and the last is in lo..hi-1, else 0.
+ */
 typedef struct Border {
 	int rank;
-	Node *buffer, *coord[RICCI_MAX_RANK], *row, *element, *value;
+	Node *buffer, *coord[RICCI_MAX_RANK], *row, *lo, *hi, *value;
 	int64_t pitch[RICCI_MAX_RANK];
 } Border;
 

@@ -311,31 +311,6 @@ static Node *line_condition(Build *b, const Line *l, int k, int phase)
 	return nest_point(b, node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, to));
 }
 
-/* lo <= axis < hi is where the condition holds, whatever the others say; false: not an interval. */
-static bool interval(Build *b, Node *cond, Node *axis, Node **lo, Node **hi)
-{
-	Ir *ir = b->ir;
-	if (node_is_const(cond))
-		return cond->u.i != 0;
-	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
-		return false;
-	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
-	if (cond->op == OP_LT)
-		e = node_sub(ir, e, node_int(ir, 1));
-	int64_t k = problem_stride(ir, e, axis);
-	if (k == INT64_MIN || k == 0)
-		return false;
-	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
-	if (k > 0) {
-		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
-		*lo = node2(ir, OP_MAX, *lo, from);
-	} else {
-		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
-		*hi = node2(ir, OP_MIN, *hi, to);
-	}
-	return true;
-}
-
 /* The elements lo..hi-1 of the line, of all phases; guarded: where conditions hold, else the fill.
  */
 static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, bool guarded)
@@ -382,7 +357,8 @@ static Stmt *line_fill(Build *b, const Line *l)
 			continue;
 		}
 		for (int phase = 0; phase < s->phases; phase++)
-			whole &= interval(b, line_condition(b, l, k, phase), l->axis, &lo, &hi);
+			whole &= cond_interval(b->ir, line_condition(b, l, k, phase), l->axis, &lo,
+					       &hi);
 	}
 	if (!whole)
 		return line_copy(b, l, zero, len, true);

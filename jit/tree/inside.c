@@ -34,6 +34,29 @@ static void interval_of(const Inside *in, int64_t rest, int64_t k, int64_t *lo, 
 	}
 }
 
+bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
+{
+	if (node_is_const(cond))
+		return cond->u.i != 0;
+	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
+		return false;
+	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
+	if (cond->op == OP_LT)
+		e = node_sub(ir, e, node_int(ir, 1));
+	int64_t k = problem_stride(ir, e, axis);
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
+	if (k > 0) {
+		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
+		*lo = node2(ir, OP_MAX, *lo, from);
+	} else {
+		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
+		*hi = node2(ir, OP_MIN, *hi, to);
+	}
+	return true;
+}
+
 /* A comparison that holds over most of the loop. */
 static void see_condition(void *user, Node *n)
 {
