@@ -28,6 +28,10 @@ static const char *const cc_flag[] = {
 	/* gcc 12.2 folds `low <= i && i <= high` of a load under masks into a wrong unsigned
 	 * compare of 64-bit lanes (test_backend_task.c: conditional loads) */
 	"-fno-tree-forwprop",
+	/* a short line that is filled or copied is no call, and no `rep stos` */
+	"-fno-tree-loop-distribute-patterns",
+	/* nor are some of its elements done one by one so that the rest is aligned */
+	"--param=vect-max-peeling-for-alignment=0",
 	"-fopenmp-simd",
 	"-fno-asynchronous-unwind-tables",
 	"-fno-stack-protector",
