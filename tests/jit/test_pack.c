@@ -186,11 +186,19 @@ static void check_narrow(const JitSymbol *row, int64_t lanes, int64_t nc)
 		     row->name, (long)wrong, (long)group, (long)lanes, (long)nk);
 }
 
+/* Distinct places of n elements, in runs. */
+static void runs_draw(int64_t *at, int64_t n)
+{
+	int64_t run = (int64_t[]){1, 4, n}[below(3)];
+	for (int64_t k = 0; k < n; k++)
+		at[k] = k / run * (run + 1) + k % run;
+}
+
 static void check_unpack(Type t)
 {
 	static double c[LANES * DEPTH], dst[SOURCE];
 	int64_t tm[DEPTH], tn[LANES], rows = 1 + below(DEPTH), cols = 1 + below(LANES), wrong = 0;
-	int64_t run = (int64_t[]){1, 4, cols}[below(3)], elements = 0;
+	int64_t elements = 0;
 	Unpack *unpack =
 		(Unpack *)jit_symbol(t == RICCI_F64 ? "ricci_unpack_f64" : "ricci_unpack_f32");
 
@@ -198,10 +206,10 @@ static void check_unpack(Type t)
 		type_store(t, c, (size_t)i, (double)(i + 1));
 	for (int64_t i = 0; i < SOURCE; i++)
 		type_store(t, dst, (size_t)i, -1);
-	for (int64_t j = 0; j < cols; j++) /* distinct places, in runs */
-		tn[j] = j / run * (run + 1) + j % run;
-	for (int64_t i = 0; i < rows; i++)
-		tm[i] = i * 2 * LANES + 1;
+	bool across = below(2);
+	runs_draw(across ? tm : tn, across ? rows : cols);
+	for (int64_t k = 0; k < (across ? cols : rows); k++)
+		(across ? tn : tm)[k] = k * 2 * (across ? DEPTH : LANES) + 1;
 	unpack(c, LANES, dst, tm, tn, rows, cols);
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++)
