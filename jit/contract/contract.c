@@ -72,13 +72,13 @@ static bool reads_safe(Node *e, bool all_guards)
 	return true;
 }
 
-/* The same where the factor's own conditions keep its one read inside. */
+/* Do a factor's own conditions keep its reads inside? */
 static bool factor_safe(const Contract *c, const Factor *f, int nguard)
 {
-	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
-	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
 	if (reads_safe(f->value, f->nguard == nguard))
 		return true;
+	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
+	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
 	for (int g = 0; g < f->nguard; g++)
 		cond = node2(c->ir, OP_AND, cond, f->guard[g]);
 	return r && problem_read_inside(c->p, r, r->dim, cond);

@@ -9,6 +9,7 @@
 
 #define CONTRACT_MAX_GUARDS 24
 #define CONTRACT_MAX_TABLES 64
+#define CONTRACT_MAX_COPIES 2 /* one of each factor */
 
 /* Indices of one role, run through as one long index. */
 typedef struct Side {
@@ -54,7 +55,7 @@ typedef struct Contract {
 	Factor a, b; /* of M and of N */
 	Side m, n, k, batch;
 	int nborder;
-	Border border[2];
+	Border border[CONTRACT_MAX_COPIES];
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */

@@ -255,19 +255,19 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 }
 
 /* What comes before: copies with borders, blocks of shared panels. */
-enum { BEFORE_COPIES = COUNT(((Contract *)0)->border), BEFORE = BEFORE_COPIES + 2 };
+enum { BEFORE = CONTRACT_MAX_COPIES + 2 };
 
 static int64_t before_count(const Contract *c, const Blocking *h, int what)
 {
-	if (what >= BEFORE_COPIES)
-		return shared_blocks(c, h, what > BEFORE_COPIES);
+	if (what >= CONTRACT_MAX_COPIES)
+		return shared_blocks(c, h, what > CONTRACT_MAX_COPIES);
 	return what < c->nborder ? border_parts(&c->border[what]) : 0;
 }
 
 static Stmt *before_part(Contract *c, Blocking *h, int what, Node *part)
 {
-	return what < BEFORE_COPIES ? border_fill(c, &c->border[what], part)
-				    : shared_part(c, h, what > BEFORE_COPIES, part);
+	return what < CONTRACT_MAX_COPIES ? border_fill(c, &c->border[what], part)
+					  : shared_part(c, h, what > CONTRACT_MAX_COPIES, part);
 }
 
 /* Sets how many parts there are. The remainders say to the bounds what the conditions say. */
