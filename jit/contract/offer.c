@@ -14,7 +14,7 @@ enum { MOST_PLANS = 18, PAGE = 4096 };
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
  * factor of M is read in place. */
-static const double FAR = 0.15, PLACED = 1.04;
+static const double FAR = 0.15, PLACED = 1.05;
 /* Cycles that an element of a copy with borders costs. */
 static const double COPIED = 0.8;
 
@@ -32,7 +32,7 @@ typedef struct Price {
 	const Target *target;
 	int in_place, share;	     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
-	double place, far;	     /* of A in place, beyond what packed elements cost */
+	double place, far, far_b;    /* of A, of B in place, beyond what packed elements cost */
 	double copy;		     /* cycles of all: copies with borders */
 	double apart;		     /* share of B's panels that don't lie in place */
 } Price;
@@ -59,6 +59,21 @@ static double far_price(const Contract *c, const Target *target, Node *read)
 	if ((double)tensor_bytes(read->src[0]) > (double)target->l3 / 4)
 		cycles += contract_run(c, &c->k, read->src[1], 1) >= 16 ? 0.15 : 0.5;
 	return cycles;
+}
+
+/* Do lines of a panel's elements of K, where they lie, meet in fewer sets of L1 than they need? */
+static bool crowded(const Contract *c, const Target *target, Node *read)
+{
+	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
+	int64_t size = (int64_t)type_size(read->type), apart = PAGE;
+	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	int64_t rows = (int64_t)target->l1 / 2 / (c->micro->nr * size);
+	if (stride <= 0) /* or it varies */
+		return false;
+	while (apart > 1 && stride * size % apart)
+		apart /= 2;
+	rows = rows < c->k.extent ? rows : c->k.extent;
+	return rows > PAGE / apart * ((int64_t)target->l1 / PAGE);
 }
 
 /* Cycles to pack an element of f, lanes along s. */
@@ -95,10 +110,12 @@ static Price price_of(Contract *c, const Target *target)
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
-	if (p.in_place)
-		p.place = contract_run(c, &c->k, c->a.value->src[1], 1) >= 8 ? 0.02 : 0.12;
-	if (p.in_place)
-		p.far = far_price(c, target, c->a.value);
+	bool along = p.in_place && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
+	if (p.in_place) /* across K, a line comes once for each panel that has some of it */
+		p.place = along ? 0.02 : 0.12,
+		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
+	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
+		p.far_b = far_price(c, target, c->b.value);
 	return p;
 }
 
@@ -123,7 +140,7 @@ static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
 	if (s->in_place > 1)
-		sum += count(c->m.extent, c->micro->mr) * n * k * 0.06;
+		sum += count(c->m.extent, c->micro->mr) * n * k * (0.06 + p->far_b);
 	if (s->in_place) {
 		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
 		sum += count(c->n.extent, s->strip) * m * k *
