@@ -140,7 +140,7 @@ static bool may_follow(Tree *t, const Stmt *a, const Stmt *b)
 		    (y.written && (x.touched || buffer->space == SPACE_PARAM)))
 			return false;
 		if (x.written && y.touched &&
-		    (x.odd || y.odd || x.step != y.step || y.hi >= x.lo + x.step))
+		    (x.odd || y.odd || x.step < 0 || x.step != y.step || y.hi >= x.lo + x.step))
 			return false;
 	}
 	return true;
