@@ -25,6 +25,14 @@ static const char *const cc_flag[] = {
 	"-fno-math-errno",
 	"-fno-trapping-math",
 	"-ffp-contract=fast",
+	"-fopenmp-simd",
+	"-fno-asynchronous-unwind-tables",
+	"-fno-stack-protector",
+	"-fno-ident",
+};
+
+/* What others, clang among them, refuse. */
+static const char *const gcc_flag[] = {
 	/* gcc 12.2 folds `low <= i && i <= high` of a load under masks into a wrong unsigned
 	 * compare of 64-bit lanes (test_backend_task.c: conditional loads) */
 	"-fno-tree-forwprop",
@@ -32,31 +40,47 @@ static const char *const cc_flag[] = {
 	"-fno-tree-loop-distribute-patterns",
 	/* nor are some of its elements done one by one so that the rest is aligned */
 	"--param=vect-max-peeling-for-alignment=0",
-	"-fopenmp-simd",
-	"-fno-asynchronous-unwind-tables",
-	"-fno-stack-protector",
-	"-fno-ident",
 };
 
-static char cc_program[4096], cc_text[512]; /* the path; what version() says */
+static char cc_program[4096], cc_text[1024]; /* the path; what version() says */
+static int cc_gcc_flags;		     /* how many of them it takes: all or none */
 static pthread_once_t cc_once = PTHREAD_ONCE_INIT;
+
+/* What the compiler at path says of itself, asked with so many of gcc's flags; false: it refuses.
+ */
+static bool cc_ask(const char *path, int flags, Text *said)
+{
+	const char *ask[COUNT(gcc_flag) + 3] = {path, "--version"};
+	Error err = {0};
+	for (int i = 0; i < flags; i++)
+		ask[2 + i] = gcc_flag[i];
+	text_free(said);
+	return process_run(path, ask, 10, said, &err) == 0 && said->s;
+}
+
+static void flags_describe(Text *text, int n, const char *const *flag)
+{
+	for (int i = 0; i < n; i++)
+		text_add(text, " %s", flag[i]);
+}
 
 static bool cc_try(const char *name)
 {
-	const char *out[] = {name, "--version", NULL};
-	Text said = {0};
-	Error err = {0};
+	Text said = {0}, text = {0};
 	char path[sizeof cc_program];
+	int flags = COUNT(gcc_flag);
 	bool good = process_find(name, path, sizeof path) &&
-		    process_run(path, out, 10, &said, &err) == 0 && said.s;
+		    (cc_ask(path, flags, &said) || cc_ask(path, flags = 0, &said));
 	if (good) {
-		said.s[strcspn(said.s, "\n")] = 0;
+		text_add(&text, "%.*s", (int)strcspn(said.s, "\n"), said.s);
+		flags_describe(&text, COUNT(cc_flag), cc_flag);
+		flags_describe(&text, flags, gcc_flag);
 		snprintf(cc_program, sizeof cc_program, "%s", path);
-		size_t n = snprintf(cc_text, sizeof cc_text, "%.200s", said.s);
-		for (int i = 0; i < COUNT(cc_flag) && n < sizeof cc_text; i++)
-			n += snprintf(cc_text + n, sizeof cc_text - n, " %s", cc_flag[i]);
+		snprintf(cc_text, sizeof cc_text, "%s", text.s ? text.s : "");
+		cc_gcc_flags = flags;
 	}
 	text_free(&said);
+	text_free(&text);
 	return good;
 }
 
@@ -126,6 +150,8 @@ static void arguments(const char **arg, char *room, const char *object, const ch
 	arg[n++] = cc_program;
 	for (int i = 0; i < COUNT(cc_flag); i++)
 		arg[n++] = cc_flag[i];
+	for (int i = 0; i < cc_gcc_flags; i++)
+		arg[n++] = gcc_flag[i];
 	for (char *save, *f = strtok_r(room, " ", &save); f && n < CC_ARGUMENTS - 6;
 	     f = strtok_r(NULL, " ", &save))
 		arg[n++] = f;

@@ -252,8 +252,9 @@ static void check_objects(const Backend *b)
 	check_damage(b, place("one.o"));
 }
 
-/* ---- compilers that misbehave: shell scripts in place of cc, each in a process of its own */
+/* ---- other compilers: shell scripts in place of cc, each in a process of its own */
 
+/* part: of what is said when it refuses; NULL: it compiles. */
 static int with_compiler(const char *script, const char *part)
 {
 	pid_t child;
@@ -267,8 +268,11 @@ static int with_compiler(const char *script, const char *part)
 	if (child == 0) {
 		check_passed = check_failed = 0;
 		setenv("RICCI_CC", script ? place("cc.sh") : "/nowhere/cc", 1);
-		setenv("RICCI_CC_TIMEOUT", "1", 1);
-		check_refused(&backend_cc, scale, part);
+		setenv("RICCI_CC_TIMEOUT", part ? "1" : "120", 1);
+		if (part)
+			check_refused(&backend_cc, scale, part);
+		else
+			check_one(&backend_cc, scale, check_scale);
 		_exit(check_failed != 0);
 	}
 	waitpid(child, &status, 0);
@@ -278,8 +282,14 @@ static int with_compiler(const char *script, const char *part)
 /* Every one answers --version, as a compiler would. */
 #define FAKE "#!/bin/sh\ncase \"$1\" in --version) echo fake 1.0; exit 0;; esac\n"
 
-static void check_misbehaving(void)
+/* Refuses what is gcc's own, as clang does. */
+#define CLANG                                                                                      \
+	"#!/bin/sh\nfor a; do case $a in -fno-tree-*|--param*) echo \"unknown argument: $a\"; "    \
+	"exit 1;; esac; done\nexec cc \"$@\"\n"
+
+static void check_other_compilers(void)
 {
+	CHECK_INT(with_compiler(CLANG, NULL), 0);
 	CHECK_INT(with_compiler(NULL, "RICCI_CC names /nowhere/cc, which does not run"), 0);
 	CHECK_INT(with_compiler(FAKE "echo 'internal compiler error'; exit 4\n",
 				"exit status 4):\ninternal compiler error"),
@@ -370,7 +380,7 @@ int main(void)
 		in[i] = (float)(i - 20) * 0.125f;
 	if (!mkdtemp(folder))
 		return 1;
-	check_misbehaving(); /* first: this process has not looked for a compiler yet */
+	check_other_compilers(); /* first: this process has not looked for a compiler yet */
 	check_backend(&backend_tcc);
 	if (backend_cc.available(why, sizeof why)) {
 		check_backend(&backend_cc);
