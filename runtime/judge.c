@@ -14,14 +14,17 @@
 #include <math.h>
 #include <string.h>
 
+enum { WAYS = 4 };
+
 typedef struct Judge {
 	const Task *task;
 	TaskCopy copy;
 	Sample *s;
 	RandomState rs;
 	Binding *bind; /* inputs, then members */
-	void **full; /* [3 * member + way]: the member's tensor, right at the sampled elements only;
-			way 0 as it is, 1 and 2 moved by its bound up and down */
+	void **full;   /* [WAYS * member + way]: the member's tensor, right at the sampled elements
+			  only; way 0 as it is, 1 and 2 moved by its bound up and down, 3 away from 0:
+			  in a product of opposite signs, 1 and 2 cancel */
 	double *mag, *moved;
 	int64_t *ints;
 } Judge;
@@ -34,7 +37,7 @@ static double type_tiny(Type t)
 /* ---- what they should be ---- */
 static void judge_free(Judge *j)
 {
-	for (int i = 0; j->full && i < 3 * j->s->nmember; i++)
+	for (int i = 0; j->full && i < WAYS * j->s->nmember; i++)
 		mem_free(j->full[i]);
 	mem_free(j->full);
 	mem_free(j->bind);
@@ -53,15 +56,15 @@ static int judge_init(Judge *j, const Task *t, void *const *input, RandomState r
 	*j = (Judge){.task = t, .s = s, .rs = rs};
 	if (task_copy(t, &j->copy, err))
 		return err ? err->code : RICCI_ENOMEM;
-	j->full = mem_zalloc(3 * m * sizeof *j->full);
+	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
 	j->bind = mem_zalloc((in + m) * sizeof *j->bind);
 	j->mag = mem_alloc(n * sizeof *j->mag);
 	j->moved = mem_alloc(n * sizeof *j->moved);
 	j->ints = mem_alloc(n * sizeof *j->ints);
 	good = j->full && j->bind && j->mag && j->moved && j->ints;
 	/* Untouched pages of a large block cost nothing, so a whole tensor is cheap. */
-	for (size_t i = 0; m > 1 && i < 3 * m && good; i++)
-		good = (j->full[i] = mem_zalloc(tensor_bytes(t->sub.member[i / 3]))) != NULL;
+	for (size_t i = 0; m > 1 && i < WAYS * m && good; i++)
+		good = (j->full[i] = mem_zalloc(tensor_bytes(t->sub.member[i / WAYS]))) != NULL;
 	for (size_t i = 0; i < in && good; i++)
 		j->bind[i] = (Binding){j->copy.input[i], input[i]};
 	for (size_t i = 0; i < m && good; i++)
@@ -105,7 +108,7 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 	if (!sample_dense(j->task))
 		return judge_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
-		j->bind[in + i].data = j->full[3 * i + way];
+		j->bind[in + i].data = j->full[WAYS * i + way];
 	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
 			       real ? (void *)out : (void *)j->ints, j->mag, err);
 	for (int i = 0; i < j->s->count[k] && !code && !real; i++)
@@ -156,9 +159,12 @@ static void judge_keep(Judge *j, int k)
 		size_t at = (size_t)j->s->at[k][i];
 		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 
-		type_store(t, j->full[3 * k], at, v[i]);
-		type_store(t, j->full[3 * k + 1], at, isinf(b[i]) ? NAN : v[i] + b[i]);
-		type_store(t, j->full[3 * k + 2], at, isinf(b[i]) ? number : v[i] - b[i]);
+		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
+
+		if (isinf(b[i]))
+			to[1] = NAN, to[2] = to[3] = number;
+		for (int way = 0; way < WAYS; way++)
+			type_store(t, j->full[WAYS * k + way], at, to[way]);
 	}
 }
 
@@ -174,7 +180,7 @@ static int judge_all(Judge *j, Error *err)
 		for (int i = 0; i < s->count[k] && !code; i++)
 			s->bound[k][i] =
 				rounding(j->copy.member[k], eps, s->value[k][i], j->mag[i]);
-		for (int way = 1; way < 3 && k > 0 && !code; way++) {
+		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {
 				double v = s->value[k][i], d = fabs(j->moved[i] - v);

@@ -1,6 +1,7 @@
 /* test_verify.c - verification admits right kernels and refuses wrong ones of every kind. */
 #include "runtime/internal.h"
 #include "tests/check.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -183,6 +184,33 @@ static void test_rows(void)
 	ir_free(&ir);
 }
 
+/* Errors of factors add up, also where one is positive and one negative: moved up together, the
+ * factors' changes cancel in the product. */
+static void test_opposite(void)
+{
+	static float x[N * K * 2];
+	const void *in[] = {x};
+	Ir ir;
+	Sample s = {0};
+	Error err = {0};
+
+	for (int i = 0; i < N * K * 2; i++)
+		x[i] = 0.5f;
+	ir_init(&ir);
+	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
+			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
+	CHECK_INT(t ? t->sub.nmember : 0, 3);
+	CHECK_INT(sample_expect(t, (void *const *)in, (RandomState){0}, 1e6, 1e9, 100, &s, &err),
+		  0);
+	CHECK_STR(err.text, "");
+	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
+		CHECK(s.bound[2][i] / fabs(s.value[2][i]) >
+		      1.9 * s.bound[0][0] / fabs(s.value[0][0]));
+	sample_free(&s);
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* A sum over the rows, of which each needs all rows. */
 static void folds(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
@@ -317,6 +345,7 @@ int main(void)
 	setenv("RICCI_CACHE", "off", 1);
 	test_faults();
 	test_rows();
+	test_opposite();
 	test_folds();
 	test_right();
 	CHECK_INT(mem_live(), 0);
