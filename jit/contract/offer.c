@@ -111,9 +111,10 @@ static Price price_of(Contract *c, const Target *target)
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
 	bool along = p.in_place && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
-	if (p.in_place) /* across K, a line comes once for each panel that has some of it */
-		p.place = along ? 0.02 : 0.12,
+	if (p.in_place) { /* across K, a line comes once for each panel that has some of it */
+		p.place = along ? 0.02 : 0.12;
 		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
+	}
 	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
 		p.far_b = far_price(c, target, c->b.value);
 	return p;
