@@ -18,6 +18,16 @@ ap.add_argument("--seconds", type=float, default=0.15)
 ap.add_argument("--trials", type=int, default=32, help="schedules that TVM measures for an operator")
 
 
+def ungrouped(o):
+    """The shapes of a convolution's operands with all groups' channels in one dimension: a kernel for each channel reads one."""
+    (x, w), groups = o["shapes"], o["groups"]
+    if groups > 1 and len(x) == len(w) + 1:
+        return x, [w[0], 1] + w[1:]
+    if groups > 1:
+        return [x[0], x[1] * x[2]] + x[3:], [w[0] * w[1]] + w[2:]
+    return x, w
+
+
 class Sums:
     """What both spell alike."""
 
@@ -204,11 +214,7 @@ class Jax(Sums):
         return {"forward": {name: self.call(f, *operands)}, "forward+grad": {name: self.call(both, seed, *operands)}}
 
     def convolution(self, o, transposed=False):
-        (x, w), np, groups = o["shapes"], self.np, o["groups"]
-        if groups > 1 and len(x) == len(w) + 1:
-            w = [w[0], 1] + w[1:]
-        elif groups > 1:
-            x, w = [x[0], x[1] * x[2]] + x[3:], [w[0] * w[1]] + w[2:]
+        (x, w), np, groups = ungrouped(o), self.np, o["groups"]
         if transposed:
             w = [w[1], w[0]] + w[2:]
         d, (x, w) = len(x) - 2, self.draw([[x[0]] + x[2:] + [x[1]], w[2:] + [w[1], w[0]]])
@@ -363,13 +369,9 @@ class Tvm:
         return [self.te.placeholder(s, name=n) for s, n in zip(shapes, "xw")]
 
     def convolution(self, o):
-        (x, w), groups = o["shapes"], o["groups"]
-        each = groups > 1 and len(x) == len(w) + 1  # a kernel for each channel
-        if each:
-            w = [w[0], 1] + w[1:]
-        elif groups > 1:
-            x, w = [x[0], x[1] * x[2]] + x[3:], [w[0] * w[1]] + w[2:]
-        places, (x, w) = {1: "W", 2: "HW", 3: "DHW"}[len(x) - 2], self.placeholders(x, w)
+        (x, w), groups = ungrouped(o), o["groups"]
+        each, places = 1 < groups == x[1], {1: "W", 2: "HW", 3: "DHW"}[len(x) - 2]  # each: a kernel for each channel
+        x, w = self.placeholders(x, w)
         if each:
             return self.tuned((x, w), self.nn.depthwise_conv2d_nchw(x, w, o["stride"], o["pad"], o["dilation"]))
         return self.tuned((x, w), self.nn.conv(x, w, o["stride"], o["pad"], o["dilation"], groups, f"NC{places}", f"OI{places}"))

@@ -191,7 +191,7 @@ static Node *fold_logic(Ir *ir, Op op, Node *const *src)
 			return a->src[0];
 		if (a->op == OP_EQ || a->op == OP_NE)
 			return node2(ir, a->op == OP_EQ ? OP_NE : OP_EQ, a->src[0], a->src[1]);
-		if ((a->op == OP_LT || a->op == OP_LE) && !is_float_order(a))
+		if ((a->op == OP_LT || a->op == OP_LE) && !type_is_float(a->src[0]->type))
 			return node2(ir, a->op == OP_LT ? OP_LE : OP_LT, a->src[1], a->src[0]);
 		return NULL;
 	}
