@@ -44,11 +44,11 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 }
 
 /* clang-format off */
-enum { BATCH, EPOCHS, STEPS, LR, SEED, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, BF16, EVAL, HELP };
+enum { BATCH, EPOCHS, STEPS, LR, SEED, TUNE, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, BF16, EVAL, HELP };
 #define OPTION(name, id) {name, id < STATIC, NULL, id}
 static const struct option options[] = {
 	OPTION("batch", BATCH), OPTION("epochs", EPOCHS), OPTION("steps", STEPS), OPTION("lr", LR),
-	OPTION("seed", SEED), OPTION("threads", THREADS), OPTION("data", DATA),
+	OPTION("seed", SEED), OPTION("tune", TUNE), OPTION("threads", THREADS), OPTION("data", DATA),
 	OPTION("backend", BACKEND), OPTION("checkpoint", CHECKPOINT), OPTION("resume", RESUME),
 	OPTION("static", STATIC), OPTION("bf16", BF16), OPTION("eval", EVAL),
 	OPTION("help", HELP), {0}};
@@ -61,6 +61,7 @@ static const char usage[] =
 	"  --steps N       end after this step\n"
 	"  --lr X          learning rate of Adam (0.001)\n"
 	"  --seed N        of initial values and of the order of samples (0)\n"
+	"  --tune S        search S seconds for faster kernels before the first step (0)\n"
 	"  --threads N     (0: as many as there are)\n"
 	"  --backend NAME  auto, interp, tcc or cc (auto)\n"
 	"  --static        tune everything before the first step: same bits in every run\n"
@@ -114,6 +115,7 @@ int main(int argc, char **argv)
 				    (uint64_t)value[SEED]};
 	t.epochs = (int)value[EPOCHS];
 	t.steps = (uint64_t)value[STEPS];
+	t.tune = value[TUNE];
 	t.evaluate = !!text[EVAL];
 	t.resume = text[RESUME];
 	t.checkpoint = text[CHECKPOINT];

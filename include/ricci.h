@@ -248,6 +248,18 @@ RICCI_API void ricci_set_step(ricci_session *s, uint64_t step);
 RICCI_API uint64_t ricci_seed(const ricci_session *s);
 /* Dynamic mode: waits until the background threads have nothing left to try (tests, benchmarks). */
 RICCI_API int ricci_settle(ricci_session *s);
+/* Dynamic mode: searches for faster schedules of the session's kernels for so many seconds, those
+ * first that take most of a step (as steps before have shown): before a long training, or where a
+ * net is made ready for use. Kernels are timed on random data with all of the session's threads;
+ * no parameter, state, output or step count changes, and every kernel that is taken was verified.
+ * What is found stays in the function cache, for other sessions and processes too. It ends a little
+ * late, with the batch of schedules that is under way. `report` (NULL: none) is called on this
+ * thread after each batch: the seconds spent, and how long a step's kernels take of what they took
+ * before (1: nothing is won yet); other than 0 ends the search. 0 or an error, such as in static
+ * mode, where schedules are fixed.
+ */
+typedef int ricci_tune_report(void *user, double spent, double part);
+RICCI_API int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void *user);
 
 /* ---- nn: layers and losses (nn/layers.c, nn/losses.c)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
@@ -385,6 +397,7 @@ typedef struct {
 	ricci_options options;
 	int epochs;			 /* in all, those before a resume included; 0: no limit */
 	uint64_t steps;			 /* in all; 0: no limit. Both 0: an error */
+	double tune;			 /* seconds of ricci_tune before the first step */
 	int evaluate;			 /* only a pass over test (with resume: of those weights) */
 	const char *resume, *checkpoint; /* files, or NULL; saved after each epoch and at the end */
 	const char *picture;		 /* the loss curve (SVG), drawn after each epoch, or NULL */

@@ -21,8 +21,8 @@ static void duration(char *s, size_t n, double seconds)
 		snprintf(s, n, "%ld:%02ld", t / 60, t % 60);
 }
 
-void progress_show(Progress *p, const char *label, const char *values, int64_t first, int64_t done,
-		   int64_t total, double seconds)
+void progress_show(Progress *p, const char *label, const char *values, const char *unit,
+		   int64_t first, int64_t done, int64_t total, double seconds)
 {
 	double now = clock_seconds();
 	if (!p->out || (p->drawn && done < total && now - p->shown < 0.1))
@@ -31,12 +31,14 @@ void progress_show(Progress *p, const char *label, const char *values, int64_t f
 	p->drawn = true;
 	struct winsize size;
 	int width = ioctl(fileno(p->out), TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
-	char left[32] = "--:--", tail[200];
+	char left[32] = "--:--", speed[64] = "", tail[200];
 	double rate = seconds > 0 ? (double)(done - first) / seconds : 0;
 	if (rate > 0)
 		duration(left, sizeof left, (double)(total - done) / rate);
-	int ntail = snprintf(tail, sizeof tail, " %3d%% %s %.0f images/s ETA %s",
-			     total ? (int)(100 * done / total) : 100, values, rate, left);
+	if (unit)
+		snprintf(speed, sizeof speed, " %.0f %s/s", rate, unit);
+	int ntail = snprintf(tail, sizeof tail, " %3d%% %s%s ETA %s",
+			     total ? (int)(100 * done / total) : 100, values, speed, left);
 	int room = width - 1 - (int)strlen(label) - 3 - ntail;
 	int bar = room < 3 ? 0 : room > 40 ? 40 : room;
 	int full = total ? (int)(bar * done / total) : bar;

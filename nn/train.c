@@ -95,6 +95,26 @@ static int run_loader(Run *r)
 	return 0;
 }
 
+static int tune_show(void *run, double spent, double part)
+{
+	Run *r = run;
+	char values[32];
+	int64_t total = (int64_t)(10 * r->t->tune), done = (int64_t)(10 * spent);
+
+	snprintf(values, sizeof values, "to %.0f%%", 100 * part);
+	progress_show(&r->bar, "tuning", values, NULL, 0, done < total ? done : total, total,
+		      spent);
+	return r->t->stop && *r->t->stop;
+}
+
+static int run_tune(Run *r)
+{
+	if (r->t->tune > 0 && ricci_tune(r->session, r->t->tune, tune_show, r))
+		return FAIL(r, RICCI_EINVAL, "%s", ricci_session_error(r->session));
+	progress_clear(&r->bar);
+	return 0;
+}
+
 /* The session, continued from the checkpoint to resume. Its seed comes from there too. */
 static int run_session(Run *r)
 {
@@ -152,7 +172,8 @@ static int run_evaluate(Run *r, double *error)
 		for (int i = 0; i < n; i++)
 			wrong += r->wrong[i];
 		done += n;
-		progress_show(&r->bar, "test", "", 0, done, total, clock_seconds() - start);
+		progress_show(&r->bar, "test", "", "images", 0, done, total,
+			      clock_seconds() - start);
 	}
 }
 
@@ -263,7 +284,8 @@ static void run_show(Run *r, int64_t limit)
 		 r->at.loss_sum / (double)r->at.batches,
 		 100 * (double)r->at.wrong / ((double)r->at.batches * r->batch));
 	int64_t index = (int64_t)r->at.index;
-	progress_show(&r->bar, label, values, index - r->measured, index, limit, r->seconds);
+	progress_show(&r->bar, label, values, "images", index - r->measured, index, limit,
+		      r->seconds);
 }
 
 /* Steps until the epoch or the run ends. *whole: the epoch did. */
@@ -361,6 +383,8 @@ int ricci_train(const ricci_training *t, ricci_report *report, char *err, size_t
 		status = FAIL(r, RICCI_ENOMEM, "out of memory");
 	if (!status)
 		status = run_session(r);
+	if (!status)
+		status = run_tune(r);
 	if (!status)
 		status = t->evaluate ? run_judge(r) : run_train(r);
 	progress_clear(&r->bar);

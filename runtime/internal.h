@@ -193,6 +193,10 @@ bool tuner_busy(const Tuner *t); /* something is left to try */
 int tuner_settle(Tuner *t, Pool *pool, Error *err);
 void tuner_free(Tuner *t);
 
+/* ---- searching (tune.c) ---- */
+/* Searches schedules for these lines' kernels; t->backend and t->threads are not looked at. */
+int lines_tune(int nline, Line *const *line, Pool *pool, const Tuning *t, Error *err);
+
 /* ---- programs (program.c, place.c): graphs ready to run ---- */
 typedef struct Storage { /* of an input, parameter or state; sessions share the last two */
 	const ricci_tensor *tensor;

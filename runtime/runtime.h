@@ -98,7 +98,7 @@ typedef struct Evaluation {
 int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,
 	     void *const *out, Evaluation *e, Error *err);
 
-/* ---- searching for schedules (tune.c, search.c): tools ---- */
+/* ---- searching for schedules (tune.c, search.c): tools and sessions ---- */
 typedef struct Search Search;
 typedef struct Strategy { /* a row of the table; NULL name at the end */
 	const char *name, *help;
@@ -120,12 +120,12 @@ typedef struct Tuning {
 	const Strategy *strategy;
 	uint64_t seed;
 	/* Called after each batch of schedules and once at the end of each kernel (done): number k
-	 * of n, the kernels that take most time first; `spent` seconds in all. */
-	void (*report)(void *user, int k, int n, double spent, bool done, const TuneReport *r);
+	 * of n, the kernels that take most time first; `spent` seconds in all. True ends it. */
+	bool (*report)(void *user, int k, int n, double spent, bool done, const TuneReport *r);
 	void *user;
 } Tuning;
 /* Searches schedules for the kernels that compute roots, on random data: what the fastest are goes
  * into the function cache, where every session of the same equations finds them. */
-int tune(Ir *ir, int nroot, Node *const *roots, Tuning *t, Error *err);
+int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err);
 
 #endif

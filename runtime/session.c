@@ -4,6 +4,7 @@
  * belong to it. Invariant: a failed call leaves states and data as they were.
  */
 #include "runtime/internal.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct Family {
@@ -439,4 +440,48 @@ int ricci_settle(ricci_session *s)
 		return RICCI_EINVAL;
 	error_clear(&s->err);
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
+}
+
+/* ---- tuning ---- */
+typedef struct Won {
+	ricci_tune_report *report;
+	void *user;
+	double before; /* spent until the search began */
+	double done;   /* of a step: won by the kernels that were searched */
+} Won;
+
+static bool tune_show(void *user, int k, int n, double spent, bool done, const TuneReport *r)
+{
+	Won *w = user;
+	double now = r->share * fmax(0, 1 - r->seconds / r->first); /* timed anew at the end */
+
+	(void)k;
+	(void)n;
+	if (done)
+		w->done += now;
+	return w->report && w->report(w->user, w->before + spent, 1 - w->done - !done * now);
+}
+
+int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void *user)
+{
+	Won won = {report, user, 0, 0};
+	Tuning t = {.strategy = strategies, .seed = 1, .report = tune_show, .user = &won};
+	double start = clock_seconds();
+	int code;
+
+	if (!s)
+		return RICCI_EINVAL;
+	error_clear(&s->err);
+	if (!(seconds >= 0))
+		return error_set(&s->err, RICCI_EINVAL, "a search takes 0 seconds or more, not %g",
+				 seconds);
+	if (!s->f->tuner)
+		return error_set(&s->err, RICCI_EINVAL,
+				 "a static session's schedules are fixed: tune a dynamic one");
+	code = tuner_settle(s->f->tuner, s->f->pool, &s->err);
+	won.before = clock_seconds() - start;
+	t.seconds = seconds - won.before;
+	if (!code && t.seconds > 0)
+		code = lines_tune(s->p->nline, s->p->line, s->f->pool, &t, &s->err);
+	return code;
 }

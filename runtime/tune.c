@@ -1,11 +1,12 @@
-/* tune.c - searching for schedules with all the time there is: what `ricci tune` does.
+/* tune.c - searching for schedules with all the time there is: what `ricci tune` and ricci_tune do.
  *
- * The graph becomes a program as for a run. Each of its kernels gets a part of the time, by its
- * share of the program's, and one batch at least; a strategy proposes schedules, batches of them
- * are compiled together, verified like every kernel, and timed on random data by the pool that
- * would run them. At the end the fastest are timed again in turns, so that a moment's noise does
- * not decide. The best stays in the function cache and on disk. Invariant: at any moment the cache
- * holds kernels that are proved right, and none slower than when the search began.
+ * Input: a program's lines (of a graph: it becomes a program as for a run). Each of its kernels
+ * gets a part of the time, by its share of the program's, and one batch at least; a strategy
+ * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
+ * on random data by the pool that would run them. At the end the fastest are timed again in turns,
+ * so that a moment's noise does not decide. The best stays in the function cache and on disk.
+ * Invariant: at any moment the cache holds kernels that are proved right, and none slower than when
+ * the search began.
  */
 #include "runtime/search.h"
 #include <math.h>
@@ -59,10 +60,12 @@ typedef struct Finalist {
 } Finalist;
 typedef struct Tuned {
 	Line *line;
+	int times; /* that the program launches it, loops aside */
 	Pool *pool;
-	TaskData data;
+	TaskData data; /* while it is its turn */
 	Search search;
 	TuneReport report;
+	bool stop; /* the caller has had enough */
 	int nfinal;
 	Finalist final[FINALISTS]; /* the fastest */
 } Tuned;
@@ -215,26 +218,34 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 	return n;
 }
 
-static int tuned_open(Tuned *u, Line *l, Pool *pool, uint64_t seed, Error *err)
+/* How long the line's kernel takes now. */
+static int tuned_measure(Tuned *u, Error *err)
 {
-	Taken now = line_take(l);
-	int code;
+	Taken now = line_take(u->line);
+	int code = task_data_new(u->line->task, 1, &u->data, err);
 
-	*u = (Tuned){.line = l, .pool = pool};
-	u->report = (TuneReport){.text = l->task->text,
-				 .best = now.kernel->schedule,
-				 .seconds = INFINITY,
-				 .flops = l->task->flops,
-				 .bytes = l->task->bytes};
-	code = task_data_new(l->task, 1, &u->data, err);
+	u->report.best = now.kernel->schedule;
+	u->report.seconds = INFINITY;
 	if (!code)
 		code = kernel_time(u, now.kernel, &u->report.seconds, err);
 	u->report.first = u->report.seconds;
+	task_data_free(&u->data);
+	kernel_unref(now.kernel);
+	return code;
+}
+
+static int tuned_open(Tuned *u, uint64_t seed, Error *err)
+{
+	Line *l = u->line;
+	int code = task_data_new(l->task, 1, &u->data, err);
+
+	if (code)
+		return code;
 	pthread_mutex_lock(&l->lock);
-	Finalist first = {now.kernel, l->origin, u->report.first};
+	Finalist first = {kernel_ref(l->best), l->origin, u->report.first};
 	pthread_mutex_unlock(&l->lock);
 	final_add(u, first);
-	return code ? code : search_init(&u->search, l->task, seed, err);
+	return search_init(&u->search, l->task, seed, err);
 }
 
 static void tuned_close(Tuned *u)
@@ -252,7 +263,8 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 	double left = until - clock_seconds(), final = fmin(final_share * left, final_most);
 	int code = 0, got = 1;
 
-	while (!code && got > 0 && (!u->report.tried || clock_seconds() < until - final)) {
+	while (!code && got > 0 && !u->stop &&
+	       (!u->report.tried || clock_seconds() < until - final)) {
 		got = batch_fill(u, t->strategy, room, c);
 		candidates_make(got, c, pool_threads(u->pool));
 		for (int i = 0; i < got; i++)
@@ -260,7 +272,7 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 				code = candidate_try(u, c[i], err);
 			else if (c[i]->kernel)
 				kernel_unref(c[i]->kernel);
-		t->report(t->user, k, n, clock_seconds() - begin, false, &u->report);
+		u->stop = t->report(t->user, k, n, clock_seconds() - begin, false, &u->report);
 	}
 	if (!code)
 		code = final_run(u, final, err);
@@ -268,61 +280,88 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 	u->line->offered = OFFERS; /* a training need not begin again */
 	pthread_mutex_unlock(&u->line->lock);
 	disk_store(u->line);
-	t->report(t->user, k, n, clock_seconds() - begin, true, &u->report);
+	u->stop |= t->report(t->user, k, n, clock_seconds() - begin, true, &u->report);
 	return code;
 }
 
 /* ---- the whole ---- */
-static int by_time(const void *a, const void *b)
+static int by_share(const void *a, const void *b)
 {
-	double x = ((const Tuned *)a)->report.first, y = ((const Tuned *)b)->report.first;
+	double x = ((const Tuned *)a)->report.share, y = ((const Tuned *)b)->report.share;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-static int lines_tune(Tuned *u, int n, const Tuning *t, Error *err)
+/* Shares of a step by what launches took so far, where all have run; else by a launch each. */
+static void find_shares(Tuned *u, int n)
 {
-	double all = 0, begin = clock_seconds(), until = begin;
+	bool ran = true;
+	double all = 0;
+
+	for (int i = 0; i < n; i++)
+		ran = ran && atomic_load(&u[i].line->spent) > 0;
+	for (int i = 0; i < n; i++) {
+		u[i].report.share = ran ? (double)atomic_load(&u[i].line->spent)
+					: u[i].report.first * u[i].times;
+		all += u[i].report.share;
+	}
+	for (int i = 0; i < n; i++)
+		u[i].report.share /= all;
+	qsort(u, (size_t)n, sizeof *u, by_share);
+}
+
+/* The kernels that take most time first, each with its data only while it is its turn. */
+static int all_tune(Tuned *u, int n, const Tuning *t, Error *err)
+{
+	double begin = clock_seconds(), until = begin;
 	int code = 0, most = 0;
 
-	qsort(u, (size_t)n, sizeof *u, by_time);
-	for (int i = 0; i < n; i++)
-		all += u[i].report.first;
-	for (int i = 0; i < n; i++)
-		u[i].report.share = u[i].report.first / all;
+	find_shares(u, n);
 	while (most < n && u[most].report.share >= least_share)
 		most++;
 	for (int i = 0; i < most && !code; i++) {
 		until += t->seconds * u[i].report.share;
-		code = line_tune(&u[i], t, i, most, begin, until, err);
+		code = tuned_open(&u[i], t->seed, err);
+		if (!code)
+			code = line_tune(&u[i], t, i, most, begin, until, err);
+		tuned_close(&u[i]);
+		if (u[i].stop)
+			break;
 	}
 	return code;
 }
 
-static int program_tune(Program *p, Pool *pool, const Tuning *t, Error *err)
+int lines_tune(int nline, Line *const *line, Pool *pool, const Tuning *t, Error *err)
 {
-	Tuned *u = mem_zalloc(((size_t)p->nline + 1) * sizeof *u);
+	Tuned *u = mem_zalloc(((size_t)nline + 1) * sizeof *u);
 	int n = 0, code = 0;
 
 	if (!u)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	for (int i = 0; i < p->nline && !code; i++) {
-		bool known = !line_tuning(p->line[i]);
+	for (int i = 0; i < nline && !code; i++) {
+		const Task *task = line[i]->task;
+		int k = 0;
 
-		for (int k = 0; k < n; k++)
-			known |= u[k].line == p->line[i];
-		if (!known)
-			code = tuned_open(&u[n++], p->line[i], pool, t->seed, err);
+		if (!line_tuning(line[i]))
+			continue;
+		while (k < n && u[k].line != line[i])
+			k++;
+		u[k].times++;
+		if (k < n)
+			continue;
+		u[n].line = line[i];
+		u[n].pool = pool;
+		u[n].report = (TuneReport){
+			.text = task->text, .flops = task->flops, .bytes = task->bytes};
+		code = tuned_measure(&u[n++], err);
 	}
 	if (!code)
-		code = lines_tune(u, n, t, err);
-	for (int i = 0; i < n; i++)
-		tuned_close(&u[i]);
+		code = all_tune(u, n, t, err);
 	mem_free(u);
 	return code;
 }
 
-int tune(Ir *ir, int nroot, Node *const *roots, Tuning *t, Error *err)
+int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 {
 	Inputs in = {0};
 	Node **root = mem_alloc(((size_t)nroot + 1) * sizeof *root);
@@ -340,7 +379,7 @@ int tune(Ir *ir, int nroot, Node *const *roots, Tuning *t, Error *err)
 		memcpy(root, roots, (size_t)nroot * sizeof *root);
 		spec.threads = pool_threads(pool);
 		p = program_new(&spec, err);
-		code = p ? program_tune(p, pool, t, err) : RICCI_ECOMPILE;
+		code = p ? lines_tune(p->nline, p->line, pool, t, err) : RICCI_ECOMPILE;
 	}
 	program_free(p);
 	pool_free(pool);

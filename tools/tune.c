@@ -45,7 +45,7 @@ static void show_kernel(Show *s, int k, int n, const TuneReport *r)
 	text_add(&s->out, "\n");
 }
 
-static void show(void *user, int k, int n, double spent, bool done, const TuneReport *r)
+static bool show(void *user, int k, int n, double spent, bool done, const TuneReport *r)
 {
 	Show *s = user;
 
@@ -58,6 +58,7 @@ static void show(void *user, int k, int n, double spent, bool done, const TuneRe
 		show_bar(s, k, n, spent, r);
 	if (done)
 		show_kernel(s, k, n, r);
+	return false;
 }
 
 /* Each kernel's best time, as a part of the time that it took at first, over the seconds spent. */

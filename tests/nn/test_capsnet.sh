@@ -67,6 +67,8 @@ check 'help' status 0 "$capsnet" --help
 for wrong in '--nope' '--batch 0' '--batch 1.5' '--lr x' '--lr 0' '--backend gcc' '--seed -1' '--steps' 'more'; do
 	check "wrong usage: $wrong" status 2 "$capsnet" $wrong
 done
+check 'fixed schedules are not searched for' status 1 "$capsnet" --static --tune 1 --steps 1
+check 'and that is said' grep -q '^capsnet: a static session.s schedules are fixed' err
 check 'no data' status 1 "$capsnet" --data "$tmp/none"
 check 'no checkpoint' status 1 "$capsnet" --resume none.h5
 check 'no folder for the checkpoint' status 1 "$capsnet" --checkpoint none/a.h5

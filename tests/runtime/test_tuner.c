@@ -109,6 +109,52 @@ static void test_background(void)
 	net_free(&n);
 }
 
+typedef struct Told {
+	int calls, stop_at;
+	double spent, part;
+	bool wrong;
+} Told;
+
+static int told(void *user, double spent, double part)
+{
+	Told *t = user;
+
+	t->wrong |= spent < t->spent || !(part > 0 && part < 1.01);
+	t->spent = spent;
+	t->part = part;
+	return ++t->calls == t->stop_at;
+}
+
+/* A search changes no step, and finds no slower kernels. */
+static void test_tune(void)
+{
+	Told all = {0}, few = {.stop_at = 1};
+	float loss = 0;
+	double start;
+	Net n;
+
+	CHECK_INT(net_make(&n, (ricci_options){.threads = 2, .backend = RICCI_BACKEND_TCC}), 0);
+	CHECK_INT(net_feed(&n), 0);
+	CHECK_INT(ricci_step(n.s), 0);
+	CHECK_INT(ricci_tune(n.s, 1.5, told, &all), 0);
+	CHECK(all.calls > 1 && !all.wrong && all.part <= 1);
+	CHECK_INT((int64_t)ricci_step_count(n.s), 1);
+	CHECK_INT(ricci_step(n.s), 0);
+	CHECK_INT(ricci_fetch(n.s, n.l, &loss), 0);
+	CHECK_NEAR(loss, net_want(2), 1e-4 * net_want(2));
+	start = clock_seconds();
+	CHECK_INT(ricci_tune(n.s, 1000, told, &few), 0);
+	CHECK(few.calls <= 2 && clock_seconds() - start < 100);
+	CHECK_INT(ricci_tune(n.s, -1, NULL, NULL), RICCI_EINVAL);
+	CHECK(strstr(ricci_session_error(n.s), "0 seconds or more, not -1") != NULL);
+	CHECK_INT(ricci_tune(NULL, 1, NULL, NULL), RICCI_EINVAL);
+	net_free(&n);
+	CHECK_INT(net_make(&n, (ricci_options){.threads = 1, .static_mode = 1}), 0);
+	CHECK_INT(ricci_tune(n.s, 1, NULL, NULL), RICCI_EINVAL);
+	CHECK(strstr(ricci_session_error(n.s), "fixed") != NULL);
+	net_free(&n);
+}
+
 static void *user_main(void *arg)
 {
 	Net n;
@@ -233,6 +279,7 @@ int main(void)
 	test_wrong(RICCI_BACKEND_AUTO);
 	test_wrong(RICCI_BACKEND_TCC);
 	test_background();
+	test_tune();
 	test_users();
 	test_close();
 	CHECK_INT(mem_live(), 0);
