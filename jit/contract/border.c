@@ -12,11 +12,10 @@ enum { ROWS_BYTES = 1 << 14, LINE = 64, PLANE = 1 << 10 };
 /* How many times as large as the tensor the copy may be. */
 static const int64_t MOST_GROWTH = 4;
 
-/* No power of two from plane to plane: a window's elements would meet in one set of the cache. */
-static int64_t plane_size(int64_t size, Type type)
+int64_t contract_pitch(int64_t size, Type type, int64_t least)
 {
 	int64_t line = LINE / (int64_t)type_size(type);
-	return size < PLANE / (int64_t)type_size(type) ? size
+	return size < least / (int64_t)type_size(type) ? size
 						       : ((size + line - 1) / line | 1) * line;
 }
 
@@ -105,7 +104,7 @@ bool contract_border(Contract *c, Factor *f)
 		place = node_add(ir, place,
 				 node_scale(ir, node_sub(ir, dim, node_int(ir, low)), size));
 		b->pitch[d] = size;
-		size = plane_size(size * (dim->hi - low + 1), (Type)f->value->type);
+		size = contract_pitch(size * (dim->hi - low + 1), (Type)f->value->type, PLANE);
 		if (size > most + LINE)
 			return false;
 	}

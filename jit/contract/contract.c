@@ -358,6 +358,13 @@ static bool border_factors(Contract *c)
 	return any;
 }
 
+/* False where both lie well. */
+static bool turn_factors(Contract *c)
+{
+	bool any = contract_turn(c, &c->a, &c->m);
+	return contract_turn(c, &c->b, &c->n) || any;
+}
+
 bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
@@ -377,6 +384,8 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 		return false;
 	roles(c);
 	order_reduced(c);
+	if (way & CONTRACT_TURN && !turn_factors(c))
+		return false;
 	choose(c);
 	order_reduced(c);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);

@@ -1,6 +1,6 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
- * (offer.c), copies with borders (border.c), tables of indices (table.c), panels (panel.c), the
- * loops (loops.c). */
+ * (offer.c), copies with borders (border.c) and turned ones (turn.c), tables of indices (table.c),
+ * panels (panel.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -47,6 +47,13 @@ typedef struct Border {
 	int64_t pitch[RICCI_MAX_RANK];
 } Border;
 
+/* A turned copy of a tensor (turn.c): `count` matrices of so many rows and columns, rows side by
+ * side in it: from column to column `line` elements, from matrix to matrix `plane`. */
+typedef struct Turned {
+	Node *from, *buffer;
+	int64_t count, rows, cols, line, plane;
+} Turned;
+
 typedef struct Contract {
 	Problem *p;
 	Ir *ir;
@@ -54,8 +61,9 @@ typedef struct Contract {
 	const Micro *micro;
 	Factor a, b; /* of M and of N */
 	Side m, n, k, batch;
-	int nborder;
+	int nborder, nturned;
 	Border border[CONTRACT_MAX_COPIES];
+	Turned turned[CONTRACT_MAX_COPIES];
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */
@@ -72,8 +80,14 @@ static inline int64_t round_up(int64_t x, int64_t to)
 
 /* Ways to read a problem, argument of STEP_TENSORISE: which factor is that of M; panels as the
  * factors are, of 8 or 16 bits, not of the sum's type; factors under conditions are copied with
- * their borders first. */
-enum { CONTRACT_SWAP = 1, CONTRACT_NARROW = 2, CONTRACT_BORDER = 4 };
+ * their borders first; others whose lanes lie apart are turned first. */
+enum {
+	CONTRACT_SWAP = 1,
+	CONTRACT_NARROW = 2,
+	CONTRACT_BORDER = 4,
+	CONTRACT_TURN = 8,
+	CONTRACT_WAYS = 16
+};
 
 /* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way);
@@ -93,6 +107,19 @@ bool contract_border(Contract *c, Factor *f);
 /* In how many parts a copy is filled; one of them. */
 int64_t border_parts(const Border *b);
 Stmt *border_fill(Contract *c, const Border *b, Node *part);
+/* f, whose panels' lanes are s, becomes an element of a turned copy; false: it lies well, or can't.
+ */
+bool contract_turn(Contract *c, Factor *f, const Side *s);
+int64_t turned_parts(const Turned *t);
+Stmt *turned_fill(Contract *c, const Turned *t, Node *part);
+/* Is there anything to copy before panels are packed? */
+static inline bool contract_copies(const Contract *c)
+{
+	return c->nborder || c->nturned;
+}
+/* From line to line, or plane to plane, of a copy, where they are at least so many bytes: an odd
+ * number of lines of the cache. After a power of two they would meet in one set of it. */
+int64_t contract_pitch(int64_t size, Type type, int64_t least);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);

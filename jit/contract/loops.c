@@ -76,10 +76,10 @@ static int check(Contract *c, const Blocking *h, Error *err)
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the sums of %lld pieces of K are too large",
 				 (long long)h->pieces);
-	if (h->pieces > 1 && (h->a_shared || h->b_shared || c->nborder))
+	if (h->pieces > 1 && (h->a_shared || h->b_shared || contract_copies(c)))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: panels can't be shared, nor factors be copied with "
-				 "borders, where K is in pieces");
+				 "schedule: panels can't be shared, nor factors be copied, where "
+				 "K is in pieces");
 	if ((h->a_shared && (h->in_place || !contract_shares(c, false))) ||
 	    (h->b_shared && (h->b_in_place || !contract_shares(c, true))))
 		return error_set(err, RICCI_EINVAL,
@@ -254,20 +254,24 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 	return with_tables(c, stmt_seq(sums, block_store(c, h)));
 }
 
-/* What comes before: copies with borders, blocks of shared panels. */
-enum { BEFORE = CONTRACT_MAX_COPIES + 2 };
+/* What comes before: copies with borders, turned ones, blocks of shared panels. */
+enum { TURNED = CONTRACT_MAX_COPIES, SHARED = 2 * CONTRACT_MAX_COPIES, BEFORE = SHARED + 2 };
 
 static int64_t before_count(const Contract *c, const Blocking *h, int what)
 {
-	if (what >= CONTRACT_MAX_COPIES)
-		return shared_blocks(c, h, what > CONTRACT_MAX_COPIES);
+	if (what >= SHARED)
+		return shared_blocks(c, h, what > SHARED);
+	if (what >= TURNED)
+		return what - TURNED < c->nturned ? turned_parts(&c->turned[what - TURNED]) : 0;
 	return what < c->nborder ? border_parts(&c->border[what]) : 0;
 }
 
 static Stmt *before_part(Contract *c, Blocking *h, int what, Node *part)
 {
-	return what < CONTRACT_MAX_COPIES ? border_fill(c, &c->border[what], part)
-					  : shared_part(c, h, what > CONTRACT_MAX_COPIES, part);
+	if (what >= SHARED)
+		return shared_part(c, h, what > SHARED, part);
+	return what >= TURNED ? turned_fill(c, &c->turned[what - TURNED], part)
+			      : border_fill(c, &c->border[what], part);
 }
 
 /* Sets how many parts there are. The remainders say to the bounds what the conditions say. */
@@ -380,7 +384,10 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 			way = (int)s->step[k].arg;
 	if (!contract_find(c, p, target, way))
 		return error_set(err, RICCI_EINVAL,
-				 way & CONTRACT_BORDER
+				 way & CONTRACT_TURN
+					 ? "schedule: turned copies are for factors that are plain "
+					   "reads without conditions, with lanes apart in memory"
+				 : way & CONTRACT_BORDER
 					 ? "schedule: copies with borders are for factors that are "
 					   "plain reads under conditions on the read's indices"
 				 : way & CONTRACT_NARROW

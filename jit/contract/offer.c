@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 18, PAGE = 4096 };
+enum { MOST_PLANS = 32, PAGE = 4096 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
  * factor of M is read in place. */
 static const double FAR = 0.15, PLACED = 1.05;
-/* Cycles that an element of a copy with borders costs. */
+/* Cycles that an element of a copy costs. */
 static const double COPIED = 0.8;
 
 typedef struct Plan {
@@ -33,7 +33,7 @@ typedef struct Price {
 	int in_place, share;	     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double place, far, far_b;    /* of A, of B in place, beyond what packed elements cost */
-	double copy;		     /* cycles of all: copies with borders */
+	double copy;		     /* cycles of all copies */
 	double apart;		     /* share of B's panels that don't lie in place */
 } Price;
 
@@ -97,6 +97,8 @@ static Price price_of(Contract *c, const Target *target)
 	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
 	for (int k = 0; k < c->nborder; k++)
 		p.copy += COPIED * (double)tensor_size(c->border[k].buffer);
+	for (int k = 0; k < c->nturned; k++)
+		p.copy += COPIED * (double)tensor_size(c->turned[k].from);
 	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
 	if (p.in_place && contract_in_place(c, true)) {
 		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
@@ -176,7 +178,7 @@ static double plan_price(const Price *p, const Plan *s)
 	double parts = nmb * nnb * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
 	sum *= imbalance(parts * (double)c->batch.extent);
-	return sum + p->copy + (s->share || c->nborder ? PHASE : 0);
+	return sum + p->copy + (s->share || contract_copies(c) ? PHASE : 0);
 }
 
 /* Equal blocks of at most `most`, in so many pieces with equal numbers of them. */
@@ -235,8 +237,9 @@ static Plan plan_best(const Price *p, int way, int in_place)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
-	int64_t most =
-		c->k.compact || c->nborder ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
+	int64_t most = c->k.compact || contract_copies(c)
+			       ? 1
+			       : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .in_place = in_place};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
 		s.kb = depth(p, s.pieces);
@@ -306,7 +309,7 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	if (!contract_find(c, p, target, false))
 		return 0;
 	*first = worth_packing(c);
-	for (int way = 0; way <= (CONTRACT_SWAP | CONTRACT_NARROW | CONTRACT_BORDER); way++) {
+	for (int way = 0; way < CONTRACT_WAYS; way++) {
 		if (!contract_find(c, p, target, way) ||
 		    (way & CONTRACT_NARROW && !contract_packs(c)))
 			continue;

@@ -176,10 +176,10 @@ bool contract_shares(const Contract *c, bool b)
 	double size = (double)(b ? c->n.extent : c->m.extent) * (double)c->k.extent *
 		      (double)contract_points(c, f);
 	Source source;
-	/* Copies with borders are not there yet where panels are shared. */
-	for (int k = 0; k < c->nborder; k++)
-		if (f->value->op == OP_READ && f->value->src[0] == c->border[k].buffer)
-			return false;
-	return !c->k.compact && contract_source(f, &source) &&
+	if (c->k.compact || !contract_source(f, &source))
+		return false;
+	/* Copies are not there yet where panels are shared. */
+	const Buffer *from = tree_find(c->t, source.read->src[0]);
+	return (!from || from->space != SPACE_SHARED) &&
 	       size <= (double)tensor_size(source.read->src[0]) && size <= MOST_SHARED;
 }

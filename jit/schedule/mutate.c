@@ -48,8 +48,8 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 		p->arg = p->arg < 1 ? 1 : p->arg;
 		break;
 	case STEP_TENSORISE:
-		/* factors swapped; panels narrow; copied with borders */
-		p->arg ^= (const int[]){1, 1, 2, 4}[random_below(state, 4)];
+		/* factors swapped; panels narrow; copied with borders; turned */
+		p->arg ^= (const int[]){1, 1, 2, 4, 8}[random_below(state, 5)];
 		break;
 	case STEP_IN_PLACE:
 		p->arg = (int64_t)random_below(state, 3);

@@ -170,7 +170,7 @@ static void check_residues(void)
 	harness_check(t, backend_find("cc"), 100);
 }
 
-enum { BORDERED = 4 }; /* of tensorise: copies with borders */
+enum { BORDERED = 4, TURNED = 8 }; /* of tensorise: copies with borders, turned copies */
 static const Case contractions[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
 	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
@@ -190,6 +190,8 @@ static const Case contractions[] = {
 	{"Y[k,2*u+h:12,2*v+g:10] += (X[c,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
 	 "*W[c,k,(h+1)%2+2*m,(g+1)%2+2*n] where u<6, v<5, h<2, g<2, m<2, n<2",
 	 "X=7x6x5 W=7x9x4x4"},
+	/* matrices wider than what is turned at once */
+	{"Y[h,i,j] += A[h,i,3*k]*B[k,j,2*h]", "A=2x53x200:f64 B=66x45x7:f64"},
 };
 
 /* Does it fit the task? */
@@ -206,7 +208,7 @@ static bool fits(const Trial *t, const Schedule *s)
 static void check_blocks(const char *backend, int wanted)
 {
 	Trial *list = NULL;
-	int shared = 0, bordered = 0;
+	int shared = 0, bordered = 0, turned = 0;
 	static const char unshared[] = "schedule: shared panels have to be packed, of a plain read "
 				       "that they don't unfold";
 	for (int k = 0; k < COUNT(contractions); k++)
@@ -225,8 +227,11 @@ static void check_blocks(const char *backend, int wanted)
 		if (!strcmp(t->text, contractions[0].text)) {
 			check_misfit(t, "tensorise 0; in-place 1; share 3", unshared);
 			check_misfit(t, "tensorise 0; block 2 16; spread 2; share 2",
-				     "schedule: panels can't be shared, nor factors be copied with "
-				     "borders, where K is in pieces");
+				     "schedule: panels can't be shared, nor factors be copied, "
+				     "where K is in pieces");
+			check_misfit(t, "tensorise 8",
+				     "schedule: turned copies are for factors that are plain reads "
+				     "without conditions, with lanes apart in memory");
 			check_misfit(t, "tensorise 4",
 				     "schedule: copies with borders are for factors that are plain "
 				     "reads under conditions on the read's indices");
@@ -237,12 +242,15 @@ static void check_blocks(const char *backend, int wanted)
 			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | BORDERED);
 			if (t->noffer & 2 || !fits(t, s))
 				s->step[0].arg &= ~BORDERED;
+			s->step[0].arg |= TURNED;
+			if (harness_random() < 0.4 || !fits(t, s))
+				s->step[0].arg &= ~TURNED;
 			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
 			int share = (int)(harness_random() * 4);
 			schedule_add(s, STEP_SHARE, 0, share);
 			schedule_add(s, STEP_SPREAD, 0,
-				     share || s->step[0].arg & BORDERED
+				     share || s->step[0].arg & (BORDERED | TURNED)
 					     ? 1
 					     : 1 + (int)(harness_random() * 5));
 			schedule_add(s, STEP_IN_PLACE, 0,
@@ -251,10 +259,12 @@ static void check_blocks(const char *backend, int wanted)
 				s->step[last].arg = 0;
 			shared += s->step[5].arg != 0;
 			bordered += (s->step[0].arg & BORDERED) != 0;
+			turned += (s->step[0].arg & TURNED) != 0;
 		}
 	}
 	CHECK(shared > wanted);
 	CHECK(bordered >= 2 * wanted);
+	CHECK(turned >= 2 * wanted);
 	harness_check(list, backend_find(backend), 100);
 }
 
