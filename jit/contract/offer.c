@@ -9,12 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 32, PAGE = 4096 };
+enum { MOST_PLANS = 32, PAGE = 4096, LINE = 64 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
  * factor of M is read in place. */
 static const double FAR = 0.15, PLACED = 1.05;
+/* Cycles that a line of a factor in place takes from L2, along K and across; how many times that
+ * from farther. */
+static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
+/* Cycles of such a line where the lines of a panel drive each other from L1. */
+static const double DRIVEN = 2.5;
 /* Cycles that an element of a copy costs. */
 static const double COPIED = 0.8;
 
@@ -32,9 +37,10 @@ typedef struct Price {
 	const Target *target;
 	int in_place, share;	     /* the most of it that is possible */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
-	double place, far, far_b;    /* of A, of B in place, beyond what packed elements cost */
-	double copy;		     /* cycles of all copies */
-	double apart;		     /* share of B's panels that don't lie in place */
+	double lines;		     /* of a panel of A in place, for an element of K */
+	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
+	double copy;		 /* cycles of all copies */
+	double apart;		 /* share of B's panels that don't lie in place */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -76,6 +82,48 @@ static bool crowded(const Contract *c, const Target *target, Node *read)
 	return rows > PAGE / apart * ((int64_t)target->l1 / PAGE);
 }
 
+/* Where the side's first n elements lie, relative to the first; false: it varies. */
+static bool side_places(const Contract *c, const Side *s, Node *index, int64_t n, int64_t *place)
+{
+	int64_t below = 1;
+	memset(place, 0, (size_t)n * sizeof *place);
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		int64_t end = below * axis_extent(s->axis[k]);
+		int64_t stride = problem_stride(c->ir, index, s->axis[k]);
+		if (stride == INT64_MIN)
+			return false;
+		for (int64_t i = below; i < n && i < end; i++)
+			place[i] = place[i - below] + stride;
+		below = end;
+	}
+	return true;
+}
+
+/* How many lines of the cache hold a panel of A, for an element of K. */
+static double panel_lines(const Contract *c, Node *read)
+{
+	enum { DEEP = 64, ROWS = 16, ROOM = 2 * DEEP * ROWS };
+	int shift = type_size(read->type) == 8 ? 3 : 4; /* elements of a line */
+	int64_t rows = c->micro->mr < ROWS ? c->micro->mr : ROWS;
+	int64_t deep = c->k.extent < DEEP ? c->k.extent : DEEP;
+	int64_t row[ROWS], col[DEEP], seen[ROOM];
+	int found = 0;
+	if (!side_places(c, &c->m, read->src[1], rows, row) ||
+	    !side_places(c, &c->k, read->src[1], deep, col))
+		return (double)rows;
+	for (int x = 0; x < ROOM; x++)
+		seen[x] = INT64_MIN;
+	for (int64_t k = 0; k < deep; k++)
+		for (int64_t i = 0; i < rows; i++) {
+			int64_t line = (row[i] + col[k]) >> shift, at = line & (ROOM - 1);
+			while (seen[at] != line && seen[at] != INT64_MIN)
+				at = (at + 1) & (ROOM - 1);
+			found += seen[at] == INT64_MIN;
+			seen[at] = line;
+		}
+	return (double)found / (double)deep;
+}
+
 /* Cycles to pack an element of f, lanes along s. */
 static double pack_price(const Contract *c, const Target *target, const Factor *f, const Side *s)
 {
@@ -113,8 +161,9 @@ static Price price_of(Contract *c, const Target *target)
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
 	bool along = p.in_place && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
-	if (p.in_place) { /* across K, a line comes once for each panel that has some of it */
-		p.place = along ? 0.02 : 0.12;
+	if (p.in_place) {
+		p.lines = panel_lines(c, c->a.value);
+		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
 	}
 	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
@@ -131,6 +180,26 @@ static double imbalance(double parts)
 	return sum / 3 + 0.5 / parts;
 }
 
+/* Cycles that A costs in place: its lines come for each block of N, for each strip of the block,
+ * and for each panel where they don't stay in L1. */
+static double place_price(const Price *p, const Plan *s, double nnb)
+{
+	const Contract *c = p->c;
+	double size = (double)type_size(c->p->acc), k = (double)c->k.extent;
+	double panels = count(c->m.extent, c->micro->mr), strips = count(c->n.extent, s->strip);
+	double all =
+		least(size * (double)c->m.extent * k,
+		      (double)tensor_bytes(c->a.value->src[0]) / (double)contract_points(c, &c->a));
+	double block = all * least(1, (double)s->mb / (double)c->m.extent);
+	double room = (double)p->target->l2 / 2, near = p->lines * p->line;
+	double from = FARTHER * near + (double)c->micro->mr * p->far;
+	double sum =
+		nnb * (all < room ? near : from) + (strips - nnb) * (block < room ? near : from);
+	if (p->lines * (double)s->kb * LINE > (double)p->target->l1 / 2)
+		sum += (count(c->n.extent, c->micro->nr) - strips) * p->lines * DRIVEN;
+	return panels * k * sum;
+}
+
 /* Cycles that panels cost: packing, for each part or once for all; reading them. */
 static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
 {
@@ -143,14 +212,9 @@ static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
 	if (s->in_place > 1)
-		sum += count(c->m.extent, c->micro->mr) * n * k * (0.06 + p->far_b);
-	if (s->in_place) {
-		bool near = m * k * (double)type_size(c->p->acc) < (double)p->target->l2 / 2;
-		sum += count(c->n.extent, s->strip) * m * k *
-		       (near ? p->place : 4 * p->place + p->far);
-	} else {
-		sum += times_a * m * k * pack_a;
-	}
+		sum += count(c->m.extent, c->micro->mr) * n * k * (0.1 + p->far_b) +
+		       nmb * n * k * FAR;
+	sum += s->in_place ? place_price(p, s, nnb) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block. */
 	sum += (s->share & 1 ? nnb * m * k * FAR : 0) + (s->share & 2 ? nmb * n * k * FAR : 0);
 	return sum;
@@ -309,7 +373,10 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	if (!contract_find(c, p, target, false))
 		return 0;
 	*first = worth_packing(c);
-	for (int way = 0; way < CONTRACT_WAYS; way++) {
+	int64_t extent = c->k.extent;
+	/* A factor to turn is one with its borders, too, and whichever is that of M. */
+	int ways = contract_find(c, p, target, CONTRACT_TURN) ? CONTRACT_WAYS : CONTRACT_TURN;
+	for (int way = 0; way < ways; way++) {
 		if (!contract_find(c, p, target, way) ||
 		    (way & CONTRACT_NARROW && !contract_packs(c)))
 			continue;
@@ -321,7 +388,7 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
 	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)
 		nplan--;
-	int variants = plan_variants(&plan[0], c->k.extent, plan + nplan);
+	int variants = plan_variants(&plan[0], extent, plan + nplan);
 	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
 		plan_write(&plan[n], &out[n]);
 	return n;
