@@ -162,6 +162,7 @@ static const Dialect dialects[] = {
 	 .unroll = "#pragma GCC unroll %d",
 	 .align = " __attribute__((aligned(64)))",
 	 .sync = "",
+	 .ahead = "__builtin_prefetch",
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

@@ -248,6 +248,14 @@ static void call(Emit *e, const Stmt *s)
 	forget_changing(e);
 }
 
+static void ahead(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->index);
+	const char *at = emit_value(e, s->index, false);
+	emit_line(e, "%s(%s + %s);", e->d->ahead, emit_base(e, s->buffer), at);
+}
+
 static void block(Emit *e, const Stmt *s)
 {
 	while (s && !e->ir->err.code) {
@@ -270,6 +278,9 @@ static void block(Emit *e, const Stmt *s)
 			break;
 		case STMT_SYNC:
 			emit_line(e, "%s", e->d->sync);
+			break;
+		case STMT_AHEAD:
+			ahead(e, s);
 			break;
 		}
 		s = next;

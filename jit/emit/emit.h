@@ -13,9 +13,10 @@ typedef struct Dialect {
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
 	const char *sync;
-	bool versions; /* full tiles get their own code with constant bounds */
-	bool grid;     /* parts are threads of a grid */
-	int chunk;     /* vector loops are calls of functions over so many elements; 0: loops */
+	const char *ahead; /* asks for the memory at an address; NULL: nothing does */
+	bool versions;	   /* full tiles get their own code with constant bounds */
+	bool grid;	   /* parts are threads of a grid */
+	int chunk;	   /* vector loops are calls of functions over so many elements; 0: loops */
 } Dialect;
 const Dialect *dialect_find(const char *backend);
 extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */

@@ -89,6 +89,11 @@ Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body);
 /* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
 Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n);
 
+/* ---- the next row's memory (ahead.c) */
+/* `body`, the statements of row number `row`, asks for it as far as it is of tensors of `least`
+ * bytes and more. */
+void rows_ahead(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least, Stmt *body);
+
 /* ---- streamed results (stream.c) */
 /* Finds those whose lanes lie side by side, and makes their lines. */
 void stream_find(Build *b);

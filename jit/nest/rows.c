@@ -184,6 +184,8 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 	}
 	if (!d->chunk)
 		lower_share(tree, body);
+	if (d->ahead)
+		rows_ahead(tree, b->sub, r, row, target->l2, body);
 	for (int k = 0; k < r->ntensor; k++) {
 		int64_t size = tensor_size(r->tensor[k]) / b->rows;
 		if (r->streamed[k])

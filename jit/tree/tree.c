@@ -118,6 +118,14 @@ Stmt *stmt_seen(Tree *t)
 	return stmt_call(t, "ricci_seen", 0, &none);
 }
 
+Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index)
+{
+	Stmt *s = stmt_new(t, STMT_AHEAD);
+	s->buffer = buffer;
+	s->index = index;
+	return s;
+}
+
 Stmt *stmt_seq(Stmt *a, Stmt *b)
 {
 	if (!a)
@@ -190,6 +198,11 @@ static void stmt_print(Text *out, const Tree *t, const Stmt *s, int depth)
 			break;
 		case STMT_SYNC:
 			text_add(out, "sync\n");
+			break;
+		case STMT_AHEAD:
+			text_add(out, "ahead %s[", s->buffer->u.s);
+			tree_expr(out, t, s->index);
+			text_add(out, "]\n");
 			break;
 		}
 	}

@@ -9,7 +9,15 @@
  * Buffer: a one-dimensional INPUT node of a scratch Ir, read by READ with a flat index. Loop
  * variables are AXIS nodes whose numbers are unique in the tree; a node may appear in several
  * disjoint loops. */
-typedef enum { STMT_LOOP, STMT_IF, STMT_STORE, STMT_ALLOC, STMT_CALL, STMT_SYNC } StmtKind;
+typedef enum {
+	STMT_LOOP,
+	STMT_IF,
+	STMT_STORE,
+	STMT_ALLOC,
+	STMT_CALL,
+	STMT_SYNC,
+	STMT_AHEAD
+} StmtKind;
 typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
 typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE, SPACE_SHARED } Space;
 
@@ -35,7 +43,8 @@ struct Stmt {
 	Node *axis, *lo, *hi;	/* LOOP: lo <= axis < hi; may be empty when `maybe` */
 	bool maybe;
 	Node *cond;		      /* IF */
-	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer */
+	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer; AHEAD:
+				       * buffer[index], which need not exist */
 	Reduce red;
 	const char *symbol; /* CALL: its arguments are addresses in buffers and integers */
 	int narg;
@@ -63,6 +72,8 @@ Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
 /* n elements of `line` go to buffer[index..] past the caches; others see it after stmt_seen. */
 Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
 Stmt *stmt_seen(Tree *t);
+/* Memory is asked for the line of buffer[index], which may lie outside. */
+Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 void tree_print(Text *out, const Tree *t);
