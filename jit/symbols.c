@@ -102,6 +102,7 @@ static void table_make(void)
 		table_put(fixed[i]);
 	table_add(math_symbols);
 	table_add(pack_symbols);
+	table_add(micro_state_symbols);
 	const Library *library;
 	for (int i = 0; (library = library_row(i)); i++)
 		if (library->symbols)

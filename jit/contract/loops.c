@@ -209,6 +209,10 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 		loop = stmt_seq(contract_choose(c), loop);
 		loop = stmt_seq(stmt_call(c->t, "ricci_zero", COUNT(zero), zero), loop);
 	}
+	const Micro *micro = c->micro;
+	if (micro->enter)
+		loop = stmt_seq(stmt_seq(stmt_call(c->t, micro->enter_symbol, 0, NULL), loop),
+				stmt_call(c->t, micro->leave_symbol, 0, NULL));
 	return stmt_seq(c->setup, loop);
 }
 

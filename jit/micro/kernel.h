@@ -18,6 +18,7 @@ MICRO_DECLARE(neon)
 MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_i8_avx512vnni,
 	ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx, ricci_micro_i8i8_amx,
 	ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
+MicroStateFn ricci_tiles_enter, ricci_tiles_leave;
 
 /* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
 #define MICRO_R2(F, x)	F(0, x) F(1, x)

@@ -3,8 +3,9 @@
  *
  * Input: panels of 32 lanes, A's in groups of 64 bytes of K, B's in groups of 4. Output: 32 x 32
  * sums, four tiles of 16 x 16. target.c has asked the system for the registers. Tiles are set up
- * and given back in each call: other libraries of the same thread use them too, and a thread that
- * holds none is switched faster. The processor takes subnormal bf16 numbers and f32 sums for zero.
+ * before a row of calls, because that takes as long as a quarter of one, and given back after it:
+ * other libraries of the same thread use them too, and a thread that holds none is switched faster.
+ * The processor takes subnormal bf16 numbers and f32 sums for zero.
  */
 #include "jit/micro/kernel.h"
 
@@ -28,6 +29,19 @@ static const TileConfig full = {
 	.rows = {HALF, HALF, HALF, HALF, HALF, HALF, HALF, HALF},
 };
 
+/* The assembly statements here and below keep the compiler from moving memory accesses over the
+ * instructions, of which it does not know that they read and write memory. */
+void ricci_tiles_enter(void)
+{
+	__asm__ volatile("" : : "r"(&full) : "memory");
+	_tile_loadconfig(&full);
+}
+
+void ricci_tiles_leave(void)
+{
+	_tile_release();
+}
+
 /* c += a * b for a block of K: 64 bytes of each of a's rows. */
 #define STEP(multiply)                                                                             \
 	_tile_loadd(4, a, LINE);                                                                   \
@@ -39,15 +53,13 @@ static const TileConfig full = {
 	multiply(2, 5, 6);                                                                         \
 	multiply(3, 5, 7);
 
-/* Both types of c have four bytes. The assembly statements keep the compiler from moving memory
- * accesses over the instructions, of which it does not know that they read and write memory. */
+/* Both types of c have four bytes. */
 #define TILE_KERNEL(name, T, multiply, depth)                                                      \
 	static void name##_full(int64_t k, const char *a, const char *b, T *c, int64_t ldc,        \
 				bool add)                                                          \
 	{                                                                                          \
 		int64_t line = ldc * (int64_t)sizeof(T);                                           \
 		__asm__ volatile("" ::: "memory");                                                 \
-		_tile_loadconfig(&full);                                                           \
 		_tile_zero(0);                                                                     \
 		_tile_zero(1);                                                                     \
 		_tile_zero(2);                                                                     \
@@ -65,7 +77,6 @@ static const TileConfig full = {
 		_tile_stored(1, c + HALF, line);                                                   \
 		_tile_stored(2, c + HALF * ldc, line);                                             \
 		_tile_stored(3, c + HALF * ldc + HALF, line);                                      \
-		_tile_release();                                                                   \
 		__asm__ volatile("" ::: "memory");                                                 \
 	}                                                                                          \
 	void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *pc,   \

@@ -46,32 +46,27 @@ PLAIN_MICRO(plain_f64, double)
 PLAIN_MICRO(plain_i32, unsigned)
 
 enum { FMA2 = ISA_AVX2 | ISA_FMA };
-#define MICRO(name, fn, type, mr, nr, isa)                                                         \
+#define MICRO(symbol_, fn_, type_, mr_, nr_, isa_)                                                 \
 	{                                                                                          \
-		name, name "_placed", name "_both", fn, fn##_placed, fn##_both, type, mr, nr, isa, \
-			{0, type, 1}, {0, type, 1}, 1                                              \
+		.symbol = symbol_, .placed_symbol = symbol_ "_placed",                             \
+		.both_symbol = symbol_ "_both", .fn = fn_, .placed = fn_##_placed,                 \
+		.both = fn_##_both, .type = type_, .mr = mr_, .nr = nr_, .isa = isa_,              \
+		.a = {0, type_, 1}, .b = {0, type_, 1}, .speed = 1                                 \
 	}
 
 /* Panels of what may be one of several types; each side in groups of its own. */
 #define BIT(type) (1u << RICCI_##type)
 #define BYTES	  (BIT(I8) | BIT(U8))
-#define PAIRS(of)                                                                                  \
+#define PAIRS(of) .a = {of, RICCI_BF16, 2}, .b = {of, RICCI_BF16, 2}
+#define TILES                                                                                      \
+	.enter_symbol = "ricci_tiles_enter", .leave_symbol = "ricci_tiles_leave",                  \
+	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave
+#define TILED(of)      .a = {of, RICCI_BF16, 32}, .b = {of, RICCI_BF16, 2}, TILES
+#define TILED8(a_, b_) .a = {BIT(a_), RICCI_U8, 64}, .b = {BIT(b_), RICCI_U8, 4}, TILES
+#define NARROW(fn_, type_, mr_, nr_, isa_, speed_, ...)                                            \
 	{                                                                                          \
-		of, RICCI_BF16, 2                                                                  \
-	}
-#define TILED(of)                                                                                  \
-	{of, RICCI_BF16, 32},                                                                      \
-	{                                                                                          \
-		of, RICCI_BF16, 2                                                                  \
-	}
-#define TILED8(a, b)                                                                               \
-	{BIT(a), RICCI_U8, 64},                                                                    \
-	{                                                                                          \
-		BIT(b), RICCI_U8, 4                                                                \
-	}
-#define NARROW(name, type, mr, nr, isa, speed, ...)                                                \
-	{                                                                                          \
-#name, NULL, NULL, name, NULL, NULL, type, mr, nr, isa, __VA_ARGS__, speed         \
+		.symbol = #fn_, .fn = fn_, .type = type_, .mr = mr_, .nr = nr_, .isa = isa_,       \
+		.speed = speed_, __VA_ARGS__                                                       \
 	}
 
 /* Widest first; of those for narrow factors, before them, the most at once. */
@@ -82,12 +77,10 @@ static const Micro micro[] = {
 	NARROW(ricci_micro_i8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(I8, U8)),
 	NARROW(ricci_micro_u8i8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, I8)),
 	NARROW(ricci_micro_u8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, U8)),
-	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16)),
-	       PAIRS(BIT(BF16))),
-	NARROW(ricci_micro_i8_avx512vnni, RICCI_I32, 14, 32, ISA_AVX512VNNI, 2, PAIRS(BYTES),
-	       PAIRS(BYTES)),
-	NARROW(ricci_micro_i8_avx2, RICCI_I32, 6, 16, FMA2, 2, PAIRS(BYTES), PAIRS(BYTES)),
-	NARROW(ricci_micro_i8_sse2, RICCI_I32, 4, 8, ISA_SSE2, 2, PAIRS(BYTES), PAIRS(BYTES)),
+	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16))),
+	NARROW(ricci_micro_i8_avx512vnni, RICCI_I32, 14, 32, ISA_AVX512VNNI, 2, PAIRS(BYTES)),
+	NARROW(ricci_micro_i8_avx2, RICCI_I32, 6, 16, FMA2, 2, PAIRS(BYTES)),
+	NARROW(ricci_micro_i8_sse2, RICCI_I32, 4, 8, ISA_SSE2, 2, PAIRS(BYTES)),
 	MICRO("ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512),
 	MICRO("ricci_micro_f64_avx512", ricci_micro_f64_avx512, RICCI_F64, 14, 16, ISA_AVX512),
 	MICRO("ricci_micro_i32_avx512", ricci_micro_i32_avx512, RICCI_I32, 14, 32, ISA_AVX512),
@@ -105,6 +98,14 @@ static const Micro micro[] = {
 	MICRO("ricci_micro_f32_plain", plain_f32, RICCI_F32, 4, 4, 0),
 	MICRO("ricci_micro_f64_plain", plain_f64, RICCI_F64, 4, 4, 0),
 	MICRO("ricci_micro_i32_plain", plain_i32, RICCI_I32, 4, 4, 0),
+};
+
+const JitSymbol micro_state_symbols[] = {
+#if defined(__x86_64__)
+	{"ricci_tiles_enter", (const void *)ricci_tiles_enter},
+	{"ricci_tiles_leave", (const void *)ricci_tiles_leave},
+#endif
+	{NULL, NULL},
 };
 
 const Micro *micro_at(int i)

@@ -13,11 +13,13 @@
  *
  * Narrow ones take panels of 8- or 16-bit elements, of which instructions add up several products
  * at once: `group` elements of K lie together, so that element (k, i) of a panel of n lanes is at
- * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. */
+ * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. Some want
+ * calls of `enter` before and `leave` after any number of calls on the same thread. */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
 		     int64_t ldc, int64_t add);
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
 			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
+typedef void MicroStateFn(void);
 typedef struct MicroPanel {
 	const void *at;
 	const int64_t *tk;
@@ -31,8 +33,10 @@ typedef struct PanelForm {
 typedef struct Micro {
 	/* the names by which generated code calls them; narrow ones have the first only */
 	const char *symbol, *placed_symbol, *both_symbol;
+	const char *enter_symbol, *leave_symbol; /* NULL: none */
 	MicroFn *fn;
 	MicroPlacedFn *placed, *both;
+	MicroStateFn *enter, *leave;
 	Type type; /* of c, and of the sums */
 	int mr, nr;
 	unsigned isa; /* needs these bits */
@@ -43,6 +47,7 @@ typedef struct Micro {
 const Micro *micro_pick(const Target *t, Type type);
 /* The best narrow one for factors of types a and b; NULL: none. */
 const Micro *micro_pick_narrow(const Target *t, Type type, Type a, Type b);
+extern const JitSymbol micro_state_symbols[]; /* all of enter and leave; ends with NULL */
 const Micro *micro_at(int i); /* all of them, NULL at the end; some need more than the host has */
 
 /* ---- packing */

@@ -101,7 +101,8 @@ Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg)
 	s->symbol = symbol;
 	s->narg = narg;
 	s->arg = arena_alloc(&t->ir->arena, (size_t)narg * sizeof *arg);
-	memcpy(s->arg, arg, (size_t)narg * sizeof *arg);
+	if (narg)
+		memcpy(s->arg, arg, (size_t)narg * sizeof *arg);
 	return s;
 }
 
@@ -114,8 +115,7 @@ Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n)
 
 Stmt *stmt_seen(Tree *t)
 {
-	CallArg none;
-	return stmt_call(t, "ricci_seen", 0, &none);
+	return stmt_call(t, "ricci_seen", 0, NULL);
 }
 
 Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index)

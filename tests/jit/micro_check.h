@@ -59,7 +59,11 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 				sum += a[p * m->mr + i] * b[p * m->nr + j];
 			want[MICRO_EDGE + i * ldc + j] = sum;
 		}
+	if (m->enter)
+		m->enter();
 	m->fn(rows, cols, k, pa, pb, c + MICRO_EDGE * type_size(m->type), ldc, add);
+	if (m->leave)
+		m->leave();
 	for (int64_t i = 0; i < nc; i++) {
 		int64_t row = (i - MICRO_EDGE) / ldc, col = (i - MICRO_EDGE) % ldc;
 		/* tiles with fewer rows or columns may write a row and part of a vector more */

@@ -36,6 +36,7 @@ static void tile_check(int t)
 
 static void stand_in_config(const void *p)
 {
+	tile_must(tile_config.palette == 0, "not given back before they are configured again");
 	memcpy(&tile_config, p, sizeof tile_config);
 	memset(tile, 0, sizeof tile);
 }
