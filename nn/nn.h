@@ -89,8 +89,8 @@ typedef struct Progress {
 	bool drawn;
 } Progress;
 Progress progress_start(FILE *out); /* silent unless out is a terminal */
-/* At most ten times a second, unless done == total. label: "epoch 1/3". unit: of done, NULL: no rate
- * is shown. seconds: since `first`. */
+/* At most ten times a second, unless done == total. label: "epoch 1/3". unit: of done, NULL: no
+ * rate is shown. seconds: since `first`. */
 void progress_show(Progress *p, const char *label, const char *values, const char *unit,
 		   int64_t first, int64_t done, int64_t total, double seconds);
 void progress_clear(Progress *p);

@@ -163,6 +163,7 @@ static const Dialect dialects[] = {
 	 .align = " __attribute__((aligned(64)))",
 	 .sync = "",
 	 .ahead = "__builtin_prefetch",
+	 .hide = " int64_t s%lld = %lldL;\n __asm__(\"\" : \"+r\"(s%lld));\n",
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

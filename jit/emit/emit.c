@@ -344,6 +344,16 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
+/* The steps that the text hides, as variables. */
+static void hidden_declare(Text *out, const Emit *e)
+{
+	for (int bit = 0; bit < 63; bit++) {
+		long long step = 1LL << bit;
+		if (e->steps >> bit & 1)
+			text_add(out, e->d->hide, step, step, step);
+	}
+}
+
 /* The statements; NULL where a chunk would need more temporaries than there are. */
 static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
 {
@@ -377,6 +387,7 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);
 	(d->grid ? signature_grid : signature_host)(out, e, name);
+	hidden_declare(out, e);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};
 	for (int kind = 0; kind < CHUNK_KINDS; kind++)

@@ -238,15 +238,23 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 {
 	if (is_variable(e, buffer))
 		return buffer->u.s;
+	const Buffer *b = tree_find(e->tree, buffer);
+	const char *text = NULL;
+	bool far = e->far;
+	e->far = b && b->space != SPACE_LOCAL;
 	if (*e->d->vector && index->op == OP_ADD) {
 		Affine a = affine_of(e->ir, index);
 		long long c = a.c;
 		a.c = 0;
 		if (c)
-			return arena_printf(&e->ir->arena, "%s[%s + (%lldL)]", buffer->u.s,
+			text = arena_printf(&e->ir->arena, "%s[%s + (%lldL)]", buffer->u.s,
 					    emit_value(e, affine_node(e->ir, &a), lazy), c);
 	}
-	return arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s, emit_value(e, index, lazy));
+	if (!text)
+		text = arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s,
+				    emit_value(e, index, lazy));
+	e->far = far;
+	return text;
 }
 
 static const char *read_text(Emit *e, Node *n, bool lazy)
@@ -263,6 +271,28 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 				    place);
 	}
 	return place;
+}
+
+enum { LONG_STEP = 32 };
+
+static bool is_lanes(const Emit *e, const Node *axis)
+{
+	for (int d = e->depth; d > 0; d--)
+		if (e->scope[d].axis == axis)
+			return e->scope[d].lanes;
+	return false;
+}
+
+/* A factor k of an atom. gcc vectorises neighbouring reads whose lanes lie a power of two apart by
+ * loading all that is between them, and shuffling it: 4096 vectors for two elements of a lane,
+ * after minutes. With a step that it does not know it loads each lane's elements alone. */
+static const char *factor_text(Emit *e, const Node *atom, Type t, int64_t k)
+{
+	uint64_t step = k < 0 ? -(uint64_t)k : (uint64_t)k;
+	if (!e->d->hide || !e->far || step < LONG_STEP || (step & (step - 1)) || !is_lanes(e, atom))
+		return const_text(e, node_const_int(e->ir, t, k));
+	e->steps |= step;
+	return arena_printf(&e->ir->arena, k < 0 ? "(-s%llu)" : "s%llu", (unsigned long long)step);
 }
 
 /* A sum: the part that outer scopes know, then the terms of this one. */
@@ -301,7 +331,7 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 			out = arena_printf(arena, "%s%s%s", out, plus, atom);
 		else
 			out = arena_printf(arena, "%s%s%s * %s", out, plus, atom,
-					   const_text(e, node_const_int(e->ir, t, a.k[j])));
+					   factor_text(e, a.atom[j], t, a.k[j]));
 		plus = " + ";
 	}
 	if (left || !*plus)

@@ -45,6 +45,8 @@ typedef struct Emit {
 	int ncall;		   /* functions over chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
 	int ntemp[CHUNK_KINDS], nstart;
+	bool far;	/* the index of memory is being written */
+	uint64_t steps; /* long steps from lane to lane that are hidden: powers of two */
 } Emit;
 
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing

@@ -8,6 +8,9 @@ static const Case lower_equations[] = {
 	{"Y[i,j] = A[i,j]*2 + B[j]", "A=5x37 B=37"},
 	{"Y[i,j] = A[j,i]", "A=33x17"},
 	{"Y[i] = exp(A[i]) + tanh(A[i])*sigmoid(A[i]) - max(A[i], 0.25)", "A=1000"},
+	/* of neighbours a power of two apart from lane to lane, gcc made vectors for minutes */
+	{"Y[i] += A[i,2*k]*X[2*k] - A[i,2*k+1]*X[k]", "A=64x4096 X=4096"},
+	{"Y[i] = A[i,0] + B[7-i,2]*A[i,1]", "A=8x512 B=8x64"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
 	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},
