@@ -377,21 +377,21 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 		return false;
 	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
 	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
-	    (way & CONTRACT_BORDER && !border_factors(c)))
+	    (way & TENSORISE_BORDER && !border_factors(c)))
 		return false;
-	c->micro = find_micro(c, target, way & CONTRACT_NARROW);
+	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)
 		return false;
 	roles(c);
 	order_reduced(c);
-	if (way & CONTRACT_TURN && !turn_factors(c))
+	if (way & TENSORISE_TURN && !turn_factors(c))
 		return false;
 	choose(c);
 	order_reduced(c);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
-	if (wants_swap(c) != (way & CONTRACT_SWAP)) {
+	if (wants_swap(c) != (way & TENSORISE_SWAP)) {
 		swap_factors(c);
-		c->micro = find_micro(c, target, way & CONTRACT_NARROW);
+		c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	}
 	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }

@@ -78,18 +78,8 @@ static inline int64_t round_up(int64_t x, int64_t to)
 	return (x + to - 1) / to * to;
 }
 
-/* Ways to read a problem, argument of STEP_TENSORISE: which factor is that of M; panels as the
- * factors are, of 8 or 16 bits, not of the sum's type; factors under conditions are copied with
- * their borders first; others whose lanes lie apart are turned first. */
-enum {
-	CONTRACT_SWAP = 1,
-	CONTRACT_NARROW = 2,
-	CONTRACT_BORDER = 4,
-	CONTRACT_TURN = 8,
-	CONTRACT_WAYS = 16
-};
-
-/* Reads p as a contraction; false when it is none (or none that micro-kernels can do). */
+/* Reads p as a contraction, in a way of TENSORISE_*; false when it is none (or none that
+ * micro-kernels can do). */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way);
 
 /* A factor that is nothing but an element of a tensor, made a value of the sum's type: its type in

@@ -388,19 +388,19 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 			way = (int)s->step[k].arg;
 	if (!contract_find(c, p, target, way))
 		return error_set(err, RICCI_EINVAL,
-				 way & CONTRACT_TURN
+				 way & TENSORISE_TURN
 					 ? "schedule: turned copies are for factors that are plain "
 					   "reads without conditions, with lanes apart in memory"
-				 : way & CONTRACT_BORDER
+				 : way & TENSORISE_BORDER
 					 ? "schedule: copies with borders are for factors that are "
 					   "plain reads under conditions on the read's indices"
-				 : way & CONTRACT_NARROW
+				 : way & TENSORISE_NARROW
 					 ? "schedule: narrow panels need factors of 8 or 16 bits "
 					   "that this processor multiplies"
 					 : "schedule: tensorise needs a sum of products whose "
 					   "factors share reduced indices and each have indices of "
 					   "their own");
-	if (way & CONTRACT_NARROW && !contract_packs(c))
+	if (way & TENSORISE_NARROW && !contract_packs(c))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: narrow panels need factors that are plain reads under "
 				 "affine conditions");

@@ -375,13 +375,13 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	*first = worth_packing(c);
 	int64_t extent = c->k.extent;
 	/* A factor to turn is one with its borders, too, and whichever is that of M. */
-	int ways = contract_find(c, p, target, CONTRACT_TURN) ? CONTRACT_WAYS : CONTRACT_TURN;
+	int ways = contract_find(c, p, target, TENSORISE_TURN) ? TENSORISE_WAYS : TENSORISE_TURN;
 	for (int way = 0; way < ways; way++) {
 		if (!contract_find(c, p, target, way) ||
-		    (way & CONTRACT_NARROW && !contract_packs(c)))
+		    (way & TENSORISE_NARROW && !contract_packs(c)))
 			continue;
 		Price price = price_of(c, target);
-		for (int in_place = way & CONTRACT_BORDER ? 1 : 0; in_place <= price.in_place;
+		for (int in_place = way & TENSORISE_BORDER ? 1 : 0; in_place <= price.in_place;
 		     in_place++)
 			plan[nplan++] = plan_best(&price, way, in_place);
 	}

@@ -38,6 +38,8 @@ static void swap_steps(Schedule *s, int a, int b)
 /* Another number, or another loop, for one step. */
 static void change_step(Schedule *s, int loops, uint64_t *state)
 {
+	static const int way[] = {TENSORISE_SWAP, TENSORISE_SWAP, TENSORISE_NARROW,
+				  TENSORISE_BORDER, TENSORISE_TURN};
 	ScheduleStep *p = &s->step[random_below(state, (uint64_t)s->n)];
 	switch (p->kind) {
 	case STEP_SPLIT:
@@ -48,8 +50,7 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 		p->arg = p->arg < 1 ? 1 : p->arg;
 		break;
 	case STEP_TENSORISE:
-		/* factors swapped; panels narrow; copied with borders; turned */
-		p->arg ^= (const int[]){1, 1, 2, 4, 8}[random_below(state, 5)];
+		p->arg ^= way[random_below(state, COUNT(way))];
 		break;
 	case STEP_IN_PLACE:
 		p->arg = (int64_t)random_below(state, 3);

@@ -10,6 +10,16 @@ typedef enum StepKind {
 #undef STEP
 	STEP_COUNT
 } StepKind;
+/* Bits of STEP_TENSORISE's argument, how a problem is read: which factor is that of M; panels as
+ * the factors are, of 8 or 16 bits, not of the sum's type; factors under conditions are copied with
+ * their borders first; others whose lanes lie apart are turned first. */
+enum {
+	TENSORISE_SWAP = 1,
+	TENSORISE_NARROW = 2,
+	TENSORISE_BORDER = 4,
+	TENSORISE_TURN = 8,
+	TENSORISE_WAYS = 16
+};
 enum { NEST_OFFERS = 6 }; /* variants of direct nests, arguments of STEP_ROWS */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
