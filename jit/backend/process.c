@@ -15,6 +15,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,6 +65,13 @@ static int spawn(pid_t *child, const char *path, const char *const *arg, int out
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&how);
 	return bad;
+}
+
+/* Where this process is killed nobody ends the child: then the system does. */
+static void limit_time(pid_t child, double seconds)
+{
+	rlim_t most = (rlim_t)seconds + 1;
+	prlimit(child, RLIMIT_CPU, &(struct rlimit){most, most + 1}, NULL);
 }
 
 static _Thread_local const atomic_bool *stop_flag;
@@ -135,6 +143,7 @@ int process_run(const char *path, const char *const *arg, double seconds, Text *
 		close(pipes[0]);
 		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(bad));
 	}
+	limit_time(child, seconds);
 	bool late = !listen_until(pipes[0], end, said);
 	close(pipes[0]);
 	int status = late ? -2 : child_wait(child, end);

@@ -8,7 +8,8 @@
 bool process_find(const char *name, char *path, size_t room);
 /* Runs path with arg (NULL at the end), without input, and appends the first 64 KB of what it says
  * on stdout and stderr to said. 0, its exit status > 0, or an error < 0: it can't start, was
- * killed, or took longer than `seconds` and was stopped. */
+ * killed, or took longer than `seconds` and was stopped. The child gets no more processor time than
+ * that either, even if this process ends first. */
 int process_run(const char *path, const char *const *arg, double seconds, Text *said, Error *err);
 
 #endif

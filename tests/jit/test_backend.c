@@ -297,6 +297,8 @@ static void check_other_compilers(void)
 	CHECK_INT(with_compiler(FAKE "kill -SEGV $$\n", "crashed"), 0);
 	CHECK_INT(with_compiler(FAKE "sleep 30\n", "took longer than 1 seconds"), 0);
 	CHECK_INT(with_compiler(FAKE "exit 0\n", "refuses a kernel"), 0);
+	/* nobody may be left to stop it */
+	CHECK_INT(with_compiler(FAKE "sleep 0.1; echo limit $(ulimit -t); exit 1\n", "limit 2"), 0);
 	CHECK_INT(
 		with_compiler(FAKE "head -c 3000000 /dev/zero | tr '\\0' x; exit 1\n", "xxxxxxxx"),
 		0);
