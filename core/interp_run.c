@@ -158,7 +158,8 @@ static void pick_magnitudes(const Machine *m, const Instr *in)
 }
 
 /* Of products, which there are most of: lanes one by one only where one of them may be lost. Zero
- * times what is no number is: kernels may leave out terms with a factor of zero. */
+ * times what is no number is: kernels may leave out terms with a factor of zero. So is what numbers
+ * give that is none: other factors first, and it were one. */
 static void product_magnitudes(const Machine *m, const Instr *in)
 {
 	const Cell *restrict a = m->r + in->a * LANES, *restrict b = m->r + in->b * LANES;
@@ -177,10 +178,11 @@ static void product_magnitudes(const Machine *m, const Instr *in)
 	for (int i = 0; i < LANES && !(even + odd <= in->limit); i++) {
 		double x = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f));
 		bool lost = is_lost(ga[i]) || is_lost(gb[i]);
-		bool by_zero = (a[i].f == 0 || b[i].f == 0) && !is_finite(d[i].f);
-		g[i] = lost || by_zero	   ? INFINITY
-		       : is_finite(d[i].f) ? magnitude_within(in->limit, d[i].f, x)
-					   : 0;
+		bool by_zero = a[i].f == 0 || b[i].f == 0;
+		bool too_large = is_finite(a[i].f) && is_finite(b[i].f);
+		g[i] = is_finite(d[i].f) && !lost     ? magnitude_within(in->limit, d[i].f, x)
+		       : lost || by_zero || too_large ? INFINITY
+						      : 0;
 	}
 }
 
