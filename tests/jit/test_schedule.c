@@ -170,7 +170,6 @@ static void check_residues(void)
 	harness_check(t, backend_find("cc"), 100);
 }
 
-enum { BORDERED = 4, TURNED = 8 }; /* of tensorise: copies with borders, turned copies */
 static const Case contractions[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
 	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
@@ -239,18 +238,18 @@ static void check_blocks(const char *backend, int wanted)
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];
 			memset(s, 0, sizeof *s);
-			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | BORDERED);
+			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | TENSORISE_BORDER);
 			if (t->noffer & 2 || !fits(t, s))
-				s->step[0].arg &= ~BORDERED;
-			s->step[0].arg |= TURNED;
+				s->step[0].arg &= ~TENSORISE_BORDER;
+			s->step[0].arg |= TENSORISE_TURN;
 			if (harness_random() < 0.4 || !fits(t, s))
-				s->step[0].arg &= ~TURNED;
+				s->step[0].arg &= ~TENSORISE_TURN;
 			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
 			int share = (int)(harness_random() * 4);
 			schedule_add(s, STEP_SHARE, 0, share);
 			schedule_add(s, STEP_SPREAD, 0,
-				     share || s->step[0].arg & (BORDERED | TURNED)
+				     share || s->step[0].arg & (TENSORISE_BORDER | TENSORISE_TURN)
 					     ? 1
 					     : 1 + (int)(harness_random() * 5));
 			schedule_add(s, STEP_IN_PLACE, 0,
@@ -258,8 +257,8 @@ static void check_blocks(const char *backend, int wanted)
 			for (int last = s->n - 1; !fits(t, s) && last > 4; last -= 2)
 				s->step[last].arg = 0;
 			shared += s->step[5].arg != 0;
-			bordered += (s->step[0].arg & BORDERED) != 0;
-			turned += (s->step[0].arg & TURNED) != 0;
+			bordered += (s->step[0].arg & TENSORISE_BORDER) != 0;
+			turned += (s->step[0].arg & TENSORISE_TURN) != 0;
 		}
 	}
 	CHECK(shared > wanted);

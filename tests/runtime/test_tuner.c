@@ -136,6 +136,7 @@ static void test_tune(void)
 	CHECK_INT(net_make(&n, (ricci_options){.threads = 2, .backend = RICCI_BACKEND_TCC}), 0);
 	CHECK_INT(net_feed(&n), 0);
 	CHECK_INT(ricci_step(n.s), 0);
+	CHECK_INT(ricci_settle(n.s), 0); /* not of the search's time */
 	CHECK_INT(ricci_tune(n.s, 1.5, told, &all), 0);
 	CHECK(all.calls > 1 && !all.wrong && all.part <= 1);
 	CHECK_INT((int64_t)ricci_step_count(n.s), 1);
