@@ -48,10 +48,7 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
 	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
 	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
-	/* No power of two from row to row: the lines of a tile would meet in one set of the cache.
-	 */
-	int64_t line = LINE / (int64_t)type_size(c->p->acc);
-	h->c_row = ((h->nb + line - 1) / line | 1) * line;
+	h->c_row = contract_pitch(h->nb, c->p->acc, 0);
 	/* Pieces of K have equal numbers of blocks. */
 	h->pieces = c->k.compact ? 1 : h->pieces < h->nkb ? h->pieces : h->nkb;
 	h->per_piece = (h->nkb + h->pieces - 1) / h->pieces;

@@ -275,18 +275,15 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 
 enum { LONG_STEP = 32 };
 
-static bool is_lanes(const Emit *e, const Node *axis)
+static bool is_lanes(Emit *e, Node *atom)
 {
-	for (int d = e->depth; d > 0; d--)
-		if (e->scope[d].axis == axis)
-			return e->scope[d].lanes;
-	return false;
+	return atom->op == OP_AXIS && e->scope[level_of(e, atom)].lanes;
 }
 
 /* A factor k of an atom. gcc vectorises neighbouring reads whose lanes lie a power of two apart by
  * loading all that is between them, and shuffling it: 4096 vectors for two elements of a lane,
  * after minutes. With a step that it does not know it loads each lane's elements alone. */
-static const char *factor_text(Emit *e, const Node *atom, Type t, int64_t k)
+static const char *factor_text(Emit *e, Node *atom, Type t, int64_t k)
 {
 	uint64_t step = k < 0 ? -(uint64_t)k : (uint64_t)k;
 	if (!e->d->hide || !e->far || step < LONG_STEP || (step & (step - 1)) || !is_lanes(e, atom))
