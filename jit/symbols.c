@@ -72,6 +72,10 @@ static const JitSymbol *const *pack_tables(const Target *t)
 #if defined(__x86_64__)
 	static const JitSymbol *const avx2[PACK_TABLES] = {panel_symbols_avx2, pack_narrow_avx2,
 							   move_symbols_avx2};
+	static const JitSymbol *const avx512[PACK_TABLES] = {panel_symbols_avx512, pack_narrow_avx2,
+							     move_symbols_avx2};
+	if (t->isa & ISA_AVX512)
+		return avx512;
 	if (t->isa & ISA_AVX2)
 		return avx2;
 #endif

@@ -253,11 +253,19 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple, int64_t 
 	return round_up((extent + blocks - 1) / blocks, multiple);
 }
 
-/* A panel of B fills half of L1; conditions repeat at the same places of all blocks. */
+/* Bytes that a panel of B may have: half of L1; more where each line is multiplied for so many
+ * cycles that the next comes from L2 meanwhile. */
+static size_t panel_bytes(const Price *p)
+{
+	enum { CYCLES = 8, MORE = 4 };
+	return p->target->l1 / 2 * (p->c->micro->mr >= CYCLES ? MORE : 1);
+}
+
+/* Conditions repeat at the same places of all blocks. */
 static int64_t depth(const Price *p, int64_t pieces)
 {
 	const Contract *c = p->c;
-	int64_t most = (int64_t)(p->target->l1 / 2 / type_size(c->micro->b.held)) / c->micro->nr;
+	int64_t most = (int64_t)(panel_bytes(p) / type_size(c->micro->b.held)) / c->micro->nr;
 	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
 	return balanced(c->k.extent, most + period / 2, period, pieces);
 }

@@ -53,7 +53,7 @@ const Micro *micro_at(int i); /* all of them, NULL at the end; some need more th
 /* ---- packing */
 extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
-extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[];
+extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[], panel_symbols_avx512[];
 extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[];
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 

@@ -224,28 +224,27 @@ int main(void)
 {
 	static const int64_t lanes[] = {4, 6, 8, 14, 16, 32, 5, 12};
 	static const Type type[] = {RICCI_F32, RICCI_F64};
-	const JitSymbol *wide = NULL, *narrow = NULL;
+	const JitSymbol *panel[3] = {panel_symbols_plain}, *narrow[2] = {pack_narrow_plain};
+	int npanel = 1, nnarrow = 1;
 #if defined(__x86_64__)
-	wide = target_host()->isa & ISA_AVX2 ? panel_symbols_avx2 : NULL;
-	narrow = pack_narrow_avx2;
+	if (target_host()->isa & ISA_AVX2)
+		panel[npanel++] = panel_symbols_avx2, narrow[nnarrow++] = pack_narrow_avx2;
+	if (target_host()->isa & ISA_AVX512)
+		panel[npanel++] = panel_symbols_avx512;
 #endif
 
 	for (int t = 0; t < COUNT(type); t++)
 		for (int n = 0; n < 100; n++) {
 			for (int l = 0; l < COUNT(lanes); l++)
-				for (int nc = 0; nc <= CONDITIONS; nc++) {
-					check_pack(panel_symbols_plain, type[t], lanes[l], nc);
-					if (wide)
-						check_pack(wide, type[t], lanes[l], nc);
-				}
+				for (int nc = 0; nc <= CONDITIONS; nc++)
+					for (int k = 0; k < npanel; k++)
+						check_pack(panel[k], type[t], lanes[l], nc);
 			check_unpack(type[t]);
 		}
 	for (int n = 0; n < 200; n++)
-		for (int k = 0; pack_narrow_plain[k].name; k++) {
-			check_narrow(&pack_narrow_plain[k], lanes[n % 8], n % (CONDITIONS + 1));
-			if (wide)
-				check_narrow(&narrow[k], lanes[n % 8], n % (CONDITIONS + 1));
-		}
+		for (int k = 0; pack_narrow_plain[k].name; k++)
+			for (int i = 0; i < nnarrow; i++)
+				check_narrow(&narrow[i][k], lanes[n % 8], n % (CONDITIONS + 1));
 	CHECK(in_place > 100);
 	return check_done();
 }
