@@ -72,8 +72,8 @@ static const JitSymbol *const *pack_tables(const Target *t)
 #if defined(__x86_64__)
 	static const JitSymbol *const avx2[PACK_TABLES] = {panel_symbols_avx2, pack_narrow_avx2,
 							   move_symbols_avx2};
-	static const JitSymbol *const avx512[PACK_TABLES] = {panel_symbols_avx512, pack_narrow_avx2,
-							     move_symbols_avx2};
+	static const JitSymbol *const avx512[PACK_TABLES] = {panel_symbols_avx512,
+							     pack_narrow_avx2, move_symbols_avx2};
 	if (t->isa & ISA_AVX512)
 		return avx512;
 	if (t->isa & ISA_AVX2)
@@ -100,6 +100,16 @@ static void table_add(const JitSymbol *s)
 		table_put(*s);
 }
 
+/* Several micro-kernels may share one. */
+static void table_finish(const PanelForm *f)
+{
+	bool known = !f->finish_symbol;
+	for (int i = 0; i < ntable && !known; i++)
+		known = table[i].address == (const void *)f->finish;
+	if (!known)
+		table_put((JitSymbol){f->finish_symbol, (const void *)f->finish});
+}
+
 static void table_make(void)
 {
 	for (int i = 0; i < COUNT(fixed); i++)
@@ -119,6 +129,8 @@ static void table_make(void)
 	for (int i = 0; (m = micro_at(i)); i++)
 		if ((m->isa & t->isa) == m->isa) {
 			table_put((JitSymbol){m->symbol, (const void *)m->fn});
+			table_finish(&m->a);
+			table_finish(&m->b);
 			if (!m->placed)
 				continue;
 			table_put((JitSymbol){m->placed_symbol, (const void *)m->placed});

@@ -10,7 +10,7 @@
 static Node *panel_start(Contract *c, Node *panel)
 {
 	/* Rows are multiplied in pairs, tile registers whole. */
-	int64_t unit = c->micro->a.group > 2 ? c->micro->mr : 2, extent = c->m.extent;
+	int64_t unit = c->micro->whole ? c->micro->mr : 2, extent = c->m.extent;
 	int64_t units = (extent + unit - 1) / unit,
 		count = (extent + c->micro->mr - 1) / c->micro->mr;
 	Node *u = node_floordiv(c->ir, node_scale(c->ir, panel, units), count);
@@ -91,7 +91,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
 	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_add(ir, h->b_at,
-			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->kb));
+			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->b_deep));
 	CallArg arg[10] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
 	if (h->in_place) {
@@ -106,7 +106,8 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
 		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, contract_int(c, 0))};
 	} else {
-		arg[n++] = (CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->kb))};
+		arg[n++] =
+			(CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
 	}
 	arg[n++] =
 		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
@@ -131,7 +132,7 @@ Stmt *block_pack_a(Contract *c, const Blocking *h)
 	Ir *ir = c->ir;
 	int64_t mr = c->micro->mr;
 	Node *ip = tree_axis(c->t, h->mb / mr);
-	Node *place = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->kb));
+	Node *place = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep));
 	Stmt *pack = contract_pack(c, &c->a, &c->m, h->a, panel_row(c, h, ip), place, mr,
 				   panel_rows(c, h, ip), h->depth, NULL);
 	return stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, pack);
@@ -143,7 +144,7 @@ Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols)
 	Ir *ir = c->ir;
 	int64_t nr = c->micro->nr;
 	Node *jp = tree_axis(c->t, (cols->hi + nr - 1) / nr), *at = node_scale(ir, jp, nr);
-	Node *place = node_add(ir, h->b_at, node_scale(ir, at, h->kb));
+	Node *place = node_add(ir, h->b_at, node_scale(ir, at, h->b_deep));
 	Node *count = contract_least(c, contract_int(c, nr), node_sub(ir, cols, at));
 	Lying lying = {h->panels, node_scale(ir, jp, 2), h->seq};
 	Stmt *pack = contract_pack(c, &c->b, &c->n, h->b, node_add(ir, from, at), place, nr, count,

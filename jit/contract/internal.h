@@ -184,6 +184,7 @@ Stmt *contract_fill(Contract *c, Side *s);
  * two; blocks are whole panels. */
 typedef struct Blocking {
 	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
+	int64_t a_deep, b_deep;	   /* elements of K that panels have room for */
 	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
 	bool in_place;		   /* A is read where it lies */
 	bool b_in_place;	   /* and B's panels that lie in lines */

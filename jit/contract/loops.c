@@ -48,6 +48,8 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
 	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
 	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
+	h->a_deep = h->kb + c->micro->a.more;
+	h->b_deep = h->kb + c->micro->b.more;
 	h->c_row = contract_pitch(h->nb, c->p->acc, 0);
 	/* Pieces of K have equal numbers of blocks. */
 	h->pieces = c->k.compact ? 1 : h->pieces < h->nkb ? h->pieces : h->nkb;
@@ -105,7 +107,7 @@ static void set_sides(Contract *c, const Blocking *h)
 /* Elements that a block's panels of one factor take, and what packing overwrites behind them. */
 static int64_t panel_room(const Blocking *h, bool b)
 {
-	return round_up((b ? h->nb : h->mb) * h->kb + PACK_SLACK, LINE);
+	return round_up((b ? h->nb * h->b_deep : h->mb * h->a_deep) + PACK_SLACK, LINE);
 }
 
 /* How many blocks of shared panels there are. */
@@ -129,7 +131,7 @@ static void panel_buffers(Contract *c, Blocking *h)
 		h->b = tree_buffer(c->t, SPACE_SHARED, "pb", b,
 				   shared_blocks(c, h, true) * panel_room(h, true));
 	else
-		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->kb + PACK_SLACK);
+		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->b_deep + PACK_SLACK);
 	if (h->b_in_place) {
 		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
 					2 * (h->strip / c->micro->nr));

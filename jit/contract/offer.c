@@ -229,7 +229,7 @@ static double plan_price(const Price *p, const Plan *s)
 	double nmb = count(c->m.extent, s->mb), nnb = count(c->n.extent, s->nb);
 	double nkb = count(c->k.extent, s->kb);
 	/* Tile registers are multiplied whole. */
-	bool whole = c->micro->a.group > 2;
+	bool whole = c->micro->whole;
 	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, whole ? c->micro->mr : 2);
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);

@@ -91,6 +91,14 @@ bool contract_packs(Contract *c)
 	       split_read(c, &c->a, &c->m, &r) && split_read(c, &c->b, &c->n, &r);
 }
 
+/* What a micro-kernel does to packed panels. */
+static Stmt *finish(Contract *c, const Side *s, Node *dst, Node *panel, Node *depth)
+{
+	const char *name = form_of(c, s)->finish_symbol;
+	CallArg arg[] = {{dst, panel}, {NULL, depth}};
+	return name ? stmt_call(c->t, name, COUNT(arg), arg) : NULL;
+}
+
 /* A plain read under affine conditions: one call of a packing function for a panel. */
 static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
 		       int64_t lanes, Node *count, Node *depth, const Lying *lying)
@@ -124,7 +132,7 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 	if (!contract_plain(c, f)) {
 		arg[12] = (CallArg){NULL, contract_int(c, form_of(c, s)->group)};
 		arg[13] = (CallArg){NULL, contract_int(c, contract_group(c))};
-		return stmt_call(c->t, name, 14, arg);
+		return stmt_seq(stmt_call(c->t, name, 14, arg), finish(c, s, dst, panel, depth));
 	}
 	if (!lying)
 		return stmt_call(c->t, name, 12, arg);

@@ -15,10 +15,15 @@ MICRO_DECLARE(sse2)
 MICRO_DECLARE(avx2)
 MICRO_DECLARE(avx512)
 MICRO_DECLARE(neon)
-MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_i8_avx512vnni,
-	ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx, ricci_micro_i8i8_amx,
-	ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
+MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx,
+	ricci_micro_i8i8_amx, ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
 MicroStateFn ricci_tiles_enter, ricci_tiles_leave;
+/* Those of kernel_bytes.inc. */
+#define MICRO_DECLARE_BYTES(isa)                                                                   \
+	MicroFn ricci_micro_i8i8_##isa, ricci_micro_i8u8_##isa, ricci_micro_u8i8_##isa,            \
+		ricci_micro_u8u8_##isa;                                                            \
+	MicroFinishFn ricci_flip_##isa, ricci_sums_i8_##isa, ricci_sums_u8_##isa;
+MICRO_DECLARE_BYTES(avx512vnni)
 
 /* ROWS: F(row, x) for each row. Two families, because a row's macros walk the columns. */
 #define MICRO_R2(F, x)	F(0, x) F(1, x)
@@ -35,7 +40,14 @@ MicroStateFn ricci_tiles_enter, ricci_tiles_leave;
 #define MICRO_TOUCH(i, x) __builtin_prefetch(c + i * ldc);
 #define MICRO_PLACE(i, x) const W *a##i = a + ts[i];
 
-#define MICRO_ZERO1(j, i) V c##i##_##j = {0};
+/* What tiles begin with: zeros, or what stands behind b's panel. */
+#define MICRO_BEHIND(j, x) *(const U *)(b + k * JOIN(NAME, nr) + j * JOIN(NAME, lanes))
+#define MICRO_NOTHING(j, x)                                                                        \
+	(V)                                                                                        \
+	{                                                                                          \
+		0                                                                                  \
+	}
+#define MICRO_ZERO1(j, i) V c##i##_##j = BEGIN(j, );
 #define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
 
 #define MICRO_LOAD(j, x) VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));

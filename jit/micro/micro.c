@@ -60,9 +60,26 @@ enum { FMA2 = ISA_AVX2 | ISA_FMA };
 #define PAIRS(of) .a = {of, RICCI_BF16, 2}, .b = {of, RICCI_BF16, 2}
 #define TILES                                                                                      \
 	.enter_symbol = "ricci_tiles_enter", .leave_symbol = "ricci_tiles_leave",                  \
-	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave
+	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave, .whole = true
 #define TILED(of)      .a = {of, RICCI_BF16, 32}, .b = {of, RICCI_BF16, 2}, TILES
 #define TILED8(a_, b_) .a = {BIT(a_), RICCI_U8, 64}, .b = {BIT(b_), RICCI_U8, 4}, TILES
+/* Quadruples, those of equal types finished (kernel_bytes.inc). */
+#define QUAD(of, ...)                                                                              \
+	{                                                                                          \
+		BIT(of), RICCI_##of, 4, __VA_ARGS__                                                \
+	}
+#define DONE(fn_) .finish_symbol = #fn_, .finish = fn_
+#define BYTE_MICROS(set, mr_, nr_, isa_)                                                           \
+	NARROW(ricci_micro_i8i8_##set, RICCI_I32, mr_, nr_, isa_, 4,                               \
+	       .a = QUAD(I8, 0, DONE(ricci_flip_##set)),                                           \
+	       .b = QUAD(I8, 4, DONE(ricci_sums_i8_##set))),                                       \
+		NARROW(ricci_micro_u8u8_##set, RICCI_I32, mr_, nr_, isa_, 4,                       \
+		       .a = QUAD(U8, 0, DONE(ricci_flip_##set)),                                   \
+		       .b = QUAD(U8, 4, DONE(ricci_sums_u8_##set))),                               \
+		NARROW(ricci_micro_i8u8_##set, RICCI_I32, mr_, nr_, isa_, 4, .a = QUAD(I8, 0),     \
+		       .b = QUAD(U8, 0)),                                                          \
+		NARROW(ricci_micro_u8i8_##set, RICCI_I32, mr_, nr_, isa_, 4, .a = QUAD(U8, 0),     \
+		       .b = QUAD(I8, 0))
 #define NARROW(fn_, type_, mr_, nr_, isa_, speed_, ...)                                            \
 	{                                                                                          \
 		.symbol = #fn_, .fn = fn_, .type = type_, .mr = mr_, .nr = nr_, .isa = isa_,       \
@@ -78,7 +95,7 @@ static const Micro micro[] = {
 	NARROW(ricci_micro_u8i8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, I8)),
 	NARROW(ricci_micro_u8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, U8)),
 	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16))),
-	NARROW(ricci_micro_i8_avx512vnni, RICCI_I32, 14, 32, ISA_AVX512VNNI, 2, PAIRS(BYTES)),
+	BYTE_MICROS(avx512vnni, 14, 32, ISA_AVX512VNNI),
 	NARROW(ricci_micro_i8_avx2, RICCI_I32, 6, 16, FMA2, 2, PAIRS(BYTES)),
 	NARROW(ricci_micro_i8_sse2, RICCI_I32, 4, 8, ISA_SSE2, 2, PAIRS(BYTES)),
 	MICRO("ricci_micro_f32_avx512", ricci_micro_f32_avx512, RICCI_F32, 14, 32, ISA_AVX512),

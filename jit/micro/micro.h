@@ -20,6 +20,7 @@ typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
 			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
 typedef void MicroStateFn(void);
+typedef void MicroFinishFn(void *panel, int64_t k);
 typedef struct MicroPanel {
 	const void *at;
 	const int64_t *tk;
@@ -29,6 +30,11 @@ typedef struct PanelForm {
 	unsigned from; /* bits 1 << Type: of which elements; 0: of the sum's type */
 	Type held;     /* as large as an element of the panel */
 	int group;
+	/* called on each panel after packing it: changes it, or puts `more` elements for each lane
+	 * behind its last group */
+	int more;
+	const char *finish_symbol; /* NULL: none */
+	MicroFinishFn *finish;
 } PanelForm;
 typedef struct Micro {
 	/* the names by which generated code calls them; narrow ones have the first only */
@@ -41,7 +47,8 @@ typedef struct Micro {
 	int mr, nr;
 	unsigned isa; /* needs these bits */
 	PanelForm a, b;
-	int speed; /* multiply-adds for one of a vector of `type` */
+	int speed;  /* multiply-adds for one of a vector of `type` */
+	bool whole; /* multiplies mr rows and nr columns, whatever an edge holds */
 } Micro;
 /* The best for sums of that type which the target runs; never NULL for F32, F64 and I32. */
 const Micro *micro_pick(const Target *t, Type type);
@@ -54,7 +61,7 @@ const Micro *micro_at(int i); /* all of them, NULL at the end; some need more th
 extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[], panel_symbols_avx512[];
-extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[];
+extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[], pack_narrow_avx512[];
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 #endif

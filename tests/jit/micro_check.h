@@ -50,6 +50,10 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD, wrong = 0;
 	micro_panel(&m->a, ta, m->mr, k, pa, a);
 	micro_panel(&m->b, tb, m->nr, k, pb, b);
+	if (m->a.finish)
+		m->a.finish(pa, k);
+	if (m->b.finish)
+		m->b.finish(pb, k);
 	for (int64_t i = 0; i < nc; i++)
 		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
 	for (int64_t i = 0; i < rows; i++)

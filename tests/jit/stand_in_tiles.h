@@ -144,14 +144,12 @@ static inline Stand16f stand_in_dot_bf16(Stand16f c, Stand16i a, Stand16i b)
 	return c;
 }
 
-static inline Stand16i stand_in_dot_i16(Stand16i c, Stand16i a, Stand16i b)
+/* Of unsigned bytes and signed ones. */
+static inline Stand16i stand_in_dot_bytes(Stand16i c, Stand16i a, Stand16i b)
 {
-	for (int i = 0; i < 16; i++) {
-		short x[2], y[2];
-		memcpy(x, (char *)&a + 4 * i, 4);
-		memcpy(y, (char *)&b + 4 * i, 4);
-		c[i] = (int)((unsigned)c[i] + (unsigned)(x[0] * y[0]) + (unsigned)(x[1] * y[1]));
-	}
+	for (int i = 0; i < 64; i++)
+		c[i / 4] = (int)((unsigned)c[i / 4] +
+				 (unsigned)(((unsigned char *)&a)[i] * ((signed char *)&b)[i]));
 	return c;
 }
 
@@ -159,7 +157,7 @@ static inline Stand16i stand_in_dot_i16(Stand16i c, Stand16i a, Stand16i b)
 #define __m512i			     Stand16i
 #define __m512bh		     Stand16i
 #define _mm512_dpbf16_ps(c, a, b)    stand_in_dot_bf16(c, a, b)
-#define _mm512_dpwssd_epi32(c, a, b) stand_in_dot_i16(c, a, b)
+#define _mm512_dpbusd_epi32(c, a, b) stand_in_dot_bytes(c, a, b)
 
 #define __AMX_TILE__   1
 #define __AMX_BF16__   1

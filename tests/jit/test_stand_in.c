@@ -23,7 +23,6 @@
 #undef NAME
 #undef T
 #include "jit/micro/kernel_avx512vnni.c"
-#undef T
 
 #define target_host target_real
 #include "jit/target.c"
@@ -57,7 +56,7 @@ static void check_micros(void)
 			micro_check(m);
 			n++;
 		}
-	CHECK_INT(n, 10);
+	CHECK_INT(n, 13);
 }
 
 static bool is_narrow(const Case *c)
