@@ -73,7 +73,7 @@ static const JitSymbol *const *pack_tables(const Target *t)
 	static const JitSymbol *const avx2[PACK_TABLES] = {panel_symbols_avx2, pack_narrow_avx2,
 							   move_symbols_avx2};
 	static const JitSymbol *const avx512[PACK_TABLES] = {panel_symbols_avx512,
-							     pack_narrow_avx2, move_symbols_avx2};
+							     pack_narrow_avx512, move_symbols_avx2};
 	if (t->isa & ISA_AVX512)
 		return avx512;
 	if (t->isa & ISA_AVX2)

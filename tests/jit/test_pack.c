@@ -44,6 +44,31 @@ static void steps(int64_t n, int64_t *v)
 		v[i] = at = below(5) ? at : below(7) - 3;
 }
 
+/* Elements of K repeat their conditions after the period that is returned; where they don't (0),
+ * the last condition keeps elements inside the source. */
+static int64_t tables_draw(int64_t lanes, int64_t nk, int64_t nc, int64_t *ts, int64_t *tk,
+			   int64_t *rest)
+{
+	int64_t period = below(2) ? 0 : 1 + below(5);
+	int64_t most = nc && !period ? 9 * SOURCE / 16 : SOURCE / 2;
+	places(lanes, most, ts);
+	places(nk, most, tk);
+	for (int64_t r = 0; r < nc; r++) {
+		steps(lanes, ts + (r + 1) * LANES);
+		steps(nk, tk + (r + 1) * DEPTH);
+		for (int64_t k = period; period && k < nk; k++)
+			tk[(r + 1) * DEPTH + k] = tk[(r + 1) * DEPTH + k - period];
+		rest[r] = below(6) - 1;
+	}
+	for (int64_t l = 0; l < lanes && most > SOURCE / 2; l++)
+		ts[nc * LANES + l] = -ts[l];
+	for (int64_t k = 0; k < nk && most > SOURCE / 2; k++)
+		tk[nc * DEPTH + k] = SOURCE - 1 - tk[k];
+	if (most > SOURCE / 2)
+		rest[nc - 1] = 0;
+	return period;
+}
+
 static double load(Type t, const void *p, int64_t i)
 {
 	return type_load(t, p, (size_t)i);
@@ -63,8 +88,6 @@ static char *source_new(size_t bytes)
 	return map + page + room - bytes;
 }
 
-/* Elements of K repeat their conditions after `period`; where they don't, the last condition keeps
- * elements inside the source. */
 static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t nc)
 {
 	static double dst[LANES * DEPTH + LANES];
@@ -72,7 +95,6 @@ static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t n
 	char **made = &source[t == RICCI_F64];
 	int64_t ts[(CONDITIONS + 1) * LANES], tk[(CONDITIONS + 1) * DEPTH], rest[CONDITIONS];
 	int64_t nk = 1 + below(DEPTH), wrong = 0, count = 1 + below(lanes);
-	int64_t period = below(2) ? 0 : 1 + below(5);
 	Pack *pack = (Pack *)symbol[t == RICCI_F64].address;
 
 	int64_t seq[DEPTH];
@@ -88,22 +110,7 @@ static void check_pack(const JitSymbol *symbol, Type t, int64_t lanes, int64_t n
 		type_store(t, src, (size_t)i, (double)(i + 1));
 	for (int64_t i = 0; i < LANES * DEPTH + LANES; i++)
 		type_store(t, dst, (size_t)i, -1);
-	int64_t most = nc && !period ? 9 * SOURCE / 16 : SOURCE / 2;
-	places(lanes, most, ts);
-	places(nk, most, tk);
-	for (int64_t r = 0; r < nc; r++) {
-		steps(lanes, ts + (r + 1) * LANES);
-		steps(nk, tk + (r + 1) * DEPTH);
-		for (int64_t k = period; period && k < nk; k++)
-			tk[(r + 1) * DEPTH + k] = tk[(r + 1) * DEPTH + k - period];
-		rest[r] = below(6) - 1;
-	}
-	for (int64_t l = 0; l < lanes && most > SOURCE / 2; l++)
-		ts[nc * LANES + l] = -ts[l];
-	for (int64_t k = 0; k < nk && most > SOURCE / 2; k++)
-		tk[nc * DEPTH + k] = SOURCE - 1 - tk[k];
-	if (most > SOURCE / 2)
-		rest[nc - 1] = 0;
+	int64_t period = tables_draw(lanes, nk, nc, ts, tk, rest);
 	for (int64_t k = 0; k < nk; k++)
 		seq[k] = k * lanes;
 	if (lie)
@@ -143,7 +150,8 @@ static double held(Type t, int bits, const void *panel, int64_t at)
 static void check_narrow(const JitSymbol *row, int64_t lanes, int64_t nc)
 {
 	enum { MOST = 32 * 128 };
-	static double dst[MOST], src[SOURCE];
+	static double dst[MOST];
+	static char *source[3]; /* of elements of 1, 2 and 4 bytes */
 	char from_name[8], through_name[8];
 	int bits = 0;
 	int64_t ts[(CONDITIONS + 1) * LANES], tk[(CONDITIONS + 1) * DEPTH], rest[CONDITIONS];
@@ -157,18 +165,16 @@ static void check_narrow(const JitSymbol *row, int64_t lanes, int64_t nc)
 	CHECK(type_parse(from_name, &from) && type_parse(through_name, &through));
 	if (deep * lanes > MOST)
 		return;
+	char **made = &source[type_size(from) / 2];
+	if (!*made)
+		*made = source_new(SOURCE * type_size(from));
+	char *src = *made;
 	for (int64_t i = 0; i < SOURCE; i++)
 		type_store(from, src, (size_t)i,
 			   type_is_float(from) ? (double)i / 7 - 99 : i % 256);
-	places(lanes, SOURCE / 2, ts);
-	places(nk, SOURCE / 2, tk);
-	for (int64_t r = 0; r < nc; r++) {
-		steps(lanes, ts + (r + 1) * LANES);
-		steps(nk, tk + (r + 1) * DEPTH);
-		rest[r] = below(6) - 1;
-	}
-	((PackNarrow *)row->address)(src, dst, ts, LANES, tk, DEPTH, nc, rest, lanes, count, nk, 0,
-				     group, whole);
+	int64_t period = tables_draw(lanes, nk, nc, ts, tk, rest);
+	((PackNarrow *)row->address)(src, dst, ts, LANES, tk, DEPTH, nc, rest, lanes, count, nk,
+				     period, group, whole);
 	for (int64_t k = 0; k < deep; k++)
 		for (int64_t l = 0; l < count; l++) {
 			bool ok = k < nk;
@@ -224,13 +230,13 @@ int main(void)
 {
 	static const int64_t lanes[] = {4, 6, 8, 14, 16, 32, 5, 12};
 	static const Type type[] = {RICCI_F32, RICCI_F64};
-	const JitSymbol *panel[3] = {panel_symbols_plain}, *narrow[2] = {pack_narrow_plain};
+	const JitSymbol *panel[3] = {panel_symbols_plain}, *narrow[3] = {pack_narrow_plain};
 	int npanel = 1, nnarrow = 1;
 #if defined(__x86_64__)
 	if (target_host()->isa & ISA_AVX2)
 		panel[npanel++] = panel_symbols_avx2, narrow[nnarrow++] = pack_narrow_avx2;
 	if (target_host()->isa & ISA_AVX512)
-		panel[npanel++] = panel_symbols_avx512;
+		panel[npanel++] = panel_symbols_avx512, narrow[nnarrow++] = pack_narrow_avx512;
 #endif
 
 	for (int t = 0; t < COUNT(type); t++)
@@ -241,10 +247,10 @@ int main(void)
 						check_pack(panel[k], type[t], lanes[l], nc);
 			check_unpack(type[t]);
 		}
-	for (int n = 0; n < 200; n++)
-		for (int k = 0; pack_narrow_plain[k].name; k++)
-			for (int i = 0; i < nnarrow; i++)
-				check_narrow(&narrow[i][k], lanes[n % 8], n % (CONDITIONS + 1));
+	for (int n = 0; n < 800; n++)
+		for (int i = 0; i < nnarrow; i++)
+			for (int k = 0; narrow[i][k].name; k++)
+				check_narrow(&narrow[i][k], lanes[n % 8], n / 8 % (CONDITIONS + 1));
 	CHECK(in_place > 100);
 	return check_done();
 }
