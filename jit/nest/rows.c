@@ -182,10 +182,6 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 		}
 		body = stmt_seq(body, rest);
 	}
-	if (!d->chunk)
-		lower_share(tree, body);
-	if (d->ahead)
-		rows_ahead(tree, b->sub, r, row, target->l2, body);
 	for (int k = 0; k < r->ntensor; k++) {
 		int64_t size = tensor_size(r->tensor[k]) / b->rows;
 		if (r->streamed[k])
@@ -193,6 +189,10 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 					stmt_stream(tree, r->streamed[k], node_scale(ir, row, size),
 						    r->buffer[k], num(b, size)));
 	}
+	if (!d->chunk)
+		lower_share(tree, body);
+	if (d->ahead)
+		rows_ahead(tree, b->sub, r, row, target->l2, body);
 	return body;
 }
 

@@ -5,7 +5,8 @@
  * begin with the same statements, but for the tile that they fill, the second's body follows the
  * first's, without what it would fill again. Invariant: of what the first writes the second reads
  * only what the same iteration or an earlier one has written, and it writes nothing that the first
- * touches nor what may take the place of an input. */
+ * touches nor what may take the place of an input. A tile that isn't filled any more is this list's
+ * own, which nobody else reads, and has held nothing before. */
 #include "jit/tree/problem.h"
 
 /* ---- are two statements the same? */
@@ -81,7 +82,8 @@ static bool same_fill(Ir *ir, const Stmt *a, const Stmt *b, Node *from, Node *to
 typedef struct Touch { /* of a buffer: the places step * axis + lo..hi */
 	Ir *ir;
 	Node *buffer, *axis;
-	bool touched, written, calls, odd; /* odd: other places, too */
+	bool written, odd; /* odd: other places, too */
+	int touched;	   /* so often */
 	int64_t step, lo, hi;
 } Touch;
 
@@ -95,7 +97,7 @@ static void touch_place(Touch *h, Node *index)
 		h->hi = !h->touched || rest->hi > h->hi ? rest->hi : h->hi;
 		h->step = k;
 	}
-	h->touched = true;
+	h->touched++;
 }
 
 static void touch_read(void *user, Node *n)
@@ -115,7 +117,11 @@ static void touch_stmt(Touch *h, const Stmt *s)
 		touch_place(h, s->index);
 		h->written = true;
 	}
-	h->calls |= s->kind == STMT_CALL;
+	for (int k = 0; s->kind == STMT_CALL && k < s->narg; k++)
+		if (s->arg[k].buffer == h->buffer) {
+			h->written = h->odd = true;
+			h->touched++;
+		}
 	for (const Stmt *k = s->body; k; k = k->next)
 		touch_stmt(h, k);
 	for (const Stmt *k = s->otherwise; k; k = k->next)
@@ -136,8 +142,7 @@ static bool may_follow(Tree *t, const Stmt *a, const Stmt *b)
 		const Buffer *buffer = &t->buffer[k];
 		Touch x = touch_of(t, buffer->node, a->axis, a);
 		Touch y = touch_of(t, buffer->node, b->axis, b);
-		if (x.calls || y.calls ||
-		    (y.written && (x.touched || buffer->space == SPACE_PARAM)))
+		if (y.written && (x.touched || buffer->space == SPACE_PARAM))
 			return false;
 		if (x.written && y.touched &&
 		    (x.odd || y.odd || x.step < 0 || x.step != y.step || y.hi >= x.lo + x.step))
@@ -152,14 +157,30 @@ static bool is_written(Tree *t, Node *buffer, const Stmt *s, const Stmt *end)
 	bool written = false;
 	for (; s != end && !written; s = s->next) {
 		Touch h = touch_of(t, buffer, node_int(t->ir, 0), s);
-		written = h.written || h.calls;
+		written = h.written;
 	}
 	return written;
 }
 
+static int touches(Tree *t, Node *buffer, const Stmt *s)
+{
+	int n = 0;
+	for (; s; s = s->next)
+		n += touch_of(t, buffer, node_int(t->ir, 0), s).touched;
+	return n;
+}
+
+/* Is the buffer touched by these statements only, and by none of them before s? */
+static bool is_new(Tree *t, Node *buffer, const Stmt *all, const Stmt *s)
+{
+	Space space = tree_find(t, buffer)->space;
+	return (space == SPACE_LOCAL || space == SPACE_SCRATCH) &&
+	       touches(t, buffer, all) == touches(t, buffer, s);
+}
+
 /* Does twin, further on, fill its tile with what `fill` has put into another, which stays as it is?
  */
-static bool is_twin(Tree *t, const Stmt *fill, const Stmt *twin)
+static bool is_twin(Tree *t, const Stmt *all, const Stmt *fill, const Stmt *twin)
 {
 	Node *tile = first_written(fill), *zero = node_int(t->ir, 0);
 	if (fill->kind != STMT_LOOP || !same_fill(t->ir, fill, twin, zero, zero))
@@ -170,7 +191,8 @@ static bool is_twin(Tree *t, const Stmt *fill, const Stmt *twin)
 		if (read && is_written(t, buffer, fill->next, buffer == tile ? NULL : twin))
 			return false;
 	}
-	return !is_written(t, first_written(twin), twin->next, NULL);
+	return is_new(t, first_written(twin), all, twin) &&
+	       !is_written(t, first_written(twin), twin->next, NULL);
 }
 
 /* ---- the change */
@@ -187,17 +209,18 @@ static void list_replace(Ir *ir, Stmt *s, Node *from, Node *to)
 	}
 }
 
-/* What is filled twice among s and what follows it is filled once. */
-static void drop_twins(Tree *t, Stmt *s)
+/* What is filled twice among s and what follows it, a list within `all`, is filled once. */
+static void drop_twins(Tree *t, const Stmt *all, Stmt *s)
 {
 	for (; s; s = s->next)
-		for (Stmt *before = s; before->next; before = before->next)
-			while (before->next && is_twin(t, s, before->next)) {
-				Stmt *twin = before->next;
-				list_replace(t->ir, twin->next, first_written(twin),
-					     first_written(s));
-				before->next = twin->next;
+		for (Stmt *before = s, *twin; (twin = before->next);) {
+			if (!is_twin(t, all, s, twin)) {
+				before = twin;
+				continue;
 			}
+			list_replace(t->ir, twin->next, first_written(twin), first_written(s));
+			before->next = twin->next;
+		}
 }
 
 static bool loops_share(Tree *t, const Stmt *a, const Stmt *b)
@@ -214,8 +237,8 @@ void lower_share(Tree *t, Stmt *s)
 			Stmt *b = a->next;
 			list_replace(t->ir, b->body, b->axis, a->axis);
 			stmt_seq(a->body, b->body);
-			drop_twins(t, a->body);
 			a->next = b->next;
+			drop_twins(t, s, a->body);
 		}
-	drop_twins(t, s);
+	drop_twins(t, s, s);
 }

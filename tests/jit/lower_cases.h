@@ -161,6 +161,10 @@ static const Case lower_programs[] = {
 	 "q<16, r<3, "
 	 "s<3; Z[c,p,q] = n[c,31-p,q]*m[c,p,q]",
 	 "X=66x64x32"},
+	/* lanes behind the whole blocks add the same to sums of different things */
+	{"s[i] += j<3 ? X[i,j] : 0; t[i] += j<3 ? Z[i,j] : 0; Y[i,j] = X[i,j]*s[i] + t[i]",
+	 "X=64x65 Z=64x65"},
+	{"m[i] max= X[i,j]; Y[i,j] = X[i,j]-m[i]; Z[i,j,k] = X[i,j]-m[i] where k<1", "X=64x70"},
 	/* and sums over the rows */
 	{"M[i] += X[i,j]/96; Y[i,j] = X[i,j]-M[i]; g[j] += D[i,j]*(X[i,j]-M[i]); b[j] += D[i,j]",
 	 "X=67x96 D=67x96"},
