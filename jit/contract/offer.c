@@ -20,6 +20,8 @@ static const double FAR = 0.15, PLACED = 1.05;
 static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
 /* Cycles of such a line where the lines of a panel drive each other from L1. */
 static const double DRIVEN = 2.5;
+/* What is left of waiting for a panel in place that the one before it asked for. */
+static const double ASKED = 0.15;
 /* Cycles that an element of a copy costs. */
 static const double COPIED = 0.8;
 
@@ -67,19 +69,27 @@ static double far_price(const Contract *c, const Target *target, Node *read)
 	return cycles;
 }
 
+/* Of the bytes from an element of K to the next the largest divisor that is a power of two, at most
+ * `most`: such elements' lines meet in one set of a cache's whose ways are of that size. 0: they
+ * are not evenly apart. */
+static int64_t set_step(const Contract *c, Node *read, int64_t most)
+{
+	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
+	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	if (stride <= 0) /* or it varies */
+		return 0;
+	while (most > 1 && stride * (int64_t)type_size(read->type) % most)
+		most /= 2;
+	return most;
+}
+
 /* Do lines of a panel's elements of K, where they lie, meet in fewer sets of L1 than they need? */
 static bool crowded(const Contract *c, const Target *target, Node *read)
 {
-	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
-	int64_t size = (int64_t)type_size(read->type), apart = PAGE;
-	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	int64_t size = (int64_t)type_size(read->type), apart = set_step(c, read, PAGE);
 	int64_t rows = (int64_t)target->l1 / 2 / (c->micro->nr * size);
-	if (stride <= 0) /* or it varies */
-		return false;
-	while (apart > 1 && stride * size % apart)
-		apart /= 2;
 	rows = rows < c->k.extent ? rows : c->k.extent;
-	return rows > PAGE / apart * ((int64_t)target->l1 / PAGE);
+	return apart && rows > (int64_t)target->l1 / apart;
 }
 
 /* Where the side's first n elements lie, relative to the first; false: it varies. */
@@ -167,7 +177,7 @@ static Price price_of(Contract *c, const Target *target)
 		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
 	}
 	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
-		p.far_b = far_price(c, target, c->b.value);
+		p.far_b = ASKED * far_price(c, target, c->b.value);
 	return p;
 }
 
@@ -261,11 +271,24 @@ static size_t panel_bytes(const Price *p)
 	return p->target->l1 / 2 * (p->c->micro->mr >= CYCLES ? MORE : 1);
 }
 
+/* Elements of K whose lines stay in L2 until the next panel, which has the rest of them or asked
+ * for its own, is packed. */
+static int64_t kept(const Price *p)
+{
+	enum { WAYS = 8 };
+	Source source;
+	int64_t apart = contract_source(&p->c->b, &source)
+				? set_step(p->c, source.read, (int64_t)p->target->l2 / WAYS)
+				: 0;
+	return apart ? (int64_t)p->target->l2 / apart : INT64_MAX;
+}
+
 /* Conditions repeat at the same places of all blocks. */
 static int64_t depth(const Price *p, int64_t pieces)
 {
 	const Contract *c = p->c;
 	int64_t most = (int64_t)(panel_bytes(p) / type_size(c->micro->b.held)) / c->micro->nr;
+	most = most < kept(p) ? most : kept(p);
 	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
 	return balanced(c->k.extent, most + period / 2, period, pieces);
 }

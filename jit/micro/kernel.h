@@ -50,6 +50,11 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_ZERO1(j, i) V c##i##_##j = BEGIN(j, );
 #define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
 
+/* Behind a panel in place lies the next: it is asked for. Lines are named by their last elements.
+ */
+#define MICRO_NEXT(j, x)                                                                           \
+	if ((j + 1) * VB % 64 == 0)                                                                \
+		__builtin_prefetch(b + JOIN(NAME, nr) + (j + 1) * JOIN(NAME, lanes) - 1, 0, 2);
 #define MICRO_LOAD(j, x) VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
 
 #define MICRO_MULTIPLY1(j, i) c##i##_##j = MULTIPLY_ADD(c##i##_##j, ai, b##j);
