@@ -20,7 +20,8 @@ NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax", "tvm": "tvm"}
 
 
 class Peer:
-    """A process that answers what bench/peer_operators.py says; {} when it can't, or has ended."""
+    """A process that answers what bench/peer_operators.py says; {} when it can't, or has ended. Its first answer, an empty one, says that it
+    has read its packages: nothing is timed meanwhile."""
 
     def __init__(self, args, name, folder):
         n = str(args.threads)
@@ -28,6 +29,9 @@ class Peer:
                    TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
         self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--peer", name, "--threads", n],
                                       env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def ready(self):
+        self.child.stdout.readline()
 
     def time(self, operator, mode):
         try:
@@ -149,6 +153,8 @@ def main():
     listed = [json.loads(line) for line in ours.run("bench/operators", "--list").splitlines()]
     only = args.only and args.only.split(",")
     peers = {name: Peer(args, name, os.path.join(folder, name)) for name in peers_there(args)}
+    for peer in peers.values():
+        peer.ready()
     title = f"{args.threads} threads, f32, {machine['isa']}, {peak:.0f} GFLOP/s of multiply-adds"
     print(f"{title}\n\n| operator | mode | ours, ms | GFLOP/s | of peak |" + "".join(f" {p}, ms |" for p in peers) +
           (" user, ms (by ours) | best peer / ours |" if peers else ""))

@@ -1,4 +1,5 @@
-"""The operators of bench/operators.c in PyTorch, JAX or TVM: answers lines of JSON on standard input with one JSON line each.
+"""The operators of bench/operators.c in PyTorch, JAX or TVM: answers lines of JSON on standard input with one JSON line each; before, an
+empty one says that it is ready.
 
 usage: peer_operators.py --peer torch|compile|jax|tvm [--threads 2] [--seconds 0.15] [--trials 32]
 
@@ -416,6 +417,7 @@ def main():
     sys.stdout = sys.stderr  # what the packages say
     peer = {"jax": Jax, "tvm": Tvm}.get(args.peer, Torch)(args)
     kept = (None, None, {})
+    print("{}", file=answers, flush=True)
     for line in sys.stdin:
         o = json.loads(line)
         if kept[0] != o["name"]:
