@@ -71,37 +71,59 @@ static void batch_verify(Batch *all, const Backend *b, uint64_t number)
 	all->n = 0;
 }
 
-static Operand *operand_shaped(RandomProgram *p, int rank, const int64_t *shape)
+static Operand *operand_shaped(RandomProgram *p, Type type, int rank, const int64_t *shape)
 {
-	Operand *x = operand_new(p, p->type, rank);
+	Operand *x = operand_new(p, type, rank);
 	memcpy(x->shape, shape, (size_t)rank * sizeof *shape);
 	return x;
+}
+
+/* Types of two factors, and what they are cast to. */
+typedef struct Factors {
+	Type a, b;
+	const char *as;
+} Factors;
+
+static Factors random_factors(RandomProgram *p)
+{
+	static const Factors narrow[] = {
+		{RICCI_BF16, RICCI_BF16, ""},	{RICCI_BF16, RICCI_BF16, "f32"},
+		{RICCI_I8, RICCI_I8, "i32"},	{RICCI_U8, RICCI_I8, "i32"},
+		{RICCI_I8, RICCI_U8, "i32"},	{RICCI_U8, RICCI_U8, "i32"},
+		{RICCI_BF16, RICCI_F32, "f32"}, {RICCI_F32, RICCI_I8, "f32"},
+		{RICCI_F16, RICCI_F16, "f32"},	{RICCI_I8, RICCI_I8, ""},
+	};
+	if (draw(p, 5) < 2)
+		return narrow[draw(p, COUNT(narrow))];
+	p->type = draw(p, 4) ? RICCI_F32 : RICCI_F64;
+	return (Factors){p->type, p->type, ""};
 }
 
 /* Contractions of sizes that fill panels and blocks and leave a rest: products of matrices, and
  * windows with stride, padding and dilation. */
 static void program_large(RandomProgram *p, uint64_t number)
 {
-	*p = (RandomProgram){.number = number, .state = mix(number)};
-	p->type = draw(p, 4) ? RICCI_F32 : RICCI_F64;
+	*p = (RandomProgram){.number = number, .state = mix(number), .type = RICCI_F32};
+	Factors f = random_factors(p);
 	if (draw(p, 3) == 0) {
 		static const int most[] = {400, 90, 20};
 		int of = most[draw(p, 3)], m = 1 + draw(p, of), n = 1 + draw(p, of);
 		int k = 1 + draw(p, 40000 / of), h = 1 + draw(p, 3), swap = draw(p, 2);
-		operand_shaped(p, 3, swap ? (int64_t[]){h, k, m} : (int64_t[]){h, m, k});
-		operand_shaped(p, 3, (int64_t[]){h, k, n});
-		text_add(&p->text, "Y[h,i,j] += A[h,%s] * B[h,k,j]", swap ? "k,i" : "i,k");
+		operand_shaped(p, f.a, 3, swap ? (int64_t[]){h, k, m} : (int64_t[]){h, m, k});
+		operand_shaped(p, f.b, 3, (int64_t[]){h, k, n});
+		text_add(&p->text, "Y[h,i,j] += %s(A[h,%s]) * %s(B[h,k,j])", f.as,
+			 swap ? "k,i" : "i,k", f.as);
 		return;
 	}
 	int c = 1 + draw(p, 40), o = 1 + draw(p, 70), side = 8 + draw(p, 24), taps = 1 + draw(p, 4);
 	int stride = 1 + draw(p, 3), step = 1 + draw(p, 2), pad = draw(p, taps + 1);
 	int places = (side + 2 * pad - step * (taps - 1) - 1) / stride + 1;
-	operand_shaped(p, 4, (int64_t[]){1 + draw(p, 3), c, side, side});
-	operand_shaped(p, 4, (int64_t[]){o, c, taps, taps});
+	operand_shaped(p, f.a, 4, (int64_t[]){1 + draw(p, 3), c, side, side});
+	operand_shaped(p, f.b, 4, (int64_t[]){o, c, taps, taps});
 	text_add(&p->text,
-		 "Y[b,k,p,q] += (A[b,c,%d*p+%d*r-%d,%d*q+%d*s-%d] else 0) * B[k,c,r,s] where p<%d, "
-		 "q<%d",
-		 stride, step, pad, stride, step, pad, places, places);
+		 "Y[b,k,p,q] += %s(A[b,c,%d*p+%d*r-%d,%d*q+%d*s-%d] else 0) * %s(B[k,c,r,s]) "
+		 "where p<%d, q<%d",
+		 f.as, stride, step, pad, stride, step, pad, f.as, places, places);
 }
 
 static void tasks_make(Batch *all, Ir *ir, int nroot, Node **root);
