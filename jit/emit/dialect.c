@@ -164,6 +164,7 @@ static const Dialect dialects[] = {
 	 .sync = "",
 	 .ahead = "__builtin_prefetch",
 	 .hide = " int64_t s%lld = %lldL;\n __asm__(\"\" : \"+r\"(s%lld));\n",
+	 .zero = " int64_t s0 = 0L;\n#ifdef __AVX512VL__\n __asm__(\"\" : \"+r\"(s0));\n#endif\n",
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

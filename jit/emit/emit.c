@@ -194,16 +194,19 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 {
 	const Stmt *end = s;
 	int n = 0;
+	bool guarded = false;
 	emit_statement(e);
 	do {
 		emit_count(e, end->index);
 		emit_count(e, end->value);
+		guarded |= (emit_reads(e, end->value) & READS_GUARDED) != 0;
 		end = end->next;
 		n++;
 	} while (end && end->kind == STMT_STORE && shares(e, s) && shares(e, end) &&
 		 !reads_stored(s, end));
 	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
 	int k = 0;
+	e->guards = guarded && e->d->zero;
 	for (const Stmt *i = s; i != end; i = i->next, k++) {
 		value[k] = stored(e, (Type)i->buffer->type, i->value);
 		if (n == 1)
@@ -212,6 +215,7 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 		emit_line(e, "const %s %s = %s;", dialect_ctype[i->buffer->type], name, value[k]);
 		value[k] = name;
 	}
+	e->guards = false;
 	k = 0;
 	for (; s != end; s = s->next)
 		store(e, s, value[k++]);
@@ -344,9 +348,10 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
-/* The steps that the text hides, as variables. */
+/* What the text hides, as variables. */
 static void hidden_declare(Text *out, const Emit *e)
 {
+	text_add(out, e->zero ? e->d->zero : "");
 	for (int bit = 0; bit < 63; bit++) {
 		long long step = 1LL << bit;
 		if (e->steps >> bit & 1)

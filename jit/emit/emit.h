@@ -16,6 +16,8 @@ typedef struct Dialect {
 	const char *ahead; /* asks for the memory at an address; NULL: nothing does */
 	const char *hide;  /* a variable s%lld of value %lld that is not known to be constant, of
 			      long steps from lane to lane; NULL: they may be known */
+	const char *zero;  /* the same, s0 of value 0, that is added to lanes in conditions of
+			      reads; NULL: those may be known */
 	bool versions;	   /* full tiles get their own code with constant bounds */
 	bool grid;	   /* parts are threads of a grid */
 	int chunk;	   /* vector loops are calls of functions over so many elements; 0: loops */
