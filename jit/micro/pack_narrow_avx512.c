@@ -17,7 +17,8 @@ enum {
 	MOST_RUNS = 16,
 	MOST_CONDITIONS = 24,
 	MOST_PERIOD = 256,
-	MOST_LINE = 64 /* elements of a vector */
+	MOST_LINE = 64, /* elements of a vector */
+	AHEAD = 512	/* bytes */
 };
 
 /* Elements of a vector whose places are `step` apart: element i's is at + step*i. */
