@@ -61,11 +61,10 @@ typedef struct Work {
 		name, group, "forward", "product", 0, 0, 0, 0, "Y[i,j] += A[i,k] * B[k,j]", 0,     \
 			2. * m *n *k, SHAPE(SHAPE(m, k), SHAPE(k, n)), PLAIN                       \
 	}
-/* Factors of 8 or 16 bits; the sums are of the accumulator's type, the result of `result`. */
-#define NARROW(name, type, result, n, needs)                                                       \
+/* Factors of 8 or 16 bits; the sums are wider, the result is what the peers give. */
+#define NARROW(name, type, text, n, needs)                                                         \
 	{                                                                                          \
-		name, "narrow", "forward", "product", 0, 0, 0, 0,                                  \
-			"Y[i,j] += " result "(A[i,k]) * " result "(B[k,j])", 0, 2. * n *n *n,      \
+		name, "narrow", "forward", "product", 0, 0, 0, 0, text, 0, 2. * n *n *n,           \
 			SHAPE(SHAPE(n, n), SHAPE(n, n)), type, needs, 0                            \
 	}
 #define CAPSULES(name, batch)                                                                      \
@@ -102,8 +101,9 @@ static const Work work[] = {
 	GEMM("gemm_1024", "gemm", 1024, 1024, 1024),
 	GEMM("gemm_512x512x64", "gemm", 512, 512, 64),
 	GEMM("gemm_16x4096x1024", "gemm", 16, 4096, 1024),
-	NARROW("gemm_i8_1024", RICCI_I8, "i32", 1024, NULL),
-	NARROW("gemm_bf16_2048", RICCI_BF16, "f32", 2048, "bf16"),
+	NARROW("gemm_i8_1024", RICCI_I8, "Y[i,j] += i32(A[i,k]) * i32(B[k,j])", 1024, NULL),
+	NARROW("gemm_bf16_2048", RICCI_BF16,
+	       "S[i,j] += f32(A[i,k]) * f32(B[k,j]); Y[i,j] = bf16(S[i,j])", 2048, "bf16"),
 	CAPSULES("capsconv_b1", 1),
 	CAPSULES("capsconv_b16", 16),
 	CONV("C1", 224, 3, 64, 7, 2),

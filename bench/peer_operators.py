@@ -269,7 +269,7 @@ class Jax(Sums):
 
     def product(self, o):
         dtype = {"f32": "float32", "bf16": "bfloat16", "i8": "int8"}[o["type"]]
-        out = "int32" if o["type"] == "i8" else "float32"
+        out = "int32" if o["type"] == "i8" else dtype
         a, b = ((x * (99 if o["type"] == "i8" else 1)).astype(dtype) for x in self.draw(o["shapes"]))
         return {"forward": {"": self.call(lambda a, b: self.jax.lax.dot(a, b, preferred_element_type=out), a, b)}}
 
