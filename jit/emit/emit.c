@@ -128,12 +128,13 @@ static void branch(Emit *e, const Stmt *s)
 }
 
 /* How a value of type `from` is written into an element of type `to`. */
-static const char *stored(Emit *e, Type to, Node *value)
+static const char *stored(Emit *e, Type to, Node *value, Reduce red)
 {
 	/* The store rounds: a cast in front of it would do so twice. */
 	bool rounds = (to == RICCI_BF16 || to == RICCI_F16) && value->op == OP_CAST &&
 		      type_is_float(value->src[0]->type);
-	const char *v = emit_value(e, rounds ? value->src[0] : value, false);
+	value = rounds ? value->src[0] : value;
+	const char *v = red == RED_ADD ? emit_term(e, value) : emit_value(e, value, false);
 	Arena *m = &e->ir->arena;
 	if (to == RICCI_BF16 || to == RICCI_F16) {
 		e->uses_math = true;
@@ -208,7 +209,7 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 	int k = 0;
 	e->guards = guarded && e->d->zero;
 	for (const Stmt *i = s; i != end; i = i->next, k++) {
-		value[k] = stored(e, (Type)i->buffer->type, i->value);
+		value[k] = stored(e, (Type)i->buffer->type, i->value, i->red);
 		if (n == 1)
 			break;
 		const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);

@@ -208,8 +208,9 @@ static const char *cast_text(Emit *e, const Node *n, const char *a)
 		return strcmp(compute, dialect_compute[from]) == 0
 			       ? a
 			       : arena_printf(m, "(%s)%s", compute, a);
-	if (type_is_float(from))
-		return arena_printf(m, "rk_%s_of_float(%s)", type_name(to), a);
+	if (type_is_float(from)) /* in f32 where that will do: it has twice the lanes */
+		return arena_printf(m, "rk_%s_of_%s(%s)", type_name(to),
+				    from == RICCI_F64 || to == RICCI_I64 ? "float" : "f32", a);
 	int64_t lo, hi;
 	type_range(to, &lo, &hi);
 	if (n->src[0]->lo >= lo && n->src[0]->hi <= hi)
@@ -337,6 +338,14 @@ static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
 	return arena_printf(arena, "%s)", out);
 }
 
+/* min or max where source number `constant` is one: it is no NaN, so one comparison does. */
+static const char *limit_text(Emit *e, Node *n, int constant, bool lazy)
+{
+	const char *x = emit_value(e, n->src[1 - constant], lazy);
+	return arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)", n->op == OP_MIN ? "most" : "least",
+			    suffix_of(n->type), x, emit_value(e, n->src[constant], lazy));
+}
+
 static const char *call_text(Emit *e, Node *n, bool lazy)
 {
 	Arena *m = &e->ir->arena;
@@ -347,6 +356,10 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
 				    emit_value(e, n->src[1], lazy), a);
 	}
+	if ((n->op == OP_MIN || n->op == OP_MAX) && *e->d->vector && type_is_float(n->type))
+		for (int k = 0; k < 2; k++)
+			if (n->src[k]->op == OP_CONST && !isnan(n->src[k]->u.f))
+				return limit_text(e, n, k, lazy);
 	if (n->op == OP_MIN || n->op == OP_MAX)
 		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
 				    emit_value(e, n->src[1], lazy));
@@ -376,6 +389,22 @@ static const char *infix_text(Emit *e, const Node *n, const char *a, const char 
 	if (arithmetic && (n->type == RICCI_I8 || n->type == RICCI_U8))
 		return arena_printf(m, "(int)(%s)(%s %s %s)", dialect_ctype[n->type], a, op, b);
 	return arena_printf(m, "(%s %s %s)", a, op, b);
+}
+
+/* Is c such that x/c is better computed from 1/c? (Of a power of two compilers know.) */
+static bool is_divisor(const Node *c)
+{
+	int exponent;
+	return c->op == OP_CONST && c->u.f >= 1 && c->u.f < 0x1p60 &&
+	       frexp(c->u.f, &exponent) != 0.5;
+}
+
+const char *emit_term(Emit *e, Node *n)
+{
+	if (n->op != OP_DIV || !is_divisor(n->src[1]))
+		return emit_value(e, n, false);
+	const char *a = emit_value(e, n->src[0], false);
+	return arena_printf(&e->ir->arena, "(%s * (1 / %s))", a, emit_value(e, n->src[1], false));
 }
 
 /* && and ||; where the right side may be computed anyway, & and |: branches keep compilers from
@@ -441,6 +470,11 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0])))
 			return sum_text(e, n, level, lazy);
 		break;
+	case OP_DIV:
+		if (!*e->d->vector || !is_divisor(n->src[1]))
+			break;
+		return arena_printf(m, "rk_over_%s(%s, %s)", suffix_of(n->type),
+				    emit_value(e, n->src[0], lazy), emit_value(e, n->src[1], lazy));
 	default:
 		break;
 	}

@@ -55,6 +55,8 @@ typedef struct Emit {
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
  * that reads memory may be computed ahead of it. */
 const char *emit_value(Emit *e, Node *n, bool lazy);
+/* The value of n as a term of a sum, which rounds it anyway: a quotient is a product. */
+const char *emit_term(Emit *e, Node *n);
 /* The place buffer[index] as an lvalue. */
 const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
 /* The address of the buffer's first element. */

@@ -161,6 +161,8 @@ static Node *combine(Build *b, Node *x, Node *y)
 	return node2(b->ir, op[b->p->red], x, y);
 }
 
+enum { LANES_LEFT = 2, LANES_LEAST = 4 };
+
 /* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
 static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
 {
@@ -172,11 +174,38 @@ static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
 	return combine(b, x, y);
 }
 
-static Node *tile_result(Build *b)
+/* The lanes from base on become the power of two below, again and again, while that takes whole
+ * vectors. Returns what does so; *count: how many are left. */
+static Stmt *halve_lanes(Build *b, Node *base, int64_t *count)
 {
-	Loop *last = &b->loop[b->order[tile_place(b, b->nloop - 1)]];
-	bool lanes = last->tile && last->reduced;
-	return combine_lanes(b, tile_index(b), 0, lanes ? last->extent : 1);
+	Stmt *all = NULL;
+	int64_t half = LANES_LEFT;
+	while (2 * half < *count)
+		half *= 2;
+	for (; *count > LANES_LEFT; half /= 2) {
+		if (*count - half < LANES_LEAST && *count != 2 * half)
+			break;
+		Node *lane = tree_axis(b->t, *count - half);
+		Node *to = node_add(b->ir, base, lane);
+		Node *from = node_add(b->ir, to, node_int(b->ir, half));
+		Stmt *add =
+			stmt_store(b->t, b->acc, to, buffer_read(b->t, b->acc, from), b->p->red);
+		all = stmt_seq(all, stmt_loop(b->t, HOW_VECTOR, lane, NULL, NULL, add));
+		*count = half;
+	}
+	return all;
+}
+
+static const Loop *lanes_loop(const Build *b)
+{
+	return &b->loop[b->order[tile_place(b, b->nloop - 1)]];
+}
+
+/* Are the tile's lanes those of a vectorised reduced loop, to be combined? How many they are. */
+static int64_t tile_lanes(const Build *b)
+{
+	const Loop *last = lanes_loop(b);
+	return last->tile && last->reduced ? last->extent : 1;
 }
 
 /* The loops over the tile's dimensions around leaf: k counts places in the order. */
@@ -209,8 +238,15 @@ static Stmt *leaf_fill(Build *b)
 
 static Stmt *leaf_store(Build *b)
 {
-	Node *sum = tile_result(b);
-	return b->nspread ? spread_store(b, sum) : store_members(b, problem_narrow(b->p, sum));
+	Node *base = tile_index(b);
+	int64_t lanes = tile_lanes(b);
+	Stmt *halve = NULL;
+	/* (Behind an iteration of fewer lanes whole vectors would wait for single elements.) */
+	if (lanes > 1 && *b->d->vector && nest_exact(b, lanes_loop(b)->axis))
+		halve = halve_lanes(b, base, &lanes);
+	Node *sum = combine_lanes(b, base, 0, lanes);
+	return stmt_seq(halve, b->nspread ? spread_store(b, sum)
+					  : store_members(b, problem_narrow(b->p, sum)));
 }
 
 /* What the open point adds to the accumulator. */

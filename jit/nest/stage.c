@@ -145,8 +145,11 @@ static void see_unsafe(void *user, Node *n)
 
 static bool is_factor(const Node *e, const Node *read)
 {
-	return e == read ||
-	       (e->op == OP_MUL && (is_factor(e->src[0], read) || is_factor(e->src[1], read)));
+	if (e->op == OP_MUL)
+		return is_factor(e->src[0], read) || is_factor(e->src[1], read);
+	if (e->op == OP_DIV && (!node_is_const(e->src[1]) || node_is_value(e->src[1], 0)))
+		return false;
+	return e == read || ((e->op == OP_DIV || e->op == OP_NEG) && is_factor(e->src[0], read));
 }
 
 static void see_any_read(void *user, Node *n)
@@ -191,14 +194,14 @@ static Node *push_places(Build *b, Node *body)
 }
 
 /* Conditions go where staged reads want them: SELECT(conditions, a * read, 0), with the conditions
- * that the read needs, is a * SELECT(conditions, read, 0) for a sum. */
+ * that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a constant, too.
+ */
 static Node *push_conditions(Build *b, Node *body)
 {
 	Unsafe u = {0};
 	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
 		return push_places(b, body);
-	if (body->op != OP_SELECT || body->src[1]->op != OP_MUL || b->p->red != RED_ADD ||
-	    !node_is_value(body->src[2], 0))
+	if (body->op != OP_SELECT || b->p->red != RED_ADD || !node_is_value(body->src[2], 0))
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
 	Node *read = u.read[0];
