@@ -9,7 +9,7 @@
 /* problem + schedule -> tree->root, parts, scratch. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
 /* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
-void nest_offer(const Problem *p, int variant, Schedule *s);
+void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s);
 /* Rows of subgraphs (fuse/subgraph.h), each by direct nests. */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Dialect *d, Error *err);

@@ -46,11 +46,11 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 		for (int k = 0; first && k < npanel && n < room; k++)
 			out[n++] = panels[k];
 		for (int v = 0; v < NEST_OFFERS && n < room; v++) {
-			nest_offer(p, v, &out[n]);
+			nest_offer(p, target, v, &out[n]);
 			n += schedule_is_new(out, n);
 		}
 		if (p->red == RED_NONE && !p->scatter && n < room) {
-			nest_offer(p, 0, &out[n]);
+			nest_offer(p, target, 0, &out[n]);
 			n += offer_stream(t, target, &out[n]);
 		}
 		for (int k = 0; !first && k < npanel && n < room; k++)

@@ -240,12 +240,23 @@ static void offer_parts(int axis, bool spread, int parallel, Schedule *s)
 	schedule_add(s, STEP_PARALLEL, 0, parallel + spread);
 }
 
-static void offer_reduction(const Problem *p, int rank, int64_t lanes, bool unroll, Schedule *s)
+/* `lanes` where vectors have 32 bytes. As many vectors of 64 hide what a sum waits for, where they
+ * come out even or there are many. */
+static int64_t lanes_of(int64_t lanes, int64_t extent, int vector_bytes)
+{
+	bool wide = vector_bytes > 32;
+	bool even = extent % (2 * lanes) == 0 && extent >= 4 * lanes;
+	return wide && (even || extent >= 16 * lanes) ? 2 * lanes : lanes;
+}
+
+static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vector_bytes,
+			    bool unroll, Schedule *s)
 {
 	int v = vector_axis(p, rank), n = 0, loops = p->naxis, r;
 	if (v < 0)
 		return;
 	int64_t e = axis_extent(p->axis[v]), extent[COMP_MAX_AXES + 1], parts = 1;
+	lanes = lanes_of(lanes, e, vector_bytes);
 	for (int k = 0; k < p->nspatial; k++)
 		if (k != v)
 			extent[n++] = axis_extent(p->axis[k]);
@@ -399,7 +410,7 @@ static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
 	return true;
 }
 
-void nest_offer(const Problem *p, int variant, Schedule *s)
+void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s)
 {
 	static const struct {
 		int rank, lanes, chunk;
@@ -417,5 +428,6 @@ void nest_offer(const Problem *p, int variant, Schedule *s)
 	else if (p->red == RED_NONE)
 		offer_pointwise(p, row[variant].chunk, s);
 	else
-		offer_reduction(p, row[variant].rank, row[variant].lanes, row[variant].unroll, s);
+		offer_reduction(p, row[variant].rank, row[variant].lanes, target->vector_bytes,
+				row[variant].unroll, s);
 }

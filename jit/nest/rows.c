@@ -169,7 +169,7 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 		Schedule own;
 		if (problem_init_row(p, tree, &some, r))
 			break;
-		nest_offer(p, variant, &own);
+		nest_offer(p, target, variant, &own);
 		for (int j = 0; j < own.n; j++)
 			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_SPREAD)
 				own.step[j].arg = 0;
