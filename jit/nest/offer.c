@@ -130,7 +130,7 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 	return true;
 }
 
-enum { WRITTEN_MOST = 8 };
+enum { WRITTEN_MOST = 8, SHORT_LANES = 32 };
 
 typedef struct Asked {
 	const Problem *p;
@@ -158,6 +158,28 @@ static bool is_asked(const Problem *p, int axis)
 	return a.found;
 }
 
+/* The last axis is too short for lanes: they run along the one before, and it is written out inside
+ * them. */
+static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
+{
+	int64_t extent[COMP_MAX_AXES];
+	int last = p->naxis - 1;
+	if (last < 1 || axis_extent(p->axis[last]) > WRITTEN_MOST ||
+	    axis_extent(p->axis[last - 1]) < SHORT_LANES)
+		return false;
+	int64_t tall = axis_extent(p->axis[last - 1]), lanes = chunk / axis_extent(p->axis[last]);
+	bool split = tall > lanes;
+	for (int k = 0; k < last - 1; k++)
+		extent[k] = axis_extent(p->axis[k]);
+	extent[last - 1] = (tall + lanes - 1) / lanes;
+	if (split)
+		schedule_add(s, STEP_SPLIT, last - 1, lanes);
+	schedule_add(s, STEP_VECTORISE, split ? p->naxis : last - 1, 0);
+	schedule_add(s, STEP_UNROLL, last, 0);
+	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(last - 1 + split, extent));
+	return true;
+}
+
 /* Lanes along the last axis, parts along the others; a short axis that is asked for is written out
  * just outside the lanes. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
@@ -171,6 +193,8 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 		schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
 		return;
 	}
+	if (offer_short(p, chunk, s))
+		return;
 	for (int k = 0; k < last && asked < 0; k++)
 		asked = is_asked(p, k) ? k : -1;
 	for (int k = 0; k < last; k++)
