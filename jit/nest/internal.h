@@ -114,6 +114,9 @@ Node *turn_place(Build *b, const Staged *s);
 Stmt *turn_fill(Build *b, const Staged *s);
 
 /* ---- offers (residues.c) */
+/* How many lanes along axis k, at most so many: as many as the period of what is asked of it, where
+ * that is long, for then lines of the reads are whole. */
+int64_t residues_lanes(const Problem *p, int k, int64_t most);
 /* Steps for a pointwise problem that asks for quotients and remainders of its axes, all but the
  * parallel loops, the first of which have the extents extent[]. Returns how many these are; 0: no
  * steps. */

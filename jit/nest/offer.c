@@ -201,6 +201,7 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 		if (k != asked)
 			extent[n++] = axis_extent(p->axis[k]);
 	int64_t e = axis_extent(p->axis[last]);
+	chunk = residues_lanes(p, last, chunk);
 	if (e > chunk) {
 		schedule_add(s, STEP_SPLIT, last, chunk);
 		schedule_add(s, STEP_VECTORISE, p->naxis, 0);

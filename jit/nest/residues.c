@@ -8,14 +8,14 @@
 #include "jit/nest/internal.h"
 
 /* Residues of one axis, and of all together; a shorter line of lanes is not worth it. */
-enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4 };
+enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
 
 typedef struct Asked {
 	Ir *ir;
 	Node *axis;
-	int64_t period; /* of its quotients and remainders; 0: none that is short */
-	Node *first;	/* the axis where it is a multiple of the period */
-	bool decided;	/* there is a comparison that the residue decides */
+	int64_t period, most; /* of its quotients and remainders; 0: none up to most */
+	Node *first;	      /* the axis where it is a multiple of the period */
+	bool decided;	      /* there is a comparison that the residue decides */
 } Asked;
 
 static void see_period(void *user, Node *n)
@@ -31,7 +31,7 @@ static void see_period(void *user, Node *n)
 	}
 	by /= int_gcd(by, step);
 	a->period *= by / int_gcd(by, a->period);
-	if (a->period > PERIOD_MOST)
+	if (a->period > a->most)
 		a->period = 0;
 }
 
@@ -43,14 +43,30 @@ static void see_decided(void *user, Node *n)
 		a->decided |= node_is_const(node_replace(a->ir, n, 1, &a->axis, &a->first));
 }
 
+/* The period of the quotients and remainders of axis k, if it is not more than `most`; 1: there are
+ * none; 0: none that short. */
+static int64_t period_of(const Problem *p, int k, int64_t most, Asked *a)
+{
+	*a = (Asked){.ir = p->ir, .axis = p->axis[k], .period = 1, .most = most};
+	for (int j = 0; j < p->nout; j++)
+		node_walk(p->ir, p->out_value[j], see_period, a);
+	return a->period;
+}
+
+int64_t residues_lanes(const Problem *p, int k, int64_t most)
+{
+	Asked a;
+	int64_t period = period_of(p, k, most, &a);
+	return period >= LINE_LEAST && axis_extent(p->axis[k]) % period == 0 ? period : most;
+}
+
 /* Into how many residues axis k is split; 1: it is not. Outside of the lanes only conditions are
  * worth it: what else is computed of such an axis is computed once for a line. */
 static int64_t residues_of(const Problem *p, int k, bool lanes)
 {
-	Asked a = {.ir = p->ir, .axis = p->axis[k], .period = 1};
+	Asked a;
 	int64_t extent = axis_extent(p->axis[k]);
-	for (int j = 0; j < p->nout; j++)
-		node_walk(p->ir, p->out_value[j], see_period, &a);
+	period_of(p, k, PERIOD_MOST, &a);
 	if (a.period <= 1 || extent % a.period || (lanes && extent < LANES_LEAST * a.period))
 		return 1;
 	a.first = node_scale(p->ir, a.axis, a.period);
