@@ -90,6 +90,25 @@ static const Case lower_equations[] = {
 	{"Y[i,j] = A[i/2,(2*j+1)/4]*B[(-j)%4] where i<9, j<20", "A=5x10 B=4"},
 	{"Y[i,j] = A[i,j]%3 * B[i,j/2]", "A=5x16:i32 B=5x8:i32"},
 	{"Y[i,j] = i%2 <= j%2 ? A[i/2,j/2] : B[j/2] where i<7, j<16", "A=4x8:i32 B=8:i32"},
+	/* along the lanes: periods that are long */
+	{"Y[i,j] = A[j/24,i]*B[j%24] + C[j/48] where j<96", "A=4x5 B=24 C=2"},
+	/* a short last axis: numbers of many places, complex ones */
+	{"Y[p,c] = (f32(X[p,c]) - M[c])*S[c]", "X=201x3:u8 M=3 S=3"},
+	{"Y[i,c] = c == 0 ? A[i,0]*B[i,0] - A[i,1]*B[i,1] : A[i,0]*B[i,1] + A[i,1]*B[i,0] where "
+	 "c<2",
+	 "A=3000x2 B=3000x2"},
+	/* quotients by constants: of sums, of windows with borders, of functions that jump */
+	{"Y[i] += A[i,j]/49 where j<49", "A=9x49"},
+	{"Y[i,j] += (X[i-r,j-s] else 0)/9 where i<20, j<40, r<3, s<3", "X=18x38"},
+	{"Y[i,j] += (0 <= i-r && i-r < 18 && 0 <= j-s && j-s < 38) ? -X[i-r,j-s]/9 : 0 "
+	 "where i<20, j<40, r<3, s<3",
+	 "X=18x38"},
+	{"Y[i] = floor(A[i]*98/49)/3 + 7/A[i]", "A=500:f64"},
+	/* lanes that are combined by halves: some powers of two, and none */
+	{"Y[i] max= A[i,j]", "A=7x128"},
+	{"Y[i] += A[i,j]*B[i,j]", "A=7x20 B=7x20"},
+	{"Y[i] min= A[i,j]", "A=7x49:i8"},
+	{"Y[i] *= A[i,j]", "A=5x10"},
 	/* sums in blocks, the last of them shorter */
 	{"Y[] += A[i,j]", "A=701x503"},
 	{"Y[j] max= A[i,j]", "A=9001x19:f64"},
