@@ -97,6 +97,7 @@ static const Case lower_equations[] = {
 	{"Y[i,c] = c == 0 ? A[i,0]*B[i,0] - A[i,1]*B[i,1] : A[i,0]*B[i,1] + A[i,1]*B[i,0] where "
 	 "c<2",
 	 "A=3000x2 B=3000x2"},
+	{"Y[i,j] = min(1, A[i,min(j+2,3)]) where j<4", "A=32x32"},
 	/* quotients by constants: of sums, of windows with borders, of functions that jump */
 	{"Y[i] += A[i,j]/49 where j<49", "A=9x49"},
 	{"Y[i,j] += (X[i-r,j-s] else 0)/9 where i<20, j<40, r<3, s<3", "X=18x38"},
