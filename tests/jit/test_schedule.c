@@ -288,8 +288,8 @@ static void check_memory(const Trial *t, const Schedule *s, const char *backend)
 }
 
 /* Rows 8 KB apart meet in one set of the first cache: a wide factor in such rows is packed first of
- * all, not read where it lies for each panel of the other. (With AVX-512 there are half as many, and
- * either takes as long.) */
+ * all, not read where it lies for each panel of the other. (With AVX-512 there are half as many,
+ * and either takes as long.) */
 static void check_crowded(void)
 {
 	const char *text = "ricci-task 1\ninput f32 64x512\ninput f32 512x2048\n"
