@@ -50,11 +50,5 @@
 #define LOAD_ROW(p, x) (Row) _mm256_maskload_pd(p, WIDEN((x) >= 0))
 #include "jit/micro/pack_vector.inc"
 
-const JitSymbol panel_symbols_avx2[] = {
-	{"ricci_pack_f32", (const void *)pack_f32},
-	{"ricci_pack_f64", (const void *)pack_f64},
-	{"ricci_panel_f32", (const void *)panel_f32},
-	{"ricci_panel_f64", (const void *)panel_f64},
-	{NULL, NULL},
-};
+PANEL_SYMBOLS(avx2)
 #endif

@@ -55,11 +55,5 @@ typedef int32_t Int16 __attribute__((vector_size(64), aligned(4), may_alias));
 	(Row) _mm256_maskz_loadu_pd(_mm_cmpge_epi32_mask((__m128i)(x), _mm_setzero_si128()), p)
 #include "jit/micro/pack_vector.inc"
 
-const JitSymbol panel_symbols_avx512[] = {
-	{"ricci_pack_f32", (const void *)pack_f32},
-	{"ricci_pack_f64", (const void *)pack_f64},
-	{"ricci_panel_f32", (const void *)panel_f32},
-	{"ricci_panel_f64", (const void *)panel_f64},
-	{NULL, NULL},
-};
+PANEL_SYMBOLS(avx512)
 #endif

@@ -100,4 +100,13 @@ static inline __attribute__((always_inline)) void turn_all_f64(const double *con
 	}
 }
 
+#define PANEL_SYMBOLS(isa)                                                                         \
+	const JitSymbol panel_symbols_##isa[] = {                                                  \
+		{"ricci_pack_f32", (const void *)pack_f32},                                        \
+		{"ricci_pack_f64", (const void *)pack_f64},                                        \
+		{"ricci_panel_f32", (const void *)panel_f32},                                      \
+		{"ricci_panel_f64", (const void *)panel_f64},                                      \
+		{NULL, NULL},                                                                      \
+	};
+
 #endif
