@@ -213,8 +213,7 @@ Stmt *block_store(Contract *c, const Blocking *h)
 						 value, RED_NONE));
 	}
 	c->m.direct = c->n.direct = false;
-	/* Lanes lie side by side in the results; in the sums they then may not, but those are near.
-	 */
+	/* Lanes run along the results' lines: where the sums lie apart then, they are near. */
 	if (contract_run(c, &c->m, p->index, 1) > contract_run(c, &c->n, p->index, 1))
 		return stmt_loop(c->t, HOW_SERIAL, j, NULL, h->cols,
 				 stmt_loop(c->t, HOW_VECTOR, i, NULL, h->rows, body));

@@ -38,6 +38,7 @@ typedef struct Price {
 	const Contract *c;
 	const Target *target;
 	int in_place, share;	     /* the most of it that is possible */
+	int64_t deep;		     /* elements of K that a block has at most */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double lines;		     /* of a panel of A in place, for an element of K */
 	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
@@ -150,9 +151,26 @@ static double pack_price(const Contract *c, const Target *target, const Factor *
 	       far_price(c, target, source.read);
 }
 
+/* Elements of K that a panel of B may have. It fills half of L1, or more where each line is
+ * multiplied for so many cycles that the next comes from L2 meanwhile; and its elements' lines stay
+ * in L2 until the next panel, which has the rest of them or asked for its own, is packed. */
+static int64_t deepest(const Contract *c, const Target *target)
+{
+	enum { CYCLES = 8, MORE = 4, WAYS = 8 };
+	const Micro *micro = c->micro;
+	int64_t l2 = (int64_t)target->l2, apart = 0;
+	size_t room = target->l1 / 2 * (micro->mr >= CYCLES ? MORE : 1);
+	int64_t most = (int64_t)(room / type_size(micro->b.held)) / micro->nr;
+	Source source;
+	if (contract_source(&c->b, &source))
+		apart = set_step(c, source.read, l2 / WAYS);
+	return apart && l2 / apart < most ? l2 / apart : most;
+}
+
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	p.deep = deepest(c, target);
 	for (int k = 0; k < c->nborder; k++)
 		p.copy += COPIED * (double)tensor_size(c->border[k].buffer);
 	for (int k = 0; k < c->nturned; k++)
@@ -263,32 +281,11 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple, int64_t 
 	return round_up((extent + blocks - 1) / blocks, multiple);
 }
 
-/* Bytes that a panel of B may have: half of L1; more where each line is multiplied for so many
- * cycles that the next comes from L2 meanwhile. */
-static size_t panel_bytes(const Price *p)
-{
-	enum { CYCLES = 8, MORE = 4 };
-	return p->target->l1 / 2 * (p->c->micro->mr >= CYCLES ? MORE : 1);
-}
-
-/* Elements of K whose lines stay in L2 until the next panel, which has the rest of them or asked
- * for its own, is packed. */
-static int64_t kept(const Price *p)
-{
-	enum { WAYS = 8 };
-	Source source;
-	int64_t apart = contract_source(&p->c->b, &source)
-				? set_step(p->c, source.read, (int64_t)p->target->l2 / WAYS)
-				: 0;
-	return apart ? (int64_t)p->target->l2 / apart : INT64_MAX;
-}
-
 /* Conditions repeat at the same places of all blocks. */
 static int64_t depth(const Price *p, int64_t pieces)
 {
 	const Contract *c = p->c;
-	int64_t most = (int64_t)(panel_bytes(p) / type_size(c->micro->b.held)) / c->micro->nr;
-	most = most < kept(p) ? most : kept(p);
+	int64_t most = p->deep;
 	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
 	return balanced(c->k.extent, most + period / 2, period, pieces);
 }

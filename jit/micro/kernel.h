@@ -50,8 +50,7 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_ZERO1(j, i) V c##i##_##j = BEGIN(j, );
 #define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
 
-/* Behind a panel in place lies the next: it is asked for. Lines are named by their last elements.
- */
+/* Behind a panel in place lies the next: it is asked for, lines by their last elements. */
 #define MICRO_NEXT(j, x)                                                                           \
 	if ((j + 1) * VB % 64 == 0)                                                                \
 		__builtin_prefetch(b + JOIN(NAME, nr) + (j + 1) * JOIN(NAME, lanes) - 1, 0, 2);
