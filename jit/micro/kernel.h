@@ -64,6 +64,8 @@ MICRO_DECLARE_BYTES(avx512vnni)
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
 #define MICRO_PLACED(i, x) MICRO_MULTIPLY(i, a##i[at])
+/* The place read anew, as the compiler is not to keep it. */
+#define MICRO_PLACED_MANY(i, x) MICRO_MULTIPLY(i, (a + at)[*(const volatile int64_t *)&ts[i]])
 
 #define MICRO_ADD1(j, i)   *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
 #define MICRO_ADD(i, x)	   COLS(MICRO_ADD1, i)
