@@ -109,22 +109,34 @@ static float half_to_float(uint16_t h)
 	return bits_float(sign | (e + 112) << 23 | m << 13);
 }
 
-/* A double to the nearest float of `bits` significant bits with least exponent emin and largest
- * finite `max`. */
-static double round_to(double v, int bits, int emin, double max)
+static uint64_t double_bits(double v)
 {
-	if (!isfinite(v) || v == 0)
+	uint64_t u;
+	memcpy(&u, &v, 8);
+	return u;
+}
+
+/* A double to the nearest float of `bits` significant bits with least normal number `least` and
+ * largest finite `max`; of two as near the even one. */
+static double round_to(double v, int bits, double least, double max)
+{
+	int drop = 53 - bits;
+	if (!isfinite(v))
 		return v;
-	int e;
-	frexp(v, &e);
-	int ulp = (e - bits < emin - bits + 1 ? emin - bits + 1 : e - bits);
-	double r = ldexp(nearbyint(ldexp(v, -ulp)), ulp);
-	return fabs(r) > max ? copysign(INFINITY, v) : r;
+	if (fabs(v) < least) { /* sums with `unit` end where such numbers do */
+		double unit = 0x1.8p53 * ldexp(least, -bits);
+		return copysign(fabs(v) + unit - unit, v);
+	}
+	uint64_t u = double_bits(v);
+	u += ((uint64_t)1 << (drop - 1)) - 1 + (u >> drop & 1);
+	u = u >> drop << drop;
+	memcpy(&v, &u, 8);
+	return fabs(v) > max ? copysign(INFINITY, v) : v;
 }
 
 static uint16_t double_to_half(double v)
 {
-	v = round_to(v, 11, -14, 65504.0);
+	v = round_to(v, 11, 0x1p-14, 65504.0);
 	uint16_t sign = signbit(v) ? 0x8000 : 0;
 	v = fabs(v);
 	if (isnan(v))
@@ -133,14 +145,12 @@ static uint16_t double_to_half(double v)
 		return sign | 0x7c00;
 	if (v < 0x1p-14)
 		return sign | (uint16_t)(v * 0x1p24);
-	int e;
-	double m = frexp(v, &e);
-	return sign | (uint16_t)((e + 14) << 10) | (uint16_t)((m * 2 - 1) * 1024);
+	return sign | (uint16_t)((double_bits(v) >> 42) - ((1023 - 15) << 10));
 }
 
 static uint16_t double_to_bf16(double v)
 {
-	float f = (float)round_to(v, 8, -126, 0x1.fep127);
+	float f = (float)round_to(v, 8, 0x1p-126, 0x1.fep127);
 	return (uint16_t)(float_bits(f) >> 16 | (isnan(v) ? 0x40 : 0));
 }
 
