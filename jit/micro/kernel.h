@@ -36,6 +36,9 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_C1(F, x)	F(0, x)
 #define MICRO_C2(F, x)	F(0, x) F(1, x)
 #define MICRO_C3(F, x)	F(0, x) F(1, x) F(2, x)
+/* The last column half as wide as a vector. */
+#define MICRO_C0H(F, x) F##_HALF(0, x)
+#define MICRO_C1H(F, x) F(0, x) F##_HALF(1, x)
 
 #define MICRO_TOUCH(i, x) __builtin_prefetch(c + i * ldc);
 #define MICRO_PLACE(i, x) const W *a##i = a + ts[i];
@@ -47,29 +50,37 @@ MICRO_DECLARE_BYTES(avx512vnni)
 	{                                                                                          \
 		0                                                                                  \
 	}
-#define MICRO_ZERO1(j, i) V c##i##_##j = BEGIN(j, );
-#define MICRO_ZERO(i, x)  COLS(MICRO_ZERO1, i)
+#define MICRO_ZERO1(j, i)      V c##i##_##j = BEGIN(j, );
+#define MICRO_ZERO1_HALF(j, i) HALF c##i##_##j = {0};
+#define MICRO_ZERO(i, x)       COLS(MICRO_ZERO1, i)
 
 /* Behind a panel in place lies the next: it is asked for, lines by their last elements. */
 #define MICRO_NEXT(j, x)                                                                           \
 	if ((j + 1) * VB % 64 == 0)                                                                \
 		__builtin_prefetch(b + JOIN(NAME, nr) + (j + 1) * JOIN(NAME, lanes) - 1, 0, 2);
-#define MICRO_LOAD(j, x) VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
+#define MICRO_NEXT_HALF(j, x)
+#define MICRO_LOAD(j, x)      VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
+#define MICRO_LOAD_HALF(j, x) HALF b##j = *(const HALF_U *)(b + j * JOIN(NAME, lanes));
 
-#define MICRO_MULTIPLY1(j, i) c##i##_##j = MULTIPLY_ADD(c##i##_##j, ai, b##j);
+#define MICRO_MULTIPLY1(j, i)	   c##i##_##j = MULTIPLY_ADD(c##i##_##j, (ai - (VW){0}), b##j);
+#define MICRO_MULTIPLY1_HALF(j, i) c##i##_##j += (ai - (HALF){0}) * b##j;
 #define MICRO_MULTIPLY(i, value)                                                                   \
 	{                                                                                          \
-		VW ai = (value) - (VW){0};                                                         \
+		const W ai = value;                                                                \
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
-#define MICRO_PLACED(i, x) MICRO_MULTIPLY(i, a##i[at])
-/* The place read anew, as the compiler is not to keep it. */
-#define MICRO_PLACED_MANY(i, x) MICRO_MULTIPLY(i, (a + at)[*(const volatile int64_t *)&ts[i]])
+/* Of many rows the last ones' places are read anew, as there are not enough registers: gcc 12
+ * spills them to vectors', which takes a tenth of the speed. */
+#define MICRO_PLACED(i, x)                                                                         \
+	MICRO_MULTIPLY(i, i < MICRO_KEPT ? a##i[at] : (a + at)[*(const volatile int64_t *)&ts[i]])
+enum { MICRO_KEPT = 7 };
 
-#define MICRO_ADD1(j, i)   *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
-#define MICRO_ADD(i, x)	   COLS(MICRO_ADD1, i)
-#define MICRO_STORE1(j, i) *(U *)(c + i * ldc + j * JOIN(NAME, lanes)) = c##i##_##j;
-#define MICRO_STORE(i, x)  COLS(MICRO_STORE1, i)
+#define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
+#define MICRO_ADD1_HALF(j, i)	*(HALF_U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
+#define MICRO_ADD(i, x)		COLS(MICRO_ADD1, i)
+#define MICRO_STORE1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) = c##i##_##j;
+#define MICRO_STORE1_HALF(j, i) *(HALF_U *)(c + i * ldc + j * JOIN(NAME, lanes)) = c##i##_##j;
+#define MICRO_STORE(i, x)	COLS(MICRO_STORE1, i)
 
 #endif

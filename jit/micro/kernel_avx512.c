@@ -4,9 +4,10 @@
 
 #if defined(__AVX512F__)
 
-#define VB 64
-#define MR 14
-#define NV 2
+#define VB	64
+#define HALF_VB 32
+#define MR	14
+#define NV	2
 
 #define NAME ricci_micro_f32_avx512
 #define T    float
