@@ -15,7 +15,9 @@
 
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
-static const double least_share = 0.01, verify_limit = 10, run_limit = 0.03;
+static const double least_share = 0.01, verify_limit = 10;
+/* Seconds that a kernel is timed for: at least, at most; a first run that is no waste of time. */
+static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
 /* What the final takes: of a kernel's part of the time, and at most, in seconds. */
 static const double final_share = 0.2, final_most = 0.5;
 
@@ -80,22 +82,52 @@ static int kernel_run(Tuned *u, const Kernel *k, double *seconds, Error *err)
 	return code;
 }
 
-/* The least time of a few runs. The first meets cold data, and ends it where it is far too slow. */
+/* The least time of a few runs. One that is far too slow ends it. The first meets cold data: it can
+ * take many times as long as the next, so it ends it only where it is long as well. */
 static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
 {
-	double all = clock_seconds(), limit = 3 * u->report.seconds;
+	double begin = clock_seconds(), all = 0, limit = 3 * u->report.seconds;
 	int code = 0;
 
 	*seconds = INFINITY;
-	for (int i = 0; i <= RUNS && !code; i++) {
+	for (int i = 0; !code && (i <= RUNS || all < run_least); i++) {
 		double run;
 
 		code = kernel_run(u, k, &run, err);
-		if (i > 0 || run > limit)
+		all = clock_seconds() - begin;
+		bool slow = run > limit && (i > 0 || run > run_short);
+		if (i > 0 || slow)
 			*seconds = fmin(*seconds, run);
-		if (run > limit || (i > 2 && clock_seconds() - all > run_limit))
+		if (slow || (i > 2 && all > run_limit))
 			break;
 	}
+	return code;
+}
+
+static Finalist *final_fastest(Tuned *u)
+{
+	Finalist *best = u->final;
+
+	for (int i = 1; i < u->nfinal; i++)
+		best = u->final[i].seconds < best->seconds ? &u->final[i] : best;
+	return best;
+}
+
+/* As kernel_time, fair where the machine is slower at this moment: the fastest is timed again, and
+ * what slows that one by more than `noise` slowed k, too. What is put right so never passes the
+ * fastest: the final tells. */
+static int kernel_time_fair(Tuned *u, const Kernel *k, double *seconds, Error *err)
+{
+	static const double noise = 1.1, close = 2;
+	const Finalist *best = final_fastest(u);
+	double now;
+	int code = kernel_time(u, k, seconds, err);
+
+	if (code || *seconds < best->seconds || *seconds > close * best->seconds)
+		return code;
+	code = kernel_time(u, best->kernel, &now, err);
+	if (!code && now > noise * best->seconds)
+		*seconds = fmax(*seconds * best->seconds / now, best->seconds);
 	return code;
 }
 
@@ -139,7 +171,6 @@ static int final_turn(Tuned *u, Error *err)
 static int final_run(Tuned *u, double seconds, Error *err)
 {
 	double turn = 0, until = clock_seconds() + seconds;
-	Finalist *best = u->final;
 	int code = 0;
 
 	for (int i = 0; i < u->nfinal; i++) {
@@ -148,8 +179,7 @@ static int final_run(Tuned *u, double seconds, Error *err)
 	}
 	while (!code && u->nfinal > 1 && clock_seconds() + turn < until)
 		code = final_turn(u, err);
-	for (int i = 1; i < u->nfinal; i++)
-		best = u->final[i].seconds < best->seconds ? &u->final[i] : best;
+	const Finalist *best = final_fastest(u);
 	if (!code && isfinite(best->seconds)) {
 		u->report.seconds = best->seconds;
 		u->report.best = best->kernel->schedule;
@@ -166,7 +196,7 @@ static int candidate_try(Tuned *u, Candidate *c, Error *err)
 
 	if (c->kernel &&
 	    !verify_within(u->line->task, c->kernel, NULL, true, verify_limit, &c->err))
-		code = kernel_time(u, c->kernel, &seconds, err);
+		code = kernel_time_fair(u, c->kernel, &seconds, err);
 	if (!code)
 		code = search_report(&u->search, &c->schedule, seconds, err);
 	if (c->err.code)
