@@ -113,6 +113,8 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
+	if (h->straight)
+		add = node_add(ir, add, contract_int(c, MICRO_EXACT));
 	arg[n++] = (CallArg){NULL, add};
 	return stmt_call(c->t,
 			 h->b_in_place ? c->micro->both_symbol

@@ -221,15 +221,16 @@ static Stmt *with_tables(Contract *c, Stmt *body)
 	return stmt_seq(stmt_seq(contract_fill(c, &c->m), contract_fill(c, &c->n)), body);
 }
 
-/* Can tiles be stored where they belong? What is stored must be the sums as they are, in lines of N
- * that hold whole panels. Then h->c is the result. */
+/* Can tiles be stored where they belong? What is stored must be the sums as they are, and a panel
+ * of N a part of a line. Then h->c is the result. */
 static bool stores_straight(Contract *c, Blocking *h)
 {
 	const Problem *p = c->p;
 	Node *em, *en, *base;
 	int64_t row = contract_step(c, &c->m, p->index);
+	int64_t run = contract_run(c, &c->n, p->index, 1);
 	if (c->k.compact || p->nout != 1 || p->out_value[0] != p->result || p->acc != p->type ||
-	    contract_run(c, &c->n, p->index, 1) % c->micro->nr || c->m.extent % 2 || !row ||
+	    (run % c->micro->nr && run != c->n.extent) || !row ||
 	    !contract_split(c, p->out_index[0], &c->m, &c->n, &em, &en, &base))
 		return false;
 	h->straight = true;

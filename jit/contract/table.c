@@ -205,6 +205,8 @@ int64_t contract_step(Contract *c, const Side *s, Node *e)
 	int64_t step = 0, next = 0;
 	for (int k = s->naxis - 1; k >= 0; k--) {
 		int64_t stride = problem_stride(c->ir, e, s->axis[k]);
+		if (axis_extent(s->axis[k]) == 1)
+			continue;
 		if (next && stride != next)
 			return 0;
 		step = step ? step : stride;

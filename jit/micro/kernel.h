@@ -5,6 +5,8 @@
 
 #include "jit/micro/micro.h"
 
+#include <string.h>
+
 /* The element type and the shape are in the name; the sets in micro.c's table. */
 #define MICRO_DECLARE(isa)                                                                         \
 	MicroFn ricci_micro_f32_##isa, ricci_micro_f64_##isa, ricci_micro_i32_##isa;               \

@@ -84,13 +84,14 @@ void ricci_tiles_leave(void)
 	{                                                                                          \
 		T *c = pc, edge[SIDE * SIDE];                                                      \
 		if (rows == SIDE && cols == SIDE) {                                                \
-			name##_full(k, a, b, c, ldc, add);                                         \
+			name##_full(k, a, b, c, ldc, add & MICRO_ADD_UP);                          \
 			return;                                                                    \
 		}                                                                                  \
 		name##_full(k, a, b, edge, SIDE, false);                                           \
 		for (int64_t i = 0; i < rows; i++)                                                 \
 			for (int64_t j = 0; j < cols; j++)                                         \
-				c[i * ldc + j] = (add ? c[i * ldc + j] : 0) + edge[i * SIDE + j];  \
+				c[i * ldc + j] = (add & MICRO_ADD_UP ? c[i * ldc + j] : 0) +       \
+						 edge[i * SIDE + j];                               \
 	}
 
 TILE_KERNEL(ricci_micro_bf16_amx, float, _tile_dpbf16ps, 32)

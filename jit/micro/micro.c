@@ -16,7 +16,7 @@ enum { PLAIN = 4 }; /* rows and columns */
 		T *c = pc;                                                                         \
 		for (int64_t i = 0; i < rows; i++)                                                 \
 			for (int64_t j = 0; j < cols; j++) {                                       \
-				T sum = add ? c[i * ldc + j] : 0;                                  \
+				T sum = add & MICRO_ADD_UP ? c[i * ldc + j] : 0;                   \
 				for (int64_t p = 0; p < k; p++)                                    \
 					sum += a[ts ? ts[i] + tk[p] : p * PLAIN + i] *             \
 					       b[(tb ? tb[p] : p * PLAIN) + j];                    \

@@ -9,12 +9,14 @@
  * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
  * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]];
  * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. c is any memory. Rows
- * are rounded up to even numbers and columns to whole vectors: a, ts, b and c reach that far.
+ * are rounded up to even numbers and columns to whole vectors: a, ts and b reach that far, and so
+ * does c, unless `add` has MICRO_EXACT.
  *
  * Narrow ones take panels of 8- or 16-bit elements, of which instructions add up several products
  * at once: `group` elements of K lie together, so that element (k, i) of a panel of n lanes is at
  * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. Some want
  * calls of `enter` before and `leave` after any number of calls on the same thread. */
+enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2 }; /* bits of `add` */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
 		     int64_t ldc, int64_t add);
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,

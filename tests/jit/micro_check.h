@@ -41,8 +41,16 @@ static void micro_panel(const PanelForm *form, Type from, int64_t lanes, int64_t
 		}
 }
 
+/* Is it no sum's place, but one that may be overwritten? A tile with fewer rows or columns may write
+ * a row and part of a vector more, where it is not to be exact. */
+static bool micro_may_write(const Micro *m, int add, int64_t row, int64_t col, int64_t rows,
+			    int64_t cols)
+{
+	return !(add & MICRO_EXACT) && row < m->mr && col < m->nr && (row >= rows || col >= cols);
+}
+
 static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int64_t cols,
-			     int64_t k, int64_t ldc, bool add)
+			     int64_t k, int64_t ldc, int add)
 {
 	static double a[MICRO_DEPTH * 64], b[MICRO_DEPTH * 64], want[64 * 64];
 	static _Alignas(64) char pa[MICRO_DEPTH * 64 * 16], pb[MICRO_DEPTH * 64 * 16],
@@ -58,7 +66,7 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++) {
-			double sum = add ? want[MICRO_EDGE + i * ldc + j] : 0;
+			double sum = add & MICRO_ADD_UP ? want[MICRO_EDGE + i * ldc + j] : 0;
 			for (int64_t p = 0; p < k; p++)
 				sum += a[p * m->mr + i] * b[p * m->nr + j];
 			want[MICRO_EDGE + i * ldc + j] = sum;
@@ -70,9 +78,7 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 		m->leave();
 	for (int64_t i = 0; i < nc; i++) {
 		int64_t row = (i - MICRO_EDGE) / ldc, col = (i - MICRO_EDGE) % ldc;
-		/* tiles with fewer rows or columns may write a row and part of a vector more */
-		bool edge = i >= MICRO_EDGE && row < m->mr && col < m->nr &&
-			    (row >= rows || col >= cols);
+		bool edge = micro_may_write(m, add, row, col, rows, cols) && i >= MICRO_EDGE;
 		wrong += !edge && type_load(m->type, c, (size_t)i) != want[i];
 	}
 	CHECK_REPORT(!wrong, "%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d", m->symbol,
@@ -80,10 +86,9 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 }
 
 /* Factors in place. Small integers, so that every order of summation is exact. c begins at an odd
- * place in its memory. Tiles with fewer rows or columns may write a row and part of a vector more.
- */
+ * place in its memory. */
 static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
-				 bool both, bool add)
+				 bool both, int add)
 {
 	size_t size = type_size(m->type);
 	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD;
@@ -104,7 +109,7 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 		tk[p] = m->mr * (k - 1 - p);
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++) {
-			double sum = add ? want[MICRO_EDGE + i * ldc + j] : 0;
+			double sum = add & MICRO_ADD_UP ? want[MICRO_EDGE + i * ldc + j] : 0;
 			for (int64_t p = 0; p < k; p++)
 				sum += type_load(m->type, a, (size_t)(ts[i] + tk[p])) *
 				       type_load(m->type, b, (size_t)(p * m->nr + j));
@@ -120,8 +125,7 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 		m->placed(rows, cols, k, a, ts, tk, b, c + MICRO_EDGE * size, ldc, add);
 	for (int64_t i = 0; i < nc; i++) {
 		int64_t row = (i - MICRO_EDGE) / ldc, col = (i - MICRO_EDGE) % ldc;
-		bool edge = i >= MICRO_EDGE && row < m->mr && col < m->nr &&
-			    (row >= rows || col >= cols);
+		bool edge = micro_may_write(m, add, row, col, rows, cols) && i >= MICRO_EDGE;
 		wrong += !edge && type_load(m->type, c, (size_t)(i)) != want[i];
 	}
 	CHECK_REPORT(!wrong, "%s%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d",
@@ -143,15 +147,15 @@ static void micro_check(const Micro *m)
 			if (!(a >> ta & 1) || !(b >> tb & 1))
 				continue;
 			for (int64_t k = 0; k < MICRO_DEPTH; k += k < 6 ? 1 : 13)
-				for (int add = 0; add < 2; add++)
+				for (int add = 0; add < 4; add++)
 					micro_check_tile(m, ta, tb, m->mr, m->nr, k, m->nr + 5,
 							 add);
 			for (int64_t rows = 1; rows <= m->mr; rows++)
 				for (int64_t cols = 1; cols <= m->nr; cols += 1 + m->nr / 20)
 					micro_check_tile(m, ta, tb, rows, cols, 9, m->nr + 1,
-							 rows & 1);
+							 (int)(rows + cols) % 4);
 		}
-	for (int way = 0; m->placed && way < 4; way++) {
+	for (int way = 0; m->placed && way < 8; way++) {
 		for (int64_t k = 0; k < MICRO_DEPTH; k += k < 6 ? 1 : 13)
 			micro_check_in_place(m, m->mr, m->nr, k, m->nr + 5, way % 2, way / 2);
 		for (int64_t rows = 1; rows <= m->mr; rows++)
