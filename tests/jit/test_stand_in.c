@@ -12,6 +12,7 @@
 #define __AVX512F__ 1
 #include "jit/micro/kernel_avx512.c"
 #undef VB
+#undef HALF_VB
 #undef MR
 #undef NV
 #undef NAME
