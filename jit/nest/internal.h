@@ -58,6 +58,10 @@ typedef struct Build {
 	Node *guard[MAX_GUARDS];
 	bool placed[MAX_GUARDS];
 	bool reducing; /* building the loops around the main statement */
+	int64_t whole; /* lanes of the accumulator's tile, where they are more than the loop's:
+			* lanes.c; else 0 */
+	Node *wide;    /* their variable */
+	bool filling;  /* lanes run to that many, here */
 } Build;
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
@@ -99,6 +103,17 @@ void rows_ahead(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t l
 void stream_find(Build *b);
 /* `lanes`, the vector loop at the open point, and then its lines go where they belong. */
 Stmt *stream_lines(Build *b, Stmt *lanes);
+
+/* ---- lanes over tiles (lanes.c) */
+/* Sets b->whole where lanes might run in whole vectors; they do if lanes_fit_tiles after staging.
+ */
+void lanes_init(Build *b);
+bool lanes_fit_tiles(const Build *b);
+/* Of the loop's dimension in the accumulator's tile. */
+int64_t lanes_extent(const Build *b, const Loop *l);
+/* The statements inside the lanes, in the order in which they read the first tile where that makes
+ * them share what they load. */
+Stmt *lanes_order(Build *b, Stmt *body);
 
 /* ---- staged reads (stage.c) */
 /* Finds what can be staged before place b->stage_at and puts reads of tiles into b->body and

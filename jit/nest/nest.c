@@ -69,13 +69,14 @@ Node *nest_hi(Build *b, const Loop *l)
 
 static Stmt *loop_open(Build *b, Loop *l)
 {
+	bool wide = b->filling && lanes_extent(b, l) != l->extent;
 	l->val = NULL;
-	Node *hi = nest_hi(b, l);
-	l->val = l->var;
+	Node *hi = wide ? node_int(b->ir, b->whole) : nest_hi(b, l);
+	l->val = wide ? b->wide : l->var;
 	How how = l->how;
 	if (how == HOW_UNROLL && !node_is_const(hi))
 		how = HOW_SERIAL;
-	Stmt *s = stmt_loop(b->t, how, l->var, NULL, hi, NULL);
+	Stmt *s = stmt_loop(b->t, how, l->val, NULL, hi, NULL);
 	s->maybe = hi->lo < 1;
 	return s;
 }
@@ -96,7 +97,7 @@ static Node *tile_index(Build *b)
 		Loop *l = &b->loop[b->order[tile_place(b, k)]];
 		if (!l->tile)
 			continue;
-		index = node_scale(b->ir, index, l->extent);
+		index = node_scale(b->ir, index, lanes_extent(b, l));
 		if (l->val)
 			index = node_add(b->ir, index, l->val);
 	}
@@ -108,7 +109,7 @@ static int64_t tile_size(const Build *b)
 	int64_t n = 1;
 	for (int k = b->nouter; k < b->nloop; k++)
 		if (b->loop[b->order[k]].tile)
-			n *= b->loop[b->order[k]].extent;
+			n *= lanes_extent(b, &b->loop[b->order[k]]);
 	return n;
 }
 
@@ -389,6 +390,8 @@ static Stmt *nest(Build *b, int k)
 		s = loop_open(b, l);
 		s->body = nest(b, k + 1);
 		l->val = NULL;
+		if (k == b->lanes && b->reducing)
+			s->body = lanes_order(b, s->body);
 		if (k == b->lanes)
 			s = stream_lines(b, s);
 	}
@@ -409,10 +412,11 @@ static Stmt *region_once(Build *b)
 	if (inside_lanes(b)) /* written out: each its own */
 		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
 	Stmt *s = stmt_alloc(b->t, b->acc);
+	b->filling = true;
 	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, b->nouter));
-	b->reducing = false;
+	b->reducing = b->filling = false;
 	return stmt_seq(s, tile_loops(b, b->nouter, false, leaf_store));
 }
 
@@ -502,7 +506,8 @@ static void find_region(Build *b)
 {
 	b->nouter = 0;
 	while (b->nouter < b->nloop &&
-	       (b->nouter < b->nspread || !b->loop[b->order[b->nouter]].reduced))
+	       (b->nouter < b->nspread || !b->loop[b->order[b->nouter]].reduced) &&
+	       !(b->whole && b->nouter == b->lanes))
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;
@@ -546,17 +551,25 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 	b->d = d;
 	if (nest_replay(b, s, err))
 		return err->code;
+	lanes_init(b);
 	find_region(b);
 	if (p->partial)
 		b->nparallel = 0;
 	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
 		b->stage_at = b->nparallel;
 	stage_find(b);
+	if (b->whole && !lanes_fit_tiles(b)) {
+		b->whole = b->nstaged = 0;
+		find_region(b);
+		stage_find(b);
+	}
 	stream_find(b);
 	guards_init(b);
 	int64_t parts = 1, more = 0;
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
+	if (b->whole)
+		b->wide = tree_axis(p->tree, b->whole);
 	for (int k = 0; k < b->nparallel; k++)
 		parts *= b->loop[b->order[k]].extent;
 	if (b->nspread)

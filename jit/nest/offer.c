@@ -342,7 +342,10 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 
 /* ---- windows: few reduced points, which are written out inside the lanes ---- */
 
-enum { WINDOW_MOST = 32, ROWS_MOST = 8, WINDOW_WRITTEN = 96, LINE_MOST = 512 };
+/* WIDE: of windows whose lanes run in whole vectors over tiles (lanes.c); what is left of others
+ * takes compilers seconds. */
+enum { WINDOW_MOST = 32, WIDE_MOST = 64, ROWS_MOST = 8, LINE_MOST = 512 };
+enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
 
 /* Moves loops until they stand in the order `want`. */
 static void offer_order(Schedule *s, int n, const int *want, int *now)
@@ -381,6 +384,28 @@ static bool is_window(const Problem *p, int k)
 	return false;
 }
 
+static void see_padded(void *user, Node *n)
+{
+	if (n->op == OP_READ)
+		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
+}
+
+/* Do lanes along the axis run over a window's tile? */
+static bool is_wide(const Problem *p, int lanes)
+{
+	bool padded = false;
+	node_walk(p->ir, p->body, see_padded, &padded);
+	return padded && is_window(p, lanes);
+}
+
+static int64_t window_points(const Problem *p)
+{
+	int64_t points = 1;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	return points;
+}
+
 /* The axis of which some rows are computed at once: one with windows, or the one beside the lanes
  * where windows lie along these. */
 static int window_axis(const Problem *p, int lanes)
@@ -394,14 +419,12 @@ static int window_axis(const Problem *p, int lanes)
 
 static int window_lanes(const Problem *p)
 {
-	int64_t points = 1;
-	for (int k = p->nspatial; k < p->naxis; k++)
-		points *= axis_extent(p->axis[k]);
-	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WINDOW_MOST)
+	int64_t points = window_points(p);
+	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WIDE_MOST)
 		return -1;
 	for (int k = 0; k < p->nspatial; k++)
 		if (problem_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
-			return k;
+			return points <= WINDOW_MOST || is_wide(p, k) ? k : -1;
 	return -1;
 }
 
@@ -411,13 +434,12 @@ static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
 {
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
 	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
-	int64_t extent[COMP_MAX_AXES], points = 1;
+	int64_t extent[COMP_MAX_AXES], points = window_points(p);
 	if (w < 0)
 		return false;
-	for (int k = p->nspatial; k < p->naxis; k++)
-		points *= axis_extent(p->axis[k]);
-	if (rows * points > WINDOW_WRITTEN)
-		rows = WINDOW_WRITTEN / points;
+	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
+	if (rows * points > written)
+		rows = written / points;
 	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
 	rows = divisor_below(tall, rows);
 	int64_t line = divisor_below(wide, LINE_MOST);

@@ -119,7 +119,7 @@ static bool is_free(const Problem *p, int axis)
 	return false;
 }
 
-enum { WRITTEN_MOST = 128 };
+enum { WRITTEN_MOST = 200 };
 
 /* Inside lanes there are only loops that are written out. */
 static bool lanes_fit(const Build *b, int at)

@@ -35,7 +35,7 @@ static bool dimension_range(Build *b, Staged *s, int d)
 		if (c && !nest_exact(b, l->axis))
 			return false;
 		s->inner[d] |= c != 0;
-		*(c < 0 ? &lo : &hi) += c * (l->extent - 1);
+		*(c < 0 ? &lo : &hi) += c * (lanes_extent(b, l) - 1);
 		if (c && k == b->lanes) {
 			if (c < 0 || s->lanes >= 0)
 				return false;
@@ -66,9 +66,12 @@ static bool stays_inside(Build *b, const Staged *s)
 {
 	Ir *ir = b->ir;
 	Node *at[RICCI_MAX_RANK], *cond = node_const_int(ir, RICCI_BOOL, 1);
+	const Loop *lanes = &b->loop[b->order[b->lanes]];
 	for (int d = 0; d < s->read->rank; d++) {
 		Node *dim = s->read->dim[d];
-		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1),
+		int64_t more =
+			d == s->lanes ? (lanes_extent(b, lanes) - lanes->extent) * s->phases : 0;
+		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1 + more),
 					       node_int(ir, dim->lo))
 				    : dim;
 	}
@@ -314,9 +317,12 @@ static Node *line_condition(Build *b, const Line *l, int k, int phase)
 	return nest_point(b, node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, to));
 }
 
-/* The elements lo..hi-1 of the line, of all phases; guarded: where conditions hold, else the fill.
- */
-static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, bool guarded)
+/* Do a line's conditions hold? */
+typedef enum Holds { HOLDS_NOT, HOLDS, HOLDS_MAYBE } Holds;
+
+/* The elements lo..hi-1 of the line, of all phases: those for which the conditions hold, else the
+ * fill. */
+static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, Holds holds)
 {
 	const Staged *s = l->s;
 	Ir *ir = b->ir;
@@ -334,18 +340,19 @@ static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, bool guarded
 		for (int k = 0; k < s->ncond; k++)
 			cond = node2(ir, OP_AND, cond, line_condition(b, l, k, phase));
 		Node *v = buffer_read(b->t, s->read->read->src[0], flat);
-		if (guarded)
-			v = node_select(ir, cond, v, s->fill);
+		if (holds != HOLDS)
+			v = holds == HOLDS_NOT ? s->fill : node_select(ir, cond, v, s->fill);
 		Node *place = node_add(ir, l->first, node_int(ir, phase * s->len));
 		body = stmt_seq(body, stmt_store(b->t, s->buffer, node_add(ir, place, l->axis), v,
 						 RED_NONE));
 	}
-	Stmt *loop = stmt_loop(b->t, guarded ? HOW_SERIAL : HOW_VECTOR, l->axis, lo, hi, body);
+	Stmt *loop = stmt_loop(b->t, holds == HOLDS_MAYBE ? HOW_SERIAL : HOW_VECTOR, l->axis, lo,
+			       hi, body);
 	loop->maybe = true;
 	return loop;
 }
 
-/* Border, inside, border: only the borders ask. */
+/* Border, inside, border: only borders of several phases ask. */
 static Stmt *line_fill(Build *b, const Line *l)
 {
 	const Staged *s = l->s;
@@ -364,13 +371,14 @@ static Stmt *line_fill(Build *b, const Line *l)
 					       &hi);
 	}
 	if (!whole)
-		return line_copy(b, l, zero, len, true);
+		return line_copy(b, l, zero, len, HOLDS_MAYBE);
+	Holds outside = s->phases == 1 ? HOLDS_NOT : HOLDS_MAYBE;
 	lo = node2(ir, OP_MIN, lo, len);
 	hi = node2(ir, OP_MAX, hi, lo);
-	Stmt *inside = line_copy(b, l, zero, lo, true);
-	inside = stmt_seq(inside, line_copy(b, l, lo, hi, false));
-	inside = stmt_seq(inside, line_copy(b, l, hi, len, true));
-	return stmt_if(b->t, row, inside, line_copy(b, l, zero, len, true));
+	Stmt *inside = line_copy(b, l, zero, lo, outside);
+	inside = stmt_seq(inside, line_copy(b, l, lo, hi, HOLDS));
+	inside = stmt_seq(inside, line_copy(b, l, hi, len, outside));
+	return stmt_if(b->t, row, inside, line_copy(b, l, zero, len, HOLDS_NOT));
 }
 
 static Stmt *tile_fill(Build *b, Line *l, int d)

@@ -126,6 +126,14 @@ static const Case lower_equations[] = {
 	 "G[c,p-r+1,q-s+1] > H[c,p,q] ? F[c,p-r+1,q-s+1] : 0 where p<12, q<14, r<3, s<3",
 	 "G=3x12x14 H=3x12x14 F=3x12x14"},
 	{"Y[c,p] += (X[c,p+r-1] else 0)*W[c,r] where r<3, p<40", "X=20x40 W=20x3"},
+	/* lanes over tiles in whole vectors: many points, phases, f64, a read that has no tile */
+	{"Y[c,p,q] += (X[c,p+r-3,q+s-3] else 0)*W[c,r,s] where p<8, q<14", "X=3x8x14 W=3x7x7"},
+	{"Y[c,p,q] += (X[c,2*p+r-2,2*q+s-2] else 1)*W[r,c,s] where p<6, q<11",
+	 "X=3x12x22 W=5x3x5"},
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[r,s] where p<7, q<7", "X=3x7x7:f64 W=3x3:f64"},
+	{"Y[c,p,q] max= (X[c,2*p+r-1,2*q+s-1] else -inf) where p<5, q<5, r<3, s<3", "X=9x10x10"},
+	{"Y[c,p,q] += (X[c,p+r-2,q+s-2] else 0)*Z[c,p,q+s] where p<6, q<13, r<5, s<5",
+	 "X=3x6x13 Z=3x6x17"},
 	/* conditions that hold inside */
 	{"Y[i,j] = (A[i,j-1] else 0) + (A[i,j+2] else 1) where j<70", "A=5x70"},
 	{"Y[i,j] += j+k >= 3 && j-k < 90 ? A[i,j+k-3] : B[i] where j<97, k<5", "A=40x98 B=40"},
@@ -138,6 +146,9 @@ static const Case lower_programs[] = {
 	{"y[i,j] += A[i,k]*B[k,j]; Y[i,j] = y[i,j] / (1 + y[i,j]*y[i,j]); Z[i,j] = "
 	 "exp(Y[i,j])*y[i,j]",
 	 "A=65x69 B=69x47"},
+	{"y[c,p,q] += (X[c,p+r-2,q+s-2] else 0)*W[c,r,s] where p<7, q<7; "
+	 "Y[c,p,q] = max(y[c,p,q] + A[p,q], 0)",
+	 "X=5x7x7 W=5x5x5 A=7x7"},
 	{"n[b,m] += P[b,m,i,j]*P[b,m,i,j]; f[b,m] = n[b,m]/(1+n[b,m])/sqrt(n[b,m]+1e-7); "
 	 "Y[b,m,i,j] = P[b,m,i,j]*f[b,m]",
 	 "P=5x33x4x4"},

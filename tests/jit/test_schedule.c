@@ -170,6 +170,28 @@ static void check_residues(void)
 	harness_check(t, backend_find("cc"), 100);
 }
 
+/* Lanes over a tile run to whole vectors; of a large window what is read stands together, for all
+ * rows that share it. */
+static void check_whole_lanes(void)
+{
+	static const Case window = {"Y[c,p,q] += (X[c,p+r-3,q+s-3] else 0)*W[c,r,s] where p<8, "
+				    "q<14",
+				    "X=3x8x14 W=3x7x7"};
+	Trial *t = harness_trials(&window, false, NULL);
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
+
+	CHECK(text && strstr(text, "< 16L") && strstr(text, "< 14L"));
+	const char *first =
+		text ? strstr(text, " + (22L)] * ") : NULL; /* of the tile's second row */
+	const char *end = first ? strchr(first, '\n') : NULL;
+	const char *second = end ? strstr(end, " + (22L)] * ") : NULL;
+	CHECK(second && strchr(end + 1, '\n') > second);
+	kernel_unref(k);
+	harness_check(t, backend_find("cc"), 100);
+}
+
 static const Case contractions[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=53x71 B=71x45"},
 	{"Y[h,i,j] += exp(A[h,i,k])*B[h,k,j]", "A=3x17x21:f64 B=3x21x35:f64"},
@@ -352,6 +374,7 @@ int main(void)
 	while (parts->next)
 		parts = parts->next;
 	check_written(parts);
+	check_whole_lanes();
 	check_residues();
 	check_memory(product, &product->offer[0], "tcc");
 	check_memory(product->next, &product->next->offer[0], "cc");
