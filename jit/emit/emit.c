@@ -91,6 +91,16 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
 }
 
+/* Does any of the statements read under conditions? (They share what they ask.) */
+static bool reads_guarded(Emit *e, const Stmt *s)
+{
+	for (; s; s = s->next)
+		if ((s->kind == STMT_STORE && (emit_reads(e, s->value) & READS_GUARDED)) ||
+		    reads_guarded(e, s->body) || reads_guarded(e, s->otherwise))
+			return true;
+	return false;
+}
+
 static void loop(Emit *e, const Stmt *s)
 {
 	emit_statement(e);
@@ -102,8 +112,10 @@ static void loop(Emit *e, const Stmt *s)
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
 	e->scope[e->depth].lanes = s->how == HOW_VECTOR && *e->d->vector;
+	e->guards = e->scope[e->depth].lanes && e->d->zero && reads_guarded(e, s->body);
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
+	e->guards = false;
 	emit_line(e, "}");
 	emit_close(e);
 }
@@ -195,19 +207,16 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 {
 	const Stmt *end = s;
 	int n = 0;
-	bool guarded = false;
 	emit_statement(e);
 	do {
 		emit_count(e, end->index);
 		emit_count(e, end->value);
-		guarded |= (emit_reads(e, end->value) & READS_GUARDED) != 0;
 		end = end->next;
 		n++;
 	} while (end && end->kind == STMT_STORE && shares(e, s) && shares(e, end) &&
 		 !reads_stored(s, end));
 	const char **value = arena_alloc(&e->ir->arena, (size_t)n * sizeof *value);
 	int k = 0;
-	e->guards = guarded && e->d->zero;
 	for (const Stmt *i = s; i != end; i = i->next, k++) {
 		value[k] = stored(e, (Type)i->buffer->type, i->value, i->red);
 		if (n == 1)
@@ -216,7 +225,6 @@ static const Stmt *stores(Emit *e, const Stmt *s)
 		emit_line(e, "const %s %s = %s;", dialect_ctype[i->buffer->type], name, value[k]);
 		value[k] = name;
 	}
-	e->guards = false;
 	k = 0;
 	for (; s != end; s = s->next)
 		store(e, s, value[k++]);

@@ -47,9 +47,9 @@ typedef struct Emit {
 	int ntemp[CHUNK_KINDS], nstart;
 	bool far;	/* the index of memory is being written */
 	uint64_t steps; /* long steps from lane to lane that are hidden: powers of two */
-	bool guards;	/* the statement reads under conditions */
-	bool asks;	/* a comparison of it is being written */
-	bool zero;	/* and its lanes are hidden */
+	bool guards;	/* the lanes read under conditions */
+	bool asks;	/* a comparison of theirs is being written */
+	bool zero;	/* and they are hidden */
 } Emit;
 
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
