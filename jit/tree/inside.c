@@ -1,4 +1,4 @@
-/* inside.c - lanes that ask nothing: where conditions hold over most of a vector loop, the
+/* inside.c - lanes that ask nothing: where conditions hold over most of a vector loop, or fail, the
  * inside runs without them, and only the borders ask.
  *
  * Input: a loop tree. Output: the same with vector loops cut in two or three. Invariant: every
@@ -8,6 +8,10 @@
 
 enum { CONDITIONS_MOST = 32 };
 
+/* Borders of fewer vectors are narrow: what is left inside counts, and where a line of memory ends
+ * does not. */
+enum { SHORT = 16, SHORT_WIDTH = 8 };
+
 typedef struct Inside {
 	Ir *ir;
 	Node *axis;
@@ -15,7 +19,7 @@ typedef struct Inside {
 	int64_t lo, hi;	    /* of its inside */
 	int64_t width;	    /* lanes: borders are whole vectors */
 	int n;
-	Node *cond[CONDITIONS_MOST], *yes[CONDITIONS_MOST];
+	Node *cond[CONDITIONS_MOST], *inside[CONDITIONS_MOST]; /* what they are there */
 } Inside;
 
 /* first <= axis < end where rest + k*axis >= 0 whatever the rest is, in whole vectors. */
@@ -57,7 +61,29 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
 	return true;
 }
 
-/* A comparison that holds over most of the loop. */
+/* Is e >= 0 over most of the loop? Then the inside is where it is, and there the condition has that
+ * value. */
+static bool decide(Inside *in, Node *cond, Node *e, bool value)
+{
+	int64_t k = problem_stride(in->ir, e, in->axis), lo, hi;
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(in->ir, e, node_scale(in->ir, in->axis, k));
+	if (rest->lo < -((int64_t)1 << 40) || rest->lo > (int64_t)1 << 40)
+		return false;
+	interval_of(in, rest->lo, k, &lo, &hi);
+	lo = lo > in->lo ? lo : in->lo;
+	hi = hi < in->hi ? hi : in->hi;
+	if (2 * (hi - lo) < in->end - in->first)
+		return false;
+	in->lo = lo;
+	in->hi = hi;
+	in->cond[in->n] = cond;
+	in->inside[in->n++] = node_const_int(in->ir, RICCI_BOOL, value);
+	return true;
+}
+
+/* A comparison that holds over most of the loop, or does not. */
 static void see_condition(void *user, Node *n)
 {
 	Inside *in = user;
@@ -68,21 +94,8 @@ static void see_condition(void *user, Node *n)
 	Node *e = node_sub(ir, n->src[1], n->src[0]);
 	if (n->op == OP_LT)
 		e = node_sub(ir, e, node_int(ir, 1));
-	int64_t k = problem_stride(ir, e, in->axis), lo, hi;
-	if (k == INT64_MIN || k == 0)
-		return;
-	Node *rest = node_sub(ir, e, node_scale(ir, in->axis, k));
-	if (rest->lo < -((int64_t)1 << 40) || rest->lo > (int64_t)1 << 40)
-		return;
-	interval_of(in, rest->lo, k, &lo, &hi);
-	lo = lo > in->lo ? lo : in->lo;
-	hi = hi < in->hi ? hi : in->hi;
-	if (2 * (hi - lo) < in->end - in->first)
-		return;
-	in->lo = lo;
-	in->hi = hi;
-	in->cond[in->n] = n;
-	in->yes[in->n++] = node_const_int(ir, RICCI_BOOL, 1);
+	if (!decide(in, n, e, true))
+		decide(in, n, node_sub(ir, node_int(ir, -1), e), false);
 }
 
 /* Iterations lo..hi-1 of the loop, with or without the conditions. */
@@ -95,35 +108,41 @@ static Stmt *piece(Tree *t, const Stmt *loop, const Inside *in, int64_t lo, int6
 	for (const Stmt *s = loop->body; s; s = s->next) {
 		Stmt *same = s->kind == STMT_ALLOC ? stmt_alloc(t, s->buffer) : NULL;
 		if (!same)
-			same = stmt_store(
-				t, s->buffer, node_replace(t->ir, s->index, n, in->cond, in->yes),
-				node_replace(t->ir, s->value, n, in->cond, in->yes), s->red);
+			same = stmt_store(t, s->buffer,
+					  node_replace(t->ir, s->index, n, in->cond, in->inside),
+					  node_replace(t->ir, s->value, n, in->cond, in->inside),
+					  s->red);
 		body = stmt_seq(body, same);
 	}
 	return stmt_loop(t, loop->how, loop->axis, node_int(t->ir, lo), node_int(t->ir, hi), body);
 }
 
-/* Cuts the loop in place. */
-static void cut(Tree *t, Stmt *loop, int64_t width)
+/* Cuts the loop in place; returns the last piece. */
+static Stmt *cut(Tree *t, Stmt *loop, int64_t width)
 {
 	if (!node_is_const(loop->lo) || !node_is_const(loop->hi))
-		return;
-	Inside in = {.ir = t->ir, .axis = loop->axis, .width = width};
+		return loop;
+	Inside in = {.ir = t->ir, .axis = loop->axis};
 	in.first = in.lo = loop->lo->u.i;
 	in.end = in.hi = loop->hi->u.i;
+	in.width = in.end - in.first < SHORT * width && width > SHORT_WIDTH ? SHORT_WIDTH : width;
 	for (const Stmt *s = loop->body; s; s = s->next) {
 		if (s->kind != STMT_STORE && s->kind != STMT_ALLOC)
-			return;
+			return loop;
 		if (s->kind == STMT_STORE)
 			node_walk(t->ir, s->value, see_condition, &in);
 	}
 	if (in.n == 0)
-		return;
+		return loop;
 	Stmt *all = piece(t, loop, &in, in.first, in.lo);
 	all = stmt_seq(all, piece(t, loop, &in, in.lo, in.hi));
 	all = stmt_seq(all, piece(t, loop, &in, in.hi, in.end));
+	Stmt *last = all->next ? all->next : loop;
+	while (last->next)
+		last = last->next;
 	stmt_seq(all, loop->next);
 	*loop = *all;
+	return last;
 }
 
 void lower_inside(Tree *t, Stmt *s, int64_t width)
@@ -134,6 +153,6 @@ void lower_inside(Tree *t, Stmt *s, int64_t width)
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
 			lower_inside(t, s->body, width);
 		if (s->kind == STMT_LOOP && s->how == HOW_VECTOR)
-			cut(t, s, width);
+			s = cut(t, s, width);
 	}
 }

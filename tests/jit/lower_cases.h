@@ -128,8 +128,7 @@ static const Case lower_equations[] = {
 	{"Y[c,p] += (X[c,p+r-1] else 0)*W[c,r] where r<3, p<40", "X=20x40 W=20x3"},
 	/* lanes over tiles in whole vectors: many points, phases, f64, a read that has no tile */
 	{"Y[c,p,q] += (X[c,p+r-3,q+s-3] else 0)*W[c,r,s] where p<8, q<14", "X=3x8x14 W=3x7x7"},
-	{"Y[c,p,q] += (X[c,2*p+r-2,2*q+s-2] else 1)*W[r,c,s] where p<6, q<11",
-	 "X=3x12x22 W=5x3x5"},
+	{"Y[c,p,q] += (X[c,2*p+r-2,2*q+s-2] else 1)*W[r,c,s] where p<6, q<11", "X=3x12x22 W=5x3x5"},
 	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[r,s] where p<7, q<7", "X=3x7x7:f64 W=3x3:f64"},
 	{"Y[c,p,q] max= (X[c,2*p+r-1,2*q+s-1] else -inf) where p<5, q<5, r<3, s<3", "X=9x10x10"},
 	{"Y[c,p,q] += (X[c,p+r-2,q+s-2] else 0)*Z[c,p,q+s] where p<6, q<13, r<5, s<5",
@@ -137,6 +136,10 @@ static const Case lower_equations[] = {
 	/* conditions that hold inside */
 	{"Y[i,j] = (A[i,j-1] else 0) + (A[i,j+2] else 1) where j<70", "A=5x70"},
 	{"Y[i,j] += j+k >= 3 && j-k < 90 ? A[i,j+k-3] : B[i] where j<97, k<5", "A=40x98 B=40"},
+	/* and some that fail inside */
+	{"Y[c,j] = X[c,j<2 ? 2-j : j>65 ? 128-j : j-2] where j<68", "X=5x64"},
+	{"Y[i,j] = (A[i,j] else 0) + (j < 3 ? B[i] : 0) + (299-j < 5 ? C[j] : A[i,0]) where j<300",
+	 "A=4x297 B=4 C=300"},
 };
 
 /* Programs whose equations end up in common kernels: consumers applied to the tile. */
