@@ -68,16 +68,14 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_MULTIPLY1_HALF(j, i) c##i##_##j += (ai - (HALF){0}) * b##j;
 #define MICRO_MULTIPLY(i, value)                                                                   \
 	{                                                                                          \
-		const W ai = value;                                                                \
+		ELEMENT ai = SPREAD(value);                                                        \
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
 /* Of many rows the last ones' places are read anew, as there are not enough registers: gcc 12
- * spills them to vectors', which takes a tenth of the speed. (With ?: it would add up places for
- * each row of either.) */
+ * spills them to vectors', which takes a tenth of the speed. */
 #define MICRO_PLACED(i, x)                                                                         \
-	MICRO_MULTIPLY(i, __builtin_choose_expr(i < MICRO_KEPT, a##i[at],                          \
-						(a + at)[*(const volatile int64_t *)&ts[i]]))
+	MICRO_MULTIPLY(i, i < MICRO_KEPT ? a##i[at] : (a + at)[*(const volatile int64_t *)&ts[i]])
 enum { MICRO_KEPT = 8 };
 
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
