@@ -6,6 +6,10 @@
 
 #include <string.h>
 
+/* A contraction of so many operations is offered no direct nest, which would take ten times as long
+ * as panels: to judge one alone takes seconds. */
+static const double MANY = 0x1p31;
+
 /* Ways to run p as panels: the best few of ours, the libraries', our others. */
 static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, bool *first)
 {
@@ -45,7 +49,8 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 				      : contract_offers(p, target, 1, panels, &first);
 		for (int k = 0; first && k < npanel && n < room; k++)
 			out[n++] = panels[k];
-		for (int v = 0; v < NEST_OFFERS && n < room; v++) {
+		int nests = first && npanel > 1 && t->flops >= MANY ? 0 : NEST_OFFERS;
+		for (int v = 0; v < nests && n < room; v++) {
 			nest_offer(p, target, v, &out[n]);
 			n += schedule_is_new(out, n);
 		}

@@ -15,9 +15,13 @@
 
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
-static const double least_share = 0.01, verify_limit = 10;
-/* Seconds that a kernel is timed for: at least, at most; a first run that is no waste of time. */
-static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
+static const double least_share = 0.01;
+/* Of a trial, which runs on one thread: seconds that it has at most, and at least; how many times
+ * as long as the best kernel it may take beyond. */
+static const double verify_limit = 10, verify_least = 0.5, patience = 6;
+/* Seconds that a kernel is timed for: at least, at most, and after which two runs do; a first run
+ * that is no waste of time. */
+static const double run_least = 0.004, run_limit = 0.03, run_long = 0.09, run_short = 0.005;
 /* What the final takes: of a kernel's part of the time, and at most, in seconds. */
 static const double final_share = 0.2, final_most = 0.5;
 
@@ -98,7 +102,7 @@ static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
 		bool slow = run > limit && (i > 0 || run > run_short);
 		if (i > 0 || slow)
 			*seconds = fmin(*seconds, run);
-		if (slow || (i > 2 && all > run_limit))
+		if (slow || (i > 2 && all > run_limit) || (i > 0 && all > run_long))
 			break;
 	}
 	return code;
@@ -191,11 +195,11 @@ static int final_run(Tuned *u, double seconds, Error *err)
 /* A candidate with a kernel: is it right, how long does it take, is it the best? */
 static int candidate_try(Tuned *u, Candidate *c, Error *err)
 {
-	double seconds = INFINITY;
+	double seconds = INFINITY, threads = pool_threads(u->pool);
+	double limit = fmin(verify_limit, verify_least + patience * threads * u->report.seconds);
 	int code = 0;
 
-	if (c->kernel &&
-	    !verify_within(u->line->task, c->kernel, NULL, true, verify_limit, &c->err))
+	if (c->kernel && !verify_within(u->line->task, c->kernel, NULL, true, limit, &c->err))
 		code = kernel_time_fair(u, c->kernel, &seconds, err);
 	if (!code)
 		code = search_report(&u->search, &c->schedule, seconds, err);

@@ -22,6 +22,8 @@ static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
 static const double DRIVEN = 2.5;
 /* What is left of waiting for a panel in place that the one before it asked for. */
 static const double ASKED = 0.15;
+/* How many times the cheapest plan's price is offered no more. */
+static const double HOPELESS = 1.75;
 /* Cycles that an element of a copy costs. */
 static const double COPIED = 0.8;
 
@@ -414,7 +416,7 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 			plan[nplan++] = plan_best(&price, way, in_place);
 	}
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
-	if (nplan > 1 && plan[nplan - 1].cycles > 2 * plan[0].cycles)
+	while (nplan > 2 && plan[nplan - 1].cycles > HOPELESS * plan[0].cycles)
 		nplan--;
 	int variants = plan_variants(&plan[0], extent, plan + nplan);
 	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
