@@ -1,8 +1,8 @@
 /* mathlib.c - the mathematics of generated code: functions for tcc's kernels, text for cc's.
  *
- * Output: math_symbols, by which jit_symbols() offers every function of jit/builtin/mathlib.inc
- * and, in f64, of libm; and jit_math_prelude, the same functions as C text. Random draws equal
- * core/philox.c's.
+ * Output: math_symbols, by which jit_symbols() offers every function of jit/builtin/mathlib.inc and
+ * mathlib_f64.inc, and some of f64 of libm; and jit_math_prelude, the same functions as C text.
+ * Random draws equal core/philox.c's.
  */
 #include "jit/builtin/builtin.h"
 #include <math.h>
@@ -10,25 +10,21 @@
 #define ricci_normal   kernel_normal /* <ricci.h> has another ricci_normal */
 #define MATH_TEXT(...) __VA_ARGS__
 #include "jit/builtin/mathlib.inc"
+#include "jit/builtin/mathlib_f64.inc"
 #undef MATH_TEXT
 #undef ricci_normal
 
 /* f64 functions that come from libm: in kernels they are calls. */
-#define MATH_F64(F) F(exp) F(expm1) F(log) F(log1p) F(sin) F(cos) F(tan) F(tanh) F(sigmoid) F(erf)
-
-static double sigmoid(double x)
-{
-	double z = exp(-fabs(x));
-	return (x < 0 ? z : 1) / (1 + z);
-}
+#define MATH_LIBM(F) F(sin) F(cos) F(tan) F(erf)
 
 #define DECLARE(f)     "double ricci_" #f "_f64(double) __attribute__((const));\n"
 #define MATH_TEXT(...) #__VA_ARGS__
 /* clang-format off */
 const char jit_math_prelude[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n"
-	MATH_F64(DECLARE)
+	MATH_LIBM(DECLARE)
 	"double ricci_pow_f64(double, double) __attribute__((const));\n"
 #include "jit/builtin/mathlib.inc"
+#include "jit/builtin/mathlib_f64.inc"
 	"\n#endif\n";
 /* clang-format on */
 
@@ -38,8 +34,9 @@ const char jit_math_prelude[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n"
 #define OWN_F64(f) OWN(f##_f32) OWN(f##_f64)
 /* clang-format off */
 const JitSymbol math_symbols[] = {
-	MATH_F64(LIBM)
-	MATH_F64(OWN_F32)
+	MATH_LIBM(LIBM)
+	MATH_LIBM(OWN_F32)
+	OWN_F64(exp) OWN_F64(expm1) OWN_F64(log) OWN_F64(log1p) OWN_F64(tanh) OWN_F64(sigmoid)
 	OWN_F64(abs) OWN_F64(sign) OWN_F64(floor) OWN_F64(ceil) OWN_F64(round) OWN_F64(sqrt) OWN_F64(rsqrt)
 	OWN(pow_f32)
 	{"ricci_pow_f64", (const void *)(double (*)(double, double))pow},

@@ -142,6 +142,63 @@ static double check_function(const Backend *b, int r, int64_t each, float *at)
 	return worst;
 }
 
+/* ---- f64: numbers of every exponent and sign, and as many of usual sizes */
+
+static const struct {
+	const char *name;
+	long double (*f)(long double);
+} wide[] = {{"exp", expl},     {"expm1", expm1l}, {"log", logl},
+	    {"log1p", log1pl}, {"tanh", tanhl},	  {"sigmoid", sigmoidl}};
+
+static double wide_number(int i)
+{
+	uint64_t bits = (uint64_t)(i / 32) << 52 | (uint64_t)(i % 32) * 0x210842108421;
+	double x;
+	memcpy(&x, &bits, 8);
+	return i < PART / 2 ? x : (i - PART * 3 / 4) * (i % 2 ? 0x1.6f1p-8 : 0x1.37p-15);
+}
+
+static double check_wide(const Backend *b, int r, double *at)
+{
+	static double in[PART], out[PART];
+	char text[96];
+	double worst = 0;
+	Evaluation e = {.backend = b, .threads = 1, .repeat = 1};
+	Error err = {0};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F64, 1, (int64_t[]){PART});
+	snprintf(text, sizeof text, "Y[i] = %s(X[i])", wide[r].name);
+	ricci_tensor *y = ricci_op(g, text, x);
+	CHECK_STR(ricci_error_message(g), "");
+	for (int i = 0; i < PART; i++)
+		in[i] = wide_number(i);
+	CHECK_INT(
+		evaluate(&g->ir, 1, &y->node, 1, &(Binding){x->node, in}, &(void *){out}, &e, &err),
+		0);
+	CHECK_STR(err.text, "");
+	for (int i = 0; i < PART && !err.code; i++) {
+		double off = ulps_f64(out[i], wide[r].f(in[i]));
+		if (off > worst) {
+			worst = off;
+			*at = in[i];
+		}
+	}
+	ricci_graph_free(g);
+	return worst;
+}
+
+static void check_all_wide(const Backend *b, bool print)
+{
+	double at = 0;
+	for (int r = 0; r < COUNT(wide); r++) {
+		double worst = check_wide(b, r, &at);
+		CHECK_REPORT(worst <= 2, "%s of f64 by %s is wrong by %.3f units at %a",
+			     wide[r].name, b->name, worst, at);
+		if (print)
+			printf("%s of f64 by %s %.3f\n", wide[r].name, b->name, worst);
+	}
+}
+
 int main(void)
 {
 	const char *fuzz = getenv("RICCI_FUZZ"), *const names[] = {"tcc", "cc"};
@@ -164,5 +221,8 @@ int main(void)
 		if (fuzz)
 			printf("\n");
 	}
+	for (int k = 0; k < COUNT(names); k++)
+		if (backend_find(names[k])->available(why, sizeof why))
+			check_all_wide(backend_find(names[k]), fuzz != NULL);
 	return check_done();
 }
