@@ -47,8 +47,6 @@ ADD(ricci_add_i32, unsigned) /* sums wrap */
 
 const JitSymbol pack_symbols[] = {
 	{"ricci_zero", (const void *)ricci_zero},
-	{"ricci_unpack_f32", (const void *)ricci_unpack_f32},
-	{"ricci_unpack_f64", (const void *)ricci_unpack_f64},
 	{"ricci_add_f32", (const void *)ricci_add_f32},
 	{"ricci_add_f64", (const void *)ricci_add_f64},
 	{"ricci_add_i32", (const void *)ricci_add_i32},
@@ -64,5 +62,7 @@ const JitSymbol panel_symbols_plain[] = {
 	{"ricci_pack_f64", (const void *)ricci_pack_plain_f64},
 	{"ricci_panel_f32", (const void *)ricci_panel_plain_f32},
 	{"ricci_panel_f64", (const void *)ricci_panel_plain_f64},
+	{"ricci_unpack_f32", (const void *)unpack_f32},
+	{"ricci_unpack_f64", (const void *)unpack_f64},
 	{NULL, NULL},
 };

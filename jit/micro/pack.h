@@ -15,6 +15,21 @@
 PACK(ricci_pack_plain_f32, float);
 PACK(ricci_pack_plain_f64, double);
 
+/* dst[tm[i] + tn[j]] = c[i*ldc + j], by an instruction set's way to do so where tm's values follow
+ * each other. */
+#define UNPACK_RUN(name, T)                                                                        \
+	void name(const T *restrict c, int64_t ldc, T *restrict dst, const int64_t *tn,            \
+		  int64_t rows, int64_t cols)
+#define UNPACK(name, T, ...)                                                                       \
+	void name(const T *restrict c, int64_t ldc, T *restrict dst, const int64_t *tm,            \
+		  const int64_t *tn, int64_t rows, int64_t cols __VA_ARGS__)
+typedef UNPACK_RUN(UnpackRun_f32, float);
+typedef UNPACK_RUN(UnpackRun_f64, double);
+UnpackRun_f32 ricci_unpack_run_plain_f32;
+UnpackRun_f64 ricci_unpack_run_plain_f64;
+UNPACK(ricci_unpack_by_f32, float, , UnpackRun_f32 *unpack_run);
+UNPACK(ricci_unpack_by_f64, double, , UnpackRun_f64 *unpack_run);
+
 /* Do v's values follow each other? */
 static inline bool in_order(const int64_t *v, int64_t n)
 {

@@ -106,6 +106,8 @@ static inline __attribute__((always_inline)) void turn_all_f64(const double *con
 		{"ricci_pack_f64", (const void *)pack_f64},                                        \
 		{"ricci_panel_f32", (const void *)panel_f32},                                      \
 		{"ricci_panel_f64", (const void *)panel_f64},                                      \
+		{"ricci_unpack_f32", (const void *)unpack_f32},                                    \
+		{"ricci_unpack_f64", (const void *)unpack_f64},                                    \
 		{NULL, NULL},                                                                      \
 	};
 

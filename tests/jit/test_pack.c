@@ -200,13 +200,15 @@ static void runs_draw(int64_t *at, int64_t n)
 		at[k] = k / run * (run + 1) + k % run;
 }
 
-static void check_unpack(Type t)
+static void check_unpack(const JitSymbol *symbol, Type t)
 {
 	static double c[LANES * DEPTH], dst[SOURCE];
 	int64_t tm[DEPTH], tn[LANES], rows = 1 + below(DEPTH), cols = 1 + below(LANES), wrong = 0;
 	int64_t elements = 0;
-	Unpack *unpack =
-		(Unpack *)jit_symbol(t == RICCI_F64 ? "ricci_unpack_f64" : "ricci_unpack_f32");
+	const char *name = t == RICCI_F64 ? "ricci_unpack_f64" : "ricci_unpack_f32";
+	while (strcmp(symbol->name, name))
+		symbol++;
+	Unpack *unpack = (Unpack *)symbol->address;
 
 	for (int64_t i = 0; i < LANES * DEPTH; i++)
 		type_store(t, c, (size_t)i, (double)(i + 1));
@@ -245,7 +247,8 @@ int main(void)
 				for (int nc = 0; nc <= CONDITIONS; nc++)
 					for (int k = 0; k < npanel; k++)
 						check_pack(panel[k], type[t], lanes[l], nc);
-			check_unpack(type[t]);
+			for (int k = 0; k < npanel; k++)
+				check_unpack(panel[k], type[t]);
 		}
 	for (int n = 0; n < 800; n++)
 		for (int i = 0; i < nnarrow; i++)
