@@ -19,9 +19,9 @@ static const double least_share = 0.01;
 /* Of a trial, which runs on one thread: seconds that it has at most, and at least; how many times
  * as long as the best kernel it may take beyond. */
 static const double verify_limit = 10, verify_least = 0.5, patience = 6;
-/* Seconds that a kernel is timed for: at least, at most, and after which two runs do; a first run
- * that is no waste of time. */
-static const double run_least = 0.004, run_limit = 0.03, run_long = 0.09, run_short = 0.005;
+/* Seconds that a kernel is timed for, at least and at most (two runs: three times that); for a
+ * look, or one slow run. */
+static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
 /* What the final takes: of a kernel's part of the time, and at most, in seconds. */
 static const double final_share = 0.2, final_most = 0.5;
 
@@ -88,7 +88,7 @@ static int kernel_run(Tuned *u, const Kernel *k, double *seconds, Error *err)
 
 /* The least time of a few runs. One that is far too slow ends it. The first meets cold data: it can
  * take many times as long as the next, so it ends it only where it is long as well. */
-static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
+static int kernel_time(Tuned *u, const Kernel *k, double most, double *seconds, Error *err)
 {
 	double begin = clock_seconds(), all = 0, limit = 3 * u->report.seconds;
 	int code = 0;
@@ -102,7 +102,7 @@ static int kernel_time(Tuned *u, const Kernel *k, double *seconds, Error *err)
 		bool slow = run > limit && (i > 0 || run > run_short);
 		if (i > 0 || slow)
 			*seconds = fmin(*seconds, run);
-		if (slow || (i > 2 && all > run_limit) || (i > 0 && all > run_long))
+		if (slow || (i > 2 && all > most) || (i > 0 && all > 3 * most))
 			break;
 	}
 	return code;
@@ -125,11 +125,11 @@ static int kernel_time_fair(Tuned *u, const Kernel *k, double *seconds, Error *e
 	static const double noise = 1.1, close = 2;
 	const Finalist *best = final_fastest(u);
 	double now;
-	int code = kernel_time(u, k, seconds, err);
+	int code = kernel_time(u, k, run_limit, seconds, err);
 
 	if (code || *seconds < best->seconds || *seconds > close * best->seconds)
 		return code;
-	code = kernel_time(u, best->kernel, &now, err);
+	code = kernel_time(u, best->kernel, run_short, &now, err);
 	if (!code && now > noise * best->seconds)
 		*seconds = fmax(*seconds * best->seconds / now, best->seconds);
 	return code;
@@ -261,7 +261,7 @@ static int tuned_measure(Tuned *u, Error *err)
 	u->report.best = now.kernel->schedule;
 	u->report.seconds = INFINITY;
 	if (!code)
-		code = kernel_time(u, now.kernel, &u->report.seconds, err);
+		code = kernel_time(u, now.kernel, run_limit, &u->report.seconds, err);
 	u->report.first = u->report.seconds;
 	task_data_free(&u->data);
 	kernel_unref(now.kernel);
