@@ -8,12 +8,14 @@
  * Invariant: at any moment the cache holds kernels that are proved right, and none slower than when
  * the search began.
  */
+#include "runtime/folder.h"
 #include "runtime/search.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
+enum { SEEN = 512 }; /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
 static const double least_share = 0.01;
 /* Of a trial, which runs on one thread: seconds that it has at most, and at least; how many times
@@ -62,7 +64,8 @@ static int inputs_make(Ir *ir, int nroot, Node *const *roots, Inputs *in, Error 
 typedef struct Finalist {
 	Kernel *kernel;
 	Origin origin;
-	double seconds;
+	double seconds; /* of its fastest run */
+	double rank;	/* the same, where the machine was slow meanwhile put right */
 } Finalist;
 typedef struct Tuned {
 	Line *line;
@@ -72,6 +75,8 @@ typedef struct Tuned {
 	Search search;
 	TuneReport report;
 	bool stop; /* the caller has had enough */
+	int nseen;
+	uint64_t seen[SEEN]; /* of the last sources */
 	int nfinal;
 	Finalist final[FINALISTS]; /* the fastest */
 } Tuned;
@@ -117,39 +122,43 @@ static Finalist *final_fastest(Tuned *u)
 	return best;
 }
 
-/* As kernel_time, fair where the machine is slower at this moment: the fastest is timed again, and
- * what slows that one by more than `noise` slowed k, too. What is put right so never passes the
- * fastest: the final tells. */
-static int kernel_time_fair(Tuned *u, const Kernel *k, double *seconds, Error *err)
+/* As kernel_time. Rank: as if the machine were as fast now as it was for the fastest; where that one
+ * takes longer than it did by more than `noise`, k's time by its time at this moment tells. No rank
+ * put right so passes the fastest: the final tells. */
+static int kernel_rank(Tuned *u, const Kernel *k, double *seconds, double *rank, Error *err)
 {
 	static const double noise = 1.1, close = 2;
 	const Finalist *best = final_fastest(u);
-	double now;
+	double now, again;
 	int code = kernel_time(u, k, run_limit, seconds, err);
 
+	*rank = *seconds;
 	if (code || *seconds < best->seconds || *seconds > close * best->seconds)
 		return code;
 	code = kernel_time(u, best->kernel, run_short, &now, err);
-	if (!code && now > noise * best->seconds)
-		*seconds = fmax(*seconds * best->seconds / now, best->seconds);
+	if (code || now < noise * best->seconds)
+		return code;
+	code = kernel_time(u, k, run_short, &again, err);
+	*seconds = fmin(*seconds, again);
+	*rank = fmin(*seconds, fmax(again / now, 1) * best->seconds);
 	return code;
 }
 
-/* Takes the kernel; the slowest gives way. */
+/* Takes the kernel; the one of the worst rank gives way. */
 static void final_add(Tuned *u, Finalist f)
 {
-	Finalist *slowest = u->final;
+	Finalist *worst = u->final;
 
 	if (u->nfinal < FINALISTS) {
 		u->final[u->nfinal++] = f;
 		return;
 	}
 	for (int i = 1; i < u->nfinal; i++)
-		slowest = u->final[i].seconds > slowest->seconds ? &u->final[i] : slowest;
-	if (f.seconds < slowest->seconds) {
-		Finalist out = *slowest;
+		worst = u->final[i].rank > worst->rank ? &u->final[i] : worst;
+	if (f.rank < worst->rank) {
+		Finalist out = *worst;
 
-		*slowest = f;
+		*worst = f;
 		f = out;
 	}
 	kernel_unref(f.kernel);
@@ -171,20 +180,19 @@ static int final_turn(Tuned *u, Error *err)
 	return code;
 }
 
-/* Times the finalists in turns for so long, and makes the fastest the line's. */
+/* Times the finalists in turns for so long, and makes that of the fastest run, then or before, the
+ * line's. */
 static int final_run(Tuned *u, double seconds, Error *err)
 {
 	double turn = 0, until = clock_seconds() + seconds;
 	int code = 0;
 
-	for (int i = 0; i < u->nfinal; i++) {
+	for (int i = 0; i < u->nfinal; i++)
 		turn += 2 * u->final[i].seconds;
-		u->final[i].seconds = INFINITY;
-	}
 	while (!code && u->nfinal > 1 && clock_seconds() + turn < until)
 		code = final_turn(u, err);
 	const Finalist *best = final_fastest(u);
-	if (!code && isfinite(best->seconds)) {
+	if (!code) {
 		u->report.seconds = best->seconds;
 		u->report.best = best->kernel->schedule;
 		line_put(u->line, kernel_ref(best->kernel), &best->origin, best->seconds, true);
@@ -195,14 +203,14 @@ static int final_run(Tuned *u, double seconds, Error *err)
 /* A candidate with a kernel: is it right, how long does it take, is it the best? */
 static int candidate_try(Tuned *u, Candidate *c, Error *err)
 {
-	double seconds = INFINITY, threads = pool_threads(u->pool);
+	double seconds = INFINITY, rank = INFINITY, threads = pool_threads(u->pool);
 	double limit = fmin(verify_limit, verify_least + patience * threads * u->report.seconds);
 	int code = 0;
 
 	if (c->kernel && !verify_within(u->line->task, c->kernel, NULL, true, limit, &c->err))
-		code = kernel_time_fair(u, c->kernel, &seconds, err);
+		code = kernel_rank(u, c->kernel, &seconds, &rank, err);
 	if (!code)
-		code = search_report(&u->search, &c->schedule, seconds, err);
+		code = search_report(&u->search, &c->schedule, rank, err);
 	if (c->err.code)
 		env_dump_text("kernels", "refused", c->err.text);
 	u->report.failed += !isfinite(seconds);
@@ -212,7 +220,7 @@ static int candidate_try(Tuned *u, Candidate *c, Error *err)
 		line_put(u->line, kernel_ref(c->kernel), &c->origin, seconds, true);
 	}
 	if (!code && isfinite(seconds))
-		final_add(u, (Finalist){c->kernel, c->origin, seconds});
+		final_add(u, (Finalist){c->kernel, c->origin, seconds, rank});
 	else if (c->kernel)
 		kernel_unref(c->kernel);
 	return code;
@@ -225,6 +233,18 @@ static bool schedule_next(Tuned *u, const Strategy *how, Schedule *out)
 		return search_next(&u->search, how, out);
 	*out = u->search.tried[u->report.tried].schedule;
 	return true;
+}
+
+/* Was the same text made of another schedule? Blocks beyond an extent, for one, are all alike. */
+static bool source_seen(Tuned *u, const Kernel *k)
+{
+	uint64_t hash = hash_bytes(k->source, strlen(k->source), (uint64_t)k->parts);
+
+	for (int i = 0; i < u->nseen && i < SEEN; i++)
+		if (u->seen[i] == hash)
+			return true;
+	u->seen[u->nseen++ % SEEN] = hash;
+	return false;
 }
 
 /* Candidates that fit the task; what does not is noted as tried. */
@@ -241,7 +261,8 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 			break;
 		k->kernel = kernel_lower(u->line->task, &k->schedule, k->backend, target_host(),
 					 &k->err);
-		if (k->kernel && k->kernel->source && strlen(k->kernel->source) > SOURCE_MOST) {
+		if (k->kernel && k->kernel->source &&
+		    (strlen(k->kernel->source) > SOURCE_MOST || source_seen(u, k->kernel))) {
 			kernel_unref(k->kernel);
 			k->kernel = NULL;
 		}
@@ -276,7 +297,7 @@ static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 	if (code)
 		return code;
 	pthread_mutex_lock(&l->lock);
-	Finalist first = {kernel_ref(l->best), l->origin, u->report.first};
+	Finalist first = {kernel_ref(l->best), l->origin, u->report.first, u->report.first};
 	pthread_mutex_unlock(&l->lock);
 	final_add(u, first);
 	return search_init(&u->search, l->task, seed, err);
