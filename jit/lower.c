@@ -62,8 +62,10 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	else
 		code = lower_nest(p, s, target, d, err);
 	if (!code) {
-		if (d->versions)
+		if (d->versions) {
+			lower_wraps(tree, tree->root);
 			lower_inside(tree, tree->root, target->vector_bytes / 4);
+		}
 		dump_tree(tree);
 		code = emit_tree(out, texts, tree, d, "kernel_0", err);
 	}

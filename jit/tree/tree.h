@@ -81,6 +81,8 @@ void tree_print(Text *out, const Tree *t);
 /* Of the statements from s on: neighbouring loops that fill tiles with the same become one
  * (share.c). */
 void lower_share(Tree *t, Stmt *s);
+/* Cuts vector loops where the quotients in them step once (wrap.c). */
+void lower_wraps(Tree *t, Stmt *s);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */
 void lower_inside(Tree *t, Stmt *s, int64_t width);

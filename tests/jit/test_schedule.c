@@ -170,6 +170,20 @@ static void check_residues(void)
 	harness_check(t, backend_find("cc"), 100);
 }
 
+/* Lanes whose index wraps around are two loops that don't ask. */
+static void check_wraps(void)
+{
+	static const Case roll = {"Y[i,j] = X[i,(j+7)%70] where i<9, j<70", "X=9x70"};
+	Trial *t = harness_trials(&roll, false, NULL);
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
+
+	CHECK(text && !strpbrk(text, "?%&") && strstr(text, "< 63L") && strstr(text, "< 70L"));
+	kernel_unref(k);
+	harness_check(t, backend_find("cc"), 100);
+}
+
 /* Lanes over a tile run to whole vectors; of a large window what is read stands together, for all
  * rows that share it. */
 static void check_whole_lanes(void)
@@ -375,6 +389,7 @@ int main(void)
 		parts = parts->next;
 	check_written(parts);
 	check_whole_lanes();
+	check_wraps();
 	check_residues();
 	check_memory(product, &product->offer[0], "tcc");
 	check_memory(product->next, &product->next->offer[0], "cc");
