@@ -119,3 +119,12 @@ int64_t affine_coefficient(const Affine *a, const Node *atom)
 			return a->k[i];
 	return 0;
 }
+
+int64_t affine_stride(Ir *ir, Node *e, Node *axis)
+{
+	Affine a = affine_of(ir, e);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != axis && node_has(a.atom[j], axis))
+			return INT64_MIN;
+	return affine_coefficient(&a, axis);
+}

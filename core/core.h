@@ -409,6 +409,28 @@ int64_t tensor_size(const Node *t); /* elements */
 size_t tensor_bytes(const Node *t);
 bool comp_is_dense(const Node *c);
 double comp_points(const Node *c); /* size of the domain */
+/* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
+ * returned. */
+Node *reduce_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
+/* ---- running reductions (running.c) */
+enum { RUNNING_CONDITIONS = 32, RUNNING_LEAST = 16 };
+typedef struct Running {
+	int axis, over;	      /* of the axes: i, which is spatial; j, which is reduced */
+	Node *e;	      /* what is in: e >= 0 */
+	int64_t along, slope; /* its coefficients of both */
+	int64_t step;	      /* how many j are new in an element, of each other reduced point */
+	int ncond;
+	Node *cond[RUNNING_CONDITIONS], *body; /* without that condition and the factors */
+	Node *factor, *divisor;		       /* of the whole sum; NULL: none */
+	Node *some;			       /* with these: is anything in? */
+} Running;
+/* Can a reduction's value at one place of axis number `at` be kept for the next? */
+bool running_find(Ir *ir, Reduce red, Node *body, int nspatial, int naxis, Node *const *axis,
+		  int at, Running *r);
+/* How many times fewer points that takes; 1: too few to count. */
+int64_t running_saves(const Running *r, Node *const *axis);
+/* The points that c takes: its domain, or what is new in each place where a sum can be kept. */
+double comp_work(Ir *ir, const Node *c);
 double reduce_identity(Reduce r,
 		       Type t); /* as double; integers' max= starts from the type's least value */
 int64_t reduce_identity_int(Reduce r, Type t);
@@ -442,6 +464,8 @@ typedef struct Affine {
 Affine affine_of(Ir *ir, Node *e); /* in the arena */
 Node *affine_node(Ir *ir, const Affine *a);
 int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
+/* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
+int64_t affine_stride(Ir *ir, Node *e, Node *axis);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin

@@ -10,6 +10,8 @@
 int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
 /* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
 void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s);
+/* Do the schedules offered for p carry its reduction from one result to the next? */
+bool nest_carries(const Problem *p);
 /* Rows of subgraphs (fuse/subgraph.h), each by direct nests. */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Dialect *d, Error *err);

@@ -47,6 +47,7 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 		/* No library is the first: opening it would delay every start. */
 		int npanel = room > 1 ? offer_panels(p, target, COUNT(panels), panels, &first)
 				      : contract_offers(p, target, 1, panels, &first);
+		first &= !nest_carries(p);
 		for (int k = 0; first && k < npanel && n < room; k++)
 			out[n++] = panels[k];
 		int nests = first && npanel > 1 && t->flops >= MANY ? 0 : NEST_OFFERS;

@@ -62,18 +62,18 @@ static const JitSymbol *vector_symbols(const Target *t)
 	return none;
 }
 
-enum { PACK_TABLES = 3 };
+enum { PACK_TABLES = 4 };
 
-/* Packing, of panels and of narrow factors, and moving blocks of memory. */
+/* Packing, of panels and of narrow factors, moving blocks of memory, running sums. */
 static const JitSymbol *const *pack_tables(const Target *t)
 {
-	static const JitSymbol *const plain[PACK_TABLES] = {panel_symbols_plain, pack_narrow_plain,
-							    move_symbols_plain};
+	static const JitSymbol *const plain[PACK_TABLES] = {
+		panel_symbols_plain, pack_narrow_plain, move_symbols_plain, prefix_symbols_plain};
 #if defined(__x86_64__)
 	static const JitSymbol *const avx2[PACK_TABLES] = {panel_symbols_avx2, pack_narrow_avx2,
-							   move_symbols_avx2};
-	static const JitSymbol *const avx512[PACK_TABLES] = {panel_symbols_avx512,
-							     pack_narrow_avx512, move_symbols_avx2};
+							   move_symbols_avx2, prefix_symbols_avx2};
+	static const JitSymbol *const avx512[PACK_TABLES] = {
+		panel_symbols_avx512, pack_narrow_avx512, move_symbols_avx2, prefix_symbols_avx512};
 	if (t->isa & ISA_AVX512)
 		return avx512;
 	if (t->isa & ISA_AVX2)

@@ -25,6 +25,9 @@ uint64_t sample_next(uint64_t *state)
 	return *state >> 33;
 }
 
+/* The first elements chosen lie in corners. */
+enum { CORNERS = 8 };
+
 static int64_t pick_element(const Node *c, int i, uint64_t *state)
 {
 	int64_t at = 0;
@@ -33,7 +36,7 @@ static int64_t pick_element(const Node *c, int i, uint64_t *state)
 		int64_t n = tensor_extent(c, d), x;
 		uint64_t how = sample_next(state) % 4;
 
-		if (i < 8)
+		if (i < CORNERS)
 			x = i >> d % 3 & 1 ? n - 1 : 0;
 		else if (how == 0)
 			x = (int64_t)(sample_next(state) % (uint64_t)(n < 4 ? n : 4));
@@ -56,6 +59,8 @@ static int sample_size(const Task *t, double points, double limit, int most)
 	if (sample_length(c) > limit)
 		return 0;
 	n = points / sample_length(c);
+	if (n < CORNERS && CORNERS * sample_length(c) <= limit)
+		n = CORNERS;
 	n = n > most ? most : n < 1 ? 1 : n;
 	return (int)(n > size ? size : n);
 }

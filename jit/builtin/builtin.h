@@ -15,5 +15,7 @@ extern const char jit_math_prelude[];
 
 extern const JitSymbol math_symbols[];				  /* mathlib.c */
 extern const JitSymbol move_symbols_plain[], move_symbols_avx2[]; /* moves.inc */
+extern const JitSymbol prefix_symbols_plain[], prefix_symbols_avx2[],
+	prefix_symbols_avx512[]; /* prefix.inc */
 
 #endif

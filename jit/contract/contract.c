@@ -375,7 +375,7 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 	c->t = p->tree;
 	if (p->red != RED_ADD || p->scatter || p->partial)
 		return false;
-	Node *body = problem_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
+	Node *body = reduce_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
 	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
 	    (way & TENSORISE_BORDER && !border_factors(c)))
 		return false;

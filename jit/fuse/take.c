@@ -14,11 +14,11 @@ enum {
 
 /* A sum of products: its factors may be gathered into panels, each element a few times, not once a
  * multiplication. */
-static bool is_contraction(const Node *c)
+static bool is_contraction(Ir *ir, const Node *c)
 {
 	const Node *b = comp_body(c);
 	return comp_reduce(c) == RED_ADD && b->op == OP_MUL &&
-	       comp_points(c) > 64 * (double)tensor_size(c);
+	       comp_work(ir, c) > 64 * (double)tensor_size(c);
 }
 
 /* The part of its points for which e, a choice by remainders, comes to `read`; `whole`: for which
@@ -39,17 +39,19 @@ static double share_of(Node *e, Node *read, double share, double whole)
 }
 
 /* How many times reader c evaluates what it reads at `read`. */
-static double evaluations(const Node *c, Node *read)
+static double evaluations(Ir *ir, const Node *c, Node *read)
 {
-	double n = comp_reduce(c) == RED_NONE ? share_of(comp_body(c), read, 1, 1) : 1;
+	bool contraction = is_contraction(ir, c);
+	double n = comp_reduce(c) == RED_NONE ? share_of(comp_body(c), read, 1, 1)
+					      : comp_work(ir, c) / comp_points(c);
 	for (int k = 0; k < comp_naxis(c); k++) {
 		bool there = false;
 		for (int d = 1; d < read->nsrc && !there; d++)
 			there = node_has(read->src[d], comp_axis(c, k));
-		if (there || !is_contraction(c))
+		if (there || !contraction)
 			n *= (double)axis_extent(comp_axis(c, k));
 	}
-	return is_contraction(c) ? 2 * n : n;
+	return contraction ? 2 * n : n;
 }
 
 static void see_any(void *user, Node *n)
@@ -76,7 +78,7 @@ static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
 {
 	int loads = 0;
 	node_walk(f->ir, comp_body(now), see_load, &loads);
-	double gathers = is_contraction(reader) && loads > 1 ? loads - 1 : 0;
+	double gathers = is_contraction(f->ir, reader) && loads > 1 ? loads - 1 : 0;
 	return expr_flops(f->ir, comp_body(now)) + GATHER * gathers;
 }
 
@@ -228,7 +230,7 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 			bytes -= there ? 0 : (double)tensor_bytes(inputs[k]);
 		}
 		for (int k = 0; k < r.n; k++)
-			flops -= each * evaluations(u->reader, r.read[k]);
+			flops -= each * evaluations(f->ir, u->reader, r.read[k]);
 	}
 	if (flops < 0 && near_readers(f, c))
 		bytes /= NEAR;

@@ -51,7 +51,7 @@ void guards_return(Build *b, uint64_t taken)
 void guards_init(Build *b)
 {
 	Problem *p = b->p;
-	b->body = problem_guards(b->ir, p->red, b->body, MAX_GUARDS, &b->nguard, b->guard);
+	b->body = reduce_guards(b->ir, p->red, b->body, MAX_GUARDS, &b->nguard, b->guard);
 	/* Conditions of the vector loop stay in the body: lanes decide for themselves. */
 	if (b->lanes < 0)
 		return;

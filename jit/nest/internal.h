@@ -34,6 +34,16 @@ typedef struct Staged {
 	int64_t step;	     /* and by so much along the lanes */
 } Staged;
 
+/* A reduction that goes on from one element of the results to the next: carry.c. */
+typedef struct Carry {
+	Running r;   /* r.axis -1: nothing is carried */
+	Node *head;  /* what is in before the first element, over all of the axes; NULL: nothing */
+	int at;	     /* the place of the first loop along the axis, or where lanes along it begin */
+	bool open;   /* inside of that */
+	bool single; /* the sum is one number, which lanes are added to; else it is the tile */
+	Node *sum;   /* single: its buffer */
+} Carry;
+
 typedef struct Build {
 	Problem *p;
 	Ir *ir;
@@ -62,6 +72,7 @@ typedef struct Build {
 			* lanes.c; else 0 */
 	Node *wide;    /* their variable */
 	bool filling;  /* lanes run to that many, here */
+	Carry carry;
 } Build;
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
@@ -70,8 +81,45 @@ int nest_replay(Build *b, const Schedule *s, Error *err);
 Node *nest_point(Build *b, Node *e);
 /* The loop's bound here: its extent, or less at the axis's end. */
 Node *nest_hi(Build *b, const Loop *l);
+/* The loop's statement, without a body; it is open then. */
+Stmt *nest_open(Build *b, Loop *l);
+/* The reduction's start, in a type. */
+Node *nest_identity(Build *b, Type t);
 /* Do the axis's loops cover it without going past its end? */
 bool nest_exact(const Build *b, int axis);
+
+/* ---- the accumulator tile (tile.c) */
+/* Says which loops are its dimensions. */
+void tile_find(Build *b);
+/* Where the loops begin that may be. */
+int tile_first(const Build *b);
+/* The place of the open tile loops. */
+Node *tile_index(Build *b);
+int64_t tile_size(const Build *b);
+/* The loops over its dimensions that are not open around leaf, from place k of the order on. */
+typedef Stmt *LeafFn(Build *b);
+Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf);
+/* What runs innermost of it. */
+const Loop *tile_lanes_loop(const Build *b);
+/* Are these lanes of a reduced loop, to be combined? How many they are. */
+int64_t tile_lanes(const Build *b);
+Stmt *tile_halve(Build *b, Node *base, int64_t *count);
+Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count);
+Node *tile_combine(Build *b, Node *x, Node *y);
+
+/* ---- running reductions (carry.c) */
+/* Can the reduction be carried along this axis? *c: how. */
+bool carry_find(const Problem *p, int axis, Carry *c);
+/* Makes p the problem of what is new in each element. */
+void carry_apply(Problem *p, Carry *c);
+/* Finds the places of the loops, once b->nouter is known; refuses what would change the result. */
+int carry_place(Build *b, Error *err);
+/* What lanes along the results add becomes their running sums. */
+Stmt *carry_lanes(Build *b);
+/* What is in before the first element, from loop number k on: added to the tile or the one sum. */
+Stmt *carry_head(Build *b, int k);
+/* The sum with its factors. */
+Node *carry_value(const Problem *p, const Carry *c, Node *sum);
 
 /* ---- guards (guards.c) */
 /* Takes the conditions off b->body that the lanes need not ask. */

@@ -32,7 +32,7 @@ static bool has_many_points(const Build *b)
 void lanes_init(Build *b)
 {
 	if (b->lanes < b->nparallel || b->lanes < b->stage_at || b->stage_at < 0 ||
-	    b->p->red == RED_NONE || b->p->scatter || !*b->d->vector)
+	    b->p->red == RED_NONE || b->p->scatter || !*b->d->vector || b->carry.r.axis >= 0)
 		return;
 	const Loop *l = lanes_loop(b);
 	int64_t unit = VECTOR_BYTES / (int64_t)type_size(b->p->acc);

@@ -67,55 +67,26 @@ Node *nest_hi(Build *b, const Loop *l)
 	return node2(b->ir, OP_MIN, need, extent);
 }
 
-static Stmt *loop_open(Build *b, Loop *l)
+Stmt *nest_open(Build *b, Loop *l)
 {
 	bool wide = b->filling && lanes_extent(b, l) != l->extent;
 	l->val = NULL;
 	Node *hi = wide ? node_int(b->ir, b->whole) : nest_hi(b, l);
-	l->val = wide ? b->wide : l->var;
+	Node *var = wide ? b->wide : l->var;
+	l->val = var;
+	if (b->carry.r.axis == l->axis && b->carry.r.along < 0 && l->how != HOW_VECTOR)
+		l->val = node_sub(b->ir, node_sub(b->ir, hi, node_int(b->ir, 1)), var);
 	How how = l->how;
 	if (how == HOW_UNROLL && !node_is_const(hi))
 		how = HOW_SERIAL;
-	Stmt *s = stmt_loop(b->t, how, l->val, NULL, hi, NULL);
+	Stmt *s = stmt_loop(b->t, how, var, NULL, hi, NULL);
 	s->maybe = hi->lo < 1;
 	return s;
 }
 
-/* Places in the order from nouter on, the lanes last: of tiles too they are the innermost. */
-static int tile_place(const Build *b, int k)
-{
-	if (b->lanes < b->nouter || k < b->lanes)
-		return k;
-	return k == b->nloop - 1 ? b->lanes : k + 1;
-}
-
-/* The place in the accumulator tile of the open tile loops. */
-static Node *tile_index(Build *b)
-{
-	Node *index = node_int(b->ir, 0);
-	for (int k = b->nouter; k < b->nloop; k++) {
-		Loop *l = &b->loop[b->order[tile_place(b, k)]];
-		if (!l->tile)
-			continue;
-		index = node_scale(b->ir, index, lanes_extent(b, l));
-		if (l->val)
-			index = node_add(b->ir, index, l->val);
-	}
-	return index;
-}
-
-static int64_t tile_size(const Build *b)
-{
-	int64_t n = 1;
-	for (int k = b->nouter; k < b->nloop; k++)
-		if (b->loop[b->order[k]].tile)
-			n *= lanes_extent(b, &b->loop[b->order[k]]);
-	return n;
-}
-
 /* ---- statements ---- */
 
-static Node *identity_of(Build *b, Type t)
+Node *nest_identity(Build *b, Type t)
 {
 	Problem *p = b->p;
 	if (p->red == RED_NONE)
@@ -155,86 +126,22 @@ static Stmt *local_buffers(Build *b)
 	return all;
 }
 
-static Node *combine(Build *b, Node *x, Node *y)
-{
-	static const Op op[] = {
-		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
-	return node2(b->ir, op[b->p->red], x, y);
-}
-
-enum { LANES_LEFT = 2, LANES_LEAST = 4 };
-
-/* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
-static Node *combine_lanes(Build *b, Node *base, int64_t from, int64_t count)
-{
-	if (count == 1)
-		return buffer_read(b->t, b->acc, node_add(b->ir, base, node_int(b->ir, from)));
-	int64_t half = (count + 1) / 2;
-	Node *x = combine_lanes(b, base, from, half);
-	Node *y = combine_lanes(b, base, from + half, count - half);
-	return combine(b, x, y);
-}
-
-/* The lanes from base on become the power of two below, again and again, while that takes whole
- * vectors. Returns what does so; *count: how many are left. */
-static Stmt *halve_lanes(Build *b, Node *base, int64_t *count)
-{
-	Stmt *all = NULL;
-	int64_t half = LANES_LEFT;
-	while (2 * half < *count)
-		half *= 2;
-	for (; *count > LANES_LEFT; half /= 2) {
-		if (*count - half < LANES_LEAST && *count != 2 * half)
-			break;
-		Node *lane = tree_axis(b->t, *count - half);
-		Node *to = node_add(b->ir, base, lane);
-		Node *from = node_add(b->ir, to, node_int(b->ir, half));
-		Stmt *add =
-			stmt_store(b->t, b->acc, to, buffer_read(b->t, b->acc, from), b->p->red);
-		all = stmt_seq(all, stmt_loop(b->t, HOW_VECTOR, lane, NULL, NULL, add));
-		*count = half;
-	}
-	return all;
-}
-
-static const Loop *lanes_loop(const Build *b)
-{
-	return &b->loop[b->order[tile_place(b, b->nloop - 1)]];
-}
-
-/* Are the tile's lanes those of a vectorised reduced loop, to be combined? How many they are. */
-static int64_t tile_lanes(const Build *b)
-{
-	const Loop *last = lanes_loop(b);
-	return last->tile && last->reduced ? last->extent : 1;
-}
-
-/* The loops over the tile's dimensions around leaf: k counts places in the order. */
-typedef Stmt *LeafFn(Build *b);
-
-static Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf)
-{
-	while (k < b->nloop && (!b->loop[b->order[tile_place(b, k)]].tile ||
-				(!lanes && b->loop[b->order[tile_place(b, k)]].reduced)))
-		k++;
-	if (k == b->nloop)
-		return leaf(b);
-	Loop *l = &b->loop[b->order[tile_place(b, k)]];
-	Stmt *s;
-	if (l->reduced) { /* lanes: all of them, always */
-		l->val = l->var;
-		s = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, l->extent), NULL);
-	} else {
-		s = loop_open(b, l);
-	}
-	s->body = tile_loops(b, k + 1, lanes, leaf);
-	l->val = NULL;
-	return s;
-}
-
 static Stmt *leaf_fill(Build *b)
 {
-	return stmt_store(b->t, b->acc, tile_index(b), identity_of(b, b->p->acc), RED_NONE);
+	return stmt_store(b->t, b->acc, tile_index(b), nest_identity(b, b->p->acc), RED_NONE);
+}
+
+/* The members of the running sum; `sum` is that, or what the lanes add to it. */
+static Stmt *leaf_carried(Build *b, Node *sum)
+{
+	const Carry *c = &b->carry;
+	Stmt *add = NULL;
+	if (c->single && tile_lanes_loop(b)->reduced) {
+		Node *zero = node_int(b->ir, 0);
+		add = stmt_store(b->t, c->sum, zero, sum, b->p->red);
+		sum = buffer_read(b->t, c->sum, zero);
+	}
+	return stmt_seq(add, store_members(b, problem_narrow(b->p, carry_value(b->p, c, sum))));
 }
 
 static Stmt *leaf_store(Build *b)
@@ -243,9 +150,11 @@ static Stmt *leaf_store(Build *b)
 	int64_t lanes = tile_lanes(b);
 	Stmt *halve = NULL;
 	/* (Behind an iteration of fewer lanes whole vectors would wait for single elements.) */
-	if (lanes > 1 && *b->d->vector && nest_exact(b, lanes_loop(b)->axis))
-		halve = halve_lanes(b, base, &lanes);
-	Node *sum = combine_lanes(b, base, 0, lanes);
+	if (lanes > 1 && *b->d->vector && nest_exact(b, tile_lanes_loop(b)->axis))
+		halve = tile_halve(b, base, &lanes);
+	Node *sum = tile_sum(b, base, 0, lanes);
+	if (b->carry.r.axis >= 0)
+		return stmt_seq(halve, leaf_carried(b, sum));
 	return stmt_seq(halve, b->nspread ? spread_store(b, sum)
 					  : store_members(b, problem_narrow(b->p, sum)));
 }
@@ -257,6 +166,17 @@ static Node *leaf_value(Build *b)
 	return b->p->acc != b->p->type ? node_cast(b->ir, b->p->acc, v) : v;
 }
 
+/* Is there one new point for each of the lanes that run along the results? */
+static bool adds_once(const Build *b)
+{
+	if (b->carry.r.axis < 0 || !b->carry.single || b->nguard || tile_lanes_loop(b)->reduced)
+		return false;
+	for (int k = 0; k < b->nloop; k++)
+		if (b->loop[k].reduced && b->loop[k].extent > 1)
+			return false;
+	return true;
+}
+
 static Stmt *leaf_main(Build *b)
 {
 	Problem *p = b->p;
@@ -265,7 +185,8 @@ static Stmt *leaf_main(Build *b)
 				  p->red);
 	if (p->red == RED_NONE)
 		return store_members(b, NULL);
-	return stmt_store(b->t, b->acc, tile_index(b), leaf_value(b), p->red);
+	return stmt_store(b->t, b->acc, tile_index(b), leaf_value(b),
+			  adds_once(b) ? RED_NONE : p->red);
 }
 
 /* ---- loops ---- */
@@ -342,7 +263,7 @@ static Stmt *nest_line(Build *b, Loop *l)
 	Node *v = NULL;
 	for (int64_t i = 0; i < l->extent; i++) {
 		l->val = node_int(b->ir, i);
-		v = v ? combine(b, v, leaf_value(b)) : leaf_value(b);
+		v = v ? tile_combine(b, v, leaf_value(b)) : leaf_value(b);
 	}
 	l->val = NULL;
 	return stmt_store(b->t, b->acc, tile_index(b), v, b->p->red);
@@ -363,6 +284,8 @@ static Stmt *nest_written(Build *b, int k)
 }
 
 static Stmt *region(Build *b);
+static Stmt *region_rest(Build *b);
+static Stmt *carry_open(Build *b);
 
 static Stmt *nest(Build *b, int k)
 {
@@ -374,6 +297,10 @@ static Stmt *nest(Build *b, int k)
 		b->filled = false;
 		return fill;
 	}
+	if (k == b->carry.at && b->carry.r.axis >= 0 && !b->carry.open)
+		return carry_open(b);
+	if (k == b->nouter && b->carry.open && !b->carry.single && !b->reducing)
+		return region_rest(b);
 	if (k == b->nouter && !b->reducing && p->red != RED_NONE && !p->scatter)
 		return region(b);
 	uint64_t taken;
@@ -381,13 +308,15 @@ static Stmt *nest(Build *b, int k)
 	Stmt *s;
 	if (k == b->nloop) {
 		s = leaf_main(b);
+	} else if (b->loop[b->order[k]].axis == b->carry.r.over && b->carry.r.step == 1) {
+		s = nest(b, k + 1);
 	} else if (wants_peel(b, k)) {
 		s = nest_peeled(b, k);
 	} else if (wants_writing(b, k)) {
 		s = nest_written(b, k);
 	} else {
 		Loop *l = &b->loop[b->order[k]];
-		s = loop_open(b, l);
+		s = nest_open(b, l);
 		s->body = nest(b, k + 1);
 		l->val = NULL;
 		if (k == b->lanes && b->reducing)
@@ -407,17 +336,49 @@ static bool inside_lanes(const Build *b)
 	return b->lanes >= 0 && b->lanes < b->nouter;
 }
 
+/* Into the tile, and from there to the results. */
+static Stmt *region_rest(Build *b)
+{
+	b->reducing = true;
+	Stmt *s = nest(b, b->nouter);
+	b->reducing = b->filling = false;
+	s = stmt_seq(s, carry_lanes(b));
+	return stmt_seq(s, tile_loops(b, tile_first(b), false, leaf_store));
+}
+
+/* The loops along the carried axis, in each place of those outside of them. */
+static Stmt *carry_open(Build *b)
+{
+	Carry *c = &b->carry;
+	if (!c->single)
+		return region(b);
+	Stmt *s = stmt_alloc(b->t, c->sum);
+	s = stmt_seq(s, stmt_store(b->t, c->sum, node_int(b->ir, 0), nest_identity(b, b->p->acc),
+				   RED_NONE));
+	if (c->head)
+		s = stmt_seq(s, carry_head(b, c->at));
+	c->open = true;
+	s = stmt_seq(s, nest(b, c->at));
+	c->open = false;
+	return s;
+}
+
 static Stmt *region_once(Build *b)
 {
 	if (inside_lanes(b)) /* written out: each its own */
 		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
 	Stmt *s = stmt_alloc(b->t, b->acc);
 	b->filling = true;
-	s = stmt_seq(s, tile_loops(b, b->nouter, true, leaf_fill));
-	b->reducing = true;
-	s = stmt_seq(s, nest(b, b->nouter));
-	b->reducing = b->filling = false;
-	return stmt_seq(s, tile_loops(b, b->nouter, false, leaf_store));
+	if (!adds_once(b))
+		s = stmt_seq(s, tile_loops(b, tile_first(b), true, leaf_fill));
+	if (b->carry.r.axis < 0 || b->carry.single)
+		return stmt_seq(s, region_rest(b));
+	if (b->carry.head)
+		s = stmt_seq(s, carry_head(b, tile_first(b)));
+	b->carry.open = true;
+	s = stmt_seq(s, nest(b, b->carry.at));
+	b->carry.open = false;
+	return s;
 }
 
 /* Are there blocks of the axis, the last of them smaller? */
@@ -434,10 +395,11 @@ static Stmt *region(Build *b)
 {
 	Node *cond = NULL;
 	bool edge[COMP_MAX_AXES] = {false};
-	for (int k = b->nouter; b->d->versions && k < b->nloop; k++) {
+	bool along = b->carry.r.axis >= 0 && !b->carry.single;
+	for (int k = tile_first(b); b->d->versions && k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
-		if (edge[l->axis] || nest_exact(b, l->axis) ||
-		    (l->reduced && !is_spread(b, l->axis)))
+		if ((along && l->axis == b->carry.r.axis) || edge[l->axis] ||
+		    nest_exact(b, l->axis) || (l->reduced && !is_spread(b, l->axis)))
 			continue;
 		int64_t span = 1;
 		for (int j = k; j < b->nloop; j++)
@@ -465,7 +427,7 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 	Problem *p = b->p;
 	if (d == p->rank) {
 		if (!convert)
-			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
+			return stmt_store(b->t, buffer, base, nest_identity(b, buffer->type),
 					  RED_NONE);
 		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
 		return stmt_store(b->t, p->main_out, base, v, RED_NONE);
@@ -511,11 +473,6 @@ static void find_region(Build *b)
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;
-	for (int k = b->nouter; k < b->nloop; k++) {
-		Loop *l = &b->loop[b->order[k]];
-		/* Functions over chunks add up by themselves. */
-		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->d->chunk);
-	}
 }
 
 /* Elements that no point reaches hold the identity of the equation's own reduction, also where each
@@ -553,6 +510,11 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 		return err->code;
 	lanes_init(b);
 	find_region(b);
+	if (carry_place(b, err))
+		return err->code;
+	tile_find(b);
+	if (b->carry.r.axis >= 0 && b->carry.single) /* (of two elements: it has an address) */
+		b->carry.sum = tree_buffer(b->t, SPACE_LOCAL, "sum", p->acc, 2);
 	if (p->partial)
 		b->nparallel = 0;
 	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
@@ -561,6 +523,7 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialec
 	if (b->whole && !lanes_fit_tiles(b)) {
 		b->whole = b->nstaged = 0;
 		find_region(b);
+		tile_find(b);
 		stage_find(b);
 	}
 	stream_find(b);

@@ -480,6 +480,98 @@ static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
 	return true;
 }
 
+/* ---- running reductions ---- */
+
+enum { PREFIX_LANES = 512, SHORT = 8, WIDE = 1024 };
+
+/* The axis along which a reduction is carried that would take longest otherwise; -1: none. */
+static int carry_axis(const Problem *p)
+{
+	int best = -1;
+	int64_t most = 1;
+	for (int k = 0; k < p->nspatial; k++) {
+		Carry c;
+		int64_t saves = carry_find(p, k, &c) ? running_saves(&c.r, p->axis) : 1;
+		best = saves > most ? k : best;
+		most = saves > most ? saves : most;
+	}
+	return best;
+}
+
+bool nest_carries(const Problem *p)
+{
+	return carry_axis(p) >= 0;
+}
+
+/* Which axis has the lanes where a reduction is carried along i: the last spatial one, i among
+ * them, or a reduced one whose elements lie better than those of the axis that is carried over. */
+static int carry_lanes_axis(const Problem *p, int i)
+{
+	int last = p->nspatial - 1, best;
+	Carry c;
+	carry_find(p, i, &c);
+	best = c.r.over;
+	if (last != i && axis_extent(p->axis[last]) >= SHORT)
+		return last;
+	for (int k = p->nspatial; last == i && k < p->naxis; k++)
+		if (axis_extent(p->axis[k]) >= LANES && vector_score(p, k) > vector_score(p, best))
+			best = k;
+	if (best != c.r.over)
+		return best;
+	return last != i && axis_extent(p->axis[i]) <= PREFIX_LANES ? last : i;
+}
+
+/* How many lanes: long lines for prefixes, longer where lines come from the last to the first, and
+ * for the sums of all lanes at once where there are parts enough without cutting them. */
+static int64_t carry_length(const Problem *p, int i, int v, int64_t lanes, int vector_bytes)
+{
+	int64_t parts = 1, e = axis_extent(p->axis[v]);
+	Carry c;
+	if (v == i && carry_find(p, i, &c))
+		return lanes * (c.r.along < 0 ? 2 * PREFIX_LANES : PREFIX_LANES) / LANES;
+	for (int k = 0; k < p->nspatial; k++)
+		parts *= k == i || k == v ? 1 : axis_extent(p->axis[k]);
+	if (v < p->nspatial && parts >= FEW_PARTS && e <= WIDE && lanes >= LANES)
+		return e;
+	return lanes_of(lanes, e, vector_bytes);
+}
+
+/* Parts along the other axes of the results, then the carried one, and lanes inside. */
+static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Schedule *s)
+{
+	int i = carry_axis(p), loops = p->naxis, n = 0, parts;
+	int want[COMP_MAX_AXES + 1], now[COMP_MAX_AXES + 1];
+	int64_t extent[COMP_MAX_AXES];
+	if (i < 0)
+		return false;
+	int v = carry_lanes_axis(p, i);
+	int64_t e = axis_extent(p->axis[v]);
+	lanes = carry_length(p, i, v, lanes, vector_bytes);
+	bool split = e > lanes;
+	schedule_add(s, STEP_CARRY, i, 0);
+	if (split)
+		schedule_add(s, STEP_SPLIT, v, lanes);
+	for (int k = 0; k < p->naxis + split; k++)
+		now[k] = !split || k <= v ? k : k == v + 1 ? loops : k - 1;
+	for (int k = 0; k < p->nspatial; k++) {
+		if (k == i || (k == v && !split))
+			continue;
+		extent[n] = k == v ? (e + lanes - 1) / lanes : axis_extent(p->axis[k]);
+		want[n++] = k;
+	}
+	parts = parallel_loops(n, extent);
+	if (v != i || split)
+		want[n++] = i;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		if (k != v || split)
+			want[n++] = k;
+	want[n++] = split ? loops : v;
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, want[n - 1], 0);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}
+
 void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s)
 {
 	static const struct {
@@ -493,6 +585,8 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
 		offer_scatter(p, s);
+	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
+		return;
 	else if (row[variant].rows && offer_window(p, row[variant].rows, s))
 		return;
 	else if (p->red == RED_NONE)

@@ -63,6 +63,22 @@ static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 	return arg;
 }
 
+/* Before all splits, so that loops are axes. */
+static int step_carry(Build *b, int id, Error *err)
+{
+	Carry c;
+	if (b->d->grid)
+		return 0;
+	if (b->carry.r.axis >= 0 || b->nloop > b->p->naxis || !carry_find(b->p, id, &c))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: nothing can be carried along loop %d", id);
+	carry_apply(b->p, &c);
+	b->carry = c;
+	b->loop[c.r.over].extent = c.r.step;
+	b->full[c.r.over] = true;
+	return 0;
+}
+
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
 	if (step_has_axis(s->kind) && (s->axis < 0 || s->axis >= b->nloop))
@@ -102,6 +118,8 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 	case STEP_STREAM:
 		b->stream = s->arg;
 		return 0;
+	case STEP_CARRY:
+		return step_carry(b, s->axis, err);
 	case STEP_SPREAD:
 		b->nspread = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
@@ -185,7 +203,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		b->order[k] = k;
 	}
 	b->nloop = p->naxis;
-	b->lanes = b->stage_at = -1;
+	b->lanes = b->stage_at = b->carry.r.axis = -1;
 	b->stream = INT64_MAX;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];

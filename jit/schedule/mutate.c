@@ -101,7 +101,7 @@ static void remove_step(Schedule *s, uint64_t *state)
 static void insert_step(Schedule *s, int loops, uint64_t *state)
 {
 	static const StepKind kind[] = {STEP_SPLIT, STEP_MOVE,	 STEP_UNROLL, STEP_MOVE,
-					STEP_STAGE, STEP_SPREAD, STEP_STREAM};
+					STEP_STAGE, STEP_SPREAD, STEP_STREAM, STEP_CARRY};
 	StepKind k = kind[random_below(state, COUNT(kind))];
 	int axis = (int)random_below(state, (uint64_t)loops);
 	int64_t arg = k == STEP_SPLIT ? random_size(state)
@@ -114,8 +114,10 @@ static void insert_step(Schedule *s, int loops, uint64_t *state)
 	if (s->n == COUNT(s->step))
 		return;
 	schedule_add(s, k, axis, arg);
+	if (k == STEP_CARRY) /* the first of all */
+		last = 0;
 	if (last >= 0)
-		swap_steps(s, last, last + 1);
+		swap_steps(s, last, s->n - 1);
 }
 
 /* Schedules are compared as bytes. */

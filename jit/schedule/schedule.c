@@ -13,6 +13,11 @@ static const struct {
 #undef STEP
 };
 
+static bool step_has_arg(int kind)
+{
+	return kind != STEP_VECTORISE && kind != STEP_UNROLL && kind != STEP_CARRY;
+}
+
 void schedule_print(Text *out, const Schedule *s)
 {
 	for (int k = 0; k < s->n; k++) {
@@ -20,7 +25,7 @@ void schedule_print(Text *out, const Schedule *s)
 		text_add(out, "%s%s", k ? "; " : "", step_info[p->kind].text);
 		if (step_info[p->kind].axis)
 			text_add(out, " %d", p->axis);
-		if (p->kind != STEP_VECTORISE && p->kind != STEP_UNROLL)
+		if (step_has_arg(p->kind))
 			text_add(out, " %lld", (long long)p->arg);
 	}
 }
@@ -60,7 +65,7 @@ int schedule_parse(const char *text, Schedule *s, Error *err)
 			return error_set(err, RICCI_ESYNTAX, "schedule: there is no step \"%.*s\"",
 					 (int)n, p);
 		int64_t axis = -1, arg = 0;
-		bool wants_arg = kind != STEP_VECTORISE && kind != STEP_UNROLL;
+		bool wants_arg = step_has_arg(kind);
 		p += n;
 		if ((step_info[kind].axis && !parse_number(&p, &axis)) ||
 		    (wants_arg && !parse_number(&p, &arg)))

@@ -312,11 +312,7 @@ static bool merge_once(Problem *p)
 
 int64_t problem_stride(Ir *ir, Node *e, Node *axis)
 {
-	Affine a = affine_of(ir, e);
-	for (int j = 0; j < a.n; j++)
-		if (a.atom[j] != axis && node_has(a.atom[j], axis))
-			return INT64_MIN;
-	return affine_coefficient(&a, axis);
+	return affine_stride(ir, e, axis);
 }
 
 const ProblemRead *problem_read(const Problem *p, const Node *read)
@@ -352,49 +348,6 @@ static void sort_spatial(Problem *p)
 			p->axis[j] = p->axis[j - 1];
 			p->axis[j - 1] = x;
 		}
-}
-
-/* ---- guards ---- */
-
-static Node *guard_split(Ir *ir, Reduce red, Node *body, int room, int *n, Node **guard)
-{
-	if (body->op == OP_SELECT && body->src[2]->op == OP_CONST) {
-		Node *e = body->src[2];
-		bool neutral = red == RED_ADD ? node_is_value(e, 0)
-			       : type_is_float(e->type)
-				       ? node_is_value(e, reduce_identity(red, e->type))
-				       : e->u.i == reduce_identity_int(red, e->type);
-		Node *stack[64];
-		int depth = 0, first = *n;
-		if (!neutral)
-			return body;
-		stack[depth++] = body->src[0];
-		while (depth) {
-			Node *c = stack[--depth];
-			if (c->op == OP_AND && depth + 2 <= COUNT(stack)) {
-				stack[depth++] = c->src[1];
-				stack[depth++] = c->src[0];
-			} else if (*n < room) {
-				guard[(*n)++] = c;
-			} else {
-				*n = first;
-				return body;
-			}
-		}
-		return guard_split(ir, red, body->src[1], room, n, guard);
-	}
-	if (body->op == OP_MUL && red == RED_ADD && type_is_float(body->type)) {
-		Node *a = guard_split(ir, red, body->src[0], room, n, guard);
-		Node *b = guard_split(ir, red, body->src[1], room, n, guard);
-		return a == body->src[0] && b == body->src[1] ? body : node2(ir, OP_MUL, a, b);
-	}
-	return body;
-}
-
-Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard)
-{
-	*nguard = 0;
-	return red == RED_NONE ? body : guard_split(ir, red, body, room, nguard, guard);
 }
 
 /* ---- the whole ---- */

@@ -69,8 +69,5 @@ bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 /* The accumulated value v as one of the result's type: integers wrap. */
 Node *problem_narrow(const Problem *p, Node *v);
-/* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
- * returned. */
-Node *problem_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
 
 #endif

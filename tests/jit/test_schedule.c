@@ -108,6 +108,67 @@ static const Case cases[] = {
 	 "A=33x17 B=5x17"},
 };
 
+/* Does it fit the task? */
+static bool fits(const Trial *t, const Schedule *s)
+{
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, s, backend_find("tcc"), target_host(), &err);
+	kernel_unref(k);
+	return k != NULL;
+}
+
+/* Reductions that can go on from one element of the results to the next, along the first axis. */
+static const Case running[] = {
+	{"Y[i] += X[j] where j < i+1, i < X.size(0)", "X=1100"},
+	{"Y[i,j] += k <= i ? A[k,j]*B[i] : 0", "A=33x9 B=33"},
+	{"Y[i,j] *= i < k ? 1 - A[k,j]/50 : 1 where i<33", "A=33x19:f64"},
+	{"Y[i] max= i < j+3 && k != 2 ? A[j,k] : -inf where i<53", "A=53x5"},
+	{"Y[i] += j < 2*i+5 ? X[j,k] : 0 where i<20", "X=47x40"},
+};
+
+/* Loops in any order around what is new. */
+static void check_running(const char *backend, int wanted)
+{
+	Trial *list = NULL;
+	int carried = 0;
+	for (int k = 0; k < COUNT(running); k++)
+		list = harness_trials(&running[k], false, list);
+	for (Trial *t = list; t; t = t->next) {
+		t->noffer = 0;
+		for (int k = 0; k < 400 && t->noffer < wanted; k++) {
+			Schedule s = {0};
+			Schedule rest = random_schedule(comp_naxis(t->task.sub.member[0]));
+			schedule_add(&s, STEP_CARRY, 0, 0);
+			for (int j = 0; j < rest.n; j++)
+				schedule_add(&s, rest.step[j].kind, rest.step[j].axis,
+					     rest.step[j].arg);
+			if (fits(t, &s))
+				t->offer[t->noffer++] = s;
+		}
+		carried += t->noffer;
+	}
+	CHECK(carried > wanted * COUNT(running) / 2);
+	harness_check(list, backend_find(backend), 200);
+}
+
+/* The offered one reads each element once, whatever the length: no loop but that along the results,
+ * and the lanes. */
+static void check_once(const char *text, const char *operands, int loops)
+{
+	const Case sum = {text, operands};
+	Trial *t = harness_trials(&sum, false, NULL);
+	Error err = {0};
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	int n = 0;
+	CHECK_INT(t->offer[0].step[0].kind, STEP_CARRY);
+	for (const char *s = k ? strstr(k->source, "kernel_0(") : ""; (s = strstr(s, "for (")); s++)
+		n++;
+	CHECK_INT(n, loops);
+	if (k)
+		kernel_unref(k);
+	harness_check(t, backend_find("cc"), 100);
+}
+
 /* Most random schedules break a rule and are refused by name; the others must be right. */
 static void check_random(Trial *list, const char *backend, int wanted)
 {
@@ -229,15 +290,6 @@ static const Case contractions[] = {
 	{"Y[h,i,j] += A[h,i,3*k]*B[k,j,2*h]", "A=2x53x200:f64 B=66x45x7:f64"},
 };
 
-/* Does it fit the task? */
-static bool fits(const Trial *t, const Schedule *s)
-{
-	Error err = {0};
-	Kernel *k = kernel_lower(&t->task, s, backend_find("tcc"), target_host(), &err);
-	kernel_unref(k);
-	return k != NULL;
-}
-
 /* Any block sizes, either factor as M, K in any pieces or panels shared, A in place where that can
  * be. */
 static void check_blocks(const char *backend, int wanted)
@@ -351,6 +403,7 @@ int main(void)
 	check_text("split 1 4; vectorise 2; unroll 3; stage 2; parallel 1");
 	check_text("split 1 64; move 2 0; spread 1; parallel 2; stream 4096");
 	check_text("rows 2; stream 1");
+	check_text("carry 0; split 0 512; move 1 1; vectorise 2; parallel 0");
 	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; spread 4; "
 		   "in-place 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
@@ -398,5 +451,13 @@ int main(void)
 	check_random(list, "cc", 3);
 	check_blocks("tcc", 12);
 	check_blocks("cc", 2);
+	check_running("tcc", 12);
+	check_running("cc", 4);
+	/* parts, lines, lanes of reads, lanes of results */
+	check_once("Y[b,i] += X[b,j] where j < i+1, i < X.size(1)", "X=3x2048", 4);
+	check_once("Y[b,i] max= i <= j ? X[b,j] : -inf where i<4096", "X=3x4096", 4);
+	/* parts, lanes of the start, then elements, with their lanes twice */
+	check_once("Y[b,i,c] += X[b,j,c] where j < i+1, i < X.size(1)", "X=20x64x32", 5);
+	check_misfit(product, "carry 0", "schedule: nothing can be carried along loop 0");
 	return harness_done();
 }
