@@ -180,6 +180,14 @@ class Torch(Sums):
     def heads(self, o):
         return self.moved(o, lambda x: x.transpose(1, 2).contiguous())
 
+    def cumsum(self, o):
+        return self.moved(o, lambda x: self.torch.cumsum(x, min(x.dim() - 1, 1)))
+
+    cumsum_middle = cumsum_line = cumsum
+
+    def cummax(self, o):
+        return self.moved(o, lambda x: self.torch.cummax(x, 1)[0])
+
     def gather(self, o):
         index = self.torch.randint(o["shapes"][0][0], o["shapes"][1])
         return self.moved(o, lambda e: self.F.embedding(index, e))
@@ -306,6 +314,14 @@ class Jax(Sums):
 
     def heads(self, o):
         return self.moved(o, lambda x: x.swapaxes(1, 2))
+
+    def cumsum(self, o):
+        return self.moved(o, lambda x: self.np.cumsum(x, min(x.ndim - 1, 1)))
+
+    cumsum_middle = cumsum_line = cumsum
+
+    def cummax(self, o):
+        return self.moved(o, lambda x: self.jax.lax.cummax(x, 1))
 
     def indices(self, o):
         return self.np.asarray(self.random.integers(TABLE, size=o["shapes"][o["index"] - 1]))

@@ -429,8 +429,11 @@ bool running_find(Ir *ir, Reduce red, Node *body, int nspatial, int naxis, Node 
 		  int at, Running *r);
 /* How many times fewer points that takes; 1: too few to count. */
 int64_t running_saves(const Running *r, Node *const *axis);
-/* The points that c takes: its domain, or what is new in each place where a sum can be kept. */
-double comp_work(Ir *ir, const Node *c);
+/* The points that c takes: its domain, or what is new in each place where a sum can be kept along
+ * dimension `from` or a later one. */
+double comp_work(Ir *ir, const Node *c, int from);
+/* running_find along dimension `at` of c, where that saves anything. */
+bool comp_running(Ir *ir, const Node *c, int at, Running *r);
 double reduce_identity(Reduce r,
 		       Type t); /* as double; integers' max= starts from the type's least value */
 int64_t reduce_identity_int(Reduce r, Type t);

@@ -164,18 +164,26 @@ int64_t running_saves(const Running *r, Node *const *axis)
 	return times < RUNNING_LEAST ? 1 : times;
 }
 
-double comp_work(Ir *ir, const Node *c)
+bool comp_running(Ir *ir, const Node *c, int at, Running *r)
 {
 	Node *axis[COMP_MAX_AXES];
-	int64_t best = 1;
 	for (int k = 0; k < comp_naxis(c); k++)
 		axis[k] = comp_axis(c, k);
-	for (int k = 0; comp_is_dense(c) && k < tensor_rank(c); k++) {
+	return comp_is_dense(c) &&
+	       running_find(ir, comp_reduce(c), comp_body(c), tensor_rank(c), comp_naxis(c), axis,
+			    at, r) &&
+	       running_saves(r, axis) > 1;
+}
+
+double comp_work(Ir *ir, const Node *c, int from)
+{
+	double best = 1;
+	for (int k = from; comp_reduce(c) != RED_NONE && k < tensor_rank(c); k++) {
 		Running r;
-		bool found = running_find(ir, comp_reduce(c), comp_body(c), tensor_rank(c),
-					  comp_naxis(c), axis, k, &r);
-		int64_t saves = found ? running_saves(&r, axis) : 1;
+		double saves = comp_running(ir, c, k, &r)
+				       ? (double)axis_extent(comp_axis(c, r.over)) / (double)r.step
+				       : 1;
 		best = saves > best ? saves : best;
 	}
-	return comp_points(c) / (double)best;
+	return comp_points(c) / best;
 }

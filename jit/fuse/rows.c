@@ -243,12 +243,12 @@ void subgraph_loops(Ir *ir, Subgraph *s)
 
 /* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
  * gained by blocks. */
-static bool is_streaming(Ir *ir, const Node *c, int nread, Node *const *reads)
+static bool is_streaming(Ir *ir, const Node *c, int rows, int nread, Node *const *reads)
 {
 	double elements = (double)tensor_size(c);
 	for (int k = 0; k < nread; k++)
 		elements += (double)tensor_size(reads[k]);
-	return c->op == OP_COMP && comp_work(ir, c) <= 4 * elements;
+	return c->op == OP_COMP && comp_work(ir, c, rows) <= 4 * elements;
 }
 
 typedef struct Across {
@@ -290,7 +290,7 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
 		Across a = {&s, k, false};
 		node_walk(ir, comp_body(member[k]), see_across, &a);
-		if (a.found || !is_streaming(ir, member[k], nread, reads) ||
+		if (a.found || !is_streaming(ir, member[k], s.rows, nread, reads) ||
 		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
 			return false;
 	}

@@ -41,7 +41,7 @@ double comp_flops(Ir *ir, Node *comp)
 {
 	double sum = comp_reduce(comp) != RED_NONE;
 	node_walk(ir, comp_body(comp), see_arithmetic, &sum);
-	return comp_work(ir, comp) * sum;
+	return comp_work(ir, comp, 0) * sum;
 }
 
 /* ---- canonical form ---- */
@@ -95,7 +95,7 @@ static void task_cost(Task *t)
 	for (int k = 0; k < t->sub.nmember; k++) {
 		Node *c = t->sub.member[k];
 		double ops = expr_flops(&t->ir, comp_body(c)) + (comp_reduce(c) != RED_NONE);
-		t->cost += comp_work(&t->ir, c) * ops;
+		t->cost += comp_work(&t->ir, c, t->sub.rows) * ops;
 		t->flops += comp_flops(&t->ir, c);
 		if (t->sub.stored[k])
 			t->bytes += (double)tensor_bytes(c);

@@ -18,7 +18,7 @@ static bool is_contraction(Ir *ir, const Node *c)
 {
 	const Node *b = comp_body(c);
 	return comp_reduce(c) == RED_ADD && b->op == OP_MUL &&
-	       comp_work(ir, c) > 64 * (double)tensor_size(c);
+	       comp_work(ir, c, 0) > 64 * (double)tensor_size(c);
 }
 
 /* The part of its points for which e, a choice by remainders, comes to `read`; `whole`: for which
@@ -43,7 +43,7 @@ static double evaluations(Ir *ir, const Node *c, Node *read)
 {
 	bool contraction = is_contraction(ir, c);
 	double n = comp_reduce(c) == RED_NONE ? share_of(comp_body(c), read, 1, 1)
-					      : comp_work(ir, c) / comp_points(c);
+					      : comp_work(ir, c, 0) / comp_points(c);
 	for (int k = 0; k < comp_naxis(c); k++) {
 		bool there = false;
 		for (int d = 1; d < read->nsrc && !there; d++)

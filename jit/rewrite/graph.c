@@ -128,7 +128,8 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
 	body = conditions_decided(ir, constants_read(ir, body));
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
-	return comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
+	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
+	return running_apart(ir, c);
 }
 
 /* The same result of the loop over its operands, rewritten. */

@@ -8,6 +8,8 @@
 void rewrite_scans(Ir *ir, int nroot, Node **roots);
 /* Stacks of the same values are one (stacks.c). */
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
+/* A reduction that runs along two axes as two equations (running.c). */
+Node *running_apart(Ir *ir, Node *c);
 
 /* ---- rounding by chance (rounding_key.c) */
 typedef struct RoundingKeys RoundingKeys;

@@ -228,6 +228,36 @@ static void test_no_cycle(void)
 	ir_free(&c.ir);
 }
 
+/* An integral image is summed along one axis, then along the other. A sum that runs within rows is
+ * one of their equations; one that runs from row to row would be computed anew in each. */
+static void test_running(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 2, 64, 512)};
+	int n = partition("y[i,k] += X[j,l] where j < i+1, l < k+1, i < 64, k < 512", 1, ops, &c);
+	CHECK_INT(n, 2);
+	for (int s = 0; s < n; s++)
+		CHECK_INT(comp_naxis(c.sub[s].member[0]), 3);
+	ir_free(&c.ir);
+	begin(&c);
+	ops[0] = operand(&c, "X", 2, 64, 512);
+	n = partition("r[i,k] += exp(X[i,j]) where j < k+1, k < 512; m[i] max= X[i,j]; y[i,k] = "
+		      "r[i,k] / m[i]",
+		      1, ops, &c);
+	CHECK_INT(n, 1);
+	CHECK_INT(c.sub[0].rows, 1);
+	ir_free(&c.ir);
+	begin(&c);
+	ops[0] = operand(&c, "X", 2, 64, 512);
+	n = partition("r[i,k] += X[j,k] where j < i+1, i < 64; m[i] max= r[i,j]; y[i,k] = r[i,k] - "
+		      "m[i]",
+		      1, ops, &c);
+	CHECK_INT(c.sub[0].rows, 0);
+	CHECK_INT(comp_naxis(c.sub[0].member[0]), 3);
+	ir_free(&c.ir);
+}
+
 /* Expensive to compute again, read often: kept. */
 static void test_recomputation_is_weighed(void)
 {
@@ -297,6 +327,7 @@ int main(void)
 	test_parts();
 	test_reduction_stays();
 	test_no_cycle();
+	test_running();
 	test_recomputation_is_weighed();
 	test_clean_up();
 	test_repeat();
