@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
-enum { SEEN = 512 }; /* sources that are known again */
+enum { SEEN = 512 };	       /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
 static const double least_share = 0.01;
 /* Of a trial, which runs on one thread: seconds that it has at most, and at least; how many times
@@ -122,9 +122,9 @@ static Finalist *final_fastest(Tuned *u)
 	return best;
 }
 
-/* As kernel_time. Rank: as if the machine were as fast now as it was for the fastest; where that one
- * takes longer than it did by more than `noise`, k's time by its time at this moment tells. No rank
- * put right so passes the fastest: the final tells. */
+/* As kernel_time. Rank: as if the machine were as fast now as it was for the fastest; where that
+ * one takes longer than it did by more than `noise`, k's time by its time at this moment tells. No
+ * rank put right so passes the fastest: the final tells. */
 static int kernel_rank(Tuned *u, const Kernel *k, double *seconds, double *rank, Error *err)
 {
 	static const double noise = 1.1, close = 2;

@@ -42,10 +42,10 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_C0H(F, x) F##_HALF(0, x)
 #define MICRO_C1H(F, x) F(0, x) F##_HALF(1, x)
 
-#define MICRO_TOUCH1(j, i)      __builtin_prefetch(c + i * ldc + j * JOIN(NAME, lanes));
+#define MICRO_TOUCH1(j, i)	__builtin_prefetch(c + i * ldc + j * JOIN(NAME, lanes));
 #define MICRO_TOUCH1_HALF(j, i) MICRO_TOUCH1(j, i)
-#define MICRO_TOUCH(i, x)       COLS(MICRO_TOUCH1, i)
-#define MICRO_PLACE(i, x) const W *a##i = a + ts[i];
+#define MICRO_TOUCH(i, x)	COLS(MICRO_TOUCH1, i)
+#define MICRO_PLACE(i, x)	const W *a##i = a + ts[i];
 
 /* What tiles begin with: zeros, or what stands behind b's panel. */
 #define MICRO_BEHIND(j, x) *(const U *)(b + k * JOIN(NAME, nr) + j * JOIN(NAME, lanes))

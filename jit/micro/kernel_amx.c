@@ -84,7 +84,7 @@ void ricci_tiles_leave(void)
 	{                                                                                          \
 		T *c = pc, edge[SIDE * SIDE];                                                      \
 		if (rows == SIDE && cols == SIDE) {                                                \
-			name##_full(k, a, b, c, ldc, add & MICRO_ADD_UP);                          \
+			name##_full(k, a, b, c, ldc, add &MICRO_ADD_UP);                           \
 			return;                                                                    \
 		}                                                                                  \
 		name##_full(k, a, b, edge, SIDE, false);                                           \

@@ -83,8 +83,6 @@ Node *nest_point(Build *b, Node *e);
 Node *nest_hi(Build *b, const Loop *l);
 /* The loop's statement, without a body; it is open then. */
 Stmt *nest_open(Build *b, Loop *l);
-/* The reduction's start, in a type. */
-Node *nest_identity(Build *b, Type t);
 /* Do the axis's loops cover it without going past its end? */
 bool nest_exact(const Build *b, int axis);
 

@@ -86,7 +86,7 @@ Stmt *nest_open(Build *b, Loop *l)
 
 /* ---- statements ---- */
 
-Node *nest_identity(Build *b, Type t)
+static Node *identity_of(Build *b, Type t)
 {
 	Problem *p = b->p;
 	if (p->red == RED_NONE)
@@ -128,7 +128,7 @@ static Stmt *local_buffers(Build *b)
 
 static Stmt *leaf_fill(Build *b)
 {
-	return stmt_store(b->t, b->acc, tile_index(b), nest_identity(b, b->p->acc), RED_NONE);
+	return stmt_store(b->t, b->acc, tile_index(b), identity_of(b, b->p->acc), RED_NONE);
 }
 
 /* The members of the running sum; `sum` is that, or what the lanes add to it. */
@@ -353,7 +353,7 @@ static Stmt *carry_open(Build *b)
 	if (!c->single)
 		return region(b);
 	Stmt *s = stmt_alloc(b->t, c->sum);
-	s = stmt_seq(s, stmt_store(b->t, c->sum, node_int(b->ir, 0), nest_identity(b, b->p->acc),
+	s = stmt_seq(s, stmt_store(b->t, c->sum, node_int(b->ir, 0), identity_of(b, b->p->acc),
 				   RED_NONE));
 	if (c->head)
 		s = stmt_seq(s, carry_head(b, c->at));
@@ -427,7 +427,7 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 	Problem *p = b->p;
 	if (d == p->rank) {
 		if (!convert)
-			return stmt_store(b->t, buffer, base, nest_identity(b, buffer->type),
+			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
 					  RED_NONE);
 		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
 		return stmt_store(b->t, p->main_out, base, v, RED_NONE);

@@ -163,8 +163,7 @@ static const Case lower_equations[] = {
 	{"Y[i,j] = X[(i+5)%9,(j+7)%70] where i<9, j<70", "X=9x70"},
 	{"Y[i,j] = X[i,j] + X[i,(j-1)%90] - X[i,(j+1)%90]*X[(i+1)%4,(j+45)%90] where i<4, j<90",
 	 "X=4x90"},
-	{"Y[i,j] = A[(j+3)/40]*B[(2*j+9)%88] + C[(3*j+1)%50] where i<3, j<41",
-	 "A=2 B=88 C=50"},
+	{"Y[i,j] = A[(j+3)/40]*B[(2*j+9)%88] + C[(3*j+1)%50] where i<3, j<41", "A=2 B=88 C=50"},
 	{"Y[i] += A[(i+k)%64]*B[k] where i<64, k<5", "A=64 B=5"},
 	/* and some that fail inside */
 	{"Y[c,j] = X[c,j<2 ? 2-j : j>65 ? 128-j : j-2] where j<68", "X=5x64"},

@@ -41,8 +41,8 @@ static void micro_panel(const PanelForm *form, Type from, int64_t lanes, int64_t
 		}
 }
 
-/* Is it no sum's place, but one that may be overwritten? A tile with fewer rows or columns may write
- * a row and part of a vector more, where it is not to be exact. */
+/* Is it no sum's place, but one that may be overwritten? A tile with fewer rows or columns may
+ * write a row and part of a vector more, where it is not to be exact. */
 static bool micro_may_write(const Micro *m, int add, int64_t row, int64_t col, int64_t rows,
 			    int64_t cols)
 {
