@@ -195,6 +195,12 @@ double reduce_identity(Reduce r, Type t)
 	return r == RED_MUL ? 1 : r == RED_MAX ? -INFINITY : r == RED_MIN ? INFINITY : 0;
 }
 
+Node *node_identity(Ir *ir, Reduce r, Type of, Type t)
+{
+	return type_is_float(t) ? node_const(ir, t, reduce_identity(r, t))
+				: node_const_int(ir, t, reduce_identity_int(r, of));
+}
+
 /* ---- what a computation needs ---- */
 
 typedef struct List {

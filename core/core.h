@@ -437,6 +437,9 @@ bool comp_running(Ir *ir, const Node *c, int at, Running *r);
 double reduce_identity(Reduce r,
 		       Type t); /* as double; integers' max= starts from the type's least value */
 int64_t reduce_identity_int(Reduce r, Type t);
+/* The start of a reduction of elements `of` as a node of type t: max= of u8 starts from 0, whatever
+ * it accumulates in. */
+Node *node_identity(Ir *ir, Reduce r, Type of, Type t);
 /* The tensors that the COMP c's body and left side read, or a SCAN's operands, each once, by id;
  * returns the count, list in the arena. */
 int comp_reads(Ir *ir, const Node *c, Node ***tensors);

@@ -360,10 +360,7 @@ static Node *build_body(Elab *e, Type type)
 	e->guard = guard_push(e->ir, NULL, cond, true);
 	Node *body = elab_expr(e, q->body, type);
 	e->guard = NULL;
-	Node *identity = type_is_float(type)
-				 ? node_const(e->ir, type, reduce_identity(q->red, type))
-				 : node_const_int(e->ir, type, reduce_identity_int(q->red, type));
-	return node_select(e->ir, cond, body, identity);
+	return node_select(e->ir, cond, body, node_identity(e->ir, q->red, type, type));
 }
 
 static Node *elaborate_equation(Program *p, Equation *q)

@@ -139,9 +139,9 @@ static double left_out(const Node *own, const Node *reduced)
 static bool fastest(const Contract *c, Node *axis, uint64_t rest)
 {
 	const Problem *p = c->p;
-	int64_t stride = problem_stride(c->ir, p->index, axis);
+	int64_t stride = affine_stride(c->ir, p->index, axis);
 	for (int k = 0; k < p->nspatial; k++)
-		if (rest >> k & 1 && problem_stride(c->ir, p->index, p->axis[k]) <= stride)
+		if (rest >> k & 1 && affine_stride(c->ir, p->index, p->axis[k]) <= stride)
 			return false;
 	return true;
 }
@@ -232,7 +232,7 @@ static int64_t distance(const Contract *c, Node *axis)
 		Source s;
 		if (!contract_source(f[k], &s))
 			continue;
-		int64_t stride = problem_stride(c->ir, s.read->src[1], axis);
+		int64_t stride = affine_stride(c->ir, s.read->src[1], axis);
 		sum += stride == INT64_MIN ? 0 : stride < 0 ? -stride : stride;
 	}
 	return sum;
@@ -276,7 +276,7 @@ static void order_reduced(Contract *c)
 static bool side_has_unit(const Contract *c, const Side *s)
 {
 	for (int k = 0; k < s->naxis; k++)
-		if (problem_stride(c->ir, c->p->index, s->axis[k]) == 1)
+		if (affine_stride(c->ir, c->p->index, s->axis[k]) == 1)
 			return true;
 	return false;
 }

@@ -36,8 +36,7 @@ typedef struct Product {
 /* The matrix of rows along r and columns along c, or turned; false when neither is contiguous. */
 static bool matrix_find(const Problem *p, Matrix *x, Node *r, Node *c)
 {
-	int64_t down = problem_stride(p->ir, x->index, r),
-		step = problem_stride(p->ir, x->index, c);
+	int64_t down = affine_stride(p->ir, x->index, r), step = affine_stride(p->ir, x->index, c);
 	x->turned = step != 1 || down < axis_extent(c);
 	x->lead = x->turned ? step : down;
 	return x->turned ? down == 1 && step >= axis_extent(r) : true;

@@ -63,7 +63,7 @@ static double least(double a, double b)
 static double far_price(const Contract *c, const Target *target, Node *read)
 {
 	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
-	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	int64_t stride = axis ? affine_stride(c->ir, read->src[1], axis) : 0;
 	double cycles = 0;
 	if (stride >= PAGE / (int64_t)type_size(read->type))
 		cycles += 0.6;
@@ -78,7 +78,7 @@ static double far_price(const Contract *c, const Target *target, Node *read)
 static int64_t set_step(const Contract *c, Node *read, int64_t most)
 {
 	Node *axis = c->k.naxis ? c->k.axis[c->k.naxis - 1] : NULL;
-	int64_t stride = axis ? problem_stride(c->ir, read->src[1], axis) : 0;
+	int64_t stride = axis ? affine_stride(c->ir, read->src[1], axis) : 0;
 	if (stride <= 0) /* or it varies */
 		return 0;
 	while (most > 1 && stride * (int64_t)type_size(read->type) % most)
@@ -102,7 +102,7 @@ static bool side_places(const Contract *c, const Side *s, Node *index, int64_t n
 	memset(place, 0, (size_t)n * sizeof *place);
 	for (int k = s->naxis - 1; k >= 0; k--) {
 		int64_t end = below * axis_extent(s->axis[k]);
-		int64_t stride = problem_stride(c->ir, index, s->axis[k]);
+		int64_t stride = affine_stride(c->ir, index, s->axis[k]);
 		if (stride == INT64_MIN)
 			return false;
 		for (int64_t i = below; i < n && i < end; i++)

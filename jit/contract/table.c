@@ -192,7 +192,7 @@ int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride)
 	for (int k = s->naxis - 1; k >= 0; k--) {
 		if (axis_extent(s->axis[k]) == 1)
 			continue;
-		if (problem_stride(c->ir, e, s->axis[k]) != stride)
+		if (affine_stride(c->ir, e, s->axis[k]) != stride)
 			break;
 		run *= axis_extent(s->axis[k]);
 		stride *= axis_extent(s->axis[k]);
@@ -204,7 +204,7 @@ int64_t contract_step(Contract *c, const Side *s, Node *e)
 {
 	int64_t step = 0, next = 0;
 	for (int k = s->naxis - 1; k >= 0; k--) {
-		int64_t stride = problem_stride(c->ir, e, s->axis[k]);
+		int64_t stride = affine_stride(c->ir, e, s->axis[k]);
 		if (axis_extent(s->axis[k]) == 1)
 			continue;
 		if (next && stride != next)

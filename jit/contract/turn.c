@@ -18,7 +18,7 @@ static int lane_dimension(const Contract *c, const ProblemRead *r, Node *axis)
 {
 	int found = -1;
 	for (int d = 0; d < r->rank; d++) {
-		int64_t step = problem_stride(c->ir, r->dim[d], axis);
+		int64_t step = affine_stride(c->ir, r->dim[d], axis);
 		if (step && (step != 1 || found >= 0))
 			return -1;
 		found = step ? d : found;

@@ -10,8 +10,7 @@
 
 static Node *start_of(const Problem *p, Type t)
 {
-	return type_is_float(t) ? node_const(p->ir, t, reduce_identity(p->red, t))
-				: node_const_int(p->ir, t, reduce_identity_int(p->red, p->type));
+	return node_identity(p->ir, p->red, p->type, t);
 }
 
 bool carry_find(const Problem *p, int axis, Carry *c)

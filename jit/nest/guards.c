@@ -72,9 +72,5 @@ void guards_init(Build *b)
 	b->nguard = n;
 	Type t = b->body->type;
 	if (inside)
-		b->body = node_select(
-			b->ir, inside, b->body,
-			type_is_float(t)
-				? node_const(b->ir, t, reduce_identity(p->red, t))
-				: node_const_int(b->ir, t, reduce_identity_int(p->red, t)));
+		b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
 }

@@ -88,13 +88,7 @@ Stmt *nest_open(Build *b, Loop *l)
 
 static Node *identity_of(Build *b, Type t)
 {
-	Problem *p = b->p;
-	if (p->red == RED_NONE)
-		return type_is_float(t) ? node_const(b->ir, t, 0) : node_const_int(b->ir, t, 0);
-	if (type_is_float(t))
-		return node_const(b->ir, t, reduce_identity(p->red, t));
-	/* the identity of the stored type: max= of u8 starts from 0, whatever it accumulates in */
-	return node_const_int(b->ir, t, reduce_identity_int(p->red, p->type));
+	return node_identity(b->ir, b->p->red, b->p->type, t);
 }
 
 static Stmt *store_members(Build *b, Node *result)
@@ -482,8 +476,7 @@ static Stmt *fill_partial(Build *b)
 	Node *x = tree_axis(b->t, b->p->main_size);
 	Type t = b->p->type;
 	Reduce red = comp_reduce(b->p->sub->member[0]);
-	Node *value = type_is_float(t) ? node_const(b->ir, t, reduce_identity(red, t))
-				       : node_const_int(b->ir, t, reduce_identity_int(red, t));
+	Node *value = node_identity(b->ir, red, t, t);
 	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL,
 			 stmt_store(b->t, b->p->main_out, x, value, RED_NONE));
 }

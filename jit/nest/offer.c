@@ -21,7 +21,7 @@ static void score_read(void *user, Node *n)
 	Score *s = user;
 	if (n->op != OP_READ)
 		return;
-	int64_t k = problem_stride(s->ir, n->src[1], s->axis);
+	int64_t k = affine_stride(s->ir, n->src[1], s->axis);
 	s->sum += k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
 }
 
@@ -32,7 +32,7 @@ static double vector_score(const Problem *p, int axis)
 	int64_t extent = axis_extent(p->axis[axis]);
 	node_walk(p->ir, p->body, score_read, &s);
 	if (axis < p->nspatial)
-		s.sum += problem_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
+		s.sum += affine_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
 	s.sum -= extent < 4 ? 6 : extent < 8 ? 3 : extent < 16 ? 1 : 0;
 	return s.sum;
 }
@@ -90,11 +90,11 @@ static void see_across(void *user, Node *n)
 	const Problem *p = a->p;
 	if (n->op != OP_READ)
 		return;
-	int64_t step = problem_stride(p->ir, n->src[1], p->axis[p->naxis - 1]);
+	int64_t step = affine_stride(p->ir, n->src[1], p->axis[p->naxis - 1]);
 	if (step < 16 && step > -16)
 		return;
 	for (int k = 0; k + 1 < p->naxis; k++)
-		if (problem_stride(p->ir, n->src[1], p->axis[k]) == 1)
+		if (affine_stride(p->ir, n->src[1], p->axis[k]) == 1)
 			a->axis = k;
 }
 
@@ -170,8 +170,8 @@ static void see_dense(void *user, Node *n)
 	Node *last = p->axis[p->naxis - 1];
 	if (n->op != OP_READ)
 		return;
-	int64_t step = problem_stride(p->ir, n->src[1], p->axis[p->naxis - 2]);
-	int64_t own = problem_stride(p->ir, n->src[1], last);
+	int64_t step = affine_stride(p->ir, n->src[1], p->axis[p->naxis - 2]);
+	int64_t own = affine_stride(p->ir, n->src[1], last);
 	d->all &= (step == 0 || step == 1 || step == axis_extent(last)) && own != INT64_MIN;
 }
 
@@ -423,7 +423,7 @@ static int window_lanes(const Problem *p)
 	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WIDE_MOST)
 		return -1;
 	for (int k = 0; k < p->nspatial; k++)
-		if (problem_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
+		if (affine_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
 			return points <= WINDOW_MOST || is_wide(p, k) ? k : -1;
 	return -1;
 }

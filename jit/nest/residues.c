@@ -24,7 +24,7 @@ static void see_period(void *user, Node *n)
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
 	    !node_has(n, a->axis) || !a->period)
 		return;
-	int64_t step = problem_stride(a->ir, n->src[0], a->axis), by = n->src[1]->u.i;
+	int64_t step = affine_stride(a->ir, n->src[0], a->axis), by = n->src[1]->u.i;
 	if (step == INT64_MIN) {
 		a->period = 0;
 		return;

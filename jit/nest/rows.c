@@ -203,8 +203,7 @@ static Stmt *sums_fill(const Blocks *b, Node *sums, int k, int64_t size, Node *f
 	Node *j = tree_axis(b->tree, size);
 	Reduce red = comp_reduce(b->sub->member[k]);
 	Type t = (Type)sums->type;
-	Node *value = type_is_float(t) ? node_const(ir, t, reduce_identity(red, t))
-				       : node_const_int(ir, t, reduce_identity_int(red, t));
+	Node *value = node_identity(ir, red, t, t);
 	return stmt_loop(b->tree, HOW_VECTOR, j, NULL, num(b, size),
 			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
 }

@@ -21,7 +21,7 @@ void stream_find(Build *b)
 		int64_t size = (int64_t)type_size(t);
 		if ((int64_t)tensor_bytes(p->out[k]) >= b->stream && l->stride == 1 && size >= 4 &&
 		    size * l->extent <= LINE_BYTES &&
-		    problem_stride(b->ir, p->out_index[k], p->axis[l->axis]) == 1)
+		    affine_stride(b->ir, p->out_index[k], p->axis[l->axis]) == 1)
 			b->line[k] = tree_buffer(b->t, SPACE_LOCAL, "line", t, l->extent);
 	}
 }

@@ -18,7 +18,7 @@ bool turn_init(Build *b, Staged *s, Node *read)
 		return false;
 	for (int k = b->stage_at; k < b->nloop; k++) {
 		const Loop *l = &b->loop[b->order[k]];
-		int64_t step = problem_stride(b->ir, index, b->p->axis[l->axis]);
+		int64_t step = affine_stride(b->ir, index, b->p->axis[l->axis]);
 		if (step == INT64_MIN)
 			return false;
 		step *= l->stride;

@@ -32,8 +32,7 @@ static Node *sum_apart(Ir *ir, const Node *c, int at, const Running *r)
 	int rank = tensor_rank(c), n = rank;
 	Type t = (Type)c->type;
 	Reduce red = comp_reduce(c);
-	Node *start = type_is_float(t) ? node_const(ir, t, reduce_identity(red, t))
-				       : node_const_int(ir, t, reduce_identity_int(red, t));
+	Node *start = node_identity(ir, red, t, t);
 	Node *cond = node_const_int(ir, RICCI_BOOL, 1);
 	for (int k = 0; k < comp_naxis(c); k++)
 		if (k < rank)

@@ -47,7 +47,7 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
 	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
 	if (cond->op == OP_LT)
 		e = node_sub(ir, e, node_int(ir, 1));
-	int64_t k = problem_stride(ir, e, axis);
+	int64_t k = affine_stride(ir, e, axis);
 	if (k == INT64_MIN || k == 0)
 		return false;
 	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
@@ -65,7 +65,7 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
  * value. */
 static bool decide(Inside *in, Node *cond, Node *e, bool value)
 {
-	int64_t k = problem_stride(in->ir, e, in->axis), lo, hi;
+	int64_t k = affine_stride(in->ir, e, in->axis), lo, hi;
 	if (k == INT64_MIN || k == 0)
 		return false;
 	Node *rest = node_sub(in->ir, e, node_scale(in->ir, in->axis, k));

@@ -310,11 +310,6 @@ static bool merge_once(Problem *p)
 	return false;
 }
 
-int64_t problem_stride(Ir *ir, Node *e, Node *axis)
-{
-	return affine_stride(ir, e, axis);
-}
-
 const ProblemRead *problem_read(const Problem *p, const Node *read)
 {
 	for (int k = 0; k < p->nread; k++)
@@ -341,8 +336,8 @@ static void sort_spatial(Problem *p)
 	if (p->scatter)
 		return;
 	for (int i = 1; i < p->nspatial; i++)
-		for (int j = i; j > 0 && problem_stride(p->ir, p->index, p->axis[j - 1]) <
-						 problem_stride(p->ir, p->index, p->axis[j]);
+		for (int j = i; j > 0 && affine_stride(p->ir, p->index, p->axis[j - 1]) <
+						 affine_stride(p->ir, p->index, p->axis[j]);
 		     j--) {
 			Node *x = p->axis[j];
 			p->axis[j] = p->axis[j - 1];

@@ -58,8 +58,6 @@ typedef struct Rows {
 } Rows;
 /* some: one equation, or several that are pointwise over the places of a row. */
 int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
-/* The coefficient of axis in the flat index e; INT64_MIN when e is not affine in it. */
-int64_t problem_stride(Ir *ir, Node *e, Node *axis);
 /* What is remembered of a read of main's body; NULL: nothing. */
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */

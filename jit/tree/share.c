@@ -89,7 +89,7 @@ typedef struct Touch { /* of a buffer: the places step * axis + lo..hi */
 
 static void touch_place(Touch *h, Node *index)
 {
-	int64_t k = problem_stride(h->ir, index, h->axis);
+	int64_t k = affine_stride(h->ir, index, h->axis);
 	h->odd |= k == INT64_MIN || (h->touched && k != h->step);
 	if (!h->odd) {
 		Node *rest = node_sub(h->ir, index, node_scale(h->ir, h->axis, k));

@@ -23,7 +23,7 @@ static void see_wrap(void *user, Node *n)
 	if (w->of || (n->op != OP_FLOORMOD && n->op != OP_FLOORDIV) || n->type != RICCI_I64 ||
 	    !node_has(n->src[0], w->axis))
 		return;
-	int64_t step = problem_stride(w->ir, n->src[0], w->axis), by = n->src[1]->u.i;
+	int64_t step = affine_stride(w->ir, n->src[0], w->axis), by = n->src[1]->u.i;
 	if (step == INT64_MIN || step <= 0)
 		return;
 	Node *rest = node_sub(w->ir, n->src[0], node_scale(w->ir, w->axis, step));
