@@ -22,7 +22,7 @@ static const struct {
 	{"tan", tan, 0.6, -0x1p28f, 0x1p28f},
 	{"tanh", tanh, 1.2, -INFINITY, INFINITY},
 	{"sigmoid", sigmoid, 1.8, -INFINITY, INFINITY},
-	{"erf", erf, 1.1, -INFINITY, INFINITY},
+	{"erf", erf, 2, -INFINITY, INFINITY},
 	{"abs", fabs, 0, -INFINITY, INFINITY},
 	{"sign", sign, 0, -INFINITY, INFINITY},
 	{"floor", floor, 0, -INFINITY, INFINITY},
@@ -34,7 +34,7 @@ static const float special[] = {
 	0,	   -0.0f,      1,	    -1,	   2,	   -2,	     3,		-3,
 	0.5f,	   -0.5f,      1.5f,	    -1.5f, 2.5f,   INFINITY, -INFINITY, NAN,
 	0x1p-149f, -0x1p-149f, 0x1p-126f,   88.7f, 88.8f,  -87.4f,   -103.9f,	-104.1f,
-	8388609,   16777215,   -8388607.5f, 1e30f, -1e30f, 3.4e38f,  0.92773f,	-NAN};
+	8388609,   16777215,   -8388607.5f, 1e30f, -1e30f, 3.4e38f,  0.22348f,	-NAN};
 
 static const void *find(const char *name, const char *type)
 {
