@@ -64,6 +64,8 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	if (!code) {
 		if (d->versions) {
 			lower_wraps(tree, tree->root);
+			if (d->lanes)
+				lower_masks(tree, tree->root, target);
 			lower_inside(tree, tree->root, target->vector_bytes / 4);
 		}
 		dump_tree(tree);

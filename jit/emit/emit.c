@@ -275,7 +275,7 @@ static void block(Emit *e, const Stmt *s)
 		const Stmt *next = s->next;
 		switch (s->kind) {
 		case STMT_LOOP:
-			loop(e, s);
+			(s->how == HOW_LANES ? emit_lanes : loop)(e, s);
 			break;
 		case STMT_IF:
 			branch(e, s);
@@ -394,6 +394,8 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 		return emit_tree(out, texts, t, &plain, name, err);
 	}
 	text_add(out, "%s", d->prelude);
+	if (e->uses_lanes)
+		text_add(out, "%s", d->lanes);
 	if (e->uses_math)
 		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
 			 d->after_math ? d->after_math : "");

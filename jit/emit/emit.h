@@ -18,6 +18,7 @@ typedef struct Dialect {
 			      long steps from lane to lane; NULL: they may be known */
 	const char *zero;  /* the same, s0 of value 0, that is added to lanes in conditions of
 			      reads; NULL: those may be known */
+	const char *lanes; /* types and functions of vectors under masks; NULL: there are none */
 	bool versions;	   /* full tiles get their own code with constant bounds */
 	bool grid;	   /* parts are threads of a grid */
 	int chunk;	   /* vector loops are calls of functions over so many elements; 0: loops */

@@ -391,8 +391,7 @@ static const char *infix_text(Emit *e, const Node *n, const char *a, const char 
 	return arena_printf(m, "(%s %s %s)", a, op, b);
 }
 
-/* Is c such that x/c is better computed from 1/c? (Of a power of two compilers know.) */
-static bool is_divisor(const Node *c)
+bool emit_inverts(const Node *c)
 {
 	int exponent;
 	return c->op == OP_CONST && c->u.f >= 1 && c->u.f < 0x1p60 &&
@@ -401,7 +400,7 @@ static bool is_divisor(const Node *c)
 
 const char *emit_term(Emit *e, Node *n)
 {
-	if (n->op != OP_DIV || !is_divisor(n->src[1]))
+	if (n->op != OP_DIV || !emit_inverts(n->src[1]))
 		return emit_value(e, n, false);
 	const char *a = emit_value(e, n->src[0], false);
 	return arena_printf(&e->ir->arena, "(%s * (1 / %s))", a, emit_value(e, n->src[1], false));
@@ -471,7 +470,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 			return sum_text(e, n, level, lazy);
 		break;
 	case OP_DIV:
-		if (!*e->d->vector || !is_divisor(n->src[1]))
+		if (!*e->d->vector || !emit_inverts(n->src[1]))
 			break;
 		return arena_printf(m, "rk_over_%s(%s, %s)", suffix_of(n->type),
 				    emit_value(e, n->src[0], lazy), emit_value(e, n->src[1], lazy));

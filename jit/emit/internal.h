@@ -41,6 +41,7 @@ typedef struct Emit {
 	Scope scope[EMIT_MAX_SCOPES];
 	NodeNote *note;
 	uint32_t room, stamp, scopes;
+	bool uses_lanes;
 	bool uses_math, too_large; /* too_large: more temporaries than there are */
 	int ncall;		   /* functions over chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
@@ -57,6 +58,8 @@ typedef struct Emit {
 const char *emit_value(Emit *e, Node *n, bool lazy);
 /* The value of n as a term of a sum, which rounds it anyway: a quotient is a product. */
 const char *emit_term(Emit *e, Node *n);
+/* Is c such that x/c is better computed from 1/c? (Of a power of two compilers know.) */
+bool emit_inverts(const Node *c);
 /* The place buffer[index] as an lvalue. */
 const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
 /* The address of the buffer's first element. */
@@ -76,6 +79,8 @@ int emit_uses(Emit *e, const Node *n);
 /* A vector loop as calls of functions over chunks (vector.c); false: it is none of that kind,
  * and nothing was emitted. */
 bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
+/* A LANES loop (masks.c). */
+void emit_lanes(Emit *e, const Stmt *loop);
 /* Drops the names of a scope: all, or those that depend on memory that changes. */
 void emit_forget(Emit *e, int depth, bool only_changing);
 

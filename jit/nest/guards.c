@@ -71,6 +71,9 @@ void guards_init(Build *b)
 	}
 	b->nguard = n;
 	Type t = b->body->type;
-	if (inside)
-		b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
+	if (!inside)
+		return;
+	b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
+	if (b->d->lanes && !b->nstaged)
+		b->body = stage_conditions(b, b->body);
 }

@@ -165,6 +165,10 @@ Stmt *lanes_order(Build *b, Stmt *body);
 /* Finds what can be staged before place b->stage_at and puts reads of tiles into b->body and
  * b->value. */
 void stage_find(Build *b);
+/* Conditions go where tiles and masks want them: SELECT(conditions, a * read, 0), with the
+ * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a
+ * constant, too. */
+Node *stage_conditions(Build *b, Node *body);
 /* The statements that fill the tiles. */
 Stmt *stage_fill(Build *b);
 /* The place in its tile of a staged read, for the open loops. */
@@ -174,7 +178,18 @@ bool turn_init(Build *b, Staged *s, Node *read);
 Node *turn_place(Build *b, const Staged *s);
 Stmt *turn_fill(Build *b, const Staged *s);
 
-/* ---- offers (residues.c) */
+/* ---- offers (offer.c) */
+/* The fewest outermost loops that give every thread something; extents in loop order. */
+int offer_parallel(int n, const int64_t *extent);
+/* Moves loops until they stand in the order `want`. */
+void offer_order(Schedule *s, int n, const int *want, int *now);
+
+/* ---- offers for windows (windows.c) */
+/* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
+ * out; padded reads are staged where `stage` says so, or they must be. false: no window. */
+bool window_offer(const Problem *p, const Target *target, int64_t rows, bool stage, Schedule *s);
+
+/* ---- offers for residues (residues.c) */
 /* How many lanes along axis k, at most so many: as many as the period of what is asked of it, where
  * that is long, for then lines of the reads are whole. */
 int64_t residues_lanes(const Problem *p, int k, int64_t most);

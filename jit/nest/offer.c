@@ -69,8 +69,7 @@ static int vector_axis(const Problem *p, int rank)
 
 enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
 
-/* The fewest outermost loops that give every thread something; extents in loop order. */
-static int parallel_loops(int n, const int64_t *extent)
+int offer_parallel(int n, const int64_t *extent)
 {
 	int64_t parts = 1;
 	int k = 0;
@@ -126,7 +125,7 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 	schedule_add(s, STEP_MOVE, inner, loops - 2);
 	schedule_add(s, STEP_STAGE, 0, loops - 2);
 	schedule_add(s, STEP_VECTORISE, last, 0);
-	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 	return true;
 }
 
@@ -199,7 +198,7 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 		schedule_add(s, STEP_SPLIT, last - 1, lanes);
 	schedule_add(s, STEP_VECTORISE, split ? p->naxis : last - 1, 0);
 	schedule_add(s, STEP_UNROLL, last, 0);
-	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(last - 1 + split, extent));
+	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(last - 1 + split, extent));
 	return true;
 }
 
@@ -213,7 +212,7 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	if (last < 0 || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
 		return;
 	if ((n = residues_offer(p, extent, s)) > 0) {
-		schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+		schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 		return;
 	}
 	if (offer_short(p, chunk, s))
@@ -236,7 +235,7 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 		schedule_add(s, STEP_MOVE, asked, e > chunk ? last : last - 1);
 		schedule_add(s, STEP_UNROLL, asked, 0);
 	}
-	schedule_add(s, STEP_PARALLEL, 0, parallel_loops(n, extent));
+	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
 
 static void offer_scatter(const Problem *p, Schedule *s)
@@ -337,18 +336,10 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 		if (inner >= p->nspatial && axis_extent(p->axis[inner]) <= 16)
 			schedule_add(s, STEP_UNROLL, inner, 0);
 	}
-	offer_parts(r, block != 0, parallel_loops(n, extent), s);
+	offer_parts(r, block != 0, offer_parallel(n, extent), s);
 }
 
-/* ---- windows: few reduced points, which are written out inside the lanes ---- */
-
-/* WIDE: of windows whose lanes run in whole vectors over tiles (lanes.c); what is left of others
- * takes compilers seconds. */
-enum { WINDOW_MOST = 32, WIDE_MOST = 64, ROWS_MOST = 8, LINE_MOST = 512 };
-enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
-
-/* Moves loops until they stand in the order `want`. */
-static void offer_order(Schedule *s, int n, const int *want, int *now)
+void offer_order(Schedule *s, int n, const int *want, int *now)
 {
 	for (int k = 0; k < n; k++) {
 		int at = k;
@@ -362,127 +353,9 @@ static void offer_order(Schedule *s, int n, const int *want, int *now)
 	}
 }
 
-static int64_t divisor_below(int64_t n, int64_t most)
-{
-	int64_t d = n < most ? n : most;
-	while (n % d)
-		d--;
-	return d;
-}
-
-/* Do neighbours along spatial axis k share what they read? One dimension of a read runs along it
- * and a reduced axis. */
-static bool is_window(const Problem *p, int k)
-{
-	for (int r = 0; r < p->nread; r++)
-		for (int d = 0; d < p->read[r].rank; d++) {
-			Node *e = p->read[r].dim[d];
-			for (int j = p->nspatial; j < p->naxis; j++)
-				if (node_has(e, p->axis[k]) && node_has(e, p->axis[j]))
-					return true;
-		}
-	return false;
-}
-
-static void see_padded(void *user, Node *n)
-{
-	if (n->op == OP_READ)
-		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
-}
-
-/* Do lanes along the axis run over a window's tile? */
-static bool is_wide(const Problem *p, int lanes)
-{
-	bool padded = false;
-	node_walk(p->ir, p->body, see_padded, &padded);
-	return padded && is_window(p, lanes);
-}
-
-static int64_t window_points(const Problem *p)
-{
-	int64_t points = 1;
-	for (int k = p->nspatial; k < p->naxis; k++)
-		points *= axis_extent(p->axis[k]);
-	return points;
-}
-
-/* The axis of which some rows are computed at once: one with windows, or the one beside the lanes
- * where windows lie along these. */
-static int window_axis(const Problem *p, int lanes)
-{
-	for (int k = p->nspatial - 1; k >= 0; k--)
-		if (k != lanes && is_window(p, k))
-			return k;
-	int beside = lanes == p->nspatial - 1 ? lanes - 1 : p->nspatial - 1;
-	return is_window(p, lanes) ? beside : -1;
-}
-
-static int window_lanes(const Problem *p)
-{
-	int64_t points = window_points(p);
-	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WIDE_MOST)
-		return -1;
-	for (int k = 0; k < p->nspatial; k++)
-		if (affine_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
-			return points <= WINDOW_MOST || is_wide(p, k) ? k : -1;
-	return -1;
-}
-
-/* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
- * out; padded reads are staged. */
-static bool offer_window(const Problem *p, int64_t rows, Schedule *s)
-{
-	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
-	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
-	int64_t extent[COMP_MAX_AXES], points = window_points(p);
-	if (w < 0)
-		return false;
-	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
-	if (rows * points > written)
-		rows = written / points;
-	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
-	rows = divisor_below(tall, rows);
-	int64_t line = divisor_below(wide, LINE_MOST);
-	int inner_w = rows < tall ? loops++ : w, inner_v = line < wide ? loops++ : v;
-	for (int k = 0; k < loops; k++)
-		now[k] = k;
-	if (inner_w != w) {
-		schedule_add(s, STEP_SPLIT, w, rows);
-		memmove(now + w + 2, now + w + 1, (size_t)(loops - w - 2) * sizeof *now);
-		now[w + 1] = inner_w;
-	}
-	if (inner_v != v) {
-		int at = 0;
-		schedule_add(s, STEP_SPLIT, v, line);
-		while (now[at] != v)
-			at++;
-		memmove(now + at + 2, now + at + 1, (size_t)(loops - at - 2) * sizeof *now);
-		now[at + 1] = inner_v;
-	}
-	for (int k = 0; k < p->nspatial; k++) {
-		if ((k == v && inner_v == v) || (k == w && inner_w == w))
-			continue;
-		int64_t e = axis_extent(p->axis[k]);
-		extent[n] = k == v ? wide / line : k == w ? tall / rows : e;
-		want[n++] = k;
-	}
-	int parts = parallel_loops(n, extent), stage = n;
-	want[n++] = inner_v;
-	want[n++] = inner_w;
-	for (int k = p->nspatial; k < p->naxis; k++)
-		want[n++] = k;
-	offer_order(s, n, want, now);
-	schedule_add(s, STEP_VECTORISE, inner_v, 0);
-	for (int k = stage + 1; k < n; k++)
-		schedule_add(s, STEP_UNROLL, want[k], 0);
-	schedule_add(s, STEP_STAGE, 0, stage);
-	schedule_add(s, STEP_PARALLEL, 0, parts);
-	return true;
-}
-
 /* ---- running reductions ---- */
 
-enum { PREFIX_LANES = 512, SHORT = 8, WIDE = 1024 };
+enum { PREFIX_LANES = 512, SHORT = 8, WIDE = 1024, ROWS_MOST = 8 };
 
 /* The axis along which a reduction is carried that would take longest otherwise; -1: none. */
 static int carry_axis(const Problem *p)
@@ -559,7 +432,7 @@ static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Sched
 		extent[n] = k == v ? (e + lanes - 1) / lanes : axis_extent(p->axis[k]);
 		want[n++] = k;
 	}
-	parts = parallel_loops(n, extent);
+	parts = offer_parallel(n, extent);
 	if (v != i || split)
 		want[n++] = i;
 	for (int k = p->nspatial; k < p->naxis; k++)
@@ -578,16 +451,21 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		int rank, lanes, chunk;
 		bool unroll;
 		int64_t rows; /* of windows */
-	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST}, {0, LANES, CHUNK, true, ROWS_MOST / 2},
-		   {0, LANES / 2, CHUNK / 4, false, 0}, {0, 2 * LANES, 4 * CHUNK, false, 0},
-		   {1, LANES, CHUNK, false, 0},		{0, LANES / 4, CHUNK, false, 0}};
+		bool stage;
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false},
+		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true},
+		   {0, LANES / 2, CHUNK / 4, false, 0, false},
+		   {0, 2 * LANES, 4 * CHUNK, false, 0, false},
+		   {1, LANES, CHUNK, false, 0, false},
+		   {0, LANES / 4, CHUNK, false, 0, false}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
 		offer_scatter(p, s);
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
 		return;
-	else if (row[variant].rows && offer_window(p, row[variant].rows, s))
+	else if (row[variant].rows &&
+		 window_offer(p, target, row[variant].rows, row[variant].stage, s))
 		return;
 	else if (p->red == RED_NONE)
 		offer_pointwise(p, row[variant].chunk, s);

@@ -196,10 +196,7 @@ static Node *push_places(Build *b, Node *body)
 	return node_select(ir, values, node_select(ir, places, read, fill), fill);
 }
 
-/* Conditions go where staged reads want them: SELECT(conditions, a * read, 0), with the conditions
- * that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a constant, too.
- */
-static Node *push_conditions(Build *b, Node *body)
+Node *stage_conditions(Build *b, Node *body)
 {
 	Unsafe u = {0};
 	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
@@ -251,7 +248,7 @@ void stage_find(Build *b)
 		return;
 	if (b->lanes == b->nloop - 1)
 		find_turned(b);
-	Node *body = push_conditions(b, b->body);
+	Node *body = stage_conditions(b, b->body);
 	Seen seen = {.b = b};
 	node_walk(b->ir, body, see_padded, &seen);
 	for (int k = 0; k < seen.nselect && b->nstaged < MAX_STAGED; k++) {

@@ -62,9 +62,6 @@ int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *r
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */
 bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at, Node *cond);
-/* lo <= axis < hi is where the condition holds, too, whatever the others say (inside.c); false: not
- * an interval. */
-bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 /* The accumulated value v as one of the result's type: integers wrap. */
 Node *problem_narrow(const Problem *p, Node *v);
 

@@ -139,7 +139,8 @@ Stmt *stmt_seq(Stmt *a, Stmt *b)
 
 /* ---- printing ---- */
 
-static const char *const how_text[] = {"for", "unroll", "vector", "parallel", "block", "thread"};
+static const char *const how_text[] = {"for",	"unroll", "vector", "parallel",
+				       "block", "thread", "lanes"};
 
 static const char *tree_name(void *user, Node *t)
 {

@@ -18,7 +18,15 @@ typedef enum {
 	STMT_SYNC,
 	STMT_AHEAD
 } StmtKind;
-typedef enum { HOW_SERIAL, HOW_UNROLL, HOW_VECTOR, HOW_PARALLEL, HOW_BLOCK, HOW_THREAD } How;
+typedef enum {
+	HOW_SERIAL,
+	HOW_UNROLL,
+	HOW_VECTOR,
+	HOW_PARALLEL,
+	HOW_BLOCK,
+	HOW_THREAD,
+	HOW_LANES
+} How;
 typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE, SPACE_SHARED } Space;
 
 /* TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
@@ -83,6 +91,17 @@ void tree_print(Text *out, const Tree *t);
 void lower_share(Tree *t, Stmt *s);
 /* Cuts vector loops where the quotients in them step once (wrap.c). */
 void lower_wraps(Tree *t, Stmt *s);
+/* lo <= axis < hi is where the condition holds, too, whatever the others say (inside.c); false: not
+ * an interval. */
+bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
+/* Makes vectors under masks of short vector loops with conditions (masks.c). */
+void lower_masks(Tree *t, Stmt *s, const Target *target);
+/* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */
+int64_t masks_most(const Target *target);
+/* Is n an index or an operator of f32 that all lanes take at once? */
+bool masks_take(const Node *n);
+/* Does n differ between the lanes of a LANES loop? (Its buffers of one element do.) */
+bool lanes_vary(const Node *n, const Node *axis);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */
 void lower_inside(Tree *t, Stmt *s, int64_t width);

@@ -1,0 +1,202 @@
+/* masks.c - LANES loops as vectors under masks (jit/tree/masks.c makes them).
+ *
+ * Input: a LANES loop. Output: its statements, each over all lanes at once, in the types and
+ * functions of Dialect.lanes. Invariant: nothing is read or written where a lane is no iteration,
+ * or where its conditions do not hold. What is loaded is kept to the loop's end: the loop writes
+ * none of what it reads. */
+#include "jit/emit/internal.h"
+
+#include <math.h>
+
+enum { KEPT_MOST = 256 };
+
+typedef struct Kept {
+	const Node *read, *cond; /* read NULL: the mask */
+	const char *name;
+} Kept;
+
+typedef struct Lanes {
+	Emit *e;
+	const Stmt *loop;
+	int nkept;
+	Kept kept[KEPT_MOST];
+} Lanes;
+
+static const char *kept_find(const Lanes *v, const Node *read, const Node *cond)
+{
+	for (int k = 0; k < v->nkept; k++)
+		if (v->kept[k].read == read && v->kept[k].cond == cond)
+			return v->kept[k].name;
+	return NULL;
+}
+
+static const char *keep(Lanes *v, const char *type, const Node *read, const Node *cond,
+			const char *text)
+{
+	Emit *e = v->e;
+	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+	emit_line(e, "const %s %s = %s;", type, name, text);
+	if (v->nkept < KEPT_MOST)
+		v->kept[v->nkept++] = (Kept){read, cond, name};
+	return name;
+}
+
+/* The lanes lo..hi-1 for which the parts of cond that differ between lanes hold, and the rest of
+ * it. */
+static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common)
+{
+	Ir *ir = v->e->ir;
+	if (cond->op == OP_AND) {
+		mask_parts(v, cond->src[0], lo, hi, common);
+		mask_parts(v, cond->src[1], lo, hi, common);
+	} else if (lanes_vary(cond, v->loop->axis)) {
+		cond_interval(ir, cond, v->loop->axis, lo, hi);
+	} else {
+		*common = *common ? node2(ir, OP_AND, *common, cond) : cond;
+	}
+}
+
+/* The mask of cond (NULL: none); NULL: all lanes. */
+static const char *mask_of(Lanes *v, Node *cond)
+{
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	Node *lo = v->loop->lo, *hi = v->loop->hi, *common = NULL;
+	const char *known = kept_find(v, NULL, cond);
+	if (known)
+		return known;
+	if (cond)
+		mask_parts(v, cond, &lo, &hi, &common);
+	if (!common && node_is_value(lo, 0) && node_is_value(hi, axis_extent(v->loop->axis)))
+		return NULL;
+	const char *from = emit_value(e, lo, false), *to = emit_value(e, hi, false);
+	const char *text = arena_printf(m, "rk_lanes(%s, %s)", from, to);
+	if (common)
+		text = arena_printf(m, "rk_where(%s, %s)", emit_value(e, common, false), text);
+	return keep(v, "rk_m", NULL, cond, text);
+}
+
+/* The address of the first lane's element. */
+static const char *place_of(Lanes *v, Node *buffer, Node *index)
+{
+	Node *axis = v->loop->axis, *zero = node_int(v->e->ir, 0);
+	return emit_place(v->e, buffer, node_replace(v->e->ir, index, 1, &axis, &zero), false);
+}
+
+static const char *load(Lanes *v, Node *n, Node *cond)
+{
+	const char *known = kept_find(v, n, cond);
+	if (known)
+		return known;
+	if (tensor_size(n->src[0]) == 1)
+		return n->src[0]->u.s;
+	const char *place = place_of(v, n->src[0], n->src[1]), *mask = mask_of(v, cond);
+	Arena *m = &v->e->ir->arena;
+	return keep(v, "rk_v", n, cond,
+		    mask ? arena_printf(m, "rk_load(&%s, %s)", place, mask)
+			 : arena_printf(m, "rk_load_all(&%s)", place));
+}
+
+static const char *value(Lanes *v, Node *n, Node *cond);
+
+/* What loads leave out is zero. */
+static const char *select_text(Lanes *v, Node *n, Node *cond)
+{
+	const Node *other = n->src[2];
+	Node *both = cond ? node2(v->e->ir, OP_AND, cond, n->src[0]) : n->src[0];
+	const char *x = value(v, n->src[1], both);
+	if (n->src[1]->op == OP_READ && other->u.f == 0 && !signbit(other->u.f))
+		return x;
+	const char *mask = mask_of(v, both);
+	return mask ? arena_printf(&v->e->ir->arena, "rk_pick(%s, %s, %s)", mask, x,
+				   value(v, n->src[2], NULL))
+		    : x;
+}
+
+/* n in the lanes where cond (NULL: nothing) holds. */
+static const char *value(Lanes *v, Node *n, Node *cond)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *text = op_info[n->op].text;
+	if (!lanes_vary(n, v->loop->axis))
+		return arena_printf(m, "rk_all(%s)", emit_value(v->e, n, false));
+	if (n->op == OP_READ)
+		return load(v, n, cond);
+	if (n->op == OP_SELECT)
+		return select_text(v, n, cond);
+	const char *a = value(v, n->src[0], cond);
+	if (n->op == OP_NEG)
+		return arena_printf(m, "(-%s)", a);
+	const char *b = value(v, n->src[1], cond);
+	return op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
+						 : arena_printf(m, "rk_v%s(%s, %s)", text, a, b);
+}
+
+/* As emit_term. */
+static const char *term(Lanes *v, Node *n)
+{
+	if (n->op != OP_DIV || !emit_inverts(n->src[1]))
+		return value(v, n, NULL);
+	return arena_printf(&v->e->ir->arena, "(%s * (1 / %s))", value(v, n->src[0], NULL),
+			    emit_value(v->e, n->src[1], false));
+}
+
+/* A variable red= its value. */
+static void store_own(Lanes *v, const Stmt *s)
+{
+	static const char *const assign[RED_COUNT] = {"=", "+=", "*="};
+	const char *name = s->buffer->u.s,
+		   *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
+	if (s->red == RED_MAX || s->red == RED_MIN)
+		emit_line(v->e, "%s = rk_v%s(%s, %s);", name, s->red == RED_MAX ? "max" : "min",
+			  name, x);
+	else
+		emit_line(v->e, "%s %s %s;", name, assign[s->red], x);
+}
+
+/* Results that follow each other: all values come first (emit.c, stores). Returns what is next. */
+static const Stmt *store_results(Lanes *v, const Stmt *s)
+{
+	Emit *e = v->e;
+	const char *name[EMIT_MAX_SCOPES];
+	int n = 0;
+	const Stmt *i = s;
+	for (; i && i->kind == STMT_STORE && tensor_size(i->buffer) > 1 && n < COUNT(name);
+	     i = i->next) {
+		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
+		emit_line(e, "const rk_v %s = %s;", name[n++], value(v, i->value, NULL));
+	}
+	const char *mask = mask_of(v, NULL);
+	n = 0;
+	for (; s != i; s = s->next, n++) {
+		const char *place = place_of(v, s->buffer, s->index);
+		if (mask)
+			emit_line(e, "rk_store(&%s, %s, %s);", place, name[n], mask);
+		else
+			emit_line(e, "rk_store_all(&%s, %s);", place, name[n]);
+	}
+	return i;
+}
+
+void emit_lanes(Emit *e, const Stmt *loop)
+{
+	Lanes *v = arena_alloc(&e->ir->arena, sizeof *v);
+	*v = (Lanes){.e = e, .loop = loop};
+	e->uses_lanes = true;
+	emit_statement(e);
+	emit_open(e, loop->axis, false);
+	emit_line(e, "{");
+	for (const Stmt *s = loop->body; s;) {
+		if (s->kind == STMT_STORE && tensor_size(s->buffer) > 1) {
+			s = store_results(v, s);
+			continue;
+		}
+		if (s->kind == STMT_ALLOC)
+			emit_line(e, "rk_v %s;", s->buffer->u.s);
+		else
+			store_own(v, s);
+		s = s->next;
+	}
+	emit_line(e, "}");
+	emit_close(e);
+}

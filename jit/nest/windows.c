@@ -1,0 +1,157 @@
+/* windows.c - schedules offered for windows: few reduced points, which are written out inside the
+ * lanes.
+ *
+ * Input: a problem. Output: steps for lanes along its last spatial axis and some rows of results
+ * inside them, so that rows that these share are loaded once. Invariant: only index functions and
+ * extents are asked. */
+#include "jit/nest/internal.h"
+
+#include <string.h>
+
+/* WIDE: of windows whose lanes run in whole vectors over tiles (lanes.c); what is left of others
+ * takes compilers seconds. */
+enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
+enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
+
+static int64_t divisor_below(int64_t n, int64_t most)
+{
+	int64_t d = n < most ? n : most;
+	while (n % d)
+		d--;
+	return d;
+}
+
+/* Do neighbours along spatial axis k share what they read? One dimension of a read runs along it
+ * and a reduced axis. */
+static bool is_window(const Problem *p, int k)
+{
+	for (int r = 0; r < p->nread; r++)
+		for (int d = 0; d < p->read[r].rank; d++) {
+			Node *e = p->read[r].dim[d];
+			for (int j = p->nspatial; j < p->naxis; j++)
+				if (node_has(e, p->axis[k]) && node_has(e, p->axis[j]))
+					return true;
+		}
+	return false;
+}
+
+static void see_padded(void *user, Node *n)
+{
+	if (n->op == OP_READ)
+		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
+}
+
+/* Do lanes along the axis run over a window's tile? */
+static bool is_wide(const Problem *p, int lanes)
+{
+	bool padded = false;
+	node_walk(p->ir, p->body, see_padded, &padded);
+	return padded && is_window(p, lanes);
+}
+
+static int64_t window_points(const Problem *p)
+{
+	int64_t points = 1;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		points *= axis_extent(p->axis[k]);
+	return points;
+}
+
+/* The axis of which some rows are computed at once: one with windows, or the one beside the lanes
+ * where windows lie along these. */
+static int window_axis(const Problem *p, int lanes)
+{
+	for (int k = p->nspatial - 1; k >= 0; k--)
+		if (k != lanes && is_window(p, k))
+			return k;
+	int beside = lanes == p->nspatial - 1 ? lanes - 1 : p->nspatial - 1;
+	return is_window(p, lanes) ? beside : -1;
+}
+
+static int window_lanes(const Problem *p)
+{
+	int64_t points = window_points(p);
+	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WIDE_MOST)
+		return -1;
+	for (int k = 0; k < p->nspatial; k++)
+		if (affine_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
+			return points <= WINDOW_MOST || is_wide(p, k) ? k : -1;
+	return -1;
+}
+
+typedef struct Plain {
+	const Problem *p;
+	Node *axis;
+	bool all; /* operators have vectors; reads lie side by side along the axis or are one */
+} Plain;
+
+static void see_plain(void *user, Node *n)
+{
+	Plain *a = user;
+	a->all &= masks_take(n);
+	if (n->op != OP_READ)
+		return;
+	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
+	a->all &= step == 0 || step == 1;
+}
+
+/* May lanes along the axis read a padded tensor where it lies, as vectors under masks
+ * (jit/tree/masks.c)? */
+static bool has_masks(const Problem *p, const Target *target, int axis)
+{
+	Plain a = {p, p->axis[axis], true};
+	node_walk(p->ir, p->body, see_plain, &a);
+	return a.all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
+	       axis_extent(p->axis[axis]) <= masks_most(target);
+}
+
+bool window_offer(const Problem *p, const Target *target, int64_t rows, bool stage, Schedule *s)
+{
+	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
+	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
+	int64_t extent[COMP_MAX_AXES], points = window_points(p);
+	if (w < 0)
+		return false;
+	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
+	if (rows * points > written)
+		rows = written / points;
+	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
+	rows = divisor_below(tall, rows);
+	int64_t line = divisor_below(wide, LINE_MOST);
+	int inner_w = rows < tall ? loops++ : w, inner_v = line < wide ? loops++ : v;
+	for (int k = 0; k < loops; k++)
+		now[k] = k;
+	if (inner_w != w) {
+		schedule_add(s, STEP_SPLIT, w, rows);
+		memmove(now + w + 2, now + w + 1, (size_t)(loops - w - 2) * sizeof *now);
+		now[w + 1] = inner_w;
+	}
+	if (inner_v != v) {
+		int at = 0;
+		schedule_add(s, STEP_SPLIT, v, line);
+		while (now[at] != v)
+			at++;
+		memmove(now + at + 2, now + at + 1, (size_t)(loops - at - 2) * sizeof *now);
+		now[at + 1] = inner_v;
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		if ((k == v && inner_v == v) || (k == w && inner_w == w))
+			continue;
+		int64_t e = axis_extent(p->axis[k]);
+		extent[n] = k == v ? wide / line : k == w ? tall / rows : e;
+		want[n++] = k;
+	}
+	int parts = offer_parallel(n, extent), lanes = n;
+	want[n++] = inner_v;
+	want[n++] = inner_w;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		want[n++] = k;
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, inner_v, 0);
+	for (int k = lanes + 1; k < n; k++)
+		schedule_add(s, STEP_UNROLL, want[k], 0);
+	if (stage || !has_masks(p, target, v))
+		schedule_add(s, STEP_STAGE, 0, lanes);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}

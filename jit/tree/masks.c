@@ -1,0 +1,208 @@
+/* masks.c - short vector loops that read under conditions become vectors under masks: what a
+ * compiler makes of them asks anew for each lane.
+ *
+ * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector,
+ * those between the borders in a loop; what asks nothing there has lost its conditions. They hold
+ * stores of f32 whose values have operators that all lanes take at once (the emitter's masks.c).
+ * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
+#include "jit/tree/problem.h"
+
+enum { VECTORS_MOST = 16, MASKED_BYTES = 32 };
+
+/* Lanes of a vector. */
+static int64_t masks_width(const Target *target)
+{
+	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / 4;
+}
+
+int64_t masks_most(const Target *target)
+{
+	return VECTORS_MOST * masks_width(target);
+}
+
+typedef struct Masks {
+	const Tree *t;
+	const Stmt *loop;
+	bool asks; /* a condition that the lanes decide */
+} Masks;
+
+static bool is_own(const Masks *m, const Node *buffer)
+{
+	for (const Stmt *s = m->loop->body; s; s = s->next)
+		if (s->kind == STMT_ALLOC && s->buffer == buffer)
+			return true;
+	return false;
+}
+
+static bool is_stored(const Masks *m, const Node *buffer)
+{
+	for (const Stmt *s = m->loop->body; s; s = s->next)
+		if (s->kind == STMT_STORE && s->buffer == buffer)
+			return true;
+	return false;
+}
+
+bool lanes_vary(const Node *n, const Node *axis)
+{
+	if (n == axis || (n->op == OP_READ && tensor_size(n->src[0]) == 1))
+		return true;
+	for (int k = 0; k < n->nsrc; k++)
+		if (lanes_vary(n->src[k], axis))
+			return true;
+	return false;
+}
+
+static void see_loose(void *user, Node *n)
+{
+	if (n->op == OP_READ)
+		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
+}
+
+/* The same for all lanes, and always valid. */
+static bool is_common(const Masks *m, Node *n)
+{
+	bool loose = lanes_vary(n, m->loop->axis);
+	node_walk(m->t->ir, n, see_loose, &loose);
+	return !loose;
+}
+
+/* Lanes lo..hi-1, where all lanes agree on the rest. */
+static bool suits_condition(Masks *m, Node *c)
+{
+	Node *lo = m->loop->lo, *hi = m->loop->hi;
+	if (c->op == OP_AND)
+		return suits_condition(m, c->src[0]) && suits_condition(m, c->src[1]);
+	if (!lanes_vary(c, m->loop->axis))
+		return is_common(m, c);
+	m->asks = true;
+	return cond_interval(m->t->ir, c, m->loop->axis, &lo, &hi);
+}
+
+static bool suits_read(const Masks *m, Node *n)
+{
+	if (is_own(m, n->src[0]))
+		return true;
+	return tensor_size(n->src[0]) > 1 && !is_stored(m, n->src[0]) &&
+	       affine_stride(m->t->ir, n->src[1], m->loop->axis) == 1;
+}
+
+bool masks_take(const Node *n)
+{
+	if (!type_is_float(n->type))
+		return true;
+	switch ((Op)n->op) {
+	case OP_INPUT:
+	case OP_READ:
+	case OP_CONST:
+	case OP_SELECT:
+	case OP_ADD:
+	case OP_SUB:
+	case OP_MUL:
+	case OP_DIV:
+	case OP_NEG:
+	case OP_MIN:
+	case OP_MAX:
+		return n->type == RICCI_F32;
+	default:
+		return false;
+	}
+}
+
+/* under: conditions stand around it. */
+static bool suits_value(Masks *m, Node *n, bool under)
+{
+	bool loose = false, all = true;
+	if (!lanes_vary(n, m->loop->axis))
+		return n->type == RICCI_F32 && is_common(m, n);
+	if (n->type != RICCI_F32 || !masks_take(n))
+		return false;
+	if (n->op == OP_READ) {
+		see_loose(&loose, n);
+		return suits_read(m, n) && (under || !loose);
+	}
+	if (n->op == OP_SELECT)
+		return n->src[2]->op == OP_CONST && suits_condition(m, n->src[0]) &&
+		       suits_value(m, n->src[1], true);
+	for (int k = 0; k < n->nsrc; k++)
+		all &= suits_value(m, n->src[k], under);
+	return all;
+}
+
+static bool suits_store(Masks *m, const Stmt *s)
+{
+	if (s->buffer->type != RICCI_F32 || !suits_value(m, s->value, false))
+		return false;
+	if (is_own(m, s->buffer))
+		return true;
+	const Buffer *b = tree_find(m->t, s->buffer);
+	return b->space == SPACE_PARAM && s->red == RED_NONE &&
+	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
+}
+
+static bool suits(Masks *m, int64_t most)
+{
+	const Stmt *l = m->loop;
+	if (l->how != HOW_VECTOR || !node_is_const(l->lo) || !node_is_const(l->hi) ||
+	    l->hi->u.i - l->lo->u.i > most)
+		return false;
+	for (const Stmt *s = l->body; s; s = s->next)
+		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
+					  : s->kind != STMT_STORE || !suits_store(m, s))
+			return false;
+	return m->asks;
+}
+
+/* One vector from `first` on, of which `n` are iterations. */
+static Stmt *vector(Tree *t, const Stmt *loop, Node *first, int64_t width, int64_t n)
+{
+	Stmt *body = NULL;
+	Node *axis = loop->axis, *lane = tree_axis(t, width), *to = node_add(t->ir, first, lane);
+	for (const Stmt *s = loop->body; s; s = s->next)
+		body = stmt_seq(body,
+				s->kind == STMT_ALLOC
+					? stmt_alloc(t, s->buffer)
+					: stmt_store(t, s->buffer,
+						     node_replace(t->ir, s->index, 1, &axis, &to),
+						     node_replace(t->ir, s->value, 1, &axis, &to),
+						     s->red));
+	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, n), body);
+}
+
+/* Border, what lies between, border. */
+static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width)
+{
+	int64_t lo = loop->lo->u.i, left = loop->hi->u.i - lo, between = (left - 1) / width - 1;
+	Stmt *all = vector(t, loop, loop->lo, width, left < width ? left : width);
+	if (between > 0) {
+		Node *k = tree_axis(t, between);
+		Node *first =
+			node_add(t->ir, node_scale(t->ir, k, width), node_int(t->ir, lo + width));
+		all = stmt_seq(all, stmt_loop(t, HOW_SERIAL, k, NULL, NULL,
+					      vector(t, loop, first, width, width)));
+	}
+	int64_t last = (left - 1) / width * width;
+	if (last > 0)
+		all = stmt_seq(all,
+			       vector(t, loop, node_int(t->ir, lo + last), width, left - last));
+	return all;
+}
+
+void lower_masks(Tree *t, Stmt *s, const Target *target)
+{
+	int64_t width = masks_width(target);
+	for (; s; s = s->next) {
+		Masks m = {.t = t, .loop = s};
+		if (s->kind == STMT_IF)
+			lower_masks(t, s->otherwise, target);
+		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
+			lower_masks(t, s->body, target);
+		if (s->kind != STMT_LOOP || !suits(&m, masks_most(target)))
+			continue;
+		Stmt *all = vectors(t, s, width), *last = all;
+		while (last->next)
+			last = last->next;
+		last->next = s->next;
+		*s = *all;
+		s = last == all ? s : last;
+	}
+}

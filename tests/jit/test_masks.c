@@ -1,0 +1,75 @@
+/* test_masks.c - short padded lines are vectors under masks: they are made where they should be,
+ * give what the interpreter gives, and touch nothing beyond a tensor whose neighbours are pages
+ * that can't be read. */
+#include "tests/jit/lower_harness.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const Case masked[] = {
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<28, q<28", "X=4x28x28 W=4x3x3"},
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<14, q<14", "X=8x14x14 W=8x3x3"},
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<6, q<7", "X=16x6x7 W=16x3x3"},
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<7, q<112", "X=2x7x112 W=2x3x3"},
+	/* two padded factors, values that are no factor, other fills, quotients */
+	{"Y[p,q] += (X[p+r-1,q+s-1] else 0.5)*W[r,s] where p<8, q<20", "X=8x20 W=3x3"},
+	{"Y[p,q] += ((X[p+r-1,q+s-1] else -0.0) - W[r,s])/9 where p<8, q<20", "X=8x20 W=3x3"},
+	{"Y[p,q] += (X[p+r-2,q+s-2] else 0)/9 where p<10, q<18, r<3, s<3", "X=8x16"},
+	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*(Z[p,q+s-3] else 2) where p<8, q<36, r<3, s<3",
+	 "X=8x36 Z=8x36"},
+	/* the lanes ask from both sides, for what is never there too */
+	{"Y[p,q] += (X[p+r-1,q+40*s-60] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
+	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<48", "X=8x48 W=3x3"},
+};
+
+/* Elements alone, and with what is computed from each result. */
+static const Case pointwise[] = {
+	{"Y[i,j] = 2*X[i,j] - (X[i-1,j] else 0) - (X[i,j+1] else 1)", "X=8x40"},
+	{"Y[i,j] = max((X[i,j-3] else -inf), min((X[i+1,j+3] else 7), -X[i,j]))", "X=8x40"},
+	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; Y[p,q] = max(S[p,q]+B[p], 0)",
+	 "X=8x20 W=3x3 B=8"},
+};
+
+/* A copy of t's first operand between two such pages: its start touches one, or its end. */
+static void *fenced(const Trial *t, bool end)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), n = tensor_bytes(t->task.sub.input[0]);
+	size_t room = (n + page - 1) / page * page;
+	char *map = mmap(NULL, room + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED || mprotect(map + page, room, PROT_READ | PROT_WRITE))
+		return NULL;
+	char *at = map + page + (end ? room - n : 0);
+	memcpy(at, t->in[0], n);
+	return at;
+}
+
+/* first: the first offer makes masks. */
+static void check_masks(const Case *c, bool fused, bool first)
+{
+	Trial *t = harness_trials(c, fused, NULL);
+	bool made = false;
+	for (int k = 0; k < (first ? 1 : t->noffer); k++) {
+		Error err = {0};
+		Kernel *kernel = kernel_lower(&t->task, &t->offer[k], backend_find("cc"),
+					      target_host(), &err);
+		made |= kernel && strstr(kernel->source, "= rk_load(");
+		if (kernel)
+			kernel_unref(kernel);
+	}
+	CHECK_REPORT(made == (target_host()->vector_bytes >= 32), "%s: %s", c->text,
+		     made ? "masks" : "no masks");
+	for (int end = 0; end < 2; end++) {
+		t->in[0] = fenced(t, end);
+		CHECK(t->in[0]);
+		harness_check(t, backend_find("cc"), 100);
+	}
+}
+
+int main(void)
+{
+	for (int k = 0; k < COUNT(masked); k++)
+		check_masks(&masked[k], false, true);
+	for (int k = 0; k < COUNT(pointwise); k++)
+		check_masks(&pointwise[k], true, false);
+	return harness_done();
+}
