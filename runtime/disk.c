@@ -46,6 +46,7 @@ static bool entry_path(const Text *key, char *path, size_t n)
 				(unsigned long long)a, (unsigned long long)b) < n;
 }
 
+/* kept_parse and upkeep.c read this. */
 static void kept_print(Text *t, const Line *l)
 {
 	const Kernel *k = l->best;
@@ -107,7 +108,6 @@ static bool kept_parse(char *s, Kept *k)
 	       schedule_parse(line, &k->schedule, NULL) == 0 && schedule_available(&k->schedule);
 }
 
-/* Checks the last line; cuts it off. */
 bool entry_sound(char *s, size_t n)
 {
 	size_t tail = strlen("checksum 0123456789abcdef\n");

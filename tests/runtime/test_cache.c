@@ -100,14 +100,18 @@ static int run_list(void)
 	FILE *f = fmemopen(text, sizeof text, "w");
 	CacheReport r;
 	Error err = {0};
-	int lines = 0;
+	int lines = 0, timed = 0;
 
 	if (!f || cache_list(f, &err) || cache_verify(false, &r, &err))
 		return 100;
 	fclose(f);
-	for (char *s = text; *s; s++)
-		lines += *s == '\n';
-	return lines == r.entries && r.broken == 0 && r.bytes > 1000 ? lines : 100;
+	for (char *s = text, *end; (end = strchr(s, '\n')); s = end + 1, lines++) {
+		double us = -1; /* 0: was never on trial */
+		if (sscanf(s, "%*s %*s %lf us (", &us) != 1 || us < 0 || us > 1e5)
+			return 100;
+		timed += us > 0;
+	}
+	return timed && lines == r.entries && r.broken == 0 && r.bytes > 1000 ? lines : 100;
 }
 
 static int run_verify(void)

@@ -1,0 +1,102 @@
+/* upkeep.c - listing, verifying and clearing the function cache: entries (disk.c) as files of a
+ * folder (folder.c). */
+#include "runtime/internal.h"
+#include "runtime/folder.h"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static void entry_field(const char *s, const char *name, char *out, size_t n)
+{
+	char start[40];
+	const char *at;
+
+	snprintf(start, sizeof start, "\n%s ", name);
+	at = strstr(s, start);
+	*out = 0;
+	if (at)
+		snprintf(out, n, "%.*s", (int)strcspn(at + strlen(start), "\n"),
+			 at + strlen(start));
+}
+
+static bool list_one(void *user, const File *f)
+{
+	char kernel[200], schedule[400], what[200], *s;
+	double seconds = 0;
+	size_t n;
+
+	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->path, &n)))
+		return true;
+	entry_field(s, "kernel", kernel, sizeof kernel);
+	entry_field(s, "schedule", schedule, sizeof schedule);
+	entry_field(s, "for", what, sizeof what);
+	sscanf(kernel, "%*s %*s %*s %*s %*s %*s %lf", &seconds);
+	fprintf(user, "%.16s  %-5.*s %10.3f us  (%s)  %s\n", f->name, (int)strcspn(kernel, " "),
+		kernel, 1e6 * seconds, what, schedule);
+	mem_free(s);
+	return true;
+}
+
+int cache_list(FILE *out, Error *err)
+{
+	return folder_each(list_one, out, err);
+}
+
+typedef struct Check {
+	CacheReport *r;
+	bool repair;
+} Check;
+
+static bool check_one(void *user, const File *f)
+{
+	Check *c = user;
+	char object[200], *s;
+	bool good = true;
+	size_t n = 0;
+
+	c->r->bytes += f->st.st_size;
+	if (has_suffix(f->name, ".o"))
+		good = object_sound(f->name);
+	else if (has_suffix(f->name, ".tmp"))
+		good = f->st.st_mtime + 3600 > time(NULL);
+	else if (has_suffix(f->name, ".entry")) {
+		c->r->entries++;
+		s = folder_read(f->path, &n);
+		good = s && entry_sound(s, n);
+		if (good) {
+			entry_field(s, "object", object, sizeof object);
+			object[strcspn(object, " ")] = 0;
+			good = !strcmp(object, "-") || object_sound(object);
+		}
+		mem_free(s);
+	}
+	c->r->broken += !good;
+	if (!good && c->repair)
+		unlink(f->path);
+	return true;
+}
+
+int cache_verify(bool repair, CacheReport *r, Error *err)
+{
+	Check c = {r, repair};
+
+	memset(r, 0, sizeof *r);
+	return folder_each(check_one, &c, err);
+}
+
+static bool clear_one(void *user, const File *f)
+{
+	CacheReport *r = user;
+
+	r->entries += has_suffix(f->name, ".entry");
+	r->bytes += f->st.st_size;
+	unlink(f->path);
+	return true;
+}
+
+int cache_clear(CacheReport *r, Error *err)
+{
+	memset(r, 0, sizeof *r);
+	return folder_each(clear_one, r, err);
+}
