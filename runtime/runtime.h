@@ -81,6 +81,10 @@ typedef struct Roofline {
 /* m is of k's threads. A tensor is taken to come from the level that has room for all of them. */
 Roofline roofline_of(const Machine *m, const KernelTime *k);
 
+/* Does integer data keep to the range that the graph's gathers and scatters need? A kernel doesn't
+ * ask, so this comes before data that is not our own meets one (session.c). */
+int data_check(const ricci_tensor *t, const void *data, Error *err);
+
 /* ---- evaluating once (evaluate.c): tools and tests ---- */
 /* Computes roots from bound inputs with a backend (NULL: the best there is now), writing dense
  * results of the roots' types. */

@@ -86,8 +86,7 @@ static int storage_reserve(Storage *st, Error *err)
 	return 0;
 }
 
-/* Does integer data keep to the range that the graph's gathers need? */
-static int data_check(const ricci_tensor *t, const void *data, Error *err)
+int data_check(const ricci_tensor *t, const void *data, Error *err)
 {
 	Type type = (Type)t->node->type;
 	size_t n = (size_t)tensor_size(t->node);

@@ -50,8 +50,12 @@ static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots
 	v->root = nodes_of(nroot, roots);
 	v->bind = take(mem_zalloc((size_t)(j->noperand + nmore) * sizeof *v->bind));
 	v->data = take(mem_zalloc((size_t)nroot * sizeof *v->data));
-	for (int k = 0; k < j->noperand; k++)
-		v->bind[k] = (Binding){j->operand[k].tensor->node, j->operand[k].array.data};
+	for (int k = 0; k < j->noperand; k++) {
+		const Operand *op = &j->operand[k];
+		Error e = {0};
+		check(data_check(op->tensor, op->array.data, &e), &e);
+		v->bind[k] = (Binding){op->tensor->node, op->array.data};
+	}
 	for (int k = 0; k < nroot; k++)
 		v->data[k] = take(mem_alloc(tensor_bytes(v->root[k])));
 }

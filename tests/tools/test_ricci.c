@@ -20,19 +20,24 @@
 	} while (0)
 #define SAYS(text) CHECK_REPORT(strstr(out, text), "'%s' is not in the output\n%s", text, out)
 
-/* ---- .npy by hand: float, C order
+/* ---- .npy by hand: C order
  * --------------------------------------------------------------------------- */
 
-static void npy(const char *file, const char *shape, int n, const float *v)
+static void npy_of(const char *file, const char *descr, const char *shape, size_t bytes,
+		   const void *v)
 {
 	char header[118];
 	FILE *f = fopen(file, "wb");
-	snprintf(header, sizeof header, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
-		 shape);
+	snprintf(header, sizeof header, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+		 descr, shape);
 	if (!f || fwrite("\x93NUMPY\1\0\x76\0", 1, 10, f) != 10 ||
-	    fprintf(f, "%-117s\n", header) != 118 || fwrite(v, 4, (size_t)n, f) != (size_t)n ||
-	    fclose(f))
+	    fprintf(f, "%-117s\n", header) != 118 || fwrite(v, 1, bytes, f) != bytes || fclose(f))
 		perror(file);
+}
+
+static void npy(const char *file, const char *shape, int n, const float *v)
+{
+	npy_of(file, "<f4", shape, 4 * (size_t)n, v);
 }
 
 /* The floats of a file whose header holds `shape`; NaN when it is something else. */
@@ -191,6 +196,25 @@ static void test_grad(const char *backend)
 	SAYS("ddA is f32 [2,3]\n[[2 4 6]\n [8 10 12]]\n");
 }
 
+/* Kernels believe the integers that index: those of a file are checked before one runs. */
+static void test_indices(const char *backend)
+{
+	const float x[] = {1, 2, 3};
+	const int32_t far[] = {0, 100000000, -1}, near[] = {2, 0, 2};
+	static const char message[] =
+		"'T': element 1 is 100000000, but the graph indexes with it and needs 0..2";
+	npy("x.npy", "(3,)", 3, x);
+	npy_of("far.npy", "<i4", "(3,)", sizeof far, far);
+	npy_of("near.npy", "<i4", "(3,)", sizeof near, near);
+	RIGHT("run", "Y[i] = X[T[i]]", "X=x.npy", "T=near.npy", "--backend", backend);
+	CHECK_STR(out, "Y is f32 [3]\n[3 1 3]\n");
+	WRONG(1, message, "run", "Y[i] = X[T[i]]", "X=x.npy", "T=far.npy", "--backend", backend);
+	WRONG(1, message, "run", "Y[T[i]:3] += X[i]", "X=x.npy", "T=far.npy", "--backend", backend);
+	WRONG(1, message, "run", "Y[i] = X[T[i]]", "X=x.npy", "T=far.npy", "--time", "--backend",
+	      backend);
+	WRONG(1, message, "grad", "Y[i] = X[T[i]]", "X=x.npy", "T=far.npy", "--backend", backend);
+}
+
 static void test_wrong(void)
 {
 	const float one[] = {1};
@@ -296,11 +320,14 @@ int main(int argc, char **argv)
 	test_usage();
 	test_show();
 	test_wrong();
+	test_indices("interp");
+	test_indices("tcc");
 	test_run("interp");
 	test_run("tcc");
 	test_grad("interp");
 	test_grad("tcc");
 	if (shell_has_cc()) {
+		test_indices("cc");
 		test_run("cc");
 		test_grad("cc");
 	} else {
