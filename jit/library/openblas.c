@@ -1,9 +1,11 @@
 /* openblas.c - OpenBLAS's matrix products. Its own threads are set to one, for the whole
  * process. */
+#define _GNU_SOURCE /* sched_setaffinity */
 #include "jit/library/library.h"
 
 #ifndef RICCI_WITHOUT_OPENBLAS
 #include <pthread.h>
+#include <sched.h>
 
 enum { ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 }; /* of <cblas.h> */
 
@@ -19,6 +21,27 @@ static struct {
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char reason[256]; /* why there is none; "" when there is */
 
+/* As it is opened, OpenBLAS starts a thread for each processor that the opening one may use, and
+ * ends the process where it gets none, or waits without end for such a thread's memory (0.3.21,
+ * under `ulimit -u`, `-v`). Ours needs none of them: it may use one processor meanwhile. */
+static bool open_alone(int n, const LibrarySymbol *want)
+{
+	cpu_set_t all, one;
+	int cpu = sched_getcpu();
+	bool alone = cpu >= 0 && cpu < CPU_SETSIZE && !sched_getaffinity(0, sizeof all, &all);
+
+	CPU_ZERO(&one);
+	if (alone) {
+		CPU_SET(cpu, &one);
+		alone = !sched_setaffinity(0, sizeof one, &one);
+	}
+	bool good =
+		library_open("RICCI_OPENBLAS", "libopenblas.so.0", n, want, reason, sizeof reason);
+	if (alone)
+		sched_setaffinity(0, sizeof all, &all);
+	return good;
+}
+
 static void blas_open(void)
 {
 	static const LibrarySymbol want[] = {{"cblas_sgemm", &blas.sgemm},
@@ -26,8 +49,7 @@ static void blas_open(void)
 					     {"openblas_set_num_threads", &blas.set_threads},
 					     {"openblas_get_parallel", &blas.get_parallel},
 					     {"openblas_get_config", &blas.get_config}};
-	if (!library_open("RICCI_OPENBLAS", "libopenblas.so.0", COUNT(want), want, reason,
-			  sizeof reason))
+	if (!open_alone(COUNT(want), want))
 		return;
 	if (blas.get_parallel() == 0)
 		snprintf(reason, sizeof reason, "OpenBLAS is built for one thread only");

@@ -1,7 +1,12 @@
 /* test_library.c - contractions by a library's matrix product: whichever operands are turned, with
  * loops around it, in blocks that don't fit evenly, with members; and which are left alone. */
+#define _GNU_SOURCE /* sched_getaffinity */
 #include "jit/library/library.h"
+#include "tests/child.h"
 #include "tests/jit/lower_harness.h"
+
+#include <dirent.h>
+#include <sched.h>
 
 static const char *const blocks[] = {"", "; block 0 7; block 1 5", "; block 0 1; block 1 1000"};
 
@@ -103,10 +108,35 @@ static void test_offers(int there)
 	CHECK_INT(library_count(harness_trials(&others[2], false, NULL)), 0);
 }
 
+static int thread_count(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	int n = 0;
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* A library that is opened starts no threads of its own, which may be more than the process is
+ * allowed, and leaves its caller the processors that it had. */
+static int open_all(void)
+{
+	cpu_set_t before, after;
+	int threads = thread_count();
+	sched_getaffinity(0, sizeof before, &before);
+	for (int n = 0; library_name(n); n++)
+		library_available(n, NULL, 0);
+	sched_getaffinity(0, sizeof after, &after);
+	return !CPU_EQUAL(&before, &after) || thread_count() != threads;
+}
+
 int main(void)
 {
 	Schedule none = {0}, unknown = {0};
 	int there = 0, n = 0;
+	CHECK_INT(child(open_all), 0);
 	for (; library_name(n); n++) {
 		char why[256];
 		Schedule s = {0};
