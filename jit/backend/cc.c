@@ -43,19 +43,22 @@ static const char *const gcc_flag[] = {
 };
 
 static char cc_program[4096], cc_text[1024]; /* the path; what version() says */
+static char cc_reason[300];		     /* why one that was found is not used */
 static int cc_gcc_flags;		     /* how many of them it takes: all or none */
 static pthread_once_t cc_once = PTHREAD_ONCE_INIT;
 
-/* What the compiler at path says of itself, asked with so many of gcc's flags; false: it refuses.
- */
-static bool cc_ask(const char *path, int flags, Text *said)
+/* What the compiler at path says of itself, asked with so many of gcc's flags. Its exit status, or
+ * an error. */
+static int cc_ask(const char *path, int flags, Text *said, Error *err)
 {
 	const char *ask[COUNT(gcc_flag) + 3] = {path, "--version"};
-	Error err = {0};
 	for (int i = 0; i < flags; i++)
 		ask[2 + i] = gcc_flag[i];
 	text_free(said);
-	return process_run(path, ask, 10, said, &err) == 0 && said->s;
+	int status = process_run(path, ask, 10, said, err);
+	if (!status && !said->s)
+		return error_set(err, RICCI_ECOMPILE, "%s --version says nothing", path);
+	return status;
 }
 
 static void flags_describe(Text *text, int n, const char *const *flag)
@@ -67,11 +70,19 @@ static void flags_describe(Text *text, int n, const char *const *flag)
 static bool cc_try(const char *name)
 {
 	Text said = {0}, text = {0};
+	Error err = {0};
 	char path[sizeof cc_program];
-	int flags = COUNT(gcc_flag);
-	bool good = process_find(name, path, sizeof path) &&
-		    (cc_ask(path, flags, &said) || cc_ask(path, flags = 0, &said));
-	if (good) {
+	int flags = COUNT(gcc_flag), bad;
+	if (!process_find(name, path, sizeof path))
+		return false;
+	bad = cc_ask(path, flags, &said, &err);
+	if (bad > 0)
+		bad = cc_ask(path, flags = 0, &said, &err);
+	if (bad > 0)
+		error_set(&err, RICCI_ECOMPILE, "%s --version: exit status %d", path, bad);
+	if (bad) {
+		snprintf(cc_reason, sizeof cc_reason, "%.290s", err.text);
+	} else {
 		text_add(&text, "%.*s", (int)strcspn(said.s, "\n"), said.s);
 		flags_describe(&text, COUNT(cc_flag), cc_flag);
 		flags_describe(&text, flags, gcc_flag);
@@ -81,7 +92,7 @@ static bool cc_try(const char *name)
 	}
 	text_free(&said);
 	text_free(&text);
-	return good;
+	return !bad;
 }
 
 static void cc_search(void)
@@ -101,7 +112,9 @@ static bool cc_available(char *why, size_t n)
 {
 	pthread_once(&cc_once, cc_search);
 	const char *own = env_text("RICCI_CC", "");
-	if (!*cc_program && *own)
+	if (!*cc_program && *cc_reason)
+		snprintf(why, n, "%s%s", *own ? "RICCI_CC: " : "", cc_reason);
+	else if (!*cc_program && *own)
 		snprintf(why, n, "RICCI_CC names %.200s, which does not run", own);
 	else if (!*cc_program)
 		snprintf(why, n, "none of cc, gcc, clang is on the PATH");

@@ -291,6 +291,9 @@ static void check_other_compilers(void)
 {
 	CHECK_INT(with_compiler(CLANG, NULL), 0);
 	CHECK_INT(with_compiler(NULL, "RICCI_CC names /nowhere/cc, which does not run"), 0);
+	CHECK_INT(with_compiler("#!/bin/sh\nexit 3\n", "cc.sh --version: exit status 3"), 0);
+	CHECK_INT(with_compiler("#!/bin/sh\n", "cc.sh --version says nothing"), 0);
+	CHECK_INT(with_compiler("#!/bin/sh\nkill -SEGV $$\n", "RICCI_CC: "), 0);
 	CHECK_INT(with_compiler(FAKE "echo 'internal compiler error'; exit 4\n",
 				"exit status 4):\ninternal compiler error"),
 		  0);
