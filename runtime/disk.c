@@ -59,25 +59,25 @@ static void kept_print(Text *t, const Line *l)
 	text_add(t, "\n");
 }
 
-void disk_store(Line *l)
+bool disk_store(Line *l)
 {
 	Text t = {0};
 	char path[4200];
-	bool place;
+	bool good;
 
 	if (!cache_folder())
-		return;
+		return false;
 	key_print(&t, l);
-	place = entry_path(&t, path, sizeof path);
+	good = entry_path(&t, path, sizeof path);
 	pthread_mutex_lock(&l->lock);
 	kept_print(&t, l);
 	pthread_mutex_unlock(&l->lock);
 	if (!t.failed)
 		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
-	if (place && !t.failed)
-		folder_write(path, t.s, t.n);
+	good = good && !t.failed && folder_write(path, t.s, t.n);
 	text_free(&t);
 	folder_trim();
+	return good;
 }
 
 /* The part after the key. */

@@ -52,6 +52,24 @@ const char *cache_folder(void)
 	return *folder ? folder : NULL;
 }
 
+int cache_check(Error *err)
+{
+	const char *own = env_text("RICCI_CACHE", NULL);
+
+	if (cache_folder())
+		return 0;
+	if (own && !strcmp(own, "off"))
+		return error_set(err, RICCI_EIO, "there is no cache folder: RICCI_CACHE is off");
+	if (own)
+		return error_set(err, RICCI_EIO,
+				 "there is no cache folder: RICCI_CACHE names %s, which can't be "
+				 "written to",
+				 own);
+	return error_set(err, RICCI_EIO,
+			 "there is no cache folder: set RICCI_CACHE, XDG_CACHE_HOME or HOME to a "
+			 "place that can be written");
+}
+
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 {
 	const unsigned char *s = p;
@@ -140,9 +158,7 @@ int folder_each(bool (*f)(void *user, const File *file), void *user, Error *err)
 	File file;
 
 	if (!at)
-		return error_set(err, RICCI_EIO,
-				 "there is no cache folder: set RICCI_CACHE, XDG_CACHE_HOME or "
-				 "HOME to a place that can be written");
+		return cache_check(err);
 	if (!d)
 		return error_set(err, RICCI_EIO, "%s: %s", at, strerror(errno));
 	while ((e = readdir(d))) {

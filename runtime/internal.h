@@ -143,8 +143,8 @@ Taken line_take(Line *l);
 void line_prove(Line *l, const Kernel *k);			      /* k was seen to be right */
 bool line_timed(Line *l, const Kernel *k, int which, double seconds); /* true: the trial ended */
 
-/* Keeps the line's best. */
-void disk_store(Line *l);
+/* Keeps the line's best; false: it can't be. */
+bool disk_store(Line *l);
 /* What is kept of a line; false: nothing. */
 typedef struct Kept {
 	const Backend *backend;

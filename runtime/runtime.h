@@ -38,6 +38,7 @@ int verify_kernel(const Task *t, const Kernel *k, bool isolated, Error *err);
  * ~/.cache/ricci) ---- */
 const char *
 cache_folder(void); /* NULL when there is none and none can be made: then nothing is kept */
+int cache_check(Error *err); /* 0, or why there is none */
 typedef struct CacheReport {
 	int entries, broken;
 	int64_t bytes;
@@ -116,6 +117,8 @@ typedef struct TuneReport { /* of one kernel */
 	double share;	       /* of the graph's time before */
 	double flops, bytes;   /* of a run */
 	int tried, failed;     /* schedules; those refused, wrong or far too slow */
+	const char *refused;   /* what the first was refused for whose kernel was made; or "" */
+	bool kept;	       /* when done: on disk */
 } TuneReport;
 typedef struct Tuning {
 	const Backend *backend; /* NULL: the best there is */

@@ -74,7 +74,8 @@ typedef struct Tuned {
 	TaskData data; /* while it is its turn */
 	Search search;
 	TuneReport report;
-	bool stop; /* the caller has had enough */
+	Error refused; /* the first that a kernel was refused for */
+	bool stop;     /* the caller has had enough */
 	int nseen;
 	uint64_t seen[SEEN]; /* of the last sources */
 	int nfinal;
@@ -211,8 +212,10 @@ static int candidate_try(Tuned *u, Candidate *c, Error *err)
 		code = kernel_rank(u, c->kernel, &seconds, &rank, err);
 	if (!code)
 		code = search_report(&u->search, &c->schedule, rank, err);
-	if (c->err.code)
+	if (c->err.code) {
 		env_dump_text("kernels", "refused", c->err.text);
+		error_set(&u->refused, c->err.code, "%s", c->err.text);
+	}
 	u->report.failed += !isfinite(seconds);
 	if (!code && seconds < u->report.seconds) {
 		u->report.seconds = seconds;
@@ -296,6 +299,7 @@ static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 
 	if (code)
 		return code;
+	u->report.refused = u->refused.text;
 	pthread_mutex_lock(&l->lock);
 	Finalist first = {kernel_ref(l->best), l->origin, u->report.first, u->report.first};
 	pthread_mutex_unlock(&l->lock);
@@ -334,7 +338,7 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 	pthread_mutex_lock(&u->line->lock);
 	u->line->offered = OFFERS; /* a training need not begin again */
 	pthread_mutex_unlock(&u->line->lock);
-	disk_store(u->line);
+	u->report.kept = disk_store(u->line);
 	u->stop |= t->report(t->user, k, n, clock_seconds() - begin, true, &u->report);
 	return code;
 }

@@ -15,6 +15,7 @@ typedef struct Mark { /* the best of a kernel at a time */
 } Mark;
 typedef struct Show {
 	bool terminal;
+	bool lost; /* the best of some kernel could not be kept */
 	double seconds;
 	int n, room;
 	Mark *mark;
@@ -43,6 +44,9 @@ static void show_kernel(Show *s, int k, int n, const TuneReport *r)
 		r->flops / r->seconds * 1e-9, r->bytes / r->seconds * 1e-9, r->tried, r->failed);
 	schedule_print(&s->out, &r->best);
 	text_add(&s->out, "\n");
+	if (r->failed == r->tried && *r->refused)
+		text_add(&s->out, "\tnone could be used, the first because: %s\n", r->refused);
+	s->lost |= !r->kept;
 }
 
 static bool show(void *user, int k, int n, double spent, bool done, const TuneReport *r)
@@ -110,6 +114,22 @@ static void picture_write(const char *path, const Text *t)
 		die(STATUS_WRONG, "%s: %s", path, t->failed ? "out of memory" : strerror(errno));
 }
 
+/* What may be other than expected, on stderr: the search is of less use than it could be. */
+static void remark(const char *what, const char *why)
+{
+	fprintf(stderr, "ricci: %s: %s\n", what, why);
+}
+
+static void remark_lost(void)
+{
+	Error e = {0};
+
+	if (cache_check(&e))
+		remark("what was found is not kept", e.text);
+	else
+		remark("what was found can't be kept in", cache_folder());
+}
+
 int command_tune(const Options *o)
 {
 	Job j;
@@ -117,17 +137,21 @@ int command_tune(const Options *o)
 	Error e = {0};
 	Show s = {.terminal = isatty(STDERR_FILENO), .seconds = o->seconds};
 	Tuning t = {o->backend, o->threads, o->seconds, o->strategy, 1, show, &s};
-	char why[128] = "";
+	char why[256] = "";
 
 	job_open(&j, o);
 	if (o->grad.n)
 		gradient_open(&d, &j, &o->grad);
 	if (o->backend && !o->backend->available(why, sizeof why))
 		die(STATUS_WRONG, "backend %s can't be used: %s", o->backend->name, why);
+	if (!o->backend && !backend_find("cc")->available(why, sizeof why))
+		remark("backend cc, whose kernels are the fastest, can't be used", why);
 	Node **roots = nodes_of(o->grad.n ? d.n : j.nresult, o->grad.n ? d.value : j.result);
 	check(tune(&j.g->ir, o->grad.n ? d.n : j.nresult, roots, &t, &e), &e);
 	if (s.terminal)
 		fputs("\r\033[K", stderr);
+	if (s.lost)
+		remark_lost();
 	if (!s.n)
 		text_add(&s.out, "nothing to search: the backend has no schedules\n");
 	if (o->picture) {

@@ -293,6 +293,37 @@ static void test_tune(void)
 	      "--seconds", "0.05", "--backend", "tcc", "--picture", "none/x.svg");
 }
 
+/* A search that finds nothing, or in vain, says so. */
+static void test_tune_remarks(void)
+{
+	static const char *const tune[] = {"tune", "Y[i] = A[i]*2.0", "A=64", "--seconds", "0.05",
+					   NULL};
+	char cache[PATH_MAX];
+	snprintf(cache, sizeof cache, "%s", getenv("RICCI_CACHE"));
+	setenv("RICCI_CC", "/nowhere/cc", 1);
+	ricci(tune);
+	CHECK_INT(status, 0);
+	CHECK_STR(err, "ricci: backend cc, whose kernels are the fastest, can't be used: RICCI_CC "
+		       "names /nowhere/cc, which does not run\n");
+	CHECK(!strstr(out, "none could be used"));
+	CHECK(system("echo '#!/bin/sh\necho fake' >cc.sh; chmod 700 cc.sh") == 0);
+	setenv("RICCI_CC", "./cc.sh", 1);
+	ricci(tune);
+	CHECK_INT(status, 0);
+	CHECK_STR(err, "");
+	SAYS("\tnone could be used, the first because: ./cc.sh refuses a kernel (exit status 0)");
+	unsetenv("RICCI_CC");
+	setenv("RICCI_CACHE", "/dev/null", 1);
+	RICCI("tune", "Y[i] = A[i]*2.0", "A=64", "--seconds", "0.05", "--backend", "tcc");
+	CHECK_INT(status, 0);
+	CHECK_STR(err, "ricci: what was found is not kept: there is no cache folder: RICCI_CACHE "
+		       "names /dev/null, which can't be written to\n");
+	WRONG(1, "RICCI_CACHE names /dev/null", "cache", "list");
+	setenv("RICCI_CACHE", "off", 1);
+	WRONG(1, "there is no cache folder: RICCI_CACHE is off", "cache", "verify");
+	setenv("RICCI_CACHE", cache, 1);
+}
+
 static void test_info(void)
 {
 	RIGHT("info");
@@ -335,6 +366,7 @@ int main(int argc, char **argv)
 	}
 	test_code();
 	test_tune();
+	test_tune_remarks();
 	test_info();
 
 	shell_close();
