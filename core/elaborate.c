@@ -209,6 +209,9 @@ static int64_t left_extent(Elab *e, int d)
 		notation_fail(e->src, RICCI_ESHAPE, a->pos,
 			      "the extent of a dimension is a positive constant, %s is none",
 			      ast_text(e->src, a));
+	if (n->u.i > RANGE_MAX)
+		notation_fail(e->src, RICCI_ESHAPE, a->pos, "the extent %s is too long",
+			      ast_text(e->src, a));
 	return n->u.i;
 }
 

@@ -57,7 +57,7 @@ static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots
 		v->bind[k] = (Binding){op->tensor->node, op->array.data};
 	}
 	for (int k = 0; k < nroot; k++)
-		v->data[k] = take(mem_alloc(tensor_bytes(v->root[k])));
+		v->data[k] = take_data(name[k], v->root[k]);
 }
 
 static void values_close(Values *v)
@@ -226,7 +226,7 @@ static void *data_or_ones(const List *list, const char *name, const Node *input,
 			    list->item[k].value, what, name);
 		return a.data;
 	}
-	void *data = take(mem_alloc(tensor_bytes(input)));
+	void *data = take_data(name, input);
 	for (size_t i = 0; i < n; i++)
 		type_store((Type)input->type, data, i, 1);
 	return data;

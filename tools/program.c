@@ -195,7 +195,7 @@ static void operand_draw(Operand *op, uint64_t key)
 		hi = most < hi ? most : hi;
 	}
 	a->bytes = tensor_bytes(op->tensor->node);
-	a->data = take(mem_alloc(a->bytes));
+	a->data = take_data(op->name, op->tensor->node);
 	for (int64_t i = 0; i < n; i += 4) {
 		uint32_t word[4];
 		philox((uint64_t)i, key, 0, 0, word);

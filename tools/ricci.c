@@ -67,6 +67,14 @@ void *take(void *p)
 	return p;
 }
 
+void *take_data(const char *name, const Node *t)
+{
+	void *p = mem_alloc(tensor_bytes(t));
+	if (!p)
+		die(STATUS_WRONG, "out of memory: '%s' has %zu bytes", name, tensor_bytes(t));
+	return p;
+}
+
 void check(int code, const Error *e)
 {
 	if (code)

@@ -10,7 +10,8 @@ enum { STATUS_OK, STATUS_WRONG, STATUS_USAGE }; /* exit statuses */
 /* Says why on stderr, removes half-written files and ends the program. */
 _Noreturn void die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void *take(void *p); /* p, or the end of the program when it is NULL: out of memory */
-void check(int code, const Error *e); /* ends the program when code is not 0 */
+void *take_data(const char *name, const Node *t); /* room for t's elements */
+void check(int code, const Error *e);		  /* ends the program when code is not 0 */
 
 typedef struct Named { /* NAME=VALUE */
 	const char *name, *value;

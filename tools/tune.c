@@ -103,6 +103,15 @@ static void draw(const Show *s, Text *t)
 	text_add(t, "</svg>\n");
 }
 
+/* Before a search, not behind it. */
+static void picture_check(const char *path)
+{
+	FILE *f = fopen(path, "a");
+
+	if (!f || fclose(f))
+		die(STATUS_WRONG, "%s: %s", path, strerror(errno));
+}
+
 static void picture_write(const char *path, const Text *t)
 {
 	FILE *f = t->failed ? NULL : fopen(path, "w");
@@ -146,6 +155,8 @@ int command_tune(const Options *o)
 		die(STATUS_WRONG, "backend %s can't be used: %s", o->backend->name, why);
 	if (!o->backend && !backend_find("cc")->available(why, sizeof why))
 		remark("backend cc, whose kernels are the fastest, can't be used", why);
+	if (o->picture)
+		picture_check(o->picture);
 	Node **roots = nodes_of(o->grad.n ? d.n : j.nresult, o->grad.n ? d.value : j.result);
 	check(tune(&j.g->ir, o->grad.n ? d.n : j.nresult, roots, &t, &e), &e);
 	if (s.terminal)

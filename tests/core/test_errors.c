@@ -348,6 +348,10 @@ static const struct {
 	 "equation: the range of i is too long\n"
 	 "  Y[i] = A[i] where i < 99999999999999\n"
 	 "                    ^"},
+	{"Y[i:99999999999999] = A[0]", "A", RICCI_ESHAPE,
+	 "equation: the extent 99999999999999 is too long\n"
+	 "  Y[i:99999999999999] = A[0]\n"
+	 "      ^"},
 	{"Y[i,j,k] = 1.0 where i < 1000000000000, j < 1000000000000, k<1000", "", RICCI_ESHAPE,
 	 "equation: the size of Y overflows 64 bits\n"
 	 "  Y[i,j,k] = 1.0 where i < 1000000000000, j < 1000000000000, k<1000\n"

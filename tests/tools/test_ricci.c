@@ -293,6 +293,29 @@ static void test_tune(void)
 	      "--seconds", "0.05", "--backend", "tcc", "--picture", "none/x.svg");
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature) /* clang */
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define SANITIZED 0
+#endif
+
+/* Memory that isn't there: whose. */
+static void test_memory(void)
+{
+#if SANITIZED
+	CHECK_SKIP("sanitizers need the address space that the test takes away");
+#else
+	char command[2 * PATH_MAX];
+	snprintf(command, sizeof command,
+		 "ulimit -v 400000; %s run 'Y[i,j] = A[i,j]' A=20000x20000 --time 2>err.txt", tool);
+	CHECK(system(command) != 0);
+	slurp("err.txt", err, sizeof err);
+	CHECK_STR(err, "ricci: out of memory: 'A' has 1600000000 bytes\n");
+#endif
+}
+
 /* A search that finds nothing, or in vain, says so. */
 static void test_tune_remarks(void)
 {
@@ -367,6 +390,7 @@ int main(int argc, char **argv)
 	test_code();
 	test_tune();
 	test_tune_remarks();
+	test_memory();
 	test_info();
 
 	shell_close();
