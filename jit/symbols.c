@@ -135,6 +135,7 @@ static void table_make(void)
 				continue;
 			table_put((JitSymbol){m->placed_symbol, (const void *)m->placed});
 			table_put((JitSymbol){m->both_symbol, (const void *)m->both});
+			table_put((JitSymbol){m->listed_symbol, (const void *)m->listed});
 		}
 	qsort(table, ntable, sizeof *table, by_name);
 }

@@ -92,6 +92,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_add(ir, h->b_at,
 			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->b_deep));
+	Node *zero = contract_int(c, 0);
 	CallArg arg[10] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
 	if (h->in_place) {
@@ -104,7 +105,10 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 			return NULL;
 		arg[n++] = (CallArg){c->a.value->src[0], base};
 		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
-		arg[n++] = (CallArg){tk->buffer, table_index(c, tk, contract_int(c, 0))};
+		if (h->trims)
+			arg[2] = (CallArg){h->trim.state, zero};
+		else
+			arg[n++] = (CallArg){tk->buffer, table_index(c, tk, zero)};
 	} else {
 		arg[n++] =
 			(CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
@@ -117,9 +121,10 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 		add = node_add(ir, add, contract_int(c, MICRO_EXACT));
 	arg[n++] = (CallArg){NULL, add};
 	return stmt_call(c->t,
-			 h->b_in_place ? c->micro->both_symbol
-			 : h->in_place ? c->micro->placed_symbol
-				       : c->micro->symbol,
+			 h->trims	 ? c->micro->listed_symbol
+			 : h->b_in_place ? c->micro->both_symbol
+			 : h->in_place	 ? c->micro->placed_symbol
+					 : c->micro->symbol,
 			 n, arg);
 }
 
@@ -166,6 +171,10 @@ Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 	Stmt *pack_b = h->b_shared ? NULL : block_pack_b(c, h, from, cols);
 	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
 			      multiply_tile(c, h, ip, from, jp, add));
+	if (h->trims)
+		run = stmt_seq(trim_panel(c, &h->trim, h->seq, panel_row(c, h, ip),
+					  panel_rows(c, h, ip), h->depth),
+			       run);
 	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, run);
 	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, js, NULL, panels(c, h->cols, h->strip),
 					  stmt_seq(pack_b, run)));

@@ -74,6 +74,7 @@ static bool border_conditions(const Contract *c, Border *b, Factor *f, const Pro
 		else if (!cond_interval(ir, cond, last, &b->lo, &b->hi))
 			return false;
 		*all = node2(ir, OP_AND, *all, cond);
+		f->border[f->nborder++] = f->guard[g];
 	}
 	b->lo = node2(ir, OP_MIN, b->lo, len);
 	b->hi = node2(ir, OP_MAX, b->hi, b->lo);

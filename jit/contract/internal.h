@@ -1,6 +1,6 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
  * (offer.c), copies with borders (border.c) and turned ones (turn.c), tables of indices (table.c),
- * panels (panel.c), the loops (loops.c). */
+ * panels (panel.c), what they leave out of K (trim.c), blocks (block.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -36,6 +36,8 @@ typedef struct Factor {
 	uint64_t mask; /* the problem's axes it depends on */
 	int nguard;
 	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
+	int nborder;
+	Node *border[CONTRACT_MAX_GUARDS]; /* those that became borders of a copy */
 } Factor;
 
 /* A copy of a factor's tensor with borders (border.c): the element at coord[] is value where the
@@ -118,6 +120,33 @@ bool contract_in_place(Contract *c, bool b);
 /* Can both factors be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);
 
+/* Affine expressions, taken apart: over a side, over K, and over the batch. */
+typedef struct Parted {
+	int n;
+	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
+	Node *rest[CONTRACT_MAX_GUARDS + 1];
+} Parted;
+/* Adds what must not be negative where the conditions hold; false: they are none such, or too many.
+ */
+bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted *r);
+/* The batch's shares for functions compiled ahead, stored once a part. */
+Node *contract_rest(Contract *c, int n, Node *const *rest);
+
+/* ---- borders of panels (trim.c) ---- */
+
+/* The elements of K at which a panel of A has anything but borders, in a MicroList. */
+typedef struct Trim {
+	uint64_t which;	     /* of A's conditions */
+	Node *a, *b, *state; /* lists of places, and what ricci_trim knows of them */
+} Trim;
+/* What share of the products is zero, as panels of A have nothing but borders there. */
+double trim_share(Contract *c);
+/* False: not worth it. deep: elements of a block of K. */
+bool trim_make(Contract *c, int64_t deep, Trim *t);
+/* Before all parts that a thread takes; before the products of a panel. */
+Stmt *trim_begin(Contract *c, const Trim *t);
+Stmt *trim_panel(Contract *c, const Trim *t, Node *seq, Node *at, Node *rows, Node *depth);
+
 /* What K is filled up to in panels. */
 static inline int contract_group(const Contract *c)
 {
@@ -192,6 +221,8 @@ typedef struct Blocking {
 	bool straight;		   /* tiles are stored where they belong, in c */
 	Node *a, *b, *c;	   /* buffers: A's panels, B's, the block of sums */
 	Node *a_at, *b_at;	   /* where this block's begin */
+	bool trims;		   /* panels of A in place leave out borders: */
+	Trim trim;
 	Node *panels, *seq;	   /* where a strip's panels lie; places of packed rows */
 	Node *c_at;		   /* where the block begins in c, */
 	int64_t c_row;		   /* and from row to row */

@@ -132,11 +132,12 @@ static void panel_buffers(Contract *c, Blocking *h)
 				   shared_blocks(c, h, true) * panel_room(h, true));
 	else
 		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->b_deep + PACK_SLACK);
-	if (h->b_in_place) {
+	h->trims = h->in_place && !h->b_in_place && trim_make(c, h->kb, &h->trim);
+	if (h->b_in_place)
 		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
 					2 * (h->strip / c->micro->nr));
+	if (h->b_in_place || h->trims)
 		h->seq = tree_buffer(c->t, SPACE_TABLE, "seq", RICCI_I64, h->kb);
-	}
 }
 
 /* Where the shared panels of block x of its side begin, at block k of K. */
@@ -347,7 +348,7 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 /* Places of packed rows of B, once a call. */
 static Stmt *fill_sequence(Contract *c, const Blocking *h)
 {
-	if (!h->b_in_place)
+	if (!h->seq)
 		return NULL;
 	Node *k = tree_axis(c->t, h->kb);
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, NULL,
@@ -413,7 +414,9 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Di
 	Stmt *body = (h.pieces > 1 ? spread_parts : whole_parts)(c, &h, &part);
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
-	t->root = stmt_seq(stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h)),
-			   stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
+	Stmt *before = stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h));
+	if (h.trims)
+		before = stmt_seq(before, trim_begin(c, &h.trim));
+	t->root = stmt_seq(before, stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

@@ -46,6 +46,7 @@ typedef struct Price {
 	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
 	double copy;		 /* cycles of all copies */
 	double apart;		 /* share of B's panels that don't lie in place */
+	double trim;		 /* of the products that panels of A in place leave out */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -196,6 +197,7 @@ static Price price_of(Contract *c, const Target *target)
 		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
 	}
+	p.trim = p.in_place ? trim_share(c) : 0;
 	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
 		p.far_b = ASKED * far_price(c, target, c->b.value);
 	return p;
@@ -264,7 +266,8 @@ static double plan_price(const Price *p, const Plan *s)
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
 	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
-	sum = sum * (s->in_place ? PLACED : 1) + tiles * nkb * 40;
+	sum = sum * (s->in_place ? PLACED : 1) * (s->in_place == 1 ? 1 - p->trim : 1);
+	sum += tiles * nkb * 40;
 	sum += panel_price(p, s, nmb, nnb);
 	sum += m * n * (p->keep + 0.2 * nkb);
 	if (s->pieces > 1)

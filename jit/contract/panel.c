@@ -21,32 +21,38 @@ static int as_inequalities(Contract *c, Node *g, Node *e[2])
 	return g->op == OP_LT || g->op == OP_LE ? 1 : g->op == OP_EQ ? 2 : 0;
 }
 
-/* A plain read under affine conditions, taken apart: its place in row 0, then what must not be
- * negative; over the side, over K, and over the batch. */
-typedef struct Parted {
-	int n;
-	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
-	Node *base, *rest[CONTRACT_MAX_GUARDS + 1];
-} Parted;
-
-static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
+bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted *r)
 {
-	Source source;
 	Node *e[2];
-	r->n = 1;
-	if (!contract_source(f, &source) ||
-	    !contract_split(c, source.read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->base))
-		return false;
-	for (int g = 0; g < f->nguard; g++) {
-		int count = as_inequalities(c, f->guard[g], e);
+	for (int g = 0; g < nguard; g++) {
+		int count = as_inequalities(c, guard[g], e);
 		if (count == 0 || r->n + count > CONTRACT_MAX_GUARDS)
 			return false;
 		for (int k = 0; k < count; k++, r->n++)
 			if (!contract_split(c, e[k], s, &c->k, &r->s[r->n], &r->k[r->n],
-					    &r->rest[r->n - 1]))
+					    &r->rest[r->n]))
 				return false;
 	}
 	return true;
+}
+
+/* A plain read under affine conditions: its place in row 0, which lies at rest[0]. */
+static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
+{
+	Source source;
+	r->n = 1;
+	return contract_source(f, &source) &&
+	       contract_split(c, source.read->src[1], s, &c->k, &r->s[0], &r->k[0], &r->rest[0]) &&
+	       contract_part(c, f->nguard, f->guard, s, r);
+}
+
+Node *contract_rest(Contract *c, int n, Node *const *rest)
+{
+	Node *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n + 1);
+	for (int r = 0; r < n; r++)
+		c->setup = stmt_seq(c->setup,
+				    stmt_store(c->t, more, contract_int(c, r), rest[r], RED_NONE));
+	return more;
 }
 
 bool contract_plain(const Contract *c, const Factor *f)
@@ -112,12 +118,8 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 	Table *ts = contract_table(c, s, n, rows.s), *tk = contract_table(c, &c->k, n, rows.k);
 	if (!ts || !tk)
 		return NULL;
-	Node *zero = contract_int(c, 0),
-	     *more = tree_buffer(c->t, SPACE_SCRATCH, "rest", RICCI_I64, n);
-	for (int r = 0; r + 1 < n; r++) /* what the conditions owe to the batch: once a part */
-		c->setup = stmt_seq(c->setup, stmt_store(c->t, more, contract_int(c, r),
-							 rows.rest[r], RED_NONE));
-	CallArg arg[14] = {{source.read->src[0], rows.base},
+	Node *zero = contract_int(c, 0), *more = contract_rest(c, n - 1, rows.rest + 1);
+	CallArg arg[14] = {{source.read->src[0], rows.rest[0]},
 			   {dst, panel},
 			   {ts->buffer, table_index(c, ts, at)},
 			   {NULL, contract_int(c, ts->stride)},

@@ -12,7 +12,9 @@
 	MicroFn ricci_micro_f32_##isa, ricci_micro_f64_##isa, ricci_micro_i32_##isa;               \
 	MicroPlacedFn ricci_micro_f32_##isa##_placed, ricci_micro_f64_##isa##_placed,              \
 		ricci_micro_i32_##isa##_placed, ricci_micro_f32_##isa##_both,                      \
-		ricci_micro_f64_##isa##_both, ricci_micro_i32_##isa##_both;
+		ricci_micro_f64_##isa##_both, ricci_micro_i32_##isa##_both;                        \
+	MicroListedFn ricci_micro_f32_##isa##_listed, ricci_micro_f64_##isa##_listed,              \
+		ricci_micro_i32_##isa##_listed;
 MICRO_DECLARE(sse2)
 MICRO_DECLARE(avx2)
 MICRO_DECLARE(avx512)

@@ -40,6 +40,12 @@ enum { PLAIN = 4 }; /* rows and columns */
 	{                                                                                          \
 		const MicroPanel *b = panel;                                                       \
 		name##_at(rows, cols, k, a, ts, tk, b->at, b->tk, c, ldc, add);                    \
+	}                                                                                          \
+	static void name##_listed(int64_t rows, int64_t cols, const MicroList *list,               \
+				  const void *a, const int64_t *ts, const void *b, void *c,        \
+				  int64_t ldc, int64_t add)                                        \
+	{                                                                                          \
+		name##_at(rows, cols, list->k, a, ts, list->a, b, list->b, c, ldc, add);           \
 	}
 PLAIN_MICRO(plain_f32, float)
 PLAIN_MICRO(plain_f64, double)
@@ -49,9 +55,10 @@ enum { FMA2 = ISA_AVX2 | ISA_FMA };
 #define MICRO(symbol_, fn_, type_, mr_, nr_, isa_)                                                 \
 	{                                                                                          \
 		.symbol = symbol_, .placed_symbol = symbol_ "_placed",                             \
-		.both_symbol = symbol_ "_both", .fn = fn_, .placed = fn_##_placed,                 \
-		.both = fn_##_both, .type = type_, .mr = mr_, .nr = nr_, .isa = isa_,              \
-		.a = {0, type_, 1}, .b = {0, type_, 1}, .speed = 1                                 \
+		.both_symbol = symbol_ "_both", .listed_symbol = symbol_ "_listed", .fn = fn_,     \
+		.placed = fn_##_placed, .both = fn_##_both, .listed = fn_##_listed, .type = type_, \
+		.mr = mr_, .nr = nr_, .isa = isa_, .a = {0, type_, 1}, .b = {0, type_, 1},         \
+		.speed = 1                                                                         \
 	}
 
 /* Panels of what may be one of several types; each side in groups of its own. */

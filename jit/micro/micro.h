@@ -8,7 +8,9 @@
 /* ---- micro-kernels (micro.c and kernel_<isa>.c): built ahead for several instruction
  * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
  * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]];
- * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. c is any memory. Rows
+ * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. Listed: the sum is
+ * over so many elements of K, of A at a[ts[i] + list->a[k]], of B at b[list->b[k] + j]. c is any
+ * memory. Rows
  * are rounded up to even numbers and columns to whole vectors: a, ts and b reach that far, and so
  * does c, unless `add` has MICRO_EXACT.
  *
@@ -27,6 +29,12 @@ typedef struct MicroPanel {
 	const void *at;
 	const int64_t *tk;
 } MicroPanel;
+typedef struct MicroList {
+	int64_t k;
+	const int64_t *a, *b;
+} MicroList;
+typedef void MicroListedFn(int64_t rows, int64_t cols, const MicroList *list, const void *a,
+			   const int64_t *ts, const void *b, void *c, int64_t ldc, int64_t add);
 /* What a micro-kernel wants of a factor's panels. */
 typedef struct PanelForm {
 	unsigned from; /* bits 1 << Type: of which elements; 0: of the sum's type */
@@ -40,10 +48,11 @@ typedef struct PanelForm {
 } PanelForm;
 typedef struct Micro {
 	/* the names by which generated code calls them; narrow ones have the first only */
-	const char *symbol, *placed_symbol, *both_symbol;
+	const char *symbol, *placed_symbol, *both_symbol, *listed_symbol;
 	const char *enter_symbol, *leave_symbol; /* NULL: none */
 	MicroFn *fn;
 	MicroPlacedFn *placed, *both;
+	MicroListedFn *listed;
 	MicroStateFn *enter, *leave;
 	Type type; /* of c, and of the sums */
 	int mr, nr;
@@ -64,6 +73,7 @@ extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[], panel_symbols_avx512[];
 extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[], pack_narrow_avx512[];
+enum { TRIM_CONDITIONS = 32, TRIM_STATE = 5 }; /* most of ricci_trim; words before theirs */
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 #endif

@@ -85,11 +85,14 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 		     (long)wrong, (long)rows, (long)cols, (long)k, (long)ldc, add);
 }
 
+enum { MICRO_PLACED, MICRO_BOTH, MICRO_LISTED, MICRO_PLACES };
+
 /* Factors in place. Small integers, so that every order of summation is exact. c begins at an odd
  * place in its memory. */
 static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
-				 bool both, int add)
+				 int place, int add)
 {
+	static const char *const name[] = {"_placed", "_both", "_listed"};
 	size_t size = type_size(m->type);
 	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD;
 	char *a = aligned_alloc(64, (m->mr * k * size + 64) & -64),
@@ -119,7 +122,10 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 	for (int64_t p = 0; p < k; p++)
 		tb[p] = p * m->nr;
 	MicroPanel panel = {b, tb};
-	if (both)
+	MicroList list = {k, tk, tb};
+	if (place == MICRO_LISTED)
+		m->listed(rows, cols, &list, a, ts, b, c + MICRO_EDGE * size, ldc, add);
+	else if (place == MICRO_BOTH)
 		m->both(rows, cols, k, a, ts, tk, &panel, c + MICRO_EDGE * size, ldc, add);
 	else
 		m->placed(rows, cols, k, a, ts, tk, b, c + MICRO_EDGE * size, ldc, add);
@@ -129,8 +135,8 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 		wrong += !edge && type_load(m->type, c, (size_t)(i)) != want[i];
 	}
 	CHECK_REPORT(!wrong, "%s%s: %ld elements differ, %ldx%ld, k %ld, ldc %ld, add %d",
-		     m->symbol, both ? "_both" : "_placed", (long)wrong, (long)rows, (long)cols,
-		     (long)k, (long)ldc, add);
+		     m->symbol, name[place], (long)wrong, (long)rows, (long)cols, (long)k,
+		     (long)ldc, add);
 	free(a);
 	free(b);
 	free(c);
@@ -155,12 +161,13 @@ static void micro_check(const Micro *m)
 					micro_check_tile(m, ta, tb, rows, cols, 9, m->nr + 1,
 							 (int)(rows + cols) % 4);
 		}
-	for (int way = 0; m->placed && way < 8; way++) {
+	for (int way = 0; m->placed && way < 4 * MICRO_PLACES; way++) {
+		int place = way % MICRO_PLACES, add = way / MICRO_PLACES;
 		for (int64_t k = 0; k < MICRO_DEPTH; k += k < 6 ? 1 : 13)
-			micro_check_in_place(m, m->mr, m->nr, k, m->nr + 5, way % 2, way / 2);
+			micro_check_in_place(m, m->mr, m->nr, k, m->nr + 5, place, add);
 		for (int64_t rows = 1; rows <= m->mr; rows++)
 			for (int64_t cols = 1; cols <= m->nr; cols++)
-				micro_check_in_place(m, rows, cols, 9, m->nr + 1, way % 2, way / 2);
+				micro_check_in_place(m, rows, cols, 9, m->nr + 1, place, add);
 	}
 }
 

@@ -15,6 +15,7 @@ static void check_micros(void)
 		if (m->placed) {
 			CHECK(jit_symbol(m->placed_symbol) == (const void *)m->placed);
 			CHECK(jit_symbol(m->both_symbol) == (const void *)m->both);
+			CHECK(jit_symbol(m->listed_symbol) == (const void *)m->listed);
 		}
 		micro_check(m);
 	}

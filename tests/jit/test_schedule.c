@@ -290,6 +290,43 @@ static const Case contractions[] = {
 	{"Y[h,i,j] += A[h,i,3*k]*B[k,j,2*h]", "A=2x53x200:f64 B=66x45x7:f64"},
 };
 
+/* Windows over an edge across lines of at least as many places as panels have rows, in both
+ * readings, as M and as N: panels of M in place list what they meet inside. */
+static void check_trims(const char *backend)
+{
+	static const Case windows[] = {
+		{"Y[k,p,q] += (X[c,p+2*r-2,q] else 0)*W[k,c,r] where p<4, q<30",
+		 "X=20x4x30 W=33x20x3"},
+		{"Y[k,2*u+h:24,q] += (X[c,u+(h+1)/2-m,q] else 0)*W[c,k,(h+1)%2+2*m] where u<12, "
+		 "h<2, m<2",
+		 "X=9x12x28 W=9x34x4"},
+		{"Y[k,p,q,o] += (X[c,p+r-1,q+s-1,o] else 0)*W[k,c,r,s] where p<5, q<3, o<16",
+		 "X=6x5x3x16:f64 W=35x6x3x3:f64"},
+	};
+	static const char *const rest[] = {"; in-place 1", "; in-place 1; block 0 28; block 2 7",
+					   "; in-place 2", ""};
+	Trial *list = NULL;
+	for (int k = 0; k < COUNT(windows); k++)
+		list = harness_trials(&windows[k], false, list);
+	for (Trial *t = list; t; t = t->next) {
+		int trims = 0;
+		for (t->noffer = 0; t->noffer < 2 * COUNT(rest); t->noffer++) {
+			char text[80];
+			Error err = {0};
+			Schedule *s = &t->offer[t->noffer];
+			snprintf(text, sizeof text, "tensorise %d%s",
+				 TENSORISE_BORDER + t->noffer % 2, rest[t->noffer / 2]);
+			CHECK(!schedule_parse(text, s, &err));
+			Kernel *k = kernel_lower(&t->task, s, backend_find(backend), target_host(),
+						 &err);
+			trims += k && strstr(k->source, " ricci_trim(tab");
+			kernel_unref(k);
+		}
+		CHECK_INT(trims, 2); /* the first two of `rest`, one of the ways */
+	}
+	harness_check(list, backend_find(backend), 100);
+}
+
 /* Any block sizes, either factor as M, K in any pieces or panels shared, A in place where that can
  * be. */
 static void check_blocks(const char *backend, int wanted)
@@ -451,6 +488,7 @@ int main(void)
 	check_random(list, "cc", 3);
 	check_blocks("tcc", 12);
 	check_blocks("cc", 2);
+	check_trims("tcc");
 	check_running("tcc", 12);
 	check_running("cc", 4);
 	/* parts, lines, lanes of reads, lanes of results */
