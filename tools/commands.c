@@ -150,8 +150,8 @@ static void outputs_check(const Options *o, int n, const char *const *names, con
 		for (int i = 0; i < n; i++)
 			found |= !strcmp(o->output.item[k].name, names[i]);
 		if (!found)
-			die(STATUS_WRONG, "-o %s: there is no %s of that name",
-			    o->output.item[k].name, what);
+			die(STATUS_WRONG, "-o %s: there is no %s of that name; there are: %s",
+			    o->output.item[k].name, what, name_list(n, names));
 		for (int i = 0; i < k; i++)
 			if (!strcmp(o->output.item[i].value, o->output.item[k].value))
 				die(STATUS_USAGE, "two results can't both go to %s",

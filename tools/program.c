@@ -54,13 +54,13 @@ static void operand_read(Operand *op, const char *value)
 	size_t n = strlen(value);
 	if ((n < 4 || strcmp(value + n - 4, ".npy")) && access(value, F_OK))
 		die(STATUS_USAGE,
-		    "%s=%s: neither a shape (2x3x4, 2x3x4:f64, scalar) nor a .npy file", op->name,
-		    value);
+		    "%s=%s: neither a shape (2x3x4, 2x3x4:f64, scalar; at most %d sizes, none 0) "
+		    "nor a .npy file",
+		    op->name, value, RICCI_MAX_RANK);
 	check(npy_read(value, &op->array, &e), &e);
 }
 
-/* The names joined by commas, in a text that lives as long as the program: for messages only. */
-static const char *name_list(int n, const char *const *names)
+const char *name_list(int n, const char *const *names)
 {
 	Text t = {0};
 	for (int k = 0; k < n; k++)

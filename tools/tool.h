@@ -50,6 +50,8 @@ typedef struct Job {
 
 void job_open(Job *j, const Options *o); /* reads the operands and builds the graph */
 void job_close(Job *j);
+/* The names joined by commas, in a text that lives as long as the program: for messages only. */
+const char *name_list(int n, const char *const *names);
 Operand *job_operand(Job *j, const char *name); /* NULL: none of that name */
 int job_result(Job *j, const char *name);	/* its number, -1: none */
 bool job_has_data(const Job *j);

@@ -84,7 +84,10 @@ static void test_usage(void)
 	WRONG(2, "'A' should be NAME=SHAPE", "run", matmul, "A");
 	WRONG(2, "'A' is given twice", "show", matmul, "A=2x3", "A=2x3");
 	WRONG(2, "neither a shape", "show", matmul, "A=2x", "B=3x2");
-	WRONG(2, "neither a shape", "show", matmul, "A=0x3", "B=3x2");
+	WRONG(2,
+	      "A=0x3: neither a shape (2x3x4, 2x3x4:f64, scalar; at most 16 sizes, none 0) nor a "
+	      ".npy file",
+	      "show", matmul, "A=0x3", "B=3x2");
 	WRONG(2, "neither a shape", "show", matmul, "A=2x3:f33", "B=3x2");
 	WRONG(2, "neither a shape", "show", matmul, "A=99999999999999999999", "B=3x2");
 	WRONG(2, "there is no backend 'gpu'", "run", matmul, "--backend", "gpu");
@@ -228,7 +231,8 @@ static void test_wrong(void)
 	WRONG(1, "no.npy: No such file", "run", matmul, "A=no.npy", "B=b.npy");
 	WRONG(1, "text.npy: not a .npy file", "run", matmul, "A=text.npy", "B=b.npy");
 	WRONG(1, "cut short", "run", matmul, "A=short.npy", "B=b.npy");
-	WRONG(1, "-o Q: there is no result", "run", matmul, "A=a.npy", "B=b.npy", "-o", "Q=q.npy");
+	WRONG(1, "-o Q: there is no result of that name; there are: Y", "run", matmul, "A=a.npy",
+	      "B=b.npy", "-o", "Q=q.npy");
 	WRONG(1, "nowhere/y.npy", "run", matmul, "A=a.npy", "B=b.npy", "-o", "Y=nowhere/y.npy");
 	WRONG(1, "'Q' is no operand", "grad", matmul, "A=2x3", "B=3x2", "--wrt", "Q");
 	WRONG(1, "only floats have a gradient", "grad", "Y[i] = X[i]*2.0; Z[i]=T[i]+1", "X=3",
