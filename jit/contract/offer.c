@@ -24,8 +24,8 @@ static const double DRIVEN = 2.5;
 static const double ASKED = 0.15;
 /* How many times the cheapest plan's price is offered no more. */
 static const double HOPELESS = 1.75;
-/* Cycles that an element of a copy costs. */
-static const double COPIED = 0.8;
+/* Cycles that an element of a copy costs; how many times that where it leaves L2. */
+static const double COPIED = 0.8, COPIED_FAR = 1.8;
 
 typedef struct Plan {
 	int way;      /* argument of STEP_TENSORISE */
@@ -176,8 +176,11 @@ static Price price_of(Contract *c, const Target *target)
 	p.deep = deepest(c, target);
 	for (int k = 0; k < c->nborder; k++)
 		p.copy += COPIED * (double)tensor_size(c->border[k].buffer);
-	for (int k = 0; k < c->nturned; k++)
-		p.copy += COPIED * (double)tensor_size(c->turned[k].from);
+	for (int k = 0; k < c->nturned; k++) {
+		const Node *from = c->turned[k].from;
+		bool far = (double)tensor_bytes(from) > (double)target->l2;
+		p.copy += COPIED * (far ? COPIED_FAR : 1) * (double)tensor_size(from);
+	}
 	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
 	if (p.in_place && contract_in_place(c, true)) {
 		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
