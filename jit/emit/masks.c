@@ -12,6 +12,7 @@ enum { KEPT_MOST = 256 };
 
 typedef struct Kept {
 	const Node *read, *cond; /* read NULL: the mask */
+	int64_t step, from;
 	const char *name;
 } Kept;
 
@@ -22,23 +23,23 @@ typedef struct Lanes {
 	Kept kept[KEPT_MOST];
 } Lanes;
 
-static const char *kept_find(const Lanes *v, const Node *read, const Node *cond)
+static const char *kept_find(const Lanes *v, Kept key)
 {
 	for (int k = 0; k < v->nkept; k++)
-		if (v->kept[k].read == read && v->kept[k].cond == cond)
+		if (v->kept[k].read == key.read && v->kept[k].cond == key.cond &&
+		    v->kept[k].step == key.step && v->kept[k].from == key.from)
 			return v->kept[k].name;
 	return NULL;
 }
 
-static const char *keep(Lanes *v, const char *type, const Node *read, const Node *cond,
-			const char *text)
+static const char *keep(Lanes *v, const char *type, Kept key, const char *text)
 {
 	Emit *e = v->e;
-	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
-	emit_line(e, "const %s %s = %s;", type, name, text);
+	key.name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+	emit_line(e, "const %s %s = %s;", type, key.name, text);
 	if (v->nkept < KEPT_MOST)
-		v->kept[v->nkept++] = (Kept){read, cond, name};
-	return name;
+		v->kept[v->nkept++] = key;
+	return key.name;
 }
 
 /* The lanes lo..hi-1 for which the parts of cond that differ between lanes hold, and the rest of
@@ -56,24 +57,29 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common
 	}
 }
 
-/* The mask of cond (NULL: none); NULL: all lanes. */
-static const char *mask_of(Lanes *v, Node *cond)
+/* Where lanes take every step-th element: the mask of those from `from` on that the lanes take for
+ * which cond (NULL: nothing) holds, and of what lies between them; NULL: all. */
+static const char *mask_of(Lanes *v, Node *cond, int64_t step, int64_t from)
 {
 	Emit *e = v->e;
-	Arena *m = &e->ir->arena;
+	Ir *ir = e->ir;
+	Kept key = {NULL, cond, step, from, NULL};
 	Node *lo = v->loop->lo, *hi = v->loop->hi, *common = NULL;
-	const char *known = kept_find(v, NULL, cond);
+	const char *known = kept_find(v, key);
 	if (known)
 		return known;
 	if (cond)
 		mask_parts(v, cond, &lo, &hi, &common);
-	if (!common && node_is_value(lo, 0) && node_is_value(hi, axis_extent(v->loop->axis)))
+	lo = node_add(ir, node_scale(ir, lo, step), node_int(ir, -from));
+	hi = node_add(ir, node_scale(ir, hi, step), node_int(ir, 1 - step - from));
+	if (!common && lo->hi <= 0 && hi->lo >= axis_extent(v->loop->axis))
 		return NULL;
-	const char *from = emit_value(e, lo, false), *to = emit_value(e, hi, false);
-	const char *text = arena_printf(m, "rk_lanes(%s, %s)", from, to);
+	const char *text = arena_printf(&ir->arena, "rk_lanes(%s, %s)", emit_value(e, lo, false),
+					emit_value(e, hi, false));
 	if (common)
-		text = arena_printf(m, "rk_where(%s, %s)", emit_value(e, common, false), text);
-	return keep(v, "rk_m", NULL, cond, text);
+		text = arena_printf(&ir->arena, "rk_where(%s, %s)", emit_value(e, common, false),
+				    text);
+	return keep(v, "rk_m", key, text);
 }
 
 /* The address of the first lane's element. */
@@ -83,18 +89,30 @@ static const char *place_of(Lanes *v, Node *buffer, Node *index)
 	return emit_place(v->e, buffer, node_replace(v->e->ir, index, 1, &axis, &zero), false);
 }
 
+static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_t from)
+{
+	Ir *ir = v->e->ir;
+	Node *index = node_add(ir, n->src[1], node_int(ir, from));
+	const char *mask = mask_of(v, cond, step, from), *at = place_of(v, n->src[0], index);
+	return mask ? arena_printf(&ir->arena, "rk_load(&%s, %s)", at, mask)
+		    : arena_printf(&ir->arena, "rk_load_all(&%s)", at);
+}
+
 static const char *load(Lanes *v, Node *n, Node *cond)
 {
-	const char *known = kept_find(v, n, cond);
+	Ir *ir = v->e->ir;
+	Kept key = {.read = n, .cond = cond};
+	const char *known = kept_find(v, key);
 	if (known)
 		return known;
 	if (tensor_size(n->src[0]) == 1)
 		return n->src[0]->u.s;
-	const char *place = place_of(v, n->src[0], n->src[1]), *mask = mask_of(v, cond);
-	Arena *m = &v->e->ir->arena;
-	return keep(v, "rk_v", n, cond,
-		    mask ? arena_printf(m, "rk_load(&%s, %s)", place, mask)
-			 : arena_printf(m, "rk_load_all(&%s)", place));
+	int64_t step = affine_stride(ir, n->src[1], v->loop->axis);
+	const char *text = load_part(v, n, cond, step, 0);
+	if (step == 2)
+		text = arena_printf(&ir->arena, "rk_even(%s, %s)", text,
+				    load_part(v, n, cond, step, axis_extent(v->loop->axis)));
+	return keep(v, "rk_v", key, text);
 }
 
 static const char *value(Lanes *v, Node *n, Node *cond);
@@ -107,7 +125,7 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	const char *x = value(v, n->src[1], both);
 	if (n->src[1]->op == OP_READ && other->u.f == 0 && !signbit(other->u.f))
 		return x;
-	const char *mask = mask_of(v, both);
+	const char *mask = mask_of(v, both, 1, 0);
 	return mask ? arena_printf(&v->e->ir->arena, "rk_pick(%s, %s, %s)", mask, x,
 				   value(v, n->src[2], NULL))
 		    : x;
@@ -166,7 +184,7 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
 		emit_line(e, "const rk_v %s = %s;", name[n++], value(v, i->value, NULL));
 	}
-	const char *mask = mask_of(v, NULL);
+	const char *mask = mask_of(v, NULL, 1, 0);
 	n = 0;
 	for (; s != i; s = s->next, n++) {
 		const char *place = place_of(v, s->buffer, s->index);

@@ -82,7 +82,7 @@ static int window_lanes(const Problem *p)
 typedef struct Plain {
 	const Problem *p;
 	Node *axis;
-	bool all; /* operators have vectors; reads lie side by side along the axis or are one */
+	bool all; /* operators have vectors; reads along the axis, by two at most */
 } Plain;
 
 static void see_plain(void *user, Node *n)
@@ -92,7 +92,7 @@ static void see_plain(void *user, Node *n)
 	if (n->op != OP_READ)
 		return;
 	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
-	a->all &= step == 0 || step == 1;
+	a->all &= step >= 0 && step <= 2;
 }
 
 /* May lanes along the axis read a padded tensor where it lies, as vectors under masks

@@ -82,8 +82,8 @@ static bool suits_read(const Masks *m, Node *n)
 {
 	if (is_own(m, n->src[0]))
 		return true;
-	return tensor_size(n->src[0]) > 1 && !is_stored(m, n->src[0]) &&
-	       affine_stride(m->t->ir, n->src[1], m->loop->axis) == 1;
+	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
+	return tensor_size(n->src[0]) > 1 && !is_stored(m, n->src[0]) && (step == 1 || step == 2);
 }
 
 bool masks_take(const Node *n)
