@@ -100,6 +100,8 @@ static void see_plain(void *user, Node *n)
 static bool has_masks(const Problem *p, const Target *target, int axis)
 {
 	Plain a = {p, p->axis[axis], true};
+	for (int k = 0; k < p->nout; k++) /* rows of a row kernel are read again at once */
+		a.all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
 	node_walk(p->ir, p->body, see_plain, &a);
 	return a.all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
 	       axis_extent(p->axis[axis]) <= masks_most(target);

@@ -88,8 +88,11 @@ static bool suits_read(const Masks *m, Node *n)
 
 bool masks_take(const Node *n)
 {
+	bool plain = true; /* conditions look at no values */
+	for (int k = 0; k < n->nsrc; k++)
+		plain &= !type_is_float(n->src[k]->type);
 	if (!type_is_float(n->type))
-		return true;
+		return plain;
 	switch ((Op)n->op) {
 	case OP_INPUT:
 	case OP_READ:

@@ -38,6 +38,12 @@ static const Case pointwise[] = {
 	 "X=8x20 W=3x3 B=8"},
 };
 
+/* What lanes compare stays with tiles. */
+static const Case compared[] = {
+	{"Y[p,q] += (X[2*p+r-1,2*q+s-1] else -inf) < M[p,q] ? 0.0 : 1.0 where r<3, s<3",
+	 "X=16x56 M=8x28"},
+};
+
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
 static void *fenced(const Trial *t, bool end)
 {
@@ -73,11 +79,23 @@ static void check_masks(const Case *c, bool fused, bool first)
 	}
 }
 
+static void check_tile(const Case *c)
+{
+	Trial *t = harness_trials(c, false, NULL);
+	bool staged = false;
+	for (int k = 0; k < t->offer[0].n; k++)
+		staged |= t->offer[0].step[k].kind == STEP_STAGE;
+	CHECK_REPORT(staged, "%s: no tile", c->text);
+	harness_check(t, backend_find("cc"), 100);
+}
+
 int main(void)
 {
 	for (int k = 0; k < COUNT(masked); k++)
 		check_masks(&masked[k], false, true);
 	for (int k = 0; k < COUNT(pointwise); k++)
 		check_masks(&pointwise[k], true, false);
+	for (int k = 0; k < COUNT(compared); k++)
+		check_tile(&compared[k]);
 	return harness_done();
 }
