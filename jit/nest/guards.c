@@ -74,6 +74,7 @@ void guards_init(Build *b)
 	if (!inside)
 		return;
 	b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
-	if (b->d->lanes && !b->nstaged)
+	/* Where lanes may become vectors under masks (jit/tree/masks.c), these are a read's. */
+	if (b->d->lanes && !b->nstaged && !b->loop[b->order[b->lanes]].reduced)
 		b->body = stage_conditions(b, b->body);
 }
