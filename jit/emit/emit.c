@@ -360,7 +360,7 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 /* What the text hides, as variables. */
 static void hidden_declare(Text *out, const Emit *e)
 {
-	text_add(out, e->zero ? e->d->zero : "");
+	text_add(out, "%s", e->zero ? e->d->zero : "");
 	for (int bit = 0; bit < 63; bit++) {
 		long long step = 1LL << bit;
 		if (e->steps >> bit & 1)

@@ -52,41 +52,42 @@ PLAIN_MICRO(plain_f64, double)
 PLAIN_MICRO(plain_i32, unsigned)
 
 enum { FMA2 = ISA_AVX2 | ISA_FMA };
+#define FORM(of, held_, group_, ...)                                                               \
+	{                                                                                          \
+		.from = of, .held = held_, .group = group_, __VA_ARGS__                            \
+	}
 #define MICRO(symbol_, fn_, type_, mr_, nr_, isa_)                                                 \
 	{                                                                                          \
 		.symbol = symbol_, .placed_symbol = symbol_ "_placed",                             \
 		.both_symbol = symbol_ "_both", .listed_symbol = symbol_ "_listed", .fn = fn_,     \
 		.placed = fn_##_placed, .both = fn_##_both, .listed = fn_##_listed, .type = type_, \
-		.mr = mr_, .nr = nr_, .isa = isa_, .a = {0, type_, 1}, .b = {0, type_, 1},         \
+		.mr = mr_, .nr = nr_, .isa = isa_, .a = FORM(0, type_, 1), .b = FORM(0, type_, 1), \
 		.speed = 1                                                                         \
 	}
 
 /* Panels of what may be one of several types; each side in groups of its own. */
 #define BIT(type) (1u << RICCI_##type)
 #define BYTES	  (BIT(I8) | BIT(U8))
-#define PAIRS(of) .a = {of, RICCI_BF16, 2}, .b = {of, RICCI_BF16, 2}
+#define PAIRS(of) .a = FORM(of, RICCI_BF16, 2), .b = FORM(of, RICCI_BF16, 2)
 #define TILES                                                                                      \
 	.enter_symbol = "ricci_tiles_enter", .leave_symbol = "ricci_tiles_leave",                  \
 	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave, .whole = true
-#define TILED(of)      .a = {of, RICCI_BF16, 32}, .b = {of, RICCI_BF16, 2}, TILES
-#define TILED8(a_, b_) .a = {BIT(a_), RICCI_U8, 64}, .b = {BIT(b_), RICCI_U8, 4}, TILES
+#define TILED(of)      .a = FORM(of, RICCI_BF16, 32), .b = FORM(of, RICCI_BF16, 2), TILES
+#define TILED8(a_, b_) .a = FORM(BIT(a_), RICCI_U8, 64), .b = FORM(BIT(b_), RICCI_U8, 4), TILES
 /* Quadruples, those of equal types finished (kernel_bytes.inc). */
-#define QUAD(of, ...)                                                                              \
-	{                                                                                          \
-		BIT(of), RICCI_##of, 4, __VA_ARGS__                                                \
-	}
-#define DONE(fn_) .finish_symbol = #fn_, .finish = fn_
+#define QUAD(of, ...) FORM(BIT(of), RICCI_##of, 4, __VA_ARGS__)
+#define DONE(fn_)     .finish_symbol = #fn_, .finish = fn_
 #define BYTE_MICROS(set, mr_, nr_, isa_)                                                           \
 	NARROW(ricci_micro_i8i8_##set, RICCI_I32, mr_, nr_, isa_, 4,                               \
-	       .a = QUAD(I8, 0, DONE(ricci_flip_##set)),                                           \
-	       .b = QUAD(I8, 4, DONE(ricci_sums_i8_##set))),                                       \
+	       .a = QUAD(I8, DONE(ricci_flip_##set)),                                              \
+	       .b = QUAD(I8, .more = 4, DONE(ricci_sums_i8_##set))),                               \
 		NARROW(ricci_micro_u8u8_##set, RICCI_I32, mr_, nr_, isa_, 4,                       \
-		       .a = QUAD(U8, 0, DONE(ricci_flip_##set)),                                   \
-		       .b = QUAD(U8, 4, DONE(ricci_sums_u8_##set))),                               \
-		NARROW(ricci_micro_i8u8_##set, RICCI_I32, mr_, nr_, isa_, 4, .a = QUAD(I8, 0),     \
-		       .b = QUAD(U8, 0)),                                                          \
-		NARROW(ricci_micro_u8i8_##set, RICCI_I32, mr_, nr_, isa_, 4, .a = QUAD(U8, 0),     \
-		       .b = QUAD(I8, 0))
+		       .a = QUAD(U8, DONE(ricci_flip_##set)),                                      \
+		       .b = QUAD(U8, .more = 4, DONE(ricci_sums_u8_##set))),                       \
+		NARROW(ricci_micro_i8u8_##set, RICCI_I32, mr_, nr_, isa_, 4,                       \
+		       .a = QUAD(I8, .more = 0), .b = QUAD(U8, .more = 0)),                        \
+		NARROW(ricci_micro_u8i8_##set, RICCI_I32, mr_, nr_, isa_, 4,                       \
+		       .a = QUAD(U8, .more = 0), .b = QUAD(I8, .more = 0))
 #define NARROW(fn_, type_, mr_, nr_, isa_, speed_, ...)                                            \
 	{                                                                                          \
 		.symbol = #fn_, .fn = fn_, .type = type_, .mr = mr_, .nr = nr_, .isa = isa_,       \

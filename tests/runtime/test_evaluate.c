@@ -8,8 +8,8 @@
 static const char *const program[] = {
 	"Y[i,j] += A[i,k] * B[k,j]",
 	"Y[i] += A[i,k] * A[i,k]; Z[i,k] = A[i,k] / sqrt(Y[i] + 1.0)",
-	"p[i,j] += A[i,k]*B[k,j]; q[i] max= p[i,j]; r[i,j] = exp(p[i,j]-q[i]); s[i] += r[i,j]; "
-	"t[i,j] = r[i,j]/s[i]; u[j] += t[i,j]; Y[k] += u[j]*B[k,j]",
+	("p[i,j] += A[i,k]*B[k,j]; q[i] max= p[i,j]; r[i,j] = exp(p[i,j]-q[i]); s[i] += r[i,j]; "
+	 "t[i,j] = r[i,j]/s[i]; u[j] += t[i,j]; Y[k] += u[j]*B[k,j]"),
 	"Y[i,k] = A[i,k] > 0.0 ? A[i,k] : 0.1*A[i,k]; Z[k,i] = Y[i,k] * 2.0; W[k] += Z[k,i]",
 	"Y[i,j] += A[i+r,j+s] else 0.0 where i<10, j<9, r in -1..2, s in -1..2",
 	"Y[2*i:23,k] += A[i,k]",

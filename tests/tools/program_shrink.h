@@ -314,8 +314,11 @@ static bool shrink_loop(Shrink *s)
 	if (!l->steps)
 		return false;
 	any |= number_try(s, &l->repeat, 0) || (l->repeat > 1 && number_try(s, &l->repeat, 1));
-	any |= number_try(s, &l->segment, 0) | number_try(s, &l->length, -1);
-	any |= flag_try(s, &l->region) | flag_try(s, &l->recompute) | flag_try(s, &l->backwards);
+	any |= number_try(s, &l->segment, 0);
+	any |= number_try(s, &l->length, -1);
+	any |= flag_try(s, &l->region);
+	any |= flag_try(s, &l->recompute);
+	any |= flag_try(s, &l->backwards);
 	for (int k = 0; k < s->p->n; k++) {
 		LoopRole *role = &s->p->tensor[k].role, old = *role;
 		*role = CONSTANT;
@@ -329,6 +332,18 @@ static bool shrink_loop(Shrink *s)
 	return any;
 }
 
+/* Everything there is to try, once. */
+static bool shrink_all(Shrink *s, RandomProgram *p)
+{
+	bool any = shrink_loop(s);
+	any |= shrink_spans(s, &p->after);
+	any |= shrink_spans(s, &p->text);
+	any |= shrink_numbers(s, &p->after);
+	any |= shrink_numbers(s, &p->text);
+	any |= shrink_operands(s);
+	return any;
+}
+
 /* Makes p smaller while its verdict stays; why: what it says at the end. */
 __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbackend,
 						      const char *const *backend, Text *why)
@@ -336,8 +351,7 @@ __attribute__((unused)) static Verdict program_shrink(RandomProgram *p, int nbac
 	Shrink s = {p, GOOD, nbackend, backend, clock_seconds() + SHRINK_SECONDS};
 	s.verdict = verdict_apart(1, p, nbackend, backend, why);
 	while (s.verdict != GOOD && s.verdict != INVALID && clock_seconds() < s.until &&
-	       (shrink_loop(&s) | shrink_spans(&s, &p->after) | shrink_spans(&s, &p->text) |
-		shrink_numbers(&s, &p->after) | shrink_numbers(&s, &p->text) | shrink_operands(&s)))
+	       shrink_all(&s, p))
 		;
 	text_free(why);
 	return verdict_apart(1, p, nbackend, backend, why);
