@@ -6,7 +6,7 @@ Dots: each peer by itself.
 import html, json, math, sys
 
 WIDTH, LEFT, RIGHT, TOP, ROW, GAP, LOW, HIGH = 900, 230, 70, 64, 16, 6, 0.25, 8
-COLOUR = {"torch": "#d9822b", "compile": "#8a4fbf", "jax": "#2b8c6b"}
+COLOUR = {"torch": "#d9822b", "compile": "#8a4fbf", "jax": "#2b8c6b", "tvm": "#8c2b4f"}
 
 
 def across(ratio):
@@ -31,8 +31,8 @@ def chart(rows, title):
            f'<text x="8" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
            f'<text x="8" y="40">bar: time of the best peer / ours, right of 1: ours is faster; dots: each peer</text>']
     for i, (peer, colour) in enumerate(COLOUR.items()):
-        out.append(f'<circle cx="{WIDTH - 260 + 90 * i}" cy="36" r="4" fill="{colour}"/>'
-                   f'<text x="{WIDTH - 252 + 90 * i}" y="40">{peer}</text>')
+        out.append(f'<circle cx="{WIDTH - 260 + 66 * i}" cy="36" r="4" fill="{colour}"/>'
+                   f'<text x="{WIDTH - 252 + 66 * i}" y="40">{peer}</text>')
     tick = LOW
     while tick <= HIGH:
         x = across(tick)

@@ -76,32 +76,55 @@ static const char usage[] =
 	"  --steps N       end after this step\n"
 	"  --lr X          learning rate of Adam (0.002)\n"
 	"  --threads N     (0: as many as there are)\n"
-	"  --static        tune everything before the first step\n";
-static const char *const option[] = {"--data",	"--batch", "--hidden",	"--epochs",
-				     "--steps", "--lr",	   "--threads", "--static"};
-enum { DATA, BATCH, HIDDEN, EPOCHS, TRAIN, LR, THREADS, STATIC, OPTIONS };
+	"  --static        tune everything before the first step\n"
+	"  --help\n";
+static const char *const option[] = {"--batch",	  "--hidden", "--epochs", "--steps", "--lr",
+				     "--threads", "--static", "--data",	  "--help"};
+enum { BATCH, HIDDEN, EPOCHS, TRAIN, LR, THREADS, STATIC, DATA, HELP, OPTIONS };
 
-int main(int argc, char **argv)
+/* Reads the options; 0, or 2 for wrong usage. */
+static int arguments(int argc, char **argv, double *value, const char **data)
 {
-	const char *text[OPTIONS] = {NULL, "64", "128", "5", "0", "0.002", "0", "0"}, *data;
-	char err[4096] = "out of memory";
-
 	for (int i = 1, k; i < argc; i++) {
 		for (k = 0; k < OPTIONS && strcmp(argv[i], option[k]);)
 			k++;
-		if (k == OPTIONS || (k != STATIC && ++i == argc))
-			return fputs(usage, stderr), 2;
-		text[k] = k == STATIC ? "1" : argv[i];
+		if (k == OPTIONS)
+			return fprintf(stderr, "lstm: what is %s?\n%s", argv[i], usage), 2;
+		value[k] = 1;
+		if (k == STATIC || k == HELP)
+			continue;
+		if (++i == argc)
+			return fprintf(stderr, "lstm: %s of what?\n%s", option[k], usage), 2;
+		if (k == DATA) {
+			*data = argv[i];
+			continue;
+		}
+		char *end;
+		double v = value[k] = strtod(argv[i], &end);
+		int fits = v <= 1e9 && (k == LR ? v > 0 : v >= (k < TRAIN) && v == (double)(int)v);
+		if (end == argv[i] || *end || !fits)
+			return fprintf(stderr, "lstm: %s %s?\n%s", option[k], argv[i], usage), 2;
 	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	double value[OPTIONS] = {[BATCH] = 64, [HIDDEN] = 128, [EPOCHS] = 5, [LR] = 0.002};
+	const char *data = NULL;
+	char err[4096] = "out of memory";
+	int status = arguments(argc, argv, value, &data);
+
+	if (status || value[HELP])
+		return status ? status : fputs(usage, stdout) < 0;
 	ricci_training t = {.lines = stdout, .progress = stderr};
-	t.options.threads = atoi(text[THREADS]);
-	t.options.static_mode = atoi(text[STATIC]);
-	t.epochs = atoi(text[EPOCHS]);
-	t.steps = (uint64_t)atoll(text[TRAIN]);
+	t.options.threads = (int)value[THREADS];
+	t.options.static_mode = (int)value[STATIC];
+	t.epochs = (int)value[EPOCHS];
+	t.steps = (uint64_t)value[TRAIN];
 	t.stop = ricci_interrupted();
 
 	ricci_graph *g = ricci_graph_new();
-	data = text[DATA];
 	t.train = data ? ricci_mnist(data, 0, err, sizeof err)
 		       : ricci_digits(6000, 1, err, sizeof err);
 	if (t.train)
@@ -109,7 +132,7 @@ int main(int argc, char **argv)
 			      : ricci_digits(1000, 2, err, sizeof err);
 	int failed = 1;
 	if (g && t.test) {
-		network(g, &t, atoi(text[BATCH]), atoi(text[HIDDEN]), atof(text[LR]));
+		network(g, &t, (int)value[BATCH], (int)value[HIDDEN], value[LR]);
 		failed = ricci_train(&t, NULL, err, sizeof err) != 0;
 	}
 	if (failed)

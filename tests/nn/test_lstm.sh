@@ -19,5 +19,7 @@ check 'their form' '[ "$(echo "$one" | grep -cEx "epoch [12] loss [0-9.]+ train_
 check 'it learns' 'echo "$one" | awk "END { exit !(\$8 + 0 < 15) }"'
 check 'the same with two threads' '[ "$one" = "$($lstm --static --threads 2 2>&1 | figures)" ]'
 check 'wrong usage' '! $lstm --epoch 3 >/dev/null 2>&1'
+check 'no number' '$lstm --lr 1x 2>&1 | grep -q "^lstm: --lr 1x"'
+check 'help' '$lstm --help | grep -q "^usage: lstm"'
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
