@@ -63,8 +63,7 @@ static bool group_factors(Contract *c, Node *body)
 /* Every read inside its tensor by itself, or under all conditions there are? */
 static bool reads_safe(Node *e, bool all_guards)
 {
-	if (e->op == OP_READ && !all_guards &&
-	    (e->src[1]->lo < 0 || e->src[1]->hi >= tensor_size(e->src[0])))
+	if (e->op == OP_READ && !all_guards && !read_inside(e))
 		return false;
 	for (int k = node_is_tensor(e) ? e->nsrc : 0; k < e->nsrc; k++)
 		if (!node_is_tensor(e->src[k]) && !reads_safe(e->src[k], all_guards))

@@ -34,7 +34,7 @@ int emit_reads(Emit *e, Node *n)
 	int r = READS_KNOWN;
 	if (n->op == OP_READ) {
 		const Buffer *b = tree_find(e->tree, n->src[0]);
-		bool inside = n->src[1]->lo >= 0 && n->src[1]->hi < tensor_size(n->src[0]);
+		bool inside = read_inside(n);
 		bool fixed =
 			b && (b->space == SPACE_TABLE || (b->space == SPACE_PARAM && !b->output));
 		r |= (fixed ? 0 : READS_CHANGING) | (inside ? 0 : READS_GUARDED);
@@ -72,7 +72,7 @@ static bool is_written(const Stmt *s, const Node *buffer)
 static int changing_level(const Emit *e, const Node *read)
 {
 	int d = e->depth;
-	if (read->src[1]->lo < 0 || read->src[1]->hi >= tensor_size(read->src[0]))
+	if (!read_inside(read))
 		return d;
 	while (d > 0 && e->scope[d].body && !is_written(e->scope[d].body, read->src[0]))
 		d--;

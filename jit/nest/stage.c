@@ -141,7 +141,7 @@ typedef struct Unsafe { /* reads that lie outside at some points */
 static void see_unsafe(void *user, Node *n)
 {
 	Unsafe *u = user;
-	if (n->op == OP_READ && (n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0])))
+	if (n->op == OP_READ && !read_inside(n))
 		if (u->n++ < MAX_STAGED)
 			u->read[u->n - 1] = n;
 }

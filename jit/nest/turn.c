@@ -14,7 +14,7 @@ bool turn_init(Build *b, Staged *s, Node *read)
 	int64_t size = (int64_t)type_size(read->type);
 	Node *index = read->src[1];
 	*s = (Staged){.turned = read, .along = -1};
-	if ((size != 4 && size != 8) || index->lo < 0 || index->hi >= tensor_size(read->src[0]))
+	if ((size != 4 && size != 8) || !read_inside(read))
 		return false;
 	for (int k = b->stage_at; k < b->nloop; k++) {
 		const Loop *l = &b->loop[b->order[k]];

@@ -38,7 +38,7 @@ static bool is_window(const Problem *p, int k)
 static void see_padded(void *user, Node *n)
 {
 	if (n->op == OP_READ)
-		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
+		*(bool *)user |= !read_inside(n);
 }
 
 /* Do lanes along the axis run over a window's tile? */

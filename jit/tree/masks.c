@@ -55,7 +55,7 @@ bool lanes_vary(const Node *n, const Node *axis)
 static void see_loose(void *user, Node *n)
 {
 	if (n->op == OP_READ)
-		*(bool *)user |= n->src[1]->lo < 0 || n->src[1]->hi >= tensor_size(n->src[0]);
+		*(bool *)user |= !read_inside(n);
 }
 
 /* The same for all lanes, and always valid. */
@@ -114,15 +114,13 @@ bool masks_take(const Node *n)
 /* under: conditions stand around it. */
 static bool suits_value(Masks *m, Node *n, bool under)
 {
-	bool loose = false, all = true;
+	bool all = true;
 	if (!lanes_vary(n, m->loop->axis))
 		return n->type == RICCI_F32 && is_common(m, n);
 	if (n->type != RICCI_F32 || !masks_take(n))
 		return false;
-	if (n->op == OP_READ) {
-		see_loose(&loose, n);
-		return suits_read(m, n) && (under || !loose);
-	}
+	if (n->op == OP_READ)
+		return suits_read(m, n) && (under || read_inside(n));
 	if (n->op == OP_SELECT)
 		return n->src[2]->op == OP_CONST && suits_condition(m, n->src[0]) &&
 		       suits_value(m, n->src[1], true);

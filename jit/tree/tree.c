@@ -49,6 +49,11 @@ Node *buffer_read(Tree *t, Node *buffer, Node *index)
 	return node_read(t->ir, buffer, &index);
 }
 
+bool read_inside(const Node *read)
+{
+	return read->src[1]->lo >= 0 && read->src[1]->hi < tensor_size(read->src[0]);
+}
+
 static Stmt *stmt_new(Tree *t, StmtKind kind)
 {
 	Stmt *s = arena_alloc(&t->ir->arena, sizeof *s);

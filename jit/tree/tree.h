@@ -84,6 +84,8 @@ Stmt *stmt_seen(Tree *t);
 Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
+/* Is the read inside its buffer whatever stands around it? */
+bool read_inside(const Node *read);
 void tree_print(Text *out, const Tree *t);
 
 /* Of the statements from s on: neighbouring loops that fill tiles with the same become one
