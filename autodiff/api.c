@@ -1,4 +1,4 @@
-/* api.c - ricci_grad, ricci_jvp, ricci_stop: check the arguments of the public calls and give the
+/* api.c - ricci_grad, ricci_jvp, ricci_stop_gradient: check the arguments of the public calls and give the
  * results their handles. Invariant: after a failure the graph holds the error and every result is
  * its inert tensor. */
 #include "autodiff/internal.h"
@@ -23,7 +23,7 @@ static int check(ricci_graph *g, const char *call, const ricci_tensor *y, int n,
 	Error *e = &g->ir.err;
 	if (e->code)
 		return e->code;
-	if (g->frozen)
+	if (graph_frozen(g))
 		return error_set(e, RICCI_EINVAL, "%s: the graph is frozen by a session over it",
 				 call);
 	if (!belongs(g, y))
@@ -74,7 +74,7 @@ int ricci_grad(ricci_graph *g, ricci_tensor *y, ricci_tensor *seed, int n, ricci
 	       ricci_tensor **grads)
 {
 	if (!g)
-		return RICCI_EINVAL;
+		return graph_missing("ricci_grad");
 	if (n < 0 || (n > 0 && (!wrt || !grads)))
 		return error_set(&g->ir.err, RICCI_EINVAL,
 				 "ricci_grad: no room given for the gradients");
@@ -109,7 +109,7 @@ int ricci_jvp(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
 	      ricci_tensor *const *tangent, ricci_tensor **out)
 {
 	if (!g)
-		return RICCI_EINVAL;
+		return graph_missing("ricci_jvp");
 	if (n < 0 || !out || (n > 0 && (!x || !tangent)))
 		return error_set(&g->ir.err, RICCI_EINVAL,
 				 "ricci_jvp: x, tangent and out must be given");
@@ -125,7 +125,7 @@ int ricci_jvp(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
 	return code ? code : push_forward(g, y, n, x, tangent, out);
 }
 
-ricci_tensor *ricci_stop(ricci_tensor *t)
+ricci_tensor *ricci_stop_gradient(ricci_tensor *t)
 {
 	if (!t || !t->node || !type_is_float(t->node->type) || t->g->ir.err.code)
 		return t && t->g->ir.err.code ? &t->g->nil : t;
@@ -133,9 +133,9 @@ ricci_tensor *ricci_stop(ricci_tensor *t)
 	Ir *ir = &g->ir;
 	Node *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(t->node);
-	if (g->frozen) {
+	if (graph_frozen(g)) {
 		error_set(&ir->err, RICCI_EINVAL,
-			  "ricci_stop: the graph is frozen by a session over it");
+			  "ricci_stop_gradient: the graph is frozen by a session over it");
 		return &g->nil;
 	}
 	IR_ENTER(ir, &g->nil);

@@ -1,7 +1,7 @@
 /* custom.c - gradients that the user gives instead of those of the equations.
  *
  * ricci_op_custom adds the equations of a text as ricci_op does. Each result Y becomes a tensor
- * Z[..] = stop(Y[..]) of its own, whose STOP carries the number of a Custom record; so the
+ * Z[..] = stop_gradient(Y[..]) of its own, whose STOP carries the number of a Custom record; so the
  * equations behind it are hidden from differentiation, and equal equations without a custom
  * gradient stay other tensors. Reverse mode elaborates the gradient's text over the operands, the
  * results Z and their gradients; the equations that come of it differentiate like all others.
@@ -267,7 +267,7 @@ static int custom_build(ricci_graph *g, const char *text, const Notation *p, con
 
 static bool custom_ready(ricci_graph *g, const char *text, const char *gradient)
 {
-	if (!g->ir.err.code && g->frozen)
+	if (!g->ir.err.code && graph_frozen(g))
 		error_set(&g->ir.err, RICCI_EINVAL,
 			  "ricci_op_custom: the graph has sessions and can't change any more");
 	if (!g->ir.err.code && (!text || !gradient))
@@ -280,7 +280,7 @@ int ricci_ops_custom(ricci_graph *g, const char *text, const char *gradient, int
 		     ricci_tensor *const *operands, int *nresult, ricci_tensor **results)
 {
 	if (!g)
-		return RICCI_EINVAL;
+		return graph_missing("ricci_ops_custom");
 	for (int i = 0; nresult && results && i < *nresult; i++)
 		results[i] = &g->nil;
 	if (!custom_ready(g, text, gradient))
@@ -301,25 +301,19 @@ int ricci_ops_custom(ricci_graph *g, const char *text, const char *gradient, int
 	return g->ir.err.code;
 }
 
-ricci_tensor *ricci_op_custom(ricci_graph *g, const char *text, const char *gradient, ...)
+ricci_tensor *ricci_op_custom_counted(ricci_graph *g, const char *text, int noperand,
+				      const char *gradient, ...)
 {
-	va_list ap;
 	int one = 1;
 	if (!g)
-		return NULL;
+		return graph_missing("ricci_op_custom"), NULL;
 	ricci_tensor *result = &g->nil;
-	if (!custom_ready(g, text, gradient))
-		return result;
 	IR_ENTER(&g->ir, &g->nil);
-	Notation p;
-	notation_parse(&g->ir, text, &p);
-	ricci_tensor **operands =
-		arena_alloc(&g->ir.arena, ((size_t)p.noperand + 1) * sizeof *operands);
+	va_list ap;
 	va_start(ap, gradient);
-	for (int i = 0; i < p.noperand; i++)
-		operands[i] = va_arg(ap, ricci_tensor *);
+	ricci_tensor **operand = operands_given(g, noperand, ap);
 	va_end(ap);
-	custom_build(g, text, &p, gradient, operands, &one, &result);
 	IR_LEAVE(&g->ir);
-	return g->ir.err.code ? &g->nil : result;
+	ricci_ops_custom(g, text, gradient, noperand, operand, &one, &result);
+	return result;
 }

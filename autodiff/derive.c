@@ -54,7 +54,7 @@ static const struct Rule {
 	Node *(*side[2])(Ir *ir, Node *a, Node *b, Node *y, Node *g);
 } rules[OP_COUNT] = {
 #define OP(name, text, nsrc, form) [OP_##name] = {{left_##name, right_##name}},
-#include "core/ops.def"
+#include "core/node/ops.def"
 #undef OP
 };
 
@@ -92,13 +92,7 @@ typedef struct Walk {
 
 static void push(Walk *w, Adjoint a)
 {
-	if (w->n == w->room) {
-		Adjoint *old = w->adj;
-		w->room = w->room * 2 + 16;
-		w->adj = arena_alloc(&w->ir->arena, sizeof *w->adj * (size_t)w->room);
-		for (int k = 0; k < w->n; k++)
-			w->adj[k] = old[k];
-	}
+	w->adj = arena_grow(&w->ir->arena, w->adj, w->n, &w->room, sizeof a);
 	w->adj[w->n++] = a;
 	w->tape->slot[a.node->id] = w->n;
 }

@@ -4,28 +4,11 @@
  * terms of the reads (derive.c), each of which becomes an equation of its own (phase.c):
  *	=, +=        dY[lhs(v)]
  *	max=, min=   dY/N at lhs(v) where body(v) is Y[lhs(v)], with N ties: equal shares
- *	*=           dY * the product of the other factors
+ *	*=           dY * the product of the other factors (product.c; running.c)
  * Invariant: a result is a tensor of A's type and shape, and reads stay inside their tensors
  * wherever the conditions of the SELECTs around them hold.
  */
 #include "autodiff/internal.h"
-
-Node *tensor_read(Ir *ir, Node *t, Node *const *index)
-{
-	if (t->op == OP_CONST)
-		return t;
-	if (t->op == OP_COMP && comp_reduce(t) == RED_NONE && node_is_const(comp_body(t)))
-		return comp_body(t);
-	return node_read(ir, t, index);
-}
-
-Node *tensor_fill(Ir *ir, Node *like, double value)
-{
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(like);
-	tensor_axes(ir, like, axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes, node_const(ir, like->type, value));
-}
 
 /* ---- the adjoint of the body */
 
@@ -81,24 +64,33 @@ static bool reproducible(Ir *ir, Node *body)
 	return roundings <= (type_size(body->type) >= 4);
 }
 
+Node *extremum_hit(Ir *ir, Reduce red, Node *e, Node *y)
+{
+	bool max = red == RED_MAX;
+	return node_not(ir, node2(ir, OP_LT, max ? e : y, max ? y : e));
+}
+
+Node *extremum_ties(Ir *ir, Node *c, Node **hit)
+{
+	Side s = side_of(c, NULL);
+	Type acc = type_accumulator((Type)c->type);
+	Node *body = s.body;
+	if (s.naxis <= RICCI_MAX_RANK && !reproducible(ir, body)) {
+		/* compare stored values, and their extremum: fusion keeps what is compared so */
+		Node *stored = comp_dense(ir, RED_NONE, s.naxis, s.naxis, s.axes, body);
+		body = node_read(ir, stored, s.axes);
+		c = side_comp(ir, &s, comp_reduce(c), body);
+	}
+	*hit = extremum_hit(ir, comp_reduce(c), body, node_read(ir, c, s.lhs));
+	Node *one = node_select(ir, *hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
+	return side_comp(ir, &s, RED_ADD, one);
+}
+
 /* dY / N at lhs(v) where body(v) is the extremum. */
 static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
 {
 	Type type = (Type)c->type, acc = type_accumulator(type);
-	Node *body = s->body;
-	if (s->naxis <= RICCI_MAX_RANK && !reproducible(ir, body)) {
-		/* compare stored values, and their extremum */
-		Node *stored = comp_dense(ir, RED_NONE, s->naxis, s->naxis, s->axes, body);
-		body = node_read(ir, stored, s->axes);
-		c = side_comp(ir, s, comp_reduce(c), body);
-	}
-	/* Nothing lies beyond the extremum, so what is not short of it is it; and where it is a NaN
-	 * all are. Fusion keeps what is compared so stored. */
-	Node *y = node_read(ir, c, s->lhs);
-	bool max = comp_reduce(c) == RED_MAX;
-	Node *hit = node_not(ir, node2(ir, OP_LT, max ? body : y, max ? y : body));
-	Node *one = node_select(ir, hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
-	Node *ties = side_comp(ir, s, RED_ADD, one), *axes[RICCI_MAX_RANK];
+	Node *axes[RICCI_MAX_RANK], *hit, *ties = extremum_ties(ir, c, &hit);
 	tensor_axes(ir, c, axes);
 	Node *share = node2(ir, OP_DIV, node_cast(ir, acc, tensor_read(ir, s->dy, axes)),
 			    node_read(ir, ties, axes));
@@ -135,13 +127,7 @@ typedef struct Terms {
 
 static void terms_put(Terms *all, Term t)
 {
-	if (all->n == all->room) {
-		Term *old = all->at;
-		all->room = all->room * 2 + 8;
-		all->at = arena_alloc(&all->tape->ir->arena, sizeof *all->at * (size_t)all->room);
-		for (int k = 0; k < all->n; k++)
-			all->at[k] = old[k];
-	}
+	all->at = arena_grow(&all->tape->ir->arena, all->at, all->n, &all->room, sizeof t);
 	all->at[all->n++] = t;
 }
 
@@ -225,7 +211,10 @@ static void terms_of(Terms *all, Node *c, Node *root, Node *seed)
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 {
 	Terms all = {.tape = tape};
-	terms_of(&all, c, equation_root(tape->ir, c), equation_seed(tape->ir, c, dy));
+	bool runs = running_gradient(tape, &c, &dy);
+	Node *root = runs ? comp_body(c) : equation_root(tape->ir, c);
+	if (dy)
+		terms_of(&all, c, root, equation_seed(tape->ir, c, dy));
 	*terms = all.at;
 	return terms_split(tape->ir, all.n, terms);
 }

@@ -10,7 +10,7 @@
 #include "autodiff/internal.h"
 
 /* w * d; where w is a choice, d is evaluated only where it counts. */
-static Node *weighted(Ir *ir, Node *w, Node *d)
+Node *weighted(Ir *ir, Node *w, Node *d)
 {
 	if (w->op == OP_SELECT && node_is_value(w->src[2], 0))
 		return node_select(ir, w->src[0], node_mul(ir, w->src[1], d), w->src[2]);
@@ -23,8 +23,8 @@ static Node *equation_tangent(Forward *f, Node *c)
 	int64_t shape[RICCI_MAX_RANK];
 	int rank = tensor_rank(c), naxis = comp_naxis(c);
 	Node *d = derive_forward(f, comp_body(c), equation_root(ir, c));
-	if (!d)
-		return NULL;
+	if (!d || running_tangent(f, c, &d))
+		return d;
 	d = weighted(ir, equation_seed(ir, c, node_const(ir, c->type, 1)), d);
 	for (int k = 0; k < rank; k++)
 		shape[k] = tensor_extent(c, k);

@@ -81,17 +81,34 @@ typedef struct Forward {
 /* The tangent of `body`, NULL for zero. */
 Node *derive_forward(Forward *f, Node *body, Node *root);
 
-/* ---- gradient of an equation (equation.c) ---- */
+/* ---- tensor.c ---- */
 
 /* The tensor t at `index`, with constants seen through. */
 Node *tensor_read(Ir *ir, Node *t, Node *const *index);
+/* What t is where it only repeats another tensor. */
+Node *tensor_source(Node *t);
 /* The tensor of one value. */
 Node *tensor_fill(Ir *ir, Node *like, double value);
+
+/* ---- gradient of an equation (equation.c) ---- */
+
 /* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
  * CONST that fills one). */
 Node *equation_seed(Ir *ir, Node *c, Node *dy);
 /* The product of the other factors at each point of c, a "*=" (product.c). */
 Node *product_others(Ir *ir, Node *c);
+/* Is the element e the extremum y of all? Nothing lies beyond it, so what is not short of it is it;
+ * and where it is a NaN all are. */
+Node *extremum_hit(Ir *ir, Reduce red, Node *e, Node *y);
+/* The tensor that counts the ties of c, a "max=" or "min="; *hit: is a point of c's one of them? */
+Node *extremum_ties(Ir *ir, Node *c, Node **hit);
+/* Where *c is a running product or extremum, the equation of its factors and their gradient (NULL:
+ * zero) take its and *dy's place (running.c). */
+bool running_gradient(Tape *tape, Node **c, Node **dy);
+/* Its tangent (NULL: zero); false where it is none. */
+bool running_tangent(Forward *f, Node *c, Node **tangent);
+/* w * d; where w is a choice, d is evaluated only where it counts. */
+Node *weighted(Ir *ir, Node *w, Node *d);
 /* What has the value of c's body without computing it again where there is such a thing. */
 Node *equation_root(Ir *ir, Node *c);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
@@ -112,16 +129,17 @@ Node *sum_make(Ir *ir, const Frame *frame, Node *value);
 /* Two sums of products with common factors as one, NULL where they are not. */
 Node *sum_join(Ir *ir, Node *a, Node *b);
 
-/* The terms with indices that are chosen (?:, max, min) taken apart (split.c). Returns the count.
- */
+/* Does the index node choose between others (?:, max, min, abs, sign, a condition as a number)? */
+bool index_is_choice(const Node *e);
+/* The terms with indices that are chosen taken apart (split.c). Returns the count. */
 int terms_split(Ir *ir, int n, Term **terms);
 
 /* ---- one term (place.c, term.c, window.c, phase.c) ---- */
 
-/* The elements z = period*(start + u) + first + h of a dimension, u < extent, h < count; extent 0:
- * up to the end of the dimension. */
+/* The elements z = period*(start + u) + step*(first + h) of a dimension that are in it, u < extent,
+ * h < count. step is prime to the period, so each z has one residue first + h. */
 typedef struct Residues {
-	int64_t period, first, count, start, extent;
+	int64_t period, step, first, count, start, extent;
 } Residues;
 
 /* Conditions in an order in which earlier ones protect later ones; `never` when one is false. When

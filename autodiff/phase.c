@@ -4,7 +4,8 @@
  * for each h an equation of its own over u, which sums exactly the taps that there are, and a last
  * one that takes each element from its equation. Residues that are met alike (four taps) stay one
  * equation with h as an axis, dX[2*u+h] += .., since then one factor has u, the other h, where
- * before both had z.
+ * before both had z. What the index steps over is left out first: X[6*p+4*r] is X'[3*p+2*r] of every
+ * second element.
  *
  * Input: an equation and one term of its body. Output: the gradient, a tensor like the one that is
  * read, or NULL for zero. Invariant: elements that no point meets are zero.
@@ -13,69 +14,80 @@
 
 #include <stdlib.h>
 
-/* Equations that one term is split into, at most; also the largest period of a dimension. */
+/* Equations that one term is split into, at most. */
 #define PHASE_MAX 64
+#define STEP_MAX  64
 
-/* The least m with e(z + m) = e(z) + *step, all else fixed; 0 where there is none up to PHASE_MAX.
- */
-static int64_t period_of(Node *e, Node *z, int64_t *step)
+/* With all u of a dimension of that size. A single residue needs no step. */
+static Residues residues_fit(Residues r, int64_t size)
 {
-	int64_t m[2], k[2];
-	*step = e == z;
-	if (e == z || !node_has(e, z))
-		return 1;
-	bool div = e->op == OP_FLOORDIV || e->op == OP_FLOORMOD;
-	if (!div && e->op != OP_ADD && !(e->op == OP_MUL && node_is_const(e->src[1])) &&
-	    !(e->op == OP_MUL && node_is_const(e->src[0])))
-		return 0;
-	for (int j = 0; j < 2; j++) {
-		m[j] = period_of(e->src[j], z, &k[j]);
-		if (!m[j] || llabs(k[j]) > INT32_MAX)
-			return 0;
+	if (r.count == 1 && r.step != 1) {
+		r.first = r.first * r.step - int_floor_div(r.first * r.step, r.period) * r.period;
+		r.step = 1;
 	}
-	int64_t all = m[0] / int_gcd(m[0], m[1]) * m[1];
-	if (e->op == OP_ADD)
-		*step = k[0] * (all / m[0]) + k[1] * (all / m[1]);
-	if (e->op == OP_MUL) {
-		int j = node_is_const(e->src[0]) ? 1 : 0;
-		if (__builtin_mul_overflow(k[j], e->src[1 - j]->u.i, step))
-			return 0;
-	}
-	if (div) {
-		int64_t c = e->src[1]->u.i, times = c / int_gcd(c, k[0]);
-		if (times > PHASE_MAX)
-			return 0;
-		*step = e->op == OP_FLOORDIV ? k[0] * times / c : 0;
-		all *= times;
-	}
-	return all <= PHASE_MAX ? all : 0;
+	int64_t first = r.step * r.first, last = r.step * (r.first + r.count - 1);
+	int64_t least = first < last ? first : last, most = first < last ? last : first;
+	r.start = -int_floor_div(most, r.period);
+	r.extent = int_floor_div(size - 1 - least, r.period) - r.start + 1;
+	return r;
+}
+
+static Residues residues_whole(int64_t size)
+{
+	return (Residues){.period = 1, .step = 1, .count = 1, .extent = size};
 }
 
 typedef struct Period {
 	Node *z;
-	int64_t period; /* of all quotients and remainders seen; 0: none small enough */
+	int64_t slope, modulus; /* (slope*z + ..) % modulus is asked for */
+	int64_t period; /* of all quotients and remainders seen; 0: none less than the extent */
 } Period;
 
 static void see_period(void *user, Node *n)
 {
 	Period *p = user;
-	int64_t step;
+	int64_t step, slope;
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !p->period)
 		return;
-	int64_t m = period_of(n, p->z, &step);
+	int64_t m = index_period(n, p->z, &step);
 	p->period = m ? p->period / int_gcd(p->period, m) * m : 0;
-	if (p->period > PHASE_MAX)
+	if (p->period > p->z->hi)
 		p->period = 0;
+	if (node_has(n, p->z) && index_period(n->src[0], p->z, &slope) == 1) {
+		p->slope = slope;
+		p->modulus = n->src[1]->u.i;
+	}
 }
 
-static int64_t piece_period(Ir *ir, const Piece *p, int d)
+/* The x, 0 <= x < m, with k*x = 1 modulo m; 0 where there is none. By Euclid's algorithm. */
+static int64_t inverse_modulo(int64_t k, int64_t m)
+{
+	int64_t a = m, b = (k % m + m) % m, x = 0, y = 1;
+	while (b) {
+		int64_t q = a / b, r = a % b, next = x - q * y;
+		a = b;
+		b = r;
+		x = y;
+		y = next;
+	}
+	return a == 1 ? (x % m + m) % m : 0;
+}
+
+/* Calls what the residues of dimension d are by what tells them apart: where (2*z + 1)%5 is asked
+ * for, z = 5*u + 3*h, and that is (h + 1)%5. */
+static Residues piece_residues(Ir *ir, const Piece *p, int d)
 {
 	const Conditions *c = &p->place->cond;
-	Period period = {p->place->lhs[d], 1};
+	int64_t size = p->place->size[d];
+	Period period = {.z = p->place->lhs[d], .period = 1};
 	for (int k = 0; k < c->n; k++)
 		node_walk(ir, c->at[k], see_period, &period);
 	node_walk(ir, p->value, see_period, &period);
-	return period.period > 1 ? period.period : 1;
+	int64_t m = period.period > 1 ? period.period : 1;
+	int64_t step = m > 1 && m == period.modulus ? inverse_modulo(period.slope, m) : 1;
+	step = step > m / 2 ? step - m : step;
+	step = step && step >= -STEP_MAX && step <= STEP_MAX ? step : 1;
+	return residues_fit((Residues){.period = m, .step = step, .count = m}, size);
 }
 
 /* ---- which residues go together */
@@ -132,8 +144,6 @@ typedef struct Phases {
 	Residues group[RICCI_MAX_RANK][PHASE_MAX];
 } Phases;
 
-static const Residues whole = {.period = 1, .count = 1};
-
 /* Leaves out the residues that no point meets; did it? */
 static bool residues_narrow(const Place *p, Residues *at)
 {
@@ -145,24 +155,62 @@ static bool residues_narrow(const Place *p, Residues *at)
 		less |= lo > 0 || hi < p->h[d]->hi;
 		at[d].first += lo;
 		at[d].count = hi - lo + 1;
+		at[d] = residues_fit(at[d], p->size[d]);
 	}
 	return less;
 }
 
-static void groups_put(Ir *ir, Phases *f, const Piece *p, int d, int64_t size)
+/* Are these residues of dimension d met alike, among those of the other dimensions? */
+static bool residues_alike(Tape *tape, const Term *term, const Place *p, int d, Residues these)
 {
-	Residues at = p->place->at[d];
-	Residues *group = f->group[d];
-	/* residues that no point meets are left out */
-	bool fewer = at.count < (at.period < size ? at.period : size);
-	f->ngroup[d] = 1;
-	group[0] = fewer || piece_separates(ir, p, d) ? at : whole;
-	if (place_tests(p->place, d)) {
-		f->ngroup[d] = (int)at.count;
-		for (int k = 0; k < at.count; k++)
-			group[k] =
-				(Residues){.period = at.period, .first = at.first + k, .count = 1};
+	Residues at[RICCI_MAX_RANK];
+	for (int k = 0; k < p->rank; k++)
+		at[k] = k == d ? these : p->at[k];
+	return !place_tests(place_find(tape->ir, &tape->places, term, at), d);
+}
+
+/* The most residues from `first` on, of dimension d, that are met alike. */
+static int64_t residues_run(Tape *tape, const Term *term, const Place *p, int d, int64_t first)
+{
+	Residues at = p->at[d];
+	int64_t alike = 1, most = at.first + at.count - first; /* in between lies what is sought */
+	at.first = first;
+	for (bool found = false; alike < most;) {
+		int64_t middle = found ? alike + (most - alike + 1) / 2 : 2 * alike;
+		at.count = middle < most ? middle : most;
+		if (residues_alike(tape, term, p, d, residues_fit(at, p->size[d]))) {
+			alike = at.count;
+		} else {
+			most = at.count - 1;
+			found = true;
+		}
 	}
+	return alike;
+}
+
+/* Residues that are met alike are one group. Where there were more than `room`, all are, and the
+ * sum tests them. */
+static void groups_find(Tape *tape, const Term *term, Phases *f, const Piece *p, int d, int room)
+{
+	const Place *place = p->place;
+	Residues at = place->at[d], *group = f->group[d];
+	int64_t size = place->size[d], end = at.first + at.count;
+	f->ngroup[d] = 0;
+	for (int64_t h = at.first; h < end && place_tests(place, d) && f->ngroup[d] <= room;) {
+		int64_t count = residues_run(tape, term, place, d, h);
+		at.first = h;
+		at.count = count;
+		if (f->ngroup[d]++ < room)
+			group[f->ngroup[d] - 1] = residues_fit(at, size);
+		h += count;
+	}
+	if (f->ngroup[d] && f->ngroup[d] <= room)
+		return;
+	/* residues that no point meets are left out */
+	at = place->at[d];
+	bool divides = at.count < at.period || f->ngroup[d] || piece_separates(tape->ir, p, d);
+	f->ngroup[d] = 1;
+	group[0] = divides ? at : residues_whole(size);
 }
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
@@ -174,7 +222,7 @@ static bool phases_few(const Place *all, Phases *f)
 	for (int d = 0; d < f->rank; d++) {
 		int64_t lo, hi;
 		f->ngroup[d] = 1;
-		f->group[d][0] = whole;
+		f->group[d][0] = residues_whole(all->size[d]);
 		if (conditions_bounds(&all->cond, all->u[d], &lo, &hi))
 			part *= (double)(hi - lo + 1) / (double)all->shape[d];
 	}
@@ -185,16 +233,14 @@ static bool phases_few(const Place *all, Phases *f)
 static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *f)
 {
 	Ir *ir = tape->ir;
-	const int64_t *shape = all->place->shape;
 	Residues at[RICCI_MAX_RANK];
 	Piece merged;
 	bool divided = false;
-	int64_t combinations = 1;
+	int room = PHASE_MAX;
 	f->rank = all->place->rank;
 	for (int d = 0; d < f->rank; d++) {
-		int64_t m = piece_period(ir, all, d);
-		at[d] = (Residues){.period = m, .count = m < shape[d] ? m : shape[d]};
-		divided |= m > 1;
+		at[d] = piece_residues(ir, all, d);
+		divided |= at[d].period > 1;
 	}
 	if (!divided || piece_make(tape, term, at, &merged) != PIECE_SUM)
 		return false;
@@ -202,11 +248,9 @@ static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *
 		return false;
 	divided = false;
 	for (int d = 0; d < f->rank; d++) {
-		groups_put(ir, f, &merged, d, shape[d]);
+		groups_find(tape, term, f, &merged, d, room);
 		divided |= f->group[d][0].period > 1;
-		combinations *= f->ngroup[d];
-		if (combinations > PHASE_MAX)
-			return false;
+		room /= f->ngroup[d];
 	}
 	return divided;
 }
@@ -232,15 +276,29 @@ typedef struct Join {
 	Node *last;  /* the tensor of the last phase */
 } Join;
 
+static Node *residue_node(Ir *ir, Node *z, Residues r)
+{
+	int64_t inverse = r.period > 1 ? inverse_modulo(r.step, r.period) : 1;
+	return node_floormod(ir, node_scale(ir, z, inverse), r.period);
+}
+
+/* start + u of element z. */
+static Node *quotient_node(Ir *ir, Node *z, Residues r)
+{
+	if (r.step != 1)
+		z = node_add_scaled(ir, z, residue_node(ir, z, r), -r.step);
+	return node_floordiv(ir, z, r.period);
+}
+
 /* Where element z is within its residues' tensor. */
 static Node *residues_at(Ir *ir, Node *z, Residues r)
 {
-	if (r.count == r.period)
+	if (r.count == r.period && r.step == 1)
 		return node_sub(ir, z, node_int(ir, r.start * r.period));
-	Node *u = node_sub(ir, node_floordiv(ir, z, r.period), node_int(ir, r.start));
+	Node *u = node_sub(ir, quotient_node(ir, z, r), node_int(ir, r.start));
 	if (r.count == 1)
 		return u;
-	Node *h = node_sub(ir, node_floormod(ir, z, r.period), node_int(ir, r.first));
+	Node *h = node_sub(ir, residue_node(ir, z, r), node_int(ir, r.first));
 	return node_add(ir, node_scale(ir, u, r.count), h);
 }
 
@@ -255,7 +313,9 @@ static Node *ends_narrow(Join *j, const Place *p, Residues *at)
 		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi) ||
 		    (lo <= 0 && hi >= p->u[d]->hi))
 			continue;
-		Node *u = node_floordiv(ir, j->z[d], at[d].period);
+		Node *u = quotient_node(ir, j->z[d], at[d]);
+		lo += at[d].start;
+		hi += at[d].start;
 		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, node_int(ir, lo), u));
 		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, u, node_int(ir, hi)));
 		at[d].start = lo;
@@ -264,11 +324,19 @@ static Node *ends_narrow(Join *j, const Place *p, Residues *at)
 	return inside;
 }
 
+/* Element `index` of the equation t. */
+static Node *element_of(Ir *ir, Node *t, Node *const *index)
+{
+	if (comp_reduce(t) != RED_NONE)
+		return node_read(ir, t, index);
+	return node_replace(ir, comp_body(t), tensor_rank(t), t->src, index);
+}
+
 static Node *phase_value(Join *j)
 {
 	Ir *ir = j->ir;
 	Piece p;
-	Node *index[RICCI_MAX_RANK], *value, *inside = node_const_int(ir, RICCI_BOOL, 1);
+	Node *index[RICCI_MAX_RANK], *inside = node_const_int(ir, RICCI_BOOL, 1);
 	Node *zero = node_const(ir, j->term->value->type, 0);
 	int rank = j->phases->rank;
 	if (piece_make(j->tape, j->term, j->at, &p) != PIECE_SUM)
@@ -282,11 +350,7 @@ static Node *phase_value(Join *j)
 	Node *t = j->last = piece_tensor(ir, &p);
 	for (int d = 0; d < rank; d++)
 		index[d] = residues_at(ir, j->z[d], p.place->at[d]);
-	if (comp_reduce(t) == RED_NONE)
-		value = node_replace(ir, comp_body(t), rank, t->src, index);
-	else
-		value = node_read(ir, t, index);
-	return node_select(ir, inside, value, zero);
+	return node_select(ir, inside, element_of(ir, t, index), zero);
 }
 
 /* The value at z, the residues of the dimensions before d being j->at. */
@@ -297,15 +361,15 @@ static Node *join_value(Join *j, int d)
 	if (d == f->rank)
 		return phase_value(j);
 	Node *value = NULL, *z = j->z[d];
-	int64_t covered = 0, period = f->group[d][0].period, size = z->hi + 1;
+	int64_t covered = 0;
 	for (int g = 0; g < f->ngroup[d]; g++)
 		covered += f->group[d][g].count;
-	if (covered < (period < size ? period : size))
+	if (covered < f->group[d][0].period)
 		value = node_const(ir, j->term->value->type, 0);
 	/* The first has the most elements: it may stand without a condition. */
 	for (int g = 0; g < f->ngroup[d]; g++) {
 		Residues r = j->at[d] = f->group[d][g];
-		Node *part = join_value(j, d + 1), *h = node_floormod(ir, z, period);
+		Node *part = join_value(j, d + 1), *h = residue_node(ir, z, r);
 		Node *above = node2(ir, OP_LE, node_int(ir, r.first), h);
 		Node *below = node2(ir, OP_LT, h, node_int(ir, r.first + r.count));
 		Node *here = r.count > 1 ? node2(ir, OP_AND, above, below)
@@ -313,6 +377,60 @@ static Node *join_value(Join *j, int d)
 		value = value ? node_select(ir, here, part, value) : part;
 	}
 	return value;
+}
+
+/* ---- elements that the index steps over */
+
+/* X[6*p+4*r+1] is X'[3*p+2*r], where X'[z] is X[2*z+1]: own reads X', of which only the shape
+ * matters. False where no dimension of several axes is so. */
+static bool term_coarsen(Ir *ir, const Term *term, Term *own, int64_t *by, int64_t *first)
+{
+	Node *tensor = term->read->src[0], *index[RICCI_MAX_RANK], *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(tensor);
+	bool coarser = false;
+	for (int d = 0; d < rank; d++) {
+		int64_t size = tensor_extent(tensor, d);
+		index[d] = term->read->src[1 + d];
+		Affine a = affine_of(ir, index[d]);
+		by[d] = 0;
+		for (int k = 0; k < a.n; k++)
+			by[d] = int_gcd(by[d], a.k[k]);
+		by[d] = a.n > 1 ? by[d] : 1;
+		first[d] = a.c - int_floor_div(a.c, by[d]) * by[d];
+		if (by[d] > 1 && first[d] < size) {
+			coarser = true;
+			size = (size - 1 - first[d]) / by[d] + 1;
+			index[d] = node_int(ir, int_floor_div(a.c, by[d]));
+			for (int k = 0; k < a.n; k++)
+				index[d] = node_add_scaled(ir, index[d], a.atom[k], a.k[k] / by[d]);
+		} else {
+			by[d] = 1;
+			first[d] = 0;
+		}
+		axes[d] = node_axis(ir, d, size);
+	}
+	*own = *term;
+	Node *zero = node_const(ir, tensor->type, 0);
+	own->read = node_read(ir, comp_dense(ir, RED_NONE, rank, rank, axes, zero), index);
+	return coarser;
+}
+
+/* The gradient of X from that of X'. */
+static Node *coarse_spread(Ir *ir, Node *tensor, Node *coarse, const int64_t *by,
+			   const int64_t *first)
+{
+	Node *z[RICCI_MAX_RANK], *at[RICCI_MAX_RANK], *met = node_const_int(ir, RICCI_BOOL, 1);
+	int rank = tensor_rank(tensor);
+	tensor_axes(ir, tensor, z);
+	for (int d = 0; d < rank; d++) {
+		Node *here =
+			node2(ir, OP_EQ, node_floormod(ir, z[d], by[d]), node_int(ir, first[d]));
+		met = node2(ir, OP_AND, met, here);
+		at[d] = node_floordiv(ir, z[d], by[d]);
+	}
+	Node *value = element_of(ir, coarse, at);
+	value = node_select(ir, met, value, node_const(ir, value->type, 0));
+	return comp_dense(ir, RED_NONE, rank, rank, z, value);
 }
 
 Node *term_gradient(Tape *tape, const Term *term)
@@ -328,7 +446,7 @@ Node *term_gradient(Tape *tape, const Term *term)
 	if (node_is_value(term->value, 0))
 		return NULL;
 	for (int d = 0; d < rank; d++)
-		at[d] = whole;
+		at[d] = residues_whole(tensor_extent(tensor, d));
 	PieceKind kind = piece_make(tape, term, at, &all);
 	if (kind == PIECE_SCATTER) {
 		note_scatter(ir, term);
@@ -336,6 +454,11 @@ Node *term_gradient(Tape *tape, const Term *term)
 	}
 	if (kind == PIECE_ZERO)
 		return NULL;
+	int64_t by[RICCI_MAX_RANK], first[RICCI_MAX_RANK];
+	if (all.place->nfree && term_coarsen(ir, term, &own, by, first)) {
+		Node *coarse = term_gradient(tape, &own);
+		return coarse ? coarse_spread(ir, tensor, coarse, by, first) : NULL;
+	}
 	bool few = false;
 	if (!all.place->nfree ||
 	    (!phases_find(tape, term, &all, &phases) && !(few = phases_few(all.place, &phases))))
@@ -346,7 +469,8 @@ Node *term_gradient(Tape *tape, const Term *term)
 	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {
 		Residues r = phases.group[d][0];
-		j.direct &= r.count == r.period && tensor_extent(tensor, d) % r.period == 0;
+		j.direct &= r.count == r.period && r.step == 1 &&
+			    tensor_extent(tensor, d) % r.period == 0;
 	}
 	Node *value = join_value(&j, 0);
 	if (j.direct)

@@ -162,32 +162,27 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, int nto, Node
 
 /* ---- one place */
 
-/* All u of a dimension. */
-static int64_t residues_extent(Residues r, int64_t size)
-{
-	return (size - r.first + r.period - 1) / r.period;
-}
-
 /* The axes and the left side; false when there are no elements. z: the elements. */
 static bool place_frame(Ir *ir, Place *p, Conditions *cond, Node **z)
 {
 	for (int d = 0; d < p->rank; d++) {
 		Residues r = p->at[d];
 		int64_t size = p->size[d];
-		int64_t extent = r.extent ? r.extent : residues_extent(r, size);
-		if (extent <= 0)
+		if (r.extent <= 0)
 			return false;
-		Node *u = node_axis(ir, d, extent), *h = NULL;
+		Node *u = node_axis(ir, d, r.extent), *h = NULL;
 		p->axes[p->naxis++] = u;
 		if (r.count > 1)
 			h = p->axes[p->naxis++] = node_axis(ir, p->rank + d, r.count);
 		p->u[d] = u;
 		p->h[d] = h;
-		p->shape[d] = extent * r.count;
+		p->shape[d] = r.extent * r.count;
 		p->lhs[d] = h ? node_add(ir, node_scale(ir, u, r.count), h) : u;
 		z[d] = node_add(ir, u, node_int(ir, r.start));
-		z[d] = node_add(ir, node_scale(ir, z[d], r.period), node_int(ir, r.first));
-		z[d] = h ? node_add(ir, z[d], h) : z[d];
+		z[d] = node_add(ir, node_scale(ir, z[d], r.period), node_int(ir, r.step * r.first));
+		z[d] = h ? node_add_scaled(ir, z[d], h, r.step) : z[d];
+		if (z[d]->lo < 0)
+			conditions_put(cond, node2(ir, OP_LE, node_int(ir, 0), z[d]));
 		if (z[d]->hi >= size)
 			conditions_put(cond, node2(ir, OP_LT, z[d], node_int(ir, size)));
 	}
@@ -275,7 +270,7 @@ static uint32_t place_hash(const Place *p)
 		h = h * 31 + p->index[d]->hash;
 		h = h * 31 + (uint32_t)p->size[d];
 		h = h * 31 + (uint32_t)(r->period + 5 * r->first + 7 * r->count);
-		h = h * 31 + (uint32_t)(r->start + 3 * r->extent);
+		h = h * 31 + (uint32_t)(r->start + 3 * r->extent + 9 * r->step);
 	}
 	return (h ^ h >> 15) * 0x9e3779b1u;
 }

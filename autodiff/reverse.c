@@ -39,28 +39,8 @@ static void sum_put(Ir *ir, Sum *s, Node *part)
 			return;
 		}
 	}
-	if (s->n == s->room) {
-		Node **old = s->part;
-		s->room = s->room * 2 + 2;
-		s->part = arena_alloc(&ir->arena, sizeof *s->part * (size_t)s->room);
-		for (int k = 0; k < s->n; k++)
-			s->part[k] = old[k];
-	}
+	s->part = arena_grow(&ir->arena, s->part, s->n, &s->room, sizeof part);
 	s->part[s->n++] = part;
-}
-
-/* A tensor that only repeats another is that one. */
-static Node *see_through(Node *t)
-{
-	const Node *body = t->op == OP_COMP ? comp_body(t) : t;
-	if (body->op != OP_READ || comp_reduce(t) != RED_NONE ||
-	    tensor_rank(body->src[0]) != tensor_rank(t))
-		return t;
-	for (int d = 0; d < tensor_rank(t); d++)
-		if (body->src[1 + d] != comp_axis(t, d) ||
-		    tensor_extent(body->src[0], d) != tensor_extent(t, d))
-			return t;
-	return body->src[0];
 }
 
 /* Part k at the axes: what it computes where that is pointwise, else a read. */
@@ -98,7 +78,7 @@ static Node *sum_tensor(Ir *ir, Sum *s, const Node *like)
 		}
 		s->n = n;
 	}
-	return s->n ? see_through(s->part[0]) : NULL;
+	return s->n ? tensor_source(s->part[0]) : NULL;
 }
 
 /* Marks what lies on a way from y to a wrt. */

@@ -7,9 +7,9 @@
  * Gradients of slices are stacked, those of constants added up by further states, that of an
  * initial state is its adjoint after the last step. Forward mode is a loop the same way over the
  * tangents. What the steps had: states from the stacks of their values before each step; of the
- *rest of a step so much that neither sums nor inner loops are computed again (keep.c), or, in a
- *loop that is to save memory (recompute), nothing. Invariant: loops made here are over the steps of
- *the given one, with its length; so a number drawn in step t is drawn again.
+ * rest of a step so much that neither sums nor inner loops are computed again (keep.c), or, in a
+ * loop that is to save memory (recompute), nothing. Invariant: loops made here are over the steps of
+ * the given one, with its length; so a number drawn in step t is drawn again.
  */
 #include "autodiff/internal.h"
 

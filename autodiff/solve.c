@@ -13,12 +13,6 @@
 
 #define LIMIT ((int64_t)1 << 40)
 
-static int64_t floor_quotient(int64_t a, int64_t b)
-{
-	int64_t q = a / b;
-	return q - (a % b != 0 && (a < 0) != (b < 0));
-}
-
 /* column to -= q * column from, in an m x n matrix */
 static bool column_subtract(int m, int n, int64_t *a, int to, int from, int64_t q)
 {
@@ -89,7 +83,7 @@ static int row_pivot(int row, int m, int n, int64_t *a, int nu, int64_t *u, int 
 {
 	int got = row_reduce(row, m, n, a, nu, u, rank);
 	for (int j = 0; got > 0 && j < rank; j++) {
-		int64_t q = floor_quotient(a[row * n + j], a[row * n + rank]);
+		int64_t q = int_floor_div(a[row * n + j], a[row * n + rank]);
 		if (q && (!column_subtract(m, n, a, j, rank, q) ||
 			  !column_subtract(nu, n, u, j, rank, q)))
 			return -1;
@@ -114,10 +108,7 @@ static int64_t row_gcd(int row, int n, const int64_t *a, int first)
 {
 	int64_t g = 0;
 	for (int j = first; j < n; j++)
-		for (int64_t v = llabs(a[row * n + j]), r; v; v = r) {
-			r = g % v;
-			g = v;
-		}
+		g = int_gcd(g, a[row * n + j]);
 	return g;
 }
 

@@ -1,8 +1,10 @@
-/* split.c - an index that is chosen, X[i < 2 ? 2-i : i-2] or X[max(i-1, 0)], as several reads.
+/* split.c - a piecewise affine index, X[i < 2 ? 2-i : i-2], X[max(i-1, 0)] or X[abs(i-2)], as
+ * several reads.
  *
  * Input: the terms of an equation. Output: the same with each such term replaced by one for each
  * choice, under the condition of that choice, whose index is quasi-affine and can be inverted.
- * Invariant: the terms' sums are the same. An index that holds what can't be inverted anyway (a
+ * Invariant: the terms' sums are the same, and no condition is evaluated where it was not before
+ * (an outer choice protects the inner ones). An index that holds what can't be inverted anyway (a
  * gather, a product) is left as it is.
  */
 #include "autodiff/internal.h"
@@ -16,67 +18,133 @@ typedef struct Split {
 	Term *terms;
 } Split;
 
-static bool is_choice(const Node *e)
+bool index_is_choice(const Node *e)
 {
-	return e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN;
+	return e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN || e->op == OP_ABS ||
+	       e->op == OP_SIGN || (e->op == OP_CAST && e->src[0]->type == RICCI_BOOL);
 }
 
-/* How many quasi-affine indices the choices in e lead to; 0 where one is not, or for too many. */
+/* A choice is `yes` where cond holds and `no` elsewhere. */
+typedef struct Choice {
+	Node *cond, *yes, *no;
+} Choice;
+
+static Choice choice_of(Ir *ir, const Node *e)
+{
+	Node *a = e->src[0], *b = e->nsrc > 1 ? e->src[1] : NULL, *zero = node_int(ir, 0);
+	switch (e->op) {
+	case OP_SELECT:
+		return (Choice){a, b, e->src[2]};
+	case OP_MAX:
+		return (Choice){node2(ir, OP_LE, b, a), a, b};
+	case OP_MIN:
+		return (Choice){node2(ir, OP_LE, a, b), a, b};
+	case OP_ABS:
+		return (Choice){node2(ir, OP_LE, zero, a), a, node_scale(ir, a, -1)};
+	case OP_SIGN:
+		return (Choice){node2(ir, OP_LT, zero, a), node_int(ir, 1),
+				node_select(ir, node2(ir, OP_LT, a, zero), node_int(ir, -1), zero)};
+	default: /* a condition as a number */
+		return (Choice){a, node_int(ir, 1), zero};
+	}
+}
+
+/* Is e a constant in each of its choices? */
+static bool is_stepwise(const Node *e)
+{
+	bool steps = e->op != OP_AXIS && e->op != OP_READ;
+	if (e->op == OP_SIGN || e->op == OP_CAST)
+		return index_is_choice(e);
+	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc && steps; k++)
+		steps = is_stepwise(e->src[k]);
+	return steps;
+}
+
+/* How many quasi-affine indices the choices in e lead to, at most; 0 where one is not, or for too
+ * many. */
 static int count_choices(const Node *e)
 {
-	int n = is_choice(e) ? 0 : 1;
-	bool known = e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
-		     (e->op == OP_MUL && (node_is_const(e->src[0]) || node_is_const(e->src[1])));
+	bool choice = index_is_choice(e);
+	bool known = choice || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
+		     (e->op == OP_MUL && (is_stepwise(e->src[0]) || is_stepwise(e->src[1])));
 	if (e->op == OP_AXIS || e->op == OP_CONST)
 		return 1;
-	if (!known && !is_choice(e))
+	if (!known)
 		return 0;
-	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc; k++) {
-		int m = count_choices(e->src[k]);
-		if (!m)
-			return 0;
-		n = is_choice(e) ? n + m : n * m;
-		if (n > SPLIT_MAX)
-			return 0;
+	if (e->op == OP_CAST)
+		return 2;
+	if (e->op == OP_SELECT) {
+		int yes = count_choices(e->src[1]), no = count_choices(e->src[2]);
+		return yes && no && yes + no <= SPLIT_MAX ? yes + no : 0;
+	}
+	int n = e->op == OP_SIGN ? 3 : choice ? 2 : 1;
+	for (int k = 0; k < e->nsrc && n; k++) {
+		n *= count_choices(e->src[k]);
+		n = n > SPLIT_MAX ? 0 : n;
 	}
 	return n;
 }
 
-/* The innermost choice in e that comes first. */
+/* The first choice in e to be made: one whose operands are chosen before the operands, since its
+ * condition may protect theirs, but what is compared (max, abs) after what it is made of. */
 static Node *find_choice(Node *e)
 {
-	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc; k++) {
+	bool lazy = e->op == OP_SELECT || e->op == OP_CAST;
+	for (int k = 0; k < e->nsrc && !lazy; k++) {
 		Node *found = find_choice(e->src[k]);
 		if (found)
 			return found;
 	}
-	return is_choice(e) ? e : NULL;
+	return index_is_choice(e) ? e : NULL;
 }
 
 static void put(Split *s, Term t)
 {
 	if (t.guard && node_is_value(t.guard, 0)) /* choices that exclude each other */
 		return;
-	if (s->n == s->room) {
-		Term *old = s->terms;
-		s->room = s->room * 2 + 8;
-		s->terms = arena_alloc(&s->ir->arena, sizeof *s->terms * (size_t)s->room);
-		for (int k = 0; k < s->n; k++)
-			s->terms[k] = old[k];
-	}
+	s->terms = arena_grow(&s->ir->arena, s->terms, s->n, &s->room, sizeof t);
 	s->terms[s->n++] = t;
+}
+
+/* Nodes whose values are known, and those. */
+typedef struct Known {
+	Node *from[3], *to[3];
+} Known;
+
+/* Puts the conditions of `guard` behind *all, and cond before the first that compares the choice:
+ * earlier ones may protect cond, which may protect what is the choice's value only there. */
+static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known *known)
+{
+	if (guard->op == OP_AND) {
+		guard_put(ir, all, cond, guard->src[0], known);
+		guard_put(ir, all, cond, guard->src[1], known);
+		return;
+	}
+	if (*cond && is_index_compare(guard)) {
+		Affine a = affine_of(ir, node_sub(ir, guard->src[1], guard->src[0]));
+		if (affine_coefficient(&a, known->from[0])) {
+			*all = node2(ir, OP_AND, *all, *cond);
+			*cond = NULL;
+		}
+	}
+	if (!*cond)
+		guard = node_replace(ir, guard, COUNT(known->from), known->from, known->to);
+	*all = node2(ir, OP_AND, *all, guard);
 }
 
 /* t where cond holds and its choice is `taken`. */
 static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 {
 	Node *index[RICCI_MAX_RANK], *tensor = t.read->src[0];
+	Node *yes = node_const_int(ir, RICCI_BOOL, 1), *guard = yes;
+	Known k = {{choice, cond, node_not(ir, cond)}, {taken, yes, node_not(ir, yes)}};
 	for (int d = 0; d < tensor_rank(tensor); d++)
-		index[d] = node_replace(ir, t.read->src[1 + d], 1, &choice, &taken);
+		index[d] = node_replace(ir, t.read->src[1 + d], COUNT(k.from), k.from, k.to);
 	t.read = node_read(ir, tensor, index);
-	t.value = node_replace(ir, t.value, 1, &choice, &taken);
-	Node *before = t.guard ? node_replace(ir, t.guard, 1, &choice, &taken) : NULL;
-	t.guard = before ? node2(ir, OP_AND, before, cond) : cond;
+	t.value = node_replace(ir, t.value, COUNT(k.from), k.from, k.to);
+	if (t.guard)
+		guard_put(ir, &guard, &cond, t.guard, &k);
+	t.guard = cond ? node2(ir, OP_AND, guard, cond) : guard;
 	return t;
 }
 
@@ -90,17 +158,11 @@ static void split_term(Split *s, Term t)
 		put(s, t);
 		return;
 	}
-	Node *a = choice->src[0], *b = choice->src[1], *cond = a;
-	if (choice->op == OP_SELECT) {
-		a = choice->src[1];
-		b = choice->src[2];
-	} else {
-		cond = choice->op == OP_MAX ? node2(ir, OP_LE, b, a) : node2(ir, OP_LE, a, b);
-	}
-	if (!node_is_value(cond, 0))
-		split_term(s, choose(ir, t, choice, cond, a));
-	if (!node_is_value(cond, 1))
-		split_term(s, choose(ir, t, choice, node_not(ir, cond), b));
+	Choice c = choice_of(ir, choice);
+	if (!node_is_value(c.cond, 0))
+		split_term(s, choose(ir, t, choice, c.cond, c.yes));
+	if (!node_is_value(c.cond, 1))
+		split_term(s, choose(ir, t, choice, node_not(ir, c.cond), c.no));
 }
 
 int terms_split(Ir *ir, int n, Term **terms)

@@ -46,11 +46,6 @@ typedef struct System {
 	Node **rhs;
 } System;
 
-static int64_t quotient(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
-}
-
 static int axis_index(const System *s, const Node *axis)
 {
 	for (int k = 0; k < s->naxis; k++)
@@ -174,8 +169,8 @@ static bool number_unknowns(System *s)
 		c->first = s->nunknown;
 		for (int j = 0; j < c->ndivisor; j++) {
 			bool top = j + 1 == c->ndivisor;
-			int64_t lo = quotient(c->base->lo, c->divisor[j]);
-			int64_t hi = quotient(c->base->hi, c->divisor[j]);
+			int64_t lo = int_floor_div(c->base->lo, c->divisor[j]);
+			int64_t hi = int_floor_div(c->base->hi, c->divisor[j]);
 			if (!top) {
 				int64_t most = c->divisor[j + 1] / c->divisor[j] - 1;
 				hi = lo < 0 || hi > most ? most : hi;

@@ -46,7 +46,12 @@ Node *piece_tensor(Ir *ir, const Piece *piece)
 	return sum_make(ir, &f, piece->value);
 }
 
-/* Where the guard fails, zero is added to what is certainly an element. */
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+/* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
 Node *term_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK], *value = term->value;
@@ -55,7 +60,9 @@ Node *term_scatter(Ir *ir, const Term *term)
 	for (int d = 0; d < rank; d++) {
 		shape[d] = tensor_extent(tensor, d);
 		lhs[d] = term->read->src[1 + d];
-		if (term->guard && (lhs[d]->lo < 0 || lhs[d]->hi >= shape[d]))
+		bool unsafe = lhs[d]->lo < 0 || lhs[d]->hi >= shape[d];
+		node_walk(ir, lhs[d], see_read, &unsafe);
+		if (term->guard && unsafe)
 			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
 	}
 	if (term->guard)
@@ -68,18 +75,18 @@ Node *term_scatter(Ir *ir, const Term *term)
 static const char *obstacle(const Node *e)
 {
 	const char *why = NULL;
-	bool choice = e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN;
 	if (e->op == OP_AXIS || e->op == OP_CONST)
 		return NULL;
 	if (e->op == OP_READ)
 		return "is read from a tensor";
-	if (e->op == OP_CAST)
+	if (e->op == OP_CAST && !index_is_choice(e))
 		return e->src[0]->op == OP_READ ? obstacle(e->src[0]) : "is computed from data";
-	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc && !why; k++)
+	bool asks = e->op == OP_SELECT || e->op == OP_CAST;
+	for (int k = asks ? 1 : 0; k < e->nsrc && !why; k++)
 		why = obstacle(e->src[k]);
 	if (why || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD)
 		return why;
-	if (choice)
+	if (index_is_choice(e))
 		return "is chosen in too many ways";
 	if (e->op == OP_MUL)
 		return node_is_const(e->src[0]) || node_is_const(e->src[1])

@@ -16,12 +16,7 @@ enum { LEAST_POINTS = 32, MOST_GROWTH = 4, LEAST_BYTES = 4 };
 
 static void see_unsafe(void *user, Node *n)
 {
-	bool *unsafe = user;
-	if (n->op != OP_READ)
-		return;
-	for (int d = 0; d < tensor_rank(n->src[0]); d++)
-		*unsafe |=
-			n->src[1 + d]->lo < 0 || n->src[1 + d]->hi >= tensor_extent(n->src[0], d);
+	*(bool *)user |= n->op == OP_READ && !read_stays(n);
 }
 
 static int dimensions_with(const Term *t, Node *axis)

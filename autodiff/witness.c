@@ -42,10 +42,10 @@ static bool value_at(const int64_t *at, const Node *e, int64_t *v)
 	case OP_MUL:
 		return !__builtin_mul_overflow(a, b, v);
 	case OP_FLOORDIV:
-		*v = a / b - (a % b < 0);
+		*v = int_floor_div(a, b);
 		return true;
 	case OP_FLOORMOD:
-		*v = a % b + (a % b < 0 ? b : 0);
+		*v = int_floor_mod(a, b);
 		return true;
 	case OP_MIN:
 		*v = a < b ? a : b;

@@ -11,6 +11,7 @@
  */
 #include <getopt.h>
 #include <ricci.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -286,7 +287,7 @@ static int feed(ricci_session *s, const ricci_tensor *t, unsigned seed)
 		put(type, data, i, (float)(seed >> 8) / (float)(1 << 23) - 1);
 	}
 	if (data)
-		status = ricci_feed(s, t, data);
+		status = ricci_feed(s, t, data, ricci_bytes(t));
 	free(data);
 	return status;
 }
@@ -374,13 +375,11 @@ static int bench_time(ricci_session *s, double limit, double *median)
 static int bench_run(const Work *w, const char *mode, int threads, double limit)
 {
 	Bench b = {0};
-	ricci_options options = {.threads = threads};
-	char err[4096] = "";
+	ricci_options options = RICCI_OPTIONS(.threads = threads);
 	double median = 0;
 
 	bench_build(&b, w, mode);
-	ricci_session *s =
-		ricci_session_new(b.g, &options, 0, b.noutput, b.output, err, sizeof err);
+	ricci_session *s = ricci_session_new(b.g, &options, 0, b.noutput, b.output);
 	int status = s ? 0 : -1;
 	for (int i = 0; i < b.noperand && !status; i++)
 		status = feed(s, b.operand[i], (unsigned)i);
@@ -389,8 +388,7 @@ static int bench_run(const Work *w, const char *mode, int threads, double limit)
 	if (!status)
 		status = bench_time(s, limit, &median);
 	if (status)
-		fprintf(stderr, "operators: %s %s: %s\n", w->name, mode,
-			s ? ricci_session_error(s) : err);
+		fprintf(stderr, "operators: %s %s: %s\n", w->name, mode, ricci_error_message());
 	else
 		printf("{\"name\": \"%s\", \"mode\": \"%s\", \"ms\": %.5f, \"gflops\": %.2f}\n",
 		       w->name, mode, 1e3 * median,

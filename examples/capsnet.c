@@ -3,7 +3,7 @@
  *	capsnet --data DIR   learns MNIST from the IDX files in DIR
  * After Sabour, Frosst, Hinton 2017, with 4x4 matrices as poses: two convolutions, two convolutions
  * of capsules, votes, routing by agreement, margin loss. */
-#include <ricci.h>
+#include <ricci_nn.h>
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -23,9 +23,9 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 	ricci_tensor *stem_c = PARAM("stem_c", ricci_constant(0), 64);
 	ricci_tensor *primary = PARAM("primary_w", ricci_he(64), 256, 64, 1, 1);
 	ricci_tensor *primary_c = PARAM("primary_c", ricci_constant(0), 256);
-	ricci_tensor *caps1 = PARAM("caps1", ricci_fan_in(16 * 36), 32, 16, 3, 3, 4, 4);
-	ricci_tensor *caps2 = PARAM("caps2", ricci_fan_in(32 * 36), 32, 32, 3, 3, 4, 4);
-	ricci_tensor *votes = PARAM("votes", ricci_fan_in(4), 512, 10, 4, 4);
+	ricci_tensor *caps1 = PARAM("caps1", ricci_lecun(16 * 36), 32, 16, 3, 3, 4, 4);
+	ricci_tensor *caps2 = PARAM("caps2", ricci_lecun(32 * 36), 32, 32, 3, 3, 4, 4);
+	ricci_tensor *votes = PARAM("votes", ricci_lecun(4), 512, 10, 4, 4);
 
 	ricci_tensor *x = ricci_relu(ricci_conv2d(image, stem, stem_c, 2, 2));
 	x = ricci_capsules(ricci_conv2d(x, primary, primary_c, 1, 0), 4, 4);
@@ -38,19 +38,20 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 	t->samples = image;
 	t->labels = label;
 	t->loss = ricci_margin_loss(x, label);
-	t->errors = ricci_errors(x, label);
+	t->misclassified = ricci_misclassified(x, label);
 	t->rate = ricci_learning_rate(g, lr);
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }
 
 /* clang-format off */
-enum { BATCH, EPOCHS, STEPS, LR, SEED, TUNE, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, BF16, EVAL, HELP };
+enum { BATCH, EPOCHS, STEPS, LR, SEED, TUNE, THREADS, DATA, BACKEND, CHECKPOINT, RESUME, STATIC, BF16, EVAL, OVERWRITE, HELP };
 #define OPTION(name, id) {name, id < STATIC, NULL, id}
 static const struct option options[] = {
 	OPTION("batch", BATCH), OPTION("epochs", EPOCHS), OPTION("steps", STEPS), OPTION("lr", LR),
 	OPTION("seed", SEED), OPTION("tune", TUNE), OPTION("threads", THREADS), OPTION("data", DATA),
 	OPTION("backend", BACKEND), OPTION("checkpoint", CHECKPOINT), OPTION("resume", RESUME),
 	OPTION("static", STATIC), OPTION("bf16", BF16), OPTION("eval", EVAL),
+	OPTION("overwrite", OVERWRITE),
 	OPTION("help", HELP), {0}};
 /* clang-format on */
 static const char usage[] =
@@ -65,7 +66,10 @@ static const char usage[] =
 	"  --threads N     (0: as many as there are)\n"
 	"  --backend NAME  auto, interp, tcc or cc (auto)\n"
 	"  --static        tune everything before the first step: same bits in every run\n"
-	"  --checkpoint F  save there after each epoch, at the end and on ctrl-C\n"
+	"  --checkpoint F  save there after each epoch, at the end and on ctrl-C; the one before "
+	"is\n"
+	"                  kept as F.prev\n"
+	"  --overwrite     where the checkpoint exists and is not resumed from\n"
 	"  --resume F      continue from that checkpoint\n"
 	"  --bf16          long sums multiply numbers rounded to bf16\n"
 	"  --eval          only measure the error on the test set\n"
@@ -108,40 +112,39 @@ int main(int argc, char **argv)
 	if (backend == 4)
 		return fprintf(stderr, "capsnet: no backend %s\n%s", text[BACKEND], usage), 2;
 
-	char err[4096] = "out of memory";
-	ricci_report report = {0};
-	ricci_training t = {.lines = stdout, .progress = stderr, .picture = "loss.svg"};
-	t.options = (ricci_options){backend, (int)value[THREADS], !!text[STATIC],
-				    (uint64_t)value[SEED]};
+	ricci_report report = RICCI_REPORT();
+	ricci_training t =
+		RICCI_TRAINING(.lines = stdout, .progress = stderr, .picture = "loss.svg");
+	t.options = &RICCI_OPTIONS(.backend = backend, .threads = (int)value[THREADS],
+				   .static_mode = !!text[STATIC], .seed = (uint64_t)value[SEED]);
 	t.epochs = (int)value[EPOCHS];
 	t.steps = (uint64_t)value[STEPS];
 	t.tune = value[TUNE];
 	t.evaluate = !!text[EVAL];
 	t.resume = text[RESUME];
 	t.checkpoint = text[CHECKPOINT];
+	t.overwrite = !!text[OVERWRITE];
 	t.stop = ricci_interrupted(); /* ctrl-C ends the training, saved; a second one at once */
 
 	ricci_graph *g = ricci_graph_new();
 	data = text[DATA];
-	t.train = data ? ricci_mnist(data, 0, err, sizeof err)
-		       : ricci_digits(6000, 1, err, sizeof err);
+	t.train = data ? ricci_mnist(data, 0) : ricci_digits(6000, 1);
 	if (t.train)
-		t.test = data ? ricci_mnist(data, 1, err, sizeof err)
-			      : ricci_digits(1000, 2, err, sizeof err);
+		t.test = data ? ricci_mnist(data, 1) : ricci_digits(1000, 2);
 	status = 1;
 	if (g && t.test) {
 		network(g, &t, (int)value[BATCH], value[LR]);
 		ricci_precision(g, text[BF16] ? RICCI_BF16 : RICCI_F32);
 		if (!text[LR])
 			t.rate = NULL; /* on resume, the rate of the file */
-		status = ricci_train(&t, &report, err, sizeof err) != 0;
+		status = ricci_train(&t, &report) != 0;
 	}
 	if (status)
-		fprintf(stderr, "capsnet: %s\n", err);
+		fprintf(stderr, "capsnet: %s\n", ricci_error_message());
 	else if (report.stopped)
 		fprintf(stderr, "capsnet: stopped after step %d\n", (int)report.step);
 	ricci_graph_free(g);
 	ricci_data_free(t.train);
 	ricci_data_free(t.test);
-	return status;
+	return report.stopped && !status ? 128 + report.stopped : status;
 }

@@ -21,7 +21,6 @@ int main(void)
 {
 	static float x[BATCH * IN], v[SIZE], h[SIZE];
 	static const int64_t shape_x[] = {BATCH, IN}, shape_w[] = {HIDDEN, IN};
-	char err[512] = "";
 
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *in = ricci_input(g, "x", RICCI_F32, 2, shape_x);
@@ -34,23 +33,23 @@ int main(void)
 	ricci_grad(g, loss, NULL, 1, &w, &gradient);
 	ricci_jvp(g, gradient, 1, &w, &along, &product);
 	if (ricci_graph_error(g)) {
-		fprintf(stderr, "%s\n", ricci_error_message(g));
+		fprintf(stderr, "%s\n", ricci_error_message());
 		return 1;
 	}
 
-	ricci_session *s = ricci_session_new(g, NULL, 0, 1, &product, err, sizeof err);
+	ricci_session *s = ricci_session_new(g, NULL, 0, 1, &product);
 	for (int k = 0; k < BATCH * IN; k++)
 		x[k] = (float)sin(0.7 * k * k);
 	for (int k = 0; k < SIZE; k++)
 		v[k] = (float)cos(k);
-	int code = s ? ricci_feed(s, in, x) : RICCI_EINVAL;
+	int code = s ? ricci_feed(s, in, x, ricci_bytes(in)) : RICCI_EINVAL;
 	for (int round = 0; round < 100 && !code; round++) {
 		double length = norm(v), curvature = 0;
 		for (int k = 0; k < SIZE; k++)
 			v[k] = (float)(v[k] / length);
-		code = ricci_feed(s, along, v);
+		code = ricci_feed(s, along, v, ricci_bytes(along));
 		code = code ? code : ricci_step(s);
-		code = code ? code : ricci_fetch(s, product, h);
+		code = code ? code : ricci_fetch(s, product, h, ricci_bytes(product));
 		for (int k = 0; k < SIZE; k++) {
 			curvature += (double)v[k] * h[k];
 			v[k] = h[k];
@@ -60,7 +59,7 @@ int main(void)
 			       sqrt(fabs(norm(h) * norm(h) - curvature * curvature)));
 	}
 	if (code)
-		fprintf(stderr, "%s\n", s ? ricci_session_error(s) : err);
+		fprintf(stderr, "%s\n", ricci_error_message());
 	ricci_session_free(s);
 	ricci_graph_free(g);
 	return code != 0;

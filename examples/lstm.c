@@ -4,7 +4,7 @@
  * An LSTM (Hochreiter, Schmidhuber 1997; with forget gates, Gers et al. 2000) sees one row of the
  * image a step, and says after the last which digit it was. The cell is two equations of sums and
  * two of gates; ricci_scan repeats it, and its gradient is a loop backwards. */
-#include <ricci.h>
+#include <ricci_nn.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@ enum { STEPS = 28, PIXELS = 28, CLASSES = 10 };
 /* rows [STEPS, batch, PIXELS] -> [batch, hidden], what the cell remembers after the last. */
 static ricci_tensor *lstm(ricci_graph *g, ricci_tensor *rows, int batch, int hidden)
 {
-	ricci_tensor *w = PARAM("cell_w", ricci_fan_in(PIXELS), PIXELS, 4, hidden);
-	ricci_tensor *u = PARAM("cell_u", ricci_fan_in(hidden), hidden, 4, hidden);
+	ricci_tensor *w = PARAM("cell_w", ricci_lecun(PIXELS), PIXELS, 4, hidden);
+	ricci_tensor *u = PARAM("cell_u", ricci_lecun(hidden), hidden, 4, hidden);
 	ricci_tensor *bias = PARAM("cell_c", ricci_constant(0), 4, hidden);
 	char text[64];
 	snprintf(text, sizeof text, "Z[b,j] = 0.0 where b<%d, j<%d", batch, hidden);
@@ -42,11 +42,9 @@ static ricci_tensor *lstm(ricci_graph *g, ricci_tensor *rows, int batch, int hid
 	ricci_tensor *out = ricci_op(g, "N[b,j] = sigmoid(G[b,3,j]) * tanh(C[b,j])", gates, cell);
 
 	ricci_tensor *last[2];
-	ricci_loop loop = {.steps = STEPS,
-			   .nslice = 1,
-			   .slice = (ricci_slice[]){{x, rows}},
-			   .ncarry = 2,
-			   .carry = (ricci_carry[]){{h, none, out}, {c, none, cell}}};
+	ricci_loop loop =
+		RICCI_LOOP(.steps = STEPS, .nslice = 1, .slice = (ricci_slice[]){{x, rows}},
+			   .ncarry = 2, .carry = (ricci_carry[]){{h, none, out}, {c, none, cell}});
 	ricci_scan(g, &loop, last, NULL);
 	return last[0];
 }
@@ -57,12 +55,12 @@ static void network(ricci_graph *g, ricci_training *t, int batch, int hidden, do
 	t->samples = INPUT("image", batch, STEPS, PIXELS);
 	t->labels = ricci_input(g, "label", RICCI_I32, DIMS(batch));
 	ricci_tensor *rows = ricci_op(g, "R[t,b,i] = X[b,t,i]", t->samples);
-	ricci_tensor *w = PARAM("out_w", ricci_fan_in(hidden), CLASSES, hidden);
+	ricci_tensor *w = PARAM("out_w", ricci_lecun(hidden), CLASSES, hidden);
 	ricci_tensor *bias = PARAM("out_c", ricci_constant(0), CLASSES);
 	ricci_tensor *scores = ricci_linear(lstm(g, rows, batch, hidden), w, bias);
 
 	t->loss = ricci_cross_entropy(scores, t->labels);
-	t->errors = ricci_errors(scores, t->labels);
+	t->misclassified = ricci_misclassified(scores, t->labels);
 	t->rate = ricci_learning_rate(g, lr);
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }
@@ -112,33 +110,31 @@ int main(int argc, char **argv)
 {
 	double value[OPTIONS] = {[BATCH] = 64, [HIDDEN] = 128, [EPOCHS] = 5, [LR] = 0.002};
 	const char *data = NULL;
-	char err[4096] = "out of memory";
 	int status = arguments(argc, argv, value, &data);
 
 	if (status || value[HELP])
 		return status ? status : fputs(usage, stdout) < 0;
-	ricci_training t = {.lines = stdout, .progress = stderr};
-	t.options.threads = (int)value[THREADS];
-	t.options.static_mode = (int)value[STATIC];
+	ricci_training t = RICCI_TRAINING(.lines = stdout, .progress = stderr);
+	t.options =
+		&RICCI_OPTIONS(.threads = (int)value[THREADS], .static_mode = (int)value[STATIC]);
 	t.epochs = (int)value[EPOCHS];
 	t.steps = (uint64_t)value[TRAIN];
 	t.stop = ricci_interrupted();
 
 	ricci_graph *g = ricci_graph_new();
-	t.train = data ? ricci_mnist(data, 0, err, sizeof err)
-		       : ricci_digits(6000, 1, err, sizeof err);
+	t.train = data ? ricci_mnist(data, 0) : ricci_digits(6000, 1);
 	if (t.train)
-		t.test = data ? ricci_mnist(data, 1, err, sizeof err)
-			      : ricci_digits(1000, 2, err, sizeof err);
+		t.test = data ? ricci_mnist(data, 1) : ricci_digits(1000, 2);
 	int failed = 1;
+	ricci_report report = RICCI_REPORT();
 	if (g && t.test) {
 		network(g, &t, (int)value[BATCH], (int)value[HIDDEN], value[LR]);
-		failed = ricci_train(&t, NULL, err, sizeof err) != 0;
+		failed = ricci_train(&t, &report) != 0;
 	}
 	if (failed)
-		fprintf(stderr, "lstm: %s\n", err);
+		fprintf(stderr, "lstm: %s\n", ricci_error_message());
 	ricci_graph_free(g);
 	ricci_data_free(t.train);
 	ricci_data_free(t.test);
-	return failed;
+	return report.stopped && !failed ? 128 + report.stopped : failed;
 }

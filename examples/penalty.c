@@ -4,7 +4,7 @@
  * A small classifier of drawn digits is trained twice: on its cross entropy alone, and with the sum
  * of squares of that loss's gradient by the pixels added. Then both are attacked: each test image
  * moves a little along the sign of that gradient. The penalised one resists. */
-#include <ricci.h>
+#include <ricci_nn.h>
 #include <stdio.h>
 
 enum { BATCH = 50, SIDE = 28, HIDDEN = 64, CLASSES = 10, STEPS = 600, TESTS = 1000 };
@@ -24,7 +24,7 @@ static Model model_new(double penalty)
 	m.image = ricci_input(g, "image", RICCI_F32, 3, pixels);
 	m.label = ricci_input(g, "label", RICCI_I32, 1, batch);
 	ricci_tensor *hidden = ricci_param(g, "hidden", RICCI_F32, 3, w1, ricci_he(SIDE * SIDE));
-	ricci_tensor *out = ricci_param(g, "out", RICCI_F32, 2, w2, ricci_fan_in(HIDDEN));
+	ricci_tensor *out = ricci_param(g, "out", RICCI_F32, 2, w2, ricci_lecun(HIDDEN));
 	/* tanh: a penalty differentiates twice, and relu's second derivative is zero */
 	const char *network = "Z[b,n] += X[b,y,x] * W[n,y,x]; H[b,n] = tanh(Z[b,n]);"
 			      "S[b,m] += H[b,n] * V[m,n]";
@@ -35,47 +35,48 @@ static Model model_new(double penalty)
 	ricci_tensor *weight =
 		ricci_state(g, "penalty", RICCI_F32, 0, NULL, ricci_constant(penalty * BATCH));
 	m.loss = ricci_op(g, "L[] = E[] + P[] * Q[]", entropy, weight, squares);
-	m.errors = ricci_errors(scores, m.label);
+	m.errors = ricci_misclassified(scores, m.label);
 	/* the same network on images that were moved against it */
 	ricci_tensor *moved =
 		ricci_op(g, "A[b,y,x] = X[b,y,x] + 0.05 * sign(D[b,y,x])", m.image, slope);
-	m.attacked = ricci_errors(ricci_op(g, network, moved, hidden, out), m.label);
+	m.attacked = ricci_misclassified(ricci_op(g, network, moved, hidden, out), m.label);
 	ricci_adam(m.loss, ricci_learning_rate(g, 1e-3), .9, .999, 1e-8);
 	return m;
 }
 
 /* The next batch into s. 0 at the end of the data, negative after an error. */
-static int feed(ricci_session *s, const Model *m, ricci_loader *l, char *err, size_t nerr)
+static int feed(ricci_session *s, const Model *m, ricci_loader *l)
 {
 	const float *x;
 	const int32_t *y;
-	int n = ricci_loader_next(l, &x, &y, err, nerr);
+	int n = ricci_loader_next(l, &x, &y);
 
-	if (n > 0 && (ricci_feed(s, m->image, x) || ricci_feed(s, m->label, y)))
+	if (n > 0 && (ricci_feed(s, m->image, x, ricci_bytes(m->image)) ||
+		      ricci_feed(s, m->label, y, ricci_bytes(m->label))))
 		n = -1;
 	return n;
 }
 
 /* Trains, then counts errors on the test set as it is and attacked. */
-static int run(double penalty, ricci_data *train, ricci_data *test, char *err, size_t nerr)
+static int run(double penalty, ricci_data *train, ricci_data *test)
 {
 	Model m = model_new(penalty);
 	ricci_tensor *judged[] = {m.errors, m.attacked};
-	ricci_loader *learn = ricci_loader_new(train, BATCH, 1, 0, err, nerr);
-	ricci_loader *judge = ricci_loader_new(test, BATCH, 0, 0, err, nerr);
-	ricci_session *s = ricci_session_new(m.g, NULL, 1, 1, &m.loss, err, nerr), *t = NULL;
+	ricci_loader *learn = ricci_loader_new(train, BATCH, 1, 0);
+	ricci_loader *judge = ricci_loader_new(test, BATCH, 0, 0);
+	ricci_session *s = ricci_session_new(m.g, NULL, 1, 1, &m.loss), *t = NULL;
 	int ok = learn && judge && s, wrong[2] = {0, 0};
 	int32_t errors[BATCH];
 
 	for (int step = 0; ok && step < STEPS; step++) {
-		int n = feed(s, &m, learn, err, nerr);
+		int n = feed(s, &m, learn);
 		ok = n >= 0 && (n == 0 || ricci_step(s) == 0);
 	}
-	ok = ok && (t = ricci_session_share(s, 0, 2, judged, err, nerr));
-	while (ok && feed(t, &m, judge, err, nerr) > 0) {
+	ok = ok && (t = ricci_session_share(s, 0, 2, judged));
+	while (ok && feed(t, &m, judge) > 0) {
 		ok = ricci_step(t) == 0;
 		for (int k = 0; ok && k < 2; k++) {
-			ricci_fetch(t, judged[k], errors);
+			ricci_fetch(t, judged[k], errors, ricci_bytes(judged[k]));
 			for (int i = 0; i < BATCH; i++)
 				wrong[k] += errors[i];
 		}
@@ -93,14 +94,12 @@ static int run(double penalty, ricci_data *train, ricci_data *test, char *err, s
 
 int main(void)
 {
-	char err[4096] = "a step failed";
-	ricci_data *train = ricci_digits(6000, 1, err, sizeof err);
-	ricci_data *test = ricci_digits(TESTS, 2, err, sizeof err);
-	int ok = train && test && run(0, train, test, err, sizeof err) &&
-		 run(3, train, test, err, sizeof err);
+	ricci_data *train = ricci_digits(6000, 1);
+	ricci_data *test = ricci_digits(TESTS, 2);
+	int ok = train && test && run(0, train, test) && run(3, train, test);
 
 	if (!ok)
-		fprintf(stderr, "penalty: %s\n", err);
+		fprintf(stderr, "penalty: %s\n", ricci_error_message());
 	ricci_data_free(test);
 	ricci_data_free(train);
 	return !ok;

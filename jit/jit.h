@@ -27,7 +27,7 @@ typedef struct Target {
 	int vector_bytes;  /* 16, 32, 64 */
 	size_t l1, l2, l3; /* bytes */
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
-	char key[64];	   /* the bits as text, part of every cache key */
+	char key[128];	   /* the bits as text, part of every cache key */
 } Target;
 const Target *target_host(void);
 
@@ -136,6 +136,10 @@ const char *library_name(int library); /* 0.. is the argument of their step; NUL
 bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
+bool schedule_library(const Schedule *s);   /* it calls one */
+/* From now on their products touch what they would read and write, and compute nothing. For a
+ * forked child: another thread may have held a library's lock when it was forked. */
+void library_rehearse(void);
 
 /* ---- kernels (lower.c, kernel.c, emit/, backend/) ---- */
 typedef struct KernelEnv {
@@ -170,16 +174,16 @@ struct Backend {
 	bool (*available)(char *why, size_t n); /* why: a reason when not */
 	/* Makes kernels of n sources (functions named kernel_0..kernel_{n-1} after emission) in one
 	 * go; fills run and module. Each kernel has its own reference to the module. object: NULL,
-	 * or where to keep the compiled object (its path) for the cache. */
-	int (*compile)(const Backend *b, int n, Kernel **kernels, const char *object, Error *err);
-	int (*load)(const Backend *b, int n, Kernel **kernels, const char *object,
-		    Error *err); /* from a kept object; NULL: none */
+	 * or an empty text for the compiled object, which the cache keeps. */
+	int (*compile)(const Backend *b, int n, Kernel **kernels, Text *object, Error *err);
+	int (*load)(const Backend *b, int n, Kernel **kernels, const void *object, size_t size,
+		    Error *err); /* from the bytes of a kept object; NULL: none */
 	void (*release)(void *module);
 	char *(*version)(void); /* part of the cache key: compiler and flags; static text */
 };
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
 const Backend *backend_find(const char *name);
-bool backend_grid(const Backend *b); /* parts are threads of a grid */
+bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 

@@ -3,14 +3,15 @@
  *	                                   checksummed (Fletcher 32), gzip-compressed when asked for
  *	/history/loss /history/epochs      f64 [n,2] step, loss; [n,4] step, loss, train, test error
  *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
- *batches wrong The file is put together in memory (HDF5's core driver) and written by file_replace,
- *so that a full disk meets our own write() and never HDF5, which cannot close a file that it could
- *not flush. Invariant: loading changes nothing before everything was read and found right.
- */
+ *	                 batches wrong
+ * The file is put together in memory (HDF5's core driver) and written by file_replace, so that a
+ * full disk meets our own write() and never HDF5, which cannot close a file that it could not
+ * flush. Invariant: loading changes nothing before everything was read and found right. */
 #include "nn/hdf5.h"
 #include "nn/nn.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ typedef struct Item {
 	const ricci_tensor *t;
 	Type type;
 	int rank;
+	bool trained;
 	hsize_t shape[RICCI_MAX_RANK];
 	void *data;
 	char *path;
@@ -95,7 +97,11 @@ static bool item_make(Item *x, const ricci_tensor *t, bool trained)
 {
 	Text path = {0};
 	text_add(&path, "/%s/%s", trained ? "parameters" : "state", ricci_name(t));
-	*x = (Item){.t = t, .type = ricci_dtype(t), .rank = ricci_rank(t), .path = path.s};
+	*x = (Item){.t = t,
+		    .type = ricci_dtype(t),
+		    .rank = ricci_rank(t),
+		    .trained = trained,
+		    .path = path.s};
 	for (int d = 0; d < x->rank; d++)
 		x->shape[d] = (hsize_t)ricci_extent(t, d);
 	x->data = mem_zalloc(ricci_bytes(t) ? ricci_bytes(t) : 1);
@@ -103,14 +109,14 @@ static bool item_make(Item *x, const ricci_tensor *t, bool trained)
 }
 
 /* The parameters and (unless weights) states of the model's graph, with room for their values. */
-static int items_make(Items *s, const ricci_tensor *model, bool weights, char *err, size_t nerr)
+static int items_make(Items *s, const ricci_tensor *model, bool weights, Error *err)
 {
 	*s = (Items){0};
 	ricci_graph *g = model ? ricci_graph_of(model) : NULL;
 	if (!g)
-		return nn_fail(err, nerr, RICCI_EINVAL,
-			       "a checkpoint needs a session and an output of "
-			       "its graph");
+		return error_set(err, RICCI_EINVAL,
+				 "a checkpoint needs a session and an output of "
+				 "its graph");
 	int count = ricci_param_count(g), trained;
 	char *text = ricci_show(model);
 	s->item = mem_zalloc((size_t)(count + 1) * sizeof *s->item);
@@ -136,7 +142,7 @@ static int items_make(Items *s, const ricci_tensor *model, bool weights, char *e
 	if (ok)
 		return 0;
 	items_free(s);
-	return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory for a checkpoint");
+	return error_set(err, RICCI_ENOMEM, "out of memory for a checkpoint");
 }
 
 /* ---- writing */
@@ -159,7 +165,7 @@ static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compre
 	h5.Pset_chunk(p, rank, chunk);
 	if (compress > 0) {
 		h5.Pset_shuffle(p);
-		h5.Pset_deflate(p, compress > 9 ? 9 : (unsigned)compress);
+		h5.Pset_deflate(p, (unsigned)compress);
 	}
 	h5.Pset_fletcher32(p);
 	return p;
@@ -261,75 +267,119 @@ static bool put_history(hid_t file, const History *h)
 	return ok;
 }
 
-/* The whole file in HDF5's memory, then out of it. */
-static int image_write(const char *path, const Items *s, const ricci_position *p, const History *h,
-		       int compress, char *err, size_t nerr)
+typedef struct Saving {
+	const char *path;
+	const Items *items;
+	const ricci_position *at;
+	const History *history; /* or NULL */
+	int compress;
+} Saving;
+
+/* The whole file in HDF5's memory, then out of it. Nothing is closed: the child ends. */
+static int image_make(void *user, int out, Error *err)
 {
+	const Saving *v = user;
+	const Items *s = v->items;
 	char why[160];
-	Quiet quiet;
-	if (h5_enter(&quiet, err, nerr))
-		return RICCI_EUNSUPPORTED;
 	hid_t access = h5.Pcreate(*h5.P_FILE_ACCESS), create = h5.Pcreate(*h5.P_FILE_CREATE), file;
 	h5.Pset_obj_track_times(create, false); /* the same state, the same file */
 	h5.Pset_fapl_core(access, 1 << 20, 0);
 	h5.Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
-	file = h5.Fcreate(path, H5F_ACC_TRUNC, create, access);
-	bool ok = file >= 0 && put_position(file, p, s->fingerprint) &&
+	file = h5.Fcreate(v->path, H5F_ACC_TRUNC, create, access);
+	bool ok = file >= 0 && put_position(file, v->at, s->fingerprint) &&
 		  put_group(file, "parameters") && put_group(file, "state") &&
-		  (!h || (put_group(file, "history") && put_history(file, h)));
+		  (!v->history || (put_group(file, "history") && put_history(file, v->history)));
 	for (int i = 0; i < s->n && ok; i++) {
 		const Item *x = &s->item[i];
-		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, compress);
+		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, v->compress);
 	}
 	ok = ok && h5.Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
 	void **memory = NULL;
 	ssize_t size = ok ? h5.Fget_file_image(file, NULL, 0) : 0;
-	int status;
 	if (ok && size > 0 && h5.Fget_vfd_handle(file, access, (void **)&memory) >= 0)
-		status = file_seal(path, *memory, (size_t)size, err, nerr);
-	else
-		status = nn_fail(err, nerr, RICCI_EIO, "cannot make the checkpoint %s: %s", path,
-				 h5_reason(why));
-	h5.Fclose(file);
-	h5.Pclose(create);
-	h5.Pclose(access);
-	h5_leave(quiet);
+		return h5_put(out, *memory, (size_t)size, err);
+	return error_set(err, RICCI_EIO, "cannot make the checkpoint %s: %s", v->path,
+			 h5_reason(why));
+}
+
+static int image_write(Saving v, Error *err)
+{
+	H5Result image;
+	int status = h5_run(image_make, &v, &image, err);
+	if (!status)
+		status = file_seal(v.path, image.data, image.n, err);
+	h5_result_free(&image);
 	return status;
 }
 
-int checkpoint_check(const char *path, char *err, size_t nerr)
+static int opened(void *user, int out, Error *err)
 {
-	Quiet quiet;
-	if (h5_enter(&quiet, err, nerr))
-		return RICCI_EUNSUPPORTED;
-	h5_leave(quiet);
-	return file_check(path, err, nerr);
+	(void)user, (void)out, (void)err;
+	return 0;
+}
+
+int checkpoint_check(const char *path, Error *err)
+{
+	H5Result nothing;
+	int status = h5_run(opened, NULL, &nothing, err);
+	return status ? status : file_check(path, err);
+}
+
+/* The first that shows that the training has diverged: a parameter that is not finite, a state that
+ * is no number; NULL: none. */
+static const Item *items_diverged(const Items *s, double *value)
+{
+	for (const Item *x = s->item; x < s->item + s->n; x++) {
+		size_t n = type_is_float(x->type) ? ricci_bytes(x->t) / type_size(x->type) : 0;
+		for (size_t i = 0; i < n; i++) {
+			*value = type_load(x->type, x->data, i);
+			if (x->trained ? !isfinite(*value) : isnan(*value))
+				return x;
+		}
+	}
+	return NULL;
 }
 
 int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
-		    const ricci_position *p, const History *h, int compress, char *err, size_t nerr)
+		    const ricci_position *p, const History *h, int compress, bool sound, Error *err)
 {
 	Items items;
-	ricci_position now = p ? *p : (ricci_position){0};
+	ricci_position now = p ? *p : RICCI_POSITION();
 	if (!s || !path)
-		return nn_fail(err, nerr, RICCI_EINVAL, "a checkpoint needs a session and a path");
+		return error_set(err, RICCI_EINVAL, "a checkpoint needs a session and a path");
+	if (compress < 0 || compress > 9)
+		return error_set(err, RICCI_EINVAL, "compress is a level of gzip, 0..9, not %d",
+				 compress);
 	now.step = ricci_step_count(s);
 	now.seed = ricci_seed(s);
-	int status = items_make(&items, model, false, err, nerr);
+	int status = items_make(&items, model, false, err);
 	for (int i = 0; i < items.n && !status; i++)
-		if (ricci_fetch(s, items.item[i].t, items.item[i].data))
-			status = nn_fail(err, nerr, RICCI_EINVAL, "cannot save %s: %s",
-					 items.item[i].path, ricci_session_error(s));
+		if (ricci_fetch(s, items.item[i].t, items.item[i].data,
+				ricci_bytes(items.item[i].t)))
+			status = error_set(err, RICCI_EINVAL, "cannot save %s: %s",
+					   items.item[i].path, ricci_error_message());
+	double value;
+	const Item *bad = sound && !status ? items_diverged(&items, &value) : NULL;
+	if (bad)
+		status =
+			error_set(err, RICCI_EVALUE,
+				  "%s holds %f after step %llu: the training diverged; %s stays as "
+				  "it was",
+				  bad->path, value, (unsigned long long)now.step, path);
 	if (!status)
-		status = image_write(path, &items, &now, h, compress, err, nerr);
+		status = image_write((Saving){path, &items, &now, h, compress}, err);
 	items_free(&items);
 	return status;
 }
 
 int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
-	       const ricci_position *p, int compress, char *err, size_t nerr)
+	       const ricci_position *p, int compress)
 {
-	return checkpoint_save(s, model, path, p, NULL, compress, err, nerr);
+	Error *err = ERROR_TELL;
+	ricci_position own;
+	if (p && struct_take(&own, sizeof own, p, "ricci_position", err))
+		return err->code;
+	return checkpoint_save(s, model, path, p ? &own : NULL, NULL, compress, false, err);
 }
 
 /* ---- reading */
@@ -347,8 +397,7 @@ static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void 
 	return ok;
 }
 
-static int get_position(hid_t file, const char *path, ricci_position *p, char hex[24], char *err,
-			size_t nerr)
+static int get_position(hid_t file, const char *path, ricci_position *p, char hex[24], Error *err)
 {
 	char *text = NULL;
 	hid_t t = text_type();
@@ -368,24 +417,24 @@ static int get_position(hid_t file, const char *path, ricci_position *p, char he
 	if (!missing && (random[0] != p->seed || random[1] != p->step))
 		missing = "random_state that fits seed and step";
 	if (missing)
-		return nn_fail(err, nerr, RICCI_EFORMAT,
-			       "%s is not a checkpoint: it has no attribute %s", path, missing);
+		return error_set(err, RICCI_EFORMAT,
+				 "%s is not a checkpoint: it has no attribute %s", path, missing);
 	return 0;
 }
 
-static int image_open(const char *path, hid_t *file, char *err, size_t nerr)
+static int image_open(const char *path, hid_t *file, Error *err)
 {
 	char why[160];
 	*file = -1;
 	if (access(path, R_OK))
-		return nn_fail(err, nerr, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
-	int status = file_sealed(path, err, nerr);
+		return error_set(err, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
+	int status = file_sealed(path, err);
 	if (status)
 		return status;
 	*file = h5.Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
 	if (*file < 0)
-		return nn_fail(err, nerr, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
-			       h5_reason(why));
+		return error_set(err, RICCI_EFORMAT, "%s is not a whole HDF5 file: %s", path,
+				 h5_reason(why));
 	return 0;
 }
 
@@ -399,28 +448,28 @@ static void shape_text(char *out, size_t n, int rank, const hsize_t *shape)
 }
 
 /* One dataset into x->data, if it is there with x's shape and type. */
-static int get_item(hid_t file, const char *path, Item *x, char *err, size_t nerr)
+static int get_item(hid_t file, const char *path, Item *x, Error *err)
 {
 	char why[160], is[256], want[256];
 	hsize_t shape[H5S_MAX_RANK] = {0};
 	hid_t d = h5.Dopen2(file, x->path, H5P_DEFAULT);
 	if (d < 0)
-		return nn_fail(err, nerr, RICCI_EFORMAT, "%s has no dataset %s", path, x->path);
+		return error_set(err, RICCI_EFORMAT, "%s has no dataset %s", path, x->path);
 	hid_t space = h5.Dget_space(d), type = h5.Dget_type(d), mine = type_of(x->type);
 	int rank = h5.Sget_simple_extent_dims(space, shape, NULL), status = 0;
 	if (rank != x->rank || memcmp(shape, x->shape, (size_t)x->rank * sizeof *shape)) {
 		shape_text(is, sizeof is, rank, shape);
 		shape_text(want, sizeof want, x->rank, x->shape);
-		status = nn_fail(err, nerr, RICCI_EFORMAT,
-				 "%s: %s has the shape %s, the model needs %s", path, x->path, is,
-				 want);
+		status =
+			error_set(err, RICCI_EFORMAT, "%s: %s has the shape %s, the model needs %s",
+				  path, x->path, is, want);
 	} else if (h5.Tequal(type, mine) <= 0) {
-		status = nn_fail(err, nerr, RICCI_EFORMAT,
-				 "%s: %s has elements of another type, the model needs %s", path,
-				 x->path, type_name(x->type));
+		status = error_set(err, RICCI_EFORMAT,
+				   "%s: %s has elements of another type, the model needs %s", path,
+				   x->path, type_name(x->type));
 	} else if (h5.Dread(d, mine, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->data) < 0) {
-		status = nn_fail(err, nerr, RICCI_EFORMAT, "%s: %s is damaged: %s", path, x->path,
-				 h5_reason(why));
+		status = error_set(err, RICCI_EFORMAT, "%s: %s is damaged: %s", path, x->path,
+				   h5_reason(why));
 	}
 	h5.Tclose(mine);
 	h5.Tclose(type);
@@ -470,56 +519,115 @@ static void get_history(hid_t file, History *h)
 	h->room = h->nepoch;
 }
 
-/* Everything that loading needs, read and checked. */
-static int image_read(const char *path, Items *s, bool weights, ricci_position *p, History *h,
-		      char *err, size_t nerr)
+typedef struct Loading {
+	const char *path;
+	Items *items; /* NULL: the position alone */
+	bool weights;
+	ricci_position at;
+	History *history; /* or NULL */
+} Loading;
+
+/* Everything that loading needs, read and checked, and written to `out` in this order: the position,
+ * the history and its epochs, the items' data. */
+static int image_read(void *user, int out, Error *err)
 {
+	Loading *v = user;
+	Items *s = v->items;
 	char hex[24] = "", mine[24];
-	Quiet quiet;
 	hid_t file;
-	if (h5_enter(&quiet, err, nerr))
-		return RICCI_EUNSUPPORTED;
-	int status = image_open(path, &file, err, nerr);
+	int status = image_open(v->path, &file, err);
 	if (!status)
-		status = get_position(file, path, p, hex, err, nerr);
+		status = get_position(file, v->path, &v->at, hex, err);
 	for (int i = 0; s && i < s->n && !status; i++)
-		status = get_item(file, path, &s->item[i], err, nerr);
-	if (s && !weights && !status) {
+		status = get_item(file, v->path, &s->item[i], err);
+	if (s && !v->weights && !status) {
 		snprintf(mine, sizeof mine, "%016llx", (unsigned long long)s->fingerprint);
 		if (strcmp(hex, mine))
-			status = nn_fail(
-				err, nerr, RICCI_EFORMAT,
+			status = error_set(
+				err, RICCI_EFORMAT,
 				"%s was saved by another model (its fingerprint is %s, this one's "
 				"%s): the equations, the batch or the optimiser differ",
-				path, hex, mine);
+				v->path, hex, mine);
 	}
-	if (h && !status)
+	if (!status)
+		status = h5_put(out, &v->at, sizeof v->at, err);
+	if (v->history && !status) {
+		History *h = v->history;
 		get_history(file, h);
-	if (file >= 0)
-		h5.Fclose(file);
-	h5_leave(quiet);
+		status = h5_put(out, h, sizeof *h, err);
+		if (!status)
+			status = h5_put(out, h->epoch, (size_t)h->nepoch * sizeof *h->epoch, err);
+	}
+	for (int i = 0; s && i < s->n && !status; i++)
+		status = h5_put(out, s->item[i].data, ricci_bytes(s->item[i].t), err);
 	return status;
 }
 
+/* The next n bytes of a result; false: it has not so many. */
+static bool result_take(const H5Result *r, size_t *used, void *to, size_t n)
+{
+	if (r->n - *used < n)
+		return false;
+	if (n)
+		memcpy(to, (const char *)r->data + *used, n);
+	*used += n;
+	return true;
+}
+
+static bool history_take(const H5Result *r, size_t *used, History *h)
+{
+	if (!result_take(r, used, h, sizeof *h))
+		return false;
+	size_t n = (size_t)h->nepoch * sizeof *h->epoch;
+	h->epoch = n ? mem_alloc(n) : NULL;
+	h->room = h->nepoch;
+	if (!n || (h->epoch && result_take(r, used, h->epoch, n)))
+		return true;
+	mem_free(h->epoch);
+	*h = (History){.every = 1};
+	return false;
+}
+
+static int image_load(Loading *v, Error *err)
+{
+	H5Result r;
+	size_t used = 0;
+	int status = h5_run(image_read, v, &r, err);
+	if (status)
+		return status;
+	bool good = result_take(&r, &used, &v->at, sizeof v->at);
+	for (int i = -1; good && i < (v->items ? v->items->n : 0); i++)
+		if (i >= 0)
+			good = result_take(&r, &used, v->items->item[i].data,
+					   ricci_bytes(v->items->item[i].t));
+		else if (v->history)
+			good = history_take(&r, &used, v->history);
+	h5_result_free(&r);
+	return good ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a checkpoint");
+}
+
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
-		    ricci_position *p, History *h, char *err, size_t nerr)
+		    ricci_position *p, History *h, Error *err)
 {
 	Items items;
 	ricci_position at;
 	if (!s || !path)
-		return nn_fail(err, nerr, RICCI_EINVAL, "a checkpoint needs a session and a path");
-	int status = items_make(&items, model, weights, err, nerr);
+		return error_set(err, RICCI_EINVAL, "a checkpoint needs a session and a path");
+	int status = items_make(&items, model, weights, err);
 	if (status)
 		return status;
-	status = image_read(path, &items, weights, &at, h, err, nerr);
+	Loading v = {path, &items, weights, {0}, h};
+	status = image_load(&v, err);
+	at = v.at;
 	if (!status && !weights && at.seed != ricci_seed(s))
-		status = nn_fail(err, nerr, RICCI_EINVAL,
-				 "%s was saved with seed %llu, the session has seed %llu", path,
-				 (unsigned long long)at.seed, (unsigned long long)ricci_seed(s));
+		status = error_set(err, RICCI_EINVAL,
+				   "%s was saved with seed %llu, the session has seed %llu", path,
+				   (unsigned long long)at.seed, (unsigned long long)ricci_seed(s));
 	for (int i = 0; i < items.n && !status; i++)
-		if (ricci_feed(s, items.item[i].t, items.item[i].data))
-			status = nn_fail(err, nerr, RICCI_EVALUE, "%s: %s: %s", path,
-					 items.item[i].path, ricci_session_error(s));
+		if (ricci_feed(s, items.item[i].t, items.item[i].data,
+			       ricci_bytes(items.item[i].t)))
+			status = error_set(err, RICCI_EVALUE, "%s: %s: %s", path,
+					   items.item[i].path, ricci_error_message());
 	if (!status && !weights)
 		ricci_set_step(s, at.step);
 	if (!status && p)
@@ -529,18 +637,28 @@ int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *pat
 }
 
 int ricci_load(ricci_session *s, const ricci_tensor *model, const char *path, int weights,
-	       ricci_position *p, char *err, size_t nerr)
+	       ricci_position *p)
 {
-	return checkpoint_load(s, model, path, weights, p, NULL, err, nerr);
+	Error *err = ERROR_TELL;
+	ricci_position own;
+	if (p && struct_take(&own, sizeof own, p, "ricci_position", err))
+		return err->code;
+	int status = checkpoint_load(s, model, path, weights, &own, NULL, err);
+	if (!status && p)
+		struct_give(p, &own, sizeof own);
+	return status;
 }
 
-int ricci_peek(const char *path, ricci_position *p, char *err, size_t nerr)
+int ricci_peek(const char *path, ricci_position *p)
 {
-	ricci_position at;
+	Error *err = ERROR_TELL;
 	if (!path || !p)
-		return nn_fail(err, nerr, RICCI_EINVAL, "ricci_peek needs a path and a position");
-	int status = image_read(path, NULL, true, &at, NULL, err, nerr);
+		return error_set(err, RICCI_EINVAL, "ricci_peek needs a path and a position");
+	Loading v = {path, NULL, true, RICCI_POSITION(), NULL};
+	if (struct_take(&v.at, sizeof v.at, p, "ricci_position", err))
+		return err->code;
+	int status = image_load(&v, err);
 	if (!status)
-		*p = at;
+		struct_give(p, &v.at, sizeof v.at);
 	return status;
 }

@@ -16,12 +16,12 @@ typedef struct Filling {
 	pthread_t thread;
 	bool started, quit;
 	int64_t ready, want; /* filled; asked for, and a part more */
-	int status;
-	char message[1024];
+	Error err;
 	DataSource source;
+	unsigned generation; /* of forks: the process that fills it */
 } Filling;
 
-ricci_data *data_new(int64_t count, int64_t size, DataSource source, char *err, size_t nerr)
+ricci_data *data_new(int64_t count, int64_t size, DataSource source, Error *err)
 {
 	ricci_data *d = mem_zalloc(sizeof *d);
 	Filling *f = mem_zalloc(sizeof *f);
@@ -37,13 +37,14 @@ ricci_data *data_new(int64_t count, int64_t size, DataSource source, char *err, 
 		mem_free(f);
 		mem_free(d);
 		source.free(source.source);
-		nn_fail(err, nerr, RICCI_ENOMEM, "out of memory for %lld samples of %lld bytes",
-			(long long)count, (long long)size);
+		error_set(err, RICCI_ENOMEM, "out of memory for %lld samples of %lld bytes",
+			  (long long)count, (long long)size);
 		return NULL;
 	}
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->more, NULL);
 	f->source = source;
+	f->generation = fork_generation();
 	*d = (ricci_data){count, size, samples, labels, f};
 	return d;
 }
@@ -59,20 +60,19 @@ static void *filling_run(void *arg)
 {
 	ricci_data *d = arg;
 	Filling *f = d->filling;
-	char message[sizeof f->message];
+	Error err = {0};
 	int64_t at = 0;
 	int status = 0;
 	bool quit = false;
 	while (at < d->count && !status && !quit) {
 		int64_t n = d->count - at < PART ? d->count - at : PART;
-		status = f->source.fill(f->source.source, d, at, n, message, sizeof message);
+		status = f->source.fill(f->source.source, d, at, n, &err);
 		at += n;
 		pthread_mutex_lock(&f->lock);
 		if (!status)
 			f->ready = at;
 		else
-			memcpy(f->message, message, sizeof message);
-		f->status = status;
+			f->err = err;
 		pthread_cond_broadcast(&f->more);
 		while (!f->quit && !status && f->ready >= f->want && at < d->count)
 			pthread_cond_wait(&f->more, &f->lock);
@@ -83,14 +83,20 @@ static void *filling_run(void *arg)
 	return NULL;
 }
 
-int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr)
+int data_wait(ricci_data *d, int64_t n, Error *err)
 {
 	Filling *f = d->filling;
+	if (f->generation != fork_generation()) {
+		if (f->ready >= n) /* what was there at the fork */
+			return 0;
+		return error_set(err, RICCI_EUNSUPPORTED,
+				 "the data set is filled by the process that this one was forked "
+				 "from: a child opens one of its own");
+	}
 	pthread_mutex_lock(&f->lock);
-	if (!f->started && !f->status) {
+	if (!f->started && !f->err.code) {
 		if (pthread_create(&f->thread, NULL, filling_run, d)) {
-			f->status = RICCI_ENOMEM;
-			snprintf(f->message, sizeof f->message, "cannot start a thread");
+			error_set(&f->err, RICCI_ENOMEM, "cannot start a thread");
 		} else {
 			f->started = true;
 		}
@@ -99,18 +105,18 @@ int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr)
 		f->want = n + PART;
 		pthread_cond_broadcast(&f->more);
 	}
-	while (f->ready < n && !f->status)
+	while (f->ready < n && !f->err.code)
 		pthread_cond_wait(&f->more, &f->lock);
-	int status = f->ready < n ? f->status : 0;
+	int status = f->ready < n ? f->err.code : 0;
 	if (status)
-		nn_fail(err, nerr, status, "%s", f->message);
+		error_set(err, status, "%s", f->err.text);
 	pthread_mutex_unlock(&f->lock);
 	return status;
 }
 
 void ricci_data_free(ricci_data *d)
 {
-	if (!d)
+	if (!d || d->filling->generation != fork_generation())
 		return;
 	Filling *f = d->filling;
 	pthread_mutex_lock(&f->lock);
@@ -138,12 +144,13 @@ int64_t ricci_data_size(const ricci_data *d)
 	return d ? d->size : 0;
 }
 
-int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label, char *err, size_t nerr)
+int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label)
 {
+	Error *err = ERROR_TELL;
 	if (!d || i < 0 || i >= d->count)
-		return nn_fail(err, nerr, RICCI_EINVAL, "no sample %lld: there are %lld",
-			       (long long)i, (long long)ricci_data_count(d));
-	int status = data_wait(d, i + 1, err, nerr);
+		return error_set(err, RICCI_EINVAL, "no sample %lld: there are %lld", (long long)i,
+				 (long long)ricci_data_count(d));
+	int status = data_wait(d, i + 1, err);
 	if (status)
 		return status;
 	if (pixels)

@@ -124,26 +124,26 @@ static void digit_draw(uint8_t *out, uint8_t *label, uint64_t seed, int64_t i)
 	*label = (uint8_t)digit;
 }
 
-static int digits_fill(void *source, ricci_data *d, int64_t from, int64_t n, char *err, size_t nerr)
+static int digits_fill(void *source, ricci_data *d, int64_t from, int64_t n, Error *err)
 {
 	(void)err;
-	(void)nerr;
 	for (int64_t i = from; i < from + n; i++)
 		digit_draw(d->samples + i * d->size, d->labels + i, *(uint64_t *)source, i);
 	return 0;
 }
 
-ricci_data *ricci_digits(int64_t count, uint64_t seed, char *err, size_t nerr)
+ricci_data *ricci_digits(int64_t count, uint64_t seed)
 {
+	Error *err = ERROR_TELL;
 	if (count < 1 || count > UINT32_MAX) {
-		nn_fail(err, nerr, RICCI_EINVAL, "cannot draw %lld digits", (long long)count);
+		error_set(err, RICCI_EINVAL, "cannot draw %lld digits", (long long)count);
 		return NULL;
 	}
 	uint64_t *source = mem_alloc(sizeof *source);
 	if (!source) {
-		nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
+		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
 	*source = seed;
-	return data_new(count, SIDE * SIDE, (DataSource){digits_fill, mem_free, source}, err, nerr);
+	return data_new(count, SIDE * SIDE, (DataSource){digits_fill, mem_free, source}, err);
 }

@@ -1,28 +1,19 @@
-/* file.c - messages, and files replaced whole or not at all.
+/* file.c - files replaced whole or not at all.
  * Invariant of file_replace: at every moment, also after a crash, the path names the old file or
- * the complete new one. */
+ * the complete new one. Whoever writes a temporary file holds a lock on it, so that one
+ * without is what a killed process left, in whatever container that ran. */
+#define _GNU_SOURCE /* F_OFD_SETLK */
 #include "nn/nn.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <zlib.h>
-
-int nn_fail(char *err, size_t nerr, int code, const char *fmt, ...)
-{
-	if (err && nerr) {
-		va_list ap;
-		va_start(ap, fmt);
-		vsnprintf(err, nerr, fmt, ap);
-		va_end(ap);
-	}
-	return code;
-}
 
 /* The folder of a path, in room of the path's length + 2. */
 static void folder_of(const char *path, char *out)
@@ -77,12 +68,85 @@ static int write_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
-/* The new file beside the old one: path + "." + process + ".tmp". 0 or errno. */
-static int write_beside(const char *temp, const Bytes *part, int n)
+/* ---- temporary files: <path>.<process>-<number>.tmp, beside the file */
+
+static bool temp_like(const char *name, const char *base)
 {
-	int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	if (fd < 0)
-		return errno;
+	size_t n = strlen(base);
+	if (strncmp(name, base, n) || name[n] != '.')
+		return false;
+	name += n + 1;
+	n = strspn(name, "0123456789abcdef-");
+	return n > 0 && !strcmp(name + n, ".tmp");
+}
+
+/* A lock of the open file, which no thread of this process shares. HDF5 has locks of another kind
+ * (flock) on what it reads. 0, or -1 and errno. */
+static int temp_lock(int fd, short type, bool wait)
+{
+	struct flock all = {.l_type = type, .l_whence = SEEK_SET};
+	int status;
+	do
+		status = fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &all);
+	while (status && errno == EINTR);
+	return status;
+}
+
+/* Removes what killed processes left beside the file. */
+static void temps_sweep(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	char *folder = mem_alloc(strlen(path) + 2);
+	if (folder)
+		folder_of(path, folder);
+	DIR *d = folder ? opendir(folder) : NULL;
+	for (struct dirent *e; d && (e = readdir(d));) {
+		int fd = temp_like(e->d_name, base)
+				 ? openat(dirfd(d), e->d_name,
+					  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+				 : -1;
+		if (fd < 0)
+			continue;
+		if (!temp_lock(fd, F_RDLCK, false))
+			unlinkat(dirfd(d), e->d_name, 0);
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+	mem_free(folder);
+}
+
+/* An open and locked one, with the permissions that `old` has (NULL: there is none); -1 and errno.
+ */
+static int temp_open(const char *temp, const struct stat *old)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		struct stat st;
+		int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (fd < 0)
+			return -1;
+		/* Before it was locked another process may have taken it for a stale one. */
+		temp_lock(fd, F_WRLCK, true);
+		if (fstat(fd, &st) || !st.st_nlink) {
+			unlink(temp);
+			close(fd);
+			continue;
+		}
+		if (old) {
+			if (fchown(fd, old->st_uid, old->st_gid)) {
+				/* only root may give a file away; its permissions are kept */
+			}
+			fchmod(fd, old->st_mode & 07777);
+		}
+		return fd;
+	}
+	errno = EAGAIN;
+	return -1;
+}
+
+/* 0 or errno. */
+static int temp_fill(int fd, const Bytes *part, int n)
+{
 	Held held = signal_hold();
 	int e = 0;
 	for (int i = 0; i < n && !e; i++)
@@ -90,37 +154,103 @@ static int write_beside(const char *temp, const Bytes *part, int n)
 	signal_release(&held);
 	if (!e && fsync(fd) && errno != EINVAL && errno != EROFS)
 		e = errno;
-	if (close(fd) && !e)
-		e = errno;
-	if (e)
-		unlink(temp);
 	return e;
 }
 
-int file_replace(const char *path, const Bytes *part, int n, char *err, size_t nerr)
+/* ---- replacing */
+
+/* What a path names, links followed, in memory that the caller frees. The file need not exist. */
+static char *path_follow(const char *path)
 {
-	size_t room = strlen(path) + 48;
-	char *temp = mem_alloc(room);
-	if (!temp)
-		return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
-	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(temp, room, "%s.%ld-%lx.tmp", path, (long)getpid(), (unsigned long)now.tv_nsec);
-	int e = write_beside(temp, part, n);
-	if (!e && rename(temp, path)) {
-		e = errno;
-		unlink(temp);
-	}
-	if (!e) {
-		folder_of(path, temp);
-		int fd = open(temp, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (fd >= 0) {
-			fsync(fd); /* some file systems refuse; the file itself is safe */
-			close(fd);
+	char *at = mem_strdup(path), to[4096];
+	for (int links = 0; at && links < 40; links++) {
+		ssize_t n = readlink(at, to, sizeof to - 1);
+		if (n < 0)
+			break;
+		to[n] = 0;
+		size_t room = strlen(at) + (size_t)n + 3;
+		char *next = mem_alloc(room);
+		if (next && *to != '/') {
+			folder_of(at, next);
+			snprintf(next + strlen(next), room - strlen(next), "/%s", to);
+		} else if (next) {
+			memcpy(next, to, (size_t)n + 1);
 		}
+		mem_free(at);
+		at = next;
+	}
+	return at;
+}
+
+/* The file gets a second name, path.prev, which a former one loses. Nothing happens where the file
+ * system has no such names. */
+static void file_keep(const char *path, char *temp, size_t room, const char *number)
+{
+	char *kept = mem_alloc(room);
+	if (!kept)
+		return;
+	snprintf(kept, room, "%s.prev", path);
+	snprintf(temp, room, "%s.%s-0.tmp", path, number);
+	if (!link(path, temp) && rename(temp, kept))
+		unlink(temp);
+	unlink(temp); /* rename leaves it where both names are of one file */
+	mem_free(kept);
+}
+
+static void folder_sync(const char *path, char *room)
+{
+	folder_of(path, room);
+	int fd = open(room, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	fsync(fd); /* some file systems refuse; the file itself is safe */
+	close(fd);
+}
+
+/* 0 or errno. */
+static int file_put(const char *path, char *temp, size_t room, bool keep, const Bytes *part, int n)
+{
+	struct stat old;
+	struct timespec now;
+	char number[48];
+	bool is = !stat(path, &old) && S_ISREG(old.st_mode);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(number, sizeof number, "%ld-%lx", (long)getpid(), (unsigned long)now.tv_nsec);
+	snprintf(temp, room, "%s.%s.tmp", path, number);
+	int fd = temp_open(temp, is ? &old : NULL);
+	if (fd < 0)
+		return errno;
+	int e = temp_fill(fd, part, n);
+	if (!e && keep && is) {
+		file_keep(path, temp, room, number);
+		snprintf(temp, room, "%s.%s.tmp", path, number);
+	}
+	if (!e && rename(temp, path))
+		e = errno;
+	if (e)
+		unlink(temp);
+	if (close(fd) && !e)
+		e = errno;
+	if (!e)
+		folder_sync(path, temp);
+	return e;
+}
+
+int file_replace(const char *path, bool keep, const Bytes *part, int n, Error *err)
+{
+	char *to = path_follow(path);
+	size_t room = to ? strlen(to) + 80 : 0;
+	char *temp = to ? mem_alloc(room) : NULL;
+	int e = temp ? 0 : ENOMEM;
+	if (!e) {
+		temps_sweep(to);
+		e = file_put(to, temp, room, keep, part, n);
 	}
 	mem_free(temp);
-	return e ? nn_fail(err, nerr, RICCI_EIO, "cannot write %s: %s", path, strerror(e)) : 0;
+	mem_free(to);
+	if (e == ENOMEM)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	return e ? error_set(err, RICCI_EIO, "cannot write %s: %s", path, strerror(e)) : 0;
 }
 
 /* ---- seals */
@@ -134,14 +264,14 @@ static void seal_make(char *seal, uLong crc)
 		seal[12 + i] = (char)(crc >> 8 * i & 255);
 }
 
-int file_seal(const char *path, const void *data, size_t n, char *err, size_t nerr)
+int file_seal(const char *path, const void *data, size_t n, Error *err)
 {
 	char seal[SEAL];
 	seal_make(seal, crc32_z(crc32(0, NULL, 0), data, n));
-	return file_replace(path, (Bytes[]){{data, n}, {seal, SEAL}}, 2, err, nerr);
+	return file_replace(path, true, (Bytes[]){{data, n}, {seal, SEAL}}, 2, err);
 }
 
-int file_sealed(const char *path, char *err, size_t nerr)
+int file_sealed(const char *path, Error *err)
 {
 	char seal[SEAL], want[SEAL];
 	FILE *f = fopen(path, "rbe");
@@ -149,8 +279,8 @@ int file_sealed(const char *path, char *err, size_t nerr)
 	char *room = mem_alloc(1 << 16);
 	int status = !f ? RICCI_EIO : !room ? RICCI_ENOMEM : 0;
 	if (status)
-		nn_fail(err, nerr, status, "cannot read %s: %s", path,
-			f ? "out of memory" : strerror(cause));
+		error_set(err, status, "cannot read %s: %s", path,
+			  f ? "out of memory" : strerror(cause));
 	bool sealed = !status && !fseek(f, -SEAL, SEEK_END) && fread(seal, 1, SEAL, f) == SEAL &&
 		      !memcmp(seal, seal_magic, 12);
 	long left = sealed ? ftell(f) - SEAL : 0;
@@ -166,29 +296,39 @@ int file_sealed(const char *path, char *err, size_t nerr)
 	}
 	seal_make(want, crc);
 	if (sealed && memcmp(seal, want, SEAL))
-		status = nn_fail(err, nerr, RICCI_EFORMAT, "%s is damaged: its checksum differs",
-				 path);
+		status = error_set(err, RICCI_EFORMAT, "%s is damaged: its checksum differs", path);
 	mem_free(room);
 	if (f)
 		fclose(f);
 	return status;
 }
 
-int file_check(const char *path, char *err, size_t nerr)
+int file_check(const char *path, Error *err)
 {
 	struct stat st;
-	char *folder = mem_alloc(strlen(path) + 2);
-	if (!folder)
-		return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
-	folder_of(path, folder);
+	char *to = path_follow(path), *folder = to ? mem_alloc(strlen(to) + 2) : NULL;
+	if (!folder) {
+		mem_free(to);
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	}
+	folder_of(to, folder);
 	int e = 0;
 	if (!*path || path[strlen(path) - 1] == '/' || (!stat(path, &st) && S_ISDIR(st.st_mode)))
 		e = EISDIR;
 	else if (access(folder, W_OK | X_OK))
 		e = errno;
-	int code = e ? nn_fail(err, nerr, RICCI_EIO, "cannot write %s: %s%s%s", path, strerror(e),
-			       e == EISDIR ? "" : ": ", e == EISDIR ? "" : folder)
+	int code = e ? error_set(err, RICCI_EIO, "cannot write %s: %s%s%s", path, strerror(e),
+				 e == EISDIR ? "" : ": ", e == EISDIR ? "" : folder)
 		     : 0;
 	mem_free(folder);
+	mem_free(to);
 	return code;
+}
+
+bool file_there(const char *path, const char *other)
+{
+	struct stat a, b;
+	if (stat(path, &a) || !S_ISREG(a.st_mode) || !a.st_size)
+		return false;
+	return !other || stat(other, &b) || a.st_dev != b.st_dev || a.st_ino != b.st_ino;
 }

@@ -1,22 +1,34 @@
-/* hdf5.c - opening HDF5's library, and its one lock.
+/* hdf5.c - opening HDF5's library, in a child process for each piece of work.
  * RICCI_HDF5_LIBRARY is the name that ./configure found programs to be linked against; the variable
- * RICCI_HDF5 names another. */
+ * RICCI_HDF5 names another. Invariant: this process never calls HDF5, so whatever happens there is
+ * an error message here. */
+#define _GNU_SOURCE
 #include "nn/hdf5.h"
 #include "nn/nn.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 Hdf5 h5;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char why[512]; /* it can't be used; "" when it can */
 
-static void h5_open(void)
+enum { PATIENCE = 120 }; /* seconds in which a child that needs the processor gets none of it */
+
+static int h5_open(Error *err)
 {
 	const char *name = env_text("RICCI_HDF5", RICCI_HDF5_LIBRARY);
 	void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL), *at = library;
 	const char *missing = NULL;
+	char why[512] = "";
 #define TAKE(name, symbol)                                                                         \
 	if (at && !(at = h5.name = dlsym(library, #symbol)))                                       \
 		missing = #symbol;
@@ -24,42 +36,179 @@ static void h5_open(void)
 #define VARIABLE(name, symbol) TAKE(name, symbol)
 #include "nn/hdf5.def"
 	if (!library)
-		snprintf(why, sizeof why, "%s", dlerror());
+		message_print(why, sizeof why, "%s", dlerror());
 	else if (missing)
-		snprintf(why, sizeof why, "%s has no %s", name, missing);
+		message_print(why, sizeof why, "%s has no %s", name, missing);
 	else if (h5.open() < 0)
-		snprintf(why, sizeof why, "%s does not start", name);
-}
-
-int h5_enter(Quiet *q, char *err, size_t nerr)
-{
-	pthread_once(&once, h5_open);
+		message_print(why, sizeof why, "%s does not start", name);
 	if (*why)
-		return nn_fail(err, nerr, RICCI_EUNSUPPORTED,
-			       "checkpoints need HDF5 (Debian: libhdf5-103-1): %s", why);
-	pthread_mutex_lock(&lock);
-	h5.Eget_auto2(H5E_DEFAULT, &q->print, &q->data);
+		return error_set(err, RICCI_EUNSUPPORTED,
+				 "checkpoints need HDF5 (Debian: libhdf5-103-1): %s", why);
 	h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
-	h5.Eclear2(H5E_DEFAULT);
 	return 0;
-}
-
-void h5_leave(Quiet q)
-{
-	h5.Eset_auto2(H5E_DEFAULT, q.print, q.data);
-	pthread_mutex_unlock(&lock);
 }
 
 static herr_t innermost(unsigned n, const H5E_error2_t *e, void *out)
 {
 	if (!n && e->desc)
-		snprintf(out, 160, "%s", e->desc);
+		message_print(out, 160, "%s", e->desc);
 	return 0;
 }
 
 const char *h5_reason(char *room)
 {
-	snprintf(room, 160, "no reason given");
+	message_print(room, 160, "no reason given");
 	h5.Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, innermost, room);
 	return room;
+}
+
+int h5_put(int out, const void *data, size_t n, Error *err)
+{
+	for (const char *s = data; n;) {
+		ssize_t k = write(out, s, n < 1 << 26 ? n : 1 << 26);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return error_set(err, RICCI_EIO, "no room for a checkpoint: %s",
+					 strerror(k ? errno : ENOSPC));
+		s += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+/* ---- the child */
+
+typedef struct Report { /* in memory that both see */
+	Error err;
+	bool done;
+} Report;
+
+static _Noreturn void child_main(H5Work *work, void *user, int out, Report *r)
+{
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+	for (int fd = 1; fd <= 2 && nothing >= 0; fd++)
+		dup2(nothing, fd); /* libraries print as they are opened */
+	if (!h5_open(&r->err))
+		work(user, out, &r->err);
+	r->done = true;
+	_exit(0); /* HDF5's own end is not called: nothing of it is open elsewhere */
+}
+
+/* No signal is handled in the child: the host's handlers are not for it. */
+static pid_t child_start(H5Work *work, void *user, int out, Report *r)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t pid = fork();
+	if (pid == 0)
+		child_main(work, user, out, r);
+	int cause = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = cause;
+	return pid;
+}
+
+static double child_seconds(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What the child writes, until it ends; it is killed when it has not moved for PATIENCE seconds. A
+ * pipe: limits of file sizes are none of its. */
+static int result_read(pid_t pid, int in, H5Result *r, Error *err)
+{
+	double still = 0, before = -1;
+	size_t room = 0;
+	for (;;) {
+		struct pollfd p = {.fd = in, .events = POLLIN};
+		int ready = poll(&p, 1, 100);
+		if (ready == 0) {
+			double now = child_seconds(pid);
+			still = now > before ? 0 : still + 0.1;
+			before = now;
+			if (still > PATIENCE)
+				kill(pid, SIGKILL);
+		}
+		if (ready <= 0)
+			continue;
+		if (r->n == room) {
+			room = room ? 2 * room : 1 << 20;
+			void *more = mem_realloc(r->data, room);
+			if (!more) {
+				kill(pid, SIGKILL);
+				return error_set(err, RICCI_ENOMEM,
+						 "out of memory for a checkpoint");
+			}
+			r->data = more;
+		}
+		ssize_t k = read(in, (char *)r->data + r->n, room - r->n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return 0;
+		r->n += (size_t)k;
+	}
+}
+
+void h5_result_free(H5Result *r)
+{
+	mem_free(r->data);
+	*r = (H5Result){0};
+}
+
+/* The result is read, the child has ended or will: what became of it? */
+static int run_end(pid_t pid, const Report *report, Error *err)
+{
+	int status = -1;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (report->done)
+		return report->err.code ? error_set(err, report->err.code, "%s", report->err.text)
+					: 0;
+	if (status != -1 && WIFSIGNALED(status))
+		return error_set(err, RICCI_ENOMEM,
+				 "HDF5 crashed (signal %d): it does so where it finds no memory",
+				 WTERMSIG(status));
+	return error_set(err, RICCI_EIO, "HDF5 ended its process");
+}
+
+static int run_reported(H5Work *work, void *user, Report *report, H5Result *r, Error *err)
+{
+	int end[2];
+	if (pipe2(end, O_CLOEXEC))
+		return error_set(err, RICCI_EIO, "no pipe for HDF5: %s", strerror(errno));
+	pid_t pid = child_start(work, user, end[1], report);
+	int cause = errno;
+	close(end[1]);
+	int status = pid < 0 ? error_set(err, RICCI_EUNSUPPORTED, "no process for HDF5: %s",
+					 strerror(cause))
+			     : result_read(pid, end[0], r, err);
+	close(end[0]);
+	if (pid >= 0 && !status)
+		status = run_end(pid, report, err);
+	else if (pid >= 0)
+		run_end(pid, report, NULL);
+	return status;
+}
+
+int h5_run(H5Work *work, void *user, H5Result *r, Error *err)
+{
+	*r = (H5Result){0};
+	Report *report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (report == MAP_FAILED)
+		return error_set(err, RICCI_ENOMEM, "out of memory for a checkpoint");
+	int status = run_reported(work, user, report, r, err);
+	munmap(report, sizeof *report);
+	if (status || !r->n)
+		h5_result_free(r);
+	return status;
 }

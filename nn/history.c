@@ -32,14 +32,10 @@ void history_add(History *h, uint64_t step, double loss)
 
 int history_epoch(History *h, HistoryEpoch e)
 {
-	if (h->nepoch == h->room) {
-		int room = h->room ? 2 * h->room : 16;
-		HistoryEpoch *more = mem_realloc(h->epoch, (size_t)room * sizeof *more);
-		if (!more)
-			return RICCI_ENOMEM;
-		h->epoch = more;
-		h->room = room;
-	}
+	HistoryEpoch *epoch = mem_grow(h->epoch, h->nepoch, &h->room, sizeof *epoch);
+	if (!epoch)
+		return RICCI_ENOMEM;
+	h->epoch = epoch;
 	h->epoch[h->nepoch++] = e;
 	return 0;
 }
@@ -173,7 +169,7 @@ static void draw_errors(Text *t, const History *h, const Axis *x)
 	draw_series(t, h, x, &y, true);
 }
 
-int history_draw(const History *h, const char *path, char *err, size_t nerr)
+int history_draw(const History *h, const char *path, Error *err)
 {
 	double last = h->npoint ? h->point[h->npoint - 1][0] : 1;
 	int height = TOP + PANEL + 50 + (h->nepoch ? PANEL + GAP : 0);
@@ -196,8 +192,8 @@ int history_draw(const History *h, const char *path, char *err, size_t nerr)
 		draw_errors(&t, h, &x);
 	text_add(&t, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">step</text>\n</svg>\n",
 		 (LEFT + WIDTH - RIGHT) / 2, height - 8);
-	int status = t.failed ? nn_fail(err, nerr, RICCI_ENOMEM, "out of memory")
-			      : file_replace(path, &(Bytes){t.s, t.n}, 1, err, nerr);
+	int status = t.failed ? error_set(err, RICCI_ENOMEM, "out of memory")
+			      : file_replace(path, false, &(Bytes){t.s, t.n}, 1, err);
 	text_free(&t);
 	return status;
 }

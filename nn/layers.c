@@ -20,7 +20,7 @@ ricci_tensor *layer_fail(ricci_tensor *x, const char *fmt, ...)
 	char message[1024];
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(message, sizeof message, fmt, ap);
+	message_vprint(message, sizeof message, fmt, ap);
 	va_end(ap);
 	if (g && !ricci_graph_error(g))
 		error_set(&g->ir.err, RICCI_ESHAPE, "%s", message);
@@ -81,7 +81,17 @@ ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias)
 static int64_t places(const char *who, ricci_tensor *x, int d, int64_t size, int stride, int pad)
 {
 	int64_t extent = ricci_extent(x, d);
-	if (stride < 1 || pad < 0 || size < 1 || extent + 2 * (int64_t)pad < size) {
+	if (stride < 1 || pad < 0 || size < 1) {
+		if (stride < 1)
+			layer_fail(x, "%s: the stride is %d, it must be 1 or more", who, stride);
+		else if (pad < 0)
+			layer_fail(x, "%s: the padding is %d, it must be 0 or more", who, pad);
+		else
+			layer_fail(x, "%s: a window's size is %lld, it must be 1 or more", who,
+				   (long long)size);
+		return 0;
+	}
+	if (extent + 2 * (int64_t)pad < size) {
 		layer_fail(x,
 			   "%s: a window of %lld with stride %d and padding %d does not fit an "
 			   "image of %lld",
@@ -263,10 +273,10 @@ ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride)
 	return layer_build(&t, 1, &x);
 }
 
-ricci_tensor *ricci_mean_pool2d(ricci_tensor *x)
+ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x)
 {
 	const Operand o[] = {{x, 4, 4, "x [batch, channel, row, column]"}};
-	if (!layer_check("ricci_mean_pool2d", 1, o))
+	if (!layer_check("ricci_global_avg_pool2d", 1, o))
 		return layer_nil(x);
 	Text t = {0};
 	text_add(&t, "S[b,c] += X[b,c,p,q]; Y[b,c] = S[b,c] / %lld.0",
@@ -274,7 +284,7 @@ ricci_tensor *ricci_mean_pool2d(ricci_tensor *x)
 	return layer_build(&t, 1, &x);
 }
 
-ricci_init ricci_fan_in(int64_t fan_in)
+ricci_init ricci_lecun(int64_t fan_in)
 {
 	return ricci_normal(sqrt(1.0 / (double)(fan_in > 0 ? fan_in : 1)));
 }

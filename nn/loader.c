@@ -13,7 +13,7 @@ typedef struct Slot {
 	float *samples;
 	int32_t *labels;
 	int count; /* that count; 0: the end of an epoch; negative: an error */
-	char message[512];
+	Error err;
 } Slot;
 
 struct ricci_loader {
@@ -27,6 +27,7 @@ struct ricci_loader {
 	Slot slot[SLOTS];
 	uint64_t made, taken; /* under the lock */
 	bool quit, started, holding;
+	unsigned generation; /* of forks: the process that it belongs to */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
 	pthread_t thread;
@@ -42,7 +43,7 @@ static int slot_fill(ricci_loader *l, Slot *s, int64_t index)
 		int64_t k = l->order[i < left ? index + i : (i - left) % d->count];
 		need = k >= need ? k + 1 : need;
 	}
-	int status = data_wait(d, need, s->message, sizeof s->message);
+	int status = data_wait(d, need, &s->err);
 	if (status)
 		return status;
 	for (int i = 0; i < l->batch; i++) {
@@ -96,17 +97,17 @@ static void *loader_run(void *arg)
 	}
 }
 
-ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t seed, char *err,
-			       size_t nerr)
+ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t seed)
 {
+	Error *err = ERROR_TELL;
 	if (!d || batch < 1 || (shuffle && batch > d->count)) {
-		nn_fail(err, nerr, RICCI_EINVAL, "batches of %d cannot be made of %lld samples",
-			batch, (long long)ricci_data_count(d));
+		error_set(err, RICCI_EINVAL, "batches of %d cannot be made of %lld samples", batch,
+			  (long long)ricci_data_count(d));
 		return NULL;
 	}
 	ricci_loader *l = mem_zalloc(sizeof *l);
 	if (!l) {
-		nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
+		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
 	pthread_mutex_init(&l->lock, NULL);
@@ -115,6 +116,7 @@ ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t s
 	l->batch = batch;
 	l->shuffle = shuffle;
 	l->seed = seed;
+	l->generation = fork_generation();
 	bool ok = (l->order = mem_alloc((size_t)d->count * sizeof *l->order));
 	for (int i = 0; i < SLOTS && ok; i++) {
 		l->slot[i].samples = mem_alloc((size_t)batch * (size_t)d->size * sizeof(float));
@@ -123,7 +125,7 @@ ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t s
 	}
 	if (!ok) {
 		ricci_loader_free(l);
-		nn_fail(err, nerr, RICCI_ENOMEM, "out of memory for batches of %d", batch);
+		error_set(err, RICCI_ENOMEM, "out of memory for batches of %d", batch);
 		return NULL;
 	}
 	return l;
@@ -143,7 +145,7 @@ static void loader_stop(ricci_loader *l)
 
 void ricci_loader_free(ricci_loader *l)
 {
-	if (!l)
+	if (!l || l->generation != fork_generation())
 		return;
 	loader_stop(l);
 	for (int i = 0; i < SLOTS; i++) {
@@ -163,11 +165,18 @@ static bool loader_start(ricci_loader *l)
 	return l->started;
 }
 
-int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels, char *err,
-		      size_t nerr)
+int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels)
 {
+	Error *err = ERROR_TELL;
+	if (!l || !samples || !labels)
+		return error_set(err, RICCI_EINVAL,
+				 "ricci_loader_next: loader, samples and labels must be given");
+	if (l->generation != fork_generation())
+		return error_set(err, RICCI_EINVAL,
+				 "the loader belongs to the process that this one was forked from: "
+				 "a child may free it, and make one of its own");
 	if (!loader_start(l))
-		return nn_fail(err, nerr, RICCI_ENOMEM, "cannot start a thread");
+		return error_set(err, RICCI_ENOMEM, "cannot start a thread");
 	pthread_mutex_lock(&l->lock);
 	Slot *s = &l->slot[l->taken % SLOTS];
 	if (l->holding && s->count >= 0) {
@@ -180,7 +189,7 @@ int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **la
 	s = &l->slot[l->taken % SLOTS];
 	pthread_mutex_unlock(&l->lock);
 	if (s->count < 0)
-		return nn_fail(err, nerr, s->count, "%s", s->message);
+		return error_set(err, s->count, "%s", s->err.text);
 	*samples = s->samples;
 	*labels = s->labels;
 	return s->count;
@@ -188,7 +197,8 @@ int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **la
 
 int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index)
 {
-	if (!l || index < 0 || index > l->data->count || index % l->batch)
+	if (!l || l->generation != fork_generation() || index < 0 || index > l->data->count ||
+	    index % l->batch)
 		return RICCI_EINVAL;
 	loader_stop(l);
 	l->epoch = epoch;

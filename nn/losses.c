@@ -63,11 +63,11 @@ ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b)
 }
 
 /* "Not greater" rather than "less or equal", so that NaN counts as an error. */
-ricci_tensor *ricci_errors(ricci_tensor *scores, ricci_tensor *labels)
+ricci_tensor *ricci_misclassified(ricci_tensor *scores, ricci_tensor *labels)
 {
 	const Operand o[] = {{scores, 2, RICCI_MAX_RANK, "scores [batch, class, ...]"},
 			     label_operand(labels)};
-	if (!layer_check("ricci_errors", 2, o))
+	if (!layer_check("ricci_misclassified", 2, o))
 		return layer_nil(scores);
 	Text t = {0}, i = {0};
 	const char *score = "V";

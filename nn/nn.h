@@ -1,13 +1,11 @@
-/* nn.h - what the files of nn/ share: error texts, random numbers, data sets, the history of a
- * training and its picture, the progress bar. Everything else they offer is public (ricci.h). */
+/* nn.h - what the files of nn/ share: random numbers, data sets, the history of a
+ * training and its picture, the progress bar. Everything else they offer is public (ricci_nn.h). */
 #ifndef NN_H
 #define NN_H
 
 #include "core/core.h"
 
-/* Writes the message to err[0..nerr-1] (err may be NULL) and returns code. */
-int nn_fail(char *err, size_t nerr, int code, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+#include <ricci_nn.h>
 
 /* ---- random numbers (random.c): SplitMix64 (Steele, Lea, Flood 2014). The same everywhere. */
 typedef struct Rng {
@@ -24,7 +22,7 @@ void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order);
  * by the first data_wait, calls fill for the rest, in order. */
 typedef struct DataSource {
 	/* Makes samples from..from+n-1 of d. 0 or an error. */
-	int (*fill)(void *source, ricci_data *d, int64_t from, int64_t n, char *err, size_t nerr);
+	int (*fill)(void *source, ricci_data *d, int64_t from, int64_t n, Error *err);
 	void (*free)(void *source); /* when everything is filled, or nothing more is wanted */
 	void *source;
 } DataSource;
@@ -34,9 +32,9 @@ struct ricci_data {
 	struct Filling *filling;
 };
 /* Takes the source over, also on failure. */
-ricci_data *data_new(int64_t count, int64_t size, DataSource source, char *err, size_t nerr);
+ricci_data *data_new(int64_t count, int64_t size, DataSource source, Error *err);
 /* Returns when samples [0, n) are there: 0 or the error that ended the filling. */
-int data_wait(ricci_data *d, int64_t n, char *err, size_t nerr);
+int data_wait(ricci_data *d, int64_t n, Error *err);
 
 /* ---- history of a training (history.c) */
 #define HISTORY_POINTS 512
@@ -54,33 +52,38 @@ void history_add(History *h, uint64_t step, double loss);
 int history_epoch(History *h, HistoryEpoch e); /* 0 or RICCI_ENOMEM */
 void history_free(History *h);
 /* The loss curve and the errors as SVG, written beside `path` and renamed. */
-int history_draw(const History *h, const char *path, char *err, size_t nerr);
+int history_draw(const History *h, const char *path, Error *err);
 
 /* ---- files (file.c) */
 /* Replaces the file by these bytes, one part after the other: all, or the old one stays (temporary
- * file in the same folder, fsync, rename, fsync of the folder). */
+ * file in the same folder, fsync, rename, fsync of the folder). Its permissions stay, and so do
+ * links that lead to it. keep: the old one stays as path.prev. */
 typedef struct Bytes {
 	const void *data;
 	size_t n;
 } Bytes;
-int file_replace(const char *path, const Bytes *part, int n, char *err, size_t nerr);
-/* The same, sealed: behind the data stand 16 bytes, "ricci-crc32 " and the CRC-32 of all before
- * them, little-endian. A program that changes the file by rules of its format cuts them off. */
-int file_seal(const char *path, const void *data, size_t n, char *err, size_t nerr);
+int file_replace(const char *path, bool keep, const Bytes *part, int n, Error *err);
+/* The same, the old one kept, and sealed: behind the data stand 16 bytes, "ricci-crc32 " and the
+ * CRC-32 of all before them, little-endian. A program that changes the file by rules of its format
+ * cuts them off. */
+int file_seal(const char *path, const void *data, size_t n, Error *err);
+/* Is there a file with something in it, and not the same as `other` (NULL: none)? */
+bool file_there(const char *path, const char *other);
 /* 0 when the file can be read and its seal fits, or there is none. */
-int file_sealed(const char *path, char *err, size_t nerr);
+int file_sealed(const char *path, Error *err);
 /* Could file_replace make a file of this name? Tells a mistaken path before the work, not after it.
  */
-int file_check(const char *path, char *err, size_t nerr);
+int file_check(const char *path, Error *err);
 
 /* ---- checkpoints (checkpoint.c), with the history */
 /* Before a long training: could one be saved there? */
-int checkpoint_check(const char *path, char *err, size_t nerr);
+int checkpoint_check(const char *path, Error *err);
+/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. */
 int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
-		    const ricci_position *p, const History *h, int compress, char *err,
-		    size_t nerr);
+		    const ricci_position *p, const History *h, int compress, bool sound,
+		    Error *err);
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
-		    ricci_position *p, History *h, char *err, size_t nerr);
+		    ricci_position *p, History *h, Error *err);
 
 /* ---- the progress bar (progress.c) */
 typedef struct Progress {

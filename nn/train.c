@@ -23,11 +23,16 @@ typedef struct Run {
 	int32_t *wrong;
 	double seconds;	  /* training, of this epoch in this run */
 	int64_t measured; /* samples in that time */
-	char *err;
-	size_t nerr;
+	Error err;	  /* of this call, or of a file that is tried again later */
 } Run;
 
-#define FAIL(r, code, ...) nn_fail((r)->err, (r)->nerr, code, __VA_ARGS__)
+#define FAIL(r, code, ...) error_set(&(r)->err, code, __VA_ARGS__)
+
+/* What `stop` holds. */
+static int run_stopped(const Run *r)
+{
+	return r->t->stop ? *r->t->stop : 0;
+}
 
 static int64_t elements(const ricci_tensor *t)
 {
@@ -50,32 +55,44 @@ static int run_check_data(Run *r, const ricci_data *d)
 static int run_check(Run *r)
 {
 	const ricci_training *t = r->t;
-	if (!t->samples || !t->labels || !t->errors || (!t->evaluate && (!t->loss || !t->train)) ||
-	    (t->evaluate && !t->test))
+	if (!t->samples || !t->labels || !t->misclassified ||
+	    (!t->evaluate && (!t->loss || !t->train)) || (t->evaluate && !t->test))
 		return FAIL(r, RICCI_EINVAL, "ricci_train needs samples, labels, errors, and %s",
 			    t->evaluate ? "test data" : "a loss and training data");
-	ricci_graph *g = ricci_graph_of(t->errors);
+	ricci_graph *g = ricci_graph_of(t->misclassified);
 	if (ricci_graph_error(g))
-		return FAIL(r, ricci_graph_error(g), "%s", ricci_error_message(g));
+		return ricci_graph_error(g);
 	r->batch = (int)ricci_extent(t->samples, 0);
-	if (r->batch < 1 || elements(t->labels) != r->batch || elements(t->errors) != r->batch ||
-	    ricci_dtype(t->samples) != RICCI_F32 || ricci_dtype(t->labels) != RICCI_I32 ||
-	    ricci_dtype(t->errors) != RICCI_I32)
+	if (r->batch < 1 || elements(t->labels) != r->batch ||
+	    elements(t->misclassified) != r->batch || ricci_dtype(t->samples) != RICCI_F32 ||
+	    ricci_dtype(t->labels) != RICCI_I32 || ricci_dtype(t->misclassified) != RICCI_I32)
 		return FAIL(r, RICCI_ESHAPE,
 			    "ricci_train takes samples f32 [batch,...], labels i32 "
 			    "[batch], errors i32 [batch]");
 	if (t->loss && (ricci_rank(t->loss) || ricci_dtype(t->loss) != RICCI_F32))
 		return FAIL(r, RICCI_ESHAPE, "the loss is one f32 number, [], not of rank %d",
 			    ricci_rank(t->loss));
+	if (t->epochs < 0 || !(t->tune >= 0))
+		return FAIL(r, RICCI_EINVAL, "ricci_train: %s is less than 0",
+			    t->epochs < 0 ? "epochs" : "tune");
 	if (!t->evaluate && t->epochs <= 0 && !t->steps)
 		return FAIL(r, RICCI_EINVAL, "ricci_train needs a limit: epochs or steps");
 	int status = run_check_data(r, t->train);
 	if (!status)
 		status = run_check_data(r, t->test);
+	if (!t->evaluate && (t->compress < 0 || t->compress > 9))
+		return FAIL(r, RICCI_EINVAL, "compress is a level of gzip, 0..9, not %d",
+			    t->compress);
 	if (!status && t->checkpoint && !t->evaluate)
-		status = checkpoint_check(t->checkpoint, r->err, r->nerr);
+		status = checkpoint_check(t->checkpoint, &r->err);
+	if (!status && t->checkpoint && !t->evaluate && !t->overwrite &&
+	    file_there(t->checkpoint, t->resume))
+		status = FAIL(r, RICCI_EINVAL,
+			      "%s exists: resume from it, or overwrite it (the option of that "
+			      "name), or save elsewhere",
+			      t->checkpoint);
 	if (!status && t->picture && !t->evaluate)
-		status = file_check(t->picture, r->err, r->nerr);
+		status = file_check(t->picture, &r->err);
 	return status;
 }
 
@@ -83,7 +100,7 @@ static int run_check(Run *r)
 static int run_loader(Run *r)
 {
 	const ricci_training *t = r->t;
-	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed, r->err, r->nerr);
+	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed);
 	if (!r->loader)
 		return RICCI_EINVAL;
 	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
@@ -104,13 +121,13 @@ static int tune_show(void *run, double spent, double part)
 	snprintf(values, sizeof values, "to %.0f%%", 100 * part);
 	progress_show(&r->bar, "tuning", values, NULL, 0, done < total ? done : total, total,
 		      spent);
-	return r->t->stop && *r->t->stop;
+	return run_stopped(r);
 }
 
 static int run_tune(Run *r)
 {
 	if (r->t->tune > 0 && ricci_tune(r->session, r->t->tune, tune_show, r))
-		return FAIL(r, RICCI_EINVAL, "%s", ricci_session_error(r->session));
+		return RICCI_EINVAL;
 	progress_clear(&r->bar);
 	return 0;
 }
@@ -119,32 +136,35 @@ static int run_tune(Run *r)
 static int run_session(Run *r)
 {
 	const ricci_training *t = r->t;
-	ricci_tensor *outputs[2] = {t->errors, t->loss};
+	ricci_tensor *outputs[2] = {t->misclassified, t->loss};
 	int status = 0;
 	float rate = 0;
-	if (t->resume && (status = ricci_peek(t->resume, &r->at, r->err, r->nerr)))
+	if (t->resume && (status = ricci_peek(t->resume, &r->at)))
 		return status;
-	r->options = t->options;
+	r->options = RICCI_OPTIONS();
+	if (t->options &&
+	    struct_take(&r->options, sizeof r->options, t->options, "ricci_options", &r->err))
+		return r->err.code;
 	if (t->resume && !t->evaluate)
 		r->options.seed = r->at.seed;
 	if (!t->evaluate && (status = run_loader(r)))
 		return status;
-	r->session = ricci_session_new(ricci_graph_of(t->errors), &r->options, !t->evaluate,
-				       t->evaluate ? 1 : 2, outputs, r->err, r->nerr);
+	r->session = ricci_session_new(ricci_graph_of(t->misclassified), &r->options, !t->evaluate,
+				       t->evaluate ? 1 : 2, outputs);
 	if (!r->session)
 		return RICCI_EINVAL;
 	if (!t->resume)
 		return 0;
-	if (t->rate && !t->evaluate && ricci_fetch(r->session, t->rate, &rate))
-		return FAIL(r, RICCI_EINVAL, "%s", ricci_session_error(r->session));
-	status = checkpoint_load(r->session, t->evaluate ? t->errors : t->loss, t->resume,
-				 t->evaluate, &r->at, &r->history, r->err, r->nerr);
+	if (t->rate && !t->evaluate && ricci_fetch(r->session, t->rate, &rate, sizeof rate))
+		return RICCI_EINVAL;
+	status = checkpoint_load(r->session, t->evaluate ? t->misclassified : t->loss, t->resume,
+				 t->evaluate, &r->at, &r->history, &r->err);
 	if (!status && t->rate && !t->evaluate)
-		ricci_feed(r->session, t->rate, &rate);
+		ricci_feed(r->session, t->rate, &rate, sizeof rate);
 	return status;
 }
 
-/* One pass over the test set: the fraction of errors. */
+/* One pass over the test set: the fraction of errors; -1 where it was stopped. */
 static int run_evaluate(Run *r, double *error)
 {
 	const ricci_training *t = r->t;
@@ -153,22 +173,27 @@ static int run_evaluate(Run *r, double *error)
 	int64_t wrong = 0, done = 0, total = ricci_data_count(t->test);
 	double start = clock_seconds();
 	if (!r->judge && !t->evaluate)
-		r->judge = ricci_session_share(r->session, 0, 1, &t->errors, r->err, r->nerr);
+		r->judge = ricci_session_share(r->session, 0, 1, &t->misclassified);
 	ricci_session *s = t->evaluate ? r->session : r->judge;
 	if (!r->tests)
-		r->tests = ricci_loader_new(t->test, r->batch, 0, 0, r->err, r->nerr);
+		r->tests = ricci_loader_new(t->test, r->batch, 0, 0);
 	if (!s || !r->tests)
 		return RICCI_ENOMEM;
 	ricci_loader_seek(r->tests, 0, 0);
 	for (;;) {
-		int n = ricci_loader_next(r->tests, &x, &y, r->err, r->nerr);
+		if (run_stopped(r)) {
+			*error = -1;
+			return 0;
+		}
+		int n = ricci_loader_next(r->tests, &x, &y);
 		if (n <= 0) {
 			*error = done ? (double)wrong / (double)done : 0;
 			return n;
 		}
-		if (ricci_feed(s, t->samples, x) || ricci_feed(s, t->labels, y) || ricci_step(s) ||
-		    ricci_fetch(s, t->errors, r->wrong))
-			return FAIL(r, RICCI_EVALUE, "%s", ricci_session_error(s));
+		if (ricci_feed(s, t->samples, x, ricci_bytes(t->samples)) ||
+		    ricci_feed(s, t->labels, y, ricci_bytes(t->labels)) || ricci_step(s) ||
+		    ricci_fetch(s, t->misclassified, r->wrong, ricci_bytes(t->misclassified)))
+			return RICCI_EVALUE;
 		for (int i = 0; i < n; i++)
 			wrong += r->wrong[i];
 		done += n;
@@ -183,22 +208,23 @@ static int run_save(Run *r)
 	if (!t->checkpoint)
 		return 0;
 	return checkpoint_save(r->session, t->loss, t->checkpoint, &r->at, &r->history, t->compress,
-			       r->err, r->nerr);
+			       true, &r->err);
 }
 
 static int run_draw(Run *r)
 {
-	return r->t->picture ? history_draw(&r->history, r->t->picture, r->err, r->nerr) : 0;
+	return r->t->picture ? history_draw(&r->history, r->t->picture, &r->err) : 0;
 }
 
 /* A file that could not be written in the midst of a training is told and tried again later: hours
  * of work are worth more. */
 static void run_warn(Run *r, int status)
 {
-	if (!status || !r->t->progress)
-		return;
-	progress_clear(&r->bar);
-	fprintf(r->t->progress, "warning: %s\n", r->err ? r->err : "a file could not be written");
+	if (status && r->t->progress) {
+		progress_clear(&r->bar);
+		fprintf(r->t->progress, "warning: %s\n", r->err.text);
+	}
+	error_clear(&r->err);
 }
 
 static void run_line(Run *r, bool tested)
@@ -234,11 +260,12 @@ static int run_epoch_end(Run *r, bool whole)
 	int status = tested ? run_evaluate(r, &p->test_error) : 0;
 	if (status)
 		return status;
+	tested = tested && p->test_error >= 0;
 	if (whole) {
 		HistoryEpoch e = {(double)p->step, p->loss, p->train_error, p->test_error};
 		if (history_epoch(&r->history, e))
 			return FAIL(r, RICCI_ENOMEM, "out of memory");
-		r->at = (ricci_position){.epoch = r->at.epoch + 1};
+		r->at = RICCI_POSITION(.epoch = r->at.epoch + 1);
 		r->seconds = 0;
 		r->measured = 0;
 	}
@@ -251,9 +278,11 @@ static int run_step(Run *r, const float *x, const int32_t *y)
 	const ricci_training *t = r->t;
 	ricci_session *s = r->session;
 	float loss;
-	if (ricci_feed(s, t->samples, x) || ricci_feed(s, t->labels, y) || ricci_step(s) ||
-	    ricci_fetch(s, t->loss, &loss) || ricci_fetch(s, t->errors, r->wrong))
-		return FAIL(r, RICCI_EVALUE, "%s", ricci_session_error(s));
+	if (ricci_feed(s, t->samples, x, ricci_bytes(t->samples)) ||
+	    ricci_feed(s, t->labels, y, ricci_bytes(t->labels)) || ricci_step(s) ||
+	    ricci_fetch(s, t->loss, &loss, sizeof loss) ||
+	    ricci_fetch(s, t->misclassified, r->wrong, ricci_bytes(t->misclassified)))
+		return RICCI_EVALUE;
 	if (!isfinite(loss))
 		return FAIL(r, RICCI_EVALUE,
 			    "the loss of step %llu is %f: the training diverged; a smaller "
@@ -300,9 +329,9 @@ static int run_epoch(Run *r, bool *whole)
 		left = steps * r->batch;
 	int64_t limit = (int64_t)r->at.index + left;
 	*whole = false;
-	while ((int64_t)r->at.index < limit && !(t->stop && *t->stop)) {
+	while ((int64_t)r->at.index < limit && !run_stopped(r)) {
 		double start = clock_seconds();
-		int n = ricci_loader_next(r->loader, &x, &y, r->err, r->nerr);
+		int n = ricci_loader_next(r->loader, &x, &y);
 		if (n < 0)
 			return n;
 		int status =
@@ -313,7 +342,7 @@ static int run_epoch(Run *r, bool *whole)
 		run_show(r, limit);
 	}
 	*whole = (int64_t)r->at.index >= r->per_epoch;
-	if (*whole && ricci_loader_next(r->loader, &x, &y, r->err, r->nerr) < 0)
+	if (*whole && ricci_loader_next(r->loader, &x, &y) < 0)
 		return RICCI_EIO; /* the end mark of the epoch; the next one begins behind it */
 	return 0;
 }
@@ -322,28 +351,29 @@ static bool run_ended(const Run *r)
 {
 	const ricci_training *t = r->t;
 	return (t->epochs > 0 && r->at.epoch >= (uint64_t)t->epochs) ||
-	       (t->steps && ricci_step_count(r->session) >= t->steps) || (t->stop && *t->stop);
+	       (t->steps && ricci_step_count(r->session) >= t->steps) || run_stopped(r);
 }
 
 static int run_train(Run *r)
 {
-	const ricci_training *t = r->t;
 	r->first = ricci_step_count(r->session);
 	int status = 0;
 	while (!status && !run_ended(r)) {
 		bool whole;
 		status = run_epoch(r, &whole);
-		bool stopped = t->stop && *t->stop;
-		if (!status && (whole || !stopped))
+		if (!status && (whole || !run_stopped(r)))
 			status = run_epoch_end(r, whole);
 		if (!status && whole && !run_ended(r)) {
-			run_warn(r, run_save(r));
+			int saved = run_save(r);
+			if (saved == RICCI_EVALUE)
+				return saved; /* diverged */
+			run_warn(r, saved);
 			run_warn(r, run_draw(r));
 		}
 	}
 	progress_clear(&r->bar);
 	r->report->step = ricci_step_count(r->session);
-	r->report->stopped = t->stop && *t->stop;
+	r->report->stopped = run_stopped(r);
 	if (!status)
 		status = run_save(r);
 	if (!status)
@@ -355,29 +385,16 @@ static int run_judge(Run *r)
 {
 	int status = run_evaluate(r, &r->report->test_error);
 	progress_clear(&r->bar);
-	if (!status && r->t->lines) {
+	r->report->stopped = run_stopped(r);
+	if (!status && r->t->lines && r->report->test_error >= 0) {
 		fprintf(r->t->lines, "test_error %.2f%%\n", 100 * r->report->test_error);
 		fflush(r->t->lines);
 	}
 	return status;
 }
 
-int ricci_train(const ricci_training *t, ricci_report *report, char *err, size_t nerr)
+static int run(Run *r)
 {
-	ricci_report unused;
-	char room[1024];
-	if (!t)
-		return nn_fail(err, nerr, RICCI_EINVAL,
-			       "ricci_train needs a description of the training");
-	Run *r = mem_zalloc(sizeof *r);
-	if (!r)
-		return nn_fail(err, nerr, RICCI_ENOMEM, "out of memory");
-	r->t = t;
-	r->report = report ? report : &unused;
-	*r->report = (ricci_report){0};
-	r->err = err && nerr ? err : room;
-	r->nerr = err && nerr ? nerr : sizeof room;
-	r->bar = progress_start(t->progress);
 	int status = run_check(r);
 	if (!status && !(r->wrong = mem_alloc((size_t)r->batch * sizeof *r->wrong)))
 		status = FAIL(r, RICCI_ENOMEM, "out of memory");
@@ -386,8 +403,13 @@ int ricci_train(const ricci_training *t, ricci_report *report, char *err, size_t
 	if (!status)
 		status = run_tune(r);
 	if (!status)
-		status = t->evaluate ? run_judge(r) : run_train(r);
+		status = r->t->evaluate ? run_judge(r) : run_train(r);
 	progress_clear(&r->bar);
+	return status;
+}
+
+static void run_free(Run *r)
+{
 	ricci_loader_free(r->loader);
 	ricci_loader_free(r->tests);
 	ricci_session_free(r->judge);
@@ -395,21 +417,64 @@ int ricci_train(const ricci_training *t, ricci_report *report, char *err, size_t
 	history_free(&r->history);
 	mem_free(r->wrong);
 	mem_free(r);
+}
+
+int ricci_train(const ricci_training *t, ricci_report *report)
+{
+	Error *err = ERROR_TELL;
+	ricci_training own;
+	ricci_report told = RICCI_REPORT(), unused;
+	if (!t)
+		return error_set(err, RICCI_EINVAL,
+				 "ricci_train needs a description of the training");
+	if (struct_take(&own, sizeof own, t, "ricci_training", err) ||
+	    (report && struct_take(&unused, sizeof unused, report, "ricci_report", err)))
+		return err->code;
+	Run *r = mem_zalloc(sizeof *r);
+	if (!r)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	r->t = &own;
+	r->report = &told;
+	r->err.tell = true;
+	r->at = RICCI_POSITION();
+	r->bar = progress_start(own.progress);
+	int status = run(r);
+	run_free(r);
+	if (report)
+		struct_give(report, &told, sizeof told);
 	return status;
 }
 
-/* The one variable that a signal handler can reach. */
+/* ---- signals */
+static const int ends[] = {SIGINT, SIGTERM, SIGHUP}; /* the process, unless they are handled */
+/* What a signal handler can reach: the flag, and what the signals did before. */
 static volatile sig_atomic_t interrupted;
+static struct sigaction before[COUNT(ends)];
 
 static void interrupt(int number)
 {
-	(void)number;
-	interrupted = 1;
+	for (int i = 0; i < COUNT(ends); i++)
+		sigaction(ends[i], &before[i], NULL);
+	interrupted = number;
 }
 
 const volatile sig_atomic_t *ricci_interrupted(void)
 {
-	struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND | SA_RESTART};
-	sigaction(SIGINT, &action, NULL);
+	struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}, old;
+	interrupted = 0;
+	for (int i = 0; i < COUNT(ends); i++)
+		sigaddset(&action.sa_mask, ends[i]);
+	for (int i = 0; i < COUNT(ends); i++) {
+		sigaction(ends[i], NULL, &old);
+		if (old.sa_handler == interrupt ||
+		    (ends[i] == SIGHUP && old.sa_handler == SIG_IGN)) /* nohup */
+			continue;
+		before[i] = old;
+		/* A shell starts what runs in the background with ctrl-C ignored: then the first
+		 * signal is meant for it, and so is the second. */
+		if (old.sa_handler == SIG_IGN)
+			before[i] = (struct sigaction){.sa_handler = SIG_DFL};
+		sigaction(ends[i], &action, NULL);
+	}
 	return &interrupted;
 }

@@ -9,12 +9,23 @@
 
 enum { BUCKETS = 256 };
 
-static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 static Line *bucket[BUCKETS];
+
+/* Takes the lock. A forked child begins with an empty table: the parent's threads may have held the
+ * locks of its lines, and their kernels may call libraries that are no longer to be called. */
+static void table_take(void)
+{
+	static unsigned generation;
+
+	lock_take(LOCK_CACHE);
+	if (generation != fork_generation())
+		memset(bucket, 0, sizeof bucket);
+	generation = fork_generation();
+}
 
 static uint64_t line_hash(const char *text, Request r)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen;
+	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen ^ (uint64_t)r.threads << 8;
 
 	for (const char *s = r.backend ? r.backend->name : ""; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
@@ -26,7 +37,8 @@ static uint64_t line_hash(const char *text, Request r)
 static bool line_is(const Line *l, uint64_t hash, const char *text, Request r)
 {
 	return l->hash == hash && l->request.backend == r.backend &&
-	       l->request.frozen == r.frozen && !strcmp(l->task->text, text);
+	       l->request.frozen == r.frozen && l->request.threads == r.threads &&
+	       !strcmp(l->task->text, text);
 }
 
 Line *line_get(Task *t, Request r, Error *err)
@@ -34,7 +46,7 @@ Line *line_get(Task *t, Request r, Error *err)
 	uint64_t hash = line_hash(t->text, r);
 	Line **at = &bucket[hash % BUCKETS], *l;
 
-	pthread_mutex_lock(&cache_lock);
+	table_take();
 	for (l = *at; l && !line_is(l, hash, t->text, r); l = l->next)
 		;
 	if (l) {
@@ -53,15 +65,15 @@ Line *line_get(Task *t, Request r, Error *err)
 		task_free(t);
 		error_set(err, RICCI_ENOMEM, "out of memory");
 	}
-	pthread_mutex_unlock(&cache_lock);
+	lock_leave(LOCK_CACHE);
 	return l;
 }
 
 Line *line_ref(Line *l)
 {
-	pthread_mutex_lock(&cache_lock);
+	lock_take(LOCK_CACHE);
 	l->refs++;
-	pthread_mutex_unlock(&cache_lock);
+	lock_leave(LOCK_CACHE);
 	return l;
 }
 
@@ -71,15 +83,15 @@ void line_unref(Line *l)
 
 	if (!l)
 		return;
-	pthread_mutex_lock(&cache_lock);
+	lock_take(LOCK_CACHE);
 	if (--l->refs > 0) {
-		pthread_mutex_unlock(&cache_lock);
+		lock_leave(LOCK_CACHE);
 		return;
 	}
 	for (at = &bucket[l->hash % BUCKETS]; *at != l; at = &(*at)->next)
 		;
 	*at = l->next;
-	pthread_mutex_unlock(&cache_lock);
+	lock_leave(LOCK_CACHE);
 	if (l->best)
 		kernel_unref(l->best);
 	if (l->trial)
@@ -108,7 +120,8 @@ void line_put(Line *l, Kernel *k, const Origin *o, double seconds, bool proved)
 	l->best = k;
 	l->origin = o ? *o : (Origin){0};
 	l->seconds = seconds;
-	l->proved = proved;
+	l->proved = l->validated = proved;
+	l->unseen = false;
 	atomic_fetch_add(&l->version, 1);
 	pthread_mutex_unlock(&l->lock);
 	if (old)
@@ -123,6 +136,7 @@ void line_try(Line *l, Kernel *k, const Origin *o)
 	old = l->trial;
 	l->trial = k;
 	l->trial_origin = *o;
+	l->tested = false;
 	for (int i = 0; i < 2; i++) {
 		l->runs[i] = 0;
 		l->least[i] = 1e30;
@@ -144,19 +158,106 @@ Taken line_take(Line *l)
 		t.seen -= 1;
 	}
 	t.kernel = kernel_ref(t.which == 1 ? l->trial : l->best);
-	t.proved = t.which == 1 || l->proved;
+	t.proved = t.which == 1 ? l->tested : l->proved;
+	t.wrong = l->wrong.code != 0;
 	pthread_mutex_unlock(&l->lock);
 	return t;
 }
 
-void line_prove(Line *l, const Kernel *k)
+int line_wrong(Line *l, Error *err)
+{
+	Error was;
+
+	pthread_mutex_lock(&l->lock);
+	was = l->wrong;
+	error_clear(&l->wrong);
+	pthread_mutex_unlock(&l->lock);
+	return was.code ? error_set(err, was.code, "%s", was.text) : 0;
+}
+
+Kernel *line_best(Line *l)
+{
+	pthread_mutex_lock(&l->lock);
+	Kernel *k = kernel_ref(l->best);
+	pthread_mutex_unlock(&l->lock);
+	return k;
+}
+
+void line_prove(Line *l, const Kernel *k, bool seen)
 {
 	pthread_mutex_lock(&l->lock);
 	if (l->best == k && !l->proved) {
 		l->proved = true;
+		l->unseen = !seen;
 		atomic_fetch_add(&l->version, 1);
 	}
 	pthread_mutex_unlock(&l->lock);
+}
+
+void line_tested(Line *l, const Kernel *k, bool good)
+{
+	Kernel *loser = NULL;
+
+	pthread_mutex_lock(&l->lock);
+	if (l->trial == k && good) {
+		l->tested = true;
+	} else if (l->trial == k) {
+		loser = l->trial;
+		l->trial = NULL;
+		atomic_fetch_add(&l->version, 1);
+		if (l->tuner)
+			tuner_poke(l->tuner);
+	}
+	pthread_mutex_unlock(&l->lock);
+	if (loser)
+		kernel_unref(loser);
+}
+
+Kernel *line_unvalidated(Line *l, bool unseen)
+{
+	Kernel *k = NULL;
+
+	pthread_mutex_lock(&l->lock);
+	if (!l->validated && strcmp(l->best->backend->name, "interp") && (l->unseen || !unseen))
+		k = kernel_ref(l->best);
+	pthread_mutex_unlock(&l->lock);
+	return k;
+}
+
+void line_validate(Line *l, const Kernel *k)
+{
+	pthread_mutex_lock(&l->lock);
+	l->validated = l->validated || l->best == k;
+	pthread_mutex_unlock(&l->lock);
+}
+
+int line_interpret(Line *l, const Kernel *wrong, Error *err)
+{
+	Schedule none = {0};
+	Kernel *k = kernel_make(l->task, &none, backend_find("interp"), target_host(), err);
+	Kernel *best = line_best(l);
+	bool still = best == wrong;
+
+	kernel_unref(best);
+	if (!k)
+		return err ? err->code : RICCI_ECOMPILE;
+	if (still)
+		line_put(l, k, NULL, 0, true);
+	else
+		kernel_unref(k);
+	return 0;
+}
+
+void line_condemn(Line *l, const Kernel *k, const Error *why)
+{
+	pthread_mutex_lock(&l->lock);
+	error_clear(&l->wrong);
+	error_set(&l->wrong, why->code,
+		  "results of the steps so far may be wrong: %s, made by %s for\n%.600s", why->text,
+		  k->backend->name, l->task->text);
+	pthread_mutex_unlock(&l->lock);
+	line_interpret(l, k, NULL);
+	atomic_fetch_add(&l->version, 1);
 }
 
 /* Enough seen? A clear difference needs two runs each only. */
@@ -185,11 +286,13 @@ bool line_timed(Line *l, const Kernel *k, int which, double seconds)
 			if (better) {
 				l->best = l->trial;
 				l->origin = l->trial_origin;
-				l->proved = true;
+				l->proved = l->validated = true;
 			}
 			l->trial = NULL;
 			l->seconds = l->least[better];
 			atomic_fetch_add(&l->version, 1);
+			if (l->tuner)
+				tuner_poke(l->tuner);
 		}
 	}
 	pthread_mutex_unlock(&l->lock);

@@ -1,96 +1,167 @@
-/* check.c - the first launch of a kernel that nobody has judged yet.
+/* check.c - the first launch of a kernel, judged on the step's own data.
  *
  * Kernels of the first iteration are too many and the iteration too short to run each on random
  * data first. Instead some elements are computed by the interpreter from the step's own data before
  * the launch, and compared after it. A kernel that fails is replaced by the interpreter's and its
  * launch repeated; where the user asked for that backend, it is an error. The step's data may be
  * unlucky (all terms of a long sum alike): a kernel that is right on random data is given more
- * room.
+ * room. What could not be judged is validated in the background soon (generate.c). A kernel on
+ * trial, which is validated, runs beside the best one, and all their results are compared.
  */
 #include "runtime/internal.h"
 #include <string.h>
 
-static const double check_points = 3000, check_limit = 40000;
-enum { CHECK_MOST = 24 };
+static const double check_points = 3000, check_limit = 40000, long_limit = 1e6;
+enum { CHECK_MOST = 24, COMPARED_BYTES = 256 << 20 };
 
-/* Results in place would overwrite what a repeated launch reads: they go beside first. */
-static int run_beside(Run *r, Pool *pool, RandomState rs, void **buf, bool *beside, Error *err)
+/* Launches k. Results in place would overwrite what a repeated launch reads: these, or all, go to
+ * buffers of their own first. */
+static int run_beside(Run *r, Kernel *k, Pool *pool, RandomState rs, bool all, void **buf,
+		      Error *err)
 {
-	*beside = false;
 	memcpy(buf, r->buf, (size_t)r->nbuf * sizeof *buf);
-	for (int o = r->ninput; o < r->nbuf; o++)
+	for (int o = r->ninput; o < r->nbuf; o++) {
+		bool beside = all;
+
 		for (int i = 0; i < r->ninput; i++)
-			if (r->buf[o] == r->buf[i] && buf[o] == r->buf[o]) {
-				buf[o] = buffer_new(tensor_bytes(task_tensor(r->line->task, o)));
-				*beside = true;
-				if (!buf[o])
-					return error_set(err, RICCI_ENOMEM, "out of memory");
-			}
-	return pool_launch(pool, r->kernel, buf, &rs, r->wide, err);
+			beside = beside || r->buf[o] == r->buf[i];
+		if (beside && !(buf[o] = buffer_new(tensor_bytes(task_tensor(r->line->task, o)))))
+			return error_set(err, RICCI_ENOMEM, "out of memory");
+	}
+	return pool_launch(pool, k, buf, &rs, r->wide, err);
 }
 
 static void beside_end(Run *r, void **buf, bool keep)
 {
-	for (int o = r->ninput; o < r->nbuf; o++)
+	for (int o = r->ninput; buf && o < r->nbuf; o++)
 		if (buf[o] && buf[o] != r->buf[o]) {
 			if (keep)
 				memcpy(r->buf[o], buf[o],
 				       tensor_bytes(task_tensor(r->line->task, o)));
 			buffer_free(buf[o]);
 		}
+	mem_free(buf);
+}
+
+/* Are the results right? `wrong` says why not. */
+static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *const *buf,
+		      Error *wrong, Error *err)
+{
+	const Task *t = r->line->task;
+	void *const *out = buf + r->ninput;
+	int code;
+
+	if (!s->n || !sample_judge(t, s, out, NULL))
+		return 0;
+	code = sample_widen(t, r->buf, rs, s, err);
+	if (code || !sample_judge(t, s, out, wrong))
+		return code;
+	if (validated || !verify_kernel(t, r->kernel, false, NULL)) {
+		sample_one_way(t, s);
+		error_clear(wrong);
+		sample_judge(t, s, out, wrong);
+	}
+	return 0;
+}
+
+/* What the results should be, where the interpreter tells soon enough; of long sums one. */
+static int step_expect(Run *r, RandomState rs, Sample *s, Error *err)
+{
+	const Task *t = r->line->task;
+	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
+	Judging one = {rs, 1, long_limit, 1, 0, NULL};
+	int code = sample_expect(t, r->buf, &how, s, err);
+
+	if (!code && s->n == 0) {
+		sample_free(s);
+		code = sample_expect(t, r->buf, &one, s, err);
+	}
+	return code;
 }
 
 /* The interpreter in place of a wrong kernel. */
 static int run_replace(Run *r, Pool *pool, RandomState rs, const Error *why, Error *err)
 {
-	Schedule none = {0};
-	Kernel *k;
-
 	env_dump_text("kernels", "replaced by the interpreter", why->text);
-	if (r->line->request.backend)
-		return error_set(err, why->code, "%s, made by %s for\n%.600s", why->text,
-				 r->kernel->backend->name, r->line->task->text);
-	k = kernel_make(r->line->task, &none, backend_find("interp"), target_host(), err);
-	if (!k)
+	if (r->line->request.backend) {
+		char task[600];
+
+		message_print(task, sizeof task, "%s", r->line->task->text);
+		return error_set(err, why->code, "%s, made by %s for\n%s", why->text,
+				 r->kernel->backend->name, task);
+	}
+	if (line_interpret(r->line, r->kernel, err))
 		return err ? err->code : RICCI_ECOMPILE;
 	kernel_unref(r->kernel);
-	r->kernel = kernel_ref(k);
-	line_put(r->line, k, NULL, 0, true);
+	r->kernel = line_best(r->line);
 	return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 }
 
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 {
-	const Task *t = r->line->task;
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
 	Sample s = {0};
 	Error wrong = {0};
-	bool beside = false;
-	int code;
+	int code =
+		buf ? step_expect(r, rs, &s, err) : error_set(err, RICCI_ENOMEM, "out of memory");
+	bool seen = s.n > 0;
 
-	if (!buf)
-		return error_set(err, RICCI_ENOMEM, "out of memory");
-	code = sample_expect(t, r->buf, rs, check_points, check_limit, CHECK_MOST, &s, err);
 	if (!code)
-		code = run_beside(r, pool, rs, buf, &beside, err);
-	if (!code && s.n && sample_judge(t, &s, buf + r->ninput, NULL)) {
-		code = sample_widen(t, r->buf, rs, &s, err);
-		if (!code && sample_judge(t, &s, buf + r->ninput, &wrong) &&
-		    !verify_kernel(t, r->kernel, false, NULL)) {
-			sample_one_way(t, &s);
-			error_clear(&wrong);
-			sample_judge(t, &s, buf + r->ninput, &wrong);
-		}
-	}
-	if (beside)
-		beside_end(r, buf, !code && !wrong.code);
-	mem_free(buf);
+		code = run_beside(r, r->kernel, pool, rs, false, buf, err);
+	if (!code)
+		code = step_judge(r, rs, false, &s, buf, &wrong, err);
+	beside_end(r, buf, !code && !wrong.code);
 	sample_free(&s);
 	if (code)
 		return code;
 	if (wrong.code)
 		return run_replace(r, pool, rs, &wrong, err);
-	line_prove(r->line, r->kernel);
+	line_prove(r->line, r->kernel, seen);
 	r->proved = true;
 	return 0;
+}
+
+static size_t results_bytes(const Run *r)
+{
+	size_t bytes = 0;
+
+	for (int o = r->ninput; o < r->nbuf; o++)
+		bytes += tensor_bytes(task_tensor(r->line->task, o));
+	return bytes;
+}
+
+/* Small results of both are compared, and the step takes the best kernel's; of large ones, which
+ * would take as much memory again, a sample is judged. */
+int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
+{
+	bool small = results_bytes(r) <= COMPARED_BYTES;
+	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
+	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
+	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
+	Kernel *best = line_best(r->line);
+	Sample s = {0};
+	Error wrong = {0};
+	int code = got && buf ? step_expect(r, rs, &s, err)
+			      : error_set(err, RICCI_ENOMEM, "out of memory");
+
+	if (!code)
+		code = run_beside(r, r->kernel, pool, rs, small, got, err);
+	if (!code)
+		code = step_judge(r, rs, true, &s, got, &wrong, err);
+	if (!code && small)
+		code = run_beside(r, best, pool, rs, false, buf, err);
+	if (!code && small && !wrong.code)
+		results_compare(r->line->task, &s, &how, r->buf, got + r->ninput, buf + r->ninput,
+				&wrong);
+	beside_end(r, got, !code && !small && !wrong.code);
+	beside_end(r, buf, !code);
+	sample_free(&s);
+	if (!code && !small && wrong.code)
+		code = pool_launch(pool, best, r->buf, &rs, r->wide, err);
+	if (wrong.code)
+		env_dump_text("kernels", "refused on a step's data", wrong.text);
+	if (!code)
+		line_tested(r->line, r->kernel, !wrong.code);
+	kernel_unref(best);
+	return code;
 }

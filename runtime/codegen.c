@@ -4,6 +4,7 @@
  * each is tried alone. The first kernel of a line comes from the cache's folder, or else from the
  * backend that answers fastest among those the request allows.
  */
+#include "runtime/folder.h"
 #include "runtime/internal.h"
 #include <string.h>
 
@@ -14,22 +15,23 @@ static int batch_compile(int n, Candidate **c, Error *err)
 {
 	const Backend *b = c[0]->backend;
 	Kernel **k = mem_alloc((size_t)n * sizeof *k);
-	char path[4200], name[40] = "";
-	bool keep;
+	char name[sizeof c[0]->origin.object] = "";
+	Text object = {0};
+	bool keep = b->load && folder_writable(); /* and so the compiler works there */
 	int code;
 
 	if (!k)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < n; i++)
 		k[i] = c[i]->kernel;
-	keep = b->load && disk_temp(path, sizeof path);
-	code = b->compile(b, n, k, keep ? path : NULL, err);
-	if (!code && keep && disk_keep(path, name))
+	code = b->compile(b, n, k, keep ? &object : NULL, err);
+	if (!code && keep && disk_keep(&object, name))
 		for (int i = 0; i < n; i++) {
 			memcpy(c[i]->origin.object, name, sizeof name);
 			c[i]->origin.index = i;
 			c[i]->origin.count = n;
 		}
+	text_free(&object);
 	mem_free(k);
 	return code;
 }
@@ -230,16 +232,18 @@ static int fill_all(int n, Line **lines, Kept *kept, Candidate *room, Candidate 
 		if (fill_round(n, lines, kept, room, c, round, threads, &last) == 0)
 			break;
 	for (int i = 0; i < n; i++)
-		if (!line_ready(lines[i]))
+		if (!line_ready(lines[i])) {
+			char task[600];
+
+			message_print(task, sizeof task, "%s", lines[i]->task->text);
 			return error_set(err, last.code ? last.code : RICCI_ECOMPILE,
-					 "no kernel could be made for\n%.600s\n%s",
-					 lines[i]->task->text, last.text);
+					 "no kernel could be made for\n%s\n%s", task, last.text);
+		}
 	return 0;
 }
 
 int lines_fill(int n, Line **lines, int threads, Error *err)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 	Line **need = mem_alloc(((size_t)n + 1) * sizeof *need);
 	Kept *kept = mem_zalloc(((size_t)n + 1) * sizeof *kept);
 	Candidate *room = mem_zalloc(((size_t)n + 1) * sizeof *room);
@@ -250,7 +254,7 @@ int lines_fill(int n, Line **lines, int threads, Error *err)
 		code = error_set(err, RICCI_ENOMEM, "out of memory");
 	} else {
 		/* One at a time, so that lines shared with another session are filled once. */
-		pthread_mutex_lock(&one);
+		lock_take(LOCK_FILL);
 		for (int i = 0; i < n; i++) {
 			int k = 0;
 
@@ -260,7 +264,7 @@ int lines_fill(int n, Line **lines, int threads, Error *err)
 				need[m++] = lines[i];
 		}
 		code = m ? fill_all(m, need, kept, room, c, threads, err) : 0;
-		pthread_mutex_unlock(&one);
+		lock_leave(LOCK_FILL);
 	}
 	mem_free(need);
 	mem_free(kept);

@@ -2,12 +2,22 @@
  *
  * An integer input that takes part in an index is drawn from a range for which every index stays in
  * its tensor, found by interval arithmetic: the extents it meets first, halved until all fit.
+ * All else is drawn so that mistakes show: DrawKind.
  */
 #include "runtime/internal.h"
+#include <math.h>
+#include <string.h>
 
 typedef struct Range {
 	int64_t lo, hi;
 } Range;
+
+enum { CONSTANTS = 32, ENDS = 64, ENDS_LEAST = 16 };
+/* Of long inputs so many elements are drawn, and repeated: a prime, so that no two lines of a tensor
+ * are alike. */
+enum { BLOCK = 16381 };
+/* The least unit of whole numbers: eighths. */
+enum { LEAST_UNIT = -3 };
 
 typedef struct Draw {
 	const Task *task;
@@ -15,6 +25,13 @@ typedef struct Draw {
 	int64_t *limit; /* of each input: the smallest extent it indexes; 0: it indexes nothing */
 	int shift;
 	bool fits;
+	DrawKind kind;
+	double density;	  /* of whole numbers: the share that is not 0 */
+	int unit;	  /* and all are multiples of 2^unit */
+	bool extremes;	  /* there is a maximum or a minimum over a dimension */
+	int nfloat, nint; /* the constants of the equations */
+	double real[CONSTANTS];
+	int64_t whole[CONSTANTS];
 } Draw;
 
 int task_copy(const Task *t, TaskCopy *c, Error *err)
@@ -202,6 +219,42 @@ static void draw_each(Draw *d, void (*read)(void *, Node *),
 	}
 }
 
+/* ---- numbers around which something may change: the constants of the equations ---- */
+static void see_constant(void *user, Node *n)
+{
+	Draw *d = user;
+
+	if (n->op != OP_CONST)
+		return;
+	if (!type_is_float(n->type)) {
+		if (d->nint < CONSTANTS && n->u.i > -DRAW_MOST_INT && n->u.i < DRAW_MOST_INT)
+			d->whole[d->nint++] = n->u.i;
+	} else if (d->nfloat < CONSTANTS && n->u.f != 0 && fabs(n->u.f) < 1e18) {
+		d->real[d->nfloat++] = n->u.f;
+	}
+}
+
+static void see_fraction(void *user, Node *n)
+{
+	int *unit = user, u = 0;
+
+	if (n->op != OP_CONST || !type_is_float(n->type) || !(fabs(n->u.f) < DRAW_WHOLE_MOST))
+		return;
+	while (u >= LEAST_UNIT && ldexp(n->u.f, -u) != rint(ldexp(n->u.f, -u)))
+		u--;
+	if (u >= LEAST_UNIT && u < *unit)
+		*unit = u;
+}
+
+int draw_whole_unit(TaskCopy *c, const Task *t)
+{
+	int unit = 0;
+
+	for (int m = 0; m < t->sub.nmember; m++)
+		node_walk(&c->ir, comp_body(c->member[m]), see_fraction, &unit);
+	return unit;
+}
+
 /* Sets limits and shift. A padded access may stay outside for every choice; then the smallest. */
 static int draw_ranges(Draw *d, Error *err)
 {
@@ -209,6 +262,9 @@ static int draw_ranges(Draw *d, Error *err)
 		return err ? err->code : RICCI_ENOMEM;
 	{
 		IR_ENTER(&d->copy.ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+		for (int m = 0; m < d->task->sub.nmember; m++)
+			node_walk(&d->copy.ir, comp_body(d->copy.member[m]), see_constant, d);
+		d->unit = draw_whole_unit(&d->copy, d->task);
 		draw_each(d, limit_read, limit_index);
 		for (; d->shift < 62; d->shift++) {
 			d->fits = true;
@@ -232,23 +288,181 @@ static uint64_t random_next(uint64_t *state)
 	return x * 0x2545f4914f6cdd1du;
 }
 
-static void draw_floats(Type type, void *buf, int64_t n, double low, uint64_t *state)
+static double random_unit(uint64_t *state)
 {
+	return (double)(random_next(state) >> 11) * 0x1p-53;
+}
+
+/* An eighth of them near a constant, where there is one; where sums are long, fewer, and more zeros.
+ */
+static double draw_whole(const Draw *d, uint64_t *state)
+{
+	uint64_t r = random_next(state) >> 8;
+	double one = r >> 30 & 1 ? 1 : ldexp(1, d->unit);
+
+	if (d->nfloat && r % (d->density < 1 ? 1024 : 8) == 0) {
+		double c = d->real[(r >> 10) % (uint64_t)d->nfloat];
+
+		c = ldexp(rint(ldexp(c, -d->unit)), d->unit);
+		if (fabs(c) < DRAW_WHOLE_MOST)
+			return c + one * ((double)((r >> 20) % 3) - 1);
+	}
+	if (d->density < 1)
+		return random_unit(state) < d->density ? (r >> 20 & 1 ? 1 : -1) : 0;
+	return one * ((double)((r >> 20) % 7) - 3);
+}
+
+/* Of all magnitudes that the type has room for squares of: a third around a constant. */
+static double draw_wide(const Draw *d, Type type, uint64_t *state)
+{
+	uint64_t r = random_next(state) >> 8, how = r % 3;
+	double u = 2 * random_unit(state) - 1;
+	int range = type == RICCI_F16 ? 5 : 12;
+
+	if (how == 0 && d->nfloat) {
+		double c = d->real[(r >> 2) % (uint64_t)d->nfloat];
+
+		switch (r >> 20 & 3) {
+		case 0:
+			return c;
+		case 1:
+			return c * (1 + u / 8);
+		case 2:
+			return -c * (1 + u / 8);
+		default:
+			return c + u;
+		}
+	}
+	return how == 1 ? ldexp(u, (int)((r >> 10) % (uint64_t)(2 * range)) - range) : u;
+}
+
+static double draw_extreme(const Draw *d, double v, uint64_t r)
+{
+	if (d->kind == DRAW_WHOLE)
+		return (r & 64 ? 1 : -1) * (20. + (double)(r >> 8 & 63));
+	return r & 64 ? v * 8 : v / 64;
+}
+
+/* Half of the first and last of a long dimension have the largest or the least magnitudes, so that
+ * a maximum that leaves them out shows. */
+static void draw_ends(const Draw *d, const Node *x, void *buf, uint64_t *state)
+{
+	int64_t outer = 1, below = tensor_size(x);
+
+	for (int k = 0; k < tensor_rank(x); k++) {
+		int64_t extent = tensor_extent(x, k);
+
+		below /= extent;
+		for (int64_t i = 0; extent >= ENDS_LEAST && i < 2 * outer * below; i++) {
+			int64_t line = i / below / 2, last = i / below % 2 * (extent - 1);
+			size_t at = (size_t)((line * extent + last) * below + i % below);
+			uint64_t r = random_next(state) >> 8;
+
+			if (r % 2)
+				type_store((Type)x->type, buf, at,
+					   draw_extreme(d, type_load((Type)x->type, buf, at), r));
+		}
+		outer *= extent;
+	}
+}
+
+/* Repeats the first BLOCK elements. */
+static void block_repeat(void *buf, size_t size, int64_t n)
+{
+	for (int64_t at = BLOCK; at < n; at += at)
+		memcpy((char *)buf + (size_t)at * size, buf,
+		       (size_t)(n - at < at ? n - at : at) * size);
+}
+
+static void draw_numbers(const Draw *d, Type type, void *buf, int64_t n, uint64_t *state)
+{
+	for (int64_t i = 0; i < n && i < BLOCK; i++)
+		type_store(type, buf, (size_t)i,
+			   d->kind == DRAW_WIDE ? draw_wide(d, type, state) : draw_whole(d, state));
+	block_repeat(buf, type_size(type), n);
+	/* the ends of long sums count */
+	for (int64_t i = 0; d->density < 1 && i < n;
+	     i = i == ENDS - 1 && n > 2 * ENDS ? n - ENDS : i + 1)
+		type_store(type, buf, (size_t)i, i % 3 ? 1 : -1);
+}
+
+/* All of them differ, so that a maximum is one element's. */
+static void draw_uniform(const Draw *d, Type type, void *buf, int64_t n, uint64_t *state)
+{
+	double low = d->kind == DRAW_POSITIVE ? 0.25 : -1;
+
 	if (type == RICCI_F32) {
 		float *f = buf;
 
 		for (int64_t i = 0; i < n; i++)
 			f[i] = (float)low + (float)(random_next(state) >> 40) * 0x1p-23f;
-		return;
+	} else {
+		for (int64_t i = 0; i < n; i++)
+			type_store(type, buf, (size_t)i,
+				   low + (double)(random_next(state) >> 11) * 0x1p-52);
 	}
-	for (int64_t i = 0; i < n; i++)
-		type_store(type, buf, (size_t)i,
-			   low + (double)(random_next(state) >> 11) * 0x1p-52);
 }
 
-int task_draw(const Task *t, uint64_t seed, double low, void *const *buf, Error *err)
+static void draw_floats(const Draw *d, const Node *x, void *buf, uint64_t *state)
 {
-	Draw d = {.task = t};
+	if (d->kind == DRAW_WHOLE || d->kind == DRAW_WIDE)
+		draw_numbers(d, (Type)x->type, buf, tensor_size(x), state);
+	else
+		draw_uniform(d, (Type)x->type, buf, tensor_size(x), state);
+	if (d->extremes && d->density == 1 && d->kind != DRAW_POSITIVE)
+		draw_ends(d, x, buf, state);
+}
+
+/* Indices from all of their range and often its ends; others near constants too. */
+static void draw_ints(const Draw *d, int i, void *buf, uint64_t *state)
+{
+	Node *x = d->task->sub.input[i];
+	Range r = input_range(d, i);
+	int64_t n = tensor_size(x), lo, hi;
+
+	type_range(x->type, &lo, &hi);
+	for (int64_t k = 0; k < n && k < BLOCK; k++) {
+		uint64_t u = random_next(state) >> 1;
+		int64_t v = r.lo + (int64_t)(u % (uint64_t)(r.hi - r.lo + 1));
+
+		u = random_next(state) >> 8;
+		if (d->limit[i] || d->kind == DRAW_UNIT || d->kind == DRAW_POSITIVE)
+			v = u % 8 == 0 ? r.lo : u % 8 == 1 ? r.hi : v;
+		else if (d->nint && u % 4 == 0)
+			v = d->whole[(u >> 8) % (uint64_t)d->nint] + (int64_t)((u >> 4) % 3) - 1;
+		else if (d->kind == DRAW_WIDE && u % 4 == 1)
+			v = (int64_t)(u >> 44) * (u >> 4 & 1 ? 1 : -1) >> (u >> 8) % 20;
+		type_store_int(x->type, buf, (size_t)k, v < lo ? lo : v > hi ? hi : v);
+	}
+	block_repeat(buf, type_size(x->type), n);
+}
+
+/* So that the sums of a product of two are exact in f32. */
+static double draw_density(const Task *t)
+{
+	double longest = 1;
+
+	for (int m = 0; m < t->sub.nmember; m++)
+		longest = fmax(longest, sample_length(t->sub.member[m]));
+	return longest <= 0x1p20 ? 1 : fmin(0.7, sqrt(0x1p22 / longest));
+}
+
+static bool task_extremes(const Task *t)
+{
+	bool extremes = false;
+
+	for (int m = 0; m < t->sub.nmember; m++) {
+		Reduce how = comp_reduce(t->sub.member[m]);
+
+		extremes = extremes || how == RED_MAX || how == RED_MIN;
+	}
+	return extremes;
+}
+
+int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err)
+{
+	Draw d = {
+		.task = t, .kind = kind, .density = draw_density(t), .extremes = task_extremes(t)};
 	int code;
 
 	if (t->sub.ninput == 0)
@@ -259,19 +473,12 @@ int task_draw(const Task *t, uint64_t seed, double low, void *const *buf, Error 
 	code = draw_ranges(&d, err);
 	for (int i = 0; i < t->sub.ninput && !code; i++) {
 		Node *x = t->sub.input[i];
-		int64_t n = tensor_size(x);
 		uint64_t state = (seed + 1 + (uint64_t)i) * 0x9e3779b97f4a7c15u | 1;
-		Range r;
 
-		if (type_is_float(x->type)) {
-			draw_floats(x->type, buf[i], n, low, &state);
-			continue;
-		}
-		r = input_range(&d, i);
-		for (int64_t k = 0; k < n; k++)
-			type_store_int(x->type, buf[i], (size_t)k,
-				       r.lo + (int64_t)(random_next(&state) >> 1) %
-						       (r.hi - r.lo + 1));
+		if (type_is_float(x->type))
+			draw_floats(&d, x, buf[i], &state);
+		else
+			draw_ints(&d, i, buf[i], &state);
 	}
 	task_copy_free(&d.copy);
 	mem_free(d.limit);
@@ -289,7 +496,7 @@ int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err)
 		}
 	if (!d->buf)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's test data");
-	return task_draw(t, seed, -1, d->buf, err);
+	return task_draw(t, seed, DRAW_UNIT, d->buf, err);
 }
 
 void task_data_free(TaskData *d)

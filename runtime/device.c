@@ -4,10 +4,8 @@
  * milliseconds and kept in the cache folder, because other numbers can mean another partition, and
  * another partition means other kernels to compile. RICCI_DEVICE="bytes/s,flop/s,s" replaces them.
  */
-#define _GNU_SOURCE
+#include "runtime/folder.h"
 #include "runtime/internal.h"
-#include <string.h>
-#include <unistd.h>
 
 static DeviceModel model;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -25,43 +23,27 @@ static bool device_parse(const char *text, DeviceModel *m)
 	       m->pc > 0 && m->launch > 0;
 }
 
-static bool device_path(char *path, size_t n, int threads)
+static bool device_name(char *name, size_t n, int threads)
 {
-	const char *folder = cache_folder();
-
-	return folder && (size_t)snprintf(path, n, "%s/device-2-%s-%d", folder, target_host()->key,
-					  threads) < n;
+	return (size_t)snprintf(name, n, "ricci-device-2-%s-%d", target_host()->key, threads) < n;
 }
 
-static bool device_read(const char *path, DeviceModel *m)
+static bool device_read(const char *name, DeviceModel *m)
+{
+	size_t n;
+	char *text = folder_read(name, &n);
+	bool good = device_parse(text, m);
+
+	mem_free(text);
+	return good;
+}
+
+static void device_write(const char *name, const DeviceModel *m)
 {
 	char text[200];
-	FILE *f = fopen(path, "r");
-	size_t n;
+	int n = snprintf(text, sizeof text, "%.4g,%.4g,%.4g\n", m->pd, m->pc, m->launch);
 
-	if (!f)
-		return false;
-	n = fread(text, 1, sizeof text - 1, f);
-	fclose(f);
-	text[n] = 0;
-	return device_parse(text, m);
-}
-
-static void device_write(const char *path, const DeviceModel *m)
-{
-	char temp[4200];
-	FILE *f;
-	bool good;
-
-	if ((size_t)snprintf(temp, sizeof temp, "%s.%ld", path, (long)getpid()) >= sizeof temp)
-		return;
-	f = fopen(temp, "w");
-	if (!f)
-		return;
-	good = fprintf(f, "%.4g,%.4g,%.4g\n", m->pd, m->pc, m->launch) > 0;
-	good = fclose(f) == 0 && good;
-	if (!good || rename(temp, path))
-		unlink(temp);
+	folder_write(name, text, (size_t)n);
 }
 
 /* Of a few milliseconds in all. Operations that do not come in pairs run at half the rate of
@@ -82,7 +64,7 @@ static void device_measure(DeviceModel *m, Pool *pool)
 static void device_make(void)
 {
 	Pool *pool;
-	char path[4096];
+	char name[128];
 	bool keep;
 
 	model = *device_nominal();
@@ -91,11 +73,11 @@ static void device_make(void)
 	pool = pool_new(0, NULL);
 	if (!pool)
 		return;
-	keep = device_path(path, sizeof path, pool_threads(pool));
-	if (!keep || !device_read(path, &model)) {
+	keep = device_name(name, sizeof name, pool_threads(pool));
+	if (!keep || !device_read(name, &model)) {
 		device_measure(&model, pool);
 		if (keep)
-			device_write(path, &model);
+			device_write(name, &model);
 	}
 	pool_free(pool);
 }

@@ -2,16 +2,15 @@
  *
  * A line's entry is a text file named by the hash of its key: what the kernel was made for and
  * with, how it is launched, and the name of the object that holds its code (objects are named by
- * their contents, because several kernels are compiled together). Files are written beside their
- * place and renamed, so that any number of processes may share the folder; an entry that does not
- * read back exactly is as good as none, and is made again.
+ * their contents, because several kernels are compiled together). The bytes that are loaded are
+ * those whose name was checked. Files appear whole (folder_write), so that any number of processes
+ * may share the folder; an entry that does not read back exactly is as good as none, and is made
+ * again.
  */
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include "runtime/folder.h"
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #ifndef RICCI_CODE
 #define RICCI_CODE "0" /* the Makefile's checksum of the code generator's sources */
@@ -25,25 +24,29 @@ static const char *compiler_version(const Line *l)
 	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
 }
 
-/* The lines that say what an entry is for. */
+/* The lines that say what an entry is for. What is best, and what is left to try, depends on the
+ * threads and the caches of the machine, too. */
 static void key_print(Text *t, const Line *l)
 {
-	text_add(t, "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s\ntask %zu\n%s\n",
+	const Target *host = target_host();
+
+	text_add(t,
+		 "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
+		 "threads %d\ntask %zu\n%s\n",
 		 RICCI_VERSION, RICCI_CODE, l->request.backend ? l->request.backend->name : "auto",
-		 l->request.frozen ? "static" : "dynamic", compiler_version(l), target_host()->key,
-		 strlen(l->task->text), l->task->text);
+		 l->request.frozen ? "static" : "dynamic", compiler_version(l), host->key, host->l1,
+		 host->l2, host->l3, l->request.threads, strlen(l->task->text), l->task->text);
 }
 
-static bool entry_path(const Text *key, char *path, size_t n)
+static bool entry_name(const Text *key, char name[NAME_ROOM])
 {
-	uint64_t a, b;
+	uint64_t a;
 
 	if (key->failed || !cache_folder())
 		return false;
 	a = hash_bytes(key->s, key->n, 0);
-	b = hash_bytes(key->s, key->n, a);
-	return (size_t)snprintf(path, n, "%s/%016llx%016llx.entry", cache_folder(),
-				(unsigned long long)a, (unsigned long long)b) < n;
+	folder_name(a, hash_bytes(key->s, key->n, a), ".entry", name);
+	return true;
 }
 
 /* kept_parse and upkeep.c read this. */
@@ -62,19 +65,19 @@ static void kept_print(Text *t, const Line *l)
 bool disk_store(Line *l)
 {
 	Text t = {0};
-	char path[4200];
+	char name[NAME_ROOM];
 	bool good;
 
-	if (!cache_folder())
+	if (!folder_writable())
 		return false;
 	key_print(&t, l);
-	good = entry_path(&t, path, sizeof path);
+	good = entry_name(&t, name);
 	pthread_mutex_lock(&l->lock);
 	kept_print(&t, l);
 	pthread_mutex_unlock(&l->lock);
 	if (!t.failed)
 		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
-	good = good && !t.failed && folder_write(path, t.s, t.n);
+	good = good && !t.failed && folder_write(name, t.s, t.n);
 	text_free(&t);
 	folder_trim();
 	return good;
@@ -83,12 +86,12 @@ bool disk_store(Line *l)
 /* The part after the key. */
 static bool kept_parse(char *s, Kept *k)
 {
-	char backend[32], object[40];
+	char backend[32], object[sizeof k->origin.object];
 	long long parts, first;
 	int clear, used = 0;
 	char *line;
 
-	if (sscanf(s, "kernel %31s %lld %lld %zu %zu %d %lf %d object %39s %d %d%n", backend,
+	if (sscanf(s, "kernel %31s %lld %lld %zu %zu %d %lf %d object %47s %d %d%n", backend,
 		   &parts, &first, &k->scratch, &k->shared, &clear, &k->seconds, &k->offered,
 		   object, &k->origin.index, &k->origin.count, &used) != 11)
 		return false;
@@ -126,7 +129,7 @@ bool entry_sound(char *s, size_t n)
 bool disk_find(const Line *l, Kept *k)
 {
 	Text key = {0};
-	char path[4200], *s = NULL;
+	char name[NAME_ROOM], *s = NULL;
 	size_t n = 0;
 	bool good;
 
@@ -134,9 +137,8 @@ bool disk_find(const Line *l, Kept *k)
 	if (!cache_folder())
 		return false;
 	key_print(&key, l);
-	good = entry_path(&key, path, sizeof path) && (s = folder_read(path, &n)) &&
-	       entry_sound(s, n) && n > key.n && !memcmp(s, key.s, key.n) &&
-	       kept_parse(s + key.n, k);
+	good = entry_name(&key, name) && (s = folder_read(name, &n)) && entry_sound(s, n) &&
+	       n > key.n && !memcmp(s, key.s, key.n) && kept_parse(s + key.n, k);
 	mem_free(s);
 	text_free(&key);
 	return good;
@@ -159,15 +161,33 @@ static Kernel *kept_kernel(const Kept *k)
 	return n;
 }
 
+static void object_name(const void *bytes, size_t n, char name[NAME_ROOM])
+{
+	folder_name(hash_bytes(bytes, n, 0), hash_bytes(bytes, n, n), ".o", name);
+}
+
+char *object_read(const char *name, size_t *n)
+{
+	char want[NAME_ROOM], *s = folder_read(name, n);
+
+	if (!s)
+		return NULL;
+	object_name(s, *n, want);
+	if (!strcmp(want, name))
+		return s;
+	mem_free(s);
+	return NULL;
+}
+
 /* Loads the object of lines[at] and gives its kernels to all lines that want one of them. */
 static void object_load(int n, Line **lines, const Kept *kept, int at)
 {
 	const Origin *o = &kept[at].origin;
 	Kernel **k = mem_zalloc((size_t)o->count * sizeof *k);
-	char path[4200];
-	bool good = k && object_sound(o->object);
+	size_t size = 0;
+	char *bytes = object_read(o->object, &size);
+	bool good = k && bytes;
 
-	snprintf(path, sizeof path, "%s/%s", cache_folder(), o->object);
 	for (int i = at; i < n && good; i++)
 		if (!strcmp(kept[i].origin.object, o->object) && kept[i].origin.count == o->count &&
 		    !k[kept[i].origin.index])
@@ -175,7 +195,8 @@ static void object_load(int n, Line **lines, const Kept *kept, int at)
 	for (int i = 0; i < o->count && good; i++)
 		if (!k[i]) /* a function that nobody wants now; the loader fills all */
 			good = (k[i] = kept_kernel(&kept[at])) != NULL;
-	good = good && kept[at].backend->load(kept[at].backend, o->count, k, path, NULL) == 0;
+	good = good &&
+	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)
 		if (!line_ready(lines[i]) && !strcmp(kept[i].origin.object, o->object) &&
 		    kept[i].origin.count == o->count) {
@@ -187,6 +208,7 @@ static void object_load(int n, Line **lines, const Kept *kept, int at)
 		if (k[i])
 			kernel_unref(k[i]);
 	mem_free(k);
+	mem_free(bytes);
 }
 
 void disk_load(int n, Line **lines, const Kept *kept)
@@ -197,27 +219,11 @@ void disk_load(int n, Line **lines, const Kept *kept)
 			object_load(n, lines, kept, i);
 }
 
-bool disk_temp(char *path, size_t n)
+bool disk_keep(const Text *object, char name[NAME_ROOM])
 {
-	return folder_temp("o", path, n);
-}
-
-bool disk_keep(const char *path, char name[40])
-{
-	char to[4200], *s;
-	size_t n;
-
-	*name = 0;
-	s = folder_read(path, &n);
-	if (s) {
-		snprintf(name, 40, "%016llx%016llx.o", (unsigned long long)hash_bytes(s, n, 0),
-			 (unsigned long long)hash_bytes(s, n, n));
-		mem_free(s);
-		snprintf(to, sizeof to, "%s/%s", cache_folder(), name);
-		if (rename(path, to) == 0)
-			return true;
-	}
-	unlink(path);
+	object_name(object->s, object->n, name);
+	if (folder_write(name, object->s, object->n))
+		return true;
 	*name = 0;
 	return false;
 }

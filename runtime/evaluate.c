@@ -94,7 +94,7 @@ static int evaluate_with(ProgramSpec *spec, void *const *out, Evaluation *e, Err
 	int code = pool ? 0 : RICCI_ENOMEM;
 
 	if (!code) {
-		spec->threads = pool_threads(pool);
+		spec->threads = spec->request.threads = pool_threads(pool);
 		p = program_new(spec, err);
 		code = p ? evaluate_runs(p, pool, e, err) : RICCI_ECOMPILE;
 	}
@@ -116,7 +116,7 @@ int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bi
 			    .root = root,
 			    .find = bound_find,
 			    .user = &b,
-			    .request = {e->backend, false},
+			    .request = {.backend = e->backend},
 			    .timing = e->kernel != NULL};
 	Error own = {0};
 	char why[256] = "";

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 static const double worth = 0.01; /* of the step's time: less is not explored */
@@ -26,6 +25,7 @@ Tuner *tuner_new(int generators, Error *err)
 	}
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_cond_init(&t->change, NULL);
+	sem_init(&t->news, 0, 0);
 	t->tail = &t->queue;
 	generators = (int)env_long("RICCI_COMPILERS", generators);
 	t->generators = generators < 1		       ? 1
@@ -34,39 +34,44 @@ Tuner *tuner_new(int generators, Error *err)
 	return t;
 }
 
-static bool line_claim(Line *l, int *offered)
+/* False: another tuner has it. */
+static bool line_claim(Line *l, Tuner *t, int *offered)
 {
 	bool mine;
 
 	pthread_mutex_lock(&l->lock);
-	mine = !l->claimed;
-	l->claimed = true;
+	mine = !l->tuner;
+	if (mine)
+		l->tuner = t;
 	*offered = l->offered;
 	pthread_mutex_unlock(&l->lock);
 	return mine;
 }
 
+static void line_unclaim(Line *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->tuner = NULL;
+	pthread_mutex_unlock(&l->lock);
+}
+
 static int job_add(Tuner *t, Line *l, Error *err)
 {
-	Job *j;
+	Job *j = line_tuning(l) ? mem_zalloc(sizeof *j) : NULL;
 
-	if (t->njob == t->room) {
-		int room = t->room ? 2 * t->room : 64;
-		Job *more = mem_realloc(t->job, (size_t)room * sizeof *more);
-
-		if (!more)
-			return error_set(err, RICCI_ENOMEM, "out of memory");
-		t->job = more;
-		t->room = room;
-	}
-	j = &t->job[t->njob];
-	*j = (Job){.line = l};
-	if (!line_tuning(l) || !line_claim(l, &j->next))
+	if (!line_tuning(l))
 		return 0;
-	line_ref(l);
-	t->njob++;
-	t->left++;
-	atomic_store(&t->busy, true);
+	if (!j)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	if (!line_claim(l, t, &j->next)) {
+		mem_free(j);
+		return 0;
+	}
+	j->line = line_ref(l);
+	atomic_fetch_add(&t->left, 1);
+	j->older = atomic_load(&t->newest);
+	while (!atomic_compare_exchange_weak(&t->newest, &j->older, j))
+		;
 	return 0;
 }
 
@@ -74,76 +79,80 @@ int tuner_add(Tuner *t, int n, Line **lines, Error *err)
 {
 	int code = 0;
 
-	pthread_mutex_lock(&t->lock);
 	for (int i = 0; i < n && !code; i++)
 		code = job_add(t, lines[i], err);
+	tuner_poke(t);
+	return code;
+}
+
+/* Whoever waits under the lock looks again. */
+static void tuner_tell(Tuner *t)
+{
+	pthread_mutex_lock(&t->lock);
 	pthread_cond_broadcast(&t->change);
 	pthread_mutex_unlock(&t->lock);
-	return code;
 }
 
 static void *explore_main(void *tuner);
 
+static void tuner_join(Tuner *t)
+{
+	atomic_store(&t->quit, true);
+	tuner_poke(t);
+	tuner_tell(t);
+	while (t->running > 1)
+		pthread_join(t->generate[--t->running - 1], NULL);
+	if (t->running)
+		pthread_join(t->explore, NULL);
+	t->running = 0;
+}
+
 void tuner_start(Tuner *t)
 {
-	int n = 0;
-
-	pthread_mutex_lock(&t->lock);
-	if (!t->started && t->left > 0 && thread_start(&t->explore, explore_main, t) == 0) {
-		while (n < t->generators && thread_start(&t->generate[n], generate_main, t) == 0)
-			n++;
-		t->generators = n;
-		t->started = n > 0;
-		if (n == 0) {
-			atomic_store(&t->quit, true);
-			pthread_cond_broadcast(&t->change);
-			pthread_mutex_unlock(&t->lock);
-			pthread_join(t->explore, NULL);
-			return;
-		}
-	}
-	pthread_mutex_unlock(&t->lock);
+	if (atomic_load(&t->started) || atomic_exchange(&t->started, true))
+		return;
+	if (thread_start(&t->explore, explore_main, t) == 0)
+		t->running = 1;
+	while (t->running && t->running <= t->generators &&
+	       thread_start(&t->generate[t->running - 1], generate_main, t) == 0)
+		t->running++;
+	if (t->running > 1)
+		return;
+	tuner_join(t); /* nothing is tuned without threads */
+	tuner_tell(t);
 }
 
 void tuner_poke(Tuner *t)
 {
-	pthread_mutex_lock(&t->lock);
-	pthread_cond_broadcast(&t->change);
-	pthread_mutex_unlock(&t->lock);
+	sem_post(&t->news);
 }
 
 bool tuner_busy(const Tuner *t)
 {
-	return atomic_load_explicit(&t->busy, memory_order_relaxed);
+	return atomic_load_explicit(&t->left, memory_order_relaxed) > 0 && !atomic_load(&t->quit);
 }
 
 void tuner_free(Tuner *t)
 {
 	if (!t)
 		return;
-	atomic_store(&t->quit, true);
-	tuner_poke(t);
-	if (t->started) {
-		pthread_join(t->explore, NULL);
-		for (int i = 0; i < t->generators; i++)
-			pthread_join(t->generate[i], NULL);
-	}
+	tuner_join(t);
 	for (Candidate *c = t->queue, *next; c; c = next) {
 		next = c->next;
+		if (c->kernel)
+			kernel_unref(c->kernel);
 		mem_free(c);
 	}
-	for (int i = 0; i < t->njob; i++) {
-		Line *l = t->job[i].line;
-
-		pthread_mutex_lock(&l->lock);
-		l->claimed = false;
-		pthread_mutex_unlock(&l->lock);
-		line_unref(l);
-		mem_free(t->job[i].offer);
+	for (Job *j = atomic_load(&t->newest), *older; j; j = older) {
+		older = j->older;
+		line_unclaim(j->line);
+		line_unref(j->line);
+		mem_free(j->offer);
+		mem_free(j);
 	}
-	mem_free(t->job);
 	pthread_mutex_destroy(&t->lock);
 	pthread_cond_destroy(&t->change);
+	sem_destroy(&t->news);
 	mem_free(t);
 }
 
@@ -157,50 +166,46 @@ static bool job_offers(Job *j)
 	return true;
 }
 
-static double job_share(const Tuner *t, const Job *j)
-{
-	long long all = 0;
-
-	for (int i = 0; i < t->njob; i++)
-		all += atomic_load(&t->job[i].line->spent);
-	return all ? (double)atomic_load(&j->line->spent) / (double)all : 1;
-}
-
 static void job_end(Tuner *t, Job *j)
 {
-	j->state = JOB_DONE;
 	mem_free(j->offer);
 	j->offer = NULL;
-	t->left--;
+	atomic_store(&j->state, JOB_DONE);
+	atomic_fetch_sub(&t->left, 1);
 }
 
-static void job_queue(Tuner *t, Job *j)
+/* The next offer, or the line's own kernel to be validated (a reference). */
+static void job_queue(Tuner *t, Job *j, Kernel *validated)
 {
 	Candidate *c = mem_zalloc(sizeof *c);
 
 	if (!c) {
+		if (validated)
+			kernel_unref(validated);
 		job_end(t, j);
 		return;
 	}
 	c->line = j->line;
 	c->backend = line_tuning(j->line);
-	c->schedule = j->offer[j->next];
-	j->state = JOB_QUEUED;
-	j->candidate = c;
+	if (!validated)
+		c->schedule = j->offer[j->next];
+	c->kernel = validated;
+	c->validates = validated != NULL;
+	c->job = j;
+	atomic_store(&j->state, JOB_QUEUED);
+	pthread_mutex_lock(&t->lock);
 	*t->tail = c;
 	t->tail = &c->next;
 	pthread_cond_broadcast(&t->change);
+	pthread_mutex_unlock(&t->lock);
 }
 
 void tuner_outcome(Tuner *t, Candidate *c, JobState state)
 {
-	for (int i = 0; i < t->njob; i++)
-		if (t->job[i].candidate == c) {
-			t->job[i].state = state;
-			t->job[i].candidate = NULL;
-			t->job[i].next++;
-		}
-	pthread_cond_broadcast(&t->change);
+	c->job->next += !c->validates;
+	atomic_store(&c->job->state, state);
+	tuner_poke(t);
+	tuner_tell(t);
 }
 
 /* Was the trial decided? Then the line goes to disk with what it has learnt. */
@@ -219,80 +224,77 @@ static bool trial_over(Job *j)
 
 static int by_time(const void *a, const void *b)
 {
-	long long x = atomic_load(&(*(Job *const *)a)->line->spent);
-	long long y = atomic_load(&(*(Job *const *)b)->line->spent);
+	long long x = (*(Job *const *)a)->spent, y = (*(Job *const *)b)->spent;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Idle jobs into the queue, those that take most time first; first offers before others. */
-static void explore_idle(Tuner *t, Job **order)
+/* What to do with an idle job; all: the time that all lines take. */
+static void job_continue(Tuner *t, Job *j, long long all)
 {
-	int n = 0;
+	double share = all ? (double)j->spent / (double)all : 1;
 
-	for (int i = 0; i < t->njob; i++)
-		if (t->job[i].state == JOB_IDLE)
-			order[n++] = &t->job[i];
-	qsort(order, (size_t)n, sizeof *order, by_time);
-	for (int i = 0; i < n; i++) {
-		Job *j = order[i];
+	Kernel *validated = j->next > 0 && !j->validated ? line_unvalidated(j->line, false) : NULL;
 
-		if (!j->offer && !job_offers(j))
-			job_end(t, j);
-		else if (j->next >= j->noffer || (j->next > 0 && job_share(t, j) < worth))
-			job_end(t, j);
-		else
-			job_queue(t, j);
-	}
+	j->validated = j->validated || validated;
+	if (validated)
+		job_queue(t, j, validated);
+	else if (!j->offer && !job_offers(j))
+		job_end(t, j);
+	else if (j->next >= j->noffer || (j->next > 0 && share < worth))
+		job_end(t, j);
+	else
+		job_queue(t, j, NULL);
 }
 
-/* One look at all jobs. The disk is written outside the lock. */
+/* One look at all jobs: idle ones into the queue, those that take most time first. Without memory
+ * nothing more is tried. */
 static void explore_round(Tuner *t)
 {
-	Job **order = mem_alloc((size_t)t->njob * sizeof *order);
-	Line **keep = mem_alloc((size_t)t->njob * sizeof *keep);
-	int n = 0;
+	Job *newest = atomic_load(&t->newest), **idle;
+	long long all = 0;
+	size_t n = 0, at;
 
-	for (int i = 0; i < t->njob && keep; i++)
-		if (t->job[i].state == JOB_TRYING && trial_over(&t->job[i])) {
-			t->job[i].state = JOB_IDLE;
-			keep[n++] = t->job[i].line;
+	for (Job *j = newest; j; j = j->older) {
+		if (atomic_load(&j->state) == JOB_TRYING && trial_over(j)) {
+			disk_store(j->line);
+			atomic_store(&j->state, JOB_IDLE);
 		}
-	if (order)
-		explore_idle(t, order);
-	atomic_store(&t->busy, t->left > 0);
-	pthread_mutex_unlock(&t->lock);
-	for (int i = 0; i < n; i++)
-		disk_store(keep[i]);
-	pthread_mutex_lock(&t->lock);
-	mem_free(order);
-	mem_free(keep);
-}
-
-static void background(void)
-{
-	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+		j->spent = atomic_load(&j->line->spent);
+		all += j->spent;
+		n += atomic_load(&j->state) == JOB_IDLE;
+	}
+	at = n;
+	idle = mem_alloc(n * sizeof *idle);
+	for (Job *j = newest; j && n; j = j->older) {
+		if (atomic_load(&j->state) != JOB_IDLE)
+			continue;
+		if (idle && at > 0)
+			idle[--at] = j; /* in the order in which they came */
+		else if (!idle)
+			job_end(t, j);
+	}
+	if (idle) {
+		qsort(idle + at, n - at, sizeof *idle, by_time);
+		for (size_t i = at; i < n && !atomic_load(&t->quit); i++)
+			job_continue(t, idle[i], all);
+	}
+	mem_free(idle);
+	tuner_tell(t);
 }
 
 static void *explore_main(void *arg)
 {
 	Tuner *t = arg;
-	struct timespec until;
 
-	background();
-	pthread_mutex_lock(&t->lock);
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
 	while (!atomic_load(&t->quit)) {
-		if (t->njob)
-			explore_round(t);
-		if (t->left == 0)
-			pthread_cond_broadcast(&t->change);
-		if (atomic_load(&t->quit))
-			break;
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_sec += 1;
-		pthread_cond_timedwait(&t->change, &t->lock, &until);
+		explore_round(t);
+		while (sem_wait(&t->news)) /* a signal */
+			;
+		while (sem_trywait(&t->news) == 0)
+			;
 	}
-	pthread_mutex_unlock(&t->lock);
 	return NULL;
 }
 
@@ -324,13 +326,11 @@ static Line *settle_find(Tuner *t)
 {
 	Line *found = NULL;
 
-	for (int i = 0; i < t->njob && !found; i++)
-		if (t->job[i].state == JOB_TRYING) {
-			Line *l = t->job[i].line;
-
-			pthread_mutex_lock(&l->lock);
-			found = l->trial ? l : NULL;
-			pthread_mutex_unlock(&l->lock);
+	for (Job *j = atomic_load(&t->newest); j && !found; j = j->older)
+		if (atomic_load(&j->state) == JOB_TRYING) {
+			pthread_mutex_lock(&j->line->lock);
+			found = j->line->trial ? j->line : NULL;
+			pthread_mutex_unlock(&j->line->lock);
 		}
 	return found ? line_ref(found) : NULL;
 }
@@ -341,7 +341,7 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 
 	tuner_start(t);
 	pthread_mutex_lock(&t->lock);
-	while (t->started && t->left > 0 && !code) {
+	while (tuner_busy(t) && !code) {
 		Line *l = settle_find(t);
 
 		if (!l) {
@@ -351,11 +351,6 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 		pthread_mutex_unlock(&t->lock);
 		code = settle_line(l, pool, err);
 		line_unref(l);
-		pthread_mutex_lock(&t->lock);
-		pthread_cond_broadcast(&t->change);
-		/* The exploration thread takes note of the outcome. */
-		pthread_mutex_unlock(&t->lock);
-		sched_yield();
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -1,30 +1,78 @@
-/* folder.c - the folder of the function cache: where it is, its files, its size.
+/* folder.c - the folder of the function cache: where it is, whether it can be trusted, its files,
+ * its size.
  *
  * $RICCI_CACHE, else $XDG_CACHE_HOME/ricci, else ~/.cache/ricci; RICCI_CACHE=off keeps nothing.
- * Only the library's own names (*.entry, *.o, device-*, *.tmp) are ever touched.
+ * Code is loaded from it, so nobody else may write there: the folder and each file belong to this
+ * user or to root, and to nobody else's pen. What does not is refused, never mended. The folder is
+ * opened once and judged by its descriptor, and all files are reached from that: whoever may rename
+ * the folders around it changes nothing. A folder that can't be written to is read.
+ * Only names of our making (ricci-<32 digits>.entry and .o, ricci-device-*, ricci-work-*) are ever
+ * touched.
  */
 #define _GNU_SOURCE
-#include "runtime/internal.h"
 #include "runtime/folder.h"
+#include "runtime/internal.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char folder[3800];
+static char folder[3800]; /* "": there is none */
+static int folder_fd = -1;
+static bool writable;
+static char refused[4200]; /* why it is not used, where it is there */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool folder_make(char *path)
+static void folder_make(char *path)
 {
 	for (char *s = path + 1; *s; s++)
 		if (*s == '/') {
 			*s = 0;
-			mkdir(path, 0777);
+			mkdir(path, 0700);
 			*s = '/';
 		}
-	mkdir(path, 0777);
-	return access(path, R_OK | W_OK | X_OK) == 0;
+	mkdir(path, 0700);
+}
+
+static bool owner_trusted(const struct stat *st)
+{
+	return st->st_uid == geteuid() || st->st_uid == 0;
+}
+
+static bool others_write(const struct stat *st)
+{
+	return (st->st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+static void folder_open(void)
+{
+	struct stat st;
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st)) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (!owner_trusted(&st))
+		message_print(refused, sizeof refused, "%s belongs to another user (%ld)", folder,
+			      (long)st.st_uid);
+	else if (others_write(&st))
+		message_print(refused, sizeof refused,
+			      "others may write to %s (mode %o): chmod go-w, and clear it", folder,
+			      (unsigned)st.st_mode & 07777);
+	if (*refused) {
+		close(fd);
+		return;
+	}
+	folder_fd = fd;
+	writable = faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0;
+	if (writable) {
+		work_within(fd);
+		work_sweep(fd);
+	}
 }
 
 static void folder_choose(void)
@@ -42,7 +90,11 @@ static void folder_choose(void)
 		m = snprintf(folder, n, "%s/ricci", xdg);
 	else if (home)
 		m = snprintf(folder, n, "%s/.cache/ricci", home);
-	if (m <= 0 || (size_t)m >= n || !folder_make(folder))
+	if (m > 0 && (size_t)m < n) {
+		folder_make(folder);
+		folder_open();
+	}
+	if (folder_fd < 0)
 		*folder = 0;
 }
 
@@ -52,12 +104,19 @@ const char *cache_folder(void)
 	return *folder ? folder : NULL;
 }
 
+bool folder_writable(void)
+{
+	return cache_folder() && writable;
+}
+
 int cache_check(Error *err)
 {
 	const char *own = env_text("RICCI_CACHE", NULL);
 
 	if (cache_folder())
 		return 0;
+	if (*refused)
+		return error_set(err, RICCI_EIO, "there is no cache folder: %s", refused);
 	if (own && !strcmp(own, "off"))
 		return error_set(err, RICCI_EIO, "there is no cache folder: RICCI_CACHE is off");
 	if (own)
@@ -80,61 +139,55 @@ uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 	return h ^ h >> 29;
 }
 
-char *folder_read(const char *path, size_t *n)
+/* ---- files ---- */
+void folder_name(uint64_t a, uint64_t b, const char *suffix, char name[NAME_ROOM])
 {
-	FILE *f = fopen(path, "rb");
+	snprintf(name, NAME_ROOM, "ricci-%016llx%016llx%s", (unsigned long long)a,
+		 (unsigned long long)b, suffix);
+}
+
+char *folder_read(const char *name, size_t *n)
+{
+	/* What is no file (a FIFO, a link) is not waited for, and not followed. */
+	static const int how = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	int fd = cache_folder() ? openat(folder_fd, name, how) : -1;
 	struct stat st;
-	char *s = NULL;
+	Text t = {0};
+	bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && owner_trusted(&st) &&
+		    !others_write(&st) && file_take(fd, &t, NULL) == 0;
 
-	*n = 0;
-	if (!f)
-		return NULL;
-	if (fstat(fileno(f), &st) == 0 && st.st_size >= 0 &&
-	    (s = mem_alloc((size_t)st.st_size + 1))) {
-		*n = fread(s, 1, (size_t)st.st_size, f);
-		s[*n] = 0;
-	}
-	fclose(f);
-	return s;
+	if (fd >= 0)
+		close(fd);
+	if (good && !t.s)
+		text_put(&t, "", 0);
+	if (!good || t.failed)
+		text_free(&t);
+	*n = t.n;
+	return t.s;
 }
 
-bool folder_temp(const char *suffix, char *path, size_t n)
+bool folder_write(const char *name, const char *s, size_t n)
 {
-	static atomic_uint count;
-
-	return cache_folder() &&
-	       (size_t)snprintf(path, n, "%s/%ld-%u.%s.tmp", cache_folder(), (long)getpid(),
-				atomic_fetch_add(&count, 1), suffix) < n;
-}
-
-bool folder_write(const char *path, const char *s, size_t n)
-{
-	char temp[4200];
-	FILE *f;
+	WorkFolder w;
 	bool good;
 
-	if (!folder_temp("entry", temp, sizeof temp) || !(f = fopen(temp, "wb")))
+	if (!folder_writable() || work_open(&w, folder_fd, NULL))
 		return false;
-	good = fwrite(s, 1, n, f) == n;
-	good = fclose(f) == 0 && good && rename(temp, path) == 0;
-	if (!good)
-		unlink(temp);
+	good = work_write(&w, "new", s, n, NULL) == 0 &&
+	       renameat(w.fd, "new", folder_fd, name) == 0;
+	work_close(&w);
 	return good;
 }
 
-bool object_sound(const char *name)
+void folder_remove(const char *name)
 {
-	char path[4200], want[40], *s;
-	size_t n;
+	unlinkat(folder_fd, name, 0);
+}
 
-	snprintf(path, sizeof path, "%s/%s", cache_folder(), name);
-	s = folder_read(path, &n);
-	if (!s)
-		return false;
-	snprintf(want, sizeof want, "%016llx%016llx.o", (unsigned long long)hash_bytes(s, n, 0),
-		 (unsigned long long)hash_bytes(s, n, n));
-	mem_free(s);
-	return !strcmp(want, name);
+void folder_sweep(void)
+{
+	if (folder_writable())
+		work_sweep(folder_fd);
 }
 
 bool has_suffix(const char *s, const char *suffix)
@@ -146,26 +199,35 @@ bool has_suffix(const char *s, const char *suffix)
 
 static bool name_ours(const char *s)
 {
-	return has_suffix(s, ".entry") || has_suffix(s, ".o") || has_suffix(s, ".tmp") ||
-	       !strncmp(s, "device-", 7);
+	static const char mark[] = "ricci-", device[] = "ricci-device-";
+	size_t n = sizeof mark - 1;
+
+	if (!strncmp(s, device, sizeof device - 1))
+		return true;
+	return !strncmp(s, mark, n) && strspn(s + n, "0123456789abcdef") == 32 &&
+	       (!strcmp(s + n + 32, ".entry") || !strcmp(s + n + 32, ".o"));
 }
 
 int folder_each(bool (*f)(void *user, const File *file), void *user, Error *err)
 {
 	const char *at = cache_folder();
-	DIR *d = at ? opendir(at) : NULL;
+	int fd = at ? openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
 	struct dirent *e;
 	File file;
 
 	if (!at)
 		return cache_check(err);
-	if (!d)
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
 		return error_set(err, RICCI_EIO, "%s: %s", at, strerror(errno));
+	}
 	while ((e = readdir(d))) {
-		snprintf(file.path, sizeof file.path, "%s/%s", at, e->d_name);
 		file.name = e->d_name;
-		if (name_ours(e->d_name) && stat(file.path, &file.st) == 0 &&
-		    S_ISREG(file.st.st_mode) && !f(user, &file))
+		if (name_ours(e->d_name) &&
+		    fstatat(folder_fd, e->d_name, &file.st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    !S_ISDIR(file.st.st_mode) && !f(user, &file))
 			break;
 	}
 	closedir(d);
@@ -193,15 +255,11 @@ static bool ages_add(void *user, const File *f)
 {
 	Ages *a = user;
 
-	if (a->n == a->room) {
-		int room = a->room ? 2 * a->room : 64;
-		Age *more = mem_realloc(a->age, (size_t)room * sizeof *more);
+	Age *age = mem_grow(a->age, a->n, &a->room, sizeof *age);
 
-		if (!more)
-			return false;
-		a->age = more;
-		a->room = room;
-	}
+	if (!age)
+		return false;
+	a->age = age;
 	a->age[a->n++] = (Age){file_time(f), f->st.st_size};
 	a->bytes += f->st.st_size;
 	return true;
@@ -211,8 +269,9 @@ static bool ages_remove(void *user, const File *f)
 {
 	Ages *a = user;
 
-	if (file_time(f) <= a->before && strncmp(f->name, "device-", 7))
-		unlink(f->path);
+	if (file_time(f) <= a->before &&
+	    (has_suffix(f->name, ".entry") || has_suffix(f->name, ".o")))
+		folder_remove(f->name);
 	return true;
 }
 
@@ -229,8 +288,10 @@ void folder_trim(void)
 	int64_t bound = (int64_t)env_long("RICCI_CACHE_MB", 256) << 20, rest;
 	Ages a = {0};
 
-	if (atomic_fetch_add(&calls, 1) % 64 || folder_each(ages_add, &a, NULL) ||
-	    a.bytes <= bound) {
+	if (atomic_fetch_add(&calls, 1) % 64)
+		return;
+	folder_sweep();
+	if (folder_each(ages_add, &a, NULL) || a.bytes <= bound) {
 		mem_free(a.age);
 		return;
 	}

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 enum { BATCH = 6 };
+/* Seconds: a kernel that has run steps ends. */
+static const double used_limit = 1000;
 
 static int queue_take(Tuner *t, Candidate **c)
 {
@@ -26,7 +28,7 @@ static int queue_take(Tuner *t, Candidate **c)
 }
 
 /* Is the line's kernel one of the first iteration's, from another backend? */
-static Kernel *line_best(Line *l, bool *first, const Candidate *c)
+static Kernel *line_present(Line *l, bool *first, const Candidate *c)
 {
 	Kernel *k;
 
@@ -37,11 +39,27 @@ static Kernel *line_best(Line *l, bool *first, const Candidate *c)
 	return k;
 }
 
+/* Validates a kernel of the first iteration, which has been in use since. */
+static void present_validate(Line *l, Kernel *k)
+{
+	Error why = {0};
+
+	if (!verify_within(l->task, k, NULL, true, used_limit, &why))
+		line_validate(l, k);
+	else if (why.code == RICCI_ECOMPILE)
+		line_condemn(l, k, &why);
+	kernel_unref(k);
+}
+
 static JobState candidate_place(Candidate *c)
 {
 	bool first;
-	Kernel *best = line_best(c->line, &first, c), *k = c->kernel;
+	Kernel *best = line_present(c->line, &first, c), *k = c->kernel;
 	const Kernel *reference = strcmp(best->backend->name, "interp") ? best : NULL;
+	Kernel *unseen = line_unvalidated(c->line, true);
+
+	if (unseen)
+		present_validate(c->line, unseen);
 	bool bad = verify_within(c->line->task, k, reference, true, 10, &c->err) != 0;
 
 	kernel_unref(best);
@@ -65,9 +83,7 @@ static JobState candidate_place(Candidate *c)
 
 static void candidate_end(Tuner *t, Candidate *c, JobState state)
 {
-	pthread_mutex_lock(&t->lock);
 	tuner_outcome(t, c, state);
-	pthread_mutex_unlock(&t->lock);
 	if (c->kernel)
 		kernel_unref(c->kernel);
 	mem_free(c);
@@ -79,7 +95,10 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 	for (int i = 0; i < n; i++) {
 		JobState state = JOB_IDLE;
 
-		if (c[i]->kernel && !atomic_load(&t->quit))
+		if (c[i]->validates) {
+			present_validate(c[i]->line, c[i]->kernel);
+			c[i]->kernel = NULL;
+		} else if (c[i]->kernel && !atomic_load(&t->quit))
 			state = candidate_place(c[i]);
 		else if (c[i]->err.code)
 			env_dump_text("kernels", "not made", c[i]->err.text);
@@ -94,8 +113,8 @@ static bool first_wave(int n, Candidate **c)
 {
 	bool first = false;
 
-	for (int i = 0; i < n && !first; i++)
-		kernel_unref(line_best(c[i]->line, &first, c[i]));
+	for (int i = 0; i < n && !first && !c[i]->validates; i++)
+		kernel_unref(line_present(c[i]->line, &first, c[i]));
 	return first;
 }
 

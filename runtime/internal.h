@@ -43,6 +43,11 @@ int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
 /* ---- the device (device.c) ---- */
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
 
+typedef struct TaskCopy { /* a thread's own copy of a task's nodes */
+	Ir ir;
+	Node **member, **input;
+} TaskCopy;
+
 /* ---- judging kernels (judge.c, verify.c) ---- */
 /* Expected values at some elements of each member: all at the same ones, or (subgraphs with rows)
  * at whole rows, the same ones too. */
@@ -53,23 +58,43 @@ typedef struct Sample {
 	double **value, **bound; /* [member][element] */
 	Arena arena;
 } Sample;
-/* sample.c: elements at corners and edges, then at random, worth `points` points of the domain,
- * `most` at most; s->n stays 0 where even one element would cost more than `limit` points. Of folds
- * a few elements, where what they need of all rows costs no more than that. False: no memory. */
-bool sample_choose(const Task *t, double points, double limit, int most, Sample *s);
+/* Which elements are judged, and on what data: its floats are integers, or multiples of 2^draw_whole_unit, of
+ * magnitude `whole` at most (0: any numbers), so that results which no rounding meets are exact. */
+typedef struct Chosen { /* elements of one member */
+	int member, n;
+	const int64_t *at;
+} Chosen;
+typedef struct Judging {
+	RandomState rs;
+	double points; /* of the domain, for all elements together */
+	double limit;  /* for one: results that cost more have no element; INFINITY: all have one */
+	int most;      /* elements */
+	double whole;
+	const Chosen *chosen; /* these, or their rows, whatever they cost; NULL: as below */
+} Judging;
+/* sample.c: elements at corners and edges, then at random; of folds a few elements, where what they
+ * need of all rows costs no more than the limit. False: no memory. */
+bool sample_choose(const Task *t, const Judging *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
 bool sample_dense(const Task *t);		/* single elements can be evaluated */
 double sample_length(const Node *c);		/* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
 /* judge.c: what is right there. input: the task's data. */
-int sample_expect(const Task *t, void *const *input, RandomState rs, double points, double limit,
-		  int most, Sample *s, Error *err);
+int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
+/* exact.c: how member k rounds in c, a copy of the task, where floats of the inputs are of DRAW_WHOLE, of
+ * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
+ * which it is; 0: it rounds. */
+int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
 /* Widens the bounds by what the results change under rounding errors of the inputs. */
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
 void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
 void sample_free(Sample *s);
+/* compare.c: results against another kernel's; what differs is judged by the interpreter, `how` tells
+ * how many points of it; members whose elements cost more than its limit are not compared. */
+int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
+		    void *const *got, void *const *other, Error *err);
 /* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
  * when `reference` is given. */
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
@@ -81,17 +106,23 @@ typedef struct TaskData {
 	int nbuf;
 	void **buf;
 } TaskData;
-typedef struct TaskCopy { /* a thread's own copy of a task's nodes */
-	Ir ir;
-	Node **member, **input;
-} TaskCopy;
 int task_copy(const Task *t, TaskCopy *c, Error *err);
 void task_copy_free(TaskCopy *c);
 int task_nbuf(const Task *t);
 Node *task_tensor(const Task *t, int i); /* of buffer i */
-/* Fills the inputs, integers within what the task's indices need. Floats are at least `low` and
- * less than low + 2. */
-int task_draw(const Task *t, uint64_t seed, double low, void *const *buf, Error *err);
+/* What floats are drawn from; integers are small, and near the equations' constants and large where
+ * floats are (WHOLE, WIDE), unless the task's indices need a range. */
+typedef enum DrawKind {
+	DRAW_UNIT,     /* -1 .. 1 */
+	DRAW_POSITIVE, /* 0.25 .. 2.25 */
+	DRAW_WHOLE,    /* small integers, or multiples of 2^draw_whole_unit: sums are exact */
+	DRAW_WIDE      /* many magnitudes, and around every constant of the equations */
+} DrawKind;
+enum { DRAW_WHOLE_MOST = 100, DRAW_MOST_INT = 1 << 20 }; /* no larger number is drawn */
+/* 0, or less where constants of the equations are such fractions, so that they are drawn, too. In
+ * IR_ENTER of the copy. */
+int draw_whole_unit(TaskCopy *c, const Task *t);
+int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err);
 int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
 void task_data_free(TaskData *d);
 
@@ -99,9 +130,10 @@ void task_data_free(TaskData *d);
 typedef struct Request {
 	const Backend *backend; /* NULL: the best */
 	bool frozen;		/* static mode: the default schedule, never changed */
+	int threads;		/* that run it, for which it is tuned; 0 when frozen */
 } Request;
 typedef struct Origin {	  /* where a kernel's compiled code is kept */
-	char object[40];  /* a file of the cache's folder; "" when it is not kept */
+	char object[48];  /* a file of the cache's folder; "" when it is not kept */
 	int index, count; /* which of the object's functions */
 } Origin;
 enum { TRIAL_RUNS = 4, OFFERS = 8 };
@@ -114,8 +146,12 @@ typedef struct Line {
 	atomic_llong spent;   /* nanoseconds in launches, for the order of work */
 	atomic_uint version;  /* changes whenever a launch has to look at the line */
 	pthread_mutex_t lock; /* of what follows */
-	bool proved;	      /* best is known to be right */
-	bool claimed;	      /* a tuner works on it */
+	bool proved;	      /* best was right on the data of a step, or is validated */
+	bool validated;	      /* best has passed verify_within */
+	bool unseen;	      /* best's first launch was too long to be judged */
+	bool tested;	      /* the trial agreed with best on the data of a step */
+	Error wrong;	      /* of an earlier best, found too late: the next launch says so */
+	struct Tuner *tuner;  /* that works on it; or NULL */
 	int offered;	      /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
 	Origin origin, trial_origin;
@@ -137,10 +173,24 @@ typedef struct Taken {
 	Kernel *kernel;
 	unsigned seen; /* the version for which this answer holds */
 	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell line_timed */
-	bool proved;
+	bool proved;   /* else run_checked launches it, or run_trial */
+	bool wrong;    /* line_wrong says what was */
 } Taken;
 Taken line_take(Line *l);
-void line_prove(Line *l, const Kernel *k);			      /* k was seen to be right */
+Kernel *line_best(Line *l); /* a new reference */
+/* What line_condemn has said, once; 0: nothing. */
+int line_wrong(Line *l, Error *err);
+/* k was right on the data of a step, as far as results could be seen. */
+void line_prove(Line *l, const Kernel *k, bool seen);
+/* The trial's results on the data of a step were right; or not: then it ends. */
+void line_tested(Line *l, const Kernel *k, bool good);
+/* The best kernel, where it has to be validated still (unseen: and no result of it could be judged
+ * by then), or NULL; then its validation's outcome. */
+Kernel *line_unvalidated(Line *l, bool unseen);
+void line_validate(Line *l, const Kernel *k);
+void line_condemn(Line *l, const Kernel *k, const Error *why);
+/* The interpreter's kernel in place of one that is wrong. */
+int line_interpret(Line *l, const Kernel *wrong, Error *err);
 bool line_timed(Line *l, const Kernel *k, int which, double seconds); /* true: the trial ended */
 
 /* Keeps the line's best; false: it can't be. */
@@ -160,18 +210,18 @@ bool disk_find(const Line *l, Kept *k);
 /* Kernels of kept objects for lines[i] with kept[i].origin; lines that stay without a best are to
  * be made. */
 void disk_load(int n, Line **lines, const Kept *kept);
-/* A fresh path in the folder, to compile to; false: nothing is kept. */
-bool disk_temp(char *path, size_t n);
-/* Takes the object at path into the folder and names it. */
-bool disk_keep(const char *path, char name[40]);
+/* Takes a compiled object into the folder and names it; false: it is not kept. */
+bool disk_keep(const Text *object, char name[48]);
 
 /* ---- making kernels (codegen.c) ---- */
 typedef struct Candidate {
 	struct Candidate *next;
+	struct Job *job; /* a tuner's */
 	Line *line;
 	const Backend *backend;
 	Schedule schedule;
 	Kernel *kernel;
+	bool validates; /* kernel is the line's, of the first iteration: only to be validated */
 	Origin origin;
 	Error err;
 } Candidate;
@@ -188,7 +238,7 @@ typedef struct Tuner Tuner;
 Tuner *tuner_new(int generators, Error *err); /* threads that make kernels */
 int tuner_add(Tuner *t, int n, Line **lines, Error *err);
 void tuner_start(Tuner *t);
-void tuner_poke(Tuner *t);	 /* a trial ended */
+void tuner_poke(Tuner *t);	 /* a trial ended; takes no lock */
 bool tuner_busy(const Tuner *t); /* something is left to try */
 int tuner_settle(Tuner *t, Pool *pool, Error *err);
 void tuner_free(Tuner *t);
@@ -215,7 +265,7 @@ typedef struct Cell { /* a tensor's place */
 	CellKind kind;
 	int first, last;  /* the runs that write and last read it */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
-	bool in_place;
+	bool in_place, root;
 	struct Cell *of; /* VIEW: of what it is a part, or another shape; else NULL */
 	size_t offset;	 /* TEMP: in the arena; VIEW: in `of` */
 	void *data;	 /* TEMP, OUTPUT */
@@ -238,11 +288,12 @@ typedef struct Program {
 	int nrun, ncell, nroot, nline;
 	Run *run;
 	Cell *cell;
-	int *root;   /* the cell of each root */
-	Line **line; /* of its kernels and of its loops' */
-	bool inner;  /* a loop's body */
-	bool timing; /* every launch is timed */
-	void *arena; /* NULL: inner */
+	int *root;	  /* the cell of each root */
+	Line **line;	  /* of its kernels and of its loops' */
+	bool inner;	  /* a loop's body */
+	int last_failing; /* the last run that may find a wrong length; -1: none */
+	bool timing;	  /* every launch is timed */
+	void *arena;	  /* NULL: inner */
 	size_t arena_bytes;
 	Arena memory; /* of the arrays */
 } Program;
@@ -269,8 +320,11 @@ int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
 const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
 
-/* place.c: the plan; then, for the temporaries, the memory */
-int program_place(Program *p, const ProgramSpec *spec, Error *err);
+/* place.c: memory for the next values of states, which other sessions may use, too: under the lock
+ * of their data. */
+int program_reserve(const Program *p, const ProgramSpec *s, Error *err);
+/* The plan; then, for the temporaries, the memory. cell_of: by the id of a node, -1: none. */
+int program_place(Program *p, const ProgramSpec *spec, const int *cell_of, Error *err);
 void program_bind(Program *p, char *arena);
 /* loop.c */
 Loop *loop_new(const ProgramSpec *outer, const Subgraph *sub, Error *err);
@@ -285,6 +339,9 @@ bool loop_may_fail(const Program *p, const Run *r);
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
 /* check.c: a launch of a kernel that is not proved, judged on the step's own data */
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
+/* The first launch of a trial: beside the best kernel, on the step's own data; dropped where it is
+ * wrong. */
+int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);
 
 /* session.c: the lines of a session's kernels, in order; how many */
 int session_lines(const ricci_session *s, Line **lines, int room);

@@ -7,7 +7,7 @@
  * Where an element still fails, its inputs are moved by a rounding too (sample_widen), so that an
  * ill-conditioned expression is not held against the kernel. An element on whose way there is more
  * than the kernel's types hold, or an integer that rounding decides (an infinite magnitude), has an
- * infinite bound: it is not compared.
+ * infinite bound: it is not compared. What no rounding meets (exact.c) has a bound of 0.
  */
 #include "runtime/internal.h"
 #include <float.h>
@@ -27,6 +27,7 @@ typedef struct Judge {
 			  in a product of opposite signs, 1 and 2 cancel */
 	double *mag, *moved;
 	int64_t *ints;
+	double *exact; /* of each member: the magnitude up to which no rounding meets it */
 } Judge;
 
 static double type_tiny(Type t)
@@ -44,16 +45,17 @@ static void judge_free(Judge *j)
 	mem_free(j->mag);
 	mem_free(j->moved);
 	mem_free(j->ints);
+	mem_free(j->exact);
 	task_copy_free(&j->copy);
 }
 
-static int judge_init(Judge *j, const Task *t, void *const *input, RandomState rs, Sample *s,
+static int judge_init(Judge *j, const Task *t, void *const *input, const Judging *how, Sample *s,
 		      Error *err)
 {
 	size_t n = (size_t)s->n + 1, m = (size_t)s->nmember, in = (size_t)t->sub.ninput;
 	bool good;
 
-	*j = (Judge){.task = t, .s = s, .rs = rs};
+	*j = (Judge){.task = t, .s = s, .rs = how->rs};
 	if (task_copy(t, &j->copy, err))
 		return err ? err->code : RICCI_ENOMEM;
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
@@ -61,7 +63,9 @@ static int judge_init(Judge *j, const Task *t, void *const *input, RandomState r
 	j->mag = mem_alloc(n * sizeof *j->mag);
 	j->moved = mem_alloc(n * sizeof *j->moved);
 	j->ints = mem_alloc(n * sizeof *j->ints);
-	good = j->full && j->bind && j->mag && j->moved && j->ints;
+	j->exact = mem_alloc(m * sizeof *j->exact);
+	good = j->full && j->bind && j->mag && j->moved && j->ints && j->exact &&
+	       !exact_members(&j->copy, t, how->whole, j->exact);
 	/* Untouched pages of a large block cost nothing, so a whole tensor is cheap. */
 	for (size_t i = 0; m > 1 && i < WAYS * m && good; i++)
 		good = (j->full[i] = mem_zalloc(tensor_bytes(t->sub.member[i / WAYS]))) != NULL;
@@ -81,8 +85,7 @@ static int judge_scatter(Judge *j, double *out, Error *err)
 	int code = RICCI_ENOMEM;
 
 	if (all && mag)
-		code = interp_tensor(&j->copy.ir, c, j->task->sub.ninput, j->bind, j->rs, all, mag,
-				     err);
+		code = interp_tensor(c, j->task->sub.ninput, j->bind, j->rs, all, mag, err);
 	else
 		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (int i = 0; i < j->s->n && !code; i++) {
@@ -109,7 +112,7 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 		return judge_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[WAYS * i + way];
-	code = interp_elements(&j->copy.ir, c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
+	code = interp_elements(c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
 			       real ? (void *)out : (void *)j->ints, j->mag, err);
 	for (int i = 0; i < j->s->count[k] && !code && !real; i++)
 		out[i] = (double)j->ints[i];
@@ -140,10 +143,12 @@ static double arithmetic_epsilon(Ir *ir, const Node *c)
 	return eps;
 }
 
-static double rounding(const Node *c, double eps, double value, double mag)
+static double rounding(const Node *c, double eps, double exact, double value, double mag)
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
+	if (mag <= exact)
+		return 0;
 	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
 	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
 }
@@ -178,8 +183,8 @@ static int judge_all(Judge *j, Error *err)
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] =
-				rounding(j->copy.member[k], eps, s->value[k][i], j->mag[i]);
+			s->bound[k][i] = rounding(j->copy.member[k], eps, j->exact[k],
+						  s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {
@@ -198,19 +203,18 @@ static int judge_all(Judge *j, Error *err)
 	return 0;
 }
 
-int sample_expect(const Task *t, void *const *input, RandomState rs, double points, double limit,
-		  int most, Sample *s, Error *err)
+int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err)
 {
 	Judge j;
 	int code;
 
-	if (!sample_choose(t, points, limit, most, s)) {
+	if (!sample_choose(t, how, s)) {
 		sample_free(s);
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
 	if (s->n == 0)
 		return 0;
-	code = judge_init(&j, t, input, rs, s, err);
+	code = judge_init(&j, t, input, how, s, err);
 	if (!code)
 		code = judge_all(&j, err);
 	judge_free(&j);
@@ -253,7 +257,7 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		if (!(copy[i] = moved_copy(t->sub.input[i], input[i], by)))
 			code = error_set(err, RICCI_ENOMEM, "out of memory");
 	if (!code) {
-		code = judge_init(&j, t, copy, rs, &moved, err);
+		code = judge_init(&j, t, copy, &(Judging){.rs = rs}, &moved, err);
 		if (!code)
 			code = judge_all(&j, err);
 		judge_free(&j);
@@ -262,7 +266,8 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		for (int i = 0; i < s->count[k]; i++) {
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
 
-			s->bound[k][i] += isfinite(d) ? 4 * d : 0;
+			if (s->bound[k][i] != 0) /* what is exact stays so */
+				s->bound[k][i] += isfinite(d) ? 4 * d : 0;
 		}
 	for (int i = 0; copy && i < in; i++)
 		mem_free(copy[i]);

@@ -394,7 +394,8 @@ int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 	walk_begin(&w);
 	for (w.i = 0; w.i < w.n && !code; w.i++) {
 		walk_aim(&w);
-		code = program_run(w.l->body, pool, random_step(rs, w.l->scan, w.t), tuner, err);
+		code = program_run(w.l->body, pool, random_step(rs, w.l->scan->bound, w.t), tuner,
+				   err);
 		walk_move(&w);
 	}
 	walk_end(&w);

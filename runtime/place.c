@@ -74,47 +74,35 @@ static bool run_in_place(const Program *p, Ir *ir, int at, const Cell *c, Node *
 	return true;
 }
 
-static bool assign_in_place(const Program *p, const ProgramSpec *s, int a)
+/* cell_of: by the id of a node, -1: none. */
+static bool assign_in_place(const Program *p, const ProgramSpec *s, const int *cell_of, int a)
 {
 	const Storage *st = s->assigned[a];
 	const Cell *c = &p->cell[p->root[s->noutput + a]];
+	int now = cell_of[st->node->id];
 
-	if (st->kept)
+	/* Read by a later run, an output, or the next value of another? */
+	if (st->kept || (now >= 0 && (p->cell[now].last > c->first || p->cell[now].root)))
 		return false;
-	for (int i = 0; i < p->ncell; i++) /* read by a later run? */
-		if (p->cell[i].kind == CELL_STATE && p->cell[i].storage == st &&
-		    p->cell[i].last > c->first)
-			return false;
-	for (int i = 0; i < p->nroot; i++) /* an output, or the next value of another? */
-		if (p->cell[p->root[i]].kind == CELL_STATE && p->cell[p->root[i]].storage == st)
-			return false;
-	for (int i = c->first; i < p->nrun && !p->inner;
-	     i++) /* a step that fails changes nothing */
-		if (p->run[i].loop && loop_may_fail(p, &p->run[i]))
-			return false;
+	/* A step that fails changes nothing. */
+	if (!p->inner && p->last_failing >= c->first)
+		return false;
 	return run_in_place(p, s->ir, c->first, c, st->node);
 }
 
-static int assign_place(Program *p, const ProgramSpec *s, int a, Error *err)
+static void assign_place(Program *p, const ProgramSpec *s, const int *cell_of, int a)
 {
 	Storage *st = s->assigned[a];
 	Cell *c = &p->cell[p->root[s->noutput + a]];
 
 	st->used = true;
 	if (c->kind == CELL_TEMP) {
-		bool in_place = assign_in_place(p, s, a);
+		bool in_place = assign_in_place(p, s, cell_of, a);
 
 		c->kind = CELL_NEXT;
 		c->storage = st;
 		c->in_place = in_place;
 	}
-	if (c->kind == CELL_NEXT && c->storage == st && c->in_place)
-		return 0;
-	if (c->kind == CELL_STATE && c->storage == st)
-		return 0;
-	if (!p->inner && !st->spare && !(st->spare = buffer_new(st->bytes)))
-		return error_set(err, RICCI_ENOMEM, "out of memory for the next value of a state");
-	return 0;
 }
 
 /* ---- the arena ---- */
@@ -155,10 +143,16 @@ void program_bind(Program *p, char *arena)
 			loop_bind(p->run[i].loop, arena + p->run[i].offset);
 }
 
-int program_place(Program *p, const ProgramSpec *s, Error *err)
+int program_place(Program *p, const ProgramSpec *s, const int *cell_of, Error *err)
 {
 	int code = 0;
 
+	for (int i = 0; i < p->nroot; i++)
+		p->cell[p->root[i]].root = true;
+	p->last_failing = -1;
+	for (int i = 0; i < p->nrun && !p->inner; i++)
+		if (p->run[i].loop && loop_may_fail(p, &p->run[i]))
+			p->last_failing = i;
 	for (int i = 0; i < s->noutput && !code; i++) {
 		Cell *c = &p->cell[p->root[i]];
 
@@ -169,7 +163,7 @@ int program_place(Program *p, const ProgramSpec *s, Error *err)
 			code = error_set(err, RICCI_ENOMEM, "out of memory for an output");
 	}
 	for (int a = 0; a < s->nassign && !code; a++)
-		code = assign_place(p, s, a, err);
+		assign_place(p, s, cell_of, a);
 	return code ? code : place_temporaries(p, err);
 }
 
@@ -186,6 +180,18 @@ static bool assign_swaps(const Program *p, const ProgramSpec *s, int a)
 	const Cell *c = &p->cell[p->root[s->noutput + a]];
 
 	return assign_copies(p, s, a) || (c->kind == CELL_NEXT && !c->in_place);
+}
+
+int program_reserve(const Program *p, const ProgramSpec *s, Error *err)
+{
+	for (int a = 0; a < s->nassign; a++) {
+		Storage *st = s->assigned[a];
+
+		if (assign_swaps(p, s, a) && !st->spare && !(st->spare = buffer_new(st->bytes)))
+			return error_set(err, RICCI_ENOMEM,
+					 "out of memory for the next value of a state");
+	}
+	return 0;
 }
 
 /* Integer states that index must keep to the range their gathers need. */

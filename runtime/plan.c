@@ -18,13 +18,14 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The offset for it among placed[0..n-1], which are in order of offset. */
-static size_t best_gap(PlanItem *const *placed, int n, const PlanItem *it)
+/* The offset for it among placed[0..n-1], which are in order of offset: copies, side by side, since
+ * each item is compared with all larger ones. */
+static size_t best_gap(const PlanItem *placed, int n, const PlanItem *it)
 {
 	size_t end = 0, best = 0, waste = SIZE_MAX, need = align_up(it->bytes);
 
 	for (int i = 0; i < n; i++) {
-		const PlanItem *p = placed[i];
+		const PlanItem *p = &placed[i];
 
 		if (p->last < it->first || it->last < p->first)
 			continue;
@@ -40,15 +41,15 @@ static size_t best_gap(PlanItem *const *placed, int n, const PlanItem *it)
 
 int plan_offsets(int n, PlanItem *item, size_t *total, Error *err)
 {
-	PlanItem **order, **placed;
+	PlanItem **order, *placed;
 
 	*total = 0;
 	if (n == 0)
 		return 0;
-	order = mem_alloc(2 * (size_t)n * sizeof *order);
-	if (!order)
+	placed = mem_alloc((size_t)n * (sizeof *placed + sizeof *order));
+	if (!placed)
 		return error_set(err, RICCI_ENOMEM, "out of memory for the memory plan");
-	placed = order + n;
+	order = (PlanItem **)(placed + n);
 	for (int i = 0; i < n; i++)
 		order[i] = &item[i];
 	qsort(order, (size_t)n, sizeof *order, by_size);
@@ -59,10 +60,10 @@ int plan_offsets(int n, PlanItem *item, size_t *total, Error *err)
 		it->offset = best_gap(placed, i, it);
 		if (it->offset + align_up(it->bytes) > *total)
 			*total = it->offset + align_up(it->bytes);
-		for (; at > 0 && placed[at - 1]->offset > it->offset; at--)
+		for (; at > 0 && placed[at - 1].offset > it->offset; at--)
 			placed[at] = placed[at - 1];
-		placed[at] = it;
+		placed[at] = *it;
 	}
-	mem_free(order);
+	mem_free(placed);
 	return 0;
 }

@@ -199,10 +199,8 @@ Pool *pool_new(int threads, Error *err)
 		if (i == 0)
 			continue;
 		if (thread_start(&w->thread, worker_main, w)) {
-			error_set(err, RICCI_EUNSUPPORTED, "only %d of %d threads could be started",
-				  i, threads);
-			pool_free(p);
-			return NULL;
+			p->n = i; /* where no more can start, these do the work */
+			break;
 		}
 		w->started = true;
 	}

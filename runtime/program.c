@@ -41,7 +41,7 @@ static int build_partition(Build *b)
 	int nroot = s->noutput + s->nassign, code;
 	DeviceModel dev = *(s->request.frozen ? device_nominal() : device_model());
 
-	dev.grid = s->request.backend && backend_grid(s->request.backend);
+	dev.grid = backend_grid(s->request.backend);
 	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	/* A body was cleaned up with the graph around it. */
@@ -249,7 +249,7 @@ static int build_lines(Build *b)
 static int build_memory(Build *b)
 {
 	Program *p = b->p;
-	int code = program_place(p, b->spec, b->err);
+	int code = program_place(p, b->spec, b->cell_of, b->err);
 
 	if (code || p->inner)
 		return code;
@@ -261,14 +261,13 @@ static int build_memory(Build *b)
 	return 0;
 }
 
-static int build_all(Build *b)
+/* Everything but the kernels. Nodes are made in the graph meanwhile. */
+static int build_graph(Build *b)
 {
 	const ProgramSpec *s = b->spec;
 	Program *p = b->p;
 	int code = build_partition(b);
 
-	p->inner = s->within != NULL;
-	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
 	if (!code)
 		code = build_arrays(b);
 	for (int i = 0; i < b->nsub && !code; i++)
@@ -283,7 +282,23 @@ static int build_all(Build *b)
 	if (!code)
 		code = build_memory(b);
 	build_stage(b, "plan");
-	if (!code && !p->inner)
+	return code;
+}
+
+static int build_all(Build *b)
+{
+	const ProgramSpec *s = b->spec;
+	Program *p = b->p;
+	int code;
+
+	p->inner = s->within != NULL;
+	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
+	if (p->inner) /* its loop's program is being built */
+		return build_graph(b);
+	lock_take(LOCK_GRAPHS);
+	code = build_graph(b);
+	lock_leave(LOCK_GRAPHS);
+	if (!code)
 		code = lines_fill(p->nline, p->line, s->threads, b->err);
 	build_stage(b, "kernels");
 	return code;
@@ -341,6 +356,7 @@ static void dump_runs(const Program *p)
 	for (int i = 0; i < p->nrun && env_long("RICCI_TIME", 0) >= 2; i++) {
 		const Run *r = &p->run[i];
 		const char *text;
+		char line[150];
 
 		if (r->loop)
 			fprintf(stderr, "ricci: %3d loop   %5lld x %10.1f us  of:\n", i,
@@ -351,9 +367,10 @@ static void dump_runs(const Program *p)
 		if (text && !text[1])
 			while (text > r->line->task->text && text[-1] != '\n')
 				text--;
-		fprintf(stderr, "ricci: %3d %-6s %5lld x %10.1f us  %.150s\n", i,
+		message_print(line, sizeof line, "%s", text ? text : r->line->task->text);
+		fprintf(stderr, "ricci: %3d %-6s %5lld x %10.1f us  %s\n", i,
 			r->kernel->backend->name, (long long)r->launches, run_microseconds(r),
-			text ? text : r->line->task->text);
+			line);
 	}
 }
 
@@ -395,7 +412,7 @@ void *cell_data(const Cell *c)
 	return c->data;
 }
 
-static void run_take(Run *r, int *which)
+static int run_take(Run *r, int *which, Error *err)
 {
 	Taken t = line_take(r->line);
 
@@ -405,6 +422,7 @@ static void run_take(Run *r, int *which)
 	r->seen = t.seen;
 	r->proved = t.proved;
 	*which = t.which;
+	return t.wrong ? line_wrong(r->line, err) : 0;
 }
 
 static void run_timed(Run *r, double seconds)
@@ -414,15 +432,17 @@ static void run_timed(Run *r, double seconds)
 	r->nanoseconds += (int64_t)(1e9 * seconds);
 }
 
-static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tuner, Error *err)
+static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *err)
 {
-	int which = -1, code;
+	int which = -1, code = 0;
 	double t = 0;
 
 	if (!r->kernel || atomic_load_explicit(&r->line->version, memory_order_acquire) != r->seen)
-		run_take(r, &which);
+		code = run_take(r, &which, err);
+	if (code)
+		return code;
 	if (!r->proved)
-		return run_checked(r, pool, rs, err);
+		return which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 	if (timing || which >= 0)
 		t = clock_seconds();
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
@@ -431,8 +451,8 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Tuner *tu
 		run_timed(r, t);
 		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
 					  memory_order_relaxed);
-		if (which >= 0 && line_timed(r->line, r->kernel, which, t) && tuner)
-			tuner_poke(tuner);
+		if (which >= 0)
+			line_timed(r->line, r->kernel, which, t);
 	}
 	return code;
 }
@@ -459,7 +479,7 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 		for (int k = 0; k < r->nbuf; k++)
 			r->buf[k] = cell_data(&p->cell[r->cell[k]]);
 		code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
-			       : run_launch(r, pool, rs, timing, tuner, err);
+			       : run_launch(r, pool, rs, timing, err);
 	}
 	return code;
 }

@@ -5,6 +5,7 @@
  * members among theirs.
  */
 #include "runtime/internal.h"
+#include <math.h>
 #include <string.h>
 
 bool sample_dense(const Task *t)
@@ -27,6 +28,7 @@ uint64_t sample_next(uint64_t *state)
 
 /* The first elements chosen lie in corners. */
 enum { CORNERS = 8 };
+static const double corner_points = 1e6; /* all corners cost no more, or not all are taken */
 
 static int64_t pick_element(const Node *c, int i, uint64_t *state)
 {
@@ -59,7 +61,7 @@ static int sample_size(const Task *t, double points, double limit, int most)
 	if (sample_length(c) > limit)
 		return 0;
 	n = points / sample_length(c);
-	if (n < CORNERS && CORNERS * sample_length(c) <= limit)
+	if (n < CORNERS && CORNERS * sample_length(c) <= fmin(limit, corner_points))
 		n = CORNERS;
 	n = n > most ? most : n < 1 ? 1 : n;
 	return (int)(n > size ? size : n);
@@ -156,9 +158,9 @@ static void need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
 			need_reads(n, k, e->src[i], seen);
 }
 
-/* Marks FOLD_ELEMENTS of each fold and all that they need; the points that these cost, < 0 where
- * memory runs out. */
-static double needs_find(Needs *n)
+/* Marks FOLD_ELEMENTS of each fold, or those that are chosen, and all that they need; the points
+ * that these cost, < 0 where memory runs out. */
+static double needs_find(Needs *n, const Chosen *chosen)
 {
 	const Subgraph *s = n->sub;
 	uint64_t state = 88172645463325252u;
@@ -172,8 +174,10 @@ static double needs_find(Needs *n)
 		const Node *c = s->member[k], *body = comp_body(c);
 		uint8_t *seen = arena_alloc(n->arena, (size_t)body->id + 1);
 
-		for (int i = 0; s->fold[k] && i < FOLD_ELEMENTS; i++)
+		for (int i = 0; s->fold[k] && !chosen && i < FOLD_ELEMENTS; i++)
 			n->need[k][pick_element(c, i + 6, &state)] = 1;
+		for (int i = 0; s->fold[k] && chosen && chosen->member == k && i < chosen->n; i++)
+			n->need[k][chosen->at[i]] = 1;
 		if (!seen)
 			return -1;
 		need_reads(n, k, body, seen);
@@ -204,31 +208,41 @@ static bool sample_room(Sample *s, int k, int64_t n)
 	return s->at[k] && s->value[k] && s->bound[k];
 }
 
-/* Member k's elements where there are rows: all of `rows` rows, which are the same for each, and
- * what folds need of all rows (mark, NULL: none are judged). */
-static bool sample_row_places(const Task *t, int k, int64_t rows, const uint8_t *mark, Sample *s)
+/* Member k's elements where there are rows: all of `n` rows, and what folds need of all rows (mark,
+ * NULL: none are judged). */
+static bool sample_row_places(const Task *t, int k, int64_t n, const int64_t *row,
+			      const uint8_t *mark, Sample *s)
 {
 	const Subgraph *sub = &t->sub;
-	uint64_t state = 88172645463325252u;
-	int64_t all = subgraph_row_count(sub), wide = need_size(sub, k), n = 0;
+	int64_t all = sub->fold[k] ? 1 : subgraph_row_count(sub), wide = need_size(sub, k), at = 0;
 
 	if (sub->fold[k])
-		rows = 0;
-	if (!sample_room(s, k, rows * wide + count_marks(mark, wide) * (sub->fold[k] ? 1 : all)))
+		n = 0;
+	if (!sample_room(s, k, n * wide + count_marks(mark, wide) * all))
 		return false;
-	for (int64_t r = 0; r < rows; r++) { /* the first, the last, others */
-		int64_t row = r == 1 ? all - 1 : (int64_t)(sample_next(&state) % (uint64_t)all);
-
+	for (int64_t r = 0; r < n; r++)
 		for (int64_t i = 0; i < wide; i++)
-			s->at[k][n++] = (r ? row : 0) * wide + i;
-	}
+			s->at[k][at++] = row[r] * wide + i;
 	for (int64_t i = 0; mark && i < wide; i++)
-		for (int64_t r = 0; mark[i] && r < (sub->fold[k] ? 1 : all); r++)
-			s->at[k][n++] = r * wide + i;
+		for (int64_t r = 0; mark[i] && r < all; r++)
+			s->at[k][at++] = r * wide + i;
 	return true;
 }
 
-static bool sample_places(const Task *t, int k, int n, Sample *s)
+/* The first row, the last, others. */
+static void pick_rows(const Subgraph *sub, int64_t n, int64_t *row)
+{
+	uint64_t state = 88172645463325252u;
+	int64_t all = subgraph_row_count(sub);
+
+	for (int64_t r = 0; r < n; r++) {
+		int64_t any = (int64_t)(sample_next(&state) % (uint64_t)all);
+
+		row[r] = r == 0 ? 0 : r == 1 ? all - 1 : any;
+	}
+}
+
+static bool sample_places(const Task *t, int k, int n, const int64_t *chosen, Sample *s)
 {
 	const Node *c = t->sub.member[k];
 	uint64_t state = 88172645463325252u;
@@ -236,7 +250,9 @@ static bool sample_places(const Task *t, int k, int n, Sample *s)
 	if (!sample_room(s, k, n))
 		return false;
 	for (int i = 0; i < n; i++)
-		s->at[k][i] = n == tensor_size(c) ? i : pick_element(c, i, &state);
+		s->at[k][i] = chosen		    ? chosen[i]
+			      : n == tensor_size(c) ? i
+						    : pick_element(c, i, &state);
 	return true;
 }
 
@@ -253,25 +269,37 @@ static bool sample_init(int nmember, Sample *s)
 	return s->count && s->at && s->value && s->bound;
 }
 
-bool sample_choose(const Task *t, double points, double limit, int most, Sample *s)
+/* Rows, where there are any: those of the chosen elements, or as many as the points allow. */
+static bool sample_choose_rows(const Task *t, const Judging *how, Sample *s)
+{
+	const Chosen *chosen = how->chosen;
+	Needs needs = {.sub = &t->sub, .arena = &s->arena};
+	double cost = needs_find(&needs, chosen);
+	int64_t n = chosen ? chosen->n : sample_rows(&t->sub, how->points, how->limit, how->most);
+	int64_t *row = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof *row);
+	bool good = cost >= 0 && row;
+
+	if (good && !chosen)
+		pick_rows(&t->sub, n, row);
+	else if (good && t->sub.fold[chosen->member])
+		n = 0;
+	for (int64_t i = 0; good && chosen && i < n; i++)
+		row[i] = chosen->at[i] / need_size(&t->sub, chosen->member);
+	for (int k = 0; k < s->nmember && good; k++)
+		good = sample_row_places(t, k, n, row, cost > how->limit ? NULL : needs.need[k], s);
+	return good;
+}
+
+bool sample_choose(const Task *t, const Judging *how, Sample *s)
 {
 	bool good = sample_init(t->sub.nmember, s);
+	int n;
 
-	if (t->sub.rows && good) {
-		Needs needs = {.sub = &t->sub, .arena = &s->arena};
-		double cost = needs_find(&needs);
-		int64_t rows = sample_rows(&t->sub, points, limit, most);
-
-		good = cost >= 0;
-		for (int k = 0; k < s->nmember && good; k++)
-			good = sample_row_places(t, k, rows, cost > limit ? NULL : needs.need[k],
-						 s);
-		return good;
-	}
-	int n = good ? sample_size(t, points, limit, most) : 0;
-
+	if (t->sub.rows)
+		return good && sample_choose_rows(t, how, s);
+	n = how->chosen ? how->chosen->n : sample_size(t, how->points, how->limit, how->most);
 	for (int k = 0; k < s->nmember && good; k++)
-		good = sample_places(t, k, n, s);
+		good = sample_places(t, k, n, how->chosen ? how->chosen->at : NULL, s);
 	return good;
 }
 

@@ -52,16 +52,12 @@ int search_report(Search *s, const Schedule *what, double seconds, Error *err)
 {
 	int at = search_find(s, what);
 
-	if (at < 0 && s->n == s->room) {
-		int room = s->room ? 2 * s->room : 64;
-		Tried *more = mem_realloc(s->tried, (size_t)room * sizeof *more);
-
-		if (!more)
-			return error_set(err, RICCI_ENOMEM, "out of memory");
-		s->tried = more;
-		s->room = room;
-	}
 	if (at < 0) {
+		Tried *tried = mem_grow(s->tried, s->n, &s->room, sizeof *tried);
+
+		if (!tried)
+			return error_set(err, RICCI_ENOMEM, "out of memory");
+		s->tried = tried;
 		at = s->n++;
 		s->tried[at].schedule = *what;
 	}

@@ -1,15 +1,21 @@
 /* session.c - the public sessions: parameters and states, data in and out, steps.
  *
  * Sessions that share parameters are a family: the storage of the states, the threads and the tuner
- * belong to it. Invariant: a failed call leaves states and data as they were.
+ * belong to it. Each session may be in a thread of its own: whoever reads or writes data holds the
+ * family's lock, a step as a whole; the graph is changed under its lock while a session is made
+ * (program.c). A forked child leaves its parent's families alone. Invariant: a failed call leaves
+ * states and data as they were.
  */
 #include "runtime/internal.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Family {
-	int refs;
+	int refs;	     /* atomic */
+	unsigned generation; /* of forks: the process that it belongs to */
 	ricci_graph *g;
+	pthread_mutex_t lock; /* of the data of states, inputs and outputs */
 	Request request;
 	uint64_t seed;
 	Pool *pool;
@@ -36,12 +42,19 @@ static bool keeps(const ricci_tensor *t)
 	return t->role == ROLE_PARAM || t->role == ROLE_STATE;
 }
 
+static int by_node(const void *a, const void *b)
+{
+	const Storage *x = a, *y = b;
+
+	return x->node->id < y->node->id ? -1 : x->node->id > y->node->id;
+}
+
 static Storage *storage_find(int n, Storage *list, const Node *x)
 {
-	for (int i = 0; i < n; i++)
-		if (list[i].node == x)
-			return &list[i];
-	return NULL;
+	const Storage key = {.node = (Node *)x};
+	Storage *st = n ? bsearch(&key, list, (size_t)n, sizeof *list, by_node) : NULL;
+
+	return st && st->node == x ? st : NULL;
 }
 
 static Storage *session_storage(ricci_session *s, const Node *x)
@@ -65,7 +78,7 @@ static void storage_free(int n, Storage *list)
 	mem_free(list);
 }
 
-/* Storages of the graph's tensors of these roles, in order of creation. */
+/* Storages of the graph's tensors of these roles, in the order of their nodes. */
 static int storage_list(const ricci_graph *g, bool kept, int *n, Storage **list, Error *err)
 {
 	*n = 0;
@@ -76,6 +89,7 @@ static int storage_list(const ricci_graph *g, bool kept, int *n, Storage **list,
 		if (kept ? keeps(t) : t->role == ROLE_INPUT)
 			(*list)[(*n)++] = (Storage){
 				.tensor = t, .node = t->node, .bytes = tensor_bytes(t->node)};
+	qsort(*list, (size_t)*n, sizeof **list, by_node);
 	return 0;
 }
 
@@ -117,12 +131,13 @@ int data_check(const ricci_tensor *t, const void *data, Error *err)
 /* ---- families ---- */
 static void family_unref(Family *f)
 {
-	if (!f || --f->refs > 0)
+	if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
 	tuner_free(f->tuner);
 	pool_free(f->pool);
 	storage_free(f->nstate, f->state);
-	f->g->frozen--;
+	ricci_graph_free(f->g);
+	pthread_mutex_destroy(&f->lock);
 	mem_free(f);
 }
 
@@ -135,6 +150,10 @@ static int request_make(const ricci_options *o, Request *r, Error *err)
 	if ((int)o->backend < 0 || (int)o->backend >= COUNT(name))
 		return error_set(err, RICCI_EINVAL, "there is no backend number %d",
 				 (int)o->backend);
+	if (o->threads < 0)
+		return error_set(err, RICCI_EINVAL,
+				 "%d threads: 0 means as many as the process may run on",
+				 o->threads);
 	if (!name[o->backend])
 		return 0;
 	r->backend = backend_find(name[o->backend]);
@@ -151,6 +170,8 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 	f->seed = o->seed;
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
+	if (!code && !f->request.frozen)
+		f->request.threads = pool_threads(f->pool);
 	if (!code && !f->request.frozen && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
 		return RICCI_ENOMEM;
 	if (!code)
@@ -165,19 +186,33 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 	return code;
 }
 
+/* Does it belong to this process? */
+static int family_check(const Family *f, Error *err)
+{
+	return f->generation == fork_generation()
+		       ? 0
+		       : error_set(err, RICCI_EINVAL,
+				   "the session belongs to the process that this one was forked "
+				   "from: a child may free it, and make sessions of its own");
+}
+
 static Family *family_new(ricci_graph *g, const ricci_options *o, Error *err)
 {
-	static const ricci_options usual;
-	Family *f = mem_zalloc(sizeof *f);
+	ricci_options own = RICCI_OPTIONS();
+	Family *f;
 
-	if (!f) {
+	if (o && struct_take(&own, sizeof own, o, "ricci_options", err))
+		return NULL;
+	if (!(f = mem_zalloc(sizeof *f))) {
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
 	f->refs = 1;
+	f->generation = fork_generation();
 	f->g = g;
-	g->frozen++;
-	if (family_fill(f, o ? o : &usual, err)) {
+	graph_ref(g);
+	pthread_mutex_init(&f->lock, NULL);
+	if (family_fill(f, &own, err)) {
 		family_unref(f);
 		return NULL;
 	}
@@ -220,6 +255,10 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 			p->root[noutput + p->nassign] = t->assign->node;
 			p->assigned[p->nassign++] = session_storage(s, t->node);
 		}
+	if (train && !p->nassign)
+		return error_set(err, RICCI_EINVAL,
+				 "a training session needs assignments, of an optimiser "
+				 "(ricci_adam) or by ricci_assign; the graph has none");
 	p->find = session_find;
 	p->user = s;
 	p->request = s->f->request;
@@ -239,6 +278,11 @@ static int session_fill(ricci_session *s, int train, int noutput, ricci_tensor *
 		code = session_spec(s, train, noutput, outputs, err);
 	if (!code && !(s->p = program_new(&s->spec, err)))
 		code = RICCI_EINTERNAL;
+	if (!code) {
+		pthread_mutex_lock(&f->lock);
+		code = program_reserve(s->p, &s->spec, err);
+		pthread_mutex_unlock(&f->lock);
+	}
 	if (!code && f->tuner)
 		code = tuner_add(f->tuner, s->p->nline, s->p->line, err);
 	return code;
@@ -255,6 +299,7 @@ static ricci_session *session_make(Family *f, int train, int noutput, ricci_tens
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
+	s->err.tell = true;
 	s->f = f;
 	s->train = train != 0;
 	if (session_fill(s, train, noutput, outputs, err)) {
@@ -264,48 +309,41 @@ static ricci_session *session_make(Family *f, int train, int noutput, ricci_tens
 	return s;
 }
 
-static ricci_session *session_give(ricci_session *s, const Error *err, char *text, size_t n)
-{
-	if (text && n)
-		snprintf(text, n, "%s", s ? "" : err->text);
-	return s;
-}
-
 ricci_session *ricci_session_new(ricci_graph *g, const ricci_options *options, int train,
-				 int noutput, ricci_tensor *const *outputs, char *err, size_t nerr)
+				 int noutput, ricci_tensor *const *outputs)
 {
 	ricci_session *s = NULL;
-	Error e = {0};
+	Error e = {.tell = true};
 	Family *f;
 
 	if (!g || noutput < 0 || (noutput > 0 && !outputs))
 		error_set(&e, RICCI_EINVAL, "a session needs a graph and its outputs");
 	else if (g->ir.err.code)
-		error_set(&e, g->ir.err.code, "%s", g->ir.err.text);
+		error_tell(&g->ir.err);
 	else if ((f = family_new(g, options, &e)))
 		s = session_make(f, train, noutput, outputs, &e);
-	return session_give(s, &e, err, nerr);
+	return s;
 }
 
 ricci_session *ricci_session_share(ricci_session *old, int train, int noutput,
-				   ricci_tensor *const *outputs, char *err, size_t nerr)
+				   ricci_tensor *const *outputs)
 {
 	ricci_session *s = NULL;
-	Error e = {0};
+	Error e = {.tell = true};
 
 	if (!old || noutput < 0 || (noutput > 0 && !outputs)) {
 		error_set(&e, RICCI_EINVAL, "a shared session needs a session and its outputs");
-	} else {
-		old->f->refs++;
+	} else if (!family_check(old->f, &e)) {
+		__atomic_add_fetch(&old->f->refs, 1, __ATOMIC_RELAXED);
 		s = session_make(old->f, train, noutput, outputs, &e);
 	}
-	return session_give(s, &e, err, nerr);
+	return s;
 }
 
 void ricci_session_free(ricci_session *s)
 {
-	if (!s)
-		return;
+	if (!s || family_check(s->f, NULL))
+		return; /* its memory is shared with the parent as long as the child lives */
 	program_free(s->p);
 	storage_free(s->ninput, s->input);
 	mem_free(s->spec.root);
@@ -313,11 +351,6 @@ void ricci_session_free(ricci_session *s)
 	mem_free(s->output);
 	family_unref(s->f);
 	mem_free(s);
-}
-
-const char *ricci_session_error(const ricci_session *s)
-{
-	return s ? s->err.text : "there is no session";
 }
 
 int session_lines(const ricci_session *s, Line **lines, int room)
@@ -335,20 +368,59 @@ size_t session_bytes(const ricci_session *s)
 }
 
 /* ---- data ---- */
-int ricci_feed(ricci_session *s, const ricci_tensor *t, const void *data)
+/* Begins a call. */
+static int session_begin(ricci_session *s, const char *call)
 {
-	Storage *st;
+	if (!s)
+		return error_set(ERROR_TELL, RICCI_EINVAL, "%s: the session is NULL", call);
+	error_clear(&s->err);
+	return family_check(s->f, &s->err);
+}
+
+/* Begins one that reads or writes data; 0: then session_leave ends it. */
+static int session_enter(ricci_session *s, const char *call)
+{
+	int code = session_begin(s, call);
+
+	if (!code)
+		pthread_mutex_lock(&s->f->lock);
+	return code;
+}
+
+static int session_leave(ricci_session *s, int code)
+{
+	pthread_mutex_unlock(&s->f->lock);
+	return code;
+}
+
+static int check_bytes(ricci_session *s, const ricci_tensor *t, const char *call, size_t bytes)
+{
+	char shape[16 * RICCI_MAX_RANK + 1] = "";
+
+	if (bytes == tensor_bytes(t->node))
+		return 0;
+	for (int d = 0, n = 0; d < tensor_rank(t->node); d++)
+		n += snprintf(shape + n, sizeof shape - (size_t)n, d ? ",%lld" : "%lld",
+			      (long long)tensor_extent(t->node, d));
+	return error_set(&s->err, RICCI_EINVAL, "%s: '%s' is %s [%s], %zu bytes, not %zu", call,
+			 t->name, type_name((Type)t->node->type), shape, tensor_bytes(t->node),
+			 bytes);
+}
+
+static int session_feed(ricci_session *s, const ricci_tensor *t, const void *data, size_t bytes)
+{
+	Storage *st = t && t->g == s->f->g ? session_storage(s, t->node) : NULL;
 	int code;
 
-	if (!s)
-		return RICCI_EINVAL;
-	error_clear(&s->err);
-	st = t && t->g == s->f->g && data ? session_storage(s, t->node) : NULL;
 	if (!st)
 		return error_set(&s->err, RICCI_EINVAL,
 				 "only inputs, parameters and states of the session's graph take "
 				 "data");
-	code = data_check(t, data, &s->err);
+	if (!data)
+		return error_set(&s->err, RICCI_EINVAL, "'%s' is fed from NULL", t->name);
+	code = check_bytes(s, t, "ricci_feed", bytes);
+	if (!code)
+		code = data_check(t, data, &s->err);
 	if (!code)
 		code = storage_reserve(st, &s->err);
 	if (!code)
@@ -356,15 +428,23 @@ int ricci_feed(ricci_session *s, const ricci_tensor *t, const void *data)
 	return code;
 }
 
-int ricci_fetch(ricci_session *s, const ricci_tensor *t, void *data)
+int ricci_feed(ricci_session *s, const ricci_tensor *t, const void *data, size_t bytes)
+{
+	int code = session_enter(s, "ricci_feed");
+
+	return code ? code : session_leave(s, session_feed(s, t, data, bytes));
+}
+
+static int session_fetch(ricci_session *s, const ricci_tensor *t, void *data, size_t bytes)
 {
 	Storage *st;
 
-	if (!s)
-		return RICCI_EINVAL;
-	error_clear(&s->err);
-	if (!t || t->g != s->f->g || !data)
+	if (!t || t->g != s->f->g)
 		return error_set(&s->err, RICCI_EINVAL, "not a tensor of the session's graph");
+	if (!data)
+		return error_set(&s->err, RICCI_EINVAL, "'%s' is fetched to NULL", t->name);
+	if (check_bytes(s, t, "ricci_fetch", bytes))
+		return s->err.code;
 	st = session_storage(s, t->node);
 	if (st && st->data) {
 		memcpy(data, st->data, st->bytes);
@@ -387,22 +467,24 @@ int ricci_fetch(ricci_session *s, const ricci_tensor *t, void *data)
 			 "or state");
 }
 
-/* ---- steps ---- */
-int ricci_step(ricci_session *s)
+int ricci_fetch(ricci_session *s, const ricci_tensor *t, void *data, size_t bytes)
 {
-	RandomState rs;
-	double clock;
+	int code = session_enter(s, "ricci_fetch");
+
+	return code ? code : session_leave(s, session_fetch(s, t, data, bytes));
+}
+
+/* ---- steps ---- */
+static int session_step(ricci_session *s)
+{
+	RandomState rs = {s->f->seed, s->step};
+	double clock = clock_seconds();
 	int code;
 
-	if (!s)
-		return RICCI_EINVAL;
-	error_clear(&s->err);
 	for (int i = 0; i < s->ninput; i++)
 		if (s->input[i].used && !s->input[i].data)
 			return error_set(&s->err, RICCI_EINVAL, "input '%s' has not been fed",
 					 s->input[i].tensor->name);
-	clock = clock_seconds();
-	rs = (RandomState){s->f->seed, s->step};
 	code = program_run(s->p, s->f->pool, rs, s->f->tuner, &s->err);
 	if (!code)
 		code = program_commit(s->p, &s->spec, &s->err);
@@ -415,6 +497,13 @@ int ricci_step(ricci_session *s)
 	if (s->f->tuner && tuner_busy(s->f->tuner))
 		tuner_start(s->f->tuner);
 	return 0;
+}
+
+int ricci_step(ricci_session *s)
+{
+	int code = session_enter(s, "ricci_step");
+
+	return code ? code : session_leave(s, session_step(s));
 }
 
 uint64_t ricci_step_count(const ricci_session *s)
@@ -435,9 +524,8 @@ uint64_t ricci_seed(const ricci_session *s)
 
 int ricci_settle(ricci_session *s)
 {
-	if (!s)
+	if (session_begin(s, "ricci_settle"))
 		return RICCI_EINVAL;
-	error_clear(&s->err);
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
 }
 
@@ -468,9 +556,8 @@ int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void
 	double start = clock_seconds();
 	int code;
 
-	if (!s)
+	if (session_begin(s, "ricci_tune"))
 		return RICCI_EINVAL;
-	error_clear(&s->err);
 	if (!(seconds >= 0))
 		return error_set(&s->err, RICCI_EINVAL, "a search takes 0 seconds or more, not %g",
 				 seconds);

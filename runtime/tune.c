@@ -429,14 +429,14 @@ int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 			    .root = root,
 			    .find = inputs_find,
 			    .user = &in,
-			    .request = {t->backend, false}};
+			    .request = {.backend = t->backend}};
 	Pool *pool = pool_new(t->threads, err);
 	Program *p = NULL;
 	int code = pool && root ? inputs_make(ir, nroot, roots, &in, err) : RICCI_ENOMEM;
 
 	if (!code) {
 		memcpy(root, roots, (size_t)nroot * sizeof *root);
-		spec.threads = pool_threads(pool);
+		spec.threads = spec.request.threads = pool_threads(pool);
 		p = program_new(&spec, err);
 		code = p ? lines_tune(p->nline, p->line, pool, t, err) : RICCI_ECOMPILE;
 	}

@@ -3,29 +3,35 @@
 #define RUNTIME_TUNER_H
 
 #include "runtime/internal.h"
+#include <semaphore.h>
 
 enum { MOST_GENERATORS = 4 };
 typedef enum { JOB_IDLE, JOB_QUEUED, JOB_TRYING, JOB_DONE } JobState;
-typedef struct Job { /* a line and what has been tried on it */
+/* A line and what has been tried on it. QUEUED, it belongs to the code generation threads, else to
+ * the exploration thread. */
+typedef struct Job {
+	struct Job *older; /* never changes */
 	Line *line;
-	JobState state;
+	_Atomic JobState state;
 	int noffer, next;
 	Schedule *offer;
-	Candidate *candidate; /* QUEUED */
+	bool validated;	 /* its first kernel was queued to be */
+	long long spent; /* of the line, when the round began */
 } Job;
+/* Training threads take no lock here: they add jobs to the list and post `news`. */
 struct Tuner {
-	pthread_mutex_t lock; /* of all but the atomics */
+	_Atomic(Job *) newest;
+	atomic_int left; /* jobs not done */
+	sem_t news;	 /* the exploration thread has something to look at */
+	atomic_bool started, quit;
+	pthread_mutex_t lock; /* of the queue; and whoever settles waits under it */
 	pthread_cond_t change;
-	int njob, room, left; /* left: jobs not done */
-	Job *job;
 	Candidate *queue, **tail; /* the schedule queue */
-	bool started, urgent;	  /* urgent: someone waits for the end */
-	atomic_bool quit, busy;
 	pthread_t explore, generate[MOST_GENERATORS];
-	int generators;
+	int generators, running; /* threads: to start; started, exploration included */
 };
 void *generate_main(void *tuner);
-/* The outcome of a candidate, under the lock: JOB_TRYING when it is on trial, else JOB_IDLE. */
+/* The outcome of a candidate: JOB_TRYING when it is on trial, else JOB_IDLE. */
 void tuner_outcome(Tuner *t, Candidate *c, JobState state);
 
 #endif

@@ -2,10 +2,7 @@
  * folder (folder.c). */
 #include "runtime/internal.h"
 #include "runtime/folder.h"
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 static void entry_field(const char *s, const char *name, char *out, size_t n)
 {
@@ -26,7 +23,7 @@ static bool list_one(void *user, const File *f)
 	double seconds = 0;
 	size_t n;
 
-	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->path, &n)))
+	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->name, &n)))
 		return true;
 	entry_field(s, "kernel", kernel, sizeof kernel);
 	entry_field(s, "schedule", schedule, sizeof schedule);
@@ -43,6 +40,15 @@ int cache_list(FILE *out, Error *err)
 	return folder_each(list_one, out, err);
 }
 
+static bool object_sound(const char *name)
+{
+	size_t n;
+	char *s = object_read(name, &n);
+
+	mem_free(s);
+	return s != NULL;
+}
+
 typedef struct Check {
 	CacheReport *r;
 	bool repair;
@@ -52,28 +58,25 @@ static bool check_one(void *user, const File *f)
 {
 	Check *c = user;
 	char object[200], *s;
-	bool good = true;
 	size_t n = 0;
+	bool good = (s = folder_read(f->name, &n)) != NULL;
 
 	c->r->bytes += f->st.st_size;
 	if (has_suffix(f->name, ".o"))
-		good = object_sound(f->name);
-	else if (has_suffix(f->name, ".tmp"))
-		good = f->st.st_mtime + 3600 > time(NULL);
-	else if (has_suffix(f->name, ".entry")) {
+		good = good && object_sound(f->name);
+	if (has_suffix(f->name, ".entry")) {
 		c->r->entries++;
-		s = folder_read(f->path, &n);
-		good = s && entry_sound(s, n);
+		good = good && entry_sound(s, n);
 		if (good) {
 			entry_field(s, "object", object, sizeof object);
 			object[strcspn(object, " ")] = 0;
 			good = !strcmp(object, "-") || object_sound(object);
 		}
-		mem_free(s);
 	}
+	mem_free(s);
 	c->r->broken += !good;
 	if (!good && c->repair)
-		unlink(f->path);
+		folder_remove(f->name);
 	return true;
 }
 
@@ -82,6 +85,8 @@ int cache_verify(bool repair, CacheReport *r, Error *err)
 	Check c = {r, repair};
 
 	memset(r, 0, sizeof *r);
+	if (repair)
+		folder_sweep();
 	return folder_each(check_one, &c, err);
 }
 
@@ -91,12 +96,13 @@ static bool clear_one(void *user, const File *f)
 
 	r->entries += has_suffix(f->name, ".entry");
 	r->bytes += f->st.st_size;
-	unlink(f->path);
+	folder_remove(f->name);
 	return true;
 }
 
 int cache_clear(CacheReport *r, Error *err)
 {
 	memset(r, 0, sizeof *r);
+	folder_sweep();
 	return folder_each(clear_one, r, err);
 }

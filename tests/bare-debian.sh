@@ -5,7 +5,7 @@
 # usage: tests/bare-debian.sh [-k] [COMMAND...]
 #   COMMAND   run these instead of the README's two, each in a fresh clone
 #   -k        keep the folder, and say where it is
-# DEBIAN_MIRROR  the mirror [what /etc/apt says, else http://deb.debian.org/debian]
+# DEBIAN_MIRROR  the mirror [what apt is configured with]
 # The clone is of the last commit, not of the working tree. Exit status 0 when all commands succeed.
 set -e
 keep=no
@@ -16,9 +16,12 @@ fi
 [ $# != 0 ] || set -- "./configure --install-deps && make capsnet" "./configure --install-deps && make check"
 
 source=$(cd "$(dirname "$0")/.." && pwd)
-mirror=${DEBIAN_MIRROR:-$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null |
-	sed -n 's/^deb .*\(http[^ ]*debian\/*\) .*/\1/p; s/^URIs: *\(http[^ ]*debian\/*\)$/\1/p' | sed 1q)}
-mirror=${mirror:-http://deb.debian.org/debian}
+mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages' \
+	2>/dev/null | sed 1q)}
+[ -n "$mirror" ] || {
+	echo "bare-debian: apt knows no mirror of Debian 12 here: name one in DEBIAN_MIRROR" >&2
+	exit 1
+}
 
 root=$(mktemp -d)
 clean() {

@@ -34,6 +34,9 @@ static int check_passed, check_failed, check_skipped;
 			     #got, check_a_, #want, check_b_);                                     \
 	} while (0)
 
+/* Has the graph no error? */
+#define CHECK_GRAPH(g) CHECK_REPORT(!ricci_graph_error(g), "%s", ricci_error_message())
+
 /* NULL equals NULL only. */
 #define CHECK_STR(got, want)                                                                       \
 	do {                                                                                       \

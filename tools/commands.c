@@ -27,9 +27,7 @@ int command_show(const Options *o)
 	return STATUS_OK;
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 /* What is evaluated: roots with their names, bindings and where the values go. */
 typedef struct Values {
@@ -204,9 +202,7 @@ int command_run(const Options *o)
 	return STATUS_OK;
 }
 
-/* ---- gradients
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 /* The data of `input`: what the list gives for `name`, or ones; mem_free it. what: of messages. */
 static void *data_or_ones(const List *list, const char *name, const Node *input, const char *what)
@@ -326,9 +322,7 @@ int command_grad(const Options *o)
 	return STATUS_OK;
 }
 
-/* ---- code
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- code ---- */
 
 static void code_add_kernel(Text *out, const Subgraph *sub, const Backend *b, int number)
 {

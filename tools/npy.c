@@ -125,8 +125,9 @@ static int read_shape(const char **p, Header *h, const char *path, Error *err)
 
 /* The header's text is a Python dictionary: {'descr': '<f4', 'fortran_order': False, 'shape': (2,
  * 3), } */
-static int read_header(const char *p, Header *h, const char *path, Error *err)
+static int read_header(const char *p, size_t n, Header *h, const char *path, Error *err)
 {
+	const char *end = p + n;
 	if (!take(&p, '{'))
 		return error_set(err, RICCI_EFORMAT, "%s: its header is no dictionary", path);
 	while (!take(&p, '}')) {
@@ -134,10 +135,16 @@ static int read_header(const char *p, Header *h, const char *path, Error *err)
 		int code = 0;
 		if (!take_string(&p, key, sizeof key) || !take(&p, ':'))
 			return error_set(err, RICCI_EFORMAT, "%s: its header is damaged", path);
+		bool *has = !strcmp(key, "descr")	    ? &h->has_descr
+			    : !strcmp(key, "shape")	    ? &h->has_shape
+			    : !strcmp(key, "fortran_order") ? &h->has_order
+							    : NULL;
+		if (has && *has)
+			return error_set(err, RICCI_EFORMAT, "%s: its header has two keys '%s'",
+					 path, key);
 		if (!strcmp(key, "descr")) {
 			code = read_descr(&p, h, path, err);
 		} else if (!strcmp(key, "shape")) {
-			h->npy.rank = 0;
 			code = read_shape(&p, h, path, err);
 		} else if (!strcmp(key, "fortran_order")) {
 			h->fortran = take_word(&p, "True");
@@ -154,6 +161,10 @@ static int read_header(const char *p, Header *h, const char *path, Error *err)
 		if (!take(&p, ',') && *p != '}')
 			return error_set(err, RICCI_EFORMAT, "%s: its header is damaged", path);
 	}
+	skip_blanks(&p);
+	if (p != end)
+		return error_set(err, RICCI_EFORMAT, "%s: its header goes on behind the dictionary",
+				 path);
 	if (!h->has_descr || !h->has_order || !h->has_shape)
 		return error_set(err, RICCI_EFORMAT,
 				 "%s: its header lacks descr, fortran_order or shape", path);
@@ -171,9 +182,9 @@ static int read_start(FILE *f, Header *h, const char *path, Error *err)
 	unsigned char b[12];
 	if (fread(b, 1, 10, f) != 10 || memcmp(b, "\x93NUMPY", 6))
 		return error_set(err, RICCI_EFORMAT, "%s: not a .npy file", path);
-	if (b[6] < 1 || b[6] > 3)
+	if (b[6] < 1 || b[6] > 3 || b[7])
 		return error_set(err, RICCI_EFORMAT,
-				 "%s: .npy version %d.%d; 1, 2 and 3 can be read", path, b[6],
+				 "%s: .npy version %d.%d; 1.0, 2.0 and 3.0 can be read", path, b[6],
 				 b[7]);
 	size_t n = b[8] | (size_t)b[9] << 8;
 	if (b[6] > 1) {
@@ -186,7 +197,7 @@ static int read_start(FILE *f, Header *h, const char *path, Error *err)
 	char *text = mem_zalloc(n + 1);
 	if (!text)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	int code = fread(text, 1, n, f) == n ? read_header(text, h, path, err)
+	int code = fread(text, 1, n, f) == n ? read_header(text, n, h, path, err)
 					     : error_set(err, RICCI_EFORMAT, "%s: cut short", path);
 	mem_free(text);
 	return code;

@@ -1,6 +1,6 @@
 /* program.c - the expression of the command line: its operands from shapes and files, its results,
  * their gradients. Input: Options. Output: a graph and handles of what matters in it. */
-#include "core/internal.h"
+#include "core/notation/internal.h"
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -11,12 +11,10 @@
 static void graph_check(const ricci_graph *g)
 {
 	if (ricci_graph_error(g))
-		die(STATUS_WRONG, "%s", ricci_error_message(g));
+		die(STATUS_WRONG, "%s", ricci_error_message());
 }
 
-/* ---- operands
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- operands ---- */
 
 /* "2x3x4", "2x3:f64", "scalar:i32"; false when text is something else. */
 static bool shape_parse(const char *text, Npy *out)
@@ -99,9 +97,7 @@ static void operands_bind(Job *j, const Options *o, const char *const *names)
 	graph_check(j->g);
 }
 
-/* ---- the program and its results
- * ----------------------------------------------------------------------------
- */
+/* ---- the program and its results ---- */
 
 /* Names that are assigned and not read; at most room. */
 static int result_names(Ir *ir, const char *text, const char **name, int room)
@@ -177,9 +173,7 @@ bool job_has_data(const Job *j)
 	return true;
 }
 
-/* ---- random data
- * --------------------------------------------------------------------------------------------
- */
+/* ---- random data ---- */
 
 /* Floats from [-1,1); integers that index from the range the program needs, others small. */
 static void operand_draw(Operand *op, uint64_t key)
@@ -218,9 +212,7 @@ void job_draw(Job *j)
 			operand_draw(&j->operand[k], (uint64_t)k);
 }
 
-/* ---- gradients
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 /* first + name, with the first letter once more as long as the graph or the program has that name
  * already; in the graph's arena. */

@@ -17,9 +17,7 @@ static void add_type(Text *out, const Node *t)
 	text_add(out, "]");
 }
 
-/* ---- equations
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- equations ---- */
 
 typedef struct Names {
 	int n;
@@ -114,9 +112,7 @@ void report_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char
 		die(STATUS_WRONG, "%s", ir->err.text);
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 /* The fewest digits that give the number back. */
 static void add_value(Text *out, Type type, const void *data, size_t i)

@@ -1,16 +1,15 @@
 /* cc.c - the system's C compiler: slow to answer (tens of milliseconds), fast code.
  *
  * Input: sources that define kernel_0. Output: the object that the compiler wrote, loaded by
- * elf_object.c and, where asked, kept for the cache. Several sources go into one file, because
+ * elf_object.c and, where asked, handed to the cache. Several sources go into one file, because
  * starting the compiler costs as much as a kernel; if they do not fit together, each is compiled
  * alone. The compiler is $RICCI_CC, or the first of cc, gcc, clang that exists; process.c runs it
  * without a shell.
  */
 #include "jit/backend/backend.h"
 #include "jit/backend/process.h"
-#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -55,7 +54,7 @@ static int cc_ask(const char *path, int flags, Text *said, Error *err)
 	for (int i = 0; i < flags; i++)
 		ask[2 + i] = gcc_flag[i];
 	text_free(said);
-	int status = process_run(path, ask, 10, said, err);
+	int status = process_run(path, ask, -1, 10, said, err);
 	if (!status && !said->s)
 		return error_set(err, RICCI_ECOMPILE, "%s --version says nothing", path);
 	return status;
@@ -80,14 +79,21 @@ static bool cc_try(const char *name)
 		bad = cc_ask(path, flags = 0, &said, &err);
 	if (bad > 0)
 		error_set(&err, RICCI_ECOMPILE, "%s --version: exit status %d", path, bad);
-	if (bad) {
-		snprintf(cc_reason, sizeof cc_reason, "%.290s", err.text);
-	} else {
+	if (!bad) {
 		text_add(&text, "%.*s", (int)strcspn(said.s, "\n"), said.s);
 		flags_describe(&text, COUNT(cc_flag), cc_flag);
 		flags_describe(&text, flags, gcc_flag);
-		snprintf(cc_program, sizeof cc_program, "%s", path);
-		snprintf(cc_text, sizeof cc_text, "%s", text.s ? text.s : "");
+		if (text.failed)
+			bad = error_set(&err, RICCI_ENOMEM, "out of memory");
+		else if (text.n >= sizeof cc_text) /* part of what identifies a kernel: never cut */
+			bad = error_set(&err, RICCI_ECOMPILE,
+					"%s --version: its first line is too long", path);
+	}
+	if (bad) {
+		message_print(cc_reason, sizeof cc_reason, "%s", err.text);
+	} else {
+		strcpy(cc_program, path);
+		strcpy(cc_text, text.s);
 		cc_gcc_flags = flags;
 	}
 	text_free(&said);
@@ -113,9 +119,9 @@ static bool cc_available(char *why, size_t n)
 	pthread_once(&cc_once, cc_search);
 	const char *own = env_text("RICCI_CC", "");
 	if (!*cc_program && *cc_reason)
-		snprintf(why, n, "%s%s", *own ? "RICCI_CC: " : "", cc_reason);
+		message_print(why, n, "%s%s", *own ? "RICCI_CC: " : "", cc_reason);
 	else if (!*cc_program && *own)
-		snprintf(why, n, "RICCI_CC names %.200s, which does not run", own);
+		message_print(why, n, "RICCI_CC names %s, which does not run", own);
 	else if (!*cc_program)
 		snprintf(why, n, "none of cc, gcc, clang is on the PATH");
 	return *cc_program;
@@ -128,31 +134,6 @@ static char *cc_version(void)
 }
 
 /* ---- one run of the compiler */
-
-static int file_write(const char *path, const char *s, size_t n, Error *err)
-{
-	FILE *f = fopen(path, "wbe");
-	bool good = f && fwrite(s, 1, n, f) == n;
-	if (f && fclose(f))
-		good = false;
-	return good ? 0 : error_set(err, RICCI_EIO, "can't write %s: %s", path, strerror(errno));
-}
-
-static int file_read(const char *path, Text *out, Error *err)
-{
-	FILE *f = fopen(path, "rbe");
-	if (!f)
-		return error_set(err, RICCI_EIO, "can't read %s: %s", path, strerror(errno));
-	char part[16384];
-	size_t n;
-	while ((n = fread(part, 1, sizeof part, f)) > 0)
-		text_put(out, part, n);
-	bool bad = ferror(f);
-	fclose(f);
-	if (bad)
-		return error_set(err, RICCI_EIO, "can't read %s: %s", path, strerror(errno));
-	return out->failed ? error_set(err, RICCI_ENOMEM, "out of memory") : 0;
-}
 
 enum { CC_ARGUMENTS = 64 };
 
@@ -175,43 +156,37 @@ static void arguments(const char **arg, char *room, const char *object, const ch
 	arg[n] = NULL;
 }
 
-/* text in folder/k.c to *object, the bytes of the object file. */
-static int cc_run(const char *folder, const Text *text, Text *object, Error *err)
+/* Compiles text in a private folder, where the compiler's temporary files are, too. */
+static int cc_run(const WorkFolder *w, const Text *text, Text *object, Error *err)
 {
-	char in[512], out[512], flags[sizeof target_host()->flags];
+	char flags[sizeof target_host()->flags];
 	const char *arg[CC_ARGUMENTS];
 	Text said = {0};
-	snprintf(in, sizeof in, "%s/k.c", folder);
-	snprintf(out, sizeof out, "%s/k.o", folder);
-	snprintf(flags, sizeof flags, "%s", target_host()->flags);
-	if (file_write(in, text->s, text->n, err))
+	memcpy(flags, target_host()->flags, sizeof flags);
+	if (work_write(w, "k.c", text->s, text->n, err))
 		return err ? err->code : RICCI_EIO;
-	arguments(arg, flags, out, in);
-	int bad = process_run(cc_program, arg, env_long("RICCI_CC_TIMEOUT", 120), &said, err);
-	if (bad > 0 || (bad == 0 && access(out, R_OK)))
-		bad = error_set(err, RICCI_ECOMPILE,
-				"%s refuses a kernel (exit status %d):\n%.1500s", cc_program, bad,
-				said.s ? said.s : "it said nothing");
+	arguments(arg, flags, "k.o", "k.c");
+	int bad =
+		process_run(cc_program, arg, w->fd, env_long("RICCI_CC_TIMEOUT", 120), &said, err);
+	if (bad > 0 || (bad == 0 && faccessat(w->fd, "k.o", R_OK, 0)))
+		bad = error_set(err, RICCI_ECOMPILE, "%s refuses a kernel (exit status %d):\n%s",
+				cc_program, bad, said.s ? said.s : "it said nothing");
 	if (!bad)
-		bad = file_read(out, object, err);
+		bad = work_read(w, "k.o", object, err);
 	text_free(&said);
-	unlink(in);
-	unlink(out);
 	return bad;
 }
 
-/* Compiles text in a private folder that is gone afterwards. */
 static int cc_text_compile(const Text *text, Text *object, Error *err)
 {
-	char folder[480];
+	WorkFolder w;
 	if (text->failed)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	snprintf(folder, sizeof folder, "%.400s/ricci-XXXXXX", env_text("TMPDIR", "/tmp"));
-	if (!mkdtemp(folder)) /* only its owner may enter it */
-		return error_set(err, RICCI_EIO, "can't make a folder %s: %s", folder,
-				 strerror(errno));
-	int bad = cc_run(folder, text, object, err);
-	rmdir(folder);
+	int bad = work_open(&w, -1, err);
+	if (bad)
+		return bad;
+	bad = cc_run(&w, text, object, err);
+	work_close(&w);
 	return bad;
 }
 
@@ -252,22 +227,7 @@ static int object_use(int n, Kernel **kernels, const void *bytes, size_t size, E
 	return bad;
 }
 
-/* Beside the final place first, so that other processes never see half a file. */
-static int object_keep(const char *path, const Text *object, Error *err)
-{
-	Text part = {0};
-	text_add(&part, "%s.%ld.%p", path, (long)getpid(), (void *)&part);
-	int bad = part.failed ? error_set(err, RICCI_ENOMEM, "out of memory")
-			      : file_write(part.s, object->s, object->n, err);
-	if (!bad && rename(part.s, path))
-		bad = error_set(err, RICCI_EIO, "can't write %s: %s", path, strerror(errno));
-	if (bad && part.s)
-		unlink(part.s);
-	text_free(&part);
-	return bad;
-}
-
-static int cc_compile_file(int n, Kernel **kernels, const char *keep, Error *err)
+static int cc_compile_file(int n, Kernel **kernels, Text *keep, Error *err)
 {
 	Text text = {0}, object = {0};
 	Error own = {0};
@@ -277,14 +237,15 @@ static int cc_compile_file(int n, Kernel **kernels, const char *keep, Error *err
 	if (!bad && object_use(n, kernels, object.s, object.n, &own))
 		bad = error_set(err, own.code == RICCI_EFORMAT ? RICCI_ECOMPILE : own.code, "%s",
 				own.text);
-	if (!bad && keep)
-		object_keep(keep, &object, NULL); /* the kernels work without it */
 	text_free(&text);
-	text_free(&object);
+	if (!bad && keep)
+		*keep = object;
+	else
+		text_free(&object);
 	return bad;
 }
 
-static int cc_compile(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+static int cc_compile(const Backend *b, int n, Kernel **kernels, Text *object, Error *err)
 {
 	(void)b;
 	char why[256];
@@ -308,15 +269,11 @@ static int cc_compile(const Backend *b, int n, Kernel **kernels, const char *obj
 	return err ? err->code : RICCI_ECOMPILE;
 }
 
-static int cc_load(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+static int cc_load(const Backend *b, int n, Kernel **kernels, const void *object, size_t size,
+		   Error *err)
 {
 	(void)b;
-	Text bytes = {0};
-	int bad = file_read(object, &bytes, err);
-	if (!bad)
-		bad = object_use(n, kernels, bytes.s ? bytes.s : "", bytes.n, err);
-	text_free(&bytes);
-	return bad;
+	return object_use(n, kernels, object, size, err);
 }
 
 const Backend backend_cc = {

@@ -21,7 +21,7 @@ static int member_run(Task *t, Node *member, const Binding *bind, const KernelEn
 	if (!wide)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	RandomState random = {env->seed, env->step};
-	int bad = interp_tensor(&t->ir, member, t->sub.ninput, bind, random, wide, NULL, err);
+	int bad = interp_tensor(member, t->sub.ninput, bind, random, wide, NULL, err);
 	for (int64_t i = 0; i < n && !bad; i++)
 		if (type_is_float(member->type))
 			type_store(member->type, out, i, ((double *)wide)[i]);
@@ -69,7 +69,7 @@ Kernel *kernel_interp(const Task *t, Error *err)
 	return k;
 }
 
-static int interp_compile(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+static int interp_compile(const Backend *b, int n, Kernel **kernels, Text *object, Error *err)
 {
 	(void)b, (void)n, (void)kernels, (void)object, (void)err;
 	return 0; /* kernel_interp has done everything */

@@ -12,7 +12,8 @@
 
 static struct {
 	void *nvrtc, *driver, *context;
-	int arch; /* 80: sm_80 */
+	int arch;	     /* 80: sm_80 */
+	unsigned generation; /* of forks: a driver does not survive one */
 	char why[256], version[64];
 #define NVRTC(name, parameters)	       int(*name) parameters;
 #define CUDA(name, symbol, parameters) int(*name) parameters;
@@ -72,18 +73,20 @@ static void cuda_open(void)
 {
 	int device, major = 0, minor = 0;
 	cuda.arch = 80;
+	cuda.generation = fork_generation();
 	if (!nvrtc_bind()) {
 		cuda.nvrtc = NULL;
-		snprintf(cuda.why, sizeof cuda.why,
-			 "libnvrtc.so is neither in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 nor "
-			 "on the library path");
+		message_print(
+			cuda.why, sizeof cuda.why,
+			"libnvrtc.so is neither in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 nor "
+			"on the library path");
 		return;
 	}
 	cuda.nvrtcVersion(&major, &minor);
 	if (!driver_bind())
-		snprintf(cuda.why, sizeof cuda.why, "no NVIDIA driver (libcuda.so.1)");
+		message_print(cuda.why, sizeof cuda.why, "no NVIDIA driver (libcuda.so.1)");
 	else if (cuda.init(0) || cuda.device(&device, 0) || cuda.retain(&cuda.context, device))
-		snprintf(cuda.why, sizeof cuda.why, "the NVIDIA driver finds no device");
+		message_print(cuda.why, sizeof cuda.why, "the NVIDIA driver finds no device");
 	else {
 		enum { CAPABILITY_MAJOR = 75, CAPABILITY_MINOR = 76 };
 		int a = 8, b = 0;
@@ -94,12 +97,21 @@ static void cuda_open(void)
 	snprintf(cuda.version, sizeof cuda.version, "nvrtc %d.%d sm_%d", major, minor, cuda.arch);
 }
 
+/* Why nothing of CUDA may be called in this process; NULL: it may. */
+static const char *cuda_forked(void)
+{
+	return cuda.generation == fork_generation()
+		       ? NULL
+		       : "it was opened before this process was forked";
+}
+
 static bool nvrtc_available(char *why, size_t n)
 {
 	pthread_once(&cuda_once, cuda_open);
-	if (*cuda.why)
-		snprintf(why, n, "%s", cuda.why);
-	return !*cuda.why;
+	const char *reason = cuda_forked() ? cuda_forked() : cuda.why;
+	if (*reason)
+		message_print(why, n, "%s", reason);
+	return !*reason;
 }
 
 static char *nvrtc_version(void)
@@ -200,7 +212,7 @@ static int program_refused(void *program, Error *err)
 		log[n] = 0;
 		cuda.nvrtcGetProgramLog(program, log);
 	}
-	error_set(err, RICCI_ECOMPILE, "nvrtc refuses a kernel:\n%.1500s",
+	error_set(err, RICCI_ECOMPILE, "nvrtc refuses a kernel:\n%s",
 		  log ? log : "it said nothing");
 	mem_free(log);
 	return RICCI_ECOMPILE;
@@ -252,17 +264,18 @@ static int nvrtc_one(Kernel *k, Error *err)
 static void nvrtc_release(void *module)
 {
 	CudaModule *m = module;
-	if (m && m->module)
+	if (m && m->module && !cuda_forked())
 		cuda.unload(m->module);
 	mem_free(m);
 }
 
-static int nvrtc_compile(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+static int nvrtc_compile(const Backend *b, int n, Kernel **kernels, Text *object, Error *err)
 {
 	(void)b, (void)object;
 	pthread_once(&cuda_once, cuda_open);
-	if (!cuda.nvrtc)
-		return error_set(err, RICCI_ECOMPILE, "no CUDA compiler: %s", cuda.why);
+	if (!cuda.nvrtc || cuda_forked())
+		return error_set(err, RICCI_ECOMPILE, "no CUDA compiler: %s",
+				 cuda_forked() ? cuda_forked() : cuda.why);
 	int done = 0;
 	while (done < n && !nvrtc_one(kernels[done], err))
 		done++;

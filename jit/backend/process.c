@@ -26,8 +26,7 @@ bool process_find(const char *name, char *path, size_t room)
 {
 	if (strchr(name, '/'))
 		return (size_t)snprintf(path, room, "%s", name) < room && access(path, X_OK) == 0;
-	const char *p = getenv("PATH");
-	for (p = p ? p : "/usr/local/bin:/usr/bin:/bin"; *p;) {
+	for (const char *p = env_text("PATH", "/usr/local/bin:/usr/bin:/bin"); *p;) {
 		int n = strcspn(p, ":");
 		if (n && (size_t)snprintf(path, room, "%.*s/%s", n, p, name) < room &&
 		    access(path, X_OK) == 0)
@@ -37,7 +36,27 @@ bool process_find(const char *name, char *path, size_t room)
 	return false;
 }
 
-static int spawn(pid_t *child, const char *path, const char *const *arg, int out)
+/* This process's environment with $TMPDIR as the folder that the child works in. NULL: no memory.
+ */
+static char **environment_here(void)
+{
+	static char here[] = "TMPDIR=.";
+	int n = 0, m = 0;
+	while (environ && environ[n])
+		n++;
+	char **e = mem_alloc(((size_t)n + 2) * sizeof *e);
+	for (int i = 0; e && i < n; i++)
+		if (strncmp(environ[i], "TMPDIR=", 7))
+			e[m++] = environ[i];
+	if (e) {
+		e[m++] = here;
+		e[m] = NULL;
+	}
+	return e;
+}
+
+static int spawn_with(pid_t *child, const char *path, const char *const *arg, char *const *with,
+		      int folder, int out)
 {
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t how;
@@ -60,10 +79,31 @@ static int spawn(pid_t *child, const char *path, const char *const *arg, int out
 		bad = posix_spawn_file_actions_adddup2(&files, out, 1);
 	if (!bad)
 		bad = posix_spawn_file_actions_adddup2(&files, out, 2);
+	if (!bad && folder >= 0)
+		bad = posix_spawn_file_actions_addfchdir_np(&files, folder);
 	if (!bad)
-		bad = posix_spawn(child, path, &files, &how, (char *const *)arg, environ);
+		bad = posix_spawn(child, path, &files, &how, (char *const *)arg, with);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&how);
+	return bad;
+}
+
+static int spawn(pid_t *child, const char *path, const char *const *arg, int folder, int out)
+{
+	char full[8192];
+	if (folder < 0)
+		return spawn_with(child, path, arg, environ, folder, out);
+	if (*path != '/') { /* relative to where this process is */
+		if (!getcwd(full, sizeof full / 2))
+			return errno;
+		size_t n = strlen(full);
+		if ((size_t)snprintf(full + n, sizeof full - n, "/%s", path) >= sizeof full - n)
+			return ENAMETOOLONG;
+		path = full;
+	}
+	char **with = environment_here();
+	int bad = with ? spawn_with(child, path, arg, with, folder, out) : ENOMEM;
+	mem_free(with);
 	return bad;
 }
 
@@ -130,14 +170,15 @@ static int child_wait(pid_t child, double end)
 	}
 }
 
-int process_run(const char *path, const char *const *arg, double seconds, Text *said, Error *err)
+int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
+		Error *err)
 {
 	int pipes[2];
 	pid_t child;
 	double end = clock_seconds() + seconds;
 	if (pipe2(pipes, O_CLOEXEC))
 		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(errno));
-	int bad = spawn(&child, path, arg, pipes[1]);
+	int bad = spawn(&child, path, arg, folder, pipes[1]);
 	close(pipes[1]);
 	if (bad) {
 		close(pipes[0]);

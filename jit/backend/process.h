@@ -6,10 +6,12 @@
 
 /* The path of a program: name itself when it holds a slash, else the first on the PATH. */
 bool process_find(const char *name, char *path, size_t room);
-/* Runs path with arg (NULL at the end), without input, and appends the first 64 KB of what it says
+/* Runs path with arg (NULL at the end), without input, in the folder of that descriptor, which is
+ * its $TMPDIR too (-1: here), and appends the first 64 KB of what it says
  * on stdout and stderr to said. 0, its exit status > 0, or an error < 0: it can't start, was
  * killed, or took longer than `seconds` and was stopped. The child gets no more processor time than
  * that either, even if this process ends first. */
-int process_run(const char *path, const char *const *arg, double seconds, Text *said, Error *err);
+int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
+		Error *err);
 
 #endif

@@ -2,16 +2,14 @@
  *
  * Input: sources that define kernel_0 and include nothing; -nostdlib keeps tcc from opening any
  * file. Output: the machine code alone, in one Code; the compiler's state is gone when compile
- * returns. libtcc keeps its state in variables of the process: one lock around it.
+ * returns (tcc_host.c).
  */
 #include "jit/backend/backend.h"
+#include "jit/backend/tcc_host.h"
 #include "jit/symbols.h"
 #include <ctype.h>
 #include <libtcc.h>
-#include <pthread.h>
 #include <string.h>
-
-static pthread_mutex_t tcc_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool tcc_available(char *why, size_t n)
 {
@@ -58,79 +56,87 @@ static void helpers_add(TCCState *tcc)
 		tcc_add_symbol(tcc, name[i], jit_symbol(name[i]));
 }
 
-static int source_add(TCCState *tcc, int i, const char *source, Error *err)
+typedef struct Build {
+	int n;
+	Kernel **kernels;
+	Text text; /* of the source that is being compiled */
+	Code *code;
+	Error *err;
+} Build;
+
+static int source_add(Build *b, TCCState *tcc, int i)
 {
-	Text text = {0};
-	text_add(&text, "#define kernel_0 kernel_%d\n#line 1 \"kernel\"\n", i);
-	text_put(&text, source, strlen(source));
-	int bad = text.failed ? error_set(err, RICCI_ENOMEM, "out of memory") : 0;
-	if (!bad) {
-		symbols_add(tcc, source);
-		if (tcc_compile_string(tcc, text.s))
-			bad = error_set(err, RICCI_ECOMPILE,
-					"tcc did not accept the source of a kernel");
-	}
-	text_free(&text);
-	return bad;
+	const char *source = b->kernels[i]->source;
+	text_free(&b->text);
+	text_add(&b->text, "#define kernel_0 kernel_%d\n#line 1 \"kernel\"\n", i);
+	text_put(&b->text, source, strlen(source));
+	if (b->text.failed)
+		return error_set(b->err, RICCI_ENOMEM, "out of memory");
+	symbols_add(tcc, source);
+	if (tcc_compile_string(tcc, b->text.s))
+		return error_set(b->err, RICCI_ECOMPILE,
+				 "tcc did not accept the source of a kernel");
+	return 0;
 }
 
-static Code *tcc_place(TCCState *tcc, Error *err)
+static int code_place(Build *b, TCCState *tcc)
 {
 	int size = tcc_relocate(tcc, NULL);
-	Code *c = size < 0 ? NULL : code_new(size, err);
-	if (c && (tcc_relocate(tcc, c->base) < 0 || code_seal(c, c->bytes, err))) {
-		code_release(c);
-		c = NULL;
-	}
-	if (!c)
-		error_set(err, RICCI_ECOMPILE, "tcc could not place a kernel in memory");
-	return c;
+	b->code = size < 0 ? NULL : code_new(size, b->err);
+	if (!b->code || tcc_relocate(tcc, b->code->base) < 0 ||
+	    code_seal(b->code, b->code->bytes, b->err))
+		return error_set(b->err, RICCI_ECOMPILE, "tcc could not place a kernel in memory");
+	return 0;
 }
 
-static Code *tcc_build(TCCState *tcc, int n, Kernel **kernels, Error *err)
+static int kernels_find(Build *b, TCCState *tcc)
 {
-	tcc_set_error_func(tcc, err, tcc_message);
-	tcc_set_options(tcc, "-nostdlib");
-	if (tcc_set_output_type(tcc, TCC_OUTPUT_MEMORY)) {
-		error_set(err, RICCI_ECOMPILE, "tcc does not work");
-		return NULL;
-	}
-	helpers_add(tcc);
-	for (int i = 0; i < n; i++)
-		if (source_add(tcc, i, kernels[i]->source, err))
-			return NULL;
-	Code *c = tcc_place(tcc, err);
-	for (int i = 0; c && i < n; i++) {
+	for (int i = 0; i < b->n; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "kernel_%d", i);
-		kernels[i]->run = (KernelFn *)tcc_get_symbol(tcc, name);
-		if (!kernels[i]->run) {
-			error_set(err, RICCI_ECOMPILE,
-				  "the source of a kernel does not define kernel_0");
-			code_release(c);
-			c = NULL;
-		}
+		b->kernels[i]->run = (KernelFn *)tcc_get_symbol(tcc, name);
+		if (!b->kernels[i]->run)
+			return error_set(b->err, RICCI_ECOMPILE,
+					 "the source of a kernel does not define kernel_0");
 	}
-	return c;
+	return 0;
 }
 
-static int tcc_compile(const Backend *b, int n, Kernel **kernels, const char *object, Error *err)
+static void tcc_build(void *user)
 {
-	(void)b, (void)object; /* compiling again is as fast as loading */
-	Error own = {0};
-	pthread_mutex_lock(&tcc_lock);
+	Build *b = user;
 	TCCState *tcc = tcc_new();
-	Code *c = tcc ? tcc_build(tcc, n, kernels, &own) : NULL;
-	if (!tcc)
-		error_set(&own, RICCI_ENOMEM, "out of memory");
-	else
-		tcc_delete(tcc);
-	pthread_mutex_unlock(&tcc_lock);
-	if (!c)
+	tcc_set_error_func(tcc, b->err, tcc_message);
+	tcc_set_options(tcc, "-nostdlib");
+	if (tcc_set_output_type(tcc, TCC_OUTPUT_MEMORY)) {
+		error_set(b->err, RICCI_ECOMPILE, "tcc does not work");
+		return;
+	}
+	helpers_add(tcc);
+	for (int i = 0; i < b->n; i++)
+		if (source_add(b, tcc, i))
+			return;
+	if (!code_place(b, tcc) && !kernels_find(b, tcc))
+		error_clear(b->err); /* of warnings */
+}
+
+static int tcc_compile(const Backend *backend, int n, Kernel **kernels, Text *object, Error *err)
+{
+	(void)backend, (void)object; /* compiling again is as fast as loading */
+	Error own = {0};
+	Build b = {.n = n, .kernels = kernels, .err = &own};
+	tcc_run_work(tcc_build, &b, &own);
+	text_free(&b.text);
+	for (int i = 0; i < n; i++) {
+		kernels[i]->module = own.code ? NULL : b.code;
+		if (own.code)
+			kernels[i]->run = NULL;
+	}
+	if (own.code) {
+		code_release(b.code);
 		return error_set(err, own.code, "%s", own.text);
-	for (int i = 0; i < n; i++)
-		kernels[i]->module = c;
-	c->refs = n;
+	}
+	b.code->refs = n;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
  *
  * Output: math_symbols, by which jit_symbols() offers every function of jit/builtin/mathlib.inc and
  * mathlib_f64.inc, and some of f64 of libm; and jit_math_prelude, the same functions as C text.
- * Random draws equal core/philox.c's.
+ * Random draws equal core/base/philox.c's.
  */
 #include "jit/builtin/builtin.h"
 #include <math.h>

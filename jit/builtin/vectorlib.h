@@ -1,23 +1,26 @@
 /* vectorlib.h - operations over chunks of elements, for tcc's kernels: tcc makes no vector code, so
- *a loop over elements becomes a few calls over a thousand of them. Built for several instruction
- *sets; generated code calls them by one name, ricci_v_<op>, and jit_symbols() gives the best that
- *the processor runs.
+ * a loop over elements becomes a few calls over a thousand of them. Built for several instruction
+ * sets; generated code calls them by one name, ricci_v_<op>, and jit_symbols() gives the best that
+ * the processor runs.
  *
  *	void ricci_v_<unary>(int64_t n, T *dst, const T *a, int64_t sa)
  *	void ricci_v_<binary>(int64_t n, T *dst, const T *a, int64_t sa, const T *b, int64_t sb)
  *	void ricci_v_pow_f32(the same)
- *	void ricci_v_<compare>(int64_t n, unsigned char *dst, const T *a, int64_t sa, const T *b,
- *int64_t sb) void ricci_v_select_<t>(int64_t n, T *dst, const unsigned char *c, int64_t sc, const T
- **a, int64_t sa, const T *b, int64_t sb)				dst = c ? a : b void
- *ricci_v_fma_<t>(int64_t n, T *dst, const T *a, int64_t sa, const T *b, int64_t sb)	dst += a * b
+ *	void ricci_v_<compare>(int64_t n, unsigned char *dst, const T *a, int64_t sa,
+ *			       const T *b, int64_t sb)
+ *	void ricci_v_select_<t>(int64_t n, T *dst, const unsigned char *c, int64_t sc,
+ *				const T *a, int64_t sa, const T *b, int64_t sb)
+ *							dst = c ? a : b
+ *	void ricci_v_fma_<t>(int64_t n, T *dst, const T *a, int64_t sa, const T *b, int64_t sb)
+ *							dst += a * b
  *	void ricci_v_store_<t>(int64_t n, T *dst, int64_t sd, const T *a)
- *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)	of n >= 0 elements,
- *from the identity T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)
+ *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)
+ *							of n >= 0 elements, from the identity
+ *	T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)
  *
  * Strides are in elements: 1 fast, 0 one value for all, others gather. dst is contiguous; it may be
- *one of the operands exactly (in place), not overlap it otherwise. t is f32 or f64. The rows are in
- *jit/builtin/vector_ops.def.
- */
+ * one of the operands exactly (in place), not overlap it otherwise. t is f32 or f64. The rows are
+ * in jit/builtin/vector_ops.def. */
 #ifndef VECTORLIB_H
 #define VECTORLIB_H
 

@@ -6,8 +6,8 @@
  *		store C through the members, where tiles are not stored straight
  *
  * A that is a plain read may stay where it lies. Factors of which many parts use the same panels
- *may be packed before, once, in a phase of parts of its own, into shared memory. Where blocks are
- *few and K is long, parts are pieces of K too: they leave their sums in shared memory, and a second
+ * may be packed before, once, in a phase of parts of its own, into shared memory. Where blocks are
+ * few and K is long, parts are pieces of K too: they leave their sums in shared memory, and a second
  * phase adds them up in the order of K and stores. */
 #include "jit/contract/internal.h"
 

@@ -424,18 +424,21 @@ static Operand compute(Vector *v, Node *n, const char *want)
 /* The elements of n over the chunk. A node met twice is computed once. */
 Operand chunk_value(Vector *v, Node *n, const char *want)
 {
+	if (v->e->too_large) /* this text is thrown away */
+		return (Operand){"0", 1, chunk_kind((Type)n->type), -1};
 	for (int k = 0; k < v->nknown; k++)
 		if (v->known[k].n == n)
 			return v->known[k].v;
 	if (!node_has(n, v->axis)) {
 		Operand u = uniform(v, n);
-		if (v->nknown < MAX_MEMO)
+		if (v->nknown < MAX_MEMO / 2)
 			v->known[v->nknown++] = (Known){n, u};
 		return u;
 	}
 	bool again = emit_uses(v->e, n) > 1;
 	Operand out = compute(v, n, again ? NULL : want);
-	if (again && v->nknown < MAX_MEMO) {
+	v->e->too_large |= again && v->nknown == MAX_MEMO;
+	if (again && !v->e->too_large) {
 		/* kept: nobody but the end of the chunk frees it */
 		Operand kept = out;
 		kept.temp = -1;

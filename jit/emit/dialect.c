@@ -58,8 +58,8 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	   "int rk_u8_of_int(int64_t v) { return v > 255 ? 255 : v < 0 ? 0 : (int)v; }\n" FN       \
 	   "int64_t rk_div(int64_t a, int64_t c) { return a / c - (a % c < 0); }\n" FN             \
 	   "int64_t rk_mod(int64_t a, int64_t c) { return a % c + (a % c < 0 ? c : 0); }\n" FN     \
-	   "int64_t rk_abs_i64(int64_t a) { return a < 0 ? -a : a; }\n" FN                         \
-	   "int rk_abs_i32(int a) { return a < 0 ? -a : a; }\n" FN                                 \
+	   "int64_t rk_abs_i64(int64_t a) { return a < 0 ? (int64_t)-(uint64_t)a : a; }\n" FN      \
+	   "int rk_abs_i32(int a) { return a < 0 ? (int)-(unsigned)a : a; }\n" FN                  \
 	   "int64_t rk_sign_i64(int64_t a) { return (a > 0) - (a < 0); }\n" FN                     \
 	   "int rk_sign_i32(int a) { return (a > 0) - (a < 0); }\n"
 
@@ -275,6 +275,6 @@ const Dialect *dialect_find(const char *backend)
 
 bool backend_grid(const Backend *b)
 {
-	const Dialect *d = dialect_find(b->name);
+	const Dialect *d = b ? dialect_find(b->name) : NULL;
 	return d && d->grid;
 }

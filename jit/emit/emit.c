@@ -167,6 +167,14 @@ static bool changing(const Emit *e, const Stmt *s)
 	return !b || b->space != SPACE_PARAM;
 }
 
+/* Sums and products of integers wrap; C's do so without signs only. */
+static const char *unsigned_text(Type t, Reduce red, Arena *m, const char *v)
+{
+	if ((red != RED_ADD && red != RED_MUL) || (t != RICCI_I32 && t != RICCI_I64))
+		return v;
+	return arena_printf(m, "(%s)%s", t == RICCI_I32 ? "unsigned" : "uint64_t", v);
+}
+
 static void store(Emit *e, const Stmt *s, const char *v)
 {
 	Type t = (Type)s->buffer->type;
@@ -180,7 +188,8 @@ static void store(Emit *e, const Stmt *s, const char *v)
 				 s->red == RED_MAX ? "max" : "min", suffix, place, v);
 	}
 	static const char *const assign[RED_COUNT] = {"=", "+=", "*=", "=", "="};
-	emit_line(e, "%s %s %s;", place, assign[s->red], v);
+	emit_line(e, "%s %s %s;", place, assign[s->red],
+		  unsigned_text(t, s->red, &e->ir->arena, v));
 }
 
 /* May the store share what it computes with those around it? Sums in local variables have too many

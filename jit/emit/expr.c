@@ -182,10 +182,12 @@ static const char *divide_text(Emit *e, const Node *n, const char *a)
 	const char *sign = quotient ? "/" : "%";
 	if (lo >= 0)
 		return arena_printf(m, "(%s %s %lldL)", a, sign, (long long)c);
-	if (lo < -((int64_t)1 << 60))
+	int64_t up, shift; /* up * c + lo >= 0 */
+	if (__builtin_sub_overflow(c, int_floor_div(lo, c), &up) ||
+	    __builtin_mul_overflow(up, c, &shift) ||
+	    __builtin_add_overflow(n->src[0]->hi, shift, &shift))
 		return arena_printf(m, "rk_%s(%s, %lldL)", quotient ? "div" : "mod", a,
 				    (long long)c);
-	int64_t up = (-lo + c - 1) / c;
 	return quotient ? arena_printf(m, "((%s + %lldL) / %lldL - %lldL)", a, (long long)(up * c),
 				       (long long)c, (long long)up)
 			: arena_printf(m, "((%s + %lldL) %% %lldL)", a, (long long)(up * c),
@@ -293,10 +295,23 @@ static const char *factor_text(Emit *e, Node *atom, Type t, int64_t k)
 	return arena_printf(&e->ir->arena, k < 0 ? "(-s%llu)" : "s%llu", (unsigned long long)step);
 }
 
-/* A sum: the part that outer scopes know, then the terms of this one. */
-static const char *sum_text(Emit *e, Node *n, int level, bool lazy)
+/* Does no part of the sum leave int64, in whichever order it is added up? */
+static bool never_wraps(const Affine *a)
 {
-	Affine a = affine_of(e->ir, n), outer = a;
+	const __int128 far = INT64_MAX;
+	__int128 most = a->c < 0 ? -(__int128)a->c : a->c;
+	for (int i = 0; i < a->n && most < far; i++) {
+		const Node *x = a->atom[i];
+		__int128 k = a->k[i] < 0 ? -(__int128)a->k[i] : a->k[i];
+		most += k * (-(__int128)x->lo > x->hi ? -(__int128)x->lo : x->hi);
+	}
+	return most < far;
+}
+
+/* A sum: the part that outer scopes know, then the terms of this one. */
+static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool lazy)
+{
+	Affine a = *sum, outer = a;
 	Type t = n->type;
 	Arena *arena = &e->ir->arena; /* a growing Text would leak when memory runs out below */
 	outer.n = 0;
@@ -378,14 +393,18 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 	return arena_printf(m, "ricci_%s_%s(%s)", name, suffix, a);
 }
 
-/* Arithmetic of the narrow integer types wraps. */
+/* Integer arithmetic wraps; C's does so without signs only. */
 static const char *infix_text(Emit *e, const Node *n, const char *a, const char *b)
 {
 	Arena *m = &e->ir->arena;
 	const char *op = op_info[n->op].text;
 	bool arithmetic = n->op == OP_ADD || n->op == OP_MUL;
-	if (arithmetic && n->type == RICCI_I32)
-		return arena_printf(m, "(int)((unsigned)%s %s (unsigned)%s)", a, op, b);
+	if (arithmetic && (n->type == RICCI_I32 || n->type == RICCI_I64))
+		return arena_printf(m,
+				    n->type == RICCI_I32
+					    ? "(int)((unsigned)%s %s (unsigned)%s)"
+					    : "(int64_t)((uint64_t)%s %s (uint64_t)%s)",
+				    a, op, b);
 	if (arithmetic && (n->type == RICCI_I8 || n->type == RICCI_U8))
 		return arena_printf(m, "(int)(%s)(%s %s %s)", dialect_ctype[n->type], a, op, b);
 	return arena_printf(m, "(%s %s %s)", a, op, b);
@@ -466,8 +485,12 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		return comparison_text(e, n, lazy);
 	case OP_ADD:
 	case OP_MUL:
-		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0])))
-			return sum_text(e, n, level, lazy);
+		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0]))) {
+			Affine a = affine_of(e->ir, n);
+			bool opaque = a.n == 1 && a.atom[0] == n;
+			if (!opaque && never_wraps(&a))
+				return sum_text(e, n, &a, level, lazy);
+		}
 		break;
 	case OP_DIV:
 		if (!*e->d->vector || !emit_inverts(n->src[1]))
@@ -499,13 +522,7 @@ static const char *name_put(Emit *e, Node *n, int level, const char *text)
 	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
 	text_add(s->text, "%*sconst %s %s = %s;\n", level + 1, "", dialect_compute[n->type], name,
 		 text);
-	if (s->nnamed == s->room) {
-		uint32_t *old = s->named;
-		s->room = s->room * 2 + 32;
-		s->named = arena_alloc(&e->ir->arena, (size_t)s->room * sizeof *s->named);
-		if (old)
-			memcpy(s->named, old, (size_t)s->nnamed * sizeof *old);
-	}
+	s->named = arena_grow(&e->ir->arena, s->named, s->nnamed, &s->room, sizeof *s->named);
 	s->named[s->nnamed++] = n->id;
 	note_of(e, n)->name = name;
 	return name;

@@ -7,11 +7,15 @@
 #include "jit/emit/internal.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { KEPT_MOST = 256 };
+enum {
+	KEPT_MOST = 256,
+	TEXT_LONG = 400 /* a value of more is kept: what is shared may be written once only */
+};
 
 typedef struct Kept {
-	const Node *read, *cond; /* read NULL: the mask */
+	const Node *read, *cond; /* read: or another value; NULL: the mask */
 	int64_t step, from;
 	const char *name;
 } Kept;
@@ -50,7 +54,7 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common
 	if (cond->op == OP_AND) {
 		mask_parts(v, cond->src[0], lo, hi, common);
 		mask_parts(v, cond->src[1], lo, hi, common);
-	} else if (lanes_vary(cond, v->loop->axis)) {
+	} else if (lanes_vary(ir, cond, v->loop->axis)) {
 		cond_interval(ir, cond, v->loop->axis, lo, hi);
 	} else {
 		*common = *common ? node2(ir, OP_AND, *common, cond) : cond;
@@ -136,18 +140,33 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 {
 	Arena *m = &v->e->ir->arena;
 	const char *text = op_info[n->op].text;
-	if (!lanes_vary(n, v->loop->axis))
+	if (!lanes_vary(v->e->ir, n, v->loop->axis))
 		return arena_printf(m, "rk_all(%s)", emit_value(v->e, n, false));
 	if (n->op == OP_READ)
 		return load(v, n, cond);
 	if (n->op == OP_SELECT)
 		return select_text(v, n, cond);
+	Kept key = {.read = n, .cond = cond};
+	const char *known = kept_find(v, key);
+	if (known)
+		return known;
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
 	const char *b = value(v, n->src[1], cond);
-	return op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
+	text = op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
 						 : arena_printf(m, "rk_v%s(%s, %s)", text, a, b);
+	return strlen(text) > TEXT_LONG ? keep(v, "rk_v", key, text) : text;
+}
+
+/* After a statement: it may have changed a variable that kept values were made of. */
+static void values_forget(Lanes *v)
+{
+	int n = 0;
+	for (int k = 0; k < v->nkept; k++)
+		if (!v->kept[k].read || v->kept[k].read->op == OP_READ)
+			v->kept[n++] = v->kept[k];
+	v->nkept = n;
 }
 
 /* As emit_term. */
@@ -207,12 +226,14 @@ void emit_lanes(Emit *e, const Stmt *loop)
 	for (const Stmt *s = loop->body; s;) {
 		if (s->kind == STMT_STORE && tensor_size(s->buffer) > 1) {
 			s = store_results(v, s);
+			values_forget(v);
 			continue;
 		}
 		if (s->kind == STMT_ALLOC)
 			emit_line(e, "rk_v %s;", s->buffer->u.s);
 		else
 			store_own(v, s);
+		values_forget(v);
 		s = s->next;
 	}
 	emit_line(e, "}");

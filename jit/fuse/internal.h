@@ -12,10 +12,17 @@ typedef struct Use { /* one reader of a tensor */
 	struct Use *next;
 } Use;
 
+enum { GROUPS_BACK = 64 }; /* what is new may join one of so many latest groups */
+
 typedef struct Group {
 	Node **member;
 	int nmember, room;
-	uint64_t *before; /* bit set of groups that must run before this one */
+	/* Which of the latest groups must run before this one: group k's bit is k % GROUPS_BACK; as
+	 * of when there were `known` groups. */
+	uint64_t before;
+	int known;
+	int *after; /* the groups that read what this one computes */
+	int nafter, after_room;
 } Group;
 
 typedef struct Fuse {
@@ -29,23 +36,30 @@ typedef struct Fuse {
 	int *group_of; /* by id of the equation as it is now; -1 none */
 	size_t group_ids;
 	Group *group;
-	int ngroup, words;
+	int ngroup;
+	Node ***reads; /* by id of the equation as it is now: comp_reads, once asked for */
+	int *nread;
 	Text dump;
 	bool dumping;
 } Fuse;
 
 typedef struct Reads { /* the READ nodes of one tensor in an expression, sources first */
-	Node *tensor, *read[64];
-	int n;
-	bool overflow;
+	Ir *ir;
+	Node *tensor; /* NULL: of all */
+	Node **read;
+	int n, room;
 } Reads;
 
+/* A list with room for more than n items: the old one, or a copy in twice the room. */
+void *list_grow(Arena *a, void *old, int n, int *room, size_t size);
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
 	      const char *verdict);
 /* All reads in e; c's reads of the tensor. */
 Reads fuse_reads_in(Ir *ir, Node *e);
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
+/* comp_reads of an equation as it is now, found once. */
+int group_reads(Fuse *f, const Node *c, Node ***reads);
 void fuse_take_in(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
 void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);

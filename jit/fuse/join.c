@@ -7,11 +7,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUPS_BACK = 64 };
-
-static bool bit_get(const uint64_t *set, int k)
+int group_reads(Fuse *f, const Node *c, Node ***reads)
 {
-	return set[k / 64] >> (k % 64) & 1;
+	if (!f->reads[c->id])
+		f->nread[c->id] = comp_reads(f->ir, c, &f->reads[c->id]);
+	*reads = f->reads[c->id];
+	return f->nread[c->id];
+}
+
+/* ---- what must run before what ---- */
+
+/* The bits of g, without those of groups that are no longer among the latest. */
+static uint64_t before_now(Fuse *f, Group *g)
+{
+	for (; g->known < f->ngroup; g->known++) {
+		if (f->ngroup - g->known >= GROUPS_BACK) {
+			g->before = 0;
+			g->known = f->ngroup;
+			break;
+		}
+		g->before &= ~((uint64_t)1 << g->known % GROUPS_BACK);
+	}
+	return g->before;
+}
+
+/* Must group `at`, one of the latest, run before group h? */
+static bool runs_before(Fuse *f, int at, int h)
+{
+	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
 }
 
 static bool same_space(const Node *a, const Node *b)
@@ -28,8 +51,6 @@ static bool same_space(const Node *a, const Node *b)
 static bool reads_own(Ir *ir, const Node *c, Node *t)
 {
 	Reads r = fuse_reads(ir, c, t);
-	if (r.overflow)
-		return false;
 	for (int k = 0; k < r.n; k++)
 		for (int d = 0; d < tensor_rank(t); d++)
 			if (r.read[k]->src[1 + d] != comp_axis(c, d))
@@ -60,8 +81,10 @@ static bool may_join(Fuse *f, const Group *g, Node *c)
 	return subgraph_rows(f->ir, &s);
 }
 
-/* Bytes that c need not move when it joins g; < 0 when it may not, with the reason. */
-static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads, const char **why)
+/* Bytes that c need not move when it joins g; < 0 when it may not, with the reason, or when they
+ * are no more than `most`. */
+static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads, double most,
+			 const char **why)
 {
 	Group *g = &f->group[at];
 	const Node *main = g->member[0];
@@ -75,7 +98,7 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 	int inputs = nread;
 	for (int k = 0; k < g->nmember; k++) {
 		Node **theirs;
-		int n = comp_reads(f->ir, g->member[k], &theirs);
+		int n = group_reads(f, g->member[k], &theirs);
 		inputs += n;
 		for (int j = 0; j < n && comp_reduce(main) == RED_NONE; j++)
 			for (int i = 0; i < nread; i++)
@@ -93,16 +116,17 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 			saved += (double)tensor_bytes(reads[i]);
 		} else if (h >= 0) {
 			*why = "a path leads around";
-			if (bit_get(f->group[h].before, at))
+			if (runs_before(f, at, h))
 				return -1;
 		}
 	}
 	*why = "shares nothing";
-	return saved > 0 && may_join(f, g, c) ? saved : -1;
+	return saved > most && may_join(f, g, c) ? saved : -1;
 }
 
-/* Bytes that c need not load when it runs row by row with group at; < 0 when it may not. */
-static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads)
+/* Bytes that c need not load when it runs row by row with group at; < 0 when it may not, or when
+ * they are no more than `most`. */
+static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads, double most)
 {
 	const Group *g = &f->group[at];
 	Node *all[MEMBERS_MOST + 1];
@@ -114,12 +138,12 @@ static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads)
 		int h = group_of(f, reads[i]);
 		if (h == at)
 			saved += (double)tensor_bytes(reads[i]);
-		else if (h >= 0 && bit_get(f->group[h].before, at))
+		else if (h >= 0 && runs_before(f, at, h))
 			return -1;
 	}
 	for (int k = 0; k < g->nmember; k++) {
 		Node **theirs;
-		int n = comp_reads(f->ir, g->member[k], &theirs);
+		int n = group_reads(f, g->member[k], &theirs);
 		all[k] = g->member[k];
 		inputs += n;
 		for (int j = 0; j < n; j++)
@@ -128,25 +152,37 @@ static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads)
 					saved += (double)tensor_bytes(reads[i]);
 	}
 	all[g->nmember] = c;
-	return saved > 0 && inputs <= 2 * INPUTS_MOST &&
+	return saved > most && inputs <= 2 * INPUTS_MOST &&
 			       subgraph_rows_suit(f->ir, g->nmember + 1, all, !f->dev->grid)
 		       ? saved
 		       : -1;
 }
 
-/* Records that group h runs before group at, and all that follows from it. */
+/* Records that group h runs before group `at`, and what follows from it for those behind. */
 static void set_before(Fuse *f, int at, int h)
 {
-	uint64_t *b = f->group[h].before;
-	if (bit_get(f->group[at].before, h))
-		return;
-	for (int k = 0; k < f->ngroup; k++) {
-		if (k != at && !bit_get(f->group[k].before, at))
+	Arena *a = &f->ir->arena;
+	Group *from = &f->group[h];
+	uint64_t more = before_now(f, from);
+	int *open = NULL, nopen = 0, room = 0;
+	if (f->ngroup - h <= GROUPS_BACK)
+		more |= (uint64_t)1 << h % GROUPS_BACK;
+	if (!from->nafter || from->after[from->nafter - 1] != at) {
+		from->after = arena_grow(a, from->after, from->nafter, &from->after_room,
+					 sizeof *from->after);
+		from->after[from->nafter++] = at;
+	}
+	open = arena_grow(a, open, nopen, &room, sizeof *open);
+	open[nopen++] = at;
+	while (nopen) {
+		Group *g = &f->group[open[--nopen]];
+		if ((before_now(f, g) | more) == g->before)
 			continue;
-		uint64_t *mine = f->group[k].before;
-		mine[h / 64] |= (uint64_t)1 << (h % 64);
-		for (int w = 0; w < f->words; w++)
-			mine[w] |= b[w];
+		g->before |= more;
+		for (int k = 0; k < g->nafter; k++) {
+			open = arena_grow(a, open, nopen, &room, sizeof *open);
+			open[nopen++] = g->after[k];
+		}
 	}
 }
 
@@ -162,23 +198,15 @@ static int scan_group(const Fuse *f, const Node *c)
 
 static void group_add(Fuse *f, Group *g, Node *c)
 {
-	Arena *a = &f->ir->arena;
-	if (!g->before)
-		g->before = arena_alloc(a, (size_t)f->words * sizeof *g->before);
-	if (g->nmember == g->room) { /* a loop may have any number of results */
-		Node **member = g->member;
-		g->room = g->room ? 2 * g->room : 4;
-		g->member = arena_alloc(a, (size_t)g->room * sizeof *g->member);
-		if (g->nmember)
-			memcpy(g->member, member, (size_t)g->nmember * sizeof *member);
-	}
+	/* A loop may have any number of results. */
+	g->member = arena_grow(&f->ir->arena, g->member, g->nmember, &g->room, sizeof *g->member);
 	g->member[g->nmember++] = c;
 }
 
 static void join_one(Fuse *f, Node *c)
 {
 	Node **reads;
-	int nread = comp_reads(f->ir, c, &reads), best = -1;
+	int nread = group_reads(f, c, &reads), best = -1;
 	double most = 0;
 	const char *why = "";
 	bool loop = c->op == OP_SCAN;
@@ -186,7 +214,7 @@ static void join_one(Fuse *f, Node *c)
 	if (loop)
 		best = scan_group(f, c);
 	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
-		double saved = join_saves(f, at, c, nread, reads, &why);
+		double saved = join_saves(f, at, c, nread, reads, most, &why);
 		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
 			most = saved;
 			best = at;
@@ -194,7 +222,7 @@ static void join_one(Fuse *f, Node *c)
 	}
 	bool dense = !loop && comp_is_dense(c), rows = false;
 	for (int at = f->ngroup - 1; dense && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
-		double saved = rows_save(f, at, c, nread, reads);
+		double saved = rows_save(f, at, c, nread, reads, most);
 		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
 			most = saved;
 			best = at;
@@ -233,7 +261,7 @@ static void put_inputs(Fuse *f, Subgraph *s, const Group *g)
 	for (int pass = 0; pass < 2; pass++) {
 		for (int k = 0; k < g->nmember; k++) {
 			Node **reads;
-			int n = comp_reads(f->ir, g->member[k], &reads);
+			int n = group_reads(f, g->member[k], &reads);
 			room += pass == 0 ? n : 0;
 			for (int j = 0; j < n && pass; j++) {
 				bool there = member_index(g, reads[j]) >= 0;
@@ -261,27 +289,46 @@ static void put_subgraph(Fuse *f, Subgraph *s, int at, const bool *needed)
 	put_inputs(f, s, g);
 }
 
-/* Groups in an order that can run: the first whose predecessors are all out, again and again. The
- * bit sets are closed, so a group with fewer predecessors never depends on one with more: sorting
- * by their number is enough. */
-static int popcount(const uint64_t *set, int words)
-{
-	int n = 0;
-	for (int k = 0; k < words; k++)
-		n += __builtin_popcountll(set[k]);
-	return n;
-}
-
 typedef struct Rank {
-	int group, before;
+	int group, level, before; /* before: how many groups that it waits for are not out yet */
 } Rank;
 
-static int by_before(const void *a, const void *b)
+static int by_level(const void *a, const void *b)
 {
 	const Rank *x = a, *y = b;
-	return x->before != y->before ? (x->before < y->before ? -1 : 1)
-	       : x->group < y->group  ? -1
-				      : x->group > y->group;
+	return x->level != y->level  ? (x->level < y->level ? -1 : 1)
+	       : x->group < y->group ? -1
+				     : x->group > y->group;
+}
+
+/* Groups in an order that can run: by the longest path that leads to them. So the consumer of
+ * a gradient runs soon after it, whatever comes later in the graph. */
+static Rank *rank_groups(Fuse *f)
+{
+	Arena *a = &f->ir->arena;
+	size_t n = (size_t)f->ngroup + 1;
+	Rank *rank = arena_alloc(a, n * sizeof *rank);
+	int *ready = arena_alloc(a, n * sizeof *ready), nready = 0;
+	for (int k = 0; k < f->ngroup; k++) {
+		rank[k].group = k;
+		for (int j = 0; j < f->group[k].nafter; j++)
+			rank[f->group[k].after[j]].before++;
+	}
+	for (int k = 0; k < f->ngroup; k++)
+		if (!rank[k].before)
+			ready[nready++] = k;
+	for (int i = 0; i < nready; i++) {
+		const Group *g = &f->group[ready[i]];
+		for (int j = 0; j < g->nafter; j++) {
+			Rank *r = &rank[g->after[j]];
+			if (r->level <= rank[ready[i]].level)
+				r->level = rank[ready[i]].level + 1;
+			if (!--r->before)
+				ready[nready++] = g->after[j];
+		}
+	}
+	qsort(rank, (size_t)f->ngroup, sizeof *rank, by_level);
+	return rank;
 }
 
 void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs)
@@ -292,7 +339,8 @@ void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **sub
 	f->group_ids = f->ir->count;
 	f->group_of = arena_alloc(a, f->group_ids * sizeof *f->group_of);
 	f->group = arena_alloc(a, (size_t)(n + 1) * sizeof *f->group);
-	f->words = n / 64 + 1;
+	f->reads = arena_alloc(a, f->group_ids * sizeof *f->reads);
+	f->nread = arena_alloc(a, f->group_ids * sizeof *f->nread);
 	bool *needed = arena_alloc(a, f->group_ids);
 	memset(f->group_of, -1, f->group_ids * sizeof *f->group_of);
 	for (int k = 0; k < n; k++)
@@ -302,16 +350,13 @@ void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **sub
 		needed[roots[k]->id] = true;
 	for (int k = 0; k < n; k++) {
 		Node **reads;
-		int m = comp_reads(f->ir, order[k], &reads);
+		int m = group_reads(f, order[k], &reads);
 		for (int j = 0; j < m; j++)
 			if (group_of(f, reads[j]) >= 0 &&
 			    group_of(f, reads[j]) != group_of(f, order[k]))
 				needed[reads[j]->id] = true;
 	}
-	Rank *rank = arena_alloc(a, (size_t)(f->ngroup + 1) * sizeof *rank);
-	for (int k = 0; k < f->ngroup; k++)
-		rank[k] = (Rank){k, popcount(f->group[k].before, f->words)};
-	qsort(rank, (size_t)f->ngroup, sizeof *rank, by_before);
+	const Rank *rank = rank_groups(f);
 	*nsub = f->ngroup;
 	*subs = arena_alloc(a, (size_t)(f->ngroup + 1) * sizeof **subs);
 	for (int k = 0; k < f->ngroup; k++)

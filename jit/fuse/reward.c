@@ -2,6 +2,8 @@
  * (RICCI_DUMP=fuse), and which reads there are. */
 #include "jit/fuse/internal.h"
 
+#include <string.h>
+
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches)
 {
 	return bytes / f->dev->pd + flops / f->dev->pc + launches * f->dev->launch;
@@ -16,27 +18,36 @@ void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flo
 			 verdict);
 }
 
+void *list_grow(Arena *a, void *old, int n, int *room, size_t size)
+{
+	if (n < *room)
+		return old;
+	*room = *room ? 2 * *room : 4;
+	void *list = arena_alloc(a, (size_t)*room * size);
+	if (n)
+		memcpy(list, old, (size_t)n * size);
+	return list;
+}
+
 static void see_read(void *user, Node *n)
 {
 	Reads *r = user;
 	if (n->op != OP_READ || (r->tensor && n->src[0] != r->tensor))
 		return;
-	if (r->n == COUNT(r->read))
-		r->overflow = true;
-	else
-		r->read[r->n++] = n;
+	r->read = list_grow(&r->ir->arena, r->read, r->n, &r->room, sizeof *r->read);
+	r->read[r->n++] = n;
 }
 
 Reads fuse_reads_in(Ir *ir, Node *e)
 {
-	Reads r = {0};
+	Reads r = {.ir = ir};
 	node_walk(ir, e, see_read, &r);
 	return r;
 }
 
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor)
 {
-	Reads r = {.tensor = tensor};
+	Reads r = {.ir = ir, .tensor = tensor};
 	node_walk(ir, comp_body(c), see_read, &r);
 	for (int d = 0; d < tensor_rank(c); d++)
 		node_walk(ir, comp_lhs(c, d), see_read, &r);

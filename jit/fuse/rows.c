@@ -281,6 +281,11 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
 	double bytes = 0;
+	for (int k = 0; k < n; k++)
+		if (member[k]->op != OP_COMP)
+			return false;
+	if (most_points(&s) < ROWS_LEAST * ROW_POINTS) /* whatever its rows are */
+		return false;
 	if (!subgraph_rows(ir, &s) || !s.rows)
 		return false;
 	double rows = (double)subgraph_row_count(&s);

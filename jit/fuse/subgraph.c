@@ -1,6 +1,7 @@
 /* subgraph.c - what a subgraph reads and keeps, and its canonical form as a task.
  * A task's text is its identity: a version line, the inputs, and one equation a line, marked keep
- * or local. */
+ * or local. It is exact, since it parses back to the same nodes, and linear in their number: parts
+ * that are shared are printed once. */
 #include "jit/fuse/subgraph.h"
 
 #include <stdlib.h>
@@ -46,10 +47,9 @@ double comp_flops(Ir *ir, Node *comp)
 
 /* ---- canonical form ---- */
 
-typedef struct Names {
+typedef struct Names { /* the printer holds names, so each has its own place */
 	const Subgraph *sub;
-	char buffer[4][16]; /* the printer may hold a few names at once */
-	int turn;
+	char **name; /* of members, then of inputs */
 } Names;
 
 static int find(Node *const *list, int n, const Node *x)
@@ -63,13 +63,18 @@ static int find(Node *const *list, int n, const Node *x)
 static const char *task_name(void *user, Node *t)
 {
 	Names *names = user;
-	char *s = names->buffer[names->turn++ & 3];
-	int k = find(names->sub->member, names->sub->nmember, t);
-	if (k >= 0)
-		snprintf(s, 16, "m%d", k);
-	else
-		snprintf(s, 16, "a%d", find(names->sub->input, names->sub->ninput, t));
-	return s;
+	const Subgraph *sub = names->sub;
+	int k = find(sub->member, sub->nmember, t);
+	return names->name[k >= 0 ? k : sub->nmember + find(sub->input, sub->ninput, t)];
+}
+
+static Names task_names(Ir *ir, const Subgraph *sub)
+{
+	int n = sub->nmember, all = n + sub->ninput;
+	Names names = {sub, arena_alloc(&ir->arena, ((size_t)all + 1) * sizeof *names.name)};
+	for (int k = 0; k < all; k++)
+		names.name[k] = arena_printf(&ir->arena, k < n ? "m%d" : "a%d", k < n ? k : k - n);
+	return names;
 }
 
 static void task_print(Text *out, Ir *ir, const Subgraph *sub)
@@ -82,7 +87,7 @@ static void task_print(Text *out, Ir *ir, const Subgraph *sub)
 			text_add(out, "%s%lld", d ? "x" : "", (long long)tensor_extent(t, d));
 		text_add(out, "%s\n", tensor_rank(t) ? "" : "scalar");
 	}
-	Names names = {.sub = sub};
+	Names names = task_names(ir, sub);
 	for (int k = 0; k < sub->nmember; k++) {
 		text_add(out, "%s ", sub->stored[k] ? "keep" : "local");
 		print_equation_ranged(out, ir, sub->member[k], task_name, &names);

@@ -3,6 +3,7 @@
 #define JIT_SUBGRAPH_H
 
 #include "jit/jit.h"
+#include "jit/rewrite/rewrite.h"
 
 /* Do all these equations run well row by row, where folds can be had? (rows.c) */
 bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);

@@ -7,7 +7,8 @@
 
 enum {
 	BODY_LARGEST = 160,
-	SUM_SHORT = 4, /* points that are written out */
+	READS_MOST = 64, /* places of one reader where a body would be written */
+	SUM_SHORT = 4,	 /* points that are written out */
 	GATHER = 10,
 	NEAR = 8 /* traffic between equations of one row is so many times cheaper */
 };
@@ -21,28 +22,57 @@ static bool is_contraction(Ir *ir, const Node *c)
 	       comp_work(ir, c, 0) > 64 * (double)tensor_size(c);
 }
 
-/* The part of its points for which e, a choice by remainders, comes to `read`; `whole`: for which
- * it comes to the first choice by the same remainder. */
-static double share_of(Node *e, Node *read, double share, double whole)
+/* The condition of a choice by a remainder, or NULL. */
+static Node *remainder_asked(const Node *e)
 {
 	Node *c = e->op == OP_SELECT ? e->src[0] : NULL;
-	if (!c || c->op != OP_EQ || c->src[0]->op != OP_FLOORMOD || !node_is_const(c->src[1]))
-		return node_has(e, read) ? share : 0;
-	if (node_has(c, read))
-		return share;
-	Node *rest = e->src[2];
-	double part = whole / (double)c->src[0]->src[1]->u.i, left = share - part;
-	bool same = rest->op == OP_SELECT && rest->src[0]->op == OP_EQ &&
-		    rest->src[0]->src[0] == c->src[0];
-	return share_of(e->src[1], read, part, part) +
-	       share_of(rest, read, left, same ? whole : left);
+	return c && c->op == OP_EQ && c->src[0]->op == OP_FLOORMOD && node_is_const(c->src[1])
+		       ? c
+		       : NULL;
+}
+
+typedef struct Shares {
+	Ir *ir;
+	Node *read;
+	NodeMap known; /* share_find of a node met before */
+} Shares;
+
+/* The part of its points for which e, a choice by remainders, comes to the read. */
+static double share_find(Shares *s, Node *e)
+{
+	double sum = 0, left = 1, *known = node_map_get(&s->known, e);
+	Node *c = remainder_asked(e), *key = e;
+	if (known)
+		return *known;
+	for (Node *by = c ? c->src[0] : NULL; c && c->src[0] == by; c = remainder_asked(e)) {
+		if (node_has(c, s->read))
+			break;
+		double part = 1 / (double)by->src[1]->u.i;
+		sum += part * share_find(s, e->src[1]);
+		left -= part;
+		e = e->src[2];
+	}
+	if (c && !node_has(c, s->read)) /* by another remainder */
+		sum += left * share_find(s, e);
+	else
+		sum += node_has(e, s->read) ? left : 0;
+	known = arena_alloc(&s->ir->arena, sizeof *known);
+	*known = sum;
+	node_map_put(s->ir, &s->known, key, known);
+	return sum;
+}
+
+static double share_of(Ir *ir, Node *e, Node *read)
+{
+	Shares s = {.ir = ir, .read = read};
+	return share_find(&s, e);
 }
 
 /* How many times reader c evaluates what it reads at `read`. */
 static double evaluations(Ir *ir, const Node *c, Node *read)
 {
 	bool contraction = is_contraction(ir, c);
-	double n = comp_reduce(c) == RED_NONE ? share_of(comp_body(c), read, 1, 1)
+	double n = comp_reduce(c) == RED_NONE ? share_of(ir, comp_body(c), read)
 					      : comp_work(ir, c, 0) / comp_points(c);
 	for (int k = 0; k < comp_naxis(c); k++) {
 		bool there = false;
@@ -136,7 +166,7 @@ static bool is_part(Fuse *f, Node *c)
 			break;
 		Reads r = fuse_reads(f->ir, reader, c);
 		for (int k = 0; k < r.n && part; k++)
-			part = !r.overflow && share_of(comp_body(reader), r.read[k], 1, 1) < 1;
+			part = share_of(f->ir, comp_body(reader), r.read[k]) < 1;
 	}
 	return part;
 }
@@ -213,7 +243,9 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 			r = fuse_reads(f->ir, u->reader, c);
 		if (loop)
 			why = "a loop reads it";
-		else if (r.overflow || n + ninput > INPUTS_MOST)
+		else if (r.n > READS_MOST)
+			why = "a reader reads it too often";
+		else if (n + ninput > INPUTS_MOST)
 			why = "a reader has too many inputs";
 		else if (ninput && compares_equal(f, u->reader, &r))
 			why = "a reader compares it for equality";
@@ -243,7 +275,7 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 static Node *substitute(Fuse *f, Node *e)
 {
 	Reads all = fuse_reads_in(f->ir, e);
-	Node *to[64];
+	Node **to = arena_alloc(&f->ir->arena, ((size_t)all.n + 1) * sizeof *to);
 	int n = 0;
 	for (int k = 0; k < all.n; k++) {
 		Node *read = all.read[k], *t = read->src[0], *index[RICCI_MAX_RANK],

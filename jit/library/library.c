@@ -3,6 +3,7 @@
 #include "jit/library/library.h"
 #include <dlfcn.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const Library *const libraries[] = {&library_openblas, &library_onednn};
 
@@ -16,24 +17,31 @@ bool library_open(const char *variable, const char *file, int n, const LibrarySy
 {
 	file = env_text(variable, file);
 	if (!strcmp(file, "off")) {
-		snprintf(why, room, "%s is off", variable);
+		message_print(why, room, "%s is off", variable);
 		return false;
 	}
 	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
 		const char *what = dlerror();
-		snprintf(why, room, "%s", what ? what : file);
+		message_print(why, room, "%s", what ? what : file);
 		return false;
 	}
 	for (int k = 0; k < n; k++) {
 		void *found = dlsym(library, want[k].name);
 		memcpy(want[k].at, &found, sizeof found);
 		if (!found) {
-			snprintf(why, room, "%s has no %s", file, want[k].name);
+			message_print(why, room, "%s has no %s", file, want[k].name);
 			return false;
 		}
 	}
 	return true;
+}
+
+bool library_room(void)
+{
+	static const size_t room = (size_t)1 << 29;
+	void *p = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return p != MAP_FAILED && munmap(p, room) == 0;
 }
 
 const char *library_name(int library)
@@ -45,7 +53,7 @@ const char *library_name(int library)
 bool library_ready(const Library *l, char *why, size_t n)
 {
 	if (!l->available && n)
-		snprintf(why, n, "left out by ./configure --without-%s", l->part);
+		message_print(why, n, "left out by ./configure --without-%s", l->part);
 	return l->available && l->available(why, n);
 }
 
@@ -59,12 +67,55 @@ const char *library_version(int library)
 	return library_row(library)->version();
 }
 
+bool library_usable(const char *reason, unsigned generation, char *why, size_t n)
+{
+	if (!*reason && generation != fork_generation())
+		reason = "it was opened before this process was forked, and may hold locks";
+	if (*reason && n)
+		message_print(why, n, "%s", reason);
+	return !*reason;
+}
+
+/* ---- rehearsals: a product's reads and writes without its values ---- */
+static bool rehearsing;
+
+void library_rehearse(void)
+{
+	rehearsing = true;
+}
+
+static void rows_read(const char *at, int64_t rows, size_t stride, size_t bytes)
+{
+	for (int64_t i = 0; i < rows; i++, at += stride)
+		for (size_t k = 0; k < bytes; k++)
+			(void)*(const volatile char *)(at + k);
+}
+
+bool library_rehearsed(size_t element, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+		       const void *b, int64_t ldb, int64_t turned, void *c, int64_t ldc)
+{
+	if (!rehearsing)
+		return false;
+	rows_read(a, turned & 1 ? k : m, (size_t)lda * element,
+		  (size_t)(turned & 1 ? m : k) * element);
+	rows_read(b, turned & 2 ? n : k, (size_t)ldb * element,
+		  (size_t)(turned & 2 ? k : n) * element);
+	for (int64_t i = 0; i < m; i++)
+		memset((char *)c + (size_t)(i * ldc) * element, 0, (size_t)n * element);
+	return true;
+}
+
 const ScheduleStep *library_step(const Schedule *s)
 {
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_LIBRARY)
 			return &s->step[k];
 	return NULL;
+}
+
+bool schedule_library(const Schedule *s)
+{
+	return library_step(s) != NULL;
 }
 
 bool schedule_available(const Schedule *s)

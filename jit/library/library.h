@@ -27,6 +27,11 @@ extern const Library library_openblas, library_onednn;
 const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
 const ScheduleStep *library_step(const Schedule *s); /* the schedule's first; NULL: none */
 bool library_ready(const Library *l, char *why, size_t n);
+/* What `available` says: reason is "" where the library was opened, in that generation. */
+bool library_usable(const char *reason, unsigned generation, char *why, size_t n);
+/* In place of a product of elements of so many bytes; false: it is to be computed. */
+bool library_rehearsed(size_t element, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
+		       const void *b, int64_t ldb, int64_t turned, void *c, int64_t ldc);
 
 /* What `file` (RICCI_<name>, or as given) defines, for `available`: false and why when it can't be
  * opened or lacks something. */
@@ -34,6 +39,9 @@ typedef struct LibrarySymbol {
 	const char *name;
 	void *at; /* of the pointer */
 } LibrarySymbol;
+/* Is there more memory than a library needs to prepare itself? Where they find none they crash or
+ * hang, so they are prepared when they are opened, and are not used where there is less. */
+bool library_room(void);
 bool library_open(const char *variable, const char *file, int n, const LibrarySymbol *want,
 		  char *why, size_t room);
 

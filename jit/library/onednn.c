@@ -21,11 +21,34 @@ static struct {
 	int (*max_threads)(void);
 } dnnl;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char reason[256]; /* why there is none; "" when there is */
+static char reason[256];    /* why there is none; "" when there is */
+static unsigned generation; /* of forks, when it was opened */
 static char version_text[64];
+
+/* oneDNN makes its code as it is first needed, and throws where there is no memory for it: each kind
+ * of product once, while there is. */
+static bool prepare(void)
+{
+	enum { LARGEST = 80 };
+	static const int64_t size[] = {1, 16, LARGEST};
+	float *m = library_room() ? mem_zalloc(3 * LARGEST * LARGEST * sizeof *m) : NULL;
+	int threads = dnnl.max_threads();
+	if (!m)
+		return false;
+	dnnl.set_threads(1);
+	for (int kind = 0; kind < 8; kind++)
+		for (int i = 0; i < COUNT(size); i++)
+			dnnl.sgemm(kind & 1 ? 'T' : 'N', kind & 2 ? 'T' : 'N', size[i], size[i],
+				   size[i], 1, m, LARGEST, m + LARGEST * LARGEST, LARGEST,
+				   kind & 4 ? 1 : 0, m + 2 * LARGEST * LARGEST, LARGEST);
+	dnnl.set_threads(threads);
+	mem_free(m);
+	return true;
+}
 
 static void dnnl_open(void)
 {
+	generation = fork_generation();
 	static const LibrarySymbol want[] = {{"dnnl_sgemm", &dnnl.sgemm},
 					     {"dnnl_version", &dnnl.version},
 					     {"omp_set_num_threads", &dnnl.set_threads},
@@ -37,14 +60,14 @@ static void dnnl_open(void)
 		 v->patch);
 	if (v->cpu_runtime != RUNTIME_OMP && v->cpu_runtime != RUNTIME_SEQUENTIAL)
 		snprintf(reason, sizeof reason, "%s does not run on OpenMP", version_text);
+	else if (!prepare())
+		snprintf(reason, sizeof reason, "%s finds no memory", version_text);
 }
 
 static bool available(char *why, size_t n)
 {
 	pthread_once(&once, dnnl_open);
-	if (*reason && n)
-		snprintf(why, n, "%s", reason);
-	return !*reason;
+	return library_usable(reason, generation, why, n);
 }
 
 static const char *version(void)
@@ -69,6 +92,16 @@ static void product_by_hand(int64_t m, int64_t n, int64_t k, const float *a, int
 
 static LIBRARY_PRODUCT(product_f32, float)
 {
+	if (library_rehearsed(sizeof(float), m, n, k, a, lda, b, ldb, turned, c, ldc))
+		return;
+	/* libgomp ends the process where it finds no memory for a thread's settings: here is some,
+	 * free again. */
+	void *room = mem_alloc(1 << 16);
+	if (!room) {
+		product_by_hand(m, n, k, a, lda, b, ldb, turned, c, ldc, add);
+		return;
+	}
+	mem_free(room);
 	int threads = dnnl.max_threads();
 	dnnl.set_threads(1);
 	int status = dnnl.sgemm(turned & 1 ? 'T' : 'N', turned & 2 ? 'T' : 'N', m, n, k, 1, a, lda,

@@ -1,7 +1,7 @@
 /* carry.c - running reductions: what is summed for one element of the results is kept for
  * the next, and only what is new is added.
  *
- * Input: a problem with a running reduction (core/running.c). Output: the problem of what is new at
+ * Input: a problem with a running reduction (jit/rewrite/running_find.c). Output: the problem of what is new at
  * each place of its axis i, as a function of i; what was in before the first; factors that wait
  * until the sum is stored. Invariant: each point of the domain is added once, before the first
  * element that it belongs to.

@@ -4,6 +4,7 @@
 #define JIT_NEST_INTERNAL_H
 
 #include "jit/lower.h"
+#include "jit/rewrite/rewrite.h"
 
 #define MAX_LOOPS  48
 #define MAX_GUARDS 32

@@ -24,13 +24,8 @@ static void see_period(void *user, Node *n)
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
 	    !node_has(n, a->axis) || !a->period)
 		return;
-	int64_t step = affine_stride(a->ir, n->src[0], a->axis), by = n->src[1]->u.i;
-	if (step == INT64_MIN) {
-		a->period = 0;
-		return;
-	}
-	by /= int_gcd(by, step);
-	a->period *= by / int_gcd(by, a->period);
+	int64_t step, m = index_period(n, a->axis, &step);
+	a->period = m ? a->period / int_gcd(a->period, m) * m : 0;
 	if (a->period > a->most)
 		a->period = 0;
 }

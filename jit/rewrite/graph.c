@@ -64,7 +64,7 @@ static void see_stop(void *user, Node *n)
 	l->to[l->n++] = n->src[0];
 }
 
-/* Only differentiation looks at stop(a); from here on it is a. One inside another's operand goes in
+/* Only differentiation looks at stop_gradient(a); from here on it is a. One inside another's operand goes in
  * the next round. */
 static Node *stops_away(Ir *ir, Node *e)
 {

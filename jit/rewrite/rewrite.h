@@ -8,8 +8,38 @@
 void rewrite_scans(Ir *ir, int nroot, Node **roots);
 /* Stacks of the same values are one (stacks.c). */
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
-/* A reduction that runs along two axes as two equations (running.c). */
+/* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */
 Node *running_apart(Ir *ir, Node *c);
+
+/* Loops of which roots[] don't need all states, slices or constants become smaller ones, but not
+ * those inside of bodies; a state that never changes becomes a constant. roots[] are replaced
+ * (scan_shrink.c). */
+void scans_shrink(Ir *ir, int nroot, Node **roots);
+
+/* ---- running reductions (running_find.c) ---- */
+enum { RUNNING_CONDITIONS = 32, RUNNING_LEAST = 16 };
+typedef struct Running {
+	int axis, over;	      /* of the axes: i, which is spatial; j, which is reduced */
+	Node *e;	      /* what is in: e >= 0 */
+	int64_t along, slope; /* its coefficients of both */
+	int64_t step;	      /* how many j are new in an element, of each other reduced point */
+	int ncond;
+	Node *cond[RUNNING_CONDITIONS], *body; /* without that condition and the factors */
+	Node *factor, *divisor;		       /* of the whole sum; NULL: none */
+	Node *some;			       /* with these: is anything in? */
+} Running;
+/* Can a reduction's value at one place of axis number `at` be kept for the next? */
+bool running_find(Ir *ir, Reduce red, Node *body, int nspatial, int naxis, Node *const *axis,
+		  int at, Running *r);
+/* Does e >= 0 hold for any point of the reduced axes? False where e is not affine in them. */
+Node *running_some(Ir *ir, Node *e, int n, Node *const *reduced);
+/* How many times fewer points that takes; 1: too few to count. */
+int64_t running_saves(const Running *r, Node *const *axis);
+/* The points that c takes: its domain, or what is new in each place where a sum can be kept along
+ * dimension `from` or a later one. */
+double comp_work(Ir *ir, const Node *c, int from);
+/* running_find along dimension `at` of c, where that saves anything. */
+bool comp_running(Ir *ir, const Node *c, int at, Running *r);
 
 /* ---- rounding by chance (rounding_key.c) */
 typedef struct RoundingKeys RoundingKeys;

@@ -1,5 +1,9 @@
-/* running.c - a reduction that runs along two axes at once becomes two that run along one each
- * (an integral image: Y[i,k] += X[j,l] where j <= i, l <= k; first T[i,l] += X[j,l] where j <= i).
+/* running.c - reductions that run, as two equations.
+ *
+ * One that runs along two axes at once becomes two that run along one each (an integral image:
+ * Y[i,k] += X[j,l] where j <= i, l <= k; first T[i,l] += X[j,l] where j <= i). A sum that runs but
+ * for a factor that another of its axes is in is taken first without (the gradient of linear
+ * attention's state: Y[i,d] += X[j,d,e] * V[i,e] where j >= i; first T[i,d,e] += X[j,d,e]).
  *
  * Input: an equation. Output: the same, or the second of two. Invariant: each point is summed once;
  * what the first leaves is of the type that sums have. */
@@ -49,13 +53,167 @@ static Node *sum_apart(Ir *ir, const Node *c, int at, const Running *r)
 	return comp_dense(ir, red, rank, rank + 1, axes, node_select(ir, cond, sum, start));
 }
 
+/* ---- beside another sum */
+
+/* The first equation may have so many times the elements of what is there anyway. */
+enum { MOST_GROWTH = 4, FACTORS = 16 };
+
+typedef struct Factors {
+	int n;
+	bool too_many;
+	Node *at[FACTORS];
+} Factors;
+
+static void factors_of(Factors *f, Node *e)
+{
+	if (e->op == OP_MUL) {
+		factors_of(f, e->src[0]);
+		factors_of(f, e->src[1]);
+	} else if (f->n == FACTORS) {
+		f->too_many = true;
+	} else {
+		f->at[f->n++] = e;
+	}
+}
+
+typedef struct Reads {
+	bool unsafe;	/* some may leave their tensors */
+	double largest; /* elements */
+} Reads;
+
+static void see_read(void *user, Node *n)
+{
+	Reads *r = user;
+	if (n->op != OP_READ)
+		return;
+	double size = (double)tensor_size(n->src[0]);
+	r->largest = size > r->largest ? size : r->largest;
+	r->unsafe |= !read_stays(n);
+}
+
+/* outer has the running axis, inner has not; both are products, or NULL. */
+static bool factors_split(Ir *ir, Node *body, Node *axis, Node **outer, Node **inner)
+{
+	Factors f = {0};
+	factors_of(&f, body);
+	*outer = *inner = NULL;
+	for (int k = 0; k < f.n; k++) {
+		Node **to = node_has(f.at[k], axis) ? outer : inner;
+		*to = *to ? node2(ir, OP_MUL, *to, f.at[k]) : f.at[k];
+	}
+	return !f.too_many && *outer && *inner;
+}
+
+typedef struct Axes {
+	int n;
+	Node *at[COMP_MAX_AXES];
+} Axes;
+
+static void see_axis(void *user, Node *n)
+{
+	Axes *a = user;
+	if (n->op == OP_AXIS)
+		a->at[a->n++] = n;
+}
+
+static bool axes_have(const Axes *a, const Node *axis)
+{
+	for (int k = 0; k < a->n; k++)
+		if (a->at[k] == axis)
+			return true;
+	return false;
+}
+
+/* The dimensions of the first sum in the order of what it reads: `axis` stands where that has the
+ * axis that is summed along it. */
+static Axes first_axes(Ir *ir, Node *axis, const Axes *sum, Node *cond, Node *inner)
+{
+	Axes seen = {0}, keep = {0};
+	node_walk(ir, inner, see_axis, &seen);
+	for (int k = 0; k < seen.n; k++)
+		if (!axes_have(sum, seen.at[k]))
+			keep.at[keep.n++] = seen.at[k];
+		else if (node_has(cond, seen.at[k]) && !axes_have(&keep, axis))
+			keep.at[keep.n++] = axis;
+	return keep;
+}
+
+/* Is the first sum worth its memory, and does it take fewer points? */
+static bool is_worth(Ir *ir, const Node *c, Node *first, double points, Node *outer, Node *inner)
+{
+	Reads in = {0}, out = {0};
+	node_walk(ir, inner, see_read, &in);
+	node_walk(ir, outer, see_read, &out);
+	double room = in.largest > out.largest ? in.largest : out.largest;
+	return !out.unsafe &&
+	       (double)tensor_size(first) <= MOST_GROWTH * (room + (double)tensor_size(c)) &&
+	       comp_work(ir, first, 0) + points <= comp_points(c) / RUNNING_LEAST;
+}
+
+/* The sum of `inner` along dimension `at` of c before its product with `outer`; NULL where that is
+ * not worth it. */
+static Node *sum_first(Ir *ir, const Node *c, int at, Node *cond, Node *outer, Node *inner)
+{
+	Axes sum = {0}, second = {0};
+	Node *axis = comp_axis(c, at), *zero = node_const(ir, c->type, 0);
+	int rank = tensor_rank(c), where = 0;
+	double points = 1;
+	for (int k = 0; k < comp_naxis(c); k++)
+		if (k < rank || node_has(outer, comp_axis(c, k))) {
+			second.at[second.n++] = comp_axis(c, k);
+			points *= (double)axis_extent(comp_axis(c, k));
+		} else {
+			sum.at[sum.n++] = comp_axis(c, k);
+		}
+	Axes keep = first_axes(ir, axis, &sum, cond, inner);
+	while (where < keep.n && keep.at[where] != axis)
+		where++;
+	if (where == keep.n || keep.n > RICCI_MAX_RANK || second.n == rank)
+		return NULL;
+	Axes all = keep;
+	for (int k = 0; k < sum.n; k++)
+		all.at[all.n++] = sum.at[k];
+	Node *first =
+		comp_dense(ir, RED_ADD, keep.n, all.n, all.at, node_select(ir, cond, inner, zero));
+	Running r;
+	if (!comp_running(ir, first, where, &r) || !is_worth(ir, c, first, points, outer, inner))
+		return NULL;
+	Node *some = running_some(ir, r.e, comp_naxis(first) - keep.n, first->src + keep.n);
+	some = node_replace(ir, some, keep.n, first->src, keep.at);
+	Node *body = node2(ir, OP_MUL, outer, node_read(ir, first, keep.at));
+	return comp_dense(ir, RED_ADD, rank, second.n, second.at,
+			  node_select(ir, some, body, zero));
+}
+
+/* c where one dimension runs but for a factor. */
+static Node *running_beside(Ir *ir, Node *c)
+{
+	Node *cond[RUNNING_CONDITIONS], *outer, *inner, *body;
+	int n;
+	if (comp_reduce(c) != RED_ADD || !comp_is_dense(c) || !type_is_float((Type)c->type))
+		return NULL;
+	body = reduce_guards(ir, RED_ADD, comp_body(c), RUNNING_CONDITIONS, &n, cond);
+	for (int d = tensor_rank(c) - 1; d >= 0 && n == 1; d--) {
+		Node *apart = NULL;
+		if (node_has(cond[0], comp_axis(c, d)) &&
+		    factors_split(ir, body, comp_axis(c, d), &outer, &inner))
+			apart = sum_first(ir, c, d, cond[0], outer, inner);
+		if (apart)
+			return apart;
+	}
+	return NULL;
+}
+
 Node *running_apart(Ir *ir, Node *c)
 {
+	bool exact = type_accumulator((Type)c->type) == (Type)c->type;
+	Node *beside = exact ? running_beside(ir, c) : NULL;
+	if (beside)
+		return beside;
 	for (int d = tensor_rank(c) - 1; d >= 0; d--) {
 		Running r;
-		if (type_accumulator((Type)c->type) == (Type)c->type &&
-		    comp_running(ir, c, d, &r) && !r.factor && !r.divisor && asks_alone(c, &r) &&
-		    runs_beside(ir, c, d, &r))
+		if (exact && comp_running(ir, c, d, &r) && !r.factor && !r.divisor &&
+		    asks_alone(c, &r) && runs_beside(ir, c, d, &r))
 			return sum_apart(ir, c, d, &r);
 	}
 	return c;

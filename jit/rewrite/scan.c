@@ -274,13 +274,7 @@ static void see_read(void *user, Node *n)
 	Reads *r = user;
 	if (n->op != OP_READ)
 		return;
-	if (r->n == r->room) {
-		Node **more = arena_alloc(&r->ir->arena, 2 * (size_t)(r->room + 8) * sizeof *more);
-		if (r->n)
-			memcpy(more, r->read, (size_t)r->n * sizeof *more);
-		r->read = more;
-		r->room = 2 * (r->room + 8);
-	}
+	r->read = arena_grow(&r->ir->arena, r->read, r->n, &r->room, sizeof *r->read);
 	r->read[r->n++] = n;
 }
 

@@ -80,15 +80,6 @@ static Node *rows_of(Ir *ir, const Node *c, int k)
 	return comp_dense(ir, RED_NONE, rank, rank, axes, body);
 }
 
-/* Is it a read of what is there, whatever the condition around it says? */
-static bool reads_inside(const Node *e)
-{
-	bool inside = e->op == OP_READ;
-	for (int d = 0; inside && d < tensor_rank(e->src[0]); d++)
-		inside = e->src[1 + d]->lo >= 0 && e->src[1 + d]->hi < tensor_extent(e->src[0], d);
-	return inside;
-}
-
 /* t as a slice of a loop of this length, which doesn't read the rows beyond: it need not ask. */
 static Node *slice_plain(Ir *ir, Node *t, Node *length)
 {
@@ -97,7 +88,7 @@ static Node *slice_plain(Ir *ir, Node *t, Node *length)
 		return t;
 	Node *body = comp_body(t);
 	if (body->op != OP_SELECT || body->src[0] != is_within(ir, comp_axis(t, 0), length) ||
-	    !reads_inside(body->src[1]))
+	    body->src[1]->op != OP_READ || !read_stays(body->src[1]))
 		return t;
 	return comp_dense(ir, RED_NONE, rank, rank, t->src, body->src[1]);
 }

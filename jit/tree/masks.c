@@ -23,7 +23,8 @@ int64_t masks_most(const Target *target)
 typedef struct Masks {
 	const Tree *t;
 	const Stmt *loop;
-	bool asks; /* a condition that the lanes decide */
+	bool asks;	  /* a condition that the lanes decide */
+	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
 } Masks;
 
 static bool is_own(const Masks *m, const Node *buffer)
@@ -42,14 +43,22 @@ static bool is_stored(const Masks *m, const Node *buffer)
 	return false;
 }
 
-bool lanes_vary(const Node *n, const Node *axis)
+typedef struct Varying {
+	const Node *axis;
+	bool found;
+} Varying;
+
+static void see_varying(void *user, Node *n)
 {
-	if (n == axis || (n->op == OP_READ && tensor_size(n->src[0]) == 1))
-		return true;
-	for (int k = 0; k < n->nsrc; k++)
-		if (lanes_vary(n->src[k], axis))
-			return true;
-	return false;
+	Varying *v = user;
+	v->found |= n == v->axis || (n->op == OP_READ && tensor_size(n->src[0]) == 1);
+}
+
+bool lanes_vary(Ir *ir, Node *n, const Node *axis)
+{
+	Varying v = {axis, false};
+	node_walk(ir, n, see_varying, &v);
+	return v.found;
 }
 
 static void see_loose(void *user, Node *n)
@@ -61,7 +70,7 @@ static void see_loose(void *user, Node *n)
 /* The same for all lanes, and always valid. */
 static bool is_common(const Masks *m, Node *n)
 {
-	bool loose = lanes_vary(n, m->loop->axis);
+	bool loose = lanes_vary(m->t->ir, n, m->loop->axis);
 	node_walk(m->t->ir, n, see_loose, &loose);
 	return !loose;
 }
@@ -72,7 +81,7 @@ static bool suits_condition(Masks *m, Node *c)
 	Node *lo = m->loop->lo, *hi = m->loop->hi;
 	if (c->op == OP_AND)
 		return suits_condition(m, c->src[0]) && suits_condition(m, c->src[1]);
-	if (!lanes_vary(c, m->loop->axis))
+	if (!lanes_vary(m->t->ir, c, m->loop->axis))
 		return is_common(m, c);
 	m->asks = true;
 	return cond_interval(m->t->ir, c, m->loop->axis, &lo, &hi);
@@ -111,11 +120,13 @@ bool masks_take(const Node *n)
 	}
 }
 
+static bool suits_value(Masks *m, Node *n, bool under);
+
 /* under: conditions stand around it. */
-static bool suits_value(Masks *m, Node *n, bool under)
+static bool find_suits(Masks *m, Node *n, bool under)
 {
 	bool all = true;
-	if (!lanes_vary(n, m->loop->axis))
+	if (!lanes_vary(m->t->ir, n, m->loop->axis))
 		return n->type == RICCI_F32 && is_common(m, n);
 	if (n->type != RICCI_F32 || !masks_take(n))
 		return false;
@@ -127,6 +138,18 @@ static bool suits_value(Masks *m, Node *n, bool under)
 	for (int k = 0; k < n->nsrc; k++)
 		all &= suits_value(m, n->src[k], under);
 	return all;
+}
+
+/* The same, once for each node. */
+static bool suits_value(Masks *m, Node *n, bool under)
+{
+	static char yes, no;
+	const char *known = node_map_get(&m->suits[under], n);
+	if (!known) {
+		known = find_suits(m, n, under) ? &yes : &no;
+		node_map_put(m->t->ir, &m->suits[under], n, (void *)known);
+	}
+	return known == &yes;
 }
 
 static bool suits_store(Masks *m, const Stmt *s)

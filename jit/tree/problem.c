@@ -211,13 +211,7 @@ static void usage_flat(Usage *u, Node *index)
 {
 	Ir *ir = u->p->ir;
 	Affine a = affine_of(ir, index);
-	if (u->nflat == u->room) {
-		Affine *old = u->flat;
-		u->room = u->room * 2 + 16;
-		u->flat = arena_alloc(&ir->arena, (size_t)u->room * sizeof *u->flat);
-		if (old)
-			memcpy(u->flat, old, (size_t)u->nflat * sizeof *old);
-	}
+	u->flat = arena_grow(&ir->arena, u->flat, u->nflat, &u->room, sizeof a);
 	u->flat[u->nflat++] = a;
 	for (int j = 0; j < a.n; j++)
 		if (a.atom[j]->op != OP_AXIS)

@@ -8,13 +8,7 @@
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size)
 {
 	Ir *ir = t->ir;
-	if (t->nbuffer == t->room) {
-		t->room = t->room ? 2 * t->room : 32;
-		Buffer *more = arena_alloc(&ir->arena, (size_t)t->room * sizeof *more);
-		if (t->nbuffer)
-			memcpy(more, t->buffer, (size_t)t->nbuffer * sizeof *more);
-		t->buffer = more;
-	}
+	t->buffer = arena_grow(&ir->arena, t->buffer, t->nbuffer, &t->room, sizeof *t->buffer);
 	int64_t shape[1] = {size < 1 ? 1 : size};
 	Buffer *b = &t->buffer[t->nbuffer];
 	b->node =

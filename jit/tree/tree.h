@@ -103,7 +103,7 @@ int64_t masks_most(const Target *target);
 /* Is n an index or an operator of f32 that all lanes take at once? */
 bool masks_take(const Node *n);
 /* Does n differ between the lanes of a LANES loop? (Its buffers of one element do.) */
-bool lanes_vary(const Node *n, const Node *axis);
+bool lanes_vary(Ir *ir, Node *n, const Node *axis);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */
 void lower_inside(Tree *t, Stmt *s, int64_t width);

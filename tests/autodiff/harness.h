@@ -52,7 +52,7 @@ __attribute__((unused)) static double *bench_value(Bench *b, Node *t)
 {
 	Error err = {0};
 	double *out = arena_alloc(&b->ir.arena, 8 * (size_t)tensor_size(t));
-	int code = interp_tensor(&b->ir, t, b->n, b->bind, (RandomState){1, 1}, out, NULL, &err);
+	int code = interp_tensor(t, b->n, b->bind, (RandomState){1, 1}, out, NULL, &err);
 	CHECK_REPORT(code == 0, "interpreter: %s", err.text);
 	return code ? NULL : out;
 }

@@ -75,7 +75,7 @@ __attribute__((unused)) static void make_lstm(Case *c)
 	c->carry[0] = (ricci_carry){h, h0, r[0]};
 	c->carry[1] = (ricci_carry){s, c0, r[1]};
 	c->out[0] = r[0];
-	c->loop = (ricci_loop){.steps = 5, .nslice = 1, .ncarry = 2, .nout = 1};
+	c->loop = RICCI_LOOP(.steps = 5, .nslice = 1, .ncarry = 2, .nout = 1);
 }
 
 /* Cumulative products, one of them over zeros. */
@@ -89,7 +89,7 @@ __attribute__((unused)) static void make_products(Case *c)
 	c->carry[0] = (ricci_carry){p, p0, next};
 	c->out[0] = next;
 	c->out[1] = p;
-	c->loop = (ricci_loop){.steps = 6, .nslice = 1, .ncarry = 1, .nout = 2};
+	c->loop = RICCI_LOOP(.steps = 6, .nslice = 1, .ncarry = 1, .nout = 2);
 }
 
 /* Newton's iteration for z^2 = a, with a hidden step counter; no slices. */
@@ -103,7 +103,7 @@ __attribute__((unused)) static void make_newton(Case *c)
 	c->carry[0] = (ricci_carry){z, z0, next};
 	c->carry[1] = (ricci_carry){k, zero, ricci_op(g, "N[] = K[] + 1", k)};
 	c->out[0] = ricci_op(g, "Y[i] = f64(K[] + 1)*Z[i]", k, z);
-	c->loop = (ricci_loop){.steps = 4, .ncarry = 2, .nout = 1};
+	c->loop = RICCI_LOOP(.steps = 4, .ncarry = 2, .nout = 1);
 }
 
 /* A loop over the columns in a loop over the rows: a matrix that acts on the state of both. */
@@ -117,18 +117,14 @@ __attribute__((unused)) static void make_nested(Case *c)
 	ricci_tensor *q = variable(c, "q", 1, SHAPE(2));
 	ricci_tensor *a = ricci_op(g, "A[i] += W[i,j]*Q[j]", w, q);
 	ricci_tensor *next = ricci_op(g, "N[i] = sin(A[i] + E[]*H[i])", a, e, h);
-	ricci_loop inner = {.steps = 4,
-			    .nslice = 1,
-			    .slice = &(ricci_slice){e, row},
-			    .ncarry = 1,
-			    .carry = &(ricci_carry){q, h, next},
-			    .nout = 1,
-			    .out = &a};
+	ricci_loop inner =
+		RICCI_LOOP(.steps = 4, .nslice = 1, .slice = &(ricci_slice){e, row}, .ncarry = 1,
+			   .carry = &(ricci_carry){q, h, next}, .nout = 1, .out = &a);
 	ricci_scan(g, &inner, &last, &all);
 	c->slice[0] = (ricci_slice){row, x};
 	c->carry[0] = (ricci_carry){h, h0, last};
 	c->out[0] = ricci_op(g, "Y[i] += S[t,i]*H[i]*R[t]", all, h, row);
-	c->loop = (ricci_loop){.steps = 3, .nslice = 1, .ncarry = 1, .nout = 1};
+	c->loop = RICCI_LOOP(.steps = 3, .nslice = 1, .ncarry = 1, .nout = 1);
 }
 
 /* A running maximum, a filter with a state of which only the end is used, a map without states. */
@@ -147,7 +143,7 @@ __attribute__((unused)) static void make_mixed(Case *c)
 	c->carry[1] = (ricci_carry){
 		f, f0, ricci_op(g, "N[i] = F[i]*K[i] + exp(K[i])*X[i]*Y[]", f, k, xt, yt)};
 	c->out[0] = ricci_op(g, "Y[i,j] = X[i]*X[j]*K[i]*K[i]", xt, k);
-	c->loop = (ricci_loop){.steps = 5, .nslice = 2, .ncarry = 2, .nout = 1};
+	c->loop = RICCI_LOOP(.steps = 5, .nslice = 2, .ncarry = 2, .nout = 1);
 }
 
 /* Weights and an equation of the highest rank, in the loop and in a region of its step. */
@@ -171,7 +167,7 @@ __attribute__((unused)) static void make_deep(Case *c)
 	c->slice[0] = (ricci_slice){xt, x};
 	c->carry[0] = (ricci_carry){h, h0, y};
 	c->out[0] = y;
-	c->loop = (ricci_loop){.steps = 3, .nslice = 1, .ncarry = 1, .nout = 2};
+	c->loop = RICCI_LOOP(.steps = 3, .nslice = 1, .ncarry = 1, .nout = 2);
 }
 
 /* ---- random loops ---- */
@@ -225,7 +221,7 @@ __attribute__((unused)) static void make_random(Case *c)
 	ricci_graph *g = c->g;
 	ricci_tensor *pool[16], *w = input(c, "w", 2, SHAPE(3, 3), 0);
 	int n = 0, nslice = draw(3), nstate = 1 + draw(3), steps = 2 + draw(4), more = 2 + draw(5);
-	char name[8];
+	char name[16];
 	pool[n++] = input(c, "k", 1, SHAPE(3), .2);
 	for (int k = 0; k < nslice; k++) {
 		snprintf(name, sizeof name, "x%d", k);
@@ -250,15 +246,15 @@ __attribute__((unused)) static void make_random(Case *c)
 		snprintf(name, sizeof name, "p%d", k);
 		ricci_tensor *p = variable(c, name, 1, SHAPE(3));
 		ricci_tensor *next = random_equation(c, p, pool[n], w);
-		ricci_loop inner = {
-			.steps = 2, .ncarry = 1, .carry = &(ricci_carry){p, pool[draw(n)], next}};
+		ricci_loop inner = RICCI_LOOP(.steps = 2, .ncarry = 1,
+					      .carry = &(ricci_carry){p, pool[draw(n)], next});
 		ricci_scan(g, &inner, &pool[n], NULL);
 		k++;
 	}
 	for (int k = 0; k < nstate; k++)
 		c->carry[k].next = pool[draw(4) ? n - 1 - draw(more < 3 ? more : 3) : draw(n)];
-	c->loop = (ricci_loop){
-		.steps = steps, .nslice = nslice, .ncarry = nstate, .nout = 1 + draw(2)};
+	c->loop =
+		RICCI_LOOP(.steps = steps, .nslice = nslice, .ncarry = nstate, .nout = 1 + draw(2));
 	for (int k = 0; k < c->loop.nout; k++)
 		c->out[k] = pool[draw(n)];
 }
@@ -337,11 +333,10 @@ __attribute__((unused)) static int build(Case *c, ricci_tensor **loss)
 __attribute__((unused)) static bool values(Case *c, const ricci_tensor *t, double *out)
 {
 	Error err = {0};
-	CHECK_STR(ricci_error_message(c->g), "");
+	CHECK_GRAPH(c->g);
 	if (ricci_graph_error(c->g))
 		return false;
-	int code = interp_tensor(&c->g->ir, t->node, c->n, c->bind, (RandomState){1, 1}, out, NULL,
-				 &err);
+	int code = interp_tensor(t->node, c->n, c->bind, (RandomState){1, 1}, out, NULL, &err);
 	CHECK_REPORT(code == 0, "interpreter: %s", err.text);
 	return code == 0;
 }

@@ -165,14 +165,14 @@ def lse(x):
     return (x - m).exp().sum(1).log() + m[:, 0]
 
 
-LSE = "m[i] max= X[i,j]; s[i] += exp(X[i,j]-stop(m[i])); "
-program("log-sum-exp", LSE + "Y[i] = log(s[i]) + stop(m[i])",
+LSE = "m[i] max= X[i,j]; s[i] += exp(X[i,j]-stop_gradient(m[i])); "
+program("log-sum-exp", LSE + "Y[i] = log(s[i]) + stop_gradient(m[i])",
         lse, LARGE)
 program("log-sum-exp, through its maximum",
         "m[i] max= X[i,j]; s[i] += exp(X[i,j]-m[i]); Y[i] = log(s[i]) + m[i]", lse, LARGE[1:3])
-program("softmax", LSE + "e[i,j] = exp(X[i,j]-stop(m[i]))/s[i]; Y[i] += e[i,j]*W[j]", lambda x, w: x.softmax(1) @ w,
+program("softmax", LSE + "e[i,j] = exp(X[i,j]-stop_gradient(m[i]))/s[i]; Y[i] += e[i,j]*W[j]", lambda x, w: x.softmax(1) @ w,
         LARGE, [1.0, 4.0, 9.0])
-program("log-softmax", LSE + "Y[i] += (X[i,j]-stop(m[i])-log(s[i]))*W[j]", lambda x, w: x.log_softmax(1) @ w,
+program("log-softmax", LSE + "Y[i] += (X[i,j]-stop_gradient(m[i])-log(s[i]))*W[j]", lambda x, w: x.log_softmax(1) @ w,
         [r for r in LARGE if -INF not in r], [1.0, 4.0, 9.0])
 program("norm of a constant row",
         "m[i] += X[i,j]/3; v[i] += (X[i,j]-m[i])*(X[i,j]-m[i])/3; Y[i] += (X[i,j]-m[i])*rsqrt(v[i]+1e-5)*W[j]",

@@ -306,7 +306,7 @@ case("GRU cell",
 # ---- more products
 case("causal attention",
      "A[i,j] += Q[i,d]*K[j,d]; m[i] max= j<=i ? A[i,j] : 0-1e30;"
-     "e[i,j] = j<=i ? exp(A[i,j]-stop(m[i])) : 0; s[i] += e[i,j]; p[i,j] = e[i,j]/s[i];"
+     "e[i,j] = j<=i ? exp(A[i,j]-stop_gradient(m[i])) : 0; s[i] += e[i,j]; p[i,j] = e[i,j]/s[i];"
      "O[i,d] += p[i,j]*V[j,d]",
      lambda q, k, v: (q @ k.T).masked_fill(torch.ones(4, 4).triu(1) > 0, -1e30).softmax(1) @ v,
      f(4, 3), f(4, 3), f(4, 2))
@@ -347,7 +347,7 @@ case("instance norm, one pass",
 case("weight normalisation", "n[k] += W[k,i]*W[k,i]; Y[b,k] += X[b,i]*W[k,i]*G[k]*rsqrt(n[k])",
      lambda w, x, g: x @ (w * (g / w.norm(dim=1))[:, None]).T, f(3, 4), f(2, 4), f(3))
 case("log-softmax with a stop",
-     "m[i] max= X[i,j]; s[i] += exp(X[i,j]-stop(m[i])); Y[i,j] = X[i,j]-stop(m[i])-log(s[i])",
+     "m[i] max= X[i,j]; s[i] += exp(X[i,j]-stop_gradient(m[i])); Y[i,j] = X[i,j]-stop_gradient(m[i])-log(s[i])",
      lambda x: x.log_softmax(1), f(3, 5, low=-3, high=3))
 case("softmax of a column", "e[i,j] = exp(X[i,j]); s[j] += e[i,j]; Y[i,j] = e[i,j]/s[j]",
      lambda x: x.softmax(0), f(3, 5, low=-3, high=3))

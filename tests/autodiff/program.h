@@ -159,7 +159,7 @@ static Node *random_equation(Program *p)
 }
 
 /* The last of a few equations over each other. */
-static Node *random_chain(Bench *b)
+static inline Node *random_chain(Bench *b)
 {
 	Program p = {.b = b, .ir = &b->ir};
 	int n = 1 + (int)draw(3);

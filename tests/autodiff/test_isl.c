@@ -1,7 +1,7 @@
 /* test_isl.c - isl as the judge of solution sets and bounds, symbolically, so that extents are as
  * large as in use: for thousands of random quasi-affine maps and systems
  * - the inverse of a map (index_invert) meets exactly the points of its domain, each once;
- * - what a polyhedron claims (empty, implied, bounds, projections) is so; and how often it finds
+ * - what a polyhedron claims (empty, implied, bounds) is so; and how often it finds
  *   what isl finds.
  * isl's explosions are stopped by a limit on its operations; such cases are counted apart.
  * RICCI_FUZZ: the number of maps and of systems; RICCI_SEED: other ones. */
@@ -328,8 +328,8 @@ static isl_set *system_set(Node *const *axes, int n, Node *const *given, const N
 	return s;
 }
 
-static const char *const what_text[] = {"empty", "implied", "bounds", "projections"};
-static int could[4], found[4];
+static const char *const what_text[] = {"empty", "implied", "bounds"};
+static int could[3], found[3];
 
 static void count(int what, Answer truth, bool claim)
 {
@@ -390,57 +390,6 @@ static int judge_system(Ir *ir)
 	return 0;
 }
 
-/* { (x, parameters) : lower <= x <= upper } of axis 0 within the box of what remains */
-static isl_set *between(Node *const *axes, int nlower, Node *const *lower, int nupper,
-			Node *const *upper)
-{
-	Text t = {0};
-	text_add(&t, "{ ");
-	put_names(&t, "v", AXES);
-	text_add(&t, " : 0 = 0");
-	put_box(&t, "v", AXES, axes);
-	for (int k = 0; k < nlower + nupper; k++) {
-		text_add(&t, k < nlower ? " and v0 >= " : " and v0 <= ");
-		put(&t, k < nlower ? lower[k] : upper[k - nlower], domain_name);
-	}
-	text_add(&t, " }");
-	isl_set *s = set_read(&t);
-	text_free(&t);
-	return s;
-}
-
-/* Axis 0 with axis 1 eliminated, axis 2 a parameter: as isl projects, wherever there is a point. */
-static int judge_projection(Ir *ir)
-{
-	Node *axes[AXES], *given[2], **lower, **upper;
-	int nlower, nupper;
-	IR_ENTER(ir, -1);
-	random_axes(ir, AXES, axes);
-	Polyhedron *p = poly_new(ir);
-	for (int k = 0; k < 2; k++) {
-		Node *e = random_index(ir, AXES, axes, 2);
-		given[k] = node2(ir, draw(4) ? OP_LE : OP_EQ, e, node_int(ir, draw(50) - 10));
-		poly_assume(p, given[k]);
-	}
-	bool exact = poly_project(p, axes[0], 1, axes + 1, &nlower, &lower, &nupper, &upper);
-	could[3]++;
-	found[3] += exact;
-	if (exact) {
-		isl_set *all = system_set(axes, 2, given, NULL, NULL);
-		isl_set *want = all ? isl_set_eliminate(all, isl_dim_set, 1, 1) : NULL;
-		isl_set *got = between(axes, nlower, lower, nupper, upper);
-		want = isl_set_project_out(want, isl_dim_set, 1, 1);
-		got = isl_set_project_out(got, isl_dim_set, 1, 1);
-		isl_set *some = isl_set_eliminate(isl_set_copy(want), isl_dim_set, 0, 1);
-		got = isl_set_intersect(got, some);
-		CHECK(sets_equal(want, got) != NO);
-		isl_set_free(want);
-		isl_set_free(got);
-	}
-	IR_LEAVE(ir);
-	return 0;
-}
-
 static void repeat(int rounds, int (*judge)(Ir *ir), const char *what)
 {
 	for (int k = 0; k < rounds && check_failed < 10; k++) {
@@ -474,7 +423,6 @@ int main(void)
 	fprintf(stderr, "maps: %d of %d judged right, others too hard for isl\n", exact_maps, n);
 	CHECK(exact_maps > n / 2);
 	repeat(n, judge_system, "system");
-	repeat(n, judge_projection, "projection");
 	for (int k = 0; k < COUNT(could); k++) {
 		fprintf(stderr, "%s: %d of isl's %d found\n", what_text[k], found[k], could[k]);
 		CHECK(found[k] * 2 >= could[k]);

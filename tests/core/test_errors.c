@@ -196,6 +196,64 @@ static const struct {
 	 "equation: the range of i can't be inferred from the accesses; write where i < ..\n"
 	 "  Y[i] += A[i+j]\n"
 	 "    ^"},
+	{"Y[i,j] += M[i,k]*P[j,k]", "MP", RICCI_ESHAPE,
+	 "equation: the range of k is ambiguous: dimension 1 of M has extent 8, dimension 1 of P has extent 15; write where k < ..\n"
+	 "  Y[i,j] += M[i,k]*P[j,k]\n"
+	 "                ^      ^"},
+	{"Y[i,j] += M[i,k]\n\t* P[j,k]", "MP", RICCI_ESHAPE,
+	 "equation: the range of k is ambiguous: dimension 1 of M has extent 8, dimension 1 of P has extent 15; write where k < ..\n"
+	 "  Y[i,j] += M[i,k]\n"
+	 "                ^\n"
+	 "   * P[j,k]\n"
+	 "         ^"},
+	{"Y[i] = A[i] + E[i]", "AE", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of A has extent 10, dimension 0 of E has extent 5; write where i < ..\n"
+	 "  Y[i] = A[i] + E[i]\n"
+	 "           ^      ^"},
+	{"Y[i] = A[i] + (E[i] else 0)", "AE", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of A has extent 10, dimension 0 of E has extent 5; write where i < ..\n"
+	 "  Y[i] = A[i] + (E[i] else 0)\n"
+	 "           ^       ^"},
+	{"Y[i] = A[i] + (F[i] ? E[i] : 0)", "AFE", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of A has extent 10, dimension 0 of E has extent 5; write where i < ..\n"
+	 "  Y[i] = A[i] + (F[i] ? E[i] : 0)\n"
+	 "           ^              ^"},
+	{"Y[i] = i%2 == 0 ? A[i] : E[i]", "AE", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of A has extent 10, dimension 0 of E has extent 5; write where i < ..\n"
+	 "  Y[i] = i%2 == 0 ? A[i] : E[i]\n"
+	 "                      ^      ^"},
+	{"c[i] = A[i+3]; Y[i] = A[i] * c[i]", "A", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of A has extent 10, dimension 0 of c has extent 7; write where i < ..\n"
+	 "  c[i] = A[i+3]; Y[i] = A[i] * c[i]\n"
+	 "                          ^      ^"},
+	{"Y[i] = M[i,i]", "M", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of M has extent 10, dimension 1 of M has extent 8; write where i < ..\n"
+	 "  Y[i] = M[i,i]\n"
+	 "           ^ ^"},
+	{"m[k] += A[i] where k<1; Y[i,j] = M[i,j] - m[j]", "AM", RICCI_ESHAPE,
+	 "equation: the range of j is ambiguous: dimension 1 of M has extent 8, dimension 0 of m has extent 1; write 0 for j in m to repeat it, or where j < ..\n"
+	 "  m[k] += A[i] where k<1; Y[i,j] = M[i,j] - m[j]\n"
+	 "                                       ^      ^"},
+	{"Y[i:6] += A[i]", "A", RICCI_ESHAPE,
+	 "equation: the range of i is ambiguous: dimension 0 of Y has extent 6, dimension 0 of A has extent 10; write where i < ..\n"
+	 "  Y[i:6] += A[i]\n"
+	 "    ^         ^"},
+	{"Y[i] = A[i] + (i%2 == 0 ? A[i+2] : 0)", "A", RICCI_ESHAPE,
+	 "equation: index i+2 of A leaves dimension 0: it runs from 2 to 10, the extent is 10\n"
+	 "  Y[i] = A[i] + (i%2 == 0 ? A[i+2] : 0)\n"
+	 "                              ^"},
+	{"Y[i] = E[i] + (i%2 == 0 ? -E[i+1] : E[i-1])", "E", RICCI_ESHAPE,
+	 "equation: index i+1 of E leaves dimension 0: it runs from 1 to 5, the extent is 5\n"
+	 "  Y[i] = E[i] + (i%2 == 0 ? -E[i+1] : E[i-1])\n"
+	 "                               ^"},
+	{"Y[i] = A[i%2*5 + i/2]", "A", RICCI_ESHAPE,
+	 "equation: the range of i can't be inferred: index i%2*5 + i/2 stays inside dimension 0 up to i = 10, and may come back beyond; write where i < ..\n"
+	 "  Y[i] = A[i%2*5 + i/2]\n"
+	 "           ^"},
+	{"Y[i] = A[(i*i)%12]", "A", RICCI_ESHAPE,
+	 "equation: the range of i can't be inferred: how far index (i*i)%12 stays inside dimension 0 isn't proved; write where i < ..\n"
+	 "  Y[i] = A[(i*i)%12]\n"
+	 "           ^"},
 	{"Y[i] = i > 0 ? A[i-2] : 0", "A", RICCI_ESHAPE,
 	 "equation: index i-2 of A leaves dimension 0: it runs from -1 to 9, the extent is 10\n"
 	 "  Y[i] = i > 0 ? A[i-2] : 0\n"
@@ -228,6 +286,26 @@ static const struct {
 	 "equation: 300 does not fit u8\n"
 	 "  Y[i] = U[i] + 300\n"
 	 "                ^"},
+	{"Y[i] = U[i] + 100*3", "U", RICCI_ETYPE,
+	 "equation: 100*3 does not fit u8\n"
+	 "  Y[i] = U[i] + 100*3\n"
+	 "                ^"},
+	{"Y[i] = U[i] > -5 ? 1 : 0", "U", RICCI_ETYPE,
+	 "equation: -5 does not fit u8\n"
+	 "  Y[i] = U[i] > -5 ? 1 : 0\n"
+	 "                ^"},
+	{"Y[i] = A[i] * (9223372036854775807*2)", "A", RICCI_ETYPE,
+	 "equation: 9223372036854775807*2 does not fit 64 bits; as a float it needs a point\n"
+	 "  Y[i] = A[i] * (9223372036854775807*2)\n"
+	 "                 ^"},
+	{"Y[i] = T[i] * (1/2)", "T", RICCI_ETYPE,
+	 "equation: T[i] is i32 and can't take the float 1/2: write f32(T[i])\n"
+	 "  Y[i] = T[i] * (1/2)\n"
+	 "              ^"},
+	{"Y[i] = (i + 7/2) % 3", "", RICCI_ETYPE,
+	 "equation: % is for integers, but i + 7/2 is a float\n"
+	 "  Y[i] = (i + 7/2) % 3\n"
+	 "                   ^"},
 	{"Y[i] = exp(T[i])", "T", RICCI_ETYPE,
 	 "equation: exp takes a float, but T[i] is i32: write f32(T[i])\n"
 	 "  Y[i] = exp(T[i])\n"
@@ -480,6 +558,14 @@ static const struct {
 	 "equation: index i of M leaves dimension 0: it runs from 0 to 10, the extent is 10\n"
 	 "  Y[i] += M[i,k] * B[k+1] where k<8, i<11\n"
 	 "            ^"},
+	{"Y[i] = A[4611686018427387904*i] else 0 where i<5", "A", RICCI_ESHAPE,
+	 "equation: index 4611686018427387904*i of A can leave 64 bits\n"
+	 "  Y[i] = A[4611686018427387904*i] else 0 where i<5\n"
+	 "           ^"},
+	{"U[i] = 4*i64(T[i])*i64(T[i]); Y[i] = U[i]+i < 3 && U[i] >= 0 ? A[U[i]+i] : 0", "TA", RICCI_ESHAPE,
+	 "equation: index U[i]+i of A is computed from data: nothing keeps it inside dimension 0 of extent 10; say what stands outside with else, or clamp it with min and max\n"
+	 "  U[i] = 4*i64(T[i])*i64(T[i]); Y[i] = U[i]+i < 3 && U[i] >= 0 ? A[U[i]+i] : 0\n"
+	 "                                                                   ^"},
 	{"V[b,p] += P[b,2*p+r] * W[r] where p<7, r<4", "PW", RICCI_ESHAPE,
 	 "equation: index 2*p+r of P leaves dimension 1: it runs from 0 to 15, the extent is 15\n"
 	 "  V[b,p] += P[b,2*p+r] * W[r] where p<7, r<4\n"
@@ -498,8 +584,24 @@ static void test_messages(void)
 	}
 }
 
+/* A message that is too long says so. */
+static void test_cut(void)
+{
+	static char s[4096];
+	Error e = {0};
+	memset(s, 'x', sizeof s - 1);
+	error_set(&e, RICCI_EINVAL, "%s", s);
+	CHECK_INT((int64_t)strlen(e.text), (int64_t)sizeof e.text - 1);
+	CHECK_STR(e.text + sizeof e.text - 5, "x...");
+	error_clear(&e);
+	s[sizeof e.text - 1] = 0;
+	error_set(&e, RICCI_EINVAL, "%s", s);
+	CHECK_STR(e.text, s);
+}
+
 int main(void)
 {
 	test_messages();
+	test_cut();
 	return check_done();
 }

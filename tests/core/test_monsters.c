@@ -4,17 +4,15 @@
 
 #include <stdlib.h>
 
-/* An error, at once, and nothing else. */
+/* An error and nothing else. */
 static void check_refused(const char *text, const char *operands, const char *part)
 {
 	Ir ir;
-	double start = clock_seconds();
 
 	ir_init(&ir);
 	CHECK(elaborate(&ir, text, operands) < 0);
 	CHECK_REPORT(strstr(ir.err.text, part) != NULL, "%s\nshould hold\n%s", ir.err.text, part);
 	CHECK(strlen(ir.err.text) < 1000);
-	CHECK(clock_seconds() - start < 1);
 	ir_free(&ir);
 }
 

@@ -54,8 +54,9 @@ static const struct {
 	const char *printed;
 } prints[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", {{"A", "4x5"}, {"B", "5x6"}}, "Y[i,j] += A[i,k]*B[k,j]"},
-	/* The shorter of two extents counts. */
-	{"Y[i] = A[i] - B[i]", {{"A", "4"}, {"B", "6"}}, "Y[i] = A[i] - B[i]"},
+	/* Of different extents where chooses. */
+	{"Y[i] = A[i] - B[i] where i<4", {{"A", "4"}, {"B", "6"}}, "Y[i] = A[i] - B[i] where i<4"},
+	{"Y[i] = A[i] - B[i] where i<3", {{"A", "4"}, {"B", "6"}}, "Y[i] = A[i] - B[i] where i<3"},
 	{"Y[i] = A[i+1] - A[i]", {{"A", "9"}}, "Y[i] = A[i+1] - A[i]"},
 	{"V[b,p] += P[b,2*p+r] * W[r]", {{"P", "2x15"}, {"W", "3"}}, "Y[i,j] += P[i,2*j+k]*W[k]"},
 	{"V[b,p] += P[b,2*p+r] * W[r] where p < 5",
@@ -84,7 +85,13 @@ static const struct {
 	 {{"A", "5"}, {"B", "10"}},
 	 "Y[i] = A[i] else B[i-5] where i<15"},
 	{"Y[i] = A[A.size(0)-1-i]", {{"A", "7"}}, "Y[i] = A[-i+6]"},
-	{"Y[i] = A[i,i]", {{"A", "4x6"}}, "Y[i] = A[i,i]"},
+	{"Y[i] = A[i,i] where i<A.size(0)", {{"A", "4x6"}}, "Y[i] = A[i,i] where i<4"},
+	{"Y[i] = A[i,i]", {{"A", "4x4"}}, "Y[i] = A[i,i]"},
+	/* A padded access beside another says an extent, too. */
+	{"Y[i] = A[i] + (B[i] else 0) where i<A.size(0)",
+	 {{"A", "5"}, {"B", "3"}},
+	 "Y[i] = A[i] + (B[i] else 0) where i<5"},
+	{"Y[i] = i < 3 ? A[i] : B[i]", {{"A", "3"}, {"B", "8"}}, "Y[i] = A[i] else B[i] where i<8"},
 	{"Y[T[i]:10, d] += X[i,d]", {{"T", "5:i32"}, {"X", "5x3"}}, "Y[T[j]:10,i] += X[j,i]"},
 	{"Y[2*i+j:20] += A[i,j]", {{"A", "9x3"}}, "Y[2*i+j:20] += A[i,j]"},
 	{"Y[i,d] = X[T[i],d]", {{"X", "9x3"}, {"T", "5:i64"}}, "Y[i,j] = X[T[i],j]"},
@@ -106,6 +113,12 @@ static const struct {
 	{"Y[i] += (A[i,j] > 0) * A[i,j]", {{"A", "3x4"}}, "Y[i] += f32(0 < A[i,j])*A[i,j]"},
 	{"Y[i] = T[i] ? 1 : 0", {{"T", "3:i32"}}, "Y[i] = f32(T[i] != 0 ? 1 : 0)"},
 	{"Y[i] = T[i]*2 - 1", {{"T", "3:i32"}}, "Y[i] = 2*T[i] - 1"},
+	/* A quotient of numbers is a float; of an integer expression it is none. */
+	{"Y[i] = i64(A[i] > 0 ? 3 : 1)/2 + 1", {{"A", "3"}}, "Y[i] = i64(0 < A[i] ? 3 : 1)/2 + 1"},
+	{"Y[i] = (A[i] > 0 ? 3 : 1)/2", {{"A", "3"}}, "Y[i] = f32(0 < A[i] ? 3 : 1)/2"},
+	{"Y[i] = A[i]*(i < 7/2 ? 3/4 : i/2)",
+	 {{"A", "9"}},
+	 "Y[i] = A[i]*(i < 4 ? 0.75 : f32(i/2))"},
 	{"Y[i] = T[i]/2 + T[i]%2", {{"T", "3:i32"}}, "Y[i] = T[i]%2 + T[i]/2"},
 	{"Y[i] = M[i] || !N[i]", {{"M", "3:bool"}, {"N", "3:bool"}}, "Y[i] = M[i] || !N[i]"},
 	{"Y[i] = nan where i < 2", {{0}}, "Y[i] = nan where i<2"},
@@ -127,12 +140,12 @@ static const struct {
 	 "Y[i] += A[i+j]*B[i]*W[j]"},
 };
 
-static int given_operands(Ir *ir, int i, Node **operand)
+static int given_operands(Ir *ir, const Given *given, Node **operand)
 {
 	int n = 0;
 
-	for (; n < 4 && prints[i].given[n].name; n++)
-		operand[n] = make_input(ir, &prints[i].given[n]);
+	for (; n < 4 && given[n].name; n++)
+		operand[n] = make_input(ir, &given[n]);
 	return n;
 }
 
@@ -143,7 +156,7 @@ static int check_print(Ir *ir, int i)
 	int m = 1;
 
 	IR_ENTER(ir, ir->err.code);
-	int n = given_operands(ir, i, operand);
+	int n = given_operands(ir, prints[i].given, operand);
 	int code = notation_elaborate(ir, prints[i].text, n, operand, &m, &result, 1);
 	if (!code) {
 		print_equation(&t, ir, result, own_name, "Y");
@@ -153,6 +166,86 @@ static int check_print(Ir *ir, int i)
 	text_free(&t);
 	IR_LEAVE(ir);
 	return code;
+}
+
+/* ---- ranges ---- */
+
+static const struct {
+	const char *text;
+	Given given[4];
+	const char *shape;
+} ranges[] = {
+	/* Conditional accesses don't shrink what others give, and are proved. */
+	{"Y[t,d] = Q[t,d]*C[d] + (d%2 == 0 ? -Q[t,d+1] : Q[t,d-1])*S[d]",
+	 {{"Q", "6x8"}, {"C", "8"}, {"S", "8"}},
+	 "6x8"},
+	{"Y[i] = Q[i] + (i/2%2 == 0 ? Q[i+2] : Q[i-2])", {{"Q", "8"}}, "8"},
+	{"Y[i] = Q[i] + (i%4 < 2 && i%2 == 0 ? Q[i+3] : i%4 >= 2 && i%2 == 1 ? Q[i-3] : 0)",
+	 {{"Q", "8"}},
+	 "8"},
+	{"Y[i] = Q[i] + (!(i%2 == 0) ? Q[i-1] : i%2 == 1 || i > 3 ? 0 : Q[i+4])",
+	 {{"Q", "8"}},
+	 "8"},
+	{"Y[i,j] = Q[i,j] + (i+j < 3 ? R[i+j] : 0)", {{"Q", "4x5"}, {"R", "3"}}, "4x5"},
+	{"Y[i,j] = Q[i,j] + (i <= j && j < 4 && (i+j)%2 == 0 ? R[(i+j)/2] : 0)",
+	 {{"Q", "4x5"}, {"R", "4"}},
+	 "4x5"},
+	{"Y[i] = A[i] + (i < 3 ? B[i] : 0)", {{"A", "5"}, {"B", "3"}}, "5"},
+	{"Y[i] = A[i] + (i < 3 ? B[i] : 0)", {{"A", "5"}, {"B", "9"}}, "5"},
+	{"Y[i] = A[i] + (i >= B.size(0) || B[i] > 0 ? 1 : 0)", {{"A", "5"}, {"B", "3"}}, "5"},
+	{"Y[i] = (A[i-5] else B[i]) + C[i]", {{"A", "3"}, {"B", "5"}, {"C", "8"}}, "8"},
+	{"Y[i] = i < 3 ? A[i] : B[i]", {{"A", "3"}, {"B", "8"}}, "8"},
+	/* Alone they go as far as all of them stay inside. */
+	{"Y[i] = i%2 == 0 ? -Q[i+1] : Q[i-1]", {{"Q", "8"}}, "8"},
+	{"Y[i] = i%2 == 0 ? -Q[i+1] : Q[i-1]", {{"Q", "7"}}, "6"},
+	{"Y[i] = i > 0 ? X[i-1] : 0", {{"X", "9"}}, "10"},
+	/* Quotients and remainders as well. */
+	{"Y[i] = Q[i] + Q[i+1-2*(i%2)]", {{"Q", "8"}}, "8"},
+	{"Y[i] = Q[i+1-2*(i%2)]", {{"Q", "8"}}, "8"},
+	{"Y[j] = Q[j-j%2]", {{"Q", "3"}}, "4"},
+	{"Y[i] = Q[-(i == 0 ? i : 0)+1, i]", {{"Q", "2 3"}}, "3"},
+	{"Y[i] = Q[min(-i+i%2+2, 1)]", {{"Q", "2"}}, "4"},
+	{"Y[i,j] = Q[i*j]*X[j]", {{"Q", "9"}, {"X", "4"}}, "3x4"},
+	{"Y[i/2*2:4] += Q[max(i-i%3, 2)]", {{"Q", "5"}}, "4"},
+	{"Y[i] = Q[i/2*2] + Q[i/2*2+1]", {{"Q", "8"}}, "8"},
+	{"Y[i] = Q[i+(i+1)%2]", {{"Q", "8"}}, "8"},
+	{"Y[i] = Q[3*(i/3) + 2 - i%3]", {{"Q", "9"}}, "9"},
+	{"Y[i] = Q[i%2*4 + i/2] + Q[i]", {{"Q", "8"}}, "8"},
+	{"Y[i] = Q[(i+1)/2] + Q[max(i/3-1, 0)] + Q[abs(i-2)]", {{"Q", "8"}}, "10"},
+	/* What is not bare may be shorter. */
+	{"Y[i] = A[i+1] - A[i]", {{"A", "9"}}, "8"},
+	{"Y[b,p] += P[b,2*p+r] * W[r] * B[p]", {{"P", "2x15"}, {"W", "3"}, {"B", "7"}}, "2x7"},
+	/* A scatter may have more room, a left extent of '=' is a range. */
+	{"Y[i:12] += A[i]", {{"A", "10"}}, "12"},
+	{"Y[i:8] = A[i] + B[i]", {{"A", "10"}, {"B", "9"}}, "8"},
+};
+
+static int check_range(Ir *ir, int i)
+{
+	Node *operand[4], *y;
+	char shape[80] = "";
+	int m;
+
+	IR_ENTER(ir, ir->err.code);
+	int n = given_operands(ir, ranges[i].given, operand);
+	if (!notation_elaborate(ir, ranges[i].text, n, operand, &m, &y, 1))
+		for (int d = 0; d < tensor_rank(y); d++)
+			snprintf(shape + strlen(shape), 20, d ? "x%lld" : "%lld",
+				 (long long)tensor_extent(y, d));
+	CHECK_STR(shape, ranges[i].shape);
+	IR_LEAVE(ir);
+	return ir->err.code;
+}
+
+static void test_ranges(void)
+{
+	for (int i = 0; i < COUNT(ranges); i++) {
+		Ir ir;
+
+		ir_init(&ir);
+		CHECK_REPORT(!check_range(&ir, i), "%s: %s", ranges[i].text, ir.err.text);
+		ir_free(&ir);
+	}
 }
 
 static void test_prints(void)
@@ -194,6 +287,24 @@ static const struct {
 	{"Y[i] = i/2*10 + i%2 where i < 5", "", 5, {0, 1, 10, 11, 20}},
 	{"Y[i] = i32(i-3)/2 where i < 5", "", 5, {-2, -1, -1, 0, 0}},
 	{"Y[i] = (i-3)%3 where i < 5", "", 5, {0, 1, 2, 0, 1}},
+	/* Numbers alone are f32. */
+	{"Y[i] = B[i] * (1/4)", "B", 3, {0.125, 0.5, -0.25}},
+	{"Y[] = 8/5 + -7/2 + 9/3", "", 1, {1.1}},
+	{"Y[] = sqrt(1/16) + max(1/4, 2) + abs(-1/2) + floor(7/2)", "", 1, {5.75}},
+	{"Y[] += A[i,j] / (A.size(0)*A.size(1))", "A", 1, {-0.5}},
+	{"Y[] = B[1/2] * (1/A.size(0))", "BA", 1, {0.25}},
+	{"Y[i] = i + 1/2 where i < 2", "", 2, {0.5, 1.5}},
+	{"Y[i] = (B[i] > 0)/2", "B", 3, {0.5, 0.5, 0}},
+	{"Y[i] = i*3/2 + 3/2*i where i < 4/2", "", 2, {0, 2.5}},
+	{"Y[i] = T[i] + i32(7/2)*0 + 7%4 where i < 2", "T", 2, {5, 3}},
+	{"Y[i] = i32(-7/2) where i < 1", "", 1, {-3}},
+	{"Y[i] = i32(-7)/2 where i < 1", "", 1, {-4}},
+	/* An index beside a float number: exact. */
+	{"Y[i] = i < 7/2 ? 1 : 0 where i < 5", "", 5, {1, 1, 1, 1, 0}},
+	{"Y[i] = (i <= 3/2) + 2*(5/2 <= i) + 4*(1/2 < i) where i < 4", "", 4, {1, 5, 4, 6}},
+	{"Y[i] = (i == 4/2) + 2*(i != 5/2) + 4*(i == 5/2) where i < 4", "", 4, {2, 2, 3, 2}},
+	{"Y[i] = (i < inf) + 2*(i > -inf) + 4*(i != nan) + 8*(i < nan) where i < 1", "", 1, {7}},
+	{"Y[i] = i < B.size(0)/2 ? B[i] : B[i-B.size(0)/2] where i < 3", "B", 3, {0.5, 2, 2}},
 	{"Y[i] = 1 - 2 - 3 + i where i < 1", "", 1, {-4}},
 	{"Y[i] = 2 + 3 * 4 == 14 && !(1 > 2) || 0 ? 7 : 8 where i < 1", "", 1, {7}},
 	{"Y[i] = i < 1 ? 10 : i < 2 ? 20 : 30 where i < 3", "", 3, {10, 20, 30}},
@@ -243,7 +354,7 @@ static void test_values(void)
 		static Error err;
 		error_clear(&err);
 		if (!code && tensor_size(y) <= 8)
-			code = interp_tensor(&ir, y, 3, bind, state, &got, NULL, &err);
+			code = interp_tensor(y, 3, bind, state, &got, NULL, &err);
 		CHECK_REPORT(!code, "%s: %s", values[i].text, err.text);
 		for (int k = 0; !code && k < values[i].n; k++) {
 			double v = type_is_float((Type)y->type) ? got.f[k] : (double)got.i[k];
@@ -356,7 +467,7 @@ static int build_all(void)
 	Node *operand[2] = {make_input(&ir, &x), make_input(&ir, &w)};
 	code = notation_elaborate(&ir,
 				  "m[i] max= (X[i,j+r-1] else 0) where r < 3, j < 5;"
-				  "Y[i] = i < 3 ? X[W[i],1] - m[i] : 0",
+				  "Y[i] = i < 3 ? X[W[i],1] - m[i] : 0 where i < 4",
 				  2, operand, &n, y, 4);
 	ir_free(&ir);
 	return code;
@@ -365,6 +476,7 @@ static int build_all(void)
 int main(void)
 {
 	test_prints();
+	test_ranges();
 	test_values();
 	test_needs();
 	test_program();

@@ -23,10 +23,10 @@ static const struct {
 	int rank;
 	int64_t shape[3];
 } tensors[] = {
-	{"A", RICCI_F32, 2, {5, 7, 0}},	 {"B", RICCI_F32, 3, {4, 3, 6}},
-	{"C", RICCI_F32, 1, {9, 0, 0}},	 {"S", RICCI_F32, 0, {0, 0, 0}},
-	{"T", RICCI_I32, 1, {6, 0, 0}},	 {"L", RICCI_I64, 2, {3, 4, 0}},
-	{"U", RICCI_U8, 1, {5, 0, 0}},	 {"D", RICCI_F64, 1, {8, 0, 0}},
+	{"A", RICCI_F32, 2, {5, 6, 0}},	 {"B", RICCI_F32, 3, {4, 3, 6}},
+	{"C", RICCI_F32, 1, {6, 0, 0}},	 {"S", RICCI_F32, 0, {0, 0, 0}},
+	{"T", RICCI_I32, 1, {6, 0, 0}},	 {"L", RICCI_I64, 2, {4, 4, 0}},
+	{"U", RICCI_U8, 1, {5, 0, 0}},	 {"D", RICCI_F64, 1, {6, 0, 0}},
 	{"M", RICCI_BOOL, 1, {6, 0, 0}}, {"H", RICCI_F16, 2, {4, 4, 0}},
 };
 enum { NTENSOR = sizeof tensors / sizeof *tensors };
@@ -121,7 +121,10 @@ static void gen_condition(Gen *g)
 	case 0:
 		gen_name(g);
 		ADD(" %s ", compare[pick(g, 6)]);
-		gen_index(g, 5);
+		if (pick(g, 3))
+			gen_index(g, 5);
+		else
+			ADD("%d/2", pick(g, 9) - 2);
 		break;
 	case 1:
 		gen_access(g, RICCI_BOOL);
@@ -147,11 +150,12 @@ static void gen_condition(Gen *g)
 
 static void gen_literal(Gen *g, Type t)
 {
-	static const char *const floats[] = {"0.5", "1e-7", "-2.25", "inf", "-inf", "3e30",
-					     "0.1", "-0.0", "nan",   "7",   "1e9"};
+	static const char *const floats[] = {"0.5",  "1e-7",   "-2.25",	     "inf",	     "-inf",
+					     "3e30", "0.1",    "-0.0",	     "nan",	     "7",
+					     "1e9",  "(1/12)", "(2*(-7/2))", "(A.size(1)/2)"};
 
 	if (type_is_float(t))
-		ADD("%s", floats[pick(g, 11)]);
+		ADD("%s", floats[pick(g, COUNT(floats))]);
 	else
 		ADD("%d", pick(g, 9));
 }
@@ -206,7 +210,7 @@ static void gen_expr(Gen *g, Type t)
 		if (is_float) {
 			gen_float(g, t);
 		} else {
-			ADD("(");
+			ADD("%s(", pick(g, 3) ? type_name(t) : "");
 			gen_expr(g, t);
 			ADD(")%s%d", pick(g, 2) ? "/" : "%%", 1 + pick(g, 5));
 		}

@@ -81,7 +81,7 @@ static const Case lower_equations[] = {
 	{"Y[i,j] += i32(A[i,k])*i32(B[j,k])", "A=33x70:u8 B=41x70:i8"},
 	{"Y[i,j] += i32(A[i,k])*i32(B[k,j])", "A=35x67:i8 B=67x50:u8"},
 	{"Y[i,j] += i32(A[i,k])*i32(B[k,j])", "A=48x5:u8 B=5x96:u8"},
-	{"Y[i,j] += i32(A[i,k])*i32(B[j,k])", "A=90x3:i8 B=3x70:i8"},
+	{"Y[i,j] += i32(A[i,k])*i32(B[j,k])", "A=90x3:i8 B=70x3:i8"},
 	{"Y[k,p,q] += i32(X[c,p+r-1,q+s-1] else 0)*i32(W[k,c,r,s]) where p<19, q<19",
 	 "X=7x19x19:u8 W=30x7x3x3:u8"},
 	{"Y[k,p,q] += i32(X[c,2*p+r-1,2*q+s-1] else 0)*i32(W[k,c,r,s]) where p<12, q<12",

@@ -128,7 +128,7 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 		bind[k] = (Binding){t->task.sub.input[k], t->in[k]};
 	size_t n = (size_t)tensor_size(comp);
 	double *want = harness_alloc(n * 8), *magnitude = harness_alloc(n * 8);
-	int code = interp_tensor(t->ir, comp, t->task.sub.ninput, bind, rs, want,
+	int code = interp_tensor(comp, t->task.sub.ninput, bind, rs, want,
 				 type_is_float(comp->type) ? magnitude : NULL, &err);
 	CHECK_REPORT(code == 0, "%s: interpreter: %s", t->text, err.text);
 	void *data = harness_buffer(tensor_bytes(comp));

@@ -175,36 +175,32 @@ static void file_put(const char *path, const void *bytes, size_t n)
 	CHECK(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
 }
 
-static int load_again(const Backend *b, const char *path, const char *const *source, int n,
-		      Kernel **k)
+static int load_again(const Backend *b, const void *bytes, size_t n, const char *const *source,
+		      int count, Kernel **k)
 {
 	Error err = {0};
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < count; i++)
 		k[i] = kernel_of(b, source[i]);
-	int bad = b->load(b, n, k, path, &err);
+	int bad = b->load(b, count, k, bytes, n, &err);
 	CHECK(!bad == !err.text[0] && bad == err.code);
 	return bad;
 }
 
 /* Cut or changed anywhere: an error, or code that nobody runs here; never a crash. */
-static void check_damage(const Backend *b, const char *good)
+static void check_damage(const Backend *b, const Text *good)
 {
-	static char bytes[1 << 16], copy[1 << 16];
+	static char copy[1 << 16];
 	const char *source[] = {table};
-	FILE *f = fopen(good, "rb");
-	size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;
+	size_t n = good->n;
 	uint64_t s = 7;
 	Kernel *k[1];
-	if (f)
-		fclose(f);
-	CHECK(n > 500 && n < sizeof bytes);
+	CHECK(n > 500 && n < sizeof copy);
 	for (size_t cut = 0; cut < n; cut += n / 61 + 1) {
-		file_put(place("cut.o"), bytes, cut);
-		CHECK(load_again(b, place("cut.o"), source, 1, k) < 0);
+		CHECK(load_again(b, good->s, cut, source, 1, k) < 0);
 		kernel_unref(k[0]);
 	}
 	for (int round = 0; round < 400; round++) {
-		memcpy(copy, bytes, n);
+		memcpy(copy, good->s, n);
 		for (int hits = 0; hits < 1 + round % 8; hits++) {
 			s = s * 6364136223846793005u + 1442695040888963407u;
 			/* the header and the tables behind the code are the parts that steer the
@@ -212,8 +208,7 @@ static void check_damage(const Backend *b, const char *good)
 			size_t at = s >> 33 & 1 ? (s >> 34) % 64 : n - 1 - (s >> 34) % (n / 2);
 			copy[at] ^= 1 << (s >> 20 & 7);
 		}
-		file_put(place("hit.o"), copy, n);
-		load_again(b, place("hit.o"), source, 1, k);
+		load_again(b, copy, n, source, 1, k);
 		kernel_unref(k[0]);
 	}
 }
@@ -222,34 +217,37 @@ static void check_objects(const Backend *b)
 {
 	const char *one[] = {table}, *two[] = {scale, math};
 	Kernel *k[2];
+	Text object[2] = {{0}};
 	Error err = {0};
 	k[0] = kernel_of(b, table);
-	CHECK_INT(b->compile(b, 1, k, place("one.o"), &err), 0);
+	CHECK_INT(b->compile(b, 1, k, &object[0], &err), 0);
 	kernel_unref(k[0]);
 	for (int i = 0; i < 2; i++)
 		k[i] = kernel_of(b, two[i]);
-	CHECK_INT(b->compile(b, 2, k, place("two.o"), &err), 0);
+	CHECK_INT(b->compile(b, 2, k, &object[1], &err), 0);
 	CHECK_STR(err.text, "");
 	kernel_unref(k[0]);
 	kernel_unref(k[1]);
-	CHECK_INT(load_again(b, place("one.o"), one, 1, k), 0);
+	CHECK_INT(load_again(b, object[0].s, object[0].n, one, 1, k), 0);
 	if (k[0]->run)
 		check_table(k[0]);
 	kernel_unref(k[0]);
-	CHECK_INT(load_again(b, place("two.o"), two, 2, k), 0);
+	CHECK_INT(load_again(b, object[1].s, object[1].n, two, 2, k), 0);
 	if (k[0]->run && k[1]->run) {
 		check_scale(k[0]);
 		check_math(k[1]);
 	}
 	kernel_unref(k[0]);
 	kernel_unref(k[1]);
-	CHECK_INT(load_again(b, place("one.o"), two, 2, k),
+	CHECK_INT(load_again(b, object[0].s, object[0].n, two, 2, k),
 		  RICCI_EFORMAT); /* kernel_1 is missing */
 	kernel_unref(k[0]);
 	kernel_unref(k[1]);
-	CHECK_INT(load_again(b, place("none.o"), one, 1, k), RICCI_EIO);
+	CHECK_INT(load_again(b, "", 0, one, 1, k), RICCI_EFORMAT);
 	kernel_unref(k[0]);
-	check_damage(b, place("one.o"));
+	check_damage(b, &object[0]);
+	text_free(&object[0]);
+	text_free(&object[1]);
 }
 
 /* ---- other compilers: shell scripts in place of cc, each in a process of its own */
@@ -293,6 +291,9 @@ static void check_other_compilers(void)
 	CHECK_INT(with_compiler(NULL, "RICCI_CC names /nowhere/cc, which does not run"), 0);
 	CHECK_INT(with_compiler("#!/bin/sh\nexit 3\n", "cc.sh --version: exit status 3"), 0);
 	CHECK_INT(with_compiler("#!/bin/sh\n", "cc.sh --version says nothing"), 0);
+	CHECK_INT(with_compiler("#!/bin/sh\nprintf '%02000d\\n' 1\n",
+				"cc.sh --version: its first line is too long"),
+		  0);
 	CHECK_INT(with_compiler("#!/bin/sh\nkill -SEGV $$\n", "RICCI_CC: "), 0);
 	CHECK_INT(with_compiler(FAKE "echo 'internal compiler error'; exit 4\n",
 				"exit status 4):\ninternal compiler error"),
@@ -338,7 +339,7 @@ static void check_backend(const Backend *b)
 	check_infinite(b);
 	check_refused(b, wrong, "nowhere");
 	check_refused(b, outside, "system");
-	check_refused(b, "int x;", "kernel_0");
+	check_refused(b, "int x;\nvoid kernel_1(void) {}\n", "kernel_0");
 	CHECK(backend_find(b->name) == b && *b->version());
 }
 

@@ -150,8 +150,7 @@ static void check_values(const Backend *b, const char *text)
 	double *x = malloc(n * 8), *got = malloc(m * 8), *want = malloc(m * 8);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (double)i + 1;
-	CHECK_INT(interp_tensor(&t->ir, out, 1, &(Binding){in, x}, (RandomState){0, 0}, want, NULL,
-				&err),
+	CHECK_INT(interp_tensor(out, 1, &(Binding){in, x}, (RandomState){0, 0}, want, NULL, &err),
 		  0);
 	int offers = schedule_offers(t, target_host(), 8, offer);
 	for (int k = 0; k < offers; k++) {

@@ -5,6 +5,7 @@
  * on it.
  */
 #include "jit/backend/backend.h"
+#include "tests/child.h"
 #include "tests/jit/lower_cases.h"
 
 #include <dlfcn.h>
@@ -68,6 +69,43 @@ static void test_failures(int (*live)(void))
 		check_failure(t, fail[k].call, fail[k].message, live);
 }
 
+/* In a forked child CUDA is neither used nor closed: kernels are refused, and freeing one that the
+ * parent made and ran unloads nothing (the stand-in counts what is live). */
+static Kernel *inherited;
+static int (*live_count)(void);
+
+static int child_work(void)
+{
+	char why[256] = "";
+	Error err = {0};
+	Kernel *own = kernel_new(backend_find("nvrtc"), &err), *list[] = {own};
+	int before = live_count();
+	if (backend_find("nvrtc")->available(why, sizeof why) ||
+	    strcmp(why, "it was opened before this process was forked"))
+		return 1;
+	if (!backend_find("nvrtc")->compile(own->backend, 1, list, NULL, &err) ||
+	    strcmp(err.text, "no CUDA compiler: it was opened before this process was forked"))
+		return 2;
+	kernel_unref(own);
+	kernel_unref(inherited);
+	return live_count() == before ? 0 : 3;
+}
+
+static void test_fork(int (*live)(void))
+{
+	Trial *t = harness_trials(&(Case){"Y[i] = A[i]*3", "A=50"}, false, NULL);
+	Schedule none = {0};
+	Error err = {0};
+	live_count = live;
+	inherited = kernel_make(&t->task, &none, backend_find("nvrtc"), target_host(), &err);
+	CHECK_STR(err.text, "");
+	if (!inherited)
+		return;
+	harness_run(t, inherited);
+	CHECK_INT(child(child_work), 0);
+	kernel_unref(inherited);
+}
+
 int main(void)
 {
 	void *fake = fake_open();
@@ -78,6 +116,7 @@ int main(void)
 		harness_check(lower_cases(), backend_find("nvrtc"), 100);
 		CHECK(live() == 0);
 		test_failures(live);
+		test_fork(live);
 	}
 	return harness_done();
 }

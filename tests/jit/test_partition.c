@@ -298,6 +298,41 @@ static void test_repeat(void)
 	ir_free(&c.ir);
 }
 
+/* A reader of more places than are looked at to substitute reads one equation all the same: what
+ * became of it, in all places. */
+static void test_many_reads(void)
+{
+	Case c;
+	Text t = {0};
+	begin(&c);
+	Node *ops[1] = {operand(&c, "A", 1, 1000, 0)};
+	text_add(&t, "U[i] = A[i] + 1; T[i] = exp(U[i]) * U[i]; Y[i] = 0");
+	for (int k = 0; k < 100; k++)
+		text_add(&t, " + T[i+%d] * %d", k, k % 7 + 1);
+	text_add(&t, " where i < 900");
+	CHECK_INT(partition(t.s, 1, ops, &c), 2);
+	text_free(&t);
+	ir_free(&c.ir);
+}
+
+/* A value that choices by remainders share, branch for branch. Its text has many values, each read
+ * in several places: names hold. */
+static void test_shared_choices(void)
+{
+	Case c;
+	Text t = {0};
+	begin(&c);
+	Node *ops[1] = {operand(&c, "A", 1, 420, 0)};
+	text_add(&t, "T[i] = exp(A[i]); v0[i] = T[i]");
+	for (int k = 1; k <= 6; k++)
+		text_add(&t, "; v%d[i] = i%%%d == 0 ? v%d[i] : i%%%d == 1 ? v%d[i] : %d", k,
+			 k % 5 + 2, k - 1, k % 7 + 3, k - 1, k);
+	text_add(&t, "; Y[i] = v6[i]");
+	CHECK_INT(partition(t.s, 1, ops, &c), 1);
+	text_free(&t);
+	ir_free(&c.ir);
+}
+
 static void test_bad_tasks(void)
 {
 	static const char *const bad[] = {
@@ -331,6 +366,8 @@ int main(void)
 	test_recomputation_is_weighed();
 	test_clean_up();
 	test_repeat();
+	test_many_reads();
+	test_shared_choices();
 	test_bad_tasks();
 	CHECK_INT(mem_live(), 0);
 	return check_done();

@@ -28,6 +28,10 @@ status() { # status N COMMAND...: with nothing on stdout when it fails
 	cat err
 	[ $is = "$want" ] && { [ $is = 0 ] || { [ -s err ] && [ ! -s out ]; }; }
 }
+refused() {
+	wait "$1"
+	[ $? = 1 ]
+}
 says() { # says PATTERN COMMAND...: one line of that form on stdout
 	pattern=$1
 	shift
@@ -59,9 +63,20 @@ check 'a training without checkpoints needs none' env RICCI_HDF5=/nowhere/hdf5 "
 "$capsnet" --batch 8 --backend tcc --checkpoint stopped.h5 >out 2>err &
 sleep 3
 kill -INT $!
-check 'ctrl-C' wait $!
+wait $!
+check 'ctrl-C ends with its status' [ $? = 130 ]
 check 'ctrl-C says where it stopped' grep -q '^capsnet: stopped after step [0-9]*$' err
 check 'ctrl-C saves' [ -s stopped.h5 ]
+
+"$capsnet" --batch 8 --backend tcc --checkpoint stopped.h5 >out 2>err &
+check 'what is there is not overwritten' refused $!
+check 'and that is said' grep -q '^capsnet: stopped.h5 exists: resume from it, or overwrite it' err
+"$capsnet" --batch 8 --backend tcc --checkpoint stopped.h5 --overwrite >out 2>err &
+sleep 3
+kill -TERM $!
+wait $!
+check 'SIGTERM ends with its status' [ $? = 143 ]
+check 'SIGTERM saves' "$capsnet" --batch 8 --backend tcc --eval --resume stopped.h5
 
 check 'help' status 0 "$capsnet" --help
 for wrong in '--nope' '--batch 0' '--batch 1.5' '--lr x' '--lr 0' '--backend gcc' '--seed -1' '--steps' 'more'; do

@@ -51,18 +51,17 @@ static void file_cut(const char *path, const char *to, long less)
 
 static void good(const char *mode)
 {
-	char err[512] = "";
 	const char *x = idx_write("x", mode, 8, 3, (int[]){1000, 5, 6}, 30000);
 	const char *y = idx_write("y", mode, 8, 1, (int[]){1000}, 1000);
-	ricci_data *d = ricci_idx(x, y, err, sizeof err);
+	ricci_data *d = ricci_idx(x, y);
 	CHECK(d);
-	CHECK_STR(err, "");
+	CHECK_REPORT(d != NULL, "%s", ricci_error_message());
 	CHECK_INT(ricci_data_count(d), 1000);
 	CHECK_INT(ricci_data_size(d), 30);
 	uint8_t pixels[30];
 	int label, wrong = 0;
 	for (int i = 999; i >= 0; i -= 37) {
-		CHECK_INT(ricci_data_get(d, i, pixels, &label, err, sizeof err), 0);
+		CHECK_INT(ricci_data_get(d, i, pixels, &label), 0);
 		wrong += label != ((i * 7 + i / 256) & 255);
 		for (int k = 0; k < 30; k++) {
 			int at = i * 30 + k;
@@ -70,19 +69,19 @@ static void good(const char *mode)
 		}
 	}
 	CHECK_INT(wrong, 0);
-	CHECK_INT(ricci_data_get(d, 1000, pixels, &label, err, sizeof err), RICCI_EINVAL);
+	CHECK_INT(ricci_data_get(d, 1000, pixels, &label), RICCI_EINVAL);
 	ricci_data_free(d);
 }
 
 /* The message of opening x (and good labels y), less the folder. */
 static void bad(const char *x, const char *y, const char *want)
 {
-	char err[512] = "", brief[512];
-	ricci_data *d = ricci_idx(x, y, err, sizeof err);
+	char brief[512];
+	ricci_data *d = ricci_idx(x, y);
 	CHECK(!d);
 	ricci_data_free(d);
 	size_t n = 0, cut = strlen(folder) + 1;
-	for (const char *s = err; *s; s++) {
+	for (const char *s = ricci_error_message(); *s; s++) {
 		if (!strncmp(s, folder, cut - 1))
 			s += cut;
 		brief[n++] = *s;
@@ -100,9 +99,8 @@ static void bad_files(void)
 	bad(cut, y,
 	    "cut is cut short: its header promises 30000 bytes of elements, there are 30000");
 	file_cut(x, cut, 100);
-	char err[512];
-	ricci_data *d = ricci_idx(cut, y, err, sizeof err);
-	CHECK(!d && strstr(err, "cut short"));
+	ricci_data *d = ricci_idx(cut, y);
+	CHECK(!d && strstr(ricci_error_message(), "cut short"));
 	bad(in_folder("none"), y, "cannot open none: No such file or directory");
 	bad(x, in_folder("none"), "cannot open none: No such file or directory");
 	bad(idx_write("a", "wbT", 8, 2, (int[]){100, 10}, 900), y,
@@ -178,15 +176,14 @@ static void orders(void)
 
 static void digits(void)
 {
-	char err[256] = "";
-	ricci_data *d = ricci_digits(500, 3, err, sizeof err), *e = ricci_digits(700, 3, NULL, 0);
-	ricci_data *other = ricci_digits(500, 4, NULL, 0);
+	ricci_data *d = ricci_digits(500, 3), *e = ricci_digits(700, 3);
+	ricci_data *other = ricci_digits(500, 4);
 	uint8_t a[784], b[784], c[784];
 	int la, lb, lc, count[10] = {0}, differ = 0, ink = 0;
 	for (int i = 0; i < 500; i++) {
-		CHECK_INT(ricci_data_get(d, i, a, &la, err, sizeof err), 0);
-		ricci_data_get(e, i, b, &lb, NULL, 0);
-		ricci_data_get(other, i, c, &lc, NULL, 0);
+		CHECK_INT(ricci_data_get(d, i, a, &la), 0);
+		ricci_data_get(e, i, b, &lb);
+		ricci_data_get(other, i, c, &lc);
 		differ += la != lb || memcmp(a, b, 784);
 		ink += memcmp(a, c, 784) != 0;
 		count[la]++;
@@ -202,42 +199,45 @@ static void digits(void)
 	ricci_data_free(d);
 	ricci_data_free(e);
 	ricci_data_free(other);
-	CHECK(!ricci_digits(0, 1, err, sizeof err));
-	CHECK_STR(err, "cannot draw 0 digits");
+	CHECK(!ricci_digits(0, 1));
+	CHECK_STR(ricci_error_message(), "cannot draw 0 digits");
 }
 
 /* Batches of a loader that is started anew at each of some positions equal those of one that never
  * stopped. */
 static void loaders(void)
 {
-	char err[256] = "";
-	ricci_data *d = ricci_digits(100, 1, err, sizeof err);
-	ricci_loader *whole = ricci_loader_new(d, 16, 1, 9, err, sizeof err);
-	ricci_loader *part = ricci_loader_new(d, 16, 1, 9, err, sizeof err);
+	ricci_data *d = ricci_digits(100, 1);
+	ricci_loader *whole = ricci_loader_new(d, 16, 1, 9);
+	ricci_loader *part = ricci_loader_new(d, 16, 1, 9);
 	const float *x, *u;
 	const int32_t *y, *v;
 	for (int epoch = 0; epoch < 3; epoch++) {
 		for (int k = 0; k < 6; k++) {
 			CHECK_INT(ricci_loader_seek(part, (uint64_t)epoch, 16 * k), 0);
-			CHECK_INT(ricci_loader_next(whole, &x, &y, err, sizeof err), 16);
-			CHECK_INT(ricci_loader_next(part, &u, &v, err, sizeof err), 16);
+			CHECK_INT(ricci_loader_next(whole, &x, &y), 16);
+			CHECK_INT(ricci_loader_next(part, &u, &v), 16);
 			CHECK(!memcmp(x, u, 16 * 784 * sizeof *x) && !memcmp(y, v, 16 * sizeof *y));
 		}
-		CHECK_INT(ricci_loader_next(whole, &x, &y, err, sizeof err), 0);
+		CHECK_INT(ricci_loader_next(whole, &x, &y), 0);
+		CHECK_INT(ricci_loader_next(whole, NULL, &y), RICCI_EINVAL);
+		CHECK_INT(ricci_loader_next(NULL, &x, &y), RICCI_EINVAL);
+		CHECK_STR(ricci_error_message(),
+			  "ricci_loader_next: loader, samples and labels must be given");
 	}
 	CHECK_INT(ricci_loader_seek(part, 0, 7), RICCI_EINVAL);
 	CHECK_INT(ricci_loader_seek(part, 0, 112), RICCI_EINVAL);
 	ricci_loader_free(whole);
 	ricci_loader_free(part);
-	ricci_loader *plain = ricci_loader_new(d, 32, 0, 0, err, sizeof err);
+	ricci_loader *plain = ricci_loader_new(d, 32, 0, 0);
 	int want[] = {32, 32, 32, 4, 0, 32}, at = 0, differ = 0;
 	uint8_t pixels[784];
 	for (int k = 0; k < 6; k++) {
-		int n = ricci_loader_next(plain, &x, &y, err, sizeof err);
+		int n = ricci_loader_next(plain, &x, &y);
 		CHECK_INT(n, want[k]);
 		for (int i = 0; i < n && k < 4; i++, at++) {
 			int label;
-			ricci_data_get(d, at, pixels, &label, err, sizeof err);
+			ricci_data_get(d, at, pixels, &label);
 			differ += label != y[i];
 			for (int j = 0; j < 784; j++)
 				differ += x[i * 784 + j] != (float)pixels[j] * (1.0f / 255);
@@ -246,16 +246,15 @@ static void loaders(void)
 	CHECK_INT(at, 100);
 	CHECK_INT(differ, 0);
 	ricci_loader_free(plain);
-	CHECK(!ricci_loader_new(d, 101, 1, 0, err, sizeof err));
-	CHECK_STR(err, "batches of 101 cannot be made of 100 samples");
+	CHECK(!ricci_loader_new(d, 101, 1, 0));
+	CHECK_STR(ricci_error_message(), "batches of 101 cannot be made of 100 samples");
 	ricci_data_free(d);
 }
 
 static void mnist(void)
 {
 	const char *place = getenv("RICCI_DATA");
-	char err[512] = "";
-	ricci_data *d = ricci_mnist(place ? place : "../shared/data", 1, err, sizeof err);
+	ricci_data *d = ricci_mnist(place ? place : "../shared/data", 1);
 	if (!d && !place) {
 		CHECK_SKIP("no MNIST in $RICCI_DATA or ../shared/data");
 		return;
@@ -265,7 +264,7 @@ static void mnist(void)
 	CHECK_INT(ricci_data_size(d), 784);
 	int label, first[] = {7, 2, 1, 0, 4};
 	for (int i = 0; i < 5; i++) {
-		CHECK_INT(ricci_data_get(d, i, NULL, &label, err, sizeof err), 0);
+		CHECK_INT(ricci_data_get(d, i, NULL, &label), 0);
 		CHECK_INT(label, first[i]);
 	}
 	ricci_data_free(d);
@@ -278,10 +277,9 @@ static void no_memory(void)
 	long before = mem_live();
 	bool done = false;
 	for (int n = 1; n < 40 && !done; n++) {
-		char err[256];
 		mem_fail_at(n);
-		ricci_data *d = ricci_idx(x, y, err, sizeof err);
-		ricci_loader *l = d ? ricci_loader_new(d, 10, 1, 1, err, sizeof err) : NULL;
+		ricci_data *d = ricci_idx(x, y);
+		ricci_loader *l = d ? ricci_loader_new(d, 10, 1, 1) : NULL;
 		done = l != NULL;
 		mem_fail_at(0);
 		ricci_loader_free(l);

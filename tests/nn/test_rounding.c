@@ -9,28 +9,27 @@ enum { BATCH = 20, IMAGES = 200, PIXELS = 784 };
 /* One layer by plain gradient descent; the loss of the last epoch. */
 static double trained(ricci_type type, ricci_rounding_mode mode, int epochs)
 {
-	char err[1024] = "", step[80];
-	ricci_report report = {0};
+	char step[80];
+	ricci_report report = RICCI_REPORT();
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){BATCH, PIXELS}), *grad;
 	ricci_tensor *y = ricci_input(g, "y", RICCI_I32, 1, (int64_t[]){BATCH});
 	ricci_tensor *w =
-		ricci_param(g, "w", type, 2, (int64_t[]){10, PIXELS}, ricci_fan_in(PIXELS));
+		ricci_param(g, "w", type, 2, (int64_t[]){10, PIXELS}, ricci_lecun(PIXELS));
 	ricci_tensor *z = ricci_op(g, "Z[b,n] += X[b,k] * f32(W[n,k])", x, w);
-	ricci_training t = {.samples = x,
-			    .labels = y,
-			    .errors = ricci_errors(z, y),
-			    .loss = ricci_cross_entropy(z, y),
-			    .train = ricci_digits(IMAGES, 1, err, sizeof err),
-			    .options = {RICCI_BACKEND_TCC, 1, 1, 42},
-			    .epochs = epochs};
+	ricci_training t =
+		RICCI_TRAINING(.samples = x, .labels = y,
+			       .misclassified = ricci_misclassified(z, y),
+			       .loss = ricci_cross_entropy(z, y), .train = ricci_digits(IMAGES, 1),
+			       .options = &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
+							 .static_mode = 1, .seed = 42),
+			       .epochs = epochs);
 	ricci_grad(g, t.loss, NULL, 1, &w, &grad);
 	snprintf(step, sizeof step, "N[n,k] = %s(f32(W[n,k]) - 0.001*f32(G[n,k]))",
 		 type == RICCI_BF16 ? "bf16" : "f32");
 	ricci_assign(g, w, ricci_op(g, step, w, grad));
 	CHECK_INT(ricci_rounding(g, mode), 0);
-	CHECK_INT(ricci_train(&t, &report, err, sizeof err), 0);
-	CHECK_STR(err, "");
+	CHECK_REPORT(ricci_train(&t, &report) == 0, "%s", ricci_error_message());
 	ricci_data_free(t.train);
 	ricci_graph_free(g);
 	return report.loss;

@@ -49,9 +49,7 @@ static void case_interp(Case *c, RandomState rs)
 	for (int k = 0; k < c->nout; k++) {
 		if (!c->want[k])
 			c->want[k] = malloc(ricci_bytes(c->out[k]) / 4 * sizeof(double));
-		CHECK_INT(interp_tensor(&c->g->ir, c->out[k]->node, n, bind, rs, c->want[k], NULL,
-					&err),
-			  0);
+		CHECK_INT(interp_tensor(c->out[k]->node, n, bind, rs, c->want[k], NULL, &err), 0);
 		CHECK_STR(err.text, "");
 	}
 }
@@ -67,12 +65,11 @@ static void case_free(Case *c)
 
 static ricci_session *case_session(Case *c, ricci_options o)
 {
-	char err[4096] = "";
-	ricci_session *s = ricci_session_new(c->g, &o, 0, c->nout, c->out, err, sizeof err);
+	ricci_session *s = ricci_session_new(c->g, &o, 0, c->nout, c->out);
 
-	CHECK_STR(err, "");
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	for (int k = 0; k < c->nin && s; k++)
-		CHECK_INT(ricci_feed(s, c->in[k], c->data[k]), 0);
+		CHECK_INT(ricci_feed(s, c->in[k], c->data[k], ricci_bytes(c->in[k])), 0);
 	return s;
 }
 

@@ -33,17 +33,17 @@ static int product(bool put)
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){N, N});
 	ricci_tensor *r = ricci_op(g, "Y[i,j] += X[i,k] * X[j,k]", x);
-	ricci_options o = {.threads = 2};
-	char err[2048] = "";
-	ricci_session *s = ricci_session_new(g, &o, 0, 1, &r, err, sizeof err);
+	ricci_options o = RICCI_OPTIONS(.threads = 2);
+	ricci_session *s = ricci_session_new(g, &o, 0, 1, &r);
 	Line *l;
 	int bad = !s, code = WRONG;
 
 	for (int i = 0; i < N * N; i++)
 		a[i] = (float)(i % 7) - 3;
 	if (!bad)
-		bad = ricci_feed(s, x, a) || session_lines(s, &l, 1) != 1 ||
-		      (put && put_library(l)) || ricci_step(s) || ricci_fetch(s, r, y);
+		bad = ricci_feed(s, x, a, ricci_bytes(x)) || session_lines(s, &l, 1) != 1 ||
+		      (put && put_library(l)) || ricci_step(s) ||
+		      ricci_fetch(s, r, y, ricci_bytes(r));
 	for (int i = 0; i < N && !bad; i++)
 		for (int j = 0; j < N; j++) {
 			float sum = 0;

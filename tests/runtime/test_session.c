@@ -25,10 +25,9 @@ static void fill(float *x, int n, unsigned seed)
 static ricci_session *session(ricci_graph *g, ricci_options o, int train, int n,
 			      ricci_tensor *const *out)
 {
-	char err[2048] = "";
-	ricci_session *s = ricci_session_new(g, &o, train, n, out, err, sizeof err);
+	ricci_session *s = ricci_session_new(g, &o, train, n, out);
 
-	CHECK_STR(err, "");
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	return s;
 }
 
@@ -50,22 +49,21 @@ static void forward(ricci_backend backend, int threads, float *y, float *dw)
 	ricci_session *s;
 
 	ricci_grad(g, l, NULL, 1, &w, &d);
-	CHECK_STR(ricci_error_message(g), "");
-	s = session(g, (ricci_options){.backend = backend, .threads = threads}, 0, 2,
+	CHECK_GRAPH(g);
+	s = session(g, RICCI_OPTIONS(.backend = backend, .threads = threads), 0, 2,
 		    (ricci_tensor *[]){p, d});
 	if (s) {
 		fill(xs, B * K, 1);
 		fill(ws, K * N, 2);
 		CHECK(ricci_step(s) < 0); /* x has not been fed */
-		CHECK_INT(ricci_feed(s, x, xs), 0);
-		CHECK_INT(ricci_feed(s, w, ws), 0);
-		CHECK(ricci_fetch(s, p, y) < 0);
+		CHECK_INT(ricci_feed(s, x, xs, ricci_bytes(x)), 0);
+		CHECK_INT(ricci_feed(s, w, ws, ricci_bytes(w)), 0);
+		CHECK(ricci_fetch(s, p, y, ricci_bytes(p)) < 0);
 		for (int i = 0; i < 3; i++)
 			CHECK_INT(ricci_step(s), 0);
-		CHECK_STR(ricci_session_error(s), "");
-		CHECK_INT(ricci_fetch(s, p, y), 0);
-		CHECK_INT(ricci_fetch(s, d, dw), 0);
-		CHECK(ricci_fetch(s, h, y) < 0);
+		CHECK_INT(ricci_fetch(s, p, y, ricci_bytes(p)), 0);
+		CHECK_INT(ricci_fetch(s, d, dw, ricci_bytes(d)), 0);
+		CHECK(ricci_fetch(s, h, y, ricci_bytes(h)) < 0);
 		CHECK_INT((int64_t)ricci_step_count(s), 3);
 	}
 	ricci_session_free(s);
@@ -105,9 +103,8 @@ static void regression(ricci_backend backend, int static_mode)
 
 	ricci_grad(g, l, NULL, 1, &v, &d);
 	ricci_assign(g, v, ricci_op(g, "N[k] = W[k] - 0.02 * D[k]", v, d));
-	CHECK_STR(ricci_error_message(g), "");
-	s = session(g,
-		    (ricci_options){.backend = backend, .threads = 2, .static_mode = static_mode},
+	CHECK_GRAPH(g);
+	s = session(g, RICCI_OPTIONS(.backend = backend, .threads = 2, .static_mode = static_mode),
 		    1, 1, &l);
 	fill(xs, B * K, 7);
 	for (int b = 0; b < B; b++) {
@@ -116,11 +113,11 @@ static void regression(ricci_backend backend, int static_mode)
 			ys[b] += xs[b * K + k] * truth[k];
 	}
 	if (s) {
-		ricci_feed(s, x, xs);
-		ricci_feed(s, y, ys);
+		ricci_feed(s, x, xs, ricci_bytes(x));
+		ricci_feed(s, y, ys, ricci_bytes(y));
 		for (int i = 0; i < 300; i++)
 			CHECK_INT(ricci_step(s), 0);
-		ricci_fetch(s, v, w);
+		ricci_fetch(s, v, w, ricci_bytes(v));
 		for (int k = 0; k < K; k++)
 			CHECK_NEAR(w[k], truth[k], 1e-3);
 	}
@@ -159,34 +156,34 @@ static void test_assign(ricci_backend backend)
 	CHECK_INT(ricci_assign(g, d, sum), 0);
 	CHECK_INT(ricci_assign(g, e, ricci_op(g, "N[i] = 2*E[i]", e)), 0);
 	CHECK_INT(ricci_assign(g, r, ricci_op(g, "N[i] = R[39-i] + 1.0", r)), 0);
-	CHECK_STR(ricci_error_message(g), "");
-	s = session(g, (ricci_options){.backend = backend}, 1, 2, (ricci_tensor *[]){y, sum});
+	CHECK_GRAPH(g);
+	s = session(g, RICCI_OPTIONS(.backend = backend), 1, 2, (ricci_tensor *[]){y, sum});
 	if (s) {
 		fill(v, 40, 3);
 		for (int i = 0; i < 40; i++)
 			v[i] = (float)i;
-		ricci_feed(s, r, v);
+		ricci_feed(s, r, v, ricci_bytes(r));
 		for (int step = 0; step < 3; step++) {
 			float want = step % 2 ? 2 * 40 + 10 * 40 : 40 + 20 * 40;
 
 			CHECK_INT(ricci_step(s), 0);
-			ricci_fetch(s, y, &total);
+			ricci_fetch(s, y, &total, ricci_bytes(y));
 			CHECK_NEAR(total, want, 1e-3);
 		}
 		/* a: 2 1 2; b: 1 2 1; c = a+c: 4 6 7; d the same; e: 40 */
-		ricci_fetch(s, a, v);
+		ricci_fetch(s, a, v, ricci_bytes(a));
 		CHECK_NEAR(v[7], 2, 0);
-		ricci_fetch(s, b, v);
+		ricci_fetch(s, b, v, ricci_bytes(b));
 		CHECK_NEAR(v[39], 1, 0);
-		ricci_fetch(s, c, v);
+		ricci_fetch(s, c, v, ricci_bytes(c));
 		CHECK_NEAR(v[0], 7, 0);
-		ricci_fetch(s, d, v);
+		ricci_fetch(s, d, v, ricci_bytes(d));
 		CHECK_NEAR(v[11], 7, 0);
-		ricci_fetch(s, sum, v);
+		ricci_fetch(s, sum, v, ricci_bytes(sum));
 		CHECK_NEAR(v[11], 7, 0);
-		ricci_fetch(s, e, v);
+		ricci_fetch(s, e, v, ricci_bytes(e));
 		CHECK_NEAR(v[20], 40, 0);
-		ricci_fetch(s, r, v);
+		ricci_fetch(s, r, v, ricci_bytes(r));
 		CHECK_NEAR(v[1], 38 + 3, 0);
 	}
 	ricci_session_free(s);
@@ -199,30 +196,29 @@ static void test_share(void)
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){8});
 	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 1, (int64_t[]){8}, ricci_uniform(1, 2));
 	ricci_tensor *y = ricci_op(g, "Y[i] = X[i]*W[i]", x, w);
-	char err[500] = "";
 	ricci_session *s, *e;
 	float v[8] = {1, 1, 1, 1, 1, 1, 1, 1}, a[8], b[8];
 
 	ricci_assign(g, w, ricci_op(g, "N[i] = W[7-i] + X[i]", w, x));
-	s = session(g, (ricci_options){.seed = 5}, 1, 1, &y);
-	e = ricci_session_share(s, 0, 1, &y, err, sizeof err);
-	CHECK_STR(err, "");
-	ricci_feed(s, x, v);
-	ricci_feed(e, x, v);
-	ricci_fetch(s, w, a);
+	s = session(g, RICCI_OPTIONS(.seed = 5), 1, 1, &y);
+	e = ricci_session_share(s, 0, 1, &y);
+	CHECK_REPORT(e != NULL, "%s", ricci_error_message());
+	ricci_feed(s, x, v, ricci_bytes(x));
+	ricci_feed(e, x, v, ricci_bytes(x));
+	ricci_fetch(s, w, a, ricci_bytes(w));
 	for (int i = 0; i < 8; i++)
 		CHECK(a[i] >= 1 && a[i] < 2);
 	CHECK(a[0] != a[1]);
 	for (int i = 0; i < 3; i++)
 		CHECK_INT(ricci_step(s), 0);
 	CHECK_INT(ricci_step(e), 0);
-	ricci_fetch(e, y, b);
+	ricci_fetch(e, y, b, ricci_bytes(y));
 	for (int i = 0; i < 8; i++)
 		CHECK_NEAR(b[i], a[7 - i] + 3, 1e-5);
 	CHECK_INT((int64_t)ricci_step_count(e), 1);
 	ricci_session_free(s); /* the states live on */
 	CHECK_INT(ricci_step(e), 0);
-	ricci_fetch(e, w, a);
+	ricci_fetch(e, w, a, ricci_bytes(w));
 	CHECK_NEAR(a[3], b[3], 0);
 	ricci_session_free(e);
 	ricci_graph_free(g);
@@ -245,8 +241,8 @@ static void test_seed(void)
 			else
 				other = ricci_param(g, "other", RICCI_F32, 1, (int64_t[]){10},
 						    ricci_normal(1));
-		s = session(g, (ricci_options){.seed = k == 2 ? 9 : 8}, 0, 1, &w);
-		ricci_fetch(s, w, v[k]);
+		s = session(g, RICCI_OPTIONS(.seed = k == 2 ? 9 : 8), 0, 1, &w);
+		ricci_fetch(s, w, v[k], ricci_bytes(w));
 		CHECK(ricci_dtype(other) == RICCI_F32);
 		CHECK_INT((int64_t)ricci_seed(s), k == 2 ? 9 : 8);
 		CHECK_INT(ricci_step(s), 0); /* a graph without equations */
@@ -263,42 +259,92 @@ static void test_contract(void)
 	ricci_tensor *e = ricci_param(g, "e", RICCI_F32, 2, (int64_t[]){6, 4}, ricci_constant(1));
 	ricci_tensor *t = ricci_input(g, "t", RICCI_I32, 1, (int64_t[]){3});
 	ricci_tensor *y = ricci_op(g, "Y[i,d] = E[T[i],d]", e, t);
-	ricci_session *s = session(g, (ricci_options){0}, 0, 1, &y);
+	ricci_session *s = session(g, RICCI_OPTIONS(), 0, 1, &y);
 	int32_t good[] = {0, 5, 3}, bad[] = {0, 6, 3};
 	float v[12];
 
 	if (s) {
-		CHECK_INT(ricci_feed(s, t, bad), RICCI_EVALUE);
-		CHECK_STR(ricci_session_error(s), "'t': element 1 is 6, but the graph indexes with "
-						  "it and needs 0..5");
-		CHECK_INT(ricci_feed(s, t, good), 0);
-		CHECK_STR(ricci_session_error(s), "");
+		CHECK_INT(ricci_feed(s, t, bad, ricci_bytes(t)), RICCI_EVALUE);
+		CHECK_STR(ricci_error_message(), "'t': element 1 is 6, but the graph indexes with "
+						 "it and needs 0..5");
+		CHECK_INT(ricci_feed(s, t, good, ricci_bytes(t)), 0);
 		CHECK_INT(ricci_step(s), 0);
-		CHECK_INT(ricci_fetch(s, y, v), 0);
+		CHECK_INT(ricci_fetch(s, y, v, ricci_bytes(y)), 0);
 		CHECK_NEAR(v[11], 1, 0);
-		CHECK_INT(ricci_feed(s, y, v), RICCI_EINVAL);
+		CHECK_INT(ricci_feed(s, y, v, ricci_bytes(y)), RICCI_EINVAL);
 	}
 	ricci_session_free(s);
 	ricci_graph_free(g);
 }
 
+/* What is NULL is named; a graph that is freed first lives as long as its session. */
+static void test_order(void)
+{
+	float in[3] = {1, 2, 3}, out[3];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){3});
+	ricci_tensor *y = ricci_op(g, "Y[i] = X[i] + 1", x);
+	ricci_session *s =
+		ricci_session_new(g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC), 0, 1, &y);
+
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
+	ricci_graph_free(g);
+	CHECK_INT(ricci_feed(s, x, NULL, ricci_bytes(x)), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "'x' is fed from NULL");
+	CHECK_INT(ricci_feed(s, x, in, ricci_bytes(x)) || ricci_step(s) ||
+			  ricci_fetch(s, y, out, ricci_bytes(y)),
+		  0);
+	CHECK(out[0] == 2 && out[2] == 4);
+	CHECK_INT(ricci_fetch(s, y, NULL, ricci_bytes(y)), RICCI_EINVAL);
+	CHECK(strstr(ricci_error_message(), "' is fetched to NULL") != NULL);
+	CHECK_INT(ricci_fetch(s, NULL, out, sizeof out), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "not a tensor of the session's graph");
+	ricci_session *t = ricci_session_share(s, 0, 1, &y);
+	ricci_session_free(s);
+	CHECK_INT(ricci_feed(t, x, in, ricci_bytes(x)) || ricci_step(t) ||
+			  ricci_fetch(t, y, out, ricci_bytes(y)),
+		  0);
+	ricci_session_free(t);
+}
+
 static void test_errors(void)
 {
-	char err[2048] = "";
 	ricci_graph *g = ricci_graph_new(), *h = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){3});
 	ricci_tensor *z = ricci_input(h, "z", RICCI_F32, 1, (int64_t[]){3});
 
-	CHECK(!ricci_session_new(NULL, NULL, 0, 0, NULL, err, sizeof err));
-	CHECK_STR(err, "a session needs a graph and its outputs");
-	CHECK(!ricci_session_new(g, NULL, 0, 1, &z, err, sizeof err));
-	CHECK_STR(err, "output 0 is not a tensor of this graph");
-	CHECK(!ricci_session_new(g, &(ricci_options){.backend = (ricci_backend)9}, 0, 1, &x, err,
-				 sizeof err));
-	CHECK_STR(err, "there is no backend number 9");
+	CHECK(!ricci_session_new(NULL, NULL, 0, 0, NULL));
+	CHECK_STR(ricci_error_message(), "a session needs a graph and its outputs");
+	CHECK(!ricci_session_new(g, NULL, 0, 1, &z));
+	CHECK_STR(ricci_error_message(), "output 0 is not a tensor of this graph");
+	CHECK(!ricci_session_new(g, &RICCI_OPTIONS(.backend = (ricci_backend)9), 0, 1, &x));
+	CHECK_STR(ricci_error_message(), "there is no backend number 9");
+	ricci_options bare = RICCI_OPTIONS(.threads = 1);
+	bare.size = 0;
+	CHECK(!ricci_session_new(g, &bare, 0, 1, &x));
+	CHECK_STR(ricci_error_message(),
+		  "ricci_options.size is 0, not sizeof(ricci_options): begin with RICCI_OPTIONS()");
+	float data[3] = {1, 2, 3};
+	ricci_session *s = ricci_session_new(h, NULL, 0, 1, &z);
+	CHECK_INT(ricci_feed(s, z, data, sizeof *data), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "ricci_feed: 'z' is f32 [3], 12 bytes, not 4");
+	CHECK_INT(ricci_feed(s, z, data, sizeof data), 0);
+	CHECK_INT(ricci_fetch(s, z, data, 16), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "ricci_fetch: 'z' is f32 [3], 12 bytes, not 16");
+	CHECK_INT(ricci_feed(NULL, z, data, sizeof data), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "ricci_feed: the session is NULL");
+	ricci_session_free(s);
+	CHECK(!ricci_session_new(g, &RICCI_OPTIONS(.threads = -7), 0, 1, &x));
+	CHECK_STR(ricci_error_message(), "-7 threads: 0 means as many as the process may run on");
+	CHECK(!ricci_session_new(g, NULL, 1, 1, &x));
+	CHECK_STR(ricci_error_message(),
+		  "a training session needs assignments, of an optimiser (ricci_adam) or by "
+		  "ricci_assign; the graph has none");
 	ricci_op(g, "Y[i] = X[j]", x);
-	CHECK(!ricci_session_new(g, NULL, 0, 1, &x, err, sizeof err));
-	CHECK(*err && !strcmp(err, ricci_error_message(g)));
+	CHECK(!ricci_session_new(g, NULL, 0, 1, &x));
+	const char *said = ricci_error_message();
+	CHECK_INT(ricci_graph_error(g), RICCI_ESHAPE);
+	CHECK_STR(ricci_error_message(), said);
 	CHECK(ricci_step(NULL) < 0);
 	ricci_session_free(NULL);
 	ricci_graph_free(g);
@@ -317,6 +363,7 @@ int main(void)
 	test_share();
 	test_seed();
 	test_contract();
+	test_order();
 	test_errors();
 	CHECK_INT(mem_live(), 0);
 	return check_done();

@@ -162,7 +162,7 @@ static void test_rows(void)
 {
 	static const char *const says[] = {
 		[RIGHT] = "",
-		[OFF_BY_ONE] = "a kernel computes a wrong value: element [0,",
+		[OFF_BY_ONE] = "a kernel computes a wrong value: element [",
 		[ONE_WRONG] = "a kernel computes a wrong value: element [99,99]",
 	};
 	Ir ir;
@@ -200,8 +200,8 @@ static void test_opposite(void)
 	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
 			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 3);
-	CHECK_INT(sample_expect(t, (void *const *)in, (RandomState){0}, 1e6, 1e9, 100, &s, &err),
-		  0);
+	Judging how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
 		CHECK(s.bound[2][i] / fabs(s.value[2][i]) >
@@ -254,6 +254,175 @@ static void test_folds(void)
 	ir_free(&ir);
 }
 
+/* The NaN that exp makes of sqrt(-1) has the bits of a poison. */
+static void nans(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	static const uint8_t bits[] = {0xff, 0xa5, 0x5b, 0xff};
+	const float *a = buf[0];
+
+	(void)env;
+	for (int64_t i = begin; i < end; i++)
+		if (a[i] < 0)
+			memset((float *)buf[1] + i, bits[0], 4);
+		else
+			((float *)buf[1])[i] = sqrtf(a[i]);
+}
+
+/* Y = min(max(A, 0), 6), the bound lies beyond what is drawn for tight bounds. */
+static void clipped(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++)
+		((float *)buf[1])[i] = fminf(fmaxf(((float *)buf[0])[i], 0), fault ? 7 : 6);
+}
+
+/* Is 12 added where T is 1000? */
+static void chosen(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		int32_t t = ((int32_t *)buf[0])[i];
+
+		((int32_t *)buf[1])[i] = t + (t == 1000 + fault ? 12 : 0);
+	}
+}
+
+/* What a part computes lies in memory that all share: right as long as one runs after the other. */
+static void racing(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	volatile float *y = buf[1], *shared = env->shared;
+
+	for (int64_t i = begin; i < end; i++) {
+		*shared = ((float *)buf[0])[i];
+		for (int k = 0; fault && k < 2000; k++)
+			y[i] = (float)k;
+		y[i] = fault ? *shared : ((float *)buf[0])[i];
+	}
+}
+
+/* The sum of all but `fault` of A's elements; which one is left out: the last, the middle. */
+static int64_t terms;
+
+static void summed(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const float *a = buf[0], *b = buf[1];
+	float s[16] = {0}, all = 0;
+
+	(void)env, (void)begin, (void)end;
+	for (int64_t i = 0; i < terms - (fault == 1); i++)
+		if (fault != 2 || i != 1)
+			s[i % 16] += a[i] * b[i];
+	for (int i = 0; i < 16; i++)
+		all += s[i];
+	*(float *)buf[2] = all;
+}
+
+static void check_hand(const char *text, Type type, int64_t n, KernelFn *run, int faults)
+{
+	Ir ir;
+	const char **name;
+	Node *in[2];
+	Kernel k = {.run = run, .parts = n == terms ? 1 : n, .shared = 64, .refs = 1};
+
+	ir_init(&ir);
+	int nin = notation_operands(&ir, text, &name);
+	for (int i = 0; i < nin && i < 2; i++)
+		in[i] = input(&ir, name[i], type, n, 0);
+	Task *t = task_of(text, nin, in, &ir);
+	for (fault = 0; t && fault <= faults; fault++) {
+		Error err = {0};
+		int code = verify_within(t, &k, NULL, true, 30, &err);
+
+		CHECK_REPORT(code == (fault ? RICCI_ECOMPILE : 0), "%s, fault %d: %s", text, fault,
+			     err.text);
+	}
+	fault = RIGHT;
+	task_free(t);
+	ir_free(&ir);
+}
+
+static void test_data(void)
+{
+	check_hand("Y[i] = sqrt(A[i])", RICCI_F32, N, nans, 0);
+	check_hand("Y[i] = min(max(A[i], 0), 6)", RICCI_F32, N, clipped, 1);
+	check_hand("Y[i] = A[i] + (A[i] == 1000 ? 12 : 0)", RICCI_I32, N, chosen, 1);
+	check_hand("Y[i] = A[i]", RICCI_F32, 20000, racing, 1);
+	static const int64_t length[] = {1000, 40001, 100000, 10000000};
+	for (int i = 0; i < COUNT(length); i++) {
+		terms = length[i];
+		check_hand("Y[] += A[i] * B[i]", RICCI_F32, terms, summed, 2);
+	}
+}
+
+/* Sums of what is more than half: is it more, or as much? */
+static void halves(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		float s = 0;
+
+		for (int k = 0; k < K; k++) {
+			float x = ((float *)buf[0])[i * K + k];
+
+			s += (fault ? 0.5f <= x : 0.5f < x) ? x : 0;
+		}
+		((float *)buf[1])[i] = s;
+	}
+}
+
+static void test_border(void)
+{
+	Ir ir;
+	Kernel k = {.run = halves, .parts = N, .refs = 1};
+
+	ir_init(&ir);
+	Task *t = task_of("Y[i] += 0.5 < A[i,k] ? A[i,k] : 0", 1,
+			  (Node *[]){input(&ir, "A", RICCI_F32, N, K)}, &ir);
+	for (fault = 0; t && fault < 2; fault++)
+		CHECK_INT(verify_within(t, &k, NULL, true, 10, NULL), fault ? RICCI_ECOMPILE : 0);
+	fault = RIGHT;
+	task_free(t);
+	ir_free(&ir);
+}
+
+/* A kernel that is wrong where no element is sampled, beside one that is right; and a right kernel
+ * beside one that is wrong. */
+static void mostly(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++)
+		((float *)buf[1])[i] = 3 * ((float *)buf[0])[i] + (fault && i == 54321 ? 0.01f : 0);
+}
+
+static void rightly(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++)
+		((float *)buf[1])[i] = 3 * ((float *)buf[0])[i];
+}
+
+static void test_reference(void)
+{
+	enum { MANY = 100000 };
+	Ir ir;
+	Kernel one = {.run = mostly, .parts = MANY, .refs = 1};
+	Kernel other = {.run = rightly, .parts = MANY, .refs = 1};
+	Error err = {0};
+
+	ir_init(&ir);
+	Task *t =
+		task_of("Y[i] = 3 * A[i]", 1, (Node *[]){input(&ir, "A", RICCI_F32, MANY, 0)}, &ir);
+	fault = 1;
+	CHECK_INT(verify_within(t, &one, NULL, true, 10, NULL), 0); /* not sampled */
+	CHECK_INT(verify_within(t, &one, &other, true, 10, &err), RICCI_ECOMPILE);
+	CHECK_REPORT(strstr(err.text, "a kernel computes a wrong value: element [54321]"), "%s",
+		     err.text);
+	CHECK_INT(verify_within(t, &other, &one, true, 10, NULL), 0);
+	fault = RIGHT;
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
 static void test_right(void)
 {
@@ -270,9 +439,13 @@ static void test_right(void)
 		"Y[] *= i < 2 ? 1e-30 : i > 3 ? 1e30 : E[i,d]",
 		"Y[i] = T[i] * 3 + 1",
 		"Y[i,d] = normal(1) + E[i,d]",
+		"Y[i,d] = exp(sqrt(E[i,d]))",
+		"Y[i,d] = -pow(1.0 - E[i,d], 2.0) * log(E[i,d])",
+		"Y[i,d] = E[i,d] < 100.0 ? sin(E[i,d]) : tanh(E[i,d] - 100.0)",
 	};
-	static const char *const names[] = {"interp", "tcc"};
+	static const char *const names[] = {"interp", "tcc", "cc"};
 	Schedule s;
+	char why[256];
 
 	for (int i = 0; i < COUNT(text); i++)
 		for (int b = 0; b < COUNT(names); b++) {
@@ -296,7 +469,10 @@ static void test_right(void)
 			}
 			if (schedule_offers(t, target_host(), 1, &s) < 1)
 				s.n = 0;
-			k = kernel_make(t, &s, backend_find(names[b]), target_host(), &err);
+			if (!backend_find(names[b])->available(why, sizeof why))
+				k = NULL;
+			else
+				k = kernel_make(t, &s, backend_find(names[b]), target_host(), &err);
 			CHECK_STR(err.text, "");
 			if (k)
 				CHECK_INT(verify_kernel(t, k, b > 0, &err), 0);
@@ -382,6 +558,9 @@ int main(void)
 	test_rows();
 	test_opposite();
 	test_folds();
+	test_data();
+	test_border();
+	test_reference();
 	test_right();
 	test_ends();
 	CHECK_INT(mem_live(), 0);

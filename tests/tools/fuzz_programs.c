@@ -1,6 +1,7 @@
 /* fuzz_programs.c - random programs without end: through the parser, the solver, both modes of
- * differentiation, the interpreter, the kernels of tcc and of cc (program_judge.h); a quarter of
- * them loops over time, a quarter rounded by chance.
+ * differentiation, the interpreter, the kernels of tcc and of cc (program_judge.h); a third of
+ * them loops over time, a quarter of integers near the ends of their types, a sixth rounded by
+ * chance.
  *
  * usage: fuzz_programs [--seconds N] [--count N] [--first NUMBER] [--cc SHARE] [--text]
  *                      [--keep FOLDER] [FILE..]
@@ -19,7 +20,7 @@ enum { BATCH = 40 };
 typedef struct Fuzz {
 	double seconds, start;
 	uint64_t count, first, done, by_cc;
-	int cc, failed, partly, unsteady;
+	int cc, failed, partly, ranges, unsteady;
 	bool here, list, text, given; /* given: --first */
 	const char *keep, *self;
 } Fuzz;
@@ -93,6 +94,7 @@ static void batch_run(Fuzz *f, int n, RandomProgram *p, int nbackend)
 	bool found = false;
 	Verdict v = verdict_apart(n, p, nbackend, compilers, &why);
 	f->partly += v == GOOD ? count_of(why.s, PARTLY) : 0;
+	f->ranges += v == GOOD ? count_of(why.s, OTHER_RANGES) : 0;
 	for (int i = 0; i < n && v != GOOD; i++)
 		found |= program_alone(f, &p[i], nbackend);
 	if (v != GOOD && !found) {
@@ -144,7 +146,7 @@ static void list_numbers(const Fuzz *f)
 /* All kinds in turns, the plain ones most; where a number is given, its kind alone. */
 static void run_numbers(Fuzz *f)
 {
-	static const uint64_t kinds[] = {0, 1, 0, 2, 0, 1, 0, 3};
+	static const uint64_t kinds[] = {0, 1, 4, 0, 2, 0, 1, 4, 3, 0, 5};
 	static RandomProgram p[BATCH];
 	for (uint64_t number = f->first, batch = 0; f->failed < 20; batch++) {
 		/* each kind comes at each place among the SHARE in time */
@@ -206,6 +208,8 @@ int main(int argc, char **argv)
 	printf("%llu programs, %llu of them by cc, in %.0f s\n", (unsigned long long)f.done,
 	       (unsigned long long)f.by_cc, clock_seconds() - f.start);
 	printf("compared in part: %d that overflow, or where rounding decides\n", f.partly);
+	if (f.ranges)
+		printf("inferred ranges that the oracle finds otherwise: %d\n", f.ranges);
 	if (f.unsteady)
 		printf("failed once, not again: %d\n", f.unsteady);
 	printf("%llu passed, %d failed\n", (unsigned long long)f.done - (unsigned)f.failed,

@@ -172,17 +172,11 @@ static int loop_run(LoopCase *l, const ricci_loop *loop, int64_t length)
 static int loop_close(LoopCase *l, bool unrolled)
 {
 	const RandomLoop *r = &l->p->loop;
-	ricci_loop loop = {.steps = r->steps,
-			   .length = l->length,
-			   .backwards = r->backwards,
-			   .nslice = l->nslice,
-			   .slice = l->slice,
-			   .ncarry = l->nstate,
-			   .carry = l->carry,
-			   .nout = l->nout,
-			   .out = l->out,
-			   .recompute = r->recompute,
-			   .segment = r->segment};
+	ricci_loop loop =
+		RICCI_LOOP(.steps = r->steps, .length = l->length, .backwards = r->backwards,
+			   .nslice = l->nslice, .slice = l->slice, .ncarry = l->nstate,
+			   .carry = l->carry, .nout = l->nout, .out = l->out,
+			   .recompute = r->recompute, .segment = r->segment);
 	int64_t length = r->length < 0 ? r->steps : r->length;
 	int code = loop_run(l, &loop, unrolled ? length : -1);
 	if (code || !r->repeat)
@@ -191,14 +185,9 @@ static int loop_close(LoopCase *l, bool unrolled)
 	memcpy(out, l->stacked, sizeof out);
 	for (int k = 0; k < l->nstate; k++)
 		l->around_carry[k].next = l->final[k];
-	loop = (ricci_loop){.steps = r->repeat,
-			    .nslice = l->nslice,
-			    .slice = l->around_slice,
-			    .ncarry = l->nstate,
-			    .carry = l->around_carry,
-			    .nout = l->nout,
-			    .out = out,
-			    .recompute = r->recompute};
+	loop = RICCI_LOOP(.steps = r->repeat, .nslice = l->nslice, .slice = l->around_slice,
+			  .ncarry = l->nstate, .carry = l->around_carry, .nout = l->nout,
+			  .out = out, .recompute = r->recompute);
 	return loop_run(l, &loop, unrolled ? r->repeat : -1);
 }
 

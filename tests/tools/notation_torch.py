@@ -15,7 +15,7 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
          "u8": torch.uint8, "i32": torch.int32, "i64": torch.int64, "bool": torch.bool}
 CALLS = {name: getattr(torch, name) for name in
          "exp log log1p expm1 sqrt rsqrt sin cos tan tanh sigmoid erf abs sign floor ceil round pow".split()}
-CALLS.update(stop=lambda x: x.detach(), min=torch.minimum, max=torch.maximum)
+CALLS.update(stop_gradient=lambda x: x.detach(), min=torch.minimum, max=torch.maximum)
 
 
 def start(op, dtype):
@@ -134,18 +134,17 @@ class Parser:
 class Equation:
     def __init__(self, parsed, tensors):
         self.name, self.left, self.op, self.body, self.ranges = parsed
-        self.tensors, self.axes = tensors, {}
+        self.tensors, self.axes, self.index = tensors, {}, False
 
     def names(self, e, found):
-        """The indices in e, in order of appearance, each with the extent of the dimension where it stands bare."""
+        """The indices in e, in order of appearance, each with the extents of the dimensions where it stands bare."""
         if e[0] == "name":
-            found.setdefault(e[1], None)
+            found.setdefault(e[1], set())
         elif e[0] == "read":
             for d, i in enumerate(e[2]):
                 self.names(i, found)
-                n = self.tensors[e[1]].shape[d]
                 if i[0] == "name":
-                    found[i[1]] = min(found[i[1]] or n, n)
+                    found[i[1]].add(self.tensors[e[1]].shape[d])
         elif e[0] not in ("num", "size"):
             for part in e[1:]:
                 for sub in part if isinstance(part, list) else [part]:
@@ -158,22 +157,27 @@ class Equation:
         for e, _ in self.left:
             self.names(e, found)
         self.names(self.body, found)
-        order, bounds, inside = list(found), {a: (0, n) for a, n in found.items()}, torch.tensor(True)
+        order, bounds, inside = list(found), {}, torch.tensor(True)
         late = []
         for axis, low, high in self.ranges:
             used = self.names(high, {})
-            bounds[axis] = (0, None) if used else (int(self.value(low)), int(self.value(high)))
+            bounds[axis] = (0, None) if used else (int(self.inside(low)), int(self.inside(high)))
             if used:
                 late.append((axis, high))
+        for a, extents in found.items():
+            if a not in bounds:
+                bounds[a] = 0, extents.pop()
+                if extents:
+                    raise ValueError("the range of %s is ambiguous" % a)
         for k, a in enumerate(order):
             shape = [1] * len(order)
             shape[k] = -1
             if bounds[a][1] is None:  # k < i+1: as far as the greatest
                 high = next(h for axis, h in late if axis == a)
-                bounds[a] = (0, int(self.value(high).max()))
+                bounds[a] = (0, int(self.inside(high).max()))
             self.axes[a] = torch.arange(*bounds[a]).reshape(shape)
         for axis, high in late:
-            inside = inside & (self.axes[axis] < self.value(high))
+            inside = inside & (self.axes[axis] < self.inside(high))
         self.inside = inside
         self.shape = [bounds[a][1] - bounds[a][0] for a in order]
         return order
@@ -192,13 +196,41 @@ class Equation:
             x, inside = self.read(e[1])
             return torch.where(inside, x, self.value(e[2]).to(x.dtype))
         if kind == "call":
-            return self.call(e[1], [self.value(a) for a in e[2]])
+            return self.call(e[1], [(self.outside if e[1] in TYPES else self.value)(a) for a in e[2]])
         if kind == "?":
             a, b = self.together(self.value(e[2]), self.value(e[3]))
-            return torch.where(self.value(e[1]).bool(), a, b)
+            return torch.where(self.outside(e[1]).bool(), a, b)
         if kind == "!":
-            return ~self.value(e[1]).bool()
-        return self.binary(kind, self.value(e[1]), self.value(e[2]))
+            return ~self.outside(e[1]).bool()
+        if kind in ("&&", "||", "<", "<=", ">", ">=", "==", "!="):
+            return self.binary(kind, self.outside(e[1]), self.outside(e[2]))
+        a, b = self.value(e[1]), self.value(e[2])
+        if kind == "/" and not self.index and self.number(e[1]) and self.number(e[2]):
+            a, b = a.double(), b.double()
+        return self.binary(kind, a, b)
+
+    def inside(self, e):
+        """The value of an index expression, in which quotients of numbers are integers."""
+        was, self.index = self.index, True
+        v = self.value(e)
+        self.index = was
+        return v
+
+    def outside(self, e):
+        was, self.index = self.index, False
+        v = self.value(e)
+        self.index = was
+        return v
+
+    def number(self, e):
+        """Is e made of integers, sizes and comparisons alone?"""
+        if e[0] in ("num", "size"):
+            return isinstance(e[-1], int)
+        if e[0] in ("<", "<=", ">", ">=", "==", "!=", "&&", "||", "!"):
+            return True
+        if e[0] == "call":
+            return e[1] in ("abs", "sign", "min", "max", "floor", "ceil", "round", "stop_gradient") and all(map(self.number, e[2]))
+        return e[0] in ("?", "+", "-", "*", "%") and all(map(self.number, e[2:] if e[0] == "?" else e[1:]))
 
     @staticmethod
     def together(a, b):
@@ -226,7 +258,7 @@ class Equation:
     def read(self, e):
         x, inside, at = self.tensors[e[1]], torch.tensor(True), []
         for d, i in enumerate(e[2]):
-            i = self.value(i).long()
+            i = self.inside(i).long()
             inside = inside & (i >= 0) & (i < x.shape[d])
             at.append(i.clamp(0, x.shape[d] - 1))
         return (x[tuple(at)] if at else x), inside
@@ -251,8 +283,8 @@ class Equation:
     def scatter(self, body):
         shape, at = [], torch.tensor(0)
         for e, extent in self.left:
-            i = self.value(e).long()
-            n = int(self.value(extent)) if extent else len(self.axes[e[1]].reshape(-1))
+            i = self.inside(e).long()
+            n = int(self.inside(extent)) if extent else len(self.axes[e[1]].reshape(-1))
             at = at * n + i
             shape.append(n)
         size = 1

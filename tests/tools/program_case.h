@@ -8,6 +8,7 @@
 #define PROGRAM_CASE_H
 
 #include "runtime/runtime.h"
+#include "tests/oracle/oracle.h"
 #include "tests/tools/loop_case.h"
 
 #include <stdlib.h>
@@ -29,6 +30,7 @@ typedef struct Case {
 	Binding bind[BINDS];
 	double *want[ROOTS], *magnitude[ROOTS];
 	void *got[ROOTS];
+	Oracle *written, *printed; /* by the oracle, where it says something (oracle_judge.h) */
 } Case;
 
 /* ---- a program becomes a case */
@@ -244,6 +246,10 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 
 static void case_close(Case *c)
 {
+	if (c->written)
+		oracle_free(c->written);
+	if (c->printed)
+		oracle_free(c->printed);
 	for (int k = 0; k < c->nbind; k++)
 		free((void *)(uintptr_t)c->bind[k].data);
 	for (int k = 0; k < c->nroot; k++) {

@@ -6,19 +6,19 @@
 #ifndef PROGRAM_JUDGE_H
 #define PROGRAM_JUDGE_H
 
+#include "tests/tools/oracle_judge.h"
 #include "tests/tools/rounding_judge.h"
 
 /* ---- texts */
 
 static bool same_values(Case *c, Node *a, Node *b)
 {
-	Ir *ir = &c->root[0]->g->ir;
 	size_t n = (size_t)tensor_size(a);
 	double *x = calloc(n, 8), *y = calloc(n, 8), *size = calloc(n, 8);
 	RandomState rs = {0, 0};
 	bool same = a->type == b->type && tensor_size(b) == tensor_size(a) &&
-		    !interp_tensor(ir, a, c->nbind, c->bind, rs, x, size, NULL) &&
-		    !interp_tensor(ir, b, c->nbind, c->bind, rs, y, NULL, NULL);
+		    !interp_tensor(a, c->nbind, c->bind, rs, x, size, NULL) &&
+		    !interp_tensor(b, c->nbind, c->bind, rs, y, NULL, NULL);
 	for (size_t i = 0; i < n && same; i++)
 		same = type_is_float(a->type) ? check_near(x[i], y[i], 1e-12 * size[i])
 					      : !memcmp(&x[i], &y[i], sizeof x[i]);
@@ -191,8 +191,7 @@ static double loss(Case *c, double **base, double by, Error *err)
 	size_t n = (size_t)tensor_size(y);
 	double *v = malloc(n * sizeof *v), sum = 0;
 	move(c, base, by);
-	if (interp_tensor(&c->root[0]->g->ir, y, c->nbind, c->bind, (RandomState){0, 0}, v, NULL,
-			  err))
+	if (interp_tensor(y, c->nbind, c->bind, (RandomState){0, 0}, v, NULL, err))
 		sum = NAN;
 	for (size_t i = 0; i < n; i++)
 		sum += v[i] * (c->seed < 0 ? 1 : ((const double *)c->bind[c->seed].data)[i]);
@@ -209,8 +208,8 @@ static double slope_at(Case *c, double **base, double by, Error *err)
 		int k = c->wrt[j];
 		size_t n = (size_t)tensor_size(c->bind[k].tensor);
 		double *v = malloc(n * sizeof *v);
-		if (base[k] && interp_tensor(&c->root[0]->g->ir, c->root[c->nresult + j]->node,
-					     c->nbind, c->bind, (RandomState){0, 0}, v, NULL, err))
+		if (base[k] && interp_tensor(c->root[c->nresult + j]->node, c->nbind, c->bind,
+					     (RandomState){0, 0}, v, NULL, err))
 			sum = NAN;
 		for (size_t i = 0; base[k] && i < n; i++)
 			sum += direction(k, (int64_t)i) * v[i];
@@ -226,7 +225,7 @@ static bool differences_agree(Case *c, Text *why)
 {
 	double *base[BINDS] = {0}, slope = 0, size = 0, h = 1e-6;
 	Error err = {0};
-	if (c->p->type != RICCI_F64 || !c->nwrt || case_says(c, "stop("))
+	if (c->p->type != RICCI_F64 || !c->nwrt || case_says(c, "stop_gradient("))
 		return true;
 	for (int j = 0; j < c->nwrt; j++) {
 		int k = c->wrt[j];
@@ -269,6 +268,8 @@ static Verdict case_verdict(Case *c, Text *why)
 		text_add(why, "%s\n", err.text);
 		return NO_RESULT;
 	}
+	if (!oracle_open(c, why) || !oracle_agrees(c, true, why))
+		return WRONG_MEANING;
 	if (case_partly(c))
 		text_add(why, PARTLY);
 	if (!differences_agree(c, why))
@@ -292,7 +293,7 @@ __attribute__((unused)) static Verdict programs_verdict(int n, const RandomProgr
 	for (; opened < n && v == GOOD; opened++)
 		if (!p[opened].by_chance && case_open(&c[opened], g, &p[opened])) {
 			v = c[opened].nwrt ? NO_GRADIENT : INVALID;
-			text_add(why, "%s\n", ricci_error_message(g));
+			text_add(why, "%s\n", ricci_error_message());
 		}
 	for (int i = 0; i < n && v == GOOD; i++)
 		if (!p[i].by_chance)
@@ -304,6 +305,11 @@ __attribute__((unused)) static Verdict programs_verdict(int n, const RandomProgr
 			v = NO_RESULT;
 			text_add(why, "%s: %s\n", backend[b], err.text);
 		}
+		for (int i = 0; i < n && v == GOOD; i++)
+			if (!p[i].by_chance && !oracle_agrees(&c[i], false, why)) {
+				v = WRONG_MEANING;
+				text_add(why, "by %s\n", backend[b]);
+			}
 		for (int i = 0; i < n && v == GOOD; i++)
 			for (int k = 0; k < c[i].nroot && v == GOOD; k++)
 				if (!root_agrees(&c[i], k, why)) {

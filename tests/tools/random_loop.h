@@ -99,7 +99,7 @@ static void next_value(RandomProgram *r, Text *t, const Operand *x)
 				      {"*0.5", " + 0.5*sin(", ")"},
 				      {"*", "tanh(", ")"},
 				      {NULL, "sigmoid(", ")"}};
-	static const Form whole[] = {{NULL, "(", ")"}, {"", " + (", ")"}, {"", " - (", ")/3"}};
+	static const Form whole[] = {{NULL, "(", ")"}, {"", " + (", ")"}, {"/3", " - (", ")"}};
 	static const Form truth[] = {{NULL, "(", ")"}, {"", " != (", ")"}, {NULL, "!(", ")"}};
 	Form f = type_is_float(r->type)	 ? floats[draw(r, COUNT(floats))]
 		 : r->type == RICCI_BOOL ? truth[draw(r, COUNT(truth))]

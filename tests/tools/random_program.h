@@ -3,13 +3,26 @@
  * data types; some within loops over time (random_loop.h), some that are rounded by chance. Every
  * program is valid; its operands' names, types and shapes come with it, and their data are a
  * function of name and element. A program is a function of its number: numbers from KIND on have
- * loops, from 2 KIND on stochastic rounding, from 3 KIND on both. */
+ * loops, from 2 KIND on stochastic rounding, from 3 KIND on both, from 4 KIND on integers near the
+ * ends of their types, from 5 KIND on loops with these. */
 #ifndef RANDOM_PROGRAM_H
 #define RANDOM_PROGRAM_H
 
 #include "tests/tools/random_loop.h"
 
 #define KIND 1000000000000u
+
+/* Of a wide range half lie near its ends or near 0. */
+static int64_t integer_between(int64_t low, int64_t high, uint64_t z)
+{
+	uint64_t range = (uint64_t)high - (uint64_t)low, near = z >> 8 & 3;
+	if (range > 200 && z & 1)
+		return (int64_t)(z >> 1 & 1   ? (uint64_t)high - near
+				 : z >> 2 & 1 ? (uint64_t)low + near
+				 : low < 0    ? near - 1
+					      : near);
+	return (int64_t)((uint64_t)low + (range + 1 ? z % (range + 1) : z));
+}
 
 /* Element i of an operand. Floats keep to multiples that all types hold, and away from 0. */
 __attribute__((unused)) static void operand_fill(const Operand *x, uint64_t number, int64_t n,
@@ -25,7 +38,7 @@ __attribute__((unused)) static void operand_fill(const Operand *x, uint64_t numb
 			type_store(x->type, data, (size_t)i, v + (v < 0 ? -0.0625 : 0.0625));
 		else
 			type_store_int(x->type, data, (size_t)i,
-				       x->low + (int64_t)(z % (uint64_t)(x->high - x->low + 1)));
+				       integer_between(x->low, x->high, z));
 	}
 }
 
@@ -76,11 +89,13 @@ static void random_plain(RandomProgram *r)
 __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t number)
 {
 	*r = (RandomProgram){.number = number, .state = mix(number)};
-	r->by_chance = number / KIND >= 2;
-	r->type = random_type(r);
+	uint64_t kind = number / KIND;
+	r->by_chance = kind == 2 || kind == 3;
+	r->wide = kind >= 4;
+	r->type = r->wide ? integer_any(r) : random_type(r);
 	if (r->by_chance)
 		r->type = RICCI_F32;
-	if (number / KIND % 2)
+	if (kind % 2)
 		random_loop(r);
 	else
 		random_plain(r);

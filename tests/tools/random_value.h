@@ -44,6 +44,7 @@ typedef struct RandomProgram {
 	int64_t first[PROGRAM_AXES],
 		extent[PROGRAM_AXES]; /* an axis: first .. first + extent - 1 */
 	bool used[PROGRAM_AXES];
+	bool wide;	/* integers near the ends of their types, in data and numbers */
 	bool by_chance; /* f32 becomes bf16 by stochastic rounding; values do so now and then */
 	RandomLoop loop;
 	Text text;  /* of a program with a loop: its body */
@@ -68,6 +69,18 @@ static int draw(RandomProgram *r, int n) /* 0 .. n-1 */
 	return (int)((mix(r->state += 0x9e3779b97f4a7c15u) >> 33) % (uint64_t)n);
 }
 
+/* Near an end of the type, a half, a third .. of the way there, or a power of two. */
+static int64_t integer_near_end(RandomProgram *r, Type type)
+{
+	int64_t lo, hi;
+	type_range(type, &lo, &hi);
+	int64_t part = 1 + draw(r, 4);
+	uint64_t v = (uint64_t)(draw(r, 2) ? hi / part : lo / part);
+	if (draw(r, 4) == 0)
+		v = (uint64_t)1 << draw(r, 63);
+	return type_wrap(type, (int64_t)(v + (uint64_t)draw(r, 5) - 2));
+}
+
 static Operand *operand_new(RandomProgram *r, Type type, int rank)
 {
 	Operand *x = &r->tensor[r->n++];
@@ -77,6 +90,8 @@ static Operand *operand_new(RandomProgram *r, Type type, int rank)
 		x->low = 0;
 	if (type == RICCI_BOOL)
 		x->high = 1;
+	if (r->wide && type_is_int(type) && draw(r, 2))
+		type_range(type, &x->low, &x->high);
 	return x;
 }
 
@@ -238,14 +253,27 @@ static const char *number_of(RandomProgram *r, Type type)
 {
 	static const char *const floats[] = {"0.5", "1.25", "2.0", "0.75", "0.0"};
 	static const char *const ints[] = {"2", "1", "3", "5", "0"};
+	/* casts: numbers alone, -(2) in u8, are refused where they don't fit */
+	static const char *const bytes[][5] = {{"u8(2)", "u8(1)", "u8(3)", "u8(5)", "u8(0)"},
+					       {"i8(2)", "i8(1)", "i8(3)", "i8(5)", "i8(0)"}};
 	if (type == RICCI_BOOL)
 		return draw(r, 2) ? "bool(1)" : "bool(0)";
+	if (type == RICCI_U8 || type == RICCI_I8)
+		return bytes[type == RICCI_I8][draw(r, 5)];
 	return (type_is_float(type) ? floats : ints)[draw(r, 5)];
 }
 
 static const char *random_number(RandomProgram *r)
 {
-	return number_of(r, r->type);
+	static char text[32];
+	if (!r->wide || draw(r, 2))
+		return number_of(r, r->type);
+	int64_t v = integer_near_end(r, r->type);
+	if (v == INT64_MIN) /* no number of the notation */
+		v++;
+	/* of the type: numbers alone don't wrap, but are refused where they don't fit */
+	snprintf(text, sizeof text, "%s(%lld)", type_name(r->type), (long long)v);
+	return text;
 }
 
 /* A tensor that is there, of the values' type, or NULL. */
@@ -330,6 +358,13 @@ static Type type_any(RandomProgram *r)
 	return types[draw(r, COUNT(types))];
 }
 
+static Type integer_any(RandomProgram *r)
+{
+	static const Type types[] = {RICCI_I64, RICCI_I32, RICCI_I64,
+				     RICCI_I32, RICCI_I8,  RICCI_U8};
+	return types[draw(r, COUNT(types))];
+}
+
 /* The values' own type, or one that is cast to it. */
 static Type type_narrow(RandomProgram *r)
 {
@@ -350,12 +385,12 @@ static void random_read(RandomProgram *r, Text *t)
 		text_add(t, "%s", random_number(r));
 		return;
 	}
-	if (how < 11) {
+	if (how < (r->wide ? 9 : 11)) {
 		random_operand(r, t, r->type);
 		return;
 	}
 	text_add(t, "%s(", type_name(r->type));
-	random_operand(r, t, type_any(r));
+	random_operand(r, t, r->wide ? integer_any(r) : type_any(r));
 	text_add(t, ")");
 }
 
@@ -442,7 +477,7 @@ static void random_float(RandomProgram *r, Text *t, int depth)
 					       {"log1p(0.05*abs(", "))"},
 					       {"expm1(min(1.0, ", "))"},
 					       {"abs(", ")"},
-					       {"stop(", ")"},
+					       {"stop_gradient(", ")"},
 					       {"tan(tanh(", "))"},
 					       {"-(", ")"}};
 	static const char *const rounding[] = {"f32(bf16(", "))"};
@@ -480,9 +515,14 @@ static void random_integer(RandomProgram *r, Text *t, int depth)
 		text_add(t, ")");
 		return;
 	}
-	text_add(t, "((");
+	text_add(t, "(%s(", type_name(r->type)); /* numbers alone would be floats */
 	random_value(r, t, depth);
-	text_add(t, ")%s%d)", draw(r, 2) ? "/" : "%", 1 + draw(r, 5));
+	int64_t by = 1 + draw(r, 5);
+	if (r->wide && draw(r, 2)) {
+		by = integer_near_end(r, r->type);
+		by = by > 0 ? by : by < -1 ? -(by + 1) : 1;
+	}
+	text_add(t, ")%s%lld)", draw(r, 2) ? "/" : "%", (long long)by);
 }
 
 static void random_bool(RandomProgram *r, Text *t, int depth)

@@ -40,6 +40,9 @@ static int chances_open(Chances *h, const RandomProgram *p)
 {
 	Case *c = &h->c;
 	int code = case_open(c, h->g, p);
+	ricci_tensor *step = ricci_state(h->g, "step", RICCI_F32, 0, NULL, ricci_constant(0));
+	if (!code) /* steps of training draw anew, and training assigns something */
+		code = ricci_assign(h->g, step, ricci_op(h->g, "T[] = S[] + 1", step));
 	if (!code)
 		code = ricci_rounding(h->g, RICCI_STOCHASTIC);
 	if (!code && p->number % 3 == 0)
@@ -80,14 +83,15 @@ static void chances_close(Chances *h)
 
 static ricci_session *chances_session(Chances *h, ricci_backend backend, int threads, uint64_t seed)
 {
-	char err[2048] = "";
-	ricci_options o = {.backend = backend, .threads = threads, .static_mode = 1, .seed = seed};
-	ricci_session *s = ricci_session_new(h->g, &o, 1, 2 * h->n, h->output, err, sizeof err);
+	ricci_options o = RICCI_OPTIONS(.backend = backend, .threads = threads, .static_mode = 1,
+					.seed = seed);
+	ricci_session *s = ricci_session_new(h->g, &o, 1, 2 * h->n, h->output);
 	if (!s)
-		text_add(h->why, "%s\n", err);
+		text_add(h->why, "%s\n", ricci_error_message());
 	h->stopped = !s;
 	for (int k = 0; k < h->c.nbind && !h->stopped; k++)
-		h->stopped = ricci_feed(s, h->c.handle[k], h->c.bind[k].data) != 0;
+		h->stopped = ricci_feed(s, h->c.handle[k], h->c.bind[k].data,
+					ricci_bytes(h->c.handle[k])) != 0;
 	return s;
 }
 
@@ -95,10 +99,10 @@ static bool chances_step(Chances *h, ricci_session *s)
 {
 	bool ok = !h->stopped && !ricci_step(s);
 	for (int k = 0; k < h->n && ok; k++)
-		ok = !ricci_fetch(s, h->at[k].exact, h->at[k].x) &&
-		     !ricci_fetch(s, h->at[k].rounded, h->at[k].y);
+		ok = !ricci_fetch(s, h->at[k].exact, h->at[k].x, ricci_bytes(h->at[k].exact)) &&
+		     !ricci_fetch(s, h->at[k].rounded, h->at[k].y, ricci_bytes(h->at[k].rounded));
 	if (!ok)
-		text_add(h->why, "%s\n", ricci_session_error(s));
+		text_add(h->why, "%s\n", ricci_error_message());
 	h->stopped = !ok;
 	return ok;
 }
@@ -227,7 +231,7 @@ static Verdict rounding_verdict(const RandomProgram *p, Text *why)
 	Verdict v = GOOD;
 	if (chances_open(&h, p)) {
 		v = h.c.nwrt ? NO_GRADIENT : INVALID;
-		text_add(why, "%s\n", ricci_error_message(h.g));
+		text_add(why, "%s\n", ricci_error_message());
 	} else if (h.n && !(chances_drawn(&h) && chances_again(&h, p->number) &&
 			    chances_again(&h, p->number + 1) && chances_interpreted(&h))) {
 		v = h.stopped ? NO_RESULT : WRONG_ROUNDING;

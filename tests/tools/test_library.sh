@@ -33,8 +33,8 @@ exports() { nm -D --defined-only "$RICCI_BUILD/libricci.so" | awk '{print $3}' |
 globals() { nm -g --defined-only "$RICCI_BUILD/libricci.a" | awk 'NF == 3 {print $3}' | grep -v '^ricci_'; }
 relocations() { readelf -d "$RICCI_BUILD/libricci.so" | grep TEXTREL; }
 soname() { readelf -d "$RICCI_BUILD/libricci.so" | grep -q 'SONAME.*\[libricci\.so\.0\]'; }
-declared() { # what ricci.h declares and the library lacks
-	sed -n 's/^RICCI_API .*[ *]\(ricci_[a-z0-9_]*\)(.*/\1/p' "$source/include/ricci.h" | sort >"$tmp/declared"
+declared() { # what the headers declare and the library lacks
+	sed -n 's/^RICCI_API .*[ *]\(ricci_[a-z0-9_]*\)(.*/\1/p' "$source"/include/*.h | sort >"$tmp/declared"
 	nm -D --defined-only "$RICCI_BUILD/libricci.so" | awk '{print $3}' | sort >"$tmp/defined"
 	comm -23 "$tmp/declared" "$tmp/defined"
 }
@@ -43,7 +43,7 @@ check "libricci.so exports other names than ricci_*" empty exports
 check "libricci.a has other global names than ricci_*" empty globals
 check "libricci.so has text relocations" empty relocations
 check "libricci.so's SONAME is not libricci.so.0" soname
-check "ricci.h declares what libricci.so lacks" empty declared
+check "the headers declare what libricci.so lacks" empty declared
 
 # ---- installing to a folder and using it from there
 
@@ -52,24 +52,23 @@ pc=$(find "$tmp/root" -name ricci.pc)
 lib=$(dirname "$(dirname "$pc")")
 include=$(dirname "$(find "$tmp/root" -name ricci.h)")
 cat >"$tmp/user.c" <<'END'
-#include <ricci.h>
+#include <ricci_nn.h>
 #include <stdio.h>
 int main(void)
 {
 	int64_t shape[] = {2, 3};
 	float x[] = {1, 2, 3, 4, 5, 6}, y[2] = {0, 0};
-	char err[500];
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *a = ricci_input(g, "X", RICCI_F32, 2, shape);
 	ricci_tensor *s = ricci_op(g, "Y[i] += X[i,j]", a);
-	ricci_options o = {RICCI_BACKEND_TCC, 1, 0, 0};
-	ricci_session *run = ricci_session_new(g, &o, 0, 1, &s, err, sizeof err);
+	ricci_options o = {sizeof o, RICCI_BACKEND_TCC, 1, 0, 0};
+	ricci_session *run = ricci_session_new(g, &o, 0, 1, &s);
 	if (!run) {
-		puts(err);
+		puts(ricci_error_message());
 		return 1;
 	}
-	if (ricci_feed(run, a, x) || ricci_step(run) || ricci_fetch(run, s, y))
-		puts(ricci_session_error(run));
+	if (ricci_feed(run, a, x, sizeof x) || ricci_step(run) || ricci_fetch(run, s, y, sizeof y))
+		puts(ricci_error_message());
 	ricci_session_free(run);
 	ricci_graph_free(g);
 	printf("%g %g\n", y[0], y[1]);
@@ -81,7 +80,7 @@ try() { # try COMPILER SOURCE FLAGS...
 	"$@" -o "$tmp/user" && RICCI_CACHE="$tmp/cache" LD_LIBRARY_PATH="$lib" "$tmp/user"
 }
 private=$(sed -n 's/^Libs.private: //p' "$pc")
-check "a program with libricci.so" try ${CC:-cc} "$tmp/user.c" -I"$include" -L"$lib" -lricci
+check "a program with libricci.so, of strict C99" try ${CC:-cc} -std=c99 -pedantic -Wall -Wextra -Werror "$tmp/user.c" -I"$include" -L"$lib" -lricci
 check "a program with libricci.a" try ${CC:-cc} "$tmp/user.c" -I"$include" "$lib/libricci.a" $private
 if command -v pkg-config >/dev/null; then
 	flags=$(PKG_CONFIG_PATH=$lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$tmp/root pkg-config --cflags --libs ricci)

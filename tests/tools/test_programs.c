@@ -119,9 +119,9 @@ int main(void)
 	if (kept)
 		fclose(kept);
 	numbers_run(1, PROGRAMS);
-	for (uint64_t kind = 1; kind < 4; kind++)
+	for (uint64_t kind = 1; kind < 6; kind++)
 		numbers_run(kind * KIND, OTHERS);
 	for (uint64_t k = 0; k < KEPT; k++)
-		number_keep(k % 4 * KIND + k / 4);
+		number_keep(k % 6 * KIND + k / 6);
 	return check_done();
 }

@@ -21,8 +21,7 @@ static double draw_real(void)
 	return draw(20001) / 10000.0 - 1;
 }
 
-/* ---- a program: text, operands with data, name of its result
- * ------------------------------------------------- */
+/* ---- a program: text, operands with data, name of its result ---- */
 
 typedef struct Tensor {
 	char name[4];
@@ -224,8 +223,7 @@ static void random_program(Random *r, uint64_t number)
 	}
 }
 
-/* ---- files and runs
- * ------------------------------------------------------------------------------------------ */
+/* ---- files and runs ---- */
 
 static int64_t size_of(const Tensor *x)
 {

@@ -53,7 +53,7 @@ static void program_run(uint64_t number)
 	random_program(&p, number);
 	ricci_graph *g = ricci_graph_new();
 	CHECK_INT(case_open(&c, g, &p), 0);
-	CHECK_STR(ricci_error_message(g), "");
+	CHECK_GRAPH(g);
 	CHECK_INT(case_judge(&c, &err), 0);
 	CHECK_STR(err.text, "");
 	case_rewrite(&c);

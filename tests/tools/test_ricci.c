@@ -20,8 +20,7 @@
 	} while (0)
 #define SAYS(text) CHECK_REPORT(strstr(out, text), "'%s' is not in the output\n%s", text, out)
 
-/* ---- .npy by hand: C order
- * --------------------------------------------------------------------------- */
+/* ---- .npy by hand: C order ---- */
 
 static void npy_of(const char *file, const char *descr, const char *shape, size_t bytes,
 		   const void *v)

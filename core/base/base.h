@@ -1,0 +1,171 @@
+/* base.h - what everything stands on: memory, texts, errors, data types, integers, random numbers,
+ * environment variables. Knows no nodes. */
+#ifndef CORE_BASE_H
+#define CORE_BASE_H
+
+#include <ricci.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+/* ---- memory (memory.c) ----
+ * Every allocation of the library goes through mem_*, so that a test can make the n-th one fail.
+ * An arena with `oom` set jumps there when memory runs out; without it arena_alloc gives NULL. Code
+ * that runs under such a jump owns nothing but arena memory, so nothing leaks. */
+void *mem_alloc(size_t n); /* NULL when out of memory; never for n = 0 */
+void *mem_zalloc(size_t n);
+void *mem_realloc(void *p, size_t n);
+/* Room for one item more in a block: see arena_grow. NULL when out of memory, and the block stays. */
+void *mem_grow(void *items, int n, int *room, size_t size);
+void mem_free(void *p);
+char *mem_strdup(const char *s);
+/* The n-th allocation from now fails (1: the next), and all after it; 0 turns it off. */
+void mem_fail_at(long n);
+long mem_live(void); /* blocks allocated and not freed */
+
+typedef struct ArenaChunk ArenaChunk;
+typedef struct Arena {
+	ArenaChunk *head;
+	size_t bytes;
+	jmp_buf *oom;
+} Arena;
+void *arena_alloc(Arena *a, size_t n); /* zeroed, 16-byte aligned */
+char *arena_strdup(Arena *a, const char *s);
+char *arena_printf(Arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Room for one item more behind items[0..n-1], of which *room fit: items itself, or a copy with twice
+ * the room. Like arena_alloc where memory runs out. */
+void *arena_grow(Arena *a, void *items, int n, int *room, size_t size);
+void arena_free(Arena *a); /* everything at once; the arena is empty and usable afterwards */
+
+/* A growing text. Failure to grow sets `failed` and later appends do nothing. */
+typedef struct Text {
+	char *s; /* NUL-terminated, or NULL while empty */
+	size_t n, room;
+	bool failed;
+} Text;
+void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_put(Text *t, const char *s, size_t n);
+void text_free(Text *t);
+
+/* ---- errors (error.c): values; the first one wins ---- */
+enum { ERROR_TEXT = 2048 };
+typedef struct Error {
+	int code;  /* 0 or a ricci_error */
+	bool tell; /* of a public call: its text is this thread's ricci_error_message(), too */
+	char text[ERROR_TEXT];
+} Error;
+/* Sets e (may be NULL) unless it holds an error already; returns the code it was given. The place
+ * for a breakpoint. */
+int error_set(Error *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void error_clear(Error *e);
+/* A message into s[0..room-1]; one that is cut ends with "...". Never for what identifies. */
+void message_print(char *s, size_t room, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void message_vprint(char *s, size_t room, const char *fmt, va_list ap);
+/* A public call without an object that keeps an error: error_set(ERROR_TELL, ..). */
+#define ERROR_TELL (&(Error){.tell = true})
+/* Makes e's text, if e holds an error, this thread's ricci_error_message(). Returns its code. */
+int error_tell(const Error *e);
+/* Copies a struct of a user's, which begins with its size, into to[0..size-1]; fields that the user's
+ * program does not know are 0, fields that this library does not know must be. type: its name. */
+int struct_take(void *to, size_t size, const void *from, const char *type, Error *e);
+/* The same the other way; what the user's program does not know is left out. */
+void struct_give(void *to, const void *from, size_t size);
+
+/* ---- types (type.c) ---- */
+typedef ricci_type Type;
+size_t type_size(Type t);
+const char *type_name(Type t);		      /* "f32" */
+bool type_parse(const char *name, Type *out); /* by that name */
+bool type_is_float(Type t);
+bool type_is_int(Type t);			   /* I8..I64, not BOOL */
+void type_range(Type t, int64_t *lo, int64_t *hi); /* of an integer type or BOOL */
+int64_t type_wrap(Type t, int64_t v); /* the low bits of v, as integer arithmetic in t keeps them */
+Type type_accumulator(Type t);	      /* F32 for F16 and BF16, I32 for I8 and U8, else t */
+double type_largest(Type t);	      /* the largest number of a float type */
+double type_epsilon(Type t);	      /* the distance of 1 to the next number; 0 for integers */
+/* One element as double (floats) or int64 (integers), and back with rounding to nearest even /
+ * saturation. */
+double type_load(Type t, const void *p, size_t i);
+int64_t type_load_int(Type t, const void *p, size_t i);
+void type_store(Type t, void *p, size_t i, double v);
+void type_store_int(Type t, void *p, size_t i, int64_t v);
+
+/* ---- integers (integer.c) ---- */
+/* a / b rounded down, b not 0. */
+static inline int64_t int_floor_div(int64_t a, int64_t b)
+{
+	return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+static inline int64_t int_floor_mod(int64_t a, int64_t b) /* b > 0 */
+{
+	return a % b + (a % b < 0 ? b : 0);
+}
+int64_t int_gcd(int64_t a, int64_t b); /* never negative */
+
+/* ---- random numbers (philox.c) ---- */
+typedef struct RandomState {
+	uint64_t seed, step;
+} RandomState;
+/* Philox 4x32-10: the 4 words of counter (element, key), key (seed ^ step mixed); every backend
+ * does exactly this. */
+void philox(uint64_t element, uint64_t key, uint64_t seed, uint64_t step, uint32_t out[4]);
+/* What random() draws with in step t of a loop of so many steps whose surroundings draw with rs: each step draws
+ * numbers of its own, the same ones when another loop computes it again. A loop of one step
+ * (ricci_recompute) draws as its surroundings. */
+RandomState random_step(RandomState rs, int64_t steps, int64_t t);
+float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
+float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
+
+/* ---- forks (fork.c): the locks of the whole process, in the order in which they are taken */
+typedef enum {
+	LOCK_GRAPHS, /* graphs, while sessions are made over them */
+	LOCK_CACHE,  /* the table of the function cache */
+	LOCK_TCC,    /* libtcc */
+	/* A fork waits for those above. What follows may be held for long and guards no data: a
+	 * child just begins with it free. */
+	LOCK_FILL, /* the first kernels of lines, made by one session at a time */
+	NLOCKS,
+	LOCK_ORDER = LOCK_FILL
+} GlobalLock;
+void lock_take(GlobalLock l);
+void lock_leave(GlobalLock l);
+unsigned fork_generation(void); /* other in a forked child than in its parent */
+/* fork() without handlers, ours and those of others: the child may only compute and _exit. */
+pid_t fork_bare(void);
+
+/* ---- private folders (work.c) for a compiler's files, and files that are being made ---- */
+typedef struct WorkFolder {
+	int base, fd; /* the folder around it, and it; descriptors */
+	char name[40];
+} WorkFolder;
+/* Where compilers work from now on: within this folder, or (-1) within $TMPDIR, else /tmp. */
+void work_within(int folder);
+/* A fresh folder that only its owner may enter; base: a descriptor, or -1 for what work_within
+ * said. */
+int work_open(WorkFolder *w, int base, Error *err);
+void work_close(WorkFolder *w); /* removes it with what is in it */
+/* A new file in it. */
+int work_write(const WorkFolder *w, const char *name, const void *s, size_t n, Error *err);
+/* Appends a file of it to out. */
+int work_read(const WorkFolder *w, const char *name, Text *out, Error *err);
+/* Removes the folders within base that nobody works in any more. */
+void work_sweep(int base);
+
+/* Reads what is left of an open file. */
+int file_take(int fd, Text *out, Error *err);
+
+/* ---- environment (env.c): RICCI_* variables, one place ---- */
+const char *env_text(const char *name, const char *otherwise);
+long env_long(const char *name, long otherwise);
+/* Is pass in RICCI_DUMP=parse,grad,rewrite,fuse,sched,lower,emit ? */
+bool env_dump(const char *pass);
+/* Writes to stderr where env_dump(pass). */
+void env_dump_text(const char *pass, const char *title, const char *text);
+double clock_seconds(void); /* monotonic */
+
+#endif

@@ -1,0 +1,48 @@
+/* env.c - environment variables and the clock. docs/variables.md lists the variables. They name
+ * files and programs: where a program has more rights than who started it, none is looked at. */
+#define _GNU_SOURCE
+#include "core/base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+const char *env_text(const char *name, const char *otherwise)
+{
+	const char *s = secure_getenv(name);
+	return s && *s ? s : otherwise;
+}
+
+long env_long(const char *name, long otherwise)
+{
+	const char *s = env_text(name, NULL);
+	char *end;
+	long v = s ? strtol(s, &end, 10) : otherwise;
+	return s && (*end || end == s) ? otherwise : v;
+}
+
+bool env_dump(const char *pass)
+{
+	const char *s = secure_getenv("RICCI_DUMP");
+	size_t n = strlen(pass);
+	for (; s && *s; s += *s == ',') {
+		size_t m = strcspn(s, ",");
+		if ((m == n && !memcmp(s, pass, n)) || (m == 3 && !memcmp(s, "all", 3)))
+			return true;
+		s += m;
+	}
+	return false;
+}
+
+void env_dump_text(const char *pass, const char *title, const char *text)
+{
+	if (env_dump(pass))
+		fprintf(stderr, "-- %s: %s\n%s\n", pass, title, text ? text : "");
+}
+
+double clock_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

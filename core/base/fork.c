@@ -1,0 +1,70 @@
+/* fork.c - the library in a process that forks.
+ *
+ * A forked child has one thread, the memory as it was at that moment, and every lock that another
+ * thread held then. Locks of the whole process are taken before a fork and free on both sides of
+ * it, so that what they guard is whole in the child. Everything else that several threads use notes
+ * the generation in which it was made; in a later one it still belongs to the parent: it refuses
+ * work, and freeing it leaves it alone.
+ */
+#define _GNU_SOURCE
+#include "core/base/base.h"
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock[NLOCKS];
+static unsigned generation;
+
+static void locks_make(void)
+{
+	for (int i = 0; i < NLOCKS; i++)
+		pthread_mutex_init(&lock[i], NULL);
+}
+
+static void fork_before(void)
+{
+	for (int i = 0; i < LOCK_ORDER; i++)
+		pthread_mutex_lock(&lock[i]);
+}
+
+static void fork_parent(void)
+{
+	for (int i = LOCK_ORDER; i-- > 0;)
+		pthread_mutex_unlock(&lock[i]);
+}
+
+static void fork_child(void)
+{
+	generation++;
+	locks_make();
+}
+
+__attribute__((constructor)) static void fork_watch(void)
+{
+	locks_make();
+	pthread_atfork(fork_before, fork_parent, fork_child);
+}
+
+void lock_take(GlobalLock l)
+{
+	pthread_mutex_lock(&lock[l]);
+}
+
+void lock_leave(GlobalLock l)
+{
+	pthread_mutex_unlock(&lock[l]);
+}
+
+unsigned fork_generation(void)
+{
+	return generation;
+}
+
+/* ThreadSanitizer and glibc before 2.34 know fork() only. */
+pid_t fork_bare(void)
+{
+#if defined(__SANITIZE_THREAD__) || !defined(__GLIBC__) || __GLIBC_PREREQ(2, 34) == 0
+	return fork();
+#else
+	return _Fork();
+#endif
+}

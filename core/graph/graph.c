@@ -1,0 +1,534 @@
+/* graph.c - the public builder: graphs, tensors as handles, operators from text. Input: what users
+ * give, so every argument is checked. Output: handles over nodes of the graph's Ir. Invariant: the
+ * first error stays in ir.err, and from then on nothing changes and every maker returns the inert
+ * tensor `nil`. */
+#include "core/graph/graph.h"
+#include "core/notation/internal.h"
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+const char *ricci_version(void)
+{
+	return RICCI_VERSION;
+}
+
+ricci_graph *ricci_graph_new(void)
+{
+	ricci_graph *g = mem_zalloc(sizeof *g);
+
+	if (!g)
+		return NULL;
+	ir_init(&g->ir);
+	g->ir.err.tell = true;
+	g->nil = (ricci_tensor){.g = g, .name = ""};
+	g->refs = 1;
+	return g;
+}
+
+void graph_ref(ricci_graph *g)
+{
+	__atomic_add_fetch(&g->refs, 1, __ATOMIC_RELAXED);
+}
+
+void ricci_graph_free(ricci_graph *g)
+{
+	if (!g || __atomic_sub_fetch(&g->refs, 1, __ATOMIC_ACQ_REL))
+		return;
+	ir_free(&g->ir);
+	mem_free(g);
+}
+
+bool graph_frozen(const ricci_graph *g)
+{
+	return __atomic_load_n(&g->refs, __ATOMIC_ACQUIRE) > 1;
+}
+
+int ricci_graph_error(const ricci_graph *g)
+{
+	return g ? error_tell(&g->ir.err) : graph_missing("ricci_graph_error");
+}
+
+/* ---- handles ---- */
+
+static ricci_tensor **bucket_of(const ricci_graph *g, const char *name)
+{
+	uint32_t h = 2166136261u;
+
+	for (; *name; name++)
+		h = (h ^ (unsigned char)*name) * 16777619u;
+	return &g->bucket[h & (g->nbucket - 1)];
+}
+
+static void bucket_put(ricci_graph *g, ricci_tensor *t)
+{
+	ricci_tensor **at = bucket_of(g, t->name);
+
+	t->same = *at;
+	*at = t;
+}
+
+/* Of two tensors that may be found by name, no two have the same one. */
+static void name_add(ricci_graph *g, ricci_tensor *t)
+{
+	if ((size_t)g->nnamed++ >= g->nbucket) {
+		g->nbucket = g->nbucket ? 2 * g->nbucket : 64;
+		g->bucket = arena_alloc(&g->ir.arena, g->nbucket * sizeof *g->bucket);
+		for (ricci_tensor *old = g->first; old; old = old->next)
+			if (old->role != ROLE_COMP)
+				bucket_put(g, old);
+	}
+	bucket_put(g, t);
+}
+
+static bool is_kept(const ricci_tensor *t)
+{
+	return t->role == ROLE_PARAM || t->role == ROLE_STATE;
+}
+
+static void kept_add(ricci_graph *g, ricci_tensor *t)
+{
+	g->kept = arena_grow(&g->ir.arena, g->kept, g->nkept, &g->kept_room, sizeof *g->kept);
+	g->kept[g->nkept++] = t;
+}
+
+static ricci_tensor *handle_new(ricci_graph *g, Node *n, const char *name, Role role)
+{
+	ricci_tensor *t = arena_alloc(&g->ir.arena, sizeof *t);
+
+	*t = (ricci_tensor){.g = g, .node = n, .role = role};
+	t->name = arena_strdup(&g->ir.arena, name);
+	if (!type_is_float((Type)n->type))
+		type_range((Type)n->type, &t->need_lo, &t->need_hi);
+	node_map_put(&g->ir, &g->handle, n, t);
+	if (role != ROLE_COMP)
+		name_add(g, t);
+	if (is_kept(t))
+		kept_add(g, t);
+	if (g->last)
+		g->last->next = t;
+	else
+		g->first = t;
+	g->last = t;
+	g->ntensor++;
+	return t;
+}
+
+ricci_tensor *graph_handle(ricci_graph *g, Node *n)
+{
+	ricci_tensor *t = node_map_get(&g->handle, n);
+
+	if (t)
+		return t;
+	return handle_new(
+		g, n, n->op == OP_INPUT ? n->u.s : arena_printf(&g->ir.arena, "t%d", g->ntensor),
+		n->op == OP_INPUT ? ROLE_INPUT : ROLE_COMP);
+}
+
+static ricci_tensor *graph_find(ricci_graph *g, const char *name)
+{
+	ricci_tensor *t = g->nbucket ? *bucket_of(g, name) : NULL;
+
+	while (t && strcmp(t->name, name))
+		t = t->same;
+	return t;
+}
+
+int graph_missing(const char *call)
+{
+	return error_set(ERROR_TELL, RICCI_EINVAL, "%s: the graph is NULL", call);
+}
+
+bool graph_open(ricci_graph *g, const char *what)
+{
+	error_tell(&g->ir.err);
+	if (graph_frozen(g) && !g->ir.err.code)
+		error_set(&g->ir.err, RICCI_EINVAL,
+			  "%s: the graph has sessions and can't change any more", what);
+	return !g->ir.err.code;
+}
+
+/* ---- inputs, parameters, states ---- */
+
+static int check_shape(ricci_graph *g, const char *what, const char *name, Type type, int rank,
+		       const int64_t *shape)
+{
+	Error *e = &g->ir.err;
+	int64_t bytes;
+
+	if (!name || !*name)
+		return error_set(e, RICCI_EINVAL, "%s: a tensor needs a name", what);
+	if (*name == '%')
+		return error_set(e, RICCI_EINVAL,
+				 "%s %s: names that begin with %% are those of variables in loops",
+				 what, name);
+	if (strlen(name) > NOTATION_MAX_NAME)
+		return error_set(e, RICCI_EINVAL, "%s: a name has at most %d characters", what,
+				 NOTATION_MAX_NAME);
+	if (graph_find(g, name))
+		return error_set(e, RICCI_EINVAL, "%s: the graph has a tensor named %s already",
+				 what, name);
+	if ((int)type < 0 || type >= RICCI_NTYPES)
+		return error_set(e, RICCI_ETYPE, "%s %s: unknown type %d", what, name, (int)type);
+	if (rank < 0 || rank > RICCI_MAX_RANK)
+		return error_set(e, RICCI_ESHAPE, "%s %s: rank %d is not in 0..%d", what, name,
+				 rank, RICCI_MAX_RANK);
+	if (rank && !shape)
+		return error_set(e, RICCI_EINVAL, "%s %s: the shape is NULL", what, name);
+	bytes = (int64_t)type_size(type);
+	for (int d = 0; d < rank; d++) {
+		if (shape[d] < 1)
+			return error_set(
+				e, RICCI_ESHAPE,
+				"%s %s: dimension %d has extent %lld, it must be 1 or more", what,
+				name, d, (long long)shape[d]);
+		if (shape[d] > RANGE_MAX || __builtin_mul_overflow(bytes, shape[d], &bytes))
+			return error_set(e, RICCI_ESHAPE, "%s %s: the size overflows 64 bits", what,
+					 name);
+	}
+	return 0;
+}
+
+static ricci_tensor *add_tensor(ricci_graph *g, const char *what, const char *name, Type type,
+				int rank, const int64_t *shape, Role role, ricci_init init)
+{
+	if (!g)
+		return graph_missing(what), NULL;
+	if (!graph_open(g, what) || check_shape(g, what, name, type, rank, shape))
+		return &g->nil;
+	if (init.kind < 0 || init.kind > 2 || !isfinite(init.a) || !isfinite(init.b)) {
+		error_set(&g->ir.err, RICCI_EINVAL,
+			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform",
+			  what, name);
+		return &g->nil;
+	}
+	IR_ENTER(&g->ir, &g->nil);
+	ricci_tensor *t = handle_new(g, node_input(&g->ir, name, type, rank, shape), name, role);
+	t->init = init;
+	IR_LEAVE(&g->ir);
+	return t;
+}
+
+ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type type, int rank,
+			  const int64_t *shape)
+{
+	return add_tensor(g, "ricci_input", name, type, rank, shape, ROLE_INPUT, ricci_constant(0));
+}
+
+ricci_tensor *ricci_param(ricci_graph *g, const char *name, ricci_type type, int rank,
+			  const int64_t *shape, ricci_init init)
+{
+	if (g && !g->ir.err.code && !type_is_float(type)) {
+		error_set(&g->ir.err, RICCI_ETYPE,
+			  "ricci_param %s: parameters are trained, so they are floats; "
+			  "ricci_state keeps other types",
+			  name ? name : "");
+		return &g->nil;
+	}
+	return add_tensor(g, "ricci_param", name, type, rank, shape, ROLE_PARAM, init);
+}
+
+ricci_tensor *ricci_state(ricci_graph *g, const char *name, ricci_type type, int rank,
+			  const int64_t *shape, ricci_init init)
+{
+	return add_tensor(g, "ricci_state", name, type, rank, shape, ROLE_STATE, init);
+}
+
+ricci_init ricci_constant(double value)
+{
+	return (ricci_init){0, value, 0};
+}
+
+ricci_init ricci_normal(double deviation)
+{
+	return (ricci_init){1, deviation, 0};
+}
+
+ricci_init ricci_uniform(double low, double high)
+{
+	return (ricci_init){2, low, high};
+}
+
+/* ---- operators ---- */
+
+/* The tensors that gathers index with get their contract; a state's data can't be checked. */
+int graph_needs(ricci_graph *g)
+{
+	for (Need *n = g->ir.need; n; n = n->next) {
+		ricci_tensor *t = graph_handle(g, n->input);
+		if (t->role == ROLE_VARIABLE) /* ricci_scan passes it on */
+			continue;
+		if (t->role != ROLE_INPUT)
+			return error_set(&g->ir.err, RICCI_ESHAPE,
+					 "ricci_op: %s is a state, so nothing checks that its "
+					 "values stay in %lld..%lld where it indexes; write else "
+					 "there, or clamp with min and max",
+					 t->name, (long long)n->lo, (long long)n->hi);
+		t->need_lo = n->lo;
+		t->need_hi = n->hi;
+	}
+	return 0;
+}
+
+static int check_operands(ricci_graph *g, const char *text, int n, ricci_tensor *const *operands,
+			  Node **nodes)
+{
+	for (int i = 0; i < n; i++) {
+		const ricci_tensor *t = operands[i];
+		if (t && t->g != g)
+			return error_set(&g->ir.err, RICCI_EINVAL,
+					 "ricci_op: operand %d (%s) belongs to another graph, in: "
+					 "%s",
+					 i + 1, t->name, text);
+		if (t == &g->nil)
+			return error_set(&g->ir.err, RICCI_EINVAL,
+					 "ricci_op: operand %d is the result of a failed call",
+					 i + 1);
+		nodes[i] = t ? t->node : NULL;
+	}
+	return 0;
+}
+
+static int print_roots(Ir *ir, Text *out, int n, Node *const *roots)
+{
+	IR_ENTER(ir, RICCI_ENOMEM);
+	for (int i = 0; i < n; i++) {
+		print_equation(out, ir, roots[i], NULL, NULL);
+		text_add(out, "    %s, %lld elements\n", type_name((Type)roots[i]->type),
+			 (long long)tensor_size(roots[i]));
+	}
+	IR_LEAVE(ir);
+	return 0;
+}
+
+/* RICCI_DUMP=parse: the text and what it became. */
+static void dump(ricci_graph *g, const char *text, int n, Node *const *roots)
+{
+	Text out = {0};
+
+	text_add(&out, "%s\n", text);
+	print_roots(&g->ir, &out, n, roots);
+	env_dump_text("parse", "operator", out.s ? out.s : "");
+	text_free(&out);
+}
+
+/* Runs under IR_ENTER. */
+static int add_program(ricci_graph *g, Program *p, int noperand, ricci_tensor *const *operands,
+		       int *nresult, ricci_tensor **results)
+{
+	Arena *a = &g->ir.arena;
+	Node **nodes = arena_alloc(a, (size_t)(noperand + 1) * sizeof *nodes);
+	Node **roots = arena_alloc(a, (size_t)(*nresult + 1) * sizeof *roots);
+	int n = 0;
+
+	if (check_operands(g, p->src.text, noperand, operands, nodes))
+		return g->ir.err.code;
+	program_elaborate(p, noperand, nodes, &n, roots, *nresult);
+	for (int i = 0, k = 0; k < n; i++) {
+		Name *name = p->equation[i]->name;
+		if (name->first_read >= 0)
+			continue;
+		ricci_tensor *t = node_map_get(&g->handle, roots[k]);
+		results[k++] = t ? t : handle_new(g, name->tensor, name->s, ROLE_COMP);
+	}
+	*nresult = n;
+	if (env_dump("parse"))
+		dump(g, p->src.text, n, roots);
+	return graph_needs(g);
+}
+
+ricci_tensor **operands_given(ricci_graph *g, int n, va_list ap)
+{
+	ricci_tensor **operand = arena_alloc(&g->ir.arena, sizeof *operand * ((size_t)n + 1));
+	for (int i = 0; i < n; i++)
+		operand[i] = va_arg(ap, ricci_tensor *);
+	return operand;
+}
+
+ricci_tensor *ricci_op_counted(ricci_graph *g, int noperand, const char *text, ...)
+{
+	ricci_tensor *result = NULL;
+	int one = 1;
+
+	if (!g)
+		return graph_missing("ricci_op"), NULL;
+	if (!graph_open(g, "ricci_op"))
+		return &g->nil;
+	IR_ENTER(&g->ir, &g->nil);
+	Program *p = program_parse(&g->ir, text);
+	va_list ap;
+	va_start(ap, text);
+	ricci_tensor **operand = operands_given(g, noperand, ap);
+	va_end(ap);
+	int code = add_program(g, p, noperand, operand, &one, &result);
+	IR_LEAVE(&g->ir);
+	return code ? &g->nil : result;
+}
+
+int ricci_ops(ricci_graph *g, const char *text, int noperand, ricci_tensor *const *operands,
+	      int *nresult, ricci_tensor **results)
+{
+	if (!g)
+		return graph_missing("ricci_ops");
+	for (int i = 0; nresult && results && i < *nresult; i++)
+		results[i] = &g->nil;
+	if (!graph_open(g, "ricci_ops"))
+		return g->ir.err.code;
+	if (noperand < 0 || (noperand && !operands) || !nresult || *nresult < 0 || !results)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_ops: operands, nresult and results must be given");
+	int room = *nresult;
+	*nresult = 0;
+	IR_ENTER(&g->ir, g->ir.err.code);
+	int code = add_program(g, program_parse(&g->ir, text), noperand, operands, &room, results);
+	IR_LEAVE(&g->ir);
+	if (!code)
+		*nresult = room;
+	return code;
+}
+
+int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value)
+{
+	if (!g)
+		return graph_missing("ricci_assign");
+	if (!graph_open(g, "ricci_assign"))
+		return g->ir.err.code;
+	Error *e = &g->ir.err;
+	if (!state || !value)
+		return error_set(e, RICCI_EINVAL, "ricci_assign: a tensor is NULL");
+	if (state->g != g || value->g != g)
+		return error_set(e, RICCI_EINVAL, "ricci_assign: %s belongs to another graph",
+				 state->g != g ? state->name : value->name);
+	if (state->role != ROLE_PARAM && state->role != ROLE_STATE)
+		return error_set(e, RICCI_EINVAL,
+				 "ricci_assign: %s is no parameter or state, so it keeps nothing",
+				 state->name);
+	if (state->assign)
+		return error_set(e, RICCI_EINVAL, "ricci_assign: %s has a new value already",
+				 state->name);
+	if (state->node->type != value->node->type)
+		return error_set(e, RICCI_ETYPE, "ricci_assign: %s is %s, the value is %s",
+				 state->name, type_name((Type)state->node->type),
+				 type_name((Type)value->node->type));
+	int rank = tensor_rank(state->node);
+	if (rank != tensor_rank(value->node))
+		return error_set(e, RICCI_ESHAPE, "ricci_assign: %s has rank %d, the value %d",
+				 state->name, rank, tensor_rank(value->node));
+	for (int d = 0; d < rank; d++) {
+		int64_t a = tensor_extent(state->node, d), b = tensor_extent(value->node, d);
+		if (a != b)
+			return error_set(e, RICCI_ESHAPE,
+					 "ricci_assign: dimension %d of %s is %lld, of the value "
+					 "%lld",
+					 d, state->name, (long long)a, (long long)b);
+	}
+	state->assign = value;
+	return 0;
+}
+
+int ricci_precision(ricci_graph *g, ricci_type type)
+{
+	if (!g || !graph_open(g, "ricci_precision"))
+		return g ? g->ir.err.code : graph_missing("ricci_precision");
+	if (type != RICCI_F32 && type != RICCI_BF16)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_precision: factors are f32, or rounded to bf16; %s is "
+				 "neither",
+				 (unsigned)type < RICCI_NTYPES ? type_name(type) : "this");
+	g->precision = type;
+	return 0;
+}
+
+int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode)
+{
+	if (!g || !graph_open(g, "ricci_rounding"))
+		return g ? g->ir.err.code : graph_missing("ricci_rounding");
+	if (mode != RICCI_NEAREST && mode != RICCI_STOCHASTIC)
+		return error_set(&g->ir.err, RICCI_EINVAL,
+				 "ricci_rounding: the mode is %d; RICCI_NEAREST and "
+				 "RICCI_STOCHASTIC are those that there are",
+				 (int)mode);
+	g->rounding = mode;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+const char *ricci_name(const ricci_tensor *t)
+{
+	return t ? t->name : "";
+}
+
+ricci_type ricci_dtype(const ricci_tensor *t)
+{
+	return t && t->node ? (ricci_type)t->node->type : RICCI_F32;
+}
+
+int ricci_rank(const ricci_tensor *t)
+{
+	return t && t->node ? tensor_rank(t->node) : 0;
+}
+
+int64_t ricci_extent(const ricci_tensor *t, int d)
+{
+	return t && t->node && d >= 0 && d < tensor_rank(t->node) ? tensor_extent(t->node, d) : 0;
+}
+
+size_t ricci_bytes(const ricci_tensor *t)
+{
+	return t && t->node ? tensor_bytes(t->node) : 0;
+}
+
+ricci_graph *ricci_graph_of(const ricci_tensor *t)
+{
+	return t ? t->g : NULL;
+}
+
+int ricci_param_count(const ricci_graph *g)
+{
+	return g ? g->nkept : 0;
+}
+
+ricci_tensor *ricci_param_at(const ricci_graph *g, int i, int *trained)
+{
+	if (!g || i < 0 || i >= g->nkept)
+		return NULL;
+	if (trained)
+		*trained = g->kept[i]->role == ROLE_PARAM;
+	return g->kept[i];
+}
+
+static int show(Ir *ir, const ricci_tensor *t, Text *out)
+{
+	IR_ENTER(ir, RICCI_ENOMEM);
+	if (t->node->op == OP_INPUT)
+		print_equation(out, ir, t->node, NULL, NULL);
+	else
+		print_program(out, ir, 1, &t->node, &t->name);
+	IR_LEAVE(ir);
+	return out->failed ? RICCI_ENOMEM : 0;
+}
+
+char *ricci_show(const ricci_tensor *t)
+{
+	Text out = {0};
+
+	if (!t || !t->node)
+		return mem_strdup("");
+	lock_take(LOCK_GRAPHS);	     /* another thread may make a session */
+	Error before = t->g->ir.err; /* a text that found no memory does not spoil the graph */
+	int failed = show(&t->g->ir, t, &out);
+
+	t->g->ir.err = before;
+	lock_leave(LOCK_GRAPHS);
+	if (failed) {
+		text_free(&out);
+		return NULL;
+	}
+	return out.s ? out.s : mem_strdup("");
+}
+
+void ricci_free_text(char *text)
+{
+	mem_free(text);
+}

@@ -1,0 +1,55 @@
+/* graph.h - the state of the public builder, read by autodiff, runtime and nn. */
+#ifndef CORE_GRAPH_H
+#define CORE_GRAPH_H
+
+#include "core/notation/notation.h"
+
+#include <stdarg.h>
+
+/* ---- graphs (graph.c): the public builder's state, read by runtime and nn ---- */
+typedef enum {
+	ROLE_INPUT,
+	ROLE_PARAM,
+	ROLE_STATE,
+	ROLE_COMP,
+	ROLE_VARIABLE /* an input that stands for a step's value in a loop: it has no data */
+} Role;
+struct ricci_tensor {
+	ricci_graph *g;
+	Node *node;
+	const char *name;
+	Role role;
+	ricci_init init;
+	/* Of integer inputs that index (gathers): the range that their data must keep. */
+	int64_t need_lo, need_hi;
+	ricci_tensor *assign; /* PARAM, STATE: the value after the step, or NULL */
+	ricci_tensor *next;   /* all handles of the graph, in order of creation */
+	ricci_tensor *same;   /* with a name: the next one of the same bucket */
+};
+struct ricci_graph {
+	Ir ir;
+	ricci_tensor *first, *last, nil; /* nil: the inert tensor that failed calls return */
+	NodeMap handle;			 /* from nodes to ricci_tensor */
+	ricci_tensor **bucket;		 /* of names; nbucket is a power of 2 */
+	size_t nbucket;
+	ricci_tensor **kept; /* parameters and states */
+	int nkept, kept_room, nnamed;
+	int refs;		      /* atomic: its owner's, and its sessions' */
+	Type precision;		      /* of factors, in its sessions */
+	ricci_rounding_mode rounding; /* of f32 to bf16, there */
+	int ntensor;
+};
+/* The handle of a node, made when there is none. */
+ricci_tensor *graph_handle(ricci_graph *g, Node *n);
+void graph_ref(ricci_graph *g);		 /* ricci_graph_free takes it back */
+bool graph_frozen(const ricci_graph *g); /* it has sessions, so it refuses changes */
+/* Gives inputs the contracts of what was elaborated (ir->need). */
+int graph_needs(ricci_graph *g);
+/* The error of a call without a graph. */
+int graph_missing(const char *call);
+/* The n operands of a variadic call, in the arena. Under IR_ENTER. */
+ricci_tensor **operands_given(ricci_graph *g, int n, va_list ap);
+/* May g be changed? Sets the sticky error when not. */
+bool graph_open(ricci_graph *g, const char *call);
+
+#endif

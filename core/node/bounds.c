@@ -1,0 +1,249 @@
+/* bounds.c - the bounds lo, hi and the known divisor mul of a node, from those of its sources.
+ * Invariant: every value the node can take lies in lo..hi and is a multiple of mul; a result that
+ * may leave its type wraps, so that its bounds are the type's. */
+#include "core/node/internal.h"
+
+static int64_t clamp128(__int128 v)
+{
+	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
+}
+
+/* Bounds in wide arithmetic; a result that may leave the type wraps, so it may be anything, and of
+ * its divisor (set before) only the power of two is left. */
+static void bounds_set(Node *n, __int128 lo, __int128 hi)
+{
+	int64_t tlo, thi;
+	type_range((Type)n->type, &tlo, &thi);
+	bool fits = lo >= tlo && hi <= thi;
+	n->lo = fits ? clamp128(lo) : tlo;
+	n->hi = fits ? clamp128(hi) : thi;
+	if (!fits)
+		n->mul &= -n->mul;
+}
+
+static void bounds_mul(Node *n, const Node *a, const Node *b)
+{
+	__int128 p[4] = {(__int128)a->lo * b->lo, (__int128)a->lo * b->hi, (__int128)a->hi * b->lo,
+			 (__int128)a->hi * b->hi};
+	__int128 lo = p[0], hi = p[0];
+	for (int k = 1; k < 4; k++) {
+		lo = p[k] < lo ? p[k] : lo;
+		hi = p[k] > hi ? p[k] : hi;
+	}
+	int64_t m;
+	n->mul = a->mul == 0 || b->mul == 0		      ? 0
+		 : __builtin_mul_overflow(a->mul, b->mul, &m) ? 1
+							      : m;
+	bounds_set(n, lo, hi);
+}
+
+static void bounds_floormod(Node *n, const Node *a, int64_t c)
+{
+	n->lo = 0;
+	n->hi = c - 1;
+	if (a->lo >= 0 && a->hi < c) {
+		n->lo = a->lo;
+		n->hi = a->hi;
+	}
+	n->mul = int_gcd(a->mul, c);
+}
+
+/* ---- sums with quotients
+ *
+ * The normal form takes what it can out of a quotient: (2*i - 2*j + 3)/5 is (2*i + 3*j + 3)/5 - j,
+ * and term by term that has wider bounds than what was written. With x/c = (x - r)/c, 0 <= r < c,
+ * the sum S = R + m*(x/c) is (c*R + m*x - m*r)/c, where what R and x share is met once: the bounds
+ * of the quotient that was written, exactly. */
+
+enum { SUM_TERMS = 16, SUM_DEPTH = 3 };
+#define SUM_MOST ((int64_t)1 << 40) /* coefficients: 16 terms stay far inside 128 bits */
+
+typedef struct Terms {
+	int n;
+	int64_t c, k[SUM_TERMS];
+	const Node *atom[SUM_TERMS];
+} Terms;
+
+/* Adds k * e, what may wrap as one atom; false where there are too many terms or too large numbers.
+ */
+static bool terms_add(Terms *t, const Node *e, int64_t k)
+{
+	int64_t v;
+	if (e->op == OP_CONST)
+		return !__builtin_mul_overflow(e->u.i, k, &v) &&
+		       !__builtin_add_overflow(t->c, v, &t->c);
+	bool wraps = node_may_wrap(e);
+	if (e->op == OP_ADD && !wraps)
+		return terms_add(t, e->src[0], k) && terms_add(t, e->src[1], k);
+	if (e->op == OP_MUL && e->src[0]->op == OP_CONST && !wraps)
+		return !__builtin_mul_overflow(e->src[0]->u.i, k, &v) && terms_add(t, e->src[1], v);
+	int at = 0;
+	while (at < t->n && t->atom[at] != e)
+		at++;
+	if (at == SUM_TERMS)
+		return false;
+	if (at == t->n) {
+		t->k[t->n++] = 0;
+		t->atom[at] = e;
+	}
+	return !__builtin_add_overflow(t->k[at], k, &t->k[at]) && t->k[at] < SUM_MOST &&
+	       t->k[at] > -SUM_MOST;
+}
+
+/* c times t with term q, a quotient by c, opened; false where that shares no atom with the rest. */
+static bool terms_open(const Terms *t, int q, Terms *to)
+{
+	int64_t c = t->atom[q]->src[1]->u.i, m = t->k[q];
+	Terms x = {0};
+	bool shares = false;
+	if (!terms_add(&x, t->atom[q]->src[0], m))
+		return false;
+	for (int k = 0; k < t->n && !shares; k++)
+		for (int j = 0; j < x.n && k != q; j++)
+			shares |= x.atom[j] == t->atom[k];
+	*to = x;
+	int64_t v;
+	if (!shares || __builtin_mul_overflow(t->c, c, &v) ||
+	    __builtin_add_overflow(to->c, v, &to->c))
+		return false;
+	for (int k = 0; k < t->n; k++)
+		if (k != q &&
+		    (__builtin_mul_overflow(t->k[k], c, &v) || !terms_add(to, t->atom[k], v)))
+			return false;
+	return true;
+}
+
+static bool is_quotient(const Node *e)
+{
+	return e->op == OP_FLOORDIV && e->src[1]->op == OP_CONST;
+}
+
+static void terms_bounds(const Terms *t, int depth, __int128 *lo, __int128 *hi)
+{
+	*lo = *hi = t->c;
+	for (int k = 0; k < t->n; k++) {
+		const Node *x = t->atom[k];
+		*lo += (__int128)t->k[k] * (t->k[k] > 0 ? x->lo : x->hi);
+		*hi += (__int128)t->k[k] * (t->k[k] > 0 ? x->hi : x->lo);
+	}
+	for (int q = 0; q < t->n && depth; q++) {
+		Terms open;
+		__int128 l, h, c, m = t->k[q];
+		if (!m || !is_quotient(t->atom[q]) || !terms_open(t, q, &open))
+			continue;
+		c = t->atom[q]->src[1]->u.i;
+		terms_bounds(&open, depth - 1, &l, &h);
+		l -= m > 0 ? m * (c - 1) : 0;
+		h -= m < 0 ? m * (c - 1) : 0;
+		l = l / c + (l % c > 0);
+		h = h / c - (h % c < 0);
+		*lo = l > *lo ? l : *lo;
+		*hi = h < *hi ? h : *hi;
+	}
+}
+
+static void bounds_add(Node *n)
+{
+	const Node *a = n->src[0], *b = n->src[1];
+	Terms t = {0};
+	n->mul = int_gcd(a->mul, b->mul);
+	bounds_set(n, (__int128)a->lo + b->lo, (__int128)a->hi + b->hi);
+	if (n->type != RICCI_I64 || node_may_wrap(n) || !terms_add(&t, n, 1))
+		return;
+	bool quotient = false;
+	for (int k = 0; k < t.n; k++)
+		quotient |= is_quotient(t.atom[k]);
+	if (!quotient)
+		return;
+	__int128 lo, hi;
+	terms_bounds(&t, SUM_DEPTH, &lo, &hi);
+	n->lo = lo > n->lo ? (int64_t)lo : n->lo;
+	n->hi = hi < n->hi ? (int64_t)hi : n->hi;
+}
+
+static void bounds_comp(Node *c)
+{
+	const Node *body = comp_body(c);
+	double points = comp_points(c);
+	Reduce red = comp_reduce(c);
+	if (red == RED_NONE || ((red == RED_MAX || red == RED_MIN) && comp_is_dense(c))) {
+		c->lo = body->lo;
+		c->hi = body->hi;
+	} else if (red == RED_ADD && points < 0x1p62) {
+		bounds_set(c, (__int128)(body->lo < 0 ? body->lo : 0) * (int64_t)points,
+			   (__int128)(body->hi > 0 ? body->hi : 0) * (int64_t)points);
+	}
+}
+
+/* Sets lo, hi, mul of a node just made; floats keep 0, 0, 1. */
+void fold_bounds(Node *n)
+{
+	n->mul = 1;
+	if (type_is_float((Type)n->type))
+		return;
+	type_range((Type)n->type, &n->lo, &n->hi);
+	const Node *a = n->nsrc > 0 ? n->src[0] : NULL, *b = n->nsrc > 1 ? n->src[1] : NULL;
+	switch (n->op) {
+	case OP_CONST:
+		n->lo = n->hi = n->u.i;
+		n->mul = n->u.i < 0 ? (n->u.i == INT64_MIN ? 1 : -n->u.i) : n->u.i;
+		break;
+	case OP_AXIS:
+		n->lo = 0; /* hi is the maker's */
+		break;
+	case OP_COMP:
+		bounds_comp(n);
+		break;
+	case OP_READ:
+		n->lo = a->lo;
+		n->hi = a->hi;
+		break;
+	case OP_ADD:
+		bounds_add(n);
+		break;
+	case OP_MUL:
+		bounds_mul(n, a, b);
+		break;
+	case OP_FLOORDIV:
+		n->lo = int_floor_div(a->lo, b->u.i);
+		n->hi = int_floor_div(a->hi, b->u.i);
+		break;
+	case OP_FLOORMOD:
+		bounds_floormod(n, a, b->u.i);
+		break;
+	case OP_MIN:
+		n->lo = a->lo < b->lo ? a->lo : b->lo;
+		n->hi = a->hi < b->hi ? a->hi : b->hi;
+		break;
+	case OP_MAX:
+		n->lo = a->lo > b->lo ? a->lo : b->lo;
+		n->hi = a->hi > b->hi ? a->hi : b->hi;
+		break;
+	case OP_SELECT:
+		n->lo = b->lo < n->src[2]->lo ? b->lo : n->src[2]->lo;
+		n->hi = b->hi > n->src[2]->hi ? b->hi : n->src[2]->hi;
+		n->mul = int_gcd(b->mul, n->src[2]->mul);
+		break;
+	case OP_ABS:
+		if (a->lo > INT64_MIN)
+			bounds_set(n, 0, a->hi > -a->lo ? a->hi : -a->lo);
+		break;
+	case OP_SIGN:
+		n->lo = a->lo >= 0 ? 0 : -1;
+		n->hi = a->hi <= 0 ? 0 : 1;
+		break;
+	case OP_CAST:
+		if (type_is_float((Type)a->type))
+			break;
+		if (n->type == RICCI_BOOL) {
+			n->lo = a->lo > 0 || a->hi < 0;
+			n->hi = a->lo != 0 || a->hi != 0;
+		} else { /* saturates */
+			n->lo = a->lo < n->lo ? n->lo : a->lo > n->hi ? n->hi : a->lo;
+			n->hi = a->hi > n->hi ? n->hi : a->hi < n->lo ? n->lo : a->hi;
+		}
+		break;
+	default:
+		break;
+	}
+}

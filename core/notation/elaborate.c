@@ -1,0 +1,521 @@
+/* elaborate.c - programs to tensors. Input: a parsed program and its operands. Output: one COMP for
+ * each equation, results those that no other equation reads. Each equation's expressions are built
+ * twice: over provisional axes, to collect what limits the ranges, and over the true ones, where
+ * every access is proved. Errors jump (notation_fail). */
+#include "core/notation/internal.h"
+#include <string.h>
+
+/* ---- index names ---- */
+
+static Index *find_index(Elab *e, const Name *name)
+{
+	return name->slot_of == e->eq->number ? &e->index[name->slot] : NULL;
+}
+
+static Index *add_index(Elab *e, Name *name, int pos)
+{
+	Index *x = find_index(e, name);
+
+	if (x)
+		return x;
+	if (e->n == NOTATION_MAX_INDEX)
+		notation_fail(e->src, RICCI_ESHAPE, pos, "an equation has at most %d indices",
+			      NOTATION_MAX_INDEX);
+	name->slot = e->n;
+	name->slot_of = e->eq->number;
+	x = &e->index[e->n++];
+	*x = (Index){.name = name, .pos = pos};
+	return x;
+}
+
+/* Names in the order in which a walk of the nodes will meet them: the condition of a padded access
+ * comes before the access, and bare names are no part of it. */
+static void gather_names(Elab *e, Ast *a)
+{
+	if (!ast_enter(e->src, a))
+		return;
+	if (a->kind == AST_NAME && !a->name->is_tensor)
+		add_index(e, a->name, a->pos)->right = true;
+	if (a->kind == AST_ELSE) {
+		Ast *x = a->arg[0];
+		for (int i = 0; i < x->n; i++)
+			if (x->arg[i]->kind != AST_NAME)
+				gather_names(e, x->arg[i]);
+	}
+	for (int i = 0; i < a->n; i++)
+		gather_names(e, a->arg[i]);
+}
+
+static bool left_is_bare(const Equation *q, int d)
+{
+	return q->left[d]->kind == AST_NAME && (!q->extent[d] || q->red == RED_NONE);
+}
+
+static void gather_left(Elab *e)
+{
+	Equation *q = e->eq;
+
+	for (int d = 0; d < q->nleft; d++) {
+		Ast *a = q->left[d];
+		if (a->kind == AST_NAME && !a->name->is_tensor && !left_is_bare(q, d))
+			add_index(e, a->name, a->pos); /* comp_make's order: bare ones first */
+		if (!left_is_bare(q, d))
+			continue;
+		if (a->name->is_tensor)
+			notation_fail(e->src, RICCI_ESYNTAX, a->pos,
+				      "%s is a tensor and can't be an index", a->name->s);
+		if (find_index(e, a->name))
+			notation_fail(e->src, RICCI_ESHAPE, a->pos,
+				      "index %s stands twice on the left", a->name->s);
+		add_index(e, a->name, a->pos);
+		e->span[e->n - 1].left = true;
+	}
+	for (int d = 0; d < q->nleft; d++) {
+		Ast *a = q->left[d];
+		if (left_is_bare(q, d))
+			continue;
+		if (q->red == RED_NONE)
+			notation_fail(e->src, RICCI_ESHAPE, a->pos,
+				      "the left side of '=' holds index names only, not %s",
+				      ast_text(e->src, a));
+		if (q->red == RED_MUL)
+			notation_fail(e->src, RICCI_ESHAPE, a->pos,
+				      "the left side of '*=' holds index names only, not %s",
+				      ast_text(e->src, a));
+		if (!q->extent[d])
+			notation_fail(e->src, RICCI_ESHAPE, a->pos,
+				      "%s on the left needs the extent of its dimension: %s:E",
+				      ast_text(e->src, a), ast_text(e->src, a));
+		gather_names(e, a);
+	}
+}
+
+static void gather_where(Elab *e)
+{
+	Equation *q = e->eq;
+
+	for (int i = 0; i < q->nrange; i++) {
+		const RangeAst *r = &q->range[i];
+		Index *x = find_index(e, r->name);
+		if (!x)
+			notation_fail(e->src, RICCI_ESHAPE, r->pos, "index %s stands in where only",
+				      r->name->s);
+		if (x->where)
+			notation_fail(e->src, RICCI_ESHAPE, r->pos, "index %s has two ranges",
+				      r->name->s);
+		x->where = r;
+	}
+}
+
+static void gather(Elab *e)
+{
+	Equation *q = e->eq;
+
+	e->src->walk++;
+	gather_left(e);
+	gather_names(e, q->body);
+	gather_where(e);
+	for (int i = 0; i < e->n && q->red == RED_NONE; i++)
+		if (!e->span[i].left)
+			notation_fail(e->src, RICCI_ESHAPE, e->index[i].pos,
+				      "index %s is not on the left, and '=' reduces nothing: use "
+				      "+=, max= ..",
+				      e->index[i].name->s);
+}
+
+/* ---- types ---- */
+
+static void check_bound(Elab *e, Ast *a)
+{
+	if (!ast_enter(e->src, a))
+		return;
+	if (a->kind == AST_ACCESS)
+		notation_fail(e->src, RICCI_ESHAPE, a->pos,
+			      "a range can't depend on data: write a condition, %s ? .. : ..",
+			      "i < n[b]");
+	if (a->kind == AST_NAME && !a->name->is_tensor && !find_index(e, a->name))
+		notation_fail(e->src, RICCI_ESHAPE, a->pos, "unknown index %s in a range",
+			      a->name->s);
+	for (int i = 0; i < a->n; i++)
+		check_bound(e, a->arg[i]);
+}
+
+static void check_types(Elab *e)
+{
+	Equation *q = e->eq;
+
+	e->src->walk++;
+	e->src->typing++;
+	for (int d = 0; d < q->nleft; d++) {
+		typing_check(e->src, q->left[d], true);
+		if (q->extent[d]) {
+			check_bound(e, q->extent[d]);
+			typing_check(e->src, q->extent[d], true);
+		}
+	}
+	typing_check(e->src, q->body, false);
+	for (int i = 0; i < q->nrange; i++) {
+		const RangeAst *r = &q->range[i];
+		for (int k = 0; k < 2; k++) {
+			Ast *bound = k ? r->high : r->low;
+			if (!bound)
+				continue;
+			check_bound(e, bound);
+			typing_check(e->src, bound, true);
+		}
+	}
+}
+
+static Type result_type(Elab *e)
+{
+	int k = e->eq->body->value;
+	Type t = k < RICCI_NTYPES ? (Type)k : k == KIND_LOGIC ? RICCI_BOOL : RICCI_F32;
+
+	if (t == RICCI_BOOL && (e->eq->red == RED_ADD || e->eq->red == RED_MUL))
+		notation_fail(e->src, RICCI_ETYPE, e->eq->body->pos,
+			      "truth values can't be summed or multiplied: write f32(..) or "
+			      "i32(..) around %s",
+			      ast_text(e->src, e->eq->body));
+	return t;
+}
+
+/* ---- ranges ---- */
+
+static bool is_constant(const Node *n)
+{
+	return !n || node_is_const(n);
+}
+
+/* The part of where's ranges that the box does not say: low <= x < high with other indices in it.
+ */
+static Node *where_condition(Elab *e)
+{
+	Node *all = node_const_int(e->ir, RICCI_BOOL, 1);
+
+	for (int i = 0; i < e->n; i++) {
+		const RangeAst *r = e->index[i].where;
+		if (!r)
+			continue;
+		Node *low = r->low ? elab_expr(e, r->low, RICCI_I64) : NULL;
+		Node *high = elab_expr(e, r->high, RICCI_I64);
+		Node *x = e->index[i].value;
+		if (!is_constant(low))
+			all = node2(e->ir, OP_AND, all, node2(e->ir, OP_LE, low, x));
+		if (!is_constant(high))
+			all = node2(e->ir, OP_AND, all, node2(e->ir, OP_LT, x, high));
+	}
+	return all;
+}
+
+static int64_t left_extent(Elab *e, int d)
+{
+	Ast *a = e->eq->extent[d];
+	Node *n = elab_expr(e, a, RICCI_I64);
+
+	if (!node_is_const(n) || n->u.i < 1)
+		notation_fail(e->src, RICCI_ESHAPE, a->pos,
+			      "the extent of a dimension is a positive constant, %s is none",
+			      ast_text(e->src, a));
+	if (n->u.i > RANGE_MAX)
+		notation_fail(e->src, RICCI_ESHAPE, a->pos, "the extent %s is too long",
+			      ast_text(e->src, a));
+	return n->u.i;
+}
+
+/* First pass: provisional axes, all limits. */
+static void collect(Elab *e, Type type)
+{
+	Equation *q = e->eq;
+
+	e->collecting = true;
+	e->src->pass++;
+	e->element = node_int(e->ir, 0);
+	for (int i = 0; i < e->n; i++) {
+		Span *s = &e->span[i];
+		const RangeAst *r = e->index[i].where;
+		s->axis = node_axis(e->ir, i, RANGE_MAX);
+		s->off = r && r->low ? -RANGE_MAX / 2 : 0;
+		e->index[i].value = node_add(e->ir, s->axis, node_int(e->ir, s->off));
+	}
+	for (int i = 0; i < e->n; i++) {
+		const RangeAst *r = e->index[i].where;
+		if (!r)
+			continue;
+		e->span[i].low = r->low ? elab_expr(e, r->low, RICCI_I64) : NULL;
+		e->span[i].high = elab_expr(e, r->high, RICCI_I64);
+	}
+	for (int d = 0; d < q->nleft; d++) {
+		if (!q->extent[d])
+			continue;
+		Node *index = elab_expr(e, q->left[d], RICCI_I64);
+		elab_constrain(e, index, left_extent(e, d), NULL, d)->side =
+			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;
+	}
+	Node *cond = where_condition(e);
+	if (!node_is_const(cond))
+		e->guard = e->own = guard_push(e->ir, NULL, cond, true);
+	elab_expr(e, q->body, type);
+	e->guard = e->own = NULL;
+	e->collecting = false;
+}
+
+static const Ast *constraint_index(const Elab *e, const Constraint *c)
+{
+	return c->access ? c->access->arg[c->dimension] : e->eq->left[c->dimension];
+}
+
+static int constraint_pos(const Elab *e, const Constraint *c)
+{
+	return constraint_index(e, c)->pos;
+}
+
+_Noreturn static void ambiguous_fail(Elab *e, const char *name, const Constraint *a,
+				     const Constraint *b)
+{
+	int first = constraint_pos(e, a), second = constraint_pos(e, b);
+	const Constraint *x = first < second ? a : b, *y = x == a ? b : a;
+	const Constraint *one = x->extent == 1 ? x : y->extent == 1 ? y : NULL;
+	const char *x_name = x->access ? x->access->name->s : e->eq->name->s;
+	const char *y_name = y->access ? y->access->name->s : e->eq->name->s;
+	const char *repeat = "";
+
+	if (one && one->access)
+		repeat = arena_printf(&e->ir->arena, "0 for %s in %s to repeat it, or ", name,
+				      one->access->name->s);
+	notation_fail_both(e->src, RICCI_ESHAPE, first, second,
+			   "the range of %s is ambiguous: dimension %d of %s has extent %lld, "
+			   "dimension %d of %s has extent %lld; write %swhere %s < ..",
+			   name, x->dimension, x_name, (long long)x->extent, y->dimension, y_name,
+			   (long long)y->extent, repeat, name);
+}
+
+_Noreturn static void range_fail(Elab *e, InferCode code, const InferFault *fault)
+{
+	int which = fault->which;
+	const Constraint *why = fault->why;
+	const char *name = e->index[which].name->s;
+	const RangeAst *r = e->index[which].where;
+	int pos = r ? r->pos : e->index[which].pos;
+
+	if (code == INFER_AMBIGUOUS)
+		ambiguous_fail(e, name, why, fault->other);
+	if (code == INFER_RETURNS)
+		notation_fail(e->src, RICCI_ESHAPE, constraint_pos(e, why),
+			      "the range of %s can't be inferred: index %s stays inside dimension "
+			      "%d up to %s = %lld, and may come back beyond; write where %s < ..",
+			      name, ast_text(e->src, constraint_index(e, why)), why->dimension,
+			      name, (long long)fault->top, name);
+	if (code == INFER_UNPROVED)
+		notation_fail(e->src, RICCI_ESHAPE, constraint_pos(e, why),
+			      "the range of %s can't be inferred: how far index %s stays inside "
+			      "dimension %d isn't proved; write where %s < ..",
+			      name, ast_text(e->src, constraint_index(e, why)), why->dimension,
+			      name);
+	if (code == INFER_LONG)
+		notation_fail(e->src, RICCI_ESHAPE, pos, "the range of %s is too long", name);
+	if (code == INFER_EMPTY && why && why->access)
+		notation_fail(e->src, RICCI_ESHAPE, why->access->arg[why->dimension]->pos,
+			      "the range of %s is empty: index %s does not fit dimension %d of %s, "
+			      "of extent %lld",
+			      name, ast_text(e->src, why->access->arg[why->dimension]),
+			      why->dimension, why->access->name->s, (long long)why->extent);
+	if (code == INFER_EMPTY)
+		notation_fail(e->src, RICCI_ESHAPE, pos, "the range of %s is empty", name);
+	for (int i = 0; i < e->n; i++) /* rather one without a where, that others wait for */
+		if (!e->span[i].known && !e->index[i].where) {
+			which = i;
+			break;
+		}
+	name = e->index[which].name->s;
+	if (e->span[which].left && !e->index[which].right)
+		notation_fail(e->src, RICCI_ESHAPE, e->index[which].pos,
+			      "unknown index %s: it stands on the left only, so nothing gives its "
+			      "range; write where %s < ..",
+			      name, name);
+	notation_fail(e->src, RICCI_ESHAPE, e->index[which].pos,
+		      "the range of %s can't be inferred from the accesses; write where %s < ..",
+		      name, name);
+}
+
+/* Second pass: the true axes. */
+static void settle(Elab *e)
+{
+	InferFault fault;
+	InferCode code = infer_ranges(e->ir, e->n, e->span, e->ncon, e->con, &fault);
+
+	if (code != INFER_OK)
+		range_fail(e, code, &fault);
+	int64_t stride = 1;
+	e->src->pass++;
+	e->element = node_int(e->ir, 0);
+	for (int i = e->n - 1; i >= 0; i--) {
+		Span *s = &e->span[i];
+		if (s->left && s->lo != 0)
+			notation_fail(e->src, RICCI_ESHAPE, e->index[i].where->pos,
+				      "the range of %s starts at %lld, but an index on the left "
+				      "starts at 0",
+				      e->index[i].name->s, (long long)s->lo);
+		e->index[i].value = span_value(e->ir, s);
+		Node *axis = node_axis(e->ir, i, s->extent);
+		e->element = node_add(e->ir, node_scale(e->ir, axis, stride), e->element);
+		if (__builtin_mul_overflow(stride, s->extent, &stride))
+			stride = 0; /* such a domain is never run; draws just repeat */
+	}
+}
+
+/* ---- equations ---- */
+
+static void check_size(Elab *e, int rank, const int64_t *shape, Type t)
+{
+	int64_t bytes = (int64_t)type_size(t);
+
+	for (int d = 0; d < rank; d++)
+		if (__builtin_mul_overflow(bytes, shape[d], &bytes))
+			notation_fail(e->src, RICCI_ESHAPE, e->eq->pos,
+				      "the size of %s overflows 64 bits", e->eq->name->s);
+}
+
+/* Left indices and shape; a left index is evaluated whatever where's conditions say. */
+static void build_left(Elab *e, Node **lhs, int64_t *shape)
+{
+	Equation *q = e->eq;
+
+	for (int d = 0; d < q->nleft; d++) {
+		lhs[d] = elab_expr(e, q->left[d], RICCI_I64);
+		if (!q->extent[d]) {
+			shape[d] = lhs[d]->hi + 1;
+			continue;
+		}
+		shape[d] = left_extent(e, d);
+		if (q->red != RED_NONE)
+			access_prove(e, NULL, q->left[d], d, lhs[d], shape[d]);
+		else if (lhs[d]->hi + 1 != shape[d])
+			notation_fail(e->src, RICCI_ESHAPE, q->left[d]->pos,
+				      "'=' sets every element of %s, but %s runs from 0 to %lld, "
+				      "the extent is %lld",
+				      q->name->s, ast_text(e->src, q->left[d]),
+				      (long long)lhs[d]->hi, (long long)shape[d]);
+	}
+}
+
+static Node *build_body(Elab *e, Type type)
+{
+	Equation *q = e->eq;
+	Node *cond = where_condition(e);
+
+	if (node_is_value(cond, 1))
+		return elab_expr(e, q->body, type);
+	if (q->red == RED_NONE) {
+		for (int i = 0; i < e->n; i++) {
+			const RangeAst *r = e->index[i].where;
+			if (r && !node_is_const(elab_expr(e, r->high, RICCI_I64)))
+				notation_fail(e->src, RICCI_ESHAPE, r->pos,
+					      "the range of %s depends on another index, and '=' "
+					      "sets every element: write a condition with ?:",
+					      r->name->s);
+		}
+	}
+	e->guard = guard_push(e->ir, NULL, cond, true);
+	Node *body = elab_expr(e, q->body, type);
+	e->guard = NULL;
+	return node_select(e->ir, cond, body, node_identity(e->ir, q->red, type, type));
+}
+
+static Node *elaborate_equation(Program *p, Equation *q)
+{
+	Elab e = {.src = &p->src, .ir = p->src.ir, .eq = q};
+	Node *lhs[RICCI_MAX_RANK], *axes[NOTATION_MAX_INDEX];
+	int64_t shape[RICCI_MAX_RANK];
+
+	gather(&e);
+	check_types(&e);
+	Type type = result_type(&e);
+	collect(&e, type);
+	settle(&e);
+	build_left(&e, lhs, shape);
+	check_size(&e, q->nleft, shape, type);
+	Node *body = build_body(&e, type);
+	for (int i = 0; i < e.n; i++)
+		axes[i] = node_axis(e.ir, i, e.span[i].extent);
+	return comp_make(e.ir, q->red, q->nleft, shape, lhs, e.n, axes, body);
+}
+
+/* ---- programs ---- */
+
+static const char *operand_list(Program *p)
+{
+	const char *list = "";
+
+	for (int i = 0; i < p->noperand && i < 8; i++)
+		list = arena_printf(&p->src.ir->arena, "%s%s%s", list, i ? ", " : "",
+				    i == 7 ? ".." : p->operand[i]->s);
+	return list;
+}
+
+static void bind_operands(Program *p, int noperand, Node *const *operands)
+{
+	if (noperand < p->noperand)
+		notation_fail(&p->src, RICCI_EINVAL, p->operand[noperand]->first_read,
+			      "no tensor is given for %s: the program reads %d (%s), %d given",
+			      p->operand[noperand]->s, p->noperand, operand_list(p), noperand);
+	if (noperand && !p->noperand)
+		notation_fail(&p->src, RICCI_EINVAL, 0,
+			      "operand 1 is not used: the program reads no tensor, as A[i] or A[] "
+			      "would");
+	if (noperand > p->noperand)
+		notation_fail(&p->src, RICCI_EINVAL, 0,
+			      "operand %d is not used: the program reads %d (%s), %d given",
+			      p->noperand + 1, p->noperand, operand_list(p), noperand);
+	for (int i = 0; i < noperand; i++) {
+		if (!operands[i])
+			notation_fail(&p->src, RICCI_EINVAL, p->operand[i]->first_read,
+				      "the operand for %s is NULL", p->operand[i]->s);
+		p->operand[i]->tensor = operands[i];
+	}
+}
+
+void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
+		       Node **results, int room)
+{
+	int n = 0;
+
+	bind_operands(p, noperand, operands);
+	for (int i = 0; i < p->nequation; i++)
+		p->equation[i]->name->tensor = elaborate_equation(p, p->equation[i]);
+	for (int i = 0; i < p->nequation; i++) {
+		Name *name = p->equation[i]->name;
+		if (name->first_read >= 0)
+			continue;
+		if (n == room)
+			notation_fail(&p->src, RICCI_EINVAL, p->equation[i]->pos,
+				      "the program has more than %d result%s: %s is not read", room,
+				      room == 1 ? "" : "s", name->s);
+		results[n++] = name->tensor;
+	}
+	*nresult = n;
+}
+
+int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *operands, int *nresult,
+		       Node **results, int room)
+{
+	if (ir->err.code)
+		return ir->err.code;
+	IR_ENTER(ir, ir->err.code);
+	program_elaborate(program_parse(ir, text), noperand, operands, nresult, results, room);
+	IR_LEAVE(ir);
+	return 0;
+}
+
+int notation_operands(Ir *ir, const char *text, const char ***names)
+{
+	if (ir->err.code)
+		return -1;
+	IR_ENTER(ir, -1);
+	Program *p = program_parse(ir, text);
+	const char **list = arena_alloc(&ir->arena, (size_t)(p->noperand + 1) * sizeof *list);
+	for (int i = 0; i < p->noperand; i++)
+		list[i] = p->operand[i]->s;
+	*names = list;
+	IR_LEAVE(ir);
+	return p->noperand;
+}

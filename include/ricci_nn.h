@@ -1,0 +1,185 @@
+/* ricci_nn.h - layers, losses, optimisers, data, checkpoints and the training loop of Ricci, all of
+ * them made of what ricci.h offers. Errors, ownership and threads: as there. */
+#ifndef RICCI_NN_H
+#define RICCI_NN_H
+
+#include <ricci.h>
+#include <signal.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- layers and losses (nn/layers.c, nn/losses.c)
+ * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
+ * come from those alone; ricci_show prints them. f32 or f64 throughout, labels I32. They return
+ * one tensor of that graph, or the inert tensor after an error (kept by the graph, like
+ * ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph. */
+
+/* x [b,k], w [n,k], bias [n] or NULL -> [b,n]: x w' + bias. */
+RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias);
+/* x [b,c,h,w], w [k,c,r,s], bias [k] or NULL -> [b,k,p,q], p = (h + 2 pad - r) / stride + 1 and q
+ * likewise; zeros around the image. */
+RICCI_API ricci_tensor *ricci_conv2d(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+				     int stride, int pad);
+/* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r,
+ * s of x's pose times w's. Without padding. */
+RICCI_API ricci_tensor *ricci_capsule_conv(ricci_tensor *x, ricci_tensor *w, int stride);
+/* The channels of x [b,c*i*t,h,w] as capsules of i x t matrices: [b,c,h,w,i,t]. */
+RICCI_API ricci_tensor *ricci_capsules(ricci_tensor *x, int rows, int columns);
+/* v |v|^2 / (1 + |v|^2) / sqrt(|v|^2 + 1e-7), |v| over the last `dims` dimensions (Sabour, Frosst,
+ * Hinton 2017, equation 1). */
+RICCI_API ricci_tensor *ricci_squash(ricci_tensor *x, int dims);
+/* x [b,c,h,w,i,t], w [c*h*w,m,t,j] -> [b,n,m,i,j]: what each of the n = c*h*w capsules expects each
+ * of the m to be. */
+RICCI_API ricci_tensor *ricci_votes(ricci_tensor *x, ricci_tensor *w);
+/* votes [b,n,m,i,j] -> [b,m,i,j], squashed: dynamic routing by agreement (the same, procedure 1),
+ * differentiated through. iterations >= 1. */
+RICCI_API ricci_tensor *ricci_routing(ricci_tensor *votes, int iterations);
+RICCI_API ricci_tensor *ricci_relu(ricci_tensor *x);
+/* Over the last dimension. */
+RICCI_API ricci_tensor *ricci_softmax(ricci_tensor *x);
+/* x [b,c,h,w] -> [b,c,p,q], windows of size x size inside the image. */
+RICCI_API ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride);
+/* [b,c,h,w] -> [b,c]: the mean over the places. */
+RICCI_API ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x);
+
+/* Losses: one number, the mean over the batch. */
+/* logits [b,m], labels [b] with 0 <= label < m. */
+RICCI_API ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels);
+/* poses [b,m,...], labels [b]: sum over m of T max(0, .9-|v|)^2 + .5 (1-T) max(0, |v|-.1)^2, T = 1
+ * for the label; |v| is sqrt(sum v^2 + 1e-7) over the rest (Sabour et al., equation 4). */
+RICCI_API ricci_tensor *ricci_margin_loss(ricci_tensor *poses, ricci_tensor *labels);
+/* Of two tensors of one shape: the mean over all elements. */
+RICCI_API ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b);
+/* I32 [b]: 1 where the label's score is not strictly the greatest (ties and NaN are errors), else
+ * 0. The score of scores [b,m,...] is the length over the rest; of [b,m] the number itself. */
+RICCI_API ricci_tensor *ricci_misclassified(ricci_tensor *scores, ricci_tensor *labels);
+
+/* Initialisers: normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998) and sqrt(2/fan_in) (He et al. 2015, for what a
+ * relu follows), uniform in +-sqrt(6/(fan_in+fan_out)) (Glorot & Bengio 2010). */
+RICCI_API ricci_init ricci_lecun(int64_t fan_in);
+RICCI_API ricci_init ricci_he(int64_t fan_in);
+RICCI_API ricci_init ricci_glorot(int64_t fan_in, int64_t fan_out);
+
+/* ---- optimisers (nn/optimisers.c)
+ * Each takes the gradient of `loss` with respect to every parameter of its graph (not to states)
+ * and assigns the parameters' next values; moments are states named after the parameter
+ * ("votes.moment1"). `rate` is a scalar tensor, usually ricci_learning_rate. Called once a graph,
+ * after the loss is built. 0 or the graph's error. */
+
+/* The state "learning_rate", f32 []; ricci_feed changes it between steps without compiling anew. */
+RICCI_API ricci_tensor *ricci_learning_rate(ricci_graph *g, double value);
+RICCI_API int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate);
+/* v = momentum v + g; p -= rate v. */
+RICCI_API int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum);
+/* Adam with bias correction (Kingma & Ba 2015, algorithm 1): usually .9, .999, 1e-8. */
+RICCI_API int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2,
+			 double epsilon);
+
+/* ---- data (nn/dataset.c, nn/idx.c, nn/digits.c)
+ * Labelled samples of bytes in memory. Large files are unpacked, and digits drawn, while training
+ * already uses the first of them. A data set may feed several loaders; it must outlive them. */
+typedef struct ricci_data ricci_data;
+/* Samples and labels from two IDX files of unsigned bytes, plain or gzip-compressed: any rank,
+ * first dimension the samples; labels of rank 1. */
+RICCI_API ricci_data *ricci_idx(const char *samples, const char *labels);
+/* MNIST's files by their usual names, with or without ".gz", in a folder: the test set or the
+ * other.
+ */
+RICCI_API ricci_data *ricci_mnist(const char *folder, int test);
+/* `count` drawn digits of 28 x 28, turned, scaled, shifted and with noise; the same for the same
+ * seed. */
+RICCI_API ricci_data *ricci_digits(int64_t count, uint64_t seed);
+RICCI_API void ricci_data_free(ricci_data *d);
+RICCI_API int64_t ricci_data_count(const ricci_data *d);
+/* Elements of a sample. */
+RICCI_API int64_t ricci_data_size(const ricci_data *d);
+/* Copies sample i out: `pixels` (ricci_data_size bytes, may be NULL) and its label. Waits for it
+ * when it is still being unpacked. 0, or RICCI_EFORMAT/EIO with the message. */
+RICCI_API int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label);
+
+/* Batches made ahead by a thread of its own. With `shuffle` each epoch has an order of its own,
+ * which depends on seed and epoch only; a last part smaller than a batch is left out then, and
+ * without shuffle filled up with the first samples. One thread at a time. */
+typedef struct ricci_loader ricci_loader;
+RICCI_API ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t seed);
+RICCI_API void ricci_loader_free(ricci_loader *l);
+/* The next batch: samples as f32 in 0..1 (bytes / 255), labels, and how many of them count (batch,
+ * less in a filled-up one); 0 at the end of an epoch, after which the next epoch begins. The arrays
+ * live until the next call. Negative: an error. */
+RICCI_API int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels);
+/* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0; its batches
+ * are made from now on, the first asked for or not. */
+RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
+
+/* ---- checkpoints (nn/checkpoint.c)
+ * HDF5 files, chunked and checksummed: /parameters/<name>, /state/<name>, and attributes. Written
+ * beside the old file, flushed, renamed, so that the old one stays whole whatever happens; it stays
+ * as path.prev. Permissions of the old file and links to it are kept. ricci_train saves nothing when
+ * a parameter is infinite or no number. */
+typedef struct {
+	size_t size;	       /* by RICCI_POSITION */
+	uint64_t step, seed;   /* of the session: all the random state there is */
+	uint64_t epoch, index; /* the position in the data: epochs done, samples of this one done */
+	double loss_sum;       /* of the running epoch, over `batches` */
+	uint64_t batches, wrong;
+} ricci_position;
+#define RICCI_POSITION(...) ((ricci_position){.size = sizeof(ricci_position), __VA_ARGS__})
+/* Saves parameters and states of s. model: an output whose equations are part of the fingerprint.
+ * p: step and seed are taken from s; may be NULL. compress: gzip level 0..9. */
+RICCI_API int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
+			 const ricci_position *p, int compress);
+/* Loads into s, after everything was checked: on an error s is as it was. weights: parameters only,
+ * by name and shape, into any model that has them; else the model must be the same, and s gets the
+ * step. */
+RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char *path, int weights,
+			 ricci_position *p);
+/* The position alone, without a session. */
+RICCI_API int ricci_peek(const char *path, ricci_position *p);
+
+/* ---- the training loop (nn/train.c) */
+typedef struct {
+	size_t size;			 /* by RICCI_TRAINING */
+	ricci_tensor *samples, *labels;	 /* inputs: F32 [batch,...], I32 [batch] */
+	ricci_tensor *loss;		 /* F32 [] */
+	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified */
+	ricci_data *train, *test;	 /* test may be NULL */
+	const ricci_options *options;	 /* of its sessions; NULL: the usual ones */
+	int epochs;			 /* in all, those before a resume included; 0: no limit */
+	uint64_t steps;			 /* in all; 0: no limit. Both 0: an error */
+	double tune;			 /* seconds of ricci_tune before the first step */
+	int evaluate;			 /* only a pass over test (with resume: of those weights) */
+	const char *resume, *checkpoint; /* files, or NULL; saved after each epoch and at the end */
+	const char *picture;		 /* the loss curve (SVG), drawn after each epoch, or NULL */
+	ricci_tensor *rate; /* with resume: keeps its initial value, not the file's; or NULL */
+	int compress;	    /* gzip level of checkpoints */
+	FILE *lines;	    /* one line an epoch; NULL: none */
+	FILE *progress;	    /* a bar when it is a terminal, and warnings; NULL: none */
+	const volatile sig_atomic_t *stop; /* set by a signal handler: ends after the step, saved */
+	int overwrite; /* 1: `checkpoint` may replace a file that is not `resume` */
+} ricci_training;
+#define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
+typedef struct {
+	size_t size;			      /* by RICCI_REPORT */
+	uint64_t step, epoch;		      /* done */
+	double loss, train_error, test_error; /* of the last epoch; errors as fractions */
+	double images_per_second;	      /* training, evaluation apart */
+	int stopped;			      /* by `stop`: what that held; or 0 */
+} ricci_report;
+#define RICCI_REPORT(...) ((ricci_report){.size = sizeof(ricci_report), __VA_ARGS__})
+/* Installs a handler of SIGINT, SIGTERM and SIGHUP that sets the flag it returns, for `stop`, to the
+ * signal's number; a second signal, of whichever kind, does what it did before. A program that was
+ * stopped so ends with status 128 + that number, as shells have it. */
+RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
+/* Trains, or evaluates. The line of an epoch is exactly
+ *	epoch 1 loss 0.0123 train_error 1.23% test_error 1.10% images/s 1234
+ * (without test data the pair test_error is missing; an evaluation prints that pair alone).
+ * report may be NULL. 0 or an error with the message. */
+RICCI_API int ricci_train(const ricci_training *t, ricci_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
