@@ -208,7 +208,19 @@ static int child_work(Busy *b)
 	return 0;
 }
 
-__attribute__((unused)) static void test_busy(int forks)
+/* The sanitizers' own locks aren't taken before a fork (gcc 12): under ASan no other thread may
+ * allocate at that moment, and ThreadSanitizer starts no threads in children of threaded processes.
+ */
+#if defined(__SANITIZE_ADDRESS__)
+static const bool busy = false;
+#else
+static const bool busy = true;
+#endif
+
+/* A process forks while its other threads make sessions, step, and tune; or, where not `busy`, while
+ * they wait.
+ */
+__attribute__((unused)) static void test_parent(int forks)
 {
 	const float *x;
 	const int32_t *y;
@@ -221,8 +233,13 @@ __attribute__((unused)) static void test_busy(int forks)
 	b.data = ricci_digits(600, 1);
 	b.loader = ricci_loader_new(b.data, 20, 1, 1);
 	CHECK(ricci_loader_next(b.loader, &x, &y) == 20);
-	CHECK_INT(pthread_create(&t[0], NULL, stepping_main, &b), 0);
-	CHECK_INT(pthread_create(&t[1], NULL, making_main, &b), 0);
+	if (busy) {
+		CHECK_INT(pthread_create(&t[0], NULL, stepping_main, &b), 0);
+		CHECK_INT(pthread_create(&t[1], NULL, making_main, &b), 0);
+	} else {
+		CHECK_SKIP("AddressSanitizer's allocator keeps its locks in a fork: none is busy");
+		CHECK(!product_right(b.stepped, b.graph->first, b.graph->first->next));
+	}
 	for (int i = 0; i < forks; i++) {
 		ricci_graph *g; /* a tuner at work at the moment of the fork */
 		int status = -1;
@@ -233,7 +250,10 @@ __attribute__((unused)) static void test_busy(int forks)
 		CHECK_INT(ricci_feed(b.tuned, g->first, a, ricci_bytes(g->first)), 0);
 		CHECK_INT(ricci_step(b.tuned), 0);
 		ricci_graph_free(g);
-		usleep((useconds_t)(7000 * i % 50000));
+		if (busy)
+			usleep((useconds_t)(7000 * i % 50000));
+		else
+			CHECK_INT(ricci_settle(b.tuned) || ricci_settle(b.stepped), 0);
 		pid = fork();
 		if (pid == 0)
 			_exit(child_work(&b));
@@ -243,7 +263,7 @@ __attribute__((unused)) static void test_busy(int forks)
 		buffer_free(a);
 	}
 	atomic_store(&b.end, true);
-	for (int i = 0; i < COUNT(t); i++) {
+	for (int i = 0; i < COUNT(t) && busy; i++) {
 		pthread_join(t[i], &wrong);
 		CHECK(!wrong);
 	}
@@ -264,7 +284,7 @@ int main(void)
 #ifdef __SANITIZE_THREAD__
 	CHECK_SKIP("ThreadSanitizer starts no threads in children of threaded processes");
 #else
-	test_busy((int)env_long("RICCI_FORKS", 8));
+	test_parent((int)env_long("RICCI_FORKS", 8));
 #endif
 	return check_done();
 }
