@@ -153,24 +153,8 @@ typedef struct Conditions {
 } Conditions;
 
 bool is_index_compare(const Node *n);
-/* The range of an axis under the conditions; false where nothing is known. */
+/* The range of an axis under the conditions; false where they don't narrow it. */
 bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi);
-/* A point of the axes' box where all conditions on axes hold, and others near it (witness.c). Axes
- * are known by their numbers, which are less than WITNESS_AXES here. */
-enum { WITNESS_AXES = 2 * RICCI_MAX_RANK + COMP_MAX_AXES };
-typedef struct Witness {
-	const Conditions *c;
-	int naxis;
-	Node *axis[WITNESS_AXES];
-	int64_t base[WITNESS_AXES];
-	uint64_t mask[MAX_CONDITIONS]; /* the axes in each */
-} Witness;
-/* Was such a point found? */
-bool witness_start(Witness *w, const Conditions *c);
-/* Is there certainly a point where all hold, except number `fails` (-1: none), which does not, and
- * where axis (NULL: any) has that value? False says nothing. */
-bool witness_find(const Witness *w, int fails, Node *axis, int64_t value);
-
 typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind; /* SCATTER: no inverse */
 
 /* Where a term's sum is met at some elements of the tensor that it reads: those with residues `at`

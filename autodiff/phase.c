@@ -152,7 +152,7 @@ static bool residues_narrow(const Place *p, Residues *at)
 		int64_t lo, hi;
 		if (!p->h[d] || !conditions_bounds(&p->cond, p->h[d], &lo, &hi))
 			continue;
-		less |= lo > 0 || hi < p->h[d]->hi;
+		less = true;
 		at[d].first += lo;
 		at[d].count = hi - lo + 1;
 		at[d] = residues_fit(at[d], p->size[d]);
@@ -310,8 +310,7 @@ static Node *ends_narrow(Join *j, const Place *p, Residues *at)
 	for (int d = 0; d < p->rank; d++) {
 		int64_t lo, hi;
 		at[d] = p->at[d];
-		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi) ||
-		    (lo <= 0 && hi >= p->u[d]->hi))
+		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi))
 			continue;
 		Node *u = quotient_node(ir, j->z[d], at[d]);
 		lo += at[d].start;

@@ -91,7 +91,7 @@ static int order_conditions(Ir *ir, Conditions *c)
 	return n;
 }
 
-/* All conditions but one. */
+/* All conditions but one; -1: all. */
 static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
 {
 	Polyhedron *p = poly_new(ir);
@@ -101,34 +101,29 @@ static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
 	return p;
 }
 
-/* The range of an axis under the conditions; false where nothing is known. */
 bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi)
 {
-	Witness w;
-	*lo = 0;
-	*hi = axis->hi;
-	if (witness_start(&w, c) && witness_find(&w, -1, axis, *lo) &&
-	    witness_find(&w, -1, axis, *hi))
-		return true;
-	return poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) && *lo <= *hi;
+	bool asked = false;
+	for (int k = 0; k < c->n && !asked; k++)
+		asked = node_has(c->at[k], axis);
+	return asked && poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) &&
+	       *lo <= *hi && (*lo > 0 || *hi < axis->hi);
 }
 
 /* Drops conditions on axes that the others imply; false when they contradict one another. */
 static bool prune(Ir *ir, Conditions *c)
 {
 	int n = order_conditions(ir, c);
-	Witness w;
-	if (n && !witness_start(&w, c) && poly_is_empty(poly_without(ir, n, c->at, -1)))
+	if (n && poly_is_empty(poly_without(ir, n, c->at, -1)))
 		return false;
 	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
-		if (!is_index_compare(c->at[k]) || witness_find(&w, k, NULL, 0) ||
+		if (!is_index_compare(c->at[k]) ||
 		    !poly_implies(poly_without(ir, n, c->at, k), c->at[k]))
 			continue;
 		n--;
 		c->n--;
 		for (int j = k; j < c->n; j++)
 			c->at[j] = c->at[j + 1];
-		witness_start(&w, c);
 	}
 	return true;
 }
@@ -141,7 +136,7 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, int nto, Node
 	for (int k = 0; k < *nfree; k++) {
 		int64_t lo, hi;
 		Node *t = free[k];
-		if (!conditions_bounds(c, t, &lo, &hi) || (lo <= 0 && hi >= t->hi)) {
+		if (!conditions_bounds(c, t, &lo, &hi)) {
 			free[kept++] = t;
 			continue;
 		}
