@@ -52,19 +52,13 @@ typedef struct Term {
 	Node *comp, *read, *guard, *value;
 } Term;
 
-/* Places that were found (place.c), open addressing. */
-typedef struct Places {
-	size_t count, room;
-	struct Place **slot;
-} Places;
-
 /* Side tables by node id. */
 typedef struct Tape {
 	Ir *ir;
 	bool *wanted; /* tensors on a path to a wrt, for all ids up to y's */
 	int *slot;    /* scratch of derive_body, all 0 between calls */
 	size_t nslot;
-	Places places;
+	NodeMap places; /* that were found (place.c) */
 } Tape;
 /* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
  * their own, the latest node first; root: what to use as the body's value (the body, or a read of
@@ -160,7 +154,7 @@ typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind; /* SCATTER: no 
 /* Where a term's sum is met at some elements of the tensor that it reads: those with residues `at`
  * in each dimension, as a tensor of them alone (shape), in their order (place.c). */
 typedef struct Place {
-	uint32_t hash; /* the key, which is all up to size[] */
+	struct Place *next; /* with the same indices */
 	int rank, ndomain;
 	Node *const *domain, *const *index, *guard;
 	Residues at[RICCI_MAX_RANK];
@@ -173,7 +167,7 @@ typedef struct Place {
 	Node **from, **to; /* to[k]: what the equation's from[k] is there */
 	Conditions cond;
 } Place;
-const Place *place_find(Ir *ir, Places *all, const Term *term, const Residues *at);
+const Place *place_find(Ir *ir, NodeMap *all, const Term *term, const Residues *at);
 
 /* A term's sum there. */
 typedef struct Piece {
