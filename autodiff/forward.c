@@ -20,27 +20,11 @@ Node *weighted(Ir *ir, Node *w, Node *d)
 static Node *equation_tangent(Forward *f, Node *c)
 {
 	Ir *ir = f->ir;
-	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c), naxis = comp_naxis(c);
 	Node *d = derive_forward(f, comp_body(c), equation_root(ir, c));
 	if (!d || running_tangent(f, c, &d))
 		return d;
 	d = weighted(ir, equation_seed(ir, c, node_const(ir, c->type, 1)), d);
-	for (int k = 0; k < rank; k++)
-		shape[k] = tensor_extent(c, k);
-	return comp_make(ir, comp_reduce(c) == RED_NONE ? RED_NONE : RED_ADD, rank, shape,
-			 c->src + naxis, naxis, c->src, d);
-}
-
-static Node *sum_of(Ir *ir, Node *like, Node *a, Node *b)
-{
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(like);
-	if (!a || !b)
-		return a ? a : b;
-	tensor_axes(ir, like, axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes,
-			  node_add(ir, tensor_read(ir, a, axes), tensor_read(ir, b, axes)));
+	return comp_with(ir, c, comp_reduce(c) == RED_NONE ? RED_NONE : RED_ADD, d);
 }
 
 /* All results of c at once, at the first of them that y needs. */
@@ -106,7 +90,7 @@ int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, N
 	bool *done = arena_alloc(&ir->arena, sizeof *done * room);
 	for (int k = 0; k < n; k++)
 		if (x[k]->id < room)
-			f.tangent[x[k]->id] = sum_of(ir, x[k], f.tangent[x[k]->id], tangent[k]);
+			f.tangent[x[k]->id] = tensor_sum(ir, f.tangent[x[k]->id], tangent[k]);
 	for (int k = 0; k < norder; k++) {
 		Node *t = order[k];
 		const Custom *c = custom_of(ir, t);
@@ -117,7 +101,7 @@ int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, N
 			return ir->err.code;
 		if (!c && t->op == OP_COMP && type_is_float(t->type))
 			computed[t->id] = equation_tangent(&f, t);
-		f.tangent[t->id] = sum_of(ir, t, f.tangent[t->id], computed[t->id]);
+		f.tangent[t->id] = tensor_sum(ir, f.tangent[t->id], computed[t->id]);
 	}
 	for (int k = 0; k < nroot; k++)
 		out[k] = f.tangent[root[k]->id];

@@ -82,7 +82,15 @@ Node *tensor_read(Ir *ir, Node *t, Node *const *index);
 /* What t is where it only repeats another tensor. */
 Node *tensor_source(Node *t);
 /* The tensor of one value. */
-Node *tensor_fill(Ir *ir, Node *like, double value);
+Node *tensor_fill(Ir *ir, const Node *like, double value);
+/* a + b, tensors alike; NULL stands for zeros. */
+Node *tensor_sum(Ir *ir, Node *a, Node *b);
+/* An input of that name and type and of the shape of `like`. */
+Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like);
+/* Have they one type and shape? */
+bool tensor_alike(const Node *a, const Node *b);
+/* value where cond holds (NULL: everywhere), else 0. */
+Node *value_where(Ir *ir, Node *cond, Node *value);
 
 /* ---- gradient of an equation (equation.c) ---- */
 
@@ -105,6 +113,9 @@ bool running_tangent(Forward *f, Node *c, Node **tangent);
 Node *weighted(Ir *ir, Node *w, Node *d);
 /* What has the value of c's body without computing it again where there is such a thing. */
 Node *equation_root(Ir *ir, Node *c);
+/* t over the axes keep[] only, which are all that it reads and is guarded by: its value is summed
+ * over the others, where cond holds (NULL: everywhere). */
+Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
@@ -201,7 +212,7 @@ int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresu
 void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int n, Node *const *wrt,
 		   Node **grads);
 /* What a gradient stands for as a tensor. */
-Node *gradient_tensor(Ir *ir, Node *like, Node *gradient);
+Node *gradient_tensor(Ir *ir, const Node *like, Node *gradient);
 /* The tangents of roots (NULL: zero) from those of x[] (tensors; NULL: zero). 0 or ir->err's code.
  */
 int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, Node *const *tangent,

@@ -428,8 +428,7 @@ static Node *coarse_spread(Ir *ir, Node *tensor, Node *coarse, const int64_t *by
 		at[d] = node_floordiv(ir, z[d], by[d]);
 	}
 	Node *value = element_of(ir, coarse, at);
-	value = node_select(ir, met, value, node_const(ir, value->type, 0));
-	return comp_dense(ir, RED_NONE, rank, rank, z, value);
+	return comp_dense(ir, RED_NONE, rank, rank, z, value_where(ir, met, value));
 }
 
 Node *term_gradient(Tape *tape, const Term *term)

@@ -221,7 +221,7 @@ void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int 
 		grads[k] = wrt[k]->id < r.room ? r.grad[wrt[k]->id] : NULL;
 }
 
-Node *gradient_tensor(Ir *ir, Node *like, Node *gradient)
+Node *gradient_tensor(Ir *ir, const Node *like, Node *gradient)
 {
 	bool fills = !gradient || node_is_const(gradient);
 	return fills ? tensor_fill(ir, like, gradient ? gradient->u.f : 0) : gradient;

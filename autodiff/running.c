@@ -238,7 +238,7 @@ static Node *partial_at(const Chain *c, Node *x)
 static Node *where_extremum(const Chain *c, Node *e, Node *p, Node *value)
 {
 	Ir *ir = c->rows.ir;
-	return node_select(ir, extremum_hit(ir, c->red, e, p), value, node_const(ir, e->type, 0));
+	return value_where(ir, extremum_hit(ir, c->red, e, p), value);
 }
 
 static Node *link_at(const Chain *c, Node *x)
@@ -255,11 +255,11 @@ static Node *weight_at(const Chain *c, Node *x)
 	Ir *ir = c->rows.ir;
 	if (c->red == RED_MUL)
 		return partial_at(c, x);
-	Node *zero = node_const(ir, c->factors->type, 0), *value = node_const(ir, zero->type, 1);
+	Node *value = node_const(ir, c->factors->type, 1);
 	if (c->ties_within)
 		value = rows_read(&c->rows, c->ties_within, position_axis(c, x), 0);
 	value = where_extremum(c, factor_at(c, x), partial_at(c, x), value);
-	return node_select(ir, node2(ir, OP_LT, x, node_int(ir, c->n)), value, zero);
+	return value_where(ir, node2(ir, OP_LT, x, node_int(ir, c->n)), value);
 }
 
 /* H[x] = b[x] + link[x+1]*H[x+1]; b is an expression over position(.., end). */
@@ -318,7 +318,7 @@ static Node *shared(const Chain *c, Node *e, Node *x)
 static Node *partial_gradient(Tape *tape, const Node *c, const Running *r, Node *partial, Node *dy)
 {
 	Ir *ir = tape->ir;
-	Node *at[RICCI_MAX_RANK], *sum = NULL, *axes[RICCI_MAX_RANK];
+	Node *at[RICCI_MAX_RANK], *sum = NULL;
 	Term *terms = arena_alloc(&ir->arena, sizeof *terms);
 	int rank = tensor_rank(c), n = r->nrow;
 	for (int k = 0; k < n; k++)
@@ -328,15 +328,8 @@ static Node *partial_gradient(Tape *tape, const Node *c, const Running *r, Node 
 	terms->comp = comp_dense(ir, RED_NONE, rank, rank, c->src, terms->read);
 	terms->value = node_cast(ir, partial->type, tensor_read(ir, dy, c->src));
 	n = terms_split(ir, 1, &terms);
-	tensor_axes(ir, partial, axes);
-	for (int k = 0; k < n; k++) {
-		Node *part = term_gradient(tape, &terms[k]);
-		if (sum && part)
-			part = comp_dense(ir, RED_NONE, r->nrow + 1, r->nrow + 1, axes,
-					  node_add(ir, tensor_read(ir, sum, axes),
-						   tensor_read(ir, part, axes)));
-		sum = part ? part : sum;
-	}
+	for (int k = 0; k < n; k++)
+		sum = tensor_sum(ir, sum, term_gradient(tape, &terms[k]));
 	return sum;
 }
 
@@ -375,7 +368,7 @@ static Node *factors_tangent(Forward *f, const Chain *chain)
 	Node *seed = equation_seed(ir, c, node_const(ir, c->type, 1));
 	seed = node_replace(ir, seed, chain->naxis, c->src, chain->axes);
 	d = weighted(ir, seed, node_cast(ir, c->type, d));
-	d = node_select(ir, chain->run.rest, d, node_const(ir, c->type, 0));
+	d = value_where(ir, chain->run.rest, d);
 	int rank = tensor_rank(c);
 	return comp_dense(ir, chain->naxis > rank ? RED_ADD : RED_NONE, rank, chain->naxis,
 			  chain->axes, d);

@@ -70,11 +70,7 @@ static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 /* A variable like t, of this type, by a name that no body has. */
 static Node *fresh_typed(Ir *ir, char letter, int k, const Node *t, Type type)
 {
-	int64_t shape[RICCI_MAX_RANK];
-	for (int d = 0; d < tensor_rank(t); d++)
-		shape[d] = tensor_extent(t, d);
-	return node_input(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, tensor_rank(t),
-			  shape);
+	return tensor_variable(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, t);
 }
 
 static Node *fresh(Ir *ir, char letter, int k, const Node *t)

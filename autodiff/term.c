@@ -54,7 +54,7 @@ static void see_read(void *user, Node *n)
 /* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
 Node *term_scatter(Ir *ir, const Term *term)
 {
-	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK], *value = term->value;
+	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK];
 	int rank = tensor_rank(tensor);
 	int64_t shape[RICCI_MAX_RANK];
 	for (int d = 0; d < rank; d++) {
@@ -65,10 +65,8 @@ Node *term_scatter(Ir *ir, const Term *term)
 		if (term->guard && unsafe)
 			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
 	}
-	if (term->guard)
-		value = node_select(ir, term->guard, value, node_const(ir, value->type, 0));
 	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
-			 value);
+			 value_where(ir, term->guard, term->value));
 }
 
 /* What keeps an index from being inverted, NULL for nothing. */

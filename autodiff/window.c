@@ -70,26 +70,10 @@ static int window_axes(const Term *t, Node **keep)
 	return n + taps;
 }
 
-/* The sum over the rest, as a tensor over keep[]. */
-static Node *window_sum(Ir *ir, const Term *t, int nkeep, Node *const *keep, int nrest,
-			Node *const *rest)
-{
-	Node *place[RICCI_MAX_RANK];
-	Frame f = {.rank = nkeep, .nkeep = nkeep, .nsum = nrest};
-	f.lhs = f.keep = keep;
-	f.sum = rest;
-	f.place = place;
-	for (int k = 0; k < nkeep; k++) {
-		f.shape[k] = axis_extent(keep[k]);
-		place[k] = node_axis(ir, k, f.shape[k]);
-	}
-	return sum_make(ir, &f, t->value);
-}
-
 bool term_window(Ir *ir, const Term *t, Term *own)
 {
-	Node *keep[COMP_MAX_AXES], *rest[COMP_MAX_AXES], *tensor = t->read->src[0];
-	int nkeep = window_axes(t, keep), nrest = 0;
+	Node *keep[COMP_MAX_AXES], *tensor = t->read->src[0];
+	int nkeep = window_axes(t, keep);
 	double points = 1, size = 1;
 	bool unsafe = false;
 	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || type_size((Type)t->value->type) < LEAST_BYTES)
@@ -100,19 +84,11 @@ bool term_window(Ir *ir, const Term *t, Term *own)
 		if (!kept && t->guard && node_has(t->guard, axis))
 			return false;
 		*(kept ? &size : &points) *= (double)axis_extent(axis);
-		if (!kept)
-			rest[nrest++] = axis;
 	}
 	node_walk(ir, t->value, see_unsafe, &unsafe);
 	if (unsafe || points < LEAST_POINTS ||
 	    size > MOST_GROWTH * ((double)tensor_size(tensor) + (double)tensor_size(t->comp)))
 		return false;
-	Node *part = t->read;
-	if (t->guard)
-		part = node_select(ir, t->guard, part, node_const(ir, part->type, 0));
-	own->comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
-	own->read = node_replace(ir, t->read, nkeep, keep, own->comp->src);
-	own->guard = t->guard ? node_replace(ir, t->guard, nkeep, keep, own->comp->src) : NULL;
-	own->value = tensor_read(ir, window_sum(ir, t, nkeep, keep, nrest, rest), own->comp->src);
+	*own = term_over(ir, t, NULL, nkeep, keep);
 	return true;
 }

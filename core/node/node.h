@@ -170,8 +170,8 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 		Node *const *axes, Node *body);
 /* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
-/* The equation c with another body over its axes. */
-Node *comp_with_body(Ir *ir, const Node *c, Node *body);
+/* The equation c with another reduction and body over its axes. */
+Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body);
 
 /* ---- equations with gradients of the user's own (custom.c) ---- */
 /* The tensors of result[] hide the equations that compute them; `gradient` is a program for the
