@@ -189,6 +189,8 @@ PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *pi
 Node *piece_tensor(Ir *ir, const Piece *piece);
 /* dA[f(v)] += value over the equation's own domain. */
 Node *term_scatter(Ir *ir, const Term *term);
+/* What keeps the term's indices from being inverted; NULL: nothing that shows in one alone. */
+const char *index_obstacle(Ir *ir, const Term *term);
 /* Notes why that was done (ir->note). */
 void note_scatter(Ir *ir, const Term *term);
 /* The same gradient as that of *own, over fewer axes, where that is less work (window.c). */

@@ -93,15 +93,22 @@ static const char *obstacle(const Node *e)
 	return "is no sum of axes, quotients and remainders";
 }
 
+const char *index_obstacle(Ir *ir, const Term *term)
+{
+	for (int d = 0; d < tensor_rank(term->read->src[0]); d++) {
+		const char *why = obstacle(term->read->src[1 + d]);
+		if (why)
+			return arena_printf(&ir->arena, "index %d %s", d, why);
+	}
+	return NULL;
+}
+
 void note_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0];
-	const char *text = "its indices make too large a system";
-	for (int d = tensor_rank(tensor) - 1; d >= 0; d--) {
-		const char *why = obstacle(term->read->src[1 + d]);
-		text = why ? arena_printf(&ir->arena, "index %d %s", d, why) : text;
-	}
-	text = arena_printf(&ir->arena, "scatter, because %s", text);
+	const char *why = index_obstacle(ir, term);
+	const char *text = arena_printf(&ir->arena, "scatter, because %s",
+					why ? why : "its indices make too large a system");
 	for (Note *n = ir->note; n; n = n->next)
 		if (n->tensor == tensor && !strcmp(n->text, text))
 			return;

@@ -35,39 +35,40 @@ static bool is_reduced(const Node *c, Node *axis)
 	return true;
 }
 
-/* The equation's axes that stand in the read, in the order of its dimensions, but taps (reduced
- * axes that share a dimension) before the first dimension of several axes: what the others run over
- * lies together. Returns how many; 0 when an axis is in several dimensions. */
+/* The equation's axes that stand in dimension d of the read. Returns how many. */
+static int axes_of(const Term *t, int d, Node **axes)
+{
+	int n = 0;
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (node_has(t->read->src[1 + d], comp_axis(t->comp, k)))
+			axes[n++] = comp_axis(t->comp, k);
+	return n;
+}
+
+/* The axes that stand in the read, in the order of its dimensions, but taps (reduced axes that
+ * share a dimension) before the first dimension of several axes: what the others run over lies
+ * together. Returns how many; 0 when an axis is in several dimensions. */
 static int window_axes(const Term *t, Node **keep)
 {
-	int rank = tensor_rank(t->read->src[0]), naxis = comp_naxis(t->comp), n = 0, taps = 0;
-	int first = -1;
-	Node *tap[COMP_MAX_AXES];
+	int rank = tensor_rank(t->read->src[0]), n = 0, windows = 0;
+	int next_tap = 0; /* where the next one goes */
+	Node *axes[COMP_MAX_AXES];
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (dimensions_with(t, comp_axis(t->comp, k)) > 1)
+			return 0;
 	for (int d = 0; d < rank; d++) {
-		Node *mine[COMP_MAX_AXES];
-		int count = 0;
-		for (int k = 0; k < naxis; k++) {
-			Node *axis = comp_axis(t->comp, k);
-			if (!node_has(t->read->src[1 + d], axis))
-				continue;
-			if (dimensions_with(t, axis) > 1)
-				return 0;
-			mine[count++] = axis;
-		}
-		if (count > 1 && first < 0)
-			first = n;
+		int count = axes_of(t, d, axes);
+		windows += count > 1;
 		for (int k = 0; k < count; k++) {
-			if (count > 1 && is_reduced(t->comp, mine[k]))
-				tap[taps++] = mine[k];
-			else
-				keep[n++] = mine[k];
+			bool tap = count > 1 && is_reduced(t->comp, axes[k]);
+			int at = tap ? next_tap : n;
+			for (int j = n++; j > at; j--)
+				keep[j] = keep[j - 1];
+			keep[at] = axes[k];
+			next_tap = tap || !windows ? at + 1 : next_tap;
 		}
 	}
-	for (int k = n - 1; k >= first && taps; k--)
-		keep[k + taps] = keep[k];
-	for (int k = 0; k < taps; k++)
-		keep[first + k] = tap[k];
-	return n + taps;
+	return n;
 }
 
 bool term_window(Ir *ir, const Term *t, Term *own)
