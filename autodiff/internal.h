@@ -97,6 +97,17 @@ Node *value_where(Ir *ir, Node *cond, Node *value);
 /* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
  * CONST that fills one). */
 Node *equation_seed(Ir *ir, Node *c, Node *dy);
+/* Rows of positions x: axis number `rank`, after those that tell the rows apart. */
+typedef struct Rows {
+	Ir *ir;
+	int rank;
+	Node *axes[RICCI_MAX_RANK + 1];
+} Rows;
+Node *rows_position(const Rows *r, int64_t n);
+/* A tensor of n positions: value is an expression over rows_position(r, n). */
+Node *rows_tensor(const Rows *r, int64_t n, Node *value);
+/* Element x of a tensor, or `beyond` where x is none of its positions. */
+Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond);
 /* The product of the other factors at each point of c, a "*=" (product.c). */
 Node *product_others(Ir *ir, Node *c);
 /* Is the element e the extremum y of all? Nothing lies beyond it, so what is not short of it is it;

@@ -363,6 +363,8 @@ double comp_points(const Node *c); /* size of the domain */
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
  * returned. */
 Node *reduce_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
+/* e where the condition is e >= 0 of integers; NULL for others. */
+Node *condition_slack(Ir *ir, const Node *cond);
 /* As double; integers' max= starts from the type's least value. */
 double reduce_identity(Reduce r, Type t);
 int64_t reduce_identity_int(Reduce r, Type t);
