@@ -101,43 +101,6 @@ static bool place_tests(const Place *p, int d)
 	return false;
 }
 
-typedef struct Split {
-	const Node *u, *h;
-	bool has_u, has_h, found;
-	int factors;
-} Split;
-
-static void see_axis(void *user, Node *n)
-{
-	Split *s = user;
-	s->has_u |= n == s->u;
-	s->has_h |= n == s->h;
-}
-
-/* Is there a factor with the quotient or the residue of z and without the other? */
-static void find_separated(Ir *ir, Node *e, Split *s)
-{
-	if (s->found || s->factors == 16)
-		return;
-	if (e->op == OP_MUL) {
-		find_separated(ir, e->src[0], s);
-		find_separated(ir, e->src[1], s);
-		return;
-	}
-	s->has_u = s->has_h = false;
-	s->factors++;
-	node_walk(ir, e, see_axis, s);
-	s->found = s->has_u != s->has_h;
-}
-
-static bool piece_separates(Ir *ir, const Piece *p, int d)
-{
-	Split s = {.u = p->place->u[d], .h = p->place->h[d]};
-	if (p->value->op == OP_MUL && s.h)
-		find_separated(ir, p->value, &s);
-	return s.found;
-}
-
 /* How the elements of each dimension are divided into residues; those in no group are zero. */
 typedef struct Phases {
 	int rank, ngroup[RICCI_MAX_RANK];
@@ -208,9 +171,8 @@ static void groups_find(Tape *tape, const Term *term, Phases *f, const Piece *p,
 		return;
 	/* residues that no point meets are left out */
 	at = place->at[d];
-	bool divides = at.count < at.period || f->ngroup[d] || piece_separates(tape->ir, p, d);
 	f->ngroup[d] = 1;
-	group[0] = divides ? at : residues_whole(size);
+	group[0] = at;
 }
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
