@@ -152,10 +152,11 @@ int terms_split(Ir *ir, int n, Term **terms);
 
 /* ---- one term (place.c, term.c, window.c, phase.c) ---- */
 
-/* The elements z = period*(start + u) + step*(first + h) of a dimension that are in it, u < extent,
- * h < count. step is prime to the period, so each z has one residue first + h. */
+/* The elements z = by*z' + offset, z' = period*(start + u) + step*(first + h), of a dimension that
+ * are in it, u < extent, h < count. step is prime to the period, so each z' has one residue
+ * first + h. */
 typedef struct Residues {
-	int64_t period, step, first, count, start, extent;
+	int64_t by, offset, period, step, first, count, start, extent;
 } Residues;
 
 /* Conditions in an order in which earlier ones protect later ones; `never` when one is false. When
@@ -198,12 +199,10 @@ typedef struct Piece {
 } Piece;
 PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *piece);
 Node *piece_tensor(Ir *ir, const Piece *piece);
-/* dA[f(v)] += value over the equation's own domain. */
+/* dA[f(v)] += value over the equation's own domain; ir->note tells why. */
 Node *term_scatter(Ir *ir, const Term *term);
 /* What keeps the term's indices from being inverted; NULL: nothing that shows in one alone. */
 const char *index_obstacle(Ir *ir, const Term *term);
-/* Notes why that was done (ir->note). */
-void note_scatter(Ir *ir, const Term *term);
 /* The same gradient as that of *own, over fewer axes, where that is less work (window.c). */
 bool term_window(Ir *ir, const Term *term, Term *own);
 /* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL

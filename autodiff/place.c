@@ -176,6 +176,7 @@ static bool place_frame(Ir *ir, Place *p, Conditions *cond, Node **z)
 		z[d] = node_add(ir, u, node_int(ir, r.start));
 		z[d] = node_add(ir, node_scale(ir, z[d], r.period), node_int(ir, r.step * r.first));
 		z[d] = h ? node_add_scaled(ir, z[d], h, r.step) : z[d];
+		z[d] = node_add(ir, node_scale(ir, z[d], r.by), node_int(ir, r.offset));
 		if (z[d]->lo < 0)
 			conditions_put(cond, node2(ir, OP_LE, node_int(ir, 0), z[d]));
 		if (z[d]->hi >= size)

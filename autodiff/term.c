@@ -46,29 +46,6 @@ Node *piece_tensor(Ir *ir, const Piece *piece)
 	return sum_make(ir, &f, piece->value);
 }
 
-static void see_read(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ;
-}
-
-/* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
-Node *term_scatter(Ir *ir, const Term *term)
-{
-	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK];
-	int rank = tensor_rank(tensor);
-	int64_t shape[RICCI_MAX_RANK];
-	for (int d = 0; d < rank; d++) {
-		shape[d] = tensor_extent(tensor, d);
-		lhs[d] = term->read->src[1 + d];
-		bool unsafe = lhs[d]->lo < 0 || lhs[d]->hi >= shape[d];
-		node_walk(ir, lhs[d], see_read, &unsafe);
-		if (term->guard && unsafe)
-			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
-	}
-	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
-			 value_where(ir, term->guard, term->value));
-}
-
 /* What keeps an index from being inverted, NULL for nothing. */
 static const char *obstacle(const Node *e)
 {
@@ -103,7 +80,8 @@ const char *index_obstacle(Ir *ir, const Term *term)
 	return NULL;
 }
 
-void note_scatter(Ir *ir, const Term *term)
+/* Tells the user why that was done. */
+static void note_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0];
 	const char *why = index_obstacle(ir, term);
@@ -115,4 +93,28 @@ void note_scatter(Ir *ir, const Term *term)
 	Note *n = arena_alloc(&ir->arena, sizeof *n);
 	*n = (Note){tensor, text, ir->note};
 	ir->note = n;
+}
+
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+/* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
+Node *term_scatter(Ir *ir, const Term *term)
+{
+	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK];
+	int rank = tensor_rank(tensor);
+	note_scatter(ir, term);
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < rank; d++) {
+		shape[d] = tensor_extent(tensor, d);
+		lhs[d] = term->read->src[1 + d];
+		bool unsafe = lhs[d]->lo < 0 || lhs[d]->hi >= shape[d];
+		node_walk(ir, lhs[d], see_read, &unsafe);
+		if (term->guard && unsafe)
+			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
+	}
+	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
+			 value_where(ir, term->guard, term->value));
 }
