@@ -219,6 +219,18 @@ int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresu
 
 /* ---- graphs (reverse.c, forward.c) ---- */
 
+/* Tensors that are differentiated together: the results of a gradient of the user's own, or of one
+ * run of a loop. */
+typedef struct Run {
+	const Custom *custom; /* NULL: a loop */
+	int nresult, noperand;
+	Node **result; /* by ascending id */
+	Node *const *operand;
+} Run;
+bool is_of_run(const Ir *ir, const Node *t);
+/* Of t, in a graph in that order. */
+Run run_of(Ir *ir, Node *t, int norder, Node *const *order);
+
 /* Reverse mode from several roots, each with a gradient of its own: of what type and shape it is,
  * or a CONST that fills it. So are grads[]; NULL: zero. */
 void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int n, Node *const *wrt,
@@ -239,7 +251,7 @@ int keep_tensors(Ir *ir, int n, Node *const *step, const bool *stacked, int nroo
 		 Node *const *root, Node **kept);
 
 /* The gradients of the operands of a run of a loop of which wanted[] holds (NULL: zero) from those
- * of its results. */
+ * of its results (NULL: zero). */
 void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,
 		    const bool *wanted, Node **doperand);
 /* The tangents of the results (NULL: zero) from those of the operands (NULL: zero). 0 or ir->err's
