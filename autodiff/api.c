@@ -3,14 +3,6 @@
  * its inert tensor. */
 #include "autodiff/internal.h"
 
-static bool same_kind(const Node *a, const Node *b)
-{
-	bool same = a->type == b->type && tensor_rank(a) == tensor_rank(b);
-	for (int d = 0; same && d < tensor_rank(a); d++)
-		same = tensor_extent(a, d) == tensor_extent(b, d);
-	return same;
-}
-
 static bool belongs(const ricci_graph *g, const ricci_tensor *t)
 {
 	return t && t->g == g && t->node;
@@ -48,7 +40,7 @@ static int check_seed(ricci_graph *g, const ricci_tensor *y, const ricci_tensor 
 	if (seed->g != g)
 		return error_set(&g->ir.err, RICCI_EINVAL,
 				 "ricci_grad: the seed belongs to another graph");
-	if (!seed->node || !same_kind(y->node, seed->node))
+	if (!seed->node || !tensor_alike(y->node, seed->node))
 		return error_set(&g->ir.err, RICCI_ESHAPE,
 				 "ricci_grad: the seed must have the type and the shape of y");
 	return 0;
@@ -116,7 +108,7 @@ int ricci_jvp(ricci_graph *g, ricci_tensor *y, int n, ricci_tensor *const *x,
 	*out = &g->nil;
 	int code = check(g, "ricci_jvp", y, n, x, "x");
 	for (int k = 0; k < n && !code; k++)
-		if (!belongs(g, tangent[k]) || !same_kind(tangent[k]->node, x[k]->node))
+		if (!belongs(g, tangent[k]) || !tensor_alike(tangent[k]->node, x[k]->node))
 			code = error_set(
 				&g->ir.err, RICCI_ESHAPE,
 				"ricci_jvp: tangent[%d] must be a tensor of this graph, of "

@@ -78,11 +78,8 @@ static int expand(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand
 void custom_gradients(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand)
 {
 	Node **filled = arena_alloc(&ir->arena, sizeof *filled * (size_t)c->nresult);
-	for (int k = 0; k < c->nresult; k++) {
-		Node *d = dresult[k];
-		filled[k] =
-			!d || node_is_const(d) ? tensor_fill(ir, c->result[k], d ? d->u.f : 0) : d;
-	}
+	for (int k = 0; k < c->nresult; k++)
+		filled[k] = gradient_tensor(ir, c->result[k], dresult[k]);
 	expand(ir, c, filled, doperand);
 }
 
@@ -96,16 +93,6 @@ static Node *inner(Ir *ir, Node *a, Node *b)
 	tensor_axes(ir, a, axes);
 	Node *body = node_mul(ir, tensor_read(ir, a, axes), tensor_read(ir, b, axes));
 	return comp_make(ir, RED_ADD, 0, NULL, NULL, rank, axes, body);
-}
-
-static Node *sum_of(Ir *ir, Node *a, Node *b)
-{
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(b);
-	tensor_axes(ir, b, axes);
-	return !a ? b
-		  : comp_dense(ir, RED_NONE, rank, rank, axes,
-			       node_add(ir, node_read(ir, a, axes), node_read(ir, b, axes)));
 }
 
 static int check_linear(Ir *ir, const Custom *c, Node *const *u, Node *const *tresult)
@@ -131,14 +118,11 @@ int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresu
 	size_t room = sizeof(Node *) * ((size_t)c->nresult + (size_t)c->noperand + 1);
 	Node **u = arena_alloc(&ir->arena, room), **doperand = arena_alloc(&ir->arena, room);
 	Node **part = arena_alloc(&ir->arena, room);
-	int64_t shape[RICCI_MAX_RANK];
 	for (int k = 0; k < c->nresult; k++) {
 		Node *z = c->result[k];
-		for (int d = 0; d < tensor_rank(z); d++)
-			shape[d] = tensor_extent(z, d);
 		/* a name that no input has: it is in no result */
-		u[k] = node_input(ir, arena_printf(&ir->arena, "gradient of #%u", z->id),
-				  (Type)z->type, tensor_rank(z), shape);
+		const char *name = arena_printf(&ir->arena, "gradient of #%u", z->id);
+		u[k] = tensor_variable(ir, name, (Type)z->type, z);
 	}
 	if (expand(ir, c, u, doperand))
 		return ir->err.code;
@@ -149,7 +133,7 @@ int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresu
 		if (autodiff_reverse(ir, product, NULL, c->nresult, u, part))
 			return ir->err.code;
 		for (int k = 0; k < c->nresult; k++)
-			tresult[k] = sum_of(ir, tresult[k], part[k]);
+			tresult[k] = tensor_sum(ir, tresult[k], part[k]);
 	}
 	return check_linear(ir, c, u, tresult);
 }
@@ -183,11 +167,7 @@ static int check_gradient(Ir *ir, const char *name, const Node *operand, const N
 		return error_set(&ir->err, RICCI_ETYPE,
 				 "ricci_op_custom: %s is %s; only floats have gradients", name,
 				 type_name((Type)operand->type));
-	bool same =
-		operand->type == gradient->type && tensor_rank(operand) == tensor_rank(gradient);
-	for (int d = 0; same && d < tensor_rank(operand); d++)
-		same = tensor_extent(operand, d) == tensor_extent(gradient, d);
-	if (same)
+	if (tensor_alike(operand, gradient))
 		return 0;
 	Text a = {0}, b = {0};
 	shape_text(&a, gradient);

@@ -191,12 +191,6 @@ typedef struct Guarded {
 	Node *guard, *value;
 } Guarded;
 
-static Node *under(Ir *ir, Guarded p)
-{
-	return p.guard ? node_select(ir, p.guard, p.value, node_const(ir, p.value->type, 0))
-		       : p.value;
-}
-
 /* x ? p : q, where it has a value at all. */
 static Guarded choose(Ir *ir, Node *x, Guarded p, Guarded q)
 {
@@ -236,7 +230,8 @@ static Guarded join(Ir *ir, int n, Path *path, int level)
 		if (!sum.value) {
 			sum = r;
 		} else {
-			sum.value = node_add(ir, under(ir, sum), under(ir, r));
+			sum.value = node_add(ir, value_where(ir, sum.guard, sum.value),
+					     value_where(ir, r.guard, r.value));
 			sum.guard =
 				sum.guard && r.guard ? node2(ir, OP_OR, sum.guard, r.guard) : NULL;
 		}

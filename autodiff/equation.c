@@ -12,31 +12,6 @@
 
 /* ---- the adjoint of the body */
 
-typedef struct Side {
-	int rank, naxis;
-	int64_t shape[RICCI_MAX_RANK];
-	Node *const *lhs, *const *axes;
-	Node *body, *dy;
-} Side;
-
-static Side side_of(Node *c, Node *dy)
-{
-	Side s = {.rank = tensor_rank(c), .naxis = comp_naxis(c)};
-	for (int d = 0; d < s.rank; d++)
-		s.shape[d] = tensor_extent(c, d);
-	s.axes = c->src;
-	s.lhs = c->src + s.naxis;
-	s.body = comp_body(c);
-	s.dy = dy;
-	return s;
-}
-
-/* The left side's equation with another reduction and body. */
-static Node *side_comp(Ir *ir, const Side *s, Reduce red, Node *body)
-{
-	return comp_make(ir, red, s->rank, s->shape, s->lhs, s->naxis, s->axes, body);
-}
-
 static void count_roundings(void *user, Node *n)
 {
 	static const Op exact[] = {OP_CONST, OP_READ, OP_SELECT, OP_NEG,  OP_ABS,   OP_MIN,
@@ -72,43 +47,45 @@ Node *extremum_hit(Ir *ir, Reduce red, Node *e, Node *y)
 
 Node *extremum_ties(Ir *ir, Node *c, Node **hit)
 {
-	Side s = side_of(c, NULL);
 	Type acc = type_accumulator((Type)c->type);
-	Node *body = s.body;
-	if (s.naxis <= RICCI_MAX_RANK && !reproducible(ir, body)) {
+	Node *body = comp_body(c), *y = c;
+	int naxis = comp_naxis(c);
+	if (naxis <= RICCI_MAX_RANK && !reproducible(ir, body)) {
 		/* compare stored values, and their extremum: fusion keeps what is compared so */
-		Node *stored = comp_dense(ir, RED_NONE, s.naxis, s.naxis, s.axes, body);
-		body = node_read(ir, stored, s.axes);
-		c = side_comp(ir, &s, comp_reduce(c), body);
+		Node *stored = comp_dense(ir, RED_NONE, naxis, naxis, c->src, body);
+		body = node_read(ir, stored, c->src);
+		y = comp_with(ir, c, comp_reduce(c), body);
 	}
-	*hit = extremum_hit(ir, comp_reduce(c), body, node_read(ir, c, s.lhs));
+	*hit = extremum_hit(ir, comp_reduce(c), body, node_read(ir, y, c->src + naxis));
 	Node *one = node_select(ir, *hit, node_const(ir, acc, 1), node_const(ir, acc, 0));
-	return side_comp(ir, &s, RED_ADD, one);
+	return comp_with(ir, c, RED_ADD, one);
 }
 
 /* dY / N at lhs(v) where body(v) is the extremum. */
-static Node *seed_extremum(Ir *ir, Node *c, const Side *s)
+static Node *seed_extremum(Ir *ir, Node *c, Node *dy)
 {
 	Type type = (Type)c->type, acc = type_accumulator(type);
 	Node *axes[RICCI_MAX_RANK], *hit, *ties = extremum_ties(ir, c, &hit);
+	int rank = tensor_rank(c);
 	tensor_axes(ir, c, axes);
-	Node *share = node2(ir, OP_DIV, node_cast(ir, acc, tensor_read(ir, s->dy, axes)),
+	Node *share = node2(ir, OP_DIV, node_cast(ir, acc, tensor_read(ir, dy, axes)),
 			    node_read(ir, ties, axes));
-	share = comp_dense(ir, RED_NONE, s->rank, s->rank, axes, node_cast(ir, type, share));
-	return node_select(ir, hit, node_read(ir, share, s->lhs), node_const(ir, type, 0));
+	share = comp_dense(ir, RED_NONE, rank, rank, axes, node_cast(ir, type, share));
+	share = node_read(ir, share, c->src + comp_naxis(c));
+	return node_select(ir, hit, share, node_const(ir, type, 0));
 }
 
 Node *equation_seed(Ir *ir, Node *c, Node *dy)
 {
-	Side s = side_of(c, dy);
+	Node *value = tensor_read(ir, dy, c->src + comp_naxis(c));
 	switch (comp_reduce(c)) {
 	case RED_MAX:
 	case RED_MIN:
-		return seed_extremum(ir, c, &s);
+		return seed_extremum(ir, c, dy);
 	case RED_MUL:
-		return node_mul(ir, tensor_read(ir, dy, s.lhs), product_others(ir, c));
+		return node_mul(ir, value, product_others(ir, c));
 	default:
-		return tensor_read(ir, dy, s.lhs);
+		return value;
 	}
 }
 
@@ -145,29 +122,35 @@ static void see_axis(void *user, Node *n)
 		s->axes[s->n++] = n;
 }
 
-/* A part of c's body as an equation over the part's own axes, in the order of its tensors, whose
- * adjoint is the sum over c's others. */
-static void terms_of_part(Terms *all, const Term *t)
+Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep)
 {
-	Ir *ir = all->tape->ir;
-	Node *part = t->read, *rest[COMP_MAX_AXES], *place[COMP_MAX_AXES];
-	Seen keep = {0};
-	Frame f = {.place = place, .sum = rest, .lhs = keep.axes, .keep = keep.axes};
-	if (t->guard)
-		part = node_select(ir, t->guard, part, node_const(ir, part->type, 0));
-	node_walk(ir, part, see_axis, &keep);
+	Node *rest[COMP_MAX_AXES], *place[RICCI_MAX_RANK];
+	Node *part = value_where(ir, t->guard, t->read);
+	Frame f = {.place = place, .sum = rest, .lhs = keep, .keep = keep, .cond = cond};
+	Term own = {NULL};
 	for (int k = 0; k < comp_naxis(t->comp); k++)
 		if (!node_has(part, comp_axis(t->comp, k)))
 			rest[f.nsum++] = comp_axis(t->comp, k);
-	f.rank = f.nkeep = keep.n;
-	f.cond = t->guard;
-	for (int k = 0; k < keep.n; k++) {
-		f.shape[k] = axis_extent(keep.axes[k]);
+	f.rank = f.nkeep = nkeep;
+	for (int k = 0; k < nkeep; k++) {
+		f.shape[k] = axis_extent(keep[k]);
 		place[k] = node_axis(ir, k, f.shape[k]);
 	}
-	Node *sum = sum_make(ir, &f, t->value);
-	Node *own = comp_dense(ir, RED_NONE, keep.n, keep.n, keep.axes, part);
-	terms_of(all, own, comp_body(own), tensor_read(ir, sum, own->src));
+	own.comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
+	own.read = node_replace(ir, t->read, nkeep, keep, own.comp->src);
+	own.guard = t->guard ? node_replace(ir, t->guard, nkeep, keep, own.comp->src) : NULL;
+	own.value = tensor_read(ir, sum_make(ir, &f, t->value), own.comp->src);
+	return own;
+}
+
+/* A part of c's body as an equation over the part's own axes, in the order of its tensors. */
+static void terms_of_part(Terms *all, const Term *t)
+{
+	Ir *ir = all->tape->ir;
+	Seen keep = {0};
+	node_walk(ir, value_where(ir, t->guard, t->read), see_axis, &keep);
+	Term own = term_over(ir, t, t->guard, keep.n, keep.axes);
+	terms_of(all, own.comp, comp_body(own.comp), own.value);
 }
 
 /* Does the term take c's domain as it is, so that its gradient is its value? */

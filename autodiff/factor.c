@@ -198,11 +198,6 @@ static void groups_merge(Groups *g)
 
 /* ---- equations */
 
-static Node *select_zero(Ir *ir, Node *cond, Node *value)
-{
-	return cond ? node_select(ir, cond, value, node_const(ir, value->type, 0)) : value;
-}
-
 static bool is_dense(const Frame *f)
 {
 	bool dense = f->nkeep == f->rank;
@@ -226,7 +221,7 @@ static Node *plain_sum(Ir *ir, const Frame *f, Node *value)
 	for (int k = 0; k < f->nkeep + f->nsum; k++)
 		axes[k] = k < f->nkeep ? f->keep[k] : f->sum[k - f->nkeep];
 	return comp_make(ir, RED_ADD, f->rank, f->shape, f->lhs, f->nkeep + f->nsum, axes,
-			 select_zero(ir, f->cond, value));
+			 value_where(ir, f->cond, value));
 }
 
 /* The sum of e at the elements z, over the axes in it only. */
@@ -348,7 +343,7 @@ static Node *diagonal_sum(Ir *ir, const Frame *f, Node *value)
 	Node *t = sum_make(ir, &part, node_replace(ir, value, 1, &f->keep[axis], &at));
 	equal = node_replace(ir, equal, f->nkeep, f->keep, f->place);
 	return comp_dense(ir, RED_NONE, f->rank, f->rank, z,
-			  select_zero(ir, equal, tensor_read(ir, t, index)));
+			  value_where(ir, equal, tensor_read(ir, t, index)));
 }
 
 Node *sum_make(Ir *ir, const Frame *f, Node *value)
@@ -379,7 +374,7 @@ Node *sum_make(Ir *ir, const Frame *f, Node *value)
 		sum = node_add(ir, sum, scaled(ir, outer, inner));
 	}
 	if (cond)
-		sum = select_zero(ir, node_replace(ir, cond, f->nkeep, f->keep, f->place), sum);
+		sum = value_where(ir, node_replace(ir, cond, f->nkeep, f->keep, f->place), sum);
 	return comp_dense(ir, RED_NONE, f->rank, f->rank, z, sum);
 }
 
@@ -439,5 +434,5 @@ Node *sum_join(Ir *ir, Node *a, Node *b)
 	if (node_is_const(x) || node_is_const(y) || axes_in(ir, x) != axes_in(ir, y))
 		return NULL;
 	Node *body = node_mul(ir, node_add(ir, x, y), product_node(ir, &common, type));
-	return comp_dense(ir, RED_ADD, rank, n, a->src, select_zero(ir, cond[0], body));
+	return comp_dense(ir, RED_ADD, rank, n, a->src, value_where(ir, cond[0], body));
 }

@@ -20,73 +20,34 @@ Node *weighted(Ir *ir, Node *w, Node *d)
 static Node *equation_tangent(Forward *f, Node *c)
 {
 	Ir *ir = f->ir;
-	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c), naxis = comp_naxis(c);
 	Node *d = derive_forward(f, comp_body(c), equation_root(ir, c));
 	if (!d || running_tangent(f, c, &d))
 		return d;
 	d = weighted(ir, equation_seed(ir, c, node_const(ir, c->type, 1)), d);
-	for (int k = 0; k < rank; k++)
-		shape[k] = tensor_extent(c, k);
-	return comp_make(ir, comp_reduce(c) == RED_NONE ? RED_NONE : RED_ADD, rank, shape,
-			 c->src + naxis, naxis, c->src, d);
+	return comp_with(ir, c, comp_reduce(c) == RED_NONE ? RED_NONE : RED_ADD, d);
 }
 
-static Node *sum_of(Ir *ir, Node *like, Node *a, Node *b)
+/* The tangents of all results of t's run, at the first of them. */
+static int visit_run(Forward *f, Node *t, int norder, Node *const *order, size_t room,
+		     Node **computed, bool *done)
 {
-	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(like);
-	if (!a || !b)
-		return a ? a : b;
-	tensor_axes(ir, like, axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes,
-			  node_add(ir, tensor_read(ir, a, axes), tensor_read(ir, b, axes)));
-}
-
-/* All results of c at once, at the first of them that y needs. */
-static int visit_custom(Forward *f, const Custom *c, size_t room, Node **computed, bool *done)
-{
-	Arena *a = &f->ir->arena;
-	Node **toperand = arena_alloc(a, sizeof *toperand * ((size_t)c->noperand + 1));
-	Node **tresult = arena_alloc(a, sizeof *tresult * (size_t)c->nresult);
+	Ir *ir = f->ir;
+	Run run = run_of(ir, t, norder, order);
+	Node **toperand = arena_alloc(&ir->arena, sizeof *toperand * ((size_t)run.noperand + 1));
+	Node **tresult = arena_alloc(&ir->arena, sizeof *tresult * (size_t)run.nresult);
 	bool any = false;
-	for (int k = 0; k < c->noperand; k++) {
-		toperand[k] = f->tangent[c->operand[k]->id];
+	for (int k = 0; k < run.noperand; k++) {
+		toperand[k] = f->tangent[run.operand[k]->id];
 		any |= toperand[k] != NULL;
 	}
-	if (any && custom_tangents(f->ir, c, toperand, tresult))
-		return f->ir->err.code;
-	for (int k = 0; k < c->nresult; k++)
-		if (c->result[k]->id < room) {
-			computed[c->result[k]->id] = tresult[k];
-			done[c->result[k]->id] = true;
+	if (any && (run.custom ? custom_tangents(ir, run.custom, toperand, tresult)
+			       : scan_tangents(ir, run.nresult, run.result, toperand, tresult)))
+		return ir->err.code;
+	for (int k = 0; k < run.nresult; k++)
+		if (run.result[k]->id < room) {
+			computed[run.result[k]->id] = tresult[k];
+			done[run.result[k]->id] = true;
 		}
-	return 0;
-}
-
-/* All results of order[at]'s run of its loop, of which it is the first. */
-static int visit_scan(Forward *f, int norder, Node *const *order, int at, Node **computed,
-		      bool *done)
-{
-	Arena *a = &f->ir->arena;
-	int n = 0, noperand = scan_noperand(scan_of(order[at]));
-	Node **result = arena_alloc(a, sizeof *result * (size_t)norder);
-	Node **tresult = arena_alloc(a, sizeof *tresult * (size_t)norder);
-	Node **toperand = arena_alloc(a, sizeof *toperand * ((size_t)noperand + 1));
-	bool any = false;
-	for (int k = at; k < norder; k++)
-		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at]))
-			result[n++] = order[k];
-	for (int k = 0; k < noperand; k++) {
-		toperand[k] = f->tangent[scan_operands(order[at])[k]->id];
-		any |= toperand[k] != NULL;
-	}
-	if (any && scan_tangents(f->ir, n, result, toperand, tresult))
-		return f->ir->err.code;
-	for (int k = 0; k < n; k++) {
-		computed[result[k]->id] = tresult[k];
-		done[result[k]->id] = true;
-	}
 	return 0;
 }
 
@@ -106,18 +67,16 @@ int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, N
 	bool *done = arena_alloc(&ir->arena, sizeof *done * room);
 	for (int k = 0; k < n; k++)
 		if (x[k]->id < room)
-			f.tangent[x[k]->id] = sum_of(ir, x[k], f.tangent[x[k]->id], tangent[k]);
+			f.tangent[x[k]->id] = tensor_sum(ir, f.tangent[x[k]->id], tangent[k]);
 	for (int k = 0; k < norder; k++) {
 		Node *t = order[k];
-		const Custom *c = custom_of(ir, t);
-		if (c && !done[t->id] && visit_custom(&f, c, room, computed, done))
+		bool runs = is_of_run(ir, t);
+		if (runs && !done[t->id] &&
+		    visit_run(&f, t, norder, order, room, computed, done))
 			return ir->err.code;
-		if (t->op == OP_SCAN && !done[t->id] &&
-		    visit_scan(&f, norder, order, k, computed, done))
-			return ir->err.code;
-		if (!c && t->op == OP_COMP && type_is_float(t->type))
+		if (!runs && t->op == OP_COMP && type_is_float(t->type))
 			computed[t->id] = equation_tangent(&f, t);
-		f.tangent[t->id] = sum_of(ir, t, f.tangent[t->id], computed[t->id]);
+		f.tangent[t->id] = tensor_sum(ir, f.tangent[t->id], computed[t->id]);
 	}
 	for (int k = 0; k < nroot; k++)
 		out[k] = f.tangent[root[k]->id];

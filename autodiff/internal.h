@@ -52,19 +52,13 @@ typedef struct Term {
 	Node *comp, *read, *guard, *value;
 } Term;
 
-/* Places that were found (place.c), open addressing. */
-typedef struct Places {
-	size_t count, room;
-	struct Place **slot;
-} Places;
-
 /* Side tables by node id. */
 typedef struct Tape {
 	Ir *ir;
 	bool *wanted; /* tensors on a path to a wrt, for all ids up to y's */
 	int *slot;    /* scratch of derive_body, all 0 between calls */
 	size_t nslot;
-	Places places;
+	NodeMap places; /* that were found (place.c) */
 } Tape;
 /* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
  * their own, the latest node first; root: what to use as the body's value (the body, or a read of
@@ -88,13 +82,32 @@ Node *tensor_read(Ir *ir, Node *t, Node *const *index);
 /* What t is where it only repeats another tensor. */
 Node *tensor_source(Node *t);
 /* The tensor of one value. */
-Node *tensor_fill(Ir *ir, Node *like, double value);
+Node *tensor_fill(Ir *ir, const Node *like, double value);
+/* a + b, tensors alike; NULL stands for zeros. */
+Node *tensor_sum(Ir *ir, Node *a, Node *b);
+/* An input of that name and type and of the shape of `like`. */
+Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like);
+/* Have they one type and shape? */
+bool tensor_alike(const Node *a, const Node *b);
+/* value where cond holds (NULL: everywhere), else 0. */
+Node *value_where(Ir *ir, Node *cond, Node *value);
 
 /* ---- gradient of an equation (equation.c) ---- */
 
 /* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
  * CONST that fills one). */
 Node *equation_seed(Ir *ir, Node *c, Node *dy);
+/* Rows of positions x: axis number `rank`, after those that tell the rows apart. */
+typedef struct Rows {
+	Ir *ir;
+	int rank;
+	Node *axes[RICCI_MAX_RANK + 1];
+} Rows;
+Node *rows_position(const Rows *r, int64_t n);
+/* A tensor of n positions: value is an expression over rows_position(r, n). */
+Node *rows_tensor(const Rows *r, int64_t n, Node *value);
+/* Element x of a tensor, or `beyond` where x is none of its positions. */
+Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond);
 /* The product of the other factors at each point of c, a "*=" (product.c). */
 Node *product_others(Ir *ir, Node *c);
 /* Is the element e the extremum y of all? Nothing lies beyond it, so what is not short of it is it;
@@ -111,6 +124,9 @@ bool running_tangent(Forward *f, Node *c, Node **tangent);
 Node *weighted(Ir *ir, Node *w, Node *d);
 /* What has the value of c's body without computing it again where there is such a thing. */
 Node *equation_root(Ir *ir, Node *c);
+/* t over the axes keep[] only, which are all that it reads and is guarded by: its value is summed
+ * over the others, where cond holds (NULL: everywhere). */
+Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
@@ -136,10 +152,11 @@ int terms_split(Ir *ir, int n, Term **terms);
 
 /* ---- one term (place.c, term.c, window.c, phase.c) ---- */
 
-/* The elements z = period*(start + u) + step*(first + h) of a dimension that are in it, u < extent,
- * h < count. step is prime to the period, so each z has one residue first + h. */
+/* The elements z = by*z' + offset, z' = period*(start + u) + step*(first + h), of a dimension that
+ * are in it, u < extent, h < count. step is prime to the period, so each z' has one residue
+ * first + h. */
 typedef struct Residues {
-	int64_t period, step, first, count, start, extent;
+	int64_t by, offset, period, step, first, count, start, extent;
 } Residues;
 
 /* Conditions in an order in which earlier ones protect later ones; `never` when one is false. When
@@ -153,30 +170,14 @@ typedef struct Conditions {
 } Conditions;
 
 bool is_index_compare(const Node *n);
-/* The range of an axis under the conditions; false where nothing is known. */
+/* The range of an axis under the conditions; false where they don't narrow it. */
 bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi);
-/* A point of the axes' box where all conditions on axes hold, and others near it (witness.c). Axes
- * are known by their numbers, which are less than WITNESS_AXES here. */
-enum { WITNESS_AXES = 2 * RICCI_MAX_RANK + COMP_MAX_AXES };
-typedef struct Witness {
-	const Conditions *c;
-	int naxis;
-	Node *axis[WITNESS_AXES];
-	int64_t base[WITNESS_AXES];
-	uint64_t mask[MAX_CONDITIONS]; /* the axes in each */
-} Witness;
-/* Was such a point found? */
-bool witness_start(Witness *w, const Conditions *c);
-/* Is there certainly a point where all hold, except number `fails` (-1: none), which does not, and
- * where axis (NULL: any) has that value? False says nothing. */
-bool witness_find(const Witness *w, int fails, Node *axis, int64_t value);
-
 typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind; /* SCATTER: no inverse */
 
 /* Where a term's sum is met at some elements of the tensor that it reads: those with residues `at`
  * in each dimension, as a tensor of them alone (shape), in their order (place.c). */
 typedef struct Place {
-	uint32_t hash; /* the key, which is all up to size[] */
+	struct Place *next; /* with the same indices */
 	int rank, ndomain;
 	Node *const *domain, *const *index, *guard;
 	Residues at[RICCI_MAX_RANK];
@@ -189,7 +190,7 @@ typedef struct Place {
 	Node **from, **to; /* to[k]: what the equation's from[k] is there */
 	Conditions cond;
 } Place;
-const Place *place_find(Ir *ir, Places *all, const Term *term, const Residues *at);
+const Place *place_find(Ir *ir, NodeMap *all, const Term *term, const Residues *at);
 
 /* A term's sum there. */
 typedef struct Piece {
@@ -198,10 +199,10 @@ typedef struct Piece {
 } Piece;
 PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *piece);
 Node *piece_tensor(Ir *ir, const Piece *piece);
-/* dA[f(v)] += value over the equation's own domain. */
+/* dA[f(v)] += value over the equation's own domain; ir->note tells why. */
 Node *term_scatter(Ir *ir, const Term *term);
-/* Notes why that was done (ir->note). */
-void note_scatter(Ir *ir, const Term *term);
+/* What keeps the term's indices from being inverted; NULL: nothing that shows in one alone. */
+const char *index_obstacle(Ir *ir, const Term *term);
 /* The same gradient as that of *own, over fewer axes, where that is less work (window.c). */
 bool term_window(Ir *ir, const Term *term, Term *own);
 /* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL
@@ -218,12 +219,24 @@ int custom_tangents(Ir *ir, const Custom *c, Node *const *toperand, Node **tresu
 
 /* ---- graphs (reverse.c, forward.c) ---- */
 
+/* Tensors that are differentiated together: the results of a gradient of the user's own, or of one
+ * run of a loop. */
+typedef struct Run {
+	const Custom *custom; /* NULL: a loop */
+	int nresult, noperand;
+	Node **result; /* by ascending id */
+	Node *const *operand;
+} Run;
+bool is_of_run(const Ir *ir, const Node *t);
+/* Of t, in a graph in that order. */
+Run run_of(Ir *ir, Node *t, int norder, Node *const *order);
+
 /* Reverse mode from several roots, each with a gradient of its own: of what type and shape it is,
  * or a CONST that fills it. So are grads[]; NULL: zero. */
 void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int n, Node *const *wrt,
 		   Node **grads);
 /* What a gradient stands for as a tensor. */
-Node *gradient_tensor(Ir *ir, Node *like, Node *gradient);
+Node *gradient_tensor(Ir *ir, const Node *like, Node *gradient);
 /* The tangents of roots (NULL: zero) from those of x[] (tensors; NULL: zero). 0 or ir->err's code.
  */
 int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, Node *const *tangent,
@@ -238,7 +251,7 @@ int keep_tensors(Ir *ir, int n, Node *const *step, const bool *stacked, int nroo
 		 Node *const *root, Node **kept);
 
 /* The gradients of the operands of a run of a loop of which wanted[] holds (NULL: zero) from those
- * of its results. */
+ * of its results (NULL: zero). */
 void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,
 		    const bool *wanted, Node **doperand);
 /* The tangents of the results (NULL: zero) from those of the operands (NULL: zero). 0 or ir->err's

@@ -4,8 +4,8 @@
  * for each h an equation of its own over u, which sums exactly the taps that there are, and a last
  * one that takes each element from its equation. Residues that are met alike (four taps) stay one
  * equation with h as an axis, dX[2*u+h] += .., since then one factor has u, the other h, where
- * before both had z. What the index steps over is left out first: X[6*p+4*r] is X'[3*p+2*r] of every
- * second element.
+ * before both had z. What the index steps over is left out first: of X[6*p+4*r] every second element
+ * is divided as X'[3*p+2*r] is.
  *
  * Input: an equation and one term of its body. Output: the gradient, a tensor like the one that is
  * read, or NULL for zero. Invariant: elements that no point meets are zero.
@@ -27,14 +27,31 @@ static Residues residues_fit(Residues r, int64_t size)
 	}
 	int64_t first = r.step * r.first, last = r.step * (r.first + r.count - 1);
 	int64_t least = first < last ? first : last, most = first < last ? last : first;
+	int64_t end = (size - 1 - r.offset) / r.by;
 	r.start = -int_floor_div(most, r.period);
-	r.extent = int_floor_div(size - 1 - least, r.period) - r.start + 1;
+	r.extent = int_floor_div(end - least, r.period) - r.start + 1;
 	return r;
 }
 
 static Residues residues_whole(int64_t size)
 {
-	return (Residues){.period = 1, .step = 1, .count = 1, .extent = size};
+	return (Residues){.by = 1, .period = 1, .step = 1, .count = 1, .extent = size};
+}
+
+/* All elements that the index, a sum of several axes, doesn't step over. */
+static Residues residues_met(Ir *ir, Node *index, int64_t size)
+{
+	Residues r = residues_whole(size);
+	Affine a = affine_of(ir, index);
+	int64_t by = 0;
+	for (int k = 0; k < a.n; k++)
+		by = int_gcd(by, a.k[k]);
+	int64_t offset = a.n > 1 ? int_floor_mod(a.c, by) : 0;
+	if (a.n < 2 || offset >= size)
+		return r;
+	r.by = by;
+	r.offset = offset;
+	return residues_fit(r, size);
 }
 
 typedef struct Period {
@@ -87,7 +104,11 @@ static Residues piece_residues(Ir *ir, const Piece *p, int d)
 	int64_t step = m > 1 && m == period.modulus ? inverse_modulo(period.slope, m) : 1;
 	step = step > m / 2 ? step - m : step;
 	step = step && step >= -STEP_MAX && step <= STEP_MAX ? step : 1;
-	return residues_fit((Residues){.period = m, .step = step, .count = m}, size);
+	Residues r = p->place->at[d];
+	r.period = r.count = m;
+	r.step = step;
+	r.first = 0;
+	return residues_fit(r, size);
 }
 
 /* ---- which residues go together */
@@ -99,43 +120,6 @@ static bool place_tests(const Place *p, int d)
 		if (is_index_compare(p->cond.at[k]) && node_has(p->cond.at[k], p->h[d]))
 			return true;
 	return false;
-}
-
-typedef struct Split {
-	const Node *u, *h;
-	bool has_u, has_h, found;
-	int factors;
-} Split;
-
-static void see_axis(void *user, Node *n)
-{
-	Split *s = user;
-	s->has_u |= n == s->u;
-	s->has_h |= n == s->h;
-}
-
-/* Is there a factor with the quotient or the residue of z and without the other? */
-static void find_separated(Ir *ir, Node *e, Split *s)
-{
-	if (s->found || s->factors == 16)
-		return;
-	if (e->op == OP_MUL) {
-		find_separated(ir, e->src[0], s);
-		find_separated(ir, e->src[1], s);
-		return;
-	}
-	s->has_u = s->has_h = false;
-	s->factors++;
-	node_walk(ir, e, see_axis, s);
-	s->found = s->has_u != s->has_h;
-}
-
-static bool piece_separates(Ir *ir, const Piece *p, int d)
-{
-	Split s = {.u = p->place->u[d], .h = p->place->h[d]};
-	if (p->value->op == OP_MUL && s.h)
-		find_separated(ir, p->value, &s);
-	return s.found;
 }
 
 /* How the elements of each dimension are divided into residues; those in no group are zero. */
@@ -152,7 +136,7 @@ static bool residues_narrow(const Place *p, Residues *at)
 		int64_t lo, hi;
 		if (!p->h[d] || !conditions_bounds(&p->cond, p->h[d], &lo, &hi))
 			continue;
-		less |= lo > 0 || hi < p->h[d]->hi;
+		less = true;
 		at[d].first += lo;
 		at[d].count = hi - lo + 1;
 		at[d] = residues_fit(at[d], p->size[d]);
@@ -208,9 +192,8 @@ static void groups_find(Tape *tape, const Term *term, Phases *f, const Piece *p,
 		return;
 	/* residues that no point meets are left out */
 	at = place->at[d];
-	bool divides = at.count < at.period || f->ngroup[d] || piece_separates(tape->ir, p, d);
 	f->ngroup[d] = 1;
-	group[0] = divides ? at : residues_whole(size);
+	group[0] = at;
 }
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
@@ -222,7 +205,7 @@ static bool phases_few(const Place *all, Phases *f)
 	for (int d = 0; d < f->rank; d++) {
 		int64_t lo, hi;
 		f->ngroup[d] = 1;
-		f->group[d][0] = residues_whole(all->size[d]);
+		f->group[d][0] = all->at[d];
 		if (conditions_bounds(&all->cond, all->u[d], &lo, &hi))
 			part *= (double)(hi - lo + 1) / (double)all->shape[d];
 	}
@@ -279,22 +262,23 @@ typedef struct Join {
 static Node *residue_node(Ir *ir, Node *z, Residues r)
 {
 	int64_t inverse = r.period > 1 ? inverse_modulo(r.step, r.period) : 1;
+	z = node_floordiv(ir, z, r.by);
 	return node_floormod(ir, node_scale(ir, z, inverse), r.period);
 }
 
 /* start + u of element z. */
 static Node *quotient_node(Ir *ir, Node *z, Residues r)
 {
-	if (r.step != 1)
-		z = node_add_scaled(ir, z, residue_node(ir, z, r), -r.step);
-	return node_floordiv(ir, z, r.period);
+	Node *h = residue_node(ir, z, r);
+	z = node_floordiv(ir, z, r.by);
+	return node_floordiv(ir, r.step == 1 ? z : node_add_scaled(ir, z, h, -r.step), r.period);
 }
 
 /* Where element z is within its residues' tensor. */
 static Node *residues_at(Ir *ir, Node *z, Residues r)
 {
 	if (r.count == r.period && r.step == 1)
-		return node_sub(ir, z, node_int(ir, r.start * r.period));
+		return node_sub(ir, node_floordiv(ir, z, r.by), node_int(ir, r.start * r.period));
 	Node *u = node_sub(ir, quotient_node(ir, z, r), node_int(ir, r.start));
 	if (r.count == 1)
 		return u;
@@ -310,8 +294,7 @@ static Node *ends_narrow(Join *j, const Place *p, Residues *at)
 	for (int d = 0; d < p->rank; d++) {
 		int64_t lo, hi;
 		at[d] = p->at[d];
-		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi) ||
-		    (lo <= 0 && hi >= p->u[d]->hi))
+		if (!conditions_bounds(&p->cond, p->u[d], &lo, &hi))
 			continue;
 		Node *u = quotient_node(ir, j->z[d], at[d]);
 		lo += at[d].start;
@@ -379,58 +362,26 @@ static Node *join_value(Join *j, int d)
 	return value;
 }
 
-/* ---- elements that the index steps over */
-
-/* X[6*p+4*r+1] is X'[3*p+2*r], where X'[z] is X[2*z+1]: own reads X', of which only the shape
- * matters. False where no dimension of several axes is so. */
-static bool term_coarsen(Ir *ir, const Term *term, Term *own, int64_t *by, int64_t *first)
+/* What the index steps over is zero. dense: the phases may have all elements, in their order. */
+static Node *join_all(Tape *tape, const Term *term, const Phases *f, bool dense)
 {
-	Node *tensor = term->read->src[0], *index[RICCI_MAX_RANK], *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(tensor);
-	bool coarser = false;
-	for (int d = 0; d < rank; d++) {
-		int64_t size = tensor_extent(tensor, d);
-		index[d] = term->read->src[1 + d];
-		Affine a = affine_of(ir, index[d]);
-		by[d] = 0;
-		for (int k = 0; k < a.n; k++)
-			by[d] = int_gcd(by[d], a.k[k]);
-		by[d] = a.n > 1 ? by[d] : 1;
-		first[d] = a.c - int_floor_div(a.c, by[d]) * by[d];
-		if (by[d] > 1 && first[d] < size) {
-			coarser = true;
-			size = (size - 1 - first[d]) / by[d] + 1;
-			index[d] = node_int(ir, int_floor_div(a.c, by[d]));
-			for (int k = 0; k < a.n; k++)
-				index[d] = node_add_scaled(ir, index[d], a.atom[k], a.k[k] / by[d]);
-		} else {
-			by[d] = 1;
-			first[d] = 0;
-		}
-		axes[d] = node_axis(ir, d, size);
+	Ir *ir = tape->ir;
+	Node *tensor = term->read->src[0], *met = node_const_int(ir, RICCI_BOOL, 1);
+	Join j = {.ir = ir, .tape = tape, .term = term, .phases = f, .direct = dense};
+	tensor_axes(ir, tensor, j.z);
+	for (int d = 0; d < f->rank; d++) {
+		Residues r = f->group[d][0];
+		Node *rest = node_floormod(ir, j.z[d], r.by);
+		met = node2(ir, OP_AND, met, node2(ir, OP_EQ, rest, node_int(ir, r.offset)));
+		j.direct &= r.by == 1 && r.count == r.period && r.step == 1 &&
+			    tensor_extent(tensor, d) % r.period == 0;
 	}
-	*own = *term;
-	Node *zero = node_const(ir, tensor->type, 0);
-	own->read = node_read(ir, comp_dense(ir, RED_NONE, rank, rank, axes, zero), index);
-	return coarser;
-}
-
-/* The gradient of X from that of X'. */
-static Node *coarse_spread(Ir *ir, Node *tensor, Node *coarse, const int64_t *by,
-			   const int64_t *first)
-{
-	Node *z[RICCI_MAX_RANK], *at[RICCI_MAX_RANK], *met = node_const_int(ir, RICCI_BOOL, 1);
-	int rank = tensor_rank(tensor);
-	tensor_axes(ir, tensor, z);
-	for (int d = 0; d < rank; d++) {
-		Node *here =
-			node2(ir, OP_EQ, node_floormod(ir, z[d], by[d]), node_int(ir, first[d]));
-		met = node2(ir, OP_AND, met, here);
-		at[d] = node_floordiv(ir, z[d], by[d]);
-	}
-	Node *value = element_of(ir, coarse, at);
-	value = node_select(ir, met, value, node_const(ir, value->type, 0));
-	return comp_dense(ir, RED_NONE, rank, rank, z, value);
+	Node *value = value_where(ir, met, join_value(&j, 0));
+	if (j.direct)
+		return j.last;
+	return node_is_value(value, 0)
+		       ? NULL
+		       : comp_dense(ir, RED_NONE, f->rank, f->rank, j.z, value);
 }
 
 Node *term_gradient(Tape *tape, const Term *term)
@@ -442,38 +393,29 @@ Node *term_gradient(Tape *tape, const Term *term)
 	Piece all;
 	Term own;
 	int rank = tensor_rank(tensor);
+	bool steps = false;
 
 	if (node_is_value(term->value, 0))
 		return NULL;
 	for (int d = 0; d < rank; d++)
 		at[d] = residues_whole(tensor_extent(tensor, d));
 	PieceKind kind = piece_make(tape, term, at, &all);
-	if (kind == PIECE_SCATTER) {
-		note_scatter(ir, term);
+	if (kind == PIECE_SCATTER)
 		return term_scatter(ir, term);
-	}
 	if (kind == PIECE_ZERO)
 		return NULL;
-	int64_t by[RICCI_MAX_RANK], first[RICCI_MAX_RANK];
-	if (all.place->nfree && term_coarsen(ir, term, &own, by, first)) {
-		Node *coarse = term_gradient(tape, &own);
-		return coarse ? coarse_spread(ir, tensor, coarse, by, first) : NULL;
-	}
-	bool few = false;
-	if (!all.place->nfree ||
-	    (!phases_find(tape, term, &all, &phases) && !(few = phases_few(all.place, &phases))))
+	if (!all.place->nfree)
 		return piece_tensor(ir, &all);
-	if (!few && phases_count(&phases) > 1 && term_window(ir, term, &own))
-		return term_gradient(tape, &own);
-	Join j = {.ir = ir, .tape = tape, .term = term, .phases = &phases, .direct = !few};
-	tensor_axes(ir, tensor, j.z);
 	for (int d = 0; d < rank; d++) {
-		Residues r = phases.group[d][0];
-		j.direct &= r.count == r.period && r.step == 1 &&
-			    tensor_extent(tensor, d) % r.period == 0;
+		at[d] = residues_met(ir, term->read->src[1 + d], tensor_extent(tensor, d));
+		steps |= at[d].by > 1;
 	}
-	Node *value = join_value(&j, 0);
-	if (j.direct)
-		return j.last;
-	return node_is_value(value, 0) ? NULL : comp_dense(ir, RED_NONE, rank, rank, j.z, value);
+	if (steps && piece_make(tape, term, at, &all) == PIECE_ZERO)
+		return NULL;
+	bool divided = phases_find(tape, term, &all, &phases);
+	if (!divided && !phases_few(all.place, &phases) && !steps)
+		return piece_tensor(ir, &all);
+	if (divided && phases_count(&phases) > 1 && term_window(ir, term, &own))
+		return term_gradient(tape, &own);
+	return join_all(tape, term, &phases, divided);
 }

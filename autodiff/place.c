@@ -4,7 +4,7 @@
  * and residues for each dimension. Output: the axes, the conditions that are left of the box, the
  * guard and the borders, and what the equation's axes are there. The same indices come again, for
  * other residues, other terms and, where layers or steps are alike, other equations: what was found
- * is remembered (Places). Invariant: a place depends on nothing but its key.
+ * is remembered. Invariant: a place depends on nothing but its key.
  */
 #include "autodiff/internal.h"
 
@@ -91,7 +91,7 @@ static int order_conditions(Ir *ir, Conditions *c)
 	return n;
 }
 
-/* All conditions but one. */
+/* All conditions but one; -1: all. */
 static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
 {
 	Polyhedron *p = poly_new(ir);
@@ -101,34 +101,29 @@ static Polyhedron *poly_without(Ir *ir, int n, Node *const *cond, int but)
 	return p;
 }
 
-/* The range of an axis under the conditions; false where nothing is known. */
 bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi)
 {
-	Witness w;
-	*lo = 0;
-	*hi = axis->hi;
-	if (witness_start(&w, c) && witness_find(&w, -1, axis, *lo) &&
-	    witness_find(&w, -1, axis, *hi))
-		return true;
-	return poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) && *lo <= *hi;
+	bool asked = false;
+	for (int k = 0; k < c->n && !asked; k++)
+		asked = node_has(c->at[k], axis);
+	return asked && poly_bounds(poly_without(c->ir, c->n, c->at, -1), axis, lo, hi) &&
+	       *lo <= *hi && (*lo > 0 || *hi < axis->hi);
 }
 
 /* Drops conditions on axes that the others imply; false when they contradict one another. */
 static bool prune(Ir *ir, Conditions *c)
 {
 	int n = order_conditions(ir, c);
-	Witness w;
-	if (n && !witness_start(&w, c) && poly_is_empty(poly_without(ir, n, c->at, -1)))
+	if (n && poly_is_empty(poly_without(ir, n, c->at, -1)))
 		return false;
 	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
-		if (!is_index_compare(c->at[k]) || witness_find(&w, k, NULL, 0) ||
+		if (!is_index_compare(c->at[k]) ||
 		    !poly_implies(poly_without(ir, n, c->at, k), c->at[k]))
 			continue;
 		n--;
 		c->n--;
 		for (int j = k; j < c->n; j++)
 			c->at[j] = c->at[j + 1];
-		witness_start(&w, c);
 	}
 	return true;
 }
@@ -141,7 +136,7 @@ static void narrow(Ir *ir, Conditions *c, int *nfree, Node **free, int nto, Node
 	for (int k = 0; k < *nfree; k++) {
 		int64_t lo, hi;
 		Node *t = free[k];
-		if (!conditions_bounds(c, t, &lo, &hi) || (lo <= 0 && hi >= t->hi)) {
+		if (!conditions_bounds(c, t, &lo, &hi)) {
 			free[kept++] = t;
 			continue;
 		}
@@ -181,6 +176,7 @@ static bool place_frame(Ir *ir, Place *p, Conditions *cond, Node **z)
 		z[d] = node_add(ir, u, node_int(ir, r.start));
 		z[d] = node_add(ir, node_scale(ir, z[d], r.period), node_int(ir, r.step * r.first));
 		z[d] = h ? node_add_scaled(ir, z[d], h, r.step) : z[d];
+		z[d] = node_add(ir, node_scale(ir, z[d], r.by), node_int(ir, r.offset));
 		if (z[d]->lo < 0)
 			conditions_put(cond, node2(ir, OP_LE, node_int(ir, 0), z[d]));
 		if (z[d]->hi >= size)
@@ -260,72 +256,42 @@ static void place_make(Ir *ir, Place *p)
 
 /* ---- all places */
 
-static uint32_t place_hash(const Place *p)
+/* What tells the indices of terms apart whatever tensor they are of: the read and its guard, of a
+ * tensor of that shape. */
+static Node *index_node(Ir *ir, const Term *term)
 {
-	uint32_t h = p->guard ? p->guard->hash : 0;
-	for (int k = 0; k < p->ndomain; k++)
-		h = h * 31 + p->domain[k]->hash;
-	for (int d = 0; d < p->rank; d++) {
-		const Residues *r = &p->at[d];
-		h = h * 31 + p->index[d]->hash;
-		h = h * 31 + (uint32_t)p->size[d];
-		h = h * 31 + (uint32_t)(r->period + 5 * r->first + 7 * r->count);
-		h = h * 31 + (uint32_t)(r->start + 3 * r->extent + 9 * r->step);
-	}
-	return (h ^ h >> 15) * 0x9e3779b1u;
+	const Node *tensor = term->read->src[0];
+	Node *axes[RICCI_MAX_RANK], *zero = node_const(ir, RICCI_F32, 0);
+	int rank = tensor_rank(tensor);
+	tensor_axes(ir, tensor, axes);
+	Node *read = node_read(ir, comp_dense(ir, RED_NONE, rank, rank, axes, zero),
+			       term->read->src + 1);
+	return term->guard ? node_select(ir, term->guard, read, zero) : read;
 }
 
-static bool place_same(const Place *a, const Place *b)
-{
-	size_t rank = (size_t)a->rank;
-	return a->rank == b->rank && a->ndomain == b->ndomain && a->guard == b->guard &&
-	       !memcmp(a->domain, b->domain, sizeof *a->domain * (size_t)a->ndomain) &&
-	       !memcmp(a->index, b->index, sizeof *a->index * rank) &&
-	       !memcmp(a->size, b->size, sizeof *a->size * rank) &&
-	       !memcmp(a->at, b->at, sizeof *a->at * rank);
-}
-
-/* The slot that p has or would have. */
-static Place **places_slot(const Places *all, const Place *p)
-{
-	size_t at = p->hash & (all->room - 1);
-	while (all->slot[at] && (all->slot[at]->hash != p->hash || !place_same(all->slot[at], p)))
-		at = (at + 1) & (all->room - 1);
-	return &all->slot[at];
-}
-
-static void places_grow(Places *all, Ir *ir)
-{
-	Places old = *all;
-	all->room = old.room ? 2 * old.room : 64;
-	all->slot = arena_alloc(&ir->arena, all->room * sizeof *all->slot);
-	for (size_t k = 0; k < old.room; k++)
-		if (old.slot[k])
-			*places_slot(all, old.slot[k]) = old.slot[k];
-}
-
-const Place *place_find(Ir *ir, Places *all, const Term *term, const Residues *at)
+const Place *place_find(Ir *ir, NodeMap *all, const Term *term, const Residues *at)
 {
 	const Node *c = term->comp, *tensor = term->read->src[0];
-	Place key = {.rank = tensor_rank(tensor),
-		     .ndomain = comp_naxis(c),
+	size_t rank = (size_t)tensor_rank(tensor), ndomain = (size_t)comp_naxis(c);
+	Node *key = index_node(ir, term);
+	Place *first = node_map_get(all, key);
+	for (Place *p = first; p; p = p->next)
+		if (p->guard == term->guard && (size_t)p->ndomain == ndomain &&
+		    !memcmp(p->domain, c->src, sizeof *p->domain * ndomain) &&
+		    !memcmp(p->at, at, sizeof *p->at * rank))
+			return p;
+	Place *p = arena_alloc(&ir->arena, sizeof *p);
+	*p = (Place){.next = first,
+		     .rank = (int)rank,
+		     .ndomain = (int)ndomain,
 		     .domain = c->src,
 		     .index = term->read->src + 1,
 		     .guard = term->guard};
-	for (int d = 0; d < key.rank; d++) {
-		key.at[d] = at[d];
-		key.size[d] = tensor_extent(tensor, d);
+	for (int d = 0; d < p->rank; d++) {
+		p->at[d] = at[d];
+		p->size[d] = tensor_extent(tensor, d);
 	}
-	key.hash = place_hash(&key);
-	if (2 * all->count >= all->room)
-		places_grow(all, ir);
-	Place **slot = places_slot(all, &key);
-	if (!*slot) {
-		Place *p = arena_alloc(&ir->arena, sizeof *p);
-		*p = key;
-		place_make(ir, p);
-		all->count++;
-		*slot = p;
-	}
-	return *slot;
+	place_make(ir, p);
+	node_map_put(ir, all, key, p);
+	return p;
 }

@@ -8,16 +8,6 @@
  * as many products as there are factors, and one for each level at each factor. */
 #include "autodiff/internal.h"
 
-typedef struct Row {
-	Ir *ir;
-	int rank;
-	int64_t extent[RICCI_MAX_RANK]; /* of the left side's axes; all in one where they are 16 */
-	Node *factor;			/* over axes 0..rank-1 and t, axis `rank` */
-	Node *t;
-	Node *level[64]; /* tensors; NULL for the factors themselves */
-	int64_t n[64];	 /* factors in each */
-} Row;
-
 /* Digit k of e in the mixed radix of the axes' extents. */
 static Node *digit(Ir *ir, Node *e, int n, Node *const *axes, int k)
 {
@@ -42,84 +32,64 @@ static int64_t extent_of(int n, Node *const *axes)
 	return all;
 }
 
-static Row row_of(Ir *ir, const Node *c)
+/* The axes of the left side, all in one where they are 16, and the factors over these and position
+ * t. */
+static Node *factors_in_rows(Rows *r, const Node *c)
 {
+	Ir *ir = r->ir;
 	int rank = tensor_rank(c), nreduced = comp_naxis(c) - rank;
-	Row r = {.ir = ir, .rank = rank};
-	Node *at[COMP_MAX_AXES], *const *axes = c->src, *body = comp_body(c);
+	Node *at[COMP_MAX_AXES], *const *axes = c->src, *one = NULL;
 	bool wide = rank == RICCI_MAX_RANK;
-	if (wide) {
-		r.rank = 1;
-		r.extent[0] = extent_of(rank, axes);
-	}
-	for (int d = 0; d < rank; d++) {
-		if (!wide)
-			r.extent[d] = axis_extent(axes[d]);
-		at[d] = wide ? digit(ir, node_axis(ir, 0, r.extent[0]), rank, axes, d)
-			     : node_axis(ir, d, r.extent[d]);
-	}
-	r.n[0] = extent_of(nreduced, axes + rank);
-	r.t = node_axis(ir, r.rank, r.n[0]);
+	if (wide)
+		one = node_axis(ir, 0, extent_of(rank, axes));
+	for (int d = 0; d < rank; d++)
+		at[d] = wide ? digit(ir, one, rank, axes, d)
+			     : node_axis(ir, d, axis_extent(axes[d]));
+	r->rank = wide ? 1 : rank;
+	for (int d = 0; d < r->rank; d++)
+		r->axes[d] = wide ? one : at[d];
+	Node *t = rows_position(r, extent_of(nreduced, axes + rank));
 	for (int k = 0; k < nreduced; k++)
-		at[rank + k] = digit(ir, r.t, nreduced, axes + rank, k);
-	r.factor = node_replace(ir, body, comp_naxis(c), axes, at);
-	r.factor = node_cast(ir, type_accumulator((Type)body->type), r.factor);
-	return r;
+		at[rank + k] = digit(ir, t, nreduced, axes + rank, k);
+	Node *factor = node_replace(ir, comp_body(c), comp_naxis(c), axes, at);
+	return node_cast(ir, type_accumulator((Type)factor->type), factor);
 }
 
-/* Number q of a level. */
-static Node *row_read(const Row *r, int level, Node *q)
+/* Number q of n values over position t; 1 behind the end of a row of odd length. */
+static Node *value_at(const Rows *r, Node *value, int64_t n, Node *q)
 {
-	Node *at[RICCI_MAX_RANK];
-	if (!level)
-		return node_replace(r->ir, r->factor, 1, &r->t, &q);
-	for (int d = 0; d < r->rank; d++)
-		at[d] = node_axis(r->ir, d, r->extent[d]);
-	at[r->rank] = q;
-	return node_read(r->ir, r->level[level], at);
-}
-
-static Node *row_tensor(const Row *r, int64_t n, Node *body)
-{
-	Node *axes[RICCI_MAX_RANK];
-	for (int d = 0; d < r->rank; d++)
-		axes[d] = node_axis(r->ir, d, r->extent[d]);
-	axes[r->rank] = node_axis(r->ir, r->rank, n);
-	return comp_dense(r->ir, RED_NONE, r->rank + 1, r->rank + 1, axes, body);
-}
-
-/* Number q, or 1 behind the end of a level of odd length. */
-static Node *row_read_or_one(const Row *r, int level, Node *q)
-{
-	Node *one = node_const(r->ir, r->factor->type, 1);
-	if (r->n[level] % 2 == 0)
-		return row_read(r, level, q);
-	Node *inside = node2(r->ir, OP_LT, q, node_int(r->ir, r->n[level]));
-	return node_select(r->ir, inside, row_read(r, level, q), one);
+	Ir *ir = r->ir;
+	Node *t = rows_position(r, n), *v = node_replace(ir, value, 1, &t, &q);
+	Node *inside = node2(ir, OP_LT, q, node_int(ir, n));
+	return n % 2 ? node_select(ir, inside, v, node_const(ir, v->type, 1)) : v;
 }
 
 Node *product_others(Ir *ir, Node *c)
 {
-	Row r = row_of(ir, c);
-	int rank = tensor_rank(c);
-	Node *product = node_const(ir, r.factor->type, 1), *at[RICCI_MAX_RANK];
-	for (int l = 0; r.n[l] > 1; l++) {
-		Node *q = node_floordiv(ir, r.t, (int64_t)1 << l);
+	Rows r = {.ir = ir};
+	int rank = tensor_rank(c), nreduced = comp_naxis(c) - rank;
+	Node *at[RICCI_MAX_RANK], *one = node_int(ir, 1);
+	Node *value = factors_in_rows(&r, c), *product = node_const(ir, value->type, 1);
+	int64_t all = extent_of(nreduced, c->src + rank);
+	Node *q = rows_position(&r, all);
+	for (int64_t n = all, half; n > 1; n = half) {
+		half = (n + 1) / 2;
 		Node *even = node2(ir, OP_EQ, node_floormod(ir, q, 2), node_int(ir, 0));
-		Node *right = row_read_or_one(&r, l, node_add(ir, q, node_int(ir, 1)));
-		Node *left = row_read(&r, l, node_add(ir, q, node_int(ir, -1)));
+		Node *right = value_at(&r, value, n, node_add(ir, q, one));
+		Node *left = value_at(&r, value, n, node_sub(ir, q, one));
 		product = node_mul(ir, product, node_select(ir, even, right, left));
-		r.n[l + 1] = (r.n[l] + 1) / 2;
-		if (r.n[l + 1] == 1)
+		if (half == 1)
 			break;
-		Node *pair = node_scale(ir, node_axis(ir, r.rank, r.n[l + 1]), 2);
-		right = row_read_or_one(&r, l, node_add(ir, pair, node_int(ir, 1)));
-		r.level[l + 1] =
-			row_tensor(&r, r.n[l + 1], node_mul(ir, row_read(&r, l, pair), right));
+		Node *pair = node_scale(ir, rows_position(&r, half), 2);
+		right = value_at(&r, value, n, node_add(ir, pair, one));
+		left = value_at(&r, value, n, pair);
+		value = rows_tensor(&r, half, node_mul(ir, left, right));
+		value = rows_read(&r, value, rows_position(&r, half), 1);
+		q = node_floordiv(ir, q, 2);
 	}
-	Node *all = row_tensor(&r, r.n[0], product);
+	Node *others = rows_tensor(&r, all, product);
 	for (int d = 0; d < r.rank; d++)
-		at[d] = rank == r.rank ? c->src[d] : flat(ir, rank, c->src);
-	at[r.rank] = flat(ir, comp_naxis(c) - rank, c->src + rank);
-	return node_cast(ir, (Type)c->type, node_read(ir, all, at));
+		at[d] = r.rank < rank ? flat(ir, rank, c->src) : c->src[d];
+	at[r.rank] = flat(ir, nreduced, c->src + rank);
+	return node_cast(ir, (Type)c->type, node_read(ir, others, at));
 }

@@ -89,66 +89,38 @@ static void mark(Reverse *r)
 		if (!type_is_float(t->type))
 			continue;
 		const Custom *c = custom_of(r->ir, t);
-		for (int i = 0; c && i < c->noperand; i++)
-			r->reaches[t->id] |= r->tape.wanted[c->operand[i]->id];
-		r->tape.wanted[t->id] |= r->reaches[t->id];
-		if (c)
-			continue;
-		int n = comp_reads(r->ir, t, &reads);
+		int n = c ? c->noperand : comp_reads(r->ir, t, &reads);
 		for (int i = 0; i < n; i++)
-			r->reaches[t->id] |= r->tape.wanted[reads[i]->id];
+			r->reaches[t->id] |= r->tape.wanted[(c ? c->operand : reads)[i]->id];
 		r->tape.wanted[t->id] |= r->reaches[t->id];
 	}
 }
 
-/* All results of c at once, at the one that is visited last. */
-static void visit_custom(Reverse *r, const Custom *c, const Node *t)
+/* All results of t's run at once, at the one that is visited last. */
+static void visit_run(Reverse *r, Node *t)
 {
-	Arena *a = &r->ir->arena;
-	Node **dresult = arena_alloc(a, sizeof *dresult * (size_t)c->nresult);
-	Node **doperand = arena_alloc(a, sizeof *doperand * ((size_t)c->noperand + 1));
-	bool any = false;
-	for (int k = 0; k < c->nresult && c->result[k]->id < r->room; k++) {
-		if (c->result[k]->id < t->id && r->reaches[c->result[k]->id])
+	Ir *ir = r->ir;
+	Run run = run_of(ir, t, r->norder, r->order);
+	Node **dresult = arena_alloc(&ir->arena, sizeof *dresult * (size_t)run.nresult);
+	Node **doperand = arena_alloc(&ir->arena, sizeof *doperand * ((size_t)run.noperand + 1));
+	bool *wanted = arena_alloc(&ir->arena, (size_t)run.noperand + 1), any = false;
+	for (int k = 0; k < run.nresult && run.result[k]->id < r->room; k++) {
+		if (run.result[k]->id < t->id && r->reaches[run.result[k]->id])
 			return;
-		dresult[k] = r->grad[c->result[k]->id];
+		dresult[k] = r->grad[run.result[k]->id];
 		any |= dresult[k] != NULL;
 	}
 	if (!any)
 		return;
-	custom_gradients(r->ir, c, dresult, doperand);
-	for (int k = 0; k < c->noperand; k++)
-		if (doperand[k] && r->tape.wanted[c->operand[k]->id])
-			sum_put(r->ir, &r->sum[c->operand[k]->id], doperand[k]);
-}
-
-/* All results of t's run of its loop at once, at the one that is visited last. */
-static void visit_scan(Reverse *r, const Node *t)
-{
-	Arena *a = &r->ir->arena;
-	int n = 0, noperand = scan_noperand(scan_of(t));
-	Node **result = arena_alloc(a, sizeof *result * (size_t)r->norder);
-	Node **dresult = arena_alloc(a, sizeof *dresult * (size_t)r->norder);
-	Node **doperand = arena_alloc(a, sizeof *doperand * ((size_t)noperand + 1));
-	bool *wanted = arena_alloc(a, (size_t)noperand + 1);
-	for (int k = 0; k < r->norder; k++) {
-		Node *other = r->order[k];
-		if (other->op != OP_SCAN || !r->tape.wanted[other->id] || !scan_same_run(other, t))
-			continue;
-		if (other->id < t->id)
-			return;
-		result[n] = other;
-		dresult[n] = r->grad[other->id];
-		n += dresult[n] != NULL;
-	}
-	if (!n)
-		return;
-	for (int k = 0; k < noperand; k++)
-		wanted[k] = r->tape.wanted[scan_operands(t)[k]->id];
-	scan_gradients(r->ir, n, result, dresult, wanted, doperand);
-	for (int k = 0; k < noperand; k++)
-		if (doperand[k])
-			sum_put(r->ir, &r->sum[scan_operands(t)[k]->id], doperand[k]);
+	for (int k = 0; k < run.noperand; k++)
+		wanted[k] = r->tape.wanted[run.operand[k]->id];
+	if (run.custom)
+		custom_gradients(ir, run.custom, dresult, doperand);
+	else
+		scan_gradients(ir, run.nresult, run.result, dresult, wanted, doperand);
+	for (int k = 0; k < run.noperand; k++)
+		if (doperand[k] && wanted[k])
+			sum_put(ir, &r->sum[run.operand[k]->id], doperand[k]);
 }
 
 static void visit(Reverse *r, Node *t)
@@ -156,13 +128,8 @@ static void visit(Reverse *r, Node *t)
 	Term *terms;
 	if (!r->grad[t->id])
 		r->grad[t->id] = sum_tensor(r->ir, &r->sum[t->id], t);
-	const Custom *c = custom_of(r->ir, t);
-	if (c && r->reaches[t->id]) {
-		visit_custom(r, c, t);
-		return;
-	}
-	if (t->op == OP_SCAN && r->reaches[t->id]) {
-		visit_scan(r, t);
+	if (r->reaches[t->id] && is_of_run(r->ir, t)) {
+		visit_run(r, t);
 		return;
 	}
 	if (!r->grad[t->id] || !r->reaches[t->id])
@@ -221,7 +188,31 @@ void reverse_graph(Ir *ir, int nroot, Node *const *root, Node *const *seed, int 
 		grads[k] = wrt[k]->id < r.room ? r.grad[wrt[k]->id] : NULL;
 }
 
-Node *gradient_tensor(Ir *ir, Node *like, Node *gradient)
+bool is_of_run(const Ir *ir, const Node *t)
+{
+	return t->op == OP_SCAN || custom_of(ir, t);
+}
+
+Run run_of(Ir *ir, Node *t, int norder, Node *const *order)
+{
+	Run run = {.custom = custom_of(ir, t)};
+	if (run.custom) {
+		run.nresult = run.custom->nresult;
+		run.result = run.custom->result;
+		run.noperand = run.custom->noperand;
+		run.operand = run.custom->operand;
+		return run;
+	}
+	run.noperand = scan_noperand(scan_of(t));
+	run.operand = scan_operands(t);
+	run.result = arena_alloc(&ir->arena, sizeof *run.result * (size_t)norder);
+	for (int k = 0; k < norder; k++)
+		if (order[k]->op == OP_SCAN && scan_same_run(order[k], t))
+			run.result[run.nresult++] = order[k];
+	return run;
+}
+
+Node *gradient_tensor(Ir *ir, const Node *like, Node *gradient)
 {
 	bool fills = !gradient || node_is_const(gradient);
 	return fills ? tensor_fill(ir, like, gradient ? gradient->u.f : 0) : gradient;

@@ -14,30 +14,21 @@
  * divided by, so zeros are as good as other values, to any order. */
 #include "autodiff/internal.h"
 
-/* Rows of positions x: axis number `rank`, after those that tell the rows apart. */
-typedef struct Rows {
-	Ir *ir;
-	int rank;
-	Node *axes[RICCI_MAX_RANK + 1];
-} Rows;
-
-static Node *position(const Rows *r, int64_t n)
+Node *rows_position(const Rows *r, int64_t n)
 {
 	return node_axis(r->ir, r->rank, n);
 }
 
-/* A tensor of n positions: value is an expression over position(r, n). */
-static Node *rows_tensor(const Rows *r, int64_t n, Node *value)
+Node *rows_tensor(const Rows *r, int64_t n, Node *value)
 {
 	Node *axes[RICCI_MAX_RANK];
 	for (int k = 0; k < r->rank; k++)
 		axes[k] = r->axes[k];
-	axes[r->rank] = position(r, n);
+	axes[r->rank] = rows_position(r, n);
 	return tensor_source(comp_dense(r->ir, RED_NONE, r->rank + 1, r->rank + 1, axes, value));
 }
 
-/* Element x of a tensor, or `beyond` where x is none of its positions. */
-static Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond)
+Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond)
 {
 	Ir *ir = r->ir;
 	Node *at[RICCI_MAX_RANK];
@@ -55,11 +46,11 @@ static Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond)
 static Node *recurrence(const Rows *r, int64_t n, Node *a, Node *b)
 {
 	Ir *ir = r->ir;
-	Node *x = position(r, n);
+	Node *x = rows_position(r, n);
 	if (n == 1)
 		return b;
 	int64_t half = (n + 1) / 2;
-	Node *left = node_scale(ir, position(r, half), 2);
+	Node *left = node_scale(ir, rows_position(r, half), 2);
 	Node *right = node_add(ir, left, node_int(ir, 1));
 	Node *a0 = rows_read(r, a, left, 1), *b1 = rows_read(r, b, right, 0);
 	Node *both = node_add(ir, rows_read(r, b, left, 0), node_mul(ir, a0, b1));
@@ -101,11 +92,8 @@ static bool has_reduced(const Node *c, Node *e, const Node *but)
 /* cond as positions x <= bound of the axis. */
 static bool bound_of(Ir *ir, const Node *c, const Node *cond, Node *axis, Running *r)
 {
-	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
-		return false;
-	Node *e = node_sub(ir, cond->src[1], cond->src[0]);
-	e = cond->op == OP_LT ? node_add(ir, e, node_int(ir, -1)) : e;
-	int64_t slope = affine_stride(ir, e, axis);
+	Node *e = condition_slack(ir, cond);
+	int64_t slope = e ? affine_stride(ir, e, axis) : 0;
 	if (slope == INT64_MIN || slope == 0 || has_reduced(c, e, axis))
 		return false;
 	r->along = axis;
@@ -217,7 +205,7 @@ static Node *factors_reduced(const Chain *c, int64_t n, Op order)
 {
 	const Rows *rows = &c->rows;
 	Ir *ir = rows->ir;
-	Node *axes[RICCI_MAX_RANK + 1], *x = position(rows, n),
+	Node *axes[RICCI_MAX_RANK + 1], *x = rows_position(rows, n),
 					*y = node_axis(ir, rows->rank + 1, c->n);
 	Type type = (Type)c->factors->type;
 	for (int k = 0; k < rows->rank; k++)
@@ -238,7 +226,7 @@ static Node *partial_at(const Chain *c, Node *x)
 static Node *where_extremum(const Chain *c, Node *e, Node *p, Node *value)
 {
 	Ir *ir = c->rows.ir;
-	return node_select(ir, extremum_hit(ir, c->red, e, p), value, node_const(ir, e->type, 0));
+	return value_where(ir, extremum_hit(ir, c->red, e, p), value);
 }
 
 static Node *link_at(const Chain *c, Node *x)
@@ -255,18 +243,18 @@ static Node *weight_at(const Chain *c, Node *x)
 	Ir *ir = c->rows.ir;
 	if (c->red == RED_MUL)
 		return partial_at(c, x);
-	Node *zero = node_const(ir, c->factors->type, 0), *value = node_const(ir, zero->type, 1);
+	Node *value = node_const(ir, c->factors->type, 1);
 	if (c->ties_within)
 		value = rows_read(&c->rows, c->ties_within, position_axis(c, x), 0);
 	value = where_extremum(c, factor_at(c, x), partial_at(c, x), value);
-	return node_select(ir, node2(ir, OP_LT, x, node_int(ir, c->n)), value, zero);
+	return value_where(ir, node2(ir, OP_LT, x, node_int(ir, c->n)), value);
 }
 
-/* H[x] = b[x] + link[x+1]*H[x+1]; b is an expression over position(.., end). */
+/* H[x] = b[x] + link[x+1]*H[x+1]; b is an expression over rows_position(.., end). */
 static Node *solve_backward(const Chain *c, Node *b)
 {
 	Ir *ir = c->rows.ir;
-	Node *next = node_add(ir, position(&c->rows, c->end), node_int(ir, 1));
+	Node *next = node_add(ir, rows_position(&c->rows, c->end), node_int(ir, 1));
 	Node *a = rows_tensor(&c->rows, c->end, link_at(c, next));
 	return recurrence(&c->rows, c->end, a, rows_tensor(&c->rows, c->end, b));
 }
@@ -275,7 +263,7 @@ static Node *solve_backward(const Chain *c, Node *b)
 static Node *solve_forward(const Chain *c, Node *b)
 {
 	Ir *ir = c->rows.ir;
-	Node *x = position(&c->rows, c->end), *mirror = node_sub(ir, node_int(ir, c->end - 1), x);
+	Node *x = rows_position(&c->rows, c->end), *mirror = node_sub(ir, node_int(ir, c->end - 1), x);
 	Node *a = rows_tensor(&c->rows, c->end, link_at(c, mirror));
 	b = rows_tensor(&c->rows, c->end, node_replace(ir, b, 1, &x, &mirror));
 	Node *t = recurrence(&c->rows, c->end, a, b);
@@ -302,7 +290,7 @@ static bool chain_make(Ir *ir, const Node *c, Chain *chain)
 		chain->ties_within = extremum_ties(ir, chain->factors, &hit);
 	if (!product)
 		chain->ties =
-			solve_forward(chain, weight_at(chain, position(&chain->rows, chain->end)));
+			solve_forward(chain, weight_at(chain, rows_position(&chain->rows, chain->end)));
 	return true;
 }
 
@@ -318,7 +306,7 @@ static Node *shared(const Chain *c, Node *e, Node *x)
 static Node *partial_gradient(Tape *tape, const Node *c, const Running *r, Node *partial, Node *dy)
 {
 	Ir *ir = tape->ir;
-	Node *at[RICCI_MAX_RANK], *sum = NULL, *axes[RICCI_MAX_RANK];
+	Node *at[RICCI_MAX_RANK], *sum = NULL;
 	Term *terms = arena_alloc(&ir->arena, sizeof *terms);
 	int rank = tensor_rank(c), n = r->nrow;
 	for (int k = 0; k < n; k++)
@@ -328,15 +316,8 @@ static Node *partial_gradient(Tape *tape, const Node *c, const Running *r, Node 
 	terms->comp = comp_dense(ir, RED_NONE, rank, rank, c->src, terms->read);
 	terms->value = node_cast(ir, partial->type, tensor_read(ir, dy, c->src));
 	n = terms_split(ir, 1, &terms);
-	tensor_axes(ir, partial, axes);
-	for (int k = 0; k < n; k++) {
-		Node *part = term_gradient(tape, &terms[k]);
-		if (sum && part)
-			part = comp_dense(ir, RED_NONE, r->nrow + 1, r->nrow + 1, axes,
-					  node_add(ir, tensor_read(ir, sum, axes),
-						   tensor_read(ir, part, axes)));
-		sum = part ? part : sum;
-	}
+	for (int k = 0; k < n; k++)
+		sum = tensor_sum(ir, sum, term_gradient(tape, &terms[k]));
 	return sum;
 }
 
@@ -356,10 +337,10 @@ bool running_gradient(Tape *tape, Node **c, Node **dy)
 	*dy = NULL;
 	if (!dpartial)
 		return true;
-	Node *x = position(rows, chain.end);
+	Node *x = rows_position(rows, chain.end);
 	Node *b = rows_read(rows, dpartial, node_add(ir, x, node_int(ir, -r->bound->lo)), 0);
 	Node *behind = solve_backward(&chain, shared(&chain, b, x));
-	x = position_axis(&chain, position(rows, chain.n));
+	x = position_axis(&chain, rows_position(rows, chain.n));
 	*dy = rows_tensor(rows, chain.n,
 			  weighted(ir, weight_at(&chain, x), rows_read(rows, behind, x, 0)));
 	return true;
@@ -375,7 +356,7 @@ static Node *factors_tangent(Forward *f, const Chain *chain)
 	Node *seed = equation_seed(ir, c, node_const(ir, c->type, 1));
 	seed = node_replace(ir, seed, chain->naxis, c->src, chain->axes);
 	d = weighted(ir, seed, node_cast(ir, c->type, d));
-	d = node_select(ir, chain->run.rest, d, node_const(ir, c->type, 0));
+	d = value_where(ir, chain->run.rest, d);
 	int rank = tensor_rank(c);
 	return comp_dense(ir, chain->naxis > rank ? RED_ADD : RED_NONE, rank, chain->naxis,
 			  chain->axes, d);
@@ -388,7 +369,7 @@ bool running_tangent(Forward *f, Node *c, Node **tangent)
 	if (!chain_make(ir, c, &chain))
 		return false;
 	const Rows *rows = &chain.rows;
-	Node *tfactors = factors_tangent(f, &chain), *x = position(rows, chain.end);
+	Node *tfactors = factors_tangent(f, &chain), *x = rows_position(rows, chain.end);
 	*tangent = NULL;
 	if (!tfactors)
 		return true;

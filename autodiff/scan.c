@@ -70,11 +70,7 @@ static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 /* A variable like t, of this type, by a name that no body has. */
 static Node *fresh_typed(Ir *ir, char letter, int k, const Node *t, Type type)
 {
-	int64_t shape[RICCI_MAX_RANK];
-	for (int d = 0; d < tensor_rank(t); d++)
-		shape[d] = tensor_extent(t, d);
-	return node_input(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, tensor_rank(t),
-			  shape);
+	return tensor_variable(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, t);
 }
 
 static Node *fresh(Ir *ir, char letter, int k, const Node *t)
@@ -371,10 +367,18 @@ static Node *take_gradient(Back *b, int i)
 	return sum->type == var->type ? sum : sum_typed(a->ir, var, sum, (Type)var->type, NULL);
 }
 
-void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *dresult,
+void scan_gradients(Ir *ir, int nresult, Node *const *result, Node *const *gradient,
 		    const bool *wanted, Node **doperand)
 {
-	Back b = back_new(ir, nresult, result, wanted);
+	Node **some = arena_alloc(&ir->arena, sizeof *some * (size_t)nresult);
+	Node **dresult = arena_alloc(&ir->arena, sizeof *dresult * (size_t)nresult);
+	int n = 0;
+	for (int k = 0; k < nresult; k++)
+		if (gradient[k]) {
+			some[n] = result[k];
+			dresult[n++] = gradient[k];
+		}
+	Back b = back_new(ir, n, some, wanted);
 	find_carried(&b, dresult);
 	add_steps(&b.a);
 	set_step(&b, dresult);

@@ -14,7 +14,7 @@
 
 typedef struct Split {
 	Ir *ir;
-	int n, room;
+	int n, room, most;
 	Term *terms;
 } Split;
 
@@ -49,61 +49,17 @@ static Choice choice_of(Ir *ir, const Node *e)
 	}
 }
 
-/* Is e a constant in each of its choices? */
-static bool is_stepwise(const Node *e)
-{
-	bool steps = e->op != OP_AXIS && e->op != OP_READ;
-	if (e->op == OP_SIGN || e->op == OP_CAST)
-		return index_is_choice(e);
-	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc && steps; k++)
-		steps = is_stepwise(e->src[k]);
-	return steps;
-}
-
-/* How many quasi-affine indices the choices in e lead to, at most; 0 where one is not, or for too
- * many. */
-static int count_choices(const Node *e)
-{
-	bool choice = index_is_choice(e);
-	bool known = choice || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
-		     (e->op == OP_MUL && (is_stepwise(e->src[0]) || is_stepwise(e->src[1])));
-	if (e->op == OP_AXIS || e->op == OP_CONST)
-		return 1;
-	if (!known)
-		return 0;
-	if (e->op == OP_CAST)
-		return 2;
-	if (e->op == OP_SELECT) {
-		int yes = count_choices(e->src[1]), no = count_choices(e->src[2]);
-		return yes && no && yes + no <= SPLIT_MAX ? yes + no : 0;
-	}
-	int n = e->op == OP_SIGN ? 3 : choice ? 2 : 1;
-	for (int k = 0; k < e->nsrc && n; k++) {
-		n *= count_choices(e->src[k]);
-		n = n > SPLIT_MAX ? 0 : n;
-	}
-	return n;
-}
-
 /* The first choice in e to be made: one whose operands are chosen before the operands, since its
  * condition may protect theirs, but what is compared (max, abs) after what it is made of. */
 static Node *find_choice(Node *e)
 {
-	bool lazy = e->op == OP_SELECT || e->op == OP_CAST;
-	for (int k = 0; k < e->nsrc && !lazy; k++) {
+	bool whole = e->op == OP_SELECT || e->op == OP_CAST || e->op == OP_READ;
+	for (int k = 0; k < e->nsrc && !whole; k++) {
 		Node *found = find_choice(e->src[k]);
 		if (found)
 			return found;
 	}
 	return index_is_choice(e) ? e : NULL;
-}
-
-static void put(Split *s, Term t)
-{
-	if (t.guard && node_is_value(t.guard, 0)) /* choices that exclude each other */
-		return;
-	s->terms = arena_grow(&s->ir->arena, s->terms, s->n, &s->room, sizeof t);
-	s->terms[s->n++] = t;
 }
 
 /* Nodes whose values are known, and those. */
@@ -148,21 +104,27 @@ static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 	return t;
 }
 
-static void split_term(Split *s, Term t)
+/* Puts the terms that t becomes; false where one can't be inverted, or for too many. */
+static bool split_term(Split *s, Term t)
 {
 	Ir *ir = s->ir;
 	Node *choice = NULL;
+	if (t.guard && node_is_value(t.guard, 0)) /* choices that exclude each other */
+		return true;
 	for (int d = 0; d < tensor_rank(t.read->src[0]) && !choice; d++)
 		choice = find_choice(t.read->src[1 + d]);
-	if (!choice) {
-		put(s, t);
-		return;
+	if (choice) {
+		Choice c = choice_of(ir, choice);
+		Node *no = node_not(ir, c.cond);
+		return (node_is_value(c.cond, 0) ||
+			split_term(s, choose(ir, t, choice, c.cond, c.yes))) &&
+		       (node_is_value(c.cond, 1) || split_term(s, choose(ir, t, choice, no, c.no)));
 	}
-	Choice c = choice_of(ir, choice);
-	if (!node_is_value(c.cond, 0))
-		split_term(s, choose(ir, t, choice, c.cond, c.yes));
-	if (!node_is_value(c.cond, 1))
-		split_term(s, choose(ir, t, choice, node_not(ir, c.cond), c.no));
+	if (s->n == s->most || index_obstacle(ir, &t))
+		return false;
+	s->terms = arena_grow(&s->ir->arena, s->terms, s->n, &s->room, sizeof t);
+	s->terms[s->n++] = t;
+	return true;
 }
 
 int terms_split(Ir *ir, int n, Term **terms)
@@ -170,15 +132,13 @@ int terms_split(Ir *ir, int n, Term **terms)
 	Split s = {.ir = ir};
 	for (int k = 0; k < n; k++) {
 		Term t = (*terms)[k];
-		int choices = 1;
-		for (int d = 0; d < tensor_rank(t.read->src[0]) && choices; d++) {
-			choices *= count_choices(t.read->src[1 + d]);
-			choices = choices > SPLIT_MAX ? 0 : choices;
-		}
-		if (choices > 1)
-			split_term(&s, t);
-		else
-			put(&s, t);
+		int first = s.n;
+		s.most = first + SPLIT_MAX;
+		if (split_term(&s, t))
+			continue;
+		s.n = first; /* as it is */
+		s.terms = arena_grow(&ir->arena, s.terms, s.n, &s.room, sizeof t);
+		s.terms[s.n++] = t;
 	}
 	*terms = s.terms;
 	return s.n;

@@ -1,4 +1,5 @@
-/* tensor.c - reads of tensors that may be numbers, tensors of numbers, and what a copy copies. */
+/* tensor.c - reads and sums of tensors that may be numbers, tensors of numbers, and what a copy
+ * copies. */
 #include "autodiff/internal.h"
 
 Node *tensor_read(Ir *ir, Node *t, Node *const *index)
@@ -23,10 +24,42 @@ Node *tensor_source(Node *t)
 	return body->src[0];
 }
 
-Node *tensor_fill(Ir *ir, Node *like, double value)
+Node *tensor_fill(Ir *ir, const Node *like, double value)
 {
 	Node *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(like);
 	tensor_axes(ir, like, axes);
 	return comp_dense(ir, RED_NONE, rank, rank, axes, node_const(ir, like->type, value));
+}
+
+Node *tensor_sum(Ir *ir, Node *a, Node *b)
+{
+	Node *axes[RICCI_MAX_RANK];
+	if (!a || !b)
+		return a ? a : b;
+	int rank = tensor_rank(a);
+	tensor_axes(ir, a, axes);
+	return comp_dense(ir, RED_NONE, rank, rank, axes,
+			  node_add(ir, tensor_read(ir, a, axes), tensor_read(ir, b, axes)));
+}
+
+Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like)
+{
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < tensor_rank(like); d++)
+		shape[d] = tensor_extent(like, d);
+	return node_input(ir, name, type, tensor_rank(like), shape);
+}
+
+bool tensor_alike(const Node *a, const Node *b)
+{
+	bool alike = a->type == b->type && tensor_rank(a) == tensor_rank(b);
+	for (int d = 0; alike && d < tensor_rank(a); d++)
+		alike = tensor_extent(a, d) == tensor_extent(b, d);
+	return alike;
+}
+
+Node *value_where(Ir *ir, Node *cond, Node *value)
+{
+	return cond ? node_select(ir, cond, value, node_const(ir, value->type, 0)) : value;
 }

@@ -46,31 +46,6 @@ Node *piece_tensor(Ir *ir, const Piece *piece)
 	return sum_make(ir, &f, piece->value);
 }
 
-static void see_read(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ;
-}
-
-/* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
-Node *term_scatter(Ir *ir, const Term *term)
-{
-	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK], *value = term->value;
-	int rank = tensor_rank(tensor);
-	int64_t shape[RICCI_MAX_RANK];
-	for (int d = 0; d < rank; d++) {
-		shape[d] = tensor_extent(tensor, d);
-		lhs[d] = term->read->src[1 + d];
-		bool unsafe = lhs[d]->lo < 0 || lhs[d]->hi >= shape[d];
-		node_walk(ir, lhs[d], see_read, &unsafe);
-		if (term->guard && unsafe)
-			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
-	}
-	if (term->guard)
-		value = node_select(ir, term->guard, value, node_const(ir, value->type, 0));
-	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
-			 value);
-}
-
 /* What keeps an index from being inverted, NULL for nothing. */
 static const char *obstacle(const Node *e)
 {
@@ -95,19 +70,51 @@ static const char *obstacle(const Node *e)
 	return "is no sum of axes, quotients and remainders";
 }
 
-void note_scatter(Ir *ir, const Term *term)
+const char *index_obstacle(Ir *ir, const Term *term)
+{
+	for (int d = 0; d < tensor_rank(term->read->src[0]); d++) {
+		const char *why = obstacle(term->read->src[1 + d]);
+		if (why)
+			return arena_printf(&ir->arena, "index %d %s", d, why);
+	}
+	return NULL;
+}
+
+/* Tells the user why that was done. */
+static void note_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0];
-	const char *text = "its indices make too large a system";
-	for (int d = tensor_rank(tensor) - 1; d >= 0; d--) {
-		const char *why = obstacle(term->read->src[1 + d]);
-		text = why ? arena_printf(&ir->arena, "index %d %s", d, why) : text;
-	}
-	text = arena_printf(&ir->arena, "scatter, because %s", text);
+	const char *why = index_obstacle(ir, term);
+	const char *text = arena_printf(&ir->arena, "scatter, because %s",
+					why ? why : "its indices make too large a system");
 	for (Note *n = ir->note; n; n = n->next)
 		if (n->tensor == tensor && !strcmp(n->text, text))
 			return;
 	Note *n = arena_alloc(&ir->arena, sizeof *n);
 	*n = (Note){tensor, text, ir->note};
 	ir->note = n;
+}
+
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+/* Where the guard fails, zero is added to what is certainly an element, and nothing is read. */
+Node *term_scatter(Ir *ir, const Term *term)
+{
+	Node *tensor = term->read->src[0], *lhs[RICCI_MAX_RANK];
+	int rank = tensor_rank(tensor);
+	note_scatter(ir, term);
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < rank; d++) {
+		shape[d] = tensor_extent(tensor, d);
+		lhs[d] = term->read->src[1 + d];
+		bool unsafe = lhs[d]->lo < 0 || lhs[d]->hi >= shape[d];
+		node_walk(ir, lhs[d], see_read, &unsafe);
+		if (term->guard && unsafe)
+			lhs[d] = node_select(ir, term->guard, lhs[d], node_int(ir, 0));
+	}
+	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
+			 value_where(ir, term->guard, term->value));
 }

@@ -35,61 +35,46 @@ static bool is_reduced(const Node *c, Node *axis)
 	return true;
 }
 
-/* The equation's axes that stand in the read, in the order of its dimensions, but taps (reduced
- * axes that share a dimension) before the first dimension of several axes: what the others run over
- * lies together. Returns how many; 0 when an axis is in several dimensions. */
-static int window_axes(const Term *t, Node **keep)
+/* The equation's axes that stand in dimension d of the read. Returns how many. */
+static int axes_of(const Term *t, int d, Node **axes)
 {
-	int rank = tensor_rank(t->read->src[0]), naxis = comp_naxis(t->comp), n = 0, taps = 0;
-	int first = -1;
-	Node *tap[COMP_MAX_AXES];
-	for (int d = 0; d < rank; d++) {
-		Node *mine[COMP_MAX_AXES];
-		int count = 0;
-		for (int k = 0; k < naxis; k++) {
-			Node *axis = comp_axis(t->comp, k);
-			if (!node_has(t->read->src[1 + d], axis))
-				continue;
-			if (dimensions_with(t, axis) > 1)
-				return 0;
-			mine[count++] = axis;
-		}
-		if (count > 1 && first < 0)
-			first = n;
-		for (int k = 0; k < count; k++) {
-			if (count > 1 && is_reduced(t->comp, mine[k]))
-				tap[taps++] = mine[k];
-			else
-				keep[n++] = mine[k];
-		}
-	}
-	for (int k = n - 1; k >= first && taps; k--)
-		keep[k + taps] = keep[k];
-	for (int k = 0; k < taps; k++)
-		keep[first + k] = tap[k];
-	return n + taps;
+	int n = 0;
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (node_has(t->read->src[1 + d], comp_axis(t->comp, k)))
+			axes[n++] = comp_axis(t->comp, k);
+	return n;
 }
 
-/* The sum over the rest, as a tensor over keep[]. */
-static Node *window_sum(Ir *ir, const Term *t, int nkeep, Node *const *keep, int nrest,
-			Node *const *rest)
+/* The axes that stand in the read, in the order of its dimensions, but taps (reduced axes that
+ * share a dimension) before the first dimension of several axes: what the others run over lies
+ * together. Returns how many; 0 when an axis is in several dimensions. */
+static int window_axes(const Term *t, Node **keep)
 {
-	Node *place[RICCI_MAX_RANK];
-	Frame f = {.rank = nkeep, .nkeep = nkeep, .nsum = nrest};
-	f.lhs = f.keep = keep;
-	f.sum = rest;
-	f.place = place;
-	for (int k = 0; k < nkeep; k++) {
-		f.shape[k] = axis_extent(keep[k]);
-		place[k] = node_axis(ir, k, f.shape[k]);
+	int rank = tensor_rank(t->read->src[0]), n = 0, windows = 0;
+	int next_tap = 0; /* where the next one goes */
+	Node *axes[COMP_MAX_AXES];
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (dimensions_with(t, comp_axis(t->comp, k)) > 1)
+			return 0;
+	for (int d = 0; d < rank; d++) {
+		int count = axes_of(t, d, axes);
+		windows += count > 1;
+		for (int k = 0; k < count; k++) {
+			bool tap = count > 1 && is_reduced(t->comp, axes[k]);
+			int at = tap ? next_tap : n;
+			for (int j = n++; j > at; j--)
+				keep[j] = keep[j - 1];
+			keep[at] = axes[k];
+			next_tap = tap || !windows ? at + 1 : next_tap;
+		}
 	}
-	return sum_make(ir, &f, t->value);
+	return n;
 }
 
 bool term_window(Ir *ir, const Term *t, Term *own)
 {
-	Node *keep[COMP_MAX_AXES], *rest[COMP_MAX_AXES], *tensor = t->read->src[0];
-	int nkeep = window_axes(t, keep), nrest = 0;
+	Node *keep[COMP_MAX_AXES], *tensor = t->read->src[0];
+	int nkeep = window_axes(t, keep);
 	double points = 1, size = 1;
 	bool unsafe = false;
 	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || type_size((Type)t->value->type) < LEAST_BYTES)
@@ -100,19 +85,11 @@ bool term_window(Ir *ir, const Term *t, Term *own)
 		if (!kept && t->guard && node_has(t->guard, axis))
 			return false;
 		*(kept ? &size : &points) *= (double)axis_extent(axis);
-		if (!kept)
-			rest[nrest++] = axis;
 	}
 	node_walk(ir, t->value, see_unsafe, &unsafe);
 	if (unsafe || points < LEAST_POINTS ||
 	    size > MOST_GROWTH * ((double)tensor_size(tensor) + (double)tensor_size(t->comp)))
 		return false;
-	Node *part = t->read;
-	if (t->guard)
-		part = node_select(ir, t->guard, part, node_const(ir, part->type, 0));
-	own->comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
-	own->read = node_replace(ir, t->read, nkeep, keep, own->comp->src);
-	own->guard = t->guard ? node_replace(ir, t->guard, nkeep, keep, own->comp->src) : NULL;
-	own->value = tensor_read(ir, window_sum(ir, t, nkeep, keep, nrest, rest), own->comp->src);
+	*own = term_over(ir, t, NULL, nkeep, keep);
 	return true;
 }

@@ -111,13 +111,13 @@ Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Nod
 	return comp_make(ir, red, rank, shape, axes, naxis, axes, body);
 }
 
-Node *comp_with_body(Ir *ir, const Node *c, Node *body)
+Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body)
 {
 	int64_t shape[RICCI_MAX_RANK];
 	int rank = tensor_rank(c), naxis = comp_naxis(c);
 	for (int d = 0; d < rank; d++)
 		shape[d] = tensor_extent(c, d);
-	return comp_make(ir, comp_reduce(c), rank, shape, c->src + naxis, naxis, c->src, body);
+	return comp_make(ir, red, rank, shape, c->src + naxis, naxis, c->src, body);
 }
 
 void tensor_axes(Ir *ir, const Node *t, Node **axes)

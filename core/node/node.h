@@ -170,8 +170,8 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 		Node *const *axes, Node *body);
 /* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
-/* The equation c with another body over its axes. */
-Node *comp_with_body(Ir *ir, const Node *c, Node *body);
+/* The equation c with another reduction and body over its axes. */
+Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body);
 
 /* ---- equations with gradients of the user's own (custom.c) ---- */
 /* The tensors of result[] hide the equations that compute them; `gradient` is a program for the
@@ -363,6 +363,8 @@ double comp_points(const Node *c); /* size of the domain */
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is
  * returned. */
 Node *reduce_guards(Ir *ir, Reduce red, Node *body, int room, int *nguard, Node **guard);
+/* e where the condition is e >= 0 of integers; NULL for others. */
+Node *condition_slack(Ir *ir, const Node *cond);
 /* As double; integers' max= starts from the type's least value. */
 double reduce_identity(Reduce r, Type t);
 int64_t reduce_identity_int(Reduce r, Type t);

@@ -102,7 +102,8 @@ static Node *comp_rounded(Ir *ir, Type type, Node *c)
 	terms_round(&r, comp_body(c));
 	if (!r.n)
 		return c;
-	return comp_with_body(ir, c, node_replace(ir, comp_body(c), r.n, r.from, r.to));
+	Node *body = node_replace(ir, comp_body(c), r.n, r.from, r.to);
+	return comp_with(ir, c, comp_reduce(c), body);
 }
 
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots)

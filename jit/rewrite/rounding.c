@@ -69,7 +69,8 @@ static Node *comp_rounding(Ir *ir, RoundingKeys *keys, Node *c)
 		Node *x = node_replace(ir, casts.from[k]->src[0], k, casts.from, casts.to);
 		casts.to[k] = rounded(ir, rounding_key(keys, casts.from[k]), x, point);
 	}
-	return comp_with_body(ir, c, node_replace(ir, comp_body(c), casts.n, casts.from, casts.to));
+	Node *body = node_replace(ir, comp_body(c), casts.n, casts.from, casts.to);
+	return comp_with(ir, c, comp_reduce(c), body);
 }
 
 int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots)
