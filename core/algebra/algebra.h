@@ -33,7 +33,6 @@ typedef struct Polyhedron Polyhedron;
 Polyhedron *poly_new(Ir *ir); /* in the arena */
 /* Takes the parts of a conjunction that it understands (affine compares); ignores others. */
 void poly_assume(Polyhedron *p, Node *cond);
-void poly_assume_not(Polyhedron *p, Node *cond);
 Polyhedron *poly_copy(Polyhedron *p);
 bool poly_is_empty(Polyhedron *p);	      /* proved empty */
 bool poly_implies(Polyhedron *p, Node *cond); /* proved true for all points */
