@@ -261,23 +261,22 @@ static Node *build_select(Elab *e, Ast *a, Type t)
 
 static Node *build_call(Elab *e, Ast *a, Type t)
 {
-	const CallInfo *c = call_find(a->name->s);
+	Op op = call_find(a->name->s);
 	Type to;
 
-	if (!c && type_parse(a->name->s, &to)) {
+	if (!op && type_parse(a->name->s, &to)) {
 		if (to == RICCI_BOOL)
 			return elab_condition(e, a->arg[0]);
 		return node_cast(e->ir, to, elab_expr(e, a->arg[0], natural(a->arg[0], to)));
 	}
-	if (c->takes == CALL_DRAW) {
+	if (op == OP_RANDOM || op == OP_NORMAL) {
 		Node *src[2] = {elab_expr(e, a->arg[0], RICCI_I64), e->element};
 		if (a->n == 2)
 			src[1] = elab_expr(e, a->arg[1], RICCI_I64);
-		return node_make(e->ir, c->op, RICCI_F32, 2, src, 0);
+		return node_make(e->ir, op, RICCI_F32, 2, src, 0);
 	}
 	Node *x = elab_expr(e, a->arg[0], t);
-	return c->narg == 1 ? node1(e->ir, c->op, x)
-			    : node2(e->ir, c->op, x, elab_expr(e, a->arg[1], t));
+	return a->n == 1 ? node1(e->ir, op, x) : node2(e->ir, op, x, elab_expr(e, a->arg[1], t));
 }
 
 static Node *build(Elab *e, Ast *a, Type t)

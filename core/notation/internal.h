@@ -250,13 +250,7 @@ typedef struct Hint {
 const Hint *hint_row(int i);			    /* NULL: no more */
 const char *hint_text(Source *s, const char *name); /* "; write .."; "" when there is none */
 
-typedef struct CallInfo {
-	const char *name;
-	Op op;
-	int narg;
-	enum { CALL_FLOAT, CALL_NUMBER, CALL_DRAW } takes;
-} CallInfo;
-const CallInfo *call_find(const char *name);
+Op call_find(const char *name); /* of a function; 0: there is none */
 /* Fills a->value everywhere below a; index: a is an integer index expression. */
 int typing_check(Source *s, Ast *a, bool index);
 int typing_join(Source *s, Ast *a, Ast *x, Ast *y, bool logic); /* the common kind of x and y */
