@@ -152,7 +152,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 		code = run_beside(r, best, pool, rs, false, buf, err);
 	if (!code && small && !wrong.code)
 		results_compare(r->line->task, &s, &how, r->buf, got + r->ninput, buf + r->ninput,
-				&wrong);
+				NULL, &wrong);
 	beside_end(r, got, !code && !small && !wrong.code);
 	beside_end(r, buf, !code);
 	sample_free(&s);

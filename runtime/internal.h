@@ -58,6 +58,14 @@ typedef struct Sample {
 	double **value, **bound; /* [member][element] */
 	Arena arena;
 } Sample;
+/* Elements from..to-1 of a tensor. */
+typedef struct Window {
+	int64_t from, to;
+} Window;
+typedef struct Windows {
+	int n;
+	const Window *at;
+} Windows;
 /* Which elements are judged, and on what data: its floats are integers, or multiples of 2^draw_whole_unit, of
  * magnitude `whole` at most (0: any numbers), so that results which no rounding meets are exact. */
 typedef struct Chosen { /* elements of one member */
@@ -91,10 +99,11 @@ void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
 void sample_free(Sample *s);
-/* compare.c: results against another kernel's; what differs is judged by the interpreter, `how` tells
- * how many points of it; members whose elements cost more than its limit are not compared. */
+/* compare.c: results against another kernel's, each in its windows (NULL: all of them); what differs is
+ * judged by the interpreter, `how` tells how many points of it; members whose elements cost more than
+ * its limit are not compared. */
 int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
-		    void *const *got, void *const *other, Error *err);
+		    void *const *got, void *const *other, const Windows *in, Error *err);
 /* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
  * when `reference` is given. */
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
@@ -110,6 +119,7 @@ int task_copy(const Task *t, TaskCopy *c, Error *err);
 void task_copy_free(TaskCopy *c);
 int task_nbuf(const Task *t);
 Node *task_tensor(const Task *t, int i); /* of buffer i */
+int task_member(const Task *t, int i);	 /* of buffer i; -1: an input */
 /* What floats are drawn from; integers are small, and near the equations' constants and large where
  * floats are (WHOLE, WIDE), unless the task's indices need a range. */
 typedef enum DrawKind {
@@ -123,6 +133,13 @@ enum { DRAW_WHOLE_MOST = 100, DRAW_MOST_INT = 1 << 20 }; /* no larger number is 
  * IR_ENTER of the copy. */
 int draw_whole_unit(TaskCopy *c, const Task *t);
 int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err);
+/* Of each input only the first `head` and the last `tail` elements have memory of their own; the others
+ * are in the same places as some of the first. */
+typedef struct Drawn {
+	int64_t head, tail;
+} Drawn;
+int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
+		   const Drawn *drawn, Error *err);
 int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
 void task_data_free(TaskData *d);
 
