@@ -497,6 +497,8 @@ int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf
 		uint64_t state = (seed + 1 + (uint64_t)i) * 0x9e3779b97f4a7c15u | 1;
 		Drawn some = drawn ? drawn[i] : (Drawn){tensor_size(x), 0};
 
+		if (some.head == 0)
+			continue;
 		if (type_is_float(x->type))
 			draw_floats(&d, x, buf[i], some, &state);
 		else

@@ -219,6 +219,20 @@ void fence_poison(Fence *f, uint8_t poison)
 	fence_pattern(f);
 }
 
+void fence_fill(Fence *f, double value)
+{
+	size_t size = type_size(f->type), n = (f->repeated ? f->own : f->bytes) / size, done = 1;
+	char *to = f->repeated ? f->memory : f->data;
+
+	if (type_is_float(f->type))
+		type_store(f->type, to, 0, value);
+	else
+		type_store_int(f->type, to, 0, (int64_t)value);
+	for (; done < n; done += done)
+		memcpy(to + done * size, to, (n - done < done ? n - done : done) * size);
+	fence_pattern(f);
+}
+
 void fence_seal(Fence *f)
 {
 	mprotect(fence_begin(f), f->inner, PROT_READ);

@@ -84,11 +84,16 @@ typedef struct Judging {
  * need of all rows costs no more than the limit. False: no memory. */
 bool sample_choose(const Task *t, const Judging *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
+bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
 bool sample_dense(const Task *t);		/* single elements can be evaluated */
 double sample_length(const Node *c);		/* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
 /* judge.c: what is right there. input: the task's data. */
 int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
+/* The coarsest rounding in c's arithmetic, c being in ir; how far a result may be from its value, where
+ * its terms' magnitudes add up to mag, and those up to `exact` meet no rounding. */
+double arithmetic_epsilon(Ir *ir, const Node *c);
+double result_bound(const Node *c, double eps, double exact, double value, double mag);
 /* exact.c: how member k rounds in c, a copy of the task, where floats of the inputs are of DRAW_WHOLE, of
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
@@ -104,6 +109,10 @@ void sample_free(Sample *s);
  * its limit are not compared. */
 int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
 		    void *const *got, void *const *other, const Windows *in, Error *err);
+/* A dense sum (product, maximum) by few of its terms, in the time of two or three launches however long
+ * it is; judged: false, it can't be. */
+int verify_terms(const Task *t, const Kernel *k, bool *judged, Error *err);
+double verify_seconds(const Task *t); /* seconds: a kernel that takes longer has no end */
 /* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
  * when `reference` is given. */
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
@@ -134,7 +143,7 @@ enum { DRAW_WHOLE_MOST = 100, DRAW_MOST_INT = 1 << 20 }; /* no larger number is 
 int draw_whole_unit(TaskCopy *c, const Task *t);
 int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err);
 /* Of each input only the first `head` and the last `tail` elements have memory of their own; the others
- * are in the same places as some of the first. */
+ * are in the same places as some of the first. Head 0: it is not drawn. */
 typedef struct Drawn {
 	int64_t head, tail;
 } Drawn;

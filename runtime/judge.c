@@ -144,7 +144,7 @@ static void see_rounding(void *user, Node *n)
 }
 
 /* The coarsest rounding in c's arithmetic: a body may compute in a narrower type than its own. */
-static double arithmetic_epsilon(Ir *ir, const Node *c)
+double arithmetic_epsilon(Ir *ir, const Node *c)
 {
 	Node *const body = comp_body(c);
 	double eps = type_epsilon(type_accumulator((Type)c->type));
@@ -157,7 +157,7 @@ static double arithmetic_epsilon(Ir *ir, const Node *c)
 	return eps;
 }
 
-static double rounding(const Node *c, double eps, double exact, double value, double mag)
+double result_bound(const Node *c, double eps, double exact, double value, double mag)
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
@@ -197,8 +197,8 @@ static int judge_all(Judge *j, Error *err)
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] = rounding(j->copy.member[k], eps, j->exact[k],
-						  s->value[k][i], j->mag[i]);
+			s->bound[k][i] = result_bound(j->copy.member[k], eps, j->exact[k],
+						      s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {

@@ -66,23 +66,24 @@ static bool member_needed(const Task *t, int m)
 	return needed;
 }
 
-/* Of large tensors only a part has memory of its own: of result m what the sample looks at. */
-static bool fence_part(Fence *f, const Task *t, int i, const Sample *s)
+/* Of large tensors only a part has memory of its own: of a result what the sample looks at. */
+static bool fence_part(Fence *f, const Task *t, int i, const Sample *s, const Places *of_input)
 {
 	Type type = (Type)task_tensor(t, i)->type;
 	size_t bytes = tensor_bytes(task_tensor(t, i));
-	int m = task_member(t, i), n = m < 0 ? 0 : s->count[m];
+	int m = task_member(t, i), n = m >= 0 ? s->count[m] : of_input ? of_input[i].n : 0;
+	const int64_t *at = m >= 0 ? s->at[m] : of_input ? of_input[i].at : NULL;
 	Window *w = mem_alloc(((size_t)n + 1) * sizeof *w);
 	bool good = w != NULL;
 
 	for (int k = 0; k < n && good; k++)
-		w[k] = (Window){s->at[m][k], s->at[m][k] + 1};
+		w[k] = (Window){at[k], at[k] + 1};
 	good = good && fence_new_windows(f, bytes, type, trial_room / 16, n, w);
 	mem_free(w);
 	return good;
 }
 
-static bool buffer_fence(Trial *v, int i, const Sample *s)
+static bool buffer_fence(Trial *v, int i, const Sample *s, const Places *of_input)
 {
 	const Task *t = v->task;
 	Fence *f = &v->fence[i];
@@ -90,7 +91,7 @@ static bool buffer_fence(Trial *v, int i, const Sample *s)
 	bool part = s && trial_large(t) && tensor_bytes(task_tensor(t, i)) > trial_room / 8 &&
 		    (m < 0 || !member_needed(t, m));
 
-	if (!(part ? fence_part(f, t, i, s)
+	if (!(part ? fence_part(f, t, i, s, of_input)
 		   : fence_new(f, tensor_bytes(task_tensor(t, i)), (Type)task_tensor(t, i)->type)))
 		return false;
 	f->output = m >= 0;
@@ -98,7 +99,8 @@ static bool buffer_fence(Trial *v, int i, const Sample *s)
 	return true;
 }
 
-int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sample *s, Error *err)
+int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sample *s,
+	      const Places *of_input, Error *err)
 {
 	int n = task_nbuf(t), nfence = n + TRIAL_WORKERS + 2;
 	bool good;
@@ -115,7 +117,7 @@ int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sam
 	if (good)
 		v->nfence = nfence;
 	for (int i = 0; i < nfence && good; i++)
-		good = i < n ? buffer_fence(v, i, s)
+		good = i < n ? buffer_fence(v, i, s, of_input)
 			     : fence_new(&v->fence[i], fence_bytes(v, i), RICCI_BOOL);
 	if (!good)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
@@ -123,7 +125,7 @@ int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sam
 	return 0;
 }
 
-int trial_draw(Trial *v, uint64_t seed, DrawKind kind, Error *err)
+int trial_draw(Trial *v, uint64_t seed, DrawKind kind, const bool *but, Error *err)
 {
 	int in = v->task->sub.ninput, code;
 	Drawn *drawn = mem_zalloc(((size_t)in + 1) * sizeof *drawn);
@@ -134,8 +136,9 @@ int trial_draw(Trial *v, uint64_t seed, DrawKind kind, Error *err)
 		const Fence *f = &v->fence[i];
 		int64_t n = tensor_size(v->task->sub.input[i]);
 
-		drawn[i] = (Drawn){n, 0};
-		if (f->repeated && f->nwindow > 1) {
+		drawn[i] = (Drawn){but && but[i] ? 0 : n, 0};
+		if (drawn[i].head && f->repeated &&
+		    f->nwindow > 1) { /* windows between the ends stay as they are */
 			drawn[i].tail = n - f->window[f->nwindow - 1].from;
 			drawn[i].head =
 				f->window[0].to + (int64_t)(f->repeated / type_size(f->type));
@@ -146,6 +149,11 @@ int trial_draw(Trial *v, uint64_t seed, DrawKind kind, Error *err)
 	code = task_draw_part(v->task, seed, kind, v->buf, drawn, err);
 	mem_free(drawn);
 	return code;
+}
+
+void trial_fill(Trial *v, int i, double value)
+{
+	fence_fill(&v->fence[i], value);
 }
 
 /* The results, the shared memory and the scratch, before a run. */

@@ -27,7 +27,8 @@ bool fence_like(Fence *f, const Fence *of);
 void fence_free(Fence *f);
 bool fence_whole(const Fence *f); /* nothing beside the data was written */
 void fence_poison(Fence *f, uint8_t poison);
-void fence_seal(Fence *f); /* read-only, in this process */
+void fence_fill(Fence *f, double value); /* in all elements */
+void fence_seal(Fence *f);		 /* read-only, in this process */
 /* Do they differ in an element of the windows, poison of each run apart? */
 bool fence_differs(const Fence *f, uint8_t poison, const Fence *g, uint8_t other, int64_t *at);
 
@@ -60,12 +61,18 @@ typedef struct Trial {
 } Trial;
 
 /* Memory for the task's buffers: inputs first, then results. Where they are larger than trial_room, a
- * part of it repeats (fence.c), and of results the places of s have some of their own. */
+ * part of it repeats (fence.c), and of results the elements of s have some of their own, and of inputs those of of_input (NULL: none). */
 extern size_t trial_room;
 bool trial_large(const Task *t);
-int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sample *s, Error *err);
-/* Draws the inputs. */
-int trial_draw(Trial *v, uint64_t seed, DrawKind kind, Error *err);
+typedef struct Places { /* elements of one input */
+	int n;
+	const int64_t *at;
+} Places;
+int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sample *s,
+	      const Places *of_input, Error *err);
+/* Draws the inputs but those marked (NULL: all); stores one number in all elements of one. */
+int trial_draw(Trial *v, uint64_t seed, DrawKind kind, const bool *but, Error *err);
+void trial_fill(Trial *v, int i, double value);
 void trial_free(Trial *v);
 /* Poisons the results and runs the kernel on the inputs, isolated in the children for at most
  * `limit` seconds of a processor's time. 0, or an error that tells how it ended. */

@@ -6,7 +6,7 @@
  * constants, so that every branch is taken. Sampled elements of each are compared with the
  * interpreter's, and all with those of an admitted kernel, where there is one (compare.c).
  */
-#include "runtime/trial.h"
+#include "runtime/terms.h"
 #include <math.h>
 #include <string.h>
 
@@ -25,24 +25,29 @@ static const Round rounds[] = {
 };
 static const Round again = {DRAW_UNIT, DRAW_POSITIVE};
 
-/* A maximum shows a mistake only where the lost term is the largest: few of them run more often,
- * until so many were computed, or so many points. */
-static const double most_points = 2e6;
-enum { MAXIMA = 600, MOST_RUNS = 16 };
+/* Sums longer than this are judged by few of their terms, where that can be. */
+static const double long_points = 1e7;
+enum { TERM_ELEMENTS = 8, TERM_POINTS = 512 };
+/* Seconds a point that any kernel takes at most. */
+static const double slow_point = 2e-8;
 
-static int extra_runs(const Task *t)
+/* A maximum shows a mistake only where the lost term is the largest: few of them run more often,
+ * until so many were computed. Runs that are judged by all terms are as many as the others. */
+enum { MAXIMA = 600, MOST_RUNS = 16, MOST_WHOLE = 3, EXTREME_ELEMENTS = 64, EXTREME_POINTS = 32 };
+
+/* few: by few of their terms. */
+static int extra_runs(const Task *t, bool few)
 {
-	double least = INFINITY, points = 1;
+	double least = INFINITY;
 
 	for (int m = 0; m < t->sub.nmember; m++) {
 		const Node *c = t->sub.member[m];
 		Reduce how = comp_reduce(c);
 
-		points += comp_points(c);
 		if (how == RED_MAX || how == RED_MIN)
 			least = fmin(least, (double)tensor_size(c));
 	}
-	return (int)fmin(MOST_RUNS, fmin(MAXIMA / least, most_points / points));
+	return (int)fmin(few ? MOST_RUNS : MOST_WHOLE, MAXIMA / least);
 }
 
 /* ---- against an admitted kernel ---- */
@@ -101,7 +106,7 @@ static Judging round_judging(const Task *t, DrawKind kind)
 static int round_draw(Trial *v, DrawKind kind, Sample *s, Error *err)
 {
 	Judging how = round_judging(v->task, kind);
-	int code = trial_draw(v, 1 + v->runs, kind, err);
+	int code = trial_draw(v, 1 + v->runs, kind, NULL, err);
 
 	return code ? code : sample_expect(v->task, v->buf, &how, s, err);
 }
@@ -180,36 +185,130 @@ static int round_run(Trial *v, const Round *r, bool thorough, const Kernel *refe
 	return code;
 }
 
-/* Sums so long that the interpreter takes much longer for one than for others' samples. */
-static bool task_costly(const Task *t)
+/* ---- long sums ---- */
+static double task_longest(const Task *t)
 {
 	double longest = 0;
 
 	for (int m = 0; m < t->sub.nmember; m++)
 		longest = fmax(longest, sample_length(t->sub.member[m]));
-	return longest > costly_points;
+	return longest;
 }
 
-int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
-		  double limit, Error *err)
+/* Of all kinds of data that tell something, judged by few terms. */
+static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Kernel *reference,
+		     double limit, Error *err)
+{
+	Judging how = round_judging(v->task, DRAW_UNIT);
+	int code = 0;
+
+	for (TermsKind kind = 0; kind < TERMS_KINDS && !code; kind++) {
+		if (!x->usable[kind])
+			continue;
+		code = terms_draw(x, v, kind, seed, err);
+		if (!code)
+			code = trial_run(v, TRIAL_TOGETHER, limit, err);
+		if (!code)
+			code = trial_fences(v, err);
+		if (!code)
+			code = sample_judge(v->task, &x->s, v->buf + v->task->sub.ninput, err);
+		if (!code && thorough)
+			code = round_orders(v, limit, err);
+	}
+	if (!code && reference) {
+		how.limit = long_points;
+		code = judge_reference(v, &x->s, &how, reference, err);
+	}
+	return code;
+}
+
+/* All of a task that is judged so. */
+static int terms_verify(const Task *t, const Kernel *k, Terms *x, bool thorough,
+			const Kernel *reference, bool isolated, double limit, Error *err)
+{
+	Places *places = mem_zalloc(((size_t)t->sub.ninput + 1) * sizeof *places);
+	Trial v = {0};
+	int code = places ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a verification");
+
+	for (int i = 0; i < t->sub.ninput && !code; i++)
+		places[i] = (Places){x->nplace[i], x->place[i]};
+	if (!code)
+		code = trial_new(&v, t, k, isolated, &x->s, places, err);
+	if (!code)
+		code = terms_run(&v, x, 1, thorough, reference, limit, err);
+	if (!code)
+		code = trial_written(&v, err);
+	trial_free(&v);
+	mem_free(places);
+	return code;
+}
+
+int verify_terms(const Task *t, const Kernel *k, bool *judged, Error *err)
+{
+	Terms x;
+	int code = terms_new(&x, t, TERM_ELEMENTS, TERM_POINTS, 1, err);
+
+	*judged = !code && terms_usable(&x);
+	if (*judged)
+		code = terms_verify(t, k, &x, false, NULL, true, verify_seconds(t), err);
+	terms_free(&x);
+	return code;
+}
+
+/* ---- all ---- */
+static int rounds_run(Trial *v, const Kernel *reference, double limit, Error *err)
+{
+	bool costly = task_longest(v->task) > costly_points, exact = false, enough = false;
+	int code = 0;
+
+	for (int i = 0; i < COUNT(rounds) && !code && !enough; i++) {
+		bool last = rounds[i].kind == DRAW_UNIT || (i == 0 && costly);
+
+		code = round_run(v, &rounds[i], last, reference, limit, &exact, err);
+		/* sums that are right to the last bit, and nothing else to see */
+		enough = i == 0 && exact && costly;
+	}
+	return code;
+}
+
+static int extremes_run(Trial *v, double limit, Error *err)
+{
+	bool exact;
+	Terms x;
+	int code = terms_new(&x, v->task, 1, 2, 1, err);
+	bool few = !code && terms_usable(&x) && !trial_large(v->task);
+	int runs = code ? 0 : extra_runs(v->task, few);
+
+	terms_free(&x);
+	for (int i = 0; i < runs && !code; i++) {
+		if (!few) {
+			code = round_run(v, &again, false, NULL, limit, &exact, err);
+			continue;
+		}
+		code = terms_new(&x, v->task, EXTREME_ELEMENTS, EXTREME_POINTS, 2 + (uint64_t)i,
+				 err);
+		if (!code)
+			code = terms_run(v, &x, 2 + (uint64_t)i, false, NULL, limit, err);
+		terms_free(&x);
+	}
+	return code;
+}
+
+/* By all of their terms. */
+static int whole_verify(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
+			double limit, Error *err)
 {
 	Trial v = {0};
 	Sample places = {0};
 	Judging how = round_judging(t, DRAW_UNIT);
-	bool exact = false, enough = false;
 	int code = sample_choose(t, &how, &places)
-			   ? trial_new(&v, t, k, isolated, &places, err)
+			   ? trial_new(&v, t, k, isolated, &places, NULL, err)
 			   : error_set(err, RICCI_ENOMEM, "out of memory for a verification");
 
-	for (int i = 0; i < COUNT(rounds) && !code && !enough; i++) {
-		bool last = rounds[i].kind == DRAW_UNIT || (i == 0 && task_costly(t));
-
-		code = round_run(&v, &rounds[i], last, reference, limit, &exact, err);
-		/* sums that are right to the last bit, and nothing else to see */
-		enough = i == 0 && exact && task_costly(t);
-	}
-	for (int i = code ? 0 : extra_runs(t); i > 0 && !code; i--)
-		code = round_run(&v, &again, false, NULL, limit, &exact, err);
+	if (!code)
+		code = rounds_run(&v, reference, limit, err);
+	if (!code)
+		code = extremes_run(&v, limit, err);
 	if (!code)
 		code = trial_written(&v, err);
 	trial_free(&v);
@@ -217,7 +316,33 @@ int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool 
 	return code;
 }
 
+int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
+		  double limit, Error *err)
+{
+	Terms x = {0};
+	int code = 0;
+	bool few = false;
+
+	if (task_longest(t) > long_points) {
+		code = terms_new(&x, t, TERM_ELEMENTS, TERM_POINTS, 1, err);
+		few = !code && terms_usable(&x);
+	}
+	if (few)
+		code = terms_verify(t, k, &x, true, reference, isolated, limit, err);
+	terms_free(&x);
+	return few || code ? code : whole_verify(t, k, reference, isolated, limit, err);
+}
+
+double verify_seconds(const Task *t)
+{
+	double points = 0;
+
+	for (int m = 0; m < t->sub.nmember; m++)
+		points += comp_points(t->sub.member[m]);
+	return 10 + slow_point * points;
+}
+
 int verify_kernel(const Task *t, const Kernel *k, bool isolated, Error *err)
 {
-	return verify_within(t, k, NULL, isolated, 10, err);
+	return verify_within(t, k, NULL, isolated, verify_seconds(t), err);
 }

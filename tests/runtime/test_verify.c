@@ -358,7 +358,7 @@ static void test_data(void)
 	check_hand("Y[i] = min(max(A[i], 0), 6)", RICCI_F32, N, clipped, 1);
 	check_hand("Y[i] = A[i] + (A[i] == 1000 ? 12 : 0)", RICCI_I32, N, chosen, 1);
 	check_hand("Y[i] = A[i]", RICCI_F32, 20000, racing, 1);
-	static const int64_t length[] = {1000, 40001, 100000, 10000000};
+	static const int64_t length[] = {1000, 40001, 100000, 20000000};
 	for (int i = 0; i < COUNT(length); i++) {
 		terms = length[i];
 		check_hand("Y[] += A[i] * B[i]", RICCI_F32, terms, summed, 2);
@@ -463,7 +463,7 @@ static size_t trial_memory(const Task *t, const Kernel *k)
 	size_t own = 0;
 
 	CHECK(sample_choose(t, &how, &s));
-	CHECK_INT(trial_new(&v, t, k, false, &s, NULL), 0);
+	CHECK_INT(trial_new(&v, t, k, false, &s, NULL, NULL), 0);
 	for (int i = 0; i < v.nfence; i++)
 		own += v.fence[i].own;
 	trial_free(&v);
