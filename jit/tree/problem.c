@@ -6,6 +6,7 @@
  * domain; nothing is evaluated where its condition is false. */
 #include "jit/tree/problem.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -517,6 +518,40 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 		}
 	sort_spatial(p);
 	return ir->err.code;
+}
+
+static void see_infinite(void *user, Node *n)
+{
+	bool *finite = user;
+	if (!type_is_float((Type)n->type))
+		return;
+	switch ((Op)n->op) {
+	case OP_CONST:
+		*finite &= isfinite(n->u.f) != 0;
+		return;
+	case OP_DIV:
+		*finite &= node_is_const(n->src[1]) && n->src[1]->u.f != 0;
+		return;
+	case OP_POW:
+	case OP_EXP:
+	case OP_EXPM1:
+	case OP_LOG:
+	case OP_LOG1P:
+	case OP_SQRT:
+	case OP_RSQRT:
+	case OP_TAN:
+		*finite = false;
+		return;
+	default:
+		return;
+	}
+}
+
+bool stays_finite(Ir *ir, Node *e)
+{
+	bool finite = true;
+	node_walk(ir, e, see_infinite, &finite);
+	return finite;
 }
 
 Node *problem_narrow(const Problem *p, Node *v)

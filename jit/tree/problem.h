@@ -62,6 +62,9 @@ int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *r
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */
 bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at, Node *cond);
+/* Is e a number wherever all that it reads are numbers, as long as no sum or product leaves its type?
+ * Then it may be multiplied by zero where a condition leaves it out. */
+bool stays_finite(Ir *ir, Node *e);
 /* The accumulated value v as one of the result's type: integers wrap. */
 Node *problem_narrow(const Problem *p, Node *v);
 
