@@ -138,7 +138,8 @@ int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 typedef struct Frame {
 	int rank, nkeep, nsum;
 	int64_t shape[RICCI_MAX_RANK];
-	Node *const *lhs, *const *keep, *const *place, *const *sum, *cond;
+	Node *lhs[RICCI_MAX_RANK], *keep[COMP_MAX_AXES], *place[COMP_MAX_AXES];
+	Node *sum[COMP_MAX_AXES], *cond;
 } Frame;
 /* The tensor of these sums of value. */
 Node *sum_make(Ir *ir, const Frame *frame, Node *value);

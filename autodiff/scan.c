@@ -15,9 +15,13 @@
 
 typedef enum { SLICE, STATE, CONSTANT, NKIND } Kind;
 
+typedef struct Variable {
+	Node *var, *operand, *next;
+} Variable;
+
 typedef struct List {
 	int n, room;
-	Node **var, **operand, **next;
+	Variable *at;
 } List;
 
 /* A loop around the steps of another one. */
@@ -49,21 +53,8 @@ static Around around_new(Ir *ir, int nresult, Node *const *result)
 static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 {
 	List *l = &a->list[kind];
-	if (l->n == l->room) {
-		List old = *l;
-		size_t room = sizeof(Node *) * (size_t)(l->room = 2 * l->room + 8);
-		l->var = arena_alloc(&a->ir->arena, room);
-		l->operand = arena_alloc(&a->ir->arena, room);
-		l->next = arena_alloc(&a->ir->arena, room);
-		for (int k = 0; k < l->n; k++) {
-			l->var[k] = old.var[k];
-			l->operand[k] = old.operand[k];
-			l->next[k] = old.next[k];
-		}
-	}
-	l->var[l->n] = var;
-	l->operand[l->n] = operand;
-	l->next[l->n] = next;
+	l->at = arena_grow(&a->ir->arena, l->at, l->n, &l->room, sizeof *l->at);
+	l->at[l->n] = (Variable){var, operand, next};
 	return l->n++;
 }
 
@@ -126,7 +117,7 @@ static void add_kept(Around *a)
 		step[nstep++] = step[k];
 	}
 	for (int k = 0; k < states->n; k++)
-		root[nroot++] = states->next[k];
+		root[nroot++] = states->at[k].next;
 	for (int k = 0; k < a->nstacked; k++)
 		root[nroot++] = a->stacked[k];
 	Node **kept = arena_alloc(arena, sizeof *kept * ((size_t)nstep + 1));
@@ -190,15 +181,18 @@ static void close_around(Around *a, bool backwards)
 		     .nstate = a->list[STATE].n,
 		     .nconst = a->list[CONSTANT].n,
 		     .var = arena_alloc(arena, sizeof(Node *) * room),
-		     .next = a->list[STATE].next};
+		     .next = arena_alloc(arena, sizeof(Node *) * room)};
 	Node **operand = arena_alloc(arena, sizeof *operand * room);
 	int n = 0;
 	if (spec.has_length)
 		operand[0] = scan_operands(a->scan)[0];
 	for (int kind = 0; kind < NKIND; kind++)
 		for (int k = 0; k < a->list[kind].n; k++) {
-			operand[spec.has_length + n] = a->list[kind].operand[k];
-			spec.var[n++] = a->list[kind].var[k];
+			const Variable *v = &a->list[kind].at[k];
+			operand[spec.has_length + n] = v->operand;
+			spec.var[n++] = v->var;
+			if (kind == STATE)
+				spec.next[k] = v->next;
 		}
 	a->call = scan_close(a->ir, &spec, operand, a->nstacked, a->stacked, true);
 }
@@ -253,7 +247,6 @@ static void find_carried(Back *b, Node *const *dresult)
 	for (int v = 0; v < b->a.nvar; v++)
 		into[v] = b->wanted[v];
 	spread(&b->a, into);
-	bool *seen = arena_alloc(&b->a.ir->arena, (size_t)of->nstate + 1);
 	for (int k = 0; k < b->a.nresult; k++) {
 		int final = b->a.result[k]->u.result->final;
 		if (final >= 0) {
@@ -265,13 +258,11 @@ static void find_carried(Back *b, Node *const *dresult)
 	}
 	for (bool more = true; more;) {
 		more = false;
-		for (int k = 0; k < of->nstate; k++) {
-			if (!b->carried[of->nslice + k] || seen[k])
-				continue;
-			more = seen[k] = true;
+		for (int k = 0; k < of->nstate; k++)
 			for (int v = of->nslice; v < of->nslice + of->nstate; v++)
-				b->carried[v] |= b->a.reads[k * b->a.nvar + v];
-		}
+				if (b->carried[of->nslice + k] && !b->carried[v] &&
+				    b->a.reads[k * b->a.nvar + v])
+					more = b->carried[v] = true;
 	}
 	for (int v = of->nslice; v < of->nslice + of->nstate; v++)
 		b->carried[v] &= into[v] && type_is_float((Type)of->var[v]->type);

@@ -247,12 +247,8 @@ static bool build_rows(System *s, int rank, Node *const *index, Node *const *z)
 
 static void put_condition(Inverse *inv, Node *cond)
 {
-	if (node_is_value(cond, 1))
-		return;
-	for (int k = 0; k < inv->ncond; k++)
-		if (inv->cond[k] == cond)
-			return;
-	inv->cond[inv->ncond++] = cond;
+	if (!node_is_value(cond, 1))
+		inv->cond[inv->ncond++] = cond;
 }
 
 static void put_range(Ir *ir, Inverse *inv, Node *x, int64_t lo, int64_t hi)
