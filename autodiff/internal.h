@@ -6,11 +6,11 @@
 
 /* ---- integer linear algebra (solve.c): pure numbers, exact; overflow is an answer ---- */
 
-/* Column Hermite form. a is m x n, u is nu x n, both row-major. Unimodular column operations on
- * both bring a to lower echelon form: column j < rank has its first entry, positive, in row
- * pivot[j], and the entries left of that one are reduced to 0..pivot-1. Returns the rank, or -1 on
- * overflow. */
-int hermite_columns(int m, int n, int64_t *a, int nu, int64_t *u, int *pivot);
+/* Column Hermite form of the m x n matrix in the first rows of a, row-major; unimodular column
+ * operations on these and on the rows below bring it to lower echelon form: column j < rank has its
+ * first entry, positive, in row pivot[j], and the entries left of that one are reduced to
+ * 0..pivot-1. Returns the rank, or -1 on overflow. */
+int hermite_columns(int m, int below, int n, int64_t *a, int *pivot);
 
 /* All integer solutions of M x = b:  x = u y + basis t  with  h y = b  by forward substitution. */
 typedef struct Solution {
