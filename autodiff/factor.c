@@ -83,8 +83,7 @@ static void see_axis(void *user, Node *n)
 		*axes = UINT64_MAX;
 }
 
-/* The axes in e, by number. */
-static uint64_t axes_in(Ir *ir, Node *e)
+uint64_t axes_in(Ir *ir, Node *e)
 {
 	uint64_t axes = 0;
 	if (e)
@@ -92,7 +91,7 @@ static uint64_t axes_in(Ir *ir, Node *e)
 	return axes;
 }
 
-static uint64_t axes_mask(int n, Node *const *axes)
+uint64_t axes_mask(int n, Node *const *axes)
 {
 	uint64_t mask = 0;
 	for (int k = 0; k < n; k++)
@@ -100,7 +99,7 @@ static uint64_t axes_mask(int n, Node *const *axes)
 	return mask;
 }
 
-static double axes_points(int n, Node *const *axes, uint64_t mask)
+double axes_points(int n, Node *const *axes, uint64_t mask)
 {
 	double points = 1;
 	for (int k = 0; k < n; k++)

@@ -132,6 +132,11 @@ int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
 /* ---- sums (factor.c) ---- */
 
+/* Sets of axes by number: those in e (NULL: none; all where it draws random numbers), those listed,
+ * and how many points the ones of them in `mask` have. */
+uint64_t axes_in(Ir *ir, Node *e);
+uint64_t axes_mask(int n, Node *const *axes);
+double axes_points(int n, Node *const *axes, uint64_t mask);
 /* For each point of the axes keep[], the element lhs[] of a tensor is summed over the axes sum[]
  * where cond holds (NULL: everywhere). place[k]: keep[k] as an expression over the tensor's own
  * axes, numbered by dimension. */
