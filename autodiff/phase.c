@@ -4,8 +4,8 @@
  * for each h an equation of its own over u, which sums exactly the taps that there are, and a last
  * one that takes each element from its equation. Residues that are met alike (four taps) stay one
  * equation with h as an axis, dX[2*u+h] += .., since then one factor has u, the other h, where
- * before both had z. What the index steps over is left out first: of X[6*p+4*r] every second element
- * is divided as X'[3*p+2*r] is.
+ * before both had z. What the index steps over is left out first: of X[6*p+4*r] every second
+ * element is divided as X'[3*p+2*r] is.
  *
  * Input: an equation and one term of its body. Output: the gradient, a tensor like the one that is
  * read, or NULL for zero. Invariant: elements that no point meets are zero.
@@ -366,9 +366,8 @@ static Node *join_all(Tape *tape, const Term *term, const Phases *f, bool dense)
 	Node *value = value_where(ir, met, join_value(&j, 0));
 	if (j.direct)
 		return j.last;
-	return node_is_value(value, 0)
-		       ? NULL
-		       : comp_dense(ir, RED_NONE, f->rank, f->rank, j.z, value);
+	return node_is_value(value, 0) ? NULL
+				       : comp_dense(ir, RED_NONE, f->rank, f->rank, j.z, value);
 }
 
 Node *term_gradient(Tape *tape, const Term *term)
