@@ -59,14 +59,9 @@ static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 }
 
 /* A variable like t, of this type, by a name that no body has. */
-static Node *fresh_typed(Ir *ir, char letter, int k, const Node *t, Type type)
+static Node *fresh(Ir *ir, char letter, int k, const Node *t, Type type)
 {
 	return tensor_variable(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, t);
-}
-
-static Node *fresh(Ir *ir, char letter, int k, const Node *t)
-{
-	return fresh_typed(ir, letter, k, t, (Type)t->type);
 }
 
 /* Has t no rank left for the steps? */
@@ -281,13 +276,14 @@ static void set_step(Back *b, Node *const *dresult)
 	const Scan *of = a->of;
 	for (int k = 0; k < of->nstate; k++)
 		if (b->carried[of->nslice + k])
-			add_root(b, of->next[k], fresh(a->ir, 'g', k, of->next[k]));
+			add_root(b, of->next[k],
+				 fresh(a->ir, 'g', k, of->next[k], (Type)of->next[k]->type));
 	for (int k = 0; k < a->nresult; k++) {
 		Node *value = a->result[k]->u.result->value, *seed = dresult[k];
 		if (a->result[k]->u.result->final >= 0)
 			continue;
 		if (!node_is_const(seed)) {
-			seed = fresh(a->ir, 'y', k, value);
+			seed = fresh(a->ir, 'y', k, value, (Type)value->type);
 			add(a, SLICE, seed, dresult[k], NULL);
 		}
 		add_root(b, value, seed);
@@ -329,14 +325,14 @@ static void set_gradient(Back *b, int i)
 	int v = b->at[i], state = v - of->nslice;
 	Node *var = of->var[v], *grad = b->grad[i];
 	if (state >= 0 && state < of->nstate) {
-		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var),
+		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var, (Type)var->type),
 				  gradient_tensor(a->ir, var, b->start[v]),
 				  gradient_tensor(a->ir, var, grad));
 	} else if (grad && !is_summed(of, v)) {
 		b->place[i] = add_stack(a, gradient_tensor(a->ir, var, grad));
 	} else if (grad) {
 		Type type = type_accumulator((Type)var->type);
-		Node *sum = fresh_typed(a->ir, 'c', v, var, type);
+		Node *sum = fresh(a->ir, 'c', v, var, type);
 		b->place[i] = add(a, STATE, sum, tensor_fill(a->ir, sum, 0),
 				  sum_typed(a->ir, var, grad, type, sum));
 	}
@@ -400,7 +396,7 @@ int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperan
 	for (int v = 0; v < a.nvar; v++)
 		if (moves[v]) {
 			x[n] = of->var[v];
-			tx[n++] = fresh(ir, 'x', v, of->var[v]);
+			tx[n++] = fresh(ir, 'x', v, of->var[v], (Type)of->var[v]->type);
 		}
 	for (int k = 0; k < nroot; k++)
 		root[k] = k < of->nstate ? of->next[k] : result[k - of->nstate]->u.result->value;
@@ -408,7 +404,7 @@ int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperan
 	if (forward_graph(ir, nroot, root, n, x, tx, troot))
 		return ir->err.code;
 	for (int v = 0; v < a.nvar; v++) {
-		Node *var = fresh(ir, 'x', v, of->var[v]);
+		Node *var = fresh(ir, 'x', v, of->var[v], (Type)of->var[v]->type);
 		int k = v - of->nslice;
 		if (!moves[v])
 			continue;
