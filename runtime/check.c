@@ -5,7 +5,8 @@
  * the launch, and compared after it. A kernel that fails is replaced by the interpreter's and its
  * launch repeated; where the user asked for that backend, it is an error. The step's data may be
  * unlucky (all terms of a long sum alike): a kernel that is right on random data is given more
- * room. What could not be judged is validated in the background soon (generate.c). A kernel on
+ * room. Longer sums are judged by few of their terms first, on other data (terms.c). What could not
+ * be judged is validated in the background soon (generate.c). A kernel on
  * trial, which is validated, runs beside the best one, and all their results are compared.
  */
 #include "runtime/internal.h"
@@ -97,6 +98,19 @@ static int run_replace(Run *r, Pool *pool, RandomState rs, const Error *why, Err
 	return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 }
 
+/* Where the step's data would cost too much: on other data, of which few terms count. *seen: it could
+ * be judged so. */
+static void long_judge(const Run *r, bool *seen, Error *wrong)
+{
+	Error why = {0};
+
+	if (verify_terms(r->line->task, r->kernel, seen, &why) && why.code != RICCI_ECOMPILE)
+		*seen = false; /* there was no memory, or no process */
+	else if (why.code)
+		error_set(wrong, why.code, "%s", why.text);
+	error_clear(&why);
+}
+
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 {
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
@@ -106,9 +120,11 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 		buf ? step_expect(r, rs, &s, err) : error_set(err, RICCI_ENOMEM, "out of memory");
 	bool seen = s.n > 0;
 
-	if (!code)
+	if (!code && !seen)
+		long_judge(r, &seen, &wrong);
+	if (!code && !wrong.code)
 		code = run_beside(r, r->kernel, pool, rs, false, buf, err);
-	if (!code)
+	if (!code && !wrong.code)
 		code = step_judge(r, rs, false, &s, buf, &wrong, err);
 	beside_end(r, buf, !code && !wrong.code);
 	sample_free(&s);
@@ -152,7 +168,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 		code = run_beside(r, best, pool, rs, false, buf, err);
 	if (!code && small && !wrong.code)
 		results_compare(r->line->task, &s, &how, r->buf, got + r->ninput, buf + r->ninput,
-				&wrong);
+				NULL, &wrong);
 	beside_end(r, got, !code && !small && !wrong.code);
 	beside_end(r, buf, !code);
 	sample_free(&s);

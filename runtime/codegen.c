@@ -165,7 +165,8 @@ static void candidate_admit(Candidate *c)
 
 	if (!c->kernel)
 		return;
-	if (judge && verify_within(c->line->task, c->kernel, NULL, true, 20, &c->err)) {
+	if (judge && verify_within(c->line->task, c->kernel, NULL, true,
+				   verify_seconds(c->line->task), &c->err)) {
 		candidate_drop(c);
 		return;
 	}

@@ -45,13 +45,15 @@ static double sample_distance(const Sample *s, int m)
 	return bound;
 }
 
-static void differing_find(const Node *c, const void *got, const void *other, double distance,
-			   Differing *d)
+static void differing_find(const Node *c, const void *got, const void *other, Window w,
+			   double distance, Differing *d)
 {
 	Type type = (Type)c->type;
-	size_t n = (size_t)tensor_size(c);
+	size_t size = type_size(type), from = (size_t)w.from, n = (size_t)w.to;
+	bool differ = memcmp((const char *)got + from * size, (const char *)other + from * size,
+			     (n - from) * size);
 
-	for (size_t e = 0; e < n && memcmp(got, other, tensor_bytes(c)); e++) {
+	for (size_t e = from; e < n && differ; e++) {
 		bool real = type_is_float(type);
 		double a = real ? type_load(type, got, e) : (double)type_load_int(type, got, e);
 		double b = real ? type_load(type, other, e) : (double)type_load_int(type, other, e);
@@ -98,7 +100,7 @@ static int differing_judge(const Task *t, int m, const Differing *d, const Judgi
 }
 
 int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
-		    void *const *got, void *const *other, Error *err)
+		    void *const *got, void *const *other, const Windows *in, Error *err)
 {
 	int code = 0;
 
@@ -108,8 +110,11 @@ int results_compare(const Task *t, const Sample *s, const Judging *how, void *co
 
 		if (!t->sub.stored[m])
 			continue;
-		if (points <= how->limit)
-			differing_find(t->sub.member[m], got[out], other[out],
+		Window all = {0, tensor_size(t->sub.member[m])};
+		Windows w = in ? in[out] : (Windows){1, &all};
+
+		for (int i = 0; i < w.n && points <= how->limit; i++)
+			differing_find(t->sub.member[m], got[out], other[out], w.at[i],
 				       s->count ? sample_distance(s, m) : 0, &d);
 		if (d.n)
 			code = differing_judge(t, m, &d, how, input, got, err);

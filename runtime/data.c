@@ -12,7 +12,7 @@ typedef struct Range {
 	int64_t lo, hi;
 } Range;
 
-enum { CONSTANTS = 32, ENDS = 64, ENDS_LEAST = 16 };
+enum { CONSTANTS = 32, ENDS = 64, ENDS_LEAST = 16, EXTREMES = 1 << 22 };
 /* Of long inputs so many elements are drawn, and repeated: a prime, so that no two lines of a tensor
  * are alike. */
 enum { BLOCK = 16381 };
@@ -64,15 +64,22 @@ int task_nbuf(const Task *t)
 	return n;
 }
 
-Node *task_tensor(const Task *t, int i)
+int task_member(const Task *t, int i)
 {
 	int m = 0;
 
 	if (i < t->sub.ninput)
-		return t->sub.input[i];
+		return -1;
 	for (i -= t->sub.ninput; !t->sub.stored[m] || i-- > 0; m++)
 		;
-	return t->sub.member[m];
+	return m;
+}
+
+Node *task_tensor(const Task *t, int i)
+{
+	int m = task_member(t, i);
+
+	return m < 0 ? t->sub.input[i] : t->sub.member[m];
 }
 
 static int input_number(const Draw *d, const Node *tensor)
@@ -353,7 +360,9 @@ static void draw_ends(const Draw *d, const Node *x, void *buf, uint64_t *state)
 		int64_t extent = tensor_extent(x, k);
 
 		below /= extent;
-		for (int64_t i = 0; extent >= ENDS_LEAST && i < 2 * outer * below; i++) {
+		int64_t step = 1 + 2 * outer * below / EXTREMES;
+
+		for (int64_t i = 0; extent >= ENDS_LEAST && i < 2 * outer * below; i += step) {
 			int64_t line = i / below / 2, last = i / below % 2 * (extent - 1);
 			size_t at = (size_t)((line * extent + last) * below + i % below);
 			uint64_t r = random_next(state) >> 8;
@@ -380,9 +389,12 @@ static void draw_numbers(const Draw *d, Type type, void *buf, int64_t n, uint64_
 		type_store(type, buf, (size_t)i,
 			   d->kind == DRAW_WIDE ? draw_wide(d, type, state) : draw_whole(d, state));
 	block_repeat(buf, type_size(type), n);
-	/* the ends of long sums count */
-	for (int64_t i = 0; d->density < 1 && i < n;
-	     i = i == ENDS - 1 && n > 2 * ENDS ? n - ENDS : i + 1)
+}
+
+/* The ends of long sums count. */
+static void draw_sums_ends(Type type, void *buf, int64_t n)
+{
+	for (int64_t i = 0; i < n; i = i == ENDS - 1 && n > 2 * ENDS ? n - ENDS : i + 1)
 		type_store(type, buf, (size_t)i, i % 3 ? 1 : -1);
 }
 
@@ -403,25 +415,32 @@ static void draw_uniform(const Draw *d, Type type, void *buf, int64_t n, uint64_
 	}
 }
 
-static void draw_floats(const Draw *d, const Node *x, void *buf, uint64_t *state)
+static void draw_floats(const Draw *d, const Node *x, void *buf, Drawn some, uint64_t *state)
 {
+	size_t size = type_size((Type)x->type);
+	int64_t n = tensor_size(x);
+
 	if (d->kind == DRAW_WHOLE || d->kind == DRAW_WIDE)
-		draw_numbers(d, (Type)x->type, buf, tensor_size(x), state);
+		draw_numbers(d, (Type)x->type, buf, some.head, state);
 	else
-		draw_uniform(d, (Type)x->type, buf, tensor_size(x), state);
+		draw_uniform(d, (Type)x->type, buf, some.head, state);
+	memcpy((char *)buf + (size_t)(n - some.tail) * size, buf, (size_t)some.tail * size);
+	if (d->density < 1 && (d->kind == DRAW_WHOLE || d->kind == DRAW_WIDE))
+		draw_sums_ends((Type)x->type, buf, n);
 	if (d->extremes && d->density == 1 && d->kind != DRAW_POSITIVE)
 		draw_ends(d, x, buf, state);
 }
 
 /* Indices from all of their range and often its ends; others near constants too. */
-static void draw_ints(const Draw *d, int i, void *buf, uint64_t *state)
+static void draw_ints(const Draw *d, int i, void *buf, Drawn some, uint64_t *state)
 {
 	Node *x = d->task->sub.input[i];
 	Range r = input_range(d, i);
+	size_t size = type_size((Type)x->type);
 	int64_t n = tensor_size(x), lo, hi;
 
 	type_range(x->type, &lo, &hi);
-	for (int64_t k = 0; k < n && k < BLOCK; k++) {
+	for (int64_t k = 0; k < some.head && k < BLOCK; k++) {
 		uint64_t u = random_next(state) >> 1;
 		int64_t v = r.lo + (int64_t)(u % (uint64_t)(r.hi - r.lo + 1));
 
@@ -434,7 +453,8 @@ static void draw_ints(const Draw *d, int i, void *buf, uint64_t *state)
 			v = (int64_t)(u >> 44) * (u >> 4 & 1 ? 1 : -1) >> (u >> 8) % 20;
 		type_store_int(x->type, buf, (size_t)k, v < lo ? lo : v > hi ? hi : v);
 	}
-	block_repeat(buf, type_size(x->type), n);
+	block_repeat(buf, size, some.head);
+	memcpy((char *)buf + (size_t)(n - some.tail) * size, buf, (size_t)some.tail * size);
 }
 
 /* So that the sums of a product of two are exact in f32. */
@@ -459,7 +479,8 @@ static bool task_extremes(const Task *t)
 	return extremes;
 }
 
-int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err)
+int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
+		   const Drawn *drawn, Error *err)
 {
 	Draw d = {
 		.task = t, .kind = kind, .density = draw_density(t), .extremes = task_extremes(t)};
@@ -474,15 +495,23 @@ int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Err
 	for (int i = 0; i < t->sub.ninput && !code; i++) {
 		Node *x = t->sub.input[i];
 		uint64_t state = (seed + 1 + (uint64_t)i) * 0x9e3779b97f4a7c15u | 1;
+		Drawn some = drawn ? drawn[i] : (Drawn){tensor_size(x), 0};
 
+		if (some.head == 0)
+			continue;
 		if (type_is_float(x->type))
-			draw_floats(&d, x, buf[i], &state);
+			draw_floats(&d, x, buf[i], some, &state);
 		else
-			draw_ints(&d, i, buf[i], &state);
+			draw_ints(&d, i, buf[i], some, &state);
 	}
 	task_copy_free(&d.copy);
 	mem_free(d.limit);
 	return code;
+}
+
+int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err)
+{
+	return task_draw_part(t, seed, kind, buf, NULL, err);
 }
 
 int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err)

@@ -60,7 +60,8 @@ static JobState candidate_place(Candidate *c)
 
 	if (unseen)
 		present_validate(c->line, unseen);
-	bool bad = verify_within(c->line->task, k, reference, true, 10, &c->err) != 0;
+	bool bad = verify_within(c->line->task, k, reference, true, verify_seconds(c->line->task),
+				 &c->err) != 0;
 
 	kernel_unref(best);
 	if (bad) {

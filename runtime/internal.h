@@ -58,6 +58,14 @@ typedef struct Sample {
 	double **value, **bound; /* [member][element] */
 	Arena arena;
 } Sample;
+/* Elements from..to-1 of a tensor. */
+typedef struct Window {
+	int64_t from, to;
+} Window;
+typedef struct Windows {
+	int n;
+	const Window *at;
+} Windows;
 /* Which elements are judged, and on what data: its floats are integers, or multiples of 2^draw_whole_unit, of
  * magnitude `whole` at most (0: any numbers), so that results which no rounding meets are exact. */
 typedef struct Chosen { /* elements of one member */
@@ -76,11 +84,16 @@ typedef struct Judging {
  * need of all rows costs no more than the limit. False: no memory. */
 bool sample_choose(const Task *t, const Judging *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
+bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
 bool sample_dense(const Task *t);		/* single elements can be evaluated */
 double sample_length(const Node *c);		/* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
 /* judge.c: what is right there. input: the task's data. */
 int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
+/* The coarsest rounding in c's arithmetic, c being in ir; how far a result may be from its value, where
+ * its terms' magnitudes add up to mag, and those up to `exact` meet no rounding. */
+double arithmetic_epsilon(Ir *ir, const Node *c);
+double result_bound(const Node *c, double eps, double exact, double value, double mag);
 /* exact.c: how member k rounds in c, a copy of the task, where floats of the inputs are of DRAW_WHOLE, of
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
@@ -91,10 +104,15 @@ void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
 void sample_free(Sample *s);
-/* compare.c: results against another kernel's; what differs is judged by the interpreter, `how` tells
- * how many points of it; members whose elements cost more than its limit are not compared. */
+/* compare.c: results against another kernel's, each in its windows (NULL: all of them); what differs is
+ * judged by the interpreter, `how` tells how many points of it; members whose elements cost more than
+ * its limit are not compared. */
 int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
-		    void *const *got, void *const *other, Error *err);
+		    void *const *got, void *const *other, const Windows *in, Error *err);
+/* A dense sum (product, maximum) by few of its terms, in the time of two or three launches however long
+ * it is; judged: false, it can't be. */
+int verify_terms(const Task *t, const Kernel *k, bool *judged, Error *err);
+double verify_seconds(const Task *t); /* seconds: a kernel that takes longer has no end */
 /* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
  * when `reference` is given. */
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
@@ -110,6 +128,7 @@ int task_copy(const Task *t, TaskCopy *c, Error *err);
 void task_copy_free(TaskCopy *c);
 int task_nbuf(const Task *t);
 Node *task_tensor(const Task *t, int i); /* of buffer i */
+int task_member(const Task *t, int i);	 /* of buffer i; -1: an input */
 /* What floats are drawn from; integers are small, and near the equations' constants and large where
  * floats are (WHOLE, WIDE), unless the task's indices need a range. */
 typedef enum DrawKind {
@@ -123,6 +142,13 @@ enum { DRAW_WHOLE_MOST = 100, DRAW_MOST_INT = 1 << 20 }; /* no larger number is 
  * IR_ENTER of the copy. */
 int draw_whole_unit(TaskCopy *c, const Task *t);
 int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Error *err);
+/* Of each input only the first `head` and the last `tail` elements have memory of their own; the others
+ * are in the same places as some of the first. Head 0: it is not drawn. */
+typedef struct Drawn {
+	int64_t head, tail;
+} Drawn;
+int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
+		   const Drawn *drawn, Error *err);
 int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
 void task_data_free(TaskData *d);
 

@@ -9,10 +9,12 @@
  * than the kernel's types hold, or an integer that rounding decides (an infinite magnitude), has an
  * infinite bound: it is not compared. What no rounding meets (exact.c) has a bound of 0.
  */
+#define _GNU_SOURCE
 #include "runtime/internal.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { WAYS = 4 };
 
@@ -39,7 +41,8 @@ static double type_tiny(Type t)
 static void judge_free(Judge *j)
 {
 	for (int i = 0; j->full && i < WAYS * j->s->nmember; i++)
-		mem_free(j->full[i]);
+		if (j->full[i])
+			munmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
 	mem_free(j->full);
 	mem_free(j->bind);
 	mem_free(j->mag);
@@ -47,6 +50,18 @@ static void judge_free(Judge *j)
 	mem_free(j->ints);
 	mem_free(j->exact);
 	task_copy_free(&j->copy);
+}
+
+/* Whole tensors, of which the sampled elements alone are touched: pages that are not cost nothing. */
+static void *whole_new(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return NULL;
+	madvise(p, bytes, MADV_NOHUGEPAGE);
+	return p;
 }
 
 static int judge_init(Judge *j, const Task *t, void *const *input, const Judging *how, Sample *s,
@@ -66,9 +81,8 @@ static int judge_init(Judge *j, const Task *t, void *const *input, const Judging
 	j->exact = mem_alloc(m * sizeof *j->exact);
 	good = j->full && j->bind && j->mag && j->moved && j->ints && j->exact &&
 	       !exact_members(&j->copy, t, how->whole, j->exact);
-	/* Untouched pages of a large block cost nothing, so a whole tensor is cheap. */
 	for (size_t i = 0; m > 1 && i < WAYS * m && good; i++)
-		good = (j->full[i] = mem_zalloc(tensor_bytes(t->sub.member[i / WAYS]))) != NULL;
+		good = (j->full[i] = whole_new(tensor_bytes(t->sub.member[i / WAYS]))) != NULL;
 	for (size_t i = 0; i < in && good; i++)
 		j->bind[i] = (Binding){j->copy.input[i], input[i]};
 	for (size_t i = 0; i < m && good; i++)
@@ -130,7 +144,7 @@ static void see_rounding(void *user, Node *n)
 }
 
 /* The coarsest rounding in c's arithmetic: a body may compute in a narrower type than its own. */
-static double arithmetic_epsilon(Ir *ir, const Node *c)
+double arithmetic_epsilon(Ir *ir, const Node *c)
 {
 	Node *const body = comp_body(c);
 	double eps = type_epsilon(type_accumulator((Type)c->type));
@@ -143,7 +157,7 @@ static double arithmetic_epsilon(Ir *ir, const Node *c)
 	return eps;
 }
 
-static double rounding(const Node *c, double eps, double exact, double value, double mag)
+double result_bound(const Node *c, double eps, double exact, double value, double mag)
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
@@ -183,8 +197,8 @@ static int judge_all(Judge *j, Error *err)
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] = rounding(j->copy.member[k], eps, j->exact[k],
-						  s->value[k][i], j->mag[i]);
+			s->bound[k][i] = result_bound(j->copy.member[k], eps, j->exact[k],
+						      s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {
@@ -224,44 +238,92 @@ int sample_expect(const Task *t, void *const *input, const Judging *how, Sample 
 }
 
 /* ---- ill-conditioned elements ---- */
-static void *moved_copy(const Node *x, const void *data, double by)
+/* Inputs are moved where they are read: a copy would take as much memory as they. */
+typedef struct Moving {
+	const Judge *judge;
+	Node **from, **to;
+	int n;
+} Moving;
+
+/* A number from 0 to PRIME - 1 that looks random, of the place that is read: its cube, which is
+ * one-to-one, as 3 does not divide PRIME - 1. */
+enum { PRIME = 65519 };
+
+static Node *read_mixed(Ir *ir, const Node *read)
 {
-	size_t n = (size_t)tensor_size(x);
-	void *copy = mem_alloc(tensor_bytes(x));
-	uint64_t state = 12345;
+	const Node *x = read->src[0];
+	Node *at = node_int(ir, 1), *square;
 
-	if (!copy)
-		return NULL;
-	memcpy(copy, data, tensor_bytes(x));
-	if (x->type == RICCI_F32 || x->type == RICCI_F64)
-		for (size_t i = 0; i < n; i++) {
-			double v = type_load((Type)x->type, data, i);
+	for (int d = 0; d < tensor_rank(x); d++)
+		at = node_add(ir, node_scale(ir, at, tensor_extent(x, d)), read->src[1 + d]);
+	at = node_floormod(ir, at, PRIME);
+	square = node_floormod(ir, node_mul(ir, at, at), PRIME);
+	return node_floormod(ir, node_mul(ir, square, at), PRIME);
+}
 
-			type_store((Type)x->type, copy, i,
-				   v * (sample_next(&state) & 1 ? 1 + by : 1 - by));
-		}
-	return copy;
+static void see_read(void *user, Node *n)
+{
+	Moving *m = user;
+	Type type = (Type)n->type;
+	bool input = false;
+
+	for (int i = 0; n->op == OP_READ && i < m->judge->task->sub.ninput; i++)
+		input = input || n->src[0] == m->judge->copy.input[i];
+	if (input && (type == RICCI_F32 || type == RICCI_F64))
+		m->from[m->n++] = n;
+}
+
+static Node *read_moved(Ir *ir, Node *read, double by)
+{
+	Type type = (Type)read->type;
+	Node *up = node2(ir, OP_LT, read_mixed(ir, read), node_int(ir, PRIME / 2));
+
+	return node2(
+		ir, OP_MUL, read,
+		node_select(ir, up, node_const(ir, type, 1 + by), node_const(ir, type, 1 - by)));
+}
+
+/* The members read each input's elements moved by a share of `by`, up or down. (What reads a member
+ * is bound to the one before.) */
+static int judge_move(Judge *j, double by, Error *err)
+{
+	Ir *ir = &j->copy.ir;
+
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	for (int k = 0; k < j->s->nmember; k++) {
+		Node *body = comp_body(j->copy.member[k]);
+		Moving m = {.judge = j};
+
+		m.from = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.from);
+		m.to = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.to);
+		node_walk(ir, body, see_read, &m);
+		for (int i = 0; i < m.n; i++)
+			m.to[i] = read_moved(ir, m.from[i], by);
+		j->copy.member[k] =
+			comp_with(ir, j->copy.member[k], comp_reduce(j->copy.member[k]),
+				  node_replace(ir, body, m.n, m.from, m.to));
+	}
+	IR_LEAVE(ir);
+	return 0;
 }
 
 static int widen_once(const Task *t, void *const *input, RandomState rs, double by, Sample *s,
 		      Error *err)
 {
-	int in = t->sub.ninput, code = 0;
-	void **copy = mem_zalloc(((size_t)in + 1) * sizeof *copy);
 	Sample moved;
 	Judge j;
+	int code;
 
-	if (!sample_like(s, &moved) || !copy)
-		code = error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	for (int i = 0; i < in && !code; i++)
-		if (!(copy[i] = moved_copy(t->sub.input[i], input[i], by)))
-			code = error_set(err, RICCI_ENOMEM, "out of memory");
-	if (!code) {
-		code = judge_init(&j, t, copy, &(Judging){.rs = rs}, &moved, err);
-		if (!code)
-			code = judge_all(&j, err);
-		judge_free(&j);
+	if (!sample_like(s, &moved)) {
+		sample_free(&moved);
+		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
+	code = judge_init(&j, t, input, &(Judging){.rs = rs}, &moved, err);
+	if (!code)
+		code = judge_move(&j, by, err);
+	if (!code)
+		code = judge_all(&j, err);
+	judge_free(&j);
 	for (int k = 0; k < s->nmember && !code; k++)
 		for (int i = 0; i < s->count[k]; i++) {
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
@@ -269,9 +331,6 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 			if (s->bound[k][i] != 0) /* what is exact stays so */
 				s->bound[k][i] += isfinite(d) ? 4 * d : 0;
 		}
-	for (int i = 0; copy && i < in; i++)
-		mem_free(copy[i]);
-	mem_free(copy);
 	sample_free(&moved);
 	return code;
 }

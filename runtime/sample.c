@@ -303,6 +303,11 @@ bool sample_choose(const Task *t, const Judging *how, Sample *s)
 	return good;
 }
 
+bool sample_one(Sample *s, int64_t n)
+{
+	return sample_init(1, s) && sample_room(s, 0, n);
+}
+
 bool sample_like(const Sample *s, Sample *out)
 {
 	bool good = sample_init(s->nmember, out);

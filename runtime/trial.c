@@ -25,7 +25,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CANARY = 0xa7, PATIENCE = 5, PIECES = 8 };
+enum { PATIENCE = 5, PIECES = 8 };
+/* Parts that run one by one are called so often at most, and find as many new stacks. */
+enum { CALLS = 16384, STACKS = 64 };
 /* The byte of run 1, 2, ..: as floats a NaN, a negative number, a positive one. */
 static uint8_t run_poison(uint32_t run)
 {
@@ -35,59 +37,73 @@ static uint8_t run_poison(uint32_t run)
 }
 
 /* ---- memory ---- */
-static bool fence_new(Fence *f, size_t bytes)
+size_t trial_room = (size_t)256 << 20;
+
+bool trial_large(const Task *t)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = 0;
 
-	f->bytes = bytes;
-	f->inner = (align_up(bytes) + page - 1) / page * page + page;
-	f->mapped = f->inner + 2 * page;
-	f->map =
-		mmap(NULL, f->mapped, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (f->map == MAP_FAILED) {
-		f->map = NULL;
-		return false;
-	}
-	if (mprotect(f->map + page, f->inner, PROT_READ | PROT_WRITE))
-		return false;
-	f->data = f->map + page + f->inner - align_up(bytes);
-	/* The page before the data and the rest of its first page, and the few bytes behind. */
-	memset(f->map + page, CANARY, (size_t)(f->data - f->map) - page);
-	memset(f->data + bytes, CANARY, align_up(bytes) - bytes);
-	return true;
-}
-
-static void fence_free(Fence *f)
-{
-	if (f->map)
-		munmap(f->map, f->mapped);
-	mem_free(f->left);
-}
-
-static bool fence_whole(const Fence *f)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-	for (const char *s = f->map + page; s < f->data; s++)
-		if ((unsigned char)*s != CANARY)
-			return false;
-	for (size_t i = f->bytes; i < align_up(f->bytes); i++)
-		if ((unsigned char)f->data[i] != CANARY)
-			return false;
-	return true;
+	for (int i = 0; i < task_nbuf(t); i++)
+		bytes += tensor_bytes(task_tensor(t, i));
+	return bytes > trial_room;
 }
 
 static size_t fence_bytes(const Trial *v, int i)
 {
-	return i < v->nbuf		      ? tensor_bytes(task_tensor(v->task, i))
-	       : i == v->nbuf		      ? v->kernel->shared
+	return i == v->nbuf		      ? v->kernel->shared
 	       : i <= v->nbuf + TRIAL_WORKERS ? v->kernel->scratch
 					      : sizeof(TrialState);
 }
 
-int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, Error *err)
+/* Is member m read by a later one where rows that have no memory of their own would matter? */
+static bool member_needed(const Task *t, int m)
+{
+	const Subgraph *s = &t->sub;
+	bool needed = false;
+
+	for (int k = m + 1; k < s->nmember; k++)
+		needed = needed || s->fold[k] || !type_is_float(s->member[m]->type);
+	return needed;
+}
+
+/* Of large tensors only a part has memory of its own: of a result what the sample looks at. */
+static bool fence_part(Fence *f, const Task *t, int i, const Sample *s, const Places *of_input)
+{
+	Type type = (Type)task_tensor(t, i)->type;
+	size_t bytes = tensor_bytes(task_tensor(t, i));
+	int m = task_member(t, i), n = m >= 0 ? s->count[m] : of_input ? of_input[i].n : 0;
+	const int64_t *at = m >= 0 ? s->at[m] : of_input ? of_input[i].at : NULL;
+	Window *w = mem_alloc(((size_t)n + 1) * sizeof *w);
+	bool good = w != NULL;
+
+	for (int k = 0; k < n && good; k++)
+		w[k] = (Window){at[k], at[k] + 1};
+	good = good && fence_new_windows(f, bytes, type, trial_room / 16, n, w);
+	mem_free(w);
+	return good;
+}
+
+static bool buffer_fence(Trial *v, int i, const Sample *s, const Places *of_input)
+{
+	const Task *t = v->task;
+	Fence *f = &v->fence[i];
+	int m = task_member(t, i);
+	bool part = s && trial_large(t) && tensor_bytes(task_tensor(t, i)) > trial_room / 8 &&
+		    (m < 0 || !member_needed(t, m));
+
+	if (!(part ? fence_part(f, t, i, s, of_input)
+		   : fence_new(f, tensor_bytes(task_tensor(t, i)), (Type)task_tensor(t, i)->type)))
+		return false;
+	f->output = m >= 0;
+	v->buf[i] = f->data;
+	return true;
+}
+
+int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sample *s,
+	      const Places *of_input, Error *err)
 {
 	int n = task_nbuf(t), nfence = n + TRIAL_WORKERS + 2;
+	bool good;
 
 	/* The driver of a device does not survive a fork. */
 	*v = (Trial){.task = t,
@@ -97,23 +113,47 @@ int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, Error *er
 		     .isolated = isolated && !backend_grid(k->backend)};
 	v->fence = mem_zalloc((size_t)nfence * sizeof *v->fence);
 	v->buf = mem_zalloc(((size_t)n + 1) * sizeof *v->buf);
-	if (!v->fence || !v->buf)
+	good = v->fence && v->buf;
+	if (good)
+		v->nfence = nfence;
+	for (int i = 0; i < nfence && good; i++)
+		good = i < n ? buffer_fence(v, i, s, of_input)
+			     : fence_new(&v->fence[i], fence_bytes(v, i), RICCI_BOOL);
+	if (!good)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	v->nfence = nfence;
-	for (int i = 0; i < nfence; i++) {
-		Fence *f = &v->fence[i];
-
-		if (!fence_new(f, fence_bytes(v, i)))
-			return error_set(err, RICCI_ENOMEM,
-					 "out of memory for a kernel's verification");
-		if (i >= n)
-			continue;
-		v->buf[i] = f->data;
-		f->type = (Type)task_tensor(t, i)->type;
-		f->output = i >= t->sub.ninput;
-	}
 	v->state = (TrialState *)v->fence[nfence - 1].data;
 	return 0;
+}
+
+int trial_draw(Trial *v, uint64_t seed, DrawKind kind, const bool *but, Error *err)
+{
+	int in = v->task->sub.ninput, code;
+	Drawn *drawn = mem_zalloc(((size_t)in + 1) * sizeof *drawn);
+
+	if (!drawn)
+		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	for (int i = 0; i < in; i++) {
+		const Fence *f = &v->fence[i];
+		int64_t n = tensor_size(v->task->sub.input[i]);
+
+		drawn[i] = (Drawn){but && but[i] ? 0 : n, 0};
+		if (drawn[i].head && f->repeated &&
+		    f->nwindow > 1) { /* windows between the ends stay as they are */
+			drawn[i].tail = n - f->window[f->nwindow - 1].from;
+			drawn[i].head =
+				f->window[0].to + (int64_t)(f->repeated / type_size(f->type));
+			if (drawn[i].head + drawn[i].tail > n)
+				drawn[i] = (Drawn){n, 0};
+		}
+	}
+	code = task_draw_part(v->task, seed, kind, v->buf, drawn, err);
+	mem_free(drawn);
+	return code;
+}
+
+void trial_fill(Trial *v, int i, double value)
+{
+	fence_fill(&v->fence[i], value);
 }
 
 /* The results, the shared memory and the scratch, before a run. */
@@ -121,7 +161,7 @@ static void trial_poison(Trial *v)
 {
 	for (int i = 0; i < v->nfence - 1; i++)
 		if (i >= v->nbuf || v->fence[i].output)
-			memset(v->fence[i].data, run_poison(v->runs), v->fence[i].bytes);
+			fence_poison(&v->fence[i], run_poison(v->runs));
 }
 
 /* ---- a worker's part of a run ---- */
@@ -158,6 +198,23 @@ static void phase_run(const Trial *v, const KernelEnv *env, int64_t begin, int64
 		kernel_poisoned(v, env, i, i + piece < end ? i + piece : end);
 }
 
+/* Part by part. */
+static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, int64_t end,
+			   TrialOrder order)
+{
+	int64_t piece = (end - begin + CALLS - 1) / CALLS, n = (end - begin + piece - 1) / piece;
+
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = begin + piece * (order == TRIAL_BACKWARDS ? n - 1 - i : i);
+		int64_t to = at + piece < end ? at + piece : end;
+
+		if (n <= STACKS || i % (n / STACKS) == 0)
+			kernel_poisoned(v, env, at, to);
+		else
+			v->kernel->run(v->buf, env, at, to);
+	}
+}
+
 /* Waits for the other children: at a run's beginning, and between its phases. */
 static void children_meet(const Trial *v, uint32_t run, int phase)
 {
@@ -185,13 +242,12 @@ static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder or
 			continue;
 		half = begin + (end - begin) / 2;
 		children_meet(v, run, phase);
-		if (n > 1 && order == TRIAL_TOGETHER) {
+		if (n > 1 && order == TRIAL_TOGETHER)
 			phase_run(v, &env, w ? half : begin, w ? end : half);
-		} else if (w == 0) {
-			kernel_poisoned(v, &env, half, end);
-			if (half > begin)
-				kernel_poisoned(v, &env, begin, half);
-		}
+		else if (w == 0 && order == TRIAL_TOGETHER)
+			kernel_poisoned(v, &env, begin, end);
+		else if (w == 0)
+			phase_run_each(v, &env, begin, end, order);
 	}
 }
 
@@ -199,7 +255,6 @@ static void child_main(const Trial *v, int w)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM};
 	struct rlimit none = {0, 0};
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &none);
@@ -207,7 +262,7 @@ static void child_main(const Trial *v, int w)
 		signal(signals[i], SIG_DFL);
 	signal(SIGINT, SIG_IGN);
 	for (int i = 0; i < v->task->sub.ninput; i++)
-		mprotect(v->fence[i].map + page, v->fence[i].inner, PROT_READ);
+		fence_seal(&v->fence[i]);
 	library_rehearse();
 	for (uint32_t run = 1;; run++) {
 		while (atomic_load(&v->state->run) != run)
@@ -253,6 +308,9 @@ void trial_free(Trial *v)
 		child_end(v, w);
 	for (int i = 0; i < v->nfence; i++)
 		fence_free(&v->fence[i]);
+	for (int i = 0; v->kept && i <= v->nbuf; i++)
+		fence_free(&v->kept[i]);
+	mem_free(v->kept);
 	mem_free(v->fence);
 	mem_free(v->buf);
 }
@@ -321,42 +379,50 @@ static int children_wait(Trial *v, double limit, Error *err)
 }
 
 /* ---- runs ---- */
-/* Does any element of f have all bits of the poison? */
-static bool fence_poisoned(const Fence *f, size_t size, size_t n, uint8_t poison)
+/* Does any of elements w of f have all bits of the poison? */
+static bool window_poisoned(const Fence *f, Window w, size_t size, uint8_t poison)
 {
 	const uint8_t *s = (const uint8_t *)f->data;
 	uint32_t word, found = 0;
+	size_t n = (size_t)w.to;
 
 	memset(&word, poison, sizeof word);
 	if (size % sizeof word)
 		return true;
-	for (size_t e = 0; e < n && !found; e += 1024) /* without a branch for each */
+	for (size_t e = (size_t)w.from; e < n && !found; e += 1024) /* no branch for each */
 		for (size_t i = e; i < e + 1024 && i < n; i++)
 			found |= *(const uint32_t *)(s + i * size) == word;
 	return found;
 }
 
-/* Marks the elements of f that have kept the poison of all runs so far. */
-static int fence_look(Fence *f, uint32_t run, Error *err)
+static bool window_look(Fence *f, Window w, size_t size, uint32_t run)
 {
-	size_t size = type_size(f->type), n = f->bytes / size;
-
-	/* A byte holds every poison now and then, unless it is a truth value. */
-	if (!f->output || (size < 2 && f->type != RICCI_BOOL) || (run > 1 && !f->left))
-		return 0;
-	if (run == 1 && !fence_poisoned(f, size, n, run_poison(run)))
-		return 0;
-	for (size_t e = 0, k; e < n; e++) {
+	if (run == 1 && !window_poisoned(f, w, size, run_poison(run)))
+		return true;
+	if (!f->left && !(f->left = mem_zalloc(f->bytes / size)))
+		return false;
+	for (size_t e = (size_t)w.from, k; e < (size_t)w.to; e++) {
 		const uint8_t *s = (const uint8_t *)f->data + e * size;
 
 		for (k = 0; k < size && s[k] == run_poison(run); k++)
 			;
-		if (k == size && run == 1 && !f->left && !(f->left = mem_zalloc(n)))
+		f->left[e] = k == size && (run == 1 || f->left[e]);
+	}
+	return true;
+}
+
+/* Marks the elements of f that have kept the poison of all runs so far. */
+static int fence_look(Fence *f, uint32_t run, Error *err)
+{
+	size_t size = type_size(f->type);
+
+	/* A byte holds every poison now and then, unless it is a truth value. */
+	if (!f->output || (size < 2 && f->type != RICCI_BOOL) || (run > 1 && !f->left))
+		return 0;
+	for (int w = 0; w < f->nwindow; w++)
+		if (!window_look(f, f->window[w], size, run))
 			return error_set(err, RICCI_ENOMEM,
 					 "out of memory for a kernel's verification");
-		if (f->left)
-			f->left[e] = k == size && (run == 1 || f->left[e]);
-	}
 	return 0;
 }
 
@@ -408,6 +474,58 @@ int trial_run(Trial *v, TrialOrder order, double limit, Error *err)
 	for (int i = 0; i < v->nbuf && !code; i++)
 		code = fence_look(&v->fence[i], v->runs, err);
 	return code;
+}
+
+bool trial_ordered(const Trial *v)
+{
+	return v->workers > 1 && !backend_grid(v->kernel->backend);
+}
+
+int trial_room_kept(Trial *v, Error *err)
+{
+	bool good = true;
+
+	if (v->kept)
+		return 0;
+	v->kept = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *v->kept);
+	for (int i = v->task->sub.ninput; v->kept && i <= v->nbuf && good; i++)
+		good = fence_like(&v->kept[i], &v->fence[i]);
+	return v->kept && good
+		       ? 0
+		       : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+}
+
+int trial_keep(Trial *v, Error *err)
+{
+	int code = trial_room_kept(v, err);
+
+	for (int i = v->task->sub.ninput; i <= v->nbuf && !code; i++)
+		memcpy(v->kept[i].memory, v->fence[i].memory, v->fence[i].own);
+	v->kept_run = v->runs;
+	return code;
+}
+
+int trial_same(const Trial *v, Error *err)
+{
+	int64_t at;
+
+	for (int i = v->task->sub.ninput; i <= v->nbuf; i++)
+		if (fence_differs(&v->fence[i], run_poison(v->runs), &v->kept[i],
+				  run_poison(v->kept_run), &at))
+			return i < v->nbuf
+				       ? error_set(
+						 err, RICCI_ECOMPILE,
+						 "a kernel's parts write or read what others "
+						 "write: "
+						 "element %lld of result %d depends on their order",
+						 (long long)at, i - v->task->sub.ninput)
+				       : error_set(err, RICCI_ECOMPILE,
+						   "a kernel's parts write or read what others "
+						   "write: "
+						   "byte %lld of what they share depends on their "
+						   "order",
+						   (long long)at);
+	return 0;
 }
 
 int trial_fences(const Trial *v, Error *err)

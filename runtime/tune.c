@@ -18,9 +18,9 @@ enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SEEN = 512 };	       /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
 static const double least_share = 0.01;
-/* Of a trial, which runs on one thread: seconds that it has at most, and at least; how many times
- * as long as the best kernel it may take beyond. */
-static const double verify_limit = 10, verify_least = 0.5, patience = 6;
+/* Of a trial, which runs on one thread: seconds that it has at least; how many times as long as the
+ * best kernel it may take beyond. */
+static const double verify_least = 0.5, patience = 6;
 /* Seconds that a kernel is timed for, at least and at most (two runs: three times that); for a
  * look, or one slow run. */
 static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
@@ -205,7 +205,8 @@ static int final_run(Tuned *u, double seconds, Error *err)
 static int candidate_try(Tuned *u, Candidate *c, Error *err)
 {
 	double seconds = INFINITY, rank = INFINITY, threads = pool_threads(u->pool);
-	double limit = fmin(verify_limit, verify_least + patience * threads * u->report.seconds);
+	double limit = fmin(verify_seconds(u->line->task),
+			    verify_least + patience * threads * u->report.seconds);
 	int code = 0;
 
 	if (c->kernel && !verify_within(u->line->task, c->kernel, NULL, true, limit, &c->err))

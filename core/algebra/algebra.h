@@ -1,29 +1,8 @@
-/* algebra.h - what is known of integer nodes: affine forms, and polyhedra of constraints. */
+/* algebra.h - what is known of integer nodes: polyhedra of constraints. */
 #ifndef CORE_ALGEBRA_H
 #define CORE_ALGEBRA_H
 
 #include "core/node/node.h"
-
-/* ---- integer algebra (affine.c, polyhedron.c) ---- */
-/* An integer node as c + sum k_i * atom_i, atoms distinct by id. None is a CONST, nor an ADD or
- * MUL-by-constant that can't wrap: the equation holds for unbounded integers. */
-typedef struct Affine {
-	int n;
-	int64_t c;
-	int64_t *k;
-	Node **atom;
-} Affine;
-Affine affine_of(Ir *ir, Node *e); /* in the arena */
-/* The I64 e, though its sums may wrap: equal modulo 2^64, and equal where the right side lies in
- * int64. */
-Affine affine_modular(Ir *ir, Node *e);
-Node *affine_node(Ir *ir, const Affine *a);
-int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
-/* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
-int64_t affine_stride(Ir *ir, Node *e, Node *axis);
-/* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
- * INT32_MAX, or e is not quasi-affine. */
-int64_t index_period(Node *e, Node *axis, int64_t *step);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin
@@ -33,7 +12,6 @@ typedef struct Polyhedron Polyhedron;
 Polyhedron *poly_new(Ir *ir); /* in the arena */
 /* Takes the parts of a conjunction that it understands (affine compares); ignores others. */
 void poly_assume(Polyhedron *p, Node *cond);
-void poly_assume_not(Polyhedron *p, Node *cond);
 Polyhedron *poly_copy(Polyhedron *p);
 bool poly_is_empty(Polyhedron *p);	      /* proved empty */
 bool poly_implies(Polyhedron *p, Node *cond); /* proved true for all points */

@@ -68,10 +68,8 @@ static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, const Node *
 	if (!ints && s->facts == outer)
 		return simplify(s, p, m, e->src[k]);
 	Polyhedron *q = ints ? poly_copy(p) : p;
-	if (ints && holds)
-		poly_assume(q, c);
-	else if (ints)
-		poly_assume_not(q, c);
+	if (ints)
+		poly_assume(q, holds ? c : node_not(s->ir, c));
 	Node *out = simplify(s, q, &inner, e->src[k]);
 	s->facts = outer;
 	return out;

@@ -148,6 +148,27 @@ bool node_compares_int(Ir *ir, Node *cond);
  * entered). */
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);
 
+/* ---- linear forms (affine.c) ---- */
+/* An integer node as c + sum k_i * atom_i, atoms distinct. None is a CONST, nor an ADD or
+ * MUL-by-constant that can't wrap: the equation holds for unbounded integers. */
+typedef struct Affine {
+	int n, room;
+	int64_t c;
+	int64_t *k;
+	Node **atom;
+} Affine;
+Affine affine_of(Ir *ir, Node *e); /* in the arena */
+/* The I64 e, though its sums may wrap: equal modulo 2^64, and equal where the right side lies in
+ * int64. */
+Affine affine_modular(Ir *ir, Node *e);
+Node *affine_node(Ir *ir, const Affine *a);
+int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
+/* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
+int64_t affine_stride(Ir *ir, Node *e, Node *axis);
+/* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
+ * INT32_MAX, or e is not quasi-affine. */
+int64_t index_period(Node *e, Node *axis, int64_t *step);
+
 /* ---- tensors and equations (comp.c) ----
  * A COMP is one equation: Y[lhs(v)] op= body(v) for all v of the box 0 <= v_k < extent_k.
  *

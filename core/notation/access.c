@@ -124,8 +124,8 @@ static bool prove(const Place *at, Node *index, Guard *g, int depth)
 		return true;
 	cond = depth ? find_choice(ir, index, &yes, &no) : NULL;
 	if (cond)
-		return prove(at, yes, guard_push(ir, g, cond, true), depth - 1) &&
-		       prove(at, no, guard_push(ir, g, cond, false), depth - 1);
+		return prove(at, yes, guard_push(ir, g, cond), depth - 1) &&
+		       prove(at, no, guard_push(ir, g, node_not(ir, cond)), depth - 1);
 	return at->e && accept_gather(at->e, at->access, at->text, index, at->extent, low, high);
 }
 
@@ -198,7 +198,7 @@ static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
 		Node *u = node_axis(ir, (int)axis->u.i, (axis->hi - r) / by + 1);
 		Node *to = node_add(ir, node_scale(ir, u, by), node_int(ir, r));
 		if (!prove_cases(c, node_replace(ir, index, 1, &axis, &to), extent,
-				 guard_replace(ir, g, axis, to)))
+				 guard_replace(ir, g, 1, &axis, &to)))
 			return false;
 	}
 	return axis != NULL;

@@ -20,13 +20,33 @@ static Type natural(const Ast *a, Type want)
 	}
 }
 
-/* The tree a as it is under cond being truth. */
-static Node *under(Elab *e, Node *cond, bool truth, Ast *a, Type t)
+static void see_index_as_float(void *found, Node *n)
+{
+	*(bool *)found |=
+		n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
+}
+
+/* What is evaluated under the present conditions and cond. One on data alone says nothing about
+ * ranges but that there is one. */
+static Guard *guard_under(Elab *e, Node *cond)
+{
+	bool indices = !e->collecting || node_is_const(cond) || node_compares_int(e->ir, cond);
+
+	if (node_is_value(cond, 1))
+		return e->guard;
+	if (!indices)
+		node_walk(e->ir, cond, see_index_as_float, &indices);
+	if (!indices && e->guard != e->own)
+		return e->guard;
+	return guard_push(e->ir, e->guard, indices ? cond : node_const_int(e->ir, RICCI_BOOL, 1));
+}
+
+/* The tree a as it is under cond. */
+static Node *under(Elab *e, Node *cond, Ast *a, Type t)
 {
 	Guard *saved = e->guard;
 
-	if (!node_is_value(cond, truth))
-		e->guard = guard_push(e->ir, saved, cond, truth);
+	e->guard = guard_under(e, cond);
 	Node *n = elab_expr(e, a, t);
 	e->guard = saved;
 	return n;
@@ -98,7 +118,7 @@ static Node *build_else(Elab *e, Ast *a, Type t)
 	Node *read = node_read(e->ir, tensor, index);
 	if (read->type != t)
 		read = node_cast(e->ir, t, read);
-	Node *other = under(e, inside, false, a->arg[1], t);
+	Node *other = under(e, node_not(e->ir, inside), a->arg[1], t);
 	return node_select(e->ir, inside, read, other);
 }
 
@@ -186,7 +206,7 @@ static Node *build_logic(Elab *e, Ast *a)
 	Node *x = elab_condition(e, a->arg[0]);
 
 	Guard *saved = e->guard;
-	e->guard = guard_push(e->ir, saved, x, both);
+	e->guard = guard_under(e, both ? x : node_not(e->ir, x));
 	Node *y = elab_condition(e, a->arg[1]);
 	e->guard = saved;
 	return node2(e->ir, both ? OP_AND : OP_OR, x, y);
@@ -234,30 +254,29 @@ static Node *build_select(Elab *e, Ast *a, Type t)
 {
 	Node *c = elab_condition(e, a->arg[0]);
 
-	Node *x = under(e, c, true, a->arg[1], t);
-	Node *y = under(e, c, false, a->arg[2], t);
+	Node *x = under(e, c, a->arg[1], t);
+	Node *y = under(e, node_not(e->ir, c), a->arg[2], t);
 	return node_select(e->ir, c, x, y);
 }
 
 static Node *build_call(Elab *e, Ast *a, Type t)
 {
-	const CallInfo *c = call_find(a->name->s);
+	Op op = call_find(a->name->s);
 	Type to;
 
-	if (!c && type_parse(a->name->s, &to)) {
+	if (!op && type_parse(a->name->s, &to)) {
 		if (to == RICCI_BOOL)
 			return elab_condition(e, a->arg[0]);
 		return node_cast(e->ir, to, elab_expr(e, a->arg[0], natural(a->arg[0], to)));
 	}
-	if (c->takes == CALL_DRAW) {
+	if (op == OP_RANDOM || op == OP_NORMAL) {
 		Node *src[2] = {elab_expr(e, a->arg[0], RICCI_I64), e->element};
 		if (a->n == 2)
 			src[1] = elab_expr(e, a->arg[1], RICCI_I64);
-		return node_make(e->ir, c->op, RICCI_F32, 2, src, 0);
+		return node_make(e->ir, op, RICCI_F32, 2, src, 0);
 	}
 	Node *x = elab_expr(e, a->arg[0], t);
-	return c->narg == 1 ? node1(e->ir, c->op, x)
-			    : node2(e->ir, c->op, x, elab_expr(e, a->arg[1], t));
+	return a->n == 1 ? node1(e->ir, op, x) : node2(e->ir, op, x, elab_expr(e, a->arg[1], t));
 }
 
 static Node *build(Elab *e, Ast *a, Type t)
@@ -307,7 +326,7 @@ static Node *elab_part(Elab *e, Ast *a, Type want)
 
 static bool guards_same(const Guard *a, const Guard *b)
 {
-	while (a != b && a && b && a->cond == b->cond && a->truth == b->truth) {
+	while (a != b && a && b && a->cond == b->cond) {
 		a = a->next;
 		b = b->next;
 	}

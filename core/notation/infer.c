@@ -26,28 +26,35 @@ Node *span_value(Ir *ir, const Span *s)
 	return node_add(ir, node_axis(ir, (int)s->axis->u.i, s->extent), node_int(ir, s->lo));
 }
 
-static Node *infer_replace(Ir *ir, int nspan, const Span *span, Node *n)
+/* The axes of the names that are known, and what stands for them. */
+static int known_axes(Infer *f, Node **from, Node **to)
 {
-	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
 	int k = 0;
 
-	for (int i = 0; i < nspan; i++) {
-		if (!span[i].known)
+	for (int i = 0; i < f->n; i++) {
+		const Span *s = &f->span[i];
+		if (!s->known)
 			continue;
-		from[k] = span[i].axis;
-		to[k++] = node_sub(ir, span_value(ir, &span[i]), node_int(ir, span[i].off));
+		from[k] = s->axis;
+		to[k++] = node_sub(f->ir, span_value(f->ir, s), node_int(f->ir, s->off));
 	}
-	return k ? node_replace(ir, n, k, from, to) : n;
+	return k;
 }
 
-static Polyhedron *constraint_polyhedron(Infer *f, const Constraint *c)
+static Node *infer_replace(Infer *f, Node *n)
 {
-	Guard *known = NULL;
+	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
+	int k = known_axes(f, from, to);
 
-	for (const Guard *g = c->guard; g; g = g->next)
-		known = guard_push(f->ir, known, infer_replace(f->ir, f->n, f->span, g->cond),
-				   g->truth);
-	return guard_polyhedron(f->ir, known);
+	return k ? node_replace(f->ir, n, k, from, to) : n;
+}
+
+static Guard *infer_guard(Infer *f, const Constraint *c)
+{
+	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
+	int k = c->guard ? known_axes(f, from, to) : 0;
+
+	return guard_replace(f->ir, c->guard, k, from, to);
 }
 
 Node *inside_condition(Ir *ir, Node *tensor, Node *const *index)
@@ -98,17 +105,13 @@ static Holds holds(Infer *f, Node *n)
 static bool fits(Infer *f, const Constraint *c, Span *x, int64_t top)
 {
 	Span saved = *x;
-	Guard *known = NULL;
 
 	x->known = true;
 	x->lo = 0;
 	x->extent = top + 1;
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
-	bool inside = e->lo >= 0 && e->hi < c->extent;
-	for (const Guard *g = c->guard; g && !inside; g = g->next)
-		known = guard_push(f->ir, known, infer_replace(f->ir, f->n, f->span, g->cond),
-				   g->truth);
-	inside = inside || access_is_inside(f->ir, e, c->extent, known);
+	Node *e = infer_replace(f, c->index);
+	bool inside = (e->lo >= 0 && e->hi < c->extent) ||
+		      access_is_inside(f->ir, e, c->extent, infer_guard(f, c));
 	*x = saved;
 	return inside;
 }
@@ -141,7 +144,7 @@ static bool guards_exclude(Infer *f, const Constraint *c, Node *e, const Span *x
 			   node2(f->ir, OP_LE, node_int(f->ir, c->extent), e)};
 
 	for (int i = 0; i < 2; i++) {
-		Polyhedron *p = constraint_polyhedron(f, c);
+		Polyhedron *p = guard_polyhedron(f->ir, infer_guard(f, c));
 		poly_assume(p, beyond);
 		poly_assume(p, leaves[i]);
 		bool never = node_is_value(leaves[i], 0) || node_is_value(beyond, 0);
@@ -155,7 +158,7 @@ static bool guards_exclude(Infer *f, const Constraint *c, Node *e, const Span *x
  * and unconditional is solved, the rest searched. */
 static int64_t constraint_top(Infer *f, const Constraint *c, Span *x)
 {
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
+	Node *e = infer_replace(f, c->index);
 	Affine a = affine_modular(f->ir, e); /* provisional axes are long */
 	int64_t k = affine_coefficient(&a, x->axis), top = -1;
 	Node *rest = node_sub(f->ir, e, node_scale(f->ir, x->axis, k));
@@ -170,7 +173,7 @@ static int64_t constraint_top(Infer *f, const Constraint *c, Span *x)
 	if (!nested) {
 		int64_t lo = rest->lo, hi = rest->hi;
 		if (!plain)
-			poly_bounds(constraint_polyhedron(f, c), rest, &lo, &hi);
+			poly_bounds(guard_polyhedron(f->ir, infer_guard(f, c)), rest, &lo, &hi);
 		top = k > 0 ? int_floor_div(c->extent - 1 - hi, k) : int_floor_div(lo, -k);
 	}
 	if (top >= RANGE_MAX)
@@ -222,7 +225,7 @@ static bool leaves_somewhere(Trial *t, Node *e, Guard *g, int i)
 		int64_t at = s->lo + (k % 2 ? s->extent - 1 - k / 2 : k / 2);
 		Node *to = node_int(f->ir, at - s->off);
 		if (leaves_somewhere(t, node_replace(f->ir, e, 1, &s->axis, &to),
-				     guard_replace(f->ir, g, s->axis, to), i + 1))
+				     guard_replace(f->ir, g, 1, &s->axis, &to), i + 1))
 			return true;
 	}
 	return false;
@@ -243,8 +246,8 @@ static bool is_violated(Infer *f, const Constraint *c, const Span *x, int64_t at
 {
 	Node *to = node_int(f->ir, at - x->off);
 	Node *e = node_replace(f->ir, c->index, 1, &x->axis, &to);
-	Guard *g = guard_replace(f->ir, c->guard, x->axis, to);
-	Node *whole = infer_replace(f->ir, f->n, f->span, e);
+	Guard *g = guard_replace(f->ir, c->guard, 1, &x->axis, &to);
+	Node *whole = infer_replace(f, e);
 	uint32_t names = holds(f, e).mask;
 
 	if (!g && is_sum_of_axes(f->ir, whole)) /* its bounds are exact */
@@ -279,8 +282,8 @@ static InferCode decide_where(Infer *f, int i, bool *progress)
 
 	if (wants & open)
 		return INFER_OK;
-	Node *low = s->low ? infer_replace(f->ir, f->n, f->span, s->low) : node_int(f->ir, 0);
-	Node *high = infer_replace(f->ir, f->n, f->span, s->high);
+	Node *low = s->low ? infer_replace(f, s->low) : node_int(f->ir, 0);
+	Node *high = infer_replace(f, s->high);
 	int64_t extent;
 	*progress = true;
 	f->fault->why = NULL;
@@ -321,7 +324,7 @@ static const Constraint *strictest(Infer *f, int i, bool conditional, int tier, 
 static bool stays_outside(Infer *f, const Constraint *c, const Span *x, int64_t top)
 {
 	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
+	Node *e = infer_replace(f, c->index);
 
 	for (int end = 0; end < 2; end++) {
 		int n = 0;

@@ -146,13 +146,12 @@ const char *ast_text(Source *s, const Ast *a); /* the words of the text, shorten
 /* ---- guard.c ---- */
 typedef struct Guard { /* a condition under which a part is evaluated */
 	Node *cond;
-	bool truth;
 	struct Guard *next;
 } Guard;
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g);
 bool guard_is_dead(const Guard *g); /* never evaluated */
-Guard *guard_push(Ir *ir, Guard *next, Node *cond, bool truth);
-Guard *guard_replace(Ir *ir, const Guard *g, Node *from, Node *to);
+Guard *guard_push(Ir *ir, Guard *next, Node *cond);
+Guard *guard_replace(Ir *ir, const Guard *g, int n, Node *const *from, Node *const *to);
 
 /* ---- infer.c: ranges of indices ---- */
 
@@ -161,7 +160,7 @@ typedef struct Constraint { /* 0 <= index < extent wherever the guards hold */
 	int64_t extent;
 	const Guard *guard;
 	bool conditional;  /* they are more than the equation's own where */
-	const Ast *access; /* for messages; NULL of the left side, and from the printer */
+	const Ast *access; /* for messages; NULL of the left side */
 	int dimension;
 	enum {
 		SIDE_READ,
@@ -212,8 +211,6 @@ typedef struct Printer {
 	Node *axis[COMP_MAX_AXES];
 	const char *axis_name[COMP_MAX_AXES];
 	bool all_ranges;	  /* write each axis' range */
-	const struct Guard **met; /* scratch of print_program.c, by id */
-	size_t nmet;
 	const char *between; /* behind the definition of a value */
 	NodeMap part;	     /* of the equation that is printed: what is known of its nodes */
 	Node **value;	     /* shared parts that are printed once */
@@ -244,7 +241,6 @@ void print_body(Printer *p, Node *n, int level);
 /* Before anything below root[] is printed: which parts become values, and their names. */
 void print_find_values(Printer *p, int nroot, Node *const *root, const Names *taken);
 void print_values(Printer *p, const char *between); /* "v1 = ..; v2 = ..; " */
-bool print_is_else(Ir *ir, Node *n);		    /* prints as "A[..] else e" */
 
 /* ---- typing.c ---- */
 /* What to write in place of a name or sign of other notations (hint.c). */
@@ -254,13 +250,7 @@ typedef struct Hint {
 const Hint *hint_row(int i);			    /* NULL: no more */
 const char *hint_text(Source *s, const char *name); /* "; write .."; "" when there is none */
 
-typedef struct CallInfo {
-	const char *name;
-	Op op;
-	int narg;
-	enum { CALL_FLOAT, CALL_NUMBER, CALL_DRAW } takes;
-} CallInfo;
-const CallInfo *call_find(const char *name);
+Op call_find(const char *name); /* of a function; 0: there is none */
 /* Fills a->value everywhere below a; index: a is an integer index expression. */
 int typing_check(Source *s, Ast *a, bool index);
 int typing_join(Source *s, Ast *a, Ast *x, Ast *y, bool logic); /* the common kind of x and y */
@@ -305,5 +295,8 @@ bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi);
 /* program: parsed; the rest as in notation_elaborate; errors jump. */
 void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
 		       Node **results, int room);
+/* Of a program of one equation, whose operands are bound and whose ranges, all `name < number`, say
+ * what they would say anyway: needed[k] where range k can't be left out. Errors jump. */
+void program_needed(Program *p, bool *needed);
 
 #endif

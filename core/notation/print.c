@@ -276,8 +276,9 @@ static void see_guarded(void *guarded, Node *n)
 			n->src[d]->lo < 0 || n->src[d]->hi >= tensor_extent(n->src[0], d - 1);
 }
 
-/* A gather whose own index needs the condition is none: `else` looks inside only afterwards. */
-bool print_is_else(Ir *ir, Node *n)
+/* Is n printed as "A[..] else e"? A gather whose own index needs the condition is none: `else` looks
+ * inside only afterwards. */
+static bool print_is_else(Ir *ir, Node *n)
 {
 	Node *read = n->op == OP_SELECT ? n->src[1] : NULL;
 	bool guarded = false;

@@ -1,6 +1,6 @@
 /* print_program.c - equations and programs to text. Input: tensors. Output: text that elaborates to
- * the same tensors. Ranges that inference would find from the text are left out: the same function
- * (infer.c) is asked what it would find. */
+ * the same tensors. Ranges that inference finds from the text are left out: the text with all of them
+ * is elaborated to see which. */
 #include "core/notation/internal.h"
 #include <string.h>
 
@@ -20,118 +20,6 @@ static void name_axes(Printer *p, const Names *taken)
 	}
 }
 
-/* ---- ranges to print ---- */
-
-typedef struct Limits {
-	Ir *ir;
-	int n, ncon, room;
-	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
-	Constraint *con;
-	const Guard **met; /* by id: the guard under which a node was met last */
-	size_t nmet;
-	const Guard *unguarded; /* this equation's mark */
-	Guard *some;		/* conditions on data alone */
-	NodeMap user;		/* of conditions: the node that decides by it; `several` */
-	NodeMap again;		/* what meets_again said: `several` or `once` */
-} Limits;
-static char several, once;
-
-static void see_user(void *limits, Node *n)
-{
-	Limits *l = limits;
-	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
-
-	for (int i = 0; i < count; i++) {
-		Node *c = n->src[i];
-		while (c->op == OP_NOT) /* it decides as c does */
-			c = c->src[0];
-		node_map_put(l->ir, &l->user, c, node_map_get(&l->user, c) ? (void *)&several : n);
-	}
-}
-
-/* Do several nodes decide by c or a part of it? Then one of them may stand in the other's dead
- * branch. */
-static bool meets_again(Limits *l, Node *c)
-{
-	void *known = node_map_get(&l->again, c);
-	if (known)
-		return known == &several;
-	bool again = node_map_get(&l->user, c) == &several;
-	for (int i = 0; (c->op == OP_AND || c->op == OP_OR || c->op == OP_NOT) && i < c->nsrc; i++)
-		again = again || meets_again(l, c->src[i]);
-	node_map_put(l->ir, &l->again, c, again ? &several : &once);
-	return again;
-}
-
-static Node *freed(Limits *l, Node *n)
-{
-	return node_replace(l->ir, n, l->n, l->axis, l->free);
-}
-
-static Constraint *limit(Limits *l, Node *index, int64_t extent, const Guard *g)
-{
-	l->con = arena_grow(&l->ir->arena, l->con, l->ncon, &l->room, sizeof *l->con);
-	l->con[l->ncon++] = (Constraint){
-		.index = freed(l, index), .extent = extent, .guard = g, .conditional = g != NULL};
-	return &l->con[l->ncon - 1];
-}
-
-static void see_index_as_float(void *found, Node *n)
-{
-	*(bool *)found |=
-		n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
-}
-
-/* g and c (or not c); a condition on data alone that is met just once says nothing about indices. */
-static Guard *guard_under(Limits *l, Guard *g, Node *c, bool truth)
-{
-	bool indices = node_compares_int(l->ir, c);
-
-	if (!indices)
-		node_walk(l->ir, c, see_index_as_float, &indices);
-	return indices || meets_again(l, c) ? guard_push(l->ir, g, freed(l, c), truth)
-	       : g			    ? g
-					    : l->some;
-}
-
-/* The constraints that the text of n will give. */
-static void limits_of(Limits *l, Node *n, Guard *g)
-{
-	Ir *ir = l->ir;
-
-	if (node_is_tensor(n))
-		return;
-	if (n->id < l->nmet) {
-		const Guard **met = &l->met[n->id], *now = g ? g : l->unguarded;
-		if (*met == now || *met == l->unguarded)
-			return;
-		*met = now;
-	}
-	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
-		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_under(l, g, n->src[0], true));
-		limits_of(l, n->src[2], guard_under(l, g, n->src[0], false));
-	} else if (n->op == OP_SELECT) {
-		Node *read = n->src[1], *index[RICCI_MAX_RANK];
-		for (int d = 1; d < read->nsrc; d++) {
-			index[d - 1] = freed(l, read->src[d]);
-			limits_of(l, read->src[d], g);
-			if (read->src[d]->op == OP_AXIS)
-				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), NULL);
-		}
-		Node *inside = inside_condition(ir, read->src[0], index);
-		limits_of(l, n->src[2], guard_push(ir, g, inside, false));
-	} else if (n->op == OP_AND || n->op == OP_OR) {
-		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_under(l, g, n->src[0], n->op == OP_AND));
-	} else {
-		for (int i = 0; i < n->nsrc; i++)
-			limits_of(l, n->src[i], g);
-		for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
-			limit(l, n->src[d], tensor_extent(n->src[0], d - 1), g);
-	}
-}
-
 static bool left_is_bare(const Node *c, int d)
 {
 	Node *x = comp_lhs(c, d);
@@ -144,64 +32,7 @@ static bool left_is_bare(const Node *c, int d)
 	return true;
 }
 
-/* written[k]: axis k's range has to be written. */
-static void find_ranges(Printer *p, Node *c, bool *written)
-{
-	Ir *ir = p->ir;
-	Limits l = {.ir = ir, .n = comp_naxis(c)};
-	Span span[COMP_MAX_AXES];
-	InferFault fault;
-
-	if (p->nmet <= c->id) {
-		p->nmet = ir->count * 2;
-		p->met = arena_alloc(&ir->arena, p->nmet * sizeof *p->met);
-	}
-	l.met = p->met;
-	l.nmet = p->nmet;
-	l.unguarded = guard_push(ir, NULL, comp_body(c), true);
-	l.some = guard_push(ir, NULL, node_const_int(ir, RICCI_BOOL, 1), true);
-	for (int k = 0; k < l.n; k++) {
-		l.axis[k] = comp_axis(c, k);
-		l.free[k] = node_axis(ir, k, RANGE_MAX);
-	}
-	node_walk(ir, comp_body(c), see_user, &l);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(ir, comp_lhs(c, d), see_user, &l);
-	for (int d = 0; d < tensor_rank(c); d++) {
-		if (left_is_bare(c, d))
-			continue;
-		limits_of(&l, comp_lhs(c, d), NULL);
-		limit(&l, comp_lhs(c, d), tensor_extent(c, d), NULL)->side = SIDE_SCATTER;
-	}
-	limits_of(&l, comp_body(c), NULL);
-	for (bool again = true; again;) {
-		for (int k = 0; k < l.n; k++) {
-			span[k] = (Span){.axis = l.free[k]};
-			span[k].high = written[k] ? node_int(ir, axis_extent(l.axis[k])) : NULL;
-			for (int d = 0; d < tensor_rank(c); d++)
-				span[k].left |= comp_lhs(c, d) == l.axis[k] && left_is_bare(c, d);
-		}
-		again = false;
-		InferCode code = infer_ranges(ir, l.n, span, l.ncon, l.con, &fault);
-		int which = fault.which;
-		if (code == INFER_OK) {
-			for (which = 0; which < l.n; which++)
-				if (span[which].extent != axis_extent(l.axis[which]))
-					break;
-			if (which == l.n)
-				return;
-		}
-		for (; which < l.n && written[which]; which++) {
-		}
-		for (int k = 0; which == l.n && k < l.n; k++)
-			if (!written[k])
-				which = k;
-		if (which < l.n)
-			again = written[which] = true;
-	}
-}
-
-/* ---- equations ---- */
+/* ---- left sides ---- */
 
 typedef struct Uses {
 	Node *const *axis;
@@ -254,6 +85,51 @@ static bool print_repeats(Printer *p, Node *c)
 	return any;
 }
 
+/* ---- ranges to print ---- */
+
+static const char *number_name(void *ir, Node *t)
+{
+	return arena_printf(&((Ir *)ir)->arena, "T%u", t->id);
+}
+
+/* Which ranges c's text needs, by elaborating it with all of them; false: the notation refuses it,
+ * or there is no memory. */
+static bool find_needed(Ir *ir, Node *c, Text *text, bool *needed)
+{
+	IR_ENTER(ir, false);
+	print_equation_ranged(text, ir, c, number_name, ir);
+	if (text->failed)
+		longjmp(*ir->arena.oom, 1);
+	Program *p = program_parse(ir, text->s);
+	Node **reads;
+	int n = comp_reads(ir, c, &reads);
+	for (int i = 0; i < p->noperand; i++)
+		for (int k = 0; k < n; k++)
+			if (!strcmp(p->operand[i]->s, number_name(ir, reads[k])))
+				p->operand[i]->tensor = reads[k];
+	program_needed(p, needed);
+	IR_LEAVE(ir);
+	return true;
+}
+
+/* written[k]: axis k's range has to be written. Nobody is told of an error in here. */
+static void find_ranges(Ir *ir, Node *c, bool *written)
+{
+	Text text = {0};
+	Error before = ir->err;
+
+	ir->err = (Error){0};
+	bool found = find_needed(ir, c, &text, written), lost = ir->err.code == RICCI_ENOMEM;
+	ir->err = before;
+	text_free(&text);
+	if (lost)
+		longjmp(*ir->arena.oom, 1);
+	for (int k = 0; k < comp_naxis(c) && !found; k++)
+		written[k] = true;
+}
+
+/* ---- equations ---- */
+
 static void print_comp(Printer *p, Node *c, const char *name, const Names *taken)
 {
 	bool written[COMP_MAX_AXES] = {false}, any = false;
@@ -267,7 +143,7 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	if (p->all_ranges)
 		memset(written, true, sizeof written);
 	else
-		find_ranges(p, c, written);
+		find_ranges(p->ir, c, written);
 	for (int d = 0; d < rank; d++)
 		root[1 + d] = comp_lhs(c, d);
 	print_find_values(p, rank + 1, root, taken);

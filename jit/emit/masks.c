@@ -121,13 +121,19 @@ static const char *load(Lanes *v, Node *n, Node *cond)
 
 static const char *value(Lanes *v, Node *n, Node *cond);
 
-/* What loads leave out is zero. */
+/* Is it zero where a mask leaves it out? */
+static bool is_loaded(const Lanes *v, Node *n)
+{
+	return n->op == OP_READ && tensor_size(n->src[0]) > 1 &&
+	       lanes_vary(v->e->ir, n, v->loop->axis);
+}
+
 static const char *select_text(Lanes *v, Node *n, Node *cond)
 {
 	const Node *other = n->src[2];
 	Node *both = cond ? node2(v->e->ir, OP_AND, cond, n->src[0]) : n->src[0];
 	const char *x = value(v, n->src[1], both);
-	if (n->src[1]->op == OP_READ && other->u.f == 0 && !signbit(other->u.f))
+	if (is_loaded(v, n->src[1]) && other->u.f == 0 && !signbit(other->u.f))
 		return x;
 	const char *mask = mask_of(v, both, 1, 0);
 	return mask ? arena_printf(&v->e->ir->arena, "rk_pick(%s, %s, %s)", mask, x,

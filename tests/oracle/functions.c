@@ -121,29 +121,29 @@ static const struct {
 	const char *name;
 	double (*one)(double);
 	double (*two)(double, double);
-	bool floats, jumps;
+	bool floats, jumps, turns; /* turns: by the argument's remainder */
 } functions[] = {
-	{"exp", exp, NULL, true, false},
-	{"log", log, NULL, true, false},
-	{"log1p", log1p, NULL, true, false},
-	{"expm1", expm1, NULL, true, false},
-	{"sqrt", sqrt, NULL, true, false},
-	{"rsqrt", rsqrt, NULL, true, false},
-	{"sin", sin, NULL, true, false},
-	{"cos", cos, NULL, true, false},
-	{"tan", tan, NULL, true, false},
-	{"tanh", tanh, NULL, true, false},
-	{"sigmoid", sigmoid, NULL, true, false},
-	{"erf", erf, NULL, true, false},
-	{"pow", NULL, pow, true, false},
-	{"abs", fabs, NULL, false, false},
-	{"sign", sign, NULL, false, true},
-	{"floor", floor, NULL, false, true},
-	{"ceil", ceil, NULL, false, true},
-	{"round", rint, NULL, false, true},
-	{"stop_gradient", same, NULL, false, false},
-	{"min", NULL, lesser, false, false},
-	{"max", NULL, greater, false, false},
+	{"exp", exp, NULL, true, false, false},
+	{"log", log, NULL, true, false, false},
+	{"log1p", log1p, NULL, true, false, false},
+	{"expm1", expm1, NULL, true, false, false},
+	{"sqrt", sqrt, NULL, true, false, false},
+	{"rsqrt", rsqrt, NULL, true, false, false},
+	{"sin", sin, NULL, true, false, true},
+	{"cos", cos, NULL, true, false, true},
+	{"tan", tan, NULL, true, false, true},
+	{"tanh", tanh, NULL, true, false, false},
+	{"sigmoid", sigmoid, NULL, true, false, false},
+	{"erf", erf, NULL, true, false, false},
+	{"pow", NULL, pow, true, false, false},
+	{"abs", fabs, NULL, false, false, false},
+	{"sign", sign, NULL, false, true, false},
+	{"floor", floor, NULL, false, true, false},
+	{"ceil", ceil, NULL, false, true, false},
+	{"round", rint, NULL, false, true, false},
+	{"stop_gradient", same, NULL, false, false, false},
+	{"min", NULL, lesser, false, false, false},
+	{"max", NULL, greater, false, false, false},
 };
 
 int function_find(const char *name)
@@ -167,6 +167,11 @@ bool function_of_floats(int i)
 bool function_jumps(int i)
 {
 	return functions[i].jumps;
+}
+
+bool function_turns(int i)
+{
+	return functions[i].turns;
 }
 
 double function_float(int i, double a, double b)

@@ -162,6 +162,7 @@ int function_find(const char *name); /* or -1 */
 int function_arguments(int i);
 bool function_of_floats(int i); /* and of nothing else */
 bool function_jumps(int i);
+bool function_turns(int i);
 double function_float(int i, double a, double b);
 __int128 function_whole(int i, __int128 a, __int128 b);
 /* The number, or an integer in it, as the type holds it: rounded to the nearest, or clipped. */

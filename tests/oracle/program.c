@@ -119,6 +119,8 @@ static bool is_bare(const Equation *q, int d)
 static void indices_find(Oracle *o, Equation *q)
 {
 	for (int d = 0; d < q->rank; d++) {
+		if (!is_bare(q, d) && q->left[d]->form == X_INDEX)
+			indices_of(o, q, q->left[d]);
 		if (!is_bare(q, d))
 			continue;
 		if (index_named(q, q->left[d]->name))

@@ -1,5 +1,5 @@
 /* test_verify.c - verification admits right kernels and refuses wrong ones of every kind. */
-#include "runtime/internal.h"
+#include "runtime/trial.h"
 #include "tests/check.h"
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +25,8 @@ enum {
 	HANG,
 	LEAVE,
 	ORDER,
+	NEIGHBOUR,
+	SHARES,
 	SLEEPS /* as one that others keep from running: no fault */
 };
 
@@ -49,9 +51,15 @@ static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64
 		if (fault == ORDER && last != i - 1)
 			y[i] = 0;
 		last = i;
+		if (fault == NEIGHBOUR && i == 7)
+			y[8] = 0; /* part 8 writes it after this */
+		if (fault == SHARES) {
+			*(volatile float *)env->shared = s;
+			y[i] = *(volatile float *)env->shared;
+		}
 	}
 	if (fault == SLEEPS)
-		usleep(200000);
+		usleep(8000);
 	if (fault == BEHIND && end == N)
 		y[N] = 0;
 	if (fault == BEFORE && begin == 0)
@@ -114,10 +122,14 @@ static void test_faults(void)
 		[HANG] = "a kernel has not finished after 0.3 seconds",
 		[LEAVE] = "a kernel ends its process",
 		[ORDER] = "a kernel computes a wrong value: element [",
+		[NEIGHBOUR] = "a kernel's parts write or read what others write: element 8 of "
+			      "result 0 depends",
+		[SHARES] = "a kernel's parts write or read what others write: byte 0 of what they "
+			   "share",
 		[SLEEPS] = "",
 	};
 	Ir ir;
-	Kernel k = {.run = product, .parts = N, .scratch = SCRATCH_BYTES, .refs = 1};
+	Kernel k = {.run = product, .parts = N, .scratch = SCRATCH_BYTES, .shared = 4, .refs = 1};
 	Task *t;
 
 	ir_init(&ir);
@@ -293,9 +305,8 @@ static void racing(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 	volatile float *y = buf[1], *shared = env->shared;
 
 	for (int64_t i = begin; i < end; i++) {
-		*shared = ((float *)buf[0])[i];
-		for (int k = 0; fault && k < 2000; k++)
-			y[i] = (float)k;
+		if (fault)
+			*shared = ((float *)buf[0])[i];
 		y[i] = fault ? *shared : ((float *)buf[0])[i];
 	}
 }
@@ -347,7 +358,7 @@ static void test_data(void)
 	check_hand("Y[i] = min(max(A[i], 0), 6)", RICCI_F32, N, clipped, 1);
 	check_hand("Y[i] = A[i] + (A[i] == 1000 ? 12 : 0)", RICCI_I32, N, chosen, 1);
 	check_hand("Y[i] = A[i]", RICCI_F32, 20000, racing, 1);
-	static const int64_t length[] = {1000, 40001, 100000, 10000000};
+	static const int64_t length[] = {1000, 40001, 100000, 20000000};
 	for (int i = 0; i < COUNT(length); i++) {
 		terms = length[i];
 		check_hand("Y[] += A[i] * B[i]", RICCI_F32, terms, summed, 2);
@@ -423,9 +434,73 @@ static void test_reference(void)
 	ir_free(&ir);
 }
 
-/* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
-static void test_right(void)
+/* Of tensors larger than a bound only what is judged has memory of its own. */
+enum { LARGE = 1 << 22, LARGE_FAULTS = 5 };
+
+static void scaled(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
+	static const int64_t wrong[] = {-1, 0, LARGE - 1};
+	float *y = buf[1];
+
+	(void)env;
+	for (int64_t part = begin; part < end; part++)
+		for (int64_t i = part * (LARGE / 64); i < (part + 1) * (LARGE / 64); i++)
+			if (fault < COUNT(wrong))
+				y[i] = 3 * ((float *)buf[0])[i] + (i == wrong[fault] ? 1 : 0);
+			else if (fault == 3) /* a lost quarter */
+				y[i] = part < 48 ? 3 * ((float *)buf[0])[i] : 0;
+			else /* as if lines were shorter */
+				y[i] = 3 * ((float *)buf[0])[i & (LARGE / 2 - 1)];
+	if (fault == LARGE_FAULTS && end == 64)
+		y[LARGE] = 0;
+}
+
+static size_t trial_memory(const Task *t, const Kernel *k)
+{
+	Judging how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL};
+	Sample s = {0};
+	Trial v = {0};
+	size_t own = 0;
+
+	CHECK(sample_choose(t, &how, &s));
+	CHECK_INT(trial_new(&v, t, k, false, &s, NULL, NULL), 0);
+	for (int i = 0; i < v.nfence; i++)
+		own += v.fence[i].own;
+	trial_free(&v);
+	sample_free(&s);
+	return own;
+}
+
+static void test_large(void)
+{
+	size_t room = trial_room;
+	Kernel k = {.run = scaled, .parts = 64, .refs = 1};
+	Ir ir;
+
+	ir_init(&ir);
+	Task *t = task_of("Y[i] = 3 * A[i]", 1, (Node *[]){input(&ir, "A", RICCI_F32, LARGE, 0)},
+			  &ir);
+	trial_room = 1 << 20;
+	for (fault = 0; t && fault <= LARGE_FAULTS; fault++) {
+		Error err = {0};
+		int code = verify_within(t, &k, NULL, true, 30, &err);
+
+		CHECK_REPORT(code == (fault ? RICCI_ECOMPILE : 0), "fault %d: %s", fault, err.text);
+	}
+	fault = RIGHT;
+	task_free(t);
+	t = task_of("Y[i,j] = 3 * A[i,j]", 1,
+		    (Node *[]){input(&ir, "A", RICCI_F32, 1 << 16, 1 << 16)}, &ir);
+	trial_room = room;
+	CHECK(trial_memory(t, &k) < (size_t)64 << 20); /* of 32 GB */
+	task_free(t);
+	ir_free(&ir);
+}
+
+/* Right kernels of many kinds pass; the interpreter's own and the generated ones. */
+static void test_right(size_t room)
+{
+	size_t was = trial_room;
 	static const char *const text[] = {
 		"Y[i,d] = E[T[i],d] where d<4",
 		"Y[i,d] = E[T[(i+3)%7],d] * 2.0 where i<7, d<4",
@@ -447,6 +522,7 @@ static void test_right(void)
 	Schedule s;
 	char why[256];
 
+	trial_room = room;
 	for (int i = 0; i < COUNT(text); i++)
 		for (int b = 0; b < COUNT(names); b++) {
 			const char **name;
@@ -484,6 +560,7 @@ static void test_right(void)
 			task_free(t);
 			ir_free(&ir);
 		}
+	trial_room = was;
 }
 
 /* Lanes at a tensor's end that ask before they read: with AVX-512, gcc 12.2 read whole vectors. */
@@ -561,7 +638,9 @@ int main(void)
 	test_data();
 	test_border();
 	test_reference();
-	test_right();
+	test_large();
+	test_right(trial_room);
+	test_right(0);
 	test_ends();
 	CHECK_INT(mem_live(), 0);
 	test_rows_kept();

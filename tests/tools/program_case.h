@@ -41,7 +41,7 @@ static int bind_add(Case *c, ricci_graph *g, const Operand *x)
 	snprintf(name, sizeof name, "%s_%llu", x->name, (unsigned long long)c->p->number);
 	ricci_tensor *t = ricci_input(g, name, x->type, x->rank, x->shape);
 	void *data = calloc(1, ricci_bytes(t) + 64);
-	operand_fill(x, c->p->number, tensor_size(t->node), data);
+	operand_fill(x, c->p, tensor_size(t->node), data);
 	c->handle[c->nbind] = t;
 	c->bind[c->nbind] = (Binding){t->node, data};
 	return c->nbind++;
@@ -60,7 +60,7 @@ static int bind_like(Case *c, ricci_graph *g, const char *prefix, ricci_tensor *
 static void case_gradients(Case *c, ricci_graph *g)
 {
 	ricci_tensor *y = c->root[c->nresult - 1], *wrt[WRT];
-	if (!type_is_float(y->node->type))
+	if (c->p->special || !type_is_float(y->node->type))
 		return;
 	for (int k = 0; k < c->noperand; k++)
 		if (type_is_float(c->handle[k]->node->type)) {

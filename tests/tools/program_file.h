@@ -69,6 +69,8 @@ __attribute__((unused)) static void program_write(FILE *out, const RandomProgram
 	fprintf(out, "number %llu\ntype %s\n", (unsigned long long)p->number, type_name(p->type));
 	if (p->by_chance)
 		fprintf(out, "by chance\n");
+	if (p->special)
+		fprintf(out, "special\n");
 	if (p->loop.steps)
 		loop_write(out, &p->loop);
 	fprintf(out, "text %s\n", p->text.s);
@@ -134,6 +136,8 @@ __attribute__((unused)) static bool program_read(FILE *in, RandomProgram *p)
 			text_add(&p->after, "%s", line + 6);
 		else if (!strcmp(line, "by chance"))
 			p->by_chance = true;
+		else if (!strcmp(line, "special"))
+			p->special = true;
 		else if (!strncmp(line, "loop ", 5) && !loop_read(&p->loop, line))
 			return false;
 		else if (!strncmp(line, "operand ", 8) && p->n < PROGRAM_TENSORS)

@@ -270,6 +270,8 @@ static Verdict case_verdict(Case *c, Text *why)
 	}
 	if (!oracle_open(c, why) || !oracle_agrees(c, true, why))
 		return WRONG_MEANING;
+	if (c->p->special) /* the rest is for numbers */
+		return GOOD;
 	if (case_partly(c))
 		text_add(why, PARTLY);
 	if (!differences_agree(c, why))
@@ -311,7 +313,8 @@ __attribute__((unused)) static Verdict programs_verdict(int n, const RandomProgr
 				text_add(why, "by %s\n", backend[b]);
 			}
 		for (int i = 0; i < n && v == GOOD; i++)
-			for (int k = 0; k < c[i].nroot && v == GOOD; k++)
+			for (int k = 0; k < c[i].nroot && v == GOOD && !p[i].special;
+			     k++)
 				if (!root_agrees(&c[i], k, why)) {
 					v = WRONG_RESULT;
 					text_add(why, "by %s\n", backend[b]);

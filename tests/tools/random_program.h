@@ -4,11 +4,14 @@
  * program is valid; its operands' names, types and shapes come with it, and their data are a
  * function of name and element. A program is a function of its number: numbers from KIND on have
  * loops, from 2 KIND on stochastic rounding, from 3 KIND on both, from 4 KIND on integers near the
- * ends of their types, from 5 KIND on loops with these. */
+ * ends of their types, from 5 KIND on loops with these, from 6 KIND on operands with values that
+ * arithmetic treats apart. */
 #ifndef RANDOM_PROGRAM_H
 #define RANDOM_PROGRAM_H
 
 #include "tests/tools/random_loop.h"
+
+#include <math.h>
 
 #define KIND 1000000000000u
 
@@ -24,18 +27,32 @@ static int64_t integer_between(int64_t low, int64_t high, uint64_t z)
 	return (int64_t)((uint64_t)low + (range + 1 ? z % (range + 1) : z));
 }
 
-/* Element i of an operand. Floats keep to multiples that all types hold, and away from 0. */
-__attribute__((unused)) static void operand_fill(const Operand *x, uint64_t number, int64_t n,
-						 void *data)
+/* A value that arithmetic treats apart. */
+static double value_special(Type type, uint64_t z)
 {
-	uint64_t key = number;
+	const double sign = z & 1 ? -1 : 1, largest = type_largest(type);
+	const double least = type == RICCI_F64 ? 0x1p-1074 : type == RICCI_F16 ? 0x1p-24 : 0x1p-133;
+	const double value[] = {INFINITY, NAN, 0, least, largest, largest / 2, 1};
+
+	return sign * value[(z >> 1) % COUNT(value)];
+}
+
+/* Element i of an operand. Floats keep to multiples that all types hold, and away from 0; where the
+ * program is special, a fifth of them don't. */
+__attribute__((unused)) static void operand_fill(const Operand *x, const RandomProgram *p,
+						 int64_t n, void *data)
+{
+	uint64_t key = p->number;
 	for (const char *s = x->name; *s; s++)
 		key = mix(key + (unsigned char)*s);
 	for (int64_t i = 0; i < n; i++) {
 		uint64_t z = mix(key + (uint64_t)i * 0x9e3779b97f4a7c15u);
 		double v = (double)(z >> 40) * 0x1p-23 - 1;
 		if (type_is_float(x->type))
-			type_store(x->type, data, (size_t)i, v + (v < 0 ? -0.0625 : 0.0625));
+			type_store(x->type, data, (size_t)i,
+				   p->special && z % 5 == 0
+					   ? value_special(x->type, z / 5)
+					   : v + (v < 0 ? -0.0625 : 0.0625));
 		else
 			type_store_int(x->type, data, (size_t)i,
 				       integer_between(x->low, x->high, z));
@@ -86,19 +103,31 @@ static void random_plain(RandomProgram *r)
 		}
 }
 
+/* Kernels may multiply by zero what a condition leaves out (docs/notation.md): not a number for
+ * infinities. */
+static bool text_leaves_out(const char *s)
+{
+	bool products = strstr(s, "+=") && strchr(s, '*');
+
+	return products && (strchr(s, '?') || strstr(s, "else") || strstr(s, "where"));
+}
+
 __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t number)
 {
 	*r = (RandomProgram){.number = number, .state = mix(number)};
 	uint64_t kind = number / KIND;
 	r->by_chance = kind == 2 || kind == 3;
-	r->wide = kind >= 4;
+	r->wide = kind == 4 || kind == 5;
 	r->type = r->wide ? integer_any(r) : random_type(r);
 	if (r->by_chance)
 		r->type = RICCI_F32;
+	if (kind == 6 && !type_is_float(r->type))
+		r->type = number % 2 ? RICCI_F32 : RICCI_F64;
 	if (kind % 2)
 		random_loop(r);
 	else
 		random_plain(r);
+	r->special = kind == 6 && !text_leaves_out(r->text.s);
 }
 
 #endif

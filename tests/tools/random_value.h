@@ -45,6 +45,7 @@ typedef struct RandomProgram {
 		extent[PROGRAM_AXES]; /* an axis: first .. first + extent - 1 */
 	bool used[PROGRAM_AXES];
 	bool wide;	/* integers near the ends of their types, in data and numbers */
+	bool special;	/* operands hold values that arithmetic treats apart */
 	bool by_chance; /* f32 becomes bf16 by stochastic rounding; values do so now and then */
 	RandomLoop loop;
 	Text text;  /* of a program with a loop: its body */

@@ -119,9 +119,9 @@ int main(void)
 	if (kept)
 		fclose(kept);
 	numbers_run(1, PROGRAMS);
-	for (uint64_t kind = 1; kind < 6; kind++)
+	for (uint64_t kind = 1; kind < 7; kind++)
 		numbers_run(kind * KIND, OTHERS);
 	for (uint64_t k = 0; k < KEPT; k++)
-		number_keep(k % 6 * KIND + k / 6);
+		number_keep(k % 7 * KIND + k / 7);
 	return check_done();
 }
