@@ -124,17 +124,16 @@ static void see_axis(void *user, Node *n)
 
 Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep)
 {
-	Node *rest[COMP_MAX_AXES], *place[RICCI_MAX_RANK];
 	Node *part = value_where(ir, t->guard, t->read);
-	Frame f = {.place = place, .sum = rest, .lhs = keep, .keep = keep, .cond = cond};
+	Frame f = {.rank = nkeep, .nkeep = nkeep, .cond = cond};
 	Term own = {NULL};
 	for (int k = 0; k < comp_naxis(t->comp); k++)
 		if (!node_has(part, comp_axis(t->comp, k)))
-			rest[f.nsum++] = comp_axis(t->comp, k);
-	f.rank = f.nkeep = nkeep;
+			f.sum[f.nsum++] = comp_axis(t->comp, k);
 	for (int k = 0; k < nkeep; k++) {
+		f.keep[k] = f.lhs[k] = keep[k];
 		f.shape[k] = axis_extent(keep[k]);
-		place[k] = node_axis(ir, k, f.shape[k]);
+		f.place[k] = node_axis(ir, k, f.shape[k]);
 	}
 	own.comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
 	own.read = node_replace(ir, t->read, nkeep, keep, own.comp->src);

@@ -83,8 +83,7 @@ static void see_axis(void *user, Node *n)
 		*axes = UINT64_MAX;
 }
 
-/* The axes in e, by number. */
-static uint64_t axes_in(Ir *ir, Node *e)
+uint64_t axes_in(Ir *ir, Node *e)
 {
 	uint64_t axes = 0;
 	if (e)
@@ -92,7 +91,7 @@ static uint64_t axes_in(Ir *ir, Node *e)
 	return axes;
 }
 
-static uint64_t axes_mask(int n, Node *const *axes)
+uint64_t axes_mask(int n, Node *const *axes)
 {
 	uint64_t mask = 0;
 	for (int k = 0; k < n; k++)
@@ -100,7 +99,7 @@ static uint64_t axes_mask(int n, Node *const *axes)
 	return mask;
 }
 
-static double axes_points(int n, Node *const *axes, uint64_t mask)
+double axes_points(int n, Node *const *axes, uint64_t mask)
 {
 	double points = 1;
 	for (int k = 0; k < n; k++)
@@ -224,32 +223,45 @@ static Node *plain_sum(Ir *ir, const Frame *f, Node *value)
 			 value_where(ir, f->cond, value));
 }
 
+/* The frame over some of its axes. A dense one loses the dimensions of the kept axes that it loses;
+ * dim[]: which are left. */
+static Frame frame_part(Ir *ir, const Frame *f, uint64_t axes, int *dim)
+{
+	bool dense = is_dense(f);
+	Frame p = {.cond = f->cond};
+	for (int k = 0; k < f->nsum; k++)
+		if (axes >> f->sum[k]->u.i & 1)
+			p.sum[p.nsum++] = f->sum[k];
+	for (int k = 0; k < f->nkeep; k++)
+		if (axes >> f->keep[k]->u.i & 1)
+			p.keep[p.nkeep++] = f->keep[k];
+	for (int d = 0; d < f->rank; d++)
+		if (!dense || axes >> f->keep[d]->u.i & 1) {
+			dim[p.rank] = d;
+			p.shape[p.rank] = f->shape[d];
+			p.place[p.rank] = node_axis(ir, p.rank, f->shape[d]);
+			p.lhs[p.rank++] = f->lhs[d];
+		}
+	return p;
+}
+
+/* The tensor of a part at element z of the whole. */
+static Node *part_read(Ir *ir, Node *part, const int *dim, Node *const *z)
+{
+	Node *at[RICCI_MAX_RANK];
+	for (int d = 0; d < tensor_rank(part); d++)
+		at[d] = z[dim[d]];
+	return tensor_read(ir, part, at);
+}
+
 /* The sum of e at the elements z, over the axes in it only. */
 static Node *group_sum(Ir *ir, const Frame *f, Node *e, Node *const *z)
 {
-	Frame part = *f;
-	Node *keep[COMP_MAX_AXES], *sum[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK], *at[RICCI_MAX_RANK];
+	int dim[RICCI_MAX_RANK];
 	uint64_t axes = group_axes(ir, f, e);
-	bool dense = is_dense(f);
-	part.nkeep = part.nsum = part.rank = 0;
-	part.keep = keep;
-	part.sum = sum;
-	part.lhs = lhs;
-	for (int k = 0; k < f->nsum; k++)
-		if (axes >> f->sum[k]->u.i & 1)
-			sum[part.nsum++] = f->sum[k];
-	for (int k = 0; k < f->nkeep; k++)
-		if (axes >> f->keep[k]->u.i & 1)
-			keep[part.nkeep++] = f->keep[k];
-	for (int d = 0; d < f->rank; d++)
-		if (!dense || axes >> f->keep[d]->u.i & 1) {
-			part.shape[part.rank] = f->shape[d];
-			at[part.rank] = z[d];
-			lhs[part.rank++] = f->lhs[d];
-		}
-	Node *t = plain_sum(ir, &part, e);
-	double times = axes_points(f->nsum, f->sum, ~axes);
-	return node_mul(ir, node_const(ir, e->type, times), tensor_read(ir, t, at));
+	Frame part = frame_part(ir, f, axes, dim);
+	Node *times = node_const(ir, e->type, axes_points(f->nsum, f->sum, ~axes));
+	return node_mul(ir, times, part_read(ir, plain_sum(ir, &part, e), dim, z));
 }
 
 static bool worth(Ir *ir, const Groups *g, Node *value)
@@ -285,27 +297,23 @@ static Node *scaled(Ir *ir, Node *outer, Node *inner)
 
 /* ---- diagonals */
 
-static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
+/* A condition that says that kept axis number *axis is *value, of the other ones; NULL: none. */
+static Node *find_equal(Ir *ir, Node *cond, const Frame *f, int *axis, Node **value)
 {
 	if (cond->op == OP_AND) {
-		Node *found = find_equal(cond->src[0], f, axis, value, ir);
-		return found ? found : find_equal(cond->src[1], f, axis, value, ir);
+		Node *found = find_equal(ir, cond->src[0], f, axis, value);
+		return found ? found : find_equal(ir, cond->src[1], f, axis, value);
 	}
-	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64)
+	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64 ||
+	    (axes_in(ir, cond) & ~axes_mask(f->nkeep, f->keep)))
 		return NULL;
 	Node *d = node_sub(ir, cond->src[0], cond->src[1]);
-	Affine a = affine_of(ir, d);
-	uint64_t kept = axes_mask(f->nkeep, f->keep);
-	if (axes_in(ir, cond) & ~kept)
-		return NULL;
 	for (int k = f->nkeep - 1; k >= 0; k--) {
-		int64_t by = affine_coefficient(&a, f->keep[k]);
-		Node *rest = by == 1 || by == -1 ? node_sub(ir, node_scale(ir, f->keep[k], by), d)
-						 : NULL;
-		if (!rest || node_has(rest, f->keep[k]))
+		int64_t by = affine_stride(ir, d, f->keep[k]);
+		if (by != 1 && by != -1)
 			continue;
 		*axis = k;
-		*value = node_scale(ir, rest, by);
+		*value = node_sub(ir, f->keep[k], node_scale(ir, d, by));
 		return cond;
 	}
 	return NULL;
@@ -315,35 +323,22 @@ static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir 
  * each put in its place; NULL where none does. */
 static Node *diagonal_sum(Ir *ir, const Frame *f, Node *value)
 {
-	Frame part = *f;
-	Node *at, *z[RICCI_MAX_RANK], *index[RICCI_MAX_RANK], *keep[RICCI_MAX_RANK];
-	int axis;
-	Node *equal = f->cond && is_dense(f) ? find_equal(f->cond, f, &axis, &at, ir) : NULL;
+	Node *at, *z[RICCI_MAX_RANK];
+	int axis, dim[RICCI_MAX_RANK];
+	Node *equal = f->cond && is_dense(f) ? find_equal(ir, f->cond, f, &axis, &at) : NULL;
 	if (!equal)
 		return NULL;
 	Node *inside = node2(ir, OP_LE, node_int(ir, 0), at);
 	inside = node2(ir, OP_AND, inside, node2(ir, OP_LT, at, node_int(ir, f->shape[axis])));
+	Frame part = frame_part(ir, f, ~axes_mask(1, &f->keep[axis]), dim);
 	part.cond = node2(ir, OP_AND, inside, node_replace(ir, f->cond, 1, &f->keep[axis], &at));
 	part.cond = node_is_value(part.cond, 1) ? NULL : part.cond;
-	part.keep = part.lhs = keep;
-	part.nkeep = part.rank = 0;
-	for (int d = 0; d < f->rank; d++) {
-		z[d] = node_axis(ir, d, f->shape[d]);
-		if (d == axis)
-			continue;
-		index[part.rank] = z[d];
-		part.shape[part.rank] = f->shape[d];
-		keep[part.rank++] = f->keep[d];
-	}
-	part.nkeep = part.rank;
-	Node *place[RICCI_MAX_RANK];
-	for (int d = 0; d < part.rank; d++)
-		place[d] = node_axis(ir, d, part.shape[d]);
-	part.place = place;
 	Node *t = sum_make(ir, &part, node_replace(ir, value, 1, &f->keep[axis], &at));
+	for (int d = 0; d < f->rank; d++)
+		z[d] = node_axis(ir, d, f->shape[d]);
 	equal = node_replace(ir, equal, f->nkeep, f->keep, f->place);
 	return comp_dense(ir, RED_NONE, f->rank, f->rank, z,
-			  value_where(ir, equal, tensor_read(ir, t, index)));
+			  value_where(ir, equal, part_read(ir, t, dim, z)));
 }
 
 Node *sum_make(Ir *ir, const Frame *f, Node *value)

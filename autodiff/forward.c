@@ -71,8 +71,7 @@ int forward_graph(Ir *ir, int nroot, Node *const *root, int n, Node *const *x, N
 	for (int k = 0; k < norder; k++) {
 		Node *t = order[k];
 		bool runs = is_of_run(ir, t);
-		if (runs && !done[t->id] &&
-		    visit_run(&f, t, norder, order, room, computed, done))
+		if (runs && !done[t->id] && visit_run(&f, t, norder, order, room, computed, done))
 			return ir->err.code;
 		if (!runs && t->op == OP_COMP && type_is_float(t->type))
 			computed[t->id] = equation_tangent(&f, t);

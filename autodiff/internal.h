@@ -6,11 +6,11 @@
 
 /* ---- integer linear algebra (solve.c): pure numbers, exact; overflow is an answer ---- */
 
-/* Column Hermite form. a is m x n, u is nu x n, both row-major. Unimodular column operations on
- * both bring a to lower echelon form: column j < rank has its first entry, positive, in row
- * pivot[j], and the entries left of that one are reduced to 0..pivot-1. Returns the rank, or -1 on
- * overflow. */
-int hermite_columns(int m, int n, int64_t *a, int nu, int64_t *u, int *pivot);
+/* Column Hermite form of the m x n matrix in the first rows of a, row-major; unimodular column
+ * operations on these and on the rows below bring it to lower echelon form: column j < rank has its
+ * first entry, positive, in row pivot[j], and the entries left of that one are reduced to
+ * 0..pivot-1. Returns the rank, or -1 on overflow. */
+int hermite_columns(int m, int below, int n, int64_t *a, int *pivot);
 
 /* All integer solutions of M x = b:  x = u y + basis t  with  h y = b  by forward substitution. */
 typedef struct Solution {
@@ -132,13 +132,19 @@ int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
 /* ---- sums (factor.c) ---- */
 
+/* Sets of axes by number: those in e (NULL: none; all where it draws random numbers), those listed,
+ * and how many points the ones of them in `mask` have. */
+uint64_t axes_in(Ir *ir, Node *e);
+uint64_t axes_mask(int n, Node *const *axes);
+double axes_points(int n, Node *const *axes, uint64_t mask);
 /* For each point of the axes keep[], the element lhs[] of a tensor is summed over the axes sum[]
  * where cond holds (NULL: everywhere). place[k]: keep[k] as an expression over the tensor's own
  * axes, numbered by dimension. */
 typedef struct Frame {
 	int rank, nkeep, nsum;
 	int64_t shape[RICCI_MAX_RANK];
-	Node *const *lhs, *const *keep, *const *place, *const *sum, *cond;
+	Node *lhs[RICCI_MAX_RANK], *keep[COMP_MAX_AXES], *place[COMP_MAX_AXES];
+	Node *sum[COMP_MAX_AXES], *cond;
 } Frame;
 /* The tensor of these sums of value. */
 Node *sum_make(Ir *ir, const Frame *frame, Node *value);

@@ -4,8 +4,8 @@
  * for each h an equation of its own over u, which sums exactly the taps that there are, and a last
  * one that takes each element from its equation. Residues that are met alike (four taps) stay one
  * equation with h as an axis, dX[2*u+h] += .., since then one factor has u, the other h, where
- * before both had z. What the index steps over is left out first: of X[6*p+4*r] every second element
- * is divided as X'[3*p+2*r] is.
+ * before both had z. What the index steps over is left out first: of X[6*p+4*r] every second
+ * element is divided as X'[3*p+2*r] is.
  *
  * Input: an equation and one term of its body. Output: the gradient, a tensor like the one that is
  * read, or NULL for zero. Invariant: elements that no point meets are zero.
@@ -124,7 +124,7 @@ static bool place_tests(const Place *p, int d)
 
 /* How the elements of each dimension are divided into residues; those in no group are zero. */
 typedef struct Phases {
-	int rank, ngroup[RICCI_MAX_RANK];
+	int rank, n, ngroup[RICCI_MAX_RANK]; /* n: groups in all */
 	Residues group[RICCI_MAX_RANK][PHASE_MAX];
 } Phases;
 
@@ -174,26 +174,24 @@ static int64_t residues_run(Tape *tape, const Term *term, const Place *p, int d,
 
 /* Residues that are met alike are one group. Where there were more than `room`, all are, and the
  * sum tests them. */
-static void groups_find(Tape *tape, const Term *term, Phases *f, const Piece *p, int d, int room)
+static void groups_find(Tape *tape, const Term *term, Phases *f, const Place *p, int d, int room)
 {
-	const Place *place = p->place;
-	Residues at = place->at[d], *group = f->group[d];
-	int64_t size = place->size[d], end = at.first + at.count;
-	f->ngroup[d] = 0;
-	for (int64_t h = at.first; h < end && place_tests(place, d) && f->ngroup[d] <= room;) {
-		int64_t count = residues_run(tape, term, place, d, h);
+	Residues at = p->at[d];
+	int64_t end = at.first + at.count;
+	int n = 0;
+	for (int64_t h = at.first; place_tests(p, d) && h < end; h += at.count) {
+		if (n == room) {
+			n = 0;
+			break;
+		}
+		at.count = residues_run(tape, term, p, d, h);
 		at.first = h;
-		at.count = count;
-		if (f->ngroup[d]++ < room)
-			group[f->ngroup[d] - 1] = residues_fit(at, size);
-		h += count;
+		f->group[d][n++] = residues_fit(at, p->size[d]);
 	}
-	if (f->ngroup[d] && f->ngroup[d] <= room)
-		return;
-	/* residues that no point meets are left out */
-	at = place->at[d];
-	f->ngroup[d] = 1;
-	group[0] = at;
+	if (!n)
+		f->group[d][n++] = p->at[d];
+	f->ngroup[d] = n;
+	f->n *= n;
 }
 
 /* Does the sum meet few of the elements only (X[max(i-9, 0)] in X[0])? Then it is better summed for
@@ -202,6 +200,7 @@ static bool phases_few(const Place *all, Phases *f)
 {
 	double part = 1;
 	f->rank = all->rank;
+	f->n = 1;
 	for (int d = 0; d < f->rank; d++) {
 		int64_t lo, hi;
 		f->ngroup[d] = 1;
@@ -219,8 +218,8 @@ static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *
 	Residues at[RICCI_MAX_RANK];
 	Piece merged;
 	bool divided = false;
-	int room = PHASE_MAX;
 	f->rank = all->place->rank;
+	f->n = 1;
 	for (int d = 0; d < f->rank; d++) {
 		at[d] = piece_residues(ir, all, d);
 		divided |= at[d].period > 1;
@@ -229,21 +228,9 @@ static bool phases_find(Tape *tape, const Term *term, const Piece *all, Phases *
 		return false;
 	if (residues_narrow(merged.place, at) && piece_make(tape, term, at, &merged) != PIECE_SUM)
 		return false;
-	divided = false;
-	for (int d = 0; d < f->rank; d++) {
-		groups_find(tape, term, f, &merged, d, room);
-		divided |= f->group[d][0].period > 1;
-		room /= f->ngroup[d];
-	}
-	return divided;
-}
-
-static int phases_count(const Phases *f)
-{
-	int n = 1;
 	for (int d = 0; d < f->rank; d++)
-		n *= f->ngroup[d];
-	return n;
+		groups_find(tape, term, f, merged.place, d, PHASE_MAX / f->n);
+	return true;
 }
 
 /* ---- one tensor of all phases */
@@ -379,9 +366,8 @@ static Node *join_all(Tape *tape, const Term *term, const Phases *f, bool dense)
 	Node *value = value_where(ir, met, join_value(&j, 0));
 	if (j.direct)
 		return j.last;
-	return node_is_value(value, 0)
-		       ? NULL
-		       : comp_dense(ir, RED_NONE, f->rank, f->rank, j.z, value);
+	return node_is_value(value, 0) ? NULL
+				       : comp_dense(ir, RED_NONE, f->rank, f->rank, j.z, value);
 }
 
 Node *term_gradient(Tape *tape, const Term *term)
@@ -415,7 +401,7 @@ Node *term_gradient(Tape *tape, const Term *term)
 	bool divided = phases_find(tape, term, &all, &phases);
 	if (!divided && !phases_few(all.place, &phases) && !steps)
 		return piece_tensor(ir, &all);
-	if (divided && phases_count(&phases) > 1 && term_window(ir, term, &own))
+	if (divided && phases.n > 1 && term_window(ir, term, &own))
 		return term_gradient(tape, &own);
 	return join_all(tape, term, &phases, divided);
 }

@@ -40,30 +40,21 @@ bool is_index_compare(const Node *n)
 	       n->src[0]->type == RICCI_I64;
 }
 
-static bool same_atoms(const Affine *x, const Affine *y, int64_t sign)
-{
-	if (x->n != y->n || !x->n)
-		return false;
-	for (int k = 0; k < x->n; k++)
-		if (x->atom[k] != y->atom[k] || x->k[k] != sign * y->k[k])
-			return false;
-	return true;
-}
-
 /* A comparison that tests an index of the read alone, restated for z, which is within the tensor;
  * NULL for others. */
-static Node *restate(Ir *ir, Node *cond, const Affine *index, int rank, Node *const *z)
+static Node *restate(Ir *ir, const Place *p, Node *cond, Node *const *z)
 {
 	if (!is_index_compare(cond))
 		return NULL;
-	Affine x = affine_of(ir, node_sub(ir, cond->src[1], cond->src[0]));
-	for (int d = 0; d < rank; d++)
-		for (int sign = 1; sign >= -1; sign -= 2)
-			if (same_atoms(&x, &index[d], sign)) {
-				int64_t c = x.c - sign * index[d].c;
-				Node *e = node_add(ir, node_scale(ir, z[d], sign), node_int(ir, c));
-				return node2(ir, cond->op, node_int(ir, 0), e);
+	Node *e = node_sub(ir, cond->src[1], cond->src[0]);
+	for (int d = 0; d < p->rank; d++)
+		for (int sign = 1; sign >= -1; sign -= 2) {
+			Node *rest = node_sub(ir, e, node_scale(ir, p->index[d], sign));
+			if (node_is_const(rest) && !node_is_const(e)) {
+				rest = node_add_scaled(ir, rest, z[d], sign);
+				return node2(ir, cond->op, node_int(ir, 0), rest);
 			}
+		}
 	return NULL;
 }
 
@@ -188,21 +179,17 @@ static bool place_frame(Ir *ir, Place *p, Conditions *cond, Node **z)
 static void place_conditions(Ir *ir, const Place *p, const Inverse *inv, Node *const *z,
 			     Conditions *cond)
 {
-	Affine index[RICCI_MAX_RANK];
 	Node *room[MAX_CONDITIONS];
 	Conditions guard = {.ir = ir, .at = room};
 	for (int k = 0; k < inv->ncond; k++)
 		conditions_put(cond, inv->cond[k]);
-	if (!p->guard)
-		return;
-	conditions_split(&guard, p->guard);
-	for (int d = 0; d < p->rank; d++)
-		index[d] = affine_of(ir, p->index[d]);
+	if (p->guard)
+		conditions_split(&guard, p->guard);
 	for (int k = 0; k < guard.n; k++) {
-		Node *on_z = restate(ir, guard.at[k], index, p->rank, z);
-		conditions_split(cond, on_z ? on_z
-					    : node_replace(ir, guard.at[k], p->ndomain, p->domain,
-							   inv->value));
+		Node *there = restate(ir, p, guard.at[k], z);
+		if (!there)
+			there = node_replace(ir, guard.at[k], p->ndomain, p->domain, inv->value);
+		conditions_split(cond, there);
 	}
 }
 

@@ -263,7 +263,8 @@ static Node *solve_backward(const Chain *c, Node *b)
 static Node *solve_forward(const Chain *c, Node *b)
 {
 	Ir *ir = c->rows.ir;
-	Node *x = rows_position(&c->rows, c->end), *mirror = node_sub(ir, node_int(ir, c->end - 1), x);
+	Node *x = rows_position(&c->rows, c->end),
+	     *mirror = node_sub(ir, node_int(ir, c->end - 1), x);
 	Node *a = rows_tensor(&c->rows, c->end, link_at(c, mirror));
 	b = rows_tensor(&c->rows, c->end, node_replace(ir, b, 1, &x, &mirror));
 	Node *t = recurrence(&c->rows, c->end, a, b);
@@ -289,8 +290,8 @@ static bool chain_make(Ir *ir, const Node *c, Chain *chain)
 	if (!product && comp_reduce(chain->factors) != RED_NONE)
 		chain->ties_within = extremum_ties(ir, chain->factors, &hit);
 	if (!product)
-		chain->ties =
-			solve_forward(chain, weight_at(chain, rows_position(&chain->rows, chain->end)));
+		chain->ties = solve_forward(
+			chain, weight_at(chain, rows_position(&chain->rows, chain->end)));
 	return true;
 }
 

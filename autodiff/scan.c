@@ -15,9 +15,13 @@
 
 typedef enum { SLICE, STATE, CONSTANT, NKIND } Kind;
 
+typedef struct Variable {
+	Node *var, *operand, *next;
+} Variable;
+
 typedef struct List {
 	int n, room;
-	Node **var, **operand, **next;
+	Variable *at;
 } List;
 
 /* A loop around the steps of another one. */
@@ -49,33 +53,15 @@ static Around around_new(Ir *ir, int nresult, Node *const *result)
 static int add(Around *a, Kind kind, Node *var, Node *operand, Node *next)
 {
 	List *l = &a->list[kind];
-	if (l->n == l->room) {
-		List old = *l;
-		size_t room = sizeof(Node *) * (size_t)(l->room = 2 * l->room + 8);
-		l->var = arena_alloc(&a->ir->arena, room);
-		l->operand = arena_alloc(&a->ir->arena, room);
-		l->next = arena_alloc(&a->ir->arena, room);
-		for (int k = 0; k < l->n; k++) {
-			l->var[k] = old.var[k];
-			l->operand[k] = old.operand[k];
-			l->next[k] = old.next[k];
-		}
-	}
-	l->var[l->n] = var;
-	l->operand[l->n] = operand;
-	l->next[l->n] = next;
+	l->at = arena_grow(&a->ir->arena, l->at, l->n, &l->room, sizeof *l->at);
+	l->at[l->n] = (Variable){var, operand, next};
 	return l->n++;
 }
 
 /* A variable like t, of this type, by a name that no body has. */
-static Node *fresh_typed(Ir *ir, char letter, int k, const Node *t, Type type)
+static Node *fresh(Ir *ir, char letter, int k, const Node *t, Type type)
 {
 	return tensor_variable(ir, arena_printf(&ir->arena, "%%%c%d", letter, k), type, t);
-}
-
-static Node *fresh(Ir *ir, char letter, int k, const Node *t)
-{
-	return fresh_typed(ir, letter, k, t, (Type)t->type);
 }
 
 /* Has t no rank left for the steps? */
@@ -126,7 +112,7 @@ static void add_kept(Around *a)
 		step[nstep++] = step[k];
 	}
 	for (int k = 0; k < states->n; k++)
-		root[nroot++] = states->next[k];
+		root[nroot++] = states->at[k].next;
 	for (int k = 0; k < a->nstacked; k++)
 		root[nroot++] = a->stacked[k];
 	Node **kept = arena_alloc(arena, sizeof *kept * ((size_t)nstep + 1));
@@ -190,15 +176,18 @@ static void close_around(Around *a, bool backwards)
 		     .nstate = a->list[STATE].n,
 		     .nconst = a->list[CONSTANT].n,
 		     .var = arena_alloc(arena, sizeof(Node *) * room),
-		     .next = a->list[STATE].next};
+		     .next = arena_alloc(arena, sizeof(Node *) * room)};
 	Node **operand = arena_alloc(arena, sizeof *operand * room);
 	int n = 0;
 	if (spec.has_length)
 		operand[0] = scan_operands(a->scan)[0];
 	for (int kind = 0; kind < NKIND; kind++)
 		for (int k = 0; k < a->list[kind].n; k++) {
-			operand[spec.has_length + n] = a->list[kind].operand[k];
-			spec.var[n++] = a->list[kind].var[k];
+			const Variable *v = &a->list[kind].at[k];
+			operand[spec.has_length + n] = v->operand;
+			spec.var[n++] = v->var;
+			if (kind == STATE)
+				spec.next[k] = v->next;
 		}
 	a->call = scan_close(a->ir, &spec, operand, a->nstacked, a->stacked, true);
 }
@@ -253,7 +242,6 @@ static void find_carried(Back *b, Node *const *dresult)
 	for (int v = 0; v < b->a.nvar; v++)
 		into[v] = b->wanted[v];
 	spread(&b->a, into);
-	bool *seen = arena_alloc(&b->a.ir->arena, (size_t)of->nstate + 1);
 	for (int k = 0; k < b->a.nresult; k++) {
 		int final = b->a.result[k]->u.result->final;
 		if (final >= 0) {
@@ -265,13 +253,11 @@ static void find_carried(Back *b, Node *const *dresult)
 	}
 	for (bool more = true; more;) {
 		more = false;
-		for (int k = 0; k < of->nstate; k++) {
-			if (!b->carried[of->nslice + k] || seen[k])
-				continue;
-			more = seen[k] = true;
+		for (int k = 0; k < of->nstate; k++)
 			for (int v = of->nslice; v < of->nslice + of->nstate; v++)
-				b->carried[v] |= b->a.reads[k * b->a.nvar + v];
-		}
+				if (b->carried[of->nslice + k] && !b->carried[v] &&
+				    b->a.reads[k * b->a.nvar + v])
+					more = b->carried[v] = true;
 	}
 	for (int v = of->nslice; v < of->nslice + of->nstate; v++)
 		b->carried[v] &= into[v] && type_is_float((Type)of->var[v]->type);
@@ -290,13 +276,14 @@ static void set_step(Back *b, Node *const *dresult)
 	const Scan *of = a->of;
 	for (int k = 0; k < of->nstate; k++)
 		if (b->carried[of->nslice + k])
-			add_root(b, of->next[k], fresh(a->ir, 'g', k, of->next[k]));
+			add_root(b, of->next[k],
+				 fresh(a->ir, 'g', k, of->next[k], (Type)of->next[k]->type));
 	for (int k = 0; k < a->nresult; k++) {
 		Node *value = a->result[k]->u.result->value, *seed = dresult[k];
 		if (a->result[k]->u.result->final >= 0)
 			continue;
 		if (!node_is_const(seed)) {
-			seed = fresh(a->ir, 'y', k, value);
+			seed = fresh(a->ir, 'y', k, value, (Type)value->type);
 			add(a, SLICE, seed, dresult[k], NULL);
 		}
 		add_root(b, value, seed);
@@ -338,14 +325,14 @@ static void set_gradient(Back *b, int i)
 	int v = b->at[i], state = v - of->nslice;
 	Node *var = of->var[v], *grad = b->grad[i];
 	if (state >= 0 && state < of->nstate) {
-		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var),
+		b->place[i] = add(a, STATE, fresh(a->ir, 'g', state, var, (Type)var->type),
 				  gradient_tensor(a->ir, var, b->start[v]),
 				  gradient_tensor(a->ir, var, grad));
 	} else if (grad && !is_summed(of, v)) {
 		b->place[i] = add_stack(a, gradient_tensor(a->ir, var, grad));
 	} else if (grad) {
 		Type type = type_accumulator((Type)var->type);
-		Node *sum = fresh_typed(a->ir, 'c', v, var, type);
+		Node *sum = fresh(a->ir, 'c', v, var, type);
 		b->place[i] = add(a, STATE, sum, tensor_fill(a->ir, sum, 0),
 				  sum_typed(a->ir, var, grad, type, sum));
 	}
@@ -409,7 +396,7 @@ int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperan
 	for (int v = 0; v < a.nvar; v++)
 		if (moves[v]) {
 			x[n] = of->var[v];
-			tx[n++] = fresh(ir, 'x', v, of->var[v]);
+			tx[n++] = fresh(ir, 'x', v, of->var[v], (Type)of->var[v]->type);
 		}
 	for (int k = 0; k < nroot; k++)
 		root[k] = k < of->nstate ? of->next[k] : result[k - of->nstate]->u.result->value;
@@ -417,7 +404,7 @@ int scan_tangents(Ir *ir, int nresult, Node *const *result, Node *const *toperan
 	if (forward_graph(ir, nroot, root, n, x, tx, troot))
 		return ir->err.code;
 	for (int v = 0; v < a.nvar; v++) {
-		Node *var = fresh(ir, 'x', v, of->var[v]);
+		Node *var = fresh(ir, 'x', v, of->var[v], (Type)of->var[v]->type);
 		int k = v - of->nslice;
 		if (!moves[v])
 			continue;

@@ -26,25 +26,21 @@ static bool column_subtract(int m, int n, int64_t *a, int to, int from, int64_t 
 	return true;
 }
 
-static void column_swap(int m, int n, int64_t *a, int j, int k)
+/* Swaps columns j and k; column j changes its sign. */
+static void column_swap(int m, int n, int64_t *a, int j, int k, int64_t sign)
 {
 	for (int i = 0; i < m; i++) {
 		int64_t t = a[i * n + j];
-		a[i * n + j] = a[i * n + k];
-		a[i * n + k] = t;
+		a[i * n + j] = sign * a[i * n + k];
+		if (j != k)
+			a[i * n + k] = t;
 	}
-}
-
-static void column_negate(int m, int n, int64_t *a, int j)
-{
-	for (int i = 0; i < m; i++)
-		a[i * n + j] = -a[i * n + j];
 }
 
 /* Euclid over columns first.. of one row: leaves at most one entry, positive, in column first.
  * 1: an entry, 0: none, -1: overflow. The last of equal entries is taken as the divisor, so that
  * earlier unknowns stay out of the particular solution. */
-static int row_reduce(int row, int m, int n, int64_t *a, int nu, int64_t *u, int first)
+static int row_reduce(int row, int m, int n, int64_t *a, int first)
 {
 	for (;;) {
 		int best = -1, others = 0;
@@ -59,43 +55,33 @@ static int row_reduce(int row, int m, int n, int64_t *a, int nu, int64_t *u, int
 		if (best < 0)
 			return 0;
 		if (others == 1) {
-			column_swap(m, n, a, first, best);
-			column_swap(nu, n, u, first, best);
-			if (a[row * n + first] < 0) {
-				column_negate(m, n, a, first);
-				column_negate(nu, n, u, first);
-			}
+			column_swap(m, n, a, first, best, a[row * n + best] < 0 ? -1 : 1);
 			return 1;
 		}
-		for (int j = first; j < n; j++) {
-			if (j == best || !a[row * n + j])
-				continue;
-			int64_t q = a[row * n + j] / a[row * n + best];
-			if (!column_subtract(m, n, a, j, best, q) ||
-			    !column_subtract(nu, n, u, j, best, q))
+		for (int j = first; j < n; j++)
+			if (j != best && a[row * n + j] &&
+			    !column_subtract(m, n, a, j, best, a[row * n + j] / a[row * n + best]))
 				return -1;
-		}
 	}
 }
 
 /* Makes column `rank` the pivot column of the row and reduces the row's earlier entries by it. */
-static int row_pivot(int row, int m, int n, int64_t *a, int nu, int64_t *u, int rank)
+static int row_pivot(int row, int m, int n, int64_t *a, int rank)
 {
-	int got = row_reduce(row, m, n, a, nu, u, rank);
+	int got = row_reduce(row, m, n, a, rank);
 	for (int j = 0; got > 0 && j < rank; j++) {
 		int64_t q = int_floor_div(a[row * n + j], a[row * n + rank]);
-		if (q && (!column_subtract(m, n, a, j, rank, q) ||
-			  !column_subtract(nu, n, u, j, rank, q)))
+		if (q && !column_subtract(m, n, a, j, rank, q))
 			return -1;
 	}
 	return got;
 }
 
-int hermite_columns(int m, int n, int64_t *a, int nu, int64_t *u, int *pivot)
+int hermite_columns(int m, int below, int n, int64_t *a, int *pivot)
 {
 	int rank = 0;
 	for (int row = 0; row < m && rank < n; row++) {
-		int got = row_pivot(row, m, n, a, nu, u, rank);
+		int got = row_pivot(row, m + below, n, a, rank);
 		if (got < 0)
 			return -1;
 		if (got)
@@ -144,14 +130,13 @@ static int64_t *columns_copy(Arena *arena, int m, int n, const int64_t *a, int f
 bool solve_system(Arena *arena, int m, int n, const int64_t *matrix, const int64_t *extent,
 		  Solution *s)
 {
-	int64_t *a = columns_copy(arena, m, n, matrix, 0, n);
-	int64_t *u = arena_alloc(arena, sizeof *u * (size_t)(n * n + 1));
-
-	*s = (Solution){.m = m, .n = n};
+	int64_t *a = arena_alloc(arena, sizeof *a * (size_t)((m + n) * n + 1)), *u = a + m * n;
+	memcpy(a, matrix, sizeof *a * (size_t)(m * n));
 	for (int i = 0; i < n; i++)
 		u[i * n + i] = 1;
+	*s = (Solution){.m = m, .n = n};
 	s->pivot = arena_alloc(arena, sizeof(int) * (size_t)(n + 1));
-	s->rank = hermite_columns(m, n, a, n, u, s->pivot);
+	s->rank = hermite_columns(m, n, n, a, s->pivot);
 	if (s->rank < 0)
 		return false;
 	s->nfree = n - s->rank;
@@ -161,7 +146,7 @@ bool solve_system(Arena *arena, int m, int n, const int64_t *matrix, const int64
 	s->pick = arena_alloc(arena, sizeof(int) * (size_t)(n + 1));
 	for (int j = 0; j < s->nfree; j++) {
 		s->pick[j] = row_choose(n, s->nfree, s->basis, j, extent);
-		if (row_pivot(s->pick[j], n, s->nfree, s->basis, 0, NULL, j) <= 0)
+		if (row_pivot(s->pick[j], n, s->nfree, s->basis, j) <= 0)
 			return false;
 	}
 	return true;

@@ -20,6 +20,7 @@
 #define MAX_DIGITS   64
 #define LARGEST	     (INT64_MAX / 16) /* of an unknown */
 
+/* The digits of an expression; chain k < naxis is that of axis k, which may have one digit only. */
 typedef struct Chain {
 	Node *base;
 	int ndivisor, first; /* digit j is the unknown first + j */
@@ -37,9 +38,8 @@ typedef struct System {
 	Ir *ir;
 	int naxis;
 	Node *const *axes;
-	int axis_chain[COMP_MAX_AXES], axis_unknown[COMP_MAX_AXES]; /* -1: none */
 	int nchain, ndigit, nunknown, nrow;
-	Chain chain[MAX_DIGITS];
+	Chain chain[COMP_MAX_AXES + MAX_DIGITS];
 	Digit digit[MAX_DIGITS];
 	int64_t lo[MAX_UNKNOWNS], hi[MAX_UNKNOWNS];
 	int64_t *matrix; /* nrow x nunknown */
@@ -106,9 +106,6 @@ static void chain_assign(System *s, Digit *d)
 	chain_insert(c, d->low);
 	if (d->high)
 		chain_insert(c, d->high);
-	int axis = axis_index(s, d->base);
-	if (axis >= 0 && s->axis_chain[axis] < 0)
-		s->axis_chain[axis] = s->nchain;
 	d->chain = s->nchain++;
 }
 
@@ -157,29 +154,33 @@ static bool add_unknown(System *s, int64_t lo, int64_t hi)
 	return true;
 }
 
-static bool number_unknowns(System *s)
+static bool number_digits(System *s, Chain *c)
 {
-	for (int k = 0; k < s->naxis; k++) {
-		s->axis_unknown[k] = s->axis_chain[k] < 0 ? s->nunknown : -1;
-		if (s->axis_chain[k] < 0 && !add_unknown(s, 0, s->axes[k]->hi))
+	c->first = s->nunknown;
+	for (int j = 0; j < c->ndivisor; j++) {
+		bool top = j + 1 == c->ndivisor;
+		int64_t lo = int_floor_div(c->base->lo, c->divisor[j]);
+		int64_t hi = int_floor_div(c->base->hi, c->divisor[j]);
+		if (!top) {
+			int64_t most = c->divisor[j + 1] / c->divisor[j] - 1;
+			hi = lo < 0 || hi > most ? most : hi;
+			lo = 0;
+		}
+		if (!add_unknown(s, lo, hi))
 			return false;
 	}
-	for (int k = 0; k < s->nchain; k++) {
-		Chain *c = &s->chain[k];
-		c->first = s->nunknown;
-		for (int j = 0; j < c->ndivisor; j++) {
-			bool top = j + 1 == c->ndivisor;
-			int64_t lo = int_floor_div(c->base->lo, c->divisor[j]);
-			int64_t hi = int_floor_div(c->base->hi, c->divisor[j]);
-			if (!top) {
-				int64_t most = c->divisor[j + 1] / c->divisor[j] - 1;
-				hi = lo < 0 || hi > most ? most : hi;
-				lo = 0;
-			}
-			if (!add_unknown(s, lo, hi))
+	return true;
+}
+
+/* Axes without digits come first. */
+static bool number_unknowns(System *s)
+{
+	for (int digits = 0; digits < 2; digits++)
+		for (int k = 0; k < s->nchain; k++) {
+			bool whole = k < s->naxis && s->chain[k].ndivisor == 1;
+			if (whole != digits && !number_digits(s, &s->chain[k]))
 				return false;
 		}
-	}
 	return true;
 }
 
@@ -210,9 +211,7 @@ static bool row_add_node(System *s, int64_t *row, Node *e, int64_t *constant)
 		int axis = axis_index(s, a.atom[i]);
 		Digit *d = axis < 0 ? digit_find(s, a.atom[i]) : NULL;
 		bool ok = d ? row_add_digits(s, row, d->chain, d->low, d->high, a.k[i])
-			  : s->axis_chain[axis] < 0
-				  ? row_add(row, s->axis_unknown[axis], a.k[i], 1)
-				  : row_add_digits(s, row, s->axis_chain[axis], 1, 0, a.k[i]);
+			    : row_add_digits(s, row, axis, 1, 0, a.k[i]);
 		if (!ok)
 			return false;
 	}
@@ -230,11 +229,8 @@ static bool build_rows(System *s, int rank, Node *const *index, Node *const *z)
 			return false;
 		s->rhs[s->nrow++] = node_sub(s->ir, z[d], node_int(s->ir, c));
 	}
-	for (int k = 0; k < s->nchain; k++) {
-		int axis = axis_index(s, s->chain[k].base);
+	for (int k = s->naxis; k < s->nchain; k++) {
 		int64_t *row = s->matrix + s->nrow * s->nunknown;
-		if (axis >= 0 && s->axis_chain[axis] == k)
-			continue; /* the digits are the axis */
 		if (!row_add_node(s, row, s->chain[k].base, &c) ||
 		    !row_add_digits(s, row, k, 1, 0, -1))
 			return false;
@@ -247,12 +243,8 @@ static bool build_rows(System *s, int rank, Node *const *index, Node *const *z)
 
 static void put_condition(Inverse *inv, Node *cond)
 {
-	if (node_is_value(cond, 1))
-		return;
-	for (int k = 0; k < inv->ncond; k++)
-		if (inv->cond[k] == cond)
-			return;
-	inv->cond[inv->ncond++] = cond;
+	if (!node_is_value(cond, 1))
+		inv->cond[inv->ncond++] = cond;
 }
 
 static void put_range(Ir *ir, Inverse *inv, Node *x, int64_t lo, int64_t hi)
@@ -339,10 +331,11 @@ bool index_invert(Ir *ir, int naxis, Node *const *axes, int rank, Node *const *i
 	s->ir = ir;
 	s->naxis = naxis;
 	s->axes = axes;
-	s->nchain = s->ndigit = s->nunknown = s->nrow = 0;
+	s->ndigit = s->nunknown = s->nrow = 0;
 	*inv = (Inverse){0};
+	s->nchain = naxis;
 	for (int k = 0; k < naxis; k++)
-		s->axis_chain[k] = -1;
+		s->chain[k] = (Chain){.base = axes[k], .ndivisor = 1, .divisor = {1}};
 	for (int d = 0; d < rank; d++)
 		if (!scan(s, index[d]))
 			return false;
@@ -357,13 +350,10 @@ bool index_invert(Ir *ir, int naxis, Node *const *axes, int rank, Node *const *i
 	Node **x = unknowns(s, &sol, number, inv);
 	inv->value = arena_alloc(&ir->arena, sizeof *inv->value * (size_t)(naxis + 1));
 	for (int k = 0; k < naxis; k++) {
-		if (s->axis_chain[k] < 0) {
-			inv->value[k] = x[s->axis_unknown[k]];
-			continue;
-		}
-		const Chain *c = &s->chain[s->axis_chain[k]];
+		const Chain *c = &s->chain[k];
 		inv->value[k] = combine(ir, node_int(ir, 0), c->ndivisor, c->divisor, x + c->first);
-		put_range(ir, inv, inv->value[k], 0, axes[k]->hi);
+		if (c->ndivisor > 1)
+			put_range(ir, inv, inv->value[k], 0, axes[k]->hi);
 	}
 	return true;
 }

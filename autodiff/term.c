@@ -29,20 +29,19 @@ PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *p)
 Node *piece_tensor(Ir *ir, const Piece *piece)
 {
 	const Place *p = piece->place;
-	Node *place[2 * RICCI_MAX_RANK];
-	Frame f = {.rank = p->rank, .lhs = p->lhs, .nkeep = p->naxis, .keep = p->axes};
-	f.nsum = p->nfree;
-	f.sum = p->free;
-	f.place = place;
+	Frame f = {.rank = p->rank, .nkeep = p->naxis, .nsum = p->nfree};
 	f.cond = p->cond.n ? conditions_all(&p->cond) : NULL;
 	for (int d = 0, k = 0; d < p->rank; d++) {
 		Node *z = node_axis(ir, d, p->shape[d]);
 		int64_t count = p->h[d] ? axis_extent(p->h[d]) : 1;
 		f.shape[d] = p->shape[d];
-		place[k++] = node_floordiv(ir, z, count);
+		f.lhs[d] = p->lhs[d];
+		f.place[k++] = node_floordiv(ir, z, count);
 		if (p->h[d])
-			place[k++] = node_floormod(ir, z, count);
+			f.place[k++] = node_floormod(ir, z, count);
 	}
+	memcpy(f.keep, p->axes, sizeof *p->axes * (size_t)p->naxis);
+	memcpy(f.sum, p->free, sizeof *p->free * (size_t)p->nfree);
 	return sum_make(ir, &f, piece->value);
 }
 
