@@ -90,10 +90,11 @@ double sample_length(const Node *c);		/* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
 /* judge.c: what is right there. input: the task's data. */
 int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
-/* The coarsest rounding in c's arithmetic, c being in ir; how far a result may be from its value, where
- * its terms' magnitudes add up to mag, and those up to `exact` meet no rounding. */
+/* The coarsest rounding in c's arithmetic, c being in ir; how far a result of so many terms may be from its
+ * value, where their magnitudes add up to mag, and those up to `exact` meet no rounding. */
 double arithmetic_epsilon(Ir *ir, const Node *c);
-double result_bound(const Node *c, double eps, double exact, double value, double mag);
+double result_bound(const Node *c, double length, double eps, double exact, double value,
+		    double mag);
 /* exact.c: how member k rounds in c, a copy of the task, where floats of the inputs are of DRAW_WHOLE, of
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
@@ -146,6 +147,7 @@ int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Err
  * are in the same places as some of the first. Head 0: it is not drawn. */
 typedef struct Drawn {
 	int64_t head, tail;
+	bool alone; /* there are no others */
 } Drawn;
 int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
 		   const Drawn *drawn, Error *err);

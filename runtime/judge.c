@@ -157,14 +157,15 @@ double arithmetic_epsilon(Ir *ir, const Node *c)
 	return eps;
 }
 
-double result_bound(const Node *c, double eps, double exact, double value, double mag)
+double result_bound(const Node *c, double length, double eps, double exact, double value,
+		    double mag)
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
 	if (mag <= exact)
 		return 0;
-	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
-	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
+	return eps * (24 + 4 * sqrt(length)) * mag + type_epsilon((Type)c->type) * fabs(value) +
+	       type_tiny((Type)c->type);
 }
 
 /* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
@@ -197,8 +198,9 @@ static int judge_all(Judge *j, Error *err)
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] = result_bound(j->copy.member[k], eps, j->exact[k],
-						      s->value[k][i], j->mag[i]);
+			s->bound[k][i] =
+				result_bound(j->copy.member[k], sample_length(j->copy.member[k]),
+					     eps, j->exact[k], s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {
