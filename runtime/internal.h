@@ -178,7 +178,8 @@ typedef struct Line {
 	bool validated;	      /* best has passed verify_within */
 	bool unseen;	      /* best's first launch was too long to be judged */
 	bool tested;	      /* the trial agreed with best on the data of a step */
-	Error wrong;	      /* of an earlier best, found too late: the next launch says so */
+	atomic_uint wrongs;   /* kernels that were found wrong after they had been used */
+	Error wrong;	      /* what the last of them did */
 	struct Tuner *tuner;  /* that works on it; or NULL */
 	int offered;	      /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
@@ -202,11 +203,10 @@ typedef struct Taken {
 	unsigned seen; /* the version for which this answer holds */
 	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell line_timed */
 	bool proved;   /* else run_checked launches it, or run_trial */
-	bool wrong;    /* line_wrong says what was */
 } Taken;
 Taken line_take(Line *l);
 Kernel *line_best(Line *l); /* a new reference */
-/* What line_condemn has said, once; 0: nothing. */
+/* What line_condemn has said last. */
 int line_wrong(Line *l, Error *err);
 /* k was right on the data of a step, as far as results could be seen. */
 void line_prove(Line *l, const Kernel *k, bool seen);
@@ -318,6 +318,7 @@ typedef struct Program {
 	Cell *cell;
 	int *root;	  /* the cell of each root */
 	Line **line;	  /* of its kernels and of its loops' */
+	unsigned *told;	  /* of each: its wrong kernels that the user knows of */
 	bool inner;	  /* a loop's body */
 	int last_failing; /* the last run that may find a wrong length; -1: none */
 	bool timing;	  /* every launch is timed */
