@@ -1,12 +1,12 @@
 /* test_step.c - kernels that training launches are judged on the data of its steps: a first one, one
  * on trial beside the best; and a first one is validated in the background later. */
-#include "runtime/internal.h"
+#include "runtime/trial.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MANY = 100000, LONG = 2000000, LOST = 54321 };
+enum { MANY = 100000, LONG = 2000000, LONGEST = 10000019, LOST = 54321 };
 
 static void right(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
@@ -20,6 +20,13 @@ static void wrong(void *const *buf, const KernelEnv *env, int64_t begin, int64_t
 	(void)env;
 	for (int64_t i = begin; i < end; i++)
 		((float *)buf[1])[i] = 3 * ((float *)buf[0])[i] + (i == LOST ? 0.01f : 0);
+}
+
+static void lost_end(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end && i < MANY - 1; i++)
+		((float *)buf[1])[i] = 3 * ((float *)buf[0])[i];
 }
 
 /* The sum of all but the last 100 elements. */
@@ -110,10 +117,10 @@ static Line *sum_run(const char *text, int64_t n, Run *r, Kernel *k, float *a, P
 }
 
 /* Sums that are too long for a sample have one element judged, longer ones few terms; where that can't
- * be, they are validated later, and the next step says what was wrong, once. */
+ * be, one element again, up to ten million; the longest are validated later. */
 static void test_first(Pool *pool)
 {
-	static float a[LONG];
+	static float a[LONGEST];
 	Kernel k = kernel_of(short_sum, 1);
 	Error err = {0};
 	Run r;
@@ -131,6 +138,11 @@ static void test_first(Pool *pool)
 	line_unref(l);
 
 	l = sum_run(odd_text, LONG, &r, &k, a, pool);
+	CHECK(!strcmp(r.kernel->backend->name, "interp"));
+	kernel_unref(r.kernel);
+	line_unref(l);
+
+	l = sum_run(odd_text, LONGEST, &r, &k, a, pool);
 	CHECK(r.kernel == &k && l->unseen);
 	l->offered = 1;
 	Tuner *t = tuner_new(1, &err);
@@ -146,6 +158,75 @@ static void test_first(Pool *pool)
 		     "%s", err.text);
 	error_clear(&err);
 	CHECK(!strcmp(l->best->backend->name, "interp"));
+	kernel_unref(r.kernel);
+	line_unref(l);
+}
+
+/* What is too large to be copied is validated before it overwrites what it reads. */
+static void test_in_place(Pool *pool)
+{
+	static float a[MANY];
+	Kernel bad = kernel_of(wrong, MANY);
+	RandomState rs = {1, 1};
+	Error err = {0};
+	void *buf[] = {a, a};
+	size_t room = trial_room;
+	Line *l =
+		line_of("ricci-task 1\ninput f32 %lld\nkeep m0[i] = a0[i]*3 where i<%lld\n", MANY);
+	Run r = {.line = l, .kernel = kernel_ref(&bad), .ninput = 1, .nbuf = 2, .buf = buf};
+
+	for (int i = 0; i < MANY; i++)
+		a[i] = 1;
+	trial_room = MANY;
+	line_put(l, kernel_ref(&bad), NULL, 0, false);
+	bad.run = lost_end;
+	CHECK_INT(run_checked(&r, pool, rs, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK(!strcmp(r.kernel->backend->name, "interp"));
+	CHECK_NEAR(a[0], 3, 0);
+	CHECK_NEAR(a[MANY - 1], 3, 0);
+	trial_room = room;
+	kernel_unref(r.kernel);
+	line_unref(l);
+}
+
+/* Long scatters are judged element by element: the last row is lost. */
+enum { ROWS = 4000, WIDE = 300, PLACES = 9 };
+
+static void short_scatter(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env, (void)begin, (void)end;
+	memset(buf[2], 0, PLACES * WIDE * sizeof(float));
+	for (int i = 0; i < ROWS - 1; i++)
+		for (int j = 0; j < WIDE; j++)
+			((float *)buf[2])[((int *)buf[1])[i] * WIDE + j] +=
+				((float *)buf[0])[i * WIDE + j];
+}
+
+static void test_scatter(Pool *pool)
+{
+	static float e[ROWS * WIDE], y[PLACES * WIDE];
+	static int to[ROWS];
+	void *buf[] = {e, to, y};
+	Kernel k = kernel_of(short_scatter, 1);
+	RandomState rs = {1, 1};
+	Error err = {0};
+	Task *t = task_parse("ricci-task 1\ninput f32 4000x300\ninput i32 4000 0..8\n"
+			     "keep m0[a1[i]:9,j] += a0[i,j] where i<4000, j<300\n",
+			     &err);
+
+	CHECK_REPORT(t, "%s", err.text);
+	Line *l = line_get(t, (Request){.threads = 1}, &err);
+	Run r = {.line = l, .kernel = kernel_ref(&k), .ninput = 2, .nbuf = 3, .buf = buf};
+
+	for (int i = 0; i < ROWS * WIDE; i++)
+		e[i] = 1;
+	for (int i = 0; i < ROWS; i++)
+		to[i] = (ROWS - 1 - i) % PLACES;
+	line_put(l, kernel_ref(&k), NULL, 0, false);
+	CHECK_INT(run_checked(&r, pool, rs, &err), 0);
+	CHECK(!strcmp(r.kernel->backend->name, "interp"));
+	CHECK_NEAR(y[0], (ROWS + PLACES - 1) / PLACES, 0);
 	kernel_unref(r.kernel);
 	line_unref(l);
 }
@@ -210,6 +291,8 @@ int main(void)
 	test_trial(pool, false);
 	test_trial(pool, true);
 	test_first(pool);
+	test_in_place(pool);
+	test_scatter(pool);
 	test_told();
 	pool_free(pool);
 	return check_done();
