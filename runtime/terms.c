@@ -40,13 +40,16 @@ static bool read_plain(const Node *c, const Node *read)
 	return plain;
 }
 
-static void see_index_read(Terms *x, const Node *e)
+/* What an index reads keeps its data, and what is read there depends on them. */
+static void see_index_read(Terms *x, const Node *e, const Node *read)
 {
-	if (e->op == OP_READ && input_of(x, e->src[0]) >= 0)
+	if (e->op == OP_READ) {
 		x->marked[input_of(x, e->src[0])] = false;
+		x->marked[input_of(x, read->src[0])] = false;
+	}
 	for (int i = 0; i < e->nsrc; i++)
 		if (!node_is_tensor(e->src[i]))
-			see_index_read(x, e->src[i]);
+			see_index_read(x, e->src[i], read);
 }
 
 static void see_unmarked(void *user, Node *n)
@@ -59,7 +62,7 @@ static void see_unmarked(void *user, Node *n)
 	if (!read_plain(x->copy.member[0], n) || n->type == RICCI_BOOL)
 		x->marked[i] = false;
 	for (int d = 1; d < n->nsrc; d++)
-		see_index_read(x, n->src[d]);
+		see_index_read(x, n->src[d], n);
 }
 
 static void see_read(void *user, Node *n)
@@ -104,14 +107,15 @@ static bool zero_there(const Terms *x, const Node *e)
 	}
 }
 
-static void see_axis(void *user, Node *n)
+/* Axes, and data that are not there yet. */
+static void see_varying(void *user, Node *n)
 {
 	Terms *x = user;
 	const Node *c = x->copy.member[0];
 
 	for (int a = tensor_rank(c); a < comp_naxis(c); a++)
 		x->varies = x->varies || n == comp_axis(c, a);
-	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL;
+	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL || n->op == OP_READ;
 }
 
 /* The body with every number that is read being v; NULL: terms differ still. */
@@ -129,7 +133,7 @@ static Node *body_of_base(Terms *x, double v)
 	}
 	e = node_replace(ir, comp_body(x->copy.member[0]), x->nread, x->read, to);
 	x->varies = false;
-	node_walk(ir, e, see_axis, x);
+	node_walk(ir, e, see_varying, x);
 	return x->varies ? NULL : e;
 }
 

@@ -46,6 +46,11 @@ static const Case cases[] = {
 	 "input f32 1500007\ninput f32 99\ninput i32 1500007 0..98\n"},
 	{SUM("a0[i]"), SHORT("a0[i]"), "input f64 1500007\n"},
 	{SUM("a0[i]"), SHORT("a0[i]"), "input i32 1500007\n"},
+	{"keep m0[j] += a0[i,j]*f32(a1[j]) where i<300001, j<5\n",
+	 "keep m0[j] += a0[i,j]*f32(a1[4-j]) where i<300001, j<5\n",
+	 "input f32 300001x5\ninput i8 5\n"},
+	{"keep m0[i] max= a0[i,j,a1[i]] where i<3, j<300001\n", NULL,
+	 "input f32 3x300001x2\ninput i32 3 0..1\n"},
 	{SUM("sin(a0[i] + f32(i%7))"), NULL, ONE},
 	{SUM("a0[i/2]"), NULL, ONE},
 };
