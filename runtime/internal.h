@@ -85,11 +85,9 @@ typedef struct Judging {
 bool sample_choose(const Task *t, const Judging *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
 bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
-bool sample_dense(const Task *t);		/* single elements can be evaluated */
 /* A long scatter that adds: its elements are sums over all that may meet there; axes that stand by
  * themselves on the left need no sum. */
 bool sample_gathers(const Node *c);
-bool scatter_plain(const Node *c, int a);
 bool sample_complete(const Task *t, const Sample *s); /* each stored member has elements */
 double sample_length(const Node *c);		      /* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);

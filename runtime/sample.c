@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-bool sample_dense(const Task *t)
+static bool sample_dense(const Task *t)
 {
 	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
 }
@@ -22,7 +22,7 @@ bool sample_gathers(const Node *c)
 }
 
 /* Is axis a where a dimension of the scatter stands by itself? */
-bool scatter_plain(const Node *c, int a)
+static bool scatter_plain(const Node *c, int a)
 {
 	bool plain = false;
 
