@@ -159,20 +159,16 @@ Taken line_take(Line *l)
 	}
 	t.kernel = kernel_ref(t.which == 1 ? l->trial : l->best);
 	t.proved = t.which == 1 ? l->tested : l->proved;
-	t.wrong = l->wrong.code != 0;
 	pthread_mutex_unlock(&l->lock);
 	return t;
 }
 
 int line_wrong(Line *l, Error *err)
 {
-	Error was;
-
 	pthread_mutex_lock(&l->lock);
-	was = l->wrong;
-	error_clear(&l->wrong);
+	int code = l->wrong.code ? error_set(err, l->wrong.code, "%s", l->wrong.text) : 0;
 	pthread_mutex_unlock(&l->lock);
-	return was.code ? error_set(err, was.code, "%s", was.text) : 0;
+	return code;
 }
 
 Kernel *line_best(Line *l)
@@ -257,7 +253,7 @@ void line_condemn(Line *l, const Kernel *k, const Error *why)
 		  k->backend->name, l->task->text);
 	pthread_mutex_unlock(&l->lock);
 	line_interpret(l, k, NULL);
-	atomic_fetch_add(&l->version, 1);
+	atomic_fetch_add(&l->wrongs, 1);
 }
 
 /* Enough seen? A clear difference needs two runs each only. */

@@ -9,10 +9,11 @@
  * be judged is validated in the background soon (generate.c). A kernel on
  * trial, which is validated, runs beside the best one, and all their results are compared.
  */
-#include "runtime/internal.h"
+#include "runtime/trial.h"
 #include <string.h>
 
-static const double check_points = 3000, check_limit = 40000, long_limit = 1e6;
+/* Points for all elements, for one; for the one of a long sum, and where few terms don't tell. */
+static const double check_points = 3000, check_limit = 40000, long_limit = 1e6, odd_limit = 1e7;
 enum { CHECK_MOST = 24, COMPARED_BYTES = 256 << 20 };
 
 /* Launches k. Results in place would overwrite what a repeated launch reads: these, or all, go to
@@ -66,14 +67,14 @@ static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *c
 }
 
 /* What the results should be, where the interpreter tells soon enough; of long sums one. */
-static int step_expect(Run *r, RandomState rs, Sample *s, Error *err)
+static int step_expect(Run *r, RandomState rs, double limit, Sample *s, Error *err)
 {
 	const Task *t = r->line->task;
 	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
-	Judging one = {rs, 1, long_limit, 1, 0, NULL};
+	Judging one = {rs, 1, limit, 1, 0, NULL};
 	int code = sample_expect(t, r->buf, &how, s, err);
 
-	if (!code && s->n == 0) {
+	if (!code && !sample_complete(t, s)) {
 		sample_free(s);
 		code = sample_expect(t, r->buf, &one, s, err);
 	}
@@ -111,17 +112,58 @@ static void long_judge(const Run *r, bool *seen, Error *wrong)
 	error_clear(&why);
 }
 
+/* Results in place that are too large for a copy: a kernel that is wrong leaves nothing to repeat its
+ * launch from. */
+static bool run_once_only(const Run *r)
+{
+	size_t bytes = 0;
+
+	for (int o = r->ninput; o < r->nbuf; o++)
+		for (int i = 0; i < r->ninput; i++)
+			if (r->buf[o] == r->buf[i])
+				bytes += tensor_bytes(task_tensor(r->line->task, o));
+	return bytes > trial_room;
+}
+
+/* Such a kernel is validated before its first launch, on memory of which most repeats. */
+static int run_validated(Run *r, Pool *pool, RandomState rs, Error *err)
+{
+	Error wrong = {0};
+	int code = verify_kernel(r->line->task, r->kernel, true, &wrong);
+
+	if (code == RICCI_ECOMPILE)
+		code = run_replace(r, pool, rs, &wrong, err);
+	else if (code)
+		code = error_set(err, code, "%s", wrong.text);
+	else {
+		line_prove(r->line, r->kernel, true);
+		line_validate(r->line, r->kernel);
+		r->proved = true;
+		code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
+	}
+	error_clear(&wrong);
+	return code;
+}
+
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 {
+	if (run_once_only(r))
+		return run_validated(r, pool, rs, err);
+
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
 	Sample s = {0};
 	Error wrong = {0};
-	int code =
-		buf ? step_expect(r, rs, &s, err) : error_set(err, RICCI_ENOMEM, "out of memory");
-	bool seen = s.n > 0;
+	int code = buf ? step_expect(r, rs, long_limit, &s, err)
+		       : error_set(err, RICCI_ENOMEM, "out of memory");
+	bool seen = !code && sample_complete(r->line->task, &s);
 
 	if (!code && !seen)
 		long_judge(r, &seen, &wrong);
+	if (!code && !seen && !wrong.code) {
+		sample_free(&s);
+		code = step_expect(r, rs, odd_limit, &s, err);
+		seen = !code && sample_complete(r->line->task, &s);
+	}
 	if (!code && !wrong.code)
 		code = run_beside(r, r->kernel, pool, rs, false, buf, err);
 	if (!code && !wrong.code)
@@ -150,6 +192,10 @@ static size_t results_bytes(const Run *r)
  * would take as much memory again, a sample is judged. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 {
+	if (run_once_only(r)) { /* it is validated */
+		line_tested(r->line, r->kernel, true);
+		return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
+	}
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
@@ -157,7 +203,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	Kernel *best = line_best(r->line);
 	Sample s = {0};
 	Error wrong = {0};
-	int code = got && buf ? step_expect(r, rs, &s, err)
+	int code = got && buf ? step_expect(r, rs, long_limit, &s, err)
 			      : error_set(err, RICCI_ENOMEM, "out of memory");
 
 	if (!code)

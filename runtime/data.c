@@ -424,6 +424,8 @@ static void draw_floats(const Draw *d, const Node *x, void *buf, Drawn some, uin
 		draw_numbers(d, (Type)x->type, buf, some.head, state);
 	else
 		draw_uniform(d, (Type)x->type, buf, some.head, state);
+	if (some.alone)
+		return;
 	memcpy((char *)buf + (size_t)(n - some.tail) * size, buf, (size_t)some.tail * size);
 	if (d->density < 1 && (d->kind == DRAW_WHOLE || d->kind == DRAW_WIDE))
 		draw_sums_ends((Type)x->type, buf, n);
@@ -482,8 +484,8 @@ static bool task_extremes(const Task *t)
 int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
 		   const Drawn *drawn, Error *err)
 {
-	Draw d = {
-		.task = t, .kind = kind, .density = draw_density(t), .extremes = task_extremes(t)};
+	Draw d = {.task = t, .kind = kind, .extremes = task_extremes(t)};
+	double density = draw_density(t);
 	int code;
 
 	if (t->sub.ninput == 0)
@@ -495,10 +497,11 @@ int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf
 	for (int i = 0; i < t->sub.ninput && !code; i++) {
 		Node *x = t->sub.input[i];
 		uint64_t state = (seed + 1 + (uint64_t)i) * 0x9e3779b97f4a7c15u | 1;
-		Drawn some = drawn ? drawn[i] : (Drawn){tensor_size(x), 0};
+		Drawn some = drawn ? drawn[i] : (Drawn){tensor_size(x), 0, false};
 
 		if (some.head == 0)
 			continue;
+		d.density = some.alone ? 1 : density;
 		if (type_is_float(x->type))
 			draw_floats(&d, x, buf[i], some, &state);
 		else

@@ -85,15 +85,19 @@ typedef struct Judging {
 bool sample_choose(const Task *t, const Judging *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
 bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
-bool sample_dense(const Task *t);		/* single elements can be evaluated */
-double sample_length(const Node *c);		/* terms of a result's sum */
+/* A long scatter that adds: its elements are sums over all that may meet there; axes that stand by
+ * themselves on the left need no sum. */
+bool sample_gathers(const Node *c);
+bool sample_complete(const Task *t, const Sample *s); /* each stored member has elements */
+double sample_length(const Node *c);		      /* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
 /* judge.c: what is right there. input: the task's data. */
 int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
-/* The coarsest rounding in c's arithmetic, c being in ir; how far a result may be from its value, where
- * its terms' magnitudes add up to mag, and those up to `exact` meet no rounding. */
+/* The coarsest rounding in c's arithmetic, c being in ir; how far a result of so many terms may be from its
+ * value, where their magnitudes add up to mag, and those up to `exact` meet no rounding. */
 double arithmetic_epsilon(Ir *ir, const Node *c);
-double result_bound(const Node *c, double eps, double exact, double value, double mag);
+double result_bound(const Node *c, double length, double eps, double exact, double value,
+		    double mag);
 /* exact.c: how member k rounds in c, a copy of the task, where floats of the inputs are of DRAW_WHOLE, of
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
@@ -146,6 +150,7 @@ int task_draw(const Task *t, uint64_t seed, DrawKind kind, void *const *buf, Err
  * are in the same places as some of the first. Head 0: it is not drawn. */
 typedef struct Drawn {
 	int64_t head, tail;
+	bool alone; /* there are no others */
 } Drawn;
 int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
 		   const Drawn *drawn, Error *err);
@@ -176,7 +181,8 @@ typedef struct Line {
 	bool validated;	      /* best has passed verify_within */
 	bool unseen;	      /* best's first launch was too long to be judged */
 	bool tested;	      /* the trial agreed with best on the data of a step */
-	Error wrong;	      /* of an earlier best, found too late: the next launch says so */
+	atomic_uint wrongs;   /* kernels that were found wrong after they had been used */
+	Error wrong;	      /* what the last of them did */
 	struct Tuner *tuner;  /* that works on it; or NULL */
 	int offered;	      /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
@@ -200,11 +206,10 @@ typedef struct Taken {
 	unsigned seen; /* the version for which this answer holds */
 	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell line_timed */
 	bool proved;   /* else run_checked launches it, or run_trial */
-	bool wrong;    /* line_wrong says what was */
 } Taken;
 Taken line_take(Line *l);
 Kernel *line_best(Line *l); /* a new reference */
-/* What line_condemn has said, once; 0: nothing. */
+/* What line_condemn has said last. */
 int line_wrong(Line *l, Error *err);
 /* k was right on the data of a step, as far as results could be seen. */
 void line_prove(Line *l, const Kernel *k, bool seen);
@@ -316,6 +321,7 @@ typedef struct Program {
 	Cell *cell;
 	int *root;	  /* the cell of each root */
 	Line **line;	  /* of its kernels and of its loops' */
+	unsigned *told;	  /* of each: its wrong kernels that the user knows of */
 	bool inner;	  /* a loop's body */
 	int last_failing; /* the last run that may find a wrong length; -1: none */
 	bool timing;	  /* every launch is timed */

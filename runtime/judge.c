@@ -52,6 +52,52 @@ static void judge_free(Judge *j)
 	task_copy_free(&j->copy);
 }
 
+/* Y[lhs] += e as Y[o] += lhs == o ? e : 0, of which single elements can be evaluated. */
+static Node *scatter_gathered(Ir *ir, Node *c)
+{
+	int rank = tensor_rank(c), n = comp_naxis(c), naxis = rank;
+	Node *axes[RICCI_MAX_RANK + COMP_MAX_AXES], *to[COMP_MAX_AXES];
+	Node *meets = node_const_int(ir, RICCI_BOOL, 1), *body;
+
+	for (int d = 0; d < rank; d++)
+		axes[d] = node_axis(ir, d, tensor_extent(c, d));
+	for (int a = 0; a < n; a++) {
+		Node *axis = comp_axis(c, a);
+
+		to[a] = NULL;
+		for (int d = 0; d < rank && !to[a]; d++)
+			if (comp_lhs(c, d) == axis)
+				to[a] = axes[d];
+		if (!to[a])
+			to[a] = axes[naxis] = node_axis(ir, naxis, axis_extent(axis)), naxis++;
+		else if (axis_extent(axis) < axis_extent(to[a]))
+			meets = node2(ir, OP_AND, meets,
+				      node2(ir, OP_LT, to[a], node_int(ir, axis_extent(axis))));
+	}
+	for (int d = 0; d < rank; d++)
+		meets = node2(
+			ir, OP_AND, meets,
+			node2(ir, OP_EQ, node_replace(ir, comp_lhs(c, d), n, c->src, to), axes[d]));
+	body = node_replace(ir, comp_body(c), n, c->src, to);
+	body = node_select(ir, meets, body,
+			   type_is_float((Type)c->type) ? node_const(ir, (Type)c->type, 0)
+							: node_const_int(ir, (Type)c->type, 0));
+	return comp_dense(ir, RED_ADD, rank, naxis, axes, body);
+}
+
+/* Long scatters of the copy become sums. */
+static int judge_gather(Judge *j, Error *err)
+{
+	Ir *ir = &j->copy.ir;
+
+	if (j->s->nmember > 1 || !sample_gathers(j->task->sub.member[0]))
+		return 0;
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification"));
+	j->copy.member[0] = scatter_gathered(ir, j->copy.member[0]);
+	IR_LEAVE(ir);
+	return 0;
+}
+
 /* Whole tensors, of which the sampled elements alone are touched: pages that are not cost nothing. */
 static void *whole_new(size_t bytes)
 {
@@ -71,7 +117,7 @@ static int judge_init(Judge *j, const Task *t, void *const *input, const Judging
 	bool good;
 
 	*j = (Judge){.task = t, .s = s, .rs = how->rs};
-	if (task_copy(t, &j->copy, err))
+	if (task_copy(t, &j->copy, err) || judge_gather(j, err))
 		return err ? err->code : RICCI_ENOMEM;
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
 	j->bind = mem_zalloc((in + m) * sizeof *j->bind);
@@ -122,7 +168,7 @@ static int judge_member(Judge *j, int k, int way, double *out, Error *err)
 	int in = j->task->sub.ninput, code;
 	bool real = type_is_float(c->type);
 
-	if (!sample_dense(j->task))
+	if (j->s->nmember == 1 && !comp_is_dense(c))
 		return judge_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[WAYS * i + way];
@@ -157,14 +203,15 @@ double arithmetic_epsilon(Ir *ir, const Node *c)
 	return eps;
 }
 
-double result_bound(const Node *c, double eps, double exact, double value, double mag)
+double result_bound(const Node *c, double length, double eps, double exact, double value,
+		    double mag)
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
 	if (mag <= exact)
 		return 0;
-	return eps * (24 + 4 * sqrt(sample_length(c))) * mag +
-	       type_epsilon((Type)c->type) * fabs(value) + type_tiny((Type)c->type);
+	return eps * (24 + 4 * sqrt(length)) * mag + type_epsilon((Type)c->type) * fabs(value) +
+	       type_tiny((Type)c->type);
 }
 
 /* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
@@ -197,8 +244,9 @@ static int judge_all(Judge *j, Error *err)
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] = result_bound(j->copy.member[k], eps, j->exact[k],
-						      s->value[k][i], j->mag[i]);
+			s->bound[k][i] =
+				result_bound(j->copy.member[k], sample_length(j->copy.member[k]),
+					     eps, j->exact[k], s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
 			code = judge_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {

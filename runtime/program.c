@@ -232,7 +232,8 @@ static int build_lines(Build *b)
 	for (int i = 0; i < p->nrun; i++)
 		n += p->run[i].loop ? (size_t)loop_program(p->run[i].loop)->nline : 1;
 	p->line = arena_alloc(&p->memory, (n + 1) * sizeof(Line *));
-	if (!p->line)
+	p->told = arena_alloc(&p->memory, (n + 1) * sizeof *p->told);
+	if (!p->line || !p->told)
 		return error_set(b->err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < p->nrun; i++) {
 		const Run *r = &p->run[i];
@@ -243,6 +244,8 @@ static int build_lines(Build *b)
 		for (int k = 0; body && k < body->nline; k++)
 			p->line[p->nline++] = body->line[k];
 	}
+	for (int i = 0; i < p->nline; i++)
+		p->told[i] = atomic_load(&p->line[i]->wrongs);
 	return 0;
 }
 
@@ -412,7 +415,7 @@ void *cell_data(const Cell *c)
 	return c->data;
 }
 
-static int run_take(Run *r, int *which, Error *err)
+static void run_take(Run *r, int *which)
 {
 	Taken t = line_take(r->line);
 
@@ -422,7 +425,6 @@ static int run_take(Run *r, int *which, Error *err)
 	r->seen = t.seen;
 	r->proved = t.proved;
 	*which = t.which;
-	return t.wrong ? line_wrong(r->line, err) : 0;
 }
 
 static void run_timed(Run *r, double seconds)
@@ -438,9 +440,7 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	double t = 0;
 
 	if (!r->kernel || atomic_load_explicit(&r->line->version, memory_order_acquire) != r->seen)
-		code = run_take(r, &which, err);
-	if (code)
-		return code;
+		run_take(r, &which);
 	if (!r->proved)
 		return which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 	if (timing || which >= 0)
@@ -468,11 +468,29 @@ static int loop_launch(const Program *p, Run *r, Pool *pool, RandomState rs, Tun
 	return code;
 }
 
+/* Says once of each kernel that was used and is wrong, as has been found since: before anything runs,
+ * so that states are as the step before left them. */
+static int program_tell(Program *p, Error *err)
+{
+	int code = 0;
+
+	for (int i = 0; i < p->nline && !p->inner; i++) {
+		unsigned wrongs = atomic_load_explicit(&p->line[i]->wrongs, memory_order_acquire);
+
+		if (wrongs != p->told[i])
+			code = line_wrong(p->line[i], err);
+		p->told[i] = wrongs;
+	}
+	return code;
+}
+
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
 	bool timing = p->timing || (tuner && tuner_busy(tuner));
-	int code = loops_check(p, err);
+	int code = program_tell(p, err);
 
+	if (!code)
+		code = loops_check(p, err);
 	for (int i = 0; i < p->nrun && !code; i++) {
 		Run *r = &p->run[i];
 

@@ -8,9 +8,39 @@
 #include <math.h>
 #include <string.h>
 
-bool sample_dense(const Task *t)
+static bool sample_dense(const Task *t)
 {
 	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
+}
+
+/* Sums of more points are judged element by element. */
+static const double scatter_points = 500e3;
+
+bool sample_gathers(const Node *c)
+{
+	return !comp_is_dense(c) && comp_reduce(c) == RED_ADD && comp_points(c) > scatter_points;
+}
+
+/* Is axis a where a dimension of the scatter stands by itself? */
+static bool scatter_plain(const Node *c, int a)
+{
+	bool plain = false;
+
+	for (int d = 0; d < tensor_rank(c); d++)
+		plain = plain || comp_lhs(c, d) == comp_axis(c, a);
+	return plain;
+}
+
+/* Points that one element costs. */
+static double element_cost(const Node *c)
+{
+	double points = 1;
+
+	if (!sample_gathers(c))
+		return sample_length(c);
+	for (int a = 0; a < comp_naxis(c); a++)
+		points *= scatter_plain(c, a) ? 1 : (double)axis_extent(comp_axis(c, a));
+	return points;
 }
 
 double sample_length(const Node *c)
@@ -54,14 +84,14 @@ static int64_t pick_element(const Node *c, int i, uint64_t *state)
 static int sample_size(const Task *t, double points, double limit, int most)
 {
 	const Node *c = t->sub.member[0];
-	double size = (double)tensor_size(c), n;
+	double size = (double)tensor_size(c), cost = element_cost(c), n;
 
-	if (!sample_dense(t))
+	if (!sample_dense(t) && !sample_gathers(c))
 		return comp_points(c) <= limit ? (int)(size < most ? size : most) : 0;
-	if (sample_length(c) > limit)
+	if (cost > limit)
 		return 0;
-	n = points / sample_length(c);
-	if (n < CORNERS && CORNERS * sample_length(c) <= fmin(limit, corner_points))
+	n = points / cost;
+	if (n < CORNERS && CORNERS * cost <= fmin(limit, corner_points))
 		n = CORNERS;
 	n = n > most ? most : n < 1 ? 1 : n;
 	return (int)(n > size ? size : n);
@@ -306,6 +336,15 @@ bool sample_choose(const Task *t, const Judging *how, Sample *s)
 bool sample_one(Sample *s, int64_t n)
 {
 	return sample_init(1, s) && sample_room(s, 0, n);
+}
+
+bool sample_complete(const Task *t, const Sample *s)
+{
+	bool all = s->n > 0;
+
+	for (int k = 0; k < s->nmember; k++)
+		all = all && (!t->sub.stored[k] || s->count[k] > 0);
+	return all;
 }
 
 bool sample_like(const Sample *s, Sample *out)

@@ -40,13 +40,16 @@ static bool read_plain(const Node *c, const Node *read)
 	return plain;
 }
 
-static void see_index_read(Terms *x, const Node *e)
+/* What an index reads keeps its data, and what is read there depends on them. */
+static void see_index_read(Terms *x, const Node *e, const Node *read)
 {
-	if (e->op == OP_READ && input_of(x, e->src[0]) >= 0)
+	if (e->op == OP_READ) {
 		x->marked[input_of(x, e->src[0])] = false;
+		x->marked[input_of(x, read->src[0])] = false;
+	}
 	for (int i = 0; i < e->nsrc; i++)
 		if (!node_is_tensor(e->src[i]))
-			see_index_read(x, e->src[i]);
+			see_index_read(x, e->src[i], read);
 }
 
 static void see_unmarked(void *user, Node *n)
@@ -59,7 +62,7 @@ static void see_unmarked(void *user, Node *n)
 	if (!read_plain(x->copy.member[0], n) || n->type == RICCI_BOOL)
 		x->marked[i] = false;
 	for (int d = 1; d < n->nsrc; d++)
-		see_index_read(x, n->src[d]);
+		see_index_read(x, n->src[d], n);
 }
 
 static void see_read(void *user, Node *n)
@@ -104,14 +107,15 @@ static bool zero_there(const Terms *x, const Node *e)
 	}
 }
 
-static void see_axis(void *user, Node *n)
+/* Axes, and data that are not there yet. */
+static void see_varying(void *user, Node *n)
 {
 	Terms *x = user;
 	const Node *c = x->copy.member[0];
 
 	for (int a = tensor_rank(c); a < comp_naxis(c); a++)
 		x->varies = x->varies || n == comp_axis(c, a);
-	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL;
+	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL || n->op == OP_READ;
 }
 
 /* The body with every number that is read being v; NULL: terms differ still. */
@@ -129,7 +133,7 @@ static Node *body_of_base(Terms *x, double v)
 	}
 	e = node_replace(ir, comp_body(x->copy.member[0]), x->nread, x->read, to);
 	x->varies = false;
-	node_walk(ir, e, see_axis, x);
+	node_walk(ir, e, see_varying, x);
 	return x->varies ? NULL : e;
 }
 
@@ -310,9 +314,7 @@ static int places_find(Terms *x, const Node *read, Error *err)
 					: at[k] * extent + (int64_t)v[k];
 	}
 	mem_free(v);
-	for (int k = 0; k < m && !code; k++)
-		if (at[k] >= 0) /* not beyond an edge */
-			x->place[i][x->nplace[i]++] = at[k];
+	x->nplace[i] += m;
 	return code;
 }
 
@@ -385,7 +387,7 @@ static void kinds_find(Terms *x, double *v, double *mag, Error *err)
 			most = fmax(most, mag[i] * terms_count(x));
 		x->usable[TERMS_ONES] = most > 0 && most <= x->exact / 2;
 	}
-	for (int b = 0; b < COUNT(bases) && !x->usable[TERMS_ZEROS]; b++)
+	for (int b = 0; b < COUNT(bases); b++)
 		if (base_values(x, bases[b], v, mag, err) && base_weight(x, v) < least) {
 			least = base_weight(x, v);
 			x->base = bases[b];
@@ -474,29 +476,80 @@ void terms_free(Terms *x)
 }
 
 /* ---- data and results ---- */
-/* Small integers where sums are exact then, and numbers of which one is the largest for extremes. */
-static double mark_value(const Terms *x, Type type, int64_t at, uint64_t seed)
-{
-	uint64_t state = (uint64_t)at * 0x9e3779b97f4a7c15u + seed * 0xd1342543de82ef95u, r;
+enum { POOL = 1021, FEW = 16 };
 
-	sample_next(&state);
-	r = sample_next(&state);
-	if (comp_reduce(x->copy.member[0]) == RED_ADD || !type_is_float(type))
-		return (double)(r % 3 + 1) * (r >> 8 & 1 ? 1 : -1);
-	return (double)r * 0x1p-30 - 1;
+/* Of extremes and products those that must show in one term alone come before the last run, which is
+ * of numbers of many magnitudes: few of them, the last, the first. */
+int terms_runs(const Terms *x, TermsKind kind)
+{
+	if (!x->usable[kind])
+		return 0;
+	if (comp_reduce(x->copy.member[0]) != RED_ADD)
+		return 5;
+	return kind == TERMS_BASE && !x->usable[TERMS_ZEROS] ? 2 : 1;
 }
 
-static void number_store(Type t, void *p, int64_t at, double v)
+static bool term_marked(const Terms *x, int run, int t)
 {
-	if (type_is_float(t))
-		type_store(t, p, (size_t)at, v);
-	else
-		type_store_int(t, p, (size_t)at, (int64_t)v);
+	bool few = t % (1 + x->n / FEW) == 0;
+
+	switch (comp_reduce(x->copy.member[0])) {
+	case RED_ADD:
+		return true;
+	case RED_MUL: /* of more the product leaves what numbers hold */
+		return run < 2 || run > 3 ? few : t == (run == 2 ? x->n - 1 : 0);
+	default:
+		return run == 0 || run > 3 || (run == 1 ? few : t == (run == 2 ? x->n - 1 : 0));
+	}
+}
+
+/* Numbers of all inputs for the chosen terms; each is an array of POOL. */
+static int numbers_draw(const Terms *x, DrawKind kind, uint64_t seed, void **number, Error *err)
+{
+	int in = x->task->sub.ninput;
+	Drawn *drawn = mem_zalloc(((size_t)in + 1) * sizeof *drawn);
+	bool good = drawn != NULL;
+	int code;
+
+	for (int i = 0; i < in && good; i++) {
+		drawn[i] = (Drawn){x->marked[i] ? POOL : 0, 0, true};
+		if (x->marked[i])
+			good = (number[i] = mem_zalloc(POOL * sizeof(double))) != NULL;
+	}
+	code = good ? task_draw_part(x->task, seed, kind, number, drawn, err)
+		    : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	mem_free(drawn);
+	return code;
+}
+
+static void numbers_free(int n, void **number)
+{
+	for (int i = 0; number && i < n; i++)
+		mem_free(number[i]);
+	mem_free(number);
+}
+
+/* The number for place `at` of input i; 0 would not show. */
+static void mark(const Terms *x, int i, int64_t at, uint64_t seed, const void *number, void *buf)
+{
+	Type t = (Type)x->task->sub.input[i]->type;
+	uint64_t state = ((uint64_t)at * 16 + (uint64_t)i) * 0x9e3779b97f4a7c15u + seed;
+	size_t from = (sample_next(&state), sample_next(&state)) % POOL;
+
+	if (type_is_float(t)) {
+		double v = type_load(t, number, from);
+
+		type_store(t, buf, (size_t)at, v == 0 ? 1 : v);
+	} else {
+		int64_t v = type_load_int(t, number, from);
+
+		type_store_int(t, buf, (size_t)at, v == 0 ? 1 : v);
+	}
 }
 
 /* From all chosen terms together and one of the others. */
 static void terms_total(Terms *x, double value, double mag, double other, double omag, double eps,
-			int e)
+			double exact, int e)
 {
 	const Node *c = x->copy.member[0];
 	double rest = terms_count(x) - x->n;
@@ -515,7 +568,9 @@ static void terms_total(Terms *x, double value, double mag, double other, double
 		break;
 	}
 	x->s.value[0][e] = value;
-	x->s.bound[0][e] = result_bound(c, eps, x->exact, value, mag);
+	/* zeros are added without rounding */
+	x->s.bound[0][e] =
+		result_bound(c, rest * omag == 0 ? x->n : terms_count(x), eps, exact, value, mag);
 	if (x->s.bound[0][e] != 0 && comp_reduce(c) == RED_ADD) /* like terms round one way */
 		x->s.bound[0][e] += 4 * eps * terms_count(x) * rest * omag;
 }
@@ -533,31 +588,60 @@ static int terms_expect(Terms *x, TermsKind kind, double base, void *const *inpu
 	if (!code && e)
 		code = listed_values(x, listed(x, e, ONE_TERM), input, other, other + m, err);
 	for (size_t i = 0; i < m && !code; i++)
-		terms_total(x, v[i], v[m + i], other[i], other[m + i], eps, (int)i);
+		terms_total(x, v[i], v[m + i], other[i], other[m + i], eps,
+			    kind == TERMS_BASE ? 0 : x->exact, (int)i);
 	mem_free(v);
 	return code;
 }
 
-int terms_draw(Terms *x, Trial *v, TermsKind kind, uint64_t seed, Error *err)
+/* Can the elements be compared? */
+static bool terms_finite(const Terms *x)
 {
+	bool finite = true;
+
+	for (int e = 0; e < x->nelement; e++)
+		finite = finite && isfinite(x->s.value[0][e]) && isfinite(x->s.bound[0][e]);
+	return finite;
+}
+
+static int terms_draw_marks(Terms *x, Trial *v, TermsKind kind, DrawKind numbers, int run,
+			    uint64_t seed, Error *err)
+{
+	int in = x->task->sub.ninput, code;
 	double base = kind == TERMS_BASE ? x->base : kind == TERMS_ONES;
-	int code;
+	void **number = mem_zalloc(((size_t)in + 1) * sizeof *number);
 
-	fill_floats(x, kind != TERMS_ZEROS);
-	code = trial_draw(v, seed, DRAW_WHOLE, x->filled, err);
-	for (int i = 0; i < x->task->sub.ninput && !code; i++) {
-		Type type = (Type)x->task->sub.input[i]->type;
-
+	if (!number)
+		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	code = numbers_draw(x, numbers, seed, number, err);
+	for (int i = 0; i < in && !code; i++) {
 		if (x->filled[i])
 			trial_fill(v, i, base);
 		for (int k = 0; x->marked[i] && k < x->nplace[i]; k++)
-			number_store(type, v->buf[i], x->place[i][k],
-				     mark_value(x, type, x->place[i][k], seed));
+			if (x->place[i][k] >= 0 && term_marked(x, run, k % x->n))
+				mark(x, i, x->place[i][k], seed, number[i], v->buf[i]);
 	}
+	numbers_free(in, number);
 	if (code)
 		return code;
 	IR_ENTER(&x->copy.ir, error_set(err, RICCI_ENOMEM, "out of memory"));
 	code = terms_expect(x, kind, base, v->buf, err);
 	IR_LEAVE(&x->copy.ir);
+	return code;
+}
+
+int terms_draw(Terms *x, Trial *v, TermsKind kind, int run, uint64_t seed, Error *err)
+{
+	DrawKind numbers = kind != TERMS_BASE		    ? DRAW_WHOLE
+			   : run == terms_runs(x, kind) - 1 ? DRAW_WIDE
+							    : DRAW_UNIT;
+	int code;
+
+	fill_floats(x, kind != TERMS_ZEROS);
+	code = trial_draw(v, seed, DRAW_WHOLE, x->filled, err);
+	if (!code)
+		code = terms_draw_marks(x, v, kind, numbers, run, seed, err);
+	if (!code && numbers == DRAW_UNIT && !terms_finite(x))
+		code = terms_draw_marks(x, v, kind, DRAW_POSITIVE, run, seed, err);
 	return code;
 }

@@ -20,7 +20,9 @@ typedef struct Terms {
 	int n, nelement;	  /* chosen terms; elements that are judged */
 	int64_t *point, *element; /* their places on the reduced axes, on the others */
 	Node *points, *elements;  /* the same as tensors of the copy */
-	int64_t **place;	  /* of each input: what chosen terms read, where it is marked */
+	/* Of each input that is marked: what is read, term by term of each element, by one read after
+	 * the other; -1: nothing, beyond an edge. */
+	int64_t **place;
 	int *nplace;
 	Sample s; /* the elements, and what they should be */
 } Terms;
@@ -29,7 +31,9 @@ typedef struct Terms {
 int terms_new(Terms *x, const Task *t, int nelement, int n, uint64_t seed, Error *err);
 void terms_free(Terms *x);
 bool terms_usable(const Terms *x);
+/* How many runs a kind of data needs. */
+int terms_runs(const Terms *x, TermsKind kind);
 /* Draws a trial's inputs, and says in x->s what the results should be. */
-int terms_draw(Terms *x, Trial *v, TermsKind kind, uint64_t seed, Error *err);
+int terms_draw(Terms *x, Trial *v, TermsKind kind, int run, uint64_t seed, Error *err);
 
 #endif

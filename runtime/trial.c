@@ -77,7 +77,7 @@ static bool fence_part(Fence *f, const Task *t, int i, const Sample *s, const Pl
 	bool good = w != NULL;
 
 	for (int k = 0; k < n && good; k++)
-		w[k] = (Window){at[k], at[k] + 1};
+		w[k] = at[k] < 0 ? (Window){0, 1} : (Window){at[k], at[k] + 1};
 	good = good && fence_new_windows(f, bytes, type, trial_room / 16, n, w);
 	mem_free(w);
 	return good;
@@ -136,14 +136,14 @@ int trial_draw(Trial *v, uint64_t seed, DrawKind kind, const bool *but, Error *e
 		const Fence *f = &v->fence[i];
 		int64_t n = tensor_size(v->task->sub.input[i]);
 
-		drawn[i] = (Drawn){but && but[i] ? 0 : n, 0};
+		drawn[i] = (Drawn){but && but[i] ? 0 : n, 0, false};
 		if (drawn[i].head && f->repeated &&
 		    f->nwindow > 1) { /* windows between the ends stay as they are */
 			drawn[i].tail = n - f->window[f->nwindow - 1].from;
 			drawn[i].head =
 				f->window[0].to + (int64_t)(f->repeated / type_size(f->type));
 			if (drawn[i].head + drawn[i].tail > n)
-				drawn[i] = (Drawn){n, 0};
+				drawn[i] = (Drawn){n, 0, false};
 		}
 	}
 	code = task_draw_part(v->task, seed, kind, v->buf, drawn, err);

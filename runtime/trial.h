@@ -64,7 +64,7 @@ typedef struct Trial {
  * part of it repeats (fence.c), and of results the elements of s have some of their own, and of inputs those of of_input (NULL: none). */
 extern size_t trial_room;
 bool trial_large(const Task *t);
-typedef struct Places { /* elements of one input */
+typedef struct Places { /* elements of one input; < 0: none */
 	int n;
 	const int64_t *at;
 } Places;

@@ -195,6 +195,18 @@ static double task_longest(const Task *t)
 	return longest;
 }
 
+static int terms_once(Trial *v, Terms *x, TermsKind kind, int run, uint64_t seed, double limit,
+		      Error *err)
+{
+	int code = terms_draw(x, v, kind, run, seed, err);
+
+	if (!code)
+		code = trial_run(v, TRIAL_TOGETHER, limit, err);
+	if (!code)
+		code = trial_fences(v, err);
+	return code ? code : sample_judge(v->task, &x->s, v->buf + v->task->sub.ninput, err);
+}
+
 /* Of all kinds of data that tell something, judged by few terms. */
 static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Kernel *reference,
 		     double limit, Error *err)
@@ -202,19 +214,12 @@ static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Ker
 	Judging how = round_judging(v->task, DRAW_UNIT);
 	int code = 0;
 
-	for (TermsKind kind = 0; kind < TERMS_KINDS && !code; kind++) {
-		if (!x->usable[kind])
-			continue;
-		code = terms_draw(x, v, kind, seed, err);
-		if (!code)
-			code = trial_run(v, TRIAL_TOGETHER, limit, err);
-		if (!code)
-			code = trial_fences(v, err);
-		if (!code)
-			code = sample_judge(v->task, &x->s, v->buf + v->task->sub.ninput, err);
-		if (!code && thorough)
-			code = round_orders(v, limit, err);
-	}
+	for (TermsKind kind = 0; kind < TERMS_KINDS; kind++)
+		for (int run = 0; run < terms_runs(x, kind) && !code; run++) {
+			code = terms_once(v, x, kind, run, seed, limit, err);
+			if (!code && thorough && run == terms_runs(x, kind) - 1)
+				code = round_orders(v, limit, err);
+		}
 	if (!code && reference) {
 		how.limit = long_points;
 		code = judge_reference(v, &x->s, &how, reference, err);
@@ -276,7 +281,7 @@ static int extremes_run(Trial *v, double limit, Error *err)
 	bool exact;
 	Terms x;
 	int code = terms_new(&x, v->task, 1, 2, 1, err);
-	bool few = !code && terms_usable(&x) && !trial_large(v->task);
+	bool few = !code && x.usable[TERMS_BASE] && !trial_large(v->task);
 	int runs = code ? 0 : extra_runs(v->task, few);
 
 	terms_free(&x);
@@ -288,7 +293,7 @@ static int extremes_run(Trial *v, double limit, Error *err)
 		code = terms_new(&x, v->task, EXTREME_ELEMENTS, EXTREME_POINTS, 2 + (uint64_t)i,
 				 err);
 		if (!code)
-			code = terms_run(v, &x, 2 + (uint64_t)i, false, NULL, limit, err);
+			code = terms_once(v, &x, TERMS_BASE, 0, 2 + (uint64_t)i, limit, err);
 		terms_free(&x);
 	}
 	return code;
