@@ -135,16 +135,16 @@ static bool prove(const Place *at, Node *index, Guard *g, int depth)
  * value. */
 enum { MOST_CASES = 300, SHORT_RANGE = 8 };
 
-typedef struct Cases {
+typedef struct Split {
 	Ir *ir;
 	int left;
 	Node *axis; /* the axis to split, and by what */
 	int64_t by;
-} Cases;
+} Split;
 
 static void find_split(void *user, Node *n)
 {
-	Cases *c = user;
+	Split *c = user;
 
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !node_is_const(n->src[1]))
 		return;
@@ -161,7 +161,7 @@ static void find_split(void *user, Node *n)
 
 static void find_short(void *user, Node *n)
 {
-	Cases *c = user;
+	Split *c = user;
 
 	if (n->op == OP_AXIS && n->hi > 0 && n->hi < SHORT_RANGE && (!c->axis || n->hi < c->by)) {
 		c->axis = n;
@@ -171,7 +171,7 @@ static void find_short(void *user, Node *n)
 
 /* Is index inside under g, residue by residue of the axes in quotients, then value by value of
  * short ones? With i = by * u + r every quotient of i by a divisor of `by` is linear in u. */
-static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
+static bool prove_cases(Split *c, Node *index, int64_t extent, Guard *g)
 {
 	Ir *ir = c->ir;
 
@@ -206,7 +206,7 @@ static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
 
 static bool proved(const Place *at, Node *index, Guard *g)
 {
-	Cases cases = {.ir = at->ir, .left = MOST_CASES};
+	Split cases = {.ir = at->ir, .left = MOST_CASES};
 
 	return prove(at, index, g, 6) || prove_cases(&cases, index, at->extent, g);
 }
@@ -242,16 +242,17 @@ void access_check_wrap(Elab *e, const Ast *access, const Ast *text, Node *index)
 			      ast_text(e->src, text), access ? access->name->s : e->eq->name->s);
 }
 
-void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *index, int64_t extent)
+void access_prove(Elab *e, Guard *g, const Ast *access, const Ast *text, int d, Node *index,
+		  int64_t extent)
 {
 	int64_t lo = index->lo, hi = index->hi;
 	const char *name = access ? access->name->s : e->eq->name->s;
 	Find f = {0};
 
 	access_check_wrap(e, access, text, index);
-	if (proved(&(Place){e->ir, extent, e, access, text}, index, e->guard))
+	if (proved(&(Place){e->ir, extent, e, access, text}, index, g))
 		return;
-	poly_bounds(guard_polyhedron(e->ir, e->guard), index, &lo, &hi);
+	poly_bounds(guard_polyhedron(e->ir, g), index, &lo, &hi);
 	node_walk(e->ir, index, find_read, &f);
 	if (f.count)
 		notation_fail(

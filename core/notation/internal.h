@@ -90,15 +90,20 @@ typedef struct Ast Ast;
 typedef struct Shared {
 	unsigned typed[2]; /* the typing that found kind[]: as a value, as an index */
 	uint8_t kind[2];
-	unsigned pass; /* that made node, of type want, under guard */
-	Type want;
-	const struct Guard *guard;
-	Node *node;
+	unsigned pass; /* that made it, and found these */
+	struct Cases *cases;
 } Shared;
+typedef struct Made { /* the node of a tree, of type want, that a pass has made */
+	unsigned pass;
+	Type want;
+	Node *node;
+	struct Made *next;
+} Made;
 struct Ast {
 	uint8_t kind, op, value; /* value: a KIND or Type, filled by typing */
 	unsigned walk;		 /* that saw it last */
 	Shared *shared;		 /* of a name's value; else NULL */
+	Made *made;
 	int pos, end, mark; /* bytes in the text; mark: the operator, where a caret helps most */
 	int height, n;
 	Name *name;
@@ -147,12 +152,31 @@ const char *ast_text(Source *s, const Ast *a); /* the words of the text, shorten
 typedef struct Guard { /* a condition under which a part is evaluated */
 	Node *cond;
 	bool truth;
+	int depth; /* how many there are, with this one */
 	struct Guard *next;
 } Guard;
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g);
 bool guard_is_dead(const Guard *g); /* never evaluated */
 Guard *guard_push(Ir *ir, Guard *next, Node *cond, bool truth);
 Guard *guard_replace(Ir *ir, const Guard *g, Node *from, Node *to);
+
+/* All the conditions under which a part is evaluated. Invariant: no case holds wherever another
+ * does. Where there are many, two that differ in the truth of one condition become one, so parts
+ * below choice after choice have few. */
+typedef struct Case {
+	Guard *guard;
+	bool conditional; /* there are conditions beside where's */
+} Case;
+typedef struct Cases {
+	Case *list;
+	int n, room;
+	bool many;
+} Cases;
+enum { CASES_MOST = 512 };
+/* Returns false when there are CASES_MOST already. */
+bool cases_add(Ir *ir, Cases *x, Case c);
+/* c, and cond being truth. */
+Case case_under(Ir *ir, Case c, Node *cond, bool truth);
 
 /* ---- infer.c: ranges of indices ---- */
 
@@ -211,9 +235,7 @@ typedef struct Printer {
 	int naxis;
 	Node *axis[COMP_MAX_AXES];
 	const char *axis_name[COMP_MAX_AXES];
-	bool all_ranges;	  /* write each axis' range */
-	const struct Guard **met; /* scratch of print_program.c, by id */
-	size_t nmet;
+	bool all_ranges;     /* write each axis' range */
 	const char *between; /* behind the definition of a value */
 	NodeMap part;	     /* of the equation that is printed: what is known of its nodes */
 	Node **value;	     /* shared parts that are printed once */
@@ -283,19 +305,29 @@ typedef struct Elab {
 	Index index[NOTATION_MAX_INDEX];
 	Span span[NOTATION_MAX_INDEX];
 	bool collecting; /* first pass: constraints are collected, nothing is proved */
-	Guard *guard;
-	Guard *own; /* the part of guard that where says */
+	Ast **value;	 /* the values that this pass has made, those that others are made of first */
+	int nvalue, value_room;
 	Constraint *con;
 	int ncon, room;
 	Node *element; /* of random draws */
 } Elab;
 
+/* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
+Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
+/* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
+/* Begins a pass. */
+void accesses_begin(Elab *e, bool collecting);
+/* elab_expr(e, a, want), of which the accesses that are evaluated in case c are wanted. */
+Node *accesses_of(Elab *e, Ast *a, Type want, Case c);
+/* Those of shared parts: last. */
+void accesses_end(Elab *e);
 /* Collects a constraint, of what is read unless side is another. */
-Constraint *elab_constrain(Elab *e, Node *index, int64_t extent, const Ast *access, int dimension);
-/* access.c: proves 0 <= index < extent under e->guard, or accepts a contract, or fails. */
-void access_prove(Elab *e, const Ast *access, const Ast *index_text, int dimension, Node *index,
-		  int64_t extent);
+Constraint *elab_constrain(Elab *e, Case c, Node *index, int64_t extent, const Ast *access,
+			   int dimension);
+/* access.c: proves 0 <= index < extent under g, or accepts a contract, or fails. */
+void access_prove(Elab *e, Guard *g, const Ast *access, const Ast *index_text, int dimension,
+		  Node *index, int64_t extent);
 /* The proof alone. */
 bool access_is_inside(Ir *ir, Node *index, int64_t extent, Guard *g);
 /* Fails where the index, computed from indices alone, can leave 64 bits. */

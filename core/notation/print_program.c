@@ -2,6 +2,7 @@
  * the same tensors. Ranges that inference would find from the text are left out: the same function
  * (infer.c) is asked what it would find. */
 #include "core/notation/internal.h"
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- names of axes ---- */
@@ -27,18 +28,36 @@ typedef struct Limits {
 	int n, ncon, room;
 	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
 	Constraint *con;
-	const Guard **met; /* by id: the guard under which a node was met last */
-	size_t nmet;
-	const Guard *unguarded; /* this equation's mark */
-	Guard *some;		/* conditions on data alone */
-	NodeMap user;		/* of conditions: the node that decides by it; `several` */
-	NodeMap again;		/* what meets_again said: `several` or `once` */
+	Node **node; /* all distinct ones outside tensors, those that others are made of first */
+	int nnode, node_room;
+	NodeMap cases; /* of those that are evaluated */
+	bool too_many; /* of them */
+	NodeMap index; /* of nodes: does any below compare indices, or make a float of one? */
+	NodeMap user;  /* of conditions: the node that decides by it; `several` */
+	NodeMap again; /* what meets_again said: `several` or `once` */
 } Limits;
 static char several, once;
 
-static void see_user(void *limits, Node *n)
+static void see_index(Limits *l, Node *n)
+{
+	bool found = (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
+		     !type_is_float((Type)n->src[0]->type);
+
+	found |= n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
+	for (int k = 0; k < n->nsrc && !found; k++)
+		found = node_map_get(&l->index, n->src[k]) != NULL;
+	if (found)
+		node_map_put(l->ir, &l->index, n, n);
+}
+
+static void see_node(void *limits, Node *n)
 {
 	Limits *l = limits;
+	if (node_is_tensor(n))
+		return;
+	l->node = arena_grow(&l->ir->arena, l->node, l->nnode, &l->node_room, sizeof *l->node);
+	l->node[l->nnode++] = n;
+	see_index(l, n);
 	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
 
 	for (int i = 0; i < count; i++) {
@@ -68,67 +87,83 @@ static Node *freed(Limits *l, Node *n)
 	return node_replace(l->ir, n, l->n, l->axis, l->free);
 }
 
-static Constraint *limit(Limits *l, Node *index, int64_t extent, const Guard *g)
+static Constraint *limit(Limits *l, Node *index, int64_t extent, Case c)
 {
 	l->con = arena_grow(&l->ir->arena, l->con, l->ncon, &l->room, sizeof *l->con);
-	l->con[l->ncon++] = (Constraint){
-		.index = freed(l, index), .extent = extent, .guard = g, .conditional = g != NULL};
+	l->con[l->ncon++] = (Constraint){.index = freed(l, index),
+					 .extent = extent,
+					 .guard = c.guard,
+					 .conditional = c.conditional};
 	return &l->con[l->ncon - 1];
 }
 
-static void see_index_as_float(void *found, Node *n)
+/* A condition on data alone that is met just once says nothing about indices. */
+static Case limits_under(Limits *l, Case c, Node *cond, bool truth)
 {
-	*(bool *)found |=
-		n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
+	if (node_map_get(&l->index, cond) || meets_again(l, cond))
+		return case_under(l->ir, c, freed(l, cond), truth);
+	return (Case){c.guard, true};
 }
 
-/* g and c (or not c); a condition on data alone that is met just once says nothing about indices. */
-static Guard *guard_under(Limits *l, Guard *g, Node *c, bool truth)
+static void evaluated(Limits *l, Node *n, Case c)
 {
-	bool indices = node_compares_int(l->ir, c);
+	Cases *x = node_map_get(&l->cases, n);
 
-	if (!indices)
-		node_walk(l->ir, c, see_index_as_float, &indices);
-	return indices || meets_again(l, c) ? guard_push(l->ir, g, freed(l, c), truth)
-	       : g			    ? g
-					    : l->some;
+	if (!x && !node_is_tensor(n)) {
+		x = arena_alloc(&l->ir->arena, sizeof *x);
+		node_map_put(l->ir, &l->cases, n, x);
+	}
+	if (x && !cases_add(l->ir, x, c))
+		l->too_many = true;
 }
 
-/* The constraints that the text of n will give. */
-static void limits_of(Limits *l, Node *n, Guard *g)
+/* The constraints that the text of n itself will give, evaluated in case c. */
+static void limits_of(Limits *l, Node *n, Case c)
 {
 	Ir *ir = l->ir;
 
-	if (node_is_tensor(n))
-		return;
-	if (n->id < l->nmet) {
-		const Guard **met = &l->met[n->id], *now = g ? g : l->unguarded;
-		if (*met == now || *met == l->unguarded)
-			return;
-		*met = now;
-	}
 	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
-		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_under(l, g, n->src[0], true));
-		limits_of(l, n->src[2], guard_under(l, g, n->src[0], false));
+		evaluated(l, n->src[0], c);
+		evaluated(l, n->src[1], limits_under(l, c, n->src[0], true));
+		evaluated(l, n->src[2], limits_under(l, c, n->src[0], false));
 	} else if (n->op == OP_SELECT) {
 		Node *read = n->src[1], *index[RICCI_MAX_RANK];
 		for (int d = 1; d < read->nsrc; d++) {
 			index[d - 1] = freed(l, read->src[d]);
-			limits_of(l, read->src[d], g);
+			evaluated(l, read->src[d], c);
 			if (read->src[d]->op == OP_AXIS)
-				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), NULL);
+				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), (Case){0});
 		}
 		Node *inside = inside_condition(ir, read->src[0], index);
-		limits_of(l, n->src[2], guard_push(ir, g, inside, false));
+		evaluated(l, n->src[2], case_under(ir, c, inside, false));
 	} else if (n->op == OP_AND || n->op == OP_OR) {
-		limits_of(l, n->src[0], g);
-		limits_of(l, n->src[1], guard_under(l, g, n->src[0], n->op == OP_AND));
+		evaluated(l, n->src[0], c);
+		evaluated(l, n->src[1], limits_under(l, c, n->src[0], n->op == OP_AND));
 	} else {
 		for (int i = 0; i < n->nsrc; i++)
-			limits_of(l, n->src[i], g);
+			evaluated(l, n->src[i], c);
 		for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
-			limit(l, n->src[d], tensor_extent(n->src[0], d - 1), g);
+			limit(l, n->src[d], tensor_extent(n->src[0], d - 1), c);
+	}
+}
+
+static int by_id_down(const void *a, const void *b)
+{
+	uint32_t x = (*(Node *const *)a)->id, y = (*(Node *const *)b)->id;
+
+	return x > y ? -1 : x < y;
+}
+
+/* The constraints of all that is evaluated: what is made of a node comes before the node. */
+static void limits_of_all(Limits *l)
+{
+	qsort(l->node, (size_t)l->nnode, sizeof *l->node, by_id_down);
+	for (int i = 0; i < l->nnode; i++) {
+		const Cases *x = node_map_get(&l->cases, l->node[i]);
+		if (i && l->node[i] == l->node[i - 1])
+			continue;
+		for (int k = 0; x && k < x->n; k++)
+			limits_of(l, l->node[i], x->list[k]);
 	}
 }
 
@@ -152,28 +187,23 @@ static void find_ranges(Printer *p, Node *c, bool *written)
 	Span span[COMP_MAX_AXES];
 	InferFault fault;
 
-	if (p->nmet <= c->id) {
-		p->nmet = ir->count * 2;
-		p->met = arena_alloc(&ir->arena, p->nmet * sizeof *p->met);
-	}
-	l.met = p->met;
-	l.nmet = p->nmet;
-	l.unguarded = guard_push(ir, NULL, comp_body(c), true);
-	l.some = guard_push(ir, NULL, node_const_int(ir, RICCI_BOOL, 1), true);
 	for (int k = 0; k < l.n; k++) {
 		l.axis[k] = comp_axis(c, k);
 		l.free[k] = node_axis(ir, k, RANGE_MAX);
 	}
-	node_walk(ir, comp_body(c), see_user, &l);
+	node_walk(ir, comp_body(c), see_node, &l);
 	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(ir, comp_lhs(c, d), see_user, &l);
+		node_walk(ir, comp_lhs(c, d), see_node, &l);
 	for (int d = 0; d < tensor_rank(c); d++) {
 		if (left_is_bare(c, d))
 			continue;
-		limits_of(&l, comp_lhs(c, d), NULL);
-		limit(&l, comp_lhs(c, d), tensor_extent(c, d), NULL)->side = SIDE_SCATTER;
+		evaluated(&l, comp_lhs(c, d), (Case){0});
+		limit(&l, comp_lhs(c, d), tensor_extent(c, d), (Case){0})->side = SIDE_SCATTER;
 	}
-	limits_of(&l, comp_body(c), NULL);
+	evaluated(&l, comp_body(c), (Case){0});
+	limits_of_all(&l);
+	for (int k = 0; k < l.n && l.too_many; k++)
+		written[k] = true;
 	for (bool again = true; again;) {
 		for (int k = 0; k < l.n; k++) {
 			span[k] = (Span){.axis = l.free[k]};
