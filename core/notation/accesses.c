@@ -7,7 +7,8 @@
 void accesses_begin(Elab *e, bool collecting)
 {
 	e->collecting = collecting;
-	e->nvalue = 0;
+	e->nvalue = e->nroot = 0;
+	e->decisions = (Decisions){0};
 	e->src->pass++;
 	e->element = node_int(e->ir, 0);
 }
@@ -62,7 +63,14 @@ static void see_else(Elab *e, Ast *a, Case c)
 			elab_constrain(e, (Case){0}, index[d], tensor_extent(tensor, d), x, d);
 	}
 	Node *inside = inside_condition(e->ir, tensor, index);
-	see(e, a->arg[1], case_under(e->ir, c, inside, false));
+	see(e, a->arg[1], case_and(e->ir, c, inside, false));
+}
+
+static Case under(Elab *e, Case c, Node *cond, bool truth)
+{
+	if (node_is_const(cond) || decision_matters(e->ir, &e->decisions, cond))
+		return case_and(e->ir, c, cond, truth);
+	return (Case){c.guard, true};
 }
 
 static void see_part(Elab *e, Ast *a, Case c)
@@ -74,12 +82,12 @@ static void see_part(Elab *e, Ast *a, Case c)
 	} else if (a->kind == AST_SELECT) {
 		Node *cond = elab_condition(e, a->arg[0]);
 		see(e, a->arg[0], c);
-		see(e, a->arg[1], case_under(e->ir, c, cond, true));
-		see(e, a->arg[2], case_under(e->ir, c, cond, false));
+		see(e, a->arg[1], under(e, c, cond, true));
+		see(e, a->arg[2], under(e, c, cond, false));
 	} else if (a->kind == AST_BINARY && (a->op == TOK_ANDAND || a->op == TOK_OROR)) {
 		Node *cond = elab_condition(e, a->arg[0]);
 		see(e, a->arg[0], c);
-		see(e, a->arg[1], case_under(e->ir, c, cond, a->op == TOK_ANDAND));
+		see(e, a->arg[1], under(e, c, cond, a->op == TOK_ANDAND));
 	} else {
 		see_all(e, a, c);
 	}
@@ -100,12 +108,15 @@ Node *accesses_of(Elab *e, Ast *a, Type want, Case c)
 {
 	Node *n = elab_expr(e, a, want);
 
-	see(e, a, c);
+	e->root = arena_grow(&e->ir->arena, e->root, e->nroot, &e->root_room, sizeof *e->root);
+	e->root[e->nroot++] = (Root){a, c};
 	return n;
 }
 
 void accesses_end(Elab *e)
 {
+	for (int i = 0; i < e->nroot; i++)
+		see(e, e->root[i].part, e->root[i].c);
 	for (int i = e->nvalue - 1; i >= 0; i--) {
 		const Cases *x = e->value[i]->shared->cases;
 		for (int k = 0; k < x->n; k++)

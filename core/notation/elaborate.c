@@ -212,7 +212,7 @@ static Node *where_condition(Elab *e)
 /* What where says is part of the equation: what is read under no more is not conditional. */
 static Case where_case(Elab *e, Node *cond)
 {
-	Case c = case_under(e->ir, always, cond, true);
+	Case c = case_and(e->ir, always, cond, true);
 
 	c.conditional = false;
 	return c;

@@ -135,6 +135,8 @@ static Node *build_logic(Elab *e, Ast *a)
 	bool both = a->op == TOK_ANDAND;
 	Node *x = elab_condition(e, a->arg[0]), *y = elab_condition(e, a->arg[1]);
 
+	decided_by(e->ir, &e->decisions, x, a);
+	decided_by(e->ir, &e->decisions, y, a);
 	return node2(e->ir, both ? OP_AND : OP_OR, x, y);
 }
 
@@ -181,6 +183,7 @@ static Node *build_select(Elab *e, Ast *a, Type t)
 	Node *c = elab_condition(e, a->arg[0]);
 	Node *x = elab_expr(e, a->arg[1], t), *y = elab_expr(e, a->arg[2], t);
 
+	decided_by(e->ir, &e->decisions, c, a);
 	return node_select(e->ir, c, x, y);
 }
 

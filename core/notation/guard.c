@@ -76,7 +76,55 @@ bool cases_add(Ir *ir, Cases *x, Case c)
 	return true;
 }
 
-Case case_under(Ir *ir, Case c, Node *cond, bool truth)
+/* ---- which conditions matter ---- */
+
+static char several, yes, no;
+
+void decided_by(Ir *ir, Decisions *d, Node *cond, const void *by)
+{
+	while (cond->op == OP_NOT) /* it decides as cond does */
+		cond = cond->src[0];
+	const void *other = node_map_get(&d->by, cond);
+	if (other != by)
+		node_map_put(ir, &d->by, cond, other ? &several : (void *)(uintptr_t)by);
+}
+
+/* Does n hold a comparison of integers, or the float of an index? */
+static bool says_indices(Ir *ir, Decisions *d, Node *n)
+{
+	const void *known = node_map_get(&d->indices, n);
+	bool compare = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
+
+	if (known || node_is_tensor(n))
+		return known == &yes;
+	bool says = (compare && !type_is_float((Type)n->src[0]->type)) ||
+		    (n->op == OP_CAST && type_is_float((Type)n->type) &&
+		     n->src[0]->type == RICCI_I64);
+	for (int k = 0; k < n->nsrc && !says; k++)
+		says = says_indices(ir, d, n->src[k]);
+	node_map_put(ir, &d->indices, n, says ? &yes : &no);
+	return says;
+}
+
+static bool decides_again(Ir *ir, Decisions *d, Node *c)
+{
+	const void *known = node_map_get(&d->again, c);
+
+	if (known)
+		return known == &yes;
+	bool again = node_map_get(&d->by, c) == &several;
+	for (int i = 0; (c->op == OP_AND || c->op == OP_OR || c->op == OP_NOT) && i < c->nsrc; i++)
+		again = again || decides_again(ir, d, c->src[i]);
+	node_map_put(ir, &d->again, c, again ? &yes : &no);
+	return again;
+}
+
+bool decision_matters(Ir *ir, Decisions *d, Node *cond)
+{
+	return says_indices(ir, d, cond) || decides_again(ir, d, cond);
+}
+
+Case case_and(Ir *ir, Case c, Node *cond, bool truth)
 {
 	return node_is_value(cond, truth) ? c
 					  : (Case){guard_push(ir, c.guard, cond, truth), true};

@@ -176,7 +176,16 @@ enum { CASES_MOST = 512 };
 /* Returns false when there are CASES_MOST already. */
 bool cases_add(Ir *ir, Cases *x, Case c);
 /* c, and cond being truth. */
-Case case_under(Ir *ir, Case c, Node *cond, bool truth);
+Case case_and(Ir *ir, Case c, Node *cond, bool truth);
+
+/* What decides by which condition. One on data alone that decides once says nothing about indices:
+ * only a second one may stand in the first one's dead branch. */
+typedef struct Decisions {
+	NodeMap by, indices, again;
+} Decisions;
+void decided_by(Ir *ir, Decisions *d, Node *cond, const void *by);
+/* When all decisions are known. */
+bool decision_matters(Ir *ir, Decisions *d, Node *cond);
 
 /* ---- infer.c: ranges of indices ---- */
 
@@ -297,6 +306,11 @@ typedef struct Index {
 	Node *value; /* over provisional axes while collecting, then over the true ones */
 } Index;
 
+typedef struct Root {
+	Ast *part;
+	Case c;
+} Root;
+
 typedef struct Elab {
 	Source *src;
 	Ir *ir;
@@ -305,8 +319,11 @@ typedef struct Elab {
 	Index index[NOTATION_MAX_INDEX];
 	Span span[NOTATION_MAX_INDEX];
 	bool collecting; /* first pass: constraints are collected, nothing is proved */
+	Decisions decisions;
 	Ast **value;	 /* the values that this pass has made, those that others are made of first */
 	int nvalue, value_room;
+	Root *root; /* what accesses_end looks at first */
+	int nroot, root_room;
 	Constraint *con;
 	int ncon, room;
 	Node *element; /* of random draws */
@@ -318,9 +335,9 @@ Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
 /* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
 /* Begins a pass. */
 void accesses_begin(Elab *e, bool collecting);
-/* elab_expr(e, a, want), of which the accesses that are evaluated in case c are wanted. */
+/* elab_expr(e, a, want), which is evaluated in case c. */
 Node *accesses_of(Elab *e, Ast *a, Type want, Case c);
-/* Those of shared parts: last. */
+/* When all is made. */
 void accesses_end(Elab *e);
 /* Collects a constraint, of what is read unless side is another. */
 Constraint *elab_constrain(Elab *e, Case c, Node *index, int64_t extent, const Ast *access,

@@ -32,24 +32,8 @@ typedef struct Limits {
 	int nnode, node_room;
 	NodeMap cases; /* of those that are evaluated */
 	bool too_many; /* of them */
-	NodeMap index; /* of nodes: does any below compare indices, or make a float of one? */
-	NodeMap user;  /* of conditions: the node that decides by it; `several` */
-	NodeMap again; /* what meets_again said: `several` or `once` */
+	Decisions decisions;
 } Limits;
-static char several, once;
-
-static void see_index(Limits *l, Node *n)
-{
-	bool found = (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
-		     !type_is_float((Type)n->src[0]->type);
-
-	found |= n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
-	for (int k = 0; k < n->nsrc && !found; k++)
-		found = node_map_get(&l->index, n->src[k]) != NULL;
-	if (found)
-		node_map_put(l->ir, &l->index, n, n);
-}
-
 static void see_node(void *limits, Node *n)
 {
 	Limits *l = limits;
@@ -57,29 +41,9 @@ static void see_node(void *limits, Node *n)
 		return;
 	l->node = arena_grow(&l->ir->arena, l->node, l->nnode, &l->node_room, sizeof *l->node);
 	l->node[l->nnode++] = n;
-	see_index(l, n);
 	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
-
-	for (int i = 0; i < count; i++) {
-		Node *c = n->src[i];
-		while (c->op == OP_NOT) /* it decides as c does */
-			c = c->src[0];
-		node_map_put(l->ir, &l->user, c, node_map_get(&l->user, c) ? (void *)&several : n);
-	}
-}
-
-/* Do several nodes decide by c or a part of it? Then one of them may stand in the other's dead
- * branch. */
-static bool meets_again(Limits *l, Node *c)
-{
-	void *known = node_map_get(&l->again, c);
-	if (known)
-		return known == &several;
-	bool again = node_map_get(&l->user, c) == &several;
-	for (int i = 0; (c->op == OP_AND || c->op == OP_OR || c->op == OP_NOT) && i < c->nsrc; i++)
-		again = again || meets_again(l, c->src[i]);
-	node_map_put(l->ir, &l->again, c, again ? &several : &once);
-	return again;
+	for (int i = 0; i < count; i++)
+		decided_by(l->ir, &l->decisions, n->src[i], n);
 }
 
 static Node *freed(Limits *l, Node *n)
@@ -97,11 +61,10 @@ static Constraint *limit(Limits *l, Node *index, int64_t extent, Case c)
 	return &l->con[l->ncon - 1];
 }
 
-/* A condition on data alone that is met just once says nothing about indices. */
-static Case limits_under(Limits *l, Case c, Node *cond, bool truth)
+static Case under(Limits *l, Case c, Node *cond, bool truth)
 {
-	if (node_map_get(&l->index, cond) || meets_again(l, cond))
-		return case_under(l->ir, c, freed(l, cond), truth);
+	if (decision_matters(l->ir, &l->decisions, cond))
+		return case_and(l->ir, c, freed(l, cond), truth);
 	return (Case){c.guard, true};
 }
 
@@ -124,8 +87,8 @@ static void limits_of(Limits *l, Node *n, Case c)
 
 	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
 		evaluated(l, n->src[0], c);
-		evaluated(l, n->src[1], limits_under(l, c, n->src[0], true));
-		evaluated(l, n->src[2], limits_under(l, c, n->src[0], false));
+		evaluated(l, n->src[1], under(l, c, n->src[0], true));
+		evaluated(l, n->src[2], under(l, c, n->src[0], false));
 	} else if (n->op == OP_SELECT) {
 		Node *read = n->src[1], *index[RICCI_MAX_RANK];
 		for (int d = 1; d < read->nsrc; d++) {
@@ -135,10 +98,10 @@ static void limits_of(Limits *l, Node *n, Case c)
 				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), (Case){0});
 		}
 		Node *inside = inside_condition(ir, read->src[0], index);
-		evaluated(l, n->src[2], case_under(ir, c, inside, false));
+		evaluated(l, n->src[2], case_and(ir, c, inside, false));
 	} else if (n->op == OP_AND || n->op == OP_OR) {
 		evaluated(l, n->src[0], c);
-		evaluated(l, n->src[1], limits_under(l, c, n->src[0], n->op == OP_AND));
+		evaluated(l, n->src[1], under(l, c, n->src[0], n->op == OP_AND));
 	} else {
 		for (int i = 0; i < n->nsrc; i++)
 			evaluated(l, n->src[i], c);
