@@ -45,13 +45,13 @@ static bool product_read(Product *p, Node *e, bool divides)
 
 static void products_read(Products *all, Node *e, bool minus)
 {
-	if (e->op == OP_ADD || e->op == OP_SUB) {
+	if (all->n == MAX_PRODUCTS || all->too_many) {
+		all->too_many = true;
+	} else if (e->op == OP_ADD || e->op == OP_SUB) {
 		products_read(all, e->src[0], minus);
 		products_read(all, e->src[1], minus != (e->op == OP_SUB));
 	} else if (e->op == OP_NEG) {
 		products_read(all, e->src[0], !minus);
-	} else if (all->n == MAX_PRODUCTS || all->too_many) {
-		all->too_many = true;
 	} else {
 		Product *p = &all->at[all->n++];
 		*p = (Product){.minus = minus};
@@ -290,12 +290,8 @@ static Node *scaled(Ir *ir, Node *outer, Node *inner)
 
 /* ---- diagonals */
 
-static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
+static Node *is_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
 {
-	if (cond->op == OP_AND) {
-		Node *found = find_equal(cond->src[0], f, axis, value, ir);
-		return found ? found : find_equal(cond->src[1], f, axis, value, ir);
-	}
 	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64)
 		return NULL;
 	Node *d = node_sub(ir, cond->src[0], cond->src[1]);
@@ -314,6 +310,15 @@ static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir 
 		return cond;
 	}
 	return NULL;
+}
+
+static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
+{
+	Node **part, *found = NULL;
+	int n = node_parts(ir, cond, OP_AND, &part);
+	for (int k = 0; k < n && !found; k++)
+		found = is_equal(part[k], f, axis, value, ir);
+	return found;
 }
 
 /* Where a condition says that one kept axis is a function of others, the sums without that axis,

@@ -16,6 +16,7 @@ typedef struct Split {
 	Ir *ir;
 	int n, room;
 	Term *terms;
+	NodeMap stepwise, choices, plain; /* those; 1 + count_choices; those without a choice */
 } Split;
 
 bool index_is_choice(const Node *e)
@@ -50,23 +51,29 @@ static Choice choice_of(Ir *ir, const Node *e)
 }
 
 /* Is e a constant in each of its choices? */
-static bool is_stepwise(const Node *e)
+static bool is_stepwise(Split *s, Node *e)
 {
 	bool steps = e->op != OP_AXIS && e->op != OP_READ;
 	if (e->op == OP_SIGN || e->op == OP_CAST)
 		return index_is_choice(e);
+	if (node_map_get(&s->stepwise, e))
+		return true;
 	for (int k = e->op == OP_SELECT ? 1 : 0; k < e->nsrc && steps; k++)
-		steps = is_stepwise(e->src[k]);
+		steps = is_stepwise(s, e->src[k]);
+	if (steps)
+		node_map_put(s->ir, &s->stepwise, e, e);
 	return steps;
 }
 
 /* How many quasi-affine indices the choices in e lead to, at most; 0 where one is not, or for too
  * many. */
-static int count_choices(const Node *e)
+static int count_choices(Split *s, Node *e);
+
+static int choices_of(Split *s, Node *e)
 {
 	bool choice = index_is_choice(e);
 	bool known = choice || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
-		     (e->op == OP_MUL && (is_stepwise(e->src[0]) || is_stepwise(e->src[1])));
+		     (e->op == OP_MUL && (is_stepwise(s, e->src[0]) || is_stepwise(s, e->src[1])));
 	if (e->op == OP_AXIS || e->op == OP_CONST)
 		return 1;
 	if (!known)
@@ -74,28 +81,43 @@ static int count_choices(const Node *e)
 	if (e->op == OP_CAST)
 		return 2;
 	if (e->op == OP_SELECT) {
-		int yes = count_choices(e->src[1]), no = count_choices(e->src[2]);
+		int yes = count_choices(s, e->src[1]), no = count_choices(s, e->src[2]);
 		return yes && no && yes + no <= SPLIT_MAX ? yes + no : 0;
 	}
 	int n = e->op == OP_SIGN ? 3 : choice ? 2 : 1;
 	for (int k = 0; k < e->nsrc && n; k++) {
-		n *= count_choices(e->src[k]);
+		n *= count_choices(s, e->src[k]);
 		n = n > SPLIT_MAX ? 0 : n;
 	}
 	return n;
 }
 
+static int count_choices(Split *s, Node *e)
+{
+	uintptr_t known = (uintptr_t)node_map_get(&s->choices, e);
+	if (!known) {
+		known = (uintptr_t)choices_of(s, e) + 1;
+		node_map_put(s->ir, &s->choices, e, (void *)known);
+	}
+	return (int)known - 1;
+}
+
 /* The first choice in e to be made: one whose operands are chosen before the operands, since its
  * condition may protect theirs, but what is compared (max, abs) after what it is made of. */
-static Node *find_choice(Node *e)
+static Node *find_choice(Split *s, Node *e)
 {
 	bool lazy = e->op == OP_SELECT || e->op == OP_CAST;
+	if (node_map_get(&s->plain, e))
+		return NULL;
 	for (int k = 0; k < e->nsrc && !lazy; k++) {
-		Node *found = find_choice(e->src[k]);
+		Node *found = find_choice(s, e->src[k]);
 		if (found)
 			return found;
 	}
-	return index_is_choice(e) ? e : NULL;
+	if (index_is_choice(e))
+		return e;
+	node_map_put(s->ir, &s->plain, e, e);
+	return NULL;
 }
 
 static void put(Split *s, Term t)
@@ -115,11 +137,6 @@ typedef struct Known {
  * earlier ones may protect cond, which may protect what is the choice's value only there. */
 static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known *known)
 {
-	if (guard->op == OP_AND) {
-		guard_put(ir, all, cond, guard->src[0], known);
-		guard_put(ir, all, cond, guard->src[1], known);
-		return;
-	}
 	if (*cond && is_index_compare(guard)) {
 		Affine a = affine_of(ir, node_sub(ir, guard->src[1], guard->src[0]));
 		if (affine_coefficient(&a, known->from[0])) {
@@ -135,15 +152,16 @@ static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known 
 /* t where cond holds and its choice is `taken`. */
 static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 {
-	Node *index[RICCI_MAX_RANK], *tensor = t.read->src[0];
+	Node *index[RICCI_MAX_RANK], *tensor = t.read->src[0], **part;
 	Node *yes = node_const_int(ir, RICCI_BOOL, 1), *guard = yes;
 	Known k = {{choice, cond, node_not(ir, cond)}, {taken, yes, node_not(ir, yes)}};
 	for (int d = 0; d < tensor_rank(tensor); d++)
 		index[d] = node_replace(ir, t.read->src[1 + d], COUNT(k.from), k.from, k.to);
 	t.read = node_read(ir, tensor, index);
 	t.value = node_replace(ir, t.value, COUNT(k.from), k.from, k.to);
-	if (t.guard)
-		guard_put(ir, &guard, &cond, t.guard, &k);
+	int n = t.guard ? node_parts(ir, t.guard, OP_AND, &part) : 0;
+	for (int j = 0; j < n; j++)
+		guard_put(ir, &guard, &cond, part[j], &k);
 	t.guard = cond ? node2(ir, OP_AND, guard, cond) : guard;
 	return t;
 }
@@ -153,7 +171,7 @@ static void split_term(Split *s, Term t)
 	Ir *ir = s->ir;
 	Node *choice = NULL;
 	for (int d = 0; d < tensor_rank(t.read->src[0]) && !choice; d++)
-		choice = find_choice(t.read->src[1 + d]);
+		choice = find_choice(s, t.read->src[1 + d]);
 	if (!choice) {
 		put(s, t);
 		return;
@@ -172,7 +190,7 @@ int terms_split(Ir *ir, int n, Term **terms)
 		Term t = (*terms)[k];
 		int choices = 1;
 		for (int d = 0; d < tensor_rank(t.read->src[0]) && choices; d++) {
-			choices *= count_choices(t.read->src[1 + d]);
+			choices *= count_choices(&s, t.read->src[1 + d]);
 			choices = choices > SPLIT_MAX ? 0 : choices;
 		}
 		if (choices > 1)

@@ -71,36 +71,38 @@ Node *term_scatter(Ir *ir, const Term *term)
 			 value);
 }
 
-/* What keeps an index from being inverted, NULL for nothing. */
-static const char *obstacle(const Node *e)
+/* What keeps an index from being inverted, NULL for nothing; without: nodes that nothing keeps. */
+static const char *obstacle(Ir *ir, NodeMap *without, Node *e)
 {
 	const char *why = NULL;
-	if (e->op == OP_AXIS || e->op == OP_CONST)
+	if (e->op == OP_AXIS || e->op == OP_CONST || node_map_get(without, e))
 		return NULL;
 	if (e->op == OP_READ)
 		return "is read from a tensor";
 	if (e->op == OP_CAST && !index_is_choice(e))
-		return e->src[0]->op == OP_READ ? obstacle(e->src[0]) : "is computed from data";
+		return e->src[0]->op == OP_READ ? obstacle(ir, without, e->src[0]) : "is computed from data";
 	bool asks = e->op == OP_SELECT || e->op == OP_CAST;
 	for (int k = asks ? 1 : 0; k < e->nsrc && !why; k++)
-		why = obstacle(e->src[k]);
-	if (why || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD)
+		why = obstacle(ir, without, e->src[k]);
+	if (why)
 		return why;
 	if (index_is_choice(e))
 		return "is chosen in too many ways";
-	if (e->op == OP_MUL)
-		return node_is_const(e->src[0]) || node_is_const(e->src[1])
-			       ? NULL
-			       : "is a product of indices";
-	return "is no sum of axes, quotients and remainders";
+	if (e->op == OP_MUL && !node_is_const(e->src[0]) && !node_is_const(e->src[1]))
+		return "is a product of indices";
+	if (e->op != OP_MUL && e->op != OP_ADD && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD)
+		return "is no sum of axes, quotients and remainders";
+	node_map_put(ir, without, e, e);
+	return NULL;
 }
 
 void note_scatter(Ir *ir, const Term *term)
 {
 	Node *tensor = term->read->src[0];
+	NodeMap without = {0};
 	const char *text = "its indices make too large a system";
 	for (int d = tensor_rank(tensor) - 1; d >= 0; d--) {
-		const char *why = obstacle(term->read->src[1 + d]);
+		const char *why = obstacle(ir, &without, term->read->src[1 + d]);
 		text = why ? arena_printf(&ir->arena, "index %d %s", d, why) : text;
 	}
 	text = arena_printf(&ir->arena, "scatter, because %s", text);

@@ -116,18 +116,20 @@ int64_t affine_stride(Ir *ir, Node *e, Node *axis)
 
 enum { PERIOD_MAX = INT32_MAX };
 
-int64_t index_period(Node *e, Node *z, int64_t *step)
+typedef struct Period {
+	int64_t length, step;
+} Period;
+
+static int64_t period_of(Periods *p, Node *e, int64_t *step)
 {
 	int64_t m[2], k[2];
-	*step = e == z;
-	if (e == z || !node_has(e, z))
-		return 1;
+	*step = e == p->axis;
 	bool div = e->op == OP_FLOORDIV || e->op == OP_FLOORMOD;
 	if (!div && e->op != OP_ADD && !(e->op == OP_MUL && node_is_const(e->src[1])) &&
 	    !(e->op == OP_MUL && node_is_const(e->src[0])))
-		return 0;
+		return e == p->axis || !node_has(e, p->axis);
 	for (int j = 0; j < 2; j++) {
-		m[j] = index_period(e->src[j], z, &k[j]);
+		m[j] = index_period(p, e->src[j], &k[j]);
 		if (!m[j] || llabs(k[j]) > INT32_MAX)
 			return 0;
 	}
@@ -149,4 +151,16 @@ int64_t index_period(Node *e, Node *z, int64_t *step)
 		all *= times;
 	}
 	return all <= PERIOD_MAX ? all : 0;
+}
+
+int64_t index_period(Periods *p, Node *e, int64_t *step)
+{
+	Period *known = node_map_get(&p->known, e);
+	if (!known) {
+		known = arena_alloc(&p->ir->arena, sizeof *known);
+		known->length = period_of(p, e, &known->step);
+		node_map_put(p->ir, &p->known, e, known);
+	}
+	*step = known->step;
+	return known->length;
 }

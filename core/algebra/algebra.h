@@ -23,7 +23,12 @@ int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent 
 int64_t affine_stride(Ir *ir, Node *e, Node *axis);
 /* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
  * INT32_MAX, or e is not quasi-affine. */
-int64_t index_period(Node *e, Node *axis, int64_t *step);
+typedef struct Periods {
+	Ir *ir;
+	Node *axis;
+	NodeMap known;
+} Periods;
+int64_t index_period(Periods *p, Node *e, int64_t *step);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin

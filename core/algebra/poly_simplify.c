@@ -43,11 +43,14 @@ static bool decides_again(Simplify *s, Node *c)
 }
 
 /* Puts the parts of c, which holds or not, that come again before the facts. */
-static void assume_parts(Simplify *s, Node *c, bool holds)
+static void assume_parts(Simplify *s, NodeMap *seen, Node *c, bool holds)
 {
+	if (node_map_get(seen, c))
+		return;
+	node_map_put(s->ir, seen, c, c);
 	if (c->op == (holds ? OP_AND : OP_OR)) {
-		assume_parts(s, c->src[0], holds);
-		assume_parts(s, c->src[1], holds);
+		assume_parts(s, seen, c->src[0], holds);
+		assume_parts(s, seen, c->src[1], holds);
 	}
 	if (!decides_again(s, c))
 		return;
@@ -61,10 +64,10 @@ static void assume_parts(Simplify *s, Node *c, bool holds)
 static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, const Node *e, Node *c,
 			    bool holds, int k)
 {
-	NodeMap inner = {0};
+	NodeMap inner = {0}, parts = {0};
 	const Fact *outer = s->facts;
 	bool ints = node_compares_int(s->ir, c);
-	assume_parts(s, e->src[0], holds);
+	assume_parts(s, &parts, e->src[0], holds);
 	if (!ints && s->facts == outer)
 		return simplify(s, p, m, e->src[k]);
 	Polyhedron *q = ints ? poly_copy(p) : p;

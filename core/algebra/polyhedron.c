@@ -299,8 +299,10 @@ static bool proves(Polyhedron *p, Node *c, int split);
 void poly_assume(Polyhedron *p, Node *c)
 {
 	if (c->op == OP_AND) {
-		poly_assume(p, c->src[0]);
-		poly_assume(p, c->src[1]);
+		Node **part;
+		int n = node_parts(p->ir, c, OP_AND, &part);
+		for (int k = 0; k < n; k++)
+			poly_assume(p, part[k]);
 	} else if (c->op == OP_NOT) {
 		poly_assume_not(p, c->src[0]);
 	} else if (is_integer_compare(c) && c->op != OP_NE) {
@@ -333,8 +335,10 @@ void poly_assume(Polyhedron *p, Node *c)
 void poly_assume_not(Polyhedron *p, Node *c)
 {
 	if (c->op == OP_OR) {
-		poly_assume_not(p, c->src[0]);
-		poly_assume_not(p, c->src[1]);
+		Node **part;
+		int n = node_parts(p->ir, c, OP_OR, &part);
+		for (int k = 0; k < n; k++)
+			poly_assume_not(p, part[k]);
 	} else if (c->op == OP_NOT) {
 		poly_assume(p, c->src[0]);
 	} else if (is_integer_compare(c) && (c->op == OP_LT || c->op == OP_LE)) {
@@ -407,25 +411,29 @@ static bool difference_nonnegative(Polyhedron *p, Node *big, Node *small, int64_
 }
 
 /* The first integer SELECT, MIN, MAX below e that affine forms cannot look into. */
-static Node *find_branch(Node *e)
+static Node *find_branch(Ir *ir, NodeMap *without, Node *e)
 {
+	if (node_map_get(without, e))
+		return NULL;
 	if (e->op == OP_SELECT || e->op == OP_MIN || e->op == OP_MAX)
 		return type_is_float((Type)e->type) ? NULL : e;
 	if (e->op != OP_ADD && e->op != OP_MUL && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD &&
 	    !is_widening(e) && !is_integer_compare(e))
 		return NULL;
 	for (int k = 0; k < e->nsrc; k++) {
-		Node *found = find_branch(e->src[k]);
+		Node *found = find_branch(ir, without, e->src[k]);
 		if (found)
 			return found;
 	}
+	node_map_put(ir, without, e, e);
 	return NULL;
 }
 
 /* Proves compare c by cases of a branch inside it. */
 static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 {
-	Node *b = split > 0 ? find_branch(c) : NULL;
+	NodeMap without = {0};
+	Node *b = split > 0 ? find_branch(p->ir, &without, c) : NULL;
 	if (!b)
 		return false;
 	bool select = b->op == OP_SELECT;

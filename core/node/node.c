@@ -411,6 +411,48 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
+static void see_read(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ;
+}
+
+bool node_reads(Ir *ir, Node *n)
+{
+	bool reads = false;
+	node_walk(ir, n, see_read, &reads);
+	return reads;
+}
+
+typedef struct Parts {
+	Ir *ir;
+	Op op;
+	Node **list;
+	int n, room;
+} Parts;
+
+static void parts_put(Parts *p, Node *n)
+{
+	if (p->ir->stamp[n->id] == p->ir->now)
+		return;
+	p->ir->stamp[n->id] = p->ir->now;
+	if (n->op == p->op) {
+		for (int k = 0; k < n->nsrc; k++)
+			parts_put(p, n->src[k]);
+		return;
+	}
+	p->list = arena_grow(&p->ir->arena, p->list, p->n, &p->room, sizeof *p->list);
+	p->list[p->n++] = n;
+}
+
+int node_parts(Ir *ir, Node *n, Op op, Node ***part)
+{
+	Parts p = {.ir = ir, .op = op};
+	walk_begin(ir);
+	parts_put(&p, n);
+	*part = p.list;
+	return p.n;
+}
+
 static void see_compare(void *user, Node *n)
 {
 	bool compare = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;

@@ -142,6 +142,11 @@ void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
 /* Does n contain x (outside tensors)? Both are nodes of one Ir. */
 bool node_has(Node *n, Node *x);
+/* Does n read a tensor? */
+bool node_reads(Ir *ir, Node *n);
+/* The distinct parts that the operator joins to n, in the order of their first places: those of a
+ * conjunction, of a product. The list is in ir's arena. */
+int node_parts(Ir *ir, Node *n, Op op, Node ***part);
 /* Does the condition compare integers somewhere? Others say nothing about indices. */
 bool node_compares_int(Ir *ir, Node *cond);
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not

@@ -172,7 +172,7 @@ typedef struct Cases {
 	int n, room;
 	bool many;
 } Cases;
-enum { CASES_MOST = 512 };
+enum { CASES_MOST = 256 };
 /* Returns false when there are CASES_MOST already. */
 bool cases_add(Ir *ir, Cases *x, Case c);
 /* c, and cond being truth. */

@@ -34,6 +34,7 @@ typedef struct Limits {
 	bool too_many; /* of them */
 	Decisions decisions;
 } Limits;
+
 static void see_node(void *limits, Node *n)
 {
 	Limits *l = limits;
@@ -121,7 +122,7 @@ static int by_id_down(const void *a, const void *b)
 static void limits_of_all(Limits *l)
 {
 	qsort(l->node, (size_t)l->nnode, sizeof *l->node, by_id_down);
-	for (int i = 0; i < l->nnode; i++) {
+	for (int i = 0; i < l->nnode && !l->too_many; i++) {
 		const Cases *x = node_map_get(&l->cases, l->node[i]);
 		if (i && l->node[i] == l->node[i - 1])
 			continue;
