@@ -55,6 +55,13 @@ typedef struct Note {
 	struct Note *next;
 } Note;
 
+/* A map from nodes to anything; zeroed it is empty. Its memory is an Ir's arena. */
+typedef struct NodeMap {
+	Node **key;
+	void **value;
+	size_t count, room;
+} NodeMap;
+
 typedef struct Ir {
 	Arena arena;
 	Error err;
@@ -72,6 +79,7 @@ typedef struct Ir {
 	uint32_t now;
 	Node **walked; /* the list of the last walk, for the next one */
 	int walked_room;
+	NodeMap reads; /* comp_reads' lists */
 } Ir;
 void ir_init(Ir *ir);
 void ir_free(Ir *ir);
@@ -129,12 +137,7 @@ static inline bool node_may_wrap(const Node *e)
  * everywhere outside tensors. Results are memoised, so shared parts stay shared and the time is
  * linear. */
 Node *node_replace(Ir *ir, Node *n, int count, Node *const *from, Node *const *to);
-/* A map from nodes, of any Ir, to anything; zeroed it is empty. Its memory is ir's arena. */
-typedef struct NodeMap {
-	Node **key;
-	void **value;
-	size_t count, room;
-} NodeMap;
+/* Maps from nodes, of any Ir. */
 void *node_map_get(const NodeMap *m, const Node *key); /* NULL when absent */
 void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 /* Copies n, a node of another Ir, into ir, with the loops of SCANs. tensor(user, t) gives the copy
@@ -375,7 +378,7 @@ int64_t reduce_identity_int(Reduce r, Type t);
  * it accumulates in. */
 Node *node_identity(Ir *ir, Reduce r, Type of, Type t);
 /* The tensors that the COMP c's body and left side read, or a SCAN's operands, each once, by id;
- * returns the count, list in the arena. */
+ * returns the count. The list is found once and kept in the arena. */
 int comp_reads(Ir *ir, const Node *c, Node ***tensors);
 /* Everything that `roots` need, sources first (by id), inputs included. Iterative: depth does not
  * matter. */
