@@ -112,6 +112,13 @@ static Node *intern_add(Ir *ir, uint32_t h, Op op, Type type, int nsrc, Node *co
 			  NODE_MAX_DEPTH);
 		longjmp(*ir->arena.oom, 1);
 	}
+	if (depth >= STACK_DEPTH_ANY && depth >= (unsigned)stack_levels()) {
+		error_set(&ir->err, RICCI_EINVAL,
+			  "expression nested deeper than %d operators, for which this thread's "
+			  "stack has room",
+			  stack_levels());
+		longjmp(*ir->arena.oom, 1);
+	}
 	Node *n = arena_alloc(&ir->arena, sizeof *n + (size_t)nsrc * sizeof *src);
 	n->op = op;
 	n->type = type;

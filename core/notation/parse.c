@@ -73,9 +73,14 @@ static Ast *ast_new(Parser *p, AstKind kind, int pos, int n, Ast *const *arg)
 			a->height = arg[i]->height;
 	}
 	int most = p->nvalue ? NOTATION_MAX_VALUES : NOTATION_MAX_HEIGHT;
-	if (++a->height > most)
-		notation_fail(p->src, RICCI_ESYNTAX, pos, "the expression has more than %d levels",
-			      most);
+	const char *why = "";
+	if (++a->height > STACK_DEPTH_ANY && stack_levels() < most) {
+		most = stack_levels();
+		why = ", for which this thread's stack has room";
+	}
+	if (a->height > most)
+		notation_fail(p->src, RICCI_ESYNTAX, pos, "the expression has more than %d levels%s",
+			      most, why);
 	return a;
 }
 

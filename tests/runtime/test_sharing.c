@@ -4,6 +4,7 @@
 #include "runtime/internal.h"
 #include "tests/check.h"
 #include <math.h>
+#include <pthread.h>
 
 enum { DEPTH = 40, N = 8, OPERANDS = 2 };
 
@@ -117,8 +118,61 @@ static void test_family(const Family *f)
 	text_free(&program);
 }
 
+/* ---- little stack ---- */
+
+/* A chain of n calls, and its gradient; NULL, or why it is refused. */
+static const char *chain(int n)
+{
+	static char why[300];
+	Text t = {0};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "X", RICCI_F32, 1, (int64_t[]){N}), *dx = NULL;
+
+	text_add(&t, "v0 = X[i]; ");
+	for (int k = 0; k < n; k++)
+		text_add(&t, "v%d = sin(v%d); ", k + 1, k);
+	text_add(&t, "Y[] += v%d", n);
+	ricci_grad(g, ricci_op(g, t.s, x), NULL, 1, &x, &dx);
+	ricci_session *s =
+		ricci_session_new(g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC), 0, 1, &dx);
+	bool ran = s && ricci_feed(s, x, data[0], sizeof data[0]) == 0 && ricci_step(s) == 0;
+	snprintf(why, sizeof why, "%s", ricci_error_message());
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	text_free(&t);
+	return ran ? NULL : why;
+}
+
+static void *on_little_stack(void *unused)
+{
+	const char *why = chain(20);
+
+	CHECK_REPORT(!why, "%s", why);
+	for (int n = 200; n < 4000; n *= 2) {
+		why = chain(n);
+		CHECK_REPORT(why && strstr(why, "this thread's stack has room"), "%s", why);
+	}
+	return unused;
+}
+
+static void test_little_stack(void)
+{
+	pthread_attr_t a;
+	pthread_t t;
+
+	pthread_attr_init(&a);
+	CHECK_INT(pthread_attr_setstacksize(&a, 256 << 10), 0);
+	CHECK_INT(pthread_create(&t, &a, on_little_stack, NULL), 0);
+	pthread_join(t, NULL);
+	pthread_attr_destroy(&a);
+}
+
 int main(int argc, char **argv)
 {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	if (argc < 2) /* sanitizers' frames are larger */
+		test_little_stack();
+#endif
 	for (int k = 0; k < COUNT(families); k++)
 		if (argc < 2 || !strcmp(argv[1], families[k].name))
 			test_family(&families[k]);
