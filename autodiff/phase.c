@@ -39,7 +39,7 @@ static Residues residues_whole(int64_t size)
 
 typedef struct Period {
 	Node *z;
-	Periods of; /* z */
+	Periods of;		/* z */
 	int64_t slope, modulus; /* (slope*z + ..) % modulus is asked for */
 	int64_t period; /* of all quotients and remainders seen; 0: none less than the extent */
 } Period;

@@ -80,7 +80,8 @@ static const char *obstacle(Ir *ir, NodeMap *without, Node *e)
 	if (e->op == OP_READ)
 		return "is read from a tensor";
 	if (e->op == OP_CAST && !index_is_choice(e))
-		return e->src[0]->op == OP_READ ? obstacle(ir, without, e->src[0]) : "is computed from data";
+		return e->src[0]->op == OP_READ ? obstacle(ir, without, e->src[0])
+						: "is computed from data";
 	bool asks = e->op == OP_SELECT || e->op == OP_CAST;
 	for (int k = asks ? 1 : 0; k < e->nsrc && !why; k++)
 		why = obstacle(ir, without, e->src[k]);

@@ -239,8 +239,7 @@ static void check_read(void *user, Node *n)
 			check_index(user, n->src[k], tensor_extent(n->src[0], k - 1));
 }
 
-static void draw_each(Draw *d, void (*read)(void *, Node *),
-		      void (*index)(Draw *, Node *, int64_t))
+static void draw_each(Draw *d, void (*read)(void *, Node *), void (*index)(Draw *, Node *, int64_t))
 {
 	for (int m = 0; m < d->task->sub.nmember; m++) {
 		Node *c = d->copy.member[m];

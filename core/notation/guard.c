@@ -97,9 +97,9 @@ static bool says_indices(Ir *ir, Decisions *d, Node *n)
 
 	if (known || node_is_tensor(n))
 		return known == &yes;
-	bool says = (compare && !type_is_float((Type)n->src[0]->type)) ||
-		    (n->op == OP_CAST && type_is_float((Type)n->type) &&
-		     n->src[0]->type == RICCI_I64);
+	bool says =
+		(compare && !type_is_float((Type)n->src[0]->type)) ||
+		(n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64);
 	for (int k = 0; k < n->nsrc && !says; k++)
 		says = says_indices(ir, d, n->src[k]);
 	node_map_put(ir, &d->indices, n, says ? &yes : &no);
@@ -126,8 +126,7 @@ bool decision_matters(Ir *ir, Decisions *d, Node *cond)
 
 Case case_and(Ir *ir, Case c, Node *cond, bool truth)
 {
-	return node_is_value(cond, truth) ? c
-					  : (Case){guard_push(ir, c.guard, cond, truth), true};
+	return node_is_value(cond, truth) ? c : (Case){guard_push(ir, c.guard, cond, truth), true};
 }
 
 Guard *guard_replace(Ir *ir, const Guard *g, Node *from, Node *to)

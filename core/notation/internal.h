@@ -320,7 +320,7 @@ typedef struct Elab {
 	Span span[NOTATION_MAX_INDEX];
 	bool collecting; /* first pass: constraints are collected, nothing is proved */
 	Decisions decisions;
-	Ast **value;	 /* the values that this pass has made, those that others are made of first */
+	Ast **value; /* the values that this pass has made, those that others are made of first */
 	int nvalue, value_room;
 	Root *root; /* what accesses_end looks at first */
 	int nroot, root_room;

@@ -79,8 +79,8 @@ static Ast *ast_new(Parser *p, AstKind kind, int pos, int n, Ast *const *arg)
 		why = ", for which this thread's stack has room";
 	}
 	if (a->height > most)
-		notation_fail(p->src, RICCI_ESYNTAX, pos, "the expression has more than %d levels%s",
-			      most, why);
+		notation_fail(p->src, RICCI_ESYNTAX, pos,
+			      "the expression has more than %d levels%s", most, why);
 	return a;
 }
 

@@ -96,7 +96,8 @@ static void limits_of(Limits *l, Node *n, Case c)
 			index[d - 1] = freed(l, read->src[d]);
 			evaluated(l, read->src[d], c);
 			if (read->src[d]->op == OP_AXIS)
-				limit(l, read->src[d], tensor_extent(read->src[0], d - 1), (Case){0});
+				limit(l, read->src[d], tensor_extent(read->src[0], d - 1),
+				      (Case){0});
 		}
 		Node *inside = inside_condition(ir, read->src[0], index);
 		evaluated(l, n->src[2], case_and(ir, c, inside, false));

@@ -13,7 +13,7 @@ enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
 typedef struct Asked {
 	Ir *ir;
 	Node *axis;
-	Periods of; /* axis */
+	Periods of;	      /* axis */
 	int64_t period, most; /* of its quotients and remainders; 0: none up to most */
 	Node *first;	      /* the axis where it is a multiple of the period */
 	bool decided;	      /* there is a comparison that the residue decides */

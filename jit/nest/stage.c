@@ -144,8 +144,8 @@ static bool is_factor(Ir *ir, Node *e, const Node *read)
 	bool found = false;
 	for (int k = 0; k < n && !found; k++) {
 		Node *f = factor[k];
-		bool divides = f->op == OP_DIV && node_is_const(f->src[1]) &&
-			       !node_is_value(f->src[1], 0);
+		bool divides =
+			f->op == OP_DIV && node_is_const(f->src[1]) && !node_is_value(f->src[1], 0);
 		found = f == read ||
 			((divides || f->op == OP_NEG) && is_factor(ir, f->src[0], read));
 	}

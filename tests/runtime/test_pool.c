@@ -150,8 +150,7 @@ static void test_plan(int n, int steps, bool many)
 		item[i].last = item[i].first + draw(draw(5) ? 4 : steps);
 		sum += align_up(item[i].bytes);
 	}
-	CHECK_INT(many ? offsets_of_many(n, item, &total) : plan_offsets(n, item, &total, NULL),
-		  0);
+	CHECK_INT(many ? offsets_of_many(n, item, &total) : plan_offsets(n, item, &total, NULL), 0);
 	for (int i = 0; i < n; i++) {
 		const PlanItem *a = &item[i];
 
