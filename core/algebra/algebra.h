@@ -1,24 +1,11 @@
-/* algebra.h - what is known of integer nodes: affine forms, and polyhedra of constraints. */
+/* algebra.h - what is known of integer nodes: index expressions, polyhedra of constraints. */
 #ifndef CORE_ALGEBRA_H
 #define CORE_ALGEBRA_H
 
 #include "core/node/node.h"
 
-/* ---- integer algebra (affine.c, polyhedron.c) ---- */
-/* An integer node as c + sum k_i * atom_i, atoms distinct by id. None is a CONST, nor an ADD or
- * MUL-by-constant that can't wrap: the equation holds for unbounded integers. */
-typedef struct Affine {
-	int n;
-	int64_t c;
-	int64_t *k;
-	Node **atom;
-} Affine;
-Affine affine_of(Ir *ir, Node *e); /* in the arena */
-/* The I64 e, though its sums may wrap: equal modulo 2^64, and equal where the right side lies in
- * int64. */
-Affine affine_modular(Ir *ir, Node *e);
+/* ---- index expressions (index.c) ---- */
 Node *affine_node(Ir *ir, const Affine *a);
-int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
 /* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
 int64_t affine_stride(Ir *ir, Node *e, Node *axis);
 /* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
@@ -38,7 +25,6 @@ typedef struct Polyhedron Polyhedron;
 Polyhedron *poly_new(Ir *ir); /* in the arena */
 /* Takes the parts of a conjunction that it understands (affine compares); ignores others. */
 void poly_assume(Polyhedron *p, Node *cond);
-void poly_assume_not(Polyhedron *p, Node *cond);
 Polyhedron *poly_copy(Polyhedron *p);
 bool poly_is_empty(Polyhedron *p);	      /* proved empty */
 bool poly_implies(Polyhedron *p, Node *cond); /* proved true for all points */
@@ -48,5 +34,15 @@ bool poly_bounds(Polyhedron *p, Node *e, int64_t *lo, int64_t *hi);
 /* cond simplified under p: parts that are implied become true, ones that are excluded false; also
  * SELECTs inside. */
 Node *poly_simplify(Polyhedron *p, Node *e);
+
+/* ---- decisions.c: what decides by which condition, or by its opposite ---- */
+typedef struct Decisions {
+	NodeMap by, indices, again;
+} Decisions;
+void decided_by(Ir *ir, Decisions *d, Node *cond, const Node *by);
+/* When all decisions are known: do several nodes decide by c or a part of it? */
+bool decides_again(Ir *ir, Decisions *d, Node *c);
+/* Does it, or says it something about indices? */
+bool decision_matters(Ir *ir, Decisions *d, Node *cond);
 
 #endif

@@ -39,55 +39,33 @@ Ir *poly_ir(const Polyhedron *p)
 	return p->ir;
 }
 
-/* Room for one more row and for variables up to `nvar`. */
+/* Room for one more row, of variables up to `nvar`. */
 static void poly_room(Polyhedron *p, int nvar)
 {
-	System *s = &p->s;
-	int width = s->width, room = s->room;
-	while (width < nvar + 1)
-		width = width ? 2 * width : 8;
-	while (room < s->nrow + 1)
-		room = room ? 2 * room : 16;
-	if (width > s->width || room > s->room) {
-		int64_t *cell =
-			arena_alloc(&p->ir->arena, (size_t)width * (size_t)room * sizeof *cell);
-		bool *equal = arena_alloc(&p->ir->arena, (size_t)room * sizeof *equal);
-		for (int r = 0; r < s->nrow; r++) {
-			memcpy(cell + (size_t)r * (size_t)width, system_row(s, r),
-			       (size_t)s->width * sizeof *cell);
-			equal[r] = s->equal[r];
-		}
-		s->cell = cell, s->equal = equal, s->width = width, s->room = room;
-	}
-	if (nvar > p->room_var) {
-		int n = p->room_var;
-		while (n < nvar)
-			n = n ? 2 * n : 8;
-		Node **var = arena_alloc(&p->ir->arena, (size_t)n * sizeof *var);
-		if (p->room_var)
-			memcpy(var, p->var, (size_t)s->nvar * sizeof *var);
-		p->var = var, p->room_var = n;
+	System *s = &p->s, old = *s;
+	while (s->width < nvar + 1)
+		s->width = s->width ? 2 * s->width : 8;
+	while (s->room < s->nrow + 1)
+		s->room = s->room ? 2 * s->room : 16;
+	if (s->width == old.width && s->room == old.room)
+		return;
+	size_t width = (size_t)s->width, room = (size_t)s->room;
+	s->cell = arena_alloc(&p->ir->arena, width * room * sizeof *s->cell);
+	s->equal = arena_alloc(&p->ir->arena, room * sizeof *s->equal);
+	for (int r = 0; r < s->nrow; r++) {
+		memcpy(system_row(s, r), system_row(&old, r), (size_t)old.width * sizeof *s->cell);
+		s->equal[r] = old.equal[r];
 	}
 }
 
+/* Both go on with the arrays they have, which are full for the copy: its next row or variable moves
+ * it to arrays of its own. What they share is never written again. */
 Polyhedron *poly_copy(Polyhedron *p)
 {
 	Polyhedron *q = poly_new(p->ir);
-	q->empty = p->empty;
-	q->nchoice = p->nchoice;
-	q->nstep = p->nstep;
-	q->linked = p->linked;
-	memcpy(q->choice, p->choice, sizeof q->choice);
-	for (int r = 0; r < p->s.nrow; r++) {
-		poly_room(q, p->s.width - 1);
-		memcpy(system_row(&q->s, r), system_row(&p->s, r),
-		       (size_t)p->s.width * sizeof(int64_t));
-		q->s.equal[q->s.nrow++] = p->s.equal[r];
-	}
-	poly_room(q, p->s.nvar);
-	if (p->s.nvar)
-		memcpy(q->var, p->var, (size_t)p->s.nvar * sizeof *q->var);
-	q->s.nvar = p->s.nvar;
+	*q = *p;
+	q->s.room = p->s.nrow;
+	q->room_var = p->s.nvar;
 	return q;
 }
 
@@ -186,8 +164,8 @@ static int poly_variable(Polyhedron *p, Node *e)
 			return v;
 	if (p->s.nvar == SYSTEM_MAX_VARS)
 		return -1;
-	poly_room(p, p->s.nvar + 1);
 	int v = p->s.nvar++;
+	p->var = arena_grow(&p->ir->arena, p->var, v, &p->room_var, sizeof *p->var);
 	p->var[v] = e;
 	assume_bounds(p, e);
 	assume_definition(p, e);
@@ -287,40 +265,52 @@ static void form_add(Polyhedron *p, Form *f, Node *e, int64_t k)
 
 /* ---- assumptions ---- */
 
-static bool is_integer_compare(const Node *c)
-{
-	return (c->op == OP_LT || c->op == OP_LE || c->op == OP_EQ || c->op == OP_NE) &&
-	       !type_is_float((Type)c->src[0]->type);
-}
-
 static bool implies(Polyhedron *p, Node *c, int split);
 static bool proves(Polyhedron *p, Node *c, int split);
 
-void poly_assume(Polyhedron *p, Node *c)
+/* !(a && b) as a disjunction, !(a || b) as a conjunction; other conditions as they are. */
+static Node *opened(Ir *ir, Node *c)
 {
+	Node *a = c->op == OP_NOT ? c->src[0] : c;
+	if (a == c || (a->op != OP_AND && a->op != OP_OR))
+		return c;
+	return node2(ir, a->op == OP_AND ? OP_OR : OP_AND, node_not(ir, a->src[0]),
+		     node_not(ir, a->src[1]));
+}
+
+/* a != b says something linear only at an end of b - a, or of truth values. */
+static void assume_unequal(Polyhedron *p, Node *a, Node *b)
+{
+	int64_t lo, hi;
+	if (a->type == RICCI_BOOL) {
+		assume_linear(p, a, 1, b, 1, -1, true);
+		return;
+	}
+	Node *d = node_sub(p->ir, b, a);
+	poly_bounds(p, d, &lo, &hi);
+	if (lo == 0)
+		assume_linear(p, d, 1, NULL, 0, -1, false);
+	else if (hi == 0)
+		assume_linear(p, d, -1, NULL, 0, -1, false);
+}
+
+void poly_assume(Polyhedron *p, Node *cond)
+{
+	Node *c = opened(p->ir, cond);
 	if (c->op == OP_AND) {
 		Node **part;
 		int n = node_parts(p->ir, c, OP_AND, &part);
 		for (int k = 0; k < n; k++)
 			poly_assume(p, part[k]);
-	} else if (c->op == OP_NOT) {
-		poly_assume_not(p, c->src[0]);
-	} else if (is_integer_compare(c) && c->op != OP_NE) {
+	} else if (node_compares_int(c) && c->op == OP_NE) {
+		assume_unequal(p, c->src[0], c->src[1]);
+	} else if (node_compares_int(c)) {
 		assume_linear(p, c->src[1], 1, c->src[0], -1, c->op == OP_LT ? -1 : 0,
 			      c->op == OP_EQ);
-	} else if (is_integer_compare(c) && c->src[0]->type == RICCI_BOOL) {
-		assume_linear(p, c->src[0], 1, c->src[1], 1, -1, true);
-	} else if (is_integer_compare(c)) {
-		/* a != b says something linear only at an end of b - a. */
-		int64_t lo, hi;
-		Node *d = node_sub(p->ir, c->src[1], c->src[0]);
-		poly_bounds(p, d, &lo, &hi);
-		if (lo == 0)
-			assume_linear(p, d, 1, NULL, 0, -1, false);
-		else if (hi == 0)
-			assume_linear(p, d, -1, NULL, 0, -1, false);
 	} else if (c->op == OP_CONST) {
 		p->empty |= c->u.i == 0;
+	} else if (c->op == OP_NOT) {
+		assume_linear(p, c->src[0], 1, NULL, 0, 0, true);
 	} else if (c->op != OP_OR) {
 		assume_linear(p, c, 1, NULL, 0, -1, true);
 	} else if (proves(p, node_not(p->ir, c->src[0]), NO_CHOICE)) {
@@ -329,30 +319,6 @@ void poly_assume(Polyhedron *p, Node *c)
 		poly_assume(p, c->src[0]);
 	} else if (p->nchoice < MAX_CHOICES) {
 		p->choice[p->nchoice++] = c;
-	}
-}
-
-void poly_assume_not(Polyhedron *p, Node *c)
-{
-	if (c->op == OP_OR) {
-		Node **part;
-		int n = node_parts(p->ir, c, OP_OR, &part);
-		for (int k = 0; k < n; k++)
-			poly_assume_not(p, part[k]);
-	} else if (c->op == OP_NOT) {
-		poly_assume(p, c->src[0]);
-	} else if (is_integer_compare(c) && (c->op == OP_LT || c->op == OP_LE)) {
-		assume_linear(p, c->src[0], 1, c->src[1], -1, c->op == OP_LE ? -1 : 0, false);
-	} else if (is_integer_compare(c)) {
-		poly_assume(p, node2(p->ir, c->op == OP_EQ ? OP_NE : OP_EQ, c->src[0], c->src[1]));
-	} else if (c->op == OP_CONST) {
-		p->empty |= c->u.i != 0;
-	} else if (c->op != OP_AND) {
-		assume_linear(p, c, 1, NULL, 0, 0, true);
-	} else if (proves(p, c->src[0], NO_CHOICE)) {
-		poly_assume_not(p, c->src[1]);
-	} else if (proves(p, c->src[1], NO_CHOICE)) {
-		poly_assume_not(p, c->src[0]);
 	}
 }
 
@@ -418,7 +384,7 @@ static Node *find_branch(Ir *ir, NodeMap *without, Node *e)
 	if (e->op == OP_SELECT || e->op == OP_MIN || e->op == OP_MAX)
 		return type_is_float((Type)e->type) ? NULL : e;
 	if (e->op != OP_ADD && e->op != OP_MUL && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD &&
-	    !is_widening(e) && !is_integer_compare(e))
+	    !is_widening(e) && !node_compares_int(e))
 		return NULL;
 	for (int k = 0; k < e->nsrc; k++) {
 		Node *found = find_branch(ir, without, e->src[k]);
@@ -445,7 +411,7 @@ static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 	poly_assume(yes, when);
 	if (!implies(yes, node_replace(p->ir, c, 1, &b, &first), split - 1))
 		return false;
-	poly_assume_not(no, when);
+	poly_assume(no, node_not(p->ir, when));
 	return implies(no, node_replace(p->ir, c, 1, &b, &second), split - 1);
 }
 
@@ -485,8 +451,9 @@ static bool implies_compare(Polyhedron *p, Node *c)
 	}
 }
 
-static bool implies(Polyhedron *p, Node *c, int split)
+static bool implies(Polyhedron *p, Node *cond, int split)
 {
+	Node *c = opened(p->ir, cond);
 	if (p->empty)
 		return true;
 	if (++*p->nstep > MAX_STEPS)
@@ -495,26 +462,17 @@ static bool implies(Polyhedron *p, Node *c, int split)
 		return c->u.i != 0 || poly_is_empty(p);
 	if (c->op == OP_AND)
 		return implies(p, c->src[0], split) && implies(p, c->src[1], split);
-	if (c->op == OP_OR) {
-		Polyhedron *q = poly_copy(p);
-		poly_assume_not(q, c->src[0]);
-		return implies(q, c->src[1], split);
-	}
-	if (c->op == OP_NOT && c->src[0]->op == OP_OR)
-		return implies(p, node_not(p->ir, c->src[0]->src[0]), split) &&
-		       implies(p, node_not(p->ir, c->src[0]->src[1]), split);
-	if (is_integer_compare(c))
+	if (node_compares_int(c))
 		return implies_compare(p, c) || implies_by_cases(p, c, split) ||
 		       implies_by_choice(p, c, split);
+	Polyhedron *yes = poly_copy(p), *no = poly_copy(p);
 	if (c->op == OP_SELECT) {
-		Polyhedron *yes = poly_copy(p), *no = poly_copy(p);
 		poly_assume(yes, c->src[0]);
-		poly_assume_not(no, c->src[0]);
+		poly_assume(no, node_not(p->ir, c->src[0]));
 		return implies(yes, c->src[1], split) && implies(no, c->src[2], split);
 	}
-	Polyhedron *q = poly_copy(p);
-	poly_assume_not(q, c);
-	return poly_is_empty(q);
+	poly_assume(no, node_not(p->ir, c->op == OP_OR ? c->src[0] : c));
+	return c->op == OP_OR ? implies(no, c->src[1], split) : poly_is_empty(no);
 }
 
 /* A proof, or a part of the one that p was copied for. */
@@ -544,9 +502,7 @@ bool poly_bounds(Polyhedron *p, Node *e, int64_t *lo, int64_t *hi)
 	if (!f.fit || p->s.nvar == SYSTEM_MAX_VARS)
 		return false;
 	/* One more variable z with z = e, all others eliminated. It has no node and goes again. */
-	int nvar = p->s.nvar, nrow = p->s.nrow;
-	poly_room(p, nvar + 1);
-	p->s.nvar++;
+	int nvar = p->s.nvar++, nrow = p->s.nrow;
 	form_variable(&f, nvar, -1);
 	poly_row(p, &f, true);
 	int64_t l, h;

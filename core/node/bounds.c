@@ -55,60 +55,28 @@ static void bounds_floormod(Node *n, const Node *a, int64_t c)
  * the sum S = R + m*(x/c) is (c*R + m*x - m*r)/c, where what R and x share is met once: the bounds
  * of the quotient that was written, exactly. */
 
-enum { SUM_TERMS = 16, SUM_DEPTH = 3 };
+enum { SUM_DEPTH = 3 };
 #define SUM_MOST ((int64_t)1 << 40) /* coefficients: 16 terms stay far inside 128 bits */
 
-typedef struct Terms {
-	int n;
-	int64_t c, k[SUM_TERMS];
-	const Node *atom[SUM_TERMS];
-} Terms;
-
-/* Adds k * e, what may wrap as one atom; false where there are too many terms or too large numbers.
- */
-static bool terms_add(Terms *t, const Node *e, int64_t k)
+/* c times t with term q, a quotient by c, opened; false where that shares no atom with the rest, or
+ * there are too many terms or too large numbers. */
+static bool sum_open(const Affine *t, int q, Affine *to)
 {
-	int64_t v;
-	if (e->op == OP_CONST)
-		return !__builtin_mul_overflow(e->u.i, k, &v) &&
-		       !__builtin_add_overflow(t->c, v, &t->c);
-	bool wraps = node_may_wrap(e);
-	if (e->op == OP_ADD && !wraps)
-		return terms_add(t, e->src[0], k) && terms_add(t, e->src[1], k);
-	if (e->op == OP_MUL && e->src[0]->op == OP_CONST && !wraps)
-		return !__builtin_mul_overflow(e->src[0]->u.i, k, &v) && terms_add(t, e->src[1], v);
-	int at = 0;
-	while (at < t->n && t->atom[at] != e)
-		at++;
-	if (at == SUM_TERMS)
-		return false;
-	if (at == t->n) {
-		t->k[t->n++] = 0;
-		t->atom[at] = e;
-	}
-	return !__builtin_add_overflow(t->k[at], k, &t->k[at]) && t->k[at] < SUM_MOST &&
-	       t->k[at] > -SUM_MOST;
-}
-
-/* c times t with term q, a quotient by c, opened; false where that shares no atom with the rest. */
-static bool terms_open(const Terms *t, int q, Terms *to)
-{
-	int64_t c = t->atom[q]->src[1]->u.i, m = t->k[q];
-	Terms x = {0};
+	int64_t c = t->atom[q]->src[1]->u.i, v;
 	bool shares = false;
-	if (!terms_add(&x, t->atom[q]->src[0], m))
+	if (!affine_add(NULL, to, t->atom[q]->src[0], t->k[q], false))
 		return false;
 	for (int k = 0; k < t->n && !shares; k++)
-		for (int j = 0; j < x.n && k != q; j++)
-			shares |= x.atom[j] == t->atom[k];
-	*to = x;
-	int64_t v;
+		shares = k != q && affine_coefficient(to, t->atom[k]);
 	if (!shares || __builtin_mul_overflow(t->c, c, &v) ||
 	    __builtin_add_overflow(to->c, v, &to->c))
 		return false;
 	for (int k = 0; k < t->n; k++)
-		if (k != q &&
-		    (__builtin_mul_overflow(t->k[k], c, &v) || !terms_add(to, t->atom[k], v)))
+		if (k != q && (__builtin_mul_overflow(t->k[k], c, &v) ||
+			       !affine_add(NULL, to, t->atom[k], v, false)))
+			return false;
+	for (int k = 0; k < to->n; k++)
+		if (to->k[k] >= SUM_MOST || to->k[k] <= -SUM_MOST)
 			return false;
 	return true;
 }
@@ -118,7 +86,7 @@ static bool is_quotient(const Node *e)
 	return e->op == OP_FLOORDIV && e->src[1]->op == OP_CONST;
 }
 
-static void terms_bounds(const Terms *t, int depth, __int128 *lo, __int128 *hi)
+static void sum_bounds(const Affine *t, int depth, __int128 *lo, __int128 *hi)
 {
 	*lo = *hi = t->c;
 	for (int k = 0; k < t->n; k++) {
@@ -127,12 +95,13 @@ static void terms_bounds(const Terms *t, int depth, __int128 *lo, __int128 *hi)
 		*hi += (__int128)t->k[k] * (t->k[k] > 0 ? x->hi : x->lo);
 	}
 	for (int q = 0; q < t->n && depth; q++) {
-		Terms open;
+		AffineRoom room;
+		Affine *open = affine_start(&room);
 		__int128 l, h, c, m = t->k[q];
-		if (!m || !is_quotient(t->atom[q]) || !terms_open(t, q, &open))
+		if (!m || !is_quotient(t->atom[q]) || !sum_open(t, q, open))
 			continue;
 		c = t->atom[q]->src[1]->u.i;
-		terms_bounds(&open, depth - 1, &l, &h);
+		sum_bounds(open, depth - 1, &l, &h);
 		l -= m > 0 ? m * (c - 1) : 0;
 		h -= m < 0 ? m * (c - 1) : 0;
 		l = l / c + (l % c > 0);
@@ -145,18 +114,19 @@ static void terms_bounds(const Terms *t, int depth, __int128 *lo, __int128 *hi)
 static void bounds_add(Node *n)
 {
 	const Node *a = n->src[0], *b = n->src[1];
-	Terms t = {0};
+	AffineRoom room;
+	Affine *t = affine_start(&room);
 	n->mul = int_gcd(a->mul, b->mul);
 	bounds_set(n, (__int128)a->lo + b->lo, (__int128)a->hi + b->hi);
-	if (n->type != RICCI_I64 || node_may_wrap(n) || !terms_add(&t, n, 1))
+	if (n->type != RICCI_I64 || node_may_wrap(n) || !affine_add(NULL, t, n, 1, false))
 		return;
 	bool quotient = false;
-	for (int k = 0; k < t.n; k++)
-		quotient |= is_quotient(t.atom[k]);
+	for (int k = 0; k < t->n; k++)
+		quotient |= is_quotient(t->atom[k]);
 	if (!quotient)
 		return;
 	__int128 lo, hi;
-	terms_bounds(&t, SUM_DEPTH, &lo, &hi);
+	sum_bounds(t, SUM_DEPTH, &lo, &hi);
 	n->lo = lo > n->lo ? (int64_t)lo : n->lo;
 	n->hi = hi < n->hi ? (int64_t)hi : n->hi;
 }

@@ -29,6 +29,18 @@ Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src);
 /* Sets lo, hi, mul of a node just made; floats keep 0, 0, 1. */
 void fold_bounds(Node *n);
 
+/* ---- affine.c: forms under construction, whose coefficients may be 0. Most have few atoms: these
+ * need no memory but their own. Moved by address only. */
+typedef struct AffineRoom {
+	Affine a;
+	int64_t k[16];
+	Node *atom[16];
+} AffineRoom;
+Affine *affine_start(AffineRoom *r);
+/* Adds k * e. wraps: modulo 2^64, whatever may wrap in e; constants may be any nodes of one value.
+ * Otherwise false when a number leaves int64. false too when there is no room and ir is NULL. */
+bool affine_add(Ir *ir, Affine *a, Node *e, int64_t k, bool wraps);
+
 /* ---- fold_sum.c: NULL when it stays as it is ---- */
 Node *fold_int_add(Ir *ir, Type t, Node *a, Node *b);
 Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b);

@@ -234,21 +234,15 @@ Node *node_read(Ir *ir, Node *tensor, Node *const *index)
 	return node_make(ir, OP_READ, tensor->type, rank + 1, src, 0);
 }
 
-static bool is_compare(Op op)
-{
-	return op == OP_LT || op == OP_LE || op == OP_EQ || op == OP_NE || op == OP_AND ||
-	       op == OP_OR || op == OP_NOT;
-}
-
 Node *node1(Ir *ir, Op op, Node *a)
 {
-	return node_make(ir, op, is_compare(op) ? RICCI_BOOL : a->type, 1, &a, 0);
+	return node_make(ir, op, op_is_logic(op) ? RICCI_BOOL : a->type, 1, &a, 0);
 }
 
 Node *node2(Ir *ir, Op op, Node *a, Node *b)
 {
 	Node *src[2] = {a, b};
-	return node_make(ir, op, is_compare(op) ? RICCI_BOOL : a->type, 2, src, 0);
+	return node_make(ir, op, op_is_logic(op) ? RICCI_BOOL : a->type, 2, src, 0);
 }
 
 Node *node_select(Ir *ir, Node *c, Node *a, Node *b)
@@ -418,16 +412,55 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
-static void see_read(void *user, Node *n)
+typedef struct Any {
+	bool (*is)(const Node *n);
+	bool found;
+} Any;
+
+static void see_any(void *user, Node *n)
 {
-	*(bool *)user |= n->op == OP_READ;
+	Any *a = user;
+	a->found = a->found || a->is(n);
+}
+
+bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n))
+{
+	Any a = {.is = is};
+	node_walk(ir, n, see_any, &a);
+	return a.found;
+}
+
+typedef struct Axes {
+	Node **axis;
+	int n;
+} Axes;
+
+static void see_axis(void *user, Node *n)
+{
+	Axes *a = user;
+	int k = 0;
+	while (k < a->n && a->axis[k] != n)
+		k++;
+	if (n->op == OP_AXIS && k == a->n && k < COMP_MAX_AXES)
+		a->axis[a->n++] = n;
+}
+
+int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes)
+{
+	Axes a = {.axis = axes};
+	for (int k = 0; k < nroot; k++)
+		node_walk(ir, root[k], see_axis, &a);
+	return a.n;
+}
+
+static bool is_read(const Node *n)
+{
+	return n->op == OP_READ;
 }
 
 bool node_reads(Ir *ir, Node *n)
 {
-	bool reads = false;
-	node_walk(ir, n, see_read, &reads);
-	return reads;
+	return node_any(ir, n, is_read);
 }
 
 typedef struct Parts {
@@ -458,17 +491,4 @@ int node_parts(Ir *ir, Node *n, Op op, Node ***part)
 	parts_put(&p, n);
 	*part = p.list;
 	return p.n;
-}
-
-static void see_compare(void *user, Node *n)
-{
-	bool compare = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
-	*(bool *)user |= compare && !type_is_float((Type)n->src[0]->type);
-}
-
-bool node_compares_int(Ir *ir, Node *cond)
-{
-	bool found = false;
-	node_walk(ir, cond, see_compare, &found);
-	return found;
 }

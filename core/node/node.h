@@ -22,6 +22,11 @@ typedef struct OpInfo {
 	OpForm form;
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+/* Does it compare or join truth values? Then it gives one. */
+static inline bool op_is_logic(Op op)
+{
+	return op >= OP_LT && op <= OP_NOT; /* neighbours in ops.def */
+}
 
 typedef struct Node Node;
 struct Node {
@@ -150,11 +155,34 @@ bool node_reads(Ir *ir, Node *n);
 /* The distinct parts that the operator joins to n, in the order of their first places: those of a
  * conjunction, of a product. The list is in ir's arena. */
 int node_parts(Ir *ir, Node *n, Op op, Node ***part);
-/* Does the condition compare integers somewhere? Others say nothing about indices. */
-bool node_compares_int(Ir *ir, Node *cond);
+/* Is any node below n (n included, tensors not entered) of that kind? */
+bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n));
+/* The axes in roots, each once, by first appearance: their number, at most COMP_MAX_AXES. */
+int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes);
+/* Conditions that compare no integers anywhere say nothing about indices. */
+static inline bool node_compares_int(const Node *n)
+{
+	return (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
+	       !type_is_float((Type)n->src[0]->type);
+}
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not
  * entered). */
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);
+
+/* ---- linear forms (affine.c) ---- */
+/* An integer node as c + sum k_i * atom_i, atoms distinct. None is a CONST, nor an ADD or
+ * MUL-by-constant that can't wrap: the equation holds for unbounded integers. */
+typedef struct Affine {
+	int n, room;
+	int64_t c;
+	int64_t *k;
+	Node **atom;
+} Affine;
+Affine affine_of(Ir *ir, Node *e); /* in the arena */
+/* The I64 e, though its sums may wrap: equal modulo 2^64, and equal where the right side lies in
+ * int64. */
+Affine affine_modular(Ir *ir, Node *e);
+int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
 
 /* ---- tensors and equations (comp.c) ----
  * A COMP is one equation: Y[lhs(v)] op= body(v) for all v of the box 0 <= v_k < extent_k.

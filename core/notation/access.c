@@ -4,21 +4,6 @@
  * operand, dimension and range. */
 #include "core/notation/internal.h"
 
-typedef struct Find {
-	Node *read;
-	int count;
-} Find;
-
-static void find_read(void *user, Node *n)
-{
-	Find *f = user;
-
-	if (n->op == OP_READ) {
-		f->read = n;
-		f->count++;
-	}
-}
-
 static __int128 ceil_div(__int128 a, int64_t c)
 {
 	return a / c + (a % c > 0);
@@ -50,12 +35,11 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 	int at = -1;
 
 	for (int i = 0; i < a.n; i++) {
-		Find f = {0};
-		node_walk(e->ir, a.atom[i], find_read, &f);
-		if (f.count && at >= 0)
+		if (!node_reads(e->ir, a.atom[i]))
+			continue;
+		if (at >= 0)
 			return false;
-		if (f.count)
-			at = i;
+		at = i;
 	}
 	if (at < 0)
 		return false;
@@ -124,8 +108,8 @@ static bool prove(const Place *at, Node *index, Guard *g, int depth)
 		return true;
 	cond = depth ? find_choice(ir, index, &yes, &no) : NULL;
 	if (cond)
-		return prove(at, yes, guard_push(ir, g, cond, true), depth - 1) &&
-		       prove(at, no, guard_push(ir, g, cond, false), depth - 1);
+		return prove(at, yes, guard_push(ir, g, cond), depth - 1) &&
+		       prove(at, no, guard_push(ir, g, node_not(ir, cond)), depth - 1);
 	return at->e && accept_gather(at->e, at->access, at->text, index, at->extent, low, high);
 }
 
@@ -198,7 +182,7 @@ static bool prove_cases(Split *c, Node *index, int64_t extent, Guard *g)
 		Node *u = node_axis(ir, (int)axis->u.i, (axis->hi - r) / by + 1);
 		Node *to = node_add(ir, node_scale(ir, u, by), node_int(ir, r));
 		if (!prove_cases(c, node_replace(ir, index, 1, &axis, &to), extent,
-				 guard_replace(ir, g, axis, to)))
+				 guard_replace(ir, g, 1, &axis, &to)))
 			return false;
 	}
 	return axis != NULL;
@@ -224,12 +208,8 @@ typedef struct Wrap {
 static void find_wrap(void *user, Node *n)
 {
 	Wrap *w = user;
-	Find data = {0};
 
-	if (w->found || n->type != RICCI_I64 || !node_may_wrap(n))
-		return;
-	node_walk(w->ir, n, find_read, &data);
-	w->found = !data.count;
+	w->found = w->found || (n->type == RICCI_I64 && node_may_wrap(n) && !node_reads(w->ir, n));
 }
 
 void access_check_wrap(Elab *e, const Ast *access, const Ast *text, Node *index)
@@ -247,14 +227,12 @@ void access_prove(Elab *e, Guard *g, const Ast *access, const Ast *text, int d, 
 {
 	int64_t lo = index->lo, hi = index->hi;
 	const char *name = access ? access->name->s : e->eq->name->s;
-	Find f = {0};
 
 	access_check_wrap(e, access, text, index);
 	if (proved(&(Place){e->ir, extent, e, access, text}, index, g))
 		return;
 	poly_bounds(guard_polyhedron(e->ir, g), index, &lo, &hi);
-	node_walk(e->ir, index, find_read, &f);
-	if (f.count)
+	if (node_reads(e->ir, index))
 		notation_fail(
 			e->src, RICCI_ESHAPE, text->pos,
 			"index %s of %s is computed from data: nothing keeps it inside "

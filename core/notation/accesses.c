@@ -16,14 +16,25 @@ void accesses_begin(Elab *e, bool collecting)
 Constraint *elab_constrain(Elab *e, Case c, Node *index, int64_t extent, const Ast *access,
 			   int dimension)
 {
+	int at = 0;
+
+	for (; at < e->ncon; at++) {
+		Constraint *x = &e->con[at];
+		if (x->index != index || x->extent != extent || !x->access != !access)
+			continue;
+		if (case_covers(&x->when, &c))
+			return x;
+		if (case_covers(&c, &x->when))
+			break;
+	}
 	e->con = arena_grow(&e->ir->arena, e->con, e->ncon, &e->room, sizeof *e->con);
-	e->con[e->ncon++] = (Constraint){.index = index,
-					 .extent = extent,
-					 .guard = c.guard,
-					 .conditional = c.conditional,
-					 .access = access,
-					 .dimension = dimension};
-	return &e->con[e->ncon - 1];
+	e->ncon += at == e->ncon;
+	e->con[at] = (Constraint){.index = index,
+				  .extent = extent,
+				  .when = c,
+				  .access = access,
+				  .dimension = dimension};
+	return &e->con[at];
 }
 
 static void see(Elab *e, Ast *a, Case c);
@@ -63,13 +74,13 @@ static void see_else(Elab *e, Ast *a, Case c)
 			elab_constrain(e, (Case){0}, index[d], tensor_extent(tensor, d), x, d);
 	}
 	Node *inside = inside_condition(e->ir, tensor, index);
-	see(e, a->arg[1], case_and(e->ir, c, inside, false));
+	see(e, a->arg[1], case_and(e->ir, c, node_not(e->ir, inside)));
 }
 
 static Case under(Elab *e, Case c, Node *cond, bool truth)
 {
 	if (node_is_const(cond) || decision_matters(e->ir, &e->decisions, cond))
-		return case_and(e->ir, c, cond, truth);
+		return case_and(e->ir, c, truth ? cond : node_not(e->ir, cond));
 	return (Case){c.guard, true};
 }
 

@@ -212,7 +212,7 @@ static Node *where_condition(Elab *e)
 /* What where says is part of the equation: what is read under no more is not conditional. */
 static Case where_case(Elab *e, Node *cond)
 {
-	Case c = case_and(e->ir, always, cond, true);
+	Case c = case_and(e->ir, always, cond);
 
 	c.conditional = false;
 	return c;
@@ -442,6 +442,46 @@ static Node *elaborate_equation(Program *p, Equation *q)
 	for (int i = 0; i < e.n; i++)
 		axes[i] = node_axis(e.ir, i, e.span[i].extent);
 	return comp_make(e.ir, q->red, q->nleft, shape, lhs, e.n, axes, body);
+}
+
+/* Of the indices that have ranges, whose extents differ from what is inferred? The first one, or -1
+ * where none does; one that nothing is inferred for where nothing is found. */
+static int first_unlike(Elab *e, const int64_t *extent)
+{
+	InferFault fault;
+	InferCode code = infer_ranges(e->ir, e->n, e->span, e->ncon, e->con, &fault);
+
+	for (int i = 0; i < e->n && code == INFER_OK; i++)
+		if (e->span[i].extent != extent[i])
+			return i;
+	return code == INFER_OK ? -1 : fault.which;
+}
+
+void program_needed(Program *p, bool *needed)
+{
+	Equation *q = p->equation[0];
+	Elab e = {.src = &p->src, .ir = p->src.ir, .eq = q};
+	int64_t extent[NOTATION_MAX_INDEX];
+	int n = q->nrange, range[NOTATION_MAX_INDEX], which;
+
+	q->nrange = 0;
+	gather(&e);
+	check_types(&e);
+	collect(&e, result_type(&e));
+	for (int k = 0; k < n; k++) {
+		range[q->range[k].name->slot] = k;
+		extent[q->range[k].name->slot] = q->range[k].high->u.i;
+	}
+	while ((which = first_unlike(&e, extent)) >= 0) {
+		for (int k = 0; k < n && needed[range[which]]; k++)
+			which = (which + 1) % n;
+		if (needed[range[which]])
+			return;
+		needed[range[which]] = true;
+		e.span[which].high = node_int(e.ir, extent[which]);
+		for (int k = 0; k < n; k++)
+			e.span[k].known = false;
+	}
 }
 
 /* ---- programs ---- */

@@ -135,9 +135,11 @@ static Node *build_logic(Elab *e, Ast *a)
 	bool both = a->op == TOK_ANDAND;
 	Node *x = elab_condition(e, a->arg[0]), *y = elab_condition(e, a->arg[1]);
 
-	decided_by(e->ir, &e->decisions, x, a);
-	decided_by(e->ir, &e->decisions, y, a);
-	return node2(e->ir, both ? OP_AND : OP_OR, x, y);
+	Node *n = node2(e->ir, both ? OP_AND : OP_OR, x, y);
+
+	decided_by(e->ir, &e->decisions, x, n);
+	decided_by(e->ir, &e->decisions, y, n);
+	return n;
 }
 
 /* Numbers don't wrap. */
@@ -183,29 +185,30 @@ static Node *build_select(Elab *e, Ast *a, Type t)
 	Node *c = elab_condition(e, a->arg[0]);
 	Node *x = elab_expr(e, a->arg[1], t), *y = elab_expr(e, a->arg[2], t);
 
-	decided_by(e->ir, &e->decisions, c, a);
-	return node_select(e->ir, c, x, y);
+	Node *n = node_select(e->ir, c, x, y);
+
+	decided_by(e->ir, &e->decisions, c, n);
+	return n;
 }
 
 static Node *build_call(Elab *e, Ast *a, Type t)
 {
-	const CallInfo *c = call_find(a->name->s);
+	Op op = call_find(a->name->s);
 	Type to;
 
-	if (!c && type_parse(a->name->s, &to)) {
+	if (!op && type_parse(a->name->s, &to)) {
 		if (to == RICCI_BOOL)
 			return elab_condition(e, a->arg[0]);
 		return node_cast(e->ir, to, elab_expr(e, a->arg[0], natural(a->arg[0], to)));
 	}
-	if (c->takes == CALL_DRAW) {
+	if (op == OP_RANDOM || op == OP_NORMAL) {
 		Node *src[2] = {elab_expr(e, a->arg[0], RICCI_I64), e->element};
 		if (a->n == 2)
 			src[1] = elab_expr(e, a->arg[1], RICCI_I64);
-		return node_make(e->ir, c->op, RICCI_F32, 2, src, 0);
+		return node_make(e->ir, op, RICCI_F32, 2, src, 0);
 	}
 	Node *x = elab_expr(e, a->arg[0], t);
-	return c->narg == 1 ? node1(e->ir, c->op, x)
-			    : node2(e->ir, c->op, x, elab_expr(e, a->arg[1], t));
+	return a->n == 1 ? node1(e->ir, op, x) : node2(e->ir, op, x, elab_expr(e, a->arg[1], t));
 }
 
 static Node *build(Elab *e, Ast *a, Type t)

@@ -26,28 +26,35 @@ Node *span_value(Ir *ir, const Span *s)
 	return node_add(ir, node_axis(ir, (int)s->axis->u.i, s->extent), node_int(ir, s->lo));
 }
 
-static Node *infer_replace(Ir *ir, int nspan, const Span *span, Node *n)
+/* The axes of the names that are known, and what stands for them. */
+static int known_axes(Infer *f, Node **from, Node **to)
 {
-	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
 	int k = 0;
 
-	for (int i = 0; i < nspan; i++) {
-		if (!span[i].known)
+	for (int i = 0; i < f->n; i++) {
+		const Span *s = &f->span[i];
+		if (!s->known)
 			continue;
-		from[k] = span[i].axis;
-		to[k++] = node_sub(ir, span_value(ir, &span[i]), node_int(ir, span[i].off));
+		from[k] = s->axis;
+		to[k++] = node_sub(f->ir, span_value(f->ir, s), node_int(f->ir, s->off));
 	}
-	return k ? node_replace(ir, n, k, from, to) : n;
+	return k;
 }
 
-static Polyhedron *constraint_polyhedron(Infer *f, const Constraint *c)
+static Node *infer_replace(Infer *f, Node *n)
 {
-	Guard *known = NULL;
+	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
+	int k = known_axes(f, from, to);
 
-	for (const Guard *g = c->guard; g; g = g->next)
-		known = guard_push(f->ir, known, infer_replace(f->ir, f->n, f->span, g->cond),
-				   g->truth);
-	return guard_polyhedron(f->ir, known);
+	return k ? node_replace(f->ir, n, k, from, to) : n;
+}
+
+static Guard *infer_guard(Infer *f, const Constraint *c)
+{
+	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
+	int k = c->when.guard ? known_axes(f, from, to) : 0;
+
+	return guard_replace(f->ir, c->when.guard, k, from, to);
 }
 
 Node *inside_condition(Ir *ir, Node *tensor, Node *const *index)
@@ -67,48 +74,30 @@ Node *inside_condition(Ir *ir, Node *tensor, Node *const *index)
 
 /* ---- one constraint ---- */
 
-typedef struct Holds {
-	const Infer *f;
-	uint32_t mask;
-	bool read;
-} Holds;
-
-static void hold(void *user, Node *n)
+/* The spans that n holds. */
+static uint32_t holds(Infer *f, Node *n)
 {
-	Holds *h = user;
+	Node *axis[COMP_MAX_AXES];
+	int count = n ? node_axes(f->ir, 1, &n, axis) : 0;
+	uint32_t mask = 0;
 
-	h->read |= n->op == OP_READ;
-	if (n->op != OP_AXIS)
-		return;
-	for (int i = 0; i < h->f->n; i++)
-		if (h->f->span[i].axis == n)
-			h->mask |= (uint32_t)1 << i;
-}
-
-static Holds holds(Infer *f, Node *n)
-{
-	Holds h = {.f = f};
-
-	if (n)
-		node_walk(f->ir, n, hold, &h);
-	return h;
+	for (int k = 0; k < count; k++)
+		for (int i = 0; i < f->n; i++)
+			mask |= (uint32_t)(f->span[i].axis == axis[k]) << i;
+	return mask;
 }
 
 /* Is c proved to hold when x runs over 0..top? */
 static bool fits(Infer *f, const Constraint *c, Span *x, int64_t top)
 {
 	Span saved = *x;
-	Guard *known = NULL;
 
 	x->known = true;
 	x->lo = 0;
 	x->extent = top + 1;
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
-	bool inside = e->lo >= 0 && e->hi < c->extent;
-	for (const Guard *g = c->guard; g && !inside; g = g->next)
-		known = guard_push(f->ir, known, infer_replace(f->ir, f->n, f->span, g->cond),
-				   g->truth);
-	inside = inside || access_is_inside(f->ir, e, c->extent, known);
+	Node *e = infer_replace(f, c->index);
+	bool inside = (e->lo >= 0 && e->hi < c->extent) ||
+		      access_is_inside(f->ir, e, c->extent, infer_guard(f, c));
 	*x = saved;
 	return inside;
 }
@@ -141,7 +130,7 @@ static bool guards_exclude(Infer *f, const Constraint *c, Node *e, const Span *x
 			   node2(f->ir, OP_LE, node_int(f->ir, c->extent), e)};
 
 	for (int i = 0; i < 2; i++) {
-		Polyhedron *p = constraint_polyhedron(f, c);
+		Polyhedron *p = guard_polyhedron(f->ir, infer_guard(f, c));
 		poly_assume(p, beyond);
 		poly_assume(p, leaves[i]);
 		bool never = node_is_value(leaves[i], 0) || node_is_value(beyond, 0);
@@ -151,26 +140,33 @@ static bool guards_exclude(Infer *f, const Constraint *c, Node *e, const Span *x
 	return true;
 }
 
+/* Bounds of such a sum are exact. */
+static bool is_sum_of_axes(const Affine *a)
+{
+	int i = 0;
+
+	while (i < a->n && a->atom[i]->op == OP_AXIS)
+		i++;
+	return i == a->n;
+}
+
 /* The largest value of x that c allows, the others being decided; RANGE_MAX: any. What is linear
  * and unconditional is solved, the rest searched. */
 static int64_t constraint_top(Infer *f, const Constraint *c, Span *x)
 {
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
+	Node *e = infer_replace(f, c->index);
 	Affine a = affine_modular(f->ir, e); /* provisional axes are long */
 	int64_t k = affine_coefficient(&a, x->axis), top = -1;
 	Node *rest = node_sub(f->ir, e, node_scale(f->ir, x->axis, k));
-	bool nested = holds(f, rest).mask != 0;
-	/* Bounds of a sum of axes are exact. */
-	bool plain = !c->guard;
-	for (int j = 0; j < a.n; j++)
-		plain &= a.atom[j]->op == OP_AXIS;
+	bool nested = holds(f, rest) != 0;
+	bool plain = !c->when.guard && is_sum_of_axes(&a);
 
 	if (!nested && k == 0)
 		return RANGE_MAX;
 	if (!nested) {
 		int64_t lo = rest->lo, hi = rest->hi;
 		if (!plain)
-			poly_bounds(constraint_polyhedron(f, c), rest, &lo, &hi);
+			poly_bounds(guard_polyhedron(f->ir, infer_guard(f, c)), rest, &lo, &hi);
 		top = k > 0 ? int_floor_div(c->extent - 1 - hi, k) : int_floor_div(lo, -k);
 	}
 	if (top >= RANGE_MAX)
@@ -222,20 +218,10 @@ static bool leaves_somewhere(Trial *t, Node *e, Guard *g, int i)
 		int64_t at = s->lo + (k % 2 ? s->extent - 1 - k / 2 : k / 2);
 		Node *to = node_int(f->ir, at - s->off);
 		if (leaves_somewhere(t, node_replace(f->ir, e, 1, &s->axis, &to),
-				     guard_replace(f->ir, g, s->axis, to), i + 1))
+				     guard_replace(f->ir, g, 1, &s->axis, &to), i + 1))
 			return true;
 	}
 	return false;
-}
-
-static bool is_sum_of_axes(Ir *ir, Node *e)
-{
-	Affine a = affine_modular(ir, e);
-
-	for (int i = 0; i < a.n; i++)
-		if (a.atom[i]->op != OP_AXIS)
-			return false;
-	return true;
 }
 
 /* Is it proved that c does not hold at x = at, for some values of the other names? */
@@ -243,14 +229,15 @@ static bool is_violated(Infer *f, const Constraint *c, const Span *x, int64_t at
 {
 	Node *to = node_int(f->ir, at - x->off);
 	Node *e = node_replace(f->ir, c->index, 1, &x->axis, &to);
-	Guard *g = guard_replace(f->ir, c->guard, x->axis, to);
-	Node *whole = infer_replace(f->ir, f->n, f->span, e);
-	uint32_t names = holds(f, e).mask;
+	Guard *g = guard_replace(f->ir, c->when.guard, 1, &x->axis, &to);
+	Node *whole = infer_replace(f, e);
+	uint32_t names = holds(f, e);
 
-	if (!g && is_sum_of_axes(f->ir, whole)) /* its bounds are exact */
+	Affine sum = affine_modular(f->ir, whole);
+	if (!g && is_sum_of_axes(&sum))
 		return whole->lo < 0 || whole->hi >= c->extent;
 	for (const Guard *k = g; k; k = k->next)
-		names |= holds(f, k->cond).mask;
+		names |= holds(f, k->cond);
 	names &= ~undecided(f);
 	int n = names ? __builtin_popcount(names) : 1, bits = n < POINT_BITS ? POINT_BITS / n : 1;
 	Trial t = {f, c->extent, names, (int64_t)1 << bits, 4 << POINT_BITS};
@@ -275,12 +262,12 @@ static InferCode decide(Infer *f, int i, int64_t lo, int64_t extent)
 static InferCode decide_where(Infer *f, int i, bool *progress)
 {
 	Span *s = &f->span[i];
-	uint32_t open = undecided(f), wants = holds(f, s->low).mask | holds(f, s->high).mask;
+	uint32_t open = undecided(f), wants = holds(f, s->low) | holds(f, s->high);
 
 	if (wants & open)
 		return INFER_OK;
-	Node *low = s->low ? infer_replace(f->ir, f->n, f->span, s->low) : node_int(f->ir, 0);
-	Node *high = infer_replace(f->ir, f->n, f->span, s->high);
+	Node *low = s->low ? infer_replace(f, s->low) : node_int(f->ir, 0);
+	Node *high = infer_replace(f, s->high);
 	int64_t extent;
 	*progress = true;
 	f->fault->why = NULL;
@@ -299,7 +286,7 @@ static const Constraint *strictest(Infer *f, int i, bool conditional, int tier, 
 
 	for (int k = 0; k < f->ncon && !(tier == 0 && *waits); k++) {
 		const Constraint *c = &f->con[k];
-		if (!(c->mask & bit) || c->gather || c->conditional != conditional)
+		if (!(c->mask & bit) || c->gather || c->when.conditional != conditional)
 			continue;
 		if (c->mask & open & ~bit) {
 			*waits = true;
@@ -321,7 +308,7 @@ static const Constraint *strictest(Infer *f, int i, bool conditional, int tier, 
 static bool stays_outside(Infer *f, const Constraint *c, const Span *x, int64_t top)
 {
 	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
-	Node *e = infer_replace(f->ir, f->n, f->span, c->index);
+	Node *e = infer_replace(f, c->index);
 
 	for (int end = 0; end < 2; end++) {
 		int n = 0;
@@ -350,7 +337,8 @@ static bool is_largest(Infer *f, int i, bool conditional, int tier, uint32_t ope
 
 	for (int k = 0; k < f->ncon; k++) {
 		const Constraint *c = &f->con[k];
-		if ((c->mask & (open | bit)) != bit || c->gather || c->conditional != conditional)
+		if ((c->mask & (open | bit)) != bit || c->gather ||
+		    c->when.conditional != conditional)
 			continue;
 		if (tier == 3 && c->index == x->axis && c->extent == top + 1)
 			return true;
@@ -378,7 +366,7 @@ static InferCode decide_accesses(Infer *f, int i, int tier, uint32_t open, bool 
 	f->fault->top = top;
 	if (!is_largest(f, i, conditional, tier, open, top))
 		return INFER_UNPROVED;
-	if (!why->guard && top >= 0 && !stays_outside(f, why, &f->span[i], top))
+	if (!why->when.guard && top >= 0 && !stays_outside(f, why, &f->span[i], top))
 		return INFER_RETURNS;
 	*progress = true;
 	return decide(f, i, 0, top + 1);
@@ -391,7 +379,7 @@ static bool is_kept_inside(Infer *f, const Constraint *c, int i)
 {
 	Span *x = &f->span[i];
 
-	if (!c->guard)
+	if (!c->when.guard)
 		return false;
 	if (c->extent < x->extent)
 		return fits(f, c, x, x->extent - 1);
@@ -447,9 +435,8 @@ InferCode infer_ranges(Ir *ir, int nspan, Span *span, int ncon, Constraint *con,
 	*fault = (InferFault){0};
 
 	for (int k = 0; k < ncon; k++) {
-		Holds h = holds(&f, con[k].index);
-		con[k].mask = h.mask;
-		con[k].gather = h.read;
+		con[k].mask = holds(&f, con[k].index);
+		con[k].gather = node_reads(ir, con[k].index);
 	}
 	for (int tier = 0; undecided(&f);) {
 		bool progress = false;

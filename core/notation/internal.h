@@ -15,11 +15,25 @@
 #define RANGE_MAX	    ((int64_t)1 << 40)
 
 typedef enum Tok {
-#define TOK(name, text) TOK_##name,
+#define TOK(name, text, level) TOK_##name,
 #include "core/notation/tokens.def"
 #undef TOK
 	TOK_COUNT
 } Tok;
+
+/* How tightly operators bind: C's precedence. */
+enum {
+	LEVEL_CHOICE,
+	LEVEL_OR,
+	LEVEL_AND,
+	LEVEL_EQUAL,
+	LEVEL_ORDER,
+	LEVEL_SUM,
+	LEVEL_PRODUCT,
+	LEVEL_SIGN,
+	LEVEL_VALUE
+};
+extern const uint8_t tok_level[TOK_COUNT]; /* of binary operators; LEVEL_CHOICE: none */
 
 /* A name of the program, interned: one record for all its places. */
 typedef struct Name {
@@ -151,14 +165,13 @@ const char *ast_text(Source *s, const Ast *a); /* the words of the text, shorten
 /* ---- guard.c ---- */
 typedef struct Guard { /* a condition under which a part is evaluated */
 	Node *cond;
-	bool truth;
 	int depth; /* how many there are, with this one */
 	struct Guard *next;
 } Guard;
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g);
 bool guard_is_dead(const Guard *g); /* never evaluated */
-Guard *guard_push(Ir *ir, Guard *next, Node *cond, bool truth);
-Guard *guard_replace(Ir *ir, const Guard *g, Node *from, Node *to);
+Guard *guard_push(Ir *ir, Guard *next, Node *cond);
+Guard *guard_replace(Ir *ir, const Guard *g, int n, Node *const *from, Node *const *to);
 
 /* All the conditions under which a part is evaluated. Invariant: no case holds wherever another
  * does. Where there are many, two that differ in the truth of one condition become one, so parts
@@ -173,28 +186,20 @@ typedef struct Cases {
 	bool many;
 } Cases;
 enum { CASES_MOST = 256 };
+/* Does a hold wherever b does, being some of its conditions? */
+bool case_covers(const Case *a, const Case *b);
 /* Returns false when there are CASES_MOST already. */
 bool cases_add(Ir *ir, Cases *x, Case c);
-/* c, and cond being truth. */
-Case case_and(Ir *ir, Case c, Node *cond, bool truth);
-
-/* What decides by which condition. One on data alone that decides once says nothing about indices:
- * only a second one may stand in the first one's dead branch. */
-typedef struct Decisions {
-	NodeMap by, indices, again;
-} Decisions;
-void decided_by(Ir *ir, Decisions *d, Node *cond, const void *by);
-/* When all decisions are known. */
-bool decision_matters(Ir *ir, Decisions *d, Node *cond);
+/* c and cond. */
+Case case_and(Ir *ir, Case c, Node *cond);
 
 /* ---- infer.c: ranges of indices ---- */
 
-typedef struct Constraint { /* 0 <= index < extent wherever the guards hold */
+typedef struct Constraint { /* 0 <= index < extent where that holds */
 	Node *index;
 	int64_t extent;
-	const Guard *guard;
-	bool conditional;  /* they are more than the equation's own where */
-	const Ast *access; /* for messages; NULL of the left side, and from the printer */
+	Case when;
+	const Ast *access; /* for messages; NULL of the left side */
 	int dimension;
 	enum {
 		SIDE_READ,
@@ -259,23 +264,12 @@ bool names_have(const Names *t, const char *s);
 /* What the text around an expression says about its type: all of it; that it is the type of a float
  * without more; nothing. */
 typedef enum { NEED_NOTHING, NEED_FLOAT, NEED_TYPE } TypeNeed;
-enum {
-	LEVEL_CHOICE,
-	LEVEL_OR,
-	LEVEL_AND,
-	LEVEL_EQUAL,
-	LEVEL_ORDER,
-	LEVEL_SUM,
-	LEVEL_PRODUCT,
-	LEVEL_SIGN,
-	LEVEL_VALUE
-};
+const char *print_name(Printer *p, Node *t);
 void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index);
 void print_body(Printer *p, Node *n, int level);
 /* Before anything below root[] is printed: which parts become values, and their names. */
 void print_find_values(Printer *p, int nroot, Node *const *root, const Names *taken);
 void print_values(Printer *p, const char *between); /* "v1 = ..; v2 = ..; " */
-bool print_is_else(Ir *ir, Node *n);		    /* prints as "A[..] else e" */
 
 /* ---- typing.c ---- */
 /* What to write in place of a name or sign of other notations (hint.c). */
@@ -285,13 +279,7 @@ typedef struct Hint {
 const Hint *hint_row(int i);			    /* NULL: no more */
 const char *hint_text(Source *s, const char *name); /* "; write .."; "" when there is none */
 
-typedef struct CallInfo {
-	const char *name;
-	Op op;
-	int narg;
-	enum { CALL_FLOAT, CALL_NUMBER, CALL_DRAW } takes;
-} CallInfo;
-const CallInfo *call_find(const char *name);
+Op call_find(const char *name); /* of a function; 0: there is none */
 /* Fills a->value everywhere below a; index: a is an integer index expression. */
 int typing_check(Source *s, Ast *a, bool index);
 int typing_join(Source *s, Ast *a, Ast *x, Ast *y, bool logic); /* the common kind of x and y */
@@ -354,5 +342,8 @@ bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi);
 /* program: parsed; the rest as in notation_elaborate; errors jump. */
 void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
 		       Node **results, int room);
+/* Of a program of one equation, whose operands are bound and whose ranges, all `name < number`, say
+ * what they would say anyway: needed[k] where range k can't be left out. Errors jump. */
+void program_needed(Program *p, bool *needed);
 
 #endif

@@ -1,8 +1,7 @@
 /* print_program.c - equations and programs to text. Input: tensors. Output: text that elaborates to
- * the same tensors. Ranges that inference would find from the text are left out: the same function
- * (infer.c) is asked what it would find. */
+ * the same tensors. Ranges that inference finds from the text are left out: the text with all of them
+ * is elaborated to see which. */
 #include "core/notation/internal.h"
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- names of axes ---- */
@@ -21,117 +20,6 @@ static void name_axes(Printer *p, const Names *taken)
 	}
 }
 
-/* ---- ranges to print ---- */
-
-typedef struct Limits {
-	Ir *ir;
-	int n, ncon, room;
-	Node *axis[COMP_MAX_AXES], *free[COMP_MAX_AXES]; /* true and provisional axes */
-	Constraint *con;
-	Node **node; /* all distinct ones outside tensors, those that others are made of first */
-	int nnode, node_room;
-	NodeMap cases; /* of those that are evaluated */
-	bool too_many; /* of them */
-	Decisions decisions;
-} Limits;
-
-static void see_node(void *limits, Node *n)
-{
-	Limits *l = limits;
-	if (node_is_tensor(n))
-		return;
-	l->node = arena_grow(&l->ir->arena, l->node, l->nnode, &l->node_room, sizeof *l->node);
-	l->node[l->nnode++] = n;
-	int count = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
-	for (int i = 0; i < count; i++)
-		decided_by(l->ir, &l->decisions, n->src[i], n);
-}
-
-static Node *freed(Limits *l, Node *n)
-{
-	return node_replace(l->ir, n, l->n, l->axis, l->free);
-}
-
-static Constraint *limit(Limits *l, Node *index, int64_t extent, Case c)
-{
-	l->con = arena_grow(&l->ir->arena, l->con, l->ncon, &l->room, sizeof *l->con);
-	l->con[l->ncon++] = (Constraint){.index = freed(l, index),
-					 .extent = extent,
-					 .guard = c.guard,
-					 .conditional = c.conditional};
-	return &l->con[l->ncon - 1];
-}
-
-static Case under(Limits *l, Case c, Node *cond, bool truth)
-{
-	if (decision_matters(l->ir, &l->decisions, cond))
-		return case_and(l->ir, c, freed(l, cond), truth);
-	return (Case){c.guard, true};
-}
-
-static void evaluated(Limits *l, Node *n, Case c)
-{
-	Cases *x = node_map_get(&l->cases, n);
-
-	if (!x && !node_is_tensor(n)) {
-		x = arena_alloc(&l->ir->arena, sizeof *x);
-		node_map_put(l->ir, &l->cases, n, x);
-	}
-	if (x && !cases_add(l->ir, x, c))
-		l->too_many = true;
-}
-
-/* The constraints that the text of n itself will give, evaluated in case c. */
-static void limits_of(Limits *l, Node *n, Case c)
-{
-	Ir *ir = l->ir;
-
-	if (n->op == OP_SELECT && !print_is_else(ir, n)) {
-		evaluated(l, n->src[0], c);
-		evaluated(l, n->src[1], under(l, c, n->src[0], true));
-		evaluated(l, n->src[2], under(l, c, n->src[0], false));
-	} else if (n->op == OP_SELECT) {
-		Node *read = n->src[1], *index[RICCI_MAX_RANK];
-		for (int d = 1; d < read->nsrc; d++) {
-			index[d - 1] = freed(l, read->src[d]);
-			evaluated(l, read->src[d], c);
-			if (read->src[d]->op == OP_AXIS)
-				limit(l, read->src[d], tensor_extent(read->src[0], d - 1),
-				      (Case){0});
-		}
-		Node *inside = inside_condition(ir, read->src[0], index);
-		evaluated(l, n->src[2], case_and(ir, c, inside, false));
-	} else if (n->op == OP_AND || n->op == OP_OR) {
-		evaluated(l, n->src[0], c);
-		evaluated(l, n->src[1], under(l, c, n->src[0], n->op == OP_AND));
-	} else {
-		for (int i = 0; i < n->nsrc; i++)
-			evaluated(l, n->src[i], c);
-		for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
-			limit(l, n->src[d], tensor_extent(n->src[0], d - 1), c);
-	}
-}
-
-static int by_id_down(const void *a, const void *b)
-{
-	uint32_t x = (*(Node *const *)a)->id, y = (*(Node *const *)b)->id;
-
-	return x > y ? -1 : x < y;
-}
-
-/* The constraints of all that is evaluated: what is made of a node comes before the node. */
-static void limits_of_all(Limits *l)
-{
-	qsort(l->node, (size_t)l->nnode, sizeof *l->node, by_id_down);
-	for (int i = 0; i < l->nnode && !l->too_many; i++) {
-		const Cases *x = node_map_get(&l->cases, l->node[i]);
-		if (i && l->node[i] == l->node[i - 1])
-			continue;
-		for (int k = 0; x && k < x->n; k++)
-			limits_of(l, l->node[i], x->list[k]);
-	}
-}
-
 static bool left_is_bare(const Node *c, int d)
 {
 	Node *x = comp_lhs(c, d);
@@ -144,73 +32,7 @@ static bool left_is_bare(const Node *c, int d)
 	return true;
 }
 
-/* written[k]: axis k's range has to be written. */
-static void find_ranges(Printer *p, Node *c, bool *written)
-{
-	Ir *ir = p->ir;
-	Limits l = {.ir = ir, .n = comp_naxis(c)};
-	Span span[COMP_MAX_AXES];
-	InferFault fault;
-
-	for (int k = 0; k < l.n; k++) {
-		l.axis[k] = comp_axis(c, k);
-		l.free[k] = node_axis(ir, k, RANGE_MAX);
-	}
-	node_walk(ir, comp_body(c), see_node, &l);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(ir, comp_lhs(c, d), see_node, &l);
-	for (int d = 0; d < tensor_rank(c); d++) {
-		if (left_is_bare(c, d))
-			continue;
-		evaluated(&l, comp_lhs(c, d), (Case){0});
-		limit(&l, comp_lhs(c, d), tensor_extent(c, d), (Case){0})->side = SIDE_SCATTER;
-	}
-	evaluated(&l, comp_body(c), (Case){0});
-	limits_of_all(&l);
-	for (int k = 0; k < l.n && l.too_many; k++)
-		written[k] = true;
-	for (bool again = true; again;) {
-		for (int k = 0; k < l.n; k++) {
-			span[k] = (Span){.axis = l.free[k]};
-			span[k].high = written[k] ? node_int(ir, axis_extent(l.axis[k])) : NULL;
-			for (int d = 0; d < tensor_rank(c); d++)
-				span[k].left |= comp_lhs(c, d) == l.axis[k] && left_is_bare(c, d);
-		}
-		again = false;
-		InferCode code = infer_ranges(ir, l.n, span, l.ncon, l.con, &fault);
-		int which = fault.which;
-		if (code == INFER_OK) {
-			for (which = 0; which < l.n; which++)
-				if (span[which].extent != axis_extent(l.axis[which]))
-					break;
-			if (which == l.n)
-				return;
-		}
-		for (; which < l.n && written[which]; which++) {
-		}
-		for (int k = 0; which == l.n && k < l.n; k++)
-			if (!written[k])
-				which = k;
-		if (which < l.n)
-			again = written[which] = true;
-	}
-}
-
-/* ---- equations ---- */
-
-typedef struct Uses {
-	Node *const *axis;
-	int n;
-	bool used[COMP_MAX_AXES];
-} Uses;
-
-static void use(void *user, Node *n)
-{
-	Uses *u = user;
-
-	for (int k = 0; k < u->n; k++)
-		u->used[k] |= u->axis[k] == n;
-}
+/* ---- left sides ---- */
 
 static void print_left(Printer *p, Node *c)
 {
@@ -231,16 +53,17 @@ static void print_declaration(Printer *p, Node *t, const char *name)
 }
 
 /* Axes that only repeat the sum are named in a condition that is always true. */
-static bool print_repeats(Printer *p, Node *c)
+static bool print_repeats(Printer *p, int nroot, Node *const *root)
 {
-	Uses u = {.axis = p->axis, .n = p->naxis};
+	Node *used[COMP_MAX_AXES];
+	int n = node_axes(p->ir, nroot, root, used);
 	bool any = false;
 
-	node_walk(p->ir, comp_body(c), use, &u);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(p->ir, comp_lhs(c, d), use, &u);
 	for (int k = 0; k < p->naxis; k++) {
-		if (u.used[k])
+		int at = 0;
+		while (at < n && used[at] != p->axis[k])
+			at++;
+		if (at < n)
 			continue;
 		text_add(p->out, "%s%s >= 0", any ? " && " : "", p->axis_name[k]);
 		any = true;
@@ -248,6 +71,51 @@ static bool print_repeats(Printer *p, Node *c)
 	text_add(p->out, any ? " ? " : "");
 	return any;
 }
+
+/* ---- ranges to print ---- */
+
+static const char *number_name(void *ir, Node *t)
+{
+	return arena_printf(&((Ir *)ir)->arena, "T%u", t->id);
+}
+
+/* Which ranges c's text needs, by elaborating it with all of them; false: the notation refuses it,
+ * or there is no memory. */
+static bool find_needed(Ir *ir, Node *c, Text *text, bool *needed)
+{
+	IR_ENTER(ir, false);
+	print_equation_ranged(text, ir, c, number_name, ir);
+	if (text->failed)
+		longjmp(*ir->arena.oom, 1);
+	Program *p = program_parse(ir, text->s);
+	Node **reads;
+	int n = comp_reads(ir, c, &reads);
+	for (int i = 0; i < p->noperand; i++)
+		for (int k = 0; k < n; k++)
+			if (!strcmp(p->operand[i]->s, number_name(ir, reads[k])))
+				p->operand[i]->tensor = reads[k];
+	program_needed(p, needed);
+	IR_LEAVE(ir);
+	return true;
+}
+
+/* written[k]: axis k's range has to be written. Nobody is told of an error in here. */
+static void find_ranges(Ir *ir, Node *c, bool *written)
+{
+	Text text = {0};
+	Error before = ir->err;
+
+	ir->err = (Error){0};
+	bool found = find_needed(ir, c, &text, written), lost = ir->err.code == RICCI_ENOMEM;
+	ir->err = before;
+	text_free(&text);
+	if (lost)
+		longjmp(*ir->arena.oom, 1);
+	for (int k = 0; k < comp_naxis(c) && !found; k++)
+		written[k] = true;
+}
+
+/* ---- equations ---- */
 
 static void print_comp(Printer *p, Node *c, const char *name, const Names *taken)
 {
@@ -262,7 +130,7 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	if (p->all_ranges)
 		memset(written, true, sizeof written);
 	else
-		find_ranges(p, c, written);
+		find_ranges(p->ir, c, written);
 	for (int d = 0; d < rank; d++)
 		root[1 + d] = comp_lhs(c, d);
 	print_find_values(p, rank + 1, root, taken);
@@ -270,7 +138,7 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	text_add(p->out, "%s[", name);
 	print_left(p, c);
 	text_add(p->out, "] %s ", reduce_text[comp_reduce(c)]);
-	if (print_repeats(p, c)) {
+	if (print_repeats(p, rank + 1, root)) {
 		print_body(p, comp_body(c), LEVEL_CHOICE + 1);
 		text_add(p->out, " : 0");
 	} else {
@@ -285,26 +153,19 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	}
 }
 
-static const char *name_of(Printer *p, Node *t)
-{
-	if (p->name)
-		return p->name(p->user, t);
-	return t->op == OP_INPUT ? t->u.s : arena_printf(&p->ir->arena, "T%u", t->id);
-}
-
 static void print_tensor(Printer *p, Node *c)
 {
 	Node **reads;
 
 	if (c->op != OP_COMP) {
-		print_declaration(p, c, name_of(p, c));
+		print_declaration(p, c, print_name(p, c));
 		return;
 	}
 	int n = comp_reads(p->ir, c, &reads);
 	Names t = {arena_alloc(&p->ir->arena, (size_t)(n + 1) * sizeof *t.list), n + 1};
 	for (int i = 0; i < n; i++)
-		t.list[i] = name_of(p, reads[i]);
-	t.list[n] = name_of(p, c);
+		t.list[i] = print_name(p, reads[i]);
+	t.list[n] = print_name(p, c);
 	print_comp(p, c, t.list[n], &t);
 }
 
@@ -322,20 +183,12 @@ void print_equation_ranged(Text *out, Ir *ir, Node *c, const char *(*name)(void 
 	print_tensor(&p, c);
 }
 
-static void find_axis(void *user, Node *n)
-{
-	Printer *p = user;
-
-	if (n->op == OP_AXIS && p->naxis < COMP_MAX_AXES)
-		p->axis[p->naxis++] = n;
-}
-
 void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user)
 {
 	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
 	Names none = {NULL, 0};
 
-	node_walk(ir, e, find_axis, &p);
+	p.naxis = node_axes(ir, 1, &e, p.axis);
 	name_axes(&p, &none);
 	for (int i = 0; i < p.naxis; i++) /* the letter follows the axis' number */
 		for (int k = 0; k < i; k++)
@@ -423,7 +276,7 @@ static void print_variables(Text *out, ProgramNames *names, int depth, const Nod
 {
 	const Scan *s = scan_of(scan);
 	Node *const *operand = scan_operands(scan) + s->has_length;
-	int n = s->nslice + s->nstate + s->nconst;
+	int n = scan_nvar(s);
 	const char **outer = arena_alloc(&names->ir->arena, (size_t)(n + 1) * sizeof *outer);
 
 	for (int k = 0; k < n; k++)
@@ -468,7 +321,7 @@ static void print_scan(Text *out, ProgramNames *names, int depth, int n, Node *c
 	Arena *a = &names->ir->arena;
 	Node **root = arena_alloc(a, (size_t)(s->nstate + n + 1) * sizeof *root), **body;
 	const char **outer = arena_alloc(a, (size_t)n * sizeof *outer);
-	int nroot = s->nstate, nvar = s->nslice + s->nstate + s->nconst;
+	int nroot = s->nstate, nvar = scan_nvar(s);
 
 	if (s->nstate)
 		memcpy(root, s->next, (size_t)s->nstate * sizeof *root);

@@ -5,38 +5,19 @@
 #include "core/notation/internal.h"
 #include <string.h>
 
-static const CallInfo calls[] = {
-	{"exp", OP_EXP, 1, CALL_FLOAT},
-	{"log", OP_LOG, 1, CALL_FLOAT},
-	{"log1p", OP_LOG1P, 1, CALL_FLOAT},
-	{"expm1", OP_EXPM1, 1, CALL_FLOAT},
-	{"sqrt", OP_SQRT, 1, CALL_FLOAT},
-	{"rsqrt", OP_RSQRT, 1, CALL_FLOAT},
-	{"sin", OP_SIN, 1, CALL_FLOAT},
-	{"cos", OP_COS, 1, CALL_FLOAT},
-	{"tan", OP_TAN, 1, CALL_FLOAT},
-	{"tanh", OP_TANH, 1, CALL_FLOAT},
-	{"sigmoid", OP_SIGMOID, 1, CALL_FLOAT},
-	{"erf", OP_ERF, 1, CALL_FLOAT},
-	{"floor", OP_FLOOR, 1, CALL_NUMBER},
-	{"ceil", OP_CEIL, 1, CALL_NUMBER},
-	{"round", OP_ROUND, 1, CALL_NUMBER},
-	{"abs", OP_ABS, 1, CALL_NUMBER},
-	{"sign", OP_SIGN, 1, CALL_NUMBER},
-	{"pow", OP_POW, 2, CALL_FLOAT},
-	{"min", OP_MIN, 2, CALL_NUMBER},
-	{"max", OP_MAX, 2, CALL_NUMBER},
-	{"stop_gradient", OP_STOP, 1, CALL_NUMBER},
-	{"random", OP_RANDOM, 2, CALL_DRAW},
-	{"normal", OP_NORMAL, 2, CALL_DRAW},
-};
-
-const CallInfo *call_find(const char *name)
+Op call_find(const char *name)
 {
-	for (int i = 0; i < COUNT(calls); i++)
-		if (!strcmp(calls[i].name, name))
-			return &calls[i];
-	return NULL;
+	int op = OP_COUNT - 1;
+	while (op > 0 && (op_info[op].form != FORM_CALL || strcmp(op_info[op].text, name)))
+		op--;
+	return (Op)op;
+}
+
+/* Is the operator one of floats alone? */
+static bool takes_float(Op op)
+{
+	return op != OP_MIN && op != OP_MAX && op != OP_ABS && op != OP_SIGN && op != OP_FLOOR &&
+	       op != OP_CEIL && op != OP_ROUND && op != OP_STOP;
 }
 
 static const char *kind_name(int kind)
@@ -158,13 +139,13 @@ static int typing_cast(Source *s, Ast *a, Type t, bool index)
 	return KIND_INT;
 }
 
-static int typing_draw(Source *s, Ast *a, const CallInfo *c)
+static int typing_draw(Source *s, Ast *a)
 {
 	if (a->n < 1 || a->n > 2)
 		notation_fail(s, RICCI_ESYNTAX, a->pos,
 			      "%s takes a key, and maybe the number of an element; %d arguments "
 			      "given",
-			      c->name, a->n);
+			      a->name->s, a->n);
 	for (int i = 0; i < a->n; i++)
 		typing_check(s, a->arg[i], true);
 	return RICCI_F32;
@@ -172,19 +153,20 @@ static int typing_draw(Source *s, Ast *a, const CallInfo *c)
 
 static int typing_call(Source *s, Ast *a, bool index)
 {
-	const CallInfo *c = call_find(a->name->s);
+	Op op = call_find(a->name->s);
+	int nsrc = op_info[op].nsrc;
 	Type t;
 
-	if (!c && type_parse(a->name->s, &t))
+	if (!op && type_parse(a->name->s, &t))
 		return typing_cast(s, a, t, index);
-	if (!c)
+	if (!op)
 		notation_fail(s, RICCI_ESYNTAX, a->pos, "unknown function %s%s", a->name->s,
 			      hint_text(s, a->name->s));
-	if (c->takes == CALL_DRAW)
-		return typing_draw(s, a, c);
-	if (a->n != c->narg)
-		notation_fail(s, RICCI_ESYNTAX, a->pos, "%s takes %d argument%s, %d given", c->name,
-			      c->narg, c->narg == 1 ? "" : "s", a->n);
+	if (op == OP_RANDOM || op == OP_NORMAL)
+		return typing_draw(s, a);
+	if (a->n != nsrc)
+		notation_fail(s, RICCI_ESYNTAX, a->pos, "%s takes %d argument%s, %d given",
+			      a->name->s, nsrc, nsrc == 1 ? "" : "s", a->n);
 	for (int i = 0; i < a->n; i++)
 		typing_check(s, a->arg[i], index);
 	Ast *x = a->arg[0];
@@ -194,11 +176,11 @@ static int typing_call(Source *s, Ast *a, bool index)
 			      ast_text(s, x), ast_text(s, x));
 	if (k == KIND_LOGIC)
 		k = KIND_NUMBER;
-	if (c->takes == CALL_FLOAT && adapts(k))
+	if (takes_float(op) && adapts(k))
 		k = KIND_FLOAT;
-	if (c->takes == CALL_FLOAT && kind_is_int(k))
+	if (takes_float(op) && kind_is_int(k))
 		notation_fail(s, RICCI_ETYPE, x->pos,
-			      "%s takes a float, but %s is %s: write f32(%s)", c->name,
+			      "%s takes a float, but %s is %s: write f32(%s)", a->name->s,
 			      ast_text(s, x), kind_name(k), ast_text(s, x));
 	return k;
 }
@@ -217,22 +199,12 @@ static int typing_unary(Source *s, Ast *a)
 
 static int typing_binary(Source *s, Ast *a, bool index)
 {
-	switch (a->op) {
-	case TOK_ANDAND:
-	case TOK_OROR:
+	int level = tok_level[a->op];
+	if (level <= LEVEL_AND)
 		return KIND_LOGIC;
-	case TOK_EQEQ:
-	case TOK_NE:
-	case TOK_LT:
-	case TOK_GT:
-	case TOK_LE:
-	case TOK_GE:
-		typing_join(s, a, a->arg[0], a->arg[1], true);
+	int k = typing_join(s, a, a->arg[0], a->arg[1], level <= LEVEL_ORDER);
+	if (level <= LEVEL_ORDER)
 		return KIND_LOGIC;
-	default:
-		break;
-	}
-	int k = typing_join(s, a, a->arg[0], a->arg[1], false);
 	if (a->op == TOK_PERCENT && !kind_is_int(k))
 		notation_fail(s, RICCI_ETYPE, a->mark, "%% is for integers, but %s is %s",
 			      ast_text(s, a->arg[kind_is_int(a->arg[0]->value)]),
@@ -248,8 +220,7 @@ static bool is_logical(const Ast *a, int i)
 		return i == 0;
 	if (a->kind == AST_UNARY)
 		return a->op == TOK_BANG;
-	return a->kind == AST_BINARY && a->op != TOK_PLUS && a->op != TOK_MINUS &&
-	       a->op != TOK_STAR && a->op != TOK_SLASH && a->op != TOK_PERCENT;
+	return a->kind == AST_BINARY && tok_level[a->op] < LEVEL_SUM;
 }
 
 /* Elements of short integers are computed in their type as values, in 64 bits within an index; a
