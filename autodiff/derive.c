@@ -410,12 +410,12 @@ typedef struct Known {
 
 static void know(Ir *ir, Known *k, Node *guard)
 {
-	for (; guard->op == OP_AND; guard = guard->src[0])
-		know(ir, k, guard->src[1]);
-	for (int i = 0; i < 2 && k->n < COUNT(k->from); i++) {
-		k->from[k->n] = i ? node_not(ir, guard) : guard;
-		k->to[k->n++] = node_const_int(ir, RICCI_BOOL, !i);
-	}
+	Node **part;
+	for (int j = node_parts(ir, guard, OP_AND, &part) - 1; j >= 0; j--)
+		for (int i = 0; i < 2 && k->n < COUNT(k->from); i++) {
+			k->from[k->n] = i ? node_not(ir, part[j]) : part[j];
+			k->to[k->n++] = node_const_int(ir, RICCI_BOOL, !i);
+		}
 }
 
 /* The term of the leaf `at`; false when it is zero. Its value need not ask again what the guard

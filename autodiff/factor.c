@@ -45,13 +45,13 @@ static bool product_read(Product *p, Node *e, bool divides)
 
 static void products_read(Products *all, Node *e, bool minus)
 {
-	if (e->op == OP_ADD || e->op == OP_SUB) {
+	if (all->n == MAX_PRODUCTS || all->too_many) {
+		all->too_many = true;
+	} else if (e->op == OP_ADD || e->op == OP_SUB) {
 		products_read(all, e->src[0], minus);
 		products_read(all, e->src[1], minus != (e->op == OP_SUB));
 	} else if (e->op == OP_NEG) {
 		products_read(all, e->src[0], !minus);
-	} else if (all->n == MAX_PRODUCTS || all->too_many) {
-		all->too_many = true;
 	} else {
 		Product *p = &all->at[all->n++];
 		*p = (Product){.minus = minus};
@@ -297,13 +297,9 @@ static Node *scaled(Ir *ir, Node *outer, Node *inner)
 
 /* ---- diagonals */
 
-/* A condition that says that kept axis number *axis is *value, of the other ones; NULL: none. */
-static Node *find_equal(Ir *ir, Node *cond, const Frame *f, int *axis, Node **value)
+/* cond, where it says that kept axis number *axis is *value, of the other ones; else NULL. */
+static Node *is_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
 {
-	if (cond->op == OP_AND) {
-		Node *found = find_equal(ir, cond->src[0], f, axis, value);
-		return found ? found : find_equal(ir, cond->src[1], f, axis, value);
-	}
 	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64 ||
 	    (axes_in(ir, cond) & ~axes_mask(f->nkeep, f->keep)))
 		return NULL;
@@ -319,13 +315,22 @@ static Node *find_equal(Ir *ir, Node *cond, const Frame *f, int *axis, Node **va
 	return NULL;
 }
 
+static Node *find_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *ir)
+{
+	Node **part, *found = NULL;
+	int n = node_parts(ir, cond, OP_AND, &part);
+	for (int k = 0; k < n && !found; k++)
+		found = is_equal(part[k], f, axis, value, ir);
+	return found;
+}
+
 /* Where a condition says that one kept axis is a function of others, the sums without that axis,
  * each put in its place; NULL where none does. */
 static Node *diagonal_sum(Ir *ir, const Frame *f, Node *value)
 {
 	Node *at, *z[RICCI_MAX_RANK];
 	int axis, dim[RICCI_MAX_RANK];
-	Node *equal = f->cond && is_dense(f) ? find_equal(ir, f->cond, f, &axis, &at) : NULL;
+	Node *equal = f->cond && is_dense(f) ? find_equal(f->cond, f, &axis, &at, ir) : NULL;
 	if (!equal)
 		return NULL;
 	Node *inside = node2(ir, OP_LE, node_int(ir, 0), at);

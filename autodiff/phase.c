@@ -56,6 +56,7 @@ static Residues residues_met(Ir *ir, Node *index, int64_t size)
 
 typedef struct Period {
 	Node *z;
+	Periods of;		/* z */
 	int64_t slope, modulus; /* (slope*z + ..) % modulus is asked for */
 	int64_t period; /* of all quotients and remainders seen; 0: none less than the extent */
 } Period;
@@ -66,11 +67,11 @@ static void see_period(void *user, Node *n)
 	int64_t step, slope;
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !p->period)
 		return;
-	int64_t m = index_period(n, p->z, &step);
+	int64_t m = index_period(&p->of, n, &step);
 	p->period = m ? p->period / int_gcd(p->period, m) * m : 0;
 	if (p->period > p->z->hi)
 		p->period = 0;
-	if (node_has(n, p->z) && index_period(n->src[0], p->z, &slope) == 1) {
+	if (node_has(n, p->z) && index_period(&p->of, n->src[0], &slope) == 1) {
 		p->slope = slope;
 		p->modulus = n->src[1]->u.i;
 	}
@@ -96,7 +97,8 @@ static Residues piece_residues(Ir *ir, const Piece *p, int d)
 {
 	const Conditions *c = &p->place->cond;
 	int64_t size = p->place->size[d];
-	Period period = {.z = p->place->lhs[d], .period = 1};
+	Node *z = p->place->lhs[d];
+	Period period = {.z = z, .of = {.ir = ir, .axis = z}, .period = 1};
 	for (int k = 0; k < c->n; k++)
 		node_walk(ir, c->at[k], see_period, &period);
 	node_walk(ir, p->value, see_period, &period);

@@ -29,9 +29,10 @@ static void conditions_put(Conditions *c, Node *cond)
 
 static void conditions_split(Conditions *c, Node *cond)
 {
-	for (; cond->op == OP_AND; cond = cond->src[1])
-		conditions_split(c, cond->src[0]);
-	conditions_put(c, cond);
+	Node **part;
+	int n = node_parts(c->ir, cond, OP_AND, &part);
+	for (int k = 0; k < n; k++)
+		conditions_put(c, part[k]);
 }
 
 bool is_index_compare(const Node *n)

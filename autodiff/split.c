@@ -16,6 +16,7 @@ typedef struct Split {
 	Ir *ir;
 	int n, room, most;
 	Term *terms;
+	NodeMap plain; /* those without a choice */
 } Split;
 
 bool index_is_choice(const Node *e)
@@ -51,15 +52,20 @@ static Choice choice_of(Ir *ir, const Node *e)
 
 /* The first choice in e to be made: one whose operands are chosen before the operands, since its
  * condition may protect theirs, but what is compared (max, abs) after what it is made of. */
-static Node *find_choice(Node *e)
+static Node *find_choice(Split *s, Node *e)
 {
 	bool whole = e->op == OP_SELECT || e->op == OP_CAST || e->op == OP_READ;
+	if (node_map_get(&s->plain, e))
+		return NULL;
 	for (int k = 0; k < e->nsrc && !whole; k++) {
-		Node *found = find_choice(e->src[k]);
+		Node *found = find_choice(s, e->src[k]);
 		if (found)
 			return found;
 	}
-	return index_is_choice(e) ? e : NULL;
+	if (index_is_choice(e))
+		return e;
+	node_map_put(s->ir, &s->plain, e, e);
+	return NULL;
 }
 
 /* Nodes whose values are known, and those. */
@@ -71,11 +77,6 @@ typedef struct Known {
  * earlier ones may protect cond, which may protect what is the choice's value only there. */
 static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known *known)
 {
-	if (guard->op == OP_AND) {
-		guard_put(ir, all, cond, guard->src[0], known);
-		guard_put(ir, all, cond, guard->src[1], known);
-		return;
-	}
 	if (*cond && is_index_compare(guard)) {
 		Affine a = affine_of(ir, node_sub(ir, guard->src[1], guard->src[0]));
 		if (affine_coefficient(&a, known->from[0])) {
@@ -91,15 +92,16 @@ static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known 
 /* t where cond holds and its choice is `taken`. */
 static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 {
-	Node *index[RICCI_MAX_RANK], *tensor = t.read->src[0];
+	Node *index[RICCI_MAX_RANK], *tensor = t.read->src[0], **part;
 	Node *yes = node_const_int(ir, RICCI_BOOL, 1), *guard = yes;
 	Known k = {{choice, cond, node_not(ir, cond)}, {taken, yes, node_not(ir, yes)}};
 	for (int d = 0; d < tensor_rank(tensor); d++)
 		index[d] = node_replace(ir, t.read->src[1 + d], COUNT(k.from), k.from, k.to);
 	t.read = node_read(ir, tensor, index);
 	t.value = node_replace(ir, t.value, COUNT(k.from), k.from, k.to);
-	if (t.guard)
-		guard_put(ir, &guard, &cond, t.guard, &k);
+	int n = t.guard ? node_parts(ir, t.guard, OP_AND, &part) : 0;
+	for (int j = 0; j < n; j++)
+		guard_put(ir, &guard, &cond, part[j], &k);
 	t.guard = cond ? node2(ir, OP_AND, guard, cond) : guard;
 	return t;
 }
@@ -112,7 +114,7 @@ static bool split_term(Split *s, Term t)
 	if (t.guard && node_is_value(t.guard, 0)) /* choices that exclude each other */
 		return true;
 	for (int d = 0; d < tensor_rank(t.read->src[0]) && !choice; d++)
-		choice = find_choice(t.read->src[1 + d]);
+		choice = find_choice(s, t.read->src[1 + d]);
 	if (choice) {
 		Choice c = choice_of(ir, choice);
 		Node *no = node_not(ir, c.cond);

@@ -45,34 +45,37 @@ Node *piece_tensor(Ir *ir, const Piece *piece)
 	return sum_make(ir, &f, piece->value);
 }
 
-/* What keeps an index from being inverted, NULL for nothing. */
-static const char *obstacle(const Node *e)
+/* What keeps an index from being inverted, NULL for nothing; without: nodes that nothing keeps. */
+static const char *obstacle(Ir *ir, NodeMap *without, Node *e)
 {
 	const char *why = NULL;
-	if (e->op == OP_AXIS || e->op == OP_CONST)
+	if (e->op == OP_AXIS || e->op == OP_CONST || node_map_get(without, e))
 		return NULL;
 	if (e->op == OP_READ)
 		return "is read from a tensor";
 	if (e->op == OP_CAST && !index_is_choice(e))
-		return e->src[0]->op == OP_READ ? obstacle(e->src[0]) : "is computed from data";
+		return e->src[0]->op == OP_READ ? obstacle(ir, without, e->src[0])
+						: "is computed from data";
 	bool asks = e->op == OP_SELECT || e->op == OP_CAST;
 	for (int k = asks ? 1 : 0; k < e->nsrc && !why; k++)
-		why = obstacle(e->src[k]);
-	if (why || e->op == OP_ADD || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD)
+		why = obstacle(ir, without, e->src[k]);
+	if (why)
 		return why;
 	if (index_is_choice(e))
 		return "is chosen in too many ways";
-	if (e->op == OP_MUL)
-		return node_is_const(e->src[0]) || node_is_const(e->src[1])
-			       ? NULL
-			       : "is a product of indices";
-	return "is no sum of axes, quotients and remainders";
+	if (e->op == OP_MUL && !node_is_const(e->src[0]) && !node_is_const(e->src[1]))
+		return "is a product of indices";
+	if (e->op != OP_MUL && e->op != OP_ADD && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD)
+		return "is no sum of axes, quotients and remainders";
+	node_map_put(ir, without, e, e);
+	return NULL;
 }
 
 const char *index_obstacle(Ir *ir, const Term *term)
 {
+	NodeMap without = {0};
 	for (int d = 0; d < tensor_rank(term->read->src[0]); d++) {
-		const char *why = obstacle(term->read->src[1 + d]);
+		const char *why = obstacle(ir, &without, term->read->src[1 + d]);
 		if (why)
 			return arena_printf(&ir->arena, "index %d %s", d, why);
 	}

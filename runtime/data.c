@@ -110,7 +110,13 @@ static int64_t clamp(__int128 v)
 	return v > INT64_MAX / 4 ? INT64_MAX / 4 : v < INT64_MIN / 4 ? INT64_MIN / 4 : (int64_t)v;
 }
 
-static Range index_range(const Draw *d, const Node *e);
+/* Ranges of parts of an index that are known already. */
+typedef struct Ranges {
+	Draw *d;
+	NodeMap known;
+} Ranges;
+
+static Range index_range(Ranges *of, Node *e);
 
 static Range product_range(Range a, Range b)
 {
@@ -125,9 +131,9 @@ static Range product_range(Range a, Range b)
 	return (Range){clamp(lo), clamp(hi)};
 }
 
-static Range pair_range(const Draw *d, const Node *e)
+static Range pair_range(Ranges *of, Node *e)
 {
-	Range a = index_range(d, e->src[0]), b = index_range(d, e->src[1]);
+	Range a = index_range(of, e->src[0]), b = index_range(of, e->src[1]);
 
 	switch (e->op) {
 	case OP_ADD:
@@ -145,8 +151,9 @@ static Range pair_range(const Draw *d, const Node *e)
 	}
 }
 
-static Range index_range(const Draw *d, const Node *e)
+static Range part_range(Ranges *of, Node *e)
 {
+	const Draw *d = of->d;
 	Range own = {e->lo, e->hi}, a, b;
 	int i;
 
@@ -155,38 +162,65 @@ static Range index_range(const Draw *d, const Node *e)
 		i = input_number(d, e->src[0]);
 		return i >= 0 && !type_is_float(e->src[0]->type) ? input_range(d, i) : own;
 	case OP_CAST:
-		return type_is_float(e->src[0]->type) ? own : index_range(d, e->src[0]);
+		return type_is_float(e->src[0]->type) ? own : index_range(of, e->src[0]);
 	case OP_ADD:
 	case OP_MUL:
 	case OP_MIN:
 	case OP_MAX:
 	case OP_FLOORMOD:
 	case OP_FLOORDIV:
-		return pair_range(d, e);
+		return pair_range(of, e);
 	case OP_SELECT:
-		a = index_range(d, e->src[1]);
-		b = index_range(d, e->src[2]);
+		a = index_range(of, e->src[1]);
+		b = index_range(of, e->src[2]);
 		return (Range){a.lo < b.lo ? a.lo : b.lo, a.hi > b.hi ? a.hi : b.hi};
 	default:
 		return own;
 	}
 }
 
-/* Lowers the limits of the inputs in index expression e of a dimension of this extent. */
-static void limit_index(Draw *d, const Node *e, int64_t extent)
+static Range index_range(Ranges *of, Node *e)
 {
+	Ir *ir = &of->d->copy.ir;
+	Range *known = node_map_get(&of->known, e);
+
+	if (!known) {
+		known = arena_alloc(&ir->arena, sizeof *known);
+		*known = part_range(of, e);
+		node_map_put(ir, &of->known, e, known);
+	}
+	return *known;
+}
+
+typedef struct Limit {
+	Draw *d;
+	int64_t extent;
+	NodeMap seen;
+} Limit;
+
+static void limit_part(Limit *l, Node *e)
+{
+	Draw *d = l->d;
+
+	if (node_map_get(&l->seen, e) || node_is_tensor(e))
+		return;
+	node_map_put(&d->copy.ir, &l->seen, e, e);
 	if (e->op == OP_READ) {
 		int i = input_number(d, e->src[0]);
 
 		if (i >= 0 && type_is_int(e->src[0]->type) &&
-		    (!d->limit[i] || d->limit[i] > extent))
-			d->limit[i] = extent;
+		    (!d->limit[i] || d->limit[i] > l->extent))
+			d->limit[i] = l->extent;
 		return; /* its own indices are met by the walk */
 	}
-	if (node_is_tensor(e))
-		return;
 	for (int s = 0; s < e->nsrc; s++)
-		limit_index(d, e->src[s], extent);
+		limit_part(l, e->src[s]);
+}
+
+/* Lowers the limits of the inputs in index expression e of a dimension of this extent. */
+static void limit_index(Draw *d, Node *e, int64_t extent)
+{
+	limit_part(&(Limit){.d = d, .extent = extent}, e);
 }
 
 static void limit_read(void *user, Node *n)
@@ -196,13 +230,13 @@ static void limit_read(void *user, Node *n)
 			limit_index(user, n->src[k], tensor_extent(n->src[0], k - 1));
 }
 
-static void check_index(Draw *d, const Node *e, int64_t extent)
+static void check_index(Draw *d, Node *e, int64_t extent)
 {
-	Range r = index_range(d, e);
-
+	if (e->lo >= 0 && e->hi < extent)
+		return;
 	/* Bounds that do not come from an input were proved when the equation was made. */
-	if (e->lo < 0 || e->hi >= extent)
-		d->fits = d->fits && r.lo >= 0 && r.hi < extent;
+	Range r = index_range(&(Ranges){.d = d}, e);
+	d->fits = d->fits && r.lo >= 0 && r.hi < extent;
 }
 
 static void check_read(void *user, Node *n)
@@ -212,8 +246,7 @@ static void check_read(void *user, Node *n)
 			check_index(user, n->src[k], tensor_extent(n->src[0], k - 1));
 }
 
-static void draw_each(Draw *d, void (*read)(void *, Node *),
-		      void (*index)(Draw *, const Node *, int64_t))
+static void draw_each(Draw *d, void (*read)(void *, Node *), void (*index)(Draw *, Node *, int64_t))
 {
 	for (int m = 0; m < d->task->sub.nmember; m++) {
 		Node *c = d->copy.member[m];

@@ -39,6 +39,8 @@ typedef struct PlanItem {
 	size_t offset;	 /* out, a multiple of ALIGNMENT */
 } PlanItem;
 int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
+/* plan_many.c: the same of items that are in order, the largest first; *total is 0. */
+int plan_many(int n, PlanItem **item, size_t *total, Error *err);
 
 /* ---- the device (device.c) ---- */
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */

@@ -7,6 +7,8 @@
 #include "runtime/internal.h"
 #include <stdlib.h>
 
+enum { PLAN_FEW = 2048 }; /* each item is compared with all larger ones */
+
 static int by_size(const void *a, const void *b)
 {
 	const PlanItem *x = *(PlanItem *const *)a, *y = *(PlanItem *const *)b;
@@ -53,6 +55,11 @@ int plan_offsets(int n, PlanItem *item, size_t *total, Error *err)
 	for (int i = 0; i < n; i++)
 		order[i] = &item[i];
 	qsort(order, (size_t)n, sizeof *order, by_size);
+	if (n > PLAN_FEW) {
+		int code = plan_many(n, order, total, err);
+		mem_free(placed);
+		return code;
+	}
 	for (int i = 0; i < n; i++) {
 		PlanItem *it = order[i];
 		int at = i;

@@ -1,8 +1,21 @@
-/* algebra.h - what is known of integer nodes: polyhedra of constraints. */
+/* algebra.h - what is known of integer nodes: index expressions, polyhedra of constraints. */
 #ifndef CORE_ALGEBRA_H
 #define CORE_ALGEBRA_H
 
 #include "core/node/node.h"
+
+/* ---- index expressions (index.c) ---- */
+Node *affine_node(Ir *ir, const Affine *a);
+/* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
+int64_t affine_stride(Ir *ir, Node *e, Node *axis);
+/* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
+ * INT32_MAX, or e is not quasi-affine. */
+typedef struct Periods {
+	Ir *ir;
+	Node *axis;
+	NodeMap known;
+} Periods;
+int64_t index_period(Periods *p, Node *e, int64_t *step);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin
@@ -21,5 +34,15 @@ bool poly_bounds(Polyhedron *p, Node *e, int64_t *lo, int64_t *hi);
 /* cond simplified under p: parts that are implied become true, ones that are excluded false; also
  * SELECTs inside. */
 Node *poly_simplify(Polyhedron *p, Node *e);
+
+/* ---- decisions.c: what decides by which condition, or by its opposite ---- */
+typedef struct Decisions {
+	NodeMap by, indices, again;
+} Decisions;
+void decided_by(Ir *ir, Decisions *d, Node *cond, const Node *by);
+/* When all decisions are known: do several nodes decide by c or a part of it? */
+bool decides_again(Ir *ir, Decisions *d, Node *c);
+/* Does it, or says it something about indices? */
+bool decision_matters(Ir *ir, Decisions *d, Node *cond);
 
 #endif

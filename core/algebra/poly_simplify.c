@@ -18,38 +18,31 @@ typedef struct Fact {
 typedef struct Simplify {
 	Ir *ir;
 	int visits;
-	NodeMap decides; /* conditions, without !, to how many nodes decide by them */
+	Decisions decisions;
 	const Fact *facts;
 } Simplify;
 
 static Node *simplify(Simplify *s, Polyhedron *p, NodeMap *m, Node *e);
 
-/* Counts how many nodes decide by each condition. */
 static void see_decision(void *user, Node *n)
 {
 	Simplify *s = user;
 	int nsrc = n->op == OP_SELECT ? 1 : n->op == OP_AND || n->op == OP_OR ? 2 : 0;
-	for (int k = 0; k < nsrc; k++) {
-		Node *c = n->src[k]->op == OP_NOT ? n->src[k]->src[0] : n->src[k];
-		uintptr_t times = (uintptr_t)node_map_get(&s->decides, c) + 1;
-		node_map_put(s->ir, &s->decides, c, (void *)times);
-	}
-}
-
-static bool decides_again(Simplify *s, Node *c)
-{
-	uintptr_t times = (uintptr_t)node_map_get(&s->decides, c);
-	return times + (uintptr_t)node_map_get(&s->decides, node_not(s->ir, c)) > 1;
+	for (int k = 0; k < nsrc; k++)
+		decided_by(s->ir, &s->decisions, n->src[k], n);
 }
 
 /* Puts the parts of c, which holds or not, that come again before the facts. */
-static void assume_parts(Simplify *s, Node *c, bool holds)
+static void assume_parts(Simplify *s, NodeMap *seen, Node *c, bool holds)
 {
+	if (node_map_get(seen, c))
+		return;
+	node_map_put(s->ir, seen, c, c);
 	if (c->op == (holds ? OP_AND : OP_OR)) {
-		assume_parts(s, c->src[0], holds);
-		assume_parts(s, c->src[1], holds);
+		assume_parts(s, seen, c->src[0], holds);
+		assume_parts(s, seen, c->src[1], holds);
 	}
-	if (!decides_again(s, c))
+	if (!decides_again(s->ir, &s->decisions, c))
 		return;
 	Fact *f = arena_alloc(&s->ir->arena, sizeof *f);
 	*f = (Fact){c, holds, s->facts};
@@ -61,10 +54,10 @@ static void assume_parts(Simplify *s, Node *c, bool holds)
 static Node *simplify_under(Simplify *s, Polyhedron *p, NodeMap *m, const Node *e, Node *c,
 			    bool holds, int k)
 {
-	NodeMap inner = {0};
+	NodeMap inner = {0}, parts = {0};
 	const Fact *outer = s->facts;
-	bool ints = node_compares_int(s->ir, c);
-	assume_parts(s, e->src[0], holds);
+	bool ints = node_any(s->ir, c, node_compares_int);
+	assume_parts(s, &parts, e->src[0], holds);
 	if (!ints && s->facts == outer)
 		return simplify(s, p, m, e->src[k]);
 	Polyhedron *q = ints ? poly_copy(p) : p;

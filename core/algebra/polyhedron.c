@@ -265,12 +265,6 @@ static void form_add(Polyhedron *p, Form *f, Node *e, int64_t k)
 
 /* ---- assumptions ---- */
 
-static bool is_integer_compare(const Node *c)
-{
-	return (c->op == OP_LT || c->op == OP_LE || c->op == OP_EQ || c->op == OP_NE) &&
-	       !type_is_float((Type)c->src[0]->type);
-}
-
 static bool implies(Polyhedron *p, Node *c, int split);
 static bool proves(Polyhedron *p, Node *c, int split);
 
@@ -304,11 +298,13 @@ void poly_assume(Polyhedron *p, Node *cond)
 {
 	Node *c = opened(p->ir, cond);
 	if (c->op == OP_AND) {
-		poly_assume(p, c->src[0]);
-		poly_assume(p, c->src[1]);
-	} else if (is_integer_compare(c) && c->op == OP_NE) {
+		Node **part;
+		int n = node_parts(p->ir, c, OP_AND, &part);
+		for (int k = 0; k < n; k++)
+			poly_assume(p, part[k]);
+	} else if (node_compares_int(c) && c->op == OP_NE) {
 		assume_unequal(p, c->src[0], c->src[1]);
-	} else if (is_integer_compare(c)) {
+	} else if (node_compares_int(c)) {
 		assume_linear(p, c->src[1], 1, c->src[0], -1, c->op == OP_LT ? -1 : 0,
 			      c->op == OP_EQ);
 	} else if (c->op == OP_CONST) {
@@ -381,25 +377,29 @@ static bool difference_nonnegative(Polyhedron *p, Node *big, Node *small, int64_
 }
 
 /* The first integer SELECT, MIN, MAX below e that affine forms cannot look into. */
-static Node *find_branch(Node *e)
+static Node *find_branch(Ir *ir, NodeMap *without, Node *e)
 {
+	if (node_map_get(without, e))
+		return NULL;
 	if (e->op == OP_SELECT || e->op == OP_MIN || e->op == OP_MAX)
 		return type_is_float((Type)e->type) ? NULL : e;
 	if (e->op != OP_ADD && e->op != OP_MUL && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD &&
-	    !is_widening(e) && !is_integer_compare(e))
+	    !is_widening(e) && !node_compares_int(e))
 		return NULL;
 	for (int k = 0; k < e->nsrc; k++) {
-		Node *found = find_branch(e->src[k]);
+		Node *found = find_branch(ir, without, e->src[k]);
 		if (found)
 			return found;
 	}
+	node_map_put(ir, without, e, e);
 	return NULL;
 }
 
 /* Proves compare c by cases of a branch inside it. */
 static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 {
-	Node *b = split > 0 ? find_branch(c) : NULL;
+	NodeMap without = {0};
+	Node *b = split > 0 ? find_branch(p->ir, &without, c) : NULL;
 	if (!b)
 		return false;
 	bool select = b->op == OP_SELECT;
@@ -462,7 +462,7 @@ static bool implies(Polyhedron *p, Node *cond, int split)
 		return c->u.i != 0 || poly_is_empty(p);
 	if (c->op == OP_AND)
 		return implies(p, c->src[0], split) && implies(p, c->src[1], split);
-	if (is_integer_compare(c))
+	if (node_compares_int(c))
 		return implies_compare(p, c) || implies_by_cases(p, c, split) ||
 		       implies_by_choice(p, c, split);
 	Polyhedron *yes = poly_copy(p), *no = poly_copy(p);

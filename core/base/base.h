@@ -121,6 +121,10 @@ RandomState random_step(RandomState rs, int64_t steps, int64_t t);
 float philox_uniform(uint32_t w);	     /* [0,1), 24 bits */
 float philox_normal(uint32_t a, uint32_t b); /* Box-Muller */
 
+/* How many levels an expression may have for the stack of the present thread (stack.c). */
+int stack_levels(void);
+enum { STACK_DEPTH_ANY = 32 }; /* it is never less */
+
 /* ---- forks (fork.c): the locks of the whole process, in the order in which they are taken */
 typedef enum {
 	LOCK_GRAPHS, /* graphs, while sessions are made over them */

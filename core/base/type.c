@@ -11,17 +11,18 @@ static const struct {
 	const char *name;
 	uint8_t size;
 	bool is_float;
-	int64_t lo, hi;
+	int64_t lo, hi; /* of integers */
+	double largest, epsilon;
 } types[RICCI_NTYPES] = {
-	[RICCI_F32] = {"f32", 4, true, 0, 0},
-	[RICCI_F64] = {"f64", 8, true, 0, 0},
-	[RICCI_BF16] = {"bf16", 2, true, 0, 0},
-	[RICCI_F16] = {"f16", 2, true, 0, 0},
-	[RICCI_I8] = {"i8", 1, false, INT8_MIN, INT8_MAX},
-	[RICCI_U8] = {"u8", 1, false, 0, UINT8_MAX},
-	[RICCI_I32] = {"i32", 4, false, INT32_MIN, INT32_MAX},
-	[RICCI_I64] = {"i64", 8, false, INT64_MIN, INT64_MAX},
-	[RICCI_BOOL] = {"bool", 1, false, 0, 1},
+	[RICCI_F32] = {"f32", 4, true, 0, 0, FLT_MAX, FLT_EPSILON},
+	[RICCI_F64] = {"f64", 8, true, 0, 0, DBL_MAX, DBL_EPSILON},
+	[RICCI_BF16] = {"bf16", 2, true, 0, 0, 0xffp120, 0x1p-7},
+	[RICCI_F16] = {"f16", 2, true, 0, 0, 65504, 0x1p-10},
+	[RICCI_I8] = {"i8", 1, false, INT8_MIN, INT8_MAX, FLT_MAX, 0},
+	[RICCI_U8] = {"u8", 1, false, 0, UINT8_MAX, FLT_MAX, 0},
+	[RICCI_I32] = {"i32", 4, false, INT32_MIN, INT32_MAX, FLT_MAX, 0},
+	[RICCI_I64] = {"i64", 8, false, INT64_MIN, INT64_MAX, FLT_MAX, 0},
+	[RICCI_BOOL] = {"bool", 1, false, 0, 1, FLT_MAX, 0},
 };
 
 size_t type_size(Type t)
@@ -190,19 +191,12 @@ int64_t type_load_int(Type t, const void *p, size_t i)
 
 double type_largest(Type t)
 {
-	return t == RICCI_F64	 ? DBL_MAX
-	       : t == RICCI_F16	 ? 65504
-	       : t == RICCI_BF16 ? 0xffp120
-				 : FLT_MAX;
+	return types[t].largest;
 }
 
 double type_epsilon(Type t)
 {
-	return t == RICCI_F64	 ? DBL_EPSILON
-	       : t == RICCI_F32	 ? FLT_EPSILON
-	       : t == RICCI_F16	 ? 0x1p-10
-	       : t == RICCI_BF16 ? 0x1p-7
-				 : 0;
+	return types[t].epsilon;
 }
 
 void type_store(Type t, void *p, size_t i, double v)

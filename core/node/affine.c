@@ -6,9 +6,6 @@
  * whose coefficients leave int64. */
 #include "core/node/internal.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static bool atom_before(const Node *a, const Node *b)
 {
 	bool x = a->op == OP_AXIS, y = b->op == OP_AXIS;
@@ -50,15 +47,16 @@ bool affine_add(Ir *ir, Affine *a, Node *e, int64_t k, bool wraps)
 {
 	int64_t v;
 	bool opaque = !wraps && node_may_wrap(e);
-	if (wraps ? e->lo == e->hi : node_is_const(e)) {
+	if (wraps ? e->lo == e->hi : e->op == OP_CONST) {
 		bool lost = __builtin_mul_overflow(e->lo, k, &v);
 		return (!__builtin_add_overflow(a->c, v, &a->c) && !lost) || wraps;
 	}
 	if (e->op == OP_ADD && !opaque)
 		return affine_add(ir, a, e->src[0], k, wraps) &&
 		       affine_add(ir, a, e->src[1], k, wraps);
-	if (e->op == OP_MUL && !opaque && (node_is_const(e->src[0]) || node_is_const(e->src[1]))) {
-		int c = node_is_const(e->src[0]) ? 0 : 1;
+	if (e->op == OP_MUL && !opaque &&
+	    (e->src[0]->op == OP_CONST || e->src[1]->op == OP_CONST)) {
+		int c = e->src[0]->op == OP_CONST ? 0 : 1;
 		bool lost = __builtin_mul_overflow(e->src[c]->u.i, k, &v);
 		return (!lost || wraps) && affine_add(ir, a, e->src[1 - c], v, wraps);
 	}
@@ -95,69 +93,10 @@ Affine affine_modular(Ir *ir, Node *e)
 	return affine_form(ir, e, e->type == RICCI_I64);
 }
 
-Node *affine_node(Ir *ir, const Affine *a)
-{
-	Type type = a->n ? (Type)a->atom[0]->type : RICCI_I64;
-	Node *sum = node_const_int(ir, type, a->c);
-	for (int i = 0; i < a->n; i++) {
-		Node *k = node_const_int(ir, type, a->k[i]);
-		sum = node2(ir, OP_ADD, sum, node2(ir, OP_MUL, k, a->atom[i]));
-	}
-	return sum;
-}
-
 int64_t affine_coefficient(const Affine *a, const Node *atom)
 {
 	for (int i = 0; i < a->n; i++)
 		if (a->atom[i] == atom)
 			return a->k[i];
 	return 0;
-}
-
-int64_t affine_stride(Ir *ir, Node *e, Node *axis)
-{
-	Affine a = affine_of(ir, e);
-	for (int j = 0; j < a.n; j++)
-		if (a.atom[j] != axis && node_has(a.atom[j], axis))
-			return INT64_MIN;
-	return affine_coefficient(&a, axis);
-}
-
-/* ---- periods */
-
-enum { PERIOD_MAX = INT32_MAX };
-
-int64_t index_period(Node *e, Node *z, int64_t *step)
-{
-	int64_t m[2], k[2];
-	*step = e == z;
-	if (e == z || !node_has(e, z))
-		return 1;
-	bool div = e->op == OP_FLOORDIV || e->op == OP_FLOORMOD;
-	if (!div && e->op != OP_ADD && !(e->op == OP_MUL && node_is_const(e->src[1])) &&
-	    !(e->op == OP_MUL && node_is_const(e->src[0])))
-		return 0;
-	for (int j = 0; j < 2; j++) {
-		m[j] = index_period(e->src[j], z, &k[j]);
-		if (!m[j] || llabs(k[j]) > INT32_MAX)
-			return 0;
-	}
-	int64_t all = m[0] / int_gcd(m[0], m[1]) * m[1];
-	if (all > PERIOD_MAX)
-		return 0;
-	if (e->op == OP_ADD)
-		*step = k[0] * (all / m[0]) + k[1] * (all / m[1]);
-	if (e->op == OP_MUL) {
-		int j = node_is_const(e->src[0]) ? 1 : 0;
-		if (__builtin_mul_overflow(k[j], e->src[1 - j]->u.i, step))
-			return 0;
-	}
-	if (div) {
-		int64_t c = e->src[1]->u.i, times = c / int_gcd(c, k[0]);
-		if (times > PERIOD_MAX)
-			return 0;
-		*step = e->op == OP_FLOORDIV ? k[0] * times / c : 0;
-		all *= times;
-	}
-	return all <= PERIOD_MAX ? all : 0;
 }

@@ -11,35 +11,22 @@ static int find(Node *const *list, int count, const Node *x)
 	return -1;
 }
 
-typedef struct Seen {
-	Node **axes;
-	int count;
-} Seen;
-
-/* The axes in the order of their first appearance. */
-static void see_axis(void *user, Node *n)
-{
-	Seen *s = user;
-	if (n->op == OP_AXIS && s->count < COMP_MAX_AXES && find(s->axes, s->count, n) < 0)
-		s->axes[s->count++] = n;
-}
-
 /* The axes in canonical order: bare left ones, then as they appear, then those that only repeat.
  * Returns the count; axes of extent 1 that are not bare on the left go to `ones`. */
 static int order_axes(Ir *ir, Reduce red, int rank, Node *const *lhs, int naxis, Node *const *axes,
 		      Node *body, Node **out, Node **ones, int *none)
 {
-	Node *seen[COMP_MAX_AXES];
-	Seen s = {seen, 0};
+	Node *seen[COMP_MAX_AXES], *root[RICCI_MAX_RANK + 1];
 	int n = 0;
 	for (int d = 0; d < rank; d++)
 		if (find(axes, naxis, lhs[d]) >= 0 && find(out, n, lhs[d]) < 0)
 			out[n++] = lhs[d];
 	for (int d = 0; d < rank; d++)
-		node_walk(ir, lhs[d], see_axis, &s);
-	node_walk(ir, body, see_axis, &s);
+		root[d] = lhs[d];
+	root[rank] = body;
+	int count = node_axes(ir, rank + 1, root, seen);
 	*none = 0;
-	for (int k = 0; k < s.count; k++)
+	for (int k = 0; k < count; k++)
 		if (find(axes, naxis, seen[k]) >= 0 && find(out, n, seen[k]) < 0) {
 			if (axis_extent(seen[k]) == 1)
 				ones[(*none)++] = seen[k];

@@ -135,8 +135,6 @@ Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 {
 	if (c == 1)
 		return e;
-	if (e->op == OP_CONST)
-		return node_const_int(ir, t, int_floor_div(e->u.i, c));
 	if (int_floor_div(e->lo, c) == int_floor_div(e->hi, c))
 		return node_const_int(ir, t, int_floor_div(e->lo, c));
 	if (t != RICCI_I64 || node_may_wrap(e)) /* parts of a narrow sum may wrap, too */
@@ -164,8 +162,6 @@ Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c)
 {
 	if (c == 1)
 		return node_const_int(ir, t, 0);
-	if (e->op == OP_CONST)
-		return node_const_int(ir, t, int_floor_mod(e->u.i, c));
 	int64_t q = int_floor_div(e->lo, c);
 	if (q == int_floor_div(e->hi, c))
 		return node_add(ir, e, node_const_int(ir, t, wrapping_mul(-c, q)));

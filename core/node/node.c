@@ -112,6 +112,13 @@ static Node *intern_add(Ir *ir, uint32_t h, Op op, Type type, int nsrc, Node *co
 			  NODE_MAX_DEPTH);
 		longjmp(*ir->arena.oom, 1);
 	}
+	if (depth >= STACK_DEPTH_ANY && depth >= (unsigned)stack_levels()) {
+		error_set(&ir->err, RICCI_EINVAL,
+			  "expression nested deeper than %d operators, for which this thread's "
+			  "stack has room",
+			  stack_levels());
+		longjmp(*ir->arena.oom, 1);
+	}
 	Node *n = arena_alloc(&ir->arena, sizeof *n + (size_t)nsrc * sizeof *src);
 	n->op = op;
 	n->type = type;
@@ -227,21 +234,15 @@ Node *node_read(Ir *ir, Node *tensor, Node *const *index)
 	return node_make(ir, OP_READ, tensor->type, rank + 1, src, 0);
 }
 
-static bool is_compare(Op op)
-{
-	return op == OP_LT || op == OP_LE || op == OP_EQ || op == OP_NE || op == OP_AND ||
-	       op == OP_OR || op == OP_NOT;
-}
-
 Node *node1(Ir *ir, Op op, Node *a)
 {
-	return node_make(ir, op, is_compare(op) ? RICCI_BOOL : a->type, 1, &a, 0);
+	return node_make(ir, op, op_is_logic(op) ? RICCI_BOOL : a->type, 1, &a, 0);
 }
 
 Node *node2(Ir *ir, Op op, Node *a, Node *b)
 {
 	Node *src[2] = {a, b};
-	return node_make(ir, op, is_compare(op) ? RICCI_BOOL : a->type, 2, src, 0);
+	return node_make(ir, op, op_is_logic(op) ? RICCI_BOOL : a->type, 2, src, 0);
 }
 
 Node *node_select(Ir *ir, Node *c, Node *a, Node *b)
@@ -411,15 +412,83 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
-static void see_compare(void *user, Node *n)
+typedef struct Any {
+	bool (*is)(const Node *n);
+	bool found;
+} Any;
+
+static void see_any(void *user, Node *n)
 {
-	bool compare = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
-	*(bool *)user |= compare && !type_is_float((Type)n->src[0]->type);
+	Any *a = user;
+	a->found = a->found || a->is(n);
 }
 
-bool node_compares_int(Ir *ir, Node *cond)
+bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n))
 {
-	bool found = false;
-	node_walk(ir, cond, see_compare, &found);
-	return found;
+	Any a = {.is = is};
+	node_walk(ir, n, see_any, &a);
+	return a.found;
+}
+
+typedef struct Axes {
+	Node **axis;
+	int n;
+} Axes;
+
+static void see_axis(void *user, Node *n)
+{
+	Axes *a = user;
+	int k = 0;
+	while (k < a->n && a->axis[k] != n)
+		k++;
+	if (n->op == OP_AXIS && k == a->n && k < COMP_MAX_AXES)
+		a->axis[a->n++] = n;
+}
+
+int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes)
+{
+	Axes a = {.axis = axes};
+	for (int k = 0; k < nroot; k++)
+		node_walk(ir, root[k], see_axis, &a);
+	return a.n;
+}
+
+static bool is_read(const Node *n)
+{
+	return n->op == OP_READ;
+}
+
+bool node_reads(Ir *ir, Node *n)
+{
+	return node_any(ir, n, is_read);
+}
+
+typedef struct Parts {
+	Ir *ir;
+	Op op;
+	Node **list;
+	int n, room;
+} Parts;
+
+static void parts_put(Parts *p, Node *n)
+{
+	if (p->ir->stamp[n->id] == p->ir->now)
+		return;
+	p->ir->stamp[n->id] = p->ir->now;
+	if (n->op == p->op) {
+		for (int k = 0; k < n->nsrc; k++)
+			parts_put(p, n->src[k]);
+		return;
+	}
+	p->list = arena_grow(&p->ir->arena, p->list, p->n, &p->room, sizeof *p->list);
+	p->list[p->n++] = n;
+}
+
+int node_parts(Ir *ir, Node *n, Op op, Node ***part)
+{
+	Parts p = {.ir = ir, .op = op};
+	walk_begin(ir);
+	parts_put(&p, n);
+	*part = p.list;
+	return p.n;
 }

@@ -22,6 +22,11 @@ typedef struct OpInfo {
 	OpForm form;
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+/* Does it compare or join truth values? Then it gives one. */
+static inline bool op_is_logic(Op op)
+{
+	return op >= OP_LT && op <= OP_NOT; /* neighbours in ops.def */
+}
 
 typedef struct Node Node;
 struct Node {
@@ -55,6 +60,13 @@ typedef struct Note {
 	struct Note *next;
 } Note;
 
+/* A map from nodes to anything; zeroed it is empty. Its memory is an Ir's arena. */
+typedef struct NodeMap {
+	Node **key;
+	void **value;
+	size_t count, room;
+} NodeMap;
+
 typedef struct Ir {
 	Arena arena;
 	Error err;
@@ -72,6 +84,7 @@ typedef struct Ir {
 	uint32_t now;
 	Node **walked; /* the list of the last walk, for the next one */
 	int walked_room;
+	NodeMap reads; /* comp_reads' lists */
 } Ir;
 void ir_init(Ir *ir);
 void ir_free(Ir *ir);
@@ -129,12 +142,7 @@ static inline bool node_may_wrap(const Node *e)
  * everywhere outside tensors. Results are memoised, so shared parts stay shared and the time is
  * linear. */
 Node *node_replace(Ir *ir, Node *n, int count, Node *const *from, Node *const *to);
-/* A map from nodes, of any Ir, to anything; zeroed it is empty. Its memory is ir's arena. */
-typedef struct NodeMap {
-	Node **key;
-	void **value;
-	size_t count, room;
-} NodeMap;
+/* Maps from nodes, of any Ir. */
 void *node_map_get(const NodeMap *m, const Node *key); /* NULL when absent */
 void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 /* Copies n, a node of another Ir, into ir, with the loops of SCANs. tensor(user, t) gives the copy
@@ -142,8 +150,21 @@ void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
 /* Does n contain x (outside tensors)? Both are nodes of one Ir. */
 bool node_has(Node *n, Node *x);
-/* Does the condition compare integers somewhere? Others say nothing about indices. */
-bool node_compares_int(Ir *ir, Node *cond);
+/* Does n read a tensor? */
+bool node_reads(Ir *ir, Node *n);
+/* The distinct parts that the operator joins to n, in the order of their first places: those of a
+ * conjunction, of a product. The list is in ir's arena. */
+int node_parts(Ir *ir, Node *n, Op op, Node ***part);
+/* Is any node below n (n included, tensors not entered) of that kind? */
+bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n));
+/* The axes in roots, each once, by first appearance: their number, at most COMP_MAX_AXES. */
+int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes);
+/* Conditions that compare no integers anywhere say nothing about indices. */
+static inline bool node_compares_int(const Node *n)
+{
+	return (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
+	       !type_is_float((Type)n->src[0]->type);
+}
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not
  * entered). */
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);
@@ -161,13 +182,7 @@ Affine affine_of(Ir *ir, Node *e); /* in the arena */
 /* The I64 e, though its sums may wrap: equal modulo 2^64, and equal where the right side lies in
  * int64. */
 Affine affine_modular(Ir *ir, Node *e);
-Node *affine_node(Ir *ir, const Affine *a);
 int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
-/* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
-int64_t affine_stride(Ir *ir, Node *e, Node *axis);
-/* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
- * INT32_MAX, or e is not quasi-affine. */
-int64_t index_period(Node *e, Node *axis, int64_t *step);
 
 /* ---- tensors and equations (comp.c) ----
  * A COMP is one equation: Y[lhs(v)] op= body(v) for all v of the box 0 <= v_k < extent_k.
@@ -393,7 +408,7 @@ int64_t reduce_identity_int(Reduce r, Type t);
  * it accumulates in. */
 Node *node_identity(Ir *ir, Reduce r, Type of, Type t);
 /* The tensors that the COMP c's body and left side read, or a SCAN's operands, each once, by id;
- * returns the count, list in the arena. */
+ * returns the count. The list is found once and kept in the arena. */
 int comp_reads(Ir *ir, const Node *c, Node ***tensors);
 /* Everything that `roots` need, sources first (by id), inputs included. Iterative: depth does not
  * matter. */

@@ -13,19 +13,17 @@ static Node *scan_variable(Ir *ir, int k, const Node *like, int drop)
 	return node_input(ir, name, (Type)like->type, tensor_rank(like) - drop, shape);
 }
 
-static void see_draw(void *user, Node *n)
+static bool is_draw(const Node *n)
 {
-	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
+	return n->op == OP_RANDOM || n->op == OP_NORMAL;
 }
 
 /* Does t draw random numbers itself? */
 static bool tensor_draws(Ir *ir, const Node *t)
 {
 	bool draws = false;
-	if (t->op == OP_COMP)
-		node_walk(ir, comp_body(t), see_draw, &draws);
 	if (t->op != OP_SCAN)
-		return draws;
+		return t->op == OP_COMP && node_any(ir, comp_body(t), is_draw);
 	const Scan *s = scan_of(t);
 	Node **root = arena_alloc(&ir->arena, sizeof *root * ((size_t)s->nstate + 1)), **order;
 	for (int k = 0; k < s->nstate; k++)

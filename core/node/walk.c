@@ -24,18 +24,23 @@ static void see_tensor(void *user, Node *n)
 	if (!node_is_tensor(n))
 		return;
 	int at = l->n;
-	for (int k = 0; k < l->n; k++)
-		if (l->item[k] == n)
-			return;
+	while (at > 0 && l->item[at - 1]->id > n->id)
+		at--;
+	if (at > 0 && l->item[at - 1] == n)
+		return;
 	list_put(l, n);
-	for (; at > 0 && l->item[at - 1]->id > n->id; at--)
-		l->item[at] = l->item[at - 1];
+	for (int k = l->n - 1; k > at; k--)
+		l->item[k] = l->item[k - 1];
 	l->item[at] = n;
 }
 
 int comp_reads(Ir *ir, const Node *c, Node ***tensors)
 {
-	List l = {.ir = ir};
+	List l = {.ir = ir}, *known = node_map_get(&ir->reads, c);
+	if (known) {
+		*tensors = known->item;
+		return known->n;
+	}
 	if (c->op == OP_COMP) {
 		for (int d = 0; d < tensor_rank(c); d++)
 			node_walk(ir, comp_lhs(c, d), see_tensor, &l);
@@ -43,6 +48,11 @@ int comp_reads(Ir *ir, const Node *c, Node ***tensors)
 	}
 	for (int k = 0; c->op == OP_SCAN && k < scan_noperand(scan_of(c)); k++)
 		see_tensor(&l, scan_operands(c)[k]);
+	if (l.n) {
+		known = arena_alloc(&ir->arena, sizeof *known);
+		*known = l;
+		node_map_put(ir, &ir->reads, (Node *)c, known);
+	}
 	*tensors = l.item;
 	return l.n;
 }

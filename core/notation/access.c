@@ -4,21 +4,6 @@
  * operand, dimension and range. */
 #include "core/notation/internal.h"
 
-typedef struct Find {
-	Node *read;
-	int count;
-} Find;
-
-static void find_read(void *user, Node *n)
-{
-	Find *f = user;
-
-	if (n->op == OP_READ) {
-		f->read = n;
-		f->count++;
-	}
-}
-
 static __int128 ceil_div(__int128 a, int64_t c)
 {
 	return a / c + (a % c > 0);
@@ -50,12 +35,11 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 	int at = -1;
 
 	for (int i = 0; i < a.n; i++) {
-		Find f = {0};
-		node_walk(e->ir, a.atom[i], find_read, &f);
-		if (f.count && at >= 0)
+		if (!node_reads(e->ir, a.atom[i]))
+			continue;
+		if (at >= 0)
 			return false;
-		if (f.count)
-			at = i;
+		at = i;
 	}
 	if (at < 0)
 		return false;
@@ -135,16 +119,16 @@ static bool prove(const Place *at, Node *index, Guard *g, int depth)
  * value. */
 enum { MOST_CASES = 300, SHORT_RANGE = 8 };
 
-typedef struct Cases {
+typedef struct Split {
 	Ir *ir;
 	int left;
 	Node *axis; /* the axis to split, and by what */
 	int64_t by;
-} Cases;
+} Split;
 
 static void find_split(void *user, Node *n)
 {
-	Cases *c = user;
+	Split *c = user;
 
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || !node_is_const(n->src[1]))
 		return;
@@ -161,7 +145,7 @@ static void find_split(void *user, Node *n)
 
 static void find_short(void *user, Node *n)
 {
-	Cases *c = user;
+	Split *c = user;
 
 	if (n->op == OP_AXIS && n->hi > 0 && n->hi < SHORT_RANGE && (!c->axis || n->hi < c->by)) {
 		c->axis = n;
@@ -171,7 +155,7 @@ static void find_short(void *user, Node *n)
 
 /* Is index inside under g, residue by residue of the axes in quotients, then value by value of
  * short ones? With i = by * u + r every quotient of i by a divisor of `by` is linear in u. */
-static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
+static bool prove_cases(Split *c, Node *index, int64_t extent, Guard *g)
 {
 	Ir *ir = c->ir;
 
@@ -206,7 +190,7 @@ static bool prove_cases(Cases *c, Node *index, int64_t extent, Guard *g)
 
 static bool proved(const Place *at, Node *index, Guard *g)
 {
-	Cases cases = {.ir = at->ir, .left = MOST_CASES};
+	Split cases = {.ir = at->ir, .left = MOST_CASES};
 
 	return prove(at, index, g, 6) || prove_cases(&cases, index, at->extent, g);
 }
@@ -224,12 +208,8 @@ typedef struct Wrap {
 static void find_wrap(void *user, Node *n)
 {
 	Wrap *w = user;
-	Find data = {0};
 
-	if (w->found || n->type != RICCI_I64 || !node_may_wrap(n))
-		return;
-	node_walk(w->ir, n, find_read, &data);
-	w->found = !data.count;
+	w->found = w->found || (n->type == RICCI_I64 && node_may_wrap(n) && !node_reads(w->ir, n));
 }
 
 void access_check_wrap(Elab *e, const Ast *access, const Ast *text, Node *index)
@@ -242,18 +222,17 @@ void access_check_wrap(Elab *e, const Ast *access, const Ast *text, Node *index)
 			      ast_text(e->src, text), access ? access->name->s : e->eq->name->s);
 }
 
-void access_prove(Elab *e, const Ast *access, const Ast *text, int d, Node *index, int64_t extent)
+void access_prove(Elab *e, Guard *g, const Ast *access, const Ast *text, int d, Node *index,
+		  int64_t extent)
 {
 	int64_t lo = index->lo, hi = index->hi;
 	const char *name = access ? access->name->s : e->eq->name->s;
-	Find f = {0};
 
 	access_check_wrap(e, access, text, index);
-	if (proved(&(Place){e->ir, extent, e, access, text}, index, e->guard))
+	if (proved(&(Place){e->ir, extent, e, access, text}, index, g))
 		return;
-	poly_bounds(guard_polyhedron(e->ir, e->guard), index, &lo, &hi);
-	node_walk(e->ir, index, find_read, &f);
-	if (f.count)
+	poly_bounds(guard_polyhedron(e->ir, g), index, &lo, &hi);
+	if (node_reads(e->ir, index))
 		notation_fail(
 			e->src, RICCI_ESHAPE, text->pos,
 			"index %s of %s is computed from data: nothing keeps it inside "

@@ -181,6 +181,8 @@ static Type result_type(Elab *e)
 
 /* ---- ranges ---- */
 
+static const Case always;
+
 static bool is_constant(const Node *n)
 {
 	return !n || node_is_const(n);
@@ -196,8 +198,8 @@ static Node *where_condition(Elab *e)
 		const RangeAst *r = e->index[i].where;
 		if (!r)
 			continue;
-		Node *low = r->low ? elab_expr(e, r->low, RICCI_I64) : NULL;
-		Node *high = elab_expr(e, r->high, RICCI_I64);
+		Node *low = r->low ? accesses_of(e, r->low, RICCI_I64, always) : NULL;
+		Node *high = accesses_of(e, r->high, RICCI_I64, always);
 		Node *x = e->index[i].value;
 		if (!is_constant(low))
 			all = node2(e->ir, OP_AND, all, node2(e->ir, OP_LE, low, x));
@@ -205,6 +207,15 @@ static Node *where_condition(Elab *e)
 			all = node2(e->ir, OP_AND, all, node2(e->ir, OP_LT, x, high));
 	}
 	return all;
+}
+
+/* What where says is part of the equation: what is read under no more is not conditional. */
+static Case where_case(Elab *e, Node *cond)
+{
+	Case c = case_and(e->ir, always, cond);
+
+	c.conditional = false;
+	return c;
 }
 
 static int64_t left_extent(Elab *e, int d)
@@ -227,9 +238,7 @@ static void collect(Elab *e, Type type)
 {
 	Equation *q = e->eq;
 
-	e->collecting = true;
-	e->src->pass++;
-	e->element = node_int(e->ir, 0);
+	accesses_begin(e, true);
 	for (int i = 0; i < e->n; i++) {
 		Span *s = &e->span[i];
 		const RangeAst *r = e->index[i].where;
@@ -241,22 +250,19 @@ static void collect(Elab *e, Type type)
 		const RangeAst *r = e->index[i].where;
 		if (!r)
 			continue;
-		e->span[i].low = r->low ? elab_expr(e, r->low, RICCI_I64) : NULL;
-		e->span[i].high = elab_expr(e, r->high, RICCI_I64);
+		e->span[i].low = r->low ? accesses_of(e, r->low, RICCI_I64, always) : NULL;
+		e->span[i].high = accesses_of(e, r->high, RICCI_I64, always);
 	}
 	for (int d = 0; d < q->nleft; d++) {
 		if (!q->extent[d])
 			continue;
-		Node *index = elab_expr(e, q->left[d], RICCI_I64);
-		elab_constrain(e, index, left_extent(e, d), NULL, d)->side =
+		Node *index = accesses_of(e, q->left[d], RICCI_I64, always);
+		elab_constrain(e, always, index, left_extent(e, d), NULL, d)->side =
 			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;
 	}
 	Node *cond = where_condition(e);
-	if (!node_is_const(cond))
-		e->guard = e->own = guard_push(e->ir, NULL, cond);
-	elab_expr(e, q->body, type);
-	e->guard = e->own = NULL;
-	e->collecting = false;
+	accesses_of(e, q->body, type, node_is_const(cond) ? always : where_case(e, cond));
+	accesses_end(e);
 }
 
 static const Ast *constraint_index(const Elab *e, const Constraint *c)
@@ -346,8 +352,7 @@ static void settle(Elab *e)
 	if (code != INFER_OK)
 		range_fail(e, code, &fault);
 	int64_t stride = 1;
-	e->src->pass++;
-	e->element = node_int(e->ir, 0);
+	accesses_begin(e, false);
 	for (int i = e->n - 1; i >= 0; i--) {
 		Span *s = &e->span[i];
 		if (s->left && s->lo != 0)
@@ -381,14 +386,14 @@ static void build_left(Elab *e, Node **lhs, int64_t *shape)
 	Equation *q = e->eq;
 
 	for (int d = 0; d < q->nleft; d++) {
-		lhs[d] = elab_expr(e, q->left[d], RICCI_I64);
+		lhs[d] = accesses_of(e, q->left[d], RICCI_I64, always);
 		if (!q->extent[d]) {
 			shape[d] = lhs[d]->hi + 1;
 			continue;
 		}
 		shape[d] = left_extent(e, d);
 		if (q->red != RED_NONE)
-			access_prove(e, NULL, q->left[d], d, lhs[d], shape[d]);
+			access_prove(e, NULL, NULL, q->left[d], d, lhs[d], shape[d]);
 		else if (lhs[d]->hi + 1 != shape[d])
 			notation_fail(e->src, RICCI_ESHAPE, q->left[d]->pos,
 				      "'=' sets every element of %s, but %s runs from 0 to %lld, "
@@ -404,7 +409,7 @@ static Node *build_body(Elab *e, Type type)
 	Node *cond = where_condition(e);
 
 	if (node_is_value(cond, 1))
-		return elab_expr(e, q->body, type);
+		return accesses_of(e, q->body, type, always);
 	if (q->red == RED_NONE) {
 		for (int i = 0; i < e->n; i++) {
 			const RangeAst *r = e->index[i].where;
@@ -415,9 +420,7 @@ static Node *build_body(Elab *e, Type type)
 					      r->name->s);
 		}
 	}
-	e->guard = guard_push(e->ir, NULL, cond);
-	Node *body = elab_expr(e, q->body, type);
-	e->guard = NULL;
+	Node *body = accesses_of(e, q->body, type, where_case(e, cond));
 	return node_select(e->ir, cond, body, node_identity(e->ir, q->red, type, type));
 }
 
@@ -435,6 +438,7 @@ static Node *elaborate_equation(Program *p, Equation *q)
 	build_left(&e, lhs, shape);
 	check_size(&e, q->nleft, shape, type);
 	Node *body = build_body(&e, type);
+	accesses_end(&e);
 	for (int i = 0; i < e.n; i++)
 		axes[i] = node_axis(e.ir, i, e.span[i].extent);
 	return comp_make(e.ir, q->red, q->nleft, shape, lhs, e.n, axes, body);

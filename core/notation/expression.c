@@ -1,7 +1,6 @@
 /* expression.c - typed syntax trees to nodes. Input: an Elab whose indices have values (provisional
  * ones while collecting) and a tree with Ast.value set. Output: the node, of the type that is
- * wanted. Invariant: conditions under which a part is evaluated are on e->guard while it is built,
- * so each access is constrained, or proved, where it counts. */
+ * wanted. Invariant: in a pass a part is built once for each type that is wanted. */
 #include "core/notation/internal.h"
 #include <math.h>
 
@@ -20,39 +19,7 @@ static Type natural(const Ast *a, Type want)
 	}
 }
 
-static void see_index_as_float(void *found, Node *n)
-{
-	*(bool *)found |=
-		n->op == OP_CAST && type_is_float((Type)n->type) && n->src[0]->type == RICCI_I64;
-}
-
-/* What is evaluated under the present conditions and cond. One on data alone says nothing about
- * ranges but that there is one. */
-static Guard *guard_under(Elab *e, Node *cond)
-{
-	bool indices = !e->collecting || node_is_const(cond) || node_compares_int(e->ir, cond);
-
-	if (node_is_value(cond, 1))
-		return e->guard;
-	if (!indices)
-		node_walk(e->ir, cond, see_index_as_float, &indices);
-	if (!indices && e->guard != e->own)
-		return e->guard;
-	return guard_push(e->ir, e->guard, indices ? cond : node_const_int(e->ir, RICCI_BOOL, 1));
-}
-
-/* The tree a as it is under cond. */
-static Node *under(Elab *e, Node *cond, Ast *a, Type t)
-{
-	Guard *saved = e->guard;
-
-	e->guard = guard_under(e, cond);
-	Node *n = elab_expr(e, a, t);
-	e->guard = saved;
-	return n;
-}
-
-static Node *elab_condition(Elab *e, Ast *a)
+Node *elab_condition(Elab *e, Ast *a)
 {
 	if (a->value == KIND_LOGIC || a->value == RICCI_BOOL)
 		return elab_expr(e, a, RICCI_BOOL);
@@ -62,63 +29,26 @@ static Node *elab_condition(Elab *e, Ast *a)
 	return node2(e->ir, OP_NE, x, node_const_int(e->ir, t, 0));
 }
 
-Constraint *elab_constrain(Elab *e, Node *index, int64_t extent, const Ast *access, int dimension)
-{
-	e->con = arena_grow(&e->ir->arena, e->con, e->ncon, &e->room, sizeof *e->con);
-	e->con[e->ncon++] = (Constraint){.index = index,
-					 .extent = extent,
-					 .guard = e->guard,
-					 .conditional = e->guard != e->own,
-					 .access = access,
-					 .dimension = dimension};
-	return &e->con[e->ncon - 1];
-}
-
 /* ---- accesses ---- */
 
-static void build_indices(Elab *e, Ast *a, Node **index)
+static Node *build_read(Elab *e, Ast *a)
 {
+	Node *index[RICCI_MAX_RANK];
+
 	for (int d = 0; d < a->n; d++)
 		index[d] = elab_expr(e, a->arg[d], RICCI_I64);
-}
-
-static Node *build_access(Elab *e, Ast *a)
-{
-	Node *tensor = a->name->tensor, *index[RICCI_MAX_RANK];
-
-	build_indices(e, a, index);
-	for (int d = 0; d < a->n; d++) {
-		if (e->collecting)
-			elab_constrain(e, index[d], tensor_extent(tensor, d), a, d);
-		else
-			access_prove(e, a, a->arg[d], d, index[d], tensor_extent(tensor, d));
-	}
-	return node_read(e->ir, tensor, index);
+	return node_read(e->ir, a->name->tensor, index);
 }
 
 /* access else value: bare names in it take the dimension's extent, everything else may leave. */
 static Node *build_else(Elab *e, Ast *a, Type t)
 {
-	Ast *x = a->arg[0];
-	Node *tensor = x->name->tensor, *index[RICCI_MAX_RANK];
+	Node *read = build_read(e, a->arg[0]);
+	Node *inside = inside_condition(e->ir, read->src[0], read->src + 1);
+	Node *other = elab_expr(e, a->arg[1], t);
 
-	build_indices(e, x, index);
-	for (int d = 0; d < x->n && !e->collecting; d++)
-		access_check_wrap(e, x, x->arg[d], index[d]);
-	if (e->collecting) {
-		Guard *saved = e->guard;
-		e->guard = NULL;
-		for (int d = 0; d < x->n; d++)
-			if (x->arg[d]->kind == AST_NAME)
-				elab_constrain(e, index[d], tensor_extent(tensor, d), x, d)
-					->conditional = false;
-		e->guard = saved;
-	}
-	Node *inside = inside_condition(e->ir, tensor, index);
-	Node *read = node_read(e->ir, tensor, index);
 	if (read->type != t)
 		read = node_cast(e->ir, t, read);
-	Node *other = under(e, node_not(e->ir, inside), a->arg[1], t);
 	return node_select(e->ir, inside, read, other);
 }
 
@@ -203,13 +133,13 @@ static Node *build_compare(Elab *e, Ast *a)
 static Node *build_logic(Elab *e, Ast *a)
 {
 	bool both = a->op == TOK_ANDAND;
-	Node *x = elab_condition(e, a->arg[0]);
+	Node *x = elab_condition(e, a->arg[0]), *y = elab_condition(e, a->arg[1]);
 
-	Guard *saved = e->guard;
-	e->guard = guard_under(e, both ? x : node_not(e->ir, x));
-	Node *y = elab_condition(e, a->arg[1]);
-	e->guard = saved;
-	return node2(e->ir, both ? OP_AND : OP_OR, x, y);
+	Node *n = node2(e->ir, both ? OP_AND : OP_OR, x, y);
+
+	decided_by(e->ir, &e->decisions, x, n);
+	decided_by(e->ir, &e->decisions, y, n);
+	return n;
 }
 
 /* Numbers don't wrap. */
@@ -253,10 +183,12 @@ static Node *build_binary(Elab *e, Ast *a, Type t)
 static Node *build_select(Elab *e, Ast *a, Type t)
 {
 	Node *c = elab_condition(e, a->arg[0]);
+	Node *x = elab_expr(e, a->arg[1], t), *y = elab_expr(e, a->arg[2], t);
 
-	Node *x = under(e, c, a->arg[1], t);
-	Node *y = under(e, node_not(e->ir, c), a->arg[2], t);
-	return node_select(e->ir, c, x, y);
+	Node *n = node_select(e->ir, c, x, y);
+
+	decided_by(e->ir, &e->decisions, c, n);
+	return n;
 }
 
 static Node *build_call(Elab *e, Ast *a, Type t)
@@ -291,7 +223,7 @@ static Node *build(Elab *e, Ast *a, Type t)
 	case AST_SIZE:
 		return node_int(e->ir, tensor_extent(a->name->tensor, (int)a->u.i));
 	case AST_ACCESS:
-		return build_access(e, a);
+		return build_read(e, a);
 	case AST_ELSE:
 		return build_else(e, a, t);
 	case AST_CALL:
@@ -324,40 +256,37 @@ static Node *elab_part(Elab *e, Ast *a, Type want)
 	return node_cast(e->ir, want, n);
 }
 
-static bool guards_same(const Guard *a, const Guard *b)
+/* What this pass has made of a, of that type; its node is NULL at first. */
+static Made *find_made(Elab *e, Ast *a, Type want)
 {
-	while (a != b && a && b && a->cond == b->cond) {
-		a = a->next;
-		b = b->next;
+	Made *m = a->made;
+
+	while (m && m->want != want)
+		m = m->next;
+	if (!m) {
+		m = arena_alloc(&e->ir->arena, sizeof *m);
+		*m = (Made){.want = want, .next = a->made};
+		a->made = m;
 	}
-	return a == b;
-}
-
-/* Was x made in this pass of that type, under the present conditions or some of them? Then its
- * accesses are constrained, or proved, already. */
-static bool is_made(const Elab *e, const Shared *x, Type want)
-{
-	const Guard *g = e->guard;
-
-	if (x->pass != e->src->pass || x->want != want)
-		return false;
-	while (g && !guards_same(g, x->guard))
-		g = g->next;
-	return guards_same(g, x->guard);
+	if (m->pass != e->src->pass)
+		m->node = NULL;
+	m->pass = e->src->pass;
+	return m;
 }
 
 Node *elab_expr(Elab *e, Ast *a, Type want)
 {
-	Shared *x = a->shared;
+	Made *m = find_made(e, a, want);
 
-	if (!x)
-		return elab_part(e, a, want);
-	if (!is_made(e, x, want)) {
-		Node *n = elab_part(e, a, want);
-		x->pass = e->src->pass;
-		x->want = want;
-		x->guard = e->guard;
-		x->node = n;
+	if (m->node)
+		return m->node;
+	m->node = elab_part(e, a, want);
+	if (a->shared && a->shared->pass != e->src->pass) {
+		a->shared->pass = e->src->pass;
+		a->shared->cases = arena_alloc(&e->ir->arena, sizeof *a->shared->cases);
+		e->value = arena_grow(&e->ir->arena, e->value, e->nvalue, &e->value_room,
+				      sizeof *e->value);
+		e->value[e->nvalue++] = a;
 	}
-	return x->node;
+	return m->node;
 }

@@ -52,9 +52,9 @@ static Node *infer_replace(Infer *f, Node *n)
 static Guard *infer_guard(Infer *f, const Constraint *c)
 {
 	Node *from[NOTATION_MAX_INDEX], *to[NOTATION_MAX_INDEX];
-	int k = c->guard ? known_axes(f, from, to) : 0;
+	int k = c->when.guard ? known_axes(f, from, to) : 0;
 
-	return guard_replace(f->ir, c->guard, k, from, to);
+	return guard_replace(f->ir, c->when.guard, k, from, to);
 }
 
 Node *inside_condition(Ir *ir, Node *tensor, Node *const *index)
@@ -74,31 +74,17 @@ Node *inside_condition(Ir *ir, Node *tensor, Node *const *index)
 
 /* ---- one constraint ---- */
 
-typedef struct Holds {
-	const Infer *f;
-	uint32_t mask;
-	bool read;
-} Holds;
-
-static void hold(void *user, Node *n)
+/* The spans that n holds. */
+static uint32_t holds(Infer *f, Node *n)
 {
-	Holds *h = user;
+	Node *axis[COMP_MAX_AXES];
+	int count = n ? node_axes(f->ir, 1, &n, axis) : 0;
+	uint32_t mask = 0;
 
-	h->read |= n->op == OP_READ;
-	if (n->op != OP_AXIS)
-		return;
-	for (int i = 0; i < h->f->n; i++)
-		if (h->f->span[i].axis == n)
-			h->mask |= (uint32_t)1 << i;
-}
-
-static Holds holds(Infer *f, Node *n)
-{
-	Holds h = {.f = f};
-
-	if (n)
-		node_walk(f->ir, n, hold, &h);
-	return h;
+	for (int k = 0; k < count; k++)
+		for (int i = 0; i < f->n; i++)
+			mask |= (uint32_t)(f->span[i].axis == axis[k]) << i;
+	return mask;
 }
 
 /* Is c proved to hold when x runs over 0..top? */
@@ -154,6 +140,16 @@ static bool guards_exclude(Infer *f, const Constraint *c, Node *e, const Span *x
 	return true;
 }
 
+/* Bounds of such a sum are exact. */
+static bool is_sum_of_axes(const Affine *a)
+{
+	int i = 0;
+
+	while (i < a->n && a->atom[i]->op == OP_AXIS)
+		i++;
+	return i == a->n;
+}
+
 /* The largest value of x that c allows, the others being decided; RANGE_MAX: any. What is linear
  * and unconditional is solved, the rest searched. */
 static int64_t constraint_top(Infer *f, const Constraint *c, Span *x)
@@ -162,11 +158,8 @@ static int64_t constraint_top(Infer *f, const Constraint *c, Span *x)
 	Affine a = affine_modular(f->ir, e); /* provisional axes are long */
 	int64_t k = affine_coefficient(&a, x->axis), top = -1;
 	Node *rest = node_sub(f->ir, e, node_scale(f->ir, x->axis, k));
-	bool nested = holds(f, rest).mask != 0;
-	/* Bounds of a sum of axes are exact. */
-	bool plain = !c->guard;
-	for (int j = 0; j < a.n; j++)
-		plain &= a.atom[j]->op == OP_AXIS;
+	bool nested = holds(f, rest) != 0;
+	bool plain = !c->when.guard && is_sum_of_axes(&a);
 
 	if (!nested && k == 0)
 		return RANGE_MAX;
@@ -231,29 +224,20 @@ static bool leaves_somewhere(Trial *t, Node *e, Guard *g, int i)
 	return false;
 }
 
-static bool is_sum_of_axes(Ir *ir, Node *e)
-{
-	Affine a = affine_modular(ir, e);
-
-	for (int i = 0; i < a.n; i++)
-		if (a.atom[i]->op != OP_AXIS)
-			return false;
-	return true;
-}
-
 /* Is it proved that c does not hold at x = at, for some values of the other names? */
 static bool is_violated(Infer *f, const Constraint *c, const Span *x, int64_t at)
 {
 	Node *to = node_int(f->ir, at - x->off);
 	Node *e = node_replace(f->ir, c->index, 1, &x->axis, &to);
-	Guard *g = guard_replace(f->ir, c->guard, 1, &x->axis, &to);
+	Guard *g = guard_replace(f->ir, c->when.guard, 1, &x->axis, &to);
 	Node *whole = infer_replace(f, e);
-	uint32_t names = holds(f, e).mask;
+	uint32_t names = holds(f, e);
 
-	if (!g && is_sum_of_axes(f->ir, whole)) /* its bounds are exact */
+	Affine sum = affine_modular(f->ir, whole);
+	if (!g && is_sum_of_axes(&sum))
 		return whole->lo < 0 || whole->hi >= c->extent;
 	for (const Guard *k = g; k; k = k->next)
-		names |= holds(f, k->cond).mask;
+		names |= holds(f, k->cond);
 	names &= ~undecided(f);
 	int n = names ? __builtin_popcount(names) : 1, bits = n < POINT_BITS ? POINT_BITS / n : 1;
 	Trial t = {f, c->extent, names, (int64_t)1 << bits, 4 << POINT_BITS};
@@ -278,7 +262,7 @@ static InferCode decide(Infer *f, int i, int64_t lo, int64_t extent)
 static InferCode decide_where(Infer *f, int i, bool *progress)
 {
 	Span *s = &f->span[i];
-	uint32_t open = undecided(f), wants = holds(f, s->low).mask | holds(f, s->high).mask;
+	uint32_t open = undecided(f), wants = holds(f, s->low) | holds(f, s->high);
 
 	if (wants & open)
 		return INFER_OK;
@@ -302,7 +286,7 @@ static const Constraint *strictest(Infer *f, int i, bool conditional, int tier, 
 
 	for (int k = 0; k < f->ncon && !(tier == 0 && *waits); k++) {
 		const Constraint *c = &f->con[k];
-		if (!(c->mask & bit) || c->gather || c->conditional != conditional)
+		if (!(c->mask & bit) || c->gather || c->when.conditional != conditional)
 			continue;
 		if (c->mask & open & ~bit) {
 			*waits = true;
@@ -353,7 +337,8 @@ static bool is_largest(Infer *f, int i, bool conditional, int tier, uint32_t ope
 
 	for (int k = 0; k < f->ncon; k++) {
 		const Constraint *c = &f->con[k];
-		if ((c->mask & (open | bit)) != bit || c->gather || c->conditional != conditional)
+		if ((c->mask & (open | bit)) != bit || c->gather ||
+		    c->when.conditional != conditional)
 			continue;
 		if (tier == 3 && c->index == x->axis && c->extent == top + 1)
 			return true;
@@ -381,7 +366,7 @@ static InferCode decide_accesses(Infer *f, int i, int tier, uint32_t open, bool 
 	f->fault->top = top;
 	if (!is_largest(f, i, conditional, tier, open, top))
 		return INFER_UNPROVED;
-	if (!why->guard && top >= 0 && !stays_outside(f, why, &f->span[i], top))
+	if (!why->when.guard && top >= 0 && !stays_outside(f, why, &f->span[i], top))
 		return INFER_RETURNS;
 	*progress = true;
 	return decide(f, i, 0, top + 1);
@@ -394,7 +379,7 @@ static bool is_kept_inside(Infer *f, const Constraint *c, int i)
 {
 	Span *x = &f->span[i];
 
-	if (!c->guard)
+	if (!c->when.guard)
 		return false;
 	if (c->extent < x->extent)
 		return fits(f, c, x, x->extent - 1);
@@ -450,9 +435,8 @@ InferCode infer_ranges(Ir *ir, int nspan, Span *span, int ncon, Constraint *con,
 	*fault = (InferFault){0};
 
 	for (int k = 0; k < ncon; k++) {
-		Holds h = holds(&f, con[k].index);
-		con[k].mask = h.mask;
-		con[k].gather = h.read;
+		con[k].mask = holds(&f, con[k].index);
+		con[k].gather = node_reads(ir, con[k].index);
 	}
 	for (int tier = 0; undecided(&f);) {
 		bool progress = false;

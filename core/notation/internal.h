@@ -15,11 +15,25 @@
 #define RANGE_MAX	    ((int64_t)1 << 40)
 
 typedef enum Tok {
-#define TOK(name, text) TOK_##name,
+#define TOK(name, text, level) TOK_##name,
 #include "core/notation/tokens.def"
 #undef TOK
 	TOK_COUNT
 } Tok;
+
+/* How tightly operators bind: C's precedence. */
+enum {
+	LEVEL_CHOICE,
+	LEVEL_OR,
+	LEVEL_AND,
+	LEVEL_EQUAL,
+	LEVEL_ORDER,
+	LEVEL_SUM,
+	LEVEL_PRODUCT,
+	LEVEL_SIGN,
+	LEVEL_VALUE
+};
+extern const uint8_t tok_level[TOK_COUNT]; /* of binary operators; LEVEL_CHOICE: none */
 
 /* A name of the program, interned: one record for all its places. */
 typedef struct Name {
@@ -90,15 +104,20 @@ typedef struct Ast Ast;
 typedef struct Shared {
 	unsigned typed[2]; /* the typing that found kind[]: as a value, as an index */
 	uint8_t kind[2];
-	unsigned pass; /* that made node, of type want, under guard */
-	Type want;
-	const struct Guard *guard;
-	Node *node;
+	unsigned pass; /* that made it, and found these */
+	struct Cases *cases;
 } Shared;
+typedef struct Made { /* the node of a tree, of type want, that a pass has made */
+	unsigned pass;
+	Type want;
+	Node *node;
+	struct Made *next;
+} Made;
 struct Ast {
 	uint8_t kind, op, value; /* value: a KIND or Type, filled by typing */
 	unsigned walk;		 /* that saw it last */
 	Shared *shared;		 /* of a name's value; else NULL */
+	Made *made;
 	int pos, end, mark; /* bytes in the text; mark: the operator, where a caret helps most */
 	int height, n;
 	Name *name;
@@ -146,6 +165,7 @@ const char *ast_text(Source *s, const Ast *a); /* the words of the text, shorten
 /* ---- guard.c ---- */
 typedef struct Guard { /* a condition under which a part is evaluated */
 	Node *cond;
+	int depth; /* how many there are, with this one */
 	struct Guard *next;
 } Guard;
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g);
@@ -153,13 +173,32 @@ bool guard_is_dead(const Guard *g); /* never evaluated */
 Guard *guard_push(Ir *ir, Guard *next, Node *cond);
 Guard *guard_replace(Ir *ir, const Guard *g, int n, Node *const *from, Node *const *to);
 
+/* All the conditions under which a part is evaluated. Invariant: no case holds wherever another
+ * does. Where there are many, two that differ in the truth of one condition become one, so parts
+ * below choice after choice have few. */
+typedef struct Case {
+	Guard *guard;
+	bool conditional; /* there are conditions beside where's */
+} Case;
+typedef struct Cases {
+	Case *list;
+	int n, room;
+	bool many;
+} Cases;
+enum { CASES_MOST = 256 };
+/* Does a hold wherever b does, being some of its conditions? */
+bool case_covers(const Case *a, const Case *b);
+/* Returns false when there are CASES_MOST already. */
+bool cases_add(Ir *ir, Cases *x, Case c);
+/* c and cond. */
+Case case_and(Ir *ir, Case c, Node *cond);
+
 /* ---- infer.c: ranges of indices ---- */
 
-typedef struct Constraint { /* 0 <= index < extent wherever the guards hold */
+typedef struct Constraint { /* 0 <= index < extent where that holds */
 	Node *index;
 	int64_t extent;
-	const Guard *guard;
-	bool conditional;  /* they are more than the equation's own where */
+	Case when;
 	const Ast *access; /* for messages; NULL of the left side */
 	int dimension;
 	enum {
@@ -210,7 +249,7 @@ typedef struct Printer {
 	int naxis;
 	Node *axis[COMP_MAX_AXES];
 	const char *axis_name[COMP_MAX_AXES];
-	bool all_ranges;	  /* write each axis' range */
+	bool all_ranges;     /* write each axis' range */
 	const char *between; /* behind the definition of a value */
 	NodeMap part;	     /* of the equation that is printed: what is known of its nodes */
 	Node **value;	     /* shared parts that are printed once */
@@ -225,17 +264,7 @@ bool names_have(const Names *t, const char *s);
 /* What the text around an expression says about its type: all of it; that it is the type of a float
  * without more; nothing. */
 typedef enum { NEED_NOTHING, NEED_FLOAT, NEED_TYPE } TypeNeed;
-enum {
-	LEVEL_CHOICE,
-	LEVEL_OR,
-	LEVEL_AND,
-	LEVEL_EQUAL,
-	LEVEL_ORDER,
-	LEVEL_SUM,
-	LEVEL_PRODUCT,
-	LEVEL_SIGN,
-	LEVEL_VALUE
-};
+const char *print_name(Printer *p, Node *t);
 void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index);
 void print_body(Printer *p, Node *n, int level);
 /* Before anything below root[] is printed: which parts become values, and their names. */
@@ -265,6 +294,11 @@ typedef struct Index {
 	Node *value; /* over provisional axes while collecting, then over the true ones */
 } Index;
 
+typedef struct Root {
+	Ast *part;
+	Case c;
+} Root;
+
 typedef struct Elab {
 	Source *src;
 	Ir *ir;
@@ -273,19 +307,32 @@ typedef struct Elab {
 	Index index[NOTATION_MAX_INDEX];
 	Span span[NOTATION_MAX_INDEX];
 	bool collecting; /* first pass: constraints are collected, nothing is proved */
-	Guard *guard;
-	Guard *own; /* the part of guard that where says */
+	Decisions decisions;
+	Ast **value; /* the values that this pass has made, those that others are made of first */
+	int nvalue, value_room;
+	Root *root; /* what accesses_end looks at first */
+	int nroot, root_room;
 	Constraint *con;
 	int ncon, room;
 	Node *element; /* of random draws */
 } Elab;
 
+/* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
+Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
+/* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
+/* Begins a pass. */
+void accesses_begin(Elab *e, bool collecting);
+/* elab_expr(e, a, want), which is evaluated in case c. */
+Node *accesses_of(Elab *e, Ast *a, Type want, Case c);
+/* When all is made. */
+void accesses_end(Elab *e);
 /* Collects a constraint, of what is read unless side is another. */
-Constraint *elab_constrain(Elab *e, Node *index, int64_t extent, const Ast *access, int dimension);
-/* access.c: proves 0 <= index < extent under e->guard, or accepts a contract, or fails. */
-void access_prove(Elab *e, const Ast *access, const Ast *index_text, int dimension, Node *index,
-		  int64_t extent);
+Constraint *elab_constrain(Elab *e, Case c, Node *index, int64_t extent, const Ast *access,
+			   int dimension);
+/* access.c: proves 0 <= index < extent under g, or accepts a contract, or fails. */
+void access_prove(Elab *e, Guard *g, const Ast *access, const Ast *index_text, int dimension,
+		  Node *index, int64_t extent);
 /* The proof alone. */
 bool access_is_inside(Ir *ir, Node *index, int64_t extent, Guard *g);
 /* Fails where the index, computed from indices alone, can leave 64 bits. */

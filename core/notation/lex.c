@@ -7,7 +7,13 @@
 #include <string.h>
 
 static const char *const tok_names[TOK_COUNT] = {
-#define TOK(name, text) text,
+#define TOK(name, text, level) text,
+#include "core/notation/tokens.def"
+#undef TOK
+};
+
+const uint8_t tok_level[TOK_COUNT] = {
+#define TOK(name, text, level) LEVEL_##level,
 #include "core/notation/tokens.def"
 #undef TOK
 };
@@ -166,10 +172,6 @@ static bool is_digit(int c)
 
 static void lex_name(Lexer *l)
 {
-	static const struct {
-		const char *text;
-		Tok tok;
-	} words[] = {{"where", TOK_WHERE}, {"else", TOK_ELSE}, {"in", TOK_IN}};
 	Source *s = l->src;
 
 	while (is_letter(s->text[l->pos]) || is_digit(s->text[l->pos]))
@@ -179,13 +181,9 @@ static void lex_name(Lexer *l)
 		notation_fail(s, RICCI_ESYNTAX, l->start, "a name is longer than %d characters",
 			      NOTATION_MAX_NAME);
 	const char *text = s->text + l->start;
-	for (int i = 0; i < COUNT(words); i++) {
-		if ((int)strlen(words[i].text) == len &&
-		    !memcmp(text, words[i].text, (size_t)len)) {
-			l->tok = words[i].tok;
+	for (l->tok = TOK_WHERE; l->tok <= TOK_IN; l->tok++)
+		if ((int)strlen(tok_names[l->tok]) == len && !memcmp(text, tok_names[l->tok], len))
 			return;
-		}
-	}
 	if (len == 3 && (!memcmp(text, "inf", 3) || !memcmp(text, "nan", 3))) {
 		l->tok = TOK_FLOAT;
 		l->f = strtod(*text == 'i' ? "inf" : "nan", NULL);

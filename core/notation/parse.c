@@ -73,9 +73,14 @@ static Ast *ast_new(Parser *p, AstKind kind, int pos, int n, Ast *const *arg)
 			a->height = arg[i]->height;
 	}
 	int most = p->nvalue ? NOTATION_MAX_VALUES : NOTATION_MAX_HEIGHT;
-	if (++a->height > most)
-		notation_fail(p->src, RICCI_ESYNTAX, pos, "the expression has more than %d levels",
-			      most);
+	const char *why = "";
+	if (++a->height > STACK_DEPTH_ANY && stack_levels() < most) {
+		most = stack_levels();
+		why = ", for which this thread's stack has room";
+	}
+	if (a->height > most)
+		notation_fail(p->src, RICCI_ESYNTAX, pos,
+			      "the expression has more than %d levels%s", most, why);
 	return a;
 }
 
@@ -239,34 +244,6 @@ static Ast *parse_unary(Parser *p)
 	return a;
 }
 
-/* C's precedence; 0: not a binary operator. */
-static int precedence(Tok t)
-{
-	switch (t) {
-	case TOK_OROR:
-		return 1;
-	case TOK_ANDAND:
-		return 2;
-	case TOK_EQEQ:
-	case TOK_NE:
-		return 3;
-	case TOK_LT:
-	case TOK_GT:
-	case TOK_LE:
-	case TOK_GE:
-		return 4;
-	case TOK_PLUS:
-	case TOK_MINUS:
-		return 5;
-	case TOK_STAR:
-	case TOK_SLASH:
-	case TOK_PERCENT:
-		return 6;
-	default:
-		return 0;
-	}
-}
-
 static Ast *parse_binary(Parser *p, int least)
 {
 	int pos = p->l.start;
@@ -274,7 +251,7 @@ static Ast *parse_binary(Parser *p, int least)
 
 	for (;;) {
 		Tok op = p->l.tok;
-		int level = precedence(op), mark = p->l.start;
+		int level = tok_level[op], mark = p->l.start;
 		if (!level || level < least)
 			return a;
 		lex_next(&p->l);
@@ -290,7 +267,7 @@ static Ast *parse_expr(Parser *p)
 	int pos = p->l.start;
 
 	enter(p, pos);
-	Ast *a = parse_binary(p, 1);
+	Ast *a = parse_binary(p, LEVEL_OR);
 	if (p->l.tok == TOK_QUESTION) {
 		int mark = p->l.start;
 		lex_next(&p->l);
@@ -364,11 +341,11 @@ static void parse_where(Parser *p, Equation *q)
 		*r = (RangeAst){.pos = p->l.start, .name = p->l.name};
 		expect(p, TOK_NAME, "the name of an index");
 		if (accept(p, TOK_LT)) {
-			r->high = parse_binary(p, 5);
+			r->high = parse_binary(p, LEVEL_SUM);
 		} else if (accept(p, TOK_IN)) {
-			r->low = parse_binary(p, 5);
+			r->low = parse_binary(p, LEVEL_SUM);
 			expect(p, TOK_DOTDOT, "'..' between the bounds of a range");
-			r->high = parse_binary(p, 5);
+			r->high = parse_binary(p, LEVEL_SUM);
 		} else {
 			unexpected(p, "'<' or 'in' after the index of a range");
 		}

@@ -16,7 +16,7 @@ bool names_have(const Names *t, const char *s)
 	return false;
 }
 
-static const char *tensor_name(Printer *p, Node *t)
+const char *print_name(Printer *p, Node *t)
 {
 	if (p->name)
 		return p->name(p->user, t);
@@ -45,12 +45,6 @@ static Part *part_of(const Printer *p, const Node *n)
 
 /* ---- what a text says about its type ---- */
 
-static bool is_logic(Op op)
-{
-	return op == OP_LT || op == OP_LE || op == OP_EQ || op == OP_NE || op == OP_AND ||
-	       op == OP_OR || op == OP_NOT;
-}
-
 static MadeOf made_of(const Printer *p, const Node *n)
 {
 	return part_of(p, n)->made_of;
@@ -67,7 +61,7 @@ static MadeOf find_made_of(const Printer *p, const Node *n)
 	MadeOf most = n->op == OP_AXIS ? MADE_OF_INDICES : MADE_OF_NUMBERS;
 
 	if (n->op == OP_READ || n->op == OP_CAST || n->op == OP_RANDOM || n->op == OP_NORMAL ||
-	    n->type == RICCI_BOOL || is_logic((Op)n->op))
+	    n->type == RICCI_BOOL || op_is_logic((Op)n->op))
 		return MADE_OF_TYPED;
 	for (int i = n->op == OP_SELECT; i < n->nsrc && !node_is_tensor(n); i++)
 		most = made_of(p, n->src[i]) > most ? made_of(p, n->src[i]) : most;
@@ -147,7 +141,7 @@ static void print_axis(Printer *p, Node *n)
 
 static void print_read(Printer *p, Node *n)
 {
-	text_add(p->out, "%s[", tensor_name(p, n->src[0]));
+	text_add(p->out, "%s[", print_name(p, n->src[0]));
 	for (int i = 1; i < n->nsrc; i++) {
 		if (i > 1)
 			text_add(p->out, ",");
@@ -161,7 +155,7 @@ static void print_read(Printer *p, Node *n)
 static void print_infix(Printer *p, Node *n, const char *op, int level, TypeNeed need, bool index)
 {
 	Node *a = n->src[0], *b = n->src[1];
-	bool typed = says_type(p, a) || says_type(p, b), logic = is_logic((Op)n->op);
+	bool typed = says_type(p, a) || says_type(p, b), logic = op_is_logic((Op)n->op);
 	TypeNeed left = typed ? beside(p, a) : logic ? alone(p, a) : need, right = beside(p, b);
 
 	if (logic && !typed && a->type == RICCI_I64)
@@ -269,11 +263,9 @@ static void print_cast(Printer *p, Node *n, bool index)
 	text_add(p->out, ")");
 }
 
-static void see_guarded(void *guarded, Node *n)
+static bool is_guarded(const Node *n)
 {
-	for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
-		*(bool *)guarded |=
-			n->src[d]->lo < 0 || n->src[d]->hi >= tensor_extent(n->src[0], d - 1);
+	return n->op == OP_READ && !read_stays(n);
 }
 
 /* Is n printed as "A[..] else e"? A gather whose own index needs the condition is none: `else` looks
@@ -287,7 +279,7 @@ static bool print_is_else(Ir *ir, Node *n)
 	    inside_condition(ir, read->src[0], read->src + 1) != n->src[0])
 		return false;
 	for (int d = 1; d < read->nsrc; d++)
-		node_walk(ir, read->src[d], see_guarded, &guarded);
+		guarded |= node_any(ir, read->src[d], is_guarded);
 	return !guarded;
 }
 
@@ -332,7 +324,8 @@ static void print_operator(Printer *p, Node *n, int level, TypeNeed need, bool i
 	} else if (n->op == OP_MUL && level == LEVEL_SIGN) {
 		print_term(p, n, true, need, index);
 	} else if (op_info[n->op].form == FORM_INFIX) {
-		print_infix(p, n, op_info[n->op].text, level, need, index && !is_logic((Op)n->op));
+		print_infix(p, n, op_info[n->op].text, level, need,
+			    index && !op_is_logic((Op)n->op));
 	} else if (op_info[n->op].form == FORM_PREFIX) {
 		text_add(p->out, "%s", op_info[n->op].text);
 		print_value(p, n->src[0], LEVEL_SIGN, n->op == OP_NOT ? NEED_NOTHING : need,
@@ -371,7 +364,7 @@ void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index)
 	else if (n->op == OP_CAST)
 		print_cast(p, n, index);
 	else if (node_is_tensor(n))
-		text_add(p->out, "%s", tensor_name(p, n));
+		text_add(p->out, "%s", print_name(p, n));
 	else if (op_info[n->op].form == FORM_CALL)
 		print_call(p, n, need, index);
 	else

@@ -34,20 +34,6 @@ static bool left_is_bare(const Node *c, int d)
 
 /* ---- left sides ---- */
 
-typedef struct Uses {
-	Node *const *axis;
-	int n;
-	bool used[COMP_MAX_AXES];
-} Uses;
-
-static void use(void *user, Node *n)
-{
-	Uses *u = user;
-
-	for (int k = 0; k < u->n; k++)
-		u->used[k] |= u->axis[k] == n;
-}
-
 static void print_left(Printer *p, Node *c)
 {
 	for (int d = 0; d < tensor_rank(c); d++) {
@@ -67,16 +53,17 @@ static void print_declaration(Printer *p, Node *t, const char *name)
 }
 
 /* Axes that only repeat the sum are named in a condition that is always true. */
-static bool print_repeats(Printer *p, Node *c)
+static bool print_repeats(Printer *p, int nroot, Node *const *root)
 {
-	Uses u = {.axis = p->axis, .n = p->naxis};
+	Node *used[COMP_MAX_AXES];
+	int n = node_axes(p->ir, nroot, root, used);
 	bool any = false;
 
-	node_walk(p->ir, comp_body(c), use, &u);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(p->ir, comp_lhs(c, d), use, &u);
 	for (int k = 0; k < p->naxis; k++) {
-		if (u.used[k])
+		int at = 0;
+		while (at < n && used[at] != p->axis[k])
+			at++;
+		if (at < n)
 			continue;
 		text_add(p->out, "%s%s >= 0", any ? " && " : "", p->axis_name[k]);
 		any = true;
@@ -151,7 +138,7 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	text_add(p->out, "%s[", name);
 	print_left(p, c);
 	text_add(p->out, "] %s ", reduce_text[comp_reduce(c)]);
-	if (print_repeats(p, c)) {
+	if (print_repeats(p, rank + 1, root)) {
 		print_body(p, comp_body(c), LEVEL_CHOICE + 1);
 		text_add(p->out, " : 0");
 	} else {
@@ -166,26 +153,19 @@ static void print_comp(Printer *p, Node *c, const char *name, const Names *taken
 	}
 }
 
-static const char *name_of(Printer *p, Node *t)
-{
-	if (p->name)
-		return p->name(p->user, t);
-	return t->op == OP_INPUT ? t->u.s : arena_printf(&p->ir->arena, "T%u", t->id);
-}
-
 static void print_tensor(Printer *p, Node *c)
 {
 	Node **reads;
 
 	if (c->op != OP_COMP) {
-		print_declaration(p, c, name_of(p, c));
+		print_declaration(p, c, print_name(p, c));
 		return;
 	}
 	int n = comp_reads(p->ir, c, &reads);
 	Names t = {arena_alloc(&p->ir->arena, (size_t)(n + 1) * sizeof *t.list), n + 1};
 	for (int i = 0; i < n; i++)
-		t.list[i] = name_of(p, reads[i]);
-	t.list[n] = name_of(p, c);
+		t.list[i] = print_name(p, reads[i]);
+	t.list[n] = print_name(p, c);
 	print_comp(p, c, t.list[n], &t);
 }
 
@@ -203,20 +183,12 @@ void print_equation_ranged(Text *out, Ir *ir, Node *c, const char *(*name)(void 
 	print_tensor(&p, c);
 }
 
-static void find_axis(void *user, Node *n)
-{
-	Printer *p = user;
-
-	if (n->op == OP_AXIS && p->naxis < COMP_MAX_AXES)
-		p->axis[p->naxis++] = n;
-}
-
 void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user)
 {
 	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
 	Names none = {NULL, 0};
 
-	node_walk(ir, e, find_axis, &p);
+	p.naxis = node_axes(ir, 1, &e, p.axis);
 	name_axes(&p, &none);
 	for (int i = 0; i < p.naxis; i++) /* the letter follows the axis' number */
 		for (int k = 0; k < i; k++)
@@ -304,7 +276,7 @@ static void print_variables(Text *out, ProgramNames *names, int depth, const Nod
 {
 	const Scan *s = scan_of(scan);
 	Node *const *operand = scan_operands(scan) + s->has_length;
-	int n = s->nslice + s->nstate + s->nconst;
+	int n = scan_nvar(s);
 	const char **outer = arena_alloc(&names->ir->arena, (size_t)(n + 1) * sizeof *outer);
 
 	for (int k = 0; k < n; k++)
@@ -349,7 +321,7 @@ static void print_scan(Text *out, ProgramNames *names, int depth, int n, Node *c
 	Arena *a = &names->ir->arena;
 	Node **root = arena_alloc(a, (size_t)(s->nstate + n + 1) * sizeof *root), **body;
 	const char **outer = arena_alloc(a, (size_t)n * sizeof *outer);
-	int nroot = s->nstate, nvar = s->nslice + s->nstate + s->nconst;
+	int nroot = s->nstate, nvar = scan_nvar(s);
 
 	if (s->nstate)
 		memcpy(root, s->next, (size_t)s->nstate * sizeof *root);

@@ -199,22 +199,12 @@ static int typing_unary(Source *s, Ast *a)
 
 static int typing_binary(Source *s, Ast *a, bool index)
 {
-	switch (a->op) {
-	case TOK_ANDAND:
-	case TOK_OROR:
+	int level = tok_level[a->op];
+	if (level <= LEVEL_AND)
 		return KIND_LOGIC;
-	case TOK_EQEQ:
-	case TOK_NE:
-	case TOK_LT:
-	case TOK_GT:
-	case TOK_LE:
-	case TOK_GE:
-		typing_join(s, a, a->arg[0], a->arg[1], true);
+	int k = typing_join(s, a, a->arg[0], a->arg[1], level <= LEVEL_ORDER);
+	if (level <= LEVEL_ORDER)
 		return KIND_LOGIC;
-	default:
-		break;
-	}
-	int k = typing_join(s, a, a->arg[0], a->arg[1], false);
 	if (a->op == TOK_PERCENT && !kind_is_int(k))
 		notation_fail(s, RICCI_ETYPE, a->mark, "%% is for integers, but %s is %s",
 			      ast_text(s, a->arg[kind_is_int(a->arg[0]->value)]),
@@ -230,8 +220,7 @@ static bool is_logical(const Ast *a, int i)
 		return i == 0;
 	if (a->kind == AST_UNARY)
 		return a->op == TOK_BANG;
-	return a->kind == AST_BINARY && a->op != TOK_PLUS && a->op != TOK_MINUS &&
-	       a->op != TOK_STAR && a->op != TOK_SLASH && a->op != TOK_PERCENT;
+	return a->kind == AST_BINARY && tok_level[a->op] < LEVEL_SUM;
 }
 
 /* Elements of short integers are computed in their type as values, in 64 bits within an index; a

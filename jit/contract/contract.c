@@ -60,21 +60,23 @@ static bool group_factors(Contract *c, Node *body)
 	return c->b.value != NULL;
 }
 
-/* Every read inside its tensor by itself, or under all conditions there are? */
-static bool reads_safe(Node *e, bool all_guards)
+static void see_unsafe(void *user, Node *n)
 {
-	if (e->op == OP_READ && !all_guards && !read_inside(e))
-		return false;
-	for (int k = node_is_tensor(e) ? e->nsrc : 0; k < e->nsrc; k++)
-		if (!node_is_tensor(e->src[k]) && !reads_safe(e->src[k], all_guards))
-			return false;
-	return true;
+	*(bool *)user |= n->op == OP_READ && !read_inside(n);
+}
+
+/* Is every read inside its tensor by itself? */
+static bool reads_safe(Ir *ir, Node *e)
+{
+	bool unsafe = false;
+	node_walk(ir, e, see_unsafe, &unsafe);
+	return !unsafe;
 }
 
 /* Do a factor's own conditions keep its reads inside? */
 static bool factor_safe(const Contract *c, const Factor *f, int nguard)
 {
-	if (reads_safe(f->value, f->nguard == nguard))
+	if (f->nguard == nguard || reads_safe(c->ir, f->value))
 		return true;
 	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
 	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
@@ -210,7 +212,7 @@ static void choose(Contract *c)
 				foreign |= node_has(cond, c->m.axis[k]);
 			for (int k = 0; k < c->n.naxis; k++)
 				foreign |= node_has(cond, c->n.axis[k]);
-			if (!mine || foreign || !reads_safe(cond, false)) {
+			if (!mine || foreign || !reads_safe(c->ir, cond)) {
 				f[x]->guard[kept++] = cond;
 				continue;
 			}
@@ -333,11 +335,11 @@ static void swap_factors(Contract *c)
 }
 
 /* What decides a zero in one factor need not be asked of the other, if only it reads inside. */
-static void ask_once(Factor *f, const Factor *before, const Factor *other)
+static void ask_once(Ir *ir, Factor *f, const Factor *before, const Factor *other)
 {
 	int kept = 0;
 	for (int g = 0; g < f->nguard; g++) {
-		bool had = false, has = !reads_safe(f->value, false);
+		bool had = false, has = !reads_safe(ir, f->value);
 		for (int k = 0; k < before->nguard; k++)
 			had |= before->guard[k] == f->guard[g];
 		for (int k = 0; k < other->nguard; k++)
@@ -354,8 +356,8 @@ static bool border_factors(Contract *c)
 	Factor a = c->a, b = c->b;
 	bool any = contract_border(c, &c->a);
 	any |= contract_border(c, &c->b);
-	ask_once(&c->a, &b, &c->b);
-	ask_once(&c->b, &a, &c->a);
+	ask_once(c->ir, &c->a, &b, &c->b);
+	ask_once(c->ir, &c->b, &a, &c->a);
 	return any;
 }
 

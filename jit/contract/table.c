@@ -16,14 +16,6 @@ static bool side_holds(const Side *s, Node *e)
 	return false;
 }
 
-static bool has_read(const Node *n)
-{
-	bool reads = n->op == OP_READ;
-	for (int k = 0; k < n->nsrc && !reads; k++)
-		reads = has_read(n->src[k]);
-	return reads;
-}
-
 static int64_t side_entries(const Side *s)
 {
 	if (!s->whole)
@@ -177,7 +169,7 @@ bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek
 	for (int j = 0; j < a.n; j++) {
 		bool in_s = side_holds(s, a.atom[j]), in_k = side_holds(k, a.atom[j]);
 		bool in_b = side_holds(&c->batch, a.atom[j]);
-		if (in_s + in_k + in_b > 1 || has_read(a.atom[j]))
+		if (in_s + in_k + in_b > 1 || node_reads(c->ir, a.atom[j]))
 			return false;
 		Node **to = in_s ? es : in_k ? ek : rest;
 		*to = node_add(c->ir, *to, node_scale(c->ir, a.atom[j], a.k[j]));
@@ -261,7 +253,7 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 			}
 		if (n == 0) {
 			sum = node_add(c->ir, sum, batch_part(c, term));
-		} else if (n == 1 && !has_read(atom) && !side_holds(&c->batch, atom)) {
+		} else if (n == 1 && !node_reads(c->ir, atom) && !side_holds(&c->batch, atom)) {
 			part[side] = part[side] ? node_add(c->ir, part[side], term) : term;
 		} else {
 			sum = node_add(c->ir, sum, node_scale(c->ir, rebuild(w, atom), a.k[j]));

@@ -3,7 +3,8 @@
  * Input: a node and the open scopes. Output: text; parts that are loop invariant or used several
  * times are put into local variables of the outermost scope where their axes are known, because
  * tcc moves nothing out of loops by itself. Invariant: a read of memory is never moved out of a
- * condition, and a read of a buffer that changes is never kept. */
+ * condition, unless it is put inside its buffer, and a read of a buffer that changes is never kept.
+ */
 #include "jit/emit/internal.h"
 
 #include <math.h>
@@ -260,6 +261,17 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 	return text;
 }
 
+/* Where what is read may not be wanted, a place outside of the buffer is any inside. */
+static Node *read_index(Emit *e, Node *n)
+{
+	Node *index = n->src[1];
+	int64_t last = tensor_size(n->src[0]) - 1;
+	if (!e->unwanted || read_inside(n))
+		return index;
+	index = node2(e->ir, OP_MAX, index, node_int(e->ir, 0));
+	return node2(e->ir, OP_MIN, index, node_int(e->ir, last));
+}
+
 static const char *read_text(Emit *e, Node *n, bool lazy)
 {
 	const Buffer *b = tree_find(e->tree, n->src[0]);
@@ -267,7 +279,7 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 		error_set(&e->ir->err, RICCI_EINTERNAL, "the emitter met an unknown tensor");
 		return "0";
 	}
-	const char *place = emit_place(e, n->src[0], n->src[1], lazy);
+	const char *place = emit_place(e, n->src[0], read_index(e, n), lazy);
 	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
 		e->uses_math = true;
 		return arena_printf(&e->ir->arena, "ricci_f32_of_%s(%s)", type_name(n->type),
@@ -566,14 +578,20 @@ const char *emit_value(Emit *e, Node *n, bool lazy)
 	if (k->name)
 		return k->name;
 	int level = level_of(e, n);
-	bool hurry = lazy && may_hurry(e, n);
-	if (!hurry && ((lazy && emit_reads(e, n) > READS_KNOWN) || !worth_naming(e, n, level)))
-		return node_text(e, n, level, lazy);
+	bool hurry = lazy && may_hurry(e, n), unwanted = e->unwanted;
+	bool late = !hurry && lazy && emit_reads(e, n) > READS_KNOWN;
+	if (late || (!hurry && !worth_naming(e, n, level))) {
+		const char *text = node_text(e, n, level, lazy);
+		if (!late || strlen(text) <= TEXT_LONG || emit_uses(e, n) < 2)
+			return text;
+	}
 	/* Computed at the scope `level`: deeper names must not slip into its text. Everything below
 	 * n has a level of at most `level`, so it is named there or further out. */
 	int depth = e->depth;
 	e->depth = level;
+	e->unwanted |= late;
 	const char *text = node_text(e, n, level, false);
+	e->unwanted = unwanted;
 	e->depth = depth;
 	return name_put(e, n, level, text);
 }

@@ -51,7 +51,11 @@ typedef struct Emit {
 	bool guards;	/* the lanes read under conditions */
 	bool asks;	/* a comparison of theirs is being written */
 	bool zero;	/* and they are hidden */
+	bool unwanted;	/* a value is being named that may not be evaluated where it stands */
 } Emit;
+
+/* A value with a longer text is named where it is shared: it may be written once only. */
+enum { TEXT_LONG = 400 };
 
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
  * that reads memory may be computed ahead of it. */

@@ -9,11 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-	KEPT_MOST = 256,
-	TEXT_LONG = 400 /* a value of more is kept: what is shared may be written once only */
-};
-
 typedef struct Kept {
 	const Node *read, *cond; /* read: or another value; NULL: the mask */
 	int64_t step, from;
@@ -23,8 +18,8 @@ typedef struct Kept {
 typedef struct Lanes {
 	Emit *e;
 	const Stmt *loop;
-	int nkept;
-	Kept kept[KEPT_MOST];
+	Kept *kept;
+	int nkept, room;
 } Lanes;
 
 static const char *kept_find(const Lanes *v, Kept key)
@@ -41,8 +36,8 @@ static const char *keep(Lanes *v, const char *type, Kept key, const char *text)
 	Emit *e = v->e;
 	key.name = arena_printf(&e->ir->arena, "t%d", e->nname++);
 	emit_line(e, "const %s %s = %s;", type, key.name, text);
-	if (v->nkept < KEPT_MOST)
-		v->kept[v->nkept++] = key;
+	v->kept = arena_grow(&e->ir->arena, v->kept, v->nkept, &v->room, sizeof *v->kept);
+	v->kept[v->nkept++] = key;
 	return key.name;
 }
 
@@ -51,14 +46,13 @@ static const char *keep(Lanes *v, const char *type, Kept key, const char *text)
 static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common)
 {
 	Ir *ir = v->e->ir;
-	if (cond->op == OP_AND) {
-		mask_parts(v, cond->src[0], lo, hi, common);
-		mask_parts(v, cond->src[1], lo, hi, common);
-	} else if (lanes_vary(ir, cond, v->loop->axis)) {
-		cond_interval(ir, cond, v->loop->axis, lo, hi);
-	} else {
-		*common = *common ? node2(ir, OP_AND, *common, cond) : cond;
-	}
+	Node **part;
+	int n = node_parts(ir, cond, OP_AND, &part);
+	for (int k = 0; k < n; k++)
+		if (lanes_vary(ir, part[k], v->loop->axis))
+			cond_interval(ir, part[k], v->loop->axis, lo, hi);
+		else
+			*common = *common ? node2(ir, OP_AND, *common, part[k]) : part[k];
 }
 
 /* Where lanes take every step-th element: the mask of those from `from` on that the lanes take for

@@ -81,11 +81,27 @@ static bool may_join(Fuse *f, const Group *g, Node *c)
 	return subgraph_rows(f->ir, &s);
 }
 
+/* What is asked of each group that c might join. */
+typedef struct Joining {
+	Node *c;
+	int nread;
+	Node **reads;
+	int8_t *own; /* of each: reads_own, 1 or -1; 0: not asked yet */
+} Joining;
+
+static bool joining_own(Fuse *f, const Joining *j, int i)
+{
+	if (!j->own[i])
+		j->own[i] = reads_own(f->ir, j->c, j->reads[i]) ? 1 : -1;
+	return j->own[i] > 0;
+}
+
 /* Bytes that c need not move when it joins g; < 0 when it may not, with the reason, or when they
  * are no more than `most`. */
-static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads, double most,
-			 const char **why)
+static double join_saves(Fuse *f, int at, const Joining *joining, double most, const char **why)
 {
+	Node *c = joining->c, *const *reads = joining->reads;
+	int nread = joining->nread;
 	Group *g = &f->group[at];
 	const Node *main = g->member[0];
 	double saved = 0;
@@ -102,7 +118,7 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 		inputs += n;
 		for (int j = 0; j < n && comp_reduce(main) == RED_NONE; j++)
 			for (int i = 0; i < nread; i++)
-				if (theirs[j] == reads[i] && reads_own(f->ir, c, reads[i]))
+				if (theirs[j] == reads[i] && joining_own(f, joining, i))
 					saved += (double)tensor_bytes(reads[i]);
 	}
 	if (inputs > 2 * INPUTS_MOST)
@@ -111,7 +127,7 @@ static double join_saves(Fuse *f, int at, Node *c, int nread, Node *const *reads
 		int h = group_of(f, reads[i]);
 		if (h == at) {
 			*why = "reads a member at other elements";
-			if (!reads_own(f->ir, c, reads[i]))
+			if (!joining_own(f, joining, i))
 				return -1;
 			saved += (double)tensor_bytes(reads[i]);
 		} else if (h >= 0) {
@@ -209,12 +225,13 @@ static void join_one(Fuse *f, Node *c)
 	int nread = group_reads(f, c, &reads), best = -1;
 	double most = 0;
 	const char *why = "";
+	Joining joining = {c, nread, reads, arena_alloc(&f->ir->arena, (size_t)nread + 1)};
 	bool loop = c->op == OP_SCAN;
 	bool elementwise = !loop && comp_reduce(c) == RED_NONE && comp_is_dense(c);
 	if (loop)
 		best = scan_group(f, c);
 	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
-		double saved = join_saves(f, at, c, nread, reads, most, &why);
+		double saved = join_saves(f, at, &joining, most, &why);
 		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
 			most = saved;
 			best = at;

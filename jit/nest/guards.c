@@ -13,16 +13,6 @@ static bool guard_ready(const Build *b, const Node *g)
 	return true;
 }
 
-static bool has_read(const Node *n)
-{
-	if (n->op == OP_READ)
-		return true;
-	for (int j = 0; j < n->nsrc; j++)
-		if (has_read(n->src[j]))
-			return true;
-	return false;
-}
-
 Node *guards_take(Build *b, uint64_t *taken)
 {
 	Node *all = NULL;
@@ -30,7 +20,7 @@ Node *guards_take(Build *b, uint64_t *taken)
 	*taken = 0;
 	for (int g = 0; b->reducing && g < b->nguard; g++) {
 		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
-		    (earlier || !has_read(b->guard[g]))) {
+		    (earlier || !node_reads(b->ir, b->guard[g]))) {
 			Node *c = nest_point(b, b->guard[g]);
 			all = all ? node2(b->ir, OP_AND, all, c) : c;
 			b->placed[g] = true;
@@ -63,7 +53,7 @@ void guards_init(Build *b)
 			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
 		for (int k = 0; k < b->nstaged; k++)
 			lanes |= node_has(b->guard[g], b->staged[k].place);
-		if (!lanes && !(inside && has_read(b->guard[g]))) {
+		if (!lanes && !(inside && node_reads(b->ir, b->guard[g]))) {
 			b->guard[n++] = b->guard[g];
 			continue;
 		}

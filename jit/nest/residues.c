@@ -13,6 +13,7 @@ enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
 typedef struct Asked {
 	Ir *ir;
 	Node *axis;
+	Periods of;	      /* axis */
 	int64_t period, most; /* of its quotients and remainders; 0: none up to most */
 	Node *first;	      /* the axis where it is a multiple of the period */
 	bool decided;	      /* there is a comparison that the residue decides */
@@ -24,7 +25,7 @@ static void see_period(void *user, Node *n)
 	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
 	    !node_has(n, a->axis) || !a->period)
 		return;
-	int64_t step, m = index_period(n, a->axis, &step);
+	int64_t step, m = index_period(&a->of, n, &step);
 	a->period = m ? a->period / int_gcd(a->period, m) * m : 0;
 	if (a->period > a->most)
 		a->period = 0;
@@ -43,6 +44,7 @@ static void see_decided(void *user, Node *n)
 static int64_t period_of(const Problem *p, int k, int64_t most, Asked *a)
 {
 	*a = (Asked){.ir = p->ir, .axis = p->axis[k], .period = 1, .most = most};
+	a->of = (Periods){.ir = p->ir, .axis = a->axis};
 	for (int j = 0; j < p->nout; j++)
 		node_walk(p->ir, p->out_value[j], see_period, a);
 	return a->period;

@@ -9,6 +9,8 @@
  * laid out by phases. Invariant: nothing is read where its conditions do not hold. */
 #include "jit/nest/internal.h"
 
+#include <string.h>
+
 enum { TILE_BYTES = 1 << 16 };
 
 static bool has_inner(const Build *b, Node *e)
@@ -108,17 +110,6 @@ static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
 	return true;
 }
 
-static int split_and(Node *cond, int room, Node **part)
-{
-	if (cond->op != OP_AND) {
-		if (room)
-			*part = cond;
-		return 1;
-	}
-	int n = split_and(cond->src[0], room, part);
-	return n + split_and(cond->src[1], room > n ? room - n : 0, part + n);
-}
-
 typedef struct Seen {
 	Build *b;
 	int nselect;
@@ -146,30 +137,29 @@ static void see_unsafe(void *user, Node *n)
 			u->read[u->n - 1] = n;
 }
 
-static bool is_factor(const Node *e, const Node *read)
+static bool is_factor(Ir *ir, Node *e, const Node *read)
 {
-	if (e->op == OP_MUL)
-		return is_factor(e->src[0], read) || is_factor(e->src[1], read);
-	if (e->op == OP_DIV && (!node_is_const(e->src[1]) || node_is_value(e->src[1], 0)))
-		return false;
-	return e == read || ((e->op == OP_DIV || e->op == OP_NEG) && is_factor(e->src[0], read));
-}
-
-static void see_any_read(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ;
+	Node **factor;
+	int n = node_parts(ir, e, OP_MUL, &factor);
+	bool found = false;
+	for (int k = 0; k < n && !found; k++) {
+		Node *f = factor[k];
+		bool divides =
+			f->op == OP_DIV && node_is_const(f->src[1]) && !node_is_value(f->src[1], 0);
+		found = f == read ||
+			((divides || f->op == OP_NEG) && is_factor(ir, f->src[0], read));
+	}
+	return found;
 }
 
 /* Splits a conjunction into what reads nothing and what does; NULL: none. */
 static void split_reading(Ir *ir, Node *cond, Node **places, Node **values)
 {
-	Node *part[MAX_GUARDS];
-	int n = split_and(cond, COUNT(part), part);
+	Node **part;
+	int n = node_parts(ir, cond, OP_AND, &part);
 	*places = *values = NULL;
-	for (int k = 0; k < n && n <= COUNT(part); k++) {
-		bool reads = false;
-		node_walk(ir, part[k], see_any_read, &reads);
-		Node **to = reads ? values : places;
+	for (int k = 0; k < n && n <= MAX_GUARDS; k++) {
+		Node **to = node_reads(ir, part[k]) ? values : places;
 		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
 	}
 }
@@ -205,7 +195,8 @@ Node *stage_conditions(Build *b, Node *body)
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
 	Node *read = u.read[0];
-	if (u.n != 1 || !is_factor(body->src[1], read) || !stays_finite(b->ir, body->src[1]))
+	if (u.n != 1 || !is_factor(b->ir, body->src[1], read) ||
+	    !stays_finite(b->ir, body->src[1]))
 		return body;
 	Node *padded = node_select(b->ir, body->src[0], read, node_const(b->ir, read->type, 0));
 	return node_replace(b->ir, body->src[1], 1, &read, &padded);
@@ -254,10 +245,11 @@ void stage_find(Build *b)
 	for (int k = 0; k < seen.nselect && b->nstaged < MAX_STAGED; k++) {
 		Node *from = seen.select[k];
 		Staged *s = &b->staged[b->nstaged];
-		*s = (Staged){.ncond = split_and(from->src[0], COUNT(s->cond), s->cond)};
+		Node **part;
+		*s = (Staged){.ncond = node_parts(b->ir, from->src[0], OP_AND, &part)};
 		if (s->ncond > COUNT(s->cond))
 			continue;
-		split_and(from->src[0], COUNT(s->cond), s->cond);
+		memcpy(s->cond, part, (size_t)s->ncond * sizeof *part);
 		if (!staged_init(b, s, from->src[1], from->src[2]))
 			continue;
 		b->nstaged++;

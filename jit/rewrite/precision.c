@@ -16,6 +16,7 @@ typedef struct Rounded {
 	Ir *ir;
 	Type type;
 	const Node *comp;
+	NodeMap seen, reading; /* terms; of products, 1 + factors_reading */
 	int n;
 	Node *from[32], *to[32];
 } Rounded;
@@ -52,26 +53,34 @@ static void factor_round(Rounded *r, Node *e)
 	r->to[r->n++] = node_cast(r->ir, RICCI_F32, node_read(r->ir, copy, read->src + 1));
 }
 
-static int factors_count(Node *e)
+/* How many factors of e read: none, one, or more. */
+static uintptr_t factors_reading(Rounded *r, Node *e)
 {
-	if (e->op == OP_MUL)
-		return factors_count(e->src[0]) + factors_count(e->src[1]);
-	return read_of(e) != NULL;
+	if (e->op != OP_MUL)
+		return read_of(e) != NULL;
+	uintptr_t n = (uintptr_t)node_map_get(&r->reading, e);
+	if (!n) {
+		n = factors_reading(r, e->src[0]) + factors_reading(r, e->src[1]);
+		n = 1 + (n < 2 ? n : 2);
+		node_map_put(r->ir, &r->reading, e, (void *)n);
+	}
+	return n - 1;
 }
 
 static void factors_round(Rounded *r, Node *e)
 {
-	if (e->op == OP_MUL) {
-		factors_round(r, e->src[0]);
-		factors_round(r, e->src[1]);
-	} else {
-		factor_round(r, e);
-	}
+	Node **factor;
+	int n = node_parts(r->ir, e, OP_MUL, &factor);
+	for (int k = 0; k < n; k++)
+		factor_round(r, factor[k]);
 }
 
 /* The products that a body adds up. */
 static void terms_round(Rounded *r, Node *e)
 {
+	if (node_map_get(&r->seen, e))
+		return;
+	node_map_put(r->ir, &r->seen, e, e);
 	switch (e->op) {
 	case OP_ADD:
 	case OP_SUB:
@@ -86,7 +95,7 @@ static void terms_round(Rounded *r, Node *e)
 		terms_round(r, e->src[2]);
 		break;
 	case OP_MUL:
-		if (factors_count(e) > 1)
+		if (factors_reading(r, e) > 1)
 			factors_round(r, e);
 		break;
 	default:

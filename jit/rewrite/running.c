@@ -66,11 +66,11 @@ typedef struct Factors {
 
 static void factors_of(Factors *f, Node *e)
 {
-	if (e->op == OP_MUL) {
+	if (f->n == FACTORS) {
+		f->too_many = true;
+	} else if (e->op == OP_MUL) {
 		factors_of(f, e->src[0]);
 		factors_of(f, e->src[1]);
-	} else if (f->n == FACTORS) {
-		f->too_many = true;
 	} else {
 		f->at[f->n++] = e;
 	}

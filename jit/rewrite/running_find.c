@@ -12,7 +12,9 @@ typedef struct Finder {
 	Reduce red;
 	int nspatial, naxis;
 	Node *const *axis;
+	int left; /* factors that may still be taken off */
 } Finder;
+enum { MOST_FACTORS = 64 };
 
 static bool has_reduced(const Finder *f, Node *e)
 {
@@ -23,18 +25,19 @@ static bool has_reduced(const Finder *f, Node *e)
 }
 
 /* A sum's factors and divisors that the axis is in go to r; NULL: it is left in others. */
-static Node *factors_off(const Finder *f, Running *r, Node *e, Node *axis)
+static Node *factors_off(Finder *f, Running *r, Node *e, Node *axis)
 {
 	bool divides = e->op == OP_DIV;
 	Node *rest[2] = {NULL, NULL};
 	if (!node_has(e, axis))
 		return e;
-	if ((!divides && e->op != OP_MUL && e->op != OP_NEG) || f->red != RED_ADD ||
+	if (!f->left || (!divides && e->op != OP_MUL && e->op != OP_NEG) || f->red != RED_ADD ||
 	    !type_is_float((Type)e->type))
 		return NULL;
 	for (int k = 0; k < e->nsrc; k++) {
 		Node *x = e->src[k], **to = k && divides ? &r->divisor : &r->factor;
 		if (node_has(x, axis) && !has_reduced(f, x) && e->op != OP_NEG) {
+			f->left -= f->left > 0;
 			*to = *to ? node2(f->ir, OP_MUL, *to, x) : x;
 			rest[k] = node_const(f->ir, (Type)x->type, 1);
 		} else if (!(k && divides && node_has(x, axis))) {
@@ -84,7 +87,7 @@ Node *running_some(Ir *ir, Node *e, int n, Node *const *reduced)
 bool running_find(Ir *ir, Reduce red, Node *body, int nspatial, int naxis, Node *const *axis,
 		  int at, Running *r)
 {
-	Finder f = {ir, red, nspatial, naxis, axis};
+	Finder f = {ir, red, nspatial, naxis, axis, MOST_FACTORS};
 	int n, condition = -1;
 	*r = (Running){.axis = at};
 	if (red == RED_NONE || at >= nspatial)

@@ -78,13 +78,17 @@ static bool is_common(const Masks *m, Node *n)
 /* Lanes lo..hi-1, where all lanes agree on the rest. */
 static bool suits_condition(Masks *m, Node *c)
 {
-	Node *lo = m->loop->lo, *hi = m->loop->hi;
-	if (c->op == OP_AND)
-		return suits_condition(m, c->src[0]) && suits_condition(m, c->src[1]);
-	if (!lanes_vary(m->t->ir, c, m->loop->axis))
-		return is_common(m, c);
-	m->asks = true;
-	return cond_interval(m->t->ir, c, m->loop->axis, &lo, &hi);
+	Node **part;
+	int n = node_parts(m->t->ir, c, OP_AND, &part);
+	bool suits = true;
+	for (int k = 0; k < n && suits; k++) {
+		Node *lo = m->loop->lo, *hi = m->loop->hi;
+		bool varies = lanes_vary(m->t->ir, part[k], m->loop->axis);
+		suits = varies ? cond_interval(m->t->ir, part[k], m->loop->axis, &lo, &hi)
+			       : is_common(m, part[k]);
+		m->asks |= varies;
+	}
+	return suits;
 }
 
 static bool suits_read(const Masks *m, Node *n)

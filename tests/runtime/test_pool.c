@@ -120,7 +120,25 @@ static int draw(int n)
 	return (int)((state >> 33) % (unsigned)n);
 }
 
-static void test_plan(int n, int steps)
+/* Offsets by plan_many, whatever n is. */
+static int offsets_of_many(int n, PlanItem *item, size_t *total)
+{
+	PlanItem **order = mem_zalloc((size_t)n * sizeof *order);
+	int code;
+
+	*total = 0;
+	for (int i = 0; i < n; i++) {
+		int at = i;
+		for (; at > 0 && order[at - 1]->bytes < item[i].bytes; at--)
+			order[at] = order[at - 1];
+		order[at] = &item[i];
+	}
+	code = plan_many(n, order, total, NULL);
+	mem_free(order);
+	return code;
+}
+
+static void test_plan(int n, int steps, bool many)
 {
 	PlanItem *item = mem_zalloc((size_t)n * sizeof *item);
 	size_t total, least = 0, sum = 0;
@@ -132,7 +150,7 @@ static void test_plan(int n, int steps)
 		item[i].last = item[i].first + draw(draw(5) ? 4 : steps);
 		sum += align_up(item[i].bytes);
 	}
-	CHECK_INT(plan_offsets(n, item, &total, NULL), 0);
+	CHECK_INT(many ? offsets_of_many(n, item, &total) : plan_offsets(n, item, &total, NULL), 0);
 	for (int i = 0; i < n; i++) {
 		const PlanItem *a = &item[i];
 
@@ -159,6 +177,22 @@ static void test_plan(int n, int steps)
 	mem_free(item);
 }
 
+/* Layers whose values live from the way forward to the way back, and gradients from one layer to the
+ * next: the plan wastes nothing. */
+static void test_layers(int n)
+{
+	PlanItem *item = mem_zalloc(2 * (size_t)n * sizeof *item);
+	size_t total;
+
+	for (int k = 0; k < n; k++) {
+		item[k] = (PlanItem){.bytes = 256, .first = k, .last = 2 * n - k};
+		item[n + k] = (PlanItem){.bytes = 1024, .first = n + k, .last = n + k + 1};
+	}
+	CHECK_INT(plan_offsets(2 * n, item, &total, NULL), 0);
+	CHECK(total <= (size_t)n * 256 + 2 * 1024);
+	mem_free(item);
+}
+
 int main(void)
 {
 	static const int threads[] = {1, 2, 3, 8};
@@ -171,7 +205,8 @@ int main(void)
 		test_pool(threads[i]);
 	test_users();
 	for (int i = 0; i < 60; i++)
-		test_plan(1 + draw(120), 1 + draw(60));
+		test_plan(1 + draw(120), 1 + draw(60), i % 2);
+	test_layers(20000);
 	CHECK_INT(plan_offsets(0, NULL, &total, NULL), 0);
 	CHECK_INT(total, 0);
 	CHECK_INT(mem_live(), 0);

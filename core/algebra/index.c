@@ -1,0 +1,78 @@
+/* index.c - questions to index expressions: their strides and periods along an axis; and linear forms
+ * back to nodes. */
+#include "core/algebra/algebra.h"
+
+#include <stdlib.h>
+
+Node *affine_node(Ir *ir, const Affine *a)
+{
+	Type type = a->n ? (Type)a->atom[0]->type : RICCI_I64;
+	Node *sum = node_const_int(ir, type, a->c);
+	for (int i = 0; i < a->n; i++) {
+		Node *k = node_const_int(ir, type, a->k[i]);
+		sum = node2(ir, OP_ADD, sum, node2(ir, OP_MUL, k, a->atom[i]));
+	}
+	return sum;
+}
+
+int64_t affine_stride(Ir *ir, Node *e, Node *axis)
+{
+	Affine a = affine_of(ir, e);
+	for (int j = 0; j < a.n; j++)
+		if (a.atom[j] != axis && node_has(a.atom[j], axis))
+			return INT64_MIN;
+	return affine_coefficient(&a, axis);
+}
+
+/* ---- periods */
+
+enum { PERIOD_MAX = INT32_MAX };
+
+typedef struct Period {
+	int64_t length, step;
+} Period;
+
+static int64_t period_of(Periods *p, Node *e, int64_t *step)
+{
+	int64_t m[2], k[2];
+	*step = e == p->axis;
+	bool div = e->op == OP_FLOORDIV || e->op == OP_FLOORMOD;
+	if (!div && e->op != OP_ADD && !(e->op == OP_MUL && node_is_const(e->src[1])) &&
+	    !(e->op == OP_MUL && node_is_const(e->src[0])))
+		return e == p->axis || !node_has(e, p->axis);
+	for (int j = 0; j < 2; j++) {
+		m[j] = index_period(p, e->src[j], &k[j]);
+		if (!m[j] || llabs(k[j]) > INT32_MAX)
+			return 0;
+	}
+	int64_t all = m[0] / int_gcd(m[0], m[1]) * m[1];
+	if (all > PERIOD_MAX)
+		return 0;
+	if (e->op == OP_ADD)
+		*step = k[0] * (all / m[0]) + k[1] * (all / m[1]);
+	if (e->op == OP_MUL) {
+		int j = node_is_const(e->src[0]) ? 1 : 0;
+		if (__builtin_mul_overflow(k[j], e->src[1 - j]->u.i, step))
+			return 0;
+	}
+	if (div) {
+		int64_t c = e->src[1]->u.i, times = c / int_gcd(c, k[0]);
+		if (times > PERIOD_MAX)
+			return 0;
+		*step = e->op == OP_FLOORDIV ? k[0] * times / c : 0;
+		all *= times;
+	}
+	return all <= PERIOD_MAX ? all : 0;
+}
+
+int64_t index_period(Periods *p, Node *e, int64_t *step)
+{
+	Period *known = node_map_get(&p->known, e);
+	if (!known) {
+		known = arena_alloc(&p->ir->arena, sizeof *known);
+		known->length = period_of(p, e, &known->step);
+		node_map_put(p->ir, &p->known, e, known);
+	}
+	*step = known->step;
+	return known->length;
+}
