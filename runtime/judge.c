@@ -208,7 +208,10 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
 {
 	if (isinf(mag) || !type_is_float(c->type))
 		return isinf(mag) ? INFINITY : 0;
-	if (mag <= exact)
+	/* a quotient of the sum for a sum of quotients may be infinite instead */
+	if (isnan(value) && comp_reduce(c) == RED_ADD)
+		return INFINITY;
+	if (exact > 0 && mag <= exact) /* where nothing is exact, a magnitude of 0 has underflown */
 		return 0;
 	return eps * (24 + 4 * sqrt(length)) * mag + type_epsilon((Type)c->type) * fabs(value) +
 	       type_tiny((Type)c->type);

@@ -120,6 +120,44 @@ static void test_many_operands(const Backend *b)
 	ir_free(&ir);
 }
 
+/* Right kernels that another order of operations leads to other results of than the interpreter's: a
+ * product that underflows step by step, a sum that is divided once.
+ */
+static void test_orders(const Backend *b)
+{
+	static const struct {
+		const char *text;
+		float from;
+	} order[] = {{"Y[i] = A[i]*1.5*0.2627", 0x1p-149f},
+		     {"Y[i] += j < i ? A[j]/(A[i]*0.0) : 0.0", 1},
+		     {"Y[i] += j < i ? (A[j] - 1.0)/(A[i] - A[0]) : 0.0", 1}};
+
+	for (int k = 0; k < COUNT(order); k++) {
+		enum { N = 64 };
+		Ir ir;
+		Node *a, *y;
+		float data[N], out[N];
+		int n = 1;
+		Evaluation e = {.backend = b, .threads = 1, .repeat = 1};
+		Error err = {0};
+
+		ir_init(&ir);
+		{
+			IR_ENTER(&ir, );
+			a = node_input(&ir, "A", RICCI_F32, 1, (int64_t[]){N});
+			IR_LEAVE(&ir);
+		}
+		for (int i = 0; i < N; i++)
+			data[i] = order[k].from * (float)(1 + i % 3);
+		CHECK_INT(notation_elaborate(&ir, order[k].text, 1, &a, &n, &y, 1), 0);
+		CHECK_INT(
+			evaluate(&ir, 1, &y, 1, &(Binding){a, data}, (void *[]){out}, &e, &err), 0);
+		CHECK_STR(err.text, "");
+		error_clear(&err);
+		ir_free(&ir);
+	}
+}
+
 static void test_errors(void)
 {
 	Ir ir;
@@ -164,6 +202,7 @@ int main(void)
 		for (int i = 0; i < COUNT(program); i++)
 			test_program(program[i], backend_find(names[b]), 1 + b);
 		test_many_operands(backend_find(names[b]));
+		test_orders(backend_find(names[b]));
 	}
 	test_program(program[2], NULL, 5);
 	test_errors();
