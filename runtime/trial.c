@@ -28,6 +28,8 @@
 enum { PATIENCE = 5, PIECES = 8 };
 /* Parts that run one by one are called so often at most, and find as many new stacks. */
 enum { CALLS = 16384, STACKS = 64 };
+/* Parts that run one by one find these bytes in all memory that is no result's. */
+enum { ALONE = 0x3c };
 /* The byte of run 1, 2, ..: as floats a NaN, a negative number, a positive one. */
 static uint8_t run_poison(uint32_t run)
 {
@@ -157,10 +159,13 @@ void trial_fill(Trial *v, int i, double value)
 }
 
 /* The results, the shared memory and the scratch, before a run. */
-static void trial_poison(Trial *v)
+static void trial_poison(Trial *v, TrialOrder order)
 {
 	for (int i = 0; i < v->nfence - 1; i++)
-		if (i >= v->nbuf || v->fence[i].output)
+		if (i >= v->nbuf)
+			fence_poison(&v->fence[i],
+				     order == TRIAL_TOGETHER ? run_poison(v->runs) : ALONE);
+		else if (v->fence[i].output)
 			fence_poison(&v->fence[i], run_poison(v->runs));
 }
 
@@ -198,6 +203,16 @@ static void phase_run(const Trial *v, const KernelEnv *env, int64_t begin, int64
 		kernel_poisoned(v, env, i, i + piece < end ? i + piece : end);
 }
 
+/* What a part that shares memory with others leaves there, in lanes that are no results too, is then
+ * its own doing.
+ */
+static void part_alone(const Trial *v, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	fence_poison(&v->fence[v->nbuf + 1], ALONE);
+	stack_poison(ALONE);
+	v->kernel->run(v->buf, env, begin, end);
+}
+
 /* Part by part. */
 static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, int64_t end,
 			   TrialOrder order)
@@ -208,7 +223,9 @@ static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, 
 		int64_t at = begin + piece * (order == TRIAL_BACKWARDS ? n - 1 - i : i);
 		int64_t to = at + piece < end ? at + piece : end;
 
-		if (n <= STACKS || i % (n / STACKS) == 0)
+		if (v->kernel->shared)
+			part_alone(v, env, at, to);
+		else if (n <= STACKS || i % (n / STACKS) == 0)
 			kernel_poisoned(v, env, at, to);
 		else
 			v->kernel->run(v->buf, env, at, to);
@@ -457,18 +474,18 @@ int trial_run(Trial *v, TrialOrder order, double limit, Error *err)
 	int code = 0;
 
 	v->runs++;
-	trial_poison(v);
+	trial_poison(v, order);
+	atomic_store(&v->state->order, order);
 	if (v->isolated) {
 		if (v->runs == 1)
 			code = children_start(v, err);
-		atomic_store(&v->state->order, order);
 		atomic_store(&v->state->run, v->runs);
 		state_wake(&v->state->run);
 		if (!code)
 			code = children_wait(v, limit, err);
 	}
 	if (!code && (!v->isolated || schedule_library(&v->kernel->schedule))) {
-		trial_poison(v);
+		trial_poison(v, order);
 		trial_here(v, order);
 	}
 	for (int i = 0; i < v->nbuf && !code; i++)
@@ -502,6 +519,7 @@ int trial_keep(Trial *v, Error *err)
 	for (int i = v->task->sub.ninput; i <= v->nbuf && !code; i++)
 		memcpy(v->kept[i].memory, v->fence[i].memory, v->fence[i].own);
 	v->kept_run = v->runs;
+	v->kept_alone = atomic_load(&v->state->order) != TRIAL_TOGETHER;
 	return code;
 }
 
@@ -509,22 +527,19 @@ int trial_same(const Trial *v, Error *err)
 {
 	int64_t at;
 
-	for (int i = v->task->sub.ninput; i <= v->nbuf; i++)
+	for (int i = v->task->sub.ninput; i < v->nbuf; i++)
 		if (fence_differs(&v->fence[i], run_poison(v->runs), &v->kept[i],
 				  run_poison(v->kept_run), &at))
-			return i < v->nbuf
-				       ? error_set(
-						 err, RICCI_ECOMPILE,
-						 "a kernel's parts write or read what others "
-						 "write: "
-						 "element %lld of result %d depends on their order",
-						 (long long)at, i - v->task->sub.ninput)
-				       : error_set(err, RICCI_ECOMPILE,
-						   "a kernel's parts write or read what others "
-						   "write: "
-						   "byte %lld of what they share depends on their "
-						   "order",
-						   (long long)at);
+			return error_set(err, RICCI_ECOMPILE,
+					 "a kernel's parts write or read what others write: "
+					 "element %lld of result %d depends on their order",
+					 (long long)at, i - v->task->sub.ninput);
+	if (v->kept_alone &&
+	    fence_differs(&v->fence[v->nbuf], ALONE, &v->kept[v->nbuf], ALONE, &at))
+		return error_set(err, RICCI_ECOMPILE,
+				 "a kernel's parts write or read what others write: byte %lld of "
+				 "what they share depends on their order",
+				 (long long)at);
 	return 0;
 }
 

@@ -52,6 +52,7 @@ typedef struct Trial {
 	int nfence;
 	Fence *kept; /* of each result, then the shared memory: what another run left; NULL: none */
 	uint32_t kept_run;
+	bool kept_alone; /* of parts that ran one by one */
 	void **buf;
 	TrialState *state;
 	uint32_t runs;
@@ -82,7 +83,10 @@ bool trial_ordered(const Trial *v);
 /* Memory like the results' and the shared memory's, in v->kept; and the last run's in it. */
 int trial_room_kept(Trial *v, Error *err);
 int trial_keep(Trial *v, Error *err);
-/* After a run of the same data: it left what was kept, to the last bit. */
+/* After a run of the same data: its results are those that were kept, to the last bit; and what the
+ * parts share, where both ran them one by one: lanes there that are no results depend on what was in
+ * memory.
+ */
 int trial_same(const Trial *v, Error *err);
 /* After a run: it wrote nothing outside its memory. */
 int trial_fences(const Trial *v, Error *err);

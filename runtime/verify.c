@@ -151,6 +151,8 @@ static int round_orders(Trial *v, double limit, Error *err)
 			code = trial_fences(v, err);
 		if (!code)
 			code = trial_same(v, err);
+		if (!code)
+			code = trial_keep(v, err);
 	}
 	return code;
 }
