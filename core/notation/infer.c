@@ -321,8 +321,7 @@ static bool stays_outside(Infer *f, const Constraint *c, const Span *x, int64_t 
 		Polyhedron *p = poly_new(f->ir);
 		poly_assume(p, node2(f->ir, OP_LT, node_int(f->ir, top), x->axis));
 		poly_assume(p, node2(f->ir, OP_LE, node_int(f->ir, 0), at));
-		poly_assume(p, node2(f->ir, OP_LT, at, node_int(f->ir, c->extent)));
-		if (poly_is_empty(p))
+		if (poly_implies(p, node2(f->ir, OP_LE, node_int(f->ir, c->extent), at)))
 			return true;
 	}
 	return false;
