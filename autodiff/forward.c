@@ -9,14 +9,6 @@
  */
 #include "autodiff/internal.h"
 
-/* w * d; where w is a choice, d is evaluated only where it counts. */
-Node *weighted(Ir *ir, Node *w, Node *d)
-{
-	if (w->op == OP_SELECT && node_is_value(w->src[2], 0))
-		return node_select(ir, w->src[0], node_mul(ir, w->src[1], d), w->src[2]);
-	return node_mul(ir, w, d);
-}
-
 static Node *equation_tangent(Forward *f, Node *c)
 {
 	Ir *ir = f->ir;

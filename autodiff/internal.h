@@ -91,12 +91,11 @@ Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like);
 bool tensor_alike(const Node *a, const Node *b);
 /* value where cond holds (NULL: everywhere), else 0. */
 Node *value_where(Ir *ir, Node *cond, Node *value);
+/* w * d; where w is a choice, d is evaluated only where it counts. */
+Node *weighted(Ir *ir, Node *w, Node *d);
 
-/* ---- gradient of an equation (equation.c) ---- */
+/* ---- rows of positions (rows.c) ---- */
 
-/* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
- * CONST that fills one). */
-Node *equation_seed(Ir *ir, Node *c, Node *dy);
 /* Rows of positions x: axis number `rank`, after those that tell the rows apart. */
 typedef struct Rows {
 	Ir *ir;
@@ -108,6 +107,12 @@ Node *rows_position(const Rows *r, int64_t n);
 Node *rows_tensor(const Rows *r, int64_t n, Node *value);
 /* Element x of a tensor, or `beyond` where x is none of its positions. */
 Node *rows_read(const Rows *r, Node *tensor, Node *x, double beyond);
+
+/* ---- gradient of an equation (equation.c, seed.c) ---- */
+
+/* The adjoint of c's body at each point of its domain, linear in c's gradient dy (a tensor or a
+ * CONST that fills one). */
+Node *equation_seed(Ir *ir, Node *c, Node *dy);
 /* The product of the other factors at each point of c, a "*=" (product.c). */
 Node *product_others(Ir *ir, Node *c);
 /* Is the element e the extremum y of all? Nothing lies beyond it, so what is not short of it is it;
@@ -120,13 +125,8 @@ Node *extremum_ties(Ir *ir, Node *c, Node **hit);
 bool running_gradient(Tape *tape, Node **c, Node **dy);
 /* Its tangent (NULL: zero); false where it is none. */
 bool running_tangent(Forward *f, Node *c, Node **tangent);
-/* w * d; where w is a choice, d is evaluated only where it counts. */
-Node *weighted(Ir *ir, Node *w, Node *d);
 /* What has the value of c's body without computing it again where there is such a thing. */
 Node *equation_root(Ir *ir, Node *c);
-/* t over the axes keep[] only, which are all that it reads and is guarded by: its value is summed
- * over the others, where cond holds (NULL: everywhere). */
-Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
@@ -151,8 +151,6 @@ Node *sum_make(Ir *ir, const Frame *frame, Node *value);
 /* Two sums of products with common factors as one, NULL where they are not. */
 Node *sum_join(Ir *ir, Node *a, Node *b);
 
-/* Does the index node choose between others (?:, max, min, abs, sign, a condition as a number)? */
-bool index_is_choice(const Node *e);
 /* The terms with indices that are chosen taken apart (split.c). Returns the count. */
 int terms_split(Ir *ir, int n, Term **terms);
 
@@ -207,8 +205,13 @@ PieceKind piece_make(Tape *tape, const Term *term, const Residues *at, Piece *pi
 Node *piece_tensor(Ir *ir, const Piece *piece);
 /* dA[f(v)] += value over the equation's own domain; ir->note tells why. */
 Node *term_scatter(Ir *ir, const Term *term);
+/* Does the index node choose between others (?:, max, min, abs, sign, a condition as a number)? */
+bool index_is_choice(const Node *e);
 /* What keeps the term's indices from being inverted; NULL: nothing that shows in one alone. */
 const char *index_obstacle(Ir *ir, const Term *term);
+/* t over the axes keep[] only, which are all that it reads and is guarded by: its value is summed
+ * over the others, where cond holds (NULL: everywhere). */
+Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep);
 /* The same gradient as that of *own, over fewer axes, where that is less work (window.c). */
 bool term_window(Ir *ir, const Term *term, Term *own);
 /* The sum over its equation's domain of term's value, at each element of the tensor it reads; NULL

@@ -19,12 +19,6 @@ typedef struct Split {
 	NodeMap plain; /* those without a choice */
 } Split;
 
-bool index_is_choice(const Node *e)
-{
-	return e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN || e->op == OP_ABS ||
-	       e->op == OP_SIGN || (e->op == OP_CAST && e->src[0]->type == RICCI_BOOL);
-}
-
 /* A choice is `yes` where cond holds and `no` elsewhere. */
 typedef struct Choice {
 	Node *cond, *yes, *no;

@@ -63,3 +63,10 @@ Node *value_where(Ir *ir, Node *cond, Node *value)
 {
 	return cond ? node_select(ir, cond, value, node_const(ir, value->type, 0)) : value;
 }
+
+Node *weighted(Ir *ir, Node *w, Node *d)
+{
+	if (w->op == OP_SELECT && node_is_value(w->src[2], 0))
+		return node_select(ir, w->src[0], node_mul(ir, w->src[1], d), w->src[2]);
+	return node_mul(ir, w, d);
+}

@@ -45,6 +45,12 @@ Node *piece_tensor(Ir *ir, const Piece *piece)
 	return sum_make(ir, &f, piece->value);
 }
 
+bool index_is_choice(const Node *e)
+{
+	return e->op == OP_SELECT || e->op == OP_MAX || e->op == OP_MIN || e->op == OP_ABS ||
+	       e->op == OP_SIGN || (e->op == OP_CAST && e->src[0]->type == RICCI_BOOL);
+}
+
 /* What keeps an index from being inverted, NULL for nothing; without: nodes that nothing keeps. */
 static const char *obstacle(Ir *ir, NodeMap *without, Node *e)
 {
@@ -119,4 +125,24 @@ Node *term_scatter(Ir *ir, const Term *term)
 	}
 	return comp_make(ir, RED_ADD, rank, shape, lhs, comp_naxis(term->comp), term->comp->src,
 			 value_where(ir, term->guard, term->value));
+}
+
+Term term_over(Ir *ir, const Term *t, Node *cond, int nkeep, Node *const *keep)
+{
+	Node *part = value_where(ir, t->guard, t->read);
+	Frame f = {.rank = nkeep, .nkeep = nkeep, .cond = cond};
+	Term own = {NULL};
+	for (int k = 0; k < comp_naxis(t->comp); k++)
+		if (!node_has(part, comp_axis(t->comp, k)))
+			f.sum[f.nsum++] = comp_axis(t->comp, k);
+	for (int k = 0; k < nkeep; k++) {
+		f.keep[k] = f.lhs[k] = keep[k];
+		f.shape[k] = axis_extent(keep[k]);
+		f.place[k] = node_axis(ir, k, f.shape[k]);
+	}
+	own.comp = comp_dense(ir, RED_NONE, nkeep, nkeep, keep, part);
+	own.read = node_replace(ir, t->read, nkeep, keep, own.comp->src);
+	own.guard = t->guard ? node_replace(ir, t->guard, nkeep, keep, own.comp->src) : NULL;
+	own.value = tensor_read(ir, sum_make(ir, &f, t->value), own.comp->src);
+	return own;
 }

@@ -1,7 +1,7 @@
 /* lower.c - a task and a schedule become the source of a kernel.
  *
  *	subgraph --problem_init--> problem --lower_nest | _contract | _library--> loop tree
- *--emit--> text
+ *	loop tree --emit--> text
  *
  * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
 #include "jit/backend/backend.h"

@@ -350,9 +350,8 @@ static int judge_move(Judge *j, double by, Error *err)
 		node_walk(ir, body, see_read, &m);
 		for (int i = 0; i < m.n; i++)
 			m.to[i] = read_moved(ir, m.from[i], by);
-		j->copy.member[k] =
-			comp_with(ir, j->copy.member[k], comp_reduce(j->copy.member[k]),
-				  node_replace(ir, body, m.n, m.from, m.to));
+		j->copy.member[k] = comp_with(ir, j->copy.member[k], comp_reduce(j->copy.member[k]),
+					      node_replace(ir, body, m.n, m.from, m.to));
 	}
 	IR_LEAVE(ir);
 	return 0;

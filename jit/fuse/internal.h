@@ -50,16 +50,12 @@ typedef struct Reads { /* the READ nodes of one tensor in an expression, sources
 	int n, room;
 } Reads;
 
-/* A list with room for more than n items: the old one, or a copy in twice the room. */
-void *list_grow(Arena *a, void *old, int n, int *room, size_t size);
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
 	      const char *verdict);
 /* All reads in e; c's reads of the tensor. */
 Reads fuse_reads_in(Ir *ir, Node *e);
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
-/* comp_reads of an equation as it is now, found once. */
-int group_reads(Fuse *f, const Node *c, Node ***reads);
 void fuse_take_in(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
 void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);

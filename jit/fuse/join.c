@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int group_reads(Fuse *f, const Node *c, Node ***reads)
+/* comp_reads of an equation as it is now, found once. */
+static int group_reads(Fuse *f, const Node *c, Node ***reads)
 {
 	if (!f->reads[c->id])
 		f->nread[c->id] = comp_reads(f->ir, c, &f->reads[c->id]);

@@ -18,7 +18,8 @@ void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flo
 			 verdict);
 }
 
-void *list_grow(Arena *a, void *old, int n, int *room, size_t size)
+/* A list with room for more than n items: the old one, or a copy in twice the room. */
+static void *list_grow(Arena *a, void *old, int n, int *room, size_t size)
 {
 	if (n < *room)
 		return old;

@@ -195,8 +195,7 @@ Node *stage_conditions(Build *b, Node *body)
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
 	Node *read = u.read[0];
-	if (u.n != 1 || !is_factor(b->ir, body->src[1], read) ||
-	    !stays_finite(b->ir, body->src[1]))
+	if (u.n != 1 || !is_factor(b->ir, body->src[1], read) || !stays_finite(b->ir, body->src[1]))
 		return body;
 	Node *padded = node_select(b->ir, body->src[0], read, node_const(b->ir, read->type, 0));
 	return node_replace(b->ir, body->src[1], 1, &read, &padded);

@@ -47,7 +47,8 @@ static double error_of(Kind type, OracleValue v)
  * floats of the type are all there is? */
 static bool stays_exact(Kind type, double f, double rounding)
 {
-	return rounding == 0 && (type == F64 ? fabs(f) > 0x1p-900 || f == 0 : round_float(type, f) == f);
+	return rounding == 0 &&
+	       (type == F64 ? fabs(f) > 0x1p-900 || f == 0 : round_float(type, f) == f);
 }
 
 static OracleValue add(Kind type, OracleValue a, OracleValue b)

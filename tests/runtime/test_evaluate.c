@@ -16,7 +16,8 @@ static const char *const program[] = {
 	"Y[i,k] = random(3) + A[i,k]",
 	"c[i] = i32(i % 3) where i<30; Y[i,k] = A[c[i],k]; Z[i] = i32(i*2) where i<5",
 	"Y[] += A[i,k]; Z[] = Y[] * 2.0",
-	("c[k,j] = k < 23 ? A[0,k]*0.0 + B[k,j]*0.0 + 1.0 : 0.0; Y[i,j] += k < i ? A[i,k]*log(c[k,j]) : 0.0; "
+	("c[k,j] = k < 23 ? A[0,k]*0.0 + B[k,j]*0.0 + 1.0 : 0.0; Y[i,j] += k < i ? "
+	 "A[i,k]*log(c[k,j]) : 0.0; "
 	 "Z[i,j] += k < i ? A[i,k]*(B[k,j]/c[k,j]) : 0.0"),
 };
 
@@ -150,8 +151,8 @@ static void test_orders(const Backend *b)
 		for (int i = 0; i < N; i++)
 			data[i] = order[k].from * (float)(1 + i % 3);
 		CHECK_INT(notation_elaborate(&ir, order[k].text, 1, &a, &n, &y, 1), 0);
-		CHECK_INT(
-			evaluate(&ir, 1, &y, 1, &(Binding){a, data}, (void *[]){out}, &e, &err), 0);
+		CHECK_INT(evaluate(&ir, 1, &y, 1, &(Binding){a, data}, (void *[]){out}, &e, &err),
+			  0);
 		CHECK_STR(err.text, "");
 		error_clear(&err);
 		ir_free(&ir);

@@ -313,8 +313,7 @@ __attribute__((unused)) static Verdict programs_verdict(int n, const RandomProgr
 				text_add(why, "by %s\n", backend[b]);
 			}
 		for (int i = 0; i < n && v == GOOD; i++)
-			for (int k = 0; k < c[i].nroot && v == GOOD && !p[i].special;
-			     k++)
+			for (int k = 0; k < c[i].nroot && v == GOOD && !p[i].special; k++)
 				if (!root_agrees(&c[i], k, why)) {
 					v = WRONG_RESULT;
 					text_add(why, "by %s\n", backend[b]);

@@ -50,9 +50,8 @@ __attribute__((unused)) static void operand_fill(const Operand *x, const RandomP
 		double v = (double)(z >> 40) * 0x1p-23 - 1;
 		if (type_is_float(x->type))
 			type_store(x->type, data, (size_t)i,
-				   p->special && z % 5 == 0
-					   ? value_special(x->type, z / 5)
-					   : v + (v < 0 ? -0.0625 : 0.0625));
+				   p->special && z % 5 == 0 ? value_special(x->type, z / 5)
+							    : v + (v < 0 ? -0.0625 : 0.0625));
 		else
 			type_store_int(x->type, data, (size_t)i,
 				       integer_between(x->low, x->high, z));
