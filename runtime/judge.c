@@ -226,6 +226,9 @@ static void judge_keep(Judge *j, int k)
 
 	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1; i++) {
 		size_t at = (size_t)j->s->at[k][i];
+
+		if (b[i] == 0 && !type_is_float(t))
+			continue; /* judge_whole did */
 		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 
 		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
@@ -237,6 +240,17 @@ static void judge_keep(Judge *j, int k)
 	}
 }
 
+/* Integers are kept with all their digits, which a double lacks. */
+static void judge_whole(Judge *j, int k)
+{
+	Type t = (Type)j->copy.member[k]->type;
+
+	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1 && !type_is_float(t); i++)
+		for (int way = 0; way < WAYS; way++)
+			type_store_int(t, j->full[WAYS * k + way], (size_t)j->s->at[k][i],
+				       j->ints[i]);
+}
+
 /* Values and bounds of all members. */
 static int judge_all(Judge *j, Error *err)
 {
@@ -246,6 +260,8 @@ static int judge_all(Judge *j, Error *err)
 		int code = judge_member(j, k, 0, s->value[k], err);
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
+		if (!code)
+			judge_whole(j, k);
 		for (int i = 0; i < s->count[k] && !code; i++)
 			s->bound[k][i] =
 				result_bound(j->copy.member[k], sample_length(j->copy.member[k]),
