@@ -3,11 +3,11 @@
  * them loops over time, a quarter of integers near the ends of their types, a sixth rounded by
  * chance.
  *
- * usage: fuzz_programs [--seconds N] [--count N] [--first NUMBER] [--cc SHARE] [--text]
+ * usage: fuzz_programs [--seconds N] [--count N] [--from N | --first NUMBER] [--cc SHARE] [--text]
  *                      [--keep FOLDER] [FILE..]
  *
- * Input: the numbers of programs of all kinds, those from --first on, or kept files (--here: in
- * this process, for a debugger). Every SHARE-th batch goes through cc (0: none); --text judges only
+ * Input: the numbers of programs of all kinds (--from: but for the first ones), those of one kind
+ * from --first on, or kept files (--here: in this process, for a debugger). Every SHARE-th batch goes through cc (0: none); --text judges only
  * what is printed, which is forty times as fast. Output: a line for each failure with the program
  * made smaller and the command that reproduces it from the file kept; a progress line on a
  * terminal; the totals. */
@@ -186,6 +186,8 @@ int main(int argc, char **argv)
 			f.count = strtoull(value, NULL, 10), k++;
 		else if (!strcmp(argv[k], "--first"))
 			f.first = strtoull(value, NULL, 10), f.given = true, k++;
+		else if (!strcmp(argv[k], "--from"))
+			f.first = strtoull(value, NULL, 10), k++;
 		else if (!strcmp(argv[k], "--cc"))
 			f.cc = f.cc ? atoi(value) : 0, k++;
 		else if (!strcmp(argv[k], "--keep"))
