@@ -7,10 +7,10 @@
  *                      [--keep FOLDER] [FILE..]
  *
  * Input: the numbers of programs of all kinds (--from: but for the first ones), those of one kind
- * from --first on, or kept files (--here: in this process, for a debugger). Every SHARE-th batch goes through cc (0: none); --text judges only
- * what is printed, which is forty times as fast. Output: a line for each failure with the program
- * made smaller and the command that reproduces it from the file kept; a progress line on a
- * terminal; the totals. */
+ * from --first on, or kept files (--here: in this process, for a debugger). Every SHARE-th batch
+ * goes through cc (0: none); --text judges only what is printed, which is forty times as fast.
+ * Output: a line for each failure with the program made smaller and the command that reproduces it
+ * from the file kept; a progress line on a terminal; the totals. */
 #include "tests/tools/program_shrink.h"
 
 #include <sys/stat.h>
