@@ -28,20 +28,13 @@ static Index *add_index(Elab *e, Name *name, int pos)
 	return x;
 }
 
-/* Names in the order in which a walk of the nodes will meet them: the condition of a padded access
- * comes before the access, and bare names are no part of it. */
+/* Names in their order of appearance, by which draws are numbered. */
 static void gather_names(Elab *e, Ast *a)
 {
 	if (!ast_enter(e->src, a))
 		return;
 	if (a->kind == AST_NAME && !a->name->is_tensor)
 		add_index(e, a->name, a->pos)->right = true;
-	if (a->kind == AST_ELSE) {
-		Ast *x = a->arg[0];
-		for (int i = 0; i < x->n; i++)
-			if (x->arg[i]->kind != AST_NAME)
-				gather_names(e, x->arg[i]);
-	}
 	for (int i = 0; i < a->n; i++)
 		gather_names(e, a->arg[i]);
 }
