@@ -79,8 +79,8 @@ static double quotient(int i, double a, double b)
 static OracleValue apply(Kind type, int i, OracleValue a, OracleValue b)
 {
 	double f = quotient(i, a.f, b.f), da = error_of(type, a), db = error_of(type, b), most = 0;
-	if (i >= 0 && type != F64 && function_turns(i) && fabs(a.f) > 0x1p28)
-		return lost(); /* any number (docs/speed.md) */
+	if (i >= 0 && function_turns(i) && (da > 0.5 || (type != F64 && fabs(a.f) > 0x1p28)))
+		return lost(); /* of any angle; docs/speed.md */
 	for (int k = 0; k < 4 && (da > 0 || db > 0); k++) {
 		double g = quotient(i, a.f + (k & 1 ? da : -da), b.f + (k & 2 ? db : -db));
 		if (isfinite(f) ? !isfinite(g) : !(f == g || (isnan(f) && isnan(g))))
