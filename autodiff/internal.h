@@ -173,7 +173,6 @@ typedef struct Conditions {
 	Node **at; /* while they are gathered, room for MAX_CONDITIONS */
 } Conditions;
 
-bool is_index_compare(const Node *n);
 /* The range of an axis under the conditions; false where they don't narrow it. */
 bool conditions_bounds(const Conditions *c, Node *axis, int64_t *lo, int64_t *hi);
 typedef enum { PIECE_ZERO, PIECE_SUM, PIECE_SCATTER } PieceKind; /* SCATTER: no inverse */

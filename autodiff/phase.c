@@ -119,7 +119,7 @@ static Residues piece_residues(Ir *ir, const Piece *p, int d)
 static bool place_tests(const Place *p, int d)
 {
 	for (int k = 0; k < p->cond.n && p->h[d]; k++)
-		if (is_index_compare(p->cond.at[k]) && node_has(p->cond.at[k], p->h[d]))
+		if (node_compares_index(p->cond.at[k]) && node_has(p->cond.at[k], p->h[d]))
 			return true;
 	return false;
 }

@@ -35,17 +35,11 @@ static void conditions_split(Conditions *c, Node *cond)
 		conditions_put(c, part[k]);
 }
 
-bool is_index_compare(const Node *n)
-{
-	return (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
-	       n->src[0]->type == RICCI_I64;
-}
-
 /* A comparison that tests an index of the read alone, restated for z, which is within the tensor;
  * NULL for others. */
 static Node *restate(Ir *ir, const Place *p, Node *cond, Node *const *z)
 {
-	if (!is_index_compare(cond))
+	if (!node_compares_index(cond))
 		return NULL;
 	Node *e = node_sub(ir, cond->src[1], cond->src[0]);
 	for (int d = 0; d < p->rank; d++)
@@ -109,7 +103,7 @@ static bool prune(Ir *ir, Conditions *c)
 	if (n && poly_is_empty(poly_without(ir, n, c->at, -1)))
 		return false;
 	for (int k = n - 1; k >= 0 && n <= MAX_PRUNED; k--) {
-		if (!is_index_compare(c->at[k]) ||
+		if (!node_compares_index(c->at[k]) ||
 		    !poly_implies(poly_without(ir, n, c->at, k), c->at[k]))
 			continue;
 		n--;

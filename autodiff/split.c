@@ -71,7 +71,7 @@ typedef struct Known {
  * earlier ones may protect cond, which may protect what is the choice's value only there. */
 static void guard_put(Ir *ir, Node **all, Node **cond, Node *guard, const Known *known)
 {
-	if (*cond && is_index_compare(guard)) {
+	if (*cond && node_compares_index(guard)) {
 		Affine a = affine_of(ir, node_sub(ir, guard->src[1], guard->src[0]));
 		if (affine_coefficient(&a, known->from[0])) {
 			*all = node2(ir, OP_AND, *all, *cond);

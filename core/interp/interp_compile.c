@@ -338,8 +338,7 @@ static const struct {
 
 static bool compares_floats(const Node *n)
 {
-	bool compares = n->op == OP_EQ || n->op == OP_NE || n->op == OP_LT || n->op == OP_LE;
-	return compares && type_is_float((Type)n->src[0]->type);
+	return op_compares((Op)n->op) && type_is_float((Type)n->src[0]->type);
 }
 
 /* A comparison looks at f32 values as kernels have them: of one operation, rounded. In f64 a

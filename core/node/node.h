@@ -22,6 +22,11 @@ typedef struct OpInfo {
 	OpForm form;
 } OpInfo;
 extern const OpInfo op_info[OP_COUNT];
+/* Does it compare? */
+static inline bool op_compares(Op op)
+{
+	return op >= OP_LT && op <= OP_NE; /* neighbours in ops.def */
+}
 /* Does it compare or join truth values? Then it gives one. */
 static inline bool op_is_logic(Op op)
 {
@@ -162,8 +167,12 @@ int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes);
 /* Conditions that compare no integers anywhere say nothing about indices. */
 static inline bool node_compares_int(const Node *n)
 {
-	return (n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE) &&
-	       !type_is_float((Type)n->src[0]->type);
+	return op_compares((Op)n->op) && !type_is_float((Type)n->src[0]->type);
+}
+/* Does it compare I64, the type of indices? Their differences are affine forms (condition_slack). */
+static inline bool node_compares_index(const Node *n)
+{
+	return op_compares((Op)n->op) && n->src[0]->type == RICCI_I64;
 }
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not
  * entered). */

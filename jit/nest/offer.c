@@ -141,8 +141,7 @@ static void see_asked(void *user, Node *n)
 {
 	Asked *a = user;
 	Node *zero = node_int(a->p->ir, 0);
-	bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
-	if (compares && node_has(n, a->axis))
+	if (op_compares((Op)n->op) && node_has(n, a->axis))
 		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
 }
 

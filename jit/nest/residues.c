@@ -34,8 +34,7 @@ static void see_period(void *user, Node *n)
 static void see_decided(void *user, Node *n)
 {
 	Asked *a = user;
-	bool compares = n->op == OP_LT || n->op == OP_LE || n->op == OP_EQ || n->op == OP_NE;
-	if (compares && node_has(n, a->axis))
+	if (op_compares((Op)n->op) && node_has(n, a->axis))
 		a->decided |= node_is_const(node_replace(a->ir, n, 1, &a->axis, &a->first));
 }
 

@@ -246,7 +246,6 @@ static int draw_node(Op *op, Type *type, Node **src)
 	while (op_info[*op].nsrc < 1 || *op == OP_RANDOM || *op == OP_NORMAL ||
 	       (*op >= OP_EXP && *op <= OP_ERF && draw(8)));
 	bool logic = *op == OP_AND || *op == OP_OR || *op == OP_NOT;
-	bool compare = *op == OP_LT || *op == OP_LE || *op == OP_EQ || *op == OP_NE;
 	bool whole = *op == OP_FLOORDIV || *op == OP_FLOORMOD;
 	bool any = *op == OP_ADD || *op == OP_SUB || *op == OP_MUL || *op == OP_NEG ||
 		   *op == OP_MIN || *op == OP_MAX || *op == OP_ABS || *op == OP_SIGN ||
@@ -255,7 +254,7 @@ static int draw_node(Op *op, Type *type, Node **src)
 		*type = t;
 	} else if (logic) {
 		*type = t = RICCI_BOOL;
-	} else if (compare) {
+	} else if (op_compares(*op)) {
 		*type = RICCI_BOOL;
 	} else {
 		if (t == RICCI_BOOL || (whole && real) || (!whole && !any && !real))
