@@ -13,12 +13,14 @@ static const double MOST_SHARED = 1 << 25; /* elements */
 static int as_inequalities(Contract *c, Node *g, Node *e[2])
 {
 	Ir *ir = c->ir;
-	if (g->nsrc != 2 || g->src[0]->type != RICCI_I64)
+	e[0] = condition_slack(ir, g);
+	if (e[0])
+		return 1;
+	if (g->op != OP_EQ || g->src[0]->type != RICCI_I64)
 		return 0;
-	Node *d = node_sub(ir, g->src[1], g->src[0]);
-	e[0] = g->op == OP_LT ? node_sub(ir, d, contract_int(c, 1)) : d;
-	e[1] = node_scale(ir, d, -1);
-	return g->op == OP_LT || g->op == OP_LE ? 1 : g->op == OP_EQ ? 2 : 0;
+	e[0] = node_sub(ir, g->src[1], g->src[0]);
+	e[1] = node_scale(ir, e[0], -1);
+	return 2;
 }
 
 bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted *r)

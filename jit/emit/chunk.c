@@ -311,12 +311,9 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 	if (cond->op == OP_AND)
 		return intervals(v, cond->src[0], room, n, e, k) &&
 		       intervals(v, cond->src[1], room, n, e, k);
-	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64 ||
-	    *n == room || emit_reads(v->e, cond) > READS_KNOWN)
+	Node *d = condition_slack(ir, cond);
+	if (!d || *n == room || emit_reads(v->e, cond) > READS_KNOWN)
 		return false;
-	Node *d = node_sub(ir, cond->src[1], cond->src[0]);
-	if (cond->op == OP_LT)
-		d = node_sub(ir, d, node_int(ir, 1));
 	Affine a = affine_of(ir, d);
 	for (int j = 0; j < a.n; j++)
 		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))

@@ -42,12 +42,8 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
 {
 	if (node_is_const(cond))
 		return cond->u.i != 0;
-	if ((cond->op != OP_LT && cond->op != OP_LE) || cond->src[0]->type != RICCI_I64)
-		return false;
-	Node *e = node_sub(ir, cond->src[1], cond->src[0]); /* e >= 0 */
-	if (cond->op == OP_LT)
-		e = node_sub(ir, e, node_int(ir, 1));
-	int64_t k = affine_stride(ir, e, axis);
+	Node *e = condition_slack(ir, cond);
+	int64_t k = e ? affine_stride(ir, e, axis) : 0;
 	if (k == INT64_MIN || k == 0)
 		return false;
 	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
@@ -87,15 +83,11 @@ static bool decide(Inside *in, Node *cond, Node *e, bool value)
 static void see_condition(void *user, Node *n)
 {
 	Inside *in = user;
-	Ir *ir = in->ir;
-	if ((n->op != OP_LT && n->op != OP_LE) || n->src[0]->type != RICCI_I64 ||
-	    in->n == CONDITIONS_MOST || !node_has(n, in->axis))
+	Node *e = condition_slack(in->ir, n);
+	if (!e || in->n == CONDITIONS_MOST || !node_has(n, in->axis))
 		return;
-	Node *e = node_sub(ir, n->src[1], n->src[0]);
-	if (n->op == OP_LT)
-		e = node_sub(ir, e, node_int(ir, 1));
 	if (!decide(in, n, e, true))
-		decide(in, n, node_sub(ir, node_int(ir, -1), e), false);
+		decide(in, n, node_sub(in->ir, node_int(in->ir, -1), e), false);
 }
 
 /* Iterations lo..hi-1 of the loop, with or without the conditions. */
