@@ -40,29 +40,35 @@ static bool read_plain(const Node *c, const Node *read)
 	return plain;
 }
 
-/* What an index reads keeps its data, and what is read there depends on them. */
-static void see_index_read(Terms *x, const Node *e, const Node *read)
+typedef struct IndexReads { /* what an index reads */
+	Terms *x;
+	bool any;
+} IndexReads;
+
+/* What an index reads keeps its data. */
+static void see_index_read(void *user, Node *n)
 {
-	if (e->op == OP_READ) {
-		x->marked[input_of(x, e->src[0])] = false;
-		x->marked[input_of(x, read->src[0])] = false;
-	}
-	for (int i = 0; i < e->nsrc; i++)
-		if (!node_is_tensor(e->src[i]))
-			see_index_read(x, e->src[i], read);
+	IndexReads *r = user;
+
+	if (n->op != OP_READ)
+		return;
+	r->x->marked[input_of(r->x, n->src[0])] = false;
+	r->any = true;
 }
 
 static void see_unmarked(void *user, Node *n)
 {
 	Terms *x = user;
 	int i = n->op == OP_READ ? input_of(x, n->src[0]) : -1;
+	IndexReads r = {x, false};
 
 	if (i < 0)
 		return;
-	if (!read_plain(x->copy.member[0], n) || n->type == RICCI_BOOL)
-		x->marked[i] = false;
 	for (int d = 1; d < n->nsrc; d++)
-		see_index_read(x, n->src[d], n);
+		node_walk(&x->copy.ir, n->src[d], see_index_read, &r);
+	/* the element that is read may depend on what an index reads */
+	if (!read_plain(x->copy.member[0], n) || n->type == RICCI_BOOL || r.any)
+		x->marked[i] = false;
 }
 
 static void see_read(void *user, Node *n)
@@ -76,35 +82,60 @@ static void see_read(void *user, Node *n)
 }
 
 /* ---- are the other terms alike? ---- */
-/* Is e zero wherever the marked inputs are, the others being finite? */
-static bool zero_there(const Terms *x, const Node *e)
-{
-	const Node *const *s = (const Node *const *)e->src;
+typedef struct Zeros { /* the nodes that are zero wherever the marked inputs are */
+	Terms *x;
+	NodeMap nodes;
+} Zeros;
 
-	switch (e->op) {
+/* Is n such a node, by what its sources are? The other inputs are finite. */
+static bool zero_by_sources(const Zeros *z, const Node *n)
+{
+	bool s[3] = {false};
+	int i;
+
+	for (int k = 0; k < n->nsrc && k < COUNT(s); k++)
+		s[k] = node_map_get(&z->nodes, n->src[k]) != NULL;
+	switch (n->op) {
 	case OP_READ:
-		return input_of(x, s[0]) >= 0 && x->marked[input_of(x, s[0])];
+		i = input_of(z->x, n->src[0]);
+		return i >= 0 && z->x->marked[i];
 	case OP_CONST:
-		return node_is_value(e, 0);
+		return node_is_value(n, 0);
 	case OP_MUL:
-		return zero_there(x, s[0]) || zero_there(x, s[1]);
+		return s[0] || s[1];
 	case OP_ADD:
 	case OP_SUB:
 	case OP_MIN:
 	case OP_MAX:
-		return zero_there(x, s[0]) && zero_there(x, s[1]);
+		return s[0] && s[1];
 	case OP_SELECT:
-		return zero_there(x, s[1]) && zero_there(x, s[2]);
+		return s[1] && s[2];
 	case OP_DIV:
 	case OP_NEG:
 	case OP_ABS:
 	case OP_STOP:
 	case OP_CAST:
 	case OP_SIGN:
-		return zero_there(x, s[0]);
+		return s[0];
 	default:
 		return false;
 	}
+}
+
+static void see_zero(void *user, Node *n)
+{
+	Zeros *z = user;
+
+	if (zero_by_sources(z, n))
+		node_map_put(&z->x->copy.ir, &z->nodes, n, n);
+}
+
+static bool zero_elsewhere(Terms *x, Node *e)
+{
+	Zeros z = {.x = x};
+
+	node_walk(&x->copy.ir, e, see_zero, &z);
+	return node_map_get(&z.nodes, e) != NULL;
 }
 
 /* Axes, and data that are not there yet. */
@@ -378,7 +409,7 @@ static void kinds_find(Terms *x, double *v, double *mag, Error *err)
 	double least = INFINITY;
 	bool sums = comp_reduce(c) == RED_ADD;
 
-	x->usable[TERMS_ZEROS] = sums && x->exact > 0 && zero_there(x, comp_body(c));
+	x->usable[TERMS_ZEROS] = sums && x->exact > 0 && zero_elsewhere(x, comp_body(c));
 	fill_floats(x, true);
 	if (sums && x->exact > 0 && base_values(x, 1, v, mag, err)) {
 		double most = 0;

@@ -1,6 +1,6 @@
 /* test_terms.c - long sums, products and extremes are judged by few of their terms: right kernels
  * pass, those of an equation that is nearly the same are refused, and what can't be judged so is
- * said. */
+ * said. A walk that met a shared part of a term once for each of its users would never end. */
 #include "runtime/terms.h"
 #include "tests/check.h"
 #include <stdlib.h>
@@ -55,14 +55,27 @@ static const Case cases[] = {
 	{SUM("a0[i/2]"), NULL, ONE},
 };
 
+/* Terms whose parts are shared at every one of DEPTH levels, so that their trees have 2^DEPTH parts.
+ * each: %1$d is the level, %2$d the next one. */
+enum { DEPTH = 40 };
+typedef struct Family {
+	const char *head, *each, *body, *inputs;
+} Family;
+static const Family families[] = {
+	{"v0 = a0[i]; ", "v%2$d = max(v%1$d, -v%1$d); ", "v%d", ONE},
+	{"p0 = a1[i]; ", "p%2$d = (p%1$d + p%1$d/2) %% 8; ", "a0[i]*a2[p%d]",
+	 "input f32 1500007\ninput i32 1500007\ninput f32 8\n"},
+};
+
 static Task *task_from(const Case *c, const char *equation)
 {
-	char text[600];
+	Text text = {0};
 	Error err = {0};
 
-	snprintf(text, sizeof text, "ricci-task 1\n%s%s", c->inputs, equation);
-	Task *t = task_parse(text, &err);
-	CHECK_REPORT(t, "%s\n%s", err.text, text);
+	text_add(&text, "ricci-task 1\n%s%s", c->inputs, equation);
+	Task *t = task_parse(text.s, &err);
+	CHECK_REPORT(t, "%s\n%s", err.text, text.s);
+	text_free(&text);
 	return t;
 }
 
@@ -99,6 +112,27 @@ static void case_run(const Case *c)
 	}
 }
 
+static void family_equation(const Family *f, int n, Text *t)
+{
+	text_add(t, "keep %s", f->head);
+	for (int k = 0; k < DEPTH; k++)
+		text_add(t, f->each, k, k + 1);
+	text_add(t, "m0[] += ");
+	text_add(t, f->body, DEPTH);
+	text_add(t, " where i<%d\n", n);
+}
+
+static void family_run(const Family *f)
+{
+	Text right = {0}, wrong = {0};
+
+	family_equation(f, 1500007, &right);
+	family_equation(f, 1500006, &wrong);
+	case_run(&(Case){right.s, wrong.s, f->inputs});
+	text_free(&right);
+	text_free(&wrong);
+}
+
 int main(void)
 {
 	char why[256];
@@ -110,6 +144,8 @@ int main(void)
 	}
 	for (int i = 0; i < COUNT(cases); i++)
 		case_run(&cases[i]);
+	for (int i = 0; i < COUNT(families); i++)
+		family_run(&families[i]);
 	CHECK_INT(mem_live(), 0);
 	return check_done();
 }
