@@ -7,7 +7,8 @@
  * one of the others, however long the sum is. Three kinds of data: TERMS_ZEROS, the base is 0 and so
  * are all other terms, while unmarked inputs are random, so that whatever the chosen terms read
  * shows; TERMS_ONES, all inputs are 1 elsewhere and sums still exact, so that each lost term shows;
- * TERMS_BASE, where the others are neither: the base that makes them count least.
+ * TERMS_BASE, where the others are neither: the base that makes them count least. What is done under
+ * IR_ENTER owns arena memory only.
  */
 #include "runtime/terms.h"
 #include <math.h>
@@ -201,15 +202,12 @@ static Node *listed(Terms *x, Node *e, Listed how)
 			  node_replace(ir, e, n, from, to));
 }
 
-static int listed_values(const Terms *x, Node *e, void *const *input, double *v, double *mag,
-			 Error *err)
+static int listed_values(Terms *x, Node *e, void *const *input, double *v, double *mag, Error *err)
 {
 	int in = x->task->sub.ninput, code;
 	size_t n = (size_t)tensor_size(e);
-	Binding *bind = mem_zalloc(((size_t)in + 2) * sizeof *bind);
+	Binding *bind = arena_alloc(&x->copy.ir.arena, ((size_t)in + 2) * sizeof *bind);
 
-	if (!bind)
-		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (int i = 0; i < in; i++)
 		bind[i] = (Binding){x->copy.input[i], input ? input[i] : NULL};
 	bind[in] = (Binding){x->elements, x->element};
@@ -221,7 +219,6 @@ static int listed_values(const Terms *x, Node *e, void *const *input, double *v,
 		memcpy(&whole, &v[i], sizeof whole);
 		v[i] = (double)whole;
 	}
-	mem_free(bind);
 	return code;
 }
 
@@ -250,23 +247,19 @@ static int point_order(const void *a, const void *b)
 }
 
 /* Terms: their places are drawn, and none twice. */
-static bool points_choose(Terms *x, uint64_t *state)
+static void points_choose(Terms *x, uint64_t *state)
 {
 	const Node *c = x->copy.member[0];
 	int rank = tensor_rank(c), n = comp_naxis(c) - rank, kept = 0;
-	double *flat = mem_alloc(sizeof *flat * (size_t)x->n);
+	double *flat = arena_alloc(&x->copy.ir.arena, sizeof *flat * (size_t)x->n);
 
-	for (int t = 0; flat && t < x->n; t++) {
-		flat[t] = 0;
+	for (int t = 0; t < x->n; t++)
 		for (int a = 0; a < n; a++) {
 			int64_t extent = axis_extent(comp_axis(c, rank + a));
 
 			flat[t] = flat[t] * (double)extent +
 				  (double)pick_place(extent, t < 2 ? t : 2 + t, state);
 		}
-	}
-	if (!flat)
-		return false;
 	qsort(flat, (size_t)x->n, sizeof *flat, point_order);
 	for (int t = 0; t < x->n; t++)
 		if (!t || flat[t] != flat[t - 1])
@@ -280,8 +273,6 @@ static bool points_choose(Terms *x, uint64_t *state)
 			x->point[t * n + a] = (int64_t)(flat[t] - above * extent);
 			flat[t] = above;
 		}
-	mem_free(flat);
-	return true;
 }
 
 static void elements_choose(Terms *x, uint64_t *state)
@@ -330,11 +321,8 @@ static int places_find(Terms *x, const Node *read, Error *err)
 {
 	int i = input_of(x, read->src[0]), m = x->nelement * x->n, code = 0;
 	int64_t *at = x->place[i] + x->nplace[i];
-	double *v = mem_alloc(sizeof *v * (size_t)m);
+	double *v = arena_alloc(&x->copy.ir.arena, sizeof *v * (size_t)m);
 
-	if (!v)
-		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	memset(at, 0, (size_t)m * sizeof *at);
 	for (int d = 0; d < tensor_rank(read->src[0]) && !code; d++) {
 		int64_t extent = tensor_extent(read->src[0], d);
 
@@ -344,25 +332,20 @@ static int places_find(Terms *x, const Node *read, Error *err)
 					? -1
 					: at[k] * extent + (int64_t)v[k];
 	}
-	mem_free(v);
 	x->nplace[i] += m;
 	return code;
 }
 
-static bool places_room(Terms *x)
+static void places_room(Terms *x)
 {
-	bool good = true;
-
-	for (int i = 0; i < x->task->sub.ninput && good; i++) {
+	for (int i = 0; i < x->task->sub.ninput; i++) {
 		size_t reads = 0;
 
 		for (int r = 0; r < x->nread; r++)
 			reads += x->read[r]->src[0] == x->copy.input[i];
 		x->place[i] = arena_alloc(&x->copy.ir.arena, (reads * (size_t)(x->nelement * x->n) +
 							      1) * sizeof **x->place);
-		good = x->place[i] != NULL;
 	}
-	return good;
 }
 
 /* ---- which kinds of data tell something ---- */
@@ -444,8 +427,7 @@ static bool terms_memory(Terms *x, int nelement, int n)
 	x->nplace = arena_alloc(a, in * sizeof *x->nplace);
 	x->point = arena_alloc(a, (size_t)(n * COMP_MAX_AXES) * sizeof *x->point);
 	x->element = arena_alloc(a, (size_t)(nelement * COMP_MAX_AXES) * sizeof *x->element);
-	return x->marked && x->filled && x->place && x->nplace && x->point && x->element &&
-	       sample_one(&x->s, nelement);
+	return sample_one(&x->s, nelement);
 }
 
 /* In IR_ENTER of the copy. */
@@ -469,8 +451,8 @@ static int terms_find(Terms *x, int nelement, int n, uint64_t seed, Error *err)
 		return 0;
 	elements_choose(x, &state);
 	x->s.count[0] = x->s.n = x->nelement;
-	if (!points_choose(x, &state) || !places_room(x))
-		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	points_choose(x, &state);
+	places_room(x);
 	x->points = table_new(ir, "points", x->n, comp_naxis(c) - rank);
 	x->elements = table_new(ir, "elements", x->nelement, rank);
 	for (int r = 0; r < x->nread && !code; r++)
@@ -610,18 +592,15 @@ static int terms_expect(Terms *x, TermsKind kind, double base, void *const *inpu
 {
 	Node *c = x->copy.member[0], *e = kind == TERMS_ZEROS ? NULL : body_of_base(x, base);
 	size_t m = (size_t)x->nelement;
-	double *v = mem_zalloc(4 * m * sizeof *v), *other = v + 2 * m;
+	double *v = arena_alloc(&x->copy.ir.arena, 4 * m * sizeof *v), *other = v + 2 * m;
 	double eps = arithmetic_epsilon(&x->copy.ir, c);
-	int code = v ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a verification");
+	int code = listed_values(x, listed(x, comp_body(c), ALL_TERMS), input, v, v + m, err);
 
-	if (!code)
-		code = listed_values(x, listed(x, comp_body(c), ALL_TERMS), input, v, v + m, err);
 	if (!code && e)
 		code = listed_values(x, listed(x, e, ONE_TERM), input, other, other + m, err);
 	for (size_t i = 0; i < m && !code; i++)
 		terms_total(x, v[i], v[m + i], other[i], other[m + i], eps,
 			    kind == TERMS_BASE ? 0 : x->exact, (int)i);
-	mem_free(v);
 	return code;
 }
 

@@ -133,6 +133,31 @@ static void family_run(const Family *f)
 	text_free(&wrong);
 }
 
+/* Every allocation fails once: what was found is the same, or an error, and nothing is left. */
+static void test_memory(void)
+{
+	static const Case c = {SUM("a0[i,i%3]*a1[i]"), NULL,
+			       "input f32 1500007x3\ninput f32 1500007\n"};
+	Task *t = task_from(&c, c.right);
+	long live = mem_live();
+	bool all = false;
+
+	for (int n = 1; t && !all; n++) {
+		Error err = {0};
+		Terms x;
+
+		mem_fail_at(n);
+		int code = terms_new(&x, t, 4, 64, 1, &err);
+		mem_fail_at(0);
+		CHECK_REPORT(!code || code == RICCI_ENOMEM, "%d: %s", code, err.text);
+		all = x.usable[TERMS_ZEROS] && x.usable[TERMS_ONES] && x.usable[TERMS_BASE];
+		terms_free(&x);
+		CHECK_INT(mem_live(), live);
+		CHECK(n < 100000);
+	}
+	task_free(t);
+}
+
 int main(void)
 {
 	char why[256];
@@ -142,6 +167,7 @@ int main(void)
 		CHECK_SKIP(why);
 		return check_done();
 	}
+	test_memory();
 	for (int i = 0; i < COUNT(cases); i++)
 		case_run(&cases[i]);
 	for (int i = 0; i < COUNT(families); i++)
