@@ -1,6 +1,5 @@
 /* checkpoint.c - the state of a training in an HDF5 file.
- *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types, chunked,
- *	                                   checksummed (Fletcher 32), gzip-compressed when asked for
+ *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types (hdf5_data.c)
  *	/history/loss /history/epochs      f64 [n,2] step, loss; [n,4] step, loss, train, test error
  *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
  *	                 batches wrong
@@ -14,50 +13,6 @@
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
-
-/* The file's type of an element, stored just as it lies in memory. The caller closes it. */
-static hid_t type_of(Type t)
-{
-	static const char *const name[2] = {"FALSE", "TRUE"};
-	hid_t h;
-	switch (t) {
-	case RICCI_F32:
-		return h5.Tcopy(*h5.T_NATIVE_FLOAT);
-	case RICCI_F64:
-		return h5.Tcopy(*h5.T_NATIVE_DOUBLE);
-	case RICCI_I8:
-		return h5.Tcopy(*h5.T_NATIVE_INT8);
-	case RICCI_U8:
-		return h5.Tcopy(*h5.T_NATIVE_UINT8);
-	case RICCI_I32:
-		return h5.Tcopy(*h5.T_NATIVE_INT32);
-	case RICCI_I64:
-		return h5.Tcopy(*h5.T_NATIVE_INT64);
-	case RICCI_BOOL: /* as h5py has it */
-		h = h5.Tenum_create(*h5.T_NATIVE_INT8);
-		for (signed char v = 0; v < 2; v++)
-			h5.Tenum_insert(h, name[v], &v);
-		return h;
-	case RICCI_F16:
-	case RICCI_BF16:
-		h = h5.Tcopy(*h5.T_NATIVE_FLOAT);
-		if (t == RICCI_F16) {
-			h5.Tset_fields(h, 15, 10, 5, 0, 10);
-			h5.Tset_precision(h, 16);
-			h5.Tset_size(h, 2);
-			h5.Tset_ebias(h, 15);
-		} else {
-			h5.Tset_fields(h, 15, 7, 8, 0, 7);
-			h5.Tset_precision(h, 16);
-			h5.Tset_size(h, 2);
-			h5.Tset_ebias(h, 127);
-		}
-		return h;
-	case RICCI_NTYPES:
-		break;
-	}
-	return -1;
-}
 
 /* What a tensor of the session is in the file. */
 typedef struct Item {
@@ -147,75 +102,6 @@ static int items_make(Items *s, const ricci_tensor *model, bool weights, Error *
 
 /* ---- writing */
 
-/* Chunks of at most 1 MiB: outer dimensions are split first. */
-static hid_t chunking(int rank, const hsize_t *shape, size_t element, int compress)
-{
-	hsize_t chunk[RICCI_MAX_RANK], bytes = element;
-	hid_t p = h5.Pcreate(*h5.P_DATASET_CREATE);
-	h5.Pset_obj_track_times(p, false);
-	for (int d = 0; d < rank; d++)
-		bytes *= chunk[d] = shape[d];
-	if (!rank || !bytes)
-		return p;
-	for (int d = 0; d < rank && bytes > 1 << 20; d++) {
-		hsize_t inner = bytes / chunk[d];
-		chunk[d] = inner > 1 << 20 ? 1 : (1 << 20) / inner;
-		bytes = inner * chunk[d];
-	}
-	h5.Pset_chunk(p, rank, chunk);
-	if (compress > 0) {
-		h5.Pset_shuffle(p);
-		h5.Pset_deflate(p, (unsigned)compress);
-	}
-	h5.Pset_fletcher32(p);
-	return p;
-}
-
-static bool put_data(hid_t file, const char *path, Type type, int rank, const hsize_t *shape,
-		     const void *data, int compress)
-{
-	hid_t t = type_of(type), create = chunking(rank, shape, type_size(type), compress);
-	hid_t space = rank ? h5.Screate_simple(rank, shape, NULL) : h5.Screate(H5S_SCALAR);
-	hid_t links = h5.Pcreate(*h5.P_LINK_CREATE);
-	h5.Pset_create_intermediate_group(links, 1);
-	hid_t d = h5.Dcreate2(file, path, t, space, links, create, H5P_DEFAULT);
-	bool ok = d >= 0 && h5.Dwrite(d, t, H5S_ALL, H5S_ALL, H5P_DEFAULT, data) >= 0;
-	h5.Dclose(d);
-	h5.Pclose(links);
-	h5.Sclose(space);
-	h5.Pclose(create);
-	h5.Tclose(t);
-	return ok;
-}
-
-static bool put_attribute(hid_t file, const char *name, hid_t type, int n, const void *value)
-{
-	hsize_t extent = (hsize_t)n;
-	hid_t space = n > 1 ? h5.Screate_simple(1, &extent, NULL) : h5.Screate(H5S_SCALAR);
-	hid_t a = h5.Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-	bool ok = a >= 0 && h5.Awrite(a, type, value) >= 0;
-	h5.Aclose(a);
-	h5.Sclose(space);
-	return ok;
-}
-
-/* Texts are UTF-8 of variable length, which h5py gives as str. */
-static hid_t text_type(void)
-{
-	hid_t t = h5.Tcopy(*h5.T_C_S1);
-	h5.Tset_size(t, H5T_VARIABLE);
-	h5.Tset_cset(t, H5T_CSET_UTF8);
-	return t;
-}
-
-static bool put_text(hid_t file, const char *name, const char *value)
-{
-	hid_t t = text_type();
-	bool ok = put_attribute(file, name, t, 1, &value);
-	h5.Tclose(t);
-	return ok;
-}
-
 /* The numbers of a position, in one place for both directions. */
 typedef struct Field {
 	const char *name;
@@ -235,35 +121,25 @@ static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerpri
 	char hex[24];
 	uint64_t random[2] = {p->seed, p->step};
 	snprintf(hex, sizeof hex, "%016llx", (unsigned long long)fingerprint);
-	bool ok = put_text(file, "ricci_version", ricci_version()) &&
-		  put_text(file, "fingerprint", hex) &&
-		  put_attribute(file, "random_state", *h5.T_NATIVE_UINT64, 2, random);
+	bool ok = h5_text_put(file, "ricci_version", ricci_version()) &&
+		  h5_text_put(file, "fingerprint", hex) &&
+		  h5_attribute_put(file, "random_state", *h5.T_NATIVE_UINT64, 2, random);
 	for (int i = 0; i < COUNT(field) && ok; i++)
-		ok = put_attribute(file, field[i].name,
-				   field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
-				   (const char *)p + field[i].offset);
+		ok = h5_attribute_put(file, field[i].name,
+				      field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
+				      (const char *)p + field[i].offset);
 	return ok;
-}
-
-static bool put_group(hid_t file, const char *name)
-{
-	hid_t create = h5.Pcreate(*h5.P_GROUP_CREATE);
-	h5.Pset_obj_track_times(create, false);
-	hid_t g = h5.Gcreate2(file, name, H5P_DEFAULT, create, H5P_DEFAULT);
-	h5.Gclose(g);
-	h5.Pclose(create);
-	return g >= 0;
 }
 
 static bool put_history(hid_t file, const History *h)
 {
 	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
 	double open[3] = {h->every, h->sum, h->count};
-	bool ok = put_attribute(file, "history", *h5.T_NATIVE_DOUBLE, 3, open);
+	bool ok = h5_attribute_put(file, "history", *h5.T_NATIVE_DOUBLE, 3, open);
 	if (h->npoint && ok)
-		ok = put_data(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
+		ok = h5_data_put(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
 	if (h->nepoch && ok)
-		ok = put_data(file, "/history/epochs", RICCI_F64, 2, epochs, h->epoch, 0);
+		ok = h5_data_put(file, "/history/epochs", RICCI_F64, 2, epochs, h->epoch, 0);
 	return ok;
 }
 
@@ -287,11 +163,11 @@ static int image_make(void *user, int out, Error *err)
 	h5.Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
 	file = h5.Fcreate(v->path, H5F_ACC_TRUNC, create, access);
 	bool ok = file >= 0 && put_position(file, v->at, s->fingerprint) &&
-		  put_group(file, "parameters") && put_group(file, "state") &&
-		  (!v->history || (put_group(file, "history") && put_history(file, v->history)));
+		  h5_group_put(file, "parameters") && h5_group_put(file, "state") &&
+		  (!v->history || (h5_group_put(file, "history") && put_history(file, v->history)));
 	for (int i = 0; i < s->n && ok; i++) {
 		const Item *x = &s->item[i];
-		ok = put_data(file, x->path, x->type, x->rank, x->shape, x->data, v->compress);
+		ok = h5_data_put(file, x->path, x->type, x->rank, x->shape, x->data, v->compress);
 	}
 	ok = ok && h5.Fflush(file, H5F_SCOPE_GLOBAL) >= 0;
 	void **memory = NULL;
@@ -384,35 +260,16 @@ int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
 
 /* ---- reading */
 
-static bool get_attribute(hid_t file, const char *name, hid_t type, int n, void *value)
-{
-	hid_t a = h5.Aopen(file, name, H5P_DEFAULT), space = h5.Aget_space(a), t = h5.Aget_type(a);
-	bool ok = a >= 0 && h5.Sget_simple_extent_npoints(space) == n &&
-		  h5.Tget_class(t) == h5.Tget_class(type) &&
-		  h5.Tis_variable_str(t) == h5.Tis_variable_str(type) &&
-		  h5.Aread(a, type, value) >= 0;
-	h5.Tclose(t);
-	h5.Sclose(space);
-	h5.Aclose(a);
-	return ok;
-}
-
 static int get_position(hid_t file, const char *path, ricci_position *p, char hex[24], Error *err)
 {
-	char *text = NULL;
-	hid_t t = text_type();
-	bool ok = get_attribute(file, "fingerprint", t, 1, &text) && text;
-	h5.Tclose(t);
-	snprintf(hex, 24, "%s", ok ? text : "");
-	h5.free_memory(text);
-	const char *missing = ok ? NULL : "fingerprint";
+	const char *missing = h5_text_get(file, "fingerprint", hex, 24) ? NULL : "fingerprint";
 	uint64_t random[2];
-	if (!missing && !get_attribute(file, "random_state", *h5.T_NATIVE_UINT64, 2, random))
+	if (!missing && !h5_attribute_get(file, "random_state", *h5.T_NATIVE_UINT64, 2, random))
 		missing = "random_state";
 	for (int i = 0; i < COUNT(field) && !missing; i++)
-		if (!get_attribute(file, field[i].name,
-				   field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
-				   (char *)p + field[i].offset))
+		if (!h5_attribute_get(file, field[i].name,
+				      field[i].real ? *h5.T_NATIVE_DOUBLE : *h5.T_NATIVE_UINT64, 1,
+				      (char *)p + field[i].offset))
 			missing = field[i].name;
 	if (!missing && (random[0] != p->seed || random[1] != p->step))
 		missing = "random_state that fits seed and step";
@@ -438,84 +295,19 @@ static int image_open(const char *path, hid_t *file, Error *err)
 	return 0;
 }
 
-static void shape_text(char *out, size_t n, int rank, const hsize_t *shape)
-{
-	size_t at = 0;
-	snprintf(out, n, "[]");
-	for (int d = 0; d < rank && at < n - 24; d++)
-		at += (size_t)snprintf(out + at, n - at, "%c%llu%s", d ? ',' : '[',
-				       (unsigned long long)shape[d], d + 1 == rank ? "]" : "");
-}
-
-/* One dataset into x->data, if it is there with x's shape and type. */
-static int get_item(hid_t file, const char *path, Item *x, Error *err)
-{
-	char why[160], is[256], want[256];
-	hsize_t shape[H5S_MAX_RANK] = {0};
-	hid_t d = h5.Dopen2(file, x->path, H5P_DEFAULT);
-	if (d < 0)
-		return error_set(err, RICCI_EFORMAT, "%s has no dataset %s", path, x->path);
-	hid_t space = h5.Dget_space(d), type = h5.Dget_type(d), mine = type_of(x->type);
-	int rank = h5.Sget_simple_extent_dims(space, shape, NULL), status = 0;
-	if (rank != x->rank || memcmp(shape, x->shape, (size_t)x->rank * sizeof *shape)) {
-		shape_text(is, sizeof is, rank, shape);
-		shape_text(want, sizeof want, x->rank, x->shape);
-		status =
-			error_set(err, RICCI_EFORMAT, "%s: %s has the shape %s, the model needs %s",
-				  path, x->path, is, want);
-	} else if (h5.Tequal(type, mine) <= 0) {
-		status = error_set(err, RICCI_EFORMAT,
-				   "%s: %s has elements of another type, the model needs %s", path,
-				   x->path, type_name(x->type));
-	} else if (h5.Dread(d, mine, H5S_ALL, H5S_ALL, H5P_DEFAULT, x->data) < 0) {
-		status = error_set(err, RICCI_EFORMAT, "%s: %s is damaged: %s", path, x->path,
-				   h5_reason(why));
-	}
-	h5.Tclose(mine);
-	h5.Tclose(type);
-	h5.Sclose(space);
-	h5.Dclose(d);
-	return status;
-}
-
-/* The rows of /history/<name>, at most `most`, into memory that the caller frees; NULL when there
- * is no such thing. A history is an ornament: what is odd is left out. */
-static double *get_rows(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n)
-{
-	*n = 0;
-	hid_t d = h5.Dopen2(file, name, H5P_DEFAULT);
-	if (d < 0)
-		return NULL;
-	hid_t space = h5.Dget_space(d);
-	hsize_t shape[H5S_MAX_RANK] = {0};
-	double *rows = NULL;
-	if (h5.Sget_simple_extent_ndims(space) == 2 &&
-	    h5.Sget_simple_extent_dims(space, shape, NULL) == 2 && shape[1] == columns &&
-	    shape[0] && shape[0] <= most)
-		rows = mem_alloc((size_t)(shape[0] * columns) * sizeof *rows);
-	if (rows && h5.Dread(d, *h5.T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, rows) < 0) {
-		mem_free(rows);
-		rows = NULL;
-	}
-	if (rows)
-		*n = (int)shape[0];
-	h5.Sclose(space);
-	h5.Dclose(d);
-	return rows;
-}
-
+/* A history is an ornament: what is odd is left out. */
 static void get_history(hid_t file, History *h)
 {
-	double open[3], *points = get_rows(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
+	double open[3], *points = h5_rows_get(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
 	if (points)
 		memcpy(h->point, points, (size_t)h->npoint * sizeof *h->point);
 	mem_free(points);
-	if (get_attribute(file, "history", *h5.T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
+	if (h5_attribute_get(file, "history", *h5.T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
 		h->every = open[0];
 		h->sum = open[1];
 		h->count = open[2];
 	}
-	h->epoch = (HistoryEpoch *)get_rows(file, "/history/epochs", 4, 1 << 20, &h->nepoch);
+	h->epoch = (HistoryEpoch *)h5_rows_get(file, "/history/epochs", 4, 1 << 20, &h->nepoch);
 	h->room = h->nepoch;
 }
 
@@ -538,8 +330,11 @@ static int image_read(void *user, int out, Error *err)
 	int status = image_open(v->path, &file, err);
 	if (!status)
 		status = get_position(file, v->path, &v->at, hex, err);
-	for (int i = 0; s && i < s->n && !status; i++)
-		status = get_item(file, v->path, &s->item[i], err);
+	for (int i = 0; s && i < s->n && !status; i++) {
+		Item *x = &s->item[i];
+		status = h5_data_get(file, v->path, x->path, x->type, x->rank, x->shape, x->data,
+				     err);
+	}
 	if (s && !v->weights && !status) {
 		snprintf(mine, sizeof mine, "%016llx", (unsigned long long)s->fingerprint);
 		if (strcmp(hex, mine))

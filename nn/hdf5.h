@@ -38,4 +38,25 @@ int h5_put(int out, const void *data, size_t n, Error *err);
 /* The innermost thing that HDF5 says of its last error; room for 160 bytes. */
 const char *h5_reason(char *room);
 
+/* ---- datasets and attributes (hdf5_data.c), in work of h5_run only. false: HDF5 failed ---- */
+/* The dataset `path` with the elements of `data`, and the groups around it. compress: 0, or a level
+ * of gzip. */
+bool h5_data_put(hid_t file, const char *path, Type type, int rank, const hsize_t *shape,
+		 const void *data, int compress);
+/* An attribute of the root: a scalar, or n numbers. */
+bool h5_attribute_put(hid_t file, const char *name, hid_t type, int n, const void *value);
+bool h5_text_put(hid_t file, const char *name, const char *value);
+bool h5_group_put(hid_t file, const char *name);
+/* The dataset `path` of the file called `of` into data, if it is there with that shape and type of
+ * element; else RICCI_EFORMAT with a message that says what is there. */
+int h5_data_get(hid_t file, const char *of, const char *path, Type element, int rank,
+		const hsize_t *shape, void *data, Error *err);
+/* The f64 dataset `name` of *n rows, 1..most, into memory that the caller frees; NULL, *n = 0: there
+ * is none of so many columns, or no memory. */
+double *h5_rows_get(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n);
+/* What h5_attribute_put put there: of the same class of type, and as many. */
+bool h5_attribute_get(hid_t file, const char *name, hid_t type, int n, void *value);
+/* The same of a text, cut to n bytes; "" where there is none. */
+bool h5_text_get(hid_t file, const char *name, char *to, size_t n);
+
 #endif
