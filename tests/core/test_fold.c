@@ -17,8 +17,8 @@ static int level, only;
 #undef TRUTH
 #undef fold_node
 
-#include "core/core.h"
 #include "tests/check.h"
+#include "tests/core/integer_value.h"
 
 static const struct Rule {
 	int line;
@@ -42,18 +42,11 @@ Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src)
 
 enum { ROWS = 8, POOL = 24, ROUNDS = 2500, DRAWS = 150, LEAST = 10, MOST = 300 };
 
-static uint64_t state = 1;
 static Ir *ir;
 static Node *axis[2], *table[RICCI_NTYPES], *pool[RICCI_NTYPES][POOL];
 static int npool[RICCI_NTYPES], met[COUNT(rules)];
 static int64_t at[2], ints[RICCI_NTYPES][ROWS];
 static double floats[ROWS];
-
-static int draw(int n)
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (int)((state >> 33) % (uint64_t)n);
-}
 
 /* ---- values ---- */
 
@@ -63,51 +56,6 @@ typedef union Value {
 } Value;
 
 static Value evaluate(const Node *n);
-
-static int64_t integer_value(const Node *n, int64_t a, int64_t b)
-{
-	uint64_t x = (uint64_t)a, y = (uint64_t)b;
-	Type t = (Type)n->type;
-	int64_t q = b > 0 ? a / b - (a % b < 0) : 0;
-	switch (n->op) {
-	case OP_ADD:
-		return type_wrap(t, (int64_t)(x + y));
-	case OP_SUB:
-		return type_wrap(t, (int64_t)(x - y));
-	case OP_MUL:
-		return type_wrap(t, (int64_t)(x * y));
-	case OP_NEG:
-		return type_wrap(t, (int64_t)-x);
-	case OP_ABS:
-		return type_wrap(t, (int64_t)(a < 0 ? -x : x));
-	case OP_SIGN:
-		return (a > 0) - (a < 0);
-	case OP_FLOORDIV:
-		return q;
-	case OP_FLOORMOD:
-		return (int64_t)(x - (uint64_t)q * y);
-	case OP_MIN:
-		return a < b ? a : b;
-	case OP_MAX:
-		return a > b ? a : b;
-	case OP_LT:
-		return a < b;
-	case OP_LE:
-		return a <= b;
-	case OP_EQ:
-		return a == b;
-	case OP_NE:
-		return a != b;
-	case OP_AND:
-		return a && b;
-	case OP_OR:
-		return a || b;
-	case OP_NOT:
-		return !a;
-	default: /* FLOOR and its kin, STOP */
-		return a;
-	}
-}
 
 static Value float_value(const Node *n, double a, double b)
 {
@@ -185,20 +133,11 @@ static Value evaluate(const Node *n)
 		return cast_value(n, a);
 	if (type_is_float((Type)n->src[0]->type))
 		return float_value(n, a.f, b.f);
-	v.i = integer_value(n, a.i, b.i);
+	v.i = integer_value(n->op, (Type)n->type, a.i, b.i);
 	return v;
 }
 
 /* ---- random nodes ---- */
-
-static int64_t number_near_end(Type type)
-{
-	int64_t lo, hi;
-	type_range(type, &lo, &hi);
-	int64_t part = 1 + draw(4), off = draw(5) - 2;
-	int64_t v = draw(4) == 0 ? (int64_t)1 << draw(63) : draw(2) ? hi / part : lo / part;
-	return type_wrap(type, (int64_t)((uint64_t)v + (uint64_t)off));
-}
 
 static Node *number(Type t)
 {

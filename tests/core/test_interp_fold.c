@@ -2,19 +2,11 @@
  * ops.def, and as folded nodes by the interpreter. Folding, replacement, import and single elements
  * keep the value at every point, and a node's lo, hi and mul hold for it. */
 #include "tests/check.h"
-#include "core/core.h"
+#include "tests/core/integer_value.h"
 
 #include <stdlib.h>
 
 enum { AXES = 3, ROWS = 6, NODES = 400 };
-
-static uint64_t state;
-
-static int draw(int n)
-{
-	state = state * 6364136223846793005u + 1442695040888963407u;
-	return (int)((state >> 33) % (uint64_t)n);
-}
 
 /* ---- trees ---- */
 
@@ -48,19 +40,6 @@ static Tree *tree(int op, Type type, Tree *a, Tree *b, Tree *c)
 	Tree *t = &pool[used++];
 	*t = (Tree){.op = op, .type = type, .src = {a, b, c}};
 	return t;
-}
-
-static int64_t wrap(Type t, uint64_t v)
-{
-	return t == RICCI_I8	? (int8_t)v
-	       : t == RICCI_U8	? (uint8_t)v
-	       : t == RICCI_I32 ? (int32_t)v
-				: (int64_t)v;
-}
-
-static int64_t floor_divide(int64_t a, int64_t c)
-{
-	return a / c - (a % c < 0);
 }
 
 static int64_t clamp(Type t, int64_t v)
@@ -166,43 +145,6 @@ static Value float_value(const Tree *t, double a, double b)
 	return v;
 }
 
-static int64_t integer_value(const Tree *t, int64_t a, int64_t b)
-{
-	uint64_t x = (uint64_t)a, y = (uint64_t)b;
-	switch (t->op) {
-	case OP_ADD:
-		return wrap(t->type, x + y);
-	case OP_SUB:
-		return wrap(t->type, x - y);
-	case OP_MUL:
-		return wrap(t->type, x * y);
-	case OP_NEG:
-		return wrap(t->type, -x);
-	case OP_ABS:
-		return wrap(t->type, a < 0 ? -x : x);
-	case OP_SIGN:
-		return (a > 0) - (a < 0);
-	case OP_FLOORDIV:
-		return floor_divide(a, b);
-	case OP_FLOORMOD:
-		return a % b + (a % b < 0 ? b : 0);
-	case OP_MIN:
-		return a < b ? a : b;
-	case OP_MAX:
-		return a > b ? a : b;
-	case OP_LT:
-		return a < b;
-	case OP_LE:
-		return a <= b;
-	case OP_EQ:
-		return a == b;
-	case OP_NE:
-		return a != b;
-	default: /* NOT */
-		return !a;
-	}
-}
-
 static Value evaluate(const Tree *t)
 {
 	Value a, b = {0}, v;
@@ -231,7 +173,7 @@ static Value evaluate(const Tree *t)
 			b = evaluate(t->src[1]);
 		if (type_is_float(t->src[0]->type))
 			return float_value(t, a.f, b.f);
-		v.i = integer_value(t, a.i, b.i);
+		v.i = integer_value(t->op, t->type, a.i, b.i);
 		return v;
 	}
 }
@@ -241,16 +183,6 @@ static Value evaluate(const Tree *t)
 static const Type int_types[] = {RICCI_I64, RICCI_I64, RICCI_I64, RICCI_I32, RICCI_I8, RICCI_U8};
 
 static Tree *random_tree(Type type, int depth);
-
-/* Near an end of the type, a half, a third .. of the way to it, or a power of two. */
-static int64_t number_near_end(Type type)
-{
-	int64_t lo, hi;
-	type_range(type, &lo, &hi);
-	int64_t part = 1 + draw(4), off = draw(5) - 2;
-	int64_t v = draw(4) == 0 ? (int64_t)1 << draw(63) : draw(2) ? hi / part : lo / part;
-	return wrap(type, (uint64_t)v + (uint64_t)off);
-}
 
 static Tree *random_leaf(Type type)
 {

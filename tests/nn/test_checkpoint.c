@@ -2,15 +2,14 @@
  * error, leaves the session as it was and an old file whole. */
 #include "nn/nn.h"
 #include "tests/check.h"
+#include "tests/nn/folder.h"
 
 #include <hdf5.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-static char folder[64], path[96], other[96];
+static const char *path, *other;
 
 typedef struct Model {
 	ricci_graph *g;
@@ -278,20 +277,17 @@ static void no_memory(void)
 
 int main(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/ricci-checkpoint-XXXXXX");
-	if (!mkdtemp(folder))
+	if (!folder_make("checkpoint"))
 		return 1;
-	snprintf(path, sizeof path, "%s/a.h5", folder);
-	snprintf(other, sizeof other, "%s/b.h5", folder);
+	path = in_folder("a.h5");
+	other = in_folder("b.h5");
 	round_trip(0);
 	round_trip(6);
 	wrong_files();
 	full_disk();
 	seen_by_others();
 	no_memory();
-	CHECK_INT(unlink(path), 0);
-	snprintf(other, sizeof other, "%s/a.h5.prev", folder);
-	CHECK_INT(unlink(other), 0);
-	CHECK_INT(rmdir(folder), 0); /* no temporary file was left */
+	folder_close(2,
+		     (const char *const[]){"a.h5", "a.h5.prev"}); /* no temporary file was left */
 	return check_done();
 }

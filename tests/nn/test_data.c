@@ -2,21 +2,9 @@
  * continue. Real MNIST when $RICCI_DATA or ../shared/data has it. */
 #include "nn/nn.h"
 #include "tests/check.h"
+#include "tests/nn/folder.h"
 
-#include <stdlib.h>
-#include <unistd.h>
 #include <zlib.h>
-
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-	static char path[4][128];
-	static int k;
-	k = (k + 1) % 4;
-	snprintf(path[k], sizeof path[k], "%s/%s", folder, name);
-	return path[k];
-}
 
 /* A file of a header and `bytes` elements 0, 1, 2, ..; "wb" packed by zlib, "wbT" plain. */
 static const char *idx_write(const char *name, const char *mode, int type, int rank,
@@ -293,8 +281,7 @@ static void no_memory(void)
 
 int main(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/ricci-data-XXXXXX");
-	if (!mkdtemp(folder))
+	if (!folder_make("data"))
 		return 1;
 	good("wb");
 	good("wbT");
@@ -305,8 +292,6 @@ int main(void)
 	mnist();
 	no_memory();
 	const char *names[] = {"x", "y", "a", "cut"};
-	for (int i = 0; i < COUNT(names); i++)
-		unlink(in_folder(names[i]));
-	CHECK_INT(rmdir(folder), 0);
+	folder_close(COUNT(names), names);
 	return check_done();
 }

@@ -3,26 +3,14 @@
  * RICCI_SIGNALS and RICCI_KILLS: how often. */
 #include "nn/nn.h"
 #include "tests/check.h"
+#include "tests/nn/folder.h"
 
-#include <dirent.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { BATCH = 20 };
-static char folder[64];
-
-static const char *in_folder(const char *name)
-{
-	static char path[6][400];
-	static int k;
-	k = (k + 1) % 6;
-	snprintf(path[k], sizeof path[k], "%s/%s", folder, name);
-	return path[k];
-}
 
 /* One linear layer that is trained for long, saved in `name`. */
 static int train(const char *name, double rate, uint64_t steps, int overwrite,
@@ -304,20 +292,9 @@ static void diverging(void)
 	CHECK_INT(step_of(in_folder("train.h5.prev")), 60);
 }
 
-static void folder_remove(void)
-{
-	DIR *d = opendir(folder);
-	for (struct dirent *e; d && (e = readdir(d));)
-		unlink(in_folder(e->d_name));
-	if (d)
-		closedir(d);
-	CHECK_INT(rmdir(folder), 0);
-}
-
 int main(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/ricci-saving-XXXXXX");
-	if (!mkdtemp(folder))
+	if (!folder_make("saving"))
 		return 1;
 	signals((int)env_long("RICCI_SIGNALS", 6));
 	second_signal();

@@ -2,12 +2,9 @@
  * equals one that never stopped, a stopped one is saved, evaluation agrees, mistakes are told. */
 #include "nn/nn.h"
 #include "tests/check.h"
-
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/nn/folder.h"
 
 enum { BATCH = 20, TRAIN = 410, TEST = 110 };
-static char folder[64];
 
 typedef struct Case {
 	ricci_graph *g;
@@ -16,15 +13,6 @@ typedef struct Case {
 	char *lines;
 	size_t nlines;
 } Case;
-
-static const char *in_folder(const char *name)
-{
-	static char path[4][128];
-	static int k;
-	k = (k + 1) % 4;
-	snprintf(path[k], sizeof path[k], "%s/%s", folder, name);
-	return path[k];
-}
 
 /* One linear layer and Adam. */
 static Case case_new(double lr)
@@ -269,8 +257,7 @@ static void histories(void)
 
 int main(void)
 {
-	snprintf(folder, sizeof folder, "/tmp/ricci-train-XXXXXX");
-	if (!mkdtemp(folder))
+	if (!folder_make("train"))
 		return 1;
 	learns();
 	resumes(7);
@@ -282,8 +269,6 @@ int main(void)
 	stops();
 	const char *names[] = {"a.h5",	  "loss.svg",  "whole.h5",	"part.h5",
 			       "stop.h5", "a.h5.prev", "whole.h5.prev", "part.h5.prev"};
-	for (int i = 0; i < COUNT(names); i++)
-		CHECK_INT(unlink(in_folder(names[i])), 0);
-	CHECK_INT(rmdir(folder), 0);
+	folder_close(COUNT(names), names);
 	return check_done();
 }
