@@ -32,7 +32,7 @@ typedef struct Around {
 	Node *const *operand; /* of its variables */
 	int nvar, nresult;
 	Node *const *result;
-	bool *reads; /* of next[k], then of the results' values: one of each variable */
+	bool *reads; /* of next[k], then of the results' values: one of each variable (find_reads) */
 	List list[NKIND];
 	int nstacked;
 	Node **stacked;
@@ -121,10 +121,11 @@ static void add_kept(Around *a)
 		add(a, SLICE, kept[k], scan_stack(a->ir, &call, kept[k]), NULL);
 }
 
-/* Which variables each root reads. */
+/* Which variables each root reads, or read in earlier steps by way of states: float ones, since
+ * nothing flows through others. */
 static void find_reads(Around *a)
 {
-	int nroot = a->of->nstate + a->nresult;
+	int nroot = a->of->nstate + a->nresult, nslice = a->of->nslice;
 	a->reads = arena_alloc(&a->ir->arena, (size_t)(nroot * a->nvar + 1));
 	for (int k = 0; k < nroot; k++) {
 		Node **order, *root = k < a->of->nstate
@@ -135,29 +136,19 @@ static void find_reads(Around *a)
 			for (int v = 0; v < a->nvar && order[i]->op == OP_INPUT; v++)
 				a->reads[k * a->nvar + v] |= order[i] == a->of->var[v];
 	}
+	/* The transitive closure (Warshall 1962): way by way through one more state. */
+	for (int s = 0; s < a->of->nstate; s++)
+		for (int k = 0; k < nroot && type_is_float((Type)a->of->next[s]->type); k++)
+			for (int v = 0; v < a->nvar && a->reads[k * a->nvar + nslice + s]; v++)
+				a->reads[k * a->nvar + v] |= a->reads[s * a->nvar + v];
 }
 
-/* Does a root read one of these variables? */
-static bool reads_any(const Around *a, int root, const bool *var)
-{
-	bool any = false;
-	for (int v = 0; v < a->nvar; v++)
-		any |= a->reads[root * a->nvar + v] && var[v];
-	return any;
-}
-
-/* Marks the states whose next value reads what is marked, until there are no more. */
+/* Marks the float states into which what is marked flows. */
 static void spread(const Around *a, bool *var)
 {
-	for (bool more = true; more;) {
-		more = false;
-		for (int k = 0; k < a->of->nstate; k++) {
-			bool *state = &var[a->of->nslice + k];
-			if (!*state && type_is_float((Type)a->of->next[k]->type) &&
-			    reads_any(a, k, var))
-				more = *state = true;
-		}
-	}
+	for (int k = 0; k < a->of->nstate; k++)
+		for (int v = 0; v < a->nvar && type_is_float((Type)a->of->next[k]->type); v++)
+			var[a->of->nslice + k] |= a->reads[k * a->nvar + v] && var[v];
 }
 
 static void close_around(Around *a, bool backwards)
@@ -243,21 +234,14 @@ static void find_carried(Back *b, Node *const *dresult)
 		into[v] = b->wanted[v];
 	spread(&b->a, into);
 	for (int k = 0; k < b->a.nresult; k++) {
-		int final = b->a.result[k]->u.result->final;
+		int final = b->a.result[k]->u.result->final, root = of->nstate + k;
 		if (final >= 0) {
 			b->start[of->nslice + final] = dresult[k];
 			b->carried[of->nslice + final] = true;
+			root = final;
 		}
-		for (int v = of->nslice; final < 0 && v < of->nslice + of->nstate; v++)
-			b->carried[v] |= b->a.reads[(of->nstate + k) * b->a.nvar + v];
-	}
-	for (bool more = true; more;) {
-		more = false;
-		for (int k = 0; k < of->nstate; k++)
-			for (int v = of->nslice; v < of->nslice + of->nstate; v++)
-				if (b->carried[of->nslice + k] && !b->carried[v] &&
-				    b->a.reads[k * b->a.nvar + v])
-					more = b->carried[v] = true;
+		for (int v = of->nslice; v < of->nslice + of->nstate; v++)
+			b->carried[v] |= b->a.reads[root * b->a.nvar + v];
 	}
 	for (int v = of->nslice; v < of->nslice + of->nstate; v++)
 		b->carried[v] &= into[v] && type_is_float((Type)of->var[v]->type);
