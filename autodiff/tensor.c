@@ -13,15 +13,8 @@ Node *tensor_read(Ir *ir, Node *t, Node *const *index)
 
 Node *tensor_source(Node *t)
 {
-	const Node *body = t->op == OP_COMP ? comp_body(t) : t;
-	if (body->op != OP_READ || comp_reduce(t) != RED_NONE ||
-	    tensor_rank(body->src[0]) != tensor_rank(t))
-		return t;
-	for (int d = 0; d < tensor_rank(t); d++)
-		if (body->src[1 + d] != comp_axis(t, d) ||
-		    tensor_extent(body->src[0], d) != tensor_extent(t, d))
-			return t;
-	return body->src[0];
+	Node *same = tensor_copied(t);
+	return same ? same : t;
 }
 
 Node *tensor_fill(Ir *ir, const Node *like, double value)
@@ -53,10 +46,7 @@ Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like)
 
 bool tensor_alike(const Node *a, const Node *b)
 {
-	bool alike = a->type == b->type && tensor_rank(a) == tensor_rank(b);
-	for (int d = 0; alike && d < tensor_rank(a); d++)
-		alike = tensor_extent(a, d) == tensor_extent(b, d);
-	return alike;
+	return a->type == b->type && tensor_same_shape(a, b);
 }
 
 Node *value_where(Ir *ir, Node *cond, Node *value)

@@ -403,6 +403,9 @@ static inline bool read_stays(const Node *read)
 void tensor_axes(Ir *ir, const Node *t, Node **axes);
 int64_t tensor_size(const Node *t); /* elements */
 size_t tensor_bytes(const Node *t);
+bool tensor_same_shape(const Node *a, const Node *b);
+/* The tensor of which t is an element by element copy; NULL: of none. */
+Node *tensor_copied(const Node *t);
 bool comp_is_dense(const Node *c);
 double comp_points(const Node *c); /* size of the domain */
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is

@@ -18,6 +18,26 @@ size_t tensor_bytes(const Node *t)
 	return (size_t)tensor_size(t) * type_size((Type)t->type);
 }
 
+bool tensor_same_shape(const Node *a, const Node *b)
+{
+	bool same = tensor_rank(a) == tensor_rank(b);
+	for (int d = 0; same && d < tensor_rank(a); d++)
+		same = tensor_extent(a, d) == tensor_extent(b, d);
+	return same;
+}
+
+Node *tensor_copied(const Node *t)
+{
+	const Node *body = t->op == OP_COMP ? comp_body(t) : t;
+	if (body->op != OP_READ || comp_reduce(t) != RED_NONE ||
+	    !tensor_same_shape(body->src[0], t))
+		return NULL;
+	for (int d = 0; d < tensor_rank(t); d++)
+		if (body->src[1 + d] != comp_axis(t, d))
+			return NULL;
+	return body->src[0];
+}
+
 bool comp_is_dense(const Node *c)
 {
 	int rank = tensor_rank(c);

@@ -38,16 +38,6 @@ static bool runs_before(Fuse *f, int at, int h)
 	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
 }
 
-static bool same_space(const Node *a, const Node *b)
-{
-	if (tensor_rank(a) != tensor_rank(b))
-		return false;
-	for (int d = 0; d < tensor_rank(a); d++)
-		if (tensor_extent(a, d) != tensor_extent(b, d))
-			return false;
-	return true;
-}
-
 /* Does c read t at its own element only? */
 static bool reads_own(Ir *ir, const Node *c, Node *t)
 {
@@ -107,7 +97,7 @@ static double join_saves(Fuse *f, int at, const Joining *joining, double most, c
 	const Node *main = g->member[0];
 	double saved = 0;
 	*why = "another space";
-	if (main->op == OP_SCAN || !same_space(main, c) || !comp_is_dense(main))
+	if (main->op == OP_SCAN || !tensor_same_shape(main, c) || !comp_is_dense(main))
 		return -1;
 	*why = "too many members or inputs";
 	if (g->nmember == MEMBERS_MOST)

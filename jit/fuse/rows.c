@@ -84,20 +84,12 @@ static void see_member(void *user, Node *n)
 			sub->rows = d;
 }
 
-static bool same_shape(const Node *a, const Node *b)
-{
-	bool same = tensor_rank(a) == tensor_rank(b);
-	for (int d = 0; same && d < tensor_rank(a); d++)
-		same = tensor_extent(a, d) == tensor_extent(b, d);
-	return same;
-}
-
 /* Are all but the first pointwise over its space? Then it is the main equation. */
 static bool all_pointwise(const Subgraph *s)
 {
 	for (int k = 1; k < s->nmember; k++)
 		if (comp_reduce(s->member[k]) != RED_NONE ||
-		    !same_shape(s->member[k], s->member[0]))
+		    !tensor_same_shape(s->member[k], s->member[0]))
 			return false;
 	return true;
 }

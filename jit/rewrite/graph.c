@@ -4,22 +4,6 @@
  * and what no root needs is not met. */
 #include "jit/rewrite/rewrite.h"
 
-/* The dense copy Y[i..] = X[i..] of a whole tensor. */
-static Node *copy_source(const Node *c)
-{
-	if (c->op != OP_COMP || comp_reduce(c) != RED_NONE || comp_body(c)->op != OP_READ)
-		return NULL;
-	const Node *body = comp_body(c);
-	Node *t = body->src[0];
-	if (tensor_rank(t) != tensor_rank(c))
-		return NULL;
-	for (int d = 0; d < tensor_rank(c); d++)
-		if (body->src[1 + d] != comp_axis(c, d) ||
-		    tensor_extent(t, d) != tensor_extent(c, d))
-			return NULL;
-	return t;
-}
-
 static bool is_constant(const Node *c)
 {
 	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_body(c)->op == OP_CONST;
@@ -157,7 +141,7 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 		if (c->op == OP_INPUT)
 			continue;
 		Node *out = c->op == OP_SCAN ? rewrite_scan(&w, c) : rewrite_comp(&w, c);
-		Node *source = copy_source(out);
+		Node *source = tensor_copied(out);
 		w.now[c->id] = source && source->op != OP_INPUT ? source : out;
 		w.read[c->id] = source ? source : out;
 	}
