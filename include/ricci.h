@@ -254,7 +254,8 @@ typedef struct {
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
 
-/* Compiles what `outputs` and (when train) the graph's assignments need. The graph is frozen from
+/* train: 1 for a training session, in which assignments are done and `training` in texts is 1 (else
+ * 0). Compiles what `outputs` and (when train) the graph's assignments need. The graph is frozen from
  * now on. options may be NULL: the usual ones. NULL on error. */
 RICCI_API ricci_session *ricci_session_new(ricci_graph *g, const ricci_options *options, int train,
 					   int noutput, ricci_tensor *const *outputs);
