@@ -310,9 +310,9 @@ typedef struct Cell { /* a tensor's place */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
 	bool in_place, root;
 	const ricci_tensor *next_of; /* the state whose next value it is; or NULL */
-	struct Cell *of; /* VIEW: of what it is a part, or another shape; else NULL */
-	size_t offset;	 /* TEMP: in the arena; VIEW: in `of` */
-	void *data;	 /* TEMP, OUTPUT */
+	struct Cell *of;	     /* VIEW: of what it is a part, or another shape; else NULL */
+	size_t offset;		     /* TEMP: in the arena; VIEW: in `of` */
+	void *data;		     /* TEMP, OUTPUT */
 } Cell;
 typedef struct Loop Loop;
 typedef struct Run {   /* one kernel of the plan, or one loop */
@@ -326,7 +326,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	int64_t launches;	 /* while they are timed */
 	Times times;		 /* of those by `timed`, the line's best kernel */
 	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
-	int ninput, nbuf, *cell;       /* the cell of each buffer */
+	int ninput, nbuf, *cell; /* the cell of each buffer */
 	void **buf;
 } Run;
 typedef struct Program {
