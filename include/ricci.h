@@ -89,6 +89,12 @@ RICCI_API void ricci_graph_free(ricci_graph *g);
 /* 0, or the first error of the graph, whose message becomes ricci_error_message(). */
 RICCI_API int ricci_graph_error(const ricci_graph *g);
 
+/* Names in scopes: until the matching end, the names of inputs, parameters and states that are made
+ * get `name` and a point in front, "stage1.block0.w" in two scopes. An end without a begin is an
+ * error. 0 or the graph's error. */
+RICCI_API int ricci_scope_begin(ricci_graph *g, const char *name);
+RICCI_API int ricci_scope_end(ricci_graph *g);
+
 /* A tensor whose data the user provides before a step (ricci_feed). Names are unique in a graph and
  * don't begin with %. */
 RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type type, int rank,
@@ -222,6 +228,8 @@ RICCI_API ricci_graph *ricci_graph_of(const ricci_tensor *t);
  * trained: 1 parameter. */
 RICCI_API int ricci_param_count(const ricci_graph *g);
 RICCI_API ricci_tensor *ricci_param_at(const ricci_graph *g, int i, int *trained);
+/* The parameter or state of this full name ("stage1.block0.w"); NULL when there is none. */
+RICCI_API ricci_tensor *ricci_param_find(const ricci_graph *g, const char *name);
 /* The equations that compute t, as text that ricci_op would take. Caller frees with
  * ricci_free_text. NULL: no memory. */
 RICCI_API char *ricci_show(const ricci_tensor *t);
@@ -246,7 +254,8 @@ typedef struct {
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
 
-/* Compiles what `outputs` and (when train) the graph's assignments need. The graph is frozen from
+/* train: 1 for a training session, in which assignments are done and `training` in texts is 1 (else
+ * 0). Compiles what `outputs` and (when train) the graph's assignments need. The graph is frozen from
  * now on. options may be NULL: the usual ones. NULL on error. */
 RICCI_API ricci_session *ricci_session_new(ricci_graph *g, const ricci_options *options, int train,
 					   int noutput, ricci_tensor *const *outputs);

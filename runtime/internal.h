@@ -354,6 +354,7 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
+	bool train;	/* what `training` is in the equations */
 	bool timing;	/* RICCI_TIME asks for it too */
 	Type precision; /* of the factors of long sums of f32: that, or rounded */
 	bool by_chance; /* f32 is rounded to bf16 so */

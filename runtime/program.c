@@ -44,6 +44,8 @@ static int build_partition(Build *b)
 	dev.grid = backend_grid(s->request.backend);
 	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
+	if (!s->within)
+		graph_set_training(s->ir, nroot, s->root, s->train);
 	/* A body was cleaned up with the graph around it. */
 	code = s->within ? 0 : rewrite_graph(s->ir, nroot, s->root);
 	if (!code && s->precision != RICCI_F32)

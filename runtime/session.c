@@ -259,6 +259,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 		return error_set(err, RICCI_EINVAL,
 				 "a training session needs assignments, of an optimiser "
 				 "(ricci_adam) or by ricci_assign; the graph has none");
+	p->train = train != 0;
 	p->find = session_find;
 	p->user = s;
 	p->request = s->f->request;
