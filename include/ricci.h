@@ -178,7 +178,7 @@ RICCI_API int ricci_ops_custom(ricci_graph *g, const char *text, const char *gra
  * outside of the loop they have none). What it reads beside them (parameters, say) is the same in
  * all steps and computed once.
  *	slice	variable is tensor[t, ..] in step t; `tensor` has `steps` rows
- *	carry	variable is `initial` in the first step, then the `next` of the step before
+ *	carry	variable is `initial` (NULL: zeros) in the first step, then `next` of the one before
  *	out	tensors of the body of which the steps are stacked */
 typedef struct {
 	ricci_tensor *variable, *tensor;
