@@ -164,17 +164,17 @@ typedef struct {
 typedef struct {
 	size_t size; /* by RICCI_OPTIMISER */
 	ricci_rule rule;
-	double beta1, beta2;  /* usually .9 and .999; RMSprop's beta2 .99 */
-	double epsilon;	      /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
-	double momentum;      /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
-	double decay;	      /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
+	double beta1, beta2; /* usually .9 and .999; RMSprop's beta2 .99 */
+	double epsilon;	     /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
+	double momentum;     /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
+	double decay;	     /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
 				 g + d p takes g's place (usually none) */
-	double clip_norm;     /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
+	double clip_norm;    /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
 				 of all gradients together; 0: none */
-	double clip_value;    /* gradients clipped to -clip_value..clip_value; 0: none */
-	int accumulate;	      /* n: an update in every n-th step only, with the mean of n gradients;
+	double clip_value;   /* gradients clipped to -clip_value..clip_value; 0: none */
+	int accumulate;	     /* n: an update in every n-th step only, with the mean of n gradients;
 				 the sums are states ("w.gradient"); 0 or 1: in every step */
-	double average;	      /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
+	double average; /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
 				 which copies w; 0: none. See ricci_averaged */
 	int ngroup;
 	const ricci_group *group;
@@ -200,25 +200,25 @@ RICCI_API ricci_tensor *ricci_averaged(ricci_tensor *y);
 /* The rate as a function of the step. Each is PyTorch's (torch.optim.lr_scheduler), t its count of
  * steps: 0 in the first. */
 typedef enum {
-	RICCI_CONSTANT,	 /* rate */
-	RICCI_STEPS,	 /* rate gamma^floor(t / period); with milestones gamma^(those <= t) */
-	RICCI_COSINE,	 /* least + (rate - least) (1 + cos(pi t / steps)) / 2; from t = steps on
+	RICCI_CONSTANT, /* rate */
+	RICCI_STEPS,	/* rate gamma^floor(t / period); with milestones gamma^(those <= t) */
+	RICCI_COSINE,	/* least + (rate - least) (1 + cos(pi t / steps)) / 2; from t = steps on
 			  * least (Loshchilov & Hutter 2017, equation 5, without restarts) */
-	RICCI_LINEAR,	 /* from rate to least within `steps` */
-	RICCI_ONE_CYCLE	 /* rate/25 to rate by a cosine over warmup (usually .3 steps), then to
+	RICCI_LINEAR,	/* from rate to least within `steps` */
+	RICCI_ONE_CYCLE /* rate/25 to rate by a cosine over warmup (usually .3 steps), then to
 			  * rate/250000 (Smith & Topin 2019; OneCycleLR's usual values) */
 } ricci_schedule_kind;
 typedef struct {
 	size_t size; /* by RICCI_SCHEDULE */
 	ricci_schedule_kind kind;
-	double rate;		   /* the greatest one, more than 0 */
-	double least;		   /* COSINE, LINEAR: the last one (0) */
-	int64_t warmup;		   /* steps: the rate times (t + 1) / warmup while t < warmup, then the
+	double rate;	/* the greatest one, more than 0 */
+	double least;	/* COSINE, LINEAR: the last one (0) */
+	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
 				      schedule from its begin; ONE_CYCLE: those that rise */
-	int64_t steps;		   /* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
-	int64_t period;		   /* STEPS */
-	double gamma;		   /* STEPS: usually .1 */
-	int nmilestone;		   /* STEPS: steps at which the rate falls, rising */
+	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
+	int64_t period; /* STEPS */
+	double gamma;	/* STEPS: usually .1 */
+	int nmilestone; /* STEPS: steps at which the rate falls, rising */
 	const int64_t *milestones; /* counted after the warm-up, as t is */
 	int accumulate;		   /* as of ricci_optimiser: t counts updates */
 } ricci_schedule_options;

@@ -21,7 +21,8 @@ static int averages(ricci_graph *g, ricci_tensor *count, ricci_tensor **from, ri
 	ricci_tensor *p;
 	for (int i = 0, all = ricci_param_count(g); i < all; i++) {
 		p = ricci_param_at(g, i, &trained);
-		ricci_tensor *average = trained ? kept_find(g, AVERAGE_PREFIX, ricci_name(p)) : NULL;
+		ricci_tensor *average =
+			trained ? kept_find(g, AVERAGE_PREFIX, ricci_name(p)) : NULL;
 		if (!average)
 			continue;
 		Formula f = {.g = g};

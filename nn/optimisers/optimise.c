@@ -20,8 +20,8 @@ typedef struct Optimiser {
 	ricci_tensor *rate;
 	Trained *trained;
 	int n;
-	Formula shared;			/* t, b, c: what all parameters read */
-	ricci_tensor *averaged;		/* how many updates the averages hold; NULL: no averages */
+	Formula shared;		/* t, b, c: what all parameters read */
+	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
 } Optimiser;
 
 static int fail(Optimiser *z, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -80,7 +80,8 @@ static int options_check(Optimiser *z)
 	if (o->accumulate < 0)
 		return fail(z, "accumulate is %d batches, it must be 0 or more", o->accumulate);
 	if (o->ngroup < 0 || (o->ngroup && !o->group))
-		return fail(z, "ngroup is %d, and group %s", o->ngroup, o->group ? "given" : "NULL");
+		return fail(z, "ngroup is %d, and group %s", o->ngroup,
+			    o->group ? "given" : "NULL");
 	return 0;
 }
 
@@ -341,8 +342,8 @@ static int shared_start(Optimiser *z, const char *name)
 		assign(z, f, step, "T", "t");
 	}
 	if (z->o.average) {
-		z->averaged = ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL,
-					  ricci_constant(0));
+		z->averaged =
+			ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL, ricci_constant(0));
 		formula_set(f, "a", z->averaged);
 		formula_run(f, "a1[] = a[] + 1");
 		assign(z, f, z->averaged, "a", "a1");
@@ -352,9 +353,8 @@ static int shared_start(Optimiser *z, const char *name)
 
 int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser *options)
 {
-	Optimiser z = {.g = loss ? ricci_graph_of(loss) : NULL,
-		       .o = RICCI_OPTIMISER(),
-		       .rate = rate};
+	Optimiser z = {
+		.g = loss ? ricci_graph_of(loss) : NULL, .o = RICCI_OPTIMISER(), .rate = rate};
 	if (!z.g)
 		return graph_missing("ricci_optimise");
 	if (ricci_graph_error(z.g))
@@ -362,7 +362,8 @@ int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser
 	if (options && struct_take(&z.o, sizeof z.o, options, "ricci_optimiser", &z.g->ir.err))
 		return ricci_graph_error(z.g);
 	if (ricci_rank(loss))
-		return fail(&z, "the loss has %d dimensions, it must be a scalar, such as L[] += X[i]",
+		return fail(&z,
+			    "the loss has %d dimensions, it must be a scalar, such as L[] += X[i]",
 			    ricci_rank(loss));
 	if (!rate || ricci_rank(rate))
 		return fail(&z, "the rate is a scalar tensor (ricci_learning_rate)");
@@ -394,8 +395,8 @@ int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate)
 
 int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum)
 {
-	return ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_MOMENTUM,
-							   .momentum = exact(momentum)));
+	return ricci_optimise(
+		loss, rate, &RICCI_OPTIMISER(.rule = RICCI_MOMENTUM, .momentum = exact(momentum)));
 }
 
 int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2, double epsilon)
