@@ -306,7 +306,7 @@ static int update(Optimiser *z, const Trained *t)
 		average = formula_state(&f, t->param, AVERAGE_PREFIX, "");
 		formula_set(&f, "E", average);
 		formula_run(&f, "E1[@] = a[] == 0 ? $(N[@]) :"
-				" average * E[@] + (1.0 - average) * $(N[@])");
+				" average * E[@] + fresh * $(N[@])");
 		assign(z, &f, average, "E", "E1");
 	}
 	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
@@ -323,11 +323,10 @@ static int shared_start(Optimiser *z, const char *name)
 	const struct {
 		const char *name;
 		double value;
-	} number[] = {{"beta1", z->o.beta1},
-		      {"beta2", z->o.beta2},
-		      {"epsilon", z->o.epsilon},
-		      {"momentum", z->o.momentum},
-		      {"average", z->o.average}};
+	} number[] = {{"beta1", z->o.beta1},	 {"beta2", z->o.beta2},
+		      {"rest1", 1 - z->o.beta1}, {"rest2", 1 - z->o.beta2},
+		      {"epsilon", z->o.epsilon}, {"momentum", z->o.momentum},
+		      {"average", z->o.average}, {"fresh", 1 - z->o.average}};
 	*f = (Formula){.g = z->g, .type = RICCI_F64};
 	for (int k = 0; k < COUNT(number); k++)
 		formula_number(f, number[k].name, number[k].value);
@@ -351,6 +350,20 @@ static int shared_start(Optimiser *z, const char *name)
 	return ricci_graph_error(z->g);
 }
 
+static int optimise(Optimiser *z, ricci_tensor *loss, const char *name)
+{
+	int status = trained_find(z);
+	if (!status)
+		status = gradients(z, loss);
+	if (!status)
+		status = shared_start(z, name);
+	if (!status && (z->o.clip_norm || z->o.clip_value))
+		status = clip(z);
+	for (int i = 0; i < z->n && !status; i++)
+		status = update(z, &z->trained[i]);
+	return status;
+}
+
 int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser *options)
 {
 	Optimiser z = {
@@ -369,16 +382,10 @@ int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser
 		return fail(&z, "the rate is a scalar tensor (ricci_learning_rate)");
 	if (options_check(&z))
 		return ricci_graph_error(z.g);
-	const char *name = z.o.name ? z.o.name : z.rule->name;
-	int status = trained_find(&z);
-	if (!status)
-		status = gradients(&z, loss);
-	if (!status)
-		status = shared_start(&z, name);
-	if (!status && (z.o.clip_norm || z.o.clip_value))
-		status = clip(&z);
-	for (int i = 0; i < z.n && !status; i++)
-		status = update(&z, &z.trained[i]);
+	struct Scope *scope = z.g->scope; /* states are named after the parameter alone */
+	z.g->scope = NULL;
+	int status = optimise(&z, loss, z.o.name ? z.o.name : z.rule->name);
+	z.g->scope = scope;
 	mem_free(z.trained);
 	return status;
 }

@@ -1,6 +1,7 @@
 /* test_losses.c - losses, their gradients and metrics against PyTorch (vectors.py), finite
  * differences and plain C; what they say to wrong operands. */
 #include "tests/nn/vectors.h"
+#include "tests/memory_check.h"
 
 enum { ROOM = 512 };
 
@@ -331,6 +332,24 @@ static void wrong(void)
 	CHECK(!ricci_bits(NULL));
 }
 
+static int build(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(2, 3, 4));
+	ricci_tensor *t = ricci_input(g, "t", RICCI_I32, SHAPE(2, 3));
+	ricci_tensor *n = ricci_input(g, "n", RICCI_I32, SHAPE(3));
+	ricci_tensor *m = ricci_input(g, "m", RICCI_I32, SHAPE(3, 2));
+	ricci_cross_entropy_with(x, t,
+				 &RICCI_CROSS_ENTROPY(.smoothing = 0.1, .ignored = &(int32_t){-1}));
+	ricci_huber_loss(x, x, 1);
+	ricci_binary_cross_entropy(x, x);
+	ricci_confusion(x, t);
+	ricci_ctc_loss(x, m, n, n, 0);
+	int code = g ? ricci_graph_error(g) : RICCI_ENOMEM;
+	ricci_graph_free(g);
+	return code;
+}
+
 static void initialisers(void)
 {
 	const ricci_init init[] = {
@@ -359,5 +378,6 @@ int main(void)
 	metrics();
 	wrong();
 	initialisers();
+	check_memory(build);
 	return check_done();
 }
