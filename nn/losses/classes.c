@@ -1,5 +1,5 @@
-/* classes.c - losses over classes. Labels are I32 tensors that index, so their range is checked when
- * they are fed. Logits are shifted by floor(max), which has no gradient to compute. */
+/* classes.c - losses over classes. Labels are I32 tensors that index, so their range is checked
+ * when they are fed. Logits are shifted by floor(max), which has no gradient to compute. */
 #include "nn/losses/internal.h"
 
 #include <math.h>

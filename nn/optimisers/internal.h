@@ -1,4 +1,4 @@
-/* internal.h - what the files of nn/optimisers/ share: formulas over one parameter, and the rules. */
+/* internal.h - what the files of nn/optimisers/ share: formulas over a parameter, the rules. */
 #ifndef OPTIMISERS_INTERNAL_H
 #define OPTIMISERS_INTERNAL_H
 

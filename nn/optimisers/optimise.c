@@ -3,7 +3,7 @@
  * that is trained and of the optimiser's own states, which are named after the parameter.
  * Each parameter goes through the same equations: accumulation over batches, clipping, decay, its
  * rule (rules.c), average. Invariant: states are f32, or f64 for f64 parameters; the rate is read
- * anew each step; a parameter on which the loss does not depend keeps its value and has no states. */
+ * anew each step; a parameter on which the loss does not depend keeps its value, has no states. */
 #include "nn/optimisers/internal.h"
 
 #include <fnmatch.h>
