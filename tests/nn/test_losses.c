@@ -68,7 +68,7 @@ static void net_free(Net *net)
 	ricci_graph_free(net->g);
 }
 
-/* The loss and its gradient with respect to the first input, as PyTorch has them; on two backends. */
+/* The loss and its gradient with respect to the first input as PyTorch has them, on two backends. */
 static void judge(Net *net, const char *name, ricci_tensor *loss)
 {
 	static double gradient[ROOM];
