@@ -134,6 +134,30 @@ RICCI_API ricci_data *ricci_cifar10(const char *folder, int test);
  * u8 [28,28], labels u8 []. */
 RICCI_API ricci_data *ricci_digits(int64_t count, uint64_t seed);
 
+/* A text, plain or gzip-compressed, as windows of `length` tokens: samples i32 [length], and targets
+ * i32 [length], the tokens that follow each of them. Tokens are the characters of the file (UTF-8),
+ * numbered in the order of their code points from 0, or its bytes. In memory, 1 byte a token (4
+ * where the file has more than 256 different characters). NULL on an error. */
+typedef struct {
+	size_t size;	 /* by RICCI_READING */
+	int64_t length;	 /* of a window, 1 or more */
+	int64_t stride;	 /* from a window's beginning to the next one's; 0: length */
+	int bytes;	 /* 1: tokens are bytes, 0..255 */
+	double from, to; /* the part, as fractions of the tokens; both 0: all. Same alphabet */
+	/* b > 0: for recurrent nets that keep their state from batch to batch. The text is cut into
+	 * b streams; batch k, of b samples in this order, has window k of each. Never shuffled. */
+	int streams;
+} ricci_reading;
+#define RICCI_READING(...) ((ricci_reading){.size = sizeof(ricci_reading), __VA_ARGS__})
+RICCI_API ricci_data *ricci_text(const char *path, const ricci_reading *reading);
+/* The code point (or byte) of each token, and how many there are; the data set's. NULL, 0 for
+ * another data set. */
+RICCI_API const uint32_t *ricci_text_alphabet(const ricci_data *d, int *n);
+/* A text as tokens of d's alphabet: how many it has, of which at most `room` are stored, or
+ * RICCI_EVALUE where a character is not in the alphabet. */
+RICCI_API int64_t ricci_text_encode(const ricci_data *d, const char *text, int32_t *tokens,
+				    int64_t room);
+
 RICCI_API int64_t ricci_data_count(const ricci_data *d); /* samples */
 typedef struct {
 	size_t size;	  /* by RICCI_FIELD */
