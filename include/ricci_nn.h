@@ -120,6 +120,14 @@ typedef struct {
 RICCI_API int ricci_data_raw(ricci_data *d, const char *field, const char *path,
 			     const ricci_raw *layout);
 
+/* A dataset of an HDF5 file, of any size, its first dimension the samples; elements bool (as h5py has
+ * it), u8, i8, i32, i64, f16, bf16, f32, f64, little-endian. Streamed: a process of its own reads and
+ * unpacks blocks of samples shortly before they are used; at most 18 blocks are in memory, of 1 to
+ * 8 MB each (or one sample, where that is larger). The file's chunks should be that small, and hold
+ * whole samples. */
+RICCI_API int ricci_data_hdf5(ricci_data *d, const char *field, const char *path,
+			      const char *dataset);
+
 /* Samples and labels from two IDX files, as the fields "samples" and "labels"; labels of rank 1.
  * These three and ricci_digits return NULL on an error. */
 RICCI_API ricci_data *ricci_idx(const char *samples, const char *labels);

@@ -138,13 +138,13 @@ static int64_t characters_mark(const char *path, const uint8_t *s, int64_t n, ui
 }
 
 /* seen: the characters, or NULL: bytes. */
-static int alphabet_make(ricci_data *d, const uint8_t *seen)
+static int alphabet_make(ricci_data *d, const char *path, const uint8_t *seen)
 {
 	int n = seen ? 0 : 256;
 	for (int c = 0; seen && c < CODES; c++)
 		n += seen[c];
 	if (!n)
-		return DATA_FAIL(d, RICCI_EFORMAT, "the text is empty");
+		return DATA_FAIL(d, RICCI_EFORMAT, "%s is empty", path);
 	d->alphabet = mem_alloc((size_t)n * sizeof *d->alphabet);
 	if (!d->alphabet)
 		return DATA_FAIL(d, RICCI_ENOMEM, "out of memory");
@@ -174,7 +174,7 @@ static int tokens_of_characters(ricci_data *d, Tokens *t, const char *path, char
 	uint8_t *seen = mem_zalloc(CODES);
 	int64_t count = seen ? characters_mark(path, (uint8_t *)s, n, seen, &d->err)
 			     : DATA_FAIL(d, RICCI_ENOMEM, "out of memory");
-	int status = count < 0 ? d->err.code : alphabet_make(d, seen), used;
+	int status = count < 0 ? d->err.code : alphabet_make(d, path, seen), used;
 	mem_free(seen);
 	if (!status) {
 		t->wide = d->nalphabet > 256;
@@ -207,7 +207,7 @@ static int tokens_read(ricci_data *d, Tokens *t, const char *path, bool bytes)
 	t->token = s;
 	t->n = n;
 	d->bytes = true;
-	return alphabet_make(d, NULL);
+	return alphabet_make(d, path, NULL);
 }
 
 /* Which part, and the windows in it. */
