@@ -273,7 +273,7 @@ static int judge_all(Judge *j, Error *err)
 
 				if (isnan(v) != isnan(j->moved[i]))
 					s->bound[k][i] = INFINITY;
-				else if (isfinite(d))
+				else if (!isnan(d)) /* no bound where a move overflows */
 					s->bound[k][i] += d;
 			}
 		}
@@ -395,7 +395,7 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
 
 			if (s->bound[k][i] != 0) /* what is exact stays so */
-				s->bound[k][i] += isfinite(d) ? 4 * d : 0;
+				s->bound[k][i] += isnan(d) ? 0 : 4 * d;
 		}
 	sample_free(&moved);
 	return code;

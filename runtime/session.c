@@ -259,6 +259,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 		return error_set(err, RICCI_EINVAL,
 				 "a training session needs assignments, of an optimiser "
 				 "(ricci_adam) or by ricci_assign; the graph has none");
+	p->train = train != 0;
 	p->find = session_find;
 	p->user = s;
 	p->request = s->f->request;
@@ -527,6 +528,27 @@ int ricci_settle(ricci_session *s)
 	if (session_begin(s, "ricci_settle"))
 		return RICCI_EINVAL;
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
+}
+
+/* ---- profiles ---- */
+int ricci_time_kernels(ricci_session *s, int on)
+{
+	if (session_begin(s, "ricci_time_kernels"))
+		return RICCI_EINVAL;
+	program_time(s->p, on != 0);
+	return 0;
+}
+
+ricci_profile *ricci_profile_new(ricci_session *s)
+{
+	if (session_begin(s, "ricci_profile_new"))
+		return NULL;
+	if (!s->p->steps) {
+		error_set(&s->err, RICCI_EINVAL,
+			  "no step was timed: ricci_time_kernels(s, 1) comes first, then steps");
+		return NULL;
+	}
+	return profile_make(s->p, &s->err);
 }
 
 /* ---- tuning ---- */

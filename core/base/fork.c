@@ -14,9 +14,9 @@
 static pthread_mutex_t lock[NLOCKS];
 static unsigned generation;
 
-static void locks_make(void)
+static void locks_make(int from)
 {
-	for (int i = 0; i < NLOCKS; i++)
+	for (int i = from; i < NLOCKS; i++)
 		pthread_mutex_init(&lock[i], NULL);
 }
 
@@ -26,22 +26,25 @@ static void fork_before(void)
 		pthread_mutex_lock(&lock[i]);
 }
 
-static void fork_parent(void)
+static void locks_leave(void)
 {
 	for (int i = LOCK_ORDER; i-- > 0;)
 		pthread_mutex_unlock(&lock[i]);
 }
 
+/* The forking thread is the child's only one: it holds what fork_before took. The other locks may
+ * be held by threads that the child does not have, so they are made anew. */
 static void fork_child(void)
 {
 	generation++;
-	locks_make();
+	locks_leave();
+	locks_make(LOCK_ORDER);
 }
 
 __attribute__((constructor)) static void fork_watch(void)
 {
-	locks_make();
-	pthread_atfork(fork_before, fork_parent, fork_child);
+	locks_make(0);
+	pthread_atfork(fork_before, locks_leave, fork_child);
 }
 
 void lock_take(GlobalLock l)

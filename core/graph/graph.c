@@ -125,7 +125,7 @@ ricci_tensor *graph_handle(ricci_graph *g, Node *n)
 		n->op == OP_INPUT ? ROLE_INPUT : ROLE_COMP);
 }
 
-static ricci_tensor *graph_find(ricci_graph *g, const char *name)
+ricci_tensor *graph_find(const ricci_graph *g, const char *name)
 {
 	ricci_tensor *t = g->nbucket ? *bucket_of(g, name) : NULL;
 
@@ -162,12 +162,8 @@ static int check_shape(ricci_graph *g, const char *what, const char *name, Type 
 		return error_set(e, RICCI_EINVAL,
 				 "%s %s: names that begin with %% are those of variables in loops",
 				 what, name);
-	if (strlen(name) > NOTATION_MAX_NAME)
-		return error_set(e, RICCI_EINVAL, "%s: a name has at most %d characters", what,
-				 NOTATION_MAX_NAME);
-	if (graph_find(g, name))
-		return error_set(e, RICCI_EINVAL, "%s: the graph has a tensor named %s already",
-				 what, name);
+	if (scope_check(g, what, name))
+		return e->code;
 	if ((int)type < 0 || type >= RICCI_NTYPES)
 		return error_set(e, RICCI_ETYPE, "%s %s: unknown type %d", what, name, (int)type);
 	if (rank < 0 || rank > RICCI_MAX_RANK)
@@ -203,6 +199,7 @@ static ricci_tensor *add_tensor(ricci_graph *g, const char *what, const char *na
 		return &g->nil;
 	}
 	IR_ENTER(&g->ir, &g->nil);
+	name = scope_name(g, name);
 	ricci_tensor *t = handle_new(g, node_input(&g->ir, name, type, rank, shape), name, role);
 	t->init = init;
 	IR_LEAVE(&g->ir);

@@ -38,13 +38,21 @@ struct ricci_graph {
 	Type precision;		      /* of factors, in its sessions */
 	ricci_rounding_mode rounding; /* of f32 to bf16, there */
 	int ntensor;
+	struct Scope *scope; /* the innermost open one, or NULL */
 };
+/* The tensor of that full name, or NULL. */
+ricci_tensor *graph_find(const ricci_graph *g, const char *name);
 /* The handle of a node, made when there is none. */
 ricci_tensor *graph_handle(ricci_graph *g, Node *n);
 void graph_ref(ricci_graph *g);		 /* ricci_graph_free takes it back */
 bool graph_frozen(const ricci_graph *g); /* it has sessions, so it refuses changes */
 /* Gives inputs the contracts of what was elaborated (ir->need). */
 int graph_needs(ricci_graph *g);
+/* ---- scopes (scope.c) ---- */
+/* May a new tensor have this name in the open scopes? 0 or the sticky error. */
+int scope_check(ricci_graph *g, const char *call, const char *name);
+/* The name with the open scopes before it, in the arena. Under IR_ENTER. */
+const char *scope_name(ricci_graph *g, const char *name);
 /* The error of a call without a graph. */
 int graph_missing(const char *call);
 /* The n operands of a variadic call, in the arena. Under IR_ENTER. */

@@ -26,7 +26,7 @@ typedef struct Compiler {
 	int nundo, undo_room;
 	int mask, mask_level; /* register of the open branch's mask, or -1, and its level */
 	int emitted;
-	bool too_long, stray; /* stray: an axis that is not comp's */
+	bool too_long, stray, open; /* stray: an axis that is not comp's; open: TRAINING */
 	Type (*stored)(void *user, Node *t);
 	void *user;
 } Compiler;
@@ -70,7 +70,8 @@ static const Entry *analyse(Compiler *c, Node *n)
 	if (known)
 		return known;
 	int level = 0;
-	bool total = true, computed = n->op != OP_CONST && n->op != OP_AXIS && n->op != OP_READ;
+	bool total = true, computed = n->op != OP_CONST && n->op != OP_AXIS && n->op != OP_READ &&
+				      n->op != OP_TRAINING;
 	double limit = computed && type_is_float((Type)n->type) ? compare_limit((Type)n->type) : 0;
 	if (n->op != OP_CONST && n->op != OP_AXIS)
 		for (int k = first_source(n); k < n->nsrc; k++) {
@@ -390,7 +391,8 @@ static int compile(Compiler *c, Node *n)
 	int level = e->level, reg;
 	bool total = e->total, lazy = n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR;
 	c->stray |= n->op == OP_AXIS;
-	if (n->op == OP_CONST || n->op == OP_AXIS)
+	c->open |= n->op == OP_TRAINING;
+	if (n->op == OP_CONST || n->op == OP_AXIS || n->op == OP_TRAINING)
 		reg = constant(c, n->u.i);
 	else if (n->op == OP_READ)
 		reg = compile_read(c, n, level);
@@ -458,6 +460,9 @@ int program_compile(Ir *scratch, Node *comp, int64_t elements, Type (*stored)(vo
 		emit(&c, k, CODE_END, 0, 0, 0);
 	if (c.stray)
 		return error_set(err, RICCI_EINTERNAL, "an equation uses an axis that it lacks");
+	if (c.open)
+		return error_set(err, RICCI_EINVAL,
+				 "an equation depends on training, which sessions alone know");
 	if (c.too_long)
 		return error_set(err, RICCI_EUNSUPPORTED,
 				 "an equation is too large to evaluate (over %d operations)",

@@ -161,6 +161,9 @@ void fold_bounds(Node *n)
 	case OP_AXIS:
 		n->lo = 0; /* hi is the maker's */
 		break;
+	case OP_TRAINING:
+		bounds_set(n, 0, 1);
+		break;
 	case OP_COMP:
 		bounds_comp(n);
 		break;

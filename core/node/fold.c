@@ -239,6 +239,7 @@ Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src)
 	switch (op) {
 	case OP_CONST:
 	case OP_AXIS:
+	case OP_TRAINING:
 	case OP_INPUT:
 	case OP_COMP:
 	case OP_SCAN:

@@ -18,6 +18,9 @@ int tensor_sources(Ir *ir, const Node *t, Node ***list);
 int graph_order_to(Ir *ir, int nroot, Node *const *roots, const NodeMap *stop, uint32_t floor,
 		   Node ***order);
 
+/* The COMP c with from[k] replaced by to[k] in its body and left indices. */
+Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *const *to);
+
 /* ---- scan.c ---- */
 Scan *scan_intern(Ir *ir, const Scan *scan);
 /* r with its loop's body copied into ir by copy(user, n). */

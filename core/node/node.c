@@ -217,6 +217,13 @@ Node *node_axis(Ir *ir, int number, int64_t extent)
 	return n;
 }
 
+Node *node_training(Ir *ir)
+{
+	if (!ir->training)
+		ir->training = node_raw(ir, OP_TRAINING, RICCI_I64, 0, NULL, 0, NULL);
+	return ir->training;
+}
+
 Node *node_input(Ir *ir, const char *name, Type t, int rank, const int64_t *shape)
 {
 	Node *src[RICCI_MAX_RANK];

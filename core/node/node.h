@@ -89,7 +89,8 @@ typedef struct Ir {
 	uint32_t now;
 	Node **walked; /* the list of the last walk, for the next one */
 	int walked_room;
-	NodeMap reads; /* comp_reads' lists */
+	NodeMap reads;	/* comp_reads' lists */
+	Node *training; /* TRAINING, when a text has it */
 } Ir;
 void ir_init(Ir *ir);
 void ir_free(Ir *ir);
@@ -132,6 +133,7 @@ Node *node_scale(Ir *ir, Node *a, int64_t k);
 Node *node_add_scaled(Ir *ir, Node *a, Node *b, int64_t k); /* a + k * b */
 Node *node_floordiv(Ir *ir, Node *a, int64_t c);	    /* c >= 1 */
 Node *node_floormod(Ir *ir, Node *a, int64_t c);
+Node *node_training(Ir *ir);
 bool node_is_const(const Node *n);	     /* CONST */
 bool node_is_value(const Node *n, double v); /* CONST, of any type, of that value */
 /* Integer arithmetic wraps. May the ADD or MUL e leave its type? Its bounds are the type's then
@@ -428,6 +430,10 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
 /* Puts for each of roots[], and for what it needs, that has no value in map, one made of its
  * sources' values there: itself when none changed. Below what has a value nothing is looked at. */
 void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
+/* roots[k] becomes the same tensor with 1 (train) or 0 where TRAINING stands, also in loops' bodies.
+ * What hides the equations of user-given gradients is kept, their records are not copied: for
+ * graphs that are differentiated no more. */
+void graph_set_training(Ir *ir, int nroot, Node **roots, bool train);
 /* The tensor t made of what map has for its sources; itself when none changed. */
 Node *tensor_over(Ir *ir, Node *t, NodeMap *map);
 

@@ -178,7 +178,7 @@ static int custom_copy(Ir *ir, const Custom *c, NodeMap *map)
 	return number;
 }
 
-static Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *const *to)
+Node *comp_replaced(Ir *ir, Node *c, int n, Node *const *from, Node *const *to)
 {
 	Node *lhs[RICCI_MAX_RANK];
 	int64_t shape[RICCI_MAX_RANK];
@@ -263,6 +263,8 @@ static Node *import(Import *m, Node *n)
 	Node *out = node_is_tensor(n) && m->tensor ? m->tensor(m->user, n) : NULL;
 	if (n->op == OP_AXIS)
 		out = node_axis(m->ir, (int)n->u.i, axis_extent(n));
+	if (n->op == OP_TRAINING)
+		out = node_training(m->ir);
 	if (!out) {
 		Node **src = arena_alloc(&m->ir->arena, (n->nsrc + 1u) * sizeof *src);
 		for (int k = 0; k < n->nsrc; k++)

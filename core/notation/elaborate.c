@@ -126,6 +126,10 @@ static void check_bound(Elab *e, Ast *a)
 		notation_fail(e->src, RICCI_ESHAPE, a->pos,
 			      "a range can't depend on data: write a condition, %s ? .. : ..",
 			      "i < n[b]");
+	if (a->kind == AST_TRAINING)
+		notation_fail(e->src, RICCI_ESHAPE, a->pos,
+			      "a range can't depend on training: write a condition, %s ? .. : ..",
+			      "training && i < n");
 	if (a->kind == AST_NAME && !a->name->is_tensor && !find_index(e, a->name))
 		notation_fail(e->src, RICCI_ESHAPE, a->pos, "unknown index %s in a range",
 			      a->name->s);
@@ -249,6 +253,7 @@ static void collect(Elab *e, Type type)
 	for (int d = 0; d < q->nleft; d++) {
 		if (!q->extent[d])
 			continue;
+		elab_index(e, q->left[d]);
 		Node *index = accesses_of(e, q->left[d], RICCI_I64, always);
 		elab_constrain(e, always, index, left_extent(e, d), NULL, d)->side =
 			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;

@@ -31,12 +31,29 @@ Node *elab_condition(Elab *e, Ast *a)
 
 /* ---- accesses ---- */
 
+static bool is_training(const Node *n)
+{
+	return n->op == OP_TRAINING;
+}
+
+Node *elab_index(Elab *e, Ast *a)
+{
+	Node *n = elab_expr(e, a, RICCI_I64);
+
+	if (e->ir->training && node_any(e->ir, n, is_training))
+		notation_fail(e->src, RICCI_ESHAPE, a->pos,
+			      "the index %s depends on training: choose between two accesses, "
+			      "training ? A[i] : A[j]",
+			      ast_text(e->src, a));
+	return n;
+}
+
 static Node *build_read(Elab *e, Ast *a)
 {
 	Node *index[RICCI_MAX_RANK];
 
 	for (int d = 0; d < a->n; d++)
-		index[d] = elab_expr(e, a->arg[d], RICCI_I64);
+		index[d] = elab_index(e, a->arg[d]);
 	return node_read(e->ir, a->name->tensor, index);
 }
 
@@ -220,6 +237,8 @@ static Node *build(Elab *e, Ast *a, Type t)
 		return node_const(e->ir, t, a->u.f);
 	case AST_NAME:
 		return e->index[a->name->slot].value;
+	case AST_TRAINING:
+		return node_training(e->ir);
 	case AST_SIZE:
 		return node_int(e->ir, tensor_extent(a->name->tensor, (int)a->u.i));
 	case AST_ACCESS:

@@ -84,8 +84,9 @@ void lex_next(Lexer *l);
 typedef enum AstKind {
 	AST_INT,
 	AST_FLOAT,
-	AST_NAME,   /* an index as a value */
-	AST_SIZE,   /* name.size(i) */
+	AST_NAME, /* an index as a value */
+	AST_SIZE, /* name.size(i) */
+	AST_TRAINING,
 	AST_ACCESS, /* name[arg..] */
 	AST_ELSE,   /* arg[0] an access, arg[1] the value outside */
 	AST_CALL,   /* name(arg..) */
@@ -320,6 +321,7 @@ typedef struct Elab {
 /* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
 Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
+Node *elab_index(Elab *e, Ast *a);     /* of type I64; fails where it depends on training */
 /* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
 /* Begins a pass. */
 void accesses_begin(Elab *e, bool collecting);

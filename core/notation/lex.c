@@ -181,7 +181,7 @@ static void lex_name(Lexer *l)
 		notation_fail(s, RICCI_ESYNTAX, l->start, "a name is longer than %d characters",
 			      NOTATION_MAX_NAME);
 	const char *text = s->text + l->start;
-	for (l->tok = TOK_WHERE; l->tok <= TOK_IN; l->tok++)
+	for (l->tok = TOK_WHERE; l->tok <= TOK_TRAINING; l->tok++)
 		if ((int)strlen(tok_names[l->tok]) == len && !memcmp(text, tok_names[l->tok], len))
 			return;
 	if (len == 3 && (!memcmp(text, "inf", 3) || !memcmp(text, "nan", 3))) {

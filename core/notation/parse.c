@@ -210,6 +210,9 @@ static Ast *parse_primary(Parser *p)
 		return parse_literal(p, false, pos);
 	case TOK_NAME:
 		return parse_name(p);
+	case TOK_TRAINING:
+		lex_next(&p->l);
+		return ast_new(p, AST_TRAINING, pos, 0, NULL);
 	case TOK_LPAREN: {
 		lex_next(&p->l);
 		Ast *a = parse_expr(p);

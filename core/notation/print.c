@@ -58,7 +58,7 @@ static bool says_type(const Printer *p, const Node *n)
 /* What n is made of, from what is known of its sources. */
 static MadeOf find_made_of(const Printer *p, const Node *n)
 {
-	MadeOf most = n->op == OP_AXIS ? MADE_OF_INDICES : MADE_OF_NUMBERS;
+	MadeOf most = n->op == OP_AXIS || n->op == OP_TRAINING ? MADE_OF_INDICES : MADE_OF_NUMBERS;
 
 	if (n->op == OP_READ || n->op == OP_CAST || n->op == OP_RANDOM || n->op == OP_NORMAL ||
 	    n->type == RICCI_BOOL || op_is_logic((Op)n->op))
@@ -359,6 +359,8 @@ void print_value(Printer *p, Node *n, int level, TypeNeed need, bool index)
 		print_const(p, n, level, need);
 	else if (n->op == OP_AXIS)
 		print_axis(p, n);
+	else if (n->op == OP_TRAINING)
+		text_add(p->out, "%s", op_info[n->op].text);
 	else if (n->op == OP_READ)
 		print_read(p, n);
 	else if (n->op == OP_CAST)

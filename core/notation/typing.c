@@ -257,6 +257,9 @@ static int typing_part(Source *s, Ast *a, bool index)
 				      a->name->s, a->name->s);
 		k = KIND_INT;
 		break;
+	case AST_TRAINING:
+		k = KIND_INT;
+		break;
 	case AST_SIZE:
 		check_tensor(s, a);
 		if (a->u.i >= tensor_rank(a->name->tensor))

@@ -62,6 +62,38 @@ static void test_builds(void)
 	CHECK_STR(ricci_version(), RICCI_VERSION);
 }
 
+static void test_scopes(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "w", RICCI_F32, 1, SHAPE(3));
+	CHECK_INT(ricci_scope_begin(g, "stage1"), 0);
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 1, SHAPE(3), ricci_constant(0));
+	CHECK_INT(ricci_scope_begin(g, "block0"), 0);
+	ricci_tensor *v = ricci_param(g, "w", RICCI_F32, 1, SHAPE(3), ricci_constant(0));
+	CHECK_INT(ricci_scope_end(g), 0);
+	ricci_tensor *s = ricci_state(g, "s", RICCI_I32, 0, NULL, ricci_constant(0));
+	ricci_tensor *i = ricci_input(g, "i", RICCI_F32, 1, SHAPE(3));
+	CHECK_INT(ricci_scope_end(g), 0);
+	ricci_tensor *plain = ricci_param(g, "s", RICCI_F32, 0, NULL, ricci_constant(0));
+	CHECK_GRAPH(g);
+	CHECK_STR(ricci_name(x), "w");
+	CHECK_STR(ricci_name(w), "stage1.w");
+	CHECK_STR(ricci_name(v), "stage1.block0.w");
+	CHECK_STR(ricci_name(s), "stage1.s");
+	CHECK_STR(ricci_name(i), "stage1.i");
+	CHECK(ricci_param_find(g, "stage1.block0.w") == v);
+	CHECK(ricci_param_find(g, "stage1.s") == s && ricci_param_find(g, "s") == plain);
+	CHECK(!ricci_param_find(g, "w") && !ricci_param_find(g, "stage1.i"));
+	CHECK(!ricci_param_find(g, "block0.w") && !ricci_param_find(g, ""));
+	CHECK(!ricci_param_find(g, NULL) && !ricci_param_find(NULL, "w"));
+	CHECK_INT(ricci_scope_begin(NULL, "a"), RICCI_EINVAL);
+	CHECK_INT(ricci_scope_end(NULL), RICCI_EINVAL);
+	/* The same full name in two ways. */
+	CHECK(ricci_param(g, "stage1.w", RICCI_F32, 0, NULL, ricci_constant(0)) == &g->nil);
+	CHECK_STR(g->ir.err.text, "ricci_param: the graph has a tensor named stage1.w already");
+	ricci_graph_free(g);
+}
+
 /* ---- refusals: each on a fresh graph with x [4,5] f32, t [4] i32, w a parameter, s a state ----
  */
 
@@ -72,6 +104,7 @@ typedef struct Fixture {
 
 static ricci_tensor *r;
 static int one;
+static char long_name[251]; /* 250 letters */
 
 #define REFUSALS                                                                                   \
 	R(RICCI_EINVAL, "ricci_input: a tensor needs a name",                                      \
@@ -130,6 +163,28 @@ static int one;
 	  ricci_assign(f.g, f.w, f.x))                                                             \
 	R(RICCI_EINVAL, "ricci_assign: s has a new value already",                                 \
 	  (ricci_assign(f.g, f.s, f.x), ricci_assign(f.g, f.s, f.x)))                              \
+	R(RICCI_EINVAL, "ricci_param: the graph has a tensor named a.b.w already",                 \
+	  (ricci_scope_begin(f.g, "a.b"),                                                          \
+	   ricci_param(f.g, "w", RICCI_F32, 0, NULL, ricci_constant(0)), ricci_scope_end(f.g),     \
+	   ricci_scope_begin(f.g, "a"),                                                            \
+	   ricci_param(f.g, "b.w", RICCI_F32, 0, NULL, ricci_constant(0))))                        \
+	R(RICCI_EINVAL,                                                                            \
+	  "ricci_scope_end: no scope is open: each end belongs to a ricci_scope_begin before it",  \
+	  (ricci_scope_begin(f.g, "a"), ricci_scope_end(f.g), ricci_scope_end(f.g)))               \
+	R(RICCI_EINVAL, "ricci_scope_begin: a scope needs a name", ricci_scope_begin(f.g, ""))     \
+	R(RICCI_EINVAL, "ricci_scope_begin: a scope needs a name", ricci_scope_begin(f.g, NULL))   \
+	R(RICCI_EINVAL,                                                                            \
+	  "ricci_scope_begin %a: names that begin with % are those of variables in loops",         \
+	  ricci_scope_begin(f.g, "%a"))                                                            \
+	R(RICCI_EINVAL,                                                                            \
+	  "ricci_input: a name has at most 255 characters, those of its scopes included",          \
+	  (ricci_scope_begin(f.g, long_name), ricci_input(f.g, "abcdef", RICCI_F32, 0, NULL)))     \
+	R(RICCI_EINVAL,                                                                            \
+	  "ricci_scope_begin: a name has at most 255 characters, those of its scopes included",    \
+	  (ricci_scope_begin(f.g, "ab"), ricci_scope_begin(f.g, "cd"),                             \
+	   ricci_scope_begin(f.g, long_name)))                                                     \
+	R(RICCI_EINVAL, "ricci_scope_begin: the graph has sessions and can't change any more",     \
+	  (graph_ref(f.g), ricci_scope_begin(f.g, "a"), ricci_graph_free(f.g)))                    \
 	R(RICCI_EINVAL, "ricci_input: the graph has sessions and can't change any more",           \
 	  (graph_ref(f.g), ricci_input(f.g, "late", RICCI_F32, 0, NULL), ricci_graph_free(f.g)))
 
@@ -167,6 +222,7 @@ static void test_refusals(void)
 	Fixture away = fixture(NULL);
 
 	one = 1;
+	memset(long_name, 'a', sizeof long_name - 1);
 #define R(code, message, call)                                                                     \
 	{                                                                                          \
 		Fixture f = fixture(away.g);                                                       \
@@ -207,7 +263,9 @@ static int build(void)
 	if (!g)
 		return RICCI_ENOMEM;
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, SHAPE(6, 50));
+	ricci_scope_begin(g, "net");
 	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, SHAPE(50, 7), ricci_normal(1));
+	ricci_scope_end(g);
 	ricci_tensor *y = ricci_op(g, "Y[i,j] += X[i,k] * W[k,j]", x, w);
 	for (int i = 0; i < 30; i++)
 		y = ricci_op(g,
@@ -300,6 +358,7 @@ int main(void)
 {
 	test_calls();
 	test_builds();
+	test_scopes();
 	test_refusals();
 	test_null();
 	check_memory(build);

@@ -266,6 +266,38 @@ static void test_folds(void)
 	ir_free(&ir);
 }
 
+/* A sum of an intermediate whose error bound is beyond its type: no bound for the sum either. L is
+ * 6779349.988, which f32 rounds up to the next integer: exp(L - floor(M)) jumps. */
+static void test_overflowing_bound(void)
+{
+	enum { ROWS = 16384, WIDE = 10, TERMS = 16 };
+	static float a[ROWS * WIDE * TERMS] = {6779349.5f, 0.488f}, b[WIDE * TERMS] = {1, 1};
+	static float c[ROWS * WIDE];
+	const void *in[] = {a, b, c};
+	Ir ir;
+	Sample s = {0};
+	Error err = {0};
+
+	ir_init(&ir);
+	Task *t = task_of("D[i,j] += A[i,16*j+k] * B[j,k]; L[i,j] = C[i,j] + D[i,j]; "
+			  "M[i] max= L[i,j]; E[i,j] = exp(L[i,j] - floor(M[i])); Z[i] += E[i,j]; "
+			  "Y[i,j] = E[i,j] / Z[i]",
+			  3,
+			  (Node *[]){input(&ir, "A", RICCI_F32, ROWS, WIDE * TERMS),
+				     input(&ir, "B", RICCI_F32, WIDE, TERMS),
+				     input(&ir, "C", RICCI_F32, ROWS, WIDE)},
+			  &ir);
+	CHECK_INT(t ? t->sub.nmember : 0, 5);
+	Judging how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK(isinf(s.bound[2][0]) || s.bound[2][0] > 0x1p128);
+	CHECK(isinf(s.bound[3][0]) && isinf(s.bound[4][0]));
+	sample_free(&s);
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* The NaN that exp makes of sqrt(-1) has the bits of a poison. */
 static void nans(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
@@ -635,6 +667,7 @@ int main(void)
 	test_faults();
 	test_rows();
 	test_opposite();
+	test_overflowing_bound();
 	test_folds();
 	test_data();
 	test_border();
