@@ -164,17 +164,17 @@ typedef struct {
 typedef struct {
 	size_t size; /* by RICCI_OPTIMISER */
 	ricci_rule rule;
-	double beta1, beta2;  /* usually .9 and .999; RMSprop's beta2 .99 */
-	double epsilon;	      /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
-	double momentum;      /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
-	double decay;	      /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
+	double beta1, beta2; /* usually .9 and .999; RMSprop's beta2 .99 */
+	double epsilon;	     /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
+	double momentum;     /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
+	double decay;	     /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
 				 g + d p takes g's place (usually none) */
-	double clip_norm;     /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
+	double clip_norm;    /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
 				 of all gradients together; 0: none */
-	double clip_value;    /* gradients clipped to -clip_value..clip_value; 0: none */
-	int accumulate;	      /* n: an update in every n-th step only, with the mean of n gradients;
+	double clip_value;   /* gradients clipped to -clip_value..clip_value; 0: none */
+	int accumulate;	     /* n: an update in every n-th step only, with the mean of n gradients;
 				 the sums are states ("w.gradient"); 0 or 1: in every step */
-	double average;	      /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
+	double average; /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
 				 which copies w; 0: none. See ricci_averaged */
 	int ngroup;
 	const ricci_group *group;
@@ -200,25 +200,25 @@ RICCI_API ricci_tensor *ricci_averaged(ricci_tensor *y);
 /* The rate as a function of the step. Each is PyTorch's (torch.optim.lr_scheduler), t its count of
  * steps: 0 in the first. */
 typedef enum {
-	RICCI_CONSTANT,	 /* rate */
-	RICCI_STEPS,	 /* rate gamma^floor(t / period); with milestones gamma^(those <= t) */
-	RICCI_COSINE,	 /* least + (rate - least) (1 + cos(pi t / steps)) / 2; from t = steps on
+	RICCI_CONSTANT, /* rate */
+	RICCI_STEPS,	/* rate gamma^floor(t / period); with milestones gamma^(those <= t) */
+	RICCI_COSINE,	/* least + (rate - least) (1 + cos(pi t / steps)) / 2; from t = steps on
 			  * least (Loshchilov & Hutter 2017, equation 5, without restarts) */
-	RICCI_LINEAR,	 /* from rate to least within `steps` */
-	RICCI_ONE_CYCLE	 /* rate/25 to rate by a cosine over warmup (usually .3 steps), then to
+	RICCI_LINEAR,	/* from rate to least within `steps` */
+	RICCI_ONE_CYCLE /* rate/25 to rate by a cosine over warmup (usually .3 steps), then to
 			  * rate/250000 (Smith & Topin 2019; OneCycleLR's usual values) */
 } ricci_schedule_kind;
 typedef struct {
 	size_t size; /* by RICCI_SCHEDULE */
 	ricci_schedule_kind kind;
-	double rate;		   /* the greatest one, more than 0 */
-	double least;		   /* COSINE, LINEAR: the last one (0) */
-	int64_t warmup;		   /* steps: the rate times (t + 1) / warmup while t < warmup, then the
+	double rate;	/* the greatest one, more than 0 */
+	double least;	/* COSINE, LINEAR: the last one (0) */
+	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
 				      schedule from its begin; ONE_CYCLE: those that rise */
-	int64_t steps;		   /* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
-	int64_t period;		   /* STEPS */
-	double gamma;		   /* STEPS: usually .1 */
-	int nmilestone;		   /* STEPS: steps at which the rate falls, rising */
+	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
+	int64_t period; /* STEPS */
+	double gamma;	/* STEPS: usually .1 */
+	int nmilestone; /* STEPS: steps at which the rate falls, rising */
 	const int64_t *milestones; /* counted after the warm-up, as t is */
 	int accumulate;		   /* as of ricci_optimiser: t counts updates */
 } ricci_schedule_options;
@@ -363,6 +363,27 @@ RICCI_API int ricci_loader_batch(ricci_loader *l, const void **fields);
 /* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0; its batches
  * are made from now on, the first asked for or not. */
 RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
+
+/* ---- augmentation (nn/data/augment.c)
+ * Layers for images [batch, .., row, column] of f32 or f64: each sample is changed by draws of its
+ * own in training sessions; others see it as it is. Draws follow from the session's seed, the step,
+ * the sample's place in the batch and `key` (0 or more): two layers with equal keys draw the same
+ * (an image and its mask, say), so independent ones need different keys. Threads and errors as
+ * layers. */
+/* Zeros all around, `pad` wide; then a window of rows x columns at a random place, in other sessions
+ * the one in the centre. With pad 4 and the image's own size: He et al. 2016, section 4.2. */
+RICCI_API ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t columns,
+					  int64_t key);
+/* By -most..most rows and columns, each equally often; zeros move in. */
+RICCI_API ricci_tensor *ricci_random_shift(ricci_tensor *x, int most, int64_t key);
+/* Columns reversed, of every second sample on average. */
+RICCI_API ricci_tensor *ricci_random_flip(ricci_tensor *x, int64_t key);
+/* Zeros in a square of size x size around a random place, cut at the edges (DeVries & Taylor 2017,
+ * "Improved regularization of convolutional neural networks with cutout"). */
+RICCI_API ricci_tensor *ricci_cutout(ricci_tensor *x, int size, int64_t key);
+/* (x - mean[c]) / deviation[c] for channel c of x [batch, channel, ..], in all sessions. */
+RICCI_API ricci_tensor *ricci_normalise(ricci_tensor *x, int channels, const double *mean,
+					const double *deviation);
 
 /* ---- checkpoints (nn/checkpoint.c)
  * HDF5 files, chunked and checksummed: /parameters/<name>, /state/<name>, and attributes. Written
