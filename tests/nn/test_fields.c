@@ -359,6 +359,40 @@ static void text_damaged(void)
 	CHECK_STR(brief(), "cannot open none: No such file or directory");
 }
 
+/* ---- real files */
+
+static void real(void)
+{
+	const char *place = getenv("RICCI_DATA");
+	char path[400];
+	uint8_t label;
+	int n = 0, count[10] = {0};
+	place = place ? place : "../shared/data";
+	ricci_data *d = ricci_cifar10(place, 1);
+	snprintf(path, sizeof path, "%s/tinyshakespeare.txt.gz", place);
+	ricci_data *t = ricci_text(path, &RICCI_READING(.length = 64));
+	if (!d || !t) {
+		CHECK_SKIP("no CIFAR-10 or tinyshakespeare in $RICCI_DATA or ../shared/data");
+	} else {
+		ricci_field f = RICCI_FIELD();
+		CHECK_INT(ricci_data_count(d), 1000);
+		CHECK_INT(ricci_data_field(d, 0, &f), 0);
+		CHECK(f.rank == 3 && f.shape[0] == 3 && f.shape[1] == 32 && f.shape[2] == 32);
+		for (int i = 0; i < 1000; i++) {
+			ricci_data_get(d, "labels", i, &label, 1);
+			CHECK(label < 10);
+			count[label % 10]++;
+		}
+		for (int k = 0; k < 10; k++)
+			CHECK(count[k] > 70 && count[k] < 130);
+		ricci_text_alphabet(t, &n);
+		CHECK_INT(n, 65); /* characters, of 1,115,394 */
+		CHECK_INT(ricci_data_count(t), (1115394 - 1 - 64) / 64 + 1);
+	}
+	ricci_data_free(d);
+	ricci_data_free(t);
+}
+
 /* ---- memory */
 
 static int build(void)
@@ -402,6 +436,7 @@ int main(void)
 	text_windows();
 	text_streams();
 	text_damaged();
+	real();
 	no_memory();
 	folder_remove();
 	return check_done();
