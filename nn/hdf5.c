@@ -25,6 +25,20 @@ Hdf5 h5;
 
 enum { PATIENCE = 120 }; /* seconds in which a child that needs the processor gets none of it */
 
+/* A program that uses HDF5 itself may have copies of its variables (copy relocations), which the
+ * library then sets in place of its own. */
+static void h5_copied(void)
+{
+	hid_t *copy;
+#define FUNCTION(name)
+#define VARIABLE(name, symbol)                                                                     \
+	if (*h5.name <= 0 && (copy = dlsym(RTLD_DEFAULT, #symbol)) && *copy > 0)                   \
+		h5.name = copy;
+#include "nn/hdf5.def"
+#undef FUNCTION
+#undef VARIABLE
+}
+
 static int h5_open(Error *err)
 {
 	const char *name = env_text("RICCI_HDF5", RICCI_HDF5_LIBRARY);
@@ -47,6 +61,7 @@ static int h5_open(Error *err)
 		return error_set(err, RICCI_EUNSUPPORTED,
 				 "HDF5's library is needed (Debian: libhdf5-103-1): %s", why);
 	h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	h5_copied();
 	return 0;
 }
 
@@ -147,8 +162,7 @@ static int result_read(pid_t pid, int in, H5Result *r, Error *err)
 			void *more = mem_realloc(r->data, room);
 			if (!more) {
 				kill(pid, SIGKILL);
-				return error_set(err, RICCI_ENOMEM,
-						 "out of memory for HDF5");
+				return error_set(err, RICCI_ENOMEM, "out of memory for HDF5");
 			}
 			r->data = more;
 		}

@@ -350,7 +350,7 @@ static void text_damaged(void)
 		 "ricci_text: the part from 0.5 to 0 is not within 0 and 1");
 	gzFile f = gzopen(in_folder("t"), "wb");
 	for (int i = 0; i < 100000; i++)
-		gzputc(f, i * i % 97);
+		gzputc(f, (i % 1000) * (i % 1000) % 97);
 	gzclose(f);
 	CHECK_INT(truncate(in_folder("t"), 100), 0);
 	CHECK(!ricci_text(in_folder("t"), &how));
