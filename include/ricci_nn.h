@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-/* ---- layers and losses (nn/layers.c, nn/losses.c)
+/* ---- layers and losses (nn/layers.c, nn/losses/)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
  * come from those alone; ricci_show prints them. f32 or f64 throughout, labels I32. They return
  * one tensor of that graph, or the inert tensor after an error (kept by the graph, like
@@ -45,38 +45,188 @@ RICCI_API ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride);
 /* [b,c,h,w] -> [b,c]: the mean over the places. */
 RICCI_API ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x);
 
-/* Losses: one number, the mean over the batch. */
-/* logits [b,m], labels [b] with 0 <= label < m. */
+/* ---- losses and metrics (nn/losses/)
+ * Losses are one number, the mean over what counts. */
+/* logits [b,...,m], labels [b,...] with 0 <= label < m: the mean of log sum exp(x) - x[label]. */
 RICCI_API ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels);
+/* PyTorch's cross_entropy: with a target of 1 - smoothing for the label plus smoothing / m for each
+ * class (Szegedy et al. 2016, section 7), class weights, and labels that don't count. The sum is
+ * divided by the weights of the labels that count; 0 where none does. */
+typedef struct {
+	size_t size;		/* by RICCI_CROSS_ENTROPY */
+	double smoothing;	/* 0..1 */
+	ricci_tensor *weights;	/* [m], of logits' type; NULL: 1 */
+	const int32_t *ignored; /* a label that doesn't count; when negative, such as -100, those
+				   above it and below 0 don't count either. NULL: all count */
+} ricci_cross_entropy_options;
+#define RICCI_CROSS_ENTROPY(...)                                                                   \
+	((ricci_cross_entropy_options){.size = sizeof(ricci_cross_entropy_options), __VA_ARGS__})
+RICCI_API ricci_tensor *ricci_cross_entropy_with(ricci_tensor *logits, ricci_tensor *labels,
+						 const ricci_cross_entropy_options *options);
 /* poses [b,m,...], labels [b]: sum over m of T max(0, .9-|v|)^2 + .5 (1-T) max(0, |v|-.1)^2, T = 1
  * for the label; |v| is sqrt(sum v^2 + 1e-7) over the rest (Sabour et al., equation 4). */
 RICCI_API ricci_tensor *ricci_margin_loss(ricci_tensor *poses, ricci_tensor *labels);
-/* Of two tensors of one shape: the mean over all elements. */
+/* scores [b,...,m], labels [b,...]: the mean over the batch of sum over m != label of max(0, margin
+ * - x[label] + x[m]) / m (PyTorch's multi_margin_loss with p = 1; Crammer & Singer 2001). */
+RICCI_API ricci_tensor *ricci_hinge_loss(ricci_tensor *scores, ricci_tensor *labels, double margin);
+/* Of two tensors of one shape: the mean over all elements, d = a - b. */
 RICCI_API ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b);
+RICCI_API ricci_tensor *ricci_mean_absolute_error(ricci_tensor *a, ricci_tensor *b);
+/* d^2/2 where |d| < delta, else delta (|d| - delta/2) (Huber 1964). delta > 0. */
+RICCI_API ricci_tensor *ricci_huber_loss(ricci_tensor *a, ricci_tensor *b, double delta);
+/* Huber's, divided by beta (Girshick 2015). beta > 0. */
+RICCI_API ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, double beta);
+/* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), which is
+ * finite for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
+RICCI_API ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets);
+/* log_q, p [b,...,m]: sum over m of p (log p - log_q), 0 where p is; the mean over the rest
+ * (PyTorch's kl_div with "batchmean"). */
+RICCI_API ricci_tensor *ricci_kl_divergence(ricci_tensor *log_q, ricci_tensor *p);
+/* Connectionist temporal classification (Graves et al. 2006, equations 5 to 8, with logarithms):
+ * logits [t,b,m] of each step, before the softmax, labels [b,s] without blanks, 0 <= label < m.
+ * steps, lengths: I32 [b], how many of t and of s count for each sample, or NULL: all. Elements of
+ * `labels` behind the length are any labels. The mean over the batch of loss / max(length, 1), as
+ * PyTorch's ctc_loss has it; a sample whose labels can't come of its steps has an infinite loss
+ * and no gradient. The loop over t is ricci_scan's. */
+RICCI_API ricci_tensor *ricci_ctc_loss(ricci_tensor *logits, ricci_tensor *labels,
+				       ricci_tensor *steps, ricci_tensor *lengths, int blank);
+
 /* I32 [b]: 1 where the label's score is not strictly the greatest (ties and NaN are errors), else
  * 0. The score of scores [b,m,...] is the length over the rest; of [b,m] the number itself. */
 RICCI_API ricci_tensor *ricci_misclassified(ricci_tensor *scores, ricci_tensor *labels);
+/* scores [b,...,m], labels [b,...] -> I32 [b,...]: 1 where the label is not among the k best scores
+ * (k others are as great or greater, or NaN), else 0. */
+RICCI_API ricci_tensor *ricci_misclassified_top(ricci_tensor *scores, ricci_tensor *labels, int k);
+/* scores [b,...,m], labels [b,...] -> I32 [m,m]: how many samples of class i have their greatest
+ * score at j (the first of equal ones). Samples with a NaN are in no place. */
+RICCI_API ricci_tensor *ricci_confusion(ricci_tensor *scores, ricci_tensor *labels);
+/* Of a mean loss in nats, such as ricci_cross_entropy: exp(loss); loss / log 2, which of a model of
+ * characters is bits per character. */
+RICCI_API ricci_tensor *ricci_perplexity(ricci_tensor *loss);
+RICCI_API ricci_tensor *ricci_bits(ricci_tensor *loss);
 
-/* Initialisers: normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998) and sqrt(2/fan_in) (He et al. 2015, for what a
- * relu follows), uniform in +-sqrt(6/(fan_in+fan_out)) (Glorot & Bengio 2010). */
+/* ---- initialisers (nn/initialisers.c)
+ * By the products added up for an element of the result (fan_in) or of the gradient (fan_out): of a
+ * convolution, channels times window. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998),
+ * sqrt(2/fan_in) (He et al. 2015, for what a relu follows), sqrt(2/(fan_in+fan_out)) (Glorot &
+ * Bengio 2010); _uniform: uniform with that deviation, so in +-sqrt(3) times it. ricci_glorot is
+ * the uniform one. */
 RICCI_API ricci_init ricci_lecun(int64_t fan_in);
+RICCI_API ricci_init ricci_lecun_uniform(int64_t fan_in);
 RICCI_API ricci_init ricci_he(int64_t fan_in);
+RICCI_API ricci_init ricci_he_uniform(int64_t fan_in);
 RICCI_API ricci_init ricci_glorot(int64_t fan_in, int64_t fan_out);
+RICCI_API ricci_init ricci_glorot_normal(int64_t fan_in, int64_t fan_out);
+/* Uniform in +-1/sqrt(fan_in): what PyTorch's linear and convolution layers start from, weights
+ * (kaiming_uniform_ with a = sqrt(5)) and biases. */
+RICCI_API ricci_init ricci_uniform_fan_in(int64_t fan_in);
 
-/* ---- optimisers (nn/optimisers.c)
- * Each takes the gradient of `loss` with respect to every parameter of its graph (not to states)
- * and assigns the parameters' next values; moments are states named after the parameter
- * ("votes.moment1"). `rate` is a scalar tensor, usually ricci_learning_rate. Called once a graph,
- * after the loss is built. 0 or the graph's error. */
+/* ---- optimisers (nn/optimisers/)
+ * An optimiser takes the gradient of a scalar `loss` with respect to the parameters of its graph
+ * (not to states) and assigns their next values. What it keeps of a parameter is a state named
+ * after it ("votes.moment1"), f32, or f64 for f64 parameters. A parameter on which the loss does
+ * not depend keeps its value, as in PyTorch. `rate` is a scalar tensor: ricci_learning_rate or
+ * ricci_schedule. Called after the loss is built. 0 or the graph's error. */
 
 /* The state "learning_rate", f32 []; ricci_feed changes it between steps without compiling anew. */
 RICCI_API ricci_tensor *ricci_learning_rate(ricci_graph *g, double value);
+
+/* p: parameter, g: its gradient, r: rate, d: decay. Sources: nn/optimisers/rules.c. */
+typedef enum {
+	RICCI_SGD,	/* p -= r g; with `momentum` it is RICCI_MOMENTUM */
+	RICCI_MOMENTUM, /* v = momentum v + g; p -= r v */
+	RICCI_NESTEROV, /* v likewise; p -= r (g + momentum v) */
+	RICCI_ADAM,	/* Kingma & Ba 2015, algorithm 1 */
+	RICCI_ADAMW,	/* the same, and p -= r d p (Loshchilov & Hutter 2019) */
+	RICCI_LAMB,	/* You et al. 2020, algorithm 2 */
+	RICCI_RMSPROP,	/* s = beta2 s + (1 - beta2) g^2; p -= r g / (sqrt(s) + epsilon); with
+			 * `momentum` p -= r v, v = momentum v + g / (sqrt(s) + epsilon) */
+	RICCI_ADAGRAD	/* s += g^2; p -= r g / (sqrt(s) + epsilon) */
+} ricci_rule;
+
+/* In place of an option's usual value: zero. */
+#define RICCI_NONE (-1.0)
+
+/* Parameters with options of their own. A parameter belongs to the first group that has it, or to
+ * none. Both names and match NULL: all. A group that has no parameter is an error. */
+typedef struct {
+	const char *names; /* a pattern as shells have it: "*.bias", "stage1.*"; NULL: any */
+	int (*match)(const ricci_tensor *parameter, void *user); /* other than 0: has it */
+	void *user;
+	double rate;  /* factor of the rate; 0: 1 */
+	double decay; /* 0: that of the optimiser; RICCI_NONE: none */
+	int frozen;   /* 1: not trained */
+} ricci_group;
+
+/* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't have
+ * is an error. A step: add up gradients (accumulate), clip by value, clip by norm, decay, rule,
+ * average. */
+typedef struct {
+	size_t size; /* by RICCI_OPTIMISER */
+	ricci_rule rule;
+	double beta1, beta2;  /* usually .9 and .999; RMSprop's beta2 .99 */
+	double epsilon;	      /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
+	double momentum;      /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
+	double decay;	      /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
+				 g + d p takes g's place (usually none) */
+	double clip_norm;     /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
+				 of all gradients together; 0: none */
+	double clip_value;    /* gradients clipped to -clip_value..clip_value; 0: none */
+	int accumulate;	      /* n: an update in every n-th step only, with the mean of n gradients;
+				 the sums are states ("w.gradient"); 0 or 1: in every step */
+	double average;	      /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
+				 which copies w; 0: none. See ricci_averaged */
+	int ngroup;
+	const ricci_group *group;
+	const char *name; /* of its counters ("adam.step"); NULL: the rule's. Two optimisers of one
+			     graph, each with frozen groups, need two names */
+} ricci_optimiser;
+#define RICCI_OPTIMISER(...) ((ricci_optimiser){.size = sizeof(ricci_optimiser), __VA_ARGS__})
+/* options may be NULL: SGD. E.g. ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_ADAMW,
+ *	.clip_norm = 1, .ngroup = 1, .group = &(ricci_group){"*.bias", .decay = RICCI_NONE})) */
+RICCI_API int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate,
+			     const ricci_optimiser *options);
+/* Short forms. */
 RICCI_API int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate);
-/* v = momentum v + g; p -= rate v. */
 RICCI_API int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum);
-/* Adam with bias correction (Kingma & Ba 2015, algorithm 1): usually .9, .999, 1e-8. */
 RICCI_API int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2,
 			 double epsilon);
+/* y computed with the averages in place of the parameters that have one (before the first update:
+ * with the parameters), for evaluation: an output of a session that doesn't train, shared with the
+ * one that does. Called after ricci_optimise with `average`, before the first session. One tensor
+ * of the graph, or its inert tensor after an error. */
+RICCI_API ricci_tensor *ricci_averaged(ricci_tensor *y);
+
+/* The rate as a function of the step. Each is PyTorch's (torch.optim.lr_scheduler), t its count of
+ * steps: 0 in the first. */
+typedef enum {
+	RICCI_CONSTANT,	 /* rate */
+	RICCI_STEPS,	 /* rate gamma^floor(t / period); with milestones gamma^(those <= t) */
+	RICCI_COSINE,	 /* least + (rate - least) (1 + cos(pi t / steps)) / 2; from t = steps on
+			  * least (Loshchilov & Hutter 2017, equation 5, without restarts) */
+	RICCI_LINEAR,	 /* from rate to least within `steps` */
+	RICCI_ONE_CYCLE	 /* rate/25 to rate by a cosine over warmup (usually .3 steps), then to
+			  * rate/250000 (Smith & Topin 2019; OneCycleLR's usual values) */
+} ricci_schedule_kind;
+typedef struct {
+	size_t size; /* by RICCI_SCHEDULE */
+	ricci_schedule_kind kind;
+	double rate;		   /* the greatest one, more than 0 */
+	double least;		   /* COSINE, LINEAR: the last one (0) */
+	int64_t warmup;		   /* steps: the rate times (t + 1) / warmup while t < warmup, then the
+				      schedule from its begin; ONE_CYCLE: those that rise */
+	int64_t steps;		   /* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
+	int64_t period;		   /* STEPS */
+	double gamma;		   /* STEPS: usually .1 */
+	int nmilestone;		   /* STEPS: steps at which the rate falls, rising */
+	const int64_t *milestones; /* counted after the warm-up, as t is */
+	int accumulate;		   /* as of ricci_optimiser: t counts updates */
+} ricci_schedule_options;
+#define RICCI_SCHEDULE(...)                                                                        \
+	((ricci_schedule_options){.size = sizeof(ricci_schedule_options), __VA_ARGS__})
+/* The rate of the step, f32 [], computed in f64 from the state "schedule.step". One in a graph. Two
+ * equations, so nothing is compiled anew. The inert tensor after an error. */
+RICCI_API ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options);
 
 /* ---- data (nn/dataset.c, nn/idx.c, nn/digits.c)
  * Labelled samples of bytes in memory. Large files are unpacked, and digits drawn, while training

@@ -5,7 +5,6 @@
  * equations. */
 #include "nn/nn.h"
 
-#include <math.h>
 #include <stdarg.h>
 
 ricci_tensor *layer_nil(ricci_tensor *x)
@@ -282,21 +281,4 @@ ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x)
 	text_add(&t, "S[b,c] += X[b,c,p,q]; Y[b,c] = S[b,c] / %lld.0",
 		 (long long)(ricci_extent(x, 2) * ricci_extent(x, 3)));
 	return layer_build(&t, 1, &x);
-}
-
-ricci_init ricci_lecun(int64_t fan_in)
-{
-	return ricci_normal(sqrt(1.0 / (double)(fan_in > 0 ? fan_in : 1)));
-}
-
-ricci_init ricci_he(int64_t fan_in)
-{
-	return ricci_normal(sqrt(2.0 / (double)(fan_in > 0 ? fan_in : 1)));
-}
-
-ricci_init ricci_glorot(int64_t fan_in, int64_t fan_out)
-{
-	int64_t both = fan_in + fan_out > 0 ? fan_in + fan_out : 1;
-	double a = sqrt(6.0 / (double)both);
-	return ricci_uniform(-a, a);
 }
