@@ -291,6 +291,43 @@ RICCI_API int ricci_settle(ricci_session *s);
 typedef int ricci_tune_report(void *user, double spent, double part);
 RICCI_API int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void *user);
 
+/* ---- profiles: where a step's time goes ---- */
+
+/* Times each launch of the session's kernels from the next step on (on: 1), or no longer (0);
+ * forgets what was timed before. It costs about 50 ns a launch. RICCI_TIME=2 begins it with the
+ * session. 0 or an error. */
+RICCI_API int ricci_time_kernels(ricci_session *s, int on);
+typedef struct ricci_profile ricci_profile;
+typedef struct {	       /* a kernel, or a loop; fields may be added at the end */
+	const char *equations; /* all of them, a line each, with the graph's names. w' is the next
+				  value of w, x(t) what an iteration has of x, view(x) x in another
+				  shape; tensors without a name are T1, T2 .. */
+	/* Names of the inputs, parameters and states that are read or assigned. */
+	int ntensor;
+	const char *const *tensor;
+	/* To which the time may be counted: the largest parameter that it assigns, else reads; else
+	 * that of a neighbour, who assigns the gradient computed here, computed what is read here,
+	 * or reads it. "": there is none. */
+	const char *parameter;
+	const char *backend; /* "cc"; "" of loops */
+	int is_loop;	     /* 1: seconds are those of all its iterations, in rows of their own */
+	int loop;	     /* the row of the loop that it runs in; -1: of none */
+	double launches;     /* in a step */
+	double seconds; /* of a launch: the median, without first and trial launches; 0: none yet */
+	double share;	/* launches * seconds by the median time of a step */
+	double flops, bytes; /* of a launch: arithmetic; memory, each tensor once */
+} ricci_kernel_time;
+/* What was timed since ricci_time_kernels; it outlives the session. The caller frees it. NULL on
+ * error, such as when nothing was timed. */
+RICCI_API ricci_profile *ricci_profile_new(ricci_session *s);
+RICCI_API void ricci_profile_free(ricci_profile *f);
+/* Rows, the largest shares first; NULL outside. They live as long as the profile. */
+RICCI_API int ricci_profile_count(const ricci_profile *f);
+RICCI_API const ricci_kernel_time *ricci_profile_at(const ricci_profile *f, int i);
+RICCI_API double ricci_profile_step(const ricci_profile *f); /* median seconds of a step */
+/* All of it as a table. The caller frees it by ricci_free_text. NULL: no memory. */
+RICCI_API char *ricci_profile_text(const ricci_profile *f);
+
 #ifdef __cplusplus
 }
 /* C++ counts with templates. */

@@ -340,38 +340,106 @@ typedef struct {
  * equations, so nothing is compiled anew. The inert tensor after an error. */
 RICCI_API ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options);
 
-/* ---- data (nn/dataset.c, nn/idx.c, nn/digits.c)
- * Labelled samples of bytes in memory. Large files are unpacked, and digits drawn, while training
- * already uses the first of them. A data set may feed several loaders; it must outlive them. */
+/* ---- data (nn/data/)
+ * A data set is a list of named fields with one number of samples, 1 to 2^32-1; a field has a type
+ * and a shape of its own: images u8 [28,28], labels u8 [], masks, targets f32 [4], tokens i32 [64].
+ * Either a function below makes a whole data set, or ricci_data_new an empty one, to which
+ * ricci_data_* add one field each:
+ *	ricci_data *d = ricci_data_new();
+ *	ricci_data_npy(d, "samples", "images.npy");
+ *	ricci_data_hdf5(d, "masks", "masks.h5", "/train/masks");
+ * These return 0 or a negative ricci_error, and the first error stays: loaders and ricci_train
+ * refuse the data set with its message, so one check at the end is enough. A damaged file is an
+ * error that names it and the byte. A data set may feed several loaders; it must outlive them. */
 typedef struct ricci_data ricci_data;
-/* Samples and labels from two IDX files of unsigned bytes, plain or gzip-compressed: any rank,
- * first dimension the samples; labels of rank 1. */
+RICCI_API ricci_data *ricci_data_new(void); /* NULL: out of memory */
+RICCI_API void ricci_data_free(ricci_data *d);
+/* 0, or the first error, whose message becomes ricci_error_message(). */
+RICCI_API int ricci_data_error(const ricci_data *d);
+/* An array in memory, dense, in C order, the samples its first dimension: shape[0..rank-1]. It is
+ * not copied, so it must outlive the data set. */
+RICCI_API int ricci_data_array(ricci_data *d, const char *field, ricci_type type, int rank,
+			       const int64_t *shape, const void *values);
+/* An IDX file (the format of MNIST), plain or gzip-compressed, of any rank, the first dimension the
+ * samples; elements u8, i8, i32, f32, f64. Unpacked into memory while training already uses the
+ * first samples. */
+RICCI_API int ricci_data_idx(ricci_data *d, const char *field, const char *path);
+/* A .npy file, version 1 to 3, the first dimension the samples; elements bool, u8, i8, i32, i64, f16,
+ * f32, f64, little-endian, in C order. Read sample by sample when needed. */
+RICCI_API int ricci_data_npy(ricci_data *d, const char *field, const char *path);
+/* An uncompressed file of records of one size, each with a sample somewhere in it; little-endian.
+ * The file must end with a whole record. Read sample by sample when needed. */
+typedef struct {
+	size_t size;	      /* by RICCI_RAW */
+	ricci_type type;      /* of an element */
+	int rank;	      /* of a sample */
+	const int64_t *shape; /* of a sample */
+	int64_t offset;	      /* bytes before the first record */
+	int64_t record;	      /* bytes of a record; 0: as many as a sample has */
+	int64_t within;	      /* where in its record a sample begins */
+} ricci_raw;
+#define RICCI_RAW(...) ((ricci_raw){.size = sizeof(ricci_raw), __VA_ARGS__})
+RICCI_API int ricci_data_raw(ricci_data *d, const char *field, const char *path,
+			     const ricci_raw *layout);
+
+/* Samples and labels from two IDX files, as the fields "samples" and "labels"; labels of rank 1.
+ * These three and ricci_digits return NULL on an error. */
 RICCI_API ricci_data *ricci_idx(const char *samples, const char *labels);
 /* MNIST's files by their usual names, with or without ".gz", in a folder: the test set or the
- * other.
- */
+ * other. samples u8 [28,28], labels u8 []. */
 RICCI_API ricci_data *ricci_mnist(const char *folder, int test);
-/* `count` drawn digits of 28 x 28, turned, scaled, shifted and with noise; the same for the same
- * seed. */
+/* CIFAR-10 (Krizhevsky 2009): its binary version, data_batch_1.bin to _5 and test_batch.bin, or
+ * IDX files cifar10-train-images-idx4-ubyte, ..labels-idx1-ubyte, cifar10-t1k-.., with or without
+ * ".gz". samples u8 [3,32,32] (channel, row, column), labels u8 []. */
+RICCI_API ricci_data *ricci_cifar10(const char *folder, int test);
+/* `count` drawn digits, turned, scaled, shifted and with noise; the same for the same seed. samples
+ * u8 [28,28], labels u8 []. */
 RICCI_API ricci_data *ricci_digits(int64_t count, uint64_t seed);
-RICCI_API void ricci_data_free(ricci_data *d);
-RICCI_API int64_t ricci_data_count(const ricci_data *d);
-/* Elements of a sample. */
-RICCI_API int64_t ricci_data_size(const ricci_data *d);
-/* Copies sample i out: `pixels` (ricci_data_size bytes, may be NULL) and its label. Waits for it
- * when it is still being unpacked. 0, or RICCI_EFORMAT/EIO with the message. */
-RICCI_API int ricci_data_get(ricci_data *d, int64_t i, uint8_t *pixels, int *label);
 
-/* Batches made ahead by a thread of its own. With `shuffle` each epoch has an order of its own,
- * which depends on seed and epoch only; a last part smaller than a batch is left out then, and
- * without shuffle filled up with the first samples. One thread at a time. */
+RICCI_API int64_t ricci_data_count(const ricci_data *d); /* samples */
+typedef struct {
+	size_t size;	  /* by RICCI_FIELD */
+	const char *name; /* the data set's */
+	ricci_type type;
+	int rank; /* of a sample */
+	int64_t shape[RICCI_MAX_RANK];
+} ricci_field;
+#define RICCI_FIELD(...) ((ricci_field){.size = sizeof(ricci_field), __VA_ARGS__})
+/* Describes field i, counted from 0 in the order in which they were added; RICCI_EINVAL behind the
+ * last one. */
+RICCI_API int ricci_data_field(const ricci_data *d, int i, ricci_field *out);
+/* Copies sample i of a field out, as it is stored; bytes: of the room, exactly the sample's. Waits
+ * for it when it is still being unpacked. */
+RICCI_API int ricci_data_get(ricci_data *d, const char *field, int64_t i, void *out, size_t bytes);
+
+/* Batches made before they are needed, by a thread of its own. With `shuffle` each epoch has an
+ * order of its own, which depends on seed and epoch only; a last part smaller than a batch is left
+ * out then, and without shuffle filled up with the first samples. Of fields that are streamed from
+ * compressed files, blocks of samples are shuffled, and then the samples of eight blocks at a time.
+ * A loader is used by one thread at a time. */
 typedef struct ricci_loader ricci_loader;
-RICCI_API ricci_loader *ricci_loader_new(ricci_data *d, int batch, int shuffle, uint64_t seed);
+typedef struct {
+	const char *field;
+	/* Of the batch. Integers become integers that hold their values (RICCI_EVALUE where one
+	 * does not) or floats, floats become floats. */
+	ricci_type type;
+	int unit; /* 1, for U8 as a float: divided by 255, so that it is in 0..1 */
+} ricci_loaded;
+typedef struct {
+	size_t size; /* by RICCI_LOADING */
+	int batch;
+	int shuffle;
+	uint64_t seed;
+	int nfield; /* 0: all fields of the data set, as they are stored */
+	const ricci_loaded *field;
+} ricci_loading;
+#define RICCI_LOADING(...) ((ricci_loading){.size = sizeof(ricci_loading), __VA_ARGS__})
+RICCI_API ricci_loader *ricci_loader_open(ricci_data *d, const ricci_loading *loading);
 RICCI_API void ricci_loader_free(ricci_loader *l);
-/* The next batch: samples as f32 in 0..1 (bytes / 255), labels, and how many of them count (batch,
- * less in a filled-up one); 0 at the end of an epoch, after which the next epoch begins. The arrays
- * live until the next call. Negative: an error. */
-RICCI_API int ricci_loader_next(ricci_loader *l, const float **samples, const int32_t **labels);
+/* The next batch: a pointer for each field loaded, to [batch, shape of a sample], and how many of
+ * its samples count (batch, less in a filled-up one); 0 at the end of an epoch, after which the next
+ * epoch begins. The arrays live until the next call. Negative: an error. */
+RICCI_API int ricci_loader_batch(ricci_loader *l, const void **fields);
 /* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0; its batches
  * are made from now on, the first asked for or not. */
 RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
@@ -401,10 +469,17 @@ RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char
 /* The position alone, without a session. */
 RICCI_API int ricci_peek(const char *path, ricci_position *p);
 
-/* ---- the training loop (nn/train.c) */
+/* ---- the training loop (nn/train.c, nn/feed.c) */
+/* An input of the graph, [batch, ...], and the field of the data sets that feeds it: as many
+ * elements as a sample has, converted to the input's type as ricci_loaded says; U8 to floats in
+ * 0..1. */
+typedef struct {
+	ricci_tensor *tensor;
+	const char *field;
+} ricci_fed;
 typedef struct {
 	size_t size;			 /* by RICCI_TRAINING */
-	ricci_tensor *samples, *labels;	 /* inputs: F32 [batch,...], I32 [batch] */
+	ricci_tensor *samples, *labels;	 /* inputs fed by the fields of these names, or NULL */
 	ricci_tensor *loss;		 /* F32 [] */
 	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified */
 	ricci_data *train, *test;	 /* test may be NULL */
@@ -421,6 +496,8 @@ typedef struct {
 	FILE *progress;	    /* a bar when it is a terminal, and warnings; NULL: none */
 	const volatile sig_atomic_t *stop; /* set by a signal handler: ends after the step, saved */
 	int overwrite; /* 1: `checkpoint` may replace a file that is not `resume` */
+	int ninput;    /* inputs beside samples and labels */
+	const ricci_fed *input;
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {

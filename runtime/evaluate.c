@@ -26,15 +26,6 @@ static int by_value(const void *a, const void *b)
 }
 
 /* ---- the time of each kernel ---- */
-static void times_forget(Program *p)
-{
-	for (int i = 0; i < p->nrun; i++) {
-		p->run[i].launches = p->run[i].nanoseconds = 0;
-		if (p->run[i].loop)
-			times_forget(loop_program(p->run[i].loop));
-	}
-}
-
 static void times_report(const Program *p, int runs, const Pool *pool, const Evaluation *e)
 {
 	for (int i = 0; i < p->nrun; i++) {
@@ -42,7 +33,7 @@ static void times_report(const Program *p, int runs, const Pool *pool, const Eva
 
 		if (r->loop)
 			times_report(loop_program(r->loop), runs, pool, e);
-		if (r->loop || !r->launches)
+		if (r->loop || !r->times.count)
 			continue;
 		const Task *t = r->line->task;
 		const char *text = strstr(t->text, "\nkeep "), *local = strstr(t->text, "\nlocal ");
@@ -53,12 +44,23 @@ static void times_report(const Program *p, int runs, const Pool *pool, const Eva
 				.type = type_accumulator((Type)t->sub.member[0]->type),
 				.threads = wide ? pool_threads(pool) : 1,
 				.launches = (double)r->launches / runs,
-				.seconds = r->least,
+				.seconds = r->times.least,
 				.flops = t->flops,
 				.read = t->read,
 				.written = t->bytes - t->read};
 		e->kernel(e->user, &k);
 	}
+}
+
+static int evaluate_profile(const Program *p, const Evaluation *e, Error *err)
+{
+	ricci_profile *f = profile_make(p, err);
+
+	if (!f)
+		return RICCI_ENOMEM;
+	profile_print(e->profile, f);
+	ricci_profile_free(f);
+	return 0;
 }
 
 static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
@@ -72,7 +74,7 @@ static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
 		double start = clock_seconds();
 
 		if (i == 0)
-			times_forget(p);
+			program_time(p, p->timing);
 		code = program_run(p, pool, (RandomState){e->seed, e->step}, NULL, err);
 		if (i >= 0)
 			time[i] = clock_seconds() - start;
@@ -82,6 +84,8 @@ static int evaluate_runs(Program *p, Pool *pool, Evaluation *e, Error *err)
 		e->median_seconds = time[n / 2];
 		if (e->kernel)
 			times_report(p, n, pool, e);
+		if (e->profile)
+			code = evaluate_profile(p, e, err);
 	}
 	mem_free(time);
 	return code;
@@ -117,7 +121,7 @@ int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bi
 			    .find = bound_find,
 			    .user = &b,
 			    .request = {.backend = e->backend},
-			    .timing = e->kernel != NULL};
+			    .timing = e->kernel || e->profile};
 	Error own = {0};
 	char why[256] = "";
 

@@ -292,6 +292,16 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 /* draw.c: the first values of a parameter or state, whose data are zeros. */
 int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err);
 
+/* profile.c: seconds of launches, or of steps. Of many, some at even distances are kept. */
+enum { TIMES_KEPT = 32 };
+typedef struct Times {
+	int n;
+	int64_t count, stride;
+	float seconds[TIMES_KEPT];
+	double least;
+} Times;
+void times_add(Times *t, double seconds);
+double times_median(const Times *t); /* 0: of none */
 typedef enum { CELL_TEMP, CELL_OUTPUT, CELL_STATE, CELL_NEXT, CELL_VIEW } CellKind;
 typedef struct Cell { /* a tensor's place */
 	Node *node;
@@ -299,9 +309,10 @@ typedef struct Cell { /* a tensor's place */
 	int first, last;  /* the runs that write and last read it */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
 	bool in_place, root;
-	struct Cell *of; /* VIEW: of what it is a part, or another shape; else NULL */
-	size_t offset;	 /* TEMP: in the arena; VIEW: in `of` */
-	void *data;	 /* TEMP, OUTPUT */
+	const ricci_tensor *next_of; /* the state whose next value it is; or NULL */
+	struct Cell *of;	     /* VIEW: of what it is a part, or another shape; else NULL */
+	size_t offset;		     /* TEMP: in the arena; VIEW: in `of` */
+	void *data;		     /* TEMP, OUTPUT */
 } Cell;
 typedef struct Loop Loop;
 typedef struct Run {   /* one kernel of the plan, or one loop */
@@ -312,9 +323,10 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the line's version */
 	bool wide, proved;
-	int64_t launches, nanoseconds; /* timed ones */
-	double least;		       /* seconds of the fastest of them */
-	int ninput, nbuf, *cell;       /* the cell of each buffer */
+	int64_t launches;	 /* while they are timed */
+	Times times;		 /* of those by `timed`, the line's best kernel */
+	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
+	int ninput, nbuf, *cell; /* the cell of each buffer */
 	void **buf;
 } Run;
 typedef struct Program {
@@ -327,6 +339,8 @@ typedef struct Program {
 	bool inner;	  /* a loop's body */
 	int last_failing; /* the last run that may find a wrong length; -1: none */
 	bool timing;	  /* every launch is timed */
+	int64_t steps;	  /* since then */
+	Times times;	  /* of them */
 	void *arena;	  /* NULL: inner */
 	size_t arena_bytes;
 	Arena memory; /* of the arrays */
@@ -354,6 +368,12 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
 const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
+
+/* profile.c: begins to time launches, or ends it; forgets what was timed. */
+void program_time(Program *p, bool on);
+/* What was timed (the caller frees it by ricci_profile_free); NULL: no memory. */
+ricci_profile *profile_make(const Program *p, Error *err);
+void profile_print(Text *out, const ricci_profile *f);
 
 /* place.c: memory for the next values of states, which other sessions may use, too: under the lock
  * of their data. */

@@ -281,6 +281,8 @@ static int build_graph(Build *b)
 	for (int i = 0; i < p->nroot && !code; i++)
 		if ((p->root[i] = cell_read(b, s->root[i], -1)) < 0)
 			code = b->err->code;
+	for (int i = 0; i < s->nassign && !code; i++)
+		p->cell[p->root[s->noutput + i]].next_of = s->assigned[i]->tensor;
 	if (!code)
 		code = build_lines(b);
 	build_stage(b, "tasks");
@@ -351,41 +353,32 @@ Program *program_new(const ProgramSpec *spec, Error *err)
 	return b.p;
 }
 
-static double run_microseconds(const Run *r)
+/* RICCI_TIME: the profile of a program whose end this is. */
+static void dump_profile(const Program *p)
 {
-	return r->launches ? 1e-3 * (double)r->nanoseconds / (double)r->launches : 0;
-}
+	ricci_profile *f;
+	Text t = {0};
 
-static void dump_runs(const Program *p)
-{
-	for (int i = 0; i < p->nrun && env_long("RICCI_TIME", 0) >= 2; i++) {
-		const Run *r = &p->run[i];
-		const char *text;
-		char line[150];
-
-		if (r->loop)
-			fprintf(stderr, "ricci: %3d loop   %5lld x %10.1f us  of:\n", i,
-				(long long)r->launches, run_microseconds(r));
-		if (!r->kernel)
-			continue;
-		text = strrchr(r->line->task->text, '\n');
-		if (text && !text[1])
-			while (text > r->line->task->text && text[-1] != '\n')
-				text--;
-		message_print(line, sizeof line, "%s", text ? text : r->line->task->text);
-		fprintf(stderr, "ricci: %3d %-6s %5lld x %10.1f us  %s\n", i,
-			r->kernel->backend->name, (long long)r->launches, run_microseconds(r),
-			line);
-	}
+	if (p->inner || !p->steps || env_long("RICCI_TIME", 0) < 2)
+		return;
+	f = profile_make(p, NULL);
+	if (f)
+		profile_print(&t, f);
+	if (t.s && !t.failed)
+		fprintf(stderr, "%s", t.s);
+	text_free(&t);
+	ricci_profile_free(f);
 }
 
 void program_free(Program *p)
 {
 	if (!p)
 		return;
-	dump_runs(p);
+	dump_profile(p);
 	for (int i = 0; i < p->nrun; i++) {
 		loop_free(p->run[i].loop);
+		if (p->run[i].timed)
+			kernel_unref(p->run[i].timed);
 		if (p->run[i].kernel)
 			kernel_unref(p->run[i].kernel);
 		line_unref(p->run[i].line);
@@ -429,11 +422,16 @@ static void run_take(Run *r, int *which)
 	*which = t.which;
 }
 
+/* A launch by the line's best kernel took so long. A new one begins anew. */
 static void run_timed(Run *r, double seconds)
 {
-	r->least = r->launches && r->least < seconds ? r->least : seconds;
-	r->launches++;
-	r->nanoseconds += (int64_t)(1e9 * seconds);
+	if (r->timed != r->kernel) {
+		if (r->timed)
+			kernel_unref(r->timed);
+		r->timed = r->kernel ? kernel_ref(r->kernel) : NULL;
+		r->times = (Times){0};
+	}
+	times_add(&r->times, seconds);
 }
 
 static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *err)
@@ -443,6 +441,7 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 
 	if (!r->kernel || atomic_load_explicit(&r->line->version, memory_order_acquire) != r->seen)
 		run_take(r, &which);
+	r->launches++;
 	if (!r->proved)
 		return which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 	if (timing || which >= 0)
@@ -450,7 +449,8 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	if (timing || which >= 0) {
 		t = clock_seconds() - t;
-		run_timed(r, t);
+		if (which != 1)
+			run_timed(r, t);
 		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
 					  memory_order_relaxed);
 		if (which >= 0)
@@ -465,6 +465,7 @@ static int loop_launch(const Program *p, Run *r, Pool *pool, RandomState rs, Tun
 	double t = p->timing ? clock_seconds() : 0;
 	int code = loop_run(p, r, pool, rs, tuner, err);
 
+	r->launches++;
 	if (p->timing)
 		run_timed(r, clock_seconds() - t);
 	return code;
@@ -489,6 +490,7 @@ static int program_tell(Program *p, Error *err)
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
 	bool timing = p->timing || (tuner && tuner_busy(tuner));
+	double start = p->timing ? clock_seconds() : 0;
 	int code = program_tell(p, err);
 
 	if (!code)
@@ -500,6 +502,10 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 			r->buf[k] = cell_data(&p->cell[r->cell[k]]);
 		code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
 			       : run_launch(r, pool, rs, timing, err);
+	}
+	if (p->timing && !code) {
+		times_add(&p->times, clock_seconds() - start);
+		p->steps++;
 	}
 	return code;
 }

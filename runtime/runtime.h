@@ -98,6 +98,7 @@ typedef struct Evaluation {
 	 * in which they run; or NULL. What it gets lives as long as the call. */
 	void (*kernel)(void *user, const KernelTime *k);
 	void *user;
+	Text *profile;	       /* after the runs, the table of profile.c; or NULL */
 	double median_seconds; /* out */
 } Evaluation;
 int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,

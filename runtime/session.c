@@ -530,6 +530,27 @@ int ricci_settle(ricci_session *s)
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
 }
 
+/* ---- profiles ---- */
+int ricci_time_kernels(ricci_session *s, int on)
+{
+	if (session_begin(s, "ricci_time_kernels"))
+		return RICCI_EINVAL;
+	program_time(s->p, on != 0);
+	return 0;
+}
+
+ricci_profile *ricci_profile_new(ricci_session *s)
+{
+	if (session_begin(s, "ricci_profile_new"))
+		return NULL;
+	if (!s->p->steps) {
+		error_set(&s->err, RICCI_EINVAL,
+			  "no step was timed: ricci_time_kernels(s, 1) comes first, then steps");
+		return NULL;
+	}
+	return profile_make(s->p, &s->err);
+}
+
 /* ---- tuning ---- */
 typedef struct Won {
 	ricci_tune_report *report;

@@ -39,6 +39,7 @@ typedef struct Values {
 	void **data;
 	double seconds;	      /* of a run, the median */
 	RooflineReport *roof; /* NULL: not asked for */
+	Text profile;	      /* empty: not asked for */
 } Values;
 
 static void values_open(Values *v, Job *j, int nroot, ricci_tensor *const *roots,
@@ -62,6 +63,7 @@ static void values_close(Values *v)
 {
 	if (v->roof)
 		roofline_close(v->roof);
+	text_free(&v->profile);
 	for (int k = 0; k < v->nroot; k++)
 		mem_free(v->data[k]);
 	mem_free(v->data);
@@ -82,9 +84,11 @@ static void values_compute(Values *v, const Options *o)
 			how.kernel = roofline_add;
 			how.user = v->roof;
 		}
+		if (o->profile && v->repeat > 1)
+			how.profile = &v->profile;
 		check(evaluate(v->ir, v->nroot, v->root, v->nbind, v->bind, v->data, &how, &e), &e);
 		v->seconds = how.median_seconds;
-		if (!o->time || v->repeat > 1 || (v->seconds > 2 && !o->roofline))
+		if (!o->time || v->repeat > 1 || (v->seconds > 2 && !o->roofline && !o->profile))
 			return;
 		v->repeat = v->seconds > 2	  ? 2
 			    : v->seconds > 0.1	  ? 5
@@ -120,6 +124,8 @@ static void values_report_time(Text *out, const Values *v, const Options *o)
 	if (!threads)
 		threads = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 	double seconds = v->seconds > 1e-9 ? v->seconds : 1e-9;
+	if (v->profile.n)
+		text_put(out, v->profile.s, v->profile.n);
 	if (v->roof)
 		roofline_table(out, v->roof);
 	text_add(out,

@@ -42,6 +42,9 @@ static const char help_text[] =
 	"stands\n"
 	"                            for random data\n"
 	"  --time --roofline         and what bounds each kernel: a table, and in the JSON\n"
+	"  --time --profile          and where the time goes: each kernel's equations, median "
+	"time,\n"
+	"                            GFLOP/s, GB/s, and the loop it runs in\n"
 	"  --help, --version\n"
 	"\n"
 	"  ricci run \"Y[i,j] += A[i,k]*B[k,j]\" A=a.npy B=b.npy -o Y=y.npy\n"
@@ -235,12 +238,16 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 			o->time = true;
 		} else if (takes & TAKES_TIME && !strcmp(arg, "--roofline")) {
 			o->roofline = true;
+		} else if (takes & TAKES_TIME && !strcmp(arg, "--profile")) {
+			o->profile = true;
 		} else {
 			die(STATUS_USAGE, "ricci %s has no option '%s'", c->name, arg);
 		}
 	}
 	if (o->roofline && !o->time)
 		die(STATUS_USAGE, "--roofline belongs to --time");
+	if (o->profile && !o->time)
+		die(STATUS_USAGE, "--profile belongs to --time");
 	if (takes & TAKES_EXPR && !o->expr)
 		die(STATUS_USAGE, "ricci %s needs an expression", c->name);
 }

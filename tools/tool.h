@@ -27,7 +27,7 @@ typedef struct Options {
 	int order;				      /* of derivatives: 2, else 1 */
 	const Backend *backend;			      /* NULL: the best */
 	int threads;
-	bool time, roofline;
+	bool time, roofline, profile;
 	double seconds; /* of a search */
 	const Strategy *strategy;
 	const char *picture; /* NULL: none */

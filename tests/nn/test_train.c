@@ -207,8 +207,19 @@ static void mistakes(void)
 	c.t.resume = NULL;
 	c.t.samples = c.t.labels;
 	CHECK_INT(case_run(&c), RICCI_ESHAPE);
+	CHECK_STR(ricci_error_message(),
+		  "a sample of the field 'samples' has 784 elements, the input 'y' takes 1");
+	ricci_tensor *labels = c.t.labels;
 	c.t.samples = NULL;
+	CHECK_INT(case_run(&c), RICCI_EVALUE); /* not fed */
+	c.t.labels = NULL;
 	CHECK_INT(case_run(&c), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "a training needs inputs: samples and labels, or others");
+	c.t.input = (ricci_fed[]){{labels, "pictures"}};
+	c.t.ninput = 1;
+	CHECK_INT(case_run(&c), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(),
+		  "the data set has no field 'pictures', which feeds the input 'y'");
 	case_free(&c);
 	Case d = case_new(1e38);
 	d.t.epochs = 3;

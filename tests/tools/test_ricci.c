@@ -92,6 +92,7 @@ static void test_usage(void)
 	WRONG(2, "there is no backend 'gpu'", "run", matmul, "--backend", "gpu");
 	WRONG(2, "--threads takes a number", "run", matmul, "--threads", "0");
 	WRONG(2, "--threads takes a number", "run", matmul, "--threads=2x");
+	WRONG(2, "--profile belongs to --time", "run", matmul, "A=2x3", "B=3x2", "--profile");
 	WRONG(2, "--roofline belongs to --time", "run", matmul, "A=2x3", "B=3x2", "--roofline");
 	WRONG(2, "has a shape and no data", "run", matmul, "A=2x3", "B=3x2");
 	WRONG(2, "can't both go to y.npy", "run", "Y[i]=A[i]; Z[i]=A[i]*2.0", "A=a1.npy", "-o",
@@ -142,6 +143,10 @@ static void test_run(const char *backend)
 	SAYS("{\"median_ms\": ");
 	SAYS(", \"gflops\": ");
 	CHECK(strchr(out, '\n') && !strchr(out, '\n')[1]);
+	RIGHT("run", matmul, "A=32x48", "B=48x16", "--time", "--profile", "--backend", backend);
+	SAYS("a step takes ");
+	SAYS("\n row  share        ms  launches   us/launch   GFLOP/s     GB/s  made by");
+	SAYS("\n     T1[i,j] += A[i,k]*B[k,j]\n{\"median_ms\": ");
 	/* The table, then the same as JSON in the last line. */
 	RIGHT("run", matmul, "A=32x48", "B=48x16", "--time", "--roofline", "--backend", backend);
 	SAYS("kernel   launches ");
