@@ -46,17 +46,48 @@ bool layer_check(const char *who, int n, const Operand *operands)
 	return true;
 }
 
+/* Does the name s[0..n-1] occur in text? */
+static bool reads(const char *text, const char *s, size_t n)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_";
+	for (size_t word; *text; text += word ? word : 1) {
+		word = strspn(text, letters);
+		if (word == n && !memcmp(text, s, n))
+			return true;
+	}
+	return false;
+}
+
+/* The text without those of its first values that are numbers and that no equation reads. */
+static Text used(const Text *text)
+{
+	Text t = {0};
+	const char *s = text->s, *end;
+	for (size_t n; n = strcspn(s, " ["), !strncmp(s + n, " = ", 3); s = end + 2) {
+		end = strchr(s, ';');
+		if (!end || strspn(s + n + 3, "-0123456789.e+") != (size_t)(end - s) - n - 3)
+			break;
+		if (reads(end, s, n))
+			text_put(&t, s, (size_t)(end - s) + 2);
+	}
+	text_put(&t, s, strlen(s));
+	return t;
+}
+
 void layer_results(Text *text, int n, ricci_tensor *const *operands, int nresult,
 		   ricci_tensor **results)
 {
 	ricci_graph *g = ricci_graph_of(operands[0]);
-	int failed = text->failed || !text->s;
+	Text t = text->s ? used(text) : (Text){0};
+	int failed = text->failed || t.failed || !t.s;
 	if (failed)
 		error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
 	else
-		failed = ricci_ops(g, text->s, n, operands, &(int){nresult}, results);
+		failed = ricci_ops(g, t.s, n, operands, &(int){nresult}, results);
 	for (int k = 0; k < nresult && failed; k++)
 		results[k] = &g->nil;
+	text_free(&t);
 	text_free(text);
 }
 

@@ -11,7 +11,7 @@
  * "[", or before a "..." of no dimensions, is left out. E.g. lead 1, dims 2:
  *	"Y[...{,p#}] += X[...{,2*p#+r#}]"  ->  "Y[i0,p0,p1] += X[i0,2*p0+r0,2*p1+r1]" */
 void layer_text(Text *t, int lead, int dims, const char *template);
-/* Appends the value "name = v; "; one for each dimension: "name0 = v[0]; name1 = v[1]; ". */
+/* Appends the value "name = v; ", which is left out again where no equation reads it; one for each dimension: "name0 = v[0]; name1 = v[1]; ". */
 void layer_integer(Text *t, const char *name, int64_t v);
 void layer_integers(Text *t, const char *name, int dims, const int64_t *v);
 void layer_real(Text *t, const char *name, double v);
