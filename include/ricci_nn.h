@@ -141,6 +141,71 @@ RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
 /* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
 RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
 
+/* ---- layers with parameters (nn/layers/module.c)
+ * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
+ * and initial values of PyTorch's modules, and call the layer above. name "": "weight", "bias".
+ * To share parameters, give them to a layer above once more: ricci_param_find(g, "fc.weight"). To
+ * freeze one, give it a group of the optimiser that does not train, or read it through
+ * ricci_stop_gradient. */
+typedef struct {
+	size_t size; /* by RICCI_LINEAR */
+	int64_t out;
+	int no_bias;
+	const ricci_init *init; /* of the weights; NULL: ricci_uniform_fan_in, as PyTorch */
+} ricci_linear_options;
+#define RICCI_LINEAR(...)                                                                          \
+	((ricci_linear_options){.size = sizeof(ricci_linear_options), __VA_ARGS__})
+/* x [...,k] -> [...,out]. E.g. ricci_linear_layer(x, "fc", &RICCI_LINEAR(.out = 10)) */
+RICCI_API ricci_tensor *ricci_linear_layer(ricci_tensor *x, const char *name,
+					   const ricci_linear_options *options);
+typedef struct {
+	size_t size;		/* by RICCI_EMBEDDING */
+	int64_t count, out;	/* rows of the weights, and their length */
+	ricci_type type;	/* of the weights; 0: F32 */
+	const ricci_init *init; /* NULL: ricci_normal(1) */
+} ricci_embedding_options;
+#define RICCI_EMBEDDING(...)                                                                       \
+	((ricci_embedding_options){.size = sizeof(ricci_embedding_options), __VA_ARGS__})
+/* indices [...] -> [...,out]. */
+RICCI_API ricci_tensor *ricci_embedding_layer(ricci_tensor *indices, const char *name,
+					      const ricci_embedding_options *options);
+/* x [b,c,h..] -> [b,out,p..], with windows of `kernel`. E.g.
+ *	ricci_conv_layer(x, "conv1", &RICCI_CONV(.out = 64, .kernel = 3, .stride = 2, .pad = 1)) */
+RICCI_API ricci_tensor *ricci_conv_layer(ricci_tensor *x, const char *name,
+					 const ricci_conv_options *options);
+typedef enum {
+	RICCI_BATCH_NORM, /* with states "running_mean", "running_var" */
+	RICCI_LAYER_NORM,
+	RICCI_GROUP_NORM,
+	RICCI_INSTANCE_NORM,
+	RICCI_RMS_NORM /* no bias */
+} ricci_norm_kind;
+typedef struct {
+	size_t size; /* by RICCI_NORM */
+	ricci_norm_kind kind;
+	int groups;	 /* of RICCI_GROUP_NORM */
+	int dims;	 /* of layer and RMS norm; 0: 1 */
+	double momentum; /* of RICCI_BATCH_NORM; 0: .1 */
+	double epsilon;	 /* 0: 1e-5; RMS: the type's distance of 1 to the next number */
+	int plain;	 /* 1: neither weight nor bias */
+	int no_bias;
+	const ricci_init *init; /* of the weight; NULL: 1 */
+} ricci_norm_options;
+#define RICCI_NORM(...) ((ricci_norm_options){.size = sizeof(ricci_norm_options), __VA_ARGS__})
+/* Of x's shape. */
+RICCI_API ricci_tensor *ricci_norm_layer(ricci_tensor *x, const char *name,
+					 const ricci_norm_options *options);
+
+/* The elements of all parameters of a graph; states don't count. */
+RICCI_API int64_t ricci_param_elements(const ricci_graph *g);
+/* Prints what computes y as a table, a line a layer: its name, that of its parameters up to the last
+ * point; the shape of what it gives on, the elements of its parameters, and the billions of
+ * arithmetic operations of its equations (a multiply-add is two, a function such as exp several).
+ * What has no parameters (activations, pooling) counts to the layer whose result it reads, and before
+ * the first one stands as "-". Loops over time count all of their steps. The last line has the sums;
+ * parameters that several layers share count once. 0, or RICCI_EIO, RICCI_ENOMEM, RICCI_EINVAL. */
+RICCI_API int ricci_summary(const ricci_tensor *y, FILE *out);
+
 /* Capsules. */
 /* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r,
  * s of x's pose times w's. Without padding. */
