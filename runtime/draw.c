@@ -7,7 +7,10 @@
 #include "runtime/internal.h"
 #include <math.h>
 
-enum { PART = 4096 }; /* elements; a multiple of the four of a block */
+enum {
+	PART = 4096,	  /* elements; a multiple of the four of a block */
+	MOST_DRAWS = 1000 /* of a truncated normal; more are as good as impossible */
+};
 
 static uint64_t name_key(const char *s)
 {
@@ -28,6 +31,30 @@ static void normal_pair(const uint32_t w[2], float v[2])
 	v[1] = radius * sinf(angle);
 }
 
+/* Four normal numbers of which those stay that are within the bound: those outside come from the
+ * next draw of the block. One in twelve is inside at the least bound that is allowed. */
+static void normal_within(const ricci_init *in, uint64_t key, uint64_t seed, uint64_t block,
+			  double v[4])
+{
+	uint32_t w[4];
+	float x[4];
+	bool inside[4] = {false};
+
+	for (uint64_t draw = 0, missing = 4; missing && draw < MOST_DRAWS; draw++) {
+		philox(block, key, seed, UINT64_MAX - draw, w);
+		normal_pair(w, x);
+		normal_pair(w + 2, x + 2);
+		for (int i = 0; i < 4; i++)
+			if (!inside[i]) {
+				v[i] = in->a * (double)x[i];
+				inside[i] = fabs(v[i]) <= in->b;
+				missing -= inside[i];
+			}
+	}
+	for (int i = 0; i < 4; i++)
+		v[i] = inside[i] ? v[i] : 0;
+}
+
 /* Values 4*block .. 4*block+3. The step is one that no training reaches. */
 static void draw_block(const ricci_init *in, uint64_t key, uint64_t seed, uint64_t block,
 		       double v[4])
@@ -35,6 +62,10 @@ static void draw_block(const ricci_init *in, uint64_t key, uint64_t seed, uint64
 	uint32_t w[4];
 	float x[4] = {0};
 
+	if (in->kind == 3) {
+		normal_within(in, key, seed, block, v);
+		return;
+	}
 	philox(block, key, seed, UINT64_MAX, w);
 	for (int i = 0; i < 4; i += 2)
 		if (in->kind == 1)
