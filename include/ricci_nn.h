@@ -11,18 +11,137 @@
 extern "C" {
 #endif
 
-/* ---- layers and losses (nn/layers.c, nn/losses/)
+/* ---- layers (nn/layers/)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
- * come from those alone; ricci_show prints them. f32 or f64 throughout, labels I32. They return
- * one tensor of that graph, or the inert tensor after an error (kept by the graph, like
- * ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph. */
+ * come from those alone; ricci_show prints them. f32 or f64 throughout, labels and indices I32 or
+ * I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
+ * like ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph.
+ * "[...]" are any dimensions, also none; weights and biases have PyTorch's layouts. Where a layer
+ * differs in training, `training` of the notation decides, so one graph serves both. */
 
-/* x [b,k], w [n,k], bias [n] or NULL -> [b,n]: x w' + bias. */
+/* x [...,k], w [n,k], bias [n] or NULL -> [...,n]: x w' + bias. */
 RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias);
-/* x [b,c,h,w], w [k,c,r,s], bias [k] or NULL -> [b,k,p,q], p = (h + 2 pad - r) / stride + 1 and q
- * likewise; zeros around the image. */
+/* indices [...] of integers in 0..n-1, w [n,k] -> [...,k]: row t of w for each t. */
+RICCI_API ricci_tensor *ricci_embedding(ricci_tensor *indices, ricci_tensor *w);
+
+/* A number for all dimensions of the image, or an array of one for each in its place. */
+typedef struct {
+	size_t size;  /* by RICCI_CONV */
+	int stride;   /* 0: 1 */
+	int pad;      /* zeros on either side */
+	int dilation; /* 0: 1 */
+	int groups; /* of channels, each with its own weights; 0: 1. As many as channels: depthwise */
+	int transposed; /* 1: the gradient of the convolution by x, "deconvolution" */
+	int output_pad; /* transposed: elements more at the end, less than the stride */
+	const int *strides, *pads, *dilations, *output_pads;
+	int out, kernel;	/* ricci_conv_layer: channels, and size of the windows */
+	const int *kernels;	/* the same, an array */
+	int no_bias;		/* ricci_conv_layer */
+	const ricci_init *init; /* ricci_conv_layer: of the weights; NULL: as PyTorch */
+} ricci_conv_options;
+#define RICCI_CONV(...) ((ricci_conv_options){.size = sizeof(ricci_conv_options), __VA_ARGS__})
+/* x [b,c,h..], w [k,c/groups,r..], bias [k] or NULL -> [b,k,p..], as many dimensions of images as x
+ * has behind the second, p = (h + 2 pad - dilation (r - 1) - 1) / stride + 1. Transposed: w
+ * [c,k/groups,r..], p = (h - 1) stride - 2 pad + dilation (r - 1) + output_pad + 1. options may be
+ * NULL. E.g. ricci_conv(x, w, NULL, &RICCI_CONV(.stride = 2, .pads = (int[]){1, 0})) */
+RICCI_API ricci_tensor *ricci_conv(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+				   const ricci_conv_options *options);
+/* ricci_conv for x [b,c,h,w]. */
 RICCI_API ricci_tensor *ricci_conv2d(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
 				     int stride, int pad);
+
+typedef struct {
+	size_t size;	 /* by RICCI_POOL */
+	int kernel;	 /* the size of the windows */
+	int stride;	 /* 0: the kernel's */
+	int pad;	 /* on either side, at most half of the kernel */
+	int dilation;	 /* 0: 1. Of ricci_max_pool only */
+	int exclude_pad; /* 1: means are over elements of the image only; 0: padding counts as zeros */
+	const int *kernels, *strides, *pads, *dilations;
+} ricci_pool_options;
+#define RICCI_POOL(...) ((ricci_pool_options){.size = sizeof(ricci_pool_options), __VA_ARGS__})
+/* x [b,c,h..] -> [b,c,p..], p as of a convolution. The gradient of a maximum is shared equally among
+ * ties (PyTorch gives it to the first). */
+RICCI_API ricci_tensor *ricci_max_pool(ricci_tensor *x, const ricci_pool_options *options);
+RICCI_API ricci_tensor *ricci_avg_pool(ricci_tensor *x, const ricci_pool_options *options);
+/* x [b,c,h..] -> [b,c,out..], out[d] <= h: window p is from floor(p h / out) to before
+ * ceil((p + 1) h / out). `out` has one number for each dimension of the image. */
+RICCI_API ricci_tensor *ricci_adaptive_max_pool(ricci_tensor *x, const int64_t *out);
+RICCI_API ricci_tensor *ricci_adaptive_avg_pool(ricci_tensor *x, const int64_t *out);
+/* [b,c,h..] -> [b,c]. */
+RICCI_API ricci_tensor *ricci_global_max_pool(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_global_avg_pool(ricci_tensor *x);
+/* x [b,c,h,w] -> [b,c,p,q], windows of size x size inside the image. */
+RICCI_API ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride);
+/* [b,c,h,w] -> [b,c]: the mean over the places. */
+RICCI_API ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x);
+
+/* Normalisation: (x - mean) / sqrt(variance + epsilon) * w + bias; w and bias may be NULL. The
+ * variance is the mean of squares of x - mean. */
+/* x [b,c,...], the rest [c]. Mean and variance of a channel: of the batch in training, `mean` and
+ * `variance`, which are states, otherwise. A training step moves these by `momentum` (usually .1)
+ * towards the batch's, its variance with n - 1 in place of n. Both NULL: of the batch always. Called
+ * once for each pair of states (Ioffe & Szegedy 2015, algorithms 1 and 2). */
+RICCI_API ricci_tensor *ricci_batch_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+					 ricci_tensor *mean, ricci_tensor *variance,
+					 double momentum, double epsilon);
+/* Over the last `dims` dimensions, whose shape w and bias have (Ba, Kiros, Hinton 2016). */
+RICCI_API ricci_tensor *ricci_layer_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+					 int dims, double epsilon);
+/* x [b,c,...], w and bias [c]: over groups of channels (Wu & He 2018); each channel by itself
+ * (Ulyanov et al. 2016). */
+RICCI_API ricci_tensor *ricci_group_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+					 int groups, double epsilon);
+RICCI_API ricci_tensor *ricci_instance_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,
+					    double epsilon);
+/* x / sqrt(mean of x^2 + epsilon) * w over the last `dims` dimensions (Zhang & Sennrich 2019). */
+RICCI_API ricci_tensor *ricci_rms_norm(ricci_tensor *x, ricci_tensor *w, int dims, double epsilon);
+/* In training 0 with probability p, 0 <= p < 1, else x / (1 - p); otherwise x (Srivastava et al.
+ * 2014). Each call draws numbers of its own. */
+RICCI_API ricci_tensor *ricci_dropout(ricci_tensor *x, double p);
+
+/* Of each element, x of any shape. */
+RICCI_API ricci_tensor *ricci_relu(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_relu6(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_leaky_relu(ricci_tensor *x, double slope); /* usually .01 */
+RICCI_API ricci_tensor *ricci_elu(ricci_tensor *x, double alpha);	 /* usually 1 */
+RICCI_API ricci_tensor *ricci_selu(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_gelu(ricci_tensor *x);	  /* x P(X <= x), by erf */
+RICCI_API ricci_tensor *ricci_gelu_tanh(ricci_tensor *x); /* its approximation by tanh */
+RICCI_API ricci_tensor *ricci_silu(ricci_tensor *x);	  /* x sigmoid(x) */
+RICCI_API ricci_tensor *ricci_mish(ricci_tensor *x);	  /* x tanh(softplus(x)) */
+RICCI_API ricci_tensor *ricci_softplus(ricci_tensor *x);  /* log(1 + exp(x)) */
+RICCI_API ricci_tensor *ricci_sigmoid(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_hard_sigmoid(ricci_tensor *x); /* x / 6 + 1/2, clipped to 0..1 */
+RICCI_API ricci_tensor *ricci_hard_swish(ricci_tensor *x);   /* x hard_sigmoid(x) */
+RICCI_API ricci_tensor *ricci_tanh(ricci_tensor *x);
+/* Over the last dimension. */
+RICCI_API ricci_tensor *ricci_softmax(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_log_softmax(ricci_tensor *x);
+
+/* The same elements at other places; any type. An axis counts from 0, or from the end: -1. */
+/* n tensors of one shape but for dimension `axis`, one after the other along it. */
+RICCI_API ricci_tensor *ricci_concat(int n, ricci_tensor *const *x, int axis);
+/* Elements start, start + step, .. along an axis, `count` of them. */
+RICCI_API ricci_tensor *ricci_slice_axis(ricci_tensor *x, int axis, int64_t start, int64_t count,
+					 int64_t step);
+/* So many elements of `value` before and behind each dimension; NULL: none. */
+RICCI_API ricci_tensor *ricci_pad(ricci_tensor *x, const int64_t *before, const int64_t *after,
+				  double value);
+/* The elements in C order in another shape; one extent may be -1: what is left. */
+RICCI_API ricci_tensor *ricci_reshape(ricci_tensor *x, int rank, const int64_t *shape);
+/* Dimensions first to last become one. */
+RICCI_API ricci_tensor *ricci_flatten(ricci_tensor *x, int first, int last);
+/* Dimension d of the result is order[d] of x. */
+RICCI_API ricci_tensor *ricci_transpose(ricci_tensor *x, const int *order);
+/* [b,c,h..] -> [b,c/block^d,h block..], for d dimensions of images: PyTorch's pixel_shuffle (Shi et
+ * al. 2016); and back. */
+RICCI_API ricci_tensor *ricci_depth_to_space(ricci_tensor *x, int block);
+RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
+/* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
+RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
+
+/* Capsules. */
 /* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r,
  * s of x's pose times w's. Without padding. */
 RICCI_API ricci_tensor *ricci_capsule_conv(ricci_tensor *x, ricci_tensor *w, int stride);
@@ -37,13 +156,6 @@ RICCI_API ricci_tensor *ricci_votes(ricci_tensor *x, ricci_tensor *w);
 /* votes [b,n,m,i,j] -> [b,m,i,j], squashed: dynamic routing by agreement (the same, procedure 1),
  * differentiated through. iterations >= 1. */
 RICCI_API ricci_tensor *ricci_routing(ricci_tensor *votes, int iterations);
-RICCI_API ricci_tensor *ricci_relu(ricci_tensor *x);
-/* Over the last dimension. */
-RICCI_API ricci_tensor *ricci_softmax(ricci_tensor *x);
-/* x [b,c,h,w] -> [b,c,p,q], windows of size x size inside the image. */
-RICCI_API ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride);
-/* [b,c,h,w] -> [b,c]: the mean over the places. */
-RICCI_API ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x);
 
 /* ---- losses and metrics (nn/losses/)
  * Losses are one number, the mean over what counts. */
