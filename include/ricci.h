@@ -101,12 +101,15 @@ RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type
 				    const int64_t *shape);
 
 typedef struct {
-	int kind; /* 0 constant, 1 normal, 2 uniform */
+	int kind; /* 0 constant, 1 normal, 2 uniform, 3 truncated normal */
 	double a, b;
 } ricci_init;
 RICCI_API ricci_init ricci_constant(double value);
 RICCI_API ricci_init ricci_normal(double deviation);	     /* mean 0 */
 RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
+/* Normal of mean 0, drawn anew where it is outside of -bound..bound. deviation > 0, bound at least
+ * a tenth of it; 2 deviations are usual. */
+RICCI_API ricci_init ricci_truncated_normal(double deviation, double bound);
 
 /* A tensor that the session keeps between steps: a parameter or a state. It starts from `init`
  * (drawn from the session's seed and the tensor's name, so the order of creation does not matter)
