@@ -47,12 +47,11 @@ static Model model_new(double penalty)
 /* The next batch into s. 0 at the end of the data, negative after an error. */
 static int feed(ricci_session *s, const Model *m, ricci_loader *l)
 {
-	const float *x;
-	const int32_t *y;
-	int n = ricci_loader_next(l, &x, &y);
+	const void *field[2];
+	int n = ricci_loader_batch(l, field);
 
-	if (n > 0 && (ricci_feed(s, m->image, x, ricci_bytes(m->image)) ||
-		      ricci_feed(s, m->label, y, ricci_bytes(m->label))))
+	if (n > 0 && (ricci_feed(s, m->image, field[0], ricci_bytes(m->image)) ||
+		      ricci_feed(s, m->label, field[1], ricci_bytes(m->label))))
 		n = -1;
 	return n;
 }
@@ -62,8 +61,11 @@ static int run(double penalty, ricci_data *train, ricci_data *test)
 {
 	Model m = model_new(penalty);
 	ricci_tensor *judged[] = {m.errors, m.attacked};
-	ricci_loader *learn = ricci_loader_new(train, BATCH, 1, 0);
-	ricci_loader *judge = ricci_loader_new(test, BATCH, 0, 0);
+	ricci_loaded fields[] = {{"samples", RICCI_F32, 1}, {"labels", RICCI_I32, 0}};
+	ricci_loading loading = RICCI_LOADING(.batch = BATCH, .nfield = 2, .field = fields);
+	ricci_loader *judge = ricci_loader_open(test, &loading);
+	loading.shuffle = 1;
+	ricci_loader *learn = ricci_loader_open(train, &loading);
 	ricci_session *s = ricci_session_new(m.g, NULL, 1, 1, &m.loss), *t = NULL;
 	int ok = learn && judge && s, wrong[2] = {0, 0};
 	int32_t errors[BATCH];

@@ -1,40 +1,11 @@
-/* nn.h - what the files of nn/ share: random numbers, data sets, the history of a
- * training and its picture, the progress bar. Everything else they offer is public (ricci_nn.h). */
+/* nn.h - what the files of nn/ share: the history of a training and its
+ * picture, the progress bar, what feeds batches. Everything else they offer is public (ricci_nn.h). */
 #ifndef NN_H
 #define NN_H
 
 #include "core/core.h"
 
 #include <ricci_nn.h>
-
-/* ---- random numbers (random.c): SplitMix64 (Steele, Lea, Flood 2014). The same everywhere. */
-typedef struct Rng {
-	uint64_t s;
-} Rng;
-Rng rng_make(uint64_t seed, uint64_t stream);
-uint64_t rng_next(Rng *r);
-uint64_t rng_below(Rng *r, uint64_t n);		   /* 0 .. n-1, unbiased */
-double rng_range(Rng *r, double low, double high); /* uniform */
-/* The order of n samples in an epoch: a permutation that depends on seed and epoch only. */
-void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order);
-
-/* ---- data sets (dataset.c). Samples [0, ready) are filled in; a thread of the set's own, started
- * by the first data_wait, calls fill for the rest, in order. */
-typedef struct DataSource {
-	/* Makes samples from..from+n-1 of d. 0 or an error. */
-	int (*fill)(void *source, ricci_data *d, int64_t from, int64_t n, Error *err);
-	void (*free)(void *source); /* when everything is filled, or nothing more is wanted */
-	void *source;
-} DataSource;
-struct ricci_data {
-	int64_t count, size;
-	uint8_t *samples, *labels; /* count * size, count */
-	struct Filling *filling;
-};
-/* Takes the source over, also on failure. */
-ricci_data *data_new(int64_t count, int64_t size, DataSource source, Error *err);
-/* Returns when samples [0, n) are there: 0 or the error that ended the filling. */
-int data_wait(ricci_data *d, int64_t n, Error *err);
 
 /* ---- history of a training (history.c) */
 #define HISTORY_POINTS 512
@@ -84,6 +55,23 @@ int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *pat
 		    Error *err);
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
 		    ricci_position *p, History *h, Error *err);
+
+/* ---- what feeds batches to a training (feed.c) */
+typedef struct Feed {
+	int n;
+	ricci_fed input[16];
+	ricci_loader *loader;
+	int64_t batch;
+} Feed;
+/* Which inputs there are, all with one first extent, the batch. 0 or an error. */
+int feed_inputs(Feed *f, const ricci_training *t, Error *err);
+/* Does the data set have what the inputs need? */
+int feed_check(const Feed *f, const ricci_data *d, Error *err);
+/* Opens a loader. shuffle: unless the data set has an order. */
+int feed_open(Feed *f, ricci_data *d, bool shuffle, uint64_t seed);
+/* Feeds the next batch: how many of its samples count, 0 at the end of an epoch, or an error. */
+int feed_next(Feed *f, ricci_session *s);
+void feed_close(Feed *f);
 
 /* ---- the progress bar (progress.c) */
 typedef struct Progress {

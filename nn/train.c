@@ -12,7 +12,7 @@ typedef struct Run {
 	const ricci_training *t;
 	ricci_report *report;
 	ricci_session *session, *judge;
-	ricci_loader *loader, *tests;
+	Feed feed, tests;
 	ricci_options options;
 	ricci_position at;
 	History history;
@@ -42,33 +42,22 @@ static int64_t elements(const ricci_tensor *t)
 	return n;
 }
 
-static int run_check_data(Run *r, const ricci_data *d)
-{
-	int64_t size = elements(r->t->samples) / r->batch;
-	if (d && ricci_data_size(d) != size)
-		return FAIL(
-			r, RICCI_ESHAPE, "a sample has %lld elements, the input '%s' takes %lld",
-			(long long)ricci_data_size(d), ricci_name(r->t->samples), (long long)size);
-	return 0;
-}
-
 static int run_check(Run *r)
 {
 	const ricci_training *t = r->t;
-	if (!t->samples || !t->labels || !t->misclassified ||
-	    (!t->evaluate && (!t->loss || !t->train)) || (t->evaluate && !t->test))
-		return FAIL(r, RICCI_EINVAL, "ricci_train needs samples, labels, errors, and %s",
+	if (!t->misclassified || (!t->evaluate && (!t->loss || !t->train)) ||
+	    (t->evaluate && !t->test))
+		return FAIL(r, RICCI_EINVAL, "ricci_train needs errors, and %s",
 			    t->evaluate ? "test data" : "a loss and training data");
 	ricci_graph *g = ricci_graph_of(t->misclassified);
 	if (ricci_graph_error(g))
 		return ricci_graph_error(g);
-	r->batch = (int)ricci_extent(t->samples, 0);
-	if (r->batch < 1 || elements(t->labels) != r->batch ||
-	    elements(t->misclassified) != r->batch || ricci_dtype(t->samples) != RICCI_F32 ||
-	    ricci_dtype(t->labels) != RICCI_I32 || ricci_dtype(t->misclassified) != RICCI_I32)
-		return FAIL(r, RICCI_ESHAPE,
-			    "ricci_train takes samples f32 [batch,...], labels i32 "
-			    "[batch], errors i32 [batch]");
+	if (feed_inputs(&r->feed, t, &r->err))
+		return r->err.code;
+	r->batch = (int)r->feed.batch;
+	r->tests = r->feed;
+	if (elements(t->misclassified) != r->batch || ricci_dtype(t->misclassified) != RICCI_I32)
+		return FAIL(r, RICCI_ESHAPE, "ricci_train takes errors i32 [batch]");
 	if (t->loss && (ricci_rank(t->loss) || ricci_dtype(t->loss) != RICCI_F32))
 		return FAIL(r, RICCI_ESHAPE, "the loss is one f32 number, [], not of rank %d",
 			    ricci_rank(t->loss));
@@ -77,9 +66,9 @@ static int run_check(Run *r)
 			    t->epochs < 0 ? "epochs" : "tune");
 	if (!t->evaluate && t->epochs <= 0 && !t->steps)
 		return FAIL(r, RICCI_EINVAL, "ricci_train needs a limit: epochs or steps");
-	int status = run_check_data(r, t->train);
-	if (!status)
-		status = run_check_data(r, t->test);
+	int status = t->train ? feed_check(&r->feed, t->train, &r->err) : 0;
+	if (!status && t->test)
+		status = feed_check(&r->feed, t->test, &r->err);
 	if (!t->evaluate && (t->compress < 0 || t->compress > 9))
 		return FAIL(r, RICCI_EINVAL, "compress is a level of gzip, 0..9, not %d",
 			    t->compress);
@@ -100,12 +89,11 @@ static int run_check(Run *r)
 static int run_loader(Run *r)
 {
 	const ricci_training *t = r->t;
-	r->loader = ricci_loader_new(t->train, r->batch, 1, r->options.seed);
-	if (!r->loader)
+	if (feed_open(&r->feed, t->train, true, r->options.seed))
 		return RICCI_EINVAL;
 	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
 	if (r->at.index > (uint64_t)r->per_epoch ||
-	    ricci_loader_seek(r->loader, r->at.epoch, (int64_t)r->at.index))
+	    ricci_loader_seek(r->feed.loader, r->at.epoch, (int64_t)r->at.index))
 		return FAIL(r, RICCI_EFORMAT, "%s continues at sample %llu, there are %lld",
 			    t->resume ? t->resume : "the run", (unsigned long long)r->at.index,
 			    (long long)ricci_data_count(t->train));
@@ -168,30 +156,25 @@ static int run_session(Run *r)
 static int run_evaluate(Run *r, double *error)
 {
 	const ricci_training *t = r->t;
-	const float *x;
-	const int32_t *y;
 	int64_t wrong = 0, done = 0, total = ricci_data_count(t->test);
 	double start = clock_seconds();
 	if (!r->judge && !t->evaluate)
 		r->judge = ricci_session_share(r->session, 0, 1, &t->misclassified);
 	ricci_session *s = t->evaluate ? r->session : r->judge;
-	if (!r->tests)
-		r->tests = ricci_loader_new(t->test, r->batch, 0, 0);
-	if (!s || !r->tests)
+	if (!s || (!r->tests.loader && feed_open(&r->tests, t->test, false, 0)))
 		return RICCI_ENOMEM;
-	ricci_loader_seek(r->tests, 0, 0);
+	ricci_loader_seek(r->tests.loader, 0, 0);
 	for (;;) {
 		if (run_stopped(r)) {
 			*error = -1;
 			return 0;
 		}
-		int n = ricci_loader_next(r->tests, &x, &y);
+		int n = feed_next(&r->tests, s);
 		if (n <= 0) {
 			*error = done ? (double)wrong / (double)done : 0;
 			return n;
 		}
-		if (ricci_feed(s, t->samples, x, ricci_bytes(t->samples)) ||
-		    ricci_feed(s, t->labels, y, ricci_bytes(t->labels)) || ricci_step(s) ||
+		if (ricci_step(s) ||
 		    ricci_fetch(s, t->misclassified, r->wrong, ricci_bytes(t->misclassified)))
 			return RICCI_EVALUE;
 		for (int i = 0; i < n; i++)
@@ -273,14 +256,13 @@ static int run_epoch_end(Run *r, bool whole)
 	return 0;
 }
 
-static int run_step(Run *r, const float *x, const int32_t *y)
+/* With the batch that was fed. */
+static int run_step(Run *r)
 {
 	const ricci_training *t = r->t;
 	ricci_session *s = r->session;
 	float loss;
-	if (ricci_feed(s, t->samples, x, ricci_bytes(t->samples)) ||
-	    ricci_feed(s, t->labels, y, ricci_bytes(t->labels)) || ricci_step(s) ||
-	    ricci_fetch(s, t->loss, &loss, sizeof loss) ||
+	if (ricci_step(s) || ricci_fetch(s, t->loss, &loss, sizeof loss) ||
 	    ricci_fetch(s, t->misclassified, r->wrong, ricci_bytes(t->misclassified)))
 		return RICCI_EVALUE;
 	if (!isfinite(loss))
@@ -321,8 +303,6 @@ static void run_show(Run *r, int64_t limit)
 static int run_epoch(Run *r, bool *whole)
 {
 	const ricci_training *t = r->t;
-	const float *x;
-	const int32_t *y;
 	uint64_t step = ricci_step_count(r->session);
 	int64_t left = r->per_epoch - (int64_t)r->at.index, steps = (int64_t)(t->steps - step);
 	if (t->steps && steps < left / r->batch)
@@ -331,18 +311,17 @@ static int run_epoch(Run *r, bool *whole)
 	*whole = false;
 	while ((int64_t)r->at.index < limit && !run_stopped(r)) {
 		double start = clock_seconds();
-		int n = ricci_loader_next(r->loader, &x, &y);
+		int n = feed_next(&r->feed, r->session);
 		if (n < 0)
 			return n;
-		int status =
-			n ? run_step(r, x, y) : FAIL(r, RICCI_EINTERNAL, "an epoch ended early");
+		int status = n ? run_step(r) : FAIL(r, RICCI_EINTERNAL, "an epoch ended early");
 		if (status)
 			return status;
 		r->seconds += clock_seconds() - start;
 		run_show(r, limit);
 	}
 	*whole = (int64_t)r->at.index >= r->per_epoch;
-	if (*whole && ricci_loader_next(r->loader, &x, &y) < 0)
+	if (*whole && feed_next(&r->feed, r->session) < 0)
 		return RICCI_EIO; /* the end mark of the epoch; the next one begins behind it */
 	return 0;
 }
@@ -410,8 +389,8 @@ static int run(Run *r)
 
 static void run_free(Run *r)
 {
-	ricci_loader_free(r->loader);
-	ricci_loader_free(r->tests);
+	feed_close(&r->feed);
+	feed_close(&r->tests);
 	ricci_session_free(r->judge);
 	ricci_session_free(r->session);
 	history_free(&r->history);

@@ -33,25 +33,28 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	"typedef unsigned long uint64_t;\n"                                                        \
 	"typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } KernelEnv;\n"
 
+/* No number, or one between -1 and 1, is chosen to be 0: gcc 12 turns float(int(v)) into trunc(v), which
+ * gives -0 for -0.5. */
+#define ZERO "!((v >= 1) | (v <= -1)) ? 0"
 /* Saturating conversions, floor division, absolute values: rarely met, the same everywhere. */
 #define HELPERS(FN)                                                                                \
 	FN "int64_t rk_i64_of_float(double v)\n"                                                   \
-	   "{ return v != v ? 0 : v >= 9223372036854775808.0 ? 9223372036854775807L :"             \
+	   "{ return " ZERO " : v >= 9223372036854775808.0 ? 9223372036854775807L :"               \
 	   " v <= -9223372036854775808.0 ? -9223372036854775807L - 1 : (int64_t)v; }\n" FN         \
 	   "int rk_i32_of_float(double v)\n"                                                       \
-	   "{ return v != v ? 0 : v >= 2147483647.0 ? 2147483647 :"                                \
+	   "{ return " ZERO " : v >= 2147483647.0 ? 2147483647 :"                                  \
 	   " v <= -2147483648.0 ? -2147483647 - 1 : (int)v; }\n" FN                                \
 	   "int rk_i8_of_float(double v)\n"                                                        \
-	   "{ return v != v ? 0 : v >= 127.0 ? 127 : v <= -128.0 ? -128 : (int)v; }\n" FN          \
+	   "{ return " ZERO " : v >= 127.0 ? 127 : v <= -128.0 ? -128 : (int)v; }\n" FN            \
 	   "int rk_u8_of_float(double v)\n"                                                        \
-	   "{ return v != v ? 0 : v >= 255.0 ? 255 : v <= 0.0 ? 0 : (int)v; }\n" FN                \
+	   "{ return " ZERO " : v >= 255.0 ? 255 : v <= 0.0 ? 0 : (int)v; }\n" FN                  \
 	   "int rk_i32_of_f32(float v)\n"                                                          \
-	   "{ return v != v ? 0 : v >= 2147483648.0f ? 2147483647 :"                               \
+	   "{ return " ZERO " : v >= 2147483648.0f ? 2147483647 :"                                 \
 	   " v <= -2147483648.0f ? -2147483647 - 1 : (int)v; }\n" FN "int rk_i8_of_f32(float v)\n" \
 	   "{ float a = -128.0f > v ? -128.0f : v, b = 127.0f < a ? 127.0f : a;"                   \
-	   " return v != v ? 0 : (int)b; }\n" FN "int rk_u8_of_f32(float v)\n"                     \
+	   " return " ZERO " : (int)b; }\n" FN "int rk_u8_of_f32(float v)\n"                       \
 	   "{ float a = 0.0f > v ? 0.0f : v, b = 255.0f < a ? 255.0f : a;"                         \
-	   " return v != v ? 0 : (int)b; }\n" FN "int rk_i32_of_int(int64_t v)\n"                  \
+	   " return " ZERO " : (int)b; }\n" FN "int rk_i32_of_int(int64_t v)\n"                    \
 	   "{ return v > 2147483647L ? 2147483647 : v < -2147483648L ? -2147483647 - 1 : (int)v; " \
 	   "}\n" FN                                                                                \
 	   "int rk_i8_of_int(int64_t v) { return v > 127 ? 127 : v < -128 ? -128 : (int)v; }\n" FN \

@@ -179,8 +179,7 @@ static int child_work(Busy *b)
 {
 	static const char why[] = "the session belongs to the process that this one was forked "
 				  "from: a child may free it, and make sessions of its own";
-	const float *x;
-	const int32_t *y;
+	const void *field[2];
 	ricci_graph *own;
 	ricci_session *s;
 
@@ -189,7 +188,7 @@ static int child_work(Busy *b)
 		return 1;
 	if (ricci_session_share(b->stepped, 0, 0, NULL) || strcmp(ricci_error_message(), why))
 		return 2;
-	if (ricci_loader_next(b->loader, &x, &y) != RICCI_EINVAL ||
+	if (ricci_loader_batch(b->loader, field) != RICCI_EINVAL ||
 	    ricci_loader_seek(b->loader, 0, 0) != RICCI_EINVAL)
 		return 3;
 	ricci_session_free(b->tuned);
@@ -222,8 +221,7 @@ static const bool busy = true;
  */
 __attribute__((unused)) static void test_parent(int forks)
 {
-	const float *x;
-	const int32_t *y;
+	const void *field[2];
 	pthread_t t[2];
 	void *wrong;
 	Busy b = {0};
@@ -231,8 +229,8 @@ __attribute__((unused)) static void test_parent(int forks)
 	b.stepped = product_new(&b.graph, SIZE, RICCI_OPTIONS(.threads = 2));
 	ricci_session_free(product_new(&b.other, SIZE, RICCI_OPTIONS(.threads = 1)));
 	b.data = ricci_digits(600, 1);
-	b.loader = ricci_loader_new(b.data, 20, 1, 1);
-	CHECK(ricci_loader_next(b.loader, &x, &y) == 20);
+	b.loader = ricci_loader_open(b.data, &RICCI_LOADING(.batch = 20, .shuffle = 1, .seed = 1));
+	CHECK(ricci_loader_batch(b.loader, field) == 20);
 	if (busy) {
 		CHECK_INT(pthread_create(&t[0], NULL, stepping_main, &b), 0);
 		CHECK_INT(pthread_create(&t[1], NULL, making_main, &b), 0);

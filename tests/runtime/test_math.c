@@ -199,6 +199,31 @@ static void check_all_wide(const Backend *b, bool print)
 	}
 }
 
+/* A cast there and back of one number between -1 and 1: +0, not what truncation leaves. */
+static void check_scalar_casts(const Backend *b)
+{
+	static const char *const casts[] = {"f32(i8(X))", "f32(u8(X))", "f32(i32(X))",
+					    "f32(i64(X))", "f32(i32(f64(X)))"};
+	float in = -0.5f, out = 0;
+	Evaluation e = {.backend = b, .threads = 1, .repeat = 1};
+	for (int c = 0; c < COUNT(casts); c++) {
+		char text[96];
+		Error err = {0};
+		ricci_graph *g = ricci_graph_new();
+		ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 0, NULL);
+		snprintf(text, sizeof text, "Y[] = %.*s[]%s", (int)strcspn(casts[c], "X") + 1,
+			 casts[c], strchr(casts[c], 'X') + 1);
+		ricci_tensor *y = ricci_op(g, text, x);
+		CHECK_GRAPH(g);
+		CHECK_INT(evaluate(&g->ir, 1, &y->node, 1, &(Binding){x->node, &in},
+				   &(void *){&out}, &e, &err),
+			  0);
+		CHECK_STR(err.text, "");
+		CHECK_REPORT(out == 0 && !signbit(out), "%s by %s is %g", text, b->name, out);
+		ricci_graph_free(g);
+	}
+}
+
 int main(void)
 {
 	const char *fuzz = getenv("RICCI_FUZZ"), *const names[] = {"tcc", "cc"};
@@ -222,7 +247,9 @@ int main(void)
 			printf("\n");
 	}
 	for (int k = 0; k < COUNT(names); k++)
-		if (backend_find(names[k])->available(why, sizeof why))
+		if (backend_find(names[k])->available(why, sizeof why)) {
 			check_all_wide(backend_find(names[k]), fuzz != NULL);
+			check_scalar_casts(backend_find(names[k]));
+		}
 	return check_done();
 }

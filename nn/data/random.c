@@ -1,6 +1,6 @@
 /* random.c - random numbers of data handling: orders of samples and drawn digits.
  * Invariant: the same numbers on every machine, whatever the threads do. */
-#include "nn/nn.h"
+#include "nn/data/data.h"
 
 uint64_t rng_next(Rng *r)
 {
@@ -37,22 +37,52 @@ double rng_range(Rng *r, double low, double high)
 	return low + (high - low) * (double)(rng_next(r) >> 11) * 0x1p-53;
 }
 
+static void swap(uint32_t *order, int64_t i, int64_t j)
+{
+	uint32_t t = order[i];
+	order[i] = order[j];
+	order[j] = t;
+}
+
 /* Fisher-Yates. In the first epoch the file may still be being unpacked: the first 32 positions
  * choose among the first 64 samples, the next 32 among 128, and so on, so that the first step
  * need not wait. Positions past the limit still hold their own number, so what is chosen lies below
  * it. */
-void rng_order(uint64_t seed, uint64_t epoch, int64_t n, uint32_t *order)
+static void order_each(Rng *r, bool first, int64_t n, uint32_t *order)
 {
-	Rng r = rng_make(seed, epoch);
 	for (int64_t i = 0; i < n; i++)
 		order[i] = (uint32_t)i;
 	for (int64_t i = 0; i < n; i++) {
-		int64_t limit = epoch || i / 32 > 20 ? n : INT64_C(64) << i / 32;
+		int64_t limit = !first || i / 32 > 20 ? n : INT64_C(64) << i / 32;
 		if (limit > n)
 			limit = n;
-		int64_t j = i + (int64_t)rng_below(&r, (uint64_t)(limit - i));
-		uint32_t t = order[i];
-		order[i] = order[j];
-		order[j] = t;
+		swap(order, i, i + (int64_t)rng_below(r, (uint64_t)(limit - i)));
 	}
+}
+
+/* Blocks in random order, then ORDER_POOL of them at a time mixed. The blocks' order is made in the
+ * first elements of `order` and spread from the back, so that no memory is needed. */
+static void order_blocks(Rng *r, int64_t n, int64_t block, uint32_t *order)
+{
+	int64_t nblock = (n + block - 1) / block, at = n, end;
+	order_each(r, false, nblock, order);
+	for (int64_t k = nblock; k-- > 0;) {
+		int64_t from = order[k] * block, most = n - from < block ? n - from : block;
+		for (int64_t i = most; i-- > 0;)
+			order[--at] = (uint32_t)(from + i);
+	}
+	for (int64_t from = 0; from < n; from = end) {
+		end = from + ORDER_POOL * block < n ? from + ORDER_POOL * block : n;
+		for (int64_t i = from; i < end; i++)
+			swap(order, i, i + (int64_t)rng_below(r, (uint64_t)(end - i)));
+	}
+}
+
+void rng_order(uint64_t seed, uint64_t epoch, int64_t n, int64_t block, uint32_t *order)
+{
+	Rng r = rng_make(seed, epoch);
+	if (block > 1)
+		order_blocks(&r, n, block, order);
+	else
+		order_each(&r, !epoch, n, order);
 }

@@ -2,7 +2,7 @@
  * Each digit is a few strokes; a sample jitters their points, turns, scales, slants and shifts
  * them, draws them with a pen of some width, and adds noise. Invariant: sample i of a seed is the
  * same whenever and wherever it is drawn (basic arithmetic, sqrt and a fixed generator only). */
-#include "nn/nn.h"
+#include "nn/data/data.h"
 
 #include <math.h>
 #include <string.h>
@@ -95,10 +95,16 @@ static void pen_glyph(Pen *p, const char *s, Rng *r)
 	}
 }
 
-static void digit_draw(uint8_t *out, uint8_t *label, uint64_t seed, int64_t i)
+/* Which digit it is: the first draw of a sample. */
+static uint8_t digit_label(Rng *r)
+{
+	return (uint8_t)rng_below(r, 10);
+}
+
+static void digit_draw(uint8_t *out, uint64_t seed, int64_t i)
 {
 	Rng r = rng_make(seed, (uint64_t)i);
-	int digit = (int)rng_below(&r, 10);
+	int digit = digit_label(&r);
 	Pen p = {0};
 	/* a rotation from its half-angle tangent: exact arithmetic everywhere */
 	double t = rng_range(&r, -0.15, 0.15), co = (1 - t * t) / (1 + t * t),
@@ -121,29 +127,50 @@ static void digit_draw(uint8_t *out, uint8_t *label, uint64_t seed, int64_t i)
 		int v = (int)(255 * p.image[k]) + noise * (int16_t)bits / 32768;
 		out[k] = (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 	}
-	*label = (uint8_t)digit;
 }
 
-static int digits_fill(void *source, ricci_data *d, int64_t from, int64_t n, Error *err)
+static int digits_fill(void *filler, void *out, int64_t from, int64_t n, Error *err)
 {
 	(void)err;
-	for (int64_t i = from; i < from + n; i++)
-		digit_draw(d->samples + i * d->size, d->labels + i, *(uint64_t *)source, i);
+	for (int64_t i = 0; i < n; i++)
+		digit_draw((uint8_t *)out + i * SIDE * SIDE, *(uint64_t *)filler, from + i);
 	return 0;
+}
+
+static int labels_fill(void *filler, void *out, int64_t from, int64_t n, Error *err)
+{
+	(void)err;
+	for (int64_t i = 0; i < n; i++) {
+		Rng r = rng_make(*(uint64_t *)filler, (uint64_t)(from + i));
+		((uint8_t *)out)[i] = digit_label(&r);
+	}
+	return 0;
+}
+
+typedef int Fill(void *filler, void *out, int64_t from, int64_t n, Error *err);
+
+static int digits_add(ricci_data *d, int64_t count, uint64_t seed, Field f, Fill *fill)
+{
+	uint64_t *filler = mem_alloc(sizeof *filler);
+	if (!filler)
+		return DATA_FAIL(d, RICCI_ENOMEM, "out of memory");
+	*filler = seed;
+	int status = filled_source(count, shape_size(f.rank, f.shape),
+				   (Filler){fill, mem_free, filler}, false, &f.source, &d->err);
+	return status ? status : data_add(d, count, &f);
 }
 
 ricci_data *ricci_digits(int64_t count, uint64_t seed)
 {
-	Error *err = ERROR_TELL;
+	Field samples = {.name = "samples", .type = RICCI_U8, .rank = 2, .shape = {SIDE, SIDE}};
+	Field labels = {.name = "labels", .type = RICCI_U8};
 	if (count < 1 || count > UINT32_MAX) {
-		error_set(err, RICCI_EINVAL, "cannot draw %lld digits", (long long)count);
+		error_set(ERROR_TELL, RICCI_EINVAL, "cannot draw %lld digits", (long long)count);
 		return NULL;
 	}
-	uint64_t *source = mem_alloc(sizeof *source);
-	if (!source) {
-		error_set(err, RICCI_ENOMEM, "out of memory");
-		return NULL;
-	}
-	*source = seed;
-	return data_new(count, SIDE * SIDE, (DataSource){digits_fill, mem_free, source}, err);
+	ricci_data *d = ricci_data_new();
+	int status = d ? digits_add(d, count, seed, samples, digits_fill) : RICCI_ENOMEM;
+	if (!status)
+		status = digits_add(d, count, seed, labels, labels_fill);
+	return data_finish(d, status);
 }

@@ -1,0 +1,414 @@
+/* optimise.c - the next values of all parameters, as index expressions.
+ * Input: a scalar loss, a rate and options. Output: assignments (ricci_assign) of every parameter
+ * that is trained and of the optimiser's own states, which are named after the parameter.
+ * Each parameter goes through the same equations: accumulation over batches, clipping, decay, its
+ * rule (rules.c), average. Invariant: states are f32, or f64 for f64 parameters; the rate is read
+ * anew each step; a parameter on which the loss does not depend keeps its value, has no states. */
+#include "nn/optimisers/internal.h"
+
+#include <fnmatch.h>
+
+typedef struct Trained {
+	ricci_tensor *param, *grad;
+	double rate, decay; /* the rate's factor */
+} Trained;
+
+typedef struct Optimiser {
+	ricci_graph *g;
+	ricci_optimiser o;
+	const Rule *rule;
+	ricci_tensor *rate;
+	Trained *trained;
+	int n;
+	Formula shared;		/* t, b, c: what all parameters read */
+	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
+} Optimiser;
+
+static int fail(Optimiser *z, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int fail(Optimiser *z, const char *fmt, ...)
+{
+	char message[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	message_vprint(message, sizeof message, fmt, ap);
+	va_end(ap);
+	return error_set(&z->g->ir.err, RICCI_EINVAL, "ricci_optimise: %s", message);
+}
+
+/* ---- options ---- */
+
+/* An option that the rule reads: `usual` where it is 0, 0 where it is RICCI_NONE. */
+static int option(Optimiser *z, const char *name, double *value, double usual, double below)
+{
+	bool read = formula_reads(z->rule->equations, name) ||
+		    (z->rule->scalars && formula_reads(z->rule->scalars, name));
+	if (*value && !read && strcmp(name, "decay"))
+		return fail(z, "the rule %s has no %s", z->rule->name, name);
+	*value = *value == 0 ? usual : *value == RICCI_NONE ? 0 : *value;
+	if (!(*value >= 0 && *value < below)) {
+		if (isinf(below))
+			return fail(z, "%s is %g, it must be finite, and 0 or more", name, *value);
+		return fail(z, "%s is %g, it must be at least 0 and less than %g", name, *value,
+			    below);
+	}
+	return 0;
+}
+
+static int options_check(Optimiser *z)
+{
+	ricci_optimiser *o = &z->o;
+	if ((int)o->rule < 0 || o->rule > RICCI_ADAGRAD)
+		return fail(z, "there is no rule %d", (int)o->rule);
+	bool moving = o->momentum != 0 && o->momentum != RICCI_NONE;
+	z->rule = &optimiser_rule[moving && o->rule == RICCI_SGD       ? RICCI_MOMENTUM
+				  : moving && o->rule == RICCI_RMSPROP ? RULE_RMSPROP_MOMENTUM
+								       : (int)o->rule];
+	const ricci_optimiser *usual = &z->rule->usual;
+	if (o->momentum == RICCI_NONE && (o->rule == RICCI_SGD || o->rule == RICCI_RMSPROP))
+		o->momentum = 0;
+	if (option(z, "beta1", &o->beta1, usual->beta1, 1) ||
+	    option(z, "beta2", &o->beta2, usual->beta2, 1) ||
+	    option(z, "momentum", &o->momentum, usual->momentum, 1) ||
+	    option(z, "epsilon", &o->epsilon, usual->epsilon, INFINITY) ||
+	    option(z, "decay", &o->decay, usual->decay, INFINITY))
+		return ricci_graph_error(z->g);
+	if (!(o->average >= 0 && o->average < 1))
+		return fail(z, "average is %g, it must be at least 0 and less than 1", o->average);
+	if (!(o->clip_norm >= 0 && o->clip_value >= 0))
+		return fail(z, "gradients are clipped at %g, it must be 0 (no clipping) or more",
+			    o->clip_norm >= 0 ? o->clip_value : o->clip_norm);
+	if (o->accumulate < 0)
+		return fail(z, "accumulate is %d batches, it must be 0 or more", o->accumulate);
+	if (o->ngroup < 0 || (o->ngroup && !o->group))
+		return fail(z, "ngroup is %d, and group %s", o->ngroup,
+			    o->group ? "given" : "NULL");
+	return 0;
+}
+
+/* ---- which parameters ---- */
+
+static bool group_has(const ricci_group *group, const ricci_tensor *p)
+{
+	return (!group->names || !fnmatch(group->names, ricci_name(p), 0)) &&
+	       (!group->match || group->match(p, group->user));
+}
+
+static int group_check(Optimiser *z, int k)
+{
+	const ricci_group *group = &z->o.group[k];
+	ricci_tensor *p;
+	int trained;
+	if (!(group->rate >= 0 && isfinite(group->rate)))
+		return fail(z, "group %d: the rate's factor is %g, it must be 0 (usual: 1) or more",
+			    k, group->rate);
+	if (!(group->decay == RICCI_NONE || (group->decay >= 0 && isfinite(group->decay))))
+		return fail(z, "group %d: decay is %g, it must be finite, and 0 or more", k,
+			    group->decay);
+	for (int i = 0; (p = ricci_param_at(z->g, i, &trained)); i++)
+		if (trained && group_has(group, p))
+			return 0;
+	return fail(z, "group %d (%s) has no parameter", k, group->names ? group->names : "match");
+}
+
+/* The parameters that are not frozen, with what their group says. */
+static int trained_find(Optimiser *z)
+{
+	int count = ricci_param_count(z->g), trained;
+	z->trained = mem_zalloc((size_t)(count + 1) * sizeof *z->trained);
+	if (!z->trained)
+		return error_set(&z->g->ir.err, RICCI_ENOMEM, "out of memory");
+	for (int k = 0; k < z->o.ngroup; k++)
+		if (group_check(z, k))
+			return ricci_graph_error(z->g);
+	for (int i = 0; i < count; i++) {
+		ricci_tensor *p = ricci_param_at(z->g, i, &trained);
+		const ricci_group *group = z->o.group, *end = group + z->o.ngroup;
+		while (group < end && !group_has(group, p))
+			group++;
+		Trained t = {.param = p, .rate = 1, .decay = z->o.decay};
+		if (group < end) {
+			trained = trained && !group->frozen;
+			t.rate = group->rate ? group->rate : 1;
+			t.decay = group->decay == RICCI_NONE ? 0
+				  : group->decay	     ? group->decay
+							     : z->o.decay;
+		}
+		if (trained)
+			z->trained[z->n++] = t;
+	}
+	return 0;
+}
+
+/* Is this gradient zero whatever the values are? So it is where the loss does not depend on the
+ * parameter. */
+static bool gradient_none(const ricci_tensor *grad)
+{
+	const Node *n = grad->node;
+	return n->op == OP_COMP && node_is_value(comp_body(n), 0);
+}
+
+/* Their gradients; leaves out those that have none. */
+static int gradients(Optimiser *z, ricci_tensor *loss)
+{
+	ricci_tensor **list = mem_zalloc(2 * (size_t)(z->n + 1) * sizeof *list);
+	ricci_tensor **grad = list + z->n;
+	if (!list)
+		return error_set(&z->g->ir.err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < z->n; i++)
+		list[i] = z->trained[i].param;
+	int status = ricci_grad(z->g, loss, NULL, z->n, list, grad), n = 0;
+	for (int i = 0; i < z->n && !status; i++)
+		if (!gradient_none(grad[i])) {
+			z->trained[n] = z->trained[i];
+			z->trained[n++].grad = grad[i];
+		}
+	z->n = n;
+	mem_free(list);
+	if (!status && !n)
+		return fail(z, "the loss depends on no parameter that is to be trained");
+	return status;
+}
+
+/* ---- accumulation and clipping, of all parameters together ---- */
+
+/* A counter of the optimiser: "name.suffix". */
+static ricci_tensor *counter(Optimiser *z, const char *name, const char *suffix)
+{
+	Text t = {0};
+	ricci_tensor *state = &z->g->nil;
+	text_add(&t, "%s.%s", name, suffix);
+	if (t.failed)
+		error_set(&z->g->ir.err, RICCI_ENOMEM, "out of memory");
+	else
+		state = ricci_state(z->g, t.s, RICCI_I32, 0, NULL, ricci_constant(0));
+	text_free(&t);
+	return state;
+}
+
+/* e[] counts the batches since the last update: 0 in the step that updates. */
+static int accumulate(Optimiser *z, const char *name)
+{
+	ricci_tensor *batch = counter(z, name, "batch");
+	char text[96];
+	snprintf(text, sizeof text, "e[] = K[] + 1 == %d ? 0 : K[] + 1", z->o.accumulate);
+	formula_set(&z->shared, "K", batch);
+	if (formula_run(&z->shared, text))
+		return ricci_graph_error(z->g);
+	formula_number(&z->shared, "batches", z->o.accumulate);
+	for (int i = 0; i < z->n; i++) {
+		Formula f = z->shared;
+		ricci_tensor *p = z->trained[i].param;
+		formula_over(&f, p);
+		ricci_tensor *sum = formula_state(&f, p, "", ".gradient");
+		formula_set(&f, "S", sum);
+		formula_set(&f, "G", z->trained[i].grad);
+		if (formula_run(&f, "A[@] = S[@] + $(G[@]);"
+				    "S1[@] = e[] == 0 ? 0.0 : A[@];"
+				    "G[@] = A[@] / batches"))
+			break;
+		z->trained[i].grad = formula_get(&f, "G");
+		ricci_assign(z->g, sum, formula_get(&f, "S1"));
+	}
+	return ricci_assign(z->g, batch, formula_get(&z->shared, "e"));
+}
+
+/* The sum of scalars of two types, some at a time: an equation has so many operators at most. */
+static ricci_tensor *total(ricci_graph *g, int n, ricci_tensor *const *part)
+{
+	enum { AT_ONCE = 64 };
+	ricci_tensor *sum = NULL, *operand[AT_ONCE + 1];
+	for (int from = 0; from < n; from += AT_ONCE) {
+		Text t = {0};
+		int k = 0;
+		text_add(&t, "Y[] = %s", sum ? "T[]" : "0.0");
+		if (sum)
+			operand[k++] = sum;
+		for (int i = from; i < n && i < from + AT_ONCE; i++) {
+			text_add(&t, " + f64(S%d[])", i);
+			operand[k++] = part[i];
+		}
+		if (t.failed)
+			error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
+		else if (ricci_ops(g, t.s, k, operand, &(int){1}, &sum))
+			sum = &g->nil;
+		text_free(&t);
+	}
+	return sum;
+}
+
+/* By value, then by the norm of all of them: the factor is that of PyTorch's clip_grad_norm_. */
+static int clip(Optimiser *z)
+{
+	ricci_tensor **square = mem_zalloc((size_t)z->n * sizeof *square);
+	if (!square)
+		return error_set(&z->g->ir.err, RICCI_ENOMEM, "out of memory");
+	formula_number(&z->shared, "value", z->o.clip_value);
+	formula_number(&z->shared, "norm", z->o.clip_norm);
+	for (int i = 0; i < z->n; i++) {
+		Formula f = z->shared;
+		formula_over(&f, z->trained[i].param);
+		formula_set(&f, "g", z->trained[i].grad);
+		formula_run(&f, z->o.clip_value ? "g[@] = min(max($(g[@]), -value), value)"
+						: "g[@] = $(g[@])");
+		formula_run(&f, "S[] += g[@] * g[@]");
+		z->trained[i].grad = formula_get(&f, "g");
+		square[i] = formula_get(&f, "S");
+	}
+	if (z->o.clip_norm && !ricci_graph_error(z->g)) {
+		formula_set(&z->shared, "S", total(z->g, z->n, square));
+		formula_run(&z->shared, "k[] = min(norm / (sqrt(S[]) + 1e-6), 1.0)");
+	}
+	for (int i = 0; i < z->n && z->o.clip_norm; i++) {
+		Formula f = z->shared;
+		formula_over(&f, z->trained[i].param);
+		formula_set(&f, "g", z->trained[i].grad);
+		formula_run(&f, "g[@] = g[@] * $(k[])");
+		z->trained[i].grad = formula_get(&f, "g");
+	}
+	mem_free(square);
+	return ricci_graph_error(z->g);
+}
+
+/* ---- the update of a parameter ---- */
+
+/* Assigns formula X1, or keeps X where this step does not update. */
+static int assign(Optimiser *z, Formula *f, ricci_tensor *to, const char *old, const char *new)
+{
+	char text[64];
+	snprintf(text, sizeof text, "%s[@] = e[] == 0 ? %s[@] : %s[@]", new, new, old);
+	if (z->o.accumulate > 1)
+		formula_run(f, text);
+	return ricci_assign(z->g, to, formula_get(f, new));
+}
+
+static int update(Optimiser *z, const Trained *t)
+{
+	Formula f = z->shared;
+	ricci_tensor *state[RULE_STATES], *average = NULL;
+	char next[4], cast[32];
+	formula_over(&f, t->param);
+	formula_number(&f, "factor", t->rate);
+	formula_number(&f, "decay", t->decay);
+	formula_set(&f, "P", t->param);
+	formula_set(&f, "g", t->grad);
+	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
+		state[k] = formula_state(&f, t->param, "", z->rule->state[k].suffix);
+		formula_set(&f, z->rule->state[k].letter, state[k]);
+	}
+	formula_run(&f, t->rate == 1 ? "rate[] = $(R[])" : "rate[] = $(f64(R[]) * factor)");
+	formula_run(&f, "p[@] = $(P[@]); g[@] = $(g[@])");
+	if (t->decay && !z->rule->decay)
+		formula_run(&f, "g[@] = g[@] + decay * p[@]");
+	formula_run(&f, z->rule->equations);
+	snprintf(cast, sizeof cast, "N[@] = %s(N[@])", type_name(ricci_dtype(t->param)));
+	formula_run(&f, cast);
+	if (z->averaged) {
+		average = formula_state(&f, t->param, AVERAGE_PREFIX, "");
+		formula_set(&f, "E", average);
+		formula_run(&f, "E1[@] = a[] == 0 ? $(N[@]) :"
+				" average * E[@] + fresh * $(N[@])");
+		assign(z, &f, average, "E", "E1");
+	}
+	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
+		snprintf(next, sizeof next, "%s1", z->rule->state[k].letter);
+		assign(z, &f, state[k], z->rule->state[k].letter, next);
+	}
+	return assign(z, &f, t->param, "P", "N");
+}
+
+/* The counts that the updates read, and the scalars that depend on them. */
+static int shared_start(Optimiser *z, const char *name)
+{
+	Formula *f = &z->shared;
+	const struct {
+		const char *name;
+		double value;
+	} number[] = {{"beta1", z->o.beta1},	 {"beta2", z->o.beta2},
+		      {"rest1", 1 - z->o.beta1}, {"rest2", 1 - z->o.beta2},
+		      {"epsilon", z->o.epsilon}, {"momentum", z->o.momentum},
+		      {"average", z->o.average}, {"fresh", 1 - z->o.average}};
+	*f = (Formula){.g = z->g, .type = RICCI_F64};
+	for (int k = 0; k < COUNT(number); k++)
+		formula_number(f, number[k].name, number[k].value);
+	formula_set(f, "R", z->rate);
+	if (z->o.accumulate > 1)
+		accumulate(z, name);
+	if (z->rule->scalars) {
+		ricci_tensor *step = counter(z, name, "step");
+		formula_set(f, "T", step);
+		formula_run(f, "t[] = T[] + 1");
+		formula_run(f, z->rule->scalars);
+		assign(z, f, step, "T", "t");
+	}
+	if (z->o.average) {
+		z->averaged =
+			ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL, ricci_constant(0));
+		formula_set(f, "a", z->averaged);
+		formula_run(f, "a1[] = a[] + 1");
+		assign(z, f, z->averaged, "a", "a1");
+	}
+	return ricci_graph_error(z->g);
+}
+
+static int optimise(Optimiser *z, ricci_tensor *loss, const char *name)
+{
+	int status = trained_find(z);
+	if (!status)
+		status = gradients(z, loss);
+	if (!status)
+		status = shared_start(z, name);
+	if (!status && (z->o.clip_norm || z->o.clip_value))
+		status = clip(z);
+	for (int i = 0; i < z->n && !status; i++)
+		status = update(z, &z->trained[i]);
+	return status;
+}
+
+int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser *options)
+{
+	Optimiser z = {
+		.g = loss ? ricci_graph_of(loss) : NULL, .o = RICCI_OPTIMISER(), .rate = rate};
+	if (!z.g)
+		return graph_missing("ricci_optimise");
+	if (ricci_graph_error(z.g))
+		return ricci_graph_error(z.g);
+	if (options && struct_take(&z.o, sizeof z.o, options, "ricci_optimiser", &z.g->ir.err))
+		return ricci_graph_error(z.g);
+	if (ricci_rank(loss))
+		return fail(&z,
+			    "the loss has %d dimensions, it must be a scalar, such as L[] += X[i]",
+			    ricci_rank(loss));
+	if (!rate || ricci_rank(rate))
+		return fail(&z, "the rate is a scalar tensor (ricci_learning_rate)");
+	if (options_check(&z))
+		return ricci_graph_error(z.g);
+	struct Scope *scope = z.g->scope; /* states are named after the parameter alone */
+	z.g->scope = NULL;
+	int status = optimise(&z, loss, z.o.name ? z.o.name : z.rule->name);
+	z.g->scope = scope;
+	mem_free(z.trained);
+	return status;
+}
+
+static double exact(double value)
+{
+	return value == 0 ? RICCI_NONE : value;
+}
+
+int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate)
+{
+	return ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_SGD));
+}
+
+int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum)
+{
+	return ricci_optimise(
+		loss, rate, &RICCI_OPTIMISER(.rule = RICCI_MOMENTUM, .momentum = exact(momentum)));
+}
+
+int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2, double epsilon)
+{
+	return ricci_optimise(loss, rate,
+			      &RICCI_OPTIMISER(.rule = RICCI_ADAM, .beta1 = exact(beta1),
+					       .beta2 = exact(beta2), .epsilon = exact(epsilon)));
+}
