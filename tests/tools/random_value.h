@@ -23,6 +23,7 @@ typedef struct Operand {
 	int64_t low, high;	     /* integers: the range of the data */
 	bool local;		     /* assigned by an equation, no operand */
 	bool index;		     /* it indexes, so its data must stay in that range */
+	bool integer;		     /* a known integer, `low`, which stands without brackets */
 	LoopRole role;
 	char next[8]; /* of a state: the tensor that it becomes */
 } Operand;
@@ -46,6 +47,7 @@ typedef struct RandomProgram {
 	bool used[PROGRAM_AXES];
 	bool wide;	/* integers near the ends of their types, in data and numbers */
 	bool special;	/* operands hold values that arithmetic treats apart */
+	bool names;	/* it has a signature, so integers may be operands */
 	bool by_chance; /* f32 becomes bf16 by stochastic rounding; values do so now and then */
 	RandomLoop loop;
 	Text text;  /* of a program with a loop: its body */
@@ -135,6 +137,25 @@ static Range axis_any(RandomProgram *r, Text *t)
 	return (Range){r->first[k], r->first[k] + r->extent[k] - 1};
 }
 
+/* A positive number: as it is, or a known integer of that value. */
+static void random_factor(RandomProgram *r, Text *t, int v)
+{
+	Operand *x = NULL;
+	if (!r->names || !operand_room(r) || draw(r, 4)) {
+		text_add(t, "%d", v);
+		return;
+	}
+	for (int k = 0; k < r->n; k++)
+		if (r->tensor[k].integer && r->tensor[k].low == v)
+			x = &r->tensor[k];
+	if (!x) {
+		x = operand_new(r, RICCI_I64, 0);
+		x->integer = true;
+		x->low = x->high = v;
+	}
+	text_add(t, "%s", x->name);
+}
+
 /* a*x + b*y + c */
 static Range random_affine(RandomProgram *r, Text *t)
 {
@@ -142,7 +163,11 @@ static Range random_affine(RandomProgram *r, Text *t)
 	Range s = {0, 0};
 	for (int k = 1 + draw(r, 3); k > 0; k--) {
 		int f = factors[draw(r, COUNT(factors))];
-		text_add(t, "%d*", f);
+		if (f > 0)
+			random_factor(r, t, f);
+		else
+			text_add(t, "%d", f);
+		text_add(t, "*");
 		Range x = axis_any(r, t);
 		text_add(t, "%s", k > 1 ? "+" : "");
 		s.lo += f > 0 ? f * x.lo : f * x.hi;
@@ -154,15 +179,17 @@ static Range random_affine(RandomProgram *r, Text *t)
 	return c ? (Range){s.lo + c - 2, s.hi + c - 2} : s;
 }
 
-static Range random_quotient(Text *t, int c, Range x)
+static Range random_quotient(RandomProgram *r, Text *t, int c, Range x)
 {
-	text_add(t, ")/%d", c);
+	text_add(t, ")/");
+	random_factor(r, t, c);
 	return (Range){floor_quotient(x.lo, c), floor_quotient(x.hi, c)};
 }
 
-static Range random_remainder(Text *t, int c, Range x)
+static Range random_remainder(RandomProgram *r, Text *t, int c, Range x)
 {
-	text_add(t, ")%%%d", c);
+	text_add(t, ")%%");
+	random_factor(r, t, c);
 	return x.lo >= 0 && x.hi < c ? x : (Range){0, c - 1};
 }
 
@@ -180,15 +207,15 @@ static Range random_index(RandomProgram *r, Text *t, int depth)
 	case 0:
 	case 1:
 		text_add(t, "(");
-		return random_quotient(t, c, random_index(r, t, depth - 1));
+		return random_quotient(r, t, c, random_index(r, t, depth - 1));
 	case 2:
 	case 3:
 		text_add(t, "(");
-		return random_remainder(t, c, random_index(r, t, depth - 1));
+		return random_remainder(r, t, c, random_index(r, t, depth - 1));
 	case 4:
 		factor = 1 + draw(r, 3);
 		text_add(t, "%d*((", factor);
-		x = random_remainder(t, c, random_index(r, t, depth - 1));
+		x = random_remainder(r, t, c, random_index(r, t, depth - 1));
 		text_add(t, ")-(");
 		y = random_index(r, t, depth - 1);
 		text_add(t, ")");
@@ -399,6 +426,10 @@ static void random_condition(RandomProgram *r, Text *t, int depth)
 {
 	static const char *const compare[] = {"<", "<=", "==", "!=", ">", ">="};
 	int how = draw(r, depth > 0 ? 8 : 5);
+	if (!r->by_chance && draw(r, 12) == 0) {
+		text_add(t, draw(r, 2) ? "(training)" : "(!training)");
+		return;
+	}
 	text_add(t, how == 5 ? "!(" : "(");
 	switch (how) {
 	case 0:
@@ -553,7 +584,10 @@ static void random_value(RandomProgram *r, Text *t, int depth)
 		text_add(t, "%s", random_number(r));
 	else if (how == 13 && r->type != RICCI_BOOL) { /* an index as a number */
 		text_add(t, "%s(", type_name(r->type));
-		random_index(r, t, 1);
+		if (!r->by_chance && draw(r, 4) == 0)
+			text_add(t, "2*training - 1");
+		else
+			random_index(r, t, 1);
 		text_add(t, ")");
 	} else if (how >= 9) {
 		random_read(r, t);
