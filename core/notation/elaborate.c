@@ -253,7 +253,6 @@ static void collect(Elab *e, Type type)
 	for (int d = 0; d < q->nleft; d++) {
 		if (!q->extent[d])
 			continue;
-		elab_index(e, q->left[d]);
 		Node *index = accesses_of(e, q->left[d], RICCI_I64, always);
 		elab_constrain(e, always, index, left_extent(e, d), NULL, d)->side =
 			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;

@@ -357,7 +357,6 @@ typedef struct Elab {
 /* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
 Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
-Node *elab_index(Elab *e, Ast *a);     /* of type I64; fails where it depends on training */
 /* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
 /* Begins a pass. */
 void accesses_begin(Elab *e, bool collecting);
