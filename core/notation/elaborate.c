@@ -512,7 +512,7 @@ int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *oper
 		return ir->err.code;
 	IR_ENTER(ir, ir->err.code);
 	Program *p = program_parse(ir, text);
-	operands_bind(p, noperand, operands);
+	names_bind(p, noperand, operands);
 	program_elaborate(p, nresult, results, room);
 	IR_LEAVE(ir);
 	return 0;
