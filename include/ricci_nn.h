@@ -76,8 +76,8 @@ RICCI_API ricci_tensor *ricci_mean_absolute_error(ricci_tensor *a, ricci_tensor 
 RICCI_API ricci_tensor *ricci_huber_loss(ricci_tensor *a, ricci_tensor *b, double delta);
 /* Huber's, divided by beta (Girshick 2015). beta > 0. */
 RICCI_API ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, double beta);
-/* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), which is
- * finite for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
+/* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), finite
+ * for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
 RICCI_API ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets);
 /* log_q, p [b,...,m]: sum over m of p (log p - log_q), 0 where p is; the mean over the rest
  * (PyTorch's kl_div with "batchmean"). */
@@ -128,7 +128,7 @@ RICCI_API ricci_init ricci_uniform_fan_in(int64_t fan_in);
  * not depend keeps its value, as in PyTorch. `rate` is a scalar tensor: ricci_learning_rate or
  * ricci_schedule. Called after the loss is built. 0 or the graph's error. */
 
-/* The state "learning_rate", f32 []; ricci_feed changes it between steps without compiling anew. */
+/* The state "learning_rate", f32 []; ricci_feed changes it between steps, nothing is compiled anew. */
 RICCI_API ricci_tensor *ricci_learning_rate(ricci_graph *g, double value);
 
 /* p: parameter, g: its gradient, r: rate, d: decay. Sources: nn/optimisers/rules.c. */
@@ -158,9 +158,9 @@ typedef struct {
 	int frozen;   /* 1: not trained */
 } ricci_group;
 
-/* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't have
- * is an error. A step: add up gradients (accumulate), clip by value, clip by norm, decay, rule,
- * average. */
+/* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't
+ * have is an error. In this order a step adds up gradients, clips by value, clips by norm, adds the
+ * decay, applies the rule, updates the averages. */
 typedef struct {
 	size_t size; /* by RICCI_OPTIMISER */
 	ricci_rule rule;
@@ -182,8 +182,10 @@ typedef struct {
 			     graph, each with frozen groups, need two names */
 } ricci_optimiser;
 #define RICCI_OPTIMISER(...) ((ricci_optimiser){.size = sizeof(ricci_optimiser), __VA_ARGS__})
-/* options may be NULL: SGD. E.g. ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_ADAMW,
- *	.clip_norm = 1, .ngroup = 1, .group = &(ricci_group){"*.bias", .decay = RICCI_NONE})) */
+/* options may be NULL: SGD. E.g. AdamW without decay of biases:
+ *	ricci_group bias = {.names = "*.bias", .decay = RICCI_NONE};
+ *	ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_ADAMW, .clip_norm = 1,
+ *						    .ngroup = 1, .group = &bias)); */
 RICCI_API int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate,
 			     const ricci_optimiser *options);
 /* Short forms. */
@@ -214,7 +216,7 @@ typedef struct {
 	double rate;	/* the greatest one, more than 0 */
 	double least;	/* COSINE, LINEAR: the last one (0) */
 	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
-				      schedule from its begin; ONE_CYCLE: those that rise */
+			   schedule from its begin; ONE_CYCLE: those that rise */
 	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
 	int64_t period; /* STEPS */
 	double gamma;	/* STEPS: usually .1 */
@@ -224,8 +226,8 @@ typedef struct {
 } ricci_schedule_options;
 #define RICCI_SCHEDULE(...)                                                                        \
 	((ricci_schedule_options){.size = sizeof(ricci_schedule_options), __VA_ARGS__})
-/* The rate of the step, f32 [], computed in f64 from the state "schedule.step". One in a graph. Two
- * equations, so nothing is compiled anew. The inert tensor after an error. */
+/* The rate of the step, f32 [], computed in f64 from the state "schedule.step". One in a graph. It
+ * is a few scalar equations, so nothing is compiled anew. The inert tensor after an error. */
 RICCI_API ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options);
 
 /* ---- data (nn/data/)
