@@ -253,8 +253,8 @@ RICCI_API ricci_tensor *ricci_mean_absolute_error(ricci_tensor *a, ricci_tensor 
 RICCI_API ricci_tensor *ricci_huber_loss(ricci_tensor *a, ricci_tensor *b, double delta);
 /* Huber's, divided by beta (Girshick 2015). beta > 0. */
 RICCI_API ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, double beta);
-/* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), which is
- * finite for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
+/* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), finite
+ * for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
 RICCI_API ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets);
 /* log_q, p [b,...,m]: sum over m of p (log p - log_q), 0 where p is; the mean over the rest
  * (PyTorch's kl_div with "batchmean"). */
@@ -305,7 +305,7 @@ RICCI_API ricci_init ricci_uniform_fan_in(int64_t fan_in);
  * not depend keeps its value, as in PyTorch. `rate` is a scalar tensor: ricci_learning_rate or
  * ricci_schedule. Called after the loss is built. 0 or the graph's error. */
 
-/* The state "learning_rate", f32 []; ricci_feed changes it between steps without compiling anew. */
+/* The state "learning_rate", f32 []; ricci_feed changes it between steps, nothing is compiled anew. */
 RICCI_API ricci_tensor *ricci_learning_rate(ricci_graph *g, double value);
 
 /* p: parameter, g: its gradient, r: rate, d: decay. Sources: nn/optimisers/rules.c. */
@@ -335,9 +335,9 @@ typedef struct {
 	int frozen;   /* 1: not trained */
 } ricci_group;
 
-/* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't have
- * is an error. A step: add up gradients (accumulate), clip by value, clip by norm, decay, rule,
- * average. */
+/* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't
+ * have is an error. In this order a step adds up gradients, clips by value, clips by norm, adds the
+ * decay, applies the rule, updates the averages. */
 typedef struct {
 	size_t size; /* by RICCI_OPTIMISER */
 	ricci_rule rule;
@@ -359,8 +359,10 @@ typedef struct {
 			     graph, each with frozen groups, need two names */
 } ricci_optimiser;
 #define RICCI_OPTIMISER(...) ((ricci_optimiser){.size = sizeof(ricci_optimiser), __VA_ARGS__})
-/* options may be NULL: SGD. E.g. ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_ADAMW,
- *	.clip_norm = 1, .ngroup = 1, .group = &(ricci_group){"*.bias", .decay = RICCI_NONE})) */
+/* options may be NULL: SGD. E.g. AdamW without decay of biases:
+ *	ricci_group bias = {.names = "*.bias", .decay = RICCI_NONE};
+ *	ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_ADAMW, .clip_norm = 1,
+ *						    .ngroup = 1, .group = &bias)); */
 RICCI_API int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate,
 			     const ricci_optimiser *options);
 /* Short forms. */
@@ -391,7 +393,7 @@ typedef struct {
 	double rate;	/* the greatest one, more than 0 */
 	double least;	/* COSINE, LINEAR: the last one (0) */
 	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
-				      schedule from its begin; ONE_CYCLE: those that rise */
+			   schedule from its begin; ONE_CYCLE: those that rise */
 	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
 	int64_t period; /* STEPS */
 	double gamma;	/* STEPS: usually .1 */
@@ -401,8 +403,8 @@ typedef struct {
 } ricci_schedule_options;
 #define RICCI_SCHEDULE(...)                                                                        \
 	((ricci_schedule_options){.size = sizeof(ricci_schedule_options), __VA_ARGS__})
-/* The rate of the step, f32 [], computed in f64 from the state "schedule.step". One in a graph. Two
- * equations, so nothing is compiled anew. The inert tensor after an error. */
+/* The rate of the step, f32 [], computed in f64 from the state "schedule.step". One in a graph. It
+ * is a few scalar equations, so nothing is compiled anew. The inert tensor after an error. */
 RICCI_API ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options);
 
 /* ---- data (nn/data/)
@@ -447,6 +449,14 @@ typedef struct {
 RICCI_API int ricci_data_raw(ricci_data *d, const char *field, const char *path,
 			     const ricci_raw *layout);
 
+/* A dataset of an HDF5 file, of any size, its first dimension the samples; elements bool (as h5py has
+ * it), u8, i8, i32, i64, f16, bf16, f32, f64, little-endian. Streamed: a process of its own reads and
+ * unpacks blocks of samples shortly before they are used; at most 18 blocks are in memory, of 1 to
+ * 8 MB each (or one sample, where that is larger). The file's chunks should be that small, and hold
+ * whole samples. */
+RICCI_API int ricci_data_hdf5(ricci_data *d, const char *field, const char *path,
+			      const char *dataset);
+
 /* Samples and labels from two IDX files, as the fields "samples" and "labels"; labels of rank 1.
  * These three and ricci_digits return NULL on an error. */
 RICCI_API ricci_data *ricci_idx(const char *samples, const char *labels);
@@ -460,6 +470,30 @@ RICCI_API ricci_data *ricci_cifar10(const char *folder, int test);
 /* `count` drawn digits, turned, scaled, shifted and with noise; the same for the same seed. samples
  * u8 [28,28], labels u8 []. */
 RICCI_API ricci_data *ricci_digits(int64_t count, uint64_t seed);
+
+/* A text, plain or gzip-compressed, as windows of `length` tokens: samples i32 [length], and targets
+ * i32 [length], the tokens that follow each of them. Tokens are the characters of the file (UTF-8),
+ * numbered in the order of their code points from 0, or its bytes. In memory, 1 byte a token (4
+ * where the file has more than 256 different characters). NULL on an error. */
+typedef struct {
+	size_t size;	 /* by RICCI_READING */
+	int64_t length;	 /* of a window, 1 or more */
+	int64_t stride;	 /* from a window's beginning to the next one's; 0: length */
+	int bytes;	 /* 1: tokens are bytes, 0..255 */
+	double from, to; /* the part, as fractions of the tokens; both 0: all. Same alphabet */
+	/* b > 0: for recurrent nets that keep their state from batch to batch. The text is cut into
+	 * b streams; batch k, of b samples in this order, has window k of each. Never shuffled. */
+	int streams;
+} ricci_reading;
+#define RICCI_READING(...) ((ricci_reading){.size = sizeof(ricci_reading), __VA_ARGS__})
+RICCI_API ricci_data *ricci_text(const char *path, const ricci_reading *reading);
+/* The code point (or byte) of each token, and how many there are; the data set's. NULL, 0 for
+ * another data set. */
+RICCI_API const uint32_t *ricci_text_alphabet(const ricci_data *d, int *n);
+/* A text as tokens of d's alphabet: how many it has, of which at most `room` are stored, or
+ * RICCI_EVALUE where a character is not in the alphabet. */
+RICCI_API int64_t ricci_text_encode(const ricci_data *d, const char *text, int32_t *tokens,
+				    int64_t room);
 
 RICCI_API int64_t ricci_data_count(const ricci_data *d); /* samples */
 typedef struct {
@@ -508,6 +542,27 @@ RICCI_API int ricci_loader_batch(ricci_loader *l, const void **fields);
 /* Continues with sample `index` (a multiple of the batch) of an epoch, counted from 0; its batches
  * are made from now on, the first asked for or not. */
 RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
+
+/* ---- augmentation (nn/data/augment.c)
+ * Layers for images [batch, .., row, column] of f32 or f64: each sample is changed by draws of its
+ * own in training sessions; others see it as it is. Draws follow from the session's seed, the step,
+ * the sample's place in the batch and `key` (0 or more): two layers with equal keys draw the same
+ * (an image and its mask, say), so independent ones need different keys. Threads and errors as
+ * layers. */
+/* Zeros all around, `pad` wide; then a window of rows x columns at a random place, in other sessions
+ * the one in the centre. With pad 4 and the image's own size: He et al. 2016, section 4.2. */
+RICCI_API ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t columns,
+					  int64_t key);
+/* By -most..most rows and columns, each equally often; zeros move in. */
+RICCI_API ricci_tensor *ricci_random_shift(ricci_tensor *x, int most, int64_t key);
+/* Columns reversed, of every second sample on average. */
+RICCI_API ricci_tensor *ricci_random_flip(ricci_tensor *x, int64_t key);
+/* Zeros in a square of size x size around a random place, cut at the edges (DeVries & Taylor 2017,
+ * "Improved regularization of convolutional neural networks with cutout"). */
+RICCI_API ricci_tensor *ricci_cutout(ricci_tensor *x, int size, int64_t key);
+/* (x - mean[c]) / deviation[c] for channel c of x [batch, channel, ..], in all sessions. */
+RICCI_API ricci_tensor *ricci_normalise(ricci_tensor *x, int channels, const double *mean,
+					const double *deviation);
 
 /* ---- checkpoints (nn/checkpoint.c)
  * HDF5 files, chunked and checksummed: /parameters/<name>, /state/<name>, and attributes. Written
