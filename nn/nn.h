@@ -86,7 +86,7 @@ void progress_show(Progress *p, const char *label, const char *values, const cha
 		   int64_t first, int64_t done, int64_t total, double seconds);
 void progress_clear(Progress *p);
 
-/* ---- building equations (layers.c) */
+/* ---- building equations (layers/build.c) */
 /* The graph of the first operand, or NULL when it has an error already or an operand is missing or
  * its rank is not within low..high (then the graph gets an error that names `who` and `layout`). */
 typedef struct Operand {

@@ -9,8 +9,8 @@
 
 typedef struct Row {
 	const char *name;
-	int n; /* characters of it */
-	Node *last;
+	int n;	      /* characters of it */
+	Node *result; /* what it gives on */
 	int64_t elements;
 	double flops;
 } Row;
@@ -106,6 +106,13 @@ static double flops_of(Ir *ir, int n, Node *const *order)
 	return sum;
 }
 
+/* Row r gives t on to another one: of its results shown is the largest, of equal ones the last. */
+static void given_on(Row *r, const Row *to, Node *t)
+{
+	if (r && r != to && (!r->result || tensor_size(r->result) <= tensor_size(t)))
+		r->result = t;
+}
+
 static void rows_find(Summary *s, Node *y)
 {
 	Ir *ir = &s->g->ir;
@@ -114,11 +121,14 @@ static void rows_find(Summary *s, Node *y)
 	for (int k = 0; k < n; k++) {
 		if (order[k]->op == OP_INPUT)
 			continue;
-		Row *r = row_of(s, comp_reads(ir, order[k], &reads), reads);
+		int nread = comp_reads(ir, order[k], &reads);
+		Row *r = row_of(s, nread, reads);
 		node_map_put(ir, &s->row, order[k], r);
-		r->last = order[k];
 		r->flops += tensor_flops(ir, n, order, k);
+		for (int j = 0; j < nread; j++)
+			given_on(node_map_get(&s->row, reads[j]), r, reads[j]);
 	}
+	given_on(node_map_get(&s->row, y), NULL, y);
 	for (int k = 0; k < n; k++)
 		if (kept(s, order[k]))
 			row_of(s, 1, &order[k])->elements += elements(kept(s, order[k]));
@@ -137,18 +147,18 @@ static void rows_print(const Summary *s, Text *t)
 		const Row *r = s->list[k];
 		Text shape = {0};
 		text_add(&shape, "[");
-		for (int d = 0; r->last && d < tensor_rank(r->last); d++)
+		for (int d = 0; r->result && d < tensor_rank(r->result); d++)
 			text_add(&shape, "%s%lld", d ? "," : "",
-				 (long long)tensor_extent(r->last, d));
+				 (long long)tensor_extent(r->result, d));
 		text_add(&shape, "]");
-		text_add(t, "%-*.*s  %-24s %14lld %12.6f\n", width, r->n, r->name,
+		text_add(t, "%-*.*s  %-24s %14lld %12.4g\n", width, r->n, r->name,
 			 shape.failed ? "" : shape.s, (long long)r->elements, r->flops / 1e9);
 		t->failed |= shape.failed;
 		text_free(&shape);
 		all += r->elements;
 		flops += r->flops;
 	}
-	text_add(t, "%-*s  %-24s %14lld %12.6f\n", width, "total", "", (long long)all, flops / 1e9);
+	text_add(t, "%-*s  %-24s %14lld %12.4g\n", width, "total", "", (long long)all, flops / 1e9);
 }
 
 static int summary(ricci_graph *g, Node *y, Text *t)
