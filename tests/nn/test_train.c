@@ -378,15 +378,14 @@ static void no_memory(void)
 
 static void histories(void)
 {
-	History *h = calloc(1, sizeof *h);
+	Curve *c = calloc(1, sizeof *c);
 	for (uint64_t step = 1; step <= 100000; step++)
-		history_add(h, step, (double)step);
-	CHECK(h->npoint > HISTORY_POINTS / 4 && h->npoint <= HISTORY_POINTS);
-	for (int i = 0; i < h->npoint; i++)
-		CHECK_NEAR(h->point[i][1], h->point[i][0] - (h->every - 1) / 2, 1e-6);
-	CHECK(h->point[h->npoint - 1][0] > 100000 - h->every);
-	history_free(h);
-	free(h);
+		curve_add(c, step, (double)step);
+	CHECK(c->npoint > HISTORY_POINTS / 4 && c->npoint <= HISTORY_POINTS);
+	for (int i = 0; i < c->npoint; i++)
+		CHECK_NEAR(c->point[i][1], c->point[i][0] - (c->every - 1) / 2, 1e-6);
+	CHECK(c->point[c->npoint - 1][0] > 100000 - c->every);
+	free(c);
 }
 
 int main(void)
