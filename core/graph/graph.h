@@ -44,6 +44,8 @@ struct ricci_graph {
 ricci_tensor *graph_find(const ricci_graph *g, const char *name);
 /* The handle of a node, made when there is none. */
 ricci_tensor *graph_handle(ricci_graph *g, Node *n);
+/* The same; a new one of a computed tensor has this name. */
+ricci_tensor *graph_result(ricci_graph *g, Node *n, const char *name);
 void graph_ref(ricci_graph *g);		 /* ricci_graph_free takes it back */
 bool graph_frozen(const ricci_graph *g); /* it has sessions, so it refuses changes */
 /* Gives inputs the contracts of what was elaborated (ir->need). */

@@ -255,6 +255,8 @@ static Node *build(Elab *e, Ast *a, Type t)
 		return build_binary(e, a, t);
 	case AST_SELECT:
 		return build_select(e, a, t);
+	case AST_DOTS: /* expanded before */
+		break;
 	}
 	return NULL;
 }

@@ -44,8 +44,9 @@ static int milestones_check(ricci_graph *g, const ricci_schedule_options *o)
 		return fail(g, "%d milestones, 0 to %d can be given", o->nmilestone, MOST);
 	for (int k = 1; k < o->nmilestone; k++)
 		if (o->milestones[k] <= o->milestones[k - 1])
-			return fail(g, "milestone %d is %lld, it must be above the one before, %lld", k,
-				    (long long)o->milestones[k], (long long)o->milestones[k - 1]);
+			return fail(
+				g, "milestone %d is %lld, it must be above the one before, %lld", k,
+				(long long)o->milestones[k], (long long)o->milestones[k - 1]);
 	return 0;
 }
 
@@ -65,7 +66,8 @@ static int options_check(ricci_graph *g, const ricci_schedule_options *o)
 	if (o->accumulate < 0)
 		return fail(g, "accumulate is %d batches, it must be 0 or more", o->accumulate);
 	if (schedule[o->kind].steps && o->steps <= o->warmup + (o->kind == RICCI_ONE_CYCLE))
-		return fail(g, "%lld steps in all, there must be more than those of the warm-up, %lld",
+		return fail(g,
+			    "%lld steps in all, there must be more than those of the warm-up, %lld",
 			    (long long)o->steps, (long long)o->warmup);
 	if (schedule[o->kind].period && o->period < 1 && !o->nmilestone)
 		return fail(g, "RICCI_STEPS needs a period of 1 or more, or milestones");
@@ -125,8 +127,7 @@ ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *optio
 	if (struct_take(&o, sizeof o, options, "ricci_schedule_options", &g->ir.err) ||
 	    options_check(g, &o))
 		return &g->nil;
-	ricci_tensor *step =
-		ricci_state(g, "schedule.step", RICCI_I64, 0, NULL, ricci_constant(0));
+	ricci_tensor *step = ricci_state(g, "schedule.step", RICCI_I64, 0, NULL, ricci_constant(0));
 	ricci_assign(g, step, ricci_op(g, "Y[] = T[] + 1", step));
 	Text t = {0};
 	equation(&t, &o);

@@ -1,5 +1,6 @@
 /* Layers, losses and optimisers against plain C loops, evaluated by the reference interpreter; and
  * what they say to wrong operands. */
+#include "nn/data/data.h"
 #include "nn/nn.h"
 #include "tests/check.h"
 
