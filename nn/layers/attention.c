@@ -193,11 +193,11 @@ typedef struct Projection {
 static ricci_tensor *project(ricci_tensor *x, const Projection *p)
 {
 	Text t = {0};
-	text_add(&t, "first = %lld; count = %lld; start = %lld; ", (long long)p->from,
-		 (long long)p->rows, (long long)p->bias_from);
+	text_add(&t, "first = %lld; count = %lld; ", (long long)p->from, (long long)p->rows);
 	text_add(&t, "L[b,t,n] += X[b,t,k] * W[n+first,k] where n < count");
 	if (p->bias)
-		text_add(&t, "; Y[b,t,n] = L[b,t,n] + B[n+start] where n < count");
+		text_add(&t, "; start = %lld; Y[b,t,n] = L[b,t,n] + B[n+start] where n < count",
+			 (long long)p->bias_from);
 	return layer_build(&t, p->bias ? 3 : 2, (ricci_tensor *[]){x, p->weight, p->bias});
 }
 
