@@ -100,6 +100,64 @@ RICCI_API ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor
 RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table,
 						ricci_tensor *position);
 
+/* ---- recurrent layers (nn/layers/recurrent.c, nn/layers/cells.c) */
+/* A step of a recurrent layer. With texts of its own it is a user's cell:
+ *	RICCI_CELL(.name = "mine", .states = "h", .parameters = "w[h,n] u[h,h]",
+ *		   .text = "X, H, W, U -> N: A[b,j] += X[b,k]*W[j,k]; R[b,j] += H[b,k]*U[j,k];"
+ *			   "N[b,j] = tanh(A[b,j])*R[b,j]")
+ * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), or products: 4h. */
+typedef struct {
+	size_t size;	    /* by RICCI_CELL */
+	const char *name;   /* in messages */
+	const char *states; /* their sizes; they are [b,size], the first one is the output */
+	/* "name[sizes]" or "name[sizes]=value", what it starts from; else uniform in
+	 * +-1/sqrt(hidden). Made for layer 0 as name_l0, backwards as name_l0_reverse. */
+	const char *parameters;
+	/* The equations of a step. Operands: the input [b,n], states, parameters; results: the next
+	 * states, each in this order, which the signature names. Or a function that adds them to the
+	 * graph: 0, or an error that it has left in the graph. */
+	const char *text;
+	int (*step)(ricci_graph *g, ricci_tensor *x, ricci_tensor *const *state,
+		    ricci_tensor *const *parameter, ricci_tensor **next, void *user);
+	void *user;
+} ricci_cell;
+#define RICCI_CELL(...) ((ricci_cell){.size = sizeof(ricci_cell), __VA_ARGS__})
+/* Names and gates as in PyTorch where it has the cell; sources in nn/layers/cells.c. The second state
+ * of LSTMs and of lltm is the cell's memory, of scrn the context. */
+RICCI_API const ricci_cell *ricci_rnn(void); /* tanh */
+RICCI_API const ricci_cell *ricci_rnn_relu(void);
+RICCI_API const ricci_cell *ricci_lstm(void);
+RICCI_API const ricci_cell *ricci_gru(void);
+RICCI_API const ricci_cell *ricci_mi_lstm(void);	 /* Wx * Uh + b for Wx + Uh + b */
+RICCI_API const ricci_cell *ricci_mi_lstm_general(void); /* with alpha, beta_ih, beta_hh */
+RICCI_API const ricci_cell *ricci_scrn(void);		 /* its decay is 0.95 */
+RICCI_API const ricci_cell *ricci_sublstm(void);
+RICCI_API const ricci_cell *ricci_lltm(void);
+typedef struct {
+	size_t size; /* by RICCI_RECURRENT */
+	const ricci_cell *cell;
+	int64_t hidden, context; /* context: of cells that have a 'c' */
+	int layers;		 /* 0: 1 */
+	int bidirectional;	 /* 1: a loop backwards beside each, outputs side by side */
+	int batch_first;	 /* 1: x and the results are [b,t,..], else [t,b,..] */
+	double dropout;		 /* between layers, in training sessions, 0..1 */
+	ricci_tensor *lengths;	 /* I32 [b]: sample b has so many steps. Behind them its states stay
+				    and its outputs are 0; backwards it begins with its last one */
+	ricci_tensor *length; /* I32 or I64 []: steps to do, known at run time, as ricci_loop's */
+	/* For each state of the cell [layers*directions,b,size], or NULL: zeros. */
+	ricci_tensor *const *initial;
+	/* Room for a tensor of each state, or NULL. final: as initial, after the last step; states:
+	 * those of the last layer in all steps, [t,b,size], of both directions side by side. */
+	ricci_tensor **final, **states;
+	int recompute; /* memory for time, as ricci_loop's */
+	int64_t segment;
+} ricci_recurrent_options;
+#define RICCI_RECURRENT(...)                                                                       \
+	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. The parameters are made
+ * in the open scope. The products of x with weights are taken out of the loop, one for all steps. */
+RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *options);
+
 /* ---- losses and metrics (nn/losses/)
  * Losses are one number, the mean over what counts. */
 /* logits [b,...,m], labels [b,...] with 0 <= label < m: the mean of log sum exp(x) - x[label]. */

@@ -111,3 +111,79 @@ case("sinusoidal", [(B, T, 6)], lambda x: sinusoidal(x, 0))
 case("sinusoidal odd", [(B, T, 5)], lambda x: sinusoidal(x, 9))
 case("learned", [(B, T, 4), (5, 4)], lambda x, w: x + w[:T])
 case("learned at", [(B, T, 4), (5, 4)], lambda x, w: x + w[2:5])
+
+
+# ---- recurrent layers: operands are the input, the initial states, the parameters
+N, C = 3, 2
+LAYER = dict(rnn=torch.nn.RNN, lstm=torch.nn.LSTM, gru=torch.nn.GRU)
+
+
+def recurrent(kind, states, layers=1, both=False, sizes=None, relu=False):
+    def run(x, *rest):
+        start, p = [s.contiguous() for s in rest[:states]], rest[states:]
+        m = LAYER[kind](N, C, layers, bidirectional=both, **(dict(nonlinearity="relu") if relu else {}))
+        names = [name for name, _ in m.named_parameters()]
+        h = tuple(start) if kind == "lstm" else start[0]
+        if sizes:  # [b,t,n]
+            x = torch.nn.utils.rnn.pack_padded_sequence(x.transpose(0, 1), torch.tensor(sizes), enforce_sorted=False)
+        y, last = torch.func.functional_call(m, dict(zip(names, p)), (x, h))
+        if sizes:
+            y = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=T)[0].transpose(0, 1)
+        return (y, *(last if kind == "lstm" else (last,)))
+    gates, directions = dict(rnn=1, lstm=4, gru=3)[kind] * C, 2 if both else 1
+    shapes = [(B, T, N) if sizes else (T, B, N)] + [(layers * directions, B, C)] * states
+    for layer in range(layers):
+        shapes += [(gates, directions * C if layer else N), (gates, C), (gates,), (gates,)] * directions
+    case(kind + " relu" * relu + " layers" * (layers > 1) + " lengths" * bool(sizes), shapes, run)
+
+
+recurrent("rnn", 1)
+recurrent("rnn", 1, relu=True)
+recurrent("gru", 1)
+recurrent("lstm", 2)
+recurrent("gru", 1, layers=2)
+recurrent("lstm", 2, layers=2, both=True, sizes=[3, 1])
+s, tanh = torch.sigmoid, torch.tanh
+
+
+def loop(name, widths, weights, step):
+    """step: x, states, weights -> states; the cells of the benchmarks (peers)."""
+    def run(x, *rest):
+        state, w, out = [h[0] for h in rest[:len(widths)]], rest[len(widths):], []
+        for t in range(T):
+            state = step(x[t], *state, *w)
+            out.append(state)
+        return (torch.stack([o[0] for o in out]), *(h[None] for h in state))
+    case(name, [(T, B, N)] + [(1, B, w) for w in widths] + weights, run)
+
+
+def lstm(z, c):
+    i, f, g, o = z.chunk(4, 1)
+    c = s(f) * c + s(i) * tanh(g)
+    return s(o) * tanh(c), c
+
+
+def sublstm(x, h, c, w, u, b):
+    i, f, z, o = s(x @ w.T + h @ u.T + b).chunk(4, 1)
+    c = f * c + z - i
+    return s(c) - o, c
+
+
+def lltm(x, h, c, w, u, b):
+    i, o, g = (x @ w.T + h @ u.T + b).chunk(3, 1)
+    c = c + F.elu(g) * s(i)
+    return tanh(c) * s(o), c
+
+
+def scrn(x, h, c, w, u, b, v, p):
+    c = 0.05 * (x @ v.T) + 0.95 * c
+    return s(c @ p.T + x @ w.T + h @ u.T + b), c
+
+
+W = [(4 * C, N), (4 * C, C)]
+loop("mi_lstm", [C, C], W + [(4 * C,)], lambda x, h, c, w, u, b: lstm(x @ w.T * (h @ u.T) + b, c))
+loop("mi_lstm general", [C, C], W + [(4 * C,)] * 4, lambda x, h, c, w, u, alpha, beta_hh, beta_ih, b: lstm(
+    alpha * (x @ w.T) * (h @ u.T) + beta_hh * (h @ u.T) + beta_ih * (x @ w.T) + b, c))
+loop("sublstm", [C, C], W + [(4 * C,)], sublstm)
+loop("lltm", [C, C], [(3 * C, N), (3 * C, C), (3 * C,)], lltm)
+loop("scrn", [C, 3], [(C, N), (C, C), (C,), (3, N), (C, 3)], scrn)

@@ -14,7 +14,7 @@
 	{                                                                                          \
 		__VA_ARGS__                                                                        \
 	}
-enum { ROOM = 24 };
+enum { ROOM = 40 };
 
 typedef struct Case {
 	ricci_graph *g;

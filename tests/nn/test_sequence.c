@@ -144,6 +144,8 @@ static void dropout(void)
 {
 	enum { N = 64 };
 	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *w = ricci_state(g, "w", RICCI_F32, 0, NULL, ricci_constant(0));
+	ricci_assign(g, w, w); /* something to train */
 	ricci_tensor *q = ricci_input(g, "q", RICCI_F32, SHAPE(1, 1, N, 1));
 	ricci_tensor *v = ricci_input(g, "v", RICCI_F32, SHAPE(1, 1, N, 1));
 	ricci_tensor *y = ricci_attention(q, q, v, &RICCI_ATTENTION(.dropout = 0.25));
@@ -155,6 +157,7 @@ static void dropout(void)
 		ricci_session *s = ricci_session_new(
 			g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1), train, 1,
 			&y);
+		CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 		CHECK_INT(ricci_feed(s, q, zero, sizeof zero), 0);
 		CHECK_INT(ricci_feed(s, v, one, sizeof one), 0);
 		CHECK_INT(ricci_step(s), 0);
