@@ -110,7 +110,8 @@ RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
 
 /* A tensor that the session keeps between steps: a parameter or a state. It starts from `init`
  * (drawn from the session's seed and the tensor's name, so the order of creation does not matter)
- * and changes by ricci_assign. */
+ * and changes by ricci_assign. The initial value is drawn when a step or ricci_fetch first reads it;
+ * what is fed or loaded before is never drawn. */
 RICCI_API ricci_tensor *ricci_param(ricci_graph *g, const char *name, ricci_type type, int rank,
 				    const int64_t *shape, ricci_init init);
 /* The same for a tensor that is not trained (moments, running statistics): gradients skip it. */

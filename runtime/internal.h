@@ -287,6 +287,7 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 	size_t bytes;
 	void *data, *spare; /* spare: where the next value is computed; commit swaps them */
 	bool used;	    /* by a program */
+	bool drawn;	    /* a parameter or state has its initial value, or was fed */
 	bool kept;	    /* its old value is wanted after the step: never in place */
 } Storage;
 /* draw.c: the first values of a parameter or state, whose data are zeros. */
@@ -400,6 +401,8 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);
 
 /* session.c: the lines of a session's kernels, in order; how many */
 int session_lines(const ricci_session *s, Line **lines, int room);
+/* Has the parameter or state t been drawn, or fed? */
+bool session_drawn(const ricci_session *s, const ricci_tensor *t);
 /* What the tensors between a step's kernels take. */
 size_t session_bytes(const ricci_session *s);
 

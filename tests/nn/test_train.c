@@ -190,6 +190,68 @@ static void stops(void)
 	case_free(&c);
 }
 
+/* Targets of another type and shape, fed by the fields that `input` names: the net finds the matrix
+ * that made them, and a resumed run continues bit for bit. */
+static void targets(void)
+{
+	enum { N = 200, IN = 6, OUT = 4 };
+	static double in[N][IN], out[N][2][2];
+	float matrix[IN][OUT], found[IN][OUT], again[IN][OUT];
+	for (int k = 0; k < IN * OUT; k++)
+		(&matrix[0][0])[k] = (float)(k * 7 % 11) / 11;
+	for (int i = 0; i < N; i++) {
+		for (int k = 0; k < IN; k++)
+			in[i][k] = (double)((i * 31 + k * k * 17) % 101) / 50 - 1;
+		for (int k = 0; k < OUT; k++)
+			for (int j = 0; j < IN; j++)
+				out[i][k / 2][k % 2] += in[i][j] * matrix[j][k];
+	}
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){20, IN});
+	ricci_tensor *y = ricci_input(g, "y", RICCI_F32, 2, (int64_t[]){20, OUT});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){IN, OUT}, ricci_lecun(IN));
+	ricci_tensor *z = ricci_op(g, "Z[b,n] += X[b,k] * W[k,n]", x, w);
+	ricci_data *d = ricci_data_new();
+	ricci_data_array(d, "from", RICCI_F64, 2, (int64_t[]){N, IN}, in);
+	ricci_data_array(d, "to", RICCI_F64, 3, (int64_t[]){N, 2, 2}, out);
+	ricci_fed input[] = {{y, "to"}, {x, "from"}};
+	ricci_options options = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
+					      .static_mode = 1, .seed = 1);
+	ricci_training t =
+		RICCI_TRAINING(.loss = ricci_mean_squared_error(z, y), .train = d, .epochs = 30,
+			       .ninput = 2, .input = input, .options = &options,
+			       .checkpoint = in_folder("targets.h5"));
+	t.misclassified = ricci_op(g, "E[b] += i32(Z[b,n] > 100)", z);
+	ricci_adam(t.loss, ricci_learning_rate(g, 0.05), 0.9, 0.999, 1e-8);
+	CHECK_GRAPH(g);
+	ricci_report report = RICCI_REPORT();
+	CHECK_REPORT(ricci_train(&t, &report) == 0, "%s", ricci_error_message());
+	CHECK(report.loss < 1e-4);
+	ricci_session *s = ricci_session_new(g, &options, 0, 1, &z);
+	CHECK_INT(ricci_load(s, t.loss, t.checkpoint, 1, NULL), 0);
+	CHECK_INT(ricci_fetch(s, w, found, sizeof found), 0);
+	for (int k = 0; k < IN * OUT; k++)
+		CHECK_NEAR((&found[0][0])[k], (&matrix[0][0])[k], 0.02);
+	t.overwrite = 1;
+	t.epochs = 0;
+	t.steps = 137; /* within an epoch of ten */
+	CHECK_INT(ricci_train(&t, &report), 0);
+	t.resume = t.checkpoint;
+	t.epochs = 30;
+	t.steps = 0;
+	CHECK_INT(ricci_train(&t, &report), 0);
+	CHECK_INT(ricci_load(s, t.loss, t.checkpoint, 1, NULL), 0);
+	CHECK_INT(ricci_fetch(s, w, again, sizeof again), 0);
+	CHECK(!memcmp(found, again, sizeof found));
+	input[0].field = "from";
+	CHECK_INT(ricci_train(&t, &report), RICCI_ESHAPE);
+	CHECK_STR(ricci_error_message(),
+		  "a sample of the field 'from' has 6 elements, the input 'y' takes 4");
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	ricci_data_free(d);
+}
+
 static void mistakes(void)
 {
 	Case c = case_new(1e-3);
@@ -274,12 +336,14 @@ int main(void)
 	resumes(7);
 	resumes(40);
 	resumes(47);
+	targets();
 	mistakes();
 	histories();
 	no_memory();
 	stops();
-	const char *names[] = {"a.h5",	  "loss.svg",  "whole.h5",	"part.h5",
-			       "stop.h5", "a.h5.prev", "whole.h5.prev", "part.h5.prev"};
+	const char *names[] = {"a.h5",	     "loss.svg",       "whole.h5",	"part.h5",
+			       "stop.h5",    "a.h5.prev",      "whole.h5.prev", "part.h5.prev",
+			       "targets.h5", "targets.h5.prev"};
 	folder_close(COUNT(names), names);
 	return check_done();
 }
