@@ -222,6 +222,119 @@ RICCI_API ricci_tensor *ricci_votes(ricci_tensor *x, ricci_tensor *w);
  * differentiated through. iterations >= 1. */
 RICCI_API ricci_tensor *ricci_routing(ricci_tensor *votes, int iterations);
 
+/* ---- attention and positions (nn/layers/attention.c, nn/layers/positions.c) */
+/* Which keys a query sees, and how they are weighted. */
+typedef struct {
+	size_t size; /* by RICCI_ATTENTION */
+	/* Of operands [b,t,heads*d], whose head h has the columns from h*d on. Of k and v there may be
+	 * fewer, key_heads (0: as many), each shared by heads / key_heads queries (Ainslie et al.
+	 * 2023, "GQA"). Operands [b,heads,t,d] say both by their shapes. */
+	int heads, key_heads;
+	int causal;		/* 1: query i sees the keys 0..i */
+	ricci_tensor *position; /* I32 [], with causal: query i sees the keys 0..i+position, as the
+				   next ones behind a cache do; NULL: 0 */
+	ricci_tensor *lengths;	/* I32 [b]: sample b has so many keys, the others are padding */
+	ricci_tensor *mask;	/* [tq,tk], [b,tq,tk] or [b,heads,tq,tk]: added to the scores; BOOL:
+				   1 where the query sees the key */
+	double scale;		/* of the scores; 0: 1 / sqrt(d) */
+	double dropout;		/* part of the weights that are 0 in training sessions, 0..1 */
+	int no_bias;		/* of ricci_multihead_attention's projections */
+} ricci_attention_options;
+#define RICCI_ATTENTION(...)                                                                       \
+	((ricci_attention_options){.size = sizeof(ricci_attention_options), __VA_ARGS__})
+/* softmax(q k' scale + mask) v for each head (Vaswani et al. 2017, equation 1). q [b,heads,tq,d], k
+ * [b,key_heads,tk,d], v [b,key_heads,tk,e] -> [b,heads,tq,e]; or q [b,tq,heads*d], .. -> [b,tq,heads*e].
+ * A query that sees no key gets zeros. options may be NULL for operands of 4 dimensions. */
+RICCI_API ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
+					const ricci_attention_options *options);
+/* PyTorch's MultiheadAttention (the same, section 3.2.2) with batch_first: query [b,tq,e], key and
+ * value [b,tk,..], NULL: the query, and the key -> [b,tq,e]. options: heads must be given. Makes
+ * parameters in the open scope, named and initialised as there: in_proj_weight [3e,e], or
+ * q_proj_weight, k_proj_weight and v_proj_weight when widths differ, in_proj_bias,
+ * out_proj.weight [e,e], out_proj.bias. */
+RICCI_API ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key,
+						  ricci_tensor *value,
+						  const ricci_attention_options *options);
+typedef struct {
+	size_t size; /* by RICCI_ROTARY */
+	int heads;   /* of x [b,t,heads*d] */
+	int dims;    /* so many numbers of a head are turned; 0: all */
+	int halves;  /* pairs are (i, i + dims/2), as in GPT-NeoX and LLaMA's checkpoints of
+				   Hugging Face; 0: (2i, 2i+1), as in the paper */
+	double base; /* 0: 10000 */
+	ricci_tensor *position; /* I32 []: of the first row; NULL: 0 */
+} ricci_rotary_options;
+#define RICCI_ROTARY(...)                                                                          \
+	((ricci_rotary_options){.size = sizeof(ricci_rotary_options), __VA_ARGS__})
+/* Rotary positions of queries or keys, x [b,heads,t,d] or [b,t,heads*d]: pair i at place p is turned by
+ * the angle p base^(-2i/dims) (Su et al. 2021, "RoFormer", equation 34). options may be NULL. */
+RICCI_API ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options);
+/* x [b,t,d] plus sin(p / 10000^(2i/d)) in column 2i and its cosine in column 2i+1, p the place of a
+ * row (Vaswani et al. 2017, section 3.5). position: of the first row, I32 [], or NULL: 0. */
+RICCI_API ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position);
+/* x [b,t,d] plus the rows of table [n,d], n >= t, from `position` on; rows outside of the table are
+ * its first or last. */
+RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table,
+						ricci_tensor *position);
+
+/* ---- recurrent layers (nn/layers/recurrent.c, nn/layers/cells.c) */
+/* A step of a recurrent layer. With texts of its own it is a user's cell:
+ *	RICCI_CELL(.name = "mine", .states = "h", .parameters = "w[h,n] u[h,h]",
+ *		   .text = "X, H, W, U -> N: A[b,j] += X[b,k]*W[j,k]; R[b,j] += H[b,k]*U[j,k];"
+ *			   "N[b,j] = tanh(A[b,j])*R[b,j]")
+ * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), or products: 4h. */
+typedef struct {
+	size_t size;	    /* by RICCI_CELL */
+	const char *name;   /* in messages */
+	const char *states; /* their sizes; they are [b,size], the first one is the output */
+	/* "name[sizes]" or "name[sizes]=value", what it starts from; else uniform in
+	 * +-1/sqrt(hidden). Made for layer 0 as name_l0, backwards as name_l0_reverse. */
+	const char *parameters;
+	/* The equations of a step. Operands: the input [b,n], states, parameters; results: the next
+	 * states, each in this order, which the signature names. Or a function that adds them to the
+	 * graph: 0, or an error that it has left in the graph. */
+	const char *text;
+	int (*step)(ricci_graph *g, ricci_tensor *x, ricci_tensor *const *state,
+		    ricci_tensor *const *parameter, ricci_tensor **next, void *user);
+	void *user;
+} ricci_cell;
+#define RICCI_CELL(...) ((ricci_cell){.size = sizeof(ricci_cell), __VA_ARGS__})
+/* Names and gates as in PyTorch where it has the cell; sources in nn/layers/cells.c. The second state
+ * of LSTMs and of lltm is the cell's memory, of scrn the context. */
+RICCI_API const ricci_cell *ricci_rnn(void); /* tanh */
+RICCI_API const ricci_cell *ricci_rnn_relu(void);
+RICCI_API const ricci_cell *ricci_lstm(void);
+RICCI_API const ricci_cell *ricci_gru(void);
+RICCI_API const ricci_cell *ricci_mi_lstm(void);	 /* Wx * Uh + b for Wx + Uh + b */
+RICCI_API const ricci_cell *ricci_mi_lstm_general(void); /* with alpha, beta_ih, beta_hh */
+RICCI_API const ricci_cell *ricci_scrn(void);		 /* its decay is 0.95 */
+RICCI_API const ricci_cell *ricci_sublstm(void);
+RICCI_API const ricci_cell *ricci_lltm(void);
+typedef struct {
+	size_t size; /* by RICCI_RECURRENT */
+	const ricci_cell *cell;
+	int64_t hidden, context; /* context: of cells that have a 'c' */
+	int layers;		 /* 0: 1 */
+	int bidirectional;	 /* 1: a loop backwards beside each, outputs side by side */
+	int batch_first;	 /* 1: x and the results are [b,t,..], else [t,b,..] */
+	double dropout;		 /* between layers, in training sessions, 0..1 */
+	ricci_tensor *lengths;	 /* I32 [b]: sample b has so many steps. Behind them its states stay
+				    and its outputs are 0; backwards it begins with its last one */
+	ricci_tensor *length; /* I32 or I64 []: steps to do, known at run time, as ricci_loop's */
+	/* For each state of the cell [layers*directions,b,size], or NULL: zeros. */
+	ricci_tensor *const *initial;
+	/* Room for a tensor of each state, or NULL. final: as initial, after the last step; states:
+	 * those of the last layer in all steps, [t,b,size], of both directions side by side. */
+	ricci_tensor **final, **states;
+	int recompute; /* memory for time, as ricci_loop's */
+	int64_t segment;
+} ricci_recurrent_options;
+#define RICCI_RECURRENT(...)                                                                       \
+	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. The parameters are made
+ * in the open scope. The products of x with weights are taken out of the loop, one for all steps. */
+RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *options);
+
 /* ---- losses and metrics (nn/losses/)
  * Losses are one number, the mean over what counts. */
 /* logits [b,...,m], labels [b,...] with 0 <= label < m: the mean of log sum exp(x) - x[label]. */
