@@ -222,6 +222,119 @@ RICCI_API ricci_tensor *ricci_votes(ricci_tensor *x, ricci_tensor *w);
  * differentiated through. iterations >= 1. */
 RICCI_API ricci_tensor *ricci_routing(ricci_tensor *votes, int iterations);
 
+/* ---- attention and positions (nn/layers/attention.c, nn/layers/positions.c) */
+/* Which keys a query sees, and how they are weighted. */
+typedef struct {
+	size_t size; /* by RICCI_ATTENTION */
+	/* Of operands [b,t,heads*d], whose head h has the columns from h*d on. Of k and v there may be
+	 * fewer, key_heads (0: as many), each shared by heads / key_heads queries (Ainslie et al.
+	 * 2023, "GQA"). Operands [b,heads,t,d] say both by their shapes. */
+	int heads, key_heads;
+	int causal;		/* 1: query i sees the keys 0..i */
+	ricci_tensor *position; /* I32 [], with causal: query i sees the keys 0..i+position, as the
+				   next ones behind a cache do; NULL: 0 */
+	ricci_tensor *lengths;	/* I32 [b]: sample b has so many keys, the others are padding */
+	ricci_tensor *mask;	/* [tq,tk], [b,tq,tk] or [b,heads,tq,tk]: added to the scores; BOOL:
+				   1 where the query sees the key */
+	double scale;		/* of the scores; 0: 1 / sqrt(d) */
+	double dropout;		/* part of the weights that are 0 in training sessions, 0..1 */
+	int no_bias;		/* of ricci_multihead_attention's projections */
+} ricci_attention_options;
+#define RICCI_ATTENTION(...)                                                                       \
+	((ricci_attention_options){.size = sizeof(ricci_attention_options), __VA_ARGS__})
+/* softmax(q k' scale + mask) v for each head (Vaswani et al. 2017, equation 1). q [b,heads,tq,d], k
+ * [b,key_heads,tk,d], v [b,key_heads,tk,e] -> [b,heads,tq,e]; or q [b,tq,heads*d], .. -> [b,tq,heads*e].
+ * A query that sees no key gets zeros. options may be NULL for operands of 4 dimensions. */
+RICCI_API ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
+					const ricci_attention_options *options);
+/* PyTorch's MultiheadAttention (the same, section 3.2.2) with batch_first: query [b,tq,e], key and
+ * value [b,tk,..], NULL: the query, and the key -> [b,tq,e]. options: heads must be given. Makes
+ * parameters in the open scope, named and initialised as there: in_proj_weight [3e,e], or
+ * q_proj_weight, k_proj_weight and v_proj_weight when widths differ, in_proj_bias,
+ * out_proj.weight [e,e], out_proj.bias. */
+RICCI_API ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key,
+						  ricci_tensor *value,
+						  const ricci_attention_options *options);
+typedef struct {
+	size_t size; /* by RICCI_ROTARY */
+	int heads;   /* of x [b,t,heads*d] */
+	int dims;    /* so many numbers of a head are turned; 0: all */
+	int halves;  /* pairs are (i, i + dims/2), as in GPT-NeoX and LLaMA's checkpoints of
+				   Hugging Face; 0: (2i, 2i+1), as in the paper */
+	double base; /* 0: 10000 */
+	ricci_tensor *position; /* I32 []: of the first row; NULL: 0 */
+} ricci_rotary_options;
+#define RICCI_ROTARY(...)                                                                          \
+	((ricci_rotary_options){.size = sizeof(ricci_rotary_options), __VA_ARGS__})
+/* Rotary positions of queries or keys, x [b,heads,t,d] or [b,t,heads*d]: pair i at place p is turned by
+ * the angle p base^(-2i/dims) (Su et al. 2021, "RoFormer", equation 34). options may be NULL. */
+RICCI_API ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options);
+/* x [b,t,d] plus sin(p / 10000^(2i/d)) in column 2i and its cosine in column 2i+1, p the place of a
+ * row (Vaswani et al. 2017, section 3.5). position: of the first row, I32 [], or NULL: 0. */
+RICCI_API ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position);
+/* x [b,t,d] plus the rows of table [n,d], n >= t, from `position` on; rows outside of the table are
+ * its first or last. */
+RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table,
+						ricci_tensor *position);
+
+/* ---- recurrent layers (nn/layers/recurrent.c, nn/layers/cells.c) */
+/* A step of a recurrent layer. With texts of its own it is a user's cell:
+ *	RICCI_CELL(.name = "mine", .states = "h", .parameters = "w[h,n] u[h,h]",
+ *		   .text = "X, H, W, U -> N: A[b,j] += X[b,k]*W[j,k]; R[b,j] += H[b,k]*U[j,k];"
+ *			   "N[b,j] = tanh(A[b,j])*R[b,j]")
+ * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), or products: 4h. */
+typedef struct {
+	size_t size;	    /* by RICCI_CELL */
+	const char *name;   /* in messages */
+	const char *states; /* their sizes; they are [b,size], the first one is the output */
+	/* "name[sizes]" or "name[sizes]=value", what it starts from; else uniform in
+	 * +-1/sqrt(hidden). Made for layer 0 as name_l0, backwards as name_l0_reverse. */
+	const char *parameters;
+	/* The equations of a step. Operands: the input [b,n], states, parameters; results: the next
+	 * states, each in this order, which the signature names. Or a function that adds them to the
+	 * graph: 0, or an error that it has left in the graph. */
+	const char *text;
+	int (*step)(ricci_graph *g, ricci_tensor *x, ricci_tensor *const *state,
+		    ricci_tensor *const *parameter, ricci_tensor **next, void *user);
+	void *user;
+} ricci_cell;
+#define RICCI_CELL(...) ((ricci_cell){.size = sizeof(ricci_cell), __VA_ARGS__})
+/* Names and gates as in PyTorch where it has the cell; sources in nn/layers/cells.c. The second state
+ * of LSTMs and of lltm is the cell's memory, of scrn the context. */
+RICCI_API const ricci_cell *ricci_rnn(void); /* tanh */
+RICCI_API const ricci_cell *ricci_rnn_relu(void);
+RICCI_API const ricci_cell *ricci_lstm(void);
+RICCI_API const ricci_cell *ricci_gru(void);
+RICCI_API const ricci_cell *ricci_mi_lstm(void);	 /* Wx * Uh + b for Wx + Uh + b */
+RICCI_API const ricci_cell *ricci_mi_lstm_general(void); /* with alpha, beta_ih, beta_hh */
+RICCI_API const ricci_cell *ricci_scrn(void);		 /* its decay is 0.95 */
+RICCI_API const ricci_cell *ricci_sublstm(void);
+RICCI_API const ricci_cell *ricci_lltm(void);
+typedef struct {
+	size_t size; /* by RICCI_RECURRENT */
+	const ricci_cell *cell;
+	int64_t hidden, context; /* context: of cells that have a 'c' */
+	int layers;		 /* 0: 1 */
+	int bidirectional;	 /* 1: a loop backwards beside each, outputs side by side */
+	int batch_first;	 /* 1: x and the results are [b,t,..], else [t,b,..] */
+	double dropout;		 /* between layers, in training sessions, 0..1 */
+	ricci_tensor *lengths;	 /* I32 [b]: sample b has so many steps. Behind them its states stay
+				    and its outputs are 0; backwards it begins with its last one */
+	ricci_tensor *length; /* I32 or I64 []: steps to do, known at run time, as ricci_loop's */
+	/* For each state of the cell [layers*directions,b,size], or NULL: zeros. */
+	ricci_tensor *const *initial;
+	/* Room for a tensor of each state, or NULL. final: as initial, after the last step; states:
+	 * those of the last layer in all steps, [t,b,size], of both directions side by side. */
+	ricci_tensor **final, **states;
+	int recompute; /* memory for time, as ricci_loop's */
+	int64_t segment;
+} ricci_recurrent_options;
+#define RICCI_RECURRENT(...)                                                                       \
+	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. The parameters are made
+ * in the open scope. The products of x with weights are taken out of the loop, one for all steps. */
+RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *options);
+
 /* ---- losses and metrics (nn/losses/)
  * Losses are one number, the mean over what counts. */
 /* logits [b,...,m], labels [b,...] with 0 <= label < m: the mean of log sum exp(x) - x[label]. */
@@ -390,14 +503,15 @@ typedef enum {
 typedef struct {
 	size_t size; /* by RICCI_SCHEDULE */
 	ricci_schedule_kind kind;
-	double rate;	/* the greatest one, more than 0 */
-	double least;	/* COSINE, LINEAR: the last one (0) */
-	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
-			   schedule from its begin; ONE_CYCLE: those that rise */
-	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
-	int64_t period; /* STEPS */
-	double gamma;	/* STEPS: usually .1 */
-	int nmilestone; /* STEPS: steps at which the rate falls, rising */
+	double rate;  /* the greatest one, more than 0 */
+	double least; /* COSINE, LINEAR: the last one (0) */
+	/* Steps: the rate times (t + 1) / warmup while t < warmup, then the schedule from its begin;
+	 * ONE_CYCLE: those that rise. */
+	int64_t warmup;
+	int64_t steps;		   /* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
+	int64_t period;		   /* STEPS */
+	double gamma;		   /* STEPS: usually .1 */
+	int nmilestone;		   /* STEPS: steps at which the rate falls, rising */
 	const int64_t *milestones; /* counted after the warm-up, as t is */
 	int accumulate;		   /* as of ricci_optimiser: t counts updates */
 } ricci_schedule_options;
@@ -589,7 +703,7 @@ RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char
 /* The position alone, without a session. */
 RICCI_API int ricci_peek(const char *path, ricci_position *p);
 
-/* ---- the training loop (nn/train.c, nn/feed.c) */
+/* ---- the training loop (nn/training/, nn/feed.c) */
 /* An input of the graph, [batch, ...], and the field of the data sets that feeds it: as many
  * elements as a sample has, converted to the input's type as ricci_loaded says; U8 to floats in
  * 0..1. */
@@ -597,11 +711,32 @@ typedef struct {
 	ricci_tensor *tensor;
 	const char *field;
 } ricci_fed;
+/* A number that is measured while training and in passes over test and validation data. tensor: of
+ * any type; a scalar [], which says something of a batch, or [batch, ...], which does of each sample
+ * (those that fill up a last batch do not count). mean is that over samples (over batches of
+ * scalars, in passes weighted by the samples that count).
+ *	RICCI_MEAN		mean
+ *	RICCI_SUM		the sum over samples, or over batches
+ *	RICCI_PERCENT		mean, a fraction, shown as a percentage
+ *	RICCI_PERPLEXITY	exp(mean), of a loss in nats
+ *	RICCI_BITS_PER_CHARACTER mean / log 2, of a loss in nats */
+typedef enum {
+	RICCI_MEAN,
+	RICCI_SUM,
+	RICCI_PERCENT,
+	RICCI_PERPLEXITY,
+	RICCI_BITS_PER_CHARACTER
+} ricci_metric_kind;
+typedef struct {
+	const char *name; /* letters, digits and _, at most 40; not "loss" or "error" */
+	ricci_tensor *tensor;
+	ricci_metric_kind how;
+} ricci_metric;
 typedef struct {
 	size_t size;			 /* by RICCI_TRAINING */
 	ricci_tensor *samples, *labels;	 /* inputs fed by the fields of these names, or NULL */
 	ricci_tensor *loss;		 /* F32 [] */
-	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified */
+	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified; or NULL */
 	ricci_data *train, *test;	 /* test may be NULL */
 	const ricci_options *options;	 /* of its sessions; NULL: the usual ones */
 	int epochs;			 /* in all, those before a resume included; 0: no limit */
@@ -609,7 +744,7 @@ typedef struct {
 	double tune;			 /* seconds of ricci_tune before the first step */
 	int evaluate;			 /* only a pass over test (with resume: of those weights) */
 	const char *resume, *checkpoint; /* files, or NULL; saved after each epoch and at the end */
-	const char *picture;		 /* the loss curve (SVG), drawn after each epoch, or NULL */
+	const char *picture;		 /* curves (SVG), drawn after each epoch, or NULL */
 	ricci_tensor *rate; /* with resume: keeps its initial value, not the file's; or NULL */
 	int compress;	    /* gzip level of checkpoints */
 	FILE *lines;	    /* one line an epoch; NULL: none */
@@ -618,6 +753,26 @@ typedef struct {
 	int overwrite; /* 1: `checkpoint` may replace a file that is not `resume` */
 	int ninput;    /* inputs beside samples and labels */
 	const ricci_fed *input;
+	int nmetric; /* at most 14 */
+	const ricci_metric *metric;
+	ricci_tensor *learning_rate; /* F32 []: recorded with each step; or NULL */
+	/* Validation: a pass over data that is in neither train nor test, after each epoch, or in
+	 * every validate_every-th step. */
+	ricci_data *validation;
+	uint64_t validate_every;
+	/* The value that decides: a column's name, such as "validation_error"; NULL:
+	 * "validation_loss". The least one is the best, with watch_greatest the greatest. */
+	const char *watch;
+	int watch_greatest;
+	int patience; /* ends the training after so many values in a row that are not better; 0: no */
+	int keep_best; /* 1: the checkpoint of the best value stays as `checkpoint`.best */
+	int keep;      /* n: the last n checkpoints stay as `checkpoint`.step<number> */
+	/* Files of all numbers; a training that resumes continues them behind the step it resumes
+	 * from, another one needs `overwrite` where they are. */
+	const char *csv; /* comma-separated values, or NULL */
+	const char
+		*events; /* an event file of TensorBoard ("logs/events.out.tfevents.1"), or NULL */
+	FILE *profile;	 /* after the training, where a step's time went; or NULL */
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {
@@ -626,6 +781,9 @@ typedef struct {
 	double loss, train_error, test_error; /* of the last epoch; errors as fractions */
 	double images_per_second;	      /* training, evaluation apart */
 	int stopped;			      /* by `stop`: what that held; or 0 */
+	int exhausted;			      /* 1: `patience` ended the training */
+	double best;			      /* of the watched value; NaN: there is none */
+	uint64_t best_step;		      /* in which it was measured */
 } ricci_report;
 #define RICCI_REPORT(...) ((ricci_report){.size = sizeof(ricci_report), __VA_ARGS__})
 /* Installs a handler of SIGINT, SIGTERM and SIGHUP that sets the flag it returns, for `stop`, to the
@@ -634,7 +792,14 @@ typedef struct {
 RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
 /* Trains, or evaluates. The line of an epoch is exactly
  *	epoch 1 loss 0.0123 train_error 1.23% test_error 1.10% images/s 1234
- * (without test data the pair test_error is missing; an evaluation prints that pair alone).
+ * (what there is no data or no tensor for is missing; an evaluation prints the test values alone).
+ * Between train_error and images/s stand, in this order, train_<metric> .., test_error,
+ * test_<metric> .., validation_loss, validation_error, validation_<metric> ..; test_loss where there
+ * is no `misclassified`. A validation within an epoch prints a line "step 500 validation_loss ..".
+ * These names, and "loss" and "rate", are the columns that `watch` and files know.
+ * Passes over test and validation data use the averages of the parameters where the optimiser
+ * keeps some (ricci_averaged); a graph with averages can be given to ricci_train once.
+ * A loss that is not finite ends the training with RICCI_EVALUE; nothing is saved of it.
  * report may be NULL. 0 or an error with the message. */
 RICCI_API int ricci_train(const ricci_training *t, ricci_report *report);
 
