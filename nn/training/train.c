@@ -80,8 +80,8 @@ static int run_load(Run *r)
 	History *old = mem_zalloc(sizeof *old);
 	if (!old)
 		return FAIL(r, RICCI_ENOMEM, "out of memory");
-	int status = checkpoint_load(r->session, run_model(r), t->resume, t->evaluate, &r->at, old,
-				     &r->err);
+	int status = checkpoint_load(r->session, run_model(r), t->resume,
+				     t->evaluate ? LOAD_VALUES : LOAD_ALL, &r->at, old, &r->err);
 	if (!status && !t->evaluate && history_adopt(&r->history, old))
 		status = FAIL(r, RICCI_ENOMEM, "out of memory");
 	history_free(old);
