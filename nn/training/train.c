@@ -318,6 +318,10 @@ static int run_train(Run *r)
 {
 	r->first = ricci_step_count(r->session);
 	int status = run_files_open(r);
+	/* a process that was killed between saving and keeping */
+	if (!status && r->t->resume && r->t->checkpoint && file_there(r->t->checkpoint, NULL) &&
+	    !file_there(r->t->checkpoint, r->t->resume))
+		status = run_keep(r);
 	if (!status && r->t->profile)
 		status = ricci_time_kernels(r->session, 1);
 	if (!status)
