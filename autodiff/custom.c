@@ -71,6 +71,8 @@ static int expand(Ir *ir, const Custom *c, Node *const *dresult, Node **doperand
 	for (int k = 0; k < p.noperand; k++)
 		if (!(nodes[k] = name_tensor(ir, c, dresult, p.operand[k])))
 			return ir->err.code;
+	for (int k = 0; k < c->noperand; k++)
+		notation_integer(&p, c->operand_name[k], c->operand[k]);
 	notation_bind(&p, nodes);
 	return take_gradients(ir, c, &p, doperand);
 }
@@ -208,9 +210,8 @@ static Custom *custom_new(Ir *ir, const Notation *p, const char *gradient,
 	c->result_name = arena_alloc(a, sizeof *c->result_name * (size_t)p->nequation);
 	for (int k = 0; k < p->noperand; k++)
 		c->operand[k] = operands[k]->node;
-	for (int k = 0; k < p->nequation; k++)
-		if (p->is_result[k])
-			c->result_name[c->nresult++] = p->assigned[k];
+	for (int k = 0; k < p->nresult; k++)
+		c->result_name[c->nresult++] = p->result[k];
 	return c;
 }
 

@@ -101,16 +101,20 @@ RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type
 				    const int64_t *shape);
 
 typedef struct {
-	int kind; /* 0 constant, 1 normal, 2 uniform */
+	int kind; /* 0 constant, 1 normal, 2 uniform, 3 truncated normal */
 	double a, b;
 } ricci_init;
 RICCI_API ricci_init ricci_constant(double value);
 RICCI_API ricci_init ricci_normal(double deviation);	     /* mean 0 */
 RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
+/* Normal of mean 0, drawn anew where it is outside of -bound..bound. deviation > 0, bound at least
+ * a tenth of it; 2 deviations are usual. */
+RICCI_API ricci_init ricci_truncated_normal(double deviation, double bound);
 
 /* A tensor that the session keeps between steps: a parameter or a state. It starts from `init`
  * (drawn from the session's seed and the tensor's name, so the order of creation does not matter)
- * and changes by ricci_assign. */
+ * and changes by ricci_assign. The initial value is drawn when a step or ricci_fetch first reads it;
+ * what is fed or loaded before is never drawn. */
 RICCI_API ricci_tensor *ricci_param(ricci_graph *g, const char *name, ricci_type type, int rank,
 				    const int64_t *shape, ricci_init init);
 /* The same for a tensor that is not trained (moments, running statistics): gradients skip it. */
@@ -120,9 +124,10 @@ RICCI_API ricci_tensor *ricci_state(ricci_graph *g, const char *name, ricci_type
 /* How many pointers are written there. */
 #define RICCI_COUNT(...) ((int)(sizeof((const void *const[]){__VA_ARGS__}) / sizeof(const void *)))
 
-/* Adds the equations of `text` (docs/notation.md) over the operands, bound in the order in which
- * unassigned names first appear, and returns the single result. An error when the program has
- * several results. */
+/* Adds the equations of `text` (docs/notation.md) over the operands and returns the single result:
+ *	ricci_op(g, "X, W -> Y: Y[b,n] += X[b,k] * W[n,k]", x, w)
+ * They are bound in the order of the text's signature; without one, in the order in which unassigned
+ * names first appear. An error when the program has several results. */
 #define ricci_op(g, ...) ricci_op_counted(g, RICCI_COUNT(__VA_ARGS__) - 1, __VA_ARGS__)
 /* ricci_op(g, text, operands ..): counts what it was given, so that the text can be held against it.
  */
@@ -131,6 +136,23 @@ RICCI_API ricci_tensor *ricci_op_counted(ricci_graph *g, int noperand, const cha
  * or an error. */
 RICCI_API int ricci_ops(ricci_graph *g, const char *text, int noperand,
 			ricci_tensor *const *operands, int *nresult, ricci_tensor **results);
+
+/* The same with operands by their names in the text, in any order:
+ *	ricci_op_named(g, "Y[b,n] += X[b,k] * W[n,k]", "W", w, "X", x)
+ * Every operand has to be given, once. */
+#define ricci_op_named(g, ...) ricci_op_named_counted(g, RICCI_COUNT(__VA_ARGS__) - 1, __VA_ARGS__)
+/* ngiven: the arguments behind the text, names and operands. */
+RICCI_API ricci_tensor *ricci_op_named_counted(ricci_graph *g, int ngiven, const char *text, ...);
+/* The same with arrays, as ricci_ops: names[k] is that of operands[k]. */
+RICCI_API int ricci_ops_named(ricci_graph *g, const char *text, int noperand,
+			      const char *const *names, ricci_tensor *const *operands, int *nresult,
+			      ricci_tensor **results);
+/* An integer as an operand, which stands in the text without brackets, in indices, ranges and
+ * conditions: its number is put there before ranges are inferred.
+ *	ricci_op(g, "Y[b,k] = X[b,k*G]", x, ricci_integer(g, 3))
+ * Without a signature, or names, it stands for the names that can be no index (docs/notation.md,
+ * "Operands"). It is a scalar I64 tensor, too: G[]. */
+RICCI_API ricci_tensor *ricci_integer(ricci_graph *g, int64_t value);
 
 /* Gradients of the sum of y's elements (usually a scalar loss) with respect to wrt[0..n-1]; a
  * tensor that y does not depend on gets a gradient of zeros. `seed` is dL/dy, or NULL for ones. */
@@ -160,7 +182,7 @@ RICCI_API int ricci_ops_custom(ricci_graph *g, const char *text, const char *gra
  * outside of the loop they have none). What it reads beside them (parameters, say) is the same in
  * all steps and computed once.
  *	slice	variable is tensor[t, ..] in step t; `tensor` has `steps` rows
- *	carry	variable is `initial` in the first step, then the `next` of the step before
+ *	carry	variable is `initial` (NULL: zeros) in the first step, then `next` of the one before
  *	out	tensors of the body of which the steps are stacked */
 typedef struct {
 	ricci_tensor *variable, *tensor;
@@ -251,6 +273,7 @@ typedef struct {
 	/* 1: everything compiled and tuned before the first step, same bits in every run */
 	int static_mode;
 	uint64_t seed;
+	int check_finite; /* 1: as ricci_check_finite from the first step on; RICCI_CHECK=nan too */
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
 
@@ -290,6 +313,16 @@ RICCI_API int ricci_settle(ricci_session *s);
  */
 typedef int ricci_tune_report(void *user, double spent, double part);
 RICCI_API int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void *user);
+
+/* Looks (on: 1) at all results of each of the session's kernels from the next step on, or no longer
+ * (0). A step then ends with RICCI_EVALUE at the first tensor that holds a NaN or an infinity although
+ * all that it is computed from is finite, constants of the equations included; the message names
+ * tensor, element, equations, step, and the ranges of the operands. Where a NaN reaches an output or
+ * a state otherwise, it names what was fed or stored as NaN, or the first kernel that made one of
+ * infinities. Parameters and states stay as they were, and so does the step count, so that after
+ * ricci_feed of the state before a divergence (and ricci_set_step) the same step is done again. It
+ * takes another copy of what steps assign, and reads all results once more. 0 or an error. */
+RICCI_API int ricci_check_finite(ricci_session *s, int on);
 
 /* ---- profiles: where a step's time goes ---- */
 
@@ -332,10 +365,15 @@ RICCI_API char *ricci_profile_text(const ricci_profile *f);
 }
 /* C++ counts with templates. */
 #undef ricci_op
+#undef ricci_op_named
 #undef ricci_op_custom
 template <class... T> ricci_tensor *ricci_op(ricci_graph *g, const char *text, T... operand)
 {
 	return ricci_op_counted(g, (int)sizeof...(operand), text, operand...);
+}
+template <class... T> ricci_tensor *ricci_op_named(ricci_graph *g, const char *text, T... given)
+{
+	return ricci_op_named_counted(g, (int)sizeof...(given), text, given...);
 }
 template <class... T>
 ricci_tensor *ricci_op_custom(ricci_graph *g, const char *text, const char *gradient, T... operand)

@@ -31,6 +31,18 @@ typedef struct Target {
 } Target;
 const Target *target_host(void);
 
+/* ---- many random numbers (builtin/draws.c) ---- */
+typedef struct Distribution {
+	bool normal;	     /* standard normal; else uniform in [0,1) */
+	double shift, scale; /* what is drawn is shift + scale * that, rounded to f32 */
+	uint64_t key, seed, step;
+} Distribution;
+enum { DRAW_CHUNK = 1024 };
+/* Elements 4*block .. 4*block+DRAW_CHUNK-1: Philox by counter, the four words of a block making four
+ * numbers (philox_uniform; pairs of Box and Muller). Equal on all processors within some units in
+ * the last place, where they have the same instructions to the last bit. */
+void draw_chunk(const Distribution *d, uint64_t block, float *dst);
+
 /* ---- equations to equations (rewrite/) ---- */
 /* Constants, identities, common subexpressions, dead code, zero gradients: roots are replaced in
  * place by equal, cheaper ones (same type and shape); such a graph may be rewritten again. Runs

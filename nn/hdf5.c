@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +24,20 @@
 Hdf5 h5;
 
 enum { PATIENCE = 120 }; /* seconds in which a child that needs the processor gets none of it */
+
+/* A program that uses HDF5 itself may have copies of its variables (copy relocations), which the
+ * library then sets in place of its own. */
+static void h5_copied(void)
+{
+	hid_t *copy;
+#define FUNCTION(name)
+#define VARIABLE(name, symbol)                                                                     \
+	if (*h5.name <= 0 && (copy = dlsym(RTLD_DEFAULT, #symbol)) && *copy > 0)                   \
+		h5.name = copy;
+#include "nn/hdf5.def"
+#undef FUNCTION
+#undef VARIABLE
+}
 
 static int h5_open(Error *err)
 {
@@ -43,8 +59,9 @@ static int h5_open(Error *err)
 		message_print(why, sizeof why, "%s does not start", name);
 	if (*why)
 		return error_set(err, RICCI_EUNSUPPORTED,
-				 "checkpoints need HDF5 (Debian: libhdf5-103-1): %s", why);
+				 "HDF5's library is needed (Debian: libhdf5-103-1): %s", why);
 	h5.Eset_auto2(H5E_DEFAULT, NULL, NULL);
+	h5_copied();
 	return 0;
 }
 
@@ -84,10 +101,11 @@ typedef struct Report { /* in memory that both see */
 	bool done;
 } Report;
 
-static _Noreturn void child_main(H5Work *work, void *user, int out, Report *r)
+static _Noreturn void child_main(H5Work *work, void *user, int out, Report *r, bool lasting)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (!lasting) /* it would be the end of the thread that started it, too */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	for (int fd = 1; fd <= 2 && nothing >= 0; fd++)
 		dup2(nothing, fd); /* libraries print as they are opened */
@@ -98,14 +116,14 @@ static _Noreturn void child_main(H5Work *work, void *user, int out, Report *r)
 }
 
 /* No signal is handled in the child: the host's handlers are not for it. */
-static pid_t child_start(H5Work *work, void *user, int out, Report *r)
+static pid_t child_start(H5Work *work, void *user, int out, Report *r, bool lasting)
 {
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pid_t pid = fork();
 	if (pid == 0)
-		child_main(work, user, out, r);
+		child_main(work, user, out, r, lasting);
 	int cause = errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = cause;
@@ -144,8 +162,7 @@ static int result_read(pid_t pid, int in, H5Result *r, Error *err)
 			void *more = mem_realloc(r->data, room);
 			if (!more) {
 				kill(pid, SIGKILL);
-				return error_set(err, RICCI_ENOMEM,
-						 "out of memory for a checkpoint");
+				return error_set(err, RICCI_ENOMEM, "out of memory for HDF5");
 			}
 			r->data = more;
 		}
@@ -185,7 +202,7 @@ static int run_reported(H5Work *work, void *user, Report *report, H5Result *r, E
 	int end[2];
 	if (pipe2(end, O_CLOEXEC))
 		return error_set(err, RICCI_EIO, "no pipe for HDF5: %s", strerror(errno));
-	pid_t pid = child_start(work, user, end[1], report);
+	pid_t pid = child_start(work, user, end[1], report, false);
 	int cause = errno;
 	close(end[1]);
 	int status = pid < 0 ? error_set(err, RICCI_EUNSUPPORTED, "no process for HDF5: %s",
@@ -205,10 +222,61 @@ int h5_run(H5Work *work, void *user, H5Result *r, Error *err)
 	Report *report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (report == MAP_FAILED)
-		return error_set(err, RICCI_ENOMEM, "out of memory for a checkpoint");
+		return error_set(err, RICCI_ENOMEM, "out of memory for HDF5");
 	int status = run_reported(work, user, report, r, err);
 	munmap(report, sizeof *report);
 	if (status || !r->n)
 		h5_result_free(r);
+	return status;
+}
+
+/* ---- a child that serves */
+
+/* Nothing but its end of the channel stays open: other servers' ends in particular, which would not
+ * see theirs closed otherwise. */
+typedef struct Serving {
+	H5Work *work;
+	void *user;
+} Serving;
+
+static int serve_work(void *user, int out, Error *err)
+{
+	const Serving *s = user;
+	int channel = dup2(out, 3) == 3 ? 3 : out;
+#ifdef SYS_close_range
+	if (channel == 3)
+		syscall(SYS_close_range, 4, ~0u, 0);
+#endif
+	return s->work(s->user, channel, err);
+}
+
+int h5_serve(H5Work *work, void *user, H5Server *s, Error *err)
+{
+	int end[2];
+	Report *report = mmap(NULL, sizeof *report, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (report == MAP_FAILED)
+		return error_set(err, RICCI_ENOMEM, "out of memory for HDF5");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, end)) {
+		munmap(report, sizeof *report);
+		return error_set(err, RICCI_EIO, "no sockets for HDF5: %s", strerror(errno));
+	}
+	s->pid = child_start(serve_work, &(Serving){work, user}, end[1], report, true);
+	int cause = errno;
+	close(end[1]);
+	s->channel = end[0];
+	s->report = report;
+	if (s->pid >= 0)
+		return 0;
+	h5_serve_end(s, NULL);
+	return error_set(err, RICCI_EUNSUPPORTED, "no process for HDF5: %s", strerror(cause));
+}
+
+int h5_serve_end(H5Server *s, Error *err)
+{
+	shutdown(s->channel, SHUT_RDWR);
+	close(s->channel);
+	int status = s->pid >= 0 ? run_end(s->pid, s->report, err) : 0;
+	munmap(s->report, sizeof(Report));
 	return status;
 }

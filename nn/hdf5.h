@@ -38,6 +38,18 @@ int h5_put(int out, const void *data, size_t n, Error *err);
 /* The innermost thing that HDF5 says of its last error; room for 160 bytes. */
 const char *h5_reason(char *room);
 
+/* Runs work in a child that serves requests: `out` is its end of a channel of messages (recv, send),
+ * which it serves until the other end is closed. The memory that both see is what was shared before
+ * (mmap). */
+typedef struct H5Server {
+	pid_t pid;
+	int channel;
+	void *report;
+} H5Server;
+int h5_serve(H5Work *work, void *user, H5Server *s, Error *err);
+/* Closes the channel and waits for the child: 0, or what it died of. */
+int h5_serve_end(H5Server *s, Error *err);
+
 /* ---- datasets and attributes (hdf5_data.c), in work of h5_run only. false: HDF5 failed ---- */
 /* The dataset `path` with the elements of `data`, and the groups around it. compress: 0, or a level
  * of gzip. */
@@ -51,6 +63,17 @@ bool h5_group_put(hid_t file, const char *name);
  * element; else RICCI_EFORMAT with a message that says what is there. */
 int h5_data_get(hid_t file, const char *of, const char *path, Type element, int rank,
 		const hsize_t *shape, void *data, Error *err);
+/* What a dataset is. */
+typedef struct H5Dataset {
+	Type type;
+	int rank;
+	hsize_t shape[H5S_MAX_RANK];
+	hsize_t rows; /* of a chunk, along the first dimension; 1 where there are none */
+} H5Dataset;
+int h5_data_describe(hid_t file, const char *of, const char *path, H5Dataset *d, Error *err);
+/* Rows from..from+n-1 along the first dimension, of a type of this library. */
+int h5_data_rows(hid_t file, const char *of, const char *path, Type element, hsize_t from,
+		 hsize_t n, void *data, Error *err);
 /* The f64 dataset `name` of *n rows, 1..most, into memory that the caller frees; NULL, *n = 0: there
  * is none of so many columns, or no memory. */
 double *h5_rows_get(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n);

@@ -206,6 +206,69 @@ int h5_data_get(hid_t file, const char *of, const char *path, Type element, int 
 	return status;
 }
 
+/* RICCI_NTYPES: none of ours. */
+static Type type_in_file(hid_t type)
+{
+	Type t = 0;
+	for (bool same = false; t < RICCI_NTYPES; t += !same) {
+		hid_t mine = type_of(t);
+		same = h5.Tequal(type, mine) > 0;
+		h5.Tclose(mine);
+		if (same)
+			break;
+	}
+	return t;
+}
+
+int h5_data_describe(hid_t file, const char *of, const char *path, H5Dataset *out, Error *err)
+{
+	hsize_t chunk[H5S_MAX_RANK];
+	hid_t d = h5.Dopen2(file, path, H5P_DEFAULT);
+	if (d < 0)
+		return error_set(err, RICCI_EFORMAT, "%s has no dataset %s", of, path);
+	hid_t space = h5.Dget_space(d), type = h5.Dget_type(d), create = h5.Dget_create_plist(d);
+	out->rank = h5.Sget_simple_extent_dims(space, out->shape, NULL);
+	out->type = type_in_file(type);
+	out->rows = 1;
+	if (h5.Pget_layout(create) == H5D_CHUNKED &&
+	    h5.Pget_chunk(create, H5S_MAX_RANK, chunk) == out->rank && out->rank > 0)
+		out->rows = chunk[0];
+	h5.Pclose(create);
+	h5.Tclose(type);
+	h5.Sclose(space);
+	h5.Dclose(d);
+	if (out->type == RICCI_NTYPES)
+		return error_set(err, RICCI_EUNSUPPORTED,
+				 "%s: %s has elements of a type that can't be read; bool, 8 to 64 "
+				 "bits of integers (u8 and signed), f16, bf16, f32, f64, "
+				 "little-endian, can",
+				 of, path);
+	return 0;
+}
+
+int h5_data_rows(hid_t file, const char *of, const char *path, Type element, hsize_t from,
+		 hsize_t n, void *data, Error *err)
+{
+	char why[160];
+	hsize_t count[H5S_MAX_RANK] = {0}, start[H5S_MAX_RANK] = {from};
+	hid_t d = h5.Dopen2(file, path, H5P_DEFAULT), space = h5.Dget_space(d);
+	hid_t mine = type_of(element);
+	int rank = h5.Sget_simple_extent_dims(space, count, NULL), status = 0;
+	count[0] = n;
+	hid_t room = rank > 0 ? h5.Screate_simple(rank, count, NULL) : -1;
+	if (h5.Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+	    h5.Dread(d, mine, room, space, H5P_DEFAULT, data) < 0)
+		status = error_set(err, RICCI_EFORMAT,
+				   "%s: %s is damaged in samples %llu to %llu: %s", of, path,
+				   (unsigned long long)from, (unsigned long long)(from + n - 1),
+				   h5_reason(why));
+	h5.Sclose(room);
+	h5.Tclose(mine);
+	h5.Sclose(space);
+	h5.Dclose(d);
+	return status;
+}
+
 double *h5_rows_get(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n)
 {
 	*n = 0;

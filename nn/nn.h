@@ -108,7 +108,7 @@ void feed_close(Feed *f);
 /* ---- averages of parameters (optimisers/): the state that counts the updates they hold */
 #define AVERAGE_COUNT "ema.step"
 
-/* ---- building equations (layers.c) */
+/* ---- building equations (layers/build.c) */
 /* The graph of the first operand, or NULL when it has an error already or an operand is missing or
  * its rank is not within low..high (then the graph gets an error that names `who` and `layout`). */
 typedef struct Operand {

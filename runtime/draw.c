@@ -2,12 +2,13 @@
  *
  * Input: a storage of zeros. Output: its initialiser's values, drawn from seed and name by all of a
  * pool's threads. Invariant: a value depends on seed, name and its place alone, not on threads or
- * on other tensors.
+ * on other tensors; how the processor rounds, by its instructions (jit/builtin/draws.c).
  */
 #include "runtime/internal.h"
 #include <math.h>
+#include <string.h>
 
-enum { PART = 4096 }; /* elements; a multiple of the four of a block */
+enum { PART = 4 * DRAW_CHUNK }; /* elements */
 
 static uint64_t name_key(const char *s)
 {
@@ -18,58 +19,105 @@ static uint64_t name_key(const char *s)
 	return h;
 }
 
-/* Both numbers of Box and Muller. */
-static void normal_pair(const uint32_t w[2], float v[2])
+/* Elements at .. at+n-1 from numbers x, which are yet to be scaled unless the type is f32. */
+static void store_chunk(const Storage *st, const Distribution *d, int64_t at, int64_t n,
+			const float *x)
 {
-	float radius = sqrtf(-2.0f * logf((float)((w[0] >> 8) + 1) * 0x1p-24f));
-	float angle = 6.28318530717958648f * philox_uniform(w[1]);
+	Type type = (Type)st->node->type;
 
-	v[0] = radius * cosf(angle);
-	v[1] = radius * sinf(angle);
+	if (type == RICCI_F32) {
+		memcpy((float *)st->data + at, x, (size_t)n * sizeof *x);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) {
+		double v = d->shift + d->scale * (double)x[i];
+
+		if (type_is_float(type))
+			type_store(type, st->data, (size_t)(at + i), v);
+		else
+			type_store_int(type, st->data, (size_t)(at + i), (int64_t)floor(v));
+	}
 }
 
-/* Values 4*block .. 4*block+3. The step is one that no training reaches. */
-static void draw_block(const ricci_init *in, uint64_t key, uint64_t seed, uint64_t block,
-		       double v[4])
+/* A chunk within -bound..bound: numbers outside come from the next draw of their place. At the least
+ * bound, a tenth of the deviation, one in twelve is inside. */
+static void draw_within(const Distribution *d, float bound, uint64_t block, float *x)
 {
-	uint32_t w[4];
-	float x[4] = {0};
+	Distribution next = *d;
+	float y[DRAW_CHUNK];
 
-	philox(block, key, seed, UINT64_MAX, w);
-	for (int i = 0; i < 4; i += 2)
-		if (in->kind == 1)
-			normal_pair(w + i, x + i);
-	for (int i = 0; i < 4; i++)
-		v[i] = in->kind == 1   ? in->a * (double)x[i]
-		       : in->kind == 2 ? in->a + (in->b - in->a) * (double)philox_uniform(w[i])
-				       : in->a;
+	draw_chunk(d, block, x);
+	for (int outside = bound < INFINITY; outside;) {
+		next.step--;
+		outside = 0;
+		for (int i = 0; i < DRAW_CHUNK; i++) {
+			if (fabsf(x[i]) <= bound)
+				continue;
+			if (!outside++)
+				draw_chunk(&next, block, y);
+			x[i] = y[i];
+		}
+	}
 }
 
 static void draw_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
 	const Storage *st = buf[0];
-	Type type = (Type)st->node->type;
+	const Distribution *d = buf[1];
+	const double *bound = buf[2];
+	Distribution unit = *d;
+	bool f32 = st->node->type == RICCI_F32;
 	int64_t last = end * PART < tensor_size(st->node) ? end * PART : tensor_size(st->node);
-	uint64_t key = name_key(st->tensor->name);
-	double v[4];
+	float x[DRAW_CHUNK] = {0};
 
-	for (int64_t at = begin * PART; at < last; at++) {
-		if (at % 4 == 0)
-			draw_block(&st->tensor->init, key, env->seed, (uint64_t)at / 4, v);
-		if (type == RICCI_F32)
-			((float *)st->data)[at] = (float)v[at % 4];
-		else if (type_is_float(type))
-			type_store(type, st->data, (size_t)at, v[at % 4]);
-		else
-			type_store_int(type, st->data, (size_t)at, (int64_t)floor(v[at % 4]));
+	(void)env;
+	unit.shift = 0;
+	unit.scale = 1;
+	for (int64_t at = begin * PART; at < last; at += DRAW_CHUNK) {
+		int64_t n = last - at < DRAW_CHUNK ? last - at : DRAW_CHUNK;
+
+		if (f32 && n == DRAW_CHUNK) {
+			draw_within(d, (float)*bound, (uint64_t)at / 4, (float *)st->data + at);
+			continue;
+		}
+		draw_within(f32 ? d : &unit, (float)(f32 ? *bound : *bound / d->scale),
+			    (uint64_t)at / 4, x);
+		store_chunk(st, d, at, n, x);
 	}
+}
+
+static void fill_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const Storage *st = buf[0];
+	const Distribution *d = buf[1];
+	int64_t last = end * PART < tensor_size(st->node) ? end * PART : tensor_size(st->node);
+	float x = (float)d->shift;
+
+	(void)env;
+	for (int64_t at = begin * PART; at < last; at++)
+		if (st->node->type == RICCI_F32)
+			((float *)st->data)[at] = x;
+		else
+			store_chunk(st, d, at, 1, &(float){0});
 }
 
 int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
 {
 	const ricci_init *in = &st->tensor->init;
-	Kernel k = {.run = draw_parts, .parts = (tensor_size(st->node) + PART - 1) / PART};
-	void *buf[] = {st};
+	bool normal = in->kind == 1 || in->kind == 3;
+	double bound = in->kind == 3 ? in->b : INFINITY;
+	/* The step is one that no training reaches. */
+	Distribution d = {.normal = normal,
+			  .shift = normal ? 0 : in->a,
+			  .scale = in->kind == 0 ? 0
+				   : normal	 ? in->a
+						 : in->b - in->a,
+			  .key = name_key(st->tensor->name),
+			  .seed = seed,
+			  .step = UINT64_MAX};
+	Kernel k = {.run = in->kind == 0 ? fill_parts : draw_parts,
+		    .parts = (tensor_size(st->node) + PART - 1) / PART};
+	void *buf[] = {st, &d, &bound};
 
 	if (in->kind == 0 && in->a == 0 && !signbit(in->a))
 		return 0;

@@ -1,28 +1,14 @@
-/* session.c - the public sessions: parameters and states, data in and out, steps.
+/* session.c - the public sessions: data in and out, steps.
  *
- * Sessions that share parameters are a family: the storage of the states, the threads and the tuner
- * belong to it. Each session may be in a thread of its own: whoever reads or writes data holds the
+ * Each session may be in a thread of its own: whoever reads or writes data holds the
  * family's lock, a step as a whole; the graph is changed under its lock while a session is made
  * (program.c). A forked child leaves its parent's families alone. Invariant: a failed call leaves
  * states and data as they were.
  */
-#include "runtime/internal.h"
+#include "runtime/family.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-typedef struct Family {
-	int refs;	     /* atomic */
-	unsigned generation; /* of forks: the process that it belongs to */
-	ricci_graph *g;
-	pthread_mutex_t lock; /* of the data of states, inputs and outputs */
-	Request request;
-	uint64_t seed;
-	Pool *pool;
-	Tuner *tuner; /* NULL: nothing is tuned */
-	int nstate;
-	Storage *state;
-} Family;
 
 struct ricci_session {
 	Family *f;
@@ -32,30 +18,10 @@ struct ricci_session {
 	Storage *input;
 	const ricci_tensor **output;
 	bool train, ran;
+	bool drawn; /* all that the program reads or assigns has its values */
 	uint64_t step;
 	Error err;
 };
-
-/* ---- storage ---- */
-static bool keeps(const ricci_tensor *t)
-{
-	return t->role == ROLE_PARAM || t->role == ROLE_STATE;
-}
-
-static int by_node(const void *a, const void *b)
-{
-	const Storage *x = a, *y = b;
-
-	return x->node->id < y->node->id ? -1 : x->node->id > y->node->id;
-}
-
-static Storage *storage_find(int n, Storage *list, const Node *x)
-{
-	const Storage key = {.node = (Node *)x};
-	Storage *st = n ? bsearch(&key, list, (size_t)n, sizeof *list, by_node) : NULL;
-
-	return st && st->node == x ? st : NULL;
-}
 
 static Storage *session_storage(ricci_session *s, const Node *x)
 {
@@ -69,163 +35,13 @@ static Storage *session_find(void *user, Node *input)
 	return session_storage(user, input);
 }
 
-static void storage_free(int n, Storage *list)
-{
-	for (int i = 0; list && i < n; i++) {
-		buffer_free(list[i].data);
-		buffer_free(list[i].spare);
-	}
-	mem_free(list);
-}
-
-/* Storages of the graph's tensors of these roles, in the order of their nodes. */
-static int storage_list(const ricci_graph *g, bool kept, int *n, Storage **list, Error *err)
-{
-	*n = 0;
-	*list = mem_zalloc(((size_t)g->ntensor + 1) * sizeof **list);
-	if (!*list)
-		return error_set(err, RICCI_ENOMEM, "out of memory");
-	for (const ricci_tensor *t = g->first; t; t = t->next)
-		if (kept ? keeps(t) : t->role == ROLE_INPUT)
-			(*list)[(*n)++] = (Storage){
-				.tensor = t, .node = t->node, .bytes = tensor_bytes(t->node)};
-	qsort(*list, (size_t)*n, sizeof **list, by_node);
-	return 0;
-}
-
-static int storage_reserve(Storage *st, Error *err)
-{
-	if (!st->data && !(st->data = buffer_new(st->bytes)))
-		return error_set(err, RICCI_ENOMEM, "out of memory for '%s'", st->tensor->name);
-	return 0;
-}
-
-int data_check(const ricci_tensor *t, const void *data, Error *err)
-{
-	Type type = (Type)t->node->type;
-	size_t n = (size_t)tensor_size(t->node);
-	int64_t lo = t->need_lo, hi = t->need_hi, all_lo, all_hi;
-
-	if (type_is_float(type))
-		return 0;
-	type_range(type, &all_lo, &all_hi);
-	if (type != RICCI_BOOL && lo <= all_lo && hi >= all_hi)
-		return 0;
-	for (size_t i = 0; i < n; i++) {
-		int64_t v = type == RICCI_BOOL ? ((const uint8_t *)data)[i]
-					       : type_load_int(type, data, i);
-
-		if (type == RICCI_BOOL && v > 1)
-			return error_set(err, RICCI_EVALUE,
-					 "'%s': element %zu is %lld, but a bool is 0 or 1", t->name,
-					 i, (long long)v);
-		if (type != RICCI_BOOL && (v < lo || v > hi))
-			return error_set(err, RICCI_EVALUE,
-					 "'%s': element %zu is %lld, but the graph indexes with it "
-					 "and needs %lld..%lld",
-					 t->name, i, (long long)v, (long long)lo, (long long)hi);
-	}
-	return 0;
-}
-
-/* ---- families ---- */
-static void family_unref(Family *f)
-{
-	if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
-		return;
-	tuner_free(f->tuner);
-	pool_free(f->pool);
-	storage_free(f->nstate, f->state);
-	ricci_graph_free(f->g);
-	pthread_mutex_destroy(&f->lock);
-	mem_free(f);
-}
-
-static int request_make(const ricci_options *o, Request *r, Error *err)
-{
-	static const char *const name[] = {NULL, "interp", "tcc", "cc"};
-	char why[256] = "it is not part of this build";
-
-	*r = (Request){.frozen = o->static_mode != 0};
-	if ((int)o->backend < 0 || (int)o->backend >= COUNT(name))
-		return error_set(err, RICCI_EINVAL, "there is no backend number %d",
-				 (int)o->backend);
-	if (o->threads < 0)
-		return error_set(err, RICCI_EINVAL,
-				 "%d threads: 0 means as many as the process may run on",
-				 o->threads);
-	if (!name[o->backend])
-		return 0;
-	r->backend = backend_find(name[o->backend]);
-	if (!r->backend || !r->backend->available(why, sizeof why))
-		return error_set(err, RICCI_ECOMPILE, "backend %s can't be used: %s",
-				 name[o->backend], why);
-	return 0;
-}
-
-static int family_fill(Family *f, const ricci_options *o, Error *err)
-{
-	int code = request_make(o, &f->request, err);
-
-	f->seed = o->seed;
-	if (!code && !(f->pool = pool_new(o->threads, err)))
-		return RICCI_ENOMEM;
-	if (!code && !f->request.frozen)
-		f->request.threads = pool_threads(f->pool);
-	if (!code && !f->request.frozen && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
-		return RICCI_ENOMEM;
-	if (!code)
-		code = storage_list(f->g, true, &f->nstate, &f->state, err);
-	for (int i = 0; i < f->nstate && !code; i++) {
-		code = storage_reserve(&f->state[i], err);
-		if (!code)
-			code = storage_draw(&f->state[i], f->seed, f->pool, err);
-		if (!code)
-			code = data_check(f->state[i].tensor, f->state[i].data, err);
-	}
-	return code;
-}
-
-/* Does it belong to this process? */
-static int family_check(const Family *f, Error *err)
-{
-	return f->generation == fork_generation()
-		       ? 0
-		       : error_set(err, RICCI_EINVAL,
-				   "the session belongs to the process that this one was forked "
-				   "from: a child may free it, and make sessions of its own");
-}
-
-static Family *family_new(ricci_graph *g, const ricci_options *o, Error *err)
-{
-	ricci_options own = RICCI_OPTIONS();
-	Family *f;
-
-	if (o && struct_take(&own, sizeof own, o, "ricci_options", err))
-		return NULL;
-	if (!(f = mem_zalloc(sizeof *f))) {
-		error_set(err, RICCI_ENOMEM, "out of memory");
-		return NULL;
-	}
-	f->refs = 1;
-	f->generation = fork_generation();
-	f->g = g;
-	graph_ref(g);
-	pthread_mutex_init(&f->lock, NULL);
-	if (family_fill(f, &own, err)) {
-		family_unref(f);
-		return NULL;
-	}
-	return f;
-}
-
 /* ---- sessions ---- */
 static int count_assigned(const ricci_graph *g)
 {
 	int n = 0;
 
 	for (const ricci_tensor *t = g->first; t; t = t->next)
-		n += keeps(t) && t->assign;
+		n += tensor_kept(t) && t->assign;
 	return n;
 }
 
@@ -251,7 +67,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	}
 	p->noutput = noutput;
 	for (const ricci_tensor *t = g->first; t && train; t = t->next)
-		if (keeps(t) && t->assign) {
+		if (tensor_kept(t) && t->assign) {
 			p->root[noutput + p->nassign] = t->assign->node;
 			p->assigned[p->nassign++] = session_storage(s, t->node);
 		}
@@ -279,6 +95,8 @@ static int session_fill(ricci_session *s, int train, int noutput, ricci_tensor *
 		code = session_spec(s, train, noutput, outputs, err);
 	if (!code && !(s->p = program_new(&s->spec, err)))
 		code = RICCI_EINTERNAL;
+	if (!code && f->check_finite)
+		code = program_check_finite(s->p, true, err);
 	if (!code) {
 		pthread_mutex_lock(&f->lock);
 		code = program_reserve(s->p, &s->spec, err);
@@ -363,6 +181,13 @@ int session_lines(const ricci_session *s, Line **lines, int room)
 	return n;
 }
 
+bool session_drawn(const ricci_session *s, const ricci_tensor *t)
+{
+	const Storage *st = storage_find(s->f->nstate, s->f->state, t->node);
+
+	return st && st->drawn;
+}
+
 size_t session_bytes(const ricci_session *s)
 {
 	return s->p->arena_bytes;
@@ -424,8 +249,10 @@ static int session_feed(ricci_session *s, const ricci_tensor *t, const void *dat
 		code = data_check(t, data, &s->err);
 	if (!code)
 		code = storage_reserve(st, &s->err);
-	if (!code)
+	if (!code) {
 		memcpy(st->data, data, st->bytes);
+		st->drawn = true;
+	}
 	return code;
 }
 
@@ -448,8 +275,11 @@ static int session_fetch(ricci_session *s, const ricci_tensor *t, void *data, si
 		return s->err.code;
 	st = session_storage(s, t->node);
 	if (st && st->data) {
-		memcpy(data, st->data, st->bytes);
-		return 0;
+		int code = family_draw(s->f, st, &s->err);
+
+		if (!code)
+			memcpy(data, st->data, st->bytes);
+		return code;
 	}
 	if (st)
 		return error_set(&s->err, RICCI_EINVAL, "'%s' has not been fed", t->name);
@@ -476,6 +306,23 @@ int ricci_fetch(ricci_session *s, const ricci_tensor *t, void *data, size_t byte
 }
 
 /* ---- steps ---- */
+/* Initial values of what the program reads and nobody has fed, and of what it assigns. */
+static int session_draw(ricci_session *s)
+{
+	int code = 0;
+
+	for (int i = 0; i < s->p->ncell && !code && !s->drawn; i++) {
+		const Cell *c = &s->p->cell[i];
+
+		if (c->kind == CELL_STATE && tensor_kept(c->storage->tensor))
+			code = family_draw(s->f, c->storage, &s->err);
+	}
+	for (int i = 0; i < s->spec.nassign && !code && !s->drawn; i++)
+		code = family_draw(s->f, s->spec.assigned[i], &s->err);
+	s->drawn = !code;
+	return code;
+}
+
 static int session_step(ricci_session *s)
 {
 	RandomState rs = {s->f->seed, s->step};
@@ -486,7 +333,9 @@ static int session_step(ricci_session *s)
 		if (s->input[i].used && !s->input[i].data)
 			return error_set(&s->err, RICCI_EINVAL, "input '%s' has not been fed",
 					 s->input[i].tensor->name);
-	code = program_run(s->p, s->f->pool, rs, s->f->tuner, &s->err);
+	code = session_draw(s);
+	if (!code)
+		code = program_run(s->p, s->f->pool, rs, s->f->tuner, &s->err);
 	if (!code)
 		code = program_commit(s->p, &s->spec, &s->err);
 	if (code)
@@ -528,6 +377,21 @@ int ricci_settle(ricci_session *s)
 	if (session_begin(s, "ricci_settle"))
 		return RICCI_EINVAL;
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
+}
+
+/* ---- looking for NaN ---- */
+int ricci_check_finite(ricci_session *s, int on)
+{
+	int code = session_enter(s, "ricci_check_finite");
+
+	if (code)
+		return code;
+	code = program_check_finite(s->p, on != 0, &s->err);
+	if (!code)
+		code = program_reserve(s->p, &s->spec, &s->err);
+	if (code)
+		program_check_finite(s->p, false, NULL);
+	return session_leave(s, code);
 }
 
 /* ---- profiles ---- */

@@ -148,6 +148,13 @@ bool graph_open(ricci_graph *g, const char *what)
 	return !g->ir.err.code;
 }
 
+ricci_tensor *graph_result(ricci_graph *g, Node *n, const char *name)
+{
+	ricci_tensor *t = node_map_get(&g->handle, n);
+
+	return t ? t : handle_new(g, n, name, ROLE_COMP);
+}
+
 /* ---- inputs, parameters, states ---- */
 
 static int check_shape(ricci_graph *g, const char *what, const char *name, Type type, int rank,
@@ -192,10 +199,18 @@ static ricci_tensor *add_tensor(ricci_graph *g, const char *what, const char *na
 		return graph_missing(what), NULL;
 	if (!graph_open(g, what) || check_shape(g, what, name, type, rank, shape))
 		return &g->nil;
-	if (init.kind < 0 || init.kind > 2 || !isfinite(init.a) || !isfinite(init.b)) {
+	if (init.kind < 0 || init.kind > 3 || !isfinite(init.a) || !isfinite(init.b)) {
 		error_set(&g->ir.err, RICCI_EINVAL,
-			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform",
+			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform, "
+			  "_truncated_normal",
 			  what, name);
+		return &g->nil;
+	}
+	if (init.kind == 3 && !(init.a > 0 && init.b >= 0.1 * init.a)) {
+		error_set(&g->ir.err, RICCI_EINVAL,
+			  "%s %s: a truncated normal of deviation %g within %g; the deviation must "
+			  "be positive, the bound at least a tenth of it",
+			  what, name, init.a, init.b);
 		return &g->nil;
 	}
 	IR_ENTER(&g->ir, &g->nil);
@@ -246,7 +261,12 @@ ricci_init ricci_uniform(double low, double high)
 	return (ricci_init){2, low, high};
 }
 
-/* ---- operators ---- */
+ricci_init ricci_truncated_normal(double deviation, double bound)
+{
+	return (ricci_init){3, deviation, bound};
+}
+
+/* ---- what gathers need of data ---- */
 
 /* The tensors that gathers index with get their contract; a state's data can't be checked. */
 int graph_needs(ricci_graph *g)
@@ -265,123 +285,6 @@ int graph_needs(ricci_graph *g)
 		t->need_hi = n->hi;
 	}
 	return 0;
-}
-
-static int check_operands(ricci_graph *g, const char *text, int n, ricci_tensor *const *operands,
-			  Node **nodes)
-{
-	for (int i = 0; i < n; i++) {
-		const ricci_tensor *t = operands[i];
-		if (t && t->g != g)
-			return error_set(&g->ir.err, RICCI_EINVAL,
-					 "ricci_op: operand %d (%s) belongs to another graph, in: "
-					 "%s",
-					 i + 1, t->name, text);
-		if (t == &g->nil)
-			return error_set(&g->ir.err, RICCI_EINVAL,
-					 "ricci_op: operand %d is the result of a failed call",
-					 i + 1);
-		nodes[i] = t ? t->node : NULL;
-	}
-	return 0;
-}
-
-static int print_roots(Ir *ir, Text *out, int n, Node *const *roots)
-{
-	IR_ENTER(ir, RICCI_ENOMEM);
-	for (int i = 0; i < n; i++) {
-		print_equation(out, ir, roots[i], NULL, NULL);
-		text_add(out, "    %s, %lld elements\n", type_name((Type)roots[i]->type),
-			 (long long)tensor_size(roots[i]));
-	}
-	IR_LEAVE(ir);
-	return 0;
-}
-
-/* RICCI_DUMP=parse: the text and what it became. */
-static void dump(ricci_graph *g, const char *text, int n, Node *const *roots)
-{
-	Text out = {0};
-
-	text_add(&out, "%s\n", text);
-	print_roots(&g->ir, &out, n, roots);
-	env_dump_text("parse", "operator", out.s ? out.s : "");
-	text_free(&out);
-}
-
-/* Runs under IR_ENTER. */
-static int add_program(ricci_graph *g, Program *p, int noperand, ricci_tensor *const *operands,
-		       int *nresult, ricci_tensor **results)
-{
-	Arena *a = &g->ir.arena;
-	Node **nodes = arena_alloc(a, (size_t)(noperand + 1) * sizeof *nodes);
-	Node **roots = arena_alloc(a, (size_t)(*nresult + 1) * sizeof *roots);
-	int n = 0;
-
-	if (check_operands(g, p->src.text, noperand, operands, nodes))
-		return g->ir.err.code;
-	program_elaborate(p, noperand, nodes, &n, roots, *nresult);
-	for (int i = 0, k = 0; k < n; i++) {
-		Name *name = p->equation[i]->name;
-		if (name->first_read >= 0)
-			continue;
-		ricci_tensor *t = node_map_get(&g->handle, roots[k]);
-		results[k++] = t ? t : handle_new(g, name->tensor, name->s, ROLE_COMP);
-	}
-	*nresult = n;
-	if (env_dump("parse"))
-		dump(g, p->src.text, n, roots);
-	return graph_needs(g);
-}
-
-ricci_tensor **operands_given(ricci_graph *g, int n, va_list ap)
-{
-	ricci_tensor **operand = arena_alloc(&g->ir.arena, sizeof *operand * ((size_t)n + 1));
-	for (int i = 0; i < n; i++)
-		operand[i] = va_arg(ap, ricci_tensor *);
-	return operand;
-}
-
-ricci_tensor *ricci_op_counted(ricci_graph *g, int noperand, const char *text, ...)
-{
-	ricci_tensor *result = NULL;
-	int one = 1;
-
-	if (!g)
-		return graph_missing("ricci_op"), NULL;
-	if (!graph_open(g, "ricci_op"))
-		return &g->nil;
-	IR_ENTER(&g->ir, &g->nil);
-	Program *p = program_parse(&g->ir, text);
-	va_list ap;
-	va_start(ap, text);
-	ricci_tensor **operand = operands_given(g, noperand, ap);
-	va_end(ap);
-	int code = add_program(g, p, noperand, operand, &one, &result);
-	IR_LEAVE(&g->ir);
-	return code ? &g->nil : result;
-}
-
-int ricci_ops(ricci_graph *g, const char *text, int noperand, ricci_tensor *const *operands,
-	      int *nresult, ricci_tensor **results)
-{
-	if (!g)
-		return graph_missing("ricci_ops");
-	for (int i = 0; nresult && results && i < *nresult; i++)
-		results[i] = &g->nil;
-	if (!graph_open(g, "ricci_ops"))
-		return g->ir.err.code;
-	if (noperand < 0 || (noperand && !operands) || !nresult || *nresult < 0 || !results)
-		return error_set(&g->ir.err, RICCI_EINVAL,
-				 "ricci_ops: operands, nresult and results must be given");
-	int room = *nresult;
-	*nresult = 0;
-	IR_ENTER(&g->ir, g->ir.err.code);
-	int code = add_program(g, program_parse(&g->ir, text), noperand, operands, &room, results);
-	IR_LEAVE(&g->ir);
-	if (!code)
-		*nresult = room;
-	return code;
 }
 
 int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value)

@@ -72,13 +72,14 @@ static int check_carry(ricci_graph *g, const ricci_loop *l, int k)
 {
 	const ricci_carry *c = &l->carry[k];
 	if (check_variable(g, c->variable, "the variable of carry", k) ||
-	    check_tensor(g, "ricci_scan", c->initial, "the initial value of carry", k) ||
+	    (c->initial &&
+	     check_tensor(g, "ricci_scan", c->initial, "the initial value of carry", k)) ||
 	    check_tensor(g, "ricci_scan", c->next, "the next value of carry", k))
 		return g->ir.err.code;
 	const Node *v = c->variable->node;
 	for (int i = 0; i < 2; i++) {
 		const ricci_tensor *t = i ? c->next : c->initial;
-		if (!same_kind(v, t->node, 0))
+		if (t && !same_kind(v, t->node, 0))
 			return error_set(
 				&g->ir.err, v->type == t->node->type ? RICCI_ESHAPE : RICCI_ETYPE,
 				"ricci_scan: the variable %s is %s, but its %s value %s is %s",
@@ -195,6 +196,18 @@ static int carry_needs(ricci_graph *g, const ricci_loop *l)
 	return graph_needs(g);
 }
 
+static Node *carry_initial(Ir *ir, const ricci_carry *c)
+{
+	const Node *v = c->variable->node;
+	Node *axes[RICCI_MAX_RANK];
+
+	if (c->initial)
+		return c->initial->node;
+	tensor_axes(ir, v, axes);
+	return comp_dense(ir, RED_NONE, tensor_rank(v), tensor_rank(v), axes,
+			  node_const(ir, (Type)v->type, 0));
+}
+
 static void make_plain(Ir *ir, const Scan *spec, Node *const *operand, int nout, Node **final,
 		       Node **out)
 {
@@ -229,7 +242,7 @@ static void make_loop(ricci_graph *g, const ricci_loop *l, ricci_tensor **final,
 	}
 	for (int k = 0; k < l->ncarry; k++) {
 		spec.var[l->nslice + k] = l->carry[k].variable->node;
-		given[l->nslice + k] = l->carry[k].initial->node;
+		given[l->nslice + k] = carry_initial(ir, &l->carry[k]);
 		spec.next[k] = l->carry[k].next->node;
 		l->carry[k].variable->role = ROLE_VARIABLE;
 	}

@@ -406,6 +406,8 @@ void tensor_axes(Ir *ir, const Node *t, Node **axes);
 int64_t tensor_size(const Node *t); /* elements */
 size_t tensor_bytes(const Node *t);
 bool tensor_same_shape(const Node *a, const Node *b);
+/* Is t a scalar whose equation is one integer? */
+bool tensor_integer(const Node *t, int64_t *v);
 /* The tensor of which t is an element by element copy; NULL: of none. */
 Node *tensor_copied(const Node *t);
 bool comp_is_dense(const Node *c);

@@ -71,3 +71,12 @@ double reduce_identity(Reduce r, Type t)
 		return (double)reduce_identity_int(r, t);
 	return r == RED_MUL ? 1 : r == RED_MAX ? -INFINITY : r == RED_MIN ? INFINITY : 0;
 }
+
+bool tensor_integer(const Node *t, int64_t *v)
+{
+	if (t->op != OP_COMP || tensor_rank(t) || comp_naxis(t) || comp_reduce(t) != RED_NONE ||
+	    comp_body(t)->op != OP_CONST || !type_is_int((Type)t->type))
+		return false;
+	*v = comp_body(t)->u.i;
+	return true;
+}

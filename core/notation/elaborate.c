@@ -253,7 +253,6 @@ static void collect(Elab *e, Type type)
 	for (int d = 0; d < q->nleft; d++) {
 		if (!q->extent[d])
 			continue;
-		elab_index(e, q->left[d]);
 		Node *index = accesses_of(e, q->left[d], RICCI_I64, always);
 		elab_constrain(e, always, index, left_extent(e, d), NULL, d)->side =
 			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;
@@ -273,9 +272,9 @@ static int constraint_pos(const Elab *e, const Constraint *c)
 	return constraint_index(e, c)->pos;
 }
 
-_Noreturn static void ambiguous_fail(Elab *e, const char *name, const Constraint *a,
-				     const Constraint *b)
+_Noreturn static void ambiguous_fail(Elab *e, int which, const Constraint *a, const Constraint *b)
 {
+	const char *name = e->index[which].name->s;
 	int first = constraint_pos(e, a), second = constraint_pos(e, b);
 	const Constraint *x = first < second ? a : b, *y = x == a ? b : a;
 	const Constraint *one = x->extent == 1 ? x : y->extent == 1 ? y : NULL;
@@ -283,6 +282,13 @@ _Noreturn static void ambiguous_fail(Elab *e, const char *name, const Constraint
 	const char *y_name = y->access ? y->access->name->s : e->eq->name->s;
 	const char *repeat = "";
 
+	if (e->index[which].name->is_dots)
+		notation_fail_both(
+			e->src, RICCI_ESHAPE, first, second,
+			"what ... stands for differs: dimension %d of %s has extent %lld, "
+			"dimension %d of %s has extent %lld",
+			x->dimension, x_name, (long long)x->extent, y->dimension, y_name,
+			(long long)y->extent);
 	if (one && one->access)
 		repeat = arena_printf(&e->ir->arena, "0 for %s in %s to repeat it, or ", name,
 				      one->access->name->s);
@@ -302,7 +308,7 @@ _Noreturn static void range_fail(Elab *e, InferCode code, const InferFault *faul
 	int pos = r ? r->pos : e->index[which].pos;
 
 	if (code == INFER_AMBIGUOUS)
-		ambiguous_fail(e, name, why, fault->other);
+		ambiguous_fail(e, which, why, fault->other);
 	if (code == INFER_RETURNS)
 		notation_fail(e->src, RICCI_ESHAPE, constraint_pos(e, why),
 			      "the range of %s can't be inferred: index %s stays inside dimension "
@@ -428,6 +434,7 @@ static Node *elaborate_equation(Program *p, Equation *q)
 	Node *lhs[RICCI_MAX_RANK], *axes[NOTATION_MAX_INDEX];
 	int64_t shape[RICCI_MAX_RANK];
 
+	equation_expand(p, q);
 	gather(&e);
 	check_types(&e);
 	Type type = result_type(&e);
@@ -484,57 +491,18 @@ void program_needed(Program *p, bool *needed)
 
 /* ---- programs ---- */
 
-static const char *operand_list(Program *p)
+void program_elaborate(Program *p, int *nresult, Node **results, int room)
 {
-	const char *list = "";
-
-	for (int i = 0; i < p->noperand && i < 8; i++)
-		list = arena_printf(&p->src.ir->arena, "%s%s%s", list, i ? ", " : "",
-				    i == 7 ? ".." : p->operand[i]->s);
-	return list;
-}
-
-static void bind_operands(Program *p, int noperand, Node *const *operands)
-{
-	if (noperand < p->noperand)
-		notation_fail(&p->src, RICCI_EINVAL, p->operand[noperand]->first_read,
-			      "no tensor is given for %s: the program reads %d (%s), %d given",
-			      p->operand[noperand]->s, p->noperand, operand_list(p), noperand);
-	if (noperand && !p->noperand)
-		notation_fail(&p->src, RICCI_EINVAL, 0,
-			      "operand 1 is not used: the program reads no tensor, as A[i] or A[] "
-			      "would");
-	if (noperand > p->noperand)
-		notation_fail(&p->src, RICCI_EINVAL, 0,
-			      "operand %d is not used: the program reads %d (%s), %d given",
-			      p->noperand + 1, p->noperand, operand_list(p), noperand);
-	for (int i = 0; i < noperand; i++) {
-		if (!operands[i])
-			notation_fail(&p->src, RICCI_EINVAL, p->operand[i]->first_read,
-				      "the operand for %s is NULL", p->operand[i]->s);
-		p->operand[i]->tensor = operands[i];
-	}
-}
-
-void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
-		       Node **results, int room)
-{
-	int n = 0;
-
-	bind_operands(p, noperand, operands);
 	for (int i = 0; i < p->nequation; i++)
 		p->equation[i]->name->tensor = elaborate_equation(p, p->equation[i]);
-	for (int i = 0; i < p->nequation; i++) {
-		Name *name = p->equation[i]->name;
-		if (name->first_read >= 0)
-			continue;
-		if (n == room)
-			notation_fail(&p->src, RICCI_EINVAL, p->equation[i]->pos,
-				      "the program has more than %d result%s: %s is not read", room,
-				      room == 1 ? "" : "s", name->s);
-		results[n++] = name->tensor;
-	}
-	*nresult = n;
+	if (p->nresult > room)
+		notation_fail(&p->src, RICCI_EINVAL, p->equation[p->result[room]->assigned]->pos,
+			      "the program has more than %d result%s: %s is %s", room,
+			      room == 1 ? "" : "s", p->result[room]->s,
+			      p->signature ? "one of its signature" : "not read");
+	for (int i = 0; i < p->nresult; i++)
+		results[i] = p->result[i]->tensor;
+	*nresult = p->nresult;
 }
 
 int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *operands, int *nresult,
@@ -543,7 +511,9 @@ int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *oper
 	if (ir->err.code)
 		return ir->err.code;
 	IR_ENTER(ir, ir->err.code);
-	program_elaborate(program_parse(ir, text), noperand, operands, nresult, results, room);
+	Program *p = program_parse(ir, text);
+	names_bind(p, noperand, operands);
+	program_elaborate(p, nresult, results, room);
 	IR_LEAVE(ir);
 	return 0;
 }

@@ -48,6 +48,11 @@ typedef struct Name {
 	int slot, slot_of; /* as an index: its place in equation slot_of */
 	int first_bare;	   /* position of the first use as an index or a value, -1 for none */
 	struct Ast *value; /* what it stands for, or NULL */
+	bool is_index;	   /* it has a range, or stands alone in a dimension somewhere */
+	bool is_result;
+	bool is_number; /* an operand that is a known integer */
+	int64_t number;
+	bool is_dots; /* one of those that `...` stands for */
 } Name;
 
 typedef struct Source {
@@ -87,6 +92,7 @@ typedef enum AstKind {
 	AST_NAME, /* an index as a value */
 	AST_SIZE, /* name.size(i) */
 	AST_TRAINING,
+	AST_DOTS,   /* ... in an access, until it is expanded */
 	AST_ACCESS, /* name[arg..] */
 	AST_ELSE,   /* arg[0] an access, arg[1] the value outside */
 	AST_CALL,   /* name(arg..) */
@@ -121,6 +127,8 @@ struct Ast {
 	Made *made;
 	int pos, end, mark; /* bytes in the text; mark: the operator, where a caret helps most */
 	int height, n;
+	int dots,
+		ndots; /* of an access: 1 + the place of `...`, 0: none; what it stands for, -1: not yet */
 	Name *name;
 	union {
 		int64_t i;
@@ -141,16 +149,28 @@ typedef struct Equation {
 	Reduce red;
 	int nleft;
 	Ast **left, **extent; /* extent[d] NULL: not written */
+	const Ast *dots;      /* `...` on the left, or NULL, and its place */
+	int dots_at;
 	Ast *body;
 	int nrange;
 	RangeAst *range;
 } Equation;
 
+/* "X, W -> Y:" before a program. */
+typedef struct Signature {
+	int noperand, nresult;
+	Name **operand, **result;
+	int *operand_at, *result_at; /* places in the text */
+} Signature;
+
 typedef struct Program {
 	Source src;
-	int nequation, noperand;
+	int nequation, noperand, nresult, nbare;
 	Equation **equation;
-	Name **operand;
+	Name **operand, **result;   /* in their order */
+	Name **bare;		    /* names without brackets, by their first places */
+	Signature *signature;	    /* or NULL */
+	Name *dots[RICCI_MAX_RANK]; /* indices that `...` stands for, made when needed */
 } Program;
 
 Program *program_parse(Ir *ir, const char *text);
@@ -161,6 +181,22 @@ static inline bool ast_enter(const Source *s, Ast *a)
 	a->walk = s->walk;
 	return first;
 }
+/* ---- signature.c ---- */
+/* Reads a signature where the text begins with one. l: at the first token. */
+void signature_parse(Program *p, Lexer *l);
+/* The order of operands and results, when all is parsed. seen: the tensors read, in the order of
+ * their first places. */
+void signature_order(Program *p, int nseen, Name *const *seen);
+
+/* ---- bind.c: what operands the names stand for ---- */
+/* In the program's order. */
+void names_bind(Program *p, int noperand, Node *const *operands);
+void names_bind_named(Program *p, int noperand, const char *const *names, Node *const *operands);
+/* The bare name, if the program has it, is the integer in `tensor`. */
+void names_bind_integer(Program *p, const char *name, const Node *tensor);
+/* Before q is elaborated: its integers become numbers, `...` the indices that it stands for. */
+void equation_expand(Program *p, Equation *q);
+
 const char *ast_text(Source *s, const Ast *a); /* the words of the text, shortened */
 
 /* ---- guard.c ---- */
@@ -321,7 +357,6 @@ typedef struct Elab {
 /* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
 Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
-Node *elab_index(Elab *e, Ast *a);     /* of type I64; fails where it depends on training */
 /* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
 /* Begins a pass. */
 void accesses_begin(Elab *e, bool collecting);
@@ -341,9 +376,8 @@ bool access_is_inside(Ir *ir, Node *index, int64_t extent, Guard *g);
 void access_check_wrap(Elab *e, const Ast *access, const Ast *index_text, Node *index);
 /* Adds lo..hi to the contract on an input; false when nothing is left. */
 bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi);
-/* program: parsed; the rest as in notation_elaborate; errors jump. */
-void program_elaborate(Program *p, int noperand, Node *const *operands, int *nresult,
-		       Node **results, int room);
+/* program: parsed and bound; the rest as in notation_elaborate; errors jump. */
+void program_elaborate(Program *p, int *nresult, Node **results, int room);
 /* Of a program of one equation, whose operands are bound and whose ranges, all `name < number`, say
  * what they would say anyway: needed[k] where range k can't be left out. Errors jump. */
 void program_needed(Program *p, bool *needed);

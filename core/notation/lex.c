@@ -279,7 +279,7 @@ void lex_next(Lexer *l)
 	} else if (is_digit(c) || (c == '.' && is_digit(s->text[l->pos + 1]))) {
 		lex_number(l);
 	} else {
-		Tok t = TOK_DOTDOT; /* longer ones stand first in the table */
+		Tok t = TOK_ELLIPSIS; /* longer ones stand first in the table */
 		while (t < TOK_COUNT &&
 		       strncmp(s->text + l->pos, tok_names[t], strlen(tok_names[t])))
 			t++;

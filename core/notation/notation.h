@@ -5,13 +5,14 @@
 #include "core/algebra/algebra.h"
 
 /* ---- notation (lex.c, parse.c, elaborate.c, print.c) ---- */
-/* Parses and elaborates `text` into ir. *noperand: in, the number of operands given; they bind
- * unassigned names in order of first appearance. Result tensors in the order of the text. Errors go
+/* Parses and elaborates `text` into ir. noperand: the number of operands given; they bind
+ * unassigned names in the order of the signature, else of first appearance; integers among them as
+ * docs/notation.md says. Result tensors in the order of the signature, else of the text. Errors go
  * to ir->err: message, the line of the text, a caret under the place. hint (may be NULL) receives
  * axis names for printing. Returns 0 or the error. */
 int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *operands, int *nresult,
 		       Node **results, int room);
-/* The unassigned names of a text in the order of first appearance, NUL-separated in the arena; -1
+/* The operands' names of a text in that order (integers only by a signature), NUL-separated in the arena; -1
  * and ir->err on error. */
 int notation_operands(Ir *ir, const char *text, const char ***names);
 /* The same in two steps, by name (program.c): the unassigned names in order of first appearance and
@@ -20,10 +21,15 @@ typedef struct Notation {
 	struct Program *program;
 	int noperand, nequation;
 	const char **operand, **assigned;
-	bool *is_result; /* no other equation reads it */
-	Node **tensor;	 /* by notation_bind */
+	int nresult;
+	const char **result; /* in the order of the signature, else of the text */
+	bool *is_result;     /* of what is assigned */
+	Node **tensor;	     /* by notation_bind */
 } Notation;
 void notation_parse(Ir *ir, const char *text, Notation *out);
+/* Where the text has `name` without brackets and tensor is a known integer (tensor_integer), it
+ * stands for that. Before notation_bind. */
+void notation_integer(Notation *n, const char *name, const Node *tensor);
 void notation_bind(Notation *n, Node *const *operands);
 /* Prints the equation of c (or the declaration of an input or a loop's result). Tensors are named
  * by name(user, t); the text parses back to the same node when the names are bound to the same
@@ -45,5 +51,8 @@ void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char 
 /* With all ranges written. */
 void print_program_ranged(Text *out, Ir *ir, int nroot, Node *const *roots,
 			  const char *const *rootname);
+/* The same. Returns the names that inputs and roots have in the text, by id, in ir's arena. */
+const char **print_program_named(Text *out, Ir *ir, int nroot, Node *const *roots,
+				 const char *const *rootname);
 
 #endif

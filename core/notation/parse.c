@@ -13,7 +13,7 @@ typedef struct Parser {
 	Name **seen; /* tensors read, in the order of first appearance */
 	int nseen, room;
 	Name **value; /* the names that have one */
-	int nvalue, value_room;
+	int nvalue, value_room, bare_room;
 } Parser;
 
 static Ast *parse_expr(Parser *p);
@@ -97,6 +97,17 @@ static void see_tensor(Parser *p, Name *name, int pos)
 	p->seen[p->nseen++] = name;
 }
 
+static void see_bare(Parser *p, Name *name, int pos)
+{
+	Program *q = p->program;
+
+	if (name->first_bare >= 0)
+		return;
+	name->first_bare = pos;
+	q->bare = arena_grow(&p->src->ir->arena, q->bare, q->nbare, &p->bare_room, sizeof *q->bare);
+	q->bare[q->nbare++] = name;
+}
+
 /* ---- expressions ---- */
 
 static Ast *parse_size(Parser *p, Name *name, int pos)
@@ -118,8 +129,21 @@ static Ast *parse_size(Parser *p, Name *name, int pos)
 	return a;
 }
 
-/* Arguments up to a closing bracket; at most 64, more than any rank or function takes. */
-static int parse_list(Parser *p, Tok close, const char *wanted, Ast **list)
+/* `...` in the brackets of a tensor, at most once; *dots: the one before, or NULL. */
+static Ast *parse_dots(Parser *p, const Ast *dots)
+{
+	int pos = p->l.start;
+
+	if (dots)
+		notation_fail_both(p->src, RICCI_ESYNTAX, dots->pos, pos,
+				   "... stands twice in the brackets of one tensor");
+	lex_next(&p->l);
+	return ast_new(p, AST_DOTS, pos, 0, NULL);
+}
+
+/* Arguments up to a closing bracket; at most 64, more than any rank or function takes. dots: where
+ * `...` may stand, its place in the list, from 1; else NULL. */
+static int parse_list(Parser *p, Tok close, const char *wanted, Ast **list, int *dots)
 {
 	int n = 0;
 
@@ -129,7 +153,12 @@ static int parse_list(Parser *p, Tok close, const char *wanted, Ast **list)
 		if (n == 64)
 			notation_fail(p->src, RICCI_ESYNTAX, p->l.start,
 				      "more than 64 expressions in one list");
-		list[n++] = parse_expr(p);
+		if (dots && p->l.tok == TOK_ELLIPSIS) {
+			list[n] = parse_dots(p, *dots ? list[*dots - 1] : NULL);
+			*dots = ++n;
+		} else {
+			list[n++] = parse_expr(p);
+		}
 	} while (accept(p, TOK_COMMA));
 	expect(p, close, wanted);
 	return n;
@@ -139,13 +168,22 @@ static Ast *parse_unary(Parser *p);
 
 static Ast *parse_access(Parser *p, Name *name, int pos)
 {
-	Ast *list[64];
+	Ast *list[64 + RICCI_MAX_RANK];
+	int dots = 0;
 
 	lex_next(&p->l);
 	see_tensor(p, name, pos);
-	int n = parse_list(p, TOK_RBRACKET, "',' or ']' after an index", list);
-	Ast *a = ast_new(p, AST_ACCESS, pos, n, list);
+	int n = parse_list(p, TOK_RBRACKET, "',' or ']' after an index", list, &dots);
+	for (int i = 0; i < n; i++)
+		if (list[i]->kind == AST_NAME)
+			list[i]->name->is_index = true;
+	for (int i = n; dots && i < n + RICCI_MAX_RANK; i++)
+		list[i] = list[dots - 1]; /* room for what it stands for */
+	Ast *a = ast_new(p, AST_ACCESS, pos, dots ? n + RICCI_MAX_RANK : n, list);
 	a->name = name;
+	a->n = n;
+	a->dots = dots;
+	a->ndots = -1;
 	if (p->l.tok != TOK_ELSE)
 		return a;
 	int mark = p->l.start;
@@ -169,11 +207,10 @@ static Ast *parse_name(Parser *p)
 		return parse_size(p, name, pos);
 	if (p->l.tok == TOK_LPAREN) {
 		lex_next(&p->l);
-		int n = parse_list(p, TOK_RPAREN, "',' or ')' after an argument", list);
+		int n = parse_list(p, TOK_RPAREN, "',' or ')' after an argument", list, NULL);
 		a = ast_new(p, AST_CALL, pos, n, list);
 	} else {
-		if (name->first_bare < 0)
-			name->first_bare = pos;
+		see_bare(p, name, pos);
 		if (name->value)
 			return name->value;
 		a = ast_new(p, AST_NAME, pos, 0, NULL);
@@ -293,19 +330,27 @@ static void parse_left(Parser *p, Equation *q)
 
 	if (p->l.tok != TOK_RBRACKET) {
 		do {
-			if (n == RICCI_MAX_RANK)
+			if (n == RICCI_MAX_RANK + (q->dots != NULL))
 				notation_fail(p->src, RICCI_ESHAPE, p->l.start,
 					      "a tensor has at most %d dimensions", RICCI_MAX_RANK);
+			if (p->l.tok == TOK_ELLIPSIS) {
+				q->dots = left[n] = parse_dots(p, q->dots);
+				q->dots_at = n++;
+				continue;
+			}
 			left[n] = parse_expr(p);
+			if (left[n]->kind == AST_NAME)
+				left[n]->name->is_index = true;
 			if (accept(p, TOK_COLON))
 				extent[n] = parse_expr(p);
 			n++;
 		} while (accept(p, TOK_COMMA));
 	}
 	expect(p, TOK_RBRACKET, "',' or ']' after an index");
+	size_t room = sizeof *left * (size_t)(n + 1 + RICCI_MAX_RANK);
 	q->nleft = n;
-	q->left = arena_alloc(&p->src->ir->arena, (size_t)(n + 1) * sizeof *left);
-	q->extent = arena_alloc(&p->src->ir->arena, (size_t)(n + 1) * sizeof *left);
+	q->left = arena_alloc(&p->src->ir->arena, room);
+	q->extent = arena_alloc(&p->src->ir->arena, room);
 	memcpy(q->left, left, (size_t)n * sizeof *left);
 	memcpy(q->extent, extent, (size_t)n * sizeof *left);
 }
@@ -343,6 +388,7 @@ static void parse_where(Parser *p, Equation *q)
 		RangeAst *r = &q->range[q->nrange++];
 		*r = (RangeAst){.pos = p->l.start, .name = p->l.name};
 		expect(p, TOK_NAME, "the name of an index");
+		r->name->is_index = true;
 		if (accept(p, TOK_LT)) {
 			r->high = parse_binary(p, LEVEL_SUM);
 		} else if (accept(p, TOK_IN)) {
@@ -437,6 +483,7 @@ Program *program_parse(Ir *ir, const char *text)
 	lex_next(&p.l);
 	if (p.l.tok == TOK_END)
 		notation_fail(p.src, RICCI_ESYNTAX, 0, "the program is empty");
+	signature_parse(program, &p.l);
 	do {
 		if (p.l.tok == TOK_END && program->nequation)
 			break;
@@ -451,14 +498,7 @@ Program *program_parse(Ir *ir, const char *text)
 		if (p.value[i]->first_bare < 0)
 			notation_fail(p.src, RICCI_ESYNTAX, p.value[i]->value->pos,
 				      "the value %s is not used", p.value[i]->s);
-	program->operand =
-		arena_alloc(&ir->arena, (size_t)(p.nseen + 1) * sizeof *program->operand);
-	for (int i = 0; i < p.nseen; i++) {
-		if (p.seen[i]->assigned >= 0)
-			continue;
-		p.seen[i]->operand = program->noperand;
-		program->operand[program->noperand++] = p.seen[i];
-	}
+	signature_order(program, p.nseen, p.seen);
 	return program;
 }
 

@@ -15,8 +15,17 @@ void notation_parse(Ir *ir, const char *text, Notation *out)
 		out->operand[k] = p->operand[k]->s;
 	for (int k = 0; k < p->nequation; k++) {
 		out->assigned[k] = p->equation[k]->name->s;
-		out->is_result[k] = p->equation[k]->name->first_read < 0;
+		out->is_result[k] = p->equation[k]->name->is_result;
 	}
+	out->nresult = p->nresult;
+	out->result = arena_alloc(&ir->arena, room);
+	for (int k = 0; k < p->nresult; k++)
+		out->result[k] = p->result[k]->s;
+}
+
+void notation_integer(Notation *n, const char *name, const Node *tensor)
+{
+	names_bind_integer(n->program, name, tensor);
 }
 
 void notation_bind(Notation *n, Node *const *operands)
@@ -24,7 +33,8 @@ void notation_bind(Notation *n, Node *const *operands)
 	Program *p = n->program;
 	Node **results = arena_alloc(&p->src.ir->arena, sizeof *results * (size_t)p->nequation);
 	int nresult = 0;
-	program_elaborate(p, p->noperand, operands, &nresult, results, p->nequation);
+	names_bind(p, p->noperand, operands);
+	program_elaborate(p, &nresult, results, p->nequation);
 	for (int k = 0; k < p->nequation; k++)
 		n->tensor[k] = p->equation[k]->name->tensor;
 }

@@ -48,6 +48,7 @@ struct ricci_data {
 	int streams;	    /* of a text in streams: the batch that they make up; else 0 */
 	uint32_t *alphabet; /* of a text: the character of each token; else NULL */
 	int nalphabet;
+	bool bytes;	     /* its tokens are bytes */
 	unsigned generation; /* of forks: the process that made it */
 	Error err;	     /* the first error wins */
 };

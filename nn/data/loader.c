@@ -28,7 +28,8 @@ struct ricci_loader {
 	Wanted wanted[DATA_FIELDS];
 	bool shuffle;
 	uint64_t seed;
-	int64_t block; /* of the source with the largest ones */
+	int64_t block; /* of the source that is read in blocks and has the largest samples */
+	int64_t block_bytes;
 	uint32_t *order, *pick;
 	void *raw;	/* samples before conversion */
 	uint64_t epoch; /* where the thread begins */
@@ -139,8 +140,10 @@ static int wanted_take(ricci_loader *l, const ricci_loaded *w, Error *err)
 				 (unsigned)w->type < RICCI_NTYPES ? type_name(w->type) : "that",
 				 w->unit ? " in 0..1 (u8 can be)" : "");
 	l->wanted[l->nwanted++] = (Wanted){f, w->type, w->unit};
-	if (f->source.block > l->block)
+	if (f->source.block > 1 && f->bytes > l->block_bytes) {
 		l->block = f->source.block;
+		l->block_bytes = f->bytes;
+	}
 	return 0;
 }
 

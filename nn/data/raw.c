@@ -45,9 +45,10 @@ static int part_read(const Part *p, char *out, int64_t n, int64_t at, Error *err
 			return error_set(err, RICCI_EIO, "cannot read %s at byte %lld: %s", p->path,
 					 (long long)at, strerror(errno));
 		if (k == 0)
-			return error_set(err, RICCI_EFORMAT,
-					 "%s was cut short at byte %lld since it was opened",
-					 p->path, (long long)at);
+			return error_set(
+				err, RICCI_EFORMAT,
+				"%s has no byte %lld: it was cut short after it was opened",
+				p->path, (long long)at);
 		out += k;
 		at += k;
 		n -= k;

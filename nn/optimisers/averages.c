@@ -4,14 +4,17 @@
  * statistics), stay what they are; before the first update so do all. */
 #include "nn/optimisers/internal.h"
 
-static ricci_tensor *kept_find(ricci_graph *g, const char *prefix, const char *name)
+static ricci_tensor *average_find(ricci_graph *g, const ricci_tensor *p)
 {
-	size_t n = strlen(prefix);
-	ricci_tensor *t;
-	for (int i = 0; (t = ricci_param_at(g, i, NULL)); i++)
-		if (!strncmp(ricci_name(t), prefix, n) && !strcmp(ricci_name(t) + n, name))
-			return t;
-	return NULL;
+	Text name = {0};
+	ricci_tensor *t = NULL;
+	text_add(&name, AVERAGE_PREFIX "%s", ricci_name(p));
+	if (name.failed)
+		error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
+	else
+		t = ricci_param_find(g, name.s);
+	text_free(&name);
+	return t;
 }
 
 /* What stands in the place of each parameter that has an average; how many there are. */
@@ -21,7 +24,7 @@ static int averages(ricci_graph *g, ricci_tensor *count, ricci_tensor **from, ri
 	ricci_tensor *p;
 	for (int i = 0, all = ricci_param_count(g); i < all; i++) {
 		p = ricci_param_at(g, i, &trained);
-		ricci_tensor *average = trained ? kept_find(g, AVERAGE_PREFIX, ricci_name(p)) : NULL;
+		ricci_tensor *average = trained ? average_find(g, p) : NULL;
 		if (!average)
 			continue;
 		Formula f = {.g = g};
@@ -60,7 +63,7 @@ ricci_tensor *ricci_averaged(ricci_tensor *y)
 		return graph_missing("ricci_averaged"), NULL;
 	if (!graph_open(g, "ricci_averaged"))
 		return &g->nil;
-	ricci_tensor *count = kept_find(g, AVERAGE_COUNT, "");
+	ricci_tensor *count = ricci_param_find(g, AVERAGE_COUNT);
 	if (!count) {
 		error_set(&g->ir.err, RICCI_EINVAL,
 			  "ricci_averaged: the graph has no averages; ricci_optimise with average "

@@ -1,4 +1,4 @@
-/* internal.h - what the files of nn/optimisers/ share: formulas over one parameter, and the rules. */
+/* internal.h - what the files of nn/optimisers/ share: formulas over a parameter, the rules. */
 #ifndef OPTIMISERS_INTERNAL_H
 #define OPTIMISERS_INTERNAL_H
 
@@ -17,8 +17,8 @@
 enum { FORMULA_ROOM = 32, FORMULA_NAME = 16 };
 typedef struct Formula {
 	ricci_graph *g;
-	int rank;	  /* of the parameter */
-	ricci_type type;  /* f64 for f64 parameters, else f32 */
+	int rank;	 /* of the parameter */
+	ricci_type type; /* f64 for f64 parameters, else f32 */
 	int n, nnumber;
 	struct {
 		char name[FORMULA_NAME];
@@ -43,8 +43,8 @@ void formula_over(Formula *f, const ricci_tensor *p);
 /* ---- rules (rules.c) */
 enum { RULE_RMSPROP_MOMENTUM = RICCI_ADAGRAD + 1, RULE_COUNT, RULE_STATES = 2 };
 typedef struct Rule {
-	const char *name;    /* in messages and in the name of its count of updates */
-	bool decay;	     /* `equations` read decay; if not, it is added to the gradient */
+	const char *name;      /* in messages and in the name of its count of updates */
+	bool decay;	       /* `equations` read decay; if not, it is added to the gradient */
 	ricci_optimiser usual; /* of beta1, beta2, epsilon, momentum, decay */
 	struct {
 		const char *letter, *suffix; /* X in the equations, and "parameter.suffix" */

@@ -3,7 +3,7 @@
  * that is trained and of the optimiser's own states, which are named after the parameter.
  * Each parameter goes through the same equations: accumulation over batches, clipping, decay, its
  * rule (rules.c), average. Invariant: states are f32, or f64 for f64 parameters; the rate is read
- * anew each step; a parameter on which the loss does not depend keeps its value and has no states. */
+ * anew each step; a parameter on which the loss does not depend keeps its value, has no states. */
 #include "nn/optimisers/internal.h"
 
 #include <fnmatch.h>
@@ -20,8 +20,8 @@ typedef struct Optimiser {
 	ricci_tensor *rate;
 	Trained *trained;
 	int n;
-	Formula shared;			/* t, b, c: what all parameters read */
-	ricci_tensor *averaged;		/* how many updates the averages hold; NULL: no averages */
+	Formula shared;		/* t, b, c: what all parameters read */
+	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
 } Optimiser;
 
 static int fail(Optimiser *z, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -80,7 +80,8 @@ static int options_check(Optimiser *z)
 	if (o->accumulate < 0)
 		return fail(z, "accumulate is %d batches, it must be 0 or more", o->accumulate);
 	if (o->ngroup < 0 || (o->ngroup && !o->group))
-		return fail(z, "ngroup is %d, and group %s", o->ngroup, o->group ? "given" : "NULL");
+		return fail(z, "ngroup is %d, and group %s", o->ngroup,
+			    o->group ? "given" : "NULL");
 	return 0;
 }
 
@@ -305,7 +306,7 @@ static int update(Optimiser *z, const Trained *t)
 		average = formula_state(&f, t->param, AVERAGE_PREFIX, "");
 		formula_set(&f, "E", average);
 		formula_run(&f, "E1[@] = a[] == 0 ? $(N[@]) :"
-				" average * E[@] + (1.0 - average) * $(N[@])");
+				" average * E[@] + fresh * $(N[@])");
 		assign(z, &f, average, "E", "E1");
 	}
 	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
@@ -322,11 +323,10 @@ static int shared_start(Optimiser *z, const char *name)
 	const struct {
 		const char *name;
 		double value;
-	} number[] = {{"beta1", z->o.beta1},
-		      {"beta2", z->o.beta2},
-		      {"epsilon", z->o.epsilon},
-		      {"momentum", z->o.momentum},
-		      {"average", z->o.average}};
+	} number[] = {{"beta1", z->o.beta1},	 {"beta2", z->o.beta2},
+		      {"rest1", 1 - z->o.beta1}, {"rest2", 1 - z->o.beta2},
+		      {"epsilon", z->o.epsilon}, {"momentum", z->o.momentum},
+		      {"average", z->o.average}, {"fresh", 1 - z->o.average}};
 	*f = (Formula){.g = z->g, .type = RICCI_F64};
 	for (int k = 0; k < COUNT(number); k++)
 		formula_number(f, number[k].name, number[k].value);
@@ -341,8 +341,8 @@ static int shared_start(Optimiser *z, const char *name)
 		assign(z, f, step, "T", "t");
 	}
 	if (z->o.average) {
-		z->averaged = ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL,
-					  ricci_constant(0));
+		z->averaged =
+			ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL, ricci_constant(0));
 		formula_set(f, "a", z->averaged);
 		formula_run(f, "a1[] = a[] + 1");
 		assign(z, f, z->averaged, "a", "a1");
@@ -350,11 +350,24 @@ static int shared_start(Optimiser *z, const char *name)
 	return ricci_graph_error(z->g);
 }
 
+static int optimise(Optimiser *z, ricci_tensor *loss, const char *name)
+{
+	int status = trained_find(z);
+	if (!status)
+		status = gradients(z, loss);
+	if (!status)
+		status = shared_start(z, name);
+	if (!status && (z->o.clip_norm || z->o.clip_value))
+		status = clip(z);
+	for (int i = 0; i < z->n && !status; i++)
+		status = update(z, &z->trained[i]);
+	return status;
+}
+
 int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser *options)
 {
-	Optimiser z = {.g = loss ? ricci_graph_of(loss) : NULL,
-		       .o = RICCI_OPTIMISER(),
-		       .rate = rate};
+	Optimiser z = {
+		.g = loss ? ricci_graph_of(loss) : NULL, .o = RICCI_OPTIMISER(), .rate = rate};
 	if (!z.g)
 		return graph_missing("ricci_optimise");
 	if (ricci_graph_error(z.g))
@@ -362,22 +375,17 @@ int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser
 	if (options && struct_take(&z.o, sizeof z.o, options, "ricci_optimiser", &z.g->ir.err))
 		return ricci_graph_error(z.g);
 	if (ricci_rank(loss))
-		return fail(&z, "the loss has %d dimensions, it must be a scalar, such as L[] += X[i]",
+		return fail(&z,
+			    "the loss has %d dimensions, it must be a scalar, such as L[] += X[i]",
 			    ricci_rank(loss));
 	if (!rate || ricci_rank(rate))
 		return fail(&z, "the rate is a scalar tensor (ricci_learning_rate)");
 	if (options_check(&z))
 		return ricci_graph_error(z.g);
-	const char *name = z.o.name ? z.o.name : z.rule->name;
-	int status = trained_find(&z);
-	if (!status)
-		status = gradients(&z, loss);
-	if (!status)
-		status = shared_start(&z, name);
-	if (!status && (z.o.clip_norm || z.o.clip_value))
-		status = clip(&z);
-	for (int i = 0; i < z.n && !status; i++)
-		status = update(&z, &z.trained[i]);
+	struct Scope *scope = z.g->scope; /* states are named after the parameter alone */
+	z.g->scope = NULL;
+	int status = optimise(&z, loss, z.o.name ? z.o.name : z.rule->name);
+	z.g->scope = scope;
 	mem_free(z.trained);
 	return status;
 }
@@ -394,8 +402,8 @@ int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate)
 
 int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum)
 {
-	return ricci_optimise(loss, rate, &RICCI_OPTIMISER(.rule = RICCI_MOMENTUM,
-							   .momentum = exact(momentum)));
+	return ricci_optimise(
+		loss, rate, &RICCI_OPTIMISER(.rule = RICCI_MOMENTUM, .momentum = exact(momentum)));
 }
 
 int ricci_adam(ricci_tensor *loss, ricci_tensor *rate, double beta1, double beta2, double epsilon)

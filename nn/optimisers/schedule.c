@@ -10,15 +10,16 @@ static const struct {
 	bool steps, period; /* does it need them? */
 	const char *body;
 } schedule[] = {
-	[RICCI_CONSTANT] = {.body = "rate"},
-	[RICCI_STEPS] = {.period = true, .body = "rate * pow(gamma, falls)"},
+	[RICCI_CONSTANT] = {.body = "Y[] = f64(rate)"},
+	[RICCI_STEPS] = {.period = true, .body = "Y[] = rate * pow(gamma, falls[])"},
 	[RICCI_COSINE] = {.steps = true,
-			  .body = "least + (rate - least) * (1.0 + cos(pi * part)) / 2.0"},
-	[RICCI_LINEAR] = {.steps = true, .body = "rate + (least - rate) * part"},
+			  .body = "Y[] = least + (rate - least) * (1.0 + cos(pi * part[])) / 2.0"},
+	[RICCI_LINEAR] = {.steps = true, .body = "Y[] = rate + (least - rate) * part[]"},
 	[RICCI_ONE_CYCLE] = {.steps = true,
-			     .body = "u <= top ? rate + rate * -0.48 * (1.0 + cos(pi * (u / top)))"
-				     " : rate * 4e-6 + rate * (1.0 - 4e-6) / 2.0 *"
-				     " (1.0 + cos(pi * ((min(u, last) - top) / (last - top))))"},
+			     .body = "Y[] = u[] <= top"
+				     " ? rate - rate * 0.48 * (1.0 + cos(pi * (u[] / top)))"
+				     " : rate * 4e-6 + rate * (1.0 - 4e-6) / 2.0 * (1.0 +"
+				     " cos(pi * ((min(u[], last) - top) / (last - top))))"},
 };
 
 ricci_tensor *ricci_learning_rate(ricci_graph *g, double value)
@@ -69,29 +70,36 @@ static int options_check(ricci_graph *g, const ricci_schedule_options *o)
 		return fail(g,
 			    "%lld steps in all, there must be more than those of the warm-up, %lld",
 			    (long long)o->steps, (long long)o->warmup);
+	if (o->kind == RICCI_ONE_CYCLE && (o->warmup ? o->warmup < 2 : o->steps < 4))
+		return fail(
+			g, "RICCI_ONE_CYCLE needs a warm-up of 2 steps or more, or 4 steps in all");
 	if (schedule[o->kind].period && o->period < 1 && !o->nmilestone)
 		return fail(g, "RICCI_STEPS needs a period of 1 or more, or milestones");
 	return milestones_check(g, o);
 }
 
-/* How often the rate has fallen. */
-static void falls_add(Text *t, const ricci_schedule_options *o)
+/* falls[]: how often the rate has fallen. */
+static void falls(Formula *f, const ricci_schedule_options *o)
 {
-	if (!o->nmilestone) {
-		text_add(t, "falls = floor(v / %lld.0); ", (long long)o->period);
-		return;
-	}
-	text_add(t, "falls = ");
+	Text t = {0};
+	if (!o->nmilestone)
+		text_add(&t, "falls[] = floor(v[] / %lld.0)", (long long)o->period);
+	else
+		text_add(&t, "falls[] = 0.0");
 	for (int k = 0; k < o->nmilestone; k++)
-		text_add(t, "%sf64(v >= %lld.0)", k ? " + " : "", (long long)o->milestones[k]);
-	text_add(t, "; ");
+		text_add(&t, " + f64(v[] >= %lld.0)", (long long)o->milestones[k]);
+	if (t.failed)
+		error_set(&f->g->ir.err, RICCI_ENOMEM, "out of memory");
+	else
+		formula_run(f, t.s);
+	text_free(&t);
 }
 
 /* u: the step; v: the same, counted after the warm-up; part: of the steps after it, in 0..1. */
-static void equation(Text *t, const ricci_schedule_options *o)
+static ricci_tensor *rate(ricci_graph *g, ricci_tensor *step, const ricci_schedule_options *o)
 {
-	bool cycle = o->kind == RICCI_ONE_CYCLE;
-	double warmup = cycle ? 0 : (double)o->warmup, steps = (double)o->steps;
+	double warmup = o->kind == RICCI_ONE_CYCLE ? 0 : (double)o->warmup;
+	double steps = (double)o->steps;
 	double top = (o->warmup ? (double)o->warmup : 0.3 * steps) - 1;
 	const struct {
 		const char *name;
@@ -102,17 +110,24 @@ static void equation(Text *t, const ricci_schedule_options *o)
 		      {"warmup", warmup},
 		      {"length", steps - warmup},
 		      {"pi", PI},
-		      {"top", top > 1e-9 ? top : 1e-9},
+		      {"top", top},
 		      {"last", steps - 1}};
+	Formula f = {.g = g, .type = RICCI_F64};
+	char text[64];
 	for (int k = 0; k < COUNT(number); k++)
-		text_add(t, "%s = %#.17g; ", number[k].name, number[k].value);
-	text_add(t, "u = f64(T[] / %d); v = max(u - warmup, 0.0); ",
-		 o->accumulate > 1 ? o->accumulate : 1);
-	text_add(t, "part = min(v / length, 1.0); ");
+		formula_number(&f, number[k].name, number[k].value);
+	formula_set(&f, "T", step);
+	snprintf(text, sizeof text, "u[] = f64(T[] / %d)", o->accumulate > 1 ? o->accumulate : 1);
+	formula_run(&f, text);
+	formula_run(&f, "v[] = max(u[] - warmup, 0.0)");
+	if (schedule[o->kind].steps)
+		formula_run(&f, "part[] = min(v[] / length, 1.0)");
 	if (schedule[o->kind].period)
-		falls_add(t, o);
-	text_add(t, "Y[] = f32(u < warmup ? rate * (u + 1.0) / %s : %s)",
-		 warmup > 0 ? "warmup" : "1.0", schedule[o->kind].body);
+		falls(&f, o);
+	formula_run(&f, schedule[o->kind].body);
+	formula_run(&f, warmup > 0 ? "Y[] = f32(u[] < warmup ? rate * (u[] + 1.0) / warmup : Y[])"
+				   : "Y[] = f32(Y[])");
+	return formula_get(&f, "Y");
 }
 
 ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options)
@@ -129,7 +144,5 @@ ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *optio
 		return &g->nil;
 	ricci_tensor *step = ricci_state(g, "schedule.step", RICCI_I64, 0, NULL, ricci_constant(0));
 	ricci_assign(g, step, ricci_op(g, "Y[] = T[] + 1", step));
-	Text t = {0};
-	equation(&t, &o);
-	return ricci_graph_error(g) ? text_free(&t), &g->nil : layer_build(&t, 1, &step);
+	return rate(g, step, &o);
 }

@@ -188,6 +188,33 @@ static void copied(const Data *d, Node *y, double last)
 
 /* Y[r] = product over c of (X[r,c] + K + r-th state): the inner loop reads the outer's variables,
  * and starts from its state. */
+/* Without an initial value a state starts from zeros: the same loop as with a tensor of zeros. */
+static void test_zeros(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *h = ricci_input(g, "h", RICCI_F64, 2, SHAPE(2, 3));
+	ricci_tensor *n = ricci_input(g, "n", RICCI_I32, 0, NULL);
+	ricci_tensor *h1 = ricci_op(g, "Y[...] = 2*H[...] + 1", h);
+	ricci_tensor *n1 = ricci_op(g, "N[] = n[] + 3", n);
+	ricci_tensor *h0 = ricci_op(g, "Z[i,j] = f64(0) where i < 2, j < 3");
+	ricci_tensor *n0 = ricci_op(g, "Z[] = i32(0)"), *last[2], *same[2];
+	ricci_carry none[] = {{h, NULL, h1}, {n, NULL, n1}}, zero[] = {{h, h0, h1}, {n, n0, n1}};
+	CHECK_INT(ricci_scan(g, &RICCI_LOOP(.steps = 4, .ncarry = 2, .carry = none), last, NULL),
+		  0);
+	CHECK_INT(ricci_scan(g, &RICCI_LOOP(.steps = 4, .ncarry = 2, .carry = zero), same, NULL),
+		  0);
+	CHECK_GRAPH(g);
+	CHECK(last[0] == same[0] && last[1] == same[1]);
+	double got[6];
+	int64_t count;
+	CHECK_INT(interp_tensor(last[0]->node, 0, NULL, (RandomState){0}, got, NULL, NULL), 0);
+	for (int i = 0; i < 6; i++)
+		CHECK_NEAR(got[i], 15, 0);
+	CHECK_INT(interp_tensor(last[1]->node, 0, NULL, (RandomState){0}, &count, NULL, NULL), 0);
+	CHECK_INT(count, 12);
+	ricci_graph_free(g);
+}
+
 static void test_nested(void)
 {
 	Data d = {.g = ricci_graph_new()};
@@ -453,6 +480,7 @@ int main(void)
 	test_values();
 	test_length();
 	test_states();
+	test_zeros();
 	test_nested();
 	test_closing();
 	test_show();

@@ -57,7 +57,7 @@ check 'it learns' sh -c "echo $trained | tr -d % | awk '{exit !(\$2 < 80)}'"
 check 'nothing but the line' [ ! -s err ]
 
 check 'no HDF5 is said before the training' status 1 env RICCI_HDF5=/nowhere/hdf5 "$capsnet" --steps 1 --checkpoint none.h5
-check 'and what would help' grep -q '^capsnet: checkpoints need HDF5 (Debian: libhdf5-103-1): /nowhere/hdf5: ' err
+check 'and what would help' grep -q "^capsnet: HDF5's library is needed (Debian: libhdf5-103-1): /nowhere/hdf5: " err
 check 'a training without checkpoints needs none' env RICCI_HDF5=/nowhere/hdf5 "$capsnet" --batch 8 --static --backend tcc --steps 1
 
 "$capsnet" --batch 8 --backend tcc --checkpoint stopped.h5 >out 2>err &

@@ -190,6 +190,129 @@ static void stops(void)
 	case_free(&c);
 }
 
+/* Targets of another type and shape, fed by the fields that `input` names: the net finds the matrix
+ * that made them, and a resumed run continues bit for bit. */
+static void targets(void)
+{
+	enum { N = 200, IN = 6, OUT = 4 };
+	static double in[N][IN], out[N][2][2];
+	float matrix[IN][OUT], found[IN][OUT], again[IN][OUT];
+	for (int k = 0; k < IN * OUT; k++)
+		(&matrix[0][0])[k] = (float)(k * 7 % 11) / 11;
+	for (int i = 0; i < N; i++) {
+		for (int k = 0; k < IN; k++)
+			in[i][k] = (double)((i * 31 + k * k * 17) % 101) / 50 - 1;
+		for (int k = 0; k < OUT; k++)
+			for (int j = 0; j < IN; j++)
+				out[i][k / 2][k % 2] += in[i][j] * matrix[j][k];
+	}
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){20, IN});
+	ricci_tensor *y = ricci_input(g, "y", RICCI_F32, 2, (int64_t[]){20, OUT});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){IN, OUT}, ricci_lecun(IN));
+	ricci_tensor *z = ricci_op(g, "Z[b,n] += X[b,k] * W[k,n]", x, w);
+	ricci_data *d = ricci_data_new();
+	ricci_data_array(d, "from", RICCI_F64, 2, (int64_t[]){N, IN}, in);
+	ricci_data_array(d, "to", RICCI_F64, 3, (int64_t[]){N, 2, 2}, out);
+	ricci_fed input[] = {{y, "to"}, {x, "from"}};
+	ricci_options options = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
+					      .static_mode = 1, .seed = 1);
+	ricci_training t =
+		RICCI_TRAINING(.loss = ricci_mean_squared_error(z, y), .train = d, .epochs = 30,
+			       .ninput = 2, .input = input, .options = &options,
+			       .checkpoint = in_folder("targets.h5"));
+	t.misclassified = ricci_op(g, "E[b] += i32(Z[b,n] > 100)", z);
+	ricci_adam(t.loss, ricci_learning_rate(g, 0.05), 0.9, 0.999, 1e-8);
+	CHECK_GRAPH(g);
+	ricci_report report = RICCI_REPORT();
+	CHECK_REPORT(ricci_train(&t, &report) == 0, "%s", ricci_error_message());
+	CHECK(report.loss < 1e-4);
+	ricci_session *s = ricci_session_new(g, &options, 0, 1, &z);
+	CHECK_INT(ricci_load(s, t.loss, t.checkpoint, 1, NULL), 0);
+	CHECK_INT(ricci_fetch(s, w, found, sizeof found), 0);
+	for (int k = 0; k < IN * OUT; k++)
+		CHECK_NEAR((&found[0][0])[k], (&matrix[0][0])[k], 0.02);
+	t.overwrite = 1;
+	t.epochs = 0;
+	t.steps = 137; /* within an epoch of ten */
+	CHECK_INT(ricci_train(&t, &report), 0);
+	t.resume = t.checkpoint;
+	t.epochs = 30;
+	t.steps = 0;
+	CHECK_INT(ricci_train(&t, &report), 0);
+	CHECK_INT(ricci_load(s, t.loss, t.checkpoint, 1, NULL), 0);
+	CHECK_INT(ricci_fetch(s, w, again, sizeof again), 0);
+	CHECK(!memcmp(found, again, sizeof found));
+	input[0].field = "from";
+	CHECK_INT(ricci_train(&t, &report), RICCI_ESHAPE);
+	CHECK_STR(ricci_error_message(),
+		  "a sample of the field 'from' has 6 elements, the input 'y' takes 4");
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	ricci_data_free(d);
+}
+
+/* A text in streams: the order is the text's, so a net that looks one character back learns it. */
+static void text(void)
+{
+	const char *path = in_folder("text");
+	FILE *f = fopen(path, "w");
+	for (int i = 0; i < 400; i++)
+		fputc("abcdefgh"[i % 8], f);
+	fclose(f);
+	ricci_data *d = ricci_text(path, &RICCI_READING(.length = 6, .streams = 4));
+	CHECK_REPORT(d != NULL, "%s", ricci_error_message());
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_I32, 2, (int64_t[]){4, 6});
+	ricci_tensor *y = ricci_input(g, "y", RICCI_I32, 2, (int64_t[]){4, 6});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){8, 8}, ricci_normal(0.1));
+	ricci_tensor *z = ricci_op(g, "Z[b,t,v] = W[X[b,t],v]", w, x);
+	ricci_fed input[] = {{x, "samples"}, {y, "targets"}};
+	ricci_training t =
+		RICCI_TRAINING(.train = d, .test = d, .epochs = 30, .ninput = 2, .input = input,
+			       .options = &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC));
+	t.loss = ricci_op(
+		g, "S[b,t] += exp(Z[b,t,v]); L[] += (log(S[b,t]) - Z[b,t,Y[b,t]]) * (1.0/24)", z,
+		y);
+	t.misclassified = ricci_op(g, "E[b] += i32(Z[b,t,Y[b,t]] <= 0)", z, y);
+	ricci_adam(t.loss, ricci_learning_rate(g, 0.1), 0.9, 0.999, 1e-8);
+	CHECK_GRAPH(g);
+	ricci_report report = RICCI_REPORT();
+	CHECK_REPORT(ricci_train(&t, &report) == 0, "%s", ricci_error_message());
+	CHECK_INT(report.step, 30 * (400 / 6 / 4));
+	CHECK(report.loss < 0.05);
+	CHECK_NEAR(report.test_error, 0, 0);
+	ricci_graph_free(g);
+	ricci_data_free(d);
+	CHECK_INT(unlink(path), 0);
+}
+
+/* Inputs that don't go together, or not with the data. */
+static void inputs(void)
+{
+	const char *why[] = {
+		"the input 's' needs the batch as its first dimension",
+		"the input 'u' has a batch of 7, the input 'x' has 20",
+		"the field 'scores' has elements of type f32, the input 'y' takes i32",
+	};
+	for (int k = 0; k < 3; k++) {
+		Case c = case_new(1e-3);
+		static float scores[TRAIN];
+		ricci_graph *g = c.g;
+		ricci_tensor *s = ricci_input(g, "s", RICCI_F32, 0, NULL);
+		ricci_tensor *u = ricci_input(g, "u", RICCI_F32, 1, (int64_t[]){7});
+		ricci_fed input[] = {{k == 0 ? s : k == 1 ? u : c.t.labels, "scores"}};
+		ricci_data_array(c.t.train, "scores", RICCI_F32, 1, (int64_t[]){TRAIN}, scores);
+		c.t.epochs = 1;
+		c.t.ninput = 1;
+		c.t.input = input;
+		c.t.labels = NULL;
+		CHECK_INT(case_run(&c), k < 2 ? RICCI_ESHAPE : RICCI_ETYPE);
+		CHECK_STR(ricci_error_message(), why[k]);
+		case_free(&c);
+	}
+}
+
 static void mistakes(void)
 {
 	Case c = case_new(1e-3);
@@ -273,12 +396,16 @@ int main(void)
 	resumes(7);
 	resumes(40);
 	resumes(47);
+	targets();
+	text();
+	inputs();
 	mistakes();
 	histories();
 	no_memory();
 	stops();
-	const char *names[] = {"a.h5",	  "loss.svg",  "whole.h5",	"part.h5",
-			       "stop.h5", "a.h5.prev", "whole.h5.prev", "part.h5.prev"};
+	const char *names[] = {"a.h5",	     "loss.svg",       "whole.h5",	"part.h5",
+			       "stop.h5",    "a.h5.prev",      "whole.h5.prev", "part.h5.prev",
+			       "targets.h5", "targets.h5.prev"};
 	folder_close(COUNT(names), names);
 	return check_done();
 }

@@ -1,0 +1,97 @@
+/* pairs.c - losses of two tensors of one shape: a mean of an expression of their elements. */
+#include "nn/losses/internal.h"
+
+#include <math.h>
+
+static bool same_shape(const char *who, ricci_tensor *a, ricci_tensor *b, int least,
+		       const char *names)
+{
+	const Operand o[] = {{a, least, RICCI_MAX_RANK, names}, {b, least, RICCI_MAX_RANK, names}};
+	if (!layer_check(who, 2, o))
+		return false;
+	bool same = ricci_rank(a) == ricci_rank(b);
+	for (int d = 0; d < ricci_rank(a); d++)
+		same = same && ricci_extent(a, d) == ricci_extent(b, d);
+	if (!same)
+		layer_fail(a, "%s: the two tensors differ in shape", who);
+	return same;
+}
+
+/* The mean of `of`, an expression of D[@], the difference. */
+static ricci_tensor *mean(const char *who, ricci_tensor *a, ricci_tensor *b, const char *of)
+{
+	if (!same_shape(who, a, b, 0, "two tensors of one shape"))
+		return layer_nil(a);
+	Text t = {0};
+	int rank = ricci_rank(a);
+	loss_text(&t, rank, "D[@] = A[@] - B[@]; Y[] += %s / %.1f", of, loss_count(a, rank));
+	return layer_build(&t, 2, (ricci_tensor *[]){a, b});
+}
+
+ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b)
+{
+	return mean("ricci_mean_squared_error", a, b, "D[@] * D[@]");
+}
+
+ricci_tensor *ricci_mean_absolute_error(ricci_tensor *a, ricci_tensor *b)
+{
+	return mean("ricci_mean_absolute_error", a, b, "abs(D[@])");
+}
+
+static ricci_tensor *huber(const char *who, ricci_tensor *a, ricci_tensor *b, const char *name,
+			   double delta, double divisor)
+{
+	char of[192];
+	if (a && !(delta > 0 && isfinite(delta)))
+		return layer_fail(a, "%s: %s is %g, it must be finite, and more than 0", who, name,
+				  delta);
+	snprintf(
+		of, sizeof of,
+		"(abs(D[@]) < %#.17g ? 0.5 * D[@] * D[@] : %#.17g * (abs(D[@]) - %#.17g)) / %#.17g",
+		delta, delta, delta / 2, divisor);
+	return mean(who, a, b, of);
+}
+
+ricci_tensor *ricci_huber_loss(ricci_tensor *a, ricci_tensor *b, double delta)
+{
+	return huber("ricci_huber_loss", a, b, "delta", delta, 1);
+}
+
+ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, double beta)
+{
+	return huber("ricci_smooth_l1_loss", a, b, "beta", beta, beta);
+}
+
+/* With a gradient given: that of max and abs at 0 are not the two halves of sigmoid(0). */
+ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets)
+{
+	if (!same_shape("ricci_binary_cross_entropy", logits, targets, 0, "logits and targets"))
+		return layer_nil(logits);
+	Text f = {0}, d = {0}, t = {0};
+	int rank = ricci_rank(logits);
+	ricci_tensor *operand[] = {logits, targets}, *loss = layer_nil(logits);
+	ricci_graph *g = ricci_graph_of(logits);
+	loss_text(&f, rank, "L[@] = max(X[@], 0.0) - X[@] * Z[@] + log1p(exp(-abs(X[@])))");
+	loss_text(&d, rank, "dX[@] = dL[@] * (sigmoid(X[@]) - Z[@]); dZ[@] = -dL[@] * X[@]");
+	loss_text(&t, rank, "Y[] += L[@] / %.1f", loss_count(logits, rank));
+	if (f.failed || d.failed)
+		error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
+	else
+		ricci_ops_custom(g, f.s, d.s, 2, operand, &(int){1}, &loss);
+	text_free(&f);
+	text_free(&d);
+	if (ricci_graph_error(g))
+		return text_free(&t), layer_nil(logits);
+	return layer_build(&t, 1, &loss);
+}
+
+ricci_tensor *ricci_kl_divergence(ricci_tensor *log_q, ricci_tensor *p)
+{
+	if (!same_shape("ricci_kl_divergence", log_q, p, 1, "log_q and p [batch, ..., class]"))
+		return layer_nil(log_q);
+	Text t = {0};
+	int rank = ricci_rank(p);
+	loss_text(&t, rank, "Y[] += (P[@] > 0.0 ? P[@] * (log(P[@]) - Q[@]) : 0.0) / %.1f",
+		  loss_count(p, rank - 1));
+	return layer_build(&t, 2, (ricci_tensor *[]){p, log_q});
+}
