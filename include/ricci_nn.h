@@ -141,6 +141,71 @@ RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
 /* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
 RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
 
+/* ---- layers with parameters (nn/layers/module.c)
+ * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
+ * and initial values of PyTorch's modules, and call the layer above. name "": "weight", "bias".
+ * To share parameters, give them to a layer above once more: ricci_param_find(g, "fc.weight"). To
+ * freeze one, give it a group of the optimiser that does not train, or read it through
+ * ricci_stop_gradient. */
+typedef struct {
+	size_t size; /* by RICCI_LINEAR */
+	int64_t out;
+	int no_bias;
+	const ricci_init *init; /* of the weights; NULL: ricci_uniform_fan_in, as PyTorch */
+} ricci_linear_options;
+#define RICCI_LINEAR(...)                                                                          \
+	((ricci_linear_options){.size = sizeof(ricci_linear_options), __VA_ARGS__})
+/* x [...,k] -> [...,out]. E.g. ricci_linear_layer(x, "fc", &RICCI_LINEAR(.out = 10)) */
+RICCI_API ricci_tensor *ricci_linear_layer(ricci_tensor *x, const char *name,
+					   const ricci_linear_options *options);
+typedef struct {
+	size_t size;		/* by RICCI_EMBEDDING */
+	int64_t count, out;	/* rows of the weights, and their length */
+	ricci_type type;	/* of the weights; 0: F32 */
+	const ricci_init *init; /* NULL: ricci_normal(1) */
+} ricci_embedding_options;
+#define RICCI_EMBEDDING(...)                                                                       \
+	((ricci_embedding_options){.size = sizeof(ricci_embedding_options), __VA_ARGS__})
+/* indices [...] -> [...,out]. */
+RICCI_API ricci_tensor *ricci_embedding_layer(ricci_tensor *indices, const char *name,
+					      const ricci_embedding_options *options);
+/* x [b,c,h..] -> [b,out,p..], with windows of `kernel`. E.g.
+ *	ricci_conv_layer(x, "conv1", &RICCI_CONV(.out = 64, .kernel = 3, .stride = 2, .pad = 1)) */
+RICCI_API ricci_tensor *ricci_conv_layer(ricci_tensor *x, const char *name,
+					 const ricci_conv_options *options);
+typedef enum {
+	RICCI_BATCH_NORM, /* with states "running_mean", "running_var" */
+	RICCI_LAYER_NORM,
+	RICCI_GROUP_NORM,
+	RICCI_INSTANCE_NORM,
+	RICCI_RMS_NORM /* no bias */
+} ricci_norm_kind;
+typedef struct {
+	size_t size; /* by RICCI_NORM */
+	ricci_norm_kind kind;
+	int groups;	 /* of RICCI_GROUP_NORM */
+	int dims;	 /* of layer and RMS norm; 0: 1 */
+	double momentum; /* of RICCI_BATCH_NORM; 0: .1 */
+	double epsilon;	 /* 0: 1e-5; RMS: the type's distance of 1 to the next number */
+	int plain;	 /* 1: neither weight nor bias */
+	int no_bias;
+	const ricci_init *init; /* of the weight; NULL: 1 */
+} ricci_norm_options;
+#define RICCI_NORM(...) ((ricci_norm_options){.size = sizeof(ricci_norm_options), __VA_ARGS__})
+/* Of x's shape. */
+RICCI_API ricci_tensor *ricci_norm_layer(ricci_tensor *x, const char *name,
+					 const ricci_norm_options *options);
+
+/* The elements of all parameters of a graph; states don't count. */
+RICCI_API int64_t ricci_param_elements(const ricci_graph *g);
+/* Prints what computes y as a table, a line a layer: its name, that of its parameters up to the last
+ * point; the shape of what it gives on, the elements of its parameters, and the billions of
+ * arithmetic operations of its equations (a multiply-add is two, a function such as exp several).
+ * What has no parameters (activations, pooling) counts to the layer whose result it reads, and before
+ * the first one stands as "-". Loops over time count all of their steps. The last line has the sums;
+ * parameters that several layers share count once. 0, or RICCI_EIO, RICCI_ENOMEM, RICCI_EINVAL. */
+RICCI_API int ricci_summary(const ricci_tensor *y, FILE *out);
+
 /* Capsules. */
 /* A convolution of matrices: x [b,c,h,w,i,t], w [k,c,r,s,t,j] -> [b,k,p,q,i,j], the sum over c, r,
  * s of x's pose times w's. Without padding. */
@@ -438,14 +503,15 @@ typedef enum {
 typedef struct {
 	size_t size; /* by RICCI_SCHEDULE */
 	ricci_schedule_kind kind;
-	double rate;	/* the greatest one, more than 0 */
-	double least;	/* COSINE, LINEAR: the last one (0) */
-	int64_t warmup; /* steps: the rate times (t + 1) / warmup while t < warmup, then the
-			   schedule from its begin; ONE_CYCLE: those that rise */
-	int64_t steps;	/* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
-	int64_t period; /* STEPS */
-	double gamma;	/* STEPS: usually .1 */
-	int nmilestone; /* STEPS: steps at which the rate falls, rising */
+	double rate;  /* the greatest one, more than 0 */
+	double least; /* COSINE, LINEAR: the last one (0) */
+	/* Steps: the rate times (t + 1) / warmup while t < warmup, then the schedule from its begin;
+	 * ONE_CYCLE: those that rise. */
+	int64_t warmup;
+	int64_t steps;		   /* COSINE, LINEAR, ONE_CYCLE: in all, warm-up included */
+	int64_t period;		   /* STEPS */
+	double gamma;		   /* STEPS: usually .1 */
+	int nmilestone;		   /* STEPS: steps at which the rate falls, rising */
 	const int64_t *milestones; /* counted after the warm-up, as t is */
 	int accumulate;		   /* as of ricci_optimiser: t counts updates */
 } ricci_schedule_options;
@@ -679,7 +745,7 @@ RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char
 /* The position alone, without a session. */
 RICCI_API int ricci_peek(const char *path, ricci_position *p);
 
-/* ---- the training loop (nn/train.c, nn/feed.c) */
+/* ---- the training loop (nn/training/, nn/feed.c) */
 /* An input of the graph, [batch, ...], and the field of the data sets that feeds it: as many
  * elements as a sample has, converted to the input's type as ricci_loaded says; U8 to floats in
  * 0..1. */
@@ -687,11 +753,32 @@ typedef struct {
 	ricci_tensor *tensor;
 	const char *field;
 } ricci_fed;
+/* A number that is measured while training and in passes over test and validation data. tensor: of
+ * any type; a scalar [], which says something of a batch, or [batch, ...], which does of each sample
+ * (those that fill up a last batch do not count). mean is that over samples (over batches of
+ * scalars, in passes weighted by the samples that count).
+ *	RICCI_MEAN		mean
+ *	RICCI_SUM		the sum over samples, or over batches
+ *	RICCI_PERCENT		mean, a fraction, shown as a percentage
+ *	RICCI_PERPLEXITY	exp(mean), of a loss in nats
+ *	RICCI_BITS_PER_CHARACTER mean / log 2, of a loss in nats */
+typedef enum {
+	RICCI_MEAN,
+	RICCI_SUM,
+	RICCI_PERCENT,
+	RICCI_PERPLEXITY,
+	RICCI_BITS_PER_CHARACTER
+} ricci_metric_kind;
+typedef struct {
+	const char *name; /* letters, digits and _, at most 40; not "loss" or "error" */
+	ricci_tensor *tensor;
+	ricci_metric_kind how;
+} ricci_metric;
 typedef struct {
 	size_t size;			 /* by RICCI_TRAINING */
 	ricci_tensor *samples, *labels;	 /* inputs fed by the fields of these names, or NULL */
 	ricci_tensor *loss;		 /* F32 [] */
-	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified */
+	ricci_tensor *misclassified;	 /* I32 [batch], of ricci_misclassified; or NULL */
 	ricci_data *train, *test;	 /* test may be NULL */
 	const ricci_options *options;	 /* of its sessions; NULL: the usual ones */
 	int epochs;			 /* in all, those before a resume included; 0: no limit */
@@ -699,7 +786,7 @@ typedef struct {
 	double tune;			 /* seconds of ricci_tune before the first step */
 	int evaluate;			 /* only a pass over test (with resume: of those weights) */
 	const char *resume, *checkpoint; /* files, or NULL; saved after each epoch and at the end */
-	const char *picture;		 /* the loss curve (SVG), drawn after each epoch, or NULL */
+	const char *picture;		 /* curves (SVG), drawn after each epoch, or NULL */
 	ricci_tensor *rate; /* with resume: keeps its initial value, not the file's; or NULL */
 	int compress;	    /* gzip level of checkpoints */
 	FILE *lines;	    /* one line an epoch; NULL: none */
@@ -708,6 +795,26 @@ typedef struct {
 	int overwrite; /* 1: `checkpoint` may replace a file that is not `resume` */
 	int ninput;    /* inputs beside samples and labels */
 	const ricci_fed *input;
+	int nmetric; /* at most 14 */
+	const ricci_metric *metric;
+	ricci_tensor *learning_rate; /* F32 []: recorded with each step; or NULL */
+	/* Validation: a pass over data that is in neither train nor test, after each epoch, or in
+	 * every validate_every-th step. */
+	ricci_data *validation;
+	uint64_t validate_every;
+	/* The value that decides: a column's name, such as "validation_error"; NULL:
+	 * "validation_loss". The least one is the best, with watch_greatest the greatest. */
+	const char *watch;
+	int watch_greatest;
+	int patience; /* ends the training after so many values in a row that are not better; 0: no */
+	int keep_best; /* 1: the checkpoint of the best value stays as `checkpoint`.best */
+	int keep;      /* n: the last n checkpoints stay as `checkpoint`.step<number> */
+	/* Files of all numbers; a training that resumes continues them behind the step it resumes
+	 * from, another one needs `overwrite` where they are. */
+	const char *csv; /* comma-separated values, or NULL */
+	const char
+		*events; /* an event file of TensorBoard ("logs/events.out.tfevents.1"), or NULL */
+	FILE *profile;	 /* after the training, where a step's time went; or NULL */
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {
@@ -716,6 +823,9 @@ typedef struct {
 	double loss, train_error, test_error; /* of the last epoch; errors as fractions */
 	double images_per_second;	      /* training, evaluation apart */
 	int stopped;			      /* by `stop`: what that held; or 0 */
+	int exhausted;			      /* 1: `patience` ended the training */
+	double best;			      /* of the watched value; NaN: there is none */
+	uint64_t best_step;		      /* in which it was measured */
 } ricci_report;
 #define RICCI_REPORT(...) ((ricci_report){.size = sizeof(ricci_report), __VA_ARGS__})
 /* Installs a handler of SIGINT, SIGTERM and SIGHUP that sets the flag it returns, for `stop`, to the
@@ -724,7 +834,14 @@ typedef struct {
 RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
 /* Trains, or evaluates. The line of an epoch is exactly
  *	epoch 1 loss 0.0123 train_error 1.23% test_error 1.10% images/s 1234
- * (without test data the pair test_error is missing; an evaluation prints that pair alone).
+ * (what there is no data or no tensor for is missing; an evaluation prints the test values alone).
+ * Between train_error and images/s stand, in this order, train_<metric> .., test_error,
+ * test_<metric> .., validation_loss, validation_error, validation_<metric> ..; test_loss where there
+ * is no `misclassified`. A validation within an epoch prints a line "step 500 validation_loss ..".
+ * These names, and "loss" and "rate", are the columns that `watch` and files know.
+ * Passes over test and validation data use the averages of the parameters where the optimiser
+ * keeps some (ricci_averaged); a graph with averages can be given to ricci_train once.
+ * A loss that is not finite ends the training with RICCI_EVALUE; nothing is saved of it.
  * report may be NULL. 0 or an error with the message. */
 RICCI_API int ricci_train(const ricci_training *t, ricci_report *report);
 

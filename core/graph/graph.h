@@ -62,4 +62,28 @@ ricci_tensor **operands_given(ricci_graph *g, int n, va_list ap);
 /* May g be changed? Sets the sticky error when not. */
 bool graph_open(ricci_graph *g, const char *call);
 
+/* ---- nets as text (net_print.c, net_read.c) ----
+ * A graph's inference part: what `noutput` tensors need, with `training` = 0. One line each:
+ *	ricci net 1
+ *	precision bf16				where it is not f32
+ *	rounding stochastic			where it is not to the nearest
+ *	input NAME TYPE SHAPE [LOW..HIGH] "name"	the range that its data must keep
+ *	param NAME TYPE SHAPE "name"		and `state`
+ *	equations and loops, as print_program_ranged
+ *	output NAME "name"
+ * NAME is the equations' name of the tensor that the graph calls "name". */
+/* Appends the text. name[k] (or name: NULL) is what outputs are called; else their own names. 0 or an
+ * error. */
+int net_print(Text *out, int noutput, ricci_tensor *const *output, const char *const *name,
+	      Error *err);
+/* A net that was read: a graph of its own, which ricci_graph_free frees with all that is here. */
+typedef struct Model {
+	ricci_graph *g;
+	int noutput;
+	ricci_tensor **output;
+	const char **name; /* of the outputs */
+} Model;
+/* 0, or RICCI_EFORMAT with the line that is wrong, or RICCI_ENOMEM; then there is no graph. */
+int net_read(Model *net, const char *text, Error *err);
+
 #endif

@@ -51,5 +51,8 @@ void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char 
 /* With all ranges written. */
 void print_program_ranged(Text *out, Ir *ir, int nroot, Node *const *roots,
 			  const char *const *rootname);
+/* The same. Returns the names that inputs and roots have in the text, by id, in ir's arena. */
+const char **print_program_named(Text *out, Ir *ir, int nroot, Node *const *roots,
+				 const char *const *rootname);
 
 #endif

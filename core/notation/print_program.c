@@ -390,8 +390,9 @@ static void print_graph(Text *out, ProgramNames *names, int depth, int n, Node *
 	}
 }
 
-static void print_roots(Text *out, Ir *ir, int nroot, Node *const *roots,
-			const char *const *rootname, bool all_ranges)
+/* The names by which the text knows the graph's tensors, by id. */
+static const char **print_roots(Text *out, Ir *ir, int nroot, Node *const *roots,
+				const char *const *rootname, bool all_ranges)
 {
 	Node **order;
 	int n = graph_order(ir, nroot, roots, &order);
@@ -415,6 +416,7 @@ static void print_roots(Text *out, Ir *ir, int nroot, Node *const *roots,
 		    (strlen(names.taken.list[i]) <= 4 && *names.taken.list[i] >= 'a'))
 			names.short_ones.list[names.short_ones.n++] = names.taken.list[i];
 	print_graph(out, &names, 0, n, order);
+	return names.by_id;
 }
 
 void print_program(Text *out, Ir *ir, int nroot, Node *const *roots, const char *const *rootname)
@@ -426,4 +428,10 @@ void print_program_ranged(Text *out, Ir *ir, int nroot, Node *const *roots,
 			  const char *const *rootname)
 {
 	print_roots(out, ir, nroot, roots, rootname, true);
+}
+
+const char **print_program_named(Text *out, Ir *ir, int nroot, Node *const *roots,
+				 const char *const *rootname)
+{
+	return print_roots(out, ir, nroot, roots, rootname, true);
 }

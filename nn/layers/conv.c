@@ -33,23 +33,22 @@ static ricci_tensor *forward(const char *who, ricci_tensor *x, ricci_tensor *w, 
 		return layer_nil(x);
 	Text t = {0};
 	int n = win->dims;
+	bool split = g > 1 && out > g; /* a group of one output needs no index of its own */
 	window_numbers(&t, win);
 	layer_integer(&t, "G", g);
 	layer_integer(&t, "C", in / g);
 	layer_integer(&t, "K", out / g);
-	layer_text(&t, 0, n, g > 1 ? "L[b,g,k{,p#}] += " : "L[b,k{,p#}] += ");
-	window_read(&t, win, g > 1 ? "X[b,C*g+c" : "X[b,c", "0.0");
+	layer_text(&t, 0, n, split ? "L[b,g,k{,p#}] += " : "L[b,k{,p#}] += ");
+	window_read(&t, win, split ? "X[b,C*g+c" : g > 1 ? "X[b,C*k+c" : "X[b,c", "0.0");
 	layer_text(&t, 0, n,
-		   g > 1 ? " * W[K*g+k,c{,r#}] where g < G, k < K{, p# < P#}"
-			 : " * W[k,c{,r#}] where k < K{, p# < P#}");
-	if (g > 1)
+		   split ? " * W[K*g+k,c{,r#}] where g < G, k < K{, p# < P#}"
+			 : " * W[k,c{,r#}] where k < G*K{, p# < P#}");
+	if (split)
 		layer_text(&t, 0, n, "; Y[b,n{,p#}] = L[b,n/K,n%K{,p#}]");
 	else if (bias)
 		layer_text(&t, 0, n, "; Y[b,n{,p#}] = L[b,n{,p#}]");
-	if (bias)
-		text_add(&t, " + B[n]");
-	if (g > 1)
-		text_add(&t, " where n < G*K");
+	text_add(&t, bias ? " + B[n]" : "");
+	text_add(&t, split ? " where n < G*K" : "");
 	return layer_build(&t, bias ? 3 : 2, (ricci_tensor *[]){x, w, bias});
 }
 
