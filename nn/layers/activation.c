@@ -15,7 +15,7 @@ static ricci_tensor *elementwise(const char *who, ricci_tensor *x, double a, con
 		return layer_fail(x, "%s: the number %g is not finite", who, a);
 	Text t = {0};
 	layer_real(&t, "a", a);
-	layer_text(&t, ricci_rank(x), 0, "x = X[...]; Y[...] = ");
+	layer_text(&t, 0, "x = X[...]; Y[...] = ");
 	text_add(&t, "%s", formula);
 	return layer_build(&t, 1, &x);
 }
@@ -60,8 +60,7 @@ ricci_tensor *ricci_leaky_relu(ricci_tensor *x, double slope)
 static ricci_tensor *over_last(const char *who, ricci_tensor *x, const char *template)
 {
 	const Operand o[] = {{x, 1, RICCI_MAX_RANK, "x of at least one dimension"}};
-	return layer_check(who, 1, o) ? layer_of(ricci_rank(x) - 1, 0, template, 1, &x)
-				      : layer_nil(x);
+	return layer_check(who, 1, o) ? layer_of(0, template, 1, &x) : layer_nil(x);
 }
 
 ricci_tensor *ricci_softmax(ricci_tensor *x)

@@ -126,22 +126,17 @@ static void put_numbered(Text *t, const char *s, const char *end, int d)
 	}
 }
 
-void layer_text(Text *t, int lead, int dims, const char *template)
+void layer_text(Text *t, int dims, const char *template)
 {
 	for (const char *s = template; *s;) {
-		size_t n = strcspn(s, "{.");
+		size_t n = strcspn(s, "{");
 		put(t, s, n);
 		s += n;
-		if (!strncmp(s, "...", 3)) {
-			layer_indices(t, 0, lead);
-			s += 3;
-		} else if (*s == '{') {
+		if (*s) {
 			const char *end = strchr(s, '}');
 			for (int d = 0; d < dims; d++)
 				put_numbered(t, s + 1, end, d);
 			s = end + 1;
-		} else if (*s) {
-			put(t, s++, 1);
 		}
 	}
 }
@@ -162,11 +157,10 @@ void layer_real(Text *t, const char *name, double v)
 	text_add(t, "%s = %.17g; ", name, v);
 }
 
-ricci_tensor *layer_of(int lead, int dims, const char *template, int n,
-		       ricci_tensor *const *operands)
+ricci_tensor *layer_of(int dims, const char *template, int n, ricci_tensor *const *operands)
 {
 	Text t = {0};
-	layer_text(&t, lead, dims, template);
+	layer_text(&t, dims, template);
 	return layer_build(&t, n, operands);
 }
 

@@ -38,15 +38,15 @@ static ricci_tensor *forward(const char *who, ricci_tensor *x, ricci_tensor *w, 
 	layer_integer(&t, "G", g);
 	layer_integer(&t, "C", in / g);
 	layer_integer(&t, "K", out / g);
-	layer_text(&t, 0, n, split ? "L[b,g,k{,p#}] += " : "L[b,k{,p#}] += ");
+	layer_text(&t, n, split ? "L[b,g,k{,p#}] += " : "L[b,k{,p#}] += ");
 	window_read(&t, win, split ? "X[b,C*g+c" : g > 1 ? "X[b,C*k+c" : "X[b,c", "0.0");
-	layer_text(&t, 0, n,
+	layer_text(&t, n,
 		   split ? " * W[K*g+k,c{,r#}] where g < G, k < K{, p# < P#}"
 			 : " * W[k,c{,r#}] where k < G*K{, p# < P#}");
 	if (split)
-		layer_text(&t, 0, n, "; Y[b,n{,p#}] = L[b,n/K,n%K{,p#}]");
+		layer_text(&t, n, "; Y[b,n{,p#}] = L[b,n/K,n%K{,p#}]");
 	else if (bias)
-		layer_text(&t, 0, n, "; Y[b,n{,p#}] = L[b,n{,p#}]");
+		layer_text(&t, n, "; Y[b,n{,p#}] = L[b,n{,p#}]");
 	text_add(&t, bias ? " + B[n]" : "");
 	text_add(&t, split ? " where n < G*K" : "");
 	return layer_build(&t, bias ? 3 : 2, (ricci_tensor *[]){x, w, bias});
@@ -89,16 +89,16 @@ static ricci_tensor *transposed(const char *who, ricci_tensor *x, ricci_tensor *
 	layer_integer(&t, "C", in / g);
 	layer_integer(&t, "K", k);
 	if (dilated)
-		layer_text(&t, 0, n,
+		layer_text(&t, n,
 			   "D[c,k{,j#}] = {j#%d# == 0 && }1 ? W[c,k{,j#/d#}] : 0.0 where c < "
 			   "G*C{, j# < t#}; ");
-	layer_text(&t, 0, n, "L[b,g,k{,u#}{,h#}] += (X[b,C*g+c{,u#-r#}] else 0.0) * (");
-	layer_text(&t, 0, n, dilated ? "D[C*g+c,k{,s#*r#+h#}]" : "W[C*g+c,k{,s#*r#+h#}]");
-	layer_text(&t, 0, n,
+	layer_text(&t, n, "L[b,g,k{,u#}{,h#}] += (X[b,C*g+c{,u#-r#}] else 0.0) * (");
+	layer_text(&t, n, dilated ? "D[C*g+c,k{,s#*r#+h#}]" : "W[C*g+c,k{,s#*r#+h#}]");
+	layer_text(&t, n,
 		   " else 0.0) where g < G, c < C{, u# < U#, h# < s#, r# < R#}; "
 		   "Y[b,n{,o#}] = L[b,n/K,n%K{,(o#+a#)/s#}{,(o#+a#)%s#}]");
 	text_add(&t, bias ? " + B[n]" : "");
-	layer_text(&t, 0, n, " where n < G*K{, o# < P#}");
+	layer_text(&t, n, " where n < G*K{, o# < P#}");
 	ricci_tensor *operands[] = {dilated ? w : x, dilated ? x : w, bias};
 	return layer_build(&t, bias ? 3 : 2, operands);
 }

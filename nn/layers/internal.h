@@ -6,18 +6,16 @@
 #include "nn/nn.h"
 
 /* ---- texts (build.c)
- * Appends a template: "..." stands for the index names i0,i1,.. of the `lead` leading dimensions,
- * and {..} for its content once for each of `dims` dimensions, with # as its number. A comma behind
- * "[", or before a "..." of no dimensions, is left out. E.g. lead 1, dims 2:
- *	"Y[...{,p#}] += X[...{,2*p#+r#}]"  ->  "Y[i0,p0,p1] += X[i0,2*p0+r0,2*p1+r1]" */
-void layer_text(Text *t, int lead, int dims, const char *template);
+ * Appends a template: {..} stands for its content once for each of `dims` dimensions, with # as its
+ * number. A comma behind "[" is left out. E.g. of two dimensions:
+ *	"Y[{p#,}...] += X[...{,2*p#+r#}]"  ->  "Y[p0,p1,...] += X[...,2*p0+r0,2*p1+r1]" */
+void layer_text(Text *t, int dims, const char *template);
 /* Appends the value "name = v; ", which is left out again where no equation reads it; one for each dimension: "name0 = v[0]; name1 = v[1]; ". */
 void layer_integer(Text *t, const char *name, int64_t v);
 void layer_integers(Text *t, const char *name, int dims, const int64_t *v);
 void layer_real(Text *t, const char *name, double v);
 /* One template, without numbers of its own, as a layer. */
-ricci_tensor *layer_of(int lead, int dims, const char *template, int n,
-		       ricci_tensor *const *operands);
+ricci_tensor *layer_of(int dims, const char *template, int n, ricci_tensor *const *operands);
 /* Adds the text's equations, which have so many results; frees the text. */
 void layer_results(Text *text, int n, ricci_tensor *const *operands, int nresult,
 		   ricci_tensor **results);

@@ -10,7 +10,7 @@ ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias)
 			     {bias, 1, 1, "bias [out]"}};
 	if (!layer_check("ricci_linear", bias ? 3 : 2, o))
 		return layer_nil(x);
-	return layer_of(ricci_rank(x) - 1, 0,
+	return layer_of(0,
 			bias ? "L[...,n] += X[...,k] * W[n,k]; Y[...,n] = L[...,n] + B[n]"
 			     : "L[...,n] += X[...,k] * W[n,k]",
 			bias ? 3 : 2, (ricci_tensor *[]){x, w, bias});
@@ -23,5 +23,5 @@ ricci_tensor *ricci_embedding(ricci_tensor *t, ricci_tensor *w)
 			     {w, 2, 2, "w [count, size]"}};
 	if (!layer_check("ricci_embedding", 2, o))
 		return layer_nil(t);
-	return layer_of(ricci_rank(t), 0, "Y[...,j] = W[T[...],j]", 2, (ricci_tensor *[]){w, t});
+	return layer_of(0, "Y[...,j] = W[T[...],j]", 2, (ricci_tensor *[]){w, t});
 }

@@ -8,9 +8,9 @@
 static void affine(Text *t, int dims, const char *at, const ricci_tensor *w, const ricci_tensor *b)
 {
 	text_add(t, w ? " * W" : "");
-	layer_text(t, 0, dims, w ? at : "");
+	layer_text(t, dims, w ? at : "");
 	text_add(t, b ? " + B" : "");
-	layer_text(t, 0, dims, b ? at : "");
+	layer_text(t, dims, b ? at : "");
 }
 
 /* The operands that are there. */
@@ -50,10 +50,10 @@ static ricci_tensor *last(const char *who, ricci_tensor *x, ricci_tensor *w, ric
 	layer_integer(&t, "n", n);
 	layer_real(&t, "e", epsilon);
 	if (centred)
-		layer_text(&t, lead, dims, "M[...] += X[...{,j#}]; d = X[...{,j#}] - M[...]/n; ");
+		layer_text(&t, dims, "M[...] += X[...{,j#}]; d = X[...{,j#}] - M[...]/n; ");
 	else
-		layer_text(&t, lead, dims, "d = X[...{,j#}]; ");
-	layer_text(&t, lead, dims, "V[...] += d*d; Y[...{,j#}] = d * rsqrt(V[...]/n + e)");
+		layer_text(&t, dims, "d = X[...{,j#}]; ");
+	layer_text(&t, dims, "V[...] += d*d; Y[...{,j#}] = d * rsqrt(V[...]/n + e)");
 	affine(&t, dims, "[{,j#}]", w, bias);
 	ricci_tensor *operands[3];
 	return layer_build(&t, gather(operands, 3, (ricci_tensor *[]){x, w, bias}), operands);
@@ -95,7 +95,7 @@ ricci_tensor *ricci_group_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *b
 	layer_integer(&t, "C", channels / groups);
 	layer_integer(&t, "G", groups);
 	layer_real(&t, "e", epsilon);
-	layer_text(&t, 0, dims,
+	layer_text(&t, dims,
 		   "M[b,g] += X[b,C*g+c{,j#}] where g < G, c < C; "
 		   "D[b,k{,j#}] = X[b,k{,j#}] - M[b,k/C]/n; "
 		   "V[b,g] += D[b,C*g+c{,j#}]*D[b,C*g+c{,j#}] where g < G, c < C; "
@@ -139,10 +139,10 @@ ricci_tensor *ricci_batch_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *b
 	layer_integer(&t, "u", n > 1 ? n - 1 : 1);
 	layer_real(&t, "e", epsilon);
 	layer_real(&t, "m", momentum);
-	layer_text(&t, 0, dims,
+	layer_text(&t, dims,
 		   "M[c] += X[b,c{,j#}]; d = X[b,c{,j#}] - M[c]/n; V[c] += d*d; "
 		   "Y[b,c{,j#}] = ");
-	layer_text(&t, 0, dims,
+	layer_text(&t, dims,
 		   running ? "(X[b,c{,j#}] - (training ? M[c]/n : R[c])) * "
 			     "rsqrt((training ? V[c]/n : S[c]) + e)"
 			   : "d * rsqrt(V[c]/n + e)");
@@ -172,7 +172,7 @@ ricci_tensor *ricci_dropout(ricci_tensor *x, double p)
 	Text t = {0};
 	layer_real(&t, "p", p);
 	layer_integer(&t, "key", 0x64726f70 + (int64_t)ricci_graph_of(x)->ntensor);
-	layer_text(&t, ricci_rank(x), 0,
+	layer_text(&t, 0,
 		   "Y[...] = training && random(key) < p ? 0.0 : training ? X[...]/(1-p) : X[...]");
 	return layer_build(&t, 1, &x);
 }

@@ -41,15 +41,15 @@ static ricci_tensor *pool(const char *who, ricci_tensor *x, const ricci_pool_opt
 					  who, (long long)w.dilation[d]);
 	Text t = {0};
 	window_numbers(&t, &w);
-	layer_text(&t, 0, w.dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
+	layer_text(&t, w.dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
 	window_read(&t, &w, "X[b,c", greatest ? "-inf" : "0.0");
-	layer_text(&t, 0, w.dims, " where c < X.size(1){, p# < P#, r# < z#}");
+	layer_text(&t, w.dims, " where c < X.size(1){, p# < P#, r# < z#}");
 	if (!greatest && o.exclude_pad)
-		layer_text(&t, 0, w.dims,
+		layer_text(&t, w.dims,
 			   "; Y[b,c{,p#}] = S[b,c{,p#}] / "
 			   "({(min(s#*p#-a#+z#,N#)-max(s#*p#-a#,0))*}1)");
 	else if (!greatest)
-		layer_text(&t, 0, w.dims, "; Y[b,c{,p#}] = S[b,c{,p#}] / ({z#*}1)");
+		layer_text(&t, w.dims, "; Y[b,c{,p#}] = S[b,c{,p#}] / ({z#*}1)");
 	return layer_build(&t, 1, &x);
 }
 
@@ -97,13 +97,12 @@ static ricci_tensor *adaptive(const char *who, ricci_tensor *x, const int64_t *o
 	layer_integers(&t, "N", dims, extent);
 	layer_integers(&t, "O", dims, out);
 	layer_integers(&t, "R", dims, longest);
-	layer_text(&t, 0, dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
-	layer_text(&t, 0, dims,
-		   "{p#*N#/O#+r# < ((p#+1)*N#+O#-1)/O# && }1 ? X[b,c{,p#*N#/O#+r#}] : ");
+	layer_text(&t, dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
+	layer_text(&t, dims, "{p#*N#/O#+r# < ((p#+1)*N#+O#-1)/O# && }1 ? X[b,c{,p#*N#/O#+r#}] : ");
 	text_add(&t, greatest ? "-inf" : "0.0");
-	layer_text(&t, 0, dims, " where c < X.size(1){, p# < O#, r# < R#}");
+	layer_text(&t, dims, " where c < X.size(1){, p# < O#, r# < R#}");
 	if (!greatest)
-		layer_text(&t, 0, dims,
+		layer_text(&t, dims,
 			   "; Y[b,c{,p#}] = S[b,c{,p#}] / "
 			   "({(((p#+1)*N#+O#-1)/O#-p#*N#/O#)*}1)");
 	return layer_build(&t, 1, &x);
@@ -124,7 +123,7 @@ ricci_tensor *ricci_global_max_pool(ricci_tensor *x)
 	const Operand o[] = {{x, 3, RICCI_MAX_RANK, "x [batch, channel, ...]"}};
 	if (!layer_check("ricci_global_max_pool", 1, o))
 		return layer_nil(x);
-	return layer_of(0, ricci_rank(x) - 2, "Y[b,c] max= X[b,c{,p#}]", 1, &x);
+	return layer_of(ricci_rank(x) - 2, "Y[b,c] max= X[b,c{,p#}]", 1, &x);
 }
 
 static ricci_tensor *global_mean(const char *who, ricci_tensor *x)
@@ -133,7 +132,7 @@ static ricci_tensor *global_mean(const char *who, ricci_tensor *x)
 	if (!layer_check(who, 1, o))
 		return layer_nil(x);
 	Text t = {0};
-	layer_text(&t, 0, ricci_rank(x) - 2, "S[b,c] += X[b,c{,p#}]; Y[b,c] = S[b,c] / (1");
+	layer_text(&t, ricci_rank(x) - 2, "S[b,c] += X[b,c{,p#}]; Y[b,c] = S[b,c] / (1");
 	for (int d = 2; d < ricci_rank(x); d++)
 		text_add(&t, "*X.size(%d)", d);
 	text_add(&t, ")");

@@ -46,7 +46,9 @@ ricci_tensor *ricci_transpose(ricci_tensor *x, const int *order)
 		seen |= 1 << order[d];
 		text_add(&t, "%si%d", d ? "," : "", order[d]);
 	}
-	layer_text(&t, rank, 0, "] = X[...]");
+	text_add(&t, "] = X[");
+	layer_indices(&t, 0, rank);
+	text_add(&t, "]");
 	return layer_build(&t, 1, &x);
 }
 
@@ -93,7 +95,7 @@ ricci_tensor *ricci_pad(ricci_tensor *x, const int64_t *before, const int64_t *a
 	Text t = {0};
 	layer_integers(&t, "a", rank, low);
 	layer_integers(&t, "N", rank, extent);
-	layer_text(&t, 0, rank, "Y[{,j#:N#}] = X[{,j#-a#}] else ");
+	layer_text(&t, rank, "Y[{,j#:N#}] = X[{,j#-a#}] else ");
 	text_add(&t, "(%.17g)", value);
 	return layer_build(&t, 1, &x);
 }
@@ -179,7 +181,7 @@ static ricci_tensor *reshape(ricci_tensor *x, int rank, const int64_t *out)
 		in[d] = ricci_extent(x, d);
 	Text t = {0};
 	layer_integers(&t, "N", rank, out);
-	layer_text(&t, 0, rank, "Y[{,i#:N#}] = X[");
+	layer_text(&t, rank, "Y[{,i#:N#}] = X[");
 	while (from < n || p < rank) {
 		int to = from, q = p;
 		int64_t a = 1, b = 1;
@@ -262,11 +264,11 @@ ricci_tensor *ricci_depth_to_space(ricci_tensor *x, int block)
 	layer_integer(&t, "s", block);
 	layer_integer(&t, "C", channels / size);
 	layer_integers(&t, "N", dims, extent);
-	layer_text(&t, 0, dims, "Y[b,c:C{,p#:N#}] = X[b,");
+	layer_text(&t, dims, "Y[b,c:C{,p#:N#}] = X[b,");
 	for (int d = 0; d < dims; d++)
 		text_add(&t, "(");
 	text_add(&t, "c");
-	layer_text(&t, 0, dims, "{)*s+p#%s}{,p#/s}]");
+	layer_text(&t, dims, "{)*s+p#%s}{,p#/s}]");
 	return layer_build(&t, 1, &x);
 }
 
@@ -294,7 +296,7 @@ ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block)
 	layer_integer(&t, "C", size * ricci_extent(x, 1));
 	layer_integers(&t, "D", dims, part);
 	layer_integers(&t, "N", dims, extent);
-	layer_text(&t, 0, dims, "Y[b,c:C{,p#:N#}] = X[b,c/S{,s*p#+c/D#%s}]");
+	layer_text(&t, dims, "Y[b,c:C{,p#:N#}] = X[b,c/S{,s*p#+c/D#%s}]");
 	return layer_build(&t, 1, &x);
 }
 
@@ -310,6 +312,6 @@ ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups)
 	Text t = {0};
 	layer_integer(&t, "G", groups);
 	layer_integer(&t, "K", channels / groups);
-	layer_text(&t, 0, ricci_rank(x) - 2, "Y[b,c:G*K{,p#}] = X[b,c%G*K+c/G{,p#}]");
+	layer_text(&t, ricci_rank(x) - 2, "Y[b,c:G*K{,p#}] = X[b,c%G*K+c/G{,p#}]");
 	return layer_build(&t, 1, &x);
 }

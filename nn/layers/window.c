@@ -78,7 +78,7 @@ void window_read(Text *t, const Window *w, const char *lead, const char *outside
 	for (int d = 0; d < w->dims; d++)
 		padded = padded || w->pad[d];
 	text_add(t, "%s%s", padded ? "(" : "", lead);
-	layer_text(t, 0, w->dims, "{,s#*p#+d#*r#-a#}]");
+	layer_text(t, w->dims, "{,s#*p#+d#*r#-a#}]");
 	if (padded)
 		text_add(t, " else %s)", outside);
 }

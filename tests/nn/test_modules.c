@@ -1,6 +1,6 @@
 /* test_modules.c - layers that make their parameters: names, shapes and initial values as PyTorch's
  * modules have; sharing and freezing; the summary; dropout; what layers say to wrong arguments. */
-#include "tests/check.h"
+#include "tests/memory_check.h"
 
 #include <ricci_nn.h>
 #include <stdlib.h>
@@ -188,6 +188,25 @@ static void summary(void)
 	ricci_graph_free(g);
 }
 
+/* Layers and the table; the last error. */
+static int net_and_table(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	FILE *f = fopen("/dev/null", "w");
+	int code = RICCI_ENOMEM;
+	if (g && f) {
+		ricci_tensor *y = net(g), *z = ricci_pad(y, NULL, (int64_t[]){1, 2}, 0);
+		y = ricci_concat(2, (ricci_tensor *[]){z, ricci_reshape(z, 2, (int64_t[]){5, -1})},
+				 0);
+		code = ricci_graph_error(g);
+		code = code ? code : ricci_summary(y, f);
+	}
+	if (f)
+		fclose(f);
+	ricci_graph_free(g);
+	return code;
+}
+
 /* Of a loop all steps count: 2 * 3 multiply-adds and 2 additions in each of 5. */
 static void summary_of_loop(void)
 {
@@ -346,6 +365,7 @@ int main(void)
 	sharing();
 	summary();
 	summary_of_loop();
+	check_memory(net_and_table);
 	dropout();
 	wrong_windows();
 	wrong_others();
