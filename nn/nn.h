@@ -49,10 +49,11 @@ int file_check(const char *path, Error *err);
 /* ---- checkpoints (checkpoint.c), with the history */
 /* Before a long training: could one be saved there? */
 int checkpoint_check(const char *path, Error *err);
-/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. */
-int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
-		    const ricci_position *p, const History *h, int compress, bool sound,
-		    Error *err);
+/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. output: what the net
+ * in the file computes. */
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, ricci_tensor *output,
+		    const char *path, const ricci_position *p, const History *h, int compress,
+		    bool sound, Error *err);
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
 		    ricci_position *p, History *h, Error *err);
 
@@ -72,6 +73,10 @@ int feed_open(Feed *f, ricci_data *d, bool shuffle, uint64_t seed);
 /* Feeds the next batch: how many of its samples count, 0 at the end of an epoch, or an error. */
 int feed_next(Feed *f, ricci_session *s);
 void feed_close(Feed *f);
+/* The net of a checkpoint, and the values of ricci_param_at(m->g, 0 ..). After an error there is
+ * nothing to free. */
+int checkpoint_model(const char *path, Model *m, void ***data, Error *err);
+void checkpoint_model_free(Model *m, void **data);
 
 /* ---- the progress bar (progress.c) */
 typedef struct Progress {

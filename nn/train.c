@@ -190,8 +190,8 @@ static int run_save(Run *r)
 	const ricci_training *t = r->t;
 	if (!t->checkpoint)
 		return 0;
-	return checkpoint_save(r->session, t->loss, t->checkpoint, &r->at, &r->history, t->compress,
-			       true, &r->err);
+	return checkpoint_save(r->session, t->loss, t->output ? t->output : t->misclassified,
+			       t->checkpoint, &r->at, &r->history, t->compress, true, &r->err);
 }
 
 static int run_draw(Run *r)
