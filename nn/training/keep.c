@@ -121,7 +121,12 @@ int run_save(Run *r)
 		return 0;
 	int status = checkpoint_save(r->session, t->loss, t->checkpoint, &r->at, &r->history,
 				     t->compress, true, &r->err);
-	return status ? status : run_keep(r);
+	if (status)
+		return status;
+	r->saved = t->checkpoint;
+	r->saved_step = ricci_step_count(r->session);
+	r->saved_here = true;
+	return run_keep(r);
 }
 
 int run_save_best(Run *r)
