@@ -1,11 +1,13 @@
 /* test_resume.c - a training that was stopped anywhere, within passes too, or killed, ends with the
  * same files as one that never was: checkpoints, the best and the last n, CSV, events. And files
  * that can't grow for a while, or are another training's; and memory that ends. */
+#define _GNU_SOURCE
 #include "tests/nn/training_case.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 
 /* ---- stopping and resuming */
 static volatile sig_atomic_t stop_flag;
@@ -58,6 +60,28 @@ static char *csv_text(const char *name)
 	return data;
 }
 
+/* CRC-32C by a table, masked as TFRecord files have it. */
+static uint32_t crc32c(const void *data, size_t n)
+{
+	static uint32_t table[256];
+	uint32_t crc = 0xffffffff;
+	for (uint32_t i = 0; i < 256 && !table[255]; i++) {
+		table[i] = i;
+		for (int k = 0; k < 8; k++)
+			table[i] = table[i] & 1 ? table[i] >> 1 ^ 0x82f63b78 : table[i] >> 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		crc = table[(crc ^ ((const uint8_t *)data)[i]) & 255] ^ crc >> 8;
+	return ~crc;
+}
+
+static bool sealed(const char *data, size_t n)
+{
+	uint32_t is, crc = crc32c(data, n);
+	memcpy(&is, data + n, 4);
+	return is == (crc >> 15 | crc << 17) + 0xa282ead8;
+}
+
 /* The event file as text, wall times left out, by another decoder than the library's. */
 static char *events_text(const char *name)
 {
@@ -69,6 +93,7 @@ static char *events_text(const char *name)
 		memcpy(&size, data + at, 8);
 		const unsigned char *e = (unsigned char *)data + at + 12, *end = e + size;
 		CHECK(at + 16 + size <= n && e[0] == 9 && e[9] == 16);
+		CHECK(sealed(data + at, 8) && sealed(data + at + 12, size));
 		for (e += 10; e < end; e++) {
 			step = step * 128 + (*e & 127);
 			if (*e < 128)
@@ -110,6 +135,48 @@ static void same_events(const char *a, const char *b)
 	CHECK(n > 4 * PER_EPOCH);
 	mem_free(x);
 	mem_free(y);
+}
+
+/* The tensorboard package reads what the CSV holds. */
+static void tensorboard(void)
+{
+	char command[700], line[800];
+	snprintf(command, sizeof command, "${PYTHON:-python3} tests/nn/events.py %s 2>/dev/null",
+		 in_folder("whole.tfevents"));
+	FILE *f = popen(command, "r");
+	size_t n;
+	char *csv = file_text("whole.csv", &n), *name[COLUMNS], *row = csv;
+	int ncolumn = 0, numbers = 0;
+	char *head = strsep(&row, "\n");
+	while (head && ncolumn < COLUMNS)
+		name[ncolumn++] = strsep(&head, ",");
+	name[ncolumn - 1] = "seconds";
+	bool more = f && fgets(line, sizeof line, f);
+	for (char *r; more && row && (r = strsep(&row, "\n"));) {
+		const char *of = strsep(&r, ",");
+		for (int i = 1, step = 0; r && i < ncolumn; i++) {
+			const char *value = strsep(&r, ",");
+			char tag[100], want[100];
+			int at;
+			double is = NAN;
+			step = i == 2 ? atoi(value) : step;
+			if (i < 3 || !*value)
+				continue;
+			snprintf(want, sizeof want, "%s/%s", of, name[i]);
+			CHECK(more && sscanf(line, "%d %99s %lf", &at, tag, &is) == 3);
+			CHECK_INT(at, step);
+			CHECK_STR(tag, want);
+			CHECK_NEAR(is, atof(value), 2e-5 * fabs(is));
+			numbers++;
+			more = fgets(line, sizeof line, f);
+		}
+	}
+	int status = f ? pclose(f) : -1;
+	if (WIFEXITED(status) && (WEXITSTATUS(status) == 77 || WEXITSTATUS(status) == 127))
+		CHECK_SKIP("no tensorboard package");
+	else
+		CHECK(status == 0 && !more && numbers > 4 * PER_EPOCH * 3);
+	mem_free(csv);
 }
 
 static void same_bytes(const char *a, const char *b)
@@ -329,7 +396,9 @@ int main(void)
 {
 	if (!folder_make("resume"))
 		return 1;
+	CHECK_INT(crc32c("123456789", 9), 0xe3069283);
 	whole();
+	tensorboard();
 	resumed();
 	killed();
 	full_disk();
