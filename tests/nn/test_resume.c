@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* ---- stopping and resuming */
 static volatile sig_atomic_t stop_flag;
@@ -292,6 +293,35 @@ static void killed(void)
 	CHECK(access(in_folder("torn.h5.step77"), F_OK) != 0);
 }
 
+/* Processes that are killed, later and later, until one comes to the end. */
+static void killed_anywhere(void)
+{
+	int status = 0, kills = 0;
+	for (int i = 0; i < 40; i++) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			Case c = case_new(0.9);
+			run_features(&c, "dead");
+			c.t.overwrite = 1;
+			if (!access(c.t.checkpoint, F_OK))
+				c.t.resume = c.t.checkpoint;
+			_exit(case_run(&c) ? 1 : 0);
+		}
+		if (i < 30) {
+			long ns = 20000000 + 9000000L * i;
+			nanosleep(&(struct timespec){.tv_nsec = ns}, NULL);
+			kill(pid, SIGKILL);
+		}
+		waitpid(pid, &status, 0);
+		kills += WIFSIGNALED(status);
+		if (WIFEXITED(status))
+			break;
+	}
+	CHECK(kills > 0);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	same_files("dead");
+}
+
 /* ---- a file that can't grow for a while */
 static void full_disk(void)
 {
@@ -401,6 +431,7 @@ int main(void)
 	tensorboard();
 	resumed();
 	killed();
+	killed_anywhere();
 	full_disk();
 	mistakes();
 	no_memory();
