@@ -130,7 +130,12 @@ int run_save(Run *r)
 	if (!t->checkpoint)
 		return 0;
 	int status = save_at(r, t->checkpoint);
-	return status ? status : run_keep(r);
+	if (status)
+		return status;
+	r->saved = t->checkpoint;
+	r->saved_step = ricci_step_count(r->session);
+	r->saved_here = true;
+	return run_keep(r);
 }
 
 int run_save_best(Run *r)
