@@ -1,5 +1,6 @@
 /* Recurrent layers against PyTorch (make_sequence.py), in f64 and f32; cells of a user's; products
  * of the input are outside of the loop; what wrong cells and operands get to hear. */
+#include "tests/memory_check.h"
 #include "tests/nn/sequence.h"
 
 static const char file[] = "tests/nn/sequence.txt";
@@ -210,6 +211,24 @@ static void wrong(void)
 	      MINE(.states = "h", .text = "X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]"));
 }
 
+/* Where memory ends in the middle of it. */
+static int build(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	if (!g)
+		return RICCI_ENOMEM;
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(2, 3, 4)), *last[2];
+	ricci_tensor *y = ricci_recurrent(x, &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 3,
+							      .layers = 2, .bidirectional = 1,
+							      .dropout = 0.5, .final = last));
+	y = ricci_multihead_attention(y, NULL, NULL, &RICCI_ATTENTION(.heads = 2, .causal = 1));
+	ricci_rotary(y, &RICCI_ROTARY(.heads = 3));
+	ricci_sinusoidal_positions(y, NULL);
+	int code = ricci_graph_error(g);
+	ricci_graph_free(g);
+	return code;
+}
+
 int main(void)
 {
 	for (int wide = 0; wide < 2; wide++) {
@@ -234,5 +253,6 @@ int main(void)
 	for (int k = 0; k < COUNT(cells); k++)
 		outside(cells[k]);
 	wrong();
+	check_memory(build);
 	return check_done();
 }
