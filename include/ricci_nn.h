@@ -808,7 +808,7 @@ typedef struct {
 	int watch_greatest;
 	int patience; /* ends the training after so many values in a row that are not better; 0: no */
 	int keep_best; /* 1: the checkpoint of the best value stays as `checkpoint`.best */
-	int keep;      /* n: the last n checkpoints stay as `checkpoint`.step<number> */
+	int keep; /* n: the checkpoints of the last n epochs stay as `checkpoint`.step<number> */
 	/* Files of all numbers; a training that resumes continues them behind the step it resumes
 	 * from, another one needs `overwrite` where they are. */
 	const char *csv; /* comma-separated values, or NULL */
