@@ -204,11 +204,48 @@ static void wrong(void)
 	WRONG(RICCI_ESHAPE,
 	      "ricci_recurrent: cell mine: state 0 must be [4,2], its step gives another shape",
 	      MINE(.states = "h", .text = "X, H -> N: N[b,j] = X[b,j] + H[b,0]"));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_recurrent: nothing to share: the graph has no parameter a.weight_ih_l0",
+	      .cell = ricci_lstm(), .hidden = 2, .name = "a", .share = 1);
 	WRONG(RICCI_EINVAL,
 	      "equation: no tensor is given for W: the program reads 3 (X, H, W), 2 given\n"
 	      "  X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]\n"
 	      "                         ^",
 	      MINE(.states = "h", .text = "X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]"));
+}
+
+/* Two layers with the same parameters: half of a sequence each gives what one gives at once. */
+static void shared(void)
+{
+	enum { STEPS = 6 };
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(STEPS, 2, 3)), *last[2];
+	ricci_tensor *first = ricci_op(g, "Y[t,...] = X[t,...] where t < 3", x);
+	ricci_tensor *second = ricci_op(g, "Y[t,...] = X[t+3,...]", x), *y[3];
+	ricci_recurrent_options o = RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 4, .name = "r");
+	y[0] = ricci_recurrent(x, &o);
+	o.share = 1;
+	o.final = last;
+	y[1] = ricci_recurrent(first, &o);
+	o.final = NULL;
+	o.initial = last;
+	y[2] = ricci_recurrent(second, &o);
+	CHECK_GRAPH(g);
+	CHECK_INT(ricci_param_count(g), 4);
+	CHECK(ricci_param_find(g, "r.weight_hh_l0") != NULL);
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 1), 0, 3, y);
+	float in[STEPS * 6], all[STEPS * 8], part[STEPS * 8];
+	for (int i = 0; i < STEPS * 6; i++)
+		in[i] = (float)value_at(i, 0);
+	CHECK_INT(ricci_feed(s, x, in, sizeof in), 0);
+	CHECK_INT(ricci_step(s), 0);
+	CHECK_INT(ricci_fetch(s, y[0], all, sizeof all), 0);
+	CHECK_INT(ricci_fetch(s, y[1], part, sizeof part / 2), 0);
+	CHECK_INT(ricci_fetch(s, y[2], part + STEPS * 4, sizeof part / 2), 0);
+	for (int i = 0; i < STEPS * 8; i++)
+		CHECK_NEAR(part[i], all[i], 1e-6);
+	ricci_session_free(s);
+	ricci_graph_free(g);
 }
 
 /* Where memory ends in the middle of it. */
@@ -246,6 +283,7 @@ int main(void)
 		ragged(type);
 	}
 	own_cell();
+	shared();
 	run_time_length();
 	const ricci_cell *const cells[] = {ricci_rnn(),	    ricci_lstm(), ricci_gru(),
 					   ricci_mi_lstm(), ricci_scrn(), ricci_sublstm(),
