@@ -61,6 +61,7 @@ static void network(ricci_graph *g, ricci_training *t, int batch, int hidden, do
 
 	t->loss = ricci_cross_entropy(scores, t->labels);
 	t->misclassified = ricci_misclassified(scores, t->labels);
+	t->output = scores;
 	t->rate = ricci_learning_rate(g, lr);
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }

@@ -821,6 +821,8 @@ typedef struct {
 	const char
 		*events; /* an event file of TensorBoard ("logs/events.out.tfevents.1"), or NULL */
 	FILE *profile;	 /* after the training, where a step's time went; or NULL */
+	ricci_tensor
+		*output; /* what the net in checkpoints computes; NULL: `misclassified`, or loss */
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {
@@ -850,6 +852,20 @@ RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
  * A loss that is not finite ends the training with RICCI_EVALUE; nothing is saved of it.
  * report may be NULL. 0 or an error with the message. */
 RICCI_API int ricci_train(const ricci_training *t, ricci_report *report);
+
+/* ---- serving (nn/serve; docs/serving.md) */
+/* Writes the net that computes output[0..n-1] as C99 that needs libm only: `path`, which ends with
+ * ".c", and a header beside it, whose comment shows the use. Names begin with the file's ("net.c":
+ * net_run, net_size, struct net_in, struct net_out). `training` is 0; parameters and states are
+ * those of s. name[k]: of output k in the structs, or name NULL: their own. weights: a file for
+ * them, which net_load reads; NULL: they are arrays in the source. A net that draws random numbers
+ * where `training` is 0 is RICCI_EUNSUPPORTED. 0 or an error; then the files are as they were. */
+RICCI_API int ricci_export(ricci_session *s, int n, ricci_tensor *const *output,
+			   const char *const *name, const char *path, const char *weights);
+/* The same of a checkpoint, without the program of its net. It computes the `model` of ricci_save,
+ * or `output` of ricci_train, as "output". RICCI_EFORMAT where the file holds no equations. */
+RICCI_API int ricci_export_checkpoint(const char *checkpoint, const char *path,
+				      const char *weights);
 
 #ifdef __cplusplus
 }

@@ -131,6 +131,9 @@ typedef struct Schedule {
 /* The default from the equation's structure first, then a handful of others worth trying; returns
  * the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
+/* A direct nest without calls, whose lanes run along results where there are any, since sums keep
+ * their order. */
+void schedule_direct(const Task *t, const Target *target, Schedule *out);
 /* Loops of the task before any step. */
 int schedule_axes(const Task *t);
 /* A random neighbour, in place, of a task of so many axes; it may not fit it (schedule/mutate.c).
@@ -211,6 +214,10 @@ static inline bool kernel_phase(const Kernel *k, int phase, int64_t *begin, int6
  * NULL on error. */
 Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		     Error *err);
+/* The source of a kernel as C99 that stands alone behind portable_prelude, a function kernel_0; with
+ * the schedule of a direct nest whose lanes run along results. It can't be run here. */
+Kernel *kernel_portable(const Task *t, Error *err);
+void portable_prelude(Text *out);
 /* lower + compile of one. */
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		    Error *err);

@@ -58,6 +58,16 @@ Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Ta
 	return k;
 }
 
+Kernel *kernel_portable(const Task *t, Error *err)
+{
+	/* Vectors of 16 bytes: what every processor of today has. */
+	static const Target target = {.vector_bytes = 16, .l1 = 32 << 10, .l2 = 512 << 10};
+	static const Backend portable = {.name = "c99"};
+	Schedule s;
+	schedule_direct(t, &target, &s);
+	return kernel_lower(t, &s, &portable, &target, err);
+}
+
 Kernel *kernel_ref(Kernel *k)
 {
 	__atomic_add_fetch(&k->refs, 1, __ATOMIC_RELAXED);

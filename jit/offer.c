@@ -110,3 +110,47 @@ int schedule_offers(const Task *t, const Target *target, int room, Schedule *out
 	}
 	return n;
 }
+
+/* Does s vectorise a loop of a reduced axis? */
+static bool lanes_reduced(const Problem *p, const Schedule *s)
+{
+	int loops = p->naxis, of[COMP_MAX_AXES + COUNT(s->step)];
+	bool reduced = false;
+	for (int k = 0; k < p->naxis; k++)
+		of[k] = k;
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_SPLIT)
+			of[loops++] = of[s->step[k].axis];
+		else if (s->step[k].kind == STEP_VECTORISE)
+			reduced |= of[s->step[k].axis] >= p->nspatial;
+	return reduced;
+}
+
+static void direct(Ir *ir, const Task *t, const Target *target, Schedule *out)
+{
+	IR_ENTER(ir, );
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	memset(out, 0, sizeof *out);
+	if (problem_init(p, &tree, &t->sub) == 0) {
+		nest_offer(p, target, 0, out);
+		for (int v = 1; v < NEST_OFFERS && lanes_reduced(p, out); v++)
+			nest_offer(p, target, v, out);
+		if (lanes_reduced(p, out))
+			nest_offer(p, target, 0, out);
+	}
+	IR_LEAVE(ir);
+}
+
+void schedule_direct(const Task *t, const Target *target, Schedule *out)
+{
+	Ir ir;
+	memset(out, 0, sizeof *out);
+	if (t->sub.rows) {
+		schedule_add(out, STEP_ROWS, 0, 0);
+		return;
+	}
+	ir_init(&ir);
+	direct(&ir, t, target, out);
+	ir_free(&ir);
+}

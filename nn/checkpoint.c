@@ -1,5 +1,6 @@
 /* checkpoint.c - the state of a training in an HDF5 file.
  *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types (hdf5_data.c)
+ *	/net                               u8 [n], the text of the net for inference (net_print)
  *	/history/loss /history/rate        f64 [n,2]: step, mean over steps up to it
  *	/history/records                   f64 [n,k]: the columns that history_columns names
  *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
@@ -171,6 +172,7 @@ typedef struct Saving {
 	const Items *items;
 	const ricci_position *at;
 	const History *history; /* or NULL */
+	const Text *net;
 	int compress;
 } Saving;
 
@@ -187,6 +189,8 @@ static int image_make(void *user, int out, Error *err)
 	file = h5.Fcreate(v->path, H5F_ACC_TRUNC, create, access);
 	bool ok = file >= 0 && put_position(file, v->at, s->fingerprint) &&
 		  h5_group_put(file, "parameters") && h5_group_put(file, "state") &&
+		  h5_data_put(file, "/net", RICCI_U8, 1, (hsize_t[]){v->net->n}, v->net->s,
+			      v->compress) &&
 		  (!v->history || (h5_group_put(file, "history") && put_history(file, v->history)));
 	for (int i = 0; i < s->n && ok; i++) {
 		const Item *x = &s->item[i];
@@ -239,9 +243,11 @@ static const Item *items_diverged(const Items *s, double *value)
 	return NULL;
 }
 
-int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
-		    const ricci_position *p, const History *h, int compress, bool sound, Error *err)
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, ricci_tensor *output,
+		    const char *path, const ricci_position *p, const History *h, int compress,
+		    bool sound, Error *err)
 {
+	static const char *const called = "output";
 	Items items;
 	ricci_position now = p ? *p : RICCI_POSITION();
 	if (!s || !path)
@@ -265,8 +271,12 @@ int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *pat
 				  "%s holds %f after step %llu: the training diverged; %s stays as "
 				  "it was",
 				  bad->path, value, (unsigned long long)now.step, path);
+	Text net = {0};
 	if (!status)
-		status = image_write((Saving){path, &items, &now, h, compress}, err);
+		status = net_print(&net, 1, &output, &called, err);
+	if (!status)
+		status = image_write((Saving){path, &items, &now, h, &net, compress}, err);
+	text_free(&net);
 	items_free(&items);
 	return status;
 }
@@ -278,7 +288,8 @@ int ricci_save(ricci_session *s, const ricci_tensor *model, const char *path,
 	ricci_position own;
 	if (p && struct_take(&own, sizeof own, p, "ricci_position", err))
 		return err->code;
-	return checkpoint_save(s, model, path, p ? &own : NULL, NULL, compress, false, err);
+	return checkpoint_save(s, model, (ricci_tensor *)(uintptr_t)model, path, p ? &own : NULL,
+			       NULL, compress, false, err);
 }
 
 /* ---- reading */
@@ -523,4 +534,78 @@ int ricci_peek(const char *path, ricci_position *p)
 	if (!status)
 		struct_give(p, &v.at, sizeof v.at);
 	return status;
+}
+
+/* ---- the net, without its program */
+
+static int net_image_read(void *user, int out, Error *err)
+{
+	const char *path = user;
+	ricci_position at;
+	H5Dataset net;
+	char hex[24];
+	hid_t file;
+	int status = image_open(path, &file, err);
+	if (!status)
+		status = get_position(file, path, &at, hex, err);
+	if (status)
+		return status;
+	if (h5_data_describe(file, path, "/net", &net, NULL) || net.rank != 1 ||
+	    net.type != RICCI_U8)
+		return error_set(err, RICCI_EFORMAT,
+				 "%s holds no equations: an older version saved it; load it in its "
+				 "program and save it again, or call ricci_export there",
+				 path);
+	char *text = mem_zalloc((size_t)net.shape[0] + 1);
+	if (!text)
+		return error_set(err, RICCI_ENOMEM, "out of memory for the net of %s", path);
+	status = h5_data_get(file, path, "/net", RICCI_U8, 1, net.shape, text, err);
+	return status ? status : h5_put(out, text, (size_t)net.shape[0] + 1, err);
+}
+
+/* The values of all parameters and states, in the order of ricci_param_at. */
+static int net_values(const char *path, Model *m, void **data, Error *err)
+{
+	Items items;
+	int status = items_make(&items, m->output[0], false, err);
+	if (status)
+		return status;
+	Loading v = {.path = path, .items = &items, .part = LOAD_PARAMETERS};
+	status = image_load(&v, err);
+	for (int i = 0; i < items.n && !status; i++) {
+		data[i] = items.item[i].data;
+		items.item[i].data = NULL;
+	}
+	items_free(&items);
+	return status;
+}
+
+int checkpoint_model(const char *path, Model *m, void ***data, Error *err)
+{
+	H5Result text;
+	*data = NULL;
+	*m = (Model){0};
+	int status = h5_run(net_image_read, (void *)(uintptr_t)path, &text, err);
+	if (status)
+		return status;
+	Error own = {0};
+	status = net_read(m, text.data, &own);
+	h5_result_free(&text);
+	if (status)
+		return error_set(err, status, "%s: %s", path, own.text);
+	*data = mem_zalloc(((size_t)ricci_param_count(m->g) + 1) * sizeof **data);
+	status = *data ? net_values(path, m, *data, err)
+		       : error_set(err, RICCI_ENOMEM, "out of memory for %s", path);
+	if (status)
+		checkpoint_model_free(m, *data);
+	return status;
+}
+
+void checkpoint_model_free(Model *m, void **data)
+{
+	for (int i = 0; data && i < ricci_param_count(m->g); i++)
+		mem_free(data[i]);
+	mem_free(data);
+	ricci_graph_free(m->g);
+	*m = (Model){0};
 }

@@ -78,10 +78,11 @@ int file_check(const char *path, Error *err);
 /* ---- checkpoints (checkpoint.c), with the history */
 /* Before a long training: could one be saved there? */
 int checkpoint_check(const char *path, Error *err);
-/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. */
-int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
-		    const ricci_position *p, const History *h, int compress, bool sound,
-		    Error *err);
+/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. output: what the net
+ * in the file computes. */
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, ricci_tensor *output,
+		    const char *path, const ricci_position *p, const History *h, int compress,
+		    bool sound, Error *err);
 /* What is loaded: all of the same model; or of any model parameters alone, or with them those states
  * (running statistics, averages) that the file has. */
 typedef enum { LOAD_ALL, LOAD_PARAMETERS, LOAD_VALUES } LoadPart;
@@ -104,6 +105,10 @@ int feed_open(Feed *f, ricci_data *d, bool shuffle, uint64_t seed);
 /* Feeds the next batch: how many of its samples count, 0 at the end of an epoch, or an error. */
 int feed_next(Feed *f, ricci_session *s);
 void feed_close(Feed *f);
+/* The net of a checkpoint, and the values of ricci_param_at(m->g, 0 ..). After an error there is
+ * nothing to free. */
+int checkpoint_model(const char *path, Model *m, void ***data, Error *err);
+void checkpoint_model_free(Model *m, void **data);
 
 /* ---- averages of parameters (optimisers/): the state that counts the updates they hold */
 #define AVERAGE_COUNT "ema.step"

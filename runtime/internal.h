@@ -32,18 +32,9 @@ int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
 int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
 		Error *err);
 
-/* ---- the memory plan (plan.c) ---- */
-typedef struct PlanItem {
-	size_t bytes;	 /* > 0 */
-	int first, last; /* steps in which it lives, both included */
-	size_t offset;	 /* out, a multiple of ALIGNMENT */
-} PlanItem;
-int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
+/* ---- the memory plan (plan.c): runtime.h ---- */
 /* plan_many.c: the same of items that are in order, the largest first; *total is 0. */
 int plan_many(int n, PlanItem **item, size_t *total, Error *err);
-
-/* ---- the device (device.c) ---- */
-const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
 
 typedef struct TaskCopy { /* a thread's own copy of a task's nodes */
 	Ir ir;

@@ -17,6 +17,15 @@ int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t
 
 /* ---- the device model (device.c): measured once, kept in the cache folder ---- */
 const DeviceModel *device_model(void);
+const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
+
+/* ---- the memory plan (plan.c) ---- */
+typedef struct PlanItem {
+	size_t bytes;	 /* > 0 */
+	int first, last; /* steps in which it lives, both included */
+	size_t offset;	 /* out, a multiple of 64 */
+} PlanItem;
+int plan_offsets(int n, PlanItem *item, size_t *total, Error *err);
 
 /* ---- the machine (machine.c): what the threads of a pool can do together, the best of as many
  * tries as fit in `seconds`, three at least ---- */

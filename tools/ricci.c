@@ -31,6 +31,10 @@ static const char help_text[] =
 	"             [--seconds S]                time for the search [10]\n"
 	"             [--strategy NAME]            genetic or random [genetic]\n"
 	"             [--picture FILE.svg]         draws the best times so far\n"
+	"  ricci export CHECKPOINT -o NET.c        a trained net as C99 that needs libm only, and "
+	"its "
+	"header\n"
+	"             [--weights FILE]             the weights beside, not in the source\n"
 	"  ricci info                              this machine, the backends, the cache\n"
 	"  ricci cache list|verify|clear           the kernels kept on disk\n"
 	"\n"
@@ -91,7 +95,8 @@ enum {
 	TAKES_GRAD = 4,
 	TAKES_CODE = 8,
 	TAKES_TIME = 16,
-	TAKES_TUNE = 32
+	TAKES_TUNE = 32,
+	TAKES_EXPORT = 64
 };
 static const struct Command {
 	const char *name;
@@ -103,6 +108,7 @@ static const struct Command {
 	{"run", command_run, TAKES_EXPR | TAKES_OUTPUT | TAKES_TIME},
 	{"code", command_code, TAKES_EXPR | TAKES_CODE},
 	{"tune", command_tune, TAKES_EXPR | TAKES_CODE | TAKES_TUNE},
+	{"export", command_export, TAKES_EXPORT},
 	{"info", command_info, 0},
 	{"cache", command_cache, 0},
 };
@@ -212,6 +218,10 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 					       "NAME=SHAPE, NAME=SHAPE:TYPE or NAME=FILE.npy");
 		} else if (arg[0] != '-') {
 			list_add(&o->operand, NULL, arg);
+		} else if (takes & TAKES_EXPORT && option_is("-o", argc, argv, &i, &value)) {
+			list_add(&o->output, value, NULL);
+		} else if (takes & TAKES_EXPORT && option_is("--weights", argc, argv, &i, &value)) {
+			o->weights = value;
 		} else if (takes & TAKES_OUTPUT && option_is("-o", argc, argv, &i, &value)) {
 			list_add_named(&o->output, value, "-o NAME=FILE.npy");
 		} else if (takes & TAKES_GRAD && option_is("--wrt", argc, argv, &i, &value)) {

@@ -31,6 +31,7 @@ typedef struct Options {
 	double seconds; /* of a search */
 	const Strategy *strategy;
 	const char *picture; /* NULL: none */
+	const char *weights; /* of an exported net: their file; NULL: in the source */
 } Options;
 
 /* ---- program.c: the expression, its operands and results ---- */
@@ -98,6 +99,7 @@ int command_grad(const Options *o);
 int command_run(const Options *o);
 int command_code(const Options *o);
 int command_tune(const Options *o);
+int command_export(const Options *o);
 int command_info(const Options *o);
 int command_cache(const Options *o);
 

@@ -230,6 +230,46 @@ static const char cuda_after[] =
 			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
 					"#define ricci_pow_f64(x, y) pow(x, y)\n";
 
+/* The library's mathematics in the names of C99, a function a line. */
+static void math_in_c99(Text *out, const char *math)
+{
+	static const struct {
+		const char *from, *to;
+	} word[] = {{"__builtin_inff()", "INFINITY"},
+		    {"__builtin_nanf(\"\")", "NAN"},
+		    {"__builtin_", ""},
+		    {"__attribute__((const))", ""},
+		    {"unsigned long", "uint64_t"},
+		    {"~0ul", "~(uint64_t)0"},
+		    {"} static inline ", "}\nstatic inline "},
+		    {"#endif", ""}};
+
+	while (*math) {
+		int k = 0;
+		while (k < COUNT(word) && strncmp(math, word[k].from, strlen(word[k].from)))
+			k++;
+		text_add(out, "%s", k < COUNT(word) ? word[k].to : "");
+		if (k == COUNT(word))
+			text_put(out, math, 1);
+		math += k < COUNT(word) ? strlen(word[k].from) : 1;
+	}
+}
+
+void portable_prelude(Text *out)
+{
+	text_add(out, "%s",
+		 "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n"
+		 "typedef struct KernelEnv { uint64_t seed, step; void *scratch, *shared; } "
+		 "KernelEnv;\n" HELPERS("static inline ") EXTREMES("static inline ")
+			 LIMITS QUOTIENTS SPECIALS("static inline "));
+	text_add(out, "%s",
+		 "#define ricci_sin_f64 sin\n#define ricci_cos_f64 cos\n"
+		 "#define ricci_tan_f64 tan\n#define ricci_erf_f64 erf\n"
+		 "#define ricci_pow_f64 pow\n");
+	math_in_c99(out, strstr(jit_math_prelude, "static inline"));
+	text_add(out, "\n");
+}
+
 static const Dialect dialects[] = {
 	{.backend = "tcc",
 	 .prelude = tcc_prelude,
@@ -254,6 +294,16 @@ static const Dialect dialects[] = {
 	 .hide = " int64_t s%lld = %lldL;\n __asm__(\"\" : \"+r\"(s%lld));\n",
 	 .zero = " int64_t s0 = 0L;\n#ifdef __AVX512VL__\n __asm__(\"\" : \"+r\"(s0));\n#endif\n",
 	 .lanes = cc_lanes,
+	 .versions = true},
+	/* What any compiler of C99 takes; the prelude stands once in the file (portable_prelude). */
+	{.backend = "c99",
+	 .prelude = "",
+	 .math = "",
+	 .restrict_ = "restrict",
+	 .vector = "",
+	 .unroll = "",
+	 .align = "",
+	 .sync = "",
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

@@ -113,14 +113,23 @@ int run_keep(Run *r)
 
 /* ---- saving */
 
+static int save_at(Run *r, const char *path)
+{
+	const ricci_training *t = r->t;
+	ricci_tensor *output = t->output	  ? t->output
+			       : t->misclassified ? t->misclassified
+						  : t->loss;
+	return checkpoint_save(r->session, t->loss, output, path, &r->at, &r->history, t->compress,
+			       true, &r->err);
+}
+
 int run_save(Run *r)
 {
 	const ricci_training *t = r->t;
 	run_flush(r, true); /* rows of steps that the checkpoint holds are not made again */
 	if (!t->checkpoint)
 		return 0;
-	int status = checkpoint_save(r->session, t->loss, t->checkpoint, &r->at, &r->history,
-				     t->compress, true, &r->err);
+	int status = save_at(r, t->checkpoint);
 	return status ? status : run_keep(r);
 }
 
@@ -132,9 +141,7 @@ int run_save_best(Run *r)
 		return 0;
 	r->improved = false;
 	text_add(&path, "%s.best", t->checkpoint);
-	int status = path.failed ? FAIL(r, RICCI_ENOMEM, "out of memory")
-				 : checkpoint_save(r->session, t->loss, path.s, &r->at, &r->history,
-						   t->compress, true, &r->err);
+	int status = path.failed ? FAIL(r, RICCI_ENOMEM, "out of memory") : save_at(r, path.s);
 	text_free(&path);
 	return status;
 }
