@@ -101,12 +101,15 @@ RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type
 				    const int64_t *shape);
 
 typedef struct {
-	int kind; /* 0 constant, 1 normal, 2 uniform */
+	int kind; /* 0 constant, 1 normal, 2 uniform, 3 truncated normal */
 	double a, b;
 } ricci_init;
 RICCI_API ricci_init ricci_constant(double value);
 RICCI_API ricci_init ricci_normal(double deviation);	     /* mean 0 */
 RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
+/* Normal of mean 0, drawn anew where it is outside of -bound..bound. deviation > 0, bound at least
+ * a tenth of it; 2 deviations are usual. */
+RICCI_API ricci_init ricci_truncated_normal(double deviation, double bound);
 
 /* A tensor that the session keeps between steps: a parameter or a state. It starts from `init`
  * (drawn from the session's seed and the tensor's name, so the order of creation does not matter)
@@ -270,6 +273,7 @@ typedef struct {
 	/* 1: everything compiled and tuned before the first step, same bits in every run */
 	int static_mode;
 	uint64_t seed;
+	int check_finite; /* 1: as ricci_check_finite from the first step on; RICCI_CHECK=nan too */
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
 
@@ -309,6 +313,16 @@ RICCI_API int ricci_settle(ricci_session *s);
  */
 typedef int ricci_tune_report(void *user, double spent, double part);
 RICCI_API int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void *user);
+
+/* Looks (on: 1) at all results of each of the session's kernels from the next step on, or no longer
+ * (0). A step then ends with RICCI_EVALUE at the first tensor that holds a NaN or an infinity although
+ * all that it is computed from is finite, constants of the equations included; the message names
+ * tensor, element, equations, step, and the ranges of the operands. Where a NaN reaches an output or
+ * a state otherwise, it names what was fed or stored as NaN, or the first kernel that made one of
+ * infinities. Parameters and states stay as they were, and so does the step count, so that after
+ * ricci_feed of the state before a divergence (and ricci_set_step) the same step is done again. It
+ * takes another copy of what steps assign, and reads all results once more. 0 or an error. */
+RICCI_API int ricci_check_finite(ricci_session *s, int on);
 
 /* ---- profiles: where a step's time goes ---- */
 

@@ -1,9 +1,11 @@
 /* checkpoint.c - the state of a training in an HDF5 file.
  *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types (hdf5_data.c)
  *	/net                               u8 [n], the text of the net for inference (net_print)
- *	/history/loss /history/epochs      f64 [n,2] step, loss; [n,4] step, loss, train, test error
+ *	/history/loss /history/rate        f64 [n,2]: step, mean over steps up to it
+ *	/history/records                   f64 [n,k]: the columns that history_columns names
  *	attributes of /: ricci_version fingerprint step seed random_state epoch index loss_sum
- *	                 batches wrong
+ *	                 batches wrong history_loss history_rate history_columns watch
+ *	                 metric_sums metric_counts
  * The file is put together in memory (HDF5's core driver) and written by file_replace, so that a
  * full disk meets our own write() and never HDF5, which cannot close a file that it could not
  * flush. Invariant: loading changes nothing before everything was read and found right. */
@@ -132,15 +134,35 @@ static bool put_position(hid_t file, const ricci_position *p, uint64_t fingerpri
 	return ok;
 }
 
+static bool put_curve(hid_t file, const char *name, const Curve *c)
+{
+	char path[48];
+	snprintf(path, sizeof path, "/history/%s", name);
+	hsize_t points[2] = {(hsize_t)c->npoint, 2};
+	double open[3] = {c->every, c->sum, c->count};
+	snprintf(path, sizeof path, "history_%s", name);
+	bool ok = h5_attribute_put(file, path, *h5.T_NATIVE_DOUBLE, 3, open);
+	snprintf(path, sizeof path, "/history/%s", name);
+	return ok && (!c->npoint || h5_data_put(file, path, RICCI_F64, 2, points, c->point, 0));
+}
+
 static bool put_history(hid_t file, const History *h)
 {
-	hsize_t points[2] = {(hsize_t)h->npoint, 2}, epochs[2] = {(hsize_t)h->nepoch, 4};
-	double open[3] = {h->every, h->sum, h->count};
-	bool ok = h5_attribute_put(file, "history", *h5.T_NATIVE_DOUBLE, 3, open);
-	if (h->npoint && ok)
-		ok = h5_data_put(file, "/history/loss", RICCI_F64, 2, points, h->point, 0);
-	if (h->nepoch && ok)
-		ok = h5_data_put(file, "/history/epochs", RICCI_F64, 2, epochs, h->epoch, 0);
+	char names[COLUMNS * (COLUMN_NAME + 1) + 16];
+	size_t n = (size_t)snprintf(names, sizeof names, "epoch,step");
+	hsize_t records[2] = {(hsize_t)h->nrecord, (hsize_t)(HISTORY_KEYS + h->ncolumn)};
+	for (int i = 0; i < h->ncolumn; i++)
+		n += (size_t)snprintf(names + n, sizeof names - n, ",%s", h->column[i]);
+	const double watch[4] = {h->watch.best, h->watch.step, h->watch.since, h->watch.validated};
+	bool ok =
+		put_curve(file, "loss", &h->loss) && put_curve(file, "rate", &h->rate) &&
+		h5_text_put(file, "history_columns", names) &&
+		h5_attribute_put(file, "watch", *h5.T_NATIVE_DOUBLE, 4, watch) &&
+		h5_attribute_put(file, "metric_sums", *h5.T_NATIVE_DOUBLE, METRICS, h->sums.sum) &&
+		h5_attribute_put(file, "metric_counts", *h5.T_NATIVE_DOUBLE, METRICS,
+				 h->sums.count);
+	if (h->nrecord && ok)
+		ok = h5_data_put(file, "/history/records", RICCI_F64, 2, records, h->record, 0);
 	return ok;
 }
 
@@ -306,20 +328,52 @@ static int image_open(const char *path, hid_t *file, Error *err)
 	return 0;
 }
 
-/* A history is an ornament: what is odd is left out. */
+static void get_curve(hid_t file, const char *name, Curve *c)
+{
+	char path[48];
+	double open[3];
+	snprintf(path, sizeof path, "/history/%s", name);
+	double *points = h5_rows_get(file, path, 2, HISTORY_POINTS, &c->npoint);
+	if (points)
+		memcpy(c->point, points, (size_t)c->npoint * sizeof *c->point);
+	mem_free(points);
+	snprintf(path, sizeof path, "history_%s", name);
+	if (h5_attribute_get(file, path, *h5.T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
+		c->every = open[0];
+		c->sum = open[1];
+		c->count = open[2];
+	}
+}
+
+/* Curves and records are no state of the training: what is odd is left out. */
 static void get_history(hid_t file, History *h)
 {
-	double open[3], *points = h5_rows_get(file, "/history/loss", 2, HISTORY_POINTS, &h->npoint);
-	if (points)
-		memcpy(h->point, points, (size_t)h->npoint * sizeof *h->point);
-	mem_free(points);
-	if (h5_attribute_get(file, "history", *h5.T_NATIVE_DOUBLE, 3, open) && open[0] >= 1) {
-		h->every = open[0];
-		h->sum = open[1];
-		h->count = open[2];
+	char names[COLUMNS * (COLUMN_NAME + 1) + 16], *rest = names;
+	double watch[4];
+	get_curve(file, "loss", &h->loss);
+	get_curve(file, "rate", &h->rate);
+	h5_text_get(file, "history_columns", names, sizeof names);
+	for (int i = 0; rest && h->ncolumn < COLUMNS; i++) {
+		char *name = rest, *end = strchr(rest, ',');
+		rest = end ? end + 1 : NULL;
+		if (end)
+			*end = 0;
+		if (i >= HISTORY_KEYS)
+			snprintf(h->column[h->ncolumn++], COLUMN_NAME, "%.*s", COLUMN_NAME - 1,
+				 name);
 	}
-	h->epoch = (HistoryEpoch *)h5_rows_get(file, "/history/epochs", 4, 1 << 20, &h->nepoch);
-	h->room = h->nepoch;
+	h->record = h5_rows_get(file, "/history/records", (hsize_t)(HISTORY_KEYS + h->ncolumn),
+				1 << 24, &h->nrecord);
+	h->room = h->nrecord;
+	if (h5_attribute_get(file, "watch", *h5.T_NATIVE_DOUBLE, 4, watch))
+		h->watch = (Watch){watch[0], watch[1], watch[2], watch[3]};
+	h5_attribute_get(file, "metric_sums", *h5.T_NATIVE_DOUBLE, METRICS, h->sums.sum);
+	h5_attribute_get(file, "metric_counts", *h5.T_NATIVE_DOUBLE, METRICS, h->sums.count);
+}
+
+static size_t history_bytes(const History *h)
+{
+	return (size_t)h->nrecord * (size_t)(HISTORY_KEYS + h->ncolumn) * sizeof *h->record;
 }
 
 typedef struct Loading {
@@ -362,7 +416,7 @@ static int image_read(void *user, int out, Error *err)
 		get_history(file, h);
 		status = h5_put(out, h, sizeof *h, err);
 		if (!status)
-			status = h5_put(out, h->epoch, (size_t)h->nepoch * sizeof *h->epoch, err);
+			status = h5_put(out, h->record, history_bytes(h), err);
 	}
 	for (int i = 0; s && i < s->n && !status; i++)
 		status = h5_put(out, s->item[i].data, ricci_bytes(s->item[i].t), err);
@@ -384,13 +438,12 @@ static bool history_take(const H5Result *r, size_t *used, History *h)
 {
 	if (!result_take(r, used, h, sizeof *h))
 		return false;
-	size_t n = (size_t)h->nepoch * sizeof *h->epoch;
-	h->epoch = n ? mem_alloc(n) : NULL;
-	h->room = h->nepoch;
-	if (!n || (h->epoch && result_take(r, used, h->epoch, n)))
+	size_t n = history_bytes(h);
+	h->record = n ? mem_alloc(n) : NULL;
+	h->room = h->nrecord;
+	if (!n || (h->record && result_take(r, used, h->record, n)))
 		return true;
-	mem_free(h->epoch);
-	*h = (History){.every = 1};
+	history_free(h);
 	return false;
 }
 
@@ -423,6 +476,8 @@ int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *pat
 	if (status)
 		return status;
 	Loading v = {path, &items, weights, {0}, h};
+	if (h)
+		history_start(h);
 	status = image_load(&v, err);
 	at = v.at;
 	if (!status && !weights && at.seed != ricci_seed(s))

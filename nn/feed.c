@@ -15,14 +15,17 @@ static int feed_add(Feed *f, ricci_tensor *t, const char *field, Error *err)
 		return error_set(err, RICCI_EINVAL, "a training has at most %d inputs",
 				 COUNT(f->input));
 	int64_t batch = ricci_extent(t, 0);
+	if (batch < 1 || batch > INT32_MAX)
+		return error_set(err, RICCI_ESHAPE,
+				 "the input '%s' needs the batch as its first dimension",
+				 ricci_name(t));
 	if (!f->n)
 		f->batch = batch;
-	if (batch < 1 || batch > INT32_MAX || batch != f->batch)
+	if (batch != f->batch)
 		return error_set(err, RICCI_ESHAPE,
-				 "the input '%s' has a batch of %lld as its first dimension, '%s' "
-				 "has %lld",
-				 ricci_name(t), (long long)batch,
-				 ricci_name(f->n ? f->input[0].tensor : t), (long long)f->batch);
+				 "the input '%s' has a batch of %lld, the input '%s' has %lld",
+				 ricci_name(t), (long long)batch, ricci_name(f->input[0].tensor),
+				 (long long)f->batch);
 	f->input[f->n++] = (ricci_fed){t, field};
 	return 0;
 }

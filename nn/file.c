@@ -68,6 +68,44 @@ static int write_all(int fd, const char *data, size_t n)
 	return 0;
 }
 
+int file_write_at(int fd, const void *data, size_t n, int64_t at)
+{
+	if (lseek(fd, (off_t)at, SEEK_SET) < 0)
+		return errno;
+	Held held = signal_hold();
+	int e = write_all(fd, data, n);
+	signal_release(&held);
+	return e;
+}
+
+int file_read(const char *path, char **data, size_t *n, Error *err)
+{
+	*data = NULL;
+	*n = 0;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), e = fd < 0 || fstat(fd, &st) ? errno : 0;
+	if (e == ENOENT)
+		return 0;
+	size_t size = e ? 0 : (size_t)st.st_size;
+	if (!e && !(*data = mem_alloc(size + 1)))
+		e = ENOMEM;
+	for (ssize_t k = 1; !e && *n < size && k; *n += (size_t)k) {
+		k = read(fd, *data + *n, size - *n);
+		if (k < 0 && errno != EINTR)
+			e = errno;
+		k = k < 0 ? 0 : k;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!e)
+		return 0;
+	mem_free(*data);
+	*data = NULL;
+	if (e == ENOMEM)
+		return error_set(err, RICCI_ENOMEM, "out of memory for %s", path);
+	return error_set(err, RICCI_EIO, "cannot read %s: %s", path, strerror(e));
+}
+
 /* ---- temporary files: <path>.<process>-<number>.tmp, beside the file */
 
 static bool temp_like(const char *name, const char *base)

@@ -1,5 +1,5 @@
-/* nn.h - what the files of nn/ share: the history of a training and its
- * picture, the progress bar, what feeds batches. Everything else they offer is public (ricci_nn.h). */
+/* nn.h - what the files of nn/ share: the history of a training, files, checkpoints, what feeds
+ * batches. Everything else they offer is public (ricci_nn.h). */
 #ifndef NN_H
 #define NN_H
 
@@ -7,23 +7,47 @@
 
 #include <ricci_nn.h>
 
-/* ---- history of a training (history.c) */
+/* ---- history of a training (training/history.c): what a checkpoint holds of the past */
 #define HISTORY_POINTS 512
-typedef struct HistoryEpoch {
-	double step, loss, train_error, test_error; /* test_error < 0: unknown */
-} HistoryEpoch;
-typedef struct History {
-	double point[HISTORY_POINTS][2]; /* step, mean loss of the `every` steps up to it */
+/* A value of each step, as means over `every` steps: at most HISTORY_POINTS of them. */
+typedef struct Curve {
+	double point[HISTORY_POINTS][2]; /* the last step, the mean */
 	int npoint;
-	double every, sum, count;
-	HistoryEpoch *epoch;
-	int nepoch, room;
+	double every, sum, count; /* of the next point: sum and count so far */
+} Curve;
+void curve_add(Curve *c, uint64_t step, double value);
+
+enum { METRICS = 16, COLUMNS = 64, COLUMN_NAME = 64 };
+/* What a pass or a running epoch adds up for each metric. */
+typedef struct Sums {
+	double sum[METRICS], count[METRICS];
+} Sums;
+/* Of the watched value (training/watch.c). */
+typedef struct Watch {
+	double best, step; /* NaN: none yet; the step in which it was measured */
+	double since;	   /* how many values were not better since then */
+	double validated;  /* the last step whose validation was due and is done */
+} Watch;
+typedef struct History {
+	Curve loss, rate;
+	Curve seconds; /* of a step; in no checkpoint, since times are not reproducible */
+	int ncolumn;
+	char column[COLUMNS][COLUMN_NAME];
+	double *record; /* [nrecord][HISTORY_KEYS + ncolumn]: epoch, step, values; NaN: none */
+	int nrecord, room;
+	Watch watch;
+	Sums sums; /* of the running epoch */
 } History;
-void history_add(History *h, uint64_t step, double loss);
-int history_epoch(History *h, HistoryEpoch e); /* 0 or RICCI_ENOMEM */
+#define HISTORY_KEYS 2
+/* An empty one without columns. */
+void history_start(History *h);
+int column_named(const History *h, const char *name); /* -1: none */
+/* Adds a record of value[0..ncolumn-1]. 0 or RICCI_ENOMEM. */
+int history_record(History *h, uint64_t epoch, uint64_t step, const double *value);
+/* Takes over what `old`, with other columns, holds; values of columns of equal name. 0 or
+ * RICCI_ENOMEM. */
+int history_adopt(History *h, const History *old);
 void history_free(History *h);
-/* The loss curve and the errors as SVG, written beside `path` and renamed. */
-int history_draw(const History *h, const char *path, Error *err);
 
 /* ---- files (file.c) */
 /* Replaces the file by these bytes, one part after the other: all, or the old one stays (temporary
@@ -42,6 +66,11 @@ int file_seal(const char *path, const void *data, size_t n, Error *err);
 bool file_there(const char *path, const char *other);
 /* 0 when the file can be read and its seal fits, or there is none. */
 int file_sealed(const char *path, Error *err);
+/* Writes n bytes at this place of an open file: 0 or errno, also where the process's file size is
+ * limited. */
+int file_write_at(int fd, const void *data, size_t n, int64_t at);
+/* The whole file in memory that the caller frees; *data = NULL, 0: there is none. */
+int file_read(const char *path, char **data, size_t *n, Error *err);
 /* Could file_replace make a file of this name? Tells a mistaken path before the work, not after it.
  */
 int file_check(const char *path, Error *err);
@@ -78,20 +107,10 @@ void feed_close(Feed *f);
 int checkpoint_model(const char *path, Model *m, void ***data, Error *err);
 void checkpoint_model_free(Model *m, void **data);
 
-/* ---- the progress bar (progress.c) */
-typedef struct Progress {
-	FILE *out; /* NULL: silent */
-	double shown;
-	bool drawn;
-} Progress;
-Progress progress_start(FILE *out); /* silent unless out is a terminal */
-/* At most ten times a second, unless done == total. label: "epoch 1/3". unit: of done, NULL: no
- * rate is shown. seconds: since `first`. */
-void progress_show(Progress *p, const char *label, const char *values, const char *unit,
-		   int64_t first, int64_t done, int64_t total, double seconds);
-void progress_clear(Progress *p);
+/* ---- averages of parameters (optimisers/): the state that counts the updates they hold */
+#define AVERAGE_COUNT "ema.step"
 
-/* ---- building equations (layers.c) */
+/* ---- building equations (layers/build.c) */
 /* The graph of the first operand, or NULL when it has an error already or an operand is missing or
  * its rank is not within low..high (then the graph gets an error that names `who` and `layout`). */
 typedef struct Operand {

@@ -39,10 +39,32 @@ static void store_chunk(const Storage *st, const Distribution *d, int64_t at, in
 	}
 }
 
+/* A chunk within -bound..bound: numbers outside come from the next draw of their place. At the least
+ * bound, a tenth of the deviation, one in twelve is inside. */
+static void draw_within(const Distribution *d, float bound, uint64_t block, float *x)
+{
+	Distribution next = *d;
+	float y[DRAW_CHUNK];
+
+	draw_chunk(d, block, x);
+	for (int outside = bound < INFINITY; outside;) {
+		next.step--;
+		outside = 0;
+		for (int i = 0; i < DRAW_CHUNK; i++) {
+			if (fabsf(x[i]) <= bound)
+				continue;
+			if (!outside++)
+				draw_chunk(&next, block, y);
+			x[i] = y[i];
+		}
+	}
+}
+
 static void draw_parts(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
 	const Storage *st = buf[0];
 	const Distribution *d = buf[1];
+	const double *bound = buf[2];
 	Distribution unit = *d;
 	bool f32 = st->node->type == RICCI_F32;
 	int64_t last = end * PART < tensor_size(st->node) ? end * PART : tensor_size(st->node);
@@ -55,10 +77,11 @@ static void draw_parts(void *const *buf, const KernelEnv *env, int64_t begin, in
 		int64_t n = last - at < DRAW_CHUNK ? last - at : DRAW_CHUNK;
 
 		if (f32 && n == DRAW_CHUNK) {
-			draw_chunk(d, (uint64_t)at / 4, (float *)st->data + at);
+			draw_within(d, (float)*bound, (uint64_t)at / 4, (float *)st->data + at);
 			continue;
 		}
-		draw_chunk(f32 ? d : &unit, (uint64_t)at / 4, x);
+		draw_within(f32 ? d : &unit, (float)(f32 ? *bound : *bound / d->scale),
+			    (uint64_t)at / 4, x);
 		store_chunk(st, d, at, n, x);
 	}
 }
@@ -81,18 +104,20 @@ static void fill_parts(void *const *buf, const KernelEnv *env, int64_t begin, in
 int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
 {
 	const ricci_init *in = &st->tensor->init;
+	bool normal = in->kind == 1 || in->kind == 3;
+	double bound = in->kind == 3 ? in->b : INFINITY;
 	/* The step is one that no training reaches. */
-	Distribution d = {.normal = in->kind == 1,
-			  .shift = in->kind == 1 ? 0 : in->a,
-			  .scale = in->kind == 0   ? 0
-				   : in->kind == 1 ? in->a
-						   : in->b - in->a,
+	Distribution d = {.normal = normal,
+			  .shift = normal ? 0 : in->a,
+			  .scale = in->kind == 0 ? 0
+				   : normal	 ? in->a
+						 : in->b - in->a,
 			  .key = name_key(st->tensor->name),
 			  .seed = seed,
 			  .step = UINT64_MAX};
 	Kernel k = {.run = in->kind == 0 ? fill_parts : draw_parts,
 		    .parts = (tensor_size(st->node) + PART - 1) / PART};
-	void *buf[] = {st, &d};
+	void *buf[] = {st, &d, &bound};
 
 	if (in->kind == 0 && in->a == 0 && !signbit(in->a))
 		return 0;

@@ -7,6 +7,7 @@
  */
 #include "runtime/family.h"
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- storage ---- */
 bool tensor_kept(const ricci_tensor *t)
@@ -127,6 +128,7 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 	int code = request_make(o, &f->request, err);
 
 	f->seed = o->seed;
+	f->check_finite = o->check_finite || !strcmp(env_text("RICCI_CHECK", ""), "nan");
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
 	if (!code && !f->request.frozen)

@@ -11,6 +11,7 @@ typedef struct Family {
 	pthread_mutex_t lock; /* of the data of states, inputs and outputs */
 	Request request;
 	uint64_t seed;
+	bool check_finite; /* of new sessions */
 	Pool *pool;
 	Tuner *tuner; /* NULL: nothing is tuned */
 	int nstate;

@@ -301,6 +301,7 @@ typedef struct Cell { /* a tensor's place */
 	int first, last;  /* the runs that write and last read it */
 	Storage *storage; /* STATE: its data; NEXT: its spare, or its data when in place */
 	bool in_place, root;
+	bool could;		     /* NEXT: in_place, but for program_check_finite */
 	const ricci_tensor *next_of; /* the state whose next value it is; or NULL */
 	struct Cell *of;	     /* VIEW: of what it is a part, or another shape; else NULL */
 	size_t offset;		     /* TEMP: in the arena; VIEW: in `of` */
@@ -321,19 +322,24 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	int ninput, nbuf, *cell; /* the cell of each buffer */
 	void **buf;
 } Run;
+typedef struct Finite Finite;
 typedef struct Program {
 	int nrun, ncell, nroot, nline;
 	Run *run;
 	Cell *cell;
-	int *root;	  /* the cell of each root */
-	Line **line;	  /* of its kernels and of its loops' */
-	unsigned *told;	  /* of each: its wrong kernels that the user knows of */
-	bool inner;	  /* a loop's body */
-	int last_failing; /* the last run that may find a wrong length; -1: none */
-	bool timing;	  /* every launch is timed */
-	int64_t steps;	  /* since then */
-	Times times;	  /* of them */
-	void *arena;	  /* NULL: inner */
+	int *root;		     /* the cell of each root */
+	Line **line;		     /* of its kernels and of its loops' */
+	unsigned *told;		     /* of each: its wrong kernels that the user knows of */
+	bool inner;		     /* a loop's body */
+	const struct Program *outer; /* inner: the program around it, and */
+	const Run *at;		     /* the run that it is the body of */
+	int64_t iteration;	     /* inner: the one that runs */
+	Finite *finite;		     /* NULL: results are not looked at */
+	int last_failing;	     /* the last run that may find a wrong length; -1: none */
+	bool timing;		     /* every launch is timed */
+	int64_t steps;		     /* since then */
+	Times times;		     /* of them */
+	void *arena;		     /* NULL: inner */
 	size_t arena_bytes;
 	Arena memory; /* of the arrays */
 } Program;
@@ -360,6 +366,29 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
 const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
+
+/* ---- finite.c: which kernel makes the first NaN ----
+ * Looks at the results of each launch of p (and of its loops) from now on, or no longer. Needs memory
+ * for the next values of states: program_reserve comes after it. */
+int program_check_finite(Program *p, bool on, Error *err);
+void finite_begin(Program *p, RandomState rs);		/* before a step */
+int finite_before(Finite *f, const Run *r, Error *err); /* a launch of a kernel */
+int finite_after(const Program *p, const Run *r, RandomState rs, Error *err); /* and after it */
+int finite_end(const Program *p, Error *err);				      /* after a step */
+
+/* ---- names.c ---- */
+typedef struct Naming { /* begins with an arena that has a jump for its end, and zeros */
+	Arena *arena;
+	int nnode, room;
+	const Node **node; /* those without a name of their own: T1, T2 .. */
+} Naming;
+/* The input, parameter or state that n is, or a part of, or an iteration's row of; NULL: n is computed. */
+const char *node_base(const Program *p, const Node *n, const ricci_tensor **t);
+/* How equations name n: w' is the next value of w, x(t) the value or row that a loop's iteration has of
+ * x, view(x) another shape of x, or a part. */
+const char *node_name(Naming *m, const Program *p, const Node *n);
+/* All equations of a kernel, a line each. NULL: no memory. */
+const char *run_equations(Naming *m, const Program *p, const Run *r);
 
 /* profile.c: begins to time launches, or ends it; forgets what was timed. */
 void program_time(Program *p, bool on);

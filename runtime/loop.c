@@ -394,6 +394,7 @@ int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 	walk_begin(&w);
 	for (w.i = 0; w.i < w.n && !code; w.i++) {
 		walk_aim(&w);
+		w.l->body->iteration = w.t;
 		code = program_run(w.l->body, pool, random_step(rs, w.l->scan->bound, w.t), tuner,
 				   err);
 		walk_move(&w);

@@ -101,7 +101,7 @@ static void assign_place(Program *p, const ProgramSpec *s, const int *cell_of, i
 
 		c->kind = CELL_NEXT;
 		c->storage = st;
-		c->in_place = in_place;
+		c->in_place = c->could = in_place;
 	}
 }
 

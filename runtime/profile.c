@@ -1,8 +1,8 @@
 /* profile.c - where a step's time goes: a row for each kernel and each loop, with its equations.
  *
  * Input: a program whose launches were timed. Output: rows, those first that take most of a step.
- * Times are medians over launches of the kernels in use, first and trial launches left out. Equations
- * are a task's, with the graph's names in place of the task's own; a tensor without one is T1, T2 ..
+ * Times are medians over launches of the kernels in use, first and trial launches left out. Names
+ * of tensors are names.c's.
  * Invariant: a profile owns all that it points to, so it outlives its session.
  */
 #include "runtime/internal.h"
@@ -72,159 +72,12 @@ struct ricci_profile {
 	Arena arena;
 };
 
-/* A program and, of a body, the run of its loop. */
-typedef struct Scope {
-	const struct Scope *outer; /* NULL: no loop */
-	const Program *p;
-	const Run *loop;
-	int loop_row;
-} Scope;
-
 typedef struct Making {
 	ricci_profile *f;
-	int nnode, node_room; /* those without a name */
-	const Node **node;
+	Naming names;
 } Making;
 
-/* What n is in the surroundings of s, from which a loop's body takes it; NULL: n is the body's own. */
-static Node *outer_node(const Scope *s, const Node *n)
-{
-	const Scan *scan = s->loop ? scan_of(s->loop->sub->member[0]) : NULL;
-
-	for (int k = 0; scan && k < scan->nslice + scan->nstate + scan->nconst; k++)
-		if (scan->var[k] == n)
-			return s->loop->sub->input[scan->has_length + k];
-	return NULL;
-}
-
-static const Cell *node_cell(const Scope *s, const Node *n)
-{
-	for (int i = 0; i < s->p->ncell; i++)
-		if (s->p->cell[i].node == n)
-			return &s->p->cell[i];
-	return NULL;
-}
-
-/* The input, parameter or state that n is, or a part of, or an iteration's row of; NULL: n is computed.
- */
-static const char *node_base(const Scope *s, const Node *n, const ricci_tensor **t)
-{
-	const Cell *c = node_cell(s, n);
-
-	if (c)
-		c = cell_whole(c);
-	if (c)
-		n = c->node;
-	if (n->op == OP_INPUT && outer_node(s, n))
-		return node_base(s->outer, outer_node(s, n), t);
-	*t = c && c->kind == CELL_STATE ? c->storage->tensor : NULL;
-	return n->op == OP_INPUT ? n->u.s : NULL;
-}
-
-static const char *local_name(Making *m, const Node *n)
-{
-	int k = 0;
-
-	while (k < m->nnode && m->node[k] != n)
-		k++;
-	if (k == m->nnode) {
-		m->node =
-			arena_grow(&m->f->arena, m->node, m->nnode, &m->node_room, sizeof *m->node);
-		m->node[m->nnode++] = n;
-	}
-	return arena_printf(&m->f->arena, "T%d", k + 1);
-}
-
-/* How equations name n: w' is the next value of w, x(t) the value or row that a loop's iteration has of
- * x, view(x) another shape of x, or a part. */
-static const char *node_name(Making *m, const Scope *s, const Node *n)
-{
-	Arena *a = &m->f->arena;
-	const Cell *c = node_cell(s, n);
-	const Node *outer = n->op == OP_INPUT ? outer_node(s, n) : NULL;
-
-	if (c && c->of)
-		return arena_printf(a, "view(%s)", node_name(m, s, c->of->node));
-	if (c && c->next_of)
-		return arena_printf(a, "%s'", c->next_of->name);
-	if (outer) {
-		const Scan *scan = scan_of(s->loop->sub->member[0]);
-		const char *name = node_name(m, s->outer, outer);
-		bool same = false;
-
-		for (int k = scan->nslice + scan->nstate;
-		     k < scan->nslice + scan->nstate + scan->nconst; k++)
-			same = same || scan->var[k] == n;
-		return same ? name : arena_printf(a, "%s(t)", name);
-	}
-	return n->op == OP_INPUT ? n->u.s : local_name(m, n);
-}
-
 /* ---- rows ---- */
-typedef struct Naming { /* of a copy of a task */
-	const Task *task;
-	TaskCopy copy;
-	const char **input, **member;
-} Naming;
-
-static const char *copy_name(void *user, Node *n)
-{
-	Naming *g = user;
-
-	for (int i = 0; i < g->task->sub.nmember; i++)
-		if (g->copy.member[i] == n)
-			return g->member[i];
-	for (int i = 0; i < g->task->sub.ninput; i++)
-		if (g->copy.input[i] == n)
-			return g->input[i];
-	return "?";
-}
-
-static int naming_print(Naming *g, Text *out)
-{
-	Error *const err = NULL;
-
-	IR_ENTER(&g->copy.ir, error_set(err, RICCI_ENOMEM, "out of memory"));
-	for (int i = 0; i < g->task->sub.nmember; i++) {
-		if (i)
-			text_add(out, "\n");
-		print_equation(out, &g->copy.ir, g->copy.member[i], copy_name, g);
-	}
-	IR_LEAVE(&g->copy.ir);
-	return out->failed ? RICCI_ENOMEM : 0;
-}
-
-/* The equations of a kernel. The task's members and inputs are the run's, in this order. NULL: no
- * memory. */
-static const char *run_equations(Making *m, const Scope *s, const Run *r)
-{
-	Arena *a = &m->f->arena;
-	Naming g = {.task = r->line->task};
-	Text out = {0};
-	const char *text = NULL;
-
-	g.input = arena_alloc(a, ((size_t)r->sub->ninput + 1) * sizeof *g.input);
-	g.member = arena_alloc(a, ((size_t)r->sub->nmember + 1) * sizeof *g.member);
-	for (int i = 0; i < r->sub->ninput; i++)
-		g.input[i] = node_name(m, s, r->sub->input[i]);
-	for (int i = 0; i < r->sub->nmember; i++)
-		g.member[i] = node_name(m, s, r->sub->member[i]);
-	if (task_copy(g.task, &g.copy, NULL))
-		return NULL;
-	if (!naming_print(&g, &out))
-		text = out.s ? out.s : "";
-	task_copy_free(&g.copy);
-	if (text) {
-		jmp_buf *oom = a->oom; /* not past the text */
-
-		a->oom = NULL;
-		text = arena_strdup(a, text);
-		a->oom = oom;
-	}
-	text_free(&out);
-	return text;
-}
-
 static void row_touch(Making *m, Row *row, const char *name, const ricci_tensor *t, bool assigned)
 {
 	bool known = false, param = t && t->role == ROLE_PARAM;
@@ -242,16 +95,16 @@ static void row_touch(Making *m, Row *row, const char *name, const ricci_tensor 
 }
 
 /* The names of what the run reads and assigns. */
-static void row_tensors(Making *m, const Scope *s, const Run *r, Row *row)
+static void row_tensors(Making *m, const Program *p, const Run *r, Row *row)
 {
 	row->tensor = arena_alloc(&m->f->arena, ((size_t)r->nbuf + 1) * sizeof *row->tensor);
 	for (int i = 0; i < r->nbuf; i++) {
-		const Cell *c = &s->p->cell[r->cell[i]];
+		const Cell *c = &p->cell[r->cell[i]];
 		const ricci_tensor *t = i < r->ninput ? NULL : c->next_of;
 		const char *name = t ? t->name : NULL;
 
 		if (i < r->ninput)
-			name = node_base(s, c->node, &t);
+			name = node_base(p, c->node, &t);
 		if (name)
 			row_touch(m, row, name, t, i >= r->ninput);
 	}
@@ -303,41 +156,38 @@ static void rows_near(const Program *p, Row *const *row)
 				row[i]->param = row[k]->param;
 }
 
-static bool program_rows(Making *m, const Scope *s, int64_t steps);
+static bool program_rows(Making *m, const Program *p, int loop, int64_t steps);
 
-static bool run_row(Making *m, const Scope *s, const Run *r, int64_t steps)
+static bool run_row(Making *m, const Program *p, const Run *r, int loop, int64_t steps)
 {
 	int at = m->f->n;
 	ricci_kernel_time *of = &row_add(m)->of;
 
-	of->loop = s->loop_row;
+	of->loop = loop;
 	of->is_loop = r->loop != NULL;
 	of->launches = steps ? (double)r->launches / (double)steps : 0;
 	of->seconds = times_median(&r->times);
-	row_tensors(m, s, r, &m->f->row[at]);
+	row_tensors(m, p, r, &m->f->row[at]);
 	if (r->loop) {
-		const Scope inner = {s, loop_program(r->loop), r, at};
-
 		of->equations = arena_printf(&m->f->arena, "a loop of %lld steps at most",
 					     (long long)scan_of(r->sub->member[0])->bound);
-		return program_rows(m, &inner, steps);
+		return program_rows(m, loop_program(r->loop), at, steps);
 	}
 	of->backend = r->kernel ? r->kernel->backend->name : "";
 	of->flops = r->line->task->flops;
 	of->bytes = r->line->task->bytes;
-	of->equations = run_equations(m, s, r);
+	of->equations = run_equations(&m->names, p, r);
 	return of->equations != NULL;
 }
 
-static bool program_rows(Making *m, const Scope *s, int64_t steps)
+static bool program_rows(Making *m, const Program *p, int loop, int64_t steps)
 {
-	const Program *p = s->p;
 	int *at = arena_alloc(&m->f->arena, ((size_t)p->nrun + 1) * sizeof *at);
 	Row **row = arena_alloc(&m->f->arena, ((size_t)p->nrun + 1) * sizeof(Row *));
 
 	for (int i = 0; i < p->nrun; i++) {
 		at[i] = m->f->n;
-		if (!run_row(m, s, &p->run[i], steps))
+		if (!run_row(m, p, &p->run[i], loop, steps))
 			return false;
 	}
 	for (int i = 0; i < p->nrun; i++)
@@ -385,7 +235,6 @@ ricci_profile *profile_make(const Program *p, Error *err)
 {
 	ricci_profile *f = mem_zalloc(sizeof *f);
 	Making m = {.f = f};
-	const Scope top = {.p = p, .loop_row = -1};
 	jmp_buf oom;
 
 	if (!f || setjmp(oom)) {
@@ -394,9 +243,10 @@ ricci_profile *profile_make(const Program *p, Error *err)
 		return NULL;
 	}
 	f->arena.oom = &oom;
+	m.names.arena = &f->arena;
 	f->steps = p->steps;
 	f->step = times_median(&p->times);
-	if (!program_rows(&m, &top, p->steps))
+	if (!program_rows(&m, p, -1, p->steps))
 		longjmp(oom, 1);
 	rows_sort(f);
 	f->arena.oom = NULL;

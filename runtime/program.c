@@ -214,8 +214,11 @@ static int build_run(Build *b, const Subgraph *s)
 	p->nrun = i + 1;
 	r->sub = s;
 	if (s->member[0]->op == OP_SCAN) {
-		r->loop = loop_new(b->spec, s, b->err);
-		return r->loop ? build_cells(b, r, s, i) : b->err->code;
+		if (!(r->loop = loop_new(b->spec, s, b->err)))
+			return b->err->code;
+		loop_program(r->loop)->outer = p;
+		loop_program(r->loop)->at = r;
+		return build_cells(b, r, s, i);
 	}
 	t = task_new(s, b->err);
 	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
@@ -282,7 +285,8 @@ static int build_graph(Build *b)
 		if ((p->root[i] = cell_read(b, s->root[i], -1)) < 0)
 			code = b->err->code;
 	for (int i = 0; i < s->nassign && !code; i++)
-		p->cell[p->root[s->noutput + i]].next_of = s->assigned[i]->tensor;
+		if (p->cell[p->root[s->noutput + i]].kind != CELL_STATE)
+			p->cell[p->root[s->noutput + i]].next_of = s->assigned[i]->tensor;
 	if (!code)
 		code = build_lines(b);
 	build_stage(b, "tasks");
@@ -375,6 +379,7 @@ void program_free(Program *p)
 	if (!p)
 		return;
 	dump_profile(p);
+	program_check_finite(p, false, NULL);
 	for (int i = 0; i < p->nrun; i++) {
 		loop_free(p->run[i].loop);
 		if (p->run[i].timed)
@@ -495,14 +500,23 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 
 	if (!code)
 		code = loops_check(p, err);
+	if (p->finite && !p->inner && !code)
+		finite_begin(p, rs);
 	for (int i = 0; i < p->nrun && !code; i++) {
 		Run *r = &p->run[i];
 
 		for (int k = 0; k < r->nbuf; k++)
 			r->buf[k] = cell_data(&p->cell[r->cell[k]]);
-		code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
-			       : run_launch(r, pool, rs, timing, err);
+		if (p->finite && !r->loop)
+			code = finite_before(p->finite, r, err);
+		if (!code)
+			code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
+				       : run_launch(r, pool, rs, timing, err);
+		if (p->finite && !r->loop && !code)
+			code = finite_after(p, r, rs, err);
 	}
+	if (p->finite && !p->inner && !code)
+		code = finite_end(p, err);
 	if (p->timing && !code) {
 		times_add(&p->times, clock_seconds() - start);
 		p->steps++;

@@ -95,6 +95,8 @@ static int session_fill(ricci_session *s, int train, int noutput, ricci_tensor *
 		code = session_spec(s, train, noutput, outputs, err);
 	if (!code && !(s->p = program_new(&s->spec, err)))
 		code = RICCI_EINTERNAL;
+	if (!code && f->check_finite)
+		code = program_check_finite(s->p, true, err);
 	if (!code) {
 		pthread_mutex_lock(&f->lock);
 		code = program_reserve(s->p, &s->spec, err);
@@ -375,6 +377,21 @@ int ricci_settle(ricci_session *s)
 	if (session_begin(s, "ricci_settle"))
 		return RICCI_EINVAL;
 	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
+}
+
+/* ---- looking for NaN ---- */
+int ricci_check_finite(ricci_session *s, int on)
+{
+	int code = session_enter(s, "ricci_check_finite");
+
+	if (code)
+		return code;
+	code = program_check_finite(s->p, on != 0, &s->err);
+	if (!code)
+		code = program_reserve(s->p, &s->spec, &s->err);
+	if (code)
+		program_check_finite(s->p, false, NULL);
+	return session_leave(s, code);
 }
 
 /* ---- profiles ---- */

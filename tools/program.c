@@ -71,7 +71,7 @@ ricci_tensor *tensor_input(ricci_graph *g, const char *name, const Npy *like)
 	return ricci_input(g, name, like->type, like->rank, like->shape);
 }
 
-static void operands_bind(Job *j, const Options *o, const char *const *names)
+static void job_bind(Job *j, const Options *o, const char *const *names)
 {
 	for (int i = 0; i < o->operand.n; i++) {
 		bool used = false;
@@ -121,7 +121,7 @@ void job_open(Job *j, const Options *o)
 	if (j->noperand < 0)
 		die(STATUS_WRONG, "%s", j->g->ir.err.text);
 	j->operand = take(mem_zalloc((size_t)j->noperand * sizeof *j->operand));
-	operands_bind(j, o, names);
+	job_bind(j, o, names);
 
 	int room = 1;
 	for (const char *p = o->expr; *p; p++)

@@ -199,10 +199,18 @@ static ricci_tensor *add_tensor(ricci_graph *g, const char *what, const char *na
 		return graph_missing(what), NULL;
 	if (!graph_open(g, what) || check_shape(g, what, name, type, rank, shape))
 		return &g->nil;
-	if (init.kind < 0 || init.kind > 2 || !isfinite(init.a) || !isfinite(init.b)) {
+	if (init.kind < 0 || init.kind > 3 || !isfinite(init.a) || !isfinite(init.b)) {
 		error_set(&g->ir.err, RICCI_EINVAL,
-			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform",
+			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform, "
+			  "_truncated_normal",
 			  what, name);
+		return &g->nil;
+	}
+	if (init.kind == 3 && !(init.a > 0 && init.b >= 0.1 * init.a)) {
+		error_set(&g->ir.err, RICCI_EINVAL,
+			  "%s %s: a truncated normal of deviation %g within %g; the deviation must "
+			  "be positive, the bound at least a tenth of it",
+			  what, name, init.a, init.b);
 		return &g->nil;
 	}
 	IR_ENTER(&g->ir, &g->nil);
@@ -251,6 +259,11 @@ ricci_init ricci_normal(double deviation)
 ricci_init ricci_uniform(double low, double high)
 {
 	return (ricci_init){2, low, high};
+}
+
+ricci_init ricci_truncated_normal(double deviation, double bound)
+{
+	return (ricci_init){3, deviation, bound};
 }
 
 /* ---- what gathers need of data ---- */

@@ -58,9 +58,9 @@ static int add_program(ricci_graph *g, Program *p, int noperand, const char *con
 	if (check_operands(g, p->src.text, noperand, operands, nodes))
 		return g->ir.err.code;
 	if (names)
-		operands_bind_named(p, noperand, names, nodes);
+		names_bind_named(p, noperand, names, nodes);
 	else
-		operands_bind(p, noperand, nodes);
+		names_bind(p, noperand, nodes);
 	program_elaborate(p, &n, roots, *nresult);
 	for (int k = 0; k < n; k++)
 		results[k] = graph_result(g, roots[k], p->result[k]->s);

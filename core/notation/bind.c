@@ -92,7 +92,7 @@ static void add_integers(Program *p, int noperand, Node *const *operands)
 	p->noperand = noperand;
 }
 
-void operands_bind(Program *p, int noperand, Node *const *operands)
+void names_bind(Program *p, int noperand, Node *const *operands)
 {
 	if (noperand > p->noperand && !p->signature)
 		add_integers(p, noperand, operands);
@@ -128,7 +128,7 @@ static Name *name_find(Program *p, const char *s)
 	return NULL;
 }
 
-void operands_bind_named(Program *p, int n, const char *const *names, Node *const *operands)
+void names_bind_named(Program *p, int n, const char *const *names, Node *const *operands)
 {
 	for (int i = 0; i < n; i++) {
 		Name *x = names[i] ? name_find(p, names[i]) : NULL;
@@ -152,7 +152,7 @@ void operands_bind_named(Program *p, int n, const char *const *names, Node *cons
 				      name_list(p, p->noperand, p->operand));
 }
 
-void operands_bind_integer(Program *p, const char *name, const Node *tensor)
+void names_bind_integer(Program *p, const char *name, const Node *tensor)
 {
 	int64_t number;
 

@@ -253,7 +253,6 @@ static void collect(Elab *e, Type type)
 	for (int d = 0; d < q->nleft; d++) {
 		if (!q->extent[d])
 			continue;
-		elab_index(e, q->left[d]);
 		Node *index = accesses_of(e, q->left[d], RICCI_I64, always);
 		elab_constrain(e, always, index, left_extent(e, d), NULL, d)->side =
 			q->red == RED_NONE ? SIDE_RANGE : SIDE_SCATTER;
@@ -513,7 +512,7 @@ int notation_elaborate(Ir *ir, const char *text, int noperand, Node *const *oper
 		return ir->err.code;
 	IR_ENTER(ir, ir->err.code);
 	Program *p = program_parse(ir, text);
-	operands_bind(p, noperand, operands);
+	names_bind(p, noperand, operands);
 	program_elaborate(p, nresult, results, room);
 	IR_LEAVE(ir);
 	return 0;

@@ -31,29 +31,12 @@ Node *elab_condition(Elab *e, Ast *a)
 
 /* ---- accesses ---- */
 
-static bool is_training(const Node *n)
-{
-	return n->op == OP_TRAINING;
-}
-
-Node *elab_index(Elab *e, Ast *a)
-{
-	Node *n = elab_expr(e, a, RICCI_I64);
-
-	if (e->ir->training && node_any(e->ir, n, is_training))
-		notation_fail(e->src, RICCI_ESHAPE, a->pos,
-			      "the index %s depends on training: choose between two accesses, "
-			      "training ? A[i] : A[j]",
-			      ast_text(e->src, a));
-	return n;
-}
-
 static Node *build_read(Elab *e, Ast *a)
 {
 	Node *index[RICCI_MAX_RANK];
 
 	for (int d = 0; d < a->n; d++)
-		index[d] = elab_index(e, a->arg[d]);
+		index[d] = elab_expr(e, a->arg[d], RICCI_I64);
 	return node_read(e->ir, a->name->tensor, index);
 }
 

@@ -190,10 +190,10 @@ void signature_order(Program *p, int nseen, Name *const *seen);
 
 /* ---- bind.c: what operands the names stand for ---- */
 /* In the program's order. */
-void operands_bind(Program *p, int noperand, Node *const *operands);
-void operands_bind_named(Program *p, int noperand, const char *const *names, Node *const *operands);
+void names_bind(Program *p, int noperand, Node *const *operands);
+void names_bind_named(Program *p, int noperand, const char *const *names, Node *const *operands);
 /* The bare name, if the program has it, is the integer in `tensor`. */
-void operands_bind_integer(Program *p, const char *name, const Node *tensor);
+void names_bind_integer(Program *p, const char *name, const Node *tensor);
 /* Before q is elaborated: its integers become numbers, `...` the indices that it stands for. */
 void equation_expand(Program *p, Equation *q);
 
@@ -357,7 +357,6 @@ typedef struct Elab {
 /* The node of a; each distinct part is made once a pass. */
 Node *elab_expr(Elab *e, Ast *a, Type want);
 Node *elab_condition(Elab *e, Ast *a); /* of type BOOL */
-Node *elab_index(Elab *e, Ast *a);     /* of type I64; fails where it depends on training */
 /* ---- accesses.c: accesses are constrained while collecting, else proved ---- */
 /* Begins a pass. */
 void accesses_begin(Elab *e, bool collecting);

@@ -25,7 +25,7 @@ void notation_parse(Ir *ir, const char *text, Notation *out)
 
 void notation_integer(Notation *n, const char *name, const Node *tensor)
 {
-	operands_bind_integer(n->program, name, tensor);
+	names_bind_integer(n->program, name, tensor);
 }
 
 void notation_bind(Notation *n, Node *const *operands)
@@ -33,7 +33,7 @@ void notation_bind(Notation *n, Node *const *operands)
 	Program *p = n->program;
 	Node **results = arena_alloc(&p->src.ir->arena, sizeof *results * (size_t)p->nequation);
 	int nresult = 0;
-	operands_bind(p, p->noperand, operands);
+	names_bind(p, p->noperand, operands);
 	program_elaborate(p, &nresult, results, p->nequation);
 	for (int k = 0; k < p->nequation; k++)
 		n->tensor[k] = p->equation[k]->name->tensor;

@@ -56,7 +56,6 @@ extern const Rule optimiser_rule[RULE_COUNT];
 
 /* ---- averages (averages.c) */
 #define AVERAGE_PREFIX "ema."	  /* of a parameter's name */
-#define AVERAGE_COUNT  "ema.step" /* the updates that averages hold */
 /* A state named prefix + p's name + suffix, of p's shape and f's type, that starts at zero. */
 ricci_tensor *formula_state(Formula *f, ricci_tensor *p, const char *prefix, const char *suffix);
 

@@ -396,8 +396,8 @@ static void optimiser(int kind)
 
 static void wrong(void)
 {
-	WRONG("ricci_linear: x [batch, in] expected, 'x4' has 4 dimensions",
-	      ricci_linear(x4, x2, NULL));
+	WRONG("ricci_linear: w [out, in] expected, 'x4' has 4 dimensions",
+	      ricci_linear(x2, x4, NULL));
 	WRONG("ricci_linear: no tensor given for w [out, in]", ricci_linear(x2, NULL, NULL));
 	WRONG("ricci_conv2d: a window of 7 with stride 1 and padding 0 does not fit an image of 5",
 	      ricci_conv2d(x4, w4, NULL, 1, 0));

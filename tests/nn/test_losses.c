@@ -369,6 +369,46 @@ static void initialisers(void)
 	}
 }
 
+/* The moments of 100,000 numbers, and their bound; the same whatever the threads. */
+static void truncated(void)
+{
+	enum { N = 100000 };
+	static float x[2][N];
+	double sum = 0, square = 0, most = 0;
+	for (int k = 0; k < 2; k++) {
+		ricci_graph *g = ricci_graph_new();
+		ricci_tensor *p =
+			ricci_param(g, "p", RICCI_F32, SHAPE(N), ricci_truncated_normal(0.5, 1));
+		ricci_options o = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1 + k);
+		ricci_tensor *y = ricci_op(g, "Y[i] = P[i] * 1.0", p);
+		ricci_session *s = ricci_session_new(g, &o, 0, 1, &y);
+		CHECK_REPORT(s != NULL, "%s", ricci_error_message());
+		CHECK_INT(ricci_fetch(s, p, x[k], sizeof x[k]), 0);
+		ricci_session_free(s);
+		ricci_graph_free(g);
+	}
+	CHECK(!memcmp(x[0], x[1], sizeof x[0]));
+	for (int i = 0; i < N; i++) {
+		sum += x[0][i];
+		square += (double)x[0][i] * x[0][i];
+		most = fmax(most, fabs(x[0][i]));
+	}
+	/* of a normal within two deviations: 1 - 4 phi(2) / (2 Phi(2) - 1) */
+	double inside = erf(sqrt(2)), variance = 1 - 4 * exp(-2) / sqrt(2 * acos(-1)) / inside;
+	CHECK_NEAR(sum / N, 0, 5 * 0.5 / sqrt(N));
+	CHECK_NEAR(square / N, 0.25 * variance, 0.25 * 0.02);
+	CHECK(most <= 1 && most > 0.99);
+
+	ricci_graph *g = ricci_graph_new();
+	ricci_param(g, "p", RICCI_F32, SHAPE(2), ricci_truncated_normal(1, 0.01));
+	CHECK_INT(ricci_graph_error(g), RICCI_EINVAL);
+	CHECK_STR(
+		ricci_error_message(),
+		"ricci_param p: a truncated normal of deviation 1 within 0.01; the deviation must "
+		"be positive, the bound at least a tenth of it");
+	ricci_graph_free(g);
+}
+
 int main(void)
 {
 	classes();
@@ -378,6 +418,7 @@ int main(void)
 	metrics();
 	wrong();
 	initialisers();
+	truncated();
 	check_memory(build);
 	return check_done();
 }

@@ -2,6 +2,7 @@
  * averages, accumulation and groups; what they say to wrong options. */
 #include "tests/nn/vectors.h"
 #include "tests/memory_check.h"
+#include "tests/nn/folder.h"
 
 static int has_rank(const ricci_tensor *p, void *user)
 {
@@ -233,6 +234,77 @@ static void narrow(void)
 	CHECK_NEAR(ema[0], 0.5 * 0.5 + 0.5 * got, 1e-6);
 	ricci_session_free(s);
 	ricci_graph_free(g);
+}
+
+/* ---- resuming: what a checkpoint holds of sums, counts, averages and the schedule ---- */
+
+typedef struct Run {
+	Net n;
+	ricci_session *s;
+} Run;
+
+static Run run_new(void)
+{
+	Run r = {.n = net_new(RICCI_F32)};
+	ricci_tensor *rate =
+		ricci_schedule(r.n.g, &RICCI_SCHEDULE(.kind = RICCI_COSINE, .rate = 0.125,
+						      .steps = 5, .warmup = 2, .accumulate = 2));
+	ricci_optimise(r.n.loss, rate,
+		       &RICCI_OPTIMISER(.rule = RICCI_LAMB, .accumulate = 2, .average = 0.75));
+	CHECK_GRAPH(r.n.g);
+	ricci_options o =
+		RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1, .static_mode = 1);
+	r.s = ricci_session_new(r.n.g, &o, 1, 1, &r.n.loss);
+	CHECK_REPORT(r.s != NULL, "%s", ricci_error_message());
+	return r;
+}
+
+static void run_steps(Run *r, int from, int to)
+{
+	for (int k = from; k < to; k++) {
+		feed(r->s, r->n.x, 10 + k);
+		feed(r->s, r->n.t, 20 + k);
+		CHECK_INT(ricci_step(r->s), 0);
+	}
+}
+
+static void run_free(Run *r)
+{
+	ricci_session_free(r->s);
+	ricci_graph_free(r->n.g);
+}
+
+/* A run that is saved within an accumulation and loaded gives the bits of one that went on. */
+static void resumed(void)
+{
+	Run a = run_new(), b = run_new();
+	feed(a.s, a.n.w, 1);
+	feed(a.s, a.n.b, 2);
+	run_steps(&a, 0, 5);
+	CHECK(folder_make("optimisers"));
+	int status = ricci_save(a.s, a.n.loss, in_folder("a.h5"), NULL, 0);
+	if (status == RICCI_EUNSUPPORTED) {
+		CHECK_SKIP("no HDF5");
+	} else {
+		CHECK_REPORT(!status, "%s", ricci_error_message());
+		CHECK_INT(ricci_load(b.s, b.n.loss, in_folder("a.h5"), 0, NULL), 0);
+		run_steps(&a, 5, 9);
+		run_steps(&b, 5, 9);
+		ricci_tensor *p;
+		int compared = 0;
+		for (int i = 0; (p = ricci_param_at(a.n.g, i, NULL)); i++, compared++) {
+			char x[256], y[256];
+			CHECK_INT(ricci_fetch(a.s, p, x, ricci_bytes(p)), 0);
+			CHECK_INT(ricci_fetch(b.s, ricci_param_find(b.n.g, ricci_name(p)), y,
+					      ricci_bytes(p)),
+				  0);
+			CHECK_REPORT(!memcmp(x, y, ricci_bytes(p)), "%s differs", ricci_name(p));
+		}
+		CHECK_INT(compared, 16);
+	}
+	folder_remove();
+	run_free(&a);
+	run_free(&b);
 }
 
 /* Two optimisers of one graph, each with its own part. */
@@ -477,6 +549,7 @@ int main(void)
 	names();
 	scoped();
 	narrow();
+	resumed();
 	two();
 	many();
 	schedules();

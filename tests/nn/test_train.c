@@ -252,6 +252,67 @@ static void targets(void)
 	ricci_data_free(d);
 }
 
+/* A text in streams: the order is the text's, so a net that looks one character back learns it. */
+static void text(void)
+{
+	const char *path = in_folder("text");
+	FILE *f = fopen(path, "w");
+	for (int i = 0; i < 400; i++)
+		fputc("abcdefgh"[i % 8], f);
+	fclose(f);
+	ricci_data *d = ricci_text(path, &RICCI_READING(.length = 6, .streams = 4));
+	CHECK_REPORT(d != NULL, "%s", ricci_error_message());
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_I32, 2, (int64_t[]){4, 6});
+	ricci_tensor *y = ricci_input(g, "y", RICCI_I32, 2, (int64_t[]){4, 6});
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){8, 8}, ricci_normal(0.1));
+	ricci_tensor *z = ricci_op(g, "Z[b,t,v] = W[X[b,t],v]", w, x);
+	ricci_fed input[] = {{x, "samples"}, {y, "targets"}};
+	ricci_training t =
+		RICCI_TRAINING(.train = d, .test = d, .epochs = 30, .ninput = 2, .input = input,
+			       .options = &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC));
+	t.loss = ricci_op(
+		g, "S[b,t] += exp(Z[b,t,v]); L[] += (log(S[b,t]) - Z[b,t,Y[b,t]]) * (1.0/24)", z,
+		y);
+	t.misclassified = ricci_op(g, "E[b] += i32(Z[b,t,Y[b,t]] <= 0)", z, y);
+	ricci_adam(t.loss, ricci_learning_rate(g, 0.1), 0.9, 0.999, 1e-8);
+	CHECK_GRAPH(g);
+	ricci_report report = RICCI_REPORT();
+	CHECK_REPORT(ricci_train(&t, &report) == 0, "%s", ricci_error_message());
+	CHECK_INT(report.step, 30 * (400 / 6 / 4));
+	CHECK(report.loss < 0.05);
+	CHECK_NEAR(report.test_error, 0, 0);
+	ricci_graph_free(g);
+	ricci_data_free(d);
+	CHECK_INT(unlink(path), 0);
+}
+
+/* Inputs that don't go together, or not with the data. */
+static void inputs(void)
+{
+	const char *why[] = {
+		"the input 's' needs the batch as its first dimension",
+		"the input 'u' has a batch of 7, the input 'x' has 20",
+		"the field 'scores' has elements of type f32, the input 'y' takes i32",
+	};
+	for (int k = 0; k < 3; k++) {
+		Case c = case_new(1e-3);
+		static float scores[TRAIN];
+		ricci_graph *g = c.g;
+		ricci_tensor *s = ricci_input(g, "s", RICCI_F32, 0, NULL);
+		ricci_tensor *u = ricci_input(g, "u", RICCI_F32, 1, (int64_t[]){7});
+		ricci_fed input[] = {{k == 0 ? s : k == 1 ? u : c.t.labels, "scores"}};
+		ricci_data_array(c.t.train, "scores", RICCI_F32, 1, (int64_t[]){TRAIN}, scores);
+		c.t.epochs = 1;
+		c.t.ninput = 1;
+		c.t.input = input;
+		c.t.labels = NULL;
+		CHECK_INT(case_run(&c), k < 2 ? RICCI_ESHAPE : RICCI_ETYPE);
+		CHECK_STR(ricci_error_message(), why[k]);
+		case_free(&c);
+	}
+}
+
 static void mistakes(void)
 {
 	Case c = case_new(1e-3);
@@ -317,15 +378,14 @@ static void no_memory(void)
 
 static void histories(void)
 {
-	History *h = calloc(1, sizeof *h);
+	Curve *c = calloc(1, sizeof *c);
 	for (uint64_t step = 1; step <= 100000; step++)
-		history_add(h, step, (double)step);
-	CHECK(h->npoint > HISTORY_POINTS / 4 && h->npoint <= HISTORY_POINTS);
-	for (int i = 0; i < h->npoint; i++)
-		CHECK_NEAR(h->point[i][1], h->point[i][0] - (h->every - 1) / 2, 1e-6);
-	CHECK(h->point[h->npoint - 1][0] > 100000 - h->every);
-	history_free(h);
-	free(h);
+		curve_add(c, step, (double)step);
+	CHECK(c->npoint > HISTORY_POINTS / 4 && c->npoint <= HISTORY_POINTS);
+	for (int i = 0; i < c->npoint; i++)
+		CHECK_NEAR(c->point[i][1], c->point[i][0] - (c->every - 1) / 2, 1e-6);
+	CHECK(c->point[c->npoint - 1][0] > 100000 - c->every);
+	free(c);
 }
 
 int main(void)
@@ -337,6 +397,8 @@ int main(void)
 	resumes(40);
 	resumes(47);
 	targets();
+	text();
+	inputs();
 	mistakes();
 	histories();
 	no_memory();

@@ -35,6 +35,7 @@ typedef enum {
 	X_WHOLE, /* 3 */
 	X_REAL,	 /* 0.5 */
 	X_INDEX,
+	X_TRAINING,
 	X_VALUE,  /* a name that stands for an expression: arg[0], in this equation */
 	X_SIZE,	  /* A.size(0) */
 	X_READ,	  /* A[..] */
@@ -69,6 +70,7 @@ typedef struct Expr {
 	const char *name, *at; /* at: in the text */
 	int64_t i;	       /* a whole number, a dimension, an index's place, a function's */
 	double f;
+	int dots; /* of a read: 1 + the dimensions that `...` is in it, or 0 */
 	OracleTensor *tensor;
 	struct Expr *definition;     /* of a value, as it was read */
 	const struct Equation *seen; /* a definition: the last one that uses it */
@@ -105,7 +107,7 @@ enum { ORACLE_INDICES = 32 };
 typedef struct Equation {
 	const char *name;
 	int rank, nindex;
-	Expr *left[ORACLE_RANK], *extent[ORACLE_RANK]; /* extent: or NULL */
+	Expr *left[2 * ORACLE_RANK], *extent[2 * ORACLE_RANK]; /* extent: or NULL */
 	Assign assign;
 	Expr *body;
 	Index index[ORACLE_INDICES];
@@ -131,8 +133,11 @@ struct Oracle {
 	Instance *instance; /* its values */
 	double point;	    /* points evaluated so far */
 	int64_t element;    /* the number of the point in its domain */
-	bool inferring;	    /* indices that aren't known, and data, are lost */
-	uint64_t seed;	    /* of random numbers: of the step of the loop at hand */
+	bool training;
+	const char **result; /* by a signature, or NULL */
+	int nresult;
+	bool inferring; /* indices that aren't known, and data, are lost */
+	uint64_t seed;	/* of random numbers: of the step of the loop at hand */
 };
 
 /* ---- program.c */

@@ -39,15 +39,17 @@ typedef struct Oracle Oracle;
 /* The number of a type's name, or -1. */
 int oracle_type(const char *name);
 bool oracle_is_float(int type);
-/* The values of the program `text` over the operands; NULL where memory is short. oracle_error:
+/* The values of the program `text` over the operands, scalar integers among them, which a text may
+ * have without brackets; training: what that stands for. NULL where memory is short. oracle_error:
  * what is wrong with the text, or NULL. The program is given up after `most` steps, which is no
  * error, but oracle_tensor finds nothing then. */
-Oracle *oracle_run(const char *text, int noperand, const OracleTensor *operand, double most);
+Oracle *oracle_run(const char *text, bool training, int noperand, const OracleTensor *operand,
+		   double most);
 const char *oracle_error(const Oracle *o);
 bool oracle_gave_up(const Oracle *o);
 /* A tensor that the program assigns, or an operand; NULL where there is none of this name. */
 const OracleTensor *oracle_tensor(const Oracle *o, const char *name);
-/* The k-th tensor that is assigned and not read, or NULL. */
+/* The k-th result: by the signature, else of the tensors that are assigned and not read; or NULL. */
 const OracleTensor *oracle_result(const Oracle *o, int k);
 void oracle_free(Oracle *o);
 

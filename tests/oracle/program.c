@@ -408,13 +408,33 @@ static void statements(Oracle *o, Loop *l)
 	}
 }
 
-Oracle *oracle_run(const char *text, int noperand, const OracleTensor *operand, double most)
+/* A, B -> Y: */
+static void signature_read(Oracle *o)
+{
+	const char *arrow = strstr(o->text, "->");
+	if (!arrow)
+		return;
+	while (!token_take(o, "->")) {
+		if (!tensor_find(o, token_name(o)))
+			fail(o, o->token, "an operand is missing");
+		token_take(o, ",");
+	}
+	o->result = take(o, (strlen(o->text) + 1) * sizeof *o->result);
+	do
+		o->result[o->nresult++] = token_name(o);
+	while (token_take(o, ","));
+	token_need(o, ":");
+}
+
+Oracle *oracle_run(const char *text, bool training, int noperand, const OracleTensor *operand,
+		   double most)
 {
 	Oracle *o = calloc(1, sizeof *o);
 	if (!o)
 		return NULL;
 	o->text = o->at = o->token = text;
 	o->steps = most;
+	o->training = training;
 	o->room = noperand;
 	for (const char *s = text; *s; s++)
 		o->room += *s == '=';
@@ -426,6 +446,7 @@ Oracle *oracle_run(const char *text, int noperand, const OracleTensor *operand, 
 	for (int k = 0; k < noperand; k++)
 		tensor_add(o, operand[k]);
 	token_next(o);
+	signature_read(o);
 	statements(o, NULL);
 	return o;
 }
@@ -447,6 +468,8 @@ const OracleTensor *oracle_tensor(const Oracle *o, const char *name)
 
 const OracleTensor *oracle_result(const Oracle *o, int k)
 {
+	if (o->result)
+		return k < o->nresult && o->ntensor ? tensor_find(o, o->result[k]) : NULL;
 	for (int i = 0; i < o->ntensor; i++)
 		if (o->tensor[i].assigned && !o->tensor[i].read && k-- == 0)
 			return &o->tensor[i];

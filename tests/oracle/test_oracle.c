@@ -37,7 +37,7 @@ static const char *result(const char *text)
 			    tensor("B", "f32", 1, (int64_t[]){2}, numbers),
 			    tensor("T", "i32", 1, (int64_t[]){3}, places),
 			    tensor("S", "i8", 1, (int64_t[]){2}, (double[]){100, -100})};
-	Oracle *o = oracle_run(text, 5, x, MOST);
+	Oracle *o = oracle_run(text, true, 5, x, MOST);
 	int n = 0;
 	const OracleTensor *y = oracle_result(o, 0);
 	if (!y)

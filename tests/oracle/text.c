@@ -2,6 +2,7 @@
 #include "tests/oracle/internal.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ static int number_length(const char *s)
 
 void token_next(Oracle *o)
 {
-	static const char *const pairs[] = {"..", "<=", ">=", "==", "!=", "&&", "||", "+=", "*="};
+	static const char *const pairs[] = {
+		"..", "<=", ">=", "==", "!=", "&&", "||", "+=", "*=", "->"};
 	const char *s = o->at;
 	s += strspn(s, " \t\r\n");
 	o->token = s;
@@ -37,6 +39,8 @@ void token_next(Oracle *o)
 	for (int k = 0; k < COUNT_OF(pairs); k++)
 		if (!strncmp(s, pairs[k], 2))
 			o->length = 2;
+	if (!strncmp(s, "...", 3))
+		o->length = 3;
 	if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1])))
 		o->length = number_length(s);
 	else
@@ -125,8 +129,9 @@ static Expr *number(Oracle *o, bool negative)
 	return e;
 }
 
-/* Expressions up to the closing bracket. */
-static int list(Oracle *o, const char *end, Expr **e)
+/* Expressions up to the closing bracket; *dots: where `...` stands among them, -1 nowhere; NULL: it
+ * can't. */
+static int list(Oracle *o, const char *end, Expr **e, int *dots)
 {
 	int n = 0;
 	while (!token_take(o, end)) {
@@ -134,17 +139,54 @@ static int list(Oracle *o, const char *end, Expr **e)
 			token_need(o, ",");
 		if (n == ORACLE_RANK)
 			fail(o, o->token, "too many expressions");
+		if (dots && *dots < 0 && token_take(o, "...")) {
+			*dots = n++;
+			continue;
+		}
 		e[n++] = choice(o);
 	}
 	return n;
 }
 
+/* Index names that no text has, in place of e[at]; the new length. */
+static int dots_fill(Oracle *o, Expr **e, int n, int at, int count)
+{
+	if (count < 0 || n - 1 + count > ORACLE_RANK)
+		fail(o, o->token, "... stands for %d dimensions", count);
+	memmove(e + at + count, e + at + 1, sizeof *e * (size_t)(n - at - 1));
+	for (int k = 0; k < count; k++) {
+		char *name = take(o, 8);
+		sprintf(name, "...%d", k);
+		e[at + k] = expr_new(o, X_INDEX, o->token, 0, NULL);
+		e[at + k]->name = name;
+	}
+	return n - 1 + count;
+}
+
+/* How many dimensions `...` is in all accesses of e; *count: -1 where there was none yet. */
+static void dots_count(Oracle *o, const Expr *e, int *count)
+{
+	if (e->form == X_READ && e->dots) {
+		if (*count >= 0 && *count != e->dots - 1)
+			fail(o, e->at, "... is %d dimensions here, and %d", e->dots - 1, *count);
+		*count = e->dots - 1;
+	}
+	if (e->form == X_VALUE)
+		dots_count(o, e->definition, count);
+	for (int k = 0; k < e->n; k++)
+		dots_count(o, e->arg[k], count);
+}
+
 static Expr *access(Oracle *o, const char *name, const char *at)
 {
-	Expr *e[ORACLE_RANK], *both[2];
-	int n = list(o, "]", e);
+	Expr *e[2 * ORACLE_RANK], *both[2];
+	int dots = -1, n = list(o, "]", e, &dots), given = n;
+	const OracleTensor *t = tensor_find(o, name);
+	if (t && dots >= 0)
+		n = dots_fill(o, e, n, dots, t->rank - n + 1);
 	both[0] = expr_new(o, X_READ, at, n, e);
 	both[0]->name = name;
+	both[0]->dots = dots < 0 ? 0 : n - given + 2;
 	both[0]->tensor = tensor_find(o, name);
 	if (!both[0]->tensor)
 		fail(o, at, "no tensor is %s", name);
@@ -160,7 +202,7 @@ static Expr *access(Oracle *o, const char *name, const char *at)
 static Expr *call(Oracle *o, const char *name, const char *at)
 {
 	Expr *e[ORACLE_RANK], *x;
-	int n = list(o, ")", e), f = function_find(name), type = oracle_type(name);
+	int n = list(o, ")", e, NULL), f = function_find(name), type = oracle_type(name);
 	bool draws = !strcmp(name, "random") || !strcmp(name, "normal");
 	if (draws ? n != 1 && n != 2 : n != (f < 0 ? 1 : function_arguments(f)))
 		fail(o, at, "%s doesn't take %d arguments", name, n);
@@ -183,11 +225,22 @@ static Expr *operand(Oracle *o)
 	}
 	if (isdigit((unsigned char)*at) || *at == '.' || token_is(o, "inf") || token_is(o, "nan"))
 		return number(o, false);
+	if (token_take(o, "training"))
+		return expr_new(o, X_TRAINING, at, 0, NULL);
 	const char *name = token_name(o);
 	if (token_take(o, "["))
 		return access(o, name, at);
 	if (token_take(o, "("))
 		return call(o, name, at);
+	OracleTensor *number = tensor_find(o, name);
+	if (number && !token_is(o, ".")) { /* an operand that is a known integer */
+		if (number->rank || oracle_is_float(number->type) || number->assigned)
+			fail(o, at, "%s is no integer", name);
+		number->read = true;
+		e = expr_new(o, X_WHOLE, at, 0, NULL);
+		e->i = number->at[0].i;
+		return e;
+	}
 	e = expr_new(o, X_INDEX, at, 0, NULL);
 	e->name = name;
 	for (const Named *v = o->named; v && e->form == X_INDEX; v = v->next)
@@ -298,6 +351,7 @@ static Assign assignment(Oracle *o)
 Equation *equation_read(Oracle *o)
 {
 	Equation *q = take(o, sizeof *q);
+	int dots = -1, count = -1;
 	q->name = token_name(o);
 	token_need(o, "[");
 	while (!token_take(o, "]")) {
@@ -305,11 +359,27 @@ Equation *equation_read(Oracle *o)
 			token_need(o, ",");
 		if (q->rank == ORACLE_RANK)
 			fail(o, o->token, "too many dimensions");
+		if (dots < 0 && token_take(o, "...")) {
+			dots = q->rank++;
+			continue;
+		}
 		q->left[q->rank] = choice(o);
 		q->extent[q->rank++] = token_take(o, ":") ? choice(o) : NULL;
 	}
 	q->assign = assignment(o);
 	q->body = choice(o);
+	dots_count(o, q->body, &count);
+	for (int d = 0; d < q->rank; d++)
+		if (d != dots)
+			dots_count(o, q->left[d], &count);
+	if (dots >= 0) {
+		dots_fill(o, q->left, q->rank, dots, count);
+		memmove(q->extent + dots + count, q->extent + dots + 1,
+			sizeof *q->extent * (size_t)(q->rank - dots - 1));
+		for (int k = 0; k < count; k++)
+			q->extent[dots + k] = NULL;
+		q->rank += count - 1;
+	}
 	if (!token_take(o, "where"))
 		return q;
 	do {

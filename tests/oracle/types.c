@@ -108,6 +108,7 @@ static Kind own_kind(Oracle *o, Expr *e, bool index)
 		k = join(o, e, e->arg[0]->kind, e->arg[1]->kind, false);
 		return e->form == X_DIV && k == NUMBER && !index ? REAL : k;
 	case X_INDEX:
+	case X_TRAINING:
 		return WHOLE;
 	case X_WHOLE:
 	case X_SIZE:
@@ -162,7 +163,8 @@ static void settle_condition(Oracle *o, Expr **place)
 
 static bool is_number(const Expr *e)
 {
-	bool number = e->form != X_INDEX && e->form != X_READ && e->form != X_PADDED;
+	bool number = e->form != X_INDEX && e->form != X_READ && e->form != X_PADDED &&
+		      e->form != X_TRAINING;
 	if (e->form == X_VALUE)
 		return is_number(e->instance->root);
 	for (int k = 0; k < e->n; k++)

@@ -289,6 +289,8 @@ OracleValue value_of(Oracle *o, const Expr *e)
 		return real(e->type, round_float(e->type, e->f), 0, true);
 	case X_SIZE:
 		return whole(e->tensor->shape[e->i]);
+	case X_TRAINING:
+		return whole(o->training);
 	case X_INDEX:
 		return o->eq->index[e->i].known ? whole(o->eq->index[e->i].value) : lost();
 	case X_VALUE:

@@ -82,6 +82,28 @@ static void test_values(void)
 	net_free(&n);
 }
 
+/* In indices both numbers have to stay inside; in gradients, too. */
+static void test_indices(void)
+{
+	Net n = net_new();
+	ricci_tensor *y[4] = {ricci_op(n.g, "Y[i] = X[2*i+training] where i < 3", n.x),
+			      ricci_op(n.g, "Y[i] = X[training ? 5-i : 0] where i < 6", n.x),
+			      ricci_op(n.g, "Y[2*training+1:4] += X[i]", n.x)};
+	ricci_tensor *loss = ricci_op(n.g, "L[] += W[2*i+training]*X[i] where i < 3", n.w, n.x);
+	ricci_grad(n.g, loss, NULL, 1, &n.w, &y[3]);
+	ricci_assign(n.g, n.w, n.w);
+	net_open(&n, 4, y);
+	check_values(n.eval, y[0], (float[]){1, 3, 5}, 3);
+	check_values(n.train, y[0], (float[]){2, 4, 6}, 3);
+	check_values(n.eval, y[1], (float[]){1, 1, 1, 1, 1, 1}, 6);
+	check_values(n.train, y[1], (float[]){6, 5, 4, 3, 2, 1}, 6);
+	check_values(n.eval, y[2], (float[]){0, 21, 0, 0}, 4);
+	check_values(n.train, y[2], (float[]){0, 0, 0, 21}, 4);
+	check_values(n.eval, y[3], (float[]){1, 0, 2, 0, 3, 0}, 6);
+	check_values(n.train, y[3], (float[]){0, 1, 0, 2, 0, 3}, 6);
+	net_free(&n);
+}
+
 /* dX of sum(Y^2), Y = training ? 3 X : X, by an equation and within a loop. */
 static void test_gradients(void)
 {
@@ -214,21 +236,16 @@ static void refused(const char *text, const char *message)
 
 static void test_refused(void)
 {
-	refused("Y[i] = X[i+training] where i < 3",
-		"equation: the index i+training depends on training: choose between two accesses, "
-		"training ? A[i] : A[j]\n"
-		"  Y[i] = X[i+training] where i < 3\n"
+	refused("Y[i] = X[i+training]",
+		"equation: the range of i can't be inferred: how far index i+training stays inside "
+		"dimension 0 isn't proved; write where i < ..\n"
+		"  Y[i] = X[i+training]\n"
 		"           ^");
-	refused("Y[i] = X[training ? i : 0] where i < 3",
-		"equation: the index training ? i : 0 depends on training: choose between two "
-		"accesses, training ? A[i] : A[j]\n"
-		"  Y[i] = X[training ? i : 0] where i < 3\n"
-		"           ^");
-	refused("Y[training:2] += X[i]",
-		"equation: the index training depends on training: choose between two accesses, "
-		"training ? A[i] : A[j]\n"
-		"  Y[training:2] += X[i]\n"
-		"    ^");
+	refused("Y[i] = X[i+training] where i < 6", "equation: index i+training of X leaves "
+						    "dimension 0: it runs from 0 to 6, the extent "
+						    "is 6\n"
+						    "  Y[i] = X[i+training] where i < 6\n"
+						    "           ^");
 	refused("Y[i] = X[i] where i < 3+training",
 		"equation: a range can't depend on training: write a condition, training && i < n "
 		"? .. : ..\n"
@@ -242,6 +259,7 @@ static void test_refused(void)
 int main(void)
 {
 	test_values();
+	test_indices();
 	test_gradients();
 	test_loop();
 	test_custom();

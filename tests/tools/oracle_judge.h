@@ -88,7 +88,9 @@ static bool oracle_root_agrees(const Case *c, int k, const OracleTensor *want, c
  * False: it is refused. */
 static bool oracle_of(const Case *c, const char *text, bool suffix, Oracle **o, Text *why)
 {
-	OracleTensor x[BINDS];
+	OracleTensor x[BINDS + PROGRAM_TENSORS];
+	OracleValue integer[PROGRAM_TENSORS];
+	int n = c->nbind;
 	char name[BINDS][40];
 	for (int k = 0; k < c->nbind; k++) {
 		snprintf(name[k], sizeof name[k], "%s", c->bind[k].tensor->u.s);
@@ -96,7 +98,15 @@ static bool oracle_of(const Case *c, const char *text, bool suffix, Oracle **o, 
 			*strrchr(name[k], '_') = 0;
 		x[k] = oracle_operand(&c->bind[k], name[k]);
 	}
-	*o = oracle_run(text, c->nbind, x, ORACLE_STEPS);
+	for (int k = 0; k < c->p->n; k++) {
+		const Operand *i = &c->p->tensor[k];
+		if (!i->integer || suffix)
+			continue;
+		integer[k] = (OracleValue){.i = i->low, .exact = true};
+		x[n++] = (OracleTensor){
+			.name = i->name, .type = oracle_type("i64"), .size = 1, .at = &integer[k]};
+	}
+	*o = oracle_run(text, case_trains(c->p), n, x, ORACLE_STEPS);
 	for (int k = 0; k < c->nbind; k++)
 		free(x[k].at);
 	const char *error = oracle_error(*o);

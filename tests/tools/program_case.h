@@ -25,6 +25,7 @@ typedef struct Case {
 	int wrt[WRT], along[WRT]; /* places in bind */
 	int seed;		  /* its place in bind, or -1 */
 	bool rounded;		  /* factors of long sums to bf16 */
+	Node *shown[ROOTS];	  /* the roots, whatever training is */
 	int ntwin;		  /* of the first roots, by a loop that is unrolled */
 	ricci_tensor *handle[BINDS], *root[ROOTS], *twin[RESULTS + WRT];
 	Binding bind[BINDS];
@@ -170,23 +171,77 @@ static bool case_says(const Case *c, const char *what)
 	return strstr(c->p->text.s, what) || (c->p->after.n && strstr(c->p->after.s, what));
 }
 
+/* What training is in this program's sessions. */
+static bool case_trains(const RandomProgram *p)
+{
+	return p->number & 1;
+}
+
+/* The tensors become those of a session, with handles of their own where that makes a difference. */
+static void set_training(const Case *c, ricci_graph *g, int n, ricci_tensor **t)
+{
+	Node *root[ROOTS];
+	for (int k = 0; k < n; k++)
+		root[k] = t[k]->node;
+	graph_set_training(&g->ir, n, root, case_trains(c->p));
+	for (int k = 0; k < n; k++) {
+		if (t[k]->node == root[k])
+			continue;
+		ricci_tensor *own = arena_alloc(&g->ir.arena, sizeof *own);
+		*own = *t[k];
+		own->node = root[k];
+		t[k] = own;
+	}
+}
+
+static int case_train(Case *c, ricci_graph *g)
+{
+	for (int k = 0; k < c->nroot; k++)
+		c->shown[k] = c->root[k]->node;
+	if (g->ir.err.code)
+		return g->ir.err.code;
+	IR_ENTER(&g->ir, RICCI_ENOMEM);
+	set_training(c, g, c->nroot, c->root);
+	set_training(c, g, c->ntwin, c->twin);
+	IR_LEAVE(&g->ir);
+	return 0;
+}
+
+/* Operands by their names, in another order than the text's, where it has a signature. */
+static int open_named(Case *c, ricci_graph *g, int n, const char *const *names,
+		      ricci_tensor *const *operand)
+{
+	const char *name[PROGRAM_TENSORS];
+	ricci_tensor *t[PROGRAM_TENSORS];
+	for (int k = 0; k < n; k++) {
+		name[k] = names[n - 1 - k];
+		t[k] = operand[n - 1 - k];
+	}
+	return ricci_ops_named(g, c->p->text.s, n, name, t, &c->nresult, c->root);
+}
+
 static int open_plain(Case *c, ricci_graph *g)
 {
 	const char **names, *text = c->p->text.s;
+	ricci_tensor *operand[PROGRAM_TENSORS];
 	IR_ENTER(&g->ir, RICCI_ENOMEM);
 	int n = notation_operands(&g->ir, text, &names);
 	for (int k = 0; k < n; k++) {
 		const Operand *x = operand_named(c->p, names[k]);
 		if (!x)
 			n = -1;
+		else if (x->integer)
+			operand[k] = ricci_integer(g, x->low);
 		else
-			bind_add(c, g, x);
+			operand[k] = c->handle[bind_add(c, g, x)];
 	}
 	IR_LEAVE(&g->ir);
 	if (n < 0)
 		return error_set(&g->ir.err, RICCI_ESYNTAX, "an operand is missing");
-	c->noperand = n;
-	return ricci_ops(g, text, n, c->handle, &c->nresult, c->root);
+	c->noperand = c->nbind;
+	if (c->p->number & 2 && strstr(text, "->"))
+		return open_named(c, g, n, names, operand);
+	return ricci_ops(g, text, n, operand, &c->nresult, c->root);
 }
 
 static int open_loop(Case *c, ricci_graph *g, LoopCase *l)
@@ -238,6 +293,8 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 	if (loops && case_twin(c, g, &loop))
 		return ricci_graph_error(g);
 	case_tangents(c, g);
+	if (case_train(c, g))
+		return ricci_graph_error(g);
 	bool plain = !loops && !p->by_chance; /* others: sessions do that (rounding_judge.h) */
 	if (plain && p->type == RICCI_F32 && p->number % 8 == 5 && !ricci_graph_error(g))
 		return case_round(c, g);

@@ -10,7 +10,8 @@
  *	text Y[i] = A[i]
  *	after Z[] += Y[t,i]	(of the loop's results)
  *	operand A f64 -5 9 4x3	(type, range of the data where integer, shape or `scalar`;
- *				in a loop `slice`, or `state` and what it becomes)
+ *				in a loop `slice`, or `state` and what it becomes; `integer`:
+				a known integer)
  *	end by tcc		(the backends that it fails with)
  */
 #ifndef PROGRAM_FILE_H
@@ -83,7 +84,8 @@ __attribute__((unused)) static void program_write(FILE *out, const RandomProgram
 		if (!x->local && operand_used(p, x))
 			fprintf(out, "operand %s %s %lld %lld %s%s%s\n", x->name,
 				type_name(x->type), (long long)x->low, (long long)x->high, shape.s,
-				x->role == SLICE   ? " slice"
+				x->integer	   ? " integer"
+				: x->role == SLICE ? " slice"
 				: x->role == STATE ? " state "
 						   : "",
 				x->role == STATE ? x->next : "");
@@ -110,6 +112,7 @@ static bool operand_read(Operand *x, const char *line)
 		   shape, role, x->next) < 5)
 		return false;
 	x->role = !strcmp(role, "slice") ? SLICE : !strcmp(role, "state") ? STATE : CONSTANT;
+	x->integer = !strcmp(role, "integer");
 	x->low = low;
 	x->high = high;
 	while (isdigit((unsigned char)*at)) {

@@ -277,6 +277,47 @@ static void equation_window(RandomProgram *r)
 	text_free(&range);
 }
 
+/* Equations over all dimensions of a tensor but a named one: elementwise, reduced, a product with a
+ * matrix, moved. */
+static void equation_dots(RandomProgram *r)
+{
+	static const char *const forms[] = {"%s[...] = max(%s[...], %s[...])",
+					    "%s[...] %s %s[...,i]", "%s[...,j] %s %s[...,i]",
+					    "%s[i,...] = %s[...,i]", "%s[] %s %s[...]"};
+	const Operand *x = tensor_any(r);
+	bool same = x && x->rank < PROGRAM_DIMS - 1 && draw(r, 2);
+	if (!same) {
+		Operand *own = operand_new(r, r->type, 1 + draw(r, 3));
+		for (int d = 0; d < own->rank; d++)
+			own->shape[d] = 1 + draw(r, 5);
+		x = own;
+	}
+	int64_t shape[PROGRAM_DIMS];
+	int how = draw(r, COUNT(forms)), rank = x->rank;
+	how = r->type == RICCI_BOOL && how == 0 ? 3 : how;
+	memcpy(shape, x->shape, sizeof shape);
+	const char *sign = r->type == RICCI_BOOL || draw(r, 2) ? "max=" : "+=";
+	text_add(&r->text, "%s", r->text.n ? "; " : "");
+	if (how == 0 || how == 3) {
+		if (how == 3) {
+			shape[0] = x->shape[rank - 1];
+			memcpy(shape + 1, x->shape, sizeof *shape * (size_t)(rank - 1));
+		}
+		Operand *y = local_new(r, rank, shape);
+		text_add(&r->text, forms[how], y->name, x->name, x->name);
+		return;
+	}
+	Operand *w = how == 2 ? operand_new(r, r->type, 2) : NULL;
+	if (w) {
+		w->shape[0] = shape[rank - 1];
+		w->shape[1] = shape[rank - 1] = 1 + draw(r, 5);
+	}
+	Operand *y = local_new(r, how == 4 ? 0 : rank - (how == 1), shape);
+	text_add(&r->text, forms[how], y->name, sign, x->name);
+	if (w)
+		text_add(&r->text, "%s%s[i,j]", r->type == RICCI_BOOL ? " && " : "*", w->name);
+}
+
 /* Four equations over one operand or local: a softmax over its last dimension. */
 static void equation_softmax(RandomProgram *r)
 {

@@ -22,9 +22,22 @@ static int name_count(const char *text, const char *name)
 	return count;
 }
 
+/* Does a text have this name without brackets? */
+static bool has_name(const char *text, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *at = strstr(text, name); at; at = strstr(at + 1, name))
+		if ((at == text || !isalnum((unsigned char)at[-1])) &&
+		    !isalnum((unsigned char)at[n]))
+			return true;
+	return false;
+}
+
 /* Does the program read this operand? */
 __attribute__((unused)) static bool operand_used(const RandomProgram *r, const Operand *x)
 {
+	if (x->integer)
+		return has_name(r->text.s, x->name);
 	return name_count(r->text.s, x->name) || (r->after.n && name_count(r->after.s, x->name));
 }
 
@@ -47,6 +60,10 @@ static void loop_new(RandomProgram *r)
 
 static void loop_equation(RandomProgram *r)
 {
+	if (r->noperand < 8 && draw(r, 8) == 0) {
+		equation_dots(r);
+		return;
+	}
 	switch (draw(r, 8)) {
 	case 0:
 		if (r->type != RICCI_BOOL && r->noperand < 8) {

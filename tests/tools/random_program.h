@@ -69,7 +69,11 @@ static Type random_type(RandomProgram *r)
 static void random_plain(RandomProgram *r)
 {
 	bool narrow = type_size(r->type) < 4; /* rounding errors of chains are hard to judge */
-	for (int k = narrow ? 1 : 1 + draw(r, 3); k > 0; k--)
+	for (int k = narrow ? 1 : 1 + draw(r, 3); k > 0; k--) {
+		if (r->noperand < 8 && draw(r, 8) == 0) {
+			equation_dots(r);
+			continue;
+		}
 		switch (draw(r, 10)) {
 		case 0:
 		case 1:
@@ -100,6 +104,33 @@ static void random_plain(RandomProgram *r)
 		default:
 			equation_any(r);
 		}
+	}
+}
+
+/* How the program begins: its operands in another order, and its results, with some of the tensors
+ * that others read. */
+static void add_signature(RandomProgram *r)
+{
+	Text all = {0};
+	const char *before = "";
+	for (int k = r->n - 1; k >= 0; k--)
+		if (!r->tensor[k].local && operand_used(r, &r->tensor[k])) {
+			text_add(&all, "%s%s", before, r->tensor[k].name);
+			before = ", ";
+		}
+	before = " -> ";
+	for (int pass = 0; pass < 2; pass++) /* what is read, then what is not */
+		for (int k = 0; k < r->n; k++) {
+			const Operand *y = &r->tensor[k];
+			bool read = name_count(r->text.s, y->name) > 1;
+			if (!y->local || read == pass || (read && draw(r, 3)))
+				continue;
+			text_add(&all, "%s%s", before, y->name);
+			before = ", ";
+		}
+	text_add(&all, ": %s", r->text.s);
+	text_free(&r->text);
+	r->text = all;
 }
 
 /* Kernels may multiply by zero what a condition leaves out (docs/notation.md): not a number for
@@ -122,10 +153,13 @@ __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t nu
 		r->type = RICCI_F32;
 	if (kind == 6 && !type_is_float(r->type))
 		r->type = number % 2 ? RICCI_F32 : RICCI_F64;
+	r->names = kind % 2 == 0 && !r->by_chance && mix(number) % 4 == 0;
 	if (kind % 2)
 		random_loop(r);
 	else
 		random_plain(r);
+	if (r->names)
+		add_signature(r);
 	r->special = kind == 6 && !text_leaves_out(r->text.s);
 }
 

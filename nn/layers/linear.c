@@ -1,0 +1,27 @@
+/* linear.c - products with a matrix of weights, and rows of one.
+ * Input: tensors of one graph. Output: one tensor. Invariant: plain equations. */
+#include "nn/layers/internal.h"
+
+/* y = x w' + bias, over the last dimension of x. */
+ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias)
+{
+	const Operand o[] = {{x, 1, RICCI_MAX_RANK, "x [..., in]"},
+			     {w, 2, 2, "w [out, in]"},
+			     {bias, 1, 1, "bias [out]"}};
+	if (!layer_check("ricci_linear", bias ? 3 : 2, o))
+		return layer_nil(x);
+	return layer_of(0,
+			bias ? "L[...,n] += X[...,k] * W[n,k]; Y[...,n] = L[...,n] + B[n]"
+			     : "L[...,n] += X[...,k] * W[n,k]",
+			bias ? 3 : 2, (ricci_tensor *[]){x, w, bias});
+}
+
+/* Row t of the weights for each element t. */
+ricci_tensor *ricci_embedding(ricci_tensor *t, ricci_tensor *w)
+{
+	const Operand o[] = {{t, 0, RICCI_MAX_RANK - 1, "indices [...]"},
+			     {w, 2, 2, "w [count, size]"}};
+	if (!layer_check("ricci_embedding", 2, o))
+		return layer_nil(t);
+	return layer_of(0, "Y[...,j] = W[T[...],j]", 2, (ricci_tensor *[]){w, t});
+}

@@ -1,0 +1,349 @@
+/* finite.c - which kernel makes the first NaN or infinity of a step.
+ *
+ * Input: a program's launches, one by one. Output: an error for the first result that holds a NaN or
+ * an infinity although all that the kernel read was finite, constants of its equations included (an
+ * attention mask's -infinity makes infinities rightly). A NaN that comes otherwise, of infinities or
+ * from a fed NaN, is remembered, and becomes the error when it reaches an output or a state of the
+ * step. Invariant: states are not written in place meanwhile, so a step that ends with an error
+ * leaves them as they were.
+ */
+#include "runtime/internal.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct Range { /* of a tensor's elements; least > most: none is finite */
+	double least, most;
+	int64_t nan, infinity; /* the first one; -1: none */
+} Range;
+
+struct Finite {
+	Error suspect;
+	int room;
+	Range *input; /* of the kernel that runs: those that its results overwrite */
+	bool *known;
+};
+
+/* The bits of an exponent that infinities and NaNs have; 0: no float. */
+static uint64_t exponent_bits(Type t)
+{
+	switch (t) {
+	case RICCI_F64:
+		return 0x7ff0000000000000u;
+	case RICCI_F32:
+		return 0x7f800000u;
+	case RICCI_BF16:
+		return 0x7f80u;
+	case RICCI_F16:
+		return 0x7c00u;
+	default:
+		return 0;
+	}
+}
+
+#define SCAN(T)                                                                                    \
+	for (int64_t i = 0; i < n; i++)                                                            \
+		odd |= (((const T *)data)[i] & (T)e) == (T)e;
+
+static bool all_finite(Type t, const void *data, int64_t n)
+{
+	uint64_t e = exponent_bits(t);
+	bool odd = false;
+
+	if (!e)
+		return true;
+	if (type_size(t) == 8)
+		SCAN(uint64_t)
+	else if (type_size(t) == 4)
+		SCAN(uint32_t)
+	else
+		SCAN(uint16_t)
+	return !odd;
+}
+
+static Range range_of(Type t, const void *data, int64_t n)
+{
+	Range r = {INFINITY, -INFINITY, -1, -1};
+
+	for (int64_t i = 0; i < n; i++) {
+		double v = type_is_float(t)  ? type_load(t, data, (size_t)i)
+			   : t == RICCI_BOOL ? ((const uint8_t *)data)[i]
+					     : (double)type_load_int(t, data, (size_t)i);
+
+		if (isnan(v))
+			r.nan = r.nan < 0 ? i : r.nan;
+		else if (isinf(v))
+			r.infinity = r.infinity < 0 ? i : r.infinity;
+		else
+			r = (Range){fmin(r.least, v), fmax(r.most, v), r.nan, r.infinity};
+	}
+	return r;
+}
+
+static Range node_range(const Node *n, const void *data)
+{
+	return range_of((Type)n->type, data, tensor_size(n));
+}
+
+static bool node_finite(const Node *n, const void *data)
+{
+	return all_finite((Type)n->type, data, tensor_size(n));
+}
+
+/* ---- switching it on ---- */
+static void in_place(Program *p, bool on)
+{
+	for (int i = 0; i < p->ncell; i++)
+		if (p->cell[i].kind == CELL_NEXT && p->cell[i].could)
+			p->cell[i].in_place = on;
+}
+
+static void program_share(Program *p, Finite *f)
+{
+	p->finite = f;
+	for (int i = 0; i < p->nrun; i++)
+		if (p->run[i].loop)
+			program_share(loop_program(p->run[i].loop), f);
+}
+
+int program_check_finite(Program *p, bool on, Error *err)
+{
+	Finite *f = p->finite;
+
+	if (p->inner || on == (f != NULL))
+		return 0;
+	if (on && !(f = mem_zalloc(sizeof *f)))
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	program_share(p, on ? f : NULL);
+	in_place(p, !on);
+	if (!on) {
+		mem_free(f->input);
+		mem_free(f->known);
+		mem_free(f);
+	}
+	return 0;
+}
+
+/* ---- messages ---- */
+static void element_print(Text *out, const Node *n, int64_t at)
+{
+	int64_t index[RICCI_MAX_RANK];
+
+	for (int d = tensor_rank(n) - 1; d >= 0; d--) {
+		index[d] = at % tensor_extent(n, d);
+		at /= tensor_extent(n, d);
+	}
+	text_add(out, "[");
+	for (int d = 0; d < tensor_rank(n); d++)
+		text_add(out, d ? ",%lld" : "%lld", (long long)index[d]);
+	text_add(out, "]");
+}
+
+static void range_print(Text *out, const char *name, Range r)
+{
+	text_add(out, "\n%s is ", name);
+	if (r.least <= r.most)
+		text_add(out, "%.6g..%.6g", r.least, r.most);
+	if (r.infinity >= 0)
+		text_add(out, r.least <= r.most ? " and infinities" : "infinite");
+	if (r.nan >= 0)
+		text_add(out, r.least <= r.most || r.infinity >= 0 ? " and NaN" : "NaN");
+}
+
+/* Of loops around p, the outermost first. */
+static void iterations_print(Text *out, const Program *p)
+{
+	if (!p->inner)
+		return;
+	iterations_print(out, p->outer);
+	text_add(out, ", iteration %lld", (long long)p->iteration);
+}
+
+/* A result of a launch: which, and what it holds. */
+typedef struct Found {
+	const Program *p;
+	const Run *r;
+	int buffer;
+	Range range;
+	const Range *input;
+	bool clean; /* all operands are finite */
+} Found;
+
+static const Node *run_node(const Program *p, const Run *r, int buffer)
+{
+	return p->cell[r->cell[buffer]].node;
+}
+
+static void found_print(Text *out, Naming *m, const Found *f, RandomState rs)
+{
+	const Node *n = run_node(f->p, f->r, f->buffer);
+	const char *equations;
+
+	text_add(out, "step %llu", (unsigned long long)rs.step);
+	iterations_print(out, f->p);
+	/* Names of T1, T2 .. are given in the order of the equations. */
+	equations = run_equations(m, f->p, f->r);
+	text_add(out, ": '%s' becomes %s at ", node_name(m, f->p, n),
+		 f->range.nan >= 0 ? "NaN" : "infinite");
+	element_print(out, n, f->range.nan >= 0 ? f->range.nan : f->range.infinity);
+	text_add(out, ", though all that it is computed from %s\n%s",
+		 f->clean ? "is finite" : "holds no NaN, only infinities",
+		 equations ? equations : "");
+	for (int i = 0; i < f->r->ninput; i++)
+		range_print(out, node_name(m, f->p, run_node(f->p, f->r, i)), f->input[i]);
+}
+
+static int found_error(const Found *f, RandomState rs, Error *err)
+{
+	Arena arena = {0};
+	Naming m = {.arena = &arena};
+	Text out = {0};
+	Text *volatile text = &out;
+	jmp_buf oom;
+
+	if (setjmp(oom)) {
+		arena_free(&arena);
+		text_free(text);
+		return error_set(err, RICCI_ENOMEM, "out of memory for a message");
+	}
+	arena.oom = &oom;
+	found_print(text, &m, f, rs);
+	arena_free(&arena);
+	if (out.failed || !out.s)
+		error_set(err, RICCI_ENOMEM, "out of memory for a message");
+	else
+		error_set(err, RICCI_EVALUE, "%s", out.s);
+	text_free(&out);
+	return err->code;
+}
+
+/* ---- launches ---- */
+static bool overwritten(const Run *r, int input)
+{
+	for (int o = r->ninput; o < r->nbuf; o++)
+		if (r->buf[o] == r->buf[input])
+			return true;
+	return false;
+}
+
+int finite_before(Finite *f, const Run *r, Error *err)
+{
+	if (r->ninput > f->room) {
+		size_t n = (size_t)r->ninput;
+
+		mem_free(f->input);
+		mem_free(f->known);
+		f->input = mem_alloc(n * sizeof *f->input);
+		f->known = mem_alloc(n * sizeof *f->known);
+		f->room = f->input && f->known ? r->ninput : 0;
+		if (!f->room)
+			return error_set(err, RICCI_ENOMEM, "out of memory");
+	}
+	for (int i = 0; i < r->ninput; i++) {
+		f->known[i] = overwritten(r, i);
+		if (f->known[i])
+			f->input[i] = node_range(r->sub->input[i], r->buf[i]);
+	}
+	return 0;
+}
+
+static void see_constant(void *user, Node *n)
+{
+	if (n->op == OP_CONST && type_is_float(n->type) && !isfinite(n->u.f))
+		*(bool *)user = true;
+}
+
+/* Has an equation of the kernel an infinite constant? */
+static bool run_infinite(const Run *r, Error *err)
+{
+	TaskCopy c;
+	bool found = false;
+
+	if (task_copy(r->line->task, &c, err))
+		return false;
+	for (int k = 0; k < r->sub->nmember; k++) {
+		IR_ENTER(&c.ir,
+			 (task_copy_free(&c), error_set(err, RICCI_ENOMEM, "out of memory")));
+		node_walk(&c.ir, comp_body(c.member[k]), see_constant, &found);
+		IR_LEAVE(&c.ir);
+	}
+	task_copy_free(&c);
+	return found;
+}
+
+static int found_judge(const Program *p, Found *f, RandomState rs, Error *err)
+{
+	Finite *finite = p->finite;
+	Error own = {0};
+	bool nan = false, infinite = run_infinite(f->r, &own);
+
+	if (own.code)
+		return error_set(err, own.code, "%s", own.text);
+	for (int i = 0; i < f->r->ninput; i++) {
+		if (!finite->known[i])
+			finite->input[i] = node_range(f->r->sub->input[i], f->r->buf[i]);
+		nan = nan || finite->input[i].nan >= 0;
+		infinite = infinite || finite->input[i].infinity >= 0;
+	}
+	f->input = finite->input;
+	f->clean = !nan && !infinite;
+	if (f->clean)
+		return found_error(f, rs, err);
+	if (!nan && f->range.nan >= 0 && !finite->suspect.code &&
+	    found_error(f, rs, &finite->suspect) == RICCI_ENOMEM)
+		return error_set(err, RICCI_ENOMEM, "%s", finite->suspect.text);
+	return 0;
+}
+
+int finite_after(const Program *p, const Run *r, RandomState rs, Error *err)
+{
+	int code = 0;
+
+	for (int o = r->ninput; o < r->nbuf && !code; o++) {
+		const Node *n = run_node(p, r, o);
+		Found f = {.p = p, .r = r, .buffer = o};
+
+		if (node_finite(n, r->buf[o]))
+			continue;
+		f.range = node_range(n, r->buf[o]);
+		code = found_judge(p, &f, rs, err);
+	}
+	return code;
+}
+
+/* ---- steps ---- */
+void finite_begin(Program *p, RandomState rs)
+{
+	Error *e = &p->finite->suspect;
+
+	error_clear(e);
+	for (int i = 0; i < p->ncell && !e->code; i++) {
+		const Cell *c = &p->cell[i];
+		Range r;
+
+		if (c->kind != CELL_STATE || node_finite(c->node, c->storage->data))
+			continue;
+		r = node_range(c->node, c->storage->data);
+		if (r.nan >= 0) {
+			Text at = {0};
+
+			element_print(&at, c->node, r.nan);
+			error_set(e, RICCI_EVALUE, "step %llu: '%s' is NaN at %s before the step",
+				  (unsigned long long)rs.step, c->node->u.s, at.s ? at.s : "");
+			text_free(&at);
+		}
+	}
+}
+
+int finite_end(const Program *p, Error *err)
+{
+	const Error *e = &p->finite->suspect;
+
+	for (int i = 0; i < p->nroot && e->code; i++) {
+		const Cell *c = &p->cell[p->root[i]];
+
+		if (!node_finite(c->node, cell_data(c)) &&
+		    node_range(c->node, cell_data(c)).nan >= 0)
+			return error_set(err, e->code, "%s", e->text);
+	}
+	return 0;
+}

@@ -1,0 +1,300 @@
+/* test_layers_torch.c - values and gradients of the layers of nn/layers/ against numbers that PyTorch
+ * recorded (make_layers.py, layers.txt): in f64 by the interpreter, in f32 by compiled kernels, in
+ * training sessions and others, and the states after a training step. */
+#include "tests/check.h"
+
+#include <ricci_nn.h>
+#include <stdlib.h>
+
+enum { ROOM = 8, VALUES = 1024 };
+
+typedef struct Record {
+	char kind[16];
+	int rank;
+	int64_t shape[RICCI_MAX_RANK], size;
+	double value[VALUES];
+} Record;
+
+typedef struct Case {
+	char name[80];
+	int train, n, nfloat, ngrad, nafter;
+	Record in[ROOM], value, seed, grad[ROOM], after[ROOM];
+} Case;
+
+/* ---- the layers of the cases */
+
+#define LAYER(id, expression)                                                                      \
+	static ricci_tensor *id(ricci_tensor **x)                                                  \
+	{                                                                                          \
+		return expression;                                                                 \
+	}
+#define I64(...)  ((int64_t[]){__VA_ARGS__})
+#define EACH(...) ((int[]){__VA_ARGS__})
+#define CONV(...) &RICCI_CONV(__VA_ARGS__)
+#define POOL(...) &RICCI_POOL(__VA_ARGS__)
+
+#define LAYERS(F)                                                                                  \
+	F("linear", linear, ricci_linear(x[0], x[1], x[2]))                                        \
+	F("linear without bias, rank 1", linear1, ricci_linear(x[0], x[1], NULL))                  \
+	F("linear rank 4", linear4, ricci_linear(x[0], x[1], x[2]))                                \
+	F("embedding", embedding, ricci_embedding(x[0], x[1]))                                     \
+	F("conv 1-d", conv1, ricci_conv(x[0], x[1], x[2], NULL))                                   \
+	F("conv 2-d stride, pad and dilation a dimension", conv2,                                  \
+	  ricci_conv(x[0], x[1], x[2],                                                             \
+		     CONV(.strides = EACH(2, 1), .pads = EACH(1, 2), .dilations = EACH(1, 2))))    \
+	F("conv 3-d", conv3, ricci_conv(x[0], x[1], NULL, CONV(.stride = 2, .pad = 1)))            \
+	F("conv groups", groups, ricci_conv(x[0], x[1], x[2], CONV(.pad = 1, .groups = 2)))        \
+	F("conv groups without bias, 1-d", groups1,                                                \
+	  ricci_conv(x[0], x[1], NULL, CONV(.stride = 3, .groups = 3)))                            \
+	F("conv depthwise", depthwise,                                                             \
+	  ricci_conv(x[0], x[1], x[2], CONV(.stride = 2, .pad = 1, .groups = 3)))                  \
+	F("conv depthwise, two a channel", depthwise2,                                             \
+	  ricci_conv(x[0], x[1], NULL, CONV(.groups = 3)))                                         \
+	F("transposed 1-d", back1, ricci_conv(x[0], x[1], x[2], CONV(.transposed = 1)))            \
+	F("transposed stride and pad", back2,                                                      \
+	  ricci_conv(x[0], x[1], x[2],                                                             \
+		     CONV(.transposed = 1, .strides = EACH(2, 3), .pads = EACH(1, 0),              \
+			  .output_pads = EACH(1, 2))))                                             \
+	F("transposed groups and dilation", backg,                                                 \
+	  ricci_conv(x[0], x[1], NULL,                                                             \
+		     CONV(.transposed = 1, .stride = 2, .pad = 1, .groups = 2,                     \
+			  .dilations = EACH(1, 2))))                                               \
+	F("transposed 3-d", back3,                                                                 \
+	  ricci_conv(x[0], x[1], NULL,                                                             \
+		     CONV(.transposed = 1, .strides = EACH(1, 2, 1), .dilations = EACH(2, 3, 1)))) \
+	F("max pool", max2, ricci_max_pool(x[0], POOL(.kernel = 3, .stride = 2, .pad = 1)))        \
+	F("max pool 1-d dilation", max1,                                                           \
+	  ricci_max_pool(x[0], POOL(.kernel = 2, .stride = 3, .pad = 1, .dilation = 2)))           \
+	F("max pool 3-d", max3, ricci_max_pool(x[0], POOL(.kernels = EACH(1, 2, 2))))              \
+	F("avg pool", avg2, ricci_avg_pool(x[0], POOL(.kernel = 3, .stride = 2, .pad = 1)))        \
+	F("avg pool without pad", avg2x,                                                           \
+	  ricci_avg_pool(x[0],                                                                     \
+			 POOL(.kernels = EACH(3, 2), .stride = 2, .pad = 1, .exclude_pad = 1)))    \
+	F("avg pool 1-d", avg1,                                                                    \
+	  ricci_avg_pool(x[0], POOL(.kernel = 4, .stride = 2, .pad = 2, .exclude_pad = 1)))        \
+	F("adaptive avg", aavg2, ricci_adaptive_avg_pool(x[0], I64(3, 2)))                         \
+	F("adaptive avg 1-d", aavg1, ricci_adaptive_avg_pool(x[0], I64(4)))                        \
+	F("adaptive max", amax2, ricci_adaptive_max_pool(x[0], I64(3, 4)))                         \
+	F("adaptive max 3-d", amax3, ricci_adaptive_max_pool(x[0], I64(2, 1, 3)))                  \
+	F("global avg", gavg, ricci_global_avg_pool(x[0]))                                         \
+	F("global max", gmax, ricci_global_max_pool(x[0]))                                         \
+	F("batch norm 0", bn0, ricci_batch_norm(x[0], x[3], x[4], x[1], x[2], .2, 1e-3))           \
+	F("batch norm 1", bn1, ricci_batch_norm(x[0], x[3], x[4], x[1], x[2], .2, 1e-3))           \
+	F("batch norm plain 0", bnp0, ricci_batch_norm(x[0], NULL, NULL, x[1], x[2], .1, 1e-5))    \
+	F("batch norm plain 1", bnp1, ricci_batch_norm(x[0], NULL, NULL, x[1], x[2], .1, 1e-5))    \
+	F("batch norm without statistics", bns,                                                    \
+	  ricci_batch_norm(x[0], x[1], NULL, NULL, NULL, .1, 1e-5))                                \
+	F("layer norm", ln, ricci_layer_norm(x[0], x[1], x[2], 1, 1e-3))                           \
+	F("layer norm of two", ln2, ricci_layer_norm(x[0], x[1], NULL, 2, 1e-5))                   \
+	F("layer norm of all", ln0, ricci_layer_norm(x[0], NULL, NULL, 2, 1e-5))                   \
+	F("group norm", gn, ricci_group_norm(x[0], x[1], x[2], 2, 1e-3))                           \
+	F("group norm plain", gnp, ricci_group_norm(x[0], NULL, NULL, 3, 1e-5))                    \
+	F("instance norm", in, ricci_instance_norm(x[0], x[1], NULL, 1e-5))                        \
+	F("rms norm", rms, ricci_rms_norm(x[0], x[1], 1, 1e-3))                                    \
+	F("dropout 0", drop, ricci_dropout(x[0], .5))                                              \
+	F("relu", relu, ricci_relu(x[0]))                                                          \
+	F("relu of a scalar", relu0, ricci_relu(x[0]))                                             \
+	F("relu6", relu6, ricci_relu6(x[0]))                                                       \
+	F("sigmoid", sigmoid, ricci_sigmoid(x[0]))                                                 \
+	F("tanh", tanhyp, ricci_tanh(x[0]))                                                        \
+	F("gelu", gelu, ricci_gelu(x[0]))                                                          \
+	F("gelu tanh", gelut, ricci_gelu_tanh(x[0]))                                               \
+	F("silu", silu, ricci_silu(x[0]))                                                          \
+	F("selu", selu, ricci_selu(x[0]))                                                          \
+	F("softplus", softplus, ricci_softplus(x[0]))                                              \
+	F("mish", mish, ricci_mish(x[0]))                                                          \
+	F("hardsigmoid", hardsigmoid, ricci_hard_sigmoid(x[0]))                                    \
+	F("hardswish", hardswish, ricci_hard_swish(x[0]))                                          \
+	F("elu", elu, ricci_elu(x[0], .7))                                                         \
+	F("leaky relu", leaky, ricci_leaky_relu(x[0], .2))                                         \
+	F("softmax", softmax, ricci_softmax(x[0]))                                                 \
+	F("log softmax", logsoftmax, ricci_log_softmax(x[0]))                                      \
+	F("log softmax, rank 1", logsoftmax1, ricci_log_softmax(x[0]))                             \
+	F("concat", concat, ricci_concat(3, x, 1))                                                 \
+	F("concat last", concat1, ricci_concat(2, x, -1))                                          \
+	F("slice", slice, ricci_slice_axis(x[0], 1, 1, 3, 2))                                      \
+	F("pad", pad, ricci_pad(x[0], I64(0, 0, 1), I64(0, 2, 0), .5))                             \
+	F("reshape", reshape, ricci_reshape(x[0], 3, I64(4, -1, 6)))                               \
+	F("reshape merge and split", reshape2, ricci_reshape(x[0], 3, I64(3, 2, 10)))              \
+	F("reshape across", reshape3, ricci_reshape(x[0], 2, I64(9, 4)))                           \
+	F("reshape to ones", reshape4, ricci_reshape(x[0], 5, I64(1, 2, 1, -1, 1)))                \
+	F("reshape to a scalar", reshape5, ricci_reshape(x[0], 0, NULL))                           \
+	F("flatten", flatten, ricci_flatten(x[0], 1, -1))                                          \
+	F("flatten inside", flatten2, ricci_flatten(x[0], 1, 2))                                   \
+	F("transpose", transpose, ricci_transpose(x[0], EACH(2, 0, 3, 1)))                         \
+	F("depth to space", dts, ricci_depth_to_space(x[0], 2))                                    \
+	F("space to depth", std, ricci_space_to_depth(x[0], 3))                                    \
+	F("channel shuffle", shuffle, ricci_channel_shuffle(x[0], 3))
+
+#define DEFINE(name, id, expression) LAYER(id##_layer, expression)
+LAYERS(DEFINE)
+#define ROW(name, id, expression) {name, id##_layer},
+static const struct {
+	const char *name;
+	ricci_tensor *(*make)(ricci_tensor **x);
+} layers[] = {LAYERS(ROW)};
+enum { NLAYER = sizeof layers / sizeof *layers };
+
+/* ---- reading */
+
+static char *line_next(FILE *f, char *line, size_t room)
+{
+	if (!fgets(line, (int)room, f))
+		line[0] = 0;
+	line[strcspn(line, "\n")] = 0;
+	return line;
+}
+
+/* A head and its line of values; false: the head is none. */
+static bool record_read(FILE *f, const char *head, Record *r)
+{
+	int used = 0, more;
+	*r = (Record){.size = 1};
+	if (sscanf(head, "%15s %d%n", r->kind, &r->rank, &used) != 2)
+		return false;
+	for (int d = 0; d < r->rank; d++, used += more) {
+		sscanf(head + used, "%" SCNd64 "%n", &r->shape[d], &more);
+		r->size *= r->shape[d];
+	}
+	for (int64_t i = 0; i < r->size && i < VALUES; i++)
+		if (fscanf(f, "%lf", &r->value[i]) != 1)
+			return false;
+	return fgetc(f) == '\n' && r->size <= VALUES;
+}
+
+/* What follows the line "case .."; `line` is the next head afterwards. */
+static void case_read(FILE *f, char *line, size_t room, Case *c)
+{
+	Record r;
+	*c = (Case){0};
+	snprintf(c->name, sizeof c->name, "%.79s", line + 5);
+	sscanf(line_next(f, line, room), "train %d", &c->train);
+	while (strncmp(line_next(f, line, room), "case ", 5) && record_read(f, line, &r)) {
+		c->nfloat += !strcmp(r.kind, "in");
+		if (!strcmp(r.kind, "value"))
+			c->value = r;
+		else if (!strcmp(r.kind, "seed"))
+			c->seed = r;
+		else if (!strcmp(r.kind, "grad"))
+			c->grad[c->ngrad++] = r;
+		else if (!strcmp(r.kind, "after"))
+			c->after[c->nafter++] = r;
+		else
+			c->in[c->n++] = r;
+	}
+	CHECK_INT(c->ngrad, c->nfloat);
+}
+
+/* ---- running */
+
+static void feed(ricci_session *s, ricci_tensor *t, const Record *r)
+{
+	union {
+		float f[VALUES];
+		double d[VALUES];
+		int64_t i[VALUES];
+	} v;
+	for (int64_t i = 0; i < r->size; i++)
+		if (ricci_dtype(t) == RICCI_F32)
+			v.f[i] = (float)r->value[i];
+		else if (ricci_dtype(t) == RICCI_F64)
+			v.d[i] = r->value[i];
+		else
+			v.i[i] = (int64_t)r->value[i];
+	CHECK_INT(ricci_feed(s, t, &v, ricci_bytes(t)), 0);
+}
+
+static void agree(ricci_session *s, const Case *c, const char *what, int k, ricci_tensor *t,
+		  const Record *want)
+{
+	union {
+		float f[VALUES];
+		double d[VALUES];
+	} v;
+	bool single = ricci_dtype(t) == RICCI_F32;
+	double most = 0, tol = single ? 2e-5 : 1e-11;
+	CHECK_INT(ricci_rank(t), want->rank);
+	for (int d = 0; d < want->rank; d++)
+		CHECK_INT(ricci_extent(t, d), want->shape[d]);
+	if (ricci_bytes(t) != (size_t)want->size * (single ? 4 : 8))
+		return;
+	CHECK_INT(ricci_fetch(s, t, &v, ricci_bytes(t)), 0);
+	for (int64_t i = 0; i < want->size; i++) {
+		double got = single ? (double)v.f[i] : v.d[i];
+		double error = fabs(got - want->value[i]) / (1 + fabs(want->value[i]));
+		most = error <= most ? most : error;
+	}
+	CHECK_REPORT(most <= tol, "%s, %s: %s %d differs by %g, more than %g", c->name,
+		     single ? "f32" : "f64", what, k, most, tol);
+}
+
+static ricci_tensor *operand(ricci_graph *g, const Record *r, int k, ricci_type type)
+{
+	char name[16];
+	snprintf(name, sizeof name, "x%d", k);
+	if (!strcmp(r->kind, "state"))
+		return ricci_state(g, name, type, r->rank, r->shape, ricci_constant(0));
+	return ricci_input(g, name, strcmp(r->kind, "i64") ? type : RICCI_I64, r->rank, r->shape);
+}
+
+static void case_run(const Case *c, ricci_type type, ricci_backend backend)
+{
+	ricci_tensor *x[ROOM] = {0}, *wrt[ROOM], *out[ROOM + 1];
+	ricci_graph *g = ricci_graph_new();
+	int layer = 0, n = 0, nstate = 0;
+	while (layer < NLAYER && strcmp(layers[layer].name, c->name))
+		layer++;
+	CHECK_REPORT(layer < NLAYER, "no layer for the case %s", c->name);
+	if (layer == NLAYER)
+		return;
+	for (int k = 0; k < c->n; k++) {
+		x[k] = operand(g, &c->in[k], k, type);
+		if (!strcmp(c->in[k].kind, "in"))
+			wrt[n++] = x[k];
+	}
+	out[0] = layers[layer].make(x);
+	ricci_tensor *seed = ricci_input(g, "seed", type, c->seed.rank, c->seed.shape);
+	ricci_grad(g, out[0], seed, n, wrt, out + 1);
+	CHECK_REPORT(!ricci_graph_error(g), "%s: %s", c->name, ricci_error_message());
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.backend = backend, .threads = 1),
+					     c->train, n + 1, out);
+	if (s) {
+		for (int k = 0; k < c->n; k++)
+			feed(s, x[k], &c->in[k]);
+		feed(s, seed, &c->seed);
+		CHECK_INT(ricci_step(s), 0);
+		agree(s, c, "value", 0, out[0], &c->value);
+		for (int k = 0; k < n; k++)
+			agree(s, c, "gradient", k, out[k + 1], &c->grad[k]);
+		for (int k = 0; k < c->n; k++)
+			if (!strcmp(c->in[k].kind, "state"))
+				agree(s, c, "state", k, x[k],
+				      c->nafter ? &c->after[nstate++] : &c->in[k]);
+		CHECK_INT(nstate, c->nafter);
+	}
+	CHECK_REPORT(s, "%s: %s", c->name, ricci_error_message());
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
+int main(void)
+{
+	static char line[256];
+	static Case c;
+	int cases = 0, expected = -1;
+	FILE *f = fopen("tests/nn/layers.txt", "r");
+	CHECK(f != NULL);
+	if (f)
+		line_next(f, line, sizeof line);
+	for (; f && !strncmp(line, "case ", 5); cases++) {
+		case_read(f, line, sizeof line, &c);
+		case_run(&c, RICCI_F64, RICCI_BACKEND_INTERP);
+		case_run(&c, RICCI_F32, RICCI_BACKEND_TCC);
+	}
+	sscanf(line, "end %d", &expected);
+	CHECK_INT(cases, expected);
+	CHECK_INT(cases, NLAYER);
+	if (f)
+		fclose(f);
+	return check_done();
+}
