@@ -304,6 +304,7 @@ static const Dialect dialects[] = {
 	 .unroll = "",
 	 .align = "",
 	 .sync = "",
+	 .strict = true,
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

@@ -119,8 +119,8 @@ int run_save(Run *r)
 	run_flush(r, true); /* rows of steps that the checkpoint holds are not made again */
 	if (!t->checkpoint)
 		return 0;
-	int status = checkpoint_save(r->session, t->loss, run_output(t), t->checkpoint, &r->at, &r->history,
-				     t->compress, true, &r->err);
+	int status = checkpoint_save(r->session, t->loss, run_output(t), t->checkpoint, &r->at,
+				     &r->history, t->compress, true, &r->err);
 	return status || !t->keep ? status : keep_last(r);
 }
 
@@ -133,8 +133,8 @@ int run_save_best(Run *r)
 	r->improved = false;
 	text_add(&path, "%s.best", t->checkpoint);
 	int status = path.failed ? FAIL(r, RICCI_ENOMEM, "out of memory")
-				 : checkpoint_save(r->session, t->loss, run_output(t), path.s, &r->at, &r->history,
-						   t->compress, true, &r->err);
+				 : checkpoint_save(r->session, t->loss, run_output(t), path.s,
+						   &r->at, &r->history, t->compress, true, &r->err);
 	text_free(&path);
 	return status;
 }
