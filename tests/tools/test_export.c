@@ -18,10 +18,10 @@ static void *compile(const char *flags)
 	char command[800];
 	const char *library = in_folder("all.so");
 	unlink(library);
-	snprintf(
-		command, sizeof command,
-		"cc -std=c99 -O2 -Wall -Wextra -pedantic -Werror %s -shared -fPIC -o %s %s/*.c -lm",
-		flags, library, folder);
+	snprintf(command, sizeof command,
+		 "cc -std=c99 -O2 -Wall -Wextra -pedantic -Werror %s -shared -fPIC -Wl,-z,defs -o "
+		 "%s %s/*.c -lm",
+		 flags, library, folder);
 	CHECK_INT(system(command), 0);
 	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	CHECK_REPORT(lib != NULL, "%s", dlerror());
@@ -304,6 +304,47 @@ static void capsnet(void)
 	ricci_graph_free(g);
 }
 
+/* Transposes, running sums from either end, products and maxima: what kernels have functions for. */
+static void calls(void)
+{
+	enum { N = 700, OUTS = 6 };
+	static float x[N], f[OUTS][N * 64], want[OUTS][N * 64];
+	static const char *const text[OUTS] = {
+		"Y[i] += X[j] where i<700, j<i+1",     "Y[i] += X[j] where i<700, j in i..700",
+		"Y[i] max= X[j] where i<700, j<i+1",   "Y[i] *= 1 + X[j] / 700 where i<700, j<i+1",
+		"Y[j,i] = X[i*10+j] where i<64, j<64", "Y[j,i] = X[i*9+j] * 2 where i<64, j<100"};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *in = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){N}), *y[OUTS];
+	for (int k = 0; k < OUTS; k++)
+		y[k] = ricci_op(g, text[k], in);
+	CHECK_GRAPH(g);
+	for (int k = 0; k < N; k++)
+		x[k] = (float)sin(.3 * k);
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 1), 0, OUTS, y);
+	CHECK_INT(ricci_feed(s, in, x, sizeof x), 0);
+	CHECK_INT(ricci_step(s), 0);
+	for (int k = 0; k < OUTS; k++)
+		CHECK_INT(ricci_fetch(s, y[k], want[k], ricci_bytes(y[k])), 0);
+	CHECK(folder_make("export"));
+	CHECK_INT(ricci_export(s, OUTS, y, NULL, in_folder("calls.c"), NULL), 0);
+	void *lib = compile("");
+	RunFn *run = (RunFn *)symbol(lib, "calls_run", 0);
+	SizeFn *size = (SizeFn *)symbol(lib, "calls_size", 0);
+	void *scratch = size ? malloc(size()) : NULL;
+	void *out[OUTS] = {f[0], f[1], f[2], f[3], f[4], f[5]};
+	if (run)
+		CHECK_INT(run((void *const[]){x}, out, scratch), 0);
+	for (int k = 0; k < OUTS; k++)
+		for (size_t i = 0; i < ricci_bytes(y[k]) / 4; i++)
+			CHECK_NEAR(f[k][i], want[k][i], 1e-5);
+	free(scratch);
+	if (lib)
+		dlclose(lib);
+	folder_remove();
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 static void refused(void)
 {
 	ricci_graph *g = ricci_graph_new();
@@ -320,6 +361,7 @@ int main(void)
 {
 	trained();
 	capsnet();
+	calls();
 	refused();
 	programs(100);
 	programs(KIND + 100);
