@@ -39,6 +39,7 @@ static void network(ricci_graph *g, ricci_training *t, int batch, double lr)
 	t->labels = label;
 	t->loss = ricci_margin_loss(x, label);
 	t->misclassified = ricci_misclassified(x, label);
+	t->output = x;
 	t->rate = ricci_learning_rate(g, lr);
 	ricci_adam(t->loss, t->rate, 0.9, 0.999, 1e-8);
 }

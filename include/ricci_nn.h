@@ -821,8 +821,8 @@ typedef struct {
 	const char
 		*events; /* an event file of TensorBoard ("logs/events.out.tfevents.1"), or NULL */
 	FILE *profile;	 /* after the training, where a step's time went; or NULL */
-	ricci_tensor
-		*output; /* what the net in checkpoints computes; NULL: `misclassified`, or loss */
+	/* What the net in checkpoints computes; NULL: `misclassified`, or the loss. */
+	ricci_tensor *output;
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {

@@ -564,7 +564,7 @@ static int net_image_read(void *user, int out, Error *err)
 }
 
 /* The values of all parameters and states, in the order of ricci_param_at. */
-static int net_values(const char *path, Model *m, void **data, Error *err)
+static int net_values(const char *path, ReadNet *m, void **data, Error *err)
 {
 	Items items;
 	int status = items_make(&items, m->output[0], false, err);
@@ -580,11 +580,11 @@ static int net_values(const char *path, Model *m, void **data, Error *err)
 	return status;
 }
 
-int checkpoint_model(const char *path, Model *m, void ***data, Error *err)
+int checkpoint_model(const char *path, ReadNet *m, void ***data, Error *err)
 {
 	H5Result text;
 	*data = NULL;
-	*m = (Model){0};
+	*m = (ReadNet){0};
 	int status = h5_run(net_image_read, (void *)(uintptr_t)path, &text, err);
 	if (status)
 		return status;
@@ -601,11 +601,11 @@ int checkpoint_model(const char *path, Model *m, void ***data, Error *err)
 	return status;
 }
 
-void checkpoint_model_free(Model *m, void **data)
+void checkpoint_model_free(ReadNet *m, void **data)
 {
 	for (int i = 0; data && i < ricci_param_count(m->g); i++)
 		mem_free(data[i]);
 	mem_free(data);
 	ricci_graph_free(m->g);
-	*m = (Model){0};
+	*m = (ReadNet){0};
 }

@@ -107,8 +107,8 @@ int feed_next(Feed *f, ricci_session *s);
 void feed_close(Feed *f);
 /* The net of a checkpoint, and the values of ricci_param_at(m->g, 0 ..). After an error there is
  * nothing to free. */
-int checkpoint_model(const char *path, Model *m, void ***data, Error *err);
-void checkpoint_model_free(Model *m, void **data);
+int checkpoint_model(const char *path, ReadNet *m, void ***data, Error *err);
+void checkpoint_model_free(ReadNet *m, void **data);
 
 /* ---- averages of parameters (optimisers/): the state that counts the updates they hold */
 #define AVERAGE_COUNT "ema.step"

@@ -77,13 +77,13 @@ bool graph_open(ricci_graph *g, const char *call);
 int net_print(Text *out, int noutput, ricci_tensor *const *output, const char *const *name,
 	      Error *err);
 /* A net that was read: a graph of its own, which ricci_graph_free frees with all that is here. */
-typedef struct Model {
+typedef struct ReadNet {
 	ricci_graph *g;
 	int noutput;
 	ricci_tensor **output;
 	const char **name; /* of the outputs */
-} Model;
+} ReadNet;
 /* 0, or RICCI_EFORMAT with the line that is wrong, or RICCI_ENOMEM; then there is no graph. */
-int net_read(Model *net, const char *text, Error *err);
+int net_read(ReadNet *net, const char *text, Error *err);
 
 #endif

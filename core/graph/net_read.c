@@ -13,7 +13,7 @@ typedef struct Known {
 typedef struct Reader {
 	ricci_graph *g;
 	Ir *ir;
-	Model *net;
+	ReadNet *net;
 	char *at; /* the next line */
 	int line; /* the number of the one before */
 	int nknown, room, output_room;
@@ -329,7 +329,7 @@ static void read_loop(Reader *r, char *s, int depth)
 
 static void read_output(Reader *r, char *s)
 {
-	Model *net = r->net;
+	ReadNet *net = r->net;
 	Arena *a = &r->ir->arena;
 	Node *n = node_of(r, word(&s));
 	int room = r->output_room;
@@ -401,9 +401,9 @@ static void read_entered(Reader *r, const char *text)
 	IR_LEAVE(r->ir);
 }
 
-int net_read(Model *net, const char *text, Error *err)
+int net_read(ReadNet *net, const char *text, Error *err)
 {
-	*net = (Model){.g = ricci_graph_new()};
+	*net = (ReadNet){.g = ricci_graph_new()};
 	if (!net->g)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a net");
 	Reader *r = mem_zalloc(sizeof *r);
@@ -420,7 +420,7 @@ int net_read(Model *net, const char *text, Error *err)
 	mem_free(r);
 	if (code) {
 		ricci_graph_free(net->g);
-		*net = (Model){0};
+		*net = (ReadNet){0};
 	}
 	return code;
 }

@@ -255,6 +255,26 @@ static void math_in_c99(Text *out, const char *math)
 	}
 }
 
+/* What direct nests call (jit/builtin/moves.inc, prefix.inc), as plain loops. */
+#define PORTABLE_TURN(n)                                                                           \
+	"static inline void ricci_turn_" #n "(const void *to, int64_t line, const void *from, "    \
+	"int64_t step, int64_t rows, int64_t cols)\n"                                              \
+	"{ for (int64_t r = 0; r < rows; r++) for (int64_t c = 0; c < cols; c++) "                 \
+	"memcpy((char *)to + (r * line + c) * " #n ", (const char *)from + (c * step + r) * " #n   \
+	", " #n "); }\n"
+#define PORTABLE_PREFIX(name, type, wide)                                                          \
+	"static inline void ricci_prefix_" name "(const void *line, const void *all, int64_t n, "  \
+	"int64_t red, int64_t back)\n"                                                             \
+	"{ " type " *x = (" type " *)line, *sum = (" type " *)all, s = *sum;"                      \
+	" for (int64_t k = 0; k < n; k++) { " type " *at = x + (back ? n - 1 - k : k);"            \
+	" s = red == 1 ? (" type ")((" wide ")s + (" wide ")*at) : red == 2 ? (" type ")((" wide   \
+	")s * (" wide ")*at) : red == 3 ? rk_max_" name "(s, *at) : rk_min_" name                  \
+	"(s, *at); *at = s; } *sum = s; }\n"
+static const char portable_calls[] =
+	PORTABLE_TURN(4) PORTABLE_TURN(8) PORTABLE_PREFIX("f32", "float", "float")
+		PORTABLE_PREFIX("f64", "double", "double") PORTABLE_PREFIX("i32", "int", "unsigned")
+			PORTABLE_PREFIX("i64", "int64_t", "uint64_t");
+
 void portable_prelude(Text *out)
 {
 	text_add(out, "%s",
@@ -266,6 +286,7 @@ void portable_prelude(Text *out)
 		 "#define ricci_sin_f64 sin\n#define ricci_cos_f64 cos\n"
 		 "#define ricci_tan_f64 tan\n#define ricci_erf_f64 erf\n"
 		 "#define ricci_pow_f64 pow\n");
+	text_add(out, "%s", portable_calls);
 	math_in_c99(out, strstr(jit_math_prelude, "static inline"));
 	text_add(out, "\n");
 }
@@ -304,6 +325,7 @@ static const Dialect dialects[] = {
 	 .unroll = "",
 	 .align = "",
 	 .sync = "",
+	 .strict = true,
 	 .versions = true},
 	{.backend = "nvrtc",
 	 .prelude = cuda_prelude,

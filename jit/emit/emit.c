@@ -252,6 +252,8 @@ static void alloc(Emit *e, const Stmt *s)
 	else
 		emit_line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s,
 			  (long long)tensor_size(b), e->d->align);
+	if (e->d->strict)
+		emit_line(e, "(void)%s;", b->u.s);
 }
 
 static void call(Emit *e, const Stmt *s)

@@ -20,6 +20,8 @@ typedef struct Dialect {
 			      reads; NULL: those may be known */
 	const char *lanes; /* types and functions of vectors under masks; NULL: there are none */
 	bool versions;	   /* full tiles get their own code with constant bounds */
+	bool strict;	   /* no compiler may warn: of unused variables
+			      neither */
 	bool grid;	   /* parts are threads of a grid */
 	int chunk;	   /* vector loops are calls of functions over so many elements; 0: loops */
 } Dialect;

@@ -64,7 +64,7 @@ static int texts_write(const Texts *t, const char *path, size_t stem, const char
 	return code;
 }
 
-static int model_export(Model *m, void **data, const char *path, const char *weights, Error *err)
+static int model_export(ReadNet *m, void **data, const char *path, const char *weights, Error *err)
 {
 	Values v = {m->g, data};
 	Texts t = {0};
@@ -94,7 +94,7 @@ static int model_export(Model *m, void **data, const char *path, const char *wei
 }
 
 /* The values of the model's parameters and states, from the session that has them by the same names. */
-static int session_values(ricci_session *s, const ricci_graph *g, const Model *m, void **data,
+static int session_values(ricci_session *s, const ricci_graph *g, const ReadNet *m, void **data,
 			  Error *err)
 {
 	for (int k = 0; k < ricci_param_count(m->g); k++) {
@@ -116,7 +116,7 @@ int ricci_export(ricci_session *s, int n, ricci_tensor *const *output, const cha
 {
 	Error *err = ERROR_TELL;
 	Text text = {0};
-	Model m = {0};
+	ReadNet m = {0};
 
 	if (!s)
 		return error_set(err, RICCI_EINVAL, "ricci_export needs a session");
@@ -140,7 +140,7 @@ int ricci_export(ricci_session *s, int n, ricci_tensor *const *output, const cha
 int ricci_export_checkpoint(const char *checkpoint, const char *path, const char *weights)
 {
 	Error *err = ERROR_TELL;
-	Model m;
+	ReadNet m;
 	void **data;
 
 	if (!checkpoint)

@@ -364,7 +364,7 @@ static int plan_entered(Planner *b)
 	return code;
 }
 
-int serve_plan(ServePlan *p, Model *m, Error *err)
+int serve_plan(ServePlan *p, ReadNet *m, Error *err)
 {
 	*p = (ServePlan){.ir = &m->g->ir, .model = m};
 	Planner b = {p, p->ir, err};

@@ -1,7 +1,7 @@
 /* serve.h - trained nets as C: what the files of nn/serve/ share. A net comes as text (core/graph,
  * net_print), so that what is exported needs no program.
  *
- *	text --net_read--> Model --serve_plan--> ServePlan --serve_source--> C and header */
+ *	text --net_read--> ReadNet --serve_plan--> ServePlan --serve_source--> C and header */
 #ifndef NN_SERVE_H
 #define NN_SERVE_H
 
@@ -52,7 +52,7 @@ typedef struct ServeTensor { /* an input, a weight, an output */
 } ServeTensor;
 typedef struct ServePlan {
 	Ir *ir; /* the model's */
-	const Model *model;
+	const ReadNet *model;
 	int ninput, nweight, noutput, nkernel, nloop, npointer, kernel_room;
 	ServeTensor *input, *weight, *output;
 	Kernel **kernel;
@@ -61,7 +61,7 @@ typedef struct ServePlan {
 	size_t weight_bytes;
 } ServePlan;
 /* Makes the plan of a model, in its arena. serve_plan_free in any case. */
-int serve_plan(ServePlan *p, Model *m, Error *err);
+int serve_plan(ServePlan *p, ReadNet *m, Error *err);
 void serve_plan_free(ServePlan *p);
 
 typedef struct ServeText {

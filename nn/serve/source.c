@@ -484,12 +484,13 @@ int serve_source(const ServePlan *p, const ServeText *how, Text *c, Text *h, Err
 {
 	Source s = {.p = p, .how = how, .c = c};
 
-	text_add(
-		c,
-		"/* A trained net, exported by Ricci %s: %s says how it is used. */\n"
-		"#if defined __GNUC__ && !defined __clang__\n#pragma GCC optimize(\"O3\")\n#endif\n"
-		"#include \"%s\"\n#include <stdio.h>\n",
-		ricci_version(), how->header, how->header);
+	text_add(c,
+		 "/* A trained net, exported by Ricci %s: %s says how it is used. */\n"
+		 "#if defined __GNUC__ && !defined __clang__\n#pragma GCC optimize(\"O3\")\n#elif "
+		 "defined __clang__\n"
+		 "#pragma clang diagnostic ignored \"-Wunused-function\"\n#endif\n"
+		 "#include \"%s\"\n#include <stdio.h>\n",
+		 ricci_version(), how->header, how->header);
 	portable_prelude(c);
 	for (int k = 0; k < p->nweight && !how->weights; k++)
 		weight_array(&s, &p->weight[k]);

@@ -13,7 +13,7 @@ static const Binding *bind_named(const Case *c, const char *name)
 }
 
 /* Both graphs' values of the k-th root. */
-static void root_compare(const Case *c, const Model *m, int k)
+static void root_compare(const Case *c, const ReadNet *m, int k)
 {
 	Binding bind[BINDS];
 	int n = 0;
@@ -40,7 +40,7 @@ static void program_round(uint64_t number)
 {
 	RandomProgram p;
 	Case c;
-	Model m;
+	ReadNet m;
 	Text text = {0}, again = {0};
 	Error err = {0};
 	ricci_graph *g = ricci_graph_new();
@@ -68,7 +68,7 @@ static void declarations(void)
 	ricci_graph *g = ricci_graph_new();
 	Text text = {0}, again = {0};
 	Error err = {0};
-	Model m;
+	ReadNet m;
 	ricci_scope_begin(g, "a\"\\b");
 	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){5, 3}, ricci_constant(1));
 	ricci_tensor *s = ricci_state(g, "s", RICCI_F64, 0, NULL, ricci_constant(2));
@@ -128,7 +128,7 @@ static void refusals(void)
 	};
 	for (int k = 0; k < COUNT(row); k++) {
 		Error err = {0};
-		Model m;
+		ReadNet m;
 		CHECK_INT(net_read(&m, row[k].text, &err), RICCI_EFORMAT);
 		CHECK_STR(err.text, row[k].message);
 		CHECK(!m.g);
