@@ -22,7 +22,7 @@ typedef struct Item {
 	const ricci_tensor *t;
 	Type type;
 	int rank;
-	bool trained;
+	bool trained, there; /* there: in the file */
 	hsize_t shape[RICCI_MAX_RANK];
 	void *data;
 	char *path;
@@ -59,6 +59,7 @@ static bool item_make(Item *x, const ricci_tensor *t, bool trained)
 		    .type = ricci_dtype(t),
 		    .rank = ricci_rank(t),
 		    .trained = trained,
+		    .there = true,
 		    .path = path.s};
 	for (int d = 0; d < x->rank; d++)
 		x->shape[d] = (hsize_t)ricci_extent(t, d);
@@ -379,7 +380,7 @@ static size_t history_bytes(const History *h)
 typedef struct Loading {
 	const char *path;
 	Items *items; /* NULL: the position alone */
-	bool weights;
+	LoadPart part;
 	ricci_position at;
 	History *history; /* or NULL */
 } Loading;
@@ -397,10 +398,12 @@ static int image_read(void *user, int out, Error *err)
 		status = get_position(file, v->path, &v->at, hex, err);
 	for (int i = 0; s && i < s->n && !status; i++) {
 		Item *x = &s->item[i];
-		status = h5_data_get(file, v->path, x->path, x->type, x->rank, x->shape, x->data,
-				     err);
+		x->there = v->part != LOAD_VALUES || x->trained || h5_data_there(file, x->path);
+		if (x->there)
+			status = h5_data_get(file, v->path, x->path, x->type, x->rank, x->shape,
+					     x->data, err);
 	}
-	if (s && !v->weights && !status) {
+	if (s && v->part == LOAD_ALL && !status) {
 		snprintf(mine, sizeof mine, "%016llx", (unsigned long long)s->fingerprint);
 		if (strcmp(hex, mine))
 			status = error_set(
@@ -418,8 +421,11 @@ static int image_read(void *user, int out, Error *err)
 		if (!status)
 			status = h5_put(out, h->record, history_bytes(h), err);
 	}
-	for (int i = 0; s && i < s->n && !status; i++)
-		status = h5_put(out, s->item[i].data, ricci_bytes(s->item[i].t), err);
+	for (int i = 0; s && i < s->n && !status; i++) {
+		status = h5_put(out, &s->item[i].there, sizeof s->item[i].there, err);
+		if (!status)
+			status = h5_put(out, s->item[i].data, ricci_bytes(s->item[i].t), err);
+	}
 	return status;
 }
 
@@ -432,6 +438,12 @@ static bool result_take(const H5Result *r, size_t *used, void *to, size_t n)
 		memcpy(to, (const char *)r->data + *used, n);
 	*used += n;
 	return true;
+}
+
+static bool item_take(const H5Result *r, size_t *used, Item *x)
+{
+	return result_take(r, used, &x->there, sizeof x->there) &&
+	       result_take(r, used, x->data, ricci_bytes(x->t));
 }
 
 static bool history_take(const H5Result *r, size_t *used, History *h)
@@ -457,39 +469,38 @@ static int image_load(Loading *v, Error *err)
 	bool good = result_take(&r, &used, &v->at, sizeof v->at);
 	for (int i = -1; good && i < (v->items ? v->items->n : 0); i++)
 		if (i >= 0)
-			good = result_take(&r, &used, v->items->item[i].data,
-					   ricci_bytes(v->items->item[i].t));
+			good = item_take(&r, &used, &v->items->item[i]);
 		else if (v->history)
 			good = history_take(&r, &used, v->history);
 	h5_result_free(&r);
 	return good ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a checkpoint");
 }
 
-int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
+int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, LoadPart part,
 		    ricci_position *p, History *h, Error *err)
 {
 	Items items;
 	ricci_position at;
 	if (!s || !path)
 		return error_set(err, RICCI_EINVAL, "a checkpoint needs a session and a path");
-	int status = items_make(&items, model, weights, err);
+	int status = items_make(&items, model, part == LOAD_PARAMETERS, err);
 	if (status)
 		return status;
-	Loading v = {path, &items, weights, {0}, h};
+	Loading v = {path, &items, part, {0}, h};
 	if (h)
 		history_start(h);
 	status = image_load(&v, err);
 	at = v.at;
-	if (!status && !weights && at.seed != ricci_seed(s))
+	if (!status && part == LOAD_ALL && at.seed != ricci_seed(s))
 		status = error_set(err, RICCI_EINVAL,
 				   "%s was saved with seed %llu, the session has seed %llu", path,
 				   (unsigned long long)at.seed, (unsigned long long)ricci_seed(s));
 	for (int i = 0; i < items.n && !status; i++)
-		if (ricci_feed(s, items.item[i].t, items.item[i].data,
-			       ricci_bytes(items.item[i].t)))
+		if (items.item[i].there && ricci_feed(s, items.item[i].t, items.item[i].data,
+						      ricci_bytes(items.item[i].t)))
 			status = error_set(err, RICCI_EVALUE, "%s: %s: %s", path,
 					   items.item[i].path, ricci_error_message());
-	if (!status && !weights)
+	if (!status && part == LOAD_ALL)
 		ricci_set_step(s, at.step);
 	if (!status && p)
 		*p = at;
@@ -504,7 +515,8 @@ int ricci_load(ricci_session *s, const ricci_tensor *model, const char *path, in
 	ricci_position own;
 	if (p && struct_take(&own, sizeof own, p, "ricci_position", err))
 		return err->code;
-	int status = checkpoint_load(s, model, path, weights, &own, NULL, err);
+	int status = checkpoint_load(s, model, path, weights ? LOAD_PARAMETERS : LOAD_ALL, &own,
+				     NULL, err);
 	if (!status && p)
 		struct_give(p, &own, sizeof own);
 	return status;
@@ -515,7 +527,7 @@ int ricci_peek(const char *path, ricci_position *p)
 	Error *err = ERROR_TELL;
 	if (!path || !p)
 		return error_set(err, RICCI_EINVAL, "ricci_peek needs a path and a position");
-	Loading v = {path, NULL, true, RICCI_POSITION(), NULL};
+	Loading v = {path, NULL, LOAD_PARAMETERS, RICCI_POSITION(), NULL};
 	if (struct_take(&v.at, sizeof v.at, p, "ricci_position", err))
 		return err->code;
 	int status = image_load(&v, err);
@@ -558,7 +570,7 @@ static int net_values(const char *path, ReadNet *m, void **data, Error *err)
 	int status = items_make(&items, m->output[0], false, err);
 	if (status)
 		return status;
-	Loading v = {.path = path, .items = &items, .weights = true};
+	Loading v = {.path = path, .items = &items, .part = LOAD_PARAMETERS};
 	status = image_load(&v, err);
 	for (int i = 0; i < items.n && !status; i++) {
 		data[i] = items.item[i].data;

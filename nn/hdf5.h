@@ -77,6 +77,8 @@ int h5_data_rows(hid_t file, const char *of, const char *path, Type element, hsi
 /* The f64 dataset `name` of *n rows, 1..most, into memory that the caller frees; NULL, *n = 0: there
  * is none of so many columns, or no memory. */
 double *h5_rows_get(hid_t file, const char *name, hsize_t columns, hsize_t most, int *n);
+/* Is there a dataset of that path? */
+bool h5_data_there(hid_t file, const char *path);
 /* What h5_attribute_put put there: of the same class of type, and as many. */
 bool h5_attribute_get(hid_t file, const char *name, hid_t type, int n, void *value);
 /* The same of a text, cut to n bytes; "" where there is none. */

@@ -157,6 +157,15 @@ bool h5_text_get(hid_t file, const char *name, char *to, size_t n)
 	return ok;
 }
 
+bool h5_data_there(hid_t file, const char *path)
+{
+	hid_t d = h5.Dopen2(file, path, H5P_DEFAULT);
+	if (d < 0)
+		return false;
+	h5.Dclose(d);
+	return true;
+}
+
 static void shape_text(char *out, size_t n, int rank, const hsize_t *shape)
 {
 	size_t at = 0;

@@ -83,7 +83,10 @@ int checkpoint_check(const char *path, Error *err);
 int checkpoint_save(ricci_session *s, const ricci_tensor *model, ricci_tensor *output,
 		    const char *path, const ricci_position *p, const History *h, int compress,
 		    bool sound, Error *err);
-int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, bool weights,
+/* What is loaded: all of the same model; or of any model parameters alone, or with them those states
+ * (running statistics, averages) that the file has. */
+typedef enum { LOAD_ALL, LOAD_PARAMETERS, LOAD_VALUES } LoadPart;
+int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, LoadPart part,
 		    ricci_position *p, History *h, Error *err);
 
 /* ---- what feeds batches to a training (feed.c) */

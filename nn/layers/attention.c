@@ -132,9 +132,9 @@ static void scores_text(Text *t, const ricci_attention_options *o, ricci_tensor 
 	text_add(t, "%s", any ? " : -inf" : "");
 }
 
-/* P = the weights of the values. The greatest score is rounded down: it only keeps the exponents
+/* F = the weights of the values. The greatest score is rounded down: it only keeps the exponents
  * small, and has no gradient so. Where no key is seen it is -inf, and the sum of the weights 0. */
-static void weights_text(Text *t, const ricci_attention_options *o, int key)
+static void weights_text(Text *t, const ricci_attention_options *o)
 {
 	bool empty = o->lengths || o->mask || o->position;
 	text_add(t, "; T[b,h,i] max= A[b,h,i,j]");
@@ -143,11 +143,6 @@ static void weights_text(Text *t, const ricci_attention_options *o, int key)
 	text_add(t, "; Z[b,h,i] += E[b,h,i,j]");
 	text_add(t, empty ? "; F[b,h,i,j] = E[b,h,i,j] / (Z[b,h,i] > 0 ? Z[b,h,i] : 1)"
 			  : "; F[b,h,i,j] = E[b,h,i,j] / Z[b,h,i]");
-	if (o->dropout > 0)
-		text_add(t,
-			 "; W[b,h,i,j] = training ? (random(%d) < %.17g ? 0 : F[b,h,i,j]*%.17g) : "
-			 "F[b,h,i,j]",
-			 key, o->dropout, 1 / (1 - o->dropout));
 }
 
 ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
@@ -165,20 +160,27 @@ ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 	ricci_tensor *operand[6] = {q, k};
 	int noperand = 2;
 	Text t = {0};
-	text_add(&t, "heads = %lld; size = %lld; group = %lld; width = %lld; scale = %.17g; ",
-		 (long long)n.heads, (long long)n.size, (long long)(n.heads / n.key_heads),
-		 (long long)n.value_size, o.scale != 0 ? o.scale : 1 / sqrt((double)n.size));
+	text_add(&t, "heads = %lld; size = %lld; group = %lld; scale = %.17g; ", (long long)n.heads,
+		 (long long)n.size, (long long)(n.heads / n.key_heads),
+		 o.scale != 0 ? o.scale : 1 / sqrt((double)n.size));
 	text_add(&t, "S[b,h,i,j] += %s * %s where h < heads, d < size",
 		 n.flat ? "Q[b,i,h*size+d]" : "Q[b,h,i,d]",
 		 n.flat ? "K[b,j,h/group*size+d]" : "K[b,h/group,j,d]");
 	scores_text(&t, &o, operand, &noperand);
-	weights_text(&t, &o, ricci_graph_of(q)->ntensor);
-	text_add(&t, "; Y[b,h,i,d] += %s[b,h,i,j] * %s where d < width", o.dropout > 0 ? "W" : "F",
-		 n.flat ? "V[b,j,h/group*width+d]" : "V[b,h/group,j,d]");
-	operand[noperand++] = v;
+	weights_text(&t, &o);
+	operand[0] = layer_build(&t, noperand, operand);
+	if (o.dropout > 0)
+		operand[0] = ricci_dropout(operand[0], o.dropout);
+	operand[1] = v;
+	text_add(&t, "group = %lld; size = %lld; ", (long long)(n.heads / n.key_heads),
+		 (long long)n.value_size);
+	text_add(&t, "Y[b,h,i,d] += F[b,h,i,j] * %s where d < size",
+		 n.flat ? "V[b,j,h/group*size+d]" : "V[b,h/group,j,d]");
 	if (n.flat)
-		text_add(&t, "; O[b,i,n] = Y[b,n/width,i,n%%width] where n < heads*width");
-	return layer_build(&t, noperand, operand);
+		text_add(&t,
+			 "; heads = %lld; O[b,i,n] = Y[b,n/size,i,n%%size] where n < heads*size",
+			 (long long)n.heads);
+	return layer_build(&t, 2, operand);
 }
 
 /* ---- the module ---- */

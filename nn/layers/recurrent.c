@@ -218,16 +218,6 @@ static ricci_tensor *beside(Recurrent *r, const Direction *d, int k)
 		d[0].stack[k], d[1].stack[k]);
 }
 
-static ricci_tensor *dropped(Recurrent *r, ricci_tensor *y)
-{
-	if (!(r->o.dropout > 0))
-		return y;
-	Text t = {0};
-	text_add(&t, "Y[...] = training ? (random(%d) < %.17g ? 0.0 : X[...]*%.17g) : X[...]",
-		 r->g->ntensor, r->o.dropout, 1 / (1 - r->o.dropout));
-	return layer_build(&t, 1, &y);
-}
-
 /* State k of all layers: [layers*directions,b,size]. */
 static ricci_tensor *all_final(Recurrent *r, const Direction *d, int n, int k)
 {
@@ -306,7 +296,9 @@ static ricci_tensor *layers(Recurrent *r, Direction *d, int directions)
 	for (int layer = 0; layer < r->o.layers && !failed(r); layer++) {
 		Direction *here = d + (ptrdiff_t)layer * directions;
 		if (layer)
-			rows = dropped(r, beside(r, here - directions, 0));
+			rows = beside(r, here - directions, 0);
+		if (layer && r->o.dropout > 0)
+			rows = ricci_dropout(rows, r->o.dropout);
 		for (int k = 0; k < directions; k++) {
 			here[k] = (Direction){.number = layer * directions + k, .backwards = k};
 			message_print(here[k].suffix, NAME, "_l%d%s", layer, k ? "_reverse" : "");

@@ -140,6 +140,7 @@ void run_flush(Run *r, bool now);
 
 /* Checkpoints (keep.c): the last one, the last n, the best one. */
 int run_save(Run *r);
+int run_keep(Run *r); /* the last one, which is there, among the last n */
 int run_save_best(Run *r);
 /* Sets watch, improved and the report's best from a record. */
 void run_watch(Run *r, const double *value);

@@ -105,6 +105,12 @@ static int keep_last(Run *r)
 	return status;
 }
 
+/* Between epochs only: where a training was stopped leaves no trace. */
+int run_keep(Run *r)
+{
+	return r->t->keep && !r->at.index ? keep_last(r) : 0;
+}
+
 /* ---- saving */
 
 /* What the net in the checkpoint computes. */
@@ -121,7 +127,7 @@ int run_save(Run *r)
 		return 0;
 	int status = checkpoint_save(r->session, t->loss, run_output(t), t->checkpoint, &r->at,
 				     &r->history, t->compress, true, &r->err);
-	return status || !t->keep ? status : keep_last(r);
+	return status ? status : run_keep(r);
 }
 
 int run_save_best(Run *r)

@@ -80,8 +80,8 @@ static int run_load(Run *r)
 	History *old = mem_zalloc(sizeof *old);
 	if (!old)
 		return FAIL(r, RICCI_ENOMEM, "out of memory");
-	int status = checkpoint_load(r->session, run_model(r), t->resume, t->evaluate, &r->at, old,
-				     &r->err);
+	int status = checkpoint_load(r->session, run_model(r), t->resume,
+				     t->evaluate ? LOAD_VALUES : LOAD_ALL, &r->at, old, &r->err);
 	if (!status && !t->evaluate && history_adopt(&r->history, old))
 		status = FAIL(r, RICCI_ENOMEM, "out of memory");
 	history_free(old);
@@ -318,6 +318,10 @@ static int run_train(Run *r)
 {
 	r->first = ricci_step_count(r->session);
 	int status = run_files_open(r);
+	/* a process that was killed between saving and keeping */
+	if (!status && r->t->resume && r->t->checkpoint && file_there(r->t->checkpoint, NULL) &&
+	    !file_there(r->t->checkpoint, r->t->resume))
+		status = run_keep(r);
 	if (!status && r->t->profile)
 		status = ricci_time_kernels(r->session, 1);
 	if (!status)

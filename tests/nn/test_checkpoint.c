@@ -11,16 +11,16 @@
 
 static const char *path, *other;
 
-typedef struct Model {
+typedef struct Network {
 	ricci_graph *g;
 	ricci_tensor *x, *w, *loss;
 	ricci_session *s;
-} Model;
+} Network;
 
 /* A small model; `variant` changes one thing: 1 the equations, 2 a shape, 3 a name, 4 a type. */
-static Model model_new(int variant, uint64_t seed)
+static Network model_new(int variant, uint64_t seed)
 {
-	Model m = {.g = ricci_graph_new()};
+	Network m = {.g = ricci_graph_new()};
 	ricci_graph *g = m.g;
 	int64_t n = variant == 2 ? 40 : 50;
 	m.x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){4, 30});
@@ -46,14 +46,14 @@ static Model model_new(int variant, uint64_t seed)
 	return m;
 }
 
-static void model_free(Model *m)
+static void model_free(Network *m)
 {
 	ricci_session_free(m->s);
 	ricci_graph_free(m->g);
 }
 
 /* A hash of all that the session keeps. */
-static uint64_t model_sum(Model *m)
+static uint64_t model_sum(Network *m)
 {
 	uint64_t h = ricci_step_count(m->s) * 31 + 7;
 	for (int i = 0; i < ricci_param_count(m->g); i++) {
@@ -81,7 +81,7 @@ static uint64_t file_sum(const char *name)
 
 static void round_trip(int compress)
 {
-	Model a = model_new(0, 5), b = model_new(0, 5);
+	Network a = model_new(0, 5), b = model_new(0, 5);
 	float w[50 * 30];
 	for (int i = 0; i < 1500; i++)
 		w[i] = (float)i / 7;
@@ -105,7 +105,7 @@ static void round_trip(int compress)
 	CHECK_INT(q.wrong, 5);
 	CHECK_INT(ricci_peek(path, &r), 0);
 	CHECK(!memcmp(&q, &r, sizeof q));
-	Model c = model_new(1, 9); /* weights alone fit another model and another seed */
+	Network c = model_new(1, 9); /* weights alone fit another model and another seed */
 	CHECK_INT(ricci_load(c.s, c.loss, path, 1, NULL), 0);
 	float got[50 * 30];
 	CHECK_INT(ricci_fetch(c.s, c.w, got, ricci_bytes(c.w)), 0);
@@ -119,7 +119,7 @@ static void round_trip(int compress)
 /* Loading fails with this message (which follows the path) and changes nothing. */
 static void refuse(int variant, uint64_t seed, const char *file, int weights, const char *want)
 {
-	Model m = model_new(variant, seed);
+	Network m = model_new(variant, seed);
 	uint64_t before = model_sum(&m);
 	ricci_position p = RICCI_POSITION(.step = 99);
 	int status = ricci_load(m.s, m.loss, file, weights, &p);
@@ -156,7 +156,7 @@ static void without(const char *name, bool attribute)
 static void wrong_files(void)
 {
 	struct stat st;
-	Model a = model_new(0, 5);
+	Network a = model_new(0, 5);
 	ricci_set_step(a.s, 7);
 	CHECK_INT(ricci_save(a.s, a.loss, path, NULL, 0), 0);
 	refuse(1, 5, path, 0, "was saved by another model");
@@ -200,7 +200,7 @@ static void wrong_files(void)
 /* The disk is full (a limit on the size of files does the same to write): the old file stays. */
 static void full_disk(void)
 {
-	Model a = model_new(0, 5);
+	Network a = model_new(0, 5);
 	uint64_t before = file_sum(path);
 	struct rlimit old, small;
 	getrlimit(RLIMIT_FSIZE, &old);
@@ -255,7 +255,7 @@ static void seen_by_others(void)
 static void no_memory(void)
 {
 	long live = mem_live();
-	Model a = model_new(0, 5);
+	Network a = model_new(0, 5);
 	uint64_t before = file_sum(path), sum = model_sum(&a);
 	for (int kind = 0; kind < 2; kind++) {
 		int status = -1;

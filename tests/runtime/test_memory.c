@@ -18,13 +18,13 @@ enum { MOST = 2000 };
 
 static char path[64];
 
-typedef struct Model {
+typedef struct Network {
 	ricci_graph *g;
 	ricci_tensor *x, *labels, *loss;
-} Model;
+} Network;
 
 /* A dense layer, a maximum, a gather: the kinds of kernels that there are. */
-static int model_build(Model *m)
+static int model_build(Network *m)
 {
 	int64_t batch[] = {4, 6}, labels[] = {4}, w1[] = {5, 6}, w2[] = {3, 5};
 	m->g = ricci_graph_new();
@@ -49,7 +49,7 @@ static int code_of(const char *said)
 	return strstr(said, "memory") ? RICCI_ENOMEM : RICCI_EINTERNAL;
 }
 
-static int session_use(Model *m, ricci_session *s)
+static int session_use(Network *m, ricci_session *s)
 {
 	float x[24], loss;
 	int32_t labels[4] = {0, 2, 1, 2};
@@ -70,7 +70,7 @@ static int session_use(Model *m, ricci_session *s)
 
 static int train_once(int frozen)
 {
-	Model m = {0};
+	Network m = {0};
 	int code = model_build(&m);
 	if (!code) {
 		ricci_options o = RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1,
