@@ -239,6 +239,10 @@ typedef struct {
 	double scale;		/* of the scores; 0: 1 / sqrt(d) */
 	double dropout;		/* part of the weights that are 0 in training sessions, 0..1 */
 	int no_bias;		/* of ricci_multihead_attention's projections */
+	/* Of ricci_multihead_attention: a scope around its parameters' names, or NULL; 1: they are there, by
+	 * an earlier call, and are used again. */
+	const char *name;
+	int share;
 } ricci_attention_options;
 #define RICCI_ATTENTION(...)                                                                       \
 	((ricci_attention_options){.size = sizeof(ricci_attention_options), __VA_ARGS__})
@@ -328,6 +332,8 @@ typedef struct {
 	ricci_tensor **final, **states;
 	int recompute; /* memory for time, as ricci_loop's */
 	int64_t segment;
+	const char *name; /* a scope around the parameters' names, or NULL */
+	int share;	  /* 1: the parameters are there, by an earlier call, and are used again */
 } ricci_recurrent_options;
 #define RICCI_RECURRENT(...)                                                                       \
 	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
@@ -815,7 +821,8 @@ typedef struct {
 	const char
 		*events; /* an event file of TensorBoard ("logs/events.out.tfevents.1"), or NULL */
 	FILE *profile;	 /* after the training, where a step's time went; or NULL */
-	ricci_tensor *output; /* what the net in checkpoints computes; NULL: `misclassified` */
+	/* What the net in checkpoints computes; NULL: `misclassified`, or the loss. */
+	ricci_tensor *output;
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {

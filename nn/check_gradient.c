@@ -269,6 +269,11 @@ static int options_check(Check *c, const ricci_tensor *loss)
 	c->o.step = c->o.step > 0 ? c->o.step : 1e-3;
 	c->o.tolerance = c->o.tolerance > 0 ? c->o.tolerance : 1e-6;
 	c->o.samples = c->o.samples ? c->o.samples : 32;
+	if (!c->nwrt)
+		return error_set(
+			&c->err, RICCI_EINVAL,
+			"%s: the graph has no parameters; name the tensors to differentiate by",
+			who);
 	for (int k = 0; k < c->o.nvalue; k++)
 		if (!c->o.value[k].tensor || !c->o.value[k].data ||
 		    c->o.value[k].bytes != ricci_bytes(c->o.value[k].tensor))

@@ -2,7 +2,7 @@
  * Input: queries, keys and values of one graph, what masks them. Output: one tensor, and the
  * module's parameters in the open scope. Invariant: plain equations; a query that sees no key gets
  * zeros, in the result and in the gradients. */
-#include "nn/nn.h"
+#include "nn/layers/internal.h"
 
 #include <math.h>
 
@@ -203,11 +203,13 @@ static ricci_tensor *project(ricci_tensor *x, const Projection *p)
 	return layer_build(&t, p->bias ? 3 : 2, (ricci_tensor *[]){x, p->weight, p->bias});
 }
 
-static ricci_tensor *parameter(ricci_tensor *x, const char *name, int64_t rows, int64_t columns,
-			       ricci_init init)
+static const char module[] = "ricci_multihead_attention";
+
+static ricci_tensor *parameter(ricci_tensor *x, const ricci_attention_options *o, const char *name,
+			       int64_t rows, int64_t columns, ricci_init init)
 {
-	return ricci_param(ricci_graph_of(x), name, ricci_dtype(x), columns ? 2 : 1,
-			   (int64_t[]){rows, columns}, init);
+	return layer_parameter(x, module, o->share != 0, name, columns ? 2 : 1,
+			       (int64_t[]){rows, columns}, init);
 }
 
 /* The module's input projections: with one width of all three they are rows of one weight. */
@@ -218,18 +220,19 @@ static void projections(Projection *p, ricci_tensor *const *x, const ricci_atten
 	int64_t narrow = o->key_heads ? size / o->heads * o->key_heads : size;
 	bool packed =
 		narrow == size && ricci_extent(x[1], 2) == size && ricci_extent(x[2], 2) == size;
-	ricci_tensor *all = packed ? parameter(x[0], "in_proj_weight", 3 * size, size,
+	ricci_tensor *all = packed ? parameter(x[0], o, "in_proj_weight", 3 * size, size,
 					       ricci_glorot(size, 3 * size))
 				   : NULL;
 	for (int k = 0; k < 3; k++) {
 		int64_t rows = k ? narrow : size, in = ricci_extent(x[k], 2);
 		p[k] = (Projection){.rows = rows, .from = packed ? sum : 0, .bias_from = sum};
 		p[k].weight =
-			packed ? all : parameter(x[0], name[k], rows, in, ricci_glorot(in, rows));
+			packed ? all
+			       : parameter(x[0], o, name[k], rows, in, ricci_glorot(in, rows));
 		sum += rows;
 	}
 	ricci_tensor *bias =
-		o->no_bias ? NULL : parameter(x[0], "in_proj_bias", sum, 0, ricci_constant(0));
+		o->no_bias ? NULL : parameter(x[0], o, "in_proj_bias", sum, 0, ricci_constant(0));
 	for (int k = 0; k < 3; k++)
 		p[k].bias = bias;
 }
@@ -252,7 +255,7 @@ static void project_once(ricci_tensor *x, const Projection *p, ricci_tensor **ou
 ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key, ricci_tensor *value,
 					const ricci_attention_options *options)
 {
-	const char *who = "ricci_multihead_attention";
+	const char *who = module;
 	ricci_tensor *x[3] = {query, key ? key : query, value ? value : key ? key : query}, *y[3];
 	const Operand need[] = {{x[0], 3, 3, "query [batch, time, size]"},
 				{x[1], 3, 3, "key [batch, time, size]"},
@@ -267,19 +270,23 @@ ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key, 
 	if (o.key_heads < 0 || (o.key_heads && o.heads % o.key_heads))
 		return layer_fail(query, "%s: %d heads don't share %d heads of keys evenly", who,
 				  o.heads, o.key_heads);
+	ricci_graph *g = ricci_graph_of(query);
 	Projection p[3];
+	if (o.name)
+		ricci_scope_begin(g, o.name);
 	projections(p, x, &o);
 	if (x[0] == x[1] && x[0] == x[2] && p[0].weight == p[1].weight)
 		project_once(query, p, y);
 	else
 		for (int k = 0; k < 3; k++)
 			y[k] = project(x[k], &p[k]);
-	ricci_graph *g = ricci_graph_of(query);
 	ricci_tensor *heads = ricci_attention(y[0], y[1], y[2], &o);
 	ricci_scope_begin(g, "out_proj");
 	Projection out = {.rows = size};
-	out.weight = parameter(query, "weight", size, size, ricci_uniform_fan_in(size));
-	out.bias = o.no_bias ? NULL : parameter(query, "bias", size, 0, ricci_constant(0));
+	out.weight = parameter(query, &o, "weight", size, size, ricci_uniform_fan_in(size));
+	out.bias = o.no_bias ? NULL : parameter(query, &o, "bias", size, 0, ricci_constant(0));
 	ricci_scope_end(g);
+	if (o.name)
+		ricci_scope_end(g);
 	return project(heads, &out);
 }

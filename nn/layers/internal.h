@@ -23,6 +23,11 @@ void layer_results(Text *text, int n, ricci_tensor *const *operands, int nresult
 bool layer_shape(ricci_tensor *x, const char *who, const char *what, const ricci_tensor *t,
 		 int rank, const int64_t *shape);
 
+/* A parameter of x's type in the open scopes or, with `share`, the one that is there; `who` names the
+ * layer in errors (parameter.c). */
+ricci_tensor *layer_parameter(ricci_tensor *x, const char *who, bool share, const char *name,
+			      int rank, const int64_t *shape, ricci_init init);
+
 /* ---- windows (window.c) over the dimensions of x from the third on */
 typedef struct Window {
 	int dims;

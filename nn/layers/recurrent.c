@@ -2,7 +2,7 @@
  * Input: a sequence, a description of a cell (cells.c, or a user's). Output: the outputs of all steps,
  * the last states, parameters in the open scope. Invariant: a layer in one direction is one
  * ricci_scan; a step of a sample behind its length leaves its states as they are. */
-#include "nn/nn.h"
+#include "nn/layers/internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static ricci_tensor *parameter_read(Recurrent *r, const Direction *d, const char
 		return cell_fail(r, form, at), NULL;
 	*s = p;
 	message_print(name, sizeof name, "%.*s%s", length, at, d->suffix);
-	return ricci_param(r->g, name, ricci_dtype(r->x), rank, shape, init);
+	return layer_parameter(r->x, "ricci_recurrent", r->o.share != 0, name, rank, shape, init);
 }
 
 static int parameters_read(Recurrent *r, const Direction *d, int64_t inputs, ricci_tensor **out)
@@ -132,7 +132,8 @@ static ricci_tensor *variable(Recurrent *r, const Direction *d, const char *name
 			      ricci_type type, int64_t width)
 {
 	char all[2 * NAME];
-	message_print(all, sizeof all, "%s%d%s", name, k, d->suffix);
+	/* the layer's parameters may be shared: then the names would be, too */
+	message_print(all, sizeof all, "%s%d%s_%d", name, k, d->suffix, r->g->ntensor);
 	return ricci_input(r->g, all, type, width ? 2 : 0, (int64_t[]){r->batch, width});
 }
 
@@ -341,7 +342,11 @@ ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *op
 		error_set(&r.g->ir.err, RICCI_ENOMEM, "out of memory");
 		return layer_nil(x);
 	}
+	if (r.o.name)
+		ricci_scope_begin(r.g, r.o.name);
 	ricci_tensor *y = layers(&r, d, directions);
+	if (r.o.name)
+		ricci_scope_end(r.g);
 	mem_free(d);
 	return y;
 }

@@ -55,7 +55,7 @@ typedef struct Rule {
 extern const Rule optimiser_rule[RULE_COUNT];
 
 /* ---- averages (averages.c) */
-#define AVERAGE_PREFIX "ema."	  /* of a parameter's name */
+#define AVERAGE_PREFIX "ema." /* of a parameter's name */
 /* A state named prefix + p's name + suffix, of p's shape and f's type, that starts at zero. */
 ricci_tensor *formula_state(Formula *f, ricci_tensor *p, const char *prefix, const char *suffix);
 

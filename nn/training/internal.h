@@ -111,6 +111,9 @@ typedef struct Run {
 	int watched;	 /* column; -1: none */
 	bool improved;	 /* the watched value, since the best checkpoint was saved */
 	Log csv, events;
+	const char *saved; /* the last state in a file; NULL: the first one */
+	uint64_t saved_step;
+	bool saved_here; /* by this run */
 	Progress bar;
 	int batch;
 	int64_t per_epoch; /* samples */
@@ -123,6 +126,13 @@ typedef struct Run {
 int run_stopped(const Run *r); /* what `stop` holds */
 int run_check(Run *r);	       /* (check.c) */
 ricci_tensor *run_model(const Run *r);
+
+/* What the session computes, each tensor once: how many. */
+int run_outputs(const Run *r, ricci_tensor **outputs);
+/* Loads r->saved into s; with `rate`, that keeps its initial value in the first state. */
+int run_restore(Run *r, ricci_session *s, ricci_position *at, History *old, Error *err);
+/* Adds to the run's error which tensor was not finite first (diverged.c). RICCI_EVALUE. */
+int run_diverged(Run *r);
 
 /* Passes (evaluate.c). *done: false where it was stopped. The values of all columns of `when`. */
 int run_evaluate(Run *r, Occasion when, double *value, bool *done);

@@ -113,10 +113,14 @@ int run_keep(Run *r)
 
 /* ---- saving */
 
-/* What the net in the checkpoint computes. */
-static ricci_tensor *run_output(const ricci_training *t)
+static int save_at(Run *r, const char *path)
 {
-	return t->output ? t->output : t->misclassified ? t->misclassified : t->loss;
+	const ricci_training *t = r->t;
+	ricci_tensor *output = t->output	  ? t->output
+			       : t->misclassified ? t->misclassified
+						  : t->loss;
+	return checkpoint_save(r->session, t->loss, output, path, &r->at, &r->history, t->compress,
+			       true, &r->err);
 }
 
 int run_save(Run *r)
@@ -125,9 +129,13 @@ int run_save(Run *r)
 	run_flush(r, true); /* rows of steps that the checkpoint holds are not made again */
 	if (!t->checkpoint)
 		return 0;
-	int status = checkpoint_save(r->session, t->loss, run_output(t), t->checkpoint, &r->at,
-				     &r->history, t->compress, true, &r->err);
-	return status ? status : run_keep(r);
+	int status = save_at(r, t->checkpoint);
+	if (status)
+		return status;
+	r->saved = t->checkpoint;
+	r->saved_step = ricci_step_count(r->session);
+	r->saved_here = true;
+	return run_keep(r);
 }
 
 int run_save_best(Run *r)
@@ -138,9 +146,7 @@ int run_save_best(Run *r)
 		return 0;
 	r->improved = false;
 	text_add(&path, "%s.best", t->checkpoint);
-	int status = path.failed ? FAIL(r, RICCI_ENOMEM, "out of memory")
-				 : checkpoint_save(r->session, t->loss, run_output(t), path.s,
-						   &r->at, &r->history, t->compress, true, &r->err);
+	int status = path.failed ? FAIL(r, RICCI_ENOMEM, "out of memory") : save_at(r, path.s);
 	text_free(&path);
 	return status;
 }

@@ -208,7 +208,7 @@ static int panels_make(Panel *panel, const History *h, const Columns *c, const M
 		*p = (Panel){.unit = percent ? "%" : "", .scale = percent ? 100 : 1};
 		snprintf(p->title, sizeof p->title, "%s", loss ? "loss" : m->m[i].name);
 		if (!strcmp(m->m[i].name, "error"))
-			snprintf(p->title, sizeof p->title, "errors after each epoch");
+			snprintf(p->title, sizeof p->title, "errors");
 		for (int s = 0; s < SERIES; s++)
 			p->column[s] = column_of(c, (Occasion)s, i);
 		if (!loss)

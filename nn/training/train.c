@@ -56,7 +56,7 @@ static int run_tune(Run *r)
 }
 
 /* What the session computes: measures and the rate, each once. */
-static int run_outputs(const Run *r, ricci_tensor **outputs)
+int run_outputs(const Run *r, ricci_tensor **outputs)
 {
 	const Measures *m = r->t->evaluate ? &r->judged : &r->measures;
 	int n = 0;
@@ -73,20 +73,34 @@ static int run_outputs(const Run *r, ricci_tensor **outputs)
 	return n;
 }
 
+int run_restore(Run *r, ricci_session *s, ricci_position *at, History *old, Error *err)
+{
+	const ricci_training *t = r->t;
+	bool own_rate = t->rate && !t->evaluate && !r->saved_here;
+	float rate = 0;
+	if (own_rate && ricci_fetch(s, t->rate, &rate, sizeof rate))
+		return RICCI_EINVAL;
+	int status = checkpoint_load(s, run_model(r), r->saved,
+				     t->evaluate ? LOAD_VALUES : LOAD_ALL, at, old, err);
+	if (!status && own_rate)
+		status = ricci_feed(s, t->rate, &rate, sizeof rate);
+	return status;
+}
+
 /* The state of the checkpoint to resume. */
 static int run_load(Run *r)
 {
-	const ricci_training *t = r->t;
 	History *old = mem_zalloc(sizeof *old);
 	if (!old)
 		return FAIL(r, RICCI_ENOMEM, "out of memory");
-	int status = checkpoint_load(r->session, run_model(r), t->resume,
-				     t->evaluate ? LOAD_VALUES : LOAD_ALL, &r->at, old, &r->err);
-	if (!status && !t->evaluate && history_adopt(&r->history, old))
+	r->saved = r->t->resume;
+	int status = run_restore(r, r->session, &r->at, old, &r->err);
+	r->saved_step = ricci_step_count(r->session);
+	if (!status && !r->t->evaluate && history_adopt(&r->history, old))
 		status = FAIL(r, RICCI_ENOMEM, "out of memory");
 	history_free(old);
 	mem_free(old);
-	if (status || t->evaluate)
+	if (status || r->t->evaluate)
 		return status;
 	Sums *s = &r->history.sums;
 	s->sum[r->loss] = r->at.loss_sum;
@@ -104,7 +118,6 @@ static int run_session(Run *r)
 	const ricci_training *t = r->t;
 	ricci_tensor *outputs[METRICS + 1];
 	int status = 0;
-	float rate = 0;
 	if (t->resume && (status = ricci_peek(t->resume, &r->at)))
 		return status;
 	r->options = RICCI_OPTIONS();
@@ -120,25 +133,10 @@ static int run_session(Run *r)
 				       outputs);
 	if (!r->session)
 		return RICCI_EINVAL;
-	if (!t->resume)
-		return 0;
-	if (t->rate && !t->evaluate && ricci_fetch(r->session, t->rate, &rate, sizeof rate))
-		return RICCI_EINVAL;
-	status = run_load(r);
-	if (!status && t->rate && !t->evaluate)
-		ricci_feed(r->session, t->rate, &rate, sizeof rate);
-	return status;
+	return t->resume ? run_load(r) : 0;
 }
 
 /* ---- steps */
-
-static int run_diverged(Run *r, float loss)
-{
-	return FAIL(r, RICCI_EVALUE,
-		    "the loss of step %llu is %f: the training diverged; a smaller learning rate "
-		    "may help",
-		    (unsigned long long)ricci_step_count(r->session), loss);
-}
 
 /* With the batch that was fed. */
 static int run_step(Run *r, double start)
@@ -151,7 +149,11 @@ static int run_step(Run *r, double start)
 	    (rated && ricci_fetch(s, rated, &rate, sizeof rate)))
 		return RICCI_EVALUE;
 	if (!isfinite(loss))
-		return run_diverged(r, loss);
+		return FAIL(r, RICCI_EVALUE,
+			    "the loss of step %llu is %f: the training diverged; a smaller "
+			    "learning rate may help",
+			    (unsigned long long)ricci_step_count(s), loss),
+		       run_diverged(r);
 	if (measures_add(&r->measures, s, r->batch, 1, sums))
 		return RICCI_EVALUE;
 	r->at.loss_sum = sums->sum[r->loss];
@@ -306,7 +308,7 @@ static int run_epochs(Run *r)
 		if (!status && whole && !run_ended(r)) {
 			int saved = run_save(r);
 			if (saved == RICCI_EVALUE)
-				return saved; /* diverged */
+				return run_diverged(r);
 			run_warn(r, saved);
 			run_warn(r, run_draw(r));
 		}
@@ -332,10 +334,10 @@ static int run_train(Run *r)
 	r->report->exhausted = run_exhausted(r);
 	r->report->best = r->history.watch.best;
 	r->report->best_step = (uint64_t)r->history.watch.step;
-	if (!status)
-		status = run_save(r);
-	else
+	if (status)
 		run_flush(r, true);
+	else if ((status = run_save(r)) == RICCI_EVALUE)
+		run_diverged(r);
 	if (!status)
 		status = run_draw(r);
 	if (!status && r->t->profile && r->report->step > r->first)

@@ -45,6 +45,8 @@ case("mask3", SDPA + [(B, T, S)], lambda q, k, v, m: sdpa(q, k, v, attn_mask=m[:
 case("mask4", SDPA + [(B, H, T, S)], lambda q, k, v, m: sdpa(q, k, v, attn_mask=m, is_causal=False))
 chosen = torch.tensor([[(3 * i + j) % 4 < 2 for j in range(S)] for i in range(T)])
 case("chosen", SDPA, lambda q, k, v: sdpa(q, k, v, attn_mask=chosen))
+combined = torch.ones(T, S, dtype=bool).tril(1) & seen & chosen
+case("combined", SDPA, lambda q, k, v: torch.nan_to_num(sdpa(q, k, v, attn_mask=combined)))
 case("scale", SDPA, lambda q, k, v: sdpa(q, k, v, scale=0.3))
 case("grouped", [(B, 4, T, D), (B, 2, S, D), (B, 2, S, 3)],
      lambda q, k, v: sdpa(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)))
@@ -79,6 +81,16 @@ case("self no bias", [(B, T, E), (3 * E, E), (E, E)], module(None, None, False, 
 case("cross", [(B, T, E), (B, S, E), (B, S, E), (3 * E, E), (3 * E,), (E, E), (E,)], module(E, E, True, True))
 case("widths", [(B, T, E), (B, S, 3), (B, S, 2), (E, E), (E, 3), (E, 2), (3 * E,), (E, E), (E,)],
      module(3, 2, True, True))
+
+
+def grouped(x, wq, wk, wv, b, wo, bo):
+    part = lambda y: y.unflatten(2, (-1, D)).transpose(1, 2)
+    q, k, v = (part(x @ w.T + c) for w, c in zip((wq, wk, wv), b.split((E, D, D))))
+    y = sdpa(q, k.expand_as(q), v.expand_as(q), is_causal=True)
+    return y.transpose(1, 2).flatten(2) @ wo.T + bo
+
+
+case("grouped module", [(B, T, E), (E, E), (D, E), (D, E), (E + 2 * D,), (E, E), (E,)], grouped)
 
 
 # ---- positions

@@ -138,6 +138,10 @@ static void arguments(void)
 	CHECK_INT(ricci_check_gradient(NULL, 0, NULL, NULL, NULL), RICCI_EINVAL);
 	CHECK_STR(ricci_error_message(),
 		  "ricci_check_gradient: no loss, or no tensors to differentiate by");
+	CHECK_INT(ricci_check_gradient(y, 0, NULL, NULL, NULL), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(),
+		  "ricci_check_gradient: the graph has no parameters; name the "
+		  "tensors to differentiate by");
 	CHECK_INT(ricci_check_gradient(i, 1, &x, NULL, NULL), RICCI_ETYPE);
 	CHECK_STR(ricci_error_message(),
 		  "ricci_check_gradient: the loss is i32, it must be a float");

@@ -12,9 +12,10 @@ static void attention(ricci_type type, const char *name, ricci_attention_options
 	case_open(&c, type);
 	ricci_tensor *q = operand(&c, SHAPE(B, H, T, D)), *k = operand(&c, SHAPE(B, H, S, D));
 	ricci_tensor *v = operand(&c, SHAPE(B, H, S, D));
-	if (!strcmp(name, "position"))
+	bool all = !strcmp(name, "combined");
+	if (all || !strcmp(name, "position"))
 		o.position = fixed(&c, "p", RICCI_I32, 0, NULL, &(int32_t){1});
-	if (!strcmp(name, "lengths"))
+	if (all || !strcmp(name, "lengths"))
 		o.lengths = fixed(&c, "l", RICCI_I32, SHAPE(B), (int32_t[]){4, 2});
 	if (!strcmp(name, "mask"))
 		o.mask = operand(&c, SHAPE(T, S));
@@ -22,7 +23,7 @@ static void attention(ricci_type type, const char *name, ricci_attention_options
 		o.mask = operand(&c, SHAPE(B, T, S));
 	if (!strcmp(name, "mask4"))
 		o.mask = operand(&c, SHAPE(B, H, T, S));
-	if (!strcmp(name, "chosen")) {
+	if (all || !strcmp(name, "chosen")) {
 		uint8_t seen[T * S];
 		for (int i = 0; i < T * S; i++)
 			seen[i] = (3 * (i / S) + i % S) % 4 < 2;
@@ -68,6 +69,19 @@ static void module(ricci_type type, const char *name, int key, int value, int no
 	CHECK_STR(ricci_name(c.x[key ? 3 : 1]),
 		  key && key != E ? "q_proj_weight" : "in_proj_weight");
 	compare(&c, file, name, 1, &y);
+	case_close(&c);
+}
+
+/* Fewer heads of keys and values than of queries. */
+static void grouped_module(ricci_type type)
+{
+	Case c;
+	case_open(&c, type);
+	ricci_tensor *y = ricci_multihead_attention(
+		operand(&c, SHAPE(B, T, E)), NULL, NULL,
+		&RICCI_ATTENTION(.heads = 2, .key_heads = 1, .causal = 1));
+	take_parameters(&c);
+	compare(&c, file, "grouped module", 1, &y);
 	case_close(&c);
 }
 
@@ -237,12 +251,14 @@ int main(void)
 			attention(type, name[k], RICCI_ATTENTION());
 		attention(type, "causal", RICCI_ATTENTION(.causal = 1));
 		attention(type, "position", RICCI_ATTENTION(.causal = 1));
+		attention(type, "combined", RICCI_ATTENTION(.causal = 1));
 		attention(type, "scale", RICCI_ATTENTION(.scale = 0.3));
 		shapes(type);
 		module(type, "self", 0, 0, 0);
 		module(type, "self no bias", 0, 0, 1);
 		module(type, "cross", E, E, 0);
 		module(type, "widths", 3, 2, 0);
+		grouped_module(type);
 		positions(type);
 	}
 	no_keys();

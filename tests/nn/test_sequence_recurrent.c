@@ -1,9 +1,10 @@
 /* Recurrent layers against PyTorch (make_sequence.py), in f64 and f32; cells of a user's; products
  * of the input are outside of the loop; what wrong cells and operands get to hear. */
+#include "tests/memory_check.h"
 #include "tests/nn/sequence.h"
 
 static const char file[] = "tests/nn/sequence.txt";
-enum { B = 2, T = 3, N = 3, C = 2 };
+enum { B = 2, T = 3, N = 3, C = 2, STEPS = 6 };
 
 static ricci_tensor *state_of(Case *c, int n, int64_t width)
 {
@@ -124,7 +125,6 @@ static void run_time_length(void)
  * once a step of the loop. */
 static void outside(const ricci_cell *cell)
 {
-	enum { STEPS = 5 };
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(STEPS, 8, 16));
 	ricci_tensor *y =
@@ -203,11 +203,88 @@ static void wrong(void)
 	WRONG(RICCI_ESHAPE,
 	      "ricci_recurrent: cell mine: state 0 must be [4,2], its step gives another shape",
 	      MINE(.states = "h", .text = "X, H -> N: N[b,j] = X[b,j] + H[b,0]"));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_recurrent: nothing to share: the graph has no parameter a.weight_ih_l0",
+	      .cell = ricci_lstm(), .hidden = 2, .name = "a", .share = 1);
 	WRONG(RICCI_EINVAL,
 	      "equation: no tensor is given for W: the program reads 3 (X, H, W), 2 given\n"
 	      "  X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]\n"
 	      "                         ^",
 	      MINE(.states = "h", .text = "X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]"));
+}
+
+/* A loop of the user's around a layer of one step, which is how a text is written. */
+static ricci_tensor *stepped(ricci_graph *g, ricci_tensor *x, ricci_recurrent_options o)
+{
+	ricci_tensor *row = ricci_input(g, "row", RICCI_F32, SHAPE(2, 3)), *state[2], *next[2],
+		     *all;
+	state[0] = ricci_input(g, "h", RICCI_F32, SHAPE(1, 2, 4));
+	state[1] = ricci_input(g, "c", RICCI_F32, SHAPE(1, 2, 4));
+	o.initial = state;
+	o.final = next;
+	ricci_tensor *y = ricci_recurrent(ricci_op(g, "Y[t,...] = X[...] where t < 1", row), &o);
+	y = ricci_op(g, "Z[...] = Y[0,...]", y);
+	ricci_carry carry[] = {{state[0], NULL, next[0]}, {state[1], NULL, next[1]}};
+	ricci_loop loop = RICCI_LOOP(.steps = STEPS, .nslice = 1, .slice = &(ricci_slice){row, x},
+				     .ncarry = 2, .carry = carry, .nout = 1, .out = &y);
+	ricci_scan(g, &loop, NULL, &all);
+	return all;
+}
+
+/* Layers with the same parameters: half of a sequence each, or a step each, gives what one gives at
+ * once. */
+static void shared(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(STEPS, 2, 3)), *last[2];
+	ricci_tensor *first = ricci_op(g, "Y[t,...] = X[t,...] where t < 3", x);
+	ricci_tensor *second = ricci_op(g, "Y[t,...] = X[t+3,...]", x), *y[4];
+	ricci_recurrent_options o = RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 4, .name = "r");
+	y[0] = ricci_recurrent(x, &o);
+	o.share = 1;
+	o.final = last;
+	y[1] = ricci_recurrent(first, &o);
+	o.final = NULL;
+	o.initial = last;
+	y[2] = ricci_recurrent(second, &o);
+	y[3] = stepped(g, x, o);
+	CHECK_GRAPH(g);
+	CHECK_INT(ricci_param_count(g), 4);
+	CHECK(ricci_param_find(g, "r.weight_hh_l0") != NULL);
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 1), 0, 4, y);
+	float in[STEPS * 6], all[STEPS * 8], part[STEPS * 8], step[STEPS * 8];
+	for (int i = 0; i < STEPS * 6; i++)
+		in[i] = (float)value_at(i, 0);
+	CHECK_INT(ricci_feed(s, x, in, sizeof in), 0);
+	CHECK_INT(ricci_step(s), 0);
+	CHECK_INT(ricci_fetch(s, y[0], all, sizeof all), 0);
+	CHECK_INT(ricci_fetch(s, y[1], part, sizeof part / 2), 0);
+	CHECK_INT(ricci_fetch(s, y[2], part + STEPS * 4, sizeof part / 2), 0);
+	CHECK_INT(ricci_fetch(s, y[3], step, sizeof step), 0);
+	for (int i = 0; i < STEPS * 8; i++) {
+		CHECK_NEAR(part[i], all[i], 1e-6);
+		CHECK_NEAR(step[i], all[i], 1e-6);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
+/* Where memory ends in the middle of it. */
+static int build(void)
+{
+	ricci_graph *g = ricci_graph_new();
+	if (!g)
+		return RICCI_ENOMEM;
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(2, 3, 4)), *last[2];
+	ricci_tensor *y = ricci_recurrent(x, &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 3,
+							      .layers = 2, .bidirectional = 1,
+							      .dropout = 0.5, .final = last));
+	y = ricci_multihead_attention(y, NULL, NULL, &RICCI_ATTENTION(.heads = 2, .causal = 1));
+	ricci_rotary(y, &RICCI_ROTARY(.heads = 3));
+	ricci_sinusoidal_positions(y, NULL);
+	int code = ricci_graph_error(g);
+	ricci_graph_free(g);
+	return code;
 }
 
 int main(void)
@@ -227,6 +304,7 @@ int main(void)
 		ragged(type);
 	}
 	own_cell();
+	shared();
 	run_time_length();
 	const ricci_cell *const cells[] = {ricci_rnn(),	    ricci_lstm(), ricci_gru(),
 					   ricci_mi_lstm(), ricci_scrn(), ricci_sublstm(),
@@ -234,5 +312,6 @@ int main(void)
 	for (int k = 0; k < COUNT(cells); k++)
 		outside(cells[k]);
 	wrong();
+	check_memory(build);
 	return check_done();
 }
