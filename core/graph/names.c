@@ -2,7 +2,7 @@
  * the open scopes in front; tensors by their full names. Invariant: no two tensors that may be found
  * have one full name. */
 #include "core/graph/graph.h"
-#include "core/notation/notation.h"
+#include "core/notation/internal.h"
 #include <string.h>
 
 static ricci_tensor **bucket_of(const ricci_graph *g, const char *name)
