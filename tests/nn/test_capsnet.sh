@@ -43,7 +43,7 @@ run() { "$capsnet" --batch 8 --static --backend tcc --seed 3 "$@"; }
 number='[0-9]+\.[0-9]'
 
 check 'a run within an epoch' says "epoch 1 loss $number{4} train_error $number{2}% images/s [0-9]+" \
-	run --steps 8 --checkpoint whole.h5
+	run --steps 8 --checkpoint whole.h5 --picture loss.svg
 check 'the first half' run --steps 3 --checkpoint part.h5
 check 'a half is not the whole' sh -c '! cmp -s whole.h5 part.h5'
 check 'the second half' run --steps 8 --checkpoint part.h5 --resume part.h5

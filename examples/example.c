@@ -1,0 +1,349 @@
+/* example.c - the program around an example's network.
+ * Input: the command line. Output: a training, an evaluation, or what another option asks for; the
+ * exit status. Invariant: wrong usage changes nothing and ends with status 2. */
+#include "examples/example.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	DATA,
+	BATCH,
+	EPOCHS,
+	STEPS,
+	LR,
+	SCHEDULE,
+	AVERAGE,
+	AUGMENT,
+	SEED,
+	PRECISION,
+	THREADS,
+	BACKEND,
+	STATIC,
+	TUNE,
+	CHECKPOINT,
+	OVERWRITE,
+	RESUME,
+	EVAL,
+	CSV,
+	PICTURE,
+	PROFILE,
+	BENCH,
+	CHECK,
+	DUMP,
+	HELP,
+	NCOMMON
+};
+/* clang-format off */
+static example_option common[NCOMMON + 1] = {
+	[DATA] = {"data", "DIR", NULL, NULL, 0, 0, 0, NULL},
+	[BATCH] = {"batch", "N", "samples a step", NULL, 'n', 1, 0, NULL},
+	[EPOCHS] = {"epochs", "N", "passes over the data, in all", NULL, 'n', 1, 0, NULL},
+	[STEPS] = {"steps", "N", "end after this step; 0 only saves the initial checkpoint", NULL, 'n', 0, 0, NULL},
+	[LR] = {"lr", "X", "learning rate", NULL, 'x', 0, 0, NULL},
+	[SCHEDULE] = {"schedule", "NAME", "of the rate", "constant cosine one-cycle", 0, 0, 0, NULL},
+	[AVERAGE] = {"average", "X", "test with averages of the weights that keep X of the old ones a step", NULL, 'x', 0, 0, NULL},
+	[AUGMENT] = {"augment", NULL, "change the samples of the training at random", NULL, 0, 0, 0, NULL},
+	[SEED] = {"seed", "N", "of initial values and of the order of samples", NULL, 'n', 0, 0, NULL},
+	[PRECISION] = {"precision", "TYPE", "bf16: long sums multiply numbers rounded to bf16", "f32 bf16 f64", 0, 0, 0, NULL},
+	[THREADS] = {"threads", "N", "0: as many as there are", NULL, 'n', 0, 0, NULL},
+	[BACKEND] = {"backend", "NAME", "of kernels", "auto interp tcc cc", 0, 0, 0, NULL},
+	[STATIC] = {"static", NULL, "compile everything before the first step: same bits in every run", NULL, 0, 0, 0, NULL},
+	[TUNE] = {"tune", "S", "search S seconds for faster kernels before the first step", NULL, 'x', 0, 0, NULL},
+	[CHECKPOINT] = {"checkpoint", "F", "save there after each epoch, at the end and on ctrl-C; the one before is kept as F.prev", NULL, 0, 0, 0, NULL},
+	[OVERWRITE] = {"overwrite", NULL, "replace files that are there and not resumed from", NULL, 0, 0, 0, NULL},
+	[RESUME] = {"resume", "F", "continue from that checkpoint", NULL, 0, 0, 0, NULL},
+	[EVAL] = {"eval", NULL, "only measure on the test set, with --resume those weights", NULL, 0, 0, 0, NULL},
+	[CSV] = {"csv", "F", "all numbers of the training, a line a step", NULL, 0, 0, 0, NULL},
+	[PICTURE] = {"picture", "F", "curves as an SVG", NULL, 0, 0, 0, NULL},
+	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer", NULL, 0, 0, 0, NULL},
+	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
+	[CHECK] = {"check-gradients", NULL, "compare gradients with finite differences, in f64", NULL, 0, 0, 0, NULL},
+	[DUMP] = {"dump", "DIR", "write the batches of the first --steps steps there, as .npy", NULL, 0, 0, 0, NULL},
+	[HELP] = {"help", NULL, "print this", NULL, 0, 0, 0, NULL},
+};
+/* clang-format on */
+
+/* ---- options */
+
+/* Own options come first, so that --help begins with what is special. */
+static example_option *option_find(const example *e, const char *name, size_t length)
+{
+	for (int own = 1; own >= 0; own--)
+		for (example_option *o = own ? e->option : common; o && o->name; o++)
+			if (strlen(o->name) == length && !strncmp(o->name, name, length))
+				return o == &common[AUGMENT] && !e->augments ? NULL : o;
+	return NULL;
+}
+
+const example_option *example_option_of(const example *e, const char *name)
+{
+	return option_find(e, name, strlen(name));
+}
+
+static void option_help(const example_option *o)
+{
+	char left[64];
+	int choice = 0;
+	snprintf(left, sizeof left, "--%s %s", o->name, o->argument ? o->argument : "");
+	printf("  %-18s %s", left, o->help);
+	for (const char *c = o->choices; c && *c; c++)
+		if (c == o->choices || c[-1] == ' ')
+			printf("%s%.*s%s",
+			       choice	  ? ", "
+			       : *o->help ? ": "
+					  : "",
+			       (int)strcspn(c, " "), c, choice == (int)o->value ? " (usual)" : ""),
+				choice++;
+	if (o->kind)
+		printf(" (%g)", o->value);
+	puts("");
+}
+
+static int help(const example *e)
+{
+	printf("usage: %s [options]\n%s\n", e->name, e->about);
+	for (int own = 1; own >= 0; own--)
+		for (const example_option *o = own ? e->option : common; o && o->name; o++)
+			if (o != &common[AUGMENT] || e->augments)
+				option_help(o);
+	return fflush(stdout) ? 1 : 0;
+}
+
+static int usage(const example *e, const char *option, const char *value, const char *want)
+{
+	fprintf(stderr, "%s: --%s%s%s: %s (%s --help lists the options)\n", e->name, option,
+		value ? " " : "", value ? value : "", want, e->name);
+	return 2;
+}
+
+/* A number as the option wants it. 0, or 2. */
+static int number_read(const example *e, example_option *o)
+{
+	char *end, want[80];
+	double v = strtod(o->text, &end);
+	int whole = o->kind == 'n';
+	/* a rate of 0 trains nothing */
+	int fits = v <= 1e9 && v >= o->least && (o != &common[LR] || v > 0) &&
+		   (!whole || v == (double)(int64_t)v);
+	if (end != o->text && !*end && fits) {
+		o->value = v;
+		return 0;
+	}
+	snprintf(want, sizeof want, "this takes a %snumber, %s %g%s", whole ? "whole " : "",
+		 o == &common[LR] ? "more than" : "at least", o->least,
+		 v > 1e9 ? " and at most 1e9" : "");
+	return usage(e, o->name, o->text, want);
+}
+
+static int choice_read(const example *e, example_option *o)
+{
+	char want[80];
+	int k = 0;
+	size_t length = strlen(o->text);
+	for (const char *c = o->choices; *c; c += strspn(c, " "), k++) {
+		size_t n = strcspn(c, " ");
+		if (n == length && !strncmp(c, o->text, n)) {
+			o->value = k;
+			return 0;
+		}
+		c += n;
+	}
+	snprintf(want, sizeof want, "this takes one of: %s", o->choices);
+	return usage(e, o->name, o->text, want);
+}
+
+/* Reads the options; 0, or 2 for wrong usage. */
+static int options_read(const example *e, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strncmp(argv[i], "--", 2)) {
+			fprintf(stderr, "%s: what is %s? (%s --help lists the options)\n", e->name,
+				argv[i], e->name);
+			return 2;
+		}
+		const char *name = argv[i] + 2, *equals = strchr(name, '=');
+		example_option *o =
+			option_find(e, name, equals ? (size_t)(equals - name) : strlen(name));
+		if (!o)
+			return usage(e, name, NULL, "there is no such option");
+		if (!o->argument) {
+			if (equals)
+				return usage(e, name, NULL, "this option takes no value");
+			o->text = "";
+			o->value = 1;
+			continue;
+		}
+		if (!equals && i + 1 == argc)
+			return usage(e, name, NULL, "the value is missing");
+		o->text = equals ? equals + 1 : argv[++i];
+		int wrong = o->choices ? choice_read(e, o) : o->kind ? number_read(e, o) : 0;
+		if (wrong)
+			return wrong;
+	}
+	if (common[AVERAGE].value >= 1)
+		return usage(e, "average", common[AVERAGE].text, "this takes a number below 1");
+	if (common[STEPS].text && !common[STEPS].value && !common[CHECKPOINT].text)
+		return usage(e, "steps", "0", "this needs --checkpoint");
+	if (common[DUMP].text && !common[STEPS].value)
+		return usage(e, "dump", NULL, "this needs --steps");
+	return 0;
+}
+
+/* ---- the graph */
+
+static ricci_tensor *rate_make(example *e)
+{
+	const double rate = e->lr;
+	int64_t steps = e->training.steps ? (int64_t)e->training.steps : 1;
+	if (!e->training.steps && e->training.train)
+		steps = e->epochs * (ricci_data_count(e->training.train) / e->batch);
+	if (common[SCHEDULE].value == 0) {
+		ricci_tensor *r = ricci_learning_rate(e->graph, rate);
+		if (common[LR].text)
+			e->training.rate = r; /* else, on resume, the rate of the file */
+		return r;
+	}
+	ricci_schedule_options o =
+		RICCI_SCHEDULE(.kind = common[SCHEDULE].value == 1 ? RICCI_COSINE : RICCI_ONE_CYCLE,
+			       .rate = rate, .steps = steps);
+	return ricci_schedule(e->graph, &o);
+}
+
+void example_optimise(example *e, ricci_optimiser how)
+{
+	if (e->check)
+		return;
+	ricci_tensor *rate = e->training.learning_rate = rate_make(e);
+	if (e->bench)
+		how = RICCI_OPTIMISER(.rule = RICCI_SGD);
+	how.average = common[AVERAGE].value;
+	ricci_optimise(e->training.loss, rate, &how);
+}
+
+/* The graph, or the error that it kept. The loop of trainings wants the loss in f32. */
+static int graph_make(example *e)
+{
+	ricci_training *t = &e->training;
+	ricci_precision(e->graph, common[PRECISION].value == 1 ? RICCI_BF16 : RICCI_F32);
+	e->network(e);
+	if (!ricci_graph_error(e->graph) && !e->check && ricci_dtype(t->loss) != RICCI_F32)
+		t->loss = ricci_op(e->graph, "Y[] = f32(X[])", t->loss);
+	return ricci_graph_error(e->graph);
+}
+
+/* ---- runs */
+
+/* The initial values as a checkpoint, which --resume can begin with. */
+static int save_initial(example *e)
+{
+	const ricci_training *t = &e->training;
+	FILE *there = t->overwrite ? NULL : fopen(t->checkpoint, "rb");
+	if (there) {
+		fclose(there);
+		return fprintf(stderr, "%s: %s exists; --overwrite replaces it\n", e->name,
+			       t->checkpoint),
+		       1;
+	}
+	ricci_session *s = ricci_session_new(e->graph, &e->options, 1, 1, &t->loss);
+	int status = s ? ricci_save(s, t->loss, t->checkpoint, NULL, 0) : -1;
+	ricci_session_free(s);
+	if (status)
+		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
+	return status != 0;
+}
+
+static int train(example *e)
+{
+	ricci_report report = RICCI_REPORT();
+	int status = ricci_train(&e->training, &report);
+	if (status)
+		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
+	if (!report.stopped)
+		return 0;
+	fprintf(stderr, "%s: stopped after step %llu\n", e->name, (unsigned long long)report.step);
+	return 128 + report.stopped;
+}
+
+/* What the options say about the training. */
+static void describe(example *e)
+{
+	ricci_training *t = &e->training;
+	*t = RICCI_TRAINING(.lines = stdout, .progress = stderr);
+	e->batch = (int)common[BATCH].value;
+	e->epochs = (int)common[EPOCHS].value;
+	e->lr = common[LR].value;
+	e->folder = common[DATA].text;
+	e->augment = common[AUGMENT].text != NULL;
+	e->bench = common[BENCH].text != NULL;
+	e->check = common[CHECK].text != NULL;
+	e->type = common[PRECISION].value == 2 || e->check ? RICCI_F64 : RICCI_F32;
+	if (e->bench && !common[BATCH].text && e->bench_batch)
+		e->batch = e->bench_batch;
+	e->options = RICCI_OPTIONS(.backend = (ricci_backend)common[BACKEND].value,
+				   .threads = (int)common[THREADS].value,
+				   .static_mode = common[STATIC].text != NULL,
+				   .seed = (uint64_t)common[SEED].value);
+	t->options = &e->options;
+	t->epochs = common[STEPS].text && !common[EPOCHS].text ? 0 : e->epochs;
+	t->steps = (uint64_t)common[STEPS].value;
+	t->tune = common[TUNE].value;
+	t->evaluate = common[EVAL].text != NULL;
+	t->resume = common[RESUME].text;
+	t->checkpoint = common[CHECKPOINT].text;
+	t->overwrite = common[OVERWRITE].text != NULL;
+	t->csv = common[CSV].text;
+	t->picture = common[PICTURE].text;
+	t->profile = common[PROFILE].text ? stdout : NULL;
+	t->stop = ricci_interrupted(); /* ctrl-C ends it, saved; a second one at once */
+}
+
+static int run(example *e)
+{
+	ricci_training *t = &e->training;
+	int done = 0;
+	e->graph = ricci_graph_new();
+	if (!e->graph || (!e->bench && !e->check && e->load(e)) || graph_make(e) ||
+	    (e->act && e->act(e, &done)))
+		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
+	if (done)
+		return 0;
+	if (e->check)
+		return example_check(e);
+	if (e->bench)
+		return example_bench(e, t->tune);
+	if (common[DUMP].text)
+		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
+	if (common[STEPS].text && !t->steps)
+		return save_initial(e);
+	return train(e);
+}
+
+void *example_own(example *e, size_t bytes)
+{
+	void *p = malloc(bytes);
+	for (size_t i = 0; p && i < sizeof e->owned / sizeof *e->owned; i++)
+		if (!e->owned[i])
+			return e->owned[i] = p;
+	free(p);
+	return NULL;
+}
+
+int example_main(int argc, char **argv, example *e)
+{
+	common[DATA].help = e->data;
+	common[BATCH].value = e->batch;
+	common[EPOCHS].value = e->epochs;
+	common[LR].value = e->lr;
+	int status = options_read(e, argc, argv);
+	if (status || common[HELP].text)
+		return status ? status : help(e);
+	describe(e);
+	status = run(e);
+	ricci_graph_free(e->graph);
+	ricci_data_free(e->training.train);
+	ricci_data_free(e->training.test);
+	for (size_t i = 0; i < sizeof e->owned / sizeof *e->owned; i++)
+		free(e->owned[i]);
+	return status;
+}

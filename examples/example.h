@@ -1,0 +1,102 @@
+/* example.h - what the examples share, so that an example is its network: options, data, training,
+ * benchmark, gradient check. An example fills in an `example` and calls example_main:
+ *
+ *	static void network(example *e);
+ *	int main(int argc, char **argv)
+ *	{
+ *		return example_main(argc, argv, &(example){.name = "lstm", .about = "..",
+ *			.batch = 64, .epochs = 5, .lr = 0.002, .load = example_digits,
+ *			.network = network});
+ *	}
+ *
+ * Only the public headers are used; a program of your own can begin as a copy of this. */
+#ifndef EXAMPLE_H
+#define EXAMPLE_H
+
+#include <ricci_nn.h>
+
+/* Rank and shape in a call: ricci_input(g, "image", RICCI_F32, DIMS(batch, 28, 28)) */
+#define DIMS(...)                                                                                  \
+	(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                     \
+	{                                                                                          \
+		__VA_ARGS__                                                                        \
+	}
+
+/* An option. One without `argument` is a flag. */
+typedef struct {
+	const char *name, *argument, *help;
+	const char *choices; /* the words allowed, with spaces between; NULL: see kind */
+	int kind;	     /* of a number: 'n' whole, 'x' any; 0: a text */
+	double least;	     /* of a number */
+	double value;	     /* a number, a choice's place, 1 of a flag; before: the usual one */
+	const char *text;    /* as it was given, "" of a flag; NULL: it was not given */
+} example_option;
+
+typedef struct example example;
+struct example {
+	/* Written by the example. */
+	const char *name, *about; /* of the program; a line or more for --help */
+	const char *data;	  /* what --data takes, for --help */
+	int batch, epochs;	  /* the usual values, then the options' */
+	double lr;
+	int augments;		/* 1: `network` looks at `augment`, and there is --augment */
+	int bench_batch;	/* the batch of --bench; 0: the usual one */
+	example_option *option; /* its own ones, the last without a name; or NULL */
+	/* Fills in training.train and .test: 0, or an error in ricci_error_message(). */
+	int (*load)(example *e);
+	/* Builds the graph: fills in `output` and training's samples, labels, loss, misclassified,
+	 * input, metric; calls example_optimise. Errors stay in the graph. */
+	void (*network)(example *e);
+	/* Called in place of the training where an option of the example asks for something else
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. */
+	int (*act)(example *e, int *done);
+
+	/* Filled in before `load` and `network` are called. */
+	ricci_graph *graph;
+	ricci_type type;    /* of floats: F32, or F64 by --precision f64 */
+	const char *folder; /* of --data; NULL: data is drawn */
+	int augment;	    /* --augment */
+	int bench;	    /* --bench: data of training is not loaded */
+	int check;	    /* --check-gradients */
+
+	/* Filled in by `network` and `load`. */
+	ricci_tensor *output; /* what inference computes */
+	ricci_training training;
+
+	ricci_options options; /* of sessions */
+	void *owned[8];	       /* freed at the end: see example_own */
+};
+
+/* The whole program: its exit status. 0: done; 1: failed, 2: wrong usage, both said on stderr;
+ * 128 + n: stopped by signal n, and saved. */
+int example_main(int argc, char **argv, example *e);
+/* The option of this name, one of the example's own or a common one. */
+const example_option *example_option_of(const example *e, const char *name);
+/* Optimises e->training.loss as `how` says, at the rate of --lr and --schedule, with averages by
+ * --average. In --bench it is plain SGD, as in what it is compared with. */
+void example_optimise(example *e, ricci_optimiser how);
+
+/* ---- data (examples/example_data.c): values of `load` */
+
+/* MNIST from the folder, or drawn digits: samples u8 [28,28], labels u8 []. */
+int example_digits(example *e);
+/* CIFAR-10 from the folder, or drawn digits in colours: samples u8 [3,32,32], labels u8 []. */
+int example_images(example *e);
+/* Images of 224 x 224 from train-images.npy, train-labels.npy, test-images.npy, test-labels.npy in
+ * the folder, or drawn digits in colours: samples u8 [3,224,224], labels []. */
+int example_large_images(example *e);
+/* The image x [batch,3,side,side] as --augment has it: flipped and cropped by chance. */
+ricci_tensor *example_augmented(const example *e, ricci_tensor *x);
+/* Memory that is freed at the end of the program. NULL: there is none, which
+ * ricci_error_message() does not know. */
+void *example_own(example *e, size_t bytes);
+
+/* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
+
+/* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */
+int example_fill(const example *e, ricci_session *s);
+int example_bench(example *e, double tune);			   /* examples/example_bench.c */
+int example_check(example *e);					   /* examples/example_check.c */
+int example_dump(example *e, const char *folder, int64_t batches); /* examples/example_dump.c */
+
+#endif
