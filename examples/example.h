@@ -91,6 +91,24 @@ ricci_tensor *example_augmented(const example *e, ricci_tensor *x);
  * ricci_error_message() does not know. */
 void *example_own(example *e, size_t bytes);
 
+/* ---- models of characters (examples/example_text.c). The example has an option "length". */
+
+/* A value of `load`: windows of --length characters of the text --data, plain or .gz, or of sums in
+ * words. Fields samples and targets, the characters that follow: i32 [length]. The last tenth is the
+ * test set. */
+int example_text(example *e);
+/* The number of an option; with --bench, unless it was given, `bench` where that is not 0. */
+int example_size(const example *e, const char *option, int bench);
+/* How many characters the text knows. */
+int example_vocabulary(const example *e);
+/* The input as vectors, [steps,batch,width]: characters by parameters "embedding"; with --bench the
+ * input itself. */
+ricci_tensor *example_sequence(example *e, int steps, int width);
+/* Fills in the loss of y [steps,batch,vocabulary], scores of the next character, and bits per
+ * character; with --bench the mean squared error of y. The output is
+ * y as [batch,steps,vocabulary]; with --bench y itself. */
+void example_predict(example *e, ricci_tensor *y);
+
 /* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
 
 /* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */
