@@ -48,8 +48,11 @@ struct example {
 	 * input, metric; calls example_optimise. Errors stay in the graph. */
 	void (*network)(example *e);
 	/* Called in place of the training where an option of the example asks for something else
-	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. */
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`: more than 0, the
+	 * exit status, where the error was told on stderr already. */
 	int (*act)(example *e, int *done);
+	/* Called after a training that came to its end, or NULL: the exit status. */
+	int (*finish)(example *e);
 
 	/* Filled in before `load` and `network` are called. */
 	ricci_graph *graph;
@@ -101,13 +104,15 @@ int example_text(example *e);
 int example_size(const example *e, const char *option, int bench);
 /* How many characters the text knows. */
 int example_vocabulary(const example *e);
-/* The input as vectors, [steps,batch,width]: characters by parameters "embedding"; with --bench the
- * input itself. */
-ricci_tensor *example_sequence(example *e, int steps, int width);
-/* Fills in the loss of y [steps,batch,vocabulary], scores of the next character, and bits per
- * character; with --bench the mean squared error of y. The output is
- * y as [batch,steps,vocabulary]; with --bench y itself. */
+/* The input, as vectors by parameters "embedding": [batch,steps,width]. */
+ricci_tensor *example_characters(example *e, int steps, int width);
+/* Fills in the output, the loss of y [batch,steps,vocabulary], scores of the next characters, and
+ * bits per character. */
 void example_predict(example *e, ricci_tensor *y);
+/* The same for recurrent nets, [steps,batch,..]. With --bench the input is such vectors itself, of a
+ * normal distribution, and the loss the mean squared error of y. */
+ricci_tensor *example_sequence(example *e, int steps, int width);
+void example_predict_sequence(example *e, ricci_tensor *y);
 
 /* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
 

@@ -1,10 +1,11 @@
 /* example_text.c - what models of characters share: text, characters as vectors, the prediction.
  * Input: e->folder, a file, or NULL: a text is written. Output: e->training's data, inputs, loss and
- * bits per character. Invariant: with --bench there are no characters; inputs and targets are
- * vectors, the loss is the mean squared error. */
+ * bits per character. Invariant: with --bench there is no text, and a recurrent net reads vectors in
+ * place of characters; its loss is the mean squared error. */
 #include "examples/example.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ static void sums_write(FILE *f)
 	}
 }
 
-/* A file of its own with such sums: path has room for it. 0 or an error, told on stderr. */
+/* A file of its own with such sums: path has room for it. 0, or 1: told on stderr. */
 static int sums_file(const example *e, char *path, size_t room)
 {
 	const char *folder = getenv("TMPDIR");
@@ -68,7 +69,7 @@ static int sums_file(const example *e, char *path, size_t room)
 	fprintf(stderr, "%s: cannot write a text to %s: %s\n", e->name, path, strerror(errno));
 	if (fd >= 0)
 		remove(path);
-	return RICCI_EIO;
+	return 1;
 }
 
 int example_text(example *e)
@@ -78,7 +79,7 @@ int example_text(example *e)
 	const char *path = e->folder ? e->folder : own;
 	int64_t length = example_size(e, "length", 0);
 	if (!e->folder && sums_file(e, own, sizeof own))
-		return RICCI_EIO;
+		return 1;
 	t->train = ricci_text(path, &RICCI_READING(.length = length, .to = TRAIN));
 	if (t->train)
 		t->test =
@@ -103,17 +104,14 @@ int example_vocabulary(const example *e)
 	return n ? n : DRAWN_VOCABULARY;
 }
 
-ricci_tensor *example_sequence(example *e, int steps, int width)
+ricci_tensor *example_characters(example *e, int steps, int width)
 {
-	ricci_training *t = &e->training;
-	if (e->bench)
-		return t->samples =
-			       ricci_input(e->graph, "x", e->type, DIMS(steps, e->batch, width));
-	t->samples = ricci_input(e->graph, "characters", RICCI_I32, DIMS(e->batch, steps));
-	ricci_tensor *x = ricci_embedding_layer(
-		t->samples, "embedding",
-		&RICCI_EMBEDDING(.count = example_vocabulary(e), .out = width, .type = e->type));
-	return ricci_op(e->graph, "Y[t,b,k] = X[b,t,k]", x);
+	ricci_init init = ricci_normal(width > 0 ? 1 / sqrt(width) : 1);
+	ricci_tensor *c = ricci_input(e->graph, "characters", RICCI_I32, DIMS(e->batch, steps));
+	e->training.samples = c;
+	return ricci_embedding_layer(c, "embedding",
+				     &RICCI_EMBEDDING(.count = example_vocabulary(e), .out = width,
+						      .type = e->type, .init = &init));
 }
 
 void example_predict(example *e, ricci_tensor *y)
@@ -121,23 +119,39 @@ void example_predict(example *e, ricci_tensor *y)
 	static ricci_fed targets[1];
 	static ricci_metric bits[1];
 	ricci_training *t = &e->training;
-	ricci_graph *g = e->graph;
-	int64_t steps = ricci_extent(y, 0);
-	if (!e->bench)
-		y = ricci_op(g, "Z[b,t,k] = Y[t,b,k]", y);
+	*targets = (ricci_fed){
+		ricci_input(e->graph, "targets", RICCI_I32, DIMS(e->batch, ricci_extent(y, 1))),
+		"targets"};
 	e->output = y;
 	t->ninput = 1;
 	t->input = targets;
-	targets->field = "targets";
-	if (e->bench) {
-		targets->tensor = ricci_input(g, "targets", e->type,
-					      DIMS(steps, e->batch, ricci_extent(y, 2)));
-		t->loss = ricci_mean_squared_error(y, targets->tensor);
-		return;
-	}
-	targets->tensor = ricci_input(g, "targets", RICCI_I32, DIMS(e->batch, steps));
 	t->loss = ricci_cross_entropy(y, targets->tensor);
 	*bits = (ricci_metric){"bits", t->loss, RICCI_BITS_PER_CHARACTER};
 	t->nmetric = 1;
 	t->metric = bits;
+}
+
+ricci_tensor *example_sequence(example *e, int steps, int width)
+{
+	if (!e->bench)
+		return ricci_op(e->graph, "Y[t,b,k] = X[b,t,k]",
+				example_characters(e, steps, width));
+	return e->training.samples =
+		       ricci_input(e->graph, "x", e->type, DIMS(steps, e->batch, width));
+}
+
+void example_predict_sequence(example *e, ricci_tensor *y)
+{
+	static ricci_fed targets[1];
+	if (!e->bench) {
+		example_predict(e, ricci_op(e->graph, "Z[b,t,k] = Y[t,b,k]", y));
+		return;
+	}
+	targets->tensor =
+		ricci_input(e->graph, "targets", e->type,
+			    DIMS(ricci_extent(y, 0), ricci_extent(y, 1), ricci_extent(y, 2)));
+	e->output = y;
+	e->training.ninput = 1;
+	e->training.input = targets;
+	e->training.loss = ricci_mean_squared_error(y, targets->tensor);
 }

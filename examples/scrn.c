@@ -28,7 +28,7 @@ static void network(example *e)
 	ricci_tensor *u = ricci_linear_layer(states[0], "head", &RICCI_LINEAR(.out = out));
 	ricci_tensor *v = ricci_linear_layer(states[1], "head_context",
 					     &RICCI_LINEAR(.out = out, .no_bias = 1));
-	example_predict(e, ricci_op(e->graph, "Y[t,b,k] = U[t,b,k] + V[t,b,k]", u, v));
+	example_predict_sequence(e, ricci_op(e->graph, "Y[t,b,k] = U[t,b,k] + V[t,b,k]", u, v));
 	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAM, .clip_norm = 1));
 }
 

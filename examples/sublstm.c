@@ -26,7 +26,7 @@ static void network(example *e)
 		x, &RICCI_RECURRENT(.cell = &cell, .hidden = hidden, .name = "cell"));
 	if (!e->bench)
 		y = ricci_linear_layer(y, "head", &RICCI_LINEAR(.out = example_vocabulary(e)));
-	example_predict(e, y);
+	example_predict_sequence(e, y);
 	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAM, .clip_norm = 1));
 }
 
