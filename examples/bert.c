@@ -6,8 +6,6 @@
  * were. */
 #include "examples/example.h"
 
-#include <stdlib.h>
-
 static const int32_t not_chosen = -1;
 
 /* ---- the net */
@@ -58,12 +56,12 @@ static int size(const example *e, const char *option, int base)
 
 static void network(example *e)
 {
-	static ricci_metric guessed[2];
+	static ricci_fed input[2];
+	static ricci_metric bits[1];
 	ricci_graph *g = e->graph;
 	ricci_training *t = &e->training;
 	int width = size(e, "width", 768), length = (int)example_option_of(e, "length")->value;
 	int layers = size(e, "layers", 12), heads = size(e, "heads", 12);
-	e->net = example_option_of(e, "base")->text ? "bert_base" : "bert";
 	if (e->bench) { /* the encoder alone, of vectors */
 		e->output = encoder(example_sequence(e, length, width), layers, heads);
 		example_predict_sequence(e, e->output);
@@ -72,21 +70,25 @@ static void network(example *e)
 	}
 	int known = example_vocabulary(e); /* and one that says: hidden */
 	ricci_init small = ricci_truncated_normal(0.02, 0.04);
-	t->samples = ricci_input(g, "characters", RICCI_I32, DIMS(e->batch, length));
-	t->labels = ricci_input(g, "chosen", RICCI_I32, DIMS(e->batch, length));
-	ricci_tensor *x = ricci_embedding_layer(
-		t->samples, "embedding",
-		&RICCI_EMBEDDING(.count = known + 1, .out = width, .type = e->type, .init = &small));
+	input[0] = (ricci_fed){ricci_input(g, "characters", RICCI_I32, DIMS(e->batch, length)),
+			       "hidden"};
+	input[1] =
+		(ricci_fed){ricci_input(g, "chosen", RICCI_I32, DIMS(e->batch, length)), "chosen"};
+	ricci_tensor *x = ricci_embedding_layer(input[0].tensor, "embedding",
+						&RICCI_EMBEDDING(.count = known + 1, .out = width,
+								 .type = e->type, .init = &small));
 	ricci_tensor *places = ricci_param(g, "positions", e->type, DIMS(length, width), small);
 	x = ricci_norm_layer(ricci_learned_positions(x, places, NULL), "norm",
 			     &RICCI_NORM(.kind = RICCI_LAYER_NORM));
 	e->output = linear(encoder(x, layers, heads), "head", known);
 
-	t->loss = ricci_cross_entropy_with(e->output, t->labels,
+	t->ninput = 2;
+	t->input = input;
+	t->loss = ricci_cross_entropy_with(e->output, input[1].tensor,
 					   &RICCI_CROSS_ENTROPY(.ignored = &not_chosen));
-	guessed[0] = (ricci_metric){"bits", t->loss, RICCI_BITS_PER_CHARACTER};
+	*bits = (ricci_metric){"bits", t->loss, RICCI_BITS_PER_CHARACTER};
 	t->nmetric = 1;
-	t->metric = guessed;
+	t->metric = bits;
 	ricci_group plain = {.names = "*.bias", .decay = RICCI_NONE};
 	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAMW, .clip_norm = 1, .ngroup = 1,
 					    .group = &plain));
@@ -109,40 +111,50 @@ static void hide(int32_t *x, int32_t *label, int64_t n, int known, uint32_t seed
 	}
 }
 
-/* The windows of a text as samples and labels. NULL on an error. */
-static ricci_data *hidden(example *e, ricci_data *text, uint32_t seed)
+/* Two more fields of a text: what the net sees, and what it is to guess. */
+static int hidden_add(example *e, ricci_data *text, uint32_t seed)
 {
 	int64_t n = ricci_data_count(text), length = (int)example_option_of(e, "length")->value;
 	size_t bytes = (size_t)length * sizeof(int32_t);
 	int32_t *x = example_own(e, (size_t)n * bytes), *label = example_own(e, (size_t)n * bytes);
-	ricci_data *d = ricci_data_new();
-	int status = x && label && d ? 0 : RICCI_ENOMEM;
+	int status = x && label ? 0 : RICCI_ENOMEM;
 	for (int64_t i = 0; i < n && !status; i++)
 		status = ricci_data_get(text, "samples", i, x + i * length, bytes);
 	if (!status)
 		hide(x, label, n * length, example_vocabulary(e), seed);
 	if (!status)
-		status = ricci_data_array(d, "samples", RICCI_I32, DIMS(n, length), x);
-	if (!status)
-		status = ricci_data_array(d, "labels", RICCI_I32, DIMS(n, length), label);
-	if (!status)
-		return d;
-	ricci_data_free(d);
-	return NULL;
+		status = ricci_data_array(text, "hidden", RICCI_I32, DIMS(n, length), x);
+	return status ? status
+		      : ricci_data_array(text, "chosen", RICCI_I32, DIMS(n, length), label);
 }
 
 static int load(example *e)
 {
-	ricci_training *t = &e->training;
 	int status = example_text(e);
-	if (status)
-		return status;
-	ricci_data *train = hidden(e, t->train, 1), *test = hidden(e, t->test, 2);
-	/* the text stays the training's until now: it knows the alphabet */
-	*(int *)example_own(e, sizeof(int)) = example_vocabulary(e);
-	ricci_data_free(t->train);
-	ricci_data_free(t->test);
-	t->train = train;
-	t->test = test;
-	return train && test ? 0 : RICCI_ENOMEM;
+	if (!status)
+		status = hidden_add(e, e->training.train, 1);
+	return status ? status : hidden_add(e, e->training.test, 2);
+}
+
+int main(int argc, char **argv)
+{
+	example_option own[] = {
+		{"base", NULL, "12 layers of 768 numbers and 12 heads", NULL, 0, 0, 0, NULL},
+		{"layers", "N", "of the encoder", NULL, 'n', 1, 4, NULL},
+		{"width", "N", "numbers of a character", NULL, 'n', 1, 512, NULL},
+		{"heads", "N", "of attention", NULL, 'n', 1, 8, NULL},
+		{"length", "N", "characters of a sample", NULL, 'n', 1, 128, NULL},
+		{0}};
+	return example_main(
+		argc, argv,
+		&(example){.name = "bert",
+			   .about = "Trains an encoder to guess hidden characters of a text.",
+			   .data = "a text, plain or .gz; without it: sums in words",
+			   .batch = 16,
+			   .bench_batch = 4,
+			   .epochs = 3,
+			   .lr = 0.0003,
+			   .option = own,
+			   .load = load,
+			   .network = network});
 }
