@@ -227,6 +227,7 @@ static int graph_make(example *e)
 	ricci_training *t = &e->training;
 	ricci_precision(e->graph, common[PRECISION].value == 1 ? RICCI_BF16 : RICCI_F32);
 	e->network(e);
+	e->training.output = e->output;
 	if (!ricci_graph_error(e->graph) && !e->check && ricci_dtype(t->loss) != RICCI_F32)
 		t->loss = ricci_op(e->graph, "Y[] = f32(X[])", t->loss);
 	return ricci_graph_error(e->graph);

@@ -382,7 +382,7 @@ int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate, const ricci_optimiser
 		return fail(&z, "the rate is a scalar tensor (ricci_learning_rate)");
 	if (options_check(&z))
 		return ricci_graph_error(z.g);
-	struct Scope *scope = z.g->scope; /* states are named after the parameter alone */
+	NameScope *scope = z.g->scope; /* states are named after the parameter alone */
 	z.g->scope = NULL;
 	int status = optimise(&z, loss, z.o.name ? z.o.name : z.rule->name);
 	z.g->scope = scope;
