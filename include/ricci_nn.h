@@ -143,8 +143,9 @@ RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
 
 /* ---- layers with parameters (nn/layers/module.c)
  * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
- * and initial values of PyTorch's modules, and call the layer above. name "": "weight", "bias".
- * To share parameters, give them to a layer above once more: ricci_param_find(g, "fc.weight"). To
+ * and initial values of PyTorch's modules, and call the layer above; so do ricci_multihead_attention
+ * and ricci_recurrent below. name "": "weight", "bias". To share parameters, give them to a layer
+ * above once more, ricci_param_find(g, "fc.weight"), or call those two again with .share = 1. To
  * freeze one, give it a group of the optimiser that does not train, or read it through
  * ricci_stop_gradient. */
 typedef struct {
@@ -239,10 +240,8 @@ typedef struct {
 	double scale;		/* of the scores; 0: 1 / sqrt(d) */
 	double dropout;		/* part of the weights that are 0 in training sessions, 0..1 */
 	int no_bias;		/* of ricci_multihead_attention's projections */
-	/* Of ricci_multihead_attention: a scope around its parameters' names, or NULL; 1: they are there, by
-	 * an earlier call, and are used again. */
-	const char *name;
-	int share;
+	int share; /* of ricci_multihead_attention: 1: the parameters are there, by an earlier call,
+		      and are used again */
 } ricci_attention_options;
 #define RICCI_ATTENTION(...)                                                                       \
 	((ricci_attention_options){.size = sizeof(ricci_attention_options), __VA_ARGS__})
@@ -252,12 +251,12 @@ typedef struct {
 RICCI_API ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 					const ricci_attention_options *options);
 /* PyTorch's MultiheadAttention (the same, section 3.2.2) with batch_first: query [b,tq,e], key and
- * value [b,tk,..], NULL: the query, and the key -> [b,tq,e]. options: heads must be given. Makes
- * parameters in the open scope, named and initialised as there: in_proj_weight [3e,e], or
- * q_proj_weight, k_proj_weight and v_proj_weight when widths differ, in_proj_bias,
- * out_proj.weight [e,e], out_proj.bias. */
+ * value [b,tk,..], NULL: the query, and the key -> [b,tq,e]. options: heads must be given. A layer
+ * with parameters, named and initialised as there: <name>.in_proj_weight [3e,e], or q_proj_weight,
+ * k_proj_weight and v_proj_weight when widths differ, in_proj_bias, out_proj.weight [e,e],
+ * out_proj.bias. */
 RICCI_API ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key,
-						  ricci_tensor *value,
+						  ricci_tensor *value, const char *name,
 						  const ricci_attention_options *options);
 typedef struct {
 	size_t size; /* by RICCI_ROTARY */
@@ -332,14 +331,14 @@ typedef struct {
 	ricci_tensor **final, **states;
 	int recompute; /* memory for time, as ricci_loop's */
 	int64_t segment;
-	const char *name; /* a scope around the parameters' names, or NULL */
-	int share;	  /* 1: the parameters are there, by an earlier call, and are used again */
+	int share; /* 1: the parameters are there, by an earlier call, and are used again */
 } ricci_recurrent_options;
 #define RICCI_RECURRENT(...)                                                                       \
 	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
-/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. The parameters are made
- * in the open scope. The products of x with weights are taken out of the loop, one for all steps. */
-RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *options);
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. A layer with parameters:
+ * "<name>.weight_ih_l0", .. The products of x with weights are taken out of the loop, one for all steps. */
+RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
+					const ricci_recurrent_options *options);
 
 /* ---- losses and metrics (nn/losses/)
  * Losses are one number, the mean over what counts. */

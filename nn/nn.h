@@ -122,6 +122,9 @@ typedef struct Operand {
 	const char *layout; /* "x [batch, channel, row, column]" */
 } Operand;
 bool layer_check(const char *who, int n, const Operand *operands);
+/* Copies a user's options over *to, which holds the usual ones; NULL: those stay. false: the
+ * graph of x has an error. */
+bool layer_options(ricci_tensor *x, void *to, size_t size, const void *options, const char *type);
 ricci_tensor *layer_fail(ricci_tensor *x, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 ricci_tensor *layer_nil(ricci_tensor *x); /* the inert tensor of x's graph; NULL for NULL */

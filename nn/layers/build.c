@@ -46,6 +46,11 @@ bool layer_check(const char *who, int n, const Operand *operands)
 	return true;
 }
 
+bool layer_options(ricci_tensor *x, void *to, size_t size, const void *options, const char *type)
+{
+	return !options || !struct_take(to, size, options, type, &ricci_graph_of(x)->ir.err);
+}
+
 /* Does the name s[0..n-1] occur in text? */
 static bool reads(const char *text, const char *s, size_t n)
 {

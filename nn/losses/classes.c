@@ -70,7 +70,7 @@ static int options_check(ricci_tensor *logits, ricci_cross_entropy_options *o,
 	const char *who = "ricci_cross_entropy_with";
 	Error *err = &ricci_graph_of(logits)->ir.err;
 	int64_t classes = ricci_extent(logits, ricci_rank(logits) - 1);
-	if (given && struct_take(o, sizeof *o, given, "ricci_cross_entropy_options", err))
+	if (!layer_options(logits, o, sizeof *o, given, "ricci_cross_entropy_options"))
 		return err->code;
 	if (!(o->smoothing >= 0 && o->smoothing <= 1))
 		return error_set(err, RICCI_EINVAL, "%s: smoothing is %g, it must be 0 to 1", who,

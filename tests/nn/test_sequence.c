@@ -62,7 +62,7 @@ static void module(ricci_type type, const char *name, int key, int value, int no
 	ricci_attention_options o = RICCI_ATTENTION(.heads = H, .no_bias = no_bias);
 	if (key || no_bias)
 		o.lengths = fixed(&c, "l", RICCI_I32, SHAPE(B), (int32_t[]){key ? S : T, 2});
-	ricci_tensor *y = ricci_multihead_attention(q, k, v, &o);
+	ricci_tensor *y = ricci_multihead_attention(q, k, v, "", &o);
 	take_parameters(&c);
 	if (!no_bias)
 		CHECK_STR(ricci_name(c.x[c.n - 1]), "out_proj.bias");
@@ -78,7 +78,7 @@ static void grouped_module(ricci_type type)
 	Case c;
 	case_open(&c, type);
 	ricci_tensor *y = ricci_multihead_attention(
-		operand(&c, SHAPE(B, T, E)), NULL, NULL,
+		operand(&c, SHAPE(B, T, E)), NULL, NULL, "",
 		&RICCI_ATTENTION(.heads = 2, .key_heads = 1, .causal = 1));
 	take_parameters(&c);
 	compare(&c, file, "grouped module", 1, &y);
@@ -189,7 +189,8 @@ static void dropout(void)
 	ricci_graph_free(g);
 }
 
-#define WRONG(message, expression)                                                                 \
+#define WRONG(message, expression) WRONG_AS(RICCI_ESHAPE, message, expression)
+#define WRONG_AS(code, message, expression)                                                        \
 	do {                                                                                       \
 		ricci_graph *g = ricci_graph_new();                                                \
 		ricci_tensor *x2 = ricci_input(g, "x2", RICCI_F32, SHAPE(3, 4));                   \
@@ -199,7 +200,7 @@ static void dropout(void)
 		ricci_tensor *i1 = ricci_input(g, "i1", RICCI_I32, SHAPE(3));                      \
 		(void)x2, (void)x3, (void)x4, (void)w4, (void)i1;                                  \
 		CHECK((expression) == &g->nil);                                                    \
-		CHECK_INT(ricci_graph_error(g), RICCI_ESHAPE);                                     \
+		CHECK_INT(ricci_graph_error(g), code);                                             \
 		CHECK_STR(ricci_error_message(), message);                                         \
 		ricci_graph_free(g);                                                               \
 	} while (0)
@@ -228,10 +229,14 @@ static void wrong(void)
 	WRONG("ricci_attention: position must be i32 []",
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.causal = 1, .position = i1)));
 	WRONG("ricci_multihead_attention: 6 columns are not 0 heads; give .heads",
-	      ricci_multihead_attention(x3, NULL, NULL, NULL));
+	      ricci_multihead_attention(x3, NULL, NULL, "", &RICCI_ATTENTION()));
+	WRONG_AS(RICCI_EINVAL, "ricci_multihead_attention: no name given",
+		 ricci_multihead_attention(x3, NULL, NULL, NULL, &RICCI_ATTENTION(.heads = 2)));
+	WRONG_AS(RICCI_EINVAL, "ricci_multihead_attention: no options given",
+		 ricci_multihead_attention(x3, NULL, NULL, "a", NULL));
 	WRONG("ricci_multihead_attention: query [batch, time, size] expected, 'x4' has 4 "
 	      "dimensions",
-	      ricci_multihead_attention(x4, NULL, NULL, &RICCI_ATTENTION(.heads = 2)));
+	      ricci_multihead_attention(x4, NULL, NULL, "", &RICCI_ATTENTION(.heads = 2)));
 	WRONG("ricci_rotary: 3 of 3 numbers are turned, it must be an even part",
 	      ricci_rotary(x4, NULL));
 	WRONG("ricci_rotary: 6 columns are not 0 heads; give .heads", ricci_rotary(x3, NULL));
