@@ -400,7 +400,7 @@ RICCI_API ricci_tensor *ricci_confusion(ricci_tensor *scores, ricci_tensor *labe
 RICCI_API ricci_tensor *ricci_perplexity(ricci_tensor *loss);
 RICCI_API ricci_tensor *ricci_bits(ricci_tensor *loss);
 
-/* ---- initialisers (nn/initialisers.c)
+/* ---- initialisers (nn/layers/initialisers.c)
  * By the products added up for an element of the result (fan_in) or of the gradient (fan_out): of a
  * convolution, channels times window. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998),
  * sqrt(2/fan_in) (He et al. 2015, for what a relu follows), sqrt(2/(fan_in+fan_out)) (Glorot &
@@ -750,7 +750,7 @@ RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char
 /* The position alone, without a session. */
 RICCI_API int ricci_peek(const char *path, ricci_position *p);
 
-/* ---- the training loop (nn/training/, nn/feed.c) */
+/* ---- the training loop (nn/training/) */
 /* An input of the graph, [batch, ...], and the field of the data sets that feeds it: as many
  * elements as a sample has, converted to the input's type as ricci_loaded says; U8 to floats in
  * 0..1. */
