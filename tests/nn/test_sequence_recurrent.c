@@ -1,9 +1,8 @@
-/* Recurrent layers against PyTorch (make_sequence.py), in f64 and f32; cells of a user's; products
+/* Recurrent layers against PyTorch (vectors.py), in f64 and f32; cells of a user's; products
  * of the input are outside of the loop; what wrong cells and operands get to hear. */
 #include "tests/memory_check.h"
 #include "tests/nn/sequence.h"
 
-static const char file[] = "tests/nn/sequence.txt";
 enum { B = 2, T = 3, N = 3, C = 2, STEPS = 6 };
 
 static ricci_tensor *state_of(Case *c, int n, int64_t width)
@@ -27,7 +26,7 @@ static void layer(ricci_type type, const char *name, const ricci_cell *cell, int
 						.final = y + 1));
 	take_parameters(&c);
 	CHECK_STR(ricci_name(ricci_param_at(c.g, 0, NULL)), "weight_ih_l0");
-	compare(&c, file, name, 1 + n, y);
+	compare(&c, name, 1 + n, y);
 	case_close(&c);
 }
 
@@ -47,7 +46,7 @@ static void ragged(ricci_type type)
 						.final = y + 1));
 	take_parameters(&c);
 	CHECK_STR(ricci_name(ricci_param_at(c.g, 15, NULL)), "bias_hh_l1_reverse");
-	compare(&c, file, "lstm layers lengths", 3, y);
+	compare(&c, "lstm layers lengths", 3, y);
 	case_close(&c);
 }
 
