@@ -64,6 +64,7 @@ struct example {
 
 	/* Filled in by `network` and `load`. */
 	ricci_tensor *output; /* what inference computes */
+	const char *net;      /* its name in --bench; NULL: the program's */
 	ricci_training training;
 
 	ricci_options options; /* of sessions */

@@ -108,6 +108,7 @@ int example_bench(example *e, double tune)
 		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
 	printf("{\"name\": \"%s\", \"batch\": %d, \"step_ms\": %.4g, \"infer_ms\": %.4g, "
 	       "\"first_s\": %.3g, \"peak_mb\": %.0f}\n",
-	       e->name, e->batch, 1e3 * step, 1e3 * infer, first, (double)usage.ru_maxrss / 1024);
+	       e->net ? e->net : e->name, e->batch, 1e3 * step, 1e3 * infer, first,
+	       (double)usage.ru_maxrss / 1024);
 	return fflush(stdout) ? 1 : 0;
 }
