@@ -159,19 +159,12 @@ def arguments():
 
 def main():
     args = arguments()
-    nets, skipped = [], {}
-    for n in (n for n in NETS if n in args.only):
-        source = f"examples/{NETS[n].split()[0]}.c"
-        if os.path.exists(os.path.join(HERE, "..", source)):
-            nets.append(n)
-        else:
-            skipped[n] = f"there is no {source}"
+    nets = [n for n in NETS if n in args.only]
     # an old binary would time old kernels
     programs = sorted({"examples/" + NETS[n].split()[0] for n in nets})
     if subprocess.run(["make", "-C", args.build, "--no-print-directory", "-s", *programs]).returncode:
         sys.exit(f"bench/nets.py: cannot make {' '.join(programs)} in {args.build}")
-    peers, absent = peer_process.there(args.peer_python, args.peers)
-    skipped.update(absent)
+    peers, skipped = peer_process.there(args.peer_python, args.peers)
     for name, why in skipped.items():
         print(f"skipped: {name} ({why})", file=sys.stderr)
     listed = peers and line_of([args.peer_python, os.path.join(HERE, "peer_nets.py"), "--list"], os.environ)

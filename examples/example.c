@@ -304,13 +304,20 @@ static void describe(example *e)
 static int run(example *e, double start)
 {
 	ricci_training *t = &e->training;
-	int done = 0;
+	int done = 0, status = 0;
 	e->graph = ricci_graph_new();
-	if (!e->graph || (!e->bench && !e->check && e->load(e)) || graph_make(e) ||
-	    (e->act && e->act(e, &done)))
+	if (!e->graph)
+		status = RICCI_ENOMEM;
+	if (!status && !e->bench && !e->check)
+		status = e->load(e);
+	if (!status)
+		status = graph_make(e);
+	if (!status && e->act)
+		status = e->act(e, &done);
+	if (status < 0)
 		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
-	if (done)
-		return 0;
+	if (done || status)
+		return status;
 	if (e->check)
 		return example_check(e);
 	if (e->bench)
@@ -319,7 +326,8 @@ static int run(example *e, double start)
 		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
 	if (common[STEPS].text && !t->steps)
 		return save_initial(e);
-	return train(e);
+	status = train(e);
+	return status || !e->finish ? status : e->finish(e);
 }
 
 void *example_own(example *e, size_t bytes)

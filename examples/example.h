@@ -48,8 +48,11 @@ struct example {
 	 * input, metric; calls example_optimise. Errors stay in the graph. */
 	void (*network)(example *e);
 	/* Called in place of the training where an option of the example asks for something else
-	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. */
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`: more than 0, the
+	 * exit status, where the error was told on stderr already. */
 	int (*act)(example *e, int *done);
+	/* Called after a training that came to its end, or NULL: the exit status. */
+	int (*finish)(example *e);
 
 	/* Filled in before `load` and `network` are called. */
 	ricci_graph *graph;
@@ -90,6 +93,26 @@ ricci_tensor *example_augmented(const example *e, ricci_tensor *x);
 /* Memory that is freed at the end of the program. NULL: there is none, which
  * ricci_error_message() does not know. */
 void *example_own(example *e, size_t bytes);
+
+/* ---- models of characters (examples/example_text.c). The example has an option "length". */
+
+/* A value of `load`: windows of --length characters of the text --data, plain or .gz, or of sums in
+ * words. Fields samples and targets, the characters that follow: i32 [length]. The last tenth is the
+ * test set. */
+int example_text(example *e);
+/* The number of an option; with --bench, unless it was given, `bench` where that is not 0. */
+int example_size(const example *e, const char *option, int bench);
+/* How many characters the text knows. */
+int example_vocabulary(const example *e);
+/* The input, as vectors by parameters "embedding": [batch,steps,width]. */
+ricci_tensor *example_characters(example *e, int steps, int width);
+/* Fills in the output, the loss of y [batch,steps,vocabulary], scores of the next characters, and
+ * bits per character. */
+void example_predict(example *e, ricci_tensor *y);
+/* The same for recurrent nets, [steps,batch,..]. With --bench the input is such vectors itself, of a
+ * normal distribution, and the loss the mean squared error of y. */
+ricci_tensor *example_sequence(example *e, int steps, int width);
+void example_predict_sequence(example *e, ricci_tensor *y);
 
 /* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
 

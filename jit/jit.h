@@ -132,8 +132,8 @@ typedef struct Schedule {
  * the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
 /* A direct nest without calls, whose lanes run along results where there are any, since sums keep
- * their order. */
-void schedule_direct(const Task *t, const Target *target, Schedule *out);
+ * their order. tile: with a register tile for sums, which may not fit the task. */
+void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out);
 /* Loops of the task before any step. */
 int schedule_axes(const Task *t);
 /* A random neighbour, in place, of a task of so many axes; it may not fit it (schedule/mutate.c).

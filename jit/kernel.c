@@ -64,7 +64,12 @@ Kernel *kernel_portable(const Task *t, Error *err)
 	static const Target target = {.vector_bytes = 16, .l1 = 32 << 10, .l2 = 512 << 10};
 	static const Backend portable = {.name = "c99"};
 	Schedule s;
-	schedule_direct(t, &target, &s);
+	Error unfit = {0};
+	schedule_direct(t, &target, true, &s);
+	Kernel *k = kernel_lower(t, &s, &portable, &target, &unfit);
+	if (k || unfit.code == RICCI_ENOMEM)
+		return k ? k : (error_set(err, unfit.code, "%s", unfit.text), NULL);
+	schedule_direct(t, &target, false, &s);
 	return kernel_lower(t, &s, &portable, &target, err);
 }
 

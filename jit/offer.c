@@ -126,7 +126,39 @@ static bool lanes_reduced(const Problem *p, const Schedule *s)
 	return reduced;
 }
 
-static void direct(Ir *ir, const Task *t, const Target *target, Schedule *out)
+/* A second spatial axis inside the sums, by fours, so that more of them are under way at once: a
+ * register tile with the lanes. Without parts, of which a single thread has no use. */
+static void register_tile(const Problem *p, Schedule *s)
+{
+	enum { TILE = 4 };
+	int loops = p->naxis, lanes = -1, axis = -1;
+	int of[COMP_MAX_AXES + COUNT(s->step)];
+	Schedule out = {0};
+	for (int k = 0; k < p->naxis; k++)
+		of[k] = k;
+	for (int k = 0; k < s->n; k++) {
+		const ScheduleStep *t = &s->step[k];
+		if (t->kind == STEP_SPREAD || t->kind == STEP_CARRY)
+			return;
+		if (t->kind == STEP_SPLIT)
+			of[loops++] = of[t->axis];
+		if (t->kind == STEP_VECTORISE)
+			lanes = of[t->axis];
+		if (t->kind != STEP_PARALLEL)
+			schedule_add(&out, (StepKind)t->kind, t->axis, t->arg);
+	}
+	for (int k = 0; k < p->nspatial; k++)
+		if (k != lanes && axis_extent(p->axis[k]) % TILE == 0)
+			axis = k;
+	if (p->red != RED_ADD || p->scatter || lanes < 0 || lanes >= p->nspatial || axis < 0 ||
+	    p->naxis == p->nspatial || out.n + 2 > COUNT(out.step))
+		return;
+	schedule_add(&out, STEP_SPLIT, axis, TILE);
+	schedule_add(&out, STEP_MOVE, loops, loops - 1);
+	*s = out;
+}
+
+static void direct(Ir *ir, const Task *t, const Target *target, bool tile, Schedule *out)
 {
 	IR_ENTER(ir, );
 	Tree tree = {.ir = ir, .next_axis = 64};
@@ -138,11 +170,13 @@ static void direct(Ir *ir, const Task *t, const Target *target, Schedule *out)
 			nest_offer(p, target, v, out);
 		if (lanes_reduced(p, out))
 			nest_offer(p, target, 0, out);
+		if (tile)
+			register_tile(p, out);
 	}
 	IR_LEAVE(ir);
 }
 
-void schedule_direct(const Task *t, const Target *target, Schedule *out)
+void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out)
 {
 	Ir ir;
 	memset(out, 0, sizeof *out);
@@ -151,6 +185,6 @@ void schedule_direct(const Task *t, const Target *target, Schedule *out)
 		return;
 	}
 	ir_init(&ir);
-	direct(&ir, t, target, out);
+	direct(&ir, t, target, tile, out);
 	ir_free(&ir);
 }

@@ -127,7 +127,5 @@ ricci_tensor *layer_fail(ricci_tensor *x, const char *fmt, ...)
 ricci_tensor *layer_nil(ricci_tensor *x); /* the inert tensor of x's graph; NULL for NULL */
 /* Adds the text's equations, frees the text. */
 ricci_tensor *layer_build(Text *text, int n, ricci_tensor *const *operands);
-/* Appends "i0,i1,.." : index names from..to-1. */
-void layer_indices(Text *t, int from, int to);
 
 #endif

@@ -268,12 +268,14 @@ static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder or
 	}
 }
 
-static void child_main(const Trial *v, int w)
+static void child_main(const Trial *v, int w, pid_t parent)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM};
 	struct rlimit none = {0, 0};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent) /* it was killed before that */
+		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
 	for (int i = 0; i < COUNT(signals); i++)
 		signal(signals[i], SIG_DFL);
@@ -293,10 +295,11 @@ static void child_main(const Trial *v, int w)
 /* ---- the children, from outside ---- */
 static int children_start(Trial *v, Error *err)
 {
+	pid_t parent = getpid();
 	for (int w = 0; w < v->workers; w++) {
 		v->child[w] = fork_bare();
 		if (v->child[w] == 0)
-			child_main(v, w);
+			child_main(v, w, parent);
 		if (v->child[w] < 0) {
 			v->child[w] = 0;
 			return error_set(err, RICCI_EUNSUPPORTED,

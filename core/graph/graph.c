@@ -51,36 +51,6 @@ int ricci_graph_error(const ricci_graph *g)
 
 /* ---- handles ---- */
 
-static ricci_tensor **bucket_of(const ricci_graph *g, const char *name)
-{
-	uint32_t h = 2166136261u;
-
-	for (; *name; name++)
-		h = (h ^ (unsigned char)*name) * 16777619u;
-	return &g->bucket[h & (g->nbucket - 1)];
-}
-
-static void bucket_put(ricci_graph *g, ricci_tensor *t)
-{
-	ricci_tensor **at = bucket_of(g, t->name);
-
-	t->same = *at;
-	*at = t;
-}
-
-/* Of two tensors that may be found by name, no two have the same one. */
-static void name_add(ricci_graph *g, ricci_tensor *t)
-{
-	if ((size_t)g->nnamed++ >= g->nbucket) {
-		g->nbucket = g->nbucket ? 2 * g->nbucket : 64;
-		g->bucket = arena_alloc(&g->ir.arena, g->nbucket * sizeof *g->bucket);
-		for (ricci_tensor *old = g->first; old; old = old->next)
-			if (old->role != ROLE_COMP)
-				bucket_put(g, old);
-	}
-	bucket_put(g, t);
-}
-
 static bool is_kept(const ricci_tensor *t)
 {
 	return t->role == ROLE_PARAM || t->role == ROLE_STATE;
@@ -102,7 +72,7 @@ static ricci_tensor *handle_new(ricci_graph *g, Node *n, const char *name, Role 
 		type_range((Type)n->type, &t->need_lo, &t->need_hi);
 	node_map_put(&g->ir, &g->handle, n, t);
 	if (role != ROLE_COMP)
-		name_add(g, t);
+		names_add(g, t);
 	if (is_kept(t))
 		kept_add(g, t);
 	if (g->last)
@@ -123,15 +93,6 @@ ricci_tensor *graph_handle(ricci_graph *g, Node *n)
 	return handle_new(
 		g, n, n->op == OP_INPUT ? n->u.s : arena_printf(&g->ir.arena, "t%d", g->ntensor),
 		n->op == OP_INPUT ? ROLE_INPUT : ROLE_COMP);
-}
-
-ricci_tensor *graph_find(const ricci_graph *g, const char *name)
-{
-	ricci_tensor *t = g->nbucket ? *bucket_of(g, name) : NULL;
-
-	while (t && strcmp(t->name, name))
-		t = t->same;
-	return t;
 }
 
 int graph_missing(const char *call)

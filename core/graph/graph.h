@@ -38,7 +38,7 @@ struct ricci_graph {
 	Type precision;		      /* of factors, in its sessions */
 	ricci_rounding_mode rounding; /* of f32 to bf16, there */
 	int ntensor;
-	struct Scope *scope; /* the innermost open one, or NULL */
+	struct NameScope *scope; /* the innermost open one, or NULL */
 };
 /* The tensor of that full name, or NULL. */
 ricci_tensor *graph_find(const ricci_graph *g, const char *name);
@@ -50,7 +50,16 @@ void graph_ref(ricci_graph *g);		 /* ricci_graph_free takes it back */
 bool graph_frozen(const ricci_graph *g); /* it has sessions, so it refuses changes */
 /* Gives inputs the contracts of what was elaborated (ir->need). */
 int graph_needs(ricci_graph *g);
-/* ---- scopes (scope.c) ---- */
+/* ---- names (names.c) ---- */
+typedef struct NameScope {
+	const char *prefix; /* of all open scopes, with the last point */
+	struct NameScope *outer;
+} NameScope;
+const char *scope_prefix(const ricci_graph *g); /* "": no scope is open */
+/* Is the name short enough with the open scopes before it? 0 or the sticky error. */
+int scope_fits(ricci_graph *g, const char *call, const char *name);
+/* A new tensor, which may be found by its name from now on. Under IR_ENTER. */
+void names_add(ricci_graph *g, ricci_tensor *t);
 /* May a new tensor have this name in the open scopes? 0 or the sticky error. */
 int scope_check(ricci_graph *g, const char *call, const char *name);
 /* The name with the open scopes before it, in the arena. Under IR_ENTER. */

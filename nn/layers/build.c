@@ -98,12 +98,6 @@ ricci_tensor *layer_build(Text *text, int n, ricci_tensor *const *operands)
 	return y;
 }
 
-void layer_indices(Text *t, int from, int to)
-{
-	for (int d = from; d < to; d++)
-		text_add(t, "%si%d", d > from ? "," : "", d);
-}
-
 /* Appends the n characters at s, without a comma behind "[". */
 static void put(Text *t, const char *s, size_t n)
 {

@@ -275,6 +275,20 @@ static void no_memory(void)
 	CHECK_INT(mem_live(), live);
 }
 
+/* A file of a version that kept no equations loads, and says what to do where it is exported. */
+static void without_equations(void)
+{
+	Network m = model_new(0, 1);
+	CHECK_INT(ricci_save(m.s, m.loss, path, NULL, 0), 0);
+	hid_t f = H5Fopen(path, H5F_ACC_RDWR, H5P_DEFAULT);
+	CHECK(f >= 0 && H5Ldelete(f, "/net", H5P_DEFAULT) >= 0 && H5Fclose(f) >= 0);
+	CHECK_REPORT(!ricci_load(m.s, m.loss, path, 0, NULL), "%s", ricci_error_message());
+	CHECK_INT(ricci_export_checkpoint(path, "net.c", NULL), RICCI_EFORMAT);
+	CHECK(strstr(ricci_error_message(),
+		     "holds no equations: an older version saved it; load it"));
+	model_free(&m);
+}
+
 int main(void)
 {
 	if (!folder_make("checkpoint"))
@@ -284,6 +298,7 @@ int main(void)
 	round_trip(0);
 	round_trip(6);
 	wrong_files();
+	without_equations();
 	full_disk();
 	seen_by_others();
 	no_memory();

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Do the examples' losses equal PyTorch's, from the same weights and batches?
+
+usage: bench/parity/parity.py [--build DIR] [--only NAME ..] [--steps 20] [--batch 16] [--data DIR] [--verbose]
+
+For each example: it writes its initial checkpoint (--steps 0 --checkpoint) and its batches (--dump), and trains in static
+mode. PyTorch loads the checkpoint and trains the same net (nets.py) on those batches by the same optimiser. Printed is the
+greatest relative difference of the losses, for f32 and f64. Losses of a deep net with relu part by rounding alone: a sum
+in another order moves an activation over 0, and batch norm with few samples amplifies it. So f64, whose rounding is 1e-9
+of f32's, must stay together for all steps (1e-6), and f32 as long as PyTorch in f32 agrees with PyTorch in f64 (ten times
+that difference, or 1e-4). What the optimiser keeps after the first step (a gradient, or a tenth of it) is compared in f64
+for each parameter, relative to its greatest element: 1e-8. Exit status 1 where that is not so.
+"""
+import argparse
+import csv
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import nets
+
+
+def momentum(decay):
+    return lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, weight_decay=decay)
+
+
+def adam(p, lr):
+    return torch.optim.Adam(p, lr)
+
+
+class Net:
+    """program: of the example, with options; net: the same in PyTorch; optimiser; rate."""
+
+    def __init__(self, program, net, optimiser, lr, loss=F.cross_entropy):
+        self.program, self.net, self.optimiser, self.lr, self.loss_of = program.split(), net, optimiser, float(np.float32(lr)), loss
+
+    def loss(self, p, batch):
+        return self.loss_of(self.net(p, batch["samples"]), batch["labels"].long())
+
+
+NETS = {
+    "capsnet": Net("capsnet", nets.capsnet, adam, 1e-3, nets.margin_loss),
+    "lstm": Net("lstm", nets.lstm, adam, 2e-3),
+    "resnet18": Net("resnet", nets.resnet18, momentum(5e-4), 1e-3),
+    "resnet50": Net("resnet --depth 50 --width 16", nets.resnet50, momentum(5e-4), 1e-3),
+    "mobilenet_v2": Net("mobilenet_v2", nets.mobilenet_v2, momentum(4e-5), 1e-3),
+    "shufflenet": Net("shufflenet", nets.shufflenet, momentum(4e-5), 1e-3),
+}
+
+
+class Ours:
+    """What the example did in a folder: the initial parameters, the batches, the losses, the first step's gradients."""
+
+    def __init__(self, net, args, precision, folder):
+        data = ["--data", args.data] if args.data and net.program[0] != "lstm" and net.program[0] != "capsnet" else []
+        self.cmd = [os.path.join(args.build, "examples", net.program[0])] + net.program[1:] + data + [
+            "--batch", str(args.batch), "--seed", "7", "--lr", repr(net.lr), "--precision", precision, "--static",
+            "--overwrite"]
+        self.folder = folder
+        self.run("--steps", "0", "--checkpoint", self.path("first.h5"))
+        self.run("--steps", str(args.steps), "--dump", folder)
+        self.run("--steps", str(args.steps), "--resume", self.path("first.h5"), "--csv", self.path("losses.csv"))
+        with open(self.path("losses.csv")) as f:
+            rows = list(csv.DictReader(f))
+        self.losses = [float(r["loss"]) for r in rows if r["of"] == "step"]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run(self, *options):
+        done = subprocess.run(self.cmd + list(options), capture_output=True, text=True, cwd=self.folder)
+        if done.returncode:
+            sys.exit(f"{' '.join(self.cmd)} {' '.join(options)}: {done.stderr}")
+
+    def parameters(self):
+        with h5py.File(self.path("first.h5")) as f:
+            return {k: torch.tensor(v[...]) for k, v in f["parameters"].items()}
+
+    def moments(self):
+        """What the optimiser keeps of each parameter after the first step: momentum's or Adam's first moment."""
+        self.run("--steps", "1", "--resume", self.path("first.h5"), "--checkpoint", self.path("second.h5"))
+        with h5py.File(self.path("second.h5")) as f:
+            state = f["state"]
+            return {k: torch.tensor(state[k + (".moment" if k + ".moment" in state else ".moment1")][...])
+                    for k in f["parameters"]}
+
+    def batches(self, n):
+        fields = {f[:-4]: np.load(self.path(f)) for f in os.listdir(self.folder) if f.endswith(".npy")}
+        return [{k: torch.tensor(v[i]) for k, v in fields.items()} for i in range(n)]
+
+
+def train(net, parameters, batches, dtype):
+    """PyTorch's losses, and what the optimiser keeps after the first step."""
+    p = {k: v.detach().to(dtype, copy=True).requires_grad_() for k, v in parameters.items()}
+    optimiser, losses, first = net.optimiser(list(p.values()), net.lr), [], None
+    for batch in batches:
+        loss = net.loss(p, {k: v.to(dtype) if v.is_floating_point() else v for k, v in batch.items()})
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        if first is None:
+            kept = [next(x for n, x in optimiser.state[v].items() if n in ("momentum_buffer", "exp_avg")) for v in p.values()]
+            first = {k: x.clone() for k, x in zip(p, kept)}
+        losses.append(loss.item())
+    return losses, first
+
+
+def apart(a, b):
+    """The greatest relative difference; infinite where one has fewer losses, or no number."""
+    if len(a) != len(b) or not all(map(math.isfinite, a + b)):
+        return math.inf
+    return max(abs(x - y) / max(abs(x), abs(y), 1e-30) for x, y in zip(a, b))
+
+
+def moment_apart(a, b):
+    """Relative to the greatest element; of a gradient that is zero but for rounding (a bias before batch norm) 0."""
+    greatest = b.abs().max().item()
+    return (a - b).abs().max().item() / greatest if greatest > 1e-12 else a.abs().max().item()
+
+
+def compare(name, net, args):
+    folder = {t: tempfile.TemporaryDirectory() for t in ("f32", "f64")}
+    ours = {t: Ours(net, args, t, folder[t].name) for t in folder}
+    start, batches = ours["f32"].parameters(), ours["f32"].batches(args.steps)
+    theirs, _ = train(net, start, batches, torch.float32)
+    wide, _ = train(net, start, batches, torch.float64)  # from f32's weights: what rounding does to PyTorch itself
+    own64, moments = train(net, ours["f64"].parameters(), ours["f64"].batches(args.steps), torch.float64)
+    f32, f64, rounding = apart(ours["f32"].losses, theirs), apart(ours["f64"].losses, own64), apart(theirs, wide)
+    kept = ours["f64"].moments()
+    worst = max(kept, key=lambda k: moment_apart(kept[k], moments[k]))
+    first = moment_apart(kept[worst], moments[worst])
+    fine = first <= 1e-8 and f64 <= 1e-6 and f32 <= max(1e-4, 10 * rounding)
+    print(f"{name:14} loss {ours['f32'].losses[0]:.4f} .. {ours['f32'].losses[-1]:.4f}  f32 {f32:.1e}  f64 {f64:.1e}  first gradients {first:.1e}  "
+          f"PyTorch f32 to f64 {rounding:.1e}  {'equal' if f32 <= 1e-4 else 'equal but for rounding' if fine else 'DIFFERENT'}",
+          flush=True)
+    if first > 1e-8:
+        print(f"  the gradient of {worst} differs most")
+    if args.verbose:
+        for i, row in enumerate(zip(ours["f32"].losses, theirs, wide, ours["f64"].losses, own64)):
+            print(f"  {i + 1:3}", *(f"{x:.9f}" for x in row))
+    return fine
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--build", default=os.environ.get("RICCI_BUILD", "."))
+    ap.add_argument("--only", nargs="*")
+    ap.add_argument("--steps", type=int, default=20)
+    ap.add_argument("--batch", type=int, default=16)
+    ap.add_argument("--data", help="CIFAR-10, in place of drawn digits")
+    ap.add_argument("--verbose", action="store_true", help="all losses: f32, PyTorch's, its f64, f64, PyTorch's")
+    args = ap.parse_args()
+    args.build = os.path.abspath(args.build)
+    fine = [compare(name, net, args) for name, net in NETS.items() if not args.only or name in args.only]
+    sys.exit(not all(fine))
+
+
+if __name__ == "__main__":
+    main()
