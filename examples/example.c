@@ -68,13 +68,23 @@ static example_option common[NCOMMON + 1] = {
 
 /* ---- options */
 
+/* Whether the example has this option. */
+static int option_offered(const example *e, const example_option *o)
+{
+	char word[40];
+	if (o < common || o >= common + NCOMMON)
+		return 1;
+	snprintf(word, sizeof word, " %s ", o->name);
+	return (o != &common[AUGMENT] || e->augments) && (!e->common || strstr(e->common, word));
+}
+
 /* Own options come first, so that --help begins with what is special. */
 static example_option *option_find(const example *e, const char *name, size_t length)
 {
 	for (int own = 1; own >= 0; own--)
 		for (example_option *o = own ? e->option : common; o && o->name; o++)
 			if (strlen(o->name) == length && !strncmp(o->name, name, length))
-				return o == &common[AUGMENT] && !e->augments ? NULL : o;
+				return option_offered(e, o) ? o : NULL;
 	return NULL;
 }
 
@@ -107,7 +117,7 @@ static int help(const example *e)
 	printf("usage: %s [options]\n%s\n", e->name, e->about);
 	for (int own = 1; own >= 0; own--)
 		for (const example_option *o = own ? e->option : common; o && o->name; o++)
-			if (o != &common[AUGMENT] || e->augments)
+			if (option_offered(e, o))
 				option_help(o);
 	return fflush(stdout) ? 1 : 0;
 }
@@ -305,6 +315,8 @@ static int run(example *e, double start)
 {
 	ricci_training *t = &e->training;
 	int done = 0, status = 0;
+	if (e->program)
+		return e->program(e);
 	e->graph = ricci_graph_new();
 	if (!e->graph)
 		status = RICCI_ENOMEM;

@@ -48,11 +48,15 @@ struct example {
 	 * input, metric; calls example_optimise. Errors stay in the graph. */
 	void (*network)(example *e);
 	/* Called in place of the training where an option of the example asks for something else
-	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`: more than 0, the
-	 * exit status, where the error was told on stderr already. */
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`:
+	 * more than 0, the exit status, where the error was told on stderr already. */
 	int (*act)(example *e, int *done);
 	/* Called after a training that came to its end, or NULL: the exit status. */
 	int (*finish)(example *e);
+	/* In place of all of these: a program of its own, its exit status; with `common`, names of
+	 * the common options that it has, spaces around each. */
+	int (*program)(example *e);
+	const char *common;
 
 	/* Filled in before `load` and `network` are called. */
 	ricci_graph *graph;
