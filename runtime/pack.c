@@ -167,8 +167,8 @@ static int writing_text(Writing *w, Text *out)
 	size_t objects = (size_t)w->nobject * sizeof *w->object;
 	size_t head = sizeof(PackHead) + entries + objects, gap = -head % PACK_ALIGN;
 	static const char zero[PACK_ALIGN];
-	PackHead h = {(uint64_t)w->n, (uint64_t)w->nobject, head + gap + w->code.n,
-		      d->pd,	      d->pc,		    d->launch};
+	PackHead h = {(uint64_t)w->n, (uint64_t)w->nobject, head + gap + w->code.n, d->pd, d->pc,
+		      d->launch};
 
 	for (int i = 0; i < w->nobject; i++)
 		w->object[i].offset += head + gap;

@@ -79,7 +79,7 @@ size_t pack_places(const ricci_graph *g, size_t *offset);
  * searches is started. Parameters and states are at `data` as pack_places says, read only, and
  * outlive it. NULL on error. */
 ricci_session *session_packed(ricci_graph *g, const KernelPack *p, int threads, const char *data,
-			      int noutput, ricci_tensor *const *outputs);
+			      int noutput, ricci_tensor *const *outputs, Error *err);
 
 /* ---- the roofline (roofline.c): what bounds a kernel ---- */
 typedef struct KernelTime { /* of a kernel of a graph that ran some times */

@@ -145,13 +145,12 @@ ricci_session *ricci_session_new(ricci_graph *g, const ricci_options *options, i
 }
 
 ricci_session *session_packed(ricci_graph *g, const KernelPack *p, int threads, const char *data,
-			      int noutput, ricci_tensor *const *outputs)
+			      int noutput, ricci_tensor *const *outputs, Error *err)
 {
-	Error e = {.tell = true};
 	ricci_options o = RICCI_OPTIONS(.threads = threads, .static_mode = 1);
-	Family *f = family_new(g, &o, &(Given){p, data}, &e);
+	Family *f = family_new(g, &o, &(Given){p, data}, err);
 
-	return f ? session_make(f, 0, noutput, outputs, &e) : NULL;
+	return f ? session_make(f, 0, noutput, outputs, err) : NULL;
 }
 
 ricci_session *ricci_session_share(ricci_session *old, int train, int noutput,

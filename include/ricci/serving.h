@@ -27,7 +27,7 @@ RICCI_API int ricci_export_checkpoint(const char *checkpoint, const char *path,
  * function cache knows for so many threads (0: as many as the process may run on), and what is
  * missing is compiled and tried now, which takes a C compiler and some seconds. A module runs where
  * it was made or on processors with the same instructions, with the same build of the library.
- * Otherwise as ricci_export. */
+ * Otherwise as ricci_export, but for random draws, which a module makes as a session with seed 0. */
 RICCI_API int ricci_export_module(ricci_session *s, int n, ricci_tensor *const *output,
 				  const char *const *name, int threads, const char *path);
 RICCI_API int ricci_export_module_checkpoint(const char *checkpoint, int threads, const char *path);

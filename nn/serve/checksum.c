@@ -31,8 +31,8 @@ static uint64_t mix(uint64_t lane, uint64_t v)
 
 static uint64_t lanes_fold(const uint64_t lane[4])
 {
-	uint64_t h = rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) +
-		     rotate(lane[3], 18);
+	uint64_t h =
+		rotate(lane[0], 1) + rotate(lane[1], 7) + rotate(lane[2], 12) + rotate(lane[3], 18);
 
 	for (int i = 0; i < 4; i++)
 		h = (h ^ mix(0, lane[i])) * PRIME1 + PRIME4;

@@ -179,10 +179,10 @@ static int ports_list(ricci_module *m, Error *err)
 	Arena *a = &m->memory;
 	const ricci_graph *g = m->net.g;
 	size_t room = (size_t)g->ntensor + 1;
-	bool good = (m->port[0] = arena_alloc(a, room * sizeof *m->port[0])) &&
-		    (m->input = arena_alloc(a, room * sizeof *m->input)) &&
-		    (m->port[1] = arena_alloc(a, (size_t)(m->net.noutput + 1) *
-							 sizeof *m->port[1]));
+	bool good =
+		(m->port[0] = arena_alloc(a, room * sizeof *m->port[0])) &&
+		(m->input = arena_alloc(a, room * sizeof *m->input)) &&
+		(m->port[1] = arena_alloc(a, (size_t)(m->net.noutput + 1) * sizeof *m->port[1]));
 
 	for (ricci_tensor *t = g->first; t && good; t = t->next)
 		if (t->role == ROLE_INPUT) {
@@ -213,6 +213,7 @@ static int port_find(const ricci_module *m, int out, const char *call, const cha
 /* ---- the module ---- */
 static int module_load(Opened *o, ricci_module *m, int threads)
 {
+	Error why = {0};
 	int code = file_open(o);
 
 	if (!code)
@@ -226,8 +227,8 @@ static int module_load(Opened *o, ricci_module *m, int threads)
 	if (!code)
 		code = ports_list(m, o->err);
 	if (!code && !(m->session = session_packed(m->net.g, m->pack, threads, m->weights,
-						   m->net.noutput, m->net.output)))
-		code = error_set(o->err, RICCI_EFORMAT, "%s: %s", o->path, ricci_error_message());
+						   m->net.noutput, m->net.output, &why)))
+		code = error_set(o->err, why.code, "%s: %s", o->path, why.text);
 	return code;
 }
 

@@ -12,8 +12,9 @@ enum { MODULE_FORMAT = 1, MODULE_PAGE = 1 << 16, MODULE_MOST = 1 << 30 };
 #define MODULE_MAGIC "ricci module\n"
 typedef struct ModuleHead {
 	char magic[16];
-	uint32_t format, order; /* order: MODULE_ORDER, unless another machine's bytes are swapped */
-	char version[64];	/* code_version */
+	uint32_t format,
+		order;	  /* order: MODULE_ORDER, unless another machine's bytes are swapped */
+	char version[64]; /* code_version */
 	uint32_t isa, vector_bytes; /* of the target */
 	char isa_names[128];
 	uint64_t text, kernels, weights; /* bytes of each; text with its NUL */
