@@ -48,11 +48,15 @@ struct example {
 	 * input, metric; calls example_optimise. Errors stay in the graph. */
 	void (*network)(example *e);
 	/* Called in place of the training where an option of the example asks for something else
-	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`: more than 0, the
-	 * exit status, where the error was told on stderr already. */
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`:
+	 * more than 0, the exit status, where the error was told on stderr already. */
 	int (*act)(example *e, int *done);
 	/* Called after a training that came to its end, or NULL: the exit status. */
 	int (*finish)(example *e);
+	/* In place of all of these: a program of its own, its exit status; with `common`, names of
+	 * the common options that it has, spaces around each. */
+	int (*program)(example *e);
+	const char *common;
 
 	/* Filled in before `load` and `network` are called. */
 	ricci_graph *graph;
@@ -64,6 +68,7 @@ struct example {
 
 	/* Filled in by `network` and `load`. */
 	ricci_tensor *output; /* what inference computes */
+	const char *net;      /* its name in --bench; NULL: the program's */
 	ricci_training training;
 
 	ricci_options options; /* of sessions */
@@ -118,7 +123,10 @@ void example_predict_sequence(example *e, ricci_tensor *y);
 
 /* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */
 int example_fill(const example *e, ricci_session *s);
-int example_bench(example *e, double tune);			   /* examples/example_bench.c */
+/* examples/example_bench.c: times steps for so many seconds, after a search of `tune` seconds for
+ * faster kernels; `start` of the program is by example_now(), in seconds. */
+int example_bench(example *e, double start, double seconds, double tune);
+double example_now(void);
 int example_check(example *e);					   /* examples/example_check.c */
 int example_dump(example *e, const char *folder, int64_t batches); /* examples/example_dump.c */
 
