@@ -139,7 +139,7 @@ RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
 /* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
 RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
 
-/* ---- layers with parameters (nn/layers/module.c)
+/* ---- layers with parameters (nn/layers/layer.c, parameter.c)
  * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
  * and initial values of PyTorch's modules, and call the layer above; so do ricci_multihead_attention
  * and ricci_recurrent below. name "": "weight", "bias". To share parameters, give them to a layer

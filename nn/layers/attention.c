@@ -1,7 +1,7 @@
-/* attention.c - scaled dot product attention, and the module of several heads around it.
+/* attention.c - scaled dot product attention, and the layer of several heads around it.
  * Input: queries, keys and values of one graph, what masks them. Output: one tensor, and the
- * module's parameters in the open scope. Invariant: plain equations; a query that attends to no key gets
- * zeros, in the result and in the gradients. */
+ * layer's parameters. Invariant: plain equations; a query that attends to no key gets zeros, in the
+ * result and in the gradients. */
 #include "nn/layers/internal.h"
 
 #include <math.h>
@@ -176,7 +176,7 @@ ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 	return layer_build(&t, 2, operand);
 }
 
-/* ---- the module ---- */
+/* ---- several heads, with parameters ---- */
 
 typedef struct Projection {
 	ricci_tensor *weight, *bias; /* bias may be NULL */
@@ -209,7 +209,7 @@ static ricci_tensor *bias(const Layer *l, const char *part, int64_t n,
 	return o->no_bias ? NULL : layer_parameter(l, part, 1, &n, ricci_constant(0));
 }
 
-/* The module's input projections: with one width of all three they are rows of one weight. */
+/* The layer's input projections: with one width of all three they are rows of one weight. */
 static void projections(Projection *p, const Layer *l, ricci_tensor *const *x,
 			const ricci_attention_options *o)
 {
