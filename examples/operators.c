@@ -250,7 +250,6 @@ int main(int argc, char **argv)
 			.name = "operators",
 			.about = "Trains many operators for a few steps each, and prints a table.",
 			.lr = 0.02,
-			.steps = 50,
 			.option = own,
 			.common = " lr seed threads backend static help ",
 			.program = program});
