@@ -29,6 +29,7 @@ enum {
 	PICTURE,
 	PROFILE,
 	BENCH,
+	BENCH_SECONDS,
 	CHECK,
 	DUMP,
 	HELP,
@@ -58,6 +59,7 @@ static example_option common[NCOMMON + 1] = {
 	[PICTURE] = {"picture", "F", "curves as an SVG", NULL, 0, 0, 0, NULL},
 	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer", NULL, 0, 0, 0, NULL},
 	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
+	[BENCH_SECONDS] = {"seconds", "S", "of --bench, for training steps and again for inference", NULL, 'x', 0, 2, NULL},
 	[CHECK] = {"check-gradients", NULL, "compare gradients with finite differences, in f64", NULL, 0, 0, 0, NULL},
 	[DUMP] = {"dump", "DIR", "write the batches of the first --steps steps there, as .npy", NULL, 0, 0, 0, NULL},
 	[HELP] = {"help", NULL, "print this", NULL, 0, 0, 0, NULL},
@@ -309,7 +311,7 @@ static void describe(example *e)
 	t->stop = ricci_interrupted(); /* ctrl-C ends it, saved; a second one at once */
 }
 
-static int run(example *e)
+static int run(example *e, double start)
 {
 	ricci_training *t = &e->training;
 	int done = 0, status = 0;
@@ -331,7 +333,7 @@ static int run(example *e)
 	if (e->check)
 		return example_check(e);
 	if (e->bench)
-		return example_bench(e, t->tune);
+		return example_bench(e, start, common[BENCH_SECONDS].value, t->tune);
 	if (common[DUMP].text)
 		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
 	if (common[STEPS].text && !t->steps)
@@ -352,6 +354,7 @@ void *example_own(example *e, size_t bytes)
 
 int example_main(int argc, char **argv, example *e)
 {
+	double start = example_now();
 	common[DATA].help = e->data;
 	common[BATCH].value = e->batch;
 	common[EPOCHS].value = e->epochs;
@@ -360,7 +363,7 @@ int example_main(int argc, char **argv, example *e)
 	if (status || common[HELP].text)
 		return status ? status : help(e);
 	describe(e);
-	status = run(e);
+	status = run(e, start);
 	ricci_graph_free(e->graph);
 	ricci_data_free(e->training.train);
 	ricci_data_free(e->training.test);

@@ -68,6 +68,7 @@ struct example {
 
 	/* Filled in by `network` and `load`. */
 	ricci_tensor *output; /* what inference computes */
+	const char *net;      /* its name in --bench; NULL: the program's */
 	ricci_training training;
 
 	ricci_options options; /* of sessions */
@@ -122,7 +123,10 @@ void example_predict_sequence(example *e, ricci_tensor *y);
 
 /* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */
 int example_fill(const example *e, ricci_session *s);
-int example_bench(example *e, double tune);			   /* examples/example_bench.c */
+/* examples/example_bench.c: times steps for so many seconds, after a search of `tune` seconds for
+ * faster kernels; `start` of the program is by example_now(), in seconds. */
+int example_bench(example *e, double start, double seconds, double tune);
+double example_now(void);
 int example_check(example *e);					   /* examples/example_check.c */
 int example_dump(example *e, const char *folder, int64_t batches); /* examples/example_dump.c */
 

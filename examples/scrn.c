@@ -22,8 +22,9 @@ static void network(example *e)
 	int hidden = example_size(e, "hidden", 1024), context = example_size(e, "context", 256);
 	ricci_tensor *x = example_sequence(e, example_size(e, "length", 16), hidden);
 	ricci_tensor *states[2]; /* of all steps */
-	ricci_recurrent(x, &RICCI_RECURRENT(.cell = &cell, .hidden = hidden, .context = context,
-					    .states = states, .name = "cell"));
+	ricci_recurrent(x, "cell",
+			&RICCI_RECURRENT(.cell = &cell, .hidden = hidden, .context = context,
+					 .states = states));
 	int out = e->bench ? hidden : example_vocabulary(e);
 	ricci_tensor *u = ricci_linear_layer(states[0], "head", &RICCI_LINEAR(.out = out));
 	ricci_tensor *v = ricci_linear_layer(states[1], "head_context",

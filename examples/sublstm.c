@@ -22,8 +22,8 @@ static void network(example *e)
 {
 	int hidden = example_size(e, "hidden", 1024);
 	ricci_tensor *x = example_sequence(e, example_size(e, "length", 16), hidden);
-	ricci_tensor *y = ricci_recurrent(
-		x, &RICCI_RECURRENT(.cell = &cell, .hidden = hidden, .name = "cell"));
+	ricci_tensor *y =
+		ricci_recurrent(x, "cell", &RICCI_RECURRENT(.cell = &cell, .hidden = hidden));
 	if (!e->bench)
 		y = ricci_linear_layer(y, "head", &RICCI_LINEAR(.out = example_vocabulary(e)));
 	example_predict_sequence(e, y);

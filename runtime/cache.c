@@ -38,7 +38,7 @@ static bool line_is(const Line *l, uint64_t hash, const char *text, Request r)
 {
 	return l->hash == hash && l->request.backend == r.backend &&
 	       l->request.frozen == r.frozen && l->request.threads == r.threads &&
-	       !strcmp(l->task->text, text);
+	       l->request.pack == r.pack && !strcmp(l->task->text, text);
 }
 
 Line *line_get(Task *t, Request r, Error *err)

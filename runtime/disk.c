@@ -16,6 +16,11 @@
 #define RICCI_CODE "0" /* the Makefile's checksum of the code generator's sources */
 #endif
 
+const char *code_version(void)
+{
+	return RICCI_VERSION " " RICCI_CODE;
+}
+
 static const char *compiler_version(const Line *l)
 {
 	const Backend *b = l->request.backend ? l->request.backend : backend_find("cc");

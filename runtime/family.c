@@ -33,7 +33,8 @@ Storage *storage_find(int n, Storage *list, const Node *x)
 void storage_free(int n, Storage *list)
 {
 	for (int i = 0; list && i < n; i++) {
-		buffer_free(list[i].data);
+		if (!list[i].borrowed)
+			buffer_free(list[i].data);
 		buffer_free(list[i].spare);
 	}
 	mem_free(list);
@@ -123,10 +124,32 @@ static int request_make(const ricci_options *o, Request *r, Error *err)
 	return 0;
 }
 
-static int family_fill(Family *f, const ricci_options *o, Error *err)
+/* Parameters and states are where they were given. */
+static int family_borrow(Family *f, const Given *given, Error *err)
+{
+	int n = f->nstate, code = 0;
+	size_t *offset = mem_alloc(((size_t)n + 1) * sizeof *offset);
+
+	if (!offset)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	pack_places(f->g, offset);
+	for (int i = 0; i < n && !code; i++) {
+		ricci_tensor *t = ricci_param_at(f->g, i, NULL);
+		Storage *st = storage_find(n, f->state, t->node);
+
+		st->data = (char *)given->data + offset[i];
+		st->borrowed = st->drawn = true;
+		code = data_check(t, st->data, err);
+	}
+	mem_free(offset);
+	return code;
+}
+
+static int family_fill(Family *f, const ricci_options *o, const Given *given, Error *err)
 {
 	int code = request_make(o, &f->request, err);
 
+	f->request.pack = given ? given->pack : NULL;
 	f->seed = o->seed;
 	f->check_finite = o->check_finite || !strcmp(env_text("RICCI_CHECK", ""), "nan");
 	if (!code && !(f->pool = pool_new(o->threads, err)))
@@ -137,6 +160,8 @@ static int family_fill(Family *f, const ricci_options *o, Error *err)
 		return RICCI_ENOMEM;
 	if (!code)
 		code = storage_list(f->g, true, &f->nstate, &f->state, err);
+	if (!code && given)
+		return family_borrow(f, given, err);
 	for (int i = 0; i < f->nstate && !code; i++)
 		code = storage_reserve(&f->state[i], err);
 	return code;
@@ -163,7 +188,7 @@ int family_check(const Family *f, Error *err)
 				   "from: a child may free it, and make sessions of its own");
 }
 
-Family *family_new(ricci_graph *g, const ricci_options *o, Error *err)
+Family *family_new(ricci_graph *g, const ricci_options *o, const Given *given, Error *err)
 {
 	ricci_options own = RICCI_OPTIONS();
 	Family *f;
@@ -179,7 +204,7 @@ Family *family_new(ricci_graph *g, const ricci_options *o, Error *err)
 	f->g = g;
 	graph_ref(g);
 	pthread_mutex_init(&f->lock, NULL);
-	if (family_fill(f, &own, err)) {
+	if (family_fill(f, &own, given, err)) {
 		family_unref(f);
 		return NULL;
 	}

@@ -18,7 +18,12 @@ typedef struct Family {
 	Storage *state;
 } Family;
 
-Family *family_new(ricci_graph *g, const ricci_options *o, Error *err);
+typedef struct Given { /* what a net brings along; see session_packed */
+	const KernelPack *pack;
+	const char *data;
+} Given;
+/* given: or NULL */
+Family *family_new(ricci_graph *g, const ricci_options *o, const Given *given, Error *err);
 void family_unref(Family *f);
 int family_check(const Family *f, Error *err); /* does it belong to this process? */
 /* Gives a parameter or state its initial value, unless it has one: drawn, or fed. Under the family's

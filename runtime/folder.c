@@ -140,6 +140,27 @@ uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 }
 
 /* ---- files ---- */
+int file_trust(int fd, const char *path, Error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return error_set(err, RICCI_EIO, "cannot read %s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return error_set(err, RICCI_EINVAL, "%s is not a regular file", path);
+	if (!owner_trusted(&st))
+		return error_set(err, RICCI_EINVAL,
+				 "%s belongs to another user (%ld), and code is loaded from it: "
+				 "make a copy of your own",
+				 path, (long)st.st_uid);
+	if (others_write(&st))
+		return error_set(err, RICCI_EINVAL,
+				 "others may write to %s (mode %o), and code is loaded from it: "
+				 "chmod go-w",
+				 path, (unsigned)st.st_mode & 07777);
+	return 0;
+}
+
 void folder_name(uint64_t a, uint64_t b, const char *suffix, char name[NAME_ROOM])
 {
 	snprintf(name, NAME_ROOM, "ricci-%016llx%016llx%s", (unsigned long long)a,

@@ -155,6 +155,7 @@ typedef struct Request {
 	const Backend *backend; /* NULL: the best */
 	bool frozen;		/* static mode: the default schedule, never changed */
 	int threads;		/* that run it, for which it is tuned; 0 when frozen */
+	const KernelPack *pack; /* frozen: the only kernels there are; NULL: they are made */
 } Request;
 typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	char object[48];  /* a file of the cache's folder; "" when it is not kept */
@@ -257,6 +258,11 @@ const Backend *line_tuning(const Line *l);
 /* Gives every line a kernel: from memory, from disk, or made now by `threads` threads. */
 int lines_fill(int n, Line **lines, int threads, Error *err);
 
+/* ---- kernels that come with a net (pack.c) ---- */
+/* Gives every line its kernel of the pack; an error where one is missing. */
+int pack_fill(const KernelPack *p, int n, Line **lines, Error *err);
+const DeviceModel *pack_device(const KernelPack *p);
+
 /* ---- the background (explore.c, generate.c): exploration and code generation threads ---- */
 typedef struct Tuner Tuner;
 Tuner *tuner_new(int generators, Error *err); /* threads that make kernels */
@@ -279,6 +285,7 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 	void *data, *spare; /* spare: where the next value is computed; commit swaps them */
 	bool used;	    /* by a program */
 	bool drawn;	    /* a parameter or state has its initial value, or was fed */
+	bool borrowed;	    /* data is somebody else's, and never written to */
 	bool kept;	    /* its old value is wanted after the step: never in place */
 } Storage;
 /* draw.c: the first values of a parameter or state, whose data are zeros. */
@@ -419,6 +426,7 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
  * wrong. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);
 
+const Program *session_program(const ricci_session *s);
 /* session.c: the lines of a session's kernels, in order; how many */
 int session_lines(const ricci_session *s, Line **lines, int room);
 /* Has the parameter or state t been drawn, or fed? */

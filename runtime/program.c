@@ -39,7 +39,10 @@ static int build_partition(Build *b)
 {
 	const ProgramSpec *s = b->spec;
 	int nroot = s->noutput + s->nassign, code;
-	DeviceModel dev = *(s->request.frozen ? device_nominal() : device_model());
+	const Request *r = &s->request;
+	DeviceModel dev = *(r->pack	? pack_device(r->pack)
+			    : r->frozen ? device_nominal()
+					: device_model());
 
 	dev.grid = backend_grid(s->request.backend);
 	build_stage(b, "device");
@@ -309,7 +312,9 @@ static int build_all(Build *b)
 	lock_take(LOCK_GRAPHS);
 	code = build_graph(b);
 	lock_leave(LOCK_GRAPHS);
-	if (!code)
+	if (!code && s->request.pack)
+		code = pack_fill(s->request.pack, p->nline, p->line, b->err);
+	else if (!code)
 		code = lines_fill(p->nline, p->line, s->threads, b->err);
 	build_stage(b, "kernels");
 	return code;

@@ -56,6 +56,31 @@ int cache_list(FILE *out, Error *err);
 int cache_verify(bool repair, CacheReport *r, Error *err);
 int cache_clear(CacheReport *r, Error *err);
 
+/* Error unless the open file is a regular one that nobody but this user and root may have written:
+ * what code is loaded from (folder.c). */
+int file_trust(int fd, const char *path, Error *err);
+/* The library's version, and a checksum of the sources that make kernels (disk.c). */
+const char *code_version(void);
+
+/* ---- kernels that come with a net (pack.c): served without a compiler ---- */
+typedef struct KernelPack KernelPack;
+/* Kernels for all that a dynamic session runs, as bytes: compiled by cc with the schedules that its
+ * lines have by now, vendor libraries left out, and each verified. Addresses that a pack asks for
+ * in memory are multiples of PACK_ALIGN from its beginning, which has to be one, too. */
+enum { PACK_ALIGN = 16 };
+int pack_write(const ricci_session *s, Text *out, Error *err);
+/* Loads the code; the bytes may go afterwards. NULL on error: RICCI_EFORMAT where they are damaged. */
+KernelPack *pack_read(const void *bytes, size_t n, Error *err);
+void pack_free(KernelPack *p); /* after the sessions that use it */
+/* Where parameters and states of a net lie one behind the other: each at a multiple of 64, with room
+ * for vectors read past the end. The bytes of all; offset[k]: of ricci_param_at(g, k); or NULL. */
+size_t pack_places(const ricci_graph *g, size_t *offset);
+/* A session that computes outputs with the kernels of a pack only: no compiler and no thread that
+ * searches is started. Parameters and states are at `data` as pack_places says, read only, and
+ * outlive it. NULL on error. */
+ricci_session *session_packed(ricci_graph *g, const KernelPack *p, int threads, const char *data,
+			      int noutput, ricci_tensor *const *outputs, Error *err);
+
 /* ---- the roofline (roofline.c): what bounds a kernel ---- */
 typedef struct KernelTime { /* of a kernel of a graph that ran some times */
 	const char *text;   /* its equations */

@@ -139,9 +139,18 @@ ricci_session *ricci_session_new(ricci_graph *g, const ricci_options *options, i
 		error_set(&e, RICCI_EINVAL, "a session needs a graph and its outputs");
 	else if (g->ir.err.code)
 		error_tell(&g->ir.err);
-	else if ((f = family_new(g, options, &e)))
+	else if ((f = family_new(g, options, NULL, &e)))
 		s = session_make(f, train, noutput, outputs, &e);
 	return s;
+}
+
+ricci_session *session_packed(ricci_graph *g, const KernelPack *p, int threads, const char *data,
+			      int noutput, ricci_tensor *const *outputs, Error *err)
+{
+	ricci_options o = RICCI_OPTIONS(.threads = threads, .static_mode = 1);
+	Family *f = family_new(g, &o, &(Given){p, data}, err);
+
+	return f ? session_make(f, 0, noutput, outputs, err) : NULL;
 }
 
 ricci_session *ricci_session_share(ricci_session *old, int train, int noutput,
@@ -170,6 +179,11 @@ void ricci_session_free(ricci_session *s)
 	mem_free(s->output);
 	family_unref(s->f);
 	mem_free(s);
+}
+
+const Program *session_program(const ricci_session *s)
+{
+	return s->p;
 }
 
 int session_lines(const ricci_session *s, Line **lines, int room)

@@ -35,6 +35,9 @@ static const char help_text[] =
 	"its "
 	"header\n"
 	"             [--weights FILE]             the weights beside, not in the source\n"
+	"  ricci export CHECKPOINT --module FILE   a trained net with its compiled kernels, for "
+	"programs that\n"
+	"                                          link the library and have no compiler\n"
 	"  ricci info                              this machine, the backends, the cache\n"
 	"  ricci cache list|verify|clear           the kernels kept on disk\n"
 	"\n"
@@ -222,6 +225,8 @@ static void options_read(Options *o, const struct Command *c, int argc, char **a
 			list_add(&o->output, value, NULL);
 		} else if (takes & TAKES_EXPORT && option_is("--weights", argc, argv, &i, &value)) {
 			o->weights = value;
+		} else if (takes & TAKES_EXPORT && option_is("--module", argc, argv, &i, &value)) {
+			o->module = value;
 		} else if (takes & TAKES_OUTPUT && option_is("-o", argc, argv, &i, &value)) {
 			list_add_named(&o->output, value, "-o NAME=FILE.npy");
 		} else if (takes & TAKES_GRAD && option_is("--wrt", argc, argv, &i, &value)) {

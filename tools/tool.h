@@ -32,6 +32,7 @@ typedef struct Options {
 	const Strategy *strategy;
 	const char *picture; /* NULL: none */
 	const char *weights; /* of an exported net: their file; NULL: in the source */
+	const char *module;  /* an exported net is this file; NULL: C */
 } Options;
 
 /* ---- program.c: the expression, its operands and results ---- */

@@ -111,28 +111,41 @@ static int session_values(ricci_session *s, const ricci_graph *g, const ReadNet 
 	return 0;
 }
 
+int serve_model(ricci_session *s, int n, ricci_tensor *const *output, const char *const *name,
+		ReadNet *m, void ***data, Error *err)
+{
+	Text text = {0};
+
+	*data = NULL;
+	int code = net_print(&text, n, output, name, err);
+	if (!code)
+		code = net_read(m, text.s, err);
+	text_free(&text);
+	if (code)
+		return code;
+	*data = mem_zalloc(((size_t)ricci_param_count(m->g) + 1) * sizeof **data);
+	if (!*data)
+		code = error_set(err, RICCI_ENOMEM, "out of memory for a net's weights");
+	if (!code)
+		code = session_values(s, output[0]->g, m, *data, err);
+	if (code)
+		checkpoint_model_free(m, *data);
+	return code;
+}
+
 int ricci_export(ricci_session *s, int n, ricci_tensor *const *output, const char *const *name,
 		 const char *path, const char *weights)
 {
 	Error *err = ERROR_TELL;
-	Text text = {0};
 	ReadNet m = {0};
+	void **data;
 
 	if (!s)
 		return error_set(err, RICCI_EINVAL, "ricci_export needs a session");
-	int code = net_print(&text, n, output, name, err);
-	if (!code)
-		code = net_read(&m, text.s, err);
-	text_free(&text);
+	int code = serve_model(s, n, output, name, &m, &data, err);
 	if (code)
 		return code;
-	void **data = mem_zalloc(((size_t)ricci_param_count(m.g) + 1) * sizeof *data);
-	if (!data)
-		code = error_set(err, RICCI_ENOMEM, "out of memory for a net's weights");
-	if (!code)
-		code = session_values(s, output[0]->g, &m, data, err);
-	if (!code)
-		code = model_export(&m, data, path, weights, err);
+	code = model_export(&m, data, path, weights, err);
 	checkpoint_model_free(&m, data);
 	return code;
 }

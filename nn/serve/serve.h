@@ -76,4 +76,11 @@ int serve_source(const ServePlan *p, const ServeText *how, Text *c, Text *h, Err
 /* The file of the weights. */
 int serve_weights(const ServePlan *p, const ServeText *how, Text *out, Error *err);
 
+/* checksum.c: XXH64 with seed 0. */
+uint64_t serve_checksum(const void *data, size_t n);
+/* export.c: outputs of a session as a model of its own with the session's values. name: or NULL.
+ * checkpoint_model_free frees it; after an error there is nothing to free. */
+int serve_model(ricci_session *s, int n, ricci_tensor *const *output, const char *const *name,
+		ReadNet *m, void ***data, Error *err);
+
 #endif
