@@ -6,8 +6,8 @@ usage: peer_nets.py --peer torch|compile|jax --net NAME [--variant NAME] [--thre
        peer_nets.py --list                           {net: {peer: [variant, ..]}}
 
 A network is its parameters and a function written over a few operations, which bench/peer_torch.py and bench/peer_jax.py spell as users of
-each would. Plain SGD; batch norm uses the batch's statistics in training (running ones are not kept) and fixed ones in inference. step_ms and
-infer_ms are medians, first_s is the time from --start to the end of the first training step, peak_mb the memory up to the end of training.
+each would. Plain SGD; batch norm uses the batch's statistics in training (running ones are not kept) and fixed ones in inference. step_ms
+and infer_ms are medians, first_s is the time from --start to the end of the first training step, peak_mb the memory up to the end of training.
 """
 import time
 
@@ -377,8 +377,9 @@ class Gpt(Transformer):
         return x + self.feed_forward(o, p, o.layer_norm(x, p, k + "n2"), k)
 
 
-NETS = {"capsnet": CapsNet(), "resnet18": ResNet(False), "resnet50": ResNet(True), "mobilenet_v2": MobileNetV2(), "shufflenet": ShuffleNet(),
-        "lstm": Lstm(), "mi_lstm": MiLstm(), "scrn": Scrn(), "sublstm": SubLstm(), "lltm": Lltm(), "bert": Bert(), "gpt": Gpt()}
+NETS = {"capsnet": CapsNet(), "resnet18": ResNet(False), "resnet50": ResNet(True), "mobilenet_v2": MobileNetV2(),
+        "shufflenet": ShuffleNet(), "lstm": Lstm(), "mi_lstm": MiLstm(), "scrn": Scrn(), "sublstm": SubLstm(), "lltm": Lltm(),
+        "bert": Bert(), "gpt": Gpt()}
 
 
 def prepare(peer, net, variant, threads):
