@@ -11,12 +11,9 @@ figures still come. Operators that need what the processor lacks come only where
 """
 import argparse, json, math, os, re, shutil, statistics, subprocess, sys, tempfile
 
-import chart
+import chart, peer_process
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# glibc told to keep freed memory: without it the peers lose up to 40% in page faults.
-MALLOC = {"MALLOC_TOP_PAD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33)}
-NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax", "tvm": "tvm"}
 
 
 class Peer:
@@ -24,11 +21,8 @@ class Peer:
     has read its packages: nothing is timed meanwhile."""
 
     def __init__(self, args, name, folder):
-        n = str(args.threads)
-        env = dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, TVM_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
-                   TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
-        self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--peer", name, "--threads", n],
-                                      env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.child = subprocess.Popen([args.peer_python, os.path.join(HERE, "peer_operators.py"), "--peer", name, "--threads",
+                                       str(args.threads)], env=peer_process.environment(args.threads, folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ready(self):
         self.child.stdout.readline()
@@ -40,15 +34,6 @@ class Peer:
         except BrokenPipeError:
             return {}
         return json.loads(self.child.stdout.readline() or "{}")
-
-
-def peers_there(args):
-    """Those wanted that the Python has."""
-    if not args.peer_python:
-        return []
-    has = {m: subprocess.run([args.peer_python, "-c", f"import importlib.util as u, sys; sys.exit(not u.find_spec('{m}'))"]).returncode == 0
-           for m in set(NEEDS.values())}
-    return [p for p in args.peers.split(",") if has[NEEDS[p]]]
 
 
 def operand_names(text):
@@ -100,7 +85,8 @@ def row_of(args, o, mode, ours, peers, peak):
                 row["user_ms"] = statistics.median(a["user_ms"] for a in answers)
     if row["peers"]:
         row["best"] = min(row["peers"], key=lambda p: row["peers"][p]["ms"])
-        row["ratio"] = row["peers"][row["best"]]["ms"] / row["ms"]
+        row["ratios"] = {p: v["ms"] / row["ms"] for p, v in row["peers"].items()}
+        row["ratio"] = row["ratios"][row["best"]]
     return row
 
 
@@ -141,8 +127,8 @@ def main():
     args = ap.parse_args()
     if args.quick:
         args.rounds, args.seconds = 1, 1
-    if set(args.peers.split(",")) - set(NEEDS):
-        ap.error(f"--peers takes {','.join(NEEDS)}")
+    if set(args.peers.split(",")) - set(peer_process.NEEDS):
+        ap.error(f"--peers takes {','.join(peer_process.NEEDS)}")
     args.build = os.path.abspath(args.build)
     # an old binary would time old kernels
     subprocess.run(["make", "-C", args.build, "--no-print-directory", "-s", "tools/ricci", "bench/operators", "bench/machine"], check=True)
@@ -152,7 +138,10 @@ def main():
     peak = machine[f"threads_{args.threads}"]["f32_gflops"]
     listed = [json.loads(line) for line in ours.run("bench/operators", "--list").splitlines()]
     only = args.only and args.only.split(",")
-    peers = {name: Peer(args, name, os.path.join(folder, name)) for name in peers_there(args)}
+    found, skipped = peer_process.there(args.peer_python, args.peers.split(","))
+    peers = {name: Peer(args, name, os.path.join(folder, name)) for name in found}
+    for name, why in skipped.items():
+        print(f"skipped: {name} ({why})", file=sys.stderr)
     for peer in peers.values():
         peer.ready()
     title = f"{args.threads} threads, f32, {machine['isa']}, {peak:.0f} GFLOP/s of multiply-adds"

@@ -29,6 +29,7 @@ enum {
 	PICTURE,
 	PROFILE,
 	BENCH,
+	BENCH_SECONDS,
 	CHECK,
 	DUMP,
 	HELP,
@@ -58,6 +59,7 @@ static example_option common[NCOMMON + 1] = {
 	[PICTURE] = {"picture", "F", "curves as an SVG", NULL, 0, 0, 0, NULL},
 	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer", NULL, 0, 0, 0, NULL},
 	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
+	[BENCH_SECONDS] = {"seconds", "S", "of --bench, for training steps and again for inference", NULL, 'x', 0, 2, NULL},
 	[CHECK] = {"check-gradients", NULL, "compare gradients with finite differences, in f64", NULL, 0, 0, 0, NULL},
 	[DUMP] = {"dump", "DIR", "write the batches of the first --steps steps there, as .npy", NULL, 0, 0, 0, NULL},
 	[HELP] = {"help", NULL, "print this", NULL, 0, 0, 0, NULL},
@@ -66,13 +68,23 @@ static example_option common[NCOMMON + 1] = {
 
 /* ---- options */
 
+/* Whether the example has this option. */
+static int option_offered(const example *e, const example_option *o)
+{
+	char word[40];
+	if (o < common || o >= common + NCOMMON)
+		return 1;
+	snprintf(word, sizeof word, " %s ", o->name);
+	return (o != &common[AUGMENT] || e->augments) && (!e->common || strstr(e->common, word));
+}
+
 /* Own options come first, so that --help begins with what is special. */
 static example_option *option_find(const example *e, const char *name, size_t length)
 {
 	for (int own = 1; own >= 0; own--)
 		for (example_option *o = own ? e->option : common; o && o->name; o++)
 			if (strlen(o->name) == length && !strncmp(o->name, name, length))
-				return o == &common[AUGMENT] && !e->augments ? NULL : o;
+				return option_offered(e, o) ? o : NULL;
 	return NULL;
 }
 
@@ -105,7 +117,7 @@ static int help(const example *e)
 	printf("usage: %s [options]\n%s\n", e->name, e->about);
 	for (int own = 1; own >= 0; own--)
 		for (const example_option *o = own ? e->option : common; o && o->name; o++)
-			if (o != &common[AUGMENT] || e->augments)
+			if (option_offered(e, o))
 				option_help(o);
 	return fflush(stdout) ? 1 : 0;
 }
@@ -299,25 +311,35 @@ static void describe(example *e)
 	t->stop = ricci_interrupted(); /* ctrl-C ends it, saved; a second one at once */
 }
 
-static int run(example *e)
+static int run(example *e, double start)
 {
 	ricci_training *t = &e->training;
-	int done = 0;
+	int done = 0, status = 0;
+	if (e->program)
+		return e->program(e);
 	e->graph = ricci_graph_new();
-	if (!e->graph || (!e->bench && !e->check && e->load(e)) || graph_make(e) ||
-	    (e->act && e->act(e, &done)))
+	if (!e->graph)
+		status = RICCI_ENOMEM;
+	if (!status && !e->bench && !e->check)
+		status = e->load(e);
+	if (!status)
+		status = graph_make(e);
+	if (!status && e->act)
+		status = e->act(e, &done);
+	if (status < 0)
 		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
-	if (done)
-		return 0;
+	if (done || status)
+		return status;
 	if (e->check)
 		return example_check(e);
 	if (e->bench)
-		return example_bench(e, t->tune);
+		return example_bench(e, start, common[BENCH_SECONDS].value, t->tune);
 	if (common[DUMP].text)
 		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
 	if (common[STEPS].text && !t->steps)
 		return save_initial(e);
-	return train(e);
+	status = train(e);
+	return status || !e->finish ? status : e->finish(e);
 }
 
 void *example_own(example *e, size_t bytes)
@@ -332,6 +354,7 @@ void *example_own(example *e, size_t bytes)
 
 int example_main(int argc, char **argv, example *e)
 {
+	double start = example_now();
 	common[DATA].help = e->data;
 	common[BATCH].value = e->batch;
 	common[EPOCHS].value = e->epochs;
@@ -340,7 +363,7 @@ int example_main(int argc, char **argv, example *e)
 	if (status || common[HELP].text)
 		return status ? status : help(e);
 	describe(e);
-	status = run(e);
+	status = run(e, start);
 	ricci_graph_free(e->graph);
 	ricci_data_free(e->training.train);
 	ricci_data_free(e->training.test);

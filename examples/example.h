@@ -48,8 +48,15 @@ struct example {
 	 * input, metric; calls example_optimise. Errors stay in the graph. */
 	void (*network)(example *e);
 	/* Called in place of the training where an option of the example asks for something else
-	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. */
+	 * (a text to be written, say), or NULL: 0, or an error; *done: 1 if so. `load` and `act`:
+	 * more than 0, the exit status, where the error was told on stderr already. */
 	int (*act)(example *e, int *done);
+	/* Called after a training that came to its end, or NULL: the exit status. */
+	int (*finish)(example *e);
+	/* In place of all of these: a program of its own, its exit status; with `common`, names of
+	 * the common options that it has, spaces around each. */
+	int (*program)(example *e);
+	const char *common;
 
 	/* Filled in before `load` and `network` are called. */
 	ricci_graph *graph;
@@ -61,6 +68,7 @@ struct example {
 
 	/* Filled in by `network` and `load`. */
 	ricci_tensor *output; /* what inference computes */
+	const char *net;      /* its name in --bench; NULL: the program's */
 	ricci_training training;
 
 	ricci_options options; /* of sessions */
@@ -91,11 +99,34 @@ ricci_tensor *example_augmented(const example *e, ricci_tensor *x);
  * ricci_error_message() does not know. */
 void *example_own(example *e, size_t bytes);
 
+/* ---- models of characters (examples/example_text.c). The example has an option "length". */
+
+/* A value of `load`: windows of --length characters of the text --data, plain or .gz, or of sums in
+ * words. Fields samples and targets, the characters that follow: i32 [length]. The last tenth is the
+ * test set. */
+int example_text(example *e);
+/* The number of an option; with --bench, unless it was given, `bench` where that is not 0. */
+int example_size(const example *e, const char *option, int bench);
+/* How many characters the text knows. */
+int example_vocabulary(const example *e);
+/* The input, as vectors by parameters "embedding": [batch,steps,width]. */
+ricci_tensor *example_characters(example *e, int steps, int width);
+/* Fills in the output, the loss of y [batch,steps,vocabulary], scores of the next characters, and
+ * bits per character. */
+void example_predict(example *e, ricci_tensor *y);
+/* The same for recurrent nets, [steps,batch,..]. With --bench the input is such vectors itself, of a
+ * normal distribution, and the loss the mean squared error of y. */
+ricci_tensor *example_sequence(example *e, int steps, int width);
+void example_predict_sequence(example *e, ricci_tensor *y);
+
 /* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
 
 /* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */
 int example_fill(const example *e, ricci_session *s);
-int example_bench(example *e, double tune);			   /* examples/example_bench.c */
+/* examples/example_bench.c: times steps for so many seconds, after a search of `tune` seconds for
+ * faster kernels; `start` of the program is by example_now(), in seconds. */
+int example_bench(example *e, double start, double seconds, double tune);
+double example_now(void);
 int example_check(example *e);					   /* examples/example_check.c */
 int example_dump(example *e, const char *folder, int64_t batches); /* examples/example_dump.c */
 

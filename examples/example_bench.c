@@ -2,8 +2,8 @@
  * Input: an example's graph. Output: one line of JSON:
  *	{"name": "resnet18", "batch": 16, "step_ms": .., "infer_ms": .., "first_s": .., "peak_mb": ..}
  * step_ms: the median of training steps, parameters' update included, the batch already there;
- * infer_ms: of steps that compute e->output alone; first_s: from the graph to the end of the first
- * training step; peak_mb: the process's, when the training steps are done. */
+ * infer_ms: of steps that compute e->output alone; first_s: from the start of the program to
+ * the end of the first training step; peak_mb: the process's, when the training steps are done. */
 #include "examples/example.h"
 
 #include <stdlib.h>
@@ -11,9 +11,8 @@
 #include <time.h>
 
 enum { LEAST = 5, MOST = 400 };
-static const double SECONDS = 4;
 
-static double now(void)
+double example_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -62,16 +61,16 @@ int example_fill(const example *e, ricci_session *s)
 	return status;
 }
 
-/* The median of steps for some seconds; negative on an error. */
-static double steps_time(ricci_session *s)
+/* The median of steps for so many seconds; negative on an error. */
+static double steps_time(ricci_session *s, double seconds)
 {
-	double spent[MOST], begin = now();
+	double spent[MOST], begin = example_now();
 	int n = 0;
-	while (n < MOST && (n < LEAST || now() - begin < SECONDS)) {
-		double start = now();
+	while (n < MOST && (n < LEAST || example_now() - begin < seconds)) {
+		double start = example_now();
 		if (ricci_step(s))
 			return -1;
-		spent[n++] = now() - start;
+		spent[n++] = example_now() - start;
 	}
 	qsort(spent, (size_t)n, sizeof *spent, order);
 	return spent[n / 2];
@@ -86,28 +85,29 @@ static int settled(example *e, ricci_session *s, double tune)
 	return !status && tune > 0 ? ricci_tune(s, tune, NULL, NULL) : status;
 }
 
-int example_bench(example *e, double tune)
+int example_bench(example *e, double start, double seconds, double tune)
 {
 	const ricci_training *t = &e->training;
-	double start = now(), first = 0, step = -1, infer = -1;
+	double first = 0, step = -1, infer = -1;
 	struct rusage usage = {0};
 	ricci_session *s = ricci_session_new(e->graph, &e->options, 1, 1, &t->loss), *i = NULL;
 	if (s && !example_fill(e, s) && !ricci_step(s)) {
-		first = now() - start;
+		first = example_now() - start;
 		if (!settled(e, s, tune))
-			step = steps_time(s);
+			step = steps_time(s, seconds);
 		getrusage(RUSAGE_SELF, &usage);
 	}
 	if (step >= 0)
 		i = ricci_session_share(s, 0, 1, &e->output);
 	if (i && !example_fill(e, i) && !ricci_step(i) && !settled(e, i, tune))
-		infer = steps_time(i);
+		infer = steps_time(i, seconds);
 	ricci_session_free(i);
 	ricci_session_free(s);
 	if (infer < 0)
 		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
 	printf("{\"name\": \"%s\", \"batch\": %d, \"step_ms\": %.4g, \"infer_ms\": %.4g, "
 	       "\"first_s\": %.3g, \"peak_mb\": %.0f}\n",
-	       e->name, e->batch, 1e3 * step, 1e3 * infer, first, (double)usage.ru_maxrss / 1024);
+	       e->net ? e->net : e->name, e->batch, 1e3 * step, 1e3 * infer, first,
+	       (double)usage.ru_maxrss / 1024);
 	return fflush(stdout) ? 1 : 0;
 }

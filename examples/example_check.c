@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double STEP = 1e-6, TOLERANCE = 1e-4, ROUNDING = 1e-14;
+static const double STEP = 1e-8, TOLERANCE = 1e-4, ROUNDING = 1e-14;
 
 /* The session of the gradients made one step; that of the loss, which shares the parameters, makes
  * the steps with moved ones. */

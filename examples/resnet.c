@@ -58,6 +58,7 @@ static void network(example *e)
 			       &RICCI_LINEAR(.out = deep ? 1000 : 10));
 
 	e->output = x;
+	e->net = deep ? "resnet50" : "resnet18";
 	t->samples = image;
 	t->labels = label;
 	t->loss = ricci_cross_entropy(x, label);

@@ -1,5 +1,5 @@
 /* checkpoint.c - the state of a training in an HDF5 file.
- *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types (hdf5_data.c)
+ *	/parameters/<name> /state/<name>   datasets of the tensors' shapes and types (nn/hdf5/)
  *	/net                               u8 [n], the text of the net for inference (net_print)
  *	/history/loss /history/rate        f64 [n,2]: step, mean over steps up to it
  *	/history/records                   f64 [n,k]: the columns that history_columns names
@@ -9,7 +9,7 @@
  * The file is put together in memory (HDF5's core driver) and written by file_replace, so that a
  * full disk meets our own write() and never HDF5, which cannot close a file that it could not
  * flush. Invariant: loading changes nothing before everything was read and found right. */
-#include "nn/hdf5.h"
+#include "nn/hdf5/hdf5.h"
 #include "nn/nn.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* nn.h - what the files of nn/ share: the history of a training, files, checkpoints, what feeds
- * batches. Everything else they offer is public (ricci_nn.h). */
+/* nn.h - what the rooms of nn/ share: the history of a training, files, checkpoints, how equations
+ * are built. Everything else they offer is public (ricci_nn.h). */
 #ifndef NN_H
 #define NN_H
 
@@ -89,22 +89,6 @@ typedef enum { LOAD_ALL, LOAD_PARAMETERS, LOAD_VALUES } LoadPart;
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, LoadPart part,
 		    ricci_position *p, History *h, Error *err);
 
-/* ---- what feeds batches to a training (feed.c) */
-typedef struct Feed {
-	int n;
-	ricci_fed input[16];
-	ricci_loader *loader;
-	int64_t batch;
-} Feed;
-/* Which inputs there are, all with one first extent, the batch. 0 or an error. */
-int feed_inputs(Feed *f, const ricci_training *t, Error *err);
-/* Does the data set have what the inputs need? */
-int feed_check(const Feed *f, const ricci_data *d, Error *err);
-/* Opens a loader. shuffle: unless the data set has an order. */
-int feed_open(Feed *f, ricci_data *d, bool shuffle, uint64_t seed);
-/* Feeds the next batch: how many of its samples count, 0 at the end of an epoch, or an error. */
-int feed_next(Feed *f, ricci_session *s);
-void feed_close(Feed *f);
 /* The net of a checkpoint, and the values of ricci_param_at(m->g, 0 ..). After an error there is
  * nothing to free. */
 int checkpoint_model(const char *path, ReadNet *m, void ***data, Error *err);
@@ -122,12 +106,13 @@ typedef struct Operand {
 	const char *layout; /* "x [batch, channel, row, column]" */
 } Operand;
 bool layer_check(const char *who, int n, const Operand *operands);
+/* Copies a user's options over *to, which holds the usual ones; NULL: those stay. false: the
+ * graph of x has an error. */
+bool layer_options(ricci_tensor *x, void *to, size_t size, const void *options, const char *type);
 ricci_tensor *layer_fail(ricci_tensor *x, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 ricci_tensor *layer_nil(ricci_tensor *x); /* the inert tensor of x's graph; NULL for NULL */
 /* Adds the text's equations, frees the text. */
 ricci_tensor *layer_build(Text *text, int n, ricci_tensor *const *operands);
-/* Appends "i0,i1,.." : index names from..to-1. */
-void layer_indices(Text *t, int from, int to);
 
 #endif

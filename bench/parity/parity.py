@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Do the examples' losses equal PyTorch's, from the same weights and batches?
 
-usage: bench/parity/parity.py [--build DIR] [--only NAME ..] [--steps 20] [--batch 16] [--data DIR] [--verbose]
+usage: bench/parity/parity.py [--build DIR] [--only NAME ..] [--steps 20] [--batch 16] [--data DIR] [--full] [--verbose]
 
 For each example: it writes its initial checkpoint (--steps 0 --checkpoint) and its batches (--dump), and trains in static
 mode. PyTorch loads the checkpoint and trains the same net (nets.py) on those batches by the same optimiser. Printed is the
@@ -36,10 +36,11 @@ def adam(p, lr):
 
 
 class Net:
-    """program: of the example, with options; net: the same in PyTorch; optimiser; rate."""
+    """program: of the example, with options; net: the same in PyTorch; optimiser; rate; small: options of a small one."""
 
-    def __init__(self, program, net, optimiser, lr, loss=F.cross_entropy):
+    def __init__(self, program, net, optimiser, lr, loss=F.cross_entropy, small=""):
         self.program, self.net, self.optimiser, self.lr, self.loss_of = program.split(), net, optimiser, float(np.float32(lr)), loss
+        self.small = small.split()
 
     def loss(self, p, batch):
         return self.loss_of(self.net(p, batch["samples"]), batch["labels"].long())
@@ -48,9 +49,9 @@ class Net:
 NETS = {
     "capsnet": Net("capsnet", nets.capsnet, adam, 1e-3, nets.margin_loss),
     "lstm": Net("lstm", nets.lstm, adam, 2e-3),
-    "resnet18": Net("resnet", nets.resnet18, momentum(5e-4), 1e-3),
-    "resnet50": Net("resnet --depth 50 --width 16", nets.resnet50, momentum(5e-4), 1e-3),
-    "mobilenet_v2": Net("mobilenet_v2", nets.mobilenet_v2, momentum(4e-5), 1e-3),
+    "resnet18": Net("resnet", nets.resnet18, momentum(5e-4), 1e-3, small="--width 16"),
+    "resnet50": Net("resnet --depth 50", nets.resnet50, momentum(5e-4), 1e-3, small="--width 8"),
+    "mobilenet_v2": Net("mobilenet_v2", nets.mobilenet_v2, momentum(4e-5), 1e-3, small="--width 0.5"),
     "shufflenet": Net("shufflenet", nets.shufflenet, momentum(4e-5), 1e-3),
 }
 
@@ -60,7 +61,7 @@ class Ours:
 
     def __init__(self, net, args, precision, folder):
         data = ["--data", args.data] if args.data and net.program[0] != "lstm" and net.program[0] != "capsnet" else []
-        self.cmd = [os.path.join(args.build, "examples", net.program[0])] + net.program[1:] + data + [
+        self.cmd = [os.path.join(args.build, "examples", net.program[0])] + net.program[1:] + data + ([] if args.full else net.small) + [
             "--batch", str(args.batch), "--seed", "7", "--lr", repr(net.lr), "--precision", precision, "--static",
             "--overwrite"]
         self.folder = folder
@@ -154,6 +155,7 @@ def main():
     ap.add_argument("--only", nargs="*")
     ap.add_argument("--steps", type=int, default=20)
     ap.add_argument("--batch", type=int, default=16)
+    ap.add_argument("--full", action="store_true", help="all channels: resnet takes minutes in f64")
     ap.add_argument("--data", help="CIFAR-10, in place of drawn digits")
     ap.add_argument("--verbose", action="store_true", help="all losses: f32, PyTorch's, its f64, f64, PyTorch's")
     args = ap.parse_args()

@@ -23,14 +23,6 @@ static void draw(Text *t, const char *name, const ricci_tensor *x, int64_t key, 
 		 (long long)ricci_extent(x, 0), (long long)key, which, (long long)n);
 }
 
-/* "Y[b,i1,..,i,j] = " : the index names of a batch of images. */
-static void indices(Text *t, const char *name, const ricci_tensor *x)
-{
-	text_add(t, "%s[b,", name);
-	layer_indices(t, 1, ricci_rank(x) - 2);
-	text_add(t, "%s", ricci_rank(x) > 3 ? "," : "");
-}
-
 ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t columns,
 				int64_t key)
 {
@@ -50,13 +42,11 @@ ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t 
 	Text t = {0};
 	draw(&t, "R", x, key, 0, ny);
 	draw(&t, "C", x, key, 1, nx);
-	indices(&t, "Y", x);
-	text_add(&t, "i,j] = training ? (");
-	indices(&t, "X", x);
-	text_add(&t, "i+R[b]-%d,j+C[b]-%d] else 0) : (", pad, pad);
-	indices(&t, "X", x);
-	text_add(&t, "i+%lld,j+%lld] else 0) where i<%lld, j<%lld", (long long)((ny - 1) / 2 - pad),
-		 (long long)((nx - 1) / 2 - pad), (long long)rows, (long long)columns);
+	text_add(&t, "Y[b,...,i,j] = training ? (X[b,...,i+R[b]-%d,j+C[b]-%d] else 0) : ", pad,
+		 pad);
+	text_add(&t, "(X[b,...,i+%lld,j+%lld] else 0) where i<%lld, j<%lld",
+		 (long long)((ny - 1) / 2 - pad), (long long)((nx - 1) / 2 - pad), (long long)rows,
+		 (long long)columns);
 	return layer_build(&t, 1, &x);
 }
 
@@ -74,15 +64,10 @@ ricci_tensor *ricci_random_flip(ricci_tensor *x, int64_t key)
 {
 	if (!images("ricci_random_flip", x, 3))
 		return layer_nil(x);
-	long long last = (long long)ricci_extent(x, ricci_rank(x) - 1) - 1;
 	Text t = {0};
 	draw(&t, "F", x, key, 0, 2);
-	indices(&t, "Y", x);
-	text_add(&t, "i,j] = training && F[b] > 0 ? ");
-	indices(&t, "X", x);
-	text_add(&t, "i,%lld-j] : ", last);
-	indices(&t, "X", x);
-	text_add(&t, "i,j]");
+	text_add(&t, "Y[b,...,i,j] = training && F[b] > 0 ? X[b,...,i,%lld-j] : X[b,...,i,j]",
+		 (long long)ricci_extent(x, ricci_rank(x) - 1) - 1);
 	return layer_build(&t, 1, &x);
 }
 
@@ -96,13 +81,10 @@ ricci_tensor *ricci_cutout(ricci_tensor *x, int size, int64_t key)
 	Text t = {0};
 	draw(&t, "R", x, key, 0, ricci_extent(x, r - 2));
 	draw(&t, "C", x, key, 1, ricci_extent(x, r - 1));
-	indices(&t, "Y", x);
 	text_add(&t,
-		 "i,j] = training && i >= R[b]-%d && i < R[b]+%d && j >= C[b]-%d && j < C[b]+%d ? "
-		 "0 : ",
+		 "Y[b,...,i,j] = training && i >= R[b]-%d && i < R[b]+%d && j >= C[b]-%d && "
+		 "j < C[b]+%d ? 0 : X[b,...,i,j]",
 		 half, size - half, half, size - half);
-	indices(&t, "X", x);
-	text_add(&t, "i,j]");
 	return layer_build(&t, 1, &x);
 }
 
@@ -110,7 +92,7 @@ ricci_tensor *ricci_cutout(ricci_tensor *x, int size, int64_t key)
 static void by_channel(Text *t, int n, const double *value)
 {
 	for (int c = 0; c + 1 < n; c++)
-		text_add(t, "i1 == %d ? %.17g : ", c, value[c]);
+		text_add(t, "c == %d ? %.17g : ", c, value[c]);
 	text_add(t, "%.17g", value[n - 1]);
 }
 
@@ -133,11 +115,7 @@ ricci_tensor *ricci_normalise(ricci_tensor *x, int channels, const double *mean,
 					  "%g; the deviation is greater than 0",
 					  c, mean[c], deviation[c]);
 	Text t = {0};
-	text_add(&t, "Y[");
-	layer_indices(&t, 0, ricci_rank(x));
-	text_add(&t, "] = (X[");
-	layer_indices(&t, 0, ricci_rank(x));
-	text_add(&t, "] - (");
+	text_add(&t, "Y[b,c,...] = (X[b,c,...] - (");
 	by_channel(&t, channels, mean);
 	text_add(&t, ")) / (");
 	by_channel(&t, channels, deviation);

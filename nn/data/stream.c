@@ -1,10 +1,10 @@
 /* stream.c - fields from HDF5 datasets that may be larger than memory.
- * A child process (hdf5.c) reads and unpacks blocks of samples into memory that it shares with this
+ * A child process (nn/hdf5) reads and unpacks blocks of samples into memory that it shares with this
  * one; a loader says which samples come next, and their blocks are requested while earlier ones are
  * used. Memory: SLOTS blocks, each of whole chunks where these are small. Invariant: a slot that is
  * `ready` holds its block; only slots that are not requested are given to another block. */
 #include "nn/data/data.h"
-#include "nn/hdf5.h"
+#include "nn/hdf5/hdf5.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -12,14 +12,6 @@ typedef struct Heads {
 	bool flat; /* [b,t,heads*d], not [b,heads,t,d] */
 } Heads;
 
-static bool take_options(ricci_tensor *x, ricci_attention_options *o,
-			 const ricci_attention_options *given)
-{
-	ricci_graph *g = ricci_graph_of(x);
-	*o = (ricci_attention_options){.size = sizeof *o};
-	return !given || !struct_take(o, sizeof *o, given, "ricci_attention_options", &g->ir.err);
-}
-
 static bool heads_find(Heads *n, ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 		       const ricci_attention_options *o)
 {
@@ -152,9 +144,10 @@ ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 				"k [batch, heads, time, size] or [batch, time, heads * size]",
 				"v [batch, heads, time, size] or [batch, time, heads * size]"};
 	const Operand need[] = {{q, 3, 4, layout[0]}, {k, 3, 4, layout[1]}, {v, 3, 4, layout[2]}};
-	ricci_attention_options o;
+	ricci_attention_options o = RICCI_ATTENTION();
 	Heads n;
-	if (!layer_check("ricci_attention", 3, need) || !take_options(q, &o, options) ||
+	if (!layer_check("ricci_attention", 3, need) ||
+	    !layer_options(q, &o, sizeof o, options, "ricci_attention_options") ||
 	    !heads_find(&n, q, k, v, &o) || !options_check(q, &n, &o))
 		return layer_nil(q);
 	ricci_tensor *operand[6] = {q, k};
@@ -203,38 +196,38 @@ static ricci_tensor *project(ricci_tensor *x, const Projection *p)
 	return layer_build(&t, p->bias ? 3 : 2, (ricci_tensor *[]){x, p->weight, p->bias});
 }
 
-static const char module[] = "ricci_multihead_attention";
-
-static ricci_tensor *parameter(ricci_tensor *x, const ricci_attention_options *o, const char *name,
-			       int64_t rows, int64_t columns, ricci_init init)
+static ricci_tensor *matrix(const Layer *l, const char *part, int64_t rows, int64_t columns,
+			    ricci_init init)
 {
-	return layer_parameter(x, module, o->share != 0, name, columns ? 2 : 1,
-			       (int64_t[]){rows, columns}, init);
+	return layer_parameter(l, part, 2, (int64_t[]){rows, columns}, init);
+}
+
+/* NULL with no_bias. */
+static ricci_tensor *bias(const Layer *l, const char *part, int64_t n,
+			  const ricci_attention_options *o)
+{
+	return o->no_bias ? NULL : layer_parameter(l, part, 1, &n, ricci_constant(0));
 }
 
 /* The module's input projections: with one width of all three they are rows of one weight. */
-static void projections(Projection *p, ricci_tensor *const *x, const ricci_attention_options *o)
+static void projections(Projection *p, const Layer *l, ricci_tensor *const *x,
+			const ricci_attention_options *o)
 {
-	static const char *const name[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
+	static const char *const part[] = {"q_proj_weight", "k_proj_weight", "v_proj_weight"};
 	int64_t size = ricci_extent(x[0], 2), sum = 0;
 	int64_t narrow = o->key_heads ? size / o->heads * o->key_heads : size;
 	bool packed =
 		narrow == size && ricci_extent(x[1], 2) == size && ricci_extent(x[2], 2) == size;
-	ricci_tensor *all = packed ? parameter(x[0], o, "in_proj_weight", 3 * size, size,
-					       ricci_glorot(size, 3 * size))
-				   : NULL;
+	ricci_tensor *all =
+		packed ? matrix(l, "in_proj_weight", 3 * size, size, ricci_glorot(size, 3 * size))
+		       : NULL;
 	for (int k = 0; k < 3; k++) {
 		int64_t rows = k ? narrow : size, in = ricci_extent(x[k], 2);
 		p[k] = (Projection){.rows = rows, .from = packed ? sum : 0, .bias_from = sum};
-		p[k].weight =
-			packed ? all
-			       : parameter(x[0], o, name[k], rows, in, ricci_glorot(in, rows));
+		p[k].weight = packed ? all : matrix(l, part[k], rows, in, ricci_glorot(in, rows));
 		sum += rows;
 	}
-	ricci_tensor *bias =
-		o->no_bias ? NULL : parameter(x[0], o, "in_proj_bias", sum, 0, ricci_constant(0));
-	for (int k = 0; k < 3; k++)
-		p[k].bias = bias;
+	p[0].bias = p[1].bias = p[2].bias = bias(l, "in_proj_bias", sum, o);
 }
 
 /* Of one tensor that is query, key and value: one product, then its parts. */
@@ -253,40 +246,34 @@ static void project_once(ricci_tensor *x, const Projection *p, ricci_tensor **ou
 }
 
 ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key, ricci_tensor *value,
-					const ricci_attention_options *options)
+					const char *name, const ricci_attention_options *options)
 {
-	const char *who = module;
+	Layer l = {.call = "ricci_multihead_attention", .name = name};
 	ricci_tensor *x[3] = {query, key ? key : query, value ? value : key ? key : query}, *y[3];
 	const Operand need[] = {{x[0], 3, 3, "query [batch, time, size]"},
 				{x[1], 3, 3, "key [batch, time, size]"},
 				{x[2], 3, 3, "value [batch, time, size]"}};
-	ricci_attention_options o;
-	if (!layer_check(who, 3, need) || !take_options(query, &o, options))
+	ricci_attention_options o = RICCI_ATTENTION();
+	if (!layer_check(l.call, 3, need) ||
+	    !layer_begin(&l, need, &o, sizeof o, options, "ricci_attention_options"))
 		return layer_nil(query);
+	l.share = o.share != 0;
 	int64_t size = ricci_extent(query, 2);
 	if (o.heads < 1 || size % o.heads)
-		return layer_fail(query, "%s: %lld columns are not %d heads; give .heads", who,
+		return layer_fail(query, "%s: %lld columns are not %d heads; give .heads", l.call,
 				  (long long)size, o.heads);
 	if (o.key_heads < 0 || (o.key_heads && o.heads % o.key_heads))
-		return layer_fail(query, "%s: %d heads don't share %d heads of keys evenly", who,
+		return layer_fail(query, "%s: %d heads don't share %d heads of keys evenly", l.call,
 				  o.heads, o.key_heads);
-	ricci_graph *g = ricci_graph_of(query);
-	Projection p[3];
-	if (o.name)
-		ricci_scope_begin(g, o.name);
-	projections(p, x, &o);
+	Projection p[3], out = {.rows = size};
+	projections(p, &l, x, &o);
 	if (x[0] == x[1] && x[0] == x[2] && p[0].weight == p[1].weight)
 		project_once(query, p, y);
 	else
 		for (int k = 0; k < 3; k++)
 			y[k] = project(x[k], &p[k]);
 	ricci_tensor *heads = ricci_attention(y[0], y[1], y[2], &o);
-	ricci_scope_begin(g, "out_proj");
-	Projection out = {.rows = size};
-	out.weight = parameter(query, &o, "weight", size, size, ricci_uniform_fan_in(size));
-	out.bias = o.no_bias ? NULL : parameter(query, &o, "bias", size, 0, ricci_constant(0));
-	ricci_scope_end(g);
-	if (o.name)
-		ricci_scope_end(g);
+	out.weight = matrix(&l, "out_proj.weight", size, size, ricci_uniform_fan_in(size));
+	out.bias = bias(&l, "out_proj.bias", size, &o);
 	return project(heads, &out);
 }

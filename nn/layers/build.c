@@ -46,6 +46,11 @@ bool layer_check(const char *who, int n, const Operand *operands)
 	return true;
 }
 
+bool layer_options(ricci_tensor *x, void *to, size_t size, const void *options, const char *type)
+{
+	return !options || !struct_take(to, size, options, type, &ricci_graph_of(x)->ir.err);
+}
+
 /* Does the name s[0..n-1] occur in text? */
 static bool reads(const char *text, const char *s, size_t n)
 {
@@ -96,12 +101,6 @@ ricci_tensor *layer_build(Text *text, int n, ricci_tensor *const *operands)
 	ricci_tensor *y;
 	layer_results(text, n, operands, 1, &y);
 	return y;
-}
-
-void layer_indices(Text *t, int from, int to)
-{
-	for (int d = from; d < to; d++)
-		text_add(t, "%si%d", d > from ? "," : "", d);
 }
 
 /* Appends the n characters at s, without a comma behind "[". */

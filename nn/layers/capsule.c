@@ -43,19 +43,14 @@ ricci_tensor *ricci_squash(ricci_tensor *x, int dims)
 	const Operand o[] = {{x, 1, RICCI_MAX_RANK, "x of at least one dimension"}};
 	if (!layer_check("ricci_squash", 1, o))
 		return layer_nil(x);
-	int rank = ricci_rank(x), keep = rank - dims;
-	if (dims < 1 || keep < 0)
+	int rank = ricci_rank(x);
+	if (dims < 1 || dims > rank)
 		return layer_fail(x, "ricci_squash: x has %d dimensions, not %d", rank, dims);
-	Text t = {0}, all = {0}, outer = {0};
-	layer_indices(&all, 0, rank);
-	layer_indices(&outer, 0, keep);
-	const char *a = all.s ? all.s : "", *k = outer.s ? outer.s : "";
-	text_add(&t, "N[%s] += X[%s]*X[%s]; ", k, a, a);
-	text_add(&t, "F[%s] = N[%s] / (1.0 + N[%s]) * rsqrt(N[%s] + 1e-7); ", k, k, k, k);
-	text_add(&t, "Y[%s] = X[%s] * F[%s]", a, a, k);
-	t.failed |= all.failed || outer.failed;
-	text_free(&all);
-	text_free(&outer);
+	Text t = {0};
+	layer_text(&t, dims,
+		   "N[...] += X[...{,j#}]*X[...{,j#}]; "
+		   "F[...] = N[...] / (1.0 + N[...]) * rsqrt(N[...] + 1e-7); "
+		   "Y[...{,j#}] = X[...{,j#}] * F[...]");
 	return layer_build(&t, 1, &x);
 }
 

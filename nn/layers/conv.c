@@ -8,8 +8,7 @@ static bool take_options(ricci_conv_options *o, const ricci_conv_options *given,
 			 ricci_tensor *x)
 {
 	*o = RICCI_CONV();
-	if (given &&
-	    struct_take(o, sizeof *o, given, "ricci_conv_options", &ricci_graph_of(x)->ir.err))
+	if (!layer_options(x, o, sizeof *o, given, "ricci_conv_options"))
 		return false;
 	if (o->groups < 0)
 		layer_fail(x, "%s: %d groups", who, o->groups);

@@ -23,10 +23,23 @@ void layer_results(Text *text, int n, ricci_tensor *const *operands, int nresult
 bool layer_shape(ricci_tensor *x, const char *who, const char *what, const ricci_tensor *t,
 		 int rank, const int64_t *shape);
 
-/* A parameter of x's type in the open scopes or, with `share`, the one that is there; `who` names the
- * layer in errors (parameter.c). */
-ricci_tensor *layer_parameter(ricci_tensor *x, const char *who, bool share, const char *name,
-			      int rank, const int64_t *shape, ricci_init init);
+/* ---- layers that make their parameters (parameter.c) */
+/* A layer that makes its parameters: "<name>.<part>", or "<part>" where name is "". */
+typedef struct Layer {
+	const char *call, *name; /* call: the function, for errors */
+	ricci_tensor *x;
+	ricci_type type; /* of the parameters: x's */
+	bool share;	 /* they are there, by an earlier layer */
+} Layer;
+/* Sets x and type, after l->call and l->name. Are x, a name and options given? */
+bool layer_begin(Layer *l, const Operand *x, void *to, size_t size, const void *options,
+		 const char *type);
+/* Is the number 1 or more? */
+bool layer_positive(const Layer *l, const char *what, int64_t n);
+ricci_tensor *layer_parameter(const Layer *l, const char *part, int rank, const int64_t *shape,
+			      ricci_init init);
+ricci_tensor *layer_state(const Layer *l, const char *part, int rank, const int64_t *shape,
+			  ricci_init init);
 
 /* ---- windows (window.c) over the dimensions of x from the third on */
 typedef struct Window {

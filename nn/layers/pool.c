@@ -8,8 +8,7 @@ static bool pool_window(Window *w, const char *who, ricci_tensor *x,
 	const Operand operands[] = {{x, 3, RICCI_MAX_RANK, "x [batch, channel, ...]"}};
 	*o = RICCI_POOL();
 	if (!layer_check(who, 1, operands) ||
-	    (options &&
-	     struct_take(o, sizeof *o, options, "ricci_pool_options", &ricci_graph_of(x)->ir.err)))
+	    !layer_options(x, o, sizeof *o, options, "ricci_pool_options"))
 		return false;
 	Given size = {o->kernel, o->kernels}, stride = {o->stride, o->strides};
 	if (!stride.all && !stride.each)

@@ -2,7 +2,7 @@
  * Input: a tensor with a dimension of time, the position of its first row. Output: a tensor of the
  * same shape. Invariant: plain equations; angles are computed in f64, so that they are right to the
  * last digit at any position. */
-#include "nn/nn.h"
+#include "nn/layers/internal.h"
 
 #include <math.h>
 
@@ -31,10 +31,9 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	const char *who = "ricci_rotary";
 	const Operand need[] = {
 		{x, 3, 4, "x [batch, heads, time, size] or [batch, time, heads * size]"}};
-	ricci_rotary_options o = {.size = sizeof o};
+	ricci_rotary_options o = RICCI_ROTARY();
 	if (!layer_check(who, 1, need) ||
-	    (options && struct_take(&o, sizeof o, options, "ricci_rotary_options",
-				    &ricci_graph_of(x)->ir.err)) ||
+	    !layer_options(x, &o, sizeof o, options, "ricci_rotary_options") ||
 	    !position_check(who, x, o.position))
 		return layer_nil(x);
 	bool flat = ricci_rank(x) == 3;

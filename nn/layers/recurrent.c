@@ -1,6 +1,6 @@
 /* recurrent.c - recurrent layers: loops over time around a cell.
  * Input: a sequence, a description of a cell (cells.c, or a user's). Output: the outputs of all steps,
- * the last states, parameters in the open scope. Invariant: a layer in one direction is one
+ * the last states, parameters. Invariant: a layer in one direction is one
  * ricci_scan; a step of a sample behind its length leaves its states as they are. */
 #include "nn/layers/internal.h"
 
@@ -12,6 +12,7 @@ enum { STATES = 8, PARAMETERS = 16, NAME = 64 };
 typedef struct Recurrent {
 	ricci_graph *g;
 	ricci_tensor *x; /* what the user gave: errors go to its graph */
+	Layer layer;
 	ricci_recurrent_options o;
 	ricci_cell cell;
 	int nstate;
@@ -110,7 +111,7 @@ static ricci_tensor *parameter_read(Recurrent *r, const Direction *d, const char
 		return cell_fail(r, form, at), NULL;
 	*s = p;
 	message_print(name, sizeof name, "%.*s%s", length, at, d->suffix);
-	return layer_parameter(r->x, "ricci_recurrent", r->o.share != 0, name, rank, shape, init);
+	return layer_parameter(&r->layer, name, rank, shape, init);
 }
 
 static int parameters_read(Recurrent *r, const Direction *d, int64_t inputs, ricci_tensor **out)
@@ -316,17 +317,20 @@ static ricci_tensor *layers(Recurrent *r, Direction *d, int directions)
 	return failed(r) ? layer_nil(r->x) : turned(r, beside(r, last, 0));
 }
 
-ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *options)
+ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
+			      const ricci_recurrent_options *options)
 {
-	const Operand need[] = {{x, 3, 3, "x [time, batch, size] or [batch, time, size]"}};
-	Recurrent r = {.x = x, .o = {.size = sizeof r.o}, .cell = {.size = sizeof r.cell}};
-	if (!layer_check("ricci_recurrent", 1, need))
+	Recurrent r = {.x = x,
+		       .layer = {.call = "ricci_recurrent", .name = name},
+		       .o = RICCI_RECURRENT(),
+		       .cell = RICCI_CELL()};
+	if (!layer_begin(&r.layer,
+			 &(Operand){x, 3, 3, "x [time, batch, size] or [batch, time, size]"}, &r.o,
+			 sizeof r.o, options, "ricci_recurrent_options"))
 		return layer_nil(x);
 	r.g = ricci_graph_of(x);
-	if (!options)
-		return layer_fail(x, "ricci_recurrent: no options, .cell and .hidden are needed");
-	if (struct_take(&r.o, sizeof r.o, options, "ricci_recurrent_options", &r.g->ir.err) ||
-	    !check(&r))
+	r.layer.share = r.o.share != 0;
+	if (!check(&r))
 		return layer_nil(x);
 	int directions = r.o.bidirectional ? 2 : 1;
 	for (int k = 0; k < r.nstate; k++) {
@@ -342,11 +346,7 @@ ricci_tensor *ricci_recurrent(ricci_tensor *x, const ricci_recurrent_options *op
 		error_set(&r.g->ir.err, RICCI_ENOMEM, "out of memory");
 		return layer_nil(x);
 	}
-	if (r.o.name)
-		ricci_scope_begin(r.g, r.o.name);
 	ricci_tensor *y = layers(&r, d, directions);
-	if (r.o.name)
-		ricci_scope_end(r.g);
 	mem_free(d);
 	return y;
 }

@@ -46,9 +46,7 @@ ricci_tensor *ricci_transpose(ricci_tensor *x, const int *order)
 		seen |= 1 << order[d];
 		text_add(&t, "%si%d", d ? "," : "", order[d]);
 	}
-	text_add(&t, "] = X[");
-	layer_indices(&t, 0, rank);
-	text_add(&t, "]");
+	layer_text(&t, rank, "] = X[{,i#}]");
 	return layer_build(&t, 1, &x);
 }
 

@@ -3,24 +3,6 @@
 #include "nn/losses/internal.h"
 
 #include <math.h>
-#include <stdarg.h>
-
-void loss_text(Text *t, int rank, const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	message_vprint(text, sizeof text, fmt, ap);
-	va_end(ap);
-	for (const char *s = text; *s; s++) {
-		if (*s != '@')
-			text_put(t, s, 1);
-		else if (rank)
-			layer_indices(t, 0, rank);
-		else
-			s += s[1] == ',';
-	}
-}
 
 bool loss_labelled(const char *who, ricci_tensor *scores, ricci_tensor *labels)
 {
@@ -38,9 +20,9 @@ double loss_count(const ricci_tensor *t, int n)
 	return count;
 }
 
-/* L[@] = log sum exp(H[@,m]), H being the shifted logits. */
-static const char normaliser[] = "M[@] max= X[@,m]; H[@,m] = X[@,m] - floor(M[@]); "
-				 "Z[@] += exp(H[@,m]); ";
+/* L[...] = log sum exp(H[...,m]), H being the shifted logits. */
+static const char normaliser[] = "M[...] max= X[...,m]; H[...,m] = X[...,m] - floor(M[...]); "
+				 "Z[...] += exp(H[...,m]); ";
 
 ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels)
 {
@@ -48,13 +30,13 @@ ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels)
 		return layer_nil(logits);
 	Text t = {0};
 	int rank = ricci_rank(labels);
-	loss_text(&t, rank, "%sP[@] = log(Z[@]) - H[@,T[@]]; Y[] += P[@] / %.1f", normaliser,
-		  loss_count(labels, rank));
+	text_add(&t, "%sP[...] = log(Z[...]) - H[...,T[...]]; Y[] += P[...] / %.1f", normaliser,
+		 loss_count(labels, rank));
 	return layer_build(&t, 2, (ricci_tensor *[]){logits, labels});
 }
 
-/* V[k]: the weight of label k + least, 0 where it does not count; C[@]: that of each label. */
-static void weights_add(Text *t, int rank, const ricci_cross_entropy_options *o, int64_t classes,
+/* V[k]: the weight of label k + least, 0 where it does not count; C[...]: that of each label. */
+static void weights_add(Text *t, const ricci_cross_entropy_options *o, int64_t classes,
 			const char *type)
 {
 	long long below = o->ignored && *o->ignored < 0 ? -(long long)*o->ignored : 0;
@@ -65,21 +47,21 @@ static void weights_add(Text *t, int rank, const ricci_cross_entropy_options *o,
 		snprintf(counts, sizeof counts, "k != %lld", (long long)*o->ignored);
 	if (o->weights)
 		snprintf(weight, sizeof weight, "W[k - %lld]", below);
-	loss_text(t, rank, "V[k:%lld] = %s(%s ? %s : 0.0); C[@] = V[T[@] + %lld]; ",
-		  (long long)classes + below, type, counts, weight, below);
+	text_add(t, "V[k:%lld] = %s(%s ? %s : 0.0); C[...] = V[T[...] + %lld]; ",
+		 (long long)classes + below, type, counts, weight, below);
 }
 
-/* Q[@]: the mean over the classes, weighted, of log Z - H; 0 where the label does not count. */
-static void smooth_add(Text *t, int rank, const ricci_cross_entropy_options *o, int64_t classes)
+/* Q[...]: the mean over the classes, weighted, of log Z - H; 0 where the label does not count. */
+static void smooth_add(Text *t, const ricci_cross_entropy_options *o, int64_t classes)
 {
 	const char *weight = o->weights ? " * W[m]" : "";
 	char counts[48] = "";
 	if (o->ignored && *o->ignored < 0)
-		snprintf(counts, sizeof counts, "T[@] < 0 ? 0.0 : ");
+		snprintf(counts, sizeof counts, "T[...] < 0 ? 0.0 : ");
 	else if (o->ignored)
-		snprintf(counts, sizeof counts, "T[@] == %lld ? 0.0 : ", (long long)*o->ignored);
-	loss_text(t, rank, "Q[@] += %s(L[@] - H[@,m])%s / %lld.0; ", counts, weight,
-		  (long long)classes);
+		snprintf(counts, sizeof counts, "T[...] == %lld ? 0.0 : ", (long long)*o->ignored);
+	text_add(t, "Q[...] += %s(L[...] - H[...,m])%s / %lld.0; ", counts, weight,
+		 (long long)classes);
 }
 
 static int options_check(ricci_tensor *logits, ricci_cross_entropy_options *o,
@@ -88,7 +70,7 @@ static int options_check(ricci_tensor *logits, ricci_cross_entropy_options *o,
 	const char *who = "ricci_cross_entropy_with";
 	Error *err = &ricci_graph_of(logits)->ir.err;
 	int64_t classes = ricci_extent(logits, ricci_rank(logits) - 1);
-	if (given && struct_take(o, sizeof *o, given, "ricci_cross_entropy_options", err))
+	if (!layer_options(logits, o, sizeof *o, given, "ricci_cross_entropy_options"))
 		return err->code;
 	if (!(o->smoothing >= 0 && o->smoothing <= 1))
 		return error_set(err, RICCI_EINVAL, "%s: smoothing is %g, it must be 0 to 1", who,
@@ -115,13 +97,14 @@ ricci_tensor *ricci_cross_entropy_with(ricci_tensor *logits, ricci_tensor *label
 	int rank = ricci_rank(labels);
 	int64_t classes = ricci_extent(logits, rank);
 	Text t = {0};
-	loss_text(&t, rank, "%sL[@] = log(Z[@]); N[@] = L[@] - (H[@,T[@]] else 0.0); ", normaliser);
-	weights_add(&t, rank, &o, classes, type_name(ricci_dtype(logits)));
+	text_add(&t, "%sL[...] = log(Z[...]); N[...] = L[...] - (H[...,T[...]] else 0.0); ",
+		 normaliser);
+	weights_add(&t, &o, classes, type_name(ricci_dtype(logits)));
 	if (o.smoothing)
-		smooth_add(&t, rank, &o, classes);
-	loss_text(&t, rank, "S[] += C[@] * N[@] * %#.17g; D[] += C[@]; ", 1 - o.smoothing);
+		smooth_add(&t, &o, classes);
+	text_add(&t, "S[] += C[...] * N[...] * %#.17g; D[] += C[...]; ", 1 - o.smoothing);
 	if (o.smoothing)
-		loss_text(&t, rank, "R[] += Q[@]; ");
+		text_add(&t, "R[] += Q[...]; ");
 	text_add(&t, "Y[] = D[] > 0 ? (S[]");
 	if (o.smoothing)
 		text_add(&t, " + %#.17g * R[]", o.smoothing);
@@ -135,16 +118,12 @@ ricci_tensor *ricci_margin_loss(ricci_tensor *poses, ricci_tensor *labels)
 			     {labels, 1, 1, "labels [batch]"}};
 	if (!layer_check("ricci_margin_loss", 2, o))
 		return layer_nil(poses);
-	Text t = {0}, i = {0};
-	layer_indices(&i, 2, ricci_rank(poses));
-	const char *c = i.s ? "," : "", *s = i.s ? i.s : "";
-	text_add(&t, "N[b,m] += V[b,m%s%s] * V[b,m%s%s]; ", c, s, c, s);
+	Text t = {0};
+	text_add(&t, "N[b,m] += V[b,m,...] * V[b,m,...]; ");
 	text_add(&t, "L[b,m] = sqrt(N[b,m] + 1e-7); "
 		     "D[b,m] = max(m == T[b] ? 0.9 - L[b,m] : L[b,m] - 0.1, 0.0); "
 		     "P[b,m] = D[b,m] * D[b,m] * (m == T[b] ? 1.0 : 0.5); ");
 	text_add(&t, "Y[] += P[b,m] / %lld.0", (long long)ricci_extent(poses, 0));
-	t.failed |= i.failed;
-	text_free(&i);
 	return layer_build(&t, 2, (ricci_tensor *[]){poses, labels});
 }
 
@@ -156,10 +135,10 @@ ricci_tensor *ricci_hinge_loss(ricci_tensor *scores, ricci_tensor *labels, doubl
 		return layer_fail(scores, "ricci_hinge_loss: the margin is %g", margin);
 	Text t = {0};
 	int rank = ricci_rank(labels);
-	loss_text(&t, rank,
-		  "L[@] = X[@,T[@]]; "
-		  "D[@,m] = m == T[@] ? 0.0 : max(%#.17g - L[@] + X[@,m], 0.0); "
-		  "Y[] += D[@,m] / %.1f",
-		  margin, loss_count(scores, rank + 1));
+	text_add(&t,
+		 "L[...] = X[...,T[...]]; "
+		 "D[...,m] = m == T[...] ? 0.0 : max(%#.17g - L[...] + X[...,m], 0.0); "
+		 "Y[] += D[...,m] / %.1f",
+		 margin, loss_count(scores, rank + 1));
 	return layer_build(&t, 2, (ricci_tensor *[]){scores, labels});
 }

@@ -9,17 +9,12 @@ ricci_tensor *ricci_misclassified(ricci_tensor *scores, ricci_tensor *labels)
 			     {labels, 1, 1, "labels [batch]"}};
 	if (!layer_check("ricci_misclassified", 2, o))
 		return layer_nil(scores);
-	Text t = {0}, i = {0};
-	const char *score = "V";
-	if (ricci_rank(scores) > 2) {
-		layer_indices(&i, 2, ricci_rank(scores));
-		text_add(&t, "S[b,m] += V[b,m,%s] * V[b,m,%s]; ", i.s ? i.s : "", i.s ? i.s : "");
-		score = "S";
-	}
+	Text t = {0};
+	const char *score = ricci_rank(scores) > 2 ? "S" : "V";
+	if (ricci_rank(scores) > 2)
+		text_add(&t, "S[b,m] += V[b,m,...] * V[b,m,...]; ");
 	text_add(&t, "Y[b] max= !(%s[b,T[b]] > %s[b,m]) && m != T[b] ? i32(1) : i32(0)", score,
 		 score);
-	t.failed |= i.failed;
-	text_free(&i);
 	return layer_build(&t, 2, (ricci_tensor *[]){scores, labels});
 }
 
@@ -31,10 +26,10 @@ ricci_tensor *ricci_misclassified_top(ricci_tensor *scores, ricci_tensor *labels
 		return layer_fail(scores, "ricci_misclassified_top: k is %d, it must be 1 or more",
 				  k);
 	Text t = {0};
-	loss_text(&t, ricci_rank(labels),
-		  "R[@] += !(V[@,T[@]] > V[@,m]) && m != T[@] ? i32(1) : i32(0); "
-		  "Y[@] = R[@] >= %d ? i32(1) : i32(0)",
-		  k);
+	text_add(&t,
+		 "R[...] += !(V[...,T[...]] > V[...,m]) && m != T[...] ? i32(1) : i32(0); "
+		 "Y[...] = R[...] >= %d ? i32(1) : i32(0)",
+		 k);
 	return layer_build(&t, 2, (ricci_tensor *[]){scores, labels});
 }
 
@@ -45,11 +40,11 @@ ricci_tensor *ricci_confusion(ricci_tensor *scores, ricci_tensor *labels)
 		return layer_nil(scores);
 	Text t = {0};
 	long long classes = (long long)ricci_extent(scores, ricci_rank(labels));
-	loss_text(&t, ricci_rank(labels),
-		  "M[@] max= V[@,m]; N[@] += V[@,m] == V[@,m] ? i32(0) : i32(1); "
-		  "A[@] min= V[@,m] == M[@] ? i32(m) : i32(%lld); "
-		  "Y[T[@]:%lld, min(max(A[@],0),%lld):%lld] += N[@] == 0 ? i32(1) : i32(0)",
-		  classes, classes, classes - 1, classes);
+	text_add(&t,
+		 "M[...] max= V[...,m]; N[...] += V[...,m] == V[...,m] ? i32(0) : i32(1); "
+		 "A[...] min= V[...,m] == M[...] ? i32(m) : i32(%lld); "
+		 "Y[T[...]:%lld, min(max(A[...],0),%lld):%lld] += N[...] == 0 ? i32(1) : i32(0)",
+		 classes, classes, classes - 1, classes);
 	return layer_build(&t, 2, (ricci_tensor *[]){scores, labels});
 }
 
@@ -59,16 +54,16 @@ static ricci_tensor *each(const char *who, ricci_tensor *loss, const char *text)
 	if (!layer_check(who, 1, o))
 		return layer_nil(loss);
 	Text t = {0};
-	loss_text(&t, ricci_rank(loss), "%s", text);
+	text_add(&t, "%s", text);
 	return layer_build(&t, 1, &loss);
 }
 
 ricci_tensor *ricci_perplexity(ricci_tensor *loss)
 {
-	return each("ricci_perplexity", loss, "Y[@] = exp(L[@])");
+	return each("ricci_perplexity", loss, "Y[...] = exp(L[...])");
 }
 
 ricci_tensor *ricci_bits(ricci_tensor *loss)
 {
-	return each("ricci_bits", loss, "Y[@] = L[@] / log(2.0)");
+	return each("ricci_bits", loss, "Y[...] = L[...] / log(2.0)");
 }

@@ -17,25 +17,25 @@ static bool same_shape(const char *who, ricci_tensor *a, ricci_tensor *b, int le
 	return same;
 }
 
-/* The mean of `of`, an expression of D[@], the difference. */
+/* The mean of `of`, an expression of D[...], the difference. */
 static ricci_tensor *mean(const char *who, ricci_tensor *a, ricci_tensor *b, const char *of)
 {
 	if (!same_shape(who, a, b, 0, "two tensors of one shape"))
 		return layer_nil(a);
 	Text t = {0};
 	int rank = ricci_rank(a);
-	loss_text(&t, rank, "D[@] = A[@] - B[@]; Y[] += %s / %.1f", of, loss_count(a, rank));
+	text_add(&t, "D[...] = A[...] - B[...]; Y[] += %s / %.1f", of, loss_count(a, rank));
 	return layer_build(&t, 2, (ricci_tensor *[]){a, b});
 }
 
 ricci_tensor *ricci_mean_squared_error(ricci_tensor *a, ricci_tensor *b)
 {
-	return mean("ricci_mean_squared_error", a, b, "D[@] * D[@]");
+	return mean("ricci_mean_squared_error", a, b, "D[...] * D[...]");
 }
 
 ricci_tensor *ricci_mean_absolute_error(ricci_tensor *a, ricci_tensor *b)
 {
-	return mean("ricci_mean_absolute_error", a, b, "abs(D[@])");
+	return mean("ricci_mean_absolute_error", a, b, "abs(D[...])");
 }
 
 static ricci_tensor *huber(const char *who, ricci_tensor *a, ricci_tensor *b, const char *name,
@@ -45,10 +45,10 @@ static ricci_tensor *huber(const char *who, ricci_tensor *a, ricci_tensor *b, co
 	if (a && !(delta > 0 && isfinite(delta)))
 		return layer_fail(a, "%s: %s is %g, it must be finite, and more than 0", who, name,
 				  delta);
-	snprintf(
-		of, sizeof of,
-		"(abs(D[@]) < %#.17g ? 0.5 * D[@] * D[@] : %#.17g * (abs(D[@]) - %#.17g)) / %#.17g",
-		delta, delta, delta / 2, divisor);
+	snprintf(of, sizeof of,
+		 "(abs(D[...]) < %#.17g ? 0.5 * D[...] * D[...] : %#.17g * (abs(D[...]) - %#.17g)) "
+		 "/ %#.17g",
+		 delta, delta, delta / 2, divisor);
 	return mean(who, a, b, of);
 }
 
@@ -71,9 +71,9 @@ ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *tar
 	int rank = ricci_rank(logits);
 	ricci_tensor *operand[] = {logits, targets}, *loss = layer_nil(logits);
 	ricci_graph *g = ricci_graph_of(logits);
-	loss_text(&f, rank, "L[@] = max(X[@], 0.0) - X[@] * Z[@] + log1p(exp(-abs(X[@])))");
-	loss_text(&d, rank, "dX[@] = dL[@] * (sigmoid(X[@]) - Z[@]); dZ[@] = -dL[@] * X[@]");
-	loss_text(&t, rank, "Y[] += L[@] / %.1f", loss_count(logits, rank));
+	text_add(&f, "L[...] = max(X[...], 0.0) - X[...] * Z[...] + log1p(exp(-abs(X[...])))");
+	text_add(&d, "dX[...] = dL[...] * (sigmoid(X[...]) - Z[...]); dZ[...] = -dL[...] * X[...]");
+	text_add(&t, "Y[] += L[...] / %.1f", loss_count(logits, rank));
 	if (f.failed || d.failed)
 		error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
 	else
@@ -91,7 +91,7 @@ ricci_tensor *ricci_kl_divergence(ricci_tensor *log_q, ricci_tensor *p)
 		return layer_nil(log_q);
 	Text t = {0};
 	int rank = ricci_rank(p);
-	loss_text(&t, rank, "Y[] += (P[@] > 0.0 ? P[@] * (log(P[@]) - Q[@]) : 0.0) / %.1f",
-		  loss_count(p, rank - 1));
+	text_add(&t, "Y[] += (P[...] > 0.0 ? P[...] * (log(P[...]) - Q[...]) : 0.0) / %.1f",
+		 loss_count(p, rank - 1));
 	return layer_build(&t, 2, (ricci_tensor *[]){p, log_q});
 }

@@ -27,18 +27,9 @@ static int averages(ricci_graph *g, ricci_tensor *count, ricci_tensor **from, ri
 		ricci_tensor *average = trained ? average_find(g, p) : NULL;
 		if (!average)
 			continue;
-		Formula f = {.g = g};
-		char text[96];
-		formula_over(&f, p);
-		formula_set(&f, "a", count);
-		formula_set(&f, "E", average);
-		formula_set(&f, "P", p);
-		snprintf(text, sizeof text, "Y[@] = a[] > 0 ? %s(E[@]) : P[@]",
-			 type_name(ricci_dtype(p)));
-		if (formula_run(&f, text))
-			return 0;
 		from[n] = p;
-		to[n++] = formula_get(&f, "Y");
+		to[n++] = ricci_op_named(g, "Y[...] = a[] > 0 ? E[...] : P[...]", "a", count, "E",
+					 formula_cast(average, ricci_dtype(p)), "P", p);
 	}
 	return n;
 }

@@ -1,47 +1,26 @@
-/* formula.c - equations whose operands are found by name, for updates that apply to a parameter of
- * any rank and type.
- * Input: a text, and the tensors and numbers that its names stand for. Output: the tensors of its
- * equations, by name. Invariant: an equation is given the operands that it reads and no other, and
- * the numbers that it reads as values of the notation. */
+/* formula.c - equations over named tensors and numbers, for updates that apply to a parameter of any
+ * rank and type.
+ * Input: programs of the notation, and what their names stand for. Output: their results, by name.
+ * Invariant: a program is given the operands that it reads and no other; a number is a scalar of the
+ * type in which the update is computed. */
 #include "nn/optimisers/internal.h"
 
-#include <ctype.h>
-
-static bool name_char(char c)
+/* What the program reads and gives. false: the graph has an error. */
+static bool names_of(ricci_graph *g, const char *text, Notation *names)
 {
-	return isalnum((unsigned char)c) || c == '_';
+	IR_ENTER(&g->ir, false);
+	notation_parse(&g->ir, text, names);
+	IR_LEAVE(&g->ir);
+	return true;
 }
 
-/* The next name at or after s and before end (NULL: none), its length in *n. Numbers are passed
- * over with the letters in them. */
-static const char *name_next(const char *s, const char *end, size_t *n)
+bool formula_reads(ricci_graph *g, const char *text, const char *name)
 {
-	while (s < end) {
-		if (!name_char(*s)) {
-			s++;
-			continue;
-		}
-		bool name = !isdigit((unsigned char)*s);
-		for (*n = 0; s + *n < end && (name_char(s[*n]) || (!name && s[*n] == '.'));)
-			++*n;
-		if (name)
-			return s;
-		s += *n;
-	}
-	return NULL;
-}
-
-static bool name_is(const char *s, size_t n, const char *name)
-{
-	return strlen(name) == n && !memcmp(s, name, n);
-}
-
-bool formula_reads(const char *text, const char *name)
-{
-	const char *end = text + strlen(text);
-	size_t n = 0;
-	for (const char *s = text; (s = name_next(s, end, &n)); s += n)
-		if (name_is(s, n, name))
+	Notation names;
+	if (!text || ricci_graph_error(g) || !names_of(g, text, &names))
+		return false;
+	for (int k = 0; k < names.noperand; k++)
+		if (!strcmp(names.operand[k], name))
 			return true;
 	return false;
 }
@@ -51,111 +30,90 @@ void formula_set(Formula *f, const char *name, ricci_tensor *t)
 	int k = 0;
 	while (k < f->n && strcmp(f->operand[k].name, name))
 		k++;
-	assert(k < FORMULA_ROOM && strlen(name) < FORMULA_NAME);
+	assert(k < FORMULA_ROOM);
 	f->n += k == f->n;
-	message_print(f->operand[k].name, FORMULA_NAME, "%s", name);
+	f->operand[k].name = name;
 	f->operand[k].t = t;
 }
 
 void formula_number(Formula *f, const char *name, double value)
 {
-	int k = 0;
-	while (k < f->nnumber && strcmp(f->number[k].name, name))
-		k++;
-	assert(k < FORMULA_ROOM);
-	f->nnumber += k == f->nnumber;
-	f->number[k].name = name;
-	f->number[k].value = value;
+	formula_set(f, name, NULL);
+	for (int k = 0; k < f->n; k++)
+		if (!strcmp(f->operand[k].name, name))
+			f->operand[k].value = value;
+}
+
+static ricci_tensor *number(ricci_graph *g, ricci_type type, double value)
+{
+	IR_ENTER(&g->ir, &g->nil);
+	Node *body = node_const(&g->ir, (Type)type, value);
+	ricci_tensor *t = graph_handle(g, comp_dense(&g->ir, RED_NONE, 0, 0, NULL, body));
+	IR_LEAVE(&g->ir);
+	return t;
 }
 
 ricci_tensor *formula_get(const Formula *f, const char *name)
 {
 	for (int k = 0; k < f->n; k++)
 		if (!strcmp(f->operand[k].name, name))
-			return f->operand[k].t;
+			return f->operand[k].t ? f->operand[k].t
+					       : number(f->g, f->type, f->operand[k].value);
 	return &f->g->nil;
+}
+
+static ricci_type formula_type(const ricci_tensor *p)
+{
+	return ricci_dtype(p) == RICCI_F64 ? RICCI_F64 : RICCI_F32;
+}
+
+ricci_tensor *formula_cast(ricci_tensor *t, ricci_type type)
+{
+	char text[32];
+	if (ricci_dtype(t) == type)
+		return t;
+	message_print(text, sizeof text, "Y[...] = %s(X[...])", type_name((Type)type));
+	return ricci_op(ricci_graph_of(t), text, t);
 }
 
 void formula_over(Formula *f, const ricci_tensor *p)
 {
-	f->rank = ricci_rank(p);
-	f->type = ricci_dtype(p) == RICCI_F64 ? RICCI_F64 : RICCI_F32;
-}
-
-/* The operands of the equation s..end, whose left name ends at `right`, in the order in which it
- * names them; the numbers that it reads go to `t`. */
-static int operands_of(const Formula *f, const char *s, const char *right, const char *end, Text *t,
-		       ricci_tensor **operand)
-{
-	bool seen[FORMULA_ROOM] = {false};
-	size_t length = 0;
-	int n = 0;
-	for (int k = 0; k < f->nnumber; k++)
-		for (s = right; (s = name_next(s, end, &length)); s += length)
-			if (name_is(s, length, f->number[k].name)) {
-				text_add(t, "%s = %#.17g; ", f->number[k].name, f->number[k].value);
-				break;
-			}
-	for (s = right; (s = name_next(s, end, &length)); s += length)
-		for (int k = 0; k < f->n; k++)
-			if (!seen[k] && name_is(s, length, f->operand[k].name)) {
-				seen[k] = true;
-				operand[n++] = f->operand[k].t;
-			}
-	return n;
-}
-
-static int equation(Formula *f, const char *s, const char *end)
-{
-	Text t = {0};
-	ricci_tensor *operand[FORMULA_ROOM], *y = &f->g->nil;
-	size_t length = 0;
-	char name[FORMULA_NAME];
-	s = name_next(s, end, &length);
-	assert(s && length < FORMULA_NAME);
-	message_print(name, sizeof name, "%.*s", (int)length, s);
-	int n = operands_of(f, s, s + length, end, &t, operand);
-	text_add(&t, "L_"); /* an older tensor of this name may be an operand */
-	for (s += length; s < end; s++) {
-		if (*s == '@')
-			layer_indices(&t, 0, f->rank);
-		else if (*s == '$')
-			text_add(&t, "%s", type_name(f->type));
-		else
-			text_put(&t, s, 1);
-	}
-	if (t.failed)
-		error_set(&f->g->ir.err, RICCI_ENOMEM, "out of memory");
-	else if (ricci_ops(f->g, t.s, n, operand, &(int){1}, &y))
-		y = &f->g->nil;
-	text_free(&t);
-	formula_set(f, name, y);
-	return ricci_graph_error(f->g);
+	f->type = formula_type(p);
+	for (int k = 0; k < f->n; k++)
+		if (f->operand[k].t && ricci_dtype(f->operand[k].t) == RICCI_F64)
+			f->operand[k].t = formula_cast(f->operand[k].t, f->type);
 }
 
 int formula_run(Formula *f, const char *text)
 {
-	int status = ricci_graph_error(f->g);
-	while (*text && !status) {
-		size_t n = strcspn(text, ";");
-		status = equation(f, text, text + n);
-		text += n + (text[n] == ';');
-	}
-	return status;
+	Notation names;
+	ricci_tensor *operand[FORMULA_ROOM], *result[FORMULA_ROOM];
+	if (ricci_graph_error(f->g) || !names_of(f->g, text, &names))
+		return ricci_graph_error(f->g);
+	assert(names.noperand <= FORMULA_ROOM && names.nresult <= FORMULA_ROOM);
+	for (int k = 0; k < names.noperand; k++)
+		operand[k] = formula_get(f, names.operand[k]);
+	ricci_ops_named(f->g, text, names.noperand, names.operand, operand, &(int){names.nresult},
+			result);
+	for (int k = 0; k < names.nresult; k++)
+		formula_set(f, names.result[k], result[k]);
+	return ricci_graph_error(f->g);
 }
 
-ricci_tensor *formula_state(Formula *f, ricci_tensor *p, const char *prefix, const char *suffix)
+ricci_tensor *formula_state(ricci_tensor *p, const char *prefix, const char *suffix)
 {
+	ricci_graph *g = ricci_graph_of(p);
 	int64_t shape[RICCI_MAX_RANK];
 	for (int d = 0; d < ricci_rank(p); d++)
 		shape[d] = ricci_extent(p, d);
-	ricci_tensor *state = &f->g->nil;
+	ricci_tensor *state = &g->nil;
 	Text name = {0};
 	text_add(&name, "%s%s%s", prefix, ricci_name(p), suffix);
 	if (name.failed)
-		error_set(&f->g->ir.err, RICCI_ENOMEM, "out of memory");
+		error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
 	else
-		state = ricci_state(f->g, name.s, f->type, ricci_rank(p), shape, ricci_constant(0));
+		state = ricci_state(g, name.s, formula_type(p), ricci_rank(p), shape,
+				    ricci_constant(0));
 	text_free(&name);
 	return state;
 }

@@ -6,57 +6,55 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
-/* ---- formulas (formula.c): equations whose operands are found by name.
- * A text is equations of the notation, separated by ';'. '@' stands for the indices of the
- * parameter, '$' for the type in which its update is computed. The names that an equation reads are
- * tensors or numbers of the formula; its left name becomes a tensor of it, in place of an older one
- * of that name. */
-enum { FORMULA_ROOM = 32, FORMULA_NAME = 16 };
+/* ---- formulas (formula.c): programs of the notation whose operands are found by name. Each is a
+ * tensor, or a number that becomes a scalar of the formula's type. Names live as long as the formula.
+ */
+enum { FORMULA_ROOM = 48 };
 typedef struct Formula {
 	ricci_graph *g;
-	int rank;	 /* of the parameter */
-	ricci_type type; /* f64 for f64 parameters, else f32 */
-	int n, nnumber;
-	struct {
-		char name[FORMULA_NAME];
-		ricci_tensor *t;
-	} operand[FORMULA_ROOM];
+	ricci_type type; /* of the numbers */
+	int n;
 	struct {
 		const char *name;
+		ricci_tensor *t; /* NULL: the number */
 		double value;
-	} number[FORMULA_ROOM];
+	} operand[FORMULA_ROOM];
 } Formula;
+/* In place of an older one of that name. */
 void formula_set(Formula *f, const char *name, ricci_tensor *t);
 void formula_number(Formula *f, const char *name, double value);
 /* The inert tensor where there is none. */
 ricci_tensor *formula_get(const Formula *f, const char *name);
-/* Adds the equations; 0 or the graph's error. */
+/* Adds the program's equations and sets its results; 0 or the graph's error. */
 int formula_run(Formula *f, const char *text);
-/* Does the text read this name? */
-bool formula_reads(const char *text, const char *name);
-/* The names of p's dimensions and its type of computation for what follows. */
+/* Is the name an operand of the program? */
+bool formula_reads(ricci_graph *g, const char *text, const char *name);
+/* What follows is computed in f64 for an f64 parameter, else in f32: numbers, and the scalars that
+ * the formula has so far in f64. */
 void formula_over(Formula *f, const ricci_tensor *p);
+/* The tensor of that type, itself where it has it. */
+ricci_tensor *formula_cast(ricci_tensor *t, ricci_type type);
+/* A state named prefix + p's name + suffix, of p's shape and formula_over's type, that starts at zero. */
+ricci_tensor *formula_state(ricci_tensor *p, const char *prefix, const char *suffix);
 
 /* ---- rules (rules.c) */
 enum { RULE_RMSPROP_MOMENTUM = RICCI_ADAGRAD + 1, RULE_COUNT, RULE_STATES = 2 };
 typedef struct Rule {
 	const char *name;      /* in messages and in the name of its count of updates */
-	bool decay;	       /* `equations` read decay; if not, it is added to the gradient */
+	bool decay;	       /* `update` reads decay; if not, it is added to the gradient */
 	ricci_optimiser usual; /* of beta1, beta2, epsilon, momentum, decay */
+	const char *scalars;   /* of t, the number of this update, once a step, in f64; or NULL */
 	struct {
-		const char *letter, *suffix; /* X in the equations, and "parameter.suffix" */
+		const char *name, *suffix; /* X in the programs, and "parameter.suffix" */
+		const char *update;	   /* gives X1, its next value */
 	} state[RULE_STATES];
-	const char *scalars;   /* of t[], the number of this update, once a step, in f64; or NULL */
-	const char *equations; /* N[@], and X1[@] for state X */
+	const char *update; /* gives N, the parameter's next value */
 } Rule;
 extern const Rule optimiser_rule[RULE_COUNT];
 
 /* ---- averages (averages.c) */
 #define AVERAGE_PREFIX "ema." /* of a parameter's name */
-/* A state named prefix + p's name + suffix, of p's shape and f's type, that starts at zero. */
-ricci_tensor *formula_state(Formula *f, ricci_tensor *p, const char *prefix, const char *suffix);
 
 #endif

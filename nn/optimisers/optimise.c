@@ -20,7 +20,7 @@ typedef struct Optimiser {
 	ricci_tensor *rate;
 	Trained *trained;
 	int n;
-	Formula shared;		/* t, b, c: what all parameters read */
+	Formula shared;		/* t, b, c, e, options: what all parameters read; f64 */
 	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
 } Optimiser;
 
@@ -37,11 +37,18 @@ static int fail(Optimiser *z, const char *fmt, ...)
 
 /* ---- options ---- */
 
+static bool rule_reads(ricci_graph *g, const Rule *rule, const char *name)
+{
+	bool read = formula_reads(g, rule->update, name) || formula_reads(g, rule->scalars, name);
+	for (int k = 0; k < RULE_STATES; k++)
+		read = read || formula_reads(g, rule->state[k].update, name);
+	return read;
+}
+
 /* An option that the rule reads: `usual` where it is 0, 0 where it is RICCI_NONE. */
 static int option(Optimiser *z, const char *name, double *value, double usual, double below)
 {
-	bool read = formula_reads(z->rule->equations, name) ||
-		    (z->rule->scalars && formula_reads(z->rule->scalars, name));
+	bool read = rule_reads(z->g, z->rule, name);
 	if (*value && !read && strcmp(name, "decay"))
 		return fail(z, "the rule %s has no %s", z->rule->name, name);
 	*value = *value == 0 ? usual : *value == RICCI_NONE ? 0 : *value;
@@ -185,27 +192,23 @@ static ricci_tensor *counter(Optimiser *z, const char *name, const char *suffix)
 	return state;
 }
 
-/* e[] counts the batches since the last update: 0 in the step that updates. */
+/* e counts the batches since the last update: 0 in the step that updates. */
 static int accumulate(Optimiser *z, const char *name)
 {
 	ricci_tensor *batch = counter(z, name, "batch");
-	char text[96];
-	snprintf(text, sizeof text, "e[] = K[] + 1 == %d ? 0 : K[] + 1", z->o.accumulate);
 	formula_set(&z->shared, "K", batch);
-	if (formula_run(&z->shared, text))
-		return ricci_graph_error(z->g);
+	formula_set(&z->shared, "n", ricci_integer(z->g, z->o.accumulate));
+	formula_run(&z->shared, "K, n -> e: e[] = K[] + 1 == n ? 0 : K[] + 1");
 	formula_number(&z->shared, "batches", z->o.accumulate);
-	for (int i = 0; i < z->n; i++) {
+	for (int i = 0; i < z->n && !ricci_graph_error(z->g); i++) {
 		Formula f = z->shared;
-		ricci_tensor *p = z->trained[i].param;
+		ricci_tensor *p = z->trained[i].param, *sum = formula_state(p, "", ".gradient");
 		formula_over(&f, p);
-		ricci_tensor *sum = formula_state(&f, p, "", ".gradient");
 		formula_set(&f, "S", sum);
-		formula_set(&f, "G", z->trained[i].grad);
-		if (formula_run(&f, "A[@] = S[@] + $(G[@]);"
-				    "S1[@] = e[] == 0 ? 0.0 : A[@];"
-				    "G[@] = A[@] / batches"))
-			break;
+		formula_set(&f, "g", formula_cast(z->trained[i].grad, f.type));
+		formula_run(&f, "A[...] = S[...] + g[...];"
+				"S1[...] = e[] == 0 ? 0.0 : A[...];"
+				"G[...] = A[...] / batches[]");
 		z->trained[i].grad = formula_get(&f, "G");
 		ricci_assign(z->g, sum, formula_get(&f, "S1"));
 	}
@@ -247,23 +250,22 @@ static int clip(Optimiser *z)
 	for (int i = 0; i < z->n; i++) {
 		Formula f = z->shared;
 		formula_over(&f, z->trained[i].param);
-		formula_set(&f, "g", z->trained[i].grad);
-		formula_run(&f, z->o.clip_value ? "g[@] = min(max($(g[@]), -value), value)"
-						: "g[@] = $(g[@])");
-		formula_run(&f, "S[] += g[@] * g[@]");
-		z->trained[i].grad = formula_get(&f, "g");
-		square[i] = formula_get(&f, "S");
+		formula_set(&f, "G", formula_cast(z->trained[i].grad, f.type));
+		if (z->o.clip_value)
+			formula_run(&f, "C[...] = min(max(G[...], -value[]), value[])");
+		z->trained[i].grad = formula_get(&f, z->o.clip_value ? "C" : "G");
+		square[i] = ricci_op(z->g, "S[] += G[...] * G[...]", z->trained[i].grad);
 	}
 	if (z->o.clip_norm && !ricci_graph_error(z->g)) {
 		formula_set(&z->shared, "S", total(z->g, z->n, square));
-		formula_run(&z->shared, "k[] = min(norm / (sqrt(S[]) + 1e-6), 1.0)");
+		formula_run(&z->shared, "k[] = min(norm[] / (sqrt(S[]) + 1e-6), 1.0)");
 	}
 	for (int i = 0; i < z->n && z->o.clip_norm; i++) {
 		Formula f = z->shared;
 		formula_over(&f, z->trained[i].param);
-		formula_set(&f, "g", z->trained[i].grad);
-		formula_run(&f, "g[@] = g[@] * $(k[])");
-		z->trained[i].grad = formula_get(&f, "g");
+		formula_set(&f, "G", z->trained[i].grad);
+		formula_run(&f, "C[...] = G[...] * k[]");
+		z->trained[i].grad = formula_get(&f, "C");
 	}
 	mem_free(square);
 	return ricci_graph_error(z->g);
@@ -271,49 +273,72 @@ static int clip(Optimiser *z)
 
 /* ---- the update of a parameter ---- */
 
-/* Assigns formula X1, or keeps X where this step does not update. */
-static int assign(Optimiser *z, Formula *f, ricci_tensor *to, const char *old, const char *new)
+/* Assigns the next value, or the old one where this step does not update. */
+static int assign(Optimiser *z, ricci_tensor *to, ricci_tensor *next)
 {
-	char text[64];
-	snprintf(text, sizeof text, "%s[@] = e[] == 0 ? %s[@] : %s[@]", new, new, old);
 	if (z->o.accumulate > 1)
-		formula_run(f, text);
-	return ricci_assign(z->g, to, formula_get(f, new));
+		next = ricci_op_named(z->g, "Y[...] = e[] == 0 ? N[...] : O[...]", "e",
+				      formula_get(&z->shared, "e"), "N", next, "O", to);
+	return ricci_assign(z->g, to, next);
+}
+
+/* The parameter's learning rate, in f's type. */
+static ricci_tensor *rate_of(const Optimiser *z, const Trained *t, const Formula *f)
+{
+	ricci_tensor *rate = z->rate;
+	if (t->rate != 1) {
+		Formula exact = z->shared;
+		formula_set(&exact, "R", formula_cast(rate, exact.type));
+		formula_number(&exact, "factor", t->rate);
+		formula_run(&exact, "rate[] = R[] * factor[]");
+		rate = formula_get(&exact, "rate");
+	}
+	return formula_cast(rate, f->type);
+}
+
+/* The gradient, with the decay of rules that have none of their own. */
+static void gradient_set(const Optimiser *z, const Trained *t, Formula *f)
+{
+	formula_number(f, "decay", t->decay);
+	formula_set(f, "p", formula_cast(t->param, f->type));
+	formula_set(f, "G", formula_cast(t->grad, f->type));
+	if (t->decay && !z->rule->decay)
+		formula_run(f, "g[...] = G[...] + decay[] * p[...]");
+	else
+		formula_set(f, "g", formula_get(f, "G"));
+}
+
+static void average_update(Optimiser *z, const Trained *t, Formula *f, ricci_tensor *next)
+{
+	ricci_tensor *average = formula_state(t->param, AVERAGE_PREFIX, "");
+	formula_set(f, "E", average);
+	formula_set(f, "N", formula_cast(next, f->type));
+	formula_run(f, "E1[...] = a[] == 0 ? N[...] : average[] * E[...] + fresh[] * N[...]");
+	assign(z, average, formula_get(f, "E1"));
 }
 
 static int update(Optimiser *z, const Trained *t)
 {
 	Formula f = z->shared;
-	ricci_tensor *state[RULE_STATES], *average = NULL;
-	char next[4], cast[32];
+	ricci_tensor *state[RULE_STATES];
 	formula_over(&f, t->param);
-	formula_number(&f, "factor", t->rate);
-	formula_number(&f, "decay", t->decay);
-	formula_set(&f, "P", t->param);
-	formula_set(&f, "g", t->grad);
-	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
-		state[k] = formula_state(&f, t->param, "", z->rule->state[k].suffix);
-		formula_set(&f, z->rule->state[k].letter, state[k]);
+	formula_set(&f, "rate", rate_of(z, t, &f));
+	gradient_set(z, t, &f);
+	for (int k = 0; k < RULE_STATES && z->rule->state[k].name; k++) {
+		state[k] = formula_state(t->param, "", z->rule->state[k].suffix);
+		formula_set(&f, z->rule->state[k].name, state[k]);
+		formula_run(&f, z->rule->state[k].update);
 	}
-	formula_run(&f, t->rate == 1 ? "rate[] = $(R[])" : "rate[] = $(f64(R[]) * factor)");
-	formula_run(&f, "p[@] = $(P[@]); g[@] = $(g[@])");
-	if (t->decay && !z->rule->decay)
-		formula_run(&f, "g[@] = g[@] + decay * p[@]");
-	formula_run(&f, z->rule->equations);
-	snprintf(cast, sizeof cast, "N[@] = %s(N[@])", type_name(ricci_dtype(t->param)));
-	formula_run(&f, cast);
-	if (z->averaged) {
-		average = formula_state(&f, t->param, AVERAGE_PREFIX, "");
-		formula_set(&f, "E", average);
-		formula_run(&f, "E1[@] = a[] == 0 ? $(N[@]) :"
-				" average * E[@] + fresh * $(N[@])");
-		assign(z, &f, average, "E", "E1");
+	formula_run(&f, z->rule->update);
+	ricci_tensor *next = formula_cast(formula_get(&f, "N"), ricci_dtype(t->param));
+	if (z->averaged)
+		average_update(z, t, &f, next);
+	for (int k = 0; k < RULE_STATES && z->rule->state[k].name; k++) {
+		char name[16];
+		message_print(name, sizeof name, "%s1", z->rule->state[k].name);
+		assign(z, state[k], formula_get(&f, name));
 	}
-	for (int k = 0; k < RULE_STATES && z->rule->state[k].letter; k++) {
-		snprintf(next, sizeof next, "%s1", z->rule->state[k].letter);
-		assign(z, &f, state[k], z->rule->state[k].letter, next);
-	}
-	return assign(z, &f, t->param, "P", "N");
+	return assign(z, t->param, next);
 }
 
 /* The counts that the updates read, and the scalars that depend on them. */
@@ -330,7 +355,6 @@ static int shared_start(Optimiser *z, const char *name)
 	*f = (Formula){.g = z->g, .type = RICCI_F64};
 	for (int k = 0; k < COUNT(number); k++)
 		formula_number(f, number[k].name, number[k].value);
-	formula_set(f, "R", z->rate);
 	if (z->o.accumulate > 1)
 		accumulate(z, name);
 	if (z->rule->scalars) {
@@ -338,14 +362,14 @@ static int shared_start(Optimiser *z, const char *name)
 		formula_set(f, "T", step);
 		formula_run(f, "t[] = T[] + 1");
 		formula_run(f, z->rule->scalars);
-		assign(z, f, step, "T", "t");
+		assign(z, step, formula_get(f, "t"));
 	}
 	if (z->o.average) {
 		z->averaged =
 			ricci_state(z->g, AVERAGE_COUNT, RICCI_I32, 0, NULL, ricci_constant(0));
 		formula_set(f, "a", z->averaged);
 		formula_run(f, "a1[] = a[] + 1");
-		assign(z, f, z->averaged, "a", "a1");
+		assign(z, z->averaged, formula_get(f, "a1"));
 	}
 	return ricci_graph_error(z->g);
 }

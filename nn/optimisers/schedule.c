@@ -6,21 +6,26 @@
 
 #define PI 3.141592653589793
 
+/* clang-format off */
 static const struct {
 	bool steps, period; /* does it need them? */
 	const char *body;
 } schedule[] = {
-	[RICCI_CONSTANT] = {.body = "Y[] = f64(rate)"},
-	[RICCI_STEPS] = {.period = true, .body = "Y[] = rate * pow(gamma, falls[])"},
+	[RICCI_CONSTANT] = {
+		.body = "R[] = rate[]"},
+	[RICCI_STEPS] = {.period = true,
+		.body = "R[] = rate[] * pow(gamma[], falls[])"},
 	[RICCI_COSINE] = {.steps = true,
-			  .body = "Y[] = least + (rate - least) * (1.0 + cos(pi * part[])) / 2.0"},
-	[RICCI_LINEAR] = {.steps = true, .body = "Y[] = rate + (least - rate) * part[]"},
+		.body = "R[] = least[] + (rate[] - least[]) * (1.0 + cos(pi[] * part[])) / 2.0"},
+	[RICCI_LINEAR] = {.steps = true,
+		.body = "R[] = rate[] + (least[] - rate[]) * part[]"},
 	[RICCI_ONE_CYCLE] = {.steps = true,
-			     .body = "Y[] = u[] <= top"
-				     " ? rate - rate * 0.48 * (1.0 + cos(pi * (u[] / top)))"
-				     " : rate * 4e-6 + rate * (1.0 - 4e-6) / 2.0 * (1.0 +"
-				     " cos(pi * ((min(u[], last) - top) / (last - top))))"},
+		.body = "R[] = u[] <= top[]"
+			" ? rate[] - rate[] * 0.48 * (1.0 + cos(pi[] * (u[] / top[])))"
+			" : rate[] * 4e-6 + rate[] * (1.0 - 4e-6) / 2.0 *"
+			" (1.0 + cos(pi[] * ((min(u[], last[]) - top[]) / (last[] - top[]))))"},
 };
+/* clang-format on */
 
 ricci_tensor *ricci_learning_rate(ricci_graph *g, double value)
 {
@@ -113,21 +118,20 @@ static ricci_tensor *rate(ricci_graph *g, ricci_tensor *step, const ricci_schedu
 		      {"top", top},
 		      {"last", steps - 1}};
 	Formula f = {.g = g, .type = RICCI_F64};
-	char text[64];
 	for (int k = 0; k < COUNT(number); k++)
 		formula_number(&f, number[k].name, number[k].value);
 	formula_set(&f, "T", step);
-	snprintf(text, sizeof text, "u[] = f64(T[] / %d)", o->accumulate > 1 ? o->accumulate : 1);
-	formula_run(&f, text);
-	formula_run(&f, "v[] = max(u[] - warmup, 0.0)");
+	formula_set(&f, "batches", ricci_integer(g, o->accumulate > 1 ? o->accumulate : 1));
+	formula_run(&f, "T, batches -> u: u[] = f64(T[] / batches)");
+	formula_run(&f, "v[] = max(u[] - warmup[], 0.0)");
 	if (schedule[o->kind].steps)
-		formula_run(&f, "part[] = min(v[] / length, 1.0)");
+		formula_run(&f, "part[] = min(v[] / length[], 1.0)");
 	if (schedule[o->kind].period)
 		falls(&f, o);
 	formula_run(&f, schedule[o->kind].body);
-	formula_run(&f, warmup > 0 ? "Y[] = f32(u[] < warmup ? rate * (u[] + 1.0) / warmup : Y[])"
-				   : "Y[] = f32(Y[])");
-	return formula_get(&f, "Y");
+	if (warmup > 0)
+		formula_run(&f, "Y[] = u[] < warmup[] ? rate[] * (u[] + 1.0) / warmup[] : R[]");
+	return formula_cast(formula_get(&f, warmup > 0 ? "Y" : "R"), RICCI_F32);
 }
 
 ricci_tensor *ricci_schedule(ricci_graph *g, const ricci_schedule_options *options)

@@ -4,6 +4,23 @@
 
 #include "nn/nn.h"
 
+/* ---- what feeds batches to a training (feed.c) */
+typedef struct Feed {
+	int n;
+	ricci_fed input[16];
+	ricci_loader *loader;
+	int64_t batch;
+} Feed;
+/* Which inputs there are, all with one first extent, the batch. 0 or an error. */
+int feed_inputs(Feed *f, const ricci_training *t, Error *err);
+/* Does the data set have what the inputs need? */
+int feed_check(const Feed *f, const ricci_data *d, Error *err);
+/* Opens a loader. shuffle: unless the data set has an order. */
+int feed_open(Feed *f, ricci_data *d, bool shuffle, uint64_t seed);
+/* Feeds the next batch: how many of its samples count, 0 at the end of an epoch, or an error. */
+int feed_next(Feed *f, ricci_session *s);
+void feed_close(Feed *f);
+
 /* ---- the progress bar (progress.c) */
 typedef struct Progress {
 	FILE *out; /* NULL: silent */

@@ -1,19 +1,12 @@
 /* sequence.h - for the tests of sequence layers: a graph whose operands have the values of
- * make_sequence.py, and the comparison of results and gradients with the numbers in a file, by the
- * interpreter in f64 and f32 and by kernels. */
+ * vectors.py's sequences(), and the comparison of results and gradients with those in vectors.txt, by
+ * the interpreter in f64 and f32 and by kernels. */
 #ifndef SEQUENCE_H
 #define SEQUENCE_H
 
 #include "nn/nn.h"
-#include "tests/check.h"
+#include "tests/nn/vectors.h"
 
-#include <stdlib.h>
-
-#define SHAPE(...)                                                                                 \
-	(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[])                     \
-	{                                                                                          \
-		__VA_ARGS__                                                                        \
-	}
 enum { ROOM = 40 };
 
 typedef struct Case {
@@ -84,32 +77,7 @@ __attribute__((unused)) static void take_parameters(Case *c)
 		take(c, ricci_param_at(c->g, i, NULL));
 }
 
-/* The numbers of a case; 0 when it is not in the file, which fails a check. */
-static int64_t want_read(const char *path, const char *name, double **want)
-{
-	FILE *f = fopen(path, "r");
-	char line[512];
-	size_t length = strlen(name);
-	long count = 0, n = 0;
-	*want = NULL;
-	while (f && !count && fgets(line, sizeof line, f)) {
-		char *end;
-		if (strncmp(line, name, length) || line[length] != ' ')
-			continue;
-		count = strtol(line + length, &end, 10);
-		if (end == line + length || *end != '\n')
-			count = 0;
-	}
-	*want = count ? malloc((size_t)count * sizeof **want) : NULL;
-	while (f && n < count && fscanf(f, "%lf", &(*want)[n]) == 1)
-		n++;
-	if (f)
-		fclose(f);
-	CHECK_REPORT(count && n == count, "%s: no numbers of '%s'", path, name);
-	return n == count ? n : 0;
-}
-
-/* Compares n numbers at *at, which moves on. */
+/* Compares n numbers. */
 static bool agree(const char *name, const char *how, const char *what, const double *got, int64_t n,
 		  const double *want, double tolerance)
 {
@@ -134,13 +102,13 @@ static void fetch(ricci_session *s, const ricci_tensor *t, double *out)
 	free(f);
 }
 
-/* Results and gradients against the file. */
-static void compare(Case *c, const char *path, const char *name, int ny, ricci_tensor *const *y)
+/* Results and gradients against those of the case "sequences/name". */
+static void compare(Case *c, const char *name, int ny, ricci_tensor *const *y)
 {
 	ricci_graph *g = c->g;
 	ricci_tensor *all[2 * ROOM];
 	CHECK_GRAPH(g);
-	double *want = NULL, *got;
+	double *got;
 	bool wide = c->type == RICCI_F64;
 	ricci_tensor *sum = NULL;
 	for (int k = 0; k < ny && !ricci_graph_error(g); k++) {
@@ -157,8 +125,12 @@ static void compare(Case *c, const char *path, const char *name, int ny, ricci_t
 	}
 	CHECK_INT(ricci_grad(g, sum, NULL, c->n, c->x, all + ny), 0);
 	CHECK_GRAPH(g);
-	int64_t n = ricci_graph_error(g) ? 0 : want_read(path, name, &want);
-	for (int way = 0; way < 2 && n; way++) {
+	char path[64];
+	int n = 0;
+	snprintf(path, sizeof path, "sequences/%s", name);
+	const Vector *want = ricci_graph_error(g) ? NULL : vectors_of(path, &n);
+	CHECK_INT(n, ny + c->n);
+	for (int way = 0; way < 2 && n == ny + c->n; way++) {
 		const char *how = way ? "kernels" : wide ? "interpreter" : "interpreter, f32";
 		ricci_session *s =
 			way ? ricci_session_new(
@@ -169,7 +141,6 @@ static void compare(Case *c, const char *path, const char *name, int ny, ricci_t
 		for (int k = 0; k < c->nbind && s; k++)
 			ricci_feed(s, c->bound[k], c->bind[k].data, ricci_bytes(c->bound[k]));
 		CHECK(!s || !ricci_step(s));
-		int64_t at = 0;
 		for (int k = 0; k < ny + c->n && (s || !way); k++) {
 			Error e = {0};
 			int64_t size = tensor_size(all[k]->node);
@@ -184,18 +155,16 @@ static void compare(Case *c, const char *path, const char *name, int ny, ricci_t
 							(RandomState){1, 0}, got, NULL, &e),
 					  0);
 			CHECK_STR(e.text, "");
-			if (at + size <= n)
-				agree(name, how, what, got, size, want + at,
+			CHECK_INT(size, want[k].size);
+			if (size == want[k].size)
+				agree(name, how, what, got, size, want[k].value,
 				      wide  ? 1e-9
 				      : way ? 1e-5
 					    : 1e-6);
-			at += size;
 			free(got);
 		}
-		CHECK_INT(at, n);
 		ricci_session_free(s);
 	}
-	free(want);
 }
 
 static void case_open(Case *c, ricci_type type)

@@ -19,7 +19,8 @@ static void right(ricci_type type)
 	ricci_tensor *x =
 		ricci_op(g, "T, E, B -> X: X[t,b,j] = max(E[T[t,b],j] + B[j], 0.0)", t, e, b);
 	ricci_tensor *y = ricci_recurrent(
-		x, &RICCI_RECURRENT(.cell = ricci_gru(), .hidden = 2, .layers = 2, .dropout = 0.3));
+		x, "",
+		&RICCI_RECURRENT(.cell = ricci_gru(), .hidden = 2, .layers = 2, .dropout = 0.3));
 	ricci_tensor *loss = ricci_op(g, "L[] += Y[...] * Y[...]", y);
 	for (int train = 0; train < 2; train++) {
 		ricci_gradient_report report = RICCI_GRADIENT_REPORT();

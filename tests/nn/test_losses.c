@@ -83,9 +83,9 @@ static void judge(Net *net, const char *name, ricci_tensor *loss)
 		CHECK_INT(run(net, k ? RICCI_BACKEND_TCC : RICCI_BACKEND_INTERP, 2, y,
 			      (void *[]){&value, gradient}),
 			  0);
-		snprintf(text, sizeof text, "%s.value", name);
+		snprintf(text, sizeof text, "losses/%s/value", name);
 		vector_check(text, 1, &value, 1e-12);
-		snprintf(text, sizeof text, "%s.gradient", name);
+		snprintf(text, sizeof text, "losses/%s/gradient", name);
 		vector_check(text, (int)(ricci_bytes(y[1]) / sizeof(double)), gradient, 1e-12);
 	}
 	net_free(net);

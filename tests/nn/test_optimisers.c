@@ -100,7 +100,7 @@ static void judge(ricci_session *s, const ricci_tensor *t, const char *name, con
 	CHECK_INT(ricci_fetch(s, t, f64 ? (void *)x : f, ricci_bytes(t)), 0);
 	for (int i = 0; i < n && !f64; i++)
 		x[i] = f[i];
-	snprintf(full, sizeof full, "%s.%s", name, part);
+	snprintf(full, sizeof full, "optimisers/%s/%s", name, part);
 	vector_check(full, n, x, tol);
 }
 
@@ -382,7 +382,7 @@ static void rates(const char *name, ricci_schedule_options o)
 			got[k / every] = f;
 		}
 		double want[40];
-		snprintf(full, sizeof full, "schedule.%s", name);
+		snprintf(full, sizeof full, "schedules/%s/rate", name);
 		vector_read(full, 40, want);
 		for (int k = 0; k < 40; k++)
 			CHECK_REPORT(check_near(got[k], want[k], 1e-7 * want[k]),

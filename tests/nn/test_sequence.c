@@ -1,8 +1,7 @@
-/* Attention and positions against PyTorch (make_sequence.py), in f64 and f32, and what they say to
+/* Attention and positions against PyTorch (vectors.py), in f64 and f32, and what they say to
  * wrong operands. */
 #include "tests/nn/sequence.h"
 
-static const char file[] = "tests/nn/sequence.txt";
 enum { B = 2, H = 2, T = 3, S = 4, D = 2, E = H * D };
 
 /* Scaled dot product attention; each case has a mask of its own. */
@@ -30,7 +29,7 @@ static void attention(ricci_type type, const char *name, ricci_attention_options
 		o.mask = fixed(&c, "m", RICCI_BOOL, SHAPE(T, S), seen);
 	}
 	ricci_tensor *y = ricci_attention(q, k, v, &o);
-	compare(&c, file, name, 1, &y);
+	compare(&c, name, 1, &y);
 	case_close(&c);
 }
 
@@ -40,13 +39,13 @@ static void shapes(ricci_type type)
 	case_open(&c, type);
 	ricci_tensor *q = operand(&c, SHAPE(B, 4, T, D)), *k = operand(&c, SHAPE(B, 2, S, D));
 	ricci_tensor *y = ricci_attention(q, k, operand(&c, SHAPE(B, 2, S, 3)), NULL);
-	compare(&c, file, "grouped", 1, &y);
+	compare(&c, "grouped", 1, &y);
 	case_close(&c);
 	case_open(&c, type);
 	q = operand(&c, SHAPE(B, T, E)), k = operand(&c, SHAPE(B, T, E));
 	y = ricci_attention(q, k, operand(&c, SHAPE(B, T, E)),
 			    &RICCI_ATTENTION(.heads = H, .causal = 1));
-	compare(&c, file, "flat", 1, &y);
+	compare(&c, "flat", 1, &y);
 	case_close(&c);
 }
 
@@ -62,13 +61,13 @@ static void module(ricci_type type, const char *name, int key, int value, int no
 	ricci_attention_options o = RICCI_ATTENTION(.heads = H, .no_bias = no_bias);
 	if (key || no_bias)
 		o.lengths = fixed(&c, "l", RICCI_I32, SHAPE(B), (int32_t[]){key ? S : T, 2});
-	ricci_tensor *y = ricci_multihead_attention(q, k, v, &o);
+	ricci_tensor *y = ricci_multihead_attention(q, k, v, "", &o);
 	take_parameters(&c);
 	if (!no_bias)
 		CHECK_STR(ricci_name(c.x[c.n - 1]), "out_proj.bias");
 	CHECK_STR(ricci_name(c.x[key ? 3 : 1]),
 		  key && key != E ? "q_proj_weight" : "in_proj_weight");
-	compare(&c, file, name, 1, &y);
+	compare(&c, name, 1, &y);
 	case_close(&c);
 }
 
@@ -78,10 +77,10 @@ static void grouped_module(ricci_type type)
 	Case c;
 	case_open(&c, type);
 	ricci_tensor *y = ricci_multihead_attention(
-		operand(&c, SHAPE(B, T, E)), NULL, NULL,
+		operand(&c, SHAPE(B, T, E)), NULL, NULL, "",
 		&RICCI_ATTENTION(.heads = 2, .key_heads = 1, .causal = 1));
 	take_parameters(&c);
-	compare(&c, file, "grouped module", 1, &y);
+	compare(&c, "grouped module", 1, &y);
 	case_close(&c);
 }
 
@@ -104,7 +103,7 @@ static void positions(ricci_type type)
 		if (rotary[i].at)
 			o.position = fixed(&c, "p", RICCI_I32, 0, NULL, &(int32_t){rotary[i].at});
 		ricci_tensor *y = ricci_rotary(x, &o);
-		compare(&c, file, rotary[i].name, 1, &y);
+		compare(&c, rotary[i].name, 1, &y);
 		case_close(&c);
 	}
 	for (int odd = 0; odd < 2; odd++) {
@@ -113,7 +112,7 @@ static void positions(ricci_type type)
 		if (odd)
 			p = fixed(&c, "p", RICCI_I32, 0, NULL, &(int32_t){9});
 		ricci_tensor *y = ricci_sinusoidal_positions(x, p);
-		compare(&c, file, odd ? "sinusoidal odd" : "sinusoidal", 1, &y);
+		compare(&c, odd ? "sinusoidal odd" : "sinusoidal", 1, &y);
 		case_close(&c);
 	}
 	for (int at = 0; at < 2; at++) {
@@ -123,7 +122,7 @@ static void positions(ricci_type type)
 		if (at)
 			p = fixed(&c, "p", RICCI_I32, 0, NULL, &(int32_t){2});
 		ricci_tensor *y = ricci_learned_positions(x, w, p);
-		compare(&c, file, at ? "learned at" : "learned", 1, &y);
+		compare(&c, at ? "learned at" : "learned", 1, &y);
 		case_close(&c);
 	}
 }
@@ -189,7 +188,8 @@ static void dropout(void)
 	ricci_graph_free(g);
 }
 
-#define WRONG(message, expression)                                                                 \
+#define WRONG(message, expression) WRONG_AS(RICCI_ESHAPE, message, expression)
+#define WRONG_AS(code, message, expression)                                                        \
 	do {                                                                                       \
 		ricci_graph *g = ricci_graph_new();                                                \
 		ricci_tensor *x2 = ricci_input(g, "x2", RICCI_F32, SHAPE(3, 4));                   \
@@ -199,7 +199,7 @@ static void dropout(void)
 		ricci_tensor *i1 = ricci_input(g, "i1", RICCI_I32, SHAPE(3));                      \
 		(void)x2, (void)x3, (void)x4, (void)w4, (void)i1;                                  \
 		CHECK((expression) == &g->nil);                                                    \
-		CHECK_INT(ricci_graph_error(g), RICCI_ESHAPE);                                     \
+		CHECK_INT(ricci_graph_error(g), code);                                             \
 		CHECK_STR(ricci_error_message(), message);                                         \
 		ricci_graph_free(g);                                                               \
 	} while (0)
@@ -228,10 +228,14 @@ static void wrong(void)
 	WRONG("ricci_attention: position must be i32 []",
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.causal = 1, .position = i1)));
 	WRONG("ricci_multihead_attention: 6 columns are not 0 heads; give .heads",
-	      ricci_multihead_attention(x3, NULL, NULL, NULL));
+	      ricci_multihead_attention(x3, NULL, NULL, "", &RICCI_ATTENTION()));
+	WRONG_AS(RICCI_EINVAL, "ricci_multihead_attention: no name given",
+		 ricci_multihead_attention(x3, NULL, NULL, NULL, &RICCI_ATTENTION(.heads = 2)));
+	WRONG_AS(RICCI_EINVAL, "ricci_multihead_attention: no options given",
+		 ricci_multihead_attention(x3, NULL, NULL, "a", NULL));
 	WRONG("ricci_multihead_attention: query [batch, time, size] expected, 'x4' has 4 "
 	      "dimensions",
-	      ricci_multihead_attention(x4, NULL, NULL, &RICCI_ATTENTION(.heads = 2)));
+	      ricci_multihead_attention(x4, NULL, NULL, "", &RICCI_ATTENTION(.heads = 2)));
 	WRONG("ricci_rotary: 3 of 3 numbers are turned, it must be an even part",
 	      ricci_rotary(x4, NULL));
 	WRONG("ricci_rotary: 6 columns are not 0 heads; give .heads", ricci_rotary(x3, NULL));

@@ -1,9 +1,8 @@
-/* Recurrent layers against PyTorch (make_sequence.py), in f64 and f32; cells of a user's; products
+/* Recurrent layers against PyTorch (vectors.py), in f64 and f32; cells of a user's; products
  * of the input are outside of the loop; what wrong cells and operands get to hear. */
 #include "tests/memory_check.h"
 #include "tests/nn/sequence.h"
 
-static const char file[] = "tests/nn/sequence.txt";
 enum { B = 2, T = 3, N = 3, C = 2, STEPS = 6 };
 
 static ricci_tensor *state_of(Case *c, int n, int64_t width)
@@ -21,12 +20,13 @@ static void layer(ricci_type type, const char *name, const ricci_cell *cell, int
 	int n = strchr(cell->states, ' ') ? 2 : 1;
 	for (int k = 0; k < n; k++)
 		start[k] = state_of(&c, layers, k && context ? context : C);
-	y[0] = ricci_recurrent(x, &RICCI_RECURRENT(.cell = cell, .hidden = C, .context = context,
-						   .layers = layers, .initial = start,
-						   .final = y + 1));
+	y[0] = ricci_recurrent(x, "",
+			       &RICCI_RECURRENT(.cell = cell, .hidden = C, .context = context,
+						.layers = layers, .initial = start,
+						.final = y + 1));
 	take_parameters(&c);
 	CHECK_STR(ricci_name(ricci_param_at(c.g, 0, NULL)), "weight_ih_l0");
-	compare(&c, file, name, 1 + n, y);
+	compare(&c, name, 1 + n, y);
 	case_close(&c);
 }
 
@@ -39,13 +39,14 @@ static void ragged(ricci_type type)
 	start[0] = state_of(&c, 4, C);
 	start[1] = state_of(&c, 4, C);
 	ricci_tensor *lengths = fixed(&c, "lengths", RICCI_I32, SHAPE(B), (int32_t[]){3, 1});
-	y[0] = ricci_recurrent(x, &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = C, .layers = 2,
-						   .bidirectional = 1, .batch_first = 1,
-						   .lengths = lengths, .initial = start,
-						   .final = y + 1));
+	y[0] = ricci_recurrent(x, "",
+			       &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = C, .layers = 2,
+						.bidirectional = 1, .batch_first = 1,
+						.lengths = lengths, .initial = start,
+						.final = y + 1));
 	take_parameters(&c);
 	CHECK_STR(ricci_name(ricci_param_at(c.g, 15, NULL)), "bias_hh_l1_reverse");
-	compare(&c, file, "lstm layers lengths", 3, y);
+	compare(&c, "lstm layers lengths", 3, y);
 	case_close(&c);
 }
 
@@ -77,7 +78,8 @@ static void own_cell(void)
 	cell = RICCI_CELL(.name = "decay", .states = "h", .parameters = "keep[h]=0.5",
 			  .text = "X, H, K -> N: N[b,j] = K[j]*H[b,j] + X[b,j]");
 	ricci_recurrent(
-		x, &RICCI_RECURRENT(.cell = &cell, .hidden = 2, .final = &last, .states = &all));
+		x, "",
+		&RICCI_RECURRENT(.cell = &cell, .hidden = 2, .final = &last, .states = &all));
 	CHECK_GRAPH(g);
 	ricci_tensor *out[] = {last, all};
 	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 1), 0, 2, out);
@@ -102,7 +104,8 @@ static void run_time_length(void)
 	ricci_tensor *n = ricci_input(g, "n", RICCI_I32, 0, NULL);
 	ricci_cell cell = RICCI_CELL(.states = "h", .text = "X, H -> N: N[b,j] = H[b,j] + X[b,j]");
 	ricci_tensor *y = ricci_recurrent(
-		x, &RICCI_RECURRENT(.cell = &cell, .hidden = 1, .bidirectional = 1, .length = n));
+		x, "",
+		&RICCI_RECURRENT(.cell = &cell, .hidden = 1, .bidirectional = 1, .length = n));
 	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.threads = 1), 0, 1, &y);
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	for (int length = 0; length <= 4; length++) {
@@ -128,7 +131,7 @@ static void outside(const ricci_cell *cell)
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(STEPS, 8, 16));
 	ricci_tensor *y =
-		ricci_recurrent(x, &RICCI_RECURRENT(.cell = cell, .hidden = 16, .context = 16));
+		ricci_recurrent(x, "", &RICCI_RECURRENT(.cell = cell, .hidden = 16, .context = 16));
 	ricci_session *s = ricci_session_new(
 		g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1), 0, 1, &y);
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
@@ -163,7 +166,7 @@ static void outside(const ricci_cell *cell)
 		ricci_tensor *h = ricci_input(g, "h", RICCI_F32, SHAPE(1, 4, 3));                  \
 		ricci_cell cell = RICCI_CELL(.name = "mine", .states = "h", .text = "X, H -> H");  \
 		(void)i1, (void)h, (void)cell;                                                     \
-		CHECK(ricci_recurrent(x, &RICCI_RECURRENT(__VA_ARGS__)) == &g->nil);               \
+		CHECK(ricci_recurrent(x, "", &RICCI_RECURRENT(__VA_ARGS__)) == &g->nil);           \
 		CHECK_INT(ricci_graph_error(g), code);                                             \
 		CHECK_STR(ricci_error_message(), message);                                         \
 		ricci_graph_free(g);                                                               \
@@ -204,8 +207,8 @@ static void wrong(void)
 	      "ricci_recurrent: cell mine: state 0 must be [4,2], its step gives another shape",
 	      MINE(.states = "h", .text = "X, H -> N: N[b,j] = X[b,j] + H[b,0]"));
 	WRONG(RICCI_ESHAPE,
-	      "ricci_recurrent: nothing to share: the graph has no parameter a.weight_ih_l0",
-	      .cell = ricci_lstm(), .hidden = 2, .name = "a", .share = 1);
+	      "ricci_recurrent: nothing to share: the graph has no parameter weight_ih_l0",
+	      .cell = ricci_lstm(), .hidden = 2, .share = 1);
 	WRONG(RICCI_EINVAL,
 	      "equation: no tensor is given for W: the program reads 3 (X, H, W), 2 given\n"
 	      "  X, H, W -> N: N[b,j] = W[j]*H[b,j] + X[b,j]\n"
@@ -222,7 +225,8 @@ static ricci_tensor *stepped(ricci_graph *g, ricci_tensor *x, ricci_recurrent_op
 	state[1] = ricci_input(g, "c", RICCI_F32, SHAPE(1, 2, 4));
 	o.initial = state;
 	o.final = next;
-	ricci_tensor *y = ricci_recurrent(ricci_op(g, "Y[t,...] = X[...] where t < 1", row), &o);
+	ricci_tensor *y =
+		ricci_recurrent(ricci_op(g, "Y[t,...] = X[...] where t < 1", row), "r", &o);
 	y = ricci_op(g, "Z[...] = Y[0,...]", y);
 	ricci_carry carry[] = {{state[0], NULL, next[0]}, {state[1], NULL, next[1]}};
 	ricci_loop loop = RICCI_LOOP(.steps = STEPS, .nslice = 1, .slice = &(ricci_slice){row, x},
@@ -239,14 +243,14 @@ static void shared(void)
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(STEPS, 2, 3)), *last[2];
 	ricci_tensor *first = ricci_op(g, "Y[t,...] = X[t,...] where t < 3", x);
 	ricci_tensor *second = ricci_op(g, "Y[t,...] = X[t+3,...]", x), *y[4];
-	ricci_recurrent_options o = RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 4, .name = "r");
-	y[0] = ricci_recurrent(x, &o);
+	ricci_recurrent_options o = RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 4);
+	y[0] = ricci_recurrent(x, "r", &o);
 	o.share = 1;
 	o.final = last;
-	y[1] = ricci_recurrent(first, &o);
+	y[1] = ricci_recurrent(first, "r", &o);
 	o.final = NULL;
 	o.initial = last;
-	y[2] = ricci_recurrent(second, &o);
+	y[2] = ricci_recurrent(second, "r", &o);
 	y[3] = stepped(g, x, o);
 	CHECK_GRAPH(g);
 	CHECK_INT(ricci_param_count(g), 4);
@@ -276,10 +280,12 @@ static int build(void)
 	if (!g)
 		return RICCI_ENOMEM;
 	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(2, 3, 4)), *last[2];
-	ricci_tensor *y = ricci_recurrent(x, &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 3,
-							      .layers = 2, .bidirectional = 1,
-							      .dropout = 0.5, .final = last));
-	y = ricci_multihead_attention(y, NULL, NULL, &RICCI_ATTENTION(.heads = 2, .causal = 1));
+	ricci_tensor *y = ricci_recurrent(x, "",
+					  &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 3,
+							   .layers = 2, .bidirectional = 1,
+							   .dropout = 0.5, .final = last));
+	y = ricci_multihead_attention(y, NULL, NULL, "a",
+				      &RICCI_ATTENTION(.heads = 2, .causal = 1));
 	ricci_rotary(y, &RICCI_ROTARY(.heads = 3));
 	ricci_sinusoidal_positions(y, NULL);
 	int code = ricci_graph_error(g);

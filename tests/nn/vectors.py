@@ -1,17 +1,341 @@
-"""Writes vectors.txt: what PyTorch gives for optimisers, schedules and losses.
+#!/usr/bin/env python3
+"""Writes vectors.txt: what PyTorch gives, in f64, for layers, sequence layers, optimisers, schedules and losses.
 
 usage: python3 tests/nn/vectors.py >tests/nn/vectors.txt
 
-A line is a name, a count and so many numbers. Inputs are not stored: both sides compute them by
-values(). Everything is f64 but the schedules' results, which the tests compare as f32.
-LAMB is no part of PyTorch; it is written here from the paper (You et al. 2020, algorithm 2)."""
+A record is a line "part/case/array:" with the array's shape behind it, then its numbers, eight a line. Arrays of a case stand
+together, in the order in which the tests want them; some have one name. vectors.h reads it."""
+import math
+
 import numpy as np
 import torch
 import torch.nn.functional as F
 from torch.optim import lr_scheduler as S
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-torch.set_default_dtype(torch.float64)
+O = torch.optim
+RECORD = ["part", "case", 17]
+
+
+def begin(*record):
+    """Part and case of what put() writes from here on, and the digits of its numbers."""
+    RECORD[:] = record
+
+
+def put(name, x):
+    part, case, digits = RECORD
+    x = torch.as_tensor(x).detach().double()
+    print(f"{part}/{case}/{name}:", *x.shape)
+    numbers = x.flatten().tolist()
+    for at in range(0, len(numbers), 8):
+        print(" ".join(f"{v:.{digits}g}" for v in numbers[at:at + 8]))
+
+
+def layers():
+    """Layers with drawn operands: "in" get a gradient, "state" none, "i64" are indices. `train`: in training mode; value; a seed
+    dy; "grad" of <dy, y>; "after": the states after a training step. What the layer is in Ricci stands under the same
+    name in test_layers_torch.c. Operands are rounded to 4 digits before, so that the file holds them exactly."""
+    torch.manual_seed(19)
+    CASES = []
+
+    def case(name, fn, *operands, train=0):
+        CASES.append((name, fn, operands, train))
+
+    def f(*shape, low=-1.0, high=1.0):
+        return ("in", (torch.rand(shape, dtype=torch.float64) * (high - low) + low))
+
+    def distinct(*shape):
+        """No two elements are equal or near, so maxima have no ties."""
+        n = torch.Size(shape).numel()
+        return ("in", (torch.randperm(n).double() / n * 2 - 1 + 0.0003).reshape(shape))
+
+    def state(*values):
+        return ("state", torch.tensor(values, dtype=torch.float64))
+
+    def ints(values):
+        return ("i64", torch.tensor(values))
+
+    # products
+    case("linear", F.linear, f(3, 5), f(4, 5), f(4))
+    case("linear without bias, rank 1", F.linear, f(5), f(4, 5))
+    case("linear rank 4", F.linear, f(2, 1, 3, 5), f(4, 5), f(4))
+    case("embedding", lambda t, w: F.embedding(t, w), ints([[1, 4, 1], [0, 3, 1]]), f(5, 3))
+
+    # convolutions
+    case("conv 1-d", F.conv1d, f(2, 3, 7), f(4, 3, 3), f(4))
+    case("conv 2-d stride, pad and dilation a dimension",
+         lambda x, w, b: F.conv2d(x, w, b, stride=(2, 1), padding=(1, 2), dilation=(1, 2)),
+         f(2, 3, 7, 6), f(4, 3, 3, 2), f(4))
+    case("conv 3-d", lambda x, w: F.conv3d(x, w, stride=2, padding=1), f(1, 2, 4, 5, 3), f(2, 2, 3, 2, 3))
+    case("conv groups", lambda x, w, b: F.conv2d(x, w, b, padding=1, groups=2),
+         f(2, 4, 5, 4), f(6, 2, 3, 3), f(6))
+    case("conv groups without bias, 1-d", lambda x, w: F.conv1d(x, w, stride=3, groups=3), f(2, 6, 8), f(3, 2, 2))
+    case("conv depthwise", lambda x, w, b: F.conv2d(x, w, b, stride=2, padding=1, groups=3),
+         f(2, 3, 5, 6), f(3, 1, 3, 3), f(3))
+    case("conv depthwise, two a channel", lambda x, w: F.conv2d(x, w, groups=3), f(1, 3, 4, 4), f(6, 1, 2, 2))
+    case("transposed 1-d", F.conv_transpose1d, f(2, 3, 5), f(3, 4, 3), f(4))
+    case("transposed stride and pad",
+         lambda x, w, b: F.conv_transpose2d(x, w, b, stride=(2, 3), padding=(1, 0), output_padding=(1, 2)),
+         f(2, 3, 4, 3), f(3, 2, 3, 2), f(2))
+    case("transposed groups and dilation",
+         lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, groups=2, dilation=(1, 2)),
+         f(1, 4, 3, 4), f(4, 3, 2, 3))
+    case("transposed 3-d", lambda x, w: F.conv_transpose3d(x, w, stride=(1, 2, 1), dilation=(2, 3, 1)),
+         f(1, 2, 2, 3, 2), f(2, 1, 2, 2, 2))
+
+    # pooling
+    case("max pool", lambda x: F.max_pool2d(x, 3, 2, 1), distinct(2, 2, 7, 6))
+    case("max pool 1-d dilation", lambda x: F.max_pool1d(x, 2, 3, 1, 2), distinct(2, 2, 9))
+    case("max pool 3-d", lambda x: F.max_pool3d(x, (1, 2, 2)), distinct(1, 2, 3, 4, 5))
+    case("avg pool", lambda x: F.avg_pool2d(x, 3, 2, 1), f(2, 2, 7, 6))
+    case("avg pool without pad", lambda x: F.avg_pool2d(x, (3, 2), 2, (1, 1), count_include_pad=False), f(2, 2, 7, 6))
+    case("avg pool 1-d", lambda x: F.avg_pool1d(x, 4, 2, 2, count_include_pad=False), f(1, 2, 8))
+    case("adaptive avg", lambda x: F.adaptive_avg_pool2d(x, (3, 2)), f(2, 2, 7, 6))
+    case("adaptive avg 1-d", lambda x: F.adaptive_avg_pool1d(x, 4), f(1, 2, 6))
+    case("adaptive max", lambda x: F.adaptive_max_pool2d(x, (3, 4)), distinct(1, 2, 7, 6))
+    case("adaptive max 3-d", lambda x: F.adaptive_max_pool3d(x, (2, 1, 3)), distinct(1, 1, 3, 2, 4))
+    case("global avg", lambda x: x.mean((2, 3, 4)), f(2, 2, 2, 3, 2))
+    case("global max", lambda x: x.amax(2), distinct(2, 3, 5))
+
+    # normalisation
+    for train in 0, 1:
+        case(f"batch norm {train}", lambda x, m, v, w, b, train=train: F.batch_norm(x, m, v, w, b, bool(train), 0.2, 1e-3),
+             f(3, 2, 2, 3), state(0.3, -0.2), state(0.6, 1.5), f(2), f(2), train=train)
+        case(f"batch norm plain {train}", lambda x, m, v, train=train: F.batch_norm(x, m, v, training=bool(train)),
+             f(4, 3), state(0.3, -0.2, 0.0), state(0.6, 1.5, 1.0), train=train)
+    case("batch norm without statistics", lambda x, w: F.batch_norm(x, None, None, w, None, True), f(3, 2, 4), f(2))
+    case("layer norm", lambda x, w, b: F.layer_norm(x, (5,), w, b, 1e-3), f(2, 3, 5), f(5), f(5))
+    case("layer norm of two", lambda x, w: F.layer_norm(x, (3, 4), w), f(2, 3, 4), f(3, 4))
+    case("layer norm of all", lambda x: F.layer_norm(x, (3, 4)), f(3, 4))
+    case("group norm", lambda x, w, b: F.group_norm(x, 2, w, b, 1e-3), f(2, 6, 3, 2), f(6), f(6))
+    case("group norm plain", lambda x: F.group_norm(x, 3), f(2, 6, 4))
+    case("instance norm", lambda x, w: F.instance_norm(x, weight=w), f(2, 3, 4, 2), f(3))
+    case("rms norm", lambda x, w: x * (x * x).mean(-1, True).add(1e-3).rsqrt() * w, f(2, 3, 5), f(5))
+    case("dropout 0", lambda x: x, f(2, 3))
+
+    # elements
+    WIDE = (2, 3, 4)
+    for name in ("relu", "relu6", "sigmoid", "tanh", "gelu", "silu", "selu", "softplus", "mish", "hardswish"):
+        case(name, getattr(F, name, None) or getattr(torch, name), f(*WIDE, low=-8, high=8))
+    # not F.hardsigmoid, whose gradient is 1/6 in f32
+    case("hardsigmoid", lambda x: (x / 6 + 0.5).clamp(0, 1), f(*WIDE, low=-8, high=8))
+    case("gelu tanh", lambda x: F.gelu(x, approximate="tanh"), f(*WIDE, low=-4, high=4))
+    case("elu", lambda x: F.elu(x, 0.7), f(*WIDE, low=-4, high=4))
+    case("leaky relu", lambda x: F.leaky_relu(x, 0.2), f(*WIDE, low=-4, high=4))
+    case("relu of a scalar", F.relu, f())
+    case("softmax", lambda x: x.softmax(-1), f(*WIDE, low=-90, high=90))
+    case("log softmax", lambda x: x.log_softmax(-1), f(*WIDE, low=-90, high=90))
+    case("log softmax, rank 1", lambda x: x.log_softmax(-1), f(5))
+
+    # places
+    case("concat", lambda a, b, c: torch.cat([a, b, c], 1), f(2, 3, 2), f(2, 1, 2), f(2, 4, 2))
+    case("concat last", lambda a, b: torch.cat([a, b], -1), f(3), f(2))
+    case("slice", lambda x: x[:, 1:6:2], f(2, 7, 2))
+    case("pad", lambda x: F.pad(x, (1, 0, 0, 2), value=0.5), f(2, 3, 2))
+    case("reshape", lambda x: x.reshape(4, 3, 6), f(2, 6, 3, 2))
+    case("reshape merge and split", lambda x: x.reshape(3, 2, 10), f(6, 2, 5))
+    case("reshape across", lambda x: x.reshape(9, 4), f(6, 6))
+    case("reshape to ones", lambda x: x.reshape(1, 2, 1, 3, 1), f(6, 1))
+    case("reshape to a scalar", lambda x: x.reshape(()), f(1, 1))
+    case("flatten", lambda x: x.flatten(1), f(2, 3, 2, 2))
+    case("flatten inside", lambda x: x.flatten(1, 2), f(2, 3, 2, 2))
+    case("transpose", lambda x: x.permute(2, 0, 3, 1), f(2, 3, 4, 2))
+    case("depth to space", lambda x: F.pixel_shuffle(x, 2), f(2, 8, 3, 2))
+    case("space to depth", lambda x: F.pixel_unshuffle(x, 3), f(1, 2, 6, 3))
+    case("channel shuffle", lambda x: x.reshape(2, 3, 2, 2).transpose(1, 2).reshape(2, 6, 2), f(2, 6, 2))
+
+    def rounded(t):
+        return (t * 10000).round() / 10000
+
+    for name, fn, operands, train in CASES:
+        begin("layers", name, 13)
+        put("train", train)
+        given = [t.clone() if kind == "i64" else rounded(t) for kind, t in operands]
+        floats = [t.requires_grad_() for (kind, _), t in zip(operands, given) if kind == "in"]
+        for (kind, _), t in zip(operands, given):
+            put(kind, t)
+        states = [t.clone() if kind == "state" else t for (kind, _), t in zip(operands, given)]
+        y = fn(*states)
+        seed = rounded(torch.rand(y.shape, dtype=torch.float64) * 2 - 1)
+        put("value", y)
+        put("seed", seed)
+        for g in torch.autograd.grad(y, floats, seed):
+            put("grad", g)
+        for (kind, _), t in zip(operands, states):
+            if kind == "state" and train:
+                put("after", t)
+
+
+def sequences():
+    """Attention, positions and recurrent layers: results "y", then "grad": the gradients of sum_k sum_i y_k[i] s_k[i] with
+    respect to each operand, in the order of the operands in test_sequence*.c. Element i of operand k is
+    ((7919 i + 31 k) mod 101) / 101 - 1/2; s_k are made in the same way, with k + 50."""
+    def value(shape, k):
+        return torch.tensor([((i * 7919 + k * 31) % 101) / 101 - 0.5 for i in range(math.prod(shape))]).reshape(shape)
+
+    def case(name, shapes, function):
+        begin("sequences", name, 11)
+        x = [value(s, k).requires_grad_(True) for k, s in enumerate(shapes)]
+        y = function(*x)
+        y = y if isinstance(y, (tuple, list)) else (y,)
+        loss = sum((r * value(r.shape, k + 50)).sum() for k, r in enumerate(y))
+        g = torch.autograd.grad(loss, x, allow_unused=True)
+        for r in y:
+            put("y", r)
+        for a, b in zip(g, x):
+            put("grad", torch.zeros_like(b) if a is None else a)
+
+    # attention
+    B, H, T, S, D = 2, 2, 3, 4, 2
+    SDPA = [(B, H, T, D), (B, H, S, D), (B, H, S, D)]
+    sdpa = F.scaled_dot_product_attention
+    lengths = torch.tensor([4, 2])
+    seen = (torch.arange(S) < lengths[:, None])[:, None, None, :]
+
+    case("plain", SDPA, sdpa)
+    case("causal", SDPA, lambda q, k, v: sdpa(q, k, v, is_causal=True))
+    case("position", SDPA, lambda q, k, v: sdpa(q, k, v, attn_mask=torch.ones(T, S, dtype=bool).tril(1)))
+    case("lengths", SDPA, lambda q, k, v: sdpa(q, k, v, attn_mask=seen.expand(B, H, T, S)))
+    case("mask", SDPA + [(T, S)], lambda q, k, v, m: sdpa(q, k, v, attn_mask=m.expand(B, H, T, S)))
+    case("mask3", SDPA + [(B, T, S)], lambda q, k, v, m: sdpa(q, k, v, attn_mask=m[:, None].expand(B, H, T, S)))
+    case("mask4", SDPA + [(B, H, T, S)], lambda q, k, v, m: sdpa(q, k, v, attn_mask=m, is_causal=False))
+    chosen = torch.tensor([[(3 * i + j) % 4 < 2 for j in range(S)] for i in range(T)])
+    case("chosen", SDPA, lambda q, k, v: sdpa(q, k, v, attn_mask=chosen))
+    combined = torch.ones(T, S, dtype=bool).tril(1) & seen & chosen
+    case("combined", SDPA, lambda q, k, v: torch.nan_to_num(sdpa(q, k, v, attn_mask=combined)))
+    case("scale", SDPA, lambda q, k, v: sdpa(q, k, v, scale=0.3))
+    case("grouped", [(B, 4, T, D), (B, 2, S, D), (B, 2, S, 3)],
+         lambda q, k, v: sdpa(q, k.repeat_interleave(2, 1), v.repeat_interleave(2, 1)))
+
+    def flat(q, k, v):
+        part = lambda x: x.unflatten(2, (H, -1)).transpose(1, 2)
+        return sdpa(part(q), part(k), part(v), is_causal=True).transpose(1, 2).flatten(2)
+
+    case("flat", [(B, T, H * D)] * 3, flat)
+
+    def module(kdim, vdim, bias, padding):
+        def run(*args):
+            n = 1 if kdim is None else 3
+            x, p = args[:n], args[n:]
+            q, k, v = x if n == 3 else x * 3
+            m = torch.nn.MultiheadAttention(H * D, H, bias=bias, batch_first=True, kdim=kdim, vdim=vdim)
+            names = [name for name, _ in sorted(m.named_parameters(), key=lambda a: order.index(a[0]))]
+            mask = ~(torch.arange(k.shape[1]) < torch.tensor([k.shape[1], 2])[:, None]) if padding else None
+            return torch.func.functional_call(m, dict(zip(names, p)), (q, k, v),
+                                              dict(key_padding_mask=mask, need_weights=False))[0]
+        return run
+
+    order = ["in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight", "in_proj_bias", "out_proj.weight",
+             "out_proj.bias"]
+    E = H * D
+    case("self", [(B, T, E), (3 * E, E), (3 * E,), (E, E), (E,)], module(None, None, True, False))
+    case("self no bias", [(B, T, E), (3 * E, E), (E, E)], module(None, None, False, True))
+    case("cross", [(B, T, E), (B, S, E), (B, S, E), (3 * E, E), (3 * E,), (E, E), (E,)], module(E, E, True, True))
+    case("widths", [(B, T, E), (B, S, 3), (B, S, 2), (E, E), (E, 3), (E, 2), (3 * E,), (E, E), (E,)],
+         module(3, 2, True, True))
+
+    def grouped(x, wq, wk, wv, b, wo, bo):
+        part = lambda y: y.unflatten(2, (-1, D)).transpose(1, 2)
+        q, k, v = (part(x @ w.T + c) for w, c in zip((wq, wk, wv), b.split((E, D, D))))
+        y = sdpa(q, k.expand_as(q), v.expand_as(q), is_causal=True)
+        return y.transpose(1, 2).flatten(2) @ wo.T + bo
+
+    case("grouped module", [(B, T, E), (E, E), (D, E), (D, E), (E + 2 * D,), (E, E), (E,)], grouped)
+
+    # positions
+    def rotate(x, dims, halves, base, first):
+        at = torch.arange(x.shape[2]) + first
+        angle = at[:, None] * base ** (-2 * torch.arange(dims // 2) / dims)
+        turn = torch.polar(torch.ones_like(angle), angle)
+        head, rest = x[..., :dims], x[..., dims:]
+        pair = head.unflatten(-1, (2, -1)).transpose(-1, -2) if halves else head.unflatten(-1, (-1, 2))
+        out = torch.view_as_real(torch.view_as_complex(pair.contiguous()) * turn)
+        out = out.transpose(-1, -2).flatten(-2) if halves else out.flatten(-2)
+        return torch.cat([out, rest], -1)
+
+    X = [(B, H, T, 6)]
+    case("rotary", X, lambda x: rotate(x, 6, False, 10000, 0))
+    case("rotary halves", X, lambda x: rotate(x, 6, True, 10000, 0))
+    case("rotary part", X, lambda x: rotate(x, 4, True, 500, 7))
+    case("rotary flat", [(B, T, H * 4)],
+         lambda x: rotate(x.unflatten(2, (H, -1)).transpose(1, 2), 4, False, 10000, 0).transpose(1, 2).flatten(2))
+
+    def sinusoidal(x, first):
+        at, column = torch.arange(x.shape[1]) + first, torch.arange(x.shape[2])
+        angle = at[:, None] / 10000 ** (column // 2 * 2 / x.shape[2])
+        return x + torch.where(column % 2 == 0, angle.sin(), angle.cos())
+
+    case("sinusoidal", [(B, T, 6)], lambda x: sinusoidal(x, 0))
+    case("sinusoidal odd", [(B, T, 5)], lambda x: sinusoidal(x, 9))
+    case("learned", [(B, T, 4), (5, 4)], lambda x, w: x + w[:T])
+    case("learned at", [(B, T, 4), (5, 4)], lambda x, w: x + w[2:5])
+
+    # recurrent layers: operands are the input, the initial states, the parameters
+    N, C = 3, 2
+    LAYER = dict(rnn=torch.nn.RNN, lstm=torch.nn.LSTM, gru=torch.nn.GRU)
+
+    def recurrent(kind, states, layers=1, both=False, sizes=None, relu=False):
+        def run(x, *rest):
+            start, p = [s.contiguous() for s in rest[:states]], rest[states:]
+            m = LAYER[kind](N, C, layers, bidirectional=both, **(dict(nonlinearity="relu") if relu else {}))
+            names = [name for name, _ in m.named_parameters()]
+            h = tuple(start) if kind == "lstm" else start[0]
+            if sizes:  # [b,t,n]
+                x = torch.nn.utils.rnn.pack_padded_sequence(x.transpose(0, 1), torch.tensor(sizes), enforce_sorted=False)
+            y, last = torch.func.functional_call(m, dict(zip(names, p)), (x, h))
+            if sizes:
+                y = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=T)[0].transpose(0, 1)
+            return (y, *(last if kind == "lstm" else (last,)))
+        gates, directions = dict(rnn=1, lstm=4, gru=3)[kind] * C, 2 if both else 1
+        shapes = [(B, T, N) if sizes else (T, B, N)] + [(layers * directions, B, C)] * states
+        for layer in range(layers):
+            shapes += [(gates, directions * C if layer else N), (gates, C), (gates,), (gates,)] * directions
+        case(kind + " relu" * relu + " layers" * (layers > 1) + " lengths" * bool(sizes), shapes, run)
+
+    recurrent("rnn", 1)
+    recurrent("rnn", 1, relu=True)
+    recurrent("gru", 1)
+    recurrent("lstm", 2)
+    recurrent("gru", 1, layers=2)
+    recurrent("lstm", 2, layers=2, both=True, sizes=[3, 1])
+    s, tanh = torch.sigmoid, torch.tanh
+
+    def loop(name, widths, weights, step):
+        """step: x, states, weights -> states; the cells of the benchmarks (peers)."""
+        def run(x, *rest):
+            state, w, out = [h[0] for h in rest[:len(widths)]], rest[len(widths):], []
+            for t in range(T):
+                state = step(x[t], *state, *w)
+                out.append(state)
+            return (torch.stack([o[0] for o in out]), *(h[None] for h in state))
+        case(name, [(T, B, N)] + [(1, B, w) for w in widths] + weights, run)
+
+    def lstm(z, c):
+        i, f, g, o = z.chunk(4, 1)
+        c = s(f) * c + s(i) * tanh(g)
+        return s(o) * tanh(c), c
+
+    def sublstm(x, h, c, w, u, b):
+        i, f, z, o = s(x @ w.T + h @ u.T + b).chunk(4, 1)
+        c = f * c + z - i
+        return s(c) - o, c
+
+    def lltm(x, h, c, w, u, b):
+        i, o, g = (x @ w.T + h @ u.T + b).chunk(3, 1)
+        c = c + F.elu(g) * s(i)
+        return tanh(c) * s(o), c
+
+    def scrn(x, h, c, w, u, b, v, p):
+        c = 0.05 * (x @ v.T) + 0.95 * c
+        return s(c @ p.T + x @ w.T + h @ u.T + b), c
+
+    W = [(4 * C, N), (4 * C, C)]
+    loop("mi_lstm", [C, C], W + [(4 * C,)], lambda x, h, c, w, u, b: lstm(x @ w.T * (h @ u.T) + b, c))
+    loop("mi_lstm general", [C, C], W + [(4 * C,)] * 4, lambda x, h, c, w, u, alpha, beta_hh, beta_ih, b: lstm(
+        alpha * (x @ w.T) * (h @ u.T) + beta_hh * (h @ u.T) + beta_ih * (x @ w.T) + b, c))
+    loop("sublstm", [C, C], W + [(4 * C,)], sublstm)
+    loop("lltm", [C, C], [(3 * C, N), (3 * C, C), (3 * C,)], lltm)
+    loop("scrn", [C, 3], [(C, N), (C, C), (C,), (3, N), (C, 3)], scrn)
 
 
 def values(seed, *shape):
@@ -19,187 +343,180 @@ def values(seed, *shape):
     return torch.tensor(1.5 * np.sin(seed + 0.73 * i + 0.11 * i * i)).reshape(shape)
 
 
-def put(name, x):
-    x = torch.as_tensor(x).detach().double().flatten()
-    print(name, len(x), *("%.17g" % v for v in x))
+def optimisers():
+    """Trained nets; operands by values(). LAMB is no part of PyTorch; it is written here from the paper (You et al. 2020, algorithm
+    2)."""
 
+    class Net(torch.nn.Module):
+        """tanh(x w + b); `unused` is in no loss."""
 
-# ---- optimisers
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(values(1, 3, 4))
+            self.b = torch.nn.Parameter(values(2, 4))
+            self.unused = torch.nn.Parameter(values(3, 2))
 
+        def forward(self, x):
+            return torch.tanh(x @ self.w + self.b)
 
-class Net(torch.nn.Module):
-    """tanh(x w + b); `unused` is in no loss."""
+    class Lamb(torch.optim.Optimizer):
+        def __init__(self, params, lr, weight_decay=0.0):
+            super().__init__(params, dict(lr=lr, weight_decay=weight_decay))
 
-    def __init__(self):
-        super().__init__()
-        self.w = torch.nn.Parameter(values(1, 3, 4))
-        self.b = torch.nn.Parameter(values(2, 4))
-        self.unused = torch.nn.Parameter(values(3, 2))
+        def step(self):
+            for group in self.param_groups:
+                for p in group["params"]:
+                    if p.grad is None:
+                        continue
+                    s = self.state[p]
+                    t = s["t"] = s.get("t", 0) + 1
+                    s["m"] = 0.9 * s.get("m", 0) + 0.1 * p.grad
+                    s["v"] = 0.999 * s.get("v", 0) + 0.001 * p.grad**2
+                    m, v = s["m"] / (1 - 0.9**t), s["v"] / (1 - 0.999**t)
+                    u = m / (v.sqrt() + 1e-6) + group["weight_decay"] * p.data
+                    a, b = p.data.norm(), u.norm()
+                    ratio = a / b if a > 0 and b > 0 else 1.0
+                    p.data -= group["lr"] * ratio * u
 
-    def forward(self, x):
-        return torch.tanh(x @ self.w + self.b)
-
-
-class Lamb(torch.optim.Optimizer):
-    def __init__(self, params, lr, weight_decay=0.0):
-        super().__init__(params, dict(lr=lr, weight_decay=weight_decay))
-
-    def step(self):
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                s = self.state[p]
-                t = s["t"] = s.get("t", 0) + 1
-                s["m"] = 0.9 * s.get("m", 0) + 0.1 * p.grad
-                s["v"] = 0.999 * s.get("v", 0) + 0.001 * p.grad**2
-                m, v = s["m"] / (1 - 0.9**t), s["v"] / (1 - 0.999**t)
-                u = m / (v.sqrt() + 1e-6) + group["weight_decay"] * p.data
-                a, b = p.data.norm(), u.norm()
-                ratio = a / b if a > 0 and b > 0 else 1.0
-                p.data -= group["lr"] * ratio * u
-
-
-def train(name, make, batches=1, norm=0, value=0, average=0, steps=7):
-    net = Net()
-    optimiser = make(net)
-    ema = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(average)) if average else None
-    for k in range(steps):
-        x, t = values(10 + k, 5, 3), values(20 + k, 5, 4)
-        (((net(x) - t) ** 2).sum() / batches).backward()
-        if (k + 1) % batches:
-            continue
-        if value:
-            torch.nn.utils.clip_grad_value_(net.parameters(), value)
-        if norm:
-            torch.nn.utils.clip_grad_norm_(net.parameters(), norm)
-        optimiser.step()
-        optimiser.zero_grad()
+    def train(name, make, batches=1, norm=0, value=0, average=0, steps=7):
+        begin("optimisers", name, 17)
+        net = Net()
+        optimiser = make(net)
+        ema = AveragedModel(net, multi_avg_fn=get_ema_multi_avg_fn(average)) if average else None
+        for k in range(steps):
+            x, t = values(10 + k, 5, 3), values(20 + k, 5, 4)
+            (((net(x) - t) ** 2).sum() / batches).backward()
+            if (k + 1) % batches:
+                continue
+            if value:
+                torch.nn.utils.clip_grad_value_(net.parameters(), value)
+            if norm:
+                torch.nn.utils.clip_grad_norm_(net.parameters(), norm)
+            optimiser.step()
+            optimiser.zero_grad()
+            if ema:
+                ema.update_parameters(net)
+        for which in ("w", "b", "unused"):
+            put(which, getattr(net, which))
         if ema:
-            ema.update_parameters(net)
-    for which in ("w", "b", "unused"):
-        put(f"{name}.{which}", getattr(net, which))
-    if ema:
-        put(f"{name}.ema.w", ema.module.w)
-        x, t = values(10 + steps - 1, 5, 3), values(20 + steps - 1, 5, 4)
-        put(f"{name}.ema.loss", ((ema.module(x) - t) ** 2).sum())
+            put("ema.w", ema.module.w)
+            x, t = values(10 + steps - 1, 5, 3), values(20 + steps - 1, 5, 4)
+            put("ema.loss", ((ema.module(x) - t) ** 2).sum())
+
+    def all_of(rule, **options):
+        return lambda net: rule(net.parameters(), lr=0.03125, **options)
+
+    def grouped(net):
+        """No decay and half the rate for b."""
+        return torch.optim.AdamW([dict(params=[net.w], weight_decay=0.25),
+                                  dict(params=[net.b], weight_decay=0.0, lr=0.03125 / 2)], lr=0.03125)
+
+    def frozen(net):
+        net.b.requires_grad_(False)
+        return torch.optim.SGD([net.w], lr=0.03125)
+
+    train("sgd", all_of(O.SGD))
+    train("sgd_decay", all_of(O.SGD, weight_decay=0.25))
+    train("momentum", all_of(O.SGD, momentum=0.9, weight_decay=0.25))
+    train("nesterov", all_of(O.SGD, momentum=0.75, nesterov=True))
+    train("adam", all_of(O.Adam))
+    train("adam_options", all_of(O.Adam, betas=(0.5, 0.75), eps=0.125, weight_decay=0.25))
+    train("adam_beta1", all_of(O.Adam, betas=(0.0, 0.999)))
+    train("adamw", all_of(O.AdamW))
+    train("lamb", all_of(Lamb))
+    train("lamb_decay", all_of(Lamb, weight_decay=0.25))
+    train("rmsprop", all_of(O.RMSprop))
+    train("rmsprop_momentum", all_of(O.RMSprop, momentum=0.5))
+    train("adagrad", all_of(O.Adagrad))
+    train("clip_norm", all_of(O.SGD), norm=0.25)
+    train("clip_value", all_of(O.SGD), value=0.5)
+    train("clip_both", all_of(O.SGD), value=0.5, norm=0.25)
+    train("accumulate", all_of(O.AdamW), batches=3)
+    train("average", all_of(O.Adam), average=0.75)
+    train("everything", all_of(O.AdamW, weight_decay=0.25), batches=2, norm=2.0, average=0.5)
+    train("groups", grouped)
+    train("frozen", frozen)
 
 
-def all_of(rule, **options):
-    return lambda net: rule(net.parameters(), lr=0.03125, **options)
+def schedules():
+    """The rate of each step, which the tests compare as f32."""
+
+    def rates(name, make, steps=40):
+        optimiser = O.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
+        schedule = make(optimiser)
+        got = []
+        for _ in range(steps):
+            got.append(optimiser.param_groups[0]["lr"])
+            optimiser.step()
+            schedule.step()
+        begin("schedules", name, 17)
+        put("rate", got)
+
+    def after_warmup(make, warmup=5):
+        return lambda o: S.SequentialLR(o, [S.LinearLR(o, 1 / warmup, 1.0, warmup - 1), make(o)], [warmup])
+
+    def held(o, length):
+        """Cosine to 0.01 and no further."""
+        return S.LambdaLR(o, lambda t: (0.01 + 0.29 * (1 + np.cos(np.pi * min(t / length, 1))) / 2) / 0.3)
+
+    rates("constant", lambda o: S.ConstantLR(o, factor=1.0))
+    rates("steps", lambda o: S.StepLR(o, 7, 0.5))
+    rates("milestones", lambda o: S.MultiStepLR(o, [3, 10, 30], 0.1))
+    rates("cosine", lambda o: S.CosineAnnealingLR(o, 39, 0.01))
+    rates("cosine_held", lambda o: held(o, 25))
+    rates("linear", lambda o: S.LinearLR(o, 1.0, 1 / 3, 30))
+    rates("one_cycle", lambda o: S.OneCycleLR(o, 0.3, 40))
+    rates("one_cycle_warmup", lambda o: S.OneCycleLR(o, 0.3, 40, pct_start=0.25))
+    rates("warmup_constant", after_warmup(lambda o: S.ConstantLR(o, factor=1.0)))
+    rates("warmup_cosine", after_warmup(lambda o: S.CosineAnnealingLR(o, 35, 0.01)))
+    rates("warmup_milestones", after_warmup(lambda o: S.MultiStepLR(o, [3, 20], 0.1)))
 
 
-def grouped(net):
-    """No decay and half the rate for b."""
-    return torch.optim.AdamW([dict(params=[net.w], weight_decay=0.25),
-                              dict(params=[net.b], weight_decay=0.0, lr=0.03125 / 2)], lr=0.03125)
+def losses():
+    """The value, then the gradient of the first operand."""
+
+    def loss(name, x, f):
+        x = x.clone().requires_grad_()
+        y = f(x)
+        y.backward()
+        begin("losses", name, 17)
+        put("value", y)
+        put("gradient", x.grad)
+
+    def classes(x):
+        return x.movedim(-1, 1)
+
+    x, label = values(5, 2, 3, 5), torch.tensor([[0, 4, 2], [1, 1, 3]])
+    weight = torch.tensor([0.5, 1.0, 2.0, 0.25, 1.5])
+    negative = torch.tensor([[0, -100, 2], [1, -100, 3]])
+    loss("cross_entropy", x, lambda x: F.cross_entropy(classes(x), label))
+    loss("cross_entropy_large", 400 * x, lambda x: F.cross_entropy(classes(x), label))
+    loss("smoothing", x, lambda x: F.cross_entropy(classes(x), label, label_smoothing=0.1))
+    loss("ignored", x, lambda x: F.cross_entropy(classes(x), negative, ignore_index=-100))
+    loss("ignored_class", x, lambda x: F.cross_entropy(classes(x), label, ignore_index=1))
+    loss("weights", x, lambda x: F.cross_entropy(classes(x), label, weight))
+    loss("all_options", x, lambda x: F.cross_entropy(classes(x), negative, weight, ignore_index=-100, label_smoothing=0.2))
+    loss("hinge", x, lambda x: F.multi_margin_loss(x.reshape(6, 5), label.reshape(6), margin=0.75))
+    a, b = values(6, 3, 4), values(7, 3, 4)
+    loss("squared", a, lambda a: F.mse_loss(a, b))
+    loss("absolute", a, lambda a: F.l1_loss(a, b))
+    loss("huber", a, lambda a: F.huber_loss(a, b, delta=0.75))
+    loss("smooth_l1", a, lambda a: F.smooth_l1_loss(a, b, beta=0.375))
+    z, target = values(8, 3, 4) * 40, torch.sigmoid(values(9, 3, 4))
+    z[0, 0] = 0
+    loss("binary", z, lambda z: F.binary_cross_entropy_with_logits(z, target))
+    p = torch.softmax(values(9, 2, 3, 4), -1)
+    p[0, 0, 0] = 0
+    loss("kl", a.reshape(3, 4), lambda a: F.kl_div(a.expand(2, 3, 4).reshape(6, 4), p.reshape(6, 4), reduction="batchmean"))
+    x, label = values(11, 8, 4, 5), torch.tensor([[1, 1, 2], [3, 4, 1], [2, 1, 1], [4, 4, 4]])
+    steps, lengths = torch.tensor([8, 6, 7, 5]), torch.tensor([3, 2, 1, 3])
+    loss("ctc", x, lambda x: F.ctc_loss(x.log_softmax(-1), label, steps, lengths))
+    full = torch.full((4,), 8), torch.full((4,), 3)
+    loss("ctc_full", 20 * x, lambda x: F.ctc_loss(x.log_softmax(-1), label, *full))
+    loss("ctc_blank", x, lambda x: F.ctc_loss(x.log_softmax(-1), label - 1, steps, lengths, blank=4))
 
 
-def frozen(net):
-    net.b.requires_grad_(False)
-    return torch.optim.SGD([net.w], lr=0.03125)
-
-
-O = torch.optim
-train("sgd", all_of(O.SGD))
-train("sgd_decay", all_of(O.SGD, weight_decay=0.25))
-train("momentum", all_of(O.SGD, momentum=0.9, weight_decay=0.25))
-train("nesterov", all_of(O.SGD, momentum=0.75, nesterov=True))
-train("adam", all_of(O.Adam))
-train("adam_options", all_of(O.Adam, betas=(0.5, 0.75), eps=0.125, weight_decay=0.25))
-train("adam_beta1", all_of(O.Adam, betas=(0.0, 0.999)))
-train("adamw", all_of(O.AdamW))
-train("lamb", all_of(Lamb))
-train("lamb_decay", all_of(Lamb, weight_decay=0.25))
-train("rmsprop", all_of(O.RMSprop))
-train("rmsprop_momentum", all_of(O.RMSprop, momentum=0.5))
-train("adagrad", all_of(O.Adagrad))
-train("clip_norm", all_of(O.SGD), norm=0.25)
-train("clip_value", all_of(O.SGD), value=0.5)
-train("clip_both", all_of(O.SGD), value=0.5, norm=0.25)
-train("accumulate", all_of(O.AdamW), batches=3)
-train("average", all_of(O.Adam), average=0.75)
-train("everything", all_of(O.AdamW, weight_decay=0.25), batches=2, norm=2.0, average=0.5)
-train("groups", grouped)
-train("frozen", frozen)
-
-
-# ---- schedules
-
-
-def rates(name, make, steps=40):
-    optimiser = O.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.3)
-    schedule = make(optimiser)
-    got = []
-    for _ in range(steps):
-        got.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
-        schedule.step()
-    put("schedule." + name, got)
-
-
-def after_warmup(make, warmup=5):
-    return lambda o: S.SequentialLR(o, [S.LinearLR(o, 1 / warmup, 1.0, warmup - 1), make(o)], [warmup])
-
-
-def held(o, length):
-    """Cosine to 0.01 and no further."""
-    return S.LambdaLR(o, lambda t: (0.01 + 0.29 * (1 + np.cos(np.pi * min(t / length, 1))) / 2) / 0.3)
-
-
-rates("constant", lambda o: S.ConstantLR(o, factor=1.0))
-rates("steps", lambda o: S.StepLR(o, 7, 0.5))
-rates("milestones", lambda o: S.MultiStepLR(o, [3, 10, 30], 0.1))
-rates("cosine", lambda o: S.CosineAnnealingLR(o, 39, 0.01))
-rates("cosine_held", lambda o: held(o, 25))
-rates("linear", lambda o: S.LinearLR(o, 1.0, 1 / 3, 30))
-rates("one_cycle", lambda o: S.OneCycleLR(o, 0.3, 40))
-rates("one_cycle_warmup", lambda o: S.OneCycleLR(o, 0.3, 40, pct_start=0.25))
-rates("warmup_constant", after_warmup(lambda o: S.ConstantLR(o, factor=1.0)))
-rates("warmup_cosine", after_warmup(lambda o: S.CosineAnnealingLR(o, 35, 0.01)))
-rates("warmup_milestones", after_warmup(lambda o: S.MultiStepLR(o, [3, 20], 0.1)))
-
-
-# ---- losses: the value, then the gradient of the first operand
-
-
-def loss(name, x, f):
-    x = x.clone().requires_grad_()
-    y = f(x)
-    y.backward()
-    put(f"{name}.value", y)
-    put(f"{name}.gradient", x.grad)
-
-
-def classes(x):
-    return x.movedim(-1, 1)
-
-
-x, label = values(5, 2, 3, 5), torch.tensor([[0, 4, 2], [1, 1, 3]])
-weight = torch.tensor([0.5, 1.0, 2.0, 0.25, 1.5])
-negative = torch.tensor([[0, -100, 2], [1, -100, 3]])
-loss("cross_entropy", x, lambda x: F.cross_entropy(classes(x), label))
-loss("cross_entropy_large", 400 * x, lambda x: F.cross_entropy(classes(x), label))
-loss("smoothing", x, lambda x: F.cross_entropy(classes(x), label, label_smoothing=0.1))
-loss("ignored", x, lambda x: F.cross_entropy(classes(x), negative, ignore_index=-100))
-loss("ignored_class", x, lambda x: F.cross_entropy(classes(x), label, ignore_index=1))
-loss("weights", x, lambda x: F.cross_entropy(classes(x), label, weight))
-loss("all_options", x, lambda x: F.cross_entropy(classes(x), negative, weight, ignore_index=-100, label_smoothing=0.2))
-loss("hinge", x, lambda x: F.multi_margin_loss(x.reshape(6, 5), label.reshape(6), margin=0.75))
-a, b = values(6, 3, 4), values(7, 3, 4)
-loss("squared", a, lambda a: F.mse_loss(a, b))
-loss("absolute", a, lambda a: F.l1_loss(a, b))
-loss("huber", a, lambda a: F.huber_loss(a, b, delta=0.75))
-loss("smooth_l1", a, lambda a: F.smooth_l1_loss(a, b, beta=0.375))
-z, target = values(8, 3, 4) * 40, torch.sigmoid(values(9, 3, 4))
-z[0, 0] = 0
-loss("binary", z, lambda z: F.binary_cross_entropy_with_logits(z, target))
-p = torch.softmax(values(9, 2, 3, 4), -1)
-p[0, 0, 0] = 0
-loss("kl", a.reshape(3, 4), lambda a: F.kl_div(a.expand(2, 3, 4).reshape(6, 4), p.reshape(6, 4), reduction="batchmean"))
-x, label = values(11, 8, 4, 5), torch.tensor([[1, 1, 2], [3, 4, 1], [2, 1, 1], [4, 4, 4]])
-steps, lengths = torch.tensor([8, 6, 7, 5]), torch.tensor([3, 2, 1, 3])
-loss("ctc", x, lambda x: F.ctc_loss(x.log_softmax(-1), label, steps, lengths))
-full = torch.full((4,), 8), torch.full((4,), 3)
-loss("ctc_full", 20 * x, lambda x: F.ctc_loss(x.log_softmax(-1), label, *full))
-loss("ctc_blank", x, lambda x: F.ctc_loss(x.log_softmax(-1), label - 1, steps, lengths, blank=4))
+layers()
+torch.set_default_dtype(torch.float64)
+for part in (sequences, optimisers, schedules, losses):
+    part()

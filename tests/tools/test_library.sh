@@ -34,7 +34,7 @@ globals() { nm -g --defined-only "$RICCI_BUILD/libricci.a" | awk 'NF == 3 {print
 relocations() { readelf -d "$RICCI_BUILD/libricci.so" | grep TEXTREL; }
 soname() { readelf -d "$RICCI_BUILD/libricci.so" | grep -q 'SONAME.*\[libricci\.so\.0\]'; }
 declared() { # what the headers declare and the library lacks
-	sed -n 's/^RICCI_API .*[ *]\(ricci_[a-z0-9_]*\)(.*/\1/p' "$source"/include/*.h | sort >"$tmp/declared"
+	sed -n 's/^RICCI_API .*[ *]\(ricci_[a-z0-9_]*\)(.*/\1/p' "$source"/include/*.h "$source"/include/*/*.h | sort >"$tmp/declared"
 	nm -D --defined-only "$RICCI_BUILD/libricci.so" | awk '{print $3}' | sort >"$tmp/defined"
 	comm -23 "$tmp/declared" "$tmp/defined"
 }
@@ -54,6 +54,7 @@ include=$(dirname "$(find "$tmp/root" -name ricci.h)")
 cat >"$tmp/user.c" <<'END'
 #include <ricci_nn.h>
 #include <stdio.h>
+#include <string.h>
 int main(void)
 {
 	int64_t shape[] = {2, 3};
@@ -61,7 +62,11 @@ int main(void)
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *a = ricci_input(g, "X", RICCI_F32, 2, shape);
 	ricci_tensor *s = ricci_op(g, "Y[i] += X[i,j]", a);
-	ricci_options o = {sizeof o, RICCI_BACKEND_TCC, 1, 0, 0};
+	ricci_options o;
+	memset(&o, 0, sizeof o);
+	o.size = sizeof o;
+	o.backend = RICCI_BACKEND_TCC;
+	o.threads = 1;
 	ricci_session *run = ricci_session_new(g, &o, 0, 1, &s);
 	if (!run) {
 		puts(ricci_error_message());
@@ -89,7 +94,7 @@ else
 	skip "no pkg-config"
 fi
 if command -v c++ >/dev/null; then
-	check "ricci.h in C++" try c++ -Wall -Wextra -Werror "$tmp/user.cc" -I"$include" -L"$lib" -lricci
+	check "ricci.h and ricci_nn.h in C++" try c++ -Wall -Wextra -Werror "$tmp/user.cc" -I"$include" -L"$lib" -lricci
 else
 	skip "no C++ compiler"
 fi

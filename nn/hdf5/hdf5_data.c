@@ -2,7 +2,7 @@
  * Datasets are chunked, checksummed (Fletcher 32), gzip-compressed when asked for, and carry no
  * times: the same data make the same file. Invariant: every identifier that is opened here is closed
  * here, also after a call that failed (closing what was not opened does nothing). */
-#include "nn/hdf5.h"
+#include "nn/hdf5/hdf5.h"
 
 #include <string.h>
 

@@ -17,7 +17,7 @@
 typedef struct Hdf5 {
 #define FUNCTION(name)	       __typeof__(H5##name) *name;
 #define VARIABLE(name, symbol) hid_t *name;
-#include "nn/hdf5.def"
+#include "nn/hdf5/hdf5.def"
 #undef FUNCTION
 #undef VARIABLE
 } Hdf5;

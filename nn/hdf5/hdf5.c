@@ -3,8 +3,7 @@
  * RICCI_HDF5 names another. Invariant: this process never calls HDF5, so whatever happens there is
  * an error message here. */
 #define _GNU_SOURCE
-#include "nn/hdf5.h"
-#include "nn/nn.h"
+#include "nn/hdf5/hdf5.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +33,7 @@ static void h5_copied(void)
 #define VARIABLE(name, symbol)                                                                     \
 	if (*h5.name <= 0 && (copy = dlsym(RTLD_DEFAULT, #symbol)) && *copy > 0)                   \
 		h5.name = copy;
-#include "nn/hdf5.def"
+#include "nn/hdf5/hdf5.def"
 #undef FUNCTION
 #undef VARIABLE
 }
@@ -50,7 +49,7 @@ static int h5_open(Error *err)
 		missing = #symbol;
 #define FUNCTION(name)	       TAKE(name, H5##name)
 #define VARIABLE(name, symbol) TAKE(name, symbol)
-#include "nn/hdf5.def"
+#include "nn/hdf5/hdf5.def"
 	if (!library)
 		message_print(why, sizeof why, "%s", dlerror());
 	else if (missing)

@@ -2,7 +2,7 @@
  * Input: the inputs that a ricci_training names, and data sets with those fields. Output: sessions
  * whose inputs hold the next batch. Invariant: every field that is loaded has as many elements as
  * its input takes for a sample. */
-#include "nn/nn.h"
+#include "nn/training/internal.h"
 
 #include "nn/data/data.h"
 
