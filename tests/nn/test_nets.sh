@@ -106,6 +106,12 @@ lstm:--hidden 8 --batch 2
 resnet:--width 4 --batch 2
 mobilenet_v2:--width 0.1 --batch 2
 shufflenet:--width 36 --batch 2
+mi_lstm:--hidden 6 --length 5 --batch 2
+scrn:--hidden 6 --context 4 --length 5 --batch 2
+sublstm:--hidden 6 --length 5 --batch 2
+lltm:--hidden 6 --length 5 --batch 2
+gpt:--layers 1 --width 8 --heads 2 --length 5 --batch 2
+bert:--layers 1 --width 8 --heads 2 --length 5 --batch 2
 END
 
 echo "$passed passed, $failed failed"
