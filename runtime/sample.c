@@ -149,7 +149,8 @@ static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
 		need_mark(n, m, d + 1, at * extent + x, index);
 }
 
-/* What member m gives to a read in member k at k's element or place `at`. */
+/* What member m gives to a read in member k at k's element or place `at`: nothing where it is outside
+ * of m, which a condition in k excludes. */
 static void need_read(Needs *n, int k, int m, const Node *read, int64_t at)
 {
 	const Node *c = n->sub->member[k];
@@ -166,6 +167,8 @@ static void need_read(Needs *n, int k, int m, const Node *read, int64_t at)
 				index[d] = at / below % tensor_extent(c, e);
 			below *= tensor_extent(c, e);
 		}
+		if (index[d] >= tensor_extent(read->src[0], d))
+			return;
 	}
 	need_mark(n, m, n->sub->rows, 0, index);
 }

@@ -298,6 +298,27 @@ static void test_overflowing_bound(void)
 	ir_free(&ir);
 }
 
+/* A member that is read under a condition, by a longer one: no element beyond its end is needed. */
+static void test_needs(void)
+{
+	static const char task[] =
+		"ricci-task 1\ninput f32 8x64x128\ninput f32 8x64x128\n"
+		"local m0[i,j,k] = a0[i,j,k]*2 + (k == 0 ? 1 : 0) where i<8, j<64, k<128\n"
+		"keep m1[i,j,k] = (a1[i,j,k-128] else 0) + (k <= 127 ? m0[i,j,k] : 0) where i<8, "
+		"j<64, k<256\n"
+		"keep m2[i] += m1[j,k,i] where i<256, j<8, k<64\n";
+	Schedule none = {0};
+	Error err = {0};
+	Task *t = task_parse(task, &err);
+
+	CHECK_STR(err.text, "");
+	Kernel *k = kernel_make(t, &none, backend_find("interp"), target_host(), &err);
+	CHECK_INT(t->sub.rows, 2);
+	CHECK_REPORT(k && !verify_kernel(t, k, false, &err), "%s", err.text);
+	kernel_unref(k);
+	task_free(t);
+}
+
 /* The NaN that exp makes of sqrt(-1) has the bits of a poison. */
 static void nans(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
@@ -669,6 +690,7 @@ int main(void)
 	test_opposite();
 	test_overflowing_bound();
 	test_folds();
+	test_needs();
 	test_data();
 	test_border();
 	test_reference();
