@@ -286,6 +286,11 @@ void portable_prelude(Text *out)
 		 "#define ricci_sin_f64 sin\n#define ricci_cos_f64 cos\n"
 		 "#define ricci_tan_f64 tan\n#define ricci_erf_f64 erf\n"
 		 "#define ricci_pow_f64 pow\n");
+	/* gcc turns a loop of one vector's lanes into vectors while it is a loop; written out, it takes
+	 * sums along the loop around it. */
+	text_add(out, "%s",
+		 "#if defined __GNUC__ && !defined __clang__ && __GNUC__ >= 8\n"
+		 "#define KEEP_LOOP _Pragma(\"GCC unroll 1\")\n#else\n#define KEEP_LOOP\n#endif\n");
 	text_add(out, "%s", portable_calls);
 	math_in_c99(out, strstr(jit_math_prelude, "static inline"));
 	text_add(out, "\n");
@@ -323,6 +328,7 @@ static const Dialect dialects[] = {
 	 .restrict_ = "restrict",
 	 .vector = "",
 	 .unroll = "",
+	 .few_lanes = "KEEP_LOOP",
 	 .align = "",
 	 .sync = "",
 	 .strict = true,

@@ -83,6 +83,8 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 		lo = "begin", hi = "end";
 	if (s->how == HOW_VECTOR && *e->d->vector)
 		emit_line(e, "%s", e->d->vector);
+	if (s->how == HOW_VECTOR && e->d->few_lanes && node_is_const(s->hi) && s->hi->u.i <= 4)
+		emit_line(e, "%s", e->d->few_lanes);
 	if (s->how == HOW_UNROLL && *e->d->unroll && node_is_const(s->hi)) {
 		char text[64];
 		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));

@@ -10,6 +10,7 @@ typedef struct Dialect {
 	const char *math;    /* functions of the operators: declarations or definitions */
 	const char *before_math, *after_math; /* lines around them; NULL: none */
 	const char *restrict_;		      /* how a pointer says that it is not aliased */
+	const char *few_lanes;		      /* before vector loops of up to 4 steps; or NULL */
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
 	const char *sync;

@@ -43,6 +43,23 @@ static Node *axis_rest(Build *b, int axis)
 	return rest;
 }
 
+/* Are `span` elements of the axis left? Of one open loop a bound is written, which gcc splits the loop
+ * by (-fsplit-loops): versions inside of it hinder its vectors. */
+static Node *axis_covers(Build *b, int axis, int64_t span)
+{
+	const Loop *open = NULL;
+	int n = 0;
+	for (int j = 0; j < b->nloop; j++)
+		if (b->loop[j].val && b->loop[j].axis == axis) {
+			open = &b->loop[j];
+			n++;
+		}
+	if (n != 1)
+		return node2(b->ir, OP_LE, node_int(b->ir, span), axis_rest(b, axis));
+	int64_t last = int_floor_div(axis_extent(b->p->axis[axis]) - span, open->stride);
+	return node2(b->ir, OP_LE, open->val, node_int(b->ir, last));
+}
+
 bool nest_exact(const Build *b, int axis)
 {
 	int64_t product = 1;
@@ -400,7 +417,7 @@ static Stmt *region(Build *b)
 			if (b->loop[b->order[j]].axis == l->axis)
 				span += b->loop[b->order[j]].stride *
 					(b->loop[b->order[j]].extent - 1);
-		Node *c = node2(b->ir, OP_LE, node_int(b->ir, span), axis_rest(b, l->axis));
+		Node *c = axis_covers(b, l->axis, span);
 		cond = cond ? node2(b->ir, OP_AND, cond, c) : c;
 		edge[l->axis] = true;
 	}
