@@ -42,10 +42,11 @@ started() { # the session is made and training begins: the file has its head
 	echo 'no training within 15 s'
 	return 1
 }
-# In the background, the process itself and no shell around it, so that signals meet it. $1: options.
+# In the background, the process itself and no shell around it, so that signals meet it; --foreground, or timeout sends
+# each signal twice, and the second one ends the program at once. $1: options.
 endless() {
 	rm -f steps.csv
-	timeout 60 "$RICCI_BUILD/examples/$name" $small --static --backend tcc --threads 1 --seed 3 --epochs 1000 \
+	timeout --foreground 60 "$RICCI_BUILD/examples/$name" $small --static --backend tcc --threads 1 --seed 3 --epochs 1000 \
 		--csv steps.csv $1 >out 2>err &
 	endless=$!
 	started
@@ -82,6 +83,7 @@ full() ( # the file before stays
 		cmp whole.h5 before.h5
 )
 
+seq 100000 >text.txt # so long that no epoch ends
 # name: options of a small net
 while IFS=: read -r name small; do
 	check 'gradients' net --check-gradients --backend tcc
@@ -106,12 +108,12 @@ lstm:--hidden 8 --batch 2
 resnet:--width 4 --batch 2
 mobilenet_v2:--width 0.1 --batch 2
 shufflenet:--width 36 --batch 2
-mi_lstm:--hidden 6 --length 5 --batch 2
-scrn:--hidden 6 --context 4 --length 5 --batch 2
-sublstm:--hidden 6 --length 5 --batch 2
-lltm:--hidden 6 --length 5 --batch 2
-gpt:--layers 1 --width 8 --heads 2 --length 5 --batch 2
-bert:--layers 1 --width 8 --heads 2 --length 5 --batch 2
+mi_lstm:--data text.txt --hidden 6 --length 5 --batch 2
+scrn:--data text.txt --hidden 6 --context 4 --length 5 --batch 2
+sublstm:--data text.txt --hidden 6 --length 5 --batch 2
+lltm:--data text.txt --hidden 6 --length 5 --batch 2
+gpt:--data text.txt --layers 1 --width 8 --heads 2 --length 5 --batch 2
+bert:--data text.txt --layers 1 --width 8 --heads 2 --length 5 --batch 2
 END
 
 echo "$passed passed, $failed failed"
