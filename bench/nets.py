@@ -4,8 +4,8 @@
 usage: bench/nets.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME,..] [--static] [--tune S]
                      [--seconds 2] [--rounds 3] [--threads 2] [--out FILE.json]
 
-In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and the
-inference for S seconds each. Medians of the rounds; of a peer the best variant; the ratio is the best peer's figure by ours (above 1: ours is
+In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and
+the inference for S seconds each. Medians of the rounds; of a peer the best variant; the ratio is the best peer's figure by ours (above 1: ours is
 faster, or smaller). A first step is the time from the start of the process to the end of its first training step: in the first round with
 empty caches of kernels, after that with what the rounds before left there. --static: everything compiled before the first step. --tune S:
 ours searches S seconds for faster kernels, after the first step. The chart goes beside the JSON as .svg. Peers that are not there are
@@ -91,7 +91,8 @@ def summary_of(rows, nets):
             if "ricci" not in best:
                 continue
             value = best.pop("ricci")[0]
-            row = dict(name=net, mode=words.split(",")[0], group=figure, value=value, peers={p: dict(value=v, variant=n) for p, (v, n) in best.items()})
+            row = dict(name=net, mode=words.rsplit(",", 1)[0], group=figure, value=value,
+                       peers={p: dict(value=v, variant=n) for p, (v, n) in best.items()})
             if best and value > 0:
                 row["ratios"] = {p: v / value for p, (v, _) in best.items()}
                 row["ratio"] = min(row["ratios"].values())

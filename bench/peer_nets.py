@@ -6,8 +6,8 @@ usage: peer_nets.py --peer torch|compile|jax --net NAME [--variant NAME] [--thre
        peer_nets.py --list                           {net: {peer: [variant, ..]}}
 
 A network is its parameters and a function written over a few operations, which bench/peer_torch.py and bench/peer_jax.py spell as users of
-each would. Plain SGD; batch norm uses the batch's statistics in training (running ones are not kept) and fixed ones in inference. step_ms and
-infer_ms are medians, first_s is the time from --start to the end of the first training step, peak_mb the memory up to the end of training.
+each would. Plain SGD; batch norm uses the batch's statistics in training (running ones are not kept) and fixed ones in inference. step_ms
+and infer_ms are medians, first_s is the time from --start to the end of the first training step, peak_mb the memory up to the end of training.
 """
 import time
 
@@ -50,7 +50,12 @@ def conv_norm(o, p, training):
     return lambda x, k, stride=1, pad=0, groups=1: o.norm(o.conv(x, p, k, stride, pad, groups), p, k, training)
 
 
-class Images:
+class Net:
+    def constants(self, o):
+        """Makes what is no parameter, before the first step."""
+
+
+class Images(Net):
     """Nets that name what is in an image."""
     variants = {"torch": ["nchw", "nhwc"], "compile": ["nhwc"], "jax": ["nhwc"]}
     batch, channels, side, classes = 16, 3, 32, 10
@@ -196,7 +201,7 @@ class CapsNet(Images):
         return (t * o.relu(0.9 - n) ** 2 + 0.5 * (1 - t) * o.relu(n - 0.1) ** 2).sum(1).mean()
 
 
-class Recurrent:
+class Recurrent(Net):
     """A cell over 16 steps of 16 vectors of 1024; the products of all steps' inputs are taken before the loop."""
     variants = {"torch": ["hoist"], "compile": ["hoist"], "jax": ["scan"]}
     steps, batch, inputs, hidden, gates, second = 16, 16, 1024, 1024, 4, 1024  # second: of the second state
@@ -303,7 +308,7 @@ class Lstm(Recurrent):
         return o.cross_entropy(out, y)
 
 
-class Transformer:
+class Transformer(Net):
     variants = {"torch": ["sdpa"], "compile": ["sdpa"], "jax": ["plain"]}
 
     def data(self, random):
@@ -353,10 +358,12 @@ class Gpt(Transformer):
         p.layer_norm("n", self.width)
         p.linear("head", self.width, self.characters)
 
-    def output(self, o, p, x, training):
+    def constants(self, o):
         half = self.width // self.heads // 2
         angle = np.arange(self.length)[:, None] * 10000.0 ** (-np.arange(half) / half)
         self.cos, self.sin = (o.array(f(angle)[:, None].astype(np.float32)) for f in (np.cos, np.sin))
+
+    def output(self, o, p, x, training):
         x = super().output(o, p, p["embedding"][x], training)
         return o.linear(o.layer_norm(x, p, "n"), p, "head")
 
@@ -377,8 +384,9 @@ class Gpt(Transformer):
         return x + self.feed_forward(o, p, o.layer_norm(x, p, k + "n2"), k)
 
 
-NETS = {"capsnet": CapsNet(), "resnet18": ResNet(False), "resnet50": ResNet(True), "mobilenet_v2": MobileNetV2(), "shufflenet": ShuffleNet(),
-        "lstm": Lstm(), "mi_lstm": MiLstm(), "scrn": Scrn(), "sublstm": SubLstm(), "lltm": Lltm(), "bert": Bert(), "gpt": Gpt()}
+NETS = {"capsnet": CapsNet(), "resnet18": ResNet(False), "resnet50": ResNet(True), "mobilenet_v2": MobileNetV2(),
+        "shufflenet": ShuffleNet(), "lstm": Lstm(), "mi_lstm": MiLstm(), "scrn": Scrn(), "sublstm": SubLstm(), "lltm": Lltm(),
+        "bert": Bert(), "gpt": Gpt()}
 
 
 def prepare(peer, net, variant, threads):
@@ -389,7 +397,9 @@ def prepare(peer, net, variant, threads):
         from peer_torch import Torch as Ops
     parameters = Parameters()
     net.parameters(parameters)
-    return Ops(variant, threads, peer == "compile").prepare(net, parameters, *net.data(np.random.default_rng(1)), RATE)
+    ops = Ops(variant, threads, peer == "compile")
+    net.constants(ops)
+    return ops.prepare(net, parameters, *net.data(np.random.default_rng(1)), RATE)
 
 
 def median_ms(step, seconds):

@@ -139,7 +139,7 @@ class Torch:
 
         def infer():
             nonlocal infer_run
-            if not infer_run:
+            if infer_run is None:
                 infer_run = Module(False)
                 if self.compiled:
                     import torch._inductor.config as inductor

@@ -89,9 +89,10 @@ static void network(example *e)
 	*bits = (ricci_metric){"bits", t->loss, RICCI_BITS_PER_CHARACTER};
 	t->nmetric = 1;
 	t->metric = bits;
-	ricci_group plain = {.names = "*.bias", .decay = RICCI_NONE};
-	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAMW, .clip_norm = 1, .ngroup = 1,
-					    .group = &plain));
+	ricci_group plain[] = {{.names = "*.bias", .decay = RICCI_NONE},
+			       {.names = "*norm*", .decay = RICCI_NONE}};
+	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAMW, .clip_norm = 1, .ngroup = 2,
+					    .group = plain));
 }
 
 /* ---- data */

@@ -81,12 +81,13 @@ static ricci_tensor *decoder(const example *e, ricci_tensor *x, Cache *c)
 
 static void network(example *e)
 {
-	ricci_group plain = {.names = "*.bias", .decay = RICCI_NONE};
+	ricci_group plain[] = {{.names = "*.bias", .decay = RICCI_NONE},
+			       {.names = "*norm*", .decay = RICCI_NONE}};
 	ricci_tensor *x = example_characters(e, example_size(e, "length", 256),
 					     example_size(e, "width", 384));
 	example_predict(e, decoder(e, x, NULL));
 	example_optimise(e, RICCI_OPTIMISER(.rule = RICCI_ADAMW, .beta2 = 0.99, .decay = 0.1,
-					    .clip_norm = 1, .ngroup = 1, .group = &plain));
+					    .clip_norm = 1, .ngroup = 2, .group = plain));
 }
 
 /* ---- writing */

@@ -156,12 +156,12 @@ static int order(const void *a, const void *b)
 }
 
 /* One step more than `steps`, to see the loss behind the last update. */
-static int steps_do(ricci_session *s, ricci_tensor *loss, int steps, Trained *out)
+static int steps_do(const example *e, ricci_session *s, ricci_tensor *loss, int steps, Trained *out)
 {
 	double *spent = calloc((size_t)steps + 1, sizeof *spent);
 	float value = 0;
 	int status = spent ? 0 : RICCI_ENOMEM;
-	for (int i = 0; i <= steps && !status; i++) {
+	for (int i = 0; i <= steps && !status && !*e->training.stop; i++) {
 		double start = now();
 		status = ricci_step(s);
 		spent[i] = now() - start;
@@ -202,7 +202,7 @@ static int operator_train(const example *e, const Row *r, Trained *out)
 	if (!status)
 		status = ricci_feed(s, want, target, bytes);
 	if (!status)
-		status = steps_do(s, loss, (int)example_option_of(e, "steps")->value, out);
+		status = steps_do(e, s, loss, (int)example_option_of(e, "steps")->value, out);
 	ricci_session_free(s);
 	ricci_graph_free(g);
 	free(target);
@@ -223,6 +223,8 @@ static int program(example *e)
 			return fprintf(stderr, "operators: %s: %s\n", row[i].name,
 				       ricci_error_message()),
 			       1;
+		if (*e->training.stop)
+			break;
 		int learnt = t.after < t.before;
 		failed += !learnt;
 		printf("%-30s %10.4g %10.4g %9.3f  %s%s\n", row[i].name, t.before, t.after,
@@ -250,7 +252,6 @@ int main(int argc, char **argv)
 			.name = "operators",
 			.about = "Trains many operators for a few steps each, and prints a table.",
 			.lr = 0.02,
-			.steps = 50,
 			.option = own,
 			.common = " lr seed threads backend static help ",
 			.program = program});

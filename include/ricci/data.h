@@ -68,7 +68,7 @@ RICCI_API ricci_data *ricci_mnist(const char *folder, int test);
  * IDX files cifar10-train-images-idx4-ubyte, ..labels-idx1-ubyte, cifar10-t1k-.., with or without
  * ".gz". samples u8 [3,32,32] (channel, row, column), labels u8 []. */
 RICCI_API ricci_data *ricci_cifar10(const char *folder, int test);
-/* `count` drawn digits, turned, scaled, shifted and with noise; the same for the same seed. samples
+/* `count` drawn digits, rotated, scaled, shifted and with noise; the same for the same seed. samples
  * u8 [28,28], labels u8 []. */
 RICCI_API ricci_data *ricci_digits(int64_t count, uint64_t seed);
 
@@ -147,10 +147,10 @@ RICCI_API int ricci_loader_seek(ricci_loader *l, uint64_t epoch, int64_t index);
 /* ---- augmentation (nn/data/augment.c)
  * Layers for images [batch, .., row, column] of f32 or f64: each sample is changed by draws of its
  * own in training sessions; others see it as it is. Draws follow from the session's seed, the step,
- * the sample's place in the batch and `key` (0 or more): two layers with equal keys draw the same
+ * the sample's position in the batch and `key` (0 or more): two layers with equal keys draw the same
  * (an image and its mask, say), so independent ones need different keys. Threads and errors as
  * layers. */
-/* Zeros all around, `pad` wide; then a window of rows x columns at a random place, in other sessions
+/* Zeros all around, `pad` wide; then a window of rows x columns at a random position, in other sessions
  * the one in the centre. With pad 4 and the image's own size: He et al. 2016, section 4.2. */
 RICCI_API ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t columns,
 					  int64_t key);
@@ -158,7 +158,7 @@ RICCI_API ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows
 RICCI_API ricci_tensor *ricci_random_shift(ricci_tensor *x, int most, int64_t key);
 /* Columns reversed, of every second sample on average. */
 RICCI_API ricci_tensor *ricci_random_flip(ricci_tensor *x, int64_t key);
-/* Zeros in a square of size x size around a random place, cut at the edges (DeVries & Taylor 2017,
+/* Zeros in a square of size x size around a random position, cut at the edges (DeVries & Taylor 2017,
  * "Improved regularization of convolutional neural networks with cutout"). */
 RICCI_API ricci_tensor *ricci_cutout(ricci_tensor *x, int size, int64_t key);
 /* (x - mean[c]) / deviation[c] for channel c of x [batch, channel, ..], in all sessions. */

@@ -30,7 +30,7 @@ typedef struct {
 	int dilation; /* 0: 1 */
 	int groups; /* of channels, each with its own weights; 0: 1. As many as channels: depthwise */
 	int transposed; /* 1: the gradient of the convolution by x, "deconvolution" */
-	int output_pad; /* transposed: elements more at the end, less than the stride */
+	int output_pad; /* transposed: extra elements at the end, less than the stride */
 	const int *strides, *pads, *dilations, *output_pads;
 	int out, kernel;	/* ricci_conv_layer: channels, and size of the windows */
 	const int *kernels;	/* the same, an array */
@@ -71,7 +71,7 @@ RICCI_API ricci_tensor *ricci_global_max_pool(ricci_tensor *x);
 RICCI_API ricci_tensor *ricci_global_avg_pool(ricci_tensor *x);
 /* x [b,c,h,w] -> [b,c,p,q], windows of size x size inside the image. */
 RICCI_API ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride);
-/* [b,c,h,w] -> [b,c]: the mean over the places. */
+/* [b,c,h,w] -> [b,c]: the mean over the positions. */
 RICCI_API ricci_tensor *ricci_global_avg_pool2d(ricci_tensor *x);
 
 /* Normalisation: (x - mean) / sqrt(variance + epsilon) * w + bias; w and bias may be NULL. The
@@ -117,7 +117,7 @@ RICCI_API ricci_tensor *ricci_tanh(ricci_tensor *x);
 RICCI_API ricci_tensor *ricci_softmax(ricci_tensor *x);
 RICCI_API ricci_tensor *ricci_log_softmax(ricci_tensor *x);
 
-/* The same elements at other places; any type. An axis counts from 0, or from the end: -1. */
+/* Changes of shape: the same elements at other positions; any type. An axis counts from 0, or from the end: -1. */
 /* n tensors of one shape but for dimension `axis`, one after the other along it. */
 RICCI_API ricci_tensor *ricci_concat(int n, ricci_tensor *const *x, int axis);
 /* Elements start, start + step, .. along an axis, `count` of them. */
@@ -139,7 +139,7 @@ RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
 /* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
 RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
 
-/* ---- layers with parameters (nn/layers/module.c)
+/* ---- layers with parameters (nn/layers/layer.c, parameter.c)
  * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
  * and initial values of PyTorch's modules, and call the layer above; so do ricci_multihead_attention
  * and ricci_recurrent below. name "": "weight", "bias". To share parameters, give them to a layer
@@ -185,7 +185,7 @@ typedef struct {
 	int groups;	 /* of RICCI_GROUP_NORM */
 	int dims;	 /* of layer and RMS norm; 0: 1 */
 	double momentum; /* of RICCI_BATCH_NORM; 0: .1 */
-	double epsilon;	 /* 0: 1e-5; RMS: the type's distance of 1 to the next number */
+	double epsilon;	 /* 0: 1e-5; RMS: the type's machine epsilon */
 	int plain;	 /* 1: neither weight nor bias */
 	int no_bias;
 	const ricci_init *init; /* of the weight; NULL: 1 */
@@ -198,7 +198,7 @@ RICCI_API ricci_tensor *ricci_norm_layer(ricci_tensor *x, const char *name,
 /* The elements of all parameters of a graph; states don't count. */
 RICCI_API int64_t ricci_param_elements(const ricci_graph *g);
 /* Prints what computes y as a table, a line a layer: its name, that of its parameters up to the last
- * point; the shape of what it gives on, the elements of its parameters, and the billions of
+ * point; the shape of its output, the elements of its parameters, and the billions of
  * arithmetic operations of its equations (a multiply-add is two, a function such as exp several).
  * What has no parameters (activations, pooling) counts to the layer whose result it reads, and before
  * the first one stands as "-". Loops over time count all of their steps. The last line has the sums;
@@ -222,22 +222,23 @@ RICCI_API ricci_tensor *ricci_votes(ricci_tensor *x, ricci_tensor *w);
 RICCI_API ricci_tensor *ricci_routing(ricci_tensor *votes, int iterations);
 
 /* ---- attention and positions (nn/layers/attention.c, nn/layers/positions.c) */
-/* Which keys a query sees, and how they are weighted. */
+/* Which keys a query attends to, and how they are weighted. */
 typedef struct {
 	size_t size; /* by RICCI_ATTENTION */
 	/* Of operands [b,t,heads*d], whose head h has the columns from h*d on. Of k and v there may be
 	 * fewer, key_heads (0: as many), each shared by heads / key_heads queries (Ainslie et al.
 	 * 2023, "GQA"). Operands [b,heads,t,d] say both by their shapes. */
 	int heads, key_heads;
-	int causal;		/* 1: query i sees the keys 0..i */
-	ricci_tensor *position; /* I32 [], with causal: query i sees the keys 0..i+position, as the
+	int causal; /* 1: query i attends to keys 0..i */
+	ricci_tensor
+		*position;     /* I32 [], with causal: query i attends to keys 0..i+position, as the
 				   next ones behind a cache do; NULL: 0 */
-	ricci_tensor *lengths;	/* I32 [b]: sample b has so many keys, the others are padding */
-	ricci_tensor *mask;	/* [tq,tk], [b,tq,tk] or [b,heads,tq,tk]: added to the scores; BOOL:
-				   1 where the query sees the key */
-	double scale;		/* of the scores; 0: 1 / sqrt(d) */
-	double dropout;		/* part of the weights that are 0 in training sessions, 0..1 */
-	int no_bias;		/* of ricci_multihead_attention's projections */
+	ricci_tensor *lengths; /* I32 [b]: sample b has so many keys, the others are padding */
+	ricci_tensor *mask;    /* [tq,tk], [b,tq,tk] or [b,heads,tq,tk]: added to the scores; BOOL:
+				   1 where the query attends to the key */
+	double scale;	       /* of the scores; 0: 1 / sqrt(d) */
+	double dropout;	       /* probability that a weight is 0 in training sessions */
+	int no_bias;	       /* of ricci_multihead_attention's projections */
 	int share; /* of ricci_multihead_attention: 1: the parameters are there, by an earlier call,
 		      and are used again */
 } ricci_attention_options;
@@ -245,7 +246,7 @@ typedef struct {
 	((ricci_attention_options){.size = sizeof(ricci_attention_options), __VA_ARGS__})
 /* softmax(q k' scale + mask) v for each head (Vaswani et al. 2017, equation 1). q [b,heads,tq,d], k
  * [b,key_heads,tk,d], v [b,key_heads,tk,e] -> [b,heads,tq,e]; or q [b,tq,heads*d], .. -> [b,tq,heads*e].
- * A query that sees no key gets zeros. options may be NULL for operands of 4 dimensions. */
+ * A query that attends to no key gets zeros. options may be NULL for operands of 4 dimensions. */
 RICCI_API ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 					const ricci_attention_options *options);
 /* PyTorch's MultiheadAttention (the same, section 3.2.2) with batch_first: query [b,tq,e], key and
@@ -259,7 +260,7 @@ RICCI_API ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_ten
 typedef struct {
 	size_t size; /* by RICCI_ROTARY */
 	int heads;   /* of x [b,t,heads*d] */
-	int dims;    /* so many numbers of a head are turned; 0: all */
+	int dims;    /* so many numbers of a head are rotated; 0: all */
 	int halves;  /* pairs are (i, i + dims/2), as in GPT-NeoX and LLaMA's checkpoints of
 				   Hugging Face; 0: (2i, 2i+1), as in the paper */
 	double base; /* 0: 10000 */
@@ -267,10 +268,10 @@ typedef struct {
 } ricci_rotary_options;
 #define RICCI_ROTARY(...)                                                                          \
 	((ricci_rotary_options){.size = sizeof(ricci_rotary_options), __VA_ARGS__})
-/* Rotary positions of queries or keys, x [b,heads,t,d] or [b,t,heads*d]: pair i at place p is turned by
+/* Rotary positions of queries or keys, x [b,heads,t,d] or [b,t,heads*d]: pair i at position p is rotated by
  * the angle p base^(-2i/dims) (Su et al. 2021, "RoFormer", equation 34). options may be NULL. */
 RICCI_API ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options);
-/* x [b,t,d] plus sin(p / 10000^(2i/d)) in column 2i and its cosine in column 2i+1, p the place of a
+/* x [b,t,d] plus sin(p / 10000^(2i/d)) in column 2i and its cosine in column 2i+1, p the position of a
  * row (Vaswani et al. 2017, section 3.5). position: of the first row, I32 [], or NULL: 0. */
 RICCI_API ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position);
 /* x [b,t,d] plus the rows of table [n,d], n >= t, from `position` on; rows outside of the table are

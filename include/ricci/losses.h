@@ -61,7 +61,7 @@ RICCI_API ricci_tensor *ricci_misclassified(ricci_tensor *scores, ricci_tensor *
  * (k others are as great or greater, or NaN), else 0. */
 RICCI_API ricci_tensor *ricci_misclassified_top(ricci_tensor *scores, ricci_tensor *labels, int k);
 /* scores [b,...,m], labels [b,...] -> I32 [m,m]: how many samples of class i have their greatest
- * score at j (the first of equal ones). Samples with a NaN are in no place. */
+ * score at j (the first of equal ones). Samples with a NaN are not counted. */
 RICCI_API ricci_tensor *ricci_confusion(ricci_tensor *scores, ricci_tensor *labels);
 /* Of a mean loss in nats, such as ricci_cross_entropy: exp(loss); loss / log 2, which of a model of
  * characters is bits per character. */

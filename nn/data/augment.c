@@ -29,7 +29,7 @@ ricci_tensor *ricci_random_crop(ricci_tensor *x, int pad, int64_t rows, int64_t 
 	if (!images("ricci_random_crop", x, 3))
 		return layer_nil(x);
 	int r = ricci_rank(x);
-	/* how many places there are, and the one in the centre */
+	/* how many positions there are, and the one in the centre */
 	int64_t ny = ricci_extent(x, r - 2) + 2 * (int64_t)pad - rows + 1;
 	int64_t nx = ricci_extent(x, r - 1) + 2 * (int64_t)pad - columns + 1;
 	if (pad < 0 || rows < 1 || columns < 1 || ny < 1 || nx < 1)
@@ -56,7 +56,7 @@ ricci_tensor *ricci_random_shift(ricci_tensor *x, int most, int64_t key)
 		return layer_nil(x);
 	int r = ricci_rank(x);
 	if (most < 0)
-		return layer_fail(x, "ricci_random_shift: at most %d places; 0 or more", most);
+		return layer_fail(x, "ricci_random_shift: most is %d, it must be 0 or more", most);
 	return ricci_random_crop(x, most, ricci_extent(x, r - 2), ricci_extent(x, r - 1), key);
 }
 

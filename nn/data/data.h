@@ -25,7 +25,7 @@ typedef struct Source {
 	/* Copies samples index[0..n-1] to out, one behind the other. 0 or an error. */
 	int (*read)(void *source, const uint32_t *index, int64_t n, void *out, Error *err);
 	/* Begins to prefetch those that will be read next, in that order. NULL: nothing to do. */
-	void (*expect)(void *source, const uint32_t *index, int64_t n);
+	void (*prefetch)(void *source, const uint32_t *index, int64_t n);
 	void (*free)(void *source);
 	void *source;
 	int64_t block; /* samples that are read together; 0 and 1: each alone */

@@ -70,8 +70,9 @@ static int slot_fill(ricci_loader *l, Slot *s, int64_t index)
 		l->pick[i] = l->order[i < left ? index + i : (i - left) % count];
 	for (int k = 0; k < l->nwanted; k++) {
 		const Source *from = &l->wanted[k].field->source;
-		if (from->expect)
-			from->expect(from->source, l->order + index, left < window ? left : window);
+		if (from->prefetch)
+			from->prefetch(from->source, l->order + index,
+				       left < window ? left : window);
 	}
 	for (int k = 0; k < l->nwanted; k++) {
 		int status = wanted_read(l, &l->wanted[k], s->out[k], &s->err);

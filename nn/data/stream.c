@@ -179,7 +179,7 @@ static int stream_read(void *source, const uint32_t *index, int64_t n, void *out
 	return status;
 }
 
-static void stream_expect(void *source, const uint32_t *index, int64_t n)
+static void stream_prefetch(void *source, const uint32_t *index, int64_t n)
 {
 	Stream *s = source;
 	if (s->generation != fork_generation())
@@ -287,6 +287,6 @@ int ricci_data_hdf5(ricci_data *d, const char *field, const char *path, const ch
 		stream_free(s);
 		return status;
 	}
-	f.source = (Source){stream_read, stream_expect, stream_free, s, s->block};
+	f.source = (Source){stream_read, stream_prefetch, stream_free, s, s->block};
 	return data_add(d, s->count, &f);
 }

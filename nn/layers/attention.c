@@ -1,7 +1,7 @@
-/* attention.c - scaled dot product attention, and the module of several heads around it.
+/* attention.c - scaled dot product attention, and the layer of several heads around it.
  * Input: queries, keys and values of one graph, what masks them. Output: one tensor, and the
- * module's parameters in the open scope. Invariant: plain equations; a query that sees no key gets
- * zeros, in the result and in the gradients. */
+ * layer's parameters. Invariant: plain equations; a query that attends to no key gets zeros, in the
+ * result and in the gradients. */
 #include "nn/layers/internal.h"
 
 #include <math.h>
@@ -89,7 +89,7 @@ static bool options_check(ricci_tensor *q, const Heads *n, const ricci_attention
 	return !ricci_graph_error(ricci_graph_of(q));
 }
 
-/* Does the mask say which keys are seen? Otherwise it is added to the scores. */
+/* Does the mask say which keys count? Otherwise it is added to the scores. */
 static bool mask_chooses(const ricci_tensor *m)
 {
 	return m && ricci_dtype(m) == RICCI_BOOL;
@@ -100,7 +100,7 @@ static const char *mask_access(const ricci_tensor *m)
 	return ricci_rank(m) == 2 ? "M[i,j]" : ricci_rank(m) == 3 ? "M[b,i,j]" : "M[b,h,i,j]";
 }
 
-/* A = the scores, -inf where a query doesn't see the key. Takes the masks as operands. */
+/* A = the scores, -inf where a query doesn't attend to the key. Takes the masks as operands. */
 static void scores_text(Text *t, const ricci_attention_options *o, ricci_tensor **operand, int *n)
 {
 	bool chooses = mask_chooses(o->mask), any = o->causal || o->lengths || chooses;
@@ -125,7 +125,7 @@ static void scores_text(Text *t, const ricci_attention_options *o, ricci_tensor 
 }
 
 /* F = the weights of the values. The greatest score is rounded down: it only keeps the exponents
- * small, and has no gradient so. Where no key is seen it is -inf, and the sum of the weights 0. */
+ * small, and has no gradient so. Where no key counts it is -inf, and the sum of the weights 0. */
 static void weights_text(Text *t, const ricci_attention_options *o)
 {
 	bool empty = o->lengths || o->mask || o->position;
@@ -176,7 +176,7 @@ ricci_tensor *ricci_attention(ricci_tensor *q, ricci_tensor *k, ricci_tensor *v,
 	return layer_build(&t, 2, operand);
 }
 
-/* ---- the module ---- */
+/* ---- several heads, with parameters ---- */
 
 typedef struct Projection {
 	ricci_tensor *weight, *bias; /* bias may be NULL */
@@ -209,7 +209,7 @@ static ricci_tensor *bias(const Layer *l, const char *part, int64_t n,
 	return o->no_bias ? NULL : layer_parameter(l, part, 1, &n, ricci_constant(0));
 }
 
-/* The module's input projections: with one width of all three they are rows of one weight. */
+/* The layer's input projections: with one width of all three they are rows of one weight. */
 static void projections(Projection *p, const Layer *l, ricci_tensor *const *x,
 			const ricci_attention_options *o)
 {

@@ -16,7 +16,7 @@ ricci_tensor *ricci_capsule_conv(ricci_tensor *x, ricci_tensor *w, int stride)
 		win.extent[d] = ricci_extent(x, d + 2);
 		win.size[d] = ricci_extent(w, d + 2);
 	}
-	if (!window_check(&win, who, x) || !window_places(&win, who, x))
+	if (!window_check(&win, who, x) || !window_outputs(&win, who, x))
 		return layer_nil(x);
 	Text t = {0};
 	text_add(&t, "Y[b,k,p,q,i,j] += X[b,c,%d*p+r,%d*q+s,i,t] * W[k,c,r,s,t,j]", stride, stride);

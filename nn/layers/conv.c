@@ -28,7 +28,7 @@ static ricci_tensor *forward(const char *who, ricci_tensor *x, ricci_tensor *w, 
 				  "%lld channels",
 				  who, (long long)in, (long long)g, (long long)out,
 				  (long long)ricci_extent(w, 1));
-	if (!window_places(win, who, x))
+	if (!window_outputs(win, who, x))
 		return layer_nil(x);
 	Text t = {0};
 	int n = win->dims;
@@ -66,16 +66,16 @@ static ricci_tensor *transposed(const char *who, ricci_tensor *x, ricci_tensor *
 	for (int d = 0; d < win->dims; d++) {
 		int64_t more = o->output_pads ? o->output_pads[d] : o->output_pad;
 		taps[d] = (win->size[d] - 1) * win->dilation[d] + 1;
-		win->places[d] =
+		win->outputs[d] =
 			(win->extent[d] - 1) * win->stride[d] - 2 * win->pad[d] + taps[d] + more;
-		if (more < 0 || more >= win->stride[d] || win->places[d] < 1)
+		if (more < 0 || more >= win->stride[d] || win->outputs[d] < 1)
 			return layer_fail(x,
 					  "%s: an output padding of %lld with stride %lld and an "
 					  "extent of %lld",
 					  who, (long long)more, (long long)win->stride[d],
-					  (long long)win->places[d]);
+					  (long long)win->outputs[d]);
 		steps[d] = (taps[d] + win->stride[d] - 1) / win->stride[d];
-		units[d] = (win->places[d] - 1 + win->pad[d]) / win->stride[d] + 1;
+		units[d] = (win->outputs[d] - 1 + win->pad[d]) / win->stride[d] + 1;
 		dilated = dilated || win->dilation[d] > 1;
 	}
 	Text t = {0};

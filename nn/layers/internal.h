@@ -45,7 +45,7 @@ ricci_tensor *layer_state(const Layer *l, const char *part, int rank, const int6
 typedef struct Window {
 	int dims;
 	int64_t extent[RICCI_MAX_RANK], size[RICCI_MAX_RANK], stride[RICCI_MAX_RANK];
-	int64_t pad[RICCI_MAX_RANK], dilation[RICCI_MAX_RANK], places[RICCI_MAX_RANK];
+	int64_t pad[RICCI_MAX_RANK], dilation[RICCI_MAX_RANK], outputs[RICCI_MAX_RANK];
 } Window;
 /* Numbers as a user gives them: one for all dimensions, or an array of them. */
 typedef struct Given {
@@ -57,12 +57,12 @@ bool window_make(Window *w, const char *who, ricci_tensor *x, Given size, Given 
 		 Given dilation);
 /* Are its numbers in their ranges? Otherwise the graph of x gets an error. */
 bool window_check(const Window *w, const char *who, ricci_tensor *x);
-/* Checks sizes, finds the places of each dimension; false with an error. */
-bool window_places(Window *w, const char *who, ricci_tensor *x);
-/* Appends the values s# stride, d# dilation, a# padding, z# size, P# places, N# extent. */
+/* Checks sizes, finds the number of outputs along each dimension; false with an error. */
+bool window_outputs(Window *w, const char *who, ricci_tensor *x);
+/* Appends the values s# stride, d# dilation, a# padding, z# size, P# outputs, N# extent. */
 void window_numbers(Text *t, const Window *w);
-/* The element of x that a window reads, after `lead`, "X[b,c" say; zero outside the image or, with
- * pools of a greatest element, -inf. */
+/* The element of x that a window reads, after `lead`, "X[b,c" say; zero outside the image or, for max
+ * pooling, -inf. */
 void window_read(Text *t, const Window *w, const char *lead, const char *outside);
 
 #endif

@@ -72,7 +72,7 @@ ricci_tensor *ricci_rms_norm(ricci_tensor *x, ricci_tensor *w, int dims, double 
 	return last("ricci_rms_norm", x, w, NULL, dims, epsilon, false);
 }
 
-/* Over the places and channels of each group of a sample (Wu & He 2018, equation 7). */
+/* Over the positions and channels of each group of a sample (Wu & He 2018, equation 7). */
 ricci_tensor *ricci_group_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias, int groups,
 			       double epsilon)
 {
@@ -112,7 +112,7 @@ ricci_tensor *ricci_instance_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor
 	return ricci_group_norm(x, w, bias, (int)ricci_extent(x, 1), epsilon);
 }
 
-/* Mean and variance of a channel over batch and places while training, running ones otherwise; these
+/* Mean and variance of a channel over batch and positions while training, running ones otherwise; these
  * move by `momentum` towards the batch's, the variance's without bias (Ioffe & Szegedy 2015,
  * algorithms 1 and 2; momentum as PyTorch has it). */
 ricci_tensor *ricci_batch_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias,

@@ -24,30 +24,30 @@ static bool pool_window(Window *w, const char *who, ricci_tensor *x,
 				   who, (long long)w->pad[d], (long long)w->size[d]);
 			return false;
 		}
-	return window_places(w, who, x);
+	return window_outputs(w, who, x);
 }
 
 static ricci_tensor *pool(const char *who, ricci_tensor *x, const ricci_pool_options *options,
-			  bool greatest)
+			  bool maximum)
 {
 	ricci_pool_options o;
 	Window w;
 	if (!pool_window(&w, who, x, options, &o))
 		return layer_nil(x);
 	for (int d = 0; d < w.dims; d++)
-		if (!greatest && w.dilation[d] > 1)
+		if (!maximum && w.dilation[d] > 1)
 			return layer_fail(x, "%s: average pooling has no dilation, %lld is given",
 					  who, (long long)w.dilation[d]);
 	Text t = {0};
 	window_numbers(&t, &w);
-	layer_text(&t, w.dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
-	window_read(&t, &w, "X[b,c", greatest ? "-inf" : "0.0");
+	layer_text(&t, w.dims, maximum ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
+	window_read(&t, &w, "X[b,c", maximum ? "-inf" : "0.0");
 	layer_text(&t, w.dims, " where c < X.size(1){, p# < P#, r# < z#}");
-	if (!greatest && o.exclude_pad)
+	if (!maximum && o.exclude_pad)
 		layer_text(&t, w.dims,
 			   "; Y[b,c{,p#}] = S[b,c{,p#}] / "
 			   "({(min(s#*p#-a#+z#,N#)-max(s#*p#-a#,0))*}1)");
-	else if (!greatest)
+	else if (!maximum)
 		layer_text(&t, w.dims, "; Y[b,c{,p#}] = S[b,c{,p#}] / ({z#*}1)");
 	return layer_build(&t, 1, &x);
 }
@@ -74,7 +74,7 @@ ricci_tensor *ricci_max_pool2d(ricci_tensor *x, int size, int stride)
 }
 
 /* Window p of O over N elements: from floor(p N / O) to before ceil((p+1) N / O). */
-static ricci_tensor *adaptive(const char *who, ricci_tensor *x, const int64_t *out, bool greatest)
+static ricci_tensor *adaptive(const char *who, ricci_tensor *x, const int64_t *out, bool maximum)
 {
 	const Operand o[] = {{x, 3, RICCI_MAX_RANK, "x [batch, channel, ...]"}};
 	if (!layer_check(who, 1, o))
@@ -96,11 +96,11 @@ static ricci_tensor *adaptive(const char *who, ricci_tensor *x, const int64_t *o
 	layer_integers(&t, "N", dims, extent);
 	layer_integers(&t, "O", dims, out);
 	layer_integers(&t, "R", dims, longest);
-	layer_text(&t, dims, greatest ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
+	layer_text(&t, dims, maximum ? "S[b,c{,p#}] max= " : "S[b,c{,p#}] += ");
 	layer_text(&t, dims, "{p#*N#/O#+r# < ((p#+1)*N#+O#-1)/O# && }1 ? X[b,c{,p#*N#/O#+r#}] : ");
-	text_add(&t, greatest ? "-inf" : "0.0");
+	text_add(&t, maximum ? "-inf" : "0.0");
 	layer_text(&t, dims, " where c < X.size(1){, p# < O#, r# < R#}");
-	if (!greatest)
+	if (!maximum)
 		layer_text(&t, dims,
 			   "; Y[b,c{,p#}] = S[b,c{,p#}] / "
 			   "({(((p#+1)*N#+O#-1)/O#-p#*N#/O#)*}1)");

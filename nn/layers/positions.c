@@ -41,15 +41,16 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	if (flat && (o.heads < 1 || last % o.heads))
 		return layer_fail(x, "%s: %lld columns are not %d heads; give .heads", who,
 				  (long long)last, o.heads);
-	int64_t size = flat ? last / o.heads : last, turned = o.dims ? o.dims : size;
-	if (turned < 2 || turned % 2 || turned > size)
-		return layer_fail(x, "%s: %lld of %lld numbers are turned, it must be an even part",
-				  who, (long long)turned, (long long)size);
+	int64_t size = flat ? last / o.heads : last, rotated = o.dims ? o.dims : size;
+	if (rotated < 2 || rotated % 2 || rotated > size)
+		return layer_fail(x,
+				  "%s: %lld of %lld numbers are rotated, it must be an even part",
+				  who, (long long)rotated, (long long)size);
 	double base = o.base != 0 ? o.base : 10000;
 	if (!(base > 0))
 		return layer_fail(x, "%s: base is %g, it must be more than 0", who, base);
 	Text t = {0};
-	angles_text(&t, x, flat ? 1 : 2, turned / 2, base, o.position != NULL);
+	angles_text(&t, x, flat ? 1 : 2, rotated / 2, base, o.position != NULL);
 	text_add(&t, "heads = %lld; size = %lld; ",
 		 (long long)(flat ? o.heads : ricci_extent(x, 1)), (long long)size);
 	/* X at e and at its partner */
@@ -63,11 +64,11 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	message_print(before, sizeof before, at, step);
 	const char *pair = o.halves ? "e%pairs" : "e/2";
 	text_add(&t, "Y[b,h,i,e] = ");
-	if (turned < size)
+	if (rotated < size)
 		text_add(&t, "e < 2*pairs ? ");
 	text_add(&t, "%s*C[i,%s] + (%s ? -%s : %s)*S[i,%s]", here, pair,
 		 o.halves ? "e < pairs" : "e%2 == 0", next, before, pair);
-	if (turned < size)
+	if (rotated < size)
 		text_add(&t, " : %s", here);
 	text_add(&t, " where h < heads, e < size");
 	if (flat)

@@ -208,8 +208,8 @@ static void run(Recurrent *r, Direction *d, ricci_tensor *rows)
 
 /* ---- layers ---- */
 
-/* Stack k of both directions side by side. */
-static ricci_tensor *beside(Recurrent *r, const Direction *d, int k)
+/* Stack k of both directions, concatenated along their last dimension. */
+static ricci_tensor *concatenated(Recurrent *r, const Direction *d, int k)
 {
 	if (!r->o.bidirectional)
 		return d[0].stack[k];
@@ -239,7 +239,8 @@ static ricci_tensor *all_final(Recurrent *r, const Direction *d, int n, int k)
 	return y;
 }
 
-static ricci_tensor *turned(Recurrent *r, ricci_tensor *x)
+/* With batch_first the first two dimensions of x, or of a result, are exchanged. */
+static ricci_tensor *transposed(Recurrent *r, ricci_tensor *x)
 {
 	return r->o.batch_first ? ricci_op(r->g, "Y[t,b,...] = X[b,t,...]", x) : x;
 }
@@ -291,14 +292,14 @@ static bool initial_check(Recurrent *r, int n)
 /* All layers; d: of all layers and directions, the last layer's stacks are the results. */
 static ricci_tensor *layers(Recurrent *r, Direction *d, int directions)
 {
-	ricci_tensor *rows = turned(r, r->x);
+	ricci_tensor *rows = transposed(r, r->x);
 	if (r->o.lengths)
 		r->clock = ricci_op(r->g, "N -> T: T[t] = i32(t) where t < N",
 				    ricci_integer(r->g, r->steps));
 	for (int layer = 0; layer < r->o.layers && !failed(r); layer++) {
 		Direction *here = d + (ptrdiff_t)layer * directions;
 		if (layer)
-			rows = beside(r, here - directions, 0);
+			rows = concatenated(r, here - directions, 0);
 		if (layer && r->o.dropout > 0)
 			rows = ricci_dropout(rows, r->o.dropout);
 		for (int k = 0; k < directions; k++) {
@@ -312,9 +313,9 @@ static ricci_tensor *layers(Recurrent *r, Direction *d, int directions)
 		if (r->o.final)
 			r->o.final[k] = all_final(r, d, r->o.layers * directions, k);
 		if (r->o.states)
-			r->o.states[k] = turned(r, beside(r, last, k));
+			r->o.states[k] = transposed(r, concatenated(r, last, k));
 	}
-	return failed(r) ? layer_nil(r->x) : turned(r, beside(r, last, 0));
+	return failed(r) ? layer_nil(r->x) : transposed(r, concatenated(r, last, 0));
 }
 
 ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,

@@ -10,7 +10,7 @@
 typedef struct Row {
 	const char *name;
 	int n;	      /* characters of it */
-	Node *result; /* what it gives on */
+	Node *result; /* its output */
 	int64_t elements;
 	double flops;
 } Row;
@@ -106,8 +106,8 @@ static double flops_of(Ir *ir, int n, Node *const *order)
 	return sum;
 }
 
-/* Row r gives t on to another one: of its results shown is the largest, of equal ones the last. */
-static void given_on(Row *r, const Row *to, Node *t)
+/* Another row reads t of row r, so t may be its output: the largest such, of equal ones the last. */
+static void output_add(Row *r, const Row *to, Node *t)
 {
 	if (r && r != to && (!r->result || tensor_size(r->result) <= tensor_size(t)))
 		r->result = t;
@@ -126,9 +126,9 @@ static void rows_find(Summary *s, Node *y)
 		node_map_put(ir, &s->row, order[k], r);
 		r->flops += tensor_flops(ir, n, order, k);
 		for (int j = 0; j < nread; j++)
-			given_on(node_map_get(&s->row, reads[j]), r, reads[j]);
+			output_add(node_map_get(&s->row, reads[j]), r, reads[j]);
 	}
-	given_on(node_map_get(&s->row, y), NULL, y);
+	output_add(node_map_get(&s->row, y), NULL, y);
 	for (int k = 0; k < n; k++)
 		if (kept(s, order[k]))
 			row_of(s, 1, &order[k])->elements += elements(kept(s, order[k]));

@@ -43,7 +43,7 @@ bool window_make(Window *w, const char *who, ricci_tensor *x, Given size, Given 
 	return window_check(w, who, x);
 }
 
-bool window_places(Window *w, const char *who, ricci_tensor *x)
+bool window_outputs(Window *w, const char *who, ricci_tensor *x)
 {
 	for (int d = 0; d < w->dims; d++) {
 		int64_t size = (w->size[d] - 1) * w->dilation[d] + 1;
@@ -57,7 +57,7 @@ bool window_places(Window *w, const char *who, ricci_tensor *x)
 				(long long)w->extent[d]);
 			return false;
 		}
-		w->places[d] = room / w->stride[d] + 1;
+		w->outputs[d] = room / w->stride[d] + 1;
 	}
 	return true;
 }
@@ -68,7 +68,7 @@ void window_numbers(Text *t, const Window *w)
 	layer_integers(t, "d", w->dims, w->dilation);
 	layer_integers(t, "a", w->dims, w->pad);
 	layer_integers(t, "z", w->dims, w->size);
-	layer_integers(t, "P", w->dims, w->places);
+	layer_integers(t, "P", w->dims, w->outputs);
 	layer_integers(t, "N", w->dims, w->extent);
 }
 

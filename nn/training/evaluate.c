@@ -5,18 +5,18 @@
 
 #include <math.h>
 
-int run_judged(Run *r)
+int run_evaluated(Run *r)
 {
 	const Measures *m = &r->measures;
 	ricci_graph *g = ricci_graph_of(run_model(r));
 	bool averages = ricci_param_find(g, AVERAGE_COUNT) && (r->t->test || r->t->validation);
 	for (int i = 0; i < m->n; i++) {
-		Measure *j = &r->judged.m[i];
+		Measure *j = &r->evaluated.m[i];
 		*j = m->m[i];
 		j->values = mem_alloc(ricci_bytes(j->tensor));
 		if (!j->values)
 			return FAIL(r, RICCI_ENOMEM, "out of memory");
-		r->judged.n++;
+		r->evaluated.n++;
 		if (averages)
 			j->tensor = ricci_averaged(j->tensor);
 	}
@@ -24,14 +24,14 @@ int run_judged(Run *r)
 }
 
 /* One session for all passes. */
-static ricci_session *judge_open(Run *r)
+static ricci_session *evaluation_open(Run *r)
 {
 	ricci_tensor *outputs[METRICS];
-	for (int i = 0; i < r->judged.n; i++)
-		outputs[i] = r->judged.m[i].tensor;
-	if (!r->judge)
-		r->judge = ricci_session_share(r->session, 0, r->judged.n, outputs);
-	return r->judge;
+	for (int i = 0; i < r->evaluated.n; i++)
+		outputs[i] = r->evaluated.m[i].tensor;
+	if (!r->evaluation)
+		r->evaluation = ricci_session_share(r->session, 0, r->evaluated.n, outputs);
+	return r->evaluation;
 }
 
 int run_evaluate(Run *r, Occasion when, double *value, bool *done)
@@ -42,7 +42,7 @@ int run_evaluate(Run *r, Occasion when, double *value, bool *done)
 	Sums sums = {0};
 	int64_t count = 0, total = ricci_data_count(data);
 	double start = clock_seconds();
-	ricci_session *s = r->t->evaluate ? r->session : judge_open(r);
+	ricci_session *s = r->t->evaluate ? r->session : evaluation_open(r);
 	*done = false;
 	if (!s || (!feed->loader && feed_open(feed, data, false, 0)))
 		return RICCI_ENOMEM;
@@ -52,12 +52,12 @@ int run_evaluate(Run *r, Occasion when, double *value, bool *done)
 		for (int c = 0; c < r->columns.n && n == 0; c++) {
 			int i = r->columns.column[c].measure;
 			if (r->columns.column[c].when == when)
-				value[c] = measure_value(&r->judged.m[i], &sums, i);
+				value[c] = measure_value(&r->evaluated.m[i], &sums, i);
 		}
 		*done = n == 0;
 		if (n <= 0)
 			return n;
-		if (ricci_step(s) || measures_add(&r->judged, s, n, n, &sums))
+		if (ricci_step(s) || measures_add(&r->evaluated, s, n, n, &sums))
 			return RICCI_EVALUE;
 		count += n;
 		progress_show(&r->bar, &(Bar){.label = test ? "test" : "validation",

@@ -116,13 +116,13 @@ int layers_profile(ricci_session *s, FILE *out, Error *err);
 typedef struct Run {
 	const ricci_training *t;
 	ricci_report *report;
-	ricci_session *session, *judge;
+	ricci_session *session, *evaluation;
 	Feed feed, tests, validation;
 	ricci_options options;
 	ricci_position at;
 	History history;
 	Measures measures,
-		judged; /* in training; in passes: of the averages, where there are any */
+		evaluated; /* in training; in passes: of the averages, where there are any */
 	Columns columns;
 	int loss, error; /* their measures; -1: none */
 	int watched;	 /* column; -1: none */
@@ -153,8 +153,8 @@ int run_diverged(Run *r);
 
 /* Passes (evaluate.c). *done: false where it was stopped. The values of all columns of `when`. */
 int run_evaluate(Run *r, Occasion when, double *value, bool *done);
-/* The judged tensors, before the first session. */
-int run_judged(Run *r);
+/* The evaluated tensors, before the first session. */
+int run_evaluated(Run *r);
 
 /* What a run writes (report.c). */
 int run_files_open(Run *r);

@@ -58,7 +58,7 @@ static int run_tune(Run *r)
 /* What the session computes: measures and the rate, each once. */
 int run_outputs(const Run *r, ricci_tensor **outputs)
 {
-	const Measures *m = r->t->evaluate ? &r->judged : &r->measures;
+	const Measures *m = r->t->evaluate ? &r->evaluated : &r->measures;
 	int n = 0;
 	for (int i = 0; i <= m->n; i++) {
 		ricci_tensor *t = i < m->n	   ? m->m[i].tensor
@@ -126,7 +126,7 @@ static int run_session(Run *r)
 		return r->err.code;
 	if (t->resume && !t->evaluate)
 		r->options.seed = r->at.seed;
-	if ((!t->evaluate && (status = run_loader(r))) || (status = run_judged(r)))
+	if ((!t->evaluate && (status = run_loader(r))) || (status = run_evaluated(r)))
 		return status;
 	int n = run_outputs(r, outputs);
 	r->session = ricci_session_new(ricci_graph_of(run_model(r)), &r->options, !t->evaluate, n,
@@ -345,7 +345,7 @@ static int run_train(Run *r)
 	return status;
 }
 
-static int run_judge(Run *r)
+static int run_test(Run *r)
 {
 	double value[COLUMNS];
 	bool done;
@@ -368,7 +368,7 @@ static int run(Run *r)
 	if (!status)
 		status = run_tune(r);
 	if (!status)
-		status = r->t->evaluate ? run_judge(r) : run_train(r);
+		status = r->t->evaluate ? run_test(r) : run_train(r);
 	progress_clear(&r->bar);
 	return status;
 }
@@ -394,10 +394,10 @@ static void run_free(Run *r)
 	feed_close(&r->feed);
 	feed_close(&r->tests);
 	feed_close(&r->validation);
-	ricci_session_free(r->judge);
+	ricci_session_free(r->evaluation);
 	ricci_session_free(r->session);
 	measures_free(&r->measures);
-	measures_free(&r->judged);
+	measures_free(&r->evaluated);
 	log_close(&r->csv);
 	log_close(&r->events);
 	history_free(&r->history);

@@ -201,7 +201,7 @@ int main(void)
 	normalised();
 	refused(4, 0,
 		"ricci_random_crop: 7 x 5 does not fit an image of 4 x 5 with a padding of 1");
-	refused(4, 1, "ricci_random_shift: at most -1 places; 0 or more");
+	refused(4, 1, "ricci_random_shift: most is -1, it must be 0 or more");
 	refused(2, 2,
 		"ricci_random_flip: x [batch, .., row, column] expected, 'x' has 2 dimensions");
 	refused(4, 3, "ricci_cutout: a square of 0; it must be 1 or more");

@@ -68,12 +68,12 @@ begun() { # the initial checkpoint, continued, is the run without it
 	run --steps 0 --checkpoint first.h5 --overwrite && run --steps 2 --resume first.h5 --checkpoint first.h5 &&
 		run --steps 2 --checkpoint second.h5 --overwrite && cmp first.h5 second.h5
 }
-killed() { # kill -9 leaves the file it resumed from, and a run can go on from it
+killed() { # kill -9 leaves a whole file: the one it resumed from, or that of an epoch since
 	cp whole.h5 before.h5
 	endless '--resume whole.h5 --checkpoint whole.h5'
 	kill -KILL "$(ps -o pid= --ppid $endless)"
 	wait $endless
-	cmp whole.h5 before.h5 && run --steps $((more + 1)) --resume whole.h5
+	run --eval --resume whole.h5 && cp before.h5 whole.h5
 }
 full() ( # the file before stays
 	cp whole.h5 before.h5
@@ -106,6 +106,12 @@ lstm:--hidden 8 --batch 2
 resnet:--width 4 --batch 2
 mobilenet_v2:--width 0.1 --batch 2
 shufflenet:--width 36 --batch 2
+mi_lstm:--hidden 6 --length 5 --batch 2
+scrn:--hidden 6 --context 4 --length 5 --batch 2
+sublstm:--hidden 6 --length 5 --batch 2
+lltm:--hidden 6 --length 5 --batch 2
+gpt:--layers 1 --width 8 --heads 2 --length 5 --batch 2
+bert:--layers 1 --width 8 --heads 2 --length 5 --batch 2
 END
 
 echo "$passed passed, $failed failed"

@@ -332,7 +332,7 @@ static void many(void)
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *p[N], *loss = NULL;
 	for (int i = 0; i < N; i++) {
-		char name[8];
+		char name[16];
 		snprintf(name, sizeof name, "p%d", i);
 		p[i] = ricci_param(g, name, i % 2 ? RICCI_F64 : RICCI_F32, 0, NULL,
 				   ricci_constant(0));

@@ -236,7 +236,7 @@ static void wrong(void)
 	WRONG("ricci_multihead_attention: query [batch, time, size] expected, 'x4' has 4 "
 	      "dimensions",
 	      ricci_multihead_attention(x4, NULL, NULL, "", &RICCI_ATTENTION(.heads = 2)));
-	WRONG("ricci_rotary: 3 of 3 numbers are turned, it must be an even part",
+	WRONG("ricci_rotary: 3 of 3 numbers are rotated, it must be an even part",
 	      ricci_rotary(x4, NULL));
 	WRONG("ricci_rotary: 6 columns are not 0 heads; give .heads", ricci_rotary(x3, NULL));
 	WRONG("ricci_sinusoidal_positions: position must be i32 []",

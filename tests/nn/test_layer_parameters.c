@@ -1,5 +1,5 @@
-/* test_modules.c - layers that make their parameters: names, shapes and initial values as PyTorch's
- * modules have; sharing and freezing; the summary; dropout; what layers say to wrong arguments. */
+/* test_layer_parameters.c - layers that make their parameters: names, shapes and initial values as
+ * PyTorch's modules have; sharing and freezing; the summary; dropout; errors of wrong arguments. */
 #include "tests/memory_check.h"
 
 #include <ricci_nn.h>
@@ -51,7 +51,7 @@ static const struct {
 	    {"fc.bias", "10,", 1, 0.12909944487358055, 0}};
 enum { NWANT = sizeof want / sizeof *want };
 
-static void modules(void)
+static void layers(void)
 {
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *y = net(g);
@@ -89,7 +89,7 @@ static void modules(void)
 }
 
 /* Norms and embeddings that the net does not have. */
-static void more_modules(void)
+static void more_layers(void)
 {
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *t = ricci_input(g, "t", RICCI_I32, SHAPE(2, 5));
@@ -360,8 +360,8 @@ static void wrong_others(void)
 
 int main(void)
 {
-	modules();
-	more_modules();
+	layers();
+	more_layers();
 	sharing();
 	summary();
 	summary_of_loop();

@@ -1,4 +1,4 @@
-/* module.c - layers that make their parameters.
+/* layer.c - layers that make their parameters.
  * Input: x, a name, options. Output: one tensor; parameters "<name>.weight" and so on, in the scope
  * that is open, with the names, layouts and initial values of PyTorch's modules. Invariant: what
  * these functions do, a user can do with ricci_param and the layer of the same name. */
