@@ -342,8 +342,8 @@ int main(int argc, char **argv)
 	others(loaded);
 	tables(loaded);
 	untrusted(loaded);
+	trained_free(&n); /* its tuner's thread allocates, too */
 	check_memory(load_once);
 	folder_remove();
-	trained_free(&n);
 	return check_done();
 }
