@@ -342,7 +342,7 @@ int main(int argc, char **argv)
 	others(loaded);
 	tables(loaded);
 	untrusted(loaded);
-	trained_free(&n); /* whose threads allocate, too */
+	trained_free(&n); /* its tuner's thread allocates, too */
 	check_memory(load_once);
 	folder_remove();
 	return check_done();

@@ -100,6 +100,15 @@ static void test_usage(void)
 	WRONG(2, "ricci cache takes", "cache");
 	WRONG(2, "ricci cache takes", "cache", "wipe");
 	WRONG(2, "ricci info takes no 'x'", "info", "x");
+	WRONG(2, "ricci export takes one checkpoint", "export", "-o", "n.c");
+	WRONG(2, "ricci export needs -o NET.c or --module FILE", "export", "n.h5");
+	WRONG(2, "--module FILE holds everything: -o belongs to C", "export", "n.h5", "--module",
+	      "m", "-o", "n.c");
+	WRONG(2, "--module FILE holds everything: --weights belongs to C", "export", "n.h5",
+	      "--module", "m", "--weights", "w");
+	WRONG(2, "--module lacks its value", "export", "n.h5", "--module");
+	WRONG(1, "nowhere.h5", "export", "nowhere.h5", "-o", "n.c");
+	WRONG(1, "nowhere.h5", "export", "nowhere.h5", "--module", "m");
 	WRONG(2, "has no source", "code", matmul, "A=2x3", "B=3x2", "--backend", "interp");
 }
 
