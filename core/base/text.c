@@ -27,7 +27,8 @@ void text_put(Text *t, const char *s, size_t n)
 {
 	if (!text_reserve(t, n))
 		return;
-	memcpy(t->s + t->n, s, n);
+	if (n) /* s is NULL of an empty text */
+		memcpy(t->s + t->n, s, n);
 	t->n += n;
 	t->s[t->n] = 0;
 }
