@@ -119,6 +119,13 @@ void example_predict(example *e, ricci_tensor *y);
 ricci_tensor *example_sequence(example *e, int steps, int width);
 void example_predict_sequence(example *e, ricci_tensor *y);
 
+/* ---- images (examples/example_image.c) */
+
+/* A convolution without bias, padded to keep the size at stride 1, from He's initial values by its
+ * outputs, and a batch norm. */
+ricci_tensor *example_conv_norm(ricci_tensor *x, const char *conv, const char *norm, int out,
+				int kernel, int stride, int groups);
+
 /* ---- what is done in place of a training: 0 or 1, said on stderr or stdout */
 
 /* Numbers for all inputs: floats in -1..1, integers 0..9. 0 or an error. */

@@ -4,29 +4,20 @@
  * of torchvision.models.mobilenet_v2. */
 #include "examples/example.h"
 
-static ricci_tensor *conv_norm(ricci_tensor *x, const char *conv, const char *norm, int out,
-			       int kernel, int stride, int groups)
-{
-	ricci_init init = ricci_he(kernel * kernel * out / groups);
-	x = ricci_conv_layer(x, conv,
-			     &RICCI_CONV(.out = out, .kernel = kernel, .stride = stride,
-					 .pad = kernel / 2, .groups = groups, .no_bias = 1,
-					 .init = &init));
-	return ricci_norm_layer(x, norm, &RICCI_NORM());
-}
-
 /* 1x1 to more channels, 3x3 of each channel by itself, 1x1 to few again; added to x where it fits. */
 static ricci_tensor *block(ricci_tensor *x, int expand, int out, int stride)
 {
 	int in = (int)ricci_extent(x, 1), inner = in * expand;
 	ricci_tensor *y = x;
 	if (expand > 1) {
-		y = ricci_relu6(conv_norm(y, "conv.0.0", "conv.0.1", inner, 1, 1, 1));
-		y = ricci_relu6(conv_norm(y, "conv.1.0", "conv.1.1", inner, 3, stride, inner));
-		y = conv_norm(y, "conv.2", "conv.3", out, 1, 1, 1);
+		y = ricci_relu6(example_conv_norm(y, "conv.0.0", "conv.0.1", inner, 1, 1, 1));
+		y = ricci_relu6(
+			example_conv_norm(y, "conv.1.0", "conv.1.1", inner, 3, stride, inner));
+		y = example_conv_norm(y, "conv.2", "conv.3", out, 1, 1, 1);
 	} else {
-		y = ricci_relu6(conv_norm(y, "conv.0.0", "conv.0.1", inner, 3, stride, inner));
-		y = conv_norm(y, "conv.1", "conv.2", out, 1, 1, 1);
+		y = ricci_relu6(
+			example_conv_norm(y, "conv.0.0", "conv.0.1", inner, 3, stride, inner));
+		y = example_conv_norm(y, "conv.1", "conv.2", out, 1, 1, 1);
 	}
 	if (stride > 1 || in != out)
 		return y;
@@ -53,7 +44,8 @@ static void network(example *e)
 	int n = 1;
 
 	ricci_tensor *x = example_augmented(e, image);
-	x = ricci_relu6(conv_norm(x, "features.0.0", "features.0.1", scaled(e, 32), 3, 1, 1));
+	x = ricci_relu6(
+		example_conv_norm(x, "features.0.0", "features.0.1", scaled(e, 32), 3, 1, 1));
 	for (int r = 0; r < 7; r++)
 		for (int i = 0; i < rows[r].count; i++, n++) {
 			char name[24];
@@ -63,7 +55,8 @@ static void network(example *e)
 				  i ? 1 : rows[r].stride);
 			ricci_scope_end(g);
 		}
-	x = ricci_relu6(conv_norm(x, "features.18.0", "features.18.1", scaled(e, 1280), 1, 1, 1));
+	x = ricci_relu6(
+		example_conv_norm(x, "features.18.0", "features.18.1", scaled(e, 1280), 1, 1, 1));
 	x = ricci_linear_layer(ricci_global_avg_pool(x), "classifier.1", &RICCI_LINEAR(.out = 10));
 
 	e->output = x;

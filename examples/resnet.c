@@ -4,31 +4,21 @@
  * 3x3 (Goyal et al. 2017). Names of parameters are those of torchvision.models.resnet. */
 #include "examples/example.h"
 
-static ricci_tensor *conv_norm(ricci_tensor *x, const char *conv, const char *norm, int out,
-			       int kernel, int stride)
-{
-	ricci_init init = ricci_he(kernel * kernel * out);
-	x = ricci_conv_layer(x, conv,
-			     &RICCI_CONV(.out = out, .kernel = kernel, .stride = stride,
-					 .pad = kernel / 2, .no_bias = 1, .init = &init));
-	return ricci_norm_layer(x, norm, &RICCI_NORM());
-}
-
 /* Two convolutions of 3x3, or 1x1, 3x3, 1x1 with four times the channels at the end, added to x. */
 static ricci_tensor *block(ricci_tensor *x, int width, int stride, int bottleneck)
 {
 	int out = bottleneck ? 4 * width : width;
 	ricci_tensor *y = x;
 	if (bottleneck) {
-		y = ricci_relu(conv_norm(y, "conv1", "bn1", width, 1, 1));
-		y = ricci_relu(conv_norm(y, "conv2", "bn2", width, 3, stride));
-		y = conv_norm(y, "conv3", "bn3", out, 1, 1);
+		y = ricci_relu(example_conv_norm(y, "conv1", "bn1", width, 1, 1, 1));
+		y = ricci_relu(example_conv_norm(y, "conv2", "bn2", width, 3, stride, 1));
+		y = example_conv_norm(y, "conv3", "bn3", out, 1, 1, 1);
 	} else {
-		y = ricci_relu(conv_norm(y, "conv1", "bn1", out, 3, stride));
-		y = conv_norm(y, "conv2", "bn2", out, 3, 1);
+		y = ricci_relu(example_conv_norm(y, "conv1", "bn1", out, 3, stride, 1));
+		y = example_conv_norm(y, "conv2", "bn2", out, 3, 1, 1);
 	}
 	if (stride > 1 || ricci_extent(x, 1) != out)
-		x = conv_norm(x, "downsample.0", "downsample.1", out, 1, stride);
+		x = example_conv_norm(x, "downsample.0", "downsample.1", out, 1, stride, 1);
 	return ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = max(X[b,c,p,q] + Y[b,c,p,q], 0)", x, y);
 }
 
@@ -43,7 +33,7 @@ static void network(example *e)
 	ricci_tensor *label = ricci_input(g, "label", RICCI_I32, DIMS(e->batch));
 
 	ricci_tensor *x = example_augmented(e, image);
-	x = ricci_relu(conv_norm(x, "conv1", "bn1", width, deep ? 7 : 3, deep ? 2 : 1));
+	x = ricci_relu(example_conv_norm(x, "conv1", "bn1", width, deep ? 7 : 3, deep ? 2 : 1, 1));
 	if (deep)
 		x = ricci_max_pool(x, &RICCI_POOL(.kernel = 3, .stride = 2, .pad = 1));
 	for (int stage = 0; stage < 4; stage++)

@@ -6,26 +6,15 @@
 
 enum { GROUPS = 3 };
 
-static ricci_tensor *conv_norm(ricci_tensor *x, const char *conv, const char *norm, int out,
-			       int kernel, int stride, int groups)
-{
-	ricci_init init = ricci_he(kernel * kernel * out / groups);
-	x = ricci_conv_layer(x, conv,
-			     &RICCI_CONV(.out = out, .kernel = kernel, .stride = stride,
-					 .pad = kernel / 2, .groups = groups, .no_bias = 1,
-					 .init = &init));
-	return ricci_norm_layer(x, norm, &RICCI_NORM());
-}
-
 /* Figure 2: 1x1 in groups, a shuffle, 3x3 of each channel by itself, 1x1 in groups. With stride 1 it
  * is added to x, with 2 it stands beside the mean of x. */
 static ricci_tensor *unit(ricci_tensor *x, int out, int stride, int groups)
 {
 	int in = (int)ricci_extent(x, 1), inner = out / 4;
-	ricci_tensor *y = ricci_relu(conv_norm(x, "conv1", "bn1", inner, 1, 1, groups));
+	ricci_tensor *y = ricci_relu(example_conv_norm(x, "conv1", "bn1", inner, 1, 1, groups));
 	y = ricci_channel_shuffle(y, GROUPS);
-	y = conv_norm(y, "conv2", "bn2", inner, 3, stride, inner);
-	y = conv_norm(y, "conv3", "bn3", stride > 1 ? out - in : out, 1, 1, GROUPS);
+	y = example_conv_norm(y, "conv2", "bn2", inner, 3, stride, inner);
+	y = example_conv_norm(y, "conv3", "bn3", stride > 1 ? out - in : out, 1, 1, GROUPS);
 	if (stride == 1)
 		return ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = max(X[b,c,p,q] + Y[b,c,p,q], 0)",
 				x, y);
@@ -43,7 +32,7 @@ static void network(example *e)
 	ricci_tensor *label = ricci_input(g, "label", RICCI_I32, DIMS(e->batch));
 
 	ricci_tensor *x = example_augmented(e, image);
-	x = ricci_relu(conv_norm(x, "conv1", "bn1", 24, 3, 1, 1));
+	x = ricci_relu(example_conv_norm(x, "conv1", "bn1", 24, 3, 1, 1));
 	for (int stage = 0; stage < 3; stage++)
 		for (int i = 0; i < counts[stage]; i++) {
 			char name[24];
