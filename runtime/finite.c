@@ -124,20 +124,6 @@ int program_check_finite(Program *p, bool on, Error *err)
 }
 
 /* ---- messages ---- */
-static void element_print(Text *out, const Node *n, int64_t at)
-{
-	int64_t index[RICCI_MAX_RANK];
-
-	for (int d = tensor_rank(n) - 1; d >= 0; d--) {
-		index[d] = at % tensor_extent(n, d);
-		at /= tensor_extent(n, d);
-	}
-	text_add(out, "[");
-	for (int d = 0; d < tensor_rank(n); d++)
-		text_add(out, d ? ",%lld" : "%lld", (long long)index[d]);
-	text_add(out, "]");
-}
-
 static void range_print(Text *out, const char *name, Range r)
 {
 	text_add(out, "\n%s is ", name);
@@ -177,14 +163,15 @@ static void found_print(Text *out, Naming *m, const Found *f, RandomState rs)
 {
 	const Node *n = run_node(f->p, f->r, f->buffer);
 	const char *equations;
+	char place[200];
 
 	text_add(out, "step %llu", (unsigned long long)rs.step);
 	iterations_print(out, f->p);
 	/* Names of T1, T2 .. are given in the order of the equations. */
 	equations = run_equations(m, f->p, f->r);
-	text_add(out, ": '%s' becomes %s at ", node_name(m, f->p, n),
-		 f->range.nan >= 0 ? "NaN" : "infinite");
-	element_print(out, n, f->range.nan >= 0 ? f->range.nan : f->range.infinity);
+	element_name(n, f->range.nan >= 0 ? f->range.nan : f->range.infinity, place, sizeof place);
+	text_add(out, ": '%s' becomes %s at [%s]", node_name(m, f->p, n),
+		 f->range.nan >= 0 ? "NaN" : "infinite", place);
 	text_add(out, ", though all that it is computed from %s\n%s",
 		 f->clean ? "is finite" : "holds no NaN, only infinities",
 		 equations ? equations : "");
@@ -324,12 +311,11 @@ void finite_begin(Program *p, RandomState rs)
 			continue;
 		r = node_range(c->node, c->storage->data);
 		if (r.nan >= 0) {
-			Text at = {0};
+			char place[200];
 
-			element_print(&at, c->node, r.nan);
-			error_set(e, RICCI_EVALUE, "step %llu: '%s' is NaN at %s before the step",
-				  (unsigned long long)rs.step, c->node->u.s, at.s ? at.s : "");
-			text_free(&at);
+			element_name(c->node, r.nan, place, sizeof place);
+			error_set(e, RICCI_EVALUE, "step %llu: '%s' is NaN at [%s] before the step",
+				  (unsigned long long)rs.step, c->node->u.s, place);
 		}
 	}
 }

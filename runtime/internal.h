@@ -100,6 +100,8 @@ int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, E
 void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
+/* The indices of c's element `at`: "0,1,114". */
+void element_name(const Node *c, int64_t at, char *out, size_t n);
 void sample_free(Sample *s);
 /* compare.c: results against another kernel's, each in its windows (NULL: all of them); what differs is
  * judged by the interpreter, `how` tells how many points of it; members whose elements cost more than

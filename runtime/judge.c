@@ -433,7 +433,7 @@ static bool value_right(Type t, double got, double want, double bound)
 	       (!isfinite(got) || fabs(got) >= type_largest(t) / 4);
 }
 
-static void element_name(const Node *c, int64_t at, char *out, size_t n)
+void element_name(const Node *c, int64_t at, char *out, size_t n)
 {
 	int64_t index[RICCI_MAX_RANK + COMP_MAX_AXES];
 	int rank = tensor_rank(c);
