@@ -1,7 +1,8 @@
 """The examples' networks in PyTorch, as functions of parameters by their names in checkpoints.
 
 Each is net(p, x, **sizes) -> scores; p maps names to tensors, x is the batch of samples, already of the right type.
-Batch norm uses the batch, as in training. Written from the papers and torchvision's definitions, not from the C.
+Batch norm uses the batch, as in training, and updates running statistics where p has them; with p["evaluate"] it uses those.
+Written from the papers and torchvision's definitions, not from the C.
 """
 import torch
 import torch.nn.functional as F
@@ -10,7 +11,8 @@ import torch.nn.functional as F
 def conv_bn(p, x, conv, bn, stride=1, groups=1):
     w = p[conv + ".weight"]
     x = F.conv2d(x, w, None, stride, w.shape[-1] // 2, 1, groups)
-    return F.batch_norm(x, None, None, p[bn + ".weight"], p[bn + ".bias"], True)
+    return F.batch_norm(x, p.get(bn + ".running_mean"), p.get(bn + ".running_var"), p[bn + ".weight"], p[bn + ".bias"],
+                        not p.get("evaluate"))
 
 
 def resnet18(p, x):
