@@ -77,13 +77,15 @@ int example_text(example *e)
 	ricci_training *t = &e->training;
 	char own[4096];
 	const char *path = e->folder ? e->folder : own;
-	int64_t length = example_size(e, "length", 0);
+	ricci_reading how = RICCI_READING(.length = example_size(e, "length", 0), .to = TRAIN,
+					  .alphabet_of = t->resume);
 	if (!e->folder && sums_file(e, own, sizeof own))
 		return 1;
-	t->train = ricci_text(path, &RICCI_READING(.length = length, .to = TRAIN));
+	t->train = ricci_text(path, &how);
+	how.from = TRAIN;
+	how.to = 1;
 	if (t->train)
-		t->test =
-			ricci_text(path, &RICCI_READING(.length = length, .from = TRAIN, .to = 1));
+		t->test = ricci_text(path, &how);
 	if (!e->folder)
 		remove(own);
 	return t->test ? 0 : RICCI_EIO;

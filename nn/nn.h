@@ -75,19 +75,29 @@ int file_read(const char *path, char **data, size_t *n, Error *err);
  */
 int file_check(const char *path, Error *err);
 
-/* ---- checkpoints (checkpoint.c), with the history */
+/* ---- checkpoints (checkpoint/), with the history */
 /* Before a long training: could one be saved there? */
 int checkpoint_check(const char *path, Error *err);
-/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. output: what the net
- * in the file computes. */
-int checkpoint_save(ricci_session *s, const ricci_tensor *model, ricci_tensor *output,
-		    const char *path, const ricci_position *p, const History *h, int compress,
-		    bool sound, Error *err);
+/* What stands in a checkpoint beside the session's tensors. */
+typedef struct Contents {
+	ricci_tensor *output;	  /* what the net in the file computes */
+	const ricci_position *at; /* or NULL; step and seed are the session's */
+	const History *history;	  /* or NULL */
+	const uint32_t *alphabet; /* the code point of each token of a text, or NULL */
+	int nalphabet;
+	int compress; /* a level of gzip */
+} Contents;
+/* With `sound` nothing is written where the training has diverged: RICCI_EVALUE. */
+int checkpoint_save(ricci_session *s, const ricci_tensor *model, const char *path,
+		    const Contents *c, bool sound, Error *err);
 /* What is loaded: all of the same model; or of any model parameters alone, or with them those states
  * (running statistics, averages) that the file has. */
 typedef enum { LOAD_ALL, LOAD_PARAMETERS, LOAD_VALUES } LoadPart;
 int checkpoint_load(ricci_session *s, const ricci_tensor *model, const char *path, LoadPart part,
 		    ricci_position *p, History *h, Error *err);
+
+/* The alphabet of a checkpoint in memory that the caller frees; NULL, *n = 0: it has none. */
+int checkpoint_alphabet(const char *path, uint32_t **alphabet, int *n, Error *err);
 
 /* The net of a checkpoint, and the values of ricci_param_at(m->g, 0 ..). After an error there is
  * nothing to free. */

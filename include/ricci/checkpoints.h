@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* ---- checkpoints (nn/checkpoint.c)
+/* ---- checkpoints (nn/checkpoint/)
  * HDF5 files, chunked and checksummed: /parameters/<name>, /state/<name>, and attributes. Written
  * beside the old file, flushed, renamed, so that the old one stays whole whatever happens; it stays
  * as path.prev. Permissions of the old file and links to it are kept. ricci_train saves nothing when
@@ -32,6 +32,9 @@ RICCI_API int ricci_load(ricci_session *s, const ricci_tensor *model, const char
 			 ricci_position *p);
 /* The position alone, without a session. */
 RICCI_API int ricci_peek(const char *path, ricci_position *p);
+/* The code point of each token of the text that ricci_train trained on: how many there are, of which
+ * at most `room` are stored; 0: it was no text. Else an error. */
+RICCI_API int ricci_saved_alphabet(const char *path, uint32_t *alphabet, int room);
 
 #ifdef __cplusplus
 }

@@ -85,6 +85,9 @@ typedef struct {
 	/* b > 0: for recurrent nets that keep their state from batch to batch. The text is cut into
 	 * b streams; batch k, of b samples in this order, has window k of each. Never shuffled. */
 	int streams;
+	/* A checkpoint of ricci_train: tokens are numbered as in the text that it was trained on, and
+	 * a character that this text had not is an error (RICCI_EVALUE). NULL: as above. */
+	const char *alphabet_of;
 } ricci_reading;
 #define RICCI_READING(...) ((ricci_reading){.size = sizeof(ricci_reading), __VA_ARGS__})
 RICCI_API ricci_data *ricci_text(const char *path, const ricci_reading *reading);

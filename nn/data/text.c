@@ -4,6 +4,7 @@
  * characters of the file numbered in the order of their code points. Invariant: the alphabet is that
  * of the whole file, whatever part of it the data set has, so that parts agree. */
 #include "nn/data/data.h"
+#include "nn/nn.h"
 
 #include <errno.h>
 #include <string.h>
@@ -168,13 +169,53 @@ static int64_t token_of(const ricci_data *d, uint32_t c)
 	return low < d->nalphabet && d->alphabet[low] == c ? low : -1;
 }
 
+/* That of a checkpoint; RICCI_EFORMAT where it has none, or one of another kind. */
+static int alphabet_load(ricci_data *d, const char *checkpoint)
+{
+	if (checkpoint_alphabet(checkpoint, &d->alphabet, &d->nalphabet, &d->err))
+		return d->err.code;
+	for (int k = 0; k < d->nalphabet; k++)
+		if (d->alphabet[k] >= CODES || (k && d->alphabet[k] <= d->alphabet[k - 1]))
+			return DATA_FAIL(d, RICCI_EFORMAT,
+					 "%s: /alphabet is no rising row of code points",
+					 checkpoint);
+	return d->nalphabet
+		       ? 0
+		       : DATA_FAIL(d, RICCI_EFORMAT,
+				   "%s holds no alphabet: ricci_train saves one where it trains "
+				   "on a text",
+				   checkpoint);
+}
+
+/* Does d's alphabet have all characters of the text? */
+static int characters_known(ricci_data *d, const char *path, const char *checkpoint,
+			    const uint8_t *s, int64_t n)
+{
+	int used;
+	for (int64_t at = 0; at < n; at += used) {
+		uint32_t c = character(s + at, n - at, &used);
+		if (token_of(d, c) < 0)
+			return DATA_FAIL(
+				d, RICCI_EVALUE,
+				"%s: the character U+%04X at byte %lld is not in the alphabet "
+				"of %s",
+				path, c, (long long)at, checkpoint);
+	}
+	return 0;
+}
+
 /* Bytes as characters: s becomes t's tokens, or is freed. */
-static int tokens_of_characters(ricci_data *d, Tokens *t, const char *path, char *s, int64_t n)
+static int tokens_of_characters(ricci_data *d, Tokens *t, const char *path, const char *checkpoint,
+				char *s, int64_t n)
 {
 	uint8_t *seen = mem_zalloc(CODES);
 	int64_t count = seen ? characters_mark(path, (uint8_t *)s, n, seen, &d->err)
 			     : DATA_FAIL(d, RICCI_ENOMEM, "out of memory");
-	int status = count < 0 ? d->err.code : alphabet_make(d, path, seen), used;
+	int status = count < 0 ? d->err.code : 0, used;
+	if (!status)
+		status = checkpoint ? alphabet_load(d, checkpoint) : alphabet_make(d, path, seen);
+	if (!status && checkpoint)
+		status = characters_known(d, path, checkpoint, (uint8_t *)s, n);
 	mem_free(seen);
 	if (!status) {
 		t->wide = d->nalphabet > 256;
@@ -196,14 +237,14 @@ static int tokens_of_characters(ricci_data *d, Tokens *t, const char *path, char
 
 /* ---- the data set */
 
-static int tokens_read(ricci_data *d, Tokens *t, const char *path, bool bytes)
+static int tokens_read(ricci_data *d, Tokens *t, const char *path, const ricci_reading *how)
 {
 	char *s = NULL;
 	int64_t n = 0;
 	if (text_read(path, &s, &n, &d->err))
 		return d->err.code;
-	if (!bytes)
-		return tokens_of_characters(d, t, path, s, n);
+	if (!how->bytes)
+		return tokens_of_characters(d, t, path, how->alphabet_of, s, n);
 	t->token = s;
 	t->n = n;
 	d->bytes = true;
@@ -255,6 +296,10 @@ static int reading_check(const ricci_reading *how, Error *err)
 				 "ricci_text: stride %lld and %d streams: neither is less than 0, "
 				 "and windows of streams follow each other without one",
 				 (long long)how->stride, how->streams);
+	if (how->bytes && how->alphabet_of)
+		return error_set(
+			err, RICCI_EINVAL,
+			"ricci_text: bytes are tokens by themselves, they take no alphabet_of");
 	if (!(how->from >= 0 && how->from <= how->to && how->to <= 1))
 		return error_set(err, RICCI_EINVAL,
 				 "ricci_text: the part from %g to %g is not within 0 and 1",
@@ -278,7 +323,7 @@ ricci_data *ricci_text(const char *path, const ricci_reading *reading)
 	int status = t || !d ? 0 : DATA_FAIL(d, RICCI_ENOMEM, "out of memory");
 	if (t) {
 		t->users = 1;
-		status = tokens_read(d, t, path, how.bytes);
+		status = tokens_read(d, t, path, &how);
 		if (!status)
 			status = tokens_cut(d, t, path, &how);
 		if (!status)

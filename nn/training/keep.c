@@ -119,8 +119,10 @@ static int save_at(Run *r, const char *path)
 	ricci_tensor *output = t->output	  ? t->output
 			       : t->misclassified ? t->misclassified
 						  : t->loss;
-	return checkpoint_save(r->session, t->loss, output, path, &r->at, &r->history, t->compress,
-			       true, &r->err);
+	Contents c = {
+		.output = output, .at = &r->at, .history = &r->history, .compress = t->compress};
+	c.alphabet = ricci_text_alphabet(t->train, &c.nalphabet);
+	return checkpoint_save(r->session, t->loss, path, &c, true, &r->err);
 }
 
 int run_save(Run *r)

@@ -87,9 +87,30 @@ int run_restore(Run *r, ricci_session *s, ricci_position *at, History *old, Erro
 	return status;
 }
 
+/* Do the tokens of the data mean what they meant in the checkpoint to resume? */
+static int check_alphabet(Run *r)
+{
+	const ricci_training *t = r->t;
+	uint32_t *saved;
+	int n, own;
+	const uint32_t *alphabet = ricci_text_alphabet(t->train ? t->train : t->test, &own);
+	if (!alphabet || checkpoint_alphabet(t->resume, &saved, &n, &r->err))
+		return r->err.code;
+	bool same = !saved || (n == own && !memcmp(saved, alphabet, sizeof *saved * (size_t)n));
+	mem_free(saved);
+	return same ? 0
+		    : FAIL(r, RICCI_EVALUE,
+			   "%s was trained on a text of another alphabet (%d characters; this one "
+			   "has %d); read this text with its alphabet: .alphabet_of in "
+			   "ricci_reading",
+			   t->resume, n, own);
+}
+
 /* The state of the checkpoint to resume. */
 static int run_load(Run *r)
 {
+	if (check_alphabet(r))
+		return r->err.code;
 	History *old = mem_zalloc(sizeof *old);
 	if (!old)
 		return FAIL(r, RICCI_ENOMEM, "out of memory");
