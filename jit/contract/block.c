@@ -74,7 +74,7 @@ static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 	Node *place = node_add(ir, h->c_at, node_scale(ir, i, h->c_row));
 	if (!h->straight)
 		return node_add(ir, place, j);
-	Point point = {1, {&c->n}, {j}};
+	Point point = {.n = 1, .side = {&c->n}, .at = {j}};
 	Node *em, *en, *base;
 	contract_split(c, c->p->out_index[0], &c->m, &c->n, &em, &en, &base);
 	if (contract_step(c, &c->n, c->p->out_index[0]) == 1)
@@ -202,32 +202,87 @@ static Stmt *store_plain(Contract *c, const Blocking *h)
 			 COUNT(arg), arg);
 }
 
-Stmt *block_store(Contract *c, const Blocking *h)
+/* The members' values at row i and column j of the block, stored. */
+static Stmt *store_element(Contract *c, const Blocking *h, Node *i, Node *j, const Point *point)
 {
 	Ir *ir = c->ir;
 	Problem *p = c->p;
-	Stmt *plain = store_plain(c, h), *body = NULL;
+	Stmt *body = NULL;
+	Node *place = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->c_row), j));
+	Node *result = problem_narrow(p, buffer_read(c->t, h->c, place));
+	for (int k = 0; k < p->nout; k++) {
+		Node *value = contract_tabulate(c, p->out_value[k], point);
+		value = node_replace(ir, value, 1, &p->result, &result);
+		body = stmt_seq(body, stmt_store(c->t, p->out[k],
+						 contract_tabulate(c, p->out_index[k], point),
+						 value, RED_NONE));
+	}
+	return body;
+}
+
+/* One side's part of a block, along which results are stored. */
+typedef struct Along {
+	Side *s;
+	Node *count; /* elements */
+	int64_t most;
+	int64_t run; /* so many results lie side by side; 0: lanes need not know */
+} Along;
+
+static Along along(Contract *c, Side *s, Node *count, int64_t most)
+{
+	enum { SHORT = 8 };
+	Along a = {s, count, most, contract_run(c, s, c->p->index, 1)};
+	if (a.run < SHORT || a.run >= s->extent)
+		a.run = 0;
+	return a;
+}
+
+/* The loop over all runs that the part meets: *first is the run's first element in the part, *n how
+ * many it has there. */
+static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
+{
+	Ir *ir = c->ir;
+	int64_t run = a->run;
+	Node *number = tree_axis(c->t, (a->most + run - 2) / run + 1);
+	Node *before = node_floordiv(ir, a->s->origin, run);
+	Node *at = node_sub(ir, node_scale(ir, node_add(ir, before, number), run), a->s->origin);
+	Node *behind = node_add(ir, node_add(ir, a->s->origin, a->count), contract_int(c, run - 1));
+	*first = contract_least(c, node2(ir, OP_MAX, at, contract_int(c, 0)),
+				contract_int(c, a->most - 1));
+	*n = node_sub(ir, contract_least(c, node_add(ir, at, contract_int(c, run)), a->count),
+		      *first);
+	return stmt_loop(c->t, HOW_SERIAL, number, NULL,
+			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
+}
+
+Stmt *block_store(Contract *c, const Blocking *h)
+{
+	Stmt *plain = store_plain(c, h);
 	if (plain)
 		return plain;
-	Node *i = tree_axis(c->t, h->mb), *j = tree_axis(c->t, h->nb);
-	Node *result = buffer_read(c->t, h->c, node_add(ir, node_scale(ir, i, h->c_row), j));
-	result = problem_narrow(p, result);
+	Along rows = along(c, &c->m, h->rows, h->mb), cols = along(c, &c->n, h->cols, h->nb);
+	/* Lanes run along the results' lines: where the sums lie apart then, they are near. */
+	bool down = contract_run(c, &c->m, c->p->index, 1) > contract_run(c, &c->n, c->p->index, 1);
+	Along in = down ? rows : cols, out = down ? cols : rows;
+	Node *x = tree_axis(c->t, in.run && in.run < in.most ? in.run : in.most), *at = x;
+	Node *y = tree_axis(c->t, out.most), *n = in.count;
+	Point point = {.n = 2, .side = {in.s, out.s}, .at = {x, y}};
+	Stmt *runs = NULL;
+	if (in.run) {
+		runs = run_loop(c, &in, &point.at[0], &n);
+		point.lane = x;
+		point.run = in.run;
+		at = node_add(c->ir, point.at[0], x);
+	}
 	/* Elements past the end are not visited: a single axis needs no table. */
 	c->m.direct = c->m.naxis == 1;
 	c->n.direct = c->n.naxis == 1;
-	Point point = {2, {&c->m, &c->n}, {i, j}};
-	for (int k = 0; k < p->nout; k++) {
-		Node *value = contract_tabulate(c, p->out_value[k], &point);
-		value = node_replace(ir, value, 1, &p->result, &result);
-		body = stmt_seq(body, stmt_store(c->t, p->out[k],
-						 contract_tabulate(c, p->out_index[k], &point),
-						 value, RED_NONE));
-	}
+	Stmt *body = store_element(c, h, down ? at : y, down ? y : at, &point);
 	c->m.direct = c->n.direct = false;
-	/* Lanes run along the results' lines: where the sums lie apart then, they are near. */
-	if (contract_run(c, &c->m, p->index, 1) > contract_run(c, &c->n, p->index, 1))
-		return stmt_loop(c->t, HOW_SERIAL, j, NULL, h->cols,
-				 stmt_loop(c->t, HOW_VECTOR, i, NULL, h->rows, body));
-	return stmt_loop(c->t, HOW_SERIAL, i, NULL, h->rows,
-			 stmt_loop(c->t, HOW_VECTOR, j, NULL, h->cols, body));
+	body = stmt_loop(c->t, HOW_VECTOR, x, NULL, n, body);
+	if (runs) {
+		runs->body = body;
+		body = runs;
+	}
+	return stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body);
 }

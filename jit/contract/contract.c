@@ -368,7 +368,7 @@ static bool turn_factors(Contract *c)
 	return contract_turn(c, &c->b, &c->n) || any;
 }
 
-bool contract_find(Contract *c, Problem *p, const Target *target, int way)
+static bool find(Contract *c, Problem *p, const Target *target, int way)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
 	int nguard;
@@ -397,4 +397,12 @@ bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 		c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	}
 	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
+}
+
+bool contract_find(Contract *c, Problem *p, const Target *target, int way)
+{
+	if (find(c, p, target, way))
+		return true;
+	Problem *more = problem_cut(p);
+	return more && find(c, more, target, way);
 }

@@ -179,11 +179,15 @@ Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, 
 		    int64_t lanes, Node *count, Node *depth, const Lying *lying);
 
 /* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
- * Sides not given are the batch. */
+ * Sides not given are the batch. lane, NULL or a loop variable: the element is at[0] + lane, where
+ * at[0] begins `run` elements that differ in side 0's last axes only. Expressions that grow evenly
+ * along such elements are read from the table once for all of them. */
 typedef struct Point {
 	int n;
 	Side *side[2];
 	Node *at[2]; /* element of the block */
+	Node *lane;
+	int64_t run;
 } Point;
 Node *contract_tabulate(Contract *c, Node *e, const Point *point);
 /* A table of several rows one after the other, for the packing functions. rest[r]: what depends on

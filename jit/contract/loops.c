@@ -216,6 +216,13 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 	return stmt_seq(c->setup, loop);
 }
 
+/* Of so many rows, and one more: the bounds of a run of results are known as those of its first
+ * element and of its length (block_store). */
+static int64_t sums_room(const Blocking *h, int64_t rows)
+{
+	return (rows + 1) * h->c_row;
+}
+
 /* What this part's statements read of tables, then they. */
 static Stmt *with_tables(Contract *c, Stmt *body)
 {
@@ -253,7 +260,7 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
 	if (stores_straight(c, h))
 		return with_tables(c, multiply(c, h, zero));
-	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, h->mb * h->c_row);
+	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mb));
 	h->c_at = zero;
 	Stmt *sums = multiply(c, h, zero);
 	return with_tables(c, stmt_seq(sums, block_store(c, h)));
@@ -330,7 +337,7 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 				    node_sub(ir, contract_int(c, h->mb), top));
 	block_set(c, h, point, node_floordiv(ir, mn, h->nnb), node_floormod(ir, mn, h->nnb), top,
 		  rows);
-	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, height * h->c_row);
+	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, height));
 	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmb * h->nnb), mn);
 	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->c_row));
 	CallArg arg[] = {{sum, contract_int(c, 0)},

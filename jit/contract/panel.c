@@ -151,7 +151,7 @@ static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, N
 {
 	Ir *ir = c->ir;
 	Node *l = tree_axis(c->t, lanes), *k = tree_axis(c->t, c->k.block), *cond = NULL;
-	Point point = {2, {s, &c->k}, {node_add(ir, at, l), k}};
+	Point point = {.n = 2, .side = {s, &c->k}, .at = {node_add(ir, at, l), k}};
 	for (int g = 0; g < f->nguard; g++)
 		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
 	Node *value = f->value;

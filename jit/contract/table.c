@@ -41,6 +41,13 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
 	t->stride = side_entries(s);
 	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
 				RICCI_I64, t->stride * nrow);
+	/* Entries have the rows' bounds: sums with them are known not to overflow. */
+	t->buffer->lo = row[0]->lo;
+	t->buffer->hi = row[0]->hi;
+	for (int r = 1; r < nrow; r++) {
+		t->buffer->lo = row[r]->lo < t->buffer->lo ? row[r]->lo : t->buffer->lo;
+		t->buffer->hi = row[r]->hi > t->buffer->hi ? row[r]->hi : t->buffer->hi;
+	}
 	return t;
 }
 
@@ -216,17 +223,43 @@ typedef struct Rewrite {
 
 static Node *rewrite(Rewrite *w, Node *e);
 
+/* The side's axis that runs fastest; NULL: it has one element. */
+static Node *last_axis(const Side *s)
+{
+	for (int k = s->naxis - 1; k >= 0; k--)
+		if (axis_extent(s->axis[k]) > 1)
+			return s->axis[k];
+	return NULL;
+}
+
+/* What e, which depends on the side, grows by from lane to lane; *even: it grows evenly. */
+static Node *along_lanes(Rewrite *w, const Side *s, Node *e, bool *even)
+{
+	Contract *c = w->c;
+	Node *last = last_axis(s);
+	int64_t stride = last ? affine_stride(c->ir, e, last) : 0;
+	*even = stride != INT64_MIN && contract_run(c, s, e, stride) % w->point->run == 0;
+	return *even ? node_scale(c->ir, w->point->lane, stride) : w->point->lane;
+}
+
 static Node *from_table(Rewrite *w, int side, Node *e)
 {
 	Contract *c = w->c;
 	Side *s = w->point->side[side];
-	Node *at = w->point->at[side];
+	Node *at = w->point->at[side], *more = NULL;
+	bool even = false;
+	if (side == 0 && w->point->lane) {
+		more = along_lanes(w, s, e, &even);
+		at = even ? at : node_add(c->ir, at, more);
+	}
 	if (s->direct) {
 		Node *x = node_add(c->ir, s->origin, at);
-		return node_replace(c->ir, e, 1, s->axis, &x);
+		e = node_replace(c->ir, e, 1, s->axis, &x);
+	} else {
+		Table *t = contract_table(c, s, 1, &e);
+		e = t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : node_int(c->ir, 0);
 	}
-	Table *t = contract_table(c, s, 1, &e);
-	return t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : node_int(c->ir, 0);
+	return even ? node_add(c->ir, e, more) : e;
 }
 
 static Node *rebuild(Rewrite *w, Node *e)

@@ -253,7 +253,7 @@ static void usage_init(Usage *u, Problem *p)
 		usage_walk(u, p->lhs[d]);
 }
 
-static void problem_replace(Problem *p, int n, Node *const *from, Node *const *to)
+void problem_replace(Problem *p, int n, Node *const *from, Node *const *to)
 {
 	Ir *ir = p->ir;
 	p->body = node_replace(ir, p->body, n, from, to);

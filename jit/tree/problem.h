@@ -58,6 +58,10 @@ typedef struct Rows {
 } Rows;
 /* some: one equation, or several that are pointwise over the places of a row. */
 int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
+/* Replaces axes wherever the problem has them. */
+void problem_replace(Problem *p, int n, Node *const *from, Node *const *to);
+/* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. */
+Problem *problem_cut(const Problem *p);
 /* What is remembered of a read of main's body; NULL: nothing. */
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */
