@@ -284,7 +284,8 @@ RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *t
  *	RICCI_CELL(.name = "mine", .states = "h", .parameters = "w[h,n] u[h,h]",
  *		   .text = "X, H, W, U -> N: A[b,j] += X[b,k]*W[j,k]; R[b,j] += H[b,k]*U[j,k];"
  *			   "N[b,j] = tanh(A[b,j])*R[b,j]")
- * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), or products: 4h. */
+ * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), p (columns of the
+ * output: projection where it is given, else hidden), or products: 4h. */
 typedef struct {
 	size_t size;	    /* by RICCI_CELL */
 	const char *name;   /* in messages */
@@ -331,10 +332,15 @@ typedef struct {
 	int recompute; /* memory for time, as ricci_loop's */
 	int64_t segment;
 	int share; /* 1: the parameters are there, by an earlier call, and are used again */
+	/* Of cells whose first state is of size p (all of the above but ricci_gru): after each step
+	 * that state is W h, W [projection,hidden] the parameter "weight_hr_l0" (Sak, Senior,
+	 * Beaufays 2014; PyTorch's proj_size). 0: none. */
+	int64_t projection;
 } ricci_recurrent_options;
 #define RICCI_RECURRENT(...)                                                                       \
 	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
-/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. A layer with parameters:
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]; with a projection
+ * [t,b,projection] or twice that. A layer with parameters:
  * "<name>.weight_ih_l0", .. The products of x with weights are taken out of the loop, one for all steps. */
 RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
 					const ricci_recurrent_options *options);

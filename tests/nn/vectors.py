@@ -274,10 +274,11 @@ def sequences():
     N, C = 3, 2
     LAYER = dict(rnn=torch.nn.RNN, lstm=torch.nn.LSTM, gru=torch.nn.GRU)
 
-    def recurrent(kind, states, layers=1, both=False, sizes=None, relu=False):
+    def recurrent(kind, states, layers=1, both=False, sizes=None, relu=False, projection=0):
         def run(x, *rest):
             start, p = [s.contiguous() for s in rest[:states]], rest[states:]
-            m = LAYER[kind](N, C, layers, bidirectional=both, **(dict(nonlinearity="relu") if relu else {}))
+            m = LAYER[kind](N, C, layers, bidirectional=both, **(dict(nonlinearity="relu") if relu else {}),
+                            **(dict(proj_size=projection) if projection else {}))
             names = [name for name, _ in m.named_parameters()]
             h = tuple(start) if kind == "lstm" else start[0]
             if sizes:  # [b,t,n]
@@ -287,10 +288,14 @@ def sequences():
                 y = torch.nn.utils.rnn.pad_packed_sequence(y, total_length=T)[0].transpose(0, 1)
             return (y, *(last if kind == "lstm" else (last,)))
         gates, directions = dict(rnn=1, lstm=4, gru=3)[kind] * C, 2 if both else 1
-        shapes = [(B, T, N) if sizes else (T, B, N)] + [(layers * directions, B, C)] * states
+        columns = projection or C
+        shapes = [(B, T, N) if sizes else (T, B, N)]
+        shapes += [(layers * directions, B, columns), (layers * directions, B, C)][:states]
         for layer in range(layers):
-            shapes += [(gates, directions * C if layer else N), (gates, C), (gates,), (gates,)] * directions
-        case(kind + " relu" * relu + " layers" * (layers > 1) + " lengths" * bool(sizes), shapes, run)
+            shapes += ([(gates, directions * columns if layer else N), (gates, columns), (gates,), (gates,)]
+                       + [(projection, C)] * bool(projection)) * directions
+        case(kind + " relu" * relu + " layers" * (layers > 1) + " lengths" * bool(sizes) + " projection" * bool(projection),
+             shapes, run)
 
     recurrent("rnn", 1)
     recurrent("rnn", 1, relu=True)
@@ -336,6 +341,10 @@ def sequences():
     loop("sublstm", [C, C], W + [(4 * C,)], sublstm)
     loop("lltm", [C, C], [(3 * C, N), (3 * C, C), (3 * C,)], lltm)
     loop("scrn", [C, 3], [(C, N), (C, C), (C,), (3, N), (C, 3)], scrn)
+    recurrent("lstm", 2, projection=1)
+    recurrent("lstm", 2, layers=2, both=True, sizes=[3, 1], projection=1)
+    loop("rnn projection", [1], [(C, N), (C, 1), (C,), (C,), (1, C)],
+         lambda x, h, w, u, b, d, p: (tanh(x @ w.T + h @ u.T + b + d) @ p.T,))
 
 
 def values(seed, *shape):
