@@ -53,15 +53,32 @@ typedef struct {
 	int kernel;	 /* the size of the windows */
 	int stride;	 /* 0: the kernel's */
 	int pad;	 /* on either side, at most half of the kernel */
-	int dilation;	 /* 0: 1. Of ricci_max_pool only */
+	int dilation;	 /* 0: 1. Not of ricci_avg_pool */
 	int exclude_pad; /* 1: means are over elements of the image only; 0: padding counts as zeros */
 	const int *kernels, *strides, *pads, *dilations;
+	/* 1: p is rounded up, so that a last window may reach beyond the padding; it must begin in
+	 * the image or in the padding before it. What lies beyond counts nowhere. */
+	int ceil_mode;
+	/* ricci_max_pool: room for a tensor I64 [b,c,p..], or NULL: where in the image, counted in
+	 * C order, the maximum is; the first of equal ones. Without a maximum (NaN), the elements of
+	 * the image. */
+	ricci_tensor **indices;
 } ricci_pool_options;
 #define RICCI_POOL(...) ((ricci_pool_options){.size = sizeof(ricci_pool_options), __VA_ARGS__})
 /* x [b,c,h..] -> [b,c,p..], p as of a convolution. The gradient of a maximum is shared equally among
  * ties (PyTorch gives it to the first). */
 RICCI_API ricci_tensor *ricci_max_pool(ricci_tensor *x, const ricci_pool_options *options);
 RICCI_API ricci_tensor *ricci_avg_pool(ricci_tensor *x, const ricci_pool_options *options);
+/* (sum of |x|^power)^(1/power) over a window, power >= 1; zeros around the image (PyTorch's LPPool,
+ * which takes x^power; there the last window of ceil_mode is scaled up). Its gradient is 0 where all
+ * of a window is. */
+RICCI_API ricci_tensor *ricci_lp_pool(ricci_tensor *x, double power,
+				      const ricci_pool_options *options);
+/* The inverse of max pooling: x and indices [b,c,p..] -> [b,c,shape..], x[..] at its index (Zeiler &
+ * Fergus 2014, section 2.1), 0 elsewhere. What has one index is added up; an index outside of the
+ * image counts as its first or last element. `shape` has one number for each dimension of the image. */
+RICCI_API ricci_tensor *ricci_max_unpool(ricci_tensor *x, ricci_tensor *indices,
+					 const int64_t *shape);
 /* x [b,c,h..] -> [b,c,out..], out[d] <= h: window p is from floor(p h / out) to before
  * ceil((p + 1) h / out). `out` has one number for each dimension of the image. */
 RICCI_API ricci_tensor *ricci_adaptive_max_pool(ricci_tensor *x, const int64_t *out);
