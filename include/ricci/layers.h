@@ -53,15 +53,32 @@ typedef struct {
 	int kernel;	 /* the size of the windows */
 	int stride;	 /* 0: the kernel's */
 	int pad;	 /* on either side, at most half of the kernel */
-	int dilation;	 /* 0: 1. Of ricci_max_pool only */
+	int dilation;	 /* 0: 1. Not of ricci_avg_pool */
 	int exclude_pad; /* 1: means are over elements of the image only; 0: padding counts as zeros */
 	const int *kernels, *strides, *pads, *dilations;
+	/* 1: p is rounded up, so that a last window may reach beyond the padding; it must begin in
+	 * the image or in the padding before it. What lies beyond counts nowhere. */
+	int ceil_mode;
+	/* ricci_max_pool: room for a tensor I64 [b,c,p..], or NULL: where in the image, counted in
+	 * C order, the maximum is; the first of equal ones. Without a maximum (NaN), the elements of
+	 * the image. */
+	ricci_tensor **indices;
 } ricci_pool_options;
 #define RICCI_POOL(...) ((ricci_pool_options){.size = sizeof(ricci_pool_options), __VA_ARGS__})
 /* x [b,c,h..] -> [b,c,p..], p as of a convolution. The gradient of a maximum is shared equally among
  * ties (PyTorch gives it to the first). */
 RICCI_API ricci_tensor *ricci_max_pool(ricci_tensor *x, const ricci_pool_options *options);
 RICCI_API ricci_tensor *ricci_avg_pool(ricci_tensor *x, const ricci_pool_options *options);
+/* (sum of |x|^power)^(1/power) over a window, power >= 1; zeros around the image (PyTorch's LPPool,
+ * which takes x^power; there the last window of ceil_mode is scaled up). Its gradient is 0 where all
+ * of a window is. */
+RICCI_API ricci_tensor *ricci_lp_pool(ricci_tensor *x, double power,
+				      const ricci_pool_options *options);
+/* The inverse of max pooling: x and indices [b,c,p..] -> [b,c,shape..], x[..] at its index (Zeiler &
+ * Fergus 2014, section 2.1), 0 elsewhere. What has one index is added up; an index outside of the
+ * image counts as its first or last element. `shape` has one number for each dimension of the image. */
+RICCI_API ricci_tensor *ricci_max_unpool(ricci_tensor *x, ricci_tensor *indices,
+					 const int64_t *shape);
 /* x [b,c,h..] -> [b,c,out..], out[d] <= h: window p is from floor(p h / out) to before
  * ceil((p + 1) h / out). `out` has one number for each dimension of the image. */
 RICCI_API ricci_tensor *ricci_adaptive_max_pool(ricci_tensor *x, const int64_t *out);
@@ -284,7 +301,8 @@ RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *t
  *	RICCI_CELL(.name = "mine", .states = "h", .parameters = "w[h,n] u[h,h]",
  *		   .text = "X, H, W, U -> N: A[b,j] += X[b,k]*W[j,k]; R[b,j] += H[b,k]*U[j,k];"
  *			   "N[b,j] = tanh(A[b,j])*R[b,j]")
- * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), or products: 4h. */
+ * Sizes are numbers, h (hidden), c (context), n (columns of the layer's input), p (columns of the
+ * output: projection where it is given, else hidden), or products: 4h. */
 typedef struct {
 	size_t size;	    /* by RICCI_CELL */
 	const char *name;   /* in messages */
@@ -331,10 +349,15 @@ typedef struct {
 	int recompute; /* memory for time, as ricci_loop's */
 	int64_t segment;
 	int share; /* 1: the parameters are there, by an earlier call, and are used again */
+	/* Of cells whose first state is of size p (all of the above but ricci_gru): after each step
+	 * that state is W h, W [projection,hidden] the parameter "weight_hr_l0" (Sak, Senior,
+	 * Beaufays 2014; PyTorch's proj_size). 0: none. */
+	int64_t projection;
 } ricci_recurrent_options;
 #define RICCI_RECURRENT(...)                                                                       \
 	((ricci_recurrent_options){.size = sizeof(ricci_recurrent_options), __VA_ARGS__})
-/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]. A layer with parameters:
+/* x [t,b,n] -> the outputs of the last layer, [t,b,hidden] or [t,b,2*hidden]; with a projection
+ * [t,b,projection] or twice that. A layer with parameters:
  * "<name>.weight_ih_l0", .. The products of x with weights are taken out of the loop, one for all steps. */
 RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
 					const ricci_recurrent_options *options);

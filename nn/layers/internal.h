@@ -46,6 +46,7 @@ typedef struct Window {
 	int dims;
 	int64_t extent[RICCI_MAX_RANK], size[RICCI_MAX_RANK], stride[RICCI_MAX_RANK];
 	int64_t pad[RICCI_MAX_RANK], dilation[RICCI_MAX_RANK], outputs[RICCI_MAX_RANK];
+	bool partial; /* the last window may reach beyond the padding: outputs are rounded up */
 } Window;
 /* Numbers as a user gives them: one for all dimensions, or an array of them. */
 typedef struct Given {

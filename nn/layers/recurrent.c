@@ -35,6 +35,12 @@ static bool failed(const Recurrent *r)
 
 /* ---- what a cell's texts say ---- */
 
+/* The columns of the first state where the cell lets it be projected. */
+static int64_t output_width(const Recurrent *r)
+{
+	return r->o.projection ? r->o.projection : r->o.hidden;
+}
+
 /* A size, such as "4h": *s moves behind it. 0: none is there. */
 static int64_t size_read(const Recurrent *r, const char **s, int64_t inputs)
 {
@@ -42,8 +48,11 @@ static int64_t size_read(const Recurrent *r, const char **s, int64_t inputs)
 	int64_t v = strtol(*s, &end, 10);
 	bool number = end != *s;
 	const char letter = *end;
-	int64_t unit = letter == 'n' ? inputs : letter == 'h' ? r->o.hidden : r->o.context;
-	if (letter == 'n' || letter == 'h' || letter == 'c') {
+	int64_t unit = letter == 'n'   ? inputs
+		       : letter == 'h' ? r->o.hidden
+		       : letter == 'p' ? output_width(r)
+				       : r->o.context;
+	if (letter && strchr("nhpc", letter)) {
 		v = number ? v * unit : unit;
 		end++;
 	}
@@ -68,8 +77,13 @@ static bool states_read(Recurrent *r)
 		else if (*at == 'c' && r->o.context < 1)
 			layer_fail(r->x, "ricci_recurrent: cell %s needs .context, the size of 'c'",
 				   r->cell.name ? r->cell.name : "");
+		else if (!r->nstate && r->o.projection && *at != 'p')
+			layer_fail(r->x,
+				   "ricci_recurrent: cell %s has no projection: its first state "
+				   "must be of size p",
+				   r->cell.name ? r->cell.name : "");
 		else if (!width || (*s && *s != ' '))
-			cell_fail(r, "a state's size is a number, h or c, such as 2h", at);
+			cell_fail(r, "a state's size is a number, h, p or c, such as 2h", at);
 		else
 			r->width[r->nstate++] = width;
 	}
@@ -84,7 +98,7 @@ static ricci_tensor *parameter_read(Recurrent *r, const Direction *d, const char
 {
 	static const char form[] =
 		"a parameter is name[size,..] or name[size,..]=value, a size is a "
-		"number, n, h or c, such as 4h";
+		"number, n, h, p or c, such as 4h";
 	const char *at = *s;
 	char name[2 * NAME];
 	int64_t shape[RICCI_MAX_RANK];
@@ -138,6 +152,17 @@ static ricci_tensor *variable(Recurrent *r, const Direction *d, const char *name
 	return ricci_input(r->g, all, type, width ? 2 : 0, (int64_t[]){r->batch, width});
 }
 
+/* The output h of a step, W h, with a parameter of its own. */
+static ricci_tensor *projected(Recurrent *r, const Direction *d, ricci_tensor *h)
+{
+	char name[2 * NAME];
+	message_print(name, sizeof name, "weight_hr%s", d->suffix);
+	ricci_tensor *w =
+		layer_parameter(&r->layer, name, 2, (int64_t[]){r->o.projection, r->o.hidden},
+				ricci_uniform_fan_in(r->o.hidden));
+	return ricci_op(r->g, "H, W -> N: N[b,j] += H[b,k]*W[j,k]", h, w);
+}
+
 /* The states after a step over x. */
 static void cell_step(Recurrent *r, const Direction *d, ricci_tensor *x, ricci_tensor *const *state,
 		      ricci_tensor **next)
@@ -152,19 +177,22 @@ static void cell_step(Recurrent *r, const Direction *d, ricci_tensor *x, ricci_t
 		layer_fail(r->x, "ricci_recurrent: the step of cell %s has failed",
 			   r->cell.name ? r->cell.name : "");
 	for (int k = 0; k < r->nstate && !failed(r); k++) {
+		int64_t width = k || !r->o.projection ? r->width[k] : r->o.hidden;
 		if (k >= result || !next[k])
 			layer_fail(r->x,
 				   "ricci_recurrent: cell %s has %d states, its step gives %d",
 				   r->cell.name ? r->cell.name : "", r->nstate,
 				   k < result ? k : result);
 		else if (ricci_rank(next[k]) != 2 || ricci_extent(next[k], 0) != r->batch ||
-			 ricci_extent(next[k], 1) != r->width[k])
+			 ricci_extent(next[k], 1) != width)
 			layer_fail(r->x,
 				   "ricci_recurrent: cell %s: state %d must be [%lld,%lld], its "
 				   "step gives another shape",
 				   r->cell.name ? r->cell.name : "", k, (long long)r->batch,
-				   (long long)r->width[k]);
+				   (long long)width);
 	}
+	if (r->o.projection && !failed(r))
+		next[0] = projected(r, d, next[0]);
 }
 
 static ricci_tensor *initial(Recurrent *r, const Direction *d, int k)
@@ -263,6 +291,9 @@ static bool check(Recurrent *r)
 	else if (o->hidden < 1 || o->context < 0)
 		layer_fail(r->x, "%s: .hidden is %lld, it must be 1 or more", who,
 			   (long long)o->hidden);
+	else if (o->projection < 0)
+		layer_fail(r->x, "%s: .projection is %lld, it must be 0 (none) or more", who,
+			   (long long)o->projection);
 	else if (o->layers < 1)
 		layer_fail(r->x, "%s: .layers is %d, it must be 1 or more", who, o->layers);
 	else if (!(o->dropout >= 0 && o->dropout < 1))

@@ -1,6 +1,7 @@
 /* window.c - windows that slide over an image of any number of dimensions.
  * Input: what a user gives for each dimension. Output: a checked Window, and parts of texts that
- * read through it. Invariant: after success every window lies in the padded image. */
+ * read through it. Invariant: after success every window lies in the padded image; a partial one
+ * begins there, before the padding at the end. */
 #include "nn/layers/internal.h"
 
 static int64_t given(Given g, int d)
@@ -58,6 +59,10 @@ bool window_outputs(Window *w, const char *who, ricci_tensor *x)
 			return false;
 		}
 		w->outputs[d] = room / w->stride[d] + 1;
+		/* one more for the rest, if its window begins in the image or the padding before it */
+		if (w->partial && room % w->stride[d] &&
+		    w->outputs[d] * w->stride[d] < w->extent[d] + w->pad[d])
+			w->outputs[d]++;
 	}
 	return true;
 }
@@ -72,11 +77,18 @@ void window_numbers(Text *t, const Window *w)
 	layer_integers(t, "N", w->dims, w->extent);
 }
 
+/* Does a window reach beyond the image along dimension d? */
+static bool reaches_out(const Window *w, int d)
+{
+	int64_t last = (w->outputs[d] - 1) * w->stride[d] + (w->size[d] - 1) * w->dilation[d];
+	return w->pad[d] || last >= w->extent[d];
+}
+
 void window_read(Text *t, const Window *w, const char *lead, const char *outside)
 {
 	bool padded = false;
 	for (int d = 0; d < w->dims; d++)
-		padded = padded || w->pad[d];
+		padded = padded || reaches_out(w, d);
 	text_add(t, "%s%s", padded ? "(" : "", lead);
 	layer_text(t, w->dims, "{,s#*p#+d#*r#-a#}]");
 	if (padded)

@@ -306,6 +306,22 @@ static void wrong_windows(void)
 	BAD("ricci_max_pool: a window's size is 0, it must be 1 or more", ricci_max_pool(x, NULL));
 	BAD("ricci_avg_pool: average pooling has no dilation, 2 is given",
 	    ricci_avg_pool(x, &RICCI_POOL(.kernel = 2, .dilation = 2)));
+	BAD("ricci_max_pool: a window of 6 with stride 6 and padding 0 does not fit an image of 5",
+	    ricci_max_pool(x, &RICCI_POOL(.kernel = 6, .ceil_mode = 1)));
+	BAD("ricci_avg_pool: only ricci_max_pool has .indices",
+	    ricci_avg_pool(x, &RICCI_POOL(.kernel = 2, .indices = &w)));
+	BAD("ricci_lp_pool: the norm's power is 0.5, it must be finite, and 1 or more",
+	    ricci_lp_pool(x, 0.5, &RICCI_POOL(.kernel = 2)));
+	BAD("ricci_max_unpool: the tensor of indices is [4,6,3,3], it must be [2,6,5,4]",
+	    ricci_max_unpool(x, w, (int64_t[]){9, 9}));
+	BAD("ricci_max_unpool: an image of 0 along dimension 3",
+	    ricci_max_unpool(x, x, (int64_t[]){9, 0}));
+	WRONG(RICCI_ETYPE,
+	      "equation: I indexes, so it must hold integers, but it is f32: write "
+	      "i32(I[b,c,p0,p1])\n"
+	      "  X, I -> Y: N = 81; Y[b,c,min(max(I[b,c,p0,p1],0),N-1):N] += X[b,c,p0,p1]\n"
+	      "                                   ^",
+	      ricci_max_unpool(x, x, (int64_t[]){9, 9}));
 	BAD("ricci_adaptive_avg_pool: 9 windows over an extent of 4",
 	    ricci_adaptive_avg_pool(x, (int64_t[]){2, 9}));
 	BAD("ricci_global_avg_pool: x [batch, channel, ...] expected, 'b' has 1 dimensions",

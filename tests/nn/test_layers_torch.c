@@ -23,6 +23,15 @@ typedef struct Case {
 #define CONV(...) &RICCI_CONV(__VA_ARGS__)
 #define POOL(...) &RICCI_POOL(__VA_ARGS__)
 
+/* Maxima, put back where they were. */
+static ricci_tensor *unpooled(ricci_tensor *x, ricci_pool_options o, const int64_t *shape)
+{
+	ricci_tensor *indices;
+	o.indices = &indices;
+	ricci_tensor *y = ricci_max_pool(x, &o);
+	return ricci_max_unpool(y, indices, shape);
+}
+
 #define LAYERS(F)                                                                                  \
 	F("linear", linear, ricci_linear(x[0], x[1], x[2]))                                        \
 	F("linear without bias, rank 1", linear1, ricci_linear(x[0], x[1], NULL))                  \
@@ -114,7 +123,26 @@ typedef struct Case {
 	F("transpose", transpose, ricci_transpose(x[0], EACH(2, 0, 3, 1)))                         \
 	F("depth to space", dts, ricci_depth_to_space(x[0], 2))                                    \
 	F("space to depth", std, ricci_space_to_depth(x[0], 3))                                    \
-	F("channel shuffle", shuffle, ricci_channel_shuffle(x[0], 3))
+	F("channel shuffle", shuffle, ricci_channel_shuffle(x[0], 3))                              \
+	F("max pool, rounded up", maxc,                                                            \
+	  ricci_max_pool(x[0], POOL(.kernel = 3, .stride = 2, .ceil_mode = 1)))                    \
+	F("max pool, rounded up, pad and dilation", maxc2,                                         \
+	  ricci_max_pool(x[0], POOL(.kernels = EACH(2, 3), .strides = EACH(3, 2), .pad = 1,        \
+				    .dilations = EACH(2, 1), .ceil_mode = 1)))                     \
+	F("max pool, stride beyond the window", maxc1,                                             \
+	  ricci_max_pool(x[0], POOL(.kernel = 2, .stride = 4, .ceil_mode = 1)))                    \
+	F("avg pool, rounded up", avgc,                                                            \
+	  ricci_avg_pool(x[0], POOL(.kernel = 3, .stride = 2, .pad = 1, .ceil_mode = 1)))          \
+	F("avg pool, rounded up, without pad", avgcx,                                              \
+	  ricci_avg_pool(x[0], POOL(.kernels = EACH(3, 2), .strides = EACH(3, 2), .pad = 1,        \
+				    .exclude_pad = 1, .ceil_mode = 1)))                            \
+	F("lp pool", lp2, ricci_lp_pool(x[0], 2, POOL(.kernel = 3, .stride = 2)))                  \
+	F("lp pool of 3, 1-d", lp1, ricci_lp_pool(x[0], 3, POOL(.kernel = 2)))                     \
+	F("max unpool", unpool2, unpooled(x[0], RICCI_POOL(.kernel = 2), I64(4, 6)))               \
+	F("max unpool, pad and dilation, 1-d", unpool1,                                            \
+	  unpooled(x[0], RICCI_POOL(.kernel = 2, .stride = 3, .pad = 1, .dilation = 2), I64(9)))   \
+	F("max unpool, 3-d", unpool3,                                                              \
+	  unpooled(x[0], RICCI_POOL(.kernels = EACH(1, 2, 2), .ceil_mode = 1), I64(2, 3, 5)))
 
 #define DEFINE(name, id, expression) LAYER(id##_layer, expression)
 LAYERS(DEFINE)

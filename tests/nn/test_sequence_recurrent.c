@@ -12,41 +12,47 @@ static ricci_tensor *state_of(Case *c, int n, int64_t width)
 
 /* One layer, or several, from given states; results: the outputs, the last states. */
 static void layer(ricci_type type, const char *name, const ricci_cell *cell, int layers,
-		  int context)
+		  int context, int projection)
 {
 	Case c;
 	case_open(&c, type);
 	ricci_tensor *x = operand(&c, SHAPE(T, B, N)), *start[2], *y[3];
 	int n = strchr(cell->states, ' ') ? 2 : 1;
 	for (int k = 0; k < n; k++)
-		start[k] = state_of(&c, layers, k && context ? context : C);
+		start[k] = state_of(&c, layers,
+				    k && context       ? context
+				    : !k && projection ? projection
+						       : C);
 	y[0] = ricci_recurrent(x, "",
 			       &RICCI_RECURRENT(.cell = cell, .hidden = C, .context = context,
-						.layers = layers, .initial = start,
-						.final = y + 1));
+						.layers = layers, .projection = projection,
+						.initial = start, .final = y + 1));
 	take_parameters(&c);
 	CHECK_STR(ricci_name(ricci_param_at(c.g, 0, NULL)), "weight_ih_l0");
+	if (projection)
+		CHECK_STR(ricci_name(ricci_param_at(c.g, 4, NULL)), "weight_hr_l0");
 	compare(&c, name, 1 + n, y);
 	case_close(&c);
 }
 
 /* Two layers in both directions, samples of 3 and 1 steps. */
-static void ragged(ricci_type type)
+static void ragged(ricci_type type, int projection)
 {
 	Case c;
 	case_open(&c, type);
 	ricci_tensor *x = operand(&c, SHAPE(B, T, N)), *start[2], *y[3];
-	start[0] = state_of(&c, 4, C);
+	start[0] = state_of(&c, 4, projection ? projection : C);
 	start[1] = state_of(&c, 4, C);
 	ricci_tensor *lengths = fixed(&c, "lengths", RICCI_I32, SHAPE(B), (int32_t[]){3, 1});
 	y[0] = ricci_recurrent(x, "",
 			       &RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = C, .layers = 2,
 						.bidirectional = 1, .batch_first = 1,
-						.lengths = lengths, .initial = start,
-						.final = y + 1));
+						.projection = projection, .lengths = lengths,
+						.initial = start, .final = y + 1));
 	take_parameters(&c);
-	CHECK_STR(ricci_name(ricci_param_at(c.g, 15, NULL)), "bias_hh_l1_reverse");
-	compare(&c, "lstm layers lengths", 3, y);
+	CHECK_STR(ricci_name(ricci_param_at(c.g, projection ? 19 : 15, NULL)),
+		  projection ? "weight_hr_l1_reverse" : "bias_hh_l1_reverse");
+	compare(&c, projection ? "lstm layers lengths projection" : "lstm layers lengths", 3, y);
 	case_close(&c);
 }
 
@@ -70,7 +76,7 @@ static void own_cell(void)
 	cell.text = NULL;
 	cell.step = my_step;
 	cell.user = &calls;
-	layer(RICCI_F64, "rnn", &cell, 1, 0);
+	layer(RICCI_F64, "rnn", &cell, 1, 0, 0);
 	CHECK_INT(calls, 1);
 
 	ricci_graph *g = ricci_graph_new();
@@ -94,6 +100,34 @@ static void own_cell(void)
 	CHECK_NEAR(end[0], want[6], 0);
 	ricci_session_free(s);
 	ricci_graph_free(g);
+}
+
+/* Every cell whose first state is of size p makes outputs of that many columns. */
+static void projections(void)
+{
+	const ricci_cell *const cells[] = {ricci_rnn(),
+					   ricci_rnn_relu(),
+					   ricci_lstm(),
+					   ricci_mi_lstm(),
+					   ricci_mi_lstm_general(),
+					   ricci_scrn(),
+					   ricci_sublstm(),
+					   ricci_lltm()};
+	for (int k = 0; k < COUNT(cells); k++) {
+		ricci_graph *g = ricci_graph_new();
+		ricci_tensor *x = ricci_input(g, "x", RICCI_F32, SHAPE(T, B, N)), *last[2], *w;
+		ricci_tensor *y = ricci_recurrent(x, "",
+						  &RICCI_RECURRENT(.cell = cells[k], .hidden = 5,
+								   .context = 4, .projection = 3,
+								   .layers = 2, .final = last));
+		CHECK_GRAPH(g);
+		CHECK_INT(ricci_extent(y, 2), 3);
+		CHECK_INT(ricci_extent(last[0], 2), 3);
+		CHECK((w = ricci_param_find(g, "weight_hr_l1")) != NULL);
+		CHECK_INT(ricci_extent(w, 0), 3);
+		CHECK_INT(ricci_extent(w, 1), 5);
+		ricci_graph_free(g);
+	}
 }
 
 /* As many steps as are said at run time; what lies behind them is 0. */
@@ -190,16 +224,28 @@ static void wrong(void)
 	      .cell = ricci_lstm(), .hidden = 2, .initial = ((ricci_tensor *[]){NULL, h}));
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: cell ricci_scrn needs .context, the size of 'c'",
 	      .cell = ricci_scrn(), .hidden = 2);
+	WRONG(RICCI_ESHAPE, "ricci_recurrent: .projection is -1, it must be 0 (none) or more",
+	      .cell = ricci_lstm(), .hidden = 2, .projection = -1);
+	WRONG(RICCI_ESHAPE,
+	      "ricci_recurrent: cell ricci_gru has no projection: its first state must be of size "
+	      "p",
+	      .cell = ricci_gru(), .hidden = 2, .projection = 1);
+	WRONG(RICCI_ESHAPE,
+	      "ricci_recurrent: initial state 0 must be [1,4,2]: layers times directions, batch, "
+	      "size",
+	      .cell = ricci_lstm(), .hidden = 4, .projection = 2,
+	      .initial = ((ricci_tensor *[]){h, NULL}));
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: cell mine must have .states, and .text or .step",
 	      MINE(.states = "h"));
 	WRONG(RICCI_ESHAPE,
-	      "ricci_recurrent: cell mine: a state's size is a number, h or c, such as 2h, at 'q'",
+	      "ricci_recurrent: cell mine: a state's size is a number, h, p or c, such as 2h, at "
+	      "'q'",
 	      MINE(.states = "q", .text = "X -> X"));
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: cell mine: it has no state, at ''",
 	      MINE(.states = "", .text = "X -> X"));
 	WRONG(RICCI_ESHAPE,
 	      "ricci_recurrent: cell mine: a parameter is name[size,..] or name[size,..]=value, a "
-	      "size is a number, n, h or c, such as 4h, at 'w[h;n]'",
+	      "size is a number, n, h, p or c, such as 4h, at 'w[h;n]'",
 	      MINE(.states = "h", .parameters = "w[h;n]", .text = "X -> X"));
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: cell mine has 2 states, its step gives 1",
 	      MINE(.states = "h h", .text = "X, H, C -> N: N[b,j] = H[b,j] + C[b,j] + X[b,0]"));
@@ -297,19 +343,23 @@ int main(void)
 {
 	for (int wide = 0; wide < 2; wide++) {
 		ricci_type type = wide ? RICCI_F64 : RICCI_F32;
-		layer(type, "rnn", ricci_rnn(), 1, 0);
-		layer(type, "rnn relu", ricci_rnn_relu(), 1, 0);
-		layer(type, "gru", ricci_gru(), 1, 0);
-		layer(type, "lstm", ricci_lstm(), 1, 0);
-		layer(type, "gru layers", ricci_gru(), 2, 0);
-		layer(type, "mi_lstm", ricci_mi_lstm(), 1, 0);
-		layer(type, "mi_lstm general", ricci_mi_lstm_general(), 1, 0);
-		layer(type, "sublstm", ricci_sublstm(), 1, 0);
-		layer(type, "lltm", ricci_lltm(), 1, 0);
-		layer(type, "scrn", ricci_scrn(), 1, 3);
-		ragged(type);
+		layer(type, "rnn", ricci_rnn(), 1, 0, 0);
+		layer(type, "rnn relu", ricci_rnn_relu(), 1, 0, 0);
+		layer(type, "gru", ricci_gru(), 1, 0, 0);
+		layer(type, "lstm", ricci_lstm(), 1, 0, 0);
+		layer(type, "gru layers", ricci_gru(), 2, 0, 0);
+		layer(type, "mi_lstm", ricci_mi_lstm(), 1, 0, 0);
+		layer(type, "mi_lstm general", ricci_mi_lstm_general(), 1, 0, 0);
+		layer(type, "sublstm", ricci_sublstm(), 1, 0, 0);
+		layer(type, "lltm", ricci_lltm(), 1, 0, 0);
+		layer(type, "scrn", ricci_scrn(), 1, 3, 0);
+		layer(type, "lstm projection", ricci_lstm(), 1, 0, 1);
+		layer(type, "rnn projection", ricci_rnn(), 1, 0, 1);
+		ragged(type, 0);
+		ragged(type, 1);
 	}
 	own_cell();
+	projections();
 	shared();
 	run_time_length();
 	const ricci_cell *const cells[] = {ricci_rnn(),	    ricci_lstm(), ricci_gru(),
