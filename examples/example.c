@@ -22,6 +22,7 @@ enum {
 	STATIC,
 	TUNE,
 	CHECKPOINT,
+	CHECKPOINT_EVERY,
 	OVERWRITE,
 	RESUME,
 	EVAL,
@@ -52,6 +53,7 @@ static example_option common[NCOMMON + 1] = {
 	[STATIC] = {"static", NULL, "compile everything before the first step: same bits in every run", NULL, 0, 0, 0, NULL},
 	[TUNE] = {"tune", "S", "search S seconds for faster kernels before the first step", NULL, 'x', 0, 0, NULL},
 	[CHECKPOINT] = {"checkpoint", "F", "save there after each epoch, at the end and on ctrl-C; the one before is kept as F.prev", NULL, 0, 0, 0, NULL},
+	[CHECKPOINT_EVERY] = {"checkpoint-every", "N", "and after every N steps", NULL, 'n', 1, 0, NULL},
 	[OVERWRITE] = {"overwrite", NULL, "replace files that are there and not resumed from", NULL, 0, 0, 0, NULL},
 	[RESUME] = {"resume", "F", "continue from that checkpoint", NULL, 0, 0, 0, NULL},
 	[EVAL] = {"eval", NULL, "only measure on the test set, with --resume those weights", NULL, 0, 0, 0, NULL},
@@ -304,6 +306,7 @@ static void describe(example *e)
 	t->evaluate = common[EVAL].text != NULL;
 	t->resume = common[RESUME].text;
 	t->checkpoint = common[CHECKPOINT].text;
+	t->checkpoint_every = (uint64_t)common[CHECKPOINT_EVERY].value;
 	t->overwrite = common[OVERWRITE].text != NULL;
 	t->csv = common[CSV].text;
 	t->picture = common[PICTURE].text;

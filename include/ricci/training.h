@@ -82,6 +82,7 @@ typedef struct {
 	FILE *profile;	 /* after the training, where a step's time went; or NULL */
 	/* What the net in checkpoints computes; NULL: `misclassified`, or the loss. */
 	ricci_tensor *output;
+	uint64_t checkpoint_every; /* saves after so many steps, too: for long epochs; 0: no */
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {
@@ -101,7 +102,8 @@ typedef struct {
 RICCI_API const volatile sig_atomic_t *ricci_interrupted(void);
 /* Trains, or evaluates. The line of an epoch is exactly
  *	epoch 1 loss 0.0123 train_error 1.23% test_error 1.10% images/s 1234
- * (what there is no data or no tensor for is missing; an evaluation prints the test values alone).
+ * (what there is no data or no tensor for is missing; an evaluation prints the test values alone;
+ * of a text it is characters/s).
  * Between train_error and images/s stand, in this order, train_<metric> .., test_error,
  * test_<metric> .., validation_loss, validation_error, validation_<metric> ..; test_loss where there
  * is no `misclassified`. A validation within an epoch prints a line "step 500 validation_loss ..".

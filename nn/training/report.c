@@ -65,6 +65,17 @@ int run_record(Run *r, const char *of, uint64_t epoch, const double *value)
 	return 0;
 }
 
+/* What is counted in a second, and how many of them a sample has: the characters of a text. */
+static const char *unit_of(const Run *r, int64_t *each)
+{
+	const ricci_training *t = r->t;
+	*each = 1;
+	if (!t->train || !t->samples || !ricci_text_alphabet(t->train, NULL))
+		return "images";
+	*each = tensor_size(t->samples->node) / r->batch;
+	return "characters";
+}
+
 void run_line(Run *r, const double *value, bool whole)
 {
 	FILE *out = r->t->lines;
@@ -85,8 +96,11 @@ void run_line(Run *r, const double *value, bool whole)
 		fprintf(out, k->percent ? " %.2f%%" : " %.4f", (k->percent ? 100 : 1) * value[c]);
 		space = " ";
 	}
-	if (whole)
-		fprintf(out, " images/s %.0f", r->report->images_per_second);
+	if (whole) {
+		int64_t each;
+		const char *unit = unit_of(r, &each);
+		fprintf(out, " %s/s %.0f", unit, (double)each * r->report->images_per_second);
+	}
 	fputc('\n', out);
 	fflush(out);
 }
@@ -123,13 +137,14 @@ void run_show(Run *r, int64_t limit)
 	if (r->error >= 0)
 		snprintf(values + n, sizeof values - (size_t)n, " error %.2f%%",
 			 100 * s->sum[r->error] / s->count[r->error]);
-	int64_t index = (int64_t)r->at.index;
+	int64_t index = (int64_t)r->at.index, each;
+	const char *unit = unit_of(r, &each);
 	progress_show(&r->bar, &(Bar){.label = label,
 				      .values = values,
-				      .unit = "images",
-				      .first = index - r->measured,
-				      .done = index,
-				      .total = limit,
-				      .all = left_behind(r, limit),
+				      .unit = unit,
+				      .first = each * (index - r->measured),
+				      .done = each * index,
+				      .total = each * limit,
+				      .all = each * left_behind(r, limit),
 				      .seconds = r->seconds});
 }

@@ -217,6 +217,23 @@ static int run_validate(Run *r)
 	return status;
 }
 
+/* Saves in the midst of a training: a file that can't be written is told, a diverged net ends it. */
+static int run_save_midst(Run *r)
+{
+	int saved = run_save(r);
+	if (saved == RICCI_EVALUE)
+		return run_diverged(r);
+	run_warn(r, saved);
+	return 0;
+}
+
+static bool run_save_due(const Run *r)
+{
+	uint64_t every = r->t->checkpoint_every;
+	return every && ricci_step_count(r->session) % every == 0 &&
+	       (int64_t)r->at.index < r->per_epoch;
+}
+
 /* Steps until the epoch or the run ends. *whole: the epoch did. */
 static int run_epoch(Run *r, bool *whole)
 {
@@ -238,6 +255,8 @@ static int run_epoch(Run *r, bool *whole)
 		if (n < 0)
 			return n;
 		status = n ? run_step(r, start) : FAIL(r, RICCI_EINTERNAL, "an epoch ended early");
+		if (!status && run_save_due(r))
+			status = run_save_midst(r);
 		if (status)
 			return status;
 		run_show(r, limit);
@@ -327,10 +346,7 @@ static int run_epochs(Run *r)
 		if (!status && (whole || !run_stopped(r)))
 			status = run_epoch_end(r, &whole);
 		if (!status && whole && !run_ended(r)) {
-			int saved = run_save(r);
-			if (saved == RICCI_EVALUE)
-				return run_diverged(r);
-			run_warn(r, saved);
+			status = run_save_midst(r);
 			run_warn(r, run_draw(r));
 		}
 	}

@@ -293,6 +293,22 @@ static void killed(void)
 	CHECK(access(in_folder("torn.h5.step77"), F_OK) != 0);
 }
 
+/* Saved within epochs too: of the end, and before that in step 15 of 17. */
+static void saved_within(void)
+{
+	Case c = case_new(0);
+	ricci_position at = RICCI_POSITION();
+	c.t.checkpoint = in_folder("within.h5");
+	c.t.checkpoint_every = 5;
+	c.t.steps = 17;
+	CHECK_REPORT(!case_run(&c), "%s", ricci_error_message());
+	CHECK_INT(ricci_peek(in_folder("within.h5"), &at), 0);
+	CHECK_INT(at.step, 17);
+	CHECK_INT(ricci_peek(in_folder("within.h5.prev"), &at), 0);
+	CHECK(at.step == 15 && at.epoch == 0 && at.index == 15 * BATCH);
+	case_free(&c);
+}
+
 /* Processes that are killed, later and later, until one comes to the end. */
 static void killed_anywhere(void)
 {
@@ -303,6 +319,7 @@ static void killed_anywhere(void)
 			Case c = case_new(0.9);
 			run_features(&c, "dead");
 			c.t.overwrite = 1;
+			c.t.checkpoint_every = 7;
 			if (!access(c.t.checkpoint, F_OK))
 				c.t.resume = c.t.checkpoint;
 			_exit(case_run(&c) ? 1 : 0);
@@ -432,6 +449,7 @@ int main(void)
 	resumed();
 	killed();
 	killed_anywhere();
+	saved_within();
 	full_disk();
 	mistakes();
 	no_memory();
