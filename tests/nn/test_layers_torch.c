@@ -124,6 +124,8 @@ static ricci_tensor *unpooled(ricci_tensor *x, ricci_pool_options o, const int64
 	F("depth to space", dts, ricci_depth_to_space(x[0], 2))                                    \
 	F("space to depth", std, ricci_space_to_depth(x[0], 3))                                    \
 	F("channel shuffle", shuffle, ricci_channel_shuffle(x[0], 3))                              \
+	F("embedding, padded", padded, ricci_embedding_padded(x[0], x[1], 1))                      \
+	F("embedding, padded from the end", padded2, ricci_embedding_padded(x[0], x[1], -2))       \
 	F("max pool, rounded up", maxc,                                                            \
 	  ricci_max_pool(x[0], POOL(.kernel = 3, .stride = 2, .ceil_mode = 1)))                    \
 	F("max pool, rounded up, pad and dilation", maxc2,                                         \

@@ -417,8 +417,8 @@ def losses():
     loss("ctc_blank", x, lambda x: F.ctc_loss(x.log_softmax(-1), label - 1, steps, lengths, blank=4))
 
 
-layers(vectors_layers.drawn(vectors_layers.basic, 19))
-layers(vectors_layers.drawn(vectors_layers.more, 20))
+for one in vectors_layers.LISTS:
+    layers(vectors_layers.drawn(*one))
 torch.set_default_dtype(torch.float64)
 for part in (sequences, optimisers, schedules, losses):
     part()
