@@ -336,6 +336,10 @@ def optimisers():
     train("average", all_of(O.Adam), average=0.75)
     train("everything", all_of(O.AdamW, weight_decay=0.25), batches=2, norm=2.0, average=0.5)
     train("groups", grouped)
+    train("amsgrad", all_of(O.Adam, amsgrad=True, betas=(0.9, 0.5)))
+    train("amsgrad_decay", all_of(O.Adam, amsgrad=True, weight_decay=0.25))
+    train("amsgradw", all_of(O.AdamW, amsgrad=True, betas=(0.5, 0.5)))
+    train("maximise", all_of(O.AdamW, maximize=True, weight_decay=0.25), norm=2.0)
     train("frozen", frozen)
 
 
