@@ -11,8 +11,9 @@ extern "C" {
 
 /* ---- layers (nn/layers/)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
- * come from those alone; ricci_show prints them. f32 or f64 throughout, labels and indices I32 or
- * I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
+ * come from those alone; ricci_show prints them. The operands of a layer have one type: f32, f64, or bf16
+ * or f16, whose sums are f32 and whose tensors are rounded (tests/nn/test_layers_narrow.c: to within
+ * eight roundings of the largest element). Labels and indices are I32 or I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
  * like ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph.
  * "[...]" are any dimensions, also none; weights and biases have PyTorch's layouts. Where a layer
  * differs in training, `training` of the notation decides, so one graph serves both. */
