@@ -101,8 +101,12 @@ RICCI_API ricci_tensor *ricci_input(ricci_graph *g, const char *name, ricci_type
 				    const int64_t *shape);
 
 typedef struct {
-	int kind; /* 0 constant, 1 normal, 2 uniform, 3 truncated normal */
+	int kind; /* 0 constant, 1 normal, 2 uniform, 3 truncated normal, 4 orthogonal, 5 values */
 	double a, b;
+	ricci_type type; /* values: their type, how many, where */
+	int64_t count;
+	const void *values;
+	int64_t zero; /* 1 + the row that starts at 0; 0: none */
 } ricci_init;
 RICCI_API ricci_init ricci_constant(double value);
 RICCI_API ricci_init ricci_normal(double deviation);	     /* mean 0 */
@@ -110,6 +114,16 @@ RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
 /* Normal of mean 0, drawn anew where it is outside of -bound..bound. deviation > 0, bound at least
  * a tenth of it; 2 deviations are usual. */
 RICCI_API ricci_init ricci_truncated_normal(double deviation, double bound);
+/* Of a float tensor of 2 dimensions or more, as a matrix of its first dimension by the others: `gain`
+ * times a matrix whose shorter side is orthonormal, the Q of the QR factorisation of drawn normals with
+ * R's diagonal positive, so uniformly distributed (Saxe, McClelland, Ganguli 2014; Mezzadri 2007).
+ * The same on all processors of an architecture and for any number of threads. */
+RICCI_API ricci_init ricci_orthogonal(double gain);
+/* An array of the caller's, in C order: type and count are those of the tensor that starts from it.
+ * The graph copies it when ricci_param, ricci_state, ricci_set_init or a layer is called. */
+RICCI_API ricci_init ricci_values(ricci_type type, int64_t count, const void *values);
+/* The same initialiser, but for a row of the first dimension, which starts at 0. */
+RICCI_API ricci_init ricci_zero_row(ricci_init init, int64_t row);
 
 /* A tensor that the session keeps between steps: a parameter or a state. It starts from `init`
  * (drawn from the session's seed and the tensor's name, so the order of creation does not matter)
@@ -120,6 +134,10 @@ RICCI_API ricci_tensor *ricci_param(ricci_graph *g, const char *name, ricci_type
 /* The same for a tensor that is not trained (moments, running statistics): gradients skip it. */
 RICCI_API ricci_tensor *ricci_state(ricci_graph *g, const char *name, ricci_type type, int rank,
 				    const int64_t *shape, ricci_init init);
+/* Another initialiser for a parameter or state, such as one that a layer has made, before the graph
+ * has sessions: ricci_set_init(ricci_param_find(g, "weight_hh_l0"), ricci_orthogonal(1)). 0 or the
+ * graph's error. */
+RICCI_API int ricci_set_init(ricci_tensor *t, ricci_init init);
 
 /* How many pointers are written there. */
 #define RICCI_COUNT(...) ((int)(sizeof((const void *const[]){__VA_ARGS__}) / sizeof(const void *)))

@@ -48,8 +48,29 @@ static void store(Type type, void *data, int64_t i, double v)
 	}
 }
 
-/* Parameters as their initialisers say, constants moved by up to 1/2, so that no element is at a
- * kink; other floats from -1 to 1; integers among those that an index may be, from 0 on. */
+/* A number as the initialiser says, v being uniform in -1..1. */
+static double initial(const ricci_tensor *t, int64_t i, double v)
+{
+	const ricci_init *in = &t->init;
+	int64_t rows = ricci_rank(t) ? ricci_extent(t, 0) : 1,
+		columns = tensor_size(t->node) / rows;
+	switch (in->kind) {
+	case INIT_CONSTANT:
+		return in->a + v / 2;
+	case INIT_VALUES:
+		return type_load((Type)in->type, in->values, (size_t)i) + v / 2;
+	case INIT_UNIFORM:
+		return in->a + (in->b - in->a) * (v + 1) / 2;
+	case INIT_ORTHOGONAL:
+		return 1.7 * v * in->a / sqrt((double)(rows > columns ? rows : columns));
+	default:
+		return 1.7 * v * in->a;
+	}
+}
+
+/* Parameters as their initialisers say, constants and values moved by up to 1/2, so that no element
+ * is at a kink, normal and orthogonal ones uniform with that deviation; other floats from -1 to 1;
+ * integers among those that an index may be, from 0 on. */
 static void draw(Check *c, const ricci_tensor *t, int stream, void *data)
 {
 	Type type = (Type)t->node->type;
@@ -63,12 +84,8 @@ static void draw(Check *c, const ricci_tensor *t, int stream, void *data)
 		double v = rng_range(&r, -1, 1);
 		if (!type_is_float(type))
 			v = (double)(low + (int64_t)rng_below(&r, (uint64_t)(high - low) + 1));
-		else if (t->role != ROLE_INPUT && t->init.kind == 0)
-			v = t->init.a + v / 2;
-		else if (t->role != ROLE_INPUT && t->init.kind == 1)
-			v *= 1.7 * t->init.a;
 		else if (t->role != ROLE_INPUT)
-			v = t->init.a + (t->init.b - t->init.a) * (v + 1) / 2;
+			v = initial(t, i, v);
 		store(type, data, i, v);
 	}
 }

@@ -101,25 +101,45 @@ static void fill_parts(void *const *buf, const KernelEnv *env, int64_t begin, in
 			store_chunk(st, d, at, 1, &(float){0});
 }
 
-int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
+static int numbers_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
 {
 	const ricci_init *in = &st->tensor->init;
-	bool normal = in->kind == 1 || in->kind == 3;
-	double bound = in->kind == 3 ? in->b : INFINITY;
+	bool constant = in->kind == INIT_CONSTANT, within = in->kind == INIT_TRUNCATED;
+	bool normal = in->kind == INIT_NORMAL || within;
+	double bound = within ? in->b : INFINITY;
 	/* The step is one that no training reaches. */
 	Distribution d = {.normal = normal,
 			  .shift = normal ? 0 : in->a,
-			  .scale = in->kind == 0 ? 0
-				   : normal	 ? in->a
-						 : in->b - in->a,
+			  .scale = constant ? 0
+				   : normal ? in->a
+					    : in->b - in->a,
 			  .key = name_key(st->tensor->name),
 			  .seed = seed,
 			  .step = UINT64_MAX};
-	Kernel k = {.run = in->kind == 0 ? fill_parts : draw_parts,
+	Kernel k = {.run = constant ? fill_parts : draw_parts,
 		    .parts = (tensor_size(st->node) + PART - 1) / PART};
 	void *buf[] = {st, &d, &bound};
 
-	if (in->kind == 0 && in->a == 0 && !signbit(in->a))
+	if (constant && in->a == 0 && !signbit(in->a))
 		return 0;
 	return pool_run(pool, &k, buf, seed, 0, err);
+}
+
+int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
+{
+	const ricci_init *in = &st->tensor->init;
+	int code = 0;
+
+	if (in->kind == INIT_VALUES)
+		memcpy(st->data, in->values, st->bytes);
+	else if (in->kind == INIT_ORTHOGONAL)
+		code = storage_orthogonal(st, seed, name_key(st->tensor->name), pool, err);
+	else
+		code = numbers_draw(st, seed, pool, err);
+	if (in->zero && !code) {
+		size_t row = st->bytes / (size_t)ricci_extent(st->tensor, 0);
+
+		memset((char *)st->data + row * (size_t)(in->zero - 1), 0, row);
+	}
+	return code;
 }

@@ -292,6 +292,8 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 } Storage;
 /* draw.c: the first values of a parameter or state, whose data are zeros. */
 int storage_draw(Storage *st, uint64_t seed, Pool *pool, Error *err);
+/* orthogonal.c: of a float matrix, drawn from `key`. */
+int storage_orthogonal(Storage *st, uint64_t seed, uint64_t key, Pool *pool, Error *err);
 
 /* profile.c: seconds of launches, or of steps. Of many, some at even distances are kept. */
 enum { TIMES_KEPT = 32 };

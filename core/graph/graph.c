@@ -160,24 +160,13 @@ static ricci_tensor *add_tensor(ricci_graph *g, const char *what, const char *na
 		return graph_missing(what), NULL;
 	if (!graph_open(g, what) || check_shape(g, what, name, type, rank, shape))
 		return &g->nil;
-	if (init.kind < 0 || init.kind > 3 || !isfinite(init.a) || !isfinite(init.b)) {
-		error_set(&g->ir.err, RICCI_EINVAL,
-			  "%s %s: the initial value is none of ricci_constant, _normal, _uniform, "
-			  "_truncated_normal",
-			  what, name);
+	if (init_check(g, what, name, type, rank, shape, &init))
 		return &g->nil;
-	}
-	if (init.kind == 3 && !(init.a > 0 && init.b >= 0.1 * init.a)) {
-		error_set(&g->ir.err, RICCI_EINVAL,
-			  "%s %s: a truncated normal of deviation %g within %g; the deviation must "
-			  "be positive, the bound at least a tenth of it",
-			  what, name, init.a, init.b);
-		return &g->nil;
-	}
 	IR_ENTER(&g->ir, &g->nil);
 	name = scope_name(g, name);
+	ricci_init kept = init_kept(g, &init);
 	ricci_tensor *t = handle_new(g, node_input(&g->ir, name, type, rank, shape), name, role);
-	t->init = init;
+	t->init = kept;
 	IR_LEAVE(&g->ir);
 	return t;
 }
@@ -207,24 +196,26 @@ ricci_tensor *ricci_state(ricci_graph *g, const char *name, ricci_type type, int
 	return add_tensor(g, "ricci_state", name, type, rank, shape, ROLE_STATE, init);
 }
 
-ricci_init ricci_constant(double value)
+int ricci_set_init(ricci_tensor *t, ricci_init init)
 {
-	return (ricci_init){0, value, 0};
-}
-
-ricci_init ricci_normal(double deviation)
-{
-	return (ricci_init){1, deviation, 0};
-}
-
-ricci_init ricci_uniform(double low, double high)
-{
-	return (ricci_init){2, low, high};
-}
-
-ricci_init ricci_truncated_normal(double deviation, double bound)
-{
-	return (ricci_init){3, deviation, bound};
+	const char *what = "ricci_set_init";
+	if (!t)
+		return graph_missing(what);
+	ricci_graph *g = t->g;
+	if (!graph_open(g, what))
+		return g->ir.err.code;
+	if (t->role != ROLE_PARAM && t->role != ROLE_STATE)
+		return error_set(&g->ir.err, RICCI_EINVAL, "%s: '%s' is no parameter and no state",
+				 what, t->name ? t->name : "");
+	int64_t shape[RICCI_MAX_RANK];
+	for (int d = 0; d < ricci_rank(t); d++)
+		shape[d] = ricci_extent(t, d);
+	if (init_check(g, what, t->name, (Type)t->node->type, ricci_rank(t), shape, &init))
+		return g->ir.err.code;
+	IR_ENTER(&g->ir, g->ir.err.code);
+	t->init = init_kept(g, &init);
+	IR_LEAVE(&g->ir);
+	return 0;
 }
 
 /* ---- what gathers need of data ---- */

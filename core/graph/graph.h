@@ -50,6 +50,22 @@ void graph_ref(ricci_graph *g);		 /* ricci_graph_free takes it back */
 bool graph_frozen(const ricci_graph *g); /* it has sessions, so it refuses changes */
 /* Gives inputs the contracts of what was elaborated (ir->need). */
 int graph_needs(ricci_graph *g);
+/* ---- what parameters and states start from (initial.c) ---- */
+enum {
+	INIT_CONSTANT,
+	INIT_NORMAL,
+	INIT_UNIFORM,
+	INIT_TRUNCATED,
+	INIT_ORTHOGONAL,
+	INIT_VALUES,
+	INIT_COUNT
+}; /* ricci_init.kind */
+/* Does it fit a tensor of that type and shape? 0 or the sticky error, which begins with the call and the
+ * name. */
+int init_check(ricci_graph *g, const char *call, const char *name, Type type, int rank,
+	       const int64_t *shape, const ricci_init *init);
+/* The same with its values in the arena. Under IR_ENTER. */
+ricci_init init_kept(ricci_graph *g, const ricci_init *init);
 /* ---- names (names.c) ---- */
 typedef struct NameScope {
 	const char *prefix; /* of all open scopes, with the last point */

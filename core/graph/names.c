@@ -26,8 +26,10 @@ static void bucket_put(ricci_graph *g, ricci_tensor *t)
 void names_add(ricci_graph *g, ricci_tensor *t)
 {
 	if ((size_t)g->nnamed++ >= g->nbucket) {
-		g->nbucket = g->nbucket ? 2 * g->nbucket : 64;
-		g->bucket = arena_alloc(&g->ir.arena, g->nbucket * sizeof *g->bucket);
+		size_t n = g->nbucket ? 2 * g->nbucket : 64;
+
+		g->bucket = arena_alloc(&g->ir.arena, n * sizeof *g->bucket);
+		g->nbucket = n; /* only now: the allocation may have jumped away */
 		for (ricci_tensor *old = g->first; old; old = old->next)
 			if (old->role != ROLE_COMP)
 				bucket_put(g, old);

@@ -11,8 +11,9 @@ extern "C" {
 
 /* ---- layers (nn/layers/)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
- * come from those alone; ricci_show prints them. f32 or f64 throughout, labels and indices I32 or
- * I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
+ * come from those alone; ricci_show prints them. The operands of a layer have one type: f32, f64, or bf16
+ * or f16, whose sums are f32 and whose tensors are rounded (tests/nn/test_layers_narrow.c: to within
+ * eight roundings of the largest element). Labels and indices are I32 or I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
  * like ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph.
  * "[...]" are any dimensions, also none; weights and biases have PyTorch's layouts. Where a layer
  * differs in training, `training` of the notation decides, so one graph serves both. */
@@ -21,6 +22,10 @@ extern "C" {
 RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias);
 /* indices [...] of integers in 0..n-1, w [n,k] -> [...,k]: row t of w for each t. */
 RICCI_API ricci_tensor *ricci_embedding(ricci_tensor *indices, ricci_tensor *w);
+/* The same; row `padding`, from the end where it is negative, has no gradient from here, so that it stays
+ * as it is but for weight decay (PyTorch's padding_idx). */
+RICCI_API ricci_tensor *ricci_embedding_padded(ricci_tensor *indices, ricci_tensor *w,
+					       int64_t padding);
 
 /* A number for all dimensions of the image, or an array of one for each in its place. */
 typedef struct {
@@ -179,6 +184,7 @@ typedef struct {
 	int64_t count, out;	/* rows of the weights, and their length */
 	ricci_type type;	/* of the weights; 0: F32 */
 	const ricci_init *init; /* NULL: ricci_normal(1) */
+	const int64_t *padding; /* as of ricci_embedding_padded; this row starts at 0. NULL: none */
 } ricci_embedding_options;
 #define RICCI_EMBEDDING(...)                                                                       \
 	((ricci_embedding_options){.size = sizeof(ricci_embedding_options), __VA_ARGS__})
@@ -364,7 +370,8 @@ RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
 
 /* ---- initialisers (nn/layers/initialisers.c)
  * By the products added up for an element of the result (fan_in) or of the gradient (fan_out): of a
- * convolution, channels times window. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998),
+ * convolution, channels times window. Truncated normals, orthogonal matrices and arrays of values are in
+ * <ricci.h>. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998),
  * sqrt(2/fan_in) (He et al. 2015, for what a relu follows), sqrt(2/(fan_in+fan_out)) (Glorot &
  * Bengio 2010); _uniform: uniform with that deviation, so in +-sqrt(3) times it. ricci_glorot is
  * the uniform one. */

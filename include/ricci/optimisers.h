@@ -28,7 +28,10 @@ typedef enum {
 	RICCI_LAMB,	/* You et al. 2020, algorithm 2 */
 	RICCI_RMSPROP,	/* s = beta2 s + (1 - beta2) g^2; p -= r g / (sqrt(s) + epsilon); with
 			 * `momentum` p -= r v, v = momentum v + g / (sqrt(s) + epsilon) */
-	RICCI_ADAGRAD	/* s += g^2; p -= r g / (sqrt(s) + epsilon) */
+	RICCI_ADAGRAD,	/* s += g^2; p -= r g / (sqrt(s) + epsilon) */
+	RICCI_AMSGRAD,	/* Adam, its second moment the greatest so far (Reddi, Kale, Kumar 2018,
+			 * algorithm 2, with Adam's corrections as in PyTorch) */
+	RICCI_AMSGRADW	/* the same, and p -= r d p */
 } ricci_rule;
 
 /* In place of an option's usual value: zero. */
@@ -54,19 +57,21 @@ typedef struct {
 	double beta1, beta2; /* usually .9 and .999; RMSprop's beta2 .99 */
 	double epsilon;	     /* usually 1e-8; LAMB 1e-6, Adagrad 1e-10 */
 	double momentum;     /* of RICCI_MOMENTUM and _NESTEROV usually .9 */
-	double decay;	     /* weight decay: AdamW's and LAMB's own (AdamW usually .01); in others
+	double decay; /* weight decay: AdamW's, AMSGradW's and LAMB's own (LAMB usually none, the others
+				 .01); in others
 				 g + d p takes g's place (usually none) */
-	double clip_norm;    /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
+	double clip_norm;  /* gradients times min(1, clip_norm / (norm + 1e-6)), norm being that
 				 of all gradients together; 0: none */
-	double clip_value;   /* gradients clipped to -clip_value..clip_value; 0: none */
-	int accumulate;	     /* n: an update in every n-th step only, with the mean of n gradients;
+	double clip_value; /* gradients clipped to -clip_value..clip_value; 0: none */
+	int accumulate;	   /* n: an update in every n-th step only, with the mean of n gradients;
 				 the sums are states ("w.gradient"); 0 or 1: in every step */
-	double average; /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
+	double average;	   /* a: states "ema.w" = a ema + (1 - a) w after each update, the first of
 				 which copies w; 0: none. See ricci_averaged */
 	int ngroup;
 	const ricci_group *group;
 	const char *name; /* of its counters ("adam.step"); NULL: the rule's. Two optimisers of one
 			     graph, each with frozen groups, need two names */
+	int maximise;	  /* 1: the loss is made great, not small: the gradient of -loss is taken */
 } ricci_optimiser;
 #define RICCI_OPTIMISER(...) ((ricci_optimiser){.size = sizeof(ricci_optimiser), __VA_ARGS__})
 /* options may be NULL: SGD. E.g. AdamW without decay of biases:

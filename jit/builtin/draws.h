@@ -6,6 +6,6 @@
 
 /* DRAW_CHUNK values from element 4*first on. */
 typedef void DrawFn(const Distribution *d, uint64_t first, float *dst);
-DrawFn draw_chunk_plain, draw_chunk_avx2, draw_chunk_avx512;
+DrawFn draw_chunk_avx2, draw_chunk_avx512; /* draw_chunk_plain: jit/jit.h */
 
 #endif

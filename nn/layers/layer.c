@@ -32,9 +32,12 @@ ricci_tensor *ricci_embedding_layer(ricci_tensor *indices, const char *name,
 	    !layer_positive(&l, "count", o.count) || !layer_positive(&l, "out", o.out))
 		return layer_nil(indices);
 	l.type = o.type;
-	return ricci_embedding(indices,
-			       layer_parameter(&l, "weight", 2, (int64_t[]){o.count, o.out},
-					       o.init ? *o.init : ricci_normal(1)));
+	ricci_init init = o.init ? *o.init : ricci_normal(1);
+	if (o.padding)
+		init = ricci_zero_row(init, *o.padding < 0 ? *o.padding + o.count : *o.padding);
+	ricci_tensor *w = layer_parameter(&l, "weight", 2, (int64_t[]){o.count, o.out}, init);
+	return o.padding ? ricci_embedding_padded(indices, w, *o.padding)
+			 : ricci_embedding(indices, w);
 }
 
 ricci_tensor *ricci_conv_layer(ricci_tensor *x, const char *name, const ricci_conv_options *options)

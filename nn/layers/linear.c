@@ -25,3 +25,22 @@ ricci_tensor *ricci_embedding(ricci_tensor *t, ricci_tensor *w)
 		return layer_nil(t);
 	return layer_of(0, "Y[...,j] = W[T[...],j]", 2, (ricci_tensor *[]){w, t});
 }
+
+/* The same; the row `padding` is a number to the gradient. */
+ricci_tensor *ricci_embedding_padded(ricci_tensor *t, ricci_tensor *w, int64_t padding)
+{
+	const char *who = "ricci_embedding_padded";
+	const Operand o[] = {{t, 0, RICCI_MAX_RANK - 1, "indices [...]"},
+			     {w, 2, 2, "w [count, size]"}};
+	if (!layer_check(who, 2, o))
+		return layer_nil(t);
+	int64_t count = ricci_extent(w, 0);
+	if (padding < -count || padding >= count)
+		return layer_fail(t, "%s: the padding is row %lld of %lld", who, (long long)padding,
+				  (long long)count);
+	Text text = {0};
+	text_add(&text, "W, T -> Y: ");
+	layer_integer(&text, "P", padding < 0 ? padding + count : padding);
+	layer_text(&text, 0, "Y[...,j] = T[...] == P ? stop_gradient(W[T[...],j]) : W[T[...],j]");
+	return layer_build(&text, 2, (ricci_tensor *[]){w, t});
+}

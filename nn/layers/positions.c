@@ -18,7 +18,7 @@ static bool position_check(const char *who, ricci_tensor *x, ricci_tensor *posit
 static void angles_text(Text *t, ricci_tensor *x, int time, int64_t pairs, double base,
 			bool position)
 {
-	const char *type = ricci_dtype(x) == RICCI_F64 ? "f64" : "f32";
+	const char *type = type_name((Type)ricci_dtype(x));
 	text_add(t, "steps = %lld; pairs = %lld; rate = %.17g; ", (long long)ricci_extent(x, time),
 		 (long long)pairs, -log(base) / (double)pairs);
 	text_add(t, "U[i,k] = f64(i%s)*exp(f64(k)*rate) where i < steps, k < pairs; ",
@@ -91,7 +91,7 @@ ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position
 	text_add(&t, "U[i,k] = f64(i%s)*exp(f64(k)*rate) where i < steps, k < pairs; ",
 		 position ? " + P[]" : "");
 	text_add(&t, "Y[b,i,e] = X[b,i,e] + %s(e%%2 == 0 ? sin(U[i,e/2]) : cos(U[i,e/2]))",
-		 ricci_dtype(x) == RICCI_F64 ? "f64" : "f32");
+		 type_name((Type)ricci_dtype(x)));
 	return layer_build(&t, position ? 2 : 1, (ricci_tensor *[]){position ? position : x, x});
 }
 

@@ -105,21 +105,9 @@ static ricci_tensor *mean(Ctc *c, ricci_tensor *a, ricci_tensor *b)
 		   c->type, c->batch);
 }
 
-ricci_tensor *ricci_ctc_loss(ricci_tensor *logits, ricci_tensor *labels, ricci_tensor *steps,
-			     ricci_tensor *lengths, int blank)
+static ricci_tensor *loss(ricci_tensor *logits, ricci_tensor *labels, ricci_tensor *steps,
+			  ricci_tensor *lengths, int blank)
 {
-	const Operand o[] = {{logits, 3, 3, "logits [step, batch, class]"},
-			     {labels, 2, 2, "labels [batch, position]"}};
-	const Operand counts[] = {{logits, 3, 3, "logits [step, batch, class]"},
-				  {steps, 1, 1, "steps [batch]"},
-				  {lengths, 1, 1, "lengths [batch]"}};
-	const char *who = "ricci_ctc_loss";
-	if (!layer_check(who, 2, o) || (steps && !layer_check(who, 2, counts)) ||
-	    (lengths && !layer_check(who, 2, (Operand[]){counts[0], counts[2]})))
-		return layer_nil(logits);
-	if (blank < 0 || blank >= ricci_extent(logits, 2))
-		return layer_fail(logits, "%s: the blank is class %d, there are %lld classes", who,
-				  blank, (long long)ricci_extent(logits, 2));
 	Ctc c = {.g = ricci_graph_of(logits),
 		 .labels = labels,
 		 .lengths = lengths,
@@ -138,4 +126,29 @@ ricci_tensor *ricci_ctc_loss(ricci_tensor *logits, ricci_tensor *labels, ricci_t
 	ricci_tensor *final[2] = {layer_nil(logits), layer_nil(logits)};
 	forward(&c, log_p, final);
 	return ricci_graph_error(c.g) ? layer_nil(logits) : mean(&c, final[0], final[1]);
+}
+
+ricci_tensor *ricci_ctc_loss(ricci_tensor *logits, ricci_tensor *labels, ricci_tensor *steps,
+			     ricci_tensor *lengths, int blank)
+{
+	const char *who = "ricci_ctc_loss";
+	const Operand o[] = {{logits, 3, 3, "logits [step, batch, class]"},
+			     {labels, 2, 2, "labels [batch, position]"}};
+	const Operand counts[] = {{logits, 3, 3, "logits [step, batch, class]"},
+				  {steps, 1, 1, "steps [batch]"},
+				  {lengths, 1, 1, "lengths [batch]"}};
+	if (!layer_check(who, 2, o) || (steps && !layer_check(who, 2, counts)) ||
+	    (lengths && !layer_check(who, 2, (Operand[]){counts[0], counts[2]})))
+		return layer_nil(logits);
+	if (blank < 0 || blank >= ricci_extent(logits, 2))
+		return layer_fail(logits, "%s: the blank is class %d, there are %lld classes", who,
+				  blank, (long long)ricci_extent(logits, 2));
+	/* 16 bits hold neither -1e30 nor a sum over many steps */
+	ricci_type type = ricci_dtype(logits);
+	if (type != RICCI_BF16 && type != RICCI_F16)
+		return loss(logits, labels, steps, lengths, blank);
+	ricci_tensor *wide = ricci_op(ricci_graph_of(logits), "Y[...] = f32(X[...])", logits);
+	wide = loss(wide, labels, steps, lengths, blank);
+	return ricci_op(ricci_graph_of(logits),
+			type == RICCI_F16 ? "Y[] = f16(X[])" : "Y[] = bf16(X[])", wide);
 }

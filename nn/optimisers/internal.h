@@ -40,7 +40,7 @@ ricci_tensor *formula_cast(ricci_tensor *t, ricci_type type);
 ricci_tensor *formula_state(ricci_tensor *p, const char *prefix, const char *suffix);
 
 /* ---- rules (rules.c) */
-enum { RULE_RMSPROP_MOMENTUM = RICCI_ADAGRAD + 1, RULE_COUNT, RULE_STATES = 2 };
+enum { RULE_RMSPROP_MOMENTUM = RICCI_AMSGRADW + 1, RULE_COUNT, RULE_STATES = 3 };
 typedef struct Rule {
 	const char *name;      /* in messages and in the name of its count of updates */
 	bool decay;	       /* `update` reads decay; if not, it is added to the gradient */

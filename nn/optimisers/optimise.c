@@ -64,7 +64,7 @@ static int option(Optimiser *z, const char *name, double *value, double usual, d
 static int options_check(Optimiser *z)
 {
 	ricci_optimiser *o = &z->o;
-	if ((int)o->rule < 0 || o->rule > RICCI_ADAGRAD)
+	if ((int)o->rule < 0 || (int)o->rule >= RULE_RMSPROP_MOMENTUM)
 		return fail(z, "there is no rule %d", (int)o->rule);
 	bool moving = o->momentum != 0 && o->momentum != RICCI_NONE;
 	z->rule = &optimiser_rule[moving && o->rule == RICCI_SGD       ? RICCI_MOMENTUM
@@ -163,6 +163,8 @@ static int gradients(Optimiser *z, ricci_tensor *loss)
 		return error_set(&z->g->ir.err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < z->n; i++)
 		list[i] = z->trained[i].param;
+	if (z->o.maximise)
+		loss = ricci_op(z->g, "M[] = -L[]", loss);
 	int status = ricci_grad(z->g, loss, NULL, z->n, list, grad), n = 0;
 	for (int i = 0; i < z->n && !status; i++)
 		if (!gradient_none(grad[i])) {

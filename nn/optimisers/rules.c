@@ -1,5 +1,6 @@
 /* rules.c - the table of optimisers: what a rule keeps for each parameter, and its equations.
- * In the programs p, g are the parameter and its gradient, X a state, X1 its next value, N the
+ * In the programs p, g are the parameter and its gradient, X a state, X1 its next value, which later
+ * states read, N the
  * parameter's next value, and scalars: rate, the parameter's learning rate; t, the number of this
  * update, from 1; b, c, what `scalars` gives; the options of ricci_optimiser; rest1 and rest2, which
  * are 1 - beta1 and 1 - beta2. Invariant: a new rule is a row here and a name in ricci_rule; nothing
@@ -14,6 +15,8 @@
 #define MEAN {"M", ".moment1", "M1[...] = beta1[] * M[...] + rest1[] * g[...]"}
 #define SQUARE {"V", ".moment2", "V1[...] = beta2[] * V[...] + rest2[] * g[...] * g[...]"}
 #define ADAPTED "b[] * (M1[...] / (sqrt(V1[...] * c[]) + epsilon[]))"
+#define GREATEST {"H", ".moment2_max", "H1[...] = max(H[...], V1[...])"}
+#define BOUNDED "b[] * (M1[...] / (sqrt(H1[...] * c[]) + epsilon[]))"
 #define MOMENT(update) {"M", ".moment", "M1[...] = momentum[] * M[...] + " update}
 #define SCALED "g[...] / (sqrt(V1[...]) + epsilon[])"
 
@@ -65,5 +68,16 @@ const Rule optimiser_rule[RULE_COUNT] = {
 		.usual = {.epsilon = 1e-10},
 		.state = {{"V", ".sum", "V1[...] = V[...] + g[...] * g[...]"}},
 		.update = "N[...] = p[...] - rate[] * (" SCALED ")"},
+	/* Reddi, Kale, Kumar 2018, algorithm 2, the corrections as in PyTorch */
+	[RICCI_AMSGRAD] = {"amsgrad",
+		.usual = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+		.scalars = CORRECTIONS,
+		.state = {MEAN, SQUARE, GREATEST},
+		.update = "N[...] = p[...] - rate[] * " BOUNDED},
+	[RICCI_AMSGRADW] = {"amsgradw", .decay = true,
+		.usual = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .decay = 0.01},
+		.scalars = CORRECTIONS,
+		.state = {MEAN, SQUARE, GREATEST},
+		.update = "N[...] = p[...] - rate[] * decay[] * p[...] - rate[] * " BOUNDED},
 };
 /* clang-format on */

@@ -133,8 +133,8 @@ static char long_name[251]; /* 250 letters */
 	  ricci_param(f.g, "y", RICCI_I32, 1, SHAPE(3), ricci_constant(0)))                        \
 	R(RICCI_EINVAL,                                                                            \
 	  "ricci_param y: the initial value is none of ricci_constant, _normal, _uniform, "        \
-	  "_truncated_normal",                                                                     \
-	  ricci_param(f.g, "y", RICCI_F32, 1, SHAPE(3), ((ricci_init){9, 0, 0})))                  \
+	  "_truncated_normal, _orthogonal, _values",                                               \
+	  ricci_param(f.g, "y", RICCI_F32, 1, SHAPE(3), ((ricci_init){.kind = 9})))                \
 	R(RICCI_EINVAL,                                                                            \
 	  "equation: the operand for B is NULL\n  Y[i,j] = A[i,j] + B[i,j]\n"                      \
 	  "                    ^",                                                                 \

@@ -1,5 +1,5 @@
 /* test_layer_options.c - what options of layers do beyond the numbers of test_layers_torch.c: the
- * places of maxima among ties and NaN. */
+ * places of maxima among ties and NaN; the row of an embedding that pads. */
 #include "tests/memory_check.h"
 
 #include <ricci_nn.h>
@@ -54,6 +54,35 @@ static void places(ricci_backend backend)
 	ricci_graph_free(g);
 }
 
+/* Training moves all rows but the one that pads, which is zero. */
+static void padding(void)
+{
+	enum { ROWS = 4, OUT = 3 };
+	const int32_t index[5] = {2, 0, 3, 2, 1};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *t = ricci_input(g, "t", RICCI_I32, SHAPE(5)), *w;
+	ricci_tensor *y = ricci_embedding_layer(
+		t, "e", &RICCI_EMBEDDING(.count = ROWS, .out = OUT, .padding = &(int64_t){-2}));
+	ricci_tensor *loss = ricci_op(g, "L[] += (Y[i,j] - 1)*(Y[i,j] - 1)", y);
+	ricci_sgd(loss, ricci_learning_rate(g, 0.125));
+	CHECK_GRAPH(g);
+	w = ricci_param_find(g, "e.weight");
+	ricci_session *s = ricci_session_new(
+		g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC, .threads = 1), 1, 1, &loss);
+	float before[ROWS * OUT], after[ROWS * OUT];
+	CHECK_INT(ricci_fetch(s, w, before, sizeof before), 0);
+	CHECK_INT(ricci_feed(s, t, index, sizeof index), 0);
+	CHECK_INT(ricci_step(s), 0);
+	CHECK_INT(ricci_fetch(s, w, after, sizeof after), 0);
+	for (int k = 0; k < ROWS * OUT; k++) {
+		bool pads = k / OUT == 2;
+		CHECK((before[k] == 0) == pads);
+		CHECK((before[k] == after[k]) == pads);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 static int build(void)
 {
 	ricci_graph *g = ricci_graph_new();
@@ -63,6 +92,10 @@ static int build(void)
 	ricci_tensor *y = ricci_max_pool(x, &RICCI_POOL(.kernel = 2, .indices = &at));
 	y = ricci_max_unpool(y, at, (int64_t[]){5, 4});
 	ricci_lp_pool(y, 3, &RICCI_POOL(.kernel = 2));
+	ricci_embedding_layer(ricci_input(g, "t", RICCI_I32, SHAPE(2)), "e",
+			      &RICCI_EMBEDDING(.count = 20, .out = 2, .padding = &(int64_t){0}));
+	ricci_set_init(ricci_param_find(g, "e.weight"),
+		       ricci_values(RICCI_F32, 40, (float[40]){1}));
 	int code = ricci_graph_error(g);
 	ricci_graph_free(g);
 	return code;
@@ -73,6 +106,7 @@ int main(void)
 	const ricci_backend backends[] = {RICCI_BACKEND_INTERP, RICCI_BACKEND_TCC};
 	for (int k = 0; k < 2; k++)
 		places(backends[k]);
+	padding();
 	check_memory(build);
 	return check_done();
 }

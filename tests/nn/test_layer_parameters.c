@@ -367,6 +367,13 @@ static void wrong_others(void)
 	BAD("ricci_depth_to_space: 6 channels are not blocks of 2", ricci_depth_to_space(x, 2));
 	BAD("ricci_space_to_depth: an extent of 5 is not blocks of 2", ricci_space_to_depth(x, 2));
 	BAD("ricci_channel_shuffle: 6 channels in 4 groups", ricci_channel_shuffle(x, 4));
+	BAD("ricci_embedding_padded: the padding is row 5 of 5",
+	    ricci_embedding_padded(ricci_input(g, "t", RICCI_I32, SHAPE(2)),
+				   ricci_input(g, "e", RICCI_F32, SHAPE(5, 2)), 5));
+	BAD("ricci_param e.weight: it has no row -1 to be zero",
+	    ricci_embedding_layer(
+		    ricci_input(g, "t", RICCI_I32, SHAPE(2)), "e",
+		    &RICCI_EMBEDDING(.count = 5, .out = 2, .padding = &(int64_t){-6})));
 	CHECK(!ricci_conv(NULL, NULL, NULL, NULL));
 	CHECK(!ricci_instance_norm(NULL, NULL, NULL, 0));
 	CHECK(!ricci_norm_layer(NULL, "n", &RICCI_NORM()));

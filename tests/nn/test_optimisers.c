@@ -53,6 +53,11 @@ static const struct Case {
 	{"groups",
 	 RICCI_OPTIMISER(.rule = RICCI_ADAMW, .decay = 0.25, .ngroup = 2, .group = by_rank), 7},
 	{"frozen", RICCI_OPTIMISER(.ngroup = 1, .group = b_frozen), 7},
+	{"amsgrad", RICCI_OPTIMISER(.rule = RICCI_AMSGRAD, .beta2 = 0.5), 7},
+	{"amsgrad_decay", RICCI_OPTIMISER(.rule = RICCI_AMSGRAD, .decay = 0.25), 7},
+	{"amsgradw", RICCI_OPTIMISER(.rule = RICCI_AMSGRADW, .beta1 = 0.5, .beta2 = 0.5), 7},
+	{"maximise",
+	 RICCI_OPTIMISER(.rule = RICCI_ADAMW, .decay = 0.25, .clip_norm = 2, .maximise = 1), 7},
 };
 
 typedef struct Net {

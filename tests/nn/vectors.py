@@ -336,6 +336,10 @@ def optimisers():
     train("average", all_of(O.Adam), average=0.75)
     train("everything", all_of(O.AdamW, weight_decay=0.25), batches=2, norm=2.0, average=0.5)
     train("groups", grouped)
+    train("amsgrad", all_of(O.Adam, amsgrad=True, betas=(0.9, 0.5)))
+    train("amsgrad_decay", all_of(O.Adam, amsgrad=True, weight_decay=0.25))
+    train("amsgradw", all_of(O.AdamW, amsgrad=True, betas=(0.5, 0.5)))
+    train("maximise", all_of(O.AdamW, maximize=True, weight_decay=0.25), norm=2.0)
     train("frozen", frozen)
 
 
@@ -417,8 +421,8 @@ def losses():
     loss("ctc_blank", x, lambda x: F.ctc_loss(x.log_softmax(-1), label - 1, steps, lengths, blank=4))
 
 
-layers(vectors_layers.drawn(vectors_layers.basic, 19))
-layers(vectors_layers.drawn(vectors_layers.more, 20))
+for one in vectors_layers.LISTS:
+    layers(vectors_layers.drawn(*one))
 torch.set_default_dtype(torch.float64)
 for part in (sequences, optimisers, schedules, losses):
     part()

@@ -119,8 +119,7 @@ def basic():
     case("channel shuffle", lambda x: x.reshape(2, 3, 2, 2).transpose(1, 2).reshape(2, 6, 2), f(2, 6, 2))
 
 
-def more():
-    # pooling
+def pooling():
     case("max pool, rounded up", lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), distinct(2, 2, 6, 7))
     case("max pool, rounded up, pad and dilation", lambda x: F.max_pool2d(x, (2, 3), (3, 2), (1, 1), (2, 1), ceil_mode=True),
          distinct(1, 2, 8, 6))
@@ -140,7 +139,15 @@ def more():
                                                      output_size=[2, 3, 5]), distinct(1, 1, 2, 3, 5))
 
 
-def drawn(make, seed):
+def rows():
+    case("embedding, padded", lambda t, w: F.embedding(t, w, padding_idx=1), ints([[1, 4, 1], [0, 3, 1]]), f(5, 3))
+    case("embedding, padded from the end", lambda t, w: F.embedding(t, w, padding_idx=-2), ints([3, 2, 3]), f(5, 3))
+
+
+LISTS = ((19, basic), (20, pooling), (21, rows))
+
+
+def drawn(seed, make):
     """The cases that `make` lists."""
     CASES.clear()
     torch.manual_seed(seed)
