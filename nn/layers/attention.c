@@ -260,8 +260,9 @@ ricci_tensor *ricci_multihead_attention(ricci_tensor *query, ricci_tensor *key, 
 	l.share = o.share != 0;
 	int64_t size = ricci_extent(query, 2);
 	if (o.heads < 1 || size % o.heads)
-		return layer_fail(query, "%s: %lld columns are not %d heads; give .heads", l.call,
-				  (long long)size, o.heads);
+		return layer_fail(query,
+				  "%s: %lld columns can't be divided into %d heads; give .heads",
+				  l.call, (long long)size, o.heads);
 	if (o.key_heads < 0 || (o.key_heads && o.heads % o.key_heads))
 		return layer_fail(query, "%s: %d heads don't share %d heads of keys evenly", l.call,
 				  o.heads, o.key_heads);

@@ -50,8 +50,9 @@ ricci_tensor *ricci_conv_layer(ricci_tensor *x, const char *name, const ricci_co
 		return layer_nil(x);
 	int64_t in = ricci_extent(x, 1), groups = o.groups ? o.groups : 1, fan = 1;
 	if (groups < 1 || in % groups || o.out % groups)
-		return layer_fail(x, "%s: %lld channels and %d of the result in %d groups", l.call,
-				  (long long)in, o.out, o.groups);
+		return layer_fail(
+			x, "%s: %lld channels and %d of the result can't be divided into %d groups",
+			l.call, (long long)in, o.out, o.groups);
 	int64_t shape[RICCI_MAX_RANK] = {o.transposed ? in : o.out,
 					 (o.transposed ? o.out : in) / groups};
 	for (int d = 0; d < ricci_rank(x) - 2; d++) {

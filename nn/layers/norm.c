@@ -82,8 +82,8 @@ ricci_tensor *ricci_group_norm(ricci_tensor *x, ricci_tensor *w, ricci_tensor *b
 		return layer_nil(x);
 	int64_t channels = ricci_extent(x, 1);
 	if (groups < 1 || channels % groups)
-		return layer_fail(x, "%s: %lld channels in %d groups", who, (long long)channels,
-				  groups);
+		return layer_fail(x, "%s: %lld channels can't be divided into %d groups", who,
+				  (long long)channels, groups);
 	if (!shapes(who, x, w, bias, 1, &channels))
 		return layer_nil(x);
 	int dims = ricci_rank(x) - 2;

@@ -39,8 +39,8 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	bool flat = ricci_rank(x) == 3;
 	int64_t last = ricci_extent(x, ricci_rank(x) - 1);
 	if (flat && (o.heads < 1 || last % o.heads))
-		return layer_fail(x, "%s: %lld columns are not %d heads; give .heads", who,
-				  (long long)last, o.heads);
+		return layer_fail(x, "%s: %lld columns can't be divided into %d heads; give .heads",
+				  who, (long long)last, o.heads);
 	int64_t size = flat ? last / o.heads : last, rotated = o.dims ? o.dims : size;
 	if (rotated < 2 || rotated % 2 || rotated > size)
 		return layer_fail(x,

@@ -305,8 +305,9 @@ ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups)
 		return layer_nil(x);
 	int64_t channels = ricci_extent(x, 1);
 	if (groups < 1 || channels % groups)
-		return layer_fail(x, "ricci_channel_shuffle: %lld channels in %d groups",
-				  (long long)channels, groups);
+		return layer_fail(
+			x, "ricci_channel_shuffle: %lld channels can't be divided into %d groups",
+			(long long)channels, groups);
 	Text t = {0};
 	layer_integer(&t, "G", groups);
 	layer_integer(&t, "K", channels / groups);

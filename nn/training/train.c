@@ -24,6 +24,12 @@ static int run_loader(Run *r)
 	if (feed_open(&r->feed, t->train, true, r->options.seed))
 		return RICCI_EINVAL;
 	r->per_epoch = ricci_data_count(t->train) / r->batch * r->batch;
+	if (r->at.index % (uint64_t)r->batch)
+		return FAIL(r, RICCI_EFORMAT,
+			    "%s continues at sample %llu of an epoch, which no batch of %lld "
+			    "begins: it "
+			    "was saved by another model, or with another batch",
+			    t->resume, (unsigned long long)r->at.index, (long long)r->batch);
 	if (r->at.index > (uint64_t)r->per_epoch ||
 	    ricci_loader_seek(r->feed.loader, r->at.epoch, (int64_t)r->at.index))
 		return FAIL(r, RICCI_EFORMAT, "%s continues at sample %llu, there are %lld",

@@ -328,7 +328,7 @@ static void wrong_windows(void)
 	    ricci_global_avg_pool(b));
 	BAD("ricci_conv_layer: out is 0, it must be 1 or more",
 	    ricci_conv_layer(x, "c", &RICCI_CONV(.kernel = 3)));
-	BAD("ricci_conv_layer: 6 channels and 8 of the result in 4 groups",
+	BAD("ricci_conv_layer: 6 channels and 8 of the result can't be divided into 4 groups",
 	    ricci_conv_layer(x, "c", &RICCI_CONV(.kernel = 3, .out = 8, .groups = 4)));
 	WRONG(RICCI_EINVAL, "ricci_conv_layer: no options given", ricci_conv_layer(x, "c", NULL));
 	WRONG(RICCI_EINVAL, "ricci_linear_layer: no name given",
@@ -339,7 +339,8 @@ static void wrong_others(void)
 {
 	BAD("ricci_group_norm: the weight is [3], it must be [6]",
 	    ricci_group_norm(x, b, NULL, 2, 1e-5));
-	BAD("ricci_group_norm: 6 channels in 4 groups", ricci_group_norm(x, NULL, NULL, 4, 1e-5));
+	BAD("ricci_group_norm: 6 channels can't be divided into 4 groups",
+	    ricci_group_norm(x, NULL, NULL, 4, 1e-5));
 	BAD("ricci_layer_norm: the bias is [3], it must be [5,4]",
 	    ricci_layer_norm(x, NULL, b, 2, 1e-5));
 	BAD("ricci_rms_norm: x has 4 dimensions, not 5", ricci_rms_norm(x, NULL, 5, 1e-5));
@@ -366,7 +367,8 @@ static void wrong_others(void)
 	    ricci_transpose(x, (int[]){0, 1, 1, 3}));
 	BAD("ricci_depth_to_space: 6 channels are not blocks of 2", ricci_depth_to_space(x, 2));
 	BAD("ricci_space_to_depth: an extent of 5 is not blocks of 2", ricci_space_to_depth(x, 2));
-	BAD("ricci_channel_shuffle: 6 channels in 4 groups", ricci_channel_shuffle(x, 4));
+	BAD("ricci_channel_shuffle: 6 channels can't be divided into 4 groups",
+	    ricci_channel_shuffle(x, 4));
 	BAD("ricci_embedding_padded: the padding is row 5 of 5",
 	    ricci_embedding_padded(ricci_input(g, "t", RICCI_I32, SHAPE(2)),
 				   ricci_input(g, "e", RICCI_F32, SHAPE(5, 2)), 5));

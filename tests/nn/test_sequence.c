@@ -227,7 +227,7 @@ static void wrong(void)
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.dropout = 1)));
 	WRONG("ricci_attention: position must be i32 []",
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.causal = 1, .position = i1)));
-	WRONG("ricci_multihead_attention: 6 columns are not 0 heads; give .heads",
+	WRONG("ricci_multihead_attention: 6 columns can't be divided into 0 heads; give .heads",
 	      ricci_multihead_attention(x3, NULL, NULL, "", &RICCI_ATTENTION()));
 	WRONG_AS(RICCI_EINVAL, "ricci_multihead_attention: no name given",
 		 ricci_multihead_attention(x3, NULL, NULL, NULL, &RICCI_ATTENTION(.heads = 2)));
@@ -238,7 +238,8 @@ static void wrong(void)
 	      ricci_multihead_attention(x4, NULL, NULL, "", &RICCI_ATTENTION(.heads = 2)));
 	WRONG("ricci_rotary: 3 of 3 numbers are rotated, it must be an even part",
 	      ricci_rotary(x4, NULL));
-	WRONG("ricci_rotary: 6 columns are not 0 heads; give .heads", ricci_rotary(x3, NULL));
+	WRONG("ricci_rotary: 6 columns can't be divided into 0 heads; give .heads",
+	      ricci_rotary(x3, NULL));
 	WRONG("ricci_sinusoidal_positions: position must be i32 []",
 	      ricci_sinusoidal_positions(x3, i1));
 	WRONG("ricci_learned_positions: table is [3,4], x needs [5 or more,6]",
