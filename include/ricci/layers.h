@@ -254,8 +254,8 @@ typedef struct {
 	int heads, key_heads;
 	int causal; /* 1: query i attends to keys 0..i */
 	ricci_tensor
-		*position;     /* I32 [], with causal: query i attends to keys 0..i+position, as the
-				   next ones behind a cache do; NULL: 0 */
+		*position;     /* I32 [] or [b], with causal: query i attends to keys 0..i+position,
+				   as the next ones behind a cache do; NULL: 0 */
 	ricci_tensor *lengths; /* I32 [b]: sample b has so many keys, the others are padding */
 	ricci_tensor *mask;    /* [tq,tk], [b,tq,tk] or [b,heads,tq,tk]: added to the scores; BOOL:
 				   1 where the query attends to the key */
@@ -287,7 +287,7 @@ typedef struct {
 	int halves;  /* pairs are (i, i + dims/2), as in GPT-NeoX and LLaMA's checkpoints of
 				   Hugging Face; 0: (2i, 2i+1), as in the paper */
 	double base; /* 0: 10000 */
-	ricci_tensor *position; /* I32 []: of the first row; NULL: 0 */
+	ricci_tensor *position; /* I32 [], or [b]: of the first row; NULL: 0 */
 } ricci_rotary_options;
 #define RICCI_ROTARY(...)                                                                          \
 	((ricci_rotary_options){.size = sizeof(ricci_rotary_options), __VA_ARGS__})
@@ -295,10 +295,10 @@ typedef struct {
  * the angle p base^(-2i/dims) (Su et al. 2021, "RoFormer", equation 34). options may be NULL. */
 RICCI_API ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options);
 /* x [b,t,d] plus sin(p / 10000^(2i/d)) in column 2i and its cosine in column 2i+1, p the position of a
- * row (Vaswani et al. 2017, section 3.5). position: of the first row, I32 [], or NULL: 0. */
+ * row (Vaswani et al. 2017, section 3.5). position: of the first row, I32 [] or [b], or NULL: 0. */
 RICCI_API ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position);
-/* x [b,t,d] plus the rows of table [n,d], n >= t, from `position` on; rows outside of the table are
- * its first or last. */
+/* x [b,t,d] plus the rows of table [n,d], n >= t, from `position`, I32 [] or [b], on; rows outside of
+ * the table are its first or last. */
 RICCI_API ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table,
 						ricci_tensor *position);
 

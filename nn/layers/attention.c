@@ -64,15 +64,15 @@ static bool heads_find(Heads *n, ricci_tensor *q, ricci_tensor *k, ricci_tensor 
 static bool options_check(ricci_tensor *q, const Heads *n, const ricci_attention_options *o)
 {
 	const char *who = "ricci_attention";
-	ricci_tensor *l = o->lengths, *m = o->mask, *p = o->position;
+	ricci_tensor *l = o->lengths, *m = o->mask;
 	int rank = m ? ricci_rank(m) : 0;
 	if (l &&
 	    (ricci_rank(l) != 1 || ricci_extent(l, 0) != n->batch || ricci_dtype(l) != RICCI_I32))
 		layer_fail(q, "%s: lengths must be i32 [%lld], one number for each sample", who,
 			   (long long)n->batch);
-	else if (p && (ricci_rank(p) || ricci_dtype(p) != RICCI_I32))
-		layer_fail(q, "%s: position must be i32 []", who);
-	else if (p && !o->causal)
+	else if (!layer_position(who, q, o->position))
+		return false;
+	else if (o->position && !o->causal)
 		layer_fail(q, "%s: position is of causal attention, .causal is 0", who);
 	else if (!(o->dropout >= 0 && o->dropout < 1))
 		layer_fail(q, "%s: dropout is %g, it must be 0 or more and less than 1", who,
@@ -106,7 +106,7 @@ static void scores_text(Text *t, const ricci_attention_options *o, ricci_tensor 
 	bool chooses = mask_chooses(o->mask), any = o->causal || o->lengths || chooses;
 	text_add(t, "; A[b,h,i,j] = ");
 	if (o->causal)
-		text_add(t, "j <= i%s%s", o->position ? " + P[]" : "",
+		text_add(t, "j <= i%s%s", layer_position_of(o->position),
 			 o->lengths || chooses ? " && " : "");
 	if (o->lengths)
 		text_add(t, "j < L[b]%s", chooses ? " && " : "");

@@ -41,6 +41,12 @@ ricci_tensor *layer_parameter(const Layer *l, const char *part, int rank, const 
 ricci_tensor *layer_state(const Layer *l, const char *part, int rank, const int64_t *shape,
 			  ricci_init init);
 
+/* ---- positions (positions.c) of the first rows of sequences: i32 [], or [batch], one a sample */
+/* Is it one of these, or NULL? Otherwise the graph of x gets an error. */
+bool layer_position(const char *who, ricci_tensor *x, const ricci_tensor *position);
+/* What is added to the row i of sample b, " + P[b]" say. */
+const char *layer_position_of(const ricci_tensor *position);
+
 /* ---- windows (window.c) over the dimensions of x from the third on */
 typedef struct Window {
 	int dims;

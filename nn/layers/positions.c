@@ -6,24 +6,35 @@
 
 #include <math.h>
 
-static bool position_check(const char *who, ricci_tensor *x, ricci_tensor *position)
+bool layer_position(const char *who, ricci_tensor *x, const ricci_tensor *position)
 {
-	if (position && (ricci_rank(position) || ricci_dtype(position) != RICCI_I32))
-		layer_fail(x, "%s: position must be i32 []", who);
+	int rank = position ? ricci_rank(position) : 0;
+	if (position && (ricci_dtype(position) != RICCI_I32 || rank > 1 ||
+			 (rank == 1 && ricci_extent(position, 0) != ricci_extent(x, 0))))
+		layer_fail(x, "%s: position must be i32 [], or i32 [%lld], one for each sample",
+			   who, (long long)ricci_extent(x, 0));
 	return !ricci_graph_error(ricci_graph_of(x));
 }
 
-/* The values "base" and "type": what every angle needs. C and S hold the angles' cosines and sines.
- */
-static void angles_text(Text *t, ricci_tensor *x, int time, int64_t pairs, double base,
-			bool position)
+const char *layer_position_of(const ricci_tensor *position)
 {
-	const char *type = type_name((Type)ricci_dtype(x));
-	text_add(t, "steps = %lld; pairs = %lld; rate = %.17g; ", (long long)ricci_extent(x, time),
-		 (long long)pairs, -log(base) / (double)pairs);
-	text_add(t, "U[i,k] = f64(i%s)*exp(f64(k)*rate) where i < steps, k < pairs; ",
-		 position ? " + P[]" : "");
-	text_add(t, "C[i,k] = %s(cos(U[i,k])); S[i,k] = %s(sin(U[i,k])); ", type, type);
+	return !position ? "" : ricci_rank(position) ? " + P[b]" : " + P[]";
+}
+
+/* Indices of what depends on the position: the row, or sample and row. */
+static const char *row_of(const ricci_tensor *position)
+{
+	return position && ricci_rank(position) ? "b,i" : "i";
+}
+
+/* U[row,k] = the position of a row times exp(k * rate). */
+static void angles_text(Text *t, int64_t steps, int64_t pairs, double rate,
+			const ricci_tensor *position)
+{
+	text_add(t, "steps = %lld; pairs = %lld; rate = %.17g; ", (long long)steps,
+		 (long long)pairs, rate);
+	text_add(t, "U[%s,k] = f64(i%s)*exp(f64(k)*rate) where i < steps, k < pairs; ",
+		 row_of(position), layer_position_of(position));
 }
 
 ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
@@ -34,7 +45,7 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	ricci_rotary_options o = RICCI_ROTARY();
 	if (!layer_check(who, 1, need) ||
 	    !layer_options(x, &o, sizeof o, options, "ricci_rotary_options") ||
-	    !position_check(who, x, o.position))
+	    !layer_position(who, x, o.position))
 		return layer_nil(x);
 	bool flat = ricci_rank(x) == 3;
 	int64_t last = ricci_extent(x, ricci_rank(x) - 1);
@@ -50,7 +61,11 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	if (!(base > 0))
 		return layer_fail(x, "%s: base is %g, it must be more than 0", who, base);
 	Text t = {0};
-	angles_text(&t, x, flat ? 1 : 2, rotated / 2, base, o.position != NULL);
+	const char *type = type_name((Type)ricci_dtype(x)), *row = row_of(o.position);
+	angles_text(&t, ricci_extent(x, flat ? 1 : 2), rotated / 2,
+		    -log(base) / (double)(rotated / 2), o.position);
+	text_add(&t, "C[%s,k] = %s(cos(U[%s,k])); S[%s,k] = %s(sin(U[%s,k])); ", row, type, row,
+		 row, type, row);
 	text_add(&t, "heads = %lld; size = %lld; ",
 		 (long long)(flat ? o.heads : ricci_extent(x, 1)), (long long)size);
 	/* X at e and at its partner */
@@ -66,8 +81,8 @@ ricci_tensor *ricci_rotary(ricci_tensor *x, const ricci_rotary_options *options)
 	text_add(&t, "Y[b,h,i,e] = ");
 	if (rotated < size)
 		text_add(&t, "e < 2*pairs ? ");
-	text_add(&t, "%s*C[i,%s] + (%s ? -%s : %s)*S[i,%s]", here, pair,
-		 o.halves ? "e < pairs" : "e%2 == 0", next, before, pair);
+	text_add(&t, "%s*C[%s,%s] + (%s ? -%s : %s)*S[%s,%s]", here, row, pair,
+		 o.halves ? "e < pairs" : "e%2 == 0", next, before, row, pair);
 	if (rotated < size)
 		text_add(&t, " : %s", here);
 	text_add(&t, " where h < heads, e < size");
@@ -81,17 +96,16 @@ ricci_tensor *ricci_sinusoidal_positions(ricci_tensor *x, ricci_tensor *position
 {
 	const char *who = "ricci_sinusoidal_positions";
 	const Operand need[] = {{x, 3, 3, "x [batch, time, size]"}};
-	if (!layer_check(who, 1, need) || !position_check(who, x, position))
+	if (!layer_check(who, 1, need) || !layer_position(who, x, position))
 		return layer_nil(x);
 	int64_t size = ricci_extent(x, 2);
+	const char *row = row_of(position);
 	Text t = {0};
 	/* pairs of an odd size: as if it had one number more */
-	text_add(&t, "steps = %lld; pairs = %lld; rate = %.17g; ", (long long)ricci_extent(x, 1),
-		 (long long)((size + 1) / 2), -2 * log(10000) / (double)size);
-	text_add(&t, "U[i,k] = f64(i%s)*exp(f64(k)*rate) where i < steps, k < pairs; ",
-		 position ? " + P[]" : "");
-	text_add(&t, "Y[b,i,e] = X[b,i,e] + %s(e%%2 == 0 ? sin(U[i,e/2]) : cos(U[i,e/2]))",
-		 type_name((Type)ricci_dtype(x)));
+	angles_text(&t, ricci_extent(x, 1), (size + 1) / 2, -2 * log(10000) / (double)size,
+		    position);
+	text_add(&t, "Y[b,i,e] = X[b,i,e] + %s(e%%2 == 0 ? sin(U[%s,e/2]) : cos(U[%s,e/2]))",
+		 type_name((Type)ricci_dtype(x)), row, row);
 	return layer_build(&t, position ? 2 : 1, (ricci_tensor *[]){position ? position : x, x});
 }
 
@@ -100,7 +114,7 @@ ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table, ricc
 	const char *who = "ricci_learned_positions";
 	const Operand need[] = {{x, 3, 3, "x [batch, time, size]"},
 				{table, 2, 2, "table [positions, size]"}};
-	if (!layer_check(who, 2, need) || !position_check(who, x, position))
+	if (!layer_check(who, 2, need) || !layer_position(who, x, position))
 		return layer_nil(x);
 	if (ricci_extent(table, 1) != ricci_extent(x, 2) ||
 	    ricci_extent(table, 0) < ricci_extent(x, 1))
@@ -109,7 +123,10 @@ ricci_tensor *ricci_learned_positions(ricci_tensor *x, ricci_tensor *table, ricc
 				  (long long)ricci_extent(table, 1), (long long)ricci_extent(x, 1),
 				  (long long)ricci_extent(x, 2));
 	Text t = {0};
-	text_add(&t, position ? "Y[b,i,e] = X[b,i,e] + W[min(max(i + P[], 0), W.size(0)-1), e]"
-			      : "Y[b,i,e] = X[b,i,e] + W[i,e] where i < X.size(1)");
+	if (position)
+		text_add(&t, "Y[b,i,e] = X[b,i,e] + W[min(max(i%s, 0), W.size(0)-1), e]",
+			 layer_position_of(position));
+	else
+		text_add(&t, "Y[b,i,e] = X[b,i,e] + W[i,e] where i < X.size(1)");
 	return layer_build(&t, position ? 3 : 2, (ricci_tensor *[]){x, table, position});
 }

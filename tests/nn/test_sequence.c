@@ -225,7 +225,7 @@ static void wrong(void)
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.mask = x2)));
 	WRONG("ricci_attention: dropout is 1, it must be 0 or more and less than 1",
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.dropout = 1)));
-	WRONG("ricci_attention: position must be i32 []",
+	WRONG("ricci_attention: position must be i32 [], or i32 [2], one for each sample",
 	      ricci_attention(x4, x4, x4, &RICCI_ATTENTION(.causal = 1, .position = i1)));
 	WRONG("ricci_multihead_attention: 6 columns can't be divided into 0 heads; give .heads",
 	      ricci_multihead_attention(x3, NULL, NULL, "", &RICCI_ATTENTION()));
@@ -240,11 +240,65 @@ static void wrong(void)
 	      ricci_rotary(x4, NULL));
 	WRONG("ricci_rotary: 6 columns can't be divided into 0 heads; give .heads",
 	      ricci_rotary(x3, NULL));
-	WRONG("ricci_sinusoidal_positions: position must be i32 []",
+	WRONG("ricci_sinusoidal_positions: position must be i32 [], or i32 [2], one for each "
+	      "sample",
 	      ricci_sinusoidal_positions(x3, i1));
 	WRONG("ricci_learned_positions: table is [3,4], x needs [5 or more,6]",
 	      ricci_learned_positions(x3, x2, NULL));
 	CHECK(!ricci_attention(NULL, NULL, NULL, NULL));
+}
+
+/* What each function gives with a position for each sample, and, of sample b, with that of b for all.
+ */
+static ricci_tensor *with_position(int what, ricci_tensor *x, ricci_tensor *table, ricci_tensor *p)
+{
+	switch (what) {
+	case 0:
+		return ricci_rotary(x, &RICCI_ROTARY(.heads = 2, .position = p));
+	case 1:
+		return ricci_sinusoidal_positions(x, p);
+	case 2:
+		return ricci_learned_positions(x, table, p);
+	default:
+		return ricci_attention(x, x, x,
+				       &RICCI_ATTENTION(.heads = 2, .causal = 1, .position = p));
+	}
+}
+
+static void positions_of_samples(void)
+{
+	static const int32_t at[2] = {3, 1};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_param(g, "x", RICCI_F32, 3, (int64_t[]){2, 5, 8}, ricci_normal(1));
+	ricci_tensor *w = ricci_param(g, "w", RICCI_F32, 2, (int64_t[]){9, 8}, ricci_normal(1));
+	ricci_tensor *each = ricci_input(g, "each", RICCI_I32, 1, (int64_t[]){2}), *one[2], *y[8];
+	one[0] = ricci_input(g, "first", RICCI_I32, 0, NULL);
+	one[1] = ricci_input(g, "second", RICCI_I32, 0, NULL);
+	for (int what = 0; what < 4; what++) {
+		ricci_tensor *all = with_position(what, x, w, each);
+		for (int b = 0; b < 2; b++) {
+			ricci_tensor *alone = with_position(what, x, w, one[b]);
+			y[2 * what + b] = ricci_op(g,
+						   b ? "D[] max= abs(X[1,i,e] - Y[1,i,e])"
+						     : "D[] max= abs(X[0,i,e] - Y[0,i,e])",
+						   all, alone);
+		}
+	}
+	CHECK_GRAPH(g);
+	ricci_session *s = ricci_session_new(g, NULL, 0, 8, y);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
+	CHECK_INT(ricci_feed(s, each, at, sizeof at), 0);
+	for (int b = 0; b < 2; b++)
+		CHECK_INT(ricci_feed(s, one[b], &at[b], sizeof *at), 0);
+	CHECK_INT(ricci_step(s), 0);
+	for (int k = 0; k < 8; k++) {
+		float apart = 1;
+		CHECK_INT(ricci_fetch(s, y[k], &apart, sizeof apart), 0);
+		CHECK_REPORT(apart <= 2e-6f, "function %d, sample %d: %g apart", k / 2, k % 2,
+			     (double)apart);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
 }
 
 int main(void)
@@ -269,5 +323,6 @@ int main(void)
 	no_keys();
 	dropout();
 	wrong();
+	positions_of_samples();
 	return check_done();
 }
