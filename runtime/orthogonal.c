@@ -2,11 +2,11 @@
  *
  * Input: the storage of a float tensor, taken as a matrix of its first dimension by the others.
  * Output: gain times a matrix whose rows, or columns where these are fewer, are orthonormal.
- * The vectors are drawn from a normal distribution and made orthonormal by the modified Gram-Schmidt
- * process, in f64 and twice, so that rounding leaves no more than some units in the last place
- * (Giraud, Langou, Rozloznik 2005, "The loss of orthogonality in the Gram-Schmidt orthogonalization
- * process"). Invariant: each number is the result of one order of operations, whatever the threads.
- */
+ * The vectors are drawn from a normal distribution and made orthonormal by the modified
+ * Gram-Schmidt process, in f64 and twice, so that rounding leaves no more than some units in the
+ * last place (Giraud, Langou, Rozloznik 2005, "The loss of orthogonality in the Gram-Schmidt
+ * orthogonalization process"). Invariant: each number is the result of one order of operations,
+ * whatever the threads. */
 #include "runtime/internal.h"
 #include <math.h>
 
