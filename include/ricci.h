@@ -114,10 +114,10 @@ RICCI_API ricci_init ricci_uniform(double low, double high); /* half open */
 /* Normal of mean 0, drawn anew where it is outside of -bound..bound. deviation > 0, bound at least
  * a tenth of it; 2 deviations are usual. */
 RICCI_API ricci_init ricci_truncated_normal(double deviation, double bound);
-/* Of a float tensor of 2 dimensions or more, as a matrix of its first dimension by the others: `gain`
- * times a matrix whose shorter side is orthonormal, the Q of the QR factorisation of drawn normals with
- * R's diagonal positive, so uniformly distributed (Saxe, McClelland, Ganguli 2014; Mezzadri 2007).
- * The same on all processors of an architecture and for any number of threads. */
+/* Of a float tensor of 2 dimensions or more, as a matrix of its first dimension by the others:
+ * `gain` times a matrix whose shorter side is orthonormal, the Q of the QR factorisation of drawn
+ * normals with R's diagonal positive, so uniformly distributed (Saxe, McClelland, Ganguli 2014;
+ * Mezzadri 2007). The same on all processors of an architecture and for any number of threads. */
 RICCI_API ricci_init ricci_orthogonal(double gain);
 /* An array of the caller's, in C order: type and count are those of the tensor that starts from it.
  * The graph copies it when ricci_param, ricci_state, ricci_set_init or a layer is called. */

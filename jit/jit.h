@@ -42,7 +42,8 @@ enum { DRAW_CHUNK = 1024 };
  * numbers (philox_uniform; pairs of Box and Muller). Equal on all processors within some units in
  * the last place, where they have the same instructions to the last bit. */
 void draw_chunk(const Distribution *d, uint64_t block, float *dst);
-/* The same by the instructions that all processors of the architecture have: equal to the last bit. */
+/* The same by the instructions that all processors of the architecture have, so equal to the last
+ * bit. */
 void draw_chunk_plain(const Distribution *d, uint64_t block, float *dst);
 
 /* ---- equations to equations (rewrite/) ---- */

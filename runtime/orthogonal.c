@@ -2,22 +2,22 @@
  *
  * Input: the storage of a float tensor, taken as a matrix of its first dimension by the others.
  * Output: gain times a matrix whose rows, or columns where these are fewer, are orthonormal.
- * The vectors are drawn from a normal distribution and made orthonormal by the modified Gram-Schmidt
- * process, in f64 and twice, so that rounding leaves no more than some units in the last place
- * (Giraud, Langou, Rozloznik 2005, "The loss of orthogonality in the Gram-Schmidt orthogonalization
- * process"). Invariant: each number is the result of one order of operations, whatever the threads.
- */
+ * The vectors are drawn from a normal distribution and made orthonormal by the modified
+ * Gram-Schmidt process, in f64 and twice, so that rounding leaves no more than some units in the
+ * last place (Giraud, Langou, Rozloznik 2005, "The loss of orthogonality in the Gram-Schmidt
+ * orthogonalization process"). Invariant: each number is the result of one order of operations,
+ * whatever the threads. */
 #include "runtime/internal.h"
 #include <math.h>
 
-/* WORK: multiply-adds of a part. */
-enum { LANES = 8, PASSES = 2, WORK = 1 << 16 };
+/* BLOCK: vectors that are taken out of those behind them at once, while these are in the cache. */
+enum { LANES = 8, PASSES = 2, BLOCK = 32, WORK = 1 << 16 /* multiply-adds of a part */ };
 
 typedef struct Vectors {
 	double *v; /* count vectors of `length`, one behind the other */
 	int64_t count, length;
-	int64_t done; /* vector that the ones behind it are made orthogonal to */
-	int64_t part; /* vectors of a part */
+	int64_t from, to; /* orthonormal ones, which those behind `to` are made orthogonal to */
+	int64_t part;	  /* vectors of a part */
 } Vectors;
 
 static double product(const double *a, const double *b, int64_t n)
@@ -35,37 +35,54 @@ static double product(const double *a, const double *b, int64_t n)
 	return sum;
 }
 
-/* Takes the part along vector `done` out of some behind it. */
-static void subtract(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+static double *vector(const Vectors *m, int64_t k)
+{
+	return m->v + k * m->length;
+}
+
+/* Takes the part along q out of x. */
+static void subtract(const double *restrict q, double *restrict x, int64_t n)
+{
+	double along = product(q, x, n);
+
+	for (int64_t i = 0; i < n; i++)
+		x[i] -= along * q[i];
+}
+
+/* The parts along a block out of some vectors behind it. */
+static void subtract_block(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
 	const Vectors *m = buf[0];
-	const double *q = m->v + m->done * m->length;
-	int64_t first = m->done + 1, last = first + end * m->part;
+	int64_t last = m->to + end * m->part;
 
 	(void)env;
-	if (last > m->count)
-		last = m->count;
-	for (int64_t k = first + begin * m->part; k < last; k++) {
-		double *x = m->v + k * m->length, along = product(q, x, m->length);
+	for (int64_t k = m->to + begin * m->part; k < last && k < m->count; k++)
+		for (int64_t j = m->from; j < m->to; j++)
+			subtract(vector(m, j), vector(m, k), m->length);
+}
 
-		for (int64_t i = 0; i < m->length; i++)
-			x[i] -= along * q[i];
-	}
+static void normalise(double *q, int64_t n)
+{
+	double norm = sqrt(product(q, q, n));
+
+	for (int64_t i = 0; i < n; i++)
+		q[i] /= norm;
 }
 
 static int orthonormal(Vectors *m, Pool *pool, Error *err)
 {
 	int code = 0;
 
-	m->part = WORK / m->length + 1;
-	for (m->done = 0; m->done < m->count && !code; m->done++) {
-		double *q = m->v + m->done * m->length;
-		double norm = sqrt(product(q, q, m->length));
-		Kernel k = {.run = subtract,
-			    .parts = (m->count - m->done - 1 + m->part - 1) / m->part};
-
-		for (int64_t i = 0; i < m->length; i++)
-			q[i] /= norm;
+	m->part = WORK / BLOCK / m->length + 1;
+	for (m->from = 0; m->from < m->count && !code; m->from = m->to) {
+		m->to = m->from + BLOCK < m->count ? m->from + BLOCK : m->count;
+		for (int64_t j = m->from; j < m->to; j++) {
+			normalise(vector(m, j), m->length);
+			for (int64_t k = j + 1; k < m->to; k++)
+				subtract(vector(m, j), vector(m, k), m->length);
+		}
+		Kernel k = {.run = subtract_block,
+			    .parts = (m->count - m->to + m->part - 1) / m->part};
 		if (k.parts)
 			code = pool_run(pool, &k, (void *[]){m}, 0, 0, err);
 	}

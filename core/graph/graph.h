@@ -60,8 +60,8 @@ enum {
 	INIT_VALUES,
 	INIT_COUNT
 }; /* ricci_init.kind */
-/* Does it fit a tensor of that type and shape? 0 or the sticky error, which begins with the call and the
- * name. */
+/* Does it fit a tensor of that type and shape? 0 or the sticky error, which begins with the call
+ * and the name. */
 int init_check(ricci_graph *g, const char *call, const char *name, Type type, int rank,
 	       const int64_t *shape, const ricci_init *init);
 /* The same with its values in the arena. Under IR_ENTER. */

@@ -11,19 +11,23 @@ extern "C" {
 
 /* ---- layers (nn/layers/)
  * Each is a few equations added to the graph of its first operand, so gradients, fusion and kernels
- * come from those alone; ricci_show prints them. The operands of a layer have one type: f32, f64, or bf16
- * or f16, whose sums are f32 and whose tensors are rounded (tests/nn/test_layers_narrow.c: to within
- * eight roundings of the largest element). Labels and indices are I32 or I64. They return one tensor of that graph, or the inert tensor after an error (kept by the graph,
- * like ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph.
- * "[...]" are any dimensions, also none; weights and biases have PyTorch's layouts. Where a layer
- * differs in training, `training` of the notation decides, so one graph serves both. */
+ * come from those alone; ricci_show prints them. The operands of a layer have one type: f32, f64,
+ * or bf16 or f16, whose sums are f32 and whose tensors are rounded (tests/nn/test_layers_narrow.c:
+ * to within eight roundings of the largest element). Labels and indices are I32 or I64. They return
+ * one tensor of that graph, or the inert tensor after an error (kept by the graph, like
+ * ricci_op's); NULL only when the first operand is NULL. Same rule on threads as the graph. "[...]"
+ * are any dimensions, also none; weights and biases have PyTorch's layouts. Where a layer differs
+ * in training, `training` of the notation decides, so one graph serves both. */
 
 /* x [...,k], w [n,k], bias [n] or NULL -> [...,n]: x w' + bias. */
 RICCI_API ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias);
+/* x [...,k], z [...,m], w [n,k,m], bias [n] or NULL -> [...,n]: x w[n] z' + bias[n]. */
+RICCI_API ricci_tensor *ricci_bilinear(ricci_tensor *x, ricci_tensor *z, ricci_tensor *w,
+				       ricci_tensor *bias);
 /* indices [...] of integers in 0..n-1, w [n,k] -> [...,k]: row t of w for each t. */
 RICCI_API ricci_tensor *ricci_embedding(ricci_tensor *indices, ricci_tensor *w);
-/* The same; row `padding`, from the end where it is negative, has no gradient from here, so that it stays
- * as it is but for weight decay (PyTorch's padding_idx). */
+/* The same; row `padding`, from the end where it is negative, has no gradient from here, so that it
+ * stays as it is but for weight decay (PyTorch's padding_idx). */
 RICCI_API ricci_tensor *ricci_embedding_padded(ricci_tensor *indices, ricci_tensor *w,
 					       int64_t padding);
 
@@ -65,8 +69,8 @@ typedef struct {
 	 * the image or in the padding before it. What lies beyond counts nowhere. */
 	int ceil_mode;
 	/* ricci_max_pool: room for a tensor I64 [b,c,p..], or NULL: where in the image, counted in
-	 * C order, the maximum is; the first of equal ones. Without a maximum (NaN), the elements of
-	 * the image. */
+	 * C order, the maximum is; the first of equal ones. Without a maximum (NaN), the elements
+	 * of the image. */
 	ricci_tensor **indices;
 } ricci_pool_options;
 #define RICCI_POOL(...) ((ricci_pool_options){.size = sizeof(ricci_pool_options), __VA_ARGS__})
@@ -75,13 +79,14 @@ typedef struct {
 RICCI_API ricci_tensor *ricci_max_pool(ricci_tensor *x, const ricci_pool_options *options);
 RICCI_API ricci_tensor *ricci_avg_pool(ricci_tensor *x, const ricci_pool_options *options);
 /* (sum of |x|^power)^(1/power) over a window, power >= 1; zeros around the image (PyTorch's LPPool,
- * which takes x^power; there the last window of ceil_mode is scaled up). Its gradient is 0 where all
- * of a window is. */
+ * which takes x^power; there the last window of ceil_mode is scaled up). Its gradient is 0 where
+ * all of a window is. */
 RICCI_API ricci_tensor *ricci_lp_pool(ricci_tensor *x, double power,
 				      const ricci_pool_options *options);
-/* The inverse of max pooling: x and indices [b,c,p..] -> [b,c,shape..], x[..] at its index (Zeiler &
- * Fergus 2014, section 2.1), 0 elsewhere. What has one index is added up; an index outside of the
- * image counts as its first or last element. `shape` has one number for each dimension of the image. */
+/* The inverse of max pooling: x and indices [b,c,p..] -> [b,c,shape..], x[..] at its index (Zeiler
+ * & Fergus 2014, section 2.1), 0 elsewhere. What has one index is added up; an index outside of the
+ * image counts as its first or last element. `shape` has one number for each dimension of the
+ * image. */
 RICCI_API ricci_tensor *ricci_max_unpool(ricci_tensor *x, ricci_tensor *indices,
 					 const int64_t *shape);
 /* x [b,c,h..] -> [b,c,out..], out[d] <= h: window p is from floor(p h / out) to before
@@ -116,6 +121,10 @@ RICCI_API ricci_tensor *ricci_instance_norm(ricci_tensor *x, ricci_tensor *w, ri
 					    double epsilon);
 /* x / sqrt(mean of x^2 + epsilon) * w over the last `dims` dimensions (Zhang & Sennrich 2019). */
 RICCI_API ricci_tensor *ricci_rms_norm(ricci_tensor *x, ricci_tensor *w, int dims, double epsilon);
+/* x [b,c,...] / (k + alpha times the mean of x^2 over `size` channels around c, zeros beyond the
+ * ends)^beta (Krizhevsky, Sutskever, Hinton 2012, section 3.3, with alpha / size, as PyTorch). */
+RICCI_API ricci_tensor *ricci_local_response_norm(ricci_tensor *x, int size, double alpha,
+						  double beta, double k);
 /* In training 0 with probability p, 0 <= p < 1, else x / (1 - p); otherwise x (Srivastava et al.
  * 2014). Each call draws numbers of its own. */
 RICCI_API ricci_tensor *ricci_dropout(ricci_tensor *x, double p);
@@ -135,6 +144,19 @@ RICCI_API ricci_tensor *ricci_sigmoid(ricci_tensor *x);
 RICCI_API ricci_tensor *ricci_hard_sigmoid(ricci_tensor *x); /* x / 6 + 1/2, clipped to 0..1 */
 RICCI_API ricci_tensor *ricci_hard_swish(ricci_tensor *x);   /* x hard_sigmoid(x) */
 RICCI_API ricci_tensor *ricci_tanh(ricci_tensor *x);
+RICCI_API ricci_tensor *ricci_softsign(ricci_tensor *x);	   /* x / (1 + |x|) */
+RICCI_API ricci_tensor *ricci_log_sigmoid(ricci_tensor *x);	   /* -log(1 + exp(-x)) */
+RICCI_API ricci_tensor *ricci_tanh_shrink(ricci_tensor *x);	   /* x - tanh(x) */
+RICCI_API ricci_tensor *ricci_celu(ricci_tensor *x, double alpha); /* x or alpha expm1(x/alpha) */
+RICCI_API ricci_tensor *ricci_soft_shrink(ricci_tensor *x,
+					  double bound); /* x nearer to 0 by bound */
+RICCI_API ricci_tensor *ricci_hard_shrink(ricci_tensor *x, double bound); /* 0 in -bound..bound */
+/* x within low..high (PyTorch's hardtanh), either of which may be infinite; no gradient outside. */
+RICCI_API ricci_tensor *ricci_clip(ricci_tensor *x, double low, double high);
+/* x where it is positive, else w x; w [1], or [c] of x [b,c,...]. PyTorch's starts from 0.25. */
+RICCI_API ricci_tensor *ricci_prelu(ricci_tensor *x, ricci_tensor *w);
+/* Of the halves a and b of x along an axis: a sigmoid(b). */
+RICCI_API ricci_tensor *ricci_glu(ricci_tensor *x, int axis);
 /* Over the last dimension. */
 RICCI_API ricci_tensor *ricci_softmax(ricci_tensor *x);
 RICCI_API ricci_tensor *ricci_log_softmax(ricci_tensor *x);
@@ -148,6 +170,14 @@ RICCI_API ricci_tensor *ricci_slice_axis(ricci_tensor *x, int axis, int64_t star
 /* So many elements of `value` before and behind each dimension; NULL: none. */
 RICCI_API ricci_tensor *ricci_pad(ricci_tensor *x, const int64_t *before, const int64_t *after,
 				  double value);
+typedef enum {
+	RICCI_REFLECT,	 /* those beyond an end are the ones before it, which isn't repeated */
+	RICCI_REPLICATE, /* they are the last one */
+	RICCI_CIRCULAR	 /* they are those at the other end */
+} ricci_padding;
+/* Copies of x's own elements: at most its extent, of RICCI_REFLECT one less. */
+RICCI_API ricci_tensor *ricci_pad_copied(ricci_tensor *x, const int64_t *before,
+					 const int64_t *after, ricci_padding kind);
 /* The elements in C order in another shape; one extent may be -1: what is left. */
 RICCI_API ricci_tensor *ricci_reshape(ricci_tensor *x, int rank, const int64_t *shape);
 /* Dimensions first to last become one. */
@@ -160,6 +190,21 @@ RICCI_API ricci_tensor *ricci_depth_to_space(ricci_tensor *x, int block);
 RICCI_API ricci_tensor *ricci_space_to_depth(ricci_tensor *x, int block);
 /* [b,c,...]: channel i of group g becomes channel i*groups + g (Zhang et al. 2018, ShuffleNet). */
 RICCI_API ricci_tensor *ricci_channel_shuffle(ricci_tensor *x, int groups);
+
+/* x [b,c,h..] -> [b,c,out..]; `out` has one number for each dimension of the image. Element i is
+ * that at floor(i h / out), as PyTorch's "nearest", whose quotient is rounded to f32. */
+RICCI_API ricci_tensor *ricci_upsample_nearest(ricci_tensor *x, const int64_t *out);
+/* Linear interpolation along each dimension (PyTorch's linear, bilinear, trilinear) at (i + 1/2)
+ * h/out - 1/2, the ends repeated; align_corners: at i (h-1)/(out-1). */
+RICCI_API ricci_tensor *ricci_upsample_linear(ricci_tensor *x, const int64_t *out,
+					      int align_corners);
+/* Windows as columns: x [b,c,h..] -> [b, c times the window's elements, windows], both in C order.
+ * Of options count kernel, stride, pad and dilation. */
+RICCI_API ricci_tensor *ricci_unfold(ricci_tensor *x, const ricci_conv_options *options);
+/* The sum of columns where windows overlap: such a tensor -> [b,c,shape..], an image of `dims`
+ * dimensions. */
+RICCI_API ricci_tensor *ricci_fold(ricci_tensor *x, int dims, const int64_t *shape,
+				   const ricci_conv_options *options);
 
 /* ---- layers with parameters (nn/layers/layer.c, parameter.c)
  * They make "<name>.weight", "<name>.bias" in the open scope, of x's type, with the names, layouts
@@ -370,11 +415,10 @@ RICCI_API ricci_tensor *ricci_recurrent(ricci_tensor *x, const char *name,
 
 /* ---- initialisers (nn/layers/initialisers.c)
  * By the products added up for an element of the result (fan_in) or of the gradient (fan_out): of a
- * convolution, channels times window. Truncated normals, orthogonal matrices and arrays of values are in
- * <ricci.h>. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998),
- * sqrt(2/fan_in) (He et al. 2015, for what a relu follows), sqrt(2/(fan_in+fan_out)) (Glorot &
- * Bengio 2010); _uniform: uniform with that deviation, so in +-sqrt(3) times it. ricci_glorot is
- * the uniform one. */
+ * convolution, channels times window. Truncated normals, orthogonal matrices and arrays of values
+ * are in <ricci.h>. Normal with deviation 1/sqrt(fan_in) (LeCun et al. 1998), sqrt(2/fan_in) (He et
+ * al. 2015, for what a relu follows), sqrt(2/(fan_in+fan_out)) (Glorot & Bengio 2010); _uniform:
+ * uniform with that deviation, so in +-sqrt(3) times it. ricci_glorot is the uniform one. */
 RICCI_API ricci_init ricci_lecun(int64_t fan_in);
 RICCI_API ricci_init ricci_lecun_uniform(int64_t fan_in);
 RICCI_API ricci_init ricci_he(int64_t fan_in);

@@ -12,6 +12,8 @@ extern "C" {
  * Losses are one number, the mean over what counts. */
 /* logits [b,...,m], labels [b,...] with 0 <= label < m: the mean of log sum exp(x) - x[label]. */
 RICCI_API ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels);
+/* log_p [b,...,m], logarithms of probabilities, labels [b,...]: the mean of -log_p[label]. */
+RICCI_API ricci_tensor *ricci_nll_loss(ricci_tensor *log_p, ricci_tensor *labels);
 /* PyTorch's cross_entropy: with a target of 1 - smoothing for the label plus smoothing / m for each
  * class (Szegedy et al. 2016, section 7), class weights, and labels that don't count. The sum is
  * divided by the weights of the labels that count; 0 where none does. */
@@ -42,6 +44,33 @@ RICCI_API ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, d
 /* -(z log s + (1-z) log(1-s)), s = sigmoid(logits), as max(x,0) - x z + log(1 + exp(-|x|)), finite
  * for all finite x. targets: z in 0..1, of logits' shape. The mean over all elements. */
 RICCI_API ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets);
+/* a, b, targets of one shape and type, targets 1 where a should be the greater one, -1 where b: the
+ * mean of max(-target (a - b) + margin, 0) (PyTorch's margin_ranking_loss). */
+RICCI_API ricci_tensor *ricci_ranking_loss(ricci_tensor *a, ricci_tensor *b, ricci_tensor *targets,
+					   double margin);
+/* exp(x) - target x, x the logarithm of a Poisson rate: the mean. */
+RICCI_API ricci_tensor *ricci_poisson_nll_loss(ricci_tensor *log_rate, ricci_tensor *targets);
+/* (log v + (x - target)^2 / v) / 2, v the variance, at least 1e-6, below which it has no gradient:
+ * the mean (Nix & Weigend 1994). All of one shape. */
+RICCI_API ricci_tensor *ricci_gaussian_nll_loss(ricci_tensor *x, ricci_tensor *targets,
+						ricci_tensor *variance);
+
+/* Of vectors, along the last dimension of tensors [...,m] of one shape. */
+/* a b / (max(|a|, epsilon) max(|b|, epsilon)) -> [...]; epsilon is usually 1e-8. */
+RICCI_API ricci_tensor *ricci_cosine_similarity(ricci_tensor *a, ricci_tensor *b, double epsilon);
+/* (sum of |a - b + epsilon|^power)^(1/power) -> [...], power >= 1; usually 2 and 1e-6. The gradient
+ * is 0 where the distance is. */
+RICCI_API ricci_tensor *ricci_pairwise_distance(ricci_tensor *a, ricci_tensor *b, double power,
+						double epsilon);
+/* The mean of max(|anchor - positive| - |anchor - negative| + margin, 0), the distances as above
+ * (Balntas et al. 2016; PyTorch's triplet_margin_loss). margin >= 0, usually 1. */
+RICCI_API ricci_tensor *ricci_triplet_loss(ricci_tensor *anchor, ricci_tensor *positive,
+					   ricci_tensor *negative, double margin);
+/* targets [...] of any type: the mean of 1 - cos where they are more than 0, else max(cos - margin,
+ * 0) (PyTorch's cosine_embedding_loss). margin >= -1. */
+RICCI_API ricci_tensor *ricci_cosine_embedding_loss(ricci_tensor *a, ricci_tensor *b,
+						    ricci_tensor *targets, double margin);
+
 /* log_q, p [b,...,m]: sum over m of p (log p - log_q), 0 where p is; the mean over the rest
  * (PyTorch's kl_div with "batchmean"). */
 RICCI_API ricci_tensor *ricci_kl_divergence(ricci_tensor *log_q, ricci_tensor *p);

@@ -62,6 +62,9 @@ typedef struct Given {
 /* Fills w for x; false with an error. The usual stride and dilation are 1. */
 bool window_make(Window *w, const char *who, ricci_tensor *x, Given size, Given stride, Given pad,
 		 Given dilation);
+/* The same for an image of such extents; x: the tensor whose graph gets the error. */
+bool window_over(Window *w, const char *who, ricci_tensor *x, int dims, const int64_t *extent,
+		 Given size, Given stride, Given pad, Given dilation);
 /* Are its numbers in their ranges? Otherwise the graph of x gets an error. */
 bool window_check(const Window *w, const char *who, ricci_tensor *x);
 /* Checks sizes, finds the number of outputs along each dimension; false with an error. */

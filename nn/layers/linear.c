@@ -16,6 +16,23 @@ ricci_tensor *ricci_linear(ricci_tensor *x, ricci_tensor *w, ricci_tensor *bias)
 			bias ? 3 : 2, (ricci_tensor *[]){x, w, bias});
 }
 
+/* y[n] = x w[n] z' + bias[n]. */
+ricci_tensor *ricci_bilinear(ricci_tensor *x, ricci_tensor *z, ricci_tensor *w, ricci_tensor *bias)
+{
+	const Operand o[] = {{x, 1, RICCI_MAX_RANK, "x [..., in]"},
+			     {z, 1, RICCI_MAX_RANK, "z [..., in]"},
+			     {w, 3, 3, "w [out, in of x, in of z]"},
+			     {bias, 1, 1, "bias [out]"}};
+	if (!layer_check("ricci_bilinear", bias ? 4 : 3, o))
+		return layer_nil(x);
+	return layer_of(0,
+			bias ? "X, Z, W, B -> Y: T[...,n,j] += X[...,i]*W[n,i,j]; "
+			       "L[...,n] += T[...,n,j]*Z[...,j]; Y[...,n] = L[...,n] + B[n]"
+			     : "X, Z, W -> L: T[...,n,j] += X[...,i]*W[n,i,j]; "
+			       "L[...,n] += T[...,n,j]*Z[...,j]",
+			bias ? 4 : 3, (ricci_tensor *[]){x, z, w, bias});
+}
+
 /* Row t of the weights for each element t. */
 ricci_tensor *ricci_embedding(ricci_tensor *t, ricci_tensor *w)
 {

@@ -4,6 +4,8 @@
  * cancel. */
 #include "nn/layers/internal.h"
 
+#include <math.h>
+
 /* Appends " * W[at] + B[at]", as far as there are any. */
 static void affine(Text *t, int dims, const char *at, const ricci_tensor *w, const ricci_tensor *b)
 {
@@ -174,5 +176,25 @@ ricci_tensor *ricci_dropout(ricci_tensor *x, double p)
 	layer_integer(&t, "key", 0x64726f70 + (int64_t)ricci_graph_of(x)->ntensor);
 	layer_text(&t, 0,
 		   "Y[...] = training && random(key) < p ? 0.0 : training ? X[...]/(1-p) : X[...]");
+	return layer_build(&t, 1, &x);
+}
+
+/* y[c] = x[c] / (k + alpha / size * sum of x^2 over `size` channels around c)^beta. */
+ricci_tensor *ricci_local_response_norm(ricci_tensor *x, int size, double alpha, double beta,
+					double k)
+{
+	const char *who = "ricci_local_response_norm";
+	const Operand o[] = {{x, 2, RICCI_MAX_RANK, "x [batch, channel, ...]"}};
+	if (!layer_check(who, 1, o))
+		return layer_nil(x);
+	if (size < 1 || !isfinite(alpha) || !isfinite(beta) || !isfinite(k))
+		return layer_fail(x, "%s: %d channels, alpha %g, beta %g, k %g", who, size, alpha,
+				  beta, k);
+	Text t = {0};
+	layer_integer(&t, "h", size / 2);
+	text_add(&t, "S[b,c,...] += (X[b,c+r-h,...] else 0.0)*(X[b,c+r-h,...] else 0.0) ");
+	text_add(&t, "where c < X.size(1), r < %d; ", size);
+	text_add(&t, "Y[b,c,...] = X[b,c,...] / pow(%#.17g + %#.17g*S[b,c,...], %#.17g)", k,
+		 alpha / size, beta);
 	return layer_build(&t, 1, &x);
 }

@@ -98,6 +98,49 @@ ricci_tensor *ricci_pad(ricci_tensor *x, const int64_t *before, const int64_t *a
 	return layer_build(&t, 1, &x);
 }
 
+/* The index inside that element j of the padded dimension, of extent N before, is a copy of. */
+static const char *const beyond[] = {
+	[RICCI_REFLECT] = "min(max(j#-a#,a#-j#),2*N#-2-max(j#-a#,a#-j#))",
+	[RICCI_REPLICATE] = "min(max(j#-a#,0),N#-1)",
+	[RICCI_CIRCULAR] = "(j#-a#+N#)%N#",
+};
+
+ricci_tensor *ricci_pad_copied(ricci_tensor *x, const int64_t *before, const int64_t *after,
+			       ricci_padding kind)
+{
+	const char *who = "ricci_pad_copied";
+	if (!any_rank(who, x, 1))
+		return layer_nil(x);
+	if ((int)kind < 0 || kind > RICCI_CIRCULAR)
+		return layer_fail(x, "%s: unknown kind %d", who, (int)kind);
+	int rank = ricci_rank(x);
+	int64_t in[RICCI_MAX_RANK], out[RICCI_MAX_RANK], low[RICCI_MAX_RANK];
+	Text t = {0}, place = {0};
+	for (int d = 0; d < rank; d++) {
+		int64_t high = after ? after[d] : 0;
+		low[d] = before ? before[d] : 0;
+		in[d] = ricci_extent(x, d);
+		out[d] = low[d] + in[d] + high;
+		int64_t most = kind == RICCI_REFLECT ? in[d] - 1 : in[d];
+		if (low[d] < 0 || high < 0 ||
+		    (kind != RICCI_REPLICATE && (low[d] > most || high > most)))
+			return layer_fail(x,
+					  "%s: %lld before and %lld behind dimension %d of extent "
+					  "%lld",
+					  who, (long long)low[d], (long long)high, d,
+					  (long long)in[d]);
+	}
+	layer_integers(&t, "a", rank, low);
+	layer_integers(&t, "N", rank, in);
+	layer_integers(&t, "M", rank, out);
+	text_add(&place, "Y[{,j#:M#}] = X[{,%s}]", beyond[kind]);
+	t.failed |= place.failed;
+	if (place.s)
+		layer_text(&t, rank, place.s);
+	text_free(&place);
+	return layer_build(&t, 1, &x);
+}
+
 /* j < n0 ? X0[.., j, ..] : j < n0+n1 ? X1[.., j-n0, ..] : .. */
 ricci_tensor *ricci_concat(int n, ricci_tensor *const *x, int axis)
 {

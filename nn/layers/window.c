@@ -30,18 +30,27 @@ bool window_check(const Window *w, const char *who, ricci_tensor *x)
 	return true;
 }
 
-bool window_make(Window *w, const char *who, ricci_tensor *x, Given size, Given stride, Given pad,
-		 Given dilation)
+bool window_over(Window *w, const char *who, ricci_tensor *x, int dims, const int64_t *extent,
+		 Given size, Given stride, Given pad, Given dilation)
 {
-	*w = (Window){.dims = ricci_rank(x) - 2};
+	*w = (Window){.dims = dims};
 	for (int d = 0; d < w->dims; d++) {
-		w->extent[d] = ricci_extent(x, d + 2);
+		w->extent[d] = extent[d];
 		w->size[d] = given(size, d);
 		w->stride[d] = stride.each || stride.all ? given(stride, d) : 1;
 		w->pad[d] = given(pad, d);
 		w->dilation[d] = dilation.each || dilation.all ? given(dilation, d) : 1;
 	}
 	return window_check(w, who, x);
+}
+
+bool window_make(Window *w, const char *who, ricci_tensor *x, Given size, Given stride, Given pad,
+		 Given dilation)
+{
+	int64_t extent[RICCI_MAX_RANK];
+	for (int d = 2; d < ricci_rank(x); d++)
+		extent[d - 2] = ricci_extent(x, d);
+	return window_over(w, who, x, ricci_rank(x) - 2, extent, size, stride, pad, dilation);
 }
 
 bool window_outputs(Window *w, const char *who, ricci_tensor *x)
@@ -59,7 +68,7 @@ bool window_outputs(Window *w, const char *who, ricci_tensor *x)
 			return false;
 		}
 		w->outputs[d] = room / w->stride[d] + 1;
-		/* one more for the rest, if its window begins in the image or the padding before it */
+		/* one more for the rest, whose window must begin before the padding at the end */
 		if (w->partial && room % w->stride[d] &&
 		    w->outputs[d] * w->stride[d] < w->extent[d] + w->pad[d])
 			w->outputs[d]++;

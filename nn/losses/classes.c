@@ -35,6 +35,15 @@ ricci_tensor *ricci_cross_entropy(ricci_tensor *logits, ricci_tensor *labels)
 	return layer_build(&t, 2, (ricci_tensor *[]){logits, labels});
 }
 
+ricci_tensor *ricci_nll_loss(ricci_tensor *log_p, ricci_tensor *labels)
+{
+	if (!loss_labelled("ricci_nll_loss", log_p, labels))
+		return layer_nil(log_p);
+	Text t = {0};
+	text_add(&t, "Y[] += -X[...,T[...]] / %.1f", loss_count(labels, ricci_rank(labels)));
+	return layer_build(&t, 2, (ricci_tensor *[]){log_p, labels});
+}
+
 /* V[k]: the weight of label k + least, 0 where it does not count; C[...]: that of each label. */
 static void weights_add(Text *t, const ricci_cross_entropy_options *o, int64_t classes,
 			const char *type)

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-static bool same_shape(const char *who, ricci_tensor *a, ricci_tensor *b, int least,
-		       const char *names)
+bool loss_same_shape(const char *who, ricci_tensor *a, ricci_tensor *b, int least,
+		     const char *names)
 {
 	const Operand o[] = {{a, least, RICCI_MAX_RANK, names}, {b, least, RICCI_MAX_RANK, names}};
 	if (!layer_check(who, 2, o))
@@ -20,7 +20,7 @@ static bool same_shape(const char *who, ricci_tensor *a, ricci_tensor *b, int le
 /* The mean of `of`, an expression of D[...], the difference. */
 static ricci_tensor *mean(const char *who, ricci_tensor *a, ricci_tensor *b, const char *of)
 {
-	if (!same_shape(who, a, b, 0, "two tensors of one shape"))
+	if (!loss_same_shape(who, a, b, 0, "two tensors of one shape"))
 		return layer_nil(a);
 	Text t = {0};
 	int rank = ricci_rank(a);
@@ -65,7 +65,8 @@ ricci_tensor *ricci_smooth_l1_loss(ricci_tensor *a, ricci_tensor *b, double beta
 /* With a gradient given: that of max and abs at 0 are not the two halves of sigmoid(0). */
 ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *targets)
 {
-	if (!same_shape("ricci_binary_cross_entropy", logits, targets, 0, "logits and targets"))
+	if (!loss_same_shape("ricci_binary_cross_entropy", logits, targets, 0,
+			     "logits and targets"))
 		return layer_nil(logits);
 	Text f = {0}, d = {0}, t = {0};
 	int rank = ricci_rank(logits);
@@ -87,11 +88,52 @@ ricci_tensor *ricci_binary_cross_entropy(ricci_tensor *logits, ricci_tensor *tar
 
 ricci_tensor *ricci_kl_divergence(ricci_tensor *log_q, ricci_tensor *p)
 {
-	if (!same_shape("ricci_kl_divergence", log_q, p, 1, "log_q and p [batch, ..., class]"))
+	if (!loss_same_shape("ricci_kl_divergence", log_q, p, 1, "log_q and p [batch, ..., class]"))
 		return layer_nil(log_q);
 	Text t = {0};
 	int rank = ricci_rank(p);
 	text_add(&t, "Y[] += (P[...] > 0.0 ? P[...] * (log(P[...]) - Q[...]) : 0.0) / %.1f",
 		 loss_count(p, rank - 1));
 	return layer_build(&t, 2, (ricci_tensor *[]){p, log_q});
+}
+
+ricci_tensor *ricci_ranking_loss(ricci_tensor *a, ricci_tensor *b, ricci_tensor *targets,
+				 double margin)
+{
+	const char *who = "ricci_ranking_loss";
+	if (!loss_same_shape(who, a, b, 0, "scores") ||
+	    !loss_same_shape(who, a, targets, 0, "scores and targets"))
+		return layer_nil(a);
+	if (!isfinite(margin))
+		return layer_fail(a, "%s: the margin is %g, it must be finite", who, margin);
+	Text t = {0};
+	text_add(&t, "Y[] += max(-T[...] * (A[...] - B[...]) + %#.17g, 0.0) / %.1f", margin,
+		 loss_count(a, ricci_rank(a)));
+	return layer_build(&t, 3, (ricci_tensor *[]){targets, a, b});
+}
+
+ricci_tensor *ricci_poisson_nll_loss(ricci_tensor *log_rate, ricci_tensor *targets)
+{
+	const char *who = "ricci_poisson_nll_loss";
+	if (!loss_same_shape(who, log_rate, targets, 0, "logarithms of rates and targets"))
+		return layer_nil(log_rate);
+	Text t = {0};
+	text_add(&t, "Y[] += (exp(X[...]) - T[...] * X[...]) / %.1f",
+		 loss_count(log_rate, ricci_rank(log_rate)));
+	return layer_build(&t, 2, (ricci_tensor *[]){log_rate, targets});
+}
+
+ricci_tensor *ricci_gaussian_nll_loss(ricci_tensor *x, ricci_tensor *targets,
+				      ricci_tensor *variance)
+{
+	const char *who = "ricci_gaussian_nll_loss";
+	if (!loss_same_shape(who, x, targets, 0, "means and targets") ||
+	    !loss_same_shape(who, x, variance, 0, "means and variances"))
+		return layer_nil(x);
+	Text t = {0};
+	text_add(&t,
+		 "D[...] = X[...] - T[...]; V[...] = max(S[...], 1e-6); "
+		 "Y[] += 0.5 * (log(V[...]) + D[...] * D[...] / V[...]) / %.1f",
+		 loss_count(x, ricci_rank(x)));
+	return layer_build(&t, 3, (ricci_tensor *[]){x, targets, variance});
 }

@@ -1,10 +1,9 @@
 /* rules.c - the table of optimisers: what a rule keeps for each parameter, and its equations.
- * In the programs p, g are the parameter and its gradient, X a state, X1 its next value, which later
- * states read, N the
- * parameter's next value, and scalars: rate, the parameter's learning rate; t, the number of this
- * update, from 1; b, c, what `scalars` gives; the options of ricci_optimiser; rest1 and rest2, which
- * are 1 - beta1 and 1 - beta2. Invariant: a new rule is a row here and a name in ricci_rule; nothing
- * else knows the rules.
+ * In the programs p, g are the parameter and its gradient, X a state, X1 its next value, which
+ * later states read, N the parameter's next value, and scalars: rate, the parameter's learning
+ * rate; t, the number of this update, from 1; b, c, what `scalars` gives; the options of
+ * ricci_optimiser; rest1 and rest2, which are 1 - beta1 and 1 - beta2. Invariant: a new rule is a
+ * row here and a name in ricci_rule; nothing else knows the rules.
  *
  * Bias corrections 1/(1 - beta^t) are taken with expm1, against the cancellation of 1 - .999. */
 #include "nn/optimisers/internal.h"

@@ -24,6 +24,10 @@ typedef struct Case {
 #define CONV(...) &RICCI_CONV(__VA_ARGS__)
 #define POOL(...) &RICCI_POOL(__VA_ARGS__)
 
+#define COLUMNS                                                                                    \
+	CONV(.kernels = EACH(3, 2), .dilations = EACH(1, 2), .pads = EACH(1, 0),                   \
+	     .strides = EACH(2, 1))
+
 /* Maxima, put back where they were. */
 static ricci_tensor *unpooled(ricci_tensor *x, ricci_pool_options o, const int64_t *shape)
 {
@@ -145,7 +149,48 @@ static ricci_tensor *unpooled(ricci_tensor *x, ricci_pool_options o, const int64
 	F("max unpool, pad and dilation, 1-d", unpool1,                                            \
 	  unpooled(x[0], RICCI_POOL(.kernel = 2, .stride = 3, .pad = 1, .dilation = 2), I64(9)))   \
 	F("max unpool, 3-d", unpool3,                                                              \
-	  unpooled(x[0], RICCI_POOL(.kernels = EACH(1, 2, 2), .ceil_mode = 1), I64(2, 3, 5)))
+	  unpooled(x[0], RICCI_POOL(.kernels = EACH(1, 2, 2), .ceil_mode = 1), I64(2, 3, 5)))      \
+	F("softsign", softsign, ricci_softsign(x[0]))                                              \
+	F("logsigmoid", logsigmoid, ricci_log_sigmoid(x[0]))                                       \
+	F("tanhshrink", tanhshrink, ricci_tanh_shrink(x[0]))                                       \
+	F("celu", celu, ricci_celu(x[0], .7))                                                      \
+	F("softshrink", softshrink, ricci_soft_shrink(x[0], .5))                                   \
+	F("hardshrink", hardshrink, ricci_hard_shrink(x[0], .5))                                   \
+	F("hardtanh", hardtanh, ricci_clip(x[0], -.5, .25))                                        \
+	F("clamp from below", clamp, ricci_clip(x[0], .25, INFINITY))                              \
+	F("prelu", prelu, ricci_prelu(x[0], x[1]))                                                 \
+	F("prelu of one", prelu1, ricci_prelu(x[0], x[1]))                                         \
+	F("glu", glu, ricci_glu(x[0], 1))                                                          \
+	F("glu of the last", glu1, ricci_glu(x[0], -1))                                            \
+	F("upsample nearest", nearest, ricci_upsample_nearest(x[0], I64(7, 3)))                    \
+	F("upsample linear", up1, ricci_upsample_linear(x[0], I64(7), 0))                          \
+	F("upsample bilinear", up2, ricci_upsample_linear(x[0], I64(3, 8), 0))                     \
+	F("upsample bilinear, corners", up2c, ricci_upsample_linear(x[0], I64(7, 1), 1))           \
+	F("upsample trilinear", up3, ricci_upsample_linear(x[0], I64(4, 3, 5), 0))                 \
+	F("unfold", unfold, ricci_unfold(x[0], COLUMNS))                                           \
+	F("fold", fold, ricci_fold(x[0], 2, I64(5, 4), COLUMNS))                                   \
+	F("fold without overlap", fold2,                                                           \
+	  ricci_fold(x[0], 2, I64(4, 6), CONV(.kernel = 2, .stride = 2)))                          \
+	F("pad reflect", reflect,                                                                  \
+	  ricci_pad_copied(x[0], I64(0, 0, 0, 2), I64(0, 0, 3, 1), RICCI_REFLECT))                 \
+	F("pad replicate", replicate,                                                              \
+	  ricci_pad_copied(x[0], I64(0, 0, 1, 2), I64(0, 0, 0, 4), RICCI_REPLICATE))               \
+	F("pad circular", circular,                                                                \
+	  ricci_pad_copied(x[0], I64(0, 0, 0, 2), I64(0, 0, 1, 3), RICCI_CIRCULAR))                \
+	F("local response norm", lrn, ricci_local_response_norm(x[0], 3, .5, .75, 2))              \
+	F("local response norm of four", lrn4, ricci_local_response_norm(x[0], 4, .3, .75, 1))     \
+	F("bilinear", bilinear, ricci_bilinear(x[0], x[1], x[2], x[3]))                            \
+	F("bilinear without bias", bilinear1, ricci_bilinear(x[0], x[1], x[2], NULL))              \
+	F("cosine similarity", cosine, ricci_cosine_similarity(x[0], x[1], 1e-8))                  \
+	F("cosine similarity of small ones", cosine2, ricci_cosine_similarity(x[0], x[1], .75))    \
+	F("pairwise distance", distance, ricci_pairwise_distance(x[0], x[1], 2, 1e-6))             \
+	F("pairwise distance, cubes", distance3, ricci_pairwise_distance(x[0], x[1], 3, 0))        \
+	F("triplet", triplet, ricci_triplet_loss(x[0], x[1], x[2], .5))                            \
+	F("cosine embedding", cosinel, ricci_cosine_embedding_loss(x[1], x[2], x[0], .25))         \
+	F("ranking", ranking, ricci_ranking_loss(x[0], x[1], x[2], .25))                           \
+	F("nll", nll, ricci_nll_loss(x[1], x[0]))                                                  \
+	F("poisson nll", poisson, ricci_poisson_nll_loss(x[0], x[1]))                              \
+	F("gaussian nll", gaussian, ricci_gaussian_nll_loss(x[0], x[1], x[2]))
 
 #define DEFINE(name, id, expression) LAYER(id##_layer, expression)
 LAYERS(DEFINE)

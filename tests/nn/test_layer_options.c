@@ -96,6 +96,14 @@ static int build(void)
 			      &RICCI_EMBEDDING(.count = 20, .out = 2, .padding = &(int64_t){0}));
 	ricci_set_init(ricci_param_find(g, "e.weight"),
 		       ricci_values(RICCI_F32, 40, (float[40]){1}));
+	ricci_upsample_linear(x, (int64_t[]){3, 7}, 0);
+	ricci_pad_copied(x, NULL, (int64_t[]){0, 0, 1, 1}, RICCI_REFLECT);
+	y = ricci_fold(ricci_unfold(x, &RICCI_CONV(.kernel = 2)), 2, (int64_t[]){5, 4},
+		       &RICCI_CONV(.kernel = 2));
+	ricci_cosine_embedding_loss(x, y, ricci_input(g, "s", RICCI_F32, SHAPE(1, 2, 5)), 0);
+	ricci_triplet_loss(x, y, ricci_glu(ricci_concat(2, (ricci_tensor *[]){x, y}, 1), 1), 1);
+	ricci_recurrent(ricci_input(g, "r", RICCI_F32, SHAPE(2, 1, 3)), "r",
+			&RICCI_RECURRENT(.cell = ricci_lstm(), .hidden = 3, .projection = 2));
 	int code = ricci_graph_error(g);
 	ricci_graph_free(g);
 	return code;

@@ -383,6 +383,41 @@ static void wrong_others(void)
 	CHECK_INT(ricci_param_elements(NULL), 0);
 }
 
+static void wrong_images(void)
+{
+	BAD("ricci_upsample_nearest: an extent of 0 along dimension 3",
+	    ricci_upsample_nearest(x, (int64_t[]){3, 0}));
+	BAD("ricci_upsample_linear: an extent of 0 along dimension 2",
+	    ricci_upsample_linear(x, NULL, 0));
+	BAD("ricci_unfold: a window's size is 0, it must be 1 or more", ricci_unfold(x, NULL));
+	BAD("ricci_unfold: a window of 6 with stride 1 and padding 0 does not fit an image of 5",
+	    ricci_unfold(x, &RICCI_CONV(.kernel = 6)));
+	BAD("ricci_fold: x [batch, channel * window, position] expected, 'x' has 4 dimensions",
+	    ricci_fold(x, 2, (int64_t[]){3, 3}, &RICCI_CONV(.kernel = 2)));
+	BAD("ricci_fold: 20 columns of 6 elements, there are 4 windows of 4",
+	    ricci_fold(ricci_flatten(x, 2, 3), 2, (int64_t[]){3, 3}, &RICCI_CONV(.kernel = 2)));
+	BAD("ricci_fold: an image of 0 dimensions",
+	    ricci_fold(ricci_flatten(x, 2, 3), 0, NULL, NULL));
+	BAD("ricci_pad_copied: 5 before and 0 behind dimension 2 of extent 5",
+	    ricci_pad_copied(x, (int64_t[]){0, 0, 5, 0}, NULL, RICCI_REFLECT));
+	BAD("ricci_pad_copied: 0 before and 5 behind dimension 3 of extent 4",
+	    ricci_pad_copied(x, NULL, (int64_t[]){0, 0, 0, 5}, RICCI_CIRCULAR));
+	BAD("ricci_pad_copied: -1 before and 0 behind dimension 0 of extent 2",
+	    ricci_pad_copied(x, (int64_t[]){-1, 0, 0, 0}, NULL, RICCI_REPLICATE));
+	BAD("ricci_pad_copied: unknown kind 3", ricci_pad_copied(x, NULL, NULL, 3));
+	BAD("ricci_local_response_norm: 0 channels, alpha 1, beta 1, k 1",
+	    ricci_local_response_norm(x, 0, 1, 1, 1));
+	BAD("ricci_prelu: x has 6 channels, w 3", ricci_prelu(x, b));
+	BAD("ricci_glu: dimension 2 of x has no two halves", ricci_glu(x, 2));
+	BAD("ricci_glu: dimension 4 of x has no two halves", ricci_glu(x, 4));
+	BAD("ricci_celu: alpha is 0, it must be more than 0", ricci_celu(x, 0));
+	BAD("ricci_clip: from 1 to 0", ricci_clip(x, 1, 0));
+	BAD("ricci_bilinear: w [out, in of x, in of z] expected, 'w' has 4 dimensions",
+	    ricci_bilinear(x, x, w, NULL));
+	CHECK(!ricci_unfold(NULL, NULL) && !ricci_glu(NULL, 0) && !ricci_celu(NULL, 0));
+	CHECK(!ricci_fold(NULL, 1, NULL, NULL) && !ricci_bilinear(NULL, NULL, NULL, NULL));
+}
+
 int main(void)
 {
 	layers();
@@ -394,5 +429,6 @@ int main(void)
 	dropout();
 	wrong_windows();
 	wrong_others();
+	wrong_images();
 	return check_done();
 }

@@ -1,5 +1,6 @@
-/* test_layers_narrow.c - layers and losses in bf16 and f16: values and gradients against those in f64 of the
- * same operands, which are rounded before, within an error bound that follows from the type. */
+/* test_layers_narrow.c - layers and losses in bf16 and f16: values and gradients against those in
+ * f64 of the same operands, which are rounded before, within an error bound that follows from the
+ * type. */
 #include "nn/nn.h"
 #include "tests/nn/layer_cases.h"
 
@@ -58,8 +59,8 @@ static void net_add(Net *n, ricci_tensor *t, const Vector *v, bool differentiate
 		n->wrt[n->nwrt++] = t;
 }
 
-/* The result y, its gradients and the states after a step; frees the graph. false: it does not work,
- * as was reported. */
+/* The result y, its gradients and the states after a step; frees the graph. false: it does not
+ * work, as was reported. */
 static bool results(Net *n, const char *name, ricci_tensor *y, const Vector *seed, int train,
 		    ricci_backend backend, Results *to)
 {
@@ -114,8 +115,8 @@ static void compare(const char *name, ricci_type type, const Results *want, cons
 	}
 }
 
-/* ---- sequences and losses: operands are made, integers are 0 to 3, no relu is as near to its kink as
- * a rounding */
+/* ---- sequences and losses: operands are made, integers are 0 to 3, no relu is as near to its kink
+ * as a rounding */
 
 static ricci_tensor *made(Net *n, ricci_type type, int rank, const int64_t *shape)
 {

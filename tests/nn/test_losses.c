@@ -324,6 +324,33 @@ static void wrong(void)
 	      ricci_ctc_loss(x, t, NULL, NULL, 4));
 	WRONG(RICCI_ESHAPE, "ricci_misclassified_top: k is 0, it must be 1 or more",
 	      ricci_misclassified_top(x, t, 0));
+	WRONG(RICCI_ESHAPE, "ricci_nll_loss: labels [batch, ...] expected, 'v' has 1 dimensions",
+	      ricci_nll_loss(x, v));
+	WRONG(RICCI_ESHAPE, "ricci_ranking_loss: the two tensors differ in shape",
+	      ricci_ranking_loss(x, x, v, 0));
+	WRONG(RICCI_ESHAPE, "ricci_ranking_loss: the margin is inf, it must be finite",
+	      ricci_ranking_loss(x, x, x, INFINITY));
+	WRONG(RICCI_ESHAPE, "ricci_poisson_nll_loss: the two tensors differ in shape",
+	      ricci_poisson_nll_loss(x, v));
+	WRONG(RICCI_ESHAPE, "ricci_gaussian_nll_loss: no tensor given for means and variances",
+	      ricci_gaussian_nll_loss(x, x, NULL));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_cosine_similarity: epsilon is -1, it must be finite, and 0 or more",
+	      ricci_cosine_similarity(x, x, -1));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_pairwise_distance: the power is 0.5, it must be finite, and 1 or more",
+	      ricci_pairwise_distance(x, x, 0.5, 0));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_triplet_loss: the margin is -1, it must be finite, and 0 or more",
+	      ricci_triplet_loss(x, x, x, -1));
+	WRONG(RICCI_ESHAPE, "ricci_triplet_loss: the two tensors differ in shape",
+	      ricci_triplet_loss(x, x, v, 1));
+	WRONG(RICCI_ESHAPE,
+	      "ricci_cosine_embedding_loss: the margin is -2, it must be finite, and -1 or more",
+	      ricci_cosine_embedding_loss(x, x, v, -2));
+	WRONG(RICCI_ESHAPE, "ricci_cosine_embedding_loss: no tensor given for targets [...]",
+	      ricci_cosine_embedding_loss(x, x, NULL, 0));
+	CHECK(!ricci_triplet_loss(NULL, NULL, NULL, 1) && !ricci_nll_loss(NULL, NULL));
 	CHECK(!ricci_ctc_loss(NULL, NULL, NULL, NULL, 0));
 	CHECK(!ricci_binary_cross_entropy(NULL, NULL));
 	CHECK(!ricci_cross_entropy_with(NULL, NULL, NULL));

@@ -144,7 +144,57 @@ def rows():
     case("embedding, padded from the end", lambda t, w: F.embedding(t, w, padding_idx=-2), ints([3, 2, 3]), f(5, 3))
 
 
-LISTS = ((19, basic), (20, pooling), (21, rows))
+def elements():
+    WIDE = (2, 3, 4)
+    for name in ("softsign", "logsigmoid", "tanhshrink"):
+        case(name, getattr(F, name), f(*WIDE, low=-8, high=8))
+    # not F.celu, whose gradient has f32's digits
+    case("celu", lambda x: torch.where(x > 0, x, 0.7 * torch.expm1(x / 0.7)), f(*WIDE, low=-4, high=4))
+    case("softshrink", lambda x: F.softshrink(x, 0.5), f(*WIDE))
+    case("hardshrink", lambda x: F.hardshrink(x, 0.5), f(*WIDE))
+    case("hardtanh", lambda x: F.hardtanh(x, -0.5, 0.25), f(*WIDE))
+    case("clamp from below", lambda x: x.clamp(min=0.25), f(*WIDE))
+    case("prelu", F.prelu, f(*WIDE), f(3))
+    case("prelu of one", F.prelu, f(*WIDE), f(1))
+    case("glu", lambda x: F.glu(x, 1), f(2, 6, 3))
+    case("glu of the last", lambda x: F.glu(x), f(2, 4))
+
+
+def images():
+    case("upsample nearest", lambda x: F.interpolate(x, (7, 3)), f(1, 2, 4, 5))
+    case("upsample linear", lambda x: F.interpolate(x, 7, mode="linear"), f(2, 2, 3))
+    case("upsample bilinear", lambda x: F.interpolate(x, (3, 8), mode="bilinear"), f(1, 2, 4, 5))
+    case("upsample bilinear, corners", lambda x: F.interpolate(x, (7, 1), mode="bilinear", align_corners=True), f(1, 2, 4, 5))
+    case("upsample trilinear", lambda x: F.interpolate(x, (4, 3, 5), mode="trilinear"), f(1, 1, 2, 3, 3))
+    case("unfold", lambda x: F.unfold(x, (3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1)), f(2, 2, 5, 4))
+    case("fold", lambda x: F.fold(x, (5, 4), (3, 2), dilation=(1, 2), padding=(1, 0), stride=(2, 1)), f(2, 12, 6))
+    case("fold without overlap", lambda x: F.fold(x, (4, 6), 2, stride=2), f(1, 8, 6))
+    case("pad reflect", lambda x: F.pad(x, (2, 1, 0, 3), mode="reflect"), f(1, 2, 4, 3))
+    case("pad replicate", lambda x: F.pad(x, (2, 4, 1, 0), mode="replicate"), f(1, 2, 4, 3))
+    case("pad circular", lambda x: F.pad(x, (2, 3, 0, 1), mode="circular"), f(1, 2, 4, 3))
+    case("local response norm", lambda x: F.local_response_norm(x, 3, 0.5, 0.75, 2.0), f(2, 5, 3))
+    case("local response norm of four", lambda x: F.local_response_norm(x, 4, 0.3), f(2, 5, 2, 2))
+
+
+def pairs():
+    case("bilinear", F.bilinear, f(2, 3, 4), f(2, 3, 5), f(3, 4, 5), f(3))
+    case("bilinear without bias", F.bilinear, f(4), f(5), f(3, 4, 5))
+    case("cosine similarity", lambda a, b: F.cosine_similarity(a, b, -1), f(2, 3, 4), f(2, 3, 4))
+    # not F.cosine_similarity, whose gradient leaves the clipping out
+    case("cosine similarity of small ones",
+         lambda a, b: (a * b).sum(-1) / (a.norm(dim=-1).clamp(min=0.75) * b.norm(dim=-1).clamp(min=0.75)), f(4, 3), f(4, 3))
+    case("pairwise distance", lambda a, b: F.pairwise_distance(a, b), f(4, 3), f(4, 3))
+    case("pairwise distance, cubes", lambda a, b: F.pairwise_distance(a, b, 3.0, 0.0), f(4, 3), f(4, 3))
+    case("triplet", lambda a, p, n: F.triplet_margin_loss(a, p, n, 0.5), f(6, 3), f(6, 3), f(6, 3))
+    case("cosine embedding", lambda t, a, b: F.cosine_embedding_loss(a, b, t, 0.25), ints([1, -1, -1, 1, -1, -1]), f(6, 3), f(6, 3))
+    case("ranking", lambda a, b, t: F.margin_ranking_loss(a, b, t, 0.25), f(6), f(6),
+         state(1.0, -1.0, 1.0, 1.0, -1.0, -1.0))
+    case("nll", lambda t, x: F.nll_loss(x, t), ints([1, 0, 2]), f(3, 4))
+    case("poisson nll", lambda x, t: F.poisson_nll_loss(x, t), f(3, 4), f(3, 4, low=0.0, high=3.0))
+    case("gaussian nll", lambda x, t, v: F.gaussian_nll_loss(x, t, v), f(3, 4), f(3, 4), f(3, 4, low=0.1, high=2.0))
+
+
+LISTS = ((19, basic), (20, pooling), (21, rows), (22, elements), (23, images), (24, pairs))
 
 
 def drawn(seed, make):

@@ -1,5 +1,5 @@
-/* test_orthogonal.c - initial values that are not drawn number by number: orthogonal matrices, arrays
- * of the caller's, rows of zeros; what initialisers that don't fit get to hear. */
+/* test_orthogonal.c - initial values that are not drawn number by number: orthogonal matrices,
+ * arrays of the caller's, rows of zeros; what initialisers that don't fit get to hear. */
 #include "tests/check.h"
 
 #include <ricci.h>
@@ -30,8 +30,8 @@ static void *drawn(ricci_type type, int rank, const int64_t *shape, ricci_init i
 	return data;
 }
 
-/* The greatest difference of gain^2 I and the products of vectors that are `step` apart in x, each of
- * n elements `stride` apart. */
+/* The greatest difference of gain^2 I and the products of vectors that are `step` apart in x, each
+ * of n elements `stride` apart. */
 static double defect(const double *x, int64_t count, int64_t step, int64_t n, int64_t stride,
 		     double gain)
 {
