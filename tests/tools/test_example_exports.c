@@ -81,8 +81,8 @@ static int inputs_make(const ReadNet *m, ricci_tensor **in, void **data)
 /* The library's output for these inputs. */
 static float *expected(ReadNet *m, void **weights, int n, ricci_tensor **in, void **data)
 {
-	ricci_session *s = ricci_session_new(m->g, &RICCI_OPTIONS(.threads = 1, .backend = RICCI_BACKEND_TCC),
-					     0, 1, m->output);
+	ricci_session *s = ricci_session_new(
+		m->g, &RICCI_OPTIONS(.threads = 1, .backend = RICCI_BACKEND_TCC), 0, 1, m->output);
 	float *want = malloc(ricci_bytes(m->output[0]));
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	for (int k = 0; s && k < ricci_param_count(m->g); k++) {
