@@ -233,10 +233,11 @@ static int run_save_midst(Run *r)
 	return 0;
 }
 
+/* Behind the validation of a step, whose rows are not written again by a run that resumes there. */
 static bool run_save_due(const Run *r)
 {
-	uint64_t every = r->t->checkpoint_every;
-	return every && ricci_step_count(r->session) % every == 0 &&
+	uint64_t every = r->t->checkpoint_every, step = ricci_step_count(r->session);
+	return every && step % every == 0 && step != r->saved_step &&
 	       (int64_t)r->at.index < r->per_epoch;
 }
 
@@ -252,6 +253,8 @@ static int run_epoch(Run *r, bool *whole)
 	*whole = false;
 	for (;;) {
 		int status = run_validate(r);
+		if (!status && run_save_due(r))
+			status = run_save_midst(r);
 		if (status)
 			return status;
 		if ((int64_t)r->at.index >= limit || run_stopped(r) || run_exhausted(r))
@@ -261,8 +264,6 @@ static int run_epoch(Run *r, bool *whole)
 		if (n < 0)
 			return n;
 		status = n ? run_step(r, start) : FAIL(r, RICCI_EINTERNAL, "an epoch ended early");
-		if (!status && run_save_due(r))
-			status = run_save_midst(r);
 		if (status)
 			return status;
 		run_show(r, limit);

@@ -309,6 +309,29 @@ static void saved_within(void)
 	case_free(&c);
 }
 
+/* Saved behind the validation that is due in the same step: a run that resumes there does it no
+ * second time. */
+static void saved_and_validated(void)
+{
+	char *text[2];
+	for (int again = 0; again < 2; again++) {
+		Case c = case_new(0);
+		c.t.validation = ricci_digits(TEST, 3);
+		c.t.validate_every = c.t.checkpoint_every = 5;
+		c.t.steps = 17;
+		c.t.checkpoint = in_folder("both.h5");
+		c.t.csv = in_folder("both.csv");
+		c.t.resume = again ? in_folder("both.h5.prev") : NULL;
+		c.t.overwrite = 1;
+		CHECK_REPORT(!case_run(&c), "%s", ricci_error_message());
+		case_free(&c);
+		text[again] = csv_text("both.csv");
+	}
+	CHECK_STR(text[1], text[0]);
+	mem_free(text[0]);
+	mem_free(text[1]);
+}
+
 /* Processes that are killed, later and later, until one comes to the end. */
 static void killed_anywhere(void)
 {
@@ -450,6 +473,7 @@ int main(void)
 	killed();
 	killed_anywhere();
 	saved_within();
+	saved_and_validated();
 	full_disk();
 	mistakes();
 	no_memory();
