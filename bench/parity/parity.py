@@ -8,8 +8,8 @@ mode. PyTorch loads the checkpoint and trains the same net (nets.py) on those ba
 greatest relative difference of the losses, for f32 and f64. Losses of a deep net with relu part by rounding alone: a sum
 in another order moves an activation over 0, and batch norm with few samples amplifies it. So in each step f32 may be ten
 times as far from PyTorch as PyTorch in f32 is from PyTorch in f64 so far, or 1e-4; and f64, whose rounding is 1e-9 of f32's, ten
-times as far as PyTorch in f64 is from itself with weights changed in their last digit (a deep net's losses part by a factor of 20 a
-step), or 1e-6. What the optimiser keeps after the first step (a gradient, or a tenth of it) is compared in f64 for each
+times as far as PyTorch in f64 is from itself with weights changed by 2^-45, about what sums of thousands of elements in another order
+differ by (a deep net's losses part by a factor of 20 a step), or 1e-6. What the optimiser keeps after the first step (a gradient, or a tenth of it) is compared in f64 for each
 parameter, relative to its greatest element: 1e-8. Exit status 1 where that is not so.
 """
 import argparse
@@ -128,9 +128,9 @@ def within(differences, rounding, least):
 
 
 def nudged(parameters):
-    """Each element changed in its last digit, up or down."""
+    """Each element changed by 2^-45 of itself, up or down."""
     rng = torch.Generator().manual_seed(1)
-    return {k: v * (1 + 4e-16 * (torch.rand(v.shape, generator=rng, dtype=torch.float64) - 0.5).sign()) for k, v in parameters.items()}
+    return {k: v * (1 + 2.0 ** -45 * (torch.rand(v.shape, generator=rng, dtype=torch.float64) - 0.5).sign()) for k, v in parameters.items()}
 
 
 def moment_apart(a, b):
