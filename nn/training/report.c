@@ -70,9 +70,9 @@ static const char *unit_of(const Run *r, int64_t *each)
 {
 	const ricci_training *t = r->t;
 	*each = 1;
-	if (!t->train || !t->samples || !ricci_text_alphabet(t->train, NULL))
+	if (!t->train || !r->feed.n || !ricci_text_alphabet(t->train, NULL))
 		return "images";
-	*each = tensor_size(t->samples->node) / r->batch;
+	*each = tensor_size(r->feed.input[0].tensor->node) / r->batch;
 	return "characters";
 }
 
