@@ -181,6 +181,7 @@ static const char cc_lanes[] =
 	"#endif\n"
 	"static inline rk_v rk_either(rk_i m, rk_v a, rk_v b)\n"
 	"{ return (rk_v)((m & (rk_i)a) | (~m & (rk_i)b)); }\n"
+	"static inline rk_i rk_agree(int c) { return (rk_i){0} - (c != 0); }\n"
 	"static inline rk_v rk_vmax(rk_v a, rk_v b)\n"
 	"{ return rk_either(a != a, a, rk_either(a > b, a, b)); }\n"
 	"static inline rk_v rk_vmin(rk_v a, rk_v b)\n"

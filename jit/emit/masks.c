@@ -122,40 +122,68 @@ static bool is_loaded(const Lanes *v, Node *n)
 	       lanes_vary(v->e->ir, n, v->loop->axis);
 }
 
+/* Lanes that compare values: a vector of integers, all bits set where c holds. */
+static const char *comparison(Lanes *v, Node *c, Node *cond)
+{
+	Arena *m = &v->e->ir->arena;
+	if (!lanes_vary(v->e->ir, c, v->loop->axis))
+		return arena_printf(m, "rk_agree(%s)", emit_value(v->e, c, false));
+	if (c->op == OP_NOT)
+		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond));
+	if (c->op == OP_AND || c->op == OP_OR)
+		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond),
+				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond));
+	return arena_printf(m, "(%s %s %s)", value(v, c->src[0], cond), op_info[c->op].text,
+			    value(v, c->src[1], cond));
+}
+
+/* The lanes' places decide by a mask, their values by a comparison. */
 static const char *select_text(Lanes *v, Node *n, Node *cond)
 {
-	const Node *other = n->src[2];
-	Node *both = cond ? node2(v->e->ir, OP_AND, cond, n->src[0]) : n->src[0];
+	Ir *ir = v->e->ir;
+	Node **part, *both = cond, *compared = NULL, *other = n->src[2];
+	int parts = node_parts(ir, n->src[0], OP_AND, &part);
+	for (int k = 0; k < parts; k++) {
+		Node **to = lanes_compare(ir, part[k], v->loop->axis) ? &compared : &both;
+		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
+	}
 	const char *x = value(v, n->src[1], both);
-	if (is_loaded(v, n->src[1]) && other->u.f == 0 && !signbit(other->u.f))
+	bool zero = other->op == OP_CONST && other->u.f == 0 && !signbit(other->u.f);
+	if (!compared && is_loaded(v, n->src[1]) && zero)
 		return x;
-	const char *mask = mask_of(v, both, 1, 0);
-	return mask ? arena_printf(&v->e->ir->arena, "rk_pick(%s, %s, %s)", mask, x,
-				   value(v, n->src[2], NULL))
-		    : x;
+	const char *mask = both == cond ? NULL : mask_of(v, both, 1, 0);
+	if (!mask && !compared)
+		return x;
+	const char *y = value(v, other, cond);
+	if (compared)
+		x = arena_printf(&ir->arena, "rk_either(%s, %s, %s)", comparison(v, compared, both),
+				 x, y);
+	return mask ? arena_printf(&ir->arena, "rk_pick(%s, %s, %s)", mask, x, y) : x;
+}
+
+static const char *operation(Lanes *v, Node *n, Node *cond)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *text = op_info[n->op].text, *a = value(v, n->src[0], cond);
+	if (n->op == OP_NEG)
+		return arena_printf(m, "(-%s)", a);
+	const char *b = value(v, n->src[1], cond);
+	return op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
+						 : arena_printf(m, "rk_v%s(%s, %s)", text, a, b);
 }
 
 /* n in the lanes where cond (NULL: nothing) holds. */
 static const char *value(Lanes *v, Node *n, Node *cond)
 {
-	Arena *m = &v->e->ir->arena;
-	const char *text = op_info[n->op].text;
+	Kept key = {.read = n, .cond = cond};
 	if (!lanes_vary(v->e->ir, n, v->loop->axis))
-		return arena_printf(m, "rk_all(%s)", emit_value(v->e, n, false));
+		return arena_printf(&v->e->ir->arena, "rk_all(%s)", emit_value(v->e, n, false));
 	if (n->op == OP_READ)
 		return load(v, n, cond);
-	if (n->op == OP_SELECT)
-		return select_text(v, n, cond);
-	Kept key = {.read = n, .cond = cond};
-	const char *known = kept_find(v, key);
-	if (known)
-		return known;
-	const char *a = value(v, n->src[0], cond);
-	if (n->op == OP_NEG)
-		return arena_printf(m, "(-%s)", a);
-	const char *b = value(v, n->src[1], cond);
-	text = op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
-						 : arena_printf(m, "rk_v%s(%s, %s)", text, a, b);
+	const char *text = kept_find(v, key);
+	if (text)
+		return text;
+	text = n->op == OP_SELECT ? select_text(v, n, cond) : operation(v, n, cond);
 	return strlen(text) > TEXT_LONG ? keep(v, "rk_v", key, text) : text;
 }
 

@@ -75,14 +75,48 @@ static bool is_common(const Masks *m, Node *n)
 	return !loose;
 }
 
-/* Lanes lo..hi-1, where all lanes agree on the rest. */
-static bool suits_condition(Masks *m, Node *c)
+static void see_comparison(void *user, Node *n)
+{
+	*(bool *)user |= op_compares((Op)n->op) && type_is_float(n->src[0]->type);
+}
+
+bool lanes_compare(Ir *ir, Node *cond, const Node *axis)
+{
+	bool compares = false;
+	node_walk(ir, cond, see_comparison, &compares);
+	return compares && lanes_vary(ir, cond, axis);
+}
+
+static bool suits_value(Masks *m, Node *n, bool under);
+
+/* Comparisons of values, and what joins them. */
+static bool suits_comparison(Masks *m, Node *c, bool under)
+{
+	if (!lanes_vary(m->t->ir, c, m->loop->axis))
+		return is_common(m, c);
+	bool compares = op_compares((Op)c->op), all = op_is_logic((Op)c->op);
+	for (int k = 0; k < c->nsrc && all; k++)
+		all = compares ? type_is_float(c->src[k]->type) && suits_value(m, c->src[k], under)
+			       : suits_comparison(m, c->src[k], under);
+	return all;
+}
+
+/* Lanes lo..hi-1 where all lanes agree on the rest, or the lanes compare values. *bounds: there are
+ * such of the first kind. */
+static bool suits_condition(Masks *m, Node *c, bool under, bool *bounds)
 {
 	Node **part;
 	int n = node_parts(m->t->ir, c, OP_AND, &part);
 	bool suits = true;
+	*bounds = false;
+	for (int k = 0; k < n; k++)
+		*bounds |= !lanes_compare(m->t->ir, part[k], m->loop->axis);
 	for (int k = 0; k < n && suits; k++) {
 		Node *lo = m->loop->lo, *hi = m->loop->hi;
+		if (lanes_compare(m->t->ir, part[k], m->loop->axis)) {
+			suits = suits_comparison(m, part[k], under || *bounds);
+			continue;
+		}
 		bool varies = lanes_vary(m->t->ir, part[k], m->loop->axis);
 		suits = varies ? cond_interval(m->t->ir, part[k], m->loop->axis, &lo, &hi)
 			       : is_common(m, part[k]);
@@ -101,9 +135,10 @@ static bool suits_read(const Masks *m, Node *n)
 
 bool masks_take(const Node *n)
 {
-	bool plain = true; /* conditions look at no values */
+	bool plain = true; /* no value of another type is looked at */
 	for (int k = 0; k < n->nsrc; k++)
-		plain &= !type_is_float(n->src[k]->type);
+		plain &= !type_is_float(n->src[k]->type) ||
+			 (op_compares((Op)n->op) && n->src[k]->type == RICCI_F32);
 	if (!type_is_float(n->type))
 		return plain;
 	switch ((Op)n->op) {
@@ -124,12 +159,10 @@ bool masks_take(const Node *n)
 	}
 }
 
-static bool suits_value(Masks *m, Node *n, bool under);
-
 /* under: conditions stand around it. */
 static bool find_suits(Masks *m, Node *n, bool under)
 {
-	bool all = true;
+	bool all = true, bounds;
 	if (!lanes_vary(m->t->ir, n, m->loop->axis))
 		return n->type == RICCI_F32 && is_common(m, n);
 	if (n->type != RICCI_F32 || !masks_take(n))
@@ -137,8 +170,9 @@ static bool find_suits(Masks *m, Node *n, bool under)
 	if (n->op == OP_READ)
 		return suits_read(m, n) && (under || read_inside(n));
 	if (n->op == OP_SELECT)
-		return n->src[2]->op == OP_CONST && suits_condition(m, n->src[0]) &&
-		       suits_value(m, n->src[1], true);
+		return suits_condition(m, n->src[0], under, &bounds) &&
+		       suits_value(m, n->src[1], under || bounds) &&
+		       suits_value(m, n->src[2], under);
 	for (int k = 0; k < n->nsrc; k++)
 		all &= suits_value(m, n->src[k], under);
 	return all;

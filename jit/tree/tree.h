@@ -104,6 +104,8 @@ int64_t masks_most(const Target *target);
 bool masks_take(const Node *n);
 /* Does n differ between the lanes of a LANES loop? (Its buffers of one element do.) */
 bool lanes_vary(Ir *ir, Node *n, const Node *axis);
+/* And is that so because it compares values? (Others ask where a lane is.) */
+bool lanes_compare(Ir *ir, Node *cond, const Node *axis);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */
 void lower_inside(Tree *t, Stmt *s, int64_t width);

@@ -28,6 +28,13 @@ static const Case masked[] = {
 	/* the lanes ask from both sides, for what is never there too */
 	{"Y[p,q] += (X[p+r-1,q+40*s-60] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<48", "X=8x48 W=3x3"},
+	/* lanes compare values */
+	{"Y[p,q] += (X[p+r-1,q+s-1] else 0) < W[r,s] ? (X[p+r-1,q+s-1] else 1) : W[r,s] "
+	 "where p<8, q<20", "X=8x20 W=3x3"},
+	{"Y[p,q] += !((X[p,q+s-1] else 0) <= 0.1) || X[p,q] == 0.5 && W[s] < 0 ? X[p,q] : 3.0 "
+	 "where p<8, q<20, s<3", "X=8x20 W=3"},
+	{"Y[p,q] += q+s >= 1 && q+s <= 20 && X[p,q+s-1] < Z[p,q] ? Z[p,q] : W[s] "
+	 "where p<8, q<20, s<3", "X=8x20 Z=8x20 W=3"},
 };
 
 /* Elements alone, and with what is computed from each result. */
@@ -38,12 +45,11 @@ static const Case pointwise[] = {
 	{"Y[i,j] = max((X[i,j-3] else -inf), min((X[i+1,j+3] else 7), -X[i,j]))", "X=8x40"},
 	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; Y[p,q] = max(S[p,q]+B[p], 0)",
 	 "X=8x20 W=3x3 B=8"},
-};
-
-/* What lanes compare stays with tiles. */
-static const Case compared[] = {
-	{"Y[p,q] += (X[2*p+r-1,2*q+s-1] else -inf) < M[p,q] ? 0.0 : 1.0 where r<3, s<3",
-	 "X=16x56 M=8x28"},
+	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; "
+	 "Y[p,q] = 0 < S[p,q]+B[p] ? (S[p,q]+B[p] < 0.5 ? S[p,q]+B[p] : 0.5) : 0",
+	 "X=8x20 W=3x3 B=8"},
+	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; "
+	 "Y[p,q] = 0 < Z[p,q] && Z[p,q] < 0.5 ? S[p,q] : 0", "X=8x20 W=3x3 Z=8x20"},
 };
 
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
@@ -81,23 +87,11 @@ static void check_masks(const Case *c, bool fused, bool first)
 	}
 }
 
-static void check_tile(const Case *c)
-{
-	Trial *t = harness_trials(c, false, NULL);
-	bool staged = false;
-	for (int k = 0; k < t->offer[0].n; k++)
-		staged |= t->offer[0].step[k].kind == STEP_STAGE;
-	CHECK_REPORT(staged, "%s: no tile", c->text);
-	harness_check(t, backend_find("cc"), 100);
-}
-
 int main(void)
 {
 	for (int k = 0; k < COUNT(masked); k++)
 		check_masks(&masked[k], false, true);
 	for (int k = 0; k < COUNT(pointwise); k++)
 		check_masks(&pointwise[k], true, false);
-	for (int k = 0; k < COUNT(compared); k++)
-		check_tile(&compared[k]);
 	return harness_done();
 }
