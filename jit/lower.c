@@ -44,27 +44,28 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		 Kernel *k, EmitTexts *texts, Text *out, Error *err)
 {
 	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	const Capabilities *caps = &d->caps;
 	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;
 	tree->next_axis = 64;
 	int code = t->sub.rows ? 0 : problem_init(p, tree, &t->sub);
 	if (t->sub.rows)
-		code = lower_rows(tree, &t->sub, s, target, d, err);
+		code = lower_rows(tree, &t->sub, s, target, caps, err);
 	else if (code)
 		error_set(err, code, "%s", ir->err.text);
-	else if (d->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
-		code = lower_nest(p, &(Schedule){0}, target, d, err);
+	else if (caps->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
+		code = lower_nest(p, &(Schedule){0}, target, caps, err);
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (has_step(s, STEP_TENSORISE))
-		code = lower_contract(p, s, target, d, err);
+		code = lower_contract(p, s, target, caps, err);
 	else
-		code = lower_nest(p, s, target, d, err);
+		code = lower_nest(p, s, target, caps, err);
 	if (!code) {
-		if (d->versions) {
+		if (caps->specialises) {
 			lower_wraps(tree, tree->root);
-			if (d->lanes)
+			if (caps->predicates)
 				lower_masks(tree, tree->root, target);
 			lower_inside(tree, tree->root, target->vector_bytes / 4);
 		}
@@ -114,7 +115,8 @@ Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const T
 		return NULL;
 	k->schedule = *s;
 	dump_schedule(t, s);
-	if (lower_source(k, t, s, d, target, err) || (d->grid && kernel_sizes(k, &t->sub, err))) {
+	if (lower_source(k, t, s, d, target, err) ||
+	    (d->caps.grid && kernel_sizes(k, &t->sub, err))) {
 		kernel_unref(k);
 		return NULL;
 	}

@@ -7,16 +7,17 @@
 #include "jit/tree/problem.h"
 
 /* problem + schedule -> tree->root, parts, scratch. 0 or an error. */
-int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err);
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
+	       Error *err);
 /* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
 void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s);
 /* Do the schedules offered for p carry its reduction from one result to the next? */
 bool nest_carries(const Problem *p);
 /* Rows of subgraphs (fuse/subgraph.h), each by direct nests. */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
-	       const Dialect *d, Error *err);
+	       const Capabilities *caps, Error *err);
 /* Around micro-kernels. */
-int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err);
 /* *first: they are better than direct nests, by structure and sizes. */
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);

@@ -383,14 +383,14 @@ static Stmt *spread_parts(Contract *c, Blocking *h, Node **part)
 	return stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, first)), piece, sum);
 }
 
-int lower_contract(Problem *p, const Schedule *s, const Target *target, const Dialect *d,
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err)
 {
 	Ir *ir = p->ir;
 	Contract *c = arena_alloc(&ir->arena, sizeof *c);
 	Blocking h = {0};
 	int way = 0;
-	(void)d;
+	(void)caps;
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_TENSORISE)
 			way = (int)s->step[k].arg;

@@ -73,9 +73,8 @@ static void block(Emit *e, const Stmt *s);
 static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 {
 	int number = (int)s->axis->u.i;
-	if (s->how == HOW_PARALLEL && e->d->grid) {
-		emit_line(e, "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
-			  number);
+	if (s->how == HOW_PARALLEL && e->d->part) {
+		emit_line(e, e->d->part, number);
 		emit_line(e, "if (i%d < %s) {", number, hi);
 		return;
 	}
@@ -109,11 +108,11 @@ static void loop(Emit *e, const Stmt *s)
 	emit_count(e, s->lo);
 	emit_count(e, s->hi);
 	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
-	if (s->how == HOW_VECTOR && e->d->chunk && emit_vector(e, s, lo, hi))
+	if (s->how == HOW_VECTOR && e->d->caps.chunk && emit_vector(e, s, lo, hi))
 		return;
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
-	e->scope[e->depth].lanes = s->how == HOW_VECTOR && *e->d->vector;
+	e->scope[e->depth].lanes = s->how == HOW_VECTOR && e->d->caps.vectorises;
 	e->guards = e->scope[e->depth].lanes && e->d->zero && reads_guarded(e, s->body);
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
@@ -356,7 +355,7 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 static void signature_grid(Text *out, const Emit *e, const char *name)
 {
 	const Tree *t = e->tree;
-	text_add(out, "extern \"C\" __global__ void %s(", name);
+	text_add(out, e->d->kernel, name);
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
 		if (b->space != SPACE_PARAM && b->space != SPACE_LOCAL)
@@ -403,7 +402,7 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	Emit *e = emit_body(texts, t, d);
 	if (!e) {
 		Dialect plain = *d;
-		plain.chunk = 0;
+		plain.caps.chunk = 0;
 		return emit_tree(out, texts, t, &plain, name, err);
 	}
 	text_add(out, "%s", d->prelude);
@@ -415,13 +414,13 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	calls_declare(out, t->root);
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);
-	(d->grid ? signature_grid : signature_host)(out, e, name);
+	(d->kernel ? signature_grid : signature_host)(out, e, name);
 	hidden_declare(out, e);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};
 	for (int kind = 0; kind < CHUNK_KINDS; kind++)
 		for (int k = 0; k < e->ntemp[kind]; k++)
-			text_add(out, " %s%d[%d];\n", temp[kind], k, d->chunk);
+			text_add(out, " %s%d[%d];\n", temp[kind], k, d->caps.chunk);
 	if (body->n)
 		text_put(out, body->s, body->n);
 	text_add(out, "}\n");

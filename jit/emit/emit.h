@@ -6,6 +6,7 @@
 
 typedef struct Dialect {
 	const char *backend; /* its row in backends[] */
+	Capabilities caps;
 	const char *prelude; /* types and helpers, once a file */
 	const char *math;    /* functions of the operators: declarations or definitions */
 	const char *before_math, *after_math; /* lines around them; NULL: none */
@@ -14,18 +15,17 @@ typedef struct Dialect {
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
 	const char *sync;
-	const char *ahead; /* asks for the memory at an address; NULL: nothing does */
-	const char *hide;  /* a variable s%lld of value %lld that is not known to be constant, of
+	const char *ahead;  /* asks for the memory at an address; NULL: nothing does */
+	const char *hide;   /* a variable s%lld of value %lld that is not known to be constant, of
 			      long steps from lane to lane; NULL: they may be known */
-	const char *zero;  /* the same, s0 of value 0, that is added to lanes in conditions of
+	const char *zero;   /* the same, s0 of value 0, that is added to lanes in conditions of
 			      reads; NULL: those may be known */
-	const char *lanes; /* types and functions of vectors under masks; NULL: there are none */
-	bool versions;	   /* full tiles get their own code with constant bounds */
-	bool strict;	   /* no compiler may warn: of unused variables
-			      neither */
-	bool grid;	   /* parts are threads of a grid */
-	int chunk;	   /* vector loops are calls of functions over so many elements; 0: loops */
+	const char *lanes;  /* types and functions of vectors under masks; NULL: there are none */
+	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
+	const char *part;   /* a line that sets i%d to the thread's part; both NULL: no grid */
+	bool strict;	    /* no compiler may warn: of unused variables neither */
 } Dialect;
+extern const Dialect dialect_tcc, dialect_cc, dialect_c99, dialect_cuda; /* jit/dialect/ */
 const Dialect *dialect_find(const char *backend);
 extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */
 extern const char *const dialect_compute[RICCI_NTYPES]; /* the type of a value in an expression */

@@ -246,7 +246,7 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 	const char *text = NULL;
 	bool far = e->far;
 	e->far = b && b->space != SPACE_LOCAL;
-	if (*e->d->vector && index->op == OP_ADD) {
+	if (e->d->caps.vectorises && index->op == OP_ADD) {
 		Affine a = affine_of(e->ir, index);
 		long long c = a.c;
 		a.c = 0;
@@ -383,7 +383,7 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
 				    emit_value(e, n->src[1], lazy), a);
 	}
-	if ((n->op == OP_MIN || n->op == OP_MAX) && *e->d->vector && type_is_float(n->type))
+	if ((n->op == OP_MIN || n->op == OP_MAX) && e->d->caps.vectorises && type_is_float(n->type))
 		for (int k = 0; k < 2; k++)
 			if (n->src[k]->op == OP_CONST && !isnan(n->src[k]->u.f))
 				return limit_text(e, n, k, lazy);
@@ -441,7 +441,7 @@ const char *emit_term(Emit *e, Node *n)
  * making vectors of loops. */
 static const char *logic_text(Emit *e, Node *n, bool lazy)
 {
-	bool both = *e->d->vector && !(emit_reads(e, n->src[1]) & READS_GUARDED);
+	bool both = e->d->caps.vectorises && !(emit_reads(e, n->src[1]) & READS_GUARDED);
 	const char *text = op_info[n->op].text, *a = emit_value(e, n->src[0], lazy);
 	const char *b = emit_value(e, n->src[1], !both || lazy);
 	return arena_printf(&e->ir->arena, "(%s %s %s)", a, both ? text + 1 : text, b);
@@ -505,7 +505,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		}
 		break;
 	case OP_DIV:
-		if (!*e->d->vector || !emit_inverts(n->src[1]))
+		if (!e->d->caps.vectorises || !emit_inverts(n->src[1]))
 			break;
 		return arena_printf(m, "rk_over_%s(%s, %s)", suffix_of(n->type),
 				    emit_value(e, n->src[0], lazy), emit_value(e, n->src[1], lazy));

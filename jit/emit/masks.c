@@ -206,17 +206,39 @@ static const char *term(Lanes *v, Node *n)
 			    emit_value(v->e, n->src[1], false));
 }
 
+/* at red= x, as a value. */
+static const char *combined(Lanes *v, Reduce red, const char *at, const char *x)
+{
+	Arena *m = &v->e->ir->arena;
+	if (red == RED_NONE)
+		return x;
+	return red == RED_ADD || red == RED_MUL
+		       ? arena_printf(m, "%s %c %s", at, red == RED_ADD ? '+' : '*', x)
+		       : arena_printf(m, "rk_v%s(%s, %s)", red == RED_MAX ? "max" : "min", at, x);
+}
+
 /* A variable red= its value. */
 static void store_own(Lanes *v, const Stmt *s)
 {
-	static const char *const assign[RED_COUNT] = {"=", "+=", "*="};
-	const char *name = s->buffer->u.s,
-		   *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
-	if (s->red == RED_MAX || s->red == RED_MIN)
-		emit_line(v->e, "%s = rk_v%s(%s, %s);", name, s->red == RED_MAX ? "max" : "min",
-			  name, x);
+	const char *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
+	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s->red, s->buffer->u.s, x));
+}
+
+/* place red= x where the mask (NULL: everywhere) holds. Tiles have room for whole vectors: some
+ * processors take long to store parts. */
+static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mask)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *place = place_of(v, s->buffer, s->index);
+	bool tile = tree_find(v->e->tree, s->buffer)->space == SPACE_LOCAL;
+	const char *old = tile ? arena_printf(m, "rk_load_all(&%s)", place) : NULL;
+	x = combined(v, s->red, old, x);
+	if (mask && tile)
+		x = arena_printf(m, "rk_pick(%s, %s, %s)", mask, x, old);
+	if (mask && !tile)
+		emit_line(v->e, "rk_store(&%s, %s, %s);", place, x, mask);
 	else
-		emit_line(v->e, "%s %s %s;", name, assign[s->red], x);
+		emit_line(v->e, "rk_store_all(&%s, %s);", place, x);
 }
 
 /* Results that follow each other: all values come first (emit.c, stores). Returns what is next. */
@@ -228,18 +250,13 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 	const Stmt *i = s;
 	for (; i && i->kind == STMT_STORE && tensor_size(i->buffer) > 1 && n < COUNT(name);
 	     i = i->next) {
+		const char *x = i->red == RED_ADD ? term(v, i->value) : value(v, i->value, NULL);
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
-		emit_line(e, "const rk_v %s = %s;", name[n++], value(v, i->value, NULL));
+		emit_line(e, "const rk_v %s = %s;", name[n++], x);
 	}
 	const char *mask = mask_of(v, NULL, 1, 0);
-	n = 0;
-	for (; s != i; s = s->next, n++) {
-		const char *place = place_of(v, s->buffer, s->index);
-		if (mask)
-			emit_line(e, "rk_store(&%s, %s, %s);", place, name[n], mask);
-		else
-			emit_line(e, "rk_store_all(&%s, %s);", place, name[n]);
-	}
+	for (n = 0; s != i; s = s->next)
+		store_result(v, s, name[n++], mask);
 	return i;
 }
 

@@ -180,9 +180,9 @@ bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi)
 	int number = (int)start->u.i;
 	emit_open(e, start, s->maybe);
 	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d += %d) {", number, lo, number, hi,
-		  number, e->d->chunk);
+		  number, e->d->caps.chunk);
 	emit_line(e, "const int64_t n%d = %s - i%d < %d ? %s - i%d : %d;", id, hi, number,
-		  e->d->chunk, hi, number, e->d->chunk);
+		  e->d->caps.chunk, hi, number, e->d->caps.chunk);
 	store_all(v, s->body);
 	emit_line(e, "}");
 	emit_close(e);

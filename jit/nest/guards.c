@@ -65,6 +65,6 @@ void guards_init(Build *b)
 		return;
 	b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
 	/* Where lanes may become vectors under masks (jit/tree/masks.c), these are a read's. */
-	if (b->d->lanes && !b->nstaged && !b->loop[b->order[b->lanes]].reduced)
+	if (b->caps->predicates && !b->nstaged)
 		b->body = stage_conditions(b, b->body);
 }

@@ -49,7 +49,7 @@ typedef struct Build {
 	Problem *p;
 	Ir *ir;
 	Tree *t;
-	const Dialect *d;
+	const Capabilities *caps;
 	int nloop, order[MAX_LOOPS], nparallel, nouter;
 	int nspread;	/* of the parallel loops, the outermost, are reduced: sums.c */
 	int64_t nblock; /* their iterations: blocks that are summed apart */
@@ -158,6 +158,9 @@ void lanes_init(Build *b);
 bool lanes_fit_tiles(const Build *b);
 /* Of the loop's dimension in the accumulator's tile. */
 int64_t lanes_extent(const Build *b, const Loop *l);
+/* The room of that dimension: of several sums in lanes each has whole vectors, for a part of one is
+ * slow to store and to load again. */
+int64_t lanes_pitch(const Build *b, const Loop *l);
 /* The statements inside the lanes, in the order in which they read the first tile where that makes
  * them share what they load. */
 Stmt *lanes_order(Build *b, Stmt *body);
@@ -189,6 +192,10 @@ void offer_order(Schedule *s, int n, const int *want, int *now);
 /* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
  * out; padded reads are staged where `stage` says so, or they must be. false: no window. */
 bool window_offer(const Problem *p, const Target *target, int64_t rows, bool stage, Schedule *s);
+
+/* Lanes of so many vectors along a reduced axis; inside them the sums at all of a window's points,
+ * written out. false: no such. */
+bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s);
 
 /* ---- offers for residues (residues.c) */
 /* How many lanes along axis k, at most so many: as many as the period of what is asked of it, where

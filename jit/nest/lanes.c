@@ -5,7 +5,7 @@
  * the last one add goes to a place that nobody reads, and they read tiles only. */
 #include "jit/nest/internal.h"
 
-enum { VECTOR_BYTES = 32, REGISTERS = 16 };
+enum { VECTOR_BYTES = 32, REGISTERS = 16, PITCH = 16 };
 
 static const Loop *lanes_loop(const Build *b)
 {
@@ -15,6 +15,13 @@ static const Loop *lanes_loop(const Build *b)
 int64_t lanes_extent(const Build *b, const Loop *l)
 {
 	return b->whole && l == lanes_loop(b) ? b->whole : l->extent;
+}
+
+int64_t lanes_pitch(const Build *b, const Loop *l)
+{
+	bool several = b->caps->predicates && l->reduced && l->how == HOW_VECTOR &&
+		       b->lanes < b->nloop - 1;
+	return several ? (l->extent + PITCH - 1) / PITCH * PITCH : lanes_extent(b, l);
 }
 
 /* Of few points the other factor stays in registers. */
@@ -32,7 +39,7 @@ static bool has_many_points(const Build *b)
 void lanes_init(Build *b)
 {
 	if (b->lanes < b->nparallel || b->lanes < b->stage_at || b->stage_at < 0 ||
-	    b->p->red == RED_NONE || b->p->scatter || !*b->d->vector || b->carry.r.axis >= 0)
+	    b->p->red == RED_NONE || b->p->scatter || !b->caps->vectorises || b->carry.r.axis >= 0)
 		return;
 	const Loop *l = lanes_loop(b);
 	int64_t unit = VECTOR_BYTES / (int64_t)type_size(b->p->acc);

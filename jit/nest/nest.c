@@ -161,7 +161,7 @@ static Stmt *leaf_store(Build *b)
 	int64_t lanes = tile_lanes(b);
 	Stmt *halve = NULL;
 	/* (Behind an iteration of fewer lanes whole vectors would wait for single elements.) */
-	if (lanes > 1 && *b->d->vector && nest_exact(b, tile_lanes_loop(b)->axis))
+	if (lanes > 1 && b->caps->vectorises && nest_exact(b, tile_lanes_loop(b)->axis))
 		halve = tile_halve(b, base, &lanes);
 	Node *sum = tile_sum(b, base, 0, lanes);
 	if (b->carry.r.axis >= 0)
@@ -212,10 +212,11 @@ static Stmt *nest_peeled(Build *b, int k)
 	Node *rest = axis_rest(b, l->axis);
 	int64_t full = rest->u.i / l->stride;
 	Stmt *head = NULL;
-	if (full) {
+	if (full) { /* a variable that ends there, so that bounds know it */
+		Node *var = tree_axis(b->t, full);
 		b->full[l->axis] = true;
-		l->val = l->var;
-		head = stmt_loop(b->t, l->how, l->var, NULL, node_int(b->ir, full), NULL);
+		l->val = var;
+		head = stmt_loop(b->t, l->how, var, NULL, NULL, NULL);
 		head->body = nest(b, k + 1);
 		b->full[l->axis] = false;
 	}
@@ -407,7 +408,7 @@ static Stmt *region(Build *b)
 	Node *cond = NULL;
 	bool edge[COMP_MAX_AXES] = {false};
 	bool along = b->carry.r.axis >= 0 && !b->carry.single;
-	for (int k = tile_first(b); b->d->versions && k < b->nloop; k++) {
+	for (int k = tile_first(b); b->caps->specialises && k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
 		if ((along && l->axis == b->carry.r.axis) || edge[l->axis] ||
 		    nest_exact(b, l->axis) || (l->reduced && !is_spread(b, l->axis)))
@@ -508,14 +509,15 @@ static void parts_open(Build *b, Node *part, int64_t parts)
 	}
 }
 
-int lower_nest(Problem *p, const Schedule *s, const Target *target, const Dialect *d, Error *err)
+int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
+	       Error *err)
 {
 	(void)target;
 	Build *b = arena_alloc(&p->ir->arena, sizeof *b);
 	b->p = p;
 	b->ir = p->ir;
 	b->t = p->tree;
-	b->d = d;
+	b->caps = caps;
 	if (nest_replay(b, s, err))
 		return err->code;
 	lanes_init(b);

@@ -451,12 +451,13 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		bool unroll;
 		int64_t rows; /* of windows */
 		bool stage;
-	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false},
-		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true},
-		   {0, LANES / 2, CHUNK / 4, false, 0, false},
-		   {0, 2 * LANES, 4 * CHUNK, false, 0, false},
-		   {1, LANES, CHUNK, false, 0, false},
-		   {0, LANES / 4, CHUNK, false, 0, false}};
+		int64_t vectors; /* of sums at a window's points */
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1},
+		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4},
+		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0},
+		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0},
+		   {1, LANES, CHUNK, false, 0, false, 0},
+		   {0, LANES / 4, CHUNK, false, 0, false, 0}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
@@ -465,6 +466,8 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		return;
 	else if (row[variant].rows &&
 		 window_offer(p, target, row[variant].rows, row[variant].stage, s))
+		return;
+	else if (row[variant].vectors && taps_offer(p, target, row[variant].vectors, s))
 		return;
 	else if (p->red == RED_NONE)
 		offer_pointwise(p, row[variant].chunk, s);

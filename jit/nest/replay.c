@@ -58,8 +58,8 @@ static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 	int64_t arg = s->step[at].arg;
 	for (int k = at + 1; k < s->n; k++)
 		if (s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop &&
-		    arg < b->d->chunk)
-			arg = b->d->chunk;
+		    arg < b->caps->chunk)
+			arg = b->caps->chunk;
 	return arg;
 }
 
@@ -67,7 +67,7 @@ static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 static int step_carry(Build *b, int id, Error *err)
 {
 	Carry c;
-	if (b->d->grid)
+	if (b->caps->grid)
 		return 0;
 	if (b->carry.r.axis >= 0 || b->nloop > b->p->naxis || !carry_find(b->p, id, &c))
 		return error_set(err, RICCI_EINVAL,
@@ -212,7 +212,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		if (step_apply(b, &step, err))
 			return err->code;
 	}
-	if (b->d->grid) { /* a grid wants every spatial loop; lanes are threads there */
+	if (b->caps->grid) { /* a grid wants every spatial loop; lanes are threads there */
 		b->nparallel = b->nspread = 0;
 		for (int k = 0; k < b->nloop; k++) {
 			const Loop *l = &b->loop[b->order[k]];
@@ -229,11 +229,11 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	for (int k = 0; k < b->nloop; k++)
 		if (b->loop[b->order[k]].how == HOW_VECTOR)
 			b->lanes = k;
-	if (b->d->chunk && b->lanes >= 0) { /* functions over chunks want them innermost */
+	if (b->caps->chunk && b->lanes >= 0) { /* functions over chunks want them innermost */
 		order_move(b, b->lanes, b->nloop - 1);
 		b->lanes = b->nloop - 1;
 	}
-	if (b->d->chunk || b->d->grid || p->scatter)
+	if (b->caps->chunk || b->caps->grid || p->scatter)
 		b->stage_at = -1;
 	return 0;
 }

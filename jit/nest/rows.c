@@ -157,7 +157,7 @@ static void rows_place(Rows *r, const Blocks *b, Node *row)
 
 /* The nests of all equations for one row, in order; their tiles are allocated in *alloc. */
 static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, const Target *target,
-		       const Dialect *d, Stmt **alloc, Error *err)
+		       const Capabilities *caps, Stmt **alloc, Error *err)
 {
 	Tree *tree = b->tree;
 	Ir *ir = tree->ir;
@@ -173,7 +173,7 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 		for (int j = 0; j < own.n; j++)
 			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_SPREAD)
 				own.step[j].arg = 0;
-		if (lower_nest(p, &own, target, d, err))
+		if (lower_nest(p, &own, target, caps, err))
 			break;
 		Stmt *rest = tree->root->body;
 		while (rest && rest->kind == STMT_ALLOC) {
@@ -189,9 +189,9 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 					stmt_stream(tree, r->streamed[k], node_scale(ir, row, size),
 						    r->buffer[k], num(b, size)));
 	}
-	if (!d->chunk)
+	if (!caps->chunk)
 		lower_share(tree, body);
-	if (d->ahead)
+	if (caps->prefetches)
 		rows_ahead(tree, b->sub, r, row, target->l2, body);
 	return body;
 }
@@ -253,21 +253,21 @@ static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Stmt *rows)
 }
 
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
-	       const Dialect *d, Error *err)
+	       const Capabilities *caps, Error *err)
 {
 	Ir *ir = tree->ir;
-	Dialect inner = *d;
+	Capabilities inner = *caps;
 	Blocks b = blocks_of(tree, sub);
 	int variant;
 	size_t n = (size_t)(sub->ninput + sub->nmember) + 1;
 	if (rows_schedule(s, &variant, &b.stream, err))
 		return err->code;
-	if (d->grid)
+	if (caps->grid)
 		b.stream = INT64_MAX;
-	if (b.pieces && d->grid)
+	if (b.pieces && caps->grid)
 		return error_set(err, RICCI_EUNSUPPORTED,
-				 "a sum over rows takes two phases, which %s kernels don't have",
-				 d->backend);
+				 "a sum over rows takes two phases, which kernels of a grid don't "
+				 "have");
 	Rows r = {.rows = sub->rows};
 	r.tensor = arena_alloc(&ir->arena, n * sizeof *r.tensor);
 	r.buffer = arena_alloc(&ir->arena, n * sizeof *r.buffer);
@@ -275,7 +275,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	r.streamed = arena_alloc(&ir->arena, n * sizeof *r.streamed);
 	r.local = arena_alloc(&ir->arena, n);
 	inner.grid = false; /* the rows are the grid */
-	Stmt *alloc = rows_buffers(&r, &b, d->grid);
+	Stmt *alloc = rows_buffers(&r, &b, caps->grid);
 	Node *part = tree_axis(tree, b.n + b.pieces), *line = tree_axis(tree, b.height);
 	r.block = node_floormod(ir, part, b.n);
 	Node *from = node_scale(ir, r.block, b.height);

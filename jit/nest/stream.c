@@ -13,7 +13,7 @@ void stream_find(Build *b)
 {
 	Problem *p = b->p;
 	if (p->red != RED_NONE || p->scatter || b->lanes < 0 || b->lanes != b->nloop - 1 ||
-	    b->lanes < b->nparallel || b->d->grid)
+	    b->lanes < b->nparallel || b->caps->grid)
 		return;
 	const Loop *l = &b->loop[b->order[b->lanes]];
 	for (int k = 0; k < p->nout; k++) {

@@ -27,7 +27,7 @@ Node *tile_index(Build *b)
 		Loop *l = &b->loop[b->order[tile_place(b, k)]];
 		if (!l->tile)
 			continue;
-		index = node_scale(b->ir, index, lanes_extent(b, l));
+		index = node_scale(b->ir, index, lanes_pitch(b, l));
 		if (l->val)
 			index = node_add(b->ir, index, l->val);
 	}
@@ -39,7 +39,7 @@ int64_t tile_size(const Build *b)
 	int64_t n = 1;
 	for (int k = tile_first(b); k < b->nloop; k++)
 		if (b->loop[b->order[k]].tile)
-			n *= lanes_extent(b, &b->loop[b->order[k]]);
+			n *= lanes_pitch(b, &b->loop[b->order[k]]);
 	return n;
 }
 
@@ -127,6 +127,6 @@ void tile_find(Build *b)
 		if (along && l->axis == b->carry.r.axis)
 			continue;
 		/* Functions over chunks add up by themselves. */
-		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->d->chunk);
+		l->tile = !l->reduced || (l->how == HOW_VECTOR && !b->caps->chunk);
 	}
 }

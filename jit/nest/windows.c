@@ -1,9 +1,9 @@
-/* windows.c - schedules offered for windows: few reduced points, which are written out inside the
- * lanes.
+/* windows.c - schedules offered for windows, whose points are written out inside the lanes.
  *
- * Input: a problem. Output: steps for lanes along its last spatial axis and some rows of results
- * inside them, so that rows that these share are loaded once. Invariant: only index functions and
- * extents are asked. */
+ * Input: a problem. Output: of few reduced points, steps for lanes along the last spatial axis and
+ * some rows of results inside them, so that rows that these share are loaded once; of few results,
+ * each the sum at one point (a filter's gradient), steps for lanes along a reduced axis and all of
+ * these sums inside them. Invariant: only index functions and extents are asked. */
 #include "jit/nest/internal.h"
 
 #include <string.h>
@@ -21,14 +21,15 @@ static int64_t divisor_below(int64_t n, int64_t most)
 	return d;
 }
 
-/* Do neighbours along spatial axis k share what they read? One dimension of a read runs along it
- * and a reduced axis. */
+/* Do neighbours along axis k share what they read? One dimension of a read runs along it and, of a
+ * spatial axis, a reduced one; of a reduced axis, a spatial one. */
 static bool is_window(const Problem *p, int k)
 {
+	int from = k < p->nspatial ? p->nspatial : 0, to = from ? p->naxis : p->nspatial;
 	for (int r = 0; r < p->nread; r++)
 		for (int d = 0; d < p->read[r].rank; d++) {
 			Node *e = p->read[r].dim[d];
-			for (int j = p->nspatial; j < p->naxis; j++)
+			for (int j = from; j < to; j++)
 				if (node_has(e, p->axis[k]) && node_has(e, p->axis[j]))
 					return true;
 		}
@@ -74,7 +75,7 @@ static int window_lanes(const Problem *p)
 	if (p->red == RED_NONE || p->scatter || p->nspatial == 0 || points > WIDE_MOST)
 		return -1;
 	for (int k = 0; k < p->nspatial; k++)
-		if (affine_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) > 4)
+		if (affine_stride(p->ir, p->index, p->axis[k]) == 1 && axis_extent(p->axis[k]) >= 4)
 			return points <= WINDOW_MOST || is_wide(p, k) ? k : -1;
 	return -1;
 }
@@ -83,6 +84,7 @@ typedef struct Plain {
 	const Problem *p;
 	Node *axis;
 	bool all; /* operators have vectors; reads along the axis, by two at most */
+	bool one; /* some by one */
 } Plain;
 
 static void see_plain(void *user, Node *n)
@@ -93,13 +95,14 @@ static void see_plain(void *user, Node *n)
 		return;
 	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
 	a->all &= step >= 0 && step <= 2;
+	a->one |= step == 1;
 }
 
 /* May lanes along the axis read a padded tensor where it lies, as vectors under masks
  * (jit/tree/masks.c)? */
 static bool has_masks(const Problem *p, const Target *target, int axis)
 {
-	Plain a = {p, p->axis[axis], true};
+	Plain a = {p, p->axis[axis], true, false};
 	for (int k = 0; k < p->nout; k++) /* rows of a row kernel are read again at once */
 		a.all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
 	node_walk(p->ir, p->body, see_plain, &a);
@@ -154,6 +157,74 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool sta
 		schedule_add(s, STEP_UNROLL, want[k], 0);
 	if (stage || !has_masks(p, target, v))
 		schedule_add(s, STEP_STAGE, 0, lanes);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}
+
+/* ---- sums at each of a window's points ---- */
+
+enum { TAPS_MOST = 16 }; /* sums in registers */
+
+/* The reduced axis that reads move along with, for lanes; -1: none. */
+static int taps_lanes(const Problem *p)
+{
+	for (int k = p->naxis - 1; k >= p->nspatial; k--) {
+		Plain a = {p, p->axis[k], true, false};
+		node_walk(p->ir, p->body, see_plain, &a);
+		if (a.all && a.one && is_window(p, k))
+			return k;
+	}
+	return -1;
+}
+
+/* Spatial axes that are a window's, from the last: few points in all, none with more than there are
+ * lanes. Returns how many axes. */
+static int taps_axes(const Problem *p, int64_t lanes, bool *tap)
+{
+	int n = 0;
+	int64_t points = 1;
+	for (int k = p->nspatial - 1; k >= 0; k--) {
+		int64_t e = axis_extent(p->axis[k]);
+		tap[k] = e < lanes && is_window(p, k) && points * e <= TAPS_MOST;
+		n += tap[k];
+		points *= tap[k] ? e : 1;
+	}
+	return points > 1 ? n : 0;
+}
+
+bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s)
+{
+	int v = taps_lanes(p), loops = p->naxis, n = 0;
+	int want[COMP_MAX_AXES + 1], now[COMP_MAX_AXES + 1];
+	int64_t extent[COMP_MAX_AXES], lanes = vectors * target->vector_bytes;
+	bool tap[COMP_MAX_AXES] = {false};
+	if (p->red == RED_NONE || p->scatter || v < 0 ||
+	    !taps_axes(p, axis_extent(p->axis[v]), tap))
+		return false;
+	lanes /= (int64_t)type_size(p->acc);
+	int inner = axis_extent(p->axis[v]) > lanes ? loops++ : v;
+	if (inner != v)
+		schedule_add(s, STEP_SPLIT, v, lanes);
+	for (int k = 0; k < loops; k++)
+		now[k] = inner == v || k <= v ? k : k == v + 1 ? inner : k - 1;
+	for (int k = 0; k < p->nspatial; k++)
+		if (!tap[k]) {
+			extent[n] = axis_extent(p->axis[k]);
+			want[n++] = k;
+		}
+	int parts = offer_parallel(n, extent);
+	for (int k = p->nspatial; k < p->naxis; k++)
+		if (k != inner)
+			want[n++] = k;
+	want[n++] = inner;
+	for (int k = 0; k < p->nspatial; k++)
+		if (tap[k])
+			want[n++] = k;
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, inner, 0);
+	for (int k = 0; k < p->nspatial; k++)
+		if (tap[k])
+			schedule_add(s, STEP_UNROLL, k, 0);
 	schedule_add(s, STEP_PARALLEL, 0, parts);
 	return true;
 }

@@ -23,6 +23,7 @@ int64_t masks_most(const Target *target)
 typedef struct Masks {
 	const Tree *t;
 	const Stmt *loop;
+	int64_t width; /* lanes of a vector */
 	bool asks;	  /* a condition that the lanes decide */
 	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
 } Masks;
@@ -197,7 +198,9 @@ static bool suits_store(Masks *m, const Stmt *s)
 	if (is_own(m, s->buffer))
 		return true;
 	const Buffer *b = tree_find(m->t, s->buffer);
-	return b->space == SPACE_PARAM && s->red == RED_NONE &&
+	bool tile = b->space == SPACE_LOCAL &&
+		    s->index->hi + m->width <= tensor_size(s->buffer); /* stored whole */
+	return (tile || (b->space == SPACE_PARAM && s->red == RED_NONE)) &&
 	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
 }
 
@@ -253,7 +256,7 @@ void lower_masks(Tree *t, Stmt *s, const Target *target)
 {
 	int64_t width = masks_width(target);
 	for (; s; s = s->next) {
-		Masks m = {.t = t, .loop = s};
+		Masks m = {.t = t, .loop = s, .width = width};
 		if (s->kind == STMT_IF)
 			lower_masks(t, s->otherwise, target);
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)

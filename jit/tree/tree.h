@@ -59,6 +59,17 @@ struct Stmt {
 	CallArg *arg;
 };
 
+/* What can be made of a tree. Lowering asks this, never how a dialect spells it. */
+typedef struct Capabilities {
+	bool grid;	  /* parts are threads of a grid, in one phase; no scratch memory */
+	bool vectorises;  /* a compiler makes vector code of VECTOR loops */
+	bool predicates;  /* LANES loops: vectors under masks */
+	bool specialises; /* code is cheap: full tiles and the inside of a border get their own */
+	bool prefetches;  /* AHEAD statements */
+	int chunk; /* VECTOR loops are calls of functions over so many elements; 0: they are loops
+		    */
+} Capabilities;
+
 typedef struct Tree {
 	Ir *ir;
 	int nbuffer, room, next_axis;

@@ -28,6 +28,16 @@ static const Case masked[] = {
 	/* the lanes ask from both sides, for what is never there too */
 	{"Y[p,q] += (X[p+r-1,q+40*s-60] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<48", "X=8x48 W=3x3"},
+	/* each result is the sum at one of a window's points */
+	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
+	 "X=2x4x6x32 G=2x4x6x32"},
+	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
+	 "X=2x4x14x14 G=2x4x14x14"},
+	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3", "X=2x4x4x4 G=2x4x4x4"},
+	{"D[c,r,s] += (X[m,c,2*p+r-1,2*q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
+	 "X=2x3x14x14 G=2x3x7x7"},
+	{"D[c,r,s] max= (X[m,c,p+r-1,q+s-1] else -inf)*G[m,c,p,q] where r<3, s<3",
+	 "X=2x4x9x9 G=2x4x9x9"},
 	/* lanes compare values */
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0) < W[r,s] ? (X[p+r-1,q+s-1] else 1) : W[r,s] "
 	 "where p<8, q<20", "X=8x20 W=3x3"},

@@ -1,0 +1,43 @@
+/* cuda.c - CUDA C, for NVRTC. */
+#include "jit/builtin/builtin.h"
+#include "jit/dialect/prelude.h"
+
+static const char cuda_prelude[] =
+	TYPES HELPERS("static __device__ __inline__ ") EXTREMES("static __device__ __inline__ ")
+		SPECIALS("static __device__ __inline__ ") "#endif\n";
+
+/* The library's own text serves the device too, once its builtins have the names they have there.
+ */
+static const char cuda_before[] = "#define __attribute__(x)\n"
+				  "#define inline __device__ __inline__\n"
+				  "#define __builtin_memcpy memcpy\n"
+				  "#define __builtin_inff() __int_as_float(0x7f800000)\n"
+				  "#define __builtin_nanf(s) __int_as_float(0x7fc00000)\n"
+				  "#define __builtin_fabs fabs\n#define __builtin_fabsf fabsf\n"
+				  "#define __builtin_copysign copysign\n"
+				  "#define __builtin_copysignf copysignf\n"
+				  "#define __builtin_sqrt sqrt\n#define __builtin_sqrtf sqrtf\n";
+
+#define CUDA_F64(f) "#define ricci_" f "_f64(x) " f "(x)\n"
+
+static const char cuda_after[] =
+	"#undef inline\n#undef __attribute__\n" CUDA_F64("exp") CUDA_F64("expm1") CUDA_F64("log")
+		CUDA_F64("log1p") CUDA_F64("sin") CUDA_F64("cos") CUDA_F64("tan") CUDA_F64("tanh")
+			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
+					"#define ricci_pow_f64(x, y) pow(x, y)\n";
+
+const Dialect dialect_cuda = {
+	.backend = "nvrtc",
+	.caps = {.grid = true},
+	.prelude = cuda_prelude,
+	.before_math = cuda_before,
+	.math = jit_math_prelude,
+	.after_math = cuda_after,
+	.restrict_ = "__restrict__",
+	.vector = "",
+	.unroll = "#pragma unroll %d",
+	.align = "",
+	.sync = "__syncthreads();",
+	.kernel = "extern \"C\" __global__ void %s(",
+	.part = "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
+};
