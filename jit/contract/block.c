@@ -202,14 +202,13 @@ static Stmt *store_plain(Contract *c, const Blocking *h)
 			 COUNT(arg), arg);
 }
 
-/* The members' values at row i and column j of the block, stored. */
-static Stmt *store_element(Contract *c, const Blocking *h, Node *i, Node *j, const Point *point)
+/* The members' values of the sum at `place` of a buffer, stored. */
+static Stmt *store_element(Contract *c, Node *sums, Node *place, const Point *point)
 {
 	Ir *ir = c->ir;
 	Problem *p = c->p;
 	Stmt *body = NULL;
-	Node *place = node_add(ir, h->c_at, node_add(ir, node_scale(ir, i, h->c_row), j));
-	Node *result = problem_narrow(p, buffer_read(c->t, h->c, place));
+	Node *result = problem_narrow(p, buffer_read(c->t, sums, place));
 	for (int k = 0; k < p->nout; k++) {
 		Node *value = contract_tabulate(c, p->out_value[k], point);
 		value = node_replace(ir, value, 1, &p->result, &result);
@@ -255,15 +254,34 @@ static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
 			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
 }
 
+/* The block's sums column by column, in a buffer of their own; *line: from one to the next. */
+static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_t *line)
+{
+	Type type = (Type)h->c->type;
+	*line = contract_pitch(h->mb + 1, type, 256); /* a row more: see sums_room */
+	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nb * *line);
+	CallArg arg[] = {{*sums, contract_int(c, 0)}, {NULL, contract_int(c, *line)},
+			 {h->c, h->c_at},	      {NULL, contract_int(c, h->c_row)},
+			 {NULL, h->cols},	      {NULL, h->rows}};
+	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_turn_8" : "ricci_turn_4", COUNT(arg),
+			 arg);
+}
+
 Stmt *block_store(Contract *c, const Blocking *h)
 {
-	Stmt *plain = store_plain(c, h);
+	Stmt *plain = store_plain(c, h), *turn = NULL;
 	if (plain)
 		return plain;
 	Along rows = along(c, &c->m, h->rows, h->mb), cols = along(c, &c->n, h->cols, h->nb);
-	/* Lanes run along the results' lines: where the sums lie apart then, they are near. */
+	/* Lanes run along the results' lines, and so must the sums. */
 	bool down = contract_run(c, &c->m, c->p->index, 1) > contract_run(c, &c->n, c->p->index, 1);
 	Along in = down ? rows : cols, out = down ? cols : rows;
+	Node *sums = h->c, *from = h->c_at;
+	int64_t line = h->c_row;
+	if (down) {
+		turn = transposed_sums(c, h, &sums, &line);
+		from = contract_int(c, 0);
+	}
 	Node *x = tree_axis(c->t, in.run && in.run < in.most ? in.run : in.most), *at = x;
 	Node *y = tree_axis(c->t, out.most), *n = in.count;
 	Point point = {.n = 2, .side = {in.s, out.s}, .at = {x, y}};
@@ -277,12 +295,13 @@ Stmt *block_store(Contract *c, const Blocking *h)
 	/* Elements past the end are not visited: a single axis needs no table. */
 	c->m.direct = c->m.naxis == 1;
 	c->n.direct = c->n.naxis == 1;
-	Stmt *body = store_element(c, h, down ? at : y, down ? y : at, &point);
+	Node *place = node_add(c->ir, from, node_add(c->ir, node_scale(c->ir, y, line), at));
+	Stmt *body = store_element(c, sums, place, &point);
 	c->m.direct = c->n.direct = false;
 	body = stmt_loop(c->t, HOW_VECTOR, x, NULL, n, body);
 	if (runs) {
 		runs->body = body;
 		body = runs;
 	}
-	return stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body);
+	return stmt_seq(turn, stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body));
 }
