@@ -100,29 +100,37 @@ typedef struct Report { /* in memory that both see */
 	bool done;
 } Report;
 
-static _Noreturn void child_main(H5Work *work, void *user, int out, Report *r, bool lasting)
+/* end: its parent's, and its own, which shows when the other one is gone. A parent may have ended
+ * before its child could ask to be told. */
+static _Noreturn void child_main(H5Work *work, void *user, const int end[2], pid_t parent,
+				 Report *r, bool lasting)
 {
 	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (!lasting) /* it would be the end of the thread that started it, too */
+	close(end[0]);
+	if (!lasting) { /* (of one that lasts, the end of the thread that started it is none) */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+	}
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	for (int fd = 1; fd <= 2 && nothing >= 0; fd++)
 		dup2(nothing, fd); /* libraries print as they are opened */
 	if (!h5_open(&r->err))
-		work(user, out, &r->err);
+		work(user, end[1], &r->err);
 	r->done = true;
 	_exit(0); /* HDF5's own end is not called: nothing of it is open elsewhere */
 }
 
 /* No signal is handled in the child: the host's handlers are not for it. */
-static pid_t child_start(H5Work *work, void *user, int out, Report *r, bool lasting)
+static pid_t child_start(H5Work *work, void *user, const int end[2], Report *r, bool lasting)
 {
 	sigset_t all, old;
+	pid_t parent = getpid();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pid_t pid = fork();
 	if (pid == 0)
-		child_main(work, user, out, r, lasting);
+		child_main(work, user, end, parent, r, lasting);
 	int cause = errno;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	errno = cause;
@@ -201,7 +209,7 @@ static int run_reported(H5Work *work, void *user, Report *report, H5Result *r, E
 	int end[2];
 	if (pipe2(end, O_CLOEXEC))
 		return error_set(err, RICCI_EIO, "no pipe for HDF5: %s", strerror(errno));
-	pid_t pid = child_start(work, user, end[1], report, false);
+	pid_t pid = child_start(work, user, end, report, false);
 	int cause = errno;
 	close(end[1]);
 	int status = pid < 0 ? error_set(err, RICCI_EUNSUPPORTED, "no process for HDF5: %s",
@@ -260,7 +268,7 @@ int h5_serve(H5Work *work, void *user, H5Server *s, Error *err)
 		munmap(report, sizeof *report);
 		return error_set(err, RICCI_EIO, "no sockets for HDF5: %s", strerror(errno));
 	}
-	s->pid = child_start(serve_work, &(Serving){work, user}, end[1], report, true);
+	s->pid = child_start(serve_work, &(Serving){work, user}, end, report, true);
 	int cause = errno;
 	close(end[1]);
 	s->channel = end[0];

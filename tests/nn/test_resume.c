@@ -2,9 +2,12 @@
  * same files as one that never was: checkpoints, the best and the last n, CSV, events. And files
  * that can't grow for a while, or are another training's; and memory that ends. */
 #define _GNU_SOURCE
+#include "nn/hdf5/hdf5.h"
 #include "tests/nn/training_case.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -362,6 +365,42 @@ static void killed_anywhere(void)
 	same_files("dead");
 }
 
+/* ---- a process that writes a file, and whose parent is gone: before it could ask to be told */
+static int write_forever(void *user, int out, Error *err)
+{
+	static char line[4096];
+	prctl(PR_SET_PDEATHSIG, 0);
+	*(volatile pid_t *)user = getpid();
+	while (!h5_put(out, line, sizeof line, err))
+		;
+	return err->code;
+}
+
+static void orphaned(void)
+{
+	volatile pid_t *writer = mmap(NULL, sizeof *writer, PROT_READ | PROT_WRITE,
+				      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid_t parent = fork();
+	if (parent == 0) {
+		H5Result r;
+		h5_run(write_forever, (void *)writer, &r, NULL);
+		_exit(1);
+	}
+	while (!*writer)
+		usleep(1000);
+	kill(parent, SIGKILL);
+	waitpid(parent, NULL, 0);
+	int waited = 0;
+	while (waitpid(*writer, NULL, WNOHANG) == 0 && waited++ < 5000)
+		usleep(1000);
+	CHECK(waited < 5000);
+	if (waited >= 5000)
+		kill(*writer, SIGKILL);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	munmap((void *)writer, sizeof *writer);
+}
+
 /* ---- a file that can't grow for a while */
 static void full_disk(void)
 {
@@ -472,6 +511,7 @@ int main(void)
 	resumed();
 	killed();
 	killed_anywhere();
+	orphaned();
 	saved_within();
 	saved_and_validated();
 	full_disk();
