@@ -33,18 +33,22 @@ static const Case masked[] = {
 	 "X=2x4x6x32 G=2x4x6x32"},
 	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
 	 "X=2x4x14x14 G=2x4x14x14"},
-	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3", "X=2x4x4x4 G=2x4x4x4"},
+	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
+	 "X=2x4x4x4 G=2x4x4x4"},
 	{"D[c,r,s] += (X[m,c,2*p+r-1,2*q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
 	 "X=2x3x14x14 G=2x3x7x7"},
 	{"D[c,r,s] max= (X[m,c,p+r-1,q+s-1] else -inf)*G[m,c,p,q] where r<3, s<3",
 	 "X=2x4x9x9 G=2x4x9x9"},
 	/* lanes compare values */
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0) < W[r,s] ? (X[p+r-1,q+s-1] else 1) : W[r,s] "
-	 "where p<8, q<20", "X=8x20 W=3x3"},
+	 "where p<8, q<20",
+	 "X=8x20 W=3x3"},
 	{"Y[p,q] += !((X[p,q+s-1] else 0) <= 0.1) || X[p,q] == 0.5 && W[s] < 0 ? X[p,q] : 3.0 "
-	 "where p<8, q<20, s<3", "X=8x20 W=3"},
+	 "where p<8, q<20, s<3",
+	 "X=8x20 W=3"},
 	{"Y[p,q] += q+s >= 1 && q+s <= 20 && X[p,q+s-1] < Z[p,q] ? Z[p,q] : W[s] "
-	 "where p<8, q<20, s<3", "X=8x20 Z=8x20 W=3"},
+	 "where p<8, q<20, s<3",
+	 "X=8x20 Z=8x20 W=3"},
 };
 
 /* Elements alone, and with what is computed from each result. */
@@ -59,7 +63,8 @@ static const Case pointwise[] = {
 	 "Y[p,q] = 0 < S[p,q]+B[p] ? (S[p,q]+B[p] < 0.5 ? S[p,q]+B[p] : 0.5) : 0",
 	 "X=8x20 W=3x3 B=8"},
 	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; "
-	 "Y[p,q] = 0 < Z[p,q] && Z[p,q] < 0.5 ? S[p,q] : 0", "X=8x20 W=3x3 Z=8x20"},
+	 "Y[p,q] = 0 < Z[p,q] && Z[p,q] < 0.5 ? S[p,q] : 0",
+	 "X=8x20 W=3x3 Z=8x20"},
 };
 
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
