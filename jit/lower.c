@@ -66,7 +66,7 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		if (caps->specialises) {
 			lower_wraps(tree, tree->root);
 			if (caps->predicates)
-				lower_masks(tree, tree->root, target);
+				lower_predicates(tree, tree->root, target);
 			lower_inside(tree, tree->root, target->vector_bytes / 4);
 		}
 		dump_tree(tree);

@@ -18,7 +18,7 @@ static Node *panel_start(Contract *c, Node *panel)
 	return extent % unit ? contract_least(c, start, contract_int(c, extent)) : start;
 }
 
-/* The first panel of a block: the side's panels are dealt out evenly among its blocks. */
+/* The first panel of a block: the group's panels are dealt out evenly among its blocks. */
 static Node *block_start(Contract *c, Node *block, int64_t nblock, int64_t extent, int64_t panel)
 {
 	int64_t count = (extent + panel - 1) / panel;
@@ -30,16 +30,16 @@ void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *to
 	Ir *ir = c->ir;
 	int64_t mr = c->micro->mr, nr = c->micro->nr;
 	Node *one = contract_int(c, 1), *m1 = node_add(ir, m, one), *n1 = node_add(ir, n, one);
-	h->first = block_start(c, m, h->nmb, c->m.extent, mr);
-	h->npanel = node_sub(ir, block_start(c, m1, h->nmb, c->m.extent, mr), h->first);
-	h->npanel = contract_least(c, contract_int(c, h->mb / mr), h->npanel);
+	h->first = block_start(c, m, h->nmc, c->m.extent, mr);
+	h->npanel = node_sub(ir, block_start(c, m1, h->nmc, c->m.extent, mr), h->first);
+	h->npanel = contract_least(c, contract_int(c, h->mc / mr), h->npanel);
 	Node *end = panel_start(c, node_add(ir, h->first, h->npanel));
 	c->m.origin = node_add(ir, panel_start(c, h->first), top);
 	h->rows = contract_least(c, rows, node_sub(ir, end, c->m.origin));
-	c->n.origin = node_scale(ir, block_start(c, n, h->nnb, c->n.extent, nr), nr);
-	end = node_scale(ir, block_start(c, n1, h->nnb, c->n.extent, nr), nr);
+	c->n.origin = node_scale(ir, block_start(c, n, h->nnc, c->n.extent, nr), nr);
+	end = node_scale(ir, block_start(c, n1, h->nnc, c->n.extent, nr), nr);
 	end = contract_least(c, end, contract_int(c, c->n.extent));
-	h->cols = contract_least(c, contract_int(c, h->nb), node_sub(ir, end, c->n.origin));
+	h->cols = contract_least(c, contract_int(c, h->nc), node_sub(ir, end, c->n.origin));
 	int64_t below = c->batch.extent;
 	for (int k = 0; k < c->batch.naxis; k++) {
 		below /= axis_extent(c->batch.axis[k]);
@@ -50,8 +50,8 @@ void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *to
 
 void block_set_depth(Contract *c, Blocking *h, Node *k)
 {
-	c->k.origin = node_scale(c->ir, k, h->kb);
-	h->depth = contract_least(c, contract_int(c, h->kb),
+	c->k.origin = node_scale(c->ir, k, h->kc);
+	h->depth = contract_least(c, contract_int(c, h->kc),
 				  node_sub(c->ir, contract_int(c, c->k.extent), c->k.origin));
 }
 
@@ -74,7 +74,7 @@ static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 	Node *place = node_add(ir, h->c_at, node_scale(ir, i, h->c_row));
 	if (!h->straight)
 		return node_add(ir, place, j);
-	Point point = {.n = 1, .side = {&c->n}, .at = {j}};
+	Point point = {.n = 1, .group = {&c->n}, .at = {j}};
 	Node *em, *en, *base;
 	contract_split(c, c->p->out_index[0], &c->m, &c->n, &em, &en, &base);
 	if (contract_step(c, &c->n, c->p->out_index[0]) == 1)
@@ -95,7 +95,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	Node *zero = contract_int(c, 0);
 	CallArg arg[10] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
-	if (h->in_place) {
+	if (h->unpacked_a) {
 		Node *es, *ek, *base;
 		if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base))
 			return NULL;
@@ -105,8 +105,8 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 			return NULL;
 		arg[n++] = (CallArg){c->a.value->src[0], base};
 		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
-		if (h->trims)
-			arg[2] = (CallArg){h->trim.state, zero};
+		if (h->skips)
+			arg[2] = (CallArg){h->zeros.state, zero};
 		else
 			arg[n++] = (CallArg){tk->buffer, table_index(c, tk, zero)};
 	} else {
@@ -114,16 +114,16 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 			(CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
 	}
 	arg[n++] =
-		h->b_in_place ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
+		h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
 	if (h->straight)
 		add = node_add(ir, add, contract_int(c, MICRO_EXACT));
 	arg[n++] = (CallArg){NULL, add};
 	return stmt_call(c->t,
-			 h->trims	 ? c->micro->listed_symbol
-			 : h->b_in_place ? c->micro->both_symbol
-			 : h->in_place	 ? c->micro->placed_symbol
+			 h->skips	 ? c->micro->listed_symbol
+			 : h->unpacked_b ? c->micro->both_symbol
+			 : h->unpacked_a ? c->micro->placed_symbol
 					 : c->micro->symbol,
 			 n, arg);
 }
@@ -138,7 +138,7 @@ Stmt *block_pack_a(Contract *c, const Blocking *h)
 {
 	Ir *ir = c->ir;
 	int64_t mr = c->micro->mr;
-	Node *ip = tree_axis(c->t, h->mb / mr);
+	Node *ip = tree_axis(c->t, h->mc / mr);
 	Node *place = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep));
 	Stmt *pack = contract_pack(c, &c->a, &c->m, h->a, panel_row(c, h, ip), place, mr,
 				   panel_rows(c, h, ip), h->depth, NULL);
@@ -153,27 +153,27 @@ Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols)
 	Node *jp = tree_axis(c->t, (cols->hi + nr - 1) / nr), *at = node_scale(ir, jp, nr);
 	Node *place = node_add(ir, h->b_at, node_scale(ir, at, h->b_deep));
 	Node *count = contract_least(c, contract_int(c, nr), node_sub(ir, cols, at));
-	Lying lying = {h->panels, node_scale(ir, jp, 2), h->seq};
+	Unpacked unpacked = {h->panels, node_scale(ir, jp, 2), h->seq};
 	Stmt *pack = contract_pack(c, &c->b, &c->n, h->b, node_add(ir, from, at), place, nr, count,
-				   h->depth, h->b_in_place ? &lying : NULL);
+				   h->depth, h->unpacked_b ? &unpacked : NULL);
 	return stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, nr), pack);
 }
 
 Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 {
 	Ir *ir = c->ir;
-	Node *ip = tree_axis(c->t, h->mb / c->micro->mr);
+	Node *ip = tree_axis(c->t, h->mc / c->micro->mr);
 	Node *jp = tree_axis(c->t, h->strip / c->micro->nr);
-	Node *js = tree_axis(c->t, (h->nb + h->strip - 1) / h->strip);
+	Node *js = tree_axis(c->t, (h->nc + h->strip - 1) / h->strip);
 	Node *from = node_scale(ir, js, h->strip);
 	Node *cols = contract_least(c, contract_int(c, h->strip), node_sub(ir, h->cols, from));
-	Stmt *pack_a = h->in_place || h->a_shared ? NULL : block_pack_a(c, h);
+	Stmt *pack_a = h->unpacked_a || h->a_shared ? NULL : block_pack_a(c, h);
 	Stmt *pack_b = h->b_shared ? NULL : block_pack_b(c, h, from, cols);
 	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
 			      multiply_tile(c, h, ip, from, jp, add));
-	if (h->trims)
-		run = stmt_seq(trim_panel(c, &h->trim, h->seq, panel_row(c, h, ip),
-					  panel_rows(c, h, ip), h->depth),
+	if (h->skips)
+		run = stmt_seq(zero_blocks_panel(c, &h->zeros, h->seq, panel_row(c, h, ip),
+						 panel_rows(c, h, ip), h->depth),
 			       run);
 	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, run);
 	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, js, NULL, panels(c, h->cols, h->strip),
@@ -219,15 +219,15 @@ static Stmt *store_element(Contract *c, Node *sums, Node *place, const Point *po
 	return body;
 }
 
-/* One side's part of a block, along which results are stored. */
+/* One group's part of a block, along which results are stored. */
 typedef struct Along {
-	Side *s;
+	IndexGroup *s;
 	Node *count; /* elements */
 	int64_t most;
-	int64_t run; /* so many results lie side by side; 0: lanes need not know */
+	int64_t run; /* so many results are contiguous; 0: lanes need not know */
 } Along;
 
-static Along along(Contract *c, Side *s, Node *count, int64_t most)
+static Along along(Contract *c, IndexGroup *s, Node *count, int64_t most)
 {
 	enum { SHORT = 8 };
 	Along a = {s, count, most, contract_run(c, s, c->p->index, 1)};
@@ -258,33 +258,36 @@ static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
 static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_t *line)
 {
 	Type type = (Type)h->c->type;
-	*line = contract_pitch(h->mb + 1, type, 256); /* a row more: see sums_room */
-	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nb * *line);
-	CallArg arg[] = {{*sums, contract_int(c, 0)}, {NULL, contract_int(c, *line)},
-			 {h->c, h->c_at},	      {NULL, contract_int(c, h->c_row)},
-			 {NULL, h->cols},	      {NULL, h->rows}};
-	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_turn_8" : "ricci_turn_4", COUNT(arg),
-			 arg);
+	*line = contract_pitch(h->mc + 1, type, 256); /* a row more: see sums_room */
+	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nc * *line);
+	CallArg arg[] = {{*sums, contract_int(c, 0)},
+			 {NULL, contract_int(c, *line)},
+			 {h->c, h->c_at},
+			 {NULL, contract_int(c, h->c_row)},
+			 {NULL, h->cols},
+			 {NULL, h->rows}};
+	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_transpose_8" : "ricci_transpose_4",
+			 COUNT(arg), arg);
 }
 
 Stmt *block_store(Contract *c, const Blocking *h)
 {
-	Stmt *plain = store_plain(c, h), *turn = NULL;
+	Stmt *plain = store_plain(c, h), *transpose = NULL;
 	if (plain)
 		return plain;
-	Along rows = along(c, &c->m, h->rows, h->mb), cols = along(c, &c->n, h->cols, h->nb);
+	Along rows = along(c, &c->m, h->rows, h->mc), cols = along(c, &c->n, h->cols, h->nc);
 	/* Lanes run along the results' lines, and so must the sums. */
 	bool down = contract_run(c, &c->m, c->p->index, 1) > contract_run(c, &c->n, c->p->index, 1);
 	Along in = down ? rows : cols, out = down ? cols : rows;
 	Node *sums = h->c, *from = h->c_at;
 	int64_t line = h->c_row;
 	if (down) {
-		turn = transposed_sums(c, h, &sums, &line);
+		transpose = transposed_sums(c, h, &sums, &line);
 		from = contract_int(c, 0);
 	}
 	Node *x = tree_axis(c->t, in.run && in.run < in.most ? in.run : in.most), *at = x;
 	Node *y = tree_axis(c->t, out.most), *n = in.count;
-	Point point = {.n = 2, .side = {in.s, out.s}, .at = {x, y}};
+	Point point = {.n = 2, .group = {in.s, out.s}, .at = {x, y}};
 	Stmt *runs = NULL;
 	if (in.run) {
 		runs = run_loop(c, &in, &point.at[0], &n);
@@ -303,5 +306,5 @@ Stmt *block_store(Contract *c, const Blocking *h)
 		runs->body = body;
 		body = runs;
 	}
-	return stmt_seq(turn, stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body));
+	return stmt_seq(transpose, stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body));
 }

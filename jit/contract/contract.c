@@ -1,15 +1,15 @@
 /* contract.c - reading an equation as a generalised contraction.
  *
  * Input: a Problem whose main equation adds up products. Output: the roles of its axes: M in the
- * first factor and the result, N in the second and the result, K reduced, batch in all three.
- * Nothing here knows an operator: factors may be any expressions, axes any index functions. */
+ * first operand and the result, N in the second and the result, K reduced, batch in all three.
+ * Nothing here knows an operator: operands may be any expressions, axes any index functions. */
 #include "jit/contract/internal.h"
 
 #include <string.h>
 
-enum { BORDERED_REST = 96 };
-/* What a border leaves out; cycles of storing a result alone; products a cycle. */
-static const double LEAST_BORDER = 0.04, SCATTERED = 4, MULTIPLIES = 16;
+enum { PADDED_REST = 96 };
+/* The least that padding leaves out; cycles of storing a result alone; products a cycle. */
+static const double LEAST_PADDING = 0.04, SCATTERED = 4, MULTIPLIES = 16;
 
 static uint64_t axis_mask(const Problem *p, Node *e)
 {
@@ -32,7 +32,7 @@ static int flatten(Node *e, int room, int n, Node **factor)
 	return n + 1;
 }
 
-static void factor_times(Problem *p, Factor *f, Node *e, uint64_t mask)
+static void operand_times(Problem *p, Operand *f, Node *e, uint64_t mask)
 {
 	f->value = f->value ? node2(p->ir, OP_MUL, f->value, e) : e;
 	f->mask |= mask;
@@ -56,7 +56,7 @@ static bool group_factors(Contract *c, Node *body)
 	}
 	uint64_t reach = mask[top] & spatial;
 	for (int k = 0; k < n; k++)
-		factor_times(p, (mask[k] & spatial & ~reach) ? &c->b : &c->a, factor[k], mask[k]);
+		operand_times(p, (mask[k] & spatial & ~reach) ? &c->b : &c->a, factor[k], mask[k]);
 	return c->b.value != NULL;
 }
 
@@ -73,8 +73,8 @@ static bool reads_safe(Ir *ir, Node *e)
 	return !unsafe;
 }
 
-/* Do a factor's own conditions keep its reads inside? */
-static bool factor_safe(const Contract *c, const Factor *f, int nguard)
+/* Do an operand's own conditions keep its reads inside? */
+static bool operand_safe(const Contract *c, const Operand *f, int nguard)
 {
 	if (f->nguard == nguard || reads_safe(c->ir, f->value))
 		return true;
@@ -87,7 +87,7 @@ static bool factor_safe(const Contract *c, const Factor *f, int nguard)
 
 static bool place_guards(Contract *c, int n, Node *const *guard)
 {
-	Factor *f[2] = {&c->a, &c->b};
+	Operand *f[2] = {&c->a, &c->b};
 	for (int g = 0; g < n; g++) {
 		uint64_t mask = axis_mask(c->p, guard[g]);
 		bool placed = false;
@@ -101,10 +101,10 @@ static bool place_guards(Contract *c, int n, Node *const *guard)
 		if (!placed)
 			return false;
 	}
-	return factor_safe(c, &c->a, n) && factor_safe(c, &c->b, n);
+	return operand_safe(c, &c->a, n) && operand_safe(c, &c->b, n);
 }
 
-static void side_add(Side *s, Node *axis)
+static void index_group_add(IndexGroup *s, Node *axis)
 {
 	s->axis[s->naxis++] = axis;
 	s->extent *= axis_extent(axis);
@@ -113,7 +113,7 @@ static void side_add(Side *s, Node *axis)
 /* Does a condition look at the axis? */
 static bool guarded(const Contract *c, Node *axis)
 {
-	const Factor *f[2] = {&c->a, &c->b};
+	const Operand *f[2] = {&c->a, &c->b};
 	for (int k = 0; k < 2; k++)
 		for (int g = 0; g < f[k]->nguard; g++)
 			if (node_has(f[k]->guard[g], axis))
@@ -130,7 +130,7 @@ static bool chosen(const Contract *c, Node *axis)
 }
 
 /* Which part of the products a condition on both axes leaves out, were it that of a window that is
- * moved over a border by less than the shorter of them. */
+ * moved over an edge by less than the shorter of them. */
 static double left_out(const Node *own, const Node *reduced)
 {
 	double a = (double)axis_extent(own), b = (double)axis_extent(reduced);
@@ -149,11 +149,11 @@ static bool fastest(const Contract *c, Node *axis, uint64_t rest)
 	return true;
 }
 
-/* Axes of a factor's own that share conditions with reduced ones, and whose borders are a good part
+/* Axes of an operand's own that share conditions with reduced ones, and whose padding is a good part
  * of them. Where the others are long enough for full tiles these join the batch, so that elements
- * of K which a border leaves out are not multiplied at all (choose). It must save more than storing
+ * of K which padding leaves out are not multiplied at all (choose). It must save more than storing
  * results one by one costs, if it comes to that. */
-static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other)
+static uint64_t padded_axes(const Contract *c, const Operand *f, const Operand *other)
 {
 	const Problem *p = c->p;
 	uint64_t own = f->mask & ~other->mask & (((uint64_t)1 << p->nspatial) - 1), found = 0;
@@ -167,7 +167,7 @@ static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other
 		for (int k = 0; k < p->nspatial; k++)
 			for (int r = p->nspatial; r < p->naxis; r++) {
 				double part = left_out(p->axis[k], p->axis[r]);
-				if (!((mask & own) >> k & mask >> r & 1) || part < LEAST_BORDER)
+				if (!((mask & own) >> k & mask >> r & 1) || part < LEAST_PADDING)
 					continue;
 				found |= (uint64_t)1 << k;
 				saved += part * depth / MULTIPLIES;
@@ -179,26 +179,26 @@ static uint64_t bordered(const Contract *c, const Factor *f, const Factor *other
 		if (found >> k & 1)
 			scattered |= fastest(c, p->axis[k], ~found);
 	}
-	return rest < BORDERED_REST || (scattered && saved < SCATTERED) ? 0 : found;
+	return rest < PADDED_REST || (scattered && saved < SCATTERED) ? 0 : found;
 }
 
 static void roles(Contract *c)
 {
 	Problem *p = c->p;
 	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
-	uint64_t batch = bordered(c, &c->a, &c->b) | bordered(c, &c->b, &c->a);
+	uint64_t batch = padded_axes(c, &c->a, &c->b) | padded_axes(c, &c->b, &c->a);
 	for (int k = 0; k < p->nspatial; k++) {
 		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
 		if (batch >> k & 1)
 			a = b;
-		side_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
+		index_group_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
 }
 
 /* Conditions that depend on K and the batch only choose which elements of K there are at all. */
 static void choose(Contract *c)
 {
-	Factor *f[2] = {&c->a, &c->b};
+	Operand *f[2] = {&c->a, &c->b};
 	if (c->k.extent > 1 << 14)
 		return;
 	for (int x = 0; x < 2; x++) {
@@ -226,10 +226,10 @@ static void choose(Contract *c)
 	c->k.compact = c->nchoice > 0;
 }
 
-/* How far apart in memory the factors' neighbours along the axis are. */
+/* How far apart in memory the operands' neighbours along the axis are. */
 static int64_t distance(const Contract *c, Node *axis)
 {
-	const Factor *f[2] = {&c->a, &c->b};
+	const Operand *f[2] = {&c->a, &c->b};
 	int64_t sum = 0;
 	for (int k = 0; k < 2; k++) {
 		Source s;
@@ -270,13 +270,13 @@ static void order_reduced(Contract *c)
 			bool first = chosen(c, axis[k]), last = guarded(c, axis[k]);
 			repeats &= !first || !last;
 			if (pass == (first ? 0 : last ? 2 : 1))
-				side_add(&c->k, axis[k]);
+				index_group_add(&c->k, axis[k]);
 		}
 	}
 	c->period = repeats ? c->k.extent / c->period : 0;
 }
 
-static bool side_has_unit(const Contract *c, const Side *s)
+static bool side_has_unit(const Contract *c, const IndexGroup *s)
 {
 	for (int k = 0; k < s->naxis; k++)
 		if (affine_stride(c->ir, c->p->index, s->axis[k]) == 1)
@@ -284,7 +284,7 @@ static bool side_has_unit(const Contract *c, const Side *s)
 	return false;
 }
 
-static double padding(const Contract *c, const Side *m, const Side *n)
+static double padding(const Contract *c, const IndexGroup *m, const IndexGroup *n)
 {
 	return (double)round_up(m->extent, c->micro->mr) / (double)m->extent *
 	       (double)round_up(n->extent, c->micro->nr) / (double)n->extent;
@@ -303,7 +303,7 @@ static bool wants_swap(const Contract *c)
 	return unit ? swapped < 1.6 * as_is : as_is > 1.6 * swapped;
 }
 
-bool contract_source(const Factor *f, Source *s)
+bool contract_source(const Operand *f, Source *s)
 {
 	Node *e = f->value;
 	if (e->op == OP_CAST)
@@ -326,16 +326,16 @@ static const Micro *find_micro(const Contract *c, const Target *target, bool nar
 	return micro_pick_narrow(target, c->p->acc, a.through, b.through);
 }
 
-static void swap_factors(Contract *c)
+static void swap_operands(Contract *c)
 {
-	Factor f = c->a;
-	Side s = c->m;
+	Operand f = c->a;
+	IndexGroup s = c->m;
 	c->a = c->b, c->b = f;
 	c->m = c->n, c->n = s;
 }
 
-/* What decides a zero in one factor need not be asked of the other, if only it reads inside. */
-static void ask_once(Ir *ir, Factor *f, const Factor *before, const Factor *other)
+/* What decides a zero in one operand need not be asked of the other, if only it reads inside. */
+static void ask_once(Ir *ir, Operand *f, const Operand *before, const Operand *other)
 {
 	int kept = 0;
 	for (int g = 0; g < f->nguard; g++) {
@@ -350,22 +350,22 @@ static void ask_once(Ir *ir, Factor *f, const Factor *before, const Factor *othe
 	f->nguard = kept;
 }
 
-/* False where no factor can be copied. */
-static bool border_factors(Contract *c)
+/* False where no operand can be copied. */
+static bool pad_operands(Contract *c)
 {
-	Factor a = c->a, b = c->b;
-	bool any = contract_border(c, &c->a);
-	any |= contract_border(c, &c->b);
+	Operand a = c->a, b = c->b;
+	bool any = contract_padded(c, &c->a);
+	any |= contract_padded(c, &c->b);
 	ask_once(c->ir, &c->a, &b, &c->b);
 	ask_once(c->ir, &c->b, &a, &c->a);
 	return any;
 }
 
-/* False where both lie well. */
-static bool turn_factors(Contract *c)
+/* False where both operands' lanes are contiguous. */
+static bool transpose_operands(Contract *c)
 {
-	bool any = contract_turn(c, &c->a, &c->m);
-	return contract_turn(c, &c->b, &c->n) || any;
+	bool any = contract_transposed(c, &c->a, &c->m);
+	return contract_transposed(c, &c->b, &c->n) || any;
 }
 
 static bool find(Contract *c, Problem *p, const Target *target, int way)
@@ -380,20 +380,20 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 		return false;
 	Node *body = reduce_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
 	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
-	    (way & TENSORISE_BORDER && !border_factors(c)))
+	    (way & TENSORISE_PADDED && !pad_operands(c)))
 		return false;
 	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)
 		return false;
 	roles(c);
 	order_reduced(c);
-	if (way & TENSORISE_TURN && !turn_factors(c))
+	if (way & TENSORISE_TRANSPOSED && !transpose_operands(c))
 		return false;
 	choose(c);
 	order_reduced(c);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
 	if (wants_swap(c) != (way & TENSORISE_SWAP)) {
-		swap_factors(c);
+		swap_operands(c);
 		c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	}
 	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;

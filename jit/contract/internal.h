@@ -1,6 +1,6 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
- * (offer.c), copies with borders (border.c) and turned ones (turn.c), tables of indices (table.c),
- * panels (panel.c), what they leave out of K (trim.c), blocks (block.c), the loops (loops.c). */
+ * (offer.c), padded copies (padded.c) and transposed ones (transposed.c), tables of indices (table.c),
+ * panels (panel.c), what they leave out of K (zero_blocks.c), blocks (block.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -9,10 +9,10 @@
 
 #define CONTRACT_MAX_GUARDS 24
 #define CONTRACT_MAX_TABLES 64
-#define CONTRACT_MAX_COPIES 2 /* one of each factor */
+#define CONTRACT_MAX_COPIES 2 /* one of each operand */
 
 /* Indices of one role, run through as one long index. */
-typedef struct Side {
+typedef struct IndexGroup {
 	int naxis;
 	Node *axis[COMP_MAX_AXES];
 	int64_t extent, block;
@@ -20,52 +20,52 @@ typedef struct Side {
 	bool compact; /* only the elements that meet Contract.choice, listed anew in each part */
 	bool direct;  /* a single axis: its value is the element's number, no table needed */
 	Node *origin; /* the first element of the current block */
-} Side;
+} IndexGroup;
 
-/* A row for each integer expression over one side's axes; an entry for each element. */
+/* A row for each integer expression over one group's axes; an entry for each element. */
 typedef struct Table {
-	Side *side;
+	IndexGroup *group;
 	int nrow;
 	Node *row[CONTRACT_MAX_GUARDS + 1];
 	Node *buffer;
 	int64_t stride; /* from row to row */
 } Table;
 
-typedef struct Factor {
+typedef struct Operand {
 	Node *value;
 	uint64_t mask; /* the problem's axes it depends on */
 	int nguard;
 	Node *guard[CONTRACT_MAX_GUARDS]; /* zero where one is false */
-	int nborder;
-	Node *border[CONTRACT_MAX_GUARDS]; /* those that became borders of a copy */
-} Factor;
+	int npadded;
+	Node *padded[CONTRACT_MAX_GUARDS]; /* those that became the padding of a copy */
+} Operand;
 
-/* A copy of a factor's tensor with borders (border.c): the element at coord[] is value where the
+/* A padded copy of an operand's tensor (padded.c): the element at coord[] is value where the
  * condition on its row, all coordinates but the last, holds, and the last is in lo..hi-1, else 0.
  */
-typedef struct Border {
+typedef struct PaddedCopy {
 	int rank;
 	Node *buffer, *coord[RICCI_MAX_RANK], *row, *lo, *hi, *value;
 	int64_t pitch[RICCI_MAX_RANK];
-} Border;
+} PaddedCopy;
 
-/* A turned copy of a tensor (turn.c): `count` matrices of so many rows and columns, rows side by
- * side in it: from column to column `line` elements, from matrix to matrix `plane`. */
-typedef struct Turned {
+/* A transposed copy of a tensor (transposed.c): `count` matrices of so many rows and columns, rows contiguous
+ * in it: from column to column `line` elements, from matrix to matrix `plane`. */
+typedef struct TransposedCopy {
 	Node *from, *buffer;
 	int64_t count, rows, cols, line, plane;
-} Turned;
+} TransposedCopy;
 
 typedef struct Contract {
 	Problem *p;
 	Ir *ir;
 	Tree *t;
 	const Micro *micro;
-	Factor a, b; /* of M and of N */
-	Side m, n, k, batch;
-	int nborder, nturned;
-	Border border[CONTRACT_MAX_COPIES];
-	Turned turned[CONTRACT_MAX_COPIES];
+	Operand a, b; /* of M and of N */
+	IndexGroup m, n, k, batch;
+	int npadded, ntransposed;
+	PaddedCopy padded[CONTRACT_MAX_COPIES];
+	TransposedCopy transposed[CONTRACT_MAX_COPIES];
 	int ntable;
 	Table table[CONTRACT_MAX_TABLES];
 	Node *batch_value[COMP_MAX_AXES]; /* of its axes; while none is known, they themselves */
@@ -84,30 +84,31 @@ static inline int64_t round_up(int64_t x, int64_t to)
  * micro-kernels can do). */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way);
 
-/* A factor that is nothing but an element of a tensor, made a value of the sum's type: its type in
+/* An operand that is nothing but an element of a tensor, made a value of the sum's type: its type in
  * memory, and the narrowest that it is rounded to on its way. */
 typedef struct Source {
 	Node *read;
 	Type from, through;
 } Source;
-bool contract_source(const Factor *f, Source *s);
+bool contract_source(const Operand *f, Source *s);
 
 /* An element of a tensor as it is? */
-bool contract_plain(const Contract *c, const Factor *f);
-/* f becomes an element of a copy with borders; false: it has none, or can't. */
-bool contract_border(Contract *c, Factor *f);
+bool contract_plain(const Contract *c, const Operand *f);
+/* f becomes an element of a padded copy; false: it has no padding, or can't. */
+bool contract_padded(Contract *c, Operand *f);
 /* In how many parts a copy is filled; one of them. */
-int64_t border_parts(const Border *b);
-Stmt *border_fill(Contract *c, const Border *b, Node *part);
-/* f, whose panels' lanes are s, becomes an element of a turned copy; false: it lies well, or can't.
+int64_t padded_copy_parts(const PaddedCopy *b);
+Stmt *padded_copy_fill(Contract *c, const PaddedCopy *b, Node *part);
+/* f, whose panels' lanes are s, becomes an element of a transposed copy; false: its lanes are contiguous, or
+ * it can't.
  */
-bool contract_turn(Contract *c, Factor *f, const Side *s);
-int64_t turned_parts(const Turned *t);
-Stmt *turned_fill(Contract *c, const Turned *t, Node *part);
+bool contract_transposed(Contract *c, Operand *f, const IndexGroup *s);
+int64_t transposed_copy_parts(const TransposedCopy *t);
+Stmt *transposed_copy_fill(Contract *c, const TransposedCopy *t, Node *part);
 /* Is there anything to copy before panels are packed? */
 static inline bool contract_copies(const Contract *c)
 {
-	return c->nborder || c->nturned;
+	return c->npadded || c->ntransposed;
 }
 /* From line to line, or plane to plane, of a copy, where they are at least so many bytes: an odd
  * number of lines of the cache. After a power of two they would meet in one set of it. */
@@ -115,12 +116,12 @@ int64_t contract_pitch(int64_t size, Type type, int64_t least);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);
-/* Can the factor of M be read where it lies? b: that of N, in panels that meet no border? */
-bool contract_in_place(Contract *c, bool b);
-/* Can both factors be packed by functions compiled ahead? */
+/* Can the operand of M stay unpacked? b: that of N, in panels without padding? */
+bool contract_unpacked(Contract *c, bool b);
+/* Can both operands be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);
 
-/* Affine expressions, taken apart: over a side, over K, and over the batch. */
+/* Affine expressions, taken apart: over an index group, over K, and over the batch. */
 typedef struct Parted {
 	int n;
 	Node *s[CONTRACT_MAX_GUARDS + 1], *k[CONTRACT_MAX_GUARDS + 1];
@@ -128,24 +129,25 @@ typedef struct Parted {
 } Parted;
 /* Adds what must not be negative where the conditions hold; false: they are none such, or too many.
  */
-bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted *r);
+bool contract_part(Contract *c, int nguard, Node *const *guard, IndexGroup *s, Parted *r);
 /* The batch's shares for functions compiled ahead, stored once a part. */
 Node *contract_rest(Contract *c, int n, Node *const *rest);
 
-/* ---- borders of panels (trim.c) ---- */
+/* ---- zero-block skipping (zero_blocks.c) ---- */
 
-/* The elements of K at which a panel of A has anything but borders, in a MicroList. */
-typedef struct Trim {
+/* The elements of K at which a panel of A has anything but padding, in a MicroList. */
+typedef struct ZeroBlocks {
 	uint64_t which;	     /* of A's conditions */
-	Node *a, *b, *state; /* lists of places, and what ricci_trim knows of them */
-} Trim;
-/* What share of the products is zero, as panels of A have nothing but borders there. */
-double trim_share(Contract *c);
+	Node *a, *b, *state; /* lists of places, and what ricci_zero_blocks knows of them */
+} ZeroBlocks;
+/* The share of the products that is zero, since panels of A have nothing but padding there. */
+double zero_blocks_share(Contract *c);
 /* False: not worth it. deep: elements of a block of K. */
-bool trim_make(Contract *c, int64_t deep, Trim *t);
+bool zero_blocks_make(Contract *c, int64_t deep, ZeroBlocks *t);
 /* Before all parts that a thread takes; before the products of a panel. */
-Stmt *trim_begin(Contract *c, const Trim *t);
-Stmt *trim_panel(Contract *c, const Trim *t, Node *seq, Node *at, Node *rows, Node *depth);
+Stmt *zero_blocks_begin(Contract *c, const ZeroBlocks *t);
+Stmt *zero_blocks_panel(Contract *c, const ZeroBlocks *t, Node *seq, Node *at, Node *rows,
+			Node *depth);
 
 /* What K is filled up to in panels. */
 static inline int contract_group(const Contract *c)
@@ -169,22 +171,22 @@ static inline Node *contract_least(Contract *c, Node *a, Node *b)
 	return a->hi <= b->lo ? a : b->hi <= a->lo ? b : node2(c->ir, OP_MIN, a, b);
 }
 
-/* Where a panel's descriptor goes (MicroPanel), and the places of packed rows. */
-typedef struct Lying {
+/* Where an unpacked panel's descriptor goes (MicroPanel), and the places of packed rows. */
+typedef struct Unpacked {
 	Node *panels, *at, *seq;
-} Lying;
+} Unpacked;
 /* Fills the panel of `lanes` lanes at `place` of dst with `count` elements of s, from element `at`
- * of the block on, and `depth` of K. lying: or leaves it where it is. */
-Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
-		    int64_t lanes, Node *count, Node *depth, const Lying *lying);
+ * of the block on, and `depth` of K. unpacked: or only describes it. */
+Stmt *contract_pack(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Unpacked *unpacked);
 
-/* e with every integer index replaced by table entries: x of side s is element at[x] of its block.
- * Sides not given are the batch. lane, NULL or a loop variable: the element is at[0] + lane, where
- * at[0] begins `run` elements that differ in side 0's last axes only. Expressions that grow evenly
+/* e with every integer index replaced by table entries: x of group s is element at[x] of its block.
+ * Groups not given are the batch. lane, NULL or a loop variable: the element is at[0] + lane, where
+ * at[0] begins `run` elements that differ in group 0's last axes only. Expressions that grow evenly
  * along such elements are read from the table once for all of them. */
 typedef struct Point {
 	int n;
-	Side *side[2];
+	IndexGroup *group[2];
 	Node *at[2]; /* element of the block */
 	Node *lane;
 	int64_t run;
@@ -192,42 +194,43 @@ typedef struct Point {
 Node *contract_tabulate(Contract *c, Node *e, const Point *point);
 /* A table of several rows one after the other, for the packing functions. rest[r]: what depends on
  * the batch only; false when an expression does not split. */
-Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row);
-bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest);
-/* At how many points of the batch the factor differs: all or one. */
-int64_t contract_points(const Contract *c, const Factor *f);
-/* Can all panels of the factor (b: of N) be kept for all parts? Not where they would unfold its
+Table *contract_table(Contract *c, IndexGroup *s, int nrow, Node *const *row);
+bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **es, Node **ek,
+		    Node **rest);
+/* At how many points of the batch the operand differs: all or one. */
+int64_t contract_points(const Contract *c, const Operand *f);
+/* Can all panels of the operand (b: of N) be kept for all parts? Not where they would unfold its
  * tensor. */
 bool contract_shares(const Contract *c, bool b);
-/* How many neighbours along the side, its last axes, are `stride` apart in memory, where e is a
+/* How many neighbours along the group, its last axes, are `stride` apart in memory, where e is a
  * flat index. */
-int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride);
-/* By how much the flat index e grows from each element of the side to the next; 0: it varies. */
-int64_t contract_step(Contract *c, const Side *s, Node *e);
+int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t stride);
+/* By how much the flat index e grows from each element of the group to the next; 0: it varies. */
+int64_t contract_step(Contract *c, const IndexGroup *s, Node *e);
 /* The place of the entry of row 0 for element `at` of the block. */
 Node *table_index(Contract *c, const Table *t, Node *at);
 /* Lists the elements of K that meet the choice: count and tables. */
 Stmt *contract_choose(Contract *c);
-/* Statements that fill the tables of side s (NULL: of all whole sides). */
-Stmt *contract_fill(Contract *c, Side *s);
+/* Statements that fill the tables of group s (NULL: of all whole groups). */
+Stmt *contract_fill(Contract *c, IndexGroup *s);
 
 /* ---- blocks (block.c) ---- */
 
-/* How a schedule cuts a contraction, and where what it makes lies. Panels of M differ by a row or
+/* How a schedule blocks a contraction, and its buffers. Panels of M differ by a row or
  * two; blocks are whole panels. */
 typedef struct Blocking {
-	int64_t mb, nb, kb, strip, nmb, nnb, nkb;
+	int64_t mc, nc, kc, strip, nmc, nnc, nkc;
 	int64_t a_deep, b_deep;	   /* elements of K that panels have room for */
 	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
-	bool in_place;		   /* A is read where it lies */
-	bool b_in_place;	   /* and B's panels that lie in lines */
+	bool unpacked_a;	   /* A is not packed */
+	bool unpacked_b;	   /* nor are B's contiguous panels */
 	bool a_shared, b_shared;   /* packed once for all parts, before them */
 	bool straight;		   /* tiles are stored where they belong, in c */
 	Node *a, *b, *c;	   /* buffers: A's panels, B's, the block of sums */
 	Node *a_at, *b_at;	   /* where this block's begin */
-	bool trims;		   /* panels of A in place leave out borders: */
-	Trim trim;
-	Node *panels, *seq;	   /* where a strip's panels lie; places of packed rows */
+	bool skips;		   /* unpacked panels of A skip zero blocks: */
+	ZeroBlocks zeros;
+	Node *panels, *seq;	   /* of a strip: panels' places; those of packed rows */
 	Node *c_at;		   /* where the block begins in c, */
 	int64_t c_row;		   /* and from row to row */
 	Node *first, *npanel;	   /* of this block: its first panel of M, how many it has, */

@@ -4,7 +4,7 @@
  *		for each point of the other reduced indices: the library's product, added up
  *		store it through the members, where it did not go into the result at once
  *
- * Input: a problem read as a contraction (contract.c), of which both factors are plain reads. One
+ * Input: a problem read as a contraction (contract.c), of which both operands are plain reads. One
  * index each of M, N and K becomes a dimension of the product, so chosen that every operand is
  * contiguous along one of its two; all others become loops around it. So a convolution without
  * padding is a sum of products over the places of its kernel, and a transpose costs nothing. */
@@ -16,16 +16,16 @@
 typedef struct Matrix {
 	Node *buffer, *index; /* flat, over the problem's axes */
 	int64_t lead;	      /* elements from row to row, or column to column */
-	bool turned;
+	bool transposed;
 } Matrix;
 
 typedef struct Product {
 	Contract *c;
 	Matrix left, right, out;
 	bool direct;	  /* out is the result itself, else a block of scratch */
-	Node *m, *n, *k;  /* the axes that are dimensions; the left factor has m */
-	int64_t mb, nb;	  /* of a block */
-	int64_t nmb, nnb; /* blocks */
+	Node *m, *n, *k;  /* the axes that are dimensions; the left operand has m */
+	int64_t mc, nc;	  /* of a block */
+	int64_t nmc, nnc; /* blocks */
 	Node *part;
 	Node *rows, *cols, *add;
 	const char *function; /* of the library */
@@ -33,13 +33,13 @@ typedef struct Product {
 	Node *axis[COMP_MAX_AXES], *value[COMP_MAX_AXES];
 } Product;
 
-/* The matrix of rows along r and columns along c, or turned; false when neither is contiguous. */
+/* The matrix of rows along r and columns along c, or transposed; false when neither is contiguous. */
 static bool matrix_find(const Problem *p, Matrix *x, Node *r, Node *c)
 {
 	int64_t down = affine_stride(p->ir, x->index, r), step = affine_stride(p->ir, x->index, c);
-	x->turned = step != 1 || down < axis_extent(c);
-	x->lead = x->turned ? step : down;
-	return x->turned ? down == 1 && step >= axis_extent(r) : true;
+	x->transposed = step != 1 || down < axis_extent(c);
+	x->lead = x->transposed ? step : down;
+	return x->transposed ? down == 1 && step >= axis_extent(r) : true;
 }
 
 static double product_size(Node *m, Node *n, Node *k)
@@ -47,7 +47,7 @@ static double product_size(Node *m, Node *n, Node *k)
 	return (double)axis_extent(m) * (double)axis_extent(n) * (double)axis_extent(k);
 }
 
-static bool is_plain(const Contract *c, const Factor *f)
+static bool is_plain(const Contract *c, const Operand *f)
 {
 	return f->value->op == OP_READ && f->value->type == c->p->acc && f->nguard == 0 &&
 	       type_is_float(c->p->acc);
@@ -64,7 +64,7 @@ static void product_try(const Product *q, bool plain, Node *m, Node *n, Node *k,
 	if (!matrix_find(p, &t.left, m, k) || !matrix_find(p, &t.right, k, n))
 		return;
 	t.out = (Matrix){.buffer = p->out[0], .index = p->out_index[0]};
-	t.direct = plain && matrix_find(p, &t.out, m, n) && !t.out.turned;
+	t.direct = plain && matrix_find(p, &t.out, m, n) && !t.out.transposed;
 	double size = product_size(m, n, k) * (t.direct ? whole : 1);
 	if (!best->m || size > product_size(best->m, best->n, best->k) * (best->direct ? whole : 1))
 		*best = t;
@@ -164,9 +164,9 @@ static int read_steps(Product *q, const Schedule *s, Error *err)
 		if (step->arg < block[step->axis])
 			block[step->axis] = step->arg;
 	}
-	q->mb = block[0], q->nb = block[1];
-	q->nmb = (extent[0] + q->mb - 1) / q->mb;
-	q->nnb = (extent[1] + q->nb - 1) / q->nb;
+	q->mc = block[0], q->nc = block[1];
+	q->nmc = (extent[0] + q->mc - 1) / q->mc;
+	q->nnc = (extent[1] + q->nc - 1) / q->nc;
 	return 0;
 }
 
@@ -186,21 +186,21 @@ static void set_part(Product *q, Tree *t)
 {
 	Contract *c = q->c;
 	Ir *ir = c->ir;
-	const Side *side[3] = {&c->m, &c->n, &c->batch};
-	int64_t blocks = q->nmb * q->nnb, below = (int64_t)other_points(q);
+	const IndexGroup *group[3] = {&c->m, &c->n, &c->batch};
+	int64_t blocks = q->nmc * q->nnc, below = (int64_t)other_points(q);
 	t->parts = blocks * below;
 	q->part = tree_axis(t, t->parts);
 	Node *block = node_floormod(ir, q->part, blocks),
 	     *point = node_floordiv(ir, q->part, blocks);
-	Node *i = node_scale(ir, node_floordiv(ir, block, q->nnb), q->mb);
-	Node *j = node_scale(ir, node_floormod(ir, block, q->nnb), q->nb);
-	q->rows = node2(ir, OP_MIN, num(q, q->mb), node_sub(ir, num(q, axis_extent(q->m)), i));
-	q->cols = node2(ir, OP_MIN, num(q, q->nb), node_sub(ir, num(q, axis_extent(q->n)), j));
+	Node *i = node_scale(ir, node_floordiv(ir, block, q->nnc), q->mc);
+	Node *j = node_scale(ir, node_floormod(ir, block, q->nnc), q->nc);
+	q->rows = node2(ir, OP_MIN, num(q, q->mc), node_sub(ir, num(q, axis_extent(q->m)), i));
+	q->cols = node2(ir, OP_MIN, num(q, q->nc), node_sub(ir, num(q, axis_extent(q->n)), j));
 	stands_for(q, q->m, i);
 	stands_for(q, q->n, j);
-	for (int s = 0; s < COUNT(side); s++)
-		for (int k = 0; k < side[s]->naxis; k++) {
-			Node *axis = side[s]->axis[k];
+	for (int s = 0; s < COUNT(group); s++)
+		for (int k = 0; k < group[s]->naxis; k++) {
+			Node *axis = group[s]->axis[k];
 			if (axis == q->m || axis == q->n)
 				continue;
 			below /= axis_extent(axis);
@@ -230,7 +230,7 @@ static Stmt *multiply(Product *q, Tree *t)
 			 {NULL, num(q, q->left.lead)},
 			 {q->right.buffer, at_call(q, q->right.index)},
 			 {NULL, num(q, q->right.lead)},
-			 {NULL, num(q, q->left.turned | q->right.turned << 1)},
+			 {NULL, num(q, q->left.transposed | q->right.transposed << 1)},
 			 {q->out.buffer, at_call(q, q->out.index)},
 			 {NULL, num(q, q->out.lead)},
 			 {NULL, add}};
@@ -245,9 +245,9 @@ static Stmt *store(Product *q, Tree *t)
 {
 	Contract *c = q->c;
 	Problem *p = c->p;
-	Node *i = tree_axis(t, q->mb), *j = tree_axis(t, q->nb);
+	Node *i = tree_axis(t, q->mc), *j = tree_axis(t, q->nc);
 	Node *result =
-		buffer_read(t, q->out.buffer, node_add(c->ir, node_scale(c->ir, i, q->nb), j));
+		buffer_read(t, q->out.buffer, node_add(c->ir, node_scale(c->ir, i, q->nc), j));
 	Stmt *body = NULL;
 	if (p->acc != p->type)
 		result = node_cast(c->ir, p->type, result);
@@ -287,8 +287,8 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 		return err->code;
 	set_part(q, t);
 	if (!q->direct) {
-		q->out = (Matrix){.index = num(q, 0), .lead = q->nb};
-		q->out.buffer = tree_buffer(t, SPACE_SCRATCH, "pc", p->acc, q->mb * q->nb);
+		q->out = (Matrix){.index = num(q, 0), .lead = q->nc};
+		q->out.buffer = tree_buffer(t, SPACE_SCRATCH, "pc", p->acc, q->mc * q->nc);
 	}
 	Stmt *body = multiply(q, t);
 	if (!q->direct)

@@ -5,18 +5,18 @@
  *			against A's
  *		store C through the members, where tiles are not stored straight
  *
- * A that is a plain read may stay where it lies. Factors of which many parts use the same panels
+ * A plain read as A may stay unpacked. Operands of which many parts use the same panels
  * may be packed before, once, in a phase of parts of its own, into shared memory. Where blocks are
  * few and K is long, parts are pieces of K too: they leave their sums in shared memory, and a second
  * phase adds them up in the order of K and stores. */
 #include "jit/contract/internal.h"
 
 enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15, LINE = 64 };
-static const double MOST_SPREAD = 1 << 25; /* elements of all pieces' sums */
+static const double MOST_SPLIT = 1 << 25; /* elements of all pieces' sums */
 
 static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 {
-	int64_t *block[4] = {&h->mb, &h->nb, &h->kb, &h->strip};
+	int64_t *block[4] = {&h->mc, &h->nc, &h->kc, &h->strip};
 	const int64_t unit[4] = {c->micro->mr, c->micro->nr, contract_group(c), c->micro->nr};
 	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
 	h->pieces = 1;
@@ -28,10 +28,10 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 				  step->arg >= 1 && step->arg <= 1 << 20;
 		if (block_step)
 			*block[step->axis] = step->arg;
-		else if (step->kind == STEP_SPREAD && step->arg >= 1)
+		else if (step->kind == STEP_RFACTOR && step->arg >= 1)
 			h->pieces = step->arg;
-		else if (step->kind == STEP_IN_PLACE)
-			h->in_place = step->arg > 0, h->b_in_place = step->arg > 1;
+		else if (step->kind == STEP_UNPACKED)
+			h->unpacked_a = step->arg > 0, h->unpacked_b = step->arg > 1;
 		else if (step->kind == STEP_SHARE)
 			h->a_shared = step->arg & 1, h->b_shared = step->arg >> 1 & 1;
 		else if (step->kind != STEP_TENSORISE)
@@ -44,70 +44,70 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 		*block[k] = (*block[k] + unit[k] - 1) / unit[k] * unit[k];
 		*block[k] = *block[k] < most ? *block[k] : most;
 	}
-	h->strip = h->strip < h->nb ? h->strip : h->nb;
-	h->nmb = (c->m.extent + h->mb - 1) / h->mb;
-	h->nnb = (c->n.extent + h->nb - 1) / h->nb;
-	h->nkb = (c->k.extent + h->kb - 1) / h->kb;
-	h->a_deep = h->kb + c->micro->a.more;
-	h->b_deep = h->kb + c->micro->b.more;
-	h->c_row = contract_pitch(h->nb, c->p->acc, 0);
+	h->strip = h->strip < h->nc ? h->strip : h->nc;
+	h->nmc = (c->m.extent + h->mc - 1) / h->mc;
+	h->nnc = (c->n.extent + h->nc - 1) / h->nc;
+	h->nkc = (c->k.extent + h->kc - 1) / h->kc;
+	h->a_deep = h->kc + c->micro->a.more;
+	h->b_deep = h->kc + c->micro->b.more;
+	h->c_row = contract_pitch(h->nc, c->p->acc, 0);
 	/* Pieces of K have equal numbers of blocks. */
-	h->pieces = c->k.compact ? 1 : h->pieces < h->nkb ? h->pieces : h->nkb;
-	h->per_piece = (h->nkb + h->pieces - 1) / h->pieces;
-	h->pieces = (h->nkb + h->per_piece - 1) / h->per_piece;
+	h->pieces = c->k.compact ? 1 : h->pieces < h->nkc ? h->pieces : h->nkc;
+	h->per_piece = (h->nkc + h->pieces - 1) / h->pieces;
+	h->pieces = (h->nkc + h->per_piece - 1) / h->per_piece;
 	return 0;
 }
 
 /* Can it be done so? */
 static int check(Contract *c, const Blocking *h, Error *err)
 {
-	double sums = (double)h->pieces * (double)(c->batch.extent * h->nmb * h->mb) *
-		      (double)(h->nnb * h->nb);
-	if (h->in_place && !contract_in_place(c, false))
+	double sums = (double)h->pieces * (double)(c->batch.extent * h->nmc * h->mc) *
+		      (double)(h->nnc * h->nc);
+	if (h->unpacked_a && !contract_unpacked(c, false))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: the first factor can't be read in place, only a plain "
+				 "schedule: the first operand can't stay unpacked, only a plain "
 				 "read of the sum's type without conditions can");
-	if (h->b_in_place && !contract_in_place(c, true))
+	if (h->unpacked_b && !contract_unpacked(c, true))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: the second factor can't be read in place, only a plain "
+				 "schedule: the second operand can't stay unpacked, only a plain "
 				 "read of the sum's type under affine conditions can");
-	if (h->pieces > 1 && sums > MOST_SPREAD)
+	if (h->pieces > 1 && sums > MOST_SPLIT)
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the sums of %lld pieces of K are too large",
 				 (long long)h->pieces);
 	if (h->pieces > 1 && (h->a_shared || h->b_shared || contract_copies(c)))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: panels can't be shared, nor factors be copied, where "
+				 "schedule: panels can't be shared, nor operands be copied, where "
 				 "K is in pieces");
-	if ((h->a_shared && (h->in_place || !contract_shares(c, false))) ||
-	    (h->b_shared && (h->b_in_place || !contract_shares(c, true))))
+	if ((h->a_shared && (h->unpacked_a || !contract_shares(c, false))) ||
+	    (h->b_shared && (h->unpacked_b || !contract_shares(c, true))))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: shared panels have to be packed, of a plain read that "
 				 "they don't unfold");
 	return 0;
 }
 
-/* Tables of a whole side are filled for each range of parts that a thread takes, those of a block
+/* Tables of a whole group are filled for each range of parts that a thread takes, those of a block
  * in each part, with divisions. */
-static void set_sides(Contract *c, const Blocking *h)
+static void set_groups(Contract *c, const Blocking *h)
 {
-	Side *side[3] = {&c->m, &c->n, &c->k};
-	int64_t block[3] = {h->mb, h->nb, h->kb};
-	int64_t times[3] = {h->nnb * h->pieces, h->nmb * h->pieces, h->nmb * h->nnb};
+	IndexGroup *group[3] = {&c->m, &c->n, &c->k};
+	int64_t block[3] = {h->mc, h->nc, h->kc};
+	int64_t times[3] = {h->nnc * h->pieces, h->nmc * h->pieces, h->nmc * h->nnc};
 	for (int k = 0; k < 3; k++) {
-		side[k]->block = block[k];
-		side[k]->whole = side[k]->compact || /* listed once, whatever the blocks */
-				 (side[k]->extent <= MOST_WHOLE &&
-				  (side[k]->extent <= 256 || times[k] * c->batch.extent >= 5));
+		group[k]->block = block[k];
+		group[k]->whole = group[k]->compact || /* listed once, whatever the blocks */
+				  (group[k]->extent <= MOST_WHOLE &&
+				   (group[k]->extent <= 256 || times[k] * c->batch.extent >= 5));
 	}
 }
 
 /* ---- panels ---- */
 
-/* Elements that a block's panels of one factor take, and what packing overwrites behind them. */
+/* Elements that a block's panels of one operand take, and what packing overwrites behind them. */
 static int64_t panel_room(const Blocking *h, bool b)
 {
-	return round_up((b ? h->nb * h->b_deep : h->mb * h->a_deep) + PACK_SLACK, LINE);
+	return round_up((b ? h->nc * h->b_deep : h->mc * h->a_deep) + PACK_SLACK, LINE);
 }
 
 /* How many blocks of shared panels there are. */
@@ -115,7 +115,7 @@ static int64_t shared_blocks(const Contract *c, const Blocking *h, bool b)
 {
 	if (!(b ? h->b_shared : h->a_shared))
 		return 0;
-	return contract_points(c, b ? &c->b : &c->a) * (b ? h->nnb : h->nmb) * h->nkb;
+	return contract_points(c, b ? &c->b : &c->a) * (b ? h->nnc : h->nmc) * h->nkc;
 }
 
 static void panel_buffers(Contract *c, Blocking *h)
@@ -125,40 +125,40 @@ static void panel_buffers(Contract *c, Blocking *h)
 	if (h->a_shared)
 		h->a = tree_buffer(c->t, SPACE_SHARED, "pa", a,
 				   shared_blocks(c, h, false) * panel_room(h, false));
-	else if (!h->in_place)
+	else if (!h->unpacked_a)
 		h->a = tree_buffer(c->t, SPACE_SCRATCH, "pa", a, panel_room(h, false));
 	if (h->b_shared)
 		h->b = tree_buffer(c->t, SPACE_SHARED, "pb", b,
 				   shared_blocks(c, h, true) * panel_room(h, true));
 	else
 		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->b_deep + PACK_SLACK);
-	h->trims = h->in_place && !h->b_in_place && trim_make(c, h->kb, &h->trim);
-	if (h->b_in_place)
+	h->skips = h->unpacked_a && !h->unpacked_b && zero_blocks_make(c, h->kc, &h->zeros);
+	if (h->unpacked_b)
 		h->panels = tree_buffer(c->t, SPACE_SCRATCH, "lie", RICCI_I64,
 					2 * (h->strip / c->micro->nr));
-	if (h->b_in_place || h->trims)
-		h->seq = tree_buffer(c->t, SPACE_TABLE, "seq", RICCI_I64, h->kb);
+	if (h->unpacked_b || h->skips)
+		h->seq = tree_buffer(c->t, SPACE_TABLE, "seq", RICCI_I64, h->kc);
 }
 
-/* Where the shared panels of block x of its side begin, at block k of K. */
+/* Where the shared panels of block x of its index group begin, at block k of K. */
 static Node *shared_place(Contract *c, const Blocking *h, bool b, Node *point, Node *x, Node *k)
 {
 	Ir *ir = c->ir;
 	Node *block = contract_points(c, b ? &c->b : &c->a) > 1
-			      ? node_add(ir, node_scale(ir, point, b ? h->nnb : h->nmb), x)
+			      ? node_add(ir, node_scale(ir, point, b ? h->nnc : h->nmc), x)
 			      : x;
-	return node_scale(ir, node_add(ir, node_scale(ir, block, h->nkb), k), panel_room(h, b));
+	return node_scale(ir, node_add(ir, node_scale(ir, block, h->nkc), k), panel_room(h, b));
 }
 
 /* Packs one block of shared panels. */
 static Stmt *shared_part(Contract *c, Blocking *h, bool b, Node *part)
 {
 	Ir *ir = c->ir;
-	int64_t side = b ? h->nnb : h->nmb;
-	Node *block = node_floordiv(ir, part, h->nkb), *zero = contract_int(c, 0);
-	Node *point = node_floordiv(ir, block, side), *x = node_floormod(ir, block, side);
-	Node *k = node_floormod(ir, part, h->nkb);
-	block_set(c, h, point, b ? zero : x, b ? x : zero, zero, contract_int(c, h->mb));
+	int64_t blocks = b ? h->nnc : h->nmc;
+	Node *block = node_floordiv(ir, part, h->nkc), *zero = contract_int(c, 0);
+	Node *point = node_floordiv(ir, block, blocks), *x = node_floormod(ir, block, blocks);
+	Node *k = node_floormod(ir, part, h->nkc);
+	block_set(c, h, point, b ? zero : x, b ? x : zero, zero, contract_int(c, h->mc));
 	block_set_depth(c, h, k);
 	*(b ? &h->b_at : &h->a_at) = shared_place(c, h, b, point, x, k);
 	c->setup = NULL;
@@ -175,20 +175,20 @@ static Node *listed_blocks(Contract *c, Blocking *h)
 	Ir *ir = c->ir;
 	c->count = tree_buffer(c->t, SPACE_LOCAL, "count", RICCI_I64, 1);
 	Node *count = buffer_read(c->t, c->count, contract_int(c, 0));
-	h->depth = node2(ir, OP_MIN, contract_int(c, h->kb), node_sub(ir, count, c->k.origin));
-	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kb - 1)), h->kb);
+	h->depth = node2(ir, OP_MIN, contract_int(c, h->kc), node_sub(ir, count, c->k.origin));
+	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kc - 1)), h->kc);
 }
 
 /* The sums of a block over this part's share of K, in h->c. */
 static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 {
 	Ir *ir = c->ir;
-	Node *kb = tree_axis(c->t, h->per_piece), *blocks = NULL;
-	Node *before = node_scale(ir, piece, h->per_piece), *k = node_add(ir, before, kb);
+	Node *kc = tree_axis(c->t, h->per_piece), *blocks = NULL;
+	Node *before = node_scale(ir, piece, h->per_piece), *k = node_add(ir, before, kc);
 	block_set_depth(c, h, k);
 	if (h->pieces > 1)
 		blocks = contract_least(c, contract_int(c, h->per_piece),
-					node_sub(ir, contract_int(c, h->nkb), before));
+					node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
 	if (h->a_shared)
@@ -198,13 +198,13 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 	if (ir->err.code)
 		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */
-	Node *add = c->k.compact ? contract_int(c, 1) : node2(ir, OP_MIN, kb, contract_int(c, 1));
+	Node *add = c->k.compact ? contract_int(c, 1) : node2(ir, OP_MIN, kc, contract_int(c, 1));
 	Stmt *block = block_multiply(c, h, add);
-	Stmt *loop = stmt_loop(c->t, HOW_SERIAL, kb, NULL, blocks,
+	Stmt *loop = stmt_loop(c->t, HOW_SERIAL, kc, NULL, blocks,
 			       stmt_seq(contract_fill(c, &c->k), block));
 	loop->maybe = c->k.compact;
 	if (c->k.compact) {
-		int64_t bytes = h->mb * h->c_row * (int64_t)type_size(c->p->acc);
+		int64_t bytes = h->mc * h->c_row * (int64_t)type_size(c->p->acc);
 		CallArg zero[] = {{h->c, h->c_at}, {NULL, contract_int(c, bytes)}};
 		loop = stmt_seq(contract_choose(c), loop);
 		loop = stmt_seq(stmt_call(c->t, "ricci_zero", COUNT(zero), zero), loop);
@@ -252,38 +252,40 @@ static bool stores_straight(Contract *c, Blocking *h)
 static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 {
 	Ir *ir = c->ir;
-	Node *mn = node_floormod(ir, part, h->nmb * h->nnb), *zero = contract_int(c, 0);
-	Node *point = node_floordiv(ir, part, h->nmb * h->nnb);
-	Node *m = node_floordiv(ir, mn, h->nnb), *n = node_floormod(ir, mn, h->nnb);
-	block_set(c, h, point, m, n, zero, contract_int(c, h->mb));
+	Node *mn = node_floormod(ir, part, h->nmc * h->nnc), *zero = contract_int(c, 0);
+	Node *point = node_floordiv(ir, part, h->nmc * h->nnc);
+	Node *m = node_floordiv(ir, mn, h->nnc), *n = node_floormod(ir, mn, h->nnc);
+	block_set(c, h, point, m, n, zero, contract_int(c, h->mc));
 	h->a_at = h->a_shared ? shared_place(c, h, false, point, m, zero) : zero;
 	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
 	if (stores_straight(c, h))
 		return with_tables(c, multiply(c, h, zero));
-	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mb));
+	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mc));
 	h->c_at = zero;
 	Stmt *sums = multiply(c, h, zero);
 	return with_tables(c, stmt_seq(sums, block_store(c, h)));
 }
 
-/* What comes before: copies with borders, turned ones, blocks of shared panels. */
-enum { TURNED = CONTRACT_MAX_COPIES, SHARED = 2 * CONTRACT_MAX_COPIES, BEFORE = SHARED + 2 };
+/* What comes before: padded copies, transposed ones, blocks of shared panels. */
+enum { TRANSPOSED = CONTRACT_MAX_COPIES, SHARED = 2 * CONTRACT_MAX_COPIES, BEFORE = SHARED + 2 };
 
 static int64_t before_count(const Contract *c, const Blocking *h, int what)
 {
 	if (what >= SHARED)
 		return shared_blocks(c, h, what > SHARED);
-	if (what >= TURNED)
-		return what - TURNED < c->nturned ? turned_parts(&c->turned[what - TURNED]) : 0;
-	return what < c->nborder ? border_parts(&c->border[what]) : 0;
+	if (what >= TRANSPOSED)
+		return what - TRANSPOSED < c->ntransposed
+			       ? transposed_copy_parts(&c->transposed[what - TRANSPOSED])
+			       : 0;
+	return what < c->npadded ? padded_copy_parts(&c->padded[what]) : 0;
 }
 
 static Stmt *before_part(Contract *c, Blocking *h, int what, Node *part)
 {
 	if (what >= SHARED)
 		return shared_part(c, h, what > SHARED, part);
-	return what >= TURNED ? turned_fill(c, &c->turned[what - TURNED], part)
-			      : border_fill(c, &c->border[what], part);
+	return what >= TRANSPOSED ? transposed_copy_fill(c, &c->transposed[what - TRANSPOSED], part)
+				  : padded_copy_fill(c, &c->padded[what], part);
 }
 
 /* Sets how many parts there are. The remainders say to the bounds what the conditions say. */
@@ -291,7 +293,7 @@ static Stmt *whole_parts(Contract *c, Blocking *h, Node **part)
 {
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	int64_t whole = c->batch.extent * h->nmb * h->nnb, from[BEFORE + 1] = {0};
+	int64_t whole = c->batch.extent * h->nmc * h->nnc, from[BEFORE + 1] = {0};
 	for (int k = 0; k < BEFORE; k++)
 		from[k + 1] = from[k] + before_count(c, h, k);
 	t->first = from[BEFORE];
@@ -316,11 +318,11 @@ static Stmt *whole_parts(Contract *c, Blocking *h, Node **part)
 static Stmt *piece_part(Contract *c, Blocking *h, Node *part)
 {
 	Ir *ir = c->ir;
-	int64_t blocks = h->nmb * h->nnb;
+	int64_t blocks = h->nmc * h->nnc;
 	Node *mn = node_floormod(ir, part, blocks), *piece = node_floordiv(ir, part, blocks);
-	block_set(c, h, node_floordiv(ir, piece, h->pieces), node_floordiv(ir, mn, h->nnb),
-		  node_floormod(ir, mn, h->nnb), contract_int(c, 0), contract_int(c, h->mb));
-	h->c_at = node_scale(ir, part, h->mb * h->c_row);
+	block_set(c, h, node_floordiv(ir, piece, h->pieces), node_floordiv(ir, mn, h->nnc),
+		  node_floormod(ir, mn, h->nnc), contract_int(c, 0), contract_int(c, h->mc));
+	h->c_at = node_scale(ir, part, h->mc * h->c_row);
 	return with_tables(c, multiply(c, h, node_floormod(ir, piece, h->pieces)));
 }
 
@@ -328,22 +330,22 @@ static Stmt *piece_part(Contract *c, Blocking *h, Node *part)
 static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 {
 	Ir *ir = c->ir;
-	int64_t per_block = (h->mb + height - 1) / height, size = h->mb * h->c_row;
+	int64_t per_block = (h->mc + height - 1) / height, size = h->mc * h->c_row;
 	Node *slice = node_floormod(ir, part, per_block),
 	     *block = node_floordiv(ir, part, per_block);
-	Node *point = node_floordiv(ir, block, h->nmb * h->nnb);
-	Node *mn = node_floormod(ir, block, h->nmb * h->nnb), *top = node_scale(ir, slice, height);
+	Node *point = node_floordiv(ir, block, h->nmc * h->nnc);
+	Node *mn = node_floormod(ir, block, h->nmc * h->nnc), *top = node_scale(ir, slice, height);
 	Node *rows = contract_least(c, contract_int(c, height),
-				    node_sub(ir, contract_int(c, h->mb), top));
-	block_set(c, h, point, node_floordiv(ir, mn, h->nnb), node_floormod(ir, mn, h->nnb), top,
+				    node_sub(ir, contract_int(c, h->mc), top));
+	block_set(c, h, point, node_floordiv(ir, mn, h->nnc), node_floormod(ir, mn, h->nnc), top,
 		  rows);
 	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, height));
-	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmb * h->nnb), mn);
+	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmc * h->nnc), mn);
 	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->c_row));
 	CallArg arg[] = {{sum, contract_int(c, 0)},
 			 {h->c, from},
 			 {NULL, contract_int(c, h->pieces)},
-			 {NULL, contract_int(c, h->nmb * h->nnb * size)},
+			 {NULL, contract_int(c, h->nmc * h->nnc * size)},
 			 {NULL, node_scale(ir, rows, h->c_row)}};
 	const char *name = arena_printf(&ir->arena, "ricci_add_%s", type_name(c->p->acc));
 	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
@@ -357,24 +359,24 @@ static Stmt *fill_sequence(Contract *c, const Blocking *h)
 {
 	if (!h->seq)
 		return NULL;
-	Node *k = tree_axis(c->t, h->kb);
+	Node *k = tree_axis(c->t, h->kc);
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, NULL,
 			 stmt_store(c->t, h->seq, k, node_scale(c->ir, k, c->micro->nr), RED_NONE));
 }
 
 /* Both phases; sets how many parts there are. */
-static Stmt *spread_parts(Contract *c, Blocking *h, Node **part)
+static Stmt *split_k_parts(Contract *c, Blocking *h, Node **part)
 {
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	int64_t blocks = c->batch.extent * h->nmb * h->nnb, first = blocks * h->pieces;
+	int64_t blocks = c->batch.extent * h->nmc * h->nnc, first = blocks * h->pieces;
 	int64_t slices = (WANTED_SLICES + blocks - 1) / blocks;
-	int64_t height = (h->mb + slices - 1) / slices;
-	int64_t second = blocks * ((h->mb + height - 1) / height);
+	int64_t height = (h->mc + slices - 1) / slices;
+	int64_t second = blocks * ((h->mc + height - 1) / height);
 	t->parts = first + second;
 	t->first = first;
 	*part = tree_axis(t, t->parts);
-	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mb * h->c_row);
+	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mc * h->c_row);
 	/* The remainders say to the bounds what the condition says. */
 	Stmt *piece = piece_part(c, h, node_floormod(ir, *part, first));
 	Stmt *sum =
@@ -395,35 +397,36 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Ca
 		if (s->step[k].kind == STEP_TENSORISE)
 			way = (int)s->step[k].arg;
 	if (!contract_find(c, p, target, way))
-		return error_set(err, RICCI_EINVAL,
-				 way & TENSORISE_TURN
-					 ? "schedule: turned copies are for factors that are plain "
-					   "reads without conditions, with lanes apart in memory"
-				 : way & TENSORISE_BORDER
-					 ? "schedule: copies with borders are for factors that are "
-					   "plain reads under conditions on the read's indices"
-				 : way & TENSORISE_NARROW
-					 ? "schedule: narrow panels need factors of 8 or 16 bits "
-					   "that this processor multiplies"
-					 : "schedule: tensorise needs a sum of products whose "
-					   "factors share reduced indices and each have indices of "
-					   "their own");
+		return error_set(
+			err, RICCI_EINVAL,
+			way & TENSORISE_TRANSPOSED
+				? "schedule: transposed copies are for operands that are plain "
+				  "reads without conditions, with lanes apart in memory"
+			: way & TENSORISE_PADDED
+				? "schedule: padded copies are for operands that are "
+				  "plain reads under conditions on the read's indices"
+			: way & TENSORISE_NARROW
+				? "schedule: narrow panels need operands of 8 or 16 bits "
+				  "that this processor multiplies"
+				: "schedule: tensorise needs a sum of products whose "
+				  "operands share reduced indices and each have indices of "
+				  "their own");
 	if (way & TENSORISE_NARROW && !contract_packs(c))
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: narrow panels need factors that are plain reads under "
+				 "schedule: narrow panels need operands that are plain reads under "
 				 "affine conditions");
 	if (read_steps(s, c, &h, err) || check(c, &h, err))
 		return err->code;
-	set_sides(c, &h);
+	set_groups(c, &h);
 	panel_buffers(c, &h);
 	Tree *t = p->tree;
 	Node *part;
-	Stmt *body = (h.pieces > 1 ? spread_parts : whole_parts)(c, &h, &part);
+	Stmt *body = (h.pieces > 1 ? split_k_parts : whole_parts)(c, &h, &part);
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
 	Stmt *before = stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h));
-	if (h.trims)
-		before = stmt_seq(before, trim_begin(c, &h.trim));
+	if (h.skips)
+		before = stmt_seq(before, zero_blocks_begin(c, &h.zeros));
 	t->root = stmt_seq(before, stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

@@ -1,7 +1,7 @@
 /* offer.c - schedules for a contraction, the one expected to be fastest first.
  *
  * Input: a contraction and the sizes of caches. Output: block sizes, in how many pieces K runs, and
- * whether the factor of M is packed. Many combinations are priced by a model of what packing,
+ * whether the operand of M is packed. Many combinations are priced by a model of what packing,
  * multiplying and adding up cost in cycles of one core; how many threads there are plays no part,
  * so that sums are split alike everywhere. */
 #include "jit/contract/internal.h"
@@ -13,14 +13,14 @@ enum { MOST_PLANS = 32, PAGE = 4096, LINE = 64 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
- * factor of M is read in place. */
+ * operand of M is unpacked. */
 static const double FAR = 0.15, PLACED = 1.05;
-/* Cycles that a line of a factor in place takes from L2, along K and across; how many times that
+/* Cycles that a line of an unpacked operand takes from L2, along K and across; how many times that
  * from farther. */
 static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
 /* Cycles of such a line where the lines of a panel drive each other from L1. */
 static const double DRIVEN = 2.5;
-/* What is left of waiting for a panel in place that the one before it asked for. */
+/* What is left of waiting for an unpacked panel that was prefetched. */
 static const double ASKED = 0.15;
 /* How many times the cheapest plan's price is offered no more. */
 static const double HOPELESS = 1.75;
@@ -28,10 +28,10 @@ static const double HOPELESS = 1.75;
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
 
 typedef struct Plan {
-	int way;      /* argument of STEP_TENSORISE */
-	int in_place; /* argument of the step: 1 A, 2 B too */
-	int share;    /* 1 A, 2 B */
-	int64_t mb, nb, kb, strip, pieces;
+	int way;	/* argument of STEP_TENSORISE */
+	int unpacked_a; /* argument of the step: 1 A, 2 B too */
+	int share;	/* 1 A, 2 B */
+	int64_t mc, nc, kc, strip, pieces;
 	double cycles;
 } Plan;
 
@@ -39,14 +39,14 @@ typedef struct Plan {
 typedef struct Price {
 	const Contract *c;
 	const Target *target;
-	int in_place, share;	     /* the most of it that is possible */
+	int unpacked_a, share;	     /* the most of it that is possible */
 	int64_t deep;		     /* elements of K that a block has at most */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
-	double lines;		     /* of a panel of A in place, for an element of K */
+	double lines;		     /* of an unpacked panel of A, for an element of K */
 	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
 	double copy;		 /* cycles of all copies */
-	double apart;		 /* share of B's panels that don't lie in place */
-	double trim;		 /* of the products that panels of A in place leave out */
+	double apart;		 /* share of B's panels that must be packed */
+	double skipped;		 /* of the products that unpacked panels of A skip */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -87,7 +87,7 @@ static int64_t set_step(const Contract *c, Node *read, int64_t most)
 	return most;
 }
 
-/* Do lines of a panel's elements of K, where they lie, meet in fewer sets of L1 than they need? */
+/* Do lines of an unpacked panel's elements of K meet in fewer sets of L1 than they need? */
 static bool crowded(const Contract *c, const Target *target, Node *read)
 {
 	int64_t size = (int64_t)type_size(read->type), apart = set_step(c, read, PAGE);
@@ -96,8 +96,9 @@ static bool crowded(const Contract *c, const Target *target, Node *read)
 	return apart && rows > (int64_t)target->l1 / apart;
 }
 
-/* Where the side's first n elements lie, relative to the first; false: it varies. */
-static bool side_places(const Contract *c, const Side *s, Node *index, int64_t n, int64_t *place)
+/* Places of the group's first n elements, relative to the first; false: it varies. */
+static bool index_group_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n,
+			       int64_t *place)
 {
 	int64_t below = 1;
 	memset(place, 0, (size_t)n * sizeof *place);
@@ -122,8 +123,8 @@ static double panel_lines(const Contract *c, Node *read)
 	int64_t deep = c->k.extent < DEEP ? c->k.extent : DEEP;
 	int64_t row[ROWS], col[DEEP], seen[ROOM];
 	int found = 0;
-	if (!side_places(c, &c->m, read->src[1], rows, row) ||
-	    !side_places(c, &c->k, read->src[1], deep, col))
+	if (!index_group_places(c, &c->m, read->src[1], rows, row) ||
+	    !index_group_places(c, &c->k, read->src[1], deep, col))
 		return (double)rows;
 	for (int x = 0; x < ROOM; x++)
 		seen[x] = INT64_MIN;
@@ -139,7 +140,8 @@ static double panel_lines(const Contract *c, Node *read)
 }
 
 /* Cycles to pack an element of f, lanes along s. */
-static double pack_price(const Contract *c, const Target *target, const Factor *f, const Side *s)
+static double pack_price(const Contract *c, const Target *target, const Operand *f,
+			 const IndexGroup *s)
 {
 	Source source;
 	if (!contract_source(f, &source))
@@ -172,20 +174,20 @@ static int64_t deepest(const Contract *c, const Target *target)
 
 static Price price_of(Contract *c, const Target *target)
 {
-	Price p = {.c = c, .target = target, .in_place = contract_in_place(c, false)};
+	Price p = {.c = c, .target = target, .unpacked_a = contract_unpacked(c, false)};
 	p.deep = deepest(c, target);
-	for (int k = 0; k < c->nborder; k++)
-		p.copy += COPIED * (double)tensor_size(c->border[k].buffer);
-	for (int k = 0; k < c->nturned; k++) {
-		const Node *from = c->turned[k].from;
+	for (int k = 0; k < c->npadded; k++)
+		p.copy += COPIED * (double)tensor_size(c->padded[k].buffer);
+	for (int k = 0; k < c->ntransposed; k++) {
+		const Node *from = c->transposed[k].from;
 		bool far = (double)tensor_bytes(from) > (double)target->l2;
 		p.copy += COPIED * (far ? COPIED_FAR : 1) * (double)tensor_size(from);
 	}
 	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
-	if (p.in_place && contract_in_place(c, true)) {
+	if (p.unpacked_a && contract_unpacked(c, true)) {
 		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
-		p.in_place = run >= nr ? 2 : 1;
-		/* Panels inside of borders and lines do; their loads cross lines of the cache. */
+		p.unpacked_a = run >= nr ? 2 : 1;
+		/* Panels without padding, in one line, do; their loads cross lines of the cache. */
 		p.apart = c->b.nguard	       ? 0.8
 			  : run == c->n.extent ? 0.05
 					       : 0.05 + (double)(nr - 1) / (double)run;
@@ -194,14 +196,14 @@ static Price price_of(Contract *c, const Target *target)
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
-	bool along = p.in_place && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
-	if (p.in_place) {
+	bool along = p.unpacked_a && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
+	if (p.unpacked_a) {
 		p.lines = panel_lines(c, c->a.value);
 		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
 	}
-	p.trim = p.in_place ? trim_share(c) : 0;
-	if (p.in_place > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
+	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
+	if (p.unpacked_a > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
 		p.far_b = ASKED * far_price(c, target, c->b.value);
 	return p;
 }
@@ -215,9 +217,9 @@ static double imbalance(double parts)
 	return sum / 3 + 0.5 / parts;
 }
 
-/* Cycles that A costs in place: its lines come for each block of N, for each strip of the block,
+/* Cycles that an unpacked A costs: its lines come for each block of N, for each strip of the block,
  * and for each panel where they don't stay in L1. */
-static double place_price(const Price *p, const Plan *s, double nnb)
+static double place_price(const Price *p, const Plan *s, double nnc)
 {
 	const Contract *c = p->c;
 	double size = (double)type_size(c->p->acc), k = (double)c->k.extent;
@@ -225,33 +227,33 @@ static double place_price(const Price *p, const Plan *s, double nnb)
 	double all =
 		least(size * (double)c->m.extent * k,
 		      (double)tensor_bytes(c->a.value->src[0]) / (double)contract_points(c, &c->a));
-	double block = all * least(1, (double)s->mb / (double)c->m.extent);
+	double block = all * least(1, (double)s->mc / (double)c->m.extent);
 	double room = (double)p->target->l2 / 2, near = p->lines * p->line;
 	double from = FARTHER * near + (double)c->micro->mr * p->far;
 	double sum =
-		nnb * (all < room ? near : from) + (strips - nnb) * (block < room ? near : from);
-	if (p->lines * (double)s->kb * LINE > (double)p->target->l1 / 2)
+		nnc * (all < room ? near : from) + (strips - nnc) * (block < room ? near : from);
+	if (p->lines * (double)s->kc * LINE > (double)p->target->l1 / 2)
 		sum += (count(c->n.extent, c->micro->nr) - strips) * p->lines * DRIVEN;
 	return panels * k * sum;
 }
 
 /* Cycles that panels cost: packing, for each part or once for all; reading them. */
-static double panel_price(const Price *p, const Plan *s, double nmb, double nnb)
+static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 {
 	const Contract *c = p->c;
 	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
-	double times_a = s->share & 1 ? 1 : nnb, times_b = s->share & 2 ? 1 : nmb;
-	double packed = s->in_place < 2 ? 1 : p->apart;
-	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kb);
-	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kb);
-	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nb);
-	if (s->in_place > 1)
+	double times_a = s->share & 1 ? 1 : nnc, times_b = s->share & 2 ? 1 : nmc;
+	double packed = s->unpacked_a < 2 ? 1 : p->apart;
+	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kc);
+	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
+	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
+	if (s->unpacked_a > 1)
 		sum += count(c->m.extent, c->micro->mr) * n * k * (0.1 + p->far_b) +
-		       nmb * n * k * FAR;
-	sum += s->in_place ? place_price(p, s, nnb) : times_a * m * k * pack_a;
+		       nmc * n * k * FAR;
+	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block. */
-	sum += (s->share & 1 ? nnb * m * k * FAR : 0) + (s->share & 2 ? nmb * n * k * FAR : 0);
+	sum += (s->share & 1 ? nnc * m * k * FAR : 0) + (s->share & 2 ? nmc * n * k * FAR : 0);
 	return sum;
 }
 
@@ -261,21 +263,21 @@ static double plan_price(const Price *p, const Plan *s)
 	const Contract *c = p->c;
 	double lanes = 32. / (double)type_size(c->p->acc);
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
-	double nmb = count(c->m.extent, s->mb), nnb = count(c->n.extent, s->nb);
-	double nkb = count(c->k.extent, s->kb);
+	double nmc = count(c->m.extent, s->mc), nnc = count(c->n.extent, s->nc);
+	double nkc = count(c->k.extent, s->kc);
 	/* Tile registers are multiplied whole. */
 	bool whole = c->micro->whole;
-	double rows = nmb * (double)round_up(c->m.extent / (int64_t)nmb, whole ? c->micro->mr : 2);
+	double rows = nmc * (double)round_up(c->m.extent / (int64_t)nmc, whole ? c->micro->mr : 2);
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
 	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
-	sum = sum * (s->in_place ? PLACED : 1) * (s->in_place == 1 ? 1 - p->trim : 1);
-	sum += tiles * nkb * 40;
-	sum += panel_price(p, s, nmb, nnb);
-	sum += m * n * (p->keep + 0.2 * nkb);
+	sum = sum * (s->unpacked_a ? PLACED : 1) * (s->unpacked_a == 1 ? 1 - p->skipped : 1);
+	sum += tiles * nkc * 40;
+	sum += panel_price(p, s, nmc, nnc);
+	sum += m * n * (p->keep + 0.2 * nkc);
 	if (s->pieces > 1)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
-	double parts = nmb * nnb * (double)s->pieces;
+	double parts = nmc * nnc * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
 	sum *= imbalance(parts * (double)c->batch.extent);
 	return sum + p->copy + (s->share || contract_copies(c) ? PHASE : 0);
@@ -303,7 +305,7 @@ static void plan_try(const Price *p, Plan s, Plan *best)
 {
 	const Contract *c = p->c;
 	int64_t room = (int64_t)(p->target->l2 / 2 / type_size(c->micro->b.held)); /* a strip, A */
-	if (s.strip * s.kb > room || (!s.in_place && s.mb * s.kb > room))
+	if (s.strip * s.kc > room || (!s.unpacked_a && s.mc * s.kc > room))
 		return;
 	s.cycles = plan_price(p, &s);
 	if (!best->cycles || s.cycles < best->cycles)
@@ -315,11 +317,11 @@ static void plan_share(const Price *p, Plan s, Plan *best)
 {
 	for (s.share = 0; s.share <= 3; s.share++) {
 		if (s.share & ~p->share || (s.share && s.pieces > 1) ||
-		    (s.share & 1 && s.in_place) || (s.share & 2 && s.in_place > 1))
+		    (s.share & 1 && s.unpacked_a) || (s.share & 2 && s.unpacked_a > 1))
 			continue;
 		s.strip = p->c->micro->nr;
 		plan_try(p, s, best);
-		s.strip = s.nb;
+		s.strip = s.nc;
 		plan_try(p, s, best);
 	}
 }
@@ -332,21 +334,21 @@ static int64_t smaller(int64_t block, int64_t extent)
 	return block / 2;
 }
 
-/* The cheapest plan whose A is packed or in place. */
-static Plan plan_best(const Price *p, int way, int in_place)
+/* The cheapest plan whose A is packed or unpacked. */
+static Plan plan_best(const Price *p, int way, int unpacked_a)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
 	int64_t most = c->k.compact || contract_copies(c)
 			       ? 1
 			       : (int64_t)least((double)(deep + deep / 2 + 1), 32);
-	Plan best = {0}, s = {.way = way, .in_place = in_place};
+	Plan best = {0}, s = {.way = way, .unpacked_a = unpacked_a};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
-		s.kb = depth(p, s.pieces);
-		for (int64_t mb = 512 * mr; mb >= 2 * mr; mb = smaller(mb, c->m.extent)) {
-			s.mb = balanced(c->m.extent, mb, mr, 1);
-			for (int64_t nb = 32 * nr; nb >= nr; nb = smaller(nb, c->n.extent)) {
-				s.nb = balanced(c->n.extent, nb, nr, 1);
+		s.kc = depth(p, s.pieces);
+		for (int64_t mc = 512 * mr; mc >= 2 * mr; mc = smaller(mc, c->m.extent)) {
+			s.mc = balanced(c->m.extent, mc, mr, 1);
+			for (int64_t nc = 32 * nr; nc >= nr; nc = smaller(nc, c->n.extent)) {
+				s.nc = balanced(c->n.extent, nc, nr, 1);
 				plan_share(p, s, &best);
 			}
 		}
@@ -358,12 +360,12 @@ static void plan_write(const Plan *p, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_TENSORISE, 0, p->way);
-	schedule_add(s, STEP_BLOCK, 0, p->mb);
-	schedule_add(s, STEP_BLOCK, 1, p->nb);
-	schedule_add(s, STEP_BLOCK, 2, p->kb);
+	schedule_add(s, STEP_BLOCK, 0, p->mc);
+	schedule_add(s, STEP_BLOCK, 1, p->nc);
+	schedule_add(s, STEP_BLOCK, 2, p->kc);
 	schedule_add(s, STEP_BLOCK, 3, p->strip);
-	schedule_add(s, STEP_SPREAD, 0, p->pieces);
-	schedule_add(s, STEP_IN_PLACE, 0, p->in_place);
+	schedule_add(s, STEP_RFACTOR, 0, p->pieces);
+	schedule_add(s, STEP_UNPACKED, 0, p->unpacked_a);
 	schedule_add(s, STEP_SHARE, 0, p->share);
 }
 
@@ -385,14 +387,14 @@ static int by_price(const void *a, const void *b)
 static int plan_variants(const Plan *best, int64_t extent, Plan *out)
 {
 	int n = 0;
-	if (best->kb < extent) {
+	if (best->kc < extent) {
 		out[n] = *best;
-		out[n++].kb = 2 * best->kb;
+		out[n++].kc = 2 * best->kc;
 	}
 	out[n] = *best;
-	out[n].mb *= 2;
-	out[n].strip *= best->strip == best->nb ? 2 : 1;
-	out[n++].nb *= 2;
+	out[n].mc *= 2;
+	out[n].strip *= best->strip == best->nc ? 2 : 1;
+	out[n++].nc *= 2;
 	if (best->pieces > 1) {
 		out[n] = *best;
 		out[n++].pieces /= 2;
@@ -410,16 +412,17 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 		return 0;
 	*first = worth_packing(c);
 	int64_t extent = c->k.extent;
-	/* A factor to turn is one with its borders, too, and whichever is that of M. */
-	int ways = contract_find(c, p, target, TENSORISE_TURN) ? TENSORISE_WAYS : TENSORISE_TURN;
+	/* An operand to transpose may have padding, too, and be either. */
+	int ways = contract_find(c, p, target, TENSORISE_TRANSPOSED) ? TENSORISE_WAYS
+								     : TENSORISE_TRANSPOSED;
 	for (int way = 0; way < ways; way++) {
 		if (!contract_find(c, p, target, way) ||
 		    (way & TENSORISE_NARROW && !contract_packs(c)))
 			continue;
 		Price price = price_of(c, target);
-		for (int in_place = way & TENSORISE_BORDER ? 1 : 0; in_place <= price.in_place;
-		     in_place++)
-			plan[nplan++] = plan_best(&price, way, in_place);
+		for (int unpacked_a = way & TENSORISE_PADDED ? 1 : 0;
+		     unpacked_a <= price.unpacked_a; unpacked_a++)
+			plan[nplan++] = plan_best(&price, way, unpacked_a);
 	}
 	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
 	while (nplan > 2 && plan[nplan - 1].cycles > HOPELESS * plan[0].cycles)

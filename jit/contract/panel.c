@@ -1,9 +1,9 @@
 /* panel.c - filling the panels that a contraction's micro-kernel reads.
  *
- * Input: a factor and the side along which its panels' lanes run. Output: statements that fill one
- * panel. A factor is evaluated through its index functions, so that nothing is ever unfolded in
+ * Input: an operand and the index group along which its panels' lanes run. Output: statements that fill one
+ * panel. An operand is evaluated through its index functions, so that nothing is ever unfolded in
  * memory: plain reads, also under affine conditions and from narrower types, by functions compiled
- * ahead (contract_pack*.c); other factors by generated loops. */
+ * ahead (contract_pack*.c); other operands by generated loops. */
 #include "jit/contract/internal.h"
 #include "jit/symbols.h"
 
@@ -23,7 +23,7 @@ static int as_inequalities(Contract *c, Node *g, Node *e[2])
 	return 2;
 }
 
-bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted *r)
+bool contract_part(Contract *c, int nguard, Node *const *guard, IndexGroup *s, Parted *r)
 {
 	Node *e[2];
 	for (int g = 0; g < nguard; g++) {
@@ -39,7 +39,7 @@ bool contract_part(Contract *c, int nguard, Node *const *guard, Side *s, Parted 
 }
 
 /* A plain read under affine conditions: its place in row 0, which lies at rest[0]. */
-static bool split_read(Contract *c, const Factor *f, Side *s, Parted *r)
+static bool split_read(Contract *c, const Operand *f, IndexGroup *s, Parted *r)
 {
 	Source source;
 	r->n = 1;
@@ -57,12 +57,12 @@ Node *contract_rest(Contract *c, int n, Node *const *rest)
 	return more;
 }
 
-bool contract_plain(const Contract *c, const Factor *f)
+bool contract_plain(const Contract *c, const Operand *f)
 {
 	return f->value->op == OP_READ && f->value->type == c->p->acc;
 }
 
-bool contract_in_place(Contract *c, bool b)
+bool contract_unpacked(Contract *c, bool b)
 {
 	Parted r;
 	if (c->micro->a.from || !contract_plain(c, b ? &c->b : &c->a))
@@ -70,13 +70,13 @@ bool contract_in_place(Contract *c, bool b)
 	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
 }
 
-static const PanelForm *form_of(const Contract *c, const Side *s)
+static const PanelForm *form_of(const Contract *c, const IndexGroup *s)
 {
 	return s == &c->n ? &c->micro->b : &c->micro->a;
 }
 
-/* The packing function for a factor's type and its panels'; NULL: there is none. */
-static const char *pack_name(const Contract *c, const Factor *f, const Side *s)
+/* The packing function for an operand's type and its panels'; NULL: there is none. */
+static const char *pack_name(const Contract *c, const Operand *f, const IndexGroup *s)
 {
 	Type held = form_of(c, s)->held;
 	Source source;
@@ -100,7 +100,7 @@ bool contract_packs(Contract *c)
 }
 
 /* What a micro-kernel does to packed panels. */
-static Stmt *finish(Contract *c, const Side *s, Node *dst, Node *panel, Node *depth)
+static Stmt *finish(Contract *c, const IndexGroup *s, Node *dst, Node *panel, Node *depth)
 {
 	const char *name = form_of(c, s)->finish_symbol;
 	CallArg arg[] = {{dst, panel}, {NULL, depth}};
@@ -108,8 +108,9 @@ static Stmt *finish(Contract *c, const Side *s, Node *dst, Node *panel, Node *de
 }
 
 /* A plain read under affine conditions: one call of a packing function for a panel. */
-static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *panel,
-		       int64_t lanes, Node *count, Node *depth, const Lying *lying)
+static Stmt *pack_read(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at,
+		       Node *panel, int64_t lanes, Node *count, Node *depth,
+		       const Unpacked *unpacked)
 {
 	Parted rows;
 	Source source;
@@ -138,20 +139,20 @@ static Stmt *pack_read(Contract *c, const Factor *f, Side *s, Node *dst, Node *a
 		arg[13] = (CallArg){NULL, contract_int(c, contract_group(c))};
 		return stmt_seq(stmt_call(c->t, name, 14, arg), finish(c, s, dst, panel, depth));
 	}
-	if (!lying)
+	if (!unpacked)
 		return stmt_call(c->t, name, 12, arg);
-	arg[12] = (CallArg){lying->panels, lying->at};
-	arg[13] = (CallArg){lying->seq, zero};
+	arg[12] = (CallArg){unpacked->panels, unpacked->at};
+	arg[13] = (CallArg){unpacked->seq, zero};
 	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_panel_f64" : "ricci_panel_f32", 14,
 			 arg);
 }
 
-static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, Node *at,
+static Stmt *pack_expression(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at,
 			     Node *panel, int64_t lanes, Node *depth)
 {
 	Ir *ir = c->ir;
 	Node *l = tree_axis(c->t, lanes), *k = tree_axis(c->t, c->k.block), *cond = NULL;
-	Point point = {.n = 2, .side = {s, &c->k}, .at = {node_add(ir, at, l), k}};
+	Point point = {.n = 2, .group = {s, &c->k}, .at = {node_add(ir, at, l), k}};
 	for (int g = 0; g < f->nguard; g++)
 		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
 	Node *value = f->value;
@@ -166,14 +167,14 @@ static Stmt *pack_expression(Contract *c, const Factor *f, Side *s, Node *dst, N
 	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
 }
 
-Stmt *contract_pack(Contract *c, const Factor *f, Side *s, Node *dst, Node *at, Node *place,
-		    int64_t lanes, Node *count, Node *depth, const Lying *lying)
+Stmt *contract_pack(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at, Node *place,
+		    int64_t lanes, Node *count, Node *depth, const Unpacked *unpacked)
 {
-	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, lying);
+	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, unpacked);
 	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
 }
 
-int64_t contract_points(const Contract *c, const Factor *f)
+int64_t contract_points(const Contract *c, const Operand *f)
 {
 	for (int k = 0; k < c->p->naxis; k++)
 		for (int b = 0; b < c->batch.naxis; b++)
@@ -184,7 +185,7 @@ int64_t contract_points(const Contract *c, const Factor *f)
 
 bool contract_shares(const Contract *c, bool b)
 {
-	const Factor *f = b ? &c->b : &c->a;
+	const Operand *f = b ? &c->b : &c->a;
 	double size = (double)(b ? c->n.extent : c->m.extent) * (double)c->k.extent *
 		      (double)contract_points(c, f);
 	Source source;

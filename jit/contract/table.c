@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static bool side_holds(const Side *s, Node *e)
+static bool index_group_holds(const IndexGroup *s, Node *e)
 {
 	for (int k = 0; k < s->naxis; k++)
 		if (node_has(e, s->axis[k]))
@@ -16,17 +16,17 @@ static bool side_holds(const Side *s, Node *e)
 	return false;
 }
 
-static int64_t side_entries(const Side *s)
+static int64_t index_group_entries(const IndexGroup *s)
 {
 	if (!s->whole)
 		return s->block;
 	return (s->extent + s->block - 1) / s->block * s->block;
 }
 
-Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
+Table *contract_table(Contract *c, IndexGroup *s, int nrow, Node *const *row)
 {
 	for (int k = 0; k < c->ntable; k++)
-		if (c->table[k].side == s && c->table[k].nrow == nrow &&
+		if (c->table[k].group == s && c->table[k].nrow == nrow &&
 		    memcmp(c->table[k].row, row, (size_t)nrow * sizeof *row) == 0)
 			return &c->table[k];
 	if (c->ntable == CONTRACT_MAX_TABLES) {
@@ -35,10 +35,10 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
 		return NULL;
 	}
 	Table *t = &c->table[c->ntable++];
-	t->side = s;
+	t->group = s;
 	t->nrow = nrow;
 	memcpy(t->row, row, (size_t)nrow * sizeof *row);
-	t->stride = side_entries(s);
+	t->stride = index_group_entries(s);
 	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
 				RICCI_I64, t->stride * nrow);
 	/* Entries have the rows' bounds: sums with them are known not to overflow. */
@@ -53,7 +53,7 @@ Table *contract_table(Contract *c, Side *s, int nrow, Node *const *row)
 
 Node *table_index(Contract *c, const Table *t, Node *at)
 {
-	return t->side->whole ? node_add(c->ir, t->side->origin, at) : at;
+	return t->group->whole ? node_add(c->ir, t->group->origin, at) : at;
 }
 
 /* ---- filling ---- */
@@ -75,10 +75,10 @@ static Stmt *fill_rows(Contract *c, const Table *t, Node *at, int n, Node *const
 	return s;
 }
 
-/* Loops over the side's axes themselves; then entries past the end, which repeat the first. */
+/* Loops over the group's axes themselves; then entries past the end, which repeat the first. */
 static Stmt *fill_whole(Contract *c, Table *t)
 {
-	const Side *s = t->side;
+	const IndexGroup *s = t->group;
 	Node *var[COMP_MAX_AXES], *at = node_int(c->ir, 0), *zero = at;
 	for (int k = 0; k < s->naxis; k++) {
 		var[k] = tree_axis(c->t, axis_extent(s->axis[k]));
@@ -98,7 +98,7 @@ static Stmt *fill_whole(Contract *c, Table *t)
 
 static Stmt *fill_block(Contract *c, Table *t)
 {
-	const Side *s = t->side;
+	const IndexGroup *s = t->group;
 	Node *x = tree_axis(c->t, s->block), *to[COMP_MAX_AXES];
 	Node *element =
 		node2(c->ir, OP_MIN, node_add(c->ir, s->origin, x), node_int(c->ir, s->extent - 1));
@@ -112,14 +112,14 @@ static Stmt *fill_block(Contract *c, Table *t)
 			 fill_rows(c, t, x, s->naxis, s->axis, to));
 }
 
-Stmt *contract_fill(Contract *c, Side *s)
+Stmt *contract_fill(Contract *c, IndexGroup *s)
 {
 	Stmt *all = NULL;
 	for (int k = 0; k < c->ntable; k++) {
 		Table *t = &c->table[k];
-		if (t->side->compact)
+		if (t->group->compact)
 			continue;
-		if (s ? t->side == s && !s->whole : t->side->whole)
+		if (s ? t->group == s && !s->whole : t->group->whole)
 			all = stmt_seq(all, (s ? fill_block : fill_whole)(c, t));
 	}
 	return all;
@@ -128,7 +128,7 @@ Stmt *contract_fill(Contract *c, Side *s)
 /* Loops over K's axes from number k on; what is known to fail is left as early as possible. */
 static Stmt *choose_loops(Contract *c, int k, Node **var)
 {
-	const Side *s = &c->k;
+	const IndexGroup *s = &c->k;
 	Node *cond = NULL, *zero = node_int(c->ir, 0), *count = buffer_read(c->t, c->count, zero);
 	Stmt *body = NULL;
 	for (int g = 0; g < c->nchoice; g++) {
@@ -146,7 +146,7 @@ static Stmt *choose_loops(Contract *c, int k, Node **var)
 		body = stmt_loop(c->t, HOW_SERIAL, var[k], NULL, NULL, choose_loops(c, k + 1, var));
 	} else {
 		for (int t = 0; t < c->ntable; t++)
-			if (c->table[t].side == s)
+			if (c->table[t].group == s)
 				body = stmt_seq(body, fill_rows(c, &c->table[t], count, s->naxis,
 								s->axis, var));
 		body = stmt_seq(body,
@@ -167,15 +167,16 @@ Stmt *contract_choose(Contract *c)
 
 /* ---- splitting and rewriting ---- */
 
-bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek, Node **rest)
+bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **es, Node **ek,
+		    Node **rest)
 {
 	Affine a = affine_of(c->ir, e);
 	Node *zero = node_int(c->ir, 0);
 	*es = *ek = zero;
 	*rest = node_int(c->ir, a.c);
 	for (int j = 0; j < a.n; j++) {
-		bool in_s = side_holds(s, a.atom[j]), in_k = side_holds(k, a.atom[j]);
-		bool in_b = side_holds(&c->batch, a.atom[j]);
+		bool in_s = index_group_holds(s, a.atom[j]), in_k = index_group_holds(k, a.atom[j]);
+		bool in_b = index_group_holds(&c->batch, a.atom[j]);
 		if (in_s + in_k + in_b > 1 || node_reads(c->ir, a.atom[j]))
 			return false;
 		Node **to = in_s ? es : in_k ? ek : rest;
@@ -185,7 +186,7 @@ bool contract_split(Contract *c, Node *e, Side *s, Side *k, Node **es, Node **ek
 	return true;
 }
 
-int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride)
+int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t stride)
 {
 	int64_t run = 1;
 	for (int k = s->naxis - 1; k >= 0; k--) {
@@ -199,7 +200,7 @@ int64_t contract_run(const Contract *c, const Side *s, Node *e, int64_t stride)
 	return run;
 }
 
-int64_t contract_step(Contract *c, const Side *s, Node *e)
+int64_t contract_step(Contract *c, const IndexGroup *s, Node *e)
 {
 	int64_t step = 0, next = 0;
 	for (int k = s->naxis - 1; k >= 0; k--) {
@@ -223,8 +224,8 @@ typedef struct Rewrite {
 
 static Node *rewrite(Rewrite *w, Node *e);
 
-/* The side's axis that runs fastest; NULL: it has one element. */
-static Node *last_axis(const Side *s)
+/* The group's axis that runs fastest; NULL: it has one element. */
+static Node *last_axis(const IndexGroup *s)
 {
 	for (int k = s->naxis - 1; k >= 0; k--)
 		if (axis_extent(s->axis[k]) > 1)
@@ -232,8 +233,8 @@ static Node *last_axis(const Side *s)
 	return NULL;
 }
 
-/* What e, which depends on the side, grows by from lane to lane; *even: it grows evenly. */
-static Node *along_lanes(Rewrite *w, const Side *s, Node *e, bool *even)
+/* What e, which depends on the group, grows by from lane to lane; *even: it grows evenly. */
+static Node *along_lanes(Rewrite *w, const IndexGroup *s, Node *e, bool *even)
 {
 	Contract *c = w->c;
 	Node *last = last_axis(s);
@@ -242,13 +243,13 @@ static Node *along_lanes(Rewrite *w, const Side *s, Node *e, bool *even)
 	return *even ? node_scale(c->ir, w->point->lane, stride) : w->point->lane;
 }
 
-static Node *from_table(Rewrite *w, int side, Node *e)
+static Node *from_table(Rewrite *w, int group, Node *e)
 {
 	Contract *c = w->c;
-	Side *s = w->point->side[side];
-	Node *at = w->point->at[side], *more = NULL;
+	IndexGroup *s = w->point->group[group];
+	Node *at = w->point->at[group], *more = NULL;
 	bool even = false;
-	if (side == 0 && w->point->lane) {
+	if (group == 0 && w->point->lane) {
 		more = along_lanes(w, s, e, &even);
 		at = even ? at : node_add(c->ir, at, more);
 	}
@@ -270,7 +271,7 @@ static Node *rebuild(Rewrite *w, Node *e)
 	return node_make(w->c->ir, e->op, e->type, e->nsrc, src, e->u.i);
 }
 
-/* A sum: one table for each side's terms; terms of several sides are taken apart. */
+/* A sum: one table for each group's terms; terms of several groups are taken apart. */
 static Node *rewrite_index(Rewrite *w, Node *e)
 {
 	Contract *c = w->c;
@@ -278,16 +279,17 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 	Node *part[2] = {NULL, NULL}, *sum = node_int(c->ir, a.c);
 	for (int j = 0; j < a.n; j++) {
 		Node *atom = a.atom[j], *term = node_scale(c->ir, atom, a.k[j]);
-		int n = 0, side = -1;
+		int n = 0, group = -1;
 		for (int k = 0; k < w->point->n; k++)
-			if (side_holds(w->point->side[k], atom)) {
-				side = k;
+			if (index_group_holds(w->point->group[k], atom)) {
+				group = k;
 				n++;
 			}
 		if (n == 0) {
 			sum = node_add(c->ir, sum, batch_part(c, term));
-		} else if (n == 1 && !node_reads(c->ir, atom) && !side_holds(&c->batch, atom)) {
-			part[side] = part[side] ? node_add(c->ir, part[side], term) : term;
+		} else if (n == 1 && !node_reads(c->ir, atom) &&
+			   !index_group_holds(&c->batch, atom)) {
+			part[group] = part[group] ? node_add(c->ir, part[group], term) : term;
 		} else {
 			sum = node_add(c->ir, sum, node_scale(c->ir, rebuild(w, atom), a.k[j]));
 		}

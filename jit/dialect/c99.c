@@ -30,7 +30,7 @@ static void math_in_c99(Text *out, const char *math)
 }
 
 /* What direct nests call (jit/builtin/moves.inc, prefix.inc), as plain loops. */
-#define PORTABLE_TURN(n)                                                                           \
+#define PORTABLE_TRANSPOSE(n)                                                                      \
 	"static inline void ricci_turn_" #n "(const void *to, int64_t line, const void *from, "    \
 	"int64_t step, int64_t rows, int64_t cols)\n"                                              \
 	"{ for (int64_t r = 0; r < rows; r++) for (int64_t c = 0; c < cols; c++) "                 \
@@ -45,7 +45,7 @@ static void math_in_c99(Text *out, const char *math)
 	")s * (" wide ")*at) : red == 3 ? rk_max_" name "(s, *at) : rk_min_" name                  \
 	"(s, *at); *at = s; } *sum = s; }\n"
 static const char portable_calls[] =
-	PORTABLE_TURN(4) PORTABLE_TURN(8) PORTABLE_PREFIX("f32", "float", "float")
+	PORTABLE_TRANSPOSE(4) PORTABLE_TRANSPOSE(8) PORTABLE_PREFIX("f32", "float", "float")
 		PORTABLE_PREFIX("f64", "double", "double") PORTABLE_PREFIX("i32", "int", "unsigned")
 			PORTABLE_PREFIX("i64", "int64_t", "uint64_t");
 

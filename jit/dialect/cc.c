@@ -79,7 +79,7 @@ const Dialect dialect_cc = {
 	.unroll = "#pragma GCC unroll %d",
 	.align = " __attribute__((aligned(64)))",
 	.sync = "",
-	.ahead = "__builtin_prefetch",
+	.prefetch = "__builtin_prefetch",
 	.hide = " int64_t s%lld = %lldL;\n __asm__(\"\" : \"+r\"(s%lld));\n",
 	.zero = " int64_t s0 = 0L;\n#ifdef __AVX512VL__\n __asm__(\"\" : \"+r\"(s0));\n#endif\n",
 	.lanes = cc_lanes,

@@ -92,7 +92,7 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
 }
 
-/* Does any of the statements read under conditions? (They share what they ask.) */
+/* Does any of the statements read under conditions? (They share conditions.) */
 static bool reads_guarded(Emit *e, const Stmt *s)
 {
 	for (; s; s = s->next)
@@ -273,12 +273,12 @@ static void call(Emit *e, const Stmt *s)
 	forget_changing(e);
 }
 
-static void ahead(Emit *e, const Stmt *s)
+static void prefetch(Emit *e, const Stmt *s)
 {
 	emit_statement(e);
 	emit_count(e, s->index);
 	const char *at = emit_value(e, s->index, false);
-	emit_line(e, "%s(%s + %s);", e->d->ahead, emit_base(e, s->buffer), at);
+	emit_line(e, "%s(%s + %s);", e->d->prefetch, emit_base(e, s->buffer), at);
 }
 
 static void block(Emit *e, const Stmt *s)
@@ -304,8 +304,8 @@ static void block(Emit *e, const Stmt *s)
 		case STMT_SYNC:
 			emit_line(e, "%s", e->d->sync);
 			break;
-		case STMT_AHEAD:
-			ahead(e, s);
+		case STMT_PREFETCH:
+			prefetch(e, s);
 			break;
 		}
 		s = next;

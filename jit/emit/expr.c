@@ -295,7 +295,7 @@ static bool is_lanes(Emit *e, Node *atom)
 	return atom->op == OP_AXIS && e->scope[level_of(e, atom)].lanes;
 }
 
-/* A factor k of an atom. gcc vectorises neighbouring reads whose lanes lie a power of two apart by
+/* A factor k of an atom. gcc vectorises neighbouring reads whose lanes are a power of two apart by
  * loading all that is between them, and shuffling it: 4096 vectors for two elements of a lane,
  * after minutes. With a step that it does not know it loads each lane's elements alone. */
 static const char *factor_text(Emit *e, Node *atom, Type t, int64_t k)
@@ -456,7 +456,7 @@ static const char *axis_text(Emit *e, Node *n)
 	return arena_printf(&e->ir->arena, hide ? "(i%d + s0)" : "i%d", (int)n->u.i);
 }
 
-/* A comparison of integers is part of what reads ask. */
+/* A comparison of integers is part of a read's condition. */
 static const char *comparison_text(Emit *e, Node *n, bool lazy)
 {
 	bool asks = e->asks;

@@ -83,7 +83,7 @@ int emit_uses(Emit *e, const Node *n);
 /* A vector loop as calls of functions over chunks (vector.c); false: it is none of that kind,
  * and nothing was emitted. */
 bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
-/* A LANES loop (masks.c). */
+/* A LANES loop (predicates.c). */
 void emit_lanes(Emit *e, const Stmt *loop);
 /* Drops the names of a scope: all, or those that depend on memory that changes. */
 void emit_forget(Emit *e, int depth, bool only_changing);

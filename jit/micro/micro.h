@@ -73,7 +73,10 @@ extern const JitSymbol pack_symbols[]; /* pack.c; ends with NULL */
 /* Packing of panels, for the instruction set in the name. */
 extern const JitSymbol panel_symbols_plain[], panel_symbols_avx2[], panel_symbols_avx512[];
 extern const JitSymbol pack_narrow_plain[], pack_narrow_avx2[], pack_narrow_avx512[];
-enum { TRIM_CONDITIONS = 32, TRIM_STATE = 5 }; /* most of ricci_trim; words before theirs */
+enum {
+	ZERO_BLOCKS_CONDITIONS = 32,
+	ZERO_BLOCKS_STATE = 5
+};			  /* most of ricci_zero_blocks; words before theirs */
 enum { PACK_SLACK = 16 }; /* elements behind a panel that packing may overwrite */
 
 #endif

@@ -46,14 +46,14 @@ ADD(ricci_add_f32, float)
 ADD(ricci_add_f64, double)
 ADD(ricci_add_i32, unsigned) /* sums wrap */
 
-/* What ricci_trim keeps for the next panel; behind it the most that rows of the panel have which
+/* What ricci_zero_blocks keeps for the next panel; behind it the most that rows of the panel have which
  * the lists were made for, by condition. */
 typedef struct TrimState {
 	MicroList list;
 	int64_t origin, listed;
 	int64_t most[];
 } TrimState;
-_Static_assert(sizeof(TrimState) == TRIM_STATE * sizeof(int64_t), "as generated code lays it out");
+_Static_assert(sizeof(TrimState) == ZERO_BLOCKS_STATE * sizeof(int64_t), "as generated code lays it out");
 
 /* The most that any row of the panel has of each condition; which of them fail for some of K. */
 static int64_t trim_failing(const int64_t *ts, int64_t ss, int64_t nc, const int64_t *rest,
@@ -75,12 +75,12 @@ static int64_t trim_failing(const int64_t *ts, int64_t ss, int64_t nc, const int
  * panel's rows, in state->list: places in A as in tables `place`, in B as in `seq`; a and b have
  * room for others. Conditions stand in tables as for PACK; rest[nc..] says how much suffices for
  * all of K. */
-static void ricci_trim(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk, int64_t nc,
+static void ricci_zero_blocks(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk, int64_t nc,
 		       const int64_t *rest, int64_t rows, int64_t origin, int64_t depth,
 		       const int64_t *place, const int64_t *seq, int64_t *restrict a,
 		       int64_t *restrict b, TrimState *state)
 {
-	int64_t most[TRIM_CONDITIONS], which[TRIM_CONDITIONS], n = 0;
+	int64_t most[ZERO_BLOCKS_CONDITIONS], which[ZERO_BLOCKS_CONDITIONS], n = 0;
 	int64_t fails = trim_failing(ts, ss, nc, rest, rows, most, which);
 	size_t size = (size_t)nc * sizeof *most;
 	state->list =
@@ -106,7 +106,7 @@ static void ricci_trim(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t
 }
 
 const JitSymbol pack_symbols[] = {
-	{"ricci_trim", (const void *)ricci_trim},
+	{"ricci_zero_blocks", (const void *)ricci_zero_blocks},
 	{"ricci_zero", (const void *)ricci_zero},
 	{"ricci_add_f32", (const void *)ricci_add_f32},
 	{"ricci_add_f64", (const void *)ricci_add_f64},

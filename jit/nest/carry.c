@@ -114,8 +114,8 @@ int carry_place(Build *b, Error *err)
 	}
 	if (nover > 1 || pieces)
 		return misfit(err, "loops that are split like that");
-	if (b->nspread || (lanes && b->lanes < b->nouter))
-		return misfit(err, "loops inside lanes or sums that are spread");
+	if (b->nrfactor || (lanes && b->lanes < b->nouter))
+		return misfit(err, "loops inside lanes or reductions in blocks (rfactor)");
 	if (b->nparallel > c->at)
 		b->nparallel = c->at;
 	return 0;

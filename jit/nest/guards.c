@@ -51,8 +51,8 @@ void guards_init(Build *b)
 		bool lanes = false;
 		for (int k = b->lanes; k < b->nloop; k++)
 			lanes |= node_has(b->guard[g], p->axis[b->loop[b->order[k]].axis]);
-		for (int k = 0; k < b->nstaged; k++)
-			lanes |= node_has(b->guard[g], b->staged[k].place);
+		for (int k = 0; k < b->ncache_read; k++)
+			lanes |= node_has(b->guard[g], b->cache_read[k].place);
 		if (!lanes && !(inside && node_reads(b->ir, b->guard[g]))) {
 			b->guard[n++] = b->guard[g];
 			continue;
@@ -64,7 +64,7 @@ void guards_init(Build *b)
 	if (!inside)
 		return;
 	b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
-	/* Where lanes may become vectors under masks (jit/tree/masks.c), these are a read's. */
-	if (b->caps->predicates && !b->nstaged)
-		b->body = stage_conditions(b, b->body);
+	/* Where lanes may become vectors under masks (jit/tree/predicates.c), these are a read's. */
+	if (b->caps->predicates && !b->ncache_read)
+		b->body = cache_read_conditions(b, b->body);
 }

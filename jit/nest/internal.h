@@ -6,9 +6,9 @@
 #include "jit/lower.h"
 #include "jit/rewrite/rewrite.h"
 
-#define MAX_LOOPS  48
-#define MAX_GUARDS 32
-#define MAX_STAGED 4
+#define MAX_LOOPS	48
+#define MAX_GUARDS	32
+#define MAX_CACHE_READS 4
 
 typedef struct Loop {
 	int axis; /* of the problem */
@@ -19,9 +19,9 @@ typedef struct Loop {
 	bool tile;	 /* a dimension of the accumulator */
 } Loop;
 
-/* A read that is copied to a local tile: SELECT(conditions, read, fill), see stage.c, or one
- * across the lanes, see turn.c. */
-typedef struct Staged {
+/* A read that is copied to a local tile: SELECT(conditions, read, fill), see cache_read.c, or one
+ * across the lanes, see transposed.c. */
+typedef struct CacheRead {
 	const ProblemRead *read;
 	Node *fill, *buffer, *place; /* place: an axis that stands for the index in the tile */
 	int ncond;
@@ -30,10 +30,10 @@ typedef struct Staged {
 	bool inner[RICCI_MAX_RANK];
 	int64_t low[RICCI_MAX_RANK], span[RICCI_MAX_RANK], pitch[RICCI_MAX_RANK];
 	int64_t phases, len; /* of the lanes: element t is at t % phases * len + t / phases */
-	Node *turned;	     /* across the lanes: the read; NULL: padded */
+	Node *transposed;    /* across the lanes: the read; NULL: padded */
 	int along;	     /* the loop that it moves along by one */
 	int64_t step;	     /* and by so much along the lanes */
-} Staged;
+} CacheRead;
 
 /* A reduction that goes on from one element of the results to the next: carry.c. */
 typedef struct Carry {
@@ -51,17 +51,17 @@ typedef struct Build {
 	Tree *t;
 	const Capabilities *caps;
 	int nloop, order[MAX_LOOPS], nparallel, nouter;
-	int nspread;	/* of the parallel loops, the outermost, are reduced: sums.c */
+	int nrfactor;	/* of the parallel loops, the outermost, are reduced: rfactor.c */
 	int64_t nblock; /* their iterations: blocks that are summed apart */
 	Node *sums;	/* of all blocks */
 	int lanes; /* the vector loop's place in the order, -1: none; loops inside are written out
 		    */
-	int stage_at; /* the place before which reads are staged, -1: none are */
-	int nstaged;
+	int cache_read_at; /* the place before which reads are cached, -1: none are */
+	int ncache_read;
 	bool filled;			 /* the tiles are, here */
 	int64_t stream;			 /* results of so many bytes are written past the caches */
 	Node *line[PROBLEM_MAX_MEMBERS]; /* theirs of the lanes; NULL: stored where it belongs */
-	Staged staged[MAX_STAGED];
+	CacheRead cache_read[MAX_CACHE_READS];
 	Loop loop[MAX_LOOPS];
 	bool full[COMP_MAX_AXES]; /* the bounds of this axis hold by themselves here */
 	Node *acc, *body, *value[PROBLEM_MAX_MEMBERS]; /* of the stored members */
@@ -121,32 +121,34 @@ Stmt *carry_head(Build *b, int k);
 Node *carry_value(const Problem *p, const Carry *c, Node *sum);
 
 /* ---- guards (guards.c) */
-/* Takes the conditions off b->body that the lanes need not ask. */
+/* Takes the conditions off b->body that the lanes need not evaluate. */
 void guards_init(Build *b);
 /* Those that the open loops decide, not placed further out, as one; NULL: none. */
 Node *guards_take(Build *b, uint64_t *taken);
 void guards_return(Build *b, uint64_t taken);
 
-/* ---- sums in blocks (sums.c) */
-/* Can the first nspread loops be spread? */
-int spread_check(const Build *b, Error *err);
+/* ---- sums in blocks (rfactor.c) */
+/* Can the first nrfactor loops be blocks? */
+int rfactor_check(const Build *b, Error *err);
 /* Makes room for the sums; returns how many parts the second phase has. */
-int64_t spread_init(Build *b);
+int64_t rfactor_init(Build *b);
 /* Stores the sum of the open block at the open spatial point. */
-Stmt *spread_store(Build *b, Node *sum);
+Stmt *rfactor_store(Build *b, Node *sum);
 /* `body` for the first `parts` parts; the others add the blocks up and store the members. */
-Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body);
+Stmt *rfactor_phases(Build *b, Node *part, int64_t parts, Stmt *body);
 
 /* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
-Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n);
+Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
+		  Node *n);
 
-/* ---- the next row's memory (ahead.c) */
-/* `body`, the statements of row number `row`, asks for it as far as it is of tensors of `least`
+/* ---- the next row's memory (prefetch.c) */
+/* `body`, the statements of row number `row`, prefetches it as far as it is of tensors of `least`
  * bytes and more. */
-void rows_ahead(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least, Stmt *body);
+void rows_prefetch(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least,
+		   Stmt *body);
 
 /* ---- streamed results (stream.c) */
-/* Finds those whose lanes lie side by side, and makes their lines. */
+/* Finds those whose lanes are contiguous, and makes their lines. */
 void stream_find(Build *b);
 /* `lanes`, the vector loop at the open point, and then its lines go where they belong. */
 Stmt *stream_lines(Build *b, Stmt *lanes);
@@ -165,22 +167,22 @@ int64_t lanes_pitch(const Build *b, const Loop *l);
  * them share what they load. */
 Stmt *lanes_order(Build *b, Stmt *body);
 
-/* ---- staged reads (stage.c) */
-/* Finds what can be staged before place b->stage_at and puts reads of tiles into b->body and
+/* ---- cached reads (cache_read.c) */
+/* Finds what can be cached before place b->cache_read_at and puts reads of tiles into b->body and
  * b->value. */
-void stage_find(Build *b);
-/* Conditions go where tiles and masks want them: SELECT(conditions, a * read, 0), with the
+void cache_read_find(Build *b);
+/* Conditions go where tiles and predicates want them: SELECT(conditions, a * read, 0), with the
  * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a
  * constant, too. */
-Node *stage_conditions(Build *b, Node *body);
+Node *cache_read_conditions(Build *b, Node *body);
 /* The statements that fill the tiles. */
-Stmt *stage_fill(Build *b);
-/* The place in its tile of a staged read, for the open loops. */
-Node *stage_place(Build *b, const Staged *s);
-/* The same of a read across the lanes (turn.c); turn_init: can it be turned? */
-bool turn_init(Build *b, Staged *s, Node *read);
-Node *turn_place(Build *b, const Staged *s);
-Stmt *turn_fill(Build *b, const Staged *s);
+Stmt *cache_read_fill(Build *b);
+/* The place in its tile of a cached read, for the open loops. */
+Node *cache_read_place(Build *b, const CacheRead *s);
+/* The same of a read across the lanes (transposed.c); transposed_init: can it be transposed? */
+bool transposed_init(Build *b, CacheRead *s, Node *read);
+Node *transposed_place(Build *b, const CacheRead *s);
+Stmt *transposed_fill(Build *b, const CacheRead *s);
 
 /* ---- offers (offer.c) */
 /* The fewest outermost loops that give every thread something; extents in loop order. */
@@ -190,20 +192,20 @@ void offer_order(Schedule *s, int n, const int *want, int *now);
 
 /* ---- offers for windows (windows.c) */
 /* Lanes along the last spatial axis; inside them some of its rows and the whole window, written
- * out; padded reads are staged where `stage` says so, or they must be. false: no window. */
-bool window_offer(const Problem *p, const Target *target, int64_t rows, bool stage, Schedule *s);
+ * out; padded reads are cached where `cache` says so, or they must be. false: no window. */
+bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s);
 
 /* Lanes of so many vectors along a reduced axis; inside them the sums at all of a window's points,
  * written out. false: no such. */
 bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s);
 
-/* ---- offers for residues (residues.c) */
-/* How many lanes along axis k, at most so many: as many as the period of what is asked of it, where
+/* ---- polyphase offers (polyphase.c) */
+/* How many lanes along axis k, at most so many: as many as the period of its conditions, where
  * that is long, for then lines of the reads are whole. */
-int64_t residues_lanes(const Problem *p, int k, int64_t most);
-/* Steps for a pointwise problem that asks for quotients and remainders of its axes, all but the
+int64_t polyphase_lanes(const Problem *p, int k, int64_t most);
+/* Steps for a pointwise problem with quotients and remainders of its axes, all but the
  * parallel loops, the first of which have the extents extent[]. Returns how many these are; 0: no
  * steps. */
-int residues_offer(const Problem *p, int64_t *extent, Schedule *s);
+int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s);
 
 #endif

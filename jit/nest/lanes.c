@@ -1,6 +1,6 @@
 /* lanes.c - lanes over tiles: they run in whole vectors, and load what they share once.
  *
- * Input: the loops of a schedule and its staged reads. Output: how many lanes the accumulator's
+ * Input: the loops of a schedule and its cached reads. Output: how many lanes the accumulator's
  * tile has, and the order of the statements written out inside them. Invariant: what lanes behind
  * the last one add goes to a place that nobody reads, and they read tiles only. */
 #include "jit/nest/internal.h"
@@ -38,7 +38,7 @@ static bool has_many_points(const Build *b)
  * elements, which take as long as all before them. */
 void lanes_init(Build *b)
 {
-	if (b->lanes < b->nparallel || b->lanes < b->stage_at || b->stage_at < 0 ||
+	if (b->lanes < b->nparallel || b->lanes < b->cache_read_at || b->cache_read_at < 0 ||
 	    b->p->red == RED_NONE || b->p->scatter || !b->caps->vectorises || b->carry.r.axis >= 0)
 		return;
 	const Loop *l = lanes_loop(b);
@@ -61,8 +61,8 @@ static void see_outside(void *user, Node *n)
 bool lanes_fit_tiles(const Build *b)
 {
 	Outside o = {b, false};
-	for (int k = 0; k < b->nstaged; k++)
-		o.found |= b->staged[k].turned != NULL;
+	for (int k = 0; k < b->ncache_read; k++)
+		o.found |= b->cache_read[k].transposed != NULL;
 	node_walk(b->ir, b->body, see_outside, &o);
 	return !o.found;
 }
@@ -77,7 +77,7 @@ typedef struct Tiled {
 static void see_tiled(void *user, Node *n)
 {
 	Tiled *t = user;
-	if (!t->place && n->op == OP_READ && n->src[0] == t->b->staged[0].buffer)
+	if (!t->place && n->op == OP_READ && n->src[0] == t->b->cache_read[0].buffer)
 		t->place = n->src[1];
 }
 
@@ -103,7 +103,7 @@ static bool tiled_distance(const Build *b, const Stmt *s, Node *first, int64_t *
 Stmt *lanes_order(Build *b, Stmt *body)
 {
 	Stmt *sorted = NULL;
-	Node *first = b->nstaged && b->p->red == RED_ADD ? tiled_place(b, body) : NULL;
+	Node *first = b->ncache_read && b->p->red == RED_ADD ? tiled_place(b, body) : NULL;
 	int64_t distance, other;
 	if (!first || !has_many_points(b))
 		return body;

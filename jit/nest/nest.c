@@ -14,7 +14,7 @@ Node *nest_point(Build *b, Node *e)
 {
 	Problem *p = b->p;
 	int n = p->naxis;
-	Node *from[COMP_MAX_AXES + MAX_STAGED], *to[COMP_MAX_AXES + MAX_STAGED];
+	Node *from[COMP_MAX_AXES + MAX_CACHE_READS], *to[COMP_MAX_AXES + MAX_CACHE_READS];
 	for (int k = 0; k < n; k++) {
 		from[k] = p->axis[k];
 		to[k] = node_int(b->ir, 0);
@@ -25,9 +25,9 @@ Node *nest_point(Build *b, Node *e)
 			to[l->axis] =
 				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
 	}
-	for (int k = 0; k < b->nstaged && b->filled; k++) {
-		from[n] = b->staged[k].place;
-		to[n++] = stage_place(b, &b->staged[k]);
+	for (int k = 0; k < b->ncache_read && b->filled; k++) {
+		from[n] = b->cache_read[k].place;
+		to[n++] = cache_read_place(b, &b->cache_read[k]);
 	}
 	return node_replace(b->ir, e, n, from, to);
 }
@@ -129,8 +129,8 @@ static Stmt *store_members(Build *b, Node *result)
 static Stmt *local_buffers(Build *b)
 {
 	Stmt *all = NULL;
-	for (int k = 0; k < b->nstaged; k++)
-		all = stmt_seq(all, stmt_alloc(b->t, b->staged[k].buffer));
+	for (int k = 0; k < b->ncache_read; k++)
+		all = stmt_seq(all, stmt_alloc(b->t, b->cache_read[k].buffer));
 	for (int k = 0; k < b->p->nout; k++)
 		if (b->line[k])
 			all = stmt_seq(all, stmt_alloc(b->t, b->line[k]));
@@ -166,8 +166,8 @@ static Stmt *leaf_store(Build *b)
 	Node *sum = tile_sum(b, base, 0, lanes);
 	if (b->carry.r.axis >= 0)
 		return stmt_seq(halve, leaf_carried(b, sum));
-	return stmt_seq(halve, b->nspread ? spread_store(b, sum)
-					  : store_members(b, problem_narrow(b->p, sum)));
+	return stmt_seq(halve, b->nrfactor ? rfactor_store(b, sum)
+					   : store_members(b, problem_narrow(b->p, sum)));
 }
 
 /* What the open point adds to the accumulator. */
@@ -248,7 +248,7 @@ static bool few_written(const Build *b)
 }
 
 /* Each iteration on its own: of loops inside the lanes, and of an unrolled loop of plain stores,
- * where what asks for its number is decided, and what then is not needed is gone. */
+ * where conditions on its number are decided, and what then is not needed is gone. */
 static bool wants_writing(const Build *b, int k)
 {
 	const Loop *l = &b->loop[b->order[k]];
@@ -258,13 +258,13 @@ static bool wants_writing(const Build *b, int k)
 	       nest_exact(b, l->axis) && few_written(b);
 }
 
-/* Is the loop a line of a window of which the extremum is sought, and nothing left to ask? */
+/* Is the loop a line of a window of which the extremum is sought, and no condition left? */
 static bool is_line(const Build *b, int k)
 {
-	bool asks = false;
+	bool open = false;
 	for (int g = 0; g < b->nguard; g++)
-		asks |= !b->placed[g];
-	return k == b->nloop - 1 && b->loop[b->order[k]].reduced && !b->p->scatter && !asks &&
+		open |= !b->placed[g];
+	return k == b->nloop - 1 && b->loop[b->order[k]].reduced && !b->p->scatter && !open &&
 	       (b->p->red == RED_MAX || b->p->red == RED_MIN);
 }
 
@@ -302,8 +302,8 @@ static Stmt *carry_open(Build *b);
 static Stmt *nest(Build *b, int k)
 {
 	Problem *p = b->p;
-	if (k == b->stage_at && b->nstaged && !b->filled) {
-		Stmt *fill = stage_fill(b);
+	if (k == b->cache_read_at && b->ncache_read && !b->filled) {
+		Stmt *fill = cache_read_fill(b);
 		b->filled = true;
 		fill = stmt_seq(fill, nest(b, k));
 		b->filled = false;
@@ -394,9 +394,9 @@ static Stmt *region_once(Build *b)
 }
 
 /* Are there blocks of the axis, the last of them smaller? */
-static bool is_spread(const Build *b, int axis)
+static bool is_block(const Build *b, int axis)
 {
-	for (int k = 0; k < b->nspread; k++)
+	for (int k = 0; k < b->nrfactor; k++)
 		if (b->loop[b->order[k]].axis == axis)
 			return true;
 	return false;
@@ -411,7 +411,7 @@ static Stmt *region(Build *b)
 	for (int k = tile_first(b); b->caps->specialises && k < b->nloop; k++) {
 		Loop *l = &b->loop[b->order[k]];
 		if ((along && l->axis == b->carry.r.axis) || edge[l->axis] ||
-		    nest_exact(b, l->axis) || (l->reduced && !is_spread(b, l->axis)))
+		    nest_exact(b, l->axis) || (l->reduced && !is_block(b, l->axis)))
 			continue;
 		int64_t span = 1;
 		for (int j = k; j < b->nloop; j++)
@@ -480,7 +480,7 @@ static void find_region(Build *b)
 {
 	b->nouter = 0;
 	while (b->nouter < b->nloop &&
-	       (b->nouter < b->nspread || !b->loop[b->order[b->nouter]].reduced) &&
+	       (b->nouter < b->nrfactor || !b->loop[b->order[b->nouter]].reduced) &&
 	       !(b->whole && b->nouter == b->lanes))
 		b->nouter++;
 	if (b->nparallel > b->nouter)
@@ -529,14 +529,14 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabi
 		b->carry.sum = tree_buffer(b->t, SPACE_LOCAL, "sum", p->acc, 2);
 	if (p->partial)
 		b->nparallel = 0;
-	if (b->stage_at >= 0 && b->stage_at < b->nparallel)
-		b->stage_at = b->nparallel;
-	stage_find(b);
+	if (b->cache_read_at >= 0 && b->cache_read_at < b->nparallel)
+		b->cache_read_at = b->nparallel;
+	cache_read_find(b);
 	if (b->whole && !lanes_fit_tiles(b)) {
-		b->whole = b->nstaged = 0;
+		b->whole = b->ncache_read = 0;
 		find_region(b);
 		tile_find(b);
-		stage_find(b);
+		cache_read_find(b);
 	}
 	stream_find(b);
 	guards_init(b);
@@ -547,8 +547,8 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabi
 		b->wide = tree_axis(p->tree, b->whole);
 	for (int k = 0; k < b->nparallel; k++)
 		parts *= b->loop[b->order[k]].extent;
-	if (b->nspread)
-		more = spread_init(b);
+	if (b->nrfactor)
+		more = rfactor_init(b);
 	Node *part = tree_axis(p->tree, parts + more);
 	parts_open(b, part, parts);
 	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
@@ -565,8 +565,8 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabi
 	body = stmt_seq(local_buffers(b), body);
 	if (p->partial)
 		body = stmt_seq(fill_partial(b), body);
-	if (b->nspread)
-		body = spread_phases(b, part, parts, body);
+	if (b->nrfactor)
+		body = rfactor_phases(b, part, parts, body);
 	p->tree->parts = parts + more;
 	p->tree->root = stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body);
 	for (int k = 0, seen = 0; k < p->nout && !seen; k++)

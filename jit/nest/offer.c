@@ -100,7 +100,7 @@ static void see_across(void *user, Node *n)
 enum { SQUARE_LEAST = 8 };
 
 /* A transpose reads lines across the lanes: a small square uses each line while it is near, and is
- * turned in registers where the read allows. */
+ * transposed in registers where the read allows. */
 static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule *s)
 {
 	Across a = {p, -1};
@@ -123,7 +123,7 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 		schedule_add(s, STEP_SPLIT, last, lanes);
 	last = split ? loops++ : last;
 	schedule_add(s, STEP_MOVE, inner, loops - 2);
-	schedule_add(s, STEP_STAGE, 0, loops - 2);
+	schedule_add(s, STEP_CACHE_READ, 0, loops - 2);
 	schedule_add(s, STEP_VECTORISE, last, 0);
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 	return true;
@@ -137,7 +137,7 @@ typedef struct Asked {
 	bool found; /* a comparison that the axis's number decides */
 } Asked;
 
-static void see_asked(void *user, Node *n)
+static void see_condition(void *user, Node *n)
 {
 	Asked *a = user;
 	Node *zero = node_int(a->p->ir, 0);
@@ -145,20 +145,20 @@ static void see_asked(void *user, Node *n)
 		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
 }
 
-/* A short axis of which the values ask: parts of a tensor that are computed differently. */
-static bool is_asked(const Problem *p, int axis)
+/* A short axis with conditions on it: parts of a tensor that are computed differently. */
+static bool is_decided(const Problem *p, int axis)
 {
 	Asked a = {p, p->axis[axis], false};
 	if (axis_extent(p->axis[axis]) > WRITTEN_MOST)
 		return false;
 	for (int k = 0; k < p->nout; k++)
-		node_walk(p->ir, p->out_value[k], see_asked, &a);
+		node_walk(p->ir, p->out_value[k], see_condition, &a);
 	return a.found;
 }
 
 typedef struct Dense {
 	const Problem *p;
-	bool all; /* reads lie side by side along the last two axes, or stay where they are */
+	bool all; /* reads are contiguous along the last two axes, or stay where they are */
 } Dense;
 
 static void see_dense(void *user, Node *n)
@@ -201,28 +201,28 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 	return true;
 }
 
-/* Lanes along the last axis, parts along the others; a short axis that is asked for is written out
+/* Lanes along the last axis, parts along the others; a short axis with conditions is written out
  * just outside the lanes. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
-	int last = p->naxis - 1, asked = -1, n = 0;
+	int last = p->naxis - 1, decided = -1, n = 0;
 	bool large = chunk >= CHUNK;
 	if (last < 0 || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
 		return;
-	if ((n = residues_offer(p, extent, s)) > 0) {
+	if ((n = polyphase_offer(p, extent, s)) > 0) {
 		schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 		return;
 	}
 	if (offer_short(p, chunk, s))
 		return;
-	for (int k = 0; k < last && asked < 0; k++)
-		asked = is_asked(p, k) ? k : -1;
+	for (int k = 0; k < last && decided < 0; k++)
+		decided = is_decided(p, k) ? k : -1;
 	for (int k = 0; k < last; k++)
-		if (k != asked)
+		if (k != decided)
 			extent[n++] = axis_extent(p->axis[k]);
 	int64_t e = axis_extent(p->axis[last]);
-	chunk = residues_lanes(p, last, chunk);
+	chunk = polyphase_lanes(p, last, chunk);
 	if (e > chunk) {
 		schedule_add(s, STEP_SPLIT, last, chunk);
 		schedule_add(s, STEP_VECTORISE, p->naxis, 0);
@@ -230,9 +230,9 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	} else {
 		schedule_add(s, STEP_VECTORISE, last, 0);
 	}
-	if (asked >= 0) {
-		schedule_add(s, STEP_MOVE, asked, e > chunk ? last : last - 1);
-		schedule_add(s, STEP_UNROLL, asked, 0);
+	if (decided >= 0) {
+		schedule_add(s, STEP_MOVE, decided, e > chunk ? last : last - 1);
+		schedule_add(s, STEP_UNROLL, decided, 0);
 	}
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
@@ -250,12 +250,12 @@ static void offer_scatter(const Problem *p, Schedule *s)
 	schedule_add(s, STEP_PARALLEL, 0, n);
 }
 
-/* Fewer parts than these leave threads idle; a block of a sum that is spread has so many points. */
+/* Fewer parts than these leave threads idle; a block of a reduction (rfactor) has so many points. */
 enum { FEW_PARTS = 16, BLOCK_POINTS = 1 << 13, SPREAD_UNIT = 256 };
 
 /* How many points of the longest reduced axis (*axis) make a block, where there are few parts but
- * long sums; 0: they are not spread. lanes: the axis that runs in lanes. */
-static int64_t spread_block(const Problem *p, int64_t parts, int lanes, int *axis)
+ * long sums; 0: none. lanes: the axis that runs in lanes. */
+static int64_t rfactor_block(const Problem *p, int64_t parts, int lanes, int *axis)
 {
 	int64_t each = 1;
 	*axis = p->nspatial;
@@ -276,14 +276,14 @@ static int64_t spread_block(const Problem *p, int64_t parts, int lanes, int *axi
 	return 2 * size <= e ? size : 0;
 }
 
-/* `parallel`: so many spatial loops are parts; and the blocks of a sum that is spread. */
-static void offer_parts(int axis, bool spread, int parallel, Schedule *s)
+/* `parallel`: so many spatial loops are parts; and the blocks of a reduction. */
+static void offer_parts(int axis, bool blocks, int parallel, Schedule *s)
 {
-	if (spread) {
+	if (blocks) {
 		schedule_add(s, STEP_MOVE, axis, 0);
-		schedule_add(s, STEP_SPREAD, 0, 1);
+		schedule_add(s, STEP_RFACTOR, 0, 1);
 	}
-	schedule_add(s, STEP_PARALLEL, 0, parallel + spread);
+	schedule_add(s, STEP_PARALLEL, 0, parallel + blocks);
 }
 
 /* `lanes` where vectors have 32 bytes. As many vectors of 64 hide what a sum waits for, where they
@@ -311,7 +311,7 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 		extent[n++] = (e + lanes - 1) / lanes;
 	for (int k = 0; k < n; k++)
 		parts *= extent[k];
-	int64_t block = spread_block(p, parts, v, &r);
+	int64_t block = rfactor_block(p, parts, v, &r);
 	int line = v; /* the loop that is split for lanes */
 	if (block) {
 		schedule_add(s, STEP_SPLIT, r, block);
@@ -450,7 +450,7 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		int rank, lanes, chunk;
 		bool unroll;
 		int64_t rows; /* of windows */
-		bool stage;
+		bool cache;
 		int64_t vectors; /* of sums at a window's points */
 	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1},
 		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4},
@@ -465,7 +465,7 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
 		return;
 	else if (row[variant].rows &&
-		 window_offer(p, target, row[variant].rows, row[variant].stage, s))
+		 window_offer(p, target, row[variant].rows, row[variant].cache, s))
 		return;
 	else if (row[variant].vectors && taps_offer(p, target, row[variant].vectors, s))
 		return;

@@ -101,12 +101,12 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 	case STEP_UNROLL:
 		b->loop[s->axis].how = HOW_UNROLL;
 		return 0;
-	case STEP_STAGE:
+	case STEP_CACHE_READ:
 		if (s->arg < 0 || s->arg >= b->nloop)
 			return error_set(err, RICCI_EINVAL,
-					 "schedule: reads can't be staged before loop %lld of %d",
+					 "schedule: reads can't be cached before loop %lld of %d",
 					 (long long)s->arg, b->nloop);
-		b->stage_at = (int)s->arg;
+		b->cache_read_at = (int)s->arg;
 		return 0;
 	case STEP_PARALLEL:
 		if (s->arg < 0 || s->arg > b->nloop)
@@ -120,8 +120,8 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		return 0;
 	case STEP_CARRY:
 		return step_carry(b, s->axis, err);
-	case STEP_SPREAD:
-		b->nspread = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
+	case STEP_RFACTOR:
+		b->nrfactor = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
 	default:
 		return error_set(err, RICCI_EINVAL,
@@ -165,7 +165,7 @@ static int schedule_check(const Build *b, Error *err)
 				return error_set(err, RICCI_EINVAL,
 						 "schedule: loop %d runs inside a piece of itself",
 						 b->order[j]);
-		if (i >= b->nspread && i < b->nparallel &&
+		if (i >= b->nrfactor && i < b->nparallel &&
 		    (a->reduced || (p->scatter && !is_free(p, a->axis))))
 			return error_set(err, RICCI_EINVAL,
 					 "schedule: loop %d can't run in parallel, its iterations "
@@ -189,7 +189,7 @@ static int schedule_check(const Build *b, Error *err)
 					 "iterations write the same elements",
 					 b->order[i]);
 	}
-	return spread_check(b, err);
+	return rfactor_check(b, err);
 }
 
 int nest_replay(Build *b, const Schedule *s, Error *err)
@@ -203,7 +203,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		b->order[k] = k;
 	}
 	b->nloop = p->naxis;
-	b->lanes = b->stage_at = b->carry.r.axis = -1;
+	b->lanes = b->cache_read_at = b->carry.r.axis = -1;
 	b->stream = INT64_MAX;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
@@ -213,7 +213,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 			return err->code;
 	}
 	if (b->caps->grid) { /* a grid wants every spatial loop; lanes are threads there */
-		b->nparallel = b->nspread = 0;
+		b->nparallel = b->nrfactor = 0;
 		for (int k = 0; k < b->nloop; k++) {
 			const Loop *l = &b->loop[b->order[k]];
 			if (l->reduced || (p->scatter && !is_free(p, l->axis)))
@@ -234,6 +234,6 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		b->lanes = b->nloop - 1;
 	}
 	if (b->caps->chunk || b->caps->grid || p->scatter)
-		b->stage_at = -1;
+		b->cache_read_at = -1;
 	return 0;
 }

@@ -44,7 +44,7 @@ static Node *num(const Blocks *b, int64_t v)
 	return node_int(b->tree->ir, v);
 }
 
-/* A row may be read behind its end where the value is thrown away, so that lanes need not ask
+/* A row may be read behind its end where the value is thrown away, so that lanes need no condition
  * before they read the next line or place. */
 static int64_t row_slack(const Node *t, int64_t size)
 {
@@ -171,7 +171,7 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 			break;
 		nest_offer(p, target, variant, &own);
 		for (int j = 0; j < own.n; j++)
-			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_SPREAD)
+			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_RFACTOR)
 				own.step[j].arg = 0;
 		if (lower_nest(p, &own, target, caps, err))
 			break;
@@ -192,7 +192,7 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 	if (!caps->chunk)
 		lower_share(tree, body);
 	if (caps->prefetches)
-		rows_ahead(tree, b->sub, r, row, target->l2, body);
+		rows_prefetch(tree, b->sub, r, row, target->l2, body);
 	return body;
 }
 
@@ -219,7 +219,7 @@ static Stmt *sums_piece(const Blocks *b, const Rows *r, int k, Node *piece)
 	if (size % least)
 		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
 	Node *j = tree_axis(b->tree, least);
-	Stmt *s = sums_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
+	Stmt *s = rfactor_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
 	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
 	if (value->type != c->type)
 		value = node_cast(ir, (Type)c->type, value);

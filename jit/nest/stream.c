@@ -8,7 +8,7 @@
 
 enum { LINE_BYTES = 1 << 14 };
 
-/* Which results are streamed: the lanes of each of their lines lie side by side. */
+/* Which results are streamed: the lanes of each of their lines are contiguous. */
 void stream_find(Build *b)
 {
 	Problem *p = b->p;

@@ -90,7 +90,7 @@ typedef struct Plain {
 static void see_plain(void *user, Node *n)
 {
 	Plain *a = user;
-	a->all &= masks_take(n);
+	a->all &= predicates_take(n);
 	if (n->op != OP_READ)
 		return;
 	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
@@ -98,8 +98,8 @@ static void see_plain(void *user, Node *n)
 	a->one |= step == 1;
 }
 
-/* May lanes along the axis read a padded tensor where it lies, as vectors under masks
- * (jit/tree/masks.c)? */
+/* May lanes along the axis read a padded tensor itself, as vectors under masks
+ * (jit/tree/predicates.c)? */
 static bool has_masks(const Problem *p, const Target *target, int axis)
 {
 	Plain a = {p, p->axis[axis], true, false};
@@ -107,10 +107,10 @@ static bool has_masks(const Problem *p, const Target *target, int axis)
 		a.all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
 	node_walk(p->ir, p->body, see_plain, &a);
 	return a.all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
-	       axis_extent(p->axis[axis]) <= masks_most(target);
+	       axis_extent(p->axis[axis]) <= predicates_most(target);
 }
 
-bool window_offer(const Problem *p, const Target *target, int64_t rows, bool stage, Schedule *s)
+bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)
 {
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
 	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
@@ -155,8 +155,8 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool sta
 	schedule_add(s, STEP_VECTORISE, inner_v, 0);
 	for (int k = lanes + 1; k < n; k++)
 		schedule_add(s, STEP_UNROLL, want[k], 0);
-	if (stage || !has_masks(p, target, v))
-		schedule_add(s, STEP_STAGE, 0, lanes);
+	if (cache || !has_masks(p, target, v))
+		schedule_add(s, STEP_CACHE_READ, 0, lanes);
 	schedule_add(s, STEP_PARALLEL, 0, parts);
 	return true;
 }

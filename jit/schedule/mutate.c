@@ -39,7 +39,7 @@ static void swap_steps(Schedule *s, int a, int b)
 static void change_step(Schedule *s, int loops, uint64_t *state)
 {
 	static const int way[] = {TENSORISE_SWAP, TENSORISE_SWAP, TENSORISE_NARROW,
-				  TENSORISE_BORDER, TENSORISE_TURN};
+				  TENSORISE_PADDED, TENSORISE_TRANSPOSED};
 	ScheduleStep *p = &s->step[random_below(state, (uint64_t)s->n)];
 	switch (p->kind) {
 	case STEP_SPLIT:
@@ -52,10 +52,10 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_TENSORISE:
 		p->arg ^= way[random_below(state, COUNT(way))];
 		break;
-	case STEP_IN_PLACE:
+	case STEP_UNPACKED:
 		p->arg = (int64_t)random_below(state, 3);
 		break;
-	case STEP_SPREAD: /* of panels, or of loops */
+	case STEP_RFACTOR: /* of panels, or of loops */
 		p->arg = s->step[0].kind == STEP_TENSORISE ? INT64_C(1) << random_below(state, 6)
 							   : (int64_t)random_below(state, 3);
 		break;
@@ -71,7 +71,7 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_PARALLEL:
 		p->arg = (int64_t)random_below(state, 4);
 		break;
-	case STEP_STAGE:
+	case STEP_CACHE_READ:
 		p->arg = (int64_t)random_below(state, (uint64_t)loops);
 		break;
 	case STEP_MOVE:
@@ -101,13 +101,13 @@ static void remove_step(Schedule *s, uint64_t *state)
 static void insert_step(Schedule *s, int loops, uint64_t *state)
 {
 	static const StepKind kind[] = {STEP_SPLIT, STEP_MOVE,	 STEP_UNROLL, STEP_MOVE,
-					STEP_STAGE, STEP_SPREAD, STEP_STREAM, STEP_CARRY};
+					STEP_CACHE_READ, STEP_RFACTOR, STEP_STREAM, STEP_CARRY};
 	StepKind k = kind[random_below(state, COUNT(kind))];
 	int axis = (int)random_below(state, (uint64_t)loops);
 	int64_t arg = k == STEP_SPLIT ? random_size(state)
-		      : k == STEP_MOVE || k == STEP_STAGE
+		      : k == STEP_MOVE || k == STEP_CACHE_READ
 			      ? (int64_t)random_below(state, (uint64_t)loops)
-		      : k == STEP_SPREAD ? 1
+		      : k == STEP_RFACTOR ? 1
 		      : k == STEP_STREAM ? INT64_C(1) << random_below(state, 26)
 					 : 0;
 	int last = s->n - 1;

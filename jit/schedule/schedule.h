@@ -10,14 +10,14 @@ typedef enum StepKind {
 #undef STEP
 	STEP_COUNT
 } StepKind;
-/* Bits of STEP_TENSORISE's argument, how a problem is read: which factor is that of M; panels as
- * the factors are, of 8 or 16 bits, not of the sum's type; factors under conditions are copied with
- * their borders first; others whose lanes lie apart are turned first. */
+/* Bits of STEP_TENSORISE's argument, how a problem is read: which operand is that of M; panels as
+ * the operands are, of 8 or 16 bits, not of the sum's type; padded operands are copied first, with
+ * their padding; others whose lanes are apart in memory are transposed first. */
 enum {
 	TENSORISE_SWAP = 1,
 	TENSORISE_NARROW = 2,
-	TENSORISE_BORDER = 4,
-	TENSORISE_TURN = 8,
+	TENSORISE_PADDED = 4,
+	TENSORISE_TRANSPOSED = 8,
 	TENSORISE_WAYS = 16
 };
 enum { NEST_OFFERS = 6 }; /* variants of direct nests, arguments of STEP_ROWS */

@@ -1,5 +1,5 @@
-/* inside.c - lanes that ask nothing: where conditions hold over most of a vector loop, or fail, the
- * inside runs without them, and only the borders ask.
+/* inside.c - lanes without conditions: where conditions hold over most of a vector loop, or fail, the
+ * inside runs without them, and only the ends have them.
  *
  * Input: a loop tree. Output: the same with vector loops cut in two or three. Invariant: every
  * iteration runs once, in the same order, and what is decided is decided for all values that the
@@ -17,7 +17,7 @@ typedef struct Inside {
 	Node *axis;
 	int64_t first, end; /* of the loop */
 	int64_t lo, hi;	    /* of its inside */
-	int64_t width;	    /* lanes: borders are whole vectors */
+	int64_t width;	    /* lanes: the ends are whole vectors */
 	int n;
 	Node *cond[CONDITIONS_MOST], *inside[CONDITIONS_MOST]; /* what they are there */
 } Inside;

@@ -117,9 +117,9 @@ Stmt *stmt_seen(Tree *t)
 	return stmt_call(t, "ricci_seen", 0, NULL);
 }
 
-Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index)
+Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index)
 {
-	Stmt *s = stmt_new(t, STMT_AHEAD);
+	Stmt *s = stmt_new(t, STMT_PREFETCH);
 	s->buffer = buffer;
 	s->index = index;
 	return s;
@@ -199,8 +199,8 @@ static void stmt_print(Text *out, const Tree *t, const Stmt *s, int depth)
 		case STMT_SYNC:
 			text_add(out, "sync\n");
 			break;
-		case STMT_AHEAD:
-			text_add(out, "ahead %s[", s->buffer->u.s);
+		case STMT_PREFETCH:
+			text_add(out, "prefetch %s[", s->buffer->u.s);
 			tree_expr(out, t, s->index);
 			text_add(out, "]\n");
 			break;

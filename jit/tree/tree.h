@@ -16,7 +16,7 @@ typedef enum {
 	STMT_ALLOC,
 	STMT_CALL,
 	STMT_SYNC,
-	STMT_AHEAD
+	STMT_PREFETCH
 } StmtKind;
 typedef enum {
 	HOW_SERIAL,
@@ -51,7 +51,7 @@ struct Stmt {
 	Node *axis, *lo, *hi;	/* LOOP: lo <= axis < hi; may be empty when `maybe` */
 	bool maybe;
 	Node *cond;		      /* IF */
-	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer; AHEAD:
+	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer; PREFETCH:
 				       * buffer[index], which need not exist */
 	Reduce red;
 	const char *symbol; /* CALL: its arguments are addresses in buffers and integers */
@@ -59,13 +59,13 @@ struct Stmt {
 	CallArg *arg;
 };
 
-/* What can be made of a tree. Lowering asks this, never how a dialect spells it. */
+/* What can be made of a tree. Lowering depends on this, never on how a dialect spells it. */
 typedef struct Capabilities {
 	bool grid;	  /* parts are threads of a grid, in one phase; no scratch memory */
 	bool vectorises;  /* a compiler makes vector code of VECTOR loops */
 	bool predicates;  /* LANES loops: vectors under masks */
-	bool specialises; /* code is cheap: full tiles and the inside of a border get their own */
-	bool prefetches;  /* AHEAD statements */
+	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
+	bool prefetches;  /* PREFETCH statements */
 	int chunk; /* VECTOR loops are calls of functions over so many elements; 0: they are loops
 		    */
 } Capabilities;
@@ -91,8 +91,8 @@ Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
 /* n elements of `line` go to buffer[index..] past the caches; others see it after stmt_seen. */
 Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
 Stmt *stmt_seen(Tree *t);
-/* Memory is asked for the line of buffer[index], which may lie outside. */
-Stmt *stmt_ahead(Tree *t, Node *buffer, Node *index);
+/* Prefetches the line of buffer[index], which may be outside. */
+Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 /* Is the read inside its buffer whatever stands around it? */
@@ -107,15 +107,15 @@ void lower_wraps(Tree *t, Stmt *s);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say (inside.c); false: not
  * an interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
-/* Makes vectors under masks of short vector loops with conditions (masks.c). */
-void lower_masks(Tree *t, Stmt *s, const Target *target);
+/* Makes vectors under masks of short vector loops with conditions (predicates.c). */
+void lower_predicates(Tree *t, Stmt *s, const Target *target);
 /* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */
-int64_t masks_most(const Target *target);
+int64_t predicates_most(const Target *target);
 /* Is n an index or an operator of f32 that all lanes take at once? */
-bool masks_take(const Node *n);
+bool predicates_take(const Node *n);
 /* Does n differ between the lanes of a LANES loop? (Its buffers of one element do.) */
 bool lanes_vary(Ir *ir, Node *n, const Node *axis);
-/* And is that so because it compares values? (Others ask where a lane is.) */
+/* And is that so because it compares values? (Others depend on a lane's place.) */
 bool lanes_compare(Ir *ir, Node *cond, const Node *axis);
 /* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
  * (inside.c). */

@@ -324,7 +324,7 @@ static void harness_run(const Trial *t, const Kernel *k)
 	free(shared);
 }
 
-static int harness_ahead; /* kernels that ask for memory early */
+static int harness_prefetch; /* kernels that ask for memory early */
 
 /* Rows ask for what the second cache doesn't hold: here it holds little. */
 static Kernel *harness_lower(const Trial *t, int offer, const Backend *b)
@@ -335,7 +335,7 @@ static Kernel *harness_lower(const Trial *t, int offer, const Backend *b)
 	const Target *target = t->task.sub.rows ? &small : target_host();
 	Kernel *made = kernel_lower(&t->task, &t->offer[offer], b, target, &err);
 	CHECK_REPORT(made, "%s: %s", t->text, err.text);
-	harness_ahead += made && made->source && strstr(made->source, "__builtin_prefetch");
+	harness_prefetch += made && made->source && strstr(made->source, "__builtin_prefetch");
 	return made;
 }
 

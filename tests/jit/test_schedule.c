@@ -48,7 +48,7 @@ static Schedule random_window(int n)
 	for (int k = 0; k < n; k++)
 		if (k != lanes)
 			schedule_add(&s, STEP_UNROLL, k, 0);
-	schedule_add(&s, STEP_STAGE, 0, (int)(harness_random() * (n + 1)));
+	schedule_add(&s, STEP_CACHE_READ, 0, (int)(harness_random() * (n + 1)));
 	schedule_add(&s, STEP_PARALLEL, 0, (int)(harness_random() * 2));
 	return s;
 }
@@ -80,12 +80,12 @@ static Schedule random_schedule(int n)
 		}
 	}
 	if (harness_random() < 0.4)
-		schedule_add(&s, STEP_STAGE, 0, (int)(harness_random() * loops));
+		schedule_add(&s, STEP_CACHE_READ, 0, (int)(harness_random() * loops));
 	if (harness_random() < 0.4)
 		schedule_add(&s, STEP_STREAM, 0, 1);
 	if (harness_random() < 0.3) {
 		schedule_add(&s, STEP_MOVE, (int)(harness_random() * loops), 0);
-		schedule_add(&s, STEP_SPREAD, 0, 1);
+		schedule_add(&s, STEP_RFACTOR, 0, 1);
 		schedule_add(&s, STEP_PARALLEL, 0, 1 + (int)(harness_random() * 2));
 	} else {
 		schedule_add(&s, STEP_PARALLEL, 0, (int)(harness_random() * 3));
@@ -286,7 +286,7 @@ static const Case contractions[] = {
 	{"Y[k,2*u+h:12,2*v+g:10] += (X[c,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
 	 "*W[c,k,(h+1)%2+2*m,(g+1)%2+2*n] where u<6, v<5, h<2, g<2, m<2, n<2",
 	 "X=7x6x5 W=7x9x4x4"},
-	/* matrices wider than what is turned at once */
+	/* matrices wider than what is transposed at once */
 	{"Y[h,i,j] += A[h,i,3*k]*B[k,j,2*h]", "A=2x53x200:f64 B=66x45x7:f64"},
 	/* results side by side in runs, shorter than a block and longer; what members read grows
 	 * along them, falls, stays, or goes its own way */
@@ -313,8 +313,8 @@ static void check_trims(const char *backend)
 		{"Y[k,p,q,o] += (X[c,p+r-1,q+s-1,o] else 0)*W[k,c,r,s] where p<5, q<3, o<16",
 		 "X=6x5x3x16:f64 W=35x6x3x3:f64"},
 	};
-	static const char *const rest[] = {"; in-place 1", "; in-place 1; block 0 28; block 2 7",
-					   "; in-place 2", ""};
+	static const char *const rest[] = {"; unpacked 1", "; unpacked 1; block 0 28; block 2 7",
+					   "; unpacked 2", ""};
 	Trial *list = NULL;
 	for (int k = 0; k < COUNT(windows); k++)
 		list = harness_trials(&windows[k], false, list);
@@ -325,11 +325,11 @@ static void check_trims(const char *backend)
 			Error err = {0};
 			Schedule *s = &t->offer[t->noffer];
 			snprintf(text, sizeof text, "tensorise %d%s",
-				 TENSORISE_BORDER + t->noffer % 2, rest[t->noffer / 2]);
+				 TENSORISE_PADDED + t->noffer % 2, rest[t->noffer / 2]);
 			CHECK(!schedule_parse(text, s, &err));
 			Kernel *k = kernel_lower(&t->task, s, backend_find(backend), target_host(),
 						 &err);
-			trims += k && strstr(k->source, " ricci_trim(tab");
+			trims += k && strstr(k->source, " ricci_zero_blocks(tab");
 			kernel_unref(k);
 		}
 		CHECK_INT(trims, 2); /* the first two of `rest`, one of the ways */
@@ -337,68 +337,68 @@ static void check_trims(const char *backend)
 	harness_check(list, backend_find(backend), 100);
 }
 
-/* Any block sizes, either factor as M, K in any pieces or panels shared, A in place where that can
+/* Any block sizes, either operand as M, K in any pieces or panels shared, A unpacked where that can
  * be. */
 static void check_blocks(const char *backend, int wanted)
 {
 	Trial *list = NULL;
-	int shared = 0, bordered = 0, turned = 0;
+	int shared = 0, padded = 0, transposed = 0;
 	static const char unshared[] = "schedule: shared panels have to be packed, of a plain read "
 				       "that they don't unfold";
 	for (int k = 0; k < COUNT(contractions); k++)
 		list = harness_trials(&contractions[k], true, list);
 	for (Trial *t = list; t; t = t->next) {
-		if (strstr(t->text, "exp")) /* one of its factors is none that lies anywhere */
-			check_misfit(t, "tensorise 0; in-place 1",
-				     "schedule: the first factor can't be read in place, only a "
+		if (strstr(t->text, "exp")) /* one of its operands is no tensor */
+			check_misfit(t, "tensorise 0; unpacked 1",
+				     "schedule: the first operand can't stay unpacked, only a "
 				     "plain read of the sum's type without conditions can");
 		if (strstr(t->text, "exp"))
-			check_misfit(t, "tensorise 1; in-place 2",
-				     "schedule: the second factor can't be read in place, only a "
+			check_misfit(t, "tensorise 1; unpacked 2",
+				     "schedule: the second operand can't stay unpacked, only a "
 				     "plain read of the sum's type under affine conditions can");
 		if (strstr(t->text, "exp"))
 			check_misfit(t, "tensorise 0; share 1", unshared);
 		if (!strcmp(t->text, contractions[0].text)) {
-			check_misfit(t, "tensorise 0; in-place 1; share 3", unshared);
-			check_misfit(t, "tensorise 0; block 2 16; spread 2; share 2",
-				     "schedule: panels can't be shared, nor factors be copied, "
+			check_misfit(t, "tensorise 0; unpacked 1; share 3", unshared);
+			check_misfit(t, "tensorise 0; block 2 16; rfactor 2; share 2",
+				     "schedule: panels can't be shared, nor operands be copied, "
 				     "where K is in pieces");
 			check_misfit(t, "tensorise 8",
-				     "schedule: turned copies are for factors that are plain reads "
+				     "schedule: transposed copies are for operands that are plain reads "
 				     "without conditions, with lanes apart in memory");
 			check_misfit(t, "tensorise 4",
-				     "schedule: copies with borders are for factors that are plain "
+				     "schedule: padded copies are for operands that are plain "
 				     "reads under conditions on the read's indices");
 		}
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];
 			memset(s, 0, sizeof *s);
-			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | TENSORISE_BORDER);
+			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | TENSORISE_PADDED);
 			if (t->noffer & 2 || !fits(t, s))
-				s->step[0].arg &= ~TENSORISE_BORDER;
-			s->step[0].arg |= TENSORISE_TURN;
+				s->step[0].arg &= ~TENSORISE_PADDED;
+			s->step[0].arg |= TENSORISE_TRANSPOSED;
 			if (harness_random() < 0.4 || !fits(t, s))
-				s->step[0].arg &= ~TENSORISE_TURN;
+				s->step[0].arg &= ~TENSORISE_TRANSPOSED;
 			for (int d = 0; d < 4; d++)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
 			int share = (int)(harness_random() * 4);
 			schedule_add(s, STEP_SHARE, 0, share);
-			schedule_add(s, STEP_SPREAD, 0,
-				     share || s->step[0].arg & (TENSORISE_BORDER | TENSORISE_TURN)
+			schedule_add(s, STEP_RFACTOR, 0,
+				     share || s->step[0].arg & (TENSORISE_PADDED | TENSORISE_TRANSPOSED)
 					     ? 1
 					     : 1 + (int)(harness_random() * 5));
-			schedule_add(s, STEP_IN_PLACE, 0,
+			schedule_add(s, STEP_UNPACKED, 0,
 				     t->noffer % 4 - 1 > 0 ? t->noffer % 4 - 1 : 0);
 			for (int last = s->n - 1; !fits(t, s) && last > 4; last -= 2)
 				s->step[last].arg = 0;
 			shared += s->step[5].arg != 0;
-			bordered += (s->step[0].arg & TENSORISE_BORDER) != 0;
-			turned += (s->step[0].arg & TENSORISE_TURN) != 0;
+			padded += (s->step[0].arg & TENSORISE_PADDED) != 0;
+			transposed += (s->step[0].arg & TENSORISE_TRANSPOSED) != 0;
 		}
 	}
 	CHECK(shared > wanted);
-	CHECK(bordered >= 2 * wanted);
-	CHECK(turned >= 2 * wanted);
+	CHECK(padded >= 2 * wanted);
+	CHECK(transposed >= 2 * wanted);
 	harness_check(list, backend_find(backend), 100);
 }
 
@@ -437,7 +437,7 @@ static void check_crowded(void)
 	Task *t = task_parse(text, &err);
 	CHECK(t && schedule_offers(t, &target, 1, &s) == 1);
 	for (int k = 0; t && k < s.n; k++)
-		CHECK(s.step[k].kind != STEP_IN_PLACE || s.step[k].arg < 2);
+		CHECK(s.step[k].kind != STEP_UNPACKED || s.step[k].arg < 2);
 	task_free(t);
 }
 
@@ -447,12 +447,12 @@ int main(void)
 	check_crowded();
 	check_text("");
 	check_text("split 1 32; move 3 3; vectorise 3; unroll 2; parallel 1");
-	check_text("split 1 4; vectorise 2; unroll 3; stage 2; parallel 1");
-	check_text("split 1 64; move 2 0; spread 1; parallel 2; stream 4096");
+	check_text("split 1 4; vectorise 2; unroll 3; cache-read 2; parallel 1");
+	check_text("split 1 64; move 2 0; rfactor 1; parallel 2; stream 4096");
 	check_text("rows 2; stream 1");
 	check_text("carry 0; split 0 512; move 1 1; vectorise 2; parallel 0");
-	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; spread 4; "
-		   "in-place 1");
+	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; rfactor 4; "
+		   "unpacked 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
 	check_refused("split 1", "schedule: step 1 (split) lacks a number");
 	check_refused("unroll 1 split 1 2", "schedule: \";\" is missing before \"split 1 2\"");
@@ -464,23 +464,23 @@ int main(void)
 	check_misfit(product, "vectorise 0",
 		     "schedule: inside vector loop 0 there may only be short loops that are "
 		     "unrolled");
-	check_misfit(product, "stage 3", "schedule: reads can't be staged before loop 3 of 3");
+	check_misfit(product, "cache-read 3", "schedule: reads can't be cached before loop 3 of 3");
 	check_misfit(
 		product, "move 2 0; parallel 1",
 		"schedule: loop 2 can't run in parallel, its iterations write the same elements");
-	check_misfit(product, "spread 1; parallel 1",
-		     "schedule: loop 0 can't be spread, it is not a reduced one without lanes that "
+	check_misfit(product, "rfactor 1; parallel 1",
+		     "schedule: loop 0 can't be blocks, it is not a reduced one without lanes that "
 		     "ends with its axis");
-	check_misfit(product, "move 2 0; spread 1",
-		     "schedule: 1 loops can't be spread, only 0 run in parallel");
-	check_misfit(list, "spread 1; parallel 1",
-		     "schedule: there is no sum in this nest that can be spread");
+	check_misfit(product, "move 2 0; rfactor 1",
+		     "schedule: 1 loops can't be blocks, only 0 run in parallel");
+	check_misfit(list, "rfactor 1; parallel 1",
+		     "schedule: there is no reduction in this nest that can run in blocks");
 	check_misfit(product, "split 1 4; move 3 0",
 		     "schedule: loop 1 runs inside a piece of itself");
 	check_misfit(product, "split 1 8; split 3 6", "schedule: loop 3 can't be split by 6");
 	check_misfit(
 		list, "tensorise 0",
-		"schedule: tensorise needs a sum of products whose factors share reduced indices "
+		"schedule: tensorise needs a sum of products whose operands share reduced indices "
 		"and each have indices of their own");
 	check_misfit(product, "tensorise 0; unroll 1",
 		     "schedule: step 2 does not fit a tensorised contraction");

@@ -1,8 +1,8 @@
-/* border.c - a factor copied with its borders before all parts, so that micro-kernels read it where
- * it lies.
+/* padded.c - a padded copy of an operand, made before all parts, so that micro-kernels read it
+ * unpacked.
  *
- * Input: a factor that is an element of a tensor under conditions, as that of a window which
- * reaches over an edge. Output: the same factor as an element of a copy, under none; statements
+ * Input: an operand that is an element of a tensor under conditions, as that of a window which
+ * reaches over an edge. Output: the same operand as an element of a copy, under none; statements
  * that fill the copy. The copy's dimensions are the read's, each as long as its index ranges over
  * all axes. Invariant: place and conditions see the axes by the read's dimensions only, so that an
  * element of the copy is one value; nothing is read where its conditions do not hold. */
@@ -52,9 +52,9 @@ static Node *at_coordinates(const Contract *c, Node *cond, const ProblemRead *r,
 	return same;
 }
 
-/* The factor's conditions on the copy's rows, and where they hold along one; *all is both. Those
+/* The operand's conditions on the copy's rows, and where they hold along one; *all is both. Those
  * that see more stay with it. False: there are none, or others. */
-static bool border_conditions(const Contract *c, Border *b, Factor *f, const ProblemRead *r,
+static bool padded_conditions(const Contract *c, PaddedCopy *b, Operand *f, const ProblemRead *r,
 			      Node *const *at, Node **all)
 {
 	Ir *ir = c->ir;
@@ -74,7 +74,7 @@ static bool border_conditions(const Contract *c, Border *b, Factor *f, const Pro
 		else if (!cond_interval(ir, cond, last, &b->lo, &b->hi))
 			return false;
 		*all = node2(ir, OP_AND, *all, cond);
-		f->border[f->nborder++] = f->guard[g];
+		f->padded[f->npadded++] = f->guard[g];
 	}
 	b->lo = node2(ir, OP_MIN, b->lo, len);
 	b->hi = node2(ir, OP_MAX, b->hi, b->lo);
@@ -82,14 +82,14 @@ static bool border_conditions(const Contract *c, Border *b, Factor *f, const Pro
 	return kept < nguard;
 }
 
-bool contract_border(Contract *c, Factor *f)
+bool contract_padded(Contract *c, Operand *f)
 {
 	Ir *ir = c->ir;
-	Border *b = &c->border[c->nborder];
+	PaddedCopy *b = &c->padded[c->npadded];
 	const ProblemRead *r =
 		contract_plain(c, f) && f->nguard ? problem_read(c->p, f->value) : NULL;
 	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from, *cond;
-	Factor kept = *f;
+	Operand kept = *f;
 	int64_t size = 1;
 	if (!r || r->rank == 0)
 		return false;
@@ -109,19 +109,19 @@ bool contract_border(Contract *c, Factor *f)
 		if (size > most + LINE)
 			return false;
 	}
-	if (!border_conditions(c, b, &kept, r, at, &cond) ||
+	if (!padded_conditions(c, b, &kept, r, at, &cond) ||
 	    !problem_read_inside(c->p, r, at, cond))
 		return false;
 	b->value = buffer_read(c->t, f->value->src[0], from);
-	b->buffer = tree_buffer(c->t, SPACE_SHARED, "bordered", (Type)f->value->type, size);
+	b->buffer = tree_buffer(c->t, SPACE_SHARED, "padded", (Type)f->value->type, size);
 	kept.value = buffer_read(c->t, b->buffer, place);
 	*f = kept;
-	c->nborder++;
+	c->npadded++;
 	return true;
 }
 
 /* Rows of the copy, lines along its last dimension, and how many of them a part fills. */
-static int64_t row_count(const Border *b)
+static int64_t row_count(const PaddedCopy *b)
 {
 	int64_t rows = 1;
 	for (int d = 0; d < b->rank - 1; d++)
@@ -129,19 +129,20 @@ static int64_t row_count(const Border *b)
 	return rows;
 }
 
-static int64_t rows_each(const Border *b)
+static int64_t rows_each(const PaddedCopy *b)
 {
 	int64_t row = axis_extent(b->coord[b->rank - 1]) * (int64_t)type_size(b->buffer->type);
 	return row < ROWS_BYTES ? ROWS_BYTES / row : 1;
 }
 
-int64_t border_parts(const Border *b)
+int64_t padded_copy_parts(const PaddedCopy *b)
 {
 	return (row_count(b) + rows_each(b) - 1) / rows_each(b);
 }
 
 /* Elements lo..hi-1 of a row that begins at `place`. */
-static Stmt *fill_piece(Contract *c, const Border *b, Node *place, Node *lo, Node *hi, Node *value)
+static Stmt *fill_piece(Contract *c, const PaddedCopy *b, Node *place, Node *lo, Node *hi,
+			Node *value)
 {
 	Node *x = b->coord[b->rank - 1];
 	if (node_is_const(lo) && node_is_const(hi) && lo->u.i >= hi->u.i)
@@ -153,7 +154,7 @@ static Stmt *fill_piece(Contract *c, const Border *b, Node *place, Node *lo, Nod
 	return s;
 }
 
-Stmt *border_fill(Contract *c, const Border *b, Node *part)
+Stmt *padded_copy_fill(Contract *c, const PaddedCopy *b, Node *part)
 {
 	Ir *ir = c->ir;
 	int64_t each = rows_each(b), count = row_count(b);

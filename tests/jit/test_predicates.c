@@ -1,4 +1,4 @@
-/* test_masks.c - short padded lines are vectors under masks: they are made where they should be,
+/* test_predicates.c - short padded lines are vectors under masks: they are made where they should be,
  * give what the interpreter gives, and touch nothing beyond a tensor whose neighbours are pages
  * that can't be read. */
 #include "tests/jit/lower_harness.h"

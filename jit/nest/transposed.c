@@ -1,22 +1,22 @@
-/* turn.c - turned reads: what lanes read across the lines of a tensor is copied to a local
- * tile first, turned in registers, so that the lanes find it side by side.
+/* transposed.c - transposed reads: what lanes read across the lines of a tensor is copied to a
+ * local tile first, transposed in registers, so that lanes are contiguous.
  *
- * Input: the loops of a schedule and the place of its stage step. Output: the tile, its place for
- * the open loops, and the call that fills it. What is turned is an unconditional read of 4 or 8
+ * Input: the loops of a schedule and the place of its cache-read step. Output: the tile, its place for
+ * the open loops, and the call that fills it. What is transposed is an unconditional read of 4 or 8
  * bytes whose index moves by one along one loop behind that place, by more along the lanes, and
  * along no other loop there. Invariant: the call reads the elements that the loops would read. */
 #include "jit/nest/internal.h"
 
 enum { TILE_BYTES = 1 << 16, LINE_LEAST = 8 };
 
-bool turn_init(Build *b, Staged *s, Node *read)
+bool transposed_init(Build *b, CacheRead *s, Node *read)
 {
 	int64_t size = (int64_t)type_size(read->type);
 	Node *index = read->src[1];
-	*s = (Staged){.turned = read, .along = -1};
+	*s = (CacheRead){.transposed = read, .along = -1};
 	if ((size != 4 && size != 8) || !read_inside(read))
 		return false;
-	for (int k = b->stage_at; k < b->nloop; k++) {
+	for (int k = b->cache_read_at; k < b->nloop; k++) {
 		const Loop *l = &b->loop[b->order[k]];
 		int64_t step = affine_stride(b->ir, index, b->p->axis[l->axis]);
 		if (step == INT64_MIN)
@@ -41,7 +41,7 @@ bool turn_init(Build *b, Staged *s, Node *read)
 	return true;
 }
 
-Node *turn_place(Build *b, const Staged *s)
+Node *transposed_place(Build *b, const CacheRead *s)
 {
 	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
 	Node *at = along->val ? node_scale(b->ir, along->val, s->len) : node_int(b->ir, 0);
@@ -49,15 +49,15 @@ Node *turn_place(Build *b, const Staged *s)
 }
 
 /* tile[r*len + c] = a[c*step + r] from here on */
-Stmt *turn_fill(Build *b, const Staged *s)
+Stmt *transposed_fill(Build *b, const CacheRead *s)
 {
 	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
-	bool narrow = type_size((Type)s->turned->type) == 4;
+	bool narrow = type_size((Type)s->transposed->type) == 4;
 	CallArg arg[] = {{s->buffer, node_int(b->ir, 0)},
 			 {NULL, node_int(b->ir, s->len)},
-			 {s->turned->src[0], nest_point(b, s->turned->src[1])},
+			 {s->transposed->src[0], nest_point(b, s->transposed->src[1])},
 			 {NULL, node_int(b->ir, s->step)},
 			 {NULL, nest_hi(b, along)},
 			 {NULL, nest_hi(b, lanes)}};
-	return stmt_call(b->t, narrow ? "ricci_turn_4" : "ricci_turn_8", COUNT(arg), arg);
+	return stmt_call(b->t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
 }

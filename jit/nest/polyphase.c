@@ -1,9 +1,9 @@
-/* residues.c - schedules of nests that ask for quotients and remainders of their indices:
+/* polyphase.c - schedules of nests with quotients and remainders of their indices:
  * dX[z] = z%2 == 1 ? A[z/2] : B[z/2].
  *
  * Input: a pointwise problem. Output: steps that split such an axis by the period of its remainders
- * and write the residues out: each is a statement of its own, whose conditions are decided and
- * whose reads lie in lines. Those of the lanes are written inside them, so that vectors are stored
+ * and write the phases out: each is a statement of its own, whose conditions are decided and
+ * whose reads are contiguous. Those of the lanes are written inside them, so that vectors are stored
  * interleaved. Invariant: only index functions are asked. */
 #include "jit/nest/internal.h"
 
@@ -16,7 +16,7 @@ typedef struct Asked {
 	Periods of;	      /* axis */
 	int64_t period, most; /* of its quotients and remainders; 0: none up to most */
 	Node *first;	      /* the axis where it is a multiple of the period */
-	bool decided;	      /* there is a comparison that the residue decides */
+	bool decided;	      /* there is a comparison that the phase decides */
 } Asked;
 
 static void see_period(void *user, Node *n)
@@ -49,16 +49,16 @@ static int64_t period_of(const Problem *p, int k, int64_t most, Asked *a)
 	return a->period;
 }
 
-int64_t residues_lanes(const Problem *p, int k, int64_t most)
+int64_t polyphase_lanes(const Problem *p, int k, int64_t most)
 {
 	Asked a;
 	int64_t period = period_of(p, k, most, &a);
 	return period >= LINE_LEAST && axis_extent(p->axis[k]) % period == 0 ? period : most;
 }
 
-/* Into how many residues axis k is split; 1: it is not. Outside of the lanes only conditions are
+/* Into how many phases axis k is split; 1: it is not. Outside of the lanes only conditions are
  * worth it: what else is computed of such an axis is computed once for a line. */
-static int64_t residues_of(const Problem *p, int k, bool lanes)
+static int64_t phases_of(const Problem *p, int k, bool lanes)
 {
 	Asked a;
 	int64_t extent = axis_extent(p->axis[k]);
@@ -71,13 +71,13 @@ static int64_t residues_of(const Problem *p, int k, bool lanes)
 	return lanes || a.decided ? a.period : 1;
 }
 
-int residues_offer(const Problem *p, int64_t *extent, Schedule *s)
+int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 {
 	int last = p->naxis - 1, loops = p->naxis, n = 0, ninner = 0;
 	int inner[COMP_MAX_AXES], own = 0;
-	int64_t residues = residues_of(p, last, true), written = residues;
+	int64_t phases = phases_of(p, last, true), written = phases;
 	for (int k = 0; k < last; k++) {
-		int64_t period = residues_of(p, k, false);
+		int64_t period = phases_of(p, k, false);
 		extent[n++] = axis_extent(p->axis[k]);
 		if (period == 1 || written * period > WRITTEN_MOST)
 			continue;
@@ -88,8 +88,8 @@ int residues_offer(const Problem *p, int64_t *extent, Schedule *s)
 	}
 	if (written == 1 || n == 0) /* a single line is better cut into parts */
 		return 0;
-	if (residues > 1) {
-		schedule_add(s, STEP_SPLIT, last, residues);
+	if (phases > 1) {
+		schedule_add(s, STEP_SPLIT, last, phases);
 		own = loops++;
 	}
 	for (int k = 0; k < ninner; k++) {

@@ -1,8 +1,8 @@
-/* turn.c - a factor copied before all parts with its lanes side by side.
+/* transposed.c - a copy of an operand, made before all parts, whose lanes are contiguous.
  *
- * Input: a factor that is an element of a tensor under no conditions, lines of which run neither
+ * Input: an operand that is an element of a tensor under no conditions, lines of which run neither
  * along the panels' lanes nor far along K, as weights of a transposed convolution. Output: the same
- * factor as an element of a copy; statements that fill the copy. The tensor is seen as matrices
+ * operand as an element of a copy; statements that fill the copy. The tensor is seen as matrices
  * whose rows are the dimension along the lanes and whose columns are all dimensions behind it; the
  * copy holds column by column of every matrix, so that what packing would gather, often an element
  * of a line at a time, is moved once and in squares. Invariant: every index stays in its dimension,
@@ -11,7 +11,7 @@
 
 enum { LONG_RUN = 32, PART_BYTES = 1 << 14, COLUMNS = 64 };
 enum { LEAST_LINE = 256, LEAST_PLANE = 1 << 10 };
-static const int64_t MOST_TURNED = 1 << 24; /* elements */
+static const int64_t MOST_TRANSPOSED = 1 << 24; /* elements */
 
 /* The one dimension that moves along with the axis, step by step; -1: another way. */
 static int lane_dimension(const Contract *c, const ProblemRead *r, Node *axis)
@@ -35,10 +35,10 @@ static bool dimensions_hold(const ProblemRead *r, int64_t size)
 	return true;
 }
 
-bool contract_turn(Contract *c, Factor *f, const Side *s)
+bool contract_transposed(Contract *c, Operand *f, const IndexGroup *s)
 {
 	Ir *ir = c->ir;
-	Turned *t = &c->turned[c->nturned];
+	TransposedCopy *t = &c->transposed[c->ntransposed];
 	const ProblemRead *r =
 		contract_plain(c, f) && !f->nguard ? problem_read(c->p, f->value) : NULL;
 	Node *lanes = s->naxis ? s->axis[s->naxis - 1] : NULL, *place = node_int(ir, 0);
@@ -48,7 +48,7 @@ bool contract_turn(Contract *c, Factor *f, const Side *s)
 		return false;
 	Type type = (Type)f->value->type;
 	int64_t size = tensor_size(f->value->src[0]);
-	if (size > MOST_TURNED || !dimensions_hold(r, size))
+	if (size > MOST_TRANSPOSED || !dimensions_hold(r, size))
 		return false;
 	t->from = f->value->src[0];
 	t->cols = r->stride[along];
@@ -62,31 +62,31 @@ bool contract_turn(Contract *c, Factor *f, const Side *s)
 					    : 1;
 		place = node_add(ir, place, node_scale(ir, r->dim[d], pitch));
 	}
-	t->buffer = tree_buffer(c->t, SPACE_SHARED, "turned", type, t->count * t->plane);
+	t->buffer = tree_buffer(c->t, SPACE_SHARED, "transposed", type, t->count * t->plane);
 	f->value = buffer_read(c->t, t->buffer, place);
-	c->nturned++;
+	c->ntransposed++;
 	return true;
 }
 
 /* Pieces of matrices, at most COLUMNS wide, and how many of them a part turns. */
-static int64_t piece_count(const Turned *t)
+static int64_t piece_count(const TransposedCopy *t)
 {
 	return t->count * ((t->cols + COLUMNS - 1) / COLUMNS);
 }
 
-static int64_t pieces_each(const Turned *t)
+static int64_t pieces_each(const TransposedCopy *t)
 {
 	int64_t cols = t->cols < COLUMNS ? t->cols : COLUMNS;
 	int64_t bytes = t->rows * cols * (int64_t)type_size((Type)t->buffer->type);
 	return bytes < PART_BYTES ? PART_BYTES / bytes : 1;
 }
 
-int64_t turned_parts(const Turned *t)
+int64_t transposed_copy_parts(const TransposedCopy *t)
 {
 	return (piece_count(t) + pieces_each(t) - 1) / pieces_each(t);
 }
 
-Stmt *turned_fill(Contract *c, const Turned *t, Node *part)
+Stmt *transposed_copy_fill(Contract *c, const TransposedCopy *t, Node *part)
 {
 	Ir *ir = c->ir;
 	int64_t each = pieces_each(t), count = piece_count(t), wide = count / t->count;
@@ -105,7 +105,7 @@ Stmt *turned_fill(Contract *c, const Turned *t, Node *part)
 					       node_sub(ir, contract_int(c, t->cols), col))},
 			 {NULL, contract_int(c, t->rows)}};
 	bool narrow = type_size((Type)t->buffer->type) == 4;
-	return stmt_loop(
-		c->t, HOW_SERIAL, x, NULL, end,
-		stmt_call(c->t, narrow ? "ricci_turn_4" : "ricci_turn_8", COUNT(arg), arg));
+	return stmt_loop(c->t, HOW_SERIAL, x, NULL, end,
+			 stmt_call(c->t, narrow ? "ricci_transpose_4" : "ricci_transpose_8",
+				   COUNT(arg), arg));
 }

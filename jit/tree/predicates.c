@@ -1,29 +1,29 @@
-/* masks.c - short vector loops that read under conditions become vectors under masks: what a
- * compiler makes of them asks anew for each lane.
+/* predicates.c - short vector loops that read under conditions become vectors under masks: what a
+ * compiler makes of them evaluates them for each lane.
  *
  * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector,
- * those between the borders in a loop; what asks nothing there has lost its conditions. They hold
- * stores of f32 whose values have operators that all lanes take at once (the emitter's masks.c).
+ * those between the ends in a loop, where conditions that always hold are gone. They hold
+ * stores of f32 whose values have operators that all lanes take at once (jit/emit/predicates.c).
  * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
 #include "jit/tree/problem.h"
 
 enum { VECTORS_MOST = 16, MASKED_BYTES = 32 };
 
 /* Lanes of a vector. */
-static int64_t masks_width(const Target *target)
+static int64_t predicates_width(const Target *target)
 {
 	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / 4;
 }
 
-int64_t masks_most(const Target *target)
+int64_t predicates_most(const Target *target)
 {
-	return VECTORS_MOST * masks_width(target);
+	return VECTORS_MOST * predicates_width(target);
 }
 
 typedef struct Masks {
 	const Tree *t;
 	const Stmt *loop;
-	int64_t width; /* lanes of a vector */
+	int64_t width;	  /* lanes of a vector */
 	bool asks;	  /* a condition that the lanes decide */
 	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
 } Masks;
@@ -134,7 +134,7 @@ static bool suits_read(const Masks *m, Node *n)
 	return tensor_size(n->src[0]) > 1 && !is_stored(m, n->src[0]) && (step == 1 || step == 2);
 }
 
-bool masks_take(const Node *n)
+bool predicates_take(const Node *n)
 {
 	bool plain = true; /* no value of another type is looked at */
 	for (int k = 0; k < n->nsrc; k++)
@@ -166,7 +166,7 @@ static bool find_suits(Masks *m, Node *n, bool under)
 	bool all = true, bounds;
 	if (!lanes_vary(m->t->ir, n, m->loop->axis))
 		return n->type == RICCI_F32 && is_common(m, n);
-	if (n->type != RICCI_F32 || !masks_take(n))
+	if (n->type != RICCI_F32 || !predicates_take(n))
 		return false;
 	if (n->op == OP_READ)
 		return suits_read(m, n) && (under || read_inside(n));
@@ -233,7 +233,7 @@ static Stmt *vector(Tree *t, const Stmt *loop, Node *first, int64_t width, int64
 	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, n), body);
 }
 
-/* Border, what lies between, border. */
+/* First vector, those between in a loop, last one. */
 static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width)
 {
 	int64_t lo = loop->lo->u.i, left = loop->hi->u.i - lo, between = (left - 1) / width - 1;
@@ -252,16 +252,16 @@ static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width)
 	return all;
 }
 
-void lower_masks(Tree *t, Stmt *s, const Target *target)
+void lower_predicates(Tree *t, Stmt *s, const Target *target)
 {
-	int64_t width = masks_width(target);
+	int64_t width = predicates_width(target);
 	for (; s; s = s->next) {
 		Masks m = {.t = t, .loop = s, .width = width};
 		if (s->kind == STMT_IF)
-			lower_masks(t, s->otherwise, target);
+			lower_predicates(t, s->otherwise, target);
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
-			lower_masks(t, s->body, target);
-		if (s->kind != STMT_LOOP || !suits(&m, masks_most(target)))
+			lower_predicates(t, s->body, target);
+		if (s->kind != STMT_LOOP || !suits(&m, predicates_most(target)))
 			continue;
 		Stmt *all = vectors(t, s, width), *last = all;
 		while (last->next)

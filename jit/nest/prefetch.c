@@ -1,13 +1,13 @@
-/* ahead.c - while a row is computed, the memory of the next one is asked for: by itself the
+/* prefetch.c - while a row is computed, the memory of the next one is prefetched: by itself the
  * processor does so within a page only, and the first loop over a row would wait for all of it
  * while the costly ones leave memory idle.
  *
- * Input: the statements of one row. Output: the same, its costliest loop in blocks that ask for a
+ * Input: the statements of one row. Output: the same, its costliest loop in blocks that prefetch a
  * part each. Invariant: no value changes. */
 #include "jit/fuse/subgraph.h"
 #include "jit/nest/internal.h"
 
-/* Lines of a tensor that a block asks for: at most so many, and one for so many blocks at most. */
+/* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
 enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8 };
 
 typedef struct Owned {
@@ -89,10 +89,10 @@ static void block_lanes(Tree *t, Stmt *loop)
 	loop->next = next;
 }
 
-void rows_ahead(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least, Stmt *body)
+void rows_prefetch(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least, Stmt *body)
 {
 	Ir *ir = t->ir;
-	Stmt *loop = costliest(ir, body), *ask = NULL;
+	Stmt *loop = costliest(ir, body), *fetch = NULL;
 	if (!loop || (loop->how != HOW_VECTOR && loop->how != HOW_SERIAL))
 		return;
 	int64_t rows = subgraph_row_count(sub);
@@ -112,8 +112,8 @@ void rows_ahead(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t l
 		Node *at =
 			node_add(ir, node_scale(ir, next, size), node_scale(ir, loop->axis, part));
 		for (int64_t e = 0; e < part; e += line)
-			ask = stmt_seq(ask, stmt_ahead(t, r->buffer[k],
-						       node_add(ir, at, node_int(ir, e))));
+			fetch = stmt_seq(fetch, stmt_prefetch(t, r->buffer[k],
+							      node_add(ir, at, node_int(ir, e))));
 	}
-	loop->body = stmt_seq(ask, loop->body);
+	loop->body = stmt_seq(fetch, loop->body);
 }

@@ -1,15 +1,16 @@
-/* sums.c - sums in blocks: each part sums a block of the points for itself, and a second
+/* rfactor.c - sums in blocks: each part sums a block of the points for itself, and a second
  * phase adds the blocks up.
  *
  * Input: a direct nest whose outermost loops are reduced and yet run in parallel (the step
- * `spread`). Output: what its region stores instead of the members, and the parts of the second
+ * `rfactor`). Output: what its region stores instead of the members, and the parts of the second
  * phase. Invariant: the blocks are added in their order, and how many they are depends on the
  * schedule only, never on the threads. */
 #include "jit/nest/internal.h"
 
 enum { BLOCKS_MOST = 1024, SUMS_BYTES = 1 << 24, PIECE = 512 };
 
-Stmt *sums_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from, Node *n)
+Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
+		  Node *n)
 {
 	Ir *ir = t->ir;
 	Node *block = tree_axis(t, nblock), *j = tree_axis(t, n->hi);
@@ -28,25 +29,26 @@ static int64_t points_of(const Problem *p)
 	return n;
 }
 
-int spread_check(const Build *b, Error *err)
+int rfactor_check(const Build *b, Error *err)
 {
 	const Problem *p = b->p;
 	int64_t blocks = 1, room = SUMS_BYTES / (int64_t)type_size(p->acc) / points_of(p);
-	if (b->nspread == 0)
+	if (b->nrfactor == 0)
 		return 0;
 	if (p->red == RED_NONE || p->scatter || p->partial)
+		return error_set(
+			err, RICCI_EINVAL,
+			"schedule: there is no reduction in this nest that can run in blocks");
+	if (b->nrfactor < 0 || b->nrfactor > b->nparallel)
 		return error_set(err, RICCI_EINVAL,
-				 "schedule: there is no sum in this nest that can be spread");
-	if (b->nspread < 0 || b->nspread > b->nparallel)
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: %d loops can't be spread, only %d run in parallel",
-				 b->nspread, b->nparallel);
-	for (int k = 0; k < b->nspread; k++) {
+				 "schedule: %d loops can't be blocks, only %d run in parallel",
+				 b->nrfactor, b->nparallel);
+	for (int k = 0; k < b->nrfactor; k++) {
 		const Loop *l = &b->loop[b->order[k]];
 		if (!l->reduced || l->how == HOW_VECTOR ||
 		    (l->stride == 1 && !nest_exact(b, l->axis)))
 			return error_set(err, RICCI_EINVAL,
-					 "schedule: loop %d can't be spread, it is not a reduced "
+					 "schedule: loop %d can't be blocks, it is not a reduced "
 					 "one without lanes that ends with its axis",
 					 b->order[k]);
 		blocks *= l->extent < BLOCKS_MOST ? l->extent : BLOCKS_MOST + 1;
@@ -57,21 +59,21 @@ int spread_check(const Build *b, Error *err)
 	return 0;
 }
 
-int64_t spread_init(Build *b)
+int64_t rfactor_init(Build *b)
 {
 	int64_t points = points_of(b->p);
 	b->nblock = 1;
-	for (int k = 0; k < b->nspread; k++)
+	for (int k = 0; k < b->nrfactor; k++)
 		b->nblock *= b->loop[b->order[k]].extent;
 	b->sums = tree_buffer(b->t, SPACE_SHARED, "sums", b->p->acc, b->nblock * points);
 	return (points + PIECE - 1) / PIECE;
 }
 
-Stmt *spread_store(Build *b, Node *sum)
+Stmt *rfactor_store(Build *b, Node *sum)
 {
 	const Problem *p = b->p;
 	Node *at = node_int(b->ir, 0), *point = at;
-	for (int k = 0; k < b->nspread; k++) {
+	for (int k = 0; k < b->nrfactor; k++) {
 		const Loop *l = &b->loop[b->order[k]];
 		at = node_add(b->ir, node_scale(b->ir, at, l->extent), l->val);
 	}
@@ -108,7 +110,7 @@ static Stmt *point_store(Build *b, Node *at)
 }
 
 /* Parts of the second phase: pieces of the points. */
-Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body)
+Stmt *rfactor_phases(Build *b, Node *part, int64_t parts, Stmt *body)
 {
 	Ir *ir = b->ir;
 	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
@@ -117,7 +119,7 @@ Stmt *spread_phases(Build *b, Node *part, int64_t parts, Stmt *body)
 	Node *j = tree_axis(b->t, least);
 	if (points % least)
 		n = node2(ir, OP_MIN, n, node_sub(ir, node_int(ir, points), from));
-	Stmt *sum = sums_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
+	Stmt *sum = rfactor_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
 	sum = stmt_seq(sum, stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
 				      point_store(b, node_add(ir, from, j))));
 	b->t->first = parts;

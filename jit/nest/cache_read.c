@@ -1,9 +1,8 @@
-/* stage.c - staged reads: what a window of inner loops reads of a padded tensor is copied to
- * a local tile first, borders and all, so that the loops ask for nothing and find lanes side by
- * side.
+/* cache_read.c - cached reads: what a window of inner loops reads of a padded tensor is copied to
+ * a local tile first, with its padding, so that the loops have no conditions and contiguous lanes.
  *
- * Input: the loops of a schedule and the place of its stage step. Output: the body over reads of
- * tiles, and the statements that fill them. What is staged is SELECT(conditions, read, constant)
+ * Input: the loops of a schedule and the place of its cache-read step. Output: the body over reads of
+ * tiles, and the statements that fill them. What is cached is SELECT(conditions, read, constant)
  * where the conditions and the read's dimensions see the inner loops by the same sums only: then
  * the tile's coordinates decide both. A dimension that steps by more than one along the lanes is
  * laid out by phases. Invariant: nothing is read where its conditions do not hold. */
@@ -15,7 +14,7 @@ enum { TILE_BYTES = 1 << 16 };
 
 static bool has_inner(const Build *b, Node *e)
 {
-	for (int k = b->stage_at; k < b->nloop; k++)
+	for (int k = b->cache_read_at; k < b->nloop; k++)
 		if (node_has(e, b->p->axis[b->loop[b->order[k]].axis]))
 			return true;
 	return false;
@@ -24,14 +23,14 @@ static bool has_inner(const Build *b, Node *e)
 /* ---- which reads */
 
 /* The range over the inner loops of a sum of axes, relative to its value where they are 0. */
-static bool dimension_range(Build *b, Staged *s, int d)
+static bool dimension_range(Build *b, CacheRead *s, int d)
 {
 	Affine a = affine_of(b->ir, s->read->dim[d]);
 	int64_t lo = 0, hi = 0;
 	for (int j = 0; j < a.n; j++)
 		if (a.atom[j]->op != OP_AXIS && has_inner(b, a.atom[j]))
 			return false;
-	for (int k = b->stage_at; k < b->nloop; k++) {
+	for (int k = b->cache_read_at; k < b->nloop; k++) {
 		const Loop *l = &b->loop[b->order[k]];
 		int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
 		if (c && !nest_exact(b, l->axis))
@@ -50,7 +49,7 @@ static bool dimension_range(Build *b, Staged *s, int d)
 	return true;
 }
 
-static bool conditions_fit(Build *b, const Staged *s)
+static bool conditions_fit(Build *b, const CacheRead *s)
 {
 	Node *zero[RICCI_MAX_RANK];
 	for (int d = 0; d < s->read->rank; d++)
@@ -64,7 +63,7 @@ static bool conditions_fit(Build *b, const Staged *s)
 
 /* Do the conditions keep all of a tile inside the tensor? Another condition around the whole body
  * may have made one of them go, and the tile's corners may lie where that does not hold. */
-static bool stays_inside(Build *b, const Staged *s)
+static bool stays_inside(Build *b, const CacheRead *s)
 {
 	Ir *ir = b->ir;
 	Node *at[RICCI_MAX_RANK], *cond = node_const_int(ir, RICCI_BOOL, 1);
@@ -83,8 +82,8 @@ static bool stays_inside(Build *b, const Staged *s)
 	return problem_read_inside(b->p, s->read, at, cond);
 }
 
-/* Fills s for a read under these conditions; false: it can't be staged. */
-static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
+/* Fills s for a read under these conditions; false: it can't be cached. */
+static bool cache_read_init(Build *b, CacheRead *s, Node *read, Node *fill)
 {
 	s->read = problem_read(b->p, read);
 	s->fill = fill;
@@ -113,27 +112,27 @@ static bool staged_init(Build *b, Staged *s, Node *read, Node *fill)
 typedef struct Seen {
 	Build *b;
 	int nselect;
-	Node *select[MAX_STAGED];
+	Node *select[MAX_CACHE_READS];
 } Seen;
 
 static void see_padded(void *user, Node *n)
 {
 	Seen *s = user;
 	if (n->op == OP_SELECT && n->src[1]->op == OP_READ && n->src[2]->op == OP_CONST &&
-	    s->nselect < MAX_STAGED)
+	    s->nselect < MAX_CACHE_READS)
 		s->select[s->nselect++] = n;
 }
 
 typedef struct Unsafe { /* reads that lie outside at some points */
 	int n;
-	Node *read[MAX_STAGED];
+	Node *read[MAX_CACHE_READS];
 } Unsafe;
 
 static void see_unsafe(void *user, Node *n)
 {
 	Unsafe *u = user;
 	if (n->op == OP_READ && !read_inside(n))
-		if (u->n++ < MAX_STAGED)
+		if (u->n++ < MAX_CACHE_READS)
 			u->read[u->n - 1] = n;
 }
 
@@ -165,17 +164,17 @@ static void split_reading(Ir *ir, Node *cond, Node **places, Node **values)
 }
 
 /* SELECT(places && values, read, constant) is SELECT(values, SELECT(places, read, constant),
- * constant), where the values are asked of reads that are padded with anything. */
+ * constant), where the values are computed from reads that are padded with anything. */
 static Node *push_places(Build *b, Node *body)
 {
 	Ir *ir = b->ir;
 	Unsafe u = {0};
-	Node *places, *values, *padded[MAX_STAGED], *read = body->src[1], *fill = body->src[2];
+	Node *places, *values, *padded[MAX_CACHE_READS], *read = body->src[1], *fill = body->src[2];
 	split_reading(ir, body->src[0], &places, &values);
 	if (!places || !values)
 		return body;
 	node_walk(ir, values, see_unsafe, &u);
-	if (u.n > MAX_STAGED)
+	if (u.n > MAX_CACHE_READS)
 		return body;
 	for (int k = 0; k < u.n; k++) {
 		Type t = (Type)u.read[k]->type;
@@ -186,7 +185,7 @@ static Node *push_places(Build *b, Node *body)
 	return node_select(ir, values, node_select(ir, places, read, fill), fill);
 }
 
-Node *stage_conditions(Build *b, Node *body)
+Node *cache_read_conditions(Build *b, Node *body)
 {
 	Unsafe u = {0};
 	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
@@ -204,54 +203,54 @@ Node *stage_conditions(Build *b, Node *body)
 static void see_read(void *user, Node *n)
 {
 	Seen *s = user;
-	bool fresh = n->op == OP_READ && s->nselect < MAX_STAGED;
+	bool fresh = n->op == OP_READ && s->nselect < MAX_CACHE_READS;
 	for (int k = 0; k < s->nselect; k++)
 		fresh &= s->select[k] != n;
-	if (fresh && turn_init(s->b, &s->b->staged[s->b->nstaged], n)) {
+	if (fresh && transposed_init(s->b, &s->b->cache_read[s->b->ncache_read], n)) {
 		s->select[s->nselect++] = n;
-		s->b->nstaged++;
+		s->b->ncache_read++;
 	}
 }
 
 /* Reads across the lanes, of all that is evaluated inside them. */
-static void find_turned(Build *b)
+static void find_transposed(Build *b)
 {
 	Seen seen = {.b = b};
-	Node *to[MAX_STAGED];
+	Node *to[MAX_CACHE_READS];
 	bool members = b->p->red == RED_NONE;
 	node_walk(b->ir, b->body, see_read, &seen);
 	for (int k = 0; members && k < b->p->nout; k++)
 		node_walk(b->ir, b->value[k], see_read, &seen);
 	for (int k = 0; k < seen.nselect; k++)
-		to[k] = buffer_read(b->t, b->staged[k].buffer, b->staged[k].place);
+		to[k] = buffer_read(b->t, b->cache_read[k].buffer, b->cache_read[k].place);
 	b->body = node_replace(b->ir, b->body, seen.nselect, seen.select, to);
 	for (int k = 0; members && k < b->p->nout; k++)
 		b->value[k] = node_replace(b->ir, b->value[k], seen.nselect, seen.select, to);
 }
 
-void stage_find(Build *b)
+void cache_read_find(Build *b)
 {
 	b->body = b->p->body;
 	for (int k = 0; k < b->p->nout; k++)
 		b->value[k] = b->p->out_value[k];
-	if (b->stage_at < 0 || b->lanes < b->stage_at)
+	if (b->cache_read_at < 0 || b->lanes < b->cache_read_at)
 		return;
 	if (b->lanes == b->nloop - 1)
-		find_turned(b);
-	Node *body = stage_conditions(b, b->body);
+		find_transposed(b);
+	Node *body = cache_read_conditions(b, b->body);
 	Seen seen = {.b = b};
 	node_walk(b->ir, body, see_padded, &seen);
-	for (int k = 0; k < seen.nselect && b->nstaged < MAX_STAGED; k++) {
+	for (int k = 0; k < seen.nselect && b->ncache_read < MAX_CACHE_READS; k++) {
 		Node *from = seen.select[k];
-		Staged *s = &b->staged[b->nstaged];
+		CacheRead *s = &b->cache_read[b->ncache_read];
 		Node **part;
-		*s = (Staged){.ncond = node_parts(b->ir, from->src[0], OP_AND, &part)};
+		*s = (CacheRead){.ncond = node_parts(b->ir, from->src[0], OP_AND, &part)};
 		if (s->ncond > COUNT(s->cond))
 			continue;
 		memcpy(s->cond, part, (size_t)s->ncond * sizeof *part);
-		if (!staged_init(b, s, from->src[1], from->src[2]))
+		if (!cache_read_init(b, s, from->src[1], from->src[2]))
 			continue;
-		b->nstaged++;
+		b->ncache_read++;
 		Node *to = buffer_read(b->t, s->buffer, s->place);
 		body = b->body = node_replace(b->ir, body, 1, &from, &to);
 	}
@@ -259,15 +258,15 @@ void stage_find(Build *b)
 
 /* ---- the tile */
 
-Node *stage_place(Build *b, const Staged *s)
+Node *cache_read_place(Build *b, const CacheRead *s)
 {
 	Node *place = node_int(b->ir, 0);
-	if (s->turned)
-		return turn_place(b, s);
+	if (s->transposed)
+		return transposed_place(b, s);
 	for (int d = 0; d < s->read->rank; d++) {
 		Affine a = affine_of(b->ir, s->read->dim[d]);
 		Node *t = node_int(b->ir, -s->low[d]);
-		for (int k = b->stage_at; k < b->nloop; k++) {
+		for (int k = b->cache_read_at; k < b->nloop; k++) {
 			const Loop *l = &b->loop[b->order[k]];
 			int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
 			if (c && l->val)
@@ -286,7 +285,7 @@ Node *stage_place(Build *b, const Staged *s)
 }
 
 typedef struct Line { /* one line of a tile along the lanes */
-	const Staged *s;
+	const CacheRead *s;
 	Node *at[RICCI_MAX_RANK]; /* the tensor's coordinates; of the lanes at their first element
 				   */
 	Node *first;		  /* the line's place in the tile */
@@ -296,7 +295,7 @@ typedef struct Line { /* one line of a tile along the lanes */
 /* Condition k of the line's element axis * phases + phase. */
 static Node *line_condition(Build *b, const Line *l, int k, int phase)
 {
-	const Staged *s = l->s;
+	const CacheRead *s = l->s;
 	Node *to[RICCI_MAX_RANK];
 	for (int d = 0; d < s->read->rank; d++)
 		to[d] = l->at[d];
@@ -312,7 +311,7 @@ typedef enum Holds { HOLDS_NOT, HOLDS, HOLDS_MAYBE } Holds;
  * fill. */
 static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, Holds holds)
 {
-	const Staged *s = l->s;
+	const CacheRead *s = l->s;
 	Ir *ir = b->ir;
 	Stmt *body = NULL;
 	if (node_is_const(lo) && node_is_const(hi) && lo->u.i >= hi->u.i)
@@ -340,10 +339,10 @@ static Stmt *line_copy(Build *b, const Line *l, Node *lo, Node *hi, Holds holds)
 	return loop;
 }
 
-/* Border, inside, border: only borders of several phases ask. */
+/* Padding, inside, padding: only padding of several phases has conditions. */
 static Stmt *line_fill(Build *b, const Line *l)
 {
-	const Staged *s = l->s;
+	const CacheRead *s = l->s;
 	Ir *ir = b->ir;
 	Node *zero = node_int(ir, 0), *len = node_int(ir, s->len),
 	     *row = node_const_int(ir, RICCI_BOOL, 1);
@@ -371,7 +370,7 @@ static Stmt *line_fill(Build *b, const Line *l)
 
 static Stmt *tile_fill(Build *b, Line *l, int d)
 {
-	const Staged *s = l->s;
+	const CacheRead *s = l->s;
 	if (d == s->read->rank)
 		return line_fill(b, l);
 	l->at[d] = nest_point(b, s->read->dim[d]);
@@ -386,13 +385,13 @@ static Stmt *tile_fill(Build *b, Line *l, int d)
 	return stmt_loop(b->t, HOW_SERIAL, t, NULL, NULL, tile_fill(b, l, d + 1));
 }
 
-Stmt *stage_fill(Build *b)
+Stmt *cache_read_fill(Build *b)
 {
 	Stmt *all = NULL;
-	for (int k = 0; k < b->nstaged; k++) {
-		Staged *s = &b->staged[k];
+	for (int k = 0; k < b->ncache_read; k++) {
+		CacheRead *s = &b->cache_read[k];
 		Line l = {.s = s, .first = node_int(b->ir, 0), .axis = tree_axis(b->t, s->len)};
-		all = stmt_seq(all, s->turned ? turn_fill(b, s) : tile_fill(b, &l, 0));
+		all = stmt_seq(all, s->transposed ? transposed_fill(b, s) : tile_fill(b, &l, 0));
 	}
 	return all;
 }

@@ -1,4 +1,4 @@
-/* masks.c - LANES loops as vectors under masks (jit/tree/masks.c makes them).
+/* predicates.c - LANES loops as vectors under masks (jit/tree/predicates.c makes them).
  *
  * Input: a LANES loop. Output: its statements, each over all lanes at once, in the types and
  * functions of Dialect.lanes. Invariant: nothing is read or written where a lane is no iteration,

@@ -1,7 +1,7 @@
-/* trim.c - elements of K at which a panel has nothing but the borders of a copy.
+/* zero_blocks.c - elements of K at which a panel has nothing but the padding of a copy.
  *
- * Input: the conditions that borders took the place of (border.c). Output: statements that list,
- * for a panel of A in place, the elements of K at which all of them hold for any of its rows; and
+ * Input: the conditions that became padding (padded.c). Output: statements that list,
+ * for an unpacked panel of A, the elements of K at which all of them hold for any of its rows; and
  * what that saves. Rows of a panel mostly lie in one line, so a window that reaches over an edge
  * across lines is zero for all of them. Invariant: what is not listed adds nothing but zeros. */
 #include "jit/contract/internal.h"
@@ -9,10 +9,10 @@
 enum { MOST_TAPS = 1 << 10 }; /* of an axis */
 /* Below this share of the products lists cost more than they leave out. */
 static const double LEAST_SHARE = 0.01;
-_Static_assert(TRIM_CONDITIONS > CONTRACT_MAX_GUARDS, "each condition has room");
+_Static_assert(ZERO_BLOCKS_CONDITIONS > CONTRACT_MAX_GUARDS, "each condition has room");
 
-/* The axis of the side that e = c + k*axis moves with; NULL: another such expression. */
-static Node *sole_axis(const Contract *c, const Side *s, Node *e, int64_t *k)
+/* The axis of the group that e = c + k*axis moves with; NULL: another such expression. */
+static Node *sole_axis(const Contract *c, const IndexGroup *s, Node *e, int64_t *k)
 {
 	Affine a = affine_of(c->ir, e);
 	for (int j = 0; j < s->naxis && a.n == 1; j++)
@@ -64,7 +64,7 @@ static double shares(Contract *c, uint64_t *which)
 	Parted r = {0};
 	double sum = 0;
 	*which = 0;
-	if (c->k.compact || !contract_part(c, c->a.nborder, c->a.border, &c->m, &r))
+	if (c->k.compact || !contract_part(c, c->a.npadded, c->a.padded, &c->m, &r))
 		return 0;
 	for (int g = 0; g < r.n; g++) {
 		double share = share_of(c, r.s[g], r.k[g], r.rest[g]);
@@ -74,36 +74,37 @@ static double shares(Contract *c, uint64_t *which)
 	return sum < LEAST_SHARE ? 0 : sum;
 }
 
-double trim_share(Contract *c)
+double zero_blocks_share(Contract *c)
 {
 	uint64_t which;
 	return shares(c, &which);
 }
 
-bool trim_make(Contract *c, int64_t deep, Trim *t)
+bool zero_blocks_make(Contract *c, int64_t deep, ZeroBlocks *t)
 {
 	if (shares(c, &t->which) == 0)
 		return false;
 	t->a = tree_buffer(c->t, SPACE_SCRATCH, "la", RICCI_I64, deep + 1);
 	t->b = tree_buffer(c->t, SPACE_SCRATCH, "lb", RICCI_I64, deep + 1);
-	t->state = tree_buffer(c->t, SPACE_SCRATCH, "trim", RICCI_I64,
-			       TRIM_STATE + __builtin_popcountll(t->which));
+	t->state = tree_buffer(c->t, SPACE_SCRATCH, "zeros", RICCI_I64,
+			       ZERO_BLOCKS_STATE + __builtin_popcountll(t->which));
 	return true;
 }
 
-Stmt *trim_begin(Contract *c, const Trim *t)
+Stmt *zero_blocks_begin(Contract *c, const ZeroBlocks *t)
 {
-	Node *listed = contract_int(c, TRIM_STATE - 1);
+	Node *listed = contract_int(c, ZERO_BLOCKS_STATE - 1);
 	return stmt_store(c->t, t->state, listed, contract_int(c, -1), RED_NONE);
 }
 
-Stmt *trim_panel(Contract *c, const Trim *t, Node *seq, Node *at, Node *rows, Node *depth)
+Stmt *zero_blocks_panel(Contract *c, const ZeroBlocks *t, Node *seq, Node *at, Node *rows,
+			Node *depth)
 {
 	Parted r = {0};
 	Node *es, *ek, *base, *zero = contract_int(c, 0), *rest[2 * COUNT(r.rest)];
 	int n = 0, count = __builtin_popcountll(t->which);
 	if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base) ||
-	    !contract_part(c, c->a.nborder, c->a.border, &c->m, &r))
+	    !contract_part(c, c->a.npadded, c->a.padded, &c->m, &r))
 		return NULL;
 	for (int g = 0; g < r.n; g++)
 		if (t->which >> g & 1) {
@@ -130,5 +131,5 @@ Stmt *trim_panel(Contract *c, const Trim *t, Node *seq, Node *at, Node *rows, No
 			 {t->a, zero},
 			 {t->b, zero},
 			 {t->state, zero}};
-	return stmt_call(c->t, "ricci_trim", COUNT(arg), arg);
+	return stmt_call(c->t, "ricci_zero_blocks", COUNT(arg), arg);
 }
