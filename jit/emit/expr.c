@@ -451,7 +451,7 @@ static const char *logic_text(Emit *e, Node *n, bool lazy)
  * under such masks of AVX-512 by an instruction that reads the whole vector. */
 static const char *axis_text(Emit *e, Node *n)
 {
-	bool hide = e->asks && is_lanes(e, n);
+	bool hide = e->condition && is_lanes(e, n);
 	e->zero |= hide;
 	return arena_printf(&e->ir->arena, hide ? "(i%d + s0)" : "i%d", (int)n->u.i);
 }
@@ -459,11 +459,11 @@ static const char *axis_text(Emit *e, Node *n)
 /* A comparison of integers is part of a read's condition. */
 static const char *comparison_text(Emit *e, Node *n, bool lazy)
 {
-	bool asks = e->asks;
-	e->asks = e->guards && n->src[0]->type == RICCI_I64;
+	bool outer = e->condition;
+	e->condition = e->guards && n->src[0]->type == RICCI_I64;
 	const char *a = emit_value(e, n->src[0], lazy);
 	const char *text = infix_text(e, n, a, emit_value(e, n->src[1], lazy));
-	e->asks = asks;
+	e->condition = outer;
 	return text;
 }
 

@@ -49,7 +49,7 @@ typedef struct Emit {
 	bool far;	/* the index of memory is being written */
 	uint64_t steps; /* long steps from lane to lane that are hidden: powers of two */
 	bool guards;	/* the lanes read under conditions */
-	bool asks;	/* a comparison of theirs is being written */
+	bool condition; /* a comparison of theirs is being written */
 	bool zero;	/* and they are hidden */
 	bool unwanted;	/* a value is being named that may not be evaluated where it stands */
 } Emit;

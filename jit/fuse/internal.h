@@ -1,5 +1,5 @@
-/* internal.h - the parts of the partition (partition.c): what is taken in (take.c) and what joins
- * (join.c), by what it saves (reward.c). */
+/* internal.h - the parts of the partition (partition.c): what is inlined (inline.c) and what becomes
+ * one kernel (group.c), by what it saves (reward.c). */
 #ifndef JIT_FUSE_INTERNAL_H
 #define JIT_FUSE_INTERNAL_H
 
@@ -31,13 +31,13 @@ typedef struct Fuse {
 	size_t nid;    /* ids of the original graph */
 	Use **uses;    /* by id */
 	bool *root;    /* by id */
-	Node **now;    /* by id: the equation as it is now; its body when taken in */
-	bool *taken;   /* by id: substituted into its readers */
+	Node **now;    /* by id: the equation as it is now; its body when inlined */
+	bool *inlined; /* by id: substituted into its readers */
 	int *group_of; /* by id of the equation as it is now; -1 none */
 	size_t group_ids;
 	Group *group;
 	int ngroup;
-	Node ***reads; /* by id of the equation as it is now: comp_reads, once asked for */
+	Node ***reads; /* by id of the equation as it is now: comp_reads, once known */
 	int *nread;
 	Text dump;
 	bool dumping;
@@ -56,8 +56,8 @@ void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flo
 /* All reads in e; c's reads of the tensor. */
 Reads fuse_reads_in(Ir *ir, Node *e);
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
-void fuse_take_in(Fuse *f, int nroot, Node **roots);
+void fuse_inline(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
-void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
+void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
 
 #endif

@@ -5,14 +5,14 @@
  * Three decisions, all properties of index functions. Forward and backward are one graph here, so
  * each sees both.
  *
- * Take in (take.c): a dense "=" equation is substituted into all its readers and disappears.
+ * Inlining (inline.c): a dense "=" equation is substituted into all its readers and disappears.
  * Always legal; R weighs the traffic and the launch saved against what is computed again.
  *
- * Join (join.c): a dense "=" equation becomes a member of an earlier kernel over the same
+ * Epilogue and sibling fusion (group.c): a dense "=" equation becomes a member of an earlier kernel over the same
  * space, when it reads that kernel's members at its own element only, or shares inputs with it, and
  * no path leads from the kernel around to it.
  *
- * Rows (join.c): a dense equation, reductions too, also those over the rows, joins a kernel
+ * Outer-axis fusion (group.c): a dense equation, reductions too, also those over the rows, joins a kernel
  * that will run row by row (rows.c), so that what they share is loaded once and what only they need
  * is never stored. A loop is a subgraph of its own, of all its results that are needed; its body is
  * partitioned apart. */
@@ -22,8 +22,8 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 		   Subgraph **subs)
 {
 	Fuse f = {.ir = ir, .dev = dev, .dumping = env_dump("fuse")};
-	fuse_take_in(&f, nroot, roots);
-	fuse_join(&f, nroot, roots, nsub, subs);
+	fuse_inline(&f, nroot, roots);
+	fuse_group(&f, nroot, roots, nsub, subs);
 	env_dump_text("fuse", "decisions", f.dump.s);
 	text_free(&f.dump);
 	return ir->err.code;

@@ -2,7 +2,7 @@
  * rows, and which read each other at their own row only; and folds, reductions over the rows.
  *
  * Input: equations. Output: how many dimensions are rows, which equations are folds, whether it is
- * worth it. Invariant: only index functions are asked; nest/rows.c makes the loops. */
+ * worth it. Invariant: only index functions matter; nest/rows.c makes the loops. */
 #include "jit/fuse/subgraph.h"
 
 /* So many rows at least, of so many points at least and so many bytes of results at most. */

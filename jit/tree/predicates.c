@@ -24,7 +24,7 @@ typedef struct Masks {
 	const Tree *t;
 	const Stmt *loop;
 	int64_t width;	  /* lanes of a vector */
-	bool asks;	  /* a condition that the lanes decide */
+	bool decides;	  /* there is a condition that lanes decide */
 	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
 } Masks;
 
@@ -121,7 +121,7 @@ static bool suits_condition(Masks *m, Node *c, bool under, bool *bounds)
 		bool varies = lanes_vary(m->t->ir, part[k], m->loop->axis);
 		suits = varies ? cond_interval(m->t->ir, part[k], m->loop->axis, &lo, &hi)
 			       : is_common(m, part[k]);
-		m->asks |= varies;
+		m->decides |= varies;
 	}
 	return suits;
 }
@@ -214,7 +214,7 @@ static bool suits(Masks *m, int64_t most)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
 			return false;
-	return m->asks;
+	return m->decides;
 }
 
 /* One vector from `first` on, of which `n` are iterations. */

@@ -1,6 +1,6 @@
-/* join.c - which equations become one kernel: greedily, in the order of the graph.
+/* group.c - which equations become one kernel: greedily, in the order of the graph.
  *
- * In: equations as they are after producers were taken in. Out: subgraphs in an order that can run.
+ * In: equations as they are after producers were inlined. Out: subgraphs in an order that can run.
  * Invariant: no path leads from a kernel around to itself. */
 #include "jit/fuse/internal.h"
 
@@ -63,7 +63,7 @@ static int group_of(const Fuse *f, const Node *t)
 }
 
 /* Could one kernel compute c with all of g? */
-static bool may_join(Fuse *f, const Group *g, Node *c)
+static bool may_group(Fuse *f, const Group *g, Node *c)
 {
 	Node *all[MEMBERS_MOST + 1];
 	Subgraph s = {.member = all, .nmember = g->nmember + 1};
@@ -72,15 +72,15 @@ static bool may_join(Fuse *f, const Group *g, Node *c)
 	return subgraph_rows(f->ir, &s);
 }
 
-/* What is asked of each group that c might join. */
-typedef struct Joining {
+/* What is known of an equation c and the groups that it might belong to. */
+typedef struct Candidate {
 	Node *c;
 	int nread;
 	Node **reads;
-	int8_t *own; /* of each: reads_own, 1 or -1; 0: not asked yet */
-} Joining;
+	int8_t *own; /* of each: reads_own, 1 or -1; 0: not known yet */
+} Candidate;
 
-static bool joining_own(Fuse *f, const Joining *j, int i)
+static bool candidate_own(Fuse *f, const Candidate *j, int i)
 {
 	if (!j->own[i])
 		j->own[i] = reads_own(f->ir, j->c, j->reads[i]) ? 1 : -1;
@@ -89,10 +89,11 @@ static bool joining_own(Fuse *f, const Joining *j, int i)
 
 /* Bytes that c need not move when it joins g; < 0 when it may not, with the reason, or when they
  * are no more than `most`. */
-static double join_saves(Fuse *f, int at, const Joining *joining, double most, const char **why)
+static double group_saves(Fuse *f, int at, const Candidate *candidate, double most,
+			  const char **why)
 {
-	Node *c = joining->c, *const *reads = joining->reads;
-	int nread = joining->nread;
+	Node *c = candidate->c, *const *reads = candidate->reads;
+	int nread = candidate->nread;
 	Group *g = &f->group[at];
 	const Node *main = g->member[0];
 	double saved = 0;
@@ -109,7 +110,7 @@ static double join_saves(Fuse *f, int at, const Joining *joining, double most, c
 		inputs += n;
 		for (int j = 0; j < n && comp_reduce(main) == RED_NONE; j++)
 			for (int i = 0; i < nread; i++)
-				if (theirs[j] == reads[i] && joining_own(f, joining, i))
+				if (theirs[j] == reads[i] && candidate_own(f, candidate, i))
 					saved += (double)tensor_bytes(reads[i]);
 	}
 	if (inputs > 2 * INPUTS_MOST)
@@ -118,7 +119,7 @@ static double join_saves(Fuse *f, int at, const Joining *joining, double most, c
 		int h = group_of(f, reads[i]);
 		if (h == at) {
 			*why = "reads a member at other elements";
-			if (!joining_own(f, joining, i))
+			if (!candidate_own(f, candidate, i))
 				return -1;
 			saved += (double)tensor_bytes(reads[i]);
 		} else if (h >= 0) {
@@ -128,7 +129,7 @@ static double join_saves(Fuse *f, int at, const Joining *joining, double most, c
 		}
 	}
 	*why = "shares nothing";
-	return saved > most && may_join(f, g, c) ? saved : -1;
+	return saved > most && may_group(f, g, c) ? saved : -1;
 }
 
 /* Bytes that c need not load when it runs row by row with group at; < 0 when it may not, or when
@@ -210,19 +211,19 @@ static void group_add(Fuse *f, Group *g, Node *c)
 	g->member[g->nmember++] = c;
 }
 
-static void join_one(Fuse *f, Node *c)
+static void group_one(Fuse *f, Node *c)
 {
 	Node **reads;
 	int nread = group_reads(f, c, &reads), best = -1;
 	double most = 0;
 	const char *why = "";
-	Joining joining = {c, nread, reads, arena_alloc(&f->ir->arena, (size_t)nread + 1)};
+	Candidate candidate = {c, nread, reads, arena_alloc(&f->ir->arena, (size_t)nread + 1)};
 	bool loop = c->op == OP_SCAN;
 	bool elementwise = !loop && comp_reduce(c) == RED_NONE && comp_is_dense(c);
 	if (loop)
 		best = scan_group(f, c);
 	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
-		double saved = join_saves(f, at, &joining, most, &why);
+		double saved = group_saves(f, at, &candidate, most, &why);
 		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
 			most = saved;
 			best = at;
@@ -240,9 +241,9 @@ static void join_one(Fuse *f, Node *c)
 	if (best < 0) {
 		best = f->ngroup++;
 		if (elementwise)
-			fuse_say(f, "join", c, 0, 0, 0, best ? why : "the first");
+			fuse_say(f, "fuse", c, 0, 0, 0, best ? why : "the first");
 	} else if (!loop) {
-		fuse_say(f, "join", c, most, 0, 1, rows ? "row by row" : "yes");
+		fuse_say(f, "fuse", c, most, 0, 1, rows ? "row by row" : "yes");
 	}
 	group_add(f, &f->group[best], c);
 	f->group_of[c->id] = best;
@@ -339,7 +340,7 @@ static Rank *rank_groups(Fuse *f)
 	return rank;
 }
 
-void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs)
+void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs)
 {
 	Node **order;
 	Arena *a = &f->ir->arena;
@@ -353,7 +354,7 @@ void fuse_join(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **sub
 	memset(f->group_of, -1, f->group_ids * sizeof *f->group_of);
 	for (int k = 0; k < n; k++)
 		if (order[k]->op != OP_INPUT)
-			join_one(f, order[k]);
+			group_one(f, order[k]);
 	for (int k = 0; k < nroot; k++)
 		needed[roots[k]->id] = true;
 	for (int k = 0; k < n; k++) {

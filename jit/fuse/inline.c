@@ -1,8 +1,8 @@
-/* take.c - elementwise equations are substituted into all their readers, where R says so.
+/* inline.c - elementwise equations are substituted into all their readers (inlined), where R says so.
  *
  * In: roots of a cleaned graph. Out: the equations as they are now, by the id of the old ones;
  * roots updated. Invariant: an equation whose readers compare it for equality stays. A sum of a few
- * points counts as elementwise where it is one residue's part of its readers. */
+ * points counts as elementwise where it is one phase's part of its readers. */
 #include "jit/fuse/internal.h"
 
 enum {
@@ -23,7 +23,7 @@ static bool is_contraction(Ir *ir, const Node *c)
 }
 
 /* The condition of a choice by a remainder, or NULL. */
-static Node *remainder_asked(const Node *e)
+static Node *remainder_compared(const Node *e)
 {
 	Node *c = e->op == OP_SELECT ? e->src[0] : NULL;
 	return c && c->op == OP_EQ && c->src[0]->op == OP_FLOORMOD && node_is_const(c->src[1])
@@ -41,10 +41,10 @@ typedef struct Shares {
 static double share_find(Shares *s, Node *e)
 {
 	double sum = 0, left = 1, *known = node_map_get(&s->known, e);
-	Node *c = remainder_asked(e), *key = e;
+	Node *c = remainder_compared(e), *key = e;
 	if (known)
 		return *known;
-	for (Node *by = c ? c->src[0] : NULL; c && c->src[0] == by; c = remainder_asked(e)) {
+	for (Node *by = c ? c->src[0] : NULL; c && c->src[0] == by; c = remainder_compared(e)) {
 		if (node_has(c, s->read))
 			break;
 		double part = 1 / (double)by->src[1]->u.i;
@@ -155,7 +155,7 @@ static const char *take_in_illegal(Fuse *f, Node *c, Node *now)
 	return NULL;
 }
 
-/* Is it one residue's part of all its readers? */
+/* Is it one phase's part of all its readers? */
 static bool is_part(Fuse *f, Node *c)
 {
 	bool part = f->uses[c->id] != NULL;
@@ -181,7 +181,7 @@ static int64_t points_each(const Node *c)
 }
 
 /* c (now `now`), a sum of few points, as an elementwise equation; NULL: it is none, or not one
- * residue's part. */
+ * phase's part. */
 static Node *write_out(Fuse *f, Node *c, const Node *now)
 {
 	Ir *ir = f->ir;
@@ -220,11 +220,11 @@ static bool near_readers(Fuse *f, Node *c)
 	return subgraph_rows_suit(f->ir, n, all, !f->dev->grid);
 }
 
-static bool decide_take_in(Fuse *f, Node *c, Node *now)
+static bool decide_inline(Fuse *f, Node *c, Node *now)
 {
 	const char *why = take_in_illegal(f, c, now);
 	if (why) {
-		fuse_say(f, "take in", c, 0, 0, 0, why);
+		fuse_say(f, "inline", c, 0, 0, 0, why);
 		return false;
 	}
 	Node **inputs, **theirs;
@@ -250,7 +250,7 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 		else if (ninput && compares_equal(f, u->reader, &r))
 			why = "a reader compares it for equality";
 		if (why) {
-			fuse_say(f, "take in", c, 0, 0, 0, why);
+			fuse_say(f, "inline", c, 0, 0, 0, why);
 			return false;
 		}
 		bytes += (double)tensor_bytes(
@@ -267,7 +267,7 @@ static bool decide_take_in(Fuse *f, Node *c, Node *now)
 	if (flops < 0 && near_readers(f, c))
 		bytes /= NEAR;
 	bool yes = fuse_reward(f, bytes, flops, 1) > 0;
-	fuse_say(f, "take in", c, bytes, flops, 1, yes ? "yes" : "no");
+	fuse_say(f, "inline", c, bytes, flops, 1, yes ? "yes" : "no");
 	return yes;
 }
 
@@ -285,9 +285,9 @@ static Node *substitute(Fuse *f, Node *e)
 		Node *now = f->now[t->id];
 		for (int d = 0; d < tensor_rank(t); d++) {
 			index[d] = node_replace(f->ir, read->src[1 + d], n, all.read, to);
-			axes[d] = f->taken[t->id] ? comp_axis(now, d) : NULL;
+			axes[d] = f->inlined[t->id] ? comp_axis(now, d) : NULL;
 		}
-		to[n] = f->taken[t->id]
+		to[n] = f->inlined[t->id]
 				? node_replace(f->ir, comp_body(now), tensor_rank(t), axes, index)
 				: node_read(f->ir, now, index);
 		all.read[n++] = read;
@@ -334,7 +334,7 @@ static void find_uses(Fuse *f, int n, Node *const *order)
 	}
 }
 
-void fuse_take_in(Fuse *f, int nroot, Node **roots)
+void fuse_inline(Fuse *f, int nroot, Node **roots)
 {
 	Node **order;
 	int n = graph_order(f->ir, nroot, roots, &order);
@@ -343,7 +343,7 @@ void fuse_take_in(Fuse *f, int nroot, Node **roots)
 	f->uses = arena_alloc(a, f->nid * sizeof *f->uses);
 	f->root = arena_alloc(a, f->nid);
 	f->now = arena_alloc(a, f->nid * sizeof *f->now);
-	f->taken = arena_alloc(a, f->nid);
+	f->inlined = arena_alloc(a, f->nid);
 	for (int k = 0; k < nroot; k++)
 		f->root[roots[k]->id] = true;
 	find_uses(f, n, order);
@@ -355,8 +355,8 @@ void fuse_take_in(Fuse *f, int nroot, Node **roots)
 			continue;
 		f->now[c->id] = rebuild(f, c);
 		Node *flat = write_out(f, c, f->now[c->id]);
-		f->taken[c->id] = decide_take_in(f, c, flat ? flat : f->now[c->id]);
-		if (flat && f->taken[c->id])
+		f->inlined[c->id] = decide_inline(f, c, flat ? flat : f->now[c->id]);
+		if (flat && f->inlined[c->id])
 			f->now[c->id] = flat;
 	}
 	for (int k = 0; k < nroot; k++)
