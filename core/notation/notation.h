@@ -42,6 +42,7 @@ void print_equation(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, 
  * and write, ten times as fast. */
 void print_equation_ranged(Text *out, Ir *ir, Node *c, const char *(*name)(void *user, Node *t),
 			   void *user);
+/* An expression of a loop tree, for people: axis number 7 is i7. */
 void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node *t), void *user);
 /* All equations that roots need, in order, one a line, with locals named T1, T2..; inputs by their
  * own names. The result names are rootname[i] (NULL: R, R_2..). A loop is a block of its variables

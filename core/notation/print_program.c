@@ -188,17 +188,8 @@ void print_expr(Text *out, Ir *ir, Node *e, const char *(*name)(void *user, Node
 	Printer p = {.out = out, .ir = ir, .name = name, .user = user};
 	Names none = {NULL, 0};
 
-	p.naxis = node_axes(ir, 1, &e, p.axis);
-	name_axes(&p, &none);
-	for (int i = 0; i < p.naxis; i++) /* the letter follows the axis' number */
-		for (int k = 0; k < i; k++)
-			if (p.axis[i]->u.i < p.axis[k]->u.i) {
-				Node *a = p.axis[i];
-				p.axis[i] = p.axis[k];
-				p.axis[k] = a;
-			}
 	print_find_values(&p, 1, &e, &none);
-	print_body(&p, e, LEVEL_CHOICE);
+	print_value(&p, e, LEVEL_CHOICE, NEED_NOTHING, e->type == RICCI_I64);
 	if (p.nvalue)
 		text_add(out, " with ");
 	print_values(&p, "; ");
