@@ -127,9 +127,11 @@ typedef struct ScheduleStep {
 	int axis;
 	int64_t arg;
 } ScheduleStep;
+/* Room for every axis and some splits to be moved and unrolled once. */
+enum { SCHEDULE_STEPS = 96 };
 typedef struct Schedule {
 	int n;
-	ScheduleStep step[32];
+	ScheduleStep step[SCHEDULE_STEPS];
 } Schedule;
 /* The default from the equation's structure first, then a handful of others worth trying; returns
  * the count. */

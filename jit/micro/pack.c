@@ -53,7 +53,8 @@ typedef struct TrimState {
 	int64_t origin, listed;
 	int64_t most[];
 } TrimState;
-_Static_assert(sizeof(TrimState) == ZERO_BLOCKS_STATE * sizeof(int64_t), "as generated code lays it out");
+_Static_assert(sizeof(TrimState) == ZERO_BLOCKS_STATE * sizeof(int64_t),
+	       "as generated code lays it out");
 
 /* The most that any row of the panel has of each condition; which of them fail for some of K. */
 static int64_t trim_failing(const int64_t *ts, int64_t ss, int64_t nc, const int64_t *rest,
@@ -75,10 +76,10 @@ static int64_t trim_failing(const int64_t *ts, int64_t ss, int64_t nc, const int
  * panel's rows, in state->list: places in A as in tables `place`, in B as in `seq`; a and b have
  * room for others. Conditions stand in tables as for PACK; rest[nc..] says how much suffices for
  * all of K. */
-static void ricci_zero_blocks(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk, int64_t nc,
-		       const int64_t *rest, int64_t rows, int64_t origin, int64_t depth,
-		       const int64_t *place, const int64_t *seq, int64_t *restrict a,
-		       int64_t *restrict b, TrimState *state)
+static void ricci_zero_blocks(const int64_t *ts, int64_t ss, const int64_t *tk, int64_t sk,
+			      int64_t nc, const int64_t *rest, int64_t rows, int64_t origin,
+			      int64_t depth, const int64_t *place, const int64_t *seq,
+			      int64_t *restrict a, int64_t *restrict b, TrimState *state)
 {
 	int64_t most[ZERO_BLOCKS_CONDITIONS], which[ZERO_BLOCKS_CONDITIONS], n = 0;
 	int64_t fails = trim_failing(ts, ss, nc, rest, rows, most, which);

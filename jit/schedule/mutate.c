@@ -81,6 +81,8 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 			p->axis = (int)random_below(state, (uint64_t)loops);
 		break;
 	case STEP_VECTORISE: /* and to the innermost place */
+		if (s->n == COUNT(s->step))
+			break;
 		p->axis = (int)random_below(state, (uint64_t)loops);
 		schedule_add(s, STEP_MOVE, p->axis, loops - 1);
 		swap_steps(s, (int)(p - s->step), s->n - 1);
@@ -100,7 +102,7 @@ static void remove_step(Schedule *s, uint64_t *state)
 /* Before the last step, which is usually the number of parallel loops. */
 static void insert_step(Schedule *s, int loops, uint64_t *state)
 {
-	static const StepKind kind[] = {STEP_SPLIT, STEP_MOVE,	 STEP_UNROLL, STEP_MOVE,
+	static const StepKind kind[] = {STEP_SPLIT,	 STEP_MOVE,    STEP_UNROLL, STEP_MOVE,
 					STEP_CACHE_READ, STEP_RFACTOR, STEP_STREAM, STEP_CARRY};
 	StepKind k = kind[random_below(state, COUNT(kind))];
 	int axis = (int)random_below(state, (uint64_t)loops);
@@ -108,8 +110,8 @@ static void insert_step(Schedule *s, int loops, uint64_t *state)
 		      : k == STEP_MOVE || k == STEP_CACHE_READ
 			      ? (int64_t)random_below(state, (uint64_t)loops)
 		      : k == STEP_RFACTOR ? 1
-		      : k == STEP_STREAM ? INT64_C(1) << random_below(state, 26)
-					 : 0;
+		      : k == STEP_STREAM  ? INT64_C(1) << random_below(state, 26)
+					  : 0;
 	int last = s->n - 1;
 	if (s->n == COUNT(s->step))
 		return;

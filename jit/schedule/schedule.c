@@ -1,6 +1,7 @@
 /* schedule.c - schedules as text. Invariant: print and parse are inverse. */
 #include "jit/schedule/schedule.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,8 +89,8 @@ int schedule_parse(const char *text, Schedule *s, Error *err)
 
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg)
 {
-	if (s->n < COUNT(s->step))
-		s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
+	assert(s->n < COUNT(s->step));
+	s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
 }
 
 bool schedule_is_new(const Schedule *offers, int n)

@@ -74,8 +74,9 @@ static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
 static void take_note(Take *k, Node *read, const Node *tensor, Node *const *index)
 {
 	Problem *p = k->p;
-	if (k->nmember > 0 || p->nread == PROBLEM_MAX_READS)
+	if (k->nmember > 0)
 		return;
+	p->read = arena_grow(&k->p->ir->arena, p->read, p->nread, &p->read_room, sizeof *p->read);
 	ProblemRead *r = &p->read[p->nread++];
 	r->read = read;
 	r->rank = tensor_rank(tensor);

@@ -9,7 +9,6 @@
  * Spatial axes come first, by falling stride of the output; then the reduced ones. `result` stands
  * for main's finished value in the members' values. */
 #define PROBLEM_MAX_MEMBERS 64
-#define PROBLEM_MAX_READS   32
 /* A read of main's body as it was written: dimension by dimension. Where axes were merged a
  * dimension may run past its end; the flat index is right. */
 typedef struct ProblemRead {
@@ -30,8 +29,8 @@ typedef struct Problem {
 	bool partial; /* one-to-one, but not every element is written: fill first */
 	bool row;     /* a row's share of a subgraph: it has no parts of its own */
 	Node *body, *result;
-	int nread; /* the first PROBLEM_MAX_READS of the body */
-	ProblemRead read[PROBLEM_MAX_READS];
+	int nread, read_room; /* of the body */
+	ProblemRead *read;
 	Node *index; /* main's flat left side over its axes */
 	int nout;    /* members that are stored, main included where it is */
 	Node *out[PROBLEM_MAX_MEMBERS], *out_index[PROBLEM_MAX_MEMBERS],

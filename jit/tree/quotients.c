@@ -6,6 +6,8 @@
  * same points; spatial axes stay in the order of the output. */
 #include "jit/tree/problem.h"
 
+#include <string.h>
+
 typedef struct Found {
 	const Problem *p;
 	int axis; /* -1: none */
@@ -56,6 +58,10 @@ Problem *problem_cut(const Problem *p)
 		return NULL;
 	Problem *own = arena_alloc(&p->ir->arena, sizeof *own);
 	*own = *p;
+	own->read = arena_alloc(&p->ir->arena, (size_t)(p->nread + 1) * sizeof *own->read);
+	if (p->nread)
+		memcpy(own->read, p->read, (size_t)p->nread * sizeof *own->read);
+	own->read_room = p->nread + 1;
 	f.p = own;
 	for (; f.axis >= 0 && own->naxis < COMP_MAX_AXES; find(&f)) {
 		cut(own, f.axis, f.divisor);

@@ -363,9 +363,10 @@ static void check_blocks(const char *backend, int wanted)
 			check_misfit(t, "tensorise 0; block 2 16; rfactor 2; share 2",
 				     "schedule: panels can't be shared, nor operands be copied, "
 				     "where K is in pieces");
-			check_misfit(t, "tensorise 8",
-				     "schedule: transposed copies are for operands that are plain reads "
-				     "without conditions, with lanes apart in memory");
+			check_misfit(
+				t, "tensorise 8",
+				"schedule: transposed copies are for operands that are plain reads "
+				"without conditions, with lanes apart in memory");
 			check_misfit(t, "tensorise 4",
 				     "schedule: padded copies are for operands that are plain "
 				     "reads under conditions on the read's indices");
@@ -383,10 +384,11 @@ static void check_blocks(const char *backend, int wanted)
 				schedule_add(s, STEP_BLOCK, d, 1 + (int)(harness_random() * 80));
 			int share = (int)(harness_random() * 4);
 			schedule_add(s, STEP_SHARE, 0, share);
-			schedule_add(s, STEP_RFACTOR, 0,
-				     share || s->step[0].arg & (TENSORISE_PADDED | TENSORISE_TRANSPOSED)
-					     ? 1
-					     : 1 + (int)(harness_random() * 5));
+			schedule_add(
+				s, STEP_RFACTOR, 0,
+				share || s->step[0].arg & (TENSORISE_PADDED | TENSORISE_TRANSPOSED)
+					? 1
+					: 1 + (int)(harness_random() * 5));
 			schedule_add(s, STEP_UNPACKED, 0,
 				     t->noffer % 4 - 1 > 0 ? t->noffer % 4 - 1 : 0);
 			for (int last = s->n - 1; !fits(t, s) && last > 4; last -= 2)
