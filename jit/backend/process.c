@@ -170,6 +170,12 @@ static int child_wait(pid_t child, double end)
 	}
 }
 
+static int cannot_run(const char *path, int number, Error *err)
+{
+	int code = number == ENOMEM ? RICCI_ENOMEM : RICCI_ECOMPILE;
+	return error_set(err, code, "can't run %s: %s", path, strerror(number));
+}
+
 int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
 		Error *err)
 {
@@ -177,12 +183,12 @@ int process_run(const char *path, const char *const *arg, int folder, double sec
 	pid_t child;
 	double end = clock_seconds() + seconds;
 	if (pipe2(pipes, O_CLOEXEC))
-		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(errno));
+		return cannot_run(path, errno, err);
 	int bad = spawn(&child, path, arg, folder, pipes[1]);
 	close(pipes[1]);
 	if (bad) {
 		close(pipes[0]);
-		return error_set(err, RICCI_ECOMPILE, "can't run %s: %s", path, strerror(bad));
+		return cannot_run(path, bad, err);
 	}
 	limit_time(child, seconds);
 	bool late = !listen_until(pipes[0], end, said);
