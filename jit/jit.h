@@ -164,23 +164,27 @@ void library_rehearse(void);
 /* ---- kernels (lower.c, kernel.c, emit/, backend/) ---- */
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
-	void *scratch;	     /* the calling thread's, 64-byte aligned, Kernel.scratch bytes */
-	void *shared;	     /* all threads', the same, Kernel.shared bytes */
+	void *scratch;	     /* the calling thread's, 64-byte aligned */
+	void *shared;	     /* all threads', the same */
 	const struct Kernel
 		*kernel; /* the one that runs (interp and nvrtc find their module here) */
 	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
 } KernelEnv;
-/* Runs parts begin..end-1 of Kernel.parts independent ones. buf: inputs in Subgraph.input order,
+/* Runs parts begin..end-1, all of one phase. buf: inputs in Subgraph.input order,
  * then stored members. */
 typedef void KernelFn(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end);
 typedef struct Backend Backend;
+/* What a launch does: phases one after the other, between which all threads meet. A phase's parts may
+ * run in any order. */
+enum { KERNEL_PHASES = 8 };
+typedef struct KernelShape {
+	int64_t parts;		      /* of all phases */
+	int64_t later[KERNEL_PHASES]; /* the first part of each phase but the first; 0: no more */
+	size_t scratch, shared;	      /* bytes: of each thread, of all */
+} KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
-	int64_t parts;
-	int64_t first; /* the others begin when so many of the parts are done; 0: all are alike */
-	size_t scratch, shared;
-	bool clear; /* scatter: the caller need not do anything; the kernel fills the identity
-		       itself in part 0 and parts == 1 */
+	KernelShape shape;
 	const Backend *backend;
 	void *module; /* the backend's: code memory */
 	char *source; /* emitted text (NULL for interp) */
@@ -207,13 +211,24 @@ bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they 
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 
-/* The parts of phase 0 or 1, which may run in any order; false: there is no such phase. */
+/* The parts of a phase, counted from 0; false: there is no such phase. */
 static inline bool kernel_phase(const Kernel *k, int phase, int64_t *begin, int64_t *end)
 {
-	*begin = phase ? k->first : 0;
-	*end = phase || !k->first ? k->parts : k->first;
-	return phase == 0 || k->first > 0;
+	const KernelShape *s = &k->shape;
+	*begin = phase ? s->later[phase - 1] : 0;
+	*end = s->later[phase] ? s->later[phase] : s->parts;
+	return phase == 0 || *begin > 0;
 }
+
+static inline int kernel_phases(const Kernel *k)
+{
+	int n = 1;
+	while (k->shape.later[n - 1])
+		n++;
+	return n;
+}
+/* Of a kernel that was kept: are its phases in order, and its memory less than all there is? */
+bool kernel_shape_sound(const KernelShape *s);
 
 /* Lowers and emits: source, parts, scratch; not compiled yet. interp kernels are ready at once.
  * NULL on error. */

@@ -28,9 +28,20 @@ Kernel *kernel_new(const Backend *b, Error *err)
 		return NULL;
 	}
 	k->backend = b;
-	k->parts = 1;
+	k->shape.parts = 1;
 	k->refs = 1;
 	return k;
+}
+
+bool kernel_shape_sound(const KernelShape *s)
+{
+	int64_t begin = 0;
+	int k = 0;
+	for (; k < KERNEL_PHASES && s->later[k]; begin = s->later[k++])
+		if (s->later[k] <= begin)
+			return false;
+	return k < KERNEL_PHASES && begin < s->parts && s->scratch < SIZE_MAX / 2 &&
+	       s->shared < SIZE_MAX / 2;
 }
 
 int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)

@@ -55,13 +55,13 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	else if (code)
 		error_set(err, code, "%s", ir->err.text);
 	else if (caps->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
-		code = lower_nest(p, &(Schedule){0}, target, caps, err);
+		code = lower_nest(p, &(Schedule){0}, caps, err);
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (has_step(s, STEP_TENSORISE))
 		code = lower_contract(p, s, target, caps, err);
 	else
-		code = lower_nest(p, s, target, caps, err);
+		code = lower_nest(p, s, caps, err);
 	if (!code) {
 		if (caps->specialises) {
 			lower_wraps(tree, tree->root);
@@ -72,11 +72,7 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		dump_tree(tree);
 		code = emit_tree(out, texts, tree, d, "kernel_0", err);
 	}
-	k->parts = tree->parts;
-	k->first = tree->first;
-	k->scratch = tree->scratch;
-	k->shared = tree->shared;
-	k->clear = p->scatter;
+	k->shape = tree->shape;
 	IR_LEAVE(ir);
 	return code;
 }

@@ -6,9 +6,14 @@
 #include "jit/schedule/schedule.h"
 #include "jit/tree/problem.h"
 
-/* problem + schedule -> tree->root, parts, scratch. 0 or an error. */
-int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
-	       Error *err);
+/* problem + schedule -> the phases of a kernel. 0 or an error. */
+int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
+/* The same as a piece of another tree, in whose loops it may stand: buffers to allocate around it,
+ * and its statements. The schedule has no parallel loops. */
+typedef struct Piece {
+	Stmt *alloc, *body;
+} Piece;
+int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *out, Error *err);
 /* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
 void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s);
 /* Do the schedules offered for p carry its reduction from one result to the next? */

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include "runtime/folder.h"
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef RICCI_CODE
@@ -59,10 +60,12 @@ static void kept_print(Text *t, const Line *l)
 {
 	const Kernel *k = l->best;
 
-	text_add(t, "kernel %s %lld %lld %zu %zu %d %.9g %d\nobject %s %d %d\nschedule ",
-		 k->backend->name, (long long)k->parts, (long long)k->first, k->scratch, k->shared,
-		 k->clear, l->seconds, l->offered, *l->origin.object ? l->origin.object : "-",
-		 l->origin.index, l->origin.count);
+	text_add(t, "kernel %s %zu %zu %lld", k->backend->name, k->shape.scratch, k->shape.shared,
+		 (long long)k->shape.parts);
+	for (int i = 0; k->shape.later[i]; i++)
+		text_add(t, " %lld", (long long)k->shape.later[i]);
+	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", l->seconds, l->offered,
+		 *l->origin.object ? l->origin.object : "-", l->origin.index, l->origin.count);
 	schedule_print(t, &k->schedule);
 	text_add(t, "\n");
 }
@@ -88,17 +91,29 @@ bool disk_store(Line *l)
 	return good;
 }
 
+/* The numbers up to the line's end; NULL: not so many. */
+static char *phases_parse(char *s, KernelShape *k)
+{
+	int n = 0;
+
+	k->parts = strtoll(s, &s, 10);
+	for (; *s == ' ' && n < KERNEL_PHASES - 1; n++)
+		k->later[n] = strtoll(s, &s, 10);
+	return *s == '\n' ? s : NULL;
+}
+
 /* The part after the key. */
 static bool kept_parse(char *s, Kept *k)
 {
 	char backend[32], object[sizeof k->origin.object];
-	long long parts, first;
-	int clear, used = 0;
 	char *line;
+	int used = 0;
 
-	if (sscanf(s, "kernel %31s %lld %lld %zu %zu %d %lf %d object %47s %d %d%n", backend,
-		   &parts, &first, &k->scratch, &k->shared, &clear, &k->seconds, &k->offered,
-		   object, &k->origin.index, &k->origin.count, &used) != 11)
+	if (sscanf(s, "kernel %31s %zu %zu%n", backend, &k->shape.scratch, &k->shape.shared,
+		   &used) != 3 ||
+	    !(s = phases_parse(s + used, &k->shape)) ||
+	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
+		   &k->origin.index, &k->origin.count, &used) != 5)
 		return false;
 	line = strstr(s + used, "\nschedule ");
 	if (line != s + used)
@@ -107,11 +122,8 @@ static bool kept_parse(char *s, Kept *k)
 	line[strcspn(line, "\n")] = 0;
 	if (strcmp(object, "-"))
 		memcpy(k->origin.object, object, sizeof object);
-	k->parts = parts;
-	k->first = first;
-	k->clear = clear != 0;
 	k->backend = backend_find(backend);
-	return k->backend && parts > 0 && first >= 0 && first < parts && k->origin.index >= 0 &&
+	return k->backend && kernel_shape_sound(&k->shape) && k->origin.index >= 0 &&
 	       k->origin.index <= k->origin.count && k->origin.count <= 4096 &&
 	       schedule_parse(line, &k->schedule, NULL) == 0 && schedule_available(&k->schedule);
 }
@@ -156,11 +168,7 @@ static Kernel *kept_kernel(const Kept *k)
 	if (n) {
 		n->backend = k->backend;
 		n->schedule = k->schedule;
-		n->parts = k->parts;
-		n->first = k->first;
-		n->scratch = k->scratch;
-		n->shared = k->shared;
-		n->clear = k->clear;
+		n->shape = k->shape;
 		n->refs = 1;
 	}
 	return n;

@@ -117,7 +117,7 @@ static int numbers_draw(Storage *st, uint64_t seed, Pool *pool, Error *err)
 			  .seed = seed,
 			  .step = UINT64_MAX};
 	Kernel k = {.run = constant ? fill_parts : draw_parts,
-		    .parts = (tensor_size(st->node) + PART - 1) / PART};
+		    .shape.parts = (tensor_size(st->node) + PART - 1) / PART};
 	void *buf[] = {st, &d, &bound};
 
 	if (constant && in->a == 0 && !signbit(in->a))

@@ -37,7 +37,7 @@ static void times_report(const Program *p, int runs, const Pool *pool, const Eva
 			continue;
 		const Task *t = r->line->task;
 		const char *text = strstr(t->text, "\nkeep "), *local = strstr(t->text, "\nlocal ");
-		bool wide = r->wide && r->kernel->parts > 1;
+		bool wide = r->wide && r->kernel->shape.parts > 1;
 		KernelTime k = {.text = (text && (!local || text < local) ? text : local) + 1,
 				.backend = r->kernel->backend,
 				.schedule = &r->kernel->schedule,

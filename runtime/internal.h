@@ -227,9 +227,7 @@ typedef struct Kept {
 	const Backend *backend;
 	Schedule schedule;
 	Origin origin;
-	int64_t parts, first;
-	size_t scratch, shared;
-	bool clear;
+	KernelShape shape;
 	double seconds;
 	int offered;
 } Kept;

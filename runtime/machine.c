@@ -160,7 +160,7 @@ static void probe_parts(void *const *buf, const KernelEnv *env, int64_t begin, i
 
 static double probe_once(Pool *pool, Probe *p, int64_t parts)
 {
-	Kernel k = {.run = probe_parts, .parts = parts};
+	Kernel k = {.run = probe_parts, .shape.parts = parts};
 	void *buf[1] = {p};
 	double t = clock_seconds();
 

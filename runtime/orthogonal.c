@@ -82,8 +82,8 @@ static int orthonormal(Vectors *m, Pool *pool, Error *err)
 				subtract(vector(m, j), vector(m, k), m->length);
 		}
 		Kernel k = {.run = subtract_block,
-			    .parts = (m->count - m->to + m->part - 1) / m->part};
-		if (k.parts)
+			    .shape.parts = (m->count - m->to + m->part - 1) / m->part};
+		if (k.shape.parts)
 			code = pool_run(pool, &k, (void *[]){m}, 0, 0, err);
 	}
 	return code;

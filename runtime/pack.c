@@ -18,10 +18,8 @@ typedef struct PackHead {
 } PackHead;
 typedef struct PackKernel {
 	uint64_t key[2];
-	int64_t parts, first;
-	uint64_t scratch, shared;
-	uint32_t clear, object; /* its object's number, and which of that one's functions it is */
-	uint32_t index, unused;
+	KernelShape shape;
+	uint32_t object, index; /* its object's number, and which of that one's functions it is */
 } PackKernel;
 typedef struct PackObject {
 	uint64_t offset, bytes, functions;
@@ -144,11 +142,7 @@ static int batch_write(Writing *w, int at, int n)
 
 		code = verify_within(t, k[i], NULL, true, verify_seconds(t), w->err);
 		task_key(t, e->key);
-		e->parts = k[i]->parts;
-		e->first = k[i]->first;
-		e->scratch = k[i]->scratch;
-		e->shared = k[i]->shared;
-		e->clear = k[i]->clear;
+		e->shape = k[i]->shape;
 		e->object = (uint32_t)w->nobject;
 		e->index = (uint32_t)i;
 	}
@@ -216,21 +210,14 @@ static Kernel *entry_kernel(const PackKernel *e)
 	Kernel *k = mem_zalloc(sizeof *k);
 
 	if (k)
-		*k = (Kernel){.backend = backend_find("cc"),
-			      .parts = e->parts,
-			      .first = e->first,
-			      .scratch = e->scratch,
-			      .shared = e->shared,
-			      .clear = e->clear != 0,
-			      .refs = 1};
+		*k = (Kernel){.backend = backend_find("cc"), .shape = e->shape, .refs = 1};
 	return k;
 }
 
 static bool pack_entry_sound(const PackKernel *e, const PackObject *object, uint64_t objects)
 {
-	return e->object < objects && e->index < object[e->object].functions && e->parts > 0 &&
-	       e->first >= 0 && e->first < e->parts && e->scratch < SIZE_MAX / 2 &&
-	       e->shared < SIZE_MAX / 2;
+	return e->object < objects && e->index < object[e->object].functions &&
+	       kernel_shape_sound(&e->shape);
 }
 
 /* The kernels of object `number`: as many entries as it has functions, in their order. */

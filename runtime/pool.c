@@ -280,20 +280,19 @@ static void pool_phase(Pool *p, int threads, int64_t begin, int64_t end)
 int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *rs, bool wide,
 		Error *err)
 {
-	int threads = wide && k->parts > 1 ? p->n : 1, code = 0;
+	int threads = wide && k->shape.parts > 1 ? p->n : 1, code = 0;
 	int64_t begin, end;
 
 	pthread_mutex_lock(&p->use);
-	code = reserve(&p->shared, &p->shared_room, k->shared, err);
+	code = reserve(&p->shared, &p->shared_room, k->shape.shared, err);
 	for (int i = 0; i < threads && !code; i++)
-		code = reserve(&p->worker[i].scratch, &p->worker[i].room, k->scratch, err);
+		code = reserve(&p->worker[i].scratch, &p->worker[i].room, k->shape.scratch, err);
 	if (!code) {
 		p->kernel = k;
 		p->buf = buf;
 		p->rs = *rs;
-		for (int phase = 0; phase < 2; phase++)
-			if (kernel_phase(k, phase, &begin, &end))
-				pool_phase(p, threads, begin, end);
+		for (int phase = 0; kernel_phase(k, phase, &begin, &end); phase++)
+			pool_phase(p, threads, begin, end);
 		code = pool_error(p, threads, err);
 	}
 	pthread_mutex_unlock(&p->use);

@@ -52,8 +52,8 @@ bool trial_large(const Task *t)
 
 static size_t fence_bytes(const Trial *v, int i)
 {
-	return i == v->nbuf		      ? v->kernel->shared
-	       : i <= v->nbuf + TRIAL_WORKERS ? v->kernel->scratch
+	return i == v->nbuf		      ? v->kernel->shape.shared
+	       : i <= v->nbuf + TRIAL_WORKERS ? v->kernel->shape.scratch
 					      : sizeof(TrialState);
 }
 
@@ -111,7 +111,7 @@ int trial_new(Trial *v, const Task *t, const Kernel *k, bool isolated, const Sam
 	*v = (Trial){.task = t,
 		     .kernel = k,
 		     .nbuf = n,
-		     .workers = k->parts > 1 ? TRIAL_WORKERS : 1,
+		     .workers = k->shape.parts > 1 ? TRIAL_WORKERS : 1,
 		     .isolated = isolated && !backend_grid(k->backend)};
 	v->fence = mem_zalloc((size_t)nfence * sizeof *v->fence);
 	v->buf = mem_zalloc(((size_t)n + 1) * sizeof *v->buf);
@@ -223,7 +223,7 @@ static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, 
 		int64_t at = begin + piece * (order == TRIAL_BACKWARDS ? n - 1 - i : i);
 		int64_t to = at + piece < end ? at + piece : end;
 
-		if (v->kernel->shared)
+		if (v->kernel->shape.shared)
 			part_alone(v, env, at, to);
 		else if (n <= STACKS || i % (n / STACKS) == 0)
 			kernel_poisoned(v, env, at, to);
@@ -235,7 +235,7 @@ static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, 
 /* Waits for the other children: at a run's beginning, and between its phases. */
 static void children_meet(const Trial *v, uint32_t run, int phase)
 {
-	uint32_t meetings = v->kernel->first ? 2 : 1, met;
+	uint32_t meetings = (uint32_t)kernel_phases(v->kernel), met;
 	uint32_t all = (uint32_t)v->workers * (meetings * (run - 1) + (uint32_t)phase + 1);
 
 	if (!v->isolated)
@@ -252,12 +252,11 @@ static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder or
 	KernelEnv env = {7,	    3,	 v->fence[v->nbuf + 1 + w].data, v->fence[v->nbuf].data,
 			 v->kernel, NULL};
 
-	for (int phase = 0; phase < 2; phase++) {
-		int64_t begin, end, half;
+	int64_t begin, end;
 
-		if (!kernel_phase(v->kernel, phase, &begin, &end))
-			continue;
-		half = begin + (end - begin) / 2;
+	for (int phase = 0; kernel_phase(v->kernel, phase, &begin, &end); phase++) {
+		int64_t half = begin + (end - begin) / 2;
+
 		children_meet(v, run, phase);
 		if (n > 1 && order == TRIAL_TOGETHER)
 			phase_run(v, &env, w ? half : begin, w ? end : half);
@@ -464,8 +463,9 @@ static void trial_here(Trial *v, TrialOrder order)
 {
 	Here h = {v, order};
 	pthread_t second;
-	bool two = order == TRIAL_TOGETHER && v->kernel->parts > 1 && !v->kernel->first &&
-		   !backend_grid(v->kernel->backend) && thread_start(&second, here_main, &h) == 0;
+	bool two = order == TRIAL_TOGETHER && v->kernel->shape.parts > 1 &&
+		   kernel_phases(v->kernel) == 1 && !backend_grid(v->kernel->backend) &&
+		   thread_start(&second, here_main, &h) == 0;
 
 	worker_run(v, 0, two ? v->workers : 1, v->runs, order);
 	if (two)

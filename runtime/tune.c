@@ -242,7 +242,7 @@ static bool schedule_next(Tuned *u, const Strategy *how, Schedule *out)
 /* Was the same text made of another schedule? Blocks beyond an extent, for one, are all alike. */
 static bool source_seen(Tuned *u, const Kernel *k)
 {
-	uint64_t hash = hash_bytes(k->source, strlen(k->source), (uint64_t)k->parts);
+	uint64_t hash = hash_bytes(k->source, strlen(k->source), (uint64_t)k->shape.parts);
 
 	for (int i = 0; i < u->nseen && i < SEEN; i++)
 		if (u->seen[i] == hash)

@@ -2,6 +2,7 @@
  * folder (folder.c). */
 #include "runtime/internal.h"
 #include "runtime/folder.h"
+#include <stdlib.h>
 #include <string.h>
 
 static void entry_field(const char *s, const char *name, char *out, size_t n)
@@ -19,8 +20,7 @@ static void entry_field(const char *s, const char *name, char *out, size_t n)
 
 static bool list_one(void *user, const File *f)
 {
-	char kernel[200], schedule[400], what[200], *s;
-	double seconds = 0;
+	char kernel[200], took[200], schedule[400], what[200], *s;
 	size_t n;
 
 	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->name, &n)))
@@ -28,9 +28,9 @@ static bool list_one(void *user, const File *f)
 	entry_field(s, "kernel", kernel, sizeof kernel);
 	entry_field(s, "schedule", schedule, sizeof schedule);
 	entry_field(s, "for", what, sizeof what);
-	sscanf(kernel, "%*s %*s %*s %*s %*s %*s %lf", &seconds);
+	entry_field(s, "time", took, sizeof took);
 	fprintf(user, "%.16s  %-5.*s %10.3f us  (%s)  %s\n", f->name, (int)strcspn(kernel, " "),
-		kernel, 1e6 * seconds, what, schedule);
+		kernel, 1e6 * strtod(took, NULL), what, schedule);
 	mem_free(s);
 	return true;
 }

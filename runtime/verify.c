@@ -58,9 +58,12 @@ static int judge_reference(Trial *v, const Sample *s, const Judging *how, const 
 	int in = t->sub.ninput, code = trial_room_kept(v, err);
 	void **buf = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *buf);
 	Windows *windows = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *windows);
-	KernelEnv env = {
-		7,	   3,	buffer_new(reference->scratch), buffer_new(reference->shared),
-		reference, NULL};
+	KernelEnv env = {7,
+			 3,
+			 buffer_new(reference->shape.scratch),
+			 buffer_new(reference->shape.shared),
+			 reference,
+			 NULL};
 
 	if (!code && !(buf && windows && env.scratch && env.shared))
 		code = error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
@@ -70,7 +73,7 @@ static int judge_reference(Trial *v, const Sample *s, const Judging *how, const 
 			windows[i - in] = (Windows){v->fence[i].nwindow, v->fence[i].window};
 	}
 	if (!code) {
-		reference->run(buf, &env, 0, reference->parts);
+		reference->run(buf, &env, 0, reference->shape.parts);
 		code = results_compare(t, s, how, v->buf, v->buf + in, buf + in, windows, err);
 	}
 	mem_free(buf);

@@ -160,7 +160,7 @@ static int buffers_run(const Kernel *k, void *const *buf, const KernelEnv *env, 
 	}
 	argument[k->nbuf] = &seed;
 	argument[k->nbuf + 1] = &step;
-	unsigned blocks = (k->parts + THREADS - 1) / THREADS;
+	unsigned blocks = (k->shape.parts + THREADS - 1) / THREADS;
 	if (!bad)
 		bad = driver_call(cuda.launch(m->function, blocks, 1, 1, THREADS, 1, 1, 0, NULL,
 					      argument, NULL),

@@ -188,8 +188,7 @@ static void set_part(Product *q, Tree *t)
 	Ir *ir = c->ir;
 	const IndexGroup *group[3] = {&c->m, &c->n, &c->batch};
 	int64_t blocks = q->nmc * q->nnc, below = (int64_t)other_points(q);
-	t->parts = blocks * below;
-	q->part = tree_axis(t, t->parts);
+	q->part = tree_axis(t, blocks * below);
 	Node *block = node_floormod(ir, q->part, blocks),
 	     *point = node_floordiv(ir, q->part, blocks);
 	Node *i = node_scale(ir, node_floordiv(ir, block, q->nnc), q->mc);
@@ -293,6 +292,7 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	Stmt *body = multiply(q, t);
 	if (!q->direct)
 		body = stmt_seq(body, store(q, t));
-	t->root = stmt_loop(t, HOW_PARALLEL, q->part, NULL, NULL, body);
+	phase_section(t, q->part, body);
+	phases_finish(t, NULL, NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }

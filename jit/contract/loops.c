@@ -5,10 +5,10 @@
  *			against A's
  *		store C through the members, where tiles are not stored straight
  *
- * A plain read as A may stay unpacked. Operands of which many parts use the same panels
- * may be packed before, once, in a phase of parts of its own, into shared memory. Where blocks are
- * few and K is long, parts are pieces of K too: they leave their sums in shared memory, and a second
- * phase adds them up in the order of K and stores. */
+ * A plain read as A may stay unpacked. Operands of which many parts use the same panels may be packed
+ * before, once, into shared memory, in a phase of their own. Where blocks are few and K is long, parts
+ * are pieces of K too: they leave their sums in shared memory, and one more phase adds them up in the
+ * order of K and stores. */
 #include "jit/contract/internal.h"
 
 enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15, LINE = 64 };
@@ -75,10 +75,6 @@ static int check(Contract *c, const Blocking *h, Error *err)
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the sums of %lld pieces of K are too large",
 				 (long long)h->pieces);
-	if (h->pieces > 1 && (h->a_shared || h->b_shared || contract_copies(c)))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: panels can't be shared, nor operands be copied, where "
-				 "K is in pieces");
 	if ((h->a_shared && (h->unpacked_a || !contract_shares(c, false))) ||
 	    (h->b_shared && (h->unpacked_b || !contract_shares(c, true))))
 		return error_set(err, RICCI_EINVAL,
@@ -248,6 +244,16 @@ static bool stores_straight(Contract *c, Blocking *h)
 	return true;
 }
 
+/* This part is of block (m, n) at a point of the batch. */
+static void set_block(Contract *c, Blocking *h, Node *point, Node *m, Node *n)
+{
+	Node *zero = contract_int(c, 0);
+	c->setup = NULL;
+	block_set(c, h, point, m, n, zero, contract_int(c, h->mc));
+	h->a_at = h->a_shared ? shared_place(c, h, false, point, m, zero) : zero;
+	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
+}
+
 /* Part number `part` of a sum over all of K: its block is stored at once. */
 static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 {
@@ -255,9 +261,7 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 	Node *mn = node_floormod(ir, part, h->nmc * h->nnc), *zero = contract_int(c, 0);
 	Node *point = node_floordiv(ir, part, h->nmc * h->nnc);
 	Node *m = node_floordiv(ir, mn, h->nnc), *n = node_floormod(ir, mn, h->nnc);
-	block_set(c, h, point, m, n, zero, contract_int(c, h->mc));
-	h->a_at = h->a_shared ? shared_place(c, h, false, point, m, zero) : zero;
-	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
+	set_block(c, h, point, m, n);
 	if (stores_straight(c, h))
 		return with_tables(c, multiply(c, h, zero));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mc));
@@ -266,67 +270,47 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 	return with_tables(c, stmt_seq(sums, block_store(c, h)));
 }
 
-/* What comes before: padded copies, transposed ones, blocks of shared panels. */
-enum { TRANSPOSED = CONTRACT_MAX_COPIES, SHARED = 2 * CONTRACT_MAX_COPIES, BEFORE = SHARED + 2 };
-
-static int64_t before_count(const Contract *c, const Blocking *h, int what)
+/* What parts need that are made for all of them at once: padded copies, transposed ones, shared
+ * panels; a phase of their own. */
+static void copies_phases(Contract *c, Blocking *h)
 {
-	if (what >= SHARED)
-		return shared_blocks(c, h, what > SHARED);
-	if (what >= TRANSPOSED)
-		return what - TRANSPOSED < c->ntransposed
-			       ? transposed_copy_parts(&c->transposed[what - TRANSPOSED])
-			       : 0;
-	return what < c->npadded ? padded_copy_parts(&c->padded[what]) : 0;
-}
-
-static Stmt *before_part(Contract *c, Blocking *h, int what, Node *part)
-{
-	if (what >= SHARED)
-		return shared_part(c, h, what > SHARED, part);
-	return what >= TRANSPOSED ? transposed_copy_fill(c, &c->transposed[what - TRANSPOSED], part)
-				  : padded_copy_fill(c, &c->padded[what], part);
-}
-
-/* Sets how many parts there are. The remainders say to the bounds what the conditions say. */
-static Stmt *whole_parts(Contract *c, Blocking *h, Node **part)
-{
-	Ir *ir = c->ir;
-	Tree *t = c->t;
-	int64_t whole = c->batch.extent * h->nmc * h->nnc, from[BEFORE + 1] = {0};
-	for (int k = 0; k < BEFORE; k++)
-		from[k + 1] = from[k] + before_count(c, h, k);
-	t->first = from[BEFORE];
-	t->parts = t->first + whole;
-	*part = tree_axis(t, t->parts);
-	Node *mine = node_sub(ir, *part, contract_int(c, t->first));
-	Stmt *body = whole_part(c, h, node_floormod(ir, mine, whole));
-	for (int k = BEFORE - 1; k >= 0; k--) {
-		int64_t n = from[k + 1] - from[k];
-		if (!n)
-			continue;
-		mine = node_floormod(ir, node_sub(ir, *part, contract_int(c, from[k])), n);
-		body = stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, from[k + 1])),
-			       before_part(c, h, k, mine), body);
+	for (int k = 0; k < c->npadded; k++) {
+		Node *part = tree_axis(c->t, padded_copy_parts(&c->padded[k]));
+		phase_section(c->t, part, padded_copy_fill(c, &c->padded[k], part));
 	}
-	return body;
+	for (int k = 0; k < c->ntransposed; k++) {
+		Node *part = tree_axis(c->t, transposed_copy_parts(&c->transposed[k]));
+		phase_section(c->t, part, transposed_copy_fill(c, &c->transposed[k], part));
+	}
+	for (int b = 0; b < 2; b++)
+		if (b ? h->b_shared : h->a_shared) {
+			Node *part = tree_axis(c->t, shared_blocks(c, h, b));
+			phase_section(c->t, part, shared_part(c, h, b, part));
+		}
+	phase_end(c->t);
+}
+
+static void whole_phase(Contract *c, Blocking *h)
+{
+	Node *part = tree_axis(c->t, c->batch.extent * h->nmc * h->nnc);
+	phase_section(c->t, part, whole_part(c, h, part));
 }
 
 /* ---- K in pieces ---- */
 
-/* First phase: the sums over one piece of K, each part's at its own place in h->c. */
+/* The sums over one piece of K, each part's at its own place in h->c. */
 static Stmt *piece_part(Contract *c, Blocking *h, Node *part)
 {
 	Ir *ir = c->ir;
 	int64_t blocks = h->nmc * h->nnc;
 	Node *mn = node_floormod(ir, part, blocks), *piece = node_floordiv(ir, part, blocks);
-	block_set(c, h, node_floordiv(ir, piece, h->pieces), node_floordiv(ir, mn, h->nnc),
-		  node_floormod(ir, mn, h->nnc), contract_int(c, 0), contract_int(c, h->mc));
+	set_block(c, h, node_floordiv(ir, piece, h->pieces), node_floordiv(ir, mn, h->nnc),
+		  node_floormod(ir, mn, h->nnc));
 	h->c_at = node_scale(ir, part, h->mc * h->c_row);
 	return with_tables(c, multiply(c, h, node_floormod(ir, piece, h->pieces)));
 }
 
-/* Second phase: a few rows of a block, added up in the order of K and stored. */
+/* A few rows of a block, added up in the order of K and stored. */
 static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 {
 	Ir *ir = c->ir;
@@ -364,25 +348,20 @@ static Stmt *fill_sequence(Contract *c, const Blocking *h)
 			 stmt_store(c->t, h->seq, k, node_scale(c->ir, k, c->micro->nr), RED_NONE));
 }
 
-/* Both phases; sets how many parts there are. */
-static Stmt *split_k_parts(Contract *c, Blocking *h, Node **part)
+/* A phase that sums over the pieces of K, and one that adds them up. */
+static void pieces_phases(Contract *c, Blocking *h)
 {
-	Ir *ir = c->ir;
 	Tree *t = c->t;
-	int64_t blocks = c->batch.extent * h->nmc * h->nnc, first = blocks * h->pieces;
+	int64_t blocks = c->batch.extent * h->nmc * h->nnc;
 	int64_t slices = (WANTED_SLICES + blocks - 1) / blocks;
 	int64_t height = (h->mc + slices - 1) / slices;
-	int64_t second = blocks * ((h->mc + height - 1) / height);
-	t->parts = first + second;
-	t->first = first;
-	*part = tree_axis(t, t->parts);
-	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, first * h->mc * h->c_row);
-	/* The remainders say to the bounds what the condition says. */
-	Stmt *piece = piece_part(c, h, node_floormod(ir, *part, first));
-	Stmt *sum =
-		sum_part(c, h, height,
-			 node_floormod(ir, node_sub(ir, *part, contract_int(c, first)), second));
-	return stmt_if(t, node2(ir, OP_LT, *part, contract_int(c, first)), piece, sum);
+	Node *piece = tree_axis(t, blocks * h->pieces);
+	Node *slice = tree_axis(t, blocks * ((h->mc + height - 1) / height));
+	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc,
+			   blocks * h->pieces * h->mc * h->c_row);
+	phase_section(t, piece, piece_part(c, h, piece));
+	phase_end(t);
+	phase_section(t, slice, sum_part(c, h, height, slice));
 }
 
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
@@ -419,14 +398,13 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Ca
 		return err->code;
 	set_groups(c, &h);
 	panel_buffers(c, &h);
-	Tree *t = p->tree;
-	Node *part;
-	Stmt *body = (h.pieces > 1 ? split_k_parts : whole_parts)(c, &h, &part);
+	copies_phases(c, &h);
+	(h.pieces > 1 ? pieces_phases : whole_phase)(c, &h);
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
 	Stmt *before = stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h));
 	if (h.skips)
 		before = stmt_seq(before, zero_blocks_begin(c, &h.zeros));
-	t->root = stmt_seq(before, stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
+	phases_finish(p->tree, before, NULL);
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

@@ -130,12 +130,12 @@ void guards_return(Build *b, uint64_t taken);
 /* ---- sums in blocks (rfactor.c) */
 /* Can the first nrfactor loops be blocks? */
 int rfactor_check(const Build *b, Error *err);
-/* Makes room for the sums; returns how many parts the second phase has. */
-int64_t rfactor_init(Build *b);
+/* Makes room for the sums. */
+void rfactor_init(Build *b);
 /* Stores the sum of the open block at the open spatial point. */
 Stmt *rfactor_store(Build *b, Node *sum);
-/* `body` for the first `parts` parts; the others add the blocks up and store the members. */
-Stmt *rfactor_phases(Build *b, Node *part, int64_t parts, Stmt *body);
+/* The phase that adds the blocks up and stores the members. */
+void rfactor_phase(Build *b);
 
 /* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
 Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,

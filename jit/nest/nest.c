@@ -509,15 +509,10 @@ static void parts_open(Build *b, Node *part, int64_t parts)
 	}
 }
 
-int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
-	       Error *err)
+/* Decides everything that the schedule and the problem say before a statement is made. */
+static int prepare(Build *b, const Schedule *s, Error *err)
 {
-	(void)target;
-	Build *b = arena_alloc(&p->ir->arena, sizeof *b);
-	b->p = p;
-	b->ir = p->ir;
-	b->t = p->tree;
-	b->caps = caps;
+	Problem *p = b->p;
 	if (nest_replay(b, s, err))
 		return err->code;
 	lanes_init(b);
@@ -540,17 +535,25 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabi
 	}
 	stream_find(b);
 	guards_init(b);
-	int64_t parts = 1, more = 0;
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
 	if (b->whole)
 		b->wide = tree_axis(p->tree, b->whole);
+	return 0;
+}
+
+static int64_t parts_of(const Build *b)
+{
+	int64_t parts = 1;
 	for (int k = 0; k < b->nparallel; k++)
 		parts *= b->loop[b->order[k]].extent;
-	if (b->nrfactor)
-		more = rfactor_init(b);
-	Node *part = tree_axis(p->tree, parts + more);
-	parts_open(b, part, parts);
+	return parts;
+}
+
+/* One part, where the parallel loops are open. */
+static Piece part_piece(Build *b)
+{
+	Problem *p = b->p;
 	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
 		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
 	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
@@ -562,15 +565,48 @@ int lower_nest(Problem *p, const Schedule *s, const Target *target, const Capabi
 				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),
 				body, NULL);
 	}
-	body = stmt_seq(local_buffers(b), body);
 	if (p->partial)
 		body = stmt_seq(fill_partial(b), body);
+	return (Piece){local_buffers(b), body};
+}
+
+static Build *build_new(Problem *p, const Capabilities *caps)
+{
+	Build *b = arena_alloc(&p->ir->arena, sizeof *b);
+	b->p = p;
+	b->ir = p->ir;
+	b->t = p->tree;
+	b->caps = caps;
+	return b;
+}
+
+int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *out, Error *err)
+{
+	Build *b = build_new(p, caps);
+	if (prepare(b, s, err))
+		return err->code;
+	if (b->nparallel || b->nrfactor)
+		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no parts");
+	*out = part_piece(b);
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}
+
+int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
+{
+	Build *b = build_new(p, caps);
+	bool streams = false;
+	if (prepare(b, s, err))
+		return err->code;
 	if (b->nrfactor)
-		body = rfactor_phases(b, part, parts, body);
-	p->tree->parts = parts + more;
-	p->tree->root = stmt_loop(p->tree, HOW_PARALLEL, part, NULL, NULL, body);
-	for (int k = 0, seen = 0; k < p->nout && !seen; k++)
-		if ((seen = b->line[k] != NULL))
-			stmt_seq(p->tree->root, stmt_seen(p->tree));
+		rfactor_init(b);
+	Node *part = tree_axis(p->tree, parts_of(b));
+	parts_open(b, part, parts_of(b));
+	Piece piece = part_piece(b);
+	phase_section(p->tree, part, stmt_seq(piece.alloc, piece.body));
+	if (b->nrfactor)
+		rfactor_phase(b);
+	for (int k = 0; k < p->nout; k++)
+		streams |= b->line[k] != NULL;
+	phases_finish(p->tree, NULL, streams ? stmt_seen(p->tree) : NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }

@@ -59,14 +59,13 @@ int rfactor_check(const Build *b, Error *err)
 	return 0;
 }
 
-int64_t rfactor_init(Build *b)
+void rfactor_init(Build *b)
 {
 	int64_t points = points_of(b->p);
 	b->nblock = 1;
 	for (int k = 0; k < b->nrfactor; k++)
 		b->nblock *= b->loop[b->order[k]].extent;
 	b->sums = tree_buffer(b->t, SPACE_SHARED, "sums", b->p->acc, b->nblock * points);
-	return (points + PIECE - 1) / PIECE;
 }
 
 Stmt *rfactor_store(Build *b, Node *sum)
@@ -109,12 +108,11 @@ static Stmt *point_store(Build *b, Node *at)
 	return all;
 }
 
-/* Parts of the second phase: pieces of the points. */
-Stmt *rfactor_phases(Build *b, Node *part, int64_t parts, Stmt *body)
+void rfactor_phase(Build *b)
 {
 	Ir *ir = b->ir;
 	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
-	Node *piece = node_sub(ir, part, node_int(ir, parts));
+	Node *piece = tree_axis(b->t, (points + PIECE - 1) / PIECE);
 	Node *from = node_scale(ir, piece, PIECE), *n = node_int(ir, least);
 	Node *j = tree_axis(b->t, least);
 	if (points % least)
@@ -122,6 +120,6 @@ Stmt *rfactor_phases(Build *b, Node *part, int64_t parts, Stmt *body)
 	Stmt *sum = rfactor_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
 	sum = stmt_seq(sum, stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
 				      point_store(b, node_add(ir, from, j))));
-	b->t->first = parts;
-	return stmt_if(b->t, node2(ir, OP_LT, part, node_int(ir, parts)), body, sum);
+	phase_end(b->t);
+	phase_section(b->t, piece, sum);
 }

@@ -2,8 +2,8 @@
  *
  * Input: a subgraph with `rows`. Output: a parallel loop over the rows; in it the nest of each
  * equation, in order. What is not stored lives in a tile of one row, which stays in the first
- * cache. Where there are folds the parts are blocks of rows, each with sums of its own, which a
- * second phase adds up in the order of the rows. Invariant: every equation is lowered by lower_nest
+ * cache. Where there are folds the parts are blocks of rows, each with sums of its own, which
+ * another phase adds up in the order of the rows. Invariant: every equation is lowered by nest_piece
  * as if its row were a number; how many blocks there are depends on sizes only. */
 #include "jit/fuse/subgraph.h"
 #include "jit/nest/internal.h"
@@ -17,8 +17,8 @@ typedef struct Blocks {
 	const Subgraph *sub;
 	Tree *tree;
 	int64_t rows, n, height; /* n blocks of height rows; without folds a row each */
-	int64_t pieces;		 /* parts of the second phase */
-	int64_t stream;		 /* results of so many bytes are written past the caches */
+	bool folds;
+	int64_t stream; /* results of so many bytes are written past the caches */
 } Blocks;
 
 static int64_t pieces_of(const Node *c)
@@ -30,9 +30,9 @@ static Blocks blocks_of(Tree *tree, const Subgraph *sub)
 {
 	Blocks b = {.sub = sub, .tree = tree, .rows = subgraph_row_count(sub)};
 	for (int k = 0; k < sub->nmember; k++)
-		b.pieces += sub->fold[k] ? pieces_of(sub->member[k]) : 0;
-	b.n = b.pieces ? (b.rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b.rows;
-	if (b.pieces && b.n > BLOCKS_MOST)
+		b.folds |= sub->fold[k];
+	b.n = b.folds ? (b.rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b.rows;
+	if (b.folds && b.n > BLOCKS_MOST)
 		b.n = BLOCKS_MOST;
 	b.height = (b.rows + b.n - 1) / b.n;
 	b.n = (b.rows + b.height - 1) / b.height;
@@ -167,20 +167,17 @@ static Stmt *rows_body(const Blocks *b, const Rows *r, Node *row, int variant, c
 		Subgraph some = members_alone(ir, r, b->sub, k, end);
 		Problem *p = arena_alloc(&ir->arena, sizeof *p);
 		Schedule own;
+		Piece piece;
 		if (problem_init_row(p, tree, &some, r))
 			break;
 		nest_offer(p, target, variant, &own);
 		for (int j = 0; j < own.n; j++)
 			if (own.step[j].kind == STEP_PARALLEL || own.step[j].kind == STEP_RFACTOR)
 				own.step[j].arg = 0;
-		if (lower_nest(p, &own, target, caps, err))
+		if (nest_piece(p, &own, caps, &piece, err))
 			break;
-		Stmt *rest = tree->root->body;
-		while (rest && rest->kind == STMT_ALLOC) {
-			*alloc = stmt_seq(*alloc, stmt_alloc(tree, rest->buffer));
-			rest = rest->next;
-		}
-		body = stmt_seq(body, rest);
+		*alloc = stmt_seq(*alloc, piece.alloc);
+		body = stmt_seq(body, piece.body);
 	}
 	for (int k = 0; k < r->ntensor; k++) {
 		int64_t size = tensor_size(r->tensor[k]) / b->rows;
@@ -208,7 +205,8 @@ static Stmt *sums_fill(const Blocks *b, Node *sums, int k, int64_t size, Node *f
 			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
 }
 
-/* A piece of fold k: the blocks' sums are added to those of the first, and then stored. */
+/* A part of the phase that adds up fold k: pieces of the blocks' sums are added to those of the first,
+ * and then stored. */
 static Stmt *sums_piece(const Blocks *b, const Rows *r, int k, Node *piece)
 {
 	Ir *ir = b->tree->ir;
@@ -227,29 +225,32 @@ static Stmt *sums_piece(const Blocks *b, const Rows *r, int k, Node *piece)
 				     stmt_store(b->tree, y, at, value, RED_NONE)));
 }
 
-/* Parts are blocks of rows, then pieces of what their sums amount to. */
-static Stmt *two_phases(const Blocks *b, const Rows *r, Node *part, Stmt *rows)
+/* All the rows of a block, one after the other, on sums of its own. */
+static Stmt *block_rows(const Blocks *b, const Rows *r, Node *line, Node *from, Stmt *body)
 {
-	Tree *tree = b->tree;
-	Ir *ir = tree->ir;
-	Stmt *fill = NULL, *all = NULL;
-	int64_t first = b->n;
+	Ir *ir = b->tree->ir;
+	Node *left = node_sub(ir, num(b, b->rows), from), *hi = num(b, b->height);
+	Stmt *fill = NULL;
+	if (b->rows % b->height)
+		hi = node2(ir, OP_MIN, hi, left);
 	for (int k = 0; k < b->sub->nmember; k++) {
 		int64_t size = tensor_size(b->sub->member[k]);
-		if (!b->sub->fold[k])
-			continue;
-		int64_t n = pieces_of(b->sub->member[k]);
-		Node *piece = node_floormod(ir, node_sub(ir, part, num(b, first)), n);
-		Node *mine = node2(ir, OP_AND, node2(ir, OP_LE, num(b, first), part),
-				   node2(ir, OP_LT, part, num(b, first + n)));
-		fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
-						node_scale(ir, r->block, size)));
-		Stmt *sum = sums_piece(b, r, k, piece);
-		all = stmt_seq(all, stmt_if(tree, mine, sum, NULL));
-		first += n;
+		if (b->sub->fold[k])
+			fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
+							node_scale(ir, r->block, size)));
 	}
-	tree->first = b->n;
-	return stmt_if(tree, node2(ir, OP_LT, part, num(b, b->n)), stmt_seq(fill, rows), all);
+	return stmt_seq(fill, stmt_loop(b->tree, HOW_SERIAL, line, NULL, hi, body));
+}
+
+/* The phase that adds the blocks' sums up. */
+static void sums_phase(const Blocks *b, const Rows *r)
+{
+	phase_end(b->tree);
+	for (int k = 0; k < b->sub->nmember; k++)
+		if (b->sub->fold[k]) {
+			Node *piece = tree_axis(b->tree, pieces_of(b->sub->member[k]));
+			phase_section(b->tree, piece, sums_piece(b, r, k, piece));
+		}
 }
 
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
@@ -264,7 +265,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 		return err->code;
 	if (caps->grid)
 		b.stream = INT64_MAX;
-	if (b.pieces && caps->grid)
+	if (b.folds && caps->grid)
 		return error_set(err, RICCI_EUNSUPPORTED,
 				 "a sum over rows takes two phases, which kernels of a grid don't "
 				 "have");
@@ -276,22 +277,17 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	r.local = arena_alloc(&ir->arena, n);
 	inner.grid = false; /* the rows are the grid */
 	Stmt *alloc = rows_buffers(&r, &b, caps->grid);
-	Node *part = tree_axis(tree, b.n + b.pieces), *line = tree_axis(tree, b.height);
-	r.block = node_floormod(ir, part, b.n);
-	Node *from = node_scale(ir, r.block, b.height);
-	Node *row = b.pieces ? node_add(ir, from, line) : part;
+	Node *line = tree_axis(tree, b.height), *from, *row;
+	r.block = tree_axis(tree, b.n);
+	from = node_scale(ir, r.block, b.height);
+	row = b.folds ? node_add(ir, from, line) : r.block;
 	rows_place(&r, &b, row);
 	Stmt *body = rows_body(&b, &r, row, variant, target, &inner, &alloc, err);
-	if (b.pieces) {
-		Node *left = node_sub(ir, num(&b, b.rows), from), *hi = num(&b, b.height);
-		if (b.rows % b.height)
-			hi = node2(ir, OP_MIN, hi, left);
-		body = stmt_loop(tree, HOW_SERIAL, line, NULL, hi, body);
-		body = two_phases(&b, &r, part, body);
-	}
-	tree->parts = b.n + b.pieces;
-	tree->root = stmt_loop(tree, HOW_PARALLEL, part, NULL, NULL, stmt_seq(alloc, body));
-	if (b.stream < INT64_MAX)
-		stmt_seq(tree->root, stmt_seen(tree));
+	if (b.folds)
+		body = block_rows(&b, &r, line, from, body);
+	phase_section(tree, r.block, stmt_seq(alloc, body));
+	if (b.folds)
+		sums_phase(&b, &r);
+	phases_finish(tree, NULL, b.stream < INT64_MAX ? stmt_seen(tree) : NULL);
 	return err->code ? err->code : error_set(err, ir->err.code, "%s", ir->err.text);
 }

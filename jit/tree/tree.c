@@ -15,8 +15,8 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 		node_input(ir, arena_printf(&ir->arena, "%s%d", name, t->nbuffer), type, 1, shape);
 	b->space = space;
 	t->nbuffer++;
-	size_t *top = space == SPACE_SCRATCH || space == SPACE_TABLE ? &t->scratch
-		      : space == SPACE_SHARED			     ? &t->shared
+	size_t *top = space == SPACE_SCRATCH || space == SPACE_TABLE ? &t->shape.scratch
+		      : space == SPACE_SHARED			     ? &t->shape.shared
 								     : NULL;
 	if (top) {
 		b->offset = *top;
@@ -134,6 +134,30 @@ Stmt *stmt_seq(Stmt *a, Stmt *b)
 		last = last->next;
 	last->next = b;
 	return a;
+}
+
+Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to)
+{
+	Stmt *all = NULL, **end = &all;
+	for (; s; s = s->next, end = &(*end)->next) {
+		*end = arena_alloc(&t->ir->arena, sizeof **end);
+		**end = *s;
+		(*end)->next = NULL;
+		Node **part[] = {&(*end)->lo, &(*end)->hi, &(*end)->cond, &(*end)->index,
+				 &(*end)->value};
+		for (int k = 0; k < COUNT(part); k++)
+			if (*part[k])
+				*part[k] = node_replace(t->ir, *part[k], n, from, to);
+		if (s->narg)
+			(*end)->arg = arena_alloc(&t->ir->arena, (size_t)s->narg * sizeof *s->arg);
+		for (int k = 0; k < s->narg; k++)
+			(*end)->arg[k] =
+				(CallArg){s->arg[k].buffer,
+					  node_replace(t->ir, s->arg[k].value, n, from, to)};
+		(*end)->body = stmt_replace(t, s->body, n, from, to);
+		(*end)->otherwise = stmt_replace(t, s->otherwise, n, from, to);
+	}
+	return all;
 }
 
 /* ---- printing ---- */

@@ -75,9 +75,9 @@ typedef struct Tree {
 	int nbuffer, room, next_axis;
 	Buffer *buffer; /* moves when it grows */
 	Stmt *root;
-	int64_t parts; /* extent of the PARALLEL loop at the root */
-	int64_t first; /* see Kernel */
-	size_t scratch, shared;
+	KernelShape shape; /* its parts are those of the PARALLEL loop at the root */
+	struct Section *section;
+	int nsection, section_room, nphase;
 } Tree;
 
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
@@ -98,6 +98,18 @@ Node *buffer_read(Tree *t, Node *buffer, Node *index);
 /* Is the read inside its buffer whatever stands around it? */
 bool read_inside(const Node *read);
 void tree_print(Text *out, const Tree *t);
+/* Copies of s and what follows it, with nodes replaced as node_replace does. */
+Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
+
+/* ---- phases (phases.c) */
+/* Adds a section to the phase that is open: `body` for each value of `part`, in any order and beside
+ * the phase's other sections. */
+void phase_section(Tree *t, Node *part, Stmt *body);
+/* Ends the phase: what is added now runs when all of it is done. */
+void phase_end(Tree *t);
+/* Makes the root of the sections: `before` runs before the parts that a thread takes, `after` behind
+ * them. */
+void phases_finish(Tree *t, Stmt *before, Stmt *after);
 
 /* Of the statements from s on: neighbouring loops that fill tiles with the same become one
  * (share.c). */

@@ -142,8 +142,8 @@ static int kernel_build(Planner *b, Launch *launch)
 	task_free(t);
 	if (!k)
 		return b->err->code;
-	p->scratch = p->scratch > k->scratch ? p->scratch : k->scratch;
-	p->shared = p->shared > k->shared ? p->shared : k->shared;
+	p->scratch = p->scratch > k->shape.scratch ? p->scratch : k->shape.scratch;
+	p->shared = p->shared > k->shape.shared ? p->shared : k->shape.shared;
 	launch->number = p->nkernel;
 	p->kernel[p->nkernel++] = k;
 	return 0;

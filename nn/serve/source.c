@@ -164,7 +164,8 @@ static void launch_text(Source *s, const Stage *stage, const Launch *l)
 	line(s, "void *b[%d];", l->nbuf);
 	for (int k = 0; k < l->nbuf; k++)
 		line(s, "b[%d] = (void *)%s;", k, buffer_text(s, stage, l, k, room));
-	line(s, "k%d(b, &env, 0, %lld);", l->number, (long long)s->p->kernel[l->number]->parts);
+	line(s, "k%d(b, &env, 0, %lld);", l->number,
+	     (long long)s->p->kernel[l->number]->shape.parts);
 	s->depth--;
 	line(s, "}");
 }

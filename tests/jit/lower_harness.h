@@ -280,8 +280,10 @@ static bool harness_compare(const Trial *t, const Kernel *k, const char *sched, 
 
 static void harness_run(const Trial *t, const Kernel *k)
 {
-	void *scratch = k->scratch ? aligned_alloc(64, (k->scratch + 63) & ~(size_t)63) : NULL;
-	void *shared = k->shared ? aligned_alloc(64, (k->shared + 63) & ~(size_t)63) : NULL;
+	void *scratch =
+		k->shape.scratch ? aligned_alloc(64, (k->shape.scratch + 63) & ~(size_t)63) : NULL;
+	void *shared =
+		k->shape.shared ? aligned_alloc(64, (k->shape.shared + 63) & ~(size_t)63) : NULL;
 	void *buf[64 + HARNESS_MAX_OUTPUTS];
 	unsigned char *out[HARNESS_MAX_OUTPUTS];
 	Error err = {0};
@@ -300,10 +302,8 @@ static void harness_run(const Trial *t, const Kernel *k)
 		buf[t->task.sub.ninput + o] = out[o] + 64;
 	}
 	schedule_print(&sched, &k->schedule);
-	for (int phase = 0; phase < 2; phase++) {
-		int64_t begin, end;
-		if (!kernel_phase(k, phase, &begin, &end))
-			continue;
+	int64_t begin, end;
+	for (int phase = 0; kernel_phase(k, phase, &begin, &end); phase++) {
 		int64_t third = begin + (end - begin) / 3;
 		k->run(buf, &env, third, end);
 		k->run(buf, &env, begin, third);

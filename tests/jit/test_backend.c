@@ -361,7 +361,7 @@ static void check_nvrtc(void)
 		"threadIdx.x;\n if (i < 64) o[i] = a[i] * 3 + seed;\n}\n");
 	CHECK_INT(backend_nvrtc.compile(&backend_nvrtc, 1, &k, NULL, &err), 0);
 	CHECK_STR(err.text, "");
-	k->parts = N;
+	k->shape.parts = N;
 	k->ninput = 1;
 	k->nbuf = 2;
 	k->bytes = mem_alloc(2 * sizeof *k->bytes);

@@ -61,7 +61,7 @@ static void check_interp(void)
 	Task *t = task_of(gathered, 2, gather);
 	Schedule none = {0};
 	Kernel *k = t ? kernel_make(t, &none, &backend_interp, target_host(), &err) : NULL;
-	CHECK(k && k->run && k->parts == 1);
+	CHECK(k && k->run && k->shape.parts == 1);
 	float x[10], y[6] = {0};
 	int32_t at[] = {3, 9, 0, 1, 2, 9};
 	for (int i = 0; i < 10; i++)
@@ -158,10 +158,10 @@ static void check_values(const Backend *b, const char *text)
 		CHECK_REPORT(kernel, "%s", err.text);
 		if (!kernel)
 			break;
-		void *scratch = aligned_alloc(64, (kernel->scratch + 64) & ~(size_t)63);
-		void *shared = aligned_alloc(64, (kernel->shared + 64) & ~(size_t)63);
+		void *scratch = aligned_alloc(64, (kernel->shape.scratch + 64) & ~(size_t)63);
+		void *shared = aligned_alloc(64, (kernel->shape.shared + 64) & ~(size_t)63);
 		KernelEnv env = {.scratch = scratch, .shared = shared, .kernel = kernel};
-		kernel->run((void *[]){x, got}, &env, 0, kernel->parts);
+		kernel->run((void *[]){x, got}, &env, 0, kernel->shape.parts);
 		CHECK_REPORT(!memcmp(got, want, m * 8), "%s: %s differs, schedule %d", b->name,
 			     text, k);
 		free(scratch);

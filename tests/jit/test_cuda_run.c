@@ -39,7 +39,7 @@ static void check_failure(const Trial *t, const char *call, const char *want, in
 		float out[64];
 		void *buf[8] = {t->in[0], out};
 		KernelEnv env = {.kernel = k, .err = &err};
-		k->run(buf, &env, 0, k->parts);
+		k->run(buf, &env, 0, k->shape.parts);
 	}
 	unsetenv("FAKE_CUDA_FAIL");
 	CHECK_REPORT(err.code && strstr(err.text, want), "%s fails, and the error is: %s", call,

@@ -204,7 +204,7 @@ static void check_written(const Trial *t)
 	schedule_print(&text, &t->offer[0]);
 	CHECK_STR(text.s, "vectorise 2; move 1 1; unroll 1; parallel 1");
 	CHECK(k && !strstr(strstr(k->source, "kernel_0("), " ? "));
-	CHECK_INT(k ? k->parts : 0, 33);
+	CHECK_INT(k ? k->shape.parts : 0, 33);
 	if (k)
 		kernel_unref(k);
 	text_free(&text);

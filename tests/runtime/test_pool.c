@@ -33,7 +33,8 @@ static void test_pool(int threads)
 {
 	Error err = {0};
 	Pool *p = pool_new(threads, &err);
-	Kernel k = {.run = count_parts, .scratch = 100}, bad = {.run = fail_parts, .parts = 9};
+	Kernel k = {.run = count_parts, .shape.scratch = 100},
+	       bad = {.run = fail_parts, .shape.parts = 9};
 
 	CHECK(p != NULL);
 	if (!p)
@@ -42,12 +43,12 @@ static void test_pool(int threads)
 	for (int round = 0; round < 300; round++) {
 		int wrong = 0;
 
-		k.parts = round % 7 ? round % 40 : PARTS;
+		k.shape.parts = round % 7 ? round % 40 : PARTS;
 		for (int i = 0; i < PARTS; i++)
 			atomic_store(&seen[i], 0);
 		CHECK_INT(pool_run(p, &k, NULL, 5, 6, &err), 0);
 		for (int i = 0; i < PARTS; i++)
-			wrong += atomic_load(&seen[i]) != (i < k.parts);
+			wrong += atomic_load(&seen[i]) != (i < k.shape.parts);
 		CHECK_INT(wrong, 0);
 	}
 	CHECK_INT(atomic_load(&scratch_bad), 0);
@@ -64,7 +65,7 @@ __attribute__((unused)) static int run_poor(void)
 	struct rlimit room = {0};
 	FILE *f = fopen("/proc/self/statm", "r");
 	long pages = 0;
-	Kernel k = {.run = count_parts, .scratch = 100, .parts = PARTS};
+	Kernel k = {.run = count_parts, .shape.scratch = 100, .shape.parts = PARTS};
 	Pool *p;
 	int n, wrong = 0;
 
@@ -85,7 +86,7 @@ __attribute__((unused)) static int run_poor(void)
 
 static void *pool_user(void *pool)
 {
-	Kernel k = {.run = count_parts, .scratch = 100, .parts = PARTS};
+	Kernel k = {.run = count_parts, .shape.scratch = 100, .shape.parts = PARTS};
 
 	for (int i = 0; i < 200; i++)
 		pool_run(pool, &k, NULL, 5, 6, NULL);

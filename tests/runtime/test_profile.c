@@ -244,7 +244,8 @@ static void test_trials(Pool *pool)
 		Run r = {.line = l, .ninput = 1, .nbuf = 2, .cell = of, .buf = buf};
 		Program p = {.nrun = 1, .run = &r, .ncell = 2, .cell = cell, .timing = true};
 
-		*best = *trial = (Kernel){.parts = N, .refs = 1000, .backend = backend_find("tcc")};
+		*best = *trial =
+			(Kernel){.shape.parts = N, .refs = 1000, .backend = backend_find("tcc")};
 		best->run = wins ? slow : quick;
 		trial->run = wins ? quick : slow;
 		line_put(l, kernel_ref(best), NULL, 0, true);

@@ -58,7 +58,8 @@ static Line *line_of(const char *format, int64_t n)
 
 static Kernel kernel_of(KernelFn *run, int64_t parts)
 {
-	return (Kernel){.run = run, .parts = parts, .refs = 1000, .backend = backend_find("tcc")};
+	return (Kernel){
+		.run = run, .shape.parts = parts, .refs = 1000, .backend = backend_find("tcc")};
 }
 
 /* In place and beside. */

@@ -215,7 +215,7 @@ static void test_wrong(ricci_backend backend)
 		Kernel *k = mem_zalloc(sizeof *k);
 
 		k->run = wrong_run;
-		k->parts = 1;
+		k->shape.parts = 1;
 		k->refs = 1;
 		k->backend = backend_find("tcc");
 		line_put(l[i], k, NULL, 0, false);

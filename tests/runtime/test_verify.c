@@ -129,7 +129,11 @@ static void test_faults(void)
 		[SLEEPS] = "",
 	};
 	Ir ir;
-	Kernel k = {.run = product, .parts = N, .scratch = SCRATCH_BYTES, .shared = 4, .refs = 1};
+	Kernel k = {.run = product,
+		    .shape.parts = N,
+		    .shape.scratch = SCRATCH_BYTES,
+		    .shape.shared = 4,
+		    .refs = 1};
 	Task *t;
 
 	ir_init(&ir);
@@ -178,7 +182,7 @@ static void test_rows(void)
 		[ONE_WRONG] = "a kernel computes a wrong value: element [99,99]",
 	};
 	Ir ir;
-	Kernel k = {.run = shares, .parts = N, .refs = 1};
+	Kernel k = {.run = shares, .shape.parts = N, .refs = 1};
 	Task *t;
 
 	ir_init(&ir);
@@ -248,7 +252,7 @@ static void folds(void *const *buf, const KernelEnv *env, int64_t begin, int64_t
 static void test_folds(void)
 {
 	Ir ir;
-	Kernel k = {.run = folds, .parts = 1, .refs = 1};
+	Kernel k = {.run = folds, .shape.parts = 1, .refs = 1};
 	Task *t;
 
 	ir_init(&ir);
@@ -386,7 +390,7 @@ static void check_hand(const char *text, Type type, int64_t n, KernelFn *run, in
 	Ir ir;
 	const char **name;
 	Node *in[2];
-	Kernel k = {.run = run, .parts = n == terms ? 1 : n, .shared = 64, .refs = 1};
+	Kernel k = {.run = run, .shape.parts = n == terms ? 1 : n, .shape.shared = 64, .refs = 1};
 
 	ir_init(&ir);
 	int nin = notation_operands(&ir, text, &name);
@@ -437,7 +441,7 @@ static void halves(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 static void test_border(void)
 {
 	Ir ir;
-	Kernel k = {.run = halves, .parts = N, .refs = 1};
+	Kernel k = {.run = halves, .shape.parts = N, .refs = 1};
 
 	ir_init(&ir);
 	Task *t = task_of("Y[i] += 0.5 < A[i,k] ? A[i,k] : 0", 1,
@@ -469,8 +473,8 @@ static void test_reference(void)
 {
 	enum { MANY = 100000 };
 	Ir ir;
-	Kernel one = {.run = mostly, .parts = MANY, .refs = 1};
-	Kernel other = {.run = rightly, .parts = MANY, .refs = 1};
+	Kernel one = {.run = mostly, .shape.parts = MANY, .refs = 1};
+	Kernel other = {.run = rightly, .shape.parts = MANY, .refs = 1};
 	Error err = {0};
 
 	ir_init(&ir);
@@ -527,7 +531,7 @@ static size_t trial_memory(const Task *t, const Kernel *k)
 static void test_large(void)
 {
 	size_t room = trial_room;
-	Kernel k = {.run = scaled, .parts = 64, .refs = 1};
+	Kernel k = {.run = scaled, .shape.parts = 64, .refs = 1};
 	Ir ir;
 
 	ir_init(&ir);

@@ -293,16 +293,15 @@ static Kernel *mutant_new(const Task *t, const Schedule *s, const Backend *b, co
 /* ---- are a mutant's results ever others than the kernel's? ---- */
 static void kernel_launch(const Kernel *k, void *const *buf)
 {
-	KernelEnv env = {7, 3,	 buffer_new(k->scratch + 4096), buffer_new(k->shared + 4096),
-			 k, NULL};
+	KernelEnv env = {
+		7, 3,	buffer_new(k->shape.scratch + 4096), buffer_new(k->shape.shared + 4096),
+		k, NULL};
+
+	int64_t begin, end;
 
 	/* in ranges, as launches do */
-	for (int phase = 0; phase < 2; phase++) {
-		int64_t begin, end, n;
-
-		if (!kernel_phase(k, phase, &begin, &end))
-			continue;
-		n = 1 + (end - begin) / 7;
+	for (int phase = 0; kernel_phase(k, phase, &begin, &end); phase++) {
+		int64_t n = 1 + (end - begin) / 7;
 		for (; begin < end; begin += n)
 			k->run(buf, &env, begin, begin + n < end ? begin + n : end);
 	}
