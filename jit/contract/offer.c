@@ -316,8 +316,8 @@ static void plan_try(const Price *p, Plan s, Plan *best)
 static void plan_share(const Price *p, Plan s, Plan *best)
 {
 	for (s.share = 0; s.share <= 3; s.share++) {
-		if (s.share & ~p->share || (s.share && s.pieces > 1) ||
-		    (s.share & 1 && s.unpacked_a) || (s.share & 2 && s.unpacked_a > 1))
+		if (s.share & ~p->share || (s.share & 1 && s.unpacked_a) ||
+		    (s.share & 2 && s.unpacked_a > 1))
 			continue;
 		s.strip = p->c->micro->nr;
 		plan_try(p, s, best);
@@ -339,9 +339,7 @@ static Plan plan_best(const Price *p, int way, int unpacked_a)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
-	int64_t most = c->k.compact || contract_copies(c)
-			       ? 1
-			       : (int64_t)least((double)(deep + deep / 2 + 1), 32);
+	int64_t most = c->k.compact ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .unpacked_a = unpacked_a};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
 		s.kc = depth(p, s.pieces);

@@ -31,7 +31,8 @@ static void math_in_c99(Text *out, const char *math)
 
 /* What direct nests call (jit/builtin/moves.inc, prefix.inc), as plain loops. */
 #define PORTABLE_TRANSPOSE(n)                                                                      \
-	"static inline void ricci_turn_" #n "(const void *to, int64_t line, const void *from, "    \
+	"static inline void ricci_transpose_" #n                                                   \
+	"(const void *to, int64_t line, const void *from, "                                        \
 	"int64_t step, int64_t rows, int64_t cols)\n"                                              \
 	"{ for (int64_t r = 0; r < rows; r++) for (int64_t c = 0; c < cols; c++) "                 \
 	"memcpy((char *)to + (r * line + c) * " #n ", (const char *)from + (c * step + r) * " #n   \
