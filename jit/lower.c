@@ -64,10 +64,11 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		code = lower_nest(p, s, caps, err);
 	if (!code) {
 		if (caps->specialises) {
-			lower_wraps(tree, tree->root);
+			int64_t width = target->vector_bytes / 4;
+			split_loops(tree, tree->root, SPLIT_QUOTIENTS, width);
 			if (caps->predicates)
 				lower_predicates(tree, tree->root, target);
-			lower_inside(tree, tree->root, target->vector_bytes / 4);
+			split_loops(tree, tree->root, SPLIT_CONDITIONS, width);
 		}
 		dump_tree(tree);
 		code = emit_tree(out, texts, tree, d, "kernel_0", err);

@@ -114,10 +114,13 @@ void phases_finish(Tree *t, Stmt *before, Stmt *after);
 /* Of the statements from s on: neighbouring loops that fill tiles with the same become one
  * (share.c). */
 void lower_share(Tree *t, Stmt *s);
-/* Cuts vector loops where the quotients in them step once (wrap.c). */
-void lower_wraps(Tree *t, Stmt *s);
-/* lo <= axis < hi is where the condition holds, too, whatever the others say (inside.c); false: not
- * an interval. */
+/* ---- index-set splitting (index_sets.c) */
+/* Cuts vector loops of plain stores, from s on, where a quotient in them steps once, or where
+ * conditions hold for most lanes, of which `width` make a vector. */
+typedef enum { SPLIT_QUOTIENTS, SPLIT_CONDITIONS } SplitRule;
+void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
+/* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
+ * interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 /* Makes vectors under masks of short vector loops with conditions (predicates.c). */
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
@@ -129,8 +132,5 @@ bool predicates_take(const Node *n);
 bool lanes_vary(Ir *ir, Node *n, const Node *axis);
 /* And is that so because it compares values? (Others depend on a lane's place.) */
 bool lanes_compare(Ir *ir, Node *cond, const Node *axis);
-/* Cuts vector loops where conditions hold for most lanes, of which `width` make a vector
- * (inside.c). */
-void lower_inside(Tree *t, Stmt *s, int64_t width);
 
 #endif

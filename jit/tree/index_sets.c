@@ -1,0 +1,253 @@
+/* index_sets.c - index-set splitting: vector loops are cut where what is in them changes once, and
+ * each piece knows its own.
+ *
+ * Input: a loop tree. Output: the same with vector loops of plain stores cut by a rule: at the steps
+ * of a quotient (X[(j+7) % n] is two lines, where each lane would be fetched by itself), or where
+ * conditions hold over most of the loop, or fail, so that its inside runs without them and only the
+ * ends have them. Invariant: every iteration runs once, in the same order, and what is decided is
+ * decided for all values that the loops around may have. */
+#include "jit/tree/problem.h"
+
+enum { DECIDED_MOST = 32, SETS_MOST = 3 };
+
+/* Iterations lo..hi-1, where these nodes are those. */
+typedef struct IndexSet {
+	int64_t lo, hi;
+	int n;
+	Node *from[DECIDED_MOST], *to[DECIDED_MOST];
+} IndexSet;
+
+/* A loop of plain stores between constant bounds. */
+typedef struct Lines {
+	Ir *ir;
+	Stmt *loop;
+	Node *axis;
+	int64_t first, end, width; /* lanes of a vector */
+} Lines;
+
+/* The sets of a loop, in order; 0: it stays as it is. */
+typedef int RuleFn(const Lines *l, IndexSet set[SETS_MOST]);
+
+static void walk_stores(const Lines *l, bool indices, void (*see)(void *, Node *), void *user)
+{
+	for (const Stmt *s = l->loop->body; s; s = s->next)
+		if (s->kind == STMT_STORE) {
+			node_walk(l->ir, s->value, see, user);
+			if (indices)
+				node_walk(l->ir, s->index, see, user);
+		}
+}
+
+/* ---- quotients that step once ---- */
+
+/* Shorter loops are not worth a cut. */
+enum { LANES_LEAST = 32 };
+
+typedef struct Quotient {
+	const Lines *lines;
+	Node *of, *by;	    /* what is divided, and by what; NULL: nothing that steps once */
+	int64_t at, before; /* where it does, and the quotient before that */
+} Quotient;
+
+static void see_quotient(void *user, Node *n)
+{
+	Quotient *q = user;
+	const Lines *l = q->lines;
+	if (q->of || (n->op != OP_FLOORMOD && n->op != OP_FLOORDIV) || n->type != RICCI_I64 ||
+	    !node_has(n->src[0], l->axis))
+		return;
+	int64_t step = affine_stride(l->ir, n->src[0], l->axis), by = n->src[1]->u.i;
+	if (step == INT64_MIN || step <= 0)
+		return;
+	Node *rest = node_sub(l->ir, n->src[0], node_scale(l->ir, l->axis, step));
+	if (!node_is_const(rest))
+		return;
+	int64_t from = int_floor_div(rest->u.i + step * l->first, by);
+	if (int_floor_div(rest->u.i + step * (l->end - 1), by) != from + 1)
+		return;
+	q->of = n->src[0];
+	q->by = n->src[1];
+	q->before = from;
+	q->at = -int_floor_div(rest->u.i - by * (from + 1), step);
+}
+
+static IndexSet quotient_set(Ir *ir, const Quotient *q, int64_t lo, int64_t hi, int64_t quotient)
+{
+	Node *rest = node_sub(ir, q->of, node_scale(ir, q->by, quotient));
+	return (IndexSet){.lo = lo,
+			  .hi = hi,
+			  .n = 2,
+			  .from = {node_floormod(ir, q->of, q->by->u.i),
+				   node_floordiv(ir, q->of, q->by->u.i)},
+			  .to = {rest, node_int(ir, quotient)}};
+}
+
+static int quotient_sets(const Lines *l, IndexSet set[SETS_MOST])
+{
+	Quotient q = {.lines = l};
+	if (l->end - l->first < LANES_LEAST)
+		return 0;
+	walk_stores(l, true, see_quotient, &q);
+	if (!q.of)
+		return 0;
+	set[0] = quotient_set(l->ir, &q, l->first, q.at, q.before);
+	set[1] = quotient_set(l->ir, &q, q.at, l->end, q.before + 1);
+	return 2;
+}
+
+/* ---- conditions that hold over most of the loop, or fail ---- */
+
+/* Borders of fewer vectors are narrow: what is left inside counts, and where a line of memory ends
+ * does not. */
+enum { SHORT = 16, SHORT_WIDTH = 8 };
+
+typedef struct Inside {
+	const Lines *lines;
+	int64_t width; /* the ends are whole vectors */
+	IndexSet set;
+} Inside;
+
+/* first <= axis < end where rest + k*axis >= 0 whatever the rest is, in whole vectors. */
+static void interval_of(const Inside *in, int64_t rest, int64_t k, int64_t *lo, int64_t *hi)
+{
+	*lo = in->lines->first;
+	*hi = in->lines->end;
+	if (k > 0) {
+		int64_t from = -int_floor_div(rest, k) - in->lines->first;
+		if (from > 0)
+			*lo += (from + in->width - 1) / in->width * in->width;
+	} else {
+		int64_t to = int_floor_div(rest, -k) + 1;
+		if (to < in->lines->end)
+			*hi -= (in->lines->end - to + in->width - 1) / in->width * in->width;
+	}
+}
+
+bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
+{
+	if (node_is_const(cond))
+		return cond->u.i != 0;
+	Node *e = condition_slack(ir, cond);
+	int64_t k = e ? affine_stride(ir, e, axis) : 0;
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
+	if (k > 0) {
+		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
+		*lo = node2(ir, OP_MAX, *lo, from);
+	} else {
+		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
+		*hi = node2(ir, OP_MIN, *hi, to);
+	}
+	return true;
+}
+
+/* Is e >= 0 over most of the loop? Then the inside is where it is, and there the condition has that
+ * value. */
+static bool decide(Inside *in, Node *cond, Node *e, bool value)
+{
+	const Lines *l = in->lines;
+	IndexSet *set = &in->set;
+	int64_t k = affine_stride(l->ir, e, l->axis), lo, hi;
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(l->ir, e, node_scale(l->ir, l->axis, k));
+	if (rest->lo < -((int64_t)1 << 40) || rest->lo > (int64_t)1 << 40)
+		return false;
+	interval_of(in, rest->lo, k, &lo, &hi);
+	lo = lo > set->lo ? lo : set->lo;
+	hi = hi < set->hi ? hi : set->hi;
+	if (2 * (hi - lo) < l->end - l->first)
+		return false;
+	set->lo = lo;
+	set->hi = hi;
+	set->from[set->n] = cond;
+	set->to[set->n++] = node_const_int(l->ir, RICCI_BOOL, value);
+	return true;
+}
+
+static void see_condition(void *user, Node *n)
+{
+	Inside *in = user;
+	Ir *ir = in->lines->ir;
+	Node *e = condition_slack(ir, n);
+	if (!e || in->set.n == DECIDED_MOST || !node_has(n, in->lines->axis))
+		return;
+	if (!decide(in, n, e, true))
+		decide(in, n, node_sub(ir, node_int(ir, -1), e), false);
+}
+
+static int condition_sets(const Lines *l, IndexSet set[SETS_MOST])
+{
+	bool narrow = l->end - l->first < SHORT * l->width && l->width > SHORT_WIDTH;
+	Inside in = {.lines = l, .width = narrow ? SHORT_WIDTH : l->width};
+	in.set.lo = l->first;
+	in.set.hi = l->end;
+	walk_stores(l, false, see_condition, &in);
+	if (in.set.n == 0)
+		return 0;
+	set[0] = (IndexSet){.lo = l->first, .hi = in.set.lo};
+	set[1] = in.set;
+	set[2] = (IndexSet){.lo = in.set.hi, .hi = l->end};
+	return 3;
+}
+
+/* ---- the pass ---- */
+
+/* A rule, and how often pieces are cut again, for code grows. */
+static const struct {
+	RuleFn *sets;
+	int cuts;
+} rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4}, [SPLIT_CONDITIONS] = {condition_sets, 1}};
+
+static bool lines_of(Tree *t, Stmt *loop, int64_t width, Lines *l)
+{
+	bool plain = loop->how == HOW_VECTOR && node_is_const(loop->lo) && node_is_const(loop->hi);
+	for (const Stmt *s = loop->body; s; s = s->next)
+		plain &= s->kind == STMT_STORE || s->kind == STMT_ALLOC;
+	if (plain)
+		*l = (Lines){.ir = t->ir,
+			     .loop = loop,
+			     .axis = loop->axis,
+			     .first = loop->lo->u.i,
+			     .end = loop->hi->u.i,
+			     .width = width};
+	return plain;
+}
+
+/* Cuts the loop in place; returns its last piece. */
+static Stmt *cut(Tree *t, Stmt *loop, SplitRule rule, int64_t width, int cuts)
+{
+	Lines l;
+	IndexSet set[SETS_MOST];
+	int n = cuts > 0 && lines_of(t, loop, width, &l) ? rules[rule].sets(&l, set) : 0;
+	Stmt *all = NULL, *next = loop->next, *last = loop;
+	for (int k = 0; k < n; k++)
+		if (set[k].lo < set[k].hi)
+			all = stmt_seq(all, stmt_loop(t, loop->how, loop->axis,
+						      node_int(t->ir, set[k].lo),
+						      node_int(t->ir, set[k].hi),
+						      stmt_replace(t, loop->body, set[k].n,
+								   set[k].from, set[k].to)));
+	if (!all)
+		return loop;
+	*loop = *all;
+	for (Stmt *s = loop, *after; s; s = after) {
+		after = s->next;
+		last = cut(t, s, rule, width, cuts - 1);
+	}
+	last->next = next;
+	return last;
+}
+
+void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width)
+{
+	for (; s; s = s->next) {
+		if (s->kind == STMT_IF)
+			split_loops(t, s->otherwise, rule, width);
+		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
+			split_loops(t, s->body, rule, width);
+		if (s->kind == STMT_LOOP)
+			s = cut(t, s, rule, width, rules[rule].cuts);
+	}
+}
