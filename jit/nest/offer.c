@@ -11,24 +11,35 @@
 /* ---- direct nests: which axis runs in lanes ---- */
 
 typedef struct Score {
-	Ir *ir;
+	const Problem *p;
 	Node *axis;
 	double sum;
 } Score;
+
+/* The share of the domain's points at which a read has another place: elsewhere it is kept. */
+static double share_read(const Problem *p, const Node *read)
+{
+	double share = 1;
+	for (int k = 0; k < p->naxis; k++)
+		if (!node_has(read->src[1], p->axis[k]))
+			share /= (double)axis_extent(p->axis[k]);
+	return share;
+}
 
 static void score_read(void *user, Node *n)
 {
 	Score *s = user;
 	if (n->op != OP_READ)
 		return;
-	int64_t k = affine_stride(s->ir, n->src[1], s->axis);
-	s->sum += k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
+	int64_t k = affine_stride(s->p->ir, n->src[1], s->axis);
+	double suits = k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
+	s->sum += suits * share_read(s->p, n);
 }
 
 /* How well the axis suits lanes: contiguous reads, contiguous stores, enough iterations. */
 static double vector_score(const Problem *p, int axis)
 {
-	Score s = {.ir = p->ir, .axis = p->axis[axis]};
+	Score s = {.p = p, .axis = p->axis[axis]};
 	int64_t extent = axis_extent(p->axis[axis]);
 	node_walk(p->ir, p->body, score_read, &s);
 	if (axis < p->nspatial)
