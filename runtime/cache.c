@@ -1,6 +1,6 @@
-/* cache.c - the function cache in memory: lines, shared by all sessions of the process.
+/* cache.c - the function cache in memory: entries, shared by all sessions of the process.
  *
- * A line lives while a session or a tuner uses it. Its kernels change under its lock; launches look
+ * An entry lives while a session or a tuner uses it. Its kernels change under its lock; launches look
  * at `version` only, and come here when it has changed. While a second kernel is on trial, launches
  * alternate between the two and report their times; the faster stays.
  */
@@ -9,10 +9,10 @@
 
 enum { BUCKETS = 256 };
 
-static Line *bucket[BUCKETS];
+static CacheEntry *bucket[BUCKETS];
 
 /* Takes the lock. A forked child begins with an empty table: the parent's threads may have held the
- * locks of its lines, and their kernels may call libraries that are no longer to be called. */
+ * locks of its entries, and their kernels may call libraries that are no longer to be called. */
 static void table_take(void)
 {
 	static unsigned generation;
@@ -23,7 +23,7 @@ static void table_take(void)
 	generation = fork_generation();
 }
 
-static uint64_t line_hash(const char *text, Request r)
+static uint64_t entry_hash(const char *text, Request r)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen ^ (uint64_t)r.threads << 8;
 
@@ -34,264 +34,264 @@ static uint64_t line_hash(const char *text, Request r)
 	return h;
 }
 
-static bool line_is(const Line *l, uint64_t hash, const char *text, Request r)
+static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Request r)
 {
-	return l->hash == hash && l->request.backend == r.backend &&
-	       l->request.frozen == r.frozen && l->request.threads == r.threads &&
-	       l->request.pack == r.pack && !strcmp(l->task->text, text);
+	return e->hash == hash && e->request.backend == r.backend &&
+	       e->request.frozen == r.frozen && e->request.threads == r.threads &&
+	       e->request.pack == r.pack && !strcmp(e->task->text, text);
 }
 
-Line *line_get(Task *t, Request r, Error *err)
+CacheEntry *entry_get(Task *t, Request r, Error *err)
 {
-	uint64_t hash = line_hash(t->text, r);
-	Line **at = &bucket[hash % BUCKETS], *l;
+	uint64_t hash = entry_hash(t->text, r);
+	CacheEntry **at = &bucket[hash % BUCKETS], *e;
 
 	table_take();
-	for (l = *at; l && !line_is(l, hash, t->text, r); l = l->next)
+	for (e = *at; e && !entry_is(e, hash, t->text, r); e = e->next)
 		;
-	if (l) {
-		l->refs++;
+	if (e) {
+		e->refs++;
 		task_free(t);
-	} else if ((l = mem_zalloc(sizeof *l))) {
-		l->refs = 1;
-		l->request = r;
-		l->task = t;
-		l->hash = hash;
-		atomic_init(&l->version, 1);
-		pthread_mutex_init(&l->lock, NULL);
-		l->next = *at;
-		*at = l;
+	} else if ((e = mem_zalloc(sizeof *e))) {
+		e->refs = 1;
+		e->request = r;
+		e->task = t;
+		e->hash = hash;
+		atomic_init(&e->version, 1);
+		pthread_mutex_init(&e->lock, NULL);
+		e->next = *at;
+		*at = e;
 	} else {
 		task_free(t);
 		error_set(err, RICCI_ENOMEM, "out of memory");
 	}
 	lock_leave(LOCK_CACHE);
-	return l;
+	return e;
 }
 
-Line *line_ref(Line *l)
+CacheEntry *entry_ref(CacheEntry *e)
 {
 	lock_take(LOCK_CACHE);
-	l->refs++;
+	e->refs++;
 	lock_leave(LOCK_CACHE);
-	return l;
+	return e;
 }
 
-void line_unref(Line *l)
+void entry_unref(CacheEntry *e)
 {
-	Line **at;
+	CacheEntry **at;
 
-	if (!l)
+	if (!e)
 		return;
 	lock_take(LOCK_CACHE);
-	if (--l->refs > 0) {
+	if (--e->refs > 0) {
 		lock_leave(LOCK_CACHE);
 		return;
 	}
-	for (at = &bucket[l->hash % BUCKETS]; *at != l; at = &(*at)->next)
+	for (at = &bucket[e->hash % BUCKETS]; *at != e; at = &(*at)->next)
 		;
-	*at = l->next;
+	*at = e->next;
 	lock_leave(LOCK_CACHE);
-	if (l->best)
-		kernel_unref(l->best);
-	if (l->trial)
-		kernel_unref(l->trial);
-	pthread_mutex_destroy(&l->lock);
-	task_free(l->task);
-	mem_free(l);
+	if (e->best)
+		kernel_unref(e->best);
+	if (e->trial)
+		kernel_unref(e->trial);
+	pthread_mutex_destroy(&e->lock);
+	task_free(e->task);
+	mem_free(e);
 }
 
-bool line_ready(Line *l)
+bool entry_ready(CacheEntry *e)
 {
 	bool ready;
 
-	pthread_mutex_lock(&l->lock);
-	ready = l->best != NULL;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	ready = e->best != NULL;
+	pthread_mutex_unlock(&e->lock);
 	return ready;
 }
 
-void line_put(Line *l, Kernel *k, const Origin *o, double seconds, bool proved)
+void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool proved)
 {
 	Kernel *old;
 
-	pthread_mutex_lock(&l->lock);
-	old = l->best;
-	l->best = k;
-	l->origin = o ? *o : (Origin){0};
-	l->seconds = seconds;
-	l->proved = l->validated = proved;
-	l->unseen = false;
-	atomic_fetch_add(&l->version, 1);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	old = e->best;
+	e->best = k;
+	e->origin = o ? *o : (Origin){0};
+	e->seconds = seconds;
+	e->proved = e->validated = proved;
+	e->unseen = false;
+	atomic_fetch_add(&e->version, 1);
+	pthread_mutex_unlock(&e->lock);
 	if (old)
 		kernel_unref(old);
 }
 
-void line_try(Line *l, Kernel *k, const Origin *o)
+void entry_try(CacheEntry *e, Kernel *k, const Origin *o)
 {
 	Kernel *old;
 
-	pthread_mutex_lock(&l->lock);
-	old = l->trial;
-	l->trial = k;
-	l->trial_origin = *o;
-	l->tested = false;
+	pthread_mutex_lock(&e->lock);
+	old = e->trial;
+	e->trial = k;
+	e->trial_origin = *o;
+	e->tested = false;
 	for (int i = 0; i < 2; i++) {
-		l->runs[i] = 0;
-		l->least[i] = 1e30;
+		e->runs[i] = 0;
+		e->least[i] = 1e30;
 	}
-	atomic_fetch_add(&l->version, 1);
-	pthread_mutex_unlock(&l->lock);
+	atomic_fetch_add(&e->version, 1);
+	pthread_mutex_unlock(&e->lock);
 	if (old)
 		kernel_unref(old);
 }
 
-Taken line_take(Line *l)
+Taken entry_take(CacheEntry *e)
 {
 	Taken t = {.which = -1};
 
-	pthread_mutex_lock(&l->lock);
-	t.seen = atomic_load(&l->version);
-	if (l->trial) {
-		t.which = l->runs[1] < l->runs[0];
+	pthread_mutex_lock(&e->lock);
+	t.seen = atomic_load(&e->version);
+	if (e->trial) {
+		t.which = e->runs[1] < e->runs[0];
 		t.seen -= 1;
 	}
-	t.kernel = kernel_ref(t.which == 1 ? l->trial : l->best);
-	t.proved = t.which == 1 ? l->tested : l->proved;
-	pthread_mutex_unlock(&l->lock);
+	t.kernel = kernel_ref(t.which == 1 ? e->trial : e->best);
+	t.proved = t.which == 1 ? e->tested : e->proved;
+	pthread_mutex_unlock(&e->lock);
 	return t;
 }
 
-int line_wrong(Line *l, Error *err)
+int entry_wrong(CacheEntry *e, Error *err)
 {
-	pthread_mutex_lock(&l->lock);
-	int code = l->wrong.code ? error_set(err, l->wrong.code, "%s", l->wrong.text) : 0;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	int code = e->wrong.code ? error_set(err, e->wrong.code, "%s", e->wrong.text) : 0;
+	pthread_mutex_unlock(&e->lock);
 	return code;
 }
 
-Kernel *line_best(Line *l)
+Kernel *entry_best(CacheEntry *e)
 {
-	pthread_mutex_lock(&l->lock);
-	Kernel *k = kernel_ref(l->best);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	Kernel *k = kernel_ref(e->best);
+	pthread_mutex_unlock(&e->lock);
 	return k;
 }
 
-void line_prove(Line *l, const Kernel *k, bool seen)
+void entry_prove(CacheEntry *e, const Kernel *k, bool seen)
 {
-	pthread_mutex_lock(&l->lock);
-	if (l->best == k && !l->proved) {
-		l->proved = true;
-		l->unseen = !seen;
-		atomic_fetch_add(&l->version, 1);
+	pthread_mutex_lock(&e->lock);
+	if (e->best == k && !e->proved) {
+		e->proved = true;
+		e->unseen = !seen;
+		atomic_fetch_add(&e->version, 1);
 	}
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&e->lock);
 }
 
-void line_tested(Line *l, const Kernel *k, bool good)
+void entry_tested(CacheEntry *e, const Kernel *k, bool good)
 {
 	Kernel *loser = NULL;
 
-	pthread_mutex_lock(&l->lock);
-	if (l->trial == k && good) {
-		l->tested = true;
-	} else if (l->trial == k) {
-		loser = l->trial;
-		l->trial = NULL;
-		atomic_fetch_add(&l->version, 1);
-		if (l->tuner)
-			tuner_poke(l->tuner);
+	pthread_mutex_lock(&e->lock);
+	if (e->trial == k && good) {
+		e->tested = true;
+	} else if (e->trial == k) {
+		loser = e->trial;
+		e->trial = NULL;
+		atomic_fetch_add(&e->version, 1);
+		if (e->tuner)
+			tuner_poke(e->tuner);
 	}
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&e->lock);
 	if (loser)
 		kernel_unref(loser);
 }
 
-Kernel *line_unvalidated(Line *l, bool unseen)
+Kernel *entry_unvalidated(CacheEntry *e, bool unseen)
 {
 	Kernel *k = NULL;
 
-	pthread_mutex_lock(&l->lock);
-	if (!l->validated && strcmp(l->best->backend->name, "interp") && (l->unseen || !unseen))
-		k = kernel_ref(l->best);
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	if (!e->validated && strcmp(e->best->backend->name, "interp") && (e->unseen || !unseen))
+		k = kernel_ref(e->best);
+	pthread_mutex_unlock(&e->lock);
 	return k;
 }
 
-void line_validate(Line *l, const Kernel *k)
+void entry_validate(CacheEntry *e, const Kernel *k)
 {
-	pthread_mutex_lock(&l->lock);
-	l->validated = l->validated || l->best == k;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	e->validated = e->validated || e->best == k;
+	pthread_mutex_unlock(&e->lock);
 }
 
-int line_interpret(Line *l, const Kernel *wrong, Error *err)
+int entry_interpret(CacheEntry *e, const Kernel *wrong, Error *err)
 {
 	Schedule none = {0};
-	Kernel *k = kernel_make(l->task, &none, backend_find("interp"), target_host(), err);
-	Kernel *best = line_best(l);
+	Kernel *k = kernel_make(e->task, &none, backend_find("interp"), target_host(), err);
+	Kernel *best = entry_best(e);
 	bool still = best == wrong;
 
 	kernel_unref(best);
 	if (!k)
 		return err ? err->code : RICCI_ECOMPILE;
 	if (still)
-		line_put(l, k, NULL, 0, true);
+		entry_put(e, k, NULL, 0, true);
 	else
 		kernel_unref(k);
 	return 0;
 }
 
-void line_condemn(Line *l, const Kernel *k, const Error *why)
+void entry_condemn(CacheEntry *e, const Kernel *k, const Error *why)
 {
-	pthread_mutex_lock(&l->lock);
-	error_clear(&l->wrong);
-	error_set(&l->wrong, why->code,
+	pthread_mutex_lock(&e->lock);
+	error_clear(&e->wrong);
+	error_set(&e->wrong, why->code,
 		  "results of the steps so far may be wrong: %s, made by %s for\n%.600s", why->text,
-		  k->backend->name, l->task->text);
-	pthread_mutex_unlock(&l->lock);
-	line_interpret(l, k, NULL);
-	atomic_fetch_add(&l->wrongs, 1);
+		  k->backend->name, e->task->text);
+	pthread_mutex_unlock(&e->lock);
+	entry_interpret(e, k, NULL);
+	atomic_fetch_add(&e->wrongs, 1);
 }
 
 /* Enough seen? A clear difference needs two runs each only. */
-static bool trial_over(const Line *l)
+static bool trial_over(const CacheEntry *e)
 {
-	int fewer = l->runs[0] < l->runs[1] ? l->runs[0] : l->runs[1];
-	double a = l->least[0], b = l->least[1];
+	int fewer = e->runs[0] < e->runs[1] ? e->runs[0] : e->runs[1];
+	double a = e->least[0], b = e->least[1];
 
 	return fewer >= TRIAL_RUNS || (fewer >= 2 && (a > 1.5 * b || b > 1.5 * a)) ||
 	       (fewer >= 1 && b > 5 * a);
 }
 
-bool line_timed(Line *l, const Kernel *k, int which, double seconds)
+bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 {
 	Kernel *loser = NULL;
 
-	pthread_mutex_lock(&l->lock);
-	if (l->trial && k == (which ? l->trial : l->best)) {
-		l->runs[which]++;
-		if (seconds < l->least[which])
-			l->least[which] = seconds;
-		if (trial_over(l)) {
-			bool better = l->least[1] < 0.98 * l->least[0];
+	pthread_mutex_lock(&e->lock);
+	if (e->trial && k == (which ? e->trial : e->best)) {
+		e->runs[which]++;
+		if (seconds < e->least[which])
+			e->least[which] = seconds;
+		if (trial_over(e)) {
+			bool better = e->least[1] < 0.98 * e->least[0];
 
-			loser = better ? l->best : l->trial;
+			loser = better ? e->best : e->trial;
 			if (better) {
-				l->best = l->trial;
-				l->origin = l->trial_origin;
-				l->proved = l->validated = true;
+				e->best = e->trial;
+				e->origin = e->trial_origin;
+				e->proved = e->validated = true;
 			}
-			l->trial = NULL;
-			l->seconds = l->least[better];
-			atomic_fetch_add(&l->version, 1);
-			if (l->tuner)
-				tuner_poke(l->tuner);
+			e->trial = NULL;
+			e->seconds = e->least[better];
+			atomic_fetch_add(&e->version, 1);
+			if (e->tuner)
+				tuner_poke(e->tuner);
 		}
 	}
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&e->lock);
 	if (loser)
 		kernel_unref(loser);
 	return loser != NULL;

@@ -27,7 +27,7 @@ static int run_beside(Run *r, Kernel *k, Pool *pool, RandomState rs, bool all, v
 
 		for (int i = 0; i < r->ninput; i++)
 			beside = beside || r->buf[o] == r->buf[i];
-		if (beside && !(buf[o] = buffer_new(tensor_bytes(task_tensor(r->line->task, o)))))
+		if (beside && !(buf[o] = buffer_new(tensor_bytes(task_tensor(r->entry->task, o)))))
 			return error_set(err, RICCI_ENOMEM, "out of memory");
 	}
 	return pool_launch(pool, k, buf, &rs, r->wide, err);
@@ -39,7 +39,7 @@ static void beside_end(Run *r, void **buf, bool keep)
 		if (buf[o] && buf[o] != r->buf[o]) {
 			if (keep)
 				memcpy(r->buf[o], buf[o],
-				       tensor_bytes(task_tensor(r->line->task, o)));
+				       tensor_bytes(task_tensor(r->entry->task, o)));
 			buffer_free(buf[o]);
 		}
 	mem_free(buf);
@@ -49,7 +49,7 @@ static void beside_end(Run *r, void **buf, bool keep)
 static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *const *buf,
 		      Error *wrong, Error *err)
 {
-	const Task *t = r->line->task;
+	const Task *t = r->entry->task;
 	void *const *out = buf + r->ninput;
 	int code;
 
@@ -69,7 +69,7 @@ static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *c
 /* What the results should be, where the interpreter tells soon enough; of long sums one. */
 static int step_expect(Run *r, RandomState rs, double limit, Sample *s, Error *err)
 {
-	const Task *t = r->line->task;
+	const Task *t = r->entry->task;
 	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
 	Judging one = {rs, 1, limit, 1, 0, NULL};
 	int code = sample_expect(t, r->buf, &how, s, err);
@@ -85,17 +85,17 @@ static int step_expect(Run *r, RandomState rs, double limit, Sample *s, Error *e
 static int run_replace(Run *r, Pool *pool, RandomState rs, const Error *why, Error *err)
 {
 	env_dump_text("kernels", "replaced by the interpreter", why->text);
-	if (r->line->request.backend) {
+	if (r->entry->request.backend) {
 		char task[600];
 
-		message_print(task, sizeof task, "%s", r->line->task->text);
+		message_print(task, sizeof task, "%s", r->entry->task->text);
 		return error_set(err, why->code, "%s, made by %s for\n%s", why->text,
 				 r->kernel->backend->name, task);
 	}
-	if (line_interpret(r->line, r->kernel, err))
+	if (entry_interpret(r->entry, r->kernel, err))
 		return err ? err->code : RICCI_ECOMPILE;
 	kernel_unref(r->kernel);
-	r->kernel = line_best(r->line);
+	r->kernel = entry_best(r->entry);
 	return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 }
 
@@ -105,7 +105,7 @@ static void long_judge(const Run *r, bool *seen, Error *wrong)
 {
 	Error why = {0};
 
-	if (verify_terms(r->line->task, r->kernel, seen, &why) && why.code != RICCI_ECOMPILE)
+	if (verify_terms(r->entry->task, r->kernel, seen, &why) && why.code != RICCI_ECOMPILE)
 		*seen = false; /* there was no memory, or no process */
 	else if (why.code)
 		error_set(wrong, why.code, "%s", why.text);
@@ -121,7 +121,7 @@ static bool run_once_only(const Run *r)
 	for (int o = r->ninput; o < r->nbuf; o++)
 		for (int i = 0; i < r->ninput; i++)
 			if (r->buf[o] == r->buf[i])
-				bytes += tensor_bytes(task_tensor(r->line->task, o));
+				bytes += tensor_bytes(task_tensor(r->entry->task, o));
 	return bytes > trial_room;
 }
 
@@ -129,15 +129,15 @@ static bool run_once_only(const Run *r)
 static int run_validated(Run *r, Pool *pool, RandomState rs, Error *err)
 {
 	Error wrong = {0};
-	int code = verify_kernel(r->line->task, r->kernel, true, &wrong);
+	int code = verify_kernel(r->entry->task, r->kernel, true, &wrong);
 
 	if (code == RICCI_ECOMPILE)
 		code = run_replace(r, pool, rs, &wrong, err);
 	else if (code)
 		code = error_set(err, code, "%s", wrong.text);
 	else {
-		line_prove(r->line, r->kernel, true);
-		line_validate(r->line, r->kernel);
+		entry_prove(r->entry, r->kernel, true);
+		entry_validate(r->entry, r->kernel);
 		r->proved = true;
 		code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	}
@@ -155,14 +155,14 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 	Error wrong = {0};
 	int code = buf ? step_expect(r, rs, long_limit, &s, err)
 		       : error_set(err, RICCI_ENOMEM, "out of memory");
-	bool seen = !code && sample_complete(r->line->task, &s);
+	bool seen = !code && sample_complete(r->entry->task, &s);
 
 	if (!code && !seen)
 		long_judge(r, &seen, &wrong);
 	if (!code && !seen && !wrong.code) {
 		sample_free(&s);
 		code = step_expect(r, rs, odd_limit, &s, err);
-		seen = !code && sample_complete(r->line->task, &s);
+		seen = !code && sample_complete(r->entry->task, &s);
 	}
 	if (!code && !wrong.code)
 		code = run_beside(r, r->kernel, pool, rs, false, buf, err);
@@ -174,7 +174,7 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 		return code;
 	if (wrong.code)
 		return run_replace(r, pool, rs, &wrong, err);
-	line_prove(r->line, r->kernel, seen);
+	entry_prove(r->entry, r->kernel, seen);
 	r->proved = true;
 	return 0;
 }
@@ -184,7 +184,7 @@ static size_t results_bytes(const Run *r)
 	size_t bytes = 0;
 
 	for (int o = r->ninput; o < r->nbuf; o++)
-		bytes += tensor_bytes(task_tensor(r->line->task, o));
+		bytes += tensor_bytes(task_tensor(r->entry->task, o));
 	return bytes;
 }
 
@@ -193,14 +193,14 @@ static size_t results_bytes(const Run *r)
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 {
 	if (run_once_only(r)) { /* it is validated */
-		line_tested(r->line, r->kernel, true);
+		entry_tested(r->entry, r->kernel, true);
 		return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	}
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
 	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
-	Kernel *best = line_best(r->line);
+	Kernel *best = entry_best(r->entry);
 	Sample s = {0};
 	Error wrong = {0};
 	int code = got && buf ? step_expect(r, rs, long_limit, &s, err)
@@ -213,7 +213,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	if (!code && small)
 		code = run_beside(r, best, pool, rs, false, buf, err);
 	if (!code && small && !wrong.code)
-		results_compare(r->line->task, &s, &how, r->buf, got + r->ninput, buf + r->ninput,
+		results_compare(r->entry->task, &s, &how, r->buf, got + r->ninput, buf + r->ninput,
 				NULL, &wrong);
 	beside_end(r, got, !code && !small && !wrong.code);
 	beside_end(r, buf, !code);
@@ -223,7 +223,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	if (wrong.code)
 		env_dump_text("kernels", "refused on a step's data", wrong.text);
 	if (!code)
-		line_tested(r->line, r->kernel, !wrong.code);
+		entry_tested(r->entry, r->kernel, !wrong.code);
 	kernel_unref(best);
 	return code;
 }

@@ -1,7 +1,7 @@
-/* codegen.c - making kernels: candidates to kernels, and the first kernels of lines.
+/* codegen.c - making kernels: candidates to kernels, and the first kernels of entries.
  *
  * Sources that go to an outside compiler go there several at a time; where one of them is refused,
- * each is tried alone. The first kernel of a line comes from the cache's folder, or else from the
+ * each is tried alone. The first kernel of an entry comes from the cache's folder, or else from the
  * backend that answers fastest among those the request allows.
  */
 #include "runtime/folder.h"
@@ -55,7 +55,7 @@ static void make_together(int n, Candidate **c)
 			continue;
 		}
 		if (!c[i]->kernel)
-			c[i]->kernel = kernel_lower(c[i]->line->task, &c[i]->schedule,
+			c[i]->kernel = kernel_lower(c[i]->entry->task, &c[i]->schedule,
 						    c[i]->backend, target_host(), &c[i]->err);
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
@@ -124,11 +124,11 @@ static bool usable(const Backend *b)
 	return b && b->available(why, sizeof why);
 }
 
-const Backend *line_tuning(const Line *l)
+const Backend *entry_tuning(const CacheEntry *e)
 {
-	const Backend *b = l->request.backend;
+	const Backend *b = e->request.backend;
 
-	if (l->request.frozen || (b && !strcmp(b->name, "interp")))
+	if (e->request.frozen || (b && !strcmp(b->name, "interp")))
 		return NULL;
 	if (!b)
 		b = usable(backend_find("cc")) ? backend_find("cc") : backend_find("tcc");
@@ -155,37 +155,37 @@ static void first_backends(Request r, const Backend *out[4])
 /* tcc's first kernels are judged during the first step, on its data; all others now. */
 static bool proof_waits(const Candidate *c)
 {
-	return !c->line->request.frozen && !strcmp(c->backend->name, "tcc");
+	return !c->entry->request.frozen && !strcmp(c->backend->name, "tcc");
 }
 
 static void candidate_admit(Candidate *c)
 {
 	bool judge = !proof_waits(c) && strcmp(c->backend->name, "interp") != 0;
-	const Backend *tuning = line_tuning(c->line);
+	const Backend *tuning = entry_tuning(c->entry);
 
 	if (!c->kernel)
 		return;
-	if (judge && verify_within(c->line->task, c->kernel, NULL, true,
-				   verify_seconds(c->line->task), &c->err)) {
+	if (judge && verify_within(c->entry->task, c->kernel, NULL, true,
+				   verify_seconds(c->entry->task), &c->err)) {
 		candidate_drop(c);
 		return;
 	}
-	if (c->line->offered == 0)
-		c->line->offered = tuning == c->backend;
-	line_put(c->line, c->kernel, &c->origin, 0, !proof_waits(c));
+	if (c->entry->offered == 0)
+		c->entry->offered = tuning == c->backend;
+	entry_put(c->entry, c->kernel, &c->origin, 0, !proof_waits(c));
 	c->kernel = NULL;
 	if (*c->origin.object)
-		disk_store(c->line);
+		disk_store(c->entry);
 }
 
-static void default_schedule(const Line *l, Schedule *s)
+static void default_schedule(const CacheEntry *e, Schedule *s)
 {
-	if (schedule_offers(l->task, target_host(), 1, s) < 1)
+	if (schedule_offers(e->task, target_host(), 1, s) < 1)
 		s->n = 0;
 }
 
-/* One attempt for all lines that have no kernel yet, with the round-th backend each. */
-static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Candidate **c,
+/* One attempt for all entries that have no kernel yet, with the round-th backend each. */
+static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
 {
 	Making f = {.c = c, .after = candidate_admit};
@@ -194,17 +194,17 @@ static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Ca
 		const Backend *way[4] = {0};
 		Candidate *k = &room[f.n];
 
-		if (line_ready(lines[i]))
+		if (entry_ready(entries[i]))
 			continue;
-		first_backends(lines[i]->request, way);
+		first_backends(entries[i]->request, way);
 		if (!way[round])
 			continue;
-		*k = (Candidate){.line = lines[i], .backend = way[round]};
+		*k = (Candidate){.entry = entries[i], .backend = way[round]};
 		if (kept[i].backend && kept[i].backend == way[round]) {
 			k->schedule = kept[i].schedule;
-			lines[i]->offered = kept[i].offered;
+			entries[i]->offered = kept[i].offered;
 		} else {
-			default_schedule(lines[i], &k->schedule);
+			default_schedule(entries[i], &k->schedule);
 		}
 		c[f.n] = k;
 		f.n++;
@@ -221,31 +221,31 @@ static int fill_round(int n, Line **lines, const Kept *kept, Candidate *room, Ca
 	return f.n;
 }
 
-static int fill_all(int n, Line **lines, Kept *kept, Candidate *room, Candidate **c, int threads,
-		    Error *err)
+static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Candidate **c,
+		    int threads, Error *err)
 {
 	Error last = {0};
 
 	for (int i = 0; i < n; i++)
-		disk_find(lines[i], &kept[i]);
-	disk_load(n, lines, kept);
+		disk_find(entries[i], &kept[i]);
+	disk_load(n, entries, kept);
 	for (int round = 0; round < 3; round++)
-		if (fill_round(n, lines, kept, room, c, round, threads, &last) == 0)
+		if (fill_round(n, entries, kept, room, c, round, threads, &last) == 0)
 			break;
 	for (int i = 0; i < n; i++)
-		if (!line_ready(lines[i])) {
+		if (!entry_ready(entries[i])) {
 			char task[600];
 
-			message_print(task, sizeof task, "%s", lines[i]->task->text);
+			message_print(task, sizeof task, "%s", entries[i]->task->text);
 			return error_set(err, last.code ? last.code : RICCI_ECOMPILE,
 					 "no kernel could be made for\n%s\n%s", task, last.text);
 		}
 	return 0;
 }
 
-int lines_fill(int n, Line **lines, int threads, Error *err)
+int entries_fill(int n, CacheEntry **entries, int threads, Error *err)
 {
-	Line **need = mem_alloc(((size_t)n + 1) * sizeof *need);
+	CacheEntry **need = mem_alloc(((size_t)n + 1) * sizeof *need);
 	Kept *kept = mem_zalloc(((size_t)n + 1) * sizeof *kept);
 	Candidate *room = mem_zalloc(((size_t)n + 1) * sizeof *room);
 	Candidate **c = mem_zalloc(((size_t)n + 1) * sizeof *c);
@@ -254,15 +254,15 @@ int lines_fill(int n, Line **lines, int threads, Error *err)
 	if (!need || !kept || !room || !c) {
 		code = error_set(err, RICCI_ENOMEM, "out of memory");
 	} else {
-		/* One at a time, so that lines shared with another session are filled once. */
+		/* One at a time, so that entries shared with another session are filled once. */
 		lock_take(LOCK_FILL);
 		for (int i = 0; i < n; i++) {
 			int k = 0;
 
-			while (k < m && need[k] != lines[i])
+			while (k < m && need[k] != entries[i])
 				k++;
-			if (k == m && !line_ready(lines[i]))
-				need[m++] = lines[i];
+			if (k == m && !entry_ready(entries[i]))
+				need[m++] = entries[i];
 		}
 		code = m ? fill_all(m, need, kept, room, c, threads, err) : 0;
 		lock_leave(LOCK_FILL);

@@ -1,6 +1,6 @@
 /* disk.c - the function cache on disk.
  *
- * A line's entry is a text file named by the hash of its key: what the kernel was made for and
+ * An entry is kept as a text file named by the hash of its key: what the kernel was made for and
  * with, how it is launched, and the name of the object that holds its code (objects are named by
  * their contents, because several kernels are compiled together). The bytes that are loaded are
  * those whose name was checked. Files appear whole (folder_write), so that any number of processes
@@ -22,9 +22,9 @@ const char *code_version(void)
 	return RICCI_VERSION " " RICCI_CODE;
 }
 
-static const char *compiler_version(const Line *l)
+static const char *compiler_version(const CacheEntry *e)
 {
-	const Backend *b = l->request.backend ? l->request.backend : backend_find("cc");
+	const Backend *b = e->request.backend ? e->request.backend : backend_find("cc");
 	char why[200];
 
 	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
@@ -32,19 +32,19 @@ static const char *compiler_version(const Line *l)
 
 /* The lines that say what an entry is for. What is best, and what is left to try, depends on the
  * threads and the caches of the machine, too. */
-static void key_print(Text *t, const Line *l)
+static void key_print(Text *t, const CacheEntry *e)
 {
 	const Target *host = target_host();
 
 	text_add(t,
 		 "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
 		 "threads %d\ntask %zu\n%s\n",
-		 RICCI_VERSION, RICCI_CODE, l->request.backend ? l->request.backend->name : "auto",
-		 l->request.frozen ? "static" : "dynamic", compiler_version(l), host->key, host->l1,
-		 host->l2, host->l3, l->request.threads, strlen(l->task->text), l->task->text);
+		 RICCI_VERSION, RICCI_CODE, e->request.backend ? e->request.backend->name : "auto",
+		 e->request.frozen ? "static" : "dynamic", compiler_version(e), host->key, host->l1,
+		 host->l2, host->l3, e->request.threads, strlen(e->task->text), e->task->text);
 }
 
-static bool entry_name(const Text *key, char name[NAME_ROOM])
+static bool entry_file(const Text *key, char name[NAME_ROOM])
 {
 	uint64_t a;
 
@@ -56,21 +56,21 @@ static bool entry_name(const Text *key, char name[NAME_ROOM])
 }
 
 /* kept_parse and upkeep.c read this. */
-static void kept_print(Text *t, const Line *l)
+static void kept_print(Text *t, const CacheEntry *e)
 {
-	const Kernel *k = l->best;
+	const Kernel *k = e->best;
 
 	text_add(t, "kernel %s %zu %zu %lld", k->backend->name, k->shape.scratch, k->shape.shared,
 		 (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
-	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", l->seconds, l->offered,
-		 *l->origin.object ? l->origin.object : "-", l->origin.index, l->origin.count);
+	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", e->seconds, e->offered,
+		 *e->origin.object ? e->origin.object : "-", e->origin.index, e->origin.count);
 	schedule_print(t, &k->schedule);
 	text_add(t, "\n");
 }
 
-bool disk_store(Line *l)
+bool disk_store(CacheEntry *e)
 {
 	Text t = {0};
 	char name[NAME_ROOM];
@@ -78,11 +78,11 @@ bool disk_store(Line *l)
 
 	if (!folder_writable())
 		return false;
-	key_print(&t, l);
-	good = entry_name(&t, name);
-	pthread_mutex_lock(&l->lock);
-	kept_print(&t, l);
-	pthread_mutex_unlock(&l->lock);
+	key_print(&t, e);
+	good = entry_file(&t, name);
+	pthread_mutex_lock(&e->lock);
+	kept_print(&t, e);
+	pthread_mutex_unlock(&e->lock);
 	if (!t.failed)
 		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
 	good = good && !t.failed && folder_write(name, t.s, t.n);
@@ -128,7 +128,7 @@ static bool kept_parse(char *s, Kept *k)
 	       schedule_parse(line, &k->schedule, NULL) == 0 && schedule_available(&k->schedule);
 }
 
-bool entry_sound(char *s, size_t n)
+bool entry_undamaged(char *s, size_t n)
 {
 	size_t tail = strlen("checksum 0123456789abcdef\n");
 	char sum[32];
@@ -143,7 +143,7 @@ bool entry_sound(char *s, size_t n)
 	return true;
 }
 
-bool disk_find(const Line *l, Kept *k)
+bool disk_find(const CacheEntry *e, Kept *k)
 {
 	Text key = {0};
 	char name[NAME_ROOM], *s = NULL;
@@ -153,8 +153,8 @@ bool disk_find(const Line *l, Kept *k)
 	memset(k, 0, sizeof *k);
 	if (!cache_folder())
 		return false;
-	key_print(&key, l);
-	good = entry_name(&key, name) && (s = folder_read(name, &n)) && entry_sound(s, n) &&
+	key_print(&key, e);
+	good = entry_file(&key, name) && (s = folder_read(name, &n)) && entry_undamaged(s, n) &&
 	       n > key.n && !memcmp(s, key.s, key.n) && kept_parse(s + key.n, k);
 	mem_free(s);
 	text_free(&key);
@@ -192,8 +192,8 @@ char *object_read(const char *name, size_t *n)
 	return NULL;
 }
 
-/* Loads the object of lines[at] and gives its kernels to all lines that want one of them. */
-static void object_load(int n, Line **lines, const Kept *kept, int at)
+/* Loads the object of entries[at] and gives its kernels to all entries that want one of them. */
+static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 {
 	const Origin *o = &kept[at].origin;
 	Kernel **k = mem_zalloc((size_t)o->count * sizeof *k);
@@ -211,11 +211,11 @@ static void object_load(int n, Line **lines, const Kept *kept, int at)
 	good = good &&
 	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)
-		if (!line_ready(lines[i]) && !strcmp(kept[i].origin.object, o->object) &&
+		if (!entry_ready(entries[i]) && !strcmp(kept[i].origin.object, o->object) &&
 		    kept[i].origin.count == o->count) {
-			line_put(lines[i], kernel_ref(k[kept[i].origin.index]), &kept[i].origin,
-				 kept[i].seconds, true);
-			lines[i]->offered = kept[i].offered;
+			entry_put(entries[i], kernel_ref(k[kept[i].origin.index]), &kept[i].origin,
+				  kept[i].seconds, true);
+			entries[i]->offered = kept[i].offered;
 		}
 	for (int i = 0; k && i < o->count; i++)
 		if (k[i])
@@ -224,12 +224,12 @@ static void object_load(int n, Line **lines, const Kept *kept, int at)
 	mem_free(bytes);
 }
 
-void disk_load(int n, Line **lines, const Kept *kept)
+void disk_load(int n, CacheEntry **entries, const Kept *kept)
 {
 	for (int i = 0; i < n; i++)
-		if (!line_ready(lines[i]) && kept[i].backend && *kept[i].origin.object &&
+		if (!entry_ready(entries[i]) && kept[i].backend && *kept[i].origin.object &&
 		    kept[i].origin.index < kept[i].origin.count && kept[i].backend->load)
-			object_load(n, lines, kept, i);
+			object_load(n, entries, kept, i);
 }
 
 bool disk_keep(const Text *object, char name[NAME_ROOM])

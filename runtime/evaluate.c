@@ -35,7 +35,7 @@ static void times_report(const Program *p, int runs, const Pool *pool, const Eva
 			times_report(loop_program(r->loop), runs, pool, e);
 		if (r->loop || !r->times.count)
 			continue;
-		const Task *t = r->line->task;
+		const Task *t = r->entry->task;
 		const char *text = strstr(t->text, "\nkeep "), *local = strstr(t->text, "\nlocal ");
 		bool wide = r->wide && r->kernel->shape.parts > 1;
 		KernelTime k = {.text = (text && (!local || text < local) ? text : local) + 1,

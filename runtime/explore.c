@@ -1,8 +1,8 @@
 /* explore.c - the exploration thread: which schedule of which kernel to try next.
  *
- * Each line gets its offers one after the other: into the schedule queue; made and verified by the
+ * Each entry gets its offers one after the other: into the schedule queue; made and verified by the
  * code generation threads; timed by the launches of the training that runs meanwhile; then the
- * next. First comes the default schedule of every line in the order of the time it takes, so that
+ * next. First comes the default schedule of every entry in the order of the time it takes, so that
  * the kernels that cost most become fast first; further schedules are tried only where they can
  * matter. The outcome of each trial is kept on disk.
  */
@@ -35,39 +35,39 @@ Tuner *tuner_new(int generators, Error *err)
 }
 
 /* False: another tuner has it. */
-static bool line_claim(Line *l, Tuner *t, int *offered)
+static bool entry_claim(CacheEntry *e, Tuner *t, int *offered)
 {
 	bool mine;
 
-	pthread_mutex_lock(&l->lock);
-	mine = !l->tuner;
+	pthread_mutex_lock(&e->lock);
+	mine = !e->tuner;
 	if (mine)
-		l->tuner = t;
-	*offered = l->offered;
-	pthread_mutex_unlock(&l->lock);
+		e->tuner = t;
+	*offered = e->offered;
+	pthread_mutex_unlock(&e->lock);
 	return mine;
 }
 
-static void line_unclaim(Line *l)
+static void entry_unclaim(CacheEntry *e)
 {
-	pthread_mutex_lock(&l->lock);
-	l->tuner = NULL;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	e->tuner = NULL;
+	pthread_mutex_unlock(&e->lock);
 }
 
-static int job_add(Tuner *t, Line *l, Error *err)
+static int job_add(Tuner *t, CacheEntry *e, Error *err)
 {
-	Job *j = line_tuning(l) ? mem_zalloc(sizeof *j) : NULL;
+	Job *j = entry_tuning(e) ? mem_zalloc(sizeof *j) : NULL;
 
-	if (!line_tuning(l))
+	if (!entry_tuning(e))
 		return 0;
 	if (!j)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	if (!line_claim(l, t, &j->next)) {
+	if (!entry_claim(e, t, &j->next)) {
 		mem_free(j);
 		return 0;
 	}
-	j->line = line_ref(l);
+	j->entry = entry_ref(e);
 	atomic_fetch_add(&t->left, 1);
 	j->older = atomic_load(&t->newest);
 	while (!atomic_compare_exchange_weak(&t->newest, &j->older, j))
@@ -75,12 +75,12 @@ static int job_add(Tuner *t, Line *l, Error *err)
 	return 0;
 }
 
-int tuner_add(Tuner *t, int n, Line **lines, Error *err)
+int tuner_add(Tuner *t, int n, CacheEntry **entries, Error *err)
 {
 	int code = 0;
 
 	for (int i = 0; i < n && !code; i++)
-		code = job_add(t, lines[i], err);
+		code = job_add(t, entries[i], err);
 	tuner_poke(t);
 	return code;
 }
@@ -145,8 +145,8 @@ void tuner_free(Tuner *t)
 	}
 	for (Job *j = atomic_load(&t->newest), *older; j; j = older) {
 		older = j->older;
-		line_unclaim(j->line);
-		line_unref(j->line);
+		entry_unclaim(j->entry);
+		entry_unref(j->entry);
 		mem_free(j->offer);
 		mem_free(j);
 	}
@@ -162,7 +162,7 @@ static bool job_offers(Job *j)
 	j->offer = mem_alloc(OFFERS * sizeof *j->offer);
 	if (!j->offer)
 		return false;
-	j->noffer = schedule_offers(j->line->task, target_host(), OFFERS, j->offer);
+	j->noffer = schedule_offers(j->entry->task, target_host(), OFFERS, j->offer);
 	return true;
 }
 
@@ -174,7 +174,7 @@ static void job_end(Tuner *t, Job *j)
 	atomic_fetch_sub(&t->left, 1);
 }
 
-/* The next offer, or the line's own kernel to be validated (a reference). */
+/* The next offer, or the entry's own kernel to be validated (a reference). */
 static void job_queue(Tuner *t, Job *j, Kernel *validated)
 {
 	Candidate *c = mem_zalloc(sizeof *c);
@@ -185,8 +185,8 @@ static void job_queue(Tuner *t, Job *j, Kernel *validated)
 		job_end(t, j);
 		return;
 	}
-	c->line = j->line;
-	c->backend = line_tuning(j->line);
+	c->entry = j->entry;
+	c->backend = entry_tuning(j->entry);
 	if (!validated)
 		c->schedule = j->offer[j->next];
 	c->kernel = validated;
@@ -208,17 +208,17 @@ void tuner_outcome(Tuner *t, Candidate *c, JobState state)
 	tuner_tell(t);
 }
 
-/* Was the trial decided? Then the line goes to disk with what it has learnt. */
+/* Was the trial decided? Then the entry goes to disk with what it has learnt. */
 static bool trial_over(Job *j)
 {
-	Line *l = j->line;
+	CacheEntry *e = j->entry;
 	bool over;
 
-	pthread_mutex_lock(&l->lock);
-	over = l->trial == NULL;
+	pthread_mutex_lock(&e->lock);
+	over = e->trial == NULL;
 	if (over)
-		l->offered = j->next;
-	pthread_mutex_unlock(&l->lock);
+		e->offered = j->next;
+	pthread_mutex_unlock(&e->lock);
 	return over;
 }
 
@@ -229,12 +229,13 @@ static int by_time(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What to do with an idle job; all: the time that all lines take. */
+/* What to do with an idle job; all: the time that all entries take. */
 static void job_continue(Tuner *t, Job *j, long long all)
 {
 	double share = all ? (double)j->spent / (double)all : 1;
 
-	Kernel *validated = j->next > 0 && !j->validated ? line_unvalidated(j->line, false) : NULL;
+	Kernel *validated =
+		j->next > 0 && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
 
 	j->validated = j->validated || validated;
 	if (validated)
@@ -257,10 +258,10 @@ static void explore_round(Tuner *t)
 
 	for (Job *j = newest; j; j = j->older) {
 		if (atomic_load(&j->state) == JOB_TRYING && trial_over(j)) {
-			disk_store(j->line);
+			disk_store(j->entry);
 			atomic_store(&j->state, JOB_IDLE);
 		}
-		j->spent = atomic_load(&j->line->spent);
+		j->spent = atomic_load(&j->entry->spent);
 		all += j->spent;
 		n += atomic_load(&j->state) == JOB_IDLE;
 	}
@@ -299,40 +300,40 @@ static void *explore_main(void *arg)
 }
 
 /* ---- waiting for the end ---- */
-/* Times a line's trial on random data: no training runs that would do it. */
-static int settle_line(Line *l, Pool *pool, Error *err)
+/* Times an entry's trial on random data: no training runs that would do it. */
+static int settle_line(CacheEntry *e, Pool *pool, Error *err)
 {
 	TaskData d = {0};
 	RandomState rs = {1, 1};
 	bool over = false;
-	int code = task_data_new(l->task, 1, &d, err);
+	int code = task_data_new(e->task, 1, &d, err);
 
 	for (int i = 0; i < 64 && !over && !code; i++) {
-		Taken k = line_take(l);
+		Taken k = entry_take(e);
 		double start = clock_seconds();
 
 		over = k.which < 0;
 		if (!over)
 			code = pool_launch(pool, k.kernel, d.buf, &rs, true, err);
 		if (!over && !code && i >= 2) /* the first two meet cold data */
-			over = line_timed(l, k.kernel, k.which, clock_seconds() - start);
+			over = entry_timed(e, k.kernel, k.which, clock_seconds() - start);
 		kernel_unref(k.kernel);
 	}
 	task_data_free(&d);
 	return code;
 }
 
-static Line *settle_find(Tuner *t)
+static CacheEntry *settle_find(Tuner *t)
 {
-	Line *found = NULL;
+	CacheEntry *found = NULL;
 
 	for (Job *j = atomic_load(&t->newest); j && !found; j = j->older)
 		if (atomic_load(&j->state) == JOB_TRYING) {
-			pthread_mutex_lock(&j->line->lock);
-			found = j->line->trial ? j->line : NULL;
-			pthread_mutex_unlock(&j->line->lock);
+			pthread_mutex_lock(&j->entry->lock);
+			found = j->entry->trial ? j->entry : NULL;
+			pthread_mutex_unlock(&j->entry->lock);
 		}
-	return found ? line_ref(found) : NULL;
+	return found ? entry_ref(found) : NULL;
 }
 
 int tuner_settle(Tuner *t, Pool *pool, Error *err)
@@ -342,15 +343,15 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 	tuner_start(t);
 	pthread_mutex_lock(&t->lock);
 	while (tuner_busy(t) && !code) {
-		Line *l = settle_find(t);
+		CacheEntry *e = settle_find(t);
 
-		if (!l) {
+		if (!e) {
 			pthread_cond_wait(&t->change, &t->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);
-		code = settle_line(l, pool, err);
-		line_unref(l);
+		code = settle_line(e, pool, err);
+		entry_unref(e);
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);

@@ -245,7 +245,7 @@ static bool run_infinite(const Run *r, Error *err)
 	TaskCopy c;
 	bool found = false;
 
-	if (task_copy(r->line->task, &c, err))
+	if (task_copy(r->entry->task, &c, err))
 		return false;
 	for (int k = 0; k < r->sub->nmember; k++) {
 		IR_ENTER(&c.ir,

@@ -30,7 +30,7 @@ bool has_suffix(const char *s, const char *suffix);
 /* Calls f on all that has a name of ours; stops when it returns false. */
 int folder_each(bool (*f)(void *user, const File *file), void *user, Error *err);
 /* disk.c: checks an entry's last line and cuts it off. */
-bool entry_sound(char *s, size_t n);
+bool entry_undamaged(char *s, size_t n);
 /* An object whose contents have its name; NULL: there is none. Caller frees. */
 char *object_read(const char *name, size_t *n);
 

@@ -27,40 +27,40 @@ static int queue_take(Tuner *t, Candidate **c)
 	return n;
 }
 
-/* Is the line's kernel one of the first iteration's, from another backend? */
-static Kernel *line_present(Line *l, bool *first, const Candidate *c)
+/* Is the entry's kernel one of the first iteration's, from another backend? */
+static Kernel *entry_present(CacheEntry *e, bool *first, const Candidate *c)
 {
 	Kernel *k;
 
-	pthread_mutex_lock(&l->lock);
-	k = kernel_ref(l->best);
-	*first = l->best->backend != c->backend;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	k = kernel_ref(e->best);
+	*first = e->best->backend != c->backend;
+	pthread_mutex_unlock(&e->lock);
 	return k;
 }
 
 /* Validates a kernel of the first iteration, which has been in use since. */
-static void present_validate(Line *l, Kernel *k)
+static void present_validate(CacheEntry *e, Kernel *k)
 {
 	Error why = {0};
 
-	if (!verify_within(l->task, k, NULL, true, used_limit, &why))
-		line_validate(l, k);
+	if (!verify_within(e->task, k, NULL, true, used_limit, &why))
+		entry_validate(e, k);
 	else if (why.code == RICCI_ECOMPILE)
-		line_condemn(l, k, &why);
+		entry_condemn(e, k, &why);
 	kernel_unref(k);
 }
 
 static JobState candidate_place(Candidate *c)
 {
 	bool first;
-	Kernel *best = line_present(c->line, &first, c), *k = c->kernel;
+	Kernel *best = entry_present(c->entry, &first, c), *k = c->kernel;
 	const Kernel *reference = strcmp(best->backend->name, "interp") ? best : NULL;
-	Kernel *unseen = line_unvalidated(c->line, true);
+	Kernel *unseen = entry_unvalidated(c->entry, true);
 
 	if (unseen)
-		present_validate(c->line, unseen);
-	bool bad = verify_within(c->line->task, k, reference, true, verify_seconds(c->line->task),
+		present_validate(c->entry, unseen);
+	bool bad = verify_within(c->entry->task, k, reference, true, verify_seconds(c->entry->task),
 				 &c->err) != 0;
 
 	kernel_unref(best);
@@ -70,15 +70,15 @@ static JobState candidate_place(Candidate *c)
 	}
 	c->kernel = NULL;
 	if (!first) {
-		line_try(c->line, k, &c->origin);
+		entry_try(c->entry, k, &c->origin);
 		return JOB_TRYING;
 	}
-	pthread_mutex_lock(&c->line->lock);
-	if (c->line->offered == 0)
-		c->line->offered = 1;
-	pthread_mutex_unlock(&c->line->lock);
-	line_put(c->line, k, &c->origin, 0, true);
-	disk_store(c->line);
+	pthread_mutex_lock(&c->entry->lock);
+	if (c->entry->offered == 0)
+		c->entry->offered = 1;
+	pthread_mutex_unlock(&c->entry->lock);
+	entry_put(c->entry, k, &c->origin, 0, true);
+	disk_store(c->entry);
 	return JOB_IDLE;
 }
 
@@ -97,7 +97,7 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 		JobState state = JOB_IDLE;
 
 		if (c[i]->validates) {
-			present_validate(c[i]->line, c[i]->kernel);
+			present_validate(c[i]->entry, c[i]->kernel);
 			c[i]->kernel = NULL;
 		} else if (c[i]->kernel && !atomic_load(&t->quit))
 			state = candidate_place(c[i]);
@@ -115,7 +115,7 @@ static bool first_wave(int n, Candidate **c)
 	bool first = false;
 
 	for (int i = 0; i < n && !first && !c[i]->validates; i++)
-		kernel_unref(line_present(c[i]->line, &first, c[i]));
+		kernel_unref(entry_present(c[i]->entry, &first, c[i]));
 	return first;
 }
 

@@ -1,8 +1,8 @@
 /* internal.h - what the files of runtime/ share with each other and with nobody else.
  *
- * The way of a program: program_new (rewrite, partition, a Line per subgraph or a Loop with a
- * program of its own, cells for all tensors; program_place: memory; lines_fill: a kernel for every
- * line, from the cache or made now) -> program_run. A Line is the function cache's entry for one
+ * The way of a program: program_new (rewrite, partition, a CacheEntry per subgraph or a Loop with a
+ * program of its own, cells for all tensors; program_place: memory; entries_fill: a kernel for every
+ * entry, from the cache or made now) -> program_run. A CacheEntry is what the function cache has of one
  * task: its best kernel, and at times a second one on trial.
  */
 #ifndef RUNTIME_INTERNAL_H
@@ -164,14 +164,14 @@ typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	int index, count; /* which of the object's functions */
 } Origin;
 enum { TRIAL_RUNS = 4, OFFERS = 8 };
-typedef struct Line {
-	struct Line *next;
+typedef struct CacheEntry {
+	struct CacheEntry *next;
 	int refs; /* under the cache's lock */
 	Request request;
 	Task *task;
 	uint64_t hash;
 	atomic_llong spent;   /* nanoseconds in launches, for the order of work */
-	atomic_uint version;  /* changes whenever a launch has to look at the line */
+	atomic_uint version;  /* changes whenever a launch has to look at the entry */
 	pthread_mutex_t lock; /* of what follows */
 	bool proved;	      /* best was right on the data of a step, or is validated */
 	bool validated;	      /* best has passed verify_within */
@@ -186,43 +186,44 @@ typedef struct Line {
 	int runs[2];	 /* timed launches of best, trial since the trial began */
 	double least[2]; /* and the least time of one */
 	double seconds;	 /* of best; 0: not known */
-} Line;
-/* Takes the task. The line of an equal task and request where there is one. */
-Line *line_get(Task *t, Request r, Error *err);
-Line *line_ref(Line *l);
-void line_unref(Line *l);
-bool line_ready(Line *l); /* it has a kernel */
+} CacheEntry;
+/* Takes the task. The entry of an equal task and request where there is one. */
+CacheEntry *entry_get(Task *t, Request r, Error *err);
+CacheEntry *entry_ref(CacheEntry *e);
+void entry_unref(CacheEntry *e);
+bool entry_ready(CacheEntry *e); /* it has a kernel */
 /* Takes k as the best. */
-void line_put(Line *l, Kernel *k, const Origin *o, double seconds, bool proved);
+void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool proved);
 /* Takes k as the one on trial. */
-void line_try(Line *l, Kernel *k, const Origin *o);
+void entry_try(CacheEntry *e, Kernel *k, const Origin *o);
 /* The kernel to launch now (a new reference). */
 typedef struct Taken {
 	Kernel *kernel;
 	unsigned seen; /* the version for which this answer holds */
-	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell line_timed */
+	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell entry_timed */
 	bool proved;   /* else run_checked launches it, or run_trial */
 } Taken;
-Taken line_take(Line *l);
-Kernel *line_best(Line *l); /* a new reference */
-/* What line_condemn has said last. */
-int line_wrong(Line *l, Error *err);
+Taken entry_take(CacheEntry *e);
+Kernel *entry_best(CacheEntry *e); /* a new reference */
+/* What entry_condemn has said last. */
+int entry_wrong(CacheEntry *e, Error *err);
 /* k was right on the data of a step, as far as results could be seen. */
-void line_prove(Line *l, const Kernel *k, bool seen);
+void entry_prove(CacheEntry *e, const Kernel *k, bool seen);
 /* The trial's results on the data of a step were right; or not: then it ends. */
-void line_tested(Line *l, const Kernel *k, bool good);
+void entry_tested(CacheEntry *e, const Kernel *k, bool good);
 /* The best kernel, where it has to be validated still (unseen: and no result of it could be judged
  * by then), or NULL; then its validation's outcome. */
-Kernel *line_unvalidated(Line *l, bool unseen);
-void line_validate(Line *l, const Kernel *k);
-void line_condemn(Line *l, const Kernel *k, const Error *why);
+Kernel *entry_unvalidated(CacheEntry *e, bool unseen);
+void entry_validate(CacheEntry *e, const Kernel *k);
+void entry_condemn(CacheEntry *e, const Kernel *k, const Error *why);
 /* The interpreter's kernel in place of one that is wrong. */
-int line_interpret(Line *l, const Kernel *wrong, Error *err);
-bool line_timed(Line *l, const Kernel *k, int which, double seconds); /* true: the trial ended */
+int entry_interpret(CacheEntry *e, const Kernel *wrong, Error *err);
+bool entry_timed(CacheEntry *e, const Kernel *k, int which,
+		 double seconds); /* true: the trial ended */
 
-/* Keeps the line's best; false: it can't be. */
-bool disk_store(Line *l);
-/* What is kept of a line; false: nothing. */
+/* Keeps the entry's best; false: it can't be. */
+bool disk_store(CacheEntry *e);
+/* What is kept of an entry; false: nothing. */
 typedef struct Kept {
 	const Backend *backend;
 	Schedule schedule;
@@ -231,10 +232,10 @@ typedef struct Kept {
 	double seconds;
 	int offered;
 } Kept;
-bool disk_find(const Line *l, Kept *k);
-/* Kernels of kept objects for lines[i] with kept[i].origin; lines that stay without a best are to
+bool disk_find(const CacheEntry *e, Kept *k);
+/* Kernels of kept objects for entries[i] with kept[i].origin; entries that stay without a best are to
  * be made. */
-void disk_load(int n, Line **lines, const Kept *kept);
+void disk_load(int n, CacheEntry **entries, const Kept *kept);
 /* Takes a compiled object into the folder and names it; false: it is not kept. */
 bool disk_keep(const Text *object, char name[48]);
 
@@ -242,31 +243,31 @@ bool disk_keep(const Text *object, char name[48]);
 typedef struct Candidate {
 	struct Candidate *next;
 	struct Job *job; /* a tuner's */
-	Line *line;
+	CacheEntry *entry;
 	const Backend *backend;
 	Schedule schedule;
 	Kernel *kernel;
-	bool validates; /* kernel is the line's, of the first iteration: only to be validated */
+	bool validates; /* kernel is the entry's, of the first iteration: only to be validated */
 	Origin origin;
 	Error err;
 } Candidate;
 /* Lowers (those that are not) and compiles candidates of one backend together, in as many parts as
  * threads; each gets a kernel or an error. */
 void candidates_make(int n, Candidate **c, int threads);
-/* The backend that schedules of the line are tried on; NULL: none. */
-const Backend *line_tuning(const Line *l);
-/* Gives every line a kernel: from memory, from disk, or made now by `threads` threads. */
-int lines_fill(int n, Line **lines, int threads, Error *err);
+/* The backend that schedules of the entry are tried on; NULL: none. */
+const Backend *entry_tuning(const CacheEntry *e);
+/* Gives every entry a kernel: from memory, from disk, or made now by `threads` threads. */
+int entries_fill(int n, CacheEntry **entries, int threads, Error *err);
 
 /* ---- kernels that come with a net (pack.c) ---- */
-/* Gives every line its kernel of the pack; an error where one is missing. */
-int pack_fill(const KernelPack *p, int n, Line **lines, Error *err);
+/* Gives every entry its kernel of the pack; an error where one is missing. */
+int pack_fill(const KernelPack *p, int n, CacheEntry **entries, Error *err);
 const DeviceModel *pack_device(const KernelPack *p);
 
 /* ---- the background (explore.c, generate.c): exploration and code generation threads ---- */
 typedef struct Tuner Tuner;
 Tuner *tuner_new(int generators, Error *err); /* threads that make kernels */
-int tuner_add(Tuner *t, int n, Line **lines, Error *err);
+int tuner_add(Tuner *t, int n, CacheEntry **entries, Error *err);
 void tuner_start(Tuner *t);
 void tuner_poke(Tuner *t);	 /* a trial ended; takes no lock */
 bool tuner_busy(const Tuner *t); /* something is left to try */
@@ -274,8 +275,8 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err);
 void tuner_free(Tuner *t);
 
 /* ---- searching (tune.c) ---- */
-/* Searches schedules for these lines' kernels; t->backend and t->threads are not looked at. */
-int lines_tune(int nline, Line *const *line, Pool *pool, const Tuning *t, Error *err);
+/* Searches schedules for these entries' kernels; t->backend and t->threads are not looked at. */
+int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning *t, Error *err);
 
 /* ---- programs (program.c, place.c): graphs ready to run ---- */
 typedef struct Storage { /* of an input, parameter or state; sessions share the last two */
@@ -321,23 +322,23 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Loop *loop;    /* NULL: a kernel */
 	size_t offset; /* of the loop's memory, in the arena */
 	const Subgraph *sub;
-	Line *line;
+	CacheEntry *entry;
 	Kernel *kernel;
-	unsigned seen; /* the line's version */
+	unsigned seen; /* the entry's version */
 	bool wide, proved;
 	int64_t launches;	 /* while they are timed */
-	Times times;		 /* of those by `timed`, the line's best kernel */
+	Times times;		 /* of those by `timed`, the entry's best kernel */
 	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
 	int ninput, nbuf, *cell; /* the cell of each buffer */
 	void **buf;
 } Run;
 typedef struct Finite Finite;
 typedef struct Program {
-	int nrun, ncell, nroot, nline;
+	int nrun, ncell, nroot, nentry;
 	Run *run;
 	Cell *cell;
 	int *root;		     /* the cell of each root */
-	Line **line;		     /* of its kernels and of its loops' */
+	CacheEntry **entry;	     /* of its kernels and of its loops' */
 	unsigned *told;		     /* of each: its wrong kernels that the user knows of */
 	bool inner;		     /* a loop's body */
 	const struct Program *outer; /* inner: the program around it, and */
@@ -429,8 +430,8 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);
 
 const Program *session_program(const ricci_session *s);
-/* session.c: the lines of a session's kernels, in order; how many */
-int session_lines(const ricci_session *s, Line **lines, int room);
+/* session.c: the entries of a session's kernels, in order; how many */
+int session_entries(const ricci_session *s, CacheEntry **entries, int room);
 /* Has the parameter or state t been drawn, or fed? */
 bool session_drawn(const ricci_session *s, const ricci_tensor *t);
 /* What the tensors between a step's kernels take. */

@@ -111,7 +111,7 @@ static int printed_text(Printed *g, Text *out)
 const char *run_equations(Naming *m, const Program *p, const Run *r)
 {
 	Arena *a = m->arena;
-	Printed g = {.task = r->line->task};
+	Printed g = {.task = r->entry->task};
 	Text out = {0};
 	const char *text = NULL;
 

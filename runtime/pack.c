@@ -2,7 +2,7 @@
  *
  * Input: a session; or the bytes that were made of one. Output: bytes: which kernels there are (by
  * the hash of their task's text), how each is launched, and the objects that hold their code; or
- * lines with these kernels. Partition depends on the device model, which is therefore part of them.
+ * entries with these kernels. Partition depends on the device model, which is therefore part of them.
  * Invariant: every kernel was verified when the pack was written; every offset is checked when it
  * is read.
  */
@@ -54,42 +54,42 @@ size_t pack_places(const ricci_graph *g, size_t *offset)
 /* ---- writing ---- */
 typedef struct Writing {
 	int n, nobject;
-	Line **line; /* each once */
+	CacheEntry **cached; /* each once */
 	PackKernel *entry;
 	PackObject *object;
 	Text code; /* the objects, one behind the other */
 	Error *err;
 } Writing;
 
-static int writing_lines(Writing *w, const ricci_session *s)
+static int writing_entries(Writing *w, const ricci_session *s)
 {
 	const Program *p = session_program(s);
-	size_t room = (size_t)p->nline + 1;
+	size_t room = (size_t)p->nentry + 1;
 
-	w->line = mem_alloc(room * sizeof *w->line);
+	w->cached = mem_alloc(room * sizeof *w->cached);
 	w->entry = mem_zalloc(room * sizeof *w->entry);
 	w->object = mem_zalloc(room * sizeof *w->object);
-	if (!w->line || !w->entry || !w->object)
+	if (!w->cached || !w->entry || !w->object)
 		return error_set(w->err, RICCI_ENOMEM, "out of memory for a net's kernels");
-	for (int i = 0; i < p->nline; i++) {
+	for (int i = 0; i < p->nentry; i++) {
 		int k = 0;
 
-		while (k < w->n && w->line[k] != p->line[i])
+		while (k < w->n && w->cached[k] != p->entry[i])
 			k++;
 		if (k == w->n)
-			w->line[w->n++] = p->line[i];
+			w->cached[w->n++] = p->entry[i];
 	}
 	return 0;
 }
 
-/* That of the line's kernel where cc made it, else the first one offered; none that calls a vendor's
+/* That of the entry's kernel where cc made it, else the first one offered; none that calls a vendor's
  * library, which a serving machine may not have. */
-static void line_schedule(Line *l, Schedule *s)
+static void entry_schedule(CacheEntry *e, Schedule *s)
 {
 	Schedule offer[OFFERS];
-	Kernel *best = line_best(l);
+	Kernel *best = entry_best(e);
 	bool good = !strcmp(best->backend->name, "cc") && !schedule_library(&best->schedule);
-	int n = good ? 0 : schedule_offers(l->task, target_host(), OFFERS, offer), k = 0;
+	int n = good ? 0 : schedule_offers(e->task, target_host(), OFFERS, offer), k = 0;
 
 	*s = best->schedule;
 	kernel_unref(best);
@@ -109,8 +109,8 @@ static int batch_lower(const Writing *w, int at, int n, Kernel **k)
 	for (int i = 0; i < n && !code; i++) {
 		Schedule s;
 
-		line_schedule(w->line[at + i], &s);
-		k[i] = kernel_lower(w->line[at + i]->task, &s, cc, target_host(), w->err);
+		entry_schedule(w->cached[at + i], &s);
+		k[i] = kernel_lower(w->cached[at + i]->task, &s, cc, target_host(), w->err);
 		code = k[i] ? 0 : w->err->code;
 	}
 	return code;
@@ -126,7 +126,7 @@ static void object_put(Writing *w, const Text *object, int functions)
 	text_put(&w->code, zero, -object->n % PACK_ALIGN);
 }
 
-/* Kernels of lines at..at+n-1 in one object. */
+/* Kernels of entries at..at+n-1 in one object. */
 static int batch_write(Writing *w, int at, int n)
 {
 	const Backend *cc = backend_find("cc");
@@ -137,7 +137,7 @@ static int batch_write(Writing *w, int at, int n)
 	if (!code)
 		code = cc->compile(cc, n, k, &object, w->err);
 	for (int i = 0; i < n && !code; i++) {
-		const Task *t = w->line[at + i]->task;
+		const Task *t = w->cached[at + i]->task;
 		PackKernel *e = &w->entry[at + i];
 
 		code = verify_within(t, k[i], NULL, true, verify_seconds(t), w->err);
@@ -187,12 +187,12 @@ int pack_write(const ricci_session *s, Text *out, Error *err)
 	if (!backend_find("cc")->available(why, sizeof why))
 		return error_set(err, RICCI_ECOMPILE,
 				 "a module's kernels are made by a C compiler: %s", why);
-	code = writing_lines(&w, s);
+	code = writing_entries(&w, s);
 	for (int at = 0; at < w.n && !code; at += PACK_BATCH)
 		code = batch_write(&w, at, w.n - at < PACK_BATCH ? w.n - at : PACK_BATCH);
 	if (!code)
 		code = writing_text(&w, out);
-	mem_free(w.line);
+	mem_free(w.cached);
 	mem_free(w.entry);
 	mem_free(w.object);
 	text_free(&w.code);
@@ -309,21 +309,21 @@ const DeviceModel *pack_device(const KernelPack *p)
 	return &p->device;
 }
 
-int pack_fill(const KernelPack *p, int n, Line **lines, Error *err)
+int pack_fill(const KernelPack *p, int n, CacheEntry **entries, Error *err)
 {
 	for (int i = 0; i < n; i++) {
 		uint64_t key[2];
 		int k = 0;
 
-		if (line_ready(lines[i]))
+		if (entry_ready(entries[i]))
 			continue;
-		task_key(lines[i]->task, key);
+		task_key(entries[i]->task, key);
 		while (k < p->n && memcmp(p->entry[k].key, key, sizeof key) != 0)
 			k++;
 		if (k == p->n)
 			return error_set(err, RICCI_EFORMAT, "there is no kernel for\n%.600s",
-					 lines[i]->task->text);
-		line_put(lines[i], kernel_ref(p->kernel[k]), NULL, 0, true);
+					 entries[i]->task->text);
+		entry_put(entries[i], kernel_ref(p->kernel[k]), NULL, 0, true);
 	}
 	return 0;
 }

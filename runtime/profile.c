@@ -174,8 +174,8 @@ static bool run_row(Making *m, const Program *p, const Run *r, int loop, int64_t
 		return program_rows(m, loop_program(r->loop), at, steps);
 	}
 	of->backend = r->kernel ? r->kernel->backend->name : "";
-	of->flops = r->line->task->flops;
-	of->bytes = r->line->task->bytes;
+	of->flops = r->entry->task->flops;
+	of->bytes = r->entry->task->bytes;
 	of->equations = run_equations(&m->names, p, r);
 	return of->equations != NULL;
 }

@@ -1,8 +1,8 @@
 /* program.c - a graph made ready to run: runs (kernels in order) over cells (places of tensors).
  *
  * Input: roots of a frozen graph. The roots are rewritten and partitioned; each subgraph becomes a
- * task and finds its line in the function cache; each tensor that crosses kernels becomes a cell.
- * Launches read a kernel from their Run; when its line has news they fetch the new kernel first,
+ * task and finds its entry in the function cache; each tensor that crosses kernels becomes a cell.
+ * Launches read a kernel from their Run; when its entry has news they fetch the new kernel first,
  * and never wait for one.
  */
 #include "runtime/internal.h"
@@ -224,36 +224,36 @@ static int build_run(Build *b, const Subgraph *s)
 		return build_cells(b, r, s, i);
 	}
 	t = task_new(s, b->err);
-	if (!t || !(r->line = line_get(t, b->spec->request, b->err)))
+	if (!t || !(r->entry = entry_get(t, b->spec->request, b->err)))
 		return b->err->code;
 	/* Splitting a launch costs a few microseconds. */
-	r->wide = r->line->task->cost / 4e9 > 8e-6 || r->line->task->bytes / 8e9 > 8e-6;
+	r->wide = r->entry->task->cost / 4e9 > 8e-6 || r->entry->task->bytes / 8e9 > 8e-6;
 	return build_cells(b, r, s, i);
 }
 
-/* All lines, loops' included, so that their kernels are made together. */
+/* All entries, loops' included, so that their kernels are made together. */
 static int build_lines(Build *b)
 {
 	Program *p = b->p;
 	size_t n = 0;
 
 	for (int i = 0; i < p->nrun; i++)
-		n += p->run[i].loop ? (size_t)loop_program(p->run[i].loop)->nline : 1;
-	p->line = arena_alloc(&p->memory, (n + 1) * sizeof(Line *));
+		n += p->run[i].loop ? (size_t)loop_program(p->run[i].loop)->nentry : 1;
+	p->entry = arena_alloc(&p->memory, (n + 1) * sizeof(CacheEntry *));
 	p->told = arena_alloc(&p->memory, (n + 1) * sizeof *p->told);
-	if (!p->line || !p->told)
+	if (!p->entry || !p->told)
 		return error_set(b->err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < p->nrun; i++) {
 		const Run *r = &p->run[i];
 		const Program *body = r->loop ? loop_program(r->loop) : NULL;
 
 		if (!body)
-			p->line[p->nline++] = r->line;
-		for (int k = 0; body && k < body->nline; k++)
-			p->line[p->nline++] = body->line[k];
+			p->entry[p->nentry++] = r->entry;
+		for (int k = 0; body && k < body->nentry; k++)
+			p->entry[p->nentry++] = body->entry[k];
 	}
-	for (int i = 0; i < p->nline; i++)
-		p->told[i] = atomic_load(&p->line[i]->wrongs);
+	for (int i = 0; i < p->nentry; i++)
+		p->told[i] = atomic_load(&p->entry[i]->wrongs);
 	return 0;
 }
 
@@ -313,9 +313,9 @@ static int build_all(Build *b)
 	code = build_graph(b);
 	lock_leave(LOCK_GRAPHS);
 	if (!code && s->request.pack)
-		code = pack_fill(s->request.pack, p->nline, p->line, b->err);
+		code = pack_fill(s->request.pack, p->nentry, p->entry, b->err);
 	else if (!code)
-		code = lines_fill(p->nline, p->line, s->threads, b->err);
+		code = entries_fill(p->nentry, p->entry, s->threads, b->err);
 	build_stage(b, "kernels");
 	return code;
 }
@@ -391,7 +391,7 @@ void program_free(Program *p)
 			kernel_unref(p->run[i].timed);
 		if (p->run[i].kernel)
 			kernel_unref(p->run[i].kernel);
-		line_unref(p->run[i].line);
+		entry_unref(p->run[i].entry);
 	}
 	for (int i = 0; i < p->ncell; i++)
 		if (p->cell[i].kind == CELL_OUTPUT && !p->inner)
@@ -422,7 +422,7 @@ void *cell_data(const Cell *c)
 
 static void run_take(Run *r, int *which)
 {
-	Taken t = line_take(r->line);
+	Taken t = entry_take(r->entry);
 
 	if (r->kernel)
 		kernel_unref(r->kernel);
@@ -432,7 +432,7 @@ static void run_take(Run *r, int *which)
 	*which = t.which;
 }
 
-/* A launch by the line's best kernel took so long. A new one begins anew. */
+/* A launch by the entry's best kernel took so long. A new one begins anew. */
 static void run_timed(Run *r, double seconds)
 {
 	if (r->timed != r->kernel) {
@@ -449,7 +449,7 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	int which = -1, code = 0;
 	double t = 0;
 
-	if (!r->kernel || atomic_load_explicit(&r->line->version, memory_order_acquire) != r->seen)
+	if (!r->kernel || atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen)
 		run_take(r, &which);
 	r->launches++;
 	if (!r->proved)
@@ -461,10 +461,10 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 		t = clock_seconds() - t;
 		if (which != 1)
 			run_timed(r, t);
-		atomic_fetch_add_explicit(&r->line->spent, (long long)(1e9 * t),
+		atomic_fetch_add_explicit(&r->entry->spent, (long long)(1e9 * t),
 					  memory_order_relaxed);
 		if (which >= 0)
-			line_timed(r->line, r->kernel, which, t);
+			entry_timed(r->entry, r->kernel, which, t);
 	}
 	return code;
 }
@@ -487,11 +487,11 @@ static int program_tell(Program *p, Error *err)
 {
 	int code = 0;
 
-	for (int i = 0; i < p->nline && !p->inner; i++) {
-		unsigned wrongs = atomic_load_explicit(&p->line[i]->wrongs, memory_order_acquire);
+	for (int i = 0; i < p->nentry && !p->inner; i++) {
+		unsigned wrongs = atomic_load_explicit(&p->entry[i]->wrongs, memory_order_acquire);
 
 		if (wrongs != p->told[i])
-			code = line_wrong(p->line[i], err);
+			code = entry_wrong(p->entry[i], err);
 		p->told[i] = wrongs;
 	}
 	return code;

@@ -65,7 +65,7 @@ const char *code_version(void);
 /* ---- kernels that come with a net (pack.c): served without a compiler ---- */
 typedef struct KernelPack KernelPack;
 /* Kernels for all that a dynamic session runs, as bytes: compiled by cc with the schedules that its
- * lines have by now, vendor libraries left out, and each verified. Addresses that a pack asks for
+ * entries have by now, vendor libraries left out, and each verified. Addresses that a pack asks for
  * in memory are multiples of PACK_ALIGN from its beginning, which has to be one, too. */
 enum { PACK_ALIGN = 16 };
 int pack_write(const ricci_session *s, Text *out, Error *err);

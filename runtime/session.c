@@ -103,7 +103,7 @@ static int session_fill(ricci_session *s, int train, int noutput, ricci_tensor *
 		pthread_mutex_unlock(&f->lock);
 	}
 	if (!code && f->tuner)
-		code = tuner_add(f->tuner, s->p->nline, s->p->line, err);
+		code = tuner_add(f->tuner, s->p->nentry, s->p->entry, err);
 	return code;
 }
 
@@ -186,12 +186,12 @@ const Program *session_program(const ricci_session *s)
 	return s->p;
 }
 
-int session_lines(const ricci_session *s, Line **lines, int room)
+int session_entries(const ricci_session *s, CacheEntry **entries, int room)
 {
 	int n = 0;
 
-	for (int i = 0; i < s->p->nline && n < room; i++)
-		lines[n++] = s->p->line[i];
+	for (int i = 0; i < s->p->nentry && n < room; i++)
+		entries[n++] = s->p->entry[i];
 	return n;
 }
 
@@ -468,6 +468,6 @@ int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void
 	won.before = clock_seconds() - start;
 	t.seconds = seconds - won.before;
 	if (!code && t.seconds > 0)
-		code = lines_tune(s->p->nline, s->p->line, s->f->pool, &t, &s->err);
+		code = entries_tune(s->p->nentry, s->p->entry, s->f->pool, &t, &s->err);
 	return code;
 }

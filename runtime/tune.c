@@ -1,6 +1,6 @@
 /* tune.c - searching for schedules with all the time there is: what `ricci tune` and ricci_tune do.
  *
- * Input: a program's lines (of a graph: it becomes a program as for a run). Each of its kernels
+ * Input: a program's entries (of a graph: it becomes a program as for a run). Each of its kernels
  * gets a part of the time, by its share of the program's, and one batch at least; a strategy
  * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
  * on random data by the pool that would run them. At the end the fastest are timed again in turns,
@@ -68,7 +68,7 @@ typedef struct Finalist {
 	double rank;	/* the same, where the machine was slow meanwhile put right */
 } Finalist;
 typedef struct Tuned {
-	Line *line;
+	CacheEntry *entry;
 	int times; /* that the program launches it, loops aside */
 	Pool *pool;
 	TaskData data; /* while it is its turn */
@@ -182,7 +182,7 @@ static int final_turn(Tuned *u, Error *err)
 }
 
 /* Times the finalists in turns for so long, and makes that of the fastest run, then or before, the
- * line's. */
+ * entry's. */
 static int final_run(Tuned *u, double seconds, Error *err)
 {
 	double turn = 0, until = clock_seconds() + seconds;
@@ -196,7 +196,7 @@ static int final_run(Tuned *u, double seconds, Error *err)
 	if (!code) {
 		u->report.seconds = best->seconds;
 		u->report.best = best->kernel->schedule;
-		line_put(u->line, kernel_ref(best->kernel), &best->origin, best->seconds, true);
+		entry_put(u->entry, kernel_ref(best->kernel), &best->origin, best->seconds, true);
 	}
 	return code;
 }
@@ -205,11 +205,11 @@ static int final_run(Tuned *u, double seconds, Error *err)
 static int candidate_try(Tuned *u, Candidate *c, Error *err)
 {
 	double seconds = INFINITY, rank = INFINITY, threads = pool_threads(u->pool);
-	double limit = fmin(verify_seconds(u->line->task),
+	double limit = fmin(verify_seconds(u->entry->task),
 			    verify_least + patience * threads * u->report.seconds);
 	int code = 0;
 
-	if (c->kernel && !verify_within(u->line->task, c->kernel, NULL, true, limit, &c->err))
+	if (c->kernel && !verify_within(u->entry->task, c->kernel, NULL, true, limit, &c->err))
 		code = kernel_rank(u, c->kernel, &seconds, &rank, err);
 	if (!code)
 		code = search_report(&u->search, &c->schedule, rank, err);
@@ -221,7 +221,7 @@ static int candidate_try(Tuned *u, Candidate *c, Error *err)
 	if (!code && seconds < u->report.seconds) {
 		u->report.seconds = seconds;
 		u->report.best = c->schedule;
-		line_put(u->line, kernel_ref(c->kernel), &c->origin, seconds, true);
+		entry_put(u->entry, kernel_ref(c->kernel), &c->origin, seconds, true);
 	}
 	if (!code && isfinite(seconds))
 		final_add(u, (Finalist){c->kernel, c->origin, seconds, rank});
@@ -259,11 +259,11 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 	for (int i = 0; i < 20 * BATCH && n < BATCH; i++) {
 		Candidate *k = c[n] = &room[n];
 
-		*k = (Candidate){.line = u->line, .backend = line_tuning(u->line)};
+		*k = (Candidate){.entry = u->entry, .backend = entry_tuning(u->entry)};
 		if (!schedule_next(u, how, &k->schedule) ||
 		    search_report(&u->search, &k->schedule, INFINITY, &k->err))
 			break;
-		k->kernel = kernel_lower(u->line->task, &k->schedule, k->backend, target_host(),
+		k->kernel = kernel_lower(u->entry->task, &k->schedule, k->backend, target_host(),
 					 &k->err);
 		if (k->kernel && k->kernel->source &&
 		    (strlen(k->kernel->source) > SOURCE_MOST || source_seen(u, k->kernel))) {
@@ -277,11 +277,11 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 	return n;
 }
 
-/* How long the line's kernel takes now. */
+/* How long the entry's kernel takes now. */
 static int tuned_measure(Tuned *u, Error *err)
 {
-	Taken now = line_take(u->line);
-	int code = task_data_new(u->line->task, 1, &u->data, err);
+	Taken now = entry_take(u->entry);
+	int code = task_data_new(u->entry->task, 1, &u->data, err);
 
 	u->report.best = now.kernel->schedule;
 	u->report.seconds = INFINITY;
@@ -295,17 +295,17 @@ static int tuned_measure(Tuned *u, Error *err)
 
 static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 {
-	Line *l = u->line;
-	int code = task_data_new(l->task, 1, &u->data, err);
+	CacheEntry *e = u->entry;
+	int code = task_data_new(e->task, 1, &u->data, err);
 
 	if (code)
 		return code;
 	u->report.refused = u->refused.text;
-	pthread_mutex_lock(&l->lock);
-	Finalist first = {kernel_ref(l->best), l->origin, u->report.first, u->report.first};
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_lock(&e->lock);
+	Finalist first = {kernel_ref(e->best), e->origin, u->report.first, u->report.first};
+	pthread_mutex_unlock(&e->lock);
 	final_add(u, first);
-	return search_init(&u->search, l->task, seed, err);
+	return search_init(&u->search, e->task, seed, err);
 }
 
 static void tuned_close(Tuned *u)
@@ -316,8 +316,8 @@ static void tuned_close(Tuned *u)
 	search_free(&u->search);
 }
 
-static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, double until,
-		     Error *err)
+static int entry_tune(Tuned *u, const Tuning *t, int k, int n, double begin, double until,
+		      Error *err)
 {
 	Candidate room[BATCH], *c[BATCH];
 	double left = until - clock_seconds(), final = fmin(final_share * left, final_most);
@@ -336,10 +336,10 @@ static int line_tune(Tuned *u, const Tuning *t, int k, int n, double begin, doub
 	}
 	if (!code)
 		code = final_run(u, final, err);
-	pthread_mutex_lock(&u->line->lock);
-	u->line->offered = OFFERS; /* a training need not begin again */
-	pthread_mutex_unlock(&u->line->lock);
-	u->report.kept = disk_store(u->line);
+	pthread_mutex_lock(&u->entry->lock);
+	u->entry->offered = OFFERS; /* a training need not begin again */
+	pthread_mutex_unlock(&u->entry->lock);
+	u->report.kept = disk_store(u->entry);
 	u->stop |= t->report(t->user, k, n, clock_seconds() - begin, true, &u->report);
 	return code;
 }
@@ -359,9 +359,9 @@ static void find_shares(Tuned *u, int n)
 	double all = 0;
 
 	for (int i = 0; i < n; i++)
-		ran = ran && atomic_load(&u[i].line->spent) > 0;
+		ran = ran && atomic_load(&u[i].entry->spent) > 0;
 	for (int i = 0; i < n; i++) {
-		u[i].report.share = ran ? (double)atomic_load(&u[i].line->spent)
+		u[i].report.share = ran ? (double)atomic_load(&u[i].entry->spent)
 					: u[i].report.first * u[i].times;
 		all += u[i].report.share;
 	}
@@ -383,7 +383,7 @@ static int all_tune(Tuned *u, int n, const Tuning *t, Error *err)
 		until += t->seconds * u[i].report.share;
 		code = tuned_open(&u[i], t->seed, err);
 		if (!code)
-			code = line_tune(&u[i], t, i, most, begin, until, err);
+			code = entry_tune(&u[i], t, i, most, begin, until, err);
 		tuned_close(&u[i]);
 		if (u[i].stop)
 			break;
@@ -391,25 +391,25 @@ static int all_tune(Tuned *u, int n, const Tuning *t, Error *err)
 	return code;
 }
 
-int lines_tune(int nline, Line *const *line, Pool *pool, const Tuning *t, Error *err)
+int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning *t, Error *err)
 {
-	Tuned *u = mem_zalloc(((size_t)nline + 1) * sizeof *u);
+	Tuned *u = mem_zalloc(((size_t)nentry + 1) * sizeof *u);
 	int n = 0, code = 0;
 
 	if (!u)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	for (int i = 0; i < nline && !code; i++) {
-		const Task *task = line[i]->task;
+	for (int i = 0; i < nentry && !code; i++) {
+		const Task *task = entry[i]->task;
 		int k = 0;
 
-		if (!line_tuning(line[i]))
+		if (!entry_tuning(entry[i]))
 			continue;
-		while (k < n && u[k].line != line[i])
+		while (k < n && u[k].entry != entry[i])
 			k++;
 		u[k].times++;
 		if (k < n)
 			continue;
-		u[n].line = line[i];
+		u[n].entry = entry[i];
 		u[n].pool = pool;
 		u[n].report = (TuneReport){
 			.text = task->text, .flops = task->flops, .bytes = task->bytes};
@@ -439,7 +439,7 @@ int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 		memcpy(root, roots, (size_t)nroot * sizeof *root);
 		spec.threads = spec.request.threads = pool_threads(pool);
 		p = program_new(&spec, err);
-		code = p ? lines_tune(p->nline, p->line, pool, t, err) : RICCI_ECOMPILE;
+		code = p ? entries_tune(p->nentry, p->entry, pool, t, err) : RICCI_ECOMPILE;
 	}
 	program_free(p);
 	pool_free(pool);

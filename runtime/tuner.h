@@ -7,16 +7,16 @@
 
 enum { MOST_GENERATORS = 4 };
 typedef enum { JOB_IDLE, JOB_QUEUED, JOB_TRYING, JOB_DONE } JobState;
-/* A line and what has been tried on it. QUEUED, it belongs to the code generation threads, else to
+/* An entry and what has been tried on it. QUEUED, it belongs to the code generation threads, else to
  * the exploration thread. */
 typedef struct Job {
 	struct Job *older; /* never changes */
-	Line *line;
+	CacheEntry *entry;
 	_Atomic JobState state;
 	int noffer, next;
 	Schedule *offer;
 	bool validated;	 /* its first kernel was queued to be */
-	long long spent; /* of the line, when the round began */
+	long long spent; /* of the entry, when the round began */
 } Job;
 /* Training threads take no lock here: they add jobs to the list and post `news`. */
 struct Tuner {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void entry_field(const char *s, const char *name, char *out, size_t n)
+static void file_field(const char *s, const char *name, char *out, size_t n)
 {
 	char start[40];
 	const char *at;
@@ -25,10 +25,10 @@ static bool list_one(void *user, const File *f)
 
 	if (!has_suffix(f->name, ".entry") || !(s = folder_read(f->name, &n)))
 		return true;
-	entry_field(s, "kernel", kernel, sizeof kernel);
-	entry_field(s, "schedule", schedule, sizeof schedule);
-	entry_field(s, "for", what, sizeof what);
-	entry_field(s, "time", took, sizeof took);
+	file_field(s, "kernel", kernel, sizeof kernel);
+	file_field(s, "schedule", schedule, sizeof schedule);
+	file_field(s, "for", what, sizeof what);
+	file_field(s, "time", took, sizeof took);
 	fprintf(user, "%.16s  %-5.*s %10.3f us  (%s)  %s\n", f->name, (int)strcspn(kernel, " "),
 		kernel, 1e6 * strtod(took, NULL), what, schedule);
 	mem_free(s);
@@ -66,9 +66,9 @@ static bool check_one(void *user, const File *f)
 		good = good && object_sound(f->name);
 	if (has_suffix(f->name, ".entry")) {
 		c->r->entries++;
-		good = good && entry_sound(s, n);
+		good = good && entry_undamaged(s, n);
 		if (good) {
-			entry_field(s, "object", object, sizeof object);
+			file_field(s, "object", object, sizeof object);
 			object[strcspn(object, " ")] = 0;
 			good = !strcmp(object, "-") || object_sound(object);
 		}

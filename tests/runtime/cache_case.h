@@ -24,7 +24,7 @@ static int train(ricci_backend backend, int frozen, int settle, int threads, int
 	ricci_options o =
 		RICCI_OPTIONS(.backend = backend, .static_mode = frozen, .threads = threads);
 	ricci_session *s = ricci_session_new(g, &o, 0, 1, &p);
-	Line *l[8];
+	CacheEntry *l[8];
 	int n = 0, bad = 0;
 
 	if (!s) {
@@ -46,7 +46,7 @@ static int train(ricci_backend backend, int frozen, int settle, int threads, int
 	if (*ricci_error_message())
 		fprintf(stderr, "%s\n", ricci_error_message());
 	*ncc = 0;
-	for (n = session_lines(s, l, COUNT(l)); n > 0; n--)
+	for (n = session_entries(s, l, COUNT(l)); n > 0; n--)
 		*ncc += !strcmp(l[n - 1]->best->backend->name, "cc");
 	ricci_session_free(s);
 	ricci_graph_free(g);

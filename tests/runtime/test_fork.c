@@ -76,7 +76,7 @@ static int test_library(void)
 	char path[200];
 	ricci_graph *g;
 	ricci_session *s;
-	Line *l;
+	CacheEntry *l;
 
 	if (!fake_make(path, sizeof path)) {
 		CHECK_SKIP("no C compiler makes shared libraries");
@@ -88,9 +88,9 @@ static int test_library(void)
 		return check_failed;
 	}
 	s = product_new(&g, 48, RICCI_OPTIONS(.threads = 1));
-	CHECK_INT(session_lines(s, &l, 1), 1);
+	CHECK_INT(session_entries(s, &l, 1), 1);
 	for (int wrong = 0; wrong < 2; wrong++) {
-		Candidate c = {.line = l, .backend = backend_find("tcc")}, *list = &c;
+		Candidate c = {.entry = l, .backend = backend_find("tcc")}, *list = &c;
 
 		if (wrong)
 			setenv("FAKE_WRONG", "1", 1);

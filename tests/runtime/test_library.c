@@ -12,16 +12,16 @@ static const char *const variable[] = {"RICCI_OPENBLAS", "RICCI_ONEDNN"};
 static int library;
 
 /* Puts a kernel of the library in the place of the line's. */
-static int put_library(Line *l)
+static int put_library(CacheEntry *l)
 {
-	Candidate c = {.line = l, .backend = backend_find("tcc")}, *list = &c;
+	Candidate c = {.entry = l, .backend = backend_find("tcc")}, *list = &c;
 
 	schedule_add(&c.schedule, STEP_LIBRARY, 0, library);
 	candidates_make(1, &list, 1);
 	CHECK_STR(c.err.text, "");
 	if (!c.kernel || verify_kernel(l->task, c.kernel, true, &c.err))
 		return -1;
-	line_put(l, c.kernel, &c.origin, 1e-6, true);
+	entry_put(l, c.kernel, &c.origin, 1e-6, true);
 	disk_store(l);
 	return 0;
 }
@@ -35,13 +35,13 @@ static int product(bool put)
 	ricci_tensor *r = ricci_op(g, "Y[i,j] += X[i,k] * X[j,k]", x);
 	ricci_options o = RICCI_OPTIONS(.threads = 2);
 	ricci_session *s = ricci_session_new(g, &o, 0, 1, &r);
-	Line *l;
+	CacheEntry *l;
 	int bad = !s, code = WRONG;
 
 	for (int i = 0; i < N * N; i++)
 		a[i] = (float)(i % 7) - 3;
 	if (!bad)
-		bad = ricci_feed(s, x, a, ricci_bytes(x)) || session_lines(s, &l, 1) != 1 ||
+		bad = ricci_feed(s, x, a, ricci_bytes(x)) || session_entries(s, &l, 1) != 1 ||
 		      (put && put_library(l)) || ricci_step(s) ||
 		      ricci_fetch(s, r, y, ricci_bytes(r));
 	for (int i = 0; i < N && !bad; i++)

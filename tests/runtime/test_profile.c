@@ -227,7 +227,7 @@ static void test_trials(Pool *pool)
 	enum { N = 64 };
 	Error err = {0};
 	Task *t = task_parse("ricci-task 1\ninput f32 64\nkeep m0[i] = a0[i]*3 where i<64\n", &err);
-	Line *l = t ? line_get(t, (Request){.threads = 1}, &err) : NULL;
+	CacheEntry *l = t ? entry_get(t, (Request){.threads = 1}, &err) : NULL;
 
 	CHECK_REPORT(l, "%s", err.text);
 	if (!l)
@@ -241,15 +241,15 @@ static void test_trials(Pool *pool)
 				{.kind = CELL_STATE, .storage = &st[1]}};
 		void *buf[2];
 		int of[2] = {0, 1};
-		Run r = {.line = l, .ninput = 1, .nbuf = 2, .cell = of, .buf = buf};
+		Run r = {.entry = l, .ninput = 1, .nbuf = 2, .cell = of, .buf = buf};
 		Program p = {.nrun = 1, .run = &r, .ncell = 2, .cell = cell, .timing = true};
 
 		*best = *trial =
 			(Kernel){.shape.parts = N, .refs = 1000, .backend = backend_find("tcc")};
 		best->run = wins ? slow : quick;
 		trial->run = wins ? quick : slow;
-		line_put(l, kernel_ref(best), NULL, 0, true);
-		line_try(l, kernel_ref(trial), &(Origin){0});
+		entry_put(l, kernel_ref(best), NULL, 0, true);
+		entry_try(l, kernel_ref(trial), &(Origin){0});
 		for (int i = 0; i < 20; i++)
 			CHECK_INT(program_run(&p, pool, (RandomState){0, 0}, NULL, &err), 0);
 		CHECK_INT(r.launches, 20);
@@ -264,7 +264,7 @@ static void test_trials(Pool *pool)
 		if (r.timed)
 			kernel_unref(r.timed);
 	}
-	line_unref(l);
+	entry_unref(l);
 }
 
 int main(void)

@@ -230,14 +230,14 @@ static void test_lengths(void)
 	ricci_assign(m.g, count, ricci_op(m.g, "Y[] = C[] + 1", count));
 	ricci_session *s = ricci_session_new(m.g, &RICCI_OPTIONS(.static_mode = 1), 1, 2, out);
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
-	Line *line[8];
+	CacheEntry *entry[8];
 	const Kernel *kernel[8];
 	float total[4], steps = 0;
-	int n = s ? session_lines(s, line, COUNT(line)) : 0, good = 0;
+	int n = s ? session_entries(s, entry, COUNT(entry)) : 0, good = 0;
 
 	CHECK_INT(n, 3); /* the first state; a step; the count */
 	for (int k = 0; k < n; k++)
-		kernel[k] = line[k]->best;
+		kernel[k] = entry[k]->best;
 	for (int i = 0; i < 4 * N; i++)
 		x[i / 4][i % 4] = (float)(i % 13);
 	if (s)
@@ -266,7 +266,7 @@ static void test_lengths(void)
 		CHECK(steps == (float)good);
 	}
 	for (int k = 0; k < n; k++)
-		CHECK(line[k]->best == kernel[k]);
+		CHECK(entry[k]->best == kernel[k]);
 	ricci_session_free(s);
 	ricci_graph_free(m.g);
 }

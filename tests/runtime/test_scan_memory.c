@@ -116,7 +116,7 @@ static void test_split(void)
 				      "A[b,j] += X[b,i] * W[i,j]; B[b,j] += H[b,k] * U[k,j];"
 				      "Y[b,j] = tanh(A[b,j] + B[b,j])",
 				      xt, w, h, u);
-	Line *line[32];
+	CacheEntry *entry[32];
 	int all = 0, inside = 0;
 
 	ricci_scan(
@@ -130,8 +130,8 @@ static void test_split(void)
 	CHECK_GRAPH(g);
 	ricci_session *s = ricci_session_new(g, NULL, 0, 3, out);
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
-	for (int n = s ? session_lines(s, line, COUNT(line)) : 0; n > 0; n--) {
-		const char *text = line[n - 1]->task->text;
+	for (int n = s ? session_entries(s, entry, COUNT(entry)) : 0; n > 0; n--) {
+		const char *text = entry[n - 1]->task->text;
 
 		all += strstr(text, "input f32 29x3x") && strstr(text, "+=");
 		inside += strstr(text, "input f32 3x17") || strstr(text, "17x19");
@@ -261,7 +261,7 @@ static void test_views(void)
 	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F32, 0, NULL);
 	ricci_tensor *at = ricci_input(g, "at", RICCI_F32, 0, NULL);
 	float before[N], after[N], got;
-	Line *line[8];
+	CacheEntry *entry[8];
 
 	ricci_scan(g,
 		   &RICCI_LOOP(.steps = N, .nslice = 1, .slice = &(ricci_slice){xt, flat},
@@ -275,7 +275,7 @@ static void test_views(void)
 	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
 	if (s) {
 		float want = 0;
-		CHECK_INT(session_lines(s, line, COUNT(line)), 3); /* 0, S, Y: none for F */
+		CHECK_INT(session_entries(s, entry, COUNT(entry)), 3); /* 0, S, Y: none for F */
 		CHECK_INT(ricci_fetch(s, v, before, ricci_bytes(v)), 0);
 		CHECK_INT(ricci_step(s), 0);
 		CHECK_INT(ricci_fetch(s, v, after, ricci_bytes(v)), 0);

@@ -43,7 +43,7 @@ static void short_sum(void *const *buf, const KernelEnv *env, int64_t begin, int
 	*(float *)buf[1] = (float)s;
 }
 
-static Line *line_of(const char *format, int64_t n)
+static CacheEntry *entry_of(const char *format, int64_t n)
 {
 	char text[300];
 	Error err = {0};
@@ -51,7 +51,7 @@ static Line *line_of(const char *format, int64_t n)
 	snprintf(text, sizeof text, format, (long long)n, (long long)n);
 	Task *t = task_parse(text, &err);
 	CHECK_REPORT(t, "%s", err.text);
-	Line *l = line_get(t, (Request){.threads = 1}, &err);
+	CacheEntry *l = entry_get(t, (Request){.threads = 1}, &err);
 	CHECK_REPORT(l, "%s", err.text);
 	return l;
 }
@@ -72,24 +72,24 @@ static void test_trial(Pool *pool, bool in_place)
 	Error err = {0};
 
 	for (int fault = 0; fault < 2; fault++) {
-		Line *l = line_of(
+		CacheEntry *l = entry_of(
 			"ricci-task 1\ninput f32 %lld\nkeep m0[i] = a0[i]*3 where i<%lld\n", MANY);
 		Kernel *k = fault ? &bad : &good;
-		Run r = {.line = l, .kernel = k, .ninput = 1, .nbuf = 2, .buf = buf};
+		Run r = {.entry = l, .kernel = k, .ninput = 1, .nbuf = 2, .buf = buf};
 
 		for (int i = 0; i < MANY; i++)
 			a[i] = (float)(i % 1000) / 999;
-		line_put(l, kernel_ref(&best), NULL, 0, true);
-		line_try(l, kernel_ref(k), &(Origin){0});
-		while (line_take(l).which != 1)
-			line_timed(l, &best, 0, 1);
-		CHECK(!line_take(l).proved);
+		entry_put(l, kernel_ref(&best), NULL, 0, true);
+		entry_try(l, kernel_ref(k), &(Origin){0});
+		while (entry_take(l).which != 1)
+			entry_timed(l, &best, 0, 1);
+		CHECK(!entry_take(l).proved);
 		CHECK_INT(run_trial(&r, pool, rs, &err), 0);
 		CHECK_STR(err.text, "");
 		float want = 3 * ((float)(LOST % 1000) / 999);
 		CHECK_NEAR(((float *)buf[1])[LOST], want, 1e-6);
-		CHECK(fault ? l->trial == NULL : l->trial == k && line_take(l).proved);
-		line_unref(l);
+		CHECK(fault ? l->trial == NULL : l->trial == k && entry_take(l).proved);
+		entry_unref(l);
 	}
 }
 
@@ -98,20 +98,20 @@ static const char sum_text[] = "ricci-task 1\ninput f32 %lld\nkeep m0[] += a0[i]
 static const char odd_text[] = "ricci-task 1\ninput f32 %lld\n"
 			       "keep m0[] += 2 + sin(a0[i] + f32(i%%7)) where i<%lld\n";
 
-static Line *sum_run(const char *text, int64_t n, Run *r, Kernel *k, float *a, Pool *pool)
+static CacheEntry *sum_run(const char *text, int64_t n, Run *r, Kernel *k, float *a, Pool *pool)
 {
 	static float y;
 	static void *buf[2];
 	RandomState rs = {1, 1};
 	Error err = {0};
-	Line *l = line_of(text, n);
+	CacheEntry *l = entry_of(text, n);
 
 	terms = n;
 	buf[0] = a, buf[1] = &y;
 	for (int64_t i = 0; i < n; i++)
 		a[i] = (float)(i % 5);
-	line_put(l, kernel_ref(k), NULL, 0, false);
-	*r = (Run){.line = l, .kernel = kernel_ref(k), .ninput = 1, .nbuf = 2, .buf = buf};
+	entry_put(l, kernel_ref(k), NULL, 0, false);
+	*r = (Run){.entry = l, .kernel = kernel_ref(k), .ninput = 1, .nbuf = 2, .buf = buf};
 	CHECK_INT(run_checked(r, pool, rs, &err), 0);
 	CHECK_STR(err.text, "");
 	return l;
@@ -125,23 +125,23 @@ static void test_first(Pool *pool)
 	Kernel k = kernel_of(short_sum, 1);
 	Error err = {0};
 	Run r;
-	Line *l = sum_run(sum_text, MANY, &r, &k, a, pool);
+	CacheEntry *l = sum_run(sum_text, MANY, &r, &k, a, pool);
 
 	CHECK(!strcmp(r.kernel->backend->name, "interp"));
 	CHECK_NEAR(*(float *)r.buf[1], 2 * MANY, 0.5);
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 
 	l = sum_run(sum_text, LONG, &r, &k, a, pool);
 	CHECK(!strcmp(r.kernel->backend->name, "interp") && !l->unseen);
 	CHECK_NEAR(*(float *)r.buf[1], 2 * LONG, 0.5);
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 
 	l = sum_run(odd_text, LONG, &r, &k, a, pool);
 	CHECK(!strcmp(r.kernel->backend->name, "interp"));
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 
 	l = sum_run(odd_text, LONGEST, &r, &k, a, pool);
 	CHECK(r.kernel == &k && l->unseen);
@@ -152,7 +152,7 @@ static void test_first(Pool *pool)
 	for (int i = 0; i < 30000 && !atomic_load(&l->wrongs); i++)
 		usleep(1000);
 	tuner_free(t);
-	CHECK_INT(line_wrong(l, &err), RICCI_ECOMPILE);
+	CHECK_INT(entry_wrong(l, &err), RICCI_ECOMPILE);
 	CHECK_REPORT(strstr(err.text,
 			    "results of the steps so far may be wrong: a kernel computes a "
 			    "wrong value: element [] of result 0 is"),
@@ -160,7 +160,7 @@ static void test_first(Pool *pool)
 	error_clear(&err);
 	CHECK(!strcmp(l->best->backend->name, "interp"));
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 }
 
 /* What is too large to be copied is validated before it overwrites what it reads. */
@@ -172,14 +172,14 @@ static void test_in_place(Pool *pool)
 	Error err = {0};
 	void *buf[] = {a, a};
 	size_t room = trial_room;
-	Line *l =
-		line_of("ricci-task 1\ninput f32 %lld\nkeep m0[i] = a0[i]*3 where i<%lld\n", MANY);
-	Run r = {.line = l, .kernel = kernel_ref(&bad), .ninput = 1, .nbuf = 2, .buf = buf};
+	CacheEntry *l =
+		entry_of("ricci-task 1\ninput f32 %lld\nkeep m0[i] = a0[i]*3 where i<%lld\n", MANY);
+	Run r = {.entry = l, .kernel = kernel_ref(&bad), .ninput = 1, .nbuf = 2, .buf = buf};
 
 	for (int i = 0; i < MANY; i++)
 		a[i] = 1;
 	trial_room = MANY;
-	line_put(l, kernel_ref(&bad), NULL, 0, false);
+	entry_put(l, kernel_ref(&bad), NULL, 0, false);
 	bad.run = lost_end;
 	CHECK_INT(run_checked(&r, pool, rs, &err), 0);
 	CHECK_STR(err.text, "");
@@ -188,7 +188,7 @@ static void test_in_place(Pool *pool)
 	CHECK_NEAR(a[MANY - 1], 3, 0);
 	trial_room = room;
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 }
 
 /* Long scatters are judged element by element: the last row is lost. */
@@ -217,19 +217,19 @@ static void test_scatter(Pool *pool)
 			     &err);
 
 	CHECK_REPORT(t, "%s", err.text);
-	Line *l = line_get(t, (Request){.threads = 1}, &err);
-	Run r = {.line = l, .kernel = kernel_ref(&k), .ninput = 2, .nbuf = 3, .buf = buf};
+	CacheEntry *l = entry_get(t, (Request){.threads = 1}, &err);
+	Run r = {.entry = l, .kernel = kernel_ref(&k), .ninput = 2, .nbuf = 3, .buf = buf};
 
 	for (int i = 0; i < ROWS * WIDE; i++)
 		e[i] = 1;
 	for (int i = 0; i < ROWS; i++)
 		to[i] = (ROWS - 1 - i) % PLACES;
-	line_put(l, kernel_ref(&k), NULL, 0, false);
+	entry_put(l, kernel_ref(&k), NULL, 0, false);
 	CHECK_INT(run_checked(&r, pool, rs, &err), 0);
 	CHECK(!strcmp(r.kernel->backend->name, "interp"));
 	CHECK_NEAR(y[0], (ROWS + PLACES - 1) / PLACES, 0);
 	kernel_unref(r.kernel);
-	line_unref(l);
+	entry_unref(l);
 }
 
 /* A kernel that was used is found wrong: the next step of each session that may have used it says so,
@@ -240,7 +240,7 @@ static void test_told(void)
 	ricci_session *s[SESSIONS];
 	ricci_graph *g[SESSIONS];
 	ricci_tensor *out[SESSIONS];
-	Line *l[4];
+	CacheEntry *l[4];
 	Error why = {0};
 
 	for (int i = 0; i < SESSIONS; i++) {
@@ -258,10 +258,10 @@ static void test_told(void)
 		CHECK_INT(ricci_step(s[i]), 0);
 		if (i != 1) /* the last is made later */
 			continue;
-		CHECK_INT(session_lines(s[0], l, COUNT(l)), 1);
-		Kernel *used = line_best(l[0]);
+		CHECK_INT(session_entries(s[0], l, COUNT(l)), 1);
+		Kernel *used = entry_best(l[0]);
 		error_set(&why, RICCI_ECOMPILE, "it adds 2");
-		line_condemn(l[0], used, &why);
+		entry_condemn(l[0], used, &why);
 		kernel_unref(used);
 		CHECK(!strcmp(l[0]->best->backend->name, "interp"));
 	}

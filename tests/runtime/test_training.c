@@ -173,8 +173,8 @@ static void test_custom(void)
 
 static int lines_of(ricci_session *s)
 {
-	Line *line[64];
-	return session_lines(s, line, 64);
+	CacheEntry *entry[64];
+	return session_entries(s, entry, 64);
 }
 
 /* Evaluation has no kernel of what training alone computes: dropout and batch statistics. */
@@ -185,20 +185,20 @@ static void test_cost(void)
 		"V[] += (D[i] - M[]/6)*(D[i] - M[]/6); Y[i] = training ? (D[i] - M[]/6)"
 		"*rsqrt(V[]/6) : (D[i] - W[0])*W[1]",
 		"Y[i] = (X[i] - W[0])*W[1]"};
-	int lines[2], taught = 0;
+	int entries[2], taught = 0;
 	for (int k = 0; k < 2; k++) {
 		Net n = net_new();
 		ricci_tensor *y = ricci_op(n.g, texts[k], n.x, n.w);
 		ricci_assign(n.g, n.w, ricci_op(n.g, "V[i] = Y[i] + O[i]", y, n.only));
 		net_open(&n, 1, &y);
-		lines[k] = lines_of(n.eval);
+		entries[k] = lines_of(n.eval);
 		if (!k)
 			taught = lines_of(n.train);
 		check_values(n.eval, y, (float[]){-2, 0, 2, 4, 6, 8}, N);
 		net_free(&n);
 	}
-	CHECK_INT(lines[0], lines[1]);
-	CHECK(taught > lines[0]);
+	CHECK_INT(entries[0], entries[1]);
+	CHECK(taught > entries[0]);
 }
 
 /* What is shown is the graph, whatever sessions it has. */

@@ -57,9 +57,9 @@ static int net_train(Net *n, double patience)
 {
 	double until = clock_seconds() + patience;
 	int wrong = 0, least = 30;
-	Line *l[8];
+	CacheEntry *l[8];
 
-	session_lines(n->s, l, 1);
+	session_entries(n->s, l, 1);
 	while (least-- > 0 || clock_seconds() < until) {
 		uint64_t step;
 		float loss = 0;
@@ -72,7 +72,7 @@ static int net_train(Net *n, double patience)
 		wrong += ricci_fetch(n->s, n->l, &loss, ricci_bytes(n->l)) != 0;
 		if (step < 500)
 			wrong += !(fabsf(loss - net_want(step)) <= 1e-4f * net_want(step));
-		for (int i = session_lines(n->s, l, 8) - 1; i >= 0; i--) {
+		for (int i = session_entries(n->s, l, 8) - 1; i >= 0; i--) {
 			pthread_mutex_lock(&l[i]->lock);
 			idle = idle && !l[i]->trial && l[i]->offered > 0;
 			pthread_mutex_unlock(&l[i]->lock);
@@ -87,7 +87,7 @@ static void test_background(void)
 {
 	Net n;
 	char why[256];
-	Line *l[8];
+	CacheEntry *l[8];
 	int ncc = 0, nl;
 
 	if (!backend_find("cc")->available(why, sizeof why)) {
@@ -97,7 +97,7 @@ static void test_background(void)
 	CHECK_INT(net_make(&n, RICCI_OPTIONS(.threads = 2)), 0);
 	CHECK_INT(net_feed(&n), 0);
 	CHECK_INT(net_train(&n, 20), 0);
-	nl = session_lines(n.s, l, 8);
+	nl = session_entries(n.s, l, 8);
 	for (int i = 0; i < nl; i++) {
 		pthread_mutex_lock(&l[i]->lock);
 		ncc += !strcmp(l[i]->best->backend->name, "cc");
@@ -204,13 +204,13 @@ static void wrong_run(void *const *buf, const KernelEnv *env, int64_t begin, int
 static void test_wrong(ricci_backend backend)
 {
 	Net n;
-	Line *l[8];
+	CacheEntry *l[8];
 	float loss = 0;
 	int nl;
 
 	CHECK_INT(net_make(&n, RICCI_OPTIONS(.threads = 1, .backend = backend)), 0);
 	CHECK_INT(net_feed(&n), 0);
-	nl = session_lines(n.s, l, 8);
+	nl = session_entries(n.s, l, 8);
 	for (int i = 0; i < nl; i++) {
 		Kernel *k = mem_zalloc(sizeof *k);
 
@@ -218,7 +218,7 @@ static void test_wrong(ricci_backend backend)
 		k->shape.parts = 1;
 		k->refs = 1;
 		k->backend = backend_find("tcc");
-		line_put(l[i], k, NULL, 0, false);
+		entry_put(l[i], k, NULL, 0, false);
 	}
 	if (backend == RICCI_BACKEND_AUTO) {
 		CHECK_INT(ricci_step(n.s), 0);
