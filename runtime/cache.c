@@ -111,7 +111,7 @@ bool entry_ready(CacheEntry *e)
 	return ready;
 }
 
-void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool proved)
+void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked)
 {
 	Kernel *old;
 
@@ -120,7 +120,7 @@ void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool p
 	e->best = k;
 	e->origin = o ? *o : (Origin){0};
 	e->seconds = seconds;
-	e->proved = e->validated = proved;
+	e->checked = e->validated = checked;
 	e->unseen = false;
 	atomic_fetch_add(&e->version, 1);
 	pthread_mutex_unlock(&e->lock);
@@ -158,7 +158,7 @@ Taken entry_take(CacheEntry *e)
 		t.seen -= 1;
 	}
 	t.kernel = kernel_ref(t.which == 1 ? e->trial : e->best);
-	t.proved = t.which == 1 ? e->tested : e->proved;
+	t.checked = t.which == 1 ? e->tested : e->checked;
 	pthread_mutex_unlock(&e->lock);
 	return t;
 }
@@ -179,11 +179,11 @@ Kernel *entry_best(CacheEntry *e)
 	return k;
 }
 
-void entry_prove(CacheEntry *e, const Kernel *k, bool seen)
+void entry_checked(CacheEntry *e, const Kernel *k, bool seen)
 {
 	pthread_mutex_lock(&e->lock);
-	if (e->best == k && !e->proved) {
-		e->proved = true;
+	if (e->best == k && !e->checked) {
+		e->checked = true;
 		e->unseen = !seen;
 		atomic_fetch_add(&e->version, 1);
 	}
@@ -282,7 +282,7 @@ bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 			if (better) {
 				e->best = e->trial;
 				e->origin = e->trial_origin;
-				e->proved = e->validated = true;
+				e->checked = e->validated = true;
 			}
 			e->trial = NULL;
 			e->seconds = e->least[better];

@@ -1,12 +1,12 @@
-/* check.c - the first launch of a kernel, judged on the step's own data.
+/* check.c - the first launch of a kernel, checked on the step's own data.
  *
  * Kernels of the first iteration are too many and the iteration too short to run each on random
  * data first. Instead some elements are computed by the interpreter from the step's own data before
  * the launch, and compared after it. A kernel that fails is replaced by the interpreter's and its
  * launch repeated; where the user asked for that backend, it is an error. The step's data may be
  * unlucky (all terms of a long sum alike): a kernel that is right on random data is given more
- * room. Longer sums are judged by few of their terms first, on other data (terms.c). What could not
- * be judged is validated in the background soon (generate.c). A kernel on
+ * room. Longer sums are checked by few of their terms first, on other data (terms.c). What could not
+ * be checked is validated in the background soon (generate.c). A kernel on
  * trial, which is validated, runs beside the best one, and all their results are compared.
  */
 #include "runtime/trial.h"
@@ -46,22 +46,22 @@ static void beside_end(Run *r, void **buf, bool keep)
 }
 
 /* Are the results right? `wrong` says why not. */
-static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *const *buf,
+static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *const *buf,
 		      Error *wrong, Error *err)
 {
 	const Task *t = r->entry->task;
 	void *const *out = buf + r->ninput;
 	int code;
 
-	if (!s->n || !sample_judge(t, s, out, NULL))
+	if (!s->n || !sample_check(t, s, out, NULL))
 		return 0;
 	code = sample_widen(t, r->buf, rs, s, err);
-	if (code || !sample_judge(t, s, out, wrong))
+	if (code || !sample_check(t, s, out, wrong))
 		return code;
 	if (validated || !verify_kernel(t, r->kernel, false, NULL)) {
 		sample_one_way(t, s);
 		error_clear(wrong);
-		sample_judge(t, s, out, wrong);
+		sample_check(t, s, out, wrong);
 	}
 	return 0;
 }
@@ -70,8 +70,8 @@ static int step_judge(Run *r, RandomState rs, bool validated, Sample *s, void *c
 static int step_expect(Run *r, RandomState rs, double limit, Sample *s, Error *err)
 {
 	const Task *t = r->entry->task;
-	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
-	Judging one = {rs, 1, limit, 1, 0, NULL};
+	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
+	Checking one = {rs, 1, limit, 1, 0, NULL};
 	int code = sample_expect(t, r->buf, &how, s, err);
 
 	if (!code && !sample_complete(t, s)) {
@@ -100,8 +100,8 @@ static int run_replace(Run *r, Pool *pool, RandomState rs, const Error *why, Err
 }
 
 /* Where the step's data would cost too much: on other data, of which few terms count. *seen: it could
- * be judged so. */
-static void long_judge(const Run *r, bool *seen, Error *wrong)
+ * be checked so. */
+static void long_check(const Run *r, bool *seen, Error *wrong)
 {
 	Error why = {0};
 
@@ -136,9 +136,9 @@ static int run_validated(Run *r, Pool *pool, RandomState rs, Error *err)
 	else if (code)
 		code = error_set(err, code, "%s", wrong.text);
 	else {
-		entry_prove(r->entry, r->kernel, true);
+		entry_checked(r->entry, r->kernel, true);
 		entry_validate(r->entry, r->kernel);
-		r->proved = true;
+		r->checked = true;
 		code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	}
 	error_clear(&wrong);
@@ -158,7 +158,7 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 	bool seen = !code && sample_complete(r->entry->task, &s);
 
 	if (!code && !seen)
-		long_judge(r, &seen, &wrong);
+		long_check(r, &seen, &wrong);
 	if (!code && !seen && !wrong.code) {
 		sample_free(&s);
 		code = step_expect(r, rs, odd_limit, &s, err);
@@ -167,15 +167,15 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 	if (!code && !wrong.code)
 		code = run_beside(r, r->kernel, pool, rs, false, buf, err);
 	if (!code && !wrong.code)
-		code = step_judge(r, rs, false, &s, buf, &wrong, err);
+		code = step_check(r, rs, false, &s, buf, &wrong, err);
 	beside_end(r, buf, !code && !wrong.code);
 	sample_free(&s);
 	if (code)
 		return code;
 	if (wrong.code)
 		return run_replace(r, pool, rs, &wrong, err);
-	entry_prove(r->entry, r->kernel, seen);
-	r->proved = true;
+	entry_checked(r->entry, r->kernel, seen);
+	r->checked = true;
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static size_t results_bytes(const Run *r)
 }
 
 /* Small results of both are compared, and the step takes the best kernel's; of large ones, which
- * would take as much memory again, a sample is judged. */
+ * would take as much memory again, a sample is checked. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 {
 	if (run_once_only(r)) { /* it is validated */
@@ -199,7 +199,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
-	Judging how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
+	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
 	Kernel *best = entry_best(r->entry);
 	Sample s = {0};
 	Error wrong = {0};
@@ -209,7 +209,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	if (!code)
 		code = run_beside(r, r->kernel, pool, rs, small, got, err);
 	if (!code)
-		code = step_judge(r, rs, true, &s, got, &wrong, err);
+		code = step_check(r, rs, true, &s, got, &wrong, err);
 	if (!code && small)
 		code = run_beside(r, best, pool, rs, false, buf, err);
 	if (!code && small && !wrong.code)

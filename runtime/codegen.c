@@ -152,27 +152,27 @@ static void first_backends(Request r, const Backend *out[4])
 	out[n] = NULL;
 }
 
-/* tcc's first kernels are judged during the first step, on its data; all others now. */
-static bool proof_waits(const Candidate *c)
+/* tcc's first kernels are checked during the first step, on its data; all others now. */
+static bool check_waits(const Candidate *c)
 {
 	return !c->entry->request.frozen && !strcmp(c->backend->name, "tcc");
 }
 
 static void candidate_admit(Candidate *c)
 {
-	bool judge = !proof_waits(c) && strcmp(c->backend->name, "interp") != 0;
+	bool check = !check_waits(c) && strcmp(c->backend->name, "interp") != 0;
 	const Backend *tuning = entry_tuning(c->entry);
 
 	if (!c->kernel)
 		return;
-	if (judge && verify_within(c->entry->task, c->kernel, NULL, true,
+	if (check && verify_within(c->entry->task, c->kernel, NULL, true,
 				   verify_seconds(c->entry->task), &c->err)) {
 		candidate_drop(c);
 		return;
 	}
 	if (c->entry->offered == 0)
 		c->entry->offered = tuning == c->backend;
-	entry_put(c->entry, c->kernel, &c->origin, 0, !proof_waits(c));
+	entry_put(c->entry, c->kernel, &c->origin, 0, !check_waits(c));
 	c->kernel = NULL;
 	if (*c->origin.object)
 		disk_store(c->entry);

@@ -1,7 +1,7 @@
 /* compare.c - all results of a kernel against another kernel's of the same inputs.
  *
  * Neither is taken for right: elements that differ by more than what sampled ones may be wrong by
- * are judged by the interpreter, as many as the points allow, spread over all that differ. So where
+ * are checked by the interpreter, as many as the points allow, spread over all that differ. So where
  * an expression jumps, or the other kernel is the wrong one, nothing is held against this one.
  */
 #include "runtime/internal.h"
@@ -76,12 +76,12 @@ static double element_points(const Subgraph *s, int m)
 	return points < 1 ? 1 : points;
 }
 
-static int differing_judge(const Task *t, int m, const Differing *d, const Judging *how,
+static int differing_check(const Task *t, int m, const Differing *d, const Checking *how,
 			   void *const *input, void *const *got, Error *err)
 {
 	int64_t at[MOST + 1];
 	Chosen chosen = {m, 0, at};
-	Judging these = *how;
+	Checking these = *how;
 	Sample s = {0};
 	int code;
 
@@ -90,16 +90,16 @@ static int differing_judge(const Task *t, int m, const Differing *d, const Judgi
 	at[chosen.n++] = d->at[MOST];
 	these.chosen = &chosen;
 	code = sample_expect(t, input, &these, &s, err);
-	if (!code && sample_judge(t, &s, got, NULL)) {
+	if (!code && sample_check(t, &s, got, NULL)) {
 		code = sample_widen(t, input, how->rs, &s, err);
 		if (!code)
-			code = sample_judge(t, &s, got, err);
+			code = sample_check(t, &s, got, err);
 	}
 	sample_free(&s);
 	return code;
 }
 
-int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
+int results_compare(const Task *t, const Sample *s, const Checking *how, void *const *input,
 		    void *const *got, void *const *other, const Windows *in, Error *err)
 {
 	int code = 0;
@@ -117,7 +117,7 @@ int results_compare(const Task *t, const Sample *s, const Judging *how, void *co
 			differing_find(t->sub.member[m], got[out], other[out], w.at[i],
 				       s->count ? sample_distance(s, m) : 0, &d);
 		if (d.n)
-			code = differing_judge(t, m, &d, how, input, got, err);
+			code = differing_check(t, m, &d, how, input, got, err);
 		out++;
 	}
 	return code;

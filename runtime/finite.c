@@ -257,7 +257,7 @@ static bool run_infinite(const Run *r, Error *err)
 	return found;
 }
 
-static int found_judge(const Program *p, Found *f, RandomState rs, Error *err)
+static int found_check(const Program *p, Found *f, RandomState rs, Error *err)
 {
 	Finite *finite = p->finite;
 	Error own = {0};
@@ -292,7 +292,7 @@ int finite_after(const Program *p, const Run *r, RandomState rs, Error *err)
 		if (node_finite(n, r->buf[o]))
 			continue;
 		f.range = node_range(n, r->buf[o]);
-		code = found_judge(p, &f, rs, err);
+		code = found_check(p, &f, rs, err);
 	}
 	return code;
 }

@@ -4,7 +4,7 @@
  * $RICCI_CACHE, else $XDG_CACHE_HOME/ricci, else ~/.cache/ricci; RICCI_CACHE=off keeps nothing.
  * Code is loaded from it, so nobody else may write there: the folder and each file belong to this
  * user or to root, and to nobody else's pen. What does not is refused, never mended. The folder is
- * opened once and judged by its descriptor, and all files are reached from that: whoever may rename
+ * opened once and checked by its descriptor, and all files are reached from that: whoever may rename
  * the folders around it changes nothing. A folder that can't be written to is read.
  * Only names of our making (ricci-<32 digits>.entry and .o, ricci-device-*, ricci-work-*) are ever
  * touched.

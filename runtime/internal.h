@@ -41,7 +41,7 @@ typedef struct TaskCopy { /* a thread's own copy of a task's nodes */
 	Node **member, **input;
 } TaskCopy;
 
-/* ---- judging kernels (judge.c, verify.c) ---- */
+/* ---- checking kernels (oracle.c, verify.c) ---- */
 /* Expected values at some elements of each member: all at the same ones, or (subgraphs with rows)
  * at whole rows, the same ones too. */
 typedef struct Sample {
@@ -59,23 +59,23 @@ typedef struct Windows {
 	int n;
 	const Window *at;
 } Windows;
-/* Which elements are judged, and on what data: its floats are integers, or multiples of 2^draw_whole_unit, of
- * magnitude `whole` at most (0: any numbers), so that results which no rounding meets are exact. */
 typedef struct Chosen { /* elements of one member */
 	int member, n;
 	const int64_t *at;
 } Chosen;
-typedef struct Judging {
+/* Which elements are checked, and on what data: its floats are integers, or multiples of 2^draw_whole_unit, of
+ * magnitude `whole` at most (0: any numbers), so that results which no rounding meets are exact. */
+typedef struct Checking {
 	RandomState rs;
 	double points; /* of the domain, for all elements together */
 	double limit;  /* for one: results that cost more have no element; INFINITY: all have one */
 	int most;      /* elements */
 	double whole;
 	const Chosen *chosen; /* these, or their rows, whatever they cost; NULL: as below */
-} Judging;
+} Checking;
 /* sample.c: elements at corners and edges, then at random; of folds a few elements, where what they
  * need of all rows costs no more than the limit. False: no memory. */
-bool sample_choose(const Task *t, const Judging *how, Sample *s);
+bool sample_choose(const Task *t, const Checking *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
 bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
 /* A long scatter that adds: its elements are sums over all that may meet there; axes that stand by
@@ -84,8 +84,8 @@ bool sample_gathers(const Node *c);
 bool sample_complete(const Task *t, const Sample *s); /* each stored member has elements */
 double sample_length(const Node *c);		      /* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
-/* judge.c: what is right there. input: the task's data. */
-int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err);
+/* oracle.c: what is right there. input: the task's data. */
+int sample_expect(const Task *t, void *const *input, const Checking *how, Sample *s, Error *err);
 /* The coarsest rounding in c's arithmetic, c being in ir; how far a result of so many terms may be from its
  * value, where their magnitudes add up to mag, and those up to `exact` meet no rounding. */
 double arithmetic_epsilon(Ir *ir, const Node *c);
@@ -99,18 +99,18 @@ int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
 void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
-int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err);
+int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err);
 /* The indices of c's element `at`: "0,1,114". */
 void element_name(const Node *c, int64_t at, char *out, size_t n);
 void sample_free(Sample *s);
 /* compare.c: results against another kernel's, each in its windows (NULL: all of them); what differs is
- * judged by the interpreter, `how` tells how many points of it; members whose elements cost more than
+ * checked by the interpreter, `how` tells how many points of it; members whose elements cost more than
  * its limit are not compared. */
-int results_compare(const Task *t, const Sample *s, const Judging *how, void *const *input,
+int results_compare(const Task *t, const Sample *s, const Checking *how, void *const *input,
 		    void *const *got, void *const *other, const Windows *in, Error *err);
 /* A dense sum (product, maximum) by few of its terms, in the time of two or three launches however long
- * it is; judged: false, it can't be. */
-int verify_terms(const Task *t, const Kernel *k, bool *judged, Error *err);
+ * it is; checked: false, it can't be. */
+int verify_terms(const Task *t, const Kernel *k, bool *checked, Error *err);
 double verify_seconds(const Task *t); /* seconds: a kernel that takes longer has no end */
 /* verify_kernel with a limit in seconds of the processor's time, against an admitted kernel in full
  * when `reference` is given. */
@@ -173,9 +173,9 @@ typedef struct CacheEntry {
 	atomic_llong spent;   /* nanoseconds in launches, for the order of work */
 	atomic_uint version;  /* changes whenever a launch has to look at the entry */
 	pthread_mutex_t lock; /* of what follows */
-	bool proved;	      /* best was right on the data of a step, or is validated */
+	bool checked;	      /* best was right on the data of a step, or is validated */
 	bool validated;	      /* best has passed verify_within */
-	bool unseen;	      /* best's first launch was too long to be judged */
+	bool unseen;	      /* best's first launch was too long to be checked */
 	bool tested;	      /* the trial agreed with best on the data of a step */
 	atomic_uint wrongs;   /* kernels that were found wrong after they had been used */
 	Error wrong;	      /* what the last of them did */
@@ -193,7 +193,7 @@ CacheEntry *entry_ref(CacheEntry *e);
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
 /* Takes k as the best. */
-void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool proved);
+void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked);
 /* Takes k as the one on trial. */
 void entry_try(CacheEntry *e, Kernel *k, const Origin *o);
 /* The kernel to launch now (a new reference). */
@@ -201,17 +201,17 @@ typedef struct Taken {
 	Kernel *kernel;
 	unsigned seen; /* the version for which this answer holds */
 	int which;     /* -1; or 0 best, 1 trial: then time the launch and tell entry_timed */
-	bool proved;   /* else run_checked launches it, or run_trial */
+	bool checked;  /* else run_checked launches it, or run_trial */
 } Taken;
 Taken entry_take(CacheEntry *e);
 Kernel *entry_best(CacheEntry *e); /* a new reference */
 /* What entry_condemn has said last. */
 int entry_wrong(CacheEntry *e, Error *err);
 /* k was right on the data of a step, as far as results could be seen. */
-void entry_prove(CacheEntry *e, const Kernel *k, bool seen);
+void entry_checked(CacheEntry *e, const Kernel *k, bool seen);
 /* The trial's results on the data of a step were right; or not: then it ends. */
 void entry_tested(CacheEntry *e, const Kernel *k, bool good);
-/* The best kernel, where it has to be validated still (unseen: and no result of it could be judged
+/* The best kernel, where it has to be validated still (unseen: and no result of it could be checked
  * by then), or NULL; then its validation's outcome. */
 Kernel *entry_unvalidated(CacheEntry *e, bool unseen);
 void entry_validate(CacheEntry *e, const Kernel *k);
@@ -325,7 +325,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	CacheEntry *entry;
 	Kernel *kernel;
 	unsigned seen; /* the entry's version */
-	bool wide, proved;
+	bool wide, checked;
 	int64_t launches;	 /* while they are timed */
 	Times times;		 /* of those by `timed`, the entry's best kernel */
 	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
@@ -423,7 +423,7 @@ int loops_check(const Program *p, Error *err);
 /* Can the loop find a wrong length after loops_check? */
 bool loop_may_fail(const Program *p, const Run *r);
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
-/* check.c: a launch of a kernel that is not proved, judged on the step's own data */
+/* check.c: a launch of a kernel that is not checked, checked on the step's own data */
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 /* The first launch of a trial: beside the best kernel, on the step's own data; dropped where it is
  * wrong. */

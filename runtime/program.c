@@ -428,7 +428,7 @@ static void run_take(Run *r, int *which)
 		kernel_unref(r->kernel);
 	r->kernel = t.kernel;
 	r->seen = t.seen;
-	r->proved = t.proved;
+	r->checked = t.checked;
 	*which = t.which;
 }
 
@@ -452,7 +452,7 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	if (!r->kernel || atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen)
 		run_take(r, &which);
 	r->launches++;
-	if (!r->proved)
+	if (!r->checked)
 		return which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 	if (timing || which >= 0)
 		t = clock_seconds();

@@ -1,4 +1,4 @@
-/* sample.c - at which elements a kernel's results are judged.
+/* sample.c - at which elements a kernel's results are checked.
  *
  * Input: a task and how many points of its domain they may cost. Output: a Sample with the places
  * of each member's elements. Invariant: an element that is evaluated finds what it reads of earlier
@@ -13,7 +13,7 @@ static bool sample_dense(const Task *t)
 	return t->sub.nmember > 1 || comp_is_dense(t->sub.member[0]);
 }
 
-/* Sums of more points are judged element by element. */
+/* Sums of more points are checked element by element. */
 static const double scatter_points = 500e3;
 
 bool sample_gathers(const Node *c)
@@ -242,7 +242,7 @@ static bool sample_room(Sample *s, int k, int64_t n)
 }
 
 /* Member k's elements where there are rows: all of `n` rows, and what folds need of all rows (mark,
- * NULL: none are judged). */
+ * NULL: none are checked). */
 static bool sample_row_places(const Task *t, int k, int64_t n, const int64_t *row,
 			      const uint8_t *mark, Sample *s)
 {
@@ -303,7 +303,7 @@ static bool sample_init(int nmember, Sample *s)
 }
 
 /* Rows, where there are any: those of the chosen elements, or as many as the points allow. */
-static bool sample_choose_rows(const Task *t, const Judging *how, Sample *s)
+static bool sample_choose_rows(const Task *t, const Checking *how, Sample *s)
 {
 	const Chosen *chosen = how->chosen;
 	Needs needs = {.sub = &t->sub, .arena = &s->arena};
@@ -323,7 +323,7 @@ static bool sample_choose_rows(const Task *t, const Judging *how, Sample *s)
 	return good;
 }
 
-bool sample_choose(const Task *t, const Judging *how, Sample *s)
+bool sample_choose(const Task *t, const Checking *how, Sample *s)
 {
 	bool good = sample_init(t->sub.nmember, s);
 	int n;

@@ -1,4 +1,4 @@
-/* terms.c - judges long sums (products, maxima) by few of their terms.
+/* terms.c - checks long sums (products, maxima) by few of their terms.
  *
  * Input: a task of one dense equation that reduces. Some of its terms are chosen: the first and last
  * of every axis, those around multiples of powers of two, and random ones. Inputs that each term

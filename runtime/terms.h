@@ -1,4 +1,4 @@
-/* terms.h - long sums judged by few of their terms (terms.c; terms_places.c, which terms and what they
+/* terms.h - long sums checked by few of their terms (terms.c; terms_places.c, which terms and what they
  * read; terms_values.c, their values; terms_draw.c, data), for validation (verify.c). */
 #ifndef TERMS_H
 #define TERMS_H
@@ -18,7 +18,7 @@ typedef struct Terms {
 	Node *read[TERM_READS];
 	int nread;
 	bool many, varies;	  /* more reads than that; what body_of_base has found */
-	int n, nelement;	  /* chosen terms; elements that are judged */
+	int n, nelement;	  /* chosen terms; elements that are checked */
 	int64_t *point, *element; /* their places on the reduced axes, on the others */
 	Node *points, *elements;  /* the same as tensors of the copy */
 	/* Of each input that is marked: what is read, term by term of each element, by one read after

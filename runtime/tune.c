@@ -5,7 +5,7 @@
  * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
  * on random data by the pool that would run them. At the end the fastest are timed again in turns,
  * so that a moment's noise does not decide. The best stays in the function cache and on disk.
- * Invariant: at any moment the cache holds kernels that are proved right, and none slower than when
+ * Invariant: at any moment the cache holds kernels that are validated, and none slower than when
  * the search began.
  */
 #include "runtime/folder.h"

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Points of the domain that a kind of data costs the interpreter, and elements that it judges. */
+/* Points of the domain that a kind of data costs the interpreter, and elements that it checks. */
 static const double round_points = 50e3, costly_points = 500e3;
 enum { SAMPLE_MOST = 6000, LARGE_MOST = 1500 };
 static const RandomState drawn = {7, 3};
@@ -25,14 +25,14 @@ static const Round rounds[] = {
 };
 static const Round again = {DRAW_UNIT, DRAW_POSITIVE};
 
-/* Sums longer than this are judged by few of their terms, where that can be. */
+/* Sums longer than this are checked by few of their terms, where that can be. */
 static const double long_points = 1e7;
 enum { TERM_ELEMENTS = 8, TERM_POINTS = 512 };
 /* Seconds a point that any kernel takes at most. */
 static const double slow_point = 2e-8;
 
 /* A maximum shows a mistake only where the lost term is the largest: few of them run more often,
- * until so many were computed. Runs that are judged by all terms are as many as the others. */
+ * until so many were computed. Runs that are checked by all terms are as many as the others. */
 enum { MAXIMA = 600, MOST_RUNS = 16, MOST_WHOLE = 3, EXTREME_ELEMENTS = 64, EXTREME_POINTS = 32 };
 
 /* few: by few of their terms. */
@@ -51,8 +51,8 @@ static int extra_runs(const Task *t, bool few)
 }
 
 /* ---- against an admitted kernel ---- */
-static int judge_reference(Trial *v, const Sample *s, const Judging *how, const Kernel *reference,
-			   Error *err)
+static int oracle_reference(Trial *v, const Sample *s, const Checking *how, const Kernel *reference,
+			    Error *err)
 {
 	const Task *t = v->task;
 	int in = t->sub.ninput, code = trial_room_kept(v, err);
@@ -95,20 +95,20 @@ static bool sample_exact(const Sample *s)
 	return exact;
 }
 
-static Judging round_judging(const Task *t, DrawKind kind)
+static Checking round_judging(const Task *t, DrawKind kind)
 {
-	return (Judging){drawn,
-			 round_points,
-			 INFINITY,
-			 trial_large(t) ? LARGE_MOST : SAMPLE_MOST,
-			 kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
-			 NULL};
+	return (Checking){drawn,
+			  round_points,
+			  INFINITY,
+			  trial_large(t) ? LARGE_MOST : SAMPLE_MOST,
+			  kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
+			  NULL};
 }
 
 /* Draws inputs, and what the sampled results should be. */
 static int round_draw(Trial *v, DrawKind kind, Sample *s, Error *err)
 {
-	Judging how = round_judging(v->task, kind);
+	Checking how = round_judging(v->task, kind);
 	int code = trial_draw(v, 1 + v->runs, kind, NULL, err);
 
 	return code ? code : sample_expect(v->task, v->buf, &how, s, err);
@@ -125,15 +125,15 @@ static bool sample_useful(const Sample *s)
 	return 2 * numbers >= all;
 }
 
-static int round_judge(const Trial *v, Sample *s, Error *err)
+static int round_check(const Trial *v, Sample *s, Error *err)
 {
 	void *const *out = v->buf + v->task->sub.ninput;
 	Error first = {0};
 	int code = trial_fences(v, err);
 
-	if (!code && sample_judge(v->task, s, out, NULL)) {
+	if (!code && sample_check(v->task, s, out, NULL)) {
 		code = sample_widen(v->task, v->buf, drawn, s, err);
-		if (!code && sample_judge(v->task, s, out, &first)) {
+		if (!code && sample_check(v->task, s, out, &first)) {
 			trial_written(v, err); /* what it never wrote is wrong, and says why */
 			code = error_set(err, first.code, "%s", first.text);
 		}
@@ -161,7 +161,7 @@ static int round_orders(Trial *v, double limit, Error *err)
 }
 
 /* thorough: with all orders of its parts, and against the reference where there is one. exact: set
- * where no judged result rounds. */
+ * where no checked result rounds. */
 static int round_run(Trial *v, const Round *r, bool thorough, const Kernel *reference, double limit,
 		     bool *exact, Error *err)
 {
@@ -178,13 +178,13 @@ static int round_run(Trial *v, const Round *r, bool thorough, const Kernel *refe
 	if (!code)
 		code = trial_run(v, TRIAL_TOGETHER, limit, err);
 	if (!code)
-		code = round_judge(v, &s, err);
+		code = round_check(v, &s, err);
 	if (!code && thorough)
 		code = round_orders(v, limit, err);
 	if (!code && thorough && reference) {
-		Judging how = round_judging(v->task, kind);
+		Checking how = round_judging(v->task, kind);
 
-		code = judge_reference(v, &s, &how, reference, err);
+		code = oracle_reference(v, &s, &how, reference, err);
 	}
 	sample_free(&s);
 	return code;
@@ -209,14 +209,14 @@ static int terms_once(Trial *v, Terms *x, TermsKind kind, int run, uint64_t seed
 		code = trial_run(v, TRIAL_TOGETHER, limit, err);
 	if (!code)
 		code = trial_fences(v, err);
-	return code ? code : sample_judge(v->task, &x->s, v->buf + v->task->sub.ninput, err);
+	return code ? code : sample_check(v->task, &x->s, v->buf + v->task->sub.ninput, err);
 }
 
-/* Of all kinds of data that tell something, judged by few terms. */
+/* Of all kinds of data that tell something, checked by few terms. */
 static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Kernel *reference,
 		     double limit, Error *err)
 {
-	Judging how = round_judging(v->task, DRAW_UNIT);
+	Checking how = round_judging(v->task, DRAW_UNIT);
 	int code = 0;
 
 	for (TermsKind kind = 0; kind < TERMS_KINDS; kind++)
@@ -227,12 +227,12 @@ static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Ker
 		}
 	if (!code && reference) {
 		how.limit = long_points;
-		code = judge_reference(v, &x->s, &how, reference, err);
+		code = oracle_reference(v, &x->s, &how, reference, err);
 	}
 	return code;
 }
 
-/* All of a task that is judged so. */
+/* All of a task that is checked so. */
 static int terms_verify(const Task *t, const Kernel *k, Terms *x, bool thorough,
 			const Kernel *reference, bool isolated, double limit, Error *err)
 {
@@ -253,13 +253,13 @@ static int terms_verify(const Task *t, const Kernel *k, Terms *x, bool thorough,
 	return code;
 }
 
-int verify_terms(const Task *t, const Kernel *k, bool *judged, Error *err)
+int verify_terms(const Task *t, const Kernel *k, bool *checked, Error *err)
 {
 	Terms x;
 	int code = terms_new(&x, t, TERM_ELEMENTS, TERM_POINTS, 1, err);
 
-	*judged = !code && terms_usable(&x);
-	if (*judged)
+	*checked = !code && terms_usable(&x);
+	if (*checked)
 		code = terms_verify(t, k, &x, false, NULL, true, verify_seconds(t), err);
 	terms_free(&x);
 	return code;
@@ -310,7 +310,7 @@ static int whole_verify(const Task *t, const Kernel *k, const Kernel *reference,
 {
 	Trial v = {0};
 	Sample places = {0};
-	Judging how = round_judging(t, DRAW_UNIT);
+	Checking how = round_judging(t, DRAW_UNIT);
 	int code = sample_choose(t, &how, &places)
 			   ? trial_new(&v, t, k, isolated, &places, NULL, err)
 			   : error_set(err, RICCI_ENOMEM, "out of memory for a verification");

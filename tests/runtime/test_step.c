@@ -83,12 +83,12 @@ static void test_trial(Pool *pool, bool in_place)
 		entry_try(l, kernel_ref(k), &(Origin){0});
 		while (entry_take(l).which != 1)
 			entry_timed(l, &best, 0, 1);
-		CHECK(!entry_take(l).proved);
+		CHECK(!entry_take(l).checked);
 		CHECK_INT(run_trial(&r, pool, rs, &err), 0);
 		CHECK_STR(err.text, "");
 		float want = 3 * ((float)(LOST % 1000) / 999);
 		CHECK_NEAR(((float *)buf[1])[LOST], want, 1e-6);
-		CHECK(fault ? l->trial == NULL : l->trial == k && entry_take(l).proved);
+		CHECK(fault ? l->trial == NULL : l->trial == k && entry_take(l).checked);
 		entry_unref(l);
 	}
 }

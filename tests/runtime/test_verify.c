@@ -216,7 +216,7 @@ static void test_opposite(void)
 	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
 			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 3);
-	Judging how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
@@ -292,7 +292,7 @@ static void test_overflowing_bound(void)
 				     input(&ir, "C", RICCI_F32, ROWS, WIDE)},
 			  &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 5);
-	Judging how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(isinf(s.bound[2][0]) || s.bound[2][0] > 0x1p128);
@@ -514,7 +514,7 @@ static void scaled(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 
 static size_t trial_memory(const Task *t, const Kernel *k)
 {
-	Judging how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL};
+	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL};
 	Sample s = {0};
 	Trial v = {0};
 	size_t own = 0;

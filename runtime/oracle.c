@@ -1,4 +1,4 @@
-/* judge.c - is what a kernel stored right? Sampled elements against the interpreter.
+/* oracle.c - is what a kernel stored right? Sampled elements against the interpreter.
  *
  * The interpreter computes in f64 from the same inputs, so the distance allowed is the rounding of
  * the kernel's own types: proportional to the sum of the magnitudes of the terms (which the
@@ -18,7 +18,7 @@
 
 enum { WAYS = 4 };
 
-typedef struct Judge {
+typedef struct Oracle {
 	const Task *task;
 	TaskCopy copy;
 	Sample *s;
@@ -30,7 +30,7 @@ typedef struct Judge {
 	double *mag, *moved;
 	int64_t *ints;
 	double *exact; /* of each member: the magnitude up to which no rounding meets it */
-} Judge;
+} Oracle;
 
 static double type_tiny(Type t)
 {
@@ -38,7 +38,7 @@ static double type_tiny(Type t)
 }
 
 /* ---- what they should be ---- */
-static void judge_free(Judge *j)
+static void oracle_free(Oracle *j)
 {
 	for (int i = 0; j->full && i < WAYS * j->s->nmember; i++)
 		if (j->full[i])
@@ -86,7 +86,7 @@ static Node *scatter_gathered(Ir *ir, Node *c)
 }
 
 /* Long scatters of the copy become sums. */
-static int judge_gather(Judge *j, Error *err)
+static int oracle_gather(Oracle *j, Error *err)
 {
 	Ir *ir = &j->copy.ir;
 
@@ -110,14 +110,14 @@ static void *whole_new(size_t bytes)
 	return p;
 }
 
-static int judge_init(Judge *j, const Task *t, void *const *input, const Judging *how, Sample *s,
-		      Error *err)
+static int oracle_init(Oracle *j, const Task *t, void *const *input, const Checking *how, Sample *s,
+		       Error *err)
 {
 	size_t n = (size_t)s->n + 1, m = (size_t)s->nmember, in = (size_t)t->sub.ninput;
 	bool good;
 
-	*j = (Judge){.task = t, .s = s, .rs = how->rs};
-	if (task_copy(t, &j->copy, err) || judge_gather(j, err))
+	*j = (Oracle){.task = t, .s = s, .rs = how->rs};
+	if (task_copy(t, &j->copy, err) || oracle_gather(j, err))
 		return err ? err->code : RICCI_ENOMEM;
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
 	j->bind = mem_zalloc((in + m) * sizeof *j->bind);
@@ -137,7 +137,7 @@ static int judge_init(Judge *j, const Task *t, void *const *input, const Judging
 }
 
 /* The whole of a scatter, of which the sampled elements are taken. */
-static int judge_scatter(Judge *j, double *out, Error *err)
+static int oracle_scatter(Oracle *j, double *out, Error *err)
 {
 	Node *c = j->copy.member[0];
 	size_t n = (size_t)tensor_size(c);
@@ -162,14 +162,14 @@ static int judge_scatter(Judge *j, double *out, Error *err)
 
 /* Member k at the sampled elements, from earlier members moved in this way; magnitudes to j->mag.
  */
-static int judge_member(Judge *j, int k, int way, double *out, Error *err)
+static int oracle_member(Oracle *j, int k, int way, double *out, Error *err)
 {
 	Node *c = j->copy.member[k];
 	int in = j->task->sub.ninput, code;
 	bool real = type_is_float(c->type);
 
 	if (j->s->nmember == 1 && !comp_is_dense(c))
-		return judge_scatter(j, out, err);
+		return oracle_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[WAYS * i + way];
 	code = interp_elements(c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
@@ -218,7 +218,7 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
 }
 
 /* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
-static void judge_keep(Judge *j, int k)
+static void oracle_keep(Oracle *j, int k)
 {
 	Node *c = j->copy.member[k];
 	Type t = (Type)c->type;
@@ -228,7 +228,7 @@ static void judge_keep(Judge *j, int k)
 		size_t at = (size_t)j->s->at[k][i];
 
 		if (b[i] == 0 && !type_is_float(t))
-			continue; /* judge_whole did */
+			continue; /* oracle_whole did */
 		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 
 		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
@@ -241,7 +241,7 @@ static void judge_keep(Judge *j, int k)
 }
 
 /* Integers are kept with all their digits, which a double lacks. */
-static void judge_whole(Judge *j, int k)
+static void oracle_whole(Oracle *j, int k)
 {
 	Type t = (Type)j->copy.member[k]->type;
 
@@ -252,22 +252,22 @@ static void judge_whole(Judge *j, int k)
 }
 
 /* Values and bounds of all members. */
-static int judge_all(Judge *j, Error *err)
+static int oracle_all(Oracle *j, Error *err)
 {
 	Sample *s = j->s;
 
 	for (int k = 0; k < s->nmember; k++) {
-		int code = judge_member(j, k, 0, s->value[k], err);
+		int code = oracle_member(j, k, 0, s->value[k], err);
 		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
 
 		if (!code)
-			judge_whole(j, k);
+			oracle_whole(j, k);
 		for (int i = 0; i < s->count[k] && !code; i++)
 			s->bound[k][i] =
 				result_bound(j->copy.member[k], sample_length(j->copy.member[k]),
 					     eps, j->exact[k], s->value[k][i], j->mag[i]);
 		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
-			code = judge_member(j, k, way, j->moved, err);
+			code = oracle_member(j, k, way, j->moved, err);
 			for (int i = 0; i < s->count[k] && !code; i++) {
 				double v = s->value[k][i], d = fabs(j->moved[i] - v);
 
@@ -279,14 +279,14 @@ static int judge_all(Judge *j, Error *err)
 		}
 		if (code)
 			return code;
-		judge_keep(j, k);
+		oracle_keep(j, k);
 	}
 	return 0;
 }
 
-int sample_expect(const Task *t, void *const *input, const Judging *how, Sample *s, Error *err)
+int sample_expect(const Task *t, void *const *input, const Checking *how, Sample *s, Error *err)
 {
-	Judge j;
+	Oracle j;
 	int code;
 
 	if (!sample_choose(t, how, s)) {
@@ -295,10 +295,10 @@ int sample_expect(const Task *t, void *const *input, const Judging *how, Sample 
 	}
 	if (s->n == 0)
 		return 0;
-	code = judge_init(&j, t, input, how, s, err);
+	code = oracle_init(&j, t, input, how, s, err);
 	if (!code)
-		code = judge_all(&j, err);
-	judge_free(&j);
+		code = oracle_all(&j, err);
+	oracle_free(&j);
 	if (code)
 		sample_free(s);
 	return code;
@@ -307,7 +307,7 @@ int sample_expect(const Task *t, void *const *input, const Judging *how, Sample 
 /* ---- ill-conditioned elements ---- */
 /* Inputs are moved where they are read: a copy would take as much memory as they. */
 typedef struct Moving {
-	const Judge *judge;
+	const Oracle *oracle;
 	Node **from, **to;
 	int n;
 } Moving;
@@ -334,8 +334,8 @@ static void see_read(void *user, Node *n)
 	Type type = (Type)n->type;
 	bool input = false;
 
-	for (int i = 0; n->op == OP_READ && i < m->judge->task->sub.ninput; i++)
-		input = input || n->src[0] == m->judge->copy.input[i];
+	for (int i = 0; n->op == OP_READ && i < m->oracle->task->sub.ninput; i++)
+		input = input || n->src[0] == m->oracle->copy.input[i];
 	if (input && (type == RICCI_F32 || type == RICCI_F64))
 		m->from[m->n++] = n;
 }
@@ -352,14 +352,14 @@ static Node *read_moved(Ir *ir, Node *read, double by)
 
 /* The members read each input's elements moved by a share of `by`, up or down. (What reads a member
  * is bound to the one before.) */
-static int judge_move(Judge *j, double by, Error *err)
+static int oracle_move(Oracle *j, double by, Error *err)
 {
 	Ir *ir = &j->copy.ir;
 
 	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
 	for (int k = 0; k < j->s->nmember; k++) {
 		Node *body = comp_body(j->copy.member[k]);
-		Moving m = {.judge = j};
+		Moving m = {.oracle = j};
 
 		m.from = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.from);
 		m.to = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.to);
@@ -377,19 +377,19 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		      Error *err)
 {
 	Sample moved;
-	Judge j;
+	Oracle j;
 	int code;
 
 	if (!sample_like(s, &moved)) {
 		sample_free(&moved);
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
-	code = judge_init(&j, t, input, &(Judging){.rs = rs}, &moved, err);
+	code = oracle_init(&j, t, input, &(Checking){.rs = rs}, &moved, err);
 	if (!code)
-		code = judge_move(&j, by, err);
+		code = oracle_move(&j, by, err);
 	if (!code)
-		code = judge_all(&j, err);
-	judge_free(&j);
+		code = oracle_all(&j, err);
+	oracle_free(&j);
 	for (int k = 0; k < s->nmember && !code; k++)
 		for (int i = 0; i < s->count[k]; i++) {
 			double d = fabs(moved.value[k][i] - s->value[k][i]);
@@ -448,7 +448,7 @@ void element_name(const Node *c, int64_t at, char *out, size_t n)
 		m += (size_t)snprintf(out + m, n - m, d ? ",%lld" : "%lld", (long long)index[d]);
 }
 
-int sample_judge(const Task *t, const Sample *s, void *const *stored, Error *err)
+int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err)
 {
 	for (int k = 0, out = 0; k < s->nmember; k++) {
 		const Node *c = t->sub.member[k];
