@@ -6,6 +6,7 @@
 #include "tests/nn/training_case.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -365,6 +366,45 @@ static void killed_anywhere(void)
 	same_files("dead");
 }
 
+/* ---- a process that writes a file, and waits for a lock that nobody in it holds */
+static int stalls;
+
+static void stall(void)
+{
+	if (stalls > 0)
+		pause();
+}
+
+/* (One fork a line of h5_run: the parent counts.) */
+static void stall_count(void)
+{
+	stalls--;
+}
+
+static int write_little(void *user, int out, Error *err)
+{
+	(void)user;
+	return h5_put(out, "done", 4, err);
+}
+
+static void stalled(void)
+{
+	double usual = h5_starting;
+	Error e = {0};
+	H5Result r;
+	h5_starting = 0.3;
+	pthread_atfork(NULL, stall_count, stall);
+	stalls = 2;
+	CHECK_INT(h5_run(write_little, NULL, &r, &e), 0);
+	CHECK(r.n == 4 && !memcmp(r.data, "done", 4) && !e.code);
+	h5_result_free(&r);
+	stalls = 100;
+	CHECK_INT(h5_run(write_little, NULL, &r, &e), RICCI_EIO);
+	CHECK_REPORT(strstr(e.text, "stood still"), "said: %s", e.text);
+	stalls = 0;
+	h5_starting = usual;
+}
+
 /* ---- a process that writes a file, and whose parent is gone: before it could ask to be told */
 static int write_forever(void *user, int out, Error *err)
 {
@@ -511,6 +551,7 @@ int main(void)
 	resumed();
 	killed();
 	killed_anywhere();
+	stalled();
 	orphaned();
 	saved_within();
 	saved_and_validated();
