@@ -234,6 +234,9 @@ bool kernel_shape_sound(const KernelShape *s);
  * NULL on error. */
 Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		     Error *err);
+/* Prints the loop tree that it emits, of a backend that emits text. */
+int kernel_tree(const Task *t, const Schedule *s, const Backend *b, const Target *target, Text *out,
+		Error *err);
 /* The source of a kernel as C99 that stands alone behind portable_prelude, a function kernel_0; with
  * the schedule of a direct nest whose lanes run along results. It can't be run here. */
 Kernel *kernel_portable(const Task *t, Error *err);

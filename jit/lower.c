@@ -39,12 +39,25 @@ static void dump_tree(const Tree *tree)
 	text_free(&text);
 }
 
-/* Makes the tree; emitter state lives in *out so that nothing leaks when memory runs out. */
-static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, const Target *target,
-		 Kernel *k, EmitTexts *texts, Text *out, Error *err)
+static void passes(Tree *t, const Target *target, const Capabilities *caps)
 {
-	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
-	const Capabilities *caps = &d->caps;
+	int64_t width = target->vector_bytes / 4;
+	tree_check(t, "lowering");
+	if (!caps->specialises)
+		return;
+	split_loops(t, t->root, SPLIT_QUOTIENTS, width);
+	tree_check(t, "splitting at quotients");
+	if (caps->predicates)
+		lower_predicates(t, t->root, target);
+	tree_check(t, "predicates");
+	split_loops(t, t->root, SPLIT_CONDITIONS, width);
+	tree_check(t, "splitting at conditions");
+}
+
+/* The tree behind all passes; NULL on error. */
+static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+		       const Target *target, Error *err)
+{
 	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;
@@ -62,20 +75,38 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 		code = lower_contract(p, s, target, caps, err);
 	else
 		code = lower_nest(p, s, caps, err);
-	if (!code) {
-		if (caps->specialises) {
-			int64_t width = target->vector_bytes / 4;
-			split_loops(tree, tree->root, SPLIT_QUOTIENTS, width);
-			if (caps->predicates)
-				lower_predicates(tree, tree->root, target);
-			split_loops(tree, tree->root, SPLIT_CONDITIONS, width);
-		}
-		dump_tree(tree);
-		code = emit_tree(out, texts, tree, d, "kernel_0", err);
-	}
-	k->shape = tree->shape;
+	if (code)
+		return NULL;
+	passes(tree, target, caps);
+	dump_tree(tree);
+	return tree;
+}
+
+/* Emitter state lives in *texts so that nothing leaks when memory runs out. */
+static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, const Target *target,
+		 Kernel *k, EmitTexts *texts, Text *out, Error *err)
+{
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	Tree *tree = make_tree(ir, t, s, &d->caps, target, err);
+	int code = tree ? emit_tree(out, texts, tree, d, "kernel_0", err) : err->code;
+	if (tree)
+		k->shape = tree->shape;
 	IR_LEAVE(ir);
 	return code;
+}
+
+int kernel_tree(const Task *t, const Schedule *s, const Backend *b, const Target *target, Text *out,
+		Error *err)
+{
+	Ir ir;
+	ir_init(&ir);
+	IR_ENTER(&ir, (ir_free(&ir), error_set(err, RICCI_ENOMEM, "out of memory")));
+	Tree *tree = make_tree(&ir, t, s, &dialect_find(b->name)->caps, target, err);
+	if (tree)
+		tree_print(out, tree);
+	IR_LEAVE(&ir);
+	ir_free(&ir);
+	return tree ? 0 : err->code;
 }
 
 static int lower_source(Kernel *k, const Task *t, const Schedule *s, const Dialect *d,

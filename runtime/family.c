@@ -151,7 +151,7 @@ static int family_fill(Family *f, const ricci_options *o, const Given *given, Er
 
 	f->request.pack = given ? given->pack : NULL;
 	f->seed = o->seed;
-	f->check_finite = o->check_finite || !strcmp(env_text("RICCI_CHECK", ""), "nan");
+	f->check_finite = o->check_finite || env_check("nan");
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
 	if (!code && !f->request.frozen)

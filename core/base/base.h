@@ -168,6 +168,7 @@ const char *env_text(const char *name, const char *otherwise);
 long env_long(const char *name, long otherwise);
 /* Is pass in RICCI_DUMP=parse,grad,rewrite,fuse,sched,lower,emit ? */
 bool env_dump(const char *pass);
+bool env_check(const char *what); /* RICCI_CHECK names it */
 /* Writes to stderr where env_dump(pass). */
 void env_dump_text(const char *pass, const char *title, const char *text);
 double clock_seconds(void); /* monotonic */

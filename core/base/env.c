@@ -21,17 +21,28 @@ long env_long(const char *name, long otherwise)
 	return s && (*end || end == s) ? otherwise : v;
 }
 
-bool env_dump(const char *pass)
+/* Is the word in the variable's list, between commas, or else `every`? */
+static bool env_lists(const char *name, const char *word, const char *every)
 {
-	const char *s = secure_getenv("RICCI_DUMP");
-	size_t n = strlen(pass);
+	const char *s = secure_getenv(name);
 	for (; s && *s; s += *s == ',') {
 		size_t m = strcspn(s, ",");
-		if ((m == n && !memcmp(s, pass, n)) || (m == 3 && !memcmp(s, "all", 3)))
+		if ((m == strlen(word) && !memcmp(s, word, m)) ||
+		    (every && m == strlen(every) && !memcmp(s, every, m)))
 			return true;
 		s += m;
 	}
 	return false;
+}
+
+bool env_dump(const char *pass)
+{
+	return env_lists("RICCI_DUMP", pass, "all");
+}
+
+bool env_check(const char *what)
+{
+	return env_lists("RICCI_CHECK", what, NULL);
 }
 
 void env_dump_text(const char *pass, const char *title, const char *text)

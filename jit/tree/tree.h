@@ -101,6 +101,11 @@ void tree_print(Text *out, const Tree *t);
 /* Copies of s and what follows it, with nodes replaced as node_replace does. */
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
 
+/* What is wrong with a tree that is not well formed; NULL: nothing (check.c). */
+const char *tree_fault(const Tree *t);
+/* With RICCI_CHECK=trees: ends the process where there is something. */
+void tree_check(const Tree *t, const char *pass);
+
 /* ---- phases (phases.c) */
 /* Adds a section to the phase that is open: `body` for each value of `part`, in any order and beside
  * the phase's other sections. */

@@ -176,6 +176,7 @@ int main(int argc, char **argv)
 		  .self = argv[0]};
 	bool files = false;
 	char why[256];
+	setenv("RICCI_CHECK", "trees", 0);
 	if (!backend_find("cc")->available(why, sizeof why))
 		f.cc = 0;
 	for (int k = 1; k < argc; k++) {

@@ -1,0 +1,185 @@
+/* test_trees.c - what the check of loop trees finds, and the loop trees of one case of each mechanism
+ * of lowering, as they are kept in trees.golden (RICCI_BLESS=1 writes it anew). */
+#include "jit/lower.h"
+#include "tests/jit/lower_harness.h"
+
+#include <stdlib.h>
+
+/* ---- the check ---- */
+
+typedef struct Broken {
+	Tree tree;
+	Node *in, *out, *local, *i;
+} Broken;
+
+static Broken *broken_new(Ir *ir)
+{
+	Broken *b = arena_alloc(&ir->arena, sizeof *b);
+	b->tree = (Tree){.ir = ir, .next_axis = 64};
+	b->in = tree_buffer(&b->tree, SPACE_PARAM, "a", RICCI_F32, 8);
+	b->out = tree_buffer(&b->tree, SPACE_PARAM, "y", RICCI_F32, 8);
+	b->tree.buffer[1].output = true;
+	b->local = tree_buffer(&b->tree, SPACE_LOCAL, "acc", RICCI_F32, 8);
+	b->i = tree_axis(&b->tree, 8);
+	return b;
+}
+
+static Stmt *copy(Broken *b, Node *to, Node *from, Node *at)
+{
+	return stmt_store(&b->tree, to, at, buffer_read(&b->tree, from, at), RED_NONE);
+}
+
+static Stmt *loop(Broken *b, Stmt *body)
+{
+	return stmt_loop(&b->tree, HOW_PARALLEL, b->i, NULL, NULL, body);
+}
+
+static void expect(Broken *b, Stmt *root, const char *fault)
+{
+	b->tree.root = root;
+	const char *found = tree_fault(&b->tree);
+	CHECK_STR(found ? found : "", fault);
+}
+
+static void check_faults(void)
+{
+	Ir ir;
+	ir_init(&ir);
+	IR_ENTER(&ir, );
+	Broken *b = broken_new(&ir);
+	Tree *t = &b->tree;
+	Node *beyond = node_add(&ir, b->i, node_int(&ir, 8));
+	Node *other = node_input(&ir, "other", RICCI_F32, 1, (int64_t[]){8});
+	Node *whole = node_const_int(&ir, RICCI_I64, 1);
+	expect(b, loop(b, copy(b, b->out, b->in, b->i)), "");
+	expect(b, copy(b, b->out, b->in, b->i), "an axis stands outside of its loop");
+	expect(b, loop(b, loop(b, NULL)), "a loop stands inside a loop of the same axis");
+	expect(b, loop(b, copy(b, b->out, other, b->i)), "other: a buffer is none of the tree's");
+	expect(b, loop(b, copy(b, b->in, b->out, b->i)), "a0: an input is written");
+	expect(b, loop(b, copy(b, b->local, b->in, b->i)),
+	       "acc2: a local buffer is not allocated here");
+	expect(b, loop(b, stmt_seq(stmt_alloc(t, b->local), copy(b, b->local, b->in, b->i))), "");
+	expect(b,
+	       stmt_seq(loop(b, stmt_alloc(t, b->local)), loop(b, copy(b, b->out, b->local, b->i))),
+	       "acc2: a local buffer is not allocated here");
+	expect(b, loop(b, copy(b, b->out, b->in, beyond)),
+	       "y1: an access lies outside of its buffer");
+	expect(b, loop(b, stmt_store(t, b->out, b->i, whole, RED_NONE)),
+	       "y1: a value has another type than its buffer");
+	expect(b, stmt_loop(t, HOW_SERIAL, b->i, node_int(&ir, 8), NULL, NULL),
+	       "a loop is empty that must not be");
+	IR_LEAVE(&ir);
+	ir_free(&ir);
+}
+
+/* ---- kept trees ---- */
+
+static const struct {
+	const char *what;
+	Case of;
+	const char *schedule; /* NULL: the first offer */
+} kept[] = {
+	{"a pointwise nest: lanes, parts", {"Y[i,j] = tanh(X[i,j])", "X=96x4096"}, NULL},
+	{"a reduction in lanes, with what is left over", {"Y[i] += X[i,k]", "X=40x1003"}, NULL},
+	{"rfactor: a reduction in blocks, and a phase that adds them up",
+	 {"Y[j] += X[i,j]", "X=20000x16"},
+	 NULL},
+	{"a reduction's tile",
+	 {"C[i,j] += A[i,k]*B[k,j]", "A=24x16 B=16x32"},
+	 "move 1 2; vectorise 1; parallel 0"},
+	{"cache-read: a padded tile",
+	 {"Y[c,q] += (X[c,q+s-1] else 0)*W[c,s] where q<64, s<3", "X=8x64 W=8x3"},
+	 "move 1 2; cache-read 1; vectorise 1; parallel 1"},
+	{"taps: the sums at a window's points",
+	 {"D[c,r,s] += G[b,c,p,q]*(X[b,c,p+r-1,q+s-1] else 0) where r<3, s<3",
+	  "G=4x8x32x32 X=4x8x32x32"},
+	 NULL},
+	{"a transpose in squares", {"Y[i,j] = X[j,i]", "X=256x256"}, NULL},
+	{"index-set splitting at a quotient",
+	 {"Y[i,j] = X[i,(j+7)%512] where j<512", "X=64x512"},
+	 NULL},
+	{"index-set splitting at conditions",
+	 {"Y[i,j] = (X[i,j-1] else 0) + X[i,j]", "X=64x512"},
+	 NULL},
+	{"polyphase: remainders of an index",
+	 {"Y[i,j] = j%2 == 0 ? A[i,j/2] : B[i,j/2] where j<512", "A=64x256 B=64x256"},
+	 NULL},
+	{"predicates: short lines with borders",
+	 {"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<2, q<7, r<3, s<3",
+	  "X=64x2x7 W=64x3x3"},
+	 NULL},
+	{"a running sum", {"Y[i,j] += X[i,k] where k<j+1, j<512", "X=64x512"}, NULL},
+	{"a scatter", {"Y[T[i]:50,d] += X[i,d] where i<200, d<64", "T=200:i32 X=200x64"}, NULL},
+	{"rows: a softmax",
+	 {"M[i] max= X[i,j]; E[i,j] = exp(X[i,j]-M[i]); S[i] += E[i,j]; Y[i,j] = E[i,j]/S[i]",
+	  "X=64x500"},
+	 NULL},
+	{"a contraction with an epilogue",
+	 {"C[i,j] += A[i,k]*B[k,j]; Y[i,j] = max(C[i,j], 0)", "A=96x64 B=64x96"},
+	 "tensorise 0; block 0 48; block 1 48; block 2 64; block 3 16"},
+	{"a contraction in three phases: shared panels, pieces of K, their sum",
+	 {"C[i,j] += A[i,k]*B[k,j]", "A=32x256 B=256x32"},
+	 "tensorise 0; block 0 32; block 1 32; block 2 64; block 3 32; rfactor 2; share 3"},
+};
+
+/* Of a processor with AVX2 and usual caches, whatever this one is. */
+static Target target_kept(void)
+{
+	return (Target){.isa = ISA_SSE2 | ISA_AVX2 | ISA_FMA | ISA_F16C,
+			.vector_bytes = 32,
+			.l1 = 32 << 10,
+			.l2 = 512 << 10,
+			.l3 = 16 << 20};
+}
+
+static void print_kept(Text *out)
+{
+	Target target = target_kept();
+	for (int k = 0; k < COUNT(kept); k++) {
+		Error err = {0};
+		Schedule s;
+		Trial *t = harness_trials(&kept[k].of, true, NULL);
+		if (kept[k].schedule)
+			CHECK_INT(schedule_parse(kept[k].schedule, &s, &err), 0);
+		else
+			CHECK(schedule_offers(&t->task, &target, 1, &s) == 1);
+		text_add(out, "# %s\n# %s\n# ", kept[k].what, kept[k].of.text);
+		schedule_print(out, &s);
+		text_add(out, "\n");
+		int code = kernel_tree(&t->task, &s, backend_find("cc"), &target, out, &err);
+		CHECK_REPORT(code == 0, "%s: %s", kept[k].what, err.text);
+		text_add(out, "\n");
+	}
+}
+
+static void check_kept(const char *path)
+{
+	Text now = {0}, before = {0};
+	print_kept(&now);
+	if (getenv("RICCI_BLESS")) {
+		FILE *f = fopen(path, "w");
+		CHECK(f && fwrite(now.s, 1, now.n, f) == now.n);
+		if (f)
+			fclose(f);
+	}
+	FILE *f = fopen(path, "r");
+	char part[4096];
+	CHECK(f != NULL);
+	for (size_t n; f && (n = fread(part, 1, sizeof part, f)) > 0;)
+		text_put(&before, part, n);
+	if (f)
+		fclose(f);
+	size_t at = 0, line = 1;
+	for (; at < now.n && at < before.n && now.s[at] == before.s[at]; at++)
+		line += now.s[at] == '\n';
+	CHECK_REPORT(at == now.n && at == before.n, "%s: line %zu differs", path, line);
+	text_free(&now);
+	text_free(&before);
+}
+
+int main(void)
+{
+	check_faults();
+	check_kept("tests/jit/trees.golden");
+	return harness_done();
+}
