@@ -3,6 +3,8 @@
  * own. */
 #include "tests/tools/shell.h"
 
+#include <sys/stat.h>
+
 /* A wrong call: this status, nothing on standard output, this in the message. */
 #define WRONG(want, message, ...)                                                                  \
 	do {                                                                                       \
@@ -381,7 +383,10 @@ static void test_info(void)
 int main(int argc, char **argv)
 {
 	(void)argc;
+	char cache[PATH_MAX] = ""; /* listed: without what other programs leave in theirs */
 	shell_open(argv[0]);
+	CHECK(getcwd(cache, sizeof cache - 10) && !mkdir(strcat(cache, "/cache"), 0700));
+	setenv("RICCI_CACHE", cache, 1);
 	npy("a.npy", "(2, 3)", 6, a_data);
 	npy("b.npy", "(3, 2)", 6, b_data);
 	npy("short.npy", "(2, 3)", 5, a_data);
