@@ -192,8 +192,7 @@ static Stmt *leaf_main(Build *b)
 {
 	Problem *p = b->p;
 	if (p->scatter)
-		return stmt_store(b->t, b->acc, nest_point(b, p->index), nest_point(b, b->body),
-				  p->red);
+		return stmt_store(b->t, b->acc, nest_point(b, p->index), leaf_value(b), p->red);
 	if (p->red == RED_NONE)
 		return store_members(b, NULL);
 	return stmt_store(b->t, b->acc, tile_index(b), leaf_value(b),
@@ -567,7 +566,7 @@ static Piece part_piece(Build *b)
 	}
 	if (p->partial)
 		body = stmt_seq(fill_partial(b), body);
-	return (Piece){local_buffers(b), body};
+	return (Piece){.alloc = local_buffers(b), .body = body};
 }
 
 static Build *build_new(Problem *p, const Capabilities *caps)

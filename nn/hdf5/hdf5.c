@@ -22,11 +22,10 @@
 
 Hdf5 h5;
 
-/* Seconds in which a child that needs the processor gets none of it. One that stands still before
- * its library is open waits for a lock that another thread held at the fork (an allocator's that
- * knows no forks): it is started again. */
-double h5_starting = 20;
-enum { PATIENCE = 120, STARTS = 3 };
+/* Seconds in which a child that needs the processor gets none of it, and is started again, or the
+ * last time killed. It may wait for a slow disk; or for a lock that another thread held at the fork
+ * (that of an allocator that knows no forks), and then for ever. */
+double h5_patience[3] = {5, 20, 120};
 
 /* A program that uses HDF5 itself may have copies of its variables (copy relocations), which the
  * library then sets in place of its own. */
@@ -101,7 +100,7 @@ int h5_put(int out, const void *data, size_t n, Error *err)
 
 typedef struct Report { /* in memory that both see */
 	Error err;
-	volatile bool open, done;
+	bool done;
 } Report;
 
 /* end: its parent's, and its own, which shows when the other one is gone. A parent may have ended
@@ -119,10 +118,8 @@ static _Noreturn void child_main(H5Work *work, void *user, const int end[2], pid
 	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	for (int fd = 1; fd <= 2 && nothing >= 0; fd++)
 		dup2(nothing, fd); /* libraries print as they are opened */
-	if (!h5_open(&r->err)) {
-		r->open = true;
+	if (!h5_open(&r->err))
 		work(user, end[1], &r->err);
-	}
 	r->done = true;
 	_exit(0); /* HDF5's own end is not called: nothing of it is open elsewhere */
 }
@@ -152,11 +149,11 @@ static double child_seconds(pid_t pid)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What the child writes, until it ends; it is killed where it stands still. A pipe: limits of file
- * sizes are none of its. */
-static int result_read(pid_t pid, int in, const Report *report, H5Result *r, Error *err)
+/* What the child writes, until it ends; it is killed where it stands still for so long (*stuck). A
+ * pipe: limits of file sizes are none of its. */
+static int result_read(pid_t pid, int in, double patience, H5Result *r, bool *stuck, Error *err)
 {
-	double still = 0, before = -1, patience;
+	double still = 0, before = -1;
 	size_t room = 0;
 	for (;;) {
 		struct pollfd p = {.fd = in, .events = POLLIN};
@@ -165,8 +162,8 @@ static int result_read(pid_t pid, int in, const Report *report, H5Result *r, Err
 			double now = child_seconds(pid);
 			still = now > before ? 0 : still + 0.1;
 			before = now;
-			patience = report->open ? PATIENCE : h5_starting;
 			if (still > patience) {
+				*stuck = true;
 				kill(pid, SIGKILL);
 				return error_set(err, RICCI_EIO, "HDF5 stood still for %.3g s",
 						 patience);
@@ -214,7 +211,8 @@ static int run_end(pid_t pid, const Report *report, Error *err)
 	return error_set(err, RICCI_EIO, "HDF5 ended its process");
 }
 
-static int run_once(H5Work *work, void *user, Report *report, H5Result *r, Error *err)
+static int run_once(H5Work *work, void *user, Report *report, double patience, H5Result *r,
+		    bool *stuck, Error *err)
 {
 	int end[2];
 	if (pipe2(end, O_CLOEXEC))
@@ -224,7 +222,7 @@ static int run_once(H5Work *work, void *user, Report *report, H5Result *r, Error
 	close(end[1]);
 	int status = pid < 0 ? error_set(err, RICCI_EUNSUPPORTED, "no process for HDF5: %s",
 					 strerror(cause))
-			     : result_read(pid, end[0], report, r, err);
+			     : result_read(pid, end[0], patience, r, stuck, err);
 	close(end[0]);
 	if (pid >= 0 && !status)
 		status = run_end(pid, report, err);
@@ -240,11 +238,15 @@ int h5_run(H5Work *work, void *user, H5Result *r, Error *err)
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (report == MAP_FAILED)
 		return error_set(err, RICCI_ENOMEM, "out of memory for HDF5");
-	int status = RICCI_EIO;
+	int status = 0;
+	bool stuck = true;
 	Error why;
-	for (int n = 0; n < STARTS && status == RICCI_EIO && !report->open; n++) {
+	for (int n = 0; n < COUNT(h5_patience) && stuck; n++) {
+		h5_result_free(r);
+		*report = (Report){0};
 		why = (Error){0};
-		status = run_once(work, user, report, r, &why);
+		stuck = false;
+		status = run_once(work, user, report, h5_patience[n], r, &stuck, &why);
 	}
 	munmap(report, sizeof *report);
 	if (status)

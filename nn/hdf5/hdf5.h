@@ -32,7 +32,8 @@ typedef struct H5Result {
 } H5Result;
 typedef int H5Work(void *user, int out, Error *err);
 int h5_run(H5Work *work, void *user, H5Result *r, Error *err);
-extern double h5_starting; /* seconds that a child may stand still before HDF5 is open */
+/* So many seconds a child may stand still, the first time, the second and the last. */
+extern double h5_patience[3];
 void h5_result_free(H5Result *r);
 /* Writes all to the result; 0 or RICCI_EIO. */
 int h5_put(int out, const void *data, size_t n, Error *err);

@@ -389,10 +389,12 @@ static int write_little(void *user, int out, Error *err)
 
 static void stalled(void)
 {
-	double usual = h5_starting;
+	double usual[COUNT(h5_patience)];
 	Error e = {0};
 	H5Result r;
-	h5_starting = 0.3;
+	memcpy(usual, h5_patience, sizeof usual);
+	for (int k = 0; k < COUNT(h5_patience); k++)
+		h5_patience[k] = 0.3;
 	pthread_atfork(NULL, stall_count, stall);
 	stalls = 2;
 	CHECK_INT(h5_run(write_little, NULL, &r, &e), 0);
@@ -402,7 +404,7 @@ static void stalled(void)
 	CHECK_INT(h5_run(write_little, NULL, &r, &e), RICCI_EIO);
 	CHECK_REPORT(strstr(e.text, "stood still"), "said: %s", e.text);
 	stalls = 0;
-	h5_starting = usual;
+	memcpy(h5_patience, usual, sizeof usual);
 }
 
 /* ---- a process that writes a file, and whose parent is gone: before it could ask to be told */
