@@ -72,15 +72,17 @@ int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots);
  * other at their own index there only: they run row by row, in order. Among these may be folds,
  * whose first reduced axes run over the rows; they are ready after the last row and read by no
  * member. */
+typedef struct
+	RowLoops {	/* one loop over the places of a row computes member k and those after it */
+	int *end;	/* that come before member end[k]; */
+	bool *outlives; /* others need member k, too */
+} RowLoops;
 typedef struct Subgraph {
 	int nmember, ninput, rows;
 	Node **member, **input;
-	bool *stored; /* member k is needed outside: an output buffer, in member order */
-	bool *fold;   /* rows > 0: member k is one */
-	/* rows > 0, of a task: one loop over the places of a row computes member k and those after
-	 * it that come before member loop_end[k]; outlives[k]: others need it, too */
-	int *loop_end;
-	bool *outlives;
+	bool *stored;	       /* member k is needed outside: an output buffer, in member order */
+	bool *fold;	       /* rows > 0: member k is one */
+	const RowLoops *loops; /* rows > 0, of a task: [d-1], with d dimensions as rows */
 } Subgraph;
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
@@ -96,7 +98,7 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 /* Finds rows and folds of these members; rows is 0 where they are a main equation and pointwise
  * ones. False: nothing that one kernel can do. */
 bool subgraph_rows(Ir *ir, Subgraph *s);
-/* Finds which members of rows share a loop. */
+/* Finds which members of rows share a loop, for each number of dimensions that are rows. */
 void subgraph_loops(Ir *ir, Subgraph *s);
 int64_t subgraph_row_count(const Subgraph *s);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
@@ -122,13 +124,11 @@ void task_free(Task *t);
 
 /* ---- schedules (schedule/): data that replays from text ---- */
 typedef struct ScheduleStep {
-	int kind; /* row of jit/schedule/steps.def: split, reorder, fuse, parallel, vectorise,
-		     unroll, pack, tensorise, ... */
-	int axis;
-	int64_t arg;
+	int64_t kind : 8, axis : 8, arg : 48; /* a row of jit/schedule/steps.def, and its numbers */
 } ScheduleStep;
-/* Room for every axis and some splits to be moved and unrolled once. */
-enum { SCHEDULE_STEPS = 96 };
+/* Room for every axis of an equation and some splits to be moved and unrolled once, or for the
+ * members of rows. */
+enum { SCHEDULE_STEPS = 256 };
 typedef struct Schedule {
 	int n;
 	ScheduleStep step[SCHEDULE_STEPS];
@@ -139,12 +139,12 @@ int schedule_offers(const Task *t, const Target *target, int room, Schedule *out
 /* A direct nest without calls, whose lanes run along results where there are any, since sums keep
  * their order. tile: with a register tile for sums, which may not fit the task. */
 void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out);
-/* Loops of the task before any step. */
+/* Loops of the task, of one member where it has rows, before any step. */
 int schedule_axes(const Task *t);
 /* A random neighbour, in place, of a task of so many axes; it may not fit it (schedule/mutate.c).
  */
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state);
-/* Steps of the same kind at the same place are taken from either. */
+/* Steps of the same kind at the same place, or all of a member's, are taken from either. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state);
 uint64_t random_below(uint64_t *state, uint64_t n); /* of a search's own random numbers */
 void schedule_print(Text *out, const Schedule *s);  /* "split 1 16; vectorise 4; parallel 0" */

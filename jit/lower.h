@@ -8,24 +8,34 @@
 
 /* problem + schedule -> the phases of a kernel. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
-/* The same as a piece of another tree, in whose loops it may stand: buffers to allocate around it,
- * and its statements. The schedule has no parallel loops. */
+/* The same as a piece of another tree, in whose loops it may stand: what runs before the parts that
+ * a thread takes, buffers to allocate around it, and its statements. The schedule has no parallel
+ * loops, and nothing that takes a phase of its own. */
 typedef struct Piece {
-	Stmt *alloc, *body;
+	Stmt *before, *alloc, *body;
 } Piece;
 int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *out, Error *err);
 /* The default of a direct nest (variant 0), or another of NEST_OFFERS. */
 void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s);
 /* Do the schedules offered for p carry its reduction from one result to the next? */
 bool nest_carries(const Problem *p);
-/* Rows of subgraphs (fuse/subgraph.h), each by direct nests. */
+/* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
+Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
+		  Node *n);
+/* Rows of subgraphs (fuse/subgraph.h), of each equation a piece. */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Capabilities *caps, Error *err);
+/* direct: nests only. */
+int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
+		Schedule *out);
 /* Around micro-kernels. */
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err);
+int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *out, Error *err);
 /* *first: they are better than direct nests, by structure and sizes. */
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
+/* One for a piece; false: direct nests are better. */
+bool contract_piece_offer(Problem *p, const Target *target, Schedule *s);
 /* The same by calls of a vendor library, which is opened for it. */
 int lower_library(Problem *p, const Schedule *s, const Target *target, Error *err);
 int library_offers(Problem *p, const Target *target, int room, Schedule *out);

@@ -23,16 +23,17 @@ static int offer_panels(Problem *p, const Target *target, int room, Schedule *ou
 	return n + ncalled;
 }
 
-/* Results that are a good part of what the last cache holds may be written past it. */
+/* Results that are a good part of what the last cache holds may be written past it. Of rows the step
+ * stands before those of their members. */
 static bool offer_stream(const Task *t, const Target *target, Schedule *s)
 {
 	int64_t least = (int64_t)target->l3 / 4;
 	bool large = false;
 	for (int k = 0; k < t->sub.nmember; k++)
 		large |= t->sub.stored[k] && (int64_t)tensor_bytes(t->sub.member[k]) >= least;
-	if (large && least)
-		schedule_add(s, STEP_STREAM, 0, least);
-	return large && least;
+	if (!large || !least)
+		return false;
+	return schedule_insert(s, t->sub.rows ? 1 : s->n, STEP_STREAM, 0, least);
 }
 
 static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
@@ -78,11 +79,16 @@ static int axes(Ir *ir, const Task *t)
 
 int schedule_axes(const Task *t)
 {
-	if (t->sub.rows)
-		return 1;
 	Ir ir;
+	int n = 0;
+	for (int k = 0; t->sub.rows && k < t->sub.nmember; k++) {
+		int mine = comp_naxis(t->sub.member[k]) - t->sub.rows;
+		n = mine > n ? mine : n;
+	}
+	if (t->sub.rows)
+		return n;
 	ir_init(&ir);
-	int n = axes(&ir, t);
+	n = axes(&ir, t);
 	ir_free(&ir);
 	return n;
 }
@@ -90,23 +96,19 @@ int schedule_axes(const Task *t)
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
 	Ir ir;
-	int n = 0;
-	for (; t->sub.rows && n < room && n < NEST_OFFERS; n++) {
-		memset(&out[n], 0, sizeof *out);
-		schedule_add(&out[n], STEP_ROWS, 0, n);
-	}
-	if (n && n < room) {
+	ir_init(&ir);
+	int n = t->sub.rows ? rows_offers(&ir, &t->sub, target, false, room, out)
+			    : offers(&ir, t, target, room, out);
+	ir_free(&ir);
+	if (t->sub.rows && n && n < room) {
 		out[n] = out[0];
 		n += offer_stream(t, target, &out[n]);
 	}
-	if (n)
-		return n;
-	ir_init(&ir);
-	n = offers(&ir, t, target, room, out);
-	ir_free(&ir);
 	if (n == 0 && room > 0) {
-		memset(out, 0, sizeof *out);
-		n = 1; /* no steps: the plain nest */
+		memset(out, 0, sizeof *out); /* plain nests */
+		if (t->sub.rows)
+			schedule_add(out, STEP_ROWS, 0, t->sub.rows);
+		n = 1;
 	}
 	return n;
 }
@@ -180,11 +182,10 @@ void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *o
 {
 	Ir ir;
 	memset(out, 0, sizeof *out);
-	if (t->sub.rows) {
-		schedule_add(out, STEP_ROWS, 0, 0);
-		return;
-	}
 	ir_init(&ir);
-	direct(&ir, t, target, tile, out);
+	if (!t->sub.rows)
+		direct(&ir, t, target, tile, out);
+	else if (!rows_offers(&ir, &t->sub, target, true, 1, out))
+		schedule_add(out, STEP_ROWS, 0, t->sub.rows);
 	ir_free(&ir);
 }

@@ -378,6 +378,9 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 	c->t = p->tree;
 	if (p->red != RED_ADD || p->scatter || p->partial)
 		return false;
+	for (int k = 0; k < p->nout; k++)
+		if (p->out_red[k] != RED_NONE)
+			return false;
 	Node *body = reduce_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
 	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
 	    (way & TENSORISE_PADDED && !pad_operands(c)))

@@ -364,47 +364,84 @@ static void pieces_phases(Contract *c, Blocking *h)
 	phase_section(t, slice, sum_part(c, h, height, slice));
 }
 
+static bool takes_one_phase(const Contract *c, const Blocking *h)
+{
+	return !contract_copies(c) && !h->a_shared && !h->b_shared && h->pieces == 1;
+}
+
+static const char *not_found(int way)
+{
+	return way & TENSORISE_TRANSPOSED ? "schedule: transposed copies are for operands that are "
+					    "plain reads without "
+					    "conditions, with lanes apart in memory"
+	       : way & TENSORISE_PADDED
+		       ? "schedule: padded copies are for operands that are plain reads under "
+			 "conditions on the read's indices"
+	       : way & TENSORISE_NARROW
+		       ? "schedule: narrow panels need operands of 8 or 16 bits that this "
+			 "processor "
+			 "multiplies"
+		       : "schedule: tensorise needs a sum of products whose operands share reduced "
+			 "indices and each have indices of their own";
+}
+
+/* Reads p as a contraction in blocks, and makes their buffers. */
+static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s,
+			 const Target *target, Error *err)
+{
+	int way = 0;
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_TENSORISE)
+			way = (int)s->step[k].arg;
+	if (!contract_find(c, p, target, way))
+		return error_set(err, RICCI_EINVAL, "%s", not_found(way));
+	if (way & TENSORISE_NARROW && !contract_packs(c))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: narrow panels need operands that are plain reads under "
+				 "affine conditions");
+	if (read_steps(s, c, h, err) || check(c, h, err))
+		return err->code;
+	set_groups(c, h);
+	panel_buffers(c, h);
+	return 0;
+}
+
+/* What is filled once for all parts that a thread takes. */
+static Stmt *before_parts(Contract *c, const Blocking *h)
+{
+	Stmt *before = stmt_seq(contract_fill(c, NULL), fill_sequence(c, h));
+	return h->skips ? stmt_seq(before, zero_blocks_begin(c, &h->zeros)) : before;
+}
+
+int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *out, Error *err)
+{
+	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
+	Blocking h = {0};
+	if (contract_open(c, &h, p, s, target, err))
+		return err->code;
+	if (!takes_one_phase(c, &h))
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: a piece of a tree has no phases: no copies, no shared "
+				 "panels, K in one piece");
+	Node *part = tree_axis(c->t, c->batch.extent * h.nmc * h.nnc);
+	Stmt *body = stmt_loop(c->t, HOW_SERIAL, part, NULL, NULL, whole_part(c, &h, part));
+	*out = (Piece){.before = before_parts(c, &h), .body = body};
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}
+
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err)
 {
 	Ir *ir = p->ir;
 	Contract *c = arena_alloc(&ir->arena, sizeof *c);
 	Blocking h = {0};
-	int way = 0;
 	(void)caps;
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_TENSORISE)
-			way = (int)s->step[k].arg;
-	if (!contract_find(c, p, target, way))
-		return error_set(
-			err, RICCI_EINVAL,
-			way & TENSORISE_TRANSPOSED
-				? "schedule: transposed copies are for operands that are plain "
-				  "reads without conditions, with lanes apart in memory"
-			: way & TENSORISE_PADDED
-				? "schedule: padded copies are for operands that are "
-				  "plain reads under conditions on the read's indices"
-			: way & TENSORISE_NARROW
-				? "schedule: narrow panels need operands of 8 or 16 bits "
-				  "that this processor multiplies"
-				: "schedule: tensorise needs a sum of products whose "
-				  "operands share reduced indices and each have indices of "
-				  "their own");
-	if (way & TENSORISE_NARROW && !contract_packs(c))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: narrow panels need operands that are plain reads under "
-				 "affine conditions");
-	if (read_steps(s, c, &h, err) || check(c, &h, err))
+	if (contract_open(c, &h, p, s, target, err))
 		return err->code;
-	set_groups(c, &h);
-	panel_buffers(c, &h);
 	copies_phases(c, &h);
 	(h.pieces > 1 ? pieces_phases : whole_phase)(c, &h);
 	if (ir->err.code)
 		return error_set(err, ir->err.code, "%s", ir->err.text);
-	Stmt *before = stmt_seq(contract_fill(c, NULL), fill_sequence(c, &h));
-	if (h.skips)
-		before = stmt_seq(before, zero_blocks_begin(c, &h.zeros));
-	phases_finish(p->tree, before, NULL);
+	phases_finish(p->tree, before_parts(c, &h), NULL);
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

@@ -40,6 +40,7 @@ typedef struct Price {
 	const Contract *c;
 	const Target *target;
 	int unpacked_a, share;	     /* the most of it that is possible */
+	bool piece;		     /* of another tree: one part, no phases */
 	int64_t deep;		     /* elements of K that a block has at most */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double lines;		     /* of an unpacked panel of A, for an element of K */
@@ -279,7 +280,7 @@ static double plan_price(const Price *p, const Plan *s)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmc * nnc * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
-	sum *= imbalance(parts * (double)c->batch.extent);
+	sum *= p->piece ? 1 : imbalance(parts * (double)c->batch.extent);
 	return sum + p->copy + (s->share || contract_copies(c) ? PHASE : 0);
 }
 
@@ -339,7 +340,8 @@ static Plan plan_best(const Price *p, int way, int unpacked_a)
 {
 	const Contract *c = p->c;
 	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
-	int64_t most = c->k.compact ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
+	int64_t most =
+		c->k.compact || p->piece ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .unpacked_a = unpacked_a};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
 		s.kc = depth(p, s.pieces);
@@ -400,33 +402,54 @@ static int plan_variants(const Plan *best, int64_t extent, Plan *out)
 	return n;
 }
 
+/* The cheapest plans of these ways to read p. */
+static int plan_ways(Contract *c, Problem *p, const Target *target, int ways, bool piece, Plan *out)
+{
+	int n = 0;
+	for (int way = 0; way < ways; way++) {
+		if (!contract_find(c, p, target, way) ||
+		    (way & TENSORISE_NARROW && !contract_packs(c)))
+			continue;
+		Price price = price_of(c, target);
+		price.piece = piece;
+		price.share = piece ? 0 : price.share;
+		for (int unpacked_a = way & TENSORISE_PADDED ? 1 : 0;
+		     unpacked_a <= price.unpacked_a; unpacked_a++)
+			out[n++] = plan_best(&price, way, unpacked_a);
+	}
+	qsort(out, (size_t)n, sizeof *out, by_price);
+	return n;
+}
+
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	Plan plan[MOST_PLANS];
-	int nplan = 0, n = 0;
+	int n = 0;
 	*first = false;
-	if (!contract_find(c, p, target, false))
+	if (!contract_find(c, p, target, 0))
 		return 0;
 	*first = worth_packing(c);
 	int64_t extent = c->k.extent;
 	/* An operand to transpose may have padding, too, and be either. */
 	int ways = contract_find(c, p, target, TENSORISE_TRANSPOSED) ? TENSORISE_WAYS
 								     : TENSORISE_TRANSPOSED;
-	for (int way = 0; way < ways; way++) {
-		if (!contract_find(c, p, target, way) ||
-		    (way & TENSORISE_NARROW && !contract_packs(c)))
-			continue;
-		Price price = price_of(c, target);
-		for (int unpacked_a = way & TENSORISE_PADDED ? 1 : 0;
-		     unpacked_a <= price.unpacked_a; unpacked_a++)
-			plan[nplan++] = plan_best(&price, way, unpacked_a);
-	}
-	qsort(plan, (size_t)nplan, sizeof *plan, by_price);
+	int nplan = plan_ways(c, p, target, ways, false, plan);
 	while (nplan > 2 && plan[nplan - 1].cycles > HOPELESS * plan[0].cycles)
 		nplan--;
 	int variants = plan_variants(&plan[0], extent, plan + nplan);
 	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
 		plan_write(&plan[n], &out[n]);
 	return n;
+}
+
+bool contract_piece_offer(Problem *p, const Target *target, Schedule *s)
+{
+	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
+	Plan plan[MOST_PLANS];
+	if (!contract_find(c, p, target, 0) || !worth_packing(c) ||
+	    !plan_ways(c, p, target, TENSORISE_PADDED, true, plan))
+		return false;
+	plan_write(&plan[0], s);
+	return true;
 }

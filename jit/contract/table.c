@@ -16,6 +16,16 @@ static bool index_group_holds(const IndexGroup *s, Node *e)
 	return false;
 }
 
+/* Does e depend on the batch, or on loops around the contraction? Tables hold none of it. */
+static bool outer_holds(const Contract *c, Node *e)
+{
+	const Rows *rows = c->p->rows;
+	for (int k = 0; rows && k < COUNT(rows->outer); k++)
+		if (node_has(e, rows->outer[k]))
+			return true;
+	return index_group_holds(&c->batch, e);
+}
+
 static int64_t index_group_entries(const IndexGroup *s)
 {
 	if (!s->whole)
@@ -176,7 +186,7 @@ bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **e
 	*rest = node_int(c->ir, a.c);
 	for (int j = 0; j < a.n; j++) {
 		bool in_s = index_group_holds(s, a.atom[j]), in_k = index_group_holds(k, a.atom[j]);
-		bool in_b = index_group_holds(&c->batch, a.atom[j]);
+		bool in_b = outer_holds(c, a.atom[j]);
 		if (in_s + in_k + in_b > 1 || node_reads(c->ir, a.atom[j]))
 			return false;
 		Node **to = in_s ? es : in_k ? ek : rest;
@@ -287,8 +297,7 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 			}
 		if (n == 0) {
 			sum = node_add(c->ir, sum, batch_part(c, term));
-		} else if (n == 1 && !node_reads(c->ir, atom) &&
-			   !index_group_holds(&c->batch, atom)) {
+		} else if (n == 1 && !node_reads(c->ir, atom) && !outer_holds(c, atom)) {
 			part[group] = part[group] ? node_add(c->ir, part[group], term) : term;
 		} else {
 			sum = node_add(c->ir, sum, node_scale(c->ir, rebuild(w, atom), a.k[j]));

@@ -2,7 +2,7 @@
  * rows, and which read each other at their own row only; and folds, reductions over the rows.
  *
  * Input: equations. Output: how many dimensions are rows, which equations are folds, whether it is
- * worth it. Invariant: only index functions matter; nest/rows.c makes the loops. */
+ * worth it. Invariant: only index functions matter; jit/rows/ makes the loops. */
 #include "jit/fuse/subgraph.h"
 
 /* So many rows at least, of so many points at least and so many bytes of results at most. */
@@ -218,17 +218,27 @@ static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
 	return needed;
 }
 
-void subgraph_loops(Ir *ir, Subgraph *s)
+static RowLoops loops_of(Ir *ir, const Subgraph *s)
 {
-	s->loop_end = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *s->loop_end);
-	s->outlives = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	RowLoops l = {arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *l.end),
+		      arena_alloc(&ir->arena, (size_t)s->nmember + 1)};
 	for (int first = 0, end; first < s->nmember; first = end) {
 		end = loop_from(ir, s, first);
 		for (int k = first; k < end; k++) {
-			s->loop_end[k] = end;
-			s->outlives[k] = needed_after(ir, s, k, end);
+			l.end[k] = end;
+			l.outlives[k] = needed_after(ir, s, k, end);
 		}
 	}
+	return l;
+}
+
+void subgraph_loops(Ir *ir, Subgraph *s)
+{
+	RowLoops *loops = arena_alloc(&ir->arena, (size_t)s->rows * sizeof *loops);
+	Subgraph fewer = *s;
+	for (fewer.rows = 1; fewer.rows <= s->rows; fewer.rows++)
+		loops[fewer.rows - 1] = loops_of(ir, &fewer);
+	s->loops = loops;
 }
 
 /* ---- whether it is worth it ---- */

@@ -137,16 +137,6 @@ Stmt *rfactor_store(Build *b, Node *sum);
 /* The phase that adds the blocks up and stores the members. */
 void rfactor_phase(Build *b);
 
-/* sums[from..from+n-1] red= those of the blocks behind the first, `size` apart. */
-Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
-		  Node *n);
-
-/* ---- the next row's memory (prefetch.c) */
-/* `body`, the statements of row number `row`, prefetches it as far as it is of tensors of `least`
- * bytes and more. */
-void rows_prefetch(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least,
-		   Stmt *body);
-
 /* ---- streamed results (stream.c) */
 /* Finds those whose lanes are contiguous, and makes their lines. */
 void stream_find(Build *b);

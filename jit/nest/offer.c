@@ -278,7 +278,7 @@ static int64_t rfactor_block(const Problem *p, int64_t parts, int lanes, int *ax
 	}
 	int64_t e = axis_extent(p->axis[*axis]), blocks = MIN_PARTS / parts;
 	each /= e;
-	if (parts >= FEW_PARTS || p->partial || p->row)
+	if (parts >= FEW_PARTS || p->partial || p->rows)
 		return 0;
 	int64_t least = (BLOCK_POINTS + each - 1) / each, size = (e + blocks - 1) / blocks;
 	size = size > least ? size : least;

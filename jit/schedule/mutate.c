@@ -128,19 +128,11 @@ static void clear_rest(Schedule *s)
 	memset(s->step + s->n, 0, (size_t)(COUNT(s->step) - s->n) * sizeof *s->step);
 }
 
-void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
+static void mutate_loops(Schedule *s, int naxis, uint64_t *state)
 {
 	bool panels =
 		s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
 	int loops = loop_count(s, naxis);
-	if (s->n && s->step[0].kind == STEP_ROWS) {
-		s->step[0].arg = (int64_t)random_below(state, NEST_OFFERS);
-		s->n = 1;
-		if (random_below(state, 2))
-			schedule_add(s, STEP_STREAM, 0, INT64_C(1) << random_below(state, 26));
-		clear_rest(s);
-		return;
-	}
 	uint64_t what = panels ? 0 : random_below(state, 10);
 	if (!loops) /* a single element: there is nothing to change */
 		return;
@@ -150,12 +142,97 @@ void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 		remove_step(s, state);
 	else if (!panels)
 		insert_step(s, loops, state);
+}
+
+/* ---- of rows: each member's steps are a schedule ---- */
+
+/* The steps from `from` on that come before the next member. */
+static Schedule steps_from(const Schedule *s, int from)
+{
+	Schedule own = {0};
+	while (from < s->n && s->step[from].kind != STEP_MEMBER)
+		own.step[own.n++] = s->step[from++];
+	return own;
+}
+
+/* Behind `member axis`; 0: there is none. */
+static int member_steps(const Schedule *s, int axis)
+{
+	for (int k = 0; k < s->n; k++)
+		if (s->step[k].kind == STEP_MEMBER && s->step[k].axis == axis)
+			return k + 1;
+	return 0;
+}
+
+static int member_count(const Schedule *s)
+{
+	int n = 0;
+	for (int k = 0; k < s->n; k++)
+		n += s->step[k].kind == STEP_MEMBER;
+	return n;
+}
+
+/* So many steps from `from` on become those of own; nothing changes where there is no room. */
+static void steps_replace(Schedule *s, int from, int n, const Schedule *own)
+{
+	int rest = s->n - from - n;
+	if (from + own->n + rest > COUNT(s->step))
+		return;
+	memmove(s->step + from + own->n, s->step + from + n, (size_t)rest * sizeof *s->step);
+	memcpy(s->step + from, own->step, (size_t)own->n * sizeof *s->step);
+	s->n = from + own->n + rest;
+}
+
+static void mutate_stream(Schedule *s, uint64_t *state)
+{
+	if (s->n > 1 && s->step[1].kind == STEP_STREAM)
+		steps_replace(s, 1, 1, &(Schedule){0});
+	else
+		schedule_insert(s, 1, STEP_STREAM, 0, INT64_C(1) << random_below(state, 26));
+}
+
+static void mutate_rows(Schedule *s, int naxis, uint64_t *state)
+{
+	int members = member_count(s), at = 1;
+	if (!members || random_below(state, 8) == 0) {
+		mutate_stream(s, state);
+		return;
+	}
+	for (int which = (int)random_below(state, (uint64_t)members) + 1; which; at++)
+		which -= s->step[at].kind == STEP_MEMBER;
+	Schedule own = steps_from(s, at);
+	int n = own.n;
+	mutate_loops(&own, naxis, state);
+	steps_replace(s, at, n, &own);
+}
+
+static void cross_rows(Schedule *s, const Schedule *other, uint64_t *state)
+{
+	for (int k = 0; k < s->n; k++) {
+		int at = s->step[k].kind == STEP_MEMBER ? member_steps(other, s->step[k].axis) : 0;
+		if (!at || random_below(state, 2))
+			continue;
+		Schedule own = steps_from(other, at);
+		steps_replace(s, k + 1, steps_from(s, k + 1).n, &own);
+	}
+}
+
+static bool has_rows(const Schedule *s)
+{
+	return s->n && s->step[0].kind == STEP_ROWS;
+}
+
+void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
+{
+	(has_rows(s) ? mutate_rows : mutate_loops)(s, naxis, state);
 	clear_rest(s);
 }
 
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state)
 {
-	for (int k = 0; k < s->n && k < other->n; k++)
+	if (has_rows(s))
+		cross_rows(s, other, state);
+	for (int k = 0; !has_rows(s) && k < s->n && k < other->n; k++)
 		if (s->step[k].kind == other->step[k].kind && random_below(state, 2))
 			s->step[k] = other->step[k];
 	clear_rest(s);

@@ -7,17 +7,12 @@
 
 static const struct {
 	const char *text;
-	bool axis;
+	bool axis, arg;
 } step_info[STEP_COUNT] = {
-#define STEP(name, text, axis, help) {text, axis},
+#define STEP(name, text, axis, arg, help) {text, axis, arg},
 #include "jit/schedule/steps.def"
 #undef STEP
 };
-
-static bool step_has_arg(int kind)
-{
-	return kind != STEP_VECTORISE && kind != STEP_UNROLL && kind != STEP_CARRY;
-}
 
 void schedule_print(Text *out, const Schedule *s)
 {
@@ -25,8 +20,8 @@ void schedule_print(Text *out, const Schedule *s)
 		const ScheduleStep *p = &s->step[k];
 		text_add(out, "%s%s", k ? "; " : "", step_info[p->kind].text);
 		if (step_info[p->kind].axis)
-			text_add(out, " %d", p->axis);
-		if (step_has_arg(p->kind))
+			text_add(out, " %d", (int)p->axis);
+		if (step_info[p->kind].arg)
 			text_add(out, " %lld", (long long)p->arg);
 	}
 }
@@ -43,13 +38,15 @@ static const char *skip(const char *s)
 	return s;
 }
 
-static bool parse_number(const char **s, int64_t *out)
+/* A number that `bits` can hold. */
+static bool parse_number(const char **s, int bits, int64_t *out)
 {
+	int64_t most = (INT64_C(1) << (bits - 1)) - 1;
 	char *end;
 	const char *p = skip(*s);
 	*out = strtoll(p, &end, 10);
 	*s = end;
-	return end != p;
+	return end != p && *out >= -most && *out <= most;
 }
 
 int schedule_parse(const char *text, Schedule *s, Error *err)
@@ -66,13 +63,13 @@ int schedule_parse(const char *text, Schedule *s, Error *err)
 			return error_set(err, RICCI_ESYNTAX, "schedule: there is no step \"%.*s\"",
 					 (int)n, p);
 		int64_t axis = -1, arg = 0;
-		bool wants_arg = step_has_arg(kind);
 		p += n;
-		if ((step_info[kind].axis && !parse_number(&p, &axis)) ||
-		    (wants_arg && !parse_number(&p, &arg)))
-			return error_set(err, RICCI_ESYNTAX,
-					 "schedule: step %d (%s) lacks a number", s->n + 1,
-					 step_info[kind].text);
+		if ((step_info[kind].axis && !parse_number(&p, 8, &axis)) ||
+		    (step_info[kind].arg && !parse_number(&p, 48, &arg)))
+			return error_set(
+				err, RICCI_ESYNTAX,
+				"schedule: step %d (%s) lacks a number, or it is too large",
+				s->n + 1, step_info[kind].text);
 		if (s->n == COUNT(s->step))
 			return error_set(err, RICCI_ESYNTAX, "schedule: more than %d steps",
 					 COUNT(s->step));
@@ -91,6 +88,15 @@ void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg)
 {
 	assert(s->n < COUNT(s->step));
 	s->step[s->n++] = (ScheduleStep){(int)kind, axis, arg};
+}
+
+bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg)
+{
+	if (s->n == COUNT(s->step))
+		return false;
+	memmove(s->step + at + 1, s->step + at, (size_t)(s->n++ - at) * sizeof *s->step);
+	s->step[at] = (ScheduleStep){(int)kind, axis, arg};
+	return true;
 }
 
 bool schedule_is_new(const Schedule *offers, int n)

@@ -5,7 +5,7 @@
 #include "jit/jit.h"
 
 typedef enum StepKind {
-#define STEP(name, text, axis, help) STEP_##name,
+#define STEP(name, text, axis, arg, help) STEP_##name,
 #include "jit/schedule/steps.def"
 #undef STEP
 	STEP_COUNT
@@ -20,9 +20,11 @@ enum {
 	TENSORISE_TRANSPOSED = 8,
 	TENSORISE_WAYS = 16
 };
-enum { NEST_OFFERS = 6 }; /* variants of direct nests, arguments of STEP_ROWS */
+enum { NEST_OFFERS = 6 }; /* variants of direct nests */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
+/* Before step number `at`; false: there is no room. */
+bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg);
 bool schedule_is_new(const Schedule *offers, int n); /* offers[n] is none of those before it */
 
 #endif

@@ -480,7 +480,7 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	p->tree = tree;
 	p->ir = tree->ir;
 	p->sub = sub;
-	p->row = rows != NULL;
+	p->rows = rows;
 	Take k = {.p = p, .rows = rows, .room = id_bound(sub)};
 	Ir *ir = p->ir;
 	if (sub->nmember > PROBLEM_MAX_MEMBERS)

@@ -27,7 +27,8 @@ typedef struct Problem {
 	Type type, acc; /* of main: stored and accumulated */
 	bool scatter; /* the left side is not one-to-one: serial read-modify-write of the output */
 	bool partial; /* one-to-one, but not every element is written: fill first */
-	bool row;     /* a row's share of a subgraph: it has no parts of its own */
+	const struct Rows
+		*rows; /* NULL, or a row's share of a subgraph: it has no parts of its own */
 	Node *body, *result;
 	int nread, read_room; /* of the body */
 	ProblemRead *read;
@@ -53,6 +54,7 @@ typedef struct Rows {
 	bool *local; /* the buffer holds one row */
 	Node **sums; /* NULL, or what a fold adds to in place of its buffer: its place `block` */
 	Node *block;
+	Node *outer[2];	 /* the axes that the row's number is made of */
 	Node **streamed; /* NULL, or where rows of the buffer are written past the caches */
 } Rows;
 /* some: one equation, or several that are pointwise over the places of a row. */

@@ -169,7 +169,7 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 	if (t->noffer < HARNESS_OFFERS && !panels) { /* small results are streamed here only */
 		Schedule *s = &t->offer[t->noffer++];
 		*s = t->offer[0];
-		schedule_add(s, t->task.sub.rows && !s->n ? STEP_ROWS : STEP_STREAM, 0, 1);
+		schedule_insert(s, t->task.sub.rows ? 1 : s->n, STEP_STREAM, 0, 1);
 	}
 	return t;
 }
@@ -223,7 +223,7 @@ static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 	return list;
 }
 
-static Trial *harness_trials(const Case *c, bool fused, Trial *list)
+__attribute__((unused)) static Trial *harness_trials(const Case *c, bool fused, Trial *list)
 {
 	struct HarnessIr *h = harness_alloc(sizeof *h);
 	ir_init(&h->ir);
@@ -233,6 +233,51 @@ static Trial *harness_trials(const Case *c, bool fused, Trial *list)
 	Trial *all = harness_build(&h->ir, c, fused, list);
 	IR_LEAVE(&h->ir);
 	return all;
+}
+
+/* All equations in one subgraph; only the results are stored. */
+static Subgraph harness_whole(Ir *ir, const Case *c)
+{
+	Node *operand[HARNESS_MAX_OPERANDS], *result[8], **order;
+	int n = 0, nresult = 8;
+	Subgraph s = {0};
+	const char *text = c->operands;
+	while ((text = harness_operand(ir, text, &operand[n])))
+		n++;
+	CHECK_INT(notation_elaborate(ir, c->text, n, operand, &nresult, result, 8), 0);
+	int count = graph_order(ir, nresult, result, &order);
+	s.member = harness_alloc((size_t)count * sizeof(Node *));
+	s.input = harness_alloc((size_t)count * sizeof(Node *));
+	s.stored = harness_alloc((size_t)count);
+	for (int k = 0; k < count; k++) {
+		if (order[k]->op == OP_INPUT) {
+			s.input[s.ninput++] = order[k];
+			continue;
+		}
+		for (int r = 0; r < nresult; r++)
+			s.stored[s.nmember] |= result[r] == order[k];
+		s.member[s.nmember++] = order[k];
+	}
+	CHECK(subgraph_rows(ir, &s) && s.rows > 0);
+	return s;
+}
+
+/* The trial of one kernel that runs row by row. */
+__attribute__((unused)) static Trial *harness_rows(const Case *c)
+{
+	struct HarnessIr *h = harness_alloc(sizeof *h);
+	Known known[64];
+	int nknown = 0;
+	ir_init(&h->ir);
+	h->next = harness_irs;
+	harness_irs = h;
+	IR_ENTER(&h->ir, NULL);
+	Subgraph s = harness_whole(&h->ir, c);
+	for (int k = 0; k < s.ninput; k++)
+		known[nknown++] = (Known){s.input[k], harness_data(s.input[k])};
+	Trial *t = harness_trial(&h->ir, &s, c->text, known, &nknown);
+	IR_LEAVE(&h->ir);
+	return t;
 }
 
 static double harness_step(Type t)

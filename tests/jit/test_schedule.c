@@ -445,12 +445,13 @@ int main(void)
 	check_text("split 1 32; move 3 3; vectorise 3; unroll 2; parallel 1");
 	check_text("split 1 4; vectorise 2; unroll 3; cache-read 2; parallel 1");
 	check_text("split 1 64; move 2 0; rfactor 1; parallel 2; stream 4096");
-	check_text("rows 2; stream 1");
+	check_text("rows 1; stream 1; member 0; vectorise 1; member 2; split 0 64");
 	check_text("carry 0; split 0 512; move 1 1; vectorise 2; parallel 0");
 	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; rfactor 4; "
 		   "unpacked 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
-	check_refused("split 1", "schedule: step 1 (split) lacks a number");
+	check_refused("split 1", "schedule: step 1 (split) lacks a number, or it is too large");
+	check_refused("split 1000 2", "schedule: step 1 (split) lacks a number, or it is too large");
 	check_refused("unroll 1 split 1 2", "schedule: \";\" is missing before \"split 1 2\"");
 	for (int k = COUNT(cases) - 1; k >= 0; k--)
 		list = harness_trials(&cases[k], false, list);

@@ -74,11 +74,12 @@ static void check_faults(void)
 
 /* ---- kept trees ---- */
 
-static const struct {
+typedef struct Kept {
 	const char *what;
 	Case of;
 	const char *schedule; /* NULL: the first offer */
-} kept[] = {
+} Kept;
+static const Kept kept[] = {
 	{"a pointwise nest: lanes, parts", {"Y[i,j] = tanh(X[i,j])", "X=96x4096"}, NULL},
 	{"a reduction in lanes, with what is left over", {"Y[i] += X[i,k]", "X=40x1003"}, NULL},
 	{"rfactor: a reduction in blocks, and a phase that adds them up",
@@ -122,6 +123,15 @@ static const struct {
 	 "tensorise 0; block 0 32; block 1 32; block 2 64; block 3 32; rfactor 2; share 3"},
 };
 
+/* Several equations in one kernel that runs row by row. */
+static const Kept kept_rows[] = {
+	{"rows: contractions as pieces",
+	 {"S[h,i,j] += Q[h,i,d]*K[h,j,d]; M[h,i] max= S[h,i,j]; E[h,i,j] = exp(S[h,i,j]-M[h,i]); "
+	  "O[h,i,e] += E[h,i,j]*V[h,j,e]",
+	  "Q=6x40x24 K=6x40x24 V=6x40x32"},
+	 NULL},
+};
+
 /* Of a processor with AVX2 and usual caches, whatever this one is. */
 static Target target_kept(void)
 {
@@ -132,30 +142,35 @@ static Target target_kept(void)
 			.l3 = 16 << 20};
 }
 
-static void print_kept(Text *out)
+static void print_kept(Text *out, const Kept *k, const Trial *t)
 {
 	Target target = target_kept();
-	for (int k = 0; k < COUNT(kept); k++) {
-		Error err = {0};
-		Schedule s;
-		Trial *t = harness_trials(&kept[k].of, true, NULL);
-		if (kept[k].schedule)
-			CHECK_INT(schedule_parse(kept[k].schedule, &s, &err), 0);
-		else
-			CHECK(schedule_offers(&t->task, &target, 1, &s) == 1);
-		text_add(out, "# %s\n# %s\n# ", kept[k].what, kept[k].of.text);
-		schedule_print(out, &s);
-		text_add(out, "\n");
-		int code = kernel_tree(&t->task, &s, backend_find("cc"), &target, out, &err);
-		CHECK_REPORT(code == 0, "%s: %s", kept[k].what, err.text);
-		text_add(out, "\n");
-	}
+	Error err = {0};
+	Schedule s;
+	if (k->schedule)
+		CHECK_INT(schedule_parse(k->schedule, &s, &err), 0);
+	else
+		CHECK(schedule_offers(&t->task, &target, 1, &s) == 1);
+	text_add(out, "# %s\n# %s\n# ", k->what, k->of.text);
+	schedule_print(out, &s);
+	text_add(out, "\n");
+	int code = kernel_tree(&t->task, &s, backend_find("cc"), &target, out, &err);
+	CHECK_REPORT(code == 0, "%s: %s", k->what, err.text);
+	text_add(out, "\n");
+}
+
+static void print_all(Text *out)
+{
+	for (int k = 0; k < COUNT(kept); k++)
+		print_kept(out, &kept[k], harness_trials(&kept[k].of, true, NULL));
+	for (int k = 0; k < COUNT(kept_rows); k++)
+		print_kept(out, &kept_rows[k], harness_rows(&kept_rows[k].of));
 }
 
 static void check_kept(const char *path)
 {
 	Text now = {0}, before = {0};
-	print_kept(&now);
+	print_all(&now);
 	if (getenv("RICCI_BLESS")) {
 		FILE *f = fopen(path, "w");
 		CHECK(f && fwrite(now.s, 1, now.n, f) == now.n);

@@ -4,8 +4,7 @@
  *
  * Input: the statements of one row. Output: the same, its costliest loop in blocks that prefetch a
  * part each. Invariant: no value changes. */
-#include "jit/fuse/subgraph.h"
-#include "jit/nest/internal.h"
+#include "jit/rows/internal.h"
 
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
 enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8 };
@@ -89,20 +88,22 @@ static void block_lanes(Tree *t, Stmt *loop)
 	loop->next = next;
 }
 
-void rows_prefetch(Tree *t, const Subgraph *sub, const Rows *r, Node *row, size_t least, Stmt *body)
+void rows_prefetch(const RowKernel *b, size_t least, Stmt *body)
 {
+	Tree *t = b->tree;
 	Ir *ir = t->ir;
+	const Subgraph *sub = b->sub;
+	const Rows *r = &b->r;
 	Stmt *loop = costliest(ir, body), *fetch = NULL;
 	if (!loop || (loop->how != HOW_VECTOR && loop->how != HOW_SERIAL))
 		return;
-	int64_t rows = subgraph_row_count(sub);
 	int64_t blocks = loop->hi->u.i / (loop->how == HOW_VECTOR ? BLOCK_LANES : 1);
 	if (blocks < BLOCKS_LEAST)
 		return;
-	Node *next = node_add(ir, row, node_int(ir, 1));
+	Node *next = node_add(ir, b->row, node_int(ir, 1));
 	for (int k = 0; k < r->ntensor; k++) {
 		const Node *c = r->tensor[k];
-		int64_t size = tensor_size(c) / rows, part = (size + blocks - 1) / blocks;
+		int64_t size = tensor_size(c) / b->rows, part = (size + blocks - 1) / blocks;
 		int64_t line = LINE / (int64_t)type_size((Type)c->type);
 		if (tensor_bytes(c) < least || (part + line - 1) / line > LINES_MOST ||
 		    part * LINES_MOST < line || !is_by_row(ir, sub, r, k))

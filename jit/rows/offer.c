@@ -1,0 +1,108 @@
+/* offer.c - schedules for equations that run row by row.
+ *
+ * Input: a subgraph with rows. Output: schedules with the steps of each loop behind its `member`; those
+ * of one variant of direct nests each, contractions by panels. Invariant: every schedule says all that
+ * lowering needs; a loop whose steps have no room is a plain nest. */
+#include "jit/rows/internal.h"
+
+#include <string.h>
+
+/* The loops of a row, as problems. */
+typedef struct RowProblems {
+	int dims, n, *member, npanels;
+	bool products; /* one adds up products: with fewer rows it may be worth panels */
+	Problem **p;
+	Schedule **panels; /* NULL: direct nests are better */
+} RowProblems;
+
+/* False: no memory, or nothing that one kernel can do. */
+static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *target, bool direct,
+			 RowProblems *r)
+{
+	size_t room = (size_t)sub->nmember + 1;
+	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
+	RowKernel *b = arena_alloc(&ir->arena, sizeof *b);
+	Schedule *s = arena_alloc(&ir->arena, sizeof *s);
+	tree->ir = ir;
+	tree->next_axis = 64;
+	row_kernel_init(b, tree, sub, dims, false, INT64_MAX);
+	*r = (RowProblems){.dims = dims,
+			   .member = arena_alloc(&ir->arena, room * sizeof *r->member),
+			   .p = arena_alloc(&ir->arena, room * sizeof *r->p),
+			   .panels = arena_alloc(&ir->arena, room * sizeof *r->panels)};
+	for (int k = 0; k < sub->nmember; k = b->loops->end[k]) {
+		Problem *p = arena_alloc(&ir->arena, sizeof *p);
+		if (row_problem(b, k, p))
+			return false;
+		r->member[r->n] = k;
+		r->products |= p->red == RED_ADD && p->body->op == OP_MUL;
+		if (!direct && contract_piece_offer(p, target, s)) {
+			r->panels[r->n] = s;
+			r->npanels++;
+			s = arena_alloc(&ir->arena, sizeof *s);
+		}
+		r->p[r->n++] = p;
+	}
+	return true;
+}
+
+/* Those with as many dimensions as rows as leave most contractions whole. */
+static bool best_problems(Ir *ir, const Subgraph *sub, const Target *target, bool direct,
+			  RowProblems *best)
+{
+	RowProblems r;
+	if (!row_problems(ir, sub, sub->rows, target, direct, best))
+		return false;
+	for (int dims = sub->rows - 1; dims > 0 && best->products && !direct; dims--)
+		if (row_problems(ir, sub, dims, target, direct, &r) && r.npanels > best->npanels)
+			*best = r;
+	return true;
+}
+
+/* Steps of one loop; rows are the parts. */
+static void add_member(Schedule *s, int member, const Schedule *own)
+{
+	if (s->n + 1 + own->n > COUNT(s->step))
+		return;
+	schedule_add(s, STEP_MEMBER, member, 0);
+	for (int k = 0; k < own->n; k++) {
+		const ScheduleStep *p = &own->step[k];
+		if (p->kind != STEP_PARALLEL && p->kind != STEP_RFACTOR)
+			schedule_add(s, (StepKind)p->kind, p->axis, p->arg);
+	}
+}
+
+static void offer(const RowProblems *r, const Target *target, int variant, Schedule *s)
+{
+	memset(s, 0, sizeof *s);
+	schedule_add(s, STEP_ROWS, 0, r->dims);
+	for (int k = 0; k < r->n; k++) {
+		Schedule own;
+		if (!r->panels[k])
+			nest_offer(r->p[k], target, variant, &own);
+		add_member(s, r->member[k], r->panels[k] ? r->panels[k] : &own);
+	}
+}
+
+static int offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
+		  Schedule *out)
+{
+	RowProblems r;
+	int n = 0;
+	if (!best_problems(ir, sub, target, direct, &r))
+		return 0;
+	for (int v = 0; v < NEST_OFFERS && n < room; v++) {
+		offer(&r, target, v, &out[n]);
+		n += schedule_is_new(out, n);
+	}
+	return n;
+}
+
+int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
+		Schedule *out)
+{
+	IR_ENTER(ir, 0);
+	int n = offers(ir, sub, target, direct, room, out);
+	IR_LEAVE(ir);
+	return n;
+}

@@ -1,0 +1,359 @@
+/* rows.c - subgraphs that run row by row (fuse/rows.c).
+ *
+ * Input: a subgraph with `rows`, and a schedule for each of its loops. Output: a parallel loop over the
+ * rows; in it a piece for each loop, a nest or a contraction, in order. What is not stored lives in a
+ * tile of one row, which stays in the first cache. Where there are folds the parts are blocks of rows,
+ * each with sums of its own, which another phase adds up in the order of the rows. Invariant: every
+ * equation is lowered as if its row were a number; how many blocks there are depends on sizes only. */
+#include "jit/rows/internal.h"
+
+#include <string.h>
+
+enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
+
+/* Each block of rows sums for itself; their number must not depend on the threads. */
+enum { BLOCKS_MOST = 64, BLOCK_ROWS = 16, SUM_PIECE = 512 };
+
+static int64_t pieces_of(const Node *c)
+{
+	return (tensor_size(c) + SUM_PIECE - 1) / SUM_PIECE;
+}
+
+static void blocks_find(RowKernel *b)
+{
+	const Subgraph *sub = b->sub;
+	b->rows = subgraph_row_count(sub);
+	for (int k = 0; k < sub->nmember; k++)
+		b->folds |= sub->fold[k];
+	b->n = b->folds ? (b->rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b->rows;
+	if (b->folds && b->n > BLOCKS_MOST)
+		b->n = BLOCKS_MOST;
+	b->height = (b->rows + b->n - 1) / b->n;
+	b->n = (b->rows + b->height - 1) / b->height;
+}
+
+static Node *num(const RowKernel *b, int64_t v)
+{
+	return node_int(b->tree->ir, v);
+}
+
+/* A row may be read behind its end where the value is thrown away, so that lanes need no condition
+ * before they read the next line or place. */
+static int64_t row_slack(const Node *t, int64_t size)
+{
+	if (size == 1)
+		return 0;
+	int64_t line = tensor_extent(t, tensor_rank(t) - 1);
+	return (line < SLACK_MOST ? line : SLACK_MOST) + 1;
+}
+
+/* A row of tensor t, for each thread. */
+static Node *row_buffer(RowKernel *b, const Node *t)
+{
+	int64_t size = tensor_size(t) / b->rows;
+	bool small = b->grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
+	Node *row = tree_buffer(b->tree, small ? SPACE_LOCAL : SPACE_SCRATCH, "row", (Type)t->type,
+				size + (b->grid ? 0 : row_slack(t, size)));
+	if (small)
+		b->alloc = stmt_seq(b->alloc, stmt_alloc(b->tree, row));
+	return row;
+}
+
+/* A buffer that the caller has. */
+static Node *param_buffer(const RowKernel *b, const Node *t, int param, bool output)
+{
+	Node *buffer = tree_buffer(b->tree, SPACE_PARAM, output ? "y" : "a", (Type)t->type,
+				   tensor_size(t));
+	Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
+	info->output = output;
+	info->param = param;
+	return buffer;
+}
+
+/* Buffers of the inputs, of what is stored, of a row of what is not or is streamed, and of the
+ * blocks' sums. */
+static void rows_buffers(RowKernel *b)
+{
+	const Subgraph *sub = b->sub;
+	Rows *r = &b->r;
+	int param = 0;
+	for (int k = 0; k < sub->ninput + sub->nmember; k++) {
+		int m = k - sub->ninput;
+		Node *t = m < 0 ? sub->input[k] : sub->member[m];
+		bool stored = m < 0 || sub->stored[m];
+		bool streamed = m >= 0 && stored && !sub->fold[m] && type_size(t->type) >= 4 &&
+				(int64_t)tensor_bytes(t) >= b->stream;
+		if (stored)
+			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
+		if (streamed)
+			r->streamed[k] = r->buffer[k];
+		if (streamed || !stored)
+			r->buffer[k] = row_buffer(b, t);
+		if (m >= 0 && sub->fold[m])
+			r->sums[k] = tree_buffer(b->tree, SPACE_SHARED, "sums",
+						 type_accumulator(t->type), b->n * tensor_size(t));
+		r->tensor[k] = t;
+		r->local[k] = streamed || !stored;
+	}
+	r->ntensor = sub->ninput + sub->nmember;
+}
+
+/* The row's number, dimension by dimension. */
+static void rows_place(RowKernel *b)
+{
+	Ir *ir = b->tree->ir;
+	int64_t below = b->rows;
+	for (int d = 0; d < b->r.rows; d++) {
+		int64_t extent = axis_extent(rows_axis(b->sub, 0, d));
+		below /= extent;
+		b->r.index[d] = node_floormod(ir, node_floordiv(ir, b->row, below), extent);
+	}
+}
+
+/* The subgraph with fewer dimensions as rows. */
+static const Subgraph *fewer_rows(Ir *ir, const Subgraph *sub, int dims)
+{
+	if (dims == sub->rows)
+		return sub;
+	Subgraph *s = arena_alloc(&ir->arena, sizeof *s);
+	*s = *sub;
+	s->rows = dims;
+	return s;
+}
+
+void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bool grid,
+		     int64_t stream)
+{
+	Ir *ir = tree->ir;
+	size_t n = (size_t)(sub->ninput + sub->nmember) + 1;
+	*b = (RowKernel){.sub = fewer_rows(ir, sub, dims),
+			 .loops = &sub->loops[dims - 1],
+			 .tree = tree,
+			 .grid = grid,
+			 .stream = grid ? INT64_MAX : stream,
+			 .r = {.rows = dims}};
+	blocks_find(b);
+	b->r.tensor = arena_alloc(&ir->arena, n * sizeof *b->r.tensor);
+	b->r.buffer = arena_alloc(&ir->arena, n * sizeof *b->r.buffer);
+	b->r.sums = arena_alloc(&ir->arena, n * sizeof *b->r.sums);
+	b->r.streamed = arena_alloc(&ir->arena, n * sizeof *b->r.streamed);
+	b->r.local = arena_alloc(&ir->arena, n);
+	rows_buffers(b);
+	b->line = tree_axis(tree, b->height);
+	b->r.block = tree_axis(tree, b->n);
+	b->r.outer[0] = b->r.block;
+	b->r.outer[1] = b->line;
+	b->from = node_scale(ir, b->r.block, b->height);
+	b->row = b->folds ? node_add(ir, b->from, b->line) : b->r.block;
+	rows_place(b);
+}
+
+/* Equations from k on that share its loop, with what they read as inputs. */
+static Subgraph *members_alone(const RowKernel *b, int k)
+{
+	const Subgraph *sub = b->sub;
+	const Rows *r = &b->r;
+	Arena *arena = &b->tree->ir->arena;
+	Subgraph *some = arena_alloc(arena, sizeof *some);
+	*some = (Subgraph){.nmember = b->loops->end[k] - k,
+			   .member = sub->member + k,
+			   .stored = b->loops->outlives + k};
+	some->input = arena_alloc(arena, ((size_t)r->ntensor + 1) * sizeof *some->input);
+	for (int j = 0; j < r->ntensor; j++)
+		if (subgraph_member(sub, r->tensor[j]) < k)
+			some->input[some->ninput++] = r->tensor[j];
+	return some;
+}
+
+int row_problem(const RowKernel *b, int k, Problem *p)
+{
+	return problem_init_row(p, b->tree, members_alone(b, k), &b->r);
+}
+
+/* ---- the loops ---- */
+
+static int misfit(Error *err)
+{
+	return error_set(err, RICCI_EINVAL,
+			 "schedule: several equations that run row by row take the step rows, at "
+			 "most a step stream, and then the steps of each loop behind its member");
+}
+
+/* How many dimensions are rows, and which results are streamed. Returns the number of these steps, 0
+ * on error. */
+static int rows_head(const Subgraph *sub, const Schedule *s, int *dims, int64_t *stream, Error *err)
+{
+	int n = 1;
+	if (!s->n || s->step[0].kind != STEP_ROWS) {
+		misfit(err);
+		return 0;
+	}
+	*dims = (int)s->step[0].arg;
+	*stream = INT64_MAX;
+	if (s->n > n && s->step[n].kind == STEP_STREAM)
+		*stream = s->step[n++].arg;
+	if (*dims < 1 || *dims > sub->rows) {
+		error_set(err, RICCI_EINVAL, "schedule: 1 to %d dimensions can be rows, not %d",
+			  sub->rows, *dims);
+		return 0;
+	}
+	return n;
+}
+
+/* The schedules of the loops, which begin with these members: the steps from `at` on. */
+static int rows_members(const RowKernel *b, const Schedule *s, int at, Schedule **own, Error *err)
+{
+	int member = 0, count = b->sub->nmember;
+	if (at < s->n && s->step[at].kind != STEP_MEMBER)
+		return misfit(err);
+	for (Schedule *to = NULL; at < s->n; at++) {
+		const ScheduleStep *step = &s->step[at];
+		if (step->kind != STEP_MEMBER) {
+			schedule_add(to, (StepKind)step->kind, step->axis, step->arg);
+			continue;
+		}
+		while (member < count && member < step->axis)
+			member = b->loops->end[member];
+		if (member != step->axis || member == count || own[member]->n)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: no loop begins with member %d, or those before "
+					 "it are not in order",
+					 (int)step->axis);
+		to = own[member];
+	}
+	return 0;
+}
+
+static int member_piece(const RowKernel *b, Problem *p, const Schedule *s, const Target *target,
+			const Capabilities *caps, Piece *out, Error *err)
+{
+	bool panels = s->n && s->step[0].kind == STEP_TENSORISE;
+	if (panels && b->grid)
+		return nest_piece(p, &(Schedule){0}, caps, out, err);
+	return panels ? contract_piece(p, s, target, out, err) : nest_piece(p, s, caps, out, err);
+}
+
+/* The pieces of all loops for one row, in order. */
+static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
+		     const Capabilities *caps, Piece *out, Error *err)
+{
+	Tree *tree = b->tree;
+	Ir *ir = tree->ir;
+	const Rows *r = &b->r;
+	for (int k = 0; k < b->sub->nmember; k = b->loops->end[k]) {
+		Problem *p = arena_alloc(&ir->arena, sizeof *p);
+		Piece piece;
+		if (row_problem(b, k, p))
+			return error_set(err, ir->err.code, "%s", ir->err.text);
+		if (member_piece(b, p, own[k], target, caps, &piece, err))
+			return err->code;
+		out->before = stmt_seq(out->before, piece.before);
+		out->alloc = stmt_seq(out->alloc, piece.alloc);
+		out->body = stmt_seq(out->body, piece.body);
+	}
+	for (int k = 0; k < r->ntensor; k++) {
+		int64_t size = tensor_size(r->tensor[k]) / b->rows;
+		if (r->streamed[k])
+			out->body = stmt_seq(out->body, stmt_stream(tree, r->streamed[k],
+								    node_scale(ir, b->row, size),
+								    r->buffer[k], num(b, size)));
+	}
+	if (!caps->chunk)
+		lower_share(tree, out->body);
+	if (caps->prefetches)
+		rows_prefetch(b, target->l2, out->body);
+	return 0;
+}
+
+/* The block's own sums of fold k before the first row. */
+static Stmt *sums_fill(const RowKernel *b, Node *sums, int k, int64_t size, Node *from)
+{
+	Ir *ir = b->tree->ir;
+	Node *j = tree_axis(b->tree, size);
+	Reduce red = comp_reduce(b->sub->member[k]);
+	Type t = (Type)sums->type;
+	Node *value = node_identity(ir, red, t, t);
+	return stmt_loop(b->tree, HOW_VECTOR, j, NULL, num(b, size),
+			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
+}
+
+/* A part of the phase that adds up fold k: pieces of the blocks' sums are added to those of the first,
+ * and then stored. */
+static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
+{
+	Ir *ir = b->tree->ir;
+	const Rows *r = &b->r;
+	const Node *c = b->sub->member[k];
+	Node *sums = r->sums[b->sub->ninput + k], *y = r->buffer[b->sub->ninput + k];
+	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
+	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
+	if (size % least)
+		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
+	Node *j = tree_axis(b->tree, least);
+	Stmt *s = rfactor_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
+	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
+	if (value->type != c->type)
+		value = node_cast(ir, (Type)c->type, value);
+	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n,
+				     stmt_store(b->tree, y, at, value, RED_NONE)));
+}
+
+/* All the rows of a block, one after the other, on sums of its own. */
+static Stmt *block_rows(const RowKernel *b, Stmt *body)
+{
+	Ir *ir = b->tree->ir;
+	const Rows *r = &b->r;
+	Node *left = node_sub(ir, num(b, b->rows), b->from), *hi = num(b, b->height);
+	Stmt *fill = NULL;
+	if (b->rows % b->height)
+		hi = node2(ir, OP_MIN, hi, left);
+	for (int k = 0; k < b->sub->nmember; k++) {
+		int64_t size = tensor_size(b->sub->member[k]);
+		if (b->sub->fold[k])
+			fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
+							node_scale(ir, r->block, size)));
+	}
+	return stmt_seq(fill, stmt_loop(b->tree, HOW_SERIAL, b->line, NULL, hi, body));
+}
+
+/* The phase that adds the blocks' sums up. */
+static void sums_phase(const RowKernel *b)
+{
+	phase_end(b->tree);
+	for (int k = 0; k < b->sub->nmember; k++)
+		if (b->sub->fold[k]) {
+			Node *piece = tree_axis(b->tree, pieces_of(b->sub->member[k]));
+			phase_section(b->tree, piece, sums_piece(b, k, piece));
+		}
+}
+
+int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
+	       const Capabilities *caps, Error *err)
+{
+	Ir *ir = tree->ir;
+	Capabilities inner = *caps;
+	RowKernel b;
+	Piece piece = {0};
+	Schedule **own = arena_alloc(&ir->arena, ((size_t)sub->nmember + 1) * sizeof *own);
+	int64_t stream;
+	int dims, head = rows_head(sub, s, &dims, &stream, err);
+	if (!head)
+		return err->code;
+	row_kernel_init(&b, tree, sub, dims, caps->grid, stream);
+	if (b.folds && caps->grid)
+		return error_set(err, RICCI_EUNSUPPORTED,
+				 "a sum over rows takes two phases, which kernels of a grid don't "
+				 "have");
+	for (int k = 0; k < sub->nmember; k++)
+		own[k] = arena_alloc(&ir->arena, sizeof **own);
+	inner.grid = false; /* the rows are the grid */
+	if (rows_members(&b, s, head, own, err) || rows_body(&b, own, target, &inner, &piece, err))
+		return err->code;
+	if (b.folds)
+		piece.body = block_rows(&b, piece.body);
+	phase_section(tree, b.r.block, stmt_seq(stmt_seq(b.alloc, piece.alloc), piece.body));
+	if (b.folds)
+		sums_phase(&b);
+	phases_finish(tree, piece.before, b.stream < INT64_MAX ? stmt_seen(tree) : NULL);
+	return error_set(err, ir->err.code, "%s", ir->err.text);
+}
