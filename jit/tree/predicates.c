@@ -198,8 +198,10 @@ static bool suits_store(Masks *m, const Stmt *s)
 	if (is_own(m, s->buffer))
 		return true;
 	const Buffer *b = tree_find(m->t, s->buffer);
+	int64_t lo = m->loop->lo->u.i, n = m->loop->hi->u.i - lo;
+	int64_t last = lo + (n - 1) / m->width * m->width; /* the last vector, stored whole, too */
 	bool tile = b->space == SPACE_LOCAL &&
-		    s->index->hi + m->width <= tensor_size(s->buffer); /* stored whole */
+		    s->index->hi - m->loop->axis->hi + last + m->width <= tensor_size(s->buffer);
 	return (tile || (b->space == SPACE_PARAM && s->red == RED_NONE)) &&
 	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
 }
