@@ -9,13 +9,13 @@
  * offers, and its equations. Then what the first offers take by the best ones: of all kernels
  * together, and the geometric mean. That is what a session in static mode loses, which takes the first.
  */
-#include "runtime/internal.h"
+#include "runtime/runtime.h"
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 3, TASKS_MOST = 2048 };
+enum { ROUNDS = 3, TASKS_MOST = 2048, OFFERS = 8 };
 
 typedef struct Offers {
 	Task *task;
@@ -106,12 +106,14 @@ static void time_offers(Offers *o, Pool *pool, double seconds)
 		for (int i = 0; i < o->n; i++) {
 			double until = clock_seconds() + seconds / ROUNDS;
 
-			for (int run = 0; o->kernel[i] && (run < 3 || clock_seconds() < until); run++) {
+			for (int run = 0; o->kernel[i] && (run < 3 || clock_seconds() < until);
+			     run++) {
 				double start = clock_seconds();
 
 				pool_run(pool, o->kernel[i], d.buf, 1, 1, NULL);
 				if (run)
-					o->seconds[i] = fmin(o->seconds[i], clock_seconds() - start);
+					o->seconds[i] =
+						fmin(o->seconds[i], clock_seconds() - start);
 			}
 		}
 	task_data_free(&d);
@@ -179,7 +181,8 @@ int main(int argc, char **argv)
 		best += o->seconds[best_of(o)];
 		counted++;
 	}
-	printf("%d kernels: the first offers take %.3f ms, the best %.3f; first/best %.3f, geometric "
+	printf("%d kernels: the first offers take %.3f ms, the best %.3f; first/best %.3f, "
+	       "geometric "
 	       "mean %.3f\n",
 	       counted, 1e3 * first, 1e3 * best, first / best, exp(logs / (counted ? counted : 1)));
 	for (int i = 0; i < n; i++) {

@@ -101,6 +101,8 @@ bool subgraph_rows(Ir *ir, Subgraph *s);
 /* Finds which members of rows share a loop, for each number of dimensions that are rows. */
 void subgraph_loops(Ir *ir, Subgraph *s);
 int64_t subgraph_row_count(const Subgraph *s);
+/* What an operator on numbers costs, by that of an addition. */
+double op_flops(Op op);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
 /* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and

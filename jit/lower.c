@@ -6,7 +6,9 @@
  * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
 #include "jit/backend/backend.h"
 #include "jit/lower.h"
+#include "jit/tree/cost.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool has_step(const Schedule *s, StepKind kind)
@@ -78,7 +80,6 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 	if (code)
 		return NULL;
 	passes(tree, target, caps);
-	dump_tree(tree);
 	return tree;
 }
 
@@ -88,11 +89,33 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 {
 	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
 	Tree *tree = make_tree(ir, t, s, &d->caps, target, err);
+	if (tree)
+		dump_tree(tree);
 	int code = tree ? emit_tree(out, texts, tree, d, "kernel_0", err) : err->code;
 	if (tree)
 		k->shape = tree->shape;
 	IR_LEAVE(ir);
 	return code;
+}
+
+static double price_in(Ir *ir, const Task *t, const Schedule *s, const Target *target, Error *err)
+{
+	IR_ENTER(ir, INFINITY);
+	Tree *tree = make_tree(ir, t, s, &dialect_find("cc")->caps, target, err);
+	double price = tree ? tree_cost(tree, target) : INFINITY;
+	IR_LEAVE(ir);
+	return price;
+}
+
+double lower_price(const Task *t, const Schedule *s, const Target *target)
+{
+	Ir ir;
+	Error err = {0};
+	ir_init(&ir);
+	double price = price_in(&ir, t, s, target, &err);
+	ir_free(&ir);
+	error_clear(&err);
+	return price;
 }
 
 int kernel_tree(const Task *t, const Schedule *s, const Backend *b, const Target *target, Text *out,

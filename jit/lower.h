@@ -6,6 +6,10 @@
 #include "jit/schedule/schedule.h"
 #include "jit/tree/problem.h"
 
+/* What a kernel of direct nests costs in cycles (tree/cost.c), where a compiler makes vectors; INFINITY: it
+ * can't be made so. */
+double lower_price(const Task *t, const Schedule *s, const Target *target);
+
 /* problem + schedule -> the phases of a kernel. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
 /* The same as a piece of another tree, in whose loops it may stand: what runs before the parts that
@@ -32,8 +36,8 @@ int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, 
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err);
 int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *out, Error *err);
-/* *first: they are better than direct nests, by structure and sizes. */
-int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first);
+/* *price: of the first, in cycles; INFINITY: there is none. */
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);
 /* One for a piece; false: direct nests are better. */
 bool contract_piece_offer(Problem *p, const Target *target, Schedule *s);
 /* The same by calls of a vendor library, which is opened for it. */

@@ -4,23 +4,67 @@
  * every offered schedule fits the task. */
 #include "jit/lower.h"
 
+#include <math.h>
 #include <string.h>
 
-/* A contraction of so many operations is offered no direct nest, which would take ten times as long
- * as panels: to judge one alone takes seconds. */
-static const double MANY = 0x1p31;
+/* Prices that differ by less are the same; offers of so many times the least are no offers. */
+static const double CLOSE = 1.25, HOPELESS = 4;
 
-/* Ways to run p as panels: the best few of ours, the libraries', our others. */
-static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+/* Ways to run p as panels: the best few of ours, the libraries', our others. *price: of the first. */
+static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, double *price)
 {
 	enum { BEST = 3 };
 	Schedule called[4];
-	int n = contract_offers(p, target, room - COUNT(called), out, first);
-	int ncalled = library_offers(p, target, COUNT(called), called);
+	/* No library is the first: opening it would delay every start. */
+	int ncalled = room > 1 ? library_offers(p, target, COUNT(called), called) : 0;
+	int n = contract_offers(p, target, room - ncalled, out, price);
 	int best = n < BEST ? n : BEST;
 	memmove(out + best + ncalled, out + best, (size_t)(n - best) * sizeof *out);
 	memcpy(out + best, called, (size_t)ncalled * sizeof *out);
 	return n + ncalled;
+}
+
+static void to_front(Schedule *s, double *price, int at)
+{
+	Schedule first = s[at];
+	double least = price[at];
+	memmove(s + 1, s, (size_t)at * sizeof *s);
+	memmove(price + 1, price, (size_t)at * sizeof *price);
+	s[0] = first;
+	price[0] = least;
+}
+
+/* Puts the cheapest first, of those that cost the same the one that came first; then the others as they
+ * came, but for hopeless ones. What has no price stays where it is. Returns how many are left, and the
+ * least price. */
+static int order_nests(const Task *t, const Target *target, int n, Schedule *s, double *least)
+{
+	double price[NEST_OFFERS];
+	int at = 0, left = 0;
+	*least = INFINITY;
+	for (int k = 0; k < n; k++) {
+		price[k] = lower_price(t, &s[k], target);
+		*least = price[k] < *least ? price[k] : *least;
+	}
+	while (at < n && isfinite(price[at]) && price[at] > CLOSE * *least)
+		at++;
+	if (at < n)
+		to_front(s, price, at);
+	for (int k = 0; k < n; k++)
+		if (!isfinite(price[k]) || price[k] <= HOPELESS * *least)
+			s[left++] = s[k];
+	return left;
+}
+
+static int offer_nests(const Task *t, const Problem *p, const Target *target, Schedule *out,
+		       double *price)
+{
+	int n = 0;
+	for (int v = 0; v < NEST_OFFERS; v++) {
+		nest_offer(p, target, v, &out[n]);
+		n += schedule_is_new(out, n);
+	}
+	return order_nests(t, target, n, out, price);
 }
 
 /* Results that are a good part of what the last cache holds may be written past it. Of rows the step
@@ -36,6 +80,14 @@ static bool offer_stream(const Task *t, const Target *target, Schedule *s)
 	return schedule_insert(s, t->sub.rows ? 1 : s->n, STEP_STREAM, 0, least);
 }
 
+/* Adds n schedules, as far as there is room, to those that out has. Returns how many it has then. */
+static int take(int n, const Schedule *from, int room, int have, Schedule *out)
+{
+	for (int k = 0; k < n && have < room; k++)
+		out[have++] = from[k];
+	return have;
+}
+
 static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
 {
 	IR_ENTER(ir, 0);
@@ -43,25 +95,21 @@ static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedul
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	int n = 0;
 	if (problem_init(p, &tree, &t->sub) == 0) {
-		Schedule panels[16];
-		bool first;
-		/* No library is the first: opening it would delay every start. */
-		int npanel = room > 1 ? offer_panels(p, target, COUNT(panels), panels, &first)
-				      : contract_offers(p, target, 1, panels, &first);
-		first &= !nest_carries(p);
-		for (int k = 0; first && k < npanel && n < room; k++)
-			out[n++] = panels[k];
-		int nests = first && npanel > 1 && t->flops >= MANY ? 0 : NEST_OFFERS;
-		for (int v = 0; v < nests && n < room; v++) {
-			nest_offer(p, target, v, &out[n]);
-			n += schedule_is_new(out, n);
+		Schedule panels[16], nests[NEST_OFFERS + 1];
+		double panel = INFINITY, nest = INFINITY;
+		int npanel = offer_panels(p, target, room > 1 ? COUNT(panels) : 1, panels, &panel);
+		int nnest = offer_nests(t, p, target, nests, &nest);
+		if (p->red == RED_NONE && !p->scatter) {
+			nests[nnest] = nests[0];
+			nnest += offer_stream(t, target, &nests[nnest]);
 		}
-		if (p->red == RED_NONE && !p->scatter && n < room) {
-			nest_offer(p, target, 0, &out[n]);
-			n += offer_stream(t, target, &out[n]);
-		}
-		for (int k = 0; !first && k < npanel && n < room; k++)
-			out[n++] = panels[k];
+		bool first = panel < nest && !nest_carries(p);
+		if (first)
+			n = take(npanel, panels, room, n, out);
+		if (!first || nest <= HOPELESS * panel)
+			n = take(nnest, nests, room, n, out);
+		if (!first && panel <= HOPELESS * nest)
+			n = take(npanel, panels, room, n, out);
 	}
 	IR_LEAVE(ir);
 	return n;
@@ -93,11 +141,19 @@ int schedule_axes(const Task *t)
 	return n;
 }
 
+static int offer_rows(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+{
+	Schedule nests[NEST_OFFERS];
+	double price;
+	int n = rows_offers(ir, &t->sub, target, false, NEST_OFFERS, nests);
+	return take(order_nests(t, target, n, nests, &price), nests, room, 0, out);
+}
+
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
 	Ir ir;
 	ir_init(&ir);
-	int n = t->sub.rows ? rows_offers(&ir, &t->sub, target, false, room, out)
+	int n = t->sub.rows ? offer_rows(&ir, t, target, room, out)
 			    : offers(&ir, t, target, room, out);
 	ir_free(&ir);
 	if (t->sub.rows && n && n < room) {

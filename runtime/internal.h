@@ -117,12 +117,7 @@ double verify_seconds(const Task *t); /* seconds: a kernel that takes longer has
 int verify_within(const Task *t, const Kernel *k, const Kernel *reference, bool isolated,
 		  double limit, Error *err);
 
-/* ---- data to measure or verify with (data.c): a task's buffers, inputs then stored members ----
- */
-typedef struct TaskData {
-	int nbuf;
-	void **buf;
-} TaskData;
+/* ---- data to verify with (data.c; runtime.h) ---- */
 int task_copy(const Task *t, TaskCopy *c, Error *err);
 void task_copy_free(TaskCopy *c);
 int task_nbuf(const Task *t);
@@ -149,8 +144,6 @@ typedef struct Drawn {
 } Drawn;
 int task_draw_part(const Task *t, uint64_t seed, DrawKind kind, void *const *buf,
 		   const Drawn *drawn, Error *err);
-int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
-void task_data_free(TaskData *d);
 
 /* ---- the function cache (cache.c, disk.c) ---- */
 typedef struct Request {

@@ -37,6 +37,14 @@ double machine_flops(Pool *pool, Type type, double seconds);
 double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds);
 double machine_launch(Pool *pool, double seconds); /* seconds that a launch of all threads costs */
 
+/* ---- data to measure kernels with (data.c): a task's buffers, inputs then stored members ---- */
+typedef struct TaskData {
+	int nbuf;
+	void **buf;
+} TaskData;
+int task_data_new(const Task *t, uint64_t seed, TaskData *d, Error *err);
+void task_data_free(TaskData *d);
+
 /* ---- verification (verify.c) ---- */
 /* Runs k on random inputs of t's shapes, outputs poisoned and fenced by guard pages, in a child
  * process when `isolated`, and compares with the interpreter within a bound from the length of the

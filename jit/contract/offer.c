@@ -5,7 +5,9 @@
  * multiplying and adding up cost in cycles of one core; how many threads there are plays no part,
  * so that sums are split alike everywhere. */
 #include "jit/contract/internal.h"
+#include "jit/tree/cost.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,15 +211,6 @@ static Price price_of(Contract *c, const Target *target)
 	return p;
 }
 
-/* How much longer than its share the thread with most parts works, on average over machines. */
-static double imbalance(double parts)
-{
-	double sum = 0;
-	for (int threads = 2; threads <= 8; threads *= 2)
-		sum += (double)((int64_t)(parts + threads - 1) / threads) * threads / parts;
-	return sum / 3 + 0.5 / parts;
-}
-
 /* Cycles that an unpacked A costs: its lines come for each block of N, for each strip of the block,
  * and for each panel where they don't stay in L1. */
 static double place_price(const Price *p, const Plan *s, double nnc)
@@ -280,7 +273,7 @@ static double plan_price(const Price *p, const Plan *s)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmc * nnc * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
-	sum *= p->piece ? 1 : imbalance(parts * (double)c->batch.extent);
+	sum *= p->piece ? 1 : cost_imbalance(parts * (double)c->batch.extent);
 	return sum + p->copy + (s->share || contract_copies(c) ? PHASE : 0);
 }
 
@@ -421,15 +414,14 @@ static int plan_ways(Contract *c, Problem *p, const Target *target, int ways, bo
 	return n;
 }
 
-int contract_offers(Problem *p, const Target *target, int room, Schedule *out, bool *first)
+int contract_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	Plan plan[MOST_PLANS];
 	int n = 0;
-	*first = false;
+	*price = INFINITY;
 	if (!contract_find(c, p, target, 0))
 		return 0;
-	*first = worth_packing(c);
 	int64_t extent = c->k.extent;
 	/* An operand to transpose may have padding, too, and be either. */
 	int ways = contract_find(c, p, target, TENSORISE_TRANSPOSED) ? TENSORISE_WAYS
@@ -437,8 +429,9 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, b
 	int nplan = plan_ways(c, p, target, ways, false, plan);
 	while (nplan > 2 && plan[nplan - 1].cycles > HOPELESS * plan[0].cycles)
 		nplan--;
+	*price = plan[0].cycles;
 	int variants = plan_variants(&plan[0], extent, plan + nplan);
-	for (; n < nplan + variants && n < room && (*first || n == 0); n++)
+	for (; n < nplan + variants && n < room; n++)
 		plan_write(&plan[n], &out[n]);
 	return n;
 }

@@ -9,20 +9,23 @@
 
 /* ---- cost ---- */
 
-static void see_cost(void *user, Node *n)
+double op_flops(Op op)
 {
-	double *sum = user;
 	static const uint8_t heavy[OP_COUNT] = {
 		[OP_DIV] = 4,	 [OP_SQRT] = 4,	    [OP_RSQRT] = 4,   [OP_EXP] = 12,
 		[OP_EXPM1] = 16, [OP_LOG] = 14,	    [OP_LOG1P] = 16,  [OP_POW] = 40,
 		[OP_SIN] = 16,	 [OP_COS] = 16,	    [OP_TAN] = 24,    [OP_TANH] = 18,
 		[OP_ERF] = 20,	 [OP_SIGMOID] = 16, [OP_RANDOM] = 60, [OP_NORMAL] = 90,
 	};
-	if (heavy[n->op])
-		*sum += heavy[n->op];
-	else if (n->nsrc && n->op != OP_READ && n->op != OP_CAST && !node_is_tensor(n) &&
-		 n->type != RICCI_I64)
-		*sum += 1;
+	return heavy[op] ? heavy[op] : 1;
+}
+
+static void see_cost(void *user, Node *n)
+{
+	double *sum = user;
+	if (n->nsrc && n->op != OP_READ && n->op != OP_CAST && !node_is_tensor(n) &&
+	    (n->type != RICCI_I64 || op_flops((Op)n->op) > 1))
+		*sum += op_flops((Op)n->op);
 }
 
 double expr_flops(Ir *ir, Node *e)

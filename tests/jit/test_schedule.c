@@ -451,7 +451,8 @@ int main(void)
 		   "unpacked 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
 	check_refused("split 1", "schedule: step 1 (split) lacks a number, or it is too large");
-	check_refused("split 1000 2", "schedule: step 1 (split) lacks a number, or it is too large");
+	check_refused("split 1000 2",
+		      "schedule: step 1 (split) lacks a number, or it is too large");
 	check_refused("unroll 1 split 1 2", "schedule: \";\" is missing before \"split 1 2\"");
 	for (int k = COUNT(cases) - 1; k >= 0; k--)
 		list = harness_trials(&cases[k], false, list);

@@ -1,0 +1,477 @@
+/* cost.c - what a kernel costs, read off its loop tree: cycles of one core, for all of its parts.
+ *
+ * Input: a loop tree. Output: cycles; schedules of a task are compared by them before any is run. A
+ * kernel takes the longer of two times, and a share of the shorter: its operators, loads and stores, of
+ * all lanes at once in a vector loop; and the lines of the cache that come from farther than the
+ * first level. An operand stays in a level where all that is touched between two uses of it fits
+ * there. Invariant: sizes, strides and the target decide, never a measurement or the number of
+ * threads, so that a schedule chosen by it is the same in every run. */
+#include "jit/tree/cost.h"
+
+#include <math.h>
+
+enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24 };
+
+/* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
+ * where lines stand alone, so that no prefetcher of the processor finds them. */
+static const double line_cycles[LEVELS] = {2, 6, 16}, alone = 2.5;
+/* Cycles: an operator or a load on one of two ports, a store, an element that is gathered or
+ * scattered; until a sum may be added to again; an iteration of a loop, beginning one; a part. */
+static const double OPERATE = 0.5, STORE = 1, TILE = 1.5, GUARD = 4, GATHER = 1.5, LATENCY = 4,
+		    TURN = 1, BEGIN = 6, PART = 60;
+/* Cycles of a kernel that one thread runs: no other is worth waking. */
+static const double ALONE = 30000;
+/* How much of the shorter of both times is not hidden behind the longer. */
+static const double EXPOSED = 0.25;
+
+typedef struct Around { /* a loop that is open */
+	const Stmt *loop;
+	Node *axis;
+	double trips; /* of one run of it, vectors in a vector loop */
+	double count; /* iterations of one run of it */
+} Around;
+
+typedef struct Access {
+	Node *buffer, *index;
+	int nloop; /* loops around it: */
+	Around *loop;
+	int64_t *
+		stride; /* along each; 0: it has no part in the index; 1, too, where remainders of it have */
+	double times; /* that the innermost body runs */
+	bool stores;
+	int places; /* so many, which lie apart by constants from `low` to `high` */
+	int64_t low, high;
+} Access;
+
+typedef struct Cost {
+	const Tree *tree;
+	Ir *ir;
+	const Target *target;
+	int nloop;
+	Around loop[DEEP];
+	double times, cycles; /* how often what is open runs; of operators, loads and stores */
+	bool calls;	      /* functions, whose cost is not known */
+	int naccess, room;
+	Access *access;
+} Cost;
+
+/* Lanes of a vector of so many bytes an element. */
+static double width_of(const Cost *c, Type type)
+{
+	size_t size = type_size(type);
+	return (double)c->target->vector_bytes / (double)(size < 4 ? 4 : size);
+}
+
+/* Vectors that do n iterations: whole ones, half ones, single elements. */
+static double vectors_of(double n, double width)
+{
+	double whole = (double)(int64_t)(n / width), left = n - whole * width;
+	for (double half = width / 2; half >= 4 && left > 0; half /= 2)
+		if (left >= half) {
+			left -= half;
+			whole++;
+		}
+	return whole + left;
+}
+
+static bool is_vector(const Stmt *loop)
+{
+	return loop->how == HOW_VECTOR || loop->how == HOW_LANES;
+}
+
+static const Around *lanes_of(const Cost *c)
+{
+	for (int k = c->nloop - 1; k >= 0; k--)
+		if (is_vector(c->loop[k].loop))
+			return &c->loop[k];
+	return NULL;
+}
+
+/* ---- memory ---- */
+
+typedef struct Extent {
+	int64_t stride;
+	double count;
+} Extent;
+
+static void extent_add(Extent *e, int *n, int64_t stride, double count)
+{
+	int at = (*n)++;
+	for (; at > 0 && e[at - 1].stride > stride; at--)
+		e[at] = e[at - 1];
+	e[at] = (Extent){stride, count};
+}
+
+/* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
+ * behind each other. */
+static double lines_of(const Access *a, int from, double *run)
+{
+	Extent e[DEEP + 1];
+	int n = 0;
+	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->places;
+	*run = 1;
+	if (a->places > 1)
+		extent_add(e, &n, (a->high - a->low + a->places - 2) / (a->places - 1), a->places);
+	for (int k = from; k < a->nloop; k++) {
+		if (a->stride[k] == 0)
+			continue;
+		points *= a->loop[k].count;
+		extent_add(e, &n, a->stride[k], a->loop[k].count);
+	}
+	for (int k = 0; k < n; k++)
+		if ((double)e[k].stride <= *run)
+			*run += (double)e[k].stride * (e[k].count - 1);
+		else if ((double)e[k].stride * size <
+			 LINE) { /* gaps within lines are fetched, too */
+			*run = (double)e[k].stride * (e[k].count - 1) + *run;
+		} else
+			lines *= e[k].count;
+	double all = (double)tensor_size(a->buffer) * size / LINE + 1;
+	double whole = *run * size / LINE;
+	lines *= whole < 1 ? 1 : whole == (double)(int64_t)whole ? whole : whole + 0.5;
+	lines = lines < points ? lines : points;
+	return lines < all ? lines : all;
+}
+
+/* Is b within this run of the loops `a` stands in, from number `from` on? */
+static bool is_within(const Access *b, const Access *a, int from)
+{
+	for (int j = 0; j < from; j++)
+		if (j >= b->nloop || b->loop[j].loop != a->loop[j].loop)
+			return false;
+	return b->nloop >= from;
+}
+
+/* Bytes that all accesses there touch; no more of a buffer than it has. */
+static double touched(const Cost *c, const Access *a, int from)
+{
+	double bytes = 0, run;
+	for (int k = 0; k < c->naccess; k++) {
+		const Access *b = &c->access[k];
+		double own = 0, all = (double)tensor_bytes(b->buffer) + LINE;
+		bool first = is_within(b, a, from);
+		for (int i = 0; i < k && first; i++)
+			first = c->access[i].buffer != b->buffer ||
+				!is_within(&c->access[i], a, from);
+		for (int i = k; i < c->naccess && first; i++)
+			if (c->access[i].buffer == b->buffer && is_within(&c->access[i], a, from))
+				own += LINE * lines_of(&c->access[i], from, &run);
+		bytes += own < all ? own : all;
+	}
+	return bytes;
+}
+
+/* Cycles of the lines that the access has from beyond level `level`, of so many bytes. */
+static double misses(const Cost *c, const Access *a, int level, double room)
+{
+	int from = a->nloop;
+	double times = a->times, run;
+	while (from > 0 && touched(c, a, from - 1) <= room)
+		times /= a->loop[--from].count;
+	double lines = lines_of(a, from, &run);
+	if (from == 0) /* they come once; from memory, if there are as many */
+		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
+	/* The next loop's iterations meet what the one before them left. */
+	while (from > 0 && a->stride[from - 1] == 0)
+		times /= a->loop[--from].count;
+	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
+	return times * lines * line_cycles[level] * far * (a->stores ? 2 : 1);
+}
+
+static double memory_cycles(const Cost *c)
+{
+	const double room[LEVELS] = {(double)c->target->l1 * 0.7, (double)c->target->l2 * 0.7,
+				     (double)c->target->l3 * 0.7};
+	double sum = 0;
+	for (int k = 0; k < c->naccess; k++)
+		for (int level = 0; level < LEVELS; level++)
+			sum += misses(c, &c->access[k], level, room[level]);
+	return sum;
+}
+
+/* Is a the same place, but for a constant, as that one in the loops that are open? Of neighbouring vector
+ * loops of one length, too, which take turns. */
+static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *index,
+		      int64_t *apart)
+{
+	int inner = c->nloop - 1;
+	if (a->nloop != c->nloop || a->buffer != buffer)
+		return false;
+	for (int k = 0; k < inner; k++)
+		if (a->loop[k].loop != c->loop[k].loop)
+			return false;
+	if (inner >= 0 && a->loop[inner].loop != c->loop[inner].loop) {
+		if (!is_vector(c->loop[inner].loop) || !is_vector(a->loop[inner].loop) ||
+		    a->loop[inner].count != c->loop[inner].count)
+			return false;
+		index = node_replace(c->ir, index, 1, &c->loop[inner].axis, &a->loop[inner].axis);
+	}
+	Node *difference = node_sub(c->ir, index, a->index);
+	*apart = node_is_const(difference) ? difference->u.i : 0;
+	return node_is_const(difference);
+}
+
+static void note(Cost *c, Node *buffer, Node *index, bool stores)
+{
+	if (c->ir->err.code)
+		return;
+	for (int k = c->naccess - 1; k >= 0; k--) {
+		Access *a = &c->access[k];
+		int64_t apart;
+		if (!is_beside(c, a, buffer, index, &apart))
+			continue;
+		if (apart < a->low || apart > a->high) {
+			a->places++;
+			a->low = apart < a->low ? apart : a->low;
+			a->high = apart > a->high ? apart : a->high;
+		}
+		return;
+	}
+	size_t n = (size_t)c->nloop + 1;
+	c->access = arena_grow(&c->ir->arena, c->access, c->naccess, &c->room, sizeof *c->access);
+	Access *a = &c->access[c->naccess++];
+	*a = (Access){buffer,
+		      index,
+		      c->nloop,
+		      arena_alloc(&c->ir->arena, n * sizeof *a->loop),
+		      arena_alloc(&c->ir->arena, n * sizeof *a->stride),
+		      1,
+		      stores,
+		      1,
+		      0,
+		      0};
+	for (int k = 0; k < c->nloop; k++) {
+		int64_t stride = affine_stride(c->ir, index, c->loop[k].axis);
+		a->loop[k] = c->loop[k];
+		a->times *= c->loop[k].count;
+		a->stride[k] = stride == INT64_MIN ? 1 : stride < 0 ? -stride : stride;
+	}
+}
+
+/* ---- operators ---- */
+
+/* How often n is computed: in the loops that it depends on, and those around them. */
+static double times_of(const Cost *c, Node *n)
+{
+	double times = 1, all = 1;
+	for (int k = 0; k < c->nloop; k++) {
+		all *= c->loop[k].trips;
+		if (node_has(n, c->loop[k].axis))
+			times = all;
+	}
+	return times;
+}
+
+static bool is_local(const Cost *c, const Node *buffer)
+{
+	const Buffer *b = tree_find(c->tree, buffer);
+	return b && b->space == SPACE_LOCAL;
+}
+
+static bool in_registers(const Cost *c, const Node *buffer)
+{
+	return (double)tensor_size(buffer) <= REGISTERS * width_of(c, (Type)buffer->type);
+}
+
+/* Cycles of a load or a store of an element for each lane. */
+static double move_cycles(const Cost *c, Node *index, Type type, double cycles)
+{
+	const Around *lanes = lanes_of(c);
+	int64_t stride = lanes ? affine_stride(c->ir, index, lanes->axis) : 0;
+	if (stride == 0 || stride == 1)
+		return cycles;
+	if (stride == 2)
+		return 3 * cycles;
+	return GATHER * width_of(c, type);
+}
+
+static void read_value(Cost *c, Node *n)
+{
+	bool local = is_local(c, n->src[0]);
+	double each = local ? TILE : OPERATE;
+	if (!local || !in_registers(c, n->src[0]))
+		c->cycles += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
+	if (!local)
+		note(c, n->src[0], n->src[1], false);
+}
+
+/* Does a compiler have to load under a condition that it evaluates for each lane? */
+static bool guards_lanes(const Cost *c, Node *select)
+{
+	const Around *lanes = lanes_of(c);
+	return lanes && lanes->loop->how == HOW_VECTOR && node_has(select->src[0], lanes->axis) &&
+	       select->src[1]->op == OP_READ && !read_inside(select->src[1]);
+}
+
+/* What n takes, where the statements of the body, which share it, have not computed it yet. */
+static void value(Cost *c, NodeMap *known, Node *n)
+{
+	if (node_is_tensor(n) || node_map_get(known, n))
+		return;
+	node_map_put(c->ir, known, n, n);
+	for (int k = 0; k < n->nsrc; k++)
+		value(c, known, n->src[k]);
+	if (n->op == OP_READ)
+		read_value(c, n);
+	else if (n->op == OP_SELECT && guards_lanes(c, n))
+		c->cycles += GUARD * times_of(c, n);
+	else if (n->op == OP_FLOORDIV || n->op == OP_FLOORMOD)
+		c->cycles += 2 * times_of(c, n);
+	else if (n->type != RICCI_I64 && n->nsrc && n->op != OP_CAST)
+		c->cycles += OPERATE * op_flops((Op)n->op) * times_of(c, n);
+}
+
+/* Of the loops around, the innermost along which the store adds to the same elements; NULL: none. */
+static const Around *reduced_loop(const Cost *c, const Stmt *s)
+{
+	for (int k = c->nloop - 1; k >= 0 && s->red != RED_NONE; k--)
+		if (!node_has(s->index, c->loop[k].axis))
+			return &c->loop[k];
+	return NULL;
+}
+
+/* Sums that the body's statements add to beside this one: they need not wait for each other. */
+static double sums_beside(const Cost *c, const Stmt *body)
+{
+	const Around *lanes = lanes_of(c);
+	double n = 0;
+	for (const Stmt *s = body; s; s = s->next) {
+		bool again = s->kind != STMT_STORE || s->red == RED_NONE;
+		for (const Stmt *i = body; i != s && !again; i = i->next)
+			again = i->kind == STMT_STORE && i->red != RED_NONE &&
+				i->buffer == s->buffer && i->index == s->index;
+		n += !again;
+	}
+	return lanes && body->kind == STMT_STORE && node_has(body->index, lanes->axis)
+		       ? n * lanes->trips
+		       : n;
+}
+
+static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
+{
+	const Around *reduced = reduced_loop(c, s);
+	double times = 1;
+	for (int k = 0; k < c->nloop; k++)
+		times *= c->loop[k].trips;
+	value(c, known, s->value);
+	bool local = is_local(c, s->buffer), held = local && in_registers(c, s->buffer);
+	double each = move_cycles(c, s->index, (Type)s->buffer->type, local ? TILE : STORE);
+	c->cycles += held ? 0 : times * each;
+	if (s->red != RED_NONE)
+		c->cycles += times * (reduced && beside < LATENCY ? LATENCY / beside : OPERATE);
+	if (s->red != RED_NONE && !held)
+		c->cycles += times * OPERATE; /* it is loaded, too */
+	if (!local)
+		note(c, s->buffer, s->index, true);
+}
+
+/* ---- statements ---- */
+
+static void visit(Cost *c, const Stmt *s);
+
+static double iterations(const Stmt *s)
+{
+	double most = (double)(s->hi->hi - s->lo->lo), least = (double)(s->hi->lo - s->lo->hi);
+	least = least < 0 ? 0 : least;
+	return most > 2 * least ? (most + least) / 2 : most;
+}
+
+static const Stmt *first_store(const Stmt *s)
+{
+	const Stmt *found = NULL;
+	for (; s && !found; s = s->next)
+		found = s->kind == STMT_STORE ? s : first_store(s->body);
+	return found;
+}
+
+static void loop(Cost *c, const Stmt *s)
+{
+	if (c->nloop == DEEP)
+		return;
+	Around *a = &c->loop[c->nloop];
+	*a = (Around){s, s->axis, iterations(s), iterations(s)};
+	if (a->count <= 0)
+		return;
+	double before = c->times;
+	const Stmt *first = s->how == HOW_VECTOR ? first_store(s->body) : NULL;
+	if (s->how == HOW_LANES)
+		a->trips = 1;
+	else if (first)
+		a->trips = vectors_of(a->count, width_of(c, (Type)first->buffer->type));
+	c->times *= a->trips;
+	if (s->how == HOW_PARALLEL)
+		c->cycles += PART * c->times;
+	else if (s->how != HOW_UNROLL && a->trips > 1)
+		c->cycles += BEGIN * before + TURN * c->times;
+	c->nloop++;
+	visit(c, s->body);
+	c->nloop--;
+	c->times = before;
+}
+
+/* The part of the iterations around for which the condition holds, as far as it is a range of a loop that is
+ * open. */
+static double share_of(const Cost *c, Node *cond)
+{
+	for (int k = c->nloop - 1; k >= 0; k--) {
+		Node *lo = node_int(c->ir, 0), *hi = node_int(c->ir, axis_extent(c->loop[k].axis));
+		if (!node_has(cond, c->loop[k].axis) ||
+		    !cond_interval(c->ir, cond, c->loop[k].axis, &lo, &hi))
+			continue;
+		double share = (double)(hi->hi + hi->lo - lo->hi - lo->lo) / 2 /
+			       (double)axis_extent(c->loop[k].axis);
+		return share < 0 ? 0 : share > 1 ? 1 : share;
+	}
+	return 1;
+}
+
+static void visit_share(Cost *c, const Stmt *s, double share)
+{
+	double cycles = c->cycles;
+	int first = c->naccess;
+	visit(c, s);
+	c->cycles = cycles + share * (c->cycles - cycles);
+	for (int k = first; k < c->naccess; k++)
+		c->access[k].times *= share;
+}
+
+static void visit(Cost *c, const Stmt *s)
+{
+	NodeMap known = {0};
+	double beside = s ? sums_beside(c, s) : 0;
+	for (; s && !c->ir->err.code; s = s->next)
+		if (s->kind == STMT_LOOP) {
+			loop(c, s);
+		} else if (s->kind == STMT_STORE) {
+			store(c, &known, s, beside);
+		} else if (s->kind == STMT_CALL) {
+			c->calls = true;
+		} else if (s->kind == STMT_IF) {
+			double share = share_of(c, s->cond);
+			visit_share(c, s->body, share);
+			visit_share(c, s->otherwise, 1 - share);
+		}
+}
+
+double cost_imbalance(double parts)
+{
+	double sum = 0;
+	for (int threads = 2; threads <= 8; threads *= 2)
+		sum += (double)((int64_t)(parts + threads - 1) / threads) * threads / parts;
+	return sum / 3 + 0.5 / parts;
+}
+
+double tree_cost(const Tree *t, const Target *target)
+{
+	Cost *c = arena_alloc(&t->ir->arena, sizeof *c);
+	*c = (Cost){.tree = t, .ir = t->ir, .target = target, .times = 1};
+	visit(c, t->root);
+	if (c->calls)
+		return INFINITY;
+	double memory = memory_cycles(c);
+	double longer = c->cycles > memory ? c->cycles : memory;
+	double shorter = c->cycles > memory ? memory : c->cycles;
+	int64_t parts = t->shape.later[0] ? t->shape.later[0] : t->shape.parts;
+	double cycles = longer + EXPOSED * shorter, shared = cycles > ALONE ? cycles - ALONE : 0;
+	return cycles + shared * (cost_imbalance((double)parts) - 1);
+}

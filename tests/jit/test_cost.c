@@ -1,0 +1,100 @@
+/* test_cost.c - prices of loop trees: what must be cheaper than what, and that offers go by them. */
+#include "jit/lower.h"
+#include "tests/check.h"
+
+#include <math.h>
+
+static double price(const char *task, const char *schedule)
+{
+	Error err = {0};
+	Schedule s;
+	Task *t = task_parse(task, &err);
+	CHECK_REPORT(t && schedule_parse(schedule, &s, &err) == 0, "%s", err.text);
+	double cycles = t ? lower_price(t, &s, target_host()) : 0;
+	if (t)
+		task_free(t);
+	return cycles;
+}
+
+#define SCALE(n)                                                                                   \
+	"ricci-task 1\ninput f32 " #n "x64\ninput f32 64\n"                                        \
+	"keep m0[i,j] = a0[i,j]*a1[j] where i<" #n ", j<64\n"
+
+static void check_order(void)
+{
+	static const char *const gather = "move 0 1; vectorise 0; parallel 1";
+	double lanes = price(SCALE(64), "vectorise 1; parallel 1");
+	CHECK(lanes > 0 && isfinite(lanes));
+	CHECK(price(SCALE(64), gather) > 2 * lanes);
+	CHECK(price(SCALE(64), "parallel 1") > 2 * lanes);
+	double more = price(SCALE(128), "vectorise 1; parallel 1");
+	CHECK(more > 1.8 * lanes && more < 2.2 * lanes);
+}
+
+/* The same number of sums, in lines of the nearest cache and in lines from memory. */
+static void check_memory(void)
+{
+	static const char *const near = "ricci-task 1\ninput f32 64x64\nkeep m0[i,k] += a0[i,j] "
+					"where i<64, k<65536, j<64\n";
+	static const char *const far = "ricci-task 1\ninput f32 4194304x64\n"
+				       "keep m0[i] += a0[i,j] where i<4194304, j<64\n";
+	CHECK(price(far, "vectorise 1; parallel 1") > 1.5 * price(near, "vectorise 2; parallel 1"));
+}
+
+/* A function that a kernel calls has no price. */
+static void check_calls(void)
+{
+	CHECK(!isfinite(price("ricci-task 1\ninput f32 64x512\n"
+			      "keep m0[i,j] += a0[i,k] where k<j+1, i<64, j<512\n",
+			      "carry 1; move 2 1; vectorise 1; parallel 1")));
+	CHECK(!isfinite(price(SCALE(64), "split 7 3")));
+}
+
+/* The first offer is near the cheapest, and none is hopeless. */
+static void check_offers(void)
+{
+	static const char *const task[] = {
+		SCALE(64),
+		"ricci-task 1\ninput f32 64x48\nkeep m0[i,j] = a0[j,i] where i<48, j<64\n",
+		"ricci-task 1\ninput f32 256x300\nkeep m0[j] += a0[i,j] where i<256, j<300\n",
+		"ricci-task 1\ninput f32 8x96x96\ninput f32 8x3x3\n"
+		"keep m0[c,p,q] += (a0[c,p+r-1,q+s-1] else 0)*a1[c,r,s] where p<96, q<96\n",
+		/* a place of the result that two indices make */
+		"ricci-task 1\ninput f32 32x32x4x4x4x4\ninput f32 32x512x10x4x4\n"
+		"keep m0[16*l+m:512,i,j,k] += a1[n,16*l+m,i,o,k]*a0[n,l,m/4,m%4,o,j] "
+		"where i<10, j<4, k<4, l<32, m<16, n<32, o<4\n",
+		/* rows, of few places each */
+		"ricci-task 1\ninput f32 32x512x10\n"
+		"local m0[i,j] max= a0[i,j,k] where i<32, j<512, k<10\n"
+		"local m1[i,j,k] = exp(a0[i,j,k] - m0[i,j]) where i<32, j<512, k<10\n"
+		"local m2[i,j] += m1[i,j,k] where i<32, j<512, k<10\n"
+		"keep m3[i,j,k] = m1[i,j,k]/m2[i,j] where i<32, j<512, k<10\n",
+	};
+	for (int k = 0; k < COUNT(task); k++) {
+		Error err = {0};
+		Schedule s[8];
+		double cycles[8], least = INFINITY;
+		Task *t = task_parse(task[k], &err);
+		CHECK_REPORT(t != NULL, "%s", err.text);
+		int n = t ? schedule_offers(t, target_host(), COUNT(s), s) : 0;
+		CHECK(n > 0);
+		for (int i = 0; i < n; i++) {
+			cycles[i] = lower_price(t, &s[i], target_host());
+			least = fmin(least, cycles[i]);
+		}
+		CHECK_REPORT(!isfinite(cycles[0]) || cycles[0] <= 1.25 * least, "task %d", k);
+		for (int i = 0; i < n; i++)
+			CHECK(!isfinite(cycles[i]) || cycles[i] <= 4 * least);
+		if (t)
+			task_free(t);
+	}
+}
+
+int main(void)
+{
+	check_order();
+	check_memory();
+	check_calls();
+	check_offers();
+	return check_done();
+}
