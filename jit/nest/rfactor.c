@@ -18,7 +18,7 @@ Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size,
 	Node *at = node_add(ir, node_scale(ir, block, size), to);
 	Stmt *add = stmt_loop(t, HOW_VECTOR, j, NULL, n,
 			      stmt_store(t, sums, to, buffer_read(t, sums, at), red));
-	return stmt_loop(t, HOW_SERIAL, block, node_int(ir, 1), NULL, add);
+	return nblock > 1 ? stmt_loop(t, HOW_SERIAL, block, node_int(ir, 1), NULL, add) : NULL;
 }
 
 static int64_t points_of(const Problem *p)
