@@ -145,7 +145,7 @@ def arguments():
     ap.add_argument("--seconds", type=float, default=2)
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--out")
-    args = ap.parse_args()
+    args = peer_process.parsed(ap)
     args.peers = [p for p in args.peers.split(",") if p]
     if not set(args.peers) <= {"torch", "compile", "jax"}:
         ap.error("--peers takes torch, compile, jax")
@@ -154,7 +154,6 @@ def arguments():
         ap.error(f"--only takes {', '.join(NETS)}")
     if args.rounds < 1 or args.seconds < 0 or args.threads < 1:
         ap.error("--rounds and --threads are at least 1, --seconds at least 0")
-    args.build = os.path.abspath(args.build)
     return args
 
 

@@ -124,12 +124,11 @@ def main():
     ap.add_argument("--seconds", type=float, default=5)
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--out")
-    args = ap.parse_args()
+    args = peer_process.parsed(ap)
     if args.quick:
         args.rounds, args.seconds = 1, 1
     if set(args.peers.split(",")) - set(peer_process.NEEDS):
         ap.error(f"--peers takes {','.join(peer_process.NEEDS)}")
-    args.build = os.path.abspath(args.build)
     # an old binary would time old kernels
     subprocess.run(["make", "-C", args.build, "--no-print-directory", "-s", "tools/ricci", "bench/operators", "bench/machine"], check=True)
     folder = tempfile.mkdtemp(prefix="ricci-bench-")

@@ -13,6 +13,15 @@ def environment(threads, folder):
                 TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
 
 
+def parsed(ap):
+    """The arguments of the command line. Folders and programs in them are absolute: processes are started in others."""
+    args = ap.parse_args()
+    args.build = os.path.abspath(args.build)
+    if args.peer_python and os.sep in args.peer_python:
+        args.peer_python = os.path.abspath(args.peer_python)
+    return args
+
+
 def there(python, wanted):
     """Those wanted that this Python has, and why each of the others is skipped."""
     if not python:
