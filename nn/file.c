@@ -312,8 +312,14 @@ int file_seal(const char *path, const void *data, size_t n, Error *err)
 int file_sealed(const char *path, Error *err)
 {
 	char seal[SEAL], want[SEAL];
+	struct stat st;
 	FILE *f = fopen(path, "rbe");
 	int cause = errno;
+	if (f && !fstat(fileno(f), &st) && S_ISDIR(st.st_mode)) {
+		fclose(f);
+		f = NULL;
+		cause = EISDIR;
+	}
 	char *room = mem_alloc(1 << 16);
 	int status = !f ? RICCI_EIO : !room ? RICCI_ENOMEM : 0;
 	if (status)

@@ -41,8 +41,13 @@ static int image_read(void *user, int out, Error *err)
 		status = get_position(file, v->path, &v->at, hex, err);
 	for (int i = 0; s && i < s->n && !status; i++) {
 		Item *x = &s->item[i];
-		x->there = v->part != LOAD_VALUES || x->trained || h5_data_there(file, x->path);
-		if (x->there)
+		bool found = h5_data_there(file, x->path);
+		x->there = found || v->part != LOAD_VALUES || x->trained;
+		if (!found && x->there)
+			status = error_set(err, RICCI_EFORMAT,
+					   "%s was saved by another model: it has no dataset %s",
+					   v->path, x->path);
+		else if (found)
 			status = h5_data_get(file, v->path, x->path, x->type, x->rank, x->shape,
 					     x->data, err);
 	}

@@ -265,10 +265,11 @@ static int tokens_cut(ricci_data *d, Tokens *t, const char *path, const ricci_re
 	t->per_stream = windows / t->streams;
 	if (t->per_stream < 1)
 		return DATA_FAIL(d, RICCI_EINVAL,
-				 "%s, from token %lld to %lld, is too short for %lld windows of "
-				 "%lld tokens and one more",
-				 path, (long long)t->first, (long long)end, (long long)t->streams,
-				 (long long)t->length);
+				 "%s is too short: windows of %lld tokens need %lld, and there are "
+				 "%lld (from token %lld to %lld)",
+				 path, (long long)t->length,
+				 (long long)((t->streams - 1) * t->stride + t->length + 1),
+				 (long long)t->n, (long long)t->first, (long long)end);
 	d->streams = how->streams;
 	return 0;
 }

@@ -163,10 +163,10 @@ static void wrong_files(void)
 	refuse(0, 6, path, 0, "was saved with seed 5, the session has seed 6");
 	refuse(2, 5, path, 0, "/parameters/w has the shape [50,30], the model needs [40,30]");
 	refuse(2, 5, path, 1, "/parameters/w has the shape [50,30], the model needs [40,30]");
-	refuse(3, 5, path, 0, "has no dataset /parameters/weight");
+	refuse(3, 5, path, 0, "was saved by another model: it has no dataset /parameters/weight");
 	refuse(4, 5, path, 0, "/state/scalar has elements of another type, the model needs f64");
 	without("/state/half", false);
-	refuse(0, 5, other, 0, "has no dataset /state/half");
+	refuse(0, 5, other, 0, "was saved by another model: it has no dataset /state/half");
 	without("fingerprint", true);
 	refuse(0, 5, other, 0, "is not a checkpoint: it has no attribute fingerprint");
 	without("index", true);
@@ -193,7 +193,7 @@ static void wrong_files(void)
 	refuse(0, 5, other, 0, "is not a checkpoint");
 	unlink(other);
 	refuse(0, 5, other, 0, "No such file");
-	refuse(0, 5, folder, 0, "is not a whole HDF5 file");
+	refuse(0, 5, folder, 0, "Is a directory");
 	model_free(&a);
 }
 

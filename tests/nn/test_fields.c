@@ -342,7 +342,7 @@ static void text_damaged(void)
 	text_bad("a\xe0\x80\x80", 4, how,
 		 "t is not UTF-8 at byte 1 (e0); its bytes can be the tokens");
 	text_bad("abcd", 4, how,
-		 "t, from token 0 to 4, is too short for 1 windows of 4 tokens and one more");
+		 "t is too short: windows of 4 tokens need 5, and there are 4 (from token 0 to 4)");
 	text_bad("", 0, how, "t is empty");
 	text_bad("abcdefg", 7, RICCI_READING(.length = 0),
 		 "ricci_text: a window has a length of 1 or more, not 0");
