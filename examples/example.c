@@ -38,7 +38,7 @@ enum {
 };
 /* clang-format off */
 static example_option common[NCOMMON + 1] = {
-	[DATA] = {"data", "DIR", NULL, NULL, 0, 0, 0, NULL},
+	[DATA] = {"data", "PATH", NULL, NULL, 0, 0, 0, NULL},
 	[BATCH] = {"batch", "N", "samples a step", NULL, 'n', 1, 0, NULL},
 	[EPOCHS] = {"epochs", "N", "passes over the data, in all", NULL, 'n', 1, 0, NULL},
 	[STEPS] = {"steps", "N", "end after this step; 0 only saves the initial checkpoint", NULL, 'n', 0, 0, NULL},

@@ -3,9 +3,9 @@
  *
  * h(v) = H v is the tangent of the gradient along v, so no Hessian is ever stored. Power iteration
  * v = h / |h| brings v to the eigenvector of the eigenvalue of largest magnitude. */
+#include "examples/example.h"
+
 #include <math.h>
-#include <ricci.h>
-#include <stdio.h>
 
 enum { BATCH = 32, IN = 8, HIDDEN = 16, SIZE = HIDDEN * IN };
 
@@ -17,7 +17,7 @@ static double norm(const float *a)
 	return sqrt(sum);
 }
 
-int main(void)
+static int program(example *e)
 {
 	static float x[BATCH * IN], v[SIZE], h[SIZE];
 	static const int64_t shape_x[] = {BATCH, IN}, shape_w[] = {HIDDEN, IN};
@@ -33,11 +33,11 @@ int main(void)
 	ricci_grad(g, loss, NULL, 1, &w, &gradient);
 	ricci_jvp(g, gradient, 1, &w, &along, &product);
 	if (ricci_graph_error(g)) {
-		fprintf(stderr, "%s\n", ricci_error_message());
+		fprintf(stderr, "hessian: %s\n", ricci_error_message());
 		return 1;
 	}
 
-	ricci_session *s = ricci_session_new(g, NULL, 0, 1, &product);
+	ricci_session *s = ricci_session_new(g, &e->options, 0, 1, &product);
 	for (int k = 0; k < BATCH * IN; k++)
 		x[k] = (float)sin(0.7 * k * k);
 	for (int k = 0; k < SIZE; k++)
@@ -59,8 +59,18 @@ int main(void)
 			       sqrt(fabs(norm(h) * norm(h) - curvature * curvature)));
 	}
 	if (code)
-		fprintf(stderr, "%s\n", ricci_error_message());
+		fprintf(stderr, "hessian: %s\n", ricci_error_message());
 	ricci_session_free(s);
 	ricci_graph_free(g);
 	return code != 0;
+}
+
+int main(int argc, char **argv)
+{
+	return example_main(
+		argc, argv,
+		&(example){.name = "hessian",
+			   .about = "Finds the direction of a loss's greatest curvature.",
+			   .common = " seed threads backend static help ",
+			   .program = program});
 }

@@ -4,8 +4,7 @@
  * A small classifier of drawn digits is trained twice: on its cross entropy alone, and with the sum
  * of squares of that loss's gradient by the pixels added. Then both are attacked: each test image
  * moves a little along the sign of that gradient. The penalised one resists. */
-#include <ricci_nn.h>
-#include <stdio.h>
+#include "examples/example.h"
 
 enum { BATCH = 50, SIDE = 28, HIDDEN = 64, CLASSES = 10, STEPS = 600, TESTS = 1000 };
 
@@ -57,7 +56,7 @@ static int feed(ricci_session *s, const Model *m, ricci_loader *l)
 }
 
 /* Trains, then counts errors on the test set as it is and attacked. */
-static int run(double penalty, ricci_data *train, ricci_data *test)
+static int run(const example *e, double penalty, ricci_data *train, ricci_data *test)
 {
 	Model m = model_new(penalty);
 	ricci_tensor *judged[] = {m.errors, m.attacked};
@@ -66,7 +65,7 @@ static int run(double penalty, ricci_data *train, ricci_data *test)
 	ricci_loader *judge = ricci_loader_open(test, &loading);
 	loading.shuffle = 1;
 	ricci_loader *learn = ricci_loader_open(train, &loading);
-	ricci_session *s = ricci_session_new(m.g, NULL, 1, 1, &m.loss), *t = NULL;
+	ricci_session *s = ricci_session_new(m.g, &e->options, 1, 1, &m.loss), *t = NULL;
 	int ok = learn && judge && s, wrong[2] = {0, 0};
 	int32_t errors[BATCH];
 
@@ -94,15 +93,26 @@ static int run(double penalty, ricci_data *train, ricci_data *test)
 	return ok;
 }
 
-int main(void)
+static int program(example *e)
 {
 	ricci_data *train = ricci_digits(6000, 1);
 	ricci_data *test = ricci_digits(TESTS, 2);
-	int ok = train && test && run(0, train, test) && run(3, train, test);
+	int ok = train && test && run(e, 0, train, test) && run(e, 3, train, test);
 
 	if (!ok)
 		fprintf(stderr, "penalty: %s\n", ricci_error_message());
 	ricci_data_free(test);
 	ricci_data_free(train);
 	return !ok;
+}
+
+int main(int argc, char **argv)
+{
+	return example_main(argc, argv,
+			    &(example){.name = "penalty",
+				       .about =
+					       "Trains on drawn digits without and with a gradient "
+					       "penalty, and attacks both.",
+				       .common = " seed threads backend static help ",
+				       .program = program});
 }

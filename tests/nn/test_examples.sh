@@ -22,5 +22,16 @@ shows hessian '{sub(",", "", $4); first = NR == 1 ? $NF : first; last = $NF} END
 shows penalty '/^penalty 0 / {plain = $7 + 0; clean = $5 + 0} /^penalty 3 / {with = $7 + 0; error = $5 + 0}
 	END {exit !(NR == 2 && plain > 50 && with < plain / 2 && error < clean + 5)}'
 
+# those without the options of a training have --help, too, and refuse what they don't know
+for example in hessian penalty operators; do
+	if "$RICCI_BUILD/examples/$example" --help | grep -q "^usage: $example" &&
+		"$RICCI_BUILD/examples/$example" --nope 2>&1 | grep -q "^$example: --nope: there is no such option"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+		echo "test_examples.sh: $example: options" >&2
+	fi
+done
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
