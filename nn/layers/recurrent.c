@@ -288,9 +288,12 @@ static bool check(Recurrent *r)
 	else if (!r->cell.states || !r->cell.text == !r->cell.step)
 		layer_fail(r->x, "%s: cell %s must have .states, and .text or .step", who,
 			   r->cell.name ? r->cell.name : "");
-	else if (o->hidden < 1 || o->context < 0)
+	else if (o->hidden < 1)
 		layer_fail(r->x, "%s: .hidden is %lld, it must be 1 or more", who,
 			   (long long)o->hidden);
+	else if (o->context < 0)
+		layer_fail(r->x, "%s: .context is %lld, it must be 0 (none) or more", who,
+			   (long long)o->context);
 	else if (o->projection < 0)
 		layer_fail(r->x, "%s: .projection is %lld, it must be 0 (none) or more", who,
 			   (long long)o->projection);

@@ -224,6 +224,8 @@ static void wrong(void)
 	      .cell = ricci_lstm(), .hidden = 2, .initial = ((ricci_tensor *[]){NULL, h}));
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: cell ricci_scrn needs .context, the size of 'c'",
 	      .cell = ricci_scrn(), .hidden = 2);
+	WRONG(RICCI_ESHAPE, "ricci_recurrent: .context is -1, it must be 0 (none) or more",
+	      .cell = ricci_scrn(), .hidden = 2, .context = -1);
 	WRONG(RICCI_ESHAPE, "ricci_recurrent: .projection is -1, it must be 0 (none) or more",
 	      .cell = ricci_lstm(), .hidden = 2, .projection = -1);
 	WRONG(RICCI_ESHAPE,
