@@ -43,6 +43,7 @@ const JitSymbol math_symbols[] = {
 	OWN(random)
 	{"ricci_normal", (const void *)kernel_normal},
 	OWN(f32_of_bf16) OWN(bf16_of_f32) OWN(f32_of_f16) OWN(f16_of_f32)
+	OWN(round_bf16) OWN(round_f16)
 	{NULL, NULL},
 };
 /* clang-format on */

@@ -34,6 +34,8 @@ static const char tcc_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" UNARY(
 				 "unsigned short ricci_bf16_of_f32(float);\n"
 				 "float ricci_f32_of_f16(unsigned short);\n"
 				 "unsigned short ricci_f16_of_f32(float);\n"
+				 "float ricci_round_bf16(float);\n"
+				 "float ricci_round_f16(float);\n"
 				 "#endif\n";
 
 const Dialect dialect_tcc = {

@@ -204,8 +204,7 @@ static const char *cast_text(Emit *e, const Node *n, const char *a)
 		return arena_printf(m, "(%s != 0)", a);
 	if ((to == RICCI_BF16 || to == RICCI_F16) && from != to) {
 		e->uses_math = true;
-		return arena_printf(m, "ricci_f32_of_%s(ricci_%s_of_f32(%s))", type_name(to),
-				    type_name(to), a);
+		return arena_printf(m, "ricci_round_%s(%s)", type_name(to), a);
 	}
 	if (type_is_float(to))
 		return strcmp(compute, dialect_compute[from]) == 0

@@ -151,14 +151,15 @@ static void check_halves(void)
 {
 	static const struct {
 		Type type;
-		const char *load, *store;
-	} half[] = {{RICCI_F16, "ricci_f32_of_f16", "ricci_f16_of_f32"},
-		    {RICCI_BF16, "ricci_f32_of_bf16", "ricci_bf16_of_f32"}};
+		const char *load, *store, *round;
+	} half[] = {{RICCI_F16, "ricci_f32_of_f16", "ricci_f16_of_f32", "ricci_round_f16"},
+		    {RICCI_BF16, "ricci_f32_of_bf16", "ricci_bf16_of_f32", "ricci_round_bf16"}};
 	for (int h = 0; h < COUNT(half); h++) {
 		float (*load)(unsigned short) = (float (*)(unsigned short))jit_symbol(half[h].load);
 		unsigned short (*store)(float) =
 			(unsigned short (*)(float))jit_symbol(half[h].store);
-		CHECK(load && store);
+		float (*round)(float) = (float (*)(float))jit_symbol(half[h].round);
+		CHECK(load && store && round);
 		int wrong = 0;
 		for (uint32_t u = 0; load && u < 65536; u++) {
 			uint16_t w = (uint16_t)u;
@@ -173,6 +174,7 @@ static void check_halves(void)
 			memcpy(&x, &bits, 4);
 			type_store(half[h].type, &want, 0, x);
 			wrong += isnan(x) ? !isnan(load(store(x))) : store(x) != want;
+			wrong += isnan(x) ? !isnan(round(x)) : round(x) != load(want);
 		}
 		CHECK_INT(wrong, 0);
 	}
