@@ -134,7 +134,8 @@ static void table_make(void)
 			if (!m->placed)
 				continue;
 			table_put((JitSymbol){m->placed_symbol, (const void *)m->placed});
-			table_put((JitSymbol){m->both_symbol, (const void *)m->both});
+			if (m->both)
+				table_put((JitSymbol){m->both_symbol, (const void *)m->both});
 			table_put((JitSymbol){m->listed_symbol, (const void *)m->listed});
 		}
 	qsort(table, ntable, sizeof *table, by_name);

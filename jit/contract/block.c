@@ -97,13 +97,13 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	int n = 3;
 	if (h->unpacked_a) {
 		Node *es, *ek, *base;
-		if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base))
+		if (!contract_split(c, contract_read(&c->a)->src[1], &c->m, &c->k, &es, &ek, &base))
 			return NULL;
 		Table *ts = contract_table(c, &c->m, 1, &es),
 		      *tk = contract_table(c, &c->k, 1, &ek);
 		if (!ts || !tk)
 			return NULL;
-		arg[n++] = (CallArg){c->a.value->src[0], base};
+		arg[n++] = (CallArg){contract_read(&c->a)->src[0], base};
 		arg[n++] = (CallArg){ts->buffer, table_index(c, ts, i)};
 		if (h->skips)
 			arg[2] = (CallArg){h->zeros.state, zero};

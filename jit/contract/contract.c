@@ -316,6 +316,12 @@ bool contract_source(const Operand *f, Source *s)
 	return e->op == OP_READ;
 }
 
+Node *contract_read(const Operand *f)
+{
+	Source s;
+	return contract_source(f, &s) ? s.read : NULL;
+}
+
 static const Micro *find_micro(const Contract *c, const Target *target, bool narrow)
 {
 	Source a, b;
@@ -351,11 +357,11 @@ static void ask_once(Ir *ir, Operand *f, const Operand *before, const Operand *o
 }
 
 /* False where no operand can be copied. */
-static bool pad_operands(Contract *c)
+static bool pad_operands(Contract *c, bool narrow)
 {
 	Operand a = c->a, b = c->b;
-	bool any = contract_padded(c, &c->a);
-	any |= contract_padded(c, &c->b);
+	bool any = contract_padded(c, &c->a, narrow);
+	any |= contract_padded(c, &c->b, narrow);
 	ask_once(c->ir, &c->a, &b, &c->b);
 	ask_once(c->ir, &c->b, &a, &c->a);
 	return any;
@@ -383,7 +389,7 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 			return false;
 	Node *body = reduce_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
 	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
-	    (way & TENSORISE_PADDED && !pad_operands(c)))
+	    (way & TENSORISE_PADDED && !pad_operands(c, way & TENSORISE_NARROW)))
 		return false;
 	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)

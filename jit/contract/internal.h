@@ -91,11 +91,14 @@ typedef struct Source {
 	Type from, through;
 } Source;
 bool contract_source(const Operand *f, Source *s);
+/* The element of a tensor that a plain operand is; NULL: it is none. */
+Node *contract_read(const Operand *f);
 
 /* An element of a tensor as it is? */
 bool contract_plain(const Contract *c, const Operand *f);
-/* f becomes an element of a padded copy; false: it has no padding, or can't. */
-bool contract_padded(Contract *c, Operand *f);
+/* f becomes an element of a padded copy; false: it has no padding, or can't. narrow: elements of other
+ * types than the sum's can, too. */
+bool contract_padded(Contract *c, Operand *f, bool narrow);
 /* In how many parts a copy is filled; one of them. */
 int64_t padded_copy_parts(const PaddedCopy *b);
 Stmt *padded_copy_fill(Contract *c, const PaddedCopy *b, Node *part);
@@ -116,7 +119,8 @@ int64_t contract_pitch(int64_t size, Type type, int64_t least);
 
 /* How much more edges cost than what they hold: 1 nothing. */
 double contract_padding(const Contract *c);
-/* Can the operand of M stay unpacked? b: that of N, in panels without padding? */
+/* Can the operand of M stay unpacked? b: that of N, in panels without padding? Its elements are such
+ * as the micro-kernel multiplies; a group of them of K lies together, inside or in padding as one. */
 bool contract_unpacked(Contract *c, bool b);
 /* Can both operands be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);

@@ -66,7 +66,7 @@ static int check(Contract *c, const Blocking *h, Error *err)
 	if (h->unpacked_a && !contract_unpacked(c, false))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the first operand can't stay unpacked, only a plain "
-				 "read of the sum's type without conditions can");
+				 "read of the type that is multiplied, without conditions, can");
 	if (h->unpacked_b && !contract_unpacked(c, true))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: the second operand can't stay unpacked, only a plain "

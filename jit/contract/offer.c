@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 32, PAGE = 4096, LINE = 64 };
+enum { MOST_PLANS = 40, PAGE = 4096, LINE = 64 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
@@ -121,7 +121,7 @@ static bool index_group_places(const Contract *c, const IndexGroup *s, Node *ind
 static double panel_lines(const Contract *c, Node *read)
 {
 	enum { DEEP = 64, ROWS = 16, ROOM = 2 * DEEP * ROWS };
-	int shift = type_size(read->type) == 8 ? 3 : 4; /* elements of a line */
+	int shift = 6 - __builtin_ctzll(type_size(read->type)); /* elements of a line */
 	int64_t rows = c->micro->mr < ROWS ? c->micro->mr : ROWS;
 	int64_t deep = c->k.extent < DEEP ? c->k.extent : DEEP;
 	int64_t row[ROWS], col[DEEP], seen[ROOM];
@@ -199,11 +199,11 @@ static Price price_of(Contract *c, const Target *target)
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
-	bool along = p.unpacked_a && contract_run(c, &c->k, c->a.value->src[1], 1) >= 8;
+	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
 	if (p.unpacked_a) {
-		p.lines = panel_lines(c, c->a.value);
+		p.lines = panel_lines(c, contract_read(&c->a));
 		p.line = along ? ALONG : ACROSS;
-		p.far = (along ? 1 : 2) * far_price(c, target, c->a.value);
+		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
 	}
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
 	if (p.unpacked_a > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
@@ -216,11 +216,11 @@ static Price price_of(Contract *c, const Target *target)
 static double place_price(const Price *p, const Plan *s, double nnc)
 {
 	const Contract *c = p->c;
-	double size = (double)type_size(c->p->acc), k = (double)c->k.extent;
+	const Node *read = contract_read(&c->a);
+	double size = (double)type_size(read->type), k = (double)c->k.extent;
 	double panels = count(c->m.extent, c->micro->mr), strips = count(c->n.extent, s->strip);
-	double all =
-		least(size * (double)c->m.extent * k,
-		      (double)tensor_bytes(c->a.value->src[0]) / (double)contract_points(c, &c->a));
+	double all = least(size * (double)c->m.extent * k,
+			   (double)tensor_bytes(read->src[0]) / (double)contract_points(c, &c->a));
 	double block = all * least(1, (double)s->mc / (double)c->m.extent);
 	double room = (double)p->target->l2 / 2, near = p->lines * p->line;
 	double from = FARTHER * near + (double)c->micro->mr * p->far;

@@ -82,12 +82,12 @@ static bool padded_conditions(const Contract *c, PaddedCopy *b, Operand *f, cons
 	return kept < nguard;
 }
 
-bool contract_padded(Contract *c, Operand *f)
+bool contract_padded(Contract *c, Operand *f, bool narrow)
 {
 	Ir *ir = c->ir;
+	Node *read = narrow ? contract_read(f) : contract_plain(c, f) ? f->value : NULL;
 	PaddedCopy *b = &c->padded[c->npadded];
-	const ProblemRead *r =
-		contract_plain(c, f) && f->nguard ? problem_read(c->p, f->value) : NULL;
+	const ProblemRead *r = read && f->nguard ? problem_read(c->p, read) : NULL;
 	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from, *cond;
 	Operand kept = *f;
 	int64_t size = 1;
@@ -96,7 +96,7 @@ bool contract_padded(Contract *c, Operand *f)
 	b->rank = r->rank;
 	for (int d = r->rank - 1; d >= 0; d--) {
 		Node *dim = r->dim[d];
-		int64_t most = MOST_GROWTH * tensor_size(f->value->src[0]), low = dim->lo;
+		int64_t most = MOST_GROWTH * tensor_size(read->src[0]), low = dim->lo;
 		if (dim->hi - low >= most)
 			return false;
 		b->coord[d] = tree_axis(c->t, dim->hi - low + 1);
@@ -105,16 +105,17 @@ bool contract_padded(Contract *c, Operand *f)
 		place = node_add(ir, place,
 				 node_scale(ir, node_sub(ir, dim, node_int(ir, low)), size));
 		b->pitch[d] = size;
-		size = contract_pitch(size * (dim->hi - low + 1), (Type)f->value->type, PLANE);
+		size = contract_pitch(size * (dim->hi - low + 1), (Type)read->type, PLANE);
 		if (size > most + LINE)
 			return false;
 	}
 	if (!padded_conditions(c, b, &kept, r, at, &cond) ||
 	    !problem_read_inside(c->p, r, at, cond))
 		return false;
-	b->value = buffer_read(c->t, f->value->src[0], from);
-	b->buffer = tree_buffer(c->t, SPACE_SHARED, "padded", (Type)f->value->type, size);
-	kept.value = buffer_read(c->t, b->buffer, place);
+	b->value = buffer_read(c->t, read->src[0], from);
+	b->buffer = tree_buffer(c->t, SPACE_SHARED, "padded", (Type)read->type, size);
+	Node *copied = buffer_read(c->t, b->buffer, place);
+	kept.value = node_replace(ir, f->value, 1, &read, &copied);
 	*f = kept;
 	c->npadded++;
 	return true;

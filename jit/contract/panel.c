@@ -62,17 +62,39 @@ bool contract_plain(const Contract *c, const Operand *f)
 	return f->value->op == OP_READ && f->value->type == c->p->acc;
 }
 
-bool contract_unpacked(Contract *c, bool b)
-{
-	Parted r;
-	if (c->micro->a.from || !contract_plain(c, b ? &c->b : &c->a))
-		return false;
-	return b ? split_read(c, &c->b, &c->n, &r) : split_read(c, &c->a, &c->m, &r) && r.n == 1;
-}
-
 static const PanelForm *form_of(const Contract *c, const IndexGroup *s)
 {
 	return s == &c->n ? &c->micro->b : &c->micro->a;
+}
+
+/* Does each group of elements of K lie together in A, in padding or not as one? */
+static bool groups_lie(const Contract *c, Node *read)
+{
+	int group = contract_group(c), k = c->k.naxis - 1;
+	while (k > 0 && axis_extent(c->k.axis[k]) == 1)
+		k--;
+	if (group == 1)
+		return true;
+	if (c->k.compact || axis_extent(c->k.axis[k]) % group ||
+	    affine_stride(c->ir, read->src[1], c->k.axis[k]) != 1)
+		return false;
+	for (int g = 0; g < c->a.npadded; g++)
+		if (node_has(c->a.padded[g], c->k.axis[k]))
+			return false;
+	return true;
+}
+
+bool contract_unpacked(Contract *c, bool b)
+{
+	Parted r;
+	Source s;
+	const Operand *f = b ? &c->b : &c->a;
+	if (!(b ? c->micro->both : c->micro->placed) || !contract_source(f, &s) ||
+	    (f->value != s.read && (Type)f->value->type != c->p->acc) || s.through != s.from ||
+	    type_size(s.from) != type_size(form_of(c, b ? &c->n : &c->m)->held))
+		return false;
+	return b ? split_read(c, f, &c->n, &r)
+		 : split_read(c, f, &c->m, &r) && r.n == 1 && groups_lie(c, s.read);
 }
 
 /* The packing function for an operand's type and its panels'; NULL: there is none. */

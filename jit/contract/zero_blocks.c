@@ -103,7 +103,7 @@ Stmt *zero_blocks_panel(Contract *c, const ZeroBlocks *t, Node *seq, Node *at, N
 	Parted r = {0};
 	Node *es, *ek, *base, *zero = contract_int(c, 0), *rest[2 * COUNT(r.rest)];
 	int n = 0, count = __builtin_popcountll(t->which);
-	if (!contract_split(c, c->a.value->src[1], &c->m, &c->k, &es, &ek, &base) ||
+	if (!contract_split(c, contract_read(&c->a)->src[1], &c->m, &c->k, &es, &ek, &base) ||
 	    !contract_part(c, c->a.npadded, c->a.padded, &c->m, &r))
 		return NULL;
 	for (int g = 0; g < r.n; g++)

@@ -19,6 +19,8 @@ MICRO_DECLARE(sse2)
 MICRO_DECLARE(avx2)
 MICRO_DECLARE(avx512)
 MICRO_DECLARE(neon)
+MicroPlacedFn ricci_micro_bf16_avx512bf16_placed;
+MicroListedFn ricci_micro_bf16_avx512bf16_listed;
 MicroFn ricci_micro_i8_sse2, ricci_micro_i8_avx2, ricci_micro_bf16_avx512bf16, ricci_micro_bf16_amx,
 	ricci_micro_i8i8_amx, ricci_micro_i8u8_amx, ricci_micro_u8i8_amx, ricci_micro_u8u8_amx;
 MicroStateFn ricci_tiles_enter, ricci_tiles_leave;
@@ -47,7 +49,7 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_TOUCH1(j, i)	__builtin_prefetch(c + i * ldc + j * JOIN(NAME, lanes));
 #define MICRO_TOUCH1_HALF(j, i) MICRO_TOUCH1(j, i)
 #define MICRO_TOUCH(i, x)	COLS(MICRO_TOUCH1, i)
-#define MICRO_PLACE(i, x)	const W *a##i = a + ts[i];
+#define MICRO_PLACE(i, x)	const E *a##i = (const E *)a + ts[i];
 
 /* What tiles begin with: zeros, or what stands behind b's panel. */
 #define MICRO_BEHIND(j, x) *(const U *)(b + k * JOIN(NAME, nr) + j * JOIN(NAME, lanes))
@@ -79,7 +81,10 @@ MICRO_DECLARE_BYTES(avx512vnni)
 /* Of many rows the last ones' places are read anew, as there are not enough registers: gcc 12
  * spills them to vectors', which takes a tenth of the speed. */
 #define MICRO_PLACED(i, x)                                                                         \
-	MICRO_MULTIPLY(i, i < MICRO_KEPT ? a##i[at] : (a + at)[*(const volatile int64_t *)&ts[i]])
+	MICRO_MULTIPLY(i, *(const WORD *)(i < MICRO_KEPT                                           \
+						  ? a##i + at                                      \
+						  : (const E *)a + at +                            \
+							    *(const volatile int64_t *)&ts[i]))
 enum { MICRO_KEPT = 8 };
 
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;

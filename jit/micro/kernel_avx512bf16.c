@@ -12,6 +12,7 @@
 #define NAME		      ricci_micro_bf16_avx512bf16
 #define T		      float
 #define W		      int /* two elements */
+#define E		      short
 #define GROUP		      2
 #define MULTIPLY_ADD(c, a, b) (V) _mm512_dpbf16_ps((__m512)(c), (__m512bh)(a), (__m512bh)(b))
 #include "jit/micro/kernel.inc"

@@ -69,6 +69,9 @@ enum { FMA2 = ISA_AVX2 | ISA_FMA };
 #define BIT(type) (1u << RICCI_##type)
 #define BYTES	  (BIT(I8) | BIT(U8))
 #define PAIRS(of) .a = FORM(of, RICCI_BF16, 2), .b = FORM(of, RICCI_BF16, 2)
+#define UNPACKED(fn_)                                                                              \
+	.placed_symbol = #fn_ "_placed", .placed = fn_##_placed, .listed_symbol = #fn_ "_listed",  \
+	.listed = fn_##_listed
 #define TILES                                                                                      \
 	.enter_symbol = "ricci_tiles_enter", .leave_symbol = "ricci_tiles_leave",                  \
 	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave, .whole = true
@@ -102,7 +105,8 @@ static const Micro micro[] = {
 	NARROW(ricci_micro_i8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(I8, U8)),
 	NARROW(ricci_micro_u8i8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, I8)),
 	NARROW(ricci_micro_u8u8_amx, RICCI_I32, 32, 32, ISA_AMX, 32, TILED8(U8, U8)),
-	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16))),
+	NARROW(ricci_micro_bf16_avx512bf16, RICCI_F32, 14, 32, ISA_AVX512BF16, 2, PAIRS(BIT(BF16)),
+	       UNPACKED(ricci_micro_bf16_avx512bf16)),
 	BYTE_MICROS(avx512vnni, 14, 32, ISA_AVX512VNNI),
 	NARROW(ricci_micro_i8_avx2, RICCI_I32, 6, 16, FMA2, 2, PAIRS(BYTES)),
 	NARROW(ricci_micro_i8_sse2, RICCI_I32, 4, 8, ISA_SSE2, 2, PAIRS(BYTES)),

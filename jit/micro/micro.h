@@ -16,7 +16,8 @@
  *
  * Narrow ones take panels of 8- or 16-bit elements, of which instructions add up several products
  * at once: `group` elements of K lie together, so that element (k, i) of a panel of n lanes is at
- * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. Some want
+ * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. Placed and
+ * listed ones read the first place of each group of K, whose elements follow it in A. Some want
  * calls of `enter` before and `leave` after any number of calls on the same thread. */
 enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2 }; /* bits of `add` */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
@@ -47,7 +48,8 @@ typedef struct PanelForm {
 	MicroFinishFn *finish;
 } PanelForm;
 typedef struct Micro {
-	/* the names by which generated code calls them; narrow ones have the first only */
+	/* the names by which generated code calls them; narrow ones have the first only, some
+	 * placed and listed ones */
 	const char *symbol, *placed_symbol, *both_symbol, *listed_symbol;
 	const char *enter_symbol, *leave_symbol; /* NULL: none */
 	MicroFn *fn;

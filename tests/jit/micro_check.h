@@ -94,28 +94,32 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 {
 	static const char *const name[] = {"_placed", "_both", "_listed"};
 	size_t size = type_size(m->type);
-	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD;
+	Type of_a = m->a.held, of_b = m->b.held;
+	int64_t nc = m->mr * ldc + 2 * MICRO_GUARD, group = m->a.group;
+	k = k / group * group;
 	char *a = aligned_alloc(64, (m->mr * k * size + 64) & -64),
 	     *b = aligned_alloc(64, (m->nr * k * size + 64) & -64);
 	char *c = aligned_alloc(64, (nc * size + 64) & -64);
 	double *want = calloc(nc, sizeof *want);
 	for (int64_t i = 0; i < m->mr * k; i++)
-		type_store(m->type, a, (size_t)i, (double)(i * 7 % 15 - 7));
+		type_store(of_a, a, (size_t)i, (double)(i * 7 % 15 - 7));
 	for (int64_t i = 0; i < m->nr * k; i++)
-		type_store(m->type, b, (size_t)i, (double)(i * 5 % 13 - 6));
+		type_store(of_b, b, (size_t)i, (double)(i * 5 % 13 - 6));
 	for (int64_t i = 0; i < nc; i++)
 		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
 	int64_t ts[64], tk[MICRO_DEPTH + 1], wrong = 0;
 	for (int64_t i = 0; i < m->mr; i++) /* rows in another order: still inside a */
-		ts[i] = m->mr - 1 - i;
+		ts[i] = group * (m->mr - 1 - i);
 	for (int64_t p = 0; p < k; p++)
-		tk[p] = m->mr * (k - 1 - p);
+		tk[p] = m->mr * (k - group - p / group * group) + p % group;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++) {
 			double sum = add & MICRO_ADD_UP ? want[MICRO_EDGE + i * ldc + j] : 0;
 			for (int64_t p = 0; p < k; p++)
-				sum += type_load(m->type, a, (size_t)(ts[i] + tk[p])) *
-				       type_load(m->type, b, (size_t)(p * m->nr + j));
+				sum += type_load(of_a, a, (size_t)(ts[i] + tk[p])) *
+				       type_load(of_b, b,
+						 (size_t)(p / group * group * m->nr + j * group +
+							  p % group));
 			want[MICRO_EDGE + i * ldc + j] = sum;
 		}
 	int64_t tb[MICRO_DEPTH + 1];
@@ -163,6 +167,8 @@ static void micro_check(const Micro *m)
 		}
 	for (int way = 0; m->placed && way < 4 * MICRO_PLACES; way++) {
 		int place = way % MICRO_PLACES, add = way / MICRO_PLACES;
+		if (place == MICRO_BOTH && !m->both)
+			continue;
 		for (int64_t k = 0; k < MICRO_DEPTH; k += k < 6 ? 1 : 13)
 			micro_check_in_place(m, m->mr, m->nr, k, m->nr + 5, place, add);
 		for (int64_t rows = 1; rows <= m->mr; rows++)

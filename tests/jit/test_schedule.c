@@ -351,7 +351,8 @@ static void check_blocks(const char *backend, int wanted)
 		if (strstr(t->text, "exp")) /* one of its operands is no tensor */
 			check_misfit(t, "tensorise 0; unpacked 1",
 				     "schedule: the first operand can't stay unpacked, only a "
-				     "plain read of the sum's type without conditions can");
+				     "plain read of the type that is multiplied, without "
+				     "conditions, can");
 		if (strstr(t->text, "exp"))
 			check_misfit(t, "tensorise 1; unpacked 2",
 				     "schedule: the second operand can't stay unpacked, only a "
