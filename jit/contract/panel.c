@@ -67,7 +67,7 @@ static const PanelForm *form_of(const Contract *c, const IndexGroup *s)
 	return s == &c->n ? &c->micro->b : &c->micro->a;
 }
 
-/* Does each group of elements of K lie together in A, in padding or not as one? */
+/* Does each group of elements of K lie together in A, in padding or not, listed or not as one? */
 static bool groups_lie(const Contract *c, Node *read)
 {
 	int group = contract_group(c), k = c->k.naxis - 1;
@@ -75,11 +75,14 @@ static bool groups_lie(const Contract *c, Node *read)
 		k--;
 	if (group == 1)
 		return true;
-	if (c->k.compact || axis_extent(c->k.axis[k]) % group ||
+	if (axis_extent(c->k.axis[k]) % group ||
 	    affine_stride(c->ir, read->src[1], c->k.axis[k]) != 1)
 		return false;
 	for (int g = 0; g < c->a.npadded; g++)
 		if (node_has(c->a.padded[g], c->k.axis[k]))
+			return false;
+	for (int g = 0; g < c->nchoice; g++)
+		if (node_has(c->choice[g], c->k.axis[k]))
 			return false;
 	return true;
 }

@@ -1,5 +1,6 @@
 /* test_schedule.c - schedules as text, schedules that do not fit, and random ones: whatever the
  * order and the splits, the numbers stay. */
+#include "jit/micro/micro.h"
 #include "tests/jit/lower_harness.h"
 
 static void check_text(const char *text)
@@ -295,10 +296,42 @@ static const Case contractions[] = {
 	{"D[b,c,y,x] += G[b,k,y,x]*W[k,c]; "
 	 "Y[b,c,y,x] = D[b,c,y,x]*S[c] + T[b,12-x] + V[y*13+x/2] + N[x]",
 	 "G=3x9x4x13 W=9x20 S=20 T=3x13 V=64 N=13"},
+	/* windows of matrices over an edge, pairs along K together: elements of K are chosen in pairs */
+	{"Y[b,k,p,q,i,j] += 0 <= p-r && p-r <= 3 && 0 <= q-s && q-s <= 3 ? "
+	 "f32(X[b,c,p-r,q-s,i,t])*f32(bf16(W[c,k,r,s,j,t])) : 0 where p<6, q<6",
+	 "X=24x2x4x4x4x4:bf16 W=2x24x3x3x4x4"},
 	/* groups, written as quotients and remainders */
 	{"Y[b,k,p] += X[b,k/5*7+c,p]*W[k,c] where k<15", "X=2x21x33 W=15x7"},
 	{"Y[b,p,k] += X[b,c,k%6,p/4]*W[k/6,p%4,c] where p<20, k<18", "X=2x9x6x5 W=3x4x9"},
 };
+
+/* Zero blocks are skipped in one of the ways to read each case, in the first two of `rest`. */
+static void check_trims_of(const char *backend, const Case *windows, int n, int way, int wanted)
+{
+	static const char *const rest[] = {"; unpacked 1", "; unpacked 1; block 0 28; block 2 7",
+					   "; unpacked 2", ""};
+	Trial *list = NULL;
+	for (int k = 0; k < n; k++)
+		list = harness_trials(&windows[k], false, list);
+	for (Trial *t = list; t; t = t->next) {
+		int trims = 0;
+		int ways = way & TENSORISE_NARROW ? 4 : 2 * COUNT(rest); /* B is packed */
+		for (t->noffer = 0; t->noffer < ways; t->noffer++) {
+			char text[80];
+			Error err = {0};
+			Schedule *s = &t->offer[t->noffer];
+			snprintf(text, sizeof text, "tensorise %d%s", way + t->noffer % 2,
+				 rest[t->noffer / 2]);
+			CHECK(!schedule_parse(text, s, &err));
+			Kernel *k = kernel_lower(&t->task, s, backend_find(backend), target_host(),
+						 &err);
+			trims += k && strstr(k->source, " ricci_zero_blocks(tab");
+			kernel_unref(k);
+		}
+		CHECK_INT(trims, wanted);
+	}
+	harness_check(list, backend_find(backend), 100);
+}
 
 /* Windows over an edge across lines of at least as many places as panels have rows, in both
  * readings, as M and as N: panels of M in place list what they meet inside. */
@@ -313,28 +346,18 @@ static void check_trims(const char *backend)
 		{"Y[k,p,q,o] += (X[c,p+r-1,q+s-1,o] else 0)*W[k,c,r,s] where p<5, q<3, o<16",
 		 "X=6x5x3x16:f64 W=35x6x3x3:f64"},
 	};
-	static const char *const rest[] = {"; unpacked 1", "; unpacked 1; block 0 28; block 2 7",
-					   "; unpacked 2", ""};
-	Trial *list = NULL;
-	for (int k = 0; k < COUNT(windows); k++)
-		list = harness_trials(&windows[k], false, list);
-	for (Trial *t = list; t; t = t->next) {
-		int trims = 0;
-		for (t->noffer = 0; t->noffer < 2 * COUNT(rest); t->noffer++) {
-			char text[80];
-			Error err = {0};
-			Schedule *s = &t->offer[t->noffer];
-			snprintf(text, sizeof text, "tensorise %d%s",
-				 TENSORISE_PADDED + t->noffer % 2, rest[t->noffer / 2]);
-			CHECK(!schedule_parse(text, s, &err));
-			Kernel *k = kernel_lower(&t->task, s, backend_find(backend), target_host(),
-						 &err);
-			trims += k && strstr(k->source, " ricci_zero_blocks(tab");
-			kernel_unref(k);
-		}
-		CHECK_INT(trims, 2); /* the first two of `rest`, one of the ways */
-	}
-	harness_check(list, backend_find(backend), 100);
+	/* pairs along K together in memory */
+	static const Case pairs[] = {
+		{"Y[p,q,k] += (X[p+2*r-2,q,c] else 0)*W[k,r,c] where p<4, q<30",
+		 "X=4x30x20:bf16 W=33x3x20:bf16"},
+		{"Y[p,i,q,k] += 0 <= p+2*r-2 && p+2*r-2 < 4 ? "
+		 "f32(X[c,p+2*r-2,i,q,t])*f32(W[k,r,c,t]) : 0 where p<4",
+		 "X=2x4x3x7x6:bf16 W=33x3x2x6:bf16"},
+	};
+	const Micro *micro = micro_pick_narrow(target_host(), RICCI_F32, RICCI_BF16, RICCI_BF16);
+	check_trims_of(backend, windows, COUNT(windows), TENSORISE_PADDED, 2);
+	check_trims_of(backend, pairs, COUNT(pairs), TENSORISE_PADDED | TENSORISE_NARROW,
+		       micro && micro->listed ? 2 : 0);
 }
 
 /* Any block sizes, either operand as M, K in any pieces, panels shared, A unpacked where that can be:
@@ -375,6 +398,9 @@ static void check_blocks(const char *backend, int wanted)
 			schedule_add(s, STEP_TENSORISE, 0, (t->noffer & 1) | TENSORISE_PADDED);
 			if (t->noffer & 2 || !fits(t, s))
 				s->step[0].arg &= ~TENSORISE_PADDED;
+			s->step[0].arg |= t->noffer & 4 ? TENSORISE_NARROW : 0;
+			if (!fits(t, s))
+				s->step[0].arg &= ~TENSORISE_NARROW;
 			s->step[0].arg |= TENSORISE_TRANSPOSED;
 			if (harness_random() < 0.4 || !fits(t, s))
 				s->step[0].arg &= ~TENSORISE_TRANSPOSED;
