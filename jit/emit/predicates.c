@@ -224,8 +224,21 @@ static void store_own(Lanes *v, const Stmt *s)
 	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s->red, s->buffer->u.s, x));
 }
 
+/* Is n zero in lanes that are no iteration? Loads are, and what is made of them alone. */
+static bool is_zero_outside(const Lanes *v, Node *n)
+{
+	if (n->op == OP_READ)
+		return is_loaded(v, n);
+	if (n->op == OP_CONST)
+		return n->u.f == 0;
+	if (n->op == OP_SELECT)
+		return is_zero_outside(v, n->src[1]) && is_zero_outside(v, n->src[2]);
+	return (n->op == OP_MUL || n->op == OP_ADD || n->op == OP_SUB) &&
+	       is_zero_outside(v, n->src[0]) && is_zero_outside(v, n->src[1]);
+}
+
 /* place red= x where the mask (NULL: everywhere) holds. Tiles have room for whole vectors: some
- * processors take long to store parts. */
+ * processors take long to store parts, and to load what was stored so. */
 static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mask)
 {
 	Arena *m = &v->e->ir->arena;
@@ -233,7 +246,7 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 	bool tile = tree_find(v->e->tree, s->buffer)->space == SPACE_LOCAL;
 	const char *old = tile ? arena_printf(m, "rk_load_all(&%s)", place) : NULL;
 	x = combined(v, s->red, old, x);
-	if (mask && tile)
+	if (mask && tile && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
 		x = arena_printf(m, "rk_pick(%s, %s, %s)", mask, x, old);
 	if (mask && !tile)
 		emit_line(v->e, "rk_store(&%s, %s, %s);", place, x, mask);

@@ -39,6 +39,11 @@ static const Case masked[] = {
 	 "X=2x3x14x14 G=2x3x7x7"},
 	{"D[c,r,s] max= (X[m,c,p+r-1,q+s-1] else -inf)*G[m,c,p,q] where r<3, s<3",
 	 "X=2x4x9x9 G=2x4x9x9"},
+	/* lanes behind the last one add zero, or have to be left out */
+	{"D[c,r,s] += G[m,c,p,q]*(X[m,c,p+r-1,q+s-1] else 0) where r<3, s<3",
+	 "X=2x4x5x5 G=2x4x5x5"},
+	{"D[c,r,s] += G[m,c,p,q] + (X[m,c,p+r-1,q+s-1] else 1) - 2.0 where r<3, s<3",
+	 "X=2x4x5x5 G=2x4x5x5"},
 	/* lanes compare values */
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0) < W[r,s] ? (X[p+r-1,q+s-1] else 1) : W[r,s] "
 	 "where p<8, q<20",
