@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PLANS = 40, PAGE = 4096, LINE = 64 };
+/* Each way with as much unpacked as it may be (0, 1, 2), and variants of the best. */
+enum { VARIANTS = 3, MOST_PLANS = 3 * TENSORISE_WAYS + VARIANTS, PAGE = 4096, LINE = 64 };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
