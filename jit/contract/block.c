@@ -11,8 +11,7 @@ static Node *panel_start(Contract *c, Node *panel)
 {
 	/* Rows are multiplied in pairs, tile registers whole. */
 	int64_t unit = c->micro->whole ? c->micro->mr : 2, extent = c->m.extent;
-	int64_t units = (extent + unit - 1) / unit,
-		count = (extent + c->micro->mr - 1) / c->micro->mr;
+	int64_t units = (extent + unit - 1) / unit, count = (extent + c->mr - 1) / c->mr;
 	Node *u = node_floordiv(c->ir, node_scale(c->ir, panel, units), count);
 	Node *start = node_scale(c->ir, u, unit);
 	return extent % unit ? contract_least(c, start, contract_int(c, extent)) : start;
@@ -28,7 +27,7 @@ static Node *block_start(Contract *c, Node *block, int64_t nblock, int64_t exten
 void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *top, Node *rows)
 {
 	Ir *ir = c->ir;
-	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	int64_t mr = c->mr, nr = c->micro->nr;
 	Node *one = contract_int(c, 1), *m1 = node_add(ir, m, one), *n1 = node_add(ir, n, one);
 	h->first = block_start(c, m, h->nmc, c->m.extent, mr);
 	h->npanel = node_sub(ir, block_start(c, m1, h->nmc, c->m.extent, mr), h->first);
@@ -87,7 +86,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 			   Node *add)
 {
 	Ir *ir = c->ir;
-	int64_t mr = c->micro->mr, nr = c->micro->nr;
+	int64_t mr = c->mr, nr = c->micro->nr;
 	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
 	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_add(ir, h->b_at,
@@ -137,7 +136,7 @@ static Node *panels(Contract *c, Node *e, int64_t size)
 Stmt *block_pack_a(Contract *c, const Blocking *h)
 {
 	Ir *ir = c->ir;
-	int64_t mr = c->micro->mr;
+	int64_t mr = c->mr;
 	Node *ip = tree_axis(c->t, h->mc / mr);
 	Node *place = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep));
 	Stmt *pack = contract_pack(c, &c->a, &c->m, h->a, panel_row(c, h, ip), place, mr,
@@ -162,7 +161,7 @@ Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols)
 Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 {
 	Ir *ir = c->ir;
-	Node *ip = tree_axis(c->t, h->mc / c->micro->mr);
+	Node *ip = tree_axis(c->t, h->mc / c->mr);
 	Node *jp = tree_axis(c->t, h->strip / c->micro->nr);
 	Node *js = tree_axis(c->t, (h->nc + h->strip - 1) / h->strip);
 	Node *from = node_scale(ir, js, h->strip);

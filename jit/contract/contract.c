@@ -405,6 +405,7 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 		swap_operands(c);
 		c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	}
+	c->mr = c->micro ? c->micro->mr : 0;
 	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }
 

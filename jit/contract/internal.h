@@ -11,6 +11,8 @@
 #define CONTRACT_MAX_TABLES 64
 #define CONTRACT_MAX_COPIES 2 /* one of each operand */
 
+enum { PAGE = 4096, LINE = 64 }; /* bytes */
+
 /* Indices of one role, run through as one long index. */
 typedef struct IndexGroup {
 	int naxis;
@@ -61,6 +63,7 @@ typedef struct Contract {
 	Ir *ir;
 	Tree *t;
 	const Micro *micro;
+	int64_t mr;   /* rows of a panel of M, at most: see contract_rows */
 	Operand a, b; /* of M and of N */
 	IndexGroup m, n, k, batch;
 	int npadded, ntransposed;
@@ -122,6 +125,11 @@ double contract_padding(const Contract *c);
 /* Can the operand of M stay unpacked? b: that of N, in panels without padding? Its elements are such
  * as the micro-kernel multiplies; a group of them of K lies together, inside or in padding as one. */
 bool contract_unpacked(Contract *c, bool b);
+/* How high panels of M are: as the micro-kernel; lower where A is unpacked and its rows meet in L1. */
+void contract_rows(Contract *c, const Target *target, bool unpacked_a);
+/* The places of the group's first n elements, relative to the first; false: it varies. */
+bool contract_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n,
+		     int64_t *place);
 /* Can both operands be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);
 

@@ -11,13 +11,12 @@
  * order of K and stores. */
 #include "jit/contract/internal.h"
 
-enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15, LINE = 64 };
+enum { WANTED_SLICES = 8, MOST_WHOLE = 1 << 15 };
 static const double MOST_SPLIT = 1 << 25; /* elements of all pieces' sums */
 
-static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
+static int read_steps(const Schedule *s, Contract *c, Blocking *h, const Target *target, Error *err)
 {
 	int64_t *block[4] = {&h->mc, &h->nc, &h->kc, &h->strip};
-	const int64_t unit[4] = {c->micro->mr, c->micro->nr, contract_group(c), c->micro->nr};
 	const int64_t extent[4] = {c->m.extent, c->n.extent, c->k.extent, c->n.extent};
 	h->pieces = 1;
 	for (int k = 0; k < 4; k++)
@@ -39,6 +38,8 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, Error *err)
 					 "schedule: step %d does not fit a tensorised contraction",
 					 k + 1);
 	}
+	contract_rows(c, target, h->unpacked_a);
+	const int64_t unit[4] = {c->mr, c->micro->nr, contract_group(c), c->micro->nr};
 	for (int k = 0; k < 4; k++) {
 		int64_t most = (extent[k] + unit[k] - 1) / unit[k] * unit[k];
 		*block[k] = (*block[k] + unit[k] - 1) / unit[k] * unit[k];
@@ -399,7 +400,7 @@ static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: narrow panels need operands that are plain reads under "
 				 "affine conditions");
-	if (read_steps(s, c, h, err) || check(c, h, err))
+	if (read_steps(s, c, h, target, err) || check(c, h, err))
 		return err->code;
 	set_groups(c, h);
 	panel_buffers(c, h);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Each way with as much unpacked as it may be (0, 1, 2), and variants of the best. */
-enum { VARIANTS = 3, MOST_PLANS = 3 * TENSORISE_WAYS + VARIANTS, PAGE = 4096, LINE = 64 };
+enum { VARIANTS = 3, MOST_PLANS = 3 * TENSORISE_WAYS + VARIANTS };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
 /* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
@@ -40,7 +40,7 @@ typedef struct Plan {
 
 /* What the model knows of a contraction in one of its two readings. */
 typedef struct Price {
-	const Contract *c;
+	Contract *c;
 	const Target *target;
 	int unpacked_a, share;	     /* the most of it that is possible */
 	bool piece;		     /* of another tree: one part, no phases */
@@ -100,35 +100,17 @@ static bool crowded(const Contract *c, const Target *target, Node *read)
 	return apart && rows > (int64_t)target->l1 / apart;
 }
 
-/* Places of the group's first n elements, relative to the first; false: it varies. */
-static bool index_group_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n,
-			       int64_t *place)
-{
-	int64_t below = 1;
-	memset(place, 0, (size_t)n * sizeof *place);
-	for (int k = s->naxis - 1; k >= 0; k--) {
-		int64_t end = below * axis_extent(s->axis[k]);
-		int64_t stride = affine_stride(c->ir, index, s->axis[k]);
-		if (stride == INT64_MIN)
-			return false;
-		for (int64_t i = below; i < n && i < end; i++)
-			place[i] = place[i - below] + stride;
-		below = end;
-	}
-	return true;
-}
-
 /* How many lines of the cache hold a panel of A, for an element of K. */
 static double panel_lines(const Contract *c, Node *read)
 {
 	enum { DEEP = 64, ROWS = 16, ROOM = 2 * DEEP * ROWS };
 	int shift = 6 - __builtin_ctzll(type_size(read->type)); /* elements of a line */
-	int64_t rows = c->micro->mr < ROWS ? c->micro->mr : ROWS;
+	int64_t rows = c->mr < ROWS ? c->mr : ROWS;
 	int64_t deep = c->k.extent < DEEP ? c->k.extent : DEEP;
 	int64_t row[ROWS], col[DEEP], seen[ROOM];
 	int found = 0;
-	if (!index_group_places(c, &c->m, read->src[1], rows, row) ||
-	    !index_group_places(c, &c->k, read->src[1], deep, col))
+	if (!contract_places(c, &c->m, read->src[1], rows, row) ||
+	    !contract_places(c, &c->k, read->src[1], deep, col))
 		return (double)rows;
 	for (int x = 0; x < ROOM; x++)
 		seen[x] = INT64_MIN;
@@ -202,6 +184,7 @@ static Price price_of(Contract *c, const Target *target)
 		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
 	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
 	if (p.unpacked_a) {
+		contract_rows(c, target, true);
 		p.lines = panel_lines(c, contract_read(&c->a));
 		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
@@ -219,12 +202,12 @@ static double place_price(const Price *p, const Plan *s, double nnc)
 	const Contract *c = p->c;
 	const Node *read = contract_read(&c->a);
 	double size = (double)type_size(read->type), k = (double)c->k.extent;
-	double panels = count(c->m.extent, c->micro->mr), strips = count(c->n.extent, s->strip);
+	double panels = count(c->m.extent, c->mr), strips = count(c->n.extent, s->strip);
 	double all = least(size * (double)c->m.extent * k,
 			   (double)tensor_bytes(read->src[0]) / (double)contract_points(c, &c->a));
 	double block = all * least(1, (double)s->mc / (double)c->m.extent);
 	double room = (double)p->target->l2 / 2, near = p->lines * p->line;
-	double from = FARTHER * near + (double)c->micro->mr * p->far;
+	double from = FARTHER * near + (double)c->mr * p->far;
 	double sum =
 		nnc * (all < room ? near : from) + (strips - nnc) * (block < room ? near : from);
 	if (p->lines * (double)s->kc * LINE > (double)p->target->l1 / 2)
@@ -240,12 +223,11 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
 	double times_a = s->share & 1 ? 1 : nnc, times_b = s->share & 2 ? 1 : nmc;
 	double packed = s->unpacked_a < 2 ? 1 : p->apart;
-	double pack_a = p->pack_a + CALL / (double)(c->micro->mr * s->kc);
+	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
 	if (s->unpacked_a > 1)
-		sum += count(c->m.extent, c->micro->mr) * n * k * (0.1 + p->far_b) +
-		       nmc * n * k * FAR;
+		sum += count(c->m.extent, c->mr) * n * k * (0.1 + p->far_b) + nmc * n * k * FAR;
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block. */
 	sum += (s->share & 1 ? nnc * m * k * FAR : 0) + (s->share & 2 ? nmc * n * k * FAR : 0);
@@ -264,7 +246,7 @@ static double plan_price(const Price *p, const Plan *s)
 	bool whole = c->micro->whole;
 	double rows = nmc * (double)round_up(c->m.extent / (int64_t)nmc, whole ? c->micro->mr : 2);
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
-	double tiles = count(c->m.extent, c->micro->mr) * count(c->n.extent, c->micro->nr);
+	double tiles = count(c->m.extent, c->mr) * count(c->n.extent, c->micro->nr);
 	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
 	sum = sum * (s->unpacked_a ? PLACED : 1) * (s->unpacked_a == 1 ? 1 - p->skipped : 1);
 	sum += tiles * nkc * 40;
@@ -332,8 +314,9 @@ static int64_t smaller(int64_t block, int64_t extent)
 /* The cheapest plan whose A is packed or unpacked. */
 static Plan plan_best(const Price *p, int way, int unpacked_a)
 {
-	const Contract *c = p->c;
-	int64_t mr = c->micro->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
+	Contract *c = p->c;
+	contract_rows(c, p->target, unpacked_a);
+	int64_t mr = c->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
 	int64_t most =
 		c->k.compact || p->piece ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .unpacked_a = unpacked_a};

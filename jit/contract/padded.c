@@ -8,7 +8,7 @@
  * element of the copy is one value; nothing is read where its conditions do not hold. */
 #include "jit/contract/internal.h"
 
-enum { ROWS_BYTES = 1 << 14, LINE = 64, PLANE = 1 << 10 };
+enum { ROWS_BYTES = 1 << 14, PLANE = 1 << 10 };
 /* How many times as large as the tensor the copy may be. */
 static const int64_t MOST_GROWTH = 4;
 

@@ -7,6 +7,8 @@
 #include "jit/contract/internal.h"
 #include "jit/symbols.h"
 
+#include <string.h>
+
 static const double MOST_SHARED = 1 << 25; /* elements */
 
 /* cond as e >= 0, one or two of them; 0 when it is none such. */
@@ -60,6 +62,46 @@ Node *contract_rest(Contract *c, int n, Node *const *rest)
 bool contract_plain(const Contract *c, const Operand *f)
 {
 	return f->value->op == OP_READ && f->value->type == c->p->acc;
+}
+
+bool contract_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n, int64_t *place)
+{
+	int64_t below = 1;
+	memset(place, 0, (size_t)n * sizeof *place);
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		int64_t end = below * axis_extent(s->axis[k]);
+		int64_t stride = affine_stride(c->ir, index, s->axis[k]);
+		if (stride == INT64_MIN)
+			return false;
+		for (int64_t i = below; i < n && i < end; i++)
+			place[i] = place[i - below] + stride;
+		below = end;
+	}
+	return true;
+}
+
+/* Rows whose lines are so far apart that they meet in one set of L1, more of them than it has ways,
+ * drive each other out before the next element of K has used them. */
+void contract_rows(Contract *c, const Target *target, bool unpacked_a)
+{
+	enum { SETS = PAGE / LINE, ROWS = 32 };
+	const Node *read = unpacked_a ? contract_read(&c->a) : NULL;
+	int64_t place[ROWS], used[SETS] = {0};
+	int64_t ways = (int64_t)target->l1 / PAGE, rows = 0;
+	c->mr = c->micro->mr;
+	if (!read || c->micro->whole || c->mr > ROWS ||
+	    !contract_places(c, &c->m, read->src[1], c->mr, place))
+		return;
+	int64_t size = (int64_t)type_size(read->type);
+	for (; rows < c->mr; rows++) {
+		int64_t line = place[rows] * size / LINE, first = rows;
+		while (first > 0 && place[first - 1] * size / LINE == line)
+			first--;
+		int64_t *set = &used[(line % SETS + SETS) % SETS];
+		if (first == rows && ++*set > ways)
+			break;
+	}
+	c->mr = rows < 4 ? 4 : rows / 2 * 2;
 }
 
 static const PanelForm *form_of(const Contract *c, const IndexGroup *s)

@@ -26,7 +26,7 @@ static Node *sole_axis(const Contract *c, const IndexGroup *s, Node *e, int64_t 
 /* Of a line of `size` rows those that panels hold which lie within it, on average. */
 static double within(const Contract *c, int64_t size)
 {
-	int64_t mr = c->micro->mr;
+	int64_t mr = c->mr;
 	return size % mr == 0 ? 1 : size < mr ? 0 : (double)(size - mr) / (double)size;
 }
 

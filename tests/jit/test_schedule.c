@@ -97,6 +97,7 @@ static Schedule random_schedule(int n)
 static const Case cases[] = {
 	{"Y[i,j] = A[j,i] + B[i]", "A=33x17 B=17"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x19 B=19x23"},
+	{"Y[i,j] += A[i,k]*B[1024*j+k] where j<26, k<20", "A=9x20 B=25620"}, /* pages apart */
 	{"Y[n,c,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0)*W[c,r,s] where p<5, q<6",
 	 "X=2x3x9x11 W=3x3x3"},
 	{"Y[i,p] max= (X[i,2*p+r-1] else -1e9) where p<11, r<3", "X=7x20"},

@@ -123,6 +123,13 @@ static const Kept kept[] = {
 	 "tensorise 0; block 0 32; block 1 32; block 2 64; block 3 32; rfactor 2; share 3"},
 };
 
+/* With micro-kernels of more rows than L1 has ways. */
+static const Kept kept_wide[] = {
+	{"panels of eight rows, where all rows meet in one set of L1",
+	 {"C[i,j] += A[i,k]*B[j,k]", "A=16x1024 B=112x1024"},
+	 "tensorise 1; block 0 112; block 1 32; block 2 512; block 3 32; unpacked 1"},
+};
+
 /* Several equations in one kernel that runs row by row. */
 static const Kept kept_rows[] = {
 	{"rows: contractions as pieces",
@@ -142,9 +149,11 @@ static Target target_kept(void)
 			.l3 = 16 << 20};
 }
 
-static void print_kept(Text *out, const Kept *k, const Trial *t)
+static void print_kept(Text *out, const Kept *k, const Trial *t, unsigned more)
 {
 	Target target = target_kept();
+	target.isa |= more;
+	target.vector_bytes = more & ISA_AVX512 ? 64 : target.vector_bytes;
 	Error err = {0};
 	Schedule s;
 	if (k->schedule)
@@ -162,9 +171,12 @@ static void print_kept(Text *out, const Kept *k, const Trial *t)
 static void print_all(Text *out)
 {
 	for (int k = 0; k < COUNT(kept); k++)
-		print_kept(out, &kept[k], harness_trials(&kept[k].of, true, NULL));
+		print_kept(out, &kept[k], harness_trials(&kept[k].of, true, NULL), 0);
+	for (int k = 0; k < COUNT(kept_wide); k++)
+		print_kept(out, &kept_wide[k], harness_trials(&kept_wide[k].of, true, NULL),
+			   ISA_AVX512);
 	for (int k = 0; k < COUNT(kept_rows); k++)
-		print_kept(out, &kept_rows[k], harness_rows(&kept_rows[k].of));
+		print_kept(out, &kept_rows[k], harness_rows(&kept_rows[k].of), 0);
 }
 
 static void check_kept(const char *path)
