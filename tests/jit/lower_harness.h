@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define HARNESS_MAX_OPERANDS 8
-#define HARNESS_OFFERS	     12
+#define HARNESS_MOST	     12 /* of those that the library offers */
+#define HARNESS_OFFERS	     20
 
 typedef struct Case {
 	const char *text, *operands; /* "A=3x4:f32 B=5" */
@@ -144,6 +145,36 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 	t->magnitude[t->nout++] = magnitude;
 }
 
+/* All direct nests that there are for the task. */
+static int harness_variants(Ir *ir, const Task *t, Schedule *all)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = 0;
+	if (t->sub.rows)
+		n = rows_offers(ir, &t->sub, target_host(), false, NEST_OFFERS, all);
+	else if (problem_init(p, &tree, &t->sub) == 0)
+		for (; n < NEST_OFFERS; n++)
+			nest_offer(p, target_host(), n, &all[n]);
+	IR_LEAVE(ir);
+	return n;
+}
+
+/* Adds those that are not offered because they cost too much: they must be right, too. */
+static void harness_nests(Trial *t)
+{
+	Ir ir;
+	Schedule all[NEST_OFFERS];
+	ir_init(&ir);
+	int n = harness_variants(&ir, &t->task, all);
+	ir_free(&ir);
+	for (int k = 0; k < n && t->noffer < HARNESS_OFFERS; k++) {
+		t->offer[t->noffer] = all[k];
+		t->noffer += schedule_is_new(t->offer, t->noffer);
+	}
+}
+
 /* The trial of one subgraph, whose inputs are known already. */
 static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known *known,
 			    int *nknown)
@@ -161,7 +192,7 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 	for (int m = 0; m < sub->nmember; m++)
 		if (sub->stored[m])
 			harness_output(t, sub->member[m], known, nknown);
-	t->noffer = schedule_offers(&t->task, target_host(), HARNESS_OFFERS, t->offer);
+	t->noffer = schedule_offers(&t->task, target_host(), HARNESS_MOST, t->offer);
 	CHECK(t->noffer > 0);
 	const ScheduleStep *first = &t->offer[0].step[0];
 	bool panels =
@@ -171,6 +202,7 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 		*s = t->offer[0];
 		schedule_insert(s, t->task.sub.rows ? 1 : s->n, STEP_STREAM, 0, 1);
 	}
+	harness_nests(t);
 	return t;
 }
 
