@@ -39,7 +39,7 @@ typedef struct Access {
 		stride; /* along each; 0: it has no part in the index; 1, too, where remainders of it have */
 	double times; /* that the innermost body runs */
 	bool stores;
-	int places; /* so many, which lie apart by constants from `low` to `high` */
+	int places; /* so many, which differ by constants from `low` to `high` */
 	int64_t low, high;
 } Access;
 
