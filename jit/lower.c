@@ -52,14 +52,19 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 	if (caps->predicates)
 		lower_predicates(t, t->root, target);
 	tree_check(t, "predicates");
+	if (caps->predicates)
+		lower_registers(t, t->root, target);
+	tree_check(t, "registers");
 	split_loops(t, t->root, SPLIT_CONDITIONS, width);
 	tree_check(t, "splitting at conditions");
 }
 
 /* The tree behind all passes; NULL on error. */
-static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *spelt,
 		       const Target *target, Error *err)
 {
+	Capabilities own = *spelt, *caps = &own;
+	own.predicates &= predicates_most(target) > 0;
 	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;

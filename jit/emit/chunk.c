@@ -19,15 +19,6 @@ int chunk_kind(Type t)
 
 /* ---- calls ---- */
 
-void chunk_declare(Emit *e, const char *text)
-{
-	for (int k = 0; k < e->ncall; k++)
-		if (strcmp(e->call[k], text) == 0)
-			return;
-	if (e->ncall < EMIT_MAX_CALLS)
-		e->call[e->ncall++] = text;
-}
-
 /* The arguments of operands and their declaration, both starting with a comma. */
 void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const char **types)
 {
@@ -43,8 +34,8 @@ void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, c
 {
 	const char *args, *types;
 	chunk_operands(v, n, o, &args, &types);
-	chunk_declare(v->e, arena_printf(v->m, "void ricci_v_%s(int64_t, %s *%s);", name,
-					 chunk_type[kind], types));
+	emit_declare(v->e, arena_printf(v->m, "void ricci_v_%s(int64_t, %s *%s);", name,
+					chunk_type[kind], types));
 	emit_line(v->e, "ricci_v_%s(%s, %s%s);", name, v->count, dst, args);
 }
 
@@ -157,7 +148,7 @@ static Operand gather(Vector *v, Node *n, const char *want)
 		return plain(v, n, want);
 	Operand out = target(v, kind, want);
 	const char *t = chunk_name[kind], *c = chunk_type[kind];
-	chunk_declare(
+	emit_declare(
 		v->e,
 		arena_printf(v->m,
 			     "void ricci_gather_%s(int64_t, %s *, const %s *, const int64_t *);", t,
@@ -220,9 +211,9 @@ static Operand cast_of(Vector *v, Node *n, const char *want)
 		return plain(v, n, want);
 	Operand out = target(v, CHUNK_F32, want);
 	const char *name = arena_printf(v->m, "f32_of_%s", type_name(from));
-	chunk_declare(v->e,
-		      arena_printf(v->m, "void ricci_v_%s(int64_t, float *, const %s *, int64_t);",
-				   name, dialect_ctype[from]));
+	emit_declare(v->e,
+		     arena_printf(v->m, "void ricci_v_%s(int64_t, float *, const %s *, int64_t);",
+				  name, dialect_ctype[from]));
 	emit_line(v->e, "ricci_v_%s(%s, %s, %s, %lldL);", name, v->count, out.at, in.at,
 		  (long long)in.stride);
 	return out;

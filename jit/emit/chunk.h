@@ -31,7 +31,6 @@ typedef struct Vector {
 
 extern const char *const chunk_name[CHUNK_KINDS], *const chunk_type[CHUNK_KINDS];
 
-void chunk_declare(Emit *e, const char *text);
 void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const char **types);
 void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o);
 Operand chunk_temp(Vector *v, int kind);

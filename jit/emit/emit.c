@@ -29,6 +29,15 @@ void emit_line(Emit *e, const char *fmt, ...)
 	text_add(t, "\n");
 }
 
+void emit_declare(Emit *e, const char *text)
+{
+	for (int k = 0; k < e->ncall; k++)
+		if (strcmp(e->call[k], text) == 0)
+			return;
+	if (e->ncall < EMIT_MAX_CALLS)
+		e->call[e->ncall++] = text;
+}
+
 static void forget_changing(Emit *e)
 {
 	for (int d = 0; d <= e->depth; d++)
@@ -246,9 +255,11 @@ static void alloc(Emit *e, const Stmt *s)
 {
 	Node *b = s->buffer;
 	const Buffer *info = tree_find(e->tree, b);
-	if (!info || info->space != SPACE_LOCAL)
+	if (!info || (info->space != SPACE_LOCAL && info->space != SPACE_LANES))
 		return;
-	if (tensor_size(b) == 1)
+	if (info->space == SPACE_LANES)
+		emit_line(e, "rk_v %s;", b->u.s);
+	else if (tensor_size(b) == 1)
 		emit_line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
 	else
 		emit_line(e, "%s %s[%lld]%s;", dialect_ctype[b->type], b->u.s,
@@ -406,11 +417,11 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 		return emit_tree(out, texts, t, &plain, name, err);
 	}
 	text_add(out, "%s", d->prelude);
-	if (e->uses_lanes)
-		text_add(out, "%s", d->lanes);
 	if (e->uses_math)
 		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
 			 d->after_math ? d->after_math : "");
+	if (e->uses_lanes)
+		text_add(out, "%s", d->lanes);
 	calls_declare(out, t->root);
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);

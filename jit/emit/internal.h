@@ -43,7 +43,7 @@ typedef struct Emit {
 	uint32_t room, stamp, scopes;
 	bool uses_lanes;
 	bool uses_math, too_large; /* too_large: more temporaries than there are */
-	int ncall;		   /* functions over chunks that are called: declarations */
+	int ncall; /* functions of vectors and chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
 	int ntemp[CHUNK_KINDS], nstart;
 	bool far;	/* the index of memory is being written */
@@ -72,6 +72,8 @@ const char *emit_base(Emit *e, Node *buffer);
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */
 
+/* A line that stands before the kernel, once. */
+void emit_declare(Emit *e, const char *text);
 /* One line of code in the current scope, and scopes themselves. */
 void emit_line(Emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void emit_open(Emit *e, Node *axis, bool guarded);

@@ -49,7 +49,7 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common
 	Node **part;
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
-		if (lanes_vary(ir, part[k], v->loop->axis))
+		if (lanes_vary(ir, part[k], v->loop))
 			cond_interval(ir, part[k], v->loop->axis, lo, hi);
 		else
 			*common = *common ? node2(ir, OP_AND, *common, part[k]) : part[k];
@@ -87,11 +87,27 @@ static const char *place_of(Lanes *v, Node *buffer, Node *index)
 	return emit_place(v->e, buffer, node_replace(v->e->ir, index, 1, &axis, &zero), false);
 }
 
+static bool is_variable(const Lanes *v, const Node *buffer)
+{
+	return tree_find(v->e->tree, buffer)->space == SPACE_LANES ||
+	       lanes_own(v->loop, buffer);
+}
+
+/* May whole vectors be read and written there, whatever the lanes are? */
+static bool has_room(const Lanes *v, Node *buffer, const Node *index)
+{
+	return is_variable(v, buffer) ||
+	       (tree_find(v->e->tree, buffer)->space == SPACE_LOCAL &&
+		index->hi < tensor_size(buffer));
+}
+
 static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_t from)
 {
 	Ir *ir = v->e->ir;
 	Node *index = node_add(ir, n->src[1], node_int(ir, from));
-	const char *mask = mask_of(v, cond, step, from), *at = place_of(v, n->src[0], index);
+	bool whole = !cond && step == 1 && has_room(v, n->src[0], n->src[1]);
+	const char *mask = whole ? NULL : mask_of(v, cond, step, from);
+	const char *at = place_of(v, n->src[0], index);
 	return mask ? arena_printf(&ir->arena, "rk_load(&%s, %s)", at, mask)
 		    : arena_printf(&ir->arena, "rk_load_all(&%s)", at);
 }
@@ -103,7 +119,7 @@ static const char *load(Lanes *v, Node *n, Node *cond)
 	const char *known = kept_find(v, key);
 	if (known)
 		return known;
-	if (tensor_size(n->src[0]) == 1)
+	if (is_variable(v, n->src[0]))
 		return n->src[0]->u.s;
 	int64_t step = affine_stride(ir, n->src[1], v->loop->axis);
 	const char *text = load_part(v, n, cond, step, 0);
@@ -118,15 +134,15 @@ static const char *value(Lanes *v, Node *n, Node *cond);
 /* Is it zero where a mask leaves it out? */
 static bool is_loaded(const Lanes *v, Node *n)
 {
-	return n->op == OP_READ && tensor_size(n->src[0]) > 1 &&
-	       lanes_vary(v->e->ir, n, v->loop->axis);
+	return n->op == OP_READ && !is_variable(v, n->src[0]) &&
+	       lanes_vary(v->e->ir, n, v->loop);
 }
 
 /* Lanes that compare values: a vector of integers, all bits set where c holds. */
 static const char *comparison(Lanes *v, Node *c, Node *cond)
 {
 	Arena *m = &v->e->ir->arena;
-	if (!lanes_vary(v->e->ir, c, v->loop->axis))
+	if (!lanes_vary(v->e->ir, c, v->loop))
 		return arena_printf(m, "rk_agree(%s)", emit_value(v->e, c, false));
 	if (c->op == OP_NOT)
 		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond));
@@ -144,7 +160,7 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	Node **part, *both = cond, *compared = NULL, *other = n->src[2];
 	int parts = node_parts(ir, n->src[0], OP_AND, &part);
 	for (int k = 0; k < parts; k++) {
-		Node **to = lanes_compare(ir, part[k], v->loop->axis) ? &compared : &both;
+		Node **to = lanes_compare(ir, part[k], v->loop) ? &compared : &both;
 		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
 	}
 	const char *x = value(v, n->src[1], both);
@@ -161,22 +177,58 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	return mask ? arena_printf(&ir->arena, "rk_pick(%s, %s, %s)", mask, x, y) : x;
 }
 
+/* A function of scalars for all lanes, declared where it is called first. */
+static const char *mapped(Lanes *v, const char *name, const char *of, const char *a, const char *b)
+{
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	emit_declare(e, arena_printf(m, "RK_MAP%d(rk_v%s, %s)", b ? 2 : 1, name, of));
+	return b ? arena_printf(m, "rk_v%s(%s, %s)", name, a, b)
+		 : arena_printf(m, "rk_v%s(%s)", name, a);
+}
+
+static const char *function(Lanes *v, Node *n, const char *a, const char *b)
+{
+	Emit *e = v->e;
+	const char *text = op_info[n->op].text;
+	if (n->op == OP_MIN || n->op == OP_MAX)
+		return arena_printf(&e->ir->arena, "rk_v%s(%s, %s)", text, a, b);
+	e->uses_math = true;
+	return mapped(v, text, arena_printf(&e->ir->arena, "ricci_%s_f32", text), a, b);
+}
+
+/* Is source number k of a minimum or maximum a constant, so that one comparison does? */
+static bool is_limit(const Node *n, int k)
+{
+	return (n->op == OP_MIN || n->op == OP_MAX) && n->src[k]->op == OP_CONST &&
+	       !isnan(n->src[k]->u.f);
+}
+
 static const char *operation(Lanes *v, Node *n, Node *cond)
 {
-	Arena *m = &v->e->ir->arena;
-	const char *text = op_info[n->op].text, *a = value(v, n->src[0], cond);
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	const char *text = op_info[n->op].text;
+	for (int k = 0; k < n->nsrc; k++)
+		if (is_limit(n, k))
+			return arena_printf(m, "rk_v%s(%s, %s)", n->op == OP_MIN ? "most" : "least",
+					    value(v, n->src[1 - k], cond),
+					    value(v, n->src[k], cond));
+	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
-	const char *b = value(v, n->src[1], cond);
+	const char *b = n->nsrc > 1 ? value(v, n->src[1], cond) : NULL;
+	if (n->op == OP_DIV && emit_inverts(n->src[1]))
+		return arena_printf(m, "rk_vover(%s, %s)", a, b);
 	return op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
-						 : arena_printf(m, "rk_v%s(%s, %s)", text, a, b);
+						 : function(v, n, a, b);
 }
 
 /* n in the lanes where cond (NULL: nothing) holds. */
 static const char *value(Lanes *v, Node *n, Node *cond)
 {
 	Kept key = {.read = n, .cond = cond};
-	if (!lanes_vary(v->e->ir, n, v->loop->axis))
+	if (!lanes_vary(v->e->ir, n, v->loop))
 		return arena_printf(&v->e->ir->arena, "rk_all(%s)", emit_value(v->e, n, false));
 	if (n->op == OP_READ)
 		return load(v, n, cond);
@@ -184,7 +236,8 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 	if (text)
 		return text;
 	text = n->op == OP_SELECT ? select_text(v, n, cond) : operation(v, n, cond);
-	return strlen(text) > TEXT_LONG ? keep(v, "rk_v", key, text) : text;
+	bool call = n->op != OP_SELECT && op_info[n->op].form == FORM_CALL;
+	return call || strlen(text) > TEXT_LONG ? keep(v, "rk_v", key, text) : text;
 }
 
 /* After a statement: it may have changed a variable that kept values were made of. */
@@ -224,11 +277,11 @@ static void store_own(Lanes *v, const Stmt *s)
 	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s->red, s->buffer->u.s, x));
 }
 
-/* Is n zero in lanes that are no iteration? Loads are, and what is made of them alone. */
+/* Is n zero in lanes that are no iteration? Loads under masks are, and what is made of them. */
 static bool is_zero_outside(const Lanes *v, Node *n)
 {
 	if (n->op == OP_READ)
-		return is_loaded(v, n);
+		return is_loaded(v, n) && !has_room(v, n->src[0], n->src[1]);
 	if (n->op == OP_CONST)
 		return n->u.f == 0;
 	if (n->op == OP_SELECT)
@@ -237,21 +290,59 @@ static bool is_zero_outside(const Lanes *v, Node *n)
 	       is_zero_outside(v, n->src[0]) && is_zero_outside(v, n->src[1]);
 }
 
-/* place red= x where the mask (NULL: everywhere) holds. Tiles have room for whole vectors: some
- * processors take long to store parts, and to load what was stored so. */
+/* Do the loops around it leave the place where it is, so that it stays in registers? */
+static bool in_registers(const Lanes *v, const Stmt *s)
+{
+	return has_room(v, s->buffer, s->index) &&
+	       node_is_const(node_sub(v->e->ir, s->index, v->loop->axis));
+}
+
+/* place red= x where the mask (NULL: everywhere) holds. Sums in tiles have room for whole vectors:
+ * some processors take long to store parts, and to load what was stored so. */
 static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mask)
 {
 	Arena *m = &v->e->ir->arena;
-	const char *place = place_of(v, s->buffer, s->index);
-	bool tile = tree_find(v->e->tree, s->buffer)->space == SPACE_LOCAL;
-	const char *old = tile ? arena_printf(m, "rk_load_all(&%s)", place) : NULL;
+	bool variable = is_variable(v, s->buffer);
+	const char *place = variable ? s->buffer->u.s : place_of(v, s->buffer, s->index);
+	bool whole = s->red != RED_NONE || in_registers(v, s);
+	const char *old = variable ? place
+			  : whole  ? arena_printf(m, "rk_load_all(&%s)", place)
+				   : NULL;
 	x = combined(v, s->red, old, x);
-	if (mask && tile && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
+	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
 		x = arena_printf(m, "rk_pick(%s, %s, %s)", mask, x, old);
-	if (mask && !tile)
+	if (variable)
+		emit_line(v->e, "%s = %s;", place, x);
+	else if (mask && !whole)
 		emit_line(v->e, "rk_store(&%s, %s, %s);", place, x, mask);
 	else
 		emit_line(v->e, "rk_store_all(&%s, %s);", place, x);
+}
+
+/* place red= what all lanes give. */
+static void store_fold(Lanes *v, const Stmt *s)
+{
+	static const char *const fold[RED_COUNT] = {"", "sum", "product", "highest", "lowest"};
+	Emit *e = v->e;
+	Ir *ir = e->ir;
+	const char *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
+	const char *mask = mask_of(v, NULL, 1, 0), *at = emit_place(e, s->buffer, s->index, false);
+	Node *none = node_identity(ir, s->red, RICCI_F32, RICCI_F32);
+	if (mask)
+		x = arena_printf(&ir->arena, "rk_pick(%s, %s, rk_all(%s))", mask, x,
+				 emit_value(e, none, false));
+	x = arena_printf(&ir->arena, "rk_%s(%s)", fold[s->red], x);
+	if (s->red == RED_MAX || s->red == RED_MIN)
+		emit_line(e, "%s = rk_%s_f32(%s, %s);", at, s->red == RED_MAX ? "max" : "min", at,
+			  x);
+	else
+		emit_line(e, "%s %s %s;", at, s->red == RED_ADD ? "+=" : "*=", x);
+}
+
+/* Do the lanes store elements that follow each other? */
+static bool is_result(const Lanes *v, const Stmt *s)
+{
+	return s->kind == STMT_STORE && node_has(s->index, v->loop->axis);
 }
 
 /* Results that follow each other: all values come first (emit.c, stores). Returns what is next. */
@@ -261,8 +352,7 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 	const char *name[EMIT_MAX_SCOPES];
 	int n = 0;
 	const Stmt *i = s;
-	for (; i && i->kind == STMT_STORE && tensor_size(i->buffer) > 1 && n < COUNT(name);
-	     i = i->next) {
+	for (; i && is_result(v, i) && n < COUNT(name); i = i->next) {
 		const char *x = i->red == RED_ADD ? term(v, i->value) : value(v, i->value, NULL);
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
 		emit_line(e, "const rk_v %s = %s;", name[n++], x);
@@ -282,7 +372,7 @@ void emit_lanes(Emit *e, const Stmt *loop)
 	emit_open(e, loop->axis, false);
 	emit_line(e, "{");
 	for (const Stmt *s = loop->body; s;) {
-		if (s->kind == STMT_STORE && tensor_size(s->buffer) > 1) {
+		if (is_result(v, s)) {
 			s = store_results(v, s);
 			values_forget(v);
 			continue;
@@ -290,7 +380,7 @@ void emit_lanes(Emit *e, const Stmt *loop)
 		if (s->kind == STMT_ALLOC)
 			emit_line(e, "rk_v %s;", s->buffer->u.s);
 		else
-			store_own(v, s);
+			(lanes_own(loop, s->buffer) ? store_own : store_fold)(v, s);
 		values_forget(v);
 		s = s->next;
 	}

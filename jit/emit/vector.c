@@ -57,8 +57,8 @@ static void store_total(Vector *v, const Stmt *s)
 		in[0] = chunk_value(v, s->value, NULL);
 	}
 	chunk_operands(v, n, in, &args, &types);
-	chunk_declare(v->e, arena_printf(v->m, "%s ricci_v_%s_%s(int64_t%s);", chunk_type[kind],
-					 name, t, types));
+	emit_declare(v->e, arena_printf(v->m, "%s ricci_v_%s_%s(int64_t%s);", chunk_type[kind],
+					name, t, types));
 	const char *x = arena_printf(v->m, "ricci_v_%s_%s(%s%s)", name, t, v->count, args);
 	const char *place = emit_place(v->e, s->buffer, s->index, false);
 	if (s->red == RED_MAX || s->red == RED_MIN)
@@ -113,19 +113,19 @@ static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride
 	const char *name = chunk_name[kind], *c = chunk_type[kind];
 	if (stride == INDEXED) {
 		Node *rest, *entry = chunk_entry(v->e->ir, s->index, v->axis, &rest);
-		chunk_declare(v->e,
-			      arena_printf(v->m,
-					   "void ricci_scatter_%s(int64_t, %s *, const int64_t *, "
-					   "const %s *);",
-					   name, c, c));
+		emit_declare(v->e,
+			     arena_printf(v->m,
+					  "void ricci_scatter_%s(int64_t, %s *, const int64_t *, "
+					  "const %s *);",
+					  name, c, c));
 		emit_line(v->e, "ricci_scatter_%s(%s, %s, %s, %s);", name, v->count, dst,
 			  chunk_place(v, entry->src[0], entry->src[1]), x.at);
 		return;
 	}
-	chunk_declare(v->e,
-		      arena_printf(v->m,
-				   "void ricci_v_store_%s(int64_t, %s *, int64_t, const %s *);",
-				   chunk_name[kind], chunk_type[kind], chunk_type[kind]));
+	emit_declare(v->e,
+		     arena_printf(v->m,
+				  "void ricci_v_store_%s(int64_t, %s *, int64_t, const %s *);",
+				  chunk_name[kind], chunk_type[kind], chunk_type[kind]));
 	emit_line(v->e, "ricci_v_store_%s(%s, %s, %lldL, %s);", chunk_name[kind], v->count, dst,
 		  (long long)stride, x.at);
 }

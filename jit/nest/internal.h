@@ -102,8 +102,9 @@ Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf);
 const Loop *tile_lanes_loop(const Build *b);
 /* Are these lanes of a reduced loop, to be combined? How many they are. */
 int64_t tile_lanes(const Build *b);
-Stmt *tile_halve(Build *b, Node *base, int64_t *count);
-Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count);
+/* The lanes of the tile from base on as one value, *sum, behind the statements. */
+Stmt *tile_combined(Build *b, Node *base, Node **sum);
+enum { PITCH = 16 }; /* the lanes of a tile's line are a multiple of so many: whole vectors */
 Node *tile_combine(Build *b, Node *x, Node *y);
 
 /* ---- running reductions (carry.c) */

@@ -5,7 +5,7 @@
  * the last one add goes to a place that nobody reads, and they read tiles only. */
 #include "jit/nest/internal.h"
 
-enum { VECTOR_BYTES = 32, REGISTERS = 16, PITCH = 16 };
+enum { VECTOR_BYTES = 32, REGISTERS = 16 };
 
 static const Loop *lanes_loop(const Build *b)
 {
@@ -19,9 +19,8 @@ int64_t lanes_extent(const Build *b, const Loop *l)
 
 int64_t lanes_pitch(const Build *b, const Loop *l)
 {
-	bool several = b->caps->predicates && l->reduced && l->how == HOW_VECTOR &&
-		       b->lanes < b->nloop - 1;
-	return several ? (l->extent + PITCH - 1) / PITCH * PITCH : lanes_extent(b, l);
+	int64_t n = lanes_extent(b, l);
+	return b->caps->predicates && l->how == HOW_VECTOR ? (n + PITCH - 1) / PITCH * PITCH : n;
 }
 
 /* Of few points the other factor stays in registers. */

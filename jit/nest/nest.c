@@ -157,13 +157,8 @@ static Stmt *leaf_carried(Build *b, Node *sum)
 
 static Stmt *leaf_store(Build *b)
 {
-	Node *base = tile_index(b);
-	int64_t lanes = tile_lanes(b);
-	Stmt *halve = NULL;
-	/* (Behind an iteration of fewer lanes whole vectors would wait for single elements.) */
-	if (lanes > 1 && b->caps->vectorises && nest_exact(b, tile_lanes_loop(b)->axis))
-		halve = tile_halve(b, base, &lanes);
-	Node *sum = tile_sum(b, base, 0, lanes);
+	Node *sum;
+	Stmt *halve = tile_combined(b, tile_index(b), &sum);
 	if (b->carry.r.axis >= 0)
 		return stmt_seq(halve, leaf_carried(b, sum));
 	return stmt_seq(halve, b->nrfactor ? rfactor_store(b, sum)

@@ -53,7 +53,7 @@ Node *tile_combine(Build *b, Node *x, Node *y)
 enum { LANES_LEFT = 2, LANES_LEAST = 4 };
 
 /* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
-Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count)
+static Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count)
 {
 	if (count == 1)
 		return buffer_read(b->t, b->acc, node_add(b->ir, base, node_int(b->ir, from)));
@@ -65,14 +65,14 @@ Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count)
 
 /* The lanes from base on become the power of two below, again and again, while that takes whole
  * vectors. Returns what does so; *count: how many are left. */
-Stmt *tile_halve(Build *b, Node *base, int64_t *count)
+static Stmt *tile_halve(Build *b, Node *base, bool fold, int64_t *count)
 {
 	Stmt *all = NULL;
-	int64_t half = LANES_LEFT;
+	int64_t least = fold ? PITCH : LANES_LEFT, half = least;
 	while (2 * half < *count)
 		half *= 2;
-	for (; *count > LANES_LEFT; half /= 2) {
-		if (*count - half < LANES_LEAST && *count != 2 * half)
+	for (; *count > least; half /= 2) {
+		if (!fold && *count - half < LANES_LEAST && *count != 2 * half)
 			break;
 		Node *lane = tree_axis(b->t, *count - half);
 		Node *to = node_add(b->ir, base, lane);
@@ -95,6 +95,33 @@ int64_t tile_lanes(const Build *b)
 {
 	const Loop *last = tile_lanes_loop(b);
 	return last->tile && last->reduced ? last->extent : 1;
+}
+
+/* One vector's lanes from base on, combined by the processor. */
+static Stmt *tile_fold(Build *b, Node *base, int64_t count, Node **sum)
+{
+	Node *zero = node_int(b->ir, 0), *lane = tree_axis(b->t, count);
+	Node *to = tree_buffer(b->t, SPACE_LOCAL, "sum", b->p->acc, 1);
+	Node *x = buffer_read(b->t, b->acc, node_add(b->ir, base, lane));
+	Node *none = node_identity(b->ir, b->p->red, b->p->type, b->p->acc);
+	Stmt *all = stmt_seq(stmt_alloc(b->t, to), stmt_store(b->t, to, zero, none, RED_NONE));
+	*sum = buffer_read(b->t, to, zero);
+	return stmt_seq(all, stmt_loop(b->t, HOW_VECTOR, lane, NULL, NULL,
+				       stmt_store(b->t, to, zero, x, b->p->red)));
+}
+
+Stmt *tile_combined(Build *b, Node *base, Node **sum)
+{
+	int64_t lanes = tile_lanes(b);
+	bool fold = b->caps->predicates && b->p->acc == RICCI_F32;
+	Stmt *halve = NULL;
+	/* (Behind an iteration of fewer lanes compilers' vectors would wait for single elements.) */
+	if (lanes > 1 && b->caps->vectorises && (fold || nest_exact(b, tile_lanes_loop(b)->axis)))
+		halve = tile_halve(b, base, fold, &lanes);
+	if (lanes > 1 && fold)
+		return stmt_seq(halve, tile_fold(b, base, lanes, sum));
+	*sum = tile_sum(b, base, 0, lanes);
+	return halve;
 }
 
 /* The loops over the tile's dimensions around leaf: k counts places in the order. */

@@ -1,16 +1,15 @@
-/* predicates.c - short vector loops that read under conditions become vectors under masks: what a
- * compiler makes of them evaluates them for each lane.
+/* predicates.c - vector loops of f32 become vectors, under masks where lanes or iterations end.
  *
- * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector,
- * those between the ends in a loop, where conditions that always hold are gone. They hold
- * stores of f32 whose values have operators that all lanes take at once (jit/emit/predicates.c).
+ * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector;
+ * where lanes decide conditions the first and the last stand alone, and between them those
+ * conditions are gone. They hold stores of f32 whose values have operators that all lanes take at
+ * once (jit/emit/predicates.c), or reductions of all lanes to one element.
  * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
 #include "jit/tree/problem.h"
 
-enum { VECTORS_MOST = 16, MASKED_BYTES = 32 };
+enum { VECTORS_MOST = 16, MASKED_BYTES = 32, WRITTEN_MOST = 8, FOLDED_MOST = 2 };
 
-/* Lanes of a vector. */
-static int64_t predicates_width(const Target *target)
+int64_t predicates_width(const Target *target)
 {
 	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / 4;
 }
@@ -28,52 +27,60 @@ typedef struct Masks {
 	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
 } Masks;
 
-static bool is_own(const Masks *m, const Node *buffer)
+static bool has_statement(const Stmt *loop, StmtKind kind, const Node *buffer)
 {
-	for (const Stmt *s = m->loop->body; s; s = s->next)
-		if (s->kind == STMT_ALLOC && s->buffer == buffer)
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == kind && s->buffer == buffer)
 			return true;
 	return false;
+}
+
+bool lanes_own(const Stmt *loop, const Node *buffer)
+{
+	return has_statement(loop, STMT_ALLOC, buffer);
 }
 
 static bool is_stored(const Masks *m, const Node *buffer)
 {
-	for (const Stmt *s = m->loop->body; s; s = s->next)
-		if (s->kind == STMT_STORE && s->buffer == buffer)
-			return true;
-	return false;
+	return has_statement(m->loop, STMT_STORE, buffer);
 }
 
 typedef struct Varying {
-	const Node *axis;
+	const Stmt *loop;
 	bool found;
 } Varying;
 
 static void see_varying(void *user, Node *n)
 {
 	Varying *v = user;
-	v->found |= n == v->axis || (n->op == OP_READ && tensor_size(n->src[0]) == 1);
+	v->found |= n == v->loop->axis || (n->op == OP_READ && lanes_own(v->loop, n->src[0]));
 }
 
-bool lanes_vary(Ir *ir, Node *n, const Node *axis)
+bool lanes_vary(Ir *ir, Node *n, const Stmt *loop)
 {
-	Varying v = {axis, false};
+	Varying v = {loop, false};
 	node_walk(ir, n, see_varying, &v);
 	return v.found;
 }
 
+typedef struct Loose {
+	const Masks *m;
+	bool under, found;
+} Loose;
+
 static void see_loose(void *user, Node *n)
 {
+	Loose *l = user;
 	if (n->op == OP_READ)
-		*(bool *)user |= !read_inside(n);
+		l->found |= (l->under && !read_inside(n)) || is_stored(l->m, n->src[0]);
 }
 
-/* The same for all lanes, and always valid. */
-static bool is_common(const Masks *m, Node *n)
+/* The same for all lanes, and valid although the conditions that it stands under may not hold. */
+static bool is_common(const Masks *m, Node *n, bool under)
 {
-	bool loose = lanes_vary(m->t->ir, n, m->loop->axis);
-	node_walk(m->t->ir, n, see_loose, &loose);
-	return !loose;
+	Loose l = {m, under, lanes_vary(m->t->ir, n, m->loop)};
+	node_walk(m->t->ir, n, see_loose, &l);
+	return !l.found;
 }
 
 static void see_comparison(void *user, Node *n)
@@ -81,11 +88,11 @@ static void see_comparison(void *user, Node *n)
 	*(bool *)user |= op_compares((Op)n->op) && type_is_float(n->src[0]->type);
 }
 
-bool lanes_compare(Ir *ir, Node *cond, const Node *axis)
+bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 {
 	bool compares = false;
 	node_walk(ir, cond, see_comparison, &compares);
-	return compares && lanes_vary(ir, cond, axis);
+	return compares && lanes_vary(ir, cond, loop);
 }
 
 static bool suits_value(Masks *m, Node *n, bool under);
@@ -93,8 +100,8 @@ static bool suits_value(Masks *m, Node *n, bool under);
 /* Comparisons of values, and what joins them. */
 static bool suits_comparison(Masks *m, Node *c, bool under)
 {
-	if (!lanes_vary(m->t->ir, c, m->loop->axis))
-		return is_common(m, c);
+	if (!lanes_vary(m->t->ir, c, m->loop))
+		return is_common(m, c, true);
 	bool compares = op_compares((Op)c->op), all = op_is_logic((Op)c->op);
 	for (int k = 0; k < c->nsrc && all; k++)
 		all = compares ? type_is_float(c->src[k]->type) && suits_value(m, c->src[k], under)
@@ -111,27 +118,39 @@ static bool suits_condition(Masks *m, Node *c, bool under, bool *bounds)
 	bool suits = true;
 	*bounds = false;
 	for (int k = 0; k < n; k++)
-		*bounds |= !lanes_compare(m->t->ir, part[k], m->loop->axis);
+		*bounds |= !lanes_compare(m->t->ir, part[k], m->loop);
 	for (int k = 0; k < n && suits; k++) {
 		Node *lo = m->loop->lo, *hi = m->loop->hi;
-		if (lanes_compare(m->t->ir, part[k], m->loop->axis)) {
+		if (lanes_compare(m->t->ir, part[k], m->loop)) {
 			suits = suits_comparison(m, part[k], under || *bounds);
 			continue;
 		}
-		bool varies = lanes_vary(m->t->ir, part[k], m->loop->axis);
+		bool varies = lanes_vary(m->t->ir, part[k], m->loop);
 		suits = varies ? cond_interval(m->t->ir, part[k], m->loop->axis, &lo, &hi)
-			       : is_common(m, part[k]);
+			       : is_common(m, part[k], true);
 		m->decides |= varies;
 	}
 	return suits;
 }
 
-static bool suits_read(const Masks *m, Node *n)
+/* Does the read meet none of the elements that the loop stores? */
+static bool is_apart(const Masks *m, const Node *read)
 {
-	if (is_own(m, n->src[0]))
-		return true;
+	int64_t lanes = m->loop->hi->u.i - m->loop->lo->u.i;
+	for (const Stmt *s = m->loop->body; s; s = s->next) {
+		if (s->kind != STMT_STORE || s->buffer != read->src[0])
+			continue;
+		Node *d = node_sub(m->t->ir, read->src[1], s->index);
+		if (!node_is_const(d) || (d->u.i < lanes && -d->u.i < lanes))
+			return false;
+	}
+	return true;
+}
+
+static bool suits_read(const Masks *m, const Node *n)
+{
 	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
-	return tensor_size(n->src[0]) > 1 && !is_stored(m, n->src[0]) && (step == 1 || step == 2);
+	return lanes_own(m->loop, n->src[0]) || ((step == 1 || step == 2) && is_apart(m, n));
 }
 
 bool predicates_take(const Node *n)
@@ -152,11 +171,10 @@ bool predicates_take(const Node *n)
 	case OP_MUL:
 	case OP_DIV:
 	case OP_NEG:
-	case OP_MIN:
-	case OP_MAX:
 		return n->type == RICCI_F32;
 	default:
-		return false;
+		return n->type == RICCI_F32 && op_info[n->op].form == FORM_CALL &&
+		       n->op != OP_RANDOM && n->op != OP_NORMAL;
 	}
 }
 
@@ -164,12 +182,12 @@ bool predicates_take(const Node *n)
 static bool find_suits(Masks *m, Node *n, bool under)
 {
 	bool all = true, bounds;
-	if (!lanes_vary(m->t->ir, n, m->loop->axis))
-		return n->type == RICCI_F32 && is_common(m, n);
+	if (!lanes_vary(m->t->ir, n, m->loop))
+		return n->type == RICCI_F32 && is_common(m, n, under);
 	if (n->type != RICCI_F32 || !predicates_take(n))
 		return false;
 	if (n->op == OP_READ)
-		return suits_read(m, n) && (under || read_inside(n));
+		return suits_read(m, n);
 	if (n->op == OP_SELECT)
 		return suits_condition(m, n->src[0], under, &bounds) &&
 		       suits_value(m, n->src[1], under || bounds) &&
@@ -195,28 +213,31 @@ static bool suits_store(Masks *m, const Stmt *s)
 {
 	if (s->buffer->type != RICCI_F32 || !suits_value(m, s->value, false))
 		return false;
-	if (is_own(m, s->buffer))
+	if (lanes_own(m->loop, s->buffer))
 		return true;
 	const Buffer *b = tree_find(m->t, s->buffer);
-	int64_t lo = m->loop->lo->u.i, n = m->loop->hi->u.i - lo;
-	int64_t last = lo + (n - 1) / m->width * m->width; /* the last vector, stored whole, too */
+	int64_t n = m->loop->hi->u.i - m->loop->lo->u.i;
+	if (!node_has(s->index, m->loop->axis))
+		return s->red != RED_NONE && n <= FOLDED_MOST * m->width;
+	int64_t whole = (n + m->width - 1) / m->width * m->width; /* the last vector, too */
 	bool tile = b->space == SPACE_LOCAL &&
-		    s->index->hi - m->loop->axis->hi + last + m->width <= tensor_size(s->buffer);
-	return (tile || (b->space == SPACE_PARAM && s->red == RED_NONE)) &&
+		    s->index->hi - m->loop->axis->hi + m->loop->lo->u.i + whole <=
+			    tensor_size(s->buffer);
+	return (tile || s->red == RED_NONE) &&
 	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
 }
 
-static bool suits(Masks *m, int64_t most)
+static bool suits(Masks *m)
 {
 	const Stmt *l = m->loop;
 	if (l->how != HOW_VECTOR || !node_is_const(l->lo) || !node_is_const(l->hi) ||
-	    l->hi->u.i - l->lo->u.i > most)
+	    l->hi->u.i <= l->lo->u.i)
 		return false;
 	for (const Stmt *s = l->body; s; s = s->next)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
 			return false;
-	return m->decides;
+	return l->body != NULL;
 }
 
 /* One vector from `first` on, of which `n` are iterations. */
@@ -235,23 +256,36 @@ static Stmt *vector(Tree *t, const Stmt *loop, Node *first, int64_t width, int64
 	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, n), body);
 }
 
-/* First vector, those between in a loop, last one. */
-static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width)
+/* So many vectors in a loop, from `from` on; a few are written out, so that what they keep stays in
+ * registers. */
+static Stmt *whole_vectors(Tree *t, const Stmt *loop, int64_t from, int64_t count, int64_t width)
 {
-	int64_t lo = loop->lo->u.i, left = loop->hi->u.i - lo, between = (left - 1) / width - 1;
-	Stmt *all = vector(t, loop, loop->lo, width, left < width ? left : width);
-	if (between > 0) {
-		Node *k = tree_axis(t, between);
-		Node *first =
-			node_add(t->ir, node_scale(t->ir, k, width), node_int(t->ir, lo + width));
-		all = stmt_seq(all, stmt_loop(t, HOW_SERIAL, k, NULL, NULL,
-					      vector(t, loop, first, width, width)));
+	Stmt *all = NULL;
+	if (count <= WRITTEN_MOST) {
+		for (int64_t k = 0; k < count; k++)
+			all = stmt_seq(all, vector(t, loop, node_int(t->ir, from + k * width),
+						   width, width));
+		return all;
+	}
+	Node *k = tree_axis(t, count);
+	Node *first = node_add(t->ir, node_scale(t->ir, k, width), node_int(t->ir, from));
+	return stmt_loop(t, HOW_SERIAL, k, NULL, NULL, vector(t, loop, first, width, width));
+}
+
+/* Where lanes decide conditions, most hold for all of the vectors between the first and the last.
+ */
+static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width, bool decides)
+{
+	int64_t lo = loop->lo->u.i, left = loop->hi->u.i - lo, rest = left % width;
+	if (!decides || left <= width) {
+		Stmt *all = whole_vectors(t, loop, lo, left / width, width);
+		Node *last = node_int(t->ir, lo + left - rest);
+		return rest ? stmt_seq(all, vector(t, loop, last, width, rest)) : all;
 	}
 	int64_t last = (left - 1) / width * width;
-	if (last > 0)
-		all = stmt_seq(all,
-			       vector(t, loop, node_int(t->ir, lo + last), width, left - last));
-	return all;
+	Stmt *all = vector(t, loop, loop->lo, width, width);
+	all = stmt_seq(all, whole_vectors(t, loop, lo + width, last / width - 1, width));
+	return stmt_seq(all, vector(t, loop, node_int(t->ir, lo + last), width, left - last));
 }
 
 void lower_predicates(Tree *t, Stmt *s, const Target *target)
@@ -263,9 +297,9 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target)
 			lower_predicates(t, s->otherwise, target);
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
 			lower_predicates(t, s->body, target);
-		if (s->kind != STMT_LOOP || !suits(&m, predicates_most(target)))
+		if (s->kind != STMT_LOOP || !suits(&m))
 			continue;
-		Stmt *all = vectors(t, s, width), *last = all;
+		Stmt *all = vectors(t, s, width, m.decides), *last = all;
 		while (last->next)
 			last = last->next;
 		last->next = s->next;

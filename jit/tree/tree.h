@@ -27,9 +27,16 @@ typedef enum {
 	HOW_THREAD,
 	HOW_LANES
 } How;
-typedef enum { SPACE_PARAM, SPACE_LOCAL, SPACE_SCRATCH, SPACE_TABLE, SPACE_SHARED } Space;
+typedef enum {
+	SPACE_PARAM,
+	SPACE_LOCAL,
+	SPACE_LANES,
+	SPACE_SCRATCH,
+	SPACE_TABLE,
+	SPACE_SHARED
+} Space;
 
-/* TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
+/* LANES: a local variable of one vector, which LANES loops access at their lanes. TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
 typedef struct Buffer {
 	Node *node; /* INPUT of rank 1 */
 	Space space;
@@ -127,15 +134,21 @@ void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
  * interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
-/* Makes vectors under masks of short vector loops with conditions (predicates.c). */
+/* Makes vectors of vector loops of f32 (predicates.c). */
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
+/* Lanes of a vector; 0: this processor has no masks. */
+int64_t predicates_width(const Target *target);
+/* Tiles of few vectors become variables (registers.c). */
+void lower_registers(Tree *t, Stmt *s, const Target *target);
 /* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */
 int64_t predicates_most(const Target *target);
 /* Is n an index or an operator of f32 that all lanes take at once? */
 bool predicates_take(const Node *n);
-/* Does n differ between the lanes of a LANES loop? (Its buffers of one element do.) */
-bool lanes_vary(Ir *ir, Node *n, const Node *axis);
+/* Is the buffer, of one element, one for each lane of a LANES loop? */
+bool lanes_own(const Stmt *loop, const Node *buffer);
+/* Does n differ between the lanes? */
+bool lanes_vary(Ir *ir, Node *n, const Stmt *loop);
 /* And is that so because it compares values? (Others depend on a lane's place.) */
-bool lanes_compare(Ir *ir, Node *cond, const Node *axis);
+bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop);
 
 #endif
