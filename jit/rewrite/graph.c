@@ -90,6 +90,7 @@ typedef struct Rewrite {
 	Ir *ir;
 	Node **now;  /* the equation itself, rewritten */
 	Node **read; /* what its readers read: the original where it is a copy */
+	int *readers; /* how many equations, loops and roots need it */
 } Rewrite;
 
 static Node *rewrite_comp(Rewrite *w, Node *c)
@@ -112,8 +113,9 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
 	body = conditions_decided(ir, constants_read(ir, body));
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
+	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	return running_apart(ir, c);
+	return running_apart(ir, alone ? reductions_joined(ir, c) : c);
 }
 
 /* The same result of the loop over its operands, rewritten. */
@@ -128,6 +130,22 @@ static Node *rewrite_scan(Rewrite *w, Node *c)
 	return scan_over(w->ir, c, operand);
 }
 
+static void count_readers(Rewrite *w, int n, Node *const *order, int nroot, Node *const *roots)
+{
+	for (int k = 0; k < nroot; k++)
+		w->readers[roots[k]->id]++;
+	for (int k = 0; k < n; k++) {
+		bool scan = order[k]->op == OP_SCAN;
+		Node **read = NULL;
+		int reads = scan ? scan_noperand(scan_of(order[k])) : 0;
+		if (order[k]->op == OP_COMP)
+			reads = comp_reads(w->ir, order[k], &read);
+		Node *const *from = scan ? scan_operands(order[k]) : read;
+		for (int i = 0; i < reads; i++)
+			w->readers[from[i]->id]++;
+	}
+}
+
 int rewrite_graph(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
@@ -135,7 +153,9 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 	rewrite_stacks(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	size_t room = ir->count * sizeof(Node *);
-	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room)};
+	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room)};
+	count_readers(&w, n, order, nroot, roots);
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];
 		if (c->op == OP_INPUT)

@@ -10,6 +10,8 @@ void rewrite_scans(Ir *ir, int nroot, Node **roots);
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 /* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */
 Node *running_apart(Ir *ir, Node *c);
+/* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
+Node *reductions_joined(Ir *ir, Node *c);
 
 /* Loops of which roots[] don't need all states, slices or constants become smaller ones, but not
  * those inside of bodies; a state that never changes becomes a constant. roots[] are replaced

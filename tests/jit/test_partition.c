@@ -298,6 +298,40 @@ static void test_repeat(void)
 	ir_free(&c.ir);
 }
 
+/* A sum of sums is one where it reads each once, and nobody else does; the number of its axes. */
+static void test_joined(void)
+{
+	static const struct {
+		const char *text;
+		int naxis;
+	} joined[] = {
+		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]", 3},
+		{"t[b,i] += X[b,k]*X[i,k]; y[] += t[i,b]", 3},
+		{"t[b,i] max= X[b,k]-X[i,k]; y[i] max= t[b,i]", 3},
+		{"t[b] += X[b,i]; y[] max= t[b]", 1},		  /* not the same reduction */
+		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]*t[b,i]", 2}, /* not just a sum */
+		{"t[b] += X[b,k]; y[i] += t[b] + 0*i where i < 4", 2}, /* each i needs it */
+		{"t[b,i] += X[b,k]*X[k,i]; y[i,c] += t[b,i] where c < 4", 3}, /* read four times */
+		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[i,i]", 1},
+		{"t[b,k] += X[b,j] where j < k+1, k < 32; y[k] += t[b,k]", 3}, /* runs, too */
+	};
+	for (int k = 0; k < COUNT(joined); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[1] = {operand(&c, "X", 2, 32, 32)};
+		partition(joined[k].text, 1, ops, &c);
+		CHECK_INT(comp_naxis(c.root[c.nroot - 1]), joined[k].naxis);
+		ir_free(&c.ir);
+	}
+	Case c;
+	begin(&c);
+	Node *ops[1] = {operand(&c, "X", 2, 32, 32)};
+	partition("t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]; z[b] += t[b,i]", 1, ops, &c);
+	CHECK_INT(comp_naxis(c.root[0]), 2); /* both read t, which is made once */
+	CHECK(comp_body(c.root[0])->op == OP_READ);
+	ir_free(&c.ir);
+}
+
 /* A reader of more places than are looked at to substitute reads one equation all the same: what
  * became of it, in all places. */
 static void test_many_reads(void)
@@ -366,6 +400,7 @@ int main(void)
 	test_recomputation_is_weighed();
 	test_clean_up();
 	test_repeat();
+	test_joined();
 	test_many_reads();
 	test_shared_choices();
 	test_bad_tasks();
