@@ -87,6 +87,7 @@ typedef struct Subgraph {
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
 				  the device once and kept */
+	double pd_far, near;   /* Pd of graphs whose tensors have more than `near` bytes in all */
 	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
 /* Splits everything that roots need (not inputs) into subgraphs in an order that can run; greedy by

@@ -28,6 +28,7 @@ typedef struct Group {
 typedef struct Fuse {
 	Ir *ir;
 	const DeviceModel *dev;
+	double pd;     /* dev's, for this graph */
 	size_t nid;    /* ids of the original graph */
 	Use **uses;    /* by id */
 	bool *root;    /* by id */

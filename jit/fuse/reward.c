@@ -6,7 +6,7 @@
 
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches)
 {
-	return bytes / f->dev->pd + flops / f->dev->pc + launches * f->dev->launch;
+	return bytes / f->pd + flops / f->dev->pc + launches * f->dev->launch;
 }
 
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,

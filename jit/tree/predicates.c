@@ -227,6 +227,13 @@ static bool suits_store(Masks *m, const Stmt *s)
 	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
 }
 
+/* Does it take part of a vector that is a vector of its own, which needs no mask? */
+static bool is_narrow(const Stmt *loop, int64_t width)
+{
+	int64_t n = loop->hi->u.i - loop->lo->u.i;
+	return n < width && (n & (n - 1)) == 0;
+}
+
 static bool suits(Masks *m)
 {
 	const Stmt *l = m->loop;
@@ -237,7 +244,7 @@ static bool suits(Masks *m)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
 			return false;
-	return l->body != NULL;
+	return l->body != NULL && (m->decides || !is_narrow(l, m->width));
 }
 
 /* One vector from `first` on, of which `n` are iterations. */

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-static DeviceModel device = {.pd = 20e9, .pc = 50e9, .launch = 2e-6};
+static DeviceModel device = {.pd = 20e9, .pd_far = 20e9, .pc = 50e9, .launch = 2e-6};
 
 typedef struct Case {
 	Ir ir;
