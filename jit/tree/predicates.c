@@ -19,12 +19,16 @@ int64_t predicates_most(const Target *target)
 	return VECTORS_MOST * predicates_width(target);
 }
 
+/* What holds where a value is needed: all lanes' places are valid; those in a mask; nobody knows,
+ * behind the other side of a condition. */
+typedef enum { VALID, MASKED, UNKNOWN } Where;
+
 typedef struct Masks {
 	const Tree *t;
 	const Stmt *loop;
 	int64_t width;	  /* lanes of a vector */
 	bool decides;	  /* there is a condition that lanes decide */
-	NodeMap suits[2]; /* suits_value of nodes, outside and under conditions */
+	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
 } Masks;
 
 static bool has_statement(const Stmt *loop, StmtKind kind, const Node *buffer)
@@ -95,23 +99,29 @@ bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 	return compares && lanes_vary(ir, cond, loop);
 }
 
-static bool suits_value(Masks *m, Node *n, bool under);
+static bool suits_value(Masks *m, Node *n, Where where);
 
 /* Comparisons of values, and what joins them. */
-static bool suits_comparison(Masks *m, Node *c, bool under)
+static bool suits_comparison(Masks *m, Node *c, Where where)
 {
 	if (!lanes_vary(m->t->ir, c, m->loop))
 		return is_common(m, c, true);
 	bool compares = op_compares((Op)c->op), all = op_is_logic((Op)c->op);
 	for (int k = 0; k < c->nsrc && all; k++)
-		all = compares ? type_is_float(c->src[k]->type) && suits_value(m, c->src[k], under)
-			       : suits_comparison(m, c->src[k], under);
+		all = compares ? type_is_float(c->src[k]->type) && suits_value(m, c->src[k], where)
+			       : suits_comparison(m, c->src[k], where);
 	return all;
+}
+
+/* Under a condition of which lanes' places decide (bounds) or their values alone. */
+static Where where_within(Where where, bool bounds)
+{
+	return bounds && where == VALID ? MASKED : where;
 }
 
 /* Lanes lo..hi-1 where all lanes agree on the rest, or the lanes compare values. *bounds: there are
  * such of the first kind. */
-static bool suits_condition(Masks *m, Node *c, bool under, bool *bounds)
+static bool suits_condition(Masks *m, Node *c, Where where, bool *bounds)
 {
 	Node **part;
 	int n = node_parts(m->t->ir, c, OP_AND, &part);
@@ -122,7 +132,7 @@ static bool suits_condition(Masks *m, Node *c, bool under, bool *bounds)
 	for (int k = 0; k < n && suits; k++) {
 		Node *lo = m->loop->lo, *hi = m->loop->hi;
 		if (lanes_compare(m->t->ir, part[k], m->loop)) {
-			suits = suits_comparison(m, part[k], under || *bounds);
+			suits = suits_comparison(m, part[k], where_within(where, *bounds));
 			continue;
 		}
 		bool varies = lanes_vary(m->t->ir, part[k], m->loop);
@@ -178,40 +188,39 @@ bool predicates_take(const Node *n)
 	}
 }
 
-/* under: conditions stand around it. */
-static bool find_suits(Masks *m, Node *n, bool under)
+static bool find_suits(Masks *m, Node *n, Where where)
 {
 	bool all = true, bounds;
 	if (!lanes_vary(m->t->ir, n, m->loop))
-		return n->type == RICCI_F32 && is_common(m, n, under);
+		return n->type == RICCI_F32 && is_common(m, n, where != VALID);
 	if (n->type != RICCI_F32 || !predicates_take(n))
 		return false;
 	if (n->op == OP_READ)
-		return suits_read(m, n);
+		return suits_read(m, n) && (where != UNKNOWN || read_inside(n));
 	if (n->op == OP_SELECT)
-		return suits_condition(m, n->src[0], under, &bounds) &&
-		       suits_value(m, n->src[1], under || bounds) &&
-		       suits_value(m, n->src[2], under);
+		return suits_condition(m, n->src[0], where, &bounds) &&
+		       suits_value(m, n->src[1], where_within(where, bounds)) &&
+		       suits_value(m, n->src[2], bounds ? UNKNOWN : where);
 	for (int k = 0; k < n->nsrc; k++)
-		all &= suits_value(m, n->src[k], under);
+		all &= suits_value(m, n->src[k], where);
 	return all;
 }
 
 /* The same, once for each node. */
-static bool suits_value(Masks *m, Node *n, bool under)
+static bool suits_value(Masks *m, Node *n, Where where)
 {
 	static char yes, no;
-	const char *known = node_map_get(&m->suits[under], n);
+	const char *known = node_map_get(&m->suits[where], n);
 	if (!known) {
-		known = find_suits(m, n, under) ? &yes : &no;
-		node_map_put(m->t->ir, &m->suits[under], n, (void *)known);
+		known = find_suits(m, n, where) ? &yes : &no;
+		node_map_put(m->t->ir, &m->suits[where], n, (void *)known);
 	}
 	return known == &yes;
 }
 
 static bool suits_store(Masks *m, const Stmt *s)
 {
-	if (s->buffer->type != RICCI_F32 || !suits_value(m, s->value, false))
+	if (s->buffer->type != RICCI_F32 || !suits_value(m, s->value, VALID))
 		return false;
 	if (lanes_own(m->loop, s->buffer))
 		return true;

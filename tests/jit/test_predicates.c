@@ -72,6 +72,16 @@ static const Case pointwise[] = {
 	 "X=8x20 W=3x3 Z=8x20"},
 };
 
+/* What the other side of a condition reads is not there for all lanes. */
+static const Case otherwise[] = {
+	{"Y[i,j] = X[i/8,j] + (i < 3 ? B[i,j] : X[i-3,j]) where i<11", "X=8x40 B=3x40"},
+	{"Y[i,j] = A[i/8] + (i < 3 ? B[i,j] : A[i-3]) where i<11", "A=8 B=3x40"},
+	{"Y[i,j] = A[i/8] + (j < 13 ? B[i,j] : A[j-13]) where i<11, j<40", "A=27 B=11x13"},
+	{"Y[i,j] = X[i/8,j] + (i < 3 ? B[i,j] : (X[i-3,j-1] else 0)) where i<11", "X=8x40 B=3x40"},
+	{"Y[i,j] = X[i/8,j] + (i < 3 ? B[i,j] : 0 < X[i-3,j] ? X[i-3,j] : 0) where i<11",
+	 "X=8x40 B=3x40"},
+};
+
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
 static void *fenced(const Trial *t, bool end)
 {
@@ -83,6 +93,15 @@ static void *fenced(const Trial *t, bool end)
 	char *at = map + page + (end ? room - n : 0);
 	memcpy(at, t->in[0], n);
 	return at;
+}
+
+static void check_fenced(Trial *t)
+{
+	for (int end = 0; end < 2; end++) {
+		t->in[0] = fenced(t, end);
+		CHECK(t->in[0]);
+		harness_check(t, backend_find("cc"), 100);
+	}
 }
 
 /* first: the first offer makes masks. */
@@ -100,11 +119,7 @@ static void check_masks(const Case *c, bool fused, bool first)
 	}
 	CHECK_REPORT(made == (target_host()->vector_bytes >= 32), "%s: %s", c->text,
 		     made ? "masks" : "no masks");
-	for (int end = 0; end < 2; end++) {
-		t->in[0] = fenced(t, end);
-		CHECK(t->in[0]);
-		harness_check(t, backend_find("cc"), 100);
-	}
+	check_fenced(t);
 }
 
 int main(void)
@@ -113,5 +128,7 @@ int main(void)
 		check_masks(&masked[k], false, true);
 	for (int k = 0; k < COUNT(pointwise); k++)
 		check_masks(&pointwise[k], true, false);
+	for (int k = 0; k < COUNT(otherwise); k++)
+		check_fenced(harness_trials(&otherwise[k], false, NULL));
 	return harness_done();
 }
