@@ -46,7 +46,7 @@ static int check_limits(Run *r)
 	if (t->epochs < 0 || !(t->tune >= 0))
 		return FAIL(r, RICCI_EINVAL, "ricci_train: %s is less than 0",
 			    t->epochs < 0 ? "epochs" : "tune");
-	if (!t->evaluate && t->epochs <= 0 && !t->steps)
+	if (!t->evaluate && !t->initial && t->epochs <= 0 && !t->steps)
 		return FAIL(r, RICCI_EINVAL, "ricci_train needs a limit: epochs or steps");
 	if (t->patience < 0 || t->keep < 0)
 		return FAIL(r, RICCI_EINVAL, "ricci_train: %s is less than 0",
