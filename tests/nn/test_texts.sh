@@ -42,7 +42,7 @@ check 'too many layers' 'gpt --layers 65 2>&1 | grep -q "^gpt: --layers: at most
 
 "$examples/operators" --steps 2 --backend tcc >out
 check 'operators learn' "[ $? = 0 ]"
-check 'all of them' '[ $(wc -l <out) -gt 40 ]'
+check 'all of them' '[ $(wc -l <out) -gt 73 ]'
 check 'no such operator' '"$examples/operators" --only nope 2>&1 | grep -q "^operators: --only nope: no operator"'
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
