@@ -54,9 +54,11 @@ static int check_limits(Run *r)
 	if (!t->evaluate && (t->compress < 0 || t->compress > 9))
 		return FAIL(r, RICCI_EINVAL, "compress is a level of gzip, 0..9, not %d",
 			    t->compress);
-	if (!t->checkpoint && !t->evaluate && (t->keep || t->keep_best))
+	if (!t->checkpoint && !t->evaluate && (t->keep || t->keep_best || t->initial))
 		return FAIL(r, RICCI_EINVAL, "%s needs a checkpoint's path",
-			    t->keep ? "keep" : "keep_best");
+			    t->keep	   ? "keep"
+			    : t->keep_best ? "keep_best"
+					   : "initial");
 	return 0;
 }
 
