@@ -17,7 +17,7 @@ import chart, peer_process
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # nets by their names in bench/peer_nets.py, and the example with the same shapes
-NETS = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50 --batch 1", "mobilenet_v2": "mobilenet_v2",
+NETS = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50", "mobilenet_v2": "mobilenet_v2",
         "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
         "bert": "bert", "gpt": "gpt"}
 FIGURES = {"step_ms": "training step, ms", "infer_ms": "inference, ms", "first_s": "first step, caches empty, s",

@@ -59,7 +59,7 @@ static example_option common[NCOMMON + 1] = {
 	[EVAL] = {"eval", NULL, "only measure on the test set, with --resume those weights", NULL, 0, 0, 0, NULL},
 	[CSV] = {"csv", "F", "all numbers of the training, a line a step", NULL, 0, 0, 0, NULL},
 	[PICTURE] = {"picture", "F", "curves as an SVG", NULL, 0, 0, 0, NULL},
-	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer", NULL, 0, 0, 0, NULL},
+	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer; with --bench by kernel", NULL, 0, 0, 0, NULL},
 	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
 	[BENCH_SECONDS] = {"seconds", "S", "of --bench, for training steps and again for inference", NULL, 'x', 0, 2, NULL},
 	[CHECK] = {"check-gradients", NULL, "compare gradients with finite differences, in f64", NULL, 0, 0, 0, NULL},
@@ -249,25 +249,6 @@ static int graph_make(example *e)
 
 /* ---- runs */
 
-/* The initial values as a checkpoint, which --resume can begin with. */
-static int save_initial(example *e)
-{
-	const ricci_training *t = &e->training;
-	FILE *there = t->overwrite ? NULL : fopen(t->checkpoint, "rb");
-	if (there) {
-		fclose(there);
-		return fprintf(stderr, "%s: %s exists; --overwrite replaces it\n", e->name,
-			       t->checkpoint),
-		       1;
-	}
-	ricci_session *s = ricci_session_new(e->graph, &e->options, 1, 1, &t->loss);
-	int status = s ? ricci_save(s, t->loss, t->checkpoint, NULL, 0) : -1;
-	ricci_session_free(s);
-	if (status)
-		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
-	return status != 0;
-}
-
 static int train(example *e)
 {
 	ricci_report report = RICCI_REPORT();
@@ -302,6 +283,7 @@ static void describe(example *e)
 	t->options = &e->options;
 	t->epochs = common[STEPS].text && !common[EPOCHS].text ? 0 : e->epochs;
 	t->steps = (uint64_t)common[STEPS].value;
+	t->initial = common[STEPS].text && !t->steps;
 	t->tune = common[TUNE].value;
 	t->evaluate = common[EVAL].text != NULL;
 	t->resume = common[RESUME].text;
@@ -339,8 +321,6 @@ static int run(example *e, double start)
 		return example_bench(e, start, common[BENCH_SECONDS].value, t->tune);
 	if (common[DUMP].text)
 		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
-	if (common[STEPS].text && !t->steps)
-		return save_initial(e);
 	status = train(e);
 	return status || !e->finish ? status : e->finish(e);
 }

@@ -3,7 +3,8 @@
  *	{"name": "resnet18", "batch": 16, "step_ms": .., "infer_ms": .., "first_s": .., "peak_mb": ..}
  * step_ms: the median of training steps, parameters' update included, the batch already there;
  * infer_ms: of steps that compute e->output alone; first_s: from the start of the program to
- * the end of the first training step; peak_mb: the process's, when the training steps are done. */
+ * the end of the first training step; peak_mb: the process's, when the training steps are done.
+ * With --profile, behind it, a table of the training step's kernels. */
 #include "examples/example.h"
 
 #include <stdlib.h>
@@ -85,6 +86,27 @@ static int settled(example *e, ricci_session *s, double tune)
 	return !status && tune > 0 ? ricci_tune(s, tune, NULL, NULL) : status;
 }
 
+static void line_print(const example *e, double step, double infer, double first, double peak)
+{
+	printf("{\"name\": \"%s\", \"batch\": %d, \"step_ms\": %.4g, \"infer_ms\": %.4g, "
+	       "\"first_s\": %.3g, \"peak_mb\": %.0f}\n",
+	       e->net ? e->net : e->name, e->batch, 1e3 * step, 1e3 * infer, first, peak);
+}
+
+/* Where the time of further steps goes. */
+static int profile_print(ricci_session *s, double seconds, FILE *out)
+{
+	ricci_profile *f = NULL;
+	if (!ricci_time_kernels(s, 1) && steps_time(s, seconds) >= 0)
+		f = ricci_profile_new(s);
+	char *text = f ? ricci_profile_text(f) : NULL;
+	if (text)
+		fputs(text, out);
+	ricci_free_text(text);
+	ricci_profile_free(f);
+	return !text;
+}
+
 int example_bench(example *e, double start, double seconds, double tune)
 {
 	const ricci_training *t = &e->training;
@@ -102,12 +124,11 @@ int example_bench(example *e, double start, double seconds, double tune)
 	if (i && !example_fill(e, i) && !ricci_step(i) && !settled(e, i, tune))
 		infer = steps_time(i, seconds);
 	ricci_session_free(i);
+	if (infer >= 0)
+		line_print(e, step, infer, first, (double)usage.ru_maxrss / 1024);
+	int failed = infer < 0 || (t->profile && profile_print(s, seconds, t->profile));
 	ricci_session_free(s);
-	if (infer < 0)
-		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
-	printf("{\"name\": \"%s\", \"batch\": %d, \"step_ms\": %.4g, \"infer_ms\": %.4g, "
-	       "\"first_s\": %.3g, \"peak_mb\": %.0f}\n",
-	       e->net ? e->net : e->name, e->batch, 1e3 * step, 1e3 * infer, first,
-	       (double)usage.ru_maxrss / 1024);
-	return fflush(stdout) ? 1 : 0;
+	if (failed)
+		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
+	return failed || fflush(stdout) ? 1 : 0;
 }

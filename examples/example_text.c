@@ -78,7 +78,7 @@ int example_text(example *e)
 	char own[4096];
 	const char *path = e->folder ? e->folder : own;
 	ricci_reading how = RICCI_READING(.length = example_size(e, "length", 0), .to = TRAIN);
-	/* Tokens mean what they meant; an initial checkpoint (--steps 0) has no alphabet. */
+	/* Tokens mean what they meant. */
 	if (t->resume && ricci_saved_alphabet(t->resume, NULL, 0) > 0)
 		how.alphabet_of = t->resume;
 	if (!e->folder && sums_file(e, own, sizeof own))

@@ -105,12 +105,12 @@ static ricci_tensor *writer(const example *e, ricci_tensor *first, ricci_tensor 
 	for (int i = 0; i < 2 * layers; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "cache%d", i);
-		c.before[i] = ricci_input(g, name, RICCI_F32,
-					  DIMS(1, example_size(e, "length", 0), width));
+		c.before[i] =
+			ricci_input(g, name, e->type, DIMS(1, example_size(e, "length", 0), width));
 	}
 	ricci_tensor *now = ricci_input(g, "character", RICCI_I32, 0, NULL);
 	ricci_tensor *forced = ricci_input(g, "forced", RICCI_I32, 0, NULL);
-	ricci_tensor *w = ricci_param(g, "embedding.weight", RICCI_F32,
+	ricci_tensor *w = ricci_param(g, "embedding.weight", e->type,
 				      DIMS(example_vocabulary(e), width), ricci_constant(0));
 	ricci_tensor *x = ricci_op(g,
 				   "C, W -> X: X[b,t,k] = W[min(max(C[], 0), W.size(0)-1),k] where "
@@ -118,7 +118,7 @@ static ricci_tensor *writer(const example *e, ricci_tensor *first, ricci_tensor 
 				   now, w);
 	ricci_tensor *next =
 		ricci_op(g,
-			 "Y, F, T -> N: S[v] = Y[0,0,v] - T[]*log(0 - log(random(1)));"
+			 "Y, F, T -> N: S[v] = f32(Y[0,0,v]) - T[]*log(0 - log(random(1)));"
 			 "M[] max= S[v]; A[] min= S[v] == M[] ? i32(v) : i32(Y.size(2)-1);"
 			 "N[] = F[] < 0 ? A[] : F[]",
 			 decoder(e, x, &c), forced, temperature);

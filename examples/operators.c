@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { OPERANDS = 6, NAME = 32 };
+enum { OPERANDS = 9, NAME = 32 };
 
 /* Operands as name:shape, integers as name:shape<n: 0..n-1. */
 typedef struct {
@@ -23,10 +23,17 @@ static const Row row[] = {
 	{"bilinear form", "A:32,24 M:24,40 B:48,40", "Y[i,j] += A[i,k] * M[k,l] * B[j,l]"},
 	{"quadratic form", "X:64,16 A:16,16", "Y[b] += X[b,i] * A[i,j] * X[b,j]"},
 	{"triangular product", "A:32,32 B:32,24", "Y[i,j] += k <= i ? A[i,k] * B[k,j] : 0 where k < 32"},
+	{"product of triangular matrices", "A:8,24,24 B:8,24,24", "Y[b,i,j] += k <= i && j <= k ? A[b,i,k] * B[b,k,j] : 0"},
+	{"product with diagonals", "A:32,32 C:32,24 B:24,24", "Y[i,j] = A[i,i] * C[i,j] * B[j,j]"},
+	{"traces of products", "A:32,12,16 B:32,16,12", "Y[b] += A[b,i,k] * B[b,k,i]"},
 	{"outer product", "A:64 B:48", "Y[i,j] = A[i] * B[j]"},
 	{"gram matrix", "F:4,16,8,8", "Y[b,c,d] += F[b,c,h,w] * F[b,d,h,w] / 64"},
 	{"squared distances", "A:32,8 B:24,8", "Y[i,j] += (A[i,d] - B[j,d]) * (A[i,d] - B[j,d])"},
 	{"einsum of four", "A:16,12 B:12,14 C:14,10 D:10,16", "Y[i,m] += A[i,j] * B[j,k] * C[k,l] * D[l,m]"},
+	{"gated product", "A:32,24 S:24 B:24,40 T:32", "Y[i,j] += sigmoid(A[i,k] * S[k]) * B[k,j] * T[i]"},
+	{"product of a row", "X:64,12", "Y[i] *= 1 + 0.2 * X[i,j]"},
+	{"cosine similarity", "A:32,8 B:24,8", "n[i] += A[i,d] * A[i,d]; m[j] += B[j,d] * B[j,d]; p[i,j] += A[i,d] * B[j,d]; Y[i,j] = p[i,j] * rsqrt(n[i]) * rsqrt(m[j])"},
+	{"weight normalisation", "W:24,32 X:16,32 G:24", "n[k] += W[k,i] * W[k,i]; Y[b,k] += X[b,i] * W[k,i] * G[k] * rsqrt(n[k])"},
 	/* convolutions */
 	{"convolution", "X:4,8,14,14 W:16,8,3,3", "Y[b,k,p,q] += X[b,c,p+r,q+s] * W[k,c,r,s]"},
 	{"convolution, padded, stride 2", "X:4,8,14,14 W:16,8,3,3", "Y[b,k,p,q] += (X[b,c,2*p+r-1,2*q+s-1] else 0) * W[k,c,r,s] where p < 7, q < 7"},
@@ -40,29 +47,54 @@ static const Row row[] = {
 	/* pooling, places */
 	{"max pooling", "X:4,8,12,12", "Y[b,c,p,q] max= X[b,c,2*p+r,2*q+s] where r < 2, s < 2"},
 	{"average pooling", "X:4,8,13,13", "Y[b,c,p,q] += X[b,c,2*p+r,2*q+s] / 9 where r < 3, s < 3"},
+	{"min pooling", "X:4,8,12,12", "Y[b,c,p,q] min= X[b,c,2*p+r,2*q+s] where r < 2, s < 2"},
+	{"upsampling, nearest", "X:4,8,8", "Y[b,h,w] = X[b,h/2,w/3] where h < 16, w < 24"},
 	{"upsampling, bilinear", "X:4,32", "Y[b,i] = X[b,i/2] * 0.75 + (i%2 == 0 ? X[b,max(i/2-1, 0)] : X[b,min(i/2+1, 31)]) * 0.25 where i < 64"},
+	{"sampling", "G:40 X:4,8", "g[p] = 3.5 + G[p]; I[p] = min(max(i32(floor(g[p])), 0), 6); f[p] = g[p] - f32(I[p]); Y[c,p] = X[c,I[p]] * (1 - f[p]) + X[c,I[p]+1] * f[p]"},
+	{"im2col", "X:4,12,12", "Y[b,r,s,p,q] = X[b,p+r,q+s] where r < 3, s < 3, p < 10, q < 10"},
 	{"depth to space", "X:4,16,6,6", "Y[b,c,h,w] = X[b,c*4+h%2*2+w%2,h/2,w/2] where c < 4, h < 12, w < 12"},
+	{"space to depth", "X:4,4,12,12", "Y[b,c,h,w] = X[b,c/4,2*h+c/2%2,2*w+c%2] where c < 16, h < 6, w < 6"},
 	{"channel shuffle", "X:4,12,20", "Y[b,c,p] = X[b,c%3*4+c/3,p] where c < 12"},
 	{"reflection padding", "X:4,20", "Y[b,i] = X[b,i < 2 ? 2-i : i < 22 ? i-2 : 40-i] where i < 24"},
+	{"constant padding", "X:12,20", "Y[i,j] = X[i-1,j-2] else 0.5 where i < 14, j < 24"},
+	{"slice", "X:20,40", "Y[i,j] = X[i+3,2*j+1] where i < 12, j < 20"},
+	{"roll", "X:4,48", "Y[b,i] = X[b,(i+5)%48] where i < 48"},
+	{"flip", "X:24,16", "Y[i,j] = X[23-i,j] where i < 24"},
 	{"concatenation", "A:30,8 B:20,8", "Y[i,d] = i < 30 ? A[i,d] : B[i-30,d] where i < 50"},
 	{"cumulative sum", "X:4,48", "Y[b,i] += X[b,j] where j < i+1, i < X.size(1)"},
+	{"cumulative sum, backwards", "X:4,48", "Y[b,i] += i <= j ? X[b,j] : 0 where i < 48"},
 	{"embedding", "E:50,16 T:64<50", "Y[n,d] = E[T[n],d]"},
 	{"scatter", "T:64<20 X:64,8", "Y[T[n]:20,d] += X[n,d]"},
 	/* rows */
 	{"softmax", "X:32,20", "m[i] max= X[i,j]; e[i,j] = exp(X[i,j] - m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j] / s[i]"},
+	{"log-softmax", "X:32,20", "m[i] max= X[i,j]; s[i] += exp(X[i,j] - stop_gradient(m[i])); Y[i,j] = X[i,j] - stop_gradient(m[i]) - log(s[i])"},
+	{"log-sum-exp", "X:32,20", "m[i] max= X[i,j]; s[i] += exp(X[i,j] - m[i]); Y[i] = log(s[i]) + m[i]"},
 	{"cross entropy", "X:32,20 T:32<20", "m[i] max= X[i,j]; s[i] += exp(X[i,j] - m[i]); Y[i] = log(s[i]) + m[i] - X[i,T[i]]"},
 	{"layer norm", "X:32,24 G:24 B:24", "m[i] += X[i,j]/24; v[i] += (X[i,j] - m[i]) * (X[i,j] - m[i]) / 24; Y[i,j] = (X[i,j] - m[i]) * rsqrt(v[i] + 1e-5) * G[j] + B[j]"},
 	{"batch norm", "X:16,8,12 G:8 B:8", "m[c] += X[b,c,p]/192; v[c] += (X[b,c,p] - m[c]) * (X[b,c,p] - m[c]) / 192; Y[b,c,p] = (X[b,c,p] - m[c]) * rsqrt(v[c] + 1e-5) * G[c] + B[c]"},
+	{"group norm", "X:8,4,6,12 G:4,6 B:4,6", "m[b,g] += X[b,g,c,p]/72; v[b,g] += (X[b,g,c,p] - m[b,g]) * (X[b,g,c,p] - m[b,g]) / 72; Y[b,g,c,p] = (X[b,g,c,p] - m[b,g]) * rsqrt(v[b,g] + 1e-5) * G[g,c] + B[g,c]"},
+	{"instance norm", "X:8,6,40", "s[b,c] += X[b,c,p]/40; q[b,c] += X[b,c,p] * X[b,c,p] / 40; v[b,c] = q[b,c] - s[b,c] * s[b,c]; Y[b,c,p] = (X[b,c,p] - s[b,c]) * rsqrt(v[b,c] + 1e-5)"},
+	{"local response norm", "X:8,12,20", "s[b,c,p] += (X[b,c+k-2,p] else 0) * (X[b,c+k-2,p] else 0) where c < 12, k < 5; Y[b,c,p] = X[b,c,p] * pow(1 + 0.02 * s[b,c,p], 0 - 0.75)"},
 	{"RMS norm", "X:32,24 G:24", "s[i] += X[i,j] * X[i,j] / 24; Y[i,j] = X[i,j] * rsqrt(s[i] + 1e-6) * G[j]"},
 	{"squash", "V:8,12,16", "n[b,k] += V[b,k,d] * V[b,k,d]; Y[b,k,d] = V[b,k,d] * n[b,k] / (1 + n[b,k]) * rsqrt(n[b,k] + 1e-7)"},
 	{"attention", "Q:4,12,8 K:4,16,8 V:4,16,8", "a[h,i,j] += Q[h,i,d] * K[h,j,d] * 0.35; m[h,i] max= a[h,i,j]; e[h,i,j] = exp(a[h,i,j] - m[h,i]); s[h,i] += e[h,i,j]; Y[h,i,d] += e[h,i,j] / s[h,i] * V[h,j,d]"},
+	{"causal attention", "Q:4,16,8 K:4,16,8 V:4,16,8", "a[h,i,j] += Q[h,i,d] * K[h,j,d] * 0.35; m[h,i] max= j <= i ? a[h,i,j] : 0 - 1e30; e[h,i,j] = j <= i ? exp(a[h,i,j] - m[h,i]) : 0; s[h,i] += e[h,i,j]; Y[h,i,d] += e[h,i,j] / s[h,i] * V[h,j,d]"},
+	{"linear attention", "Q:24,8 K:32,8 V:32,12", "f[i,c] = exp(Q[i,c]); g[j,c] = exp(K[j,c]); s[c,d] += g[j,c] * V[j,d]; z[c] += g[j,c]; o[i,d] += f[i,c] * s[c,d]; n[i] += f[i,c] * z[c]; Y[i,d] = o[i,d] / n[i]"},
 	/* cells */
 	{"LSTM gates", "G:16,64 C:16,16", "E[b,j] = sigmoid(G[b,j+16]) * C[b,j] + sigmoid(G[b,j]) * tanh(G[b,j+32]) where j < 16; Y[b,j] = sigmoid(G[b,j+48]) * tanh(E[b,j]) where j < 16"},
 	{"multiplicative integration", "X:16,24 W:32,24 H:16,24 U:32,24 B:32", "a[b,g] += X[b,k] * W[g,k]; r[b,g] += H[b,k] * U[g,k]; Y[b,g] = tanh(a[b,g] * r[b,g] + B[g])"},
+	{"LSTM cell", "X:16,12 W:4,16,12 H:16,16 V:4,16,16 B:4,16 C:16,16", "a[b,g,j] += X[b,i] * W[g,j,i]; r[b,g,j] += H[b,i] * V[g,j,i]; z[b,g,j] = a[b,g,j] + r[b,g,j] + B[g,j]; n[b,j] = sigmoid(z[b,1,j]) * C[b,j] + sigmoid(z[b,0,j]) * tanh(z[b,2,j]); Y[b,j] = sigmoid(z[b,3,j]) * tanh(n[b,j])"},
+	{"MI-LSTM cell", "X:16,12 W:4,16,12 H:16,16 V:4,16,16 P:4,16 B:4,16 D:4,16 E:4,16 C:16,16", "a[b,g,j] += X[b,i] * W[g,j,i]; r[b,g,j] += H[b,i] * V[g,j,i]; z[b,g,j] = P[g,j] * a[b,g,j] * r[b,g,j] + B[g,j] * a[b,g,j] + D[g,j] * r[b,g,j] + E[g,j]; n[b,j] = sigmoid(z[b,1,j]) * C[b,j] + sigmoid(z[b,0,j]) * tanh(z[b,2,j]); Y[b,j] = sigmoid(z[b,3,j]) * tanh(n[b,j])"},
+	{"GRU cell", "X:16,12 W:3,16,12 H:16,16 V:3,16,16", "a[b,g,j] += X[b,i] * W[g,j,i]; r[b,g,j] += H[b,i] * V[g,j,i]; z[b,g,j] = sigmoid(a[b,g,j] + r[b,g,j]) where g < 2; n[b,j] = tanh(a[b,2,j] + z[b,1,j] * r[b,2,j]); Y[b,j] = (1 - z[b,0,j]) * n[b,j] + z[b,0,j] * H[b,j]"},
+	{"SCRN cell", "X:16,12 B:8,12 S:16,8 P:16,8 A:16,12 H:16,16 R:16,16 U:20,16 V:20,8", "a[b,j] += X[b,i] * B[j,i]; s[b,j] = 0.05 * a[b,j] + 0.95 * S[b,j]; p[b,j] += s[b,i] * P[j,i]; q[b,j] += X[b,i] * A[j,i]; r[b,j] += H[b,i] * R[j,i]; h[b,j] = sigmoid(p[b,j] + q[b,j] + r[b,j]); u[b,k] += h[b,j] * U[k,j]; v[b,k] += s[b,j] * V[k,j]; Y[b,k] = u[b,k] + v[b,k]"},
+	{"subLSTM cell", "X:16,12 W:4,16,12 H:16,16 V:4,16,16 B:4,16 C:16,16", "a[b,g,j] += X[b,i] * W[g,j,i]; r[b,g,j] += H[b,i] * V[g,j,i]; z[b,g,j] = sigmoid(a[b,g,j] + r[b,g,j] + B[g,j]); Y[b,j] = sigmoid(z[b,1,j] * C[b,j] + z[b,2,j] - z[b,0,j]) - z[b,3,j]"},
+	{"LLTM cell", "H:16,16 X:16,12 W:3,16,28 B:3,16 C:16,16", "x[b,i] = i < 16 ? H[b,i] : X[b,i-16] where i < 28; a[b,g,j] += x[b,i] * W[g,j,i]; z[b,g,j] = a[b,g,j] + B[g,j]; e[b,j] = z[b,2,j] > 0 ? z[b,2,j] : expm1(z[b,2,j]); Y[b,j] = tanh(C[b,j] + e[b,j] * sigmoid(z[b,0,j])) * sigmoid(z[b,1,j])"},
 	/* elements */
 	{"gelu", "X:500", "Y[i] = 0.5 * X[i] * (1 + erf(X[i] * 0.7071067811865476))"},
 	{"elu", "X:500", "Y[i] = X[i] > 0 ? X[i] : expm1(X[i])"},
 	{"mish", "X:500", "Y[i] = X[i] * tanh(log1p(exp(X[i])))"},
+	{"softplus", "X:500", "Y[i] = max(X[i], 0) + log1p(exp(0 - abs(X[i])))"},
+	{"power", "A:500 B:500", "Y[i] = pow(1 + A[i] * A[i], B[i])"},
 	{"Huber's loss", "A:500 B:500", "d = A[i] - B[i]; Y[i] = abs(d) < 1 ? 0.5 * d * d : abs(d) - 0.5"},
 };
 /* clang-format on */

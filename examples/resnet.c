@@ -29,6 +29,7 @@ static void network(example *e)
 	ricci_training *t = &e->training;
 	int deep = (int)example_option_of(e, "depth")->value; /* 0: 18, 1: 50 */
 	int width = (int)example_option_of(e, "width")->value, side = deep ? 224 : 32;
+	e->batch = example_size(e, "batch", deep ? 1 : 16);
 	ricci_tensor *image = ricci_input(g, "image", e->type, DIMS(e->batch, 3, side, side));
 	ricci_tensor *label = ricci_input(g, "label", RICCI_I32, DIMS(e->batch));
 
@@ -76,7 +77,6 @@ int main(int argc, char **argv)
 			   .data = "CIFAR-10; with --depth 50 train-images.npy, train-labels.npy, "
 				   "test-..; without it digits are drawn",
 			   .batch = 64,
-			   .bench_batch = 16,
 			   .epochs = 3,
 			   .lr = 0.05,
 			   .augments = 1,

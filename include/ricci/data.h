@@ -18,7 +18,8 @@ extern "C" {
  *	ricci_data_hdf5(d, "masks", "masks.h5", "/train/masks");
  * These return 0 or a negative ricci_error, and the first error stays: loaders and ricci_train
  * refuse the data set with its message, so one check at the end is enough. A damaged file is an
- * error that names it and the byte. A data set may feed several loaders; it must outlive them. */
+ * error that names it and the byte; of HDF5 the file, the dataset and the samples that could not be
+ * read. A data set may feed several loaders; it must outlive them. */
 typedef struct ricci_data ricci_data;
 RICCI_API ricci_data *ricci_data_new(void); /* NULL: out of memory */
 RICCI_API void ricci_data_free(ricci_data *d);

@@ -83,6 +83,7 @@ typedef struct {
 	/* What the net in checkpoints computes; NULL: `misclassified`, or the loss. */
 	ricci_tensor *output;
 	uint64_t checkpoint_every; /* saves after so many steps, too: for long epochs; 0: no */
+	int initial; /* 1: no step is done, the initial state is saved as `checkpoint` */
 } ricci_training;
 #define RICCI_TRAINING(...) ((ricci_training){.size = sizeof(ricci_training), __VA_ARGS__})
 typedef struct {

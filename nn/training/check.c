@@ -46,7 +46,7 @@ static int check_limits(Run *r)
 	if (t->epochs < 0 || !(t->tune >= 0))
 		return FAIL(r, RICCI_EINVAL, "ricci_train: %s is less than 0",
 			    t->epochs < 0 ? "epochs" : "tune");
-	if (!t->evaluate && t->epochs <= 0 && !t->steps)
+	if (!t->evaluate && !t->initial && t->epochs <= 0 && !t->steps)
 		return FAIL(r, RICCI_EINVAL, "ricci_train needs a limit: epochs or steps");
 	if (t->patience < 0 || t->keep < 0)
 		return FAIL(r, RICCI_EINVAL, "ricci_train: %s is less than 0",
@@ -54,9 +54,11 @@ static int check_limits(Run *r)
 	if (!t->evaluate && (t->compress < 0 || t->compress > 9))
 		return FAIL(r, RICCI_EINVAL, "compress is a level of gzip, 0..9, not %d",
 			    t->compress);
-	if (!t->checkpoint && !t->evaluate && (t->keep || t->keep_best))
+	if (!t->checkpoint && !t->evaluate && (t->keep || t->keep_best || t->initial))
 		return FAIL(r, RICCI_EINVAL, "%s needs a checkpoint's path",
-			    t->keep ? "keep" : "keep_best");
+			    t->keep	   ? "keep"
+			    : t->keep_best ? "keep_best"
+					   : "initial");
 	return 0;
 }
 

@@ -105,10 +105,10 @@ static int keep_last(Run *r)
 	return status;
 }
 
-/* Between epochs only: where a training was stopped leaves no trace. */
+/* Behind an epoch only: where a training was stopped leaves no trace. */
 int run_keep(Run *r)
 {
-	return r->t->keep && !r->at.index ? keep_last(r) : 0;
+	return r->t->keep && r->at.epoch && !r->at.index ? keep_last(r) : 0;
 }
 
 /* ---- saving */

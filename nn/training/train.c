@@ -331,7 +331,7 @@ static int run_epoch_end(Run *r, bool *whole)
 static bool run_ended(const Run *r)
 {
 	const ricci_training *t = r->t;
-	return (t->epochs > 0 && r->at.epoch >= (uint64_t)t->epochs) ||
+	return t->initial || (t->epochs > 0 && r->at.epoch >= (uint64_t)t->epochs) ||
 	       (t->steps && ricci_step_count(r->session) >= t->steps &&
 		(int64_t)r->at.index < r->per_epoch) ||
 	       run_exhausted(r) || run_stopped(r);

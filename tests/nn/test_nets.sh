@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_nets.sh - each example as its users meet it, in small: gradients equal finite differences; stopped by ctrl-C or
-# SIGTERM it saves, and resumed it ends in the very file of a run that never stopped; kill -9 and a full disk leave the
-# checkpoint whole; wrong usage is status 2 and says what would be right.
+# test_nets.sh - each example as its users meet it, in small: gradients equal finite differences; stopped by ctrl-C, by
+# SIGTERM and by kill -9, and resumed each time, it ends in the very file of a run that never stopped; a full disk leaves
+# the checkpoint whole; wrong usage is status 2 and says what would be right. Then options of a training, each in a net.
 # $RICCI_BUILD: the build folder.
 
 passed=0 failed=0
@@ -51,30 +51,32 @@ endless() {
 	endless=$!
 	started
 }
-stopped() { # stopped SIGNAL STATUS: a training without end, which saves stopped.h5
-	rm -f stopped.h5
-	endless '--checkpoint stopped.h5'
+stopped() { # stopped SIGNAL STATUS OPTIONS: a training without end, which saves stopped.h5 after step $at
+	endless "--checkpoint stopped.h5 $3"
 	kill -"$1" $endless
 	wait $endless
 	is=$?
 	cat err
-	[ $is = "$2" ] && grep -qE "^$name: stopped after step [0-9]+$" err
+	at=$(sed -n "s/^$name: stopped after step \([0-9]*\)$/\1/p" err)
+	[ $is = "$2" ] && [ "$at" ]
+}
+killed() { # kill -9 of one that saves after each step: the file is whole; rows of its steps are in steps.csv
+	endless '--resume stopped.h5 --checkpoint stopped.h5 --checkpoint-every 1'
+	kill -KILL "$(ps -o pid= --ppid $endless)"
+	wait $endless
+	at=$(awk -F, -v at="$at" '$1 == "step" {at = $3} END {print at}' steps.csv)
+	run --eval --resume stopped.h5
 }
 continued() { # resumed for two more steps it is the run that never stopped
-	more=$(($(sed 's/.* //' err) + 2))
+	more=$((at + 2))
 	run --steps $more --resume stopped.h5 --checkpoint stopped.h5 &&
 		run --steps $more --checkpoint whole.h5 --overwrite && cmp stopped.h5 whole.h5
 }
-begun() { # the initial checkpoint, continued, is the run without it
+begun() { # the initial checkpoint, continued, is the run without it; it holds the same net
 	run --steps 0 --checkpoint first.h5 --overwrite && run --steps 2 --resume first.h5 --checkpoint first.h5 &&
-		run --steps 2 --checkpoint second.h5 --overwrite && cmp first.h5 second.h5
-}
-killed() { # kill -9 leaves a whole file: the one it resumed from, or that of an epoch since
-	cp whole.h5 before.h5
-	endless '--resume whole.h5 --checkpoint whole.h5'
-	kill -KILL "$(ps -o pid= --ppid $endless)"
-	wait $endless
-	run --eval --resume whole.h5 && cp before.h5 whole.h5
+		run --steps 2 --checkpoint second.h5 --overwrite && cmp first.h5 second.h5 &&
+		"$RICCI_BUILD/tools/ricci" export first.h5.prev -o initial/net.c &&
+		"$RICCI_BUILD/tools/ricci" export first.h5 -o trained/net.c && cmp initial/net.h trained/net.h
 }
 full() ( # the file before stays
 	cp whole.h5 before.h5
@@ -83,14 +85,16 @@ full() ( # the file before stays
 		cmp whole.h5 before.h5
 )
 
+mkdir initial trained
 seq 100000 >text.txt # so long that no epoch ends
 # name: options of a small net
 while IFS=: read -r name small; do
 	check 'gradients' net --check-gradients --backend tcc
+	rm -f stopped.h5
 	check 'ctrl-C' stopped INT 130
-	check 'and continued' continued
-	check 'SIGTERM' stopped TERM 143
-	check 'kill -9' killed
+	check 'resumed, then SIGTERM' stopped TERM 143 '--resume stopped.h5'
+	check 'resumed, then kill -9' killed
+	check 'resumed, as one that never stopped' continued
 	check 'a full disk' full
 	check 'the initial checkpoint' begun
 	check 'help' sh -c "'$RICCI_BUILD/examples/$name' --help | grep -q '^usage: $name'"
@@ -115,6 +119,37 @@ lltm:--data text.txt --hidden 6 --length 5 --batch 2
 gpt:--data text.txt --layers 1 --width 8 --heads 2 --length 5 --batch 2
 bert:--data text.txt --layers 1 --width 8 --heads 2 --length 5 --batch 2
 END
+
+# ---- options that change what is computed or printed
+
+prints() { # prints PATTERN OPTIONS...: a line like that
+	pattern=$1
+	shift
+	run "$@" >out && cat out && grep -qE -e "$pattern" out
+}
+peaked() { # the rate of one-cycle rises and falls
+	run --steps 6 --schedule one-cycle --csv rates.csv && cat rates.csv &&
+		awk -F, '$1 == "step" {rate[++n] = $7} END {exit !(n == 6 && rate[1] < rate[2] && rate[6] < rate[2])}' rates.csv
+}
+augmented() { # another loss than of the samples as they are
+	run --steps 1 >plain && prints '^epoch 1 loss' --steps 1 --augment && ! cmp plain out
+}
+name=lstm small='--hidden 8 --batch 2'
+check '--profile' prints '^ *share +ms  layer$' --steps 2 --profile
+check '--bench' prints '^{"name": "lstm", "batch": 2, "step_ms": ' --bench --seconds 0.1
+check '--bench --profile' prints '^a step takes .* ms' --bench --seconds 0.01 --profile
+check 'bf16' prints '^epoch 1 loss [0-9.]+ ' --precision bf16 --steps 2
+check 'f64' prints '^epoch 1 loss [0-9.]+ ' --precision f64 --steps 2
+check 'one-cycle' peaked
+check 'averages' prints '^epoch 1 loss [0-9.]+ ' --average 0.9 --steps 2 --checkpoint average.h5
+check 'averages, evaluated' prints '^test_error' --average 0.9 --eval --resume average.h5
+name=resnet small='--width 4 --batch 2'
+check '--augment' augmented
+small='--depth 50 --width 8'
+check '50 layers' prints '^epoch 1 loss [0-9.]+ ' --batch 2 --steps 1
+check '50 layers, --bench' prints '^{"name": "resnet50", "batch": 1, ' --bench --seconds 0.01
+name=bert small='--data text.txt --base --layers 1 --length 8 --batch 4'
+check 'a layer of --base' prints '^epoch 1 loss [0-9.]+ ' --steps 1
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

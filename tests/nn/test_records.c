@@ -283,6 +283,9 @@ static void mistakes(void)
 	c.t.keep_best = 1;
 	refuse(&c, RICCI_EINVAL, "keep_best needs a checkpoint's path");
 	c.t.keep_best = 0;
+	c.t.initial = 1;
+	refuse(&c, RICCI_EINVAL, "initial needs a checkpoint's path");
+	c.t.initial = 0;
 	case_free(&c);
 }
 

@@ -297,6 +297,26 @@ static void killed(void)
 	CHECK(access(in_folder("torn.h5.step77"), F_OK) != 0);
 }
 
+/* The initial state alone, and a training that begins with it. */
+static void begun(void)
+{
+	Case c = case_new(0.9);
+	ricci_position at = RICCI_POSITION();
+	run_features(&c, "begun");
+	c.t.initial = 1;
+	CHECK_REPORT(!case_run(&c), "%s", ricci_error_message());
+	CHECK_INT(ricci_peek(in_folder("begun.h5"), &at), 0);
+	CHECK(at.step == 0 && at.epoch == 0 && at.index == 0);
+	CHECK(access(in_folder("begun.h5.step0"), F_OK) != 0);
+	case_free(&c);
+	c = case_new(0.9);
+	run_features(&c, "begun");
+	c.t.resume = c.t.checkpoint;
+	CHECK_REPORT(!case_run(&c), "%s", ricci_error_message());
+	case_free(&c);
+	same_files("begun");
+}
+
 /* Saved within epochs too: of the end, and before that in step 15 of 17. */
 static void saved_within(void)
 {
@@ -555,6 +575,7 @@ int main(void)
 	killed_anywhere();
 	stalled();
 	orphaned();
+	begun();
 	saved_within();
 	saved_and_validated();
 	full_disk();
