@@ -8,6 +8,7 @@
  */
 #include "runtime/family.h"
 #include "runtime/folder.h"
+#include <math.h>
 #include <string.h>
 
 enum { PACK_BATCH = 6, PACK_MOST = 1 << 16 };
@@ -263,13 +264,20 @@ static int pack_load(KernelPack *p, const char *base, const PackHead *h, Error *
 	return code ? code : at == p->n ? 0 : broken(err);
 }
 
+static bool device_sound(const PackHead *h)
+{
+	return isfinite(h->pd) && isfinite(h->pc) && isfinite(h->launch) && isfinite(h->pd_far) &&
+	       isfinite(h->near) && h->pd > 0 && h->pc > 0 && h->launch > 0 && h->pd_far > 0 &&
+	       h->near >= 0;
+}
+
 KernelPack *pack_read(const void *bytes, size_t n, Error *err)
 {
 	const PackHead *h = bytes;
 	KernelPack *p;
 
 	if (n < sizeof *h || h->bytes != n || h->kernels > PACK_MOST || h->objects > PACK_MOST ||
-	    h->kernels * sizeof(PackKernel) > n - sizeof *h) {
+	    h->kernels * sizeof(PackKernel) > n - sizeof *h || !device_sound(h)) {
 		broken(err);
 		return NULL;
 	}

@@ -369,6 +369,11 @@ void emit_lanes(Emit *e, const Stmt *loop)
 	*v = (Lanes){.e = e, .loop = loop};
 	e->uses_lanes = true;
 	emit_statement(e);
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == STMT_STORE) {
+			emit_count(e, s->index);
+			emit_count(e, s->value);
+		}
 	emit_open(e, loop->axis, false);
 	emit_line(e, "{");
 	for (const Stmt *s = loop->body; s;) {

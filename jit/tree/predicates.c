@@ -160,7 +160,9 @@ static bool is_apart(const Masks *m, const Node *read)
 static bool suits_read(const Masks *m, const Node *n)
 {
 	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
-	return lanes_own(m->loop, n->src[0]) || ((step == 1 || step == 2) && is_apart(m, n));
+	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
+		return lanes_own(m->loop, n->src[0]);
+	return (step == 1 || step == 2) && is_apart(m, n);
 }
 
 bool predicates_take(const Node *n)
@@ -234,6 +236,16 @@ static bool suits_store(Masks *m, const Stmt *s)
 			    tensor_size(s->buffer);
 	return (tile || s->red == RED_NONE) &&
 	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
+}
+
+/* Do the lanes meet in one element? */
+static bool folds(const Stmt *loop)
+{
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == STMT_STORE && s->red != RED_NONE &&
+		    !node_has(s->index, loop->axis) && !lanes_own(loop, s->buffer))
+			return true;
+	return false;
 }
 
 /* Does it take part of a vector that is a vector of its own, which needs no mask? */
@@ -313,8 +325,13 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target)
 			lower_predicates(t, s->otherwise, target);
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
 			lower_predicates(t, s->body, target);
-		if (s->kind != STMT_LOOP || !suits(&m))
+		if (s->kind != STMT_LOOP)
 			continue;
+		if (!suits(&m)) {
+			if (s->how == HOW_VECTOR && folds(s)) /* compilers must be told of it */
+				s->how = HOW_SERIAL;
+			continue;
+		}
 		Stmt *all = vectors(t, s, width, m.decides), *last = all;
 		while (last->next)
 			last = last->next;

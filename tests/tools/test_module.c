@@ -225,7 +225,8 @@ static void tables(const char *path)
 		nrefused += !m;
 		ricci_module_free(m);
 	}
-	CHECK_REPORT(nrefused > 20, "%d of 60 refused", nrefused);
+	/* (Rates of the device and sizes of memory may be other ones.) */
+	CHECK_REPORT(nrefused > 15, "%d of 60 refused", nrefused);
 	free(b.s);
 }
 
