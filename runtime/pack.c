@@ -14,7 +14,7 @@
 enum { PACK_BATCH = 6, PACK_MOST = 1 << 16 };
 
 typedef struct PackHead {
-	uint64_t kernels, objects, bytes; /* bytes: of all */
+	uint64_t kernels, objects, bytes;    /* bytes: of all */
 	double pd, pc, launch, pd_far, near; /* of the device model */
 } PackHead;
 typedef struct PackKernel {
@@ -162,8 +162,14 @@ static int writing_text(Writing *w, Text *out)
 	size_t objects = (size_t)w->nobject * sizeof *w->object;
 	size_t head = sizeof(PackHead) + entries + objects, gap = -head % PACK_ALIGN;
 	static const char zero[PACK_ALIGN];
-	PackHead h = {(uint64_t)w->n, (uint64_t)w->nobject, head + gap + w->code.n, d->pd, d->pc,
-		      d->launch, d->pd_far, d->near};
+	PackHead h = {(uint64_t)w->n,
+		      (uint64_t)w->nobject,
+		      head + gap + w->code.n,
+		      d->pd,
+		      d->pc,
+		      d->launch,
+		      d->pd_far,
+		      d->near};
 
 	for (int i = 0; i < w->nobject; i++)
 		w->object[i].offset += head + gap;
@@ -292,10 +298,10 @@ KernelPack *pack_read(const void *bytes, size_t n, Error *err)
 		return NULL;
 	}
 	p->device = (DeviceModel){.pd = h->pd,
-				   .pc = h->pc,
-				   .launch = h->launch,
-				   .pd_far = h->pd_far,
-				   .near = h->near};
+				  .pc = h->pc,
+				  .launch = h->launch,
+				  .pd_far = h->pd_far,
+				  .near = h->near};
 	p->n = (int)h->kernels;
 	memcpy(p->entry, h + 1, (size_t)p->n * sizeof *p->entry);
 	if (pack_load(p, bytes, h, err)) {

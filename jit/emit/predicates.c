@@ -89,16 +89,14 @@ static const char *place_of(Lanes *v, Node *buffer, Node *index)
 
 static bool is_variable(const Lanes *v, const Node *buffer)
 {
-	return tree_find(v->e->tree, buffer)->space == SPACE_LANES ||
-	       lanes_own(v->loop, buffer);
+	return tree_find(v->e->tree, buffer)->space == SPACE_LANES || lanes_own(v->loop, buffer);
 }
 
 /* May whole vectors be read and written there, whatever the lanes are? */
 static bool has_room(const Lanes *v, Node *buffer, const Node *index)
 {
-	return is_variable(v, buffer) ||
-	       (tree_find(v->e->tree, buffer)->space == SPACE_LOCAL &&
-		index->hi < tensor_size(buffer));
+	return is_variable(v, buffer) || (tree_find(v->e->tree, buffer)->space == SPACE_LOCAL &&
+					  index->hi < tensor_size(buffer));
 }
 
 static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_t from)
@@ -134,8 +132,7 @@ static const char *value(Lanes *v, Node *n, Node *cond);
 /* Is it zero where a mask leaves it out? */
 static bool is_loaded(const Lanes *v, Node *n)
 {
-	return n->op == OP_READ && !is_variable(v, n->src[0]) &&
-	       lanes_vary(v->e->ir, n, v->loop);
+	return n->op == OP_READ && !is_variable(v, n->src[0]) && lanes_vary(v->e->ir, n, v->loop);
 }
 
 /* Lanes that compare values: a vector of integers, all bits set where c holds. */

@@ -100,8 +100,6 @@ typedef Stmt *LeafFn(Build *b);
 Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf);
 /* What runs innermost of it. */
 const Loop *tile_lanes_loop(const Build *b);
-/* Are these lanes of a reduced loop, to be combined? How many they are. */
-int64_t tile_lanes(const Build *b);
 /* The lanes of the tile from base on as one value, *sum, behind the statements. */
 Stmt *tile_combined(Build *b, Node *base, Node **sum);
 enum { PITCH = 16 }; /* the lanes of a tile's line are a multiple of so many: whole vectors */

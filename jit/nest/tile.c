@@ -91,7 +91,7 @@ const Loop *tile_lanes_loop(const Build *b)
 }
 
 /* Are the tile's lanes those of a vectorised reduced loop, to be combined? How many they are. */
-int64_t tile_lanes(const Build *b)
+static int64_t tile_lanes(const Build *b)
 {
 	const Loop *last = tile_lanes_loop(b);
 	return last->tile && last->reduced ? last->extent : 1;

@@ -88,8 +88,8 @@ static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *cons
 /* Old tensors and what stands for them now, by the id of the old one. */
 typedef struct Rewrite {
 	Ir *ir;
-	Node **now;  /* the equation itself, rewritten */
-	Node **read; /* what its readers read: the original where it is a copy */
+	Node **now;   /* the equation itself, rewritten */
+	Node **read;  /* what its readers read: the original where it is a copy */
 	int *readers; /* how many equations, loops and roots need it */
 } Rewrite;
 

@@ -11,9 +11,9 @@ enum { VECTORS_MOST = 32, WRITTEN_MOST = 64, LOOPS_MOST = 16 };
 typedef struct Tile {
 	Tree *t;
 	Node *buffer;
-	int64_t width;			   /* lanes of a vector */
-	const Stmt *around[LOOPS_MOST];	   /* the loops that are open, from the tile's scope on */
-	Node *written[LOOPS_MOST];	   /* axes of loops to be written out */
+	int64_t width;			/* lanes of a vector */
+	const Stmt *around[LOOPS_MOST]; /* the loops that are open, from the tile's scope on */
+	Node *written[LOOPS_MOST];	/* axes of loops to be written out */
 	int naround, nwritten;
 	bool fits;
 	Node *vector[VECTORS_MOST]; /* NULL: not accessed */
@@ -237,8 +237,7 @@ static void make_variables(Tile *x, Stmt *alloc)
 	Stmt *rest = alloc->next, *all = NULL;
 	write_out(x, rest);
 	for (int64_t k = 0; k < tensor_size(x->buffer) / x->width; k++) {
-		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", RICCI_F32,
-					   x->width);
+		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", RICCI_F32, x->width);
 		all = stmt_seq(all, stmt_alloc(x->t, x->vector[k]));
 	}
 	move_all(x, rest, NULL);

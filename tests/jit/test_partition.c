@@ -308,7 +308,7 @@ static void test_joined(void)
 		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]", 3},
 		{"t[b,i] += X[b,k]*X[i,k]; y[] += t[i,b]", 3},
 		{"t[b,i] max= X[b,k]-X[i,k]; y[i] max= t[b,i]", 3},
-		{"t[b] += X[b,i]; y[] max= t[b]", 1},		  /* not the same reduction */
+		{"t[b] += X[b,i]; y[] max= t[b]", 1},		       /* not the same reduction */
 		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]*t[b,i]", 2}, /* not just a sum */
 		{"t[b] += X[b,k]; y[i] += t[b] + 0*i where i < 4", 2}, /* each i needs it */
 		{"t[b,i] += X[b,k]*X[k,i]; y[i,c] += t[b,i] where c < 4", 3}, /* read four times */

@@ -259,7 +259,8 @@ static void check_whole_lanes(void)
 	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
 
-	if (predicates_most(target_host()) > 0) { /* each vector is loaded once, and no part of one */
+	if (predicates_most(target_host()) >
+	    0) { /* each vector is loaded once, and no part of one */
 		const char *load = text ? strstr(text, "&tile3[22L]") : NULL;
 		CHECK(load && !strstr(load + 1, "&tile3[22L]"));
 	} else {
