@@ -270,11 +270,16 @@ static int pack_load(KernelPack *p, const char *base, const PackHead *h, Error *
 	return code ? code : at == p->n ? 0 : broken(err);
 }
 
+/* Rates and sizes that a device can have, seconds that a launch can take? */
 static bool device_sound(const PackHead *h)
 {
-	return isfinite(h->pd) && isfinite(h->pc) && isfinite(h->launch) && isfinite(h->pd_far) &&
-	       isfinite(h->near) && h->pd > 0 && h->pc > 0 && h->launch > 0 && h->pd_far > 0 &&
-	       h->near >= 0;
+	const double rate[] = {h->pd, h->pc, h->pd_far};
+
+	for (int k = 0; k < COUNT(rate); k++)
+		if (!(rate[k] >= 1e3 && rate[k] <= 1e18))
+			return false;
+	return h->launch > 0 && h->launch <= 1 && h->near >= 0 && h->near <= 1e15 &&
+	       h->near == floor(h->near);
 }
 
 KernelPack *pack_read(const void *bytes, size_t n, Error *err)

@@ -255,7 +255,7 @@ static void alloc(Emit *e, const Stmt *s)
 {
 	Node *b = s->buffer;
 	const Buffer *info = tree_find(e->tree, b);
-	if (!info || (info->space != SPACE_LOCAL && info->space != SPACE_LANES))
+	if (!info || !buffer_is_local(info))
 		return;
 	if (info->space == SPACE_LANES)
 		emit_line(e, "rk_v %s;", b->u.s);

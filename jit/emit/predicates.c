@@ -174,24 +174,19 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	return mask ? arena_printf(&ir->arena, "rk_pick(%s, %s, %s)", mask, x, y) : x;
 }
 
-/* A function of scalars for all lanes, declared where it is called first. */
-static const char *mapped(Lanes *v, const char *name, const char *of, const char *a, const char *b)
-{
-	Emit *e = v->e;
-	Arena *m = &e->ir->arena;
-	emit_declare(e, arena_printf(m, "RK_MAP%d(rk_v%s, %s)", b ? 2 : 1, name, of));
-	return b ? arena_printf(m, "rk_v%s(%s, %s)", name, a, b)
-		 : arena_printf(m, "rk_v%s(%s)", name, a);
-}
-
+/* A function of scalars for all lanes; of the mathematical ones it is declared. */
 static const char *function(Lanes *v, Node *n, const char *a, const char *b)
 {
 	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
 	const char *text = op_info[n->op].text;
-	if (n->op == OP_MIN || n->op == OP_MAX)
-		return arena_printf(&e->ir->arena, "rk_v%s(%s, %s)", text, a, b);
-	e->uses_math = true;
-	return mapped(v, text, arena_printf(&e->ir->arena, "ricci_%s_f32", text), a, b);
+	if (n->op != OP_MIN && n->op != OP_MAX) {
+		e->uses_math = true;
+		emit_declare(e, arena_printf(m, "RK_MAP%d(rk_v%s, ricci_%s_f32)", b ? 2 : 1, text,
+					     text));
+	}
+	return b ? arena_printf(m, "rk_v%s(%s, %s)", text, a, b)
+		 : arena_printf(m, "rk_v%s(%s)", text, a);
 }
 
 /* Is source number k of a minimum or maximum a constant, so that one comparison does? */

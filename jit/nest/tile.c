@@ -110,16 +110,11 @@ static Stmt *tile_fold(Build *b, Node *base, int64_t count, Node **sum)
 				       stmt_store(b->t, to, zero, x, b->p->red)));
 }
 
-/* (predicates.c leaves vectors of half and a quarter the size to compilers, which don't fold.) */
-static bool is_narrow(int64_t lanes)
-{
-	return lanes < PITCH && (lanes & (lanes - 1)) == 0;
-}
-
 Stmt *tile_combined(Build *b, Node *base, Node **sum)
 {
 	int64_t lanes = tile_lanes(b);
-	bool fold = b->caps->predicates && b->p->acc == RICCI_F32 && !is_narrow(lanes);
+	/* (predicates.c leaves narrow ones to compilers, which don't fold.) */
+	bool fold = b->caps->predicates && b->p->acc == RICCI_F32 && !lanes_narrow(lanes, PITCH);
 	Stmt *halve = NULL;
 	/* (Behind an iteration of fewer lanes compilers' vectors would wait for single elements.) */
 	if (lanes > 1 && b->caps->vectorises && (fold || nest_exact(b, tile_lanes_loop(b)->axis)))

@@ -36,9 +36,7 @@ static void check_access(Checker *c, const Node *buffer, const Node *index, bool
 	int k = buffer_number(c, buffer);
 	if (k < 0)
 		fail(c, "a buffer is none of the tree's", buffer->u.s);
-	else if ((c->tree->buffer[k].space == SPACE_LOCAL ||
-		  c->tree->buffer[k].space == SPACE_LANES) &&
-		 !c->allocated[k])
+	else if (buffer_is_local(&c->tree->buffer[k]) && !c->allocated[k])
 		fail(c, "a local buffer is not allocated here", buffer->u.s);
 	else if (whole && (index->hi < 0 || index->lo >= tensor_size(buffer)))
 		fail(c, "an access lies outside of its buffer", buffer->u.s);

@@ -265,7 +265,7 @@ static double times_of(const Cost *c, Node *n)
 static bool is_local(const Cost *c, const Node *buffer)
 {
 	const Buffer *b = tree_find(c->tree, buffer);
-	return b && (b->space == SPACE_LOCAL || b->space == SPACE_LANES);
+	return b && buffer_is_local(b);
 }
 
 static bool in_registers(const Cost *c, const Node *buffer)

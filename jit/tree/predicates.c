@@ -248,10 +248,8 @@ static bool folds(const Stmt *loop)
 	return false;
 }
 
-/* Does it take part of a vector that is a vector of its own, which needs no mask? */
-static bool is_narrow(const Stmt *loop, int64_t width)
+bool lanes_narrow(int64_t n, int64_t width)
 {
-	int64_t n = loop->hi->u.i - loop->lo->u.i;
 	return n < width && (n & (n - 1)) == 0;
 }
 
@@ -265,7 +263,8 @@ static bool suits(Masks *m)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
 			return false;
-	return l->body != NULL && (m->decides || !is_narrow(l, m->width));
+	/* (Part of a vector that is a vector of its own needs no mask.) */
+	return l->body != NULL && (m->decides || !lanes_narrow(l->hi->u.i - l->lo->u.i, m->width));
 }
 
 /* One vector from `first` on, of which `n` are iterations. */
@@ -332,11 +331,6 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target)
 				s->how = HOW_SERIAL;
 			continue;
 		}
-		Stmt *all = vectors(t, s, width, m.decides), *last = all;
-		while (last->next)
-			last = last->next;
-		last->next = s->next;
-		*s = *all;
-		s = last == all ? s : last;
+		s = stmt_instead(s, vectors(t, s, width, m.decides));
 	}
 }

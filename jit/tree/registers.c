@@ -188,7 +188,7 @@ static bool is_written(const Tile *x, const Stmt *s)
 	return false;
 }
 
-/* (Names of variables are short; arrays of their own in each copy would be more memory.) */
+/* (Each copy would have arrays of its own: only variables may stand in it.) */
 static bool can_write(const Tile *x, const Stmt *s)
 {
 	bool can = true;
@@ -205,18 +205,14 @@ static void write_out(const Tile *x, Stmt *s)
 		write_out(x, s->otherwise);
 		if (!is_written(x, s))
 			continue;
-		Stmt *all = NULL, *last;
+		Stmt *all = NULL;
 		for (int64_t i = s->lo->u.i; i < s->hi->u.i; i++) {
 			Node *value = node_int(x->t->ir, i);
 			Stmt *copy = stmt_replace(x->t, s->body, 1, &s->axis, &value);
 			rename_variables(x->t, copy);
 			all = stmt_seq(all, copy);
 		}
-		for (last = all; last->next;)
-			last = last->next;
-		last->next = s->next;
-		*s = *all;
-		s = last == all ? s : last;
+		s = stmt_instead(s, all);
 	}
 }
 
@@ -234,15 +230,14 @@ static bool is_tile(const Tree *t, const Stmt *s, int64_t width)
 /* The alloc becomes those of the vectors. */
 static void make_variables(Tile *x, Stmt *alloc)
 {
-	Stmt *rest = alloc->next, *all = NULL;
-	write_out(x, rest);
+	Stmt *all = NULL;
+	write_out(x, alloc->next);
 	for (int64_t k = 0; k < tensor_size(x->buffer) / x->width; k++) {
 		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", RICCI_F32, x->width);
 		all = stmt_seq(all, stmt_alloc(x->t, x->vector[k]));
 	}
-	move_all(x, rest, NULL);
-	all = stmt_seq(all, rest);
-	*alloc = *all;
+	move_all(x, alloc->next, NULL);
+	stmt_instead(alloc, all);
 }
 
 void lower_registers(Tree *t, Stmt *s, const Target *target)

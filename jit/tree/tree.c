@@ -160,6 +160,16 @@ Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const
 	return all;
 }
 
+Stmt *stmt_instead(Stmt *s, Stmt *all)
+{
+	Stmt *last = all;
+	while (last->next)
+		last = last->next;
+	last->next = s->next;
+	*s = *all;
+	return last == all ? s : last;
+}
+
 /* ---- printing ---- */
 
 static const char *const how_text[] = {"for",	"unroll", "vector", "parallel",

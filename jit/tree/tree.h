@@ -36,7 +36,8 @@ typedef enum {
 	SPACE_SHARED
 } Space;
 
-/* LANES: a local variable of one vector, which LANES loops access at their lanes. TABLE: scratch that is written before the parallel loop only. SHARED: one for all threads. */
+/* LANES: a local variable of one vector, which LANES loops access at their lanes. TABLE: scratch
+ * that is written before the parallel loop only. SHARED: one for all threads. */
 typedef struct Buffer {
 	Node *node; /* INPUT of rank 1 */
 	Space space;
@@ -89,6 +90,11 @@ typedef struct Tree {
 
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
 const Buffer *tree_find(const Tree *t, const Node *node);
+/* Is it one of the function's own variables? */
+static inline bool buffer_is_local(const Buffer *b)
+{
+	return b->space == SPACE_LOCAL || b->space == SPACE_LANES;
+}
 Node *tree_axis(Tree *t, int64_t extent); /* a fresh loop variable */
 Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
 Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
@@ -107,6 +113,9 @@ bool read_inside(const Node *read);
 void tree_print(Text *out, const Tree *t);
 /* Copies of s and what follows it, with nodes replaced as node_replace does. */
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
+
+/* `all` stands where *s stood, in front of what follows it. Returns the last of them. */
+Stmt *stmt_instead(Stmt *s, Stmt *all);
 
 /* What is wrong with a tree that is not well formed; NULL: nothing (check.c). */
 const char *tree_fault(const Tree *t);
@@ -138,6 +147,8 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
 /* Lanes of a vector; 0: this processor has no masks. */
 int64_t predicates_width(const Target *target);
+/* Are n lanes, of vectors of `width`, a vector of half the size, a quarter ..? */
+bool lanes_narrow(int64_t n, int64_t width);
 /* Tiles of few vectors become variables (registers.c). */
 void lower_registers(Tree *t, Stmt *s, const Target *target);
 /* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */

@@ -153,19 +153,28 @@ static void check_running(const char *backend, int wanted)
 	harness_check(list, backend_find(backend), 200);
 }
 
+/* As on a processor without masks: what is left to compilers is a loop that they make vectors of. */
+static Target target_plain(void)
+{
+	Target target = *target_host();
+	target.vector_bytes = 16;
+	return target;
+}
+
 /* The offered one reads each element once, whatever the length: no loop but that along the results,
  * and the lanes. */
 static void check_once(const char *text, const char *operands, int loops)
 {
 	const Case sum = {text, operands};
 	Trial *t = harness_trials(&sum, false, NULL);
+	Target plain = target_plain();
 	Error err = {0};
-	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
 	int n = 0;
 	CHECK_INT(t->offer[0].step[0].kind, STEP_CARRY);
 	for (const char *s = k ? strstr(k->source, "kernel_0(") : ""; (s = strstr(s, "for (")); s++)
 		n++;
-	CHECK(n > 0 && n <= loops);
+	CHECK_INT(n, loops);
 	if (k)
 		kernel_unref(k);
 	harness_check(t, backend_find("cc"), 100);
@@ -238,10 +247,15 @@ static void check_wraps(void)
 {
 	static const Case roll = {"Y[i,j] = X[i,(j+7)%70] where i<9, j<70", "X=9x70"};
 	Trial *t = harness_trials(&roll, false, NULL);
+	Target plain = target_plain();
 	Error err = {0};
-	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
 	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
 
+	CHECK(text && !strpbrk(text, "?%&") && strstr(text, "< 63L") && strstr(text, "< 70L"));
+	kernel_unref(k);
+	k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
+	text = k ? strstr(k->source, "kernel_0(") : NULL;
 	CHECK(text && !strpbrk(text, "?%"));
 	kernel_unref(k);
 	harness_check(t, backend_find("cc"), 100);
@@ -259,18 +273,20 @@ static void check_whole_lanes(void)
 	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
 
-	if (predicates_most(target_host()) >
-	    0) { /* each vector is loaded once, and no part of one */
+	if (predicates_most(target_host()) > 0) { /* a vector of the second row is loaded once */
 		const char *load = text ? strstr(text, "&tile3[22L]") : NULL;
 		CHECK(load && !strstr(load + 1, "&tile3[22L]"));
-	} else {
-		CHECK(text && strstr(text, "< 16L") && strstr(text, "< 14L"));
-		const char *first = /* of the tile's second row */
-			text ? strstr(text, " + (22L)] * ") : NULL;
-		const char *end = first ? strchr(first, '\n') : NULL;
-		const char *second = end ? strstr(end, " + (22L)] * ") : NULL;
-		CHECK(second && strchr(end + 1, '\n') > second);
 	}
+	kernel_unref(k);
+	Target plain = target_plain();
+	k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
+	text = k ? strstr(k->source, "kernel_0(") : NULL;
+	CHECK(text && strstr(text, "< 16L") && strstr(text, "< 14L"));
+	const char *first =
+		text ? strstr(text, " + (22L)] * ") : NULL; /* of the tile's second row */
+	const char *end = first ? strchr(first, '\n') : NULL;
+	const char *second = end ? strstr(end, " + (22L)] * ") : NULL;
+	CHECK(second && strchr(end + 1, '\n') > second);
 	kernel_unref(k);
 	harness_check(t, backend_find("cc"), 100);
 }
