@@ -82,6 +82,7 @@ typedef struct Subgraph {
 	Node **member, **input;
 	bool *stored;	       /* member k is needed outside: an output buffer, in member order */
 	bool *fold;	       /* rows > 0: member k is one */
+	int *lead;	       /* rows > 0: the first dimension of member k that is a row's; 0 of folds */
 	const RowLoops *loops; /* rows > 0, of a task: [d-1], with d dimensions as rows */
 } Subgraph;
 typedef struct DeviceModel {
@@ -102,6 +103,13 @@ bool subgraph_rows(Ir *ir, Subgraph *s);
 /* Finds which members of rows share a loop, for each number of dimensions that are rows. */
 void subgraph_loops(Ir *ir, Subgraph *s);
 int64_t subgraph_row_count(const Subgraph *s);
+/* A row of member k consists of places: the elements over the dimensions that are no row's. How many such
+ * dimensions there are, and which one of the tensor is the d-th; all of a fold's are. */
+int rows_places(const Subgraph *s, int k);
+int rows_place(const Subgraph *s, int k, int d);
+/* Of member k, no fold: the element at this place of the row; and the row and place of an element. */
+int64_t rows_element(const Subgraph *s, int k, int64_t row, int64_t place);
+void rows_split(const Subgraph *s, int k, int64_t element, int64_t *row, int64_t *place);
 /* What an operator on numbers costs, by that of an addition. */
 double op_flops(Op op);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */

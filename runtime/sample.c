@@ -133,16 +133,14 @@ static int64_t need_size(const Subgraph *s, int k)
 	return tensor_size(s->member[k]) / (s->fold[k] ? 1 : subgraph_row_count(s));
 }
 
-/* Marks the places of member m from dimension d on; where index is -1 all. */
+/* Marks the places of member m from their dimension d on; where index is -1 all. */
 static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
 {
-	const Node *c = n->sub->member[m];
-
-	if (d == tensor_rank(c)) {
+	if (d == rows_places(n->sub, m)) {
 		n->need[m][at] = 1;
 		return;
 	}
-	int64_t extent = tensor_extent(c, d), x = index[d] < 0 ? 0 : index[d];
+	int64_t extent = tensor_extent(n->sub->member[m], rows_place(n->sub, m, d)), x = index[d] < 0 ? 0 : index[d];
 	int64_t end = index[d] < 0 ? extent : x + 1;
 
 	for (; x < end; x++)
@@ -153,24 +151,26 @@ static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
  * of m, which a condition in k excludes. */
 static void need_read(Needs *n, int k, int m, const Node *read, int64_t at)
 {
-	const Node *c = n->sub->member[k];
+	const Subgraph *s = n->sub;
+	const Node *c = s->member[k];
 	int64_t index[RICCI_MAX_RANK];
-	int first = n->sub->fold[k] ? 0 : n->sub->rows;
 
-	for (int d = n->sub->rows; d < tensor_rank(read->src[0]); d++) {
-		const Node *i = read->src[1 + d];
+	for (int d = 0; d < rows_places(s, m); d++) {
+		const Node *i = read->src[1 + rows_place(s, m, d)];
 		int64_t below = 1;
 
 		index[d] = i->op == OP_CONST ? i->u.i : -1;
-		for (int e = tensor_rank(c) - 1; e >= first; e--) {
-			if (comp_axis(c, e) == i)
-				index[d] = at / below % tensor_extent(c, e);
-			below *= tensor_extent(c, e);
+		for (int e = rows_places(s, k) - 1; e >= 0; e--) {
+			int own = rows_place(s, k, e);
+
+			if (comp_axis(c, own) == i)
+				index[d] = at / below % tensor_extent(c, own);
+			below *= tensor_extent(c, own);
 		}
-		if (index[d] >= tensor_extent(read->src[0], d))
+		if (index[d] >= tensor_extent(read->src[0], rows_place(s, m, d)))
 			return;
 	}
-	need_mark(n, m, n->sub->rows, 0, index);
+	need_mark(n, m, 0, 0, index);
 }
 
 /* All reads of earlier members below e. */
@@ -255,10 +255,10 @@ static bool sample_row_places(const Task *t, int k, int64_t n, const int64_t *ro
 		return false;
 	for (int64_t r = 0; r < n; r++)
 		for (int64_t i = 0; i < wide; i++)
-			s->at[k][at++] = row[r] * wide + i;
+			s->at[k][at++] = rows_element(sub, k, row[r], i);
 	for (int64_t i = 0; mark && i < wide; i++)
 		for (int64_t r = 0; mark[i] && r < all; r++)
-			s->at[k][at++] = r * wide + i;
+			s->at[k][at++] = sub->fold[k] ? i : rows_element(sub, k, r, i);
 	return true;
 }
 
@@ -316,8 +316,11 @@ static bool sample_choose_rows(const Task *t, const Checking *how, Sample *s)
 		pick_rows(&t->sub, n, row);
 	else if (good && t->sub.fold[chosen->member])
 		n = 0;
-	for (int64_t i = 0; good && chosen && i < n; i++)
-		row[i] = chosen->at[i] / need_size(&t->sub, chosen->member);
+	for (int64_t i = 0; good && chosen && i < n; i++) {
+		int64_t place;
+
+		rows_split(&t->sub, chosen->member, chosen->at[i], &row[i], &place);
+	}
 	for (int k = 0; k < s->nmember && good; k++)
 		good = sample_row_places(t, k, n, row, cost > how->limit ? NULL : needs.need[k], s);
 	return good;

@@ -1,9 +1,15 @@
-/* rows.c - which subgraphs run row by row: several equations whose first dimensions are the same
+/* rows.c - which subgraphs run row by row: several equations some dimensions of which are the same
  * rows, and which read each other at their own row only; and folds, reductions over the rows.
  *
- * Input: equations. Output: how many dimensions are rows, which equations are folds, whether it is
+ * Rows are the first dimensions of all equations, or, where these are too few and there is no fold, a
+ * dimension of the first equation and what the others read it by: after sums over an image, M[c] +=
+ * X[b,c,y,x], those of Y[b,c,y,x] = X[b,c,y,x]-M[c] are its channels.
+ *
+ * Input: equations. Output: which dimensions are rows, which equations are folds, whether it is
  * worth it. Invariant: only index functions matter; jit/rows/ makes the loops. */
 #include "jit/fuse/subgraph.h"
+
+#include <string.h>
 
 /* So many rows at least, of so many points at least and so many bytes of results at most. */
 enum { ROWS_LEAST = 64, ROW_POINTS = 64, ROW_BYTES = 1 << 17 };
@@ -50,7 +56,39 @@ int subgraph_member(const Subgraph *s, const Node *t)
 Node *rows_axis(const Subgraph *s, int k, int d)
 {
 	const Node *c = s->member[k];
-	return comp_axis(c, (s->fold[k] ? tensor_rank(c) : 0) + d);
+	return comp_axis(c, (s->fold[k] ? tensor_rank(c) : s->lead[k]) + d);
+}
+
+int rows_places(const Subgraph *s, int k)
+{
+	return tensor_rank(s->member[k]) - (s->fold[k] ? 0 : s->rows);
+}
+
+int rows_place(const Subgraph *s, int k, int d)
+{
+	return s->fold[k] || d < s->lead[k] ? d : d + s->rows;
+}
+
+/* Elements over the dimensions of member k behind its rows. */
+static int64_t rows_inner(const Subgraph *s, int k)
+{
+	int64_t n = 1;
+	for (int d = s->lead[k] + s->rows; d < tensor_rank(s->member[k]); d++)
+		n *= tensor_extent(s->member[k], d);
+	return n;
+}
+
+int64_t rows_element(const Subgraph *s, int k, int64_t row, int64_t place)
+{
+	int64_t inner = rows_inner(s, k);
+	return (place / inner * subgraph_row_count(s) + row) * inner + place % inner;
+}
+
+void rows_split(const Subgraph *s, int k, int64_t element, int64_t *row, int64_t *place)
+{
+	int64_t inner = rows_inner(s, k), rows = subgraph_row_count(s);
+	*row = element / inner % rows;
+	*place = element / (inner * rows) * inner + element % inner;
 }
 
 /* So many dimensions of c may be rows. A fold to a single number keeps a loop inside the rows. */
@@ -59,7 +97,7 @@ static int rows_most(const Subgraph *s, int k)
 	const Node *c = s->member[k];
 	int rank = tensor_rank(c), reduced = comp_naxis(c) - rank;
 	if (!s->fold[k])
-		return rank;
+		return rank - s->lead[k];
 	return rank == 0 && reduced > 1 ? reduced - 1 : reduced;
 }
 
@@ -80,7 +118,7 @@ static void see_member(void *user, Node *n)
 	if (at >= 0 && sub->fold[at])
 		sub->rows = 0;
 	for (int d = 0; at >= 0 && d < sub->rows; d++)
-		if (n->src[1 + d] != rows_axis(sub, s->reader, d))
+		if (n->src[1 + sub->lead[at] + d] != rows_axis(sub, s->reader, d))
 			sub->rows = d;
 }
 
@@ -100,6 +138,11 @@ int64_t subgraph_row_count(const Subgraph *s)
 	for (int d = 0; d < s->rows; d++)
 		n *= axis_extent(rows_axis(s, 0, d));
 	return n;
+}
+
+static bool few_rows(const Subgraph *s)
+{
+	return !s->rows || subgraph_row_count(s) < ROWS_LEAST;
 }
 
 /* Of the member that has most. */
@@ -126,18 +169,11 @@ static void lengthen_rows(Subgraph *s)
 	}
 }
 
-bool subgraph_rows(Ir *ir, Subgraph *s)
+/* How many dimensions are rows, given which equations are folds and where the rows begin in others. */
+static void count_rows(Ir *ir, Subgraph *s)
 {
-	s->rows = 0;
-	s->fold = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
-	for (int k = 0; k < s->nmember; k++)
-		if (s->member[k]->op != OP_COMP || !comp_is_dense(s->member[k]))
-			return s->nmember == 1;
-	if (all_pointwise(s))
-		return true;
 	s->rows = RICCI_MAX_RANK;
 	for (int k = 0; k < s->nmember; k++) {
-		s->fold[k] = is_fold(ir, s->member[k]);
 		int most = rows_most(s, k);
 		s->rows = s->rows < most ? s->rows : most;
 		for (int d = 0; d < s->rows; d++)
@@ -149,6 +185,96 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 		node_walk(ir, comp_body(s->member[k]), see_member, &shared);
 	}
 	lengthen_rows(s);
+}
+
+typedef struct Align {
+	Ir *ir;
+	const Subgraph *sub;
+	int reader; /* its lead is asked */
+	int lead;   /* -1: not known */
+} Align;
+
+/* Equation t's read of a tensor in the dimension that rows begin at, where member `at` reads it so. */
+typedef struct Common {
+	const Node *tensor, *row;
+	int dim;
+} Common;
+
+static void see_common(void *user, Node *n)
+{
+	Common *c = user;
+	for (int d = 1; n->op == OP_READ && n->src[0] == c->tensor && d < n->nsrc; d++)
+		if (n->src[d] == c->row)
+			c->dim = d - 1;
+}
+
+/* The dimension of a tensor along which the equations before the reader have their rows; -1: none. */
+static int row_dimension(Ir *ir, const Subgraph *s, int reader, const Node *tensor)
+{
+	int at = subgraph_member(s, tensor);
+	Common c = {tensor, NULL, -1};
+	if (at >= 0)
+		return at < reader && s->lead[at] < tensor_rank(tensor) ? s->lead[at] : -1;
+	for (int k = 0; k < reader && c.dim < 0; k++) {
+		if (s->lead[k] >= tensor_rank(s->member[k]))
+			continue;
+		c.row = comp_axis(s->member[k], s->lead[k]);
+		node_walk(ir, comp_body(s->member[k]), see_common, &c);
+	}
+	return c.dim;
+}
+
+static void see_aligned(void *user, Node *n)
+{
+	Align *a = user;
+	const Node *c = a->sub->member[a->reader];
+	if (n->op != OP_READ || a->lead >= 0)
+		return;
+	int dim = row_dimension(a->ir, a->sub, a->reader, n->src[0]);
+	for (int d = 0; dim >= 0 && d < tensor_rank(c); d++)
+		if (n->src[1 + dim] == comp_axis(c, d))
+			a->lead = d;
+}
+
+/* Rows that begin with this dimension of the first equation, no folds. */
+static void aligned_rows(Ir *ir, Subgraph *s, int first)
+{
+	memset(s->fold, 0, (size_t)s->nmember);
+	s->rows = 0;
+	s->lead[0] = first;
+	for (int k = 1; k < s->nmember; k++) {
+		Align a = {ir, s, k, -1};
+		node_walk(ir, comp_body(s->member[k]), see_aligned, &a);
+		if (a.lead < 0)
+			return;
+		s->lead[k] = a.lead;
+	}
+	count_rows(ir, s);
+}
+
+static void leading_rows(Ir *ir, Subgraph *s)
+{
+	memset(s->lead, 0, (size_t)s->nmember * sizeof *s->lead);
+	for (int k = 0; k < s->nmember; k++)
+		s->fold[k] = is_fold(ir, s->member[k]);
+	count_rows(ir, s);
+}
+
+bool subgraph_rows(Ir *ir, Subgraph *s)
+{
+	s->rows = 0;
+	s->fold = arena_alloc(&ir->arena, (size_t)s->nmember + 1);
+	s->lead = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *s->lead);
+	for (int k = 0; k < s->nmember; k++)
+		if (s->member[k]->op != OP_COMP || !comp_is_dense(s->member[k]))
+			return s->nmember == 1;
+	if (all_pointwise(s))
+		return true;
+	leading_rows(ir, s);
+	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++)
+		aligned_rows(ir, s, d);
+	if (few_rows(s))
+		leading_rows(ir, s);
 	return s->rows > 0;
 }
 
@@ -166,10 +292,11 @@ static void see_own(void *user, Node *n)
 	Own *o = user;
 	if (n->op != OP_READ)
 		return;
-	int at = subgraph_member(o->sub, n->src[0]);
-	int first = o->sub->fold[o->reader] ? -o->sub->rows : 0;
-	for (int d = o->sub->rows; at >= o->from && d < tensor_rank(n->src[0]); d++)
-		o->only &= n->src[1 + d] == comp_axis(o->sub->member[o->reader], first + d);
+	const Subgraph *s = o->sub;
+	int at = subgraph_member(s, n->src[0]);
+	for (int d = 0; at >= o->from && d < rows_places(s, at); d++)
+		o->only &= n->src[1 + rows_place(s, at, d)] ==
+			   comp_axis(s->member[o->reader], rows_place(s, o->reader, d));
 }
 
 /* Is equation k pointwise over the places of a row? */
@@ -190,13 +317,13 @@ static int loop_from(Ir *ir, const Subgraph *s, int k)
 {
 	int end = k + 1;
 	const Node *first = s->member[k];
-	int skip = s->fold[k] ? 0 : s->rows, rank = tensor_rank(first) - skip;
+	int rank = rows_places(s, k);
 	for (; may_lead(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
 		const Node *c = s->member[end];
-		int own = s->fold[end] ? 0 : s->rows;
-		Own o = {s, k, end, tensor_rank(c) - own == rank};
+		Own o = {s, k, end, rows_places(s, end) == rank};
 		for (int d = 0; d < rank && o.only; d++)
-			o.only = tensor_extent(c, own + d) == tensor_extent(first, skip + d);
+			o.only = tensor_extent(c, rows_place(s, end, d)) ==
+				 tensor_extent(first, rows_place(s, k, d));
 		if (o.only)
 			node_walk(ir, comp_body(s->member[end]), see_own, &o);
 		if (!o.only)
@@ -245,12 +372,13 @@ void subgraph_loops(Ir *ir, Subgraph *s)
 
 /* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
  * gained by blocks. */
-static bool is_streaming(Ir *ir, const Node *c, int rows, int nread, Node *const *reads)
+static bool is_streaming(Ir *ir, const Subgraph *s, int k, int nread, Node *const *reads)
 {
+	const Node *c = s->member[k];
 	double elements = (double)tensor_size(c);
 	for (int k = 0; k < nread; k++)
 		elements += (double)tensor_size(reads[k]);
-	return c->op == OP_COMP && comp_work(ir, c, rows) <= 4 * elements;
+	return comp_work(ir, c, s->lead[k] + s->rows) <= 4 * elements;
 }
 
 typedef struct Across {
@@ -279,6 +407,27 @@ static void see_across(void *user, Node *n)
 	a->found |= within && last;
 }
 
+static void see_window(void *user, Node *n)
+{
+	Across *a = user;
+	bool member = n->op == OP_READ && subgraph_member(a->sub, n->src[0]) >= 0;
+	for (int d = 1; member && d < n->nsrc; d++)
+		a->found |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
+}
+
+/* Does member k read a window over another one's row, which consists of pieces of images? Its own rows
+ * are single images, then, and stay in the first cache. */
+static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
+{
+	Across a = {s, k, false};
+	bool pieces = false;
+	for (int j = 0; j < s->nmember; j++)
+		pieces |= s->lead[j] > 0;
+	if (pieces)
+		node_walk(ir, comp_body(s->member[k]), see_window, &a);
+	return a.found;
+}
+
 bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
@@ -297,7 +446,8 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
 		Across a = {&s, k, false};
 		node_walk(ir, comp_body(member[k]), see_across, &a);
-		if (a.found || !is_streaming(ir, member[k], s.rows, nread, reads) ||
+		if (a.found || !is_streaming(ir, &s, k, nread, reads) ||
+		    is_window_of_pieces(ir, &s, k) ||
 		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
 			return false;
 	}

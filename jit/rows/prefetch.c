@@ -7,37 +7,48 @@
 #include "jit/rows/internal.h"
 
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
-enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8 };
+enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3 };
 
 typedef struct Owned {
 	const Subgraph *sub;
 	const Node *tensor;
 	int reader;
-	bool by_row;
+	int lead; /* the first dimension of the tensor that is a row's; -1: not known */
 } Owned;
+
+/* Are the tensor's dimensions from d on the reader's rows? */
+static bool is_rows_from(const Owned *o, const Node *read, int d)
+{
+	bool same = d + o->sub->rows <= tensor_rank(o->tensor);
+	for (int i = 0; same && i < o->sub->rows; i++) {
+		const Node *axis = rows_axis(o->sub, o->reader, i);
+		same = read->src[1 + d + i] == axis &&
+		       tensor_extent(o->tensor, d + i) == axis_extent(axis);
+	}
+	return same;
+}
 
 static void see_read(void *user, Node *n)
 {
 	Owned *o = user;
-	if (n->op != OP_READ || n->src[0] != o->tensor || tensor_rank(o->tensor) < o->sub->rows)
+	if (n->op != OP_READ || n->src[0] != o->tensor)
 		return;
-	bool same = true;
-	for (int d = 0; d < o->sub->rows; d++) {
-		const Node *axis = rows_axis(o->sub, o->reader, d);
-		same &= n->src[1 + d] == axis && tensor_extent(o->tensor, d) == axis_extent(axis);
-	}
-	o->by_row |= same;
+	for (int d = 0; o->lead < 0 && d < tensor_rank(o->tensor); d++)
+		if (is_rows_from(o, n, d))
+			o->lead = d;
 }
 
-/* Does every row have a part of tensor k in memory, its own? */
-static bool is_by_row(Ir *ir, const Subgraph *sub, const Rows *r, int k)
+/* The dimension that the rows of tensor k begin at, where every row has a part in memory of its own;
+ * else -1. */
+static int rows_begin(Ir *ir, const Subgraph *sub, const Rows *r, int k)
 {
-	Owned o = {.sub = sub, .tensor = r->tensor[k]};
-	if (k >= sub->ninput)
-		return !r->local[k] && !sub->fold[k - sub->ninput];
+	Owned o = {.sub = sub, .tensor = r->tensor[k], .lead = -1};
+	int m = k - sub->ninput;
+	if (m >= 0)
+		return r->local[k] || sub->fold[m] ? -1 : sub->lead[m];
 	for (; o.reader < sub->nmember; o.reader++)
 		node_walk(ir, comp_body(sub->member[o.reader]), see_read, &o);
-	return o.by_row;
+	return o.lead;
 }
 
 static double cost_of(Ir *ir, const Stmt *s)
@@ -88,33 +99,120 @@ static void block_lanes(Tree *t, Stmt *loop)
 	loop->next = next;
 }
 
+/* The loops that prefetch, one in the other; how many iterations they have together, those of a
+ * vector's loop in blocks. */
+typedef struct Nest {
+	int n;
+	Stmt *loop[NEST_MOST];
+	int64_t blocks;
+} Nest;
+
+static int64_t loop_blocks(const Stmt *loop)
+{
+	return loop->hi->u.i / (loop->how == HOW_VECTOR ? BLOCK_LANES : 1);
+}
+
+/* The costliest loops, as many as it takes for `bytes` to be few lines in each iteration. */
+static Nest nest_find(Ir *ir, Stmt *body, int64_t bytes)
+{
+	Nest nest = {.blocks = 1};
+	while (nest.n < NEST_MOST && nest.blocks * LINES_MOST * LINE < bytes) {
+		Stmt *loop = costliest(ir, body);
+		if (!loop || (loop->how != HOW_VECTOR && loop->how != HOW_SERIAL) ||
+		    loop_blocks(loop) < BLOCKS_LEAST)
+			break;
+		nest.loop[nest.n++] = loop;
+		nest.blocks *= loop_blocks(loop);
+		if (loop->how == HOW_VECTOR)
+			break;
+		body = loop->body;
+	}
+	return nest;
+}
+
+/* The number of the iteration; a vector's loop becomes blocks. */
+static Node *nest_block(Tree *t, const Nest *nest)
+{
+	Node *block = node_int(t->ir, 0);
+	for (int k = 0; k < nest->n; k++) {
+		int64_t blocks = loop_blocks(nest->loop[k]);
+		if (nest->loop[k]->how == HOW_VECTOR)
+			block_lanes(t, nest->loop[k]);
+		block = node_add(t->ir, node_scale(t->ir, block, blocks), nest->loop[k]->axis);
+	}
+	return block;
+}
+
+/* A tensor of which each row has a part of its own, in pieces of `inner` elements; an iteration
+ * prefetches `part` of them. */
+typedef struct Fetch {
+	Node *buffer;
+	int64_t size, inner, part, line;
+} Fetch;
+
+/* False: tensor k is not worth it, or has no such parts. */
+static bool fetch_find(const RowKernel *b, size_t least, int k, Fetch *f)
+{
+	const Node *c = b->r.tensor[k];
+	int lead = rows_begin(b->tree->ir, b->sub, &b->r, k);
+	if (lead < 0 || tensor_bytes(c) < least)
+		return false;
+	*f = (Fetch){b->r.buffer[k], tensor_size(c) / b->rows, 1, 0,
+		     LINE / (int64_t)type_size((Type)c->type)};
+	for (int d = lead + b->r.rows; d < tensor_rank(c); d++)
+		f->inner *= tensor_extent(c, d);
+	return true;
+}
+
+/* How much is prefetched at a time: false where that is too many lines, none in most iterations, or of
+ * two pieces. */
+static bool fetch_divide(Fetch *f, int64_t blocks)
+{
+	f->part = (f->size + blocks - 1) / blocks;
+	return f->part <= LINES_MOST * f->line && f->part * LINES_MOST >= f->line &&
+	       (f->inner == f->size || f->inner % f->part == 0);
+}
+
+/* An iteration's part of the next row. */
+static Stmt *fetch_part(const RowKernel *b, const Fetch *f, Node *block)
+{
+	Ir *ir = b->tree->ir;
+	Stmt *fetch = NULL;
+	Node *next = node_add(ir, b->row, node_int(ir, 1));
+	Node *place = node_scale(ir, block, f->part);
+	if (f->inner < f->size) {
+		Node *piece = node_floordiv(ir, place, f->inner);
+		next = node_add(ir, next, node_scale(ir, piece, b->rows));
+		place = node_floormod(ir, place, f->inner);
+	}
+	Node *at = node_add(ir, node_scale(ir, next, f->inner), place);
+	for (int64_t e = 0; e < f->part; e += f->line)
+		fetch = stmt_seq(fetch, stmt_prefetch(b->tree, f->buffer,
+						      node_add(ir, at, node_int(ir, e))));
+	return fetch;
+}
+
 void rows_prefetch(const RowKernel *b, size_t least, Stmt *body)
 {
-	Tree *t = b->tree;
-	Ir *ir = t->ir;
-	const Subgraph *sub = b->sub;
-	const Rows *r = &b->r;
-	Stmt *loop = costliest(ir, body), *fetch = NULL;
-	if (!loop || (loop->how != HOW_VECTOR && loop->how != HOW_SERIAL))
+	int n = 0, kept = 0;
+	int64_t most = 0;
+	Ir *ir = b->tree->ir;
+	Fetch *f = arena_alloc(&ir->arena, ((size_t)b->r.ntensor + 1) * sizeof *f);
+	for (int k = 0; k < b->r.ntensor; k++)
+		if (fetch_find(b, least, k, &f[n])) {
+			int64_t bytes = f[n].size / f[n].line * LINE;
+			most = bytes > most ? bytes : most;
+			n++;
+		}
+	Nest nest = nest_find(ir, body, most);
+	for (int k = 0; k < n && nest.n; k++)
+		if (fetch_divide(&f[k], nest.blocks))
+			f[kept++] = f[k];
+	if (!kept)
 		return;
-	int64_t blocks = loop->hi->u.i / (loop->how == HOW_VECTOR ? BLOCK_LANES : 1);
-	if (blocks < BLOCKS_LEAST)
-		return;
-	Node *next = node_add(ir, b->row, node_int(ir, 1));
-	for (int k = 0; k < r->ntensor; k++) {
-		const Node *c = r->tensor[k];
-		int64_t size = tensor_size(c) / b->rows, part = (size + blocks - 1) / blocks;
-		int64_t line = LINE / (int64_t)type_size((Type)c->type);
-		if (tensor_bytes(c) < least || (part + line - 1) / line > LINES_MOST ||
-		    part * LINES_MOST < line || !is_by_row(ir, sub, r, k))
-			continue;
-		if (loop->how == HOW_VECTOR)
-			block_lanes(t, loop);
-		Node *at =
-			node_add(ir, node_scale(ir, next, size), node_scale(ir, loop->axis, part));
-		for (int64_t e = 0; e < part; e += line)
-			fetch = stmt_seq(fetch, stmt_prefetch(t, r->buffer[k],
-							      node_add(ir, at, node_int(ir, e))));
-	}
-	loop->body = stmt_seq(fetch, loop->body);
+	Stmt *fetch = NULL, *inner = nest.loop[nest.n - 1];
+	Node *block = nest_block(b->tree, &nest);
+	for (int k = 0; k < kept; k++)
+		fetch = stmt_seq(fetch, fetch_part(b, &f[k], block));
+	inner->body = stmt_seq(fetch, inner->body);
 }

@@ -39,21 +39,23 @@ static Node *num(const RowKernel *b, int64_t v)
 
 /* A row may be read behind its end where the value is thrown away, so that lanes need no condition
  * before they read the next line or place. */
-static int64_t row_slack(const Node *t, int64_t size)
+static int64_t row_slack(const RowKernel *b, int k, int64_t size)
 {
 	if (size == 1)
 		return 0;
-	int64_t line = tensor_extent(t, tensor_rank(t) - 1);
+	int last = rows_place(b->sub, k, rows_places(b->sub, k) - 1);
+	int64_t line = tensor_extent(b->sub->member[k], last);
 	return (line < SLACK_MOST ? line : SLACK_MOST) + 1;
 }
 
-/* A row of tensor t, for each thread. */
-static Node *row_buffer(RowKernel *b, const Node *t)
+/* A row of member k, for each thread. */
+static Node *row_buffer(RowKernel *b, int k)
 {
+	const Node *t = b->sub->member[k];
 	int64_t size = tensor_size(t) / b->rows;
 	bool small = b->grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
 	Node *row = tree_buffer(b->tree, small ? SPACE_LOCAL : SPACE_SCRATCH, "row", (Type)t->type,
-				size + (b->grid ? 0 : row_slack(t, size)));
+				size + (b->grid ? 0 : row_slack(b, k, size)));
 	if (small)
 		b->alloc = stmt_seq(b->alloc, stmt_alloc(b->tree, row));
 	return row;
@@ -81,17 +83,19 @@ static void rows_buffers(RowKernel *b)
 		int m = k - sub->ninput;
 		Node *t = m < 0 ? sub->input[k] : sub->member[m];
 		bool stored = m < 0 || sub->stored[m];
-		bool streamed = m >= 0 && stored && !sub->fold[m] && type_size(t->type) >= 4 &&
+		bool streamed = m >= 0 && stored && !sub->fold[m] && !sub->lead[m] &&
+				type_size(t->type) >= 4 &&
 				(int64_t)tensor_bytes(t) >= b->stream;
 		if (stored)
 			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
 		if (streamed)
 			r->streamed[k] = r->buffer[k];
 		if (streamed || !stored)
-			r->buffer[k] = row_buffer(b, t);
+			r->buffer[k] = row_buffer(b, m);
 		if (m >= 0 && sub->fold[m])
 			r->sums[k] = tree_buffer(b->tree, SPACE_SHARED, "sums",
 						 type_accumulator(t->type), b->n * tensor_size(t));
+		r->lead[k] = m >= 0 ? sub->lead[m] : 0;
 		r->tensor[k] = t;
 		r->local[k] = streamed || !stored;
 	}
@@ -99,7 +103,7 @@ static void rows_buffers(RowKernel *b)
 }
 
 /* The row's number, dimension by dimension. */
-static void rows_place(RowKernel *b)
+static void row_indices(RowKernel *b)
 {
 	Ir *ir = b->tree->ir;
 	int64_t below = b->rows;
@@ -138,6 +142,7 @@ void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bo
 	b->r.sums = arena_alloc(&ir->arena, n * sizeof *b->r.sums);
 	b->r.streamed = arena_alloc(&ir->arena, n * sizeof *b->r.streamed);
 	b->r.local = arena_alloc(&ir->arena, n);
+	b->r.lead = arena_alloc(&ir->arena, n * sizeof *b->r.lead);
 	rows_buffers(b);
 	b->line = tree_axis(tree, b->height);
 	b->r.block = tree_axis(tree, b->n);
@@ -145,7 +150,7 @@ void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bo
 	b->r.outer[1] = b->line;
 	b->from = node_scale(ir, b->r.block, b->height);
 	b->row = b->folds ? node_add(ir, b->from, b->line) : b->r.block;
-	rows_place(b);
+	row_indices(b);
 }
 
 /* Equations from k on that share its loop, with what they read as inputs. */

@@ -369,10 +369,10 @@ static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
 
 static void visit(Cost *c, const Stmt *s);
 
-static double iterations(const Stmt *s)
+static double iterations(const Cost *c, const Stmt *s)
 {
-	double most = (double)(s->hi->hi - s->lo->lo), least = (double)(s->hi->lo - s->lo->hi);
-	least = least < 0 ? 0 : least;
+	const Node *n = node_sub(c->ir, s->hi, s->lo);
+	double most = (double)n->hi, least = n->lo < 0 ? 0 : (double)n->lo;
 	return most > 2 * least ? (most + least) / 2 : most;
 }
 
@@ -389,7 +389,7 @@ static void loop(Cost *c, const Stmt *s)
 	if (c->nloop == DEEP)
 		return;
 	Around *a = &c->loop[c->nloop];
-	*a = (Around){s, s->axis, iterations(s), iterations(s)};
+	*a = (Around){s, s->axis, iterations(c, s), iterations(c, s)};
 	if (a->count <= 0)
 		return;
 	double before = c->times;

@@ -56,14 +56,31 @@ static Node *sums_of(const Take *k, const Node *c)
 	return k->rows ? k->rows->sums[rows_find(k->rows, c)] : NULL;
 }
 
+/* The dimension of c that rows begin at. */
+static int lead_of(const Take *k, const Node *c)
+{
+	return k->rows ? k->rows->lead[rows_find(k->rows, c)] : 0;
+}
+
+/* In a buffer of one row only. */
+static void strides_local(const Node *tensor, int lead, int rows, int64_t *stride)
+{
+	int64_t count = 1;
+	for (int d = lead; d < lead + rows; d++) {
+		count *= tensor_extent(tensor, d);
+		stride[d] = 0;
+	}
+	for (int d = 0; d < lead; d++)
+		stride[d] /= count;
+}
+
 static Node *take_flat(Take *k, const Node *tensor, Node *const *index)
 {
 	Ir *ir = k->p->ir;
 	int64_t stride[RICCI_MAX_RANK];
 	strides_of(tensor, stride);
-	for (int d = 0; k->rows && d < k->rows->rows; d++)
-		if (k->rows->local[rows_find(k->rows, tensor)])
-			stride[d] = 0;
+	if (k->rows && k->rows->local[rows_find(k->rows, tensor)])
+		strides_local(tensor, lead_of(k, tensor), k->rows->rows, stride);
 	Node *flat = node_int(ir, 0);
 	for (int d = 0; d < tensor_rank(tensor); d++)
 		flat = node_add(ir, flat, node_scale(ir, take_index(k, index[d]), stride[d]));
@@ -376,7 +393,7 @@ static void take_main(Take *k)
 	bool spatial[COMP_MAX_AXES];
 	bool fold = sums_of(k, c) != NULL;
 	/* dense: axis j is dimension j, then come the reduced ones */
-	int rows = k->rows ? k->rows->rows : 0, row = fold ? rank : 0;
+	int rows = k->rows ? k->rows->rows : 0, lead = lead_of(k, c), row = fold ? rank : lead;
 	take_axes(k, c);
 	for (int j = 0; j < k->naxis; j++) {
 		int64_t e = axis_extent(k->from[j]);
@@ -394,8 +411,9 @@ static void take_main(Take *k)
 	p->body = take(k, comp_body(c));
 	p->rank = rank;
 	for (int d = 0; d < rank; d++) {
-		p->lhs[d] = take_index(k, comp_lhs(c, d));
-		p->shape[d] = tensor_extent(c, d);
+		int at = d < rows ? lead + d : d < lead + rows ? d - rows : d;
+		p->lhs[d] = take_index(k, comp_lhs(c, fold ? d : at));
+		p->shape[d] = tensor_extent(c, fold ? d : at);
 	}
 	p->index = take_flat(k, c, c->src + comp_naxis(c));
 	if (fold)
@@ -460,7 +478,7 @@ static int take_member_axes(Take *k, const Node *c)
 	const Problem *p = k->p;
 	const Node *main = p->sub->member[0];
 	int rows = k->rows ? k->rows->rows : 0, skip = sums_of(k, main) ? 0 : rows;
-	int row = sums_of(k, c) ? tensor_rank(c) : 0, place = skip;
+	int row = sums_of(k, c) ? tensor_rank(c) : lead_of(k, c), place = skip;
 	take_axes(k, c);
 	for (int j = 0; j < k->naxis; j++) {
 		if (j >= row && j < row + rows)

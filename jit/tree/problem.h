@@ -43,7 +43,7 @@ typedef struct Problem {
 	Node *free_axis[COMP_MAX_AXES];
 	int rank; /* scatter: of main, with its shape and left indices */
 	int64_t shape[RICCI_MAX_RANK];
-	Node *lhs[RICCI_MAX_RANK];
+	Node *lhs[RICCI_MAX_RANK]; /* rows come first */
 } Problem;
 int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
 /* Where an equation of a subgraph with rows finds its tensors, and the row that it computes. */
@@ -52,6 +52,7 @@ typedef struct Rows {
 	Node *index[RICCI_MAX_RANK]; /* the row, dimension by dimension */
 	Node **tensor, **buffer;
 	bool *local; /* the buffer holds one row */
+	int *lead;   /* the dimension of the tensor that rows begin at */
 	Node **sums; /* NULL, or what a fold adds to in place of its buffer: its place `block` */
 	Node *block;
 	Node *outer[2];	 /* the axes that the row's number is made of */

@@ -134,6 +134,35 @@ static void test_rows(void)
 	ir_free(&c.ir);
 }
 
+/* After sums over images the channels are rows, the second dimension of what reads them; a window over
+ * one image is computed apart. */
+static void test_channel_rows(void)
+{
+	const char *text = "S[c] += X[b,c,y,x]; D[b,c,y,x] = X[b,c,y,x] - S[c]/256; V[c] += "
+			   "D[b,c,y,x]*D[b,c,y,x]; N[b,c,y,x] = D[b,c,y,x]*rsqrt(V[c] + 1); "
+			   "Y[b,c,y,x] += (N[b,c,y+r-1,x] else 0)*W[c,r] where y<16, r<3";
+	int64_t shape[] = {4, 96, 16, 16};
+	Case c;
+	begin(&c);
+	Node *ops[2] = {node_input(&c.ir, "X", RICCI_F32, 4, shape), operand(&c, "W", 2, 96, 3)};
+	CHECK_INT(partition(text, 2, ops, &c), 2);
+	CHECK_INT(c.sub[0].rows, 1);
+	CHECK_INT(subgraph_row_count(&c.sub[0]), 96);
+	int last = c.sub[0].nmember - 1;
+	CHECK(last > 1);
+	CHECK_INT(c.sub[0].lead[0], 0);
+	CHECK_INT(c.sub[0].lead[last], 1);
+	CHECK_INT(rows_places(&c.sub[0], last), 3);
+	CHECK_INT(rows_place(&c.sub[0], last, 0), 0);
+	CHECK_INT(rows_place(&c.sub[0], last, 1), 2);
+	int64_t row, place, element = ((3 * 96 + 50) * 16 + 7) * 16 + 5;
+	rows_split(&c.sub[0], last, element, &row, &place);
+	CHECK_INT(row, 50);
+	CHECK_INT(place, (3 * 16 + 7) * 16 + 5);
+	CHECK_INT(rows_element(&c.sub[0], last, row, place), element);
+	ir_free(&c.ir);
+}
+
 /* Sums over the rows are added to row by row, where kernels can have a second phase; nobody reads
  * them before. */
 static void test_folds(void)
@@ -391,6 +420,7 @@ int main(void)
 {
 	test_matrix_chain();
 	test_rows();
+	test_channel_rows();
 	test_folds();
 	test_short_rows();
 	test_parts();

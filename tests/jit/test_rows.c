@@ -23,6 +23,15 @@ static const Case cases[] = {
 	 "A=40x33x20 B=48x20x50"},
 	{"M[i] max= X[i,j]; E[i,j] = exp(X[i,j]-M[i]); S[i] += E[i,j]; Y[i,j] = E[i,j]/S[i]",
 	 "X=64x500"},
+	/* channels, the second dimension of images, are rows: of them a part is kept in memory of one row,
+	 * with windows over it */
+	{"S[c] += X[b,c,y,x]; M[c] = S[c]/315; V[c] += (X[b,c,y,x]-M[c])*(X[b,c,y,x]-M[c]); "
+	 "N[b,c,y,x] = (X[b,c,y,x]-M[c])*rsqrt(V[c]+0.5); "
+	 "Y[b,c,y,x] += (N[b,c,y+r-1,x] else 0)*W[c,r] where y<7, r<3; Z[c] max= Y[b,c,y,x]",
+	 "X=5x70x7x9 W=70x3"},
+	/* the last dimension; rows of the first equation are its third */
+	{"D[b,y,c] = X[b,y,c]*G[b,y,c]; S[c] += D[b,y,c]; Y[b,c] += D[b,y,c]*S[c]; Z[b,y,c] = D[b,y,c]*Y[b,c]-S[c]",
+	 "X=6x11x64 G=6x11x64"},
 };
 
 static int count_steps(const Schedule *s, StepKind kind)
@@ -94,7 +103,7 @@ static void check_random(Trial *t, int wanted)
 int main(void)
 {
 	Trial *list = NULL;
-	static const int panels[COUNT(cases)] = {2, 2, 2, 1, 0};
+	static const int panels[COUNT(cases)] = {2, 2, 2, 1, 0, 0, 0};
 	for (int k = COUNT(cases) - 1; k >= 0; k--) {
 		Trial *t = harness_rows(&cases[k]);
 		CHECK_INT(count_steps(&t->offer[0], STEP_TENSORISE), panels[k]);
