@@ -379,8 +379,11 @@ static void check_trims(const char *backend)
 	};
 	const Micro *micro = micro_pick_narrow(target_host(), RICCI_F32, RICCI_BF16, RICCI_BF16);
 	check_trims_of(backend, windows, COUNT(windows), TENSORISE_PADDED, 2);
-	check_trims_of(backend, pairs, COUNT(pairs), TENSORISE_PADDED | TENSORISE_NARROW,
-		       micro && micro->listed ? 2 : 0);
+	if (!micro || !micro->listed) {
+		CHECK_SKIP("pairs of bf16 in place: this processor has no instructions for them");
+		return;
+	}
+	check_trims_of(backend, pairs, COUNT(pairs), TENSORISE_PADDED | TENSORISE_NARROW, 2);
 }
 
 /* Any block sizes, either operand as M, K in any pieces, panels shared, A unpacked where that can be:
