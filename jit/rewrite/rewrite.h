@@ -6,6 +6,15 @@
 
 /* ---- loops over time (scan.c): the first part of rewrite_graph, and their bodies' */
 void rewrite_scans(Ir *ir, int nroot, Node **roots);
+/* One loop becomes two, where a sum that doesn't depend on itself can then be computed for all steps
+ * between them; true when one did (distribute.c). */
+bool scans_distribute(Ir *ir, int nroot, Node **roots);
+/* Asked of tensors of a loop's body (scan.c): has it terms enough to be worth it; can it be computed
+ * outside, for all steps? */
+bool body_is_sum(const Node *c);
+bool body_may_leave(Ir *ir, const Node *t);
+/* Bytes that a new stack of the loop may take. */
+double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result);
 /* Stacks of the same values are one (stacks.c). */
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 /* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */

@@ -4,7 +4,7 @@
  * A step's sums are small and read their constants anew each time; over all steps they are one
  * large sum. So of a body's sums
  *	ahead	those over slices and constants alone are computed for all steps before the loop,
- *		and are slices of it then;
+ *		and are slices of it then (so is anything of that kind that is only stacked);
  *	after	those that are only stacked, and terms that a state, which nothing else reads, only
  *		adds up, are computed behind it, over stacks of what they read.
  * Both where the new stacks are smaller than what is saved, and never in a loop that is to save
@@ -61,10 +61,25 @@ static bool draws(Ir *ir, const Node *c)
 	return found;
 }
 
-static bool is_sum(const Node *c)
+bool body_is_sum(const Node *c)
 {
 	return c->op == OP_COMP && comp_reduce(c) != RED_NONE &&
 	       comp_points(c) >= heavy * (double)tensor_size(c);
+}
+
+bool body_may_leave(Ir *ir, const Node *t)
+{
+	return has_room(t) && !draws(ir, t);
+}
+
+double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result)
+{
+	double most = stack_most;
+	for (int k = 0; k < nresult + s->nslice; k++) {
+		const Node *t = k < nresult ? result[k] : operand[k - nresult];
+		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
+	}
+	return most;
 }
 
 static int variable_find(const Scan *s, const Node *t)
@@ -92,7 +107,7 @@ static void find_fixed(Split *p)
 	for (int k = 0; k < p->n; k++) {
 		Node *t = p->order[k], **reads;
 		int var = variable_find(&p->scan, t), m = comp_reads(p->ir, t, &reads);
-		bool fixed = var < 0 ? has_room(t) && !draws(p->ir, t)
+		bool fixed = var < 0 ? body_may_leave(p->ir, t)
 				     : var < p->scan.nslice || is_constant_var(&p->scan, t);
 		for (int i = 0; i < m; i++)
 			fixed = fixed && p->fixed[reads[i]->id];
@@ -100,14 +115,30 @@ static void find_fixed(Split *p)
 	}
 }
 
-/* From the roots down: sums that are fixed are not entered. */
+/* Can over_comp make its rows beyond the length zeros? Not where max= leaves elements out. */
+static bool can_end(const Split *p, const Node *t)
+{
+	return !p->length || comp_is_dense(t) || comp_reduce(t) == RED_ADD;
+}
+
+/* Is it stacked, and read by nothing that stays in the loop? */
+static bool only_stacked(const Split *p, const Node *t)
+{
+	bool stacked = false;
+	for (int k = 0; k < p->nresult; k++)
+		stacked |= p->value[k] == t && scan_is_stack(p->result[k]->u.result);
+	return stacked && p->readers[t->id] == 1 && can_end(p, t);
+}
+
+/* From the roots down: what leaves is not entered. */
 static void find_ahead(Split *p)
 {
 	for (int k = p->n - 1; k >= 0; k--) {
 		Node *t = p->order[k], **reads;
 		if (!p->needed[t->id])
 			continue;
-		if (p->fixed[t->id] && is_sum(t) && small_enough(p, (double)tensor_bytes(t))) {
+		bool sum = body_is_sum(t) && small_enough(p, (double)tensor_bytes(t));
+		if (p->fixed[t->id] && t->op == OP_COMP && (sum || only_stacked(p, t))) {
 			p->ahead[t->id] = true;
 			continue;
 		}
@@ -147,8 +178,8 @@ static double missing(Split *p, const Node *c, bool decide)
 /* Is it worth it to compute the sum c behind the loop? */
 static bool sum_may_leave(Split *p, const Node *c)
 {
-	if (!is_sum(c) || !has_room(c) || comp_reduce(c) != RED_ADD || p->ahead[c->id] ||
-	    p->readers[c->id] != 1 || draws(p->ir, c))
+	if (!body_is_sum(c) || !body_may_leave(p->ir, c) || comp_reduce(c) != RED_ADD ||
+	    p->ahead[c->id] || p->readers[c->id] != 1)
 		return false;
 	double bytes = missing(p, c, false);
 	return bytes <= 2 * (double)tensor_bytes(c) && small_enough(p, bytes);
@@ -194,7 +225,7 @@ static bool term_may_leave(Split *p, const Node *c, const Node *state)
 	double size = (double)tensor_size(c), bytes;
 	bool sums = comp_reduce(c) == RED_ADD;
 	node_walk(p->ir, comp_body(c), see_mention, &m);
-	if (m.found || !has_room(c) || draws(p->ir, c) ||
+	if (m.found || !body_may_leave(p->ir, c) ||
 	    comp_points(c) * (double)p->scan.bound < heavy * size)
 		return false;
 	bytes = missing(p, c, false);
@@ -340,16 +371,6 @@ static Node *over_tensor(Split *p, Node *t)
 
 /* ---- the new loop ---- */
 
-static double stack_limit(const Split *p)
-{
-	double most = stack_most;
-	for (int k = 0; k < p->nresult + p->scan.nslice; k++) {
-		const Node *t = k < p->nresult ? p->result[k] : p->operand[k - p->nresult];
-		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
-	}
-	return most;
-}
-
 static void split_init(Split *p)
 {
 	Arena *a = &p->ir->arena;
@@ -371,7 +392,7 @@ static void split_init(Split *p)
 		p->needed[root[k]->id] = true;
 		p->readers[root[k]->id]++;
 	}
-	p->most = stack_limit(p);
+	p->most = body_stack_limit(&p->scan, p->operand, p->nresult, p->result);
 	for (int k = 0; k < p->scan.nslice + p->scan.nstate + p->scan.nconst; k++)
 		if (k < p->scan.nslice || k >= p->scan.nslice + p->scan.nstate)
 			node_map_put(p->ir, &p->over, p->scan.var[k], p->operand[k]);
@@ -423,12 +444,14 @@ static void rest_variables(Split *p, Rest *r)
 		rest_variable(r, &r->spec.nconst, s->var[k], p->operand[k]);
 }
 
-/* Is result k a stack of values that the new loop makes? Those of what is ahead are there already,
- * but for the rows beyond the length. */
+/* Is result k a stack of values that the new loop makes? What is ahead is there already, but for
+ * rows beyond the length where the loop reads it, too. */
 static bool stack_stays(const Split *p, int k)
 {
-	return p->value[k] && !p->result[k]->u.result->ends && !p->after[k] &&
-	       (p->length || !p->ahead[p->value[k]->id]);
+	const Node *v = p->value[k];
+	if (!v || p->result[k]->u.result->ends || p->after[k])
+		return false;
+	return !p->ahead[v->id] || (p->length && !only_stacked(p, v));
 }
 
 static ScanCall split_close(Split *p, Rest *r)
@@ -494,10 +517,8 @@ static Node *result_now(Split *p, const Rest *r, const ScanCall *call, int k)
 	if (!v)
 		return p->sums[state] ? state_behind(p, state)
 				      : scan_final(p->ir, call, r->state[state]);
-	if (p->after[k])
-		return over_comp(p, v, false, true);
 	if (!stack_stays(p, k))
-		return over_tensor(p, v);
+		return p->after[k] || p->length ? over_comp(p, v, false, true) : over_tensor(p, v);
 	for (int i = 0;; i++)
 		if (r->old[i] == v)
 			return scan_stack(p->ir, call, call->result[i]);
@@ -553,11 +574,10 @@ static void split_make(Split *p, Node *c, int n, Node *const *order, NodeMap *ma
 		p->value[k] = p->result[k]->u.result->final < 0 ? root[nroot++] : NULL;
 }
 
-void rewrite_scans(Ir *ir, int nroot, Node **roots)
+static void scans_split(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
 	NodeMap map = {0};
-	scans_shrink(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++) {
 		Split p = {.ir = ir};
@@ -571,4 +591,12 @@ void rewrite_scans(Ir *ir, int nroot, Node **roots)
 	graph_replace(ir, nroot, roots, &map);
 	for (int k = 0; k < nroot; k++)
 		roots[k] = node_map_get(&map, roots[k]);
+}
+
+void rewrite_scans(Ir *ir, int nroot, Node **roots)
+{
+	scans_shrink(ir, nroot, roots);
+	do
+		scans_split(ir, nroot, roots);
+	while (scans_distribute(ir, nroot, roots));
 }
