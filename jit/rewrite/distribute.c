@@ -36,21 +36,6 @@ static Node *state_var(const Fission *f, int k)
 
 /* ---- which sum ---- */
 
-static void find_fixed(Fission *f)
-{
-	const Scan *s = f->scan;
-	for (int k = 0; k < f->n; k++) {
-		Node *t = f->order[k], **reads;
-		int m = comp_reads(f->ir, t, &reads);
-		bool fixed = t->op == OP_INPUT || body_may_leave(f->ir, t);
-		for (int i = 0; i < s->nstate; i++)
-			fixed = fixed && t != state_var(f, i);
-		for (int i = 0; i < m; i++)
-			fixed = fixed && f->fixed[reads[i]->id];
-		f->fixed[t->id] = fixed;
-	}
-}
-
 /* What depends on c, from step to step too; does c itself? */
 static bool find_behind(Fission *f, const Node *c)
 {
@@ -345,7 +330,7 @@ static bool fission_find(Fission *f)
 {
 	if (f->scan->recompute || f->scan->bound < 2)
 		return false;
-	find_fixed(f);
+	body_find_fixed(f->ir, f->scan, f->n, f->order, f->fixed);
 	return find_sum(f);
 }
 

@@ -9,10 +9,13 @@ void rewrite_scans(Ir *ir, int nroot, Node **roots);
 /* One loop becomes two, where a sum that doesn't depend on itself can then be computed for all steps
  * between them; true when one did (distribute.c). */
 bool scans_distribute(Ir *ir, int nroot, Node **roots);
-/* Asked of tensors of a loop's body (scan.c): has it terms enough to be worth it; can it be computed
- * outside, for all steps? */
+/* Asked of tensors of a loop's body (scan_body.c): have so many steps of it terms enough to be worth
+ * it; has it alone, as a sum; can it be computed outside, for all steps? */
+bool body_is_heavy(const Node *c, double steps);
 bool body_is_sum(const Node *c);
 bool body_may_leave(Ir *ir, const Node *t);
+/* By id: does it depend on no state, and draw no random numbers, so that it could be? */
+void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fixed);
 /* Bytes that a new stack of the loop may take. */
 double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result);
 /* Stacks of the same values are one (stacks.c). */

@@ -14,10 +14,6 @@
 
 #include <string.h>
 
-static const double heavy = 16; /* terms of a sum that is worth it */
-static const double stack_most =
-	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
-
 /* One run of a loop: the results of it that the graph needs. */
 typedef struct Split {
 	Ir *ir;
@@ -43,77 +39,12 @@ typedef struct Split {
 
 /* ---- asking ---- */
 
-static void see_random(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
-}
-
-/* Has it room for an axis of steps? */
-static bool has_room(const Node *c)
-{
-	return c->op == OP_COMP && comp_naxis(c) < COMP_MAX_AXES && tensor_rank(c) < RICCI_MAX_RANK;
-}
-
-static bool draws(Ir *ir, const Node *c)
-{
-	bool found = false;
-	node_walk(ir, comp_body(c), see_random, &found);
-	return found;
-}
-
-bool body_is_sum(const Node *c)
-{
-	return c->op == OP_COMP && comp_reduce(c) != RED_NONE &&
-	       comp_points(c) >= heavy * (double)tensor_size(c);
-}
-
-bool body_may_leave(Ir *ir, const Node *t)
-{
-	return has_room(t) && !draws(ir, t);
-}
-
-double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result)
-{
-	double most = stack_most;
-	for (int k = 0; k < nresult + s->nslice; k++) {
-		const Node *t = k < nresult ? result[k] : operand[k - nresult];
-		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
-	}
-	return most;
-}
-
-static int variable_find(const Scan *s, const Node *t)
-{
-	for (int k = 0; k < s->nslice + s->nstate + s->nconst; k++)
-		if (s->var[k] == t)
-			return k;
-	return -1;
-}
-
-static bool is_constant_var(const Scan *s, const Node *t)
-{
-	return variable_find(s, t) >= s->nslice + s->nstate;
-}
-
 static bool small_enough(const Split *p, double bytes)
 {
 	return bytes * (double)p->scan.bound <= p->most;
 }
 
 /* ---- what leaves ---- */
-
-static void find_fixed(Split *p)
-{
-	for (int k = 0; k < p->n; k++) {
-		Node *t = p->order[k], **reads;
-		int var = variable_find(&p->scan, t), m = comp_reads(p->ir, t, &reads);
-		bool fixed = var < 0 ? body_may_leave(p->ir, t)
-				     : var < p->scan.nslice || is_constant_var(&p->scan, t);
-		for (int i = 0; i < m; i++)
-			fixed = fixed && p->fixed[reads[i]->id];
-		p->fixed[t->id] = fixed;
-	}
-}
 
 /* Can over_comp make its rows beyond the length zeros? Not where max= leaves elements out. */
 static bool can_end(const Split *p, const Node *t)
@@ -222,11 +153,10 @@ static void see_mention(void *user, Node *n)
 static bool term_may_leave(Split *p, const Node *c, const Node *state)
 {
 	Mention m = {state, false};
-	double size = (double)tensor_size(c), bytes;
+	double bytes;
 	bool sums = comp_reduce(c) == RED_ADD;
 	node_walk(p->ir, comp_body(c), see_mention, &m);
-	if (m.found || !body_may_leave(p->ir, c) ||
-	    comp_points(c) * (double)p->scan.bound < heavy * size)
+	if (m.found || !body_may_leave(p->ir, c) || !body_is_heavy(c, (double)p->scan.bound))
 		return false;
 	bytes = missing(p, c, false);
 	return bytes <= (double)tensor_bytes(c) * (sums ? 2 : .25) && small_enough(p, bytes);
@@ -529,7 +459,7 @@ static void split_run(Split *p, NodeMap *map)
 	Rest r;
 	split_init(p);
 	if (!p->scan.recompute && p->scan.bound > 1) {
-		find_fixed(p);
+		body_find_fixed(p->ir, &p->scan, p->n, p->order, p->fixed);
 		find_ahead(p);
 		find_after(p);
 	}

@@ -1,0 +1,64 @@
+/* scan_body.c - what scan.c and distribute.c ask of tensors of a loop's body: is it worth it to compute
+ * one outside, for all steps, and can that be. Input: a body that is cleaned up. Nothing is changed. */
+#include "jit/rewrite/rewrite.h"
+
+static const double heavy = 16; /* terms of a sum that is worth it */
+static const double stack_most =
+	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
+
+static void see_random(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
+}
+
+/* Has it room for an axis of steps? */
+static bool has_room(const Node *c)
+{
+	return c->op == OP_COMP && comp_naxis(c) < COMP_MAX_AXES && tensor_rank(c) < RICCI_MAX_RANK;
+}
+
+static bool draws(Ir *ir, const Node *c)
+{
+	bool found = false;
+	node_walk(ir, comp_body(c), see_random, &found);
+	return found;
+}
+
+bool body_is_heavy(const Node *c, double steps)
+{
+	return comp_points(c) * steps >= heavy * (double)tensor_size(c);
+}
+
+bool body_is_sum(const Node *c)
+{
+	return c->op == OP_COMP && comp_reduce(c) != RED_NONE && body_is_heavy(c, 1);
+}
+
+bool body_may_leave(Ir *ir, const Node *t)
+{
+	return has_room(t) && !draws(ir, t);
+}
+
+double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result)
+{
+	double most = stack_most;
+	for (int k = 0; k < nresult + s->nslice; k++) {
+		const Node *t = k < nresult ? result[k] : operand[k - nresult];
+		most = (double)tensor_bytes(t) > most ? (double)tensor_bytes(t) : most;
+	}
+	return most;
+}
+
+void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fixed)
+{
+	for (int k = 0; k < n; k++) {
+		Node *t = order[k], **reads;
+		int m = comp_reads(ir, t, &reads);
+		bool yes = t->op == OP_INPUT || body_may_leave(ir, t);
+		for (int i = s->nslice; i < s->nslice + s->nstate; i++)
+			yes = yes && t != s->var[i];
+		for (int i = 0; i < m; i++)
+			yes = yes && fixed[reads[i]->id];
+		fixed[t->id] = yes;
+	}
+}
