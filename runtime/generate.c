@@ -51,6 +51,14 @@ static void present_validate(CacheEntry *e, Kernel *k)
 	kernel_unref(k);
 }
 
+/* A kernel that is refused costs speed, never values: who looks at times is told. */
+static void candidate_refuse(const Candidate *c, const char *how)
+{
+	env_dump_text("kernels", how, c->err.text);
+	if (env_long("RICCI_TIME", 0) > 0)
+		fprintf(stderr, "ricci: a kernel is %s: %s\n", how, c->err.text);
+}
+
 static JobState candidate_place(Candidate *c)
 {
 	bool first;
@@ -65,7 +73,7 @@ static JobState candidate_place(Candidate *c)
 
 	kernel_unref(best);
 	if (bad) {
-		env_dump_text("kernels", "refused", c->err.text);
+		candidate_refuse(c, "refused");
 		return JOB_IDLE;
 	}
 	c->kernel = NULL;
@@ -102,7 +110,7 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 		} else if (c[i]->kernel && !atomic_load(&t->quit))
 			state = candidate_place(c[i]);
 		else if (c[i]->err.code)
-			env_dump_text("kernels", "not made", c[i]->err.text);
+			candidate_refuse(c[i], "not made");
 		candidate_end(t, c[i], state);
 	}
 }
