@@ -85,6 +85,8 @@ typedef struct Subgraph {
 	int *lead;	       /* rows > 0: the first dimension of member k that is a row's; 0 of folds */
 	const RowLoops *loops; /* rows > 0, of a task: [d-1], with d dimensions as rows */
 } Subgraph;
+/* Lanes along an axis that quotients and remainders are of are split into so many phases. */
+enum { PHASES_MOST = 4 };
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
 				  the device once and kept */

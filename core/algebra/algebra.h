@@ -16,6 +16,9 @@ typedef struct Periods {
 	NodeMap known;
 } Periods;
 int64_t index_period(Periods *p, Node *e, int64_t *step);
+/* The period along the axis of all quotients and remainders of it in the n expressions; 1: there are
+ * none; 0: it is longer than `most`. */
+int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin

@@ -76,3 +76,30 @@ int64_t index_period(Periods *p, Node *e, int64_t *step)
 	*step = known->step;
 	return known->length;
 }
+
+/* ---- phases */
+
+typedef struct Phases {
+	Periods of;
+	int64_t period, most; /* of all that was seen; 0: none up to most */
+} Phases;
+
+static void see_period(void *user, Node *n)
+{
+	Phases *p = user;
+	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
+	    !node_has(n, p->of.axis) || !p->period)
+		return;
+	int64_t step, m = index_period(&p->of, n, &step);
+	p->period = m ? p->period / int_gcd(p->period, m) * m : 0;
+	if (p->period > p->most)
+		p->period = 0;
+}
+
+int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most)
+{
+	Phases p = {{.ir = ir, .axis = axis}, 1, most};
+	for (int k = 0; k < n; k++)
+		node_walk(ir, e[k], see_period, &p);
+	return p.period;
+}

@@ -87,6 +87,16 @@ static bool candidate_own(Fuse *f, const Candidate *j, int i)
 	return j->own[i] > 0;
 }
 
+/* Do neighbours in its lines come from different phases (Y[x] = x%2 ? A[x/2] : B[x/2])? Its lanes run
+ * along each of them, those of a sum's tiles along whole lines; and its phases may be had row by
+ * row. */
+static bool interleaves(Fuse *f, const Node *c)
+{
+	int rank = tensor_rank(c);
+	Node *body = comp_body(c);
+	return rank && index_phases(f->ir, comp_axis(c, rank - 1), 1, &body, PHASES_MOST) > 1;
+}
+
 /* Bytes that c need not move when it joins g; < 0 when it may not, with the reason, or when they
  * are no more than `most`. */
 static double group_saves(Fuse *f, int at, const Candidate *candidate, double most,
@@ -99,6 +109,9 @@ static double group_saves(Fuse *f, int at, const Candidate *candidate, double mo
 	double saved = 0;
 	*why = "another space";
 	if (main->op == OP_SCAN || !tensor_same_shape(main, c) || !comp_is_dense(main))
+		return -1;
+	*why = "interleaves phases";
+	if (comp_reduce(main) != RED_NONE && interleaves(f, c))
 		return -1;
 	*why = "too many members or inputs";
 	if (g->nmember == MEMBERS_MOST)

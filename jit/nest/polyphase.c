@@ -7,29 +7,14 @@
  * interleaved. Invariant: only index functions are asked. */
 #include "jit/nest/internal.h"
 
-/* Residues of one axis, and of all together; a shorter line of lanes is not worth it. */
-enum { PERIOD_MOST = 4, WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
+/* Residues of all axes together; a shorter line of lanes is not worth it. */
+enum { WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
 
 typedef struct Asked {
 	Ir *ir;
-	Node *axis;
-	Periods of;	      /* axis */
-	int64_t period, most; /* of its quotients and remainders; 0: none up to most */
-	Node *first;	      /* the axis where it is a multiple of the period */
-	bool decided;	      /* there is a comparison that the phase decides */
+	Node *axis, *first; /* and where it is a multiple of the period */
+	bool decided;	    /* there is a comparison that the phase decides */
 } Asked;
-
-static void see_period(void *user, Node *n)
-{
-	Asked *a = user;
-	if ((n->op != OP_FLOORDIV && n->op != OP_FLOORMOD) || n->type != RICCI_I64 ||
-	    !node_has(n, a->axis) || !a->period)
-		return;
-	int64_t step, m = index_period(&a->of, n, &step);
-	a->period = m ? a->period / int_gcd(a->period, m) * m : 0;
-	if (a->period > a->most)
-		a->period = 0;
-}
 
 static void see_decided(void *user, Node *n)
 {
@@ -38,21 +23,14 @@ static void see_decided(void *user, Node *n)
 		a->decided |= node_is_const(node_replace(a->ir, n, 1, &a->axis, &a->first));
 }
 
-/* The period of the quotients and remainders of axis k, if it is not more than `most`; 1: there are
- * none; 0: none that short. */
-static int64_t period_of(const Problem *p, int k, int64_t most, Asked *a)
+static int64_t period_of(const Problem *p, int k, int64_t most)
 {
-	*a = (Asked){.ir = p->ir, .axis = p->axis[k], .period = 1, .most = most};
-	a->of = (Periods){.ir = p->ir, .axis = a->axis};
-	for (int j = 0; j < p->nout; j++)
-		node_walk(p->ir, p->out_value[j], see_period, a);
-	return a->period;
+	return index_phases(p->ir, p->axis[k], p->nout, p->out_value, most);
 }
 
 int64_t polyphase_lanes(const Problem *p, int k, int64_t most)
 {
-	Asked a;
-	int64_t period = period_of(p, k, most, &a);
+	int64_t period = period_of(p, k, most);
 	return period >= LINE_LEAST && axis_extent(p->axis[k]) % period == 0 ? period : most;
 }
 
@@ -60,15 +38,13 @@ int64_t polyphase_lanes(const Problem *p, int k, int64_t most)
  * worth it: what else is computed of such an axis is computed once for a line. */
 static int64_t phases_of(const Problem *p, int k, bool lanes)
 {
-	Asked a;
-	int64_t extent = axis_extent(p->axis[k]);
-	period_of(p, k, PERIOD_MOST, &a);
-	if (a.period <= 1 || extent % a.period || (lanes && extent < LANES_LEAST * a.period))
+	int64_t extent = axis_extent(p->axis[k]), period = period_of(p, k, PHASES_MOST);
+	if (period <= 1 || extent % period || (lanes && extent < LANES_LEAST * period))
 		return 1;
-	a.first = node_scale(p->ir, a.axis, a.period);
+	Asked a = {p->ir, p->axis[k], node_scale(p->ir, p->axis[k], period), false};
 	for (int j = 0; j < p->nout && !lanes; j++)
 		node_walk(p->ir, p->out_value[j], see_decided, &a);
-	return lanes || a.decided ? a.period : 1;
+	return lanes || a.decided ? period : 1;
 }
 
 int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)

@@ -228,6 +228,25 @@ static void test_parts(void)
 	}
 }
 
+/* What interleaves phases is no epilogue of a sum that it adds: it goes to its phases, row by row. */
+static void test_phases(void)
+{
+	Case c;
+	begin(&c);
+	Node *ops[3] = {operand(&c, "X", 2, 128, 130), operand(&c, "A", 2, 128, 64),
+			operand(&c, "B", 2, 64, 256)};
+	CHECK_INT(partition("P[i,u] += X[i,u+t] where u<128, t<3; S[i,j] += A[i,k]*B[k,j]; "
+			    "Y[i,j] = 0 < S[i,j] ? (j%2 == 1 ? P[i,j/2] : X[i,j/2]) + S[i,j] : 0",
+			    3, ops, &c),
+		  2);
+	for (int k = 0; k < 2; k++) {
+		bool ends = c.sub[k].member[c.sub[k].nmember - 1] == c.root[0];
+		CHECK_INT(c.sub[k].nmember, ends ? 2 : 1);
+		CHECK_INT(c.sub[k].rows, ends);
+	}
+	ir_free(&c.ir);
+}
+
 /* A reduction's result that two later equations of other spaces read is not computed twice. */
 static void test_reduction_stays(void)
 {
@@ -424,6 +443,7 @@ int main(void)
 	test_folds();
 	test_short_rows();
 	test_parts();
+	test_phases();
 	test_reduction_stays();
 	test_no_cycle();
 	test_running();
