@@ -19,6 +19,8 @@ int64_t index_period(Periods *p, Node *e, int64_t *step);
 /* The period along the axis of all quotients and remainders of it in the n expressions; 1: there are
  * none; 0: it is longer than `most`. */
 int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most);
+/* Is there a comparison in them that the axis' remainder by the period decides? */
+bool index_phases_decide(Ir *ir, Node *axis, int64_t period, int n, Node *const *e);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).
  * Quotients, remainders and the nodes' own bounds enter by themselves. Decided by Fourier-Motzkin

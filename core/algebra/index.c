@@ -103,3 +103,24 @@ int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most)
 		node_walk(ir, e[k], see_period, &p);
 	return p.period;
 }
+
+typedef struct Decided {
+	Ir *ir;
+	Node *axis, *first; /* first: where the axis is a multiple of the period */
+	bool found;
+} Decided;
+
+static void see_decided(void *user, Node *n)
+{
+	Decided *d = user;
+	if (op_compares((Op)n->op) && node_has(n, d->axis))
+		d->found |= node_is_const(node_replace(d->ir, n, 1, &d->axis, &d->first));
+}
+
+bool index_phases_decide(Ir *ir, Node *axis, int64_t period, int n, Node *const *e)
+{
+	Decided d = {ir, axis, node_scale(ir, axis, period), false};
+	for (int k = 0; k < n; k++)
+		node_walk(ir, e[k], see_decided, &d);
+	return d.found;
+}

@@ -87,19 +87,6 @@ static bool candidate_own(Fuse *f, const Candidate *j, int i)
 	return j->own[i] > 0;
 }
 
-typedef struct Choice {
-	Ir *ir;
-	Node *axis, *first; /* and where it is a multiple of the period */
-	bool found;
-} Choice;
-
-static void see_choice(void *user, Node *n)
-{
-	Choice *c = user;
-	if (op_compares((Op)n->op) && node_has(n, c->axis))
-		c->found |= node_is_const(node_replace(c->ir, n, 1, &c->axis, &c->first));
-}
-
 /* Do neighbours in its lines come from different phases (Y[x] = x%2 == 1 ? A[x/2] : B[x/2])? Its
  * lanes run along each of them, those of a sum's tiles along whole lines; and its phases may be had
  * row by row. */
@@ -108,11 +95,7 @@ static bool interleaves(Fuse *f, const Node *c)
 	int rank = tensor_rank(c);
 	Node *body = comp_body(c), *last = rank ? comp_axis(c, rank - 1) : NULL;
 	int64_t period = last ? index_phases(f->ir, last, 1, &body, PHASES_MOST) : 1;
-	if (period <= 1)
-		return false;
-	Choice choice = {f->ir, last, node_scale(f->ir, last, period), false};
-	node_walk(f->ir, body, see_choice, &choice);
-	return choice.found;
+	return period > 1 && index_phases_decide(f->ir, last, period, 1, &body);
 }
 
 /* Bytes that c need not move when it joins g; < 0 when it may not, with the reason, or when they

@@ -10,19 +10,6 @@
 /* Residues of all axes together; a shorter line of lanes is not worth it. */
 enum { WRITTEN_MOST = 8, LANES_LEAST = 4, LINE_LEAST = 16 };
 
-typedef struct Asked {
-	Ir *ir;
-	Node *axis, *first; /* and where it is a multiple of the period */
-	bool decided;	    /* there is a comparison that the phase decides */
-} Asked;
-
-static void see_decided(void *user, Node *n)
-{
-	Asked *a = user;
-	if (op_compares((Op)n->op) && node_has(n, a->axis))
-		a->decided |= node_is_const(node_replace(a->ir, n, 1, &a->axis, &a->first));
-}
-
 static int64_t period_of(const Problem *p, int k, int64_t most)
 {
 	return index_phases(p->ir, p->axis[k], p->nout, p->out_value, most);
@@ -41,10 +28,9 @@ static int64_t phases_of(const Problem *p, int k, bool lanes)
 	int64_t extent = axis_extent(p->axis[k]), period = period_of(p, k, PHASES_MOST);
 	if (period <= 1 || extent % period || (lanes && extent < LANES_LEAST * period))
 		return 1;
-	Asked a = {p->ir, p->axis[k], node_scale(p->ir, p->axis[k], period), false};
-	for (int j = 0; j < p->nout && !lanes; j++)
-		node_walk(p->ir, p->out_value[j], see_decided, &a);
-	return lanes || a.decided ? period : 1;
+	if (!lanes && !index_phases_decide(p->ir, p->axis[k], period, p->nout, p->out_value))
+		return 1;
+	return period;
 }
 
 int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)

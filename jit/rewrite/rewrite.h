@@ -14,6 +14,9 @@ bool scans_distribute(Ir *ir, int nroot, Node **roots);
 bool body_is_heavy(const Node *c, double steps);
 bool body_is_sum(const Node *c);
 bool body_may_leave(Ir *ir, const Node *t);
+/* Does it round to bf16? By chance perhaps (rounding.c), and then another loop, a gradient's, that computes
+ * the same step again rounds alike only where both do so step by step. */
+bool body_rounds(Ir *ir, const Node *c);
 /* By id: does it depend on no state, and draw no random numbers, so that it could be? */
 void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fixed);
 /* Bytes that a new stack of the loop may take. */

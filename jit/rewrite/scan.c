@@ -69,7 +69,8 @@ static void find_ahead(Split *p)
 		if (!p->needed[t->id])
 			continue;
 		bool sum = body_is_sum(t) && small_enough(p, (double)tensor_bytes(t));
-		if (p->fixed[t->id] && t->op == OP_COMP && (sum || only_stacked(p, t))) {
+		bool stacked = only_stacked(p, t) && !body_rounds(p->ir, t);
+		if (p->fixed[t->id] && t->op == OP_COMP && (sum || stacked)) {
 			p->ahead[t->id] = true;
 			continue;
 		}

@@ -39,6 +39,18 @@ bool body_may_leave(Ir *ir, const Node *t)
 	return has_room(t) && !draws(ir, t);
 }
 
+static void see_rounding(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_CAST && n->type == RICCI_BF16;
+}
+
+bool body_rounds(Ir *ir, const Node *c)
+{
+	bool found = false;
+	node_walk(ir, comp_body(c), see_rounding, &found);
+	return found;
+}
+
 double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result)
 {
 	double most = stack_most;
