@@ -80,9 +80,9 @@ typedef struct
 typedef struct Subgraph {
 	int nmember, ninput, rows;
 	Node **member, **input;
-	bool *stored;	       /* member k is needed outside: an output buffer, in member order */
-	bool *fold;	       /* rows > 0: member k is one */
-	int *lead;	       /* rows > 0: the first dimension of member k that is a row's; 0 of folds */
+	bool *stored; /* member k is needed outside: an output buffer, in member order */
+	bool *fold;   /* rows > 0: member k is one */
+	int *lead;    /* rows > 0: the first dimension of member k that is a row's; 0 of folds */
 	const RowLoops *loops; /* rows > 0, of a task: [d-1], with d dimensions as rows */
 } Subgraph;
 /* Lanes along an axis that quotients and remainders are of are split into so many phases. */

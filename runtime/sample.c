@@ -140,7 +140,8 @@ static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
 		n->need[m][at] = 1;
 		return;
 	}
-	int64_t extent = tensor_extent(n->sub->member[m], rows_place(n->sub, m, d)), x = index[d] < 0 ? 0 : index[d];
+	int64_t extent = tensor_extent(n->sub->member[m], rows_place(n->sub, m, d)),
+		x = index[d] < 0 ? 0 : index[d];
 	int64_t end = index[d] < 0 ? extent : x + 1;
 
 	for (; x < end; x++)

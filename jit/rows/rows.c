@@ -84,8 +84,7 @@ static void rows_buffers(RowKernel *b)
 		Node *t = m < 0 ? sub->input[k] : sub->member[m];
 		bool stored = m < 0 || sub->stored[m];
 		bool streamed = m >= 0 && stored && !sub->fold[m] && !sub->lead[m] &&
-				type_size(t->type) >= 4 &&
-				(int64_t)tensor_bytes(t) >= b->stream;
+				type_size(t->type) >= 4 && (int64_t)tensor_bytes(t) >= b->stream;
 		if (stored)
 			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
 		if (streamed)

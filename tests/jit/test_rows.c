@@ -30,7 +30,8 @@ static const Case cases[] = {
 	 "Y[b,c,y,x] += (N[b,c,y+r-1,x] else 0)*W[c,r] where y<7, r<3; Z[c] max= Y[b,c,y,x]",
 	 "X=5x70x7x9 W=70x3"},
 	/* the last dimension; rows of the first equation are its third */
-	{"D[b,y,c] = X[b,y,c]*G[b,y,c]; S[c] += D[b,y,c]; Y[b,c] += D[b,y,c]*S[c]; Z[b,y,c] = D[b,y,c]*Y[b,c]-S[c]",
+	{"D[b,y,c] = X[b,y,c]*G[b,y,c]; S[c] += D[b,y,c]; Y[b,c] += D[b,y,c]*S[c]; Z[b,y,c] = "
+	 "D[b,y,c]*Y[b,c]-S[c]",
 	 "X=6x11x64 G=6x11x64"},
 };
 
