@@ -194,7 +194,7 @@ typedef struct Align {
 	int lead;   /* -1: not known */
 } Align;
 
-/* Equation t's read of a tensor in the dimension that rows begin at, where member `at` reads it so. */
+/* In which dimension an equation reads a tensor by the axis that its rows begin at; -1: in none. */
 typedef struct Common {
 	const Node *tensor, *row;
 	int dim;
@@ -214,10 +214,8 @@ static int row_dimension(Ir *ir, const Subgraph *s, int reader, const Node *tens
 	int at = subgraph_member(s, tensor);
 	Common c = {tensor, NULL, -1};
 	if (at >= 0)
-		return at < reader && s->lead[at] < tensor_rank(tensor) ? s->lead[at] : -1;
+		return at < reader ? s->lead[at] : -1;
 	for (int k = 0; k < reader && c.dim < 0; k++) {
-		if (s->lead[k] >= tensor_rank(s->member[k]))
-			continue;
 		c.row = comp_axis(s->member[k], s->lead[k]);
 		node_walk(ir, comp_body(s->member[k]), see_common, &c);
 	}
@@ -376,8 +374,8 @@ static bool is_streaming(Ir *ir, const Subgraph *s, int k, int nread, Node *cons
 {
 	const Node *c = s->member[k];
 	double elements = (double)tensor_size(c);
-	for (int k = 0; k < nread; k++)
-		elements += (double)tensor_size(reads[k]);
+	for (int i = 0; i < nread; i++)
+		elements += (double)tensor_size(reads[i]);
 	return comp_work(ir, c, s->lead[k] + s->rows) <= 4 * elements;
 }
 

@@ -356,21 +356,5 @@ static bool fission_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 
 bool scans_distribute(Ir *ir, int nroot, Node **roots)
 {
-	Node **order;
-	NodeMap map = {0};
-	bool any = false;
-	int n = graph_order(ir, nroot, roots, &order), loops = 0;
-	for (int k = 0; k < n; k++)
-		loops += order[k]->op == OP_SCAN;
-	for (int k = 0; k < n && loops; k++) {
-		if (node_map_get(&map, order[k]))
-			continue;
-		if (order[k]->op == OP_SCAN)
-			any |= fission_run(ir, n, order, k, &map);
-		else
-			node_map_put(ir, &map, order[k], tensor_over(ir, order[k], &map));
-	}
-	for (int k = 0; k < nroot && any; k++)
-		roots[k] = node_map_get(&map, roots[k]);
-	return any;
+	return scans_each(ir, nroot, roots, fission_run);
 }

@@ -28,6 +28,12 @@ Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
 Node *reductions_joined(Ir *ir, Node *c);
 
+/* Puts what becomes of the results of the run of order[at] into map, which has its operands; true: they
+ * are others now. */
+typedef bool ScanPass(Ir *ir, int n, Node *const *order, int at, NodeMap *map);
+/* Runs a pass on each loop of the graph, sources first; roots[] are replaced, and true is returned, where
+ * it changed one (scan_body.c). */
+bool scans_each(Ir *ir, int nroot, Node **roots, ScanPass *pass);
 /* Loops of which roots[] don't need all states, slices or constants become smaller ones, but not
  * those inside of bodies; a state that never changes becomes a constant. roots[] are replaced
  * (scan_shrink.c). */

@@ -1,5 +1,6 @@
 /* scan_body.c - what scan.c and distribute.c ask of tensors of a loop's body: is it worth it to compute
- * one outside, for all steps, and can that be. Input: a body that is cleaned up. Nothing is changed. */
+ * one outside, for all steps, and can that be. Input: a body that is cleaned up. Nothing is changed.
+ * And the walk over a graph's loops that each of these passes makes (scan_shrink.c, too). */
 #include "jit/rewrite/rewrite.h"
 
 static const double heavy = 16; /* terms of a sum that is worth it */
@@ -73,4 +74,25 @@ void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fix
 			yes = yes && fixed[reads[i]->id];
 		fixed[t->id] = yes;
 	}
+}
+
+bool scans_each(Ir *ir, int nroot, Node **roots, ScanPass *pass)
+{
+	Node **order;
+	NodeMap map = {0};
+	bool any = false;
+	int n = graph_order(ir, nroot, roots, &order), loops = 0;
+	for (int k = 0; k < n; k++)
+		loops += order[k]->op == OP_SCAN;
+	for (int k = 0; k < n && loops; k++) {
+		if (node_map_get(&map, order[k]))
+			continue;
+		if (order[k]->op == OP_SCAN)
+			any |= pass(ir, n, order, k, &map);
+		else
+			node_map_put(ir, &map, order[k], tensor_over(ir, order[k], &map));
+	}
+	for (int k = 0; k < nroot && any; k++)
+		roots[k] = node_map_get(&map, roots[k]);
+	return any;
 }

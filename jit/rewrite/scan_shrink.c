@@ -85,7 +85,7 @@ static ScanCall close_needed(Shrink *s, Node *const *operand)
 }
 
 /* Puts the new results of the run of order[at] into map, which has its operands. */
-static void shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
+static bool shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 {
 	const Scan *scan = scan_of(order[at]);
 	Arena *a = &ir->arena;
@@ -114,23 +114,10 @@ static void shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 				    : operand[scan->has_length + scan->nslice + r->final];
 		node_map_put(ir, map, s.result[k], out);
 	}
+	return true;
 }
 
 void scans_shrink(Ir *ir, int nroot, Node **roots)
 {
-	Node **order;
-	NodeMap map = {0};
-	int n = graph_order(ir, nroot, roots, &order), loops = 0;
-	for (int k = 0; k < n; k++)
-		loops += order[k]->op == OP_SCAN;
-	for (int k = 0; k < n && loops; k++) {
-		if (node_map_get(&map, order[k]))
-			continue;
-		if (order[k]->op == OP_SCAN)
-			shrink_run(ir, n, order, k, &map);
-		else
-			node_map_put(ir, &map, order[k], tensor_over(ir, order[k], &map));
-	}
-	for (int k = 0; k < nroot && loops; k++)
-		roots[k] = node_map_get(&map, roots[k]);
+	scans_each(ir, nroot, roots, shrink_run);
 }

@@ -389,7 +389,8 @@ static void loop(Cost *c, const Stmt *s)
 	if (c->nloop == DEEP)
 		return;
 	Around *a = &c->loop[c->nloop];
-	*a = (Around){s, s->axis, iterations(c, s), iterations(c, s)};
+	double count = iterations(c, s);
+	*a = (Around){s, s->axis, count, count};
 	if (a->count <= 0)
 		return;
 	double before = c->times;

@@ -412,8 +412,8 @@ static void take_main(Take *k)
 	p->rank = rank;
 	for (int d = 0; d < rank; d++) {
 		int at = d < rows ? lead + d : d < lead + rows ? d - rows : d;
-		p->lhs[d] = take_index(k, comp_lhs(c, fold ? d : at));
-		p->shape[d] = tensor_extent(c, fold ? d : at);
+		p->lhs[d] = take_index(k, comp_lhs(c, at));
+		p->shape[d] = tensor_extent(c, at);
 	}
 	p->index = take_flat(k, c, c->src + comp_naxis(c));
 	if (fold)
