@@ -7,7 +7,7 @@
  *
  * Input: equations. Output: which dimensions are rows, which equations are folds, whether it is
  * worth it. Invariant: only index functions matter; jit/rows/ makes the loops. */
-#include "jit/fuse/subgraph.h"
+#include "jit/fuse/internal.h"
 
 #include <string.h>
 
@@ -32,8 +32,14 @@ static void see_lead(void *user, Node *n)
 	l->by_reduced |= n->src[1] == l->reduced;
 }
 
+static void reads_each(const Reads *r, void (*see)(void *, Node *), void *user)
+{
+	for (int k = 0; k < r->n; k++)
+		see(user, r->read[k]);
+}
+
 /* Does it reduce what its reads run over first? Then it may be added to row by row. */
-static bool is_fold(Ir *ir, const Node *c)
+static bool is_fold(const Node *c, const Reads *reads)
 {
 	int rank = tensor_rank(c);
 	Type t = (Type)c->type;
@@ -41,7 +47,7 @@ static bool is_fold(Ir *ir, const Node *c)
 	    (!type_is_float(t) && type_accumulator(t) != t))
 		return false;
 	Lead l = {rank ? comp_axis(c, 0) : NULL, comp_axis(c, rank), false, false};
-	node_walk(ir, comp_body(c), see_lead, &l);
+	reads_each(reads, see_lead, &l);
 	return l.by_reduced && !l.by_result;
 }
 
@@ -170,7 +176,7 @@ static void lengthen_rows(Subgraph *s)
 }
 
 /* How many dimensions are rows, given which equations are folds and where the rows begin in others. */
-static void count_rows(Ir *ir, Subgraph *s)
+static void count_rows(Subgraph *s, const Reads *reads)
 {
 	s->rows = RICCI_MAX_RANK;
 	for (int k = 0; k < s->nmember; k++) {
@@ -182,16 +188,16 @@ static void count_rows(Ir *ir, Subgraph *s)
 	}
 	for (int k = 0; k < s->nmember; k++) {
 		Shared shared = {s, k};
-		node_walk(ir, comp_body(s->member[k]), see_member, &shared);
+		reads_each(&reads[k], see_member, &shared);
 	}
 	lengthen_rows(s);
 }
 
 typedef struct Align {
-	Ir *ir;
 	const Subgraph *sub;
-	int reader; /* its lead is asked */
-	int lead;   /* -1: not known */
+	const Reads *reads; /* by member */
+	int reader;	    /* its lead is asked */
+	int lead;	    /* -1: not known */
 } Align;
 
 /* In which dimension an equation reads a tensor by the axis that its rows begin at; -1: in none. */
@@ -209,15 +215,16 @@ static void see_common(void *user, Node *n)
 }
 
 /* The dimension of a tensor along which the equations before the reader have their rows; -1: none. */
-static int row_dimension(Ir *ir, const Subgraph *s, int reader, const Node *tensor)
+static int row_dimension(const Align *a, const Node *tensor)
 {
+	const Subgraph *s = a->sub;
 	int at = subgraph_member(s, tensor);
 	Common c = {tensor, NULL, -1};
 	if (at >= 0)
-		return at < reader ? s->lead[at] : -1;
-	for (int k = 0; k < reader && c.dim < 0; k++) {
+		return at < a->reader ? s->lead[at] : -1;
+	for (int k = 0; k < a->reader && c.dim < 0; k++) {
 		c.row = comp_axis(s->member[k], s->lead[k]);
-		node_walk(ir, comp_body(s->member[k]), see_common, &c);
+		reads_each(&a->reads[k], see_common, &c);
 	}
 	return c.dim;
 }
@@ -228,34 +235,34 @@ static void see_aligned(void *user, Node *n)
 	const Node *c = a->sub->member[a->reader];
 	if (n->op != OP_READ || a->lead >= 0)
 		return;
-	int dim = row_dimension(a->ir, a->sub, a->reader, n->src[0]);
+	int dim = row_dimension(a, n->src[0]);
 	for (int d = 0; dim >= 0 && d < tensor_rank(c); d++)
 		if (n->src[1 + dim] == comp_axis(c, d))
 			a->lead = d;
 }
 
 /* Rows that begin with this dimension of the first equation, no folds. */
-static void aligned_rows(Ir *ir, Subgraph *s, int first)
+static void aligned_rows(Subgraph *s, const Reads *reads, int first)
 {
 	memset(s->fold, 0, (size_t)s->nmember);
 	s->rows = 0;
 	s->lead[0] = first;
 	for (int k = 1; k < s->nmember; k++) {
-		Align a = {ir, s, k, -1};
-		node_walk(ir, comp_body(s->member[k]), see_aligned, &a);
+		Align a = {s, reads, k, -1};
+		reads_each(&reads[k], see_aligned, &a);
 		if (a.lead < 0)
 			return;
 		s->lead[k] = a.lead;
 	}
-	count_rows(ir, s);
+	count_rows(s, reads);
 }
 
-static void leading_rows(Ir *ir, Subgraph *s)
+static void leading_rows(Subgraph *s, const Reads *reads)
 {
 	memset(s->lead, 0, (size_t)s->nmember * sizeof *s->lead);
 	for (int k = 0; k < s->nmember; k++)
-		s->fold[k] = is_fold(ir, s->member[k]);
-	count_rows(ir, s);
+		s->fold[k] = is_fold(s->member[k], &reads[k]);
+	count_rows(s, reads);
 }
 
 bool subgraph_rows(Ir *ir, Subgraph *s)
@@ -268,11 +275,14 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 			return s->nmember == 1;
 	if (all_pointwise(s))
 		return true;
-	leading_rows(ir, s);
+	Reads *reads = arena_alloc(&ir->arena, (size_t)s->nmember * sizeof *reads);
+	for (int k = 0; k < s->nmember; k++)
+		reads[k] = fuse_reads_in(ir, comp_body(s->member[k]));
+	leading_rows(s, reads);
 	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++)
-		aligned_rows(ir, s, d);
+		aligned_rows(s, reads, d);
 	if (few_rows(s))
-		leading_rows(ir, s);
+		leading_rows(s, reads);
 	return s->rows > 0;
 }
 
