@@ -61,6 +61,14 @@ static bool only_stacked(const Split *p, const Node *t)
 	return stacked && p->readers[t->id] == 1 && can_end(p, t);
 }
 
+static bool is_ahead(const Split *p, const Node *t)
+{
+	if (!p->fixed[t->id] || t->op != OP_COMP)
+		return false;
+	bool sum = body_is_sum(t) && small_enough(p, (double)tensor_bytes(t));
+	return sum || (only_stacked(p, t) && !body_rounds(p->ir, t));
+}
+
 /* From the roots down: what leaves is not entered. */
 static void find_ahead(Split *p)
 {
@@ -68,9 +76,7 @@ static void find_ahead(Split *p)
 		Node *t = p->order[k], **reads;
 		if (!p->needed[t->id])
 			continue;
-		bool sum = body_is_sum(t) && small_enough(p, (double)tensor_bytes(t));
-		bool stacked = only_stacked(p, t) && !body_rounds(p->ir, t);
-		if (p->fixed[t->id] && t->op == OP_COMP && (sum || stacked)) {
+		if (is_ahead(p, t)) {
 			p->ahead[t->id] = true;
 			continue;
 		}
