@@ -53,7 +53,7 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 		lower_predicates(t, t->root, target);
 	tree_check(t, "predicates");
 	if (caps->predicates)
-		lower_registers(t, t->root, target);
+		lower_registers(t, t->root);
 	tree_check(t, "registers");
 	split_loops(t, t->root, SPLIT_CONDITIONS, width);
 	tree_check(t, "splitting at conditions");
@@ -64,7 +64,7 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 		       const Target *target, Error *err)
 {
 	Capabilities own = *spelt, *caps = &own;
-	own.predicates &= predicates_most(target) > 0;
+	own.predicates &= predicates_width(target, RICCI_F32) > 0;
 	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;

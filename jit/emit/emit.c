@@ -190,12 +190,8 @@ static void store(Emit *e, const Stmt *s, const char *v)
 	Type t = (Type)s->buffer->type;
 	const char *place = emit_place(e, s->buffer, s->index, false);
 	if (s->red == RED_MAX || s->red == RED_MIN) {
-		const char *suffix = t == RICCI_F64	? "f64"
-				     : type_is_float(t) ? "f32"
-				     : t == RICCI_I64	? "i64"
-							: "i32";
 		v = arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)",
-				 s->red == RED_MAX ? "max" : "min", suffix, place, v);
+				 s->red == RED_MAX ? "max" : "min", emit_suffix(t), place, v);
 	}
 	static const char *const assign[RED_COUNT] = {"=", "+=", "*=", "=", "="};
 	emit_line(e, "%s %s %s;", place, assign[s->red],
@@ -258,7 +254,7 @@ static void alloc(Emit *e, const Stmt *s)
 	if (!info || !buffer_is_local(info))
 		return;
 	if (info->space == SPACE_LANES)
-		emit_line(e, "rk_v %s;", b->u.s);
+		emit_line(e, "%s %s;", emit_vector_type(e, (Type)b->type, tensor_size(b)), b->u.s);
 	else if (tensor_size(b) == 1)
 		emit_line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
 	else

@@ -133,7 +133,7 @@ int emit_uses(Emit *e, const Node *n)
 
 /* ---- text of one operation ---- */
 
-static const char *suffix_of(Type t)
+const char *emit_suffix(Type t)
 {
 	return t == RICCI_F64 ? "f64" : type_is_float(t) ? "f32" : t == RICCI_I64 ? "i64" : "i32";
 }
@@ -157,7 +157,7 @@ static const char *const_text(Emit *e, const Node *n)
 		if (isfinite(n->u.f) && (!f32 || isfinite((float)n->u.f)))
 			return float_text(e, n->u.f, f32);
 		const char *which = isnan(n->u.f) ? "nan" : n->u.f > 0 ? "inf" : "minus_inf";
-		return arena_printf(a, "rk_%s_%s()", which, suffix_of(n->type));
+		return arena_printf(a, "rk_%s_%s()", which, emit_suffix(n->type));
 	}
 	if (n->type != RICCI_I64)
 		return n->u.i == INT32_MIN
@@ -369,14 +369,14 @@ static const char *limit_text(Emit *e, Node *n, int constant, bool lazy)
 {
 	const char *x = emit_value(e, n->src[1 - constant], lazy);
 	return arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)", n->op == OP_MIN ? "most" : "least",
-			    suffix_of(n->type), x, emit_value(e, n->src[constant], lazy));
+			    emit_suffix(n->type), x, emit_value(e, n->src[constant], lazy));
 }
 
 static const char *call_text(Emit *e, Node *n, bool lazy)
 {
 	Arena *m = &e->ir->arena;
 	const char *a = emit_value(e, n->src[0], lazy);
-	const char *name = op_info[n->op].text, *suffix = suffix_of(n->type);
+	const char *name = op_info[n->op].text, *suffix = emit_suffix(n->type);
 	if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
 		e->uses_math = true;
 		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
@@ -506,7 +506,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 	case OP_DIV:
 		if (!e->d->caps.vectorises || !emit_inverts(n->src[1]))
 			break;
-		return arena_printf(m, "rk_over_%s(%s, %s)", suffix_of(n->type),
+		return arena_printf(m, "rk_over_%s(%s, %s)", emit_suffix(n->type),
 				    emit_value(e, n->src[0], lazy), emit_value(e, n->src[1], lazy));
 	default:
 		break;

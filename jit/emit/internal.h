@@ -85,7 +85,11 @@ int emit_uses(Emit *e, const Node *n);
 /* A vector loop as calls of functions over chunks (vector.c); false: it is none of that kind,
  * and nothing was emitted. */
 bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
-/* A LANES loop (predicates.c). */
+/* How functions of values of that type end. */
+const char *emit_suffix(Type t);
+/* The type of a vector (predicates.c). */
+const char *emit_vector_type(Emit *e, Type t, int64_t lanes);
+/* A LANES loop. */
 void emit_lanes(Emit *e, const Stmt *loop);
 /* Drops the names of a scope: all, or those that depend on memory that changes. */
 void emit_forget(Emit *e, int depth, bool only_changing);

@@ -1,9 +1,9 @@
 /* predicates.c - LANES loops as vectors under masks (jit/tree/predicates.c makes them).
  *
- * Input: a LANES loop. Output: its statements, each over all lanes at once, in the types and
- * functions of Dialect.lanes. Invariant: nothing is read or written where a lane is no iteration,
- * or where its conditions do not hold. What is loaded is kept to the loop's end: the loop writes
- * none of what it reads. */
+ * Input: a LANES loop. Output: its statements, each over all lanes at once, in the types and functions
+ * of Dialect.lanes, a type for each type of values. Invariant: nothing is read or written where a
+ * lane is no iteration, or where its conditions do not hold. What is loaded is kept to the loop's
+ * end: the loop writes none of what it reads. */
 #include "jit/emit/internal.h"
 
 #include <math.h>
@@ -12,7 +12,7 @@
 typedef struct Kept {
 	const Node *read, *cond; /* read: or another value; NULL: the mask */
 	int64_t step, from;
-	const char *name;
+	const char *type, *name; /* type: of a mask */
 } Kept;
 
 typedef struct Lanes {
@@ -24,12 +24,82 @@ typedef struct Lanes {
 
 static const char *kept_find(const Lanes *v, Kept key)
 {
-	for (int k = 0; k < v->nkept; k++)
-		if (v->kept[k].read == key.read && v->kept[k].cond == key.cond &&
-		    v->kept[k].step == key.step && v->kept[k].from == key.from)
-			return v->kept[k].name;
+	for (int k = 0; k < v->nkept; k++) {
+		const Kept *i = &v->kept[k];
+		if (i->read == key.read && i->cond == key.cond && i->step == key.step &&
+		    i->from == key.from && (!key.type || strcmp(i->type, key.type) == 0))
+			return i->name;
+	}
 	return NULL;
 }
+
+/* ---- types ---- */
+
+static int64_t width(const Lanes *v)
+{
+	return axis_extent(v->loop->axis);
+}
+
+/* Once in a file, in which other kernels may ask for the same. */
+static void declare(Emit *e, const char *name, const char *text)
+{
+	emit_declare(e, arena_printf(&e->ir->arena, "#ifndef %s\n#define %s %s\n%s\n#endif", name,
+				     name, name, text));
+}
+
+/* The integer type of the elements' size, and of what they are added up as. */
+static const char *const integer_of[RICCI_NTYPES] = {[RICCI_F32] = "int",
+						     [RICCI_F64] = "long long",
+						     [RICCI_I32] = "int",
+						     [RICCI_I64] = "long long"};
+static const char *const added_as[RICCI_NTYPES] = {[RICCI_F32] = "float",
+						   [RICCI_F64] = "double",
+						   [RICCI_I32] = "unsigned",
+						   [RICCI_I64] = "uint64_t"};
+
+const char *emit_vector_type(Emit *e, Type t, int64_t lanes)
+{
+	Arena *m = &e->ir->arena;
+	const char *suffix = emit_suffix(t), *c = dialect_compute[t];
+	long long n = lanes;
+	const char *name = arena_printf(m, "%sx%lld", suffix, n);
+	const char *text = arena_printf(m, "RK_VECTOR(%s, %s, %s, %s, %s, %lld)", name, suffix, c,
+					integer_of[t], added_as[t], n);
+	if (type_is_float(t))
+		text = arena_printf(m, "%s RK_REAL(%s, %s, %s, %lld)", text, name, suffix, c, n);
+	e->uses_lanes = true;
+	declare(e, name, text);
+	return name;
+}
+
+static const char *type(Lanes *v, Type t)
+{
+	return emit_vector_type(v->e, t, width(v));
+}
+
+/* The functions of masks for vectors of that type. */
+static void declare_masks(Lanes *v, Type t)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *name = type(v, t);
+	bool wide = type_size(t) == 8;
+	declare(v->e, arena_printf(m, "%s_m", name),
+		arena_printf(m, "RK_MASKED(%s, %s, %s, %s, %lld, %lld)", name, dialect_compute[t],
+			     wide ? "double" : "float", wide ? "pd" : "ps", (long long)width(v),
+			     (long long)(width(v) * (int64_t)type_size(t))));
+}
+
+/* a op b, where integers wrap. */
+static const char *arithmetic(Lanes *v, Type t, const char *a, char op, const char *b)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *name = type(v, t);
+	return type_is_float(t) ? arena_printf(m, "(%s %c %s)", a, op, b)
+				: arena_printf(m, "((%s)((%s_u)%s %c (%s_u)%s))", name, name, a, op,
+					       name, b);
+}
+
+/* ---- masks ---- */
 
 static const char *keep(Lanes *v, const char *type, Kept key, const char *text)
 {
@@ -57,11 +127,12 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common
 
 /* Where lanes take every step-th element: the mask of those from `from` on that the lanes take for
  * which cond (NULL: nothing) holds, and of what lies between them; NULL: all. */
-static const char *mask_of(Lanes *v, Node *cond, int64_t step, int64_t from)
+static const char *mask_of(Lanes *v, Type t, Node *cond, int64_t step, int64_t from)
 {
 	Emit *e = v->e;
 	Ir *ir = e->ir;
-	Kept key = {NULL, cond, step, from, NULL};
+	const char *name = type(v, t);
+	Kept key = {.cond = cond, .step = step, .from = from, .type = name};
 	Node *lo = v->loop->lo, *hi = v->loop->hi, *common = NULL;
 	const char *known = kept_find(v, key);
 	if (known)
@@ -72,12 +143,13 @@ static const char *mask_of(Lanes *v, Node *cond, int64_t step, int64_t from)
 	hi = node_add(ir, node_scale(ir, hi, step), node_int(ir, 1 - step - from));
 	if (!common && lo->hi <= 0 && hi->lo >= axis_extent(v->loop->axis))
 		return NULL;
-	const char *text = arena_printf(&ir->arena, "rk_lanes(%s, %s)", emit_value(e, lo, false),
-					emit_value(e, hi, false));
+	declare_masks(v, t);
+	const char *text = arena_printf(&ir->arena, "%s_lanes(%s, %s)", name,
+					emit_value(e, lo, false), emit_value(e, hi, false));
 	if (common)
-		text = arena_printf(&ir->arena, "rk_where(%s, %s)", emit_value(e, common, false),
-				    text);
-	return keep(v, "rk_m", key, text);
+		text = arena_printf(&ir->arena, "%s_where(%s, %s)", name,
+				    emit_value(e, common, false), text);
+	return keep(v, arena_printf(&ir->arena, "%s_m", name), key, text);
 }
 
 /* The address of the first lane's element. */
@@ -104,10 +176,18 @@ static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_
 	Ir *ir = v->e->ir;
 	Node *index = node_add(ir, n->src[1], node_int(ir, from));
 	bool whole = !cond && step == 1 && has_room(v, n->src[0], n->src[1]);
-	const char *mask = whole ? NULL : mask_of(v, cond, step, from);
-	const char *at = place_of(v, n->src[0], index);
-	return mask ? arena_printf(&ir->arena, "rk_load(&%s, %s)", at, mask)
-		    : arena_printf(&ir->arena, "rk_load_all(&%s)", at);
+	const char *mask = whole ? NULL : mask_of(v, n->type, cond, step, from);
+	const char *at = place_of(v, n->src[0], index), *name = type(v, n->type);
+	return mask ? arena_printf(&ir->arena, "%s_load_some(&%s, %s)", name, at, mask)
+		    : arena_printf(&ir->arena, "%s_load(&%s)", name, at);
+}
+
+/* Element by element: what lanes that are no iteration read is what the last one does. */
+static const char *gather(Lanes *v, Node *n, int64_t step)
+{
+	return arena_printf(&v->e->ir->arena, "%s_gather(&%s, %lldL, %s)", type(v, n->type),
+			    place_of(v, n->src[0], n->src[1]), (long long)step,
+			    emit_value(v->e, v->loop->hi, false));
 }
 
 static const char *load(Lanes *v, Node *n, Node *cond)
@@ -120,11 +200,12 @@ static const char *load(Lanes *v, Node *n, Node *cond)
 	if (is_variable(v, n->src[0]))
 		return n->src[0]->u.s;
 	int64_t step = affine_stride(ir, n->src[1], v->loop->axis);
-	const char *text = load_part(v, n, cond, step, 0);
-	if (step == 2)
-		text = arena_printf(&ir->arena, "rk_even(%s, %s)", text,
-				    load_part(v, n, cond, step, axis_extent(v->loop->axis)));
-	return keep(v, "rk_v", key, text);
+	bool apart = lanes_apart(n->type, width(v), step);
+	const char *text = apart ? gather(v, n, step) : load_part(v, n, cond, step, 0);
+	if (step == 2 && !apart)
+		text = arena_printf(&ir->arena, "%s_even(%s, %s)", type(v, n->type), text,
+				    load_part(v, n, cond, step, width(v)));
+	return keep(v, type(v, n->type), key, text);
 }
 
 static const char *value(Lanes *v, Node *n, Node *cond);
@@ -132,22 +213,62 @@ static const char *value(Lanes *v, Node *n, Node *cond);
 /* Is it zero where a mask leaves it out? */
 static bool is_loaded(const Lanes *v, Node *n)
 {
-	return n->op == OP_READ && !is_variable(v, n->src[0]) && lanes_vary(v->e->ir, n, v->loop);
+	return n->op == OP_READ && !is_variable(v, n->src[0]) && lanes_vary(v->e->ir, n, v->loop) &&
+	       !lanes_apart(n->type, width(v), affine_stride(v->e->ir, n->src[1], v->loop->axis));
 }
 
-/* Lanes that compare values: a vector of integers, all bits set where c holds. */
-static const char *comparison(Lanes *v, Node *c, Node *cond)
+/* An index, as a vector of type t: in 32 bits. */
+static const char *index_text(Lanes *v, Node *n, Type t)
+{
+	Ir *ir = v->e->ir;
+	Arena *m = &ir->arena;
+	Node *axis = v->loop->axis, *zero = node_int(ir, 0);
+	const char *name = type(v, RICCI_I32), *first;
+	int64_t step = affine_stride(ir, n, axis);
+	first = emit_value(v->e, node_replace(ir, n, 1, &axis, &zero), false);
+	const char *text = arena_printf(m, "%s_all((int)(%s))", name, first);
+	const char *lanes = arena_printf(m, "(%s_number * %lld)", name, (long long)step);
+	text = step ? arithmetic(v, RICCI_I32, text, '+', lanes) : text;
+	return t == RICCI_I32
+		       ? text
+		       : arena_printf(m, "__builtin_convertvector(%s, %s)", text, type(v, t));
+}
+
+static const char *comparison(Lanes *v, Node *c, Node *cond, Type t);
+
+static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 {
 	Arena *m = &v->e->ir->arena;
-	if (!lanes_vary(v->e->ir, c, v->loop))
-		return arena_printf(m, "rk_agree(%s)", emit_value(v->e, c, false));
 	if (c->op == OP_NOT)
-		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond));
+		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond, t));
 	if (c->op == OP_AND || c->op == OP_OR)
-		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond),
-				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond));
-	return arena_printf(m, "(%s %s %s)", value(v, c->src[0], cond), op_info[c->op].text,
-			    value(v, c->src[1], cond));
+		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond, t),
+				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond, t));
+	Type of = c->src[0]->type == RICCI_I64 ? RICCI_I32 : c->src[0]->type;
+	const char *side[2];
+	for (int k = 0; k < 2; k++)
+		side[k] = c->src[k]->type == RICCI_I64 ? index_text(v, c->src[k], of)
+						       : value(v, c->src[k], cond);
+	const char *text = arena_printf(m, "((%s_i)(%s %s %s))", type(v, of), side[0],
+					op_info[c->op].text, side[1]);
+	return type_size(of) == type_size(t)
+		       ? text
+		       : arena_printf(m, "__builtin_convertvector(%s, %s_i)", text, type(v, t));
+}
+
+/* Lanes that compare values: a vector of integers of the size of t's, all bits set where c holds. */
+static const char *comparison(Lanes *v, Node *c, Node *cond, Type t)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *name = type(v, t);
+	Kept key = {.read = c, .cond = cond, .type = name};
+	if (!lanes_vary(v->e->ir, c, v->loop))
+		return arena_printf(m, "%s_agree(%s)", name, emit_value(v->e, c, false));
+	const char *text = kept_find(v, key);
+	if (text)
+		return text;
+	text = comparison_text(v, c, cond, t);
+	return strlen(text) > TEXT_LONG ? keep(v, arena_printf(m, "%s_i", name), key, text) : text;
 }
 
 /* The lanes' places decide by a mask, their values by a comparison. */
@@ -164,14 +285,15 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	bool zero = other->op == OP_CONST && other->u.f == 0 && !signbit(other->u.f);
 	if (!compared && is_loaded(v, n->src[1]) && zero)
 		return x;
-	const char *mask = both == cond ? NULL : mask_of(v, both, 1, 0);
+	const char *mask = both == cond ? NULL : mask_of(v, n->type, both, 1, 0);
 	if (!mask && !compared)
 		return x;
 	const char *y = value(v, other, cond);
 	if (compared)
-		x = arena_printf(&ir->arena, "rk_either(%s, %s, %s)", comparison(v, compared, both),
-				 x, y);
-	return mask ? arena_printf(&ir->arena, "rk_pick(%s, %s, %s)", mask, x, y) : x;
+		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", type(v, n->type),
+				 comparison(v, compared, both, n->type), x, y);
+	return mask ? arena_printf(&ir->arena, "%s_pick(%s, %s, %s)", type(v, n->type), mask, x, y)
+		    : x;
 }
 
 /* A function of scalars for all lanes; of the mathematical ones it is declared. */
@@ -179,21 +301,23 @@ static const char *function(Lanes *v, Node *n, const char *a, const char *b)
 {
 	Emit *e = v->e;
 	Arena *m = &e->ir->arena;
-	const char *text = op_info[n->op].text;
+	const char *t = type(v, n->type), *text = arena_printf(m, "%s_%s", t, op_info[n->op].text);
 	if (n->op != OP_MIN && n->op != OP_MAX) {
-		e->uses_math = true;
-		emit_declare(e, arena_printf(m, "RK_MAP%d(rk_v%s, ricci_%s_f32)", b ? 2 : 1, text,
-					     text));
+		e->uses_math |= type_is_float(n->type);
+		declare(e, text,
+			arena_printf(m, "RK_MAP%d(%s, %s, %lld, %s, %s_%s_%s)", b ? 2 : 1, t,
+				     dialect_compute[n->type], (long long)width(v), text,
+				     type_is_float(n->type) ? "ricci" : "rk", op_info[n->op].text,
+				     emit_suffix(n->type)));
 	}
-	return b ? arena_printf(m, "rk_v%s(%s, %s)", text, a, b)
-		 : arena_printf(m, "rk_v%s(%s)", text, a);
+	return b ? arena_printf(m, "%s(%s, %s)", text, a, b) : arena_printf(m, "%s(%s)", text, a);
 }
 
 /* Is source number k of a minimum or maximum a constant, so that one comparison does? */
 static bool is_limit(const Node *n, int k)
 {
 	return (n->op == OP_MIN || n->op == OP_MAX) && n->src[k]->op == OP_CONST &&
-	       !isnan(n->src[k]->u.f);
+	       type_is_float(n->type) && !isnan(n->src[k]->u.f);
 }
 
 static const char *operation(Lanes *v, Node *n, Node *cond)
@@ -203,16 +327,21 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 	const char *text = op_info[n->op].text;
 	for (int k = 0; k < n->nsrc; k++)
 		if (is_limit(n, k))
-			return arena_printf(m, "rk_v%s(%s, %s)", n->op == OP_MIN ? "most" : "least",
+			return arena_printf(m, "%s_%s(%s, %s)", type(v, n->type),
+					    n->op == OP_MIN ? "most" : "least",
 					    value(v, n->src[1 - k], cond),
 					    value(v, n->src[k], cond));
+	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
+		return index_text(v, n->src[0], n->type);
 	const char *a = value(v, n->src[0], cond);
+	if (n->op == OP_CAST)
+		return arena_printf(m, "__builtin_convertvector(%s, %s)", a, type(v, n->type));
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
 	const char *b = n->nsrc > 1 ? value(v, n->src[1], cond) : NULL;
 	if (n->op == OP_DIV && emit_inverts(n->src[1]))
-		return arena_printf(m, "rk_vover(%s, %s)", a, b);
-	return op_info[n->op].form == FORM_INFIX ? arena_printf(m, "(%s %s %s)", a, text, b)
+		return arena_printf(m, "%s_over(%s, %s)", type(v, n->type), a, b);
+	return op_info[n->op].form == FORM_INFIX ? arithmetic(v, n->type, a, *text, b)
 						 : function(v, n, a, b);
 }
 
@@ -221,7 +350,8 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 {
 	Kept key = {.read = n, .cond = cond};
 	if (!lanes_vary(v->e->ir, n, v->loop))
-		return arena_printf(&v->e->ir->arena, "rk_all(%s)", emit_value(v->e, n, false));
+		return arena_printf(&v->e->ir->arena, "%s_all(%s)", type(v, n->type),
+				    emit_value(v->e, n, false));
 	if (n->op == OP_READ)
 		return load(v, n, cond);
 	const char *text = kept_find(v, key);
@@ -229,7 +359,7 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 		return text;
 	text = n->op == OP_SELECT ? select_text(v, n, cond) : operation(v, n, cond);
 	bool call = n->op != OP_SELECT && op_info[n->op].form == FORM_CALL;
-	return call || strlen(text) > TEXT_LONG ? keep(v, "rk_v", key, text) : text;
+	return call || strlen(text) > TEXT_LONG ? keep(v, type(v, n->type), key, text) : text;
 }
 
 /* After a statement: it may have changed a variable that kept values were made of. */
@@ -252,21 +382,22 @@ static const char *term(Lanes *v, Node *n)
 }
 
 /* at red= x, as a value. */
-static const char *combined(Lanes *v, Reduce red, const char *at, const char *x)
+static const char *combined(Lanes *v, const Stmt *s, const char *at, const char *x)
 {
-	Arena *m = &v->e->ir->arena;
-	if (red == RED_NONE)
+	Type t = s->buffer->type;
+	if (s->red == RED_NONE)
 		return x;
-	return red == RED_ADD || red == RED_MUL
-		       ? arena_printf(m, "%s %c %s", at, red == RED_ADD ? '+' : '*', x)
-		       : arena_printf(m, "rk_v%s(%s, %s)", red == RED_MAX ? "max" : "min", at, x);
+	return s->red == RED_ADD || s->red == RED_MUL
+		       ? arithmetic(v, t, at, s->red == RED_ADD ? '+' : '*', x)
+		       : arena_printf(&v->e->ir->arena, "%s_%s(%s, %s)", type(v, t),
+				      s->red == RED_MAX ? "max" : "min", at, x);
 }
 
 /* A variable red= its value. */
 static void store_own(Lanes *v, const Stmt *s)
 {
 	const char *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
-	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s->red, s->buffer->u.s, x));
+	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s, s->buffer->u.s, x));
 }
 
 /* Is n zero in lanes that are no iteration? Loads under masks are, and what is made of them. */
@@ -296,19 +427,26 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 	Arena *m = &v->e->ir->arena;
 	bool variable = is_variable(v, s->buffer);
 	const char *place = variable ? s->buffer->u.s : place_of(v, s->buffer, s->index);
+	const char *t = type(v, s->buffer->type);
+	int64_t step = variable ? 1 : affine_stride(v->e->ir, s->index, v->loop->axis);
+	if (step != 1) {
+		emit_line(v->e, "%s_scatter(&%s, %lldL, %s, %s);", t, place, (long long)step,
+			  emit_value(v->e, v->loop->hi, false), x);
+		return;
+	}
 	bool whole = s->red != RED_NONE || in_registers(v, s);
 	const char *old = variable ? place
-			  : whole  ? arena_printf(m, "rk_load_all(&%s)", place)
+			  : whole  ? arena_printf(m, "%s_load(&%s)", t, place)
 				   : NULL;
-	x = combined(v, s->red, old, x);
+	x = combined(v, s, old, x);
 	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
-		x = arena_printf(m, "rk_pick(%s, %s, %s)", mask, x, old);
+		x = arena_printf(m, "%s_pick(%s, %s, %s)", t, mask, x, old);
 	if (variable)
 		emit_line(v->e, "%s = %s;", place, x);
 	else if (mask && !whole)
-		emit_line(v->e, "rk_store(&%s, %s, %s);", place, x, mask);
+		emit_line(v->e, "%s_store_some(&%s, %s, %s);", t, place, x, mask);
 	else
-		emit_line(v->e, "rk_store_all(&%s, %s);", place, x);
+		emit_line(v->e, "%s_store(&%s, %s);", t, place, x);
 }
 
 /* place red= what all lanes give. */
@@ -316,19 +454,26 @@ static void store_fold(Lanes *v, const Stmt *s)
 {
 	static const char *const fold[RED_COUNT] = {"", "sum", "product", "highest", "lowest"};
 	Emit *e = v->e;
-	Ir *ir = e->ir;
+	Arena *m = &e->ir->arena;
+	Type t = s->buffer->type;
+	const char *name = type(v, t), *c = added_as[t];
 	const char *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
-	const char *mask = mask_of(v, NULL, 1, 0), *at = emit_place(e, s->buffer, s->index, false);
-	Node *none = node_identity(ir, s->red, RICCI_F32, RICCI_F32);
+	const char *mask = mask_of(v, t, NULL, 1, 0),
+		   *at = emit_place(e, s->buffer, s->index, false);
+	Node *none = node_identity(e->ir, s->red, t, t);
+	declare(e, arena_printf(m, "%s_sum", name),
+		arena_printf(m, "RK_FOLDS(%s, %s, %lld)", name, dialect_compute[t],
+			     (long long)width(v)));
 	if (mask)
-		x = arena_printf(&ir->arena, "rk_pick(%s, %s, rk_all(%s))", mask, x,
+		x = arena_printf(m, "%s_pick(%s, %s, %s_all(%s))", name, mask, x, name,
 				 emit_value(e, none, false));
-	x = arena_printf(&ir->arena, "rk_%s(%s)", fold[s->red], x);
+	x = arena_printf(m, "%s_%s(%s)", name, fold[s->red], x);
 	if (s->red == RED_MAX || s->red == RED_MIN)
-		emit_line(e, "%s = rk_%s_f32(%s, %s);", at, s->red == RED_MAX ? "max" : "min", at,
-			  x);
+		emit_line(e, "%s = rk_%s_%s(%s, %s);", at, s->red == RED_MAX ? "max" : "min",
+			  emit_suffix(t), at, x);
 	else
-		emit_line(e, "%s %s %s;", at, s->red == RED_ADD ? "+=" : "*=", x);
+		emit_line(e, "%s = (%s)%s %c (%s)%s;", at, c, at, s->red == RED_ADD ? '+' : '*', c,
+			  x);
 }
 
 /* Do the lanes store elements that follow each other? */
@@ -341,17 +486,25 @@ static bool is_result(const Lanes *v, const Stmt *s)
 static const Stmt *store_results(Lanes *v, const Stmt *s)
 {
 	Emit *e = v->e;
-	const char *name[EMIT_MAX_SCOPES];
+	const char *name[EMIT_MAX_SCOPES], *mask = NULL;
 	int n = 0;
 	const Stmt *i = s;
 	for (; i && is_result(v, i) && n < COUNT(name); i = i->next) {
 		const char *x = i->red == RED_ADD ? term(v, i->value) : value(v, i->value, NULL);
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
-		emit_line(e, "const rk_v %s = %s;", name[n++], x);
+		emit_line(e, "const %s %s = %s;", type(v, i->buffer->type), name[n++], x);
 	}
-	const char *mask = mask_of(v, NULL, 1, 0);
-	for (n = 0; s != i; s = s->next)
-		store_result(v, s, name[n++], mask);
+	for (n = 0; s != i; s = s->next, n++) {
+		mask = mask_of(v, s->buffer->type, NULL, 1, 0);
+		if (!mask && s->next != i && lanes_interleave(v->e->ir, v->loop, s)) {
+			emit_line(e, "%s_interleave(&%s, %s, %s);", type(v, s->buffer->type),
+				  place_of(v, s->buffer, s->index), name[n], name[n + 1]);
+			s = s->next;
+			n++;
+		} else {
+			store_result(v, s, name[n], mask);
+		}
+	}
 	return i;
 }
 
@@ -359,7 +512,6 @@ void emit_lanes(Emit *e, const Stmt *loop)
 {
 	Lanes *v = arena_alloc(&e->ir->arena, sizeof *v);
 	*v = (Lanes){.e = e, .loop = loop};
-	e->uses_lanes = true;
 	emit_statement(e);
 	for (const Stmt *s = loop->body; s; s = s->next)
 		if (s->kind == STMT_STORE) {
@@ -375,7 +527,7 @@ void emit_lanes(Emit *e, const Stmt *loop)
 			continue;
 		}
 		if (s->kind == STMT_ALLOC)
-			emit_line(e, "rk_v %s;", s->buffer->u.s);
+			emit_line(e, "%s %s;", type(v, s->buffer->type), s->buffer->u.s);
 		else
 			(lanes_own(loop, s->buffer) ? store_own : store_fold)(v, s);
 		values_forget(v);

@@ -68,7 +68,8 @@ static Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count)
 static Stmt *tile_halve(Build *b, Node *base, bool fold, int64_t *count)
 {
 	Stmt *all = NULL;
-	int64_t least = fold ? PITCH : LANES_LEFT, half = least;
+	int64_t vector = PITCH * (int64_t)type_size(RICCI_F32) / (int64_t)type_size(b->p->acc);
+	int64_t least = fold ? vector : LANES_LEFT, half = least;
 	while (2 * half < *count)
 		half *= 2;
 	for (; *count > least; half /= 2) {
@@ -113,8 +114,7 @@ static Stmt *tile_fold(Build *b, Node *base, int64_t count, Node **sum)
 Stmt *tile_combined(Build *b, Node *base, Node **sum)
 {
 	int64_t lanes = tile_lanes(b);
-	/* (predicates.c leaves narrow ones to compilers, which don't fold.) */
-	bool fold = b->caps->predicates && b->p->acc == RICCI_F32 && !lanes_narrow(lanes, PITCH);
+	bool fold = b->caps->predicates && predicates_type(b->p->acc);
 	Stmt *halve = NULL;
 	/* (Behind an iteration of fewer lanes compilers' vectors would wait for single elements.) */
 	if (lanes > 1 && b->caps->vectorises && (fold || nest_exact(b, tile_lanes_loop(b)->axis)))

@@ -90,7 +90,7 @@ typedef struct Plain {
 static void see_plain(void *user, Node *n)
 {
 	Plain *a = user;
-	a->all &= predicates_take(n);
+	a->all &= n->type == RICCI_I64 || n->type == RICCI_BOOL || predicates_take(n);
 	if (n->op != OP_READ)
 		return;
 	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
@@ -107,7 +107,7 @@ static bool has_masks(const Problem *p, const Target *target, int axis)
 		a.all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
 	node_walk(p->ir, p->body, see_plain, &a);
 	return a.all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
-	       axis_extent(p->axis[axis]) <= predicates_most(target);
+	       axis_extent(p->axis[axis]) <= predicates_most(target, p->type);
 }
 
 bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)

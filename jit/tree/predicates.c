@@ -1,22 +1,43 @@
-/* predicates.c - vector loops of f32 become vectors, under masks where lanes or iterations end.
+/* predicates.c - vector loops become vectors, under masks where lanes or iterations end.
  *
  * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector;
  * where lanes decide conditions the first and the last stand alone, and between them those
- * conditions are gone. They hold stores of f32 whose values have operators that all lanes take at
- * once (jit/emit/predicates.c), or reductions of all lanes to one element.
+ * conditions are gone. They hold stores of elements of 32 and 64 bits whose values have operators that
+ * all lanes take at once (jit/emit/predicates.c), or reductions of all lanes to one element. A condition
+ * that all lanes share stands around them where it is in the way.
  * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
 #include "jit/tree/problem.h"
 
-enum { VECTORS_MOST = 16, MASKED_BYTES = 32, WRITTEN_MOST = 8, FOLDED_MOST = 2 };
+#include <string.h>
 
-int64_t predicates_width(const Target *target)
+enum {
+	VECTORS_MOST = 16,
+	MASKED_BYTES = 32,
+	MASK_BYTES = 16, /* shorter vectors have no masks */
+	WRITTEN_MOST = 8,
+	FOLDED_MOST = 2,
+	SPLIT_MOST = 3
+};
+
+int64_t predicates_width(const Target *target, Type t)
 {
-	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / 4;
+	return target->vector_bytes < MASKED_BYTES ? 0
+						   : target->vector_bytes / (int64_t)type_size(t);
 }
 
-int64_t predicates_most(const Target *target)
+int64_t predicates_most(const Target *target, Type t)
 {
-	return VECTORS_MOST * predicates_width(target);
+	return VECTORS_MOST * predicates_width(target, t);
+}
+
+bool predicates_type(Type t)
+{
+	return t == RICCI_F32 || t == RICCI_F64 || t == RICCI_I32 || t == RICCI_I64;
+}
+
+bool lanes_apart(Type t, int64_t width, int64_t step)
+{
+	return step != 1 && (step != 2 || width * (int64_t)type_size(t) < MASK_BYTES);
 }
 
 /* What holds where a value is needed: all lanes' places are valid; those in a mask; nobody knows,
@@ -24,10 +45,12 @@ int64_t predicates_most(const Target *target)
 typedef enum { VALID, MASKED, UNKNOWN } Where;
 
 typedef struct Masks {
-	const Tree *t;
+	Tree *t;
 	const Stmt *loop;
 	int64_t width;	  /* lanes of a vector */
+	Node *count;	  /* iterations */
 	bool decides;	  /* there is a condition that lanes decide */
+	bool masked;	  /* or one beside it that decides what they read */
 	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
 } Masks;
 
@@ -87,29 +110,34 @@ static bool is_common(const Masks *m, Node *n, bool under)
 	return !l.found;
 }
 
-static void see_comparison(void *user, Node *n)
-{
-	*(bool *)user |= op_compares((Op)n->op) && type_is_float(n->src[0]->type);
-}
-
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 {
-	bool compares = false;
-	node_walk(ir, cond, see_comparison, &compares);
-	return compares && lanes_vary(ir, cond, loop);
+	Node *lo = loop->lo, *hi = loop->hi;
+	return lanes_vary(ir, cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi);
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
+
+/* Is it an integer of 32 bits: the same for all lanes, or an index? */
+static bool suits_index(const Masks *m, Node *n)
+{
+	Ir *ir = m->t->ir;
+	if (n->lo < INT32_MIN || n->hi > INT32_MAX)
+		return false;
+	return lanes_vary(ir, n, m->loop)
+		       ? affine_stride(ir, n, m->loop->axis) != INT64_MIN && !node_reads(ir, n)
+		       : is_common(m, n, true);
+}
 
 /* Comparisons of values, and what joins them. */
 static bool suits_comparison(Masks *m, Node *c, Where where)
 {
 	if (!lanes_vary(m->t->ir, c, m->loop))
 		return is_common(m, c, true);
-	bool compares = op_compares((Op)c->op), all = op_is_logic((Op)c->op);
+	bool compares = op_compares((Op)c->op), all = compares || op_is_logic((Op)c->op);
 	for (int k = 0; k < c->nsrc && all; k++)
-		all = compares ? type_is_float(c->src[k]->type) && suits_value(m, c->src[k], where)
-			       : suits_comparison(m, c->src[k], where);
+		all = compares && c->src[k]->type == RICCI_I64 ? suits_index(m, c->src[k])
+							       : suits_value(m, c->src[k], where);
 	return all;
 }
 
@@ -129,50 +157,62 @@ static bool suits_condition(Masks *m, Node *c, Where where, bool *bounds)
 	*bounds = false;
 	for (int k = 0; k < n; k++)
 		*bounds |= !lanes_compare(m->t->ir, part[k], m->loop);
+	m->masked |= *bounds;
 	for (int k = 0; k < n && suits; k++) {
-		Node *lo = m->loop->lo, *hi = m->loop->hi;
-		if (lanes_compare(m->t->ir, part[k], m->loop)) {
-			suits = suits_comparison(m, part[k], where_within(where, *bounds));
-			continue;
-		}
 		bool varies = lanes_vary(m->t->ir, part[k], m->loop);
-		suits = varies ? cond_interval(m->t->ir, part[k], m->loop->axis, &lo, &hi)
-			       : is_common(m, part[k], true);
-		m->decides |= varies;
+		bool compares = lanes_compare(m->t->ir, part[k], m->loop);
+		suits = compares ? suits_value(m, part[k], where_within(where, *bounds))
+				 : varies || is_common(m, part[k], true);
+		m->decides |= varies && !compares;
 	}
 	return suits;
+}
+
+bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s)
+{
+	const Stmt *next = s->next;
+	Node *d = next && next->kind == STMT_STORE && next->buffer == s->buffer
+			  ? node_sub(ir, next->index, s->index)
+			  : NULL;
+	return d && node_is_const(d) && d->u.i == 1 &&
+	       affine_stride(ir, s->index, loop->axis) == 2 && s->red == RED_NONE &&
+	       next->red == RED_NONE;
 }
 
 /* Does the read meet none of the elements that the loop stores? */
 static bool is_apart(const Masks *m, const Node *read)
 {
-	int64_t lanes = m->loop->hi->u.i - m->loop->lo->u.i;
 	for (const Stmt *s = m->loop->body; s; s = s->next) {
 		if (s->kind != STMT_STORE || s->buffer != read->src[0])
 			continue;
 		Node *d = node_sub(m->t->ir, read->src[1], s->index);
-		if (!node_is_const(d) || (d->u.i < lanes && -d->u.i < lanes))
+		int64_t step = affine_stride(m->t->ir, s->index, m->loop->axis);
+		if (node_has(d, m->loop->axis) || step != 1 ||
+		    (d->lo < m->count->hi && -d->hi < m->count->hi))
 			return false;
 	}
 	return true;
 }
 
-static bool suits_read(const Masks *m, const Node *n)
+/* Elements that are not in a row are read one by one, in all lanes. */
+static bool suits_read(const Masks *m, const Node *n, Where where)
 {
 	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
 	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
 		return lanes_own(m->loop, n->src[0]);
-	return (step == 1 || step == 2) && is_apart(m, n);
+	return step != INT64_MIN && is_apart(m, n) &&
+	       (read_inside(n) || where == VALID ||
+		(where == MASKED && !lanes_apart(n->type, m->width, step)));
+}
+
+/* May a value of type `from` become one of type `to` in all lanes at once? */
+static bool takes_cast(Type from, Type to)
+{
+	return (type_is_float(to) && from != RICCI_I64) || from == to;
 }
 
 bool predicates_take(const Node *n)
 {
-	bool plain = true; /* no value of another type is looked at */
-	for (int k = 0; k < n->nsrc; k++)
-		plain &= !type_is_float(n->src[k]->type) ||
-			 (op_compares((Op)n->op) && n->src[k]->type == RICCI_F32);
-	if (!type_is_float(n->type))
-		return plain;
 	switch ((Op)n->op) {
 	case OP_INPUT:
 	case OP_READ:
@@ -181,11 +221,15 @@ bool predicates_take(const Node *n)
 	case OP_ADD:
 	case OP_SUB:
 	case OP_MUL:
+		return predicates_type(n->type);
 	case OP_DIV:
 	case OP_NEG:
-		return n->type == RICCI_F32;
+		return type_is_float(n->type) && predicates_type(n->type);
+	case OP_CAST:
+		return predicates_type(n->type) && predicates_type(n->src[0]->type) &&
+		       takes_cast(n->src[0]->type, n->type);
 	default:
-		return n->type == RICCI_F32 && op_info[n->op].form == FORM_CALL &&
+		return predicates_type(n->type) && op_info[n->op].form == FORM_CALL &&
 		       n->op != OP_RANDOM && n->op != OP_NORMAL;
 	}
 }
@@ -193,12 +237,18 @@ bool predicates_take(const Node *n)
 static bool find_suits(Masks *m, Node *n, Where where)
 {
 	bool all = true, bounds;
+	if (n->type == RICCI_BOOL)
+		return suits_comparison(m, n, where);
+	if (!predicates_type(n->type))
+		return false;
 	if (!lanes_vary(m->t->ir, n, m->loop))
-		return n->type == RICCI_F32 && is_common(m, n, where != VALID);
-	if (n->type != RICCI_F32 || !predicates_take(n))
+		return is_common(m, n, where != VALID);
+	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
+		return n->type != RICCI_I64 && suits_index(m, n->src[0]);
+	if (!predicates_take(n))
 		return false;
 	if (n->op == OP_READ)
-		return suits_read(m, n) && (where != UNKNOWN || read_inside(n));
+		return suits_read(m, n, where);
 	if (n->op == OP_SELECT)
 		return suits_condition(m, n->src[0], where, &bounds) &&
 		       suits_value(m, n->src[1], where_within(where, bounds)) &&
@@ -220,22 +270,39 @@ static bool suits_value(Masks *m, Node *n, Where where)
 	return known == &yes;
 }
 
+static bool is_stored_twice(const Masks *m, const Stmt *s)
+{
+	for (const Stmt *i = m->loop->body; i; i = i->next)
+		if (i != s && i->kind == STMT_STORE && i->buffer == s->buffer)
+			return true;
+	return false;
+}
+
+/* At most. */
+static int64_t vectors_of(const Masks *m)
+{
+	return (m->count->hi + m->width - 1) / m->width;
+}
+
 static bool suits_store(Masks *m, const Stmt *s)
 {
-	if (s->buffer->type != RICCI_F32 || !suits_value(m, s->value, VALID))
+	Type type = (Type)s->buffer->type;
+	if (!predicates_type(type) || s->value->type != type || !suits_value(m, s->value, VALID))
 		return false;
 	if (lanes_own(m->loop, s->buffer))
 		return true;
 	const Buffer *b = tree_find(m->t, s->buffer);
-	int64_t n = m->loop->hi->u.i - m->loop->lo->u.i;
 	if (!node_has(s->index, m->loop->axis))
-		return s->red != RED_NONE && n <= FOLDED_MOST * m->width;
-	int64_t whole = (n + m->width - 1) / m->width * m->width; /* the last vector, too */
-	bool tile = b->space == SPACE_LOCAL &&
-		    s->index->hi - m->loop->axis->hi + m->loop->lo->u.i + whole <=
-			    tensor_size(s->buffer);
-	return (tile || s->red == RED_NONE) &&
-	       affine_stride(m->t->ir, s->index, m->loop->axis) == 1;
+		return s->red != RED_NONE && m->count->hi <= FOLDED_MOST * m->width;
+	Node *axis = m->loop->axis, *lo = m->loop->lo;
+	Node *first = node_replace(m->t->ir, s->index, 1, &axis, &lo);
+	bool tile = b->space == SPACE_LOCAL && /* with room for the last vector, too */
+		    first->hi + vectors_of(m) * m->width <= tensor_size(s->buffer);
+	int64_t step = affine_stride(m->t->ir, s->index, m->loop->axis);
+	if (step == 1)
+		return tile || s->red == RED_NONE;
+	/* (Compilers are better at more than two stores that take turns.) */
+	return step != INT64_MIN && s->red == RED_NONE && (step == 2 || !is_stored_twice(m, s));
 }
 
 /* Do the lanes meet in one element? */
@@ -248,7 +315,8 @@ static bool folds(const Stmt *loop)
 	return false;
 }
 
-bool lanes_narrow(int64_t n, int64_t width)
+/* Are n lanes, of vectors of `width`, a vector of half the size, a quarter ..? */
+static bool is_narrow(int64_t n, int64_t width)
 {
 	return n < width && (n & (n - 1)) == 0;
 }
@@ -256,81 +324,200 @@ bool lanes_narrow(int64_t n, int64_t width)
 static bool suits(Masks *m)
 {
 	const Stmt *l = m->loop;
-	if (l->how != HOW_VECTOR || !node_is_const(l->lo) || !node_is_const(l->hi) ||
-	    l->hi->u.i <= l->lo->u.i)
+	if (l->how != HOW_VECTOR || m->count->hi < 1 || !l->body)
 		return false;
+	m->decides = m->masked = false;
+	memset(m->suits, 0, sizeof m->suits);
 	for (const Stmt *s = l->body; s; s = s->next)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
 			return false;
-	/* (Part of a vector that is a vector of its own needs no mask.) */
-	return l->body != NULL && (m->decides || !lanes_narrow(l->hi->u.i - l->lo->u.i, m->width));
+	return true;
+}
+
+static void see_wide(void *user, Node *n)
+{
+	*(bool *)user |= n->type == RICCI_F64 || (n->op == OP_READ && n->type == RICCI_I64);
+}
+
+/* Lanes of the widest type's vectors. */
+static int64_t lanes_most(const Masks *m, const Target *target)
+{
+	bool wide = false;
+	for (const Stmt *s = m->loop->body; s; s = s->next)
+		if (s->kind == STMT_STORE) {
+			wide |= type_size(s->buffer->type) == 8;
+			node_walk(m->t->ir, s->value, see_wide, &wide);
+		}
+	return predicates_width(target, wide ? RICCI_F64 : RICCI_F32);
+}
+
+/* Finds the vectors' width: part of a vector that is a vector of its own needs no mask. */
+static bool finds_width(Masks *m, const Target *target)
+{
+	bool narrow;
+	m->width = lanes_most(m, target);
+	narrow = node_is_const(m->count) && m->count->u.i > 1 && is_narrow(m->count->u.i, m->width);
+	if (narrow) {
+		int64_t whole = m->width;
+		m->width = m->count->u.i;
+		int64_t bytes = m->width * (int64_t)type_size(RICCI_F32);
+		if (suits(m) && !m->decides && (!m->masked || bytes >= MASK_BYTES))
+			return true;
+		m->width = whole;
+	}
+	return suits(m) && !(node_is_const(m->count) && m->count->u.i == 1);
 }
 
 /* One vector from `first` on, of which `n` are iterations. */
-static Stmt *vector(Tree *t, const Stmt *loop, Node *first, int64_t width, int64_t n)
+static Stmt *vector(const Masks *m, Node *first, Node *n)
 {
-	Stmt *body = NULL;
-	Node *axis = loop->axis, *lane = tree_axis(t, width), *to = node_add(t->ir, first, lane);
-	for (const Stmt *s = loop->body; s; s = s->next)
-		body = stmt_seq(body,
-				s->kind == STMT_ALLOC
-					? stmt_alloc(t, s->buffer)
-					: stmt_store(t, s->buffer,
-						     node_replace(t->ir, s->index, 1, &axis, &to),
-						     node_replace(t->ir, s->value, 1, &axis, &to),
-						     s->red));
-	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, n), body);
+	Tree *t = m->t;
+	Node *axis = m->loop->axis, *lane = tree_axis(t, m->width);
+	Node *to = node_add(t->ir, first, lane);
+	return stmt_loop(t, HOW_LANES, lane, NULL, n,
+			 stmt_replace(t, m->loop->body, 1, &axis, &to));
 }
 
-/* So many vectors in a loop, from `from` on; a few are written out, so that what they keep stays in
- * registers. */
-static Stmt *whole_vectors(Tree *t, const Stmt *loop, int64_t from, int64_t count, int64_t width)
+/* The place `at` behind the first iteration. */
+static Node *place(const Masks *m, Node *at)
 {
+	return node_add(m->t->ir, m->loop->lo, at);
+}
+
+/* Vectors first..end-1 of the loop, all of them whole: written out, or in a loop. A few are written
+ * out, so that what they keep stays in registers. */
+static Stmt *whole_vectors(const Masks *m, Node *first, Node *end)
+{
+	Ir *ir = m->t->ir;
 	Stmt *all = NULL;
-	if (count <= WRITTEN_MOST) {
-		for (int64_t k = 0; k < count; k++)
-			all = stmt_seq(all, vector(t, loop, node_int(t->ir, from + k * width),
-						   width, width));
+	Node *count = node_sub(ir, end, first), *full = node_int(ir, m->width);
+	if (node_is_const(count) && count->u.i <= WRITTEN_MOST) {
+		for (int64_t k = 0; k < count->u.i; k++) {
+			Node *at = node_add(ir, first, node_int(ir, k));
+			all = stmt_seq(all,
+				       vector(m, place(m, node_scale(ir, at, m->width)), full));
+		}
 		return all;
 	}
-	Node *k = tree_axis(t, count);
-	Node *first = node_add(t->ir, node_scale(t->ir, k, width), node_int(t->ir, from));
-	return stmt_loop(t, HOW_SERIAL, k, NULL, NULL, vector(t, loop, first, width, width));
+	Node *k = tree_axis(m->t, count->hi);
+	Node *at = node_scale(ir, node_add(ir, first, k), m->width);
+	all = stmt_loop(m->t, HOW_SERIAL, k, NULL, count, vector(m, place(m, at), full));
+	all->maybe = count->lo < 1;
+	return all;
+}
+
+/* Lanes from vector number `at` on. */
+static Node *left_from(const Masks *m, Node *at)
+{
+	return node_sub(m->t->ir, m->count, node_scale(m->t->ir, at, m->width));
+}
+
+/* Vector number `at`, from which on so many lanes are left: it may be short, or none. */
+static Stmt *last_vector(const Masks *m, Node *at, Node *left)
+{
+	Ir *ir = m->t->ir;
+	Node *full = node_int(ir, m->width);
+	at = node_scale(ir, at, m->width);
+	Node *n = left->hi <= m->width	 ? left
+		  : left->lo >= m->width ? full
+					 : node2(ir, OP_MIN, left, full);
+	Stmt *s = left->hi > 0 ? vector(m, place(m, at), n) : NULL;
+	return s && left->lo < 1 ? stmt_if(m->t, node2(ir, OP_LT, node_int(ir, 0), left), s, NULL)
+				 : s;
 }
 
 /* Where lanes decide conditions, most hold for all of the vectors between the first and the last.
- */
-static Stmt *vectors(Tree *t, const Stmt *loop, int64_t width, bool decides)
+ * Of few vectors each is written out, whether it is there or not is known when it runs. */
+static Stmt *vectors(const Masks *m)
 {
-	int64_t lo = loop->lo->u.i, left = loop->hi->u.i - lo, rest = left % width;
-	if (!decides || left <= width) {
-		Stmt *all = whole_vectors(t, loop, lo, left / width, width);
-		Node *last = node_int(t->ir, lo + left - rest);
-		return rest ? stmt_seq(all, vector(t, loop, last, width, rest)) : all;
+	Ir *ir = m->t->ir;
+	Node *none = node_int(ir, 0), *one = node_int(ir, 1), *count = m->count;
+	Stmt *all = NULL;
+	if (!node_is_const(count) && vectors_of(m) <= WRITTEN_MOST) {
+		for (int64_t k = 0; k < vectors_of(m); k++) {
+			Node *at = node_int(ir, k);
+			all = stmt_seq(all, last_vector(m, at, left_from(m, at)));
+		}
+		return all;
 	}
-	int64_t last = (left - 1) / width * width;
-	Stmt *all = vector(t, loop, loop->lo, width, width);
-	all = stmt_seq(all, whole_vectors(t, loop, lo + width, last / width - 1, width));
-	return stmt_seq(all, vector(t, loop, node_int(t->ir, lo + last), width, left - last));
+	if (!m->decides || !node_is_const(count) || count->u.i <= m->width) {
+		Node *whole = node_floordiv(ir, count, m->width);
+		all = whole_vectors(m, none, whole);
+		return stmt_seq(all, last_vector(m, whole, node_floormod(ir, count, m->width)));
+	}
+	Node *last = node_floordiv(ir, node_sub(ir, count, one), m->width);
+	all = last_vector(m, none, count);
+	all = stmt_seq(all, whole_vectors(m, one, last));
+	return stmt_seq(all, last_vector(m, last, left_from(m, last)));
+}
+
+/* ---- conditions that all lanes share ---- */
+
+typedef struct Shared {
+	const Masks *m;
+	Node *cond; /* NULL: none */
+} Shared;
+
+static void see_shared(void *user, Node *n)
+{
+	Shared *s = user;
+	Node **part;
+	if (s->cond || n->op != OP_SELECT)
+		return;
+	int count = node_parts(s->m->t->ir, n->src[0], OP_AND, &part);
+	for (int k = 0; k < count; k++)
+		if (!s->cond && !node_is_const(part[k]) && is_common(s->m, part[k], true))
+			s->cond = part[k];
+}
+
+static Node *shared_condition(const Masks *m)
+{
+	Shared s = {.m = m};
+	for (const Stmt *i = m->loop->body; i; i = i->next)
+		if (i->kind == STMT_STORE)
+			node_walk(m->t->ir, i->value, see_shared, &s);
+	return s.cond;
+}
+
+static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits);
+
+/* Where the condition holds, or doesn't, everywhere in the loop. */
+static Stmt *piece_where(const Masks *m, Node *cond, bool holds, const Target *target, int splits)
+{
+	Node *to = node_const_int(m->t->ir, RICCI_BOOL, holds);
+	Stmt *loop = stmt_loop(m->t, HOW_VECTOR, m->loop->axis, m->loop->lo, m->loop->hi,
+			       stmt_replace(m->t, m->loop->body, 1, &cond, &to));
+	return pieces(m->t, loop, target, splits);
+}
+
+/* The loop's vectors; NULL: it stays as it is. A condition that all lanes share, where it is in the
+ * way, stands around them. */
+static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits)
+{
+	Masks m = {.t = t, .loop = loop};
+	m.count = node_sub(t->ir, loop->hi, loop->lo);
+	if (finds_width(&m, target))
+		return vectors(&m);
+	Node *cond = splits && loop->how == HOW_VECTOR ? shared_condition(&m) : NULL;
+	Stmt *yes = cond ? piece_where(&m, cond, true, target, splits - 1) : NULL;
+	Stmt *no = yes ? piece_where(&m, cond, false, target, splits - 1) : NULL;
+	return no ? stmt_if(t, cond, yes, no) : NULL;
 }
 
 void lower_predicates(Tree *t, Stmt *s, const Target *target)
 {
-	int64_t width = predicates_width(target);
 	for (; s; s = s->next) {
-		Masks m = {.t = t, .loop = s, .width = width};
 		if (s->kind == STMT_IF)
 			lower_predicates(t, s->otherwise, target);
 		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
 			lower_predicates(t, s->body, target);
-		if (s->kind != STMT_LOOP)
+		if (s->kind != STMT_LOOP || s->how != HOW_VECTOR)
 			continue;
-		if (!suits(&m)) {
-			if (s->how == HOW_VECTOR && folds(s)) /* compilers must be told of it */
-				s->how = HOW_SERIAL;
-			continue;
-		}
-		s = stmt_instead(s, vectors(t, s, width, m.decides));
+		Stmt *all = pieces(t, s, target, SPLIT_MOST);
+		if (all)
+			s = stmt_instead(s, all);
+		else if (folds(s)) /* compilers must be told of it */
+			s->how = HOW_SERIAL;
 	}
 }

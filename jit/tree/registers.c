@@ -42,8 +42,12 @@ static void find_access(Tile *x, Node *index, const Stmt *lanes)
 {
 	Ir *ir = x->t->ir;
 	int64_t times = 1;
+	if (lanes && !x->width)
+		x->width = axis_extent(lanes->axis);
 	x->fits &= lanes && axis_extent(lanes->axis) == x->width;
-	Node *place = x->fits ? node_sub(ir, index, lanes->axis) : index;
+	if (!x->fits)
+		return;
+	Node *place = node_sub(ir, index, lanes->axis);
 	for (int k = 0; k < x->naround && x->fits; k++) {
 		const Stmt *l = x->around[k];
 		if (!node_has(place, l->axis))
@@ -218,13 +222,16 @@ static void write_out(const Tile *x, Stmt *s)
 
 /* ---- the whole ---- */
 
-static bool is_tile(const Tree *t, const Stmt *s, int64_t width)
+static bool is_tile(const Tree *t, const Stmt *s)
 {
-	if (s->kind != STMT_ALLOC || s->buffer->type != RICCI_F32)
-		return false;
-	int64_t size = tensor_size(s->buffer);
-	return tree_find(t, s->buffer)->space == SPACE_LOCAL && size % width == 0 &&
-	       size / width <= VECTORS_MOST;
+	return s->kind == STMT_ALLOC && tensor_size(s->buffer) > 1 &&
+	       tree_find(t, s->buffer)->space == SPACE_LOCAL;
+}
+
+static bool is_small(const Tile *x)
+{
+	int64_t size = tensor_size(x->buffer);
+	return x->width && size % x->width == 0 && size / x->width <= VECTORS_MOST;
 }
 
 /* The alloc becomes those of the vectors. */
@@ -233,24 +240,23 @@ static void make_variables(Tile *x, Stmt *alloc)
 	Stmt *all = NULL;
 	write_out(x, alloc->next);
 	for (int64_t k = 0; k < tensor_size(x->buffer) / x->width; k++) {
-		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", RICCI_F32, x->width);
+		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", (Type)x->buffer->type, x->width);
 		all = stmt_seq(all, stmt_alloc(x->t, x->vector[k]));
 	}
 	move_all(x, alloc->next, NULL);
 	stmt_instead(alloc, all);
 }
 
-void lower_registers(Tree *t, Stmt *s, const Target *target)
+void lower_registers(Tree *t, Stmt *s)
 {
-	int64_t width = predicates_width(target);
-	for (; s && width; s = s->next) {
-		lower_registers(t, s->body, target);
-		lower_registers(t, s->otherwise, target);
-		if (!is_tile(t, s, width))
+	for (; s; s = s->next) {
+		lower_registers(t, s->body);
+		lower_registers(t, s->otherwise);
+		if (!is_tile(t, s))
 			continue;
-		Tile x = {.t = t, .buffer = s->buffer, .width = width, .fits = true};
+		Tile x = {.t = t, .buffer = s->buffer, .fits = true};
 		find_all(&x, s->next, NULL);
-		if (x.fits && can_write(&x, s->next))
+		if (x.fits && is_small(&x) && can_write(&x, s->next))
 			make_variables(&x, s);
 	}
 }

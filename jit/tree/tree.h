@@ -143,23 +143,27 @@ void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
  * interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
-/* Makes vectors of vector loops of f32 (predicates.c). */
+/* Makes vectors of vector loops (predicates.c). */
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
+/* Are there vectors of that type? */
+bool predicates_type(Type t);
 /* Lanes of a vector; 0: this processor has no masks. */
-int64_t predicates_width(const Target *target);
-/* Are n lanes, of vectors of `width`, a vector of half the size, a quarter ..? */
-bool lanes_narrow(int64_t n, int64_t width);
+int64_t predicates_width(const Target *target, Type t);
 /* Tiles of few vectors become variables (registers.c). */
-void lower_registers(Tree *t, Stmt *s, const Target *target);
+void lower_registers(Tree *t, Stmt *s);
 /* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */
-int64_t predicates_most(const Target *target);
-/* Is n an index or an operator of f32 that all lanes take at once? */
+int64_t predicates_most(const Target *target, Type t);
+/* Is n an operator that all lanes take at once? */
 bool predicates_take(const Node *n);
+/* Are elements of which lanes of vectors of `width` take every step-th read one by one? */
+bool lanes_apart(Type t, int64_t width, int64_t step);
 /* Is the buffer, of one element, one for each lane of a LANES loop? */
 bool lanes_own(const Stmt *loop, const Node *buffer);
+/* Do this store of the loop and the next take turns in the elements of a line? */
+bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
 /* Does n differ between the lanes? */
 bool lanes_vary(Ir *ir, Node *n, const Stmt *loop);
-/* And is that so because it compares values? (Others depend on a lane's place.) */
+/* And is it no interval of lanes, so that they have to compare values? */
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop);
 
 #endif

@@ -82,6 +82,56 @@ static const Case otherwise[] = {
 	 "X=8x40 B=3x40"},
 };
 
+/* Vectors of other types, of several in one loop, of half and a quarter the size. */
+static const Case types[] = {
+	{"Y[i] = exp(A[i])*B[i] + max(A[i], 0) - 3*A[i]/7", "A=1003:f64 B=1003:f64"},
+	{"Y[i] = A[i] > 0 ? A[i] : 0.01*B[i]", "A=1003:f64 B=1003:f64"},
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<6, q<7",
+	 "X=4x6x7:f64 W=4x3x3:f64"},
+	{"M[i] max= X[i,j]; E[i,j] = exp(X[i,j]-M[i]); S[i] += E[i,j]; Y[i,j] = E[i,j]/S[i]",
+	 "X=8x53:f64"},
+	{"Y[i] = max(A[i]*3 - B[i], 7)*A[i] + min(B[i], 5)", "A=1003:i32 B=1003:i32"},
+	{"Y[i] = max(A[i]*3 - B[i], 7) + A[i]", "A=103:i64 B=103:i64"},
+	{"Y[i] += X[i,k]; Z[i] max= X[i,k]", "X=5x131:i32"},
+	{"Y[i] min= X[i,k]", "X=5x131:i64"},
+	{"Y[i] *= X[i,k]", "X=5x131:f64"},
+	{"Y[i] = f64(A[i])*B[i] + f64(T[i])", "A=1003 B=1003:f64 T=1003:i32"},
+	{"Y[i] = A[i] < 0.5 ? B[i] : T[i] == 1 ? f64(A[i]) : -B[i]",
+	 "A=1003 B=1003:f64 T=1003:i32"},
+	{"Y[i,j] = T[i] == j ? A[i,j] : f32(2*i+j)*A[i,j]", "T=9:i32 A=9x53"},
+	{"Y[i,j] = T[i] == j || j == 7 || !(j != 9) ? 1.0 : 0.0 where j<53", "T=9:i32"},
+	{"S[i,j] += X[i,j,k]*X[i,j,k]; Y[i,j,k] = X[i,j,k]*sqrt(S[i,j])/(1+S[i,j])", "X=5x3x4"},
+	{"S[i,j] += X[i,j,k]*X[i,j,k]; Y[i,j,k] = X[i,j,k]*sqrt(S[i,j])/(1+S[i,j])", "X=5x3x2"},
+	{"M[i] max= X[i,j]; E[i,j] = exp(X[i,j]-M[i]); S[i] += E[i,j]; Y[i,j] = E[i,j]/S[i]",
+	 "X=21x10"},
+};
+
+/* Lanes that are apart in memory, where they read and where they write; bounds that are known when the
+ * loop runs. */
+static const Case apart[] = {
+	{"Y[i,j] = A[i,3*j+1]*B[j] where j<13", "A=5x40 B=13"},
+	{"Y[j] += X[j,i]", "X=37x64"},
+	{"Y[j,i] = X[i,j]*A[i] + B[j]", "X=19x23 A=19 B=23"},
+	{"Y[i,j] = j%2 == 0 ? A[i,j/2] : B[i,j/2] where j<54", "A=6x27 B=6x27"},
+	{"Y[i,j] = j%3 == 0 ? A[i,j/3] : j%3 == 1 ? B[i,j/3] : A[i,j/3]*2 where j<81",
+	 "A=6x27 B=6x27"},
+	{"Y[i,j] = A[i,52-j]", "A=5x53"},
+	{"Y[i,j] += A[i,k]*B[k,j] where i<3, j<44, k<5", "A=3x5 B=5x44"},
+	{"Y[i,j] += A[i,k]*B[k,j] where i<3, j<203, k<5", "A=3x5:f64 B=5x203:f64"},
+};
+
+/* A condition that all lanes share is no lane's: it stands around them, or in their mask. */
+static const Case shared[] = {
+	{"Y[i,j] = i < 24 ? A[i,j] : B[i-24,j] where i<40, j<20", "A=24x20 B=16x20"},
+	{"Y[i,j] = i < 3 ? A[i,j] : i < 7 ? B[i-3,j] : i == 8 ? C[j] : 0.5 where i<12, j<13",
+	 "A=3x13 B=4x13 C=13"},
+	{"Y[i,j] = (i < 3 ? A[i,j] : 2*B[i-3,j]) + (j < 9 ? C[j] : 1) where i<7, j<21",
+	 "A=3x21 B=4x21 C=9"},
+	{"m[] max= X[i,0,j] else 0 where i<2, j<2", "X=1x1x2"},
+	{"Y[i,j] = (X[i,j] else 0)*2 where i<5, j<4", "X=3x4"},
+	{"Y[i,j] += (i+k < 5 ? A[i+k,j] : B[i+k-5,j])*W[k] where i<6, j<21", "A=5x21 B=4x21 W=4"},
+};
+
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
 static void *fenced(const Trial *t, bool end)
 {
@@ -113,7 +163,7 @@ static void check_masks(const Case *c, bool fused, bool first)
 		Error err = {0};
 		Kernel *kernel = kernel_lower(&t->task, &t->offer[k], backend_find("cc"),
 					      target_host(), &err);
-		made |= kernel && strstr(kernel->source, "const rk_m ");
+		made |= kernel && strstr(kernel->source, "_m t");
 		if (kernel)
 			kernel_unref(kernel);
 	}
@@ -128,6 +178,12 @@ int main(void)
 		check_masks(&masked[k], false, true);
 	for (int k = 0; k < COUNT(pointwise); k++)
 		check_masks(&pointwise[k], true, false);
+	for (int k = 0; k < COUNT(types); k++)
+		check_fenced(harness_trials(&types[k], true, NULL));
+	for (int k = 0; k < COUNT(apart); k++)
+		check_fenced(harness_trials(&apart[k], true, NULL));
+	for (int k = 0; k < COUNT(shared); k++)
+		check_fenced(harness_trials(&shared[k], false, NULL));
 	for (int k = 0; k < COUNT(otherwise); k++)
 		check_fenced(harness_trials(&otherwise[k], false, NULL));
 	return harness_done();
