@@ -2,13 +2,14 @@
 """Does an example learn as well as the same net in PyTorch? Test errors by epoch, and both curves in one SVG.
 
 usage: bench/parity/learning.py --data DIR [--net resnet18] [--epochs 5] [--batch 64] [--rate 0.05] [--width N] [--seeds 0]
-                                [--threads 2] [--build DIR] [--keep DIR] [--out FILE.svg]
+                                [--hold-out N] [--threads 2] [--build DIR] [--keep DIR] [--out FILE.svg]
 
 DIR holds CIFAR-10 as IDX files. Both start from the same weights and have the same optimiser, learning rate of each step
 (one-cycle; PyTorch reads it from the example's CSV) and augmentation (flips, crops of the image with 4 zeros around), but draw
-the order of samples and the augmentation by themselves. Test errors use running statistics. One run says little: with 1,000
-test images the standard error of its test error is 1.5%. So --seeds 0,1,2 repeats both sides from other weights. Printed is the
-test error of each epoch, the mean over the seeds, and how far the means of the last epoch are apart, with the standard error of
+the order of samples and the augmentation by themselves. Test errors use running statistics. PyTorch also evaluates what the
+example trained, and must get the same test error. One run says little: with 1,000 test images the standard error of its test
+error is 1.5%. So --seeds 0,1,2 repeats both sides from other weights, and --hold-out N makes the last N training images test
+images, too. Printed is the test error of each epoch, the mean over the seeds, and how far the means of the last epoch are apart, with the standard error of
 that; exit status 1 where they are more than 1% (of the samples) apart. --keep: files of all runs stay there, and a run whose
 file is there is not repeated.
 """
@@ -32,6 +33,21 @@ def idx(folder, name):
     return torch.tensor(np.frombuffer(data, np.uint8, offset=4 + 4 * len(shape)).reshape(shape))
 
 
+def write_idx(path, data):
+    with gzip.open(path, "wb", compresslevel=1) as f:
+        f.write(bytes([0, 0, 8, data.dim()]) + np.array(data.shape, ">i4").tobytes() + data.numpy().tobytes())
+
+
+def hold_out(source, n, folder):
+    """Copies the data set; its last n training samples become test samples."""
+    os.makedirs(folder, exist_ok=True)
+    for what in ("images-idx4-ubyte", "labels-idx1-ubyte"):
+        train, test = (idx(source, f"cifar10-{name}-{what}") for name in ("train", "t1k"))
+        for name, data in (("train", train[:-n]), ("t1k", torch.cat([test, train[-n:]]))):
+            write_idx(os.path.join(folder, f"cifar10-{name}-{what}.gz"), data)
+    return folder
+
+
 def part(folder, name):
     images, labels = (idx(folder, f"cifar10-{name}-{what}") for what in ("images-idx4-ubyte", "labels-idx1-ubyte"))
     return images.float() / 255, labels.long()
@@ -43,8 +59,8 @@ def rows_of(path, what):
 
 
 def run_ours(net, args, seed, folder):
-    """Trains the example: first.h5 and ricci.csv in the folder."""
-    path = {n: os.path.join(folder, n) for n in ("first.h5", "ricci.csv")}
+    """Trains the example: first.h5, last.h5 and ricci.csv in the folder."""
+    path = {n: os.path.join(folder, n) for n in ("first.h5", "last.h5", "ricci.csv")}
     if os.path.exists(path["ricci.csv"]):
         return
     cmd = [os.path.join(args.build, "examples", net.program[0]), *net.program[1:], "--data", args.data, "--batch", str(args.batch),
@@ -52,7 +68,7 @@ def run_ours(net, args, seed, folder):
            "--threads", str(args.threads)] + (["--width", str(args.width)] if args.width else [])
     subprocess.run([*cmd, "--steps", "0", "--checkpoint", path["first.h5"], "--overwrite"], check=True)
     unfinished = path["ricci.csv"] + ".part"
-    subprocess.run([*cmd, "--resume", path["first.h5"], "--csv", unfinished, "--overwrite"], check=True)
+    subprocess.run([*cmd, "--resume", path["first.h5"], "--checkpoint", path["last.h5"], "--csv", unfinished, "--overwrite"], check=True)
     os.rename(unfinished, path["ricci.csv"])
 
 
@@ -69,6 +85,21 @@ def evaluated(net, p, test):
     return wrong / len(test[1])
 
 
+def parameters(path):
+    """What is trained, and the running statistics, in a checkpoint."""
+    with h5py.File(path) as f:
+        return ({k: torch.tensor(v[...]) for k, v in f["parameters"].items()},
+                {k: torch.tensor(v[...]) for k, v in f["state"].items() if ".running_" in k})
+
+
+def check_evaluation(net, args, folder, ours):
+    """Is the example's last test error the one of its last checkpoint in PyTorch? (But for samples whose scores are equal.)"""
+    trained, running = parameters(os.path.join(folder, "last.h5"))
+    theirs = evaluated(net, dict(trained, **running), part(args.data, "t1k"))
+    if abs(theirs - ours) > 1e-3:
+        sys.exit(f"learning.py: {folder}/last.h5 has the test error {ours} in the example, {theirs} in PyTorch")
+
+
 def run_torch(net, args, seed, folder):
     """The same with PyTorch, from first.h5 and the rates of ricci.csv: torch.csv."""
     out = os.path.join(folder, "torch.csv")
@@ -76,9 +107,10 @@ def run_torch(net, args, seed, folder):
         return
     torch.set_num_threads(args.threads)
     rng = torch.Generator().manual_seed(seed + 1)
-    with h5py.File(os.path.join(folder, "first.h5")) as f:
-        trained = {k: torch.tensor(v[...]).requires_grad_() for k, v in f["parameters"].items()}
-        p = dict(trained, **{k: torch.tensor(v[...]) for k, v in f["state"].items() if ".running_" in k})
+    trained, running = parameters(os.path.join(folder, "first.h5"))
+    p = dict(trained, **running)
+    for t in trained.values():
+        t.requires_grad_()
     rates = [float(r["rate"]) for r in rows_of(os.path.join(folder, "ricci.csv"), "step")]
     (x, y), test = part(args.data, "train"), part(args.data, "t1k")
     if len(rates) != len(x) // args.batch * args.epochs:
@@ -137,8 +169,10 @@ def errors_of(net, args, seed, folder):
     os.makedirs(folder, exist_ok=True)
     run_ours(net, args, seed, folder)
     run_torch(net, args, seed, folder)
-    return {who: [float(r["test_error"]) for r in rows_of(os.path.join(folder, name), "epoch")]
-            for who, name in (("ricci", "ricci.csv"), ("PyTorch", "torch.csv"))}
+    errors = {who: [float(r["test_error"]) for r in rows_of(os.path.join(folder, name), "epoch")]
+              for who, name in (("ricci", "ricci.csv"), ("PyTorch", "torch.csv"))}
+    check_evaluation(net, args, folder, errors["ricci"][-1])
+    return errors
 
 
 def main():
@@ -150,6 +184,7 @@ def main():
     ap.add_argument("--rate", type=float, default=0.05)
     ap.add_argument("--width", help="as the example's option; usual: the whole net")
     ap.add_argument("--seeds", type=lambda text: [int(v) for v in text.split(",")], default=[0], help="0,1,2: as many runs of each side")
+    ap.add_argument("--hold-out", type=int, default=0, help="so many training images are test images instead")
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--build", default=os.environ.get("RICCI_BUILD", "."))
     ap.add_argument("--keep")
@@ -157,6 +192,8 @@ def main():
     args = ap.parse_args()
     args.build, args.data, net = os.path.abspath(args.build), os.path.abspath(args.data), NETS[args.net]
     with tempfile.TemporaryDirectory() as folder:
+        if args.hold_out:
+            args.data = hold_out(args.data, args.hold_out, os.path.join(args.keep or folder, f"without{args.hold_out}"))
         runs = [errors_of(net, args, seed, os.path.join(args.keep or folder, f"seed{seed}")) for seed in args.seeds]
     errors = {who: [statistics.mean(e) for e in zip(*(run[who] for run in runs))] for who in COLOUR}
     print("| epoch | " + " | ".join(errors) + " |\n|---|---|---|")
