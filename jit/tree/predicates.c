@@ -141,27 +141,48 @@ static bool suits_comparison(Masks *m, Node *c, Where where)
 	return all;
 }
 
-/* Under a condition of which lanes' places decide (bounds) or their values alone. */
-static Where where_within(Where where, bool bounds)
+/* Do parts of the condition compare places? (Not those of the values that it compares.) */
+static bool compares_places(Ir *ir, Node *c, NodeMap *seen)
 {
-	return bounds && where == VALID ? MASKED : where;
+	if (op_compares((Op)c->op))
+		return c->src[0]->type == RICCI_I64;
+	if (!op_is_logic((Op)c->op) || node_map_get(seen, c))
+		return false;
+	bool found = false;
+	node_map_put(ir, seen, c, c);
+	for (int k = 0; k < c->nsrc; k++)
+		found |= compares_places(ir, c->src[k], seen);
+	return found;
 }
 
-/* Lanes lo..hi-1 where all lanes agree on the rest, or the lanes compare values. *bounds: there are
- * such of the first kind. */
-static bool suits_condition(Masks *m, Node *c, Where where, bool *bounds)
+/* Under a condition, and where it doesn't hold. Of the places that a mask makes valid the lanes are
+ * known; of those that a comparison of places does, they are not. */
+static void find_where(Masks *m, int n, Node *const *part, Where *yes, Where *no)
+{
+	bool bounds = false, places = false;
+	NodeMap seen = {0};
+	for (int k = 0; k < n; k++)
+		if (lanes_compare(m->t->ir, part[k], m->loop))
+			places |= compares_places(m->t->ir, part[k], &seen);
+		else
+			bounds = true;
+	m->masked |= bounds;
+	*no = bounds || places ? UNKNOWN : *yes;
+	*yes = places ? UNKNOWN : bounds && *yes == VALID ? MASKED : *yes;
+}
+
+/* Lanes lo..hi-1 where all lanes agree on the rest, or the lanes compare. *yes: where the condition is
+ * needed; it and *no become where the values are. */
+static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 {
 	Node **part;
 	int n = node_parts(m->t->ir, c, OP_AND, &part);
 	bool suits = true;
-	*bounds = false;
-	for (int k = 0; k < n; k++)
-		*bounds |= !lanes_compare(m->t->ir, part[k], m->loop);
-	m->masked |= *bounds;
+	find_where(m, n, part, yes, no);
 	for (int k = 0; k < n && suits; k++) {
 		bool varies = lanes_vary(m->t->ir, part[k], m->loop);
 		bool compares = lanes_compare(m->t->ir, part[k], m->loop);
-		suits = compares ? suits_value(m, part[k], where_within(where, *bounds))
+		suits = compares ? suits_value(m, part[k], *yes)
 				 : varies || is_common(m, part[k], true);
 		m->decides |= varies && !compares;
 	}
@@ -236,7 +257,8 @@ bool predicates_take(const Node *n)
 
 static bool find_suits(Masks *m, Node *n, Where where)
 {
-	bool all = true, bounds;
+	Where yes = where, no;
+	bool all = true;
 	if (n->type == RICCI_BOOL)
 		return suits_comparison(m, n, where);
 	if (!predicates_type(n->type))
@@ -250,9 +272,8 @@ static bool find_suits(Masks *m, Node *n, Where where)
 	if (n->op == OP_READ)
 		return suits_read(m, n, where);
 	if (n->op == OP_SELECT)
-		return suits_condition(m, n->src[0], where, &bounds) &&
-		       suits_value(m, n->src[1], where_within(where, bounds)) &&
-		       suits_value(m, n->src[2], bounds ? UNKNOWN : where);
+		return suits_condition(m, n->src[0], &yes, &no) && suits_value(m, n->src[1], yes) &&
+		       suits_value(m, n->src[2], no);
 	for (int k = 0; k < n->nsrc; k++)
 		all &= suits_value(m, n->src[k], where);
 	return all;

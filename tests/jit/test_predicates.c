@@ -120,6 +120,14 @@ static const Case apart[] = {
 	{"Y[i,j] += A[i,k]*B[k,j] where i<3, j<203, k<5", "A=3x5:f64 B=5x203:f64"},
 };
 
+/* Comparisons of places, not of values, that are no interval of lanes: beyond them is no tensor. */
+static const Case places[] = {
+	{"Y[i,j,k] = k == 0 ? A[i,k+1]*B[k+1,j] : A[i,k-1]*B[k-1,j] where i<3, j<89, k<2",
+	 "A=3x2 B=2x89"},
+	{"Y[i,j] = j != 0 && j != 52 ? A[i,j-1] + A[i,j+1] : B[i] where i<5, j<53", "A=5x53 B=5"},
+	{"Y[i,j] = j != 7 && A[i,j] > 0 ? A[i,j] : 0.5*A[i,j]", "A=5x53"},
+};
+
 /* A condition that all lanes share is no lane's: it stands around them, or in their mask. */
 static const Case shared[] = {
 	{"Y[i,j] = i < 24 ? A[i,j] : B[i-24,j] where i<40, j<20", "A=24x20 B=16x20"},
@@ -182,6 +190,8 @@ int main(void)
 		check_fenced(harness_trials(&types[k], true, NULL));
 	for (int k = 0; k < COUNT(apart); k++)
 		check_fenced(harness_trials(&apart[k], true, NULL));
+	for (int k = 0; k < COUNT(places); k++)
+		check_fenced(harness_trials(&places[k], false, NULL));
 	for (int k = 0; k < COUNT(shared); k++)
 		check_fenced(harness_trials(&shared[k], false, NULL));
 	for (int k = 0; k < COUNT(otherwise); k++)
