@@ -30,11 +30,12 @@ typedef struct Run {
 typedef struct Panel {
 	const int64_t *ts, *tk;
 	int64_t ss, sk, nc, lanes, count, nk, words; /* words: of a lane */
-	bool tall; /* words lie in groups of 16 along K, else one by one */
+	bool tall;   /* words lie in groups of 16 along K, else one by one */
+	bool joined; /* the elements of a word lie together in memory */
 	int step, nblock, first[MOST_BLOCKS + 1]; /* runs of block b: first[b] .. first[b+1]-1 */
 	Run run[MOST_BLOCKS * MOST_RUNS];
 	int32_t lane[MOST_CONDITIONS][MOST_LANES];
-	int64_t turn; /* masks of so many elements of K are known: all that differ, or none (0) */
+	int64_t period; /* masks of so many elements of K are known: all that differ, or none (0) */
 	uint64_t mask[MOST_PERIOD];
 } Panel;
 
@@ -114,13 +115,36 @@ static uint64_t lanes_mask(const Panel *p, int64_t k)
 	return mask;
 }
 
+static void find_period(Panel *p)
+{
+	for (int64_t k = 0; k < p->period && k < p->nk; k++)
+		p->mask[k] = lanes_mask(p, k);
+}
+
+/* Do the elements of each word lie together, under the same conditions? */
+static bool words_lie(const Panel *p, int group)
+{
+	if (p->nk % group)
+		return false;
+	for (int64_t k = 0; k < p->nk; k += group)
+		for (int i = 1; i < group; i++)
+			if (p->tk[k + i] != p->tk[k] + i)
+				return false;
+	for (int r = 1; r <= p->nc; r++)
+		for (int64_t k = 0; k < p->nk; k += group)
+			for (int i = 1; i < group; i++)
+				if (p->tk[r * p->sk + k + i] != p->tk[r * p->sk + k])
+					return false;
+	return true;
+}
+
 /* The masks of n elements from k on; of those behind nk: none. */
 static void find_masks(const Panel *p, int64_t k, int64_t n, uint64_t *mask)
 {
-	int64_t at = p->turn ? k % p->turn : 0;
+	int64_t at = p->period ? k % p->period : 0;
 	for (int64_t i = 0; i < n; i++, k++) {
-		mask[i] = k >= p->nk ? 0 : p->turn ? p->mask[at] : lanes_mask(p, k);
-		at = at + 1 == p->turn ? 0 : at + 1;
+		mask[i] = k >= p->nk ? 0 : p->period ? p->mask[at] : lanes_mask(p, k);
+		at = at + 1 == p->period ? 0 : at + 1;
 	}
 }
 
