@@ -112,8 +112,8 @@ int rows_place(const Subgraph *s, int k, int d);
 /* Of member k, no fold: the element at this place of the row; and the row and place of an element. */
 int64_t rows_element(const Subgraph *s, int k, int64_t row, int64_t place);
 void rows_split(const Subgraph *s, int k, int64_t element, int64_t *row, int64_t *place);
-/* What an operator on numbers costs, by that of an addition. */
-double op_flops(Op op);
+/* What n alone costs, by what an addition does: operators on numbers, and roundings to 16 bits. */
+double node_flops(const Node *n);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
 /* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and

@@ -60,6 +60,7 @@ static const char *const added_as[RICCI_NTYPES] = {[RICCI_F32] = "float",
 const char *emit_vector_type(Emit *e, Type t, int64_t lanes)
 {
 	Arena *m = &e->ir->arena;
+	t = lanes_type(t);
 	const char *suffix = emit_suffix(t), *c = dialect_compute[t];
 	long long n = lanes;
 	const char *name = arena_printf(m, "%sx%lld", suffix, n);
@@ -82,11 +83,36 @@ static void declare_masks(Lanes *v, Type t)
 {
 	Arena *m = &v->e->ir->arena;
 	const char *name = type(v, t);
+	t = lanes_type(t);
 	bool wide = type_size(t) == 8;
 	declare(v->e, arena_printf(m, "%s_m", name),
 		arena_printf(m, "RK_MASKED(%s, %s, %s, %s, %lld, %lld)", name, dialect_compute[t],
 			     wide ? "double" : "float", wide ? "pd" : "ps", (long long)width(v),
 			     (long long)(width(v) * (int64_t)type_size(t))));
+}
+
+/* The function that accesses elements of type t in memory; some: under a mask. */
+static const char *access(Lanes *v, Type t, const char *what, bool some)
+{
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	const char *name = type(v, t), *from = type_name(t);
+	if (some)
+		declare_masks(v, t);
+	if (lanes_type(t) == t)
+		return arena_printf(m, "%s_%s%s", name, what, some ? "_some" : "");
+	const char *narrow = arena_printf(m, "%s_%s", name, from);
+	e->uses_math |= type_is_float(t);
+	declare(e, narrow,
+		arena_printf(m, "RK_NARROW(%s, %s, %s, %lld)", name, dialect_ctype[t], from,
+			     (long long)width(v)));
+	if (some)
+		declare(e, arena_printf(m, "%s_some", narrow),
+			arena_printf(m, "RK_NARROW_SOME(%s, %s, %s, %lld, %s, %d)", name,
+				     dialect_ctype[t], from, (long long)width(v),
+				     type_size(t) == 2 ? "hi" : "qi",
+				     width(v) * (int64_t)type_size(t) > 16 ? 256 : 128));
+	return arena_printf(m, "%s_%s_%s", narrow, what, some ? "some" : "all");
 }
 
 /* a op b, where integers wrap. */
@@ -177,16 +203,17 @@ static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_
 	Node *index = node_add(ir, n->src[1], node_int(ir, from));
 	bool whole = !cond && step == 1 && has_room(v, n->src[0], n->src[1]);
 	const char *mask = whole ? NULL : mask_of(v, n->type, cond, step, from);
-	const char *at = place_of(v, n->src[0], index), *name = type(v, n->type);
-	return mask ? arena_printf(&ir->arena, "%s_load_some(&%s, %s)", name, at, mask)
-		    : arena_printf(&ir->arena, "%s_load(&%s)", name, at);
+	const char *at = place_of(v, n->src[0], index);
+	const char *name = access(v, n->type, "load", mask != NULL);
+	return mask ? arena_printf(&ir->arena, "%s(&%s, %s)", name, at, mask)
+		    : arena_printf(&ir->arena, "%s(&%s)", name, at);
 }
 
 /* Element by element: what lanes that are no iteration read is what the last one does. */
 static const char *gather(Lanes *v, Node *n, int64_t step)
 {
-	return arena_printf(&v->e->ir->arena, "%s_gather(&%s, %lldL, %s)", type(v, n->type),
-			    place_of(v, n->src[0], n->src[1]), (long long)step,
+	return arena_printf(&v->e->ir->arena, "%s(&%s, %lldL, %s)",
+			    access(v, n->type, "gather", false), place_of(v, n->src[0], n->src[1]), (long long)step,
 			    emit_value(v->e, v->loop->hi, false));
 }
 
@@ -244,7 +271,7 @@ static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 	if (c->op == OP_AND || c->op == OP_OR)
 		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond, t),
 				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond, t));
-	Type of = c->src[0]->type == RICCI_I64 ? RICCI_I32 : c->src[0]->type;
+	Type of = c->src[0]->type == RICCI_I64 ? RICCI_I32 : lanes_type(c->src[0]->type);
 	const char *side[2];
 	for (int k = 0; k < 2; k++)
 		side[k] = c->src[k]->type == RICCI_I64 ? index_text(v, c->src[k], of)
@@ -260,6 +287,7 @@ static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 static const char *comparison(Lanes *v, Node *c, Node *cond, Type t)
 {
 	Arena *m = &v->e->ir->arena;
+	t = lanes_type(t);
 	const char *name = type(v, t);
 	Kept key = {.read = c, .cond = cond, .type = name};
 	if (!lanes_vary(v->e->ir, c, v->loop))
@@ -313,6 +341,19 @@ static const char *function(Lanes *v, Node *n, const char *a, const char *b)
 	return b ? arena_printf(m, "%s(%s, %s)", text, a, b) : arena_printf(m, "%s(%s)", text, a);
 }
 
+/* A cast of a, whose lanes are of type `from`. */
+static const char *cast_text(Lanes *v, Type from, Type to, const char *a)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *t = type(v, to);
+	if (lanes_type(from) != lanes_type(to))
+		a = arena_printf(m, "__builtin_convertvector(%s, %s)", a, t);
+	if (lanes_type(to) == to || from == to)
+		return a;
+	access(v, to, "store", false);
+	return arena_printf(m, "%s_round_%s(%s)", t, type_name(to), a);
+}
+
 /* Is source number k of a minimum or maximum a constant, so that one comparison does? */
 static bool is_limit(const Node *n, int k)
 {
@@ -335,7 +376,7 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 		return index_text(v, n->src[0], n->type);
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_CAST)
-		return arena_printf(m, "__builtin_convertvector(%s, %s)", a, type(v, n->type));
+		return cast_text(v, n->src[0]->type, n->type, a);
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
 	const char *b = n->nsrc > 1 ? value(v, n->src[1], cond) : NULL;
@@ -358,7 +399,8 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 	if (text)
 		return text;
 	text = n->op == OP_SELECT ? select_text(v, n, cond) : operation(v, n, cond);
-	bool call = n->op != OP_SELECT && op_info[n->op].form == FORM_CALL;
+	bool rounds = n->op == OP_CAST && node_flops(n) > 0;
+	bool call = rounds || (n->op != OP_SELECT && op_info[n->op].form == FORM_CALL);
 	return call || strlen(text) > TEXT_LONG ? keep(v, type(v, n->type), key, text) : text;
 }
 
@@ -427,16 +469,17 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 	Arena *m = &v->e->ir->arena;
 	bool variable = is_variable(v, s->buffer);
 	const char *place = variable ? s->buffer->u.s : place_of(v, s->buffer, s->index);
-	const char *t = type(v, s->buffer->type);
+	Type to = (Type)s->buffer->type;
+	const char *t = type(v, to);
 	int64_t step = variable ? 1 : affine_stride(v->e->ir, s->index, v->loop->axis);
 	if (step != 1) {
-		emit_line(v->e, "%s_scatter(&%s, %lldL, %s, %s);", t, place, (long long)step,
-			  emit_value(v->e, v->loop->hi, false), x);
+		emit_line(v->e, "%s(&%s, %lldL, %s, %s);", access(v, to, "scatter", false), place,
+			  (long long)step, emit_value(v->e, v->loop->hi, false), x);
 		return;
 	}
 	bool whole = s->red != RED_NONE || in_registers(v, s);
 	const char *old = variable ? place
-			  : whole  ? arena_printf(m, "%s_load(&%s)", t, place)
+			  : whole  ? arena_printf(m, "%s(&%s)", access(v, to, "load", false), place)
 				   : NULL;
 	x = combined(v, s, old, x);
 	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
@@ -444,9 +487,9 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 	if (variable)
 		emit_line(v->e, "%s = %s;", place, x);
 	else if (mask && !whole)
-		emit_line(v->e, "%s_store_some(&%s, %s, %s);", t, place, x, mask);
+		emit_line(v->e, "%s(&%s, %s, %s);", access(v, to, "store", true), place, x, mask);
 	else
-		emit_line(v->e, "%s_store(&%s, %s);", t, place, x);
+		emit_line(v->e, "%s(&%s, %s);", access(v, to, "store", false), place, x);
 }
 
 /* place red= what all lanes give. */
@@ -482,6 +525,17 @@ static bool is_result(const Lanes *v, const Stmt *s)
 	return s->kind == STMT_STORE && node_has(s->index, v->loop->axis);
 }
 
+/* What is stored: into memory it is rounded anyway. */
+static Node *unrounded(const Lanes *v, const Stmt *s)
+{
+	Node *n = s->value;
+	bool rounds = lanes_type(n->type) == RICCI_F32 && n->type != RICCI_F32;
+	return rounds && n->op == OP_CAST && lanes_type(n->src[0]->type) == RICCI_F32 &&
+			       lanes_vary(v->e->ir, n, v->loop) && !is_variable(v, s->buffer)
+		       ? n->src[0]
+		       : n;
+}
+
 /* Results that follow each other: all values come first (emit.c, stores). Returns what is next. */
 static const Stmt *store_results(Lanes *v, const Stmt *s)
 {
@@ -490,7 +544,8 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 	int n = 0;
 	const Stmt *i = s;
 	for (; i && is_result(v, i) && n < COUNT(name); i = i->next) {
-		const char *x = i->red == RED_ADD ? term(v, i->value) : value(v, i->value, NULL);
+		const char *x = i->red == RED_ADD ? term(v, i->value)
+						  : value(v, unrounded(v, i), NULL);
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
 		emit_line(e, "const %s %s = %s;", type(v, i->buffer->type), name[n++], x);
 	}

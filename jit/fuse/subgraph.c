@@ -9,23 +9,32 @@
 
 /* ---- cost ---- */
 
-double op_flops(Op op)
+double node_flops(const Node *n)
 {
+	enum { ROUNDING = 8 };
 	static const uint8_t heavy[OP_COUNT] = {
 		[OP_DIV] = 4,	 [OP_SQRT] = 4,	    [OP_RSQRT] = 4,   [OP_EXP] = 12,
 		[OP_EXPM1] = 16, [OP_LOG] = 14,	    [OP_LOG1P] = 16,  [OP_POW] = 40,
 		[OP_SIN] = 16,	 [OP_COS] = 16,	    [OP_TAN] = 24,    [OP_TANH] = 18,
 		[OP_ERF] = 20,	 [OP_SIGMOID] = 16, [OP_RANDOM] = 60, [OP_NORMAL] = 90,
 	};
-	return heavy[op] ? heavy[op] : 1;
+	if (!n->nsrc || n->op == OP_READ || node_is_tensor(n))
+		return 0;
+	if (n->op == OP_CAST) { /* to 16 bits, by integer operations */
+		bool wide = type_size((Type)n->src[0]->type) > 2;
+		return type_is_float((Type)n->type) && type_size((Type)n->type) == 2 && wide
+			       ? ROUNDING
+			       : 0;
+	}
+	return heavy[n->op] ? heavy[n->op] : 1;
 }
 
 static void see_cost(void *user, Node *n)
 {
 	double *sum = user;
-	if (n->nsrc && n->op != OP_READ && n->op != OP_CAST && !node_is_tensor(n) &&
-	    (n->type != RICCI_I64 || op_flops((Op)n->op) > 1))
-		*sum += op_flops((Op)n->op);
+	double flops = node_flops(n);
+	if (n->type != RICCI_I64 || flops > 1)
+		*sum += flops;
 }
 
 double expr_flops(Ir *ir, Node *e)
@@ -37,7 +46,7 @@ double expr_flops(Ir *ir, Node *e)
 
 static void see_arithmetic(void *user, Node *n)
 {
-	if (n->op != OP_SELECT && n->type != RICCI_BOOL)
+	if (n->op != OP_SELECT && n->op != OP_CAST && n->type != RICCI_BOOL)
 		see_cost(user, n);
 }
 

@@ -317,8 +317,8 @@ static void value(Cost *c, NodeMap *known, Node *n)
 		c->cycles += GUARD * times_of(c, n);
 	else if (n->op == OP_FLOORDIV || n->op == OP_FLOORMOD)
 		c->cycles += 2 * times_of(c, n);
-	else if (n->type != RICCI_I64 && n->nsrc && n->op != OP_CAST)
-		c->cycles += OPERATE * op_flops((Op)n->op) * times_of(c, n);
+	else if (n->type != RICCI_I64)
+		c->cycles += OPERATE * node_flops(n) * times_of(c, n);
 }
 
 /* Of the loops around, the innermost along which the store adds to the same elements; NULL: none. */

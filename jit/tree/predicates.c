@@ -2,8 +2,9 @@
  *
  * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector;
  * where lanes decide conditions the first and the last stand alone, and between them those
- * conditions are gone. They hold stores of elements of 32 and 64 bits whose values have operators that
- * all lanes take at once (jit/emit/predicates.c), or reductions of all lanes to one element. A condition
+ * conditions are gone. They hold stores whose values have operators that all lanes take at once
+ * (jit/emit/predicates.c), or reductions of all lanes to one element. Lanes have 32 or 64 bits; narrower
+ * elements are widened when they are read, and floats rounded when they are stored. A condition
  * that all lanes share stands around them where it is in the way.
  * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
 #include "jit/tree/problem.h"
@@ -19,10 +20,20 @@ enum {
 	SPLIT_MOST = 3
 };
 
+Type lanes_type(Type t)
+{
+	return type_size(t) >= 4 ? t : type_is_float(t) ? RICCI_F32 : RICCI_I32;
+}
+
+static int64_t lane_bytes(Type t)
+{
+	return (int64_t)type_size(lanes_type(t));
+}
+
 int64_t predicates_width(const Target *target, Type t)
 {
 	return target->vector_bytes < MASKED_BYTES ? 0
-						   : target->vector_bytes / (int64_t)type_size(t);
+						   : target->vector_bytes / lane_bytes(t);
 }
 
 int64_t predicates_most(const Target *target, Type t)
@@ -35,9 +46,21 @@ bool predicates_type(Type t)
 	return t == RICCI_F32 || t == RICCI_F64 || t == RICCI_I32 || t == RICCI_I64;
 }
 
+/* Is an element of that type widened to its lane? */
+static bool is_widened(Type t)
+{
+	return t != RICCI_BOOL && type_size(t) < 4;
+}
+
+/* Is it rounded from its lane? */
+static bool is_rounded(Type t)
+{
+	return is_widened(t) && type_is_float(t);
+}
+
 bool lanes_apart(Type t, int64_t width, int64_t step)
 {
-	return step != 1 && (step != 2 || width * (int64_t)type_size(t) < MASK_BYTES);
+	return step != 1 && (step != 2 || width * lane_bytes(t) < MASK_BYTES);
 }
 
 /* What holds where a value is needed: all lanes' places are valid; those in a mask; nobody knows,
@@ -195,7 +218,7 @@ bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s)
 	Node *d = next && next->kind == STMT_STORE && next->buffer == s->buffer
 			  ? node_sub(ir, next->index, s->index)
 			  : NULL;
-	return d && node_is_const(d) && d->u.i == 1 &&
+	return d && node_is_const(d) && d->u.i == 1 && predicates_type(s->buffer->type) &&
 	       affine_stride(ir, s->index, loop->axis) == 2 && s->red == RED_NONE &&
 	       next->red == RED_NONE;
 }
@@ -229,7 +252,11 @@ static bool suits_read(const Masks *m, const Node *n, Where where)
 /* May a value of type `from` become one of type `to` in all lanes at once? */
 static bool takes_cast(Type from, Type to)
 {
-	return (type_is_float(to) && from != RICCI_I64) || from == to;
+	if (from == RICCI_BOOL || to == RICCI_BOOL)
+		return false;
+	return type_is_float(to) ? from != RICCI_I64
+				 : from == to || (to == RICCI_I32 && is_widened(from) &&
+						  !type_is_float(from));
 }
 
 bool predicates_take(const Node *n)
@@ -239,6 +266,7 @@ bool predicates_take(const Node *n)
 	case OP_READ:
 	case OP_CONST:
 	case OP_SELECT:
+		return predicates_type(n->type) || is_widened(n->type);
 	case OP_ADD:
 	case OP_SUB:
 	case OP_MUL:
@@ -247,8 +275,7 @@ bool predicates_take(const Node *n)
 	case OP_NEG:
 		return type_is_float(n->type) && predicates_type(n->type);
 	case OP_CAST:
-		return predicates_type(n->type) && predicates_type(n->src[0]->type) &&
-		       takes_cast(n->src[0]->type, n->type);
+		return takes_cast(n->src[0]->type, n->type);
 	default:
 		return predicates_type(n->type) && op_info[n->op].form == FORM_CALL &&
 		       n->op != OP_RANDOM && n->op != OP_NORMAL;
@@ -261,7 +288,7 @@ static bool find_suits(Masks *m, Node *n, Where where)
 	bool all = true;
 	if (n->type == RICCI_BOOL)
 		return suits_comparison(m, n, where);
-	if (!predicates_type(n->type))
+	if (!predicates_type(n->type) && !is_widened(n->type))
 		return false;
 	if (!lanes_vary(m->t->ir, n, m->loop))
 		return is_common(m, n, where != VALID);
@@ -308,7 +335,8 @@ static int64_t vectors_of(const Masks *m)
 static bool suits_store(Masks *m, const Stmt *s)
 {
 	Type type = (Type)s->buffer->type;
-	if (!predicates_type(type) || s->value->type != type || !suits_value(m, s->value, VALID))
+	bool stores = predicates_type(type) || (is_rounded(type) && s->red == RED_NONE);
+	if (!stores || s->value->type != type || !suits_value(m, s->value, VALID))
 		return false;
 	if (lanes_own(m->loop, s->buffer))
 		return true;
@@ -323,7 +351,8 @@ static bool suits_store(Masks *m, const Stmt *s)
 	if (step == 1)
 		return tile || s->red == RED_NONE;
 	/* (Compilers are better at more than two stores that take turns.) */
-	return step != INT64_MIN && s->red == RED_NONE && (step == 2 || !is_stored_twice(m, s));
+	return step != INT64_MIN && s->red == RED_NONE &&
+	       ((step == 2 && !is_rounded(type)) || !is_stored_twice(m, s));
 }
 
 /* Do the lanes meet in one element? */

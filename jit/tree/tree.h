@@ -147,6 +147,8 @@ bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
 /* Are there vectors of that type? */
 bool predicates_type(Type t);
+/* The type of vectors that hold elements of type t: elements of 8 and 16 bits are widened to 32. */
+Type lanes_type(Type t);
 /* Lanes of a vector; 0: this processor has no masks. */
 int64_t predicates_width(const Target *target, Type t);
 /* Tiles of few vectors become variables (registers.c). */
