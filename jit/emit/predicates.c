@@ -202,9 +202,12 @@ static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_
 	Ir *ir = v->e->ir;
 	Node *index = node_add(ir, n->src[1], node_int(ir, from));
 	bool whole = !cond && step == 1 && has_room(v, n->src[0], n->src[1]);
-	const char *mask = whole ? NULL : mask_of(v, n->type, cond, step, from);
+	const char *mask = mask_of(v, n->type, cond, step, from), *t = type(v, n->type);
 	const char *at = place_of(v, n->src[0], index);
-	const char *name = access(v, n->type, "load", mask != NULL);
+	const char *name = access(v, n->type, "load", mask && !whole);
+	if (mask && whole) /* what was never written may be subnormal, which is slow */
+		return arena_printf(&ir->arena, "%s_pick(%s, %s(&%s), %s_all(0))", t, mask, name,
+				    at, t);
 	return mask ? arena_printf(&ir->arena, "%s(&%s, %s)", name, at, mask)
 		    : arena_printf(&ir->arena, "%s(&%s)", name, at);
 }
@@ -582,7 +585,7 @@ void emit_lanes(Emit *e, const Stmt *loop)
 			continue;
 		}
 		if (s->kind == STMT_ALLOC)
-			emit_line(e, "%s %s;", type(v, s->buffer->type), s->buffer->u.s);
+			emit_line(e, "%s %s = {0};", type(v, s->buffer->type), s->buffer->u.s);
 		else
 			(lanes_own(loop, s->buffer) ? store_own : store_fold)(v, s);
 		values_forget(v);
