@@ -555,7 +555,8 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 	for (n = 0; s != i; s = s->next, n++) {
 		mask = mask_of(v, s->buffer->type, NULL, 1, 0);
 		if (!mask && s->next != i && lanes_interleave(v->e->ir, v->loop, s)) {
-			emit_line(e, "%s_interleave(&%s, %s, %s);", type(v, s->buffer->type),
+			emit_line(e, "%s(&%s, %s, %s);",
+				  access(v, s->buffer->type, "interleave", false),
 				  place_of(v, s->buffer, s->index), name[n], name[n + 1]);
 			s = s->next;
 			n++;

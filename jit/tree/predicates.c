@@ -218,7 +218,7 @@ bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s)
 	Node *d = next && next->kind == STMT_STORE && next->buffer == s->buffer
 			  ? node_sub(ir, next->index, s->index)
 			  : NULL;
-	return d && node_is_const(d) && d->u.i == 1 && predicates_type(s->buffer->type) &&
+	return d && node_is_const(d) && d->u.i == 1 &&
 	       affine_stride(ir, s->index, loop->axis) == 2 && s->red == RED_NONE &&
 	       next->red == RED_NONE;
 }
@@ -351,8 +351,7 @@ static bool suits_store(Masks *m, const Stmt *s)
 	if (step == 1)
 		return tile || s->red == RED_NONE;
 	/* (Compilers are better at more than two stores that take turns.) */
-	return step != INT64_MIN && s->red == RED_NONE &&
-	       ((step == 2 && !is_rounded(type)) || !is_stored_twice(m, s));
+	return step != INT64_MIN && s->red == RED_NONE && (step == 2 || !is_stored_twice(m, s));
 }
 
 /* Do the lanes meet in one element? */

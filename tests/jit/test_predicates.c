@@ -140,6 +140,41 @@ static const Case shared[] = {
 	{"Y[i,j] += (i+k < 5 ? A[i+k,j] : B[i+k-5,j])*W[k] where i<6, j<21", "A=5x21 B=4x21 W=4"},
 };
 
+/* Elements of 8 and 16 bits in lanes of 32 or 64: read side by side, apart, under masks and conditions,
+ * rounded in between and when they are stored. */
+static const Case narrow[] = {
+	{"Y[i] = bf16(f32(A[i])*2 + B[i])", "A=1003:bf16 B=1003"},
+	{"Y[i] = bf16(A[i])", "A=1003:f64"},
+	{"Y[i] = f64(A[i])*B[i]", "A=1003:bf16 B=1003:f64"},
+	{"Y[i] = f32(bf16(A[i]))*f32(f16(B[i])) + f32(bf16(A[i]))", "A=1003 B=1003"},
+	{"Y[i] = A[i] < B[i] ? A[i] : B[i]", "A=1003:bf16 B=1003:bf16"},
+	{"Y[i,j] = f16(f32(X[i,j])*S[i])", "X=7x53:f16 S=7"},
+	{"Y[i,j] = f32(X[i,j])/255 - M[j]", "X=7x53:u8 M=53"},
+	{"Y[i,j] = i32(X[i,j])*3 + M[j]", "X=7x53:i8 M=53:i32"},
+	{"Y[i,j] = X[i,j] == T[i] ? M[j] : 0.0", "X=7x53:u8 T=7:u8 M=53"},
+	{"Y[i] += f32(X[i,k])*f32(W[k])", "X=5x131:bf16 W=131:bf16"},
+	{"Y[i] max= f32(X[i,k])*W[k]", "X=5x131:i8 W=131"},
+	{"Y[i,j] = f32(X[i,3*j+1]) where j<13", "X=5x40:i8"},
+	{"Y[i,j] = f32(X[i,2*j])*M[j] where j<26", "X=5x52:bf16 M=26"},
+	{"Y[j,i] = bf16(X[i,j])", "X=19x23"},
+	{"Y[i,j] = j%2 == 0 ? bf16(A[i,j/2]) : bf16(B[i,j/2]) where j<54", "A=6x27 B=6x27"},
+	{"Y[c,p,q] += f32(X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<6, q<7", "X=4x6x7:bf16 W=4x3x3"},
+	{"Y[c,p,q] += f32(X[c,2*p+r-1,2*q+s-1] else 0)*W[c,r,s] where p<14, q<14",
+	 "X=4x28x28:u8 W=4x3x3"},
+	{"Y[i,j] = bf16(2*f32(X[i,j-1] else 0) - f32(X[i,j+1] else 1)) where j<40", "X=8x40:bf16"},
+	{"Y[i,j] = i < 3 ? A[i,j] : B[i-3,j] where i<7, j<13", "A=3x13:bf16 B=4x13:bf16"},
+	{"M[i] max= f32(X[i,j]); E[i,j] = exp(f32(X[i,j])-M[i]); S[i] += E[i,j]; "
+	 "Y[i,j] = bf16(E[i,j]/S[i])",
+	 "X=8x53:bf16"},
+	{"M[i] max= f32(X[i,j]); E[i,j] = exp(f32(X[i,j])-M[i]); S[i] += E[i,j]; "
+	 "Y[i,j] = bf16(E[i,j]/S[i])",
+	 "X=21x10:bf16"},
+	{"S[i,j] += f32(X[i,j,k])*f32(X[i,j,k]); Y[i,j,k] = bf16(f32(X[i,j,k])*S[i,j])",
+	 "X=5x3x4:bf16"},
+	{"S[i,j] += f32(X[i,j,k])*f32(X[i,j,k]); Y[i,j,k] = bf16(f32(X[i,j,k])*S[i,j])",
+	 "X=5x3x2:bf16"},
+};
+
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
 static void *fenced(const Trial *t, bool end)
 {
@@ -162,21 +197,34 @@ static void check_fenced(Trial *t)
 	}
 }
 
+/* Does a source of the first n offers contain the text, where the processor has vectors of lanes? */
+static void check_source(const Case *c, Trial *t, int n, const char *text)
+{
+	bool made = false;
+	for (int k = 0; k < n; k++) {
+		Error err = {0};
+		Kernel *kernel = kernel_lower(&t->task, &t->offer[k], backend_find("cc"),
+					      target_host(), &err);
+		made |= kernel && strstr(kernel->source, text);
+		if (kernel)
+			kernel_unref(kernel);
+	}
+	CHECK_REPORT(made == (target_host()->vector_bytes >= 32), "%s: %s %s", c->text,
+		     made ? "has" : "has no", text);
+}
+
 /* first: the first offer makes masks. */
 static void check_masks(const Case *c, bool fused, bool first)
 {
 	Trial *t = harness_trials(c, fused, NULL);
-	bool made = false;
-	for (int k = 0; k < (first ? 1 : t->noffer); k++) {
-		Error err = {0};
-		Kernel *kernel = kernel_lower(&t->task, &t->offer[k], backend_find("cc"),
-					      target_host(), &err);
-		made |= kernel && strstr(kernel->source, "_m t");
-		if (kernel)
-			kernel_unref(kernel);
-	}
-	CHECK_REPORT(made == (target_host()->vector_bytes >= 32), "%s: %s", c->text,
-		     made ? "masks" : "no masks");
+	check_source(c, t, first ? 1 : t->noffer, "_m t");
+	check_fenced(t);
+}
+
+static void check_narrow(const Case *c)
+{
+	Trial *t = harness_trials(c, true, NULL);
+	check_source(c, t, t->noffer, "RK_NARROW(");
 	check_fenced(t);
 }
 
@@ -194,6 +242,8 @@ int main(void)
 		check_fenced(harness_trials(&places[k], false, NULL));
 	for (int k = 0; k < COUNT(shared); k++)
 		check_fenced(harness_trials(&shared[k], false, NULL));
+	for (int k = 0; k < COUNT(narrow); k++)
+		check_narrow(&narrow[k]);
 	for (int k = 0; k < COUNT(otherwise); k++)
 		check_fenced(harness_trials(&otherwise[k], false, NULL));
 	return harness_done();
