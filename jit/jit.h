@@ -62,6 +62,9 @@ typedef struct Within {
 /* After that: f32 is rounded to bf16 by chance, without bias (rewrite/rounding.c). The roots are of
  * the body `in`, or of no body (NULL). */
 int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots);
+/* The last: constants of loops are copied into the layout that their steps read fastest
+ * (rewrite/layouts.c). */
+int rewrite_layouts(Ir *ir, int nroot, Node **roots);
 
 /* ---- subgraphs (fuse/) ---- */
 /* What one kernel computes. member[0] is the main equation (any COMP); the others are "=" equations

@@ -55,6 +55,8 @@ static int build_partition(Build *b)
 		code = rewrite_precision(s->ir, s->precision, nroot, s->root);
 	if (!code && s->by_chance)
 		code = rewrite_rounding(s->ir, s->within, nroot, s->root);
+	if (!code)
+		code = rewrite_layouts(s->ir, nroot, s->root);
 	build_stage(b, "rewrite");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);

@@ -409,10 +409,24 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 	return c->micro && c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
 }
 
+/* Do both operands' places grow evenly along each axis, as far as they are elements of tensors? */
+static bool grows_evenly(const Contract *c)
+{
+	const Node *read[] = {contract_read(&c->a), contract_read(&c->b)};
+	for (int x = 0; x < 2; x++)
+		for (int k = 0; read[x] && k < c->p->naxis; k++)
+			if (affine_stride(c->ir, read[x]->src[1], c->p->axis[k]) == INT64_MIN)
+				return false;
+	return true;
+}
+
+/* Where quotients of axes step, cut axes may show runs that packing and micro-kernels live on, or a
+ * contraction at all. */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
-	if (find(c, p, target, way))
+	bool found = find(c, p, target, way);
+	if (found && grows_evenly(c))
 		return true;
 	Problem *more = problem_cut(p);
-	return more && find(c, more, target, way);
+	return (more && find(c, more, target, way)) || (found && find(c, p, target, way));
 }

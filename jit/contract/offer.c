@@ -174,9 +174,10 @@ static Price price_of(Contract *c, const Target *target)
 		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
 		p.unpacked_a = run >= nr ? 2 : 1;
 		/* Panels without padding, in one line, do; their loads cross lines of the cache. */
-		p.apart = c->b.nguard	       ? 0.8
-			  : run == c->n.extent ? 0.05
-					       : 0.05 + (double)(nr - 1) / (double)run;
+		p.apart = c->b.nguard ? 0.8
+			  : run % nr == 0 || run == c->n.extent
+				  ? 0.05
+				  : 0.05 + (double)(nr - 1) / (double)run;
 	}
 	p.pack_a = 2 * pack_price(c, target, &c->a, &c->m); /* short vectors */
 	p.pack_b = pack_price(c, target, &c->b, &c->n);

@@ -254,7 +254,8 @@ static void alloc(Emit *e, const Stmt *s)
 	if (!info || !buffer_is_local(info))
 		return;
 	if (info->space == SPACE_LANES)
-		emit_line(e, "%s %s = {0};", emit_vector_type(e, (Type)b->type, tensor_size(b)), b->u.s);
+		emit_line(e, "%s %s = {0};", emit_vector_type(e, (Type)b->type, tensor_size(b)),
+			  b->u.s);
 	else if (tensor_size(b) == 1)
 		emit_line(e, "%s %s;", dialect_ctype[b->type], b->u.s);
 	else

@@ -216,8 +216,8 @@ static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_
 static const char *gather(Lanes *v, Node *n, int64_t step)
 {
 	return arena_printf(&v->e->ir->arena, "%s(&%s, %lldL, %s)",
-			    access(v, n->type, "gather", false), place_of(v, n->src[0], n->src[1]), (long long)step,
-			    emit_value(v->e, v->loop->hi, false));
+			    access(v, n->type, "gather", false), place_of(v, n->src[0], n->src[1]),
+			    (long long)step, emit_value(v->e, v->loop->hi, false));
 }
 
 static const char *load(Lanes *v, Node *n, Node *cond)
@@ -547,8 +547,8 @@ static const Stmt *store_results(Lanes *v, const Stmt *s)
 	int n = 0;
 	const Stmt *i = s;
 	for (; i && is_result(v, i) && n < COUNT(name); i = i->next) {
-		const char *x = i->red == RED_ADD ? term(v, i->value)
-						  : value(v, unrounded(v, i), NULL);
+		const char *x =
+			i->red == RED_ADD ? term(v, i->value) : value(v, unrounded(v, i), NULL);
 		name[n] = arena_printf(&e->ir->arena, "t%d", e->nname++);
 		emit_line(e, "const %s %s = %s;", type(v, i->buffer->type), name[n++], x);
 	}

@@ -44,12 +44,12 @@ void ricci_tiles_leave(void)
 
 /* c += a * b for a block of K: 64 bytes of each of a's rows. */
 #define STEP(multiply)                                                                             \
-	_tile_stream_loadd(4, a, LINE);                                                                   \
+	_tile_stream_loadd(4, a, LINE);                                                            \
 	_tile_loadd(6, b, 2 * LINE);                                                               \
 	_tile_loadd(7, b + LINE, 2 * LINE);                                                        \
 	multiply(0, 4, 6);                                                                         \
 	multiply(1, 4, 7);                                                                         \
-	_tile_stream_loadd(5, a + HALF * LINE, LINE);                                                     \
+	_tile_stream_loadd(5, a + HALF * LINE, LINE);                                              \
 	multiply(2, 5, 6);                                                                         \
 	multiply(3, 5, 7);
 
@@ -65,10 +65,10 @@ void ricci_tiles_leave(void)
 		_tile_zero(2);                                                                     \
 		_tile_zero(3);                                                                     \
 		if (add) {                                                                         \
-			_tile_stream_loadd(0, c, line);                                                   \
-			_tile_stream_loadd(1, c + HALF, line);                                            \
-			_tile_stream_loadd(2, c + HALF * ldc, line);                                      \
-			_tile_stream_loadd(3, c + HALF * ldc + HALF, line);                               \
+			_tile_stream_loadd(0, c, line);                                            \
+			_tile_stream_loadd(1, c + HALF, line);                                     \
+			_tile_stream_loadd(2, c + HALF * ldc, line);                               \
+			_tile_stream_loadd(3, c + HALF * ldc + HALF, line);                        \
 		}                                                                                  \
 		for (; k > 0; k -= depth, a += SIDE * LINE, b += SIDE * LINE) {                    \
 			STEP(multiply)                                                             \

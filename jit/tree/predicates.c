@@ -32,8 +32,7 @@ static int64_t lane_bytes(Type t)
 
 int64_t predicates_width(const Target *target, Type t)
 {
-	return target->vector_bytes < MASKED_BYTES ? 0
-						   : target->vector_bytes / lane_bytes(t);
+	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / lane_bytes(t);
 }
 
 int64_t predicates_most(const Target *target, Type t)

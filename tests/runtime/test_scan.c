@@ -271,9 +271,95 @@ static void test_lengths(void)
 	ricci_graph_free(m.g);
 }
 
+/* ---- constants in panels (jit/rewrite/layouts.c) ---- */
+enum { LAYOUT_ROWS = 4, DEEP = 32, WIDE = 1024 };
+
+/* The stack of H[b,k]*W, summed over k, of as many steps. */
+static ricci_tensor *layout_loop(ricci_graph *g, const char *body, int64_t steps, int recompute,
+				 ricci_tensor **x, ricci_tensor **w)
+{
+	ricci_tensor *xt, *ht, *wt, *out[2], *stack = NULL, *last = NULL;
+	int64_t all[] = {steps, LAYOUT_ROWS, DEEP}, shape[] = {DEEP, WIDE};
+	bool turned = strstr(body, "W[j,k]") != NULL;
+	int n = 2;
+
+	*x = ricci_input(g, "x", RICCI_F32, 3, all);
+	*w = ricci_input(g, "w", RICCI_F32, 2, turned ? (int64_t[]){WIDE, DEEP} : shape);
+	xt = ricci_input(g, "xt", RICCI_F32, 2, all + 1);
+	ht = ricci_input(g, "ht", RICCI_F32, 2, all + 1);
+	wt = ricci_op(g, "Y[i,j] = W[i,j]", *w);
+	CHECK_INT(ricci_ops(g, body, 3, (ricci_tensor *[]){ht, wt, xt}, &n, out), 0);
+	CHECK_INT(
+		ricci_scan(g,
+			   &RICCI_LOOP(.steps = steps, .nslice = 1, .slice = &(ricci_slice){xt, *x},
+				       .ncarry = 1, .carry = &(ricci_carry){ht, NULL, out[0]},
+				       .nout = 1, .out = &out[1], .recompute = recompute),
+			   &last, &stack),
+		0);
+	CHECK_GRAPH(g);
+	return stack;
+}
+
+static void check_layout(const char *body, int64_t steps, int recompute, bool wanted)
+{
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x, *w, *stack = layout_loop(g, body, steps, recompute, &x, &w);
+	size_t n = ricci_bytes(stack) / sizeof(float), bytes[2] = {ricci_bytes(x), ricci_bytes(w)};
+	double *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got), worst = 0;
+	float *data[2] = {malloc(bytes[0]), malloc(bytes[1])};
+	Node *root = stack->node, **order;
+	Binding bind[2] = {{x->node, data[0]}, {w->node, data[1]}};
+	Error err = {0};
+	bool found = false;
+
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; i < bytes[k] / sizeof(float); i++)
+			data[k][i] = sinf((float)i * 1.3f + (float)k) * 0.3f;
+	CHECK_INT(interp_tensor(root, 2, bind, (RandomState){0}, want, NULL, &err), 0);
+	IR_ENTER(&g->ir, );
+	CHECK_INT(rewrite_graph(&g->ir, 1, &root), 0);
+	CHECK_INT(rewrite_layouts(&g->ir, 1, &root), 0);
+	int count = graph_order(&g->ir, 1, &root, &order);
+	for (int k = 0; k < count; k++)
+		found |= order[k]->op == OP_COMP && tensor_rank(order[k]) == 3 &&
+			 tensor_extent(order[k], 0) == WIDE / 32 &&
+			 tensor_extent(order[k], 2) == 32;
+	IR_LEAVE(&g->ir);
+	CHECK_REPORT(found == wanted, "%s, %d steps: %s", body, (int)steps,
+		     found ? "panels" : "no panels");
+	CHECK_INT(interp_tensor(root, 2, bind, (RandomState){0}, got, NULL, &err), 0);
+	for (size_t i = 0; i < n; i++)
+		worst = fmax(worst, fabs(got[i] - want[i]));
+	CHECK_REPORT(worst < 1e-12, "%s: off %g", body, worst);
+	free(want);
+	free(got);
+	free(data[0]);
+	free(data[1]);
+	ricci_graph_free(g);
+}
+
+static void test_layouts(void)
+{
+	static const char apart[] = "H, W, X -> N, A: A[b,j] += H[b,k]*W[k,j]; "
+				    "N[b,k] = tanh(A[b,k] + X[b,k]) where k<32";
+	check_layout(apart, 8, 0, true);
+	check_layout("H, W, X -> N, A: A[b,j] += H[b,k]*W[k,j]*X[b,k]; N[b,k] = tanh(A[b,k] + "
+		     "X[b,k]) where k<32",
+		     9, 0, true);
+	check_layout(apart, 7, 0, false); /* too few steps */
+	check_layout(apart, 8, 1, false); /* would be copied in each step */
+	check_layout("H, W, X -> N, A: A[b,j] += H[b,k]*W[j,k]; N[b,k] = tanh(A[b,k] + X[b,k]) "
+		     "where k<32",
+		     8, 0, false); /* along K already */
+	check_layout("H, W, X -> N, A: A[b,j] += W[k,j]*f32(j)*H[b,k]; N[b,k] = tanh(A[b,k] + "
+		     "X[b,k]) where k<32",
+		     8, 0, false); /* another factor has its lanes */
+}
+
 int main(void)
 {
 	test_random_loops();
+	test_layouts();
 	test_lengths();
 	return check_done();
 }
