@@ -111,6 +111,7 @@ static void stand_in_bytes(int c, int a, int b, int sa, int sb)
 #undef _tile_release
 #undef _tile_zero
 #undef _tile_loadd
+#undef _tile_stream_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
 #undef _tile_dpbssd
@@ -121,6 +122,7 @@ static void stand_in_bytes(int c, int a, int b, int sa, int sb)
 #define _tile_release()		   memset(&tile_config, 0, sizeof tile_config)
 #define _tile_zero(t)		   (tile_check(t), (void)memset(tile[t], 0, sizeof tile[t]))
 #define _tile_loadd(t, p, stride)  stand_in_move(t, (char *)(p), stride, 0)
+#define _tile_stream_loadd	   _tile_loadd
 #define _tile_stored(t, p, stride) stand_in_move(t, (char *)(p), stride, 1)
 #define _tile_dpbf16ps(c, a, b)	   stand_in_bf16(c, a, b)
 #define _tile_dpbssd(c, a, b)	   stand_in_bytes(c, a, b, 1, 1)
