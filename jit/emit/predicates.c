@@ -375,8 +375,10 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 					    n->op == OP_MIN ? "most" : "least",
 					    value(v, n->src[1 - k], cond),
 					    value(v, n->src[k], cond));
-	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
-		return index_text(v, n->src[0], n->type);
+	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64) {
+		Type t = lanes_type(n->type);
+		return cast_text(v, t, n->type, index_text(v, n->src[0], t));
+	}
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_CAST)
 		return cast_text(v, n->src[0]->type, n->type, a);

@@ -292,7 +292,8 @@ static bool find_suits(Masks *m, Node *n, Where where)
 	if (!lanes_vary(m->t->ir, n, m->loop))
 		return is_common(m, n, where != VALID);
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
-		return n->type != RICCI_I64 && suits_index(m, n->src[0]);
+		return (type_is_float(n->type) || n->type == RICCI_I32) &&
+		       suits_index(m, n->src[0]);
 	if (!predicates_take(n))
 		return false;
 	if (n->op == OP_READ)

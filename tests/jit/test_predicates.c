@@ -96,6 +96,7 @@ static const Case types[] = {
 	{"Y[i] min= X[i,k]", "X=5x131:i64"},
 	{"Y[i] *= X[i,k]", "X=5x131:f64"},
 	{"Y[i] = f64(A[i])*B[i] + f64(T[i])", "A=1003 B=1003:f64 T=1003:i32"},
+	{"Y[b] min= i < 7 ? A[b] : i-9 where i<53", "A=5:u8"}, /* -2 becomes 0 */
 	{"Y[i] = A[i] < 0.5 ? B[i] : T[i] == 1 ? f64(A[i]) : -B[i]",
 	 "A=1003 B=1003:f64 T=1003:i32"},
 	{"Y[i,j] = T[i] == j ? A[i,j] : f32(2*i+j)*A[i,j]", "T=9:i32 A=9x53"},
@@ -164,6 +165,7 @@ static const Case narrow[] = {
 	 "X=4x28x28:u8 W=4x3x3"},
 	{"Y[i,j] = bf16(2*f32(X[i,j-1] else 0) - f32(X[i,j+1] else 1)) where j<40", "X=8x40:bf16"},
 	{"Y[i,j] = i < 3 ? A[i,j] : B[i-3,j] where i<7, j<13", "A=3x13:bf16 B=4x13:bf16"},
+	{"Y[i,j] = A[j] < 0.5 ? bf16(301*j+i) : bf16(A[j]) where i<3", "A=53"},
 	{"M[i] max= f32(X[i,j]); E[i,j] = exp(f32(X[i,j])-M[i]); S[i] += E[i,j]; "
 	 "Y[i,j] = bf16(E[i,j]/S[i])",
 	 "X=8x53:bf16"},
