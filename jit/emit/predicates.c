@@ -451,7 +451,7 @@ static void store_own(Lanes *v, const Stmt *s)
 static bool is_zero_outside(const Lanes *v, Node *n)
 {
 	if (n->op == OP_READ)
-		return is_loaded(v, n) && !has_room(v, n->src[0], n->src[1]);
+		return is_loaded(v, n);
 	if (n->op == OP_CONST)
 		return n->u.f == 0;
 	if (n->op == OP_SELECT)

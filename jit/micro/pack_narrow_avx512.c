@@ -30,9 +30,9 @@ typedef struct Run {
 typedef struct Panel {
 	const int64_t *ts, *tk;
 	int64_t ss, sk, nc, lanes, count, nk, words; /* words: of a lane */
-	bool tall;   /* words lie in groups of 16 along K, else one by one */
-	bool joined; /* the elements of a word lie together in memory */
-	int step, nblock, first[MOST_BLOCKS + 1]; /* runs of block b: first[b] .. first[b+1]-1 */
+	bool tall;			    /* words lie in groups of 16 along K, else one by one */
+	bool joined;			    /* the elements of a word lie together in memory */
+	int nblock, first[MOST_BLOCKS + 1]; /* runs of block b: first[b] .. first[b+1]-1 */
 	Run run[MOST_BLOCKS * MOST_RUNS];
 	int32_t lane[MOST_CONDITIONS][MOST_LANES];
 	int64_t period; /* masks of so many elements of K are known: all that differ, or none (0) */
@@ -68,7 +68,6 @@ static int find_runs(const int64_t *place, int64_t n, int step, Run *run, int mo
 static bool find_lanes(Panel *p, int step, int most)
 {
 	int n = 0;
-	p->step = step;
 	for (int b = 0; b < p->nblock; b++) {
 		int64_t left = p->count - b * WORDS;
 		p->first[b] = n;

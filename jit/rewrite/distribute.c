@@ -307,20 +307,12 @@ static Node *result_now(const Fission *f, const Half *h, int k)
 static void fission_init(Fission *f, int n, Node *const *order, int at, NodeMap *map)
 {
 	Arena *a = &f->ir->arena;
-	const Scan *s = f->scan = scan_of(order[at]);
-	int noperand = scan_noperand(s), nroot = s->nstate;
-	f->operand = arena_alloc(a, sizeof *f->operand * ((size_t)noperand + 1));
-	for (int k = 0; k < noperand; k++)
-		f->operand[k] = node_map_get(map, scan_operands(order[at])[k]);
-	f->result = arena_alloc(a, sizeof *f->result * (size_t)n);
-	Node **root = arena_alloc(a, sizeof *root * (size_t)(nroot + n));
-	memcpy(root, s->next, sizeof *root * (size_t)nroot);
-	for (int k = at; k < n; k++)
-		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at])) {
-			f->result[f->nresult++] = order[k];
-			root[nroot++] = order[k]->u.result->value;
-		}
-	f->n = graph_order(f->ir, nroot, root, &f->order);
+	ScanRun r = scan_run(f->ir, n, order, at, map);
+	f->scan = r.scan;
+	f->operand = r.operand;
+	f->result = r.result;
+	f->nresult = r.nresult;
+	f->n = graph_order(f->ir, r.nroot, r.root, &f->order);
 	for (int k = 0; k < 5; k++)
 		*(bool **[]){&f->fixed, &f->behind, &f->first, &f->needed, &f->stack}[k] =
 			arena_alloc(a, f->ir->count);

@@ -107,31 +107,8 @@ static Node *over_panels(Ir *ir, const Scan *s, Node *c)
 	return c;
 }
 
-/* One run of a loop. */
-typedef struct Run {
-	const Scan *scan;
-	int nresult, nroot; /* roots of the body: the next states, then what is stacked */
-	Node **result, **root;
-} Run;
-
-static Run run_find(Ir *ir, int n, Node *const *order, int at)
-{
-	Run r = {.scan = scan_of(order[at]), .nroot = scan_of(order[at])->nstate};
-	r.result = arena_alloc(&ir->arena, ((size_t)n + 1) * sizeof *r.result);
-	r.root = arena_alloc(&ir->arena, (size_t)(r.nroot + n + 1) * sizeof *r.root);
-	for (int k = 0; k < r.nroot; k++)
-		r.root[k] = r.scan->next[k];
-	for (int k = at; k < n; k++)
-		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at])) {
-			r.result[r.nresult++] = order[k];
-			if (scan_is_stack(order[k]->u.result))
-				r.root[r.nroot++] = order[k]->u.result->value;
-		}
-	return r;
-}
-
 /* False: no root changed. Not in a loop that saves memory: it would make its copies in each step. */
-static bool body_over_panels(Ir *ir, Run *r)
+static bool body_over_panels(Ir *ir, ScanRun *r)
 {
 	Node **order;
 	NodeMap now = {0};
@@ -152,17 +129,14 @@ static bool body_over_panels(Ir *ir, Run *r)
 /* Puts the results of the run of order[at] into map, which has its operands. */
 static bool panels_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 {
-	Run r = run_find(ir, n, order, at);
+	ScanRun r = scan_run(ir, n, order, at, map);
 	bool any = body_over_panels(ir, &r);
-	int noperand = scan_noperand(r.scan), nstate = r.scan->nstate, stacked = 0;
-	Node **operand = arena_alloc(&ir->arena, ((size_t)noperand + 1) * sizeof *operand);
-	for (int k = 0; k < noperand && any; k++)
-		operand[k] = node_map_get(map, scan_operands(order[at])[k]);
+	int nstate = r.scan->nstate, stacked = 0;
 	Scan spec = *r.scan;
 	spec.next = r.root;
 	ScanCall call = {0};
 	if (any)
-		call = scan_close(ir, &spec, operand, r.nroot - nstate, r.root + nstate, true);
+		call = scan_close(ir, &spec, r.operand, r.nroot - nstate, r.root + nstate, true);
 	for (int k = 0; k < r.nresult; k++) {
 		const ScanResult *of = r.result[k]->u.result;
 		Node *now = !any	    ? tensor_over(ir, r.result[k], map)

@@ -28,6 +28,15 @@ Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
 Node *reductions_joined(Ir *ir, Node *c);
 
+/* A run of a loop: its results in the order of the graph, what its operands are now, and the roots of its body:
+ * the states' next[], then the values of which stacks are among the results (scan_body.c). */
+typedef struct ScanRun {
+	const Scan *scan;
+	int nresult, nroot;
+	Node **result, **operand, **root;
+} ScanRun;
+/* That of order[at]. map: as a ScanPass has it. */
+ScanRun scan_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map);
 /* Puts what becomes of the results of the run of order[at] into map, which has its operands; true: they
  * are others now. */
 typedef bool ScanPass(Ir *ir, int n, Node *const *order, int at, NodeMap *map);

@@ -76,6 +76,29 @@ void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fix
 	}
 }
 
+ScanRun scan_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
+{
+	Arena *a = &ir->arena;
+	Node *const *given = scan_operands(order[at]);
+	ScanRun r = {.scan = scan_of(order[at])};
+	int noperand = scan_noperand(r.scan);
+	r.result = arena_alloc(a, sizeof *r.result * ((size_t)n + 1));
+	r.root = arena_alloc(a, sizeof *r.root * (size_t)(r.scan->nstate + n + 1));
+	r.operand = arena_alloc(a, sizeof *r.operand * ((size_t)noperand + 1));
+	for (int k = 0; k < noperand; k++)
+		r.operand[k] = node_map_get(map, given[k]);
+	for (int k = 0; k < r.scan->nstate; k++)
+		r.root[r.nroot++] = r.scan->next[k];
+	for (int k = at; k < n; k++) {
+		if (order[k]->op != OP_SCAN || !scan_same_run(order[k], order[at]))
+			continue;
+		r.result[r.nresult++] = order[k];
+		if (scan_is_stack(order[k]->u.result))
+			r.root[r.nroot++] = order[k]->u.result->value;
+	}
+	return r;
+}
+
 bool scans_each(Ir *ir, int nroot, Node **roots, ScanPass *pass)
 {
 	Node **order;

@@ -87,31 +87,25 @@ static ScanCall close_needed(Shrink *s, Node *const *operand)
 /* Puts the new results of the run of order[at] into map, which has its operands. */
 static bool shrink_run(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 {
-	const Scan *scan = scan_of(order[at]);
+	ScanRun run = scan_run(ir, n, order, at, map);
+	const Scan *scan = run.scan;
 	Arena *a = &ir->arena;
 	size_t states = (size_t)scan->nstate + 1;
-	Shrink s = {.ir = ir, .scan = scan};
-	s.result = arena_alloc(a, sizeof *s.result * (size_t)n);
+	Shrink s = {.ir = ir, .scan = scan, .nresult = run.nresult, .result = run.result};
 	s.needed = arena_alloc(a, states);
 	s.ends = arena_alloc(a, states);
 	s.number = arena_alloc(a, sizeof *s.number * states);
 	for (int k = 0; k < scan->nstate; k++)
 		s.number[k] = -1;
-	for (int k = at; k < n; k++)
-		if (order[k]->op == OP_SCAN && scan_same_run(order[k], order[at]))
-			s.result[s.nresult++] = order[k];
 	find_needed(&s);
-	Node **operand = arena_alloc(a, sizeof *operand * ((size_t)scan_noperand(scan) + 1));
-	for (int k = 0; k < scan_noperand(scan); k++)
-		operand[k] = node_map_get(map, scan_operands(order[at])[k]);
-	ScanCall call = close_needed(&s, operand);
+	ScanCall call = close_needed(&s, run.operand);
 	for (int k = 0, stacked = 0; k < s.nresult; k++) {
 		const ScanResult *r = s.result[k]->u.result;
 		Node *out = r->ends	   ? scan_ends(ir, &call, s.number[scan_ends_of(r)])
 			    : r->final < 0 ? scan_stack(ir, &call, call.result[stacked++])
 			    : s.number[r->final] >= 0
 				    ? scan_final(ir, &call, s.number[r->final])
-				    : operand[scan->has_length + scan->nslice + r->final];
+				    : run.operand[scan->has_length + scan->nslice + r->final];
 		node_map_put(ir, map, s.result[k], out);
 	}
 	return true;
