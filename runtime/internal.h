@@ -291,7 +291,7 @@ int storage_orthogonal(Storage *st, uint64_t seed, uint64_t key, Pool *pool, Err
 enum { TIMES_KEPT = 32 };
 typedef struct Times {
 	int n;
-	int64_t count, stride;
+	int64_t count, stride, at; /* of `stride` launches number `at` is kept */
 	float seconds[TIMES_KEPT];
 	double least;
 } Times;

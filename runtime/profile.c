@@ -10,12 +10,16 @@
 #include <string.h>
 
 /* ---- times ---- */
+/* Which of them differs from one `stride` to the next: a kernel of a loop would else be seen in the same step
+ * of it all the time. */
 void times_add(Times *t, double seconds)
 {
 	if (!t->count)
 		t->stride = 1;
 	t->least = t->count && t->least < seconds ? t->least : seconds;
-	if (t->count++ % t->stride)
+	if (t->count % t->stride == 0)
+		t->at = (int64_t)((uint64_t)t->count * 0x9e3779b97f4a7c15u >> 32) % t->stride;
+	if (t->count++ % t->stride != t->at)
 		return;
 	if (t->n == TIMES_KEPT) {
 		t->n /= 2;

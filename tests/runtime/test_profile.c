@@ -31,6 +31,11 @@ static void test_times(void)
 		sum += (double)t.seconds[i] / t.n;
 	CHECK_NEAR(sum, 50000, 4000);
 	CHECK_NEAR(times_median(&t), 50000, 4000);
+	/* And over the steps of a loop, the first of which takes longest. */
+	t = (Times){0};
+	for (int i = 0; i < 16 * 200; i++)
+		times_add(&t, i % 16 ? 1 : 100);
+	CHECK_NEAR(times_median(&t), 1, 0);
 }
 
 /* A recurrent layer and a linear one, trained by gradient descent. */
