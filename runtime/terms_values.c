@@ -4,6 +4,7 @@
  * Input: a Terms whose elements and terms are chosen, and an expression of its copy's equation.
  * Output: the interpreter's values. */
 #include "runtime/terms.h"
+#include <math.h>
 #include <string.h>
 
 int terms_input(const Terms *x, const Node *tensor)
@@ -36,6 +37,17 @@ static void see_varying(void *user, Node *n)
 	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL || n->op == OP_READ;
 }
 
+static bool type_holds(Type t, double v)
+{
+	int64_t lo, hi;
+
+	if (type_is_float(t))
+		return true;
+	type_range(t, &lo, &hi);
+	return v == floor(v) && v >= (double)lo && v <= (double)hi;
+}
+
+/* NULL: no number, or one that an input can't hold. */
 Node *terms_base_body(Terms *x, double v)
 {
 	Ir *ir = &x->copy.ir;
@@ -44,8 +56,12 @@ Node *terms_base_body(Terms *x, double v)
 	for (int i = 0; i < x->nread; i++) {
 		Type t = (Type)x->read[i]->type;
 
-		to[i] = !x->filled[terms_input(x, x->read[i]->src[0])] ? x->read[i]
-			: type_is_float(t)			       ? node_const(ir, t, v)
+		bool fills = x->filled[terms_input(x, x->read[i]->src[0])];
+
+		if (fills && !type_holds(t, v))
+			return NULL;
+		to[i] = !fills		   ? x->read[i]
+			: type_is_float(t) ? node_const(ir, t, v)
 					   : node_const_int(ir, t, (int64_t)v);
 	}
 	e = node_replace(ir, comp_body(x->copy.member[0]), x->nread, x->read, to);

@@ -95,7 +95,7 @@ static bool place_guards(Contract *c, int n, Node *const *guard)
 			if (!(mask & ~f[k]->mask)) {
 				f[k]->guard[f[k]->nguard++] = guard[g];
 				placed = true;
-			} else if (!stays_finite(c->ir, f[k]->value)) {
+			} else if (!stays_finite(c->t, f[k]->value)) {
 				return false; /* zero times that is no number */
 			}
 		if (!placed)

@@ -193,10 +193,11 @@ Node *cache_read_conditions(Build *b, Node *body)
 	if (body->op != OP_SELECT || b->p->red != RED_ADD || !node_is_value(body->src[2], 0))
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
-	Node *read = u.read[0];
-	if (u.n != 1 || !is_factor(b->ir, body->src[1], read) || !stays_finite(b->ir, body->src[1]))
+	Node *read = u.read[0], *zero = u.n == 1 ? node_const(b->ir, read->type, 0) : NULL;
+	if (!zero || !is_factor(b->ir, body->src[1], read) ||
+	    !stays_finite(b->t, node_replace(b->ir, body->src[1], 1, &read, &zero)))
 		return body;
-	Node *padded = node_select(b->ir, body->src[0], read, node_const(b->ir, read->type, 0));
+	Node *padded = node_select(b->ir, body->src[0], read, zero);
 	return node_replace(b->ir, body->src[1], 1, &read, &padded);
 }
 

@@ -539,12 +539,28 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	return ir->err.code;
 }
 
+typedef struct Finite {
+	const Tree *t;
+	bool finite;
+} Finite;
+
+/* Rows in local memory have room behind what is written. */
+static bool may_be_unwritten(const Tree *t, const Node *buffer)
+{
+	const Buffer *b = tree_find(t, buffer);
+	return b && (buffer_is_local(b) || b->space == SPACE_SCRATCH);
+}
+
 static void see_infinite(void *user, Node *n)
 {
-	bool *finite = user;
+	Finite *f = user;
+	bool *finite = &f->finite;
 	if (!type_is_float((Type)n->type))
 		return;
 	switch ((Op)n->op) {
+	case OP_READ:
+		*finite &= !may_be_unwritten(f->t, n->src[0]);
+		return;
 	case OP_CONST:
 		*finite &= isfinite(n->u.f) != 0;
 		return;
@@ -566,11 +582,11 @@ static void see_infinite(void *user, Node *n)
 	}
 }
 
-bool stays_finite(Ir *ir, Node *e)
+bool stays_finite(const Tree *t, Node *e)
 {
-	bool finite = true;
-	node_walk(ir, e, see_infinite, &finite);
-	return finite;
+	Finite f = {t, true};
+	node_walk(t->ir, e, see_infinite, &f);
+	return f.finite;
 }
 
 Node *problem_narrow(const Problem *p, Node *v)

@@ -68,9 +68,9 @@ Problem *problem_cut(const Problem *p);
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */
 bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at, Node *cond);
-/* Is e a number wherever all that it reads are numbers, as long as no sum or product leaves its type?
+/* Is e a number wherever all elements of tensors are numbers, as long as no sum or product leaves its type?
  * Then it may be multiplied by zero where a condition leaves it out. */
-bool stays_finite(Ir *ir, Node *e);
+bool stays_finite(const Tree *t, Node *e);
 /* The accumulated value v as one of the result's type: integers wrap. */
 Node *problem_narrow(const Problem *p, Node *v);
 
