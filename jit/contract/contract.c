@@ -424,9 +424,12 @@ static bool grows_evenly(const Contract *c)
  * contraction at all. */
 bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
-	bool found = find(c, p, target, way);
-	if (found && grows_evenly(c))
-		return true;
+	enum { COPIES = TENSORISE_PADDED | TENSORISE_TRANSPOSED };
 	Problem *more = problem_cut(p);
-	return (more && find(c, more, target, way)) || (found && find(c, p, target, way));
+	if (!more)
+		return find(c, p, target, way);
+	/* Without copies, whose buffers would stay in the tree. */
+	bool uneven = find(c, p, target, way & ~COPIES) && !grows_evenly(c);
+	Problem *first = uneven ? more : p, *second = uneven ? p : more;
+	return find(c, first, target, way) || find(c, second, target, way);
 }

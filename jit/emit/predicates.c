@@ -99,8 +99,9 @@ static const char *access(Lanes *v, Type t, const char *what, bool some)
 	const char *name = type(v, t), *from = type_name(t);
 	if (some)
 		declare_masks(v, t);
+	const char *suffix = some ? "_some" : "";
 	if (lanes_type(t) == t)
-		return arena_printf(m, "%s_%s%s", name, what, some ? "_some" : "");
+		return arena_printf(m, "%s_%s%s", name, what, suffix);
 	const char *narrow = arena_printf(m, "%s_%s", name, from);
 	e->uses_math |= type_is_float(t);
 	declare(e, narrow,
@@ -112,7 +113,7 @@ static const char *access(Lanes *v, Type t, const char *what, bool some)
 				     dialect_ctype[t], from, (long long)width(v),
 				     type_size(t) == 2 ? "hi" : "qi",
 				     width(v) * (int64_t)type_size(t) > 16 ? 256 : 128));
-	return arena_printf(m, "%s_%s_%s", narrow, what, some ? "some" : "all");
+	return arena_printf(m, "%s_%s%s", narrow, what, suffix);
 }
 
 /* a op b, where integers wrap. */

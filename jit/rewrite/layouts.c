@@ -38,12 +38,10 @@ static bool reads_whole(const Node *c, const Node *read)
 	return rows >= ROWS_LEAST && rows <= ROWS_MOST;
 }
 
+/* Of a dense equation, whose first axes are the result's. */
 static bool is_reduced(const Node *c, const Node *axis)
 {
-	for (int d = 0; d < tensor_rank(c); d++)
-		if (comp_lhs(c, d) == axis)
-			return false;
-	return true;
+	return axis->u.i >= tensor_rank(c);
 }
 
 /* Do the lines of the tensor that a sum needs for neighbouring results lie pages apart: is its last dimension such a
