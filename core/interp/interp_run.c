@@ -3,12 +3,12 @@
  * Floats are doubles, rounded only by casts to f32, bf16 and f16; integers are int64, wrapped where
  * a narrower type's arithmetic would. The magnitude of a value bounds, to first order, how far
  * rounding the terms below by a relative eps may move it, divided by eps: sums add magnitudes, a
- * function multiplies by its derivative, and no magnitude is below a finite value's own. It is
- * infinite (lost) where kernels' numbers end, or may differ as zero times an infinity and sums of
- * infinities of both signs do. A comparison
- * of floats that are not equal, but nearer than their errors, is in doubt, and so are integers that
- * depend on it: their magnitude is infinite too, else of no meaning. A choice by them has the
- * magnitude of either choice. */
+ * function multiplies by its derivative, and no magnitude is below a finite value's own, nor, where
+ * a value is too small for kernels' numbers, below what they lose. It is infinite (lost) where
+ * kernels' numbers end, or may differ as zero times an infinity and sums of infinities of both signs
+ * do. A comparison of floats that are not equal, but nearer than their errors, is in doubt, and so
+ * are integers that depend on it: their magnitude is infinite too, else of no meaning. A choice by
+ * them has the magnitude of either choice. */
 #include "core/interp/internal.h"
 
 static int64_t float_to_integer(Type t, double v)
@@ -34,6 +34,14 @@ static double float_round(Type t, double v)
 		return (float)v;
 	type_store(t, &room, 0, v);
 	return type_load(t, &room, 0);
+}
+
+/* What a number other than 0 that is too small for kernels' numbers loses: they may flush it to 0. */
+static double underflow(double largest, double v)
+{
+	bool wide = largest >= DBL_MAX;
+	double least = wide ? DBL_MIN : FLT_MIN, eps = wide ? DBL_EPSILON : FLT_EPSILON;
+	return v != 0 && fabs(v) < least ? least / eps : 0;
 }
 
 /* |f'(x)|, r = f(x). Steps (floor, sign ..) count as flat. */
@@ -156,6 +164,7 @@ static void product_magnitudes(const Machine *m, const Instr *in)
 	const double *restrict ga = m->magnitude + in->a * LANES;
 	const double *restrict gb = m->magnitude + in->b * LANES;
 	double *restrict g = m->magnitude + in->dst * LANES, even = 0, odd = 0;
+	bool small = false;
 	for (int i = 0; i < LANES; i += 2) {
 		double x = fabs(a[i].f) * gb[i], y = ga[i] * fabs(b[i].f);
 		g[i] = x > y ? x : y;
@@ -164,8 +173,11 @@ static void product_magnitudes(const Machine *m, const Instr *in)
 		g[i + 1] = x > y ? x : y;
 		odd += x + y;
 	}
-	for (int i = 0; i < LANES && !(even + odd <= in->limit); i++) {
-		double x = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f));
+	for (int i = 0; i < LANES; i++)
+		small |= (fabs(d[i].f) < FLT_MIN) & (d[i].f != 0);
+	for (int i = 0; i < LANES && (small || !(even + odd <= in->limit)); i++) {
+		double x = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f)) +
+			   underflow(in->limit, d[i].f);
 		bool lost = is_lost(ga[i]) || is_lost(gb[i]);
 		bool by_zero = a[i].f == 0 || b[i].f == 0;
 		bool too_large = is_finite(a[i].f) && is_finite(b[i].f);
@@ -222,10 +234,12 @@ static void magnitudes(const Machine *m, const Instr *in)
 		for (int i = 0; i < LANES; i++)
 			g[i] = fabs(d[i].f);
 	}
-	for (int i = 0; i < LANES; i++)
+	for (int i = 0; i < LANES; i++) {
+		double v = d[i].f, within = g[i] + underflow(in->limit, v);
 		g[i] = is_lost(ga[i]) || is_lost(gb[i]) ? INFINITY
-		       : is_finite(d[i].f)		? magnitude_within(in->limit, d[i].f, g[i])
+		       : is_finite(v)			? magnitude_within(in->limit, v, within)
 							: 0;
+	}
 }
 
 /* Whether lane i of an integer instruction, whose sources are in doubt or not, is in doubt. */

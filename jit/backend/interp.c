@@ -12,8 +12,9 @@ static bool interp_available(char *why, size_t n)
 	return true;
 }
 
-/* One stored member: evaluated in f64 (or int64), then rounded to its type. */
-static int member_run(Task *t, Node *member, const Binding *bind, const KernelEnv *env, void *out,
+/* One stored member: evaluated in f64 (or int64), then rounded to its type. Of what is stored before
+ * it reads what is stored there: kernels that compare the two for equality do so, too. */
+static int member_run(Node *member, int nbind, const Binding *bind, const KernelEnv *env, void *out,
 		      Error *err)
 {
 	int64_t n = tensor_size(member);
@@ -21,7 +22,7 @@ static int member_run(Task *t, Node *member, const Binding *bind, const KernelEn
 	if (!wide)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	RandomState random = {env->seed, env->step};
-	int bad = interp_tensor(member, t->sub.ninput, bind, random, wide, NULL, err);
+	int bad = interp_tensor(member, nbind, bind, random, wide, NULL, err);
 	for (int64_t i = 0; i < n && !bad; i++)
 		if (type_is_float(member->type))
 			type_store(member->type, out, i, ((double *)wide)[i]);
@@ -37,14 +38,17 @@ static void task_run(const Task *task, void *const *buf, const KernelEnv *env, E
 	if (!t)
 		return;
 	int n = t->sub.ninput, bad = 0;
-	Binding *bind = mem_zalloc((size_t)(n + 1) * sizeof *bind);
+	Binding *bind = mem_zalloc((size_t)(n + t->sub.nmember + 1) * sizeof *bind);
 	if (!bind)
 		bad = error_set(err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < n && !bad; i++)
 		bind[i] = (Binding){t->sub.input[i], buf[i]};
 	for (int k = 0; k < t->sub.nmember && !bad; k++)
-		if (t->sub.stored[k])
-			bad = member_run(t, t->sub.member[k], bind, env, buf[n++], err);
+		if (t->sub.stored[k]) {
+			bad = member_run(t->sub.member[k], n, bind, env, buf[n], err);
+			bind[n] = (Binding){t->sub.member[k], buf[n]};
+			n++;
+		}
 	mem_free(bind);
 	task_free(t);
 }
