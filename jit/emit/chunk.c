@@ -83,6 +83,18 @@ static Operand uniform(Vector *v, Node *n)
 	return (Operand){arena_printf(v->m, "&%s", name), 0, kind, -1};
 }
 
+/* In a plain loop's scope: what is known over the chunk is read, so that it is the same there. */
+static void name_known(Vector *v)
+{
+	for (int k = 0; k < v->nknown; k++) {
+		const Known *i = &v->known[k];
+		if (i->v.stride == 1)
+			emit_name(v->e, i->n,
+				  arena_printf(v->m, "(%s)[i%d - i%d]", i->v.at, (int)v->axis->u.i,
+					       (int)v->start->u.i));
+	}
+}
+
 /* Anything: a plain loop. */
 static Operand plain(Vector *v, Node *n, const char *want)
 {
@@ -92,6 +104,7 @@ static Operand plain(Vector *v, Node *n, const char *want)
 	emit_open(e, v->axis, false);
 	emit_line(e, "for (int64_t i%d = i%d; i%d < i%d + %s; i%d++) {", axis, start, axis, start,
 		  v->count, axis);
+	name_known(v);
 	const char *text = emit_value(e, n, false);
 	emit_line(e, "(%s)[i%d - i%d] = %s;", out.at, axis, start, text);
 	emit_line(e, "}");

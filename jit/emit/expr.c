@@ -527,15 +527,26 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 
 /* ---- local variables ---- */
 
-static const char *name_put(Emit *e, Node *n, int level, const char *text)
+static void name_keep(Emit *e, Node *n, int level, const char *name)
 {
 	Scope *s = &e->scope[level];
-	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
-	text_add(s->text, "%*sconst %s %s = %s;\n", level + 1, "", dialect_compute[n->type], name,
-		 text);
 	s->named = arena_grow(&e->ir->arena, s->named, s->nnamed, &s->room, sizeof *s->named);
 	s->named[s->nnamed++] = n->id;
 	note_of(e, n)->name = name;
+}
+
+void emit_name(Emit *e, Node *n, const char *name)
+{
+	if (!note_of(e, n)->name)
+		name_keep(e, n, e->depth, name);
+}
+
+static const char *name_put(Emit *e, Node *n, int level, const char *text)
+{
+	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
+	text_add(e->scope[level].text, "%*sconst %s %s = %s;\n", level + 1, "",
+		 dialect_compute[n->type], name, text);
+	name_keep(e, n, level, name);
 	return name;
 }
 

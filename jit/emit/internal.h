@@ -60,6 +60,8 @@ enum { TEXT_LONG = 400 };
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
  * that reads memory may be computed ahead of it. */
 const char *emit_value(Emit *e, Node *n, bool lazy);
+/* In the current scope the value of n is called so. */
+void emit_name(Emit *e, Node *n, const char *name);
 /* The value of n as a term of a sum, which rounds it anyway: a quotient is a product. */
 const char *emit_term(Emit *e, Node *n);
 /* Is c such that x/c is better computed from 1/c? (Of a power of two compilers know.) */
