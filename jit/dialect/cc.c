@@ -157,7 +157,16 @@ static const char cc_lanes[] =
 	"#define RK_F(F, bytes) F __attribute__((vector_size(bytes)))\n"
 	"#define RK_LANE(m, i) m[i]\n"
 	"#endif\n"
+	/* Elements apart under a mask: elsewhere zero. */
+	"#define RK_SOME(i) RK_LANE(m, i) ? p[i * step] : 0\n"
+	"#define RK_GATHER_SOME(V, T, N) static inline V V##_gather_some(const T *p, int64_t step, "
+	"V##_m m) \\\n"
+	"{ return (V){RK_##N(RK_SOME)}; }\n"
 	/* Narrow elements under a mask: in registers of so many bits, whose elements are called p. */
+	"#define RK_NARROW_GATHER_SOME(V, H, e, N) static inline V V##_##e##_gather_some(const H "
+	"*p, "
+	"int64_t step, V##_m m) \\\n"
+	"{ V##_##e h = {RK_##N(RK_SOME)}; return RK_OF_##e(V, h); }\n"
 	"#ifdef __AVX512BW__\n"
 	"typedef short rk_hi128 __attribute__((vector_size(16))), rk_hi256 "
 	"__attribute__((vector_size(32)));\n"

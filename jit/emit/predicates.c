@@ -213,12 +213,43 @@ static const char *load_part(Lanes *v, Node *n, Node *cond, int64_t step, int64_
 		    : arena_printf(&ir->arena, "%s(&%s)", name, at);
 }
 
-/* Element by element: what lanes that are no iteration read is what the last one does. */
-static const char *gather(Lanes *v, Node *n, int64_t step)
+/* The function that reads elements apart under a mask. */
+static const char *gather_some(Lanes *v, Type t)
 {
-	return arena_printf(&v->e->ir->arena, "%s(&%s, %lldL, %s)",
-			    access(v, n->type, "gather", false), place_of(v, n->src[0], n->src[1]),
-			    (long long)step, emit_value(v->e, v->loop->hi, false));
+	Arena *m = &v->e->ir->arena;
+	bool narrow = lanes_type(t) != t;
+	const char *name = access(v, t, "gather", true), *vector = type(v, t);
+	long long n = width(v);
+	declare(v->e, name,
+		narrow ? arena_printf(m, "RK_NARROW_GATHER_SOME(%s, %s, %s, %lld)", vector,
+				      dialect_ctype[t], type_name(t), n)
+		       : arena_printf(m, "RK_GATHER_SOME(%s, %s, %lld)", vector, dialect_compute[t],
+				      n));
+	return name;
+}
+
+/* Element by element: what lanes that are no iteration read is what the last one does. */
+static const char *gather(Lanes *v, Node *n, Node *cond, int64_t step)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *mask = cond && !read_inside(n) ? mask_of(v, n->type, cond, 1, 0) : NULL;
+	const char *at = place_of(v, n->src[0], n->src[1]);
+	return mask ? arena_printf(m, "%s(&%s, %lldL, %s)", gather_some(v, n->type), at,
+				   (long long)step, mask)
+		    : arena_printf(m, "%s(&%s, %lldL, %s)", access(v, n->type, "gather", false), at,
+				   (long long)step, emit_value(v->e, v->loop->hi, false));
+}
+
+/* Every count-th element of as many vectors from `from` on. */
+static const char *load_parts(Lanes *v, Node *n, Node *cond, int64_t step, int64_t from,
+			      int64_t count)
+{
+	int64_t half = count / 2;
+	if (count == 1)
+		return load_part(v, n, cond, step, from);
+	const char *low = load_parts(v, n, cond, step, from, half);
+	const char *high = load_parts(v, n, cond, step, from + half * width(v), half);
+	return arena_printf(&v->e->ir->arena, "%s_even(%s, %s)", type(v, n->type), low, high);
 }
 
 static const char *load(Lanes *v, Node *n, Node *cond)
@@ -232,10 +263,7 @@ static const char *load(Lanes *v, Node *n, Node *cond)
 		return n->src[0]->u.s;
 	int64_t step = affine_stride(ir, n->src[1], v->loop->axis);
 	bool apart = lanes_apart(n->type, width(v), step);
-	const char *text = apart ? gather(v, n, step) : load_part(v, n, cond, step, 0);
-	if (step == 2 && !apart)
-		text = arena_printf(&ir->arena, "%s_even(%s, %s)", type(v, n->type), text,
-				    load_part(v, n, cond, step, width(v)));
+	const char *text = apart ? gather(v, n, cond, step) : load_parts(v, n, cond, step, 0, step);
 	return keep(v, type(v, n->type), key, text);
 }
 

@@ -2,7 +2,8 @@
  *
  * Input: the loops of a schedule and its cached reads. Output: how many lanes the accumulator's
  * tile has, and the order of the statements written out inside them. Invariant: what lanes behind
- * the last one add goes to a place that nobody reads, and they read tiles only. */
+ * the last one add goes to a place that nobody reads, and they read tiles, or what is inside of its
+ * tensor whatever they make of the conditions. */
 #include "jit/nest/internal.h"
 
 enum { VECTOR_BYTES = 32, REGISTERS = 16 };
@@ -48,13 +49,24 @@ void lanes_init(Build *b)
 
 typedef struct Outside {
 	const Build *b;
-	bool found; /* a read that moves with the lanes, not of a tile */
+	bool found; /* a read that may lie outside of its tensor in a lane behind the last one */
 } Outside;
+
+static void see_unproved(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ && !read_inside(n);
+}
 
 static void see_outside(void *user, Node *n)
 {
 	Outside *o = user;
-	o->found |= n->op == OP_READ && node_has(n, o->b->p->axis[lanes_loop(o->b)->axis]);
+	Node *axis = o->b->p->axis[lanes_loop(o->b)->axis];
+	if (n->op == OP_READ)
+		o->found |= node_has(n, axis);
+	else if ((n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR) &&
+		 node_has(n->src[0], axis))
+		for (int k = 1; k < n->nsrc; k++)
+			node_walk(o->b->ir, n->src[k], see_unproved, &o->found);
 }
 
 bool lanes_fit_tiles(const Build *b)

@@ -59,7 +59,8 @@ static bool is_rounded(Type t)
 
 bool lanes_apart(Type t, int64_t width, int64_t step)
 {
-	return step != 1 && (step != 2 || width * lane_bytes(t) < MASK_BYTES);
+	bool shuffled = step == 2 || step == 4;
+	return step != 1 && (!shuffled || width * lane_bytes(t) < MASK_BYTES);
 }
 
 /* What holds where a value is needed: all lanes' places are valid; those in a mask; nobody knows,
@@ -73,6 +74,7 @@ typedef struct Masks {
 	Node *count;	  /* iterations */
 	bool decides;	  /* there is a condition that lanes decide */
 	bool masked;	  /* or one beside it that decides what they read */
+	bool apart;	  /* they read elements apart under one */
 	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
 } Masks;
 
@@ -238,14 +240,14 @@ static bool is_apart(const Masks *m, const Node *read)
 }
 
 /* Elements that are not in a row are read one by one, in all lanes. */
-static bool suits_read(const Masks *m, const Node *n, Where where)
+static bool suits_read(Masks *m, const Node *n, Where where)
 {
 	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
 	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
 		return lanes_own(m->loop, n->src[0]);
+	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
 	return step != INT64_MIN && is_apart(m, n) &&
-	       (read_inside(n) || where == VALID ||
-		(where == MASKED && !lanes_apart(n->type, m->width, step)));
+	       (read_inside(n) || where == VALID || where == MASKED);
 }
 
 /* May a value of type `from` become one of type `to` in all lanes at once? */
@@ -350,8 +352,10 @@ static bool suits_store(Masks *m, const Stmt *s)
 	int64_t step = affine_stride(m->t->ir, s->index, m->loop->axis);
 	if (step == 1)
 		return tile || s->red == RED_NONE;
-	/* (Compilers are better at more than two stores that take turns.) */
-	return step != INT64_MIN && s->red == RED_NONE && (step == 2 || !is_stored_twice(m, s));
+	/* Compilers are better at more than two stores that take turns; but of reads that do so under
+	 * a condition gcc 12 reads what lies beyond, too. */
+	return step != INT64_MIN && s->red == RED_NONE &&
+	       (step == 2 || m->apart || !is_stored_twice(m, s));
 }
 
 /* Do the lanes meet in one element? */
@@ -375,7 +379,7 @@ static bool suits(Masks *m)
 	const Stmt *l = m->loop;
 	if (l->how != HOW_VECTOR || m->count->hi < 1 || !l->body)
 		return false;
-	m->decides = m->masked = false;
+	m->decides = m->masked = m->apart = false;
 	memset(m->suits, 0, sizeof m->suits);
 	for (const Stmt *s = l->body; s; s = s->next)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1

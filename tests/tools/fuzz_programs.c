@@ -117,6 +117,7 @@ static void run_file(Fuzz *f, const char *path)
 	if (!in) {
 		fprintf(stderr, "%s can't be read\n", path);
 		f->failed++;
+		f->done++;
 		return;
 	}
 	while (program_read(in, &p)) {
@@ -166,6 +167,18 @@ static void run_numbers(Fuzz *f)
 	progress(f, true);
 }
 
+static int usage(const char *self, const char *option)
+{
+	bool help = !strcmp(option, "--help");
+	if (!help)
+		fprintf(stderr, "%s has no option %s\n", self, option);
+	fprintf(help ? stdout : stderr,
+		"usage: %s [--seconds N] [--count N] [--from N | --first NUMBER] [--cc SHARE]\n"
+		"       [--text] [--here] [--list] [--keep FOLDER] [FILE..]\n",
+		self);
+	return help ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
 	Fuzz f = {.start = clock_seconds(),
@@ -199,6 +212,8 @@ int main(int argc, char **argv)
 			f.list = true;
 		else if (!strcmp(argv[k], "--text"))
 			f.text = true;
+		else if (argv[k][0] == '-')
+			return usage(argv[0], argv[k]);
 		else
 			run_file(&f, argv[k]), files = true;
 	}
