@@ -81,6 +81,24 @@ static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 	return node_add(ir, place, contract_tabulate(c, en, &point));
 }
 
+/* What a tile prefetches of the panel at `at` of the block that is multiplied next: its share, one
+ * of `shares`. Panels that the block packs for itself are in the cache. */
+static int next_share(Contract *c, const Blocking *h, bool b, Node *at, Node *share, int64_t shares,
+		      CallArg *arg)
+{
+	Ir *ir = c->ir;
+	Node *to_next = b ? h->b_to_next : h->a_to_next, *zero = contract_int(c, 0);
+	int64_t lanes = b ? c->micro->nr : c->mr;
+	int64_t ahead = to_next ? (lanes + shares - 1) / shares : 0;
+	if (to_next) {
+		at = node_add(ir, at, to_next);
+		at = node_add(ir, at, node_mul(ir, node_scale(ir, share, ahead), h->depth));
+	}
+	arg[0] = (CallArg){b ? h->b : h->a, to_next ? at : zero};
+	arg[1] = (CallArg){NULL, contract_int(c, ahead)};
+	return 2;
+}
+
 /* The micro-kernel at panel ip of A and panel jp of the strip that begins at column `from`. */
 static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from, Node *jp,
 			   Node *add)
@@ -91,8 +109,9 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
 	Node *b_at = node_add(ir, h->b_at,
 			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->b_deep));
+	Node *a_at = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep));
 	Node *zero = contract_int(c, 0);
-	CallArg arg[10] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
+	CallArg arg[12] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
 	if (h->unpacked_a) {
 		Node *es, *ek, *base;
@@ -109,8 +128,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 		else
 			arg[n++] = (CallArg){tk->buffer, table_index(c, tk, zero)};
 	} else {
-		arg[n++] =
-			(CallArg){h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
+		arg[n++] = (CallArg){h->a, a_at};
 	}
 	arg[n++] =
 		h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
@@ -119,6 +137,10 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	if (h->straight)
 		add = node_add(ir, add, contract_int(c, MICRO_EXACT));
 	arg[n++] = (CallArg){NULL, add};
+	if (!h->unpacked_a && !h->unpacked_b) {
+		n += next_share(c, h, false, a_at, node_floordiv(ir, j, nr), h->nc / nr, arg + n);
+		n += next_share(c, h, true, b_at, ip, h->mc / mr, arg + n);
+	}
 	return stmt_call(c->t,
 			 h->skips	 ? c->micro->listed_symbol
 			 : h->unpacked_b ? c->micro->both_symbol

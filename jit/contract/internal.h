@@ -232,15 +232,16 @@ Stmt *contract_fill(Contract *c, IndexGroup *s);
  * two; blocks are whole panels. */
 typedef struct Blocking {
 	int64_t mc, nc, kc, strip, nmc, nnc, nkc;
-	int64_t a_deep, b_deep;	   /* elements of K that panels have room for */
-	int64_t pieces, per_piece; /* of K's blocks: pieces that run in parallel */
-	bool unpacked_a;	   /* A is not packed */
-	bool unpacked_b;	   /* nor are B's contiguous panels */
-	bool a_shared, b_shared;   /* packed once for all parts, before them */
-	bool straight;		   /* tiles are stored where they belong, in c */
-	Node *a, *b, *c;	   /* buffers: A's panels, B's, the block of sums */
-	Node *a_at, *b_at;	   /* where this block's begin */
-	bool skips;		   /* unpacked panels of A skip zero blocks: */
+	int64_t a_deep, b_deep;	     /* elements of K that panels have room for */
+	int64_t pieces, per_piece;   /* of K's blocks: pieces that run in parallel */
+	bool unpacked_a;	     /* A is not packed */
+	bool unpacked_b;	     /* nor are B's contiguous panels */
+	bool a_shared, b_shared;     /* packed once for all parts, before them */
+	bool straight;		     /* tiles are stored where they belong, in c */
+	Node *a, *b, *c;	     /* buffers: A's panels, B's, the block of sums */
+	Node *a_at, *b_at;	     /* where this block's begin */
+	Node *a_to_next, *b_to_next; /* from there to the next block's; NULL: not known */
+	bool skips;		     /* unpacked panels of A skip zero blocks: */
 	ZeroBlocks zeros;
 	Node *panels, *seq;	   /* of a strip: panels' places; those of packed rows */
 	Node *c_at;		   /* where the block begins in c, */

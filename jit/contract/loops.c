@@ -176,6 +176,24 @@ static Node *listed_blocks(Contract *c, Blocking *h)
 	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kc - 1)), h->kc);
 }
 
+/* The shared panels of block k of K, and those that are multiplied after them: of the same rows of A
+ * again and again, of B's columns the next ones. */
+static void shared_block(Contract *c, Blocking *h, Node *k)
+{
+	Ir *ir = c->ir;
+	Node *next = node_floormod(ir, node_add(ir, k, contract_int(c, 1)), h->nkc);
+	if (h->a_shared) {
+		int64_t room = panel_room(h, false);
+		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, room));
+		h->a_to_next = h->nkc > 1 ? node_scale(ir, node_sub(ir, next, k), room) : NULL;
+	}
+	if (h->b_shared) {
+		int64_t room = panel_room(h, true);
+		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, room));
+		h->b_to_next = contract_int(c, room);
+	}
+}
+
 /* The sums of a block over this part's share of K, in h->c. */
 static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 {
@@ -188,10 +206,7 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 					node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
-	if (h->a_shared)
-		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, panel_room(h, false)));
-	if (h->b_shared)
-		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, panel_room(h, true)));
+	shared_block(c, h, k);
 	if (ir->err.code)
 		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */

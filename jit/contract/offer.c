@@ -27,6 +27,8 @@ static const double DRIVEN = 2.5;
 static const double ASKED = 0.15;
 /* How many times the cheapest plan's price is offered no more. */
 static const double HOPELESS = 1.75;
+/* How many times a result stored across the sums' lines costs that where it leaves L2. */
+static const double ACROSS_FAR = 6;
 /* Cycles that an element of a copy costs; how many times that where it leaves L2. */
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
 
@@ -142,9 +144,17 @@ static double pack_price(const Contract *c, const Target *target, const Operand 
 	       far_price(c, target, source.read);
 }
 
-/* Elements of K that a panel of B may have. It fills half of L1, or more where each line is
- * multiplied for so many cycles that the next comes from L2 meanwhile; and its elements' lines stay
- * in L2 until the next panel, which has the rest of them or asked for its own, is packed. */
+/* Is each line of B's panels multiplied for so many cycles that the next comes from L2 meanwhile?
+ * Then A's panel stays in L1, else B's does. */
+static bool keeps_a(const Micro *micro)
+{
+	enum { CYCLES = 8 };
+	return micro->mr >= CYCLES && !micro->streams_a;
+}
+
+/* Elements of K that a panel of B may have. It fills half of L1, or more where it comes from L2: then
+ * A's panel has to fit into L1. And its elements' lines stay in L2 until the next panel, which has
+ * the rest of them or asked for its own, is packed. */
 static int64_t deepest(const Contract *c, const Target *target)
 {
 	enum { CYCLES = 8, MORE = 4, WAYS = 8 };
@@ -152,6 +162,8 @@ static int64_t deepest(const Contract *c, const Target *target)
 	int64_t l2 = (int64_t)target->l2, apart = 0;
 	size_t room = target->l1 / 2 * (micro->mr >= CYCLES ? MORE : 1);
 	int64_t most = (int64_t)(room / type_size(micro->b.held)) / micro->nr;
+	int64_t beside = (int64_t)(target->l1 * 2 / 3 / type_size(micro->a.held)) / micro->mr;
+	most = keeps_a(micro) && beside < most ? beside : most;
 	Source source;
 	if (contract_source(&c->b, &source))
 		apart = set_step(c, source.read, l2 / WAYS);
@@ -181,8 +193,10 @@ static Price price_of(Contract *c, const Target *target)
 	}
 	p.pack_a = 2 * pack_price(c, target, &c->a, &c->m); /* short vectors */
 	p.pack_b = pack_price(c, target, &c->b, &c->n);
+	bool far = (double)tensor_bytes(c->p->out[0]) > (double)target->l2;
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
-		       0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1));
+		       (0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1)) *
+			       (far ? ACROSS_FAR : 1));
 	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
 	if (p.unpacked_a) {
 		contract_rows(c, target, true);
@@ -297,9 +311,10 @@ static void plan_share(const Price *p, Plan s, Plan *best)
 		if (s.share & ~p->share || (s.share & 1 && s.unpacked_a) ||
 		    (s.share & 2 && s.unpacked_a > 1))
 			continue;
-		s.strip = p->c->micro->nr;
+		bool strips = !keeps_a(p->c->micro); /* the first of equal plans is kept */
+		s.strip = strips ? p->c->micro->nr : s.nc;
 		plan_try(p, s, best);
-		s.strip = s.nc;
+		s.strip = strips ? s.nc : p->c->micro->nr;
 		plan_try(p, s, best);
 	}
 }

@@ -46,6 +46,12 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_C0H(F, x) F##_HALF(0, x)
 #define MICRO_C1H(F, x) F(0, x) F##_HALF(1, x)
 
+/* The places to be prefetched, and how far they move with each step along K, in bytes. */
+typedef struct MicroNext {
+	const char *a, *b;
+	int64_t a_step, b_step;
+} MicroNext;
+
 #define MICRO_TOUCH1(j, i)	__builtin_prefetch(c + i * ldc + j * JOIN(NAME, lanes));
 #define MICRO_TOUCH1_HALF(j, i) MICRO_TOUCH1(j, i)
 #define MICRO_TOUCH(i, x)	COLS(MICRO_TOUCH1, i)
@@ -78,6 +84,19 @@ MICRO_DECLARE_BYTES(avx512vnni)
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
+/* In every second step along K. Fewer rows take all the loads that the multiply-adds leave. */
+#define MICRO_PREFETCH(place, step)                                                                \
+	if (MR >= 8) {                                                                             \
+		__builtin_prefetch(place, 0, 2);                                                   \
+		place += 2 * step;                                                                 \
+	}
+#define MICRO_STEP                                                                                 \
+	{                                                                                          \
+		COLS(MICRO_LOAD, )                                                                 \
+		ROWS(MICRO_PACKED, )                                                               \
+		a += MR;                                                                           \
+		b += JOIN(NAME, nr);                                                               \
+	}
 /* Of many rows the last ones' places are read anew, as there are not enough registers: gcc 12
  * spills them to vectors', which takes a tenth of the speed. */
 #define MICRO_PLACED(i, x)                                                                         \

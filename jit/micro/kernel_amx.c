@@ -5,6 +5,7 @@
  * sums, four tiles of 16 x 16. target.c has asked the system for the registers. Tiles are set up
  * before a row of calls, because that takes as long as a quarter of one, and given back after it:
  * other libraries of the same thread use them too, and a thread that holds none is switched faster.
+ * Nothing is prefetched: the tiles' own loads keep L2 busy.
  * The processor takes subnormal bf16 numbers and f32 sums for zero.
  */
 #include "jit/micro/kernel.h"
@@ -80,8 +81,10 @@ void ricci_tiles_leave(void)
 		__asm__ volatile("" ::: "memory");                                                 \
 	}                                                                                          \
 	void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *pc,   \
-		  int64_t ldc, int64_t add)                                                        \
+		  int64_t ldc, int64_t add, const void *a_next, int64_t a_ahead,                   \
+		  const void *b_next, int64_t b_ahead)                                             \
 	{                                                                                          \
+		(void)a_next, (void)a_ahead, (void)b_next, (void)b_ahead;                          \
 		T *c = pc, edge[SIDE * SIDE];                                                      \
 		if (rows == SIDE && cols == SIDE) {                                                \
 			name##_full(k, a, b, c, ldc, add &MICRO_ADD_UP);                           \

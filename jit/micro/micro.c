@@ -24,8 +24,10 @@ enum { PLAIN = 4 }; /* rows and columns */
 			}                                                                          \
 	}                                                                                          \
 	static void name(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b,      \
-			 void *c, int64_t ldc, int64_t add)                                        \
+			 void *c, int64_t ldc, int64_t add, const void *a_next, int64_t a_ahead,   \
+			 const void *b_next, int64_t b_ahead)                                      \
 	{                                                                                          \
+		(void)a_next, (void)a_ahead, (void)b_next, (void)b_ahead;                          \
 		name##_at(rows, cols, k, a, NULL, NULL, b, NULL, c, ldc, add);                     \
 	}                                                                                          \
 	static void name##_placed(int64_t rows, int64_t cols, int64_t k, const void *a,            \
@@ -74,7 +76,7 @@ enum { FMA2 = ISA_AVX2 | ISA_FMA };
 	.listed = fn_##_listed
 #define TILES                                                                                      \
 	.enter_symbol = "ricci_tiles_enter", .leave_symbol = "ricci_tiles_leave",                  \
-	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave, .whole = true
+	.enter = ricci_tiles_enter, .leave = ricci_tiles_leave, .whole = true, .streams_a = true
 #define TILED(of)      .a = FORM(of, RICCI_BF16, 32), .b = FORM(of, RICCI_BF16, 2), TILES
 #define TILED8(a_, b_) .a = FORM(BIT(a_), RICCI_U8, 64), .b = FORM(BIT(b_), RICCI_U8, 4), TILES
 /* Quadruples, those of equal types finished (kernel_bytes.inc). */

@@ -20,8 +20,11 @@
  * listed ones read the first place of each group of K, whose elements follow it in A. Some want
  * calls of `enter` before and `leave` after any number of calls on the same thread. */
 enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2 }; /* bits of `add` */
+/* For each element of K it may prefetch to L2 the next a_ahead elements of panels from a_next on, and
+ * b_ahead from b_next on: what is multiplied next. The places may be any. */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,
-		     int64_t ldc, int64_t add);
+		     int64_t ldc, int64_t add, const void *a_next, int64_t a_ahead,
+		     const void *b_next, int64_t b_ahead);
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
 			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
 typedef void MicroStateFn(void);
@@ -60,8 +63,9 @@ typedef struct Micro {
 	int mr, nr;
 	unsigned isa; /* needs these bits */
 	PanelForm a, b;
-	int speed;  /* multiply-adds for one of a vector of `type` */
-	bool whole; /* multiplies mr rows and nr columns, whatever an edge holds */
+	int speed;	/* multiply-adds for one of a vector of `type` */
+	bool whole;	/* multiplies mr rows and nr columns, whatever an edge holds */
+	bool streams_a; /* reads A past L1, which holds a panel of B; else one of A, and B streams */
 } Micro;
 /* The best for sums of that type which the target runs; never NULL for F32, F64 and I32. */
 const Micro *micro_pick(const Target *t, Type type);

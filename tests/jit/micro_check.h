@@ -73,7 +73,8 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 		}
 	if (m->enter)
 		m->enter();
-	m->fn(rows, cols, k, pa, pb, c + MICRO_EDGE * type_size(m->type), ldc, add);
+	m->fn(rows, cols, k, pa, pb, c + MICRO_EDGE * type_size(m->type), ldc, add, pa, add, pb,
+	      2 * add);
 	if (m->leave)
 		m->leave();
 	for (int64_t i = 0; i < nc; i++) {
