@@ -408,7 +408,7 @@ static void take_main(Take *k)
 	p->red = comp_reduce(c);
 	p->acc = type_accumulator(c->type);
 	p->type = fold ? p->acc : (Type)c->type;
-	p->body = take(k, comp_body(c));
+	p->body = node_cast(ir, p->type, take(k, comp_body(c)));
 	p->rank = rank;
 	for (int d = 0; d < rank; d++) {
 		int at = d < rows ? lead + d : d < lead + rows ? d - rows : d;

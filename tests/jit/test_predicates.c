@@ -119,6 +119,23 @@ static const Case apart[] = {
 	{"Y[i,j] = A[i,52-j]", "A=5x53"},
 	{"Y[i,j] += A[i,k]*B[k,j] where i<3, j<44, k<5", "A=3x5 B=5x44"},
 	{"Y[i,j] += A[i,k]*B[k,j] where i<3, j<203, k<5", "A=3x5:f64 B=5x203:f64"},
+	/* every fourth element: of four vectors */
+	{"Y[i,j] = A[i,4*j+2]*B[j] where j<21", "A=5x87 B=21"},
+	{"Y[i,j] = A[i,4*j+3]*B[j] where j<21", "A=5x84:f64 B=21:f64"},
+};
+
+/* And under conditions on their places, beyond which there is nothing. */
+static const Case apart_masked[] = {
+	{"Y[i,j] = (A[i,4*j-2] else 0)*B[j] where j<21", "A=5x79 B=21"},
+	{"Y[i,j] = (A[i,4*j-1] else 1)*B[j] where j<40", "A=5x97:f64 B=40:f64"},
+	{"Y[i,j] = (A[i,3*j-2] else 0)*B[j] where j<40", "A=5x99 B=40"},
+	{"Y[i,j] = (A[i,5*j-7] else 3)*2 where j<40", "A=5x99:i32"},
+	{"Y[i,j] = f32(A[i,3*j-2] else 0)*B[j] where j<40", "A=5x99:bf16 B=40"},
+	{"Y[i,j] = f32(A[i,4*j-2] else 1)*B[j] where j<40", "A=5x99:u8 B=40"},
+	{"Y[i,j] += (A[i,3*j+r-1] else 0)*W[r] where j<33", "A=7x99 W=3"},
+	{"Y[i,j] = (A[j-4,i] else 0) where i<37, j<45", "A=38x37"},
+	{"Y[i,j,k] = A[i,j,k] else 0 where i<1, j<32, k<3", "A=1x1x3:i32"},
+	{"Y[i,j,k] = (A[i,j-1,k] else 0)*2 where i<3, j<37, k<3", "A=3x35x3"},
 };
 
 /* Comparisons of places, not of values, that are no interval of lanes: beyond them is no tensor. */
@@ -241,6 +258,8 @@ int main(void)
 		check_fenced(harness_trials(&types[k], true, NULL));
 	for (int k = 0; k < COUNT(apart); k++)
 		check_fenced(harness_trials(&apart[k], true, NULL));
+	for (int k = 0; k < COUNT(apart_masked); k++)
+		check_fenced(harness_trials(&apart_masked[k], false, NULL));
 	for (int k = 0; k < COUNT(places); k++)
 		check_fenced(harness_trials(&places[k], false, NULL));
 	for (int k = 0; k < COUNT(shared); k++)
