@@ -228,7 +228,9 @@ static void magnitudes(const Machine *m, const Instr *in)
 		break;
 	case CODE_FUNARY:
 		for (int i = 0; i < LANES; i++)
-			g[i] = unary_magnitude((Op)in->imm.i, a[i].f, ga[i], d[i].f);
+			g[i] = in->imm.i == OP_SIGN && underflow(in->limit, a[i].f) > 0
+				       ? INFINITY /* it may be 0 */
+				       : unary_magnitude((Op)in->imm.i, a[i].f, ga[i], d[i].f);
 		break;
 	default: /* exact: constants, draws */
 		for (int i = 0; i < LANES; i++)
