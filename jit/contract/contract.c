@@ -60,23 +60,10 @@ static bool group_factors(Contract *c, Node *body)
 	return c->b.value != NULL;
 }
 
-static void see_unsafe(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ && !read_inside(n);
-}
-
-/* Is every read inside its tensor by itself? */
-static bool reads_safe(Ir *ir, Node *e)
-{
-	bool unsafe = false;
-	node_walk(ir, e, see_unsafe, &unsafe);
-	return !unsafe;
-}
-
 /* Do an operand's own conditions keep its reads inside? */
 static bool operand_safe(const Contract *c, const Operand *f, int nguard)
 {
-	if (f->nguard == nguard || reads_safe(c->ir, f->value))
+	if (f->nguard == nguard || reads_inside(c->ir, f->value))
 		return true;
 	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
 	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
@@ -212,7 +199,7 @@ static void choose(Contract *c)
 				foreign |= node_has(cond, c->m.axis[k]);
 			for (int k = 0; k < c->n.naxis; k++)
 				foreign |= node_has(cond, c->n.axis[k]);
-			if (!mine || foreign || !reads_safe(c->ir, cond)) {
+			if (!mine || foreign || !reads_inside(c->ir, cond)) {
 				f[x]->guard[kept++] = cond;
 				continue;
 			}
@@ -345,7 +332,7 @@ static void ask_once(Ir *ir, Operand *f, const Operand *before, const Operand *o
 {
 	int kept = 0;
 	for (int g = 0; g < f->nguard; g++) {
-		bool had = false, has = !reads_safe(ir, f->value);
+		bool had = false, has = !reads_inside(ir, f->value);
 		for (int k = 0; k < before->nguard; k++)
 			had |= before->guard[k] == f->guard[g];
 		for (int k = 0; k < other->nguard; k++)

@@ -240,7 +240,7 @@ typedef struct Blocking {
 	bool straight;		     /* tiles are stored where they belong, in c */
 	Node *a, *b, *c;	     /* buffers: A's panels, B's, the block of sums */
 	Node *a_at, *b_at;	     /* where this block's begin */
-	Node *a_to_next, *b_to_next; /* from there to the next block's; NULL: not known */
+	Node *a_to_next, *b_to_next; /* from there to what is multiplied next; NULL: the same */
 	bool skips;		     /* unpacked panels of A skip zero blocks: */
 	ZeroBlocks zeros;
 	Node *panels, *seq;	   /* of a strip: panels' places; those of packed rows */

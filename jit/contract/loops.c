@@ -176,21 +176,32 @@ static Node *listed_blocks(Contract *c, Blocking *h)
 	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kc - 1)), h->kc);
 }
 
-/* The shared panels of block k of K, and those that are multiplied after them: of the same rows of A
- * again and again, of B's columns the next ones. */
-static void shared_block(Contract *c, Blocking *h, Node *k)
+/* From an operand's panels to those that are multiplied next: of the next block of K, and behind the last one,
+ * number kc of its piece, the first one of the next part, which `moves` to another block of this
+ * operand or not. NULL: they are the same. */
+static Node *to_next(Contract *c, const Blocking *h, Node *kc, int64_t room, bool moves)
 {
 	Ir *ir = c->ir;
-	Node *next = node_floormod(ir, node_add(ir, k, contract_int(c, 1)), h->nkc);
+	int64_t back = h->per_piece - 1, jump = (moves ? h->nkc : 0) - back;
+	if (back == 0 || jump == 1)
+		return jump ? contract_int(c, jump * room) : NULL;
+	Node *last = node2(ir, OP_EQ, kc, contract_int(c, back));
+	return node_select(ir, last, contract_int(c, jump * room), contract_int(c, room));
+}
+
+/* The shared panels of block kc of a piece of K that begins with block `before`. Parts go along N. */
+static void shared_block(Contract *c, Blocking *h, Node *before, Node *kc)
+{
+	Ir *ir = c->ir;
+	Node *k = node_add(ir, before, kc);
+	int64_t a_room = panel_room(h, false), b_room = panel_room(h, true);
 	if (h->a_shared) {
-		int64_t room = panel_room(h, false);
-		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, room));
-		h->a_to_next = h->nkc > 1 ? node_scale(ir, node_sub(ir, next, k), room) : NULL;
+		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, a_room));
+		h->a_to_next = to_next(c, h, kc, a_room, h->nnc == 1);
 	}
 	if (h->b_shared) {
-		int64_t room = panel_room(h, true);
-		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, room));
-		h->b_to_next = contract_int(c, room);
+		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, b_room));
+		h->b_to_next = to_next(c, h, kc, b_room, h->nnc > 1);
 	}
 }
 
@@ -206,7 +217,7 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 					node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
-	shared_block(c, h, k);
+	shared_block(c, h, before, kc);
 	if (ir->err.code)
 		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */

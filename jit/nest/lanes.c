@@ -52,11 +52,6 @@ typedef struct Outside {
 	bool found; /* a read that may lie outside of its tensor in a lane behind the last one */
 } Outside;
 
-static void see_unproved(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ && !read_inside(n);
-}
-
 static void see_outside(void *user, Node *n)
 {
 	Outside *o = user;
@@ -66,7 +61,7 @@ static void see_outside(void *user, Node *n)
 	else if ((n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR) &&
 		 node_has(n->src[0], axis))
 		for (int k = 1; k < n->nsrc; k++)
-			node_walk(o->b->ir, n->src[k], see_unproved, &o->found);
+			o->found |= !reads_inside(o->b->ir, n->src[k]);
 }
 
 bool lanes_fit_tiles(const Build *b)

@@ -110,6 +110,8 @@ Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 /* Is the read inside its buffer whatever stands around it? */
 bool read_inside(const Node *read);
+/* Are all reads of e? */
+bool reads_inside(Ir *ir, Node *e);
 void tree_print(Text *out, const Tree *t);
 /* Copies of s and what follows it, with nodes replaced as node_replace does. */
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
