@@ -246,8 +246,7 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
 		return lanes_own(m->loop, n->src[0]);
 	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
-	return step != INT64_MIN && is_apart(m, n) &&
-	       (read_inside(n) || where != UNKNOWN);
+	return step != INT64_MIN && is_apart(m, n) && (read_inside(n) || where != UNKNOWN);
 }
 
 /* May a value of type `from` become one of type `to` in all lanes at once? */
