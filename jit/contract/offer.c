@@ -145,11 +145,17 @@ static double pack_price(const Contract *c, const Target *target, const Operand 
 }
 
 /* Is each line of B's panels multiplied for so many cycles that the next comes from L2 meanwhile?
- * Then A's panel stays in L1, else B's does. */
-static bool keeps_a(const Micro *micro)
+ */
+static bool comes_from_l2(const Micro *micro)
 {
 	enum { CYCLES = 8 };
-	return micro->mr >= CYCLES && !micro->streams_a;
+	return micro->mr >= CYCLES;
+}
+
+/* Then A's panel stays in L1, else B's does. */
+static bool keeps_a(const Micro *micro)
+{
+	return comes_from_l2(micro) && !micro->streams_a;
 }
 
 /* Elements of K that a panel of B may have. It fills half of L1, or more where it comes from L2: then
@@ -157,10 +163,10 @@ static bool keeps_a(const Micro *micro)
  * the rest of them or asked for its own, is packed. */
 static int64_t deepest(const Contract *c, const Target *target)
 {
-	enum { CYCLES = 8, MORE = 4, WAYS = 8 };
+	enum { MORE = 4, WAYS = 8 };
 	const Micro *micro = c->micro;
 	int64_t l2 = (int64_t)target->l2, apart = 0;
-	size_t room = target->l1 / 2 * (micro->mr >= CYCLES ? MORE : 1);
+	size_t room = target->l1 / 2 * (comes_from_l2(micro) ? MORE : 1);
 	int64_t most = (int64_t)(room / type_size(micro->b.held)) / micro->nr;
 	int64_t beside = (int64_t)(target->l1 * 2 / 3 / type_size(micro->a.held)) / micro->mr;
 	most = keeps_a(micro) && beside < most ? beside : most;
