@@ -143,6 +143,12 @@ static inline double magnitude_within(double largest, double v, double magnitude
 	return !(magnitude <= largest) ? INFINITY : is_finite(v) ? magnitude : 0;
 }
 
+/* The magnitude of what is lost of a number too small for a type with this largest number. */
+static inline double magnitude_least(double largest)
+{
+	return largest >= DBL_MAX ? DBL_MIN / DBL_EPSILON : FLT_MIN / FLT_EPSILON;
+}
+
 typedef struct Machine {
 	const Program *p;
 	Cell *r;	   /* LANES of each register */

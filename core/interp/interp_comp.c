@@ -111,8 +111,7 @@ static double sum_magnitude(const Sum *s, const Node *comp)
 	if (comp_reduce(comp) == RED_MUL && !(s->most <= largest))
 		magnitude = INFINITY;
 	else if (comp_reduce(comp) == RED_MUL)
-		magnitude +=
-			s->most * (t == RICCI_F64 ? DBL_MIN / DBL_EPSILON : FLT_MIN / FLT_EPSILON);
+		magnitude += s->most * magnitude_least(largest);
 	return magnitude_within(largest, s->v.f, magnitude);
 }
 

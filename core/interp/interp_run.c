@@ -39,9 +39,8 @@ static double float_round(Type t, double v)
 /* What a number other than 0 that is too small for kernels' numbers loses: they may flush it to 0. */
 static double underflow(double largest, double v)
 {
-	bool wide = largest >= DBL_MAX;
-	double least = wide ? DBL_MIN : FLT_MIN, eps = wide ? DBL_EPSILON : FLT_EPSILON;
-	return v != 0 && fabs(v) < least ? least / eps : 0;
+	double least = largest >= DBL_MAX ? DBL_MIN : FLT_MIN;
+	return v != 0 && fabs(v) < least ? magnitude_least(largest) : 0;
 }
 
 /* |f'(x)|, r = f(x). Steps (floor, sign ..) count as flat. */

@@ -144,8 +144,7 @@ static double pack_price(const Contract *c, const Target *target, const Operand 
 	       far_price(c, target, source.read);
 }
 
-/* Is each line of B's panels multiplied for so many cycles that the next comes from L2 meanwhile?
- */
+/* Do the next lines of B's panels come from L2 while one is multiplied? */
 static bool comes_from_l2(const Micro *micro)
 {
 	enum { CYCLES = 8 };
