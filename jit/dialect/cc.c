@@ -31,8 +31,8 @@ static const char cc_lanes[] =
 	"f(a[i]))\n"
 	"#define RK_MAP2(V, T, N, name, f) RK_EACH(V, T, N, name, (V v, V w), \\\n"
 	"RK_ARRAY(T, N, a, v) RK_ARRAY(T, N, b, w), f(a[i], b[i]))\n"
-	/* V: N elements T, of which functions are called S, and as which U sums them; I: integers of that size. */
-	"#define RK_VECTOR(V, S, T, I, U, N) \\\n"
+	/* V: N elements T, as which U sums them; functions of T are called S; I: integers of that size. */
+	"#define RK_VECTOR(V, T, I, U, N) \\\n"
 	"typedef T V __attribute__((vector_size(N * sizeof(T)))); \\\n"
 	"typedef T V##_t __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), "
 	"may_alias)); \\\n"
@@ -54,11 +54,25 @@ static const char cc_lanes[] =
 	"static inline V V##_even(V a, V b) { return __builtin_shufflevector(a, b, "
 	"RK_##N(RK_EVEN)); } \\\n"
 	"static inline V V##_either(V##_i m, V a, V b) \\\n"
-	"{ return (V)((m & (V##_i)a) | (~m & (V##_i)b)); } \\\n"
-	"RK_MAP2(V, T, N, V##_max, rk_max_##S) RK_MAP2(V, T, N, V##_min, rk_min_##S)\n"
-	/* What floats have besides. */
+	"{ return (V)((m & (V##_i)a) | (~m & (V##_i)b)); }\n"
+	"#define RK_WHOLE(V, S, T, N) RK_MAP2(V, T, N, V##_max, rk_max_##S) \\\n"
+	"RK_MAP2(V, T, N, V##_min, rk_min_##S)\n"
+	/* What floats have. A maximum is no number if either is none: in two steps, which are the
+	 * processor's maximum and a mask; of one expression gcc makes compares. What all lanes are
+	 * divided by is inverted once, unless it is far from 1 or negative (zeros would lose their
+	 * signs). */
+	"static inline float rk_or_nan_f32(float a, float b) { return a != a ? a : b; }\n"
+	"static inline double rk_or_nan_f64(double a, double b) { return a != a ? a : b; }\n"
+	"#define RK_NEAR_f32(c) (c >= 0x1p-100f && c <= 0x1p100f)\n"
+	"#define RK_NEAR_f64(c) (c >= 0x1p-900 && c <= 0x1p900)\n"
 	"#define RK_REAL(V, S, T, N) RK_MAP2(V, T, N, V##_least, rk_least_##S) \\\n"
-	"RK_MAP2(V, T, N, V##_most, rk_most_##S) RK_MAP2(V, T, N, V##_over, rk_over_##S)\n"
+	"RK_MAP2(V, T, N, V##_most, rk_most_##S) RK_MAP2(V, T, N, V##_or_nan, rk_or_nan_##S) "
+	"\\\n"
+	"static inline V V##_max(V a, V b) { return V##_or_nan(a, V##_least(b, a)); } \\\n"
+	"static inline V V##_min(V a, V b) { return V##_or_nan(a, V##_most(b, a)); } \\\n"
+	"RK_MAP2(V, T, N, V##_times_inverse, rk_over_##S) \\\n"
+	"static inline V V##_over(V v, T c) \\\n"
+	"{ return RK_NEAR_##S(c) ? V##_times_inverse(v, V##_all(c)) : v / V##_all(c); }\n"
 	/* Elements H of memory, called e, that are narrower than V's: n of them as V, and V as them. */
 	"#define RK_OF_bf16(V, h) ((V)(__builtin_convertvector(h, V##_i) << 16))\n"
 	"#define RK_AS_bf16(V, v) __builtin_convertvector((V##_i)V##_round_bf16(v) >> 16, "

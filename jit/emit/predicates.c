@@ -64,10 +64,10 @@ const char *emit_vector_type(Emit *e, Type t, int64_t lanes)
 	const char *suffix = emit_suffix(t), *c = dialect_compute[t];
 	long long n = lanes;
 	const char *name = arena_printf(m, "%sx%lld", suffix, n);
-	const char *text = arena_printf(m, "RK_VECTOR(%s, %s, %s, %s, %s, %lld)", name, suffix, c,
-					integer_of[t], added_as[t], n);
-	if (type_is_float(t))
-		text = arena_printf(m, "%s RK_REAL(%s, %s, %s, %lld)", text, name, suffix, c, n);
+	const char *text =
+		arena_printf(m, "RK_VECTOR(%s, %s, %s, %s, %lld) RK_%s(%s, %s, %s, %lld)", name, c,
+			     integer_of[t], added_as[t], n, type_is_float(t) ? "REAL" : "WHOLE",
+			     name, suffix, c, n);
 	e->uses_lanes = true;
 	declare(e, name, text);
 	return name;
@@ -393,6 +393,12 @@ static bool is_limit(const Node *n, int k)
 	       type_is_float(n->type) && !isnan(n->src[k]->u.f);
 }
 
+/* Are all lanes divided by c, and by what isn't exact as a factor? */
+static bool inverts(Lanes *v, Node *c)
+{
+	return c->op == OP_CONST ? emit_inverts(c) : !lanes_vary(v->e->ir, c, v->loop);
+}
+
 static const char *operation(Lanes *v, Node *n, Node *cond)
 {
 	Emit *e = v->e;
@@ -413,9 +419,10 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 		return cast_text(v, n->src[0]->type, n->type, a);
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
+	if (n->op == OP_DIV && inverts(v, n->src[1]))
+		return arena_printf(m, "%s_over(%s, %s)", type(v, n->type), a,
+				    emit_value(e, n->src[1], false));
 	const char *b = n->nsrc > 1 ? value(v, n->src[1], cond) : NULL;
-	if (n->op == OP_DIV && emit_inverts(n->src[1]))
-		return arena_printf(m, "%s_over(%s, %s)", type(v, n->type), a, b);
 	return op_info[n->op].form == FORM_INFIX ? arithmetic(v, n->type, a, *text, b)
 						 : function(v, n, a, b);
 }
@@ -457,7 +464,8 @@ static const char *term(Lanes *v, Node *n)
 			    emit_value(v->e, n->src[1], false));
 }
 
-/* at red= x, as a value. */
+/* at red= x, as a value. Maxima ask the first of two whether it is a number: x, for which nothing
+ * waits. */
 static const char *combined(Lanes *v, const Stmt *s, const char *at, const char *x)
 {
 	Type t = s->buffer->type;
@@ -466,7 +474,7 @@ static const char *combined(Lanes *v, const Stmt *s, const char *at, const char 
 	return s->red == RED_ADD || s->red == RED_MUL
 		       ? arithmetic(v, t, at, s->red == RED_ADD ? '+' : '*', x)
 		       : arena_printf(&v->e->ir->arena, "%s_%s(%s, %s)", type(v, t),
-				      s->red == RED_MAX ? "max" : "min", at, x);
+				      s->red == RED_MAX ? "max" : "min", x, at);
 }
 
 /* A variable red= its value. */
