@@ -81,22 +81,64 @@ static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 	return node_add(ir, place, contract_tabulate(c, en, &point));
 }
 
-/* What a tile prefetches of the panel at `at` of the block that is multiplied next: its share, one
- * of `shares`. Panels that the block packs for itself are in the cache. */
-static int next_share(Contract *c, const Blocking *h, bool b, Node *at, Node *share, int64_t shares,
-		      CallArg *arg)
+/* From a panel of B to the one that is multiplied next; NULL: the same. In place that is the next strip's,
+ * behind the last strip the first one's of the next block. */
+static Node *b_to_next(Contract *c, const Blocking *h, Node *from)
 {
 	Ir *ir = c->ir;
-	Node *to_next = b ? h->b_to_next : h->a_to_next, *zero = contract_int(c, 0);
-	int64_t lanes = b ? c->micro->nr : c->mr;
+	if ((!h->unpacked_b && !h->b_lies) || h->strip == h->nc)
+		return h->b_to_next;
+	int64_t last = contract_place(c, &c->n, contract_read(&c->b)->src[1], h->nc - h->strip);
+	Node *more = node2(ir, OP_LT, node_add(ir, from, contract_int(c, h->strip)), h->cols);
+	Node *next = h->b_to_next ? h->b_to_next : contract_int(c, 0);
+	return node_select(ir, more, contract_int(c, h->to_strip),
+			   node_sub(ir, next, contract_int(c, last)));
+}
+
+/* What a tile prefetches of the panel that lies to_next behind `panel`: its share, one of `shares`. Panels
+ * that the block packs for itself are in the cache. */
+static int next_share(Contract *c, CallArg panel, Node *to_next, const Node *depth, Node *share,
+		      int64_t lanes, int64_t shares, CallArg *arg)
+{
+	Ir *ir = c->ir;
 	int64_t ahead = to_next ? (lanes + shares - 1) / shares : 0;
 	if (to_next) {
-		at = node_add(ir, at, to_next);
-		at = node_add(ir, at, node_mul(ir, node_scale(ir, share, ahead), h->depth));
+		Node *place = node_mul(ir, node_scale(ir, share, ahead), (Node *)depth);
+		panel.value = node_add(ir, panel.value, node_add(ir, to_next, place));
 	}
-	arg[0] = (CallArg){b ? h->b : h->a, to_next ? at : zero};
+	arg[0] = panel;
 	arg[1] = (CallArg){NULL, contract_int(c, ahead)};
 	return 2;
+}
+
+/* Of the panel of B in place that is multiplied next: the line that panel ip of A prefetches with each element
+ * of K, from this one's on. */
+static Node *next_line(Contract *c, const Blocking *h, Node *ip, Node *from)
+{
+	Ir *ir = c->ir;
+	int64_t line = LINE / (int64_t)type_size(c->micro->b.held), lines = c->micro->nr / line;
+	Node *next = b_to_next(c, h, from);
+	next = next ? next : contract_int(c, 0);
+	return lines > 1 ? node_add(ir, next, node_scale(ir, node_floormod(ir, ip, lines), line))
+			 : next;
+}
+
+/* The panel of B that begins with column j. */
+static CallArg b_panel(Contract *c, const Blocking *h, Node *from, Node *j)
+{
+	Ir *ir = c->ir;
+	if (!h->b_lies)
+		return (CallArg){h->b,
+				 node_add(ir, h->b_at,
+					  node_scale(ir, h->b_shared ? j : node_sub(ir, j, from),
+						     h->b_deep))};
+	Node *read = contract_read(&c->b), *es, *ek, *base;
+	if (!contract_split(c, read->src[1], &c->n, &c->k, &es, &ek, &base))
+		return (CallArg){0};
+	Table *t = contract_table(c, &c->n, 1, &es);
+	Node *at = t ? buffer_read(c->t, t->buffer, table_index(c, t, j)) : contract_int(c, 0);
+	at = node_add(ir, at, node_scale(ir, c->k.origin, c->micro->nr));
+	return (CallArg){read->src[0], node_add(ir, base, at)};
 }
 
 /* The micro-kernel at panel ip of A and panel jp of the strip that begins at column `from`. */
@@ -107,9 +149,8 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	int64_t mr = c->mr, nr = c->micro->nr;
 	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
 	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
-	Node *b_at = node_add(ir, h->b_at,
-			      node_scale(ir, h->b_shared ? j : node_sub(ir, j, from), h->b_deep));
-	Node *a_at = node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep));
+	CallArg a = {h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
+	CallArg b = b_panel(c, h, from, j);
 	Node *zero = contract_int(c, 0);
 	CallArg arg[12] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
 	int n = 3;
@@ -128,18 +169,20 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 		else
 			arg[n++] = (CallArg){tk->buffer, table_index(c, tk, zero)};
 	} else {
-		arg[n++] = (CallArg){h->a, a_at};
+		arg[n++] = a;
 	}
-	arg[n++] =
-		h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : (CallArg){h->b, b_at};
+	arg[n++] = h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : b;
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
 	if (h->straight)
 		add = node_add(ir, add, contract_int(c, MICRO_EXACT));
 	arg[n++] = (CallArg){NULL, add};
-	if (!h->unpacked_a && !h->unpacked_b) {
-		n += next_share(c, h, false, a_at, node_floordiv(ir, j, nr), h->nc / nr, arg + n);
-		n += next_share(c, h, true, b_at, ip, h->mc / mr, arg + n);
+	if (h->unpacked_b)
+		arg[n++] = (CallArg){NULL, next_line(c, h, ip, from)};
+	else if (!h->unpacked_a) {
+		n += next_share(c, a, h->a_to_next, h->depth, node_floordiv(ir, j, nr), mr,
+				h->nc / nr, arg + n);
+		n += next_share(c, b, b_to_next(c, h, from), h->depth, ip, nr, h->mc / mr, arg + n);
 	}
 	return stmt_call(c->t,
 			 h->skips	 ? c->micro->listed_symbol
@@ -189,7 +232,7 @@ Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 	Node *from = node_scale(ir, js, h->strip);
 	Node *cols = contract_least(c, contract_int(c, h->strip), node_sub(ir, h->cols, from));
 	Stmt *pack_a = h->unpacked_a || h->a_shared ? NULL : block_pack_a(c, h);
-	Stmt *pack_b = h->b_shared ? NULL : block_pack_b(c, h, from, cols);
+	Stmt *pack_b = h->b_shared || h->b_lies ? NULL : block_pack_b(c, h, from, cols);
 	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
 			      multiply_tile(c, h, ip, from, jp, add));
 	if (h->skips)

@@ -125,11 +125,15 @@ double contract_padding(const Contract *c);
 /* Can the operand of M stay unpacked? b: that of N, in panels without padding? Its elements are such
  * as the micro-kernel multiplies; a group of them of K lies together, inside or in padding as one. */
 bool contract_unpacked(Contract *c, bool b);
+/* Does B lie in memory as its panels would, each in one piece? Then nothing is packed. */
+bool contract_lies(Contract *c);
 /* How high panels of M are: as the micro-kernel; lower where A is unpacked and its rows meet in L1. */
 void contract_rows(Contract *c, const Target *target, bool unpacked_a);
 /* The places of the group's first n elements, relative to the first; false: it varies. */
 bool contract_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n,
 		     int64_t *place);
+/* The place of the group's element i so; 0: it varies. */
+int64_t contract_place(const Contract *c, const IndexGroup *s, Node *index, int64_t i);
 /* Can both operands be packed by functions compiled ahead? */
 bool contract_packs(Contract *c);
 
@@ -236,11 +240,13 @@ typedef struct Blocking {
 	int64_t pieces, per_piece;   /* of K's blocks: pieces that run in parallel */
 	bool unpacked_a;	     /* A is not packed */
 	bool unpacked_b;	     /* nor are B's contiguous panels */
+	bool b_lies;		     /* B lies in memory as its panels would */
 	bool a_shared, b_shared;     /* packed once for all parts, before them */
 	bool straight;		     /* tiles are stored where they belong, in c */
 	Node *a, *b, *c;	     /* buffers: A's panels, B's, the block of sums */
 	Node *a_at, *b_at;	     /* where this block's begin */
 	Node *a_to_next, *b_to_next; /* from there to what is multiplied next; NULL: the same */
+	int64_t to_strip;	     /* and within the block, where B is in place */
 	bool skips;		     /* unpacked panels of A skip zero blocks: */
 	ZeroBlocks zeros;
 	Node *panels, *seq;	   /* of a strip: panels' places; those of packed rows */

@@ -127,7 +127,7 @@ static void panel_buffers(Contract *c, Blocking *h)
 	if (h->b_shared)
 		h->b = tree_buffer(c->t, SPACE_SHARED, "pb", b,
 				   shared_blocks(c, h, true) * panel_room(h, true));
-	else
+	else if (!h->b_lies)
 		h->b = tree_buffer(c->t, SPACE_SCRATCH, "pb", b, h->strip * h->b_deep + PACK_SLACK);
 	h->skips = h->unpacked_a && !h->unpacked_b && zero_blocks_make(c, h->kc, &h->zeros);
 	if (h->unpacked_b)
@@ -176,33 +176,44 @@ static Node *listed_blocks(Contract *c, Blocking *h)
 	return node_floordiv(ir, node_add(ir, count, contract_int(c, h->kc - 1)), h->kc);
 }
 
-/* From an operand's panels to those that are multiplied next: of the next block of K, and behind the last one,
- * number kc of its piece, the first one of the next part, which `moves` to another block of this
- * operand or not. NULL: they are the same. */
-static Node *to_next(Contract *c, const Blocking *h, Node *kc, int64_t room, bool moves)
+/* From an operand's panels to those that are multiplied next: of the next block of K, by `step`, and behind
+ * the last one, number kc of its piece, the first one of the next part, whose panels lie `part` behind this
+ * part's. NULL: they are the same. */
+static Node *to_next(Contract *c, const Blocking *h, Node *kc, int64_t step, int64_t part)
 {
 	Ir *ir = c->ir;
-	int64_t back = h->per_piece - 1, jump = (moves ? h->nkc : 0) - back;
-	if (back == 0 || jump == 1)
-		return jump ? contract_int(c, jump * room) : NULL;
+	int64_t back = h->per_piece - 1, jump = part - back * step;
+	if (back == 0 || jump == step)
+		return jump ? contract_int(c, jump) : NULL;
 	Node *last = node2(ir, OP_EQ, kc, contract_int(c, back));
-	return node_select(ir, last, contract_int(c, jump * room), contract_int(c, room));
+	return node_select(ir, last, contract_int(c, jump), contract_int(c, step));
 }
 
-/* The shared panels of block kc of a piece of K that begins with block `before`. Parts go along N. */
-static void shared_block(Contract *c, Blocking *h, Node *before, Node *kc)
+/* The same for panels of B in place. */
+static void block_in_place(Contract *c, Blocking *h, Node *kc)
+{
+	Node *index = contract_read(&c->b)->src[1];
+	int64_t part = h->nnc > 1 ? contract_place(c, &c->n, index, h->nc) : 0;
+	h->to_strip = contract_place(c, &c->n, index, h->strip);
+	h->b_to_next = to_next(c, h, kc, contract_place(c, &c->k, index, h->kc), part);
+}
+
+/* The panels of block kc of a piece of K that begins with block `before`. Parts go along N. */
+static void panels_block(Contract *c, Blocking *h, Node *before, Node *kc)
 {
 	Ir *ir = c->ir;
 	Node *k = node_add(ir, before, kc);
 	int64_t a_room = panel_room(h, false), b_room = panel_room(h, true);
 	if (h->a_shared) {
 		h->a_at = node_add(ir, h->a_at, node_scale(ir, k, a_room));
-		h->a_to_next = to_next(c, h, kc, a_room, h->nnc == 1);
+		h->a_to_next = to_next(c, h, kc, a_room, h->nnc == 1 ? h->nkc * a_room : 0);
 	}
 	if (h->b_shared) {
 		h->b_at = node_add(ir, h->b_at, node_scale(ir, k, b_room));
-		h->b_to_next = to_next(c, h, kc, b_room, h->nnc > 1);
+		h->b_to_next = to_next(c, h, kc, b_room, h->nnc > 1 ? h->nkc * b_room : 0);
 	}
+	if (h->unpacked_b || h->b_lies)
+		block_in_place(c, h, kc);
 }
 
 /* The sums of a block over this part's share of K, in h->c. */
@@ -217,7 +228,7 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 					node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
-	shared_block(c, h, before, kc);
+	panels_block(c, h, before, kc);
 	if (ir->err.code)
 		return NULL;
 	/* The first block of K stores, the others add; where K is a list, there may be none. */
@@ -428,6 +439,9 @@ static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s
 				 "affine conditions");
 	if (read_steps(s, c, h, target, err) || check(c, h, err))
 		return err->code;
+	h->b_lies = contract_lies(c);
+	h->unpacked_b &= !h->b_lies;
+	h->b_shared &= !h->b_lies;
 	set_groups(c, h);
 	panel_buffers(c, h);
 	return 0;

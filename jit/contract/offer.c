@@ -52,6 +52,7 @@ typedef struct Price {
 	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
 	double copy;		 /* cycles of all copies */
 	double apart;		 /* share of B's panels that must be packed */
+	bool lies;		 /* none: B lies as its panels would */
 	double skipped;		 /* of the products that unpacked panels of A skip */
 } Price;
 
@@ -186,8 +187,10 @@ static Price price_of(Contract *c, const Target *target)
 		bool far = (double)tensor_bytes(from) > (double)target->l2;
 		p.copy += COPIED * (far ? COPIED_FAR : 1) * (double)tensor_size(from);
 	}
-	p.share = (contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) ? 2 : 0);
-	if (p.unpacked_a && contract_unpacked(c, true)) {
+	p.lies = contract_lies(c);
+	p.share =
+		(contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) && !p.lies ? 2 : 0);
+	if (p.unpacked_a && contract_unpacked(c, true) && !p.lies) {
 		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
 		p.unpacked_a = run >= nr ? 2 : 1;
 		/* Panels without padding, in one line, do; their loads cross lines of the cache. */
@@ -242,15 +245,16 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
 	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
 	double times_a = s->share & 1 ? 1 : nnc, times_b = s->share & 2 ? 1 : nmc;
-	double packed = s->unpacked_a < 2 ? 1 : p->apart;
+	double packed = p->lies ? 0 : s->unpacked_a < 2 ? 1 : p->apart;
 	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
 	if (s->unpacked_a > 1)
 		sum += count(c->m.extent, c->mr) * n * k * (0.1 + p->far_b) + nmc * n * k * FAR;
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
-	/* Shared panels come from far for each block. */
-	sum += (s->share & 1 ? nnc * m * k * FAR : 0) + (s->share & 2 ? nmc * n * k * FAR : 0);
+	/* Shared panels come from far for each block; those in place are prefetched beside a packed A. */
+	bool far_b = s->share & 2 || (p->lies && s->unpacked_a);
+	sum += (s->share & 1 ? nnc * m * k * FAR : 0) + (far_b ? nmc * n * k * FAR : 0);
 	return sum;
 }
 
@@ -316,7 +320,8 @@ static void plan_share(const Price *p, Plan s, Plan *best)
 		if (s.share & ~p->share || (s.share & 1 && s.unpacked_a) ||
 		    (s.share & 2 && s.unpacked_a > 1))
 			continue;
-		bool strips = !keeps_a(p->c->micro); /* the first of equal plans is kept */
+		/* The first of equal plans is kept. In place, B's panels come from far. */
+		bool strips = p->lies || !keeps_a(p->c->micro);
 		s.strip = strips ? p->c->micro->nr : s.nc;
 		plan_try(p, s, best);
 		s.strip = strips ? s.nc : p->c->micro->nr;

@@ -80,6 +80,20 @@ bool contract_places(const Contract *c, const IndexGroup *s, Node *index, int64_
 	return true;
 }
 
+int64_t contract_place(const Contract *c, const IndexGroup *s, Node *index, int64_t i)
+{
+	int64_t place = 0;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		int64_t extent = axis_extent(s->axis[k]);
+		int64_t stride = affine_stride(c->ir, index, s->axis[k]);
+		if (stride == INT64_MIN)
+			return 0;
+		place += i % extent * stride;
+		i /= extent;
+	}
+	return place;
+}
+
 /* Rows whose lines are so far apart that they meet in one set of L1, more of them than it has ways,
  * drive each other out before the next element of K has used them. */
 void contract_rows(Contract *c, const Target *target, bool unpacked_a)
@@ -134,12 +148,24 @@ bool contract_unpacked(Contract *c, bool b)
 	Parted r;
 	Source s;
 	const Operand *f = b ? &c->b : &c->a;
-	if (!(b ? c->micro->both : c->micro->placed) || !contract_source(f, &s) ||
+	if ((b ? !c->micro->both : !c->micro->placed) || !contract_source(f, &s) ||
 	    (f->value != s.read && (Type)f->value->type != c->p->acc) || s.through != s.from ||
 	    type_size(s.from) != type_size(form_of(c, b ? &c->n : &c->m)->held))
 		return false;
 	return b ? split_read(c, f, &c->n, &r)
 		 : split_read(c, f, &c->m, &r) && r.n == 1 && groups_lie(c, s.read);
+}
+
+bool contract_lies(Contract *c)
+{
+	const PanelForm *form = &c->micro->b;
+	Node *read = contract_read(&c->b);
+	if (!read || (Type)read->type != form->held || c->b.nguard || c->k.compact ||
+	    contract_group(c) != 1 || form->finish_symbol)
+		return false;
+	int64_t nr = c->micro->nr;
+	return contract_run(c, &c->n, read->src[1], 1) % nr == 0 &&
+	       contract_step(c, &c->k, read->src[1]) == nr;
 }
 
 /* The packing function for an operand's type and its panels'; NULL: there is none. */

@@ -11,8 +11,9 @@
 #define MICRO_DECLARE(isa)                                                                         \
 	MicroFn ricci_micro_f32_##isa, ricci_micro_f64_##isa, ricci_micro_i32_##isa;               \
 	MicroPlacedFn ricci_micro_f32_##isa##_placed, ricci_micro_f64_##isa##_placed,              \
-		ricci_micro_i32_##isa##_placed, ricci_micro_f32_##isa##_both,                      \
-		ricci_micro_f64_##isa##_both, ricci_micro_i32_##isa##_both;                        \
+		ricci_micro_i32_##isa##_placed;                                                    \
+	MicroBothFn ricci_micro_f32_##isa##_both, ricci_micro_f64_##isa##_both,                    \
+		ricci_micro_i32_##isa##_both;                                                      \
 	MicroListedFn ricci_micro_f32_##isa##_listed, ricci_micro_f64_##isa##_listed,              \
 		ricci_micro_i32_##isa##_listed;
 MICRO_DECLARE(sse2)
@@ -46,10 +47,10 @@ MICRO_DECLARE_BYTES(avx512vnni)
 #define MICRO_C0H(F, x) F##_HALF(0, x)
 #define MICRO_C1H(F, x) F(0, x) F##_HALF(1, x)
 
-/* The places to be prefetched, and how far they move with each step along K, in bytes. */
+/* The places to be prefetched in even and in odd steps along K, and how far they move in two, in bytes. */
 typedef struct MicroNext {
-	const char *a, *b;
-	int64_t a_step, b_step;
+	const char *even, *odd;
+	int64_t even_step, odd_step;
 } MicroNext;
 
 #define MICRO_TOUCH1(j, i)	__builtin_prefetch(c + i * ldc + j * JOIN(NAME, lanes));
@@ -68,11 +69,6 @@ typedef struct MicroNext {
 #define MICRO_ZERO1_HALF(j, i) HALF c##i##_##j = {0};
 #define MICRO_ZERO(i, x)       COLS(MICRO_ZERO1, i)
 
-/* Behind a panel in place lies the next: it is asked for, lines by their last elements. */
-#define MICRO_NEXT(j, x)                                                                           \
-	if ((j + 1) * VB % 64 == 0)                                                                \
-		__builtin_prefetch(b + JOIN(NAME, nr) + (j + 1) * JOIN(NAME, lanes) - 1, 0, 2);
-#define MICRO_NEXT_HALF(j, x)
 #define MICRO_LOAD(j, x)      VW b##j = *(const UW *)(b + j * JOIN(NAME, lanes));
 #define MICRO_LOAD_HALF(j, x) HALF b##j = *(const HALF_U *)(b + j * JOIN(NAME, lanes));
 
@@ -84,11 +80,11 @@ typedef struct MicroNext {
 		COLS(MICRO_MULTIPLY1, i)                                                           \
 	}
 #define MICRO_PACKED(i, x) MICRO_MULTIPLY(i, a[i])
-/* In every second step along K. Fewer rows take all the loads that the multiply-adds leave. */
+/* Fewer rows take all the loads that the multiply-adds leave. */
 #define MICRO_PREFETCH(place, step)                                                                \
 	if (MR >= 8) {                                                                             \
 		__builtin_prefetch(place, 0, 2);                                                   \
-		place += 2 * step;                                                                 \
+		place += step;                                                                     \
 	}
 #define MICRO_STEP                                                                                 \
 	{                                                                                          \

@@ -38,9 +38,10 @@ enum { PLAIN = 4 }; /* rows and columns */
 	}                                                                                          \
 	static void name##_both(int64_t rows, int64_t cols, int64_t k, const void *a,              \
 				const int64_t *ts, const int64_t *tk, const void *panel, void *c,  \
-				int64_t ldc, int64_t add)                                          \
+				int64_t ldc, int64_t add, int64_t b_next)                          \
 	{                                                                                          \
 		const MicroPanel *b = panel;                                                       \
+		(void)b_next;                                                                      \
 		name##_at(rows, cols, k, a, ts, tk, b->at, b->tk, c, ldc, add);                    \
 	}                                                                                          \
 	static void name##_listed(int64_t rows, int64_t cols, const MicroList *list,               \

@@ -8,7 +8,8 @@
 /* ---- micro-kernels (micro.c and kernel_<isa>.c): built ahead for several instruction
  * sets; c[i*ldc + j] = (add ? c[i*ldc + j] : 0) + sum_k A(i, k) * b[k*nr + j], for 0 <= i < rows
  * (at most mr), 0 <= j < cols (at most nr). A(i, k) is a[k*mr + i] or, placed, a[ts[i] + tk[k]];
- * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not. Listed: the sum is
+ * both: b is a MicroPanel, whose elements are at[tk[k] + j], packed or not; with each, what lies b_next
+ * elements behind the first may be prefetched. Listed: the sum is
  * over so many elements of K, of A at a[ts[i] + list->a[k]], of B at b[list->b[k] + j]. c is any
  * memory. Rows
  * are rounded up to even numbers and columns to whole vectors: a, ts and b reach that far, and so
@@ -27,6 +28,9 @@ typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const
 		     const void *b_next, int64_t b_ahead);
 typedef void MicroPlacedFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
 			   const int64_t *tk, const void *b, void *c, int64_t ldc, int64_t add);
+typedef void MicroBothFn(int64_t rows, int64_t cols, int64_t k, const void *a, const int64_t *ts,
+			 const int64_t *tk, const void *panel, void *c, int64_t ldc, int64_t add,
+			 int64_t b_next);
 typedef void MicroStateFn(void);
 typedef void MicroFinishFn(void *panel, int64_t k);
 typedef struct MicroPanel {
@@ -56,7 +60,8 @@ typedef struct Micro {
 	const char *symbol, *placed_symbol, *both_symbol, *listed_symbol;
 	const char *enter_symbol, *leave_symbol; /* NULL: none */
 	MicroFn *fn;
-	MicroPlacedFn *placed, *both;
+	MicroPlacedFn *placed;
+	MicroBothFn *both;
 	MicroListedFn *listed;
 	MicroStateFn *enter, *leave;
 	Type type; /* of c, and of the sums */

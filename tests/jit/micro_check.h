@@ -131,7 +131,8 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 	if (place == MICRO_LISTED)
 		m->listed(rows, cols, &list, a, ts, b, c + MICRO_EDGE * size, ldc, add);
 	else if (place == MICRO_BOTH)
-		m->both(rows, cols, k, a, ts, tk, &panel, c + MICRO_EDGE * size, ldc, add);
+		m->both(rows, cols, k, a, ts, tk, &panel, c + MICRO_EDGE * size, ldc, add,
+			m->nr * k);
 	else
 		m->placed(rows, cols, k, a, ts, tk, b, c + MICRO_EDGE * size, ldc, add);
 	for (int64_t i = 0; i < nc; i++) {

@@ -328,6 +328,14 @@ static const Case contractions[] = {
 	/* groups, written as quotients and remainders */
 	{"Y[b,k,p] += X[b,k/5*7+c,p]*W[k,c] where k<15", "X=2x21x33 W=15x7"},
 	{"Y[b,p,k] += X[b,c,k%6,p/4]*W[k/6,p%4,c] where p<20, k<18", "X=2x9x6x5 W=3x4x9"},
+	/* panels that need no packing: as they are wide for AVX-512, AVX2 and SSE2; of each point of a batch;
+	 * over two axes of K; and such as only look like it */
+	{"Y[i,j] += X[i,k]*P[j/32,k,j%32] where j<96", "X=19x75 P=3x75x32"},
+	{"Y[i,j] += X[i,k]*P[j/16,k,j%16] where j<80", "X=19x75 P=5x75x16"},
+	{"Y[i,j] += X[i,k]*P[j/8,k,j%8] where j<24", "X=19x75 P=3x75x8"},
+	{"Y[b,i,j] += X[b,i,k,l]*P[b,j/32,k,l,j%32] where j<64", "X=2x17x9x8 P=2x2x9x8x32"},
+	{"Y[i,j] += X[i,k]*P[j/32,k,j%32] where j<40", "X=19x75 P=2x75x32"},
+	{"Y[i,j] += X[i,k]*P[j/32,2*k,j%32] where j<64, k<37", "X=19x37 P=2x75x32"},
 };
 
 /* Zero blocks are skipped in one of the ways to read each case, in the first two of `rest`. */

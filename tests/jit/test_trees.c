@@ -128,6 +128,9 @@ static const Kept kept_wide[] = {
 	{"panels of eight rows, where all rows meet in one set of L1",
 	 {"C[i,j] += A[i,k]*B[j,k]", "A=16x1024 B=112x1024"},
 	 "tensorise 1; block 0 112; block 1 32; block 2 512; block 3 32; unpacked 1"},
+	{"panels in place: nothing of B is packed, each tile prefetches what comes next",
+	 {"Y[i,j] += X[i,k]*P[j/32,k,j%32] where j<512", "X=16x2048 P=16x2048x32"},
+	 NULL},
 };
 
 /* Several equations in one kernel that runs row by row. */
