@@ -49,24 +49,13 @@ static bool dimension_range(Build *b, CacheRead *s, int d)
 	return true;
 }
 
+/* Do the tile's coordinates decide the conditions, and these keep all of it inside the tensor? Another
+ * condition around the whole body may have made one of them go, and the tile's corners may lie where
+ * that does not hold. */
 static bool conditions_fit(Build *b, const CacheRead *s)
 {
-	Node *zero[RICCI_MAX_RANK];
-	for (int d = 0; d < s->read->rank; d++)
-		zero[d] = node_int(b->ir, 0);
-	for (int k = 0; k < s->ncond; k++)
-		if (has_inner(b,
-			      node_replace(b->ir, s->cond[k], s->read->rank, s->read->dim, zero)))
-			return false;
-	return true;
-}
-
-/* Do the conditions keep all of a tile inside the tensor? Another condition around the whole body
- * may have made one of them go, and the tile's corners may lie where that does not hold. */
-static bool stays_inside(Build *b, const CacheRead *s)
-{
 	Ir *ir = b->ir;
-	Node *at[RICCI_MAX_RANK], *cond = node_const_int(ir, RICCI_BOOL, 1);
+	Node *at[RICCI_MAX_RANK], *all = node_const_int(ir, RICCI_BOOL, 1);
 	const Loop *lanes = &b->loop[b->order[b->lanes]];
 	for (int d = 0; d < s->read->rank; d++) {
 		Node *dim = s->read->dim[d];
@@ -76,10 +65,13 @@ static bool stays_inside(Build *b, const CacheRead *s)
 					       node_int(ir, dim->lo))
 				    : dim;
 	}
-	for (int k = 0; k < s->ncond; k++)
-		cond = node2(ir, OP_AND, cond,
-			     node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at));
-	return problem_read_inside(b->p, s->read, at, cond);
+	for (int k = 0; k < s->ncond; k++) {
+		Node *cond = node_replace(ir, s->cond[k], s->read->rank, s->read->dim, at);
+		if (has_inner(b, cond))
+			return false;
+		all = node2(ir, OP_AND, all, cond);
+	}
+	return problem_read_inside(b->p, s->read, at, all);
 }
 
 /* Fills s for a read under these conditions; false: it can't be cached. */
@@ -93,7 +85,7 @@ static bool cache_read_init(Build *b, CacheRead *s, Node *read, Node *fill)
 	for (int d = 0; d < s->read->rank; d++)
 		if (!dimension_range(b, s, d))
 			return false;
-	if (s->lanes < 0 || !conditions_fit(b, s) || !stays_inside(b, s))
+	if (s->lanes < 0 || !conditions_fit(b, s))
 		return false;
 	s->len = (s->span[s->lanes] + s->phases - 1) / s->phases;
 	int64_t size = s->len * s->phases;
