@@ -31,6 +31,7 @@ enum {
 	PROFILE,
 	BENCH,
 	BENCH_SECONDS,
+	BENCH_CURVE,
 	CHECK,
 	DUMP,
 	HELP,
@@ -62,6 +63,7 @@ static example_option common[NCOMMON + 1] = {
 	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer; with --bench by kernel", NULL, 0, 0, 0, NULL},
 	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
 	[BENCH_SECONDS] = {"seconds", "S", "of --bench, for training steps and again for inference", NULL, 'x', 0, 2, NULL},
+	[BENCH_CURVE] = {"curve", "F", "with --bench: only the steps of the first --seconds, beside the background's work; a line of CSV for each", NULL, 0, 0, 0, NULL},
 	[CHECK] = {"check-gradients", NULL, "compare gradients with finite differences, in f64", NULL, 0, 0, 0, NULL},
 	[DUMP] = {"dump", "DIR", "write the batches of the first --steps steps there, as .npy", NULL, 0, 0, 0, NULL},
 	[HELP] = {"help", NULL, "print this", NULL, 0, 0, 0, NULL},
@@ -318,7 +320,10 @@ static int run(example *e, double start)
 	if (e->check)
 		return example_check(e);
 	if (e->bench)
-		return example_bench(e, start, common[BENCH_SECONDS].value, t->tune);
+		return common[BENCH_CURVE].text
+			       ? example_curve(e, start, common[BENCH_SECONDS].value,
+					       common[BENCH_CURVE].text)
+			       : example_bench(e, start, common[BENCH_SECONDS].value, t->tune);
 	if (common[DUMP].text)
 		return example_dump(e, common[DUMP].text, (int64_t)t->steps);
 	status = train(e);

@@ -133,6 +133,9 @@ int example_fill(const example *e, ricci_session *s);
 /* examples/example_bench.c: times steps for so many seconds, after a search of `tune` seconds for
  * faster kernels; `start` of the program is by example_now(), in seconds. */
 int example_bench(example *e, double start, double seconds, double tune);
+/* Its training steps from `start` on for so many seconds, while kernels are made: lines of CSV in `file`, when a
+ * step ended and how long it took. */
+int example_curve(example *e, double start, double seconds, const char *file);
 double example_now(void);
 int example_check(example *e);					   /* examples/example_check.c */
 int example_dump(example *e, const char *folder, int64_t batches); /* examples/example_dump.c */

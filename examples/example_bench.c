@@ -132,3 +132,28 @@ int example_bench(example *e, double start, double seconds, double tune)
 		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
 	return failed || fflush(stdout) ? 1 : 0;
 }
+
+static int curve_write(ricci_session *s, double start, double seconds, FILE *out)
+{
+	fputs("end_s,step_ms\n", out);
+	for (double begin = example_now(), end; begin - start < seconds; begin = end) {
+		if (ricci_step(s))
+			return 1;
+		end = example_now();
+		fprintf(out, "%.4f,%.4f\n", end - start, 1e3 * (end - begin));
+	}
+	return 0;
+}
+
+int example_curve(example *e, double start, double seconds, const char *file)
+{
+	ricci_session *s = ricci_session_new(e->graph, &e->options, 1, 1, &e->training.loss);
+	FILE *out = fopen(file, "w");
+	int failed = !out || !s || example_fill(e, s) || curve_write(s, start, seconds, out);
+	if (!out)
+		fprintf(stderr, "%s: can't write %s\n", e->name, file);
+	else if (failed)
+		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
+	ricci_session_free(s);
+	return (out && fclose(out)) || failed;
+}

@@ -111,6 +111,13 @@ bool entry_ready(CacheEntry *e)
 	return ready;
 }
 
+/* What was timed is of another kernel. */
+static void entry_forget(CacheEntry *e)
+{
+	atomic_store(&e->timed, 0);
+	atomic_store(&e->spent, 0);
+}
+
 void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked)
 {
 	Kernel *old;
@@ -118,6 +125,7 @@ void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool c
 	pthread_mutex_lock(&e->lock);
 	old = e->best;
 	e->best = k;
+	entry_forget(e);
 	e->origin = o ? *o : (Origin){0};
 	e->seconds = seconds;
 	e->checked = e->validated = checked;
@@ -169,6 +177,30 @@ int entry_wrong(CacheEntry *e, Error *err)
 	int code = e->wrong.code ? error_set(err, e->wrong.code, "%s", e->wrong.text) : 0;
 	pthread_mutex_unlock(&e->lock);
 	return code;
+}
+
+void entry_launched(CacheEntry *e, double seconds)
+{
+	atomic_fetch_add_explicit(&e->launches, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&e->timed, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&e->spent, (long long)(1e9 * seconds), memory_order_relaxed);
+}
+
+double entry_cost(const CacheEntry *e)
+{
+	long long timed = atomic_load(&e->timed), spent = atomic_load(&e->spent);
+
+	return timed > 0 ? 1e-9 * (double)spent / (double)timed * (double)atomic_load(&e->launches)
+			 : 0;
+}
+
+double entry_roof(const CacheEntry *e)
+{
+	const DeviceModel *d = device_model();
+	double arithmetic = e->task->flops / (2 * d->pc), memory = e->task->bytes / d->pd;
+	double longest = arithmetic > memory ? arithmetic : memory;
+
+	return (longest + d->launch) * (double)atomic_load(&e->launches);
 }
 
 Kernel *entry_best(CacheEntry *e)
@@ -281,6 +313,7 @@ bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 			loser = better ? e->best : e->trial;
 			if (better) {
 				e->best = e->trial;
+				entry_forget(e);
 				e->origin = e->trial_origin;
 				e->checked = e->validated = true;
 			}

@@ -2,18 +2,26 @@
  *
  * Each entry gets its offers one after the other: into the schedule queue; made and verified by the
  * code generation threads; timed by the launches of the training that runs meanwhile; then the
- * next. First comes the default schedule of every entry in the order of the time it takes, so that
- * the kernels that cost most become fast first; further schedules are tried only where they can
- * matter. The outcome of each trial is kept on disk.
+ * next. First comes the default schedule of every entry, those first whose kernels are farthest from
+ * what the device can do, in seconds. Further schedules are tried only where they can matter, and not before what
+ * they may gain, had it been gained from the beginning, pays for trying: so the search never takes a
+ * good part of a training's time, short or long. The outcome of each trial is kept on disk.
  */
 #define _GNU_SOURCE
 #include "runtime/tuner.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static const double worth = 0.01; /* of the step's time: less is not explored */
+/* What part of what a kernel wastes a further schedule gains, on average; seconds of training that trying one takes;
+ * what part of all training goes there at most. */
+static const double gained = 0.1, trying = 0.15, most = 0.03;
+/* Seconds: between looks for what pays; that launches of all entries are waited for. */
+static const double look = 0.3, untimed = 1;
 
 Tuner *tuner_new(int generators, Error *err)
 {
@@ -174,6 +182,13 @@ static void job_end(Tuner *t, Job *j)
 	atomic_fetch_sub(&t->left, 1);
 }
 
+/* What replaces a quickly made kernel is worth the processor; what further schedules gain is not certain, so then
+ * training goes before. */
+static bool is_urgent(const Job *j)
+{
+	return j->next == 0;
+}
+
 /* The next offer, or the entry's own kernel to be validated (a reference). */
 static void job_queue(Tuner *t, Job *j, Kernel *validated)
 {
@@ -191,7 +206,10 @@ static void job_queue(Tuner *t, Job *j, Kernel *validated)
 		c->schedule = j->offer[j->next];
 	c->kernel = validated;
 	c->validates = validated != NULL;
+	c->urgent = is_urgent(j);
 	c->job = j;
+	t->room--;
+	t->tried += !validated && j->next > 0;
 	atomic_store(&j->state, JOB_QUEUED);
 	pthread_mutex_lock(&t->lock);
 	*t->tail = c;
@@ -222,49 +240,80 @@ static bool trial_over(Job *j)
 	return over;
 }
 
-static int by_time(const void *a, const void *b)
+static int by_waste(const void *a, const void *b)
 {
-	long long x = (*(Job *const *)a)->spent, y = (*(Job *const *)b)->spent;
+	const Job *p = *(Job *const *)a, *q = *(Job *const *)b;
 
-	return x < y ? 1 : x > y ? -1 : 0;
+	if (is_urgent(p) != is_urgent(q))
+		return is_urgent(p) ? -1 : 1;
+	return p->waste < q->waste ? 1 : p->waste > q->waste ? -1 : 0;
 }
 
-/* What to do with an idle job; all: the time that all entries take. */
-static void job_continue(Tuner *t, Job *j, long long all)
+/* Is it time to try a further schedule? */
+static bool pays(const Tuner *t, const Job *j, double all)
 {
-	double share = all ? (double)j->spent / (double)all : 1;
+	return j->waste * gained >= trying && (t->tried + 1) * trying <= most * all;
+}
 
-	Kernel *validated =
-		j->next > 0 && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
+/* What to do with an idle job; all: the time that all entries take. True: it waits. */
+static bool job_continue(Tuner *t, Job *j, double all)
+{
+	bool settling = atomic_load(&t->settling), more = j->next > 0;
+	Kernel *validated;
 
+	if (t->room <= 0)
+		return true;
+	validated = more && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
 	j->validated = j->validated || validated;
 	if (validated)
 		job_queue(t, j, validated);
 	else if (!j->offer && !job_offers(j))
 		job_end(t, j);
-	else if (j->next >= j->noffer || (j->next > 0 && share < worth))
+	else if (j->next >= j->noffer || (more && j->cost > 0 && j->cost < worth * all))
 		job_end(t, j);
+	else if (more && !settling && !pays(t, j, all))
+		return true;
 	else
 		job_queue(t, j, NULL);
+	return false;
 }
 
-/* One look at all jobs: idle ones into the queue, those that take most time first. Without memory
- * nothing more is tried. */
-static void explore_round(Tuner *t)
+/* Looks at all jobs: trials that are over, costs, room in the queue. False: not all that are run have been yet.
+ */
+static bool jobs_look(Tuner *t, double *all)
 {
-	Job *newest = atomic_load(&t->newest), **idle;
-	long long all = 0;
-	size_t n = 0, at;
+	Job *newest = atomic_load(&t->newest);
+	bool timed = true;
 
+	*all = 0;
+	t->room = 2 * BATCH * t->generators;
 	for (Job *j = newest; j; j = j->older) {
 		if (atomic_load(&j->state) == JOB_TRYING && trial_over(j)) {
 			disk_store(j->entry);
 			atomic_store(&j->state, JOB_IDLE);
 		}
-		j->spent = atomic_load(&j->entry->spent);
-		all += j->spent;
-		n += atomic_load(&j->state) == JOB_IDLE;
+		j->cost = entry_cost(j->entry);
+		j->waste = j->cost > 0 ? j->cost - entry_roof(j->entry) : 0;
+		*all += j->cost;
+		timed = timed && j->cost > 0;
+		t->room -= atomic_load(&j->state) == JOB_QUEUED;
 	}
+	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling);
+}
+
+/* Idle jobs into the queue, as far as it has room, urgent ones first, and those that waste most time; none beside
+ * urgent ones, so that batches are all urgent or none. Without memory nothing more is tried. True: some wait. */
+static bool explore_round(Tuner *t)
+{
+	Job *newest = atomic_load(&t->newest), **idle;
+	double all;
+	bool wait = false;
+	size_t n = 0, at;
+
+	if (!jobs_look(t, &all))
+		return true;
+	for (Job *j = newest; j; j = j->older)
+		n += atomic_load(&j->state) == JOB_IDLE;
 	at = n;
 	idle = mem_alloc(n * sizeof *idle);
 	for (Job *j = newest; j && n; j = j->older) {
@@ -276,12 +325,30 @@ static void explore_round(Tuner *t)
 			job_end(t, j);
 	}
 	if (idle) {
-		qsort(idle + at, n - at, sizeof *idle, by_time);
+		qsort(idle + at, n - at, sizeof *idle, by_waste);
 		for (size_t i = at; i < n && !atomic_load(&t->quit); i++)
-			job_continue(t, idle[i], all);
+			wait |= is_urgent(idle[i]) < is_urgent(idle[at]) ||
+				job_continue(t, idle[i], all);
 	}
 	mem_free(idle);
 	tuner_tell(t);
+	return wait;
+}
+
+/* For news; `wait`: and no longer than until others may pay. */
+static void explore_wait(Tuner *t, bool wait)
+{
+	struct timespec until;
+	bool soon = clock_seconds() - t->began < untimed;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += (long)(1e9 * (soon ? look / 10 : look));
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while ((wait ? sem_timedwait(&t->news, &until) : sem_wait(&t->news)) && errno == EINTR)
+		;
+	while (sem_trywait(&t->news) == 0)
+		;
 }
 
 static void *explore_main(void *arg)
@@ -289,13 +356,9 @@ static void *explore_main(void *arg)
 	Tuner *t = arg;
 
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
-	while (!atomic_load(&t->quit)) {
-		explore_round(t);
-		while (sem_wait(&t->news)) /* a signal */
-			;
-		while (sem_trywait(&t->news) == 0)
-			;
-	}
+	t->began = clock_seconds();
+	while (!atomic_load(&t->quit))
+		explore_wait(t, explore_round(t));
 	return NULL;
 }
 
@@ -341,6 +404,8 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 	int code = 0;
 
 	tuner_start(t);
+	atomic_store(&t->settling, true);
+	tuner_poke(t);
 	pthread_mutex_lock(&t->lock);
 	while (tuner_busy(t) && !code) {
 		CacheEntry *e = settle_find(t);
@@ -355,5 +420,6 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);
+	atomic_store(&t->settling, false);
 	return code;
 }

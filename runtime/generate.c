@@ -5,12 +5,12 @@
  */
 #define _GNU_SOURCE
 #include "runtime/tuner.h"
+#include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { BATCH = 6 };
 /* Seconds: a kernel that has run steps ends. */
 static const double used_limit = 1000;
 
@@ -115,16 +115,24 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 	}
 }
 
-/* Does any of them replace a quickly made kernel? What that gains is worth the processor; what
- * further schedules gain is not certain, so then training goes before. (The compiler inherits it.)
- */
-static bool first_wave(int n, Candidate **c)
+static bool any_urgent(int n, Candidate **c)
 {
-	bool first = false;
+	bool any = false;
 
-	for (int i = 0; i < n && !first && !c[i]->validates; i++)
-		kernel_unref(entry_present(c[i]->entry, &first, c[i]));
-	return first;
+	for (int i = 0; i < n; i++)
+		any |= c[i]->urgent;
+	return any;
+}
+
+/* From now on this thread, and the compilers that it starts, run where nothing else would: of a thread that is
+ * only nice to others a training thread that wakes waits for some milliseconds, and all others for it. */
+static void stand_back(void)
+{
+	const struct sched_param none = {0};
+	pid_t self = (pid_t)syscall(SYS_gettid);
+
+	if (sched_setscheduler(self, SCHED_IDLE, &none))
+		setpriority(PRIO_PROCESS, (id_t)self, 10);
 }
 
 void *generate_main(void *arg)
@@ -143,8 +151,8 @@ void *generate_main(void *arg)
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);
-		if (!modest && !first_wave(n, c)) {
-			setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+		if (!modest && !any_urgent(n, c)) {
+			stand_back();
 			modest = true;
 		}
 		batch_work(t, n, c);

@@ -163,17 +163,18 @@ typedef struct CacheEntry {
 	Request request;
 	Task *task;
 	uint64_t hash;
-	atomic_llong spent;   /* nanoseconds in launches, for the order of work */
-	atomic_uint version;  /* changes whenever a launch has to look at the entry */
-	pthread_mutex_t lock; /* of what follows */
-	bool checked;	      /* best was right on the data of a step, or is validated */
-	bool validated;	      /* best has passed verify_within */
-	bool unseen;	      /* best's first launch was too long to be checked */
-	bool tested;	      /* the trial agreed with best on the data of a step */
-	atomic_uint wrongs;   /* kernels that were found wrong after they had been used */
-	Error wrong;	      /* what the last of them did */
-	struct Tuner *tuner;  /* that works on it; or NULL */
-	int offered;	      /* schedules of schedule_offers that have been tried */
+	atomic_llong launches;	   /* while they were timed, trials' not counted */
+	atomic_llong timed, spent; /* of best: so many of them, and nanoseconds in them */
+	atomic_uint version;	   /* changes whenever a launch has to look at the entry */
+	pthread_mutex_t lock;	   /* of what follows */
+	bool checked;		   /* best was right on the data of a step, or is validated */
+	bool validated;		   /* best has passed verify_within */
+	bool unseen;		   /* best's first launch was too long to be checked */
+	bool tested;		   /* the trial agreed with best on the data of a step */
+	atomic_uint wrongs;	   /* kernels that were found wrong after they had been used */
+	Error wrong;		   /* what the last of them did */
+	struct Tuner *tuner;	   /* that works on it; or NULL */
+	int offered;		   /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
 	Origin origin, trial_origin;
 	int runs[2];	 /* timed launches of best, trial since the trial began */
@@ -200,6 +201,12 @@ Taken entry_take(CacheEntry *e);
 Kernel *entry_best(CacheEntry *e); /* a new reference */
 /* What entry_condemn has said last. */
 int entry_wrong(CacheEntry *e, Error *err);
+/* A launch of its best kernel took so long. */
+void entry_launched(CacheEntry *e, double seconds);
+/* Seconds that its launches so far take at the present speed; 0: none was timed. */
+double entry_cost(const CacheEntry *e);
+/* And what of that no kernel can save: arithmetic, memory and launches at the device's rates. */
+double entry_roof(const CacheEntry *e);
 /* k was right on the data of a step, as far as results could be seen. */
 void entry_checked(CacheEntry *e, const Kernel *k, bool seen);
 /* The trial's results on the data of a step were right; or not: then it ends. */
@@ -241,6 +248,7 @@ typedef struct Candidate {
 	Schedule schedule;
 	Kernel *kernel;
 	bool validates; /* kernel is the entry's, of the first iteration: only to be validated */
+	bool urgent;	/* worth the processor; else training goes before */
 	Origin origin;
 	Error err;
 } Candidate;

@@ -461,10 +461,10 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	if (timing || which >= 0) {
 		t = clock_seconds() - t;
-		if (which != 1)
+		if (which != 1) {
 			run_timed(r, t);
-		atomic_fetch_add_explicit(&r->entry->spent, (long long)(1e9 * t),
-					  memory_order_relaxed);
+			entry_launched(r->entry, t);
+		}
 		if (which >= 0)
 			entry_timed(r->entry, r->kernel, which, t);
 	}

@@ -359,10 +359,9 @@ static void find_shares(Tuned *u, int n)
 	double all = 0;
 
 	for (int i = 0; i < n; i++)
-		ran = ran && atomic_load(&u[i].entry->spent) > 0;
+		ran = ran && entry_cost(u[i].entry) > 0;
 	for (int i = 0; i < n; i++) {
-		u[i].report.share = ran ? (double)atomic_load(&u[i].entry->spent)
-					: u[i].report.first * u[i].times;
+		u[i].report.share = ran ? entry_cost(u[i].entry) : u[i].report.first * u[i].times;
 		all += u[i].report.share;
 	}
 	for (int i = 0; i < n; i++)

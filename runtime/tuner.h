@@ -5,7 +5,7 @@
 #include "runtime/internal.h"
 #include <semaphore.h>
 
-enum { MOST_GENERATORS = 4 };
+enum { MOST_GENERATORS = 4, BATCH = 6 /* candidates that go to a compiler together */ };
 typedef enum { JOB_IDLE, JOB_QUEUED, JOB_TRYING, JOB_DONE } JobState;
 /* An entry and what has been tried on it. QUEUED, it belongs to the code generation threads, else to
  * the exploration thread. */
@@ -15,19 +15,23 @@ typedef struct Job {
 	_Atomic JobState state;
 	int noffer, next;
 	Schedule *offer;
-	bool validated;	 /* its first kernel was queued to be */
-	long long spent; /* of the entry, when the round began */
+	bool validated;	    /* its first kernel was queued to be */
+	double cost, waste; /* of the entry, when the round began: see entry_cost, entry_roof */
 } Job;
 /* Training threads take no lock here: they add jobs to the list and post `news`. */
 struct Tuner {
 	_Atomic(Job *) newest;
-	atomic_int left; /* jobs not done */
-	sem_t news;	 /* the exploration thread has something to look at */
-	atomic_bool started, quit;
-	pthread_mutex_t lock; /* of the queue; and whoever settles waits under it */
+	atomic_int left;		     /* jobs not done */
+	sem_t news;			     /* the exploration thread has something to look at */
+	atomic_bool started, quit, settling; /* settling: nothing waits until it pays */
+	pthread_mutex_t lock;		     /* of the queue; and whoever settles waits under it */
 	pthread_cond_t change;
 	Candidate *queue, **tail; /* the schedule queue */
 	pthread_t explore, generate[MOST_GENERATORS];
+	double began; /* when exploration did */
+	int room,
+		tried; /* the exploration thread's: so many candidates more may be queued; were, beyond the
+			  * first of each entry */
 	int generators, running; /* threads: to start; started, exploration included */
 };
 void *generate_main(void *tuner);
