@@ -3,6 +3,7 @@
 
 usage: peer_nets.py --peer torch|compile|jax --net NAME [--variant NAME] [--threads 2] [--seconds 2] [--start T]
        peer_nets.py --peer .. --net NAME --loss      the first step's loss and the mean size of the outputs instead
+       peer_nets.py --peer .. --net NAME --curve FILE.csv [--seconds 60] [--start T]     when each step ended since T, and its ms
        peer_nets.py --list                           {net: {peer: [variant, ..]}}
 
 A network is its parameters and a function written over a few operations, which bench/peer_torch.py and bench/peer_jax.py spell as users of
@@ -413,6 +414,17 @@ def median_ms(step, seconds):
     return statistics.median(times)
 
 
+def curve(step, start, seconds, path):
+    with open(path, "w") as f:
+        f.write("end_s,step_ms\n")
+        begin = time.time()
+        while begin - start < seconds:
+            step()
+            end = time.time()
+            f.write(f"{end - start:.4f},{1e3 * (end - begin):.4f}\n")
+            begin = end
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("--peer", choices=("torch", "compile", "jax"))
@@ -422,6 +434,7 @@ def main():
     ap.add_argument("--seconds", type=float, default=2)
     ap.add_argument("--start", type=float, default=START, help="when the process was started (seconds since 1970)")
     ap.add_argument("--loss", action="store_true")
+    ap.add_argument("--curve", help="a file")
     ap.add_argument("--list", action="store_true")
     args = ap.parse_args()
     if args.list:
@@ -434,6 +447,9 @@ def main():
     if args.loss:
         size = float(abs(infer()).mean())  # before the step changes the parameters
         print(json.dumps({"size": size, "loss": train()}))
+        return
+    if args.curve:
+        curve(train, args.start, args.seconds, args.curve)
         return
     train()
     row = {"first_s": time.time() - args.start, "step_ms": median_ms(train, args.seconds)}

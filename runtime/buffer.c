@@ -1,8 +1,8 @@
 /* buffer.c - memory for tensors: zeroed, aligned for vectors, padded behind.
  *
- * The header before the data remembers the block. Large blocks are marked so that a forked child (a
+ * The header before the data remembers the block. All but small blocks are marked so that a forked child (a
  * kernel being verified) does not inherit them: otherwise every page that training writes meanwhile
- * would be copied. They are of large pages where the system has such: packing and transposing walk
+ * would be copied. Large ones are of large pages where the system has such: packing and transposing walk
  * through more small ones than the processor keeps addresses of.
  */
 #define _GNU_SOURCE
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LARGE = 1 << 20 };
+enum { PRIVATE = 1 << 17, LARGE = 1 << 20 };
 
 typedef struct Header {
 	void *block, *keep; /* keep..keep+kept: the pages that children do not get */
@@ -24,7 +24,7 @@ static void pages_inside(void *block, size_t n, Header *h)
 	uintptr_t to = ((uintptr_t)block + n) & ~(page - 1);
 
 	h->keep = (void *)from;
-	h->kept = n >= LARGE && to > from ? to - from : 0;
+	h->kept = n >= PRIVATE && to > from ? to - from : 0;
 }
 
 void *buffer_new(size_t bytes)
@@ -42,7 +42,8 @@ void *buffer_new(size_t bytes)
 	pages_inside(block, n, h);
 	if (h->kept) {
 		madvise(h->keep, h->kept, MADV_DONTFORK);
-		madvise(h->keep, h->kept, MADV_HUGEPAGE); /* refused where there are none */
+		if (n >= LARGE) /* refused where there are none */
+			madvise(h->keep, h->kept, MADV_HUGEPAGE);
 	}
 	return data;
 }

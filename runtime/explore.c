@@ -17,6 +17,9 @@
 #include <unistd.h>
 
 static const double worth = 0.01; /* of the step's time: less is not explored */
+/* What replaces a quickly made kernel is urgent, worth the processor, where that wastes this part of a step. All else runs
+ * where training leaves the processor. */
+static const double urgent = 0.015;
 /* What part of what a kernel wastes a further schedule gains, on average; seconds of training that trying one takes;
  * what part of all training goes there at most. */
 static const double gained = 0.1, trying = 0.15, most = 0.03;
@@ -182,13 +185,6 @@ static void job_end(Tuner *t, Job *j)
 	atomic_fetch_sub(&t->left, 1);
 }
 
-/* What replaces a quickly made kernel is worth the processor; what further schedules gain is not certain, so then
- * training goes before. */
-static bool is_urgent(const Job *j)
-{
-	return j->next == 0;
-}
-
 /* The next offer, or the entry's own kernel to be validated (a reference). */
 static void job_queue(Tuner *t, Job *j, Kernel *validated)
 {
@@ -206,7 +202,7 @@ static void job_queue(Tuner *t, Job *j, Kernel *validated)
 		c->schedule = j->offer[j->next];
 	c->kernel = validated;
 	c->validates = validated != NULL;
-	c->urgent = is_urgent(j);
+	c->urgent = j->urgent;
 	c->job = j;
 	t->room--;
 	t->tried += !validated && j->next > 0;
@@ -244,8 +240,8 @@ static int by_waste(const void *a, const void *b)
 {
 	const Job *p = *(Job *const *)a, *q = *(Job *const *)b;
 
-	if (is_urgent(p) != is_urgent(q))
-		return is_urgent(p) ? -1 : 1;
+	if (p->urgent != q->urgent)
+		return p->urgent ? -1 : 1;
 	return p->waste < q->waste ? 1 : p->waste > q->waste ? -1 : 0;
 }
 
@@ -298,6 +294,8 @@ static bool jobs_look(Tuner *t, double *all)
 		timed = timed && j->cost > 0;
 		t->room -= atomic_load(&j->state) == JOB_QUEUED;
 	}
+	for (Job *j = newest; j; j = j->older)
+		j->urgent = j->next == 0 && j->waste >= urgent * *all;
 	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling);
 }
 
@@ -327,8 +325,7 @@ static bool explore_round(Tuner *t)
 	if (idle) {
 		qsort(idle + at, n - at, sizeof *idle, by_waste);
 		for (size_t i = at; i < n && !atomic_load(&t->quit); i++)
-			wait |= is_urgent(idle[i]) < is_urgent(idle[at]) ||
-				job_continue(t, idle[i], all);
+			wait |= idle[i]->urgent < idle[at]->urgent || job_continue(t, idle[i], all);
 	}
 	mem_free(idle);
 	tuner_tell(t);

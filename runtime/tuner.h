@@ -16,6 +16,7 @@ typedef struct Job {
 	int noffer, next;
 	Schedule *offer;
 	bool validated;	    /* its first kernel was queued to be */
+	bool urgent;	    /* its next kernel is: see explore.c */
 	double cost, waste; /* of the entry, when the round began: see entry_cost, entry_roof */
 } Job;
 /* Training threads take no lock here: they add jobs to the list and post `news`. */

@@ -83,6 +83,40 @@ static int net_train(Net *n, double patience)
 	return wrong;
 }
 
+/* The most schedules that any of the net's entries has had. */
+static int most_offered(const Net *n)
+{
+	CacheEntry *l[8];
+	int most = 0;
+
+	for (int i = session_entries(n->s, l, 8) - 1; i >= 0; i--) {
+		pthread_mutex_lock(&l[i]->lock);
+		most = l[i]->offered > most ? l[i]->offered : most;
+		pthread_mutex_unlock(&l[i]->lock);
+	}
+	return most;
+}
+
+/* What launches cost at the speed of the kernel that there is now. */
+static void test_cost(const Net *n)
+{
+	CacheEntry *l[8];
+	int nl = session_entries(n->s, l, 8);
+
+	CHECK(nl > 0);
+	if (nl == 0)
+		return;
+	CacheEntry *e = l[0];
+	double launches = (double)atomic_load(&e->launches);
+
+	CHECK(launches > 0 && entry_roof(e) > 0);
+	entry_put(e, entry_best(e), NULL, 0, true);
+	CHECK_NEAR(entry_cost(e), 0, 0);
+	entry_launched(e, 0.25);
+	entry_launched(e, 0.75);
+	CHECK_NEAR(entry_cost(e), 0.5 * (launches + 2), 1e-6 * launches);
+}
+
 static void test_background(void)
 {
 	Net n;
@@ -104,7 +138,11 @@ static void test_background(void)
 		pthread_mutex_unlock(&l[i]->lock);
 	}
 	CHECK_INT(ncc, nl); /* training went on while they came */
+	/* further schedules wait until what they may gain pays, but for who waits for them */
+	CHECK_INT(most_offered(&n), 1);
 	CHECK_INT(ricci_settle(n.s), 0);
+	CHECK(most_offered(&n) > 1);
+	test_cost(&n);
 	net_free(&n);
 }
 
