@@ -186,14 +186,6 @@ void entry_launched(CacheEntry *e, double seconds)
 	atomic_fetch_add_explicit(&e->spent, (long long)(1e9 * seconds), memory_order_relaxed);
 }
 
-double entry_cost(const CacheEntry *e)
-{
-	long long timed = atomic_load(&e->timed), spent = atomic_load(&e->spent);
-
-	return timed > 0 ? 1e-9 * (double)spent / (double)timed * (double)atomic_load(&e->launches)
-			 : 0;
-}
-
 double entry_roof(const CacheEntry *e)
 {
 	const DeviceModel *d = device_model();
@@ -201,6 +193,14 @@ double entry_roof(const CacheEntry *e)
 	double longest = arithmetic > memory ? arithmetic : memory;
 
 	return (longest + d->launch) * (double)atomic_load(&e->launches);
+}
+
+double entry_cost(const CacheEntry *e)
+{
+	long long timed = atomic_load(&e->timed), spent = atomic_load(&e->spent);
+
+	return timed > 0 ? 1e-9 * (double)spent / (double)timed * (double)atomic_load(&e->launches)
+			 : entry_roof(e);
 }
 
 Kernel *entry_best(CacheEntry *e)

@@ -124,9 +124,10 @@ void tuner_start(Tuner *t)
 		return;
 	if (thread_start(&t->explore, explore_main, t) == 0)
 		t->running = 1;
-	while (t->running && t->running <= t->generators &&
+	while (t->running && t->running <= 2 * t->generators &&
 	       thread_start(&t->generate[t->running - 1], generate_main, t) == 0)
 		t->running++;
+	atomic_store(&t->both, t->running > 2 * t->generators);
 	if (t->running > 1)
 		return;
 	tuner_join(t); /* nothing is tuned without threads */
@@ -240,8 +241,6 @@ static int by_waste(const void *a, const void *b)
 {
 	const Job *p = *(Job *const *)a, *q = *(Job *const *)b;
 
-	if (p->urgent != q->urgent)
-		return p->urgent ? -1 : 1;
 	return p->waste < q->waste ? 1 : p->waste > q->waste ? -1 : 0;
 }
 
@@ -255,9 +254,10 @@ static bool pays(const Tuner *t, const Job *j, double all)
 static bool job_continue(Tuner *t, Job *j, double all)
 {
 	bool settling = atomic_load(&t->settling), more = j->next > 0;
+	bool matters = j->cost > 0 ? j->cost >= worth * all : !settling;
 	Kernel *validated;
 
-	if (t->room <= 0)
+	if (t->room <= 0 && !j->urgent && !settling)
 		return true;
 	validated = more && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
 	j->validated = j->validated || validated;
@@ -265,7 +265,7 @@ static bool job_continue(Tuner *t, Job *j, double all)
 		job_queue(t, j, validated);
 	else if (!j->offer && !job_offers(j))
 		job_end(t, j);
-	else if (j->next >= j->noffer || (more && j->cost > 0 && j->cost < worth * all))
+	else if (j->next >= j->noffer || (more && !matters))
 		job_end(t, j);
 	else if (more && !settling && !pays(t, j, all))
 		return true;
@@ -299,8 +299,8 @@ static bool jobs_look(Tuner *t, double *all)
 	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling);
 }
 
-/* Idle jobs into the queue, as far as it has room, urgent ones first, and those that waste most time; none beside
- * urgent ones, so that batches are all urgent or none. Without memory nothing more is tried. True: some wait. */
+/* Idle jobs into the queue, those that waste most time first; what isn't urgent as far as there is room,
+ * so that what is found meanwhile can go before. Without memory nothing more is tried. True: some wait. */
 static bool explore_round(Tuner *t)
 {
 	Job *newest = atomic_load(&t->newest), **idle;
@@ -325,7 +325,7 @@ static bool explore_round(Tuner *t)
 	if (idle) {
 		qsort(idle + at, n - at, sizeof *idle, by_waste);
 		for (size_t i = at; i < n && !atomic_load(&t->quit); i++)
-			wait |= idle[i]->urgent < idle[at]->urgent || job_continue(t, idle[i], all);
+			wait |= job_continue(t, idle[i], all);
 	}
 	mem_free(idle);
 	tuner_tell(t);

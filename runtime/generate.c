@@ -14,16 +14,31 @@
 /* Seconds: a kernel that has run steps ends. */
 static const double used_limit = 1000;
 
-static int queue_take(Tuner *t, Candidate **c)
+/* Is a candidate for the threads that stand back? Not where someone waits for all of them. */
+static bool for_back(const Tuner *t, const Candidate *c)
 {
+	return !c->urgent && atomic_load(&t->both) && !atomic_load(&t->settling);
+}
+
+/* The first candidates of one backend that are for those who ask. */
+static int queue_take(Tuner *t, Candidate **c, bool back)
+{
+	Candidate **at = &t->queue;
 	int n = 0;
 
-	while (n < BATCH && t->queue && (n == 0 || t->queue->backend == c[0]->backend)) {
-		c[n++] = t->queue;
-		t->queue = t->queue->next;
-		if (!t->queue)
-			t->tail = &t->queue;
+	while (*at) {
+		Candidate *k = *at;
+		bool take = n < BATCH && for_back(t, k) == back &&
+			    (n == 0 || k->backend == c[0]->backend);
+
+		if (take) {
+			c[n++] = k;
+			*at = k->next;
+		} else {
+			at = &k->next;
+		}
 	}
+	t->tail = at;
 	return n;
 }
 
@@ -115,15 +130,6 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 	}
 }
 
-static bool any_urgent(int n, Candidate **c)
-{
-	bool any = false;
-
-	for (int i = 0; i < n; i++)
-		any |= c[i]->urgent;
-	return any;
-}
-
 /* From now on this thread, and the compilers that it starts, run where nothing else would: of a thread that is
  * only nice to others a training thread that wakes waits for some milliseconds, and all others for it. */
 static void stand_back(void)
@@ -135,26 +141,25 @@ static void stand_back(void)
 		setpriority(PRIO_PROCESS, (id_t)self, 10);
 }
 
+/* The first threads work at the user's priority, as many more stand back: from there a thread can't return. */
 void *generate_main(void *arg)
 {
 	Tuner *t = arg;
 	Candidate *c[BATCH];
-	bool modest = false;
+	bool back = atomic_fetch_add(&t->begun, 1) >= t->generators;
 
 	backend_stop_when(&t->quit);
+	if (back)
+		stand_back();
 	pthread_mutex_lock(&t->lock);
 	while (!atomic_load(&t->quit)) {
-		int n = queue_take(t, c);
+		int n = queue_take(t, c, back);
 
 		if (n == 0) {
 			pthread_cond_wait(&t->change, &t->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);
-		if (!modest && !any_urgent(n, c)) {
-			stand_back();
-			modest = true;
-		}
 		batch_work(t, n, c);
 		pthread_mutex_lock(&t->lock);
 	}

@@ -203,9 +203,10 @@ Kernel *entry_best(CacheEntry *e); /* a new reference */
 int entry_wrong(CacheEntry *e, Error *err);
 /* A launch of its best kernel took so long. */
 void entry_launched(CacheEntry *e, double seconds);
-/* Seconds that its launches so far take at the present speed; 0: none was timed. */
+/* Seconds that its launches so far take at the present speed; as entry_roof until best's are timed. */
 double entry_cost(const CacheEntry *e);
-/* And what of that no kernel can save: arithmetic, memory and launches at the device's rates. */
+/* And what of that no kernel can save: arithmetic, memory and launches at the device's rates. 0: no launches
+ * were timed. */
 double entry_roof(const CacheEntry *e);
 /* k was right on the data of a step, as far as results could be seen. */
 void entry_checked(CacheEntry *e, const Kernel *k, bool seen);

@@ -28,12 +28,15 @@ struct Tuner {
 	pthread_mutex_t lock;		     /* of the queue; and whoever settles waits under it */
 	pthread_cond_t change;
 	Candidate *queue, **tail; /* the schedule queue */
-	pthread_t explore, generate[MOST_GENERATORS];
-	double began; /* when exploration did */
+	pthread_t explore, generate[2 * MOST_GENERATORS];
+	atomic_int begun; /* threads that make kernels */
+	atomic_bool both; /* there are all of them, those that stand back too */
+	double began;	  /* when exploration did */
 	int room,
 		tried; /* the exploration thread's: so many candidates more may be queued; were, beyond the
 			  * first of each entry */
-	int generators, running; /* threads: to start; started, exploration included */
+	int generators; /* threads of either kind to start */
+	int running;	/* threads started, exploration included */
 };
 void *generate_main(void *tuner);
 /* The outcome of a candidate: JOB_TRYING when it is on trial, else JOB_IDLE. */

@@ -111,7 +111,7 @@ static void test_cost(const Net *n)
 
 	CHECK(launches > 0 && entry_roof(e) > 0);
 	entry_put(e, entry_best(e), NULL, 0, true);
-	CHECK_NEAR(entry_cost(e), 0, 0);
+	CHECK_NEAR(entry_cost(e), entry_roof(e), 0);
 	entry_launched(e, 0.25);
 	entry_launched(e, 0.75);
 	CHECK_NEAR(entry_cost(e), 0.5 * (launches + 2), 1e-6 * launches);
