@@ -97,13 +97,13 @@ static Node *b_to_next(Contract *c, const Blocking *h, Node *from)
 
 /* What a tile prefetches of the panel that lies to_next behind `panel`: its share, one of `shares`. Panels
  * that the block packs for itself are in the cache. */
-static int next_share(Contract *c, CallArg panel, Node *to_next, const Node *depth, Node *share,
+static int next_share(Contract *c, CallArg panel, Node *to_next, Node *depth, Node *share,
 		      int64_t lanes, int64_t shares, CallArg *arg)
 {
 	Ir *ir = c->ir;
 	int64_t ahead = to_next ? (lanes + shares - 1) / shares : 0;
 	if (to_next) {
-		Node *place = node_mul(ir, node_scale(ir, share, ahead), (Node *)depth);
+		Node *place = node_mul(ir, node_scale(ir, share, ahead), depth);
 		panel.value = node_add(ir, panel.value, node_add(ir, to_next, place));
 	}
 	arg[0] = panel;

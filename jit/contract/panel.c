@@ -159,11 +159,11 @@ bool contract_unpacked(Contract *c, bool b)
 bool contract_lies(Contract *c)
 {
 	const PanelForm *form = &c->micro->b;
-	Node *read = contract_read(&c->b);
-	if (!read || (Type)read->type != form->held || c->b.nguard || c->k.compact ||
-	    contract_group(c) != 1 || form->finish_symbol)
-		return false;
+	const Node *read = c->b.value;
 	int64_t nr = c->micro->nr;
+	if (!contract_plain(c, &c->b) || (Type)read->type != form->held || c->b.nguard ||
+	    c->k.compact || contract_group(c) != 1 || form->finish_symbol)
+		return false;
 	return contract_run(c, &c->n, read->src[1], 1) % nr == 0 &&
 	       contract_step(c, &c->k, read->src[1]) == nr;
 }

@@ -336,6 +336,7 @@ static const Case contractions[] = {
 	{"Y[b,i,j] += X[b,i,k,l]*P[b,j/32,k,l,j%32] where j<64", "X=2x17x9x8 P=2x2x9x8x32"},
 	{"Y[i,j] += X[i,k]*P[j/32,k,j%32] where j<40", "X=19x75 P=2x75x32"},
 	{"Y[i,j] += X[i,k]*P[j/32,2*k,j%32] where j<64, k<37", "X=19x37 P=2x75x32"},
+	{"Y[i,j] += X[i,k]*f32(bf16(P[j/32,k,j%32])) where j<64", "X=19x75 P=2x75x32"},
 };
 
 /* Zero blocks are skipped in one of the ways to read each case, in the first two of `rest`. */
