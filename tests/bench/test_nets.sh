@@ -5,17 +5,8 @@ command -v python3 >/dev/null || { echo "0 passed, 0 failed, 1 skipped"; exit 0;
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 export RICCI_CACHE="$dir/cache"
-passed=0 failed=0 skipped=0
-check() { # check WHAT COMMAND...
-	what=$1
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "test_nets.sh: $what" >&2
-	fi
-}
+skipped=0
+. "$(dirname "$0")/checks.sh"
 
 # ---- a build folder whose lstm takes 8 ms a step, and a Python whose torch takes 12 and 10, and has no jax
 mkdir -p "$dir/examples"

@@ -5,17 +5,7 @@ build=${RICCI_BUILD:-.}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 export RICCI_CACHE="$dir/cache"
-passed=0 failed=0
-check() { # check WHAT COMMAND...
-	what=$1
-	shift
-	if "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1))
-		echo "test_warmup.sh: $what" >&2
-	fi
-}
+. "$(dirname "$0")/checks.sh"
 
 # ---- ours: a step at 0.5 s, then one each 0.25 s; the peer: one at 1 s, then each 0.1 s until 2 s, each second then
 mkdir -p "$dir/examples"
