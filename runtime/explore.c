@@ -253,7 +253,7 @@ static bool pays(const Tuner *t, const Job *j, double all)
 /* What to do with an idle job; all: the time that all entries take. True: it waits. */
 static bool job_continue(Tuner *t, Job *j, double all)
 {
-	bool settling = atomic_load(&t->settling), more = j->next > 0;
+	bool settling = atomic_load(&t->settling) > 0, more = j->next > 0;
 	bool matters = j->cost > 0 ? j->cost >= worth * all : !settling;
 	Kernel *validated;
 
@@ -296,7 +296,7 @@ static bool jobs_look(Tuner *t, double *all)
 	}
 	for (Job *j = newest; j; j = j->older)
 		j->urgent = j->next == 0 && j->waste >= urgent * *all;
-	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling);
+	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling) > 0;
 }
 
 /* Idle jobs into the queue, those that waste most time first; what isn't urgent as far as there is room,
@@ -401,7 +401,7 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 	int code = 0;
 
 	tuner_start(t);
-	atomic_store(&t->settling, true);
+	atomic_fetch_add(&t->settling, 1);
 	tuner_poke(t);
 	pthread_mutex_lock(&t->lock);
 	while (tuner_busy(t) && !code) {
@@ -417,6 +417,6 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);
-	atomic_store(&t->settling, false);
+	atomic_fetch_sub(&t->settling, 1);
 	return code;
 }

@@ -17,7 +17,7 @@ static const double used_limit = 1000;
 /* Is a candidate for the threads that stand back? Not where someone waits for all of them. */
 static bool for_back(const Tuner *t, const Candidate *c)
 {
-	return !c->urgent && atomic_load(&t->both) && !atomic_load(&t->settling);
+	return !c->urgent && atomic_load(&t->both) && atomic_load(&t->settling) == 0;
 }
 
 /* The first candidates of one backend that are for those who ask. */

@@ -22,19 +22,19 @@ typedef struct Job {
 /* Training threads take no lock here: they add jobs to the list and post `news`. */
 struct Tuner {
 	_Atomic(Job *) newest;
-	atomic_int left;		     /* jobs not done */
-	sem_t news;			     /* the exploration thread has something to look at */
-	atomic_bool started, quit, settling; /* settling: nothing waits until it pays */
-	pthread_mutex_t lock;		     /* of the queue; and whoever settles waits under it */
+	atomic_int left; /* jobs not done */
+	sem_t news;	 /* the exploration thread has something to look at */
+	atomic_bool started, quit;
+	atomic_int settling;  /* calls that wait for all: then nothing waits until it pays */
+	pthread_mutex_t lock; /* of the queue; and whoever settles waits under it */
 	pthread_cond_t change;
 	Candidate *queue, **tail; /* the schedule queue */
 	pthread_t explore, generate[2 * MOST_GENERATORS];
 	atomic_int begun; /* threads that make kernels */
 	atomic_bool both; /* there are all of them, those that stand back too */
 	double began;	  /* when exploration did */
-	int room,
-		tried; /* the exploration thread's: so many candidates more may be queued; were, beyond the
-			  * first of each entry */
+	/* The exploration thread's: how many candidates may be queued besides; were, beyond the first of each entry. */
+	int room, tried;
 	int generators; /* threads of either kind to start */
 	int running;	/* threads started, exploration included */
 };
