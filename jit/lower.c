@@ -49,10 +49,10 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 		return;
 	split_loops(t, t->root, SPLIT_QUOTIENTS, width);
 	tree_check(t, "splitting at quotients");
-	if (caps->predicates)
+	if (caps->vectors)
 		lower_predicates(t, t->root, target);
 	tree_check(t, "predicates");
-	if (caps->predicates)
+	if (caps->vectors)
 		lower_registers(t, t->root);
 	tree_check(t, "registers");
 	split_loops(t, t->root, SPLIT_CONDITIONS, width);
@@ -60,11 +60,9 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 }
 
 /* The tree behind all passes; NULL on error. */
-static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *spelt,
+static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
 		       const Target *target, Error *err)
 {
-	Capabilities own = *spelt, *caps = &own;
-	own.predicates &= predicates_width(target, RICCI_F32) > 0;
 	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	tree->ir = ir;

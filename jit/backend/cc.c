@@ -25,6 +25,8 @@ static const char *const cc_flag[] = {
 	"-fno-trapping-math",
 	"-ffp-contract=fast",
 	"-fopenmp-simd",
+	/* which loop is one of vectors is decided in the tree */
+	"-fno-tree-vectorize",
 	"-fno-asynchronous-unwind-tables",
 	"-fno-stack-protector",
 	"-fno-ident",
@@ -32,9 +34,8 @@ static const char *const cc_flag[] = {
 
 /* What others, clang among them, refuse. */
 static const char *const gcc_flag[] = {
-	/* gcc 12.2 folds `low <= i && i <= high` of a load under masks into a wrong unsigned
-	 * compare of 64-bit lanes (test_backend_task.c: conditional loads) */
-	"-fno-tree-forwprop",
+	/* a choice in a loop of vectors becomes no branch */
+	"-fno-tree-pre",
 	/* a short line that is filled or copied is no call, and no `rep stos` */
 	"-fno-tree-loop-distribute-patterns",
 	/* nor are some of its elements done one by one so that the rest is aligned */

@@ -91,6 +91,9 @@ static const char cc_lanes[] =
 	"#define RK_OF_u8(V, h) __builtin_convertvector(h, V)\n"
 	"#define RK_AS_u8(V, v) __builtin_convertvector(v, V##_u8)\n"
 	"#define RK_NARROW_u8(V, N)\n"
+	"#define RK_OF_bool(V, h) __builtin_convertvector(h, V)\n"
+	"#define RK_AS_bool(V, v) __builtin_convertvector(v, V##_bool)\n"
+	"#define RK_NARROW_bool(V, N)\n"
 	"#define RK_NARROW(V, H, e, N) typedef H V##_##e __attribute__((vector_size(N * "
 	"sizeof(H)), aligned(sizeof(H)), may_alias)); RK_NARROW_##e(V, N) \\\n"
 	"static inline V V##_##e##_load(const H *p) { return RK_OF_##e(V, *(const V##_##e "
@@ -152,24 +155,38 @@ static const char cc_lanes[] =
 	"static inline V V##_pick(V##_m m, V a, V b) \\\n"
 	"{ return (V)RK_BLEND(p, bytes, m, (V##_f)a, (V##_f)b); }\n"
 	"#define RK_LANE(m, i) (m >> i & 1)\n"
-	"#elif defined __AVX2__\n"
-	"#undef RK_BYTES_16\n"
-	"#define RK_BYTES_16\n"
-	"#define RK_MASKED(V, T, F, p, N, bytes) typedef V##_i V##_m; \\\n"
+	"#else\n"
+	"#ifdef __SSE2__\n"
+	"#define RK_UNSEEN(m) __asm__(\"\" : \"+x\"(m));\n"
+	"#else\n"
+	"#define RK_UNSEEN(m)\n"
+	"#endif\n"
+	"#define RK_MASK(V, N) typedef V##_i V##_m; \\\n"
 	"static inline V##_m V##_lanes(int64_t lo, int64_t hi) \\\n"
 	"{ lo = lo < 0 ? 0 : lo > N ? N : lo; hi = hi > N ? N : hi < 0 ? 0 : hi; \\\n"
-	"V##_m m = (V##_number >= (int)lo) & (V##_number < (int)hi); __asm__(\"\" : \"+x\"(m)); "
-	"return m; } \\\n"
+	"V##_m m = (V##_number >= (int)lo) & (V##_number < (int)hi); RK_UNSEEN(m) return m; } \\\n"
 	"static inline V##_m V##_where(int c, V##_m m) { return m & -(c != 0); } \\\n"
+	"static inline V V##_pick(V##_m m, V a, V b) { return V##_either(m, a, b); }\n"
+	"#define RK_LANE(m, i) m[i]\n"
+	"#ifdef __AVX2__\n"
+	"#undef RK_BYTES_16\n"
+	"#define RK_BYTES_16\n"
+	"#define RK_MASKED(V, T, F, p, N, bytes) RK_MASK(V, N) \\\n"
 	"static inline V V##_load_some(const T *a, V##_m m) \\\n"
 	"{ return (V)RK_NAME(__builtin_ia32_maskload, p, RK_BYTES_##bytes,)((const void *)a, m); } "
 	"\\\n"
 	"static inline void V##_store_some(T *a, V v, V##_m m) \\\n"
 	"{ RK_NAME(__builtin_ia32_maskstore, p, RK_BYTES_##bytes,)((void *)a, m, (RK_F(F, "
-	"bytes))v); } \\\n"
-	"static inline V V##_pick(V##_m m, V a, V b) { return V##_either(m, a, b); }\n"
+	"bytes))v); }\n"
 	"#define RK_F(F, bytes) F __attribute__((vector_size(bytes)))\n"
-	"#define RK_LANE(m, i) m[i]\n"
+	"#else\n"
+	"#define RK_MASKED(V, T, F, p, N, bytes) RK_MASK(V, N) \\\n"
+	"static inline V V##_load_some(const T *a, V##_m m) { V v = {0}; \\\n"
+	"_Pragma(\"GCC unroll 16\") for (int i = 0; i < N; i++) if (m[i]) v[i] = a[i]; return v; } "
+	"\\\n"
+	"static inline void V##_store_some(T *a, V v, V##_m m) \\\n"
+	"{ _Pragma(\"GCC unroll 16\") for (int i = 0; i < N; i++) if (m[i]) a[i] = v[i]; }\n"
+	"#endif\n"
 	"#endif\n"
 	/* Elements apart under a mask: elsewhere zero. */
 	"#define RK_SOME(i) RK_LANE(m, i) ? p[i * step] : 0\n"
@@ -212,7 +229,7 @@ static const char cc_before[] = "#define inline inline __attribute__((always_inl
 
 const Dialect dialect_cc = {
 	.backend = "cc",
-	.caps = {.vectorises = true, .predicates = true, .specialises = true, .prefetches = true},
+	.caps = {.vectors = true, .specialises = true, .prefetches = true},
 	.prelude = cc_prelude,
 	.before_math = cc_before,
 	.math = jit_math_prelude,
@@ -223,7 +240,5 @@ const Dialect dialect_cc = {
 	.align = " __attribute__((aligned(64)))",
 	.sync = "",
 	.prefetch = "__builtin_prefetch",
-	.hide = " int64_t s%lld = %lldL;\n __asm__(\"\" : \"+r\"(s%lld));\n",
-	.zero = " int64_t s0 = 0L;\n#ifdef __AVX512VL__\n __asm__(\"\" : \"+r\"(s0));\n#endif\n",
 	.lanes = cc_lanes,
 };

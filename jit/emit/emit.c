@@ -77,6 +77,37 @@ void emit_close(Emit *e)
 
 static void block(Emit *e, const Stmt *s);
 
+typedef struct Steps {
+	Ir *ir;
+	Node *axis;
+	bool any;
+} Steps;
+
+static void see_long_step(void *user, Node *n)
+{
+	enum { LONG_STEP = 32 };
+	Steps *s = user;
+	int64_t step = n->op == OP_READ ? affine_stride(s->ir, n->src[1], s->axis) : 0;
+	s->any |= step != INT64_MIN && (step >= LONG_STEP || step <= -LONG_STEP);
+}
+
+/* Is the loop one for a compiler's vectors? Not with reads under conditions, or of elements far
+ * apart: gcc 12 loads what lies between or beyond them, too. */
+static bool suits_compiler(Emit *e, Node *axis, const Stmt *s)
+{
+	Steps steps = {e->ir, axis, false};
+	for (; s; s = s->next) {
+		if (s->kind == STMT_STORE && (emit_reads(e, s->value) & READS_GUARDED))
+			return false;
+		if (s->kind == STMT_STORE)
+			node_walk(e->ir, s->value, see_long_step, &steps);
+		if (steps.any || !suits_compiler(e, axis, s->body) ||
+		    !suits_compiler(e, axis, s->otherwise))
+			return false;
+	}
+	return true;
+}
+
 /* The lines that open a loop belong to its own text: what its body needs from outside is put in
  * front of them. */
 static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
@@ -89,7 +120,7 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 	}
 	if (s->how == HOW_PARALLEL)
 		lo = "begin", hi = "end";
-	if (s->how == HOW_VECTOR && *e->d->vector)
+	if (s->how == HOW_VECTOR && *e->d->vector && suits_compiler(e, s->axis, s->body))
 		emit_line(e, "%s", e->d->vector);
 	if (s->how == HOW_VECTOR && e->d->few_lanes && node_is_const(s->hi) && s->hi->u.i <= 4)
 		emit_line(e, "%s", e->d->few_lanes);
@@ -99,16 +130,6 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 		emit_line(e, "%s", text);
 	}
 	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
-}
-
-/* Does any of the statements read under conditions? (They share conditions.) */
-static bool reads_guarded(Emit *e, const Stmt *s)
-{
-	for (; s; s = s->next)
-		if ((s->kind == STMT_STORE && (emit_reads(e, s->value) & READS_GUARDED)) ||
-		    reads_guarded(e, s->body) || reads_guarded(e, s->otherwise))
-			return true;
-	return false;
 }
 
 static void loop(Emit *e, const Stmt *s)
@@ -121,11 +142,9 @@ static void loop(Emit *e, const Stmt *s)
 		return;
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
-	e->scope[e->depth].lanes = s->how == HOW_VECTOR && e->d->caps.vectorises;
-	e->guards = e->scope[e->depth].lanes && e->d->zero && reads_guarded(e, s->body);
+	e->scope[e->depth].lanes = s->how == HOW_VECTOR && e->d->caps.vectors;
 	loop_head(e, s, lo, hi);
 	block(e, s->body);
-	e->guards = false;
 	emit_line(e, "}");
 	emit_close(e);
 }
@@ -377,17 +396,6 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
-/* What the text hides, as variables. */
-static void hidden_declare(Text *out, const Emit *e)
-{
-	text_add(out, "%s", e->zero ? e->d->zero : "");
-	for (int bit = 0; bit < 63; bit++) {
-		long long step = 1LL << bit;
-		if (e->steps >> bit & 1)
-			text_add(out, e->d->hide, step, step, step);
-	}
-}
-
 /* The statements; NULL where a chunk would need more temporaries than there are. */
 static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
 {
@@ -423,7 +431,6 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);
 	(d->kernel ? signature_grid : signature_host)(out, e, name);
-	hidden_declare(out, e);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};
 	for (int kind = 0; kind < CHUNK_KINDS; kind++)

@@ -16,10 +16,6 @@ typedef struct Dialect {
 	const char *align;	     /* of local arrays */
 	const char *sync;
 	const char *prefetch; /* prefetches the memory at an address; NULL: nothing does */
-	const char *hide;     /* a variable s%lld of value %lld that is not known to be constant, of
-			      long steps from lane to lane; NULL: they may be known */
-	const char *zero;     /* the same, s0 of value 0, that is added to lanes in conditions of
-			      reads; NULL: those may be known */
 	const char *lanes;    /* types and functions of vectors under masks; NULL: there are none */
 	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
 	const char *part;   /* a line that sets i%d to the thread's part; both NULL: no grid */

@@ -195,9 +195,24 @@ static const char *divide_text(Emit *e, const Node *n, const char *a)
 				       (long long)c);
 }
 
+const char *emit_cast_function(Emit *e, const Node *n)
+{
+	Type from = n->src[0]->type, to = n->type;
+	int64_t lo, hi;
+	if (to == RICCI_BOOL || type_is_float(to))
+		return NULL;
+	if (type_is_float(from)) /* in f32 where that will do: it has twice the lanes */
+		return arena_printf(&e->ir->arena, "rk_%s_of_%s", type_name(to),
+				    from == RICCI_F64 || to == RICCI_I64 ? "float" : "f32");
+	type_range(to, &lo, &hi);
+	bool fits = n->src[0]->lo >= lo && n->src[0]->hi <= hi;
+	return fits ? NULL : arena_printf(&e->ir->arena, "rk_%s_of_int", type_name(to));
+}
+
 static const char *cast_text(Emit *e, const Node *n, const char *a)
 {
 	Arena *m = &e->ir->arena;
+	const char *function = emit_cast_function(e, n);
 	Type from = n->src[0]->type, to = n->type;
 	const char *compute = dialect_compute[to];
 	if (to == RICCI_BOOL)
@@ -206,20 +221,10 @@ static const char *cast_text(Emit *e, const Node *n, const char *a)
 		e->uses_math = true;
 		return arena_printf(m, "ricci_round_%s(%s)", type_name(to), a);
 	}
-	if (type_is_float(to))
-		return strcmp(compute, dialect_compute[from]) == 0
-			       ? a
-			       : arena_printf(m, "(%s)%s", compute, a);
-	if (type_is_float(from)) /* in f32 where that will do: it has twice the lanes */
-		return arena_printf(m, "rk_%s_of_%s(%s)", type_name(to),
-				    from == RICCI_F64 || to == RICCI_I64 ? "float" : "f32", a);
-	int64_t lo, hi;
-	type_range(to, &lo, &hi);
-	if (n->src[0]->lo >= lo && n->src[0]->hi <= hi)
-		return strcmp(compute, dialect_compute[from]) == 0
-			       ? a
-			       : arena_printf(m, "(%s)%s", compute, a);
-	return arena_printf(m, "rk_%s_of_int(%s)", type_name(to), a);
+	if (function)
+		return arena_printf(m, "%s(%s)", function, a);
+	return strcmp(compute, dialect_compute[from]) == 0 ? a
+							   : arena_printf(m, "(%s)%s", compute, a);
 }
 
 /* A local buffer of one element is a variable. */
@@ -241,11 +246,8 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 {
 	if (is_variable(e, buffer))
 		return buffer->u.s;
-	const Buffer *b = tree_find(e->tree, buffer);
 	const char *text = NULL;
-	bool far = e->far;
-	e->far = b && b->space != SPACE_LOCAL;
-	if (e->d->caps.vectorises && index->op == OP_ADD) {
+	if (e->d->caps.vectors && index->op == OP_ADD) {
 		Affine a = affine_of(e->ir, index);
 		long long c = a.c;
 		a.c = 0;
@@ -256,7 +258,6 @@ const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
 	if (!text)
 		text = arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s,
 				    emit_value(e, index, lazy));
-	e->far = far;
 	return text;
 }
 
@@ -285,25 +286,6 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 				    place);
 	}
 	return place;
-}
-
-enum { LONG_STEP = 32 };
-
-static bool is_lanes(Emit *e, Node *atom)
-{
-	return atom->op == OP_AXIS && e->scope[level_of(e, atom)].lanes;
-}
-
-/* A factor k of an atom. gcc vectorises neighbouring reads whose lanes are a power of two apart by
- * loading all that is between them, and shuffling it: 4096 vectors for two elements of a lane,
- * after minutes. With a step that it does not know it loads each lane's elements alone. */
-static const char *factor_text(Emit *e, Node *atom, Type t, int64_t k)
-{
-	uint64_t step = k < 0 ? -(uint64_t)k : (uint64_t)k;
-	if (!e->d->hide || !e->far || step < LONG_STEP || (step & (step - 1)) || !is_lanes(e, atom))
-		return const_text(e, node_const_int(e->ir, t, k));
-	e->steps |= step;
-	return arena_printf(&e->ir->arena, k < 0 ? "(-s%llu)" : "s%llu", (unsigned long long)step);
 }
 
 /* Does no part of the sum leave int64, in whichever order it is added up? */
@@ -355,7 +337,7 @@ static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool
 			out = arena_printf(arena, "%s%s%s", out, plus, atom);
 		else
 			out = arena_printf(arena, "%s%s%s * %s", out, plus, atom,
-					   factor_text(e, a.atom[j], t, a.k[j]));
+					   const_text(e, node_const_int(e->ir, t, a.k[j])));
 		plus = " + ";
 	}
 	if (left || !*plus)
@@ -382,7 +364,7 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
 				    emit_value(e, n->src[1], lazy), a);
 	}
-	if ((n->op == OP_MIN || n->op == OP_MAX) && e->d->caps.vectorises && type_is_float(n->type))
+	if ((n->op == OP_MIN || n->op == OP_MAX) && e->d->caps.vectors && type_is_float(n->type))
 		for (int k = 0; k < 2; k++)
 			if (n->src[k]->op == OP_CONST && !isnan(n->src[k]->u.f))
 				return limit_text(e, n, k, lazy);
@@ -440,30 +422,10 @@ const char *emit_term(Emit *e, Node *n)
  * making vectors of loops. */
 static const char *logic_text(Emit *e, Node *n, bool lazy)
 {
-	bool both = e->d->caps.vectorises && !(emit_reads(e, n->src[1]) & READS_GUARDED);
+	bool both = e->d->caps.vectors && !(emit_reads(e, n->src[1]) & READS_GUARDED);
 	const char *text = op_info[n->op].text, *a = emit_value(e, n->src[0], lazy);
 	const char *b = emit_value(e, n->src[1], !both || lazy);
 	return arena_printf(&e->ir->arena, "(%s %s %s)", a, both ? text + 1 : text, b);
-}
-
-/* A lane's number. Where all lanes are known, so is what a comparison gives, and gcc 12.2 loads
- * under such masks of AVX-512 by an instruction that reads the whole vector. */
-static const char *axis_text(Emit *e, Node *n)
-{
-	bool hide = e->condition && is_lanes(e, n);
-	e->zero |= hide;
-	return arena_printf(&e->ir->arena, hide ? "(i%d + s0)" : "i%d", (int)n->u.i);
-}
-
-/* A comparison of integers is part of a read's condition. */
-static const char *comparison_text(Emit *e, Node *n, bool lazy)
-{
-	bool outer = e->condition;
-	e->condition = e->guards && n->src[0]->type == RICCI_I64;
-	const char *a = emit_value(e, n->src[0], lazy);
-	const char *text = infix_text(e, n, a, emit_value(e, n->src[1], lazy));
-	e->condition = outer;
-	return text;
 }
 
 static const char *node_text(Emit *e, Node *n, int level, bool lazy)
@@ -473,7 +435,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 	case OP_CONST:
 		return const_text(e, n);
 	case OP_AXIS:
-		return axis_text(e, n);
+		return arena_printf(&e->ir->arena, "i%d", (int)n->u.i);
 	case OP_READ:
 		return read_text(e, n, lazy);
 	case OP_CAST:
@@ -489,11 +451,6 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		const char *a = emit_value(e, n->src[1], true);
 		return arena_printf(m, "(%s ? %s : %s)", c, a, emit_value(e, n->src[2], true));
 	}
-	case OP_LT:
-	case OP_LE:
-	case OP_EQ:
-	case OP_NE:
-		return comparison_text(e, n, lazy);
 	case OP_ADD:
 	case OP_MUL:
 		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0]))) {
@@ -504,7 +461,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		}
 		break;
 	case OP_DIV:
-		if (!e->d->caps.vectorises || !emit_inverts(n->src[1]))
+		if (!e->d->caps.vectors || !emit_inverts(n->src[1]))
 			break;
 		return arena_printf(m, "rk_over_%s(%s, %s)", emit_suffix(n->type),
 				    emit_value(e, n->src[0], lazy), emit_value(e, n->src[1], lazy));

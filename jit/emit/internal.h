@@ -46,12 +46,7 @@ typedef struct Emit {
 	int ncall; /* functions of vectors and chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
 	int ntemp[CHUNK_KINDS], nstart;
-	bool far;	/* the index of memory is being written */
-	uint64_t steps; /* long steps from lane to lane that are hidden: powers of two */
-	bool guards;	/* the lanes read under conditions */
-	bool condition; /* a comparison of theirs is being written */
-	bool zero;	/* and they are hidden */
-	bool unwanted;	/* a value is being named that may not be evaluated where it stands */
+	bool unwanted; /* a value is being named that may not be evaluated where it stands */
 } Emit;
 
 /* A value with a longer text is named where it is shared: it may be written once only. */
@@ -62,6 +57,8 @@ enum { TEXT_LONG = 400 };
 const char *emit_value(Emit *e, Node *n, bool lazy);
 /* In the current scope the value of n is called so. */
 void emit_name(Emit *e, Node *n, const char *name);
+/* The function of a cast that no conversion of C does; NULL: one does. */
+const char *emit_cast_function(Emit *e, const Node *n);
 /* The value of n as a term of a sum, which rounds it anyway: a quotient is a product. */
 const char *emit_term(Emit *e, Node *n);
 /* Is c such that x/c is better computed from 1/c? (Of a power of two compilers know.) */

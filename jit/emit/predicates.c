@@ -295,11 +295,24 @@ static const char *index_text(Lanes *v, Node *n, Type t)
 
 static const char *comparison(Lanes *v, Node *c, Node *cond, Type t);
 
+/* What a comparison of type `of` gives, for values of type t. */
+static const char *as_long(Lanes *v, Type of, Type t, const char *text)
+{
+	return type_size(of) == type_size(t)
+		       ? text
+		       : arena_printf(&v->e->ir->arena, "__builtin_convertvector(%s, %s_i)", text,
+				      type(v, t));
+}
+
 static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 {
 	Arena *m = &v->e->ir->arena;
 	if (c->op == OP_NOT)
 		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond, t));
+	if (c->op == OP_READ)
+		return as_long(
+			v, RICCI_I32, t,
+			arena_printf(m, "(%s_i)(%s != 0)", type(v, RICCI_I32), value(v, c, cond)));
 	if (c->op == OP_AND || c->op == OP_OR)
 		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond, t),
 				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond, t));
@@ -310,9 +323,7 @@ static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 						       : value(v, c->src[k], cond);
 	const char *text = arena_printf(m, "((%s_i)(%s %s %s))", type(v, of), side[0],
 					op_info[c->op].text, side[1]);
-	return type_size(of) == type_size(t)
-		       ? text
-		       : arena_printf(m, "__builtin_convertvector(%s, %s_i)", text, type(v, t));
+	return as_long(v, of, t, text);
 }
 
 /* Lanes that compare values: a vector of integers of the size of t's, all bits set where c holds. */
@@ -373,14 +384,32 @@ static const char *function(Lanes *v, Node *n, const char *a, const char *b)
 	return b ? arena_printf(m, "%s(%s, %s)", text, a, b) : arena_printf(m, "%s(%s)", text, a);
 }
 
-/* A cast of a, whose lanes are of type `from`. */
-static const char *cast_text(Lanes *v, Type from, Type to, const char *a)
+/* Lanes of a, of type `from`, as `to`, by a function of scalars. */
+static const char *cast_call(Lanes *v, Type from, Type to, const char *function, const char *a)
 {
 	Arena *m = &v->e->ir->arena;
-	const char *t = type(v, to);
+	const char *t = type(v, to), *name = arena_printf(m, "%s_%s", t, function);
+	long long n = width(v);
+	from = lanes_type(from);
+	declare(v->e, name,
+		arena_printf(
+			m, "RK_EACH(%s, %s, %lld, %s, (%s v), RK_ARRAY(%s, %lld, a, v), %s(a[i]))",
+			t, dialect_compute[lanes_type(to)], n, name, type(v, from),
+			dialect_compute[from], n, function));
+	return arena_printf(m, "%s(%s)", name, a);
+}
+
+/* The cast n of a, whose lanes are of type `from`. */
+static const char *cast_text(Lanes *v, const Node *n, Type from, const char *a)
+{
+	Arena *m = &v->e->ir->arena;
+	Type to = n->type;
+	const char *t = type(v, to), *function = emit_cast_function(v->e, n);
+	if (function)
+		return cast_call(v, from, to, function, a);
 	if (lanes_type(from) != lanes_type(to))
 		a = arena_printf(m, "__builtin_convertvector(%s, %s)", a, t);
-	if (lanes_type(to) == to || from == to)
+	if (!type_is_float(to) || lanes_type(to) == to || from == to)
 		return a;
 	access(v, to, "store", false);
 	return arena_printf(m, "%s_round_%s(%s)", t, type_name(to), a);
@@ -412,11 +441,11 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 					    value(v, n->src[k], cond));
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64) {
 		Type t = lanes_type(n->type);
-		return cast_text(v, t, n->type, index_text(v, n->src[0], t));
+		return cast_text(v, n, t, index_text(v, n->src[0], t));
 	}
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_CAST)
-		return cast_text(v, n->src[0]->type, n->type, a);
+		return cast_text(v, n, n->src[0]->type, a);
 	if (n->op == OP_NEG)
 		return arena_printf(m, "(-%s)", a);
 	if (n->op == OP_DIV && inverts(v, n->src[1]))
@@ -436,6 +465,9 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 				    emit_value(v->e, n, false));
 	if (n->op == OP_READ)
 		return load(v, n, cond);
+	if (n->type == RICCI_BOOL)
+		return arena_printf(&v->e->ir->arena, "(%s)(%s & 1)", type(v, RICCI_I32),
+				    comparison(v, n, cond, RICCI_I32));
 	const char *text = kept_find(v, key);
 	if (text)
 		return text;

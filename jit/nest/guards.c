@@ -65,6 +65,6 @@ void guards_init(Build *b)
 		return;
 	b->body = node_select(b->ir, inside, b->body, node_identity(b->ir, p->red, t, t));
 	/* Where lanes may become vectors under masks (jit/tree/predicates.c), these are a read's. */
-	if (b->caps->predicates && !b->ncache_read)
+	if (b->caps->vectors && !b->ncache_read)
 		b->body = cache_read_conditions(b, b->body);
 }

@@ -21,7 +21,7 @@ int64_t lanes_extent(const Build *b, const Loop *l)
 int64_t lanes_pitch(const Build *b, const Loop *l)
 {
 	int64_t n = lanes_extent(b, l);
-	return b->caps->predicates && l->how == HOW_VECTOR ? (n + PITCH - 1) / PITCH * PITCH : n;
+	return b->caps->vectors && l->how == HOW_VECTOR ? (n + PITCH - 1) / PITCH * PITCH : n;
 }
 
 /* Of few points the other factor stays in registers. */
@@ -39,7 +39,7 @@ static bool has_many_points(const Build *b)
 void lanes_init(Build *b)
 {
 	if (b->lanes < b->nparallel || b->lanes < b->cache_read_at || b->cache_read_at < 0 ||
-	    b->p->red == RED_NONE || b->p->scatter || !b->caps->vectorises || b->carry.r.axis >= 0)
+	    b->p->red == RED_NONE || b->p->scatter || !b->caps->vectors || b->carry.r.axis >= 0)
 		return;
 	const Loop *l = lanes_loop(b);
 	int64_t unit = VECTOR_BYTES / (int64_t)type_size(b->p->acc);

@@ -114,10 +114,10 @@ static Stmt *tile_fold(Build *b, Node *base, int64_t count, Node **sum)
 Stmt *tile_combined(Build *b, Node *base, Node **sum)
 {
 	int64_t lanes = tile_lanes(b);
-	bool fold = b->caps->predicates && predicates_type(b->p->acc);
+	bool fold = b->caps->vectors && predicates_type(b->p->acc);
 	Stmt *halve = NULL;
 	/* (Behind an iteration of fewer lanes compilers' vectors would wait for single elements.) */
-	if (lanes > 1 && b->caps->vectorises && (fold || nest_exact(b, tile_lanes_loop(b)->axis)))
+	if (lanes > 1 && b->caps->vectors && (fold || nest_exact(b, tile_lanes_loop(b)->axis)))
 		halve = tile_halve(b, base, fold, &lanes);
 	if (lanes > 1 && fold)
 		return stmt_seq(halve, tile_fold(b, base, lanes, sum));

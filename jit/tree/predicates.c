@@ -13,7 +13,6 @@
 
 enum {
 	VECTORS_MOST = 16,
-	MASKED_BYTES = 32,
 	MASK_BYTES = 16, /* shorter vectors have no masks */
 	WRITTEN_MOST = 8,
 	FOLDED_MOST = 2,
@@ -32,7 +31,7 @@ static int64_t lane_bytes(Type t)
 
 int64_t predicates_width(const Target *target, Type t)
 {
-	return target->vector_bytes < MASKED_BYTES ? 0 : target->vector_bytes / lane_bytes(t);
+	return target->vector_bytes / lane_bytes(t);
 }
 
 int64_t predicates_most(const Target *target, Type t)
@@ -48,13 +47,7 @@ bool predicates_type(Type t)
 /* Is an element of that type widened to its lane? */
 static bool is_widened(Type t)
 {
-	return t != RICCI_BOOL && type_size(t) < 4;
-}
-
-/* Is it rounded from its lane? */
-static bool is_rounded(Type t)
-{
-	return is_widened(t) && type_is_float(t);
+	return type_size(t) < 4;
 }
 
 bool lanes_apart(Type t, int64_t width, int64_t step)
@@ -141,6 +134,7 @@ bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
+static bool suits_read(Masks *m, const Node *n, Where where);
 
 /* Is it an integer of 32 bits: the same for all lanes, or an index? */
 static bool suits_index(const Masks *m, Node *n)
@@ -158,6 +152,8 @@ static bool suits_comparison(Masks *m, Node *c, Where where)
 {
 	if (!lanes_vary(m->t->ir, c, m->loop))
 		return is_common(m, c, true);
+	if (c->op == OP_READ)
+		return suits_read(m, c, where);
 	bool compares = op_compares((Op)c->op), all = compares || op_is_logic((Op)c->op);
 	for (int k = 0; k < c->nsrc && all; k++)
 		all = compares && c->src[k]->type == RICCI_I64 ? suits_index(m, c->src[k])
@@ -252,11 +248,8 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 /* May a value of type `from` become one of type `to` in all lanes at once? */
 static bool takes_cast(Type from, Type to)
 {
-	if (from == RICCI_BOOL || to == RICCI_BOOL)
-		return false;
-	return type_is_float(to) ? from != RICCI_I64
-				 : from == to || (to == RICCI_I32 && is_widened(from) &&
-						  !type_is_float(from));
+	bool index = from == RICCI_I64 || to == RICCI_I64;
+	return from == to || (to != RICCI_BOOL && !index);
 }
 
 bool predicates_take(const Node *n)
@@ -336,7 +329,7 @@ static int64_t vectors_of(const Masks *m)
 static bool suits_store(Masks *m, const Stmt *s)
 {
 	Type type = (Type)s->buffer->type;
-	bool stores = predicates_type(type) || (is_rounded(type) && s->red == RED_NONE);
+	bool stores = predicates_type(type) || (is_widened(type) && s->red == RED_NONE);
 	if (!stores || s->value->type != type || !suits_value(m, s->value, VALID))
 		return false;
 	if (lanes_own(m->loop, s->buffer))

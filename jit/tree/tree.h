@@ -69,9 +69,8 @@ struct Stmt {
 
 /* What can be made of a tree. Lowering depends on this, never on how a dialect spells it. */
 typedef struct Capabilities {
-	bool grid;	  /* parts are threads of a grid, in one phase; no scratch memory */
-	bool vectorises;  /* a compiler makes vector code of VECTOR loops */
-	bool predicates;  /* LANES loops: vectors under masks */
+	bool grid;    /* parts are threads of a grid, in one phase; no scratch memory */
+	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */
 	int chunk; /* VECTOR loops are calls of functions over so many elements; 0: they are loops
@@ -151,11 +150,11 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target);
 bool predicates_type(Type t);
 /* The type of vectors that hold elements of type t: elements of 8 and 16 bits are widened to 32. */
 Type lanes_type(Type t);
-/* Lanes of a vector; 0: this processor has no masks. */
+/* Lanes of a vector. */
 int64_t predicates_width(const Target *target, Type t);
 /* Tiles of few vectors become variables (registers.c). */
 void lower_registers(Tree *t, Stmt *s);
-/* Loops of so many elements and fewer are short, on this processor; 0: it has no masks. */
+/* Loops of so many elements and fewer are short, on this processor. */
 int64_t predicates_most(const Target *target, Type t);
 /* Is n an operator that all lanes take at once? */
 bool predicates_take(const Node *n);

@@ -26,7 +26,7 @@ static const Case masked[] = {
 	 "X=4x32x65 W=4x3x3"},
 	{"Y[c,p,q] += (X[c,2*p+r-2,2*q+s-1] else 3)*W[c,r,s] where p<8, q<48", "X=4x16x96 W=4x3x3"},
 	/* the lanes ask from both sides, for what is never there too */
-	{"Y[p,q] += (X[p+r-1,q+40*s-60] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
+	{"Y[p,q] += (X[p+r-1,q+41*s-61] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<48", "X=8x48 W=3x3"},
 	/* each result is the sum at one of a window's points */
 	{"D[c,r,s] += (X[m,c,p+r-1,q+s-1] else 0)*G[m,c,p,q] where r<3, s<3",
@@ -59,7 +59,7 @@ static const Case masked[] = {
 /* Elements alone, and with what is computed from each result. */
 static const Case pointwise[] = {
 	{"Y[i,j] = 2*X[i,j] - (X[i-1,j] else 0) - (X[i,j+1] else 1)", "X=8x40"},
-	{"Y[i,j] = j < 4 ? A[i] : 0 where j<20", "A=8"},
+	{"Y[i,j] = j < 5 ? A[i] : 0 where j<20", "A=8"},
 	{"Y[i,j] = (j >= 1 ? A[0] : 0) + (X[i,j-1] else 0) where j<20", "A=8 X=8x20"},
 	{"Y[i,j] = max((X[i,j-3] else -inf), min((X[i+1,j+3] else 7), -X[i,j]))", "X=8x40"},
 	{"S[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<20; Y[p,q] = max(S[p,q]+B[p], 0)",
@@ -193,6 +193,20 @@ static const Case narrow[] = {
 	 "X=5x3x4:bf16"},
 	{"S[i,j] += f32(X[i,j,k])*f32(X[i,j,k]); Y[i,j,k] = bf16(f32(X[i,j,k])*S[i,j])",
 	 "X=5x3x2:bf16"},
+	/* integers of 8 bits, beyond which a cast ends; conditions that are stored and read */
+	{"Y[i,j] = i8(300*X[i,j]) where j<53", "X=7x53"},
+	{"Y[i,j] = u8(A[i,j]*B[j])", "A=7x53:i32 B=53:i32"},
+	{"Y[i,j] = u8(X[i,j])", "X=7x53:i8"},
+	{"Y[i,j] = i8(300*X[i,j])", "X=7x53:f64"},
+	{"Y[i,j] = i8(f32(X[i,2*j])*M[j]) where j<26", "X=5x52:bf16 M=26"},
+	{"Y[i,j] = A[i,j] < B[j] ? C[i,j] : 3", "A=7x53 B=53 C=7x53:u8"},
+	{"Y[i,j] = C[i,j-1] else 5 where j<58", "C=7x53:i8"},
+	{"Y[i,j] = j%2 == 0 ? A[i,j/2] : B[i,j/2] where j<54", "A=6x27:u8 B=6x27:u8"},
+	{"Y[i,j] = X[i,j] < 0.5 || X[i,j] == Z[j]", "X=7x53 Z=53"},
+	{"Y[i,j] = X[i,j] < 0.5 && !B[j]", "X=7x53:f64 B=53:bool"},
+	{"Y[i,j] = B[i,j] ? X[i,j] : 0.1*X[i,j]", "B=7x53:bool X=7x53"},
+	{"Y[i,j] = j >= 1 && B[i,j-1] ? X[i,j] : bf16(f32(B[i,j]))", "B=7x53:bool X=7x53:bf16"},
+	{"Y[i] += f32(B[i,k])*W[k]", "B=5x131:bool W=131"},
 };
 
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
@@ -217,7 +231,7 @@ static void check_fenced(Trial *t)
 	}
 }
 
-/* Does a source of the first n offers contain the text, where the processor has vectors of lanes? */
+/* Does a source of the first n offers contain the text? */
 static void check_source(const Case *c, Trial *t, int n, const char *text)
 {
 	bool made = false;
@@ -229,8 +243,7 @@ static void check_source(const Case *c, Trial *t, int n, const char *text)
 		if (kernel)
 			kernel_unref(kernel);
 	}
-	CHECK_REPORT(made == (target_host()->vector_bytes >= 32), "%s: %s %s", c->text,
-		     made ? "has" : "has no", text);
+	CHECK_REPORT(made, "%s: has no %s", c->text, text);
 }
 
 /* first: the first offer makes masks. */

@@ -153,23 +153,14 @@ static void check_running(const char *backend, int wanted)
 	harness_check(list, backend_find(backend), 200);
 }
 
-/* As on a processor without masks: what is left to compilers is a loop that they make vectors of. */
-static Target target_plain(void)
-{
-	Target target = *target_host();
-	target.vector_bytes = 16;
-	return target;
-}
-
 /* The offered one reads each element once, whatever the length: no loop but that along the results,
  * and the lanes. */
 static void check_once(const char *text, const char *operands, int loops)
 {
 	const Case sum = {text, operands};
 	Trial *t = harness_trials(&sum, false, NULL);
-	Target plain = target_plain();
 	Error err = {0};
-	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 	int n = 0;
 	CHECK_INT(t->offer[0].step[0].kind, STEP_CARRY);
 	for (const char *s = k ? strstr(k->source, "kernel_0(") : ""; (s = strstr(s, "for (")); s++)
@@ -248,15 +239,10 @@ static void check_wraps(void)
 {
 	static const Case roll = {"Y[i,j] = X[i,(j+7)%70] where i<9, j<70", "X=9x70"};
 	Trial *t = harness_trials(&roll, false, NULL);
-	Target plain = target_plain();
 	Error err = {0};
-	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
+	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
 
-	CHECK(text && !strpbrk(text, "?%&") && strstr(text, "< 63L") && strstr(text, "< 70L"));
-	kernel_unref(k);
-	k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
-	text = k ? strstr(k->source, "kernel_0(") : NULL;
 	CHECK(text && !strpbrk(text, "?%"));
 	kernel_unref(k);
 	harness_check(t, backend_find("cc"), 100);
@@ -274,21 +260,9 @@ static void check_whole_lanes(void)
 	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 	const char *text = k ? strstr(k->source, "kernel_0(") : NULL;
 
-	if (predicates_most(target_host(), RICCI_F32) >
-	    0) { /* a vector of the second row is loaded once */
-		const char *load = text ? strstr(text, "&tile3[22L]") : NULL;
-		CHECK(load && !strstr(load + 1, "&tile3[22L]"));
-	}
-	kernel_unref(k);
-	Target plain = target_plain();
-	k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), &plain, &err);
-	text = k ? strstr(k->source, "kernel_0(") : NULL;
-	CHECK(text && strstr(text, "< 16L") && strstr(text, "< 14L"));
-	const char *first =
-		text ? strstr(text, " + (22L)] * ") : NULL; /* of the tile's second row */
-	const char *end = first ? strchr(first, '\n') : NULL;
-	const char *second = end ? strstr(end, " + (22L)] * ") : NULL;
-	CHECK(second && strchr(end + 1, '\n') > second);
+	/* a vector of the second row is loaded once */
+	const char *load = text ? strstr(text, "&tile3[22L]") : NULL;
+	CHECK(load && !strstr(load + 1, "&tile3[22L]"));
 	kernel_unref(k);
 	harness_check(t, backend_find("cc"), 100);
 }
@@ -566,8 +540,8 @@ int main(void)
 	/* parts, lines, lanes of reads, lanes of results */
 	check_once("Y[b,i] += X[b,j] where j < i+1, i < X.size(1)", "X=3x2048", 4);
 	check_once("Y[b,i] max= i <= j ? X[b,j] : -inf where i<4096", "X=3x4096", 4);
-	/* parts, lanes of the start, then elements, with their lanes twice */
-	check_once("Y[b,i,c] += X[b,j,c] where j < i+1, i < X.size(1)", "X=20x64x32", 5);
+	/* parts, elements: the lanes are written out */
+	check_once("Y[b,i,c] += X[b,j,c] where j < i+1, i < X.size(1)", "X=20x64x32", 2);
 	check_misfit(product, "carry 0", "schedule: nothing can be carried along loop 0");
 	return harness_done();
 }
