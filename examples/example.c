@@ -29,6 +29,7 @@ enum {
 	CSV,
 	PICTURE,
 	PROFILE,
+	TRACE,
 	BENCH,
 	BENCH_SECONDS,
 	BENCH_CURVE,
@@ -61,6 +62,7 @@ static example_option common[NCOMMON + 1] = {
 	[CSV] = {"csv", "F", "all numbers of the training, a line a step", NULL, 0, 0, 0, NULL},
 	[PICTURE] = {"picture", "F", "curves as an SVG", NULL, 0, 0, 0, NULL},
 	[PROFILE] = {"profile", NULL, "say where the time went, by kernel and by layer; with --bench by kernel", NULL, 0, 0, 0, NULL},
+	[TRACE] = {"trace", "F", "what each thread does, over time, for ui.perfetto.dev", NULL, 0, 0, 0, NULL},
 	[BENCH] = {"bench", NULL, "time steps on random data, print a line of JSON", NULL, 0, 0, 0, NULL},
 	[BENCH_SECONDS] = {"seconds", "S", "of --bench, for training steps and again for inference", NULL, 'x', 0, 2, NULL},
 	[BENCH_CURVE] = {"curve", "F", "with --bench: only the steps of the first --seconds, beside the background's work; a line of CSV for each", NULL, 0, 0, 0, NULL},
@@ -351,7 +353,14 @@ int example_main(int argc, char **argv, example *e)
 	if (status || common[HELP].text)
 		return status ? status : help(e);
 	describe(e);
+	const char *trace = common[TRACE].text;
+	if (trace && ricci_trace_begin(trace))
+		return fprintf(stderr, "%s: %s\n", e->name, ricci_error_message()), 1;
 	status = run(e, start);
+	if (trace && ricci_trace_end()) {
+		fprintf(stderr, "%s: %s\n", e->name, ricci_error_message());
+		status = status ? status : 1;
+	}
 	ricci_graph_free(e->graph);
 	ricci_data_free(e->training.train);
 	ricci_data_free(e->training.test);

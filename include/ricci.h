@@ -379,6 +379,18 @@ RICCI_API double ricci_profile_step(const ricci_profile *f); /* median seconds o
 /* All of it as a table. The caller frees it by ricci_free_text. NULL: no memory. */
 RICCI_API char *ricci_profile_text(const ricci_profile *f);
 
+/* ---- traces: what every thread does, over time ---- */
+
+/* Writes what the process does from now on into the file `path`, which is replaced, until
+ * ricci_trace_end: the steps of all sessions, each launch of a kernel with its first equation and
+ * backend, the stages of a session's making, what the background threads compile, verify and look
+ * for, and each kernel that is replaced by a faster one, with its gain. ui.perfetto.dev and
+ * chrome://tracing open it ("Trace Event Format", as JSON). A launch costs about 1 us more, and
+ * 200 bytes of the file. Any thread may call both; one trace at a time; a forked child writes none
+ * of its parent's. 0 or an error, of ricci_trace_end such that the file is not whole. */
+RICCI_API int ricci_trace_begin(const char *path);
+RICCI_API int ricci_trace_end(void); /* 0, too, where none was begun */
+
 #ifdef __cplusplus
 }
 /* C++ counts with templates. */

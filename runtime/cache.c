@@ -111,6 +111,17 @@ bool entry_ready(CacheEntry *e)
 	return ready;
 }
 
+void entry_title(const CacheEntry *e, char *s, size_t room)
+{
+	const char *text = e->task->text, *local = strstr(text, "\nlocal "),
+		   *keep = strstr(text, "\nkeep ");
+	const char *first = local && (!keep || local < keep) ? local : keep ? keep : text;
+
+	first += strcspn(first, " ");
+	first += *first == ' ';
+	message_print(s, room, "%.*s", (int)strcspn(first, "\n"), first);
+}
+
 /* What was timed is of another kernel. */
 static void entry_forget(CacheEntry *e)
 {

@@ -11,6 +11,17 @@
 enum { BATCH_TCC = 16, BATCH_CC = 6 };
 
 /* ---- candidates ---- */
+static void compile_trace(const Backend *b, int n, Candidate **c, double start)
+{
+	char first[120], name[40];
+
+	if (!trace_on())
+		return;
+	entry_title(c[0]->entry, first, sizeof first);
+	message_print(name, sizeof name, "%s compiles %d", b->name, n);
+	trace_span("compile", name, start, first);
+}
+
 static int batch_compile(int n, Candidate **c, Error *err)
 {
 	const Backend *b = c[0]->backend;
@@ -24,7 +35,9 @@ static int batch_compile(int n, Candidate **c, Error *err)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < n; i++)
 		k[i] = c[i]->kernel;
+	double start = clock_seconds();
 	code = b->compile(b, n, k, keep ? &object : NULL, err);
+	compile_trace(b, n, c, start);
 	if (!code && keep && disk_keep(&object, name))
 		for (int i = 0; i < n; i++) {
 			memcpy(c[i]->origin.object, name, sizeof name);

@@ -322,12 +322,15 @@ static bool explore_round(Tuner *t)
 		else if (!idle)
 			job_end(t, j);
 	}
+	double start = clock_seconds();
 	if (idle) {
 		qsort(idle + at, n - at, sizeof *idle, by_waste);
 		for (size_t i = at; i < n && !atomic_load(&t->quit); i++)
 			wait |= job_continue(t, idle[i], all);
 	}
 	mem_free(idle);
+	if (n)
+		trace_span("explore", "looks for what to try", start, "");
 	tuner_tell(t);
 	return wait;
 }
@@ -353,6 +356,7 @@ static void *explore_main(void *arg)
 	Tuner *t = arg;
 
 	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 10);
+	trace_thread("explores");
 	t->began = clock_seconds();
 	while (!atomic_load(&t->quit))
 		explore_wait(t, explore_round(t));

@@ -54,15 +54,27 @@ static Kernel *entry_present(CacheEntry *e, bool *first, const Candidate *c)
 	return k;
 }
 
+static void verify_trace(const CacheEntry *e, double start, const char *refused)
+{
+	char title[120];
+
+	if (!trace_on())
+		return;
+	entry_title(e, title, sizeof title);
+	trace_span("verify", title, start, refused);
+}
+
 /* Validates a kernel of the first iteration, which has been in use since. */
 static void present_validate(CacheEntry *e, Kernel *k)
 {
 	Error why = {0};
+	double start = clock_seconds();
 
 	if (!verify_within(e->task, k, NULL, true, used_limit, &why))
 		entry_validate(e, k);
 	else if (why.code == RICCI_ECOMPILE)
 		entry_condemn(e, k, &why);
+	verify_trace(e, start, why.text);
 	kernel_unref(k);
 }
 
@@ -83,8 +95,10 @@ static JobState candidate_place(Candidate *c)
 
 	if (unseen)
 		present_validate(c->entry, unseen);
+	double start = clock_seconds();
 	bool bad = verify_within(c->entry->task, k, reference, true, verify_seconds(c->entry->task),
 				 &c->err) != 0;
+	verify_trace(c->entry, start, bad ? c->err.text : "");
 
 	kernel_unref(best);
 	if (bad) {
@@ -149,6 +163,7 @@ void *generate_main(void *arg)
 	bool back = atomic_fetch_add(&t->begun, 1) >= t->generators;
 
 	backend_stop_when(&t->quit);
+	trace_thread(back ? "makes kernels, behind training" : "makes kernels");
 	if (back)
 		stand_back();
 	pthread_mutex_lock(&t->lock);

@@ -186,6 +186,8 @@ CacheEntry *entry_get(Task *t, Request r, Error *err);
 CacheEntry *entry_ref(CacheEntry *e);
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
+/* The first equation of its task, in s[0..room-1]. */
+void entry_title(const CacheEntry *e, char *s, size_t room);
 /* Takes k as the best. */
 void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked);
 /* Takes k as the one on trial. */
@@ -328,9 +330,11 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the entry's version */
 	bool wide, checked;
-	int64_t launches;	 /* while they are timed */
-	Times times;		 /* of those by `timed`, the entry's best kernel */
-	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
+	int64_t launches; /* while they are timed */
+	Times times;	  /* of those by `timed`, the entry's best kernel */
+	Kernel *timed;	  /* a reference; NULL: a loop, or none yet */
+	double before; /* seconds of the kernel that was there before `timed`; 0: none, or not timed */
+	const char *name;	 /* for traces; NULL: none yet */
 	int ninput, nbuf, *cell; /* the cell of each buffer */
 	void **buf;
 } Run;
@@ -349,6 +353,7 @@ typedef struct Program {
 	Finite *finite;		     /* NULL: results are not looked at */
 	int last_failing;	     /* the last run that may find a wrong length; -1: none */
 	bool timing;		     /* every launch is timed */
+	bool named;		     /* its runs are */
 	int64_t steps;		     /* since then */
 	Times times;		     /* of them */
 	void *arena;		     /* NULL: inner */
@@ -401,6 +406,15 @@ const char *node_base(const Program *p, const Node *n, const ricci_tensor **t);
 const char *node_name(Naming *m, const Program *p, const Node *n);
 /* All equations of a kernel, a line each. NULL: no memory. */
 const char *run_equations(Naming *m, const Program *p, const Run *r);
+/* Gives p's runs their names, once: the first equation, as far as there is room for it. */
+void runs_name(Program *p);
+
+/* ---- trace.c: the events of ricci_trace_begin ---- */
+bool trace_on(void);
+void trace_thread(const char *name); /* what this thread does, from now on; never freed */
+/* It did `name` since `from` (clock_seconds); kind: a word; detail: "": none. */
+void trace_span(const char *kind, const char *name, double from, const char *detail);
+void trace_mark(const char *kind, const char *name, const char *detail); /* now */
 
 /* profile.c: begins to time launches, or ends it; forgets what was timed. */
 void program_time(Program *p, bool on);

@@ -6,6 +6,8 @@
 #include "runtime/internal.h"
 #include <string.h>
 
+enum { TITLE = 100 };
+
 /* What n is in the surroundings of p, from which a loop's body takes it; NULL: n is the body's own. */
 static Node *outer_node(const Program *p, const Node *n)
 {
@@ -135,4 +137,33 @@ const char *run_equations(Naming *m, const Program *p, const Run *r)
 	}
 	text_free(&out);
 	return text;
+}
+
+static const char *title_of(Naming *m, const Program *p, const Run *r)
+{
+	const char *text = r->loop ? arena_printf(m->arena, "a loop of %lld steps at most",
+						  (long long)scan_of(r->sub->member[0])->bound)
+				   : run_equations(m, p, r);
+	char title[TITLE];
+
+	if (!text)
+		return NULL;
+	message_print(title, sizeof title, "%.*s", (int)strcspn(text, "\n"), text);
+	return arena_strdup(m->arena, title);
+}
+
+void runs_name(Program *p)
+{
+	Naming m = {.arena = &p->memory};
+	jmp_buf oom;
+
+	if (p->named)
+		return;
+	p->named = true;
+	if (!setjmp(oom)) {
+		p->memory.oom = &oom;
+		for (int i = 0; i < p->nrun; i++)
+			p->run[i].name = title_of(&m, p, &p->run[i]);
+	}
+	p->memory.oom = NULL;
 }

@@ -14,6 +14,7 @@ void time_stage(const char *stage, double *from)
 
 	if (env_long("RICCI_TIME", 0) > 0)
 		fprintf(stderr, "ricci: %-10s %8.3f ms\n", stage, 1e3 * (now - *from));
+	trace_span("session", stage, *from, "");
 	*from = now;
 }
 
@@ -422,10 +423,28 @@ void *cell_data(const Cell *c)
 	return c->data;
 }
 
+static const char *run_name(const Run *r)
+{
+	return r->name ? r->name : "a kernel";
+}
+
+/* Says that the run has another kernel from now on. */
+static void trace_swap(const Run *r, const Taken *t)
+{
+	char text[80];
+
+	if (t->which == 1 || !r->timed || r->timed == t->kernel || !trace_on())
+		return;
+	message_print(text, sizeof text, "%s instead of %s", t->kernel->backend->name,
+		      r->timed->backend->name);
+	trace_mark("swap", run_name(r), text);
+}
+
 static void run_take(Run *r, int *which)
 {
 	Taken t = entry_take(r->entry);
 
+	trace_swap(r, &t);
 	if (r->kernel)
 		kernel_unref(r->kernel);
 	r->kernel = t.kernel;
@@ -434,22 +453,33 @@ static void run_take(Run *r, int *which)
 	*which = t.which;
 }
 
-/* A launch by the entry's best kernel took so long. A new one begins anew. */
+/* A launch by the entry's best kernel took so long. A new one begins anew; what it gains is told when
+ * some launches have shown it. */
 static void run_timed(Run *r, double seconds)
 {
+	enum { SHOWN = 8 };
+
 	if (r->timed != r->kernel) {
 		if (r->timed)
 			kernel_unref(r->timed);
 		r->timed = r->kernel ? kernel_ref(r->kernel) : NULL;
+		r->before = times_median(&r->times);
 		r->times = (Times){0};
 	}
 	times_add(&r->times, seconds);
+	if (r->before > 0 && r->times.count == SHOWN && trace_on()) {
+		char text[80];
+
+		message_print(text, sizeof text, "%.1f us instead of %.1f",
+			      1e6 * times_median(&r->times), 1e6 * r->before);
+		trace_mark("gain", run_name(r), text);
+	}
 }
 
 static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *err)
 {
 	int which = -1, code = 0;
-	double t = 0;
+	double start = 0, t;
 
 	if (!r->kernel || atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen)
 		run_take(r, &which);
@@ -457,10 +487,12 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 	if (!r->checked)
 		return which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 	if (timing || which >= 0)
-		t = clock_seconds();
+		start = clock_seconds();
 	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	if (timing || which >= 0) {
-		t = clock_seconds() - t;
+		t = clock_seconds() - start;
+		trace_span(which == 1 ? "trial" : "kernel", run_name(r), start,
+			   r->kernel->backend->name);
 		if (which != 1) {
 			run_timed(r, t);
 			entry_launched(r->entry, t);
@@ -474,10 +506,11 @@ static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *er
 static int loop_launch(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 		       Error *err)
 {
-	double t = p->timing ? clock_seconds() : 0;
+	double t = p->timing || trace_on() ? clock_seconds() : 0;
 	int code = loop_run(p, r, pool, rs, tuner, err);
 
 	r->launches++;
+	trace_span("loop", run_name(r), t, "");
 	if (p->timing)
 		run_timed(r, clock_seconds() - t);
 	return code;
@@ -501,10 +534,12 @@ static int program_tell(Program *p, Error *err)
 
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
-	bool timing = p->timing || (tuner && tuner_busy(tuner));
+	bool timing = p->timing || (tuner && tuner_busy(tuner)) || trace_on();
 	double start = p->timing ? clock_seconds() : 0;
 	int code = program_tell(p, err);
 
+	if (trace_on())
+		runs_name(p);
 	if (!code)
 		code = loops_check(p, err);
 	if (p->finite && !p->inner && !code)

@@ -354,6 +354,7 @@ static int session_step(ricci_session *s)
 		code = program_commit(s->p, &s->spec, &s->err);
 	if (code)
 		return code;
+	trace_span("step", s->train ? "a training step" : "a step", clock, "");
 	if (!s->ran)
 		time_stage("first step", &clock);
 	s->ran = true;

@@ -130,6 +130,7 @@ typedef enum {
 	LOCK_GRAPHS, /* graphs, while sessions are made over them */
 	LOCK_CACHE,  /* the table of the function cache */
 	LOCK_TCC,    /* libtcc */
+	LOCK_TRACE,  /* the trace's file */
 	/* A fork waits for those above. What follows may be held for long and guards no data: a
 	 * child just begins with it free. */
 	LOCK_FILL, /* the first kernels of lines, made by one session at a time */

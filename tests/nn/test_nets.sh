@@ -154,6 +154,8 @@ augmented() { # another loss than of the samples as they are
 name=lstm small='--hidden 8 --batch 2'
 check '--profile' prints '^ *share +ms  layer$' --steps 2 --profile
 check '--bench' prints '^{"name": "lstm", "batch": 2, "step_ms": ' --bench --seconds 0.1
+check '--trace' sh -c "'$RICCI_BUILD/examples/lstm' $small --steps 2 --trace t.json && tail -n 1 t.json | grep -q '^]$' && grep -q 'a training step' t.json"
+check '--trace into no folder' fails "none/t.json can't be written: No such file" --steps 2 --trace none/t.json
 check '--bench --profile' prints '^a step takes .* ms' --bench --seconds 0.01 --profile
 check 'bf16' prints '^epoch 1 loss [0-9.]+ ' --precision bf16 --steps 2
 check 'f64' prints '^epoch 1 loss [0-9.]+ ' --precision f64 --steps 2
