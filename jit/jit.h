@@ -93,9 +93,12 @@ enum { PHASES_MOST = 4 };
 typedef struct DeviceModel {
 	double pd, pc, launch; /* bytes/s, flop/s, s: Pd, Pc and L of NeoFlow's eq. 4, measured on
 				  the device once and kept */
-	double pd_far, near;   /* Pd of graphs whose tensors have more than `near` bytes in all */
+	double pd_far, near;   /* Pd of graphs whose tensors have more than `near` bytes in all; of
+				  smaller ones pd_far may be 0 */
 	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
+/* The bytes of all tensors that roots need. Runs under IR_ENTER. */
+double graph_bytes(Ir *ir, int nroot, Node **roots);
 /* Splits everything that roots need (not inputs) into subgraphs in an order that can run; greedy by
  * R = dT/Pd + dC/Pc + dK*L. Equations that took in their producers are new nodes: roots[] is
  * updated to them. Arrays in ir's arena. RICCI_DUMP=fuse prints each decision with R and its parts,

@@ -199,11 +199,11 @@ void entry_launched(CacheEntry *e, double seconds)
 
 double entry_roof(const CacheEntry *e)
 {
-	const DeviceModel *d = device_model();
-	double arithmetic = e->task->flops / (2 * d->pc), memory = e->task->bytes / d->pd;
+	DeviceModel d = device_model(0);
+	double arithmetic = e->task->flops / (2 * d.pc), memory = e->task->bytes / d.pd;
 	double longest = arithmetic > memory ? arithmetic : memory;
 
-	return (longest + d->launch) * (double)atomic_load(&e->launches);
+	return (longest + d.launch) * (double)atomic_load(&e->launches);
 }
 
 double entry_cost(const CacheEntry *e)

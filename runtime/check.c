@@ -30,7 +30,10 @@ static int run_beside(Run *r, Kernel *k, Pool *pool, RandomState rs, bool all, v
 		if (beside && !(buf[o] = buffer_new(tensor_bytes(task_tensor(r->entry->task, o)))))
 			return error_set(err, RICCI_ENOMEM, "out of memory");
 	}
-	return pool_launch(pool, k, buf, &rs, r->wide, err);
+	double start = clock_seconds();
+	int code = pool_launch(pool, k, buf, &rs, r->wide, err);
+	trace_span("kernel", run_name(r), start, k->backend->name);
+	return code;
 }
 
 static void beside_end(Run *r, void **buf, bool keep)
@@ -51,9 +54,12 @@ static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *c
 {
 	const Task *t = r->entry->task;
 	void *const *out = buf + r->ninput;
+	double start = clock_seconds();
+	bool bad = s->n && sample_check(t, s, out, NULL);
 	int code;
 
-	if (!s->n || !sample_check(t, s, out, NULL))
+	trace_span("check", "some elements", start, run_name(r));
+	if (!bad)
 		return 0;
 	code = sample_widen(t, r->buf, rs, s, err);
 	if (code || !sample_check(t, s, out, wrong))
@@ -67,17 +73,19 @@ static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *c
 }
 
 /* What the results should be, where the interpreter tells soon enough; of long sums one. */
-static int step_expect(Run *r, RandomState rs, double limit, Sample *s, Error *err)
+static int step_expect(Run *r, RandomState rs, double limit, int threads, Sample *s, Error *err)
 {
 	const Task *t = r->entry->task;
-	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
-	Checking one = {rs, 1, limit, 1, 0, NULL};
+	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL, threads};
+	Checking one = {rs, 1, limit, 1, 0, NULL, threads};
+	double start = clock_seconds();
 	int code = sample_expect(t, r->buf, &how, s, err);
 
 	if (!code && !sample_complete(t, s)) {
 		sample_free(s);
 		code = sample_expect(t, r->buf, &one, s, err);
 	}
+	trace_span("check", "what some elements should be", start, run_name(r));
 	return code;
 }
 
@@ -104,12 +112,14 @@ static int run_replace(Run *r, Pool *pool, RandomState rs, const Error *why, Err
 static void long_check(const Run *r, bool *seen, Error *wrong)
 {
 	Error why = {0};
+	double start = clock_seconds();
 
 	if (verify_terms(r->entry->task, r->kernel, seen, &why) && why.code != RICCI_ECOMPILE)
 		*seen = false; /* there was no memory, or no process */
 	else if (why.code)
 		error_set(wrong, why.code, "%s", why.text);
 	error_clear(&why);
+	trace_span("check", "few terms of long sums", start, run_name(r));
 }
 
 /* Results in place that are too large for a copy: a kernel that is wrong leaves nothing to repeat its
@@ -153,7 +163,7 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
 	Sample s = {0};
 	Error wrong = {0};
-	int code = buf ? step_expect(r, rs, long_limit, &s, err)
+	int code = buf ? step_expect(r, rs, long_limit, pool_threads(pool), &s, err)
 		       : error_set(err, RICCI_ENOMEM, "out of memory");
 	bool seen = !code && sample_complete(r->entry->task, &s);
 
@@ -161,7 +171,7 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err)
 		long_check(r, &seen, &wrong);
 	if (!code && !seen && !wrong.code) {
 		sample_free(&s);
-		code = step_expect(r, rs, odd_limit, &s, err);
+		code = step_expect(r, rs, odd_limit, pool_threads(pool), &s, err);
 		seen = !code && sample_complete(r->entry->task, &s);
 	}
 	if (!code && !wrong.code)
@@ -199,11 +209,11 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
-	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL};
+	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL, 1};
 	Kernel *best = entry_best(r->entry);
 	Sample s = {0};
 	Error wrong = {0};
-	int code = got && buf ? step_expect(r, rs, long_limit, &s, err)
+	int code = got && buf ? step_expect(r, rs, long_limit, pool_threads(pool), &s, err)
 			      : error_set(err, RICCI_ENOMEM, "out of memory");
 
 	if (!code)

@@ -56,6 +56,12 @@ static void candidate_drop(Candidate *c)
 	c->kernel = NULL;
 }
 
+static void default_schedule(const CacheEntry *e, Schedule *s)
+{
+	if (schedule_offers(e->task, target_host(), 1, s) < 1)
+		s->n = 0;
+}
+
 static void make_together(int n, Candidate **c)
 {
 	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
@@ -67,6 +73,8 @@ static void make_together(int n, Candidate **c)
 			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
 			continue;
 		}
+		if (c[i]->usual)
+			default_schedule(c[i]->entry, &c[i]->schedule);
 		if (!c[i]->kernel)
 			c[i]->kernel = kernel_lower(c[i]->entry->task, &c[i]->schedule,
 						    c[i]->backend, target_host(), &c[i]->err);
@@ -191,12 +199,6 @@ static void candidate_admit(Candidate *c)
 		disk_store(c->entry);
 }
 
-static void default_schedule(const CacheEntry *e, Schedule *s)
-{
-	if (schedule_offers(e->task, target_host(), 1, s) < 1)
-		s->n = 0;
-}
-
 /* One attempt for all entries that have no kernel yet, with the round-th backend each. */
 static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
@@ -217,7 +219,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 			k->schedule = kept[i].schedule;
 			entries[i]->offered = kept[i].offered;
 		} else {
-			default_schedule(entries[i], &k->schedule);
+			k->usual = true;
 		}
 		c[f.n] = k;
 		f.n++;

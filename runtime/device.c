@@ -7,8 +7,9 @@
 #include "runtime/folder.h"
 #include "runtime/internal.h"
 
-static DeviceModel model;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static DeviceModel model; /* pd_far: 0 unless it was kept */
+static double far;
+static pthread_once_t once = PTHREAD_ONCE_INIT, far_once = PTHREAD_ONCE_INIT;
 
 const DeviceModel *device_nominal(void)
 {
@@ -24,7 +25,7 @@ static bool device_parse(const char *text, DeviceModel *m)
 			      &m->near)
 		     : 0;
 	m->pd_far = n == 3 ? m->pd : m->pd_far;
-	return (n == 3 || n == 5) && m->pd > 0 && m->pc > 0 && m->launch > 0 && m->pd_far > 0;
+	return (n == 3 || n == 5) && m->pd > 0 && m->pc > 0 && m->launch > 0 && m->pd_far >= 0;
 }
 
 static bool device_name(char *name, size_t n, int threads)
@@ -56,31 +57,43 @@ static double greatest(double a, double b)
 	return a > b ? a : b;
 }
 
+enum { NEAR = 4 << 20, FAR = 64 << 20 }; /* beyond L2; more than a program has of an L3 */
+static const double each = 5e-4;	 /* seconds of one measurement */
+
+/* More than this leaves the last cache, or what a program has of one that many share. */
+static size_t near_bytes(void)
+{
+	size_t l3 = target_host()->l3;
+
+	return l3 < NEAR ? NEAR : l3 > FAR ? FAR : l3;
+}
+
+/* In so many bytes the rate of what is far is measured: no more than it takes to leave L2 where L3 is large. */
+static size_t far_bytes(void)
+{
+	return target_host()->l3 > FAR ? FAR / 4 : near_bytes();
+}
+
 /* In some ten milliseconds in all. The best of two tries: another program's time would be kept for
  * ever. Operations that do not come in pairs run at half the rate of multiply-adds. */
 static void device_measure(DeviceModel *m, Pool *pool)
 {
 	enum { TRIES = 2 };
-	static const double each = 5e-4;
-	static const size_t near = 4 << 20, far = 64 << 20; /* beyond L2; at most */
-	size_t l3 = target_host()->l3;
-	double pd = 0, pc = 0, launch = 1, pd_far;
+	double pd = 0, pc = 0, launch = 1;
 
 	for (int k = 0; k < TRIES; k++) {
 		double t = machine_launch(pool, each);
 
-		pd = greatest(pd, machine_bandwidth(pool, STREAM_COPY, near, each));
+		pd = greatest(pd, machine_bandwidth(pool, STREAM_COPY, NEAR, each));
 		pc = greatest(pc, machine_flops(pool, RICCI_F32, each) / 2);
 		launch = t < launch ? t : launch;
 	}
-	l3 = l3 < near ? near : l3 > far ? far : l3;
-	pd_far = machine_bandwidth(pool, STREAM_COPY, l3, each);
 	*m = *device_nominal();
 	m->pd = pd > 0 ? pd : m->pd;
 	m->pc = pc > 0 ? pc : m->pc;
 	m->launch = launch;
-	m->pd_far = pd_far > 0 ? pd_far : m->pd;
-	m->near = (double)l3;
+	m->pd_far = 0;
+	m->near = (double)near_bytes();
 }
 
 static void device_make(void)
@@ -104,8 +117,30 @@ static void device_make(void)
 	pool_free(pool);
 }
 
-const DeviceModel *device_model(void)
+/* Memory that was never used takes longest to come: it is asked for only where a graph is so large. */
+static void far_make(void)
+{
+	char name[128];
+	DeviceModel all = model;
+	Pool *pool = model.pd_far > 0 ? NULL : pool_new(0, NULL);
+
+	far = model.pd_far > 0 ? model.pd_far : model.pd;
+	if (!pool)
+		return;
+	double rate = machine_bandwidth(pool, STREAM_COPY, far_bytes(), each);
+	all.pd_far = far = rate > 0 ? rate : far;
+	if (device_name(name, sizeof name, pool_threads(pool)))
+		device_write(name, &all);
+	pool_free(pool);
+}
+
+DeviceModel device_model(double bytes)
 {
 	pthread_once(&once, device_make);
-	return &model;
+	DeviceModel m = model;
+	if (bytes > m.near) {
+		pthread_once(&far_once, far_make);
+		m.pd_far = far;
+	}
+	return m;
 }

@@ -72,6 +72,7 @@ typedef struct Checking {
 	int most;      /* elements */
 	double whole;
 	const Chosen *chosen; /* these, or their rows, whatever they cost; NULL: as below */
+	int threads;	      /* that interpret */
 } Checking;
 /* sample.c: elements at corners and edges, then at random; of folds a few elements, where what they
  * need of all rows costs no more than the limit. False: no memory. */
@@ -249,6 +250,7 @@ typedef struct Candidate {
 	CacheEntry *entry;
 	const Backend *backend;
 	Schedule schedule;
+	bool usual; /* the schedule is still to be chosen: the first one offered */
 	Kernel *kernel;
 	bool validates; /* kernel is the entry's, of the first iteration: only to be validated */
 	bool urgent;	/* worth the processor; else training goes before */
@@ -408,6 +410,7 @@ const char *node_name(Naming *m, const Program *p, const Node *n);
 const char *run_equations(Naming *m, const Program *p, const Run *r);
 /* Gives p's runs their names, once: the first equation, as far as there is room for it. */
 void runs_name(Program *p);
+const char *run_name(const Run *r); /* "a kernel": it has none yet */
 
 /* ---- trace.c: the events of ricci_trace_begin ---- */
 bool trace_on(void);

@@ -167,3 +167,8 @@ void runs_name(Program *p)
 	}
 	p->memory.oom = NULL;
 }
+
+const char *run_name(const Run *r)
+{
+	return r->name ? r->name : "a kernel";
+}

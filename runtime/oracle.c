@@ -16,13 +16,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { WAYS = 4 };
+enum { WAYS = 4, PARTS_MOST = 16 };
 
 typedef struct Oracle {
 	const Task *task;
 	TaskCopy copy;
 	Sample *s;
 	RandomState rs;
+	int threads;
 	Binding *bind; /* inputs, then members */
 	void **full;   /* [WAYS * member + way]: the member's tensor, right at the sampled elements
 			  only; way 0 as it is, 1 and 2 moved by its bound up and down, 3 away from 0:
@@ -116,7 +117,7 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 	size_t n = (size_t)s->n + 1, m = (size_t)s->nmember, in = (size_t)t->sub.ninput;
 	bool good;
 
-	*j = (Oracle){.task = t, .s = s, .rs = how->rs};
+	*j = (Oracle){.task = t, .s = s, .rs = how->rs, .threads = how->threads};
 	if (task_copy(t, &j->copy, err) || oracle_gather(j, err))
 		return err ? err->code : RICCI_ENOMEM;
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
@@ -160,8 +161,70 @@ static int oracle_scatter(Oracle *j, double *out, Error *err)
 	return code;
 }
 
-/* Member k at the sampled elements, from earlier members moved in this way; magnitudes to j->mag.
- */
+/* Elements from..to-1 of member k's, by one thread. */
+typedef struct Part {
+	Oracle *j;
+	int k, from, to, code;
+	void *out;
+	double *mag;
+	Error err;
+	pthread_t thread;
+} Part;
+
+static void *part_work(void *arg)
+{
+	Part *p = arg;
+	const Oracle *j = p->j;
+
+	p->code =
+		interp_elements(j->copy.member[p->k], j->task->sub.ninput + p->k, j->bind, j->rs,
+				p->to - p->from, j->s->at[p->k] + p->from, p->out, p->mag, &p->err);
+	return NULL;
+}
+
+/* How many threads member k's elements are worth. */
+static int parts_of(const Oracle *j, int k)
+{
+	static const double cheap = 4000; /* points */
+	int count = j->s->count[k], most = j->threads < PARTS_MOST ? j->threads : PARTS_MOST;
+	double n = count * sample_length(j->copy.member[k]) / cheap;
+
+	most = most < count ? most : count;
+	n = n < most ? n : most;
+	return n < 1 ? 1 : (int)n;
+}
+
+/* Member k at the sampled elements, as doubles or int64. What no thread can be started for is done by
+ * this one. */
+static int oracle_elements(Oracle *j, int k, void *out, double *mag, Error *err)
+{
+	Part part[PARTS_MOST];
+	int n = parts_of(j, k), started = 0, code = 0;
+
+	for (int i = 0; i < n; i++) {
+		Part *p = &part[i];
+
+		*p = (Part){.j = j, .k = k};
+		p->from = (int)((int64_t)j->s->count[k] * i / n);
+		p->to = (int)((int64_t)j->s->count[k] * (i + 1) / n);
+		p->out = (char *)out + (size_t)p->from * sizeof(double);
+		p->mag = mag ? mag + p->from : NULL;
+	}
+	while (started < n - 1 && !thread_start(&part[started].thread, part_work, &part[started]))
+		started++;
+	for (int i = started; i < n; i++)
+		part_work(&part[i]);
+	for (int i = 0; i < n; i++) {
+		if (i < started)
+			pthread_join(part[i].thread, NULL);
+		if (part[i].code && !code)
+			code = error_set(err, part[i].code, "%s", part[i].err.text);
+	}
+	return code;
+}
+
+/* Member k at the sampled elements, from earlier members moved in this way; its magnitudes, of way 0, to
+ * j->mag. */
 static int oracle_member(Oracle *j, int k, int way, double *out, Error *err)
 {
 	Node *c = j->copy.member[k];
@@ -172,8 +235,8 @@ static int oracle_member(Oracle *j, int k, int way, double *out, Error *err)
 		return oracle_scatter(j, out, err);
 	for (int i = 0; i < k; i++)
 		j->bind[in + i].data = j->full[WAYS * i + way];
-	code = interp_elements(c, in + k, j->bind, j->rs, j->s->count[k], j->s->at[k],
-			       real ? (void *)out : (void *)j->ints, j->mag, err);
+	code = oracle_elements(j, k, real ? (void *)out : (void *)j->ints, way ? NULL : j->mag,
+			       err);
 	for (int i = 0; i < j->s->count[k] && !code && !real; i++)
 		out[i] = (double)j->ints[i];
 	return code;

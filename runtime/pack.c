@@ -157,7 +157,7 @@ static int batch_write(Writing *w, int at, int n)
 
 static int writing_text(Writing *w, Text *out)
 {
-	const DeviceModel *d = device_model();
+	DeviceModel d = device_model(INFINITY);
 	size_t entries = (size_t)w->n * sizeof *w->entry;
 	size_t objects = (size_t)w->nobject * sizeof *w->object;
 	size_t head = sizeof(PackHead) + entries + objects, gap = -head % PACK_ALIGN;
@@ -165,11 +165,11 @@ static int writing_text(Writing *w, Text *out)
 	PackHead h = {(uint64_t)w->n,
 		      (uint64_t)w->nobject,
 		      head + gap + w->code.n,
-		      d->pd,
-		      d->pc,
-		      d->launch,
-		      d->pd_far,
-		      d->near};
+		      d.pd,
+		      d.pc,
+		      d.launch,
+		      d.pd_far,
+		      d.near};
 
 	for (int i = 0; i < w->nobject; i++)
 		w->object[i].offset += head + gap;

@@ -41,12 +41,8 @@ static int build_partition(Build *b)
 	const ProgramSpec *s = b->spec;
 	int nroot = s->noutput + s->nassign, code;
 	const Request *r = &s->request;
-	DeviceModel dev = *(r->pack	? pack_device(r->pack)
-			    : r->frozen ? device_nominal()
-					: device_model());
+	DeviceModel dev;
 
-	dev.grid = backend_grid(s->request.backend);
-	build_stage(b, "device");
 	IR_ENTER(s->ir, error_set(b->err, RICCI_ENOMEM, "out of memory"));
 	if (!s->within)
 		graph_set_training(s->ir, nroot, s->root, s->train);
@@ -59,6 +55,11 @@ static int build_partition(Build *b)
 	if (!code)
 		code = rewrite_layouts(s->ir, nroot, s->root);
 	build_stage(b, "rewrite");
+	dev = r->pack	  ? *pack_device(r->pack)
+	      : r->frozen ? *device_nominal()
+			  : device_model(graph_bytes(s->ir, nroot, s->root));
+	dev.grid = backend_grid(s->request.backend);
+	build_stage(b, "device");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);
 	build_stage(b, "fuse");
@@ -421,11 +422,6 @@ void *cell_data(const Cell *c)
 	if (c->kind == CELL_NEXT)
 		return c->in_place ? c->storage->data : c->storage->spare;
 	return c->data;
-}
-
-static const char *run_name(const Run *r)
-{
-	return r->name ? r->name : "a kernel";
 }
 
 /* Says that the run has another kernel from now on. */

@@ -16,7 +16,7 @@ int pool_spare(const Pool *p); /* processors that it leaves idle */
 int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t step, Error *err);
 
 /* ---- the device model (device.c): measured once, kept in the cache folder ---- */
-const DeviceModel *device_model(void);
+DeviceModel device_model(double bytes);	 /* of a graph whose tensors have so many in all */
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
 
 /* ---- the memory plan (plan.c) ---- */

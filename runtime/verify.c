@@ -102,7 +102,8 @@ static Checking round_judging(const Task *t, DrawKind kind)
 			  INFINITY,
 			  trial_large(t) ? LARGE_MOST : SAMPLE_MOST,
 			  kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
-			  NULL};
+			  NULL,
+			  1};
 }
 
 /* Draws inputs, and what the sampled results should be. */

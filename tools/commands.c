@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "tools/tool.h"
 
+#include <math.h>
 #include <sched.h>
 #include <string.h>
 
@@ -351,7 +352,7 @@ static void code_add_kernel(Text *out, const Subgraph *sub, const Backend *b, in
 static int code_partition(Ir *ir, const Backend *b, int nroot, Node **roots, int *nsub,
 			  Subgraph **subs)
 {
-	DeviceModel dev = *device_model();
+	DeviceModel dev = device_model(INFINITY);
 	dev.grid = backend_grid(b);
 	IR_ENTER(ir, RICCI_ENOMEM);
 	int code = rewrite_graph(ir, nroot, roots);

@@ -7,13 +7,12 @@
 static void info_device(Text *out)
 {
 	const Target *t = target_host();
-	const DeviceModel *d = device_model();
+	DeviceModel d = device_model(0);
 	text_add(out, "isa: %s\nvector: %d bytes\n", t->key, t->vector_bytes);
 	text_add(out, "caches: %zu KiB, %zu KiB, %zu KiB\n", t->l1 >> 10, t->l2 >> 10, t->l3 >> 10);
 	text_add(out, "cc flags: %s\n", t->flags);
-	if (d)
-		text_add(out, "measured: %.3g GB/s, %.3g Gflop/s, %.3g us a launch\n", d->pd * 1e-9,
-			 d->pc * 1e-9, d->launch * 1e6);
+	text_add(out, "measured: %.3g GB/s, %.3g Gflop/s, %.3g us a launch\n", d.pd * 1e-9,
+		 d.pc * 1e-9, d.launch * 1e6);
 }
 
 int command_info(const Options *o)

@@ -18,23 +18,22 @@
  * partitioned apart. */
 #include "jit/fuse/internal.h"
 
-/* Bytes a second: where all tensors together leave the cache, each is read from memory again, small
- * ones too. */
-static double traffic_rate(Ir *ir, int nroot, Node **roots, const DeviceModel *dev)
+double graph_bytes(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
 	double bytes = 0;
 	int n = graph_order(ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++)
 		bytes += (double)tensor_bytes(order[k]);
-	return bytes > dev->near ? dev->pd_far : dev->pd;
+	return bytes;
 }
 
 int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs)
 {
 	Fuse f = {.ir = ir, .dev = dev, .dumping = env_dump("fuse")};
-	f.pd = traffic_rate(ir, nroot, roots, dev);
+	/* Where all tensors together leave the cache, each is read from memory again, small ones too. */
+	f.pd = graph_bytes(ir, nroot, roots) > dev->near ? dev->pd_far : dev->pd;
 	fuse_inline(&f, nroot, roots);
 	fuse_group(&f, nroot, roots, nsub, subs);
 	env_dump_text("fuse", "decisions", f.dump.s);

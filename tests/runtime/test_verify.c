@@ -216,13 +216,48 @@ static void test_opposite(void)
 	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
 			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 3);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
 		CHECK(s.bound[2][i] / fabs(s.value[2][i]) >
 		      1.9 * s.bound[0][0] / fabs(s.value[0][0]));
 	sample_free(&s);
+	task_free(t);
+	ir_free(&ir);
+}
+
+/* Several threads expect what one does, bit by bit; also more than there are elements. */
+static void test_expecting_threads(void)
+{
+	static const int threads[] = {1, 3, 100};
+	static float x[64 * 3000];
+	const void *in[] = {x};
+	Sample s[COUNT(threads)] = {{0}};
+	Ir ir;
+
+	for (int i = 0; i < COUNT(x); i++)
+		x[i] = (float)(i % 101) / 101;
+	ir_init(&ir);
+	Task *t = task_of("M[i] max= X[i,j]; E[i,j] = exp(X[i,j]-M[i]); S[i] += E[i,j]; "
+			  "Y[i,j] = E[i,j]/S[i]; C[i] = i32(100*S[i])",
+			  1, (Node *[]){input(&ir, "X", RICCI_F32, 64, 3000)}, &ir);
+	CHECK(t && t->sub.nmember == 5);
+	for (int k = 0; t && k < COUNT(threads); k++) {
+		Checking how = {{0}, 60e3, 1e9, 100, 0, NULL, threads[k]};
+		Error err = {0};
+
+		CHECK_INT(sample_expect(t, (void *const *)in, &how, &s[k], &err), 0);
+		for (int m = 0; m < s[k].nmember; m++) {
+			size_t bytes = (size_t)s[k].count[m] * sizeof(double);
+
+			CHECK(bytes && s[k].count[m] == s[0].count[m]);
+			CHECK(!memcmp(s[k].value[m], s[0].value[m], bytes));
+			CHECK(!memcmp(s[k].bound[m], s[0].bound[m], bytes));
+		}
+	}
+	for (int k = 0; k < COUNT(threads); k++)
+		sample_free(&s[k]);
 	task_free(t);
 	ir_free(&ir);
 }
@@ -292,7 +327,7 @@ static void test_overflowing_bound(void)
 				     input(&ir, "C", RICCI_F32, ROWS, WIDE)},
 			  &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 5);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(isinf(s.bound[2][0]) || s.bound[2][0] > 0x1p128);
@@ -514,7 +549,7 @@ static void scaled(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 
 static size_t trial_memory(const Task *t, const Kernel *k)
 {
-	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL};
+	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL, 1};
 	Sample s = {0};
 	Trial v = {0};
 	size_t own = 0;
@@ -692,6 +727,7 @@ int main(void)
 	test_faults();
 	test_rows();
 	test_opposite();
+	test_expecting_threads();
 	test_overflowing_bound();
 	test_folds();
 	test_needs();
