@@ -1,7 +1,7 @@
 /* tune.c - searching for schedules with all the time there is: what `ricci tune` and ricci_tune do.
  *
  * Input: a program's entries (of a graph: it becomes a program as for a run). Each of its kernels
- * gets a part of the time, by its share of the program's, and one batch at least; a strategy
+ * gets a part of the time, by its share of the program's, and one batch at least unless it is small; a strategy
  * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
  * on random data by the pool that would run them. At the end the fastest are timed again in turns,
  * so that a moment's noise does not decide. The best stays in the function cache and on disk.
@@ -17,7 +17,7 @@
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SEEN = 512 };	       /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
-static const double least_share = 0.01;
+static const double least_share = 0.01; /* of the time: such a kernel has its batch in any case */
 /* Of a trial, which runs on one thread: seconds that it has at least; how many times as long as the
  * best kernel it may take beyond. */
 static const double verify_least = 0.5, patience = 6;
@@ -369,20 +369,24 @@ static void find_shares(Tuned *u, int n)
 	qsort(u, (size_t)n, sizeof *u, by_share);
 }
 
-/* The kernels that take most time first, each with its data only while it is its turn. */
+/* The kernels that take most time first, each with its data only while it is its turn. What one leaves of
+ * its part the others have; the small ones are searched as long as there is time. */
 static int all_tune(Tuned *u, int n, const Tuning *t, Error *err)
 {
-	double begin = clock_seconds(), until = begin;
-	int code = 0, most = 0;
+	double begin = clock_seconds(), end = begin + t->seconds, shares = 1;
+	int code = 0;
 
 	find_shares(u, n);
-	while (most < n && u[most].report.share >= least_share)
-		most++;
-	for (int i = 0; i < most && !code; i++) {
-		until += t->seconds * u[i].report.share;
+	for (int i = 0; i < n && !code; i++) {
+		double now = clock_seconds(), share = u[i].report.share;
+		double until = now + fmax(0, end - now) * fmin(1, share / shares);
+
+		if (now >= end && share < least_share)
+			break;
+		shares -= share;
 		code = tuned_open(&u[i], t->seed, err);
 		if (!code)
-			code = entry_tune(&u[i], t, i, most, begin, until, err);
+			code = entry_tune(&u[i], t, i, n, begin, until, err);
 		tuned_close(&u[i]);
 		if (u[i].stop)
 			break;

@@ -191,6 +191,32 @@ static void test_tune(void)
 	net_free(&n);
 }
 
+/* Of many kernels, none of which takes a hundredth of a step, as many are searched as there is time for. */
+static void test_tune_small(void)
+{
+	enum { KERNELS = 160 };
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *y[KERNELS], *x;
+	Told all = {0};
+
+	for (int i = 0; i < KERNELS; i++) {
+		int64_t shape[] = {64, 64 + i};
+		char name[16];
+
+		snprintf(name, sizeof name, "x%d", i);
+		x = ricci_param(g, name, RICCI_F32, 2, shape, ricci_uniform(0, 1));
+		y[i] = ricci_op(g, "s[j] += exp(x[i,j])", x);
+	}
+	ricci_session *s =
+		ricci_session_new(g, &RICCI_OPTIONS(.backend = RICCI_BACKEND_TCC), 0, KERNELS, y);
+	CHECK_GRAPH(g);
+	CHECK(s && !ricci_step(s) && !ricci_settle(s));
+	CHECK_INT(ricci_tune(s, 1.5, told, &all), 0);
+	CHECK(all.spent > 1.2 && !all.wrong);
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 static void *user_main(void *arg)
 {
 	Net n;
@@ -314,6 +340,7 @@ int main(void)
 	test_wrong(RICCI_BACKEND_TCC);
 	test_background();
 	test_tune();
+	test_tune_small();
 	test_users();
 	test_close();
 	CHECK_INT(mem_live(), 0);
