@@ -36,7 +36,7 @@ static bool dimension_range(Build *b, CacheRead *s, int d)
 		if (c && !nest_exact(b, l->axis))
 			return false;
 		s->inner[d] |= c != 0;
-		*(c < 0 ? &lo : &hi) += c * (lanes_extent(b, l) - 1);
+		*(c < 0 ? &lo : &hi) += c * (l->extent - 1);
 		if (c && k == b->lanes) {
 			if (c < 0 || s->lanes >= 0)
 				return false;
@@ -56,12 +56,9 @@ static bool conditions_fit(Build *b, const CacheRead *s)
 {
 	Ir *ir = b->ir;
 	Node *at[RICCI_MAX_RANK], *all = node_const_int(ir, RICCI_BOOL, 1);
-	const Loop *lanes = &b->loop[b->order[b->lanes]];
 	for (int d = 0; d < s->read->rank; d++) {
 		Node *dim = s->read->dim[d];
-		int64_t more =
-			d == s->lanes ? (lanes_extent(b, lanes) - lanes->extent) * s->phases : 0;
-		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1 + more),
+		at[d] = s->inner[d] ? node_add(ir, tree_axis(b->t, dim->hi - dim->lo + 1),
 					       node_int(ir, dim->lo))
 				    : dim;
 	}

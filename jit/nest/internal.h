@@ -69,10 +69,6 @@ typedef struct Build {
 	Node *guard[MAX_GUARDS];
 	bool placed[MAX_GUARDS];
 	bool reducing; /* building the loops around the main statement */
-	int64_t whole; /* lanes of the accumulator's tile, where they are more than the loop's:
-			* lanes.c; else 0 */
-	Node *wide;    /* their variable */
-	bool filling;  /* lanes run to that many, here */
 	Carry carry;
 } Build;
 
@@ -141,20 +137,6 @@ void rfactor_phase(Build *b);
 void stream_find(Build *b);
 /* `lanes`, the vector loop at the open point, and then its lines go where they belong. */
 Stmt *stream_lines(Build *b, Stmt *lanes);
-
-/* ---- lanes over tiles (lanes.c) */
-/* Sets b->whole where lanes might run in whole vectors; they do if lanes_fit_tiles after staging.
- */
-void lanes_init(Build *b);
-bool lanes_fit_tiles(const Build *b);
-/* Of the loop's dimension in the accumulator's tile. */
-int64_t lanes_extent(const Build *b, const Loop *l);
-/* The room of that dimension: of several sums in lanes each has whole vectors, for a part of one is
- * slow to store and to load again. */
-int64_t lanes_pitch(const Build *b, const Loop *l);
-/* The statements inside the lanes, in the order in which they read the first tile where that makes
- * them share what they load. */
-Stmt *lanes_order(Build *b, Stmt *body);
 
 /* ---- cached reads (cache_read.c) */
 /* Finds what can be cached before place b->cache_read_at and puts reads of tiles into b->body and

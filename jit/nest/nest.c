@@ -86,10 +86,7 @@ Node *nest_hi(Build *b, const Loop *l)
 
 Stmt *nest_open(Build *b, Loop *l)
 {
-	bool wide = b->filling && lanes_extent(b, l) != l->extent;
-	l->val = NULL;
-	Node *hi = wide ? node_int(b->ir, b->whole) : nest_hi(b, l);
-	Node *var = wide ? b->wide : l->var;
+	Node *hi = nest_hi(b, l), *var = l->var;
 	l->val = var;
 	if (b->carry.r.axis == l->axis && b->carry.r.along < 0 && l->how != HOW_VECTOR)
 		l->val = node_sub(b->ir, node_sub(b->ir, hi, node_int(b->ir, 1)), var);
@@ -325,8 +322,6 @@ static Stmt *nest(Build *b, int k)
 		s = nest_open(b, l);
 		s->body = nest(b, k + 1);
 		l->val = NULL;
-		if (k == b->lanes && b->reducing)
-			s->body = lanes_order(b, s->body);
 		if (k == b->lanes)
 			s = stream_lines(b, s);
 	}
@@ -347,7 +342,7 @@ static Stmt *region_rest(Build *b)
 {
 	b->reducing = true;
 	Stmt *s = nest(b, b->nouter);
-	b->reducing = b->filling = false;
+	b->reducing = false;
 	s = stmt_seq(s, carry_lanes(b));
 	return stmt_seq(s, tile_loops(b, tile_first(b), false, leaf_store));
 }
@@ -374,7 +369,6 @@ static Stmt *region_once(Build *b)
 	if (inside_lanes(b)) /* written out: each its own */
 		b->acc = tree_buffer(b->t, SPACE_LOCAL, "acc", b->p->acc, tile_size(b));
 	Stmt *s = stmt_alloc(b->t, b->acc);
-	b->filling = true;
 	if (!adds_once(b))
 		s = stmt_seq(s, tile_loops(b, tile_first(b), true, leaf_fill));
 	if (b->carry.r.axis < 0 || b->carry.single)
@@ -474,8 +468,7 @@ static void find_region(Build *b)
 {
 	b->nouter = 0;
 	while (b->nouter < b->nloop &&
-	       (b->nouter < b->nrfactor || !b->loop[b->order[b->nouter]].reduced) &&
-	       !(b->whole && b->nouter == b->lanes))
+	       (b->nouter < b->nrfactor || !b->loop[b->order[b->nouter]].reduced))
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;
@@ -509,7 +502,6 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 	Problem *p = b->p;
 	if (nest_replay(b, s, err))
 		return err->code;
-	lanes_init(b);
 	find_region(b);
 	if (carry_place(b, err))
 		return err->code;
@@ -521,18 +513,10 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 	if (b->cache_read_at >= 0 && b->cache_read_at < b->nparallel)
 		b->cache_read_at = b->nparallel;
 	cache_read_find(b);
-	if (b->whole && !lanes_fit_tiles(b)) {
-		b->whole = b->ncache_read = 0;
-		find_region(b);
-		tile_find(b);
-		cache_read_find(b);
-	}
 	stream_find(b);
 	guards_init(b);
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
-	if (b->whole)
-		b->wide = tree_axis(p->tree, b->whole);
 	return 0;
 }
 

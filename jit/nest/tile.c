@@ -19,6 +19,14 @@ int tile_first(const Build *b)
 	return b->carry.r.axis >= 0 && !b->carry.single ? b->carry.at : b->nouter;
 }
 
+/* The room of the loop's dimension: of several sums in lanes each has whole vectors, for a part of one is
+ * slow to store and to load again. */
+static int64_t tile_pitch(const Build *b, const Loop *l)
+{
+	int64_t n = l->extent;
+	return b->caps->vectors && l->how == HOW_VECTOR ? (n + PITCH - 1) / PITCH * PITCH : n;
+}
+
 /* The place in the accumulator tile of the open tile loops. */
 Node *tile_index(Build *b)
 {
@@ -27,7 +35,7 @@ Node *tile_index(Build *b)
 		Loop *l = &b->loop[b->order[tile_place(b, k)]];
 		if (!l->tile)
 			continue;
-		index = node_scale(b->ir, index, lanes_pitch(b, l));
+		index = node_scale(b->ir, index, tile_pitch(b, l));
 		if (l->val)
 			index = node_add(b->ir, index, l->val);
 	}
@@ -39,7 +47,7 @@ int64_t tile_size(const Build *b)
 	int64_t n = 1;
 	for (int k = tile_first(b); k < b->nloop; k++)
 		if (b->loop[b->order[k]].tile)
-			n *= lanes_pitch(b, &b->loop[b->order[k]]);
+			n *= tile_pitch(b, &b->loop[b->order[k]]);
 	return n;
 }
 

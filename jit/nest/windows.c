@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* WIDE: of windows whose lanes run in whole vectors over tiles (lanes.c); what is left of others
- * takes compilers seconds. */
+/* WIDE: of padded windows, whose lanes are vectors over tiles; what is left of others takes compilers
+ * seconds. */
 enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
 enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
 
