@@ -295,7 +295,16 @@ static void random_bool(RandomProgram *r, Text *t, int depth)
 		random_pair(r, t, "(", " && ", ")", depth);
 		break;
 	case 1:
-		random_pair(r, t, "(", draw(r, 2) ? " || " : " != ", ")", depth);
+		if (draw(r, 2)) {
+			random_pair(r, t, "(", " || ", ")", depth);
+			break;
+		}
+		text_add(t,
+			 "("); /* of bools: a condition is none, and can't be compared with one */
+		random_read(r, t);
+		text_add(t, " != ");
+		random_read(r, t);
+		text_add(t, ")");
 		break;
 	case 2:
 		random_condition(r, t, 1);
