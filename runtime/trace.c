@@ -136,6 +136,15 @@ void trace_mark(const char *kind, const char *name, const char *detail)
 }
 
 /* ---- public ---- */
+static void trace_close(void)
+{
+	if (close(trace.fd) && !trace.failed)
+		trace.failed = errno;
+	text_free(&trace.text);
+	mem_free(trace.path);
+	trace.path = NULL;
+}
+
 static int trace_open(const char *path)
 {
 	char *copy = mem_strdup(path);
@@ -148,17 +157,18 @@ static int trace_open(const char *path)
 		return error_set(ERROR_TELL, code, "the trace %s can't be written: %s", path,
 				 strerror(copy ? errno : ENOMEM));
 	}
-	unsigned number = trace.number + 1;
-	memset(&trace, 0, sizeof trace); /* of a parent's, nothing is ours to free */
+	if (trace.path) /* a parent's */
+		trace_close();
 	trace.fd = fd;
+	trace.failed = 0;
 	trace.path = copy;
 	trace.began = clock_seconds();
-	trace.number = number;
+	trace.number++;
 	trace.generation = fork_generation();
 	text_add(&trace.text,
 		 "[{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":"
 		 "\"ricci\"}}");
-	atomic_store(&writing, number);
+	atomic_store(&writing, trace.number);
 	return 0;
 }
 
@@ -183,19 +193,18 @@ int ricci_trace_end(void)
 
 	lock_take(LOCK_TRACE);
 	if (is_open()) {
+		char path[256];
+
 		atomic_store(&writing, 0);
 		text_add(&trace.text, "\n]\n");
 		bool memory = trace.text.failed;
 		flush();
-		if (close(trace.fd) && !trace.failed)
-			trace.failed = errno;
+		message_print(path, sizeof path, "%s", trace.path);
+		trace_close();
 		if (memory || trace.failed)
 			code = error_set(ERROR_TELL, memory ? RICCI_ENOMEM : RICCI_EIO,
-					 "the trace %s is not whole: %s", trace.path,
+					 "the trace %s is not whole: %s", path,
 					 memory ? "out of memory" : strerror(trace.failed));
-		text_free(&trace.text);
-		mem_free(trace.path);
-		trace.path = NULL;
 	}
 	lock_leave(LOCK_TRACE);
 	return code;
