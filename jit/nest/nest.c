@@ -86,6 +86,7 @@ Node *nest_hi(Build *b, const Loop *l)
 
 Stmt *nest_open(Build *b, Loop *l)
 {
+	l->val = NULL;
 	Node *hi = nest_hi(b, l), *var = l->var;
 	l->val = var;
 	if (b->carry.r.axis == l->axis && b->carry.r.along < 0 && l->how != HOW_VECTOR)

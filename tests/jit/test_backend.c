@@ -282,7 +282,7 @@ static int with_compiler(const char *script, const char *part)
 
 /* Refuses what is gcc's own, as clang does. */
 #define CLANG                                                                                      \
-	"#!/bin/sh\nfor a; do case $a in -fno-tree-vectorize) ;; -fno-tree-*|--param*) "            \
+	"#!/bin/sh\nfor a; do case $a in -fno-tree-vectorize) ;; -fno-tree-*|--param*) "           \
 	"echo \"unknown argument: $a\"; exit 1;; esac; done\nexec cc \"$@\"\n"
 
 static void check_other_compilers(void)
