@@ -49,12 +49,12 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 		return;
 	split_loops(t, t->root, SPLIT_QUOTIENTS, width);
 	tree_check(t, "splitting at quotients");
-	if (caps->vectors)
+	if (caps->vectors) {
 		lower_predicates(t, t->root, target);
-	tree_check(t, "predicates");
-	if (caps->vectors)
+		tree_check(t, "predicates");
 		lower_registers(t, t->root);
-	tree_check(t, "registers");
+		tree_check(t, "registers");
+	}
 	split_loops(t, t->root, SPLIT_CONDITIONS, width);
 	tree_check(t, "splitting at conditions");
 }

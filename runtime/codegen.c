@@ -116,18 +116,9 @@ static void *making_work(void *arg)
 /* In batches of at most `most`, smaller ones where threads would have nothing to do. */
 static void making_run(Making *m, int most, int threads)
 {
-	pthread_t helper[16];
-	int n = 0, helpers;
-
 	m->batch = m->n < most * threads ? (m->n + threads - 1) / threads : most;
-	helpers = m->n > 0 ? (m->n + m->batch - 1) / m->batch - 1 : 0;
-	if (helpers > threads - 1)
-		helpers = threads - 1;
-	while (n < helpers && n < COUNT(helper) && thread_start(&helper[n], making_work, m) == 0)
-		n++;
-	making_work(m);
-	while (n > 0)
-		pthread_join(helper[--n], NULL);
+	int batches = m->n > 0 ? (m->n + m->batch - 1) / m->batch : 0;
+	threads_work(batches < threads ? batches : threads, making_work, m);
 }
 
 void candidates_make(int n, Candidate **c, int threads)

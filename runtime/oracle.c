@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { WAYS = 4, PARTS_MOST = 16 };
+enum { WAYS = 4 };
 
 typedef struct Oracle {
 	const Task *task;
@@ -161,24 +161,34 @@ static int oracle_scatter(Oracle *j, double *out, Error *err)
 	return code;
 }
 
-/* Elements from..to-1 of member k's, by one thread. */
-typedef struct Part {
-	Oracle *j;
-	int k, from, to, code;
-	void *out;
+/* Member k at the sampled elements, in n parts for as many threads. */
+typedef struct Parts {
+	const Oracle *j;
+	int k, n;
+	atomic_int next, code; /* code: of the first part that failed, which has err */
+	char *out;	       /* doubles or int64 */
 	double *mag;
 	Error err;
-	pthread_t thread;
-} Part;
+} Parts;
 
-static void *part_work(void *arg)
+static void *parts_work(void *arg)
 {
-	Part *p = arg;
+	Parts *p = arg;
 	const Oracle *j = p->j;
+	int64_t count = j->s->count[p->k];
 
-	p->code =
-		interp_elements(j->copy.member[p->k], j->task->sub.ninput + p->k, j->bind, j->rs,
-				p->to - p->from, j->s->at[p->k] + p->from, p->out, p->mag, &p->err);
+	for (int i; (i = atomic_fetch_add(&p->next, 1)) < p->n;) {
+		int64_t from = count * i / p->n, to = count * (i + 1) / p->n;
+		Error err = {0};
+		int none = 0;
+		int code = interp_elements(j->copy.member[p->k], j->task->sub.ninput + p->k,
+					   j->bind, j->rs, (int)(to - from), j->s->at[p->k] + from,
+					   p->out + (size_t)from * sizeof(double),
+					   p->mag ? p->mag + from : NULL, &err);
+
+		if (code && atomic_compare_exchange_strong(&p->code, &none, code))
+			p->err = err;
+	}
 	return NULL;
 }
 
@@ -186,41 +196,19 @@ static void *part_work(void *arg)
 static int parts_of(const Oracle *j, int k)
 {
 	static const double cheap = 4000; /* points */
-	int count = j->s->count[k], most = j->threads < PARTS_MOST ? j->threads : PARTS_MOST;
-	double n = count * sample_length(j->copy.member[k]) / cheap;
+	int count = j->s->count[k], most = j->threads < count ? j->threads : count;
+	double n = fmin(count * sample_length(j->copy.member[k]) / cheap, most);
 
-	most = most < count ? most : count;
-	n = n < most ? n : most;
 	return n < 1 ? 1 : (int)n;
 }
 
-/* Member k at the sampled elements, as doubles or int64. What no thread can be started for is done by
- * this one. */
+/* Member k at the sampled elements, as doubles or int64. */
 static int oracle_elements(Oracle *j, int k, void *out, double *mag, Error *err)
 {
-	Part part[PARTS_MOST];
-	int n = parts_of(j, k), started = 0, code = 0;
+	Parts p = {.j = j, .k = k, .n = parts_of(j, k), .out = out, .mag = mag};
 
-	for (int i = 0; i < n; i++) {
-		Part *p = &part[i];
-
-		*p = (Part){.j = j, .k = k};
-		p->from = (int)((int64_t)j->s->count[k] * i / n);
-		p->to = (int)((int64_t)j->s->count[k] * (i + 1) / n);
-		p->out = (char *)out + (size_t)p->from * sizeof(double);
-		p->mag = mag ? mag + p->from : NULL;
-	}
-	while (started < n - 1 && !thread_start(&part[started].thread, part_work, &part[started]))
-		started++;
-	for (int i = started; i < n; i++)
-		part_work(&part[i]);
-	for (int i = 0; i < n; i++) {
-		if (i < started)
-			pthread_join(part[i].thread, NULL);
-		if (part[i].code && !code)
-			code = error_set(err, part[i].code, "%s", part[i].err.text);
-	}
-	return code;
+	threads_work(p.n, parts_work, &p);
+	return p.code ? error_set(err, p.code, "%s", p.err.text) : 0;
 }
 
 /* Member k at the sampled elements, from earlier members moved in this way; its magnitudes, of way 0, to

@@ -162,6 +162,18 @@ int thread_start(pthread_t *t, void *(*main)(void *), void *arg)
 	return code;
 }
 
+void threads_work(int threads, void *(*work)(void *), void *arg)
+{
+	pthread_t helper[16];
+	int n = 0;
+
+	while (n < threads - 1 && n < COUNT(helper) && !thread_start(&helper[n], work, arg))
+		n++;
+	work(arg);
+	while (n > 0)
+		pthread_join(helper[--n], NULL);
+}
+
 static int host_threads(void)
 {
 	cpu_set_t set;

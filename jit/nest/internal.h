@@ -98,7 +98,6 @@ Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf);
 const Loop *tile_lanes_loop(const Build *b);
 /* The lanes of the tile from base on as one value, *sum, behind the statements. */
 Stmt *tile_combined(Build *b, Node *base, Node **sum);
-enum { PITCH = 16 }; /* the lanes of a tile's line are a multiple of so many: whole vectors */
 Node *tile_combine(Build *b, Node *x, Node *y);
 
 /* ---- running reductions (carry.c) */

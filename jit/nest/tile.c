@@ -5,6 +5,8 @@
  * reduced loop combined. Invariant: the lanes are the tile's innermost dimension. */
 #include "jit/nest/internal.h"
 
+enum { PITCH = 16 }; /* the lanes of a tile's line are a multiple of so many: whole vectors */
+
 /* Places in the order from nouter on, the lanes last: of tiles too they are the innermost. */
 static int tile_place(const Build *b, int k)
 {
