@@ -246,6 +246,13 @@ static inline int kernel_phases(const Kernel *k)
 		n++;
 	return n;
 }
+/* How a GPU launches a phase of a kernel: blocks of a grid, threads of a block, bytes of memory that the
+ * threads of a block share and that the launch asks for. */
+typedef struct KernelGrid {
+	unsigned blocks[3], threads[3];
+	size_t block_memory;
+} KernelGrid;
+KernelGrid kernel_grid(const Kernel *k, int phase);
 /* Of a kernel that was kept: are its phases in order, and its memory less than all there is? */
 bool kernel_shape_sound(const KernelShape *s);
 

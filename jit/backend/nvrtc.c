@@ -146,7 +146,6 @@ static int module_open(CudaModule *m, Error *err)
 static int buffers_run(const Kernel *k, void *const *buf, const KernelEnv *env, uint64_t *device,
 		       void **argument)
 {
-	enum { THREADS = 128 };
 	CudaModule *m = k->module;
 	int bad = 0;
 	uint64_t seed = env->seed, step = env->step;
@@ -160,10 +159,11 @@ static int buffers_run(const Kernel *k, void *const *buf, const KernelEnv *env, 
 	}
 	argument[k->nbuf] = &seed;
 	argument[k->nbuf + 1] = &step;
-	unsigned blocks = (k->shape.parts + THREADS - 1) / THREADS;
+	const KernelGrid g = kernel_grid(k, 0);
 	if (!bad)
-		bad = driver_call(cuda.launch(m->function, blocks, 1, 1, THREADS, 1, 1, 0, NULL,
-					      argument, NULL),
+		bad = driver_call(cuda.launch(m->function, g.blocks[0], g.blocks[1], g.blocks[2],
+					      g.threads[0], g.threads[1], g.threads[2],
+					      (unsigned)g.block_memory, NULL, argument, NULL),
 				  "starting a kernel", env->err);
 	if (!bad)
 		bad = driver_call(cuda.finish(), "a kernel", env->err);
