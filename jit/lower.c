@@ -101,24 +101,57 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	return code;
 }
 
-static double price_in(Ir *ir, const Task *t, const Schedule *s, const Target *target, Error *err)
+/* What a price is of: a task, or (row != NULL) loop k of its rows under schedule i. */
+typedef struct Priced {
+	const Task *task;
+	const Schedule *schedule;
+	const RowOffer *row;
+	int k;
+} Priced;
+
+static Tree *loop_tree(Ir *ir, const Priced *p, const Capabilities *caps, const Target *target,
+		       Error *err)
+{
+	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
+	tree->ir = ir;
+	tree->next_axis = 64;
+	if (row_loop_tree(tree, &p->task->sub, p->row->dims, p->row->loop[p->k].member, p->schedule,
+			  target, caps, err))
+		return NULL;
+	passes(tree, target, caps);
+	return tree;
+}
+
+static double price_in(Ir *ir, const Priced *p, const Target *target, Error *err)
 {
 	IR_ENTER(ir, INFINITY);
-	Tree *tree = make_tree(ir, t, s, &dialect_find("cc")->caps, target, err);
+	const Capabilities *caps = &dialect_find("cc")->caps;
+	Tree *tree = p->row ? loop_tree(ir, p, caps, target, err)
+			    : make_tree(ir, p->task, p->schedule, caps, target, err);
 	double price = tree ? tree_cost(tree, target) : INFINITY;
 	IR_LEAVE(ir);
 	return price;
 }
 
-double lower_price(const Task *t, const Schedule *s, const Target *target)
+static double price_of(const Priced *p, const Target *target)
 {
 	Ir ir;
 	Error err = {0};
 	ir_init(&ir);
-	double price = price_in(&ir, t, s, target, &err);
+	double price = price_in(&ir, p, target, &err);
 	ir_free(&ir);
 	error_clear(&err);
 	return price;
+}
+
+double lower_price(const Task *t, const Schedule *s, const Target *target)
+{
+	return price_of(&(Priced){.task = t, .schedule = s}, target);
+}
+
+double lower_loop_price(const Task *t, const RowOffer *r, int k, int i, const Target *target)
+{
+	return price_of(&(Priced){t, &r->loop[k].schedule[i], r, k}, target);
 }
 
 int kernel_tree(const Task *t, const Schedule *s, const Backend *b, const Target *target, Text *out,

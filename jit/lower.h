@@ -9,6 +9,10 @@
 /* What a kernel of direct nests costs in cycles (tree/cost.c), where a compiler makes vectors; INFINITY: it
  * can't be made so. */
 double lower_price(const Task *t, const Schedule *s, const Target *target);
+/* The same of one loop of rows: loop k of the offer under its schedule i, for all rows. */
+struct RowOffer;
+double lower_loop_price(const Task *t, const struct RowOffer *r, int k, int i,
+			const Target *target);
 
 /* problem + schedule -> the phases of a kernel. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
@@ -29,9 +33,25 @@ Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size,
 /* Rows of subgraphs (fuse/subgraph.h), of each equation a piece. */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 	       const Capabilities *caps, Error *err);
-/* direct: nests only. */
-int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
-		Schedule *out);
+/* The schedules that each loop over the places of a row may have. */
+typedef struct RowLoop {
+	int member; /* it begins with */
+	int n;
+	Schedule *schedule;
+	int variant[NEST_OFFERS]; /* of these: that of each variant of nests */
+} RowLoop;
+typedef struct RowOffer {
+	int dims, n; /* dimensions that are rows; loops */
+	RowLoop *loop;
+} RowOffer;
+/* direct: nests only. False: there is nothing that one kernel can do. Runs under IR_ENTER. */
+bool rows_offer(Ir *ir, const Subgraph *sub, const Target *target, bool direct, RowOffer *r);
+/* Of the whole, with schedule pick[k] of loop k; or with the same variant of all nests. */
+void rows_schedule(const RowOffer *r, const int *pick, Schedule *s);
+void rows_variant(Ir *ir, const RowOffer *r, int variant, Schedule *s);
+/* The tree of one loop by itself for all rows, that of member k: only its price is of use. */
+int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedule *s,
+		  const Target *target, const Capabilities *caps, Error *err);
 /* Around micro-kernels. */
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err);

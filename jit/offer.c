@@ -141,12 +141,46 @@ int schedule_axes(const Task *t)
 	return n;
 }
 
+/* The prices of all schedules of loop k; returns the first of those that cost about the least. */
+static int price_loop(const Task *t, const Target *target, const RowOffer *r, int k, double *price)
+{
+	const RowLoop *l = &r->loop[k];
+	double least = INFINITY;
+	int best = 0;
+	for (int i = 0; i < l->n; i++) {
+		price[i] = l->n > 1 ? lower_loop_price(t, r, k, i, target) : 0;
+		least = price[i] < least ? price[i] : least;
+	}
+	while (price[best] > CLOSE * least)
+		best++;
+	return best;
+}
+
+/* Each loop of rows has the schedule that is best for it by itself; then the same variant for all loops,
+ * but for hopeless ones. */
 static int offer_rows(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
 {
-	Schedule nests[NEST_OFFERS];
-	double price;
-	int n = rows_offers(ir, &t->sub, target, false, NEST_OFFERS, nests);
-	return take(order_nests(t, target, n, nests, &price), nests, room, 0, out);
+	IR_ENTER(ir, 0);
+	RowOffer r;
+	double price[NEST_OFFERS], best = 0, same[NEST_OFFERS] = {0};
+	int n = 0;
+	if (rows_offer(ir, &t->sub, target, false, &r)) {
+		int *pick = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *pick);
+		for (int k = 0; k < r.n; k++) {
+			pick[k] = price_loop(t, target, &r, k, price);
+			best += price[pick[k]];
+			for (int v = 0; v < NEST_OFFERS; v++)
+				same[v] += price[r.loop[k].variant[v]];
+		}
+		rows_schedule(&r, pick, &out[n++]);
+		for (int v = 0; v < NEST_OFFERS && n < room; v++)
+			if (same[v] <= HOPELESS * best) {
+				rows_variant(ir, &r, v, &out[n]);
+				n += schedule_is_new(out, n);
+			}
+	}
+	IR_LEAVE(ir);
+	return n;
 }
 
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
@@ -234,6 +268,16 @@ static void direct(Ir *ir, const Task *t, const Target *target, bool tile, Sched
 	IR_LEAVE(ir);
 }
 
+static void direct_rows(Ir *ir, const Task *t, const Target *target, Schedule *out)
+{
+	IR_ENTER(ir, );
+	RowOffer r;
+	schedule_add(out, STEP_ROWS, 0, t->sub.rows);
+	if (rows_offer(ir, &t->sub, target, true, &r))
+		rows_variant(ir, &r, 0, out);
+	IR_LEAVE(ir);
+}
+
 void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out)
 {
 	Ir ir;
@@ -241,7 +285,7 @@ void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *o
 	ir_init(&ir);
 	if (!t->sub.rows)
 		direct(&ir, t, target, tile, out);
-	else if (!rows_offers(&ir, &t->sub, target, true, 1, out))
-		schedule_add(out, STEP_ROWS, 0, t->sub.rows);
+	else
+		direct_rows(&ir, t, target, out);
 	ir_free(&ir);
 }

@@ -97,7 +97,7 @@ static int sample_size(const Task *t, double points, double limit, int most)
 	return (int)(n > size ? size : n);
 }
 
-/* How many rows of a subgraph with rows; at least one where that costs less than `limit`. */
+/* How many whole rows of a subgraph with rows are checked; 0: not even two. */
 static int64_t sample_rows(const Subgraph *s, double points, double limit, int most)
 {
 	int64_t rows = subgraph_row_count(s), widest = 1, n;
@@ -113,17 +113,19 @@ static int64_t sample_rows(const Subgraph *s, double points, double limit, int m
 	}
 	if (each > limit)
 		return 0;
-	n = points / each < 1 ? 1 : points / each > 1e6 ? 1000000 : (int64_t)(points / each);
+	n = points / each > 1e6 ? 1000000 : (int64_t)(points / each);
 	n = n > most / widest ? most / widest : n;
-	return n < 2 ? (rows < 2 ? rows : 2) : n > rows ? rows : n;
+	return n > rows ? rows : n > 1 ? n : 0;
 }
 
-/* ---- folds: what a few of their elements need, of all rows ---- */
+/* ---- what a few elements need: those of a fold of all rows, places of a row of that row ---- */
 enum { FOLD_ELEMENTS = 6 };
 
 typedef struct Needs {
 	const Subgraph *sub;
 	Arena *arena;
+	const Chosen *chosen; /* NULL, or the elements that are asked for */
+	int places;	      /* 0: elements of folds; or so many places of what else is stored */
 	uint8_t **need; /* of member k: each element of a fold, each place in a row of others */
 } Needs;
 
@@ -148,57 +150,119 @@ static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
 		need_mark(n, m, d + 1, at * extent + x, index);
 }
 
-/* What member m gives to a read in member k at k's element or place `at`: nothing where it is outside
- * of m, which a condition in k excludes. */
-static void need_read(Needs *n, int k, int m, const Node *read, int64_t at)
+/* How a read in member k finds its places in member m: by a place of k's dimension of[d], at a number, or
+ * (of[d] and number[d] are -1) all along dimension d. */
+typedef struct Finds {
+	int rank, of[RICCI_MAX_RANK];
+	int64_t number[RICCI_MAX_RANK], size[RICCI_MAX_RANK];
+} Finds;
+
+static Finds finds_of(const Subgraph *s, int k, int m, const Node *read)
 {
-	const Subgraph *s = n->sub;
-	const Node *c = s->member[k];
-	int64_t index[RICCI_MAX_RANK];
+	Finds f = {.rank = rows_places(s, m)};
 
-	for (int d = 0; d < rows_places(s, m); d++) {
+	for (int d = 0; d < f.rank; d++) {
 		const Node *i = read->src[1 + rows_place(s, m, d)];
-		int64_t below = 1;
 
-		index[d] = i->op == OP_CONST ? i->u.i : -1;
-		for (int e = rows_places(s, k) - 1; e >= 0; e--) {
-			int own = rows_place(s, k, e);
-
-			if (comp_axis(c, own) == i)
-				index[d] = at / below % tensor_extent(c, own);
-			below *= tensor_extent(c, own);
-		}
-		if (index[d] >= tensor_extent(read->src[0], rows_place(s, m, d)))
-			return;
+		f.size[d] = tensor_extent(s->member[m], rows_place(s, m, d));
+		f.number[d] = i->op == OP_CONST ? i->u.i : -1;
+		f.of[d] = -1;
+		for (int e = 0; e < rows_places(s, k); e++)
+			if (comp_axis(s->member[k], rows_place(s, k, e)) == i)
+				f.of[d] = e;
 	}
-	need_mark(n, m, 0, 0, index);
+	return f;
 }
 
-/* All reads of earlier members below e. */
-static void need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
+/* What member m gives to a read in member k at k's marked elements or places: nothing where it is outside
+ * of m, which a condition in k excludes. What is found by the same coordinates is marked once. */
+static bool need_read(Needs *n, int k, int m, const Node *read)
 {
+	const Subgraph *s = n->sub;
+	const Finds f = finds_of(s, k, m, read);
+	int rank = rows_places(s, k);
+	int64_t keys = 1, scale[RICCI_MAX_RANK] = {0}, extent[RICCI_MAX_RANK];
+
+	for (int e = 0; e < rank; e++)
+		extent[e] = tensor_extent(s->member[k], rows_place(s, k, e));
+	for (int d = 0; d < f.rank; d++)
+		if (f.of[d] >= 0 && !scale[f.of[d]]) {
+			scale[f.of[d]] = keys;
+			keys *= extent[f.of[d]];
+		}
+	uint8_t *done = arena_alloc(n->arena, (size_t)keys);
+
+	for (int64_t at = 0; done && at < need_size(s, k); at++) {
+		int64_t x[RICCI_MAX_RANK], index[RICCI_MAX_RANK], left = at, key = 0;
+		bool inside = true;
+
+		if (!n->need[k][at])
+			continue;
+		for (int e = rank - 1; e >= 0; e--) {
+			x[e] = left % extent[e];
+			left /= extent[e];
+			key += x[e] * scale[e];
+		}
+		if (done[key])
+			continue;
+		done[key] = 1;
+		for (int d = 0; d < f.rank; d++) {
+			index[d] = f.of[d] < 0 ? f.number[d] : x[f.of[d]];
+			inside = inside && index[d] < f.size[d];
+		}
+		if (inside)
+			need_mark(n, m, 0, 0, index);
+	}
+	return done;
+}
+
+/* All reads of earlier members below e. False: no memory. */
+static bool need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
+{
+	bool good = true;
 	int m = 0;
 
 	if (seen[e->id])
-		return;
+		return true;
 	seen[e->id] = 1;
 	while (e->op == OP_READ && m < k && n->sub->member[m] != e->src[0])
 		m++;
-	for (int64_t at = 0; e->op == OP_READ && m < k && at < need_size(n->sub, k); at++)
-		if (n->need[k][at])
-			need_read(n, k, m, e, at);
-	for (int i = 0; i < e->nsrc; i++)
+	if (e->op == OP_READ && m < k)
+		good = need_read(n, k, m, e);
+	for (int i = 0; i < e->nsrc && good; i++)
 		if (!node_is_tensor(e->src[i]))
-			need_reads(n, k, e->src[i], seen);
+			good = need_reads(n, k, e->src[i], seen);
+	return good;
 }
 
-/* Marks FOLD_ELEMENTS of each fold, or those that are chosen, and all that they need; the points
- * that these cost, < 0 where memory runs out. */
-static double needs_find(Needs *n, const Chosen *chosen)
+/* Marks what is asked for of member k. */
+static void needs_ask(Needs *n, int k, uint64_t *state)
+{
+	const Subgraph *s = n->sub;
+	const Chosen *chosen = n->chosen;
+	bool fold = !n->places, asked = chosen && chosen->member == k;
+	int most = chosen ? (asked ? chosen->n : 0) : fold ? FOLD_ELEMENTS : n->places;
+	int64_t row, place;
+
+	if (fold != s->fold[k] || (!fold && !s->stored[k]))
+		return;
+	if (!fold && most >= need_size(s, k) && !chosen)
+		memset(n->need[k], 1, (size_t)need_size(s, k));
+	for (int i = 0; i < most; i++) {
+		place = asked ? chosen->at[i] : pick_element(s->member[k], fold ? i + 6 : i, state);
+		if (!fold)
+			rows_split(s, k, place, &row, &place);
+		n->need[k][place] = 1;
+	}
+}
+
+/* Marks what is asked for and all that it needs; the points that these cost, of all rows for folds and of
+ * one row for places, < 0 where memory runs out. */
+static double needs_find(Needs *n)
 {
 	const Subgraph *s = n->sub;
 	uint64_t state = 88172645463325252u;
-	double points = 0, rows = (double)subgraph_row_count(s);
+	double points = 0, rows = n->places ? 1 : (double)subgraph_row_count(s);
 
 	n->need = arena_alloc(n->arena, (size_t)s->nmember * sizeof *n->need);
 	for (int k = 0; n->need && k < s->nmember; k++)
@@ -208,13 +272,11 @@ static double needs_find(Needs *n, const Chosen *chosen)
 		const Node *c = s->member[k], *body = comp_body(c);
 		uint8_t *seen = arena_alloc(n->arena, (size_t)body->id + 1);
 
-		for (int i = 0; s->fold[k] && !chosen && i < FOLD_ELEMENTS; i++)
-			n->need[k][pick_element(c, i + 6, &state)] = 1;
-		for (int i = 0; s->fold[k] && chosen && chosen->member == k && i < chosen->n; i++)
-			n->need[k][chosen->at[i]] = 1;
 		if (!seen)
 			return -1;
-		need_reads(n, k, body, seen);
+		needs_ask(n, k, &state);
+		if (!need_reads(n, k, body, seen))
+			return -1;
 		for (int64_t at = 0; at < need_size(s, k); at++)
 			if (n->need[k][at])
 				points += sample_length(c) * (s->fold[k] ? 1 : rows);
@@ -242,21 +304,23 @@ static bool sample_room(Sample *s, int k, int64_t n)
 	return s->at[k] && s->value[k] && s->bound[k];
 }
 
-/* Member k's elements where there are rows: all of `n` rows, and what folds need of all rows (mark,
- * NULL: none are checked). */
+/* Member k's elements where there are rows: of `n` rows all, or the places that are marked (some, NULL:
+ * all), and what folds need of all rows (mark, NULL: none are checked). */
 static bool sample_row_places(const Task *t, int k, int64_t n, const int64_t *row,
-			      const uint8_t *mark, Sample *s)
+			      const uint8_t *some, const uint8_t *mark, Sample *s)
 {
 	const Subgraph *sub = &t->sub;
 	int64_t all = sub->fold[k] ? 1 : subgraph_row_count(sub), wide = need_size(sub, k), at = 0;
+	int64_t each = some ? count_marks(some, wide) : wide;
 
 	if (sub->fold[k])
 		n = 0;
-	if (!sample_room(s, k, n * wide + count_marks(mark, wide) * all))
+	if (!sample_room(s, k, n * each + count_marks(mark, wide) * all))
 		return false;
 	for (int64_t r = 0; r < n; r++)
 		for (int64_t i = 0; i < wide; i++)
-			s->at[k][at++] = rows_element(sub, k, row[r], i);
+			if (!some || some[i])
+				s->at[k][at++] = rows_element(sub, k, row[r], i);
 	for (int64_t i = 0; mark && i < wide; i++)
 		for (int64_t r = 0; mark[i] && r < all; r++)
 			s->at[k][at++] = sub->fold[k] ? i : rows_element(sub, k, r, i);
@@ -303,27 +367,41 @@ static bool sample_init(int nmember, Sample *s)
 	return s->count && s->at && s->value && s->bound;
 }
 
-/* Rows, where there are any: those of the chosen elements, or as many as the points allow. */
+/* Rows, where there are any: those of the chosen elements, or as many as the points allow; of few rows
+ * some places only. */
 static bool sample_choose_rows(const Task *t, const Checking *how, Sample *s)
 {
+	const Subgraph *sub = &t->sub;
 	const Chosen *chosen = how->chosen;
-	Needs needs = {.sub = &t->sub, .arena = &s->arena};
-	double cost = needs_find(&needs, chosen);
-	int64_t n = chosen ? chosen->n : sample_rows(&t->sub, how->points, how->limit, how->most);
-	int64_t *row = arena_alloc(&s->arena, ((size_t)n + 1) * sizeof *row);
+	Needs folds = {.sub = sub, .arena = &s->arena, .chosen = chosen}, some = folds;
+	bool fold = chosen && sub->fold[chosen->member];
+	int64_t n = fold     ? 0
+		    : chosen ? chosen->n
+			     : sample_rows(sub, how->points, how->limit, how->most);
+	double cost = needs_find(&folds);
+
+	if (!fold && (chosen || !n)) {
+		some.places = how->most;
+		double each = needs_find(&some);
+
+		if (each < 0)
+			return false;
+		if (!chosen)
+			n = each > how->limit ? 0 : 2 * each > how->limit ? 1 : 2;
+	}
+	int64_t *row = arena_alloc(&s->arena, ((size_t)n + 3) * sizeof *row);
 	bool good = cost >= 0 && row;
 
 	if (good && !chosen)
-		pick_rows(&t->sub, n, row);
-	else if (good && t->sub.fold[chosen->member])
-		n = 0;
+		pick_rows(sub, n, row);
 	for (int64_t i = 0; good && chosen && i < n; i++) {
 		int64_t place;
 
-		rows_split(&t->sub, chosen->member, chosen->at[i], &row[i], &place);
+		rows_split(sub, chosen->member, chosen->at[i], &row[i], &place);
 	}
 	for (int k = 0; k < s->nmember && good; k++)
-		good = sample_row_places(t, k, n, row, cost > how->limit ? NULL : needs.need[k], s);
+		good = sample_row_places(t, k, n, row, some.need ? some.need[k] : NULL,
+					 cost > how->limit ? NULL : folds.need[k], s);
 	return good;
 }
 

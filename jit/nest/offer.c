@@ -468,7 +468,8 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0},
 		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0},
 		   {1, LANES, CHUNK, false, 0, false, 0},
-		   {0, LANES / 4, CHUNK, false, 0, false, 0}};
+		   {0, LANES / 4, CHUNK, false, 0, false, 0},
+		   {2, LANES, CHUNK, false, 0, false, 0}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)

@@ -1,8 +1,9 @@
 /* offer.c - schedules for equations that run row by row.
  *
- * Input: a subgraph with rows. Output: schedules with the steps of each loop behind its `member`; those
- * of one variant of direct nests each, contractions by panels. Invariant: every schedule says all that
- * lowering needs; a loop whose steps have no room is a plain nest. */
+ * Input: a subgraph with rows. Output: for each loop of a row the schedules that it may have, of direct
+ * nests or of a contraction by panels; and the schedule of all loops for a choice among these, each
+ * behind its `member`. Invariant: every schedule says all that lowering needs; a loop whose steps have no
+ * room is a plain nest. */
 #include "jit/rows/internal.h"
 
 #include <string.h>
@@ -59,50 +60,68 @@ static bool best_problems(Ir *ir, const Subgraph *sub, const Target *target, boo
 	return true;
 }
 
-/* Steps of one loop; rows are the parts. */
+/* Of one loop, without what only a kernel of its own has: rows are the parts. */
+static Schedule without_parts(const Schedule *own)
+{
+	Schedule s = {0};
+	for (int k = 0; k < own->n; k++) {
+		const ScheduleStep *p = &own->step[k];
+		if (p->kind != STEP_PARALLEL && p->kind != STEP_RFACTOR)
+			schedule_add(&s, (StepKind)p->kind, p->axis, p->arg);
+	}
+	return s;
+}
+
+/* The schedules of a loop: one by panels, or the different ones among the variants of a nest. */
+static void loop_schedules(Ir *ir, const Problem *p, const Schedule *panels, const Target *target,
+			   RowLoop *l)
+{
+	Schedule own;
+	l->schedule = arena_alloc(&ir->arena, (size_t)NEST_OFFERS * sizeof own);
+	for (int v = 0; v < (panels ? 1 : NEST_OFFERS); v++) {
+		if (!panels)
+			nest_offer(p, target, v, &own);
+		l->schedule[l->n] = without_parts(panels ? panels : &own);
+		while (memcmp(&l->schedule[l->variant[v]], &l->schedule[l->n], sizeof own))
+			l->variant[v]++;
+		l->n += l->variant[v] == l->n;
+	}
+}
+
 static void add_member(Schedule *s, int member, const Schedule *own)
 {
 	if (s->n + 1 + own->n > COUNT(s->step))
 		return;
 	schedule_add(s, STEP_MEMBER, member, 0);
-	for (int k = 0; k < own->n; k++) {
-		const ScheduleStep *p = &own->step[k];
-		if (p->kind != STEP_PARALLEL && p->kind != STEP_RFACTOR)
-			schedule_add(s, (StepKind)p->kind, p->axis, p->arg);
-	}
+	memcpy(s->step + s->n, own->step, (size_t)own->n * sizeof *own->step);
+	s->n += own->n;
 }
 
-static void offer(const RowProblems *r, const Target *target, int variant, Schedule *s)
+void rows_schedule(const RowOffer *r, const int *pick, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_ROWS, 0, r->dims);
-	for (int k = 0; k < r->n; k++) {
-		Schedule own;
-		if (!r->panels[k])
-			nest_offer(r->p[k], target, variant, &own);
-		add_member(s, r->member[k], r->panels[k] ? r->panels[k] : &own);
-	}
+	for (int k = 0; k < r->n; k++)
+		add_member(s, r->loop[k].member, &r->loop[k].schedule[pick[k]]);
 }
 
-static int offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
-		  Schedule *out)
+bool rows_offer(Ir *ir, const Subgraph *sub, const Target *target, bool direct, RowOffer *r)
 {
-	RowProblems r;
-	int n = 0;
-	if (!best_problems(ir, sub, target, direct, &r))
-		return 0;
-	for (int v = 0; v < NEST_OFFERS && n < room; v++) {
-		offer(&r, target, v, &out[n]);
-		n += schedule_is_new(out, n);
+	RowProblems p;
+	if (!best_problems(ir, sub, target, direct, &p))
+		return false;
+	*r = (RowOffer){p.dims, p.n, arena_alloc(&ir->arena, ((size_t)p.n + 1) * sizeof *r->loop)};
+	for (int k = 0; k < p.n; k++) {
+		r->loop[k].member = p.member[k];
+		loop_schedules(ir, p.p[k], p.panels[k], target, &r->loop[k]);
 	}
-	return n;
+	return true;
 }
 
-int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
-		Schedule *out)
+void rows_variant(Ir *ir, const RowOffer *r, int variant, Schedule *s)
 {
-	IR_ENTER(ir, 0);
-	int n = offers(ir, sub, target, direct, room, out);
-	IR_LEAVE(ir);
-	return n;
+	int *pick = arena_alloc(&ir->arena, ((size_t)r->n + 1) * sizeof *pick);
+	for (int k = 0; k < r->n; k++)
+		pick[k] = r->loop[k].variant[variant];
+	rows_schedule(r, pick, s);
 }

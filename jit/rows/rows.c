@@ -11,12 +11,26 @@
 
 enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
 
-/* Each block of rows sums for itself; their number must not depend on the threads. */
-enum { BLOCKS_MOST = 64, BLOCK_ROWS = 16, SUM_PIECE = 512 };
+/* Each block of rows sums for itself; their number must not depend on the threads. A block has so many
+ * points, and so many for each element that it sums. */
+enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4, SUM_PIECE = 512 };
 
 static int64_t pieces_of(const Node *c)
 {
 	return (tensor_size(c) + SUM_PIECE - 1) / SUM_PIECE;
+}
+
+static int64_t blocks_count(const Subgraph *sub, int64_t rows)
+{
+	double points = 0, sums = 0, least = BLOCK_POINTS;
+	for (int k = 0; k < sub->nmember; k++) {
+		double own = comp_points(sub->member[k]);
+		points = own > points ? own : points;
+		sums += sub->fold[k] ? SUM_POINTS * (double)tensor_size(sub->member[k]) : 0;
+	}
+	least = sums > least ? sums : least;
+	double n = points / least < BLOCKS_MOST ? points / least : BLOCKS_MOST;
+	return n < 1 ? 1 : n > (double)rows ? rows : (int64_t)n;
 }
 
 static void blocks_find(RowKernel *b)
@@ -25,9 +39,7 @@ static void blocks_find(RowKernel *b)
 	b->rows = subgraph_row_count(sub);
 	for (int k = 0; k < sub->nmember; k++)
 		b->folds |= sub->fold[k];
-	b->n = b->folds ? (b->rows + BLOCK_ROWS - 1) / BLOCK_ROWS : b->rows;
-	if (b->folds && b->n > BLOCKS_MOST)
-		b->n = BLOCKS_MOST;
+	b->n = b->folds ? blocks_count(sub, b->rows) : b->rows;
 	b->height = (b->rows + b->n - 1) / b->n;
 	b->n = (b->rows + b->height - 1) / b->height;
 }
@@ -237,6 +249,34 @@ static int member_piece(const RowKernel *b, Problem *p, const Schedule *s, const
 	return panels ? contract_piece(p, s, target, out, err) : nest_piece(p, s, caps, out, err);
 }
 
+/* A block's rows, one after the other. */
+static Stmt *line_loop(const RowKernel *b, Stmt *body)
+{
+	Ir *ir = b->tree->ir;
+	Node *hi = num(b, b->height);
+	if (b->rows % b->height)
+		hi = node2(ir, OP_MIN, hi, node_sub(ir, num(b, b->rows), b->from));
+	return stmt_loop(b->tree, HOW_SERIAL, b->line, NULL, hi, body);
+}
+
+int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedule *s,
+		  const Target *target, const Capabilities *caps, Error *err)
+{
+	RowKernel b;
+	Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
+	Piece piece;
+	row_kernel_init(&b, tree, sub, dims, false, INT64_MAX);
+	if (row_problem(&b, k, p))
+		return error_set(err, tree->ir->err.code, "%s", tree->ir->err.text);
+	if (member_piece(&b, p, s, target, caps, &piece, err))
+		return err->code;
+	if (b.folds)
+		piece.body = line_loop(&b, piece.body);
+	phase_section(tree, b.r.block, stmt_seq(stmt_seq(b.alloc, piece.alloc), piece.body));
+	phases_finish(tree, piece.before, NULL);
+	return 0;
+}
+
 /* The pieces of all loops for one row, in order. */
 static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
 		     const Capabilities *caps, Piece *out, Error *err)
@@ -302,22 +342,19 @@ static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
 				     stmt_store(b->tree, y, at, value, RED_NONE)));
 }
 
-/* All the rows of a block, one after the other, on sums of its own. */
+/* All the rows of a block on sums of its own. */
 static Stmt *block_rows(const RowKernel *b, Stmt *body)
 {
 	Ir *ir = b->tree->ir;
 	const Rows *r = &b->r;
-	Node *left = node_sub(ir, num(b, b->rows), b->from), *hi = num(b, b->height);
 	Stmt *fill = NULL;
-	if (b->rows % b->height)
-		hi = node2(ir, OP_MIN, hi, left);
 	for (int k = 0; k < b->sub->nmember; k++) {
 		int64_t size = tensor_size(b->sub->member[k]);
 		if (b->sub->fold[k])
 			fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
 							node_scale(ir, r->block, size)));
 	}
-	return stmt_seq(fill, stmt_loop(b->tree, HOW_SERIAL, b->line, NULL, hi, body));
+	return stmt_seq(fill, line_loop(b, body));
 }
 
 /* The phase that adds the blocks' sums up. */

@@ -20,7 +20,7 @@ enum {
 	TENSORISE_TRANSPOSED = 8,
 	TENSORISE_WAYS = 16
 };
-enum { NEST_OFFERS = 6 }; /* variants of direct nests */
+enum { NEST_OFFERS = 7 }; /* variants of direct nests */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 /* Before step number `at`; false: there is no room. */

@@ -151,10 +151,12 @@ static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 	IR_ENTER(ir, 0);
 	Tree tree = {.ir = ir, .next_axis = 64};
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	RowOffer r;
 	int n = 0;
-	if (t->sub.rows)
-		n = rows_offers(ir, &t->sub, target_host(), false, NEST_OFFERS, all);
-	else if (problem_init(p, &tree, &t->sub) == 0)
+	if (t->sub.rows && rows_offer(ir, &t->sub, target_host(), false, &r))
+		for (; n < NEST_OFFERS; n++)
+			rows_variant(ir, &r, n, &all[n]);
+	else if (!t->sub.rows && problem_init(p, &tree, &t->sub) == 0)
 		for (; n < NEST_OFFERS; n++)
 			nest_offer(p, target_host(), n, &all[n]);
 	IR_LEAVE(ir);
@@ -227,7 +229,14 @@ static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 	Known known[128];
 	int n = 0, nresult = 8, nknown = 0, nsub = 0;
 	Subgraph *subs;
-	const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6, .grid = harness_grid};
+	const DeviceModel device = {.pd = 2e10,
+				    .pc = 5e10,
+				    .launch = 5e-6,
+				    .pd_far = 2e10,
+				    .pd_core = 160e9,
+				    .core = 1 << 20,
+				    .threads = 8,
+				    .grid = harness_grid};
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
