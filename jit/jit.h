@@ -95,6 +95,8 @@ typedef struct DeviceModel {
 				  the device once and kept */
 	double pd_far, near;   /* Pd of graphs whose tensors have more than `near` bytes in all; of
 				  smaller ones pd_far may be 0 */
+	double pd_core, core;  /* the rate of all threads' own caches, and the bytes of one */
+	int threads;	       /* that share out a kernel's parts */
 	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
 /* The bytes of all tensors that roots need. Runs under IR_ENTER. */
@@ -147,7 +149,7 @@ typedef struct ScheduleStep {
 } ScheduleStep;
 /* Room for every axis of an equation and some splits to be moved and unrolled once, or for the
  * members of rows. */
-enum { SCHEDULE_STEPS = 256 };
+enum { SCHEDULE_STEPS = 512 };
 typedef struct Schedule {
 	int n;
 	ScheduleStep step[SCHEDULE_STEPS];

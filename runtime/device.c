@@ -13,24 +13,37 @@ static pthread_once_t once = PTHREAD_ONCE_INIT, far_once = PTHREAD_ONCE_INIT;
 
 const DeviceModel *device_nominal(void)
 {
-	static const DeviceModel nominal = {.pd = 20e9, .pc = 50e9, .launch = 3e-6, .pd_far = 20e9};
+	static const DeviceModel nominal = {.pd = 20e9,
+					    .pc = 50e9,
+					    .launch = 3e-6,
+					    .pd_far = 20e9,
+					    .pd_core = 80e9,
+					    .core = 1 << 20,
+					    .threads = 8};
 
 	return &nominal;
 }
 
-/* Of three numbers the first is the rate of all traffic. */
+/* Three, five or seven numbers. Without the others the first is the rate of all memory, and caches of
+ * threads are as nominal ones beside it. */
 static bool device_parse(const char *text, DeviceModel *m)
 {
-	int n = text ? sscanf(text, "%lf,%lf,%lf,%lf,%lf", &m->pd, &m->pc, &m->launch, &m->pd_far,
-			      &m->near)
+	int n = text ? sscanf(text, "%lf,%lf,%lf,%lf,%lf,%lf,%lf", &m->pd, &m->pc, &m->launch,
+			      &m->pd_far, &m->near, &m->pd_core, &m->core)
 		     : 0;
+	const DeviceModel *nominal = device_nominal();
 	m->pd_far = n == 3 ? m->pd : m->pd_far;
-	return (n == 3 || n == 5) && m->pd > 0 && m->pc > 0 && m->launch > 0 && m->pd_far >= 0;
+	if (n < 7) {
+		m->pd_core = m->pd * nominal->pd_core / nominal->pd;
+		m->core = nominal->core;
+	}
+	return (n == 3 || n == 5 || n == 7) && m->pd > 0 && m->pc > 0 && m->launch > 0 &&
+	       m->pd_far >= 0 && m->pd_core > 0 && m->core >= 0;
 }
 
 static bool device_name(char *name, size_t n, int threads)
 {
-	return (size_t)snprintf(name, n, "ricci-device-3-%s-%d", target_host()->key, threads) < n;
+	return (size_t)snprintf(name, n, "ricci-device-4-%s-%d", target_host()->key, threads) < n;
 }
 
 static bool device_read(const char *name, DeviceModel *m)
@@ -46,8 +59,8 @@ static bool device_read(const char *name, DeviceModel *m)
 static void device_write(const char *name, const DeviceModel *m)
 {
 	char text[200];
-	int n = snprintf(text, sizeof text, "%.4g,%.4g,%.4g,%.4g,%.4g\n", m->pd, m->pc, m->launch,
-			 m->pd_far, m->near);
+	int n = snprintf(text, sizeof text, "%.4g,%.4g,%.4g,%.4g,%.4g,%.4g,%.4g\n", m->pd, m->pc,
+			 m->launch, m->pd_far, m->near, m->pd_core, m->core);
 
 	folder_write(name, text, (size_t)n);
 }
@@ -79,12 +92,14 @@ static size_t far_bytes(void)
 static void device_measure(DeviceModel *m, Pool *pool)
 {
 	enum { TRIES = 2 };
-	double pd = 0, pc = 0, launch = 1;
+	double pd = 0, pc = 0, launch = 1, core = 0;
+	size_t own = target_host()->l2, all = own * (size_t)pool_threads(pool) / 2;
 
 	for (int k = 0; k < TRIES; k++) {
 		double t = machine_launch(pool, each);
 
 		pd = greatest(pd, machine_bandwidth(pool, STREAM_COPY, NEAR, each));
+		core = greatest(core, machine_bandwidth(pool, STREAM_COPY, all, each));
 		pc = greatest(pc, machine_flops(pool, RICCI_F32, each) / 2);
 		launch = t < launch ? t : launch;
 	}
@@ -94,6 +109,8 @@ static void device_measure(DeviceModel *m, Pool *pool)
 	m->launch = launch;
 	m->pd_far = 0;
 	m->near = (double)near_bytes();
+	m->pd_core = greatest(core, m->pd);
+	m->core = (double)own;
 }
 
 static void device_make(void)

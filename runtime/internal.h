@@ -346,6 +346,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 typedef struct Finite Finite;
 typedef struct Program {
 	int nrun, ncell, nroot, nentry;
+	DeviceModel device; /* it was partitioned for */
 	Run *run;
 	Cell *cell;
 	int *root;		     /* the cell of each root */

@@ -75,6 +75,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.find = loop_find,
 				.user = l,
 				.request = outer->request,
+				.threads = outer->threads,
 				.timing = outer->timing,
 				.precision = outer->precision,
 				.by_chance = outer->by_chance,

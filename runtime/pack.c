@@ -14,8 +14,9 @@
 enum { PACK_BATCH = 6, PACK_MOST = 1 << 16 };
 
 typedef struct PackHead {
-	uint64_t kernels, objects, bytes;    /* bytes: of all */
-	double pd, pc, launch, pd_far, near; /* of the device model */
+	uint64_t kernels, objects, bytes;		    /* bytes: of all */
+	double pd, pc, launch, pd_far, near, pd_core, core; /* of the device model */
+	uint64_t threads;
 } PackHead;
 typedef struct PackKernel {
 	uint64_t key[2];
@@ -155,9 +156,9 @@ static int batch_write(Writing *w, int at, int n)
 	return code;
 }
 
-static int writing_text(Writing *w, Text *out)
+static int writing_text(Writing *w, const ricci_session *s, Text *out)
 {
-	DeviceModel d = device_model(INFINITY);
+	DeviceModel d = session_program(s)->device;
 	size_t entries = (size_t)w->n * sizeof *w->entry;
 	size_t objects = (size_t)w->nobject * sizeof *w->object;
 	size_t head = sizeof(PackHead) + entries + objects, gap = -head % PACK_ALIGN;
@@ -168,8 +169,11 @@ static int writing_text(Writing *w, Text *out)
 		      d.pd,
 		      d.pc,
 		      d.launch,
-		      d.pd_far,
-		      d.near};
+		      d.pd_far > 0 ? d.pd_far : d.pd,
+		      d.near,
+		      d.pd_core,
+		      d.core,
+		      (uint64_t)d.threads};
 
 	for (int i = 0; i < w->nobject; i++)
 		w->object[i].offset += head + gap;
@@ -198,7 +202,7 @@ int pack_write(const ricci_session *s, Text *out, Error *err)
 	for (int at = 0; at < w.n && !code; at += PACK_BATCH)
 		code = batch_write(&w, at, w.n - at < PACK_BATCH ? w.n - at : PACK_BATCH);
 	if (!code)
-		code = writing_text(&w, out);
+		code = writing_text(&w, s, out);
 	mem_free(w.cached);
 	mem_free(w.entry);
 	mem_free(w.object);
@@ -273,13 +277,16 @@ static int pack_load(KernelPack *p, const char *base, const PackHead *h, Error *
 /* Rates and sizes that a device can have, seconds that a launch can take? */
 static bool device_sound(const PackHead *h)
 {
-	const double rate[] = {h->pd, h->pc, h->pd_far};
+	const double rate[] = {h->pd, h->pc, h->pd_far, h->pd_core};
+	const double size[] = {h->near, h->core};
 
 	for (int k = 0; k < COUNT(rate); k++)
 		if (!(rate[k] >= 1e3 && rate[k] <= 1e18))
 			return false;
-	return h->launch > 0 && h->launch <= 1 && h->near >= 0 && h->near <= 1e15 &&
-	       h->near == floor(h->near);
+	for (int k = 0; k < COUNT(size); k++)
+		if (!(size[k] >= 0 && size[k] <= 1e15 && size[k] == floor(size[k])))
+			return false;
+	return h->launch > 0 && h->launch <= 1 && h->threads > 0 && h->threads <= 1 << 16;
 }
 
 KernelPack *pack_read(const void *bytes, size_t n, Error *err)
@@ -306,7 +313,10 @@ KernelPack *pack_read(const void *bytes, size_t n, Error *err)
 				  .pc = h->pc,
 				  .launch = h->launch,
 				  .pd_far = h->pd_far,
-				  .near = h->near};
+				  .near = h->near,
+				  .pd_core = h->pd_core,
+				  .core = h->core,
+				  .threads = (int)h->threads};
 	p->n = (int)h->kernels;
 	memcpy(p->entry, h + 1, (size_t)p->n * sizeof *p->entry);
 	if (pack_load(p, bytes, h, err)) {

@@ -59,6 +59,9 @@ static int build_partition(Build *b)
 	      : r->frozen ? *device_nominal()
 			  : device_model(graph_bytes(s->ir, nroot, s->root));
 	dev.grid = backend_grid(s->request.backend);
+	if (!r->pack && !r->frozen && s->threads > 0)
+		dev.threads = s->threads;
+	b->p->device = dev;
 	build_stage(b, "device");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);

@@ -169,7 +169,8 @@ const char *env_text(const char *name, const char *otherwise);
 long env_long(const char *name, long otherwise);
 /* Is pass in RICCI_DUMP=parse,grad,rewrite,fuse,sched,lower,emit ? */
 bool env_dump(const char *pass);
-bool env_check(const char *what); /* RICCI_CHECK names it */
+bool env_check(const char *what);    /* RICCI_CHECK names it */
+bool env_unfused(const char *depth); /* RICCI_UNFUSED names it, or all */
 /* Writes to stderr where env_dump(pass). */
 void env_dump_text(const char *pass, const char *title, const char *text);
 double clock_seconds(void); /* monotonic */

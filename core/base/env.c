@@ -40,6 +40,11 @@ bool env_dump(const char *pass)
 	return env_lists("RICCI_DUMP", pass, "all");
 }
 
+bool env_unfused(const char *depth)
+{
+	return env_lists("RICCI_UNFUSED", depth, "all");
+}
+
 bool env_check(const char *what)
 {
 	return env_lists("RICCI_CHECK", what, NULL);

@@ -146,8 +146,25 @@ static double group_saves(Fuse *f, int at, const Candidate *candidate, double mo
 	return saved > most && may_group(f, g, c) ? saved : -1;
 }
 
-/* Bytes that c need not load when it runs row by row with group at; < 0 when it may not, or when
- * they are no more than `most`. */
+/* What it saves that these bytes come from a thread's own cache, as bytes of memory. */
+static double rows_near(const Fuse *f, double bytes)
+{
+	return bytes * (1 - f->pd / f->dev->pd_core);
+}
+
+/* What threads wait for each other where rows are few, in seconds: what one does longer than its share of
+ * the equations' arithmetic and traffic. */
+static double rows_wait(const Fuse *f, int n, Node *const *member, double imbalance)
+{
+	double seconds = 0;
+	for (int k = 0; k < n; k++)
+		seconds += comp_flops(f->ir, member[k]) / f->dev->pc +
+			   (double)tensor_bytes(member[k]) / f->pd;
+	return (imbalance - 1) * seconds;
+}
+
+/* Bytes that c need not load when it runs row by row with group at: they are in a thread's own cache. < 0
+ * when it may not, or when they are no more than `most`, or when nothing is won. */
 static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads, double most)
 {
 	const Group *g = &f->group[at];
@@ -174,10 +191,12 @@ static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads,
 					saved += (double)tensor_bytes(reads[i]);
 	}
 	all[g->nmember] = c;
-	return saved > most && inputs <= 2 * INPUTS_MOST &&
-			       subgraph_rows_suit(f->ir, g->nmember + 1, all, !f->dev->grid)
-		       ? saved
-		       : -1;
+	if (saved <= most || inputs > 2 * INPUTS_MOST)
+		return -1;
+	double imbalance = subgraph_rows_suit(f->ir, g->nmember + 1, all, f->dev);
+	double won = fuse_reward(f, rows_near(f, saved), 0, 1);
+	bool yes = imbalance > 0 && won > rows_wait(f, g->nmember + 1, all, imbalance);
+	return yes ? saved : -1;
 }
 
 /* Records that group h runs before group `at`, and what follows from it for those behind. */
@@ -236,7 +255,8 @@ static void group_one(Fuse *f, Node *c)
 	bool elementwise = !loop && comp_reduce(c) == RED_NONE && comp_is_dense(c);
 	if (loop)
 		best = scan_group(f, c);
-	for (int at = f->ngroup - 1; elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
+	for (int at = f->ngroup - 1;
+	     f->tiles && elementwise && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
 		double saved = group_saves(f, at, &candidate, most, &why);
 		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
 			most = saved;
@@ -244,9 +264,10 @@ static void group_one(Fuse *f, Node *c)
 		}
 	}
 	bool dense = !loop && comp_is_dense(c), rows = false;
-	for (int at = f->ngroup - 1; dense && at >= 0 && at > f->ngroup - GROUPS_BACK; at--) {
+	for (int at = f->ngroup - 1; f->axes && dense && at >= 0 && at > f->ngroup - GROUPS_BACK;
+	     at--) {
 		double saved = rows_save(f, at, c, nread, reads, most);
-		if (saved > most && fuse_reward(f, saved, 0, 1) > 0) {
+		if (saved > most) {
 			most = saved;
 			best = at;
 			rows = true;
@@ -257,7 +278,8 @@ static void group_one(Fuse *f, Node *c)
 		if (elementwise)
 			fuse_say(f, "fuse", c, 0, 0, 0, best ? why : "the first");
 	} else if (!loop) {
-		fuse_say(f, "fuse", c, most, 0, 1, rows ? "row by row" : "yes");
+		fuse_say(f, "fuse", c, rows ? rows_near(f, most) : most, 0, 1,
+			 rows ? "row by row" : "yes");
 	}
 	group_add(f, &f->group[best], c);
 	f->group_of[c->id] = best;

@@ -217,7 +217,7 @@ static bool near_readers(Fuse *f, Node *c)
 			return false;
 		all[n++] = u->reader;
 	}
-	return subgraph_rows_suit(f->ir, n, all, !f->dev->grid);
+	return subgraph_rows_suit(f->ir, n, all, f->dev) > 0;
 }
 
 static bool decide_inline(Fuse *f, Node *c, Node *now)
@@ -264,7 +264,7 @@ static bool decide_inline(Fuse *f, Node *c, Node *now)
 		for (int k = 0; k < r.n; k++)
 			flops -= each * evaluations(f->ir, u->reader, r.read[k]);
 	}
-	if (flops < 0 && near_readers(f, c))
+	if (flops < 0 && f->axes && near_readers(f, c))
 		bytes /= NEAR;
 	bool yes = fuse_reward(f, bytes, flops, 1) > 0;
 	fuse_say(f, "inline", c, bytes, flops, 1, yes ? "yes" : "no");
@@ -355,7 +355,7 @@ void fuse_inline(Fuse *f, int nroot, Node **roots)
 			continue;
 		f->now[c->id] = rebuild(f, c);
 		Node *flat = write_out(f, c, f->now[c->id]);
-		f->inlined[c->id] = decide_inline(f, c, flat ? flat : f->now[c->id]);
+		f->inlined[c->id] = f->inlines && decide_inline(f, c, flat ? flat : f->now[c->id]);
 		if (flat && f->inlined[c->id])
 			f->now[c->id] = flat;
 	}

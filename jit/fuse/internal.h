@@ -5,7 +5,7 @@
 
 #include "jit/fuse/subgraph.h"
 
-enum { INPUTS_MOST = 24, MEMBERS_MOST = 16 };
+enum { INPUTS_MOST = 24, MEMBERS_MOST = 64 };
 
 typedef struct Use { /* one reader of a tensor */
 	Node *reader;
@@ -28,13 +28,14 @@ typedef struct Group {
 typedef struct Fuse {
 	Ir *ir;
 	const DeviceModel *dev;
-	double pd;     /* dev's, for this graph */
-	size_t nid;    /* ids of the original graph */
-	Use **uses;    /* by id */
-	bool *root;    /* by id */
-	Node **now;    /* by id: the equation as it is now; its body when inlined */
-	bool *inlined; /* by id: substituted into its readers */
-	int *group_of; /* by id of the equation as it is now; -1 none */
+	double pd;		   /* dev's, for this graph */
+	bool inlines, tiles, axes; /* the depths of fusion that are on (RICCI_UNFUSED) */
+	size_t nid;		   /* ids of the original graph */
+	Use **uses;		   /* by id */
+	bool *root;		   /* by id */
+	Node **now;		   /* by id: the equation as it is now; its body when inlined */
+	bool *inlined;		   /* by id: substituted into its readers */
+	int *group_of;		   /* by id of the equation as it is now; -1 none */
 	size_t group_ids;
 	Group *group;
 	int ngroup;

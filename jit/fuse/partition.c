@@ -31,7 +31,12 @@ double graph_bytes(Ir *ir, int nroot, Node **roots)
 int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int *nsub,
 		   Subgraph **subs)
 {
-	Fuse f = {.ir = ir, .dev = dev, .dumping = env_dump("fuse")};
+	Fuse f = {.ir = ir,
+		  .dev = dev,
+		  .inlines = !env_unfused("register"),
+		  .tiles = !env_unfused("tile"),
+		  .axes = !env_unfused("axis"),
+		  .dumping = env_dump("fuse")};
 	/* Where all tensors together leave the cache, each is read from memory again, small ones too. */
 	f.pd = graph_bytes(ir, nroot, roots) > dev->near ? dev->pd_far : dev->pd;
 	fuse_inline(&f, nroot, roots);

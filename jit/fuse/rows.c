@@ -9,10 +9,12 @@
  * worth it. Invariant: only index functions matter; jit/rows/ makes the loops. */
 #include "jit/fuse/internal.h"
 
+#include <math.h>
 #include <string.h>
 
-/* So many rows at least, of so many points at least and so many bytes of results at most. */
-enum { ROWS_LEAST = 64, ROW_POINTS = 64, ROW_BYTES = 1 << 17 };
+/* With so many rows no others are looked for; fewer are worth it down to some for each thread. A row has
+ * so many points at least. */
+enum { ROWS_ENOUGH = 64, ROWS_LEAST = 16, ROWS_THREAD = 2, ROW_POINTS = 64 };
 /* What a fold adds up stays in the nearest cache, beside a row. */
 enum { FOLD_BYTES = 1 << 15 };
 
@@ -148,7 +150,7 @@ int64_t subgraph_row_count(const Subgraph *s)
 
 static bool few_rows(const Subgraph *s)
 {
-	return !s->rows || subgraph_row_count(s) < ROWS_LEAST;
+	return !s->rows || subgraph_row_count(s) < ROWS_ENOUGH;
 }
 
 /* Of the member that has most. */
@@ -169,7 +171,7 @@ static void lengthen_rows(Subgraph *s)
 	double points = most_points(s);
 	while (s->rows > 1 && points < ROW_POINTS * (double)rows) {
 		rows /= axis_extent(rows_axis(s, 0, s->rows - 1));
-		if (rows < ROWS_LEAST)
+		if (rows < ROWS_ENOUGH)
 			break;
 		s->rows--;
 	}
@@ -395,24 +397,25 @@ typedef struct Across {
 	bool found;
 } Across;
 
-/* A read within a row that jumps from line to line: rows are along its last dimension. */
+/* A read within a row that jumps from line to line: of a line's elements each row has one. */
 static void see_across(void *user, Node *n)
 {
 	Across *a = user;
 	const Node *c = a->sub->member[a->reader];
-	bool within = false, last = false;
+	bool within = false, rows = false, along = false;
 	if (n->op != OP_READ || n->nsrc < 2)
 		return;
 	for (int k = 0; k < comp_naxis(c); k++) {
-		Node *axis = comp_axis(c, k);
+		Node *axis = comp_axis(c, k), *last = n->src[n->nsrc - 1];
 		bool row = false;
 		for (int d = 0; d < a->sub->rows; d++)
 			row |= axis == rows_axis(a->sub, a->reader, d);
 		for (int d = 1; d < n->nsrc && !row; d++)
 			within |= node_has(n->src[d], axis);
-		last |= row && node_has(n->src[n->nsrc - 1], axis);
+		rows |= row && node_has(last, axis);
+		along |= !row && node_has(last, axis);
 	}
-	a->found |= within && last;
+	a->found |= within && rows && !along;
 }
 
 static void see_window(void *user, Node *n)
@@ -436,29 +439,106 @@ static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
 	return a.found;
 }
 
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
+typedef struct Batch {
+	const Subgraph *sub;
+	int reader;
+	bool all; /* each read runs over all rows, elements of its own for each */
+} Batch;
+
+static void see_batch(void *user, Node *n)
+{
+	Batch *b = user;
+	if (n->op != OP_READ)
+		return;
+	for (int d = 0; d < b->sub->rows; d++) {
+		bool found = false;
+		for (int k = 1; k < n->nsrc; k++)
+			found |= node_has(n->src[k], rows_axis(b->sub, b->reader, d));
+		b->all &= found;
+	}
+}
+
+/* Does nothing that member k reads serve several rows? Then a product of one row is as good as one of
+ * all, which would only be a batch of these. */
+static bool is_batch(Ir *ir, const Subgraph *s, int k)
+{
+	Batch b = {s, k, true};
+	if (!s->fold[k])
+		node_walk(ir, comp_body(s->member[k]), see_batch, &b);
+	return b.all && !s->fold[k];
+}
+
+/* Enough rows for the threads? */
+static bool enough_rows(const Subgraph *s, int threads)
+{
+	int64_t rows = subgraph_row_count(s);
+	return rows >= ROWS_ENOUGH || (rows >= ROWS_LEAST && rows >= ROWS_THREAD * threads);
+}
+
+/* How much longer than its share a thread works that has most rows. */
+static double rows_imbalance(double rows, int threads)
+{
+	return ceil(rows / threads) * threads / rows;
+}
+
+static bool reads_member(Ir *ir, const Node *c, const Node *t)
+{
+	Node **reads;
+	int n = comp_reads(ir, c, &reads);
+	bool found = false;
+	for (int k = 0; k < n; k++)
+		found |= reads[k] == t;
+	return found;
+}
+
+/* Bytes of all rows of the members that are still to be read while another is computed: the most at any
+ * time. */
+static double bytes_live(Ir *ir, const Subgraph *s)
+{
+	double *live = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *live), most = 0;
+	for (int k = 0; k < s->nmember; k++) {
+		int last = s->nmember - 1;
+		while (last > k && !reads_member(ir, s->member[last], s->member[k]))
+			last--;
+		for (int j = k; j <= last && !s->fold[k]; j++)
+			live[j] += (double)tensor_bytes(s->member[k]);
+	}
+	for (int k = 0; k < s->nmember; k++)
+		most = live[k] > most ? live[k] : most;
+	return most;
+}
+
+/* The same of rows over the first dimensions that s says. */
+static double rows_suit(Ir *ir, const Subgraph *s, const DeviceModel *dev)
+{
+	double rows = (double)subgraph_row_count(s);
+	for (int k = 0; k < s->nmember; k++) {
+		Node *c = s->member[k], **reads;
+		int nread = comp_reads(ir, c, &reads);
+		Across a = {s, k, false};
+		node_walk(ir, comp_body(c), see_across, &a);
+		if (a.found || (!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k)) ||
+		    is_window_of_pieces(ir, s, k) ||
+		    (s->fold[k] && (dev->grid || tensor_bytes(c) > FOLD_BYTES)))
+			return 0;
+	}
+	bool suits = enough_rows(s, dev->threads) && most_points(s) >= ROW_POINTS * rows &&
+		     bytes_live(ir, s) <= dev->core * rows;
+	return suits ? rows_imbalance(rows, dev->threads) : 0;
+}
+
+double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
-	double bytes = 0;
+	double suit = 0;
 	for (int k = 0; k < n; k++)
 		if (member[k]->op != OP_COMP)
-			return false;
+			return 0;
 	if (most_points(&s) < ROWS_LEAST * ROW_POINTS) /* whatever its rows are */
-		return false;
-	if (!subgraph_rows(ir, &s) || !s.rows)
-		return false;
-	double rows = (double)subgraph_row_count(&s);
-	for (int k = 0; k < n; k++) {
-		Node **reads;
-		int nread = comp_reads(ir, member[k], &reads);
-		bytes += s.fold[k] ? 0 : (double)tensor_bytes(member[k]);
-		Across a = {&s, k, false};
-		node_walk(ir, comp_body(member[k]), see_across, &a);
-		if (a.found || !is_streaming(ir, &s, k, nread, reads) ||
-		    is_window_of_pieces(ir, &s, k) ||
-		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
-			return false;
-	}
-	return rows >= ROWS_LEAST && most_points(&s) >= ROW_POINTS * rows &&
-	       bytes <= ROW_BYTES * rows;
+		return 0;
+	if (!subgraph_rows(ir, &s))
+		return 0;
+	for (; s.rows > 0 && suit == 0; s.rows--)
+		suit = rows_suit(ir, &s, dev);
+	return suit;
 }

@@ -5,8 +5,9 @@
 #include "jit/jit.h"
 #include "jit/rewrite/rewrite.h"
 
-/* Do all these equations run well row by row, where folds can be had? (rows.c) */
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);
+/* Where all these equations run well row by row on the device: how much longer than its share a thread
+ * works that has most rows, 1 or more. Else 0. (rows.c) */
+double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev);
 /* The member that t is, -1: none. */
 int subgraph_member(const Subgraph *s, const Node *t);
 /* The axis of member k that runs over the rows' dimension d. */

@@ -6,7 +6,13 @@
 
 #include <stdlib.h>
 
-static const DeviceModel device = {.pd = 20e9, .pd_far = 20e9, .pc = 50e9, .launch = 2e-6};
+static const DeviceModel device = {.pd = 20e9,
+				   .pd_far = 20e9,
+				   .pc = 50e9,
+				   .launch = 2e-6,
+				   .pd_core = 160e9,
+				   .core = 1 << 20,
+				   .threads = 8};
 
 typedef struct Operand {
 	const char *name;

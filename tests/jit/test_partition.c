@@ -2,9 +2,16 @@
 #include "jit/jit.h"
 #include "tests/check.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-static DeviceModel device = {.pd = 20e9, .pd_far = 20e9, .pc = 50e9, .launch = 2e-6};
+static DeviceModel device = {.pd = 20e9,
+			     .pd_far = 20e9,
+			     .pc = 50e9,
+			     .launch = 2e-6,
+			     .pd_core = 160e9,
+			     .core = 1 << 20,
+			     .threads = 8};
 
 typedef struct Case {
 	Ir ir;
@@ -195,6 +202,69 @@ static void test_folds(void)
 	ir_free(&c.ir);
 }
 
+static Node *operand_of(Case *c, const char *name, int rank, const int64_t *shape)
+{
+	IR_ENTER(&c->ir, NULL);
+	Node *n = node_input(&c->ir, name, RICCI_F32, rank, shape);
+	IR_LEAVE(&c->ir);
+	return n;
+}
+
+/* How many kernels attention takes: 6 heads of 8 samples, scores of 256 x 256. */
+static int attention_kernels(bool stored)
+{
+	static const char text[] =
+		"S[b,h,i,j] += Q[b,i,64*h+d]*K[b,j,64*h+d] where h<6, d<64; "
+		"A[b,h,i,j] = j <= i ? 0.125*S[b,h,i,j] : -inf; M[b,h,i] max= A[b,h,i,j]; "
+		"E[b,h,i,j] = exp(A[b,h,i,j]-floor(M[b,h,i])); Z[b,h,i] += E[b,h,i,j]; "
+		"P[b,h,i,j] = E[b,h,i,j]/Z[b,h,i]; Y[b,h,i,d] += P[b,h,i,j]*V[b,j,64*h+d] where "
+		"d<64";
+	const int64_t shape[] = {8, 256, 384};
+	Case c;
+	begin(&c);
+	Node *ops[3] = {operand_of(&c, "Q", 3, shape), operand_of(&c, "K", 3, shape),
+			operand_of(&c, "V", 3, shape)};
+	int n = partition(text, 3, ops, &c);
+	for (int k = 0; k + 1 < c.sub[0].nmember && n == 1 && !stored; k++)
+		CHECK(!c.sub[0].stored[k]); /* no score is */
+	ir_free(&c.ir);
+	return n;
+}
+
+/* Outer axes: products that are a batch over the rows join, where a row's tensors fit a thread's own
+ * cache and all threads have rows. */
+static void test_axes(void)
+{
+	const DeviceModel usual = device;
+	CHECK_INT(attention_kernels(false), 1);
+	device.core = 1 << 18; /* a head's scores fill it */
+	CHECK_INT(attention_kernels(true), 3);
+	device = usual;
+	device.threads = 32;
+	CHECK_INT(attention_kernels(true), 3);
+	device = usual;
+	setenv("RICCI_UNFUSED", "axis", 1);
+	CHECK(attention_kernels(true) > 3);
+	setenv("RICCI_UNFUSED", "all", 1);
+	CHECK_INT(attention_kernels(true), 7);
+	unsetenv("RICCI_UNFUSED");
+}
+
+/* A product by weights that all rows share is better done for all rows at once. */
+static void test_axes_shared(void)
+{
+	const int64_t shape[] = {64, 64, 96};
+	Case c;
+	begin(&c);
+	Node *ops[2] = {operand_of(&c, "X", 3, shape), operand(&c, "W", 2, 96, 96)};
+	CHECK_INT(partition("Y[b,i,n] += X[b,i,k]*W[k,n]; M[b,i] max= Y[b,i,n]; "
+			    "Z[b,i,n] = Y[b,i,n]-M[b,i]",
+			    2, ops, &c),
+		  2);
+	CHECK_INT(c.sub[0].nmember, 1);
+	ir_free(&c.ir);
+}
+
 /* Windows: a row of few points gives its place to a longer one. */
 static void test_short_rows(void)
 {
@@ -221,7 +291,7 @@ static void test_parts(void)
 			      "Y[i,j] = E[i,j/2] - X[i,j/2] where j<256"};
 	for (int k = 0; k < 2; k++) {
 		begin(&c);
-		Node *ops[1] = {operand(&c, "X", 2, 48, 129)};
+		Node *ops[1] = {operand(&c, "X", 2, 15, 129)};
 		CHECK_INT(partition(text[k], 1, ops, &c), 1 + k);
 		CHECK_INT(comp_reduce(c.sub[0].member[0]), k ? RED_ADD : RED_NONE);
 		ir_free(&c.ir);
@@ -441,6 +511,8 @@ int main(void)
 	test_rows();
 	test_channel_rows();
 	test_folds();
+	test_axes();
+	test_axes_shared();
 	test_short_rows();
 	test_parts();
 	test_phases();

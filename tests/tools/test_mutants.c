@@ -252,7 +252,13 @@ static int operator_tasks(const Operator *o, Ir *ir, int room, Task **task)
 	const char **name;
 	Node *in[8], *result[8];
 	Subgraph *subs = NULL;
-	DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6};
+	DeviceModel device = {.pd = 2e10,
+			      .pc = 5e10,
+			      .launch = 5e-6,
+			      .pd_far = 2e10,
+			      .pd_core = 16e10,
+			      .core = 1 << 20,
+			      .threads = 8};
 	int n = notation_operands(ir, o->text, &name), nresult = COUNT(result), nsub = 0, m = 0;
 
 	IR_ENTER(ir, 0);

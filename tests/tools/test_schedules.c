@@ -145,7 +145,13 @@ static void tasks_inside(Batch *all, Ir *ir, const Subgraph *loop)
 /* What the rewritten roots are cut into. */
 static void tasks_make(Batch *all, Ir *ir, int nroot, Node **root)
 {
-	static const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6};
+	static const DeviceModel device = {.pd = 2e10,
+					   .pc = 5e10,
+					   .launch = 5e-6,
+					   .pd_far = 2e10,
+					   .pd_core = 16e10,
+					   .core = 1 << 20,
+					   .threads = 8};
 	Subgraph *subs = NULL;
 	int n = 0;
 	if (fuse_partition(ir, nroot, root, &device, &n, &subs))
