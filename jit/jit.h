@@ -83,6 +83,7 @@ typedef struct
 typedef struct Subgraph {
 	int nmember, ninput, rows;
 	Node **member, **input;
+	int best;     /* rows > 0: with so many of them each equation runs as well as by itself */
 	bool *stored; /* member k is needed outside: an output buffer, in member order */
 	bool *fold;   /* rows > 0: member k is one */
 	int *lead;    /* rows > 0: the first dimension of member k that is a row's; 0 of folds */

@@ -10,7 +10,9 @@ enum {
 	READS_MOST = 64, /* places of one reader where a body would be written */
 	SUM_SHORT = 4,	 /* points that are written out */
 	GATHER = 10,
-	NEAR = 8 /* traffic between equations of one row is so many times cheaper */
+	NEAR = 8, /* traffic between equations of one row is so many times cheaper, where it is of so many */
+	NEAR_BYTES = 1 << 17, /* bytes, and there are so many rows */
+	NEAR_ROWS = 64
 };
 
 /* A sum of products: its factors may be gathered into panels, each element a few times, not once a
@@ -207,17 +209,21 @@ static Node *write_out(Fuse *f, Node *c, const Node *now)
 	return sum ? comp_make(ir, RED_NONE, rank, shape, axes, rank, axes, sum) : NULL;
 }
 
-/* Would c run row by row with all its readers? Then they find it in the nearest cache. */
+/* Would c run row by row with all its readers, on rows so small that they find it in the nearest cache, and
+ * so many that nothing else decides? */
 static bool near_readers(Fuse *f, Node *c)
 {
 	Node *all[MEMBERS_MOST] = {c};
+	DeviceModel nearest = *f->dev;
 	int n = 1;
 	for (Use *u = f->uses[c->id]; u; u = u->next) {
 		if (n == COUNT(all))
 			return false;
 		all[n++] = u->reader;
 	}
-	return subgraph_rows_suit(f->ir, n, all, f->dev) > 0;
+	nearest.core = nearest.core < NEAR_BYTES ? nearest.core : NEAR_BYTES;
+	nearest.threads = NEAR_ROWS / 2;
+	return subgraph_rows_suit(f->ir, n, all, &nearest) > 0;
 }
 
 static bool decide_inline(Fuse *f, Node *c, Node *now)

@@ -267,6 +267,126 @@ static void leading_rows(Subgraph *s, const Reads *reads)
 	count_rows(s, reads);
 }
 
+/* ---- which rows are worth it ---- */
+
+/* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
+ * gained by blocks. */
+static bool is_streaming(Ir *ir, const Subgraph *s, int k, int nread, Node *const *reads)
+{
+	const Node *c = s->member[k];
+	double elements = (double)tensor_size(c);
+	for (int i = 0; i < nread; i++)
+		elements += (double)tensor_size(reads[i]);
+	return comp_work(ir, c, s->lead[k] + s->rows) <= 4 * elements;
+}
+
+typedef struct Across {
+	const Subgraph *sub;
+	int reader;
+	bool found;
+} Across;
+
+/* A read within a row that jumps from line to line: of a line's elements each row has one. */
+static void see_across(void *user, Node *n)
+{
+	Across *a = user;
+	const Node *c = a->sub->member[a->reader];
+	bool within = false, rows = false, along = false;
+	if (n->op != OP_READ || n->nsrc < 2)
+		return;
+	for (int k = 0; k < comp_naxis(c); k++) {
+		Node *axis = comp_axis(c, k), *last = n->src[n->nsrc - 1];
+		bool row = false;
+		for (int d = 0; d < a->sub->rows; d++)
+			row |= axis == rows_axis(a->sub, a->reader, d);
+		for (int d = 1; d < n->nsrc && !row; d++)
+			within |= node_has(n->src[d], axis);
+		rows |= row && node_has(last, axis);
+		along |= !row && node_has(last, axis);
+	}
+	a->found |= within && rows && !along;
+}
+
+static void see_window(void *user, Node *n)
+{
+	Across *a = user;
+	bool member = n->op == OP_READ && subgraph_member(a->sub, n->src[0]) >= 0;
+	for (int d = 1; member && d < n->nsrc; d++)
+		a->found |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
+}
+
+/* Does member k read a window over another one's row, which consists of pieces of images? Its own rows
+ * are single images, then, and stay in the first cache. */
+static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
+{
+	Across a = {s, k, false};
+	bool pieces = false;
+	for (int j = 0; j < s->nmember; j++)
+		pieces |= s->lead[j] > 0;
+	if (pieces)
+		node_walk(ir, comp_body(s->member[k]), see_window, &a);
+	return a.found;
+}
+
+typedef struct Batch {
+	const Subgraph *sub;
+	int reader;
+	bool all; /* each read runs over all rows, elements of its own for each */
+} Batch;
+
+static void see_batch(void *user, Node *n)
+{
+	Batch *b = user;
+	if (n->op != OP_READ)
+		return;
+	for (int d = 0; d < b->sub->rows; d++) {
+		bool found = false;
+		for (int k = 1; k < n->nsrc; k++)
+			found |= node_has(n->src[k], rows_axis(b->sub, b->reader, d));
+		b->all &= found;
+	}
+}
+
+/* Does nothing that member k reads serve several rows? Then a product of one row is as good as one of
+ * all, which would only be a batch of these. */
+static bool is_batch(Ir *ir, const Subgraph *s, int k)
+{
+	Batch b = {s, k, true};
+	if (!s->fold[k])
+		node_walk(ir, comp_body(s->member[k]), see_batch, &b);
+	return b.all && !s->fold[k];
+}
+
+static bool goes_across(Ir *ir, const Subgraph *s)
+{
+	Across a = {s, 0, false};
+	for (; a.reader < s->nmember; a.reader++)
+		node_walk(ir, comp_body(s->member[a.reader]), see_across, &a);
+	return a.found;
+}
+
+/* Does each equation run row by row as well as by itself? */
+static bool rows_gain(Ir *ir, const Subgraph *s)
+{
+	for (int k = 0; k < s->nmember; k++) {
+		Node **reads;
+		int nread = comp_reads(ir, s->member[k], &reads);
+		if ((!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k)) ||
+		    is_window_of_pieces(ir, s, k))
+			return false;
+	}
+	return !goes_across(ir, s);
+}
+
+/* With how many of its dimensions as rows each equation runs as well as by itself; all, if with none. */
+static int rows_best(Ir *ir, const Subgraph *sub)
+{
+	Subgraph s = *sub;
+	while (s.rows > 1 && !rows_gain(ir, &s))
+		s.rows--;
+	return s.rows > 0 && rows_gain(ir, &s) ? s.rows : sub->rows;
+}
+
 bool subgraph_rows(Ir *ir, Subgraph *s)
 {
 	s->rows = 0;
@@ -281,11 +401,79 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 	for (int k = 0; k < s->nmember; k++)
 		reads[k] = fuse_reads_in(ir, comp_body(s->member[k]));
 	leading_rows(s, reads);
-	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++)
+	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++) {
 		aligned_rows(s, reads, d);
+		if (s->rows && goes_across(ir, s))
+			s->rows = 0;
+	}
 	if (few_rows(s))
 		leading_rows(s, reads);
+	for (int d = 0; d < tensor_rank(s->member[0]) && !s->rows; d++)
+		aligned_rows(s, reads, d);
+	s->best = rows_best(ir, s);
 	return s->rows > 0;
+}
+
+/* Enough rows for the threads? */
+static bool enough_rows(const Subgraph *s, int threads)
+{
+	int64_t rows = subgraph_row_count(s);
+	return rows >= ROWS_ENOUGH || (rows >= ROWS_LEAST && rows >= ROWS_THREAD * threads);
+}
+
+/* How much longer than its share a thread works that has most rows. */
+static double rows_imbalance(double rows, int threads)
+{
+	return ceil(rows / threads) * threads / rows;
+}
+
+static bool reads_member(Ir *ir, const Node *c, const Node *t)
+{
+	Node **reads;
+	int n = comp_reads(ir, c, &reads);
+	bool found = false;
+	for (int k = 0; k < n; k++)
+		found |= reads[k] == t;
+	return found;
+}
+
+/* Bytes of all rows of the members that are still to be read while another is computed: the most at any
+ * time. */
+static double bytes_live(Ir *ir, const Subgraph *s)
+{
+	double *live = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *live), most = 0;
+	for (int k = 0; k < s->nmember; k++) {
+		int last = s->nmember - 1;
+		while (last > k && !reads_member(ir, s->member[last], s->member[k]))
+			last--;
+		for (int j = k; j <= last && !s->fold[k]; j++)
+			live[j] += (double)tensor_bytes(s->member[k]);
+	}
+	for (int k = 0; k < s->nmember; k++)
+		most = live[k] > most ? live[k] : most;
+	return most;
+}
+
+double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev)
+{
+	Subgraph s = {.member = (Node **)member, .nmember = n};
+	for (int k = 0; k < n; k++)
+		if (member[k]->op != OP_COMP)
+			return 0;
+	if (most_points(&s) < ROWS_LEAST * ROW_POINTS) /* whatever its rows are */
+		return 0;
+	if (!subgraph_rows(ir, &s) || !s.rows)
+		return 0;
+	s.rows = s.best;
+	if (!rows_gain(ir, &s))
+		return 0;
+	for (int k = 0; k < n; k++)
+		if (s.fold[k] && (dev->grid || tensor_bytes(member[k]) > FOLD_BYTES))
+			return 0;
+	double rows = (double)subgraph_row_count(&s);
+	bool suits = enough_rows(&s, dev->threads) && most_points(&s) >= ROW_POINTS * rows &&
+		     bytes_live(ir, &s) <= dev->core * rows;
+	return suits ? rows_imbalance(rows, dev->threads) : 0;
 }
 
 /* ---- which equations share a loop ---- */
@@ -376,169 +564,4 @@ void subgraph_loops(Ir *ir, Subgraph *s)
 	for (fewer.rows = 1; fewer.rows <= s->rows; fewer.rows++)
 		loops[fewer.rows - 1] = loops_of(ir, &fewer);
 	s->loops = loops;
-}
-
-/* ---- whether it is worth it ---- */
-
-/* Its points are about as many as the elements that it moves: it waits for memory, and nothing is
- * gained by blocks. */
-static bool is_streaming(Ir *ir, const Subgraph *s, int k, int nread, Node *const *reads)
-{
-	const Node *c = s->member[k];
-	double elements = (double)tensor_size(c);
-	for (int i = 0; i < nread; i++)
-		elements += (double)tensor_size(reads[i]);
-	return comp_work(ir, c, s->lead[k] + s->rows) <= 4 * elements;
-}
-
-typedef struct Across {
-	const Subgraph *sub;
-	int reader;
-	bool found;
-} Across;
-
-/* A read within a row that jumps from line to line: of a line's elements each row has one. */
-static void see_across(void *user, Node *n)
-{
-	Across *a = user;
-	const Node *c = a->sub->member[a->reader];
-	bool within = false, rows = false, along = false;
-	if (n->op != OP_READ || n->nsrc < 2)
-		return;
-	for (int k = 0; k < comp_naxis(c); k++) {
-		Node *axis = comp_axis(c, k), *last = n->src[n->nsrc - 1];
-		bool row = false;
-		for (int d = 0; d < a->sub->rows; d++)
-			row |= axis == rows_axis(a->sub, a->reader, d);
-		for (int d = 1; d < n->nsrc && !row; d++)
-			within |= node_has(n->src[d], axis);
-		rows |= row && node_has(last, axis);
-		along |= !row && node_has(last, axis);
-	}
-	a->found |= within && rows && !along;
-}
-
-static void see_window(void *user, Node *n)
-{
-	Across *a = user;
-	bool member = n->op == OP_READ && subgraph_member(a->sub, n->src[0]) >= 0;
-	for (int d = 1; member && d < n->nsrc; d++)
-		a->found |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
-}
-
-/* Does member k read a window over another one's row, which consists of pieces of images? Its own rows
- * are single images, then, and stay in the first cache. */
-static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
-{
-	Across a = {s, k, false};
-	bool pieces = false;
-	for (int j = 0; j < s->nmember; j++)
-		pieces |= s->lead[j] > 0;
-	if (pieces)
-		node_walk(ir, comp_body(s->member[k]), see_window, &a);
-	return a.found;
-}
-
-typedef struct Batch {
-	const Subgraph *sub;
-	int reader;
-	bool all; /* each read runs over all rows, elements of its own for each */
-} Batch;
-
-static void see_batch(void *user, Node *n)
-{
-	Batch *b = user;
-	if (n->op != OP_READ)
-		return;
-	for (int d = 0; d < b->sub->rows; d++) {
-		bool found = false;
-		for (int k = 1; k < n->nsrc; k++)
-			found |= node_has(n->src[k], rows_axis(b->sub, b->reader, d));
-		b->all &= found;
-	}
-}
-
-/* Does nothing that member k reads serve several rows? Then a product of one row is as good as one of
- * all, which would only be a batch of these. */
-static bool is_batch(Ir *ir, const Subgraph *s, int k)
-{
-	Batch b = {s, k, true};
-	if (!s->fold[k])
-		node_walk(ir, comp_body(s->member[k]), see_batch, &b);
-	return b.all && !s->fold[k];
-}
-
-/* Enough rows for the threads? */
-static bool enough_rows(const Subgraph *s, int threads)
-{
-	int64_t rows = subgraph_row_count(s);
-	return rows >= ROWS_ENOUGH || (rows >= ROWS_LEAST && rows >= ROWS_THREAD * threads);
-}
-
-/* How much longer than its share a thread works that has most rows. */
-static double rows_imbalance(double rows, int threads)
-{
-	return ceil(rows / threads) * threads / rows;
-}
-
-static bool reads_member(Ir *ir, const Node *c, const Node *t)
-{
-	Node **reads;
-	int n = comp_reads(ir, c, &reads);
-	bool found = false;
-	for (int k = 0; k < n; k++)
-		found |= reads[k] == t;
-	return found;
-}
-
-/* Bytes of all rows of the members that are still to be read while another is computed: the most at any
- * time. */
-static double bytes_live(Ir *ir, const Subgraph *s)
-{
-	double *live = arena_alloc(&ir->arena, ((size_t)s->nmember + 1) * sizeof *live), most = 0;
-	for (int k = 0; k < s->nmember; k++) {
-		int last = s->nmember - 1;
-		while (last > k && !reads_member(ir, s->member[last], s->member[k]))
-			last--;
-		for (int j = k; j <= last && !s->fold[k]; j++)
-			live[j] += (double)tensor_bytes(s->member[k]);
-	}
-	for (int k = 0; k < s->nmember; k++)
-		most = live[k] > most ? live[k] : most;
-	return most;
-}
-
-/* The same of rows over the first dimensions that s says. */
-static double rows_suit(Ir *ir, const Subgraph *s, const DeviceModel *dev)
-{
-	double rows = (double)subgraph_row_count(s);
-	for (int k = 0; k < s->nmember; k++) {
-		Node *c = s->member[k], **reads;
-		int nread = comp_reads(ir, c, &reads);
-		Across a = {s, k, false};
-		node_walk(ir, comp_body(c), see_across, &a);
-		if (a.found || (!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k)) ||
-		    is_window_of_pieces(ir, s, k) ||
-		    (s->fold[k] && (dev->grid || tensor_bytes(c) > FOLD_BYTES)))
-			return 0;
-	}
-	bool suits = enough_rows(s, dev->threads) && most_points(s) >= ROW_POINTS * rows &&
-		     bytes_live(ir, s) <= dev->core * rows;
-	return suits ? rows_imbalance(rows, dev->threads) : 0;
-}
-
-double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev)
-{
-	Subgraph s = {.member = (Node **)member, .nmember = n};
-	double suit = 0;
-	for (int k = 0; k < n; k++)
-		if (member[k]->op != OP_COMP)
-			return 0;
-	if (most_points(&s) < ROWS_LEAST * ROW_POINTS) /* whatever its rows are */
-		return 0;
-	if (!subgraph_rows(ir, &s))
-		return 0;
-	for (; s.rows > 0 && suit == 0; s.rows--)
-		suit = rows_suit(ir, &s, dev);
-	return suit;
 }

@@ -52,9 +52,9 @@ static bool best_problems(Ir *ir, const Subgraph *sub, const Target *target, boo
 			  RowProblems *best)
 {
 	RowProblems r;
-	if (!row_problems(ir, sub, sub->rows, target, direct, best))
+	if (!row_problems(ir, sub, sub->best, target, direct, best))
 		return false;
-	for (int dims = sub->rows - 1; dims > 0 && best->products && !direct; dims--)
+	for (int dims = sub->best - 1; dims > 0 && best->products && !direct; dims--)
 		if (row_problems(ir, sub, dims, target, direct, &r) && r.npanels > best->npanels)
 			*best = r;
 	return true;

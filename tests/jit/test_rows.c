@@ -29,10 +29,10 @@ static const Case cases[] = {
 	 "N[b,c,y,x] = (X[b,c,y,x]-M[c])*rsqrt(V[c]+0.5); "
 	 "Y[b,c,y,x] += (N[b,c,y+r-1,x] else 0)*W[c,r] where y<7, r<3; Z[c] max= Y[b,c,y,x]",
 	 "X=5x70x7x9 W=70x3"},
-	/* the last dimension; rows of the first equation are its third */
-	{"D[b,y,c] = X[b,y,c]*G[b,y,c]; S[c] += D[b,y,c]; Y[b,c] += D[b,y,c]*S[c]; Z[b,y,c] = "
-	 "D[b,y,c]*Y[b,c]-S[c]",
-	 "X=6x11x64 G=6x11x64"},
+	/* rows of the first equation are its third dimension */
+	{"D[b,y,c,x] = X[b,y,c,x]*G[b,y,c,x]; S[c] += D[b,y,c,x]; Y[b,c] += D[b,y,c,x]*S[c]; "
+	 "Z[b,y,c,x] = D[b,y,c,x]*Y[b,c]-S[c]",
+	 "X=6x5x64x9 G=6x5x64x9"},
 };
 
 static int count_steps(const Schedule *s, StepKind kind)
