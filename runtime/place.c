@@ -164,6 +164,13 @@ int program_place(Program *p, const ProgramSpec *s, const int *cell_of, Error *e
 	}
 	for (int a = 0; a < s->nassign && !code; a++)
 		assign_place(p, s, cell_of, a);
+	if (!code)
+		code = place_temporaries(p, err);
+	p->unlimited_bytes = p->arena_bytes;
+	if (code || p->inner || !s->memory_limit ||
+	    p->arena_bytes + program_beside(p, s) <= s->memory_limit)
+		return code;
+	code = program_limit(p, s, cell_of, err);
 	return code ? code : place_temporaries(p, err);
 }
 
@@ -175,7 +182,7 @@ static bool assign_copies(const Program *p, const ProgramSpec *s, int a)
 	return c->kind == CELL_OUTPUT || c->storage != s->assigned[a];
 }
 
-static bool assign_swaps(const Program *p, const ProgramSpec *s, int a)
+bool assign_swaps(const Program *p, const ProgramSpec *s, int a)
 {
 	const Cell *c = &p->cell[p->root[s->noutput + a]];
 
