@@ -435,6 +435,11 @@ void program_time(Program *p, bool on);
 ricci_profile *profile_make(const Program *p, Error *err);
 void profile_print(Text *out, const ricci_profile *f);
 
+/* ---- order.c ---- */
+/* Puts subgraphs that compute next values of states behind who reads the present ones, where they can
+ * be there. */
+int program_order(const ProgramSpec *spec, int nsub, Subgraph *sub, Error *err);
+
 /* ---- limit.c: a program's memory limit ---- */
 /* When it is known what is computed in place: runs are done again so that the step takes no more than
  * spec's limit. An error where they can't be made to fit. cell_of: as program_place has it. */

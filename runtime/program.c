@@ -284,6 +284,8 @@ static int build_graph(Build *b)
 	int code = build_partition(b);
 
 	if (!code)
+		code = program_order(s, b->nsub, b->sub, b->err);
+	if (!code)
 		code = build_arrays(b);
 	for (int i = 0; i < b->nsub && !code; i++)
 		code = build_run(b, &b->sub[i]);
