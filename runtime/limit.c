@@ -4,10 +4,10 @@
  * same, with runs that compute tensors again (recompute.c decides which). Such a run is its
  * original's kernel once more, so it gives the same bits, and nothing is compiled for it. What a
  * step takes: the arena (temporaries, and what loops need), outputs, and next values of states that
- * are not computed in place; not inputs, parameters and states themselves. Loops don't run again,
- * nor does what reads a state after its next value was written over it.
- * Invariant: which values are computed in place doesn't change; without memory the program stays as
- * it was.
+ * are not computed in place; not inputs, parameters and states themselves. Loops don't run again. What
+ * reads a state can't after the next value was written over it: where that leaves too little, such
+ * values are written beside their states.
+ * Invariant: when this fails, the program is as it was.
  */
 #include "runtime/internal.h"
 #include "runtime/recompute.h"
@@ -16,14 +16,17 @@
 typedef struct Limit {
 	Program *p;
 	const ProgramSpec *spec;
+	const int *cell_of; /* by node; -1: none */
 	Arena arena;
 	Step step;
 	StepRun *run;
 	size_t *bytes;
 	int *number; /* by cell: of the tensor, -1: no temporary */
 	int *until;  /* by cell: the run that writes over a state; INT_MAX: none does */
+	bool *moved; /* by cell: a state that isn't written over, since it is read again later */
 	int *cell;   /* by tensor */
 	LaunchPlan plan;
+	size_t need; /* of the arena and of moved states' next values */
 	Text message;
 } Limit;
 
@@ -51,26 +54,30 @@ static int whole_of(const Program *p, int cell)
 	return (int)(cell_whole(&p->cell[cell]) - p->cell);
 }
 
-static void find_overwritten(Limit *l, const int *cell_of)
+/* The cell of the state that c is written over; -1: of none. */
+static int overwritten(const Limit *l, const Cell *c)
+{
+	return c->kind == CELL_NEXT && c->could ? l->cell_of[c->storage->node->id] : -1;
+}
+
+static void find_overwritten(Limit *l)
 {
 	const Program *p = l->p;
 
 	for (int i = 0; i < p->ncell; i++)
 		l->until[i] = INT_MAX;
 	for (int i = 0; i < p->ncell; i++) {
-		const Cell *c = &p->cell[i];
-		int state = c->kind == CELL_NEXT && c->could ? cell_of[c->storage->node->id] : -1;
+		int state = overwritten(l, &p->cell[i]);
 
 		if (state >= 0)
-			l->until[state] = c->first;
+			l->until[state] = p->cell[i].first;
 	}
 }
 
 static void limit_read(Limit *l, StepRun *to, int *read, int cell)
 {
-	int whole = whole_of(l->p, cell), t = l->number[whole];
+	int t = l->number[whole_of(l->p, cell)];
 
-	to->until = l->until[whole] < to->until ? l->until[whole] : to->until;
 	for (int k = 0; k < to->nread; k++)
 		if (read[k] == t)
 			return;
@@ -84,7 +91,7 @@ static void limit_run(Limit *l, const Run *r, StepRun *to)
 	int *write = arena_alloc(&l->arena, ((size_t)r->nbuf + 1) * sizeof *write);
 	const DeviceModel *d = device_nominal();
 
-	*to = (StepRun){.read = read, .write = write, .until = r->loop ? -1 : INT_MAX};
+	*to = (StepRun){.read = read, .write = write};
 	to->bytes = r->loop ? align_up(loop_bytes(r->loop)) : 0;
 	if (!r->loop)
 		to->seconds =
@@ -118,7 +125,7 @@ static void find_unread(Limit *l)
 	}
 }
 
-static void limit_step(Limit *l, const int *cell_of)
+static void limit_step(Limit *l)
 {
 	const Program *p = l->p;
 	size_t n = (size_t)p->ncell + 1;
@@ -126,6 +133,7 @@ static void limit_step(Limit *l, const int *cell_of)
 	l->run = arena_alloc(&l->arena, ((size_t)p->nrun + 1) * sizeof *l->run);
 	l->number = arena_alloc(&l->arena, n * sizeof *l->number);
 	l->until = arena_alloc(&l->arena, n * sizeof *l->until);
+	l->moved = arena_alloc(&l->arena, n);
 	l->cell = arena_alloc(&l->arena, n * sizeof *l->cell);
 	l->bytes = arena_alloc(&l->arena, n * sizeof *l->bytes);
 	for (int i = 0; i < p->ncell; i++) {
@@ -136,13 +144,82 @@ static void limit_step(Limit *l, const int *cell_of)
 		l->cell[l->step.ntensor] = i;
 		l->bytes[l->step.ntensor++] = cell_bytes(&p->cell[i]);
 	}
-	find_overwritten(l, cell_of);
+	find_overwritten(l);
 	for (int i = 0; i < p->nrun; i++)
 		limit_run(l, &p->run[i], &l->run[i]);
 	l->step.nrun = p->nrun;
 	l->step.run = l->run;
 	l->step.bytes = l->bytes;
 	find_unread(l);
+}
+
+/* ---- launches that fit ---- */
+/* in_place: what is written over its state stays so, and then nobody can read that again. */
+static void find_until(Limit *l, bool in_place)
+{
+	for (int i = 0; i < l->step.nrun; i++) {
+		const Run *r = &l->p->run[i];
+
+		l->run[i].until = r->loop ? -1 : INT_MAX;
+		for (int k = 0; k < r->ninput && in_place; k++) {
+			int until = l->until[whole_of(l->p, r->cell[k])];
+			l->run[i].until = until < l->run[i].until ? until : l->run[i].until;
+		}
+	}
+}
+
+/* The states that launches read after their next values are written; bytes of these. */
+static size_t find_moved(Limit *l)
+{
+	const LaunchPlan *plan = &l->plan;
+	size_t bytes = 0;
+	int due = -1;
+
+	memset(l->moved, 0, (size_t)l->p->ncell);
+	for (int i = 0; i < plan->nlaunch; i++) {
+		const Run *r = &l->p->run[plan->launch[i].run];
+
+		for (int k = 0; k < r->ninput; k++) {
+			int state = whole_of(l->p, r->cell[k]);
+
+			if (l->until[state] > due || l->moved[state])
+				continue;
+			l->moved[state] = true;
+			bytes += cell_bytes(&l->p->cell[state]);
+		}
+		due = plan->launch[i].due ? plan->launch[i].run : due;
+	}
+	return bytes;
+}
+
+/* First with all that is in place; then where a state may be read again later, and its next value
+ * takes room beside it then, as much as it turned out to need before. At last as little as can be, so
+ * that what an error names as the least is a limit that can be met. */
+static int limit_fit(Limit *l, size_t room, Error *err)
+{
+	static const struct {
+		bool in_place, least;
+	} way[] = {{true, false}, {false, false}, {false, false}, {true, true}, {false, true}};
+	size_t beside = 0;
+	LaunchPlan best = {0};
+	int code = 0;
+
+	l->need = SIZE_MAX;
+	for (int k = 0; k < COUNT(way) && !code && l->need > room; k++) {
+		size_t limit = way[k].least || room <= beside ? 1 : room - beside;
+
+		find_until(l, way[k].in_place);
+		code = step_fit(&l->step, limit, &l->arena, &l->plan, err);
+		beside = code ? 0 : find_moved(l);
+		if (!code && l->plan.bytes + beside < l->need) {
+			best = l->plan;
+			l->need = l->plan.bytes + beside;
+		}
+	}
+	l->plan = best;
+	if (!code)
+		find_moved(l);
+	return code;
 }
 
 /* ---- the program with runs done again ---- */
@@ -272,6 +349,12 @@ static void limit_take(const Limit *l, const Again *to)
 {
 	Program *p = l->p;
 
+	for (int i = 0; i < p->ncell; i++) {
+		int state = overwritten(l, &to->cell[i]);
+
+		if (state >= 0 && l->moved[state])
+			to->cell[i].in_place = to->cell[i].could = false;
+	}
 	p->run = to->run;
 	p->nrun = l->plan.nlaunch;
 	p->cell = to->cell;
@@ -346,7 +429,7 @@ static void limit_print(Limit *l)
 	text_add(out,
 		 "a step takes %zu bytes beside inputs, parameters and states, no less than %zu "
 		 "where what can be is computed again, but the limit is %zu. At its peak it holds",
-		 p->unlimited_bytes + beside, plan->bytes + beside, l->spec->memory_limit);
+		 p->unlimited_bytes + beside, l->need + beside, l->spec->memory_limit);
 	if (beside)
 		text_add(out, "\n%zu bytes of outputs and next values of states", beside);
 	if (r->loop)
@@ -370,7 +453,7 @@ static int limit_error(Limit *l, Error *err)
 int program_limit(Program *p, const ProgramSpec *spec, const int *cell_of, Error *err)
 {
 	size_t beside = program_beside(p, spec), room = spec->memory_limit;
-	Limit l = {.p = p, .spec = spec};
+	Limit l = {.p = p, .spec = spec, .cell_of = cell_of};
 	Again to = {0};
 	jmp_buf oom;
 	int code = RICCI_ENOMEM;
@@ -380,10 +463,9 @@ int program_limit(Program *p, const ProgramSpec *spec, const int *cell_of, Error
 		code = error_set(err, RICCI_ENOMEM, "out of memory for the memory plan");
 	} else {
 		l.arena.oom = p->memory.oom = &oom;
-		limit_step(&l, cell_of);
-		code = step_fit(&l.step, room, &l.arena, &l.plan, err);
-		if (!code && !spec->memory_least &&
-		    (l.plan.bytes > room || beside >= spec->memory_limit))
+		limit_step(&l);
+		code = limit_fit(&l, room, err);
+		if (!code && !spec->memory_least && (l.need > room || beside >= spec->memory_limit))
 			code = limit_error(&l, err);
 		else if (!code)
 			limit_again(&l, &to);
