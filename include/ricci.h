@@ -261,8 +261,8 @@ RICCI_API int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode);
  * states: the tensors between its kernels, what its loops need while they run, outputs, and next
  * values of states that can't be written over the old ones (not the copies that ricci_check_finite
  * makes). Where that is more than the limit, tensors are computed again when they are read later
- * instead of kept until then, by the same kernels, so results are the same to the bit; those first
- * that cost least time by the bytes that they free. Loops are not run again, nor inside of them is
+ * instead of kept until then, by the same kernels, so results are the same (in static mode to the
+ * bit); those first that cost least time by the bytes that they free. Loops are not run again, nor inside of them is
  * anything computed again (see ricci_loop.recompute). A session whose step can't fit is not made:
  * the error (RICCI_ENOMEM) says the least that was found and what takes most. 0 or the graph's
  * error. */

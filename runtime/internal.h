@@ -365,8 +365,9 @@ typedef struct Program {
 	int64_t steps;		     /* since then */
 	Times times;		     /* of them */
 	void *arena;		     /* NULL: inner */
-	size_t arena_bytes, unlimited_bytes; /* unlimited: if nothing were computed again */
-	Arena memory;			     /* of the arrays */
+	size_t arena_bytes;
+	size_t unlimited_bytes; /* what a step would take if nothing were computed again */
+	Arena memory;		/* of the arrays */
 } Program;
 typedef struct ProgramSpec {
 	Ir *ir;
@@ -454,8 +455,8 @@ ricci_memory *memory_make(const Program *p, const ProgramSpec *spec, Error *err)
 /* place.c: memory for the next values of states, which other sessions may use, too: under the lock
  * of their data. */
 int program_reserve(const Program *p, const ProgramSpec *s, Error *err);
-/* Is the next value of state number `a` elsewhere than the state until the step's end? */
-bool assign_swaps(const Program *p, const ProgramSpec *s, int a);
+/* Has the next value of state number `a` to be elsewhere than the state until the step's end? */
+bool assign_beside(const Program *p, const ProgramSpec *s, int a);
 /* The plan; then, for the temporaries, the memory. cell_of: by the id of a node, -1: none. */
 int program_place(Program *p, const ProgramSpec *spec, const int *cell_of, Error *err);
 void program_bind(Program *p, char *arena);

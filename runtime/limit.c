@@ -43,7 +43,7 @@ size_t program_beside(const Program *p, const ProgramSpec *s)
 		if (p->cell[i].kind == CELL_OUTPUT)
 			bytes += cell_bytes(&p->cell[i]);
 	for (int a = 0; a < s->nassign; a++)
-		if (assign_swaps(p, s, a))
+		if (assign_beside(p, s, a))
 			bytes += align_up(s->assigned[a]->bytes);
 	return bytes;
 }
@@ -429,7 +429,7 @@ static void limit_print(Limit *l)
 	text_add(out,
 		 "a step takes %zu bytes beside inputs, parameters and states, no less than %zu "
 		 "where what can be is computed again, but the limit is %zu. At its peak it holds",
-		 p->unlimited_bytes + beside, l->need + beside, l->spec->memory_limit);
+		 p->unlimited_bytes, l->need + beside, l->spec->memory_limit);
 	if (beside)
 		text_add(out, "\n%zu bytes of outputs and next values of states", beside);
 	if (r->loop)

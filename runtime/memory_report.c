@@ -51,7 +51,7 @@ static void sum_up(Making *g, const ProgramSpec *spec)
 
 	u->beside = program_beside(p, spec);
 	u->bytes = p->arena_bytes + u->beside;
-	u->unlimited = p->unlimited_bytes + u->beside;
+	u->unlimited = p->unlimited_bytes;
 	u->limit = spec->memory_limit;
 	u->launches = p->nrun;
 	for (int i = 0; i < p->nrun; i++) {
