@@ -262,10 +262,10 @@ RICCI_API int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode);
  * values of states that can't be written over the old ones (not the copies that ricci_check_finite
  * makes). Where that is more than the limit, tensors are computed again when they are read later
  * instead of kept until then, by the same kernels, so results are the same (in static mode to the
- * bit); those first that cost least time by the bytes that they free. Loops are not run again, nor inside of them is
- * anything computed again (see ricci_loop.recompute). A session whose step can't fit is not made:
- * the error (RICCI_ENOMEM) says the least that was found and what takes most. 0 or the graph's
- * error. */
+ * bit); those first that cost least time by the bytes that they free. Loops are not run again, and
+ * nothing inside of them is computed again for it (see ricci_loop.recompute). A session whose step
+ * can't fit is not made: the error (RICCI_ENOMEM) says the least that was found, which is a limit
+ * that can be met, and what takes most. 0 or the graph's error. */
 RICCI_API int ricci_memory_limit(ricci_graph *g, size_t bytes);
 
 RICCI_API const char *ricci_name(const ricci_tensor *t);
