@@ -20,6 +20,7 @@ enum {
 	THREADS,
 	BACKEND,
 	STATIC,
+	MEMORY_LIMIT,
 	TUNE,
 	CHECKPOINT,
 	CHECKPOINT_EVERY,
@@ -53,6 +54,7 @@ static example_option common[NCOMMON + 1] = {
 	[THREADS] = {"threads", "N", "0: as many as there are", NULL, 'n', 0, 0, NULL},
 	[BACKEND] = {"backend", "NAME", "of kernels", "auto interp tcc cc", 0, 0, 0, NULL},
 	[STATIC] = {"static", NULL, "compile everything before the first step: same bits in every run", NULL, 0, 0, 0, NULL},
+	[MEMORY_LIMIT] = {"memory-limit", "BYTES", "that a step may take beside inputs, parameters and states; tensors are computed again to fit; 64M, say, or with K, G", NULL, 'b', 1, 0, NULL},
 	[TUNE] = {"tune", "S", "search S seconds for faster kernels before the first step", NULL, 'x', 0, 0, NULL},
 	[CHECKPOINT] = {"checkpoint", "F", "save there after each epoch, at the end and on ctrl-C; the one before is kept as F.prev", NULL, 0, 0, 0, NULL},
 	[CHECKPOINT_EVERY] = {"checkpoint-every", "N", "and after every N steps", NULL, 'n', 1, 0, NULL},
@@ -113,7 +115,7 @@ static void option_help(const example_option *o)
 					  : "",
 			       (int)strcspn(c, " "), c, choice == (int)o->value ? " (usual)" : ""),
 				choice++;
-	if (o->kind)
+	if (o->kind && o->kind != 'b')
 		printf(" (%g)", o->value);
 	puts("");
 }
@@ -152,6 +154,24 @@ static int number_read(const example *e, example_option *o)
 		 o == &common[LR] ? "more than" : "at least", o->least,
 		 v > 1e9 ? " and at most 1e9" : "");
 	return usage(e, o->name, o->text, want);
+}
+
+/* Bytes, with K, M or G for 2^10, 2^20, 2^30. 0, or 2. */
+static int bytes_read(const example *e, example_option *o)
+{
+	static const char unit[] = "KMG";
+	char *end;
+	double v = strtod(o->text, &end);
+	const char *u = *end ? strchr(unit, *end) : NULL;
+	for (const char *k = unit; u && k <= u; k++)
+		v *= 1024;
+	end += u != NULL;
+	if (end == o->text || *end || !(v >= o->least && v < 9e15))
+		return usage(e, o->name, o->text,
+			     "this takes a number of bytes, K, M or G behind it for 2^10, 2^20 or "
+			     "2^30");
+	o->value = (double)(int64_t)v;
+	return 0;
 }
 
 static int choice_read(const example *e, example_option *o)
@@ -195,7 +215,10 @@ static int options_read(const example *e, int argc, char **argv)
 		if (!equals && i + 1 == argc)
 			return usage(e, name, NULL, "the value is missing");
 		o->text = equals ? equals + 1 : argv[++i];
-		int wrong = o->choices ? choice_read(e, o) : o->kind ? number_read(e, o) : 0;
+		int wrong = o->choices	     ? choice_read(e, o)
+			    : o->kind == 'b' ? bytes_read(e, o)
+			    : o->kind	     ? number_read(e, o)
+					     : 0;
 		if (wrong)
 			return wrong;
 	}
@@ -244,6 +267,7 @@ static int graph_make(example *e)
 {
 	ricci_training *t = &e->training;
 	ricci_precision(e->graph, common[PRECISION].value == 1 ? RICCI_BF16 : RICCI_F32);
+	ricci_memory_limit(e->graph, (size_t)common[MEMORY_LIMIT].value);
 	e->network(e);
 	e->training.output = e->output;
 	if (!ricci_graph_error(e->graph) && !e->check && ricci_dtype(t->loss) != RICCI_F32)

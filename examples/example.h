@@ -26,7 +26,7 @@
 typedef struct {
 	const char *name, *argument, *help;
 	const char *choices; /* the words allowed, with spaces between; NULL: see kind */
-	int kind;	     /* of a number: 'n' whole, 'x' any; 0: a text */
+	int kind;	     /* of a number: 'n' whole, 'x' any, 'b' bytes; 0: a text */
 	double least;	     /* of a number */
 	double value;	     /* a number, a choice's place, 1 of a flag; before: the usual one */
 	const char *text;    /* as it was given, "" of a flag; NULL: it was not given */

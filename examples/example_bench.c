@@ -4,7 +4,7 @@
  * step_ms: the median of training steps, parameters' update included, the batch already there;
  * infer_ms: of steps that compute e->output alone; first_s: from the start of the program to
  * the end of the first training step; peak_mb: the process's, when the training steps are done.
- * With --profile, behind it, a table of the training step's kernels. */
+ * With --profile, behind it, a table of the training step's kernels, and one of its memory. */
 #include "examples/example.h"
 
 #include <stdlib.h>
@@ -93,7 +93,18 @@ static void line_print(const example *e, double step, double infer, double first
 	       e->net ? e->net : e->name, e->batch, 1e3 * step, 1e3 * infer, first, peak);
 }
 
-/* Where the time of further steps goes. */
+static int memory_print(ricci_session *s, FILE *out)
+{
+	ricci_memory *m = ricci_memory_new(s);
+	char *text = ricci_memory_text(m);
+	if (text)
+		fprintf(out, "\n%s", text);
+	ricci_free_text(text);
+	ricci_memory_free(m);
+	return !text;
+}
+
+/* Where the time of further steps goes, and what their memory is used for. */
 static int profile_print(ricci_session *s, double seconds, FILE *out)
 {
 	ricci_profile *f = NULL;
@@ -104,7 +115,7 @@ static int profile_print(ricci_session *s, double seconds, FILE *out)
 		fputs(text, out);
 	ricci_free_text(text);
 	ricci_profile_free(f);
-	return !text;
+	return !text || memory_print(s, out);
 }
 
 int example_bench(example *e, double start, double seconds, double tune)

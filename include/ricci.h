@@ -256,6 +256,17 @@ RICCI_API int ricci_precision(ricci_graph *g, ricci_type type);
  * threads and schedules. 0 or the graph's error. */
 typedef enum { RICCI_NEAREST, RICCI_STOCHASTIC } ricci_rounding_mode;
 RICCI_API int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode);
+/* The most bytes that a step may take in each of the sessions over g; called before the first of
+ * them. 0, the default: no limit. What counts is what a step takes beside inputs, parameters and
+ * states: the tensors between its kernels, what its loops need while they run, outputs, and next
+ * values of states that can't be written over the old ones (not the copies that ricci_check_finite
+ * makes). Where that is more than the limit, tensors are computed again when they are read later
+ * instead of kept until then, by the same kernels, so results are the same (in static mode to the
+ * bit); those first that cost least time by the bytes that they free. Loops are not run again, and
+ * nothing inside of them is computed again for it (see ricci_loop.recompute). A session whose step
+ * can't fit is not made: the error (RICCI_ENOMEM) says the least that was found, which is a limit
+ * that can be met, and what takes most. 0 or the graph's error. */
+RICCI_API int ricci_memory_limit(ricci_graph *g, size_t bytes);
 
 RICCI_API const char *ricci_name(const ricci_tensor *t);
 RICCI_API ricci_type ricci_dtype(const ricci_tensor *t);
@@ -378,6 +389,39 @@ RICCI_API const ricci_kernel_time *ricci_profile_at(const ricci_profile *f, int 
 RICCI_API double ricci_profile_step(const ricci_profile *f); /* median seconds of a step */
 /* All of it as a table. The caller frees it by ricci_free_text. NULL: no memory. */
 RICCI_API char *ricci_profile_text(const ricci_profile *f);
+
+/* ---- memory: what a step keeps, and what it computes again ---- */
+
+typedef struct ricci_memory ricci_memory;
+typedef struct {	  /* of a step, in bytes; fields may be added at the end */
+	size_t bytes;	  /* what it takes beside inputs, parameters and states: see
+			     ricci_memory_limit */
+	size_t unlimited; /* what it would take if nothing were computed again */
+	size_t limit;	  /* 0: none */
+	size_t beside; /* of `bytes`: outputs, and next values that are not written over the old ones */
+	int launches; /* of kernels, and of loops as a whole */
+	int again;    /* of these: compute again what was computed before in the step */
+	double flops, flops_again; /* arithmetic of the kernels, loops' left out; and of those */
+} ricci_memory_use;
+typedef struct { /* a tensor between kernels; fields may be added at the end */
+	/* That computes it, with the names of ricci_kernel_time; of a loop's result "a loop of .. steps
+	 * at most". */
+	const char *equation;
+	size_t bytes;
+	int times; /* that it is computed in a step; 1: it is kept from there to its last reader */
+	int at_peak;  /* 1: it is there while the step takes most */
+	double flops; /* of its kernel, each time */
+} ricci_memory_tensor;
+/* What the step of a session takes; it outlives the session. The caller frees it. NULL on error. */
+RICCI_API ricci_memory *ricci_memory_new(ricci_session *s);
+RICCI_API void ricci_memory_free(ricci_memory *m);
+RICCI_API const ricci_memory_use *ricci_memory_sum(const ricci_memory *m); /* NULL of NULL */
+/* The tensors that are computed again and those that are kept at the peak, the former first, the
+ * largest first among each; NULL outside. They live as long as m. */
+RICCI_API int ricci_memory_count(const ricci_memory *m);
+RICCI_API const ricci_memory_tensor *ricci_memory_at(const ricci_memory *m, int i);
+/* All of it as a table. The caller frees it by ricci_free_text. NULL: no memory. */
+RICCI_API char *ricci_memory_text(const ricci_memory *m);
 
 /* ---- traces: what every thread does, over time ---- */
 

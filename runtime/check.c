@@ -204,6 +204,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 {
 	if (run_once_only(r)) { /* it is validated */
 		entry_tested(r->entry, r->kernel, true);
+		run_used(r, r->kernel);
 		return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
 	}
 	bool small = results_bytes(r) <= COMPARED_BYTES;
@@ -234,6 +235,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 		env_dump_text("kernels", "refused on a step's data", wrong.text);
 	if (!code)
 		entry_tested(r->entry, r->kernel, !wrong.code);
+	run_used(r, small || wrong.code ? best : r->kernel);
 	kernel_unref(best);
 	return code;
 }

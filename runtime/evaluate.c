@@ -102,6 +102,9 @@ static int evaluate_with(ProgramSpec *spec, void *const *out, Evaluation *e, Err
 		p = program_new(spec, err);
 		code = p ? evaluate_runs(p, pool, e, err) : RICCI_ECOMPILE;
 	}
+	e->again = 0;
+	for (int i = 0; p && i < p->nrun; i++)
+		e->again += p->run[i].again != NULL;
 	for (int i = 0; i < spec->noutput && !code; i++)
 		memcpy(out[i], cell_data(&p->cell[p->root[i]]),
 		       tensor_bytes(p->cell[p->root[i]].node));
@@ -121,7 +124,9 @@ int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bi
 			    .find = bound_find,
 			    .user = &b,
 			    .request = {.backend = e->backend},
-			    .timing = e->kernel || e->profile};
+			    .timing = e->kernel || e->profile,
+			    .memory_limit = e->least_memory,
+			    .memory_least = e->least_memory};
 	Error own = {0};
 	char why[256] = "";
 

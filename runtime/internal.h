@@ -335,9 +335,12 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the entry's version */
 	bool wide, checked;
-	int64_t launches; /* while they are timed */
-	Times times;	  /* of those by `timed`, the entry's best kernel */
-	Kernel *timed;	  /* a reference; NULL: a loop, or none yet */
+	const struct Run *again; /* it computes again what that run has computed; or NULL */
+	bool repeated;		 /* another run does so */
+	Kernel *used;		 /* repeated: whose results the step has (a reference), or NULL */
+	int64_t launches;	 /* while they are timed */
+	Times times;		 /* of those by `timed`, the entry's best kernel */
+	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
 	double before; /* seconds of the kernel that was there before `timed`; 0: none, or not timed */
 	const char *name;	 /* for traces; NULL: none yet */
 	int ninput, nbuf, *cell; /* the cell of each buffer */
@@ -364,7 +367,8 @@ typedef struct Program {
 	Times times;		     /* of them */
 	void *arena;		     /* NULL: inner */
 	size_t arena_bytes;
-	Arena memory; /* of the arrays */
+	size_t unlimited_bytes; /* what a step would take if nothing were computed again */
+	Arena memory;		/* of the arrays */
 } Program;
 typedef struct ProgramSpec {
 	Ir *ir;
@@ -375,10 +379,12 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
-	bool train;	/* what `training` is in the equations */
-	bool timing;	/* RICCI_TIME asks for it too */
-	Type precision; /* of the factors of long sums of f32: that, or rounded */
-	bool by_chance; /* f32 is rounded to bf16 so */
+	bool train;	     /* what `training` is in the equations */
+	bool timing;	     /* RICCI_TIME asks for it too */
+	Type precision;	     /* of the factors of long sums of f32: that, or rounded */
+	bool by_chance;	     /* f32 is rounded to bf16 so */
+	size_t memory_limit; /* of what a step takes (limit.c); 0: none */
+	bool memory_least; /* where it can't be met, the least that is found instead of an error */
 	/* A loop's body: who runs it provides memory, and gets the kernels made. NULL: none. */
 	const Within *within;
 } ProgramSpec;
@@ -412,6 +418,8 @@ const char *node_base(const Program *p, const Node *n, const ricci_tensor **t);
 const char *node_name(Naming *m, const Program *p, const Node *n);
 /* All equations of a kernel, a line each. NULL: no memory. */
 const char *run_equations(Naming *m, const Program *p, const Run *r);
+/* That of tensor n, which r computes. NULL: no memory. */
+const char *tensor_equation(Naming *m, const Program *p, const Run *r, const Node *n);
 /* Gives p's runs their names, once: the first equation, as far as there is room for it. */
 void runs_name(Program *p);
 const char *run_name(const Run *r); /* "a kernel": it has none yet */
@@ -429,9 +437,27 @@ void program_time(Program *p, bool on);
 ricci_profile *profile_make(const Program *p, Error *err);
 void profile_print(Text *out, const ricci_profile *f);
 
+/* ---- order.c ---- */
+/* Puts subgraphs that compute next values of states behind who reads the present ones, where they can
+ * be there. */
+int program_order(const ProgramSpec *spec, int nsub, Subgraph *sub, Error *err);
+
+/* ---- limit.c: a program's memory limit ---- */
+/* When it is known what is computed in place: runs are done again so that the step takes no more than
+ * spec's limit. An error where they can't be made to fit. cell_of: as program_place has it. */
+int program_limit(Program *p, const ProgramSpec *spec, const int *cell_of, Error *err);
+/* Bytes of outputs and of next values that are not computed in place, which are not in the arena. */
+size_t program_beside(const Program *p, const ProgramSpec *spec);
+
+/* memory_report.c: what the memory of a step is used for (the caller frees it by ricci_memory_free);
+ * NULL: no memory. */
+ricci_memory *memory_make(const Program *p, const ProgramSpec *spec, Error *err);
+
 /* place.c: memory for the next values of states, which other sessions may use, too: under the lock
  * of their data. */
 int program_reserve(const Program *p, const ProgramSpec *s, Error *err);
+/* Has the next value of state number `a` to be elsewhere than the state until the step's end? */
+bool assign_beside(const Program *p, const ProgramSpec *s, int a);
 /* The plan; then, for the temporaries, the memory. cell_of: by the id of a node, -1: none. */
 int program_place(Program *p, const ProgramSpec *spec, const int *cell_of, Error *err);
 void program_bind(Program *p, char *arena);
@@ -448,6 +474,8 @@ bool loop_may_fail(const Program *p, const Run *r);
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
 /* check.c: a launch of a kernel that is not checked, checked on the step's own data */
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
+/* Remembers for who repeats r that the step has k's results. */
+void run_used(Run *r, Kernel *k);
 /* The first launch of a trial: beside the best kernel, on the step's own data; dropped where it is
  * wrong. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);

@@ -139,11 +139,28 @@ const char *run_equations(Naming *m, const Program *p, const Run *r)
 	return text;
 }
 
+static const char *loop_title(Naming *m, const Run *r)
+{
+	return arena_printf(m->arena, "a loop of %lld steps at most",
+			    (long long)scan_of(r->sub->member[0])->bound);
+}
+
+const char *tensor_equation(Naming *m, const Program *p, const Run *r, const Node *n)
+{
+	const char *text = r->loop ? loop_title(m, r) : run_equations(m, p, r);
+
+	if (!text)
+		return NULL;
+	for (int k = 0; !r->loop && r->sub->member[k] != n; k++) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return arena_printf(m->arena, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
 static const char *title_of(Naming *m, const Program *p, const Run *r)
 {
-	const char *text = r->loop ? arena_printf(m->arena, "a loop of %lld steps at most",
-						  (long long)scan_of(r->sub->member[0])->bound)
-				   : run_equations(m, p, r);
+	const char *text = r->loop ? loop_title(m, r) : run_equations(m, p, r);
 	char title[TITLE];
 
 	if (!text)

@@ -164,6 +164,12 @@ int program_place(Program *p, const ProgramSpec *s, const int *cell_of, Error *e
 	}
 	for (int a = 0; a < s->nassign && !code; a++)
 		assign_place(p, s, cell_of, a);
+	if (!code)
+		code = place_temporaries(p, err);
+	p->unlimited_bytes = p->arena_bytes + program_beside(p, s);
+	if (code || p->inner || !s->memory_limit || p->unlimited_bytes <= s->memory_limit)
+		return code;
+	code = program_limit(p, s, cell_of, err);
 	return code ? code : place_temporaries(p, err);
 }
 
@@ -180,6 +186,13 @@ static bool assign_swaps(const Program *p, const ProgramSpec *s, int a)
 	const Cell *c = &p->cell[p->root[s->noutput + a]];
 
 	return assign_copies(p, s, a) || (c->kind == CELL_NEXT && !c->in_place);
+}
+
+bool assign_beside(const Program *p, const ProgramSpec *s, int a)
+{
+	const Cell *c = &p->cell[p->root[s->noutput + a]];
+
+	return assign_copies(p, s, a) || (c->kind == CELL_NEXT && !c->could);
 }
 
 int program_reserve(const Program *p, const ProgramSpec *s, Error *err)

@@ -135,7 +135,9 @@ typedef struct Evaluation {
 	const Backend *backend;
 	int threads;
 	uint64_t seed, step;
-	int repeat; /* >= 1 */
+	int repeat;	   /* >= 1 */
+	bool least_memory; /* tensors are computed again where that saves memory, whatever it costs */
+	int again;	   /* out: launches of a run that do so */
 	/* After the runs, of which there should be 2 or more: each kernel, loops' too, in the order
 	 * in which they run; or NULL. What it gets lives as long as the call. */
 	void (*kernel)(void *user, const KernelTime *k);

@@ -81,6 +81,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	p->request = s->f->request;
 	p->precision = g->precision;
 	p->by_chance = g->rounding == RICCI_STOCHASTIC;
+	p->memory_limit = g->memory_limit;
 	p->threads = pool_threads(s->f->pool);
 	return 0;
 }
@@ -428,6 +429,11 @@ ricci_profile *ricci_profile_new(ricci_session *s)
 		return NULL;
 	}
 	return profile_make(s->p, &s->err);
+}
+
+ricci_memory *ricci_memory_new(ricci_session *s)
+{
+	return session_begin(s, "ricci_memory_new") ? NULL : memory_make(s->p, &s->spec, &s->err);
 }
 
 /* ---- tuning ---- */

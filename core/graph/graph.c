@@ -304,6 +304,14 @@ int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode)
 	return 0;
 }
 
+int ricci_memory_limit(ricci_graph *g, size_t bytes)
+{
+	if (!g || !graph_open(g, "ricci_memory_limit"))
+		return g ? g->ir.err.code : graph_missing("ricci_memory_limit");
+	g->memory_limit = bytes;
+	return 0;
+}
+
 /* ---- asking ---- */
 
 const char *ricci_name(const ricci_tensor *t)

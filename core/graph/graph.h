@@ -37,6 +37,7 @@ struct ricci_graph {
 	int refs;		      /* atomic: its owner's, and its sessions' */
 	Type precision;		      /* of factors, in its sessions */
 	ricci_rounding_mode rounding; /* of f32 to bf16, there */
+	size_t memory_limit;	      /* of a step, there; 0: none */
 	int ntensor;
 	struct NameScope *scope; /* the innermost open one, or NULL */
 };

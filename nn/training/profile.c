@@ -1,6 +1,7 @@
-/* profile.c - where the time of a step goes, by kernel and by layer.
- * Input: a session whose kernels were timed. Output: a table of kernels, and one of layers: the
- * scopes of the parameters' names ("stage1.block0.conv" of "stage1.block0.conv.weight"). */
+/* profile.c - where the time of a step goes, by kernel and by layer, and its memory.
+ * Input: a session whose kernels were timed. Output: a table of kernels, one of layers: the
+ * scopes of the parameters' names ("stage1.block0.conv" of "stage1.block0.conv.weight"), and one of
+ * what is kept and what is computed again. */
 #include "nn/training/internal.h"
 
 #include <stdlib.h>
@@ -56,18 +57,22 @@ int layers_profile(ricci_session *s, FILE *out, Error *err)
 	ricci_profile *f = ricci_profile_new(s);
 	if (!f)
 		return RICCI_EINVAL;
-	char *text = ricci_profile_text(f);
+	ricci_memory *m = ricci_memory_new(s);
+	char *text = ricci_profile_text(f), *memory = ricci_memory_text(m);
 	Layer *layer = mem_alloc((size_t)(ricci_profile_count(f) + 1) * sizeof *layer);
 	int status = 0;
-	if (text && layer) {
+	if (text && memory && layer) {
 		fprintf(out, "%s\n", text);
 		layers_print(f, layer, out);
+		fprintf(out, "\n%s", memory);
 		fflush(out);
 	} else {
 		status = error_set(err, RICCI_ENOMEM, "out of memory");
 	}
 	mem_free(layer);
 	ricci_free_text(text);
+	ricci_free_text(memory);
+	ricci_memory_free(m);
 	ricci_profile_free(f);
 	return status;
 }
