@@ -68,7 +68,8 @@ typedef enum {
 	RICCI_ECOMPILE = -8, /* no kernel could be made */
 	RICCI_EVALUE = -9,   /* data outside the range that the graph needs of it */
 	RICCI_EUNSUPPORTED = -10,
-	RICCI_EINTERNAL = -11
+	RICCI_EINTERNAL = -11,
+	RICCI_EDEVICE = -12 /* a device or its driver failed; its memory may be lost */
 } ricci_error;
 
 typedef struct ricci_graph ricci_graph;

@@ -186,8 +186,8 @@ typedef struct KernelEnv {
 	void *scratch;	     /* the calling thread's, 64-byte aligned */
 	void *shared;	     /* all threads', the same */
 	const struct Kernel
-		*kernel; /* the one that runs (interp and nvrtc find their module here) */
-	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
+		*kernel; /* the one that runs (interp and those of grids find their module here) */
+	Error *err; /* the calling thread's; interp and grids set it; emitted code never fails */
 } KernelEnv;
 /* Runs parts begin..end-1, all of one phase. buf: inputs in Subgraph.input order,
  * then stored members. */
@@ -209,7 +209,8 @@ typedef struct Kernel {
 	char *source; /* emitted text (NULL for interp) */
 	Schedule schedule;
 	int refs;	  /* atomic; kernel_ref / kernel_unref */
-	int ninput, nbuf; /* kernel_lower fills these for nvrtc, which moves data itself */
+	int device;	  /* of a grid's: which of its backend's devices it is made for */
+	int ninput, nbuf; /* kernel_sizes fills these for grids, which move data themselves */
 	size_t *bytes;	  /* of each buffer, inputs first */
 } Kernel;
 struct Backend {
@@ -224,7 +225,7 @@ struct Backend {
 	void (*release)(void *module);
 	char *(*version)(void); /* part of the cache key: compiler and flags; static text */
 };
-extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
+extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc, opencl; NULL at the end */
 const Backend *backend_find(const char *name);
 bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
@@ -253,6 +254,7 @@ typedef struct KernelGrid {
 	size_t block_memory;
 } KernelGrid;
 KernelGrid kernel_grid(const Kernel *k, int phase);
+int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err); /* ninput, nbuf, bytes */
 /* Of a kernel that was kept: are its phases in order, and its memory less than all there is? */
 bool kernel_shape_sound(const KernelShape *s);
 

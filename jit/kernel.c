@@ -6,9 +6,14 @@
 #include "jit/backend/backend.h"
 #include <string.h>
 
-const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc,
+const Backend *const backends[] = {&backend_interp,
+				   &backend_tcc,
+				   &backend_cc,
 #ifndef RICCI_WITHOUT_CUDA
 				   &backend_nvrtc,
+#endif
+#ifndef RICCI_WITHOUT_OPENCL
+				   &backend_opencl,
 #endif
 				   NULL};
 

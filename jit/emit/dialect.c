@@ -23,7 +23,8 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	[RICCI_I32] = "int",   [RICCI_I64] = "int64_t", [RICCI_BOOL] = "int",
 };
 
-static const Dialect *const dialects[] = {&dialect_tcc, &dialect_cc, &dialect_c99, &dialect_cuda};
+static const Dialect *const dialects[] = {&dialect_tcc, &dialect_cc, &dialect_c99, &dialect_cuda,
+					  &dialect_opencl};
 
 const Dialect *dialect_find(const char *backend)
 {

@@ -390,8 +390,9 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);
 		if (b->space == SPACE_PARAM)
-			text_add(out, "%s%s *%s %s, ", b->output ? "" : "const ",
-				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
+			text_add(out, "%s%s%s *%s %s, ", e->d->memory ? e->d->memory : "",
+				 b->output ? "" : "const ", dialect_ctype[b->node->type],
+				 e->d->restrict_, b->node->u.s);
 	}
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }

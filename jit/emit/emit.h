@@ -18,10 +18,12 @@ typedef struct Dialect {
 	const char *prefetch; /* prefetches the memory at an address; NULL: nothing does */
 	const char *lanes;    /* types and functions of vectors under masks; NULL: there are none */
 	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
+	const char *memory; /* before the type of what is in a device's memory; NULL: nothing */
 	const char *part;   /* a line that sets i%d to the thread's part; both NULL: no grid */
 	bool strict;	    /* no compiler may warn: of unused variables neither */
 } Dialect;
-extern const Dialect dialect_tcc, dialect_cc, dialect_c99, dialect_cuda; /* jit/dialect/ */
+extern const Dialect dialect_tcc, dialect_cc, dialect_c99, dialect_cuda,
+	dialect_opencl; /* jit/dialect/ */
 const Dialect *dialect_find(const char *backend);
 extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */
 extern const char *const dialect_compute[RICCI_NTYPES]; /* the type of a value in an expression */

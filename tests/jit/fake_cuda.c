@@ -1,13 +1,14 @@
-/* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for test_cuda_run.
+/* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for tests.
  *
  * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
  * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
- * and fenced. Input: the calls of jit/backend/cuda_api.def. Output: what they say they do, or error
+ * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
  * 1; the call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still
- * taken.
+ * taken. Error 2 means that there is no memory, as the driver has it.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -29,11 +30,14 @@ typedef struct Program {
 } Program;
 
 typedef struct Memory {
+	struct Memory *next;
 	size_t size;
 	unsigned char before[FENCE], data[];
 } Memory;
 
 static int live;
+static Memory *memories;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, running = PTHREAD_MUTEX_INITIALIZER;
 
 int fake_cuda_live(void)
 {
@@ -72,7 +76,7 @@ int nvrtcCreateProgram(void **out, const char *source, const char *name, int nhe
 	strcpy(p->folder, "/tmp/fake-cuda-XXXXXX");
 	p->source = strdup(source);
 	*out = p;
-	live++;
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
 	return !p->source || !mkdtemp(p->folder);
 }
 
@@ -83,24 +87,35 @@ int nvrtcDestroyProgram(void **program)
 	free(p->source);
 	free(p->cubin);
 	free(p);
-	live--;
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* What runs the grid: the last two parameters are integers, the others pointers. */
-static void launcher_write(FILE *f, const char *source)
+/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+static void launcher_write(FILE *f, const char *name, int length)
 {
-	const char *s = strstr(source, " kernel_0(");
+	const char *s = name;
 	int n = 1;
-	for (; s && *s && *s != ')'; s++)
+	for (; *s && *s != ')'; s++)
 		n += *s == ',';
-	fprintf(f, "void fake_launch(void **a, unsigned blocks, unsigned threads) {\n"
-		   "blockDim.x = threads;\n"
-		   "for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-		   "for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\nkernel_0(");
+	fprintf(f,
+		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
+		"blockDim.x = threads;\n"
+		"for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
+		"for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\n%.*s(",
+		length, name, length, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+}
+
+static void launchers_write(FILE *f, const char *source)
+{
+	const char *function = "__global__ void ";
+	for (const char *s = source; (s = strstr(s, function));) {
+		s += strlen(function);
+		launcher_write(f, s, (int)strcspn(s, "("));
+	}
 }
 
 static int source_write(const Program *p, const char *path)
@@ -113,7 +128,7 @@ static int source_write(const Program *p, const char *path)
 	for (; (next = strstr(s, linkage)); s = next + strlen(linkage))
 		fwrite(s, 1, (size_t)(next - s), f);
 	fputs(s, f);
-	launcher_write(f, p->source);
+	launchers_write(f, p->source);
 	return fclose(f);
 }
 
@@ -195,6 +210,44 @@ int cuInit(unsigned flags)
 	return flags != 0 || fails("init");
 }
 
+int cuDriverGetVersion(int *version)
+{
+	*version = 12040;
+	return 0;
+}
+
+int cuGetErrorString(int status, const char **text)
+{
+	*text = status == 2 ? "no memory" : "the fake was told to";
+	return 0;
+}
+
+int cuDeviceGetCount(int *n)
+{
+	*n = 1;
+	return fails("count");
+}
+
+int cuDeviceGetName(char *name, int n, int device)
+{
+	snprintf(name, (size_t)n, "fake");
+	return device != 7;
+}
+
+int cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	*left = 1000;
+	*all = 2000;
+	return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags)
+{
+	static int one;
+	*stream = &one;
+	return flags != 1 || fails("stream");
+}
+
 int cuDeviceGet(int *device, int ordinal)
 {
 	*device = 7;
@@ -211,17 +264,17 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	static int one;
 	*context = &one;
-	return device != 7;
+	return device != 7 || fails("retain");
 }
 
 int cuCtxSetCurrent(void *context)
 {
-	return !context;
+	return !context || fails("current");
 }
 
-int cuCtxSynchronize(void)
+int cuStreamSynchronize(void *stream)
 {
-	return fails("finish");
+	return !stream || fails("finish");
 }
 
 int cuModuleLoadData(void **module, const void *image)
@@ -236,39 +289,62 @@ int cuModuleLoadData(void **module, const void *image)
 	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
-	live += *module != NULL;
+	__atomic_add_fetch(&live, *module != NULL, __ATOMIC_RELAXED);
 	return !*module;
 }
 
 int cuModuleUnload(void *module)
 {
-	live--;
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return dlclose(module);
 }
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	*function = dlsym(module, strcmp(name, "kernel_0") ? name : "fake_launch");
+	char launcher[80];
+	snprintf(launcher, sizeof launcher, "fake_%s", name);
+	*function = dlsym(module, launcher);
 	return !*function || fails("function");
+}
+
+int cuFuncSetAttribute(void *function, int attribute, int value)
+{
+	return !function || attribute != 8 || value <= 48 << 10;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
 	Memory *m = size && !fails("alloc") ? malloc(sizeof *m + size + FENCE) : NULL;
 	if (!m)
-		return 1;
+		return 2;
 	m->size = size;
 	memset(m->before, FENCED, FENCE);
 	memset(m->data, 0xff, size);
 	memset(m->data + size, FENCED, FENCE);
 	*address = (uint64_t)(uintptr_t)m->data;
-	live++;
+	pthread_mutex_lock(&lock);
+	m->next = memories;
+	memories = m;
+	pthread_mutex_unlock(&lock);
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
 static Memory *memory_at(uint64_t address)
 {
 	return (Memory *)((char *)(uintptr_t)address - offsetof(Memory, data));
+}
+
+/* Is it a part of one of the device's? */
+static int inside(uint64_t address, size_t n)
+{
+	const unsigned char *at = (const unsigned char *)(uintptr_t)address;
+	int found = 0;
+	pthread_mutex_lock(&lock);
+	for (const Memory *m = memories; m && !found; m = m->next)
+		found = at >= m->data && at + n <= m->data + m->size;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 /* A kernel that wrote outside ends the test here. */
@@ -280,24 +356,46 @@ int cuMemFree_v2(uint64_t address)
 			fprintf(stderr, "fake_cuda: a kernel wrote outside its buffer\n");
 			exit(1);
 		}
+	pthread_mutex_lock(&lock);
+	Memory **link = &memories;
+	while (*link != m)
+		link = &(*link)->next;
+	*link = m->next;
+	pthread_mutex_unlock(&lock);
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	free(m);
-	live--;
 	return 0;
 }
 
-int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 {
-	if (n > memory_at(to)->size || fails("to_device"))
+	if (!inside(to, n) || !stream || fails("to_device"))
 		return 1;
-	memcpy(memory_at(to)->data, from, n);
+	memcpy((void *)(uintptr_t)to, from, n);
 	return 0;
 }
 
-int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n)
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 {
-	if (n > memory_at(from)->size || fails("to_host"))
+	if (!inside(from, n) || !stream || fails("to_host"))
 		return 1;
-	memcpy(to, memory_at(from)->data, n);
+	memcpy(to, (const void *)(uintptr_t)from, n);
+	return 0;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
+{
+	if (!inside(to, n) || !inside(from, n) || !stream || fails("within"))
+		return 1;
+	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, n);
+	return 0;
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream)
+{
+	if (!inside(to, n) || !stream || fails("fill"))
+		return 1;
+	memset((void *)(uintptr_t)to, value, n);
 	return 0;
 }
 
@@ -307,9 +405,11 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 {
 	void (*launch)(void **, unsigned, unsigned) =
 		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || stream || extra || !blocks ||
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
-	launch(argument, blocks, threads);
+	pthread_mutex_lock(&running);
+	launch(argument, blocks, threads); /* threadIdx is the program's */
+	pthread_mutex_unlock(&running);
 	return 0;
 }

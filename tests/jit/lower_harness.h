@@ -416,6 +416,16 @@ static Kernel *harness_lower(const Trial *t, int offer, const Backend *b)
 	return made;
 }
 
+/* Has another schedule of the trial given the same text? On a grid many do. */
+static bool harness_repeats(const Kernel *made, const Trial *t, int n, Kernel *const *kernel,
+			    Trial *const *of)
+{
+	bool repeats = false;
+	for (int k = 0; k < n && harness_grid; k++)
+		repeats |= of[k] == t && !strcmp(kernel[k]->source, made->source);
+	return repeats;
+}
+
 /* Lowers all offers of all trials, compiles them in batches, runs and compares. */
 __attribute__((unused)) static void harness_check(Trial *list, const Backend *b, int batch)
 {
@@ -430,7 +440,9 @@ __attribute__((unused)) static void harness_check(Trial *list, const Backend *b,
 	for (Trial *t = list; t; t = t->next) {
 		for (int k = 0; k < t->noffer; k++) {
 			Kernel *made = harness_lower(t, k, b);
-			if (made) {
+			if (made && harness_repeats(made, t, n, kernel, of)) {
+				kernel_unref(made);
+			} else if (made) {
 				of[n] = t;
 				kernel[n++] = made;
 			}
