@@ -19,6 +19,7 @@ enum {
 	PRECISION,
 	THREADS,
 	BACKEND,
+	DEVICE,
 	STATIC,
 	TUNE,
 	CHECKPOINT,
@@ -52,6 +53,7 @@ static example_option common[NCOMMON + 1] = {
 	[PRECISION] = {"precision", "TYPE", "bf16: long sums multiply numbers rounded to bf16", "f32 bf16 f64", 0, 0, 0, NULL},
 	[THREADS] = {"threads", "N", "0: as many as there are", NULL, 'n', 0, 0, NULL},
 	[BACKEND] = {"backend", "NAME", "of kernels", "auto interp tcc cc", 0, 0, 0, NULL},
+	[DEVICE] = {"device", "NAME", "cpu, cuda:0, opencl:0 ..: where it computes (cpu); `ricci info` lists what there is", NULL, 0, 0, 0, NULL},
 	[STATIC] = {"static", NULL, "compile everything before the first step: same bits in every run", NULL, 0, 0, 0, NULL},
 	[TUNE] = {"tune", "S", "search S seconds for faster kernels before the first step", NULL, 'x', 0, 0, NULL},
 	[CHECKPOINT] = {"checkpoint", "F", "save there after each epoch, at the end and on ctrl-C; the one before is kept as F.prev", NULL, 0, 0, 0, NULL},
@@ -280,10 +282,11 @@ static void describe(example *e)
 	e->type = common[PRECISION].value == 2 || e->check ? RICCI_F64 : RICCI_F32;
 	if (e->bench && !common[BATCH].text && e->bench_batch)
 		e->batch = e->bench_batch;
-	e->options = RICCI_OPTIONS(.backend = (ricci_backend)common[BACKEND].value,
-				   .threads = (int)common[THREADS].value,
-				   .static_mode = common[STATIC].text != NULL,
-				   .seed = (uint64_t)common[SEED].value);
+	e->options =
+		RICCI_OPTIONS(.backend = (ricci_backend)common[BACKEND].value,
+			      .threads = (int)common[THREADS].value,
+			      .static_mode = common[STATIC].text != NULL,
+			      .seed = (uint64_t)common[SEED].value, .device = common[DEVICE].text);
 	t->options = &e->options;
 	t->epochs = common[STEPS].text && !common[EPOCHS].text ? 0 : e->epochs;
 	t->steps = (uint64_t)common[STEPS].value;

@@ -78,6 +78,8 @@ static void make_together(int n, Candidate **c)
 		if (!c[i]->kernel)
 			c[i]->kernel = kernel_lower(c[i]->entry->task, &c[i]->schedule,
 						    c[i]->backend, target_host(), &c[i]->err);
+		if (c[i]->kernel && c[i]->entry->request.device)
+			c[i]->kernel->device = c[i]->entry->request.device->index;
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
 	}

@@ -30,16 +30,29 @@ static const char *compiler_version(const CacheEntry *e)
 	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
 }
 
+/* "cpu", or a device and what its driver says of it. */
+static void device_print(Text *t, const CacheEntry *e)
+{
+	const Device *d = e->request.device;
+
+	text_add(t, "device %s ", d ? d->name : "cpu");
+	if (d)
+		d->kind->describe(d->index, t, NULL);
+	text_add(t, "\n");
+}
+
 /* The lines that say what an entry is for. What is best, and what is left to try, depends on the
  * threads and the caches of the machine, too. */
 static void key_print(Text *t, const CacheEntry *e)
 {
 	const Target *host = target_host();
 
+	text_add(t, "ricci-cache 1 %s %s\n", RICCI_VERSION, RICCI_CODE);
+	device_print(t, e);
 	text_add(t,
-		 "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
+		 "for %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
 		 "threads %d\ntask %zu\n%s\n",
-		 RICCI_VERSION, RICCI_CODE, e->request.backend ? e->request.backend->name : "auto",
+		 e->request.backend ? e->request.backend->name : "auto",
 		 e->request.frozen ? "static" : "dynamic", compiler_version(e), host->key, host->l1,
 		 host->l2, host->l3, e->request.threads, strlen(e->task->text), e->task->text);
 }
@@ -161,7 +174,7 @@ bool disk_find(const CacheEntry *e, Kept *k)
 	return good;
 }
 
-static Kernel *kept_kernel(const Kept *k)
+static Kernel *kept_kernel(const CacheEntry *e, const Kept *k)
 {
 	Kernel *n = mem_zalloc(sizeof *n);
 
@@ -169,6 +182,7 @@ static Kernel *kept_kernel(const Kept *k)
 		n->backend = k->backend;
 		n->schedule = k->schedule;
 		n->shape = k->shape;
+		n->device = e->request.device ? e->request.device->index : 0;
 		n->refs = 1;
 	}
 	return n;
@@ -204,10 +218,11 @@ static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 	for (int i = at; i < n && good; i++)
 		if (!strcmp(kept[i].origin.object, o->object) && kept[i].origin.count == o->count &&
 		    !k[kept[i].origin.index])
-			good = (k[kept[i].origin.index] = kept_kernel(&kept[i])) != NULL;
+			good = (k[kept[i].origin.index] = kept_kernel(entries[i], &kept[i])) !=
+			       NULL;
 	for (int i = 0; i < o->count && good; i++)
 		if (!k[i]) /* a function that nobody wants now; the loader fills all */
-			good = (k[i] = kept_kernel(&kept[at])) != NULL;
+			good = (k[i] = kept_kernel(entries[at], &kept[at])) != NULL;
 	good = good &&
 	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)
