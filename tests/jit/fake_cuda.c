@@ -3,7 +3,7 @@
  * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
  * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
- * 1; the call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still
+ * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Invariant: fake_cuda_live() counts what is still
  * taken. Error 2 means that there is no memory, as the driver has it.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { FENCE = 64, FENCED = 0x5a };
@@ -46,8 +45,20 @@ int fake_cuda_live(void)
 
 static int fails(const char *call)
 {
+	static char now[64]; /* what is counted */
+	static int count;
 	const char *which = getenv("FAKE_CUDA_FAIL");
-	return which && strcmp(which, call) == 0;
+	size_t n = strlen(call);
+	int failing = 0;
+	pthread_mutex_lock(&lock);
+	if (!which || strcmp(which, now)) {
+		snprintf(now, sizeof now, "%s", which ? which : "");
+		count = 0;
+	}
+	if (which && !strncmp(which, call, n) && (!which[n] || which[n] == ':'))
+		failing = ++count >= (which[n] ? atoi(which + n + 1) : 1);
+	pthread_mutex_unlock(&lock);
+	return failing;
 }
 
 /* ---- the compiler: a cubin holds a shared library */
@@ -280,15 +291,16 @@ int cuStreamSynchronize(void *stream)
 int cuModuleLoadData(void **module, const void *image)
 {
 	Cubin c;
-	char path[40];
-	int f = memfd_create("fake-cuda", 0);
+	char path[] =
+		"/tmp/fake-cuda-XXXXXX"; /* a name of its own: dlopen knows libraries by theirs */
+	int f = mkstemp(path);
 	memcpy(&c, image, sizeof c);
-	snprintf(path, sizeof path, "/proc/self/fd/%d", f);
 	*module = NULL;
 	if (f >= 0 && !fails("load") &&
 	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
+	unlink(path);
 	__atomic_add_fetch(&live, *module != NULL, __ATOMIC_RELAXED);
 	return !*module;
 }
