@@ -420,6 +420,8 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
+	if (fails("run")) /* and says nothing */
+		return 0;
 	pthread_mutex_lock(&running);
 	launch(argument, blocks, threads); /* threadIdx is the program's */
 	pthread_mutex_unlock(&running);

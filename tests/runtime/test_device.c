@@ -1,7 +1,8 @@
 /* test_device.c - sessions on devices: what they compute is what they compute on the processor.
  *
  * cuda:0 is a stand-in for NVRTC and the driver (tests/jit/fake_cuda.c), which also fails each call in
- * turn; opencl:0 is the first OpenCL device, where there is one.
+ * turn; opencl:0 is the first OpenCL device, where there is one. $RICCI_TEST_DEVICE names another one to
+ * test, alone.
  */
 #include "runtime/internal.h"
 #include "tests/check.h"
@@ -369,6 +370,10 @@ static int compiler_failures(void)
 	CHECK(!fail_once("create", 1, live_count));
 	CHECK(!fail_once("compile", 2, live_count));
 	CHECK(!fail_once("cubin", 4, live_count));
+	/* a kernel that does nothing is found before it is used */
+	CHECK(!fail_once("run", 1, live_count));
+	CHECK_REPORT(strstr(ricci_error_message(), "a kernel never writes element 0 of result 0"),
+		     "%s", ricci_error_message());
 	return check_failed;
 }
 
@@ -464,8 +469,26 @@ static void *fake_open(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* One that is there. */
+static int main_real(const char *name)
+{
+	Error err = {0};
+	Device *d = device_named(name, &err);
+	Record want;
+
+	record("cpu", &want);
+	CHECK_REPORT(d, "%s", err.text);
+	if (d)
+		test_device(name, d->kind->backend, &want);
+	return check_done();
+}
+
 int main(void)
 {
+	const char *real = getenv("RICCI_TEST_DEVICE");
+
+	if (real && *real)
+		return main_real(real);
 	void *fake = fake_open();
 	int (*live)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_live") : NULL;
 	char why[256];
