@@ -60,11 +60,10 @@ int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)
 
 KernelGrid kernel_grid(const Kernel *k, int phase)
 {
-	enum { THREADS = 128 };
 	int64_t begin = 0, end = 0;
 	kernel_phase(k, phase, &begin, &end);
-	return (KernelGrid){.blocks = {(unsigned)((end - begin + THREADS - 1) / THREADS), 1, 1},
-			    .threads = {THREADS, 1, 1}};
+	return (KernelGrid){.blocks = {(unsigned)(end - begin), 1, 1},
+			    .threads = {(unsigned)k->shape.threads, 1, 1}};
 }
 
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,

@@ -205,6 +205,12 @@ static void host_make(void)
 		}
 }
 
+const Target *target_grid(void)
+{
+	static const Target grid = {.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"};
+	return &grid;
+}
+
 const Target *target_host(void)
 {
 	pthread_once(&host_once, host_make);

@@ -58,7 +58,6 @@ static int build_partition(Build *b)
 	dev = r->pack	  ? *pack_device(r->pack)
 	      : r->frozen ? *device_nominal()
 			  : device_model(graph_bytes(s->ir, nroot, s->root));
-	dev.grid = backend_grid(s->request.backend);
 	build_stage(b, "device");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);

@@ -25,7 +25,7 @@ static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 
 typedef struct CudaModule {
-	void *module, *function; /* made by the first run */
+	void *module, *function[KERNEL_PHASES]; /* made by the first run */
 	size_t size;
 	char cubin[];
 } CudaModule;
@@ -129,15 +129,27 @@ static int driver_call(int status, const char *what, Error *err)
 		      : 0;
 }
 
-static int module_open(CudaModule *m, Error *err)
+static int functions_find(const Kernel *k, CudaModule *m, Error *err)
 {
+	int bad = 0;
+	for (int phase = 0; phase < kernel_phases(k) && !bad; phase++) {
+		char name[32];
+		snprintf(name, sizeof name, phase ? "kernel_0_phase%d" : "kernel_0", phase);
+		bad = driver_call(cuda.function(&m->function[phase], m->module, name),
+				  "finding a kernel", err);
+	}
+	return bad;
+}
+
+static int module_open(const Kernel *k, Error *err)
+{
+	CudaModule *m = k->module;
 	pthread_mutex_lock(&cuda_lock);
 	int bad = driver_call(cuda.current(cuda.context), "choosing the device", err);
-	if (!bad && !m->function) {
+	if (!bad && !m->function[0]) {
 		bad = driver_call(cuda.load(&m->module, m->cubin), "loading a kernel", err);
 		if (!bad)
-			bad = driver_call(cuda.function(&m->function, m->module, "kernel_0"),
-					  "finding a kernel", err);
+			bad = functions_find(k, m, err);
 	}
 	pthread_mutex_unlock(&cuda_lock);
 	return bad;
@@ -157,14 +169,22 @@ static int buffers_run(const Kernel *k, void *const *buf, const KernelEnv *env, 
 					  "copying to the device", env->err);
 		argument[i] = &device[i];
 	}
-	argument[k->nbuf] = &seed;
-	argument[k->nbuf + 1] = &step;
-	const KernelGrid g = kernel_grid(k, 0);
-	if (!bad)
-		bad = driver_call(cuda.launch(m->function, g.blocks[0], g.blocks[1], g.blocks[2],
-					      g.threads[0], g.threads[1], g.threads[2],
+	int n = k->nbuf;
+	if (k->shape.shared && !bad) {
+		bad = driver_call(cuda.alloc(&device[n], k->shape.shared), "taking memory",
+				  env->err);
+		argument[n] = &device[n];
+		n++;
+	}
+	argument[n] = &seed;
+	argument[n + 1] = &step;
+	for (int phase = 0; phase < kernel_phases(k) && !bad; phase++) {
+		const KernelGrid g = kernel_grid(k, phase);
+		bad = driver_call(cuda.launch(m->function[phase], g.blocks[0], g.blocks[1],
+					      g.blocks[2], g.threads[0], g.threads[1], g.threads[2],
 					      (unsigned)g.block_memory, NULL, argument, NULL),
 				  "starting a kernel", env->err);
+	}
 	if (!bad)
 		bad = driver_call(cuda.finish(), "a kernel", env->err);
 	for (int i = k->ninput; i < k->nbuf && !bad; i++)
@@ -187,15 +207,15 @@ static void nvrtc_run(void *const *buf, const KernelEnv *env, int64_t begin, int
 	if (!k->bytes)
 		error_set(env->err, RICCI_EINTERNAL,
 			  "a CUDA kernel without the sizes of its buffers");
-	if (!k->bytes || module_open(k->module, env->err))
+	if (!k->bytes || module_open(k, env->err))
 		return;
 	uint64_t *device = mem_zalloc((size_t)(k->nbuf + 1) * sizeof *device);
-	void **argument = mem_zalloc((size_t)(k->nbuf + 2) * sizeof *argument);
+	void **argument = mem_zalloc((size_t)(k->nbuf + 3) * sizeof *argument);
 	if (device && argument)
 		buffers_run(k, buf, env, device, argument);
 	else
 		error_set(env->err, RICCI_ENOMEM, "out of memory");
-	for (int i = 0; device && i < k->nbuf; i++)
+	for (int i = 0; device && i <= k->nbuf; i++)
 		if (device[i])
 			cuda.free(device[i]);
 	mem_free(device);

@@ -38,6 +38,10 @@ const Dialect dialect_cuda = {
 	.unroll = "#pragma unroll %d",
 	.align = "",
 	.sync = "__syncthreads();",
+	.device_memory = "",
+	.block_memory = "__shared__ __align__(16) ",
 	.kernel = "extern \"C\" __global__ void %s(",
-	.part = "const int64_t i%d = (int64_t)blockIdx.x * blockDim.x + threadIdx.x;",
+	.bounds = "__launch_bounds__(%d) ",
+	.block = "const int64_t i%d = blockIdx.x;",
+	.thread = "const int64_t i%d = threadIdx.x;",
 };

@@ -113,9 +113,9 @@ static bool suits_compiler(Emit *e, Node *axis, const Stmt *s)
 static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 {
 	int number = (int)s->axis->u.i;
-	if (s->how == HOW_PARALLEL && e->d->part) {
-		emit_line(e, e->d->part, number);
-		emit_line(e, "if (i%d < %s) {", number, hi);
+	if (s->how == HOW_BLOCK || s->how == HOW_THREAD) {
+		emit_line(e, s->how == HOW_BLOCK ? e->d->block : e->d->thread, number);
+		emit_line(e, "{");
 		return;
 	}
 	if (s->how == HOW_PARALLEL)
@@ -270,7 +270,7 @@ static void alloc(Emit *e, const Stmt *s)
 {
 	Node *b = s->buffer;
 	const Buffer *info = tree_find(e->tree, b);
-	if (!info || !buffer_is_local(info))
+	if (!info || !buffer_is_local(info)) /* a block's memory stands where its kernel begins */
 		return;
 	if (info->space == SPACE_LANES)
 		emit_line(e, "%s %s = {0};", emit_vector_type(e, (Type)b->type, tensor_size(b)),
@@ -330,6 +330,7 @@ static void block(Emit *e, const Stmt *s)
 			break;
 		case STMT_SYNC:
 			emit_line(e, "%s", e->d->sync);
+			forget_changing(e);
 			break;
 		case STMT_PREFETCH:
 			prefetch(e, s);
@@ -379,25 +380,81 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 	}
 }
 
+static bool uses(const Emit *e, const Stmt *s, Node *buffer)
+{
+	for (; s; s = s->next) {
+		Node *part[] = {s->lo, s->hi, s->cond, s->index, s->value};
+		if (s->buffer == buffer || uses(e, s->body, buffer) ||
+		    uses(e, s->otherwise, buffer))
+			return true;
+		for (int k = 0; k < COUNT(part); k++)
+			if (part[k] && node_has(part[k], buffer))
+				return true;
+	}
+	return false;
+}
+
+/* The buffers in Subgraph order, the memory that all blocks have, the random numbers' seed and step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
 {
 	const Tree *t = e->tree;
-	text_add(out, e->d->kernel, name);
+	const char *bounds = arena_printf(&e->ir->arena, e->d->bounds, t->shape.threads);
+	text_add(out, e->d->kernel, arena_printf(&e->ir->arena, "%s%s", bounds, name));
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
-		if (b->space != SPACE_PARAM && b->space != SPACE_LOCAL)
+		if (b->space == SPACE_SCRATCH || b->space == SPACE_TABLE)
 			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);
 		if (b->space == SPACE_PARAM)
-			text_add(out, "%s%s *%s %s, ", b->output ? "" : "const ",
-				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
+			text_add(out, "%s%s%s *%s %s, ", e->d->device_memory,
+				 b->output ? "" : "const ", dialect_ctype[b->node->type],
+				 e->d->restrict_, b->node->u.s);
 	}
+	if (t->shape.shared)
+		text_add(out, "%schar *shared, ", e->d->device_memory);
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
-/* The statements; NULL where a chunk would need more temporaries than there are. */
-static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
+/* What the buffers of all blocks and of a block are called where they are used below s. */
+static void memory_grid(Text *out, const Emit *e, const Stmt *s)
+{
+	const Tree *t = e->tree;
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		const char *type = dialect_ctype[b->node->type];
+		if ((b->space != SPACE_SHARED && b->space != SPACE_BLOCK) || !uses(e, s, b->node))
+			continue;
+		if (b->space == SPACE_BLOCK)
+			text_add(out, " %s%s %s[%lld];\n", e->d->block_memory, type, b->node->u.s,
+				 (long long)tensor_size(b->node));
+		else
+			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", e->d->device_memory,
+				 type, b->node->u.s, e->d->device_memory, type, b->offset);
+	}
+}
+
+/* Each phase is a kernel of its own. */
+static void kernels_grid(Text *out, Emit *e, const char *name)
+{
+	int phase = 0;
+	Text *body = e->scope[0].text;
+	for (Stmt *s = e->tree->root; s && !e->ir->err.code; s = s->next, phase++) {
+		Stmt one = *s;
+		one.next = NULL;
+		body->n = 0;
+		emit_forget(e, 0, false);
+		block(e, &one);
+		signature_grid(out, e,
+			       phase ? arena_printf(&e->ir->arena, "%s_phase%d", name, phase)
+				     : name);
+		memory_grid(out, e, &one);
+		text_put(out, body->s, body->n);
+		text_add(out, "}\n");
+	}
+}
+
+static Emit *emit_new(EmitTexts *texts, const Tree *t, const Dialect *d)
 {
 	Emit *e = arena_alloc(&t->ir->arena, sizeof *e);
 	e->tree = t;
@@ -407,13 +464,46 @@ static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
 	for (int k = 0; k < EMIT_MAX_SCOPES; k++)
 		e->scope[k].text = &texts->scope[k];
 	texts->scope[0].n = 0;
+	return e;
+}
+
+/* The statements; NULL where a chunk would need more temporaries than there are. */
+static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
+{
+	Emit *e = emit_new(texts, t, d);
 	block(e, t->root);
 	return e->too_large ? NULL : e;
+}
+
+static void prelude(Text *out, const Emit *e)
+{
+	const Dialect *d = e->d;
+	text_add(out, "%s", d->prelude);
+	if (e->uses_math)
+		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
+			 d->after_math ? d->after_math : "");
+}
+
+static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+		     Error *err)
+{
+	Text *kernels = &texts->scope[EMIT_MAX_SCOPES];
+	Emit *e = emit_new(texts, t, d);
+	kernels->n = 0;
+	kernels_grid(kernels, e, name);
+	prelude(out, e);
+	if (kernels->n)
+		text_put(out, kernels->s, kernels->n);
+	if (out->failed || kernels->failed || texts->scope[0].failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	return error_set(err, t->ir->err.code, "%s", t->ir->err.text);
 }
 
 int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
 	      Error *err)
 {
+	if (d->caps.grid)
+		return emit_grid(out, texts, t, d, name, err);
 	Text *body = &texts->scope[0];
 	Emit *e = emit_body(texts, t, d);
 	if (!e) {
@@ -421,16 +511,13 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 		plain.caps.chunk = 0;
 		return emit_tree(out, texts, t, &plain, name, err);
 	}
-	text_add(out, "%s", d->prelude);
-	if (e->uses_math)
-		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
-			 d->after_math ? d->after_math : "");
+	prelude(out, e);
 	if (e->uses_lanes)
 		text_add(out, "%s", d->lanes);
 	calls_declare(out, t->root);
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);
-	(d->kernel ? signature_grid : signature_host)(out, e, name);
+	signature_host(out, e, name);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};
 	for (int kind = 0; kind < CHUNK_KINDS; kind++)

@@ -63,8 +63,9 @@ void emit_statement(Emit *e)
 static bool is_written(const Stmt *s, const Node *buffer)
 {
 	for (; s; s = s->next)
-		if (s->kind == STMT_CALL || (s->kind == STMT_STORE && s->buffer == buffer) ||
-		    is_written(s->body, buffer) || is_written(s->otherwise, buffer))
+		if (s->kind == STMT_CALL || s->kind == STMT_SYNC ||
+		    (s->kind == STMT_STORE && s->buffer == buffer) || is_written(s->body, buffer) ||
+		    is_written(s->otherwise, buffer))
 			return true;
 	return false;
 }

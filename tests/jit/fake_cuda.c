@@ -1,7 +1,9 @@
 /* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for test_cuda_run.
  *
- * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
- * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
+ * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables). Blocks of a grid
+ * run one after another, their threads as fibers that take turns at barriers, in an order that changes
+ * from barrier to barrier, so that races show as wrong values; memory of a block is poisoned before it.
+ * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of jit/backend/cuda_api.def. Output: what they say they do, or error
  * 1; the call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still
  * taken.
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { FENCE = 64, FENCED = 0x5a };
@@ -50,8 +53,13 @@ static int fails(const char *call)
 
 static const char shim[] =
 	"#include <math.h>\n#include <string.h>\n"
-	"static struct { unsigned x; } threadIdx, blockIdx, blockDim;\n"
-	"#define __global__\n#define __device__\n"
+	"static struct { unsigned x; } threadIdx, blockIdx;\n"
+	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
+	"#define __align__(n) __attribute__((aligned(n)))\n"
+	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
+	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 
 int nvrtcVersion(int *major, int *minor)
@@ -87,20 +95,36 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs the grid: the last two parameters are integers, the others pointers. */
-static void launcher_write(FILE *f, const char *source)
+/* What runs one thread of each kernel: the last two parameters are integers, the others pointers. */
+static void thread_write(FILE *f, const char *name, const char *parameters)
 {
-	const char *s = strstr(source, " kernel_0(");
 	int n = 1;
-	for (; s && *s && *s != ')'; s++)
+	for (const char *s = parameters; *s && *s != ')'; s++)
 		n += *s == ',';
-	fprintf(f, "void fake_launch(void **a, unsigned blocks, unsigned threads) {\n"
-		   "blockDim.x = threads;\n"
-		   "for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-		   "for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\nkernel_0(");
+	fprintf(f,
+		"void fake_%s(void **a, unsigned block, unsigned thread) {\n"
+		"blockIdx.x = block; threadIdx.x = thread;\n%s(",
+		name, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+}
+
+static void launchers_write(FILE *f, const char *source)
+{
+	char name[32] = "kernel_0", call[40];
+	const char *s;
+	for (int phase = 1;; phase++) {
+		snprintf(call, sizeof call, " %s(", name);
+		if (!(s = strstr(source, call)))
+			break;
+		thread_write(f, name, s);
+		snprintf(name, sizeof name, "kernel_0_phase%d", phase);
+	}
+	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
+	      "void fake_poison(void) { if (__start_fake_block)"
+	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
+	      f);
 }
 
 static int source_write(const Program *p, const char *path)
@@ -113,7 +137,7 @@ static int source_write(const Program *p, const char *path)
 	for (; (next = strstr(s, linkage)); s = next + strlen(linkage))
 		fwrite(s, 1, (size_t)(next - s), f);
 	fputs(s, f);
-	launcher_write(f, p->source);
+	launchers_write(f, p->source);
 	return fclose(f);
 }
 
@@ -188,6 +212,73 @@ int nvrtcGetCUBIN(void *program, char *out)
 	return 0;
 }
 
+/* ---- the threads of a block */
+
+enum { STACK = 1 << 16, THREADS = 1024 };
+enum State { READY, WAITS, DONE };
+static struct {
+	ucontext_t scheduler, context[THREADS];
+	char *stack;
+	enum State state[THREADS];
+	unsigned current, block;
+	void (*run)(void **, unsigned, unsigned);
+	void **argument;
+} team;
+
+static void barrier_met(void)
+{
+	team.state[team.current] = WAITS;
+	swapcontext(&team.context[team.current], &team.scheduler);
+}
+
+static void fiber(void)
+{
+	team.run(team.argument, team.block, team.current);
+	team.state[team.current] = DONE;
+}
+
+static void fiber_begin(unsigned t)
+{
+	ucontext_t *c = &team.context[t];
+	getcontext(c);
+	c->uc_stack.ss_sp = team.stack + (size_t)t * STACK;
+	c->uc_stack.ss_size = STACK;
+	c->uc_link = &team.scheduler;
+	makecontext(c, fiber, 0);
+	team.state[t] = READY;
+}
+
+/* Runs each thread to its next barrier, or its end. Returns how many wait there. */
+static unsigned segment_run(unsigned threads, uint64_t order, void (*thread)(unsigned))
+{
+	unsigned waiting = 0, start = (unsigned)(order >> 1) % threads;
+	for (unsigned k = 0; k < threads; k++) {
+		unsigned t = (start + k) % threads;
+		team.current = order & 1 ? threads - 1 - t : t;
+		thread(team.current);
+		swapcontext(&team.scheduler, &team.context[team.current]);
+		waiting += team.state[team.current] == WAITS;
+	}
+	return waiting;
+}
+
+static void block_run(unsigned threads, void (*thread)(unsigned))
+{
+	static uint64_t order;
+	unsigned waiting = threads;
+	for (unsigned t = 0; t < threads; t++)
+		fiber_begin(t);
+	while (waiting == threads) {
+		order = order * 6364136223846793005u + 1442695040888963407u;
+		waiting = segment_run(threads, order >> 33, thread);
+	}
+	if (waiting) {
+		fprintf(stderr, "fake_cuda: %u of %u threads of a block come to a barrier\n",
+			waiting, threads);
+		exit(1);
+	}
+}
+
 /* ---- the driver */
 
 int cuInit(unsigned flags)
@@ -246,10 +337,27 @@ int cuModuleUnload(void *module)
 	return dlclose(module);
 }
 
+/* A kernel of a module. */
+typedef struct Function {
+	void (*run)(void **argument, unsigned block, unsigned thread), (*thread)(unsigned),
+		(*poison)(void);
+} Function;
+
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	*function = dlsym(module, strcmp(name, "kernel_0") ? name : "fake_launch");
-	return !*function || fails("function");
+	static Function kept[4096];
+	static int n;
+	char symbol[64];
+	Function *f = &kept[n++ % 4096];
+	snprintf(symbol, sizeof symbol, "fake_%s", name);
+	void **barrier = dlsym(module, "fake_barrier");
+	*(void **)&f->run = dlsym(module, symbol);
+	*(void **)&f->thread = dlsym(module, "fake_thread");
+	*(void **)&f->poison = dlsym(module, "fake_poison");
+	*function = f;
+	if (barrier)
+		*(void (**)(void))barrier = barrier_met;
+	return !f->run || fails("function");
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -305,11 +413,20 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
 		   void **extra)
 {
-	void (*launch)(void **, unsigned, unsigned) =
-		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
+	const Function *f = function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
-	launch(argument, blocks, threads);
+	if (!team.stack)
+		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (team.stack == MAP_FAILED)
+		return 1;
+	team.run = f->run;
+	team.argument = argument;
+	for (team.block = 0; team.block < blocks; team.block++) {
+		f->poison();
+		block_run(threads, f->thread);
+	}
 	return 0;
 }
