@@ -84,6 +84,8 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 		error_set(err, code, "%s", ir->err.text);
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
+	else if (caps->grid && has_step(s, STEP_TENSORISE))
+		code = lower_contract_grid(p, s, err);
 	else if (has_step(s, STEP_TENSORISE))
 		code = lower_contract(p, s, target, caps, err);
 	else

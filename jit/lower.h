@@ -27,7 +27,9 @@ bool nest_carries(const Problem *p);
 Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
 		  Node *n);
 /* ---- on a grid (nest/grid.c) */
-enum { GRID_THREADS_MOST = 1024 };
+/* Threads of a block; bytes of its memory, of a thread's tile of sums; sums of pieces of K. */
+enum { GRID_THREADS_MOST = 1024, GRID_BLOCK_BYTES = 48 << 10, GRID_TILE_BYTES = 512 };
+enum { GRID_SUMS = 1 << 25 };
 /* The threads of a block: `own` parts of `together` threads each, `step` apart. */
 typedef struct GridThreads {
 	int64_t own, together, step;
@@ -46,6 +48,9 @@ void grid_sums(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Gr
 /* A piece for the threads of a block, which share it. */
 int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, Node *thread,
 		     Piece *out, Error *err);
+/* A contraction in tiles (contract/grid.c); offers for it as contract_offers. */
+int lower_contract_grid(Problem *p, const Schedule *s, Error *err);
+int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);
 /* The default of a direct nest on a grid (variant 0), or another of GRID_OFFERS. */
 void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s);
 /* The same for the threads of one block. */

@@ -155,11 +155,20 @@ static int grid_nests(Ir *ir, const Task *t, const Target *target, int room, Sch
 	Tree tree = {.ir = ir, .next_axis = 64};
 	Problem *p = arena_alloc(&ir->arena, sizeof *p);
 	int n = 0;
-	if (problem_init(p, &tree, &t->sub) == 0)
-		for (int v = 0; v < GRID_OFFERS && n < room; v++) {
-			grid_offer(p, target, v, &out[n]);
-			n += schedule_is_new(out, n);
+	if (problem_init(p, &tree, &t->sub) == 0) {
+		Schedule tiles[8], nests[GRID_OFFERS];
+		double price;
+		int nnest = 0, ntile = contract_grid_offers(p, target, COUNT(tiles), tiles, &price);
+		for (int v = 0; v < GRID_OFFERS; v++) {
+			grid_offer(p, target, v, &nests[nnest]);
+			nnest += schedule_is_new(nests, nnest);
 		}
+		if (isfinite(price))
+			n = take(ntile, tiles, room, n, out);
+		n = take(nnest, nests, room, n, out);
+		if (!isfinite(price))
+			n = take(ntile, tiles, room, n, out);
+	}
 	IR_LEAVE(ir);
 	return n;
 }
