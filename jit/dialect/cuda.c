@@ -42,6 +42,6 @@ const Dialect dialect_cuda = {
 	.block_memory = "__shared__ __align__(16) ",
 	.kernel = "extern \"C\" __global__ void %s(",
 	.bounds = "__launch_bounds__(%d) ",
-	.block = "const int64_t i%d = blockIdx.x;",
-	.thread = "const int64_t i%d = threadIdx.x;",
+	.block = "const int i%d = (int)blockIdx.x;",
+	.thread = "const int i%d = (int)threadIdx.x;",
 };

@@ -129,7 +129,8 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
 		emit_line(e, "%s", text);
 	}
-	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
+	emit_line(e, "for (%s i%d = %s; i%d < %s; i%d++) {", emit_ctype(e, s->axis), number, lo,
+		  number, hi, number);
 }
 
 static void loop(Emit *e, const Stmt *s)

@@ -100,7 +100,9 @@ void grid_open(Build *b, Node *thread)
 	for (int k = 0, n = b->nparallel; k < n; k++) {
 		Loop *l = &b->loop[b->order[k]];
 		parts /= l->extent;
-		l->val = node_floormod(ir, node_floordiv(ir, part, parts), l->extent);
+		l->val = node_floordiv(ir, part, parts);
+		if (k) /* of the first b->inside tells */
+			l->val = node_floormod(ir, l->val, l->extent);
 	}
 	for (int k = 0; k < b->nparallel; k++)
 		b->inside = guard_axis(b, &b->loop[b->order[k]], b->inside);
