@@ -29,7 +29,7 @@ Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size,
 /* ---- on a grid (nest/grid.c) */
 /* Threads of a block; bytes of its memory, of a thread's tile of sums; sums of pieces of K. */
 enum { GRID_THREADS_MOST = 1024, GRID_BLOCK_BYTES = 48 << 10, GRID_TILE_BYTES = 512 };
-enum { GRID_SUMS = 1 << 25 };
+enum { GRID_SUMS = 1 << 25, GRID_EACH_MOST = 16 };
 /* The threads of a block: `own` parts of `together` threads each, `step` apart. */
 typedef struct GridThreads {
 	int64_t own, together, step;

@@ -48,6 +48,8 @@ int grid_replay(Build *b, Error *err)
 		return err->code;
 	if (!b->nthread)
 		return 0;
+	if (b->parts_each > 1)
+		return refuse(err, "a thread that shares a sum has one part");
 	if (p->scatter || p->red == RED_NONE)
 		return refuse(err, "there is no reduction for the threads of a block");
 	for (int k = b->nparallel; k < b->nloop; k++)
@@ -93,8 +95,8 @@ void grid_open(Build *b, Node *thread)
 	for (int k = 0; k < b->nparallel; k++)
 		parts *= b->loop[b->order[k]].extent;
 	b->grid = grid_threads(ir, thread, together, b->apart);
-	int64_t own = b->grid.own;
-	b->outer = tree_axis(b->t, (parts + own - 1) / own);
+	int64_t own = b->grid.own, all = own * b->parts_each;
+	b->outer = tree_axis(b->t, (parts + all - 1) / all * b->parts_each);
 	Node *part = node_add(ir, node_scale(ir, b->outer, own), b->grid.part);
 	b->inside = both(ir, b->grid.busy, node2(ir, OP_LT, part, node_int(ir, parts)));
 	for (int k = 0, n = b->nparallel; k < n; k++) {
@@ -111,6 +113,16 @@ void grid_open(Build *b, Node *thread)
 		together /= l->extent;
 		l->val = node_floormod(ir, node_floordiv(ir, b->grid.of, together), l->extent);
 	}
+}
+
+Stmt *grid_repeat(Build *b, Stmt *body, Node **block)
+{
+	int64_t each = b->parts_each;
+	Node *j = tree_axis(b->t, each);
+	*block = tree_axis(b->t, axis_extent(b->outer) / each);
+	Node *at = node_add(b->ir, node_scale(b->ir, *block, each), j);
+	body = stmt_replace(b->t, body, 1, &b->outer, &at);
+	return stmt_loop(b->t, HOW_UNROLL, j, NULL, NULL, body);
 }
 
 /* The threads of a part put what they have into the block's memory, and the first of them combines it, by

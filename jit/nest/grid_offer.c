@@ -10,6 +10,7 @@
 /* Threads of a multiprocessor that hide its latencies; of a warp, whose loads are contiguous; points of a sum
  * that are worth a thread of their own. */
 enum { RESIDENT = 1024, WARP = 32, SHARE_LEAST = 8, BLOCK_LEAST = 32, BLOCKS_MOST = 1024 };
+enum { EACH = 4 }; /* results of a thread */
 enum { FAR = 1 << 20, SUMS_BYTES = 1 << 24 };
 
 /* How far apart in memory neighbours along the axis are, of all that is read. */
@@ -140,6 +141,9 @@ void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		plan_blocks(p, &a, wanted);
 	}
 	plan_steps(p, &a, s);
+	/* Several loads under way at once, where there are threads enough. */
+	if (p->red == RED_NONE && a.points >= 2 * EACH * wanted)
+		schedule_add(s, STEP_TILE, 0, variant == 1 ? 2 * EACH : EACH);
 }
 
 void grid_piece_offer(const Problem *p, int threads, Schedule *s)

@@ -619,7 +619,11 @@ static int nest_grid(Build *b, Error *err)
 		rfactor_init(b);
 	grid_open(b, thread);
 	Piece piece = part_piece(b);
-	phase_grid(b->t, b->outer, thread, stmt_seq(piece.alloc, piece.body));
+	Stmt *body = stmt_seq(piece.alloc, piece.body);
+	Node *block = b->outer;
+	if (b->parts_each > 1)
+		body = grid_repeat(b, body, &block);
+	phase_grid(b->t, block, thread, body);
 	if (b->nrfactor)
 		rfactor_phase(b);
 	phases_finish(b->t, NULL, NULL);

@@ -81,7 +81,7 @@ static int step_carry(Build *b, int id, Error *err)
 
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
-	if (step_has_axis(s->kind) && (s->axis < 0 || s->axis >= b->nloop))
+	if (step_has_axis(s->kind) && s->kind != STEP_TILE && (s->axis < 0 || s->axis >= b->nloop))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: there is no loop %d (the nest has %d at this step)",
 				 s->axis, b->nloop);
@@ -126,6 +126,13 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 					 "schedule: blocks of %lld threads are none of this nest",
 					 (long long)s->arg);
 		b->threads = (int)s->arg;
+		return 0;
+	case STEP_TILE:
+		if (!b->caps->grid || s->axis != 0 || s->arg < 1 || s->arg > GRID_EACH_MOST)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: a thread has 1 to %d parts on a grid",
+					 GRID_EACH_MOST);
+		b->parts_each = s->arg;
 		return 0;
 	case STEP_THREAD:
 		if (!b->caps->grid)
@@ -220,6 +227,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	b->nloop = p->naxis;
 	b->lanes = b->cache_read_at = b->carry.r.axis = -1;
 	b->stream = INT64_MAX;
+	b->parts_each = 1;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
 		if (step.kind == STEP_SPLIT)
