@@ -194,8 +194,8 @@ static Stmt *tile_fill(const GridTiles *h)
 	Node *i = tree_axis(t, h->own[0]), *j = tree_axis(t, h->own[1]);
 	Node *at = node_add(c->ir, node_scale(c->ir, i, h->own[1]), j);
 	Node *zero = node_identity(c->ir, RED_ADD, c->p->acc, c->p->acc);
-	Stmt *s = stmt_loop(t, HOW_UNROLL, j, NULL, NULL,
-			    stmt_store(t, h->acc, at, zero, RED_NONE));
+	Stmt *s =
+		stmt_loop(t, HOW_UNROLL, j, NULL, NULL, stmt_store(t, h->acc, at, zero, RED_NONE));
 	return stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
 }
 
@@ -418,15 +418,18 @@ typedef struct TileShape {
 } TileShape;
 
 static const TileShape shapes[] = {
-	{128, 128, 16, 8, 8, 1},  {128, 64, 16, 8, 4, 0.8}, {64, 128, 16, 4, 8, 0.8},
-	{64, 64, 16, 4, 4, 0.6},  {64, 64, 16, 8, 4, 0.65}, {32, 64, 16, 4, 4, 0.45},
-	{64, 32, 16, 4, 4, 0.45}, {32, 32, 16, 4, 4, 0.35}, {32, 32, 32, 2, 2, 0.3},
-	{16, 64, 32, 2, 4, 0.3},  {64, 16, 32, 4, 2, 0.3},  {16, 16, 32, 1, 1, 0.12},
+	{128, 128, 16, 8, 8, 1},  {128, 128, 8, 8, 8, 0.98}, {128, 64, 16, 8, 4, 0.8},
+	{64, 128, 16, 4, 8, 0.8}, {64, 64, 16, 4, 4, 0.6},   {64, 64, 16, 8, 4, 0.65},
+	{32, 64, 16, 4, 4, 0.45}, {64, 32, 16, 4, 4, 0.45},  {32, 32, 16, 4, 4, 0.35},
+	{32, 32, 32, 2, 2, 0.3},  {16, 64, 32, 2, 4, 0.3},   {64, 16, 32, 4, 2, 0.3},
+	{16, 16, 32, 1, 1, 0.12},
 };
 
 /* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
  * for a sum which it stores, another loads and adds; of nests of one thread for each result. */
 static const double BLOCK_BEGIN = 4096, PIECE = 100, NEST_RATE = 0.06;
+/* How fast tiles are that compare each element of K with its end. */
+static const double UNEVEN = 0.9;
 
 typedef struct TileOffer {
 	const TileShape *shape;
@@ -445,7 +448,8 @@ static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, 
 	double tiles = count_of(c->m.extent, s->m) * count_of(c->n.extent, s->n) *
 		       (double)c->batch.extent * (double)pieces;
 	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
-	double tile = deep * ((double)s->m * s->n * s->k / s->rate + BLOCK_BEGIN);
+	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
+	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
 	double turns = (tiles / units + ceil(tiles / units)) / 2, sums = 0;
 	if (pieces > 1)
