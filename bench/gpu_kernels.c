@@ -21,14 +21,36 @@
 enum { OFFERS = 12, OPERANDS = 8, RESULTS = 8, BUFFERS = 64 };
 enum { UNITS = 16, MAJOR = 75, MINOR = 76 }; /* attributes of a device */
 
+/* What is called of both libraries; all return 0 for success. */
+#define COMPILER(X)                                                                                \
+	X(nvrtcCreateProgram,                                                                      \
+	  (void **, const char *, const char *, int, const char *const *, const char *const *))    \
+	X(nvrtcCompileProgram, (void *, int, const char *const *))                                 \
+	X(nvrtcDestroyProgram, (void **))                                                          \
+	X(nvrtcGetCUBINSize, (void *, size_t *))                                                   \
+	X(nvrtcGetCUBIN, (void *, char *))
+#define DRIVER(X)                                                                                  \
+	X(cuInit, (unsigned))                                                                      \
+	X(cuDeviceGet, (int *, int))                                                               \
+	X(cuDeviceGetAttribute, (int *, int, int))                                                 \
+	X(cuDevicePrimaryCtxRetain, (void **, int))                                                \
+	X(cuCtxSetCurrent, (void *))                                                               \
+	X(cuModuleLoadData, (void **, const void *))                                               \
+	X(cuModuleUnload, (void *))                                                                \
+	X(cuModuleGetFunction, (void **, void *, const char *))                                    \
+	X(cuMemAlloc_v2, (uint64_t *, size_t))                                                     \
+	X(cuMemFree_v2, (uint64_t))                                                                \
+	X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                       \
+	X(cuMemcpyDtoH_v2, (void *, uint64_t, size_t))                                             \
+	X(cuLaunchKernel, (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,     \
+			   unsigned, void *, void **, void **))                                    \
+	X(cuCtxSynchronize, (void))
 static struct {
 	void *context;
 	int arch;
-#define NVRTC(name, parameters)	       int(*name) parameters;
-#define CUDA(name, symbol, parameters) int(*name) parameters;
-#include "jit/backend/cuda_api.def"
-#undef NVRTC
-#undef CUDA
+#define CALL(name, parameters) int(*name) parameters;
+	COMPILER(CALL) DRIVER(CALL)
+#undef CALL
 } cuda;
 
 typedef struct Options {
@@ -70,19 +92,21 @@ static const char *cuda_open(Target *target)
 	if (!lib)
 		return "no NVIDIA driver";
 	bool all = true;
-#define NVRTC(name, parameters)	       all = (cuda.name = dlsym(nvrtc, #name)) && all;
-#define CUDA(name, symbol, parameters) all = (cuda.name = dlsym(lib, symbol)) && all;
-#include "jit/backend/cuda_api.def"
-#undef NVRTC
-#undef CUDA
+#define CALL(name, parameters) all = (cuda.name = dlsym(lib, #name)) && all;
+	DRIVER(CALL)
+#undef CALL
+#define CALL(name, parameters) all = (cuda.name = dlsym(nvrtc, #name)) && all;
+	COMPILER(CALL)
+#undef CALL
 	if (!all)
 		return "the NVIDIA driver or NVRTC is too old";
-	if (cuda.init(0) || cuda.device(&device, 0) || cuda.retain(&cuda.context, device) ||
-	    cuda.current(cuda.context))
+	if (cuda.cuInit(0) || cuda.cuDeviceGet(&device, 0) ||
+	    cuda.cuDevicePrimaryCtxRetain(&cuda.context, device) ||
+	    cuda.cuCtxSetCurrent(cuda.context))
 		return "the NVIDIA driver finds no device";
-	cuda.attribute(&major, MAJOR, device);
-	cuda.attribute(&minor, MINOR, device);
-	cuda.attribute(&units, UNITS, device);
+	cuda.cuDeviceGetAttribute(&major, MAJOR, device);
+	cuda.cuDeviceGetAttribute(&minor, MINOR, device);
+	cuda.cuDeviceGetAttribute(&units, UNITS, device);
 	target->units = units > 0 ? units : target->units;
 	cuda.arch = 10 * major + minor;
 	printf("sm_%d, %d multiprocessors\n", cuda.arch, target->units);
@@ -110,23 +134,24 @@ static bool load(Loaded *l)
 	bool good = !cuda.nvrtcCompileProgram(program, COUNT(option), option) &&
 		    !cuda.nvrtcGetCUBINSize(program, &n);
 	char *cubin = good ? malloc(n) : NULL;
-	good = cubin && !cuda.nvrtcGetCUBIN(program, cubin) && !cuda.load(&l->module, cubin);
+	good = cubin && !cuda.nvrtcGetCUBIN(program, cubin) &&
+	       !cuda.cuModuleLoadData(&l->module, cubin);
 	for (int k = 0; good && k < kernel_phases(l->kernel); k++) {
 		snprintf(name, sizeof name, k ? "kernel_0_phase%d" : "kernel_0", k);
-		good = !cuda.function(&l->function[k], l->module, name);
+		good = !cuda.cuModuleGetFunction(&l->function[k], l->module, name);
 	}
 	free(cubin);
 	cuda.nvrtcDestroyProgram(&program);
 	size_t shared = l->kernel->shape.shared;
-	return good && (!shared || !cuda.alloc(&l->shared, shared));
+	return good && (!shared || !cuda.cuMemAlloc_v2(&l->shared, shared));
 }
 
 static void unload(Loaded *l)
 {
 	if (l->shared)
-		cuda.free(l->shared);
+		cuda.cuMemFree_v2(l->shared);
 	if (l->module)
-		cuda.unload(l->module);
+		cuda.cuModuleUnload(l->module);
 	kernel_unref(l->kernel);
 }
 
@@ -144,9 +169,9 @@ static bool launch(Loaded *l, uint64_t *buffer)
 	argument[n] = &step;
 	for (int k = 0; k < kernel_phases(l->kernel); k++) {
 		KernelGrid g = kernel_grid(l->kernel, k);
-		if (cuda.launch(l->function[k], g.blocks[0], g.blocks[1], g.blocks[2], g.threads[0],
-				g.threads[1], g.threads[2], (unsigned)g.block_memory, NULL,
-				argument, NULL))
+		if (cuda.cuLaunchKernel(l->function[k], g.blocks[0], g.blocks[1], g.blocks[2],
+					g.threads[0], g.threads[1], g.threads[2],
+					(unsigned)g.block_memory, NULL, argument, NULL))
 			return false;
 	}
 	return true;
@@ -157,10 +182,10 @@ static double seconds_of(Loaded *l, uint64_t *buffer, double seconds)
 {
 	enum { RUNS = 5 };
 	double best = INFINITY;
-	if (!launch(l, buffer) || cuda.finish())
+	if (!launch(l, buffer) || cuda.cuCtxSynchronize())
 		return best;
 	double start = now();
-	if (!launch(l, buffer) || cuda.finish())
+	if (!launch(l, buffer) || cuda.cuCtxSynchronize())
 		return best;
 	int each = (int)(seconds / RUNS / (now() - start)) + 1;
 	each = each < 2000 ? each : 2000;
@@ -169,7 +194,7 @@ static double seconds_of(Loaded *l, uint64_t *buffer, double seconds)
 		for (int k = 0; k < each; k++)
 			if (!launch(l, buffer))
 				return INFINITY;
-		if (cuda.finish())
+		if (cuda.cuCtxSynchronize())
 			return INFINITY;
 		best = fmin(best, (now() - start) / each);
 	}
@@ -198,8 +223,8 @@ static uint64_t buffer_new(const Node *t, bool filled)
 {
 	uint64_t at = 0;
 	void *data = filled ? random_data(t) : calloc(tensor_bytes(t), 1);
-	if (!data || cuda.alloc(&at, tensor_bytes(t)) ||
-	    cuda.to_device(at, data, tensor_bytes(t))) {
+	if (!data || cuda.cuMemAlloc_v2(&at, tensor_bytes(t)) ||
+	    cuda.cuMemcpyHtoD_v2(at, data, tensor_bytes(t))) {
 		fprintf(stderr, "gpu_kernels: no memory for %zu bytes\n", tensor_bytes(t));
 		exit(1);
 	}
@@ -213,7 +238,7 @@ static double *result_of(const Node *t, uint64_t at)
 	size_t n = (size_t)tensor_size(t);
 	char *data = malloc(tensor_bytes(t));
 	double *out = malloc(n * sizeof *out);
-	if (data && out && !cuda.to_host(data, at, tensor_bytes(t)))
+	if (data && out && !cuda.cuMemcpyDtoH_v2(data, at, tensor_bytes(t)))
 		for (size_t i = 0; i < n; i++)
 			out[i] = type_is_float(t->type) ? type_load(t->type, data, i)
 							: (double)type_load_int(t->type, data, i);
@@ -290,7 +315,7 @@ static void bench_task(const Subgraph *sub, const Target *target, const Options 
 	for (int k = 0; k < noffer; k++)
 		bench_offer(t, &offer[k], target, buffer, result, &want, o);
 	while (n > 0)
-		cuda.free(buffer[--n]);
+		cuda.cuMemFree_v2(buffer[--n]);
 	free(want);
 	task_free(t);
 }

@@ -38,7 +38,6 @@ const Dialect dialect_cuda = {
 	.unroll = "#pragma unroll %d",
 	.align = "",
 	.sync = "__syncthreads();",
-	.device_memory = "",
 	.block_memory = "__shared__ __align__(16) ",
 	.kernel = "extern \"C\" __global__ void %s(",
 	.bounds = "__launch_bounds__(%d) ",

@@ -395,6 +395,11 @@ static bool uses(const Emit *e, const Stmt *s, Node *buffer)
 	return false;
 }
 
+static const char *memory_of(const Emit *e)
+{
+	return e->d->memory ? e->d->memory : "";
+}
+
 /* The buffers in Subgraph order, the memory that all blocks have, the random numbers' seed and step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
 {
@@ -408,12 +413,11 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);
 		if (b->space == SPACE_PARAM)
-			text_add(out, "%s%s%s *%s %s, ", e->d->device_memory,
-				 b->output ? "" : "const ", dialect_ctype[b->node->type],
-				 e->d->restrict_, b->node->u.s);
+			text_add(out, "%s%s%s *%s %s, ", memory_of(e), b->output ? "" : "const ",
+				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
 	}
 	if (t->shape.shared)
-		text_add(out, "%schar *shared, ", e->d->device_memory);
+		text_add(out, "%schar *shared, ", memory_of(e));
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
@@ -430,8 +434,8 @@ static void memory_grid(Text *out, const Emit *e, const Stmt *s)
 			text_add(out, " %s%s %s[%lld];\n", e->d->block_memory, type, b->node->u.s,
 				 (long long)tensor_size(b->node));
 		else
-			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", e->d->device_memory,
-				 type, b->node->u.s, e->d->device_memory, type, b->offset);
+			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", memory_of(e), type,
+				 b->node->u.s, memory_of(e), type, b->offset);
 	}
 }
 

@@ -4,10 +4,17 @@
 
 #include <dlfcn.h>
 
+#define COMPILER(X)                                                                                \
+	X(nvrtcCreateProgram,                                                                      \
+	  (void **, const char *, const char *, int, const char *const *, const char *const *))    \
+	X(nvrtcCompileProgram, (void *, int, const char *const *))                                 \
+	X(nvrtcDestroyProgram, (void **))                                                          \
+	X(nvrtcGetProgramLogSize, (void *, size_t *))                                              \
+	X(nvrtcGetProgramLog, (void *, char *))
 static struct {
-#define NVRTC(name, parameters) int(*name) parameters;
-#include "jit/backend/cuda_api.def"
-#undef NVRTC
+#define CALL(name, parameters) int(*name) parameters;
+	COMPILER(CALL)
+#undef CALL
 } nvrtc;
 
 /* Of sizes that full tiles are for. */
@@ -53,9 +60,9 @@ static bool nvrtc_open(void)
 			library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		}
 	bool all = library;
-#define NVRTC(name, parameters) all = all && (nvrtc.name = dlsym(library, #name));
-#include "jit/backend/cuda_api.def"
-#undef NVRTC
+#define CALL(name, parameters) all = all && (nvrtc.name = dlsym(library, #name));
+	COMPILER(CALL)
+#undef CALL
 	return all;
 }
 
