@@ -404,7 +404,7 @@ int main(int argc, char **argv)
 					       {"text", no_argument, 0, 't'},
 					       {0}};
 	Options o = {0.2, 4, false};
-	Target target = *target_grid();
+	Target target = *backend_target(backend_find("nvrtc"));
 	int code = 0;
 	for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;)
 		if (c == 's')

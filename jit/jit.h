@@ -29,10 +29,11 @@ typedef struct Target {
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */
 	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
+	bool fragments;	   /* and its warps multiply tiles of 16 bits */
 } Target;
 const Target *target_host(void);
 /* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
-const Target *target_grid(void);
+const Target *target_grid(bool fragments);
 
 /* ---- many random numbers (builtin/draws.c) ---- */
 typedef struct Distribution {
@@ -230,6 +231,7 @@ struct Backend {
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
 const Backend *backend_find(const char *name);
 bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
+const Target *backend_target(const Backend *b); /* what schedules for it are offered for */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 

@@ -65,7 +65,7 @@ static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capa
 {
 	if (!caps->grid || has_step(s, STEP_THREADS))
 		return s;
-	schedule_offers(t, target_grid(), 1, room);
+	schedule_offers(t, target_grid(caps->fragments), 1, room);
 	return room;
 }
 
@@ -85,7 +85,7 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (caps->grid && has_step(s, STEP_TENSORISE))
-		code = lower_contract_grid(p, s, err);
+		code = lower_contract_grid(p, s, caps, err);
 	else if (has_step(s, STEP_TENSORISE))
 		code = lower_contract(p, s, target, caps, err);
 	else

@@ -49,7 +49,7 @@ void grid_sums(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Gr
 int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, Node *thread,
 		     Piece *out, Error *err);
 /* A contraction in tiles (contract/grid.c); offers for it as contract_offers. */
-int lower_contract_grid(Problem *p, const Schedule *s, Error *err);
+int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);
 /* The default of a direct nest on a grid (variant 0), or another of GRID_OFFERS. */
 void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s);
@@ -61,7 +61,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 /* direct: nests only. */
 int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, int room,
 		Schedule *out);
-int grid_rows_offers(Ir *ir, const Subgraph *sub, int room, Schedule *out);
+int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out);
 /* Around micro-kernels. */
 int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
 		   Error *err);

@@ -177,7 +177,7 @@ static int grid_offers(const Task *t, const Target *target, int room, Schedule *
 {
 	Ir ir;
 	ir_init(&ir);
-	int n = t->sub.rows ? grid_rows_offers(&ir, &t->sub, room, out)
+	int n = t->sub.rows ? grid_rows_offers(&ir, &t->sub, target, room, out)
 			    : grid_nests(&ir, t, target, room, out);
 	ir_free(&ir);
 	if (n == 0 && room > 0) { /* out of memory: lowering will say so */

@@ -366,7 +366,7 @@ static bool transpose_operands(Contract *c)
 /* On a grid there are no micro-kernels, and every block has all of K. */
 static bool find_grid(Contract *c, int way)
 {
-	if (way & ~TENSORISE_SWAP)
+	if (way & ~(TENSORISE_SWAP | TENSORISE_NARROW))
 		return false;
 	roles(c, true);
 	order_reduced(c);

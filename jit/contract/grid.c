@@ -8,10 +8,11 @@
  * Invariant: the order of a sum depends on the schedule only. */
 #include "jit/contract/internal.h"
 
-#include <math.h>
-#include <string.h>
-
-enum { ALIGN = 16, VECTOR = 4 }; /* bytes; neighbours that a thread loads at once */
+enum {
+	VECTOR = 4,
+	WARP = 32,
+	FRAGMENT_K = 16
+}; /* neighbours that a thread reads at once; threads; elements of K */
 
 /* An operand's tile of a block of K in the block's memory, twice: element (k, s) is at k * pitch + s. */
 typedef struct TileOperand {
@@ -22,6 +23,7 @@ typedef struct TileOperand {
 	int64_t extent, pitch;
 	bool along_k; /* neighbouring threads load neighbours of K */
 	Node *origin; /* the tile's first element */
+	bool k_last;  /* element (k, s) is at s * pitch + k */
 } TileOperand;
 
 typedef struct GridTiles {
@@ -30,8 +32,11 @@ typedef struct GridTiles {
 	int64_t count[3];	 /* tiles */
 	int64_t pieces, per_piece;
 	int threads;
+	Type type;	/* of the elements in the block's memory */
+	bool fragments; /* warps multiply them: `type` has 16 bits */
 	Node *thread, *sums, *acc;
-	Node *place[2]; /* the thread's among those of the tile */
+	Node *place[2]; /* the thread's among those of the tile; of fragments its first element's */
+	Node *lane[2];	/* of fragments: of eight, of four */
 	Node *batch;	/* its point */
 	Node *first;	/* the piece's first block of K */
 	TileOperand of[2];
@@ -61,9 +66,11 @@ static Node *element(const GridTiles *h, const TileOperand *o, Node *at, Node *k
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
-	Type type = c->p->acc;
-	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
-	Node *v = o->f->value->type == type ? o->f->value : node_cast(ir, type, o->f->value);
+	Type type = h->type;
+	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES], *v = o->f->value;
+	if (h->fragments && v->op == OP_CAST) /* of what has 16 bits, see contract_fragments */
+		v = v->src[0];
+	v = v->type == type ? v : node_cast(ir, type, v);
 	Node *zero = node_identity(ir, RED_ADD, type, type);
 	int n = group_at(c, o->group, at, 0, from, to);
 	n = group_at(c, &c->k, k, n, from, to);
@@ -81,6 +88,12 @@ static Node *tile_place(const GridTiles *h, int d, Node *e)
 	Ir *ir = h->c->ir;
 	int64_t own = h->own[d], vector = own % VECTOR ? 1 : VECTOR;
 	int64_t across = h->size[d] / own;
+	if (h->fragments) { /* of fragments of 16 x 8: rows 8 apart, neighbours of a row */
+		int64_t size = d ? 8 : 16, step = d ? 1 : 8;
+		Node *first = node_scale(ir, node_floordiv(ir, e, 2), size);
+		first = node_add(ir, h->place[d], first);
+		return node_add(ir, first, node_scale(ir, node_floormod(ir, e, 2), step));
+	}
 	Node *at = node_scale(ir, node_floordiv(ir, e, vector), across * vector);
 	at = node_add(ir, at, node_scale(ir, h->place[d], vector));
 	return node_add(ir, at, node_floormod(ir, e, vector));
@@ -126,6 +139,15 @@ static Stmt *tile_load(const GridTiles *h, const TileOperand *o, Node *block)
 	return all;
 }
 
+/* Element (k, at) of a half of the memory. */
+static Node *memory_place(const GridTiles *h, const TileOperand *o, Node *half, Node *at, Node *k)
+{
+	Ir *ir = h->c->ir;
+	Node *slow = o->k_last ? at : k, *fast = o->k_last ? k : at;
+	slow = node_add(ir, node_scale(ir, half, o->k_last ? o->extent : h->size[2]), slow);
+	return node_add(ir, node_scale(ir, slow, o->pitch), fast);
+}
+
 /* And from there to half `half` of the memory. */
 static Stmt *tile_keep(const GridTiles *h, const TileOperand *o, Node *half)
 {
@@ -138,8 +160,7 @@ static Stmt *tile_keep(const GridTiles *h, const TileOperand *o, Node *half)
 		Node *at =
 			o->along_k ? node_floordiv(ir, e, deep) : node_floormod(ir, e, o->extent);
 		Node *k = o->along_k ? node_floormod(ir, e, deep) : node_floordiv(ir, e, o->extent);
-		k = node_add(ir, node_scale(ir, half, deep), k);
-		at = node_add(ir, node_scale(ir, k, o->pitch), at);
+		at = memory_place(h, o, half, at, k);
 		all = stmt_seq(all, stmt_store(c->t, o->memory, at,
 					       buffer_read(c->t, o->held, contract_int(c, l)),
 					       RED_NONE));
@@ -199,6 +220,32 @@ static Stmt *tile_fill(const GridTiles *h)
 	return stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
 }
 
+/* The same by the tensor cores of each warp, fragment by fragment. */
+static Stmt *fragments_multiply(const GridTiles *h, Node *half)
+{
+	Contract *c = h->c;
+	Ir *ir = c->ir;
+	Tree *t = c->t;
+	const TileOperand *a = &h->of[0], *b = &h->of[1];
+	Node *k = tree_axis(t, h->size[2] / FRAGMENT_K);
+	Node *i = tree_axis(t, h->own[0] / 2), *j = tree_axis(t, h->own[1] / 2);
+	Node *deep = node_add(ir, node_scale(ir, k, FRAGMENT_K), node_scale(ir, h->lane[1], 2));
+	Node *row = node_add(ir, h->place[0], node_scale(ir, i, 16));
+	Node *col = node_sub(ir, h->place[1], node_scale(ir, h->lane[1], 2));
+	col = node_add(ir, node_add(ir, col, node_scale(ir, j, 8)), h->lane[0]);
+	Node *at = node_add(ir, node_scale(ir, i, 2 * h->own[1]), node_scale(ir, j, 2));
+	CallArg arg[] = {{h->acc, at},
+			 {NULL, contract_int(c, h->own[1])},
+			 {a->memory, memory_place(h, a, half, row, deep)},
+			 {b->memory, memory_place(h, b, half, col, deep)},
+			 {NULL, contract_int(c, a->pitch)}};
+	const char *name = h->type == RICCI_BF16 ? "ricci_mma_bf16" : "ricci_mma_f16";
+	Stmt *s = stmt_call(t, name, COUNT(arg), arg);
+	s = stmt_loop(t, HOW_UNROLL, j, NULL, NULL, s);
+	s = stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
+	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, s);
+}
+
 /* The sums over the piece's blocks of K. */
 static Stmt *tile_sums(const GridTiles *h)
 {
@@ -215,7 +262,8 @@ static Stmt *tile_sums(const GridTiles *h)
 	s = stmt_seq(s, tile_fill(h));
 	s = stmt_seq(stmt_seq(s, both_keep(h, zero)), stmt_sync(t));
 	Node *half = node_floormod(ir, kb, 2);
-	Stmt *body = stmt_seq(both_load(h, next), tile_multiply(h, half));
+	Stmt *products = (h->fragments ? fragments_multiply : tile_multiply)(h, half);
+	Stmt *body = stmt_seq(both_load(h, next), products);
 	body = stmt_seq(body, both_keep(h, node_sub(ir, one, half)));
 	body = stmt_seq(body, stmt_sync(t));
 	return stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
@@ -286,19 +334,36 @@ static Stmt *operand_alloc(GridTiles *h, int d)
 {
 	Contract *c = h->c;
 	TileOperand *o = &h->of[d];
-	Type type = c->p->acc;
+	Type type = h->type;
 	o->f = d ? &c->b : &c->a;
 	o->group = d ? &c->n : &c->m;
 	o->extent = h->size[d];
 	o->along_k = step_of(c, o->f, &c->k) < step_of(c, o->f, o->group);
-	o->pitch = o->extent + (o->along_k ? ALIGN / (int64_t)type_size(type) : 0);
-	o->memory =
-		tree_buffer(c->t, SPACE_BLOCK, d ? "tb" : "ta", type, 2 * h->size[2] * o->pitch);
+	o->k_last = h->fragments;
+	o->pitch = o->k_last ? h->size[2] : o->extent;
+	if (o->along_k || o->k_last) /* neighbours of the slower one are in other banks */
+		o->pitch += GRID_ALIGN / (int64_t)type_size(type);
+	o->memory = tree_buffer(c->t, SPACE_BLOCK, d ? "tb" : "ta", type,
+				2 * (o->k_last ? o->extent : h->size[2]) * o->pitch);
 	o->held = tree_buffer(c->t, SPACE_LOCAL, d ? "lb" : "la", type,
 			      o->extent * h->size[2] / h->threads);
 	o->part = tree_buffer(c->t, SPACE_LOCAL, d ? "rb" : "ra", type, h->own[d]);
 	return stmt_seq(stmt_seq(stmt_alloc(c->t, o->memory), stmt_alloc(c->t, o->held)),
 			stmt_alloc(c->t, o->part));
+}
+
+/* Each warp has 8 x 4 times the tile of a thread. */
+static void warp_places(GridTiles *h)
+{
+	Ir *ir = h->c->ir;
+	Node *warp = node_floordiv(ir, h->thread, WARP);
+	int64_t rows = 8 * h->own[0], cols = 4 * h->own[1], across = h->size[1] / cols;
+	h->lane[0] = node_floormod(ir, node_floordiv(ir, h->thread, 4), 8);
+	h->lane[1] = node_floormod(ir, h->thread, 4);
+	h->place[0] =
+		node_add(ir, node_scale(ir, node_floordiv(ir, warp, across), rows), h->lane[0]);
+	h->place[1] = node_add(ir, node_scale(ir, node_floormod(ir, warp, across), cols),
+			       node_scale(ir, h->lane[1], 2));
 }
 
 /* Block `block` of the grid: tiles of N run fastest, then those of M, the batch, the pieces of K. */
@@ -316,6 +381,8 @@ static Stmt *tile_body(GridTiles *h, Node *block)
 	h->first = node_scale(ir, piece, h->per_piece);
 	h->place[0] = node_floordiv(ir, h->thread, across);
 	h->place[1] = node_floormod(ir, h->thread, across);
+	if (h->fragments)
+		warp_places(h);
 	h->acc = tree_buffer(c->t, SPACE_LOCAL, "acc", c->p->acc, h->own[0] * h->own[1]);
 	Stmt *s = stmt_seq(operand_alloc(h, 0), operand_alloc(h, 1));
 	h->of[0].origin = node_scale(ir, m, h->size[0]);
@@ -355,7 +422,7 @@ static int tiles_check(const GridTiles *h, Error *err)
 {
 	const Contract *c = h->c;
 	enum { SIZE_MOST = 1024 };
-	int64_t element = (int64_t)type_size(c->p->acc), memory = 0;
+	int64_t element = (int64_t)type_size(h->type), memory = 0;
 	for (int d = 0; d < 3; d++)
 		if (h->size[d] < 1 || h->size[d] > SIZE_MOST)
 			return misfit(err, "a contraction on a grid needs sizes of its blocks");
@@ -364,11 +431,17 @@ static int tiles_check(const GridTiles *h, Error *err)
 			return misfit(err, "a block's tile is no multiple of a thread's");
 		if (h->threads < 1 || h->size[d] * h->size[2] % h->threads)
 			return misfit(err, "the threads of a block load unlike many elements");
-		memory += 2 * (h->size[d] + ALIGN / element) * h->size[2] * element;
+		int64_t slow = h->fragments ? h->size[d] : h->size[2];
+		int64_t fast = h->fragments ? h->size[2] : h->size[d];
+		memory += 2 * slow * (fast + GRID_ALIGN / element) * element;
 	}
+	if (h->fragments && (h->own[0] % 2 || h->own[1] % 2 || h->size[2] % FRAGMENT_K ||
+			     h->size[0] % (8 * h->own[0]) || h->size[1] % (4 * h->own[1])))
+		return misfit(err, "a tile is no multiple of the warps' fragments");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
 		return misfit(err, "a block has another number of threads than its tile");
-	if (h->own[0] * h->own[1] * element > GRID_TILE_BYTES || memory > GRID_BLOCK_BYTES)
+	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES ||
+	    memory > GRID_BLOCK_BYTES)
 		return misfit(err, "a tile has no room in registers or in the block's memory");
 	if (h->pieces < 1 || h->pieces > (c->k.extent + h->size[2] - 1) / h->size[2] ||
 	    (h->pieces > 1 && (double)h->pieces * (double)c->p->main_size > GRID_SUMS))
@@ -376,7 +449,15 @@ static int tiles_check(const GridTiles *h, Error *err)
 	return 0;
 }
 
-int lower_contract_grid(Problem *p, const Schedule *s, Error *err)
+Type contract_fragments(const Contract *c)
+{
+	Source a, b;
+	bool same = c->p->acc == RICCI_F32 && contract_source(&c->a, &a) &&
+		    contract_source(&c->b, &b) && a.through == b.through;
+	return same && (a.through == RICCI_BF16 || a.through == RICCI_F16) ? a.through : c->p->acc;
+}
+
+int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	GridTiles h = {.c = c};
@@ -384,10 +465,18 @@ int lower_contract_grid(Problem *p, const Schedule *s, Error *err)
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_TENSORISE)
 			way = (int)s->step[k].arg;
-	if (!contract_find(c, p, target_grid(), way))
+	if (!contract_find(c, p, target_grid(false), way))
 		return misfit(err,
 			      "on a grid tensorise needs a sum of products whose operands share "
 			      "reduced indices and each have indices of their own");
+	h.type = p->acc;
+	if (way & TENSORISE_NARROW) {
+		h.type = contract_fragments(c);
+		h.fragments = caps->fragments && h.type != p->acc;
+		if (!h.fragments)
+			return misfit(err, "tensor cores need operands that are bf16 or f16, and a "
+					   "device that has some");
+	}
 	if (tiles_read(&h, s, err) || tiles_check(&h, err))
 		return err->code;
 	const int64_t extent[] = {c->m.extent, c->n.extent, c->k.extent};
@@ -408,109 +497,4 @@ int lower_contract_grid(Problem *p, const Schedule *s, Error *err)
 	}
 	phases_finish(c->t, NULL, NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
-}
-
-/* ---- offers ---- */
-
-typedef struct TileShape {
-	int m, n, k, own_m, own_n;
-	double rate; /* of the device's products, as far as the tile is full */
-} TileShape;
-
-static const TileShape shapes[] = {
-	{128, 128, 16, 8, 8, 1},  {128, 128, 8, 8, 8, 0.98}, {128, 64, 16, 8, 4, 0.8},
-	{64, 128, 16, 4, 8, 0.8}, {64, 64, 16, 4, 4, 0.6},   {64, 64, 16, 8, 4, 0.65},
-	{32, 64, 16, 4, 4, 0.45}, {64, 32, 16, 4, 4, 0.45},  {32, 32, 16, 4, 4, 0.35},
-	{32, 32, 32, 2, 2, 0.3},  {16, 64, 32, 2, 4, 0.3},   {64, 16, 32, 4, 2, 0.3},
-	{16, 16, 32, 1, 1, 0.12},
-};
-
-/* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
- * for a sum which it stores, another loads and adds; of nests of one thread for each result. */
-static const double BLOCK_BEGIN = 4096, PIECE = 100, NEST_RATE = 0.06;
-/* How fast tiles are that compare each element of K with its end. */
-static const double UNEVEN = 0.9;
-
-typedef struct TileOffer {
-	const TileShape *shape;
-	int64_t pieces;
-	double price;
-} TileOffer;
-
-static double count_of(int64_t extent, int64_t size)
-{
-	return (double)((extent + size - 1) / size);
-}
-
-/* In products of a multiprocessor. */
-static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, int units)
-{
-	double tiles = count_of(c->m.extent, s->m) * count_of(c->n.extent, s->n) *
-		       (double)c->batch.extent * (double)pieces;
-	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
-	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
-	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
-	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
-	double turns = (tiles / units + ceil(tiles / units)) / 2, sums = 0;
-	if (pieces > 1)
-		sums = (double)pieces * (double)(c->batch.extent * c->m.extent * c->n.extent) *
-			       PIECE / units +
-		       64 * BLOCK_BEGIN;
-	return (turns > 1 ? turns : 1) * tile + sums;
-}
-
-static void offer_insert(TileOffer *best, int room, int *n, TileOffer o)
-{
-	int at = *n < room ? (*n)++ : room - 1;
-	if (at == room - 1 && *n == room && best[at].shape && best[at].price <= o.price)
-		return;
-	for (; at > 0 && best[at - 1].price > o.price; at--)
-		best[at] = best[at - 1];
-	best[at] = o;
-}
-
-static bool shape_fits(const Contract *c, const TileShape *s)
-{
-	int64_t element = (int64_t)type_size(c->p->acc);
-	return s->own_m * s->own_n * element <= GRID_TILE_BYTES &&
-	       2 * (s->m + s->n + 2 * ALIGN / element) * s->k * element <= GRID_BLOCK_BYTES;
-}
-
-int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)
-{
-	enum { BEST = 6, PIECES_MOST = 64 };
-	TileOffer best[BEST] = {0};
-	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
-	int n = 0, way = 0;
-	*price = INFINITY;
-	if (!contract_find(c, p, target, 0))
-		return 0;
-	for (int k = 0; k < COUNT(shapes); k++)
-		for (int64_t pieces = 1; pieces <= PIECES_MOST && shape_fits(c, &shapes[k]);
-		     pieces *= 2) {
-			TileOffer o = {&shapes[k], pieces,
-				       tile_price(c, &shapes[k], pieces, target->units)};
-			if (pieces <= count_of(c->k.extent, 2 * shapes[k].k) &&
-			    (double)pieces * (double)p->main_size <= GRID_SUMS)
-				offer_insert(best, BEST, &n, o);
-		}
-	n = n < room ? n : room;
-	for (int k = 0; k < n; k++) {
-		const TileShape *s = best[k].shape;
-		memset(&out[k], 0, sizeof out[k]);
-		schedule_add(&out[k], STEP_TENSORISE, 0, way);
-		schedule_add(&out[k], STEP_BLOCK, 0, s->m);
-		schedule_add(&out[k], STEP_BLOCK, 1, s->n);
-		schedule_add(&out[k], STEP_BLOCK, 2, s->k);
-		schedule_add(&out[k], STEP_TILE, 0, s->own_m);
-		schedule_add(&out[k], STEP_TILE, 1, s->own_n);
-		if (best[k].pieces > 1)
-			schedule_add(&out[k], STEP_RFACTOR, 0, best[k].pieces);
-		schedule_add(&out[k], STEP_THREADS, 0, s->m / s->own_m * (s->n / s->own_n));
-	}
-	double points = (double)c->m.extent * (double)c->n.extent * (double)c->k.extent *
-			(double)c->batch.extent;
-	if (n && best[0].price <= points / NEST_RATE / target->units)
-		*price = best[0].price;
-	return n;
 }

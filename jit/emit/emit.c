@@ -5,6 +5,7 @@
  * can still put a local variable in front of the loops that do not change it. */
 #include "jit/emit/internal.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -169,6 +170,20 @@ static void branch(Emit *e, const Stmt *s)
 	emit_close(e);
 }
 
+/* The bits of an element that is only moved, perhaps under conditions, or 0; NULL: it is computed. */
+static const char *moved(Emit *e, Node *value, bool lazy)
+{
+	if (value->op == OP_CONST)
+		return value->u.f == 0 && !signbit(value->u.f) ? "0" : NULL;
+	if (value->op == OP_READ)
+		return emit_place(e, value->src[0], value->src[1], lazy);
+	const char *a = value->op == OP_SELECT ? moved(e, value->src[1], true) : NULL;
+	const char *b = a ? moved(e, value->src[2], true) : NULL;
+	return b ? arena_printf(&e->ir->arena, "(%s ? %s : %s)", emit_value(e, value->src[0], lazy),
+				a, b)
+		 : NULL;
+}
+
 /* How a value of type `from` is written into an element of type `to`. */
 static const char *stored(Emit *e, Type to, Node *value, Reduce red)
 {
@@ -176,8 +191,14 @@ static const char *stored(Emit *e, Type to, Node *value, Reduce red)
 	bool rounds = (to == RICCI_BF16 || to == RICCI_F16) && value->op == OP_CAST &&
 		      type_is_float(value->src[0]->type);
 	value = rounds ? value->src[0] : value;
-	const char *v = red == RED_ADD ? emit_term(e, value) : emit_value(e, value, false);
 	Arena *m = &e->ir->arena;
+	bool half = to == RICCI_BF16 || to == RICCI_F16;
+	const char *bits = half && e->d->caps.grid && value->type == to && red == RED_NONE
+				   ? moved(e, value, false)
+				   : NULL;
+	if (bits)
+		return bits;
+	const char *v = red == RED_ADD ? emit_term(e, value) : emit_value(e, value, false);
 	if (to == RICCI_BF16 || to == RICCI_F16) {
 		e->uses_math = true;
 		return arena_printf(m, "ricci_%s_of_f32(%s)", type_name(to), v);
@@ -287,6 +308,7 @@ static void alloc(Emit *e, const Stmt *s)
 
 static void call(Emit *e, const Stmt *s)
 {
+	e->calls = true;
 	emit_statement(e);
 	for (int k = 0; k < s->narg; k++)
 		emit_count(e, s->arg[k].value);
@@ -497,6 +519,8 @@ static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *
 	kernels->n = 0;
 	kernels_grid(kernels, e, name);
 	prelude(out, e);
+	if (e->calls && d->calls)
+		text_add(out, "%s", d->calls);
 	if (kernels->n)
 		text_put(out, kernels->s, kernels->n);
 	if (out->failed || kernels->failed || texts->scope[0].failed)

@@ -25,7 +25,7 @@ static int threads_order(Build *b, Error *err)
 		if (!l->reduced || k < b->nparallel)
 			return refuse(err, "only reduced loops run along the threads of a block, "
 					   "and behind the parallel ones");
-		b->together *= l->extent < GRID_THREADS_MOST ? l->extent : GRID_THREADS_MOST + 1;
+		b->together *= l->extent <= GRID_THREADS_MOST ? l->extent : GRID_THREADS_MOST + 1;
 		if (b->together > b->threads)
 			return refuse(err, "a block has too few threads for its thread loops");
 		int id = b->order[k];

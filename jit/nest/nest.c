@@ -453,15 +453,25 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, NULL, body);
 }
 
+/* What a scatter adds to: the result, or something wider. */
+static void scatter_sums(Build *b)
+{
+	Problem *p = b->p;
+	b->acc = p->main_out;
+	if (p->acc != p->type)
+		b->acc = tree_buffer(b->t, b->caps->grid ? SPACE_SHARED : SPACE_SCRATCH, "sum",
+				     p->acc, p->main_size);
+}
+
 static Stmt *scatter(Build *b, int k)
 {
 	Problem *p = b->p;
-	bool wide = p->acc != p->type;
-	b->acc = p->main_out;
-	if (wide)
-		b->acc = tree_buffer(b->t, b->caps->grid ? SPACE_SHARED : SPACE_SCRATCH, "sum",
-				     p->acc, p->main_size);
-	Stmt *s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	Stmt *s = NULL;
+	bool phases = b->caps->grid && !p->rows, wide = p->acc != p->type && !phases;
+	if (!phases) {
+		scatter_sums(b);
+		s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	}
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, k));
 	b->reducing = false;
@@ -597,14 +607,35 @@ int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, No
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
-/* A thread for each element. */
-static void fill_grid(Build *b)
+/* A section with a thread for each element of main. */
+static void elements_grid(Build *b, Stmt *(*element)(Build *b, Node *x))
 {
 	Node *thread = tree_axis(b->t, b->threads);
 	Node *block = tree_axis(b->t, (b->p->main_size + b->threads - 1) / b->threads);
 	Node *x = node_add(b->ir, node_scale(b->ir, block, b->threads), thread);
 	Node *cond = node2(b->ir, OP_LT, x, node_int(b->ir, b->p->main_size));
-	phase_grid(b->t, block, thread, stmt_if(b->t, cond, fill_element(b, x), NULL));
+	phase_grid(b->t, block, thread, stmt_if(b->t, cond, element(b, x), NULL));
+}
+
+static Stmt *clear_element(Build *b, Node *x)
+{
+	return stmt_store(b->t, b->acc, x, identity_of(b, (Type)b->acc->type), RED_NONE);
+}
+
+static Stmt *convert_element(Build *b, Node *x)
+{
+	Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, x));
+	return stmt_store(b->t, b->p->main_out, x, v, RED_NONE);
+}
+
+/* What runs before the nest, in a phase of its own. */
+static void before_grid(Build *b)
+{
+	if (!b->p->partial && !b->p->scatter)
+		return;
+	if (b->p->scatter)
+		scatter_sums(b);
+	elements_grid(b, b->p->scatter ? clear_element : fill_element);
 	phase_end(b->t);
 }
 
@@ -613,8 +644,7 @@ static int nest_grid(Build *b, Error *err)
 	Problem *p = b->p;
 	Node *thread = tree_axis(b->t, b->threads);
 	b->t->shape.threads = b->threads;
-	if (p->partial)
-		fill_grid(b);
+	before_grid(b);
 	if (b->nrfactor)
 		rfactor_init(b);
 	grid_open(b, thread);
@@ -626,6 +656,10 @@ static int nest_grid(Build *b, Error *err)
 	phase_grid(b->t, block, thread, body);
 	if (b->nrfactor)
 		rfactor_phase(b);
+	if (p->scatter && p->acc != p->type) {
+		phase_end(b->t);
+		elements_grid(b, convert_element);
+	}
 	phases_finish(b->t, NULL, NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }

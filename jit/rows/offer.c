@@ -109,7 +109,7 @@ int rows_offers(Ir *ir, const Subgraph *sub, const Target *target, bool direct, 
 
 /* ---- on a grid ---- */
 
-enum { SHORT_ROW = 32, THREADS_LEAST = 32, THREADS_MOST = 256 };
+enum { SHORT_ROW = 32, THREADS_LEAST = 32, THREADS_MOST = 256, RESIDENT = 1024 };
 
 /* The most points of a loop over a row, as far as that matters. */
 static int64_t longest_loop(const RowProblems *r)
@@ -144,20 +144,23 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 	}
 }
 
-static int grid_offers(Ir *ir, const Subgraph *sub, int room, Schedule *out)
+static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
 {
 	RowProblems r;
 	bool folds = false;
 	int n = 0, threads = THREADS_LEAST;
-	if (!row_problems(ir, sub, sub->rows, target_grid(), true, &r))
+	if (!row_problems(ir, sub, sub->rows, target, true, &r))
 		return 0;
 	for (int k = 0; k < sub->nmember; k++)
 		folds |= sub->fold[k];
 	int64_t points = longest_loop(&r);
 	bool single = !folds && points <= SHORT_ROW;
-	while (threads < points && threads < THREADS_MOST)
+	/* More, where there are few rows. */
+	int64_t rows = subgraph_row_count(sub), wanted = (int64_t)target->units * RESIDENT;
+	while (threads < points && threads < RESIDENT &&
+	       (threads < THREADS_MOST || rows * threads < wanted))
 		threads *= 2;
-	const int way[] = {threads, 2 * threads, threads / 2};
+	const int way[] = {threads, threads < RESIDENT ? 2 * threads : threads, threads / 2};
 	for (int v = 0; v < COUNT(way) && n < room; v++) {
 		grid_rows_offer(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
 		n += schedule_is_new(out, n);
@@ -165,10 +168,10 @@ static int grid_offers(Ir *ir, const Subgraph *sub, int room, Schedule *out)
 	return n;
 }
 
-int grid_rows_offers(Ir *ir, const Subgraph *sub, int room, Schedule *out)
+int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
 {
 	IR_ENTER(ir, 0);
-	int n = grid_offers(ir, sub, room, out);
+	int n = grid_offers(ir, sub, target, room, out);
 	IR_LEAVE(ir);
 	return n;
 }

@@ -59,6 +59,20 @@ static const char shim[] =
 	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
 	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"#define RICCI_MMA\n"
+	"static float fake_bf16(unsigned short h)\n"
+	"{ unsigned u = (unsigned)h << 16; float f; memcpy(&f, &u, 4); return f; }\n"
+	"static float fake_f16(unsigned short h)\n"
+	"{ int e = h >> 10 & 31, m = h & 1023; float f = e == 31 ? (m ? NAN : INFINITY) : "
+	"e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24); return h >> 15 ? -f : f; }\n"
+	/* A lane's place is at row (of b: column) lane / 4 and element 2 * (lane % 4) of K. */
+	"#define MMA(name) static void ricci_mma_##name(float *c, int row, "
+	"const unsigned short *a, const unsigned short *b, int pitch) "
+	"{ int t = threadIdx.x & 3, g = threadIdx.x >> 2 & 7; a -= 2 * t; b -= 2 * t + g * pitch; "
+	"for (int r = 0; r < 2; r++) for (int j = 0; j < 2; j++) for (int k = 0; k < 16; k++) "
+	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
+	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
+	"MMA(bf16)\nMMA(f16)\n"
 	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 

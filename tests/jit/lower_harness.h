@@ -149,7 +149,7 @@ static bool harness_grid; /* the trials are for a backend whose parts are thread
 
 static const Target *harness_target(void)
 {
-	return harness_grid ? target_grid() : target_host();
+	return harness_grid ? target_grid(true) : target_host();
 }
 
 /* All direct nests that there are for the task. */

@@ -117,8 +117,8 @@ static void check_subgraph(const char *text, const Subgraph *sub, int arch)
 	CHECK_REPORT(t, "%s: %s", text, err.text);
 	if (!t)
 		return;
-	schedule_offers(t, target_grid(), 1, &first);
-	Kernel *k = kernel_lower(t, &first, backend_find("nvrtc"), target_grid(), &err);
+	schedule_offers(t, target_grid(true), 1, &first);
+	Kernel *k = kernel_lower(t, &first, backend_find("nvrtc"), target_grid(true), &err);
 	CHECK_REPORT(k, "%s: %s", text, err.text);
 	if (k && arch != 90)
 		check_code(text, k, 80);

@@ -10,6 +10,9 @@ static const Case cases[] = {
 	{"Y[b,i,j] += A[b,k,i]*B[j,k]", "A=2x37x20:f16 B=33x37:f16"},
 	{"Y[n,k,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0)*W[k,c,r,s] where p<5, q<6",
 	 "X=2x3x9x11 W=7x3x3x3"},
+	{"Y[i,j] += f32(A[i,k])*f32(B[j,k])", "A=37x50:bf16 B=41x50:bf16"},
+	{"Y[n,k,p,q] += f32(bf16(X[n,c,p+r-1,q+s-1] else 0))*f32(W[k,c,r,s]) where p<5, q<6",
+	 "X=2x3x5x6 W=7x3x3x3:bf16"},
 	{"Y[i] += T[j]*A[i,j/3]", "T=31 A=9x11"},
 	{"Y[i] max= A[i,j,k] - B[j]", "A=7x13x10 B=13"},
 	{"Y[k] += A[i,j,k]; Z[k] = Y[k] + k", "A=23x11x5:f64"},
@@ -77,16 +80,17 @@ static Schedule random_tiles(void)
 {
 	Schedule s = {0};
 	int size[2], own[2];
+	bool fragments = below(2);
 	for (int d = 0; d < 2; d++) {
-		size[d] = 4 << below(5);
 		own[d] = 1 << below(5);
+		size[d] = fragments ? own[d] * (d ? 4 : 8) << below(3) : 4 << below(5);
 	}
-	schedule_add(&s, STEP_TENSORISE, 0, below(2));
+	schedule_add(&s, STEP_TENSORISE, 0, below(2) + (fragments ? TENSORISE_NARROW : 0));
 	for (int d = 0; d < 2; d++) {
 		schedule_add(&s, STEP_BLOCK, d, size[d]);
 		schedule_add(&s, STEP_TILE, d, own[d]);
 	}
-	schedule_add(&s, STEP_BLOCK, 2, 4 << below(4));
+	schedule_add(&s, STEP_BLOCK, 2, fragments ? 16 << below(2) : 4 << below(4));
 	if (below(2))
 		schedule_add(&s, STEP_RFACTOR, 0, 1 + below(4));
 	schedule_add(&s, STEP_THREADS, 0, size[0] / own[0] * (size[1] / own[1]));
@@ -122,8 +126,10 @@ static Schedule random_schedule(const Trial *t, const Schedule *offer)
 	}
 	if (t->task.sub.rows)
 		return random_rows(&t->task);
-	return below(3) ? random_nest(schedule_axes(&t->task)) : random_tiles();
+	return below(2) ? random_nest(schedule_axes(&t->task)) : random_tiles();
 }
+
+static int fragments; /* schedules for tensor cores */
 
 static void fill_offers(Trial *t, int wanted)
 {
@@ -133,13 +139,15 @@ static void fill_offers(Trial *t, int wanted)
 		Error err = {0};
 		t->offer[t->noffer] = random_schedule(t, &offer);
 		Kernel *kernel = kernel_lower(&t->task, &t->offer[t->noffer], backend_find("nvrtc"),
-					      target_grid(), &err);
+					      target_grid(true), &err);
 		CHECK_REPORT(kernel || (err.code == RICCI_EINVAL &&
 					strncmp(err.text, "schedule: ", 10) == 0),
 			     "%s: %s", t->text, err.text);
 		/* Steps of a processor alone are the default. */
-		t->noffer += kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
-					       sizeof kernel->schedule);
+		bool mine = kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
+					      sizeof kernel->schedule);
+		fragments += mine && strstr(kernel->source, "ricci_mma_") != NULL;
+		t->noffer += mine;
 		kernel_unref(kernel);
 	}
 	CHECK(t->noffer > 0);
@@ -150,7 +158,7 @@ static void check_misfit(const Trial *t, const char *text, const char *message)
 	Schedule s;
 	Error err = {0};
 	CHECK_INT(schedule_parse(text, &s, &err), 0);
-	Kernel *k = kernel_lower(&t->task, &s, backend_find("nvrtc"), target_grid(), &err);
+	Kernel *k = kernel_lower(&t->task, &s, backend_find("nvrtc"), target_grid(true), &err);
 	CHECK(k == NULL);
 	CHECK_STR(err.text, message);
 	kernel_unref(k);
@@ -204,6 +212,7 @@ int main(void)
 	}
 	for (Trial *t = list; t; t = t->next)
 		fill_offers(t, wanted);
+	CHECK(fragments > 0);
 	harness_check(list, backend_find("nvrtc"), 200);
 	return harness_done();
 }
