@@ -28,8 +28,12 @@ typedef struct Target {
 	size_t l1, l2, l3; /* bytes */
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */
+	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
+	bool fragments;	   /* and its warps multiply tiles of 16 bits */
 } Target;
 const Target *target_host(void);
+/* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
+const Target *target_grid(bool fragments);
 
 /* ---- many random numbers (builtin/draws.c) ---- */
 typedef struct Distribution {
@@ -95,7 +99,6 @@ typedef struct DeviceModel {
 				  the device once and kept */
 	double pd_far, near;   /* Pd of graphs whose tensors have more than `near` bytes in all; of
 				  smaller ones pd_far may be 0 */
-	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
 /* The bytes of all tensors that roots need. Runs under IR_ENTER. */
 double graph_bytes(Ir *ir, int nroot, Node **roots);
@@ -152,8 +155,8 @@ typedef struct Schedule {
 	int n;
 	ScheduleStep step[SCHEDULE_STEPS];
 } Schedule;
-/* The default from the equation's structure first, then a handful of others worth trying; returns
- * the count. */
+/* For a processor, or (target->units) for a grid. The default from the equation's structure
+ * first, then a handful of others worth trying; returns the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
 /* A direct nest without calls, whose lanes run along results where there are any, since sums keep
  * their order. tile: with a register tile for sums, which may not fit the task. */
@@ -200,6 +203,7 @@ typedef struct KernelShape {
 	int64_t parts;		      /* of all phases */
 	int64_t later[KERNEL_PHASES]; /* the first part of each phase but the first; 0: no more */
 	size_t scratch, shared;	      /* bytes: of each thread, of all */
+	int threads; /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
 } KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
@@ -228,6 +232,7 @@ struct Backend {
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc, opencl; NULL at the end */
 const Backend *backend_find(const char *name);
 bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
+const Target *backend_target(const Backend *b); /* what schedules for it are offered for */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 

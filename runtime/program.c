@@ -59,7 +59,6 @@ static int build_partition(Build *b)
 	      : r->device ? r->device->kind->model
 	      : r->frozen ? *device_nominal()
 			  : device_model(graph_bytes(s->ir, nroot, s->root));
-	dev.grid = backend_grid(s->request.backend);
 	build_stage(b, "device");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);

@@ -37,8 +37,11 @@ const Dialect dialect_opencl = {
 	.vector = "",
 	.unroll = "#pragma unroll %d",
 	.align = "",
-	.sync = "barrier(CLK_LOCAL_MEM_FENCE);",
+	.sync = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
 	.kernel = "__kernel void %s(",
 	.memory = "__global ",
-	.part = "const int64_t i%d = get_global_id(0);",
+	.block_memory = "__local ",
+	.bounds = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
+	.block = "const int i%d = (int)get_group_id(0);",
+	.thread = "const int i%d = (int)get_local_id(0);",
 };

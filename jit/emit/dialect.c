@@ -34,6 +34,12 @@ const Dialect *dialect_find(const char *backend)
 	return NULL;
 }
 
+const Target *backend_target(const Backend *b)
+{
+	const Dialect *d = b ? dialect_find(b->name) : NULL;
+	return d && d->caps.grid ? target_grid(d->caps.fragments) : target_host();
+}
+
 bool backend_grid(const Backend *b)
 {
 	const Dialect *d = b ? dialect_find(b->name) : NULL;

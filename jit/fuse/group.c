@@ -175,7 +175,7 @@ static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads,
 	}
 	all[g->nmember] = c;
 	return saved > most && inputs <= 2 * INPUTS_MOST &&
-			       subgraph_rows_suit(f->ir, g->nmember + 1, all, !f->dev->grid)
+			       subgraph_rows_suit(f->ir, g->nmember + 1, all)
 		       ? saved
 		       : -1;
 }

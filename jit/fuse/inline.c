@@ -217,7 +217,7 @@ static bool near_readers(Fuse *f, Node *c)
 			return false;
 		all[n++] = u->reader;
 	}
-	return subgraph_rows_suit(f->ir, n, all, !f->dev->grid);
+	return subgraph_rows_suit(f->ir, n, all);
 }
 
 static bool decide_inline(Fuse *f, Node *c, Node *now)

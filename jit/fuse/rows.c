@@ -436,7 +436,7 @@ static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
 	return a.found;
 }
 
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member)
 {
 	Subgraph s = {.member = (Node **)member, .nmember = n};
 	double bytes = 0;
@@ -456,7 +456,7 @@ bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds)
 		node_walk(ir, comp_body(member[k]), see_across, &a);
 		if (a.found || !is_streaming(ir, &s, k, nread, reads) ||
 		    is_window_of_pieces(ir, &s, k) ||
-		    (s.fold[k] && (!folds || tensor_bytes(member[k]) > FOLD_BYTES)))
+		    (s.fold[k] && tensor_bytes(member[k]) > FOLD_BYTES))
 			return false;
 	}
 	return rows >= ROWS_LEAST && most_points(&s) >= ROW_POINTS * rows &&

@@ -5,8 +5,8 @@
 #include "jit/jit.h"
 #include "jit/rewrite/rewrite.h"
 
-/* Do all these equations run well row by row, where folds can be had? (rows.c) */
-bool subgraph_rows_suit(Ir *ir, int n, Node *const *member, bool folds);
+/* Do all these equations run well row by row? (rows.c) */
+bool subgraph_rows_suit(Ir *ir, int n, Node *const *member);
 /* The member that t is, -1: none. */
 int subgraph_member(const Subgraph *s, const Node *t);
 /* The axis of member k that runs over the rows' dimension d. */

@@ -1,10 +1,13 @@
 /* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for tests.
  *
- * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
- * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
+ * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables). Blocks of a grid
+ * run one after another, their threads as fibers that take turns at barriers, in an order that changes
+ * from barrier to barrier, so that races show as wrong values; memory of a block is poisoned before it.
+ * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
- * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Invariant: fake_cuda_live() counts what is still
- * taken. Error 2 means that there is no memory, as the driver has it.
+ * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Error 2
+ * means that there is no memory, as the driver has it. Invariant: fake_cuda_live() counts what is still
+ * taken.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { FENCE = 64, FENCED = 0x5a };
@@ -65,8 +70,27 @@ static int fails(const char *call)
 
 static const char shim[] =
 	"#include <math.h>\n#include <string.h>\n"
-	"static struct { unsigned x; } threadIdx, blockIdx, blockDim;\n"
-	"#define __global__\n#define __device__\n"
+	"static struct { unsigned x; } threadIdx, blockIdx;\n"
+	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
+	"#define __align__(n) __attribute__((aligned(n)))\n"
+	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
+	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"#define RICCI_MMA\n"
+	"static float fake_bf16(unsigned short h)\n"
+	"{ unsigned u = (unsigned)h << 16; float f; memcpy(&f, &u, 4); return f; }\n"
+	"static float fake_f16(unsigned short h)\n"
+	"{ int e = h >> 10 & 31, m = h & 1023; float f = e == 31 ? (m ? NAN : INFINITY) : "
+	"e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24); return h >> 15 ? -f : f; }\n"
+	/* A lane's place is at row (of b: column) lane / 4 and element 2 * (lane % 4) of K. */
+	"#define MMA(name) static void ricci_mma_##name(float *c, int row, "
+	"const unsigned short *a, const unsigned short *b, int pitch) "
+	"{ int t = threadIdx.x & 3, g = threadIdx.x >> 2 & 7; a -= 2 * t; b -= 2 * t + g * pitch; "
+	"for (int r = 0; r < 2; r++) for (int j = 0; j < 2; j++) for (int k = 0; k < 16; k++) "
+	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
+	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
+	"MMA(bf16)\nMMA(f16)\n"
+	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 
 int nvrtcVersion(int *major, int *minor)
@@ -102,19 +126,16 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
-static void launcher_write(FILE *f, const char *name, int length)
+/* What runs one thread of each kernel: the last two parameters are integers, the others pointers. */
+static void thread_write(FILE *f, const char *name, const char *parameters)
 {
-	const char *s = name;
 	int n = 1;
-	for (; *s && *s != ')'; s++)
+	for (const char *s = parameters; *s && *s != ')'; s++)
 		n += *s == ',';
 	fprintf(f,
-		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
-		"blockDim.x = threads;\n"
-		"for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-		"for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\n%.*s(",
-		length, name, length, name);
+		"void fake_%s(void **a, unsigned block, unsigned thread) {\n"
+		"blockIdx.x = block; threadIdx.x = thread;\n%s(",
+		name, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
@@ -122,11 +143,19 @@ static void launcher_write(FILE *f, const char *name, int length)
 
 static void launchers_write(FILE *f, const char *source)
 {
-	const char *function = "__global__ void ";
-	for (const char *s = source; (s = strstr(s, function));) {
-		s += strlen(function);
-		launcher_write(f, s, (int)strcspn(s, "("));
+	char name[32] = "kernel_0", call[40];
+	const char *s;
+	for (int phase = 1;; phase++) {
+		snprintf(call, sizeof call, " %s(", name);
+		if (!(s = strstr(source, call)))
+			break;
+		thread_write(f, name, s);
+		snprintf(name, sizeof name, "kernel_0_phase%d", phase);
 	}
+	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
+	      "void fake_poison(void) { if (__start_fake_block)"
+	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
+	      f);
 }
 
 static int source_write(const Program *p, const char *path)
@@ -212,6 +241,73 @@ int nvrtcGetCUBIN(void *program, char *out)
 	const Program *p = program;
 	memcpy(out, p->cubin, sizeof(Cubin) + p->cubin->size);
 	return 0;
+}
+
+/* ---- the threads of a block */
+
+enum { STACK = 1 << 16, THREADS = 1024 };
+enum State { READY, WAITS, DONE };
+static struct {
+	ucontext_t scheduler, context[THREADS];
+	char *stack;
+	enum State state[THREADS];
+	unsigned current, block;
+	void (*run)(void **, unsigned, unsigned);
+	void **argument;
+} team;
+
+static void barrier_met(void)
+{
+	team.state[team.current] = WAITS;
+	swapcontext(&team.context[team.current], &team.scheduler);
+}
+
+static void fiber(void)
+{
+	team.run(team.argument, team.block, team.current);
+	team.state[team.current] = DONE;
+}
+
+static void fiber_begin(unsigned t)
+{
+	ucontext_t *c = &team.context[t];
+	getcontext(c);
+	c->uc_stack.ss_sp = team.stack + (size_t)t * STACK;
+	c->uc_stack.ss_size = STACK;
+	c->uc_link = &team.scheduler;
+	makecontext(c, fiber, 0);
+	team.state[t] = READY;
+}
+
+/* Runs each thread to its next barrier, or its end. Returns how many wait there. */
+static unsigned segment_run(unsigned threads, uint64_t order, void (*thread)(unsigned))
+{
+	unsigned waiting = 0, start = (unsigned)(order >> 1) % threads;
+	for (unsigned k = 0; k < threads; k++) {
+		unsigned t = (start + k) % threads;
+		team.current = order & 1 ? threads - 1 - t : t;
+		thread(team.current);
+		swapcontext(&team.scheduler, &team.context[team.current]);
+		waiting += team.state[team.current] == WAITS;
+	}
+	return waiting;
+}
+
+static void block_run(unsigned threads, void (*thread)(unsigned))
+{
+	static uint64_t order;
+	unsigned waiting = threads;
+	for (unsigned t = 0; t < threads; t++)
+		fiber_begin(t);
+	while (waiting == threads) {
+		order = order * 6364136223846793005u + 1442695040888963407u;
+		waiting = segment_run(threads, order >> 33, thread);
+	}
+	if (waiting) {
+		fprintf(stderr, "fake_cuda: %u of %u threads of a block come to a barrier\n",
+			waiting, threads);
+		exit(1);
+	}
 }
 
 /* ---- the driver */
@@ -311,12 +407,27 @@ int cuModuleUnload(void *module)
 	return dlclose(module);
 }
 
+/* A kernel of a module. */
+typedef struct Function {
+	void (*run)(void **argument, unsigned block, unsigned thread), (*thread)(unsigned),
+		(*poison)(void);
+} Function;
+
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	char launcher[80];
-	snprintf(launcher, sizeof launcher, "fake_%s", name);
-	*function = dlsym(module, launcher);
-	return !*function || fails("function");
+	static Function kept[4096];
+	static int n;
+	char symbol[64];
+	Function *f = &kept[n++ % 4096];
+	snprintf(symbol, sizeof symbol, "fake_%s", name);
+	void **barrier = dlsym(module, "fake_barrier");
+	*(void **)&f->run = dlsym(module, symbol);
+	*(void **)&f->thread = dlsym(module, "fake_thread");
+	*(void **)&f->poison = dlsym(module, "fake_poison");
+	*function = f;
+	if (barrier)
+		*(void (**)(void))barrier = barrier_met;
+	return !f->run || fails("function");
 }
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
@@ -415,15 +526,22 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
 		   void **extra)
 {
-	void (*launch)(void **, unsigned, unsigned) =
-		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
+	const Function *f = function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
 	if (fails("run")) /* and says nothing */
 		return 0;
 	pthread_mutex_lock(&running);
-	launch(argument, blocks, threads); /* threadIdx is the program's */
+	if (!team.stack)
+		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	team.run = f->run; /* of one grid at a time */
+	team.argument = argument;
+	for (team.block = 0; team.block < blocks; team.block++) {
+		f->poison();
+		block_run(threads, f->thread);
+	}
 	pthread_mutex_unlock(&running);
 	return 0;
 }

@@ -145,6 +145,13 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 	t->magnitude[t->nout++] = magnitude;
 }
 
+static bool harness_grid; /* the trials are for a backend whose parts are threads of a grid */
+
+static const Target *harness_target(void)
+{
+	return harness_grid ? target_grid(true) : target_host();
+}
+
 /* All direct nests that there are for the task. */
 static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 {
@@ -192,8 +199,10 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 	for (int m = 0; m < sub->nmember; m++)
 		if (sub->stored[m])
 			harness_output(t, sub->member[m], known, nknown);
-	t->noffer = schedule_offers(&t->task, target_host(), HARNESS_MOST, t->offer);
+	t->noffer = schedule_offers(&t->task, harness_target(), HARNESS_MOST, t->offer);
 	CHECK(t->noffer > 0);
+	if (harness_grid)
+		return t;
 	const ScheduleStep *first = &t->offer[0].step[0];
 	bool panels =
 		t->offer[0].n && (first->kind == STEP_TENSORISE || first->kind == STEP_LIBRARY);
@@ -218,8 +227,6 @@ static Subgraph *harness_single(Ir *ir, Node *comp)
 	return s;
 }
 
-static bool harness_grid; /* the trials are for a backend whose parts are threads of a grid */
-
 /* A trial for each equation, or (fused) for each subgraph of the partition. */
 static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 {
@@ -227,7 +234,7 @@ static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 	Known known[128];
 	int n = 0, nresult = 8, nknown = 0, nsub = 0;
 	Subgraph *subs;
-	const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6, .grid = harness_grid};
+	const DeviceModel device = {.pd = 2e10, .pc = 5e10, .launch = 5e-6};
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
@@ -409,7 +416,7 @@ static Kernel *harness_lower(const Trial *t, int offer, const Backend *b)
 	Error err = {0};
 	Target small = *target_host();
 	small.l2 = 1 << 12;
-	const Target *target = t->task.sub.rows ? &small : target_host();
+	const Target *target = t->task.sub.rows && !harness_grid ? &small : harness_target();
 	Kernel *made = kernel_lower(&t->task, &t->offer[offer], b, target, &err);
 	CHECK_REPORT(made, "%s: %s", t->text, err.text);
 	harness_prefetch += made && made->source && strstr(made->source, "__builtin_prefetch");

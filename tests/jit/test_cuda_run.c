@@ -1,31 +1,14 @@
 /* test_cuda_run.c - what CUDA kernels compute, and the way to the device and back, without a GPU.
  *
  * A stand-in for NVRTC and the driver (fake_cuda.c) lies beside this program and runs the threads
- * of a grid one after another on the host. Where a driver answers, test_lower_cuda runs the same
+ * of a grid on the host. Where a driver answers, test_lower_cuda runs the same
  * on it.
  */
 #include "jit/backend/backend.h"
 #include "jit/device/device.h"
 #include "tests/child.h"
+#include "tests/jit/cuda_stand_in.h"
 #include "tests/jit/lower_cases.h"
-
-#include <dlfcn.h>
-#include <unistd.h>
-
-/* The toolkit is looked for in $RICCI_CUDA first. */
-static void *fake_open(void)
-{
-	char folder[1000], path[1100];
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-	folder[n < 0 ? 0 : n] = 0;
-	char *end = strrchr(folder, '/');
-	if (!end)
-		return NULL;
-	strcpy(end, "/cuda");
-	setenv("RICCI_CUDA", folder, 1);
-	snprintf(path, sizeof path, "%s/lib64/libcuda.so.1", folder);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
 
 /* What is live when the device's pool is empty. */
 static int live_now(int (*live)(void))
@@ -122,7 +105,7 @@ static void test_fork(int (*live)(void))
 
 int main(void)
 {
-	void *fake = fake_open();
+	void *fake = cuda_stand_in();
 	int (*live)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_live") : NULL;
 	CHECK_REPORT(live, "the stand-in for CUDA isn't there: %s", dlerror());
 	if (live) {
