@@ -192,6 +192,10 @@ void device_trim(Device *d)
 {
 	if (device_enter(d, NULL))
 		return;
+	if (d->shared)
+		memory_free(d, d->shared);
+	d->shared = NULL;
+	d->shared_bytes = 0;
 	kept_release(d);
 	device_leave(d, 0);
 }

@@ -88,7 +88,7 @@ int device_check(const Device *d, Error *err);
  * (zeros on the host). */
 void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err);
 void device_free(Device *d, void *memory); /* NULL: nothing */
-void device_trim(Device *d);		   /* gives the pool's memory back */
+void device_trim(Device *d);		   /* gives back what no session holds */
 int device_copy(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
 int device_zero(Device *d, void *to, size_t bytes, Error *err);
 /* Starts all phases of a kernel of the device's backend; buf: addresses on the device. Whether they
