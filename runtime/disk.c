@@ -185,6 +185,10 @@ static Kernel *kept_kernel(const CacheEntry *e, const Kept *k)
 		n->device = e->request.device ? e->request.device->index : 0;
 		n->refs = 1;
 	}
+	if (n && backend_grid(n->backend) && kernel_sizes(n, &e->task->sub, NULL)) {
+		kernel_unref(n);
+		return NULL;
+	}
 	return n;
 }
 
