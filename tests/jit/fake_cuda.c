@@ -73,6 +73,9 @@ static const char shim[] =
 	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
 	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
 	"MMA(bf16)\nMMA(f16)\n"
+	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
+	"(*)(void), "
+	"void **, unsigned, unsigned);\n"
 	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 
@@ -109,36 +112,39 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs one thread of each kernel: the last two parameters are integers, the others pointers. */
-static void thread_write(FILE *f, const char *name, const char *parameters)
+/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+static void launcher_write(FILE *f, const char *name, int length)
 {
+	const char *s = name;
 	int n = 1;
-	for (const char *s = parameters; *s && *s != ')'; s++)
+	for (; *s && *s != ')'; s++)
 		n += *s == ',';
 	fprintf(f,
-		"void fake_%s(void **a, unsigned block, unsigned thread) {\n"
-		"blockIdx.x = block; threadIdx.x = thread;\n%s(",
-		name, name);
+		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
+		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
+		length, name, length, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+	fprintf(f,
+		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
+		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n",
+		length, name, length, name);
 }
 
 static void launchers_write(FILE *f, const char *source)
 {
-	char name[32] = "kernel_0", call[40];
-	const char *s;
-	for (int phase = 1;; phase++) {
-		snprintf(call, sizeof call, " %s(", name);
-		if (!(s = strstr(source, call)))
-			break;
-		thread_write(f, name, s);
-		snprintf(name, sizeof name, "kernel_0_phase%d", phase);
-	}
+	const char *function = "__global__ void ", *bounds = "__launch_bounds__";
 	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
 	      "void fake_poison(void) { if (__start_fake_block)"
 	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
 	      f);
+	for (const char *s = source; (s = strstr(s, function));) {
+		s += strlen(function);
+		if (!strncmp(s, bounds, strlen(bounds)))
+			s += strcspn(s, " ") + 1;
+		launcher_write(f, s, (int)strcspn(s, "("));
+	}
 }
 
 static int source_write(const Program *p, const char *path)
@@ -320,6 +326,35 @@ static void block_run(unsigned threads, void (*thread)(unsigned))
 	}
 }
 
+static void grid_run(void (*run)(void **, unsigned, unsigned), void (*thread)(unsigned),
+		     void (*poison)(void), void **argument, unsigned blocks, unsigned threads)
+{
+	if (!team.stack)
+		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (team.stack == MAP_FAILED) {
+		fprintf(stderr, "fake_cuda: no memory for stacks\n");
+		exit(1);
+	}
+	team.run = run;
+	team.argument = argument;
+	for (team.block = 0; team.block < blocks; team.block++) {
+		poison();
+		block_run(threads, thread);
+	}
+}
+
+/* Tells a module's kernels who runs their threads, and where these meet. */
+static void module_bind(void *module)
+{
+	void **run = dlsym(module, "fake_run"), **barrier = dlsym(module, "fake_barrier");
+	if (run)
+		*(void (**)(void (*)(void **, unsigned, unsigned), void (*)(unsigned),
+			    void (*)(void), void **, unsigned, unsigned))run = grid_run;
+	if (barrier)
+		*(void (**)(void))barrier = barrier_met;
+}
+
 /* ---- the driver */
 
 int cuInit(unsigned flags)
@@ -368,6 +403,8 @@ int cuModuleLoadData(void **module, const void *image)
 	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
+	if (*module)
+		module_bind(*module);
 	live += *module != NULL;
 	return !*module;
 }
@@ -378,27 +415,12 @@ int cuModuleUnload(void *module)
 	return dlclose(module);
 }
 
-/* A kernel of a module. */
-typedef struct Function {
-	void (*run)(void **argument, unsigned block, unsigned thread), (*thread)(unsigned),
-		(*poison)(void);
-} Function;
-
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	static Function kept[4096];
-	static int n;
-	char symbol[64];
-	Function *f = &kept[n++ % 4096];
-	snprintf(symbol, sizeof symbol, "fake_%s", name);
-	void **barrier = dlsym(module, "fake_barrier");
-	*(void **)&f->run = dlsym(module, symbol);
-	*(void **)&f->thread = dlsym(module, "fake_thread");
-	*(void **)&f->poison = dlsym(module, "fake_poison");
-	*function = f;
-	if (barrier)
-		*(void (**)(void))barrier = barrier_met;
-	return !f->run || fails("function");
+	char launcher[80];
+	snprintf(launcher, sizeof launcher, "fake_%s", name);
+	*function = dlsym(module, launcher);
+	return !*function || fails("function");
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -454,20 +476,11 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
 		   void **extra)
 {
-	const Function *f = function;
+	void (*launch)(void **, unsigned, unsigned) =
+		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
-	if (!team.stack)
-		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (team.stack == MAP_FAILED)
-		return 1;
-	team.run = f->run;
-	team.argument = argument;
-	for (team.block = 0; team.block < blocks; team.block++) {
-		f->poison();
-		block_run(threads, f->thread);
-	}
+	launch(argument, blocks, threads);
 	return 0;
 }
