@@ -90,6 +90,9 @@ static const char shim[] =
 	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
 	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
 	"MMA(bf16)\nMMA(f16)\n"
+	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
+	"(*)(void), "
+	"void **, unsigned, unsigned);\n"
 	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 
@@ -126,36 +129,39 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs one thread of each kernel: the last two parameters are integers, the others pointers. */
-static void thread_write(FILE *f, const char *name, const char *parameters)
+/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+static void launcher_write(FILE *f, const char *name, int length)
 {
+	const char *s = name;
 	int n = 1;
-	for (const char *s = parameters; *s && *s != ')'; s++)
+	for (; *s && *s != ')'; s++)
 		n += *s == ',';
 	fprintf(f,
-		"void fake_%s(void **a, unsigned block, unsigned thread) {\n"
-		"blockIdx.x = block; threadIdx.x = thread;\n%s(",
-		name, name);
+		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
+		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
+		length, name, length, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+	fprintf(f,
+		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
+		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n",
+		length, name, length, name);
 }
 
 static void launchers_write(FILE *f, const char *source)
 {
-	char name[32] = "kernel_0", call[40];
-	const char *s;
-	for (int phase = 1;; phase++) {
-		snprintf(call, sizeof call, " %s(", name);
-		if (!(s = strstr(source, call)))
-			break;
-		thread_write(f, name, s);
-		snprintf(name, sizeof name, "kernel_0_phase%d", phase);
-	}
+	const char *function = "__global__ void ", *bounds = "__launch_bounds__";
 	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
 	      "void fake_poison(void) { if (__start_fake_block)"
 	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
 	      f);
+	for (const char *s = source; (s = strstr(s, function));) {
+		s += strlen(function);
+		if (!strncmp(s, bounds, strlen(bounds)))
+			s += strcspn(s, " ") + 1;
+		launcher_write(f, s, (int)strcspn(s, "("));
+	}
 }
 
 static int source_write(const Program *p, const char *path)
@@ -247,8 +253,43 @@ int nvrtcGetCUBIN(void *program, char *out)
 
 enum { STACK = 1 << 16, THREADS = 1024 };
 enum State { READY, WAITS, DONE };
+
+/* A fiber: where its stack is left. On the processor of most a switch is a few instructions, as ucontext's
+ * asks the kernel each time. */
+#ifdef __x86_64__
+typedef void *Fiber;
+void fake_switch(Fiber *from, Fiber *to);
+__asm__(".text\n.type fake_switch, @function\nfake_switch:\n"
+	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+	"mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
+	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+
+static void fiber_make(Fiber *f, char *stack, void (*run)(void))
+{
+	void **top = (void **)(void *)(stack + STACK);
+	memset(top - 8, 0, 8 * sizeof *top);
+	*(void (**)(void))(top - 2) = run; /* where the first switch returns to */
+	*f = top - 8;
+}
+#else
+typedef ucontext_t Fiber;
+
+static void fake_switch(Fiber *from, Fiber *to)
+{
+	swapcontext(from, to);
+}
+
+static void fiber_make(Fiber *f, char *stack, void (*run)(void))
+{
+	getcontext(f);
+	f->uc_stack.ss_sp = stack;
+	f->uc_stack.ss_size = STACK;
+	makecontext(f, run, 0);
+}
+#endif
+
 static struct {
-	ucontext_t scheduler, context[THREADS];
+	Fiber scheduler, fiber[THREADS];
 	char *stack;
 	enum State state[THREADS];
 	unsigned current, block;
@@ -259,24 +300,14 @@ static struct {
 static void barrier_met(void)
 {
 	team.state[team.current] = WAITS;
-	swapcontext(&team.context[team.current], &team.scheduler);
+	fake_switch(&team.fiber[team.current], &team.scheduler);
 }
 
-static void fiber(void)
+static void fiber_run(void)
 {
 	team.run(team.argument, team.block, team.current);
 	team.state[team.current] = DONE;
-}
-
-static void fiber_begin(unsigned t)
-{
-	ucontext_t *c = &team.context[t];
-	getcontext(c);
-	c->uc_stack.ss_sp = team.stack + (size_t)t * STACK;
-	c->uc_stack.ss_size = STACK;
-	c->uc_link = &team.scheduler;
-	makecontext(c, fiber, 0);
-	team.state[t] = READY;
+	fake_switch(&team.fiber[team.current], &team.scheduler);
 }
 
 /* Runs each thread to its next barrier, or its end. Returns how many wait there. */
@@ -287,7 +318,7 @@ static unsigned segment_run(unsigned threads, uint64_t order, void (*thread)(uns
 		unsigned t = (start + k) % threads;
 		team.current = order & 1 ? threads - 1 - t : t;
 		thread(team.current);
-		swapcontext(&team.scheduler, &team.context[team.current]);
+		fake_switch(&team.scheduler, &team.fiber[team.current]);
 		waiting += team.state[team.current] == WAITS;
 	}
 	return waiting;
@@ -297,8 +328,10 @@ static void block_run(unsigned threads, void (*thread)(unsigned))
 {
 	static uint64_t order;
 	unsigned waiting = threads;
-	for (unsigned t = 0; t < threads; t++)
-		fiber_begin(t);
+	for (unsigned t = 0; t < threads; t++) {
+		fiber_make(&team.fiber[t], team.stack + (size_t)t * STACK, fiber_run);
+		team.state[t] = READY;
+	}
 	while (waiting == threads) {
 		order = order * 6364136223846793005u + 1442695040888963407u;
 		waiting = segment_run(threads, order >> 33, thread);
@@ -308,6 +341,35 @@ static void block_run(unsigned threads, void (*thread)(unsigned))
 			waiting, threads);
 		exit(1);
 	}
+}
+
+static void grid_run(void (*run)(void **, unsigned, unsigned), void (*thread)(unsigned),
+		     void (*poison)(void), void **argument, unsigned blocks, unsigned threads)
+{
+	if (!team.stack)
+		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (team.stack == MAP_FAILED) {
+		fprintf(stderr, "fake_cuda: no memory for stacks\n");
+		exit(1);
+	}
+	team.run = run;
+	team.argument = argument;
+	for (team.block = 0; team.block < blocks; team.block++) {
+		poison();
+		block_run(threads, thread);
+	}
+}
+
+/* Tells a module's kernels who runs their threads, and where these meet. */
+static void module_bind(void *module)
+{
+	void **run = dlsym(module, "fake_run"), **barrier = dlsym(module, "fake_barrier");
+	if (run)
+		*(void (**)(void (*)(void **, unsigned, unsigned), void (*)(unsigned),
+			    void (*)(void), void **, unsigned, unsigned))run = grid_run;
+	if (barrier)
+		*(void (**)(void))barrier = barrier_met;
 }
 
 /* ---- the driver */
@@ -397,6 +459,8 @@ int cuModuleLoadData(void **module, const void *image)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
 	unlink(path);
+	if (*module)
+		module_bind(*module);
 	__atomic_add_fetch(&live, *module != NULL, __ATOMIC_RELAXED);
 	return !*module;
 }
@@ -407,27 +471,12 @@ int cuModuleUnload(void *module)
 	return dlclose(module);
 }
 
-/* A kernel of a module. */
-typedef struct Function {
-	void (*run)(void **argument, unsigned block, unsigned thread), (*thread)(unsigned),
-		(*poison)(void);
-} Function;
-
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	static Function kept[4096];
-	static int n;
-	char symbol[64];
-	Function *f = &kept[n++ % 4096];
-	snprintf(symbol, sizeof symbol, "fake_%s", name);
-	void **barrier = dlsym(module, "fake_barrier");
-	*(void **)&f->run = dlsym(module, symbol);
-	*(void **)&f->thread = dlsym(module, "fake_thread");
-	*(void **)&f->poison = dlsym(module, "fake_poison");
-	*function = f;
-	if (barrier)
-		*(void (**)(void))barrier = barrier_met;
-	return !f->run || fails("function");
+	char launcher[80];
+	snprintf(launcher, sizeof launcher, "fake_%s", name);
+	*function = dlsym(module, launcher);
+	return !*function || fails("function");
 }
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
@@ -526,22 +575,15 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
 		   void **extra)
 {
-	const Function *f = function;
+	void (*launch)(void **, unsigned, unsigned) =
+		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
 	if (fails("run")) /* and says nothing */
 		return 0;
 	pthread_mutex_lock(&running);
-	if (!team.stack)
-		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	team.run = f->run; /* of one grid at a time */
-	team.argument = argument;
-	for (team.block = 0; team.block < blocks; team.block++) {
-		f->poison();
-		block_run(threads, f->thread);
-	}
+	launch(argument, blocks, threads); /* of one grid at a time */
 	pthread_mutex_unlock(&running);
 	return 0;
 }

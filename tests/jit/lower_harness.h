@@ -201,8 +201,14 @@ static Trial *harness_trial(Ir *ir, const Subgraph *sub, const char *text, Known
 			harness_output(t, sub->member[m], known, nknown);
 	t->noffer = schedule_offers(&t->task, harness_target(), HARNESS_MOST, t->offer);
 	CHECK(t->noffer > 0);
-	if (harness_grid)
+	if (harness_grid) { /* the best, and the last: there a kernel takes a process to compile */
+		enum { FIRST = 3 };
+		if (t->noffer > FIRST + 1) {
+			t->offer[FIRST] = t->offer[t->noffer - 1];
+			t->noffer = FIRST + 1;
+		}
 		return t;
+	}
 	const ScheduleStep *first = &t->offer[0].step[0];
 	bool panels =
 		t->offer[0].n && (first->kind == STEP_TENSORISE || first->kind == STEP_LIBRARY);
