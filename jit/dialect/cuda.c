@@ -43,7 +43,7 @@ static const char cuda_calls[] = "#ifndef RICCI_MMA\n#define RICCI_MMA\n" CUDA_M
 
 const Dialect dialect_cuda = {
 	.backend = "nvrtc",
-	.caps = {.grid = true, .fragments = true},
+	.caps = {.grid = true, .branch_barriers = true, .fragments = true},
 	.prelude = cuda_prelude,
 	.before_math = cuda_before,
 	.math = jit_math_prelude,

@@ -399,12 +399,14 @@ static Stmt *fold_store(void *user, Node *at, Node *sum)
 	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
 }
 
-/* The phase that adds the blocks' sums up. */
-static void sums_phase(const RowKernel *b)
+/* The phase that adds the blocks' sums up; on a grid one for each fold where they can't be together. */
+static void sums_phase(const RowKernel *b, bool together)
 {
 	phase_end(b->tree);
-	for (int k = 0; k < b->sub->nmember; k++)
+	for (int k = 0, n = 0; k < b->sub->nmember; k++)
 		if (b->sub->fold[k] && b->threads) {
+			if (n++ && !together && n < KERNEL_PHASES)
+				phase_end(b->tree);
 			const Node *c = b->sub->member[k];
 			FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
 			grid_sums(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
@@ -461,7 +463,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	else
 		phase_section(tree, b.r.block, body);
 	if (b.folds)
-		sums_phase(&b);
+		sums_phase(&b, caps->branch_barriers);
 	phases_finish(tree, piece.before, b.stream < INT64_MAX ? stmt_seen(tree) : NULL);
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

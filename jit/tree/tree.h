@@ -71,8 +71,9 @@ struct Stmt {
 
 /* What can be made of a tree. Lowering depends on this, never on how a dialect spells it. */
 typedef struct Capabilities {
-	bool grid;    /* phases are grids of blocks and their threads; no scratch memory */
-	bool fragments; /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits */
+	bool grid;	      /* phases are grids of blocks and their threads; no scratch memory */
+	bool branch_barriers; /* barriers under conditions that all threads of a block share */
+	bool fragments;	      /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits */
 	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */
