@@ -19,6 +19,7 @@ enum {
 	PRECISION,
 	THREADS,
 	BACKEND,
+	DEVICE,
 	STATIC,
 	MEMORY_LIMIT,
 	TUNE,
@@ -53,6 +54,7 @@ static example_option common[NCOMMON + 1] = {
 	[PRECISION] = {"precision", "TYPE", "bf16: long sums multiply numbers rounded to bf16", "f32 bf16 f64", 0, 0, 0, NULL},
 	[THREADS] = {"threads", "N", "0: as many as there are", NULL, 'n', 0, 0, NULL},
 	[BACKEND] = {"backend", "NAME", "of kernels", "auto interp tcc cc", 0, 0, 0, NULL},
+	[DEVICE] = {"device", "NAME", "cpu, cuda:0, opencl:0 ..: where it computes (cpu); `ricci info` lists what there is", NULL, 0, 0, 0, NULL},
 	[STATIC] = {"static", NULL, "compile everything before the first step: same bits in every run", NULL, 0, 0, 0, NULL},
 	[MEMORY_LIMIT] = {"memory-limit", "BYTES", "that a step may take beside inputs, parameters and states; tensors are computed again to fit; 64M, say, or with K, G", NULL, 'b', 1, 0, NULL},
 	[TUNE] = {"tune", "S", "search S seconds for faster kernels before the first step", NULL, 'x', 0, 0, NULL},
@@ -304,10 +306,11 @@ static void describe(example *e)
 	e->type = common[PRECISION].value == 2 || e->check ? RICCI_F64 : RICCI_F32;
 	if (e->bench && !common[BATCH].text && e->bench_batch)
 		e->batch = e->bench_batch;
-	e->options = RICCI_OPTIONS(.backend = (ricci_backend)common[BACKEND].value,
-				   .threads = (int)common[THREADS].value,
-				   .static_mode = common[STATIC].text != NULL,
-				   .seed = (uint64_t)common[SEED].value);
+	e->options =
+		RICCI_OPTIONS(.backend = (ricci_backend)common[BACKEND].value,
+			      .threads = (int)common[THREADS].value,
+			      .static_mode = common[STATIC].text != NULL,
+			      .seed = (uint64_t)common[SEED].value, .device = common[DEVICE].text);
 	t->options = &e->options;
 	t->epochs = common[STEPS].text && !common[EPOCHS].text ? 0 : e->epochs;
 	t->steps = (uint64_t)common[STEPS].value;

@@ -71,6 +71,6 @@ int main(int argc, char **argv)
 		argc, argv,
 		&(example){.name = "hessian",
 			   .about = "Finds the direction of a loss's greatest curvature.",
-			   .common = " seed threads backend static help ",
+			   .common = " seed threads backend device static help ",
 			   .program = program});
 }

@@ -285,6 +285,6 @@ int main(int argc, char **argv)
 			.about = "Trains many operators for a few steps each, and prints a table.",
 			.lr = 0.02,
 			.option = own,
-			.common = " lr seed threads backend static help ",
+			.common = " lr seed threads backend device static help ",
 			.program = program});
 }

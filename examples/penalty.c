@@ -113,6 +113,6 @@ int main(int argc, char **argv)
 				       .about =
 					       "Trains on drawn digits without and with a gradient "
 					       "penalty, and attacks both.",
-				       .common = " seed threads backend static help ",
+				       .common = " seed threads backend device static help ",
 				       .program = program});
 }

@@ -68,7 +68,8 @@ typedef enum {
 	RICCI_ECOMPILE = -8, /* no kernel could be made */
 	RICCI_EVALUE = -9,   /* data outside the range that the graph needs of it */
 	RICCI_EUNSUPPORTED = -10,
-	RICCI_EINTERNAL = -11
+	RICCI_EINTERNAL = -11,
+	RICCI_EDEVICE = -12 /* a device or its driver failed; its memory may be lost */
 } ricci_error;
 
 typedef struct ricci_graph ricci_graph;
@@ -303,6 +304,14 @@ typedef struct {
 	int static_mode;
 	uint64_t seed;
 	int check_finite; /* 1: as ricci_check_finite from the first step on; RICCI_CHECK=nan too */
+	/* Where parameters, states and all tensors live, and kernels run: "cpu" (NULL too), "cuda:0",
+	 * "opencl:0", or the same with another number; `ricci info` lists them. Data are copied by
+	 * feed and fetch only. On a GPU each kernel has the schedule offered first, is compiled and
+	 * validated before the first step, and kept; backend has to be AUTO then, and there is nothing
+	 * to settle or tune. No such device, or a library that is missing: an error that says so, and
+	 * how to get it. RICCI_EDEVICE of a step: the driver failed; what the device held may be lost,
+	 * or between two steps. A forked child can't use a device that its parent has used. */
+	const char *device;
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
 

@@ -28,8 +28,12 @@ typedef struct Target {
 	size_t l1, l2, l3; /* bytes */
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */
+	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
+	bool fragments;	   /* and its warps multiply tiles of 16 bits */
 } Target;
 const Target *target_host(void);
+/* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
+const Target *target_grid(bool fragments);
 
 /* ---- many random numbers (builtin/draws.c) ---- */
 typedef struct Distribution {
@@ -98,7 +102,6 @@ typedef struct DeviceModel {
 				  smaller ones pd_far may be 0 */
 	double pd_core, core;  /* the rate of all threads' own caches, and the bytes of one */
 	int threads;	       /* that share out a kernel's parts */
-	bool grid;	       /* kernels have one phase only: no folds */
 } DeviceModel;
 /* The bytes of all tensors that roots need. Runs under IR_ENTER. */
 double graph_bytes(Ir *ir, int nroot, Node **roots);
@@ -155,8 +158,8 @@ typedef struct Schedule {
 	int n;
 	ScheduleStep step[SCHEDULE_STEPS];
 } Schedule;
-/* The default from the equation's structure first, then a handful of others worth trying; returns
- * the count. */
+/* For a processor, or (target->units) for a grid. The default from the equation's structure
+ * first, then a handful of others worth trying; returns the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
 /* A direct nest without calls, whose lanes run along results where there are any, since sums keep
  * their order. tile: with a register tile for sums, which may not fit the task. */
@@ -189,8 +192,8 @@ typedef struct KernelEnv {
 	void *scratch;	     /* the calling thread's, 64-byte aligned */
 	void *shared;	     /* all threads', the same */
 	const struct Kernel
-		*kernel; /* the one that runs (interp and nvrtc find their module here) */
-	Error *err; /* the calling thread's; interp and nvrtc set it; emitted code never fails */
+		*kernel; /* the one that runs (interp and those of grids find their module here) */
+	Error *err; /* the calling thread's; interp and grids set it; emitted code never fails */
 } KernelEnv;
 /* Runs parts begin..end-1, all of one phase. buf: inputs in Subgraph.input order,
  * then stored members. */
@@ -203,6 +206,7 @@ typedef struct KernelShape {
 	int64_t parts;		      /* of all phases */
 	int64_t later[KERNEL_PHASES]; /* the first part of each phase but the first; 0: no more */
 	size_t scratch, shared;	      /* bytes: of each thread, of all */
+	int threads; /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
 } KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
@@ -212,7 +216,8 @@ typedef struct Kernel {
 	char *source; /* emitted text (NULL for interp) */
 	Schedule schedule;
 	int refs;	  /* atomic; kernel_ref / kernel_unref */
-	int ninput, nbuf; /* kernel_lower fills these for nvrtc, which moves data itself */
+	int device;	  /* of a grid's: which of its backend's devices it is made for */
+	int ninput, nbuf; /* kernel_sizes fills these for grids, which move data themselves */
 	size_t *bytes;	  /* of each buffer, inputs first */
 } Kernel;
 struct Backend {
@@ -227,9 +232,10 @@ struct Backend {
 	void (*release)(void *module);
 	char *(*version)(void); /* part of the cache key: compiler and flags; static text */
 };
-extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc; NULL at the end */
+extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc, opencl; NULL at the end */
 const Backend *backend_find(const char *name);
 bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
+const Target *backend_target(const Backend *b); /* what schedules for it are offered for */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
 
@@ -256,6 +262,7 @@ typedef struct KernelGrid {
 	size_t block_memory;
 } KernelGrid;
 KernelGrid kernel_grid(const Kernel *k, int phase);
+int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err); /* ninput, nbuf, bytes */
 /* Of a kernel that was kept: are its phases in order, and its memory less than all there is? */
 bool kernel_shape_sound(const KernelShape *s);
 

@@ -6,9 +6,14 @@
 #include "jit/backend/backend.h"
 #include <string.h>
 
-const Backend *const backends[] = {&backend_interp, &backend_tcc, &backend_cc,
+const Backend *const backends[] = {&backend_interp,
+				   &backend_tcc,
+				   &backend_cc,
 #ifndef RICCI_WITHOUT_CUDA
 				   &backend_nvrtc,
+#endif
+#ifndef RICCI_WITHOUT_OPENCL
+				   &backend_opencl,
 #endif
 				   NULL};
 
@@ -40,7 +45,7 @@ bool kernel_shape_sound(const KernelShape *s)
 	for (; k < KERNEL_PHASES && s->later[k]; begin = s->later[k++])
 		if (s->later[k] <= begin)
 			return false;
-	return k < KERNEL_PHASES && begin < s->parts && s->scratch < SIZE_MAX / 2 &&
+	return k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 && s->scratch < SIZE_MAX / 2 &&
 	       s->shared < SIZE_MAX / 2;
 }
 
@@ -60,11 +65,10 @@ int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)
 
 KernelGrid kernel_grid(const Kernel *k, int phase)
 {
-	enum { THREADS = 128 };
 	int64_t begin = 0, end = 0;
 	kernel_phase(k, phase, &begin, &end);
-	return (KernelGrid){.blocks = {(unsigned)((end - begin + THREADS - 1) / THREADS), 1, 1},
-			    .threads = {THREADS, 1, 1}};
+	return (KernelGrid){.blocks = {(unsigned)(end - begin), 1, 1},
+			    .threads = {(unsigned)k->shape.threads, 1, 1}};
 }
 
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,

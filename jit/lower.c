@@ -59,6 +59,16 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 	tree_check(t, "splitting at conditions");
 }
 
+/* Steps for a processor say nothing of a grid, and the default is taken. */
+static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capabilities *caps,
+				    Schedule *room)
+{
+	if (!caps->grid || has_step(s, STEP_THREADS))
+		return s;
+	schedule_offers(t, target_grid(caps->fragments), 1, room);
+	return room;
+}
+
 /* The tree behind all passes; NULL on error. */
 static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
 		       const Target *target, Error *err)
@@ -72,10 +82,10 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 		code = lower_rows(tree, &t->sub, s, target, caps, err);
 	else if (code)
 		error_set(err, code, "%s", ir->err.text);
-	else if (caps->grid && (has_step(s, STEP_TENSORISE) || has_step(s, STEP_LIBRARY)))
-		code = lower_nest(p, &(Schedule){0}, caps, err);
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
+	else if (caps->grid && has_step(s, STEP_TENSORISE))
+		code = lower_contract_grid(p, s, caps, err);
 	else if (has_step(s, STEP_TENSORISE))
 		code = lower_contract(p, s, target, caps, err);
 	else
@@ -154,18 +164,27 @@ double lower_loop_price(const Task *t, const RowOffer *r, int k, int i, const Ta
 	return price_of(&(Priced){t, &r->loop[k].schedule[i], r, k}, target);
 }
 
+static int tree_text(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+		     const Target *target, Text *out, Error *err)
+{
+	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
+	Tree *tree = make_tree(ir, t, s, caps, target, err);
+	if (tree)
+		tree_print(out, tree);
+	IR_LEAVE(ir);
+	return tree ? 0 : err->code;
+}
+
 int kernel_tree(const Task *t, const Schedule *s, const Backend *b, const Target *target, Text *out,
 		Error *err)
 {
 	Ir ir;
+	Schedule room;
+	const Capabilities *caps = &dialect_find(b->name)->caps;
 	ir_init(&ir);
-	IR_ENTER(&ir, (ir_free(&ir), error_set(err, RICCI_ENOMEM, "out of memory")));
-	Tree *tree = make_tree(&ir, t, s, &dialect_find(b->name)->caps, target, err);
-	if (tree)
-		tree_print(out, tree);
-	IR_LEAVE(&ir);
+	int code = tree_text(&ir, t, fit_schedule(t, s, caps, &room), caps, target, out, err);
 	ir_free(&ir);
-	return tree ? 0 : err->code;
+	return code;
 }
 
 static int lower_source(Kernel *k, const Task *t, const Schedule *s, const Dialect *d,
@@ -200,6 +219,8 @@ Kernel *kernel_lower(const Task *t, const Schedule *s, const Backend *b, const T
 	Kernel *k = kernel_new(b, err);
 	if (!k)
 		return NULL;
+	Schedule room;
+	s = fit_schedule(t, s, &d->caps, &room);
 	k->schedule = *s;
 	dump_schedule(t, s);
 	if (lower_source(k, t, s, d, target, err) ||

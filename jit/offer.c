@@ -183,9 +183,50 @@ static int offer_rows(Ir *ir, const Task *t, const Target *target, int room, Sch
 	return n;
 }
 
+static int grid_nests(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+{
+	IR_ENTER(ir, 0);
+	Tree tree = {.ir = ir, .next_axis = 64};
+	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	int n = 0;
+	if (problem_init(p, &tree, &t->sub) == 0) {
+		Schedule tiles[8], nests[GRID_OFFERS];
+		double price;
+		int nnest = 0, ntile = contract_grid_offers(p, target, COUNT(tiles), tiles, &price);
+		for (int v = 0; v < GRID_OFFERS; v++) {
+			grid_offer(p, target, v, &nests[nnest]);
+			nnest += schedule_is_new(nests, nnest);
+		}
+		if (isfinite(price))
+			n = take(ntile, tiles, room, n, out);
+		n = take(nnest, nests, room, n, out);
+		if (!isfinite(price))
+			n = take(ntile, tiles, room, n, out);
+	}
+	IR_LEAVE(ir);
+	return n;
+}
+
+static int grid_offers(const Task *t, const Target *target, int room, Schedule *out)
+{
+	Ir ir;
+	ir_init(&ir);
+	int n = t->sub.rows ? grid_rows_offers(&ir, &t->sub, target, room, out)
+			    : grid_nests(&ir, t, target, room, out);
+	ir_free(&ir);
+	if (n == 0 && room > 0) { /* out of memory: lowering will say so */
+		memset(out, 0, sizeof *out);
+		schedule_add(out, STEP_THREADS, 0, 1);
+		n = 1;
+	}
+	return n;
+}
+
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
 	Ir ir;
+	if (target->units)
+		return grid_offers(t, target, room, out);
 	ir_init(&ir);
 	int n = t->sub.rows ? offer_rows(&ir, t, target, room, out)
 			    : offers(&ir, t, target, room, out);

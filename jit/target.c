@@ -205,6 +205,14 @@ static void host_make(void)
 		}
 }
 
+const Target *target_grid(bool fragments)
+{
+	static const Target grid[] = {
+		{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"},
+		{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid", .fragments = true}};
+	return &grid[fragments];
+}
+
 const Target *target_host(void)
 {
 	pthread_once(&host_once, host_make);

@@ -38,7 +38,8 @@ static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Reque
 {
 	return e->hash == hash && e->request.backend == r.backend &&
 	       e->request.frozen == r.frozen && e->request.threads == r.threads &&
-	       e->request.pack == r.pack && !strcmp(e->task->text, text);
+	       e->request.pack == r.pack && e->request.device == r.device &&
+	       !strcmp(e->task->text, text);
 }
 
 CacheEntry *entry_get(Task *t, Request r, Error *err)

@@ -56,9 +56,9 @@ static void candidate_drop(Candidate *c)
 	c->kernel = NULL;
 }
 
-static void default_schedule(const CacheEntry *e, Schedule *s)
+static void default_schedule(const CacheEntry *e, const Backend *b, Schedule *s)
 {
-	if (schedule_offers(e->task, target_host(), 1, s) < 1)
+	if (schedule_offers(e->task, backend_target(b), 1, s) < 1)
 		s->n = 0;
 }
 
@@ -74,10 +74,13 @@ static void make_together(int n, Candidate **c)
 			continue;
 		}
 		if (c[i]->usual)
-			default_schedule(c[i]->entry, &c[i]->schedule);
+			default_schedule(c[i]->entry, c[i]->backend, &c[i]->schedule);
 		if (!c[i]->kernel)
 			c[i]->kernel = kernel_lower(c[i]->entry->task, &c[i]->schedule,
-						    c[i]->backend, target_host(), &c[i]->err);
+						    c[i]->backend, backend_target(c[i]->backend),
+						    &c[i]->err);
+		if (c[i]->kernel && c[i]->entry->request.device)
+			c[i]->kernel->device = c[i]->entry->request.device->index;
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
 	}

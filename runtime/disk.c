@@ -30,16 +30,29 @@ static const char *compiler_version(const CacheEntry *e)
 	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
 }
 
+/* "cpu", or a device and what its driver says of it. */
+static void device_print(Text *t, const CacheEntry *e)
+{
+	const Device *d = e->request.device;
+
+	text_add(t, "device %s ", d ? d->name : "cpu");
+	if (d)
+		d->kind->describe(d->index, t, NULL);
+	text_add(t, "\n");
+}
+
 /* The lines that say what an entry is for. What is best, and what is left to try, depends on the
  * threads and the caches of the machine, too. */
 static void key_print(Text *t, const CacheEntry *e)
 {
 	const Target *host = target_host();
 
+	text_add(t, "ricci-cache 1 %s %s\n", RICCI_VERSION, RICCI_CODE);
+	device_print(t, e);
 	text_add(t,
-		 "ricci-cache 1 %s %s\nfor %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
+		 "for %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
 		 "threads %d\ntask %zu\n%s\n",
-		 RICCI_VERSION, RICCI_CODE, e->request.backend ? e->request.backend->name : "auto",
+		 e->request.backend ? e->request.backend->name : "auto",
 		 e->request.frozen ? "static" : "dynamic", compiler_version(e), host->key, host->l1,
 		 host->l2, host->l3, e->request.threads, strlen(e->task->text), e->task->text);
 }
@@ -60,8 +73,8 @@ static void kept_print(Text *t, const CacheEntry *e)
 {
 	const Kernel *k = e->best;
 
-	text_add(t, "kernel %s %zu %zu %lld", k->backend->name, k->shape.scratch, k->shape.shared,
-		 (long long)k->shape.parts);
+	text_add(t, "kernel %s %zu %zu %d %lld", k->backend->name, k->shape.scratch,
+		 k->shape.shared, k->shape.threads, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
 	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", e->seconds, e->offered,
@@ -109,8 +122,8 @@ static bool kept_parse(char *s, Kept *k)
 	char *line;
 	int used = 0;
 
-	if (sscanf(s, "kernel %31s %zu %zu%n", backend, &k->shape.scratch, &k->shape.shared,
-		   &used) != 3 ||
+	if (sscanf(s, "kernel %31s %zu %zu %d%n", backend, &k->shape.scratch, &k->shape.shared,
+		   &k->shape.threads, &used) != 4 ||
 	    !(s = phases_parse(s + used, &k->shape)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)
@@ -161,7 +174,7 @@ bool disk_find(const CacheEntry *e, Kept *k)
 	return good;
 }
 
-static Kernel *kept_kernel(const Kept *k)
+static Kernel *kept_kernel(const CacheEntry *e, const Kept *k)
 {
 	Kernel *n = mem_zalloc(sizeof *n);
 
@@ -169,7 +182,12 @@ static Kernel *kept_kernel(const Kept *k)
 		n->backend = k->backend;
 		n->schedule = k->schedule;
 		n->shape = k->shape;
+		n->device = e->request.device ? e->request.device->index : 0;
 		n->refs = 1;
+	}
+	if (n && backend_grid(n->backend) && kernel_sizes(n, &e->task->sub, NULL)) {
+		kernel_unref(n);
+		return NULL;
 	}
 	return n;
 }
@@ -204,10 +222,11 @@ static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 	for (int i = at; i < n && good; i++)
 		if (!strcmp(kept[i].origin.object, o->object) && kept[i].origin.count == o->count &&
 		    !k[kept[i].origin.index])
-			good = (k[kept[i].origin.index] = kept_kernel(&kept[i])) != NULL;
+			good = (k[kept[i].origin.index] = kept_kernel(entries[i], &kept[i])) !=
+			       NULL;
 	for (int i = 0; i < o->count && good; i++)
 		if (!k[i]) /* a function that nobody wants now; the loader fills all */
-			good = (k[i] = kept_kernel(&kept[at])) != NULL;
+			good = (k[i] = kept_kernel(entries[at], &kept[at])) != NULL;
 	good = good &&
 	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)

@@ -30,12 +30,12 @@ Storage *storage_find(int n, Storage *list, const Node *x)
 	return st && st->node == x ? st : NULL;
 }
 
-void storage_free(int n, Storage *list)
+void storage_free(Device *d, int n, Storage *list)
 {
 	for (int i = 0; list && i < n; i++) {
 		if (!list[i].borrowed)
-			buffer_free(list[i].data);
-		buffer_free(list[i].spare);
+			device_free(d, list[i].data);
+		device_free(d, list[i].spare);
 	}
 	mem_free(list);
 }
@@ -54,11 +54,15 @@ int storage_list(const ricci_graph *g, bool kept, int *n, Storage **list, Error 
 	return 0;
 }
 
-int storage_reserve(Storage *st, Error *err)
+int storage_reserve(Device *d, Storage *st, Error *err)
 {
-	if (!st->data && !(st->data = buffer_new(st->bytes)))
-		return error_set(err, RICCI_ENOMEM, "out of memory for '%s'", st->tensor->name);
-	return 0;
+	char what[100];
+
+	if (st->data)
+		return 0;
+	message_print(what, sizeof what, "'%s'", st->tensor->name);
+	st->data = device_alloc(d, st->bytes, MEMORY_STATES, what, err);
+	return st->data ? 0 : RICCI_ENOMEM;
 }
 
 int data_check(const ricci_tensor *t, const void *data, Error *err)
@@ -96,13 +100,32 @@ void family_unref(Family *f)
 		return;
 	tuner_free(f->tuner);
 	pool_free(f->pool);
-	storage_free(f->nstate, f->state);
+	storage_free(f->device, f->nstate, f->state);
+	if (f->device && f->device->kind->pooled)
+		device_trim(f->device);
 	ricci_graph_free(f->g);
 	pthread_mutex_destroy(&f->lock);
 	mem_free(f);
 }
 
-static int request_make(const ricci_options *o, Request *r, Error *err)
+/* The backend of a device that makes kernels of its own. */
+static int request_device(const ricci_options *o, Device *d, Request *r, Error *err)
+{
+	char why[256] = "it is not part of this build";
+
+	if (o->backend != RICCI_BACKEND_AUTO)
+		return error_set(err, RICCI_EINVAL,
+				 "%s has kernels of backend %s: leave options.backend at "
+				 "RICCI_BACKEND_AUTO",
+				 d->name, d->kind->backend);
+	r->device = d;
+	r->backend = backend_find(d->kind->backend);
+	if (!r->backend || !r->backend->available(why, sizeof why))
+		return error_set(err, RICCI_ECOMPILE, "%s can't be used: %s", d->name, why);
+	return 0;
+}
+
+static int request_make(const ricci_options *o, Device *d, Request *r, Error *err)
 {
 	static const char *const name[] = {NULL, "interp", "tcc", "cc"};
 	char why[256] = "it is not part of this build";
@@ -115,6 +138,8 @@ static int request_make(const ricci_options *o, Request *r, Error *err)
 		return error_set(err, RICCI_EINVAL,
 				 "%d threads: 0 means as many as the process may run on",
 				 o->threads);
+	if (d->kind->backend)
+		return request_device(o, d, r, err);
 	if (!name[o->backend])
 		return 0;
 	r->backend = backend_find(name[o->backend]);
@@ -147,34 +172,49 @@ static int family_borrow(Family *f, const Given *given, Error *err)
 
 static int family_fill(Family *f, const ricci_options *o, const Given *given, Error *err)
 {
-	int code = request_make(o, &f->request, err);
+	bool tunes;
+	int code;
 
+	if (!(f->device = o->device ? device_named(o->device, err) : device_host()))
+		return RICCI_EINVAL;
+	code = request_make(o, f->device, &f->request, err);
+	tunes = !f->request.frozen && !f->request.device;
 	f->request.pack = given ? given->pack : NULL;
 	f->seed = o->seed;
 	f->check_finite = o->check_finite || env_check("nan");
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
-	if (!code && !f->request.frozen)
+	if (!code && tunes)
 		f->request.threads = pool_threads(f->pool);
-	if (!code && !f->request.frozen && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
+	if (!code && tunes && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
 		return RICCI_ENOMEM;
 	if (!code)
 		code = storage_list(f->g, true, &f->nstate, &f->state, err);
 	if (!code && given)
 		return family_borrow(f, given, err);
 	for (int i = 0; i < f->nstate && !code; i++)
-		code = storage_reserve(&f->state[i], err);
+		code = storage_reserve(f->device, &f->state[i], err);
 	return code;
 }
 
+/* On the host, which every device gets the same values from. */
 int family_draw(Family *f, Storage *st, Error *err)
 {
+	bool far = f->device->kind->launch != NULL;
+	Storage here = *st;
 	int code = 0;
 
-	if (!st->drawn)
-		code = storage_draw(st, f->seed, f->pool, err);
-	if (!st->drawn && !code)
-		code = data_check(st->tensor, st->data, err);
+	if (st->drawn)
+		return 0;
+	if (far && !(here.data = buffer_new(st->bytes)))
+		return error_set(err, RICCI_ENOMEM, "out of memory for '%s'", st->tensor->name);
+	code = storage_draw(&here, f->seed, f->pool, err);
+	if (!code)
+		code = data_check(st->tensor, here.data, err);
+	if (!code && far)
+		code = device_copy(f->device, COPY_IN, st->data, here.data, st->bytes, err);
+	if (far)
+		buffer_free(here.data);
 	st->drawn = !code;
 	return code;
 }

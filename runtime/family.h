@@ -12,6 +12,7 @@ typedef struct Family {
 	Request request;
 	uint64_t seed;
 	bool check_finite; /* of new sessions */
+	Device *device;	   /* that holds the data */
 	Pool *pool;
 	Tuner *tuner; /* NULL: nothing is tuned */
 	int nstate;
@@ -35,8 +36,8 @@ bool tensor_kept(const ricci_tensor *t); /* a parameter or state */
 /* Storages of the graph's parameters and states, or of its inputs, in the order of their nodes. */
 int storage_list(const ricci_graph *g, bool kept, int *n, Storage **list, Error *err);
 Storage *storage_find(int n, Storage *list,
-		      const Node *x);	      /* in such a list; NULL: it is not there */
-int storage_reserve(Storage *st, Error *err); /* its data, where it has none */
-void storage_free(int n, Storage *list);
+		      const Node *x);			 /* in such a list; NULL: it is not there */
+int storage_reserve(Device *d, Storage *st, Error *err); /* its data, where it has none */
+void storage_free(Device *d, int n, Storage *list);
 
 #endif

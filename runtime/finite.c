@@ -18,6 +18,9 @@ typedef struct Range { /* of a tensor's elements; least > most: none is finite *
 
 struct Finite {
 	Error suspect;
+	Device *device;
+	void *copy; /* of what is looked at, where the host can't */
+	size_t copy_bytes;
 	int room;
 	Range *input; /* of the kernel that runs: those that its results overwrite */
 	bool *known;
@@ -89,6 +92,25 @@ static bool node_finite(const Node *n, const void *data)
 	return all_finite((Type)n->type, data, tensor_size(n));
 }
 
+/* n's data where the host can read them, until the next call; NULL on error. */
+static const void *on_host(Finite *f, const Node *n, const void *data, Error *err)
+{
+	size_t bytes = tensor_bytes(n);
+
+	if (!f->device->kind->launch)
+		return data;
+	if (f->copy_bytes < bytes) {
+		mem_free(f->copy);
+		f->copy = mem_alloc(bytes);
+		f->copy_bytes = f->copy ? bytes : 0;
+	}
+	if (!f->copy) {
+		error_set(err, RICCI_ENOMEM, "out of memory");
+		return NULL;
+	}
+	return device_copy(f->device, COPY_OUT, f->copy, data, bytes, err) ? NULL : f->copy;
+}
+
 /* ---- switching it on ---- */
 static void in_place(Program *p, bool on)
 {
@@ -113,11 +135,14 @@ int program_check_finite(Program *p, bool on, Error *err)
 		return 0;
 	if (on && !(f = mem_zalloc(sizeof *f)))
 		return error_set(err, RICCI_ENOMEM, "out of memory");
+	if (on)
+		f->device = p->device;
 	program_share(p, on ? f : NULL);
 	in_place(p, !on);
 	if (!on) {
 		mem_free(f->input);
 		mem_free(f->known);
+		mem_free(f->copy);
 		mem_free(f);
 	}
 	return 0;
@@ -227,8 +252,13 @@ int finite_before(Finite *f, const Run *r, Error *err)
 	}
 	for (int i = 0; i < r->ninput; i++) {
 		f->known[i] = overwritten(r, i);
-		if (f->known[i])
-			f->input[i] = node_range(r->sub->input[i], r->buf[i]);
+		if (f->known[i]) {
+			const void *data = on_host(f, r->sub->input[i], r->buf[i], err);
+
+			if (!data)
+				return err->code;
+			f->input[i] = node_range(r->sub->input[i], data);
+		}
 	}
 	return 0;
 }
@@ -266,8 +296,14 @@ static int found_check(const Program *p, Found *f, RandomState rs, Error *err)
 	if (own.code)
 		return error_set(err, own.code, "%s", own.text);
 	for (int i = 0; i < f->r->ninput; i++) {
-		if (!finite->known[i])
-			finite->input[i] = node_range(f->r->sub->input[i], f->r->buf[i]);
+		if (!finite->known[i]) {
+			const Node *x = f->r->sub->input[i];
+			const void *data = on_host(finite, x, f->r->buf[i], err);
+
+			if (!data)
+				return err->code;
+			finite->input[i] = node_range(x, data);
+		}
 		nan = nan || finite->input[i].nan >= 0;
 		infinite = infinite || finite->input[i].infinity >= 0;
 	}
@@ -288,28 +324,36 @@ int finite_after(const Program *p, const Run *r, RandomState rs, Error *err)
 	for (int o = r->ninput; o < r->nbuf && !code; o++) {
 		const Node *n = run_node(p, r, o);
 		Found f = {.p = p, .r = r, .buffer = o};
+		const void *data = on_host(p->finite, n, r->buf[o], err);
 
-		if (node_finite(n, r->buf[o]))
+		if (!data)
+			return err->code;
+		if (node_finite(n, data))
 			continue;
-		f.range = node_range(n, r->buf[o]);
+		f.range = node_range(n, data);
 		code = found_check(p, &f, rs, err);
 	}
 	return code;
 }
 
 /* ---- steps ---- */
-void finite_begin(Program *p, RandomState rs)
+int finite_begin(Program *p, RandomState rs, Error *err)
 {
 	Error *e = &p->finite->suspect;
 
 	error_clear(e);
 	for (int i = 0; i < p->ncell && !e->code; i++) {
 		const Cell *c = &p->cell[i];
+		const void *data;
 		Range r;
 
-		if (c->kind != CELL_STATE || node_finite(c->node, c->storage->data))
+		if (c->kind != CELL_STATE)
 			continue;
-		r = node_range(c->node, c->storage->data);
+		if (!(data = on_host(p->finite, c->node, c->storage->data, err)))
+			return err->code;
+		if (node_finite(c->node, data))
+			continue;
+		r = node_range(c->node, data);
 		if (r.nan >= 0) {
 			char place[200];
 
@@ -318,6 +362,7 @@ void finite_begin(Program *p, RandomState rs)
 				  (unsigned long long)rs.step, c->node->u.s, place);
 		}
 	}
+	return 0;
 }
 
 int finite_end(const Program *p, Error *err)
@@ -326,9 +371,11 @@ int finite_end(const Program *p, Error *err)
 
 	for (int i = 0; i < p->nroot && e->code; i++) {
 		const Cell *c = &p->cell[p->root[i]];
+		const void *data = on_host(p->finite, c->node, cell_data(c), err);
 
-		if (!node_finite(c->node, cell_data(c)) &&
-		    node_range(c->node, cell_data(c)).nan >= 0)
+		if (!data)
+			return err->code;
+		if (!node_finite(c->node, data) && node_range(c->node, data).nan >= 0)
 			return error_set(err, e->code, "%s", e->text);
 	}
 	return 0;

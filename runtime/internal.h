@@ -25,6 +25,11 @@ static inline size_t align_up(size_t n)
 void *buffer_new(size_t bytes);
 void buffer_free(void *p);
 
+/* ---- devices.c: where sessions live ---- */
+Device *device_host(void); /* the processor */
+/* "cpu", "cuda:0", "opencl:1"; NULL on error. */
+Device *device_named(const char *name, Error *err);
+
 /* ---- pool.c ---- */
 /* A thread that no signal of the host's handlers runs on. 0 or an errno. */
 int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
@@ -155,6 +160,7 @@ typedef struct Request {
 	bool frozen;		/* static mode: the default schedule, never changed */
 	int threads;		/* that run it, for which it is tuned; 0 when frozen */
 	const KernelPack *pack; /* frozen: the only kernels there are; NULL: they are made */
+	Device *device;		/* whose kernels they are; NULL: the processor's */
 } Request;
 typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	char object[48];  /* a file of the cache's folder; "" when it is not kept */
@@ -292,7 +298,8 @@ typedef struct Storage { /* of an input, parameter or state; sessions share the 
 	const ricci_tensor *tensor;
 	Node *node;
 	size_t bytes;
-	void *data, *spare; /* spare: where the next value is computed; commit swaps them */
+	void *data, *spare; /* on its device; spare: where the next value is computed; commit swaps
+			       them */
 	bool used;	    /* by a program */
 	bool drawn;	    /* a parameter or state has its initial value, or was fed */
 	bool borrowed;	    /* data is somebody else's, and never written to */
@@ -349,7 +356,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 typedef struct Finite Finite;
 typedef struct Program {
 	int nrun, ncell, nroot, nentry;
-	DeviceModel device; /* it was partitioned for */
+	DeviceModel device_model; /* it was partitioned for */
 	Run *run;
 	Cell *cell;
 	int *root;		     /* the cell of each root */
@@ -368,7 +375,8 @@ typedef struct Program {
 	void *arena;		     /* NULL: inner */
 	size_t arena_bytes;
 	size_t unlimited_bytes; /* what a step would take if nothing were computed again */
-	Arena memory;		/* of the arrays */
+	Device *device;
+	Arena memory; /* of the arrays */
 } Program;
 typedef struct ProgramSpec {
 	Ir *ir;
@@ -379,6 +387,7 @@ typedef struct ProgramSpec {
 	void *user;
 	Request request;
 	int threads;
+	Device *device;	     /* that the data are on; NULL: the processor */
 	bool train;	     /* what `training` is in the equations */
 	bool timing;	     /* RICCI_TIME asks for it too */
 	Type precision;	     /* of the factors of long sums of f32: that, or rounded */
@@ -400,8 +409,8 @@ const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
  * Looks at the results of each launch of p (and of its loops) from now on, or no longer. Needs memory
  * for the next values of states: program_reserve comes after it. */
 int program_check_finite(Program *p, bool on, Error *err);
-void finite_begin(Program *p, RandomState rs);		/* before a step */
-int finite_before(Finite *f, const Run *r, Error *err); /* a launch of a kernel */
+int finite_begin(Program *p, RandomState rs, Error *err); /* before a step */
+int finite_before(Finite *f, const Run *r, Error *err);	  /* a launch of a kernel */
 int finite_after(const Program *p, const Run *r, RandomState rs, Error *err); /* and after it */
 int finite_end(const Program *p, Error *err);				      /* after a step */
 

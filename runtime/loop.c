@@ -77,6 +77,7 @@ static bool loop_arrays(Loop *l, const ProgramSpec *outer, int nresult)
 				.request = outer->request,
 				.threads = outer->threads,
 				.timing = outer->timing,
+				.device = outer->device,
 				.precision = outer->precision,
 				.by_chance = outer->by_chance,
 				.within = &l->within};
@@ -253,11 +254,17 @@ static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 {
 	const Scan *s = r->loop->scan;
 	const Cell *cell = &p->cell[r->cell[0]], *c = cell_whole(cell);
+	Type type = (Type)c->node->type;
+	int64_t length = 0;
+	int code;
 
 	*n = s->bound;
 	if (!s->has_length)
 		return 0;
-	*n = type_load_int((Type)c->node->type, cell_data(cell), 0);
+	code = device_copy(p->device, COPY_OUT, &length, cell_data(cell), type_size(type), err);
+	if (code)
+		return code;
+	*n = type_load_int(type, &length, 0);
 	return scan_length_check(s, *n, c->node->op == OP_INPUT ? c->node->u.s : NULL, err);
 }
 
@@ -280,7 +287,15 @@ typedef struct Walk { /* a run of the loop */
 	Loop *l;
 	void *const *buf;
 	int64_t n, i, t; /* steps; the present one's number, and its row */
+	Error *err;
+	int code; /* of copies */
 } Walk;
+
+static void walk_copy(Walk *w, void *to, const void *from, size_t bytes)
+{
+	if (!w->code)
+		w->code = device_copy(w->l->body->device, COPY_WITHIN, to, from, bytes, w->err);
+}
 
 static char *row(const Walk *w, int buffer, int64_t t, size_t bytes)
 {
@@ -314,7 +329,7 @@ static void walk_begin(Walk *w)
 		else if (c->how == CARRY_KEPT && (w->n > 0 || c->kept->of->ends))
 			c->var->data = stack_row(w, c->kept, t);
 		if (c->var->data != w->buf[c->first])
-			memcpy(c->var->data, w->buf[c->first], c->var->bytes);
+			walk_copy(w, c->var->data, w->buf[c->first], c->var->bytes);
 	}
 }
 
@@ -355,13 +370,13 @@ static void walk_move(Walk *w)
 
 	for (int k = 0; k < l->nstack; k++)
 		if (l->stack[k].cell && l->stack[k].copied)
-			memcpy(stack_row(w, &l->stack[k], w->t), cell_data(l->stack[k].cell),
-			       l->stack[k].row);
+			walk_copy(w, stack_row(w, &l->stack[k], w->t), cell_data(l->stack[k].cell),
+				  l->stack[k].row);
 	for (int k = 0; k < l->scan->nstate; k++) {
 		const Carry *c = &l->carry[k];
 
 		if (cell_data(c->next) != c->target)
-			memcpy(c->target, cell_data(c->next), c->var->bytes);
+			walk_copy(w, c->target, cell_data(c->next), c->var->bytes);
 	}
 	for (int k = 0; k < l->scan->nstate; k++)
 		l->carry[k].var->data = l->carry[k].target;
@@ -375,25 +390,27 @@ static void walk_end(Walk *w)
 		const Carry *c = &l->carry[k];
 
 		if (c->last >= 0 && c->var->data != w->buf[c->last])
-			memcpy(w->buf[c->last], c->var->data, c->var->bytes);
+			walk_copy(w, w->buf[c->last], c->var->data, c->var->bytes);
 	}
 	for (int k = 0; k < l->nstack; k++) {
 		const Stack *st = &l->stack[k];
 
-		memset(row(w, st->buffer, w->n + st->of->ends, st->row), 0,
-		       (size_t)(l->scan->bound - w->n) * st->row);
+		if (!w->code)
+			w->code = device_zero(l->body->device,
+					      row(w, st->buffer, w->n + st->of->ends, st->row),
+					      (size_t)(l->scan->bound - w->n) * st->row, w->err);
 	}
 }
 
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
-	Walk w = {.l = r->loop, .buf = r->buf};
+	Walk w = {.l = r->loop, .buf = r->buf, .err = err};
 	int code = loop_length(p, r, &w.n, err);
 
 	if (code)
 		return code;
 	walk_begin(&w);
-	for (w.i = 0; w.i < w.n && !code; w.i++) {
+	for (w.i = 0; w.i < w.n && !code && !w.code; w.i++) {
 		walk_aim(&w);
 		w.l->body->iteration = w.t;
 		code = program_run(w.l->body, pool, random_step(rs, w.l->scan->bound, w.t), tuner,
@@ -401,5 +418,5 @@ int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 		walk_move(&w);
 	}
 	walk_end(&w);
-	return code;
+	return code ? code : w.code;
 }

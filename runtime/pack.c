@@ -158,7 +158,7 @@ static int batch_write(Writing *w, int at, int n)
 
 static int writing_text(Writing *w, const ricci_session *s, Text *out)
 {
-	DeviceModel d = session_program(s)->device;
+	DeviceModel d = session_program(s)->device_model;
 	size_t entries = (size_t)w->n * sizeof *w->entry;
 	size_t objects = (size_t)w->nobject * sizeof *w->object;
 	size_t head = sizeof(PackHead) + entries + objects, gap = -head % PACK_ALIGN;

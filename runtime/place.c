@@ -159,8 +159,9 @@ int program_place(Program *p, const ProgramSpec *s, const int *cell_of, Error *e
 		if (c->kind != CELL_TEMP)
 			continue;
 		c->kind = CELL_OUTPUT;
-		if (!p->inner && !(c->data = buffer_new(tensor_bytes(c->node))))
-			code = error_set(err, RICCI_ENOMEM, "out of memory for an output");
+		if (!p->inner && !(c->data = device_alloc(p->device, tensor_bytes(c->node),
+							  MEMORY_OUTPUTS, "an output", err)))
+			code = RICCI_ENOMEM;
 	}
 	for (int a = 0; a < s->nassign && !code; a++)
 		assign_place(p, s, cell_of, a);
@@ -200,21 +201,20 @@ int program_reserve(const Program *p, const ProgramSpec *s, Error *err)
 	for (int a = 0; a < s->nassign; a++) {
 		Storage *st = s->assigned[a];
 
-		if (assign_swaps(p, s, a) && !st->spare && !(st->spare = buffer_new(st->bytes)))
-			return error_set(err, RICCI_ENOMEM,
-					 "out of memory for the next value of a state");
+		if (assign_swaps(p, s, a) && !st->spare &&
+		    !(st->spare = device_alloc(p->device, st->bytes, MEMORY_STATES,
+					       "the next value of a state", err)))
+			return RICCI_ENOMEM;
 	}
 	return 0;
 }
 
-/* Integer states that index must keep to the range their gathers need. */
-static int assign_check(const Storage *st, const void *data, Error *err)
+/* Integer states that index must keep to the range their gathers need. data: on the host. */
+static int range_check(const Storage *st, const void *data, Error *err)
 {
 	const ricci_tensor *t = st->tensor;
 	int64_t n = tensor_size(st->node);
 
-	if (!t || !type_is_int((Type)st->node->type))
-		return 0;
 	for (int64_t i = 0; i < n; i++) {
 		int64_t v = type_load_int((Type)st->node->type, data, (size_t)i);
 
@@ -228,19 +228,50 @@ static int assign_check(const Storage *st, const void *data, Error *err)
 	return 0;
 }
 
+static bool range_needed(const Storage *st)
+{
+	const ricci_tensor *t = st->tensor;
+	Type type = (Type)st->node->type;
+	int64_t lo, hi;
+
+	if (!t || !type_is_int(type))
+		return false;
+	type_range(type, &lo, &hi);
+	return t->need_lo > lo || t->need_hi < hi;
+}
+
+static int assign_check(Device *d, const Storage *st, const void *data, Error *err)
+{
+	void *copy = NULL;
+	int code;
+
+	if (!range_needed(st))
+		return 0;
+	if (!d->kind->launch)
+		return range_check(st, data, err);
+	if (!(copy = mem_alloc(st->bytes)))
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	code = device_copy(d, COPY_OUT, copy, data, st->bytes, err);
+	if (!code)
+		code = range_check(st, copy, err);
+	mem_free(copy);
+	return code;
+}
+
 int program_commit(Program *p, const ProgramSpec *s, Error *err)
 {
 	int code = 0;
 
 	for (int a = 0; a < s->nassign && !code; a++)
-		code = assign_check(s->assigned[a], cell_data(&p->cell[p->root[s->noutput + a]]),
-				    err);
+		code = assign_check(p->device, s->assigned[a],
+				    cell_data(&p->cell[p->root[s->noutput + a]]), err);
+	for (int a = 0; a < s->nassign && !code; a++)
+		if (assign_copies(p, s, a))
+			code = device_copy(p->device, COPY_WITHIN, s->assigned[a]->spare,
+					   cell_data(&p->cell[p->root[s->noutput + a]]),
+					   s->assigned[a]->bytes, err);
 	if (code)
 		return code;
-	for (int a = 0; a < s->nassign; a++)
-		if (assign_copies(p, s, a))
-			memcpy(s->assigned[a]->spare, cell_data(&p->cell[p->root[s->noutput + a]]),
-			       s->assigned[a]->bytes);
 	for (int a = 0; a < s->nassign; a++)
 		if (assign_swaps(p, s, a)) {
 			Storage *st = s->assigned[a];

@@ -56,12 +56,12 @@ static int build_partition(Build *b)
 		code = rewrite_layouts(s->ir, nroot, s->root);
 	build_stage(b, "rewrite");
 	dev = r->pack	  ? *pack_device(r->pack)
+	      : r->device ? r->device->kind->model
 	      : r->frozen ? *device_nominal()
 			  : device_model(graph_bytes(s->ir, nroot, s->root));
-	dev.grid = backend_grid(s->request.backend);
-	if (!r->pack && !r->frozen && s->threads > 0)
+	if (!r->pack && !r->device && !r->frozen && s->threads > 0)
 		dev.threads = s->threads;
-	b->p->device = dev;
+	b->p->device_model = dev;
 	build_stage(b, "device");
 	if (!code)
 		code = fuse_partition(s->ir, nroot, s->root, &dev, &b->nsub, &b->sub);
@@ -271,10 +271,9 @@ static int build_memory(Build *b)
 
 	if (code || p->inner)
 		return code;
-	if (!(p->arena = buffer_new(p->arena_bytes)))
-		return error_set(b->err, RICCI_ENOMEM,
-				 "out of memory: %zu bytes for the tensors of a step",
-				 p->arena_bytes);
+	if (!(p->arena = device_alloc(p->device, p->arena_bytes, MEMORY_STEP,
+				      "the tensors of a step", b->err)))
+		return RICCI_ENOMEM;
 	program_bind(p, p->arena);
 	return 0;
 }
@@ -315,6 +314,7 @@ static int build_all(Build *b)
 	int code;
 
 	p->inner = s->within != NULL;
+	p->device = s->device ? s->device : device_host();
 	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
 	if (p->inner) /* its loop's program is being built */
 		return build_graph(b);
@@ -406,8 +406,8 @@ void program_free(Program *p)
 	}
 	for (int i = 0; i < p->ncell; i++)
 		if (p->cell[i].kind == CELL_OUTPUT && !p->inner)
-			buffer_free(p->cell[i].data);
-	buffer_free(p->arena);
+			device_free(p->device, p->cell[i].data);
+	device_free(p->device, p->arena);
 	arena_free(&p->memory);
 	mem_free(p);
 }
@@ -488,9 +488,24 @@ void run_used(Run *r, Kernel *k)
 	r->used = kernel_ref(k);
 }
 
+/* A device's kernels were all validated when they were made, and there is one for each. Timed ones are
+ * waited for. */
+static int run_start(Run *r, Device *d, RandomState rs, bool timing, Error *err)
+{
+	double start = timing ? clock_seconds() : 0;
+	int code = device_launch(d, r->kernel, r->nbuf, r->buf, rs, err);
+
+	if (code || !timing)
+		return code;
+	code = device_finish(d, err);
+	trace_span("kernel", run_name(r), start, r->kernel->backend->name);
+	run_timed(r, clock_seconds() - start);
+	return code;
+}
+
 /* Computes again what another run has, by the same kernel: two kernels may round differently, and who
  * compares both results for equality (the ties of max=) would find none. */
-static int run_again(Run *r, Pool *pool, RandomState rs, bool timing, Error *err)
+static int run_again(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
 {
 	Kernel *k = r->again->used;
 	double start = timing ? clock_seconds() : 0, t;
@@ -502,6 +517,8 @@ static int run_again(Run *r, Pool *pool, RandomState rs, bool timing, Error *err
 		r->kernel = kernel_ref(k);
 	}
 	r->launches++;
+	if (d->kind->launch)
+		return run_start(r, d, rs, timing, err);
 	code = pool_launch(pool, k, r->buf, &rs, r->wide, err);
 	if (!timing)
 		return code;
@@ -514,16 +531,20 @@ static int run_again(Run *r, Pool *pool, RandomState rs, bool timing, Error *err
 	return code;
 }
 
-static int run_launch(Run *r, Pool *pool, RandomState rs, bool timing, Error *err)
+static int run_launch(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
 {
 	int which = -1, code = 0;
 	double start = 0, t;
 
 	if (r->again)
-		return run_again(r, pool, rs, timing, err);
+		return run_again(r, d, pool, rs, timing, err);
 	if (!r->kernel || atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen)
 		run_take(r, &which);
 	r->launches++;
+	if (d->kind->launch) {
+		run_used(r, r->kernel);
+		return run_start(r, d, rs, timing, err);
+	}
 	if (!r->checked) {
 		code = which == 1 ? run_trial(r, pool, rs, err) : run_checked(r, pool, rs, err);
 		if (which != 1)
@@ -588,7 +609,7 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 	if (!code)
 		code = loops_check(p, err);
 	if (p->finite && !p->inner && !code)
-		finite_begin(p, rs);
+		code = finite_begin(p, rs, err);
 	for (int i = 0; i < p->nrun && !code; i++) {
 		Run *r = &p->run[i];
 
@@ -598,12 +619,14 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 			code = finite_before(p->finite, r, err);
 		if (!code)
 			code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
-				       : run_launch(r, pool, rs, timing, err);
+				       : run_launch(r, p->device, pool, rs, timing, err);
 		if (p->finite && !r->loop && !code)
 			code = finite_after(p, r, rs, err);
 	}
 	if (p->finite && !p->inner && !code)
 		code = finite_end(p, err);
+	if (p->timing && !code && !p->inner)
+		code = device_finish(p->device, err);
 	if (p->timing && !code) {
 		times_add(&p->times, clock_seconds() - start);
 		p->steps++;

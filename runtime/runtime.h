@@ -2,7 +2,10 @@
 #ifndef RUNTIME_H
 #define RUNTIME_H
 
-#include "jit/jit.h"
+#include "jit/device/device.h"
+
+/* ---- devices (devices.c): the kinds there are; NULL at the end ---- */
+extern const DeviceKind *const device_kinds[];
 
 /* ---- thread pool (pool.c) ---- */
 typedef struct Pool Pool;

@@ -83,6 +83,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	p->by_chance = g->rounding == RICCI_STOCHASTIC;
 	p->memory_limit = g->memory_limit;
 	p->threads = pool_threads(s->f->pool);
+	p->device = s->f->device;
 	return 0;
 }
 
@@ -174,7 +175,7 @@ void ricci_session_free(ricci_session *s)
 	if (!s || family_check(s->f, NULL))
 		return; /* its memory is shared with the parent as long as the child lives */
 	program_free(s->p);
-	storage_free(s->ninput, s->input);
+	storage_free(s->f->device, s->ninput, s->input);
 	mem_free(s->spec.root);
 	mem_free(s->spec.assigned);
 	mem_free(s->output);
@@ -263,11 +264,10 @@ static int session_feed(ricci_session *s, const ricci_tensor *t, const void *dat
 	if (!code)
 		code = data_check(t, data, &s->err);
 	if (!code)
-		code = storage_reserve(st, &s->err);
-	if (!code) {
-		memcpy(st->data, data, st->bytes);
-		st->drawn = true;
-	}
+		code = storage_reserve(s->f->device, st, &s->err);
+	if (!code)
+		code = device_copy(s->f->device, COPY_IN, st->data, data, st->bytes, &s->err);
+	st->drawn = st->drawn || !code;
 	return code;
 }
 
@@ -292,9 +292,9 @@ static int session_fetch(ricci_session *s, const ricci_tensor *t, void *data, si
 	if (st && st->data) {
 		int code = family_draw(s->f, st, &s->err);
 
-		if (!code)
-			memcpy(data, st->data, st->bytes);
-		return code;
+		return code ? code
+			    : device_copy(s->f->device, COPY_OUT, data, st->data, st->bytes,
+					  &s->err);
 	}
 	if (st)
 		return error_set(&s->err, RICCI_EINVAL, "'%s' has not been fed", t->name);
@@ -305,8 +305,8 @@ static int session_fetch(ricci_session *s, const ricci_tensor *t, void *data, si
 			if (!s->ran)
 				return error_set(&s->err, RICCI_EINVAL,
 						 "an output has no value before the first step");
-			memcpy(data, cell_data(c), tensor_bytes(c->node));
-			return 0;
+			return device_copy(s->f->device, COPY_OUT, data, cell_data(c),
+					   tensor_bytes(c->node), &s->err);
 		}
 	return error_set(&s->err, RICCI_EINVAL,
 			 "the tensor is neither an output of this session nor an input, parameter "
@@ -353,6 +353,8 @@ static int session_step(ricci_session *s)
 		code = program_run(s->p, s->f->pool, rs, s->f->tuner, &s->err);
 	if (!code)
 		code = program_commit(s->p, &s->spec, &s->err);
+	if (!code)
+		code = device_finish(s->f->device, &s->err);
 	if (code)
 		return code;
 	trace_span("step", s->train ? "a training step" : "a step", clock, "");
@@ -468,6 +470,10 @@ int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void
 	if (!(seconds >= 0))
 		return error_set(&s->err, RICCI_EINVAL, "a search takes 0 seconds or more, not %g",
 				 seconds);
+	if (s->f->request.device)
+		return error_set(&s->err, RICCI_EUNSUPPORTED,
+				 "%s has the schedule offered first: nothing searches there yet",
+				 s->f->device->name);
 	if (!s->f->tuner)
 		return error_set(&s->err, RICCI_EINVAL,
 				 "a static session's schedules are fixed: tune a dynamic one");

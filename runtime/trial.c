@@ -247,10 +247,10 @@ static void children_meet(const Trial *v, uint32_t run, int phase)
 }
 
 /* Worker w of n. */
-static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder order)
+static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder order, Error *err)
 {
-	KernelEnv env = {7,	    3,	 v->fence[v->nbuf + 1 + w].data, v->fence[v->nbuf].data,
-			 v->kernel, NULL};
+	KernelEnv env = {7,	    3,	v->fence[v->nbuf + 1 + w].data, v->fence[v->nbuf].data,
+			 v->kernel, err};
 
 	int64_t begin, end;
 
@@ -285,7 +285,7 @@ static void child_main(const Trial *v, int w, pid_t parent)
 	for (uint32_t run = 1;; run++) {
 		while (atomic_load(&v->state->run) != run)
 			state_wait(&v->state->run, run - 1, NULL);
-		worker_run(v, w, v->workers, run, atomic_load(&v->state->order));
+		worker_run(v, w, v->workers, run, atomic_load(&v->state->order), NULL);
 		atomic_fetch_add(&v->state->done, 1);
 		state_wake(&v->state->done);
 	}
@@ -454,22 +454,27 @@ static void *here_main(void *arg)
 {
 	Here *h = arg;
 
-	worker_run(h->v, 1, h->v->workers, h->v->runs, h->order);
+	worker_run(h->v, 1, h->v->workers, h->v->runs, h->order, NULL);
 	return NULL;
 }
 
-/* In this process: the second worker is a thread, where there is one. */
-static void trial_here(Trial *v, TrialOrder order)
+/* In this process: the second worker is a thread, where there is one. An error of a device says what
+ * failed: the kernel may be right. */
+static int trial_here(Trial *v, TrialOrder order, Error *err)
 {
+	Error own = {0};
+
 	Here h = {v, order};
 	pthread_t second;
 	bool two = order == TRIAL_TOGETHER && v->kernel->shape.parts > 1 &&
 		   kernel_phases(v->kernel) == 1 && !backend_grid(v->kernel->backend) &&
 		   thread_start(&second, here_main, &h) == 0;
 
-	worker_run(v, 0, two ? v->workers : 1, v->runs, order);
+	worker_run(v, 0, two ? v->workers : 1, v->runs, order,
+		   backend_grid(v->kernel->backend) ? &own : NULL);
 	if (two)
 		pthread_join(second, NULL);
+	return own.code ? error_set(err, own.code, "%s", own.text) : 0;
 }
 
 int trial_run(Trial *v, TrialOrder order, double limit, Error *err)
@@ -489,7 +494,7 @@ int trial_run(Trial *v, TrialOrder order, double limit, Error *err)
 	}
 	if (!code && (!v->isolated || schedule_library(&v->kernel->schedule))) {
 		trial_poison(v, order);
-		trial_here(v, order);
+		code = trial_here(v, order, err);
 	}
 	for (int i = 0; i < v->nbuf && !code; i++)
 		code = fence_look(&v->fence[i], v->runs, err);

@@ -349,11 +349,9 @@ static void code_add_kernel(Text *out, const Subgraph *sub, const Backend *b, in
 	task_free(t);
 }
 
-static int code_partition(Ir *ir, const Backend *b, int nroot, Node **roots, int *nsub,
-			  Subgraph **subs)
+static int code_partition(Ir *ir, int nroot, Node **roots, int *nsub, Subgraph **subs)
 {
 	DeviceModel dev = device_model(INFINITY);
-	dev.grid = backend_grid(b);
 	IR_ENTER(ir, RICCI_ENOMEM);
 	int code = rewrite_graph(ir, nroot, roots);
 	if (!code)
@@ -381,7 +379,7 @@ int command_code(const Options *o)
 	int nroot = o->grad.n ? d.n : j.nresult, nsub = 0;
 	Node **roots = nodes_of(nroot, o->grad.n ? d.value : j.result);
 	Subgraph *subs;
-	if (code_partition(&j.g->ir, b, nroot, roots, &nsub, &subs))
+	if (code_partition(&j.g->ir, nroot, roots, &nsub, &subs))
 		die(STATUS_WRONG, "%s", j.g->ir.err.text);
 	for (int k = 0; k < nsub; k++)
 		code_add_kernel(&out, &subs[k], b, k);

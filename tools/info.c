@@ -15,6 +15,24 @@ static void info_device(Text *out)
 		 d.pc * 1e-9, d.launch * 1e6);
 }
 
+/* Devices that sessions can live on; what is missing for others. */
+static void info_devices(Text *out)
+{
+	for (int k = 0; device_kinds[k]; k++) {
+		const DeviceKind *kind = device_kinds[k];
+		char why[256] = "";
+		int n = kind->count(why, sizeof why);
+		if (!n)
+			text_add(out, "device %s: none, %s\n", kind->name, why);
+		for (int i = 0; i < n; i++) {
+			text_add(out, kind->launch ? "device %s:%d: " : "device %s: ", kind->name,
+				 i);
+			kind->describe(i, out, NULL);
+			text_add(out, "\n");
+		}
+	}
+}
+
 int command_info(const Options *o)
 {
 	if (o->operand.n)
@@ -32,6 +50,7 @@ int command_info(const Options *o)
 		else
 			text_add(&out, "backend %s: no, %s\n", backends[k]->name, why);
 	}
+	info_devices(&out);
 	for (int k = 0; library_name(k); k++) {
 		char why[256] = "";
 		if (library_available(k, why, sizeof why))

@@ -133,7 +133,8 @@ typedef enum {
 	LOCK_TRACE,  /* the trace's file */
 	/* A fork waits for those above. What follows may be held for long and guards no data: a
 	 * child just begins with it free. */
-	LOCK_FILL, /* the first kernels of lines, made by one session at a time */
+	LOCK_FILL,    /* the first kernels of lines, made by one session at a time */
+	LOCK_DEVICES, /* the list of opened devices */
 	NLOCKS,
 	LOCK_ORDER = LOCK_FILL
 } GlobalLock;

@@ -27,6 +27,7 @@ const char *ricci_strerror(int code)
 		[-RICCI_EVALUE] = "data outside the range that the graph needs of it",
 		[-RICCI_EUNSUPPORTED] = "not supported here",
 		[-RICCI_EINTERNAL] = "an internal error",
+		[-RICCI_EDEVICE] = "a device or its driver failed",
 	};
 	return code > 0 || code <= -COUNT(text) ? "no error of Ricci's" : text[-code];
 }

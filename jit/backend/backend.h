@@ -4,10 +4,9 @@
 
 #include "jit/jit.h"
 
-extern const Backend backend_interp, backend_tcc, backend_cc, backend_nvrtc;
+extern const Backend backend_interp, backend_tcc, backend_cc, backend_nvrtc, backend_opencl;
 
 Kernel *kernel_new(const Backend *b, Error *err); /* one reference, one part, nothing else */
-int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err); /* fills ninput, nbuf, bytes */
 Kernel *kernel_interp(const Task *t,
 		      Error *err); /* ready to run: what kernel_lower gives for interp */
 

@@ -169,11 +169,13 @@ static uint64_t padded_axes(const Contract *c, const Operand *f, const Operand *
 	return rest < PADDED_REST || (scattered && saved < SCATTERED) ? 0 : found;
 }
 
-static void roles(Contract *c)
+static void roles(Contract *c, bool grid)
 {
 	Problem *p = c->p;
 	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
-	uint64_t batch = padded_axes(c, &c->a, &c->b) | padded_axes(c, &c->b, &c->a);
+	uint64_t batch = 0;
+	if (!grid)
+		batch = padded_axes(c, &c->a, &c->b) | padded_axes(c, &c->b, &c->a);
 	for (int k = 0; k < p->nspatial; k++) {
 		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
 		if (batch >> k & 1)
@@ -361,6 +363,19 @@ static bool transpose_operands(Contract *c)
 	return contract_transposed(c, &c->b, &c->n) || any;
 }
 
+/* On a grid there are no micro-kernels, and every block has all of K. */
+static bool find_grid(Contract *c, int way)
+{
+	if (way & ~(TENSORISE_SWAP | TENSORISE_NARROW))
+		return false;
+	roles(c, true);
+	order_reduced(c);
+	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
+	if (side_has_unit(c, &c->m) != (way & TENSORISE_SWAP))
+		swap_operands(c);
+	return c->m.extent > 1 && c->n.extent > 1 && c->k.extent > 1;
+}
+
 static bool find(Contract *c, Problem *p, const Target *target, int way)
 {
 	Node *guard[CONTRACT_MAX_GUARDS];
@@ -375,13 +390,16 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 		if (p->out_red[k] != RED_NONE)
 			return false;
 	Node *body = reduce_guards(p->ir, p->red, p->body, COUNT(guard), &nguard, guard);
-	if (!group_factors(c, body) || !place_guards(c, nguard, guard) ||
-	    (way & TENSORISE_PADDED && !pad_operands(c, way & TENSORISE_NARROW)))
+	if (!group_factors(c, body) || !place_guards(c, nguard, guard))
+		return false;
+	if (target->units)
+		return find_grid(c, way);
+	if ((way & TENSORISE_PADDED && !pad_operands(c, way & TENSORISE_NARROW)))
 		return false;
 	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)
 		return false;
-	roles(c);
+	roles(c, false);
 	order_reduced(c);
 	if (way & TENSORISE_TRANSPOSED && !transpose_operands(c))
 		return false;

@@ -149,6 +149,12 @@ bool contract_part(Contract *c, int nguard, Node *const *guard, IndexGroup *s, P
 /* The batch's shares for functions compiled ahead, stored once a part. */
 Node *contract_rest(Contract *c, int n, Node *const *rest);
 
+/* ---- on a grid (grid.c) ---- */
+
+enum { GRID_ALIGN = 16 }; /* bytes between lines of a tile in a block's memory */
+/* The type of 16 bits that both operands have, and tensor cores multiply; that of the sums: there is none. */
+Type contract_fragments(const Contract *c);
+
 /* ---- zero-block skipping (zero_blocks.c) ---- */
 
 /* The elements of K at which a panel of A has anything but padding, in a MicroList. */

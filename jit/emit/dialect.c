@@ -23,7 +23,8 @@ const char *const dialect_compute[RICCI_NTYPES] = {
 	[RICCI_I32] = "int",   [RICCI_I64] = "int64_t", [RICCI_BOOL] = "int",
 };
 
-static const Dialect *const dialects[] = {&dialect_tcc, &dialect_cc, &dialect_c99, &dialect_cuda};
+static const Dialect *const dialects[] = {&dialect_tcc, &dialect_cc, &dialect_c99, &dialect_cuda,
+					  &dialect_opencl};
 
 const Dialect *dialect_find(const char *backend)
 {
@@ -31,6 +32,12 @@ const Dialect *dialect_find(const char *backend)
 		if (strcmp(dialects[k]->backend, backend) == 0)
 			return dialects[k];
 	return NULL;
+}
+
+const Target *backend_target(const Backend *b)
+{
+	const Dialect *d = b ? dialect_find(b->name) : NULL;
+	return d && d->caps.grid ? target_grid(d->caps.fragments) : target_host();
 }
 
 bool backend_grid(const Backend *b)

@@ -5,6 +5,7 @@
  * can still put a local variable in front of the loops that do not change it. */
 #include "jit/emit/internal.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -113,9 +114,9 @@ static bool suits_compiler(Emit *e, Node *axis, const Stmt *s)
 static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 {
 	int number = (int)s->axis->u.i;
-	if (s->how == HOW_PARALLEL && e->d->part) {
-		emit_line(e, e->d->part, number);
-		emit_line(e, "if (i%d < %s) {", number, hi);
+	if (s->how == HOW_BLOCK || s->how == HOW_THREAD) {
+		emit_line(e, s->how == HOW_BLOCK ? e->d->block : e->d->thread, number);
+		emit_line(e, "{");
 		return;
 	}
 	if (s->how == HOW_PARALLEL)
@@ -129,7 +130,8 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
 		emit_line(e, "%s", text);
 	}
-	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d++) {", number, lo, number, hi, number);
+	emit_line(e, "for (%s i%d = %s; i%d < %s; i%d++) {", emit_ctype(e, s->axis), number, lo,
+		  number, hi, number);
 }
 
 static void loop(Emit *e, const Stmt *s)
@@ -168,6 +170,20 @@ static void branch(Emit *e, const Stmt *s)
 	emit_close(e);
 }
 
+/* The bits of an element that is only moved, perhaps under conditions, or 0; NULL: it is computed. */
+static const char *moved(Emit *e, Node *value, bool lazy)
+{
+	if (value->op == OP_CONST)
+		return value->u.f == 0 && !signbit(value->u.f) ? "0" : NULL;
+	if (value->op == OP_READ)
+		return emit_place(e, value->src[0], value->src[1], lazy);
+	const char *a = value->op == OP_SELECT ? moved(e, value->src[1], true) : NULL;
+	const char *b = a ? moved(e, value->src[2], true) : NULL;
+	return b ? arena_printf(&e->ir->arena, "(%s ? %s : %s)", emit_value(e, value->src[0], lazy),
+				a, b)
+		 : NULL;
+}
+
 /* How a value of type `from` is written into an element of type `to`. */
 static const char *stored(Emit *e, Type to, Node *value, Reduce red)
 {
@@ -175,8 +191,14 @@ static const char *stored(Emit *e, Type to, Node *value, Reduce red)
 	bool rounds = (to == RICCI_BF16 || to == RICCI_F16) && value->op == OP_CAST &&
 		      type_is_float(value->src[0]->type);
 	value = rounds ? value->src[0] : value;
-	const char *v = red == RED_ADD ? emit_term(e, value) : emit_value(e, value, false);
 	Arena *m = &e->ir->arena;
+	bool half = to == RICCI_BF16 || to == RICCI_F16;
+	const char *bits = half && e->d->caps.grid && value->type == to && red == RED_NONE
+				   ? moved(e, value, false)
+				   : NULL;
+	if (bits)
+		return bits;
+	const char *v = red == RED_ADD ? emit_term(e, value) : emit_value(e, value, false);
 	if (to == RICCI_BF16 || to == RICCI_F16) {
 		e->uses_math = true;
 		return arena_printf(m, "ricci_%s_of_f32(%s)", type_name(to), v);
@@ -270,7 +292,7 @@ static void alloc(Emit *e, const Stmt *s)
 {
 	Node *b = s->buffer;
 	const Buffer *info = tree_find(e->tree, b);
-	if (!info || !buffer_is_local(info))
+	if (!info || !buffer_is_local(info)) /* a block's memory stands where its kernel begins */
 		return;
 	if (info->space == SPACE_LANES)
 		emit_line(e, "%s %s = {0};", emit_vector_type(e, (Type)b->type, tensor_size(b)),
@@ -286,6 +308,7 @@ static void alloc(Emit *e, const Stmt *s)
 
 static void call(Emit *e, const Stmt *s)
 {
+	e->calls = true;
 	emit_statement(e);
 	for (int k = 0; k < s->narg; k++)
 		emit_count(e, s->arg[k].value);
@@ -330,6 +353,7 @@ static void block(Emit *e, const Stmt *s)
 			break;
 		case STMT_SYNC:
 			emit_line(e, "%s", e->d->sync);
+			forget_changing(e);
 			break;
 		case STMT_PREFETCH:
 			prefetch(e, s);
@@ -379,25 +403,85 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 	}
 }
 
+static bool uses(const Emit *e, const Stmt *s, Node *buffer)
+{
+	for (; s; s = s->next) {
+		Node *part[] = {s->lo, s->hi, s->cond, s->index, s->value};
+		if (s->buffer == buffer || uses(e, s->body, buffer) ||
+		    uses(e, s->otherwise, buffer))
+			return true;
+		for (int k = 0; k < COUNT(part); k++)
+			if (part[k] && node_has(part[k], buffer))
+				return true;
+	}
+	return false;
+}
+
+static const char *memory_of(const Emit *e)
+{
+	return e->d->memory ? e->d->memory : "";
+}
+
+/* The buffers in Subgraph order, the memory that all blocks have, the random numbers' seed and step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
 {
 	const Tree *t = e->tree;
-	text_add(out, e->d->kernel, name);
+	const char *bounds = arena_printf(&e->ir->arena, e->d->bounds, t->shape.threads);
+	text_add(out, e->d->kernel, arena_printf(&e->ir->arena, "%s%s", bounds, name));
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
-		if (b->space != SPACE_PARAM && b->space != SPACE_LOCAL)
+		if (b->space == SPACE_SCRATCH || b->space == SPACE_TABLE)
 			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);
 		if (b->space == SPACE_PARAM)
-			text_add(out, "%s%s *%s %s, ", b->output ? "" : "const ",
+			text_add(out, "%s%s%s *%s %s, ", memory_of(e), b->output ? "" : "const ",
 				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
 	}
+	if (t->shape.shared)
+		text_add(out, "%schar *shared, ", memory_of(e));
 	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
 }
 
-/* The statements; NULL where a chunk would need more temporaries than there are. */
-static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
+/* What the buffers of all blocks and of a block are called where they are used below s. */
+static void memory_grid(Text *out, const Emit *e, const Stmt *s)
+{
+	const Tree *t = e->tree;
+	for (int k = 0; k < t->nbuffer; k++) {
+		const Buffer *b = &t->buffer[k];
+		const char *type = dialect_ctype[b->node->type];
+		if ((b->space != SPACE_SHARED && b->space != SPACE_BLOCK) || !uses(e, s, b->node))
+			continue;
+		if (b->space == SPACE_BLOCK)
+			text_add(out, " %s%s %s[%lld];\n", e->d->block_memory, type, b->node->u.s,
+				 (long long)tensor_size(b->node));
+		else
+			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", memory_of(e), type,
+				 b->node->u.s, memory_of(e), type, b->offset);
+	}
+}
+
+/* Each phase is a kernel of its own. */
+static void kernels_grid(Text *out, Emit *e, const char *name)
+{
+	int phase = 0;
+	Text *body = e->scope[0].text;
+	for (Stmt *s = e->tree->root; s && !e->ir->err.code; s = s->next, phase++) {
+		Stmt one = *s;
+		one.next = NULL;
+		body->n = 0;
+		emit_forget(e, 0, false);
+		block(e, &one);
+		signature_grid(out, e,
+			       phase ? arena_printf(&e->ir->arena, "%s_phase%d", name, phase)
+				     : name);
+		memory_grid(out, e, &one);
+		text_put(out, body->s, body->n);
+		text_add(out, "}\n");
+	}
+}
+
+static Emit *emit_new(EmitTexts *texts, const Tree *t, const Dialect *d)
 {
 	Emit *e = arena_alloc(&t->ir->arena, sizeof *e);
 	e->tree = t;
@@ -407,13 +491,48 @@ static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
 	for (int k = 0; k < EMIT_MAX_SCOPES; k++)
 		e->scope[k].text = &texts->scope[k];
 	texts->scope[0].n = 0;
+	return e;
+}
+
+/* The statements; NULL where a chunk would need more temporaries than there are. */
+static Emit *emit_body(EmitTexts *texts, const Tree *t, const Dialect *d)
+{
+	Emit *e = emit_new(texts, t, d);
 	block(e, t->root);
 	return e->too_large ? NULL : e;
+}
+
+static void prelude(Text *out, const Emit *e)
+{
+	const Dialect *d = e->d;
+	text_add(out, "%s", d->prelude);
+	if (e->uses_math)
+		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
+			 d->after_math ? d->after_math : "");
+}
+
+static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
+		     Error *err)
+{
+	Text *kernels = &texts->scope[EMIT_MAX_SCOPES];
+	Emit *e = emit_new(texts, t, d);
+	kernels->n = 0;
+	kernels_grid(kernels, e, name);
+	prelude(out, e);
+	if (e->calls && d->calls)
+		text_add(out, "%s", d->calls);
+	if (kernels->n)
+		text_put(out, kernels->s, kernels->n);
+	if (out->failed || kernels->failed || texts->scope[0].failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	return error_set(err, t->ir->err.code, "%s", t->ir->err.text);
 }
 
 int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
 	      Error *err)
 {
+	if (d->caps.grid)
+		return emit_grid(out, texts, t, d, name, err);
 	Text *body = &texts->scope[0];
 	Emit *e = emit_body(texts, t, d);
 	if (!e) {
@@ -421,16 +540,13 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 		plain.caps.chunk = 0;
 		return emit_tree(out, texts, t, &plain, name, err);
 	}
-	text_add(out, "%s", d->prelude);
-	if (e->uses_math)
-		text_add(out, "%s%s%s", d->before_math ? d->before_math : "", d->math,
-			 d->after_math ? d->after_math : "");
+	prelude(out, e);
 	if (e->uses_lanes)
 		text_add(out, "%s", d->lanes);
 	calls_declare(out, t->root);
 	for (int k = 0; k < e->ncall; k++)
 		text_add(out, "%s\n", e->call[k]);
-	(d->kernel ? signature_grid : signature_host)(out, e, name);
+	signature_host(out, e, name);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};
 	for (int kind = 0; kind < CHUNK_KINDS; kind++)

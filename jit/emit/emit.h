@@ -14,20 +14,25 @@ typedef struct Dialect {
 	const char *few_lanes;		      /* before vector loops of up to 4 steps; or NULL */
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
-	const char *sync;
-	const char *prefetch; /* prefetches the memory at an address; NULL: nothing does */
-	const char *lanes;    /* types and functions of vectors under masks; NULL: there are none */
+	const char *sync;	     /* a barrier for the threads of a block */
+	const char *block_memory;    /* before an array that a block's threads share */
+	const char *prefetch;	     /* prefetches the memory at an address; NULL: nothing does */
+	const char *lanes;  /* types and functions of vectors under masks; NULL: there are none */
 	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
-	const char *part;   /* a line that sets i%d to the thread's part; both NULL: no grid */
-	bool strict;	    /* no compiler may warn: of unused variables neither */
+	const char *memory; /* before the type of what is in a device's memory; NULL: nothing */
+	const char *calls;  /* functions that trees call, of a grid with caps.fragments */
+	const char *bounds; /* before its name: it runs in blocks of %d threads */
+	const char *block, *thread; /* lines that set i%d to their numbers; all NULL: no grid */
+	bool strict;		    /* no compiler may warn: of unused variables neither */
 } Dialect;
-extern const Dialect dialect_tcc, dialect_cc, dialect_c99, dialect_cuda; /* jit/dialect/ */
+extern const Dialect dialect_tcc, dialect_cc, dialect_c99, dialect_cuda,
+	dialect_opencl; /* jit/dialect/ */
 const Dialect *dialect_find(const char *backend);
 extern const char *const dialect_ctype[RICCI_NTYPES];	/* how an element is stored */
 extern const char *const dialect_compute[RICCI_NTYPES]; /* the type of a value in an expression */
 #define EMIT_MAX_SCOPES 96
 typedef struct EmitTexts { /* owned by the caller, so that running out of memory leaks nothing */
-	Text scope[EMIT_MAX_SCOPES];
+	Text scope[EMIT_MAX_SCOPES + 1]; /* the last: finished functions */
 } EmitTexts;
 int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
 	      Error *err);

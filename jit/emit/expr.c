@@ -63,8 +63,9 @@ void emit_statement(Emit *e)
 static bool is_written(const Stmt *s, const Node *buffer)
 {
 	for (; s; s = s->next)
-		if (s->kind == STMT_CALL || (s->kind == STMT_STORE && s->buffer == buffer) ||
-		    is_written(s->body, buffer) || is_written(s->otherwise, buffer))
+		if (s->kind == STMT_CALL || s->kind == STMT_SYNC ||
+		    (s->kind == STMT_STORE && s->buffer == buffer) || is_written(s->body, buffer) ||
+		    is_written(s->otherwise, buffer))
 			return true;
 	return false;
 }
@@ -131,6 +132,83 @@ int emit_uses(Emit *e, const Node *n)
 	return k->stamp == e->stamp ? k->uses : 0;
 }
 
+/* ---- integers of 32 bits ---- */
+
+static bool fits_int(int64_t lo, int64_t hi)
+{
+	return lo > INT32_MIN && hi <= INT32_MAX;
+}
+
+/* Is no part of the sum more than that, in whichever order it is added up? */
+static bool never_exceeds(const Affine *a, int64_t far)
+{
+	__int128 most = a->c < 0 ? -(__int128)a->c : a->c;
+	for (int i = 0; i < a->n && most < far; i++) {
+		const Node *x = a->atom[i];
+		__int128 k = a->k[i] < 0 ? -(__int128)a->k[i] : a->k[i];
+		most += k * (-(__int128)x->lo > x->hi ? -(__int128)x->lo : x->hi);
+	}
+	return most < far;
+}
+
+static bool narrow_sum(Emit *e, Node *n)
+{
+	Affine a = affine_of(e->ir, n);
+	if ((a.n == 1 && a.atom[0] == n) || !never_exceeds(&a, INT32_MAX))
+		return false;
+	for (int k = 0; k < a.n; k++)
+		if (!fits_int(a.k[k], a.k[k]) || !emit_narrow(e, a.atom[k]))
+			return false;
+	return true;
+}
+
+/* (What is added to a dividend so that it isn't negative has to fit, too.) */
+static bool narrow_quotient(Emit *e, const Node *n)
+{
+	int64_t c = n->src[1]->u.i, far = INT32_MAX / 4, lo = n->src[0]->lo;
+	return emit_narrow(e, n->src[0]) && c < far &&
+	       (lo >= 0 || (lo > -far && n->src[0]->hi < far));
+}
+
+static bool is_narrow(Emit *e, Node *n)
+{
+	if (n->type != RICCI_I64 || !e->d->caps.grid || !fits_int(n->lo, n->hi))
+		return false;
+	switch ((Op)n->op) {
+	case OP_CONST:
+	case OP_AXIS:
+		return true;
+	case OP_FLOORDIV:
+	case OP_FLOORMOD:
+		return narrow_quotient(e, n);
+	case OP_ADD:
+		return narrow_sum(e, n);
+	case OP_MUL:
+		return node_is_const(n->src[0]) && narrow_sum(e, n);
+	case OP_MIN:
+	case OP_MAX:
+		return emit_narrow(e, n->src[0]) && emit_narrow(e, n->src[1]);
+	case OP_SELECT:
+		return emit_narrow(e, n->src[1]) && emit_narrow(e, n->src[2]);
+	default:
+		return false;
+	}
+}
+
+bool emit_narrow(Emit *e, Node *n)
+{
+	if (!note_of(e, n)->narrow) {
+		bool narrow = is_narrow(e, n);
+		note_of(e, n)->narrow = narrow ? 1 : 2;
+	}
+	return note_of(e, n)->narrow == 1;
+}
+
+const char *emit_ctype(Emit *e, Node *n)
+{
+	return emit_narrow(e, n) ? "int" : dialect_compute[n->type];
+}
+
 /* ---- text of one operation ---- */
 
 const char *emit_suffix(Type t)
@@ -149,6 +227,13 @@ static const char *float_text(Emit *e, double v, bool f32)
 			    negative ? ")" : "");
 }
 
+/* Of 64 bits, or narrow. */
+static const char *long_text(Emit *e, int64_t v, bool narrow)
+{
+	return arena_printf(&e->ir->arena, v < 0 ? "(%lld%s)" : "%lld%s", (long long)v,
+			    narrow ? "" : "L");
+}
+
 static const char *const_text(Emit *e, const Node *n)
 {
 	Arena *a = &e->ir->arena;
@@ -165,34 +250,42 @@ static const char *const_text(Emit *e, const Node *n)
 			       : arena_printf(a, n->u.i < 0 ? "(%lld)" : "%lld", (long long)n->u.i);
 	if (n->u.i == INT64_MIN)
 		return "(-9223372036854775807L - 1)";
-	/* Small constants stay int: C widens them, and 32-bit arithmetic is never done on them
-	 * alone. */
-	return arena_printf(a, n->u.i < 0 ? "(%lldL)" : "%lldL", (long long)n->u.i);
+	return long_text(e, n->u.i, e->d->caps.grid && fits_int(n->u.i, n->u.i));
+}
+
+/* x, which is `text`, as an operand of n: of 64 bits where n is and the operator wouldn't make it so. */
+static const char *wide_text(Emit *e, Node *n, Node *x, const char *text)
+{
+	return e->d->caps.grid && !emit_narrow(e, n) && emit_narrow(e, x)
+		       ? arena_printf(&e->ir->arena, "(int64_t)%s", text)
+		       : text;
 }
 
 /* a / c or a % c, rounding down; plain operators where a is known not to be negative. */
-static const char *divide_text(Emit *e, const Node *n, const char *a)
+static const char *divide_text(Emit *e, Node *n, const char *a)
 {
 	Arena *m = &e->ir->arena;
 	int64_t c = n->src[1]->u.i, lo = n->src[0]->lo;
+	const char *l = emit_narrow(e, n) ? "" : "L";
 	bool quotient = n->op == OP_FLOORDIV, power = (c & (c - 1)) == 0;
 	if (power && quotient)
-		return arena_printf(m, "(%s >> %d)", a, __builtin_ctzll((uint64_t)c));
+		return arena_printf(m, "(%s >> %d)", wide_text(e, n, n->src[0], a),
+				    __builtin_ctzll((uint64_t)c));
 	if (power)
-		return arena_printf(m, "(%s & %lldL)", a, (long long)c - 1);
+		return arena_printf(m, "(%s & %lld%s)", a, (long long)c - 1, l);
 	const char *sign = quotient ? "/" : "%";
 	if (lo >= 0)
-		return arena_printf(m, "(%s %s %lldL)", a, sign, (long long)c);
+		return arena_printf(m, "(%s %s %lld%s)", a, sign, (long long)c, l);
 	int64_t up, shift; /* up * c + lo >= 0 */
 	if (__builtin_sub_overflow(c, int_floor_div(lo, c), &up) ||
 	    __builtin_mul_overflow(up, c, &shift) ||
 	    __builtin_add_overflow(n->src[0]->hi, shift, &shift))
 		return arena_printf(m, "rk_%s(%s, %lldL)", quotient ? "div" : "mod", a,
 				    (long long)c);
-	return quotient ? arena_printf(m, "((%s + %lldL) / %lldL - %lldL)", a, (long long)(up * c),
-				       (long long)c, (long long)up)
-			: arena_printf(m, "((%s + %lldL) %% %lldL)", a, (long long)(up * c),
-				       (long long)c);
+	return quotient ? arena_printf(m, "((%s + %lld%s) / %lld%s - %lld%s)", a,
+				       (long long)(up * c), l, (long long)c, l, (long long)up, l)
+			: arena_printf(m, "((%s + %lld%s) %% %lld%s)", a, (long long)(up * c), l,
+				       (long long)c, l);
 }
 
 const char *emit_cast_function(Emit *e, const Node *n)
@@ -288,24 +381,11 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 	return place;
 }
 
-/* Does no part of the sum leave int64, in whichever order it is added up? */
-static bool never_wraps(const Affine *a)
-{
-	const __int128 far = INT64_MAX;
-	__int128 most = a->c < 0 ? -(__int128)a->c : a->c;
-	for (int i = 0; i < a->n && most < far; i++) {
-		const Node *x = a->atom[i];
-		__int128 k = a->k[i] < 0 ? -(__int128)a->k[i] : a->k[i];
-		most += k * (-(__int128)x->lo > x->hi ? -(__int128)x->lo : x->hi);
-	}
-	return most < far;
-}
-
 /* A sum: the part that outer scopes know, then the terms of this one. */
 static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool lazy)
 {
 	Affine a = *sum, outer = a;
-	Type t = n->type;
+	bool narrow = emit_narrow(e, n);
 	Arena *arena = &e->ir->arena; /* a growing Text would leak when memory runs out below */
 	outer.n = 0;
 	outer.k = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.k);
@@ -321,8 +401,9 @@ static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool
 	int64_t left = a.c;
 	const char *out = "(";
 	if (outer.n) {
+		Node *known = affine_node(e->ir, &outer);
 		out = arena_printf(arena, "%s%s", out,
-				   emit_value(e, affine_node(e->ir, &outer), lazy));
+				   wide_text(e, n, known, emit_value(e, known, lazy)));
 		plus = " + ";
 		left = 0;
 	}
@@ -334,15 +415,15 @@ static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool
 			continue;
 		const char *atom = emit_value(e, a.atom[j], lazy);
 		if (a.k[j] == 1)
-			out = arena_printf(arena, "%s%s%s", out, plus, atom);
+			out = arena_printf(arena, "%s%s%s", out, plus,
+					   wide_text(e, n, a.atom[j], atom));
 		else
 			out = arena_printf(arena, "%s%s%s * %s", out, plus, atom,
-					   const_text(e, node_const_int(e->ir, t, a.k[j])));
+					   long_text(e, a.k[j], narrow));
 		plus = " + ";
 	}
 	if (left || !*plus)
-		out = arena_printf(arena, "%s%s%s", out, plus,
-				   const_text(e, node_const_int(e->ir, t, left)));
+		out = arena_printf(arena, "%s%s%s", out, plus, long_text(e, left, narrow));
 	return arena_printf(arena, "%s)", out);
 }
 
@@ -369,8 +450,8 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 			if (n->src[k]->op == OP_CONST && !isnan(n->src[k]->u.f))
 				return limit_text(e, n, k, lazy);
 	if (n->op == OP_MIN || n->op == OP_MAX)
-		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
-				    emit_value(e, n->src[1], lazy));
+		return arena_printf(m, "rk_%s_%s(%s, %s)", name, emit_narrow(e, n) ? "i32" : suffix,
+				    a, emit_value(e, n->src[1], lazy));
 	if (!type_is_float(n->type) && n->nsrc == 2)
 		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
 				    emit_value(e, n->src[1], lazy));
@@ -456,7 +537,7 @@ static const char *node_text(Emit *e, Node *n, int level, bool lazy)
 		if (n->type == RICCI_I64 && (n->op == OP_ADD || node_is_const(n->src[0]))) {
 			Affine a = affine_of(e->ir, n);
 			bool opaque = a.n == 1 && a.atom[0] == n;
-			if (!opaque && never_wraps(&a))
+			if (!opaque && never_exceeds(&a, INT64_MAX))
 				return sum_text(e, n, &a, level, lazy);
 		}
 		break;
@@ -501,8 +582,8 @@ void emit_name(Emit *e, Node *n, const char *name)
 static const char *name_put(Emit *e, Node *n, int level, const char *text)
 {
 	const char *name = arena_printf(&e->ir->arena, "t%d", e->nname++);
-	text_add(e->scope[level].text, "%*sconst %s %s = %s;\n", level + 1, "",
-		 dialect_compute[n->type], name, text);
+	text_add(e->scope[level].text, "%*sconst %s %s = %s;\n", level + 1, "", emit_ctype(e, n),
+		 name, text);
 	name_keep(e, n, level, name);
 	return name;
 }

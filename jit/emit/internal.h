@@ -27,7 +27,8 @@ typedef struct NodeNote {
 	uint32_t scopes;  /* of the open scopes for which level was computed */
 	int16_t level;
 	uint16_t uses;
-	uint8_t reads; /* READS_*, of all below; 0: not known yet */
+	uint8_t reads;	/* READS_*, of all below; 0: not known yet */
+	uint8_t narrow; /* 1: it is a C int, 2: it isn't; 0: not known yet */
 } NodeNote;
 
 #define EMIT_MAX_CALLS 160
@@ -41,7 +42,7 @@ typedef struct Emit {
 	Scope scope[EMIT_MAX_SCOPES];
 	NodeNote *note;
 	uint32_t room, stamp, scopes;
-	bool uses_lanes;
+	bool uses_lanes, calls;
 	bool uses_math, too_large; /* too_large: more temporaries than there are */
 	int ncall; /* functions of vectors and chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
@@ -52,6 +53,11 @@ typedef struct Emit {
 /* A value with a longer text is named where it is shared: it may be written once only. */
 enum { TEXT_LONG = 400 };
 
+/* Is the integer n a C int? On a grid what fits is one: devices are slow with 64 bits. The text of one that
+ * isn't has 64 bits, whatever its operands have. */
+bool emit_narrow(Emit *e, Node *n);
+/* The type of a variable that holds n. */
+const char *emit_ctype(Emit *e, Node *n);
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
  * that reads memory may be computed ahead of it. */
 const char *emit_value(Emit *e, Node *n, bool lazy);

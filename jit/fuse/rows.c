@@ -468,7 +468,7 @@ double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel 
 	if (!rows_gain(ir, &s))
 		return 0;
 	for (int k = 0; k < n; k++)
-		if (s.fold[k] && (dev->grid || tensor_bytes(member[k]) > FOLD_BYTES))
+		if (s.fold[k] && tensor_bytes(member[k]) > FOLD_BYTES)
 			return 0;
 	double rows = (double)subgraph_row_count(&s);
 	bool suits = enough_rows(&s, dev->threads) && most_points(&s) >= ROW_POINTS * rows &&

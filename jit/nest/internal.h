@@ -70,7 +70,30 @@ typedef struct Build {
 	bool placed[MAX_GUARDS];
 	bool reducing; /* building the loops around the main statement */
 	Carry carry;
+	/* on a grid (grid.c): */
+	int threads;	    /* of a block */
+	int64_t parts_each; /* parts of a thread, a block's apart */
+	int nthread;	    /* loops behind the parallel ones that run along them, */
+	int together;	    /* with so many iterations */
+	bool apart;	    /* those of a part are no neighbours */
+	Node *outer;	    /* the block, or what stands for it */
+	Node *inside;	    /* has the thread a part at all? */
+	GridThreads grid;
 } Build;
+
+/* ---- on a grid (grid.c) */
+/* Orders the loops for a grid, and refuses what it can't do. */
+int grid_replay(Build *b, Error *err);
+/* Opens the parallel and the thread loops: b->outer counts blocks. */
+void grid_open(Build *b, Node *thread);
+/* `body` for each of the thread's parts, the first at *block. */
+Stmt *grid_repeat(Build *b, Stmt *body, Node **block);
+/* What follows the loops of a part's reduction where several threads have a share. */
+Stmt *grid_combine(Build *b, Stmt *reduce);
+/* Is this the thread that stores the part's results? */
+Node *grid_first(Build *b);
+/* What is left of the axis below the open loops. */
+Node *nest_rest(Build *b, int axis);
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
 int nest_replay(Build *b, const Schedule *s, Error *err);

@@ -33,7 +33,7 @@ Node *nest_point(Build *b, Node *e)
 }
 
 /* What is left of the axis below the open loops: extent - sum of stride * value. */
-static Node *axis_rest(Build *b, int axis)
+Node *nest_rest(Build *b, int axis)
 {
 	Node *rest = node_int(b->ir, axis_extent(b->p->axis[axis]));
 	for (int j = 0; j < b->nloop; j++)
@@ -55,7 +55,7 @@ static Node *axis_covers(Build *b, int axis, int64_t span)
 			n++;
 		}
 	if (n != 1)
-		return node2(b->ir, OP_LE, node_int(b->ir, span), axis_rest(b, axis));
+		return node2(b->ir, OP_LE, node_int(b->ir, span), nest_rest(b, axis));
 	int64_t last = int_floor_div(axis_extent(b->p->axis[axis]) - span, open->stride);
 	return node2(b->ir, OP_LE, open->val, node_int(b->ir, last));
 }
@@ -74,7 +74,7 @@ Node *nest_hi(Build *b, const Loop *l)
 	Node *extent = node_int(b->ir, l->extent);
 	if (b->full[l->axis] || nest_exact(b, l->axis))
 		return extent;
-	Node *rest = axis_rest(b, l->axis);
+	Node *rest = nest_rest(b, l->axis);
 	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
 				   l->stride);
 	if (need->lo >= l->extent)
@@ -201,7 +201,7 @@ static Stmt *nest(Build *b, int k);
 static Stmt *nest_peeled(Build *b, int k)
 {
 	Loop *l = &b->loop[b->order[k]];
-	Node *rest = axis_rest(b, l->axis);
+	Node *rest = nest_rest(b, l->axis);
 	int64_t full = rest->u.i / l->stride;
 	Stmt *head = NULL;
 	if (full) { /* a variable that ends there, so that bounds know it */
@@ -223,7 +223,7 @@ static bool wants_peel(Build *b, int k)
 	Loop *l = &b->loop[b->order[k]];
 	if (!l->reduced || b->full[l->axis] || nest_exact(b, l->axis) || l->stride == 1)
 		return false;
-	Node *rest = axis_rest(b, l->axis);
+	Node *rest = nest_rest(b, l->axis);
 	return node_is_const(rest) && rest->u.i % l->stride != 0 &&
 	       rest->u.i / l->stride < l->extent;
 }
@@ -312,7 +312,8 @@ static Stmt *nest(Build *b, int k)
 	Stmt *s;
 	if (k == b->nloop) {
 		s = leaf_main(b);
-	} else if (b->loop[b->order[k]].axis == b->carry.r.over && b->carry.r.step == 1) {
+	} else if ((b->loop[b->order[k]].axis == b->carry.r.over && b->carry.r.step == 1) ||
+		   b->loop[b->order[k]].how == HOW_THREAD) { /* open already */
 		s = nest(b, k + 1);
 	} else if (wants_peel(b, k)) {
 		s = nest_peeled(b, k);
@@ -344,8 +345,11 @@ static Stmt *region_rest(Build *b)
 	b->reducing = true;
 	Stmt *s = nest(b, b->nouter);
 	b->reducing = false;
+	if (b->nthread)
+		s = grid_combine(b, s);
 	s = stmt_seq(s, carry_lanes(b));
-	return stmt_seq(s, tile_loops(b, tile_first(b), false, leaf_store));
+	Stmt *store = tile_loops(b, tile_first(b), false, leaf_store);
+	return stmt_seq(s, b->nthread ? stmt_if(b->t, grid_first(b), store, NULL) : store);
 }
 
 /* The loops along the carried axis, in each place of those outside of them. */
@@ -449,14 +453,25 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, NULL, body);
 }
 
+/* What a scatter adds to: the result, or something wider. */
+static void scatter_sums(Build *b)
+{
+	Problem *p = b->p;
+	b->acc = p->main_out;
+	if (p->acc != p->type)
+		b->acc = tree_buffer(b->t, b->caps->grid ? SPACE_SHARED : SPACE_SCRATCH, "sum",
+				     p->acc, p->main_size);
+}
+
 static Stmt *scatter(Build *b, int k)
 {
 	Problem *p = b->p;
-	bool wide = p->acc != p->type;
-	b->acc = p->main_out;
-	if (wide)
-		b->acc = tree_buffer(b->t, SPACE_SCRATCH, "sum", p->acc, p->main_size);
-	Stmt *s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	Stmt *s = NULL;
+	bool phases = b->caps->grid && !p->rows, wide = p->acc != p->type && !phases;
+	if (!phases) {
+		scatter_sums(b);
+		s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+	}
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, k));
 	b->reducing = false;
@@ -477,14 +492,17 @@ static void find_region(Build *b)
 
 /* Elements that no point reaches hold the identity of the equation's own reduction, also where each
  * other element is stored just once. */
+static Stmt *fill_element(Build *b, Node *x)
+{
+	Type t = b->p->type;
+	Reduce red = comp_reduce(b->p->sub->member[0]);
+	return stmt_store(b->t, b->p->main_out, x, node_identity(b->ir, red, t, t), RED_NONE);
+}
+
 static Stmt *fill_partial(Build *b)
 {
 	Node *x = tree_axis(b->t, b->p->main_size);
-	Type t = b->p->type;
-	Reduce red = comp_reduce(b->p->sub->member[0]);
-	Node *value = node_identity(b->ir, red, t, t);
-	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL,
-			 stmt_store(b->t, b->p->main_out, x, value, RED_NONE));
+	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL, fill_element(b, x));
 }
 
 /* The parallel loops, where part number `part` of so many is. */
@@ -509,7 +527,7 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 	tile_find(b);
 	if (b->carry.r.axis >= 0 && b->carry.single) /* (of two elements: it has an address) */
 		b->carry.sum = tree_buffer(b->t, SPACE_LOCAL, "sum", p->acc, 2);
-	if (p->partial)
+	if (p->partial && !b->caps->grid)
 		b->nparallel = 0;
 	if (b->cache_read_at >= 0 && b->cache_read_at < b->nparallel)
 		b->cache_read_at = b->nparallel;
@@ -536,12 +554,15 @@ static Piece part_piece(Build *b)
 	if (p->red != RED_NONE && !p->scatter && !inside_lanes(b))
 		b->acc = tree_buffer(p->tree, SPACE_LOCAL, "acc", p->acc, tile_size(b));
 	Stmt *body = p->scatter ? scatter(b, b->nparallel) : nest(b, b->nparallel);
+	if (b->caps->grid)
+		return (Piece){.alloc = local_buffers(b),
+			       .body = b->nthread ? body : stmt_if(b->t, b->inside, body, NULL)};
 	for (int k = 0; k < b->nparallel; k++) { /* parts past the end of an axis */
 		Loop *l = &b->loop[b->order[k]];
 		if (l->stride == 1 && !nest_exact(b, l->axis))
 			body = stmt_if(
 				b->t,
-				node2(b->ir, OP_LT, node_int(b->ir, 0), axis_rest(b, l->axis)),
+				node2(b->ir, OP_LT, node_int(b->ir, 0), nest_rest(b, l->axis)),
 				body, NULL);
 	}
 	if (p->partial)
@@ -570,12 +591,87 @@ int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *o
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
+int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, Node *thread,
+		     Piece *out, Error *err)
+{
+	Build *b = build_new(p, caps);
+	b->threads = (int)axis_extent(thread);
+	if (prepare(b, s, err))
+		return err->code;
+	if (b->nrfactor)
+		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no phases");
+	grid_open(b, thread);
+	Piece piece = part_piece(b);
+	Stmt *body = stmt_seq(piece.alloc, piece.body);
+	*out = (Piece){.body = stmt_loop(b->t, HOW_SERIAL, b->outer, NULL, NULL, body)};
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}
+
+/* A section with a thread for each element of main. */
+static void elements_grid(Build *b, Stmt *(*element)(Build *b, Node *x))
+{
+	Node *thread = tree_axis(b->t, b->threads);
+	Node *block = tree_axis(b->t, (b->p->main_size + b->threads - 1) / b->threads);
+	Node *x = node_add(b->ir, node_scale(b->ir, block, b->threads), thread);
+	Node *cond = node2(b->ir, OP_LT, x, node_int(b->ir, b->p->main_size));
+	phase_grid(b->t, block, thread, stmt_if(b->t, cond, element(b, x), NULL));
+}
+
+static Stmt *clear_element(Build *b, Node *x)
+{
+	return stmt_store(b->t, b->acc, x, identity_of(b, (Type)b->acc->type), RED_NONE);
+}
+
+static Stmt *convert_element(Build *b, Node *x)
+{
+	Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, x));
+	return stmt_store(b->t, b->p->main_out, x, v, RED_NONE);
+}
+
+/* What runs before the nest, in a phase of its own. */
+static void before_grid(Build *b)
+{
+	if (!b->p->partial && !b->p->scatter)
+		return;
+	if (b->p->scatter)
+		scatter_sums(b);
+	elements_grid(b, b->p->scatter ? clear_element : fill_element);
+	phase_end(b->t);
+}
+
+static int nest_grid(Build *b, Error *err)
+{
+	Problem *p = b->p;
+	Node *thread = tree_axis(b->t, b->threads);
+	b->t->shape.threads = b->threads;
+	before_grid(b);
+	if (b->nrfactor)
+		rfactor_init(b);
+	grid_open(b, thread);
+	Piece piece = part_piece(b);
+	Stmt *body = stmt_seq(piece.alloc, piece.body);
+	Node *block = b->outer;
+	if (b->parts_each > 1)
+		body = grid_repeat(b, body, &block);
+	phase_grid(b->t, block, thread, body);
+	if (b->nrfactor)
+		rfactor_phase(b);
+	if (p->scatter && p->acc != p->type) {
+		phase_end(b->t);
+		elements_grid(b, convert_element);
+	}
+	phases_finish(b->t, NULL, NULL);
+	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
+}
+
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
 {
 	Build *b = build_new(p, caps);
 	bool streams = false;
 	if (prepare(b, s, err))
 		return err->code;
+	if (caps->grid)
+		return nest_grid(b, err);
 	if (b->nrfactor)
 		rfactor_init(b);
 	Node *part = tree_axis(p->tree, parts_of(b));

@@ -81,7 +81,7 @@ static int step_carry(Build *b, int id, Error *err)
 
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
-	if (step_has_axis(s->kind) && (s->axis < 0 || s->axis >= b->nloop))
+	if (step_has_axis(s->kind) && s->kind != STEP_TILE && (s->axis < 0 || s->axis >= b->nloop))
 		return error_set(err, RICCI_EINVAL,
 				 "schedule: there is no loop %d (the nest has %d at this step)",
 				 s->axis, b->nloop);
@@ -120,6 +120,27 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		return 0;
 	case STEP_CARRY:
 		return step_carry(b, s->axis, err);
+	case STEP_THREADS:
+		if (!b->caps->grid || b->threads || s->arg < 1 || s->arg > GRID_THREADS_MOST)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: blocks of %lld threads are none of this nest",
+					 (long long)s->arg);
+		b->threads = (int)s->arg;
+		return 0;
+	case STEP_TILE:
+		if (!b->caps->grid || s->axis != 0 || s->arg < 1 || s->arg > GRID_EACH_MOST)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: a thread has 1 to %d parts on a grid",
+					 GRID_EACH_MOST);
+		b->parts_each = s->arg;
+		return 0;
+	case STEP_THREAD:
+		if (!b->caps->grid)
+			return error_set(err, RICCI_EINVAL,
+					 "schedule: there are threads of a block on a grid only");
+		b->loop[s->axis].how = HOW_THREAD;
+		b->apart = s->arg;
+		return 0;
 	case STEP_RFACTOR:
 		b->nrfactor = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
@@ -161,7 +182,8 @@ static int schedule_check(const Build *b, Error *err)
 		const Loop *a = &b->loop[b->order[i]];
 		for (int j = i + 1; j < b->nloop; j++)
 			if (b->loop[b->order[j]].axis == a->axis &&
-			    b->loop[b->order[j]].stride > a->stride)
+			    b->loop[b->order[j]].stride > a->stride &&
+			    !(b->caps->grid && (i < b->nparallel || a->how == HOW_THREAD)))
 				return error_set(err, RICCI_EINVAL,
 						 "schedule: loop %d runs inside a piece of itself",
 						 b->order[j]);
@@ -205,6 +227,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	b->nloop = p->naxis;
 	b->lanes = b->cache_read_at = b->carry.r.axis = -1;
 	b->stream = INT64_MAX;
+	b->parts_each = 1;
 	for (int k = 0; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
 		if (step.kind == STEP_SPLIT)
@@ -212,18 +235,8 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		if (step_apply(b, &step, err))
 			return err->code;
 	}
-	if (b->caps->grid) { /* a grid wants every spatial loop; lanes are threads there */
-		b->nparallel = b->nrfactor = 0;
-		for (int k = 0; k < b->nloop; k++) {
-			const Loop *l = &b->loop[b->order[k]];
-			if (l->reduced || (p->scatter && !is_free(p, l->axis)))
-				continue;
-			order_move(b, k, b->nparallel++);
-		}
-		for (int k = 0; k < b->nloop; k++)
-			if (b->loop[k].how == HOW_VECTOR)
-				b->loop[k].how = HOW_SERIAL;
-	}
+	if (b->caps->grid && grid_replay(b, err))
+		return err->code;
 	if (schedule_check(b, err))
 		return err->code;
 	for (int k = 0; k < b->nloop; k++)

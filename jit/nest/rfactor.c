@@ -85,7 +85,7 @@ Stmt *rfactor_store(Build *b, Node *sum)
 }
 
 /* The members at point number `at`, of the sum there. */
-static Stmt *point_store(Build *b, Node *at)
+static Stmt *point_store(Build *b, Node *at, Node *sum)
 {
 	Problem *p = b->p;
 	Ir *ir = b->ir;
@@ -93,7 +93,7 @@ static Stmt *point_store(Build *b, Node *at)
 	Stmt *all = NULL;
 	int n = p->nspatial;
 	from[n] = p->result;
-	to[n] = problem_narrow(p, buffer_read(b->t, b->sums, at));
+	to[n] = problem_narrow(p, sum);
 	for (int k = n - 1; k >= 0; k--) {
 		int64_t extent = axis_extent(p->axis[k]);
 		from[k] = p->axis[k];
@@ -108,18 +108,30 @@ static Stmt *point_store(Build *b, Node *at)
 	return all;
 }
 
+static Stmt *point_sum(void *user, Node *at, Node *sum)
+{
+	return point_store(user, at, sum);
+}
+
 void rfactor_phase(Build *b)
 {
 	Ir *ir = b->ir;
 	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
+	if (b->caps->grid) {
+		phase_end(b->t);
+		grid_sums(b->t, b->sums, b->p->red, b->nblock, points, point_sum, b);
+		return;
+	}
 	Node *piece = tree_axis(b->t, (points + PIECE - 1) / PIECE);
 	Node *from = node_scale(ir, piece, PIECE), *n = node_int(ir, least);
 	Node *j = tree_axis(b->t, least);
 	if (points % least)
 		n = node2(ir, OP_MIN, n, node_sub(ir, node_int(ir, points), from));
 	Stmt *sum = rfactor_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
-	sum = stmt_seq(sum, stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
-				      point_store(b, node_add(ir, from, j))));
+	sum = stmt_seq(sum,
+		       stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
+				 point_store(b, node_add(ir, from, j),
+					     buffer_read(b->t, b->sums, node_add(ir, from, j)))));
 	phase_end(b->t);
 	phase_section(b->t, piece, sum);
 }

@@ -11,16 +11,25 @@ typedef struct RowKernel {
 	const RowLoops *loops;
 	Tree *tree;
 	int64_t rows, n, height; /* n blocks of height rows; without folds a row each */
-	bool folds, grid;	 /* grid: the rows are one */
-	int64_t stream;		 /* results of so many bytes are written past the caches */
+	bool folds;
+	int64_t stream;	    /* results of so many bytes are written past the caches */
+	int threads;	    /* of a block of a grid; 0: there is none */
+	bool single;	    /* a thread for each row; else a block */
+	Node *thread;	    /* its number in the block */
+	size_t block_bytes; /* of its memory, for rows */
 	Rows r;
 	Node *line, *from, *row; /* a row of a block, the block's first, the row's number */
 	Stmt *alloc;		 /* of rows of tensors */
 } RowKernel;
 
-/* dims: the first dimensions, which are rows. */
-void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bool grid,
-		     int64_t stream);
+/* What the steps before the members say. */
+typedef struct RowsHead {
+	int dims;	/* the first dimensions, which are rows */
+	int64_t stream; /* results of so many bytes are written past the caches */
+	int threads;	/* of a block; 0: there is no grid */
+	bool single;	/* a thread for each row; else a block */
+} RowsHead;
+void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, RowsHead head);
 /* The problem of the loop that begins with member k, for one row. 0 or an error. */
 int row_problem(const RowKernel *b, int k, Problem *p);
 

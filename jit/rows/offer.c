@@ -26,7 +26,7 @@ static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *ta
 	Schedule *s = arena_alloc(&ir->arena, sizeof *s);
 	tree->ir = ir;
 	tree->next_axis = 64;
-	row_kernel_init(b, tree, sub, dims, false, INT64_MAX);
+	row_kernel_init(b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
 	*r = (RowProblems){.dims = dims,
 			   .member = arena_alloc(&ir->arena, room * sizeof *r->member),
 			   .p = arena_alloc(&ir->arena, room * sizeof *r->p),
@@ -124,4 +124,73 @@ void rows_variant(Ir *ir, const RowOffer *r, int variant, Schedule *s)
 	for (int k = 0; k < r->n; k++)
 		pick[k] = r->loop[k].variant[variant];
 	rows_schedule(r, pick, s);
+}
+
+/* ---- on a grid ---- */
+
+enum { SHORT_ROW = 32, THREADS_LEAST = 32, THREADS_MOST = 256, RESIDENT = 1024 };
+
+/* The most points of a loop over a row, as far as that matters. */
+static int64_t longest_loop(const RowProblems *r)
+{
+	int64_t most = 1;
+	for (int k = 0; k < r->n; k++) {
+		int64_t n = 1;
+		for (int a = 0; a < r->p[k]->naxis && n < GRID_THREADS_MOST; a++)
+			n *= axis_extent(r->p[k]->axis[a]);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Short rows have a thread each, others a block with about a thread for each place. */
+static void grid_rows_offer(const RowProblems *r, bool single, int threads, Schedule *s)
+{
+	memset(s, 0, sizeof *s);
+	schedule_add(s, STEP_ROWS, 0, r->dims);
+	schedule_add(s, STEP_THREADS, 0, threads);
+	if (single)
+		schedule_add(s, STEP_PARALLEL, 0, 1);
+	for (int k = 0; k < r->n && !single; k++) {
+		Schedule own;
+		grid_piece_offer(r->p[k], threads, &own);
+		if (s->n + 1 + own.n > COUNT(s->step))
+			return;
+		schedule_add(s, STEP_MEMBER, r->member[k], 0);
+		for (int j = 0; j < own.n; j++)
+			schedule_add(s, (StepKind)own.step[j].kind, own.step[j].axis,
+				     own.step[j].arg);
+	}
+}
+
+static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
+{
+	RowProblems r;
+	bool folds = false;
+	int n = 0, threads = THREADS_LEAST;
+	if (!row_problems(ir, sub, sub->best, target, true, &r))
+		return 0;
+	for (int k = 0; k < sub->nmember; k++)
+		folds |= sub->fold[k];
+	int64_t points = longest_loop(&r);
+	bool single = !folds && points <= SHORT_ROW;
+	/* More, where there are few rows. */
+	int64_t rows = subgraph_row_count(sub), wanted = (int64_t)target->units * RESIDENT;
+	while (threads < points && threads < RESIDENT &&
+	       (threads < THREADS_MOST || rows * threads < wanted))
+		threads *= 2;
+	const int way[] = {threads, threads < RESIDENT ? 2 * threads : threads, threads / 2};
+	for (int v = 0; v < COUNT(way) && n < room; v++) {
+		grid_rows_offer(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
+		n += schedule_is_new(out, n);
+	}
+	return n;
+}
+
+int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
+{
+	IR_ENTER(ir, 0);
+	int n = grid_offers(ir, sub, target, room, out);
+	IR_LEAVE(ir);
+	return n;
 }

@@ -14,6 +14,8 @@ enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
 /* Each block of rows sums for itself; their number must not depend on the threads. A block has so many
  * points, and so many for each element that it sums. */
 enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4, SUM_PIECE = 512 };
+/* On a grid: rows in the memory of a block, and the sums of all blocks, have so many bytes at most. */
+enum { GRID_ROWS = 4, GRID_BLOCKS = 512, BLOCK_BYTES = 32 << 10, SUMS_BYTES = 1 << 24 };
 
 static int64_t pieces_of(const Node *c)
 {
@@ -33,13 +35,25 @@ static int64_t blocks_count(const Subgraph *sub, int64_t rows)
 	return n < 1 ? 1 : n > (double)rows ? rows : (int64_t)n;
 }
 
+static int64_t grid_blocks(const Subgraph *sub, int64_t rows)
+{
+	int64_t size = 1, n = (rows + GRID_ROWS - 1) / GRID_ROWS;
+	for (int k = 0; k < sub->nmember; k++)
+		if (sub->fold[k] && tensor_size(sub->member[k]) > size)
+			size = tensor_size(sub->member[k]);
+	int64_t most = SUMS_BYTES / size < GRID_BLOCKS ? SUMS_BYTES / size + 1 : GRID_BLOCKS;
+	return n < most ? n : most;
+}
+
 static void blocks_find(RowKernel *b)
 {
 	const Subgraph *sub = b->sub;
 	b->rows = subgraph_row_count(sub);
 	for (int k = 0; k < sub->nmember; k++)
 		b->folds |= sub->fold[k];
-	b->n = b->folds ? blocks_count(sub, b->rows) : b->rows;
+	b->n = !b->folds   ? b->rows
+	       : b->threads ? grid_blocks(sub, b->rows)
+			    : blocks_count(sub, b->rows);
 	b->height = (b->rows + b->n - 1) / b->n;
 	b->n = (b->rows + b->height - 1) / b->height;
 }
@@ -65,12 +79,37 @@ static Node *row_buffer(RowKernel *b, int k)
 {
 	const Node *t = b->sub->member[k];
 	int64_t size = tensor_size(t) / b->rows;
-	bool small = b->grid || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
+	bool small = b->single || size * (int64_t)type_size(t->type) <= TILE_LOCAL;
 	Node *row = tree_buffer(b->tree, small ? SPACE_LOCAL : SPACE_SCRATCH, "row", (Type)t->type,
-				size + (b->grid ? 0 : row_slack(b, k, size)));
+				size + (b->single ? 0 : row_slack(b, k, size)));
 	if (small)
 		b->alloc = stmt_seq(b->alloc, stmt_alloc(b->tree, row));
 	return row;
+}
+
+/* A row of member k, for the threads of a block; NULL: there is no room in its memory. */
+static Node *block_row(RowKernel *b, int k)
+{
+	const Node *t = b->sub->member[k];
+	int64_t size = tensor_size(t) / b->rows;
+	size_t bytes = ((size_t)size * type_size(t->type) + 15) & ~(size_t)15;
+	if (b->block_bytes + bytes > BLOCK_BYTES)
+		return NULL;
+	b->block_bytes += bytes;
+	Node *row = tree_buffer(b->tree, SPACE_BLOCK, "row", (Type)t->type, size);
+	b->alloc = stmt_seq(b->alloc, stmt_alloc(b->tree, row));
+	return row;
+}
+
+/* A buffer for what is not stored: of a row, or (*local is false then) of all rows. */
+static Node *kept_buffer(RowKernel *b, int k, bool *local)
+{
+	const Node *t = b->sub->member[k];
+	bool block = b->threads && !b->single;
+	Node *row = block ? block_row(b, k) : row_buffer(b, k);
+	*local = row;
+	return row ? row
+		   : tree_buffer(b->tree, SPACE_SHARED, "rows", (Type)t->type, tensor_size(t));
 }
 
 /* A buffer that the caller has. */
@@ -102,13 +141,12 @@ static void rows_buffers(RowKernel *b)
 		if (streamed)
 			r->streamed[k] = r->buffer[k];
 		if (streamed || !stored)
-			r->buffer[k] = row_buffer(b, m);
+			r->buffer[k] = kept_buffer(b, m, &r->local[k]);
 		if (m >= 0 && sub->fold[m])
 			r->sums[k] = tree_buffer(b->tree, SPACE_SHARED, "sums",
 						 type_accumulator(t->type), b->n * tensor_size(t));
 		r->lead[k] = m >= 0 ? sub->lead[m] : 0;
 		r->tensor[k] = t;
-		r->local[k] = streamed || !stored;
 	}
 	r->ntensor = sub->ninput + sub->nmember;
 }
@@ -136,17 +174,17 @@ static const Subgraph *fewer_rows(Ir *ir, const Subgraph *sub, int dims)
 	return s;
 }
 
-void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bool grid,
-		     int64_t stream)
+void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, RowsHead head)
 {
 	Ir *ir = tree->ir;
 	size_t n = (size_t)(sub->ninput + sub->nmember) + 1;
-	*b = (RowKernel){.sub = fewer_rows(ir, sub, dims),
-			 .loops = &sub->loops[dims - 1],
+	*b = (RowKernel){.sub = fewer_rows(ir, sub, head.dims),
+			 .loops = &sub->loops[head.dims - 1],
 			 .tree = tree,
-			 .grid = grid,
-			 .stream = grid ? INT64_MAX : stream,
-			 .r = {.rows = dims}};
+			 .threads = head.threads,
+			 .single = head.single,
+			 .stream = head.threads ? INT64_MAX : head.stream,
+			 .r = {.rows = head.dims}};
 	blocks_find(b);
 	b->r.tensor = arena_alloc(&ir->arena, n * sizeof *b->r.tensor);
 	b->r.buffer = arena_alloc(&ir->arena, n * sizeof *b->r.buffer);
@@ -157,6 +195,10 @@ void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, int dims, bo
 	rows_buffers(b);
 	b->line = tree_axis(tree, b->height);
 	b->r.block = tree_axis(tree, b->n);
+	if (b->threads) {
+		b->thread = tree_axis(tree, b->threads);
+		tree->shape.threads = b->threads;
+	}
 	b->r.outer[0] = b->r.block;
 	b->r.outer[1] = b->line;
 	b->from = node_scale(ir, b->r.block, b->height);
@@ -195,22 +237,32 @@ static int misfit(Error *err)
 			 "most a step stream, and then the steps of each loop behind its member");
 }
 
-/* How many dimensions are rows, and which results are streamed. Returns the number of these steps, 0
- * on error. */
-static int rows_head(const Subgraph *sub, const Schedule *s, int *dims, int64_t *stream, Error *err)
+/* The steps before the members. Returns the number of these, 0 on error. */
+static int rows_head(const Subgraph *sub, const Schedule *s, bool grid, RowsHead *head, Error *err)
 {
 	int n = 1;
 	if (!s->n || s->step[0].kind != STEP_ROWS) {
 		misfit(err);
 		return 0;
 	}
-	*dims = (int)s->step[0].arg;
-	*stream = INT64_MAX;
+	*head = (RowsHead){.dims = (int)s->step[0].arg, .stream = INT64_MAX};
+	if (s->n > n && s->step[n].kind == STEP_THREADS && s->step[n].arg > 0 &&
+	    s->step[n].arg <= GRID_THREADS_MOST)
+		head->threads = (int)s->step[n++].arg;
+	if (head->threads && s->n > n && s->step[n].kind == STEP_PARALLEL)
+		head->single = s->step[n++].arg;
 	if (s->n > n && s->step[n].kind == STEP_STREAM)
-		*stream = s->step[n++].arg;
-	if (*dims < 1 || *dims > sub->rows) {
+		head->stream = s->step[n++].arg;
+	if (grid != (head->threads > 0)) {
+		error_set(
+			err, RICCI_EINVAL,
+			"schedule: rows have 1 to %d threads of a block on a grid, and only there",
+			GRID_THREADS_MOST);
+		return 0;
+	}
+	if (head->dims < 1 || head->dims > sub->rows) {
 		error_set(err, RICCI_EINVAL, "schedule: 1 to %d dimensions can be rows, not %d",
-			  sub->rows, *dims);
+			  sub->rows, head->dims);
 		return 0;
 	}
 	return n;
@@ -244,8 +296,10 @@ static int member_piece(const RowKernel *b, Problem *p, const Schedule *s, const
 			const Capabilities *caps, Piece *out, Error *err)
 {
 	bool panels = s->n && s->step[0].kind == STEP_TENSORISE;
-	if (panels && b->grid)
-		return nest_piece(p, &(Schedule){0}, caps, out, err);
+	if (b->threads && panels)
+		return misfit(err);
+	if (b->threads && !b->single)
+		return nest_block_piece(p, s, caps, b->thread, out, err);
 	return panels ? contract_piece(p, s, target, out, err) : nest_piece(p, s, caps, out, err);
 }
 
@@ -265,7 +319,7 @@ int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedu
 	RowKernel b;
 	Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
 	Piece piece;
-	row_kernel_init(&b, tree, sub, dims, false, INT64_MAX);
+	row_kernel_init(&b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
 	if (row_problem(&b, k, p))
 		return error_set(err, tree->ir->err.code, "%s", tree->ir->err.text);
 	if (member_piece(&b, p, s, target, caps, &piece, err))
@@ -294,6 +348,8 @@ static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
 		out->before = stmt_seq(out->before, piece.before);
 		out->alloc = stmt_seq(out->alloc, piece.alloc);
 		out->body = stmt_seq(out->body, piece.body);
+		if (b->threads && !b->single)
+			out->body = stmt_seq(out->body, stmt_sync(tree));
 	}
 	for (int k = 0; k < r->ntensor; k++) {
 		int64_t size = tensor_size(r->tensor[k]) / b->rows;
@@ -302,11 +358,22 @@ static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
 								    node_scale(ir, b->row, size),
 								    r->buffer[k], num(b, size)));
 	}
-	if (!caps->chunk)
+	if (!caps->chunk && !b->threads)
 		lower_share(tree, out->body);
 	if (caps->prefetches)
 		rows_prefetch(b, target->l2, out->body);
 	return 0;
+}
+
+/* The threads of the block share that. */
+static Stmt *sums_fill_grid(const RowKernel *b, Node *sums, int64_t size, Node *from, Node *value)
+{
+	Ir *ir = b->tree->ir;
+	Node *j = tree_axis(b->tree, (size + b->threads - 1) / b->threads);
+	Node *at = node_add(ir, node_scale(ir, j, b->threads), b->thread);
+	Stmt *store = stmt_store(b->tree, sums, node_add(ir, from, at), value, RED_NONE);
+	Node *inside = node2(ir, OP_LT, at, num(b, size));
+	return stmt_loop(b->tree, HOW_SERIAL, j, NULL, NULL, stmt_if(b->tree, inside, store, NULL));
 }
 
 /* The block's own sums of fold k before the first row. */
@@ -317,6 +384,8 @@ static Stmt *sums_fill(const RowKernel *b, Node *sums, int k, int64_t size, Node
 	Reduce red = comp_reduce(b->sub->member[k]);
 	Type t = (Type)sums->type;
 	Node *value = node_identity(ir, red, t, t);
+	if (b->threads)
+		return sums_fill_grid(b, sums, size, from, value);
 	return stmt_loop(b->tree, HOW_VECTOR, j, NULL, num(b, size),
 			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
 }
@@ -354,18 +423,58 @@ static Stmt *block_rows(const RowKernel *b, Stmt *body)
 			fill = stmt_seq(fill, sums_fill(b, r->sums[b->sub->ninput + k], k, size,
 							node_scale(ir, r->block, size)));
 	}
+	if (b->threads)
+		fill = stmt_seq(fill, stmt_sync(b->tree));
 	return stmt_seq(fill, line_loop(b, body));
 }
 
-/* The phase that adds the blocks' sums up. */
-static void sums_phase(const RowKernel *b)
+/* A fold, and where it is stored. */
+typedef struct FoldSum {
+	const RowKernel *b;
+	Node *y;
+} FoldSum;
+
+static Stmt *fold_store(void *user, Node *at, Node *sum)
+{
+	const FoldSum *f = user;
+	if (sum->type != f->y->type)
+		sum = node_cast(f->b->tree->ir, (Type)f->y->type, sum);
+	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
+}
+
+/* The phase that adds the blocks' sums up; on a grid one for each fold where they can't be together. */
+static void sums_phase(const RowKernel *b, bool together)
 {
 	phase_end(b->tree);
-	for (int k = 0; k < b->sub->nmember; k++)
-		if (b->sub->fold[k]) {
+	for (int k = 0, n = 0; k < b->sub->nmember; k++)
+		if (b->sub->fold[k] && b->threads) {
+			if (n++ && !together && n < KERNEL_PHASES)
+				phase_end(b->tree);
+			const Node *c = b->sub->member[k];
+			FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
+			grid_sums(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
+				  tensor_size(c), fold_store, &f);
+		} else if (b->sub->fold[k]) {
 			Node *piece = tree_axis(b->tree, pieces_of(b->sub->member[k]));
 			phase_section(b->tree, piece, sums_piece(b, k, piece));
 		}
+}
+
+/* A block for each part, or a thread. */
+static void rows_grid(const RowKernel *b, Stmt *body)
+{
+	Tree *t = b->tree;
+	Ir *ir = t->ir;
+	if (!b->single) {
+		phase_grid(t, b->r.block, b->thread, body);
+		return;
+	}
+	Node *block = tree_axis(t, (b->n + b->threads - 1) / b->threads), *part = b->r.block;
+	Node *at = node_add(ir, node_scale(ir, block, b->threads), b->thread);
+	Node *mine = node2(ir, OP_MIN, at, num(b, b->n - 1));
+	body = stmt_replace(t, body, 1, &part, &mine);
+	body = stmt_if(t, node2(ir, OP_LT, at, num(b, b->n)), body, NULL);
+	phase_grid(t, block, b->thread, body);
 }
 
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
@@ -376,25 +485,28 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 	RowKernel b;
 	Piece piece = {0};
 	Schedule **own = arena_alloc(&ir->arena, ((size_t)sub->nmember + 1) * sizeof *own);
-	int64_t stream;
-	int dims, head = rows_head(sub, s, &dims, &stream, err);
-	if (!head)
+	RowsHead head;
+	int steps = rows_head(sub, s, caps->grid, &head, err);
+	if (!steps)
 		return err->code;
-	row_kernel_init(&b, tree, sub, dims, caps->grid, stream);
-	if (b.folds && caps->grid)
-		return error_set(err, RICCI_EUNSUPPORTED,
-				 "a sum over rows takes two phases, which kernels of a grid don't "
-				 "have");
+	row_kernel_init(&b, tree, sub, head);
+	if (b.folds && b.single)
+		return error_set(err, RICCI_EINVAL,
+				 "schedule: where there are sums over rows, a row has a block");
 	for (int k = 0; k < sub->nmember; k++)
 		own[k] = arena_alloc(&ir->arena, sizeof **own);
-	inner.grid = false; /* the rows are the grid */
-	if (rows_members(&b, s, head, own, err) || rows_body(&b, own, target, &inner, &piece, err))
+	inner.grid &= !b.single; /* the rows are the grid */
+	if (rows_members(&b, s, steps, own, err) || rows_body(&b, own, target, &inner, &piece, err))
 		return err->code;
 	if (b.folds)
 		piece.body = block_rows(&b, piece.body);
-	phase_section(tree, b.r.block, stmt_seq(stmt_seq(b.alloc, piece.alloc), piece.body));
+	Stmt *body = stmt_seq(stmt_seq(b.alloc, piece.alloc), piece.body);
+	if (head.threads)
+		rows_grid(&b, body);
+	else
+		phase_section(tree, b.r.block, body);
 	if (b.folds)
-		sums_phase(&b);
+		sums_phase(&b, caps->branch_barriers);
 	phases_finish(tree, piece.before, b.stream < INT64_MAX ? stmt_seen(tree) : NULL);
 	return error_set(err, ir->err.code, "%s", ir->err.text);
 }

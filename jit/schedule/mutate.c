@@ -68,6 +68,18 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	case STEP_LIBRARY:
 		p->arg = !p->arg;
 		break;
+	case STEP_THREADS:
+		p->arg = INT64_C(32) << random_below(state, 6);
+		break;
+	case STEP_TILE:
+		p->arg = INT64_C(1) << random_below(state, 5);
+		break;
+	case STEP_THREAD:
+		if (random_below(state, 2))
+			p->arg = !p->arg;
+		else
+			p->axis = (int)random_below(state, (uint64_t)loops);
+		break;
 	case STEP_PARALLEL:
 		p->arg = (int64_t)random_below(state, 4);
 		break;
@@ -122,6 +134,36 @@ static void insert_step(Schedule *s, int loops, uint64_t *state)
 		swap_steps(s, last, s->n - 1);
 }
 
+/* ---- of contractions on a grid: sizes are powers of two, and the threads follow from them ---- */
+
+static ScheduleStep *find_step(Schedule *s, StepKind kind, int axis)
+{
+	for (int k = 0; k < s->n; k++)
+		if ((StepKind)s->step[k].kind == kind &&
+		    (!step_has_axis(kind) || s->step[k].axis == axis))
+			return &s->step[k];
+	return NULL;
+}
+
+static void mutate_tiles(Schedule *s, uint64_t *state)
+{
+	ScheduleStep *p = &s->step[random_below(state, (uint64_t)s->n)];
+	if (p->kind == STEP_TENSORISE && !find_step(s, STEP_RFACTOR, 0))
+		schedule_insert(s, s->n - 1, STEP_RFACTOR, 0, 2);
+	else if (p->kind == STEP_TENSORISE)
+		p->arg ^= TENSORISE_SWAP;
+	else if (p->kind != STEP_THREADS)
+		p->arg = random_below(state, 2) ? 2 * p->arg : (p->arg + 1) / 2;
+	ScheduleStep *threads = find_step(s, STEP_THREADS, 0);
+	int64_t n = 1;
+	for (int d = 0; d < 2; d++) {
+		const ScheduleStep *size = find_step(s, STEP_BLOCK, d);
+		const ScheduleStep *own = find_step(s, STEP_TILE, d);
+		n *= size && own && own->arg > 0 ? size->arg / own->arg : 1;
+	}
+	threads->arg = n;
+}
+
 /* Schedules are compared as bytes. */
 static void clear_rest(Schedule *s)
 {
@@ -133,6 +175,10 @@ static void mutate_loops(Schedule *s, int naxis, uint64_t *state)
 	bool panels =
 		s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
 	int loops = loop_count(s, naxis);
+	if (panels && find_step(s, STEP_THREADS, 0)) {
+		mutate_tiles(s, state);
+		return;
+	}
 	uint64_t what = panels ? 0 : random_below(state, 10);
 	if (!loops) /* a single element: there is nothing to change */
 		return;

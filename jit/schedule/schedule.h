@@ -21,6 +21,7 @@ enum {
 	TENSORISE_WAYS = 16
 };
 enum { NEST_OFFERS = 7 }; /* variants of direct nests */
+enum { GRID_OFFERS = 4 }; /* and of those on a grid */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 /* Before step number `at`; false: there is no room. */

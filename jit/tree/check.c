@@ -4,17 +4,20 @@
  * Input: a tree after a pass. Output: what is wrong with it first. What must hold: an axis stands
  * inside its own loop only; a buffer is one of the tree's, a local one is allocated before; nobody
  * writes an input, nor a table while parts run; a value has its buffer's type; no access lies outside
- * whatever the loops' values are; a loop that can't be empty isn't. */
+ * whatever the loops' values are; a loop that can't be empty isn't; all threads of a block come to a
+ * barrier. */
 #include "jit/tree/tree.h"
 
 #include <stdlib.h>
 
 typedef struct Checker {
 	const Tree *tree;
-	bool *open;	   /* axes, by number */
-	bool *allocated;   /* buffers */
-	bool parts;	   /* inside the parallel loop */
-	const char *fault; /* the first */
+	bool *open;	    /* axes, by number */
+	bool *allocated;    /* buffers */
+	bool parts;	    /* inside the parallel loop */
+	const Node *thread; /* the open loop over a block's threads, */
+	int apart;	    /* and how many branches and loops are open that these may do unlike */
+	const char *fault;  /* the first */
 } Checker;
 
 static void fail(Checker *c, const char *what, const char *which)
@@ -36,7 +39,9 @@ static void check_access(Checker *c, const Node *buffer, const Node *index, bool
 	int k = buffer_number(c, buffer);
 	if (k < 0)
 		fail(c, "a buffer is none of the tree's", buffer->u.s);
-	else if (buffer_is_local(&c->tree->buffer[k]) && !c->allocated[k])
+	else if ((buffer_is_local(&c->tree->buffer[k]) ||
+		  c->tree->buffer[k].space == SPACE_BLOCK) &&
+		 !c->allocated[k])
 		fail(c, "a local buffer is not allocated here", buffer->u.s);
 	else if (whole && (index->hi < 0 || index->lo >= tensor_size(buffer)))
 		fail(c, "an access lies outside of its buffer", buffer->u.s);
@@ -69,6 +74,24 @@ static void check_store(Checker *c, const Stmt *s)
 		fail(c, "a value has another type than its buffer", s->buffer->u.s);
 }
 
+static void see_apart(void *user, Node *n)
+{
+	Checker *c = ((void **)user)[0];
+	bool *apart = ((void **)user)[1];
+	const Buffer *b = n->op == OP_READ ? tree_find(c->tree, n->src[0]) : NULL;
+	*apart |= n == c->thread || (b && (b->space != SPACE_PARAM || b->output));
+}
+
+/* May the threads of a block differ in it? */
+static bool is_apart(Checker *c, Node *n)
+{
+	bool apart = false;
+	void *user[] = {c, &apart};
+	if (n && c->thread)
+		node_walk(c->tree->ir, n, see_apart, user);
+	return apart;
+}
+
 static void check_list(Checker *c, const Stmt *s);
 
 static void check_loop(Checker *c, const Stmt *s)
@@ -77,11 +100,16 @@ static void check_loop(Checker *c, const Stmt *s)
 		fail(c, "a loop stands inside a loop of the same axis", NULL);
 	if (!s->maybe && s->hi->hi <= s->lo->lo)
 		fail(c, "a loop is empty that must not be", NULL);
-	bool outer = c->parts;
+	bool outer = c->parts, apart = is_apart(c, s->lo) || is_apart(c, s->hi);
+	const Node *thread = c->thread;
 	c->parts |= s->how == HOW_PARALLEL;
+	c->thread = s->how == HOW_THREAD ? s->axis : thread;
+	c->apart += apart;
 	c->open[s->axis->u.i] = true;
 	check_list(c, s->body);
 	c->open[s->axis->u.i] = false;
+	c->apart -= apart;
+	c->thread = thread;
 	c->parts = outer;
 }
 
@@ -100,9 +128,14 @@ static void check_stmt(Checker *c, const Stmt *s)
 	if (s->kind == STMT_STORE)
 		check_store(c, s);
 	if (s->kind == STMT_IF) {
+		bool apart = is_apart(c, s->cond);
+		c->apart += apart;
 		check_list(c, s->body);
 		check_list(c, s->otherwise);
+		c->apart -= apart;
 	}
+	if (s->kind == STMT_SYNC && (!c->thread || c->apart))
+		fail(c, "a barrier stands where not all threads of a block come", NULL);
 }
 
 static void check_list(Checker *c, const Stmt *s)

@@ -1,7 +1,7 @@
 /* phases.c - a kernel is a list of phases, and all threads meet between two.
  *
  * Input: the sections of each phase: statements for each of so many parts. Output: the tree's root, a
- * parallel loop over the parts of all sections, and where each phase begins. Invariant: a section's
+ * parallel loop over the parts of all sections, or a grid for each phase, and where each phase begins. Invariant: a section's
  * body runs once for each of its parts, after all parts of the phases before. */
 #include "jit/tree/tree.h"
 
@@ -9,7 +9,7 @@
 
 typedef struct Section {
 	int phase;
-	Node *part;
+	Node *part, *thread; /* of a grid: the block, and the thread in it */
 	Stmt *body;
 } Section;
 
@@ -17,7 +17,14 @@ void phase_section(Tree *t, Node *part, Stmt *body)
 {
 	t->section = arena_grow(&t->ir->arena, t->section, t->nsection, &t->section_room,
 				sizeof *t->section);
-	t->section[t->nsection++] = (Section){t->nphase, part, body};
+	t->section[t->nsection++] = (Section){t->nphase, part, NULL, body};
+}
+
+void phase_grid(Tree *t, Node *block, Node *thread, Stmt *body)
+{
+	assert(axis_extent(thread) == t->shape.threads);
+	phase_section(t, block, body);
+	t->section[t->nsection - 1].thread = thread;
 }
 
 void phase_end(Tree *t)
@@ -50,9 +57,45 @@ static Stmt *section_at(Tree *t, int k, Node *at, int64_t begin)
 	return s->part == at ? s->body : stmt_replace(t, s->body, 1, &s->part, &mine);
 }
 
+/* The sections first..end-1, which are a phase, as a grid: blocks choose their section, so barriers are
+ * met by all of a block's threads. */
+static Stmt *phase_root(Tree *t, int first, int end)
+{
+	int64_t blocks = 0;
+	Section *s = t->section;
+	for (int k = first; k < end; k++)
+		blocks += axis_extent(s[k].part);
+	Node *block = end == first + 1 ? s[first].part : tree_axis(t, blocks);
+	Stmt *body = NULL;
+	for (int k = end - 1; k >= first; k--) {
+		int64_t begin = blocks - axis_extent(s[k].part);
+		if (k > first)
+			s[k].body = stmt_replace(t, s[k].body, 1, &s[k].thread, &s[first].thread);
+		Stmt *mine = section_at(t, k, block, begin);
+		Node *cond = node2(t->ir, OP_LT, block, node_int(t->ir, blocks));
+		body = k == end - 1 ? mine : stmt_if(t, cond, mine, body);
+		blocks = begin;
+	}
+	body = stmt_loop(t, HOW_THREAD, s[first].thread, NULL, NULL, body);
+	return stmt_loop(t, HOW_BLOCK, block, NULL, NULL, body);
+}
+
+static void grids_finish(Tree *t)
+{
+	for (int k = 0, end; k < t->nsection; k = end) {
+		for (end = k; end < t->nsection && t->section[end].phase == t->section[k].phase;)
+			end++;
+		t->root = stmt_seq(t->root, phase_root(t, k, end));
+	}
+}
+
 void phases_finish(Tree *t, Stmt *before, Stmt *after)
 {
 	count_parts(t);
+	if (t->shape.threads) {
+		grids_finish(t);
+		return;
+	}
 	int64_t end = t->shape.parts;
 	Node *part = t->nsection == 1 ? t->section[0].part : tree_axis(t, end);
 	Stmt *body = NULL;

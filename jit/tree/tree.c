@@ -137,6 +137,11 @@ Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index)
 	return s;
 }
 
+Stmt *stmt_sync(Tree *t)
+{
+	return stmt_new(t, STMT_SYNC);
+}
+
 Stmt *stmt_seq(Stmt *a, Stmt *b)
 {
 	if (!a)

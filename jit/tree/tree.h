@@ -33,11 +33,13 @@ typedef enum {
 	SPACE_LANES,
 	SPACE_SCRATCH,
 	SPACE_TABLE,
-	SPACE_SHARED
+	SPACE_SHARED,
+	SPACE_BLOCK
 } Space;
 
 /* LANES: a local variable of one vector, which LANES loops access at their lanes. TABLE: scratch
- * that is written before the parallel loop only. SHARED: one for all threads. */
+ * that is written before the parallel loop only. SHARED: one for all threads. BLOCK: one for the
+ * threads of a block, gone with it. */
 typedef struct Buffer {
 	Node *node; /* INPUT of rank 1 */
 	Space space;
@@ -69,7 +71,9 @@ struct Stmt {
 
 /* What can be made of a tree. Lowering depends on this, never on how a dialect spells it. */
 typedef struct Capabilities {
-	bool grid;    /* parts are threads of a grid, in one phase; no scratch memory */
+	bool grid;	      /* phases are grids of blocks and their threads; no scratch memory */
+	bool branch_barriers; /* barriers under conditions that all threads of a block share */
+	bool fragments;	      /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits */
 	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */
@@ -82,7 +86,8 @@ typedef struct Tree {
 	int nbuffer, room, next_axis;
 	Buffer *buffer; /* moves when it grows */
 	Stmt *root;
-	KernelShape shape; /* its parts are those of the PARALLEL loop at the root */
+	KernelShape shape; /* its parts are those of the PARALLEL loop at the root; of a grid, the
+			      blocks of the BLOCK loops, one for each phase */
 	struct Section *section;
 	int nsection, section_room, nphase;
 } Tree;
@@ -105,6 +110,7 @@ Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
 Stmt *stmt_seen(Tree *t);
 /* Prefetches the line of buffer[index], which may be outside. */
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index);
+Stmt *stmt_sync(Tree *t);
 Stmt *stmt_seq(Stmt *a, Stmt *b); /* a then b; either may be NULL; changes a */
 Node *buffer_read(Tree *t, Node *buffer, Node *index);
 /* Is the read inside its buffer whatever stands around it? */
@@ -129,6 +135,10 @@ void tree_check(const Tree *t, const char *pass);
 void phase_section(Tree *t, Node *part, Stmt *body);
 /* Ends the phase: what is added now runs when all of it is done. */
 void phase_end(Tree *t);
+/* The same of a kernel for a grid: `body` runs in each of `thread` threads of a block, which all phases
+ * have as many of (shape.threads); `block` is the block's number. A barrier (SYNC) in it is for the
+ * threads of a block, and all of them must come to it. */
+void phase_grid(Tree *t, Node *block, Node *thread, Stmt *body);
 /* Makes the root of the sections: `before` runs before the parts that a thread takes, `after` behind
  * them. */
 void phases_finish(Tree *t, Stmt *before, Stmt *after);

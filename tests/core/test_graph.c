@@ -349,10 +349,10 @@ static void test_calls(void)
 
 	CHECK_STR(ricci_strerror(RICCI_EVALUE),
 		  "data outside the range that the graph needs of it");
-	for (int code = RICCI_EINTERNAL; code <= RICCI_OK; code++)
+	for (int code = RICCI_EDEVICE; code <= RICCI_OK; code++)
 		CHECK(*ricci_strerror(code));
 	CHECK_STR(ricci_strerror(1), "no error of Ricci's");
-	CHECK_STR(ricci_strerror(RICCI_EINTERNAL - 1), "no error of Ricci's");
+	CHECK_STR(ricci_strerror(RICCI_EDEVICE - 1), "no error of Ricci's");
 }
 
 int main(void)

@@ -1,19 +1,24 @@
-/* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for test_cuda_run.
+/* fake_cuda.c - stands for NVRTC and NVIDIA's driver on machines without them, for tests.
  *
- * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables) and runs the
- * threads of a grid one after another. Memory of the device is separate from the host's, poisoned
- * and fenced. Input: the calls of jit/backend/cuda_api.def. Output: what they say they do, or error
- * 1; the call named by $FAKE_CUDA_FAIL fails. Invariant: fake_cuda_live() counts what is still
+ * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables). Blocks of a grid
+ * run one after another, their threads as fibers that take turns at barriers, in an order that changes
+ * from barrier to barrier, so that races show as wrong values; memory of a block is poisoned before it.
+ * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
+ * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
+ * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Error 2
+ * means that there is no memory, as the driver has it. Invariant: fake_cuda_live() counts what is still
  * taken.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 enum { FENCE = 64, FENCED = 0x5a };
@@ -29,11 +34,14 @@ typedef struct Program {
 } Program;
 
 typedef struct Memory {
+	struct Memory *next;
 	size_t size;
 	unsigned char before[FENCE], data[];
 } Memory;
 
 static int live;
+static Memory *memories;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, running = PTHREAD_MUTEX_INITIALIZER;
 
 int fake_cuda_live(void)
 {
@@ -42,16 +50,50 @@ int fake_cuda_live(void)
 
 static int fails(const char *call)
 {
+	static char now[64]; /* what is counted */
+	static int count;
 	const char *which = getenv("FAKE_CUDA_FAIL");
-	return which && strcmp(which, call) == 0;
+	size_t n = strlen(call);
+	int failing = 0;
+	pthread_mutex_lock(&lock);
+	if (!which || strcmp(which, now)) {
+		snprintf(now, sizeof now, "%s", which ? which : "");
+		count = 0;
+	}
+	if (which && !strncmp(which, call, n) && (!which[n] || which[n] == ':'))
+		failing = ++count >= (which[n] ? atoi(which + n + 1) : 1);
+	pthread_mutex_unlock(&lock);
+	return failing;
 }
 
 /* ---- the compiler: a cubin holds a shared library */
 
 static const char shim[] =
 	"#include <math.h>\n#include <string.h>\n"
-	"static struct { unsigned x; } threadIdx, blockIdx, blockDim;\n"
-	"#define __global__\n#define __device__\n"
+	"static struct { unsigned x; } threadIdx, blockIdx;\n"
+	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
+	"#define __align__(n) __attribute__((aligned(n)))\n"
+	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
+	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
+	"#define RICCI_MMA\n"
+	"static float fake_bf16(unsigned short h)\n"
+	"{ unsigned u = (unsigned)h << 16; float f; memcpy(&f, &u, 4); return f; }\n"
+	"static float fake_f16(unsigned short h)\n"
+	"{ int e = h >> 10 & 31, m = h & 1023; float f = e == 31 ? (m ? NAN : INFINITY) : "
+	"e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24); return h >> 15 ? -f : f; }\n"
+	/* A lane's place is at row (of b: column) lane / 4 and element 2 * (lane % 4) of K. */
+	"#define MMA(name) static void ricci_mma_##name(float *c, int row, "
+	"const unsigned short *a, const unsigned short *b, int pitch) "
+	"{ int t = threadIdx.x & 3, g = threadIdx.x >> 2 & 7; a -= 2 * t; b -= 2 * t + g * pitch; "
+	"for (int r = 0; r < 2; r++) for (int j = 0; j < 2; j++) for (int k = 0; k < 16; k++) "
+	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
+	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
+	"MMA(bf16)\nMMA(f16)\n"
+	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
+	"(*)(void), "
+	"void **, unsigned, unsigned);\n"
+	"void (*fake_barrier)(void);\n#define __syncthreads() fake_barrier()\n"
 	"static float __int_as_float(int i) { float f; memcpy(&f, &i, 4); return f; }\n";
 
 int nvrtcVersion(int *major, int *minor)
@@ -72,7 +114,7 @@ int nvrtcCreateProgram(void **out, const char *source, const char *name, int nhe
 	strcpy(p->folder, "/tmp/fake-cuda-XXXXXX");
 	p->source = strdup(source);
 	*out = p;
-	live++;
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
 	return !p->source || !mkdtemp(p->folder);
 }
 
@@ -83,24 +125,43 @@ int nvrtcDestroyProgram(void **program)
 	free(p->source);
 	free(p->cubin);
 	free(p);
-	live--;
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* What runs the grid: the last two parameters are integers, the others pointers. */
-static void launcher_write(FILE *f, const char *source)
+/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+static void launcher_write(FILE *f, const char *name, int length)
 {
-	const char *s = strstr(source, " kernel_0(");
+	const char *s = name;
 	int n = 1;
-	for (; s && *s && *s != ')'; s++)
+	for (; *s && *s != ')'; s++)
 		n += *s == ',';
-	fprintf(f, "void fake_launch(void **a, unsigned blocks, unsigned threads) {\n"
-		   "blockDim.x = threads;\n"
-		   "for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)\n"
-		   "for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)\nkernel_0(");
+	fprintf(f,
+		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
+		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
+		length, name, length, name);
 	for (int k = 0; k < n - 2; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+	fprintf(f,
+		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
+		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n",
+		length, name, length, name);
+}
+
+static void launchers_write(FILE *f, const char *source)
+{
+	const char *function = "__global__ void ", *bounds = "__launch_bounds__";
+	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
+	      "void fake_poison(void) { if (__start_fake_block)"
+	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
+	      f);
+	for (const char *s = source; (s = strstr(s, function));) {
+		s += strlen(function);
+		if (!strncmp(s, bounds, strlen(bounds)))
+			s += strcspn(s, " ") + 1;
+		launcher_write(f, s, (int)strcspn(s, "("));
+	}
 }
 
 static int source_write(const Program *p, const char *path)
@@ -113,7 +174,7 @@ static int source_write(const Program *p, const char *path)
 	for (; (next = strstr(s, linkage)); s = next + strlen(linkage))
 		fwrite(s, 1, (size_t)(next - s), f);
 	fputs(s, f);
-	launcher_write(f, p->source);
+	launchers_write(f, p->source);
 	return fclose(f);
 }
 
@@ -188,11 +249,172 @@ int nvrtcGetCUBIN(void *program, char *out)
 	return 0;
 }
 
+/* ---- the threads of a block */
+
+enum { STACK = 1 << 16, THREADS = 1024 };
+enum State { READY, WAITS, DONE };
+
+/* A fiber: where its stack is left. On the processor of most a switch is a few instructions, as ucontext's
+ * asks the kernel each time. */
+#ifdef __x86_64__
+typedef void *Fiber;
+void fake_switch(Fiber *from, Fiber *to);
+__asm__(".text\n.type fake_switch, @function\nfake_switch:\n"
+	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+	"mov %rsp, (%rdi)\nmov (%rsi), %rsp\n"
+	"pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n");
+
+static void fiber_make(Fiber *f, char *stack, void (*run)(void))
+{
+	void **top = (void **)(void *)(stack + STACK);
+	memset(top - 8, 0, 8 * sizeof *top);
+	*(void (**)(void))(top - 2) = run; /* where the first switch returns to */
+	*f = top - 8;
+}
+#else
+typedef ucontext_t Fiber;
+
+static void fake_switch(Fiber *from, Fiber *to)
+{
+	swapcontext(from, to);
+}
+
+static void fiber_make(Fiber *f, char *stack, void (*run)(void))
+{
+	getcontext(f);
+	f->uc_stack.ss_sp = stack;
+	f->uc_stack.ss_size = STACK;
+	makecontext(f, run, 0);
+}
+#endif
+
+static struct {
+	Fiber scheduler, fiber[THREADS];
+	char *stack;
+	enum State state[THREADS];
+	unsigned current, block;
+	void (*run)(void **, unsigned, unsigned);
+	void **argument;
+} team;
+
+static void barrier_met(void)
+{
+	team.state[team.current] = WAITS;
+	fake_switch(&team.fiber[team.current], &team.scheduler);
+}
+
+static void fiber_run(void)
+{
+	team.run(team.argument, team.block, team.current);
+	team.state[team.current] = DONE;
+	fake_switch(&team.fiber[team.current], &team.scheduler);
+}
+
+/* Runs each thread to its next barrier, or its end. Returns how many wait there. */
+static unsigned segment_run(unsigned threads, uint64_t order, void (*thread)(unsigned))
+{
+	unsigned waiting = 0, start = (unsigned)(order >> 1) % threads;
+	for (unsigned k = 0; k < threads; k++) {
+		unsigned t = (start + k) % threads;
+		team.current = order & 1 ? threads - 1 - t : t;
+		thread(team.current);
+		fake_switch(&team.scheduler, &team.fiber[team.current]);
+		waiting += team.state[team.current] == WAITS;
+	}
+	return waiting;
+}
+
+static void block_run(unsigned threads, void (*thread)(unsigned))
+{
+	static uint64_t order;
+	unsigned waiting = threads;
+	for (unsigned t = 0; t < threads; t++) {
+		fiber_make(&team.fiber[t], team.stack + (size_t)t * STACK, fiber_run);
+		team.state[t] = READY;
+	}
+	while (waiting == threads) {
+		order = order * 6364136223846793005u + 1442695040888963407u;
+		waiting = segment_run(threads, order >> 33, thread);
+	}
+	if (waiting) {
+		fprintf(stderr, "fake_cuda: %u of %u threads of a block come to a barrier\n",
+			waiting, threads);
+		exit(1);
+	}
+}
+
+static void grid_run(void (*run)(void **, unsigned, unsigned), void (*thread)(unsigned),
+		     void (*poison)(void), void **argument, unsigned blocks, unsigned threads)
+{
+	if (!team.stack)
+		team.stack = mmap(NULL, (size_t)THREADS * STACK, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (team.stack == MAP_FAILED) {
+		fprintf(stderr, "fake_cuda: no memory for stacks\n");
+		exit(1);
+	}
+	team.run = run;
+	team.argument = argument;
+	for (team.block = 0; team.block < blocks; team.block++) {
+		poison();
+		block_run(threads, thread);
+	}
+}
+
+/* Tells a module's kernels who runs their threads, and where these meet. */
+static void module_bind(void *module)
+{
+	void **run = dlsym(module, "fake_run"), **barrier = dlsym(module, "fake_barrier");
+	if (run)
+		*(void (**)(void (*)(void **, unsigned, unsigned), void (*)(unsigned),
+			    void (*)(void), void **, unsigned, unsigned))run = grid_run;
+	if (barrier)
+		*(void (**)(void))barrier = barrier_met;
+}
+
 /* ---- the driver */
 
 int cuInit(unsigned flags)
 {
 	return flags != 0 || fails("init");
+}
+
+int cuDriverGetVersion(int *version)
+{
+	*version = 12040;
+	return 0;
+}
+
+int cuGetErrorString(int status, const char **text)
+{
+	*text = status == 2 ? "no memory" : "the fake was told to";
+	return 0;
+}
+
+int cuDeviceGetCount(int *n)
+{
+	*n = 1;
+	return fails("count");
+}
+
+int cuDeviceGetName(char *name, int n, int device)
+{
+	snprintf(name, (size_t)n, "fake");
+	return device != 7;
+}
+
+int cuMemGetInfo_v2(size_t *left, size_t *all)
+{
+	*left = 1000;
+	*all = 2000;
+	return 0;
+}
+
+int cuStreamCreate(void **stream, unsigned flags)
+{
+	static int one;
+	*stream = &one;
+	return flags != 1 || fails("stream");
 }
 
 int cuDeviceGet(int *device, int ordinal)
@@ -211,64 +433,90 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	static int one;
 	*context = &one;
-	return device != 7;
+	return device != 7 || fails("retain");
 }
 
 int cuCtxSetCurrent(void *context)
 {
-	return !context;
+	return !context || fails("current");
 }
 
-int cuCtxSynchronize(void)
+int cuStreamSynchronize(void *stream)
 {
-	return fails("finish");
+	return !stream || fails("finish");
 }
 
 int cuModuleLoadData(void **module, const void *image)
 {
 	Cubin c;
-	char path[40];
-	int f = memfd_create("fake-cuda", 0);
+	char path[] =
+		"/tmp/fake-cuda-XXXXXX"; /* a name of its own: dlopen knows libraries by theirs */
+	int f = mkstemp(path);
 	memcpy(&c, image, sizeof c);
-	snprintf(path, sizeof path, "/proc/self/fd/%d", f);
 	*module = NULL;
 	if (f >= 0 && !fails("load") &&
 	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
-	live += *module != NULL;
+	unlink(path);
+	if (*module)
+		module_bind(*module);
+	__atomic_add_fetch(&live, *module != NULL, __ATOMIC_RELAXED);
 	return !*module;
 }
 
 int cuModuleUnload(void *module)
 {
-	live--;
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return dlclose(module);
 }
 
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
-	*function = dlsym(module, strcmp(name, "kernel_0") ? name : "fake_launch");
+	char launcher[80];
+	snprintf(launcher, sizeof launcher, "fake_%s", name);
+	*function = dlsym(module, launcher);
 	return !*function || fails("function");
+}
+
+int cuFuncSetAttribute(void *function, int attribute, int value)
+{
+	return !function || attribute != 8 || value <= 48 << 10;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
 	Memory *m = size && !fails("alloc") ? malloc(sizeof *m + size + FENCE) : NULL;
 	if (!m)
-		return 1;
+		return 2;
 	m->size = size;
 	memset(m->before, FENCED, FENCE);
 	memset(m->data, 0xff, size);
 	memset(m->data + size, FENCED, FENCE);
 	*address = (uint64_t)(uintptr_t)m->data;
-	live++;
+	pthread_mutex_lock(&lock);
+	m->next = memories;
+	memories = m;
+	pthread_mutex_unlock(&lock);
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
 static Memory *memory_at(uint64_t address)
 {
 	return (Memory *)((char *)(uintptr_t)address - offsetof(Memory, data));
+}
+
+/* Is it a part of one of the device's? */
+static int inside(uint64_t address, size_t n)
+{
+	const unsigned char *at = (const unsigned char *)(uintptr_t)address;
+	int found = 0;
+	pthread_mutex_lock(&lock);
+	for (const Memory *m = memories; m && !found; m = m->next)
+		found = at >= m->data && at + n <= m->data + m->size;
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 /* A kernel that wrote outside ends the test here. */
@@ -280,24 +528,46 @@ int cuMemFree_v2(uint64_t address)
 			fprintf(stderr, "fake_cuda: a kernel wrote outside its buffer\n");
 			exit(1);
 		}
+	pthread_mutex_lock(&lock);
+	Memory **link = &memories;
+	while (*link != m)
+		link = &(*link)->next;
+	*link = m->next;
+	pthread_mutex_unlock(&lock);
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	free(m);
-	live--;
 	return 0;
 }
 
-int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 {
-	if (n > memory_at(to)->size || fails("to_device"))
+	if (!inside(to, n) || !stream || fails("to_device"))
 		return 1;
-	memcpy(memory_at(to)->data, from, n);
+	memcpy((void *)(uintptr_t)to, from, n);
 	return 0;
 }
 
-int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t n)
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 {
-	if (n > memory_at(from)->size || fails("to_host"))
+	if (!inside(from, n) || !stream || fails("to_host"))
 		return 1;
-	memcpy(to, memory_at(from)->data, n);
+	memcpy(to, (const void *)(uintptr_t)from, n);
+	return 0;
+}
+
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
+{
+	if (!inside(to, n) || !inside(from, n) || !stream || fails("within"))
+		return 1;
+	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, n);
+	return 0;
+}
+
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream)
+{
+	if (!inside(to, n) || !stream || fails("fill"))
+		return 1;
+	memset((void *)(uintptr_t)to, value, n);
 	return 0;
 }
 
@@ -307,9 +577,13 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 {
 	void (*launch)(void **, unsigned, unsigned) =
 		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || stream || extra || !blocks ||
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
-	launch(argument, blocks, threads);
+	if (fails("run")) /* and says nothing */
+		return 0;
+	pthread_mutex_lock(&running);
+	launch(argument, blocks, threads); /* of one grid at a time */
+	pthread_mutex_unlock(&running);
 	return 0;
 }

@@ -1,29 +1,22 @@
 /* test_cuda_run.c - what CUDA kernels compute, and the way to the device and back, without a GPU.
  *
  * A stand-in for NVRTC and the driver (fake_cuda.c) lies beside this program and runs the threads
- * of a grid one after another on the host. Where a driver answers, test_lower_cuda runs the same
+ * of a grid on the host. Where a driver answers, test_lower_cuda runs the same
  * on it.
  */
 #include "jit/backend/backend.h"
+#include "jit/device/device.h"
 #include "tests/child.h"
+#include "tests/jit/cuda_stand_in.h"
 #include "tests/jit/lower_cases.h"
 
-#include <dlfcn.h>
-#include <unistd.h>
-
-/* The toolkit is looked for in $RICCI_CUDA first. */
-static void *fake_open(void)
+/* What is live when the device's pool is empty. */
+static int live_now(int (*live)(void))
 {
-	char folder[1000], path[1100];
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
-	folder[n < 0 ? 0 : n] = 0;
-	char *end = strrchr(folder, '/');
-	if (!end)
-		return NULL;
-	strcpy(end, "/cuda");
-	setenv("RICCI_CUDA", folder, 1);
-	snprintf(path, sizeof path, "%s/lib64/libcuda.so.1", folder);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	Device *d = device_open(&device_cuda, 0, NULL);
+	if (d)
+		device_trim(d);
+	return live();
 }
 
 /* Runs one kernel while `call` of the driver fails: the error says what failed, nothing stays. */
@@ -31,7 +24,7 @@ static void check_failure(const Trial *t, const char *call, const char *want, in
 {
 	const Backend *b = backend_find("nvrtc");
 	Error err = {0};
-	int before = live();
+	int before = live_now(live);
 	setenv("FAKE_CUDA_FAIL", call, 1);
 	Kernel *k = kernel_lower(&t->task, &t->offer[0], b, target_host(), &err);
 	CHECK(k);
@@ -45,7 +38,7 @@ static void check_failure(const Trial *t, const char *call, const char *want, in
 	CHECK_REPORT(err.code && strstr(err.text, want), "%s fails, and the error is: %s", call,
 		     err.text);
 	kernel_unref(k);
-	CHECK(live() == before);
+	CHECK(live_now(live) == before);
 }
 
 static void test_failures(int (*live)(void))
@@ -56,13 +49,17 @@ static void test_failures(int (*live)(void))
 		{"create", "nvrtc does not work"},
 		{"compile", "nvrtc refuses a kernel:\nthe fake does not like it"},
 		{"cubin", "nvrtc made no code for sm_90"},
-		{"load", "CUDA: loading a kernel failed with error 1"},
-		{"function", "CUDA: finding a kernel failed with error 1"},
-		{"alloc", "CUDA: taking memory failed with error 1"},
-		{"to_device", "CUDA: copying to the device failed with error 1"},
-		{"launch", "CUDA: starting a kernel failed with error 1"},
-		{"finish", "CUDA: a kernel failed with error 1"},
-		{"to_host", "CUDA: copying from the device failed with error 1"},
+		{"current", "CUDA: choosing the device failed: the fake was told to (error 1)"},
+		{"load", "CUDA: loading a kernel failed: the fake was told to (error 1)"},
+		{"function", "CUDA: finding a kernel failed: the fake was told to (error 1)"},
+		{"alloc", "cuda:0 has no 200 bytes left for a kernel's test data (1000 of 2000 are "
+			  "free); this process holds there 0 bytes for parameters, states and "
+			  "inputs, 0 bytes for tensors of steps, 0 bytes for outputs, 0 bytes of "
+			  "kernels' own"},
+		{"to_device", "CUDA: copying to the device failed: the fake was told to (error 1)"},
+		{"launch", "CUDA: starting a kernel failed: the fake was told to (error 1)"},
+		{"finish", "CUDA: a kernel failed: the fake was told to (error 1)"},
+		{"to_host", "CUDA: copying from the device failed: the fake was told to (error 1)"},
 	};
 	Trial *t = harness_trials(&(Case){"Y[i] = A[i]*2", "A=50"}, false, NULL);
 	for (int k = 0; k < COUNT(fail); k++)
@@ -108,13 +105,13 @@ static void test_fork(int (*live)(void))
 
 int main(void)
 {
-	void *fake = fake_open();
+	void *fake = cuda_stand_in();
 	int (*live)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_live") : NULL;
 	CHECK_REPORT(live, "the stand-in for CUDA isn't there: %s", dlerror());
 	if (live) {
 		harness_grid = true;
 		harness_check(lower_cases(), backend_find("nvrtc"), 100);
-		CHECK(live() == 0);
+		CHECK(live_now(live) == 0);
 		test_failures(live);
 		test_fork(live);
 	}

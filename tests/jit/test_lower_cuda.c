@@ -1,7 +1,7 @@
-/* test_lower_cuda.c - the CUDA C row of the dialects: every construct of the emitter compiles, and
- * runs where a driver answers. Needs NVRTC, no GPU. */
+/* test_lower_cuda.c - the CUDA C row of the dialects: every construct of the emitter compiles; where a
+ * driver answers, these and all cases of lowering run. Needs NVRTC, no GPU. */
 #include "jit/backend/backend.h"
-#include "tests/jit/lower_harness.h"
+#include "tests/jit/lower_cases.h"
 
 static const Case cases[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]; Z[i,j] = exp(Y[i,j])", "A=13x29 B=29x41"},
@@ -19,6 +19,7 @@ int main(void)
 {
 	const Backend *b = backend_find("nvrtc");
 	Trial *list = NULL;
+	char why[256];
 	if (!*b->version()) {
 		CHECK_SKIP("no NVRTC");
 		return harness_done();
@@ -33,5 +34,8 @@ int main(void)
 		kernel_unref(k);
 	}
 	harness_check(list, b, 1);
+	harness_grid = true;
+	if (b->available(why, sizeof why))
+		harness_check(lower_cases(), b, 1);
 	return harness_done();
 }

@@ -170,8 +170,7 @@ static void test_channel_rows(void)
 	ir_free(&c.ir);
 }
 
-/* Sums over the rows are added to row by row, where kernels can have a second phase; nobody reads
- * them before. */
+/* Sums over the rows are added to row by row; nobody reads them before. */
 static void test_folds(void)
 {
 	const char *text =
@@ -188,17 +187,6 @@ static void test_folds(void)
 		CHECK_INT(c.sub[0].fold[k],
 			  tensor_rank(c.sub[0].member[k]) == 1 && c.sub[0].stored[k]);
 	CHECK_INT(c.sub[1].nmember, 1);
-	ir_free(&c.ir);
-	begin(&c);
-	ops[0] = operand(&c, "X", 2, 512, 512);
-	ops[1] = operand(&c, "D", 2, 512, 512);
-	ops[2] = operand(&c, "W", 1, 512, 0);
-	device.grid = true;
-	CHECK_INT(partition(text, 3, ops, &c), 3);
-	device.grid = false;
-	for (int k = 0; k < c.nsub; k++)
-		for (int m = 0; m < c.sub[k].nmember && c.sub[k].rows; m++)
-			CHECK(!c.sub[k].fold[m]);
 	ir_free(&c.ir);
 }
 

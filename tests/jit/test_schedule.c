@@ -487,6 +487,8 @@ int main(void)
 	check_text("carry 0; split 0 512; move 1 1; vectorise 2; parallel 0");
 	check_text("tensorise 0; block 0 96; block 1 512; block 2 256; block 3 64; rfactor 4; "
 		   "unpacked 1");
+	check_text("threads 256; parallel 2; tile 0 4; thread 2 1");
+	check_text("rows 1; threads 128; parallel 1");
 	check_refused("spilt 1 2", "schedule: there is no step \"spilt\"");
 	check_refused("split 1", "schedule: step 1 (split) lacks a number, or it is too large");
 	check_refused("split 1000 2",
@@ -514,6 +516,9 @@ int main(void)
 	check_misfit(product, "split 1 4; move 3 0",
 		     "schedule: loop 1 runs inside a piece of itself");
 	check_misfit(product, "split 1 8; split 3 6", "schedule: loop 3 can't be split by 6");
+	check_misfit(product, "threads 64", "schedule: blocks of 64 threads are none of this nest");
+	check_misfit(product, "thread 2 0",
+		     "schedule: there are threads of a block on a grid only");
 	check_misfit(
 		list, "tensorise 0",
 		"schedule: tensorise needs a sum of products whose operands share reduced indices "

@@ -247,7 +247,12 @@ static void test_trials(Pool *pool)
 		void *buf[2];
 		int of[2] = {0, 1};
 		Run r = {.entry = l, .ninput = 1, .nbuf = 2, .cell = of, .buf = buf};
-		Program p = {.nrun = 1, .run = &r, .ncell = 2, .cell = cell, .timing = true};
+		Program p = {.nrun = 1,
+			     .run = &r,
+			     .ncell = 2,
+			     .cell = cell,
+			     .timing = true,
+			     .device = device_host()};
 
 		*best = *trial =
 			(Kernel){.shape.parts = N, .refs = 1000, .backend = backend_find("tcc")};

@@ -1,0 +1,119 @@
+/* grid_offer.c - the schedules offered for a contraction on a grid.
+ *
+ * Input: a contraction, a device. Output: tiles of blocks and threads, pieces of K, the cheapest first, and
+ * whether they are worth it. Invariant: sizes and the target decide, never a measurement. */
+#include "jit/contract/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct TileShape {
+	int m, n, k, own_m, own_n;
+	double rate; /* of the device's products, as far as the tile is full */
+	bool fragments;
+} TileShape;
+
+static const TileShape shapes[] = {
+	{128, 128, 16, 8, 8, 1, false},	 {128, 128, 8, 8, 8, 0.98, false},
+	{128, 64, 16, 8, 4, 0.8, false}, {64, 128, 16, 4, 8, 0.8, false},
+	{64, 64, 16, 4, 4, 0.6, false},	 {64, 64, 16, 8, 4, 0.65, false},
+	{32, 64, 16, 4, 4, 0.45, false}, {64, 32, 16, 4, 4, 0.45, false},
+	{32, 32, 16, 4, 4, 0.35, false}, {32, 32, 32, 2, 2, 0.3, false},
+	{128, 128, 32, 8, 8, 4, true},	 {128, 64, 32, 8, 4, 3, true},
+	{64, 128, 32, 4, 8, 3, true},	 {64, 64, 32, 4, 4, 2, true},
+	{32, 32, 32, 4, 4, 1, true},	 {32, 32, 64, 2, 4, 1, true},
+	{16, 64, 32, 2, 4, 0.3, false},	 {64, 16, 32, 4, 2, 0.3, false},
+	{16, 16, 32, 1, 1, 0.12, false},
+};
+
+/* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
+ * for a sum which it stores, another loads and adds; of nests of one thread for each result. */
+static const double BLOCK_BEGIN = 4096, PIECE = 100, NEST_RATE = 0.06;
+/* How fast tiles are that compare each element of K with its end. */
+static const double UNEVEN = 0.9;
+
+typedef struct TileOffer {
+	const TileShape *shape;
+	int64_t pieces;
+	double price;
+} TileOffer;
+
+static double count_of(int64_t extent, int64_t size)
+{
+	return (double)((extent + size - 1) / size);
+}
+
+/* In products of a multiprocessor. */
+static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, int units)
+{
+	double tiles = count_of(c->m.extent, s->m) * count_of(c->n.extent, s->n) *
+		       (double)c->batch.extent * (double)pieces;
+	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
+	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
+	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
+	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
+	double turns = (tiles / units + ceil(tiles / units)) / 2, sums = 0;
+	if (pieces > 1)
+		sums = (double)pieces * (double)(c->batch.extent * c->m.extent * c->n.extent) *
+			       PIECE / units +
+		       64 * BLOCK_BEGIN;
+	return (turns > 1 ? turns : 1) * tile + sums;
+}
+
+static void offer_insert(TileOffer *best, int room, int *n, TileOffer o)
+{
+	int at = *n < room ? (*n)++ : room - 1;
+	if (at == room - 1 && *n == room && best[at].shape && best[at].price <= o.price)
+		return;
+	for (; at > 0 && best[at - 1].price > o.price; at--)
+		best[at] = best[at - 1];
+	best[at] = o;
+}
+
+static bool shape_fits(const Contract *c, const TileShape *s, const Target *target)
+{
+	int64_t element = (int64_t)type_size(c->p->acc);
+	if (s->fragments)
+		return target->fragments && contract_fragments(c) != c->p->acc;
+	return s->own_m * s->own_n * element <= GRID_TILE_BYTES &&
+	       2 * (s->m + s->n + 2 * GRID_ALIGN / element) * s->k * element <= GRID_BLOCK_BYTES;
+}
+
+int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)
+{
+	enum { BEST = 6, PIECES_MOST = 64 };
+	TileOffer best[BEST] = {0};
+	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
+	int n = 0;
+	*price = INFINITY;
+	if (!contract_find(c, p, target, 0))
+		return 0;
+	for (int k = 0; k < COUNT(shapes); k++)
+		for (int64_t pieces = 1; pieces <= PIECES_MOST && shape_fits(c, &shapes[k], target);
+		     pieces *= 2) {
+			TileOffer o = {&shapes[k], pieces,
+				       tile_price(c, &shapes[k], pieces, target->units)};
+			if (pieces <= count_of(c->k.extent, 2 * shapes[k].k) &&
+			    (double)pieces * (double)p->main_size <= GRID_SUMS)
+				offer_insert(best, BEST, &n, o);
+		}
+	n = n < room ? n : room;
+	for (int k = 0; k < n; k++) {
+		const TileShape *s = best[k].shape;
+		memset(&out[k], 0, sizeof out[k]);
+		schedule_add(&out[k], STEP_TENSORISE, 0, s->fragments ? TENSORISE_NARROW : 0);
+		schedule_add(&out[k], STEP_BLOCK, 0, s->m);
+		schedule_add(&out[k], STEP_BLOCK, 1, s->n);
+		schedule_add(&out[k], STEP_BLOCK, 2, s->k);
+		schedule_add(&out[k], STEP_TILE, 0, s->own_m);
+		schedule_add(&out[k], STEP_TILE, 1, s->own_n);
+		if (best[k].pieces > 1)
+			schedule_add(&out[k], STEP_RFACTOR, 0, best[k].pieces);
+		schedule_add(&out[k], STEP_THREADS, 0, s->m / s->own_m * (s->n / s->own_n));
+	}
+	double points = (double)c->m.extent * (double)c->n.extent * (double)c->k.extent *
+			(double)c->batch.extent;
+	if (n && best[0].price <= points / NEST_RATE / target->units)
+		*price = best[0].price;
+	return n;
+}

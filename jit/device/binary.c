@@ -1,0 +1,122 @@
+/* binary.c - kernels of a grid as what a driver loads: kept, and run on the host's memory.
+ *
+ * An object of several is, for each, its size in 8 bytes, then its bytes.
+ */
+#include "jit/device/device.h"
+
+#include <string.h>
+
+Binary *binary_new(const DeviceKind *kind, size_t size, Error *err)
+{
+	Binary *b = mem_zalloc(sizeof *b + size);
+	if (!b) {
+		error_set(err, RICCI_ENOMEM, "out of memory");
+		return NULL;
+	}
+	b->kind = kind;
+	b->size = size;
+	return b;
+}
+
+void binary_release(void *module)
+{
+	Binary *b = module;
+	if (b && b->loaded && !device_check(b->device, NULL))
+		b->kind->unload(b);
+	mem_free(b);
+}
+
+void phase_name(int phase, char name[32])
+{
+	snprintf(name, 32, phase ? "kernel_0_phase%d" : "kernel_0", phase);
+}
+
+void binary_pack(int n, Kernel *const *kernels, Text *object)
+{
+	for (int i = 0; i < n; i++) {
+		const Binary *b = kernels[i]->module;
+		uint64_t size = b->size;
+		text_put(object, (const char *)&size, sizeof size);
+		text_put(object, b->bytes, b->size);
+	}
+}
+
+void binaries_drop(int n, Kernel **kernels)
+{
+	for (int i = 0; i < n; i++) {
+		binary_release(kernels[i]->module);
+		kernels[i]->module = NULL;
+		kernels[i]->run = NULL;
+	}
+}
+
+int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *object, size_t size,
+		  Error *err)
+{
+	const char *at = object;
+	int done = 0, code = 0;
+	for (; done < n; done++) {
+		uint64_t one = 0;
+		if (size >= sizeof one)
+			memcpy(&one, at, sizeof one);
+		if (!one || one > size - sizeof one)
+			code = error_set(err, RICCI_EFORMAT, "a kept kernel of %s is damaged",
+					 kind->name);
+		Binary *b = code ? NULL : binary_new(kind, one, err);
+		if (!b) {
+			code = code ? code : RICCI_ENOMEM;
+			break;
+		}
+		memcpy(b->bytes, at + sizeof one, one);
+		at += sizeof one + one;
+		size -= sizeof one + one;
+		kernels[done]->module = b;
+		kernels[done]->run = device_run;
+	}
+	if (code)
+		binaries_drop(done, kernels);
+	return code;
+}
+
+static int buffers_run(Device *d, const Kernel *k, void *const *buf, const KernelEnv *env,
+		       void **at)
+{
+	int code = 0;
+	/* Outputs too: a scatter or a partial write leaves elements as they were. */
+	for (int i = 0; i < k->nbuf && !code; i++) {
+		at[i] = device_alloc(d, k->bytes[i], MEMORY_KERNELS, "a kernel's test data",
+				     env->err);
+		code = at[i] ? device_copy(d, COPY_IN, at[i], buf[i], k->bytes[i], env->err)
+			     : RICCI_ENOMEM;
+	}
+	if (!code)
+		code = device_launch(d, k, k->nbuf, at, (RandomState){env->seed, env->step},
+				     env->err);
+	if (!code)
+		code = device_finish(d, env->err);
+	for (int i = k->ninput; i < k->nbuf && !code; i++)
+		code = device_copy(d, COPY_OUT, buf[i], at[i], k->bytes[i], env->err);
+	return code;
+}
+
+void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const Kernel *k = env->kernel;
+	const Binary *b = k->module;
+	if (begin != 0 || end <= begin)
+		return;
+	if (!k->bytes) {
+		error_set(env->err, RICCI_EINTERNAL,
+			  "a kernel of %s without the sizes of its buffers", b->kind->name);
+		return;
+	}
+	Device *d = device_open(b->kind, k->device, env->err);
+	void **at = mem_zalloc((size_t)(k->nbuf + 1) * sizeof *at);
+	if (d && at)
+		buffers_run(d, k, buf, env, at);
+	else if (d)
+		error_set(env->err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; d && at && i < k->nbuf; i++)
+		device_free(d, at[i]);
+	mem_free(at);
+}

@@ -1,0 +1,270 @@
+/* device.c - what devices of all kinds have: opening, memory, the way of a launch.
+ *
+ * Invariant: everything that reaches a driver was asked for by the process that opened it. Blocks
+ * that are freed stay with the device until a request finds no memory beside them: drivers wait for
+ * kernels when they take and give memory.
+ */
+#include "jit/device/device.h"
+
+#include <string.h>
+
+enum { DEVICES = 32 };
+
+static Device *opened[DEVICES];
+
+/* ---- opening */
+
+static Device *device_new(const DeviceKind *kind, int index, Error *err)
+{
+	Device *d = mem_zalloc(sizeof *d);
+	if (!d) {
+		error_set(err, RICCI_ENOMEM, "out of memory");
+		return NULL;
+	}
+	d->kind = kind;
+	d->index = index;
+	d->generation = fork_generation();
+	snprintf(d->name, sizeof d->name, "%s:%d", kind->name, index);
+	pthread_mutex_init(&d->lock, NULL);
+	if (kind->open(d, err)) {
+		pthread_mutex_destroy(&d->lock);
+		mem_free(d);
+		return NULL;
+	}
+	return d;
+}
+
+Device *device_open(const DeviceKind *kind, int index, Error *err)
+{
+	Device *d = NULL;
+	int k = 0;
+	lock_take(LOCK_DEVICES);
+	for (; k < DEVICES && opened[k] && !d; k++)
+		if (opened[k]->kind == kind && opened[k]->index == index)
+			d = opened[k];
+	if (!d && k == DEVICES)
+		error_set(err, RICCI_EUNSUPPORTED, "%d devices are in use already", DEVICES);
+	else if (!d)
+		d = opened[k] = device_new(kind, index, err);
+	lock_leave(LOCK_DEVICES);
+	return d && device_check(d, err) ? NULL : d;
+}
+
+int device_check(const Device *d, Error *err)
+{
+	if (!d->kind->launch || d->generation == fork_generation())
+		return 0;
+	return error_set(err, RICCI_EUNSUPPORTED,
+			 "%s was opened before this process was forked: no driver survives that",
+			 d->name);
+}
+
+/* Begins a call that reaches the driver; 0: then device_leave ends it. The host needs no lock, which a
+ * forked child might find taken. */
+static int device_enter(Device *d, Error *err)
+{
+	int code = device_check(d, err);
+	if (!code && d->kind->launch)
+		pthread_mutex_lock(&d->lock);
+	return code;
+}
+
+static int device_leave(Device *d, int code)
+{
+	if (d->kind->launch)
+		pthread_mutex_unlock(&d->lock);
+	return code;
+}
+
+/* ---- memory */
+
+/* The smallest kept block of `bytes` or a little more. */
+static Block **block_fit(Device *d, size_t bytes)
+{
+	Block **best = NULL;
+	for (Block **b = &d->kept; *b; b = &(*b)->next)
+		if ((*b)->bytes >= bytes && (*b)->bytes - bytes <= bytes / 4 + 256 &&
+		    (!best || (*b)->bytes < (*best)->bytes))
+			best = b;
+	return best;
+}
+
+static void kept_release(Device *d)
+{
+	for (Block *b; (b = d->kept); mem_free(b)) {
+		d->kept = b->next;
+		d->kind->free(d, b->memory);
+	}
+}
+
+static Block *block_new(Device *d, size_t bytes, Error *err)
+{
+	Block **fit = block_fit(d, bytes), *b = fit ? *fit : NULL;
+	if (b) {
+		*fit = b->next;
+		return b;
+	}
+	if (!(b = mem_zalloc(sizeof *b)))
+		return NULL;
+	b->bytes = bytes;
+	int code = d->kind->alloc(d, bytes, &b->memory, err);
+	if (code == RICCI_ENOMEM && d->kept) {
+		kept_release(d);
+		code = d->kind->alloc(d, bytes, &b->memory, err);
+	}
+	if (code)
+		mem_free(b);
+	return code ? NULL : b;
+}
+
+static void memory_refuse(Device *d, size_t bytes, const char *what, Error *err)
+{
+	static const char *const use[MEMORY_USES] = {
+		[MEMORY_STATES] = "for parameters, states and inputs",
+		[MEMORY_STEP] = "for tensors of steps",
+		[MEMORY_OUTPUTS] = "for outputs",
+		[MEMORY_KERNELS] = "of kernels' own",
+	};
+	Text t = {0};
+	size_t left, all;
+	text_add(&t, "%s has no %zu bytes left for %s", d->name, bytes, what);
+	if (d->kind->room && d->kind->room(d, &left, &all))
+		text_add(&t, " (%zu of %zu are free)", left, all);
+	text_add(&t, "; this process holds there");
+	for (int i = 0; i < MEMORY_USES; i++)
+		text_add(&t, "%s %zu bytes %s", i ? "," : "", d->held[i], use[i]);
+	error_set(err, RICCI_ENOMEM, "%s",
+		  t.failed || !t.s ? "out of memory" : t.s); /* the host's, too */
+	text_free(&t);
+}
+
+void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err)
+{
+	Error why = {0};
+	void *memory = NULL;
+	if (!d->kind->pooled) {
+		if (d->kind->alloc(d, bytes, &memory, err))
+			error_set(err, RICCI_ENOMEM, "out of memory for %s", what);
+		return memory;
+	}
+	if (device_enter(d, err))
+		return NULL;
+	Block *b = block_new(d, bytes ? bytes : 1, &why);
+	if (b) {
+		b->use = use;
+		d->held[use] += b->bytes;
+		b->next = d->used;
+		d->used = b;
+	} else if (why.code) {
+		error_set(err, why.code, "%s", why.text);
+	} else {
+		memory_refuse(d, bytes, what, err);
+	}
+	device_leave(d, 0);
+	return b ? b->memory : NULL;
+}
+
+/* The lock is held. */
+static void memory_free(Device *d, void *memory)
+{
+	Block **at = &d->used, *b;
+	while (*at && (*at)->memory != memory)
+		at = &(*at)->next;
+	if (!(b = *at))
+		return;
+	*at = b->next;
+	d->held[b->use] -= b->bytes;
+	b->next = d->kept;
+	d->kept = b;
+}
+
+void device_free(Device *d, void *memory)
+{
+	if (memory && !d->kind->pooled) {
+		d->kind->free(d, memory);
+	} else if (memory && !device_enter(d, NULL)) {
+		memory_free(d, memory);
+		device_leave(d, 0);
+	}
+}
+
+void device_trim(Device *d)
+{
+	if (device_enter(d, NULL))
+		return;
+	if (d->shared)
+		memory_free(d, d->shared);
+	d->shared = NULL;
+	d->shared_bytes = 0;
+	kept_release(d);
+	device_leave(d, 0);
+}
+
+int device_copy(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err)
+{
+	int code = bytes ? device_enter(d, err) : 0;
+	if (code || !bytes)
+		return code;
+	return device_leave(d, d->kind->copy(d, way, to, from, bytes, err));
+}
+
+int device_zero(Device *d, void *to, size_t bytes, Error *err)
+{
+	int code = bytes ? device_enter(d, err) : 0;
+	if (code || !bytes)
+		return code;
+	return device_leave(d, d->kind->zero(d, to, bytes, err));
+}
+
+/* ---- launches */
+
+static int shared_reserve(Device *d, size_t bytes, Error *err)
+{
+	if (d->shared_bytes >= bytes)
+		return 0;
+	Error why = {0};
+	Block *b = block_new(d, bytes, &why);
+	if (!b) {
+		if (why.code)
+			error_set(err, why.code, "%s", why.text);
+		else
+			memory_refuse(d, bytes, "a kernel's own memory", err);
+		return err ? err->code : RICCI_ENOMEM;
+	}
+	memory_free(d, d->shared);
+	b->use = MEMORY_KERNELS;
+	d->held[b->use] += b->bytes;
+	b->next = d->used;
+	d->used = b;
+	d->shared = b->memory;
+	d->shared_bytes = b->bytes;
+	return 0;
+}
+
+int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
+		  Error *err)
+{
+	bool shares = k->shape.shared > 0;
+	void **pointer = mem_alloc(((size_t)nbuf + 1) * sizeof *pointer);
+	Arguments a = {nbuf + shares, pointer, rs.seed, rs.step};
+	int code = pointer ? device_enter(d, err) : error_set(err, RICCI_ENOMEM, "out of memory");
+	if (code) {
+		mem_free(pointer);
+		return code;
+	}
+	if (shares)
+		code = shared_reserve(d, k->shape.shared, err);
+	memcpy(pointer, buf, (size_t)nbuf * sizeof *pointer);
+	pointer[nbuf] = d->shared;
+	for (int phase = 0; phase < kernel_phases(k) && !code; phase++)
+		code = d->kind->launch(d, k, phase, &a, err);
+	device_leave(d, 0);
+	mem_free(pointer);
+	return code;
+}
+
+int device_finish(Device *d, Error *err)
+{
+	int code = device_enter(d, err);
+	return code ? code : device_leave(d, d->kind->finish(d, err));
+}

@@ -1,0 +1,126 @@
+/* device.h - GPUs: memory, copies, and launches of kernels whose parts are threads of a grid.
+ *
+ * A kind of device is a row (cuda.c, opencl.c; the runtime has the processor's). What is the same for
+ * all of them, the pool of memory, the lock, the way of a launch, is in device.c. Drivers are opened
+ * at run time. Memory is addressed by pointers which the host may add to, but not follow. All that a
+ * process asks of one device is done in the order in which it was asked for.
+ */
+#ifndef JIT_DEVICE_H
+#define JIT_DEVICE_H
+
+#include "jit/jit.h"
+#include <pthread.h>
+
+typedef struct Device Device;
+typedef enum { COPY_IN, COPY_OUT, COPY_WITHIN } CopyWay;
+/* What memory is for: a message says who holds it. */
+typedef enum { MEMORY_STATES, MEMORY_STEP, MEMORY_OUTPUTS, MEMORY_KERNELS, MEMORY_USES } MemoryUse;
+
+/* Kernel.module where parts are threads of a grid: what the driver loads. */
+typedef struct Binary {
+	const struct DeviceKind *kind;
+	Device *device;		       /* that has loaded it; NULL: none yet */
+	void *loaded;		       /* the driver's module */
+	void *function[KERNEL_PHASES]; /* found when they first run */
+	size_t size;
+	char bytes[];
+} Binary;
+
+typedef struct Arguments { /* of a launch: pointers, then two numbers */
+	int npointer;
+	void *const *pointer;
+	uint64_t seed, step;
+} Arguments;
+
+typedef struct DeviceKind {
+	const char *name;    /* "cuda": its devices are cuda:0, cuda:1 .. */
+	const char *backend; /* what makes kernels for it; NULL: any but those of other kinds */
+	DeviceModel model;   /* nominal */
+	bool pooled;	     /* memory is counted; what was freed is kept for the next who asks */
+	/* How many there are. None: `why` says what is missing and how to get it. */
+	int (*count)(char *why, size_t n);
+	/* The name and what kernels for it depend on; an error where there is no such device. */
+	int (*describe)(int index, Text *out, Error *err);
+	int (*open)(Device *d, Error *err);
+	/* RICCI_ENOMEM without a message: there is no memory left. */
+	int (*alloc)(Device *d, size_t bytes, void **memory, Error *err);
+	void (*free)(Device *d, void *memory);
+	/* Bytes that are free, and all; NULL: nobody knows. */
+	bool (*room)(Device *d, size_t *left, size_t *all);
+	/* From the host, once these return, `from` may change; to the host, the data is there. */
+	int (*copy)(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
+	int (*zero)(Device *d, void *to, size_t bytes, Error *err);
+	/* Starts a phase; NULL: kernels run on the host's threads. */
+	int (*launch)(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err);
+	void (*unload)(Binary *b);
+	/* Waits for all that was started; an error of any of it. */
+	int (*finish)(Device *d, Error *err);
+} DeviceKind;
+extern const DeviceKind device_cuda, device_opencl;
+
+typedef struct Block { /* memory of a device */
+	struct Block *next;
+	void *memory;
+	size_t bytes;
+	MemoryUse use;
+} Block;
+
+struct Device {
+	const DeviceKind *kind;
+	int index;
+	char name[24];
+	unsigned generation;  /* of forks: no driver survives one */
+	pthread_mutex_t lock; /* of what follows, and of a launch as a whole */
+	Block *used, *kept;   /* kept: freed, for the next */
+	size_t held[MEMORY_USES];
+	void *shared; /* what kernels ask for in KernelShape.shared; one runs at a time */
+	size_t shared_bytes;
+	void *context, *queue, *platform; /* the driver's */
+	uint64_t number;		  /* the driver's */
+};
+
+/* Device `index` of a kind, opened once a process and never closed. NULL on error. */
+Device *device_open(const DeviceKind *kind, int index, Error *err);
+/* Error where the process was forked since it was opened. */
+int device_check(const Device *d, Error *err);
+
+/* Memory for `what`; NULL with an error that says who holds the rest. Its contents are anything
+ * (zeros on the host). */
+void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err);
+void device_free(Device *d, void *memory); /* NULL: nothing */
+void device_trim(Device *d);		   /* gives back what no session holds */
+int device_copy(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
+int device_zero(Device *d, void *to, size_t bytes, Error *err);
+/* Starts all phases of a kernel of the device's backend; buf: addresses on the device. Whether they
+ * end well is known after device_finish. */
+int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
+		  Error *err);
+int device_finish(Device *d, Error *err);
+
+/* ---- kernels of a grid (binary.c) */
+Binary *binary_new(const DeviceKind *kind, size_t size, Error *err);
+void binary_release(void *module);
+void binaries_drop(int n, Kernel **kernels); /* which have some */
+/* The name of a phase's function. */
+void phase_name(int phase, char name[32]);
+/* The binaries of n kernels as one object, and back; Kernel.run is device_run then. */
+void binary_pack(int n, Kernel *const *kernels, Text *object);
+int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *object, size_t size,
+		  Error *err);
+/* Kernel.run on the host's memory: copies to the device Kernel.device and back. It runs all phases
+ * for the caller that has the first part, and nothing for others. */
+void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end);
+
+/* ---- cuda.c */
+int cuda_arch(int index); /* 90: sm_90; 80 without such a device */
+
+/* ---- opencl.c: the calls, where opencl_devices gives some */
+typedef struct OpenCl {
+#define OPENCL(result, name, parameters) result(*name) parameters;
+#include "jit/device/opencl_api.def"
+#undef OPENCL
+} OpenCl;
+extern OpenCl opencl;
+int opencl_error(int status, const char *what, int code, Error *err);
+
+#endif

@@ -1,0 +1,160 @@
+/* grid_offer.c - schedules of direct nests for a grid.
+ *
+ * Input: a problem, and how many threads a device wants. Output: which loops are parts, how many threads
+ * share a sum, in how many blocks it is summed apart. Invariant: what is offered fits the problem; sizes
+ * and strides decide, so a schedule is the same in every run. */
+#include "jit/nest/internal.h"
+
+#include <string.h>
+
+/* Threads of a multiprocessor that hide its latencies; of a warp, whose loads are contiguous; points of a sum
+ * that are worth a thread of their own. */
+enum { RESIDENT = 1024, WARP = 32, SHARE_LEAST = 8, BLOCK_LEAST = 32, BLOCKS_MOST = 1024 };
+enum { EACH = 4 }; /* results of a thread */
+enum { FAR = 1 << 20, SUMS_BYTES = 1 << 24 };
+
+/* How far apart in memory neighbours along the axis are, of all that is read. */
+static int64_t distance(const Problem *p, Node *axis)
+{
+	int64_t sum = 0;
+	for (int k = 0; k < p->nread; k++) {
+		int64_t stride = affine_stride(p->ir, p->read[k].read->src[1], axis);
+		stride = stride < 0 && stride != INT64_MIN ? -stride : stride;
+		sum += stride < 0 || stride > FAR ? FAR : stride;
+	}
+	return sum;
+}
+
+typedef struct Plan {
+	int64_t points, reduced; /* elements of the results, points of each */
+	int near, longest; /* reduced axes: its neighbours are nearest in memory; it is longest */
+	bool apart;	   /* neighbours of the results are nearer than that */
+	int64_t together, blocks;
+} Plan;
+
+static Plan plan_of(const Problem *p)
+{
+	Plan a = {1, 1, p->nspatial, p->nspatial, false, 1, 1};
+	int64_t near = INT64_MAX, longest = 0;
+	for (int k = 0; k < p->naxis; k++)
+		*(k < p->nspatial ? &a.points : &a.reduced) *= axis_extent(p->axis[k]);
+	for (int k = p->nspatial; k < p->naxis; k++) {
+		int64_t extent = axis_extent(p->axis[k]), d = distance(p, p->axis[k]);
+		if (extent >= SHARE_LEAST && d < near) {
+			near = d;
+			a.near = k;
+		}
+		if (extent > longest) {
+			longest = extent;
+			a.longest = k;
+		}
+	}
+	for (int k = 0; k < p->nspatial; k++)
+		a.apart |= axis_extent(p->axis[k]) >= SHARE_LEAST && distance(p, p->axis[k]) < near;
+	return a;
+}
+
+static bool can_share(const Problem *p, const Plan *a)
+{
+	return p->red != RED_NONE && !p->scatter && p->naxis > p->nspatial &&
+	       axis_extent(p->axis[a->near]) >= SHARE_LEAST;
+}
+
+/* So many threads share a sum that `wanted` have work; those of a warp load what is contiguous. */
+static void plan_together(const Problem *p, Plan *a, int threads, int64_t wanted)
+{
+	int64_t extent = axis_extent(p->axis[a->near]);
+	int64_t most = a->apart ? threads / WARP : threads, least = a->apart ? 1 : WARP;
+	if (a->points < WARP) /* there are no neighbours for a warp */
+		most = threads;
+	while (2 * a->together <= most && 2 * a->together <= extent &&
+	       (a->together < least || a->points * a->together < wanted))
+		a->together *= 2;
+}
+
+/* Sums in blocks, as far as there are still too few threads. */
+static void plan_blocks(const Problem *p, Plan *a, int64_t wanted)
+{
+	int64_t most = a->reduced / (a->together * BLOCK_LEAST);
+	int64_t room = SUMS_BYTES / (int64_t)type_size(p->acc) / a->points;
+	int64_t extent = axis_extent(p->axis[a->longest]);
+	most = most < room ? most : room;
+	most = most < BLOCKS_MOST ? most : BLOCKS_MOST;
+	a->blocks = wanted / (a->points * a->together);
+	a->blocks = a->blocks < most ? a->blocks : most;
+	a->blocks = a->blocks < extent ? a->blocks : extent;
+	if (p->partial || a->blocks < 2)
+		a->blocks = 1;
+}
+
+static void plan_steps(const Problem *p, const Plan *a, Schedule *s)
+{
+	int loops = p->naxis, near = a->near;
+	bool blocks = a->blocks > 1;
+	if (blocks) {
+		int64_t extent = axis_extent(p->axis[a->longest]);
+		int64_t each = (extent + a->blocks - 1) / a->blocks;
+		if (a->longest == near) /* a piece is split evenly only */
+			each = (each + a->together - 1) / a->together * a->together;
+		blocks = each < extent;
+		if (blocks) {
+			schedule_add(s, STEP_SPLIT, a->longest, each);
+			near = a->longest == near ? loops : near;
+			loops++;
+			schedule_add(s, STEP_MOVE, a->longest, 0);
+			schedule_add(s, STEP_RFACTOR, 0, 1);
+		}
+	}
+	schedule_add(s, STEP_PARALLEL, 0, p->nspatial + blocks);
+	if (a->together < 2)
+		return;
+	schedule_add(s, STEP_SPLIT, near, a->together);
+	schedule_add(s, STEP_THREAD, loops, a->apart);
+}
+
+/* Only what stands bare on the left can be parts. */
+static void scatter_steps(const Problem *p, Schedule *s)
+{
+	int at = 0;
+	for (int k = 0; k < p->naxis; k++)
+		for (int j = 0; j < p->nfree; j++)
+			if (p->free_axis[j] == p->axis[k])
+				schedule_add(s, STEP_MOVE, k, at++);
+	schedule_add(s, STEP_PARALLEL, 0, at);
+}
+
+void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s)
+{
+	static const struct {
+		int threads, more;
+	} way[GRID_OFFERS] = {{256, 1}, {128, 1}, {256, 4}, {512, 0}};
+	int64_t wanted = (int64_t)target->units * RESIDENT * way[variant].more;
+	Plan a = plan_of(p);
+	memset(s, 0, sizeof *s);
+	schedule_add(s, STEP_THREADS, 0, way[variant].threads);
+	if (p->scatter) {
+		scatter_steps(p, s);
+		return;
+	}
+	if (can_share(p, &a) && wanted) {
+		plan_together(p, &a, way[variant].threads, wanted);
+		plan_blocks(p, &a, wanted);
+	}
+	plan_steps(p, &a, s);
+	/* Several loads under way at once, where there are threads enough. */
+	if (p->red == RED_NONE && a.points >= 2 * EACH * wanted)
+		schedule_add(s, STEP_TILE, 0, variant == 1 ? 2 * EACH : EACH);
+}
+
+void grid_piece_offer(const Problem *p, int threads, Schedule *s)
+{
+	Plan a = plan_of(p);
+	memset(s, 0, sizeof *s);
+	if (p->scatter) {
+		scatter_steps(p, s);
+		return;
+	}
+	if (can_share(p, &a))
+		plan_together(p, &a, threads, threads);
+	plan_steps(p, &a, s);
+}
