@@ -2,13 +2,13 @@
 """Times the examples' nets beside PyTorch, torch.compile and JAX, in turns: JSON lines, tables in Markdown, and a bar chart.
 
 usage: bench/nets.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME,..] [--static] [--tune S]
-                     [--seconds 2] [--rounds 3] [--threads 2] [--out FILE.json]
+                     [--seconds 2] [--rounds 3] [--threads 2] [--device cpu] [--out FILE.json]
 
 In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and
 the inference for S seconds each. Medians of the rounds; of a peer the best variant; the ratio is the best peer's figure by ours (above 1: ours is
 faster, or smaller). A first step is the time from the start of the process to the end of its first training step: in the first round with
 empty caches of kernels, after that with what the rounds before left there. --static: everything compiled before the first step. --tune S:
-ours searches S seconds for faster kernels, after the first step. The chart goes beside the JSON as .svg. Peers that are not there are
+ours searches S seconds for faster kernels, after the first step. --device cuda:0: all of them on that GPU. The chart goes beside the JSON as .svg. Peers that are not there are
 skipped, as this says. A net takes about a minute a round, with torch.compile two in the first.
 """
 import argparse, json, math, os, shutil, statistics, subprocess, sys, tempfile, time
@@ -41,13 +41,13 @@ def ours(args, net, folder):
     program, *options = NETS[net].split()
     more = ["--static"] * args.static + (["--tune", str(args.tune)] if args.tune else [])
     return line_of([os.path.join(args.build, "examples", program), "--bench", "--threads", str(args.threads), "--seconds",
-                    str(args.seconds), *options, *more], dict(os.environ, RICCI_CACHE=folder))
+                    str(args.seconds), "--device", args.device, *options, *more], dict(os.environ, RICCI_CACHE=folder))
 
 
 def theirs(args, net, peer, variant, folder):
     return line_of([args.peer_python, os.path.join(HERE, "peer_nets.py"), "--peer", peer, "--net", net, "--variant", variant, "--threads",
-                    str(args.threads), "--seconds", str(args.seconds), "--start", repr(time.time())],
-                   peer_process.environment(args.threads, folder))
+                    str(args.threads), "--seconds", str(args.seconds), "--device", args.device, "--start", repr(time.time())],
+                   peer_process.environment(args.threads, folder, args.device))
 
 
 def rounds_of(args, net, variants, folder):
@@ -142,6 +142,7 @@ def arguments():
     ap.add_argument("--static", action="store_true")
     ap.add_argument("--tune", type=float, default=0)
     ap.add_argument("--rounds", type=int, default=3)
+    ap.add_argument("--device", default="cpu")
     ap.add_argument("--seconds", type=float, default=2)
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--out")
@@ -170,7 +171,7 @@ def main():
     listed = peers and line_of([args.peer_python, os.path.join(HERE, "peer_nets.py"), "--list"], os.environ)
     if "error" in listed:
         sys.exit(f"bench/peer_nets.py --list {listed['error']}")
-    title = f"{args.threads} threads, f32, {processor()}"
+    title = f"{args.threads} threads, f32, {processor() if args.device == 'cpu' else args.device}"
     rows, folder = [], tempfile.mkdtemp(prefix="ricci-bench-")
     try:
         for net in nets:

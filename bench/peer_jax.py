@@ -16,10 +16,13 @@ def restrict(threads):
 class Jax:
     channels = -1
 
-    def __init__(self, variant, threads, compiled):
-        restrict(threads)
+    def __init__(self, variant, threads, compiled, device="cpu"):
+        if device == "cpu":
+            restrict(threads)
         import jax
         import jax.numpy as jnp
+        if device != "cpu":
+            jax.config.update("jax_default_matmul_precision", "highest")  # no TF32: f32 is f32, as ours
         self.jax, self.np, self.lax, self.variant = jax, jnp, jax.lax, variant
         self.sigmoid, self.tanh, self.elu, self.relu, self.relu6 = jax.nn.sigmoid, jnp.tanh, jax.nn.elu, jax.nn.relu, jax.nn.relu6
         self.softmax, self.rsqrt, self.einsum, self.one_hot = jax.nn.softmax, self.lax.rsqrt, jnp.einsum, jax.nn.one_hot

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The examples' networks for PyTorch and JAX, at the shapes of their --bench: times one of them and prints one JSON line.
 
-usage: peer_nets.py --peer torch|compile|jax --net NAME [--variant NAME] [--threads 2] [--seconds 2] [--start T]
+usage: peer_nets.py --peer torch|compile|jax --net NAME [--variant NAME] [--threads 2] [--seconds 2] [--device cpu] [--start T]
        peer_nets.py --peer .. --net NAME --loss      the first step's loss and the mean size of the outputs instead
        peer_nets.py --peer .. --net NAME --curve FILE.csv [--seconds 60] [--start T]     when each step ended since T, and its ms
        peer_nets.py --list                           {net: {peer: [variant, ..]}}
@@ -390,7 +390,7 @@ NETS = {"capsnet": CapsNet(), "resnet18": ResNet(False), "resnet50": ResNet(True
         "bert": Bert(), "gpt": Gpt()}
 
 
-def prepare(peer, net, variant, threads):
+def prepare(peer, net, variant, threads, device):
     """The training step and the inference of a net in that peer."""
     if peer == "jax":
         from peer_jax import Jax as Ops
@@ -398,7 +398,7 @@ def prepare(peer, net, variant, threads):
         from peer_torch import Torch as Ops
     parameters = Parameters()
     net.parameters(parameters)
-    ops = Ops(variant, threads, peer == "compile")
+    ops = Ops(variant, threads, peer == "compile", device)
     net.constants(ops)
     return ops.prepare(net, parameters, *net.data(np.random.default_rng(1)), RATE)
 
@@ -432,6 +432,7 @@ def main():
     ap.add_argument("--variant", help="the first of --list")
     ap.add_argument("--threads", type=int, default=2)
     ap.add_argument("--seconds", type=float, default=2)
+    ap.add_argument("--device", default="cpu", help="cpu or cuda:N; JAX takes the first GPU")
     ap.add_argument("--start", type=float, default=START, help="when the process was started (seconds since 1970)")
     ap.add_argument("--loss", action="store_true")
     ap.add_argument("--curve", help="a file")
@@ -443,7 +444,8 @@ def main():
     if not args.peer or not args.net:
         ap.error("--peer and --net are needed")
     net = NETS[args.net]
-    train, infer = prepare(args.peer, net, args.variant or net.variants[args.peer][0], args.threads)
+    train, infer = prepare(args.peer, net, args.variant or net.variants[args.peer][0], args.threads,
+                           args.device)
     if args.loss:
         size = float(abs(infer()).mean())  # before the step changes the parameters
         print(json.dumps({"size": size, "loss": train()}))

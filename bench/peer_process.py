@@ -6,11 +6,11 @@ NEEDS = {"torch": "torch", "compile": "torch", "jax": "jax", "tvm": "tvm"}
 MALLOC = {"MALLOC_TOP_PAD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 33)}
 
 
-def environment(threads, folder):
-    """Variables of a peer's process. Compiled code is kept in `folder`."""
+def environment(threads, folder, device="cpu"):
+    """Variables of a peer's process. Compiled code is kept in `folder`. On a processor no GPU is looked for."""
     n = str(threads)
-    return dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, TVM_NUM_THREADS=n, CUDA_VISIBLE_DEVICES="", JAX_PLATFORMS="cpu",
-                TORCHINDUCTOR_CACHE_DIR=folder, **MALLOC)
+    where = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu"} if device == "cpu" else {}
+    return dict(os.environ, OMP_NUM_THREADS=n, MKL_NUM_THREADS=n, TVM_NUM_THREADS=n, TORCHINDUCTOR_CACHE_DIR=folder, **where, **MALLOC)
 
 
 def parsed(ap):

@@ -10,8 +10,11 @@ import torch.nn.functional as F
 class Torch:
     channels = 1  # their axis in images
 
-    def __init__(self, variant, threads, compiled):
+    def __init__(self, variant, threads, compiled, device="cpu"):
         self.variant, self.compiled = variant, compiled
+        torch.set_default_device(device)
+        self.gpu = torch.device(device).type == "cuda"
+        torch.backends.cudnn.allow_tf32 = False  # f32 is f32, as ours
         self.sigmoid, self.tanh, self.elu, self.relu, self.relu6 = torch.sigmoid, torch.tanh, F.elu, F.relu, F.relu6
         self.softmax, self.rsqrt, self.einsum, self.one_hot = torch.softmax, torch.rsqrt, torch.einsum, F.one_hot
         self.stack, self.gelu, self.mse, self.cross_entropy = torch.stack, F.gelu, F.mse_loss, F.cross_entropy
@@ -20,7 +23,7 @@ class Torch:
     # ---- operations
 
     def array(self, a, name=""):
-        t = torch.from_numpy(np.ascontiguousarray(a))
+        t = torch.tensor(np.ascontiguousarray(a))
         return t.contiguous(memory_format=torch.channels_last) if t.dim() == 4 and self.variant == "nhwc" else t
 
     def conv(self, x, p, k, stride=1, pad=0, groups=1):
@@ -146,6 +149,9 @@ class Torch:
                     inductor.freezing = True  # weights are constants
                     infer_run = torch.compile(infer_run)
             with torch.no_grad():
-                return infer_run(x, y)
+                out = infer_run(x, y)
+            if ops.gpu:
+                torch.cuda.synchronize()
+            return out
 
         return train, infer
