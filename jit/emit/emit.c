@@ -434,9 +434,12 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 			error_set(&e->ir->err, RICCI_EUNSUPPORTED,
 				  "this kernel needs scratch memory, which %s kernels do not have",
 				  e->d->backend);
+		/* What a thread writes others may read behind a barrier, which compilers move the reads of
+		 * a restricted pointer across. */
 		if (b->space == SPACE_PARAM)
 			text_add(out, "%s%s%s *%s %s, ", memory_of(e), b->output ? "" : "const ",
-				 dialect_ctype[b->node->type], e->d->restrict_, b->node->u.s);
+				 dialect_ctype[b->node->type], b->output ? "" : e->d->restrict_,
+				 b->node->u.s);
 	}
 	if (t->shape.shared)
 		text_add(out, "%schar *shared, ", memory_of(e));
