@@ -250,19 +250,18 @@ static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a
 {
 	Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
-	uint64_t number[2] = {a->seed, a->step};
+	uint64_t seed = a->seed;
 	int code = cuda_enter(d, err);
 	if (!code)
 		code = function_find(d, b, phase, &g, err);
 	if (code)
 		return code;
-	void **argument = mem_alloc(((size_t)a->npointer + 2) * sizeof *argument);
+	void **argument = mem_alloc(((size_t)a->npointer + 1) * sizeof *argument);
 	if (!argument)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < a->npointer; i++)
 		argument[i] = (void *)(uintptr_t)&a->pointer[i];
-	argument[a->npointer] = &number[0];
-	argument[a->npointer + 1] = &number[1];
+	argument[a->npointer] = &seed;
 	code = cuda_call(cuda.launch(b->function[phase], g.blocks[0], g.blocks[1], g.blocks[2],
 				     g.threads[0], g.threads[1], g.threads[2],
 				     (unsigned)g.block_memory, d->queue, argument, NULL),

@@ -26,10 +26,10 @@ typedef struct Binary {
 	char bytes[];
 } Binary;
 
-typedef struct Arguments { /* of a launch: pointers, then two numbers */
+typedef struct Arguments { /* of a launch: pointers, then a number */
 	int npointer;
-	void *const *pointer;
-	uint64_t seed, step;
+	void *const *pointer; /* the last: to the step */
+	uint64_t seed;
 } Arguments;
 
 typedef struct DeviceKind {
@@ -70,11 +70,14 @@ struct Device {
 	int index;
 	char name[24];
 	unsigned generation;  /* of forks: no driver survives one */
-	pthread_mutex_t lock; /* of what follows, and of a launch as a whole */
+	pthread_mutex_t lock; /* of what follows, and of a launch or recording as a whole */
 	Block *used, *kept;   /* kept: freed, for the next */
 	size_t held[MEMORY_USES];
 	void *shared; /* what kernels ask for in KernelShape.shared; one runs at a time */
 	size_t shared_bytes;
+	void *step; /* where kernels read which step random numbers are for; NULL: nowhere yet */
+	uint64_t step_now; /* what is there */
+	bool step_known, recording;
 	void *context, *queue, *platform; /* the driver's */
 	uint64_t number;		  /* the driver's */
 };

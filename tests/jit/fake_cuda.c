@@ -129,7 +129,7 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+/* What runs the grid of the function `name`: the last parameter is an integer, the others are pointers. */
 static void launcher_write(FILE *f, const char *name, int length)
 {
 	const char *s = name;
@@ -140,9 +140,9 @@ static void launcher_write(FILE *f, const char *name, int length)
 		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
 		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
 		length, name, length, name);
-	for (int k = 0; k < n - 2; k++)
+	for (int k = 0; k < n - 1; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
-	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+	fprintf(f, "*(uint64_t *)a[%d]);\n}\n", n - 1);
 	fprintf(f,
 		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
 		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n",
