@@ -4,7 +4,7 @@
  * that are freed stay with the device until a request finds no memory beside them: drivers wait for
  * kernels when they take and give memory.
  */
-#include "jit/device/device.h"
+#include "jit/device/internal.h"
 
 #include <string.h>
 
@@ -69,9 +69,7 @@ int device_check(const Device *d, Error *err)
 			 d->name);
 }
 
-/* Begins a call that reaches the driver; 0: then device_leave ends it. The host needs no lock, which a
- * forked child might find taken. */
-static int device_enter(Device *d, Error *err)
+int device_enter(Device *d, Error *err)
 {
 	int code = device_check(d, err);
 	if (!code && d->kind->launch)
@@ -79,7 +77,7 @@ static int device_enter(Device *d, Error *err)
 	return code;
 }
 
-static int device_leave(Device *d, int code)
+int device_leave(Device *d, int code)
 {
 	if (d->kind->launch)
 		pthread_mutex_unlock(&d->lock);
@@ -252,8 +250,7 @@ static int shared_reserve(Device *d, size_t bytes, Error *err)
 	return 0;
 }
 
-/* Kernels that start from now on draw random numbers of this step. */
-static int step_tell(Device *d, uint64_t step, Error *err)
+int step_tell(Device *d, uint64_t step, Error *err)
 {
 	if (d->step_known && d->step_now == step)
 		return 0;

@@ -55,6 +55,13 @@ typedef struct DeviceKind {
 	void (*unload)(Binary *b);
 	/* Waits for all that was started; an error of any of it. */
 	int (*finish)(Device *d, Error *err);
+	/* All four or none. What is started after `record` is not run, but recorded, until `recorded`,
+	 * which makes something of it for `replay` to start, if it is to be kept; NULL otherwise, and
+	 * on errors. RICCI_EUNSUPPORTED: this driver can't. */
+	int (*record)(Device *d, Error *err);
+	int (*recorded)(Device *d, bool keep, void **recording, Error *err);
+	int (*replay)(Device *d, void *recording, Error *err);
+	void (*forget)(Device *d, void *recording);
 } DeviceKind;
 extern const DeviceKind device_cuda, device_opencl;
 
@@ -99,6 +106,19 @@ int device_zero(Device *d, void *to, size_t bytes, Error *err);
 int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
 		  Error *err);
 int device_finish(Device *d, Error *err);
+
+/* ---- recordings: launches, copies within the device and device_zero, to be started at once */
+typedef struct Recording Recording;
+/* From now on this thread records what it starts on the device, instead of running it, until
+ * device_recorded; others wait. Nothing else may be asked for. `step`: of all launches. Error: nothing began;
+ * RICCI_EUNSUPPORTED: the device can't. */
+int device_record(Device *d, uint64_t step, Error *err);
+/* Ends it. NULL: with an error, or it is not to be kept. The caller frees it before the kernels in it. */
+Recording *device_recorded(Device *d, bool keep, Error *err);
+/* Starts all that was recorded, for another step. 1: nothing was started, because memory of the device's own
+ * has moved since: record it again. */
+int device_replay(Device *d, const Recording *r, uint64_t step, Error *err);
+void recording_free(Recording *r); /* NULL: nothing */
 
 /* ---- kernels of a grid (binary.c) */
 Binary *binary_new(const DeviceKind *kind, size_t size, Error *err);
