@@ -195,6 +195,46 @@ static void test_moved(const Record *want)
 	ricci_graph_free(other.g);
 }
 
+/* Others wait while one records. */
+typedef struct Worker {
+	pthread_t thread;
+	Net n;
+	ricci_session *s;
+	Record r;
+	int code;
+} Worker;
+
+static void *work(void *of)
+{
+	Worker *w = of;
+
+	w->code = train(&w->n, w->s, NULL, 0, ROUNDS, &w->r);
+	return NULL;
+}
+
+static void test_threads(const Record *want)
+{
+	Worker w[3] = {0};
+	int before = replays();
+
+	for (int i = 0; i < COUNT(w); i++) {
+		w[i].n = net_new(GIVEN);
+		w[i].s = session(&w[i].n);
+		memcpy(w[i].r.seen, want->seen, sizeof want->seen);
+		CHECK(w[i].s);
+	}
+	for (int i = 0; i < COUNT(w); i++)
+		CHECK_INT(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
+	for (int i = 0; i < COUNT(w); i++) {
+		pthread_join(w[i].thread, NULL);
+		CHECK_INT(w[i].code, 0);
+		check_same("a thread", &w[i].r, want);
+		ricci_session_free(w[i].s);
+		ricci_graph_free(w[i].n.g);
+	}
+	CHECK_INT(replays() - before, COUNT(w) * 14);
+}
+
 /* ---- a driver that fails */
 static int live_now(void)
 {
@@ -275,6 +315,7 @@ int main(void)
 	test_same();
 	record(GIVEN, false, &want);
 	test_watched(&want);
+	test_threads(&want);
 	record(FIXED, false, &want);
 	test_moved(&want);
 	test_fallback(&want);
