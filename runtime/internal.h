@@ -354,6 +354,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	void **buf;
 } Run;
 typedef struct Finite Finite;
+typedef struct Records Records;
 typedef struct Program {
 	int nrun, ncell, nroot, nentry;
 	DeviceModel device_model; /* it was partitioned for */
@@ -376,7 +377,8 @@ typedef struct Program {
 	size_t arena_bytes;
 	size_t unlimited_bytes; /* what a step would take if nothing were computed again */
 	Device *device;
-	Arena memory; /* of the arrays */
+	Records *records; /* NULL: its steps are not recorded */
+	Arena memory;	  /* of the arrays */
 } Program;
 typedef struct ProgramSpec {
 	Ir *ir;
@@ -400,10 +402,19 @@ typedef struct ProgramSpec {
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
+/* What program_run starts once it is known that it may: all runs, one by one. */
+int program_start(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool timing, Error *err);
 /* After a run: the assigned values become the states', all at once. */
 int program_commit(Program *p, const ProgramSpec *spec, Error *err);
 void *cell_data(const Cell *c);
 const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
+
+/* ---- record.c: steps that are started by one call ----
+ * Gives p its records, where its device can record and its steps are known before they run. */
+int records_new(Program *p, Error *err);
+void records_free(Records *r);
+/* program_start, or a replay of what it has started before; after loops_check. */
+int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
 
 /* ---- finite.c: which kernel makes the first NaN ----
  * Looks at the results of each launch of p (and of its loops) from now on, or no longer. Needs memory
@@ -476,8 +487,11 @@ void loop_free(Loop *l);
 Program *loop_program(Loop *l);
 size_t loop_bytes(const Loop *l); /* what it needs while it runs */
 void loop_bind(Loop *l, char *arena);
-/* Are the lengths that are known before p runs right? */
+/* Finds the lengths that are known before p runs. Are they right? */
 int loops_check(const Program *p, Error *err);
+/* Is the length of r's loop, and of all within, known before a step? */
+bool loop_known(const Program *p, const Run *r);
+int64_t loop_steps(const Loop *l); /* its length, where it is known */
 /* Can the loop find a wrong length after loops_check? */
 bool loop_may_fail(const Program *p, const Run *r);
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err);

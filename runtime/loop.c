@@ -40,8 +40,9 @@ struct Loop {
 	int nstack;
 	Stack *stack;
 	Carry *carry;
-	size_t bytes; /* of its memory: the body's arena, then the states' own places */
-	Arena memory; /* of the arrays */
+	size_t bytes;  /* of its memory: the body's arena, then the states' own places */
+	int64_t steps; /* its length, where that is known before the program around it runs */
+	Arena memory;  /* of the arrays */
 };
 
 /* ---- building ---- */
@@ -165,6 +166,7 @@ static void loop_cells(Loop *l)
 		for (int i = 0; i < k; i++)
 			st->copied = st->copied || l->stack[i].cell == st->cell;
 	}
+	l->steps = l->scan->bound;
 	l->bytes = align_up(b->arena_bytes);
 	for (int k = 0; k < l->scan->nstate; k++) {
 		Carry *c = &l->carry[k];
@@ -250,6 +252,27 @@ bool loop_may_fail(const Program *p, const Run *r)
 	return fails;
 }
 
+/* Is the length among the data that p finds? */
+static bool length_given(const Program *p, const Run *r)
+{
+	return cell_whole(&p->cell[r->cell[0]])->kind == CELL_STATE;
+}
+
+bool loop_known(const Program *p, const Run *r)
+{
+	const Program *b = r->loop->body;
+	bool known = !r->loop->scan->has_length || (!p->inner && length_given(p, r));
+
+	for (int i = 0; i < b->nrun && known; i++)
+		known = !b->run[i].loop || loop_known(b, &b->run[i]);
+	return known;
+}
+
+int64_t loop_steps(const Loop *l)
+{
+	return l->steps;
+}
+
 static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 {
 	const Scan *s = r->loop->scan;
@@ -270,14 +293,13 @@ static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 
 int loops_check(const Program *p, Error *err)
 {
-	int64_t n;
 	int code = 0;
 
 	for (int i = 0; i < p->nrun && !code; i++) {
 		const Run *r = &p->run[i];
 
-		if (r->loop && cell_whole(&p->cell[r->cell[0]])->kind == CELL_STATE)
-			code = loop_length(p, r, &n, err);
+		if (r->loop && length_given(p, r))
+			code = loop_length(p, r, &r->loop->steps, err);
 	}
 	return code;
 }
@@ -404,8 +426,8 @@ static void walk_end(Walk *w)
 
 int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
-	Walk w = {.l = r->loop, .buf = r->buf, .err = err};
-	int code = loop_length(p, r, &w.n, err);
+	Walk w = {.l = r->loop, .buf = r->buf, .n = r->loop->steps, .err = err};
+	int code = length_given(p, r) ? 0 : loop_length(p, r, &w.n, err);
 
 	if (code)
 		return code;

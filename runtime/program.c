@@ -325,6 +325,8 @@ static int build_all(Build *b)
 		code = pack_fill(s->request.pack, p->nentry, p->entry, b->err);
 	else if (!code)
 		code = entries_fill(p->nentry, p->entry, s->threads, b->err);
+	if (!code)
+		code = records_new(p, b->err);
 	build_stage(b, "kernels");
 	return code;
 }
@@ -394,6 +396,7 @@ void program_free(Program *p)
 		return;
 	dump_profile(p);
 	program_check_finite(p, false, NULL);
+	records_free(p->records);
 	for (int i = 0; i < p->nrun; i++) {
 		loop_free(p->run[i].loop);
 		if (p->run[i].timed)
@@ -598,18 +601,10 @@ static int program_tell(Program *p, Error *err)
 	return code;
 }
 
-int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
+int program_start(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool timing, Error *err)
 {
-	bool timing = p->timing || (tuner && tuner_busy(tuner)) || trace_on();
-	double start = p->timing ? clock_seconds() : 0;
-	int code = program_tell(p, err);
+	int code = 0;
 
-	if (trace_on())
-		runs_name(p);
-	if (!code)
-		code = loops_check(p, err);
-	if (p->finite && !p->inner && !code)
-		code = finite_begin(p, rs, err);
 	for (int i = 0; i < p->nrun && !code; i++) {
 		Run *r = &p->run[i];
 
@@ -623,6 +618,25 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 		if (p->finite && !r->loop && !code)
 			code = finite_after(p, r, rs, err);
 	}
+	return code;
+}
+
+int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
+{
+	bool timing = p->timing || (tuner && tuner_busy(tuner)) || trace_on();
+	double start = p->timing ? clock_seconds() : 0;
+	int code = program_tell(p, err);
+
+	if (trace_on())
+		runs_name(p);
+	if (!code)
+		code = loops_check(p, err);
+	if (p->finite && !p->inner && !code)
+		code = finite_begin(p, rs, err);
+	if (!code)
+		code = p->records && !timing && !p->finite
+			       ? records_run(p, pool, rs, tuner, err)
+			       : program_start(p, pool, rs, tuner, timing, err);
 	if (p->finite && !p->inner && !code)
 		code = finite_end(p, err);
 	if (p->timing && !code && !p->inner)

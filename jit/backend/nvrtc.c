@@ -1,6 +1,6 @@
 /* nvrtc.c - CUDA C text to code for NVIDIA's GPUs.
  *
- * Input: sources that define extern "C" __global__ kernel_0(buffers.., seed, step), one thread a
+ * Input: sources that define extern "C" __global__ kernel_0(buffers.., step_at, seed), one thread a
  * part, and a function for each further phase. Output: cubins, which jit/device/cuda.c loads and
  * runs. NVRTC is opened at run time and needs no driver.
  */

@@ -1,6 +1,6 @@
 /* opencl.c - OpenCL C text to code, by the compiler of the device's driver.
  *
- * Input: sources that define __kernel kernel_0(buffers.., seed, step), one work item a part, and a
+ * Input: sources that define __kernel kernel_0(buffers.., step_at, seed), one work item a part, and a
  * function for each further phase. Output: programs, ready to run on the kernel's device
  * (jit/device/opencl.c), and their binaries, which are kept.
  */

@@ -10,9 +10,11 @@
 
 static struct {
 	int devices, version;
+	bool records; /* the driver has all of cuda_graph_api.def */
 	char why[256];
 #define CUDA(name, symbol, parameters) int(*name) parameters;
 #include "jit/device/cuda_api.def"
+#include "jit/device/cuda_graph_api.def"
 #undef CUDA
 } cuda;
 static pthread_once_t cuda_once = PTHREAD_ONCE_INIT;
@@ -22,7 +24,8 @@ enum {
 	ATTRIBUTE_MINOR = 76,
 	FUNCTION_SHARED = 8, /* bytes of dynamic memory that a block may have */
 	SHARED_USUAL = 48 << 10,
-	STREAM_OWN = 1, /* it doesn't wait for the default stream */
+	STREAM_OWN = 1,	     /* it doesn't wait for the default stream */
+	CAPTURE_RELAXED = 2, /* other threads, and this one, may take memory meanwhile */
 	OUT_OF_MEMORY = 2
 };
 
@@ -50,6 +53,12 @@ static bool driver_bind(void)
 	if (!(cuda.name = dlsym(library, symbol)))                                                 \
 		missing = symbol;
 #include "jit/device/cuda_api.def"
+#undef CUDA
+	cuda.records = true;
+#define CUDA(name, symbol, parameters)                                                             \
+	cuda.name = dlsym(library, symbol);                                                        \
+	cuda.records = cuda.records && cuda.name;
+#include "jit/device/cuda_graph_api.def"
 #undef CUDA
 	if (missing)
 		message_print(cuda.why, sizeof cuda.why,
@@ -250,19 +259,18 @@ static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a
 {
 	Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
-	uint64_t number[2] = {a->seed, a->step};
+	uint64_t seed = a->seed;
 	int code = cuda_enter(d, err);
 	if (!code)
 		code = function_find(d, b, phase, &g, err);
 	if (code)
 		return code;
-	void **argument = mem_alloc(((size_t)a->npointer + 2) * sizeof *argument);
+	void **argument = mem_alloc(((size_t)a->npointer + 1) * sizeof *argument);
 	if (!argument)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; i < a->npointer; i++)
 		argument[i] = (void *)(uintptr_t)&a->pointer[i];
-	argument[a->npointer] = &number[0];
-	argument[a->npointer + 1] = &number[1];
+	argument[a->npointer] = &seed;
 	code = cuda_call(cuda.launch(b->function[phase], g.blocks[0], g.blocks[1], g.blocks[2],
 				     g.threads[0], g.threads[1], g.threads[2],
 				     (unsigned)g.block_memory, d->queue, argument, NULL),
@@ -281,6 +289,48 @@ static int cuda_finish(Device *d, Error *err)
 {
 	int code = cuda_enter(d, err);
 	return code ? code : cuda_call(cuda.finish(d->queue), "a kernel", err);
+}
+
+/* ---- recordings: what a stream was given is captured as a graph, which is launched at once */
+
+static int cuda_record(Device *d, Error *err)
+{
+	if (!cuda.records)
+		return error_set(
+			err, RICCI_EUNSUPPORTED,
+			"the NVIDIA driver records no launches: it is older than CUDA 11.4");
+	int code = cuda_enter(d, err);
+	return code ? code
+		    : cuda_call(cuda.capture(d->queue, CAPTURE_RELAXED), "beginning a recording",
+				err);
+}
+
+static int cuda_recorded(Device *d, bool keep, void **recording, Error *err)
+{
+	void *graph = NULL;
+	*recording = NULL;
+	int code = cuda_enter(d, err);
+	if (!code)
+		code = cuda_call(cuda.captured(d->queue, &graph), "ending a recording", err);
+	if (!code && keep)
+		code = cuda_call(cuda.instantiate(recording, graph, 0), "keeping a recording", err);
+	if (graph)
+		cuda.graph_free(graph);
+	return code;
+}
+
+static int cuda_replay(Device *d, void *recording, Error *err)
+{
+	int code = cuda_enter(d, err);
+	return code ? code
+		    : cuda_call(cuda.graph_launch(recording, d->queue), "starting a recording",
+				err);
+}
+
+static void cuda_forget(Device *d, void *recording)
+{
+	if (!cuda_enter(d, NULL))
+		cuda.executable_free(recording);
 }
 
 const DeviceKind device_cuda = {
@@ -305,4 +355,8 @@ const DeviceKind device_cuda = {
 	.launch = cuda_launch,
 	.unload = cuda_unload,
 	.finish = cuda_finish,
+	.record = cuda_record,
+	.recorded = cuda_recorded,
+	.replay = cuda_replay,
+	.forget = cuda_forget,
 };

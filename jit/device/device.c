@@ -4,7 +4,7 @@
  * that are freed stay with the device until a request finds no memory beside them: drivers wait for
  * kernels when they take and give memory.
  */
-#include "jit/device/device.h"
+#include "jit/device/internal.h"
 
 #include <string.h>
 
@@ -13,6 +13,16 @@ enum { DEVICES = 32 };
 static Device *opened[DEVICES];
 
 /* ---- opening */
+
+/* Who records takes it again for each launch. */
+static void lock_init(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t how;
+	pthread_mutexattr_init(&how);
+	pthread_mutexattr_settype(&how, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(lock, &how);
+	pthread_mutexattr_destroy(&how);
+}
 
 static Device *device_new(const DeviceKind *kind, int index, Error *err)
 {
@@ -25,7 +35,7 @@ static Device *device_new(const DeviceKind *kind, int index, Error *err)
 	d->index = index;
 	d->generation = fork_generation();
 	snprintf(d->name, sizeof d->name, "%s:%d", kind->name, index);
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock);
 	if (kind->open(d, err)) {
 		pthread_mutex_destroy(&d->lock);
 		mem_free(d);
@@ -59,9 +69,7 @@ int device_check(const Device *d, Error *err)
 			 d->name);
 }
 
-/* Begins a call that reaches the driver; 0: then device_leave ends it. The host needs no lock, which a
- * forked child might find taken. */
-static int device_enter(Device *d, Error *err)
+int device_enter(Device *d, Error *err)
 {
 	int code = device_check(d, err);
 	if (!code && d->kind->launch)
@@ -69,7 +77,7 @@ static int device_enter(Device *d, Error *err)
 	return code;
 }
 
-static int device_leave(Device *d, int code)
+int device_leave(Device *d, int code)
 {
 	if (d->kind->launch)
 		pthread_mutex_unlock(&d->lock);
@@ -138,17 +146,10 @@ static void memory_refuse(Device *d, size_t bytes, const char *what, Error *err)
 	text_free(&t);
 }
 
-void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err)
+/* The lock is held. */
+static Block *block_take(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err)
 {
 	Error why = {0};
-	void *memory = NULL;
-	if (!d->kind->pooled) {
-		if (d->kind->alloc(d, bytes, &memory, err))
-			error_set(err, RICCI_ENOMEM, "out of memory for %s", what);
-		return memory;
-	}
-	if (device_enter(d, err))
-		return NULL;
 	Block *b = block_new(d, bytes ? bytes : 1, &why);
 	if (b) {
 		b->use = use;
@@ -160,6 +161,20 @@ void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Err
 	} else {
 		memory_refuse(d, bytes, what, err);
 	}
+	return b;
+}
+
+void *device_alloc(Device *d, size_t bytes, MemoryUse use, const char *what, Error *err)
+{
+	void *memory = NULL;
+	if (!d->kind->pooled) {
+		if (d->kind->alloc(d, bytes, &memory, err))
+			error_set(err, RICCI_ENOMEM, "out of memory for %s", what);
+		return memory;
+	}
+	if (device_enter(d, err))
+		return NULL;
+	Block *b = block_take(d, bytes, use, what, err);
 	device_leave(d, 0);
 	return b ? b->memory : NULL;
 }
@@ -196,6 +211,10 @@ void device_trim(Device *d)
 		memory_free(d, d->shared);
 	d->shared = NULL;
 	d->shared_bytes = 0;
+	if (d->step)
+		memory_free(d, d->step);
+	d->step = NULL;
+	d->step_known = false;
 	kept_release(d);
 	device_leave(d, 0);
 }
@@ -222,31 +241,39 @@ static int shared_reserve(Device *d, size_t bytes, Error *err)
 {
 	if (d->shared_bytes >= bytes)
 		return 0;
-	Error why = {0};
-	Block *b = block_new(d, bytes, &why);
-	if (!b) {
-		if (why.code)
-			error_set(err, why.code, "%s", why.text);
-		else
-			memory_refuse(d, bytes, "a kernel's own memory", err);
-		return err ? err->code : RICCI_ENOMEM;
-	}
+	Block *b = block_take(d, bytes, MEMORY_KERNELS, "a kernel's own memory", err);
+	if (!b)
+		return RICCI_ENOMEM;
 	memory_free(d, d->shared);
-	b->use = MEMORY_KERNELS;
-	d->held[b->use] += b->bytes;
-	b->next = d->used;
-	d->used = b;
 	d->shared = b->memory;
 	d->shared_bytes = b->bytes;
 	return 0;
+}
+
+int step_tell(Device *d, uint64_t step, Error *err)
+{
+	if (d->step_known && d->step_now == step)
+		return 0;
+	if (d->recording)
+		return error_set(err, RICCI_EINTERNAL, "a recording is of one step");
+	if (!d->step) {
+		Block *b = block_take(d, sizeof step, MEMORY_KERNELS, "a step's number", err);
+		if (!b)
+			return RICCI_ENOMEM;
+		d->step = b->memory;
+	}
+	int code = d->kind->copy(d, COPY_IN, d->step, &step, sizeof step, err);
+	d->step_known = !code;
+	d->step_now = step;
+	return code;
 }
 
 int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
 		  Error *err)
 {
 	bool shares = k->shape.shared > 0;
-	void **pointer = mem_alloc(((size_t)nbuf + 1) * sizeof *pointer);
-	Arguments a = {nbuf + shares, pointer, rs.seed, rs.step};
+	void **pointer = mem_alloc(((size_t)nbuf + 2) * sizeof *pointer);
+	Arguments a = {nbuf + shares + 1, pointer, rs.seed};
 	int code = pointer ? device_enter(d, err) : error_set(err, RICCI_ENOMEM, "out of memory");
 	if (code) {
 		mem_free(pointer);
@@ -254,8 +281,11 @@ int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, Random
 	}
 	if (shares)
 		code = shared_reserve(d, k->shape.shared, err);
+	if (!code)
+		code = step_tell(d, rs.step, err);
 	memcpy(pointer, buf, (size_t)nbuf * sizeof *pointer);
 	pointer[nbuf] = d->shared;
+	pointer[nbuf + shares] = d->step;
 	for (int phase = 0; phase < kernel_phases(k) && !code; phase++)
 		code = d->kind->launch(d, k, phase, &a, err);
 	device_leave(d, 0);

@@ -26,10 +26,10 @@ typedef struct Binary {
 	char bytes[];
 } Binary;
 
-typedef struct Arguments { /* of a launch: pointers, then two numbers */
+typedef struct Arguments { /* of a launch: pointers, then a number */
 	int npointer;
-	void *const *pointer;
-	uint64_t seed, step;
+	void *const *pointer; /* the last: to the step */
+	uint64_t seed;
 } Arguments;
 
 typedef struct DeviceKind {
@@ -55,6 +55,13 @@ typedef struct DeviceKind {
 	void (*unload)(Binary *b);
 	/* Waits for all that was started; an error of any of it. */
 	int (*finish)(Device *d, Error *err);
+	/* All four or none. What is started after `record` is not run, but recorded, until `recorded`,
+	 * which makes something of it for `replay` to start, if it is to be kept; NULL otherwise, and
+	 * on errors. RICCI_EUNSUPPORTED: this driver can't. */
+	int (*record)(Device *d, Error *err);
+	int (*recorded)(Device *d, bool keep, void **recording, Error *err);
+	int (*replay)(Device *d, void *recording, Error *err);
+	void (*forget)(Device *d, void *recording);
 } DeviceKind;
 extern const DeviceKind device_cuda, device_opencl;
 
@@ -70,11 +77,14 @@ struct Device {
 	int index;
 	char name[24];
 	unsigned generation;  /* of forks: no driver survives one */
-	pthread_mutex_t lock; /* of what follows, and of a launch as a whole */
+	pthread_mutex_t lock; /* of what follows, and of a launch or recording as a whole */
 	Block *used, *kept;   /* kept: freed, for the next */
 	size_t held[MEMORY_USES];
 	void *shared; /* what kernels ask for in KernelShape.shared; one runs at a time */
 	size_t shared_bytes;
+	void *step; /* where kernels read which step random numbers are for; NULL: nowhere yet */
+	uint64_t step_now; /* what is there */
+	bool step_known, recording;
 	void *context, *queue, *platform; /* the driver's */
 	uint64_t number;		  /* the driver's */
 };
@@ -96,6 +106,19 @@ int device_zero(Device *d, void *to, size_t bytes, Error *err);
 int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
 		  Error *err);
 int device_finish(Device *d, Error *err);
+
+/* ---- recordings: launches, copies within the device and device_zero, to be started at once */
+typedef struct Recording Recording;
+/* From now on this thread records what it starts on the device, instead of running it, until
+ * device_recorded; others wait. Nothing else may be asked for. `step`: of all launches. Error: nothing began;
+ * RICCI_EUNSUPPORTED: the device can't. */
+int device_record(Device *d, uint64_t step, Error *err);
+/* Ends it. NULL: with an error, or it is not to be kept. The caller frees it before the kernels in it. */
+Recording *device_recorded(Device *d, bool keep, Error *err);
+/* Starts all that was recorded, for another step. 1: nothing was started, because memory of the device's own
+ * has moved since: record it again. */
+int device_replay(Device *d, const Recording *r, uint64_t step, Error *err);
+void recording_free(Recording *r); /* NULL: nothing */
 
 /* ---- kernels of a grid (binary.c) */
 Binary *binary_new(const DeviceKind *kind, size_t size, Error *err);

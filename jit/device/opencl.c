@@ -264,14 +264,12 @@ static int function_find(Device *d, Binary *b, int phase, Error *err)
 
 static int arguments_set(void *function, const Arguments *a)
 {
-	const uint64_t number[2] = {a->seed, a->step};
 	int status = 0;
 	for (int i = 0; i < a->npointer && !status; i++)
 		status = opencl.SetKernelArgSVMPointer(function, (unsigned)i, a->pointer[i]);
-	for (int i = 0; i < 2 && !status; i++)
-		status = opencl.SetKernelArg(function, (unsigned)(a->npointer + i),
-					     sizeof number[i], &number[i]);
-	return status;
+	return status ? status
+		      : opencl.SetKernelArg(function, (unsigned)a->npointer, sizeof a->seed,
+					    &a->seed);
 }
 
 /* Memory of a block is in the kernel's text. */

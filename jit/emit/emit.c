@@ -422,7 +422,8 @@ static const char *memory_of(const Emit *e)
 	return e->d->memory ? e->d->memory : "";
 }
 
-/* The buffers in Subgraph order, the memory that all blocks have, the random numbers' seed and step. */
+/* The buffers in Subgraph order, the memory that all blocks have, the random numbers' step, which is in
+ * memory, and their seed: a recorded launch has the same arguments in every step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
 {
 	const Tree *t = e->tree;
@@ -443,7 +444,9 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 	}
 	if (t->shape.shared)
 		text_add(out, "%schar *shared, ", memory_of(e));
-	text_add(out, "uint64_t seed, uint64_t step)\n{\n");
+	text_add(out, "%sconst uint64_t *%s step_at, uint64_t seed)\n{\n", memory_of(e),
+		 e->d->restrict_);
+	text_add(out, " const uint64_t step = *step_at;\n");
 }
 
 /* What the buffers of all blocks and of a block are called where they are used below s. */

@@ -1,4 +1,5 @@
-/* cuda_stand_in.h - opens the stand-in for NVRTC and the driver (fake_cuda.c) that lies beside the test. */
+/* cuda_stand_in.h - opens the stand-in for NVRTC and the driver (fake_cuda.c) of tests/jit, for tests in
+ * any folder beside it. */
 #ifndef CUDA_STAND_IN_H
 #define CUDA_STAND_IN_H
 
@@ -12,12 +13,12 @@
 static void *cuda_stand_in(void)
 {
 	char folder[1000], path[1100];
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 1);
+	ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 20);
 	folder[n < 0 ? 0 : n] = 0;
 	char *end = strrchr(folder, '/');
 	if (!end)
 		return NULL;
-	strcpy(end, "/cuda");
+	strcpy(end, "/../jit/cuda");
 	setenv("RICCI_CUDA", folder, 1);
 	snprintf(path, sizeof path, "%s/lib64/libcuda.so.1", folder);
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -6,7 +6,8 @@
  * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
  * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Error 2
- * means that there is no memory, as the driver has it. Invariant: fake_cuda_live() counts what is still
+ * means that there is no memory, as the driver has it. Between the beginning of a capture and its end launches,
+ * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
  * taken.
  */
 #define _GNU_SOURCE
@@ -27,6 +28,11 @@ typedef struct Cubin {
 	size_t size; /* of the shared library */
 	char code[];
 } Cubin;
+
+typedef struct Function { /* a kernel of a module */
+	void (*run)(void **, unsigned, unsigned);
+	int n; /* its arguments, of 8 bytes each */
+} Function;
 
 typedef struct Program {
 	char folder[32], *source, log[2000];
@@ -129,7 +135,7 @@ int nvrtcDestroyProgram(void **program)
 	return 0;
 }
 
-/* What runs the grid of the function `name`: the last two parameters are integers, the others pointers. */
+/* What runs the grid of the function `name`: the last parameter is an integer, the others are pointers. */
 static void launcher_write(FILE *f, const char *name, int length)
 {
 	const char *s = name;
@@ -140,13 +146,15 @@ static void launcher_write(FILE *f, const char *name, int length)
 		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
 		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
 		length, name, length, name);
-	for (int k = 0; k < n - 2; k++)
+	for (int k = 0; k < n - 1; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
-	fprintf(f, "*(uint64_t *)a[%d], *(uint64_t *)a[%d]);\n}\n", n - 2, n - 1);
+	fprintf(f, "*(uint64_t *)a[%d]);\n}\n", n - 1);
 	fprintf(f,
 		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
-		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n",
-		length, name, length, name);
+		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n"
+		"struct { void (*run)(void **, unsigned, unsigned); int n; } function_%.*s = "
+		"{fake_%.*s, %d};\n",
+		length, name, length, name, length, name, length, name, n);
 }
 
 static void launchers_write(FILE *f, const char *source)
@@ -441,9 +449,99 @@ int cuCtxSetCurrent(void *context)
 	return !context || fails("current");
 }
 
+/* ---- captures */
+
+enum { ARGUMENTS = 200 };
+typedef struct Noted { /* a launch, a copy or a fill */
+	struct Noted *next;
+	const Function *function; /* NULL: no launch */
+	unsigned blocks, threads;
+	uint64_t to, from, argument[ARGUMENTS];
+	size_t n;
+	unsigned char value;
+} Noted;
+typedef struct Graph {
+	int keepers; /* as a graph, and as one that can be launched */
+	Noted *first, **last;
+} Graph;
+
+static Graph *capturing;
+static int replays;
+
+int fake_cuda_replays(void)
+{
+	return replays;
+}
+
+static int note(const Noted *of)
+{
+	Noted *n = malloc(sizeof *n);
+	if (!n)
+		return 2;
+	*n = *of;
+	n->next = NULL;
+	*capturing->last = n;
+	capturing->last = &n->next;
+	return 0;
+}
+
+int cuStreamBeginCapture_v2(void *stream, int mode)
+{
+	if (!stream || mode != 2 || capturing || fails("capture"))
+		return 1;
+	if (!(capturing = calloc(1, sizeof *capturing)))
+		return 2;
+	capturing->keepers = 1;
+	capturing->last = &capturing->first;
+	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int cuGraphDestroy(void *graph)
+{
+	Graph *g = graph;
+	if (--g->keepers)
+		return 0;
+	for (Noted *n; (n = g->first); free(n))
+		g->first = n->next;
+	free(g);
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* A capture that fails ends, too. */
+int cuStreamEndCapture(void *stream, void **graph)
+{
+	*graph = NULL;
+	if (!stream || !capturing)
+		return 1;
+	*graph = capturing;
+	capturing = NULL;
+	if (!fails("captured"))
+		return 0;
+	cuGraphDestroy(*graph);
+	*graph = NULL;
+	return 1;
+}
+
+int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags)
+{
+	*executable = NULL;
+	if (!graph || flags || fails("instantiate"))
+		return 1;
+	((Graph *)graph)->keepers++;
+	*executable = graph;
+	return 0;
+}
+
+int cuGraphExecDestroy(void *executable)
+{
+	return cuGraphDestroy(executable);
+}
+
 int cuStreamSynchronize(void *stream)
 {
-	return !stream || fails("finish");
+	return !stream || capturing || fails("finish");
 }
 
 int cuModuleLoadData(void **module, const void *image)
@@ -474,7 +572,7 @@ int cuModuleUnload(void *module)
 int cuModuleGetFunction(void **function, void *module, const char *name)
 {
 	char launcher[80];
-	snprintf(launcher, sizeof launcher, "fake_%s", name);
+	snprintf(launcher, sizeof launcher, "function_%s", name);
 	*function = dlsym(module, launcher);
 	return !*function || fails("function");
 }
@@ -541,7 +639,7 @@ int cuMemFree_v2(uint64_t address)
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 {
-	if (!inside(to, n) || !stream || fails("to_device"))
+	if (!inside(to, n) || !stream || capturing || fails("to_device"))
 		return 1;
 	memcpy((void *)(uintptr_t)to, from, n);
 	return 0;
@@ -549,7 +647,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 {
-	if (!inside(from, n) || !stream || fails("to_host"))
+	if (!inside(from, n) || !stream || capturing || fails("to_host"))
 		return 1;
 	memcpy(to, (const void *)(uintptr_t)from, n);
 	return 0;
@@ -559,6 +657,8 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
 {
 	if (!inside(to, n) || !inside(from, n) || !stream || fails("within"))
 		return 1;
+	if (capturing)
+		return note(&(Noted){.to = to, .from = from, .n = n});
 	memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, n);
 	return 0;
 }
@@ -567,6 +667,8 @@ int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream)
 {
 	if (!inside(to, n) || !stream || fails("fill"))
 		return 1;
+	if (capturing)
+		return note(&(Noted){.to = to, .n = n, .value = value});
 	memset((void *)(uintptr_t)to, value, n);
 	return 0;
 }
@@ -575,15 +677,46 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   unsigned ty, unsigned tz, unsigned shared, void *stream, void **argument,
 		   void **extra)
 {
-	void (*launch)(void **, unsigned, unsigned) =
-		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
+	const Function *f = function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
 	    threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
 	if (fails("run")) /* and says nothing */
 		return 0;
+	if (capturing) {
+		Noted n = {.function = f, .blocks = blocks, .threads = threads};
+		for (int k = 0; k < f->n && k < ARGUMENTS; k++)
+			memcpy(&n.argument[k], argument[k], sizeof n.argument[k]);
+		return f->n > ARGUMENTS || note(&n);
+	}
 	pthread_mutex_lock(&running);
-	launch(argument, blocks, threads); /* of one grid at a time */
+	f->run(argument, blocks, threads); /* of one grid at a time */
 	pthread_mutex_unlock(&running);
 	return 0;
+}
+
+/* What was noted is checked again: memory may have gone since. */
+static int noted_run(Noted *n, void *stream)
+{
+	void *argument[ARGUMENTS];
+	if (!n->function && n->from)
+		return cuMemcpyDtoDAsync_v2(n->to, n->from, n->n, stream);
+	if (!n->function)
+		return cuMemsetD8Async(n->to, n->value, n->n, stream);
+	for (int k = 0; k < n->function->n; k++) {
+		argument[k] = &n->argument[k];
+		if (k + 1 < n->function->n && !inside(n->argument[k], 1))
+			return 1;
+	}
+	return cuLaunchKernel((void *)(uintptr_t)n->function, n->blocks, 1, 1, n->threads, 1, 1, 0,
+			      stream, argument, NULL);
+}
+
+int cuGraphLaunch(void *executable, void *stream)
+{
+	int status = !executable || !stream || capturing || fails("graph_launch");
+	for (Noted *n = status ? NULL : ((Graph *)executable)->first; n && !status; n = n->next)
+		status = noted_run(n, stream);
+	__atomic_add_fetch(&replays, !status, __ATOMIC_RELAXED);
+	return status;
 }

@@ -7,10 +7,7 @@
 #include "runtime/internal.h"
 #include "tests/check.h"
 #include "tests/child.h"
-
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/jit/cuda_stand_in.h"
 
 enum { STEPS = 7, B = 4, D = 6, V = 9, ROUNDS = 5 };
 
@@ -453,22 +450,6 @@ static void test_fork(void)
 	ricci_graph_free(fork_net.g);
 }
 
-/* The stand-in lies in tests/jit/cuda of the build. */
-static void *fake_open(void)
-{
-	char folder[1000], path[1100];
-	ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 20);
-	char *end;
-
-	folder[n < 0 ? 0 : n] = 0;
-	if (!(end = strrchr(folder, '/')))
-		return NULL;
-	strcpy(end, "/../jit/cuda");
-	setenv("RICCI_CUDA", folder, 1);
-	snprintf(path, sizeof path, "%s/lib64/libcuda.so.1", folder);
-	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
-}
-
 /* One that is there. */
 static int main_real(const char *name)
 {
@@ -489,7 +470,7 @@ int main(void)
 
 	if (real && *real)
 		return main_real(real);
-	void *fake = fake_open();
+	void *fake = cuda_stand_in();
 	int (*live)(void) = fake ? (int (*)(void))dlsym(fake, "fake_cuda_live") : NULL;
 	char why[256];
 	Record want;
