@@ -413,6 +413,9 @@ static bool uses(const Emit *e, const Stmt *s, Node *buffer)
 		for (int k = 0; k < COUNT(part); k++)
 			if (part[k] && node_has(part[k], buffer))
 				return true;
+		for (int k = 0; k < s->narg; k++)
+			if (s->arg[k].buffer == buffer || node_has(s->arg[k].value, buffer))
+				return true;
 	}
 	return false;
 }
