@@ -321,11 +321,14 @@ static int tiles_plan(GridTiles *h, Error *err)
 		stage += tile_lines(h, &h->of[d]) * h->of[d].pitch * (int64_t)type_size(h->type);
 	}
 	bool copied = h->of[0].copied || h->of[1].copied;
-	h->stages = GRID_BLOCK_BYTES / stage;
+	bool more = h->fragments && h->dynamic;
+	h->stages = (more ? GRID_FRAGMENT_BYTES : GRID_BLOCK_BYTES) / stage;
 	h->stages = h->stages < STAGES_MOST ? h->stages : STAGES_MOST;
 	if (h->stages < 2)
 		return misfit(err, "a tile has no room in registers or in the block's memory");
 	h->stages = copied ? h->stages : 2;
+	if (h->stages * stage > GRID_BLOCK_BYTES)
+		h->c->t->shape.block = (size_t)(h->stages * stage);
 	return 0;
 }
 
@@ -340,7 +343,7 @@ Type contract_fragments(const Contract *c)
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
-	GridTiles h = {.c = c, .copies = caps->copies};
+	GridTiles h = {.c = c, .copies = caps->copies, .dynamic = caps->block_memory};
 	int way = 0;
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_TENSORISE)

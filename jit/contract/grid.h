@@ -31,6 +31,7 @@ typedef struct GridTiles {
 	int threads;
 	Type type;	/* of the elements in the block's memory */
 	bool fragments; /* warps multiply them: `type` has 16 bits */
+	bool dynamic;	/* a launch can give blocks more memory than GRID_BLOCK_BYTES */
 	bool copies;	/* the device copies into a block's memory asynchronously */
 	Node *thread, *sums, *acc;
 	Node *place[2]; /* the thread's among those of the tile; of fragments its first element's */

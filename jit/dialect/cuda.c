@@ -3,8 +3,11 @@
 #include "jit/dialect/prelude.h"
 
 static const char cuda_prelude[] =
-	TYPES HELPERS("static __device__ __inline__ ") EXTREMES("static __device__ __inline__ ")
-		SPECIALS("static __device__ __inline__ ") "#endif\n";
+	"#ifndef RICCI_BLOCK_MEMORY\n"
+	"#define RICCI_BLOCK_MEMORY extern __shared__ __align__(16) char "
+	"block_memory[]\n#endif\n" TYPES HELPERS("static __device__ __inline__ ")
+		EXTREMES("static __device__ __inline__ ")
+			SPECIALS("static __device__ __inline__ ") "#endif\n";
 
 /* The library's own text serves the device too, once its builtins have the names they have there.
  */
@@ -91,7 +94,11 @@ static const char cuda_calls[] =
 
 const Dialect dialect_cuda = {
 	.backend = "nvrtc",
-	.caps = {.grid = true, .branch_barriers = true, .fragments = true, .copies = true},
+	.caps = {.grid = true,
+		 .branch_barriers = true,
+		 .fragments = true,
+		 .copies = true,
+		 .block_memory = true},
 	.prelude = cuda_prelude,
 	.before_math = cuda_before,
 	.math = jit_math_prelude,
@@ -102,6 +109,7 @@ const Dialect dialect_cuda = {
 	.align = "",
 	.sync = "__syncthreads();",
 	.block_memory = "__shared__ __align__(16) ",
+	.block_arrays = "RICCI_BLOCK_MEMORY;",
 	.kernel = "extern \"C\" __global__ void %s(",
 	.calls = cuda_calls,
 	.bounds = "__launch_bounds__(%d) ",

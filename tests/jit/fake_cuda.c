@@ -75,6 +75,9 @@ static const char shim[] =
 	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
 	"#define __align__(n) __attribute__((aligned(n)))\n"
 	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
+	"static char block_memory[96 << 10] __attribute__((aligned(16), section(\"fake_block\"), "
+	"unused));\n"
+	"#define RICCI_BLOCK_MEMORY\n"
 	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"#define RICCI_MMA\n"
@@ -539,7 +542,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
 {
-	return !function || attribute != 8 || value <= 48 << 10;
+	return !function || attribute != 8 || value <= 48 << 10 || value > 96 << 10;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -635,8 +638,8 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 {
 	void (*launch)(void **, unsigned, unsigned) =
 		(void (*)(void **, unsigned, unsigned))(uintptr_t)function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
-	    threads < 1 || threads > 1024 || fails("launch"))
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 96 << 10 || !stream || extra ||
+	    !blocks || threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
 	if (fails("run")) /* and says nothing */
 		return 0;
