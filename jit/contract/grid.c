@@ -3,7 +3,8 @@
  * Input: a problem that is a contraction, the sizes of its tiles. The threads of a block load the operands'
  * elements of a block of K into its memory together, as any expression with any index functions, zero where
  * padding is or a tile passes an end; each has a tile of sums in registers. While one block of K is multiplied
- * the next ones are loaded (grid_load.c) into other stages of the memory: one barrier for each block. Where there are few tiles K is cut into pieces, whose sums another phase adds up. Output: the tree.
+ * the next ones are loaded (grid_load.c) into other stages of the memory: one barrier for each block. Where
+ * there are few tiles K is cut into pieces, whose sums another phase adds up. Output: the tree.
  * Invariant: the order of a sum depends on the schedule only. */
 #include "jit/contract/grid.h"
 
