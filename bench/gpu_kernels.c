@@ -19,7 +19,12 @@
 #include <time.h>
 
 enum { OFFERS = 12, OPERANDS = 8, RESULTS = 8, BUFFERS = 64 };
-enum { UNITS = 16, MAJOR = 75, MINOR = 76 }; /* attributes of a device */
+enum {
+	UNITS = 16,
+	MAJOR = 75,
+	MINOR = 76,
+	BLOCK_MEMORY = 8
+}; /* attributes of a device, a function */
 
 /* What is called of both libraries; all return 0 for success. */
 #define COMPILER(X)                                                                                \
@@ -38,6 +43,7 @@ enum { UNITS = 16, MAJOR = 75, MINOR = 76 }; /* attributes of a device */
 	X(cuModuleLoadData, (void **, const void *))                                               \
 	X(cuModuleUnload, (void *))                                                                \
 	X(cuModuleGetFunction, (void **, void *, const char *))                                    \
+	X(cuFuncSetAttribute, (void *, int, int))                                                  \
 	X(cuMemAlloc_v2, (uint64_t *, size_t))                                                     \
 	X(cuMemFree_v2, (uint64_t))                                                                \
 	X(cuMemcpyHtoD_v2, (uint64_t, const void *, size_t))                                       \
@@ -138,7 +144,10 @@ static bool load(Loaded *l)
 	       !cuda.cuModuleLoadData(&l->module, cubin);
 	for (int k = 0; good && k < kernel_phases(l->kernel); k++) {
 		snprintf(name, sizeof name, k ? "kernel_0_phase%d" : "kernel_0", k);
-		good = !cuda.cuModuleGetFunction(&l->function[k], l->module, name);
+		good = !cuda.cuModuleGetFunction(&l->function[k], l->module, name) &&
+		       (!l->kernel->shape.block ||
+			!cuda.cuFuncSetAttribute(l->function[k], BLOCK_MEMORY,
+						 (int)l->kernel->shape.block));
 	}
 	free(cubin);
 	cuda.nvrtcDestroyProgram(&program);

@@ -206,6 +206,8 @@ typedef struct KernelShape {
 	int64_t parts;		      /* of all phases */
 	int64_t later[KERNEL_PHASES]; /* the first part of each phase but the first; 0: no more */
 	size_t scratch, shared;	      /* bytes: of each thread, of all */
+	size_t block; /* bytes that the launch gives each block of a grid, for all arrays of a phase; 0: the
+		       * arrays have memory of their own */
 	int threads; /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
 } KernelShape;
 typedef struct Kernel {

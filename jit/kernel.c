@@ -45,8 +45,8 @@ bool kernel_shape_sound(const KernelShape *s)
 	for (; k < KERNEL_PHASES && s->later[k]; begin = s->later[k++])
 		if (s->later[k] <= begin)
 			return false;
-	return k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 && s->scratch < SIZE_MAX / 2 &&
-	       s->shared < SIZE_MAX / 2;
+	return k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 &&
+	       s->scratch < SIZE_MAX / 2 && s->shared < SIZE_MAX / 2 && s->block < SIZE_MAX / 2;
 }
 
 int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)
@@ -68,7 +68,8 @@ KernelGrid kernel_grid(const Kernel *k, int phase)
 	int64_t begin = 0, end = 0;
 	kernel_phase(k, phase, &begin, &end);
 	return (KernelGrid){.blocks = {(unsigned)(end - begin), 1, 1},
-			    .threads = {(unsigned)k->shape.threads, 1, 1}};
+			    .threads = {(unsigned)k->shape.threads, 1, 1},
+			    .block_memory = k->shape.block};
 }
 
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,

@@ -33,6 +33,8 @@ Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size,
 /* ---- on a grid (nest/grid.c) */
 /* Threads of a block; bytes of its memory, of a thread's tile of sums; sums of pieces of K. */
 enum { GRID_THREADS_MOST = 1024, GRID_BLOCK_BYTES = 48 << 10, GRID_TILE_BYTES = 512 };
+/* Of a block whose warps multiply fragments: what devices with tensor cores have for one that asks for it. */
+enum { GRID_FRAGMENT_BYTES = 96 << 10 };
 enum { GRID_SUMS = 1 << 25, GRID_EACH_MOST = 16 };
 /* The threads of a block: `own` parts of `together` threads each, `step` apart. */
 typedef struct GridThreads {

@@ -73,8 +73,8 @@ static void kept_print(Text *t, const CacheEntry *e)
 {
 	const Kernel *k = e->best;
 
-	text_add(t, "kernel %s %zu %zu %d %lld", k->backend->name, k->shape.scratch,
-		 k->shape.shared, k->shape.threads, (long long)k->shape.parts);
+	text_add(t, "kernel %s %zu %zu %zu %d %lld", k->backend->name, k->shape.scratch,
+		 k->shape.shared, k->shape.block, k->shape.threads, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
 	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", e->seconds, e->offered,
@@ -122,8 +122,8 @@ static bool kept_parse(char *s, Kept *k)
 	char *line;
 	int used = 0;
 
-	if (sscanf(s, "kernel %31s %zu %zu %d%n", backend, &k->shape.scratch, &k->shape.shared,
-		   &k->shape.threads, &used) != 4 ||
+	if (sscanf(s, "kernel %31s %zu %zu %zu %d%n", backend, &k->shape.scratch, &k->shape.shared,
+		   &k->shape.block, &k->shape.threads, &used) != 5 ||
 	    !(s = phases_parse(s + used, &k->shape)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)

@@ -3,83 +3,10 @@
  * Input: a problem that is a contraction, the sizes of its tiles. The threads of a block load the operands'
  * elements of a block of K into its memory together, as any expression with any index functions, zero where
  * padding is or a tile passes an end; each has a tile of sums in registers. While one block of K is multiplied
- * the next is loaded into registers, and then stored into the other half of the memory: one barrier for each
- * block. Where there are few tiles K is cut into pieces, whose sums another phase adds up. Output: the tree.
+ * the next ones are loaded (grid_load.c) into other stages of the memory: one barrier for each block. Where
+ * there are few tiles K is cut into pieces, whose sums another phase adds up. Output: the tree.
  * Invariant: the order of a sum depends on the schedule only. */
-#include "jit/contract/internal.h"
-
-enum {
-	VECTOR = 4,
-	WARP = 32,
-	FRAGMENT_K = 16
-}; /* neighbours that a thread reads at once; threads; elements of K */
-
-/* An operand's tile of a block of K in the block's memory, twice: element (k, s) is at k * pitch + s. */
-typedef struct TileOperand {
-	const Operand *f;
-	const IndexGroup *group;
-	Node *memory, *held,
-		*part; /* of the block; a thread's next elements; those it multiplies */
-	int64_t extent, pitch;
-	bool along_k; /* neighbouring threads load neighbours of K */
-	Node *origin; /* the tile's first element */
-	bool k_last;  /* element (k, s) is at s * pitch + k */
-} TileOperand;
-
-typedef struct GridTiles {
-	Contract *c;
-	int64_t size[3], own[2]; /* of a tile: M, N, K; of a thread: M, N */
-	int64_t count[3];	 /* tiles */
-	int64_t pieces, per_piece;
-	int threads;
-	Type type;	/* of the elements in the block's memory */
-	bool fragments; /* warps multiply them: `type` has 16 bits */
-	Node *thread, *sums, *acc;
-	Node *place[2]; /* the thread's among those of the tile; of fragments its first element's */
-	Node *lane[2];	/* of fragments: of eight, of four */
-	Node *batch;	/* its point */
-	Node *first;	/* the piece's first block of K */
-	TileOperand of[2];
-} GridTiles;
-
-/* ---- which element is where ---- */
-
-/* Axes of the group at element `at`, behind the n that are there. */
-static int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Node **to)
-{
-	for (int k = g->naxis - 1; k >= 0; k--, n++) {
-		int64_t extent = axis_extent(g->axis[k]);
-		from[n] = g->axis[k];
-		to[n] = k ? node_floormod(c->ir, at, extent) : at;
-		at = node_floordiv(c->ir, at, extent);
-	}
-	return n;
-}
-
-static Node *below(Contract *c, Node *at, int64_t extent)
-{
-	return node2(c->ir, OP_LT, at, contract_int(c, extent));
-}
-
-/* The operand's element at these of its group and K; zero behind the end of either, and in padding. */
-static Node *element(const GridTiles *h, const TileOperand *o, Node *at, Node *k, Node *inside)
-{
-	Contract *c = h->c;
-	Ir *ir = c->ir;
-	Type type = h->type;
-	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES], *v = o->f->value;
-	if (h->fragments && v->op == OP_CAST) /* of what has 16 bits, see contract_fragments */
-		v = v->src[0];
-	v = v->type == type ? v : node_cast(ir, type, v);
-	Node *zero = node_identity(ir, RED_ADD, type, type);
-	int n = group_at(c, o->group, at, 0, from, to);
-	n = group_at(c, &c->k, k, n, from, to);
-	n = group_at(c, &c->batch, h->batch, n, from, to);
-	Node *cond = node2(ir, OP_AND, inside, below(c, at, o->group->extent));
-	for (int g = 0; g < o->f->nguard; g++)
-		cond = node2(ir, OP_AND, cond, node_replace(ir, o->f->guard[g], n, from, to));
-	return node_select(ir, cond, node_replace(ir, v, n, from, to), zero);
-}
+#include "jit/contract/grid.h"
 
 /* Of the thread's element number e of a tile's n: the place in a tile of `size`. Threads read VECTOR
  * neighbours at once. */
@@ -99,85 +26,6 @@ static Node *tile_place(const GridTiles *h, int d, Node *e)
 	return node_add(ir, at, node_floormod(ir, e, vector));
 }
 
-static void see_read(void *user, Node *n)
-{
-	Node **read = user;
-	if (n->op == OP_READ && !*read)
-		*read = n;
-}
-
-/* How far apart the group's neighbours are in what the operand reads first. */
-static int64_t step_of(Contract *c, const Operand *f, const IndexGroup *g)
-{
-	Node *read = contract_read(f);
-	if (!read)
-		node_walk(c->ir, f->value, see_read, &read);
-	int64_t step = read ? affine_stride(c->ir, read->src[1], g->axis[g->naxis - 1]) : 0;
-	return step == INT64_MIN ? INT64_MAX : step < 0 ? -step : step;
-}
-
-/* ---- loading ---- */
-
-/* The thread's elements of block number `block` of K, into `held`. */
-static Stmt *tile_load(const GridTiles *h, const TileOperand *o, Node *block)
-{
-	Contract *c = h->c;
-	Ir *ir = c->ir;
-	Stmt *all = NULL;
-	int64_t each = o->extent * h->size[2] / h->threads, deep = h->size[2];
-	bool even = c->k.extent % deep == 0;
-	for (int64_t l = 0; l < each; l++) {
-		Node *e = node_add(ir, h->thread, contract_int(c, l * h->threads));
-		Node *at =
-			o->along_k ? node_floordiv(ir, e, deep) : node_floormod(ir, e, o->extent);
-		Node *k = o->along_k ? node_floormod(ir, e, deep) : node_floordiv(ir, e, o->extent);
-		k = node_add(ir, node_scale(ir, block, deep), k);
-		Node *inside = even ? below(c, block, h->count[2]) : below(c, k, c->k.extent);
-		Node *v = element(h, o, node_add(ir, o->origin, at), k, inside);
-		all = stmt_seq(all, stmt_store(c->t, o->held, contract_int(c, l), v, RED_NONE));
-	}
-	return all;
-}
-
-/* Element (k, at) of a half of the memory. */
-static Node *memory_place(const GridTiles *h, const TileOperand *o, Node *half, Node *at, Node *k)
-{
-	Ir *ir = h->c->ir;
-	Node *slow = o->k_last ? at : k, *fast = o->k_last ? k : at;
-	slow = node_add(ir, node_scale(ir, half, o->k_last ? o->extent : h->size[2]), slow);
-	return node_add(ir, node_scale(ir, slow, o->pitch), fast);
-}
-
-/* And from there to half `half` of the memory. */
-static Stmt *tile_keep(const GridTiles *h, const TileOperand *o, Node *half)
-{
-	Contract *c = h->c;
-	Ir *ir = c->ir;
-	Stmt *all = NULL;
-	int64_t each = o->extent * h->size[2] / h->threads, deep = h->size[2];
-	for (int64_t l = 0; l < each; l++) {
-		Node *e = node_add(ir, h->thread, contract_int(c, l * h->threads));
-		Node *at =
-			o->along_k ? node_floordiv(ir, e, deep) : node_floormod(ir, e, o->extent);
-		Node *k = o->along_k ? node_floormod(ir, e, deep) : node_floordiv(ir, e, o->extent);
-		at = memory_place(h, o, half, at, k);
-		all = stmt_seq(all, stmt_store(c->t, o->memory, at,
-					       buffer_read(c->t, o->held, contract_int(c, l)),
-					       RED_NONE));
-	}
-	return all;
-}
-
-static Stmt *both_load(const GridTiles *h, Node *block)
-{
-	return stmt_seq(tile_load(h, &h->of[0], block), tile_load(h, &h->of[1], block));
-}
-
-static Stmt *both_keep(const GridTiles *h, Node *half)
-{
-	return stmt_seq(tile_keep(h, &h->of[0], half), tile_keep(h, &h->of[1], half));
-}
-
 /* ---- multiplying ---- */
 
 /* The elements of k that the thread multiplies. */
@@ -191,14 +39,14 @@ static Stmt *part_read(const GridTiles *h, int d, Node *k)
 			 stmt_store(c->t, o->part, e, buffer_read(c->t, o->memory, at), RED_NONE));
 }
 
-static Stmt *tile_multiply(const GridTiles *h, Node *half)
+static Stmt *tile_multiply(const GridTiles *h, Node *stage)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	Tree *t = c->t;
 	Node *kk = tree_axis(t, h->size[2]), *i = tree_axis(t, h->own[0]);
 	Node *j = tree_axis(t, h->own[1]);
-	Node *k = node_add(ir, node_scale(ir, half, h->size[2]), kk);
+	Node *k = node_add(ir, node_scale(ir, stage, h->size[2]), kk);
 	Node *v = node2(ir, OP_MUL, buffer_read(t, h->of[0].part, i),
 			buffer_read(t, h->of[1].part, j));
 	Node *at = node_add(ir, node_scale(ir, i, h->own[1]), j);
@@ -220,53 +68,69 @@ static Stmt *tile_fill(const GridTiles *h)
 	return stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
 }
 
+/* Fragment number e of operand d, of 16 x 16 elements, into registers; (k, at) is its first element. */
+static Stmt *fragment_read(const GridTiles *h, int d, Node *stage, Node *e, Node *k)
+{
+	static const char *const name[2][2] = {{"ricci_fragment_a_across", "ricci_fragment_a"},
+					       {"ricci_fragment_b_across", "ricci_fragment_b"}};
+	Contract *c = h->c;
+	Ir *ir = c->ir;
+	const TileOperand *o = &h->of[d];
+	Node *at = node_add(ir, h->warp[d], node_scale(ir, e, 16));
+	CallArg arg[] = {{o->part, node_scale(ir, e, 4)},
+			 {o->memory, memory_place(h, o, stage, at, k)},
+			 {NULL, contract_int(c, o->pitch)}};
+	return stmt_loop(c->t, HOW_UNROLL, e, NULL, NULL,
+			 stmt_call(c->t, name[d][o->k_last], COUNT(arg), arg));
+}
+
 /* The same by the tensor cores of each warp, fragment by fragment. */
-static Stmt *fragments_multiply(const GridTiles *h, Node *half)
+static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	const TileOperand *a = &h->of[0], *b = &h->of[1];
-	Node *k = tree_axis(t, h->size[2] / FRAGMENT_K);
+	Node *k = tree_axis(t, h->size[2] / FRAGMENT_K), *deep = node_scale(ir, k, FRAGMENT_K);
 	Node *i = tree_axis(t, h->own[0] / 2), *j = tree_axis(t, h->own[1] / 2);
-	Node *deep = node_add(ir, node_scale(ir, k, FRAGMENT_K), node_scale(ir, h->lane[1], 2));
-	Node *row = node_add(ir, h->place[0], node_scale(ir, i, 16));
-	Node *col = node_sub(ir, h->place[1], node_scale(ir, h->lane[1], 2));
-	col = node_add(ir, node_add(ir, col, node_scale(ir, j, 8)), h->lane[0]);
 	Node *at = node_add(ir, node_scale(ir, i, 2 * h->own[1]), node_scale(ir, j, 2));
 	CallArg arg[] = {{h->acc, at},
 			 {NULL, contract_int(c, h->own[1])},
-			 {a->memory, memory_place(h, a, half, row, deep)},
-			 {b->memory, memory_place(h, b, half, col, deep)},
-			 {NULL, contract_int(c, a->pitch)}};
+			 {h->of[0].part, node_scale(ir, i, 4)},
+			 {h->of[1].part, node_scale(ir, j, 2)}};
 	const char *name = h->type == RICCI_BF16 ? "ricci_mma_bf16" : "ricci_mma_f16";
 	Stmt *s = stmt_call(t, name, COUNT(arg), arg);
 	s = stmt_loop(t, HOW_UNROLL, j, NULL, NULL, s);
 	s = stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
-	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, s);
+	Stmt *read = fragment_read(h, 0, stage, tree_axis(t, h->own[0] / 2), deep);
+	read = stmt_seq(read, fragment_read(h, 1, stage, tree_axis(t, h->own[1] / 4), deep));
+	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, stmt_seq(read, s));
 }
 
-/* The sums over the piece's blocks of K. */
+/* The sums over the piece's blocks of K. A stage is loaded while those before it are multiplied. */
 static Stmt *tile_sums(const GridTiles *h)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	Node *zero = contract_int(c, 0), *one = contract_int(c, 1);
+	int64_t ahead = h->stages - 1;
 	Node *kb = tree_axis(t, h->per_piece), *hi = NULL;
-	Node *next = node_add(ir, node_add(ir, h->first, kb), one);
 	if (h->pieces * h->per_piece > h->count[2])
 		hi = contract_least(c, contract_int(c, h->per_piece),
 				    node_sub(ir, contract_int(c, h->count[2]), h->first));
-	Stmt *s = both_load(h, h->first);
-	s = stmt_seq(s, tile_fill(h));
-	s = stmt_seq(stmt_seq(s, both_keep(h, zero)), stmt_sync(t));
-	Node *half = node_floormod(ir, kb, 2);
-	Stmt *products = (h->fragments ? fragments_multiply : tile_multiply)(h, half);
-	Stmt *body = stmt_seq(both_load(h, next), products);
-	body = stmt_seq(body, both_keep(h, node_sub(ir, one, half)));
-	body = stmt_seq(body, stmt_sync(t));
-	return stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
+	Stmt *s = tile_fill(h);
+	for (int64_t k = 0; k < ahead; k++) {
+		Node *stage = contract_int(c, k);
+		s = stmt_seq(s, tiles_load(h, node_add(ir, h->first, stage), stage));
+		s = stmt_seq(s, tiles_keep(h, stage));
+	}
+	Node *next = node_add(ir, kb, contract_int(c, ahead));
+	Node *stage = node_floormod(ir, kb, h->stages), *free = node_floormod(ir, next, h->stages);
+	Stmt *body = stmt_seq(tiles_wait(h, ahead - 1), stmt_sync(t));
+	body = stmt_seq(body, tiles_load(h, node_add(ir, h->first, next), free));
+	body = stmt_seq(body, (h->fragments ? fragments_multiply : tile_multiply)(h, stage));
+	body = stmt_seq(body, tiles_keep(h, free));
+	s = stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
+	return stmt_seq(s, tiles_wait(h, 0));
 }
 
 /* ---- storing ---- */
@@ -332,38 +196,47 @@ static Stmt *piece_sum(void *user, Node *at, Node *sum)
 
 static Stmt *operand_alloc(GridTiles *h, int d)
 {
-	Contract *c = h->c;
+	Tree *t = h->c->t;
 	TileOperand *o = &h->of[d];
-	Type type = h->type;
-	o->f = d ? &c->b : &c->a;
-	o->group = d ? &c->n : &c->m;
-	o->extent = h->size[d];
-	o->along_k = step_of(c, o->f, &c->k) < step_of(c, o->f, o->group);
-	o->k_last = h->fragments;
-	o->pitch = o->k_last ? h->size[2] : o->extent;
-	if (o->along_k || o->k_last) /* neighbours of the slower one are in other banks */
-		o->pitch += GRID_ALIGN / (int64_t)type_size(type);
-	o->memory = tree_buffer(c->t, SPACE_BLOCK, d ? "tb" : "ta", type,
-				2 * (o->k_last ? o->extent : h->size[2]) * o->pitch);
-	o->held = tree_buffer(c->t, SPACE_LOCAL, d ? "lb" : "la", type,
+	o->memory = tree_buffer(t, SPACE_BLOCK, d ? "tb" : "ta", h->type,
+				h->stages * tile_lines(h, o) * o->pitch);
+	o->part = tree_buffer(t, SPACE_LOCAL, d ? "rb" : "ra", h->fragments ? RICCI_I32 : h->type,
+			      h->fragments ? h->own[d] * (d ? 1 : 2) : h->own[d]);
+	Stmt *s = stmt_seq(stmt_alloc(t, o->memory), stmt_alloc(t, o->part));
+	if (o->copied)
+		return s;
+	o->held = tree_buffer(t, SPACE_LOCAL, d ? "lb" : "la", h->type,
 			      o->extent * h->size[2] / h->threads);
-	o->part = tree_buffer(c->t, SPACE_LOCAL, d ? "rb" : "ra", type, h->own[d]);
-	return stmt_seq(stmt_seq(stmt_alloc(c->t, o->memory), stmt_alloc(c->t, o->held)),
-			stmt_alloc(c->t, o->part));
+	return stmt_seq(s, stmt_alloc(t, o->held));
 }
 
 /* Each warp has 8 x 4 times the tile of a thread. */
 static void warp_places(GridTiles *h)
 {
 	Ir *ir = h->c->ir;
-	Node *warp = node_floordiv(ir, h->thread, WARP);
+	Node *warp = node_floordiv(ir, h->thread, WARP), *lane = node_floormod(ir, h->thread, WARP);
 	int64_t rows = 8 * h->own[0], cols = 4 * h->own[1], across = h->size[1] / cols;
-	h->lane[0] = node_floormod(ir, node_floordiv(ir, h->thread, 4), 8);
-	h->lane[1] = node_floormod(ir, h->thread, 4);
-	h->place[0] =
-		node_add(ir, node_scale(ir, node_floordiv(ir, warp, across), rows), h->lane[0]);
-	h->place[1] = node_add(ir, node_scale(ir, node_floormod(ir, warp, across), cols),
-			       node_scale(ir, h->lane[1], 2));
+	h->warp[0] = node_scale(ir, node_floordiv(ir, warp, across), rows);
+	h->warp[1] = node_scale(ir, node_floormod(ir, warp, across), cols);
+	h->place[0] = node_add(ir, h->warp[0], node_floordiv(ir, lane, 4));
+	h->place[1] = node_add(ir, h->warp[1], node_scale(ir, node_floormod(ir, lane, 4), 2));
+}
+
+/* The threads of a warp have 4 x 8 neighbouring places where they can: they read few places of both operands. */
+static void thread_places(GridTiles *h)
+{
+	enum { ROWS = 4, COLS = 8 };
+	Ir *ir = h->c->ir;
+	int64_t down = h->size[0] / h->own[0], across = h->size[1] / h->own[1];
+	h->place[0] = node_floordiv(ir, h->thread, across);
+	h->place[1] = node_floormod(ir, h->thread, across);
+	if (down % ROWS || across % COLS)
+		return;
+	Node *warp = node_floordiv(ir, h->thread, WARP), *lane = node_floormod(ir, h->thread, WARP);
+	h->place[0] = node_add(ir, node_scale(ir, node_floordiv(ir, warp, across / COLS), ROWS),
+			       node_floordiv(ir, lane, COLS));
+	h->place[1] = node_add(ir, node_scale(ir, node_floormod(ir, warp, across / COLS), COLS),
+			       node_floormod(ir, lane, COLS));
 }
 
 /* Block `block` of the grid: tiles of N run fastest, then those of M, the batch, the pieces of K. */
@@ -371,7 +244,6 @@ static Stmt *tile_body(GridTiles *h, Node *block)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
-	int64_t across = h->size[1] / h->own[1];
 	Node *n = node_floormod(ir, block, h->count[1]);
 	Node *rest = node_floordiv(ir, block, h->count[1]);
 	Node *m = node_floormod(ir, rest, h->count[0]);
@@ -379,10 +251,7 @@ static Stmt *tile_body(GridTiles *h, Node *block)
 	Node *piece = node_floordiv(ir, rest, c->batch.extent);
 	h->batch = node_floormod(ir, rest, c->batch.extent);
 	h->first = node_scale(ir, piece, h->per_piece);
-	h->place[0] = node_floordiv(ir, h->thread, across);
-	h->place[1] = node_floormod(ir, h->thread, across);
-	if (h->fragments)
-		warp_places(h);
+	(h->fragments ? warp_places : thread_places)(h);
 	h->acc = tree_buffer(c->t, SPACE_LOCAL, "acc", c->p->acc, h->own[0] * h->own[1]);
 	Stmt *s = stmt_seq(operand_alloc(h, 0), operand_alloc(h, 1));
 	h->of[0].origin = node_scale(ir, m, h->size[0]);
@@ -422,7 +291,6 @@ static int tiles_check(const GridTiles *h, Error *err)
 {
 	const Contract *c = h->c;
 	enum { SIZE_MOST = 1024 };
-	int64_t element = (int64_t)type_size(h->type), memory = 0;
 	for (int d = 0; d < 3; d++)
 		if (h->size[d] < 1 || h->size[d] > SIZE_MOST)
 			return misfit(err, "a contraction on a grid needs sizes of its blocks");
@@ -431,21 +299,37 @@ static int tiles_check(const GridTiles *h, Error *err)
 			return misfit(err, "a block's tile is no multiple of a thread's");
 		if (h->threads < 1 || h->size[d] * h->size[2] % h->threads)
 			return misfit(err, "the threads of a block load unlike many elements");
-		int64_t slow = h->fragments ? h->size[d] : h->size[2];
-		int64_t fast = h->fragments ? h->size[2] : h->size[d];
-		memory += 2 * slow * (fast + GRID_ALIGN / element) * element;
 	}
-	if (h->fragments && (h->own[0] % 2 || h->own[1] % 2 || h->size[2] % FRAGMENT_K ||
+	if (h->fragments && (h->own[0] % 2 || h->own[1] % 4 || h->size[2] % FRAGMENT_K ||
 			     h->size[0] % (8 * h->own[0]) || h->size[1] % (4 * h->own[1])))
 		return misfit(err, "a tile is no multiple of the warps' fragments");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
 		return misfit(err, "a block has another number of threads than its tile");
-	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES ||
-	    memory > GRID_BLOCK_BYTES)
+	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES)
 		return misfit(err, "a tile has no room in registers or in the block's memory");
 	if (h->pieces < 1 || h->pieces > (c->k.extent + h->size[2] - 1) / h->size[2] ||
 	    (h->pieces > 1 && (double)h->pieces * (double)c->p->main_size > GRID_SUMS))
 		return misfit(err, "K can't be cut into so many pieces");
+	return 0;
+}
+
+/* How the operands are loaded; as many stages as the block's memory has room for. */
+static int tiles_plan(GridTiles *h, Error *err)
+{
+	int64_t stage = 0;
+	for (int d = 0; d < 2; d++) {
+		operand_plan(h, d);
+		stage += tile_lines(h, &h->of[d]) * h->of[d].pitch * (int64_t)type_size(h->type);
+	}
+	bool copied = h->of[0].copied || h->of[1].copied;
+	bool more = h->fragments && h->dynamic;
+	h->stages = (more ? GRID_FRAGMENT_BYTES : GRID_BLOCK_BYTES) / stage;
+	h->stages = h->stages < STAGES_MOST ? h->stages : STAGES_MOST;
+	if (h->stages < 2)
+		return misfit(err, "a tile has no room in registers or in the block's memory");
+	h->stages = copied ? h->stages : 2;
+	if (h->stages * stage > GRID_BLOCK_BYTES)
+		h->c->t->shape.block = (size_t)(h->stages * stage);
 	return 0;
 }
 
@@ -460,7 +344,7 @@ Type contract_fragments(const Contract *c)
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
-	GridTiles h = {.c = c};
+	GridTiles h = {.c = c, .copies = caps->copies, .dynamic = caps->block_memory};
 	int way = 0;
 	for (int k = 0; k < s->n; k++)
 		if (s->step[k].kind == STEP_TENSORISE)
@@ -477,7 +361,7 @@ int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps,
 			return misfit(err, "tensor cores need operands that are bf16 or f16, and a "
 					   "device that has some");
 	}
-	if (tiles_read(&h, s, err) || tiles_check(&h, err))
+	if (tiles_read(&h, s, err) || tiles_check(&h, err) || tiles_plan(&h, err))
 		return err->code;
 	const int64_t extent[] = {c->m.extent, c->n.extent, c->k.extent};
 	for (int d = 0; d < 3; d++)

@@ -14,15 +14,17 @@ typedef struct TileShape {
 } TileShape;
 
 static const TileShape shapes[] = {
-	{128, 128, 16, 8, 8, 1, false},	 {128, 128, 8, 8, 8, 0.98, false},
-	{128, 64, 16, 8, 4, 0.8, false}, {64, 128, 16, 4, 8, 0.8, false},
-	{64, 64, 16, 4, 4, 0.6, false},	 {64, 64, 16, 8, 4, 0.65, false},
-	{32, 64, 16, 4, 4, 0.45, false}, {64, 32, 16, 4, 4, 0.45, false},
-	{32, 32, 16, 4, 4, 0.35, false}, {32, 32, 32, 2, 2, 0.3, false},
-	{128, 128, 32, 8, 8, 4, true},	 {128, 64, 32, 8, 4, 3, true},
-	{64, 128, 32, 4, 8, 3, true},	 {64, 64, 32, 4, 4, 2, true},
-	{32, 32, 32, 4, 4, 1, true},	 {32, 32, 64, 2, 4, 1, true},
-	{16, 64, 32, 2, 4, 0.3, false},	 {64, 16, 32, 4, 2, 0.3, false},
+	{128, 128, 16, 8, 8, 1, false},	  {128, 128, 8, 8, 8, 0.95, false},
+	{128, 64, 16, 8, 4, 0.8, false},  {64, 128, 16, 4, 8, 0.8, false},
+	{64, 64, 16, 4, 4, 0.6, false},	  {64, 64, 16, 8, 4, 0.65, false},
+	{32, 64, 16, 4, 4, 0.45, false},  {64, 32, 16, 4, 4, 0.45, false},
+	{32, 32, 16, 4, 4, 0.35, false},  {32, 32, 32, 2, 2, 0.3, false},
+	{128, 128, 64, 8, 8, 10, true},	  {128, 128, 32, 8, 16, 10, true},
+	{128, 256, 32, 8, 16, 9.3, true}, {128, 128, 32, 8, 8, 9.3, true},
+	{64, 128, 32, 8, 8, 5, true},	  {128, 64, 32, 8, 8, 5, true},
+	{64, 128, 32, 4, 8, 3, true},	  {64, 64, 32, 4, 4, 2, true},
+	{32, 32, 32, 4, 4, 1, true},	  {32, 32, 64, 2, 4, 1, true},
+	{16, 64, 32, 2, 4, 0.3, false},	  {64, 16, 32, 4, 2, 0.3, false},
 	{16, 16, 32, 1, 1, 0.12, false},
 };
 
@@ -81,7 +83,7 @@ static bool shape_fits(const Contract *c, const TileShape *s, const Target *targ
 
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)
 {
-	enum { BEST = 6, PIECES_MOST = 64 };
+	enum { BEST = 8, PIECES_MOST = 64 };
 	TileOffer best[BEST] = {0};
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	int n = 0;

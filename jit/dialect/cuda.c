@@ -3,8 +3,11 @@
 #include "jit/dialect/prelude.h"
 
 static const char cuda_prelude[] =
-	TYPES HELPERS("static __device__ __inline__ ") EXTREMES("static __device__ __inline__ ")
-		SPECIALS("static __device__ __inline__ ") "#endif\n";
+	"#ifndef RICCI_BLOCK_MEMORY\n"
+	"#define RICCI_BLOCK_MEMORY extern __shared__ __align__(16) char "
+	"block_memory[]\n#endif\n" TYPES HELPERS("static __device__ __inline__ ")
+		EXTREMES("static __device__ __inline__ ")
+			SPECIALS("static __device__ __inline__ ") "#endif\n";
 
 /* The library's own text serves the device too, once its builtins have the names they have there.
  */
@@ -26,24 +29,76 @@ static const char cuda_after[] =
 			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
 					"#define ricci_pow_f64(x, y) pow(x, y)\n";
 
-/* One product of 16 x 16 and 16 x 8 by a warp's tensor cores (PTX: mma.m16n8k16): a and b are the lane's
- * places in tiles that K is contiguous in, c its sums: two of a row, and two of the row `row` behind. */
-#define CUDA_MMA(name, ptx)                                                                        \
-	"__device__ __inline__ void ricci_mma_" name                                               \
-	"(float *c, int row, const unsigned short *a, const unsigned short *b, int pitch)\n"       \
-	"{ const unsigned a0 = *(const unsigned *)a, a1 = *(const unsigned *)(a + 8 * pitch), "    \
-	"a2 = *(const unsigned *)(a + 8), a3 = *(const unsigned *)(a + 8 * pitch + 8), "           \
-	"b0 = *(const unsigned *)b, b1 = *(const unsigned *)(b + 8);\n"                            \
-	"asm(\"mma.sync.aligned.m16n8k16.row.col.f32." ptx "." ptx                                 \
+/* Which row of four 8 x 8 matrices the lane says the place of (PTX: ldmatrix): the four of a 16 x 16 tile, those
+ * below each other first, or those beside each other. */
+#define CUDA_LANES                                                                                 \
+	"__device__ __inline__ int ricci_lane_below(int lane, int pitch)\n"                        \
+	"{ return lane % 16 * pitch + lane / 16 * 8; }\n"                                          \
+	"__device__ __inline__ int ricci_lane_beside(int lane, int pitch)\n"                       \
+	"{ return (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8; }\n"
+
+/* The fragments of a tile that K is contiguous in; _across: that the other axis is. */
+#define CUDA_FRAGMENT(name, lane, trans)                                                           \
+	"__device__ __inline__ void ricci_fragment_" name                                          \
+	"(int *r, const unsigned short *tile, int pitch)\n"                                        \
+	"{ const unsigned at = (unsigned)__cvta_generic_to_shared("                                \
+	"tile + ricci_lane_" lane "((int)threadIdx.x % 32, pitch));\n"                             \
+	"asm volatile(\"ldmatrix.sync.aligned.m8n8.x4" trans                                       \
+	".shared.b16 {%0, %1, %2, %3}, [%4];\""                                                    \
+	" : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3]) : \"r\"(at) : \"memory\"); }\n"
+
+/* One product of 16 x 16 and 16 x 8 by a warp's tensor cores (PTX: mma.m16n8k16) of fragments a and b: c are the
+ * lane's sums, two of a row, and two of the row `row` behind. */
+#define CUDA_MMA(type)                                                                             \
+	"__device__ __inline__ void ricci_mma_" type                                               \
+	"(float *c, int row, const int *a, const int *b)\n"                                        \
+	"{ asm(\"mma.sync.aligned.m16n8k16.row.col.f32." type "." type                             \
 	".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"                 \
 	" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[row]), \"+f\"(c[row + 1])"                        \
-	" : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1)); }\n"
-static const char cuda_calls[] = "#ifndef RICCI_MMA\n#define RICCI_MMA\n" CUDA_MMA("bf16", "bf16")
-	CUDA_MMA("f16", "f16") "#endif\n";
+	" : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); }\n"
+#define CUDA_FRAGMENTS                                                                             \
+	"#ifndef RICCI_LANES\n#define RICCI_LANES\n" CUDA_LANES                                    \
+	"#ifndef RICCI_MMA\n#define RICCI_MMA\n" CUDA_FRAGMENT("a", "below", "")                   \
+		CUDA_FRAGMENT("a_across", "beside", ".trans") CUDA_FRAGMENT("b", "beside", "")     \
+			CUDA_FRAGMENT("b_across", "below", ".trans") CUDA_MMA("bf16")              \
+				CUDA_MMA("f16") "#endif\n#endif\n"
+
+/* Copies into a block's memory that go on behind the thread (PTX: cp.async), zeros where it is not `inside`; the
+ * end of a group of them; a wait for all groups but the last few. Both places are at multiples of `bytes`: 4,
+ * 8 or 16. */
+#define CUDA_COPY(size, way)                                                                       \
+	"if (bytes == " size ") asm volatile(\"cp.async." way ".shared.global [%0], [%1], " size   \
+	", %2;\" : : \"r\"(at), \"l\"(from), \"r\"(n) : \"memory\");\n"
+#define CUDA_WAIT(n)                                                                               \
+	"if (later == " n ") asm volatile(\"cp.async.wait_group " n ";\" ::: \"memory\");\n"
+static const char cuda_calls[] =
+	"#ifndef RICCI_COPIES\n#define RICCI_COPIES\n#if __CUDA_ARCH__ >= 800\n"
+	"__device__ __inline__ void ricci_copy(void *to, const void *from, int bytes, int inside)\n"
+	"{ const unsigned at = (unsigned)__cvta_generic_to_shared(to);\n"
+	"const int n = inside ? bytes : 0;\n" CUDA_COPY("16", "cg") CUDA_COPY("8", "ca") CUDA_COPY(
+		"4", "ca") "}\n"
+			   "__device__ __inline__ void ricci_copies_end()\n"
+			   "{ asm volatile(\"cp.async.commit_group;\" ::: \"memory\"); }\n"
+			   "__device__ __inline__ void ricci_copies_wait(int later)\n{ " CUDA_WAIT(
+				   "0") CUDA_WAIT("1")
+				   CUDA_WAIT("2") "}\n"
+						  "#else\n"
+						  "__device__ __inline__ void ricci_copy(void *to, "
+						  "const void *from, int bytes, int inside)\n"
+						  "{ for (int k = 0; k < bytes / 4; k++) "
+						  "((int *)to)[k] = inside ? ((const int "
+						  "*)from)[k] : 0; }\n"
+						  "#define ricci_copies_end()\n#define "
+						  "ricci_copies_wait(later)\n#endif\n#"
+						  "endif\n" CUDA_FRAGMENTS;
 
 const Dialect dialect_cuda = {
 	.backend = "nvrtc",
-	.caps = {.grid = true, .branch_barriers = true, .fragments = true},
+	.caps = {.grid = true,
+		 .branch_barriers = true,
+		 .fragments = true,
+		 .copies = true,
+		 .block_memory = true},
 	.prelude = cuda_prelude,
 	.before_math = cuda_before,
 	.math = jit_math_prelude,
@@ -54,6 +109,7 @@ const Dialect dialect_cuda = {
 	.align = "",
 	.sync = "__syncthreads();",
 	.block_memory = "__shared__ __align__(16) ",
+	.block_arrays = "RICCI_BLOCK_MEMORY;",
 	.kernel = "extern \"C\" __global__ void %s(",
 	.calls = cuda_calls,
 	.bounds = "__launch_bounds__(%d) ",

@@ -413,6 +413,9 @@ static bool uses(const Emit *e, const Stmt *s, Node *buffer)
 		for (int k = 0; k < COUNT(part); k++)
 			if (part[k] && node_has(part[k], buffer))
 				return true;
+		for (int k = 0; k < s->narg; k++)
+			if (s->arg[k].buffer == buffer || node_has(s->arg[k].value, buffer))
+				return true;
 	}
 	return false;
 }
@@ -453,12 +456,19 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 static void memory_grid(Text *out, const Emit *e, const Stmt *s)
 {
 	const Tree *t = e->tree;
+	size_t at = 0;
+	if (t->shape.block)
+		text_add(out, " %s\n", e->d->block_arrays);
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
 		const char *type = dialect_ctype[b->node->type];
 		if ((b->space != SPACE_SHARED && b->space != SPACE_BLOCK) || !uses(e, s, b->node))
 			continue;
-		if (b->space == SPACE_BLOCK)
+		if (b->space == SPACE_BLOCK && t->shape.block) {
+			text_add(out, " %s *%s = (%s *)(block_memory + %zu);\n", type, b->node->u.s,
+				 type, at);
+			at += (tensor_bytes(b->node) + 15) & ~(size_t)15;
+		} else if (b->space == SPACE_BLOCK)
 			text_add(out, " %s%s %s[%lld];\n", e->d->block_memory, type, b->node->u.s,
 				 (long long)tensor_size(b->node));
 		else

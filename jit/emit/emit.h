@@ -15,8 +15,10 @@ typedef struct Dialect {
 	const char *vector, *unroll; /* lines before such loops; unroll takes the count as %d */
 	const char *align;	     /* of local arrays */
 	const char *sync;	     /* a barrier for the threads of a block */
-	const char *block_memory;    /* before an array that a block's threads share */
-	const char *prefetch;	     /* prefetches the memory at an address; NULL: nothing does */
+	const char
+		*block_arrays; /* declares `block_memory`, the bytes that a launch gives a block */
+	const char *block_memory; /* before an array that a block's threads share */
+	const char *prefetch;	  /* prefetches the memory at an address; NULL: nothing does */
 	const char *lanes;  /* types and functions of vectors under masks; NULL: there are none */
 	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
 	const char *memory; /* before the type of what is in a device's memory; NULL: nothing */

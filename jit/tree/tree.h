@@ -74,6 +74,8 @@ typedef struct Capabilities {
 	bool grid;	      /* phases are grids of blocks and their threads; no scratch memory */
 	bool branch_barriers; /* barriers under conditions that all threads of a block share */
 	bool fragments;	      /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits */
+	bool block_memory;    /* more than GRID_BLOCK_BYTES of a block's memory */
+	bool copies;	      /* CALLs of ricci_copy: into a block's memory past the registers */
 	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */

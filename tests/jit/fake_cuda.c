@@ -2,7 +2,8 @@
  *
  * Compiles CUDA C with the system's C compiler (threadIdx and the rest are variables). Blocks of a grid
  * run one after another, their threads as fibers that take turns at barriers, in an order that changes
- * from barrier to barrier, so that races show as wrong values; memory of a block is poisoned before it.
+ * from barrier to barrier, so that races show as wrong values; memory of a block is poisoned before it, and a
+ * place that is copied to until the copy is waited for.
  * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
  * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Error 2
@@ -80,6 +81,9 @@ static const char shim[] =
 	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
 	"#define __align__(n) __attribute__((aligned(n)))\n"
 	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
+	"static char block_memory[96 << 10] __attribute__((aligned(16), section(\"fake_block\"), "
+	"unused));\n"
+	"#define RICCI_BLOCK_MEMORY\n"
 	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"#define RICCI_MMA\n"
@@ -88,14 +92,71 @@ static const char shim[] =
 	"static float fake_f16(unsigned short h)\n"
 	"{ int e = h >> 10 & 31, m = h & 1023; float f = e == 31 ? (m ? NAN : INFINITY) : "
 	"e ? ldexpf(1024 + m, e - 25) : ldexpf(m, -24); return h >> 15 ? -f : f; }\n"
-	/* A lane's place is at row (of b: column) lane / 4 and element 2 * (lane % 4) of K. */
-	"#define MMA(name) static void ricci_mma_##name(float *c, int row, "
-	"const unsigned short *a, const unsigned short *b, int pitch) "
-	"{ int t = threadIdx.x & 3, g = threadIdx.x >> 2 & 7; a -= 2 * t; b -= 2 * t + g * pitch; "
+	/* Copies are made when they are waited for; until then their place is poisoned. */
+	"#define RICCI_COPIES\nint printf(const char *, ...);\nvoid exit(int);\n"
+	"void *realloc(void *, unsigned long);\n"
+	"static struct { void *to; const void *from; int bytes, inside, group; } "
+	"*fake_copy[1024];\n"
+	"static int fake_copies[1024], fake_groups[1024];\n"
+	"static void fake_must(int good, const char *what)\n"
+	"{ if (!good) { printf(\"fake_cuda: %s\\n\", what); exit(1); } }\n"
+	"static void ricci_copy(void *to, const void *from, int bytes, int inside)\n"
+	"{ unsigned t = threadIdx.x; int n = fake_copies[t]++;\n"
+	"fake_must(bytes == 4 || bytes == 8 || bytes == 16, \"a copy of an odd size\");\n"
+	"fake_must((unsigned long)to % bytes == 0 && (!inside || (unsigned long)from % bytes == "
+	"0), "
+	"\"a copy is not aligned\");\n"
+	"if (n % 64 == 0) fake_copy[t] = realloc(fake_copy[t], (n + 64) * sizeof *fake_copy[t]); "
+	"fake_must(fake_copy[t] != 0, \"no memory for copies\"); memset(to, 0xff, bytes);\n"
+	"fake_copy[t][n].to = to; fake_copy[t][n].from = from; fake_copy[t][n].bytes = bytes;\n"
+	"fake_copy[t][n].inside = inside; fake_copy[t][n].group = fake_groups[t]; }\n"
+	"static void ricci_copies_end(void) { fake_groups[threadIdx.x]++; }\n"
+	"static void ricci_copies_wait(int later)\n"
+	"{ unsigned t = threadIdx.x; int left = 0;\n"
+	"for (int k = 0; k < fake_copies[t]; k++)\n"
+	"if (fake_copy[t][k].group >= fake_groups[t] - later) "
+	"fake_copy[t][left++] = fake_copy[t][k];\n"
+	"else if (fake_copy[t][k].inside) "
+	"memcpy(fake_copy[t][k].to, fake_copy[t][k].from, fake_copy[t][k].bytes);\n"
+	"else memset(fake_copy[t][k].to, 0, fake_copy[t][k].bytes);\n"
+	"fake_copies[t] = left; }\n"
+	/* Of a fragment each lane notes what all lanes of its warp have in its registers. */
+	"__attribute__((weak)) int ricci_lane_below(int, int), ricci_lane_beside(int, int);\n"
+	"typedef struct { int *r; unsigned lane[32][4]; } FakeFragment;\n"
+	"static FakeFragment fake_fragment[1024][40];\n"
+	"static int fake_fragments[1024];\n"
+	"static FakeFragment *fake_find(const int *r)\n"
+	"{ for (int k = 0; k < fake_fragments[threadIdx.x]; k++)\n"
+	"{ FakeFragment *f = &fake_fragment[threadIdx.x][k]; "
+	"if (r >= f->r && r < f->r + 4) return f; }\nreturn 0; }\n"
+	"static void fake_load(int *r, const unsigned short *tile, int pitch, "
+	"int (*place)(int, int), int trans)\n"
+	"{ FakeFragment *f = fake_find(r);\n"
+	"if (!f) { fake_must(fake_fragments[threadIdx.x] < 40, \"too many fragments\");\n"
+	"f = &fake_fragment[threadIdx.x][fake_fragments[threadIdx.x]++]; f->r = r; }\n"
+	"for (int lane = 0; lane < 32; lane++) for (int m = 0; m < 4; m++) "
+	"{ f->lane[lane][m] = 0; for (int e = 0; e < 2; e++) {\n"
+	"int row = trans ? lane % 4 * 2 + e : lane / 4, col = trans ? lane / 4 : lane % 4 * 2 + "
+	"e;\n"
+	"const unsigned short *from = tile + place(8 * m + row, pitch);\n"
+	"fake_must((unsigned long)from % 16 == 0, \"a row of a matrix is not aligned\");\n"
+	"f->lane[lane][m] |= (unsigned)from[col] << 16 * e; } }\n"
+	"for (int m = 0; m < 4; m++) r[m] = (int)f->lane[threadIdx.x % 32][m]; }\n"
+	"#define FRAGMENT(name, lane, trans) static void ricci_fragment_##name"
+	"(int *r, const unsigned short *tile, int pitch) "
+	"{ fake_load(r, tile, pitch, ricci_lane_##lane, trans); }\n"
+	"FRAGMENT(a, below, 0)\nFRAGMENT(a_across, beside, 1)\n"
+	"FRAGMENT(b, beside, 0)\nFRAGMENT(b_across, below, 1)\n"
+	"#define MMA(name) static void ricci_mma_##name(float *c, int row, const int *a, "
+	"const int *b) { FakeFragment *x = fake_find(a), *y = fake_find(b); "
+	"int lane = threadIdx.x % 32, half = (int)(b - y->r); "
 	"for (int r = 0; r < 2; r++) for (int j = 0; j < 2; j++) for (int k = 0; k < 16; k++) "
-	"c[r * row + j] += fake_##name(a[8 * r * pitch + k]) * "
-	"fake_##name(b[(2 * t + j) * pitch + k]); }\n"
+	"c[r * row + j] += "
+	"fake_##name(x->lane[lane / 4 * 4 + k % 8 / 2][r + k / 8 * 2] >> k % 2 * 16) * "
+	"fake_##name(y->lane[(lane % 4 * 2 + j) * 4 + k % 8 / 2][half + k / 8] >> k % 2 * 16); }\n"
 	"MMA(bf16)\nMMA(f16)\n"
+	"static void fake_begin(void) { unsigned t = threadIdx.x; "
+	"fake_copies[t] = fake_groups[t] = fake_fragments[t] = 0; }\n"
 	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
 	"(*)(void), "
 	"void **, unsigned, unsigned);\n"
@@ -144,7 +205,7 @@ static void launcher_write(FILE *f, const char *name, int length)
 		n += *s == ',';
 	fprintf(f,
 		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
-		"blockIdx.x = block; threadIdx.x = thread;\n%.*s(",
+		"blockIdx.x = block; threadIdx.x = thread; fake_begin();\n%.*s(",
 		length, name, length, name);
 	for (int k = 0; k < n - 1; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
@@ -579,7 +640,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
 {
-	return !function || attribute != 8 || value <= 48 << 10;
+	return !function || attribute != 8 || value <= 48 << 10 || value > 96 << 10;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -678,8 +739,8 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   void **extra)
 {
 	const Function *f = function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared || !stream || extra || !blocks ||
-	    threads < 1 || threads > 1024 || fails("launch"))
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 96 << 10 || !stream || extra ||
+	    !blocks || threads < 1 || threads > 1024 || fails("launch"))
 		return 1;
 	if (fails("run")) /* and says nothing */
 		return 0;

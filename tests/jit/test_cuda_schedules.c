@@ -11,6 +11,8 @@ static const Case cases[] = {
 	{"Y[n,k,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0)*W[k,c,r,s] where p<5, q<6",
 	 "X=2x3x9x11 W=7x3x3x3"},
 	{"Y[i,j] += f32(A[i,k])*f32(B[j,k])", "A=37x50:bf16 B=41x50:bf16"},
+	{"Y[i,j] += A[i,k]*B[k,j]", "A=40x72:bf16 B=72x136:bf16"},
+	{"Y[b,i,j] += A[b,k,i]*B[j,k]", "A=2x40x24 B=33x40"},
 	{"Y[n,k,p,q] += f32(bf16(X[n,c,p+r-1,q+s-1] else 0))*f32(W[k,c,r,s]) where p<5, q<6",
 	 "X=2x3x5x6 W=7x3x3x3:bf16"},
 	{"Y[i] += T[j]*A[i,j/3]", "T=31 A=9x11"},
@@ -129,7 +131,8 @@ static Schedule random_schedule(const Trial *t, const Schedule *offer)
 	return below(2) ? random_nest(schedule_axes(&t->task)) : random_tiles();
 }
 
-static int fragments; /* schedules for tensor cores */
+/* Schedules for tensor cores; with copies past the registers, of 16 bytes; that ask for memory. */
+static int fragments, copies, vectors, large;
 
 static void fill_offers(Trial *t, int wanted)
 {
@@ -147,6 +150,9 @@ static void fill_offers(Trial *t, int wanted)
 		bool mine = kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
 					      sizeof kernel->schedule);
 		fragments += mine && strstr(kernel->source, "ricci_mma_") != NULL;
+		copies += mine && strstr(kernel->source, "  ricci_copy(") != NULL;
+		vectors += mine && strstr(kernel->source, ", 16, (") != NULL;
+		large += mine && kernel->shape.block > 0;
 		t->noffer += mine;
 		kernel_unref(kernel);
 	}
@@ -212,7 +218,7 @@ int main(void)
 	}
 	for (Trial *t = list; t; t = t->next)
 		fill_offers(t, wanted);
-	CHECK(fragments > 0);
+	CHECK(fragments > 0 && copies > 0 && vectors > 0 && large > 0);
 	harness_check(list, backend_find("nvrtc"), 200);
 	return harness_done();
 }
