@@ -76,9 +76,9 @@ static void make_together(int n, Candidate **c)
 		if (c[i]->usual)
 			default_schedule(c[i]->entry, c[i]->backend, &c[i]->schedule);
 		if (!c[i]->kernel)
-			c[i]->kernel = kernel_lower(c[i]->entry->task, &c[i]->schedule,
-						    c[i]->backend, backend_target(c[i]->backend),
-						    &c[i]->err);
+			c[i]->kernel =
+				kernel_lower(c[i]->entry->task, &c[i]->schedule, c[i]->backend,
+					     backend_target(c[i]->backend), &c[i]->err);
 		if (c[i]->kernel && c[i]->entry->request.device)
 			c[i]->kernel->device = c[i]->entry->request.device->index;
 		if (c[i]->kernel && !c[i]->kernel->run)

@@ -51,7 +51,7 @@ static void blocks_find(RowKernel *b)
 	b->rows = subgraph_row_count(sub);
 	for (int k = 0; k < sub->nmember; k++)
 		b->folds |= sub->fold[k];
-	b->n = !b->folds   ? b->rows
+	b->n = !b->folds    ? b->rows
 	       : b->threads ? grid_blocks(sub, b->rows)
 			    : blocks_count(sub, b->rows);
 	b->height = (b->rows + b->n - 1) / b->n;
