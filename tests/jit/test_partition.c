@@ -238,6 +238,58 @@ static void test_axes(void)
 	unsetenv("RICCI_UNFUSED");
 }
 
+/* Is there still an equation with this operator outermost? */
+static bool has_equation(const Case *c, Op op)
+{
+	bool found = false;
+	for (int k = 0; k < c->nsub; k++)
+		for (int m = 0; m < c->sub[k].nmember; m++)
+			found |= comp_body(c->sub[k].member[m])->op == op;
+	return found;
+}
+
+/* NeoFlow, Figure 6: B is computed from one tensor or from many, C from B alone or with another; the gradients
+ * are those of C summed with W. Where the gradient needs no B it goes into C; else it is computed once where
+ * arithmetic is dear, and again by each reader where traffic is. */
+static void test_one_and_many(void)
+{
+	static const struct {
+		const char *text, *operands;
+		Op op; /* of B */
+		bool needed;
+	} row[] = {
+		{"B[i,j] = A[i,j]+3; C[i,j] = 2*B[i,j]; Y[i,n] += C[i,j]*W[j,n]; "
+		 "GA[i,j] = 2*G[i,j]",
+		 "AWG", OP_ADD, false},
+		{"B[i,j] = exp(A[i,j]); C[i,j] = B[i,j]*Z[i,j]; Y[i,n] += C[i,j]*W[j,n]; "
+		 "GZ[i,j] = G[i,j]*B[i,j]; GA[i,j] = G[i,j]*Z[i,j]*B[i,j]",
+		 "AZWG", OP_EXP, true},
+		{"B[i,j] = exp(A[i,j]*X[i,j]); C[i,j] = B[i,j]+1; Y[i,n] += C[i,j]*W[j,n]; "
+		 "GA[i,j] = G[i,j]*B[i,j]*X[i,j]; GX[i,j] = G[i,j]*B[i,j]*A[i,j]",
+		 "AXWG", OP_EXP, true},
+		{"B[i,j] = exp(A[i,j]*X[i,j]); C[i,j] = B[i,j]*Z[i,j]; Y[i,n] += C[i,j]*W[j,n]; "
+		 "GZ[i,j] = G[i,j]*B[i,j]; GA[i,j] = G[i,j]*Z[i,j]*B[i,j]*X[i,j]; "
+		 "GX[i,j] = G[i,j]*Z[i,j]*B[i,j]*A[i,j]",
+		 "AXZWG", OP_EXP, true},
+	};
+	const DeviceModel usual = device;
+	for (int k = 0; k < COUNT(row); k++)
+		for (int dear = 0; dear < 2; dear++) {
+			Case c;
+			begin(&c);
+			device.pc = dear ? 1e9 : 1e13;
+			Node *ops[6];
+			int n = 0;
+			for (const char *name = row[k].operands; *name; name++)
+				ops[n++] = operand(&c, (char[]){*name, 0}, 2, 512,
+						   *name == 'W' ? 64 : 512);
+			CHECK(partition(row[k].text, n, ops, &c) > 0);
+			CHECK_INT(has_equation(&c, row[k].op), row[k].needed && dear);
+			ir_free(&c.ir);
+		}
+	device = usual;
+}
+
 /* A product by weights that all rows share is better done for all rows at once. */
 static void test_axes_shared(void)
 {
@@ -501,6 +553,7 @@ int main(void)
 	test_folds();
 	test_axes();
 	test_axes_shared();
+	test_one_and_many();
 	test_short_rows();
 	test_parts();
 	test_phases();
