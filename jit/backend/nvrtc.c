@@ -143,16 +143,7 @@ static int nvrtc_compile(const Backend *b, int n, Kernel **kernels, Text *object
 	(void)b;
 	if (reason)
 		return error_set(err, RICCI_ECOMPILE, "no CUDA compiler: %s", reason);
-	int done = 0;
-	while (done < n && !nvrtc_one(kernels[done], err))
-		done++;
-	if (done == n) {
-		if (object)
-			binary_pack(n, kernels, object);
-		return 0;
-	}
-	binaries_drop(done, kernels);
-	return RICCI_ECOMPILE;
+	return binaries_make(n, kernels, nvrtc_one, object, err);
 }
 
 static int nvrtc_load(const Backend *b, int n, Kernel **kernels, const void *object, size_t size,

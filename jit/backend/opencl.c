@@ -104,17 +104,8 @@ static int opencl_one(Kernel *k, Error *err)
 
 static int opencl_compile(const Backend *b, int n, Kernel **kernels, Text *object, Error *err)
 {
-	int done = 0;
 	(void)b;
-	while (done < n && !opencl_one(kernels[done], err))
-		done++;
-	if (done == n) {
-		if (object)
-			binary_pack(n, kernels, object);
-		return 0;
-	}
-	binaries_drop(done, kernels);
-	return RICCI_ECOMPILE;
+	return binaries_make(n, kernels, opencl_one, object, err);
 }
 
 static int opencl_load(const Backend *b, int n, Kernel **kernels, const void *object, size_t size,

@@ -31,7 +31,7 @@ void phase_name(int phase, char name[32])
 	snprintf(name, 32, phase ? "kernel_0_phase%d" : "kernel_0", phase);
 }
 
-void binary_pack(int n, Kernel *const *kernels, Text *object)
+static void binary_pack(int n, Kernel *const *kernels, Text *object)
 {
 	for (int i = 0; i < n; i++) {
 		const Binary *b = kernels[i]->module;
@@ -41,13 +41,28 @@ void binary_pack(int n, Kernel *const *kernels, Text *object)
 	}
 }
 
-void binaries_drop(int n, Kernel **kernels)
+static void binaries_drop(int n, Kernel **kernels)
 {
 	for (int i = 0; i < n; i++) {
 		binary_release(kernels[i]->module);
 		kernels[i]->module = NULL;
 		kernels[i]->run = NULL;
 	}
+}
+
+int binaries_make(int n, Kernel **kernels, int (*one)(Kernel *k, Error *err), Text *object,
+		  Error *err)
+{
+	int done = 0;
+	while (done < n && !one(kernels[done], err))
+		done++;
+	if (done < n) {
+		binaries_drop(done, kernels);
+		return RICCI_ECOMPILE;
+	}
+	if (object)
+		binary_pack(n, kernels, object);
+	return 0;
 }
 
 int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *object, size_t size,

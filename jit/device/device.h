@@ -123,11 +123,12 @@ void recording_free(Recording *r); /* NULL: nothing */
 /* ---- kernels of a grid (binary.c) */
 Binary *binary_new(const DeviceKind *kind, size_t size, Error *err);
 void binary_release(void *module);
-void binaries_drop(int n, Kernel **kernels); /* which have some */
 /* The name of a phase's function. */
 void phase_name(int phase, char name[32]);
-/* The binaries of n kernels as one object, and back; Kernel.run is device_run then. */
-void binary_pack(int n, Kernel *const *kernels, Text *object);
+/* What Backend.compile does: each kernel by `one`, all or none; their binaries as one object, where one is
+ * asked for. And from that; Kernel.run is device_run then. */
+int binaries_make(int n, Kernel **kernels, int (*one)(Kernel *k, Error *err), Text *object,
+		  Error *err);
 int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *object, size_t size,
 		  Error *err);
 /* Kernel.run on the host's memory: copies to the device Kernel.device and back. It runs all phases

@@ -5,6 +5,7 @@
 
 #include "jit/lower.h"
 #include "tests/check.h"
+#include "tests/usual_device.h"
 
 #include <stdlib.h>
 
@@ -244,18 +245,11 @@ static Trial *harness_build(Ir *ir, const Case *c, bool fused, Trial *list)
 	Known known[128];
 	int n = 0, nresult = 8, nknown = 0, nsub = 0;
 	Subgraph *subs;
-	const DeviceModel device = {.pd = 2e10,
-				    .pc = 5e10,
-				    .launch = 5e-6,
-				    .pd_far = 2e10,
-				    .pd_core = 160e9,
-				    .core = 1 << 20,
-				    .threads = 8};
 	const char *s = c->operands;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
 	if (notation_elaborate(ir, c->text, n, operand, &nresult, result, 8) ||
-	    (fused && fuse_partition(ir, nresult, result, &device, &nsub, &subs))) {
+	    (fused && fuse_partition(ir, nresult, result, &usual_device, &nsub, &subs))) {
 		CHECK_REPORT(false, "%s: %s", c->text, ir->err.text);
 		return list;
 	}

@@ -3,16 +3,9 @@
  * leaks nothing. */
 #include "jit/backend/backend.h"
 #include "tests/check.h"
+#include "tests/usual_device.h"
 
 #include <stdlib.h>
-
-static const DeviceModel device = {.pd = 20e9,
-				   .pd_far = 20e9,
-				   .pc = 50e9,
-				   .launch = 2e-6,
-				   .pd_core = 160e9,
-				   .core = 1 << 20,
-				   .threads = 8};
 
 typedef struct Operand {
 	const char *name;
@@ -34,7 +27,7 @@ static int partition(Ir *ir, const char *text, int n, const Operand *operand, in
 	if (!bad)
 		bad = rewrite_graph(ir, nroot, root);
 	if (!bad)
-		bad = fuse_partition(ir, nroot, root, &device, nsub, sub);
+		bad = fuse_partition(ir, nroot, root, &usual_device, nsub, sub);
 	IR_LEAVE(ir);
 	return bad;
 }

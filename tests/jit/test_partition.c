@@ -1,17 +1,12 @@
 /* test_partition.c - clean-up, fusion decisions and tasks. */
 #include "jit/jit.h"
 #include "tests/check.h"
+#include "tests/usual_device.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static DeviceModel device = {.pd = 20e9,
-			     .pd_far = 20e9,
-			     .pc = 50e9,
-			     .launch = 2e-6,
-			     .pd_core = 160e9,
-			     .core = 1 << 20,
-			     .threads = 8};
+static DeviceModel device;
 
 typedef struct Case {
 	Ir ir;
@@ -223,14 +218,13 @@ static int attention_kernels(bool stored)
  * cache and all threads have rows. */
 static void test_axes(void)
 {
-	const DeviceModel usual = device;
 	CHECK_INT(attention_kernels(false), 1);
 	device.core = 1 << 18; /* a head's scores fill it */
 	CHECK_INT(attention_kernels(true), 3);
-	device = usual;
+	device = usual_device;
 	device.threads = 32;
 	CHECK_INT(attention_kernels(true), 3);
-	device = usual;
+	device = usual_device;
 	setenv("RICCI_UNFUSED", "axis", 1);
 	CHECK(attention_kernels(true) > 3);
 	setenv("RICCI_UNFUSED", "all", 1);
@@ -272,7 +266,6 @@ static void test_one_and_many(void)
 		 "GX[i,j] = G[i,j]*Z[i,j]*B[i,j]*A[i,j]",
 		 "AXZWG", OP_EXP, true},
 	};
-	const DeviceModel usual = device;
 	for (int k = 0; k < COUNT(row); k++)
 		for (int dear = 0; dear < 2; dear++) {
 			Case c;
@@ -287,7 +280,7 @@ static void test_one_and_many(void)
 			CHECK_INT(has_equation(&c, row[k].op), row[k].needed && dear);
 			ir_free(&c.ir);
 		}
-	device = usual;
+	device = usual_device;
 }
 
 /* A product by weights that all rows share is better done for all rows at once. */
@@ -547,6 +540,7 @@ static void test_bad_tasks(void)
 
 int main(void)
 {
+	device = usual_device;
 	test_matrix_chain();
 	test_rows();
 	test_channel_rows();

@@ -10,6 +10,7 @@
  */
 #include "runtime/internal.h"
 #include "tests/check.h"
+#include "tests/usual_device.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,13 +253,6 @@ static int operator_tasks(const Operator *o, Ir *ir, int room, Task **task)
 	const char **name;
 	Node *in[8], *result[8];
 	Subgraph *subs = NULL;
-	DeviceModel device = {.pd = 2e10,
-			      .pc = 5e10,
-			      .launch = 5e-6,
-			      .pd_far = 2e10,
-			      .pd_core = 16e10,
-			      .core = 1 << 20,
-			      .threads = 8};
 	int n = notation_operands(ir, o->text, &name), nresult = COUNT(result), nsub = 0, m = 0;
 
 	IR_ENTER(ir, 0);
@@ -266,7 +260,7 @@ static int operator_tasks(const Operator *o, Ir *ir, int room, Task **task)
 		in[i] = operand_node(ir, o->operands, name[i]);
 	if (!notation_elaborate(ir, o->text, n, in, &nresult, result, COUNT(result)) &&
 	    !rewrite_graph(ir, nresult, result))
-		fuse_partition(ir, nresult, result, &device, &nsub, &subs);
+		fuse_partition(ir, nresult, result, &usual_device, &nsub, &subs);
 	IR_LEAVE(ir);
 	CHECK_REPORT(nsub > 0, "%s: %s", o->text, ir->err.text);
 	for (int i = 0; i < nsub && m < room; i++)

@@ -9,6 +9,7 @@
  * one that fails can be run alone.
  */
 #include "tests/check.h"
+#include "tests/usual_device.h"
 #include "tests/tools/program_case.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -145,16 +146,9 @@ static void tasks_inside(Batch *all, Ir *ir, const Subgraph *loop)
 /* What the rewritten roots are cut into. */
 static void tasks_make(Batch *all, Ir *ir, int nroot, Node **root)
 {
-	static const DeviceModel device = {.pd = 2e10,
-					   .pc = 5e10,
-					   .launch = 5e-6,
-					   .pd_far = 2e10,
-					   .pd_core = 16e10,
-					   .core = 1 << 20,
-					   .threads = 8};
 	Subgraph *subs = NULL;
 	int n = 0;
-	if (fuse_partition(ir, nroot, root, &device, &n, &subs))
+	if (fuse_partition(ir, nroot, root, &usual_device, &n, &subs))
 		return;
 	for (int k = 0; k < n && all->nmade < MOST_TASKS; k++) {
 		Error err = {0};
