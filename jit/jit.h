@@ -257,8 +257,8 @@ static inline int kernel_phases(const Kernel *k)
 		n++;
 	return n;
 }
-/* How a GPU launches a phase of a kernel: blocks of a grid, threads of a block, bytes of memory that the
- * threads of a block share and that the launch asks for. */
+/* How a GPU launches a phase of a kernel: blocks of a grid, threads of a block, bytes of dynamic
+ * shared memory (of a block). */
 typedef struct KernelGrid {
 	unsigned blocks[3], threads[3];
 	size_t block_memory;

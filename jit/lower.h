@@ -9,10 +9,6 @@
 /* What a kernel of direct nests costs in cycles (tree/cost.c), where a compiler makes vectors; INFINITY: it
  * can't be made so. */
 double lower_price(const Task *t, const Schedule *s, const Target *target);
-/* The same of one loop of rows: loop k of the offer under its schedule i, for all rows. */
-struct RowOffer;
-double lower_loop_price(const Task *t, const struct RowOffer *r, int k, int i,
-			const Target *target);
 
 /* problem + schedule -> the phases of a kernel. 0 or an error. */
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
@@ -33,7 +29,7 @@ Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size,
 /* ---- on a grid (nest/grid.c) */
 /* Threads of a block; bytes of its memory, of a thread's tile of sums; sums of pieces of K. */
 enum { GRID_THREADS_MOST = 1024, GRID_BLOCK_BYTES = 48 << 10, GRID_TILE_BYTES = 512 };
-/* Of a block whose warps multiply fragments: what devices with tensor cores have for one that asks for it. */
+/* Bytes of dynamic shared memory of a block that uses tensor cores: every device that has such allows them. */
 enum { GRID_FRAGMENT_BYTES = 96 << 10 };
 enum { GRID_SUMS = 1 << 25, GRID_EACH_MOST = 16 };
 /* The threads of a block: `own` parts of `together` threads each, `step` apart. */
@@ -75,6 +71,8 @@ typedef struct RowOffer {
 	int dims, n; /* dimensions that are rows; loops */
 	RowLoop *loop;
 } RowOffer;
+/* lower_price of one loop: loop k of the offer under its schedule i, for all rows. */
+double lower_loop_price(const Task *t, const RowOffer *r, int k, int i, const Target *target);
 /* direct: nests only. False: there is nothing that one kernel can do. Runs under IR_ENTER. */
 bool rows_offer(Ir *ir, const Subgraph *sub, const Target *target, bool direct, RowOffer *r);
 /* Of the whole, with schedule pick[k] of loop k; or with the same variant of all nests. */

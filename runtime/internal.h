@@ -391,7 +391,7 @@ typedef struct ProgramSpec {
 	int threads;
 	Device *device;	     /* that the data are on; NULL: the processor */
 	bool train;	     /* what `training` is in the equations */
-	bool timing;	     /* RICCI_TIME asks for it too */
+	bool timing;	     /* every launch is timed, as with RICCI_TIME=2 */
 	Type precision;	     /* of the factors of long sums of f32: that, or rounded */
 	bool by_chance;	     /* f32 is rounded to bf16 so */
 	size_t memory_limit; /* of what a step takes (limit.c); 0: none */

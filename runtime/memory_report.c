@@ -195,10 +195,5 @@ char *ricci_memory_text(const ricci_memory *m)
 	if (!m)
 		return NULL;
 	memory_print(&out, m);
-	if (out.failed) {
-		text_free(&out);
-		error_set(ERROR_TELL, RICCI_ENOMEM, "out of memory");
-		return NULL;
-	}
-	return out.s;
+	return text_take(&out);
 }

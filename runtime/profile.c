@@ -327,10 +327,5 @@ char *ricci_profile_text(const ricci_profile *f)
 	if (!f)
 		return NULL;
 	profile_print(&out, f);
-	if (out.failed) {
-		text_free(&out);
-		error_set(ERROR_TELL, RICCI_ENOMEM, "out of memory");
-		return NULL;
-	}
-	return out.s;
+	return text_take(&out);
 }

@@ -506,13 +506,28 @@ static int run_start(Run *r, Device *d, RandomState rs, bool timing, Error *err)
 	return code;
 }
 
+/* Launches k on the host's threads, and says how long it took; best: it is the entry's best kernel. */
+static int launch_timed(Run *r, Kernel *k, Pool *pool, RandomState rs, const char *kind, bool best,
+			double *seconds, Error *err)
+{
+	double start = clock_seconds();
+	int code = pool_launch(pool, k, r->buf, &rs, r->wide, err);
+
+	*seconds = clock_seconds() - start;
+	trace_span(kind, run_name(r), start, k->backend->name);
+	if (best) {
+		run_timed(r, *seconds);
+		entry_launched(r->entry, *seconds);
+	}
+	return code;
+}
+
 /* Computes again what another run has, by the same kernel: two kernels may round differently, and who
  * compares both results for equality (the ties of max=) would find none. */
 static int run_again(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
 {
 	Kernel *k = r->again->used;
-	double start = timing ? clock_seconds() : 0, t;
-	int code;
+	double seconds;
 
 	if (r->kernel != k) {
 		if (r->kernel)
@@ -522,22 +537,14 @@ static int run_again(Run *r, Device *d, Pool *pool, RandomState rs, bool timing,
 	r->launches++;
 	if (d->kind->launch)
 		return run_start(r, d, rs, timing, err);
-	code = pool_launch(pool, k, r->buf, &rs, r->wide, err);
-	if (!timing)
-		return code;
-	t = clock_seconds() - start;
-	trace_span("kernel", run_name(r), start, k->backend->name);
-	if (k == r->again->timed) { /* the entry's best */
-		run_timed(r, t);
-		entry_launched(r->entry, t);
-	}
-	return code;
+	return timing ? launch_timed(r, k, pool, rs, "kernel", k == r->again->timed, &seconds, err)
+		      : pool_launch(pool, k, r->buf, &rs, r->wide, err);
 }
 
 static int run_launch(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
 {
 	int which = -1, code = 0;
-	double start = 0, t;
+	double seconds;
 
 	if (r->again)
 		return run_again(r, d, pool, rs, timing, err);
@@ -555,20 +562,12 @@ static int run_launch(Run *r, Device *d, Pool *pool, RandomState rs, bool timing
 		return code;
 	}
 	run_used(r, r->kernel);
-	if (timing || which >= 0)
-		start = clock_seconds();
-	code = pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
-	if (timing || which >= 0) {
-		t = clock_seconds() - start;
-		trace_span(which == 1 ? "trial" : "kernel", run_name(r), start,
-			   r->kernel->backend->name);
-		if (which != 1) {
-			run_timed(r, t);
-			entry_launched(r->entry, t);
-		}
-		if (which >= 0)
-			entry_timed(r->entry, r->kernel, which, t);
-	}
+	if (!timing && which < 0)
+		return pool_launch(pool, r->kernel, r->buf, &rs, r->wide, err);
+	code = launch_timed(r, r->kernel, pool, rs, which == 1 ? "trial" : "kernel", which != 1,
+			    &seconds, err);
+	if (which >= 0)
+		entry_timed(r->entry, r->kernel, which, seconds);
 	return code;
 }
 

@@ -50,6 +50,9 @@ typedef struct Text {
 void text_add(Text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_put(Text *t, const char *s, size_t n);
 void text_free(Text *t);
+/* The string of a text that is not empty, for the caller to free; NULL with an error told where memory ran
+ * out. */
+char *text_take(Text *t);
 
 /* ---- errors (error.c): values; the first one wins ---- */
 enum { ERROR_TEXT = 2048 };

@@ -47,6 +47,15 @@ void text_add(Text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
+char *text_take(Text *t)
+{
+	if (!t->failed)
+		return t->s;
+	text_free(t);
+	error_set(ERROR_TELL, RICCI_ENOMEM, "out of memory");
+	return NULL;
+}
+
 void text_free(Text *t)
 {
 	mem_free(t->s);

@@ -36,7 +36,7 @@ typedef struct DeviceKind {
 	const char *name;    /* "cuda": its devices are cuda:0, cuda:1 .. */
 	const char *backend; /* what makes kernels for it; NULL: any but those of other kinds */
 	DeviceModel model;   /* nominal */
-	bool pooled;	     /* memory is counted; what was freed is kept for the next who asks */
+	bool pooled; /* memory is counted, and freed blocks are kept for the next allocation */
 	/* How many there are. None: `why` says what is missing and how to get it. */
 	int (*count)(char *why, size_t n);
 	/* The name and what kernels for it depend on; an error where there is no such device. */
@@ -80,13 +80,12 @@ struct Device {
 	pthread_mutex_t lock; /* of what follows, and of a launch or recording as a whole */
 	Block *used, *kept;   /* kept: freed, for the next */
 	size_t held[MEMORY_USES];
-	void *shared; /* what kernels ask for in KernelShape.shared; one runs at a time */
+	void *shared; /* of KernelShape.shared bytes and more; one kernel runs at a time */
 	size_t shared_bytes;
 	void *step; /* where kernels read which step random numbers are for; NULL: nowhere yet */
 	uint64_t step_now; /* what is there */
 	bool step_known, recording;
 	void *context, *queue, *platform; /* the driver's */
-	uint64_t number;		  /* the driver's */
 };
 
 /* Device `index` of a kind, opened once a process and never closed. NULL on error. */

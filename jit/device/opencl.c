@@ -9,10 +9,9 @@
 #include <dlfcn.h>
 #include <string.h>
 
+static const unsigned ALL_TYPES = 0xffffffffu;
 enum {
 	MOST = 16,
-	DEVICE_NOT_FOUND = -1,
-	ALL_TYPES = -1,
 	INFO_NAME = 0x102b,
 	INFO_VERSION = 0x102f,
 	INFO_DRIVER = 0x102d,
@@ -67,7 +66,7 @@ static void opencl_find(void)
 		n = 0;
 	for (unsigned k = 0; k < n && k < MOST && found.devices < MOST; k++) {
 		unsigned more = 0;
-		if (!opencl.GetDeviceIDs(platform[k], 0xffffffffu, (unsigned)(MOST - found.devices),
+		if (!opencl.GetDeviceIDs(platform[k], ALL_TYPES, (unsigned)(MOST - found.devices),
 					 found.device + found.devices, &more))
 			found.devices += (int)more;
 		if (found.devices > MOST)

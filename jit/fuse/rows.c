@@ -534,12 +534,8 @@ static int loop_from(Ir *ir, const Subgraph *s, int k)
 static bool needed_after(Ir *ir, const Subgraph *s, int k, int end)
 {
 	bool needed = s->stored[k];
-	for (int j = end; j < s->nmember && !needed; j++) {
-		Node **reads;
-		int n = comp_reads(ir, s->member[j], &reads);
-		for (int i = 0; i < n; i++)
-			needed |= reads[i] == s->member[k];
-	}
+	for (int j = end; j < s->nmember && !needed; j++)
+		needed = reads_member(ir, s->member[j], s->member[k]);
 	return needed;
 }
 

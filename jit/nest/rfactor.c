@@ -85,8 +85,9 @@ Stmt *rfactor_store(Build *b, Node *sum)
 }
 
 /* The members at point number `at`, of the sum there. */
-static Stmt *point_store(Build *b, Node *at, Node *sum)
+static Stmt *point_store(void *user, Node *at, Node *sum)
 {
+	Build *b = user;
 	Problem *p = b->p;
 	Ir *ir = b->ir;
 	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1], *left = at;
@@ -108,18 +109,13 @@ static Stmt *point_store(Build *b, Node *at, Node *sum)
 	return all;
 }
 
-static Stmt *point_sum(void *user, Node *at, Node *sum)
-{
-	return point_store(user, at, sum);
-}
-
 void rfactor_phase(Build *b)
 {
 	Ir *ir = b->ir;
 	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
 	if (b->caps->grid) {
 		phase_end(b->t);
-		grid_sums(b->t, b->sums, b->p->red, b->nblock, points, point_sum, b);
+		grid_sums(b->t, b->sums, b->p->red, b->nblock, points, point_store, b);
 		return;
 	}
 	Node *piece = tree_axis(b->t, (points + PIECE - 1) / PIECE);

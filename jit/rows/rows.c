@@ -390,6 +390,20 @@ static Stmt *sums_fill(const RowKernel *b, Node *sums, int k, int64_t size, Node
 			 stmt_store(b->tree, sums, node_add(ir, from, j), value, RED_NONE));
 }
 
+/* A fold, and where it is stored. */
+typedef struct FoldSum {
+	const RowKernel *b;
+	Node *y;
+} FoldSum;
+
+static Stmt *fold_store(void *user, Node *at, Node *sum)
+{
+	const FoldSum *f = user;
+	if (sum->type != f->y->type)
+		sum = node_cast(f->b->tree->ir, (Type)f->y->type, sum);
+	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
+}
+
 /* A part of the phase that adds up fold k: pieces of the blocks' sums are added to those of the first,
  * and then stored. */
 static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
@@ -397,7 +411,8 @@ static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
 	Ir *ir = b->tree->ir;
 	const Rows *r = &b->r;
 	const Node *c = b->sub->member[k];
-	Node *sums = r->sums[b->sub->ninput + k], *y = r->buffer[b->sub->ninput + k];
+	FoldSum f = {b, r->buffer[b->sub->ninput + k]};
+	Node *sums = r->sums[b->sub->ninput + k];
 	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
 	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
 	if (size % least)
@@ -405,10 +420,7 @@ static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
 	Node *j = tree_axis(b->tree, least);
 	Stmt *s = rfactor_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
 	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
-	if (value->type != c->type)
-		value = node_cast(ir, (Type)c->type, value);
-	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n,
-				     stmt_store(b->tree, y, at, value, RED_NONE)));
+	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n, fold_store(&f, at, value)));
 }
 
 /* All the rows of a block on sums of its own. */
@@ -426,20 +438,6 @@ static Stmt *block_rows(const RowKernel *b, Stmt *body)
 	if (b->threads)
 		fill = stmt_seq(fill, stmt_sync(b->tree));
 	return stmt_seq(fill, line_loop(b, body));
-}
-
-/* A fold, and where it is stored. */
-typedef struct FoldSum {
-	const RowKernel *b;
-	Node *y;
-} FoldSum;
-
-static Stmt *fold_store(void *user, Node *at, Node *sum)
-{
-	const FoldSum *f = user;
-	if (sum->type != f->y->type)
-		sum = node_cast(f->b->tree->ir, (Type)f->y->type, sum);
-	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
 }
 
 /* The phase that adds the blocks' sums up; on a grid one for each fold where they can't be together. */

@@ -1,8 +1,8 @@
 /* phases.c - a kernel is a list of phases, and all threads meet between two.
  *
  * Input: the sections of each phase: statements for each of so many parts. Output: the tree's root, a
- * parallel loop over the parts of all sections, or a grid for each phase, and where each phase begins. Invariant: a section's
- * body runs once for each of its parts, after all parts of the phases before. */
+ * parallel loop over the parts of all sections, or a grid for each phase, and where each phase begins.
+ * Invariant: a section's body runs once for each of its parts, after all parts of the phases before. */
 #include "jit/tree/tree.h"
 
 #include <assert.h>
@@ -57,25 +57,33 @@ static Stmt *section_at(Tree *t, int k, Node *at, int64_t begin)
 	return s->part == at ? s->body : stmt_replace(t, s->body, 1, &s->part, &mine);
 }
 
+/* The sections first..end-1, which have `parts` parts together: the one that part number `at` is of. */
+static Stmt *sections_select(Tree *t, int first, int end, Node *at, int64_t parts)
+{
+	Stmt *body = NULL;
+	for (int k = end - 1; k >= first; k--) {
+		int64_t begin = parts - axis_extent(t->section[k].part);
+		Stmt *mine = section_at(t, k, at, begin);
+		Node *cond = node2(t->ir, OP_LT, at, node_int(t->ir, parts));
+		body = k == end - 1 ? mine : stmt_if(t, cond, mine, body);
+		parts = begin;
+	}
+	return body;
+}
+
 /* The sections first..end-1, which are a phase, as a grid: blocks choose their section, so barriers are
  * met by all of a block's threads. */
 static Stmt *phase_root(Tree *t, int first, int end)
 {
 	int64_t blocks = 0;
 	Section *s = t->section;
-	for (int k = first; k < end; k++)
+	for (int k = first; k < end; k++) {
 		blocks += axis_extent(s[k].part);
-	Node *block = end == first + 1 ? s[first].part : tree_axis(t, blocks);
-	Stmt *body = NULL;
-	for (int k = end - 1; k >= first; k--) {
-		int64_t begin = blocks - axis_extent(s[k].part);
 		if (k > first)
 			s[k].body = stmt_replace(t, s[k].body, 1, &s[k].thread, &s[first].thread);
-		Stmt *mine = section_at(t, k, block, begin);
-		Node *cond = node2(t->ir, OP_LT, block, node_int(t->ir, blocks));
-		body = k == end - 1 ? mine : stmt_if(t, cond, mine, body);
-		blocks = begin;
 	}
+	Node *block = end == first + 1 ? s[first].part : tree_axis(t, blocks);
+	Stmt *body = sections_select(t, first, end, block, blocks);
 	body = stmt_loop(t, HOW_THREAD, s[first].thread, NULL, NULL, body);
 	return stmt_loop(t, HOW_BLOCK, block, NULL, NULL, body);
 }
@@ -96,16 +104,8 @@ void phases_finish(Tree *t, Stmt *before, Stmt *after)
 		grids_finish(t);
 		return;
 	}
-	int64_t end = t->shape.parts;
-	Node *part = t->nsection == 1 ? t->section[0].part : tree_axis(t, end);
-	Stmt *body = NULL;
-	for (int k = t->nsection - 1; k >= 0; k--) {
-		int64_t begin = end - axis_extent(t->section[k].part);
-		Stmt *mine = section_at(t, k, part, begin);
-		Node *cond = node2(t->ir, OP_LT, part, node_int(t->ir, end));
-		body = k == t->nsection - 1 ? mine : stmt_if(t, cond, mine, body);
-		end = begin;
-	}
+	Node *part = t->nsection == 1 ? t->section[0].part : tree_axis(t, t->shape.parts);
+	Stmt *body = sections_select(t, 0, t->nsection, part, t->shape.parts);
 	t->root = stmt_seq(before, stmt_loop(t, HOW_PARALLEL, part, NULL, NULL, body));
 	stmt_seq(t->root, after);
 }
