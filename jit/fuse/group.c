@@ -38,17 +38,6 @@ static bool runs_before(Fuse *f, int at, int h)
 	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
 }
 
-/* Does c read t at its own element only? */
-static bool reads_own(Ir *ir, const Node *c, Node *t)
-{
-	Reads r = fuse_reads(ir, c, t);
-	for (int k = 0; k < r.n; k++)
-		for (int d = 0; d < tensor_rank(t); d++)
-			if (r.read[k]->src[1 + d] != comp_axis(c, d))
-				return false;
-	return true;
-}
-
 static int member_index(const Group *g, const Node *t)
 {
 	for (int k = 0; k < g->nmember; k++)
@@ -77,13 +66,13 @@ typedef struct Candidate {
 	Node *c;
 	int nread;
 	Node **reads;
-	int8_t *own; /* of each: reads_own, 1 or -1; 0: not known yet */
+	int8_t *own; /* of each: fuse_reads_own, 1 or -1; 0: not known yet */
 } Candidate;
 
 static bool candidate_own(Fuse *f, const Candidate *j, int i)
 {
 	if (!j->own[i])
-		j->own[i] = reads_own(f->ir, j->c, j->reads[i]) ? 1 : -1;
+		j->own[i] = fuse_reads_own(f->ir, j->c, j->reads[i]) ? 1 : -1;
 	return j->own[i] > 0;
 }
 

@@ -15,9 +15,7 @@ enum {
 	NEAR_ROWS = 64
 };
 
-/* A sum of products: its factors may be gathered into panels, each element a few times, not once a
- * multiplication. */
-static bool is_contraction(Ir *ir, const Node *c)
+bool fuse_is_contraction(Ir *ir, const Node *c)
 {
 	const Node *b = comp_body(c);
 	return comp_reduce(c) == RED_ADD && b->op == OP_MUL &&
@@ -73,7 +71,7 @@ static double share_of(Ir *ir, Node *e, Node *read)
 /* How many times reader c evaluates what it reads at `read`. */
 static double evaluations(Ir *ir, const Node *c, Node *read)
 {
-	bool contraction = is_contraction(ir, c);
+	bool contraction = fuse_is_contraction(ir, c);
 	double n = comp_reduce(c) == RED_NONE ? share_of(ir, comp_body(c), read)
 					      : comp_work(ir, c, 0) / comp_points(c);
 	for (int k = 0; k < comp_naxis(c); k++) {
@@ -110,7 +108,7 @@ static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
 {
 	int loads = 0;
 	node_walk(f->ir, comp_body(now), see_load, &loads);
-	double gathers = is_contraction(f->ir, reader) && loads > 1 ? loads - 1 : 0;
+	double gathers = fuse_is_contraction(f->ir, reader) && loads > 1 ? loads - 1 : 0;
 	return expr_flops(f->ir, comp_body(now)) + GATHER * gathers;
 }
 
@@ -327,32 +325,18 @@ static Node *rebuild_scan(Fuse *f, Node *c)
 	return scan_over(f->ir, c, operand);
 }
 
-static void find_uses(Fuse *f, int n, Node *const *order)
-{
-	for (int k = 0; k < n; k++) {
-		Node **reads;
-		int m = comp_reads(f->ir, order[k], &reads);
-		for (int j = 0; j < m; j++) {
-			Use *u = arena_alloc(&f->ir->arena, sizeof *u);
-			*u = (Use){order[k], f->uses[reads[j]->id]};
-			f->uses[reads[j]->id] = u;
-		}
-	}
-}
-
 void fuse_inline(Fuse *f, int nroot, Node **roots)
 {
 	Node **order;
 	int n = graph_order(f->ir, nroot, roots, &order);
 	Arena *a = &f->ir->arena;
 	f->nid = f->ir->count;
-	f->uses = arena_alloc(a, f->nid * sizeof *f->uses);
+	f->uses = fuse_uses(f->ir, n, order);
 	f->root = arena_alloc(a, f->nid);
 	f->now = arena_alloc(a, f->nid * sizeof *f->now);
 	f->inlined = arena_alloc(a, f->nid);
 	for (int k = 0; k < nroot; k++)
 		f->root[roots[k]->id] = true;
-	find_uses(f, n, order);
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];
 		if (c->op == OP_SCAN)

@@ -1,5 +1,5 @@
-/* internal.h - the parts of the partition (partition.c): what is inlined (inline.c) and what becomes
- * one kernel (group.c), by what it saves (reward.c). */
+/* internal.h - the parts of the partition (partition.c): which equations become one (siblings.c), what is
+ * inlined (inline.c) and what becomes one kernel (group.c), by what it saves (reward.c). */
 #ifndef JIT_FUSE_INTERNAL_H
 #define JIT_FUSE_INTERNAL_H
 
@@ -28,14 +28,14 @@ typedef struct Group {
 typedef struct Fuse {
 	Ir *ir;
 	const DeviceModel *dev;
-	double pd;		   /* dev's, for this graph */
-	bool inlines, tiles, axes; /* the depths of fusion that are on (RICCI_UNFUSED) */
-	size_t nid;		   /* ids of the original graph */
-	Use **uses;		   /* by id */
-	bool *root;		   /* by id */
-	Node **now;		   /* by id: the equation as it is now; its body when inlined */
-	bool *inlined;		   /* by id: substituted into its readers */
-	int *group_of;		   /* by id of the equation as it is now; -1 none */
+	double pd;			     /* dev's, for this graph */
+	bool siblings, inlines, tiles, axes; /* the depths of fusion that are on (RICCI_UNFUSED) */
+	size_t nid;			     /* ids of the original graph */
+	Use **uses;			     /* by id */
+	bool *root;			     /* by id */
+	Node **now;    /* by id: the equation as it is now; its body when inlined */
+	bool *inlined; /* by id: substituted into its readers */
+	int *group_of; /* by id of the equation as it is now; -1 none */
 	size_t group_ids;
 	Group *group;
 	int ngroup;
@@ -55,11 +55,45 @@ typedef struct Reads { /* the READ nodes of one tensor in an expression, sources
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);
 void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flops, double launches,
 	      const char *verdict);
+/* Who reads each tensor of order[], by id. */
+Use **fuse_uses(Ir *ir, int n, Node *const *order);
+/* A sum of products: its factors may be gathered into panels, each element a few times, not once a
+ * multiplication. */
+bool fuse_is_contraction(Ir *ir, const Node *c);
+/* Does c read t at its own element only? */
+bool fuse_reads_own(Ir *ir, const Node *c, Node *t);
 /* All reads in e; c's reads of the tensor. */
 Reads fuse_reads_in(Ir *ir, Node *e);
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
+/* Equations of the same form that share an operand become one (siblings.c). */
+void fuse_siblings(Fuse *f, int nroot, Node **roots);
 void fuse_inline(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
 void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
+
+/* ---- equations of the same form (stack.c) ---- */
+/* Bodies of the same form: the i-th distinct READ of the first one is row i, of which read[i * n + k] stands
+ * in body k at its place. */
+typedef struct Form {
+	int n, nrow, room;
+	Node **read;
+} Form;
+/* False: the n equations differ in more than what they read. */
+bool form_find(Ir *ir, int n, Node *const *comp, Form *form);
+/* The tensors of row i. */
+void form_row(const Form *form, int i, Node **t);
+/* Is the first one's body linear in the rows that differ, and all of these read at the same indices? */
+bool form_is_linear(const Form *form, const Node *first);
+/* The first one with tensor[i] in row i; NULL: as it is. */
+Node *form_over(Ir *ir, const Form *form, const Node *first, Node *const *tensor);
+/* Do the reads of row i name different tensors? */
+bool form_row_differs(const Form *form, int i);
+/* The equations as one: T[g, ..], which is comp[g], or with `summed` their sum. tensor[i]: what has the tensors of
+ * row i, [g, ..]; NULL where they are the same. */
+Node *form_stack(Ir *ir, const Form *form, const Node *first, Node *const *tensor, bool summed);
+/* T[g, ..] = t[g][..], copied. */
+Node *stack_copy(Ir *ir, int n, Node *const *t);
+/* V[..] = stack[k, ..] */
+Node *stack_slice(Ir *ir, Node *stack, int k);
 
 #endif

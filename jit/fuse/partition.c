@@ -2,13 +2,16 @@
  * dK*L (NeoFlow, eq. 4). In: roots of a cleaned graph. Out: subgraphs in an order that can run;
  * roots updated.
  *
- * Three decisions, all properties of index functions. Forward and backward are one graph here, so
+ * Four decisions, all properties of index functions. Forward and backward are one graph here, so
  * each sees both.
+ *
+ * Siblings (siblings.c, sums.c): contractions of the same form that share an operand become one equation with
+ * an axis more, and what reads them with them; sums of contractions of the same form become one contraction.
  *
  * Inlining (inline.c): a dense "=" equation is substituted into all its readers and disappears.
  * Always legal; R weighs the traffic and the launch saved against what is computed again.
  *
- * Epilogue and sibling fusion (group.c): a dense "=" equation becomes a member of an earlier kernel over the same
+ * Epilogue fusion (group.c): a dense "=" equation becomes a member of an earlier kernel over the same
  * space, when it reads that kernel's members at its own element only, or shares inputs with it, and
  * no path leads from the kernel around to it.
  *
@@ -33,12 +36,14 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 {
 	Fuse f = {.ir = ir,
 		  .dev = dev,
+		  .siblings = !env_unfused("sibling"),
 		  .inlines = !env_unfused("register"),
 		  .tiles = !env_unfused("tile"),
 		  .axes = !env_unfused("axis"),
 		  .dumping = env_dump("fuse")};
 	/* Where all tensors together leave the cache, each is read from memory again, small ones too. */
 	f.pd = graph_bytes(ir, nroot, roots) > dev->near ? dev->pd_far : dev->pd;
+	fuse_siblings(&f, nroot, roots);
 	fuse_inline(&f, nroot, roots);
 	fuse_group(&f, nroot, roots, nsub, subs);
 	env_dump_text("fuse", "decisions", f.dump.s);

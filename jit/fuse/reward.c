@@ -54,3 +54,28 @@ Reads fuse_reads(Ir *ir, const Node *c, Node *tensor)
 		node_walk(ir, comp_lhs(c, d), see_read, &r);
 	return r;
 }
+
+Use **fuse_uses(Ir *ir, int n, Node *const *order)
+{
+	Use **uses = arena_alloc(&ir->arena, ir->count * sizeof *uses);
+	for (int k = 0; k < n; k++) {
+		Node **reads;
+		int m = comp_reads(ir, order[k], &reads);
+		for (int j = 0; j < m; j++) {
+			Use *u = arena_alloc(&ir->arena, sizeof *u);
+			*u = (Use){order[k], uses[reads[j]->id]};
+			uses[reads[j]->id] = u;
+		}
+	}
+	return uses;
+}
+
+bool fuse_reads_own(Ir *ir, const Node *c, Node *t)
+{
+	Reads r = fuse_reads(ir, c, t);
+	for (int k = 0; k < r.n; k++)
+		for (int d = 0; d < tensor_rank(t); d++)
+			if (r.read[k]->src[1 + d] != comp_axis(c, d))
+				return false;
+	return true;
+}

@@ -1,0 +1,378 @@
+/* siblings.c - contractions of the same form become one, and what reads them with them.
+ *
+ * In: roots of a cleaned graph. Out: roots of the same values. NeoFlow's parallel fusion (section IV.C), with
+ * superword-level parallelism's way of finding what goes together (Larsen and Amarasinghe 2000): it begins with
+ * contractions that share an operand (eight convolutions of one input; the products of gates), whose other
+ * operands are stacked: Y[g,i,j] += X[i,k] * S[g,k,j]. Readers of the same form follow, so that they stay
+ * epilogues; a reader of another form reads Y[2,i,j]. And a sum of contractions of the same form (the gradient of
+ * X) is one, over g too. What must be copied to be stacked is weighed against what is no longer loaded.
+ *
+ * Equations become one only where the longest paths that lead to them are equally long. So none depends on
+ * another, and no circle can arise. */
+#include "jit/fuse/siblings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stacks and what they cost ---- */
+
+static Stack *stack_find(const Siblings *s, int n, Node *const *t)
+{
+	for (Stack *k = node_map_get(&s->stacks, t[0]); k; k = k->next)
+		if (k->n == n && !memcmp(k->t, t, (size_t)n * sizeof *t))
+			return k;
+	return NULL;
+}
+
+static Stack *stack_add(Siblings *s, int n, Node *const *t, bool computed)
+{
+	Arena *a = &s->ir->arena;
+	Stack *k = arena_alloc(a, sizeof *k);
+	*k = (Stack){n, arena_alloc(a, (size_t)n * sizeof *t), computed, NULL,
+		     node_map_get(&s->stacks, t[0])};
+	memcpy(k->t, t, (size_t)n * sizeof *t);
+	node_map_put(s->ir, &s->stacks, t[0], k);
+	for (int i = 0; i < n && computed; i++)
+		s->of[t[i]->id] = k;
+	s->made = arena_grow(a, s->made, s->nmade, &s->room, sizeof *s->made);
+	return s->made[s->nmade++] = k;
+}
+
+/* Forgets all stacks but the first so many. */
+static void stacks_drop(Siblings *s, int most)
+{
+	while (s->nmade > most) {
+		Stack *k = s->made[--s->nmade];
+		node_map_put(s->ir, &s->stacks, k->t[0], k->next);
+		for (int i = 0; i < k->n && k->computed; i++)
+			s->of[k->t[i]->id] = NULL;
+	}
+}
+
+static double bytes_of(int n, Node *const *t)
+{
+	double bytes = 0;
+	for (int k = 0; k < n; k++)
+		bytes += (double)tensor_bytes(t[k]);
+	return bytes;
+}
+
+/* May these be computed by one equation? */
+static bool may_join(const Siblings *s, int n, Node *const *c, Form *form)
+{
+	for (int k = 0; k < n; k++) {
+		if (c[k]->op != OP_COMP || s->of[c[k]->id] || s->summand[c[k]->id] ||
+		    s->level[c[k]->id] != s->level[c[0]->id])
+			return false;
+		for (int i = 0; i < k; i++)
+			if (c[i] == c[k])
+				return false;
+	}
+	return tensor_rank(c[0]) < RICCI_MAX_RANK && comp_naxis(c[0]) < COMP_MAX_AXES &&
+	       form_find(s->ir, n, c, form);
+}
+
+/* Bytes that are copied because tensors of their own are needed of what one equation computes now. */
+static double slices_copied(const Siblings *s, int n, Node *const *t)
+{
+	double bytes = 0;
+	for (int k = 0; k < n; k++) {
+		bool whole = s->root[t[k]->id];
+		for (Use *u = s->uses[t[k]->id]; u; u = u->next)
+			whole |= u->reader->op == OP_SCAN;
+		bytes += whole ? 2 * (double)tensor_bytes(t[k]) : 0;
+	}
+	return bytes;
+}
+
+static double stack_take(Siblings *s, int n, Node *const *t, int depth);
+
+double siblings_take_rows(Siblings *s, const Form *form, int depth)
+{
+	Node *t[SIBLINGS_MOST];
+	double bytes = 0;
+	for (int i = 0; i < form->nrow; i++) {
+		form_row(form, i, t);
+		bytes += form_row_differs(form, i) ? stack_take(s, form->n, t, depth) : 0;
+	}
+	return bytes;
+}
+
+/* Makes a stack of these tensors if there is none: by one equation where that copies less than they have. */
+static double stack_take(Siblings *s, int n, Node *const *t, int depth)
+{
+	double copy = 2 * bytes_of(n, t);
+	int made = s->nmade;
+	Form form;
+	if (stack_find(s, n, t))
+		return 0;
+	if (tensor_rank(t[0]) == RICCI_MAX_RANK)
+		return INFINITY;
+	if (depth < DEPTH_MOST && t[0]->op == OP_COMP && comp_reduce(t[0]) == RED_NONE &&
+	    may_join(s, n, t, &form)) {
+		double slices = slices_copied(s, n, t);
+		stack_add(s, n, t, true);
+		double bytes = slices + siblings_take_rows(s, &form, depth + 1);
+		if (bytes < copy)
+			return bytes;
+		stacks_drop(s, made);
+	}
+	stack_add(s, n, t, false);
+	return copy;
+}
+
+/* ---- what reads them ---- */
+
+static bool is_epilogue(const Siblings *s, const Node *c, Node *t)
+{
+	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_is_dense(c) &&
+	       tensor_same_shape(c, t) && fuse_reads_own(s->ir, c, t);
+}
+
+/* A reader of t that is like r and reads t where r reads `first`; NULL: there is none. */
+static Node *reader_like(const Siblings *s, Node *r, const Node *first, const Node *t, int n,
+			 Node *const *taken)
+{
+	for (Use *u = s->uses[t->id]; u; u = u->next) {
+		Node *both[] = {r, u->reader};
+		bool fits = u->reader != r;
+		Form form;
+		for (int k = 0; k < n; k++)
+			fits &= taken[k] != u->reader;
+		if (!fits || !may_join(s, 2, both, &form))
+			continue;
+		for (int i = 0; i < form.nrow; i++)
+			if ((form.read[2 * i]->src[0] == first) !=
+			    (form.read[2 * i + 1]->src[0] == t))
+				fits = false;
+		if (fits)
+			return u->reader;
+	}
+	return NULL;
+}
+
+static bool readers_of(const Siblings *s, const Stack *stack, Node *r, Node **reader, Form *form)
+{
+	reader[0] = r;
+	for (int k = 1; k < stack->n; k++) {
+		reader[k] = reader_like(s, r, stack->t[0], stack->t[k], k, reader);
+		if (!reader[k])
+			return false;
+	}
+	return may_join(s, stack->n, reader, form);
+}
+
+/* What n reductions as one save, that would have a kernel each, as bytes. */
+static double launches_as_bytes(const Siblings *s, const Node *c, int n)
+{
+	return comp_reduce(c) == RED_NONE ? 0 : (n - 1) * s->f->dev->launch * s->f->pd;
+}
+
+/* Makes equations that read the stack's tensors one, too, where that pays. What it saves, in bytes; less than 0
+ * where epilogues of the stack's equations must become kernels. */
+static double readers_take(Siblings *s, const Stack *stack, int depth)
+{
+	double saved = 0;
+	bool apart = false, many = false;
+	for (Use *u = s->uses[stack->t[0]->id]; u; u = u->next) {
+		Node *reader[SIBLINGS_MOST];
+		int made = s->nmade;
+		Form form;
+		bool epilogue = is_epilogue(s, u->reader, stack->t[0]);
+		many |= u->next != NULL;
+		if (s->of[u->reader->id] || depth == DEPTH_MOST)
+			continue;
+		if (!readers_of(s, stack, u->reader, reader, &form)) {
+			apart |= epilogue;
+			continue;
+		}
+		double won = epilogue ? 2 * bytes_of(stack->n, stack->t)
+				      : launches_as_bytes(s, u->reader, stack->n);
+		double slices = slices_copied(s, stack->n, reader);
+		Stack *next = stack_add(s, stack->n, reader, true);
+		double cost = slices + siblings_take_rows(s, &form, depth + 1);
+		cost -= readers_take(s, next, depth + 1);
+		if (cost > won) {
+			stacks_drop(s, made);
+			apart |= epilogue;
+		} else
+			saved += (epilogue ? 0 : won) - cost;
+	}
+	return saved - (apart ? (many ? 1 : 2) * bytes_of(stack->n, stack->t) : 0);
+}
+
+/* ---- contractions that share an operand ---- */
+
+bool siblings_decide(Siblings *s, const char *what, const Node *first, int n, double bytes,
+		     int made)
+{
+	bool yes = fuse_reward(s->f, bytes, 0, n - 1) > 0;
+	fuse_say(s->f, what, first, bytes, 0, n - 1, yes ? "yes" : "no");
+	if (!yes)
+		stacks_drop(s, made);
+	return yes;
+}
+
+/* One equation of these, which read `shared` alike? */
+static void look_at(Siblings *s, const Node *shared, int n, Node *const *c)
+{
+	Form form;
+	int made = s->nmade;
+	double bytes = (n - 1) * (double)tensor_bytes(shared);
+	if (!may_join(s, n, c, &form))
+		return;
+	bytes -= slices_copied(s, n, c);
+	Stack *stack = stack_add(s, n, c, true);
+	bytes -= siblings_take_rows(s, &form, 0);
+	bytes += readers_take(s, stack, 0);
+	bool joined = siblings_decide(s, "sibling", c[0], n, bytes, made);
+	for (int k = 0; k < n; k++)
+		s->apart[c[k]->id] |= !joined;
+}
+
+/* Those among the readers of t, from u on, that read it as c does. */
+static int siblings_of(const Siblings *s, Node *c, Node *read, Node **sibling)
+{
+	int n = 0;
+	sibling[n++] = c;
+	for (Use *u = s->uses[read->src[0]->id]; u && n < SIBLINGS_MOST; u = u->next) {
+		Node *both[] = {c, u->reader};
+		Form form;
+		if (u->reader == c || !may_join(s, 2, both, &form))
+			continue;
+		for (int i = 0; i < form.nrow; i++)
+			if (form.read[2 * i] == read && form.read[2 * i + 1] == read) {
+				sibling[n++] = u->reader;
+				break;
+			}
+	}
+	return n;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const Node *x = *(Node *const *)a, *y = *(Node *const *)b;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+static void contraction_look(Siblings *s, Node *c)
+{
+	Reads all = fuse_reads_in(s->ir, comp_body(c));
+	for (int k = 0; k < all.n && !s->of[c->id] && !s->apart[c->id]; k++) {
+		Node *sibling[SIBLINGS_MOST];
+		int n = siblings_of(s, c, all.read[k], sibling);
+		if (n < 2)
+			continue;
+		qsort(sibling, (size_t)n, sizeof *sibling, by_id);
+		look_at(s, all.read[k]->src[0], n, sibling);
+	}
+}
+
+/* ---- the graph as it is then ---- */
+
+static Node *now_of(const Siblings *s, Node *t)
+{
+	Node *now = node_map_get(&s->now, t);
+	return now ? now : t;
+}
+
+static Node *stack_tensor(Siblings *s, Stack *k);
+
+Node *siblings_join(Siblings *s, int n, Node *const *c, bool summed)
+{
+	Form form;
+	form_find(s->ir, n, c, &form);
+	Node **tensor = arena_alloc(&s->ir->arena, (size_t)(form.nrow + 1) * sizeof *tensor);
+	for (int i = 0; i < form.nrow; i++) {
+		Node *t[SIBLINGS_MOST];
+		form_row(&form, i, t);
+		if (form_row_differs(&form, i))
+			tensor[i] = stack_tensor(s, stack_find(s, n, t));
+	}
+	return tensor_over(s->ir, form_stack(s->ir, &form, c[0], tensor, summed), &s->now);
+}
+
+static Node *stack_tensor(Siblings *s, Stack *k)
+{
+	Node *t[SIBLINGS_MOST];
+	for (int i = 0; i < k->n; i++)
+		t[i] = now_of(s, k->t[i]);
+	if (!k->tensor)
+		k->tensor = k->computed ? siblings_join(s, k->n, k->t, false)
+					: stack_copy(s->ir, k->n, t);
+	return k->tensor;
+}
+
+static Node *tensor_now(Siblings *s, Node *c)
+{
+	Stack *k = s->of[c->id];
+	for (int i = 0; k && i < k->n; i++)
+		if (k->t[i] == c)
+			return stack_slice(s->ir, stack_tensor(s, k), i);
+	Node *sum = sum_now(s, c);
+	return sum ? sum : tensor_over(s->ir, c, &s->now);
+}
+
+static void find_levels(Siblings *s)
+{
+	for (int k = 0; k < s->n; k++) {
+		Node **read;
+		int m = comp_reads(s->ir, s->order[k], &read), *level = &s->level[s->order[k]->id];
+		for (int i = 0; i < m && s->order[k]->op != OP_INPUT; i++)
+			*level = *level <= s->level[read[i]->id] ? s->level[read[i]->id] + 1
+								 : *level;
+	}
+}
+
+/* Sources first, and all of one level before the next: a stack is made when its first equation's turn comes. */
+static Node **by_levels(Siblings *s)
+{
+	int deepest = 0, at = 0;
+	Node **sorted = arena_alloc(&s->ir->arena, (size_t)(s->n + 1) * sizeof *sorted);
+	for (int k = 0; k < s->n; k++)
+		deepest = s->level[s->order[k]->id] > deepest ? s->level[s->order[k]->id] : deepest;
+	int *first = arena_alloc(&s->ir->arena, (size_t)(deepest + 2) * sizeof *first);
+	for (int k = 0; k < s->n; k++)
+		first[s->level[s->order[k]->id] + 1]++;
+	for (int l = 0; l <= deepest; l++)
+		first[l + 1] += first[l];
+	for (int k = 0; k < s->n; k++, at++)
+		sorted[first[s->level[s->order[k]->id]]++] = s->order[k];
+	return sorted;
+}
+
+void fuse_siblings(Fuse *f, int nroot, Node **roots)
+{
+	Siblings s = {.f = f, .ir = f->ir};
+	Arena *a = &f->ir->arena;
+	size_t ids;
+	if (!f->siblings)
+		return;
+	sums_apart(f->ir, nroot, roots);
+	s.n = graph_order(f->ir, nroot, roots, &s.order);
+	ids = f->ir->count;
+	s.uses = fuse_uses(f->ir, s.n, s.order);
+	s.root = arena_alloc(a, ids);
+	s.apart = arena_alloc(a, ids);
+	s.inside = arena_alloc(a, ids * sizeof *s.inside);
+	s.summand = arena_alloc(a, ids * sizeof *s.summand);
+	s.level = arena_alloc(a, ids * sizeof *s.level);
+	s.of = arena_alloc(a, ids * sizeof *s.of);
+	for (int k = 0; k < nroot; k++)
+		s.root[roots[k]->id] = true;
+	find_levels(&s);
+	sums_find(&s);
+	for (int k = 0; k < s.n; k++)
+		if (s.order[k]->op == OP_COMP && fuse_is_contraction(f->ir, s.order[k]))
+			contraction_look(&s, s.order[k]);
+	sums_decide(&s);
+	if (!s.nmade)
+		return;
+	Node **sorted = by_levels(&s);
+	for (int k = 0; k < s.n; k++)
+		if (sorted[k]->op != OP_INPUT)
+			node_map_put(f->ir, &s.now, sorted[k], tensor_now(&s, sorted[k]));
+	for (int k = 0; k < nroot; k++)
+		roots[k] = now_of(&s, roots[k]);
+}
