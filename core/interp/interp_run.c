@@ -43,6 +43,12 @@ static double underflow(double largest, double v)
 	return v != 0 && fabs(v) < least ? magnitude_least(largest) : 0;
 }
 
+/* Is v zero, or so small that a kernel may have zero for it? */
+static bool may_be_zero(double largest, double v)
+{
+	return v == 0 || underflow(largest, v) > 0;
+}
+
 /* |f'(x)|, r = f(x). Steps (floor, sign ..) count as flat. */
 static double slope(Op op, double x, double r)
 {
@@ -178,7 +184,7 @@ static void product_magnitudes(const Machine *m, const Instr *in)
 		double x = larger(fabs(a[i].f) * gb[i], ga[i] * fabs(b[i].f)) +
 			   underflow(in->limit, d[i].f);
 		bool lost = is_lost(ga[i]) || is_lost(gb[i]);
-		bool by_zero = a[i].f == 0 || b[i].f == 0;
+		bool by_zero = may_be_zero(in->limit, a[i].f) || may_be_zero(in->limit, b[i].f);
 		bool too_large = is_finite(a[i].f) && is_finite(b[i].f);
 		g[i] = is_finite(d[i].f) && !lost     ? magnitude_within(in->limit, d[i].f, x)
 		       : lost || by_zero || too_large ? INFINITY

@@ -58,11 +58,18 @@ static OracleValue add(Kind type, OracleValue a, OracleValue b)
 	return real(type, f, a.magnitude + b.magnitude, exact);
 }
 
+/* Is f zero, or so small that a kernel may have zero for it? */
+static bool may_be_zero(Kind type, double f)
+{
+	return fabs(f) < (type == F64 ? DBL_MIN : FLT_MIN);
+}
+
 /* Zero times an infinity is NaN, but a product whose factor is zero may be left out. */
 static OracleValue multiply(Kind type, OracleValue a, OracleValue b)
 {
 	double f = a.f * b.f;
-	if ((isnan(f) || isinf(f)) && (a.f == 0 || b.f == 0 || (isfinite(a.f) && isfinite(b.f))))
+	bool finite = isfinite(a.f) && isfinite(b.f);
+	if (!isfinite(f) && (finite || may_be_zero(type, a.f) || may_be_zero(type, b.f)))
 		return lost();
 	if (!isfinite(f))
 		return real(type, f, 0, a.exact && b.exact);
