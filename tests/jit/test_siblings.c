@@ -196,6 +196,43 @@ static void test_table(void)
 	}
 }
 
+/* A factor that a contraction doesn't run over becomes its epilogue. */
+static void test_factors(void)
+{
+	static const struct {
+		const char *text;
+		int factors; /* of what is summed */
+	} factored[] = {
+		{"Y[b,j] += 2*X[b,k]*U[k,j]", 2},
+		{"Y[b,j] += X[b,k]*(U[k,j]*T[b,j]) where b < 200", 2},
+		{"Y[b,j] += -X[b,k]*U[k,j]/(2 + T[b,j]) where b < 200", 2},
+		{"Y[b,j] += b > j ? 2*X[b,k]*U[k,j] : 0", 3},
+		{"Y[b,j] += 2*X[b,k]*U[k,j]*V[k,j]", 3},
+		{"Y[b,j] += (2 + X[b,k])*U[k,j]", 2},
+	};
+	for (int k = 0; k < COUNT(factored); k++) {
+		Net n = {.g = ricci_graph_new()};
+		Node *operand[8], **order, **factor;
+		int noperand = operands(&n, factored[k].text, operand);
+		CHECK_INT(elaborate(&n, factored[k].text, noperand, operand), 0);
+		net_partition(&n, factored[k].text);
+		Ir *ir = &n.g->ir;
+		IR_ENTER(ir, );
+		for (int i = graph_order(ir, n.nroot, n.root, &order) - 1; i >= 0; i--) {
+			Node *c = order[i];
+			if (c->op != OP_COMP || comp_reduce(c) != RED_ADD)
+				continue;
+			Node *body =
+				comp_body(c)->op == OP_SELECT ? comp_body(c)->src[1] : comp_body(c);
+			bool guarded = body != comp_body(c);
+			CHECK_INT(node_parts(ir, body, OP_MUL, &factor) + guarded,
+				  factored[k].factors);
+		}
+		IR_LEAVE(ir);
+		net_free(&n);
+	}
+}
+
 /* Without this depth of fusion nothing is joined. */
 static void test_unfused(void)
 {
@@ -336,6 +373,7 @@ static void test_random(void)
 int main(void)
 {
 	test_table();
+	test_factors();
 	test_unfused();
 	test_random();
 	return check_done();
