@@ -358,6 +358,53 @@ static void test_needs(void)
 	task_free(t);
 }
 
+/* Of a row only what the checked elements read is computed, by the indices at which they do. */
+static void test_needed_places(void)
+{
+	enum { ROWS = 8, N = 4096 };
+	static const char task[] =
+		"ricci-task 1\ninput f32 8x4096\nlocal m0[i,j] = a0[i,j]*2 + 1 where i<8, j<4096\n"
+		"keep m1[i,j] += m0[i,16*j+k] where i<8, j<256, k<16\n"
+		"keep m2[i,j] = m0[i,4095-j] where i<8, j<4096\n"
+		"keep m3[i,j] = m0[i,(j+1)%4096] where i<8, j<4096\n"
+		"keep m4[i,j] = m0[i,j/3+j%3] where i<8, j<4096\n"
+		"keep m5[i,j] += j<4000 ? m0[i,96*(j/96)+95-k] : 0 where i<8, j<4096, k<3\n";
+	static float a[ROWS][N], y1[ROWS][N / 16], y[4][ROWS][N];
+	const void *in[] = {a};
+	void *stored[] = {y1, y[0], y[1], y[2], y[3]};
+	Error err = {0};
+	Sample s = {0};
+	Task *t = task_parse(task, &err);
+	Checking how = {{0}, 3000, 100e3, 24, 0, NULL, 1};
+
+	CHECK_STR(err.text, "");
+	CHECK_INT(t ? t->sub.rows : 0, 1);
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++)
+			a[i][j] = (float)(i * N + j) / N;
+#define M(j) (a[i][j] * 2 + 1)
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++) {
+			y1[i][j / 16] += M(j);
+			y[0][i][j] = M(N - 1 - j);
+			y[1][i][j] = M((j + 1) % N);
+			y[2][i][j] = M(j / 3 + j % 3);
+			for (int k = 0; k < 3 && j < 4000; k++)
+				y[3][i][j] += M(96 * (j / 96) + 95 - k);
+		}
+#undef M
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	CHECK_REPORT(!sample_check(t, &s, stored, &err), "%s", err.text);
+	for (int k = 1; k < s.nmember; k++)
+		CHECK_REPORT(s.count[k] > 12 && s.count[k] <= 48, "%d: %d", k, s.count[k]);
+	CHECK_REPORT(s.count[0] <= 48 * (16 + 1 + 1 + 1 + 3), "%d", s.count[0]);
+	for (int e = 0; e < s.count[3]; e++) /* and wrong ones are found */
+		y[1][s.at[3][e] / N][s.at[3][e] % N] += 1;
+	CHECK_INT(sample_check(t, &s, stored, NULL), RICCI_ECOMPILE);
+	sample_free(&s);
+	task_free(t);
+}
+
 /* The NaN that exp makes of sqrt(-1) has the bits of a poison. */
 static void nans(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
 {
@@ -731,6 +778,7 @@ int main(void)
 	test_overflowing_bound();
 	test_folds();
 	test_needs();
+	test_needed_places();
 	test_data();
 	test_border();
 	test_reference();
