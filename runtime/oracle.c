@@ -22,13 +22,13 @@ typedef struct Oracle {
 	const Task *task;
 	TaskCopy copy;
 	Sample *s;
-	RandomState rs;
-	int threads;
+	const Checking *how;
 	Binding *bind[WAYS]; /* inputs, then members moved in this way */
 	void **full;   /* [WAYS * member + way]: the member's tensor, right at the sampled elements
 				only, NULL: no later member reads it; way 0 as it is, 1 and 2 moved by its
 				bound up and down, 3 away from 0: in a product of opposite signs, 1 and 2
 				cancel */
+	bool *moves;   /* does the member read one that is moved? */
 	int64_t *ints; /* what a member of integers is: a double lacks digits */
 	double *exact; /* of each member: the magnitude up to which no rounding meets it */
 } Oracle;
@@ -47,6 +47,7 @@ static void oracle_free(Oracle *j)
 	mem_free(j->full);
 	for (int way = 0; way < WAYS; way++)
 		mem_free(j->bind[way]);
+	mem_free(j->moves);
 	mem_free(j->ints);
 	mem_free(j->exact);
 	task_copy_free(&j->copy);
@@ -110,20 +111,21 @@ static void *whole_new(size_t bytes)
 	return p;
 }
 
-/* Memory for what later members read of member k. */
+/* Memory for what later members read of member k, unless it is given. */
 static bool oracle_room(Oracle *j, int k)
 {
 	const Subgraph *sub = &j->task->sub;
-	int in = sub->ninput;
+	const void *given = checking_given(j->how, j->task, k);
 	bool read = false, good = true;
 
-	for (int i = k + 1; i < sub->nmember && !read; i++)
-		read = node_has(comp_body(sub->member[i]), sub->member[k]);
+	for (int i = k + 1; i < sub->nmember && !given; i++)
+		if (node_has(comp_body(sub->member[i]), sub->member[k]))
+			read = j->moves[i] = true;
 	for (int way = 0; way < WAYS && good; way++) {
 		void *full = read ? whole_new(tensor_bytes(sub->member[k])) : NULL;
 
 		j->full[WAYS * k + way] = full;
-		j->bind[way][in + k] = (Binding){j->copy.member[k], full};
+		j->bind[way][sub->ninput + k] = (Binding){j->copy.member[k], given ? given : full};
 		good = full || !read;
 	}
 	return good;
@@ -135,13 +137,14 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 	size_t m = (size_t)s->nmember, in = (size_t)t->sub.ninput, nint = 1;
 	bool good = true;
 
-	*j = (Oracle){.task = t, .s = s, .rs = how->rs, .threads = how->threads};
+	*j = (Oracle){.task = t, .s = s, .how = how};
 	if (task_copy(t, &j->copy, err) || oracle_gather(j, err))
 		return err ? err->code : RICCI_ENOMEM;
 	for (int k = 0; k < s->nmember; k++)
 		if (!type_is_float(t->sub.member[k]->type) && (size_t)s->count[k] > nint)
 			nint = (size_t)s->count[k];
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
+	j->moves = mem_zalloc(m * sizeof *j->moves);
 	j->ints = mem_alloc(nint * sizeof *j->ints);
 	j->exact = mem_alloc(m * sizeof *j->exact);
 	for (int way = 0; way < WAYS && good; way++) {
@@ -150,7 +153,7 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 		for (size_t i = 0; i < in && good; i++)
 			j->bind[way][i] = (Binding){j->copy.input[i], input[i]};
 	}
-	good = good && j->full && j->ints && j->exact &&
+	good = good && j->full && j->moves && j->ints && j->exact &&
 	       !exact_members(&j->copy, t, how->whole, j->exact);
 	for (int k = 0; k < s->nmember && good; k++)
 		good = oracle_room(j, k);
@@ -205,7 +208,7 @@ static int oracle_scatter(Oracle *j, double eps, Error *err)
 	int code = RICCI_ENOMEM;
 
 	if (all && mag)
-		code = interp_tensor(c, j->task->sub.ninput, j->bind[0], j->rs, all, mag, err);
+		code = interp_tensor(c, j->task->sub.ninput, j->bind[0], j->how->rs, all, mag, err);
 	else
 		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (int i = 0; i < s->n && !code; i++) {
@@ -245,9 +248,9 @@ static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
 	bool real = type_is_float(member->type);
 	double *out = way ? c->moved : j->s->value[p->k] + c->from;
 	int64_t *ints = way ? c->moved_int : j->ints + c->from;
-	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->rs, c->n,
-				   j->s->at[p->k] + c->from, real ? (void *)out : (void *)ints,
-				   way ? NULL : c->mag, err);
+	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->how->rs,
+				   c->n, j->s->at[p->k] + c->from,
+				   real ? (void *)out : (void *)ints, way ? NULL : c->mag, err);
 
 	for (int i = 0; i < c->n && !code && !real; i++)
 		out[i] = (double)ints[i];
@@ -265,7 +268,7 @@ static int chunk_expect(const Parts *p, Chunk *c, Error *err)
 	for (int i = 0; i < c->n && !code; i++)
 		bound[i] =
 			result_bound(member, length, p->eps, j->exact[p->k], value[i], c->mag[i]);
-	for (int way = 1; way < WAYS && p->k > 0 && !code; way++) {
+	for (int way = 1; way < WAYS && j->moves[p->k] && !code; way++) {
 		code = chunk_run(p, c, way, err);
 		for (int i = 0; i < c->n && !code; i++) {
 			double d = fabs(c->moved[i] - value[i]);
@@ -306,8 +309,9 @@ static void *parts_work(void *arg)
 static int parts_of(const Oracle *j, int k)
 {
 	static const double cheap = 4000; /* points */
-	int count = j->s->count[k], most = j->threads < count ? j->threads : count;
-	double n = fmin(count * sample_length(j->copy.member[k]) * (k ? WAYS : 1) / cheap, most);
+	int count = j->s->count[k], most = j->how->threads < count ? j->how->threads : count;
+	double n = fmin(count * sample_length(j->copy.member[k]) * (j->moves[k] ? WAYS : 1) / cheap,
+			most);
 
 	return n < 1 ? 1 : (int)n;
 }
@@ -464,7 +468,8 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		sample_free(&moved);
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
-	code = oracle_init(&j, t, input, &(Checking){.rs = rs}, &moved, err);
+	const Checking how = {.rs = rs};
+	code = oracle_init(&j, t, input, &how, &moved, err);
 	if (!code)
 		code = oracle_move(&j, by, err);
 	if (!code)

@@ -103,7 +103,8 @@ static Checking round_judging(const Task *t, DrawKind kind)
 			  trial_large(t) ? LARGE_MOST : SAMPLE_MOST,
 			  kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
 			  NULL,
-			  1};
+			  1,
+			  NULL};
 }
 
 /* Draws inputs, and what the sampled results should be. */
