@@ -191,8 +191,8 @@ static void test_in_place(Pool *pool)
 	entry_unref(l);
 }
 
-/* Several equations: what is stored of the first may be rounded otherwise than the second one found it;
- * fault 1: the first is wrong, and the second follows from it, 2: the second does not. */
+/* Several equations. 1: the first is wrong, and the second follows from it; 2: the second is wrong; 3: the
+ * first is stored rounded otherwise than the second one found it, which is no fault. */
 static int chain_fault;
 
 static void chain(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
