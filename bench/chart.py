@@ -5,6 +5,8 @@ A row has name, mode, group, ratio (of the best peer) and ratios (of each peer b
 """
 import html, json, math, sys
 
+import axes
+
 WIDTH, LEFT, RIGHT, TOP, ROW, GAP, LOW = 900, 230, 70, 64, 16, 6, 0.25
 COLOUR = {"torch": "#d9822b", "compile": "#8a4fbf", "jax": "#2b8c6b", "tvm": "#8c2b4f"}
 
@@ -25,11 +27,7 @@ def chart(rows, title, what="time"):
         y += ROW
     height = y + 34
     bottom = height - 30
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-           'font-family="sans-serif" font-size="12">',
-           "<style>text{fill:#333}.grid{stroke:#e4e4e4}.one{stroke:#666}</style>",
-           f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
-           f'<text x="8" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
+    out = [f'<text x="8" y="20" font-size="14" font-weight="bold">{html.escape(title)}</text>',
            f'<text x="8" y="40">bar: {what} of the best peer / ours, right of 1: ours is faster; dots: each peer</text>']
     for i, (peer, colour) in enumerate(COLOUR.items()):
         out.append(f'<circle cx="{WIDTH - 260 + 66 * i}" cy="36" r="4" fill="{colour}"/>'
@@ -49,7 +47,7 @@ def chart(rows, title, what="time"):
         for peer, ratio in r["ratios"].items():
             out.append(f'<circle cx="{across(ratio):.1f}" cy="{y + 6.5}" r="3.2" fill="{COLOUR[peer]}" '
                        'stroke="#fff" stroke-width="0.8"/>')
-    return "\n".join(out + ["</svg>", ""])
+    return axes.document(WIDTH, height, [out])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
  *
  * The header before the data remembers the block. All but small blocks are marked so that a forked child (a
  * kernel being verified) does not inherit them: otherwise every page that training writes meanwhile
- * would be copied. Large ones are of large pages where the system has such: packing and transposing walk
+ * would be copied. Large ones are mapped, and of large pages where the system has such: packing and transposing walk
  * through more small ones than the processor keeps addresses of.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,7 @@ enum { PRIVATE = 1 << 17, LARGE = 1 << 20 };
 
 typedef struct Header {
 	void *block, *keep; /* keep..keep+kept: the pages that children do not get */
-	size_t kept;
+	size_t bytes, kept;
 } Header;
 
 static void pages_inside(void *block, size_t n, Header *h)
@@ -30,7 +30,7 @@ static void pages_inside(void *block, size_t n, Header *h)
 void *buffer_new(size_t bytes)
 {
 	size_t n = align_up(bytes) + 4 * ALIGNMENT;
-	char *block = n > bytes ? mem_zalloc(n) : NULL;
+	char *block = n > bytes ? (n < LARGE ? mem_zalloc(n) : mem_map(n)) : NULL;
 	Header *h;
 	char *data;
 
@@ -39,6 +39,7 @@ void *buffer_new(size_t bytes)
 	data = (char *)(((uintptr_t)block + sizeof *h + ALIGNMENT - 1) & ~(ALIGNMENT - 1));
 	h = (Header *)(void *)data - 1;
 	h->block = block;
+	h->bytes = n;
 	pages_inside(block, n, h);
 	if (h->kept) {
 		madvise(h->keep, h->kept, MADV_DONTFORK);
@@ -55,6 +56,10 @@ void buffer_free(void *p)
 	if (!p)
 		return;
 	h = (Header *)p - 1;
+	if (h->bytes >= LARGE) {
+		mem_unmap(h->block, h->bytes);
+		return;
+	}
 	if (h->kept)
 		madvise(h->keep, h->kept, MADV_DOFORK);
 	mem_free(h->block);

@@ -76,6 +76,20 @@ static double element_points(const Subgraph *s, int m)
 	return points < 1 ? 1 : points;
 }
 
+/* Are they as follows from the results that were stored before them? What differs because those do is
+ * right by itself. */
+static bool differing_follow(const Task *t, Checking these, void *const *input, void *const *got)
+{
+	Sample s = {0};
+	bool right;
+
+	these.stored = got;
+	right = t->sub.nmember > 1 && !sample_expect(t, input, &these, &s, NULL) &&
+		!sample_check(t, &s, got, NULL);
+	sample_free(&s);
+	return right;
+}
+
 static int differing_check(const Task *t, int m, const Differing *d, const Checking *how,
 			   void *const *input, void *const *got, Error *err)
 {
@@ -89,6 +103,8 @@ static int differing_check(const Task *t, int m, const Differing *d, const Check
 		at[chosen.n++] = d->at[i];
 	at[chosen.n++] = d->at[MOST];
 	these.chosen = &chosen;
+	if (differing_follow(t, these, input, got))
+		return 0;
 	code = sample_expect(t, input, &these, &s, err);
 	if (!code && sample_check(t, &s, got, NULL)) {
 		code = sample_widen(t, input, how->rs, &s, err);

@@ -96,10 +96,16 @@ int data_check(const ricci_tensor *t, const void *data, Error *err)
 /* ---- families ---- */
 void family_unref(Family *f)
 {
+	static const double settled = 2; /* seconds: who waited less would notice it */
+
 	if (!f || __atomic_sub_fetch(&f->refs, 1, __ATOMIC_ACQ_REL) > 0)
 		return;
+	bool again = f->tuner && clock_seconds() - f->began > settled;
+
 	tuner_free(f->tuner);
 	pool_free(f->pool);
+	if (again)
+		device_again();
 	storage_free(f->device, f->nstate, f->state);
 	if (f->device && f->device->kind->pooled)
 		device_trim(f->device);
@@ -240,6 +246,7 @@ Family *family_new(ricci_graph *g, const ricci_options *o, const Given *given, E
 		return NULL;
 	}
 	f->refs = 1;
+	f->began = clock_seconds();
 	f->generation = fork_generation();
 	f->g = g;
 	graph_ref(g);

@@ -15,6 +15,7 @@ typedef struct Family {
 	Device *device;	   /* that holds the data */
 	Pool *pool;
 	Tuner *tuner; /* NULL: nothing is tuned */
+	double began; /* clock_seconds */
 	int nstate;
 	Storage *state;
 } Family;

@@ -81,7 +81,12 @@ typedef struct Checking {
 	double whole;
 	const Chosen *chosen; /* these, or their rows, whatever they cost; NULL: as below */
 	int threads;	      /* that interpret */
+	/* NULL, or what the kernel stored (buffers of the stored members, in order): later members
+	 * are then computed from those of f32, f64 and integers, as if they were inputs. */
+	void *const *stored;
 } Checking;
+/* Where member k is as it was stored; NULL: it is computed. */
+const void *checking_given(const Checking *how, const Task *t, int k);
 /* sample.c: elements at corners and edges, then at random; of folds a few elements, where what they
  * need of all rows costs no more than the limit. False: no memory. */
 bool sample_choose(const Task *t, const Checking *how, Sample *s);

@@ -181,7 +181,7 @@ static double least_seconds(Pool *pool, Probe *p, int64_t parts, double seconds)
 /* Work a second of all threads. */
 static double probe_rate(Pool *pool, Probe *p, double seconds)
 {
-	static const double long_enough = 3e-4; /* beside a launch */
+	double long_enough = fmin(3e-4, seconds / 4); /* beside a launch */
 	int64_t threads = pool_threads(pool);
 
 	for (p->rounds = 1; probe_once(pool, p, threads) < long_enough && p->rounds < 1 << 30;)

@@ -22,14 +22,14 @@ typedef struct Oracle {
 	const Task *task;
 	TaskCopy copy;
 	Sample *s;
-	RandomState rs;
-	int threads;
-	Binding *bind; /* inputs, then members */
+	const Checking *how;
+	Binding *bind[WAYS]; /* inputs, then members moved in this way */
 	void **full;   /* [WAYS * member + way]: the member's tensor, right at the sampled elements
-			  only; way 0 as it is, 1 and 2 moved by its bound up and down, 3 away from 0:
-			  in a product of opposite signs, 1 and 2 cancel */
-	double *mag, *moved;
-	int64_t *ints;
+				only, NULL: no later member reads it; way 0 as it is, 1 and 2 moved by its
+				bound up and down, 3 away from 0: in a product of opposite signs, 1 and 2
+				cancel */
+	bool *moves;   /* does the member read one that is moved? */
+	int64_t *ints; /* what a member of integers is: a double lacks digits */
 	double *exact; /* of each member: the magnitude up to which no rounding meets it */
 } Oracle;
 
@@ -45,9 +45,9 @@ static void oracle_free(Oracle *j)
 		if (j->full[i])
 			munmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
 	mem_free(j->full);
-	mem_free(j->bind);
-	mem_free(j->mag);
-	mem_free(j->moved);
+	for (int way = 0; way < WAYS; way++)
+		mem_free(j->bind[way]);
+	mem_free(j->moves);
 	mem_free(j->ints);
 	mem_free(j->exact);
 	task_copy_free(&j->copy);
@@ -111,123 +111,53 @@ static void *whole_new(size_t bytes)
 	return p;
 }
 
+/* Memory for what later members read of member k, unless it is given. */
+static bool oracle_room(Oracle *j, int k)
+{
+	const Subgraph *sub = &j->task->sub;
+	const void *given = checking_given(j->how, j->task, k);
+	bool read = false, good = true;
+
+	for (int i = k + 1; i < sub->nmember && !given; i++)
+		if (node_has(comp_body(sub->member[i]), sub->member[k]))
+			read = j->moves[i] = true;
+	for (int way = 0; way < WAYS && good; way++) {
+		void *full = read ? whole_new(tensor_bytes(sub->member[k])) : NULL;
+
+		j->full[WAYS * k + way] = full;
+		j->bind[way][sub->ninput + k] = (Binding){j->copy.member[k], given ? given : full};
+		good = full || !read;
+	}
+	return good;
+}
+
 static int oracle_init(Oracle *j, const Task *t, void *const *input, const Checking *how, Sample *s,
 		       Error *err)
 {
-	size_t n = (size_t)s->n + 1, m = (size_t)s->nmember, in = (size_t)t->sub.ninput;
-	bool good;
+	size_t m = (size_t)s->nmember, in = (size_t)t->sub.ninput, nint = 1;
+	bool good = true;
 
-	*j = (Oracle){.task = t, .s = s, .rs = how->rs, .threads = how->threads};
+	*j = (Oracle){.task = t, .s = s, .how = how};
 	if (task_copy(t, &j->copy, err) || oracle_gather(j, err))
 		return err ? err->code : RICCI_ENOMEM;
+	for (int k = 0; k < s->nmember; k++)
+		if (!type_is_float(t->sub.member[k]->type) && (size_t)s->count[k] > nint)
+			nint = (size_t)s->count[k];
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
-	j->bind = mem_zalloc((in + m) * sizeof *j->bind);
-	j->mag = mem_alloc(n * sizeof *j->mag);
-	j->moved = mem_alloc(n * sizeof *j->moved);
-	j->ints = mem_alloc(n * sizeof *j->ints);
+	j->moves = mem_zalloc(m * sizeof *j->moves);
+	j->ints = mem_alloc(nint * sizeof *j->ints);
 	j->exact = mem_alloc(m * sizeof *j->exact);
-	good = j->full && j->bind && j->mag && j->moved && j->ints && j->exact &&
+	for (int way = 0; way < WAYS && good; way++) {
+		j->bind[way] = mem_zalloc((in + m) * sizeof **j->bind);
+		good = j->bind[way] != NULL;
+		for (size_t i = 0; i < in && good; i++)
+			j->bind[way][i] = (Binding){j->copy.input[i], input[i]};
+	}
+	good = good && j->full && j->moves && j->ints && j->exact &&
 	       !exact_members(&j->copy, t, how->whole, j->exact);
-	for (size_t i = 0; m > 1 && i < WAYS * m && good; i++)
-		good = (j->full[i] = whole_new(tensor_bytes(t->sub.member[i / WAYS]))) != NULL;
-	for (size_t i = 0; i < in && good; i++)
-		j->bind[i] = (Binding){j->copy.input[i], input[i]};
-	for (size_t i = 0; i < m && good; i++)
-		j->bind[in + i].tensor = j->copy.member[i];
+	for (int k = 0; k < s->nmember && good; k++)
+		good = oracle_room(j, k);
 	return good ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-}
-
-/* The whole of a scatter, of which the sampled elements are taken. */
-static int oracle_scatter(Oracle *j, double *out, Error *err)
-{
-	Node *c = j->copy.member[0];
-	size_t n = (size_t)tensor_size(c);
-	double *all = mem_alloc(n * sizeof *all), *mag = mem_zalloc(n * sizeof *mag);
-	int code = RICCI_ENOMEM;
-
-	if (all && mag)
-		code = interp_tensor(c, j->task->sub.ninput, j->bind, j->rs, all, mag, err);
-	else
-		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	for (int i = 0; i < j->s->n && !code; i++) {
-		int64_t v, at = j->s->at[0][i];
-
-		memcpy(&v, &all[at], sizeof v);
-		out[i] = type_is_float(c->type) ? all[at] : (double)v;
-		j->mag[i] = mag[at];
-	}
-	mem_free(all);
-	mem_free(mag);
-	return code;
-}
-
-/* Member k at the sampled elements, in n parts for as many threads. */
-typedef struct Parts {
-	const Oracle *j;
-	int k, n;
-	atomic_int next, code; /* code: of the first part that failed, which has err */
-	char *out;	       /* doubles or int64 */
-	double *mag;
-	Error err;
-} Parts;
-
-static void *parts_work(void *arg)
-{
-	Parts *p = arg;
-	const Oracle *j = p->j;
-	int64_t count = j->s->count[p->k];
-
-	for (int i; (i = atomic_fetch_add(&p->next, 1)) < p->n;) {
-		int64_t from = count * i / p->n, to = count * (i + 1) / p->n;
-		Error err = {0};
-		int none = 0;
-		int code = interp_elements(j->copy.member[p->k], j->task->sub.ninput + p->k,
-					   j->bind, j->rs, (int)(to - from), j->s->at[p->k] + from,
-					   p->out + (size_t)from * sizeof(double),
-					   p->mag ? p->mag + from : NULL, &err);
-
-		if (code && atomic_compare_exchange_strong(&p->code, &none, code))
-			p->err = err;
-	}
-	return NULL;
-}
-
-/* How many threads member k's elements are worth. */
-static int parts_of(const Oracle *j, int k)
-{
-	static const double cheap = 4000; /* points */
-	int count = j->s->count[k], most = j->threads < count ? j->threads : count;
-	double n = fmin(count * sample_length(j->copy.member[k]) / cheap, most);
-
-	return n < 1 ? 1 : (int)n;
-}
-
-/* Member k at the sampled elements, as doubles or int64. */
-static int oracle_elements(Oracle *j, int k, void *out, double *mag, Error *err)
-{
-	Parts p = {.j = j, .k = k, .n = parts_of(j, k), .out = out, .mag = mag};
-
-	threads_work(p.n, parts_work, &p);
-	return p.code ? error_set(err, p.code, "%s", p.err.text) : 0;
-}
-
-/* Member k at the sampled elements, from earlier members moved in this way; its magnitudes, of way 0, to
- * j->mag. */
-static int oracle_member(Oracle *j, int k, int way, double *out, Error *err)
-{
-	Node *c = j->copy.member[k];
-	int in = j->task->sub.ninput, code;
-	bool real = type_is_float(c->type);
-
-	if (j->s->nmember == 1 && !comp_is_dense(c))
-		return oracle_scatter(j, out, err);
-	for (int i = 0; i < k; i++)
-		j->bind[in + i].data = j->full[WAYS * i + way];
-	code = oracle_elements(j, k, real ? (void *)out : (void *)j->ints, way ? NULL : j->mag,
-			       err);
-	for (int i = 0; i < j->s->count[k] && !code && !real; i++)
-		out[i] = (double)j->ints[i];
-	return code;
 }
 
 /* The rounding of one node: reads and numbers are exact, casts round to their type itself. */
@@ -268,18 +198,152 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
 	       type_tiny((Type)c->type);
 }
 
+/* The whole of a scatter, of which the sampled elements are taken. */
+static int oracle_scatter(Oracle *j, double eps, Error *err)
+{
+	Node *c = j->copy.member[0];
+	Sample *s = j->s;
+	size_t n = (size_t)tensor_size(c);
+	double *all = mem_alloc(n * sizeof *all), *mag = mem_zalloc(n * sizeof *mag);
+	int code = RICCI_ENOMEM;
+
+	if (all && mag)
+		code = interp_tensor(c, j->task->sub.ninput, j->bind[0], j->how->rs, all, mag, err);
+	else
+		error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
+	for (int i = 0; i < s->n && !code; i++) {
+		int64_t v, at = s->at[0][i];
+
+		memcpy(&v, &all[at], sizeof v);
+		s->value[0][i] = type_is_float(c->type) ? all[at] : (double)v;
+		s->bound[0][i] = result_bound(c, sample_length(c), eps, j->exact[0], s->value[0][i],
+					      mag[at]);
+	}
+	mem_free(all);
+	mem_free(mag);
+	return code;
+}
+
+/* Values and bounds of member k at the sampled elements, in n parts for as many threads. */
+typedef struct Parts {
+	const Oracle *j;
+	int k, n;
+	double eps;
+	atomic_int next, code; /* code: of the first part that failed, which has err */
+	Error err;
+} Parts;
+
+enum { CHUNK = 4096 };
+typedef struct Chunk { /* elements `from` .. from + n - 1 of the sample */
+	int from, n;
+	double mag[CHUNK], moved[CHUNK];
+	int64_t moved_int[CHUNK];
+} Chunk;
+
+/* The chunk from earlier members moved in this way. */
+static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
+{
+	const Oracle *j = p->j;
+	Node *member = j->copy.member[p->k];
+	bool real = type_is_float(member->type);
+	double *out = way ? c->moved : j->s->value[p->k] + c->from;
+	int64_t *ints = way ? c->moved_int : j->ints + c->from;
+	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->how->rs,
+				   c->n, j->s->at[p->k] + c->from,
+				   real ? (void *)out : (void *)ints, way ? NULL : c->mag, err);
+
+	for (int i = 0; i < c->n && !code && !real; i++)
+		out[i] = (double)ints[i];
+	return code;
+}
+
+static int chunk_expect(const Parts *p, Chunk *c, Error *err)
+{
+	const Oracle *j = p->j;
+	const Node *member = j->copy.member[p->k];
+	double length = sample_length(member), *bound = j->s->bound[p->k] + c->from;
+	const double *value = j->s->value[p->k] + c->from;
+	int code = chunk_run(p, c, 0, err);
+
+	for (int i = 0; i < c->n && !code; i++)
+		bound[i] =
+			result_bound(member, length, p->eps, j->exact[p->k], value[i], c->mag[i]);
+	for (int way = 1; way < WAYS && j->moves[p->k] && !code; way++) {
+		code = chunk_run(p, c, way, err);
+		for (int i = 0; i < c->n && !code; i++) {
+			double d = fabs(c->moved[i] - value[i]);
+
+			if (isnan(value[i]) != isnan(c->moved[i]))
+				bound[i] = INFINITY;
+			else if (!isnan(d)) /* no bound where a move overflows */
+				bound[i] += d;
+		}
+	}
+	return code;
+}
+
+static void *parts_work(void *arg)
+{
+	Parts *p = arg;
+	int64_t count = p->j->s->count[p->k];
+	Chunk *c = mem_alloc(sizeof *c);
+	Error err = {0};
+	int code = c ? 0 : error_set(&err, RICCI_ENOMEM, "out of memory"), none = 0;
+
+	for (int i; !code && (i = atomic_fetch_add(&p->next, 1)) < p->n;) {
+		int from = (int)(count * i / p->n), to = (int)(count * (i + 1) / p->n);
+
+		for (; from < to && !code; from += CHUNK) {
+			c->from = from;
+			c->n = to - from < CHUNK ? to - from : CHUNK;
+			code = chunk_expect(p, c, &err);
+		}
+	}
+	if (code && atomic_compare_exchange_strong(&p->code, &none, code))
+		p->err = err;
+	mem_free(c);
+	return NULL;
+}
+
+/* How many threads member k's elements are worth. */
+static int parts_of(const Oracle *j, int k)
+{
+	static const double cheap = 4000; /* points */
+	int count = j->s->count[k], most = j->how->threads < count ? j->how->threads : count;
+	double n = fmin(count * sample_length(j->copy.member[k]) * (j->moves[k] ? WAYS : 1) / cheap,
+			most);
+
+	return n < 1 ? 1 : (int)n;
+}
+
+static int oracle_member(Oracle *j, int k, Error *err)
+{
+	Parts p = {.j = j,
+		   .k = k,
+		   .n = parts_of(j, k),
+		   .eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k])};
+
+	if (j->s->nmember == 1 && !comp_is_dense(j->copy.member[0]))
+		return oracle_scatter(j, p.eps, err);
+	threads_work(p.n, parts_work, &p);
+	return p.code ? error_set(err, p.code, "%s", p.err.text) : 0;
+}
+
 /* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
 static void oracle_keep(Oracle *j, int k)
 {
-	Node *c = j->copy.member[k];
-	Type t = (Type)c->type;
+	Type t = (Type)j->copy.member[k]->type;
 	const double *v = j->s->value[k], *b = j->s->bound[k];
+	void **full = &j->full[WAYS * k];
 
-	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1; i++) {
+	for (int i = 0; i < j->s->count[k] && full[0]; i++) {
 		size_t at = (size_t)j->s->at[k][i];
 
-		if (b[i] == 0 && !type_is_float(t))
-			continue; /* oracle_whole did */
+		if (b[i] == 0 && !type_is_float(t)) {
+			for (int way = 0; way < WAYS; way++)
+				type_store_int(t, full[way], at, j->ints[i]);
+			continue;
+		}
 		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 
 		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
@@ -287,52 +351,21 @@ static void oracle_keep(Oracle *j, int k)
 		if (isinf(b[i]))
 			to[1] = NAN, to[2] = to[3] = number;
 		for (int way = 0; way < WAYS; way++)
-			type_store(t, j->full[WAYS * k + way], at, to[way]);
+			type_store(t, full[way], at, to[way]);
 	}
-}
-
-/* Integers are kept with all their digits, which a double lacks. */
-static void oracle_whole(Oracle *j, int k)
-{
-	Type t = (Type)j->copy.member[k]->type;
-
-	for (int i = 0; i < j->s->count[k] && j->s->nmember > 1 && !type_is_float(t); i++)
-		for (int way = 0; way < WAYS; way++)
-			type_store_int(t, j->full[WAYS * k + way], (size_t)j->s->at[k][i],
-				       j->ints[i]);
 }
 
 /* Values and bounds of all members. */
 static int oracle_all(Oracle *j, Error *err)
 {
-	Sample *s = j->s;
+	int code = 0;
 
-	for (int k = 0; k < s->nmember; k++) {
-		int code = oracle_member(j, k, 0, s->value[k], err);
-		double eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k]);
-
+	for (int k = 0; k < j->s->nmember && !code; k++) {
+		code = oracle_member(j, k, err);
 		if (!code)
-			oracle_whole(j, k);
-		for (int i = 0; i < s->count[k] && !code; i++)
-			s->bound[k][i] =
-				result_bound(j->copy.member[k], sample_length(j->copy.member[k]),
-					     eps, j->exact[k], s->value[k][i], j->mag[i]);
-		for (int way = 1; way < WAYS && k > 0 && !code; way++) {
-			code = oracle_member(j, k, way, j->moved, err);
-			for (int i = 0; i < s->count[k] && !code; i++) {
-				double v = s->value[k][i], d = fabs(j->moved[i] - v);
-
-				if (isnan(v) != isnan(j->moved[i]))
-					s->bound[k][i] = INFINITY;
-				else if (!isnan(d)) /* no bound where a move overflows */
-					s->bound[k][i] += d;
-			}
-		}
-		if (code)
-			return code;
-		oracle_keep(j, k);
+			oracle_keep(j, k);
 	}
-	return 0;
+	return code;
 }
 
 int sample_expect(const Task *t, void *const *input, const Checking *how, Sample *s, Error *err)
@@ -435,7 +468,8 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 		sample_free(&moved);
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	}
-	code = oracle_init(&j, t, input, &(Checking){.rs = rs}, &moved, err);
+	const Checking how = {.rs = rs};
+	code = oracle_init(&j, t, input, &how, &moved, err);
 	if (!code)
 		code = oracle_move(&j, by, err);
 	if (!code)

@@ -29,6 +29,9 @@ typedef struct Worker {
 
 struct Pool {
 	int n;
+	bool apart;	/* each thread has a processor of its own */
+	cpu_set_t all;	/* where the caller may run else */
+	int cpu;	/* the caller's */
 	Worker *worker; /* worker[0] is the caller */
 	pthread_mutex_t use, lock;
 	pthread_cond_t wake, done;
@@ -104,12 +107,27 @@ static unsigned worker_wait(Pool *p, unsigned seen)
 	return atomic_load(&p->generation);
 }
 
+/* Puts the calling thread on the processor that is `skip` behind the caller's of `all`. */
+static void pin(const Pool *p, int skip)
+{
+	int cpu = p->cpu;
+	cpu_set_t own;
+
+	for (skip %= CPU_COUNT(&p->all); skip > 0; skip -= CPU_ISSET(cpu, &p->all) != 0)
+		cpu = (cpu + 1) % CPU_SETSIZE;
+	CPU_ZERO(&own);
+	CPU_SET(cpu, &own);
+	sched_setaffinity(0, sizeof own, &own);
+}
+
 static void *worker_main(void *arg)
 {
 	Worker *w = arg;
 	Pool *p = w->pool;
 	unsigned seen = 0;
 
+	if (p->apart)
+		pin(p, w->index);
 	for (;;) {
 		seen = worker_wait(p, seen);
 		if (atomic_load(&p->quit))
@@ -183,7 +201,7 @@ static int host_threads(void)
 	return 1;
 }
 
-Pool *pool_new(int threads, Error *err)
+static Pool *pool_make(int threads, bool apart, Error *err)
 {
 	Pool *p = mem_zalloc(sizeof *p);
 
@@ -203,6 +221,11 @@ Pool *pool_new(int threads, Error *err)
 	pthread_cond_init(&p->wake, NULL);
 	pthread_cond_init(&p->done, NULL);
 	p->n = threads;
+	p->cpu = sched_getcpu();
+	p->apart = apart && p->cpu >= 0 && !sched_getaffinity(0, sizeof p->all, &p->all) &&
+		   CPU_ISSET(p->cpu, &p->all);
+	if (p->apart)
+		pin(p, 0);
 	for (int i = 0; i < threads; i++) {
 		Worker *w = &p->worker[i];
 
@@ -219,10 +242,22 @@ Pool *pool_new(int threads, Error *err)
 	return p;
 }
 
+Pool *pool_new(int threads, Error *err)
+{
+	return pool_make(threads, false, err);
+}
+
+Pool *pool_new_apart(int threads, Error *err)
+{
+	return pool_make(threads, true, err);
+}
+
 void pool_free(Pool *p)
 {
 	if (!p)
 		return;
+	if (p->apart)
+		sched_setaffinity(0, sizeof p->all, &p->all);
 	atomic_store(&p->quit, true);
 	pool_publish(p);
 	for (int i = 0; i < p->n; i++) {

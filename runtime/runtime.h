@@ -11,6 +11,9 @@ extern const DeviceKind *const device_kinds[];
 typedef struct Pool Pool;
 Pool *pool_new(int threads,
 	       Error *err); /* threads counts the caller; 0: as many as the process may run on */
+/* The same, each thread, the caller's too until pool_free, on a processor of its own: for measuring. (A thread
+ * that was just started, or woken, may share its parent's for 20 ms, though others are idle.) */
+Pool *pool_new_apart(int threads, Error *err);
 void pool_free(Pool *p);
 int pool_threads(const Pool *p);
 int pool_spare(const Pool *p); /* processors that it leaves idle */
@@ -18,9 +21,16 @@ int pool_spare(const Pool *p); /* processors that it leaves idle */
  * with its scratch. */
 int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t step, Error *err);
 
-/* ---- the device model (device.c): measured once, kept in the cache folder ---- */
+/* ---- the device model (device.c): measured once a process at most, kept in the cache folder ---- */
 DeviceModel device_model(double bytes);	 /* of a graph whose tensors have so many in all */
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
+/* Measures what is kept once more, some 20 ms, and replaces it where that is much better: for the processes
+ * to come, this one goes on with its own. Once a process, and a few times in all; not where
+ * RICCI_DEVICE gave the model, or nothing can be kept. Any thread. */
+void device_again(void);
+/* Takes from `again` what is better than in kept; false, and nothing is taken, where no rate is better by a
+ * quarter, and no launch by that and a microsecond. */
+bool device_improve(DeviceModel *kept, const DeviceModel *again);
 
 /* ---- the memory plan (plan.c) ---- */
 typedef struct PlanItem {

@@ -118,14 +118,28 @@ static int64_t sample_rows(const Subgraph *s, double points, double limit, int m
 	return n > rows ? rows : n > 1 ? n : 0;
 }
 
+const void *checking_given(const Checking *how, const Task *t, int k)
+{
+	Type type = (Type)t->sub.member[k]->type;
+	int out = 0;
+
+	for (int i = 0; i < k; i++)
+		out += t->sub.stored[i];
+	/* Kernels may hold more digits of 16-bit floats than they store. */
+	return how->stored && t->sub.stored[k] && type != RICCI_F16 && type != RICCI_BF16
+		       ? how->stored[out]
+		       : NULL;
+}
+
 /* ---- what a few elements need: those of a fold of all rows, places of a row of that row ---- */
 enum { FOLD_ELEMENTS = 6 };
 
 typedef struct Needs {
+	const Task *task;
 	const Subgraph *sub;
+	const Checking *how;
 	Arena *arena;
-	const Chosen *chosen; /* NULL, or the elements that are asked for */
-	int places;	      /* 0: elements of folds; or so many places of what else is stored */
+	int places;	/* 0: elements of folds; or so many places of what else is stored */
 	uint8_t **need; /* of member k: each element of a fold, each place in a row of others */
 } Needs;
 
@@ -135,43 +149,93 @@ static int64_t need_size(const Subgraph *s, int k)
 	return tensor_size(s->member[k]) / (s->fold[k] ? 1 : subgraph_row_count(s));
 }
 
-/* Marks the places of member m from their dimension d on; where index is -1 all. */
-static void need_mark(Needs *n, int m, int d, int64_t at, const int64_t *index)
+/* Where an index lies, ends included, when the places' axes of member k are at x and others anywhere. */
+typedef struct Range {
+	int64_t low, high;
+} Range;
+
+/* The range of a op k, where neither leaves the integers; any: where it lies whatever a is. */
+static Range range_by(Op op, Range a, int64_t k, Range any)
+{
+	Range q = {int_floor_div(a.low, k ? k : 1), int_floor_div(a.high, k ? k : 1)};
+
+	if (op == OP_MUL)
+		return k < 0 ? (Range){a.high * k, a.low * k} : (Range){a.low * k, a.high * k};
+	if (op == OP_FLOORDIV)
+		return q;
+	return q.low == q.high ? (Range){a.low - q.low * k, a.high - q.low * k} : any;
+}
+
+static Range index_range(const Subgraph *s, int k, const Node *i, const int64_t *x)
+{
+	const Range any = {i->lo, i->hi};
+	Range a, b;
+	int64_t least, most;
+
+	for (int e = 0; i->op == OP_AXIS && e < rows_places(s, k); e++)
+		if (comp_axis(s->member[k], rows_place(s, k, e)) == i)
+			return (Range){x[e], x[e]};
+	type_range((Type)i->type, &least, &most);
+	if ((any.low == least && any.high == most) || /* it may wrap */
+	    (i->op != OP_ADD && i->op != OP_SUB && i->op != OP_MUL && i->op != OP_FLOORDIV &&
+	     i->op != OP_FLOORMOD))
+		return any;
+	a = index_range(s, k, i->src[0], x);
+	b = index_range(s, k, i->src[1], x);
+	if (i->op == OP_ADD)
+		return (Range){a.low + b.low, a.high + b.high};
+	if (i->op == OP_SUB)
+		return (Range){a.low - b.high, a.high - b.low};
+	return b.low == b.high ? range_by((Op)i->op, a, b.low, any) : any;
+}
+
+/* Marks the places of member m in the ranges of its dimensions from d on. */
+static void need_mark(Needs *n, int m, int d, int64_t at, const Range *in)
 {
 	if (d == rows_places(n->sub, m)) {
 		n->need[m][at] = 1;
 		return;
 	}
-	int64_t extent = tensor_extent(n->sub->member[m], rows_place(n->sub, m, d)),
-		x = index[d] < 0 ? 0 : index[d];
-	int64_t end = index[d] < 0 ? extent : x + 1;
+	int64_t extent = tensor_extent(n->sub->member[m], rows_place(n->sub, m, d));
 
-	for (; x < end; x++)
-		need_mark(n, m, d + 1, at * extent + x, index);
+	for (int64_t x = in[d].low; x <= in[d].high; x++)
+		need_mark(n, m, d + 1, at * extent + x, in);
 }
 
-/* How a read in member k finds its places in member m: by a place of k's dimension of[d], at a number, or
- * (of[d] and number[d] are -1) all along dimension d. */
-typedef struct Finds {
-	int rank, of[RICCI_MAX_RANK];
-	int64_t number[RICCI_MAX_RANK], size[RICCI_MAX_RANK];
-} Finds;
+/* The places of member k, one after the other, and a number that tells apart those which some axes tell
+ * apart. */
+typedef struct Walk {
+	int rank;
+	int64_t x[RICCI_MAX_RANK], extent[RICCI_MAX_RANK], scale[RICCI_MAX_RANK], key, keys;
+} Walk;
 
-static Finds finds_of(const Subgraph *s, int k, int m, const Node *read)
+static void walk_next(Walk *w)
 {
-	Finds f = {.rank = rows_places(s, m)};
-
-	for (int d = 0; d < f.rank; d++) {
-		const Node *i = read->src[1 + rows_place(s, m, d)];
-
-		f.size[d] = tensor_extent(s->member[m], rows_place(s, m, d));
-		f.number[d] = i->op == OP_CONST ? i->u.i : -1;
-		f.of[d] = -1;
-		for (int e = 0; e < rows_places(s, k); e++)
-			if (comp_axis(s->member[k], rows_place(s, k, e)) == i)
-				f.of[d] = e;
+	for (int e = w->rank - 1; e >= 0; e--) {
+		w->key += w->scale[e];
+		if (++w->x[e] < w->extent[e])
+			return;
+		w->key -= w->scale[e] * w->extent[e];
+		w->x[e] = 0;
 	}
-	return f;
+}
+
+/* By the axes that the read's indices of places in member m depend on. */
+static Walk walk_of(const Subgraph *s, int k, int m, const Node *read)
+{
+	Walk w = {.rank = rows_places(s, k), .keys = 1};
+
+	for (int e = 0; e < w.rank; e++) {
+		Node *axis = comp_axis(s->member[k], rows_place(s, k, e));
+		bool used = false;
+
+		for (int d = 0; d < rows_places(s, m) && !used; d++)
+			used = node_has(read->src[1 + rows_place(s, m, d)], axis);
+		w.extent[e] = tensor_extent(s->member[k], rows_place(s, k, e));
+		w.scale[e] = used ? w.keys : 0;
+		w.keys *= used ? w.extent[e] : 1;
+	}
+	return w;
 }
 
 /* What member m gives to a read in member k at k's marked elements or places: nothing where it is outside
@@ -179,39 +243,25 @@ static Finds finds_of(const Subgraph *s, int k, int m, const Node *read)
 static bool need_read(Needs *n, int k, int m, const Node *read)
 {
 	const Subgraph *s = n->sub;
-	const Finds f = finds_of(s, k, m, read);
-	int rank = rows_places(s, k);
-	int64_t keys = 1, scale[RICCI_MAX_RANK] = {0}, extent[RICCI_MAX_RANK];
+	Walk w = walk_of(s, k, m, read);
+	int64_t size = need_size(s, k);
+	uint8_t *done = arena_alloc(n->arena, (size_t)w.keys);
 
-	for (int e = 0; e < rank; e++)
-		extent[e] = tensor_extent(s->member[k], rows_place(s, k, e));
-	for (int d = 0; d < f.rank; d++)
-		if (f.of[d] >= 0 && !scale[f.of[d]]) {
-			scale[f.of[d]] = keys;
-			keys *= extent[f.of[d]];
-		}
-	uint8_t *done = arena_alloc(n->arena, (size_t)keys);
+	for (int64_t at = 0; done && at < size; at++, walk_next(&w)) {
+		Range in[RICCI_MAX_RANK];
 
-	for (int64_t at = 0; done && at < need_size(s, k); at++) {
-		int64_t x[RICCI_MAX_RANK], index[RICCI_MAX_RANK], left = at, key = 0;
-		bool inside = true;
-
-		if (!n->need[k][at])
+		if (!n->need[k][at] || done[w.key])
 			continue;
-		for (int e = rank - 1; e >= 0; e--) {
-			x[e] = left % extent[e];
-			left /= extent[e];
-			key += x[e] * scale[e];
+		done[w.key] = 1;
+		for (int d = 0; d < rows_places(s, m); d++) {
+			int dim = rows_place(s, m, d);
+			int64_t extent = tensor_extent(s->member[m], dim);
+
+			in[d] = index_range(s, k, read->src[1 + dim], w.x);
+			in[d].low = in[d].low < 0 ? 0 : in[d].low;
+			in[d].high = in[d].high < extent ? in[d].high : extent - 1;
 		}
-		if (done[key])
-			continue;
-		done[key] = 1;
-		for (int d = 0; d < f.rank; d++) {
-			index[d] = f.of[d] < 0 ? f.number[d] : x[f.of[d]];
-			inside = inside && index[d] < f.size[d];
-		}
-		if (inside)
-			need_mark(n, m, 0, 0, index);
+		need_mark(n, m, 0, 0, in);
 	}
 	return done;
 }
@@ -227,7 +277,7 @@ static bool need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
 	seen[e->id] = 1;
 	while (e->op == OP_READ && m < k && n->sub->member[m] != e->src[0])
 		m++;
-	if (e->op == OP_READ && m < k)
+	if (e->op == OP_READ && m < k && !checking_given(n->how, n->task, m))
 		good = need_read(n, k, m, e);
 	for (int i = 0; i < e->nsrc && good; i++)
 		if (!node_is_tensor(e->src[i]))
@@ -235,11 +285,20 @@ static bool need_reads(Needs *n, int k, const Node *e, uint8_t *seen)
 	return good;
 }
 
+static int64_t count_marks(const uint8_t *mark, int64_t size)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; mark && i < size; i++)
+		n += mark[i];
+	return n;
+}
+
 /* Marks what is asked for of member k. */
 static void needs_ask(Needs *n, int k, uint64_t *state)
 {
 	const Subgraph *s = n->sub;
-	const Chosen *chosen = n->chosen;
+	const Chosen *chosen = n->how->chosen;
 	bool fold = !n->places, asked = chosen && chosen->member == k;
 	int most = chosen ? (asked ? chosen->n : 0) : fold ? FOLD_ELEMENTS : n->places;
 	int64_t row, place;
@@ -270,30 +329,19 @@ static double needs_find(Needs *n)
 			return -1;
 	for (int k = s->nmember - 1; n->need && k >= 0; k--) {
 		const Node *c = s->member[k], *body = comp_body(c);
-		uint8_t *seen = arena_alloc(n->arena, (size_t)body->id + 1);
 
-		if (!seen)
-			return -1;
 		needs_ask(n, k, &state);
-		if (!need_reads(n, k, body, seen))
+		int64_t marks = count_marks(n->need[k], need_size(s, k));
+		uint8_t *seen = marks ? arena_alloc(n->arena, (size_t)body->id + 1) : NULL;
+
+		if (marks && (!seen || !need_reads(n, k, body, seen)))
 			return -1;
-		for (int64_t at = 0; at < need_size(s, k); at++)
-			if (n->need[k][at])
-				points += sample_length(c) * (s->fold[k] ? 1 : rows);
+		points += (double)marks * sample_length(c) * (s->fold[k] ? 1 : rows);
 	}
 	return n->need ? points : -1;
 }
 
 /* ---- the whole ---- */
-static int64_t count_marks(const uint8_t *mark, int64_t size)
-{
-	int64_t n = 0;
-
-	for (int64_t i = 0; mark && i < size; i++)
-		n += mark[i];
-	return n;
-}
-
 static bool sample_room(Sample *s, int k, int64_t n)
 {
 	s->count[k] = (int)n;
@@ -327,7 +375,7 @@ static bool sample_row_places(const Task *t, int k, int64_t n, const int64_t *ro
 	return true;
 }
 
-/* The first row, the last, others. */
+/* The first row, the last, others; the last one alone, since strides count there. */
 static void pick_rows(const Subgraph *sub, int64_t n, int64_t *row)
 {
 	uint64_t state = 88172645463325252u;
@@ -336,8 +384,17 @@ static void pick_rows(const Subgraph *sub, int64_t n, int64_t *row)
 	for (int64_t r = 0; r < n; r++) {
 		int64_t any = (int64_t)(sample_next(&state) % (uint64_t)all);
 
-		row[r] = r == 0 ? 0 : r == 1 ? all - 1 : any;
+		row[r] = n > 1 && r == 0 ? 0 : r < 2 ? all - 1 : any;
 	}
+}
+
+static bool any_fold(const Subgraph *s)
+{
+	bool any = false;
+
+	for (int k = 0; k < s->nmember; k++)
+		any = any || s->fold[k];
+	return any;
 }
 
 static bool sample_places(const Task *t, int k, int n, const int64_t *chosen, Sample *s)
@@ -367,41 +424,61 @@ static bool sample_init(int nmember, Sample *s)
 	return s->count && s->at && s->value && s->bound;
 }
 
+/* The rows of the chosen elements, each once. */
+static int64_t chosen_rows(const Subgraph *sub, const Chosen *chosen, int64_t *row)
+{
+	int64_t n = 0, place, at;
+
+	for (int i = 0; i < chosen->n; i++) {
+		rows_split(sub, chosen->member, chosen->at[i], &row[n], &place);
+		for (at = 0; row[at] != row[n]; at++)
+			;
+		n += at == n;
+	}
+	return n;
+}
+
 /* Rows, where there are any: those of the chosen elements, or as many as the points allow; of few rows
  * some places only. */
-static bool sample_choose_rows(const Task *t, const Checking *how, Sample *s)
+static bool rows_choose(const Task *t, const Checking *how, Arena *arena, Sample *s)
 {
 	const Subgraph *sub = &t->sub;
 	const Chosen *chosen = how->chosen;
-	Needs folds = {.sub = sub, .arena = &s->arena, .chosen = chosen}, some = folds;
+	Needs folds = {t, sub, how, arena, 0, NULL}, some = folds;
 	bool fold = chosen && sub->fold[chosen->member];
-	int64_t n = fold     ? 0
-		    : chosen ? chosen->n
-			     : sample_rows(sub, how->points, how->limit, how->most);
-	double cost = needs_find(&folds);
+	int64_t n = chosen ? 0 : sample_rows(sub, how->points, how->limit, how->most), most;
+	double cost = any_fold(sub) ? needs_find(&folds) : 0, each = 0;
+	bool good = cost >= 0, all = n > 0;
 
-	if (!fold && (chosen || !n)) {
+	if (good && !fold && !all) {
 		some.places = how->most;
-		double each = needs_find(&some);
-
-		if (each < 0)
-			return false;
-		if (!chosen)
-			n = each > how->limit ? 0 : 2 * each > how->limit ? 1 : 2;
+		each = needs_find(&some);
+		good = each >= 0;
 	}
-	int64_t *row = arena_alloc(&s->arena, ((size_t)n + 3) * sizeof *row);
-	bool good = cost >= 0 && row;
+	if (!chosen && !all)
+		n = each > how->limit ? 0 : how->most < 2 || 2 * each > how->limit ? 1 : 2;
+	most = chosen ? chosen->n : n;
+	int64_t *row = arena_alloc(arena, ((size_t)most + 1) * sizeof *row);
 
-	if (good && !chosen)
+	if (!good || !row)
+		return false;
+	if (!chosen)
 		pick_rows(sub, n, row);
-	for (int64_t i = 0; good && chosen && i < n; i++) {
-		int64_t place;
-
-		rows_split(sub, chosen->member, chosen->at[i], &row[i], &place);
-	}
+	else if (!fold)
+		n = chosen_rows(sub, chosen, row);
 	for (int k = 0; k < s->nmember && good; k++)
 		good = sample_row_places(t, k, n, row, some.need ? some.need[k] : NULL,
-					 cost > how->limit ? NULL : folds.need[k], s);
+					 cost > how->limit || !folds.need ? NULL : folds.need[k],
+					 s);
+	return good;
+}
+
+static bool sample_choose_rows(const Task *t, const Checking *how, Sample *s)
+{
+	Arena arena = {0};
+	bool good = rows_choose(t, how, &arena, s);
+
+	arena_free(&arena);
 	return good;
 }
 

@@ -103,7 +103,8 @@ static Checking round_judging(const Task *t, DrawKind kind)
 			  trial_large(t) ? LARGE_MOST : SAMPLE_MOST,
 			  kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
 			  NULL,
-			  1};
+			  1,
+			  NULL};
 }
 
 /* Draws inputs, and what the sampled results should be. */
@@ -312,9 +313,10 @@ static int whole_verify(const Task *t, const Kernel *k, const Kernel *reference,
 	Trial v = {0};
 	Sample places = {0};
 	Checking how = round_judging(t, DRAW_UNIT);
-	int code = sample_choose(t, &how, &places)
-			   ? trial_new(&v, t, k, isolated, &places, NULL, err)
-			   : error_set(err, RICCI_ENOMEM, "out of memory for a verification");
+	int code =
+		!trial_large(t) || sample_choose(t, &how, &places)
+			? trial_new(&v, t, k, isolated, trial_large(t) ? &places : NULL, NULL, err)
+			: error_set(err, RICCI_ENOMEM, "out of memory for a verification");
 
 	if (!code)
 		code = rounds_run(&v, reference, limit, err);

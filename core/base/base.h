@@ -22,6 +22,10 @@ void *mem_realloc(void *p, size_t n);
 /* Room for one item more in a block: see arena_grow. NULL when out of memory, and the block stays. */
 void *mem_grow(void *items, int n, int *room, size_t size);
 void mem_free(void *p);
+/* Zeroed pages (n > 0), for large blocks: freed, they are the system's at once. malloc keeps large blocks for
+ * the next ones, and more and larger ones the more it has seen. */
+void *mem_map(size_t n);
+void mem_unmap(void *p, size_t n); /* all of it */
 char *mem_strdup(const char *s);
 /* The n-th allocation from now fails (1: the next), and all after it; 0 turns it off. */
 void mem_fail_at(long n);

@@ -1,12 +1,14 @@
 /* memory.c - the library's only allocator, and arenas over it.
  * Invariant: every block of the library is counted here; mem_fail_at makes the n-th allocation
  * fail, for tests. */
+#define _GNU_SOURCE
 #include "core/base/base.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static atomic_long live_blocks;
 static atomic_long fail_countdown; /* 0: off; 1: the next allocation and all after it fail */
@@ -75,6 +77,33 @@ void mem_free(void *p)
 	free(p);
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { MAPS = 0 }; /* the sanitizer watches over what malloc gives */
+#else
+enum { MAPS = 1 };
+#endif
+
+void *mem_map(size_t n)
+{
+	if (!MAPS)
+		return mem_zalloc(n);
+	void *p = must_fail() ? MAP_FAILED
+			      : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				     -1, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
+	return p;
+}
+
+void mem_unmap(void *p, size_t n)
+{
+	if (!MAPS)
+		mem_free(p);
+	else if (p && !munmap(p, n))
+		atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
+}
+
 char *mem_strdup(const char *s)
 {
 	size_t n = strlen(s) + 1;
@@ -90,7 +119,7 @@ struct ArenaChunk {
 	_Alignas(16) char data[];
 };
 
-enum { CHUNK_FIRST = 1 << 12, CHUNK_LARGEST = 1 << 18 };
+enum { CHUNK_FIRST = 1 << 12, CHUNK_LARGEST = 1 << 18, CHUNK_MAPPED = 1 << 20 };
 
 static ArenaChunk *chunk_new(Arena *a, size_t n)
 {
@@ -99,7 +128,8 @@ static ArenaChunk *chunk_new(Arena *a, size_t n)
 		room = CHUNK_LARGEST;
 	if (room < n)
 		room = n;
-	ArenaChunk *c = mem_zalloc(sizeof *c + room);
+	size_t all = sizeof(ArenaChunk) + room;
+	ArenaChunk *c = room < CHUNK_MAPPED ? mem_zalloc(all) : mem_map(all);
 	if (!c)
 		return NULL;
 	c->room = room;
@@ -166,7 +196,10 @@ void arena_free(Arena *a)
 {
 	for (ArenaChunk *c = a->head, *next; c; c = next) {
 		next = c->next;
-		mem_free(c);
+		if (c->room < CHUNK_MAPPED)
+			mem_free(c);
+		else
+			mem_unmap(c, sizeof *c + c->room);
 	}
 	a->head = NULL;
 	a->bytes = 0;

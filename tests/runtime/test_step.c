@@ -191,6 +191,51 @@ static void test_in_place(Pool *pool)
 	entry_unref(l);
 }
 
+/* Several equations. 1: the first is wrong, and the second follows from it; 2: the second is wrong; 3: the
+ * first is stored rounded otherwise than the second one found it, which is no fault. */
+static int chain_fault;
+
+static void chain(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		((float *)buf[1])[i] = chain_fault == 1	  ? 3.25f
+				       : chain_fault == 3 ? 0x1.7ffffep1f
+							  : 3;
+		((float *)buf[2])[i] = chain_fault == 2 ? 9 : 3;
+	}
+}
+
+static void test_chain(Pool *pool)
+{
+	static float a[MANY], b[MANY], c[MANY];
+	RandomState rs = {1, 1};
+	void *buf[] = {a, b, c};
+	Error err = {0};
+
+	for (int i = 0; i < MANY; i++)
+		a[i] = 1;
+	for (chain_fault = 0; chain_fault < 4; chain_fault++) {
+		Kernel k = kernel_of(chain, MANY);
+		CacheEntry *l = entry_of("ricci-task 1\ninput f32 %lld\n"
+					 "keep m0[i] = a0[i]*3 where i<%lld\n"
+					 "keep m1[i] = floor(m0[i]) where i<100000\n",
+					 MANY);
+		Run r = {.entry = l, .kernel = kernel_ref(&k), .ninput = 1, .nbuf = 3, .buf = buf};
+		bool bad = chain_fault == 1 || chain_fault == 2;
+
+		entry_put(l, kernel_ref(&k), NULL, 0, false);
+		CHECK_INT(run_checked(&r, pool, rs, &err), 0);
+		CHECK_STR(err.text, "");
+		CHECK_STR(r.kernel->backend->name, bad ? "interp" : "tcc");
+		CHECK(r.checked == !bad);
+		CHECK_NEAR(b[MANY / 2], 3, 1e-6);
+		CHECK_NEAR(c[MANY / 2], 3, 0);
+		kernel_unref(r.kernel);
+		entry_unref(l);
+	}
+}
+
 /* Long scatters are judged element by element: the last row is lost. */
 enum { ROWS = 4000, WIDE = 300, PLACES = 9 };
 
@@ -297,6 +342,7 @@ int main(void)
 	else
 		test_in_place(pool);
 	test_scatter(pool);
+	test_chain(pool);
 	test_told();
 	pool_free(pool);
 	return check_done();

@@ -216,7 +216,7 @@ static void test_opposite(void)
 	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
 			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 3);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
@@ -244,7 +244,7 @@ static void test_expecting_threads(void)
 			  1, (Node *[]){input(&ir, "X", RICCI_F32, 64, 3000)}, &ir);
 	CHECK(t && t->sub.nmember == 5);
 	for (int k = 0; t && k < COUNT(threads); k++) {
-		Checking how = {{0}, 60e3, 1e9, 100, 0, NULL, threads[k]};
+		Checking how = {{0}, 60e3, 1e9, 100, 0, NULL, threads[k], NULL};
 		Error err = {0};
 
 		CHECK_INT(sample_expect(t, (void *const *)in, &how, &s[k], &err), 0);
@@ -327,7 +327,7 @@ static void test_overflowing_bound(void)
 				     input(&ir, "C", RICCI_F32, ROWS, WIDE)},
 			  &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 5);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(isinf(s.bound[2][0]) || s.bound[2][0] > 0x1p128);
@@ -356,6 +356,99 @@ static void test_needs(void)
 	CHECK_REPORT(k && !verify_kernel(t, k, false, &err), "%s", err.text);
 	kernel_unref(k);
 	task_free(t);
+}
+
+/* Of a row only what the checked elements read is computed, by the indices at which they do. */
+static void test_needed_places(void)
+{
+	enum { ROWS = 8, N = 4096 };
+	static const char task[] =
+		"ricci-task 1\ninput f32 8x4096\nlocal m0[i,j] = a0[i,j]*2 + 1 where i<8, j<4096\n"
+		"keep m1[i,j] += m0[i,16*j+k] where i<8, j<256, k<16\n"
+		"keep m2[i,j] = m0[i,4095-j] where i<8, j<4096\n"
+		"keep m3[i,j] = m0[i,(j+1)%4096] where i<8, j<4096\n"
+		"keep m4[i,j] = m0[i,j/3+j%3] where i<8, j<4096\n"
+		"keep m5[i,j] += j<4000 ? m0[i,96*(j/96)+95-k] : 0 where i<8, j<4096, k<3\n";
+	static float a[ROWS][N], y1[ROWS][N / 16], y[4][ROWS][N];
+	const void *in[] = {a};
+	void *stored[] = {y1, y[0], y[1], y[2], y[3]};
+	Error err = {0};
+	Sample s = {0};
+	Task *t = task_parse(task, &err);
+	Checking how = {{0}, 3000, 100e3, 24, 0, NULL, 1, NULL};
+
+	CHECK_STR(err.text, "");
+	CHECK_INT(t ? t->sub.rows : 0, 1);
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++)
+			a[i][j] = (float)(i * N + j) / N;
+#define M(j) (a[i][j] * 2 + 1)
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++) {
+			y1[i][j / 16] += M(j);
+			y[0][i][j] = M(N - 1 - j);
+			y[1][i][j] = M((j + 1) % N);
+			y[2][i][j] = M(j / 3 + j % 3);
+			for (int k = 0; k < 3 && j < 4000; k++)
+				y[3][i][j] += M(96 * (j / 96) + 95 - k);
+		}
+#undef M
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	CHECK_REPORT(!sample_check(t, &s, stored, &err), "%s", err.text);
+	for (int k = 1; k < s.nmember; k++)
+		CHECK_REPORT(s.count[k] > 12 && s.count[k] <= 48, "%d: %d", k, s.count[k]);
+	CHECK_REPORT(s.count[0] <= 48 * (16 + 1 + 1 + 1 + 3), "%d", s.count[0]);
+	for (int e = 0; e < s.count[3]; e++) /* and wrong ones are found */
+		y[1][s.at[3][e] / N][s.at[3][e] % N] += 1;
+	CHECK_INT(sample_check(t, &s, stored, NULL), RICCI_ECOMPILE);
+	sample_free(&s);
+	task_free(t);
+}
+
+/* Results are held against what follows from those that were stored before them. */
+static void test_given(void)
+{
+	enum { ROWS = 4, N = 512 };
+	static const char *const text[] = {
+		"ricci-task 1\ninput f32 4x512\nkeep m0[i,j] = a0[i,j]*2 where i<4, j<512\n"
+		"keep m1[i] += m0[i,j] where i<4, j<512\n"
+		"keep m2[i,j] = m0[i,j]/m1[i] where i<4, j<512\n",
+		"ricci-task 1\ninput f32 4x512\nkeep m0[i,j] = bf16(a0[i,j]*2) where i<4, "
+		"j<512\n"
+		"keep m1[i] += f32(m0[i,j]) where i<4, j<512\n"};
+	static float a[ROWS][N], m0[ROWS][N], m1[ROWS], m2[ROWS][N];
+	const void *in[] = {a};
+	void *stored[] = {m0, m1, m2};
+	Error err = {0};
+	Sample s = {0};
+	Task *t = task_parse(text[0], &err), *narrow = task_parse(text[1], &err);
+	Checking all = {{0}, 600, 100e3, 24, 0, NULL, 1, NULL}, follows = all;
+
+	CHECK_STR(err.text, "");
+	follows.stored = stored;
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++) {
+			a[i][j] = 1 + (float)j / N;
+			m0[i][j] = 2 * a[i][j] + (j == 300); /* which is no checked place */
+			m1[i] += m0[i][j];
+		}
+	for (int i = 0; i < ROWS; i++)
+		for (int j = 0; j < N; j++)
+			m2[i][j] = m0[i][j] / m1[i];
+	CHECK_INT(sample_expect(t, (void *const *)in, &all, &s, &err), 0);
+	CHECK_INT(sample_check(t, &s, stored, NULL), RICCI_ECOMPILE);
+	CHECK_INT(s.count[0], 2 * N);
+	sample_free(&s);
+	CHECK_INT(sample_expect(t, (void *const *)in, &follows, &s, &err), 0);
+	CHECK_REPORT(!sample_check(t, &s, stored, &err), "%s", err.text);
+	CHECK(s.count[0] > 10 && s.count[0] <= 48 && s.count[1] == 2);
+	m1[ROWS - 1] *= 1.0001f;
+	CHECK_INT(sample_check(t, &s, stored, NULL), RICCI_ECOMPILE);
+	sample_free(&s);
+	CHECK(checking_given(&follows, t, 0) == m0 && checking_given(&follows, t, 2) == m2);
+	CHECK(!checking_given(&all, t, 0) && narrow && !checking_given(&follows, narrow, 0));
+	task_free(t);
+	task_free(narrow);
 }
 
 /* The NaN that exp makes of sqrt(-1) has the bits of a poison. */
@@ -549,7 +642,7 @@ static void scaled(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 
 static size_t trial_memory(const Task *t, const Kernel *k)
 {
-	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL, 1};
+	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL, 1, NULL};
 	Sample s = {0};
 	Trial v = {0};
 	size_t own = 0;
@@ -731,6 +824,8 @@ int main(void)
 	test_overflowing_bound();
 	test_folds();
 	test_needs();
+	test_needed_places();
+	test_given();
 	test_data();
 	test_border();
 	test_reference();
