@@ -165,8 +165,7 @@ Stmt *stream_lines(Build *b, Stmt *lanes);
  * b->value. */
 void cache_read_find(Build *b);
 /* Conditions go where tiles and predicates want them: SELECT(conditions, a * read, 0), with the
- * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a
- * constant, too. */
+ * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum. */
 Node *cache_read_conditions(Build *b, Node *body);
 /* The statements that fill the tiles. */
 Stmt *cache_read_fill(Build *b);
