@@ -1,6 +1,6 @@
 /* lower.c - a task and a schedule become the source of a kernel.
  *
- *	subgraph --problem_init--> problem --lower_nest | _contract | _library--> loop tree
+ *	subgraph --problem_new--> problem --lower_nest | _contract | _library--> loop tree
  *	loop tree --emit--> text
  *
  * Everything happens in a scratch Ir that is dropped at the end, so that tasks are only read. */
@@ -73,15 +73,13 @@ static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capa
 static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
 		       const Target *target, Error *err)
 {
-	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
-	tree->ir = ir;
-	tree->next_axis = 64;
-	int code = t->sub.rows ? 0 : problem_init(p, tree, &t->sub);
+	Tree *tree = tree_new(ir);
+	Problem *p = t->sub.rows ? NULL : problem_new(tree, &t->sub, NULL);
+	int code;
 	if (t->sub.rows)
 		code = lower_rows(tree, &t->sub, s, target, caps, err);
-	else if (code)
-		error_set(err, code, "%s", ir->err.text);
+	else if (!p)
+		code = error_set(err, ir->err.code, "%s", ir->err.text);
 	else if (has_step(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (caps->grid && has_step(s, STEP_TENSORISE))
@@ -122,9 +120,7 @@ typedef struct Priced {
 static Tree *loop_tree(Ir *ir, const Priced *p, const Capabilities *caps, const Target *target,
 		       Error *err)
 {
-	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
-	tree->ir = ir;
-	tree->next_axis = 64;
+	Tree *tree = tree_new(ir);
 	if (row_loop_tree(tree, &p->task->sub, p->row->dims, p->row->loop[p->k].member, p->schedule,
 			  target, caps, err))
 		return NULL;

@@ -39,12 +39,7 @@ void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *to
 	end = node_scale(ir, block_start(c, n1, h->nnc, c->n.extent, nr), nr);
 	end = contract_least(c, end, contract_int(c, c->n.extent));
 	h->cols = contract_least(c, contract_int(c, h->nc), node_sub(ir, end, c->n.origin));
-	int64_t below = c->batch.extent;
-	for (int k = 0; k < c->batch.naxis; k++) {
-		below /= axis_extent(c->batch.axis[k]);
-		c->batch_value[k] = node_floormod(ir, node_floordiv(ir, point, below),
-						  axis_extent(c->batch.axis[k]));
-	}
+	axes_at(ir, point, c->batch.naxis, c->batch.axis, c->batch_value);
 }
 
 void block_set_depth(Contract *c, Blocking *h, Node *k)

@@ -138,22 +138,11 @@ static Stmt *tile_sums(const GridTiles *h)
 /* The members at these elements of M and N, of the sum there. */
 static Stmt *members_store(Contract *c, Node *batch, Node *m, Node *n, Node *sum)
 {
-	Problem *p = c->p;
-	Ir *ir = c->ir;
-	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1];
-	Stmt *all = NULL;
+	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 	int count = group_at(c, &c->m, m, 0, from, to);
 	count = group_at(c, &c->n, n, count, from, to);
 	count = group_at(c, &c->batch, batch, count, from, to);
-	from[count] = p->result;
-	to[count] = problem_narrow(p, sum);
-	for (int k = 0; k < p->nout; k++)
-		all = stmt_seq(all,
-			       stmt_store(c->t, p->out[k],
-					  node_replace(ir, p->out_index[k], count, from, to),
-					  node_replace(ir, p->out_value[k], count + 1, from, to),
-					  p->out_red[k]));
-	return all;
+	return problem_store(c->p, count, from, to, sum);
 }
 
 static Stmt *piece_store(const GridTiles *h, Node *piece, Node *m, Node *n, Node *sum)

@@ -187,8 +187,8 @@ static void set_part(Product *q, Tree *t)
 	Contract *c = q->c;
 	Ir *ir = c->ir;
 	const IndexGroup *group[3] = {&c->m, &c->n, &c->batch};
-	int64_t blocks = q->nmc * q->nnc, below = (int64_t)other_points(q);
-	q->part = tree_axis(t, blocks * below);
+	int64_t blocks = q->nmc * q->nnc;
+	q->part = tree_axis(t, blocks * (int64_t)other_points(q));
 	Node *block = node_floormod(ir, q->part, blocks),
 	     *point = node_floordiv(ir, q->part, blocks);
 	Node *i = node_scale(ir, node_floordiv(ir, block, q->nnc), q->mc);
@@ -197,16 +197,12 @@ static void set_part(Product *q, Tree *t)
 	q->cols = node2(ir, OP_MIN, num(q, q->nc), node_sub(ir, num(q, axis_extent(q->n)), j));
 	stands_for(q, q->m, i);
 	stands_for(q, q->n, j);
+	int first = q->naxis;
 	for (int s = 0; s < COUNT(group); s++)
-		for (int k = 0; k < group[s]->naxis; k++) {
-			Node *axis = group[s]->axis[k];
-			if (axis == q->m || axis == q->n)
-				continue;
-			below /= axis_extent(axis);
-			stands_for(q, axis,
-				   node_floormod(ir, node_floordiv(ir, point, below),
-						 axis_extent(axis)));
-		}
+		for (int k = 0; k < group[s]->naxis; k++)
+			if (group[s]->axis[k] != q->m && group[s]->axis[k] != q->n)
+				stands_for(q, group[s]->axis[k], NULL);
+	axes_at(ir, point, q->naxis - first, q->axis + first, q->value + first);
 }
 
 /* The product, in loops over the other reduced axes; all but the first of them add to it. */
@@ -243,21 +239,12 @@ static Stmt *multiply(Product *q, Tree *t)
 static Stmt *store(Product *q, Tree *t)
 {
 	Contract *c = q->c;
-	Problem *p = c->p;
 	Node *i = tree_axis(t, q->mc), *j = tree_axis(t, q->nc);
 	Node *result =
 		buffer_read(t, q->out.buffer, node_add(c->ir, node_scale(c->ir, i, q->nc), j));
-	Stmt *body = NULL;
-	if (p->acc != p->type)
-		result = node_cast(c->ir, p->type, result);
 	q->value[0] = node_add(c->ir, q->value[0], i); /* m and n came first */
 	q->value[1] = node_add(c->ir, q->value[1], j);
-	for (int k = 0; k < p->nout; k++) {
-		Node *value =
-			node_replace(c->ir, at_call(q, p->out_value[k]), 1, &p->result, &result);
-		body = stmt_seq(body, stmt_store(t, p->out[k], at_call(q, p->out_index[k]), value,
-						 RED_NONE));
-	}
+	Stmt *body = problem_store(c->p, q->naxis, q->axis, q->value, result);
 	return stmt_loop(t, HOW_SERIAL, i, NULL, q->rows,
 			 stmt_loop(t, HOW_VECTOR, j, NULL, q->cols, body));
 }

@@ -91,28 +91,16 @@ static Node *guard_axis(Build *b, const Loop *l, Node *cond)
 void grid_open(Build *b, Node *thread)
 {
 	Ir *ir = b->ir;
-	int64_t parts = 1, together = b->together;
-	for (int k = 0; k < b->nparallel; k++)
-		parts *= b->loop[b->order[k]].extent;
-	b->grid = grid_threads(ir, thread, together, b->apart);
+	int64_t parts = nest_parts(b);
+	b->grid = grid_threads(ir, thread, b->together, b->apart);
 	int64_t own = b->grid.own, all = own * b->parts_each;
 	b->outer = tree_axis(b->t, (parts + all - 1) / all * b->parts_each);
 	Node *part = node_add(ir, node_scale(ir, b->outer, own), b->grid.part);
 	b->inside = both(ir, b->grid.busy, node2(ir, OP_LT, part, node_int(ir, parts)));
-	for (int k = 0, n = b->nparallel; k < n; k++) {
-		Loop *l = &b->loop[b->order[k]];
-		parts /= l->extent;
-		l->val = node_floordiv(ir, part, parts);
-		if (k) /* of the first b->inside tells */
-			l->val = node_floormod(ir, l->val, l->extent);
-	}
+	nest_open_at(b, 0, b->nparallel, part);
 	for (int k = 0; k < b->nparallel; k++)
 		b->inside = guard_axis(b, &b->loop[b->order[k]], b->inside);
-	for (int k = b->nparallel; k < b->nparallel + b->nthread; k++) {
-		Loop *l = &b->loop[b->order[k]];
-		together /= l->extent;
-		l->val = node_floormod(ir, node_floordiv(ir, b->grid.of, together), l->extent);
-	}
+	nest_open_at(b, b->nparallel, b->nthread, b->grid.of);
 }
 
 Stmt *grid_repeat(Build *b, Stmt *body, Node **block)

@@ -103,6 +103,10 @@ Node *nest_point(Build *b, Node *e);
 Node *nest_hi(Build *b, const Loop *l);
 /* The loop's statement, without a body; it is open then. */
 Stmt *nest_open(Build *b, Loop *l);
+/* Iterations of the parallel loops together. */
+int64_t nest_parts(const Build *b);
+/* Opens n loops, from place `first` of the order on, at iteration number `at` of them together. */
+void nest_open_at(Build *b, int first, int n, Node *at);
 /* Do the axis's loops cover it without going past its end? */
 bool nest_exact(const Build *b, int axis);
 

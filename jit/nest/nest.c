@@ -505,14 +505,21 @@ static Stmt *fill_partial(Build *b)
 	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL, fill_element(b, x));
 }
 
-/* The parallel loops, where part number `part` of so many is. */
-static void parts_open(Build *b, Node *part, int64_t parts)
+void nest_open_at(Build *b, int first, int n, Node *at)
 {
-	for (int k = 0; k < b->nparallel; k++) {
+	for (int k = first + n - 1; k >= first; k--) {
 		Loop *l = &b->loop[b->order[k]];
-		parts /= l->extent;
-		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, parts), l->extent);
+		l->val = k > first ? node_floormod(b->ir, at, l->extent) : at;
+		at = node_floordiv(b->ir, at, l->extent);
 	}
+}
+
+int64_t nest_parts(const Build *b)
+{
+	int64_t parts = 1;
+	for (int k = 0; k < b->nparallel; k++)
+		parts *= b->loop[b->order[k]].extent;
+	return parts;
 }
 
 /* Decides everything that the schedule and the problem say before a statement is made. */
@@ -537,14 +544,6 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
 	return 0;
-}
-
-static int64_t parts_of(const Build *b)
-{
-	int64_t parts = 1;
-	for (int k = 0; k < b->nparallel; k++)
-		parts *= b->loop[b->order[k]].extent;
-	return parts;
 }
 
 /* One part, where the parallel loops are open. */
@@ -674,8 +673,8 @@ int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *e
 		return nest_grid(b, err);
 	if (b->nrfactor)
 		rfactor_init(b);
-	Node *part = tree_axis(p->tree, parts_of(b));
-	parts_open(b, part, parts_of(b));
+	Node *part = tree_axis(p->tree, nest_parts(b));
+	nest_open_at(b, 0, b->nparallel, part);
 	Piece piece = part_piece(b);
 	phase_section(p->tree, part, stmt_seq(piece.alloc, piece.body));
 	if (b->nrfactor)

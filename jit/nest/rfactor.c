@@ -89,24 +89,11 @@ static Stmt *point_store(void *user, Node *at, Node *sum)
 {
 	Build *b = user;
 	Problem *p = b->p;
-	Ir *ir = b->ir;
-	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1], *left = at;
-	Stmt *all = NULL;
-	int n = p->nspatial;
-	from[n] = p->result;
-	to[n] = problem_narrow(p, sum);
-	for (int k = n - 1; k >= 0; k--) {
-		int64_t extent = axis_extent(p->axis[k]);
-		from[k] = p->axis[k];
-		to[k] = node_floormod(ir, left, extent);
-		left = node_floordiv(ir, left, extent);
-	}
-	for (int k = 0; k < p->nout; k++)
-		all = stmt_seq(all, stmt_store(b->t, p->out[k],
-					       node_replace(ir, p->out_index[k], n, from, to),
-					       node_replace(ir, p->out_value[k], n + 1, from, to),
-					       p->out_red[k]));
-	return all;
+	Node *to[COMP_MAX_AXES];
+	axes_at(b->ir, at, p->nspatial, p->axis, to);
+	if (p->nspatial) /* the last piece's bound is not known */
+		to[0] = node_floormod(b->ir, to[0], axis_extent(p->axis[0]));
+	return problem_store(p, p->nspatial, p->axis, to, sum);
 }
 
 void rfactor_phase(Build *b)

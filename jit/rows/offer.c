@@ -21,19 +21,16 @@ static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *ta
 			 RowProblems *r)
 {
 	size_t room = (size_t)sub->nmember + 1;
-	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	RowKernel *b = arena_alloc(&ir->arena, sizeof *b);
 	Schedule *s = arena_alloc(&ir->arena, sizeof *s);
-	tree->ir = ir;
-	tree->next_axis = 64;
-	row_kernel_init(b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
+	row_kernel_init(b, tree_new(ir), sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
 	*r = (RowProblems){.dims = dims,
 			   .member = arena_alloc(&ir->arena, room * sizeof *r->member),
 			   .p = arena_alloc(&ir->arena, room * sizeof *r->p),
 			   .panels = arena_alloc(&ir->arena, room * sizeof *r->panels)};
 	for (int k = 0; k < sub->nmember; k = b->loops->end[k]) {
-		Problem *p = arena_alloc(&ir->arena, sizeof *p);
-		if (row_problem(b, k, p))
+		Problem *p = row_problem(b, k);
+		if (!p)
 			return false;
 		r->member[r->n] = k;
 		r->products |= p->red == RED_ADD && p->body->op == OP_MUL;
@@ -163,7 +160,7 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 	}
 }
 
-static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
+int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
 {
 	RowProblems r;
 	bool folds = false;
@@ -184,13 +181,5 @@ static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int ro
 		grid_rows_offer(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
 		n += schedule_is_new(out, n);
 	}
-	return n;
-}
-
-int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
-{
-	IR_ENTER(ir, 0);
-	int n = grid_offers(ir, sub, target, room, out);
-	IR_LEAVE(ir);
 	return n;
 }

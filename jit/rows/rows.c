@@ -112,17 +112,6 @@ static Node *kept_buffer(RowKernel *b, int k, bool *local)
 		   : tree_buffer(b->tree, SPACE_SHARED, "rows", (Type)t->type, tensor_size(t));
 }
 
-/* A buffer that the caller has. */
-static Node *param_buffer(const RowKernel *b, const Node *t, int param, bool output)
-{
-	Node *buffer = tree_buffer(b->tree, SPACE_PARAM, output ? "y" : "a", (Type)t->type,
-				   tensor_size(t));
-	Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
-	info->output = output;
-	info->param = param;
-	return buffer;
-}
-
 /* Buffers of the inputs, of what is stored, of a row of what is not or is streamed, and of the
  * blocks' sums. */
 static void rows_buffers(RowKernel *b)
@@ -137,7 +126,7 @@ static void rows_buffers(RowKernel *b)
 		bool streamed = m >= 0 && stored && !sub->fold[m] && !sub->lead[m] &&
 				type_size(t->type) >= 4 && (int64_t)tensor_bytes(t) >= b->stream;
 		if (stored)
-			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
+			r->buffer[k] = tree_param(b->tree, t, param++, m >= 0);
 		if (streamed)
 			r->streamed[k] = r->buffer[k];
 		if (streamed || !stored)
@@ -223,9 +212,9 @@ static Subgraph *members_alone(const RowKernel *b, int k)
 	return some;
 }
 
-int row_problem(const RowKernel *b, int k, Problem *p)
+Problem *row_problem(const RowKernel *b, int k)
 {
-	return problem_init_row(p, b->tree, members_alone(b, k), &b->r);
+	return problem_new(b->tree, members_alone(b, k), &b->r);
 }
 
 /* ---- the loops ---- */
@@ -317,10 +306,10 @@ int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedu
 		  const Target *target, const Capabilities *caps, Error *err)
 {
 	RowKernel b;
-	Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
 	Piece piece;
 	row_kernel_init(&b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
-	if (row_problem(&b, k, p))
+	Problem *p = row_problem(&b, k);
+	if (!p)
 		return error_set(err, tree->ir->err.code, "%s", tree->ir->err.text);
 	if (member_piece(&b, p, s, target, caps, &piece, err))
 		return err->code;
@@ -339,9 +328,9 @@ static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
 	Ir *ir = tree->ir;
 	const Rows *r = &b->r;
 	for (int k = 0; k < b->sub->nmember; k = b->loops->end[k]) {
-		Problem *p = arena_alloc(&ir->arena, sizeof *p);
+		Problem *p = row_problem(b, k);
 		Piece piece;
-		if (row_problem(b, k, p))
+		if (!p)
 			return error_set(err, ir->err.code, "%s", ir->err.text);
 		if (member_piece(b, p, own[k], target, caps, &piece, err))
 			return err->code;

@@ -94,7 +94,11 @@ typedef struct Tree {
 	int nsection, section_room, nphase;
 } Tree;
 
+/* An empty tree in the arena of ir. */
+Tree *tree_new(Ir *ir);
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
+/* The caller's buffer number `param`, which holds `tensor`. */
+Node *tree_param(Tree *t, const Node *tensor, int param, bool output);
 const Buffer *tree_find(const Tree *t, const Node *node);
 /* Is it one of the function's own variables? */
 static inline bool buffer_is_local(const Buffer *b)
@@ -102,6 +106,9 @@ static inline bool buffer_is_local(const Buffer *b)
 	return b->space == SPACE_LOCAL || b->space == SPACE_LANES;
 }
 Node *tree_axis(Tree *t, int64_t extent); /* a fresh loop variable */
+/* The axes' values at element number `at` of their space, in which the last runs fastest. The first goes on where
+ * `at` is past the end. */
+void axes_at(Ir *ir, Node *at, int n, Node *const *axis, Node **value);
 Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
 Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
 Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
