@@ -11,14 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool has_step(const Schedule *s, StepKind kind)
-{
-	for (int k = 0; k < s->n; k++)
-		if ((StepKind)s->step[k].kind == kind)
-			return true;
-	return false;
-}
-
 static void dump_schedule(const Task *t, const Schedule *s)
 {
 	if (!env_dump("sched"))
@@ -63,7 +55,7 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capabilities *caps,
 				    Schedule *room)
 {
-	if (!caps->grid || has_step(s, STEP_THREADS))
+	if (!caps->grid || schedule_find(s, STEP_THREADS))
 		return s;
 	schedule_offers(t, target_grid(caps->fragments), 1, room);
 	return room;
@@ -80,12 +72,12 @@ static Tree *make_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilit
 		code = lower_rows(tree, &t->sub, s, target, caps, err);
 	else if (!p)
 		code = error_set(err, ir->err.code, "%s", ir->err.text);
-	else if (has_step(s, STEP_LIBRARY))
+	else if (schedule_find(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
-	else if (caps->grid && has_step(s, STEP_TENSORISE))
+	else if (caps->grid && schedule_find(s, STEP_TENSORISE))
 		code = lower_contract_grid(p, s, caps, err);
-	else if (has_step(s, STEP_TENSORISE))
-		code = lower_contract(p, s, target, caps, err);
+	else if (schedule_find(s, STEP_TENSORISE))
+		code = lower_contract(p, s, target, err);
 	else
 		code = lower_nest(p, s, caps, err);
 	if (code)

@@ -206,7 +206,7 @@ static void offer_grid(Ir *ir, Search *s)
 	double price;
 	int nnest = 0;
 	if (s->task->sub.rows) {
-		s->n = grid_rows_offers(ir, &s->task->sub, s->target, s->room, s->out);
+		s->n = rows_grid_offers(ir, &s->task->sub, s->target, s->room, s->out);
 		return;
 	}
 	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
@@ -214,7 +214,7 @@ static void offer_grid(Ir *ir, Search *s)
 		return;
 	int ntile = contract_grid_offers(p, s->target, COUNT(tiles), tiles, &price);
 	for (int v = 0; v < GRID_OFFERS; v++) {
-		grid_offer(p, s->target, v, &nests[nnest]);
+		nest_grid_offer(p, s->target, v, &nests[nnest]);
 		nnest += schedule_is_new(nests, nnest);
 	}
 	if (isfinite(price))

@@ -319,14 +319,8 @@ static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_
 	Type type = (Type)h->c->type;
 	*line = contract_pitch(h->mc + 1, type, 256); /* a row more: see sums_room */
 	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nc * *line);
-	CallArg arg[] = {{*sums, contract_int(c, 0)},
-			 {NULL, contract_int(c, *line)},
-			 {h->c, h->c_at},
-			 {NULL, contract_int(c, h->c_row)},
-			 {NULL, h->cols},
-			 {NULL, h->rows}};
-	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_transpose_8" : "ricci_transpose_4",
-			 COUNT(arg), arg);
+	return stmt_transpose(c->t, (CallArg){*sums, contract_int(c, 0)}, *line,
+			      (CallArg){h->c, h->c_at}, h->c_row, h->cols, h->rows);
 }
 
 Stmt *block_store(Contract *c, const Blocking *h)

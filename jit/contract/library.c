@@ -158,9 +158,8 @@ static int read_steps(Product *q, const Schedule *s, Error *err)
 		if (step->kind == STEP_LIBRARY)
 			continue;
 		if (step->kind != STEP_BLOCK || step->axis < 0 || step->axis > 1 || step->arg < 1)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: step %d does not fit a library's product",
-					 k + 1);
+			return schedule_misfit(err, "step %d does not fit a library's product",
+					       k + 1);
 		if (step->arg < block[step->axis])
 			block[step->axis] = step->arg;
 	}
@@ -254,21 +253,21 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	Product *q = arena_alloc(&p->ir->arena, sizeof *q);
 	Tree *t = p->tree;
 	char why[256] = "";
-	const ScheduleStep *step = library_step(s);
+	const ScheduleStep *step = schedule_find(s, STEP_LIBRARY);
 	const Library *library = step ? library_row((int)step->arg) : NULL;
 	if (!library)
-		return error_set(err, RICCI_EINVAL, "schedule: there is no such library");
+		return schedule_misfit(err, "there is no such library");
 	if (!library_ready(library, why, sizeof why))
 		return error_set(err, RICCI_EUNSUPPORTED, "schedule: there is no %s: %s",
 				 library->name, why);
 	if (!product_find(q, p, target))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: library needs a sum of products of two tensors, each "
-				 "contiguous along an index of its own or a reduced one");
+		return schedule_misfit(err,
+				       "library needs a sum of products of two tensors, each "
+				       "contiguous along an index of its own or a reduced one");
 	q->function = library->product[p->acc];
 	if (!q->function)
-		return error_set(err, RICCI_EINVAL, "schedule: %s has no product of %s",
-				 library->name, type_name(p->acc));
+		return schedule_misfit(err, "%s has no product of %s", library->name,
+				       type_name(p->acc));
 	if (read_steps(q, s, err))
 		return err->code;
 	set_part(q, t);

@@ -105,22 +105,14 @@ bool library_rehearsed(size_t element, int64_t m, int64_t n, int64_t k, const vo
 	return true;
 }
 
-const ScheduleStep *library_step(const Schedule *s)
-{
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_LIBRARY)
-			return &s->step[k];
-	return NULL;
-}
-
 bool schedule_library(const Schedule *s)
 {
-	return library_step(s) != NULL;
+	return schedule_find(s, STEP_LIBRARY) != NULL;
 }
 
 bool schedule_available(const Schedule *s)
 {
-	const ScheduleStep *step = library_step(s);
+	const ScheduleStep *step = schedule_find(s, STEP_LIBRARY);
 	const Library *l = step ? library_row((int)step->arg) : NULL;
 	return !step || (l && library_ready(l, NULL, 0));
 }

@@ -183,6 +183,8 @@ Stmt *transposed_fill(Build *b, const CacheRead *s);
 /* ---- offers (offer.c) */
 /* The fewest outermost loops that give every thread something; extents in loop order. */
 int offer_parallel(int n, const int64_t *extent);
+/* Splits loop `axis` by arg. Returns the inner loop, number (*loops)++, which stands behind it in the order now[]. */
+int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now);
 /* Moves loops until they stand in the order `want`. */
 void offer_order(Schedule *s, int n, const int *want, int *now);
 

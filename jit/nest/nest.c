@@ -585,7 +585,7 @@ int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *o
 	if (prepare(b, s, err))
 		return err->code;
 	if (b->nparallel || b->nrfactor)
-		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no parts");
+		return schedule_misfit(err, "a piece of a tree has no parts");
 	*out = part_piece(b);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
@@ -598,7 +598,7 @@ int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, No
 	if (prepare(b, s, err))
 		return err->code;
 	if (b->nrfactor)
-		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no phases");
+		return schedule_misfit(err, "a piece of a tree has no phases");
 	grid_open(b, thread);
 	Piece piece = part_piece(b);
 	Stmt *body = stmt_seq(piece.alloc, piece.body);

@@ -349,6 +349,17 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 	offer_parts(r, block != 0, offer_parallel(n, extent), s);
 }
 
+int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now)
+{
+	int at = 0;
+	while (now[at] != axis)
+		at++;
+	memmove(now + at + 2, now + at + 1, (size_t)(*loops - at - 1) * sizeof *now);
+	now[at + 1] = *loops;
+	schedule_add(s, STEP_SPLIT, axis, arg);
+	return (*loops)++;
+}
+
 void offer_order(Schedule *s, int n, const int *want, int *now)
 {
 	for (int k = 0; k < n; k++) {
@@ -432,10 +443,9 @@ static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Sched
 	lanes = carry_length(p, i, v, lanes, vector_bytes);
 	bool split = e > lanes;
 	schedule_add(s, STEP_CARRY, i, 0);
-	if (split)
-		schedule_add(s, STEP_SPLIT, v, lanes);
-	for (int k = 0; k < p->naxis + split; k++)
-		now[k] = !split || k <= v ? k : k == v + 1 ? loops : k - 1;
+	for (int k = 0; k < p->naxis; k++)
+		now[k] = k;
+	int inner = split ? offer_split(s, v, lanes, &loops, now) : v;
 	for (int k = 0; k < p->nspatial; k++) {
 		if (k == i || (k == v && !split))
 			continue;
@@ -448,7 +458,7 @@ static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Sched
 	for (int k = p->nspatial; k < p->naxis; k++)
 		if (k != v || split)
 			want[n++] = k;
-	want[n++] = split ? loops : v;
+	want[n++] = inner;
 	offer_order(s, n, want, now);
 	schedule_add(s, STEP_VECTORISE, want[n - 1], 0);
 	schedule_add(s, STEP_PARALLEL, 0, parts);

@@ -52,12 +52,8 @@ Node *transposed_place(Build *b, const CacheRead *s)
 Stmt *transposed_fill(Build *b, const CacheRead *s)
 {
 	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
-	bool narrow = type_size((Type)s->transposed->type) == 4;
-	CallArg arg[] = {{s->buffer, node_int(b->ir, 0)},
-			 {NULL, node_int(b->ir, s->len)},
-			 {s->transposed->src[0], nest_point(b, s->transposed->src[1])},
-			 {NULL, node_int(b->ir, s->step)},
-			 {NULL, nest_hi(b, along)},
-			 {NULL, nest_hi(b, lanes)}};
-	return stmt_call(b->t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
+	CallArg to = {s->buffer, node_int(b->ir, 0)};
+	CallArg from = {s->transposed->src[0], nest_point(b, s->transposed->src[1])};
+	return stmt_transpose(b->t, to, s->len, from, s->step, nest_hi(b, along),
+			      nest_hi(b, lanes));
 }

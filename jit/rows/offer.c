@@ -141,7 +141,7 @@ static int64_t longest_loop(const RowProblems *r)
 }
 
 /* Short rows have a thread each, others a block with about a thread for each place. */
-static void grid_rows_offer(const RowProblems *r, bool single, int threads, Schedule *s)
+static void rows_grid_schedule(const RowProblems *r, bool single, int threads, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_ROWS, 0, r->dims);
@@ -150,7 +150,7 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 		schedule_add(s, STEP_PARALLEL, 0, 1);
 	for (int k = 0; k < r->n && !single; k++) {
 		Schedule own;
-		grid_piece_offer(r->p[k], threads, &own);
+		nest_block_offer(r->p[k], threads, &own);
 		if (s->n + 1 + own.n > COUNT(s->step))
 			return;
 		schedule_add(s, STEP_MEMBER, r->member[k], 0);
@@ -160,7 +160,7 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 	}
 }
 
-int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
+int rows_grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
 {
 	RowProblems r;
 	bool folds = false;
@@ -178,7 +178,7 @@ int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room
 		threads *= 2;
 	const int way[] = {threads, threads < RESIDENT ? 2 * threads : threads, threads / 2};
 	for (int v = 0; v < COUNT(way) && n < room; v++) {
-		grid_rows_offer(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
+		rows_grid_schedule(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
 		n += schedule_is_new(out, n);
 	}
 	return n;

@@ -13,14 +13,9 @@ enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
 
 /* Each block of rows sums for itself; their number must not depend on the threads. A block has so many
  * points, and so many for each element that it sums. */
-enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4, SUM_PIECE = 512 };
+enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4 };
 /* On a grid: rows in the memory of a block, and the sums of all blocks, have so many bytes at most. */
 enum { GRID_ROWS = 4, GRID_BLOCKS = 512, BLOCK_BYTES = 32 << 10, SUMS_BYTES = 1 << 24 };
-
-static int64_t pieces_of(const Node *c)
-{
-	return (tensor_size(c) + SUM_PIECE - 1) / SUM_PIECE;
-}
 
 static int64_t blocks_count(const Subgraph *sub, int64_t rows)
 {
@@ -221,9 +216,9 @@ Problem *row_problem(const RowKernel *b, int k)
 
 static int misfit(Error *err)
 {
-	return error_set(err, RICCI_EINVAL,
-			 "schedule: several equations that run row by row take the step rows, at "
-			 "most a step stream, and then the steps of each loop behind its member");
+	return schedule_misfit(
+		err, "several equations that run row by row take the step rows, at "
+		     "most a step stream, and then the steps of each loop behind its member");
 }
 
 /* The steps before the members. Returns the number of these, 0 on error. */
@@ -243,15 +238,14 @@ static int rows_head(const Subgraph *sub, const Schedule *s, bool grid, RowsHead
 	if (s->n > n && s->step[n].kind == STEP_STREAM)
 		head->stream = s->step[n++].arg;
 	if (grid != (head->threads > 0)) {
-		error_set(
-			err, RICCI_EINVAL,
-			"schedule: rows have 1 to %d threads of a block on a grid, and only there",
-			GRID_THREADS_MOST);
+		schedule_misfit(err,
+				"rows have 1 to %d threads of a block on a grid, and only there",
+				GRID_THREADS_MOST);
 		return 0;
 	}
 	if (head->dims < 1 || head->dims > sub->rows) {
-		error_set(err, RICCI_EINVAL, "schedule: 1 to %d dimensions can be rows, not %d",
-			  sub->rows, head->dims);
+		schedule_misfit(err, "1 to %d dimensions can be rows, not %d", sub->rows,
+				head->dims);
 		return 0;
 	}
 	return n;
@@ -272,10 +266,10 @@ static int rows_members(const RowKernel *b, const Schedule *s, int at, Schedule 
 		while (member < count && member < step->axis)
 			member = b->loops->end[member];
 		if (member != step->axis || member == count || own[member]->n)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: no loop begins with member %d, or those before "
-					 "it are not in order",
-					 (int)step->axis);
+			return schedule_misfit(err,
+					       "no loop begins with member %d, or those before "
+					       "it are not in order",
+					       (int)step->axis);
 		to = own[member];
 	}
 	return 0;
@@ -393,25 +387,6 @@ static Stmt *fold_store(void *user, Node *at, Node *sum)
 	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
 }
 
-/* A part of the phase that adds up fold k: pieces of the blocks' sums are added to those of the first,
- * and then stored. */
-static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
-{
-	Ir *ir = b->tree->ir;
-	const Rows *r = &b->r;
-	const Node *c = b->sub->member[k];
-	FoldSum f = {b, r->buffer[b->sub->ninput + k]};
-	Node *sums = r->sums[b->sub->ninput + k];
-	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
-	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
-	if (size % least)
-		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
-	Node *j = tree_axis(b->tree, least);
-	Stmt *s = rfactor_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
-	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
-	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n, fold_store(&f, at, value)));
-}
-
 /* All the rows of a block on sums of its own. */
 static Stmt *block_rows(const RowKernel *b, Stmt *body)
 {
@@ -433,18 +408,16 @@ static Stmt *block_rows(const RowKernel *b, Stmt *body)
 static void sums_phase(const RowKernel *b, bool together)
 {
 	phase_end(b->tree);
-	for (int k = 0, n = 0; k < b->sub->nmember; k++)
-		if (b->sub->fold[k] && b->threads) {
-			if (n++ && !together && n < KERNEL_PHASES)
-				phase_end(b->tree);
-			const Node *c = b->sub->member[k];
-			FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
-			grid_sums(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
-				  tensor_size(c), fold_store, &f);
-		} else if (b->sub->fold[k]) {
-			Node *piece = tree_axis(b->tree, pieces_of(b->sub->member[k]));
-			phase_section(b->tree, piece, sums_piece(b, k, piece));
-		}
+	for (int k = 0, n = 0; k < b->sub->nmember; k++) {
+		const Node *c = b->sub->member[k];
+		FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
+		if (!b->sub->fold[k])
+			continue;
+		if (n++ && b->threads && !together && n < KERNEL_PHASES)
+			phase_end(b->tree);
+		sums_section(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
+			     tensor_size(c), fold_store, &f);
+	}
 }
 
 /* A block for each part, or a thread. */
@@ -478,8 +451,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 		return err->code;
 	row_kernel_init(&b, tree, sub, head);
 	if (b.folds && b.single)
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: where there are sums over rows, a row has a block");
+		return schedule_misfit(err, "where there are sums over rows, a row has a block");
 	for (int k = 0; k < sub->nmember; k++)
 		own[k] = arena_alloc(&ir->arena, sizeof **own);
 	inner.grid &= !b.single; /* the rows are the grid */

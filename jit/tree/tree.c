@@ -159,6 +159,16 @@ Stmt *stmt_seen(Tree *t)
 	return stmt_call(t, "ricci_seen", 0, NULL);
 }
 
+Stmt *stmt_transpose(Tree *t, CallArg to, int64_t line, CallArg from, int64_t step, Node *rows,
+		     Node *cols)
+{
+	bool narrow = type_size((Type)from.buffer->type) == 4;
+	CallArg arg[] = {to,	       {NULL, node_int(t->ir, line)},
+			 from,	       {NULL, node_int(t->ir, step)},
+			 {NULL, rows}, {NULL, cols}};
+	return stmt_call(t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
+}
+
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index)
 {
 	Stmt *s = stmt_new(t, STMT_PREFETCH);
