@@ -230,25 +230,6 @@ static bool wants_swap(const Contract *c)
 	return unit ? swapped < 1.6 * as_is : as_is > 1.6 * swapped;
 }
 
-bool contract_source(const Operand *f, Source *s)
-{
-	Node *e = f->value;
-	if (e->op == OP_CAST)
-		e = e->src[0];
-	s->through = e->type;
-	if (e->op == OP_CAST)
-		e = e->src[0];
-	s->read = e;
-	s->from = e->type;
-	return e->op == OP_READ;
-}
-
-Node *contract_read(const Operand *f)
-{
-	Source s;
-	return contract_source(f, &s) ? s.read : NULL;
-}
-
 static const Micro *find_micro(const Contract *c, const Target *target, bool narrow)
 {
 	Source a, b;

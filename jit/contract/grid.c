@@ -115,8 +115,8 @@ static Stmt *tile_sums(const GridTiles *h)
 	int64_t ahead = h->stages - 1;
 	Node *kb = tree_axis(t, h->per_piece), *hi = NULL;
 	if (h->pieces * h->per_piece > h->count[2])
-		hi = contract_least(c, contract_int(c, h->per_piece),
-				    node_sub(ir, contract_int(c, h->count[2]), h->first));
+		hi = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
+			   node_sub(ir, contract_int(c, h->count[2]), h->first));
 	Stmt *s = tile_fill(h);
 	for (int64_t k = 0; k < ahead; k++) {
 		Node *stage = contract_int(c, k);

@@ -220,8 +220,8 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 	Node *before = node_scale(ir, piece, h->per_piece), *k = node_add(ir, before, kc);
 	block_set_depth(c, h, k);
 	if (h->pieces > 1)
-		blocks = contract_least(c, contract_int(c, h->per_piece),
-					node_sub(ir, contract_int(c, h->nkc), before));
+		blocks = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
+			       node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
 	panels_block(c, h, before, kc);
@@ -353,8 +353,8 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 	     *block = node_floordiv(ir, part, per_block);
 	Node *point = node_floordiv(ir, block, h->nmc * h->nnc);
 	Node *mn = node_floormod(ir, block, h->nmc * h->nnc), *top = node_scale(ir, slice, height);
-	Node *rows = contract_least(c, contract_int(c, height),
-				    node_sub(ir, contract_int(c, h->mc), top));
+	Node *rows = node2(c->ir, OP_MIN, contract_int(c, height),
+			   node_sub(ir, contract_int(c, h->mc), top));
 	block_set(c, h, point, node_floordiv(ir, mn, h->nnc), node_floormod(ir, mn, h->nnc), top,
 		  rows);
 	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, height));

@@ -164,8 +164,8 @@ Stmt *padded_copy_fill(Contract *c, const PaddedCopy *b, Node *part)
 	Node *at[RICCI_MAX_RANK];
 	Node *zero = node_const(ir, b->value->type, 0), *end,
 	     *of[] = {b->row, b->lo, b->hi, b->value};
-	Node *rows = contract_least(c, contract_int(c, each),
-				    node_sub(ir, contract_int(c, count), first));
+	Node *rows = node2(c->ir, OP_MIN, contract_int(c, each),
+			   node_sub(ir, contract_int(c, count), first));
 	axes_at(ir, row, b->rank - 1, b->coord, at);
 	for (int k = 0; k < COUNT(of); k++)
 		of[k] = node_replace(ir, of[k], b->rank - 1, b->coord, at);

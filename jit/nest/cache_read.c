@@ -212,32 +212,6 @@ void cache_read_find(Build *b)
 
 /* ---- the tile */
 
-Node *cache_read_place(Build *b, const CacheRead *s)
-{
-	Node *place = node_int(b->ir, 0);
-	if (s->transposed)
-		return transposed_place(b, s);
-	for (int d = 0; d < s->read->rank; d++) {
-		Affine a = affine_of(b->ir, s->read->dim[d]);
-		Node *t = node_int(b->ir, -s->low[d]);
-		for (int k = b->cache_read_at; k < b->nloop; k++) {
-			const Loop *l = &b->loop[b->order[k]];
-			int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
-			if (c && l->val)
-				t = node_add(b->ir, t, node_scale(b->ir, l->val, c));
-		}
-		if (d == s->lanes) {
-			Node *phase = node_floormod(b->ir, t, s->phases);
-			t = node_add(b->ir, node_floordiv(b->ir, t, s->phases),
-				     node_scale(b->ir, phase, s->len));
-			place = node_add(b->ir, place, t);
-		} else {
-			place = node_add(b->ir, place, node_scale(b->ir, t, s->pitch[d]));
-		}
-	}
-	return place;
-}
-
 typedef struct Line { /* one line of a tile along the lanes */
 	const CacheRead *s;
 	Node *at[RICCI_MAX_RANK]; /* the tensor's coordinates; of the lanes at their first element

@@ -81,23 +81,8 @@ typedef struct Build {
 	GridThreads grid;
 } Build;
 
-/* ---- on a grid (grid.c) */
-/* Orders the loops for a grid, and refuses what it can't do. */
-int grid_replay(Build *b, Error *err);
-/* Opens the parallel and the thread loops: b->outer counts blocks. */
-void grid_open(Build *b, Node *thread);
-/* `body` for each of the thread's parts, the first at *block. */
-Stmt *grid_repeat(Build *b, Stmt *body, Node **block);
-/* What follows the loops of a part's reduction where several threads have a share. */
-Stmt *grid_combine(Build *b, Stmt *reduce);
-/* Is this the thread that stores the part's results? */
-Node *grid_first(Build *b);
-/* What is left of the axis below the open loops. */
-Node *nest_rest(Build *b, int axis);
-
-/* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
-int nest_replay(Build *b, const Schedule *s, Error *err);
-/* e where the open loops are now (nest.c). */
+/* ---- the loops while they are open (loops.c) */
+/* e where the open loops are now. */
 Node *nest_point(Build *b, Node *e);
 /* The loop's bound here: its extent, or less at the axis's end. */
 Node *nest_hi(Build *b, const Loop *l);
@@ -109,7 +94,23 @@ int64_t nest_parts(const Build *b);
 void nest_open_at(Build *b, int first, int n, Node *at);
 /* Do the axis's loops cover it without going past its end? */
 bool nest_exact(const Build *b, int axis);
+/* What is left of the axis below the open loops. */
+Node *nest_rest(Build *b, int axis);
 
+/* ---- on a grid (grid.c) */
+/* Orders the loops for a grid, and refuses what it can't do. */
+int grid_replay(Build *b, Error *err);
+/* Opens the parallel and the thread loops: b->outer counts blocks. */
+void grid_open(Build *b, Node *thread);
+/* `body` for each of the thread's parts, the first at *block. */
+Stmt *grid_repeat(Build *b, Stmt *body, Node **block);
+/* What follows the loops of a part's reduction where several threads have a share. */
+Stmt *grid_combine(Build *b, Stmt *reduce);
+/* Is this the thread that stores the part's results? */
+Node *grid_first(Build *b);
+
+/* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
+int nest_replay(Build *b, const Schedule *s, Error *err);
 /* ---- the accumulator tile (tile.c) */
 /* Says which loops are its dimensions. */
 void tile_find(Build *b);
@@ -173,14 +174,13 @@ void cache_read_find(Build *b);
 Node *cache_read_conditions(Build *b, Node *body);
 /* The statements that fill the tiles. */
 Stmt *cache_read_fill(Build *b);
-/* The place in its tile of a cached read, for the open loops. */
-Node *cache_read_place(Build *b, const CacheRead *s);
 /* The same of a read across the lanes (transposed.c); transposed_init: can it be transposed? */
 bool transposed_init(Build *b, CacheRead *s, Node *read);
-Node *transposed_place(Build *b, const CacheRead *s);
 Stmt *transposed_fill(Build *b, const CacheRead *s);
 
-/* ---- offers (offer.c) */
+/* ---- the order of loops in offers (order.c) */
+/* Parts that are enough for every thread. */
+enum { MIN_PARTS = 64 };
 /* The fewest outermost loops that give every thread something; extents in loop order. */
 int offer_parallel(int n, const int64_t *extent);
 /* Splits loop `axis` by arg. Returns the inner loop, number (*loops)++, which stands behind it in the order now[]. */

@@ -7,42 +7,6 @@
  * point of the domain contributes exactly once, and reads stay under their conditions. */
 #include "jit/nest/internal.h"
 
-/* ---- indices ---- */
-
-/* Replaces the problem's axes by what the open loops stand for. */
-Node *nest_point(Build *b, Node *e)
-{
-	Problem *p = b->p;
-	int n = p->naxis;
-	Node *from[COMP_MAX_AXES + MAX_CACHE_READS], *to[COMP_MAX_AXES + MAX_CACHE_READS];
-	for (int k = 0; k < n; k++) {
-		from[k] = p->axis[k];
-		to[k] = node_int(b->ir, 0);
-	}
-	for (int j = 0; j < b->nloop; j++) {
-		Loop *l = &b->loop[j];
-		if (l->val)
-			to[l->axis] =
-				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
-	}
-	for (int k = 0; k < b->ncache_read && b->filled; k++) {
-		from[n] = b->cache_read[k].place;
-		to[n++] = cache_read_place(b, &b->cache_read[k]);
-	}
-	return node_replace(b->ir, e, n, from, to);
-}
-
-/* What is left of the axis below the open loops: extent - sum of stride * value. */
-Node *nest_rest(Build *b, int axis)
-{
-	Node *rest = node_int(b->ir, axis_extent(b->p->axis[axis]));
-	for (int j = 0; j < b->nloop; j++)
-		if (b->loop[j].val && b->loop[j].axis == axis)
-			rest = node_sub(b->ir, rest,
-					node_scale(b->ir, b->loop[j].val, b->loop[j].stride));
-	return rest;
-}
-
 /* Are `span` elements of the axis left? Of one open loop a bound is written, which gcc splits the loop
  * by (-fsplit-loops): versions inside of it hinder its vectors. */
 static Node *axis_covers(Build *b, int axis, int64_t span)
@@ -58,45 +22,6 @@ static Node *axis_covers(Build *b, int axis, int64_t span)
 		return node2(b->ir, OP_LE, node_int(b->ir, span), nest_rest(b, axis));
 	int64_t last = int_floor_div(axis_extent(b->p->axis[axis]) - span, open->stride);
 	return node2(b->ir, OP_LE, open->val, node_int(b->ir, last));
-}
-
-bool nest_exact(const Build *b, int axis)
-{
-	int64_t product = 1;
-	for (int j = 0; j < b->nloop; j++)
-		if (b->loop[j].axis == axis)
-			product *= b->loop[j].extent;
-	return product == axis_extent(b->p->axis[axis]);
-}
-
-Node *nest_hi(Build *b, const Loop *l)
-{
-	Node *extent = node_int(b->ir, l->extent);
-	if (b->full[l->axis] || nest_exact(b, l->axis))
-		return extent;
-	Node *rest = nest_rest(b, l->axis);
-	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
-				   l->stride);
-	if (need->lo >= l->extent)
-		return extent;
-	if (need->hi <= l->extent)
-		return need;
-	return node2(b->ir, OP_MIN, need, extent);
-}
-
-Stmt *nest_open(Build *b, Loop *l)
-{
-	l->val = NULL;
-	Node *hi = nest_hi(b, l), *var = l->var;
-	l->val = var;
-	if (b->carry.r.axis == l->axis && b->carry.r.along < 0 && l->how != HOW_VECTOR)
-		l->val = node_sub(b->ir, node_sub(b->ir, hi, node_int(b->ir, 1)), var);
-	How how = l->how;
-	if (how == HOW_UNROLL && !node_is_const(hi))
-		how = HOW_SERIAL;
-	Stmt *s = stmt_loop(b->t, how, var, NULL, hi, NULL);
-	s->maybe = hi->lo < 1;
-	return s;
 }
 
 /* ---- statements ---- */
@@ -503,23 +428,6 @@ static Stmt *fill_partial(Build *b)
 {
 	Node *x = tree_axis(b->t, b->p->main_size);
 	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL, fill_element(b, x));
-}
-
-void nest_open_at(Build *b, int first, int n, Node *at)
-{
-	for (int k = first + n - 1; k >= first; k--) {
-		Loop *l = &b->loop[b->order[k]];
-		l->val = k > first ? node_floormod(b->ir, at, l->extent) : at;
-		at = node_floordiv(b->ir, at, l->extent);
-	}
-}
-
-int64_t nest_parts(const Build *b)
-{
-	int64_t parts = 1;
-	for (int k = 0; k < b->nparallel; k++)
-		parts *= b->loop[b->order[k]].extent;
-	return parts;
 }
 
 /* Decides everything that the schedule and the problem say before a statement is made. */

@@ -78,16 +78,7 @@ static int vector_axis(const Problem *p, int rank)
 	return best;
 }
 
-enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
-
-int offer_parallel(int n, const int64_t *extent)
-{
-	int64_t parts = 1;
-	int k = 0;
-	while (k < n && parts < MIN_PARTS)
-		parts *= extent[k++];
-	return k;
-}
+enum { LANES = 32, CHUNK = 2048 };
 
 typedef struct Across {
 	const Problem *p;
@@ -347,31 +338,6 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 			schedule_add(s, STEP_UNROLL, inner, 0);
 	}
 	offer_parts(r, block != 0, offer_parallel(n, extent), s);
-}
-
-int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now)
-{
-	int at = 0;
-	while (now[at] != axis)
-		at++;
-	memmove(now + at + 2, now + at + 1, (size_t)(*loops - at - 1) * sizeof *now);
-	now[at + 1] = *loops;
-	schedule_add(s, STEP_SPLIT, axis, arg);
-	return (*loops)++;
-}
-
-void offer_order(Schedule *s, int n, const int *want, int *now)
-{
-	for (int k = 0; k < n; k++) {
-		int at = k;
-		while (now[at] != want[k])
-			at++;
-		if (at == k)
-			continue;
-		schedule_add(s, STEP_MOVE, want[k], k);
-		memmove(now + k + 1, now + k, (size_t)(at - k) * sizeof *now);
-		now[k] = want[k];
-	}
 }
 
 /* ---- running reductions ---- */

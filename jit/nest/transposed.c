@@ -41,13 +41,6 @@ bool transposed_init(Build *b, CacheRead *s, Node *read)
 	return true;
 }
 
-Node *transposed_place(Build *b, const CacheRead *s)
-{
-	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
-	Node *at = along->val ? node_scale(b->ir, along->val, s->len) : node_int(b->ir, 0);
-	return lanes->val ? node_add(b->ir, at, lanes->val) : at;
-}
-
 /* tile[r*len + c] = a[c*step + r] from here on */
 Stmt *transposed_fill(Build *b, const CacheRead *s)
 {

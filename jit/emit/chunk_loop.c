@@ -1,4 +1,4 @@
-/* vector.c - innermost vector loops for compilers that make no vector code.
+/* chunk_loop.c - innermost vector loops for compilers that make no vector code.
  *
  * Input: a vector LOOP whose body is stores of floats. Output: a loop over chunks of at most
  * Dialect.chunk elements; in it the values (chunk.c), then the stores. */
