@@ -67,7 +67,10 @@ int rows_grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room
 int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedule *s,
 		  const Target *target, const Capabilities *caps, Error *err);
 
-/* ---- prices (lower.c) */
+/* ---- trees and their prices (lower.c) */
+/* The tree behind all passes; NULL: an error. */
+Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+		 const Target *target, Error *err);
 /* What a kernel of direct nests costs in cycles (tree/cost.c), where a compiler makes vectors; INFINITY: it
  * can't be made so. Of one loop of rows: loop k of the offer under its schedule i, for all rows. */
 double lower_price(const Task *t, const Schedule *s, const Target *target);
