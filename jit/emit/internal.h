@@ -54,9 +54,6 @@ typedef struct Emit {
 /* A value with a longer text is named where it is shared: it may be written once only. */
 enum { TEXT_LONG = 400 };
 
-/* Is the integer n a C int? On a grid what fits is one: devices are slow with 64 bits. The text of one that
- * isn't has 64 bits, whatever its operands have. */
-bool emit_narrow(Emit *e, Node *n);
 /* The type of a variable that holds n. */
 const char *emit_ctype(Emit *e, Node *n);
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing

@@ -29,7 +29,8 @@ static int64_t lane_bytes(Type t)
 	return (int64_t)type_size(lanes_type(t));
 }
 
-int64_t predicates_width(const Target *target, Type t)
+/* Lanes of a vector. */
+static int64_t predicates_width(const Target *target, Type t)
 {
 	return target->vector_bytes / lane_bytes(t);
 }

@@ -172,8 +172,6 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target);
 bool predicates_type(Type t);
 /* The type of vectors that hold elements of type t: elements of 8 and 16 bits are widened to 32. */
 Type lanes_type(Type t);
-/* Lanes of a vector. */
-int64_t predicates_width(const Target *target, Type t);
 /* Tiles of few vectors become variables (registers.c). */
 void lower_registers(Tree *t, Stmt *s);
 /* Loops of so many elements and fewer are short, on this processor. */
