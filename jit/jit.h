@@ -186,7 +186,7 @@ bool schedule_library(const Schedule *s);   /* it calls one */
  * forked child: another thread may have held a library's lock when it was forked. */
 void library_rehearse(void);
 
-/* ---- kernels (lower.c, kernel.c, emit/, backend/) ---- */
+/* ---- kernels (source.c, kernel.c, backends.c, emit/, backend/) ---- */
 typedef struct KernelEnv {
 	uint64_t seed, step; /* of random draws */
 	void *scratch;	     /* the calling thread's, 64-byte aligned */

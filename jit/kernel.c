@@ -1,29 +1,9 @@
-/* kernel.c - kernels as objects, and the table of backends.
+/* kernel.c - kernels as objects.
  *
  * A kernel is made on one thread and run and freed on others: its count is atomic, the rest does
  * not change after compile.
  */
 #include "jit/backend/backend.h"
-#include <string.h>
-
-const Backend *const backends[] = {&backend_interp,
-				   &backend_tcc,
-				   &backend_cc,
-#ifndef RICCI_WITHOUT_CUDA
-				   &backend_nvrtc,
-#endif
-#ifndef RICCI_WITHOUT_OPENCL
-				   &backend_opencl,
-#endif
-				   NULL};
-
-const Backend *backend_find(const char *name)
-{
-	for (int i = 0; backends[i]; i++)
-		if (!strcmp(backends[i]->name, name))
-			return backends[i];
-	return NULL;
-}
 
 Kernel *kernel_new(const Backend *b, Error *err)
 {
@@ -70,32 +50,6 @@ KernelGrid kernel_grid(const Kernel *k, int phase)
 	return (KernelGrid){.blocks = {(unsigned)(end - begin), 1, 1},
 			    .threads = {(unsigned)k->shape.threads, 1, 1},
 			    .block_memory = k->shape.block};
-}
-
-Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
-		    Error *err)
-{
-	Kernel *k = kernel_lower(t, s, b, target, err);
-	if (k && !k->run && b->compile(b, 1, &k, NULL, err)) {
-		kernel_unref(k);
-		return NULL;
-	}
-	return k;
-}
-
-Kernel *kernel_portable(const Task *t, Error *err)
-{
-	/* Vectors of 16 bytes: what every processor of today has. */
-	static const Target target = {.vector_bytes = 16, .l1 = 32 << 10, .l2 = 512 << 10};
-	static const Backend portable = {.name = "c99"};
-	Schedule s;
-	Error unfit = {0};
-	schedule_direct(t, &target, true, &s);
-	Kernel *k = kernel_lower(t, &s, &portable, &target, &unfit);
-	if (k || unfit.code == RICCI_ENOMEM)
-		return k ? k : (error_set(err, unfit.code, "%s", unfit.text), NULL);
-	schedule_direct(t, &target, false, &s);
-	return kernel_lower(t, &s, &portable, &target, err);
 }
 
 Kernel *kernel_ref(Kernel *k)

@@ -80,64 +80,80 @@ static bool offer_stream(const Task *t, const Target *target, Schedule *s)
 	return schedule_insert(s, t->sub.rows ? 1 : s->n, STEP_STREAM, 0, least);
 }
 
-/* Adds n schedules, as far as there is room, to those that out has. Returns how many it has then. */
-static int take(int n, const Schedule *from, int room, int have, Schedule *out)
+/* What schedules are looked for in a scratch Ir: so many at most; how many were found. */
+typedef struct Search {
+	const Task *task;
+	const Target *target;
+	int room, n;
+	Schedule *out;
+	bool tile; /* direct nests: with a register tile */
+} Search;
+typedef void SearchFn(Ir *ir, Search *s);
+
+static bool search_entered(Ir *ir, SearchFn *find, Search *s)
 {
-	for (int k = 0; k < n && have < room; k++)
-		out[have++] = from[k];
-	return have;
+	IR_ENTER(ir, false);
+	find(ir, s);
+	IR_LEAVE(ir);
+	return true;
 }
 
-static int offers(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+/* Nothing is found where there is no memory. */
+static int search_run(SearchFn *find, Search s)
 {
-	IR_ENTER(ir, 0);
-	Tree tree = {.ir = ir, .next_axis = 64};
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
-	int n = 0;
-	if (problem_init(p, &tree, &t->sub) == 0) {
-		Schedule panels[16], nests[NEST_OFFERS + 1];
-		double panel = INFINITY, nest = INFINITY;
-		int npanel = offer_panels(p, target, room > 1 ? COUNT(panels) : 1, panels, &panel);
-		int nnest = offer_nests(t, p, target, nests, &nest);
-		if (p->red == RED_NONE && !p->scatter) {
-			nests[nnest] = nests[0];
-			nnest += offer_stream(t, target, &nests[nnest]);
-		}
-		bool first = panel < nest && !nest_carries(p);
-		if (first)
-			n = take(npanel, panels, room, n, out);
-		if (!first || nest <= HOPELESS * panel)
-			n = take(nnest, nests, room, n, out);
-		if (!first && panel <= HOPELESS * nest)
-			n = take(npanel, panels, room, n, out);
+	Ir ir;
+	ir_init(&ir);
+	int n = search_entered(&ir, find, &s) ? s.n : 0;
+	ir_free(&ir);
+	return n;
+}
+
+/* Adds n schedules to those that were found, as far as there is room. */
+static void take(Search *s, int n, const Schedule *from)
+{
+	for (int k = 0; k < n && s->n < s->room; k++)
+		s->out[s->n++] = from[k];
+}
+
+static void offer_single(Ir *ir, Search *s)
+{
+	const Target *target = s->target;
+	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
+	Schedule panels[16], nests[NEST_OFFERS + 1];
+	double panel = INFINITY, nest = INFINITY;
+	if (!p)
+		return;
+	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) : 1, panels, &panel);
+	int nnest = offer_nests(s->task, p, target, nests, &nest);
+	if (p->red == RED_NONE && !p->scatter) {
+		nests[nnest] = nests[0];
+		nnest += offer_stream(s->task, target, &nests[nnest]);
 	}
-	IR_LEAVE(ir);
-	return n;
+	bool first = panel < nest && !nest_carries(p);
+	if (first)
+		take(s, npanel, panels);
+	if (!first || nest <= HOPELESS * panel)
+		take(s, nnest, nests);
+	if (!first && panel <= HOPELESS * nest)
+		take(s, npanel, panels);
 }
 
-static int axes(Ir *ir, const Task *t)
+/* (n is that of the loops.) */
+static void count_axes(Ir *ir, Search *s)
 {
-	IR_ENTER(ir, 0);
-	Tree tree = {.ir = ir, .next_axis = 64};
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
-	int n = problem_init(p, &tree, &t->sub) ? 0 : p->naxis;
-	IR_LEAVE(ir);
-	return n;
+	const Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
+	s->n = p ? p->naxis : 0;
 }
 
 int schedule_axes(const Task *t)
 {
-	Ir ir;
 	int n = 0;
-	for (int k = 0; t->sub.rows && k < t->sub.nmember; k++) {
+	if (!t->sub.rows)
+		return search_run(count_axes, (Search){.task = t});
+	for (int k = 0; k < t->sub.nmember; k++) {
 		int mine = comp_naxis(t->sub.member[k]) - t->sub.rows;
 		n = mine > n ? mine : n;
 	}
-	if (t->sub.rows)
-		return n;
-	ir_init(&ir);
-	n = axes(&ir, t);
-	ir_free(&ir);
 	return n;
 }
 
@@ -158,86 +174,65 @@ static int price_loop(const Task *t, const Target *target, const RowOffer *r, in
 
 /* Each loop of rows has the schedule that is best for it by itself; then the same variant for all loops,
  * but for hopeless ones. */
-static int offer_rows(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+static void offer_rows(Ir *ir, Search *s)
 {
-	IR_ENTER(ir, 0);
+	const Task *t = s->task;
 	RowOffer r;
 	double price[NEST_OFFERS], best = 0, same[NEST_OFFERS] = {0};
-	int n = 0;
-	if (rows_offer(ir, &t->sub, target, false, &r)) {
-		int *pick = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *pick);
-		for (int k = 0; k < r.n; k++) {
-			pick[k] = price_loop(t, target, &r, k, price);
-			best += price[pick[k]];
-			for (int v = 0; v < NEST_OFFERS; v++)
-				same[v] += price[r.loop[k].variant[v]];
-		}
-		rows_schedule(&r, pick, &out[n++]);
-		for (int v = 0; v < NEST_OFFERS && n < room; v++)
-			if (same[v] <= HOPELESS * best) {
-				rows_variant(ir, &r, v, &out[n]);
-				n += schedule_is_new(out, n);
-			}
+	if (!rows_offer(ir, &t->sub, s->target, false, &r))
+		return;
+	int *pick = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *pick);
+	for (int k = 0; k < r.n; k++) {
+		pick[k] = price_loop(t, s->target, &r, k, price);
+		best += price[pick[k]];
+		for (int v = 0; v < NEST_OFFERS; v++)
+			same[v] += price[r.loop[k].variant[v]];
 	}
-	IR_LEAVE(ir);
-	return n;
+	rows_schedule(&r, pick, &s->out[s->n++]);
+	for (int v = 0; v < NEST_OFFERS && s->n < s->room; v++)
+		if (same[v] <= HOPELESS * best) {
+			rows_variant(ir, &r, v, &s->out[s->n]);
+			s->n += schedule_is_new(s->out, s->n);
+		}
+	if (s->n < s->room) {
+		s->out[s->n] = s->out[0];
+		s->n += offer_stream(t, s->target, &s->out[s->n]);
+	}
 }
 
-static int grid_nests(Ir *ir, const Task *t, const Target *target, int room, Schedule *out)
+static void offer_grid(Ir *ir, Search *s)
 {
-	IR_ENTER(ir, 0);
-	Tree tree = {.ir = ir, .next_axis = 64};
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
-	int n = 0;
-	if (problem_init(p, &tree, &t->sub) == 0) {
-		Schedule tiles[8], nests[GRID_OFFERS];
-		double price;
-		int nnest = 0, ntile = contract_grid_offers(p, target, COUNT(tiles), tiles, &price);
-		for (int v = 0; v < GRID_OFFERS; v++) {
-			grid_offer(p, target, v, &nests[nnest]);
-			nnest += schedule_is_new(nests, nnest);
-		}
-		if (isfinite(price))
-			n = take(ntile, tiles, room, n, out);
-		n = take(nnest, nests, room, n, out);
-		if (!isfinite(price))
-			n = take(ntile, tiles, room, n, out);
+	Schedule tiles[8], nests[GRID_OFFERS];
+	double price;
+	int nnest = 0;
+	if (s->task->sub.rows) {
+		s->n = rows_grid_offers(ir, &s->task->sub, s->target, s->room, s->out);
+		return;
 	}
-	IR_LEAVE(ir);
-	return n;
-}
-
-static int grid_offers(const Task *t, const Target *target, int room, Schedule *out)
-{
-	Ir ir;
-	ir_init(&ir);
-	int n = t->sub.rows ? grid_rows_offers(&ir, &t->sub, target, room, out)
-			    : grid_nests(&ir, t, target, room, out);
-	ir_free(&ir);
-	if (n == 0 && room > 0) { /* out of memory: lowering will say so */
-		memset(out, 0, sizeof *out);
-		schedule_add(out, STEP_THREADS, 0, 1);
-		n = 1;
+	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
+	if (!p)
+		return;
+	int ntile = contract_grid_offers(p, s->target, COUNT(tiles), tiles, &price);
+	for (int v = 0; v < GRID_OFFERS; v++) {
+		nest_grid_offer(p, s->target, v, &nests[nnest]);
+		nnest += schedule_is_new(nests, nnest);
 	}
-	return n;
+	if (isfinite(price))
+		take(s, ntile, tiles);
+	take(s, nnest, nests);
+	if (!isfinite(price))
+		take(s, ntile, tiles);
 }
 
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
-	Ir ir;
-	if (target->units)
-		return grid_offers(t, target, room, out);
-	ir_init(&ir);
-	int n = t->sub.rows ? offer_rows(&ir, t, target, room, out)
-			    : offers(&ir, t, target, room, out);
-	ir_free(&ir);
-	if (t->sub.rows && n && n < room) {
-		out[n] = out[0];
-		n += offer_stream(t, target, &out[n]);
-	}
-	if (n == 0 && room > 0) {
-		memset(out, 0, sizeof *out); /* plain nests */
-		if (t->sub.rows)
+	SearchFn *find = target->units ? offer_grid : t->sub.rows ? offer_rows : offer_single;
+	int n = search_run(find, (Search){t, target, room, 0, out, false});
+	if (n == 0 && room > 0) { /* plain nests; where there is no memory, lowering will say so */
+		memset(out, 0, sizeof *out);
+		if (target->units)
+			schedule_add(out, STEP_THREADS, 0, 1);
+		else if (t->sub.rows)
 			schedule_add(out, STEP_ROWS, 0, t->sub.rows);
 		n = 1;
 	}
@@ -291,42 +286,28 @@ static void register_tile(const Problem *p, Schedule *s)
 	*s = out;
 }
 
-static void direct(Ir *ir, const Task *t, const Target *target, bool tile, Schedule *out)
+static void find_direct(Ir *ir, Search *s)
 {
-	IR_ENTER(ir, );
-	Tree tree = {.ir = ir, .next_axis = 64};
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
-	memset(out, 0, sizeof *out);
-	if (problem_init(p, &tree, &t->sub) == 0) {
-		nest_offer(p, target, 0, out);
-		for (int v = 1; v < NEST_OFFERS && lanes_reduced(p, out); v++)
-			nest_offer(p, target, v, out);
-		if (lanes_reduced(p, out))
-			nest_offer(p, target, 0, out);
-		if (tile)
-			register_tile(p, out);
-	}
-	IR_LEAVE(ir);
-}
-
-static void direct_rows(Ir *ir, const Task *t, const Target *target, Schedule *out)
-{
-	IR_ENTER(ir, );
+	const Subgraph *sub = &s->task->sub;
+	Problem *p = sub->rows ? NULL : problem_new(tree_new(ir), sub, NULL);
 	RowOffer r;
-	schedule_add(out, STEP_ROWS, 0, t->sub.rows);
-	if (rows_offer(ir, &t->sub, target, true, &r))
-		rows_variant(ir, &r, 0, out);
-	IR_LEAVE(ir);
+	if (sub->rows && rows_offer(ir, sub, s->target, true, &r))
+		rows_variant(ir, &r, 0, s->out);
+	if (!p)
+		return;
+	nest_offer(p, s->target, 0, s->out);
+	for (int v = 1; v < NEST_OFFERS && lanes_reduced(p, s->out); v++)
+		nest_offer(p, s->target, v, s->out);
+	if (lanes_reduced(p, s->out))
+		nest_offer(p, s->target, 0, s->out);
+	if (s->tile)
+		register_tile(p, s->out);
 }
 
 void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out)
 {
-	Ir ir;
 	memset(out, 0, sizeof *out);
-	ir_init(&ir);
-	if (!t->sub.rows)
-		direct(&ir, t, target, tile, out);
-	else
-		direct_rows(&ir, t, target, out);
-	ir_free(&ir);
+	if (t->sub.rows)
+		schedule_add(out, STEP_ROWS, 0, t->sub.rows);
+	search_run(find_direct, (Search){.task = t, .target = target, .out = out, .tile = tile});
 }

@@ -41,6 +41,11 @@ static const JitSymbol fixed[] = {
 	{"__fixunsdfdi", (const void *)u64_of_double},
 };
 
+const char *jit_helper(int i)
+{
+	return i < COUNT(fixed) ? fixed[i].name : NULL;
+}
+
 static JitSymbol table[512];
 static int ntable;
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;

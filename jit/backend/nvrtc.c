@@ -24,26 +24,11 @@ static pthread_once_t nvrtc_once = PTHREAD_ONCE_INIT;
 
 /* ---- opening the library */
 
-static void *library_open(const char *const *name)
-{
-	const char *folder[] = {env_text("RICCI_CUDA", ""), "/usr/local/cuda", ""};
-	for (int d = 0; d < COUNT(folder); d++)
-		for (int i = 0; name[i] && (d || *folder[d]); i++) {
-			char path[1024];
-			snprintf(path, sizeof path, "%.900s%s%s", folder[d],
-				 *folder[d] ? "/lib64/" : "", name[i]);
-			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-			if (library)
-				return library;
-		}
-	return NULL;
-}
-
 static void nvrtc_open(void)
 {
 	static const char *const name[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
 	nvrtc.generation = fork_generation();
-	bool all = (nvrtc.library = library_open(name));
+	bool all = (nvrtc.library = cuda_library(name));
 #define NVRTC(name, parameters) all = all && (nvrtc.name = dlsym(nvrtc.library, #name));
 #include "jit/backend/nvrtc_api.def"
 #undef NVRTC

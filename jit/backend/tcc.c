@@ -46,14 +46,11 @@ static void symbols_add(TCCState *tcc, const char *s)
 	}
 }
 
-/* The functions that tcc calls without being asked to. */
 static void helpers_add(TCCState *tcc)
 {
-	static const char *const name[] = {"memset",	    "memcpy",	     "memmove",
-					   "__floatundisf", "__floatundidf", "__fixunssfdi",
-					   "__fixunsdfdi"};
-	for (int i = 0; i < COUNT(name); i++)
-		tcc_add_symbol(tcc, name[i], jit_symbol(name[i]));
+	const char *name;
+	for (int i = 0; (name = jit_helper(i)); i++)
+		tcc_add_symbol(tcc, name, jit_symbol(name));
 }
 
 typedef struct Build {

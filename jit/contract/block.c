@@ -14,7 +14,7 @@ static Node *panel_start(Contract *c, Node *panel)
 	int64_t units = (extent + unit - 1) / unit, count = (extent + c->mr - 1) / c->mr;
 	Node *u = node_floordiv(c->ir, node_scale(c->ir, panel, units), count);
 	Node *start = node_scale(c->ir, u, unit);
-	return extent % unit ? contract_least(c, start, contract_int(c, extent)) : start;
+	return extent % unit ? node2(c->ir, OP_MIN, start, contract_int(c, extent)) : start;
 }
 
 /* The first panel of a block: the group's panels are dealt out evenly among its blocks. */
@@ -31,27 +31,22 @@ void block_set(Contract *c, Blocking *h, Node *point, Node *m, Node *n, Node *to
 	Node *one = contract_int(c, 1), *m1 = node_add(ir, m, one), *n1 = node_add(ir, n, one);
 	h->first = block_start(c, m, h->nmc, c->m.extent, mr);
 	h->npanel = node_sub(ir, block_start(c, m1, h->nmc, c->m.extent, mr), h->first);
-	h->npanel = contract_least(c, contract_int(c, h->mc / mr), h->npanel);
+	h->npanel = node2(c->ir, OP_MIN, contract_int(c, h->mc / mr), h->npanel);
 	Node *end = panel_start(c, node_add(ir, h->first, h->npanel));
 	c->m.origin = node_add(ir, panel_start(c, h->first), top);
-	h->rows = contract_least(c, rows, node_sub(ir, end, c->m.origin));
+	h->rows = node2(c->ir, OP_MIN, rows, node_sub(ir, end, c->m.origin));
 	c->n.origin = node_scale(ir, block_start(c, n, h->nnc, c->n.extent, nr), nr);
 	end = node_scale(ir, block_start(c, n1, h->nnc, c->n.extent, nr), nr);
-	end = contract_least(c, end, contract_int(c, c->n.extent));
-	h->cols = contract_least(c, contract_int(c, h->nc), node_sub(ir, end, c->n.origin));
-	int64_t below = c->batch.extent;
-	for (int k = 0; k < c->batch.naxis; k++) {
-		below /= axis_extent(c->batch.axis[k]);
-		c->batch_value[k] = node_floormod(ir, node_floordiv(ir, point, below),
-						  axis_extent(c->batch.axis[k]));
-	}
+	end = node2(c->ir, OP_MIN, end, contract_int(c, c->n.extent));
+	h->cols = node2(c->ir, OP_MIN, contract_int(c, h->nc), node_sub(ir, end, c->n.origin));
+	axes_at(ir, point, c->batch.naxis, c->batch.axis, c->batch_value);
 }
 
 void block_set_depth(Contract *c, Blocking *h, Node *k)
 {
 	c->k.origin = node_scale(c->ir, k, h->kc);
-	h->depth = contract_least(c, contract_int(c, h->kc),
-				  node_sub(c->ir, contract_int(c, c->k.extent), c->k.origin));
+	h->depth = node2(c->ir, OP_MIN, contract_int(c, h->kc),
+			 node_sub(c->ir, contract_int(c, c->k.extent), c->k.origin));
 }
 
 /* Panel ip of the block: its first row there, and how many. */
@@ -148,7 +143,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	Ir *ir = c->ir;
 	int64_t mr = c->mr, nr = c->micro->nr;
 	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
-	Node *cols = contract_least(c, contract_int(c, nr), node_sub(ir, h->cols, j));
+	Node *cols = node2(c->ir, OP_MIN, contract_int(c, nr), node_sub(ir, h->cols, j));
 	CallArg a = {h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
 	CallArg b = b_panel(c, h, from, j);
 	Node *zero = contract_int(c, 0);
@@ -216,7 +211,7 @@ Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols)
 	int64_t nr = c->micro->nr;
 	Node *jp = tree_axis(c->t, (cols->hi + nr - 1) / nr), *at = node_scale(ir, jp, nr);
 	Node *place = node_add(ir, h->b_at, node_scale(ir, at, h->b_deep));
-	Node *count = contract_least(c, contract_int(c, nr), node_sub(ir, cols, at));
+	Node *count = node2(c->ir, OP_MIN, contract_int(c, nr), node_sub(ir, cols, at));
 	Unpacked unpacked = {h->panels, node_scale(ir, jp, 2), h->seq};
 	Stmt *pack = contract_pack(c, &c->b, &c->n, h->b, node_add(ir, from, at), place, nr, count,
 				   h->depth, h->unpacked_b ? &unpacked : NULL);
@@ -230,7 +225,7 @@ Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 	Node *jp = tree_axis(c->t, h->strip / c->micro->nr);
 	Node *js = tree_axis(c->t, (h->nc + h->strip - 1) / h->strip);
 	Node *from = node_scale(ir, js, h->strip);
-	Node *cols = contract_least(c, contract_int(c, h->strip), node_sub(ir, h->cols, from));
+	Node *cols = node2(c->ir, OP_MIN, contract_int(c, h->strip), node_sub(ir, h->cols, from));
 	Stmt *pack_a = h->unpacked_a || h->a_shared ? NULL : block_pack_a(c, h);
 	Stmt *pack_b = h->b_shared || h->b_lies ? NULL : block_pack_b(c, h, from, cols);
 	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
@@ -310,9 +305,9 @@ static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
 	Node *before = node_floordiv(ir, a->s->origin, run);
 	Node *at = node_sub(ir, node_scale(ir, node_add(ir, before, number), run), a->s->origin);
 	Node *behind = node_add(ir, node_add(ir, a->s->origin, a->count), contract_int(c, run - 1));
-	*first = contract_least(c, node2(ir, OP_MAX, at, contract_int(c, 0)),
-				contract_int(c, a->most - 1));
-	*n = node_sub(ir, contract_least(c, node_add(ir, at, contract_int(c, run)), a->count),
+	*first = node2(c->ir, OP_MIN, node2(ir, OP_MAX, at, contract_int(c, 0)),
+		       contract_int(c, a->most - 1));
+	*n = node_sub(ir, node2(c->ir, OP_MIN, node_add(ir, at, contract_int(c, run)), a->count),
 		      *first);
 	return stmt_loop(c->t, HOW_SERIAL, number, NULL,
 			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
@@ -324,14 +319,8 @@ static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_
 	Type type = (Type)h->c->type;
 	*line = contract_pitch(h->mc + 1, type, 256); /* a row more: see sums_room */
 	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nc * *line);
-	CallArg arg[] = {{*sums, contract_int(c, 0)},
-			 {NULL, contract_int(c, *line)},
-			 {h->c, h->c_at},
-			 {NULL, contract_int(c, h->c_row)},
-			 {NULL, h->cols},
-			 {NULL, h->rows}};
-	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_transpose_8" : "ricci_transpose_4",
-			 COUNT(arg), arg);
+	return stmt_transpose(c->t, (CallArg){*sums, contract_int(c, 0)}, *line,
+			      (CallArg){h->c, h->c_at}, h->c_row, h->cols, h->rows);
 }
 
 Stmt *block_store(Contract *c, const Blocking *h)

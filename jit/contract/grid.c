@@ -115,8 +115,8 @@ static Stmt *tile_sums(const GridTiles *h)
 	int64_t ahead = h->stages - 1;
 	Node *kb = tree_axis(t, h->per_piece), *hi = NULL;
 	if (h->pieces * h->per_piece > h->count[2])
-		hi = contract_least(c, contract_int(c, h->per_piece),
-				    node_sub(ir, contract_int(c, h->count[2]), h->first));
+		hi = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
+			   node_sub(ir, contract_int(c, h->count[2]), h->first));
 	Stmt *s = tile_fill(h);
 	for (int64_t k = 0; k < ahead; k++) {
 		Node *stage = contract_int(c, k);
@@ -138,22 +138,11 @@ static Stmt *tile_sums(const GridTiles *h)
 /* The members at these elements of M and N, of the sum there. */
 static Stmt *members_store(Contract *c, Node *batch, Node *m, Node *n, Node *sum)
 {
-	Problem *p = c->p;
-	Ir *ir = c->ir;
-	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1];
-	Stmt *all = NULL;
+	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 	int count = group_at(c, &c->m, m, 0, from, to);
 	count = group_at(c, &c->n, n, count, from, to);
 	count = group_at(c, &c->batch, batch, count, from, to);
-	from[count] = p->result;
-	to[count] = problem_narrow(p, sum);
-	for (int k = 0; k < p->nout; k++)
-		all = stmt_seq(all,
-			       stmt_store(c->t, p->out[k],
-					  node_replace(ir, p->out_index[k], count, from, to),
-					  node_replace(ir, p->out_value[k], count + 1, from, to),
-					  p->out_red[k]));
-	return all;
+	return problem_store(c->p, count, from, to, sum);
 }
 
 static Stmt *piece_store(const GridTiles *h, Node *piece, Node *m, Node *n, Node *sum)
@@ -261,11 +250,6 @@ static Stmt *tile_body(GridTiles *h, Node *block)
 	return stmt_seq(s, tile_store(h, piece));
 }
 
-static int misfit(Error *err, const char *why)
-{
-	return error_set(err, RICCI_EINVAL, "schedule: %s", why);
-}
-
 static int tiles_read(GridTiles *h, const Schedule *s, Error *err)
 {
 	h->pieces = 1;
@@ -280,9 +264,8 @@ static int tiles_read(GridTiles *h, const Schedule *s, Error *err)
 		else if (step->kind == STEP_THREADS && step->arg <= GRID_THREADS_MOST)
 			h->threads = (int)step->arg;
 		else if (step->kind != STEP_TENSORISE)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: step %d does not fit a contraction on a grid",
-					 k + 1);
+			return schedule_misfit(err, "step %d does not fit a contraction on a grid",
+					       k + 1);
 	}
 	return 0;
 }
@@ -293,23 +276,26 @@ static int tiles_check(const GridTiles *h, Error *err)
 	enum { SIZE_MOST = 1024 };
 	for (int d = 0; d < 3; d++)
 		if (h->size[d] < 1 || h->size[d] > SIZE_MOST)
-			return misfit(err, "a contraction on a grid needs sizes of its blocks");
+			return schedule_misfit(err,
+					       "a contraction on a grid needs sizes of its blocks");
 	for (int d = 0; d < 2; d++) {
 		if (h->own[d] < 1 || h->size[d] % h->own[d])
-			return misfit(err, "a block's tile is no multiple of a thread's");
+			return schedule_misfit(err, "a block's tile is no multiple of a thread's");
 		if (h->threads < 1 || h->size[d] * h->size[2] % h->threads)
-			return misfit(err, "the threads of a block load unlike many elements");
+			return schedule_misfit(err,
+					       "the threads of a block load unlike many elements");
 	}
 	if (h->fragments && (h->own[0] % 2 || h->own[1] % 4 || h->size[2] % FRAGMENT_K ||
 			     h->size[0] % (8 * h->own[0]) || h->size[1] % (4 * h->own[1])))
-		return misfit(err, "a tile is no multiple of the warps' fragments");
+		return schedule_misfit(err, "a tile is no multiple of the warps' fragments");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
-		return misfit(err, "a block has another number of threads than its tile");
+		return schedule_misfit(err, "a block has another number of threads than its tile");
 	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES)
-		return misfit(err, "a tile has no room in registers or in the block's memory");
+		return schedule_misfit(err,
+				       "a tile has no room in registers or in the block's memory");
 	if (h->pieces < 1 || h->pieces > (c->k.extent + h->size[2] - 1) / h->size[2] ||
 	    (h->pieces > 1 && (double)h->pieces * (double)c->p->main_size > GRID_SUMS))
-		return misfit(err, "K can't be cut into so many pieces");
+		return schedule_misfit(err, "K can't be cut into so many pieces");
 	return 0;
 }
 
@@ -326,7 +312,8 @@ static int tiles_plan(GridTiles *h, Error *err)
 	h->stages = (more ? GRID_FRAGMENT_BYTES : GRID_BLOCK_BYTES) / stage;
 	h->stages = h->stages < STAGES_MOST ? h->stages : STAGES_MOST;
 	if (h->stages < 2)
-		return misfit(err, "a tile has no room in registers or in the block's memory");
+		return schedule_misfit(err,
+				       "a tile has no room in registers or in the block's memory");
 	h->stages = copied ? h->stages : 2;
 	if (h->stages * stage > GRID_BLOCK_BYTES)
 		h->c->t->shape.block = (size_t)(h->stages * stage);
@@ -345,21 +332,20 @@ int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps,
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	GridTiles h = {.c = c, .copies = caps->copies, .dynamic = caps->block_memory};
-	int way = 0;
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_TENSORISE)
-			way = (int)s->step[k].arg;
+	const ScheduleStep *step = schedule_find(s, STEP_TENSORISE);
+	int way = step ? (int)step->arg : 0;
 	if (!contract_find(c, p, target_grid(false), way))
-		return misfit(err,
-			      "on a grid tensorise needs a sum of products whose operands share "
-			      "reduced indices and each have indices of their own");
+		return schedule_misfit(
+			err, "on a grid tensorise needs a sum of products whose operands share "
+			     "reduced indices and each have indices of their own");
 	h.type = p->acc;
 	if (way & TENSORISE_NARROW) {
 		h.type = contract_fragments(c);
 		h.fragments = caps->fragments && h.type != p->acc;
 		if (!h.fragments)
-			return misfit(err, "tensor cores need operands that are bf16 or f16, and a "
-					   "device that has some");
+			return schedule_misfit(
+				err, "tensor cores need operands that are bf16 or f16, and a "
+				     "device that has some");
 	}
 	if (tiles_read(&h, s, err) || tiles_check(&h, err) || tiles_plan(&h, err))
 		return err->code;
@@ -377,7 +363,7 @@ int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps,
 	phase_grid(c->t, block, h.thread, tile_body(&h, block));
 	if (h.pieces > 1) {
 		phase_end(c->t);
-		grid_sums(c->t, h.sums, RED_ADD, h.pieces, points, piece_sum, c);
+		sums_section(c->t, h.sums, RED_ADD, h.pieces, points, piece_sum, c);
 	}
 	phases_finish(c->t, NULL, NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);

@@ -6,15 +6,13 @@
  * statements. Invariant: a vector is at a multiple of its size, in both memories. */
 #include "jit/contract/grid.h"
 
+#include <string.h>
+
 int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Node **to)
 {
-	for (int k = g->naxis - 1; k >= 0; k--, n++) {
-		int64_t extent = axis_extent(g->axis[k]);
-		from[n] = g->axis[k];
-		to[n] = k ? node_floormod(c->ir, at, extent) : at;
-		at = node_floordiv(c->ir, at, extent);
-	}
-	return n;
+	memcpy(from + n, g->axis, (size_t)g->naxis * sizeof *from);
+	axes_at(c->ir, at, g->naxis, g->axis, to + n);
+	return n + g->naxis;
 }
 
 /* The operand's elements in the block's memory, over the problem's axes. */

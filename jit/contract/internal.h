@@ -188,11 +188,6 @@ static inline Node *contract_int(Contract *c, int64_t v)
 	return node_int(c->ir, v);
 }
 
-static inline Node *contract_least(Contract *c, Node *a, Node *b)
-{
-	return a->hi <= b->lo ? a : b->hi <= a->lo ? b : node2(c->ir, OP_MIN, a, b);
-}
-
 /* Where an unpacked panel's descriptor goes (MicroPanel), and the places of packed rows. */
 typedef struct Unpacked {
 	Node *panels, *at, *seq;

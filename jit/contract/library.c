@@ -158,9 +158,8 @@ static int read_steps(Product *q, const Schedule *s, Error *err)
 		if (step->kind == STEP_LIBRARY)
 			continue;
 		if (step->kind != STEP_BLOCK || step->axis < 0 || step->axis > 1 || step->arg < 1)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: step %d does not fit a library's product",
-					 k + 1);
+			return schedule_misfit(err, "step %d does not fit a library's product",
+					       k + 1);
 		if (step->arg < block[step->axis])
 			block[step->axis] = step->arg;
 	}
@@ -187,8 +186,8 @@ static void set_part(Product *q, Tree *t)
 	Contract *c = q->c;
 	Ir *ir = c->ir;
 	const IndexGroup *group[3] = {&c->m, &c->n, &c->batch};
-	int64_t blocks = q->nmc * q->nnc, below = (int64_t)other_points(q);
-	q->part = tree_axis(t, blocks * below);
+	int64_t blocks = q->nmc * q->nnc;
+	q->part = tree_axis(t, blocks * (int64_t)other_points(q));
 	Node *block = node_floormod(ir, q->part, blocks),
 	     *point = node_floordiv(ir, q->part, blocks);
 	Node *i = node_scale(ir, node_floordiv(ir, block, q->nnc), q->mc);
@@ -197,16 +196,12 @@ static void set_part(Product *q, Tree *t)
 	q->cols = node2(ir, OP_MIN, num(q, q->nc), node_sub(ir, num(q, axis_extent(q->n)), j));
 	stands_for(q, q->m, i);
 	stands_for(q, q->n, j);
+	int first = q->naxis;
 	for (int s = 0; s < COUNT(group); s++)
-		for (int k = 0; k < group[s]->naxis; k++) {
-			Node *axis = group[s]->axis[k];
-			if (axis == q->m || axis == q->n)
-				continue;
-			below /= axis_extent(axis);
-			stands_for(q, axis,
-				   node_floormod(ir, node_floordiv(ir, point, below),
-						 axis_extent(axis)));
-		}
+		for (int k = 0; k < group[s]->naxis; k++)
+			if (group[s]->axis[k] != q->m && group[s]->axis[k] != q->n)
+				stands_for(q, group[s]->axis[k], NULL);
+	axes_at(ir, point, q->naxis - first, q->axis + first, q->value + first);
 }
 
 /* The product, in loops over the other reduced axes; all but the first of them add to it. */
@@ -243,21 +238,12 @@ static Stmt *multiply(Product *q, Tree *t)
 static Stmt *store(Product *q, Tree *t)
 {
 	Contract *c = q->c;
-	Problem *p = c->p;
 	Node *i = tree_axis(t, q->mc), *j = tree_axis(t, q->nc);
 	Node *result =
 		buffer_read(t, q->out.buffer, node_add(c->ir, node_scale(c->ir, i, q->nc), j));
-	Stmt *body = NULL;
-	if (p->acc != p->type)
-		result = node_cast(c->ir, p->type, result);
 	q->value[0] = node_add(c->ir, q->value[0], i); /* m and n came first */
 	q->value[1] = node_add(c->ir, q->value[1], j);
-	for (int k = 0; k < p->nout; k++) {
-		Node *value =
-			node_replace(c->ir, at_call(q, p->out_value[k]), 1, &p->result, &result);
-		body = stmt_seq(body, stmt_store(t, p->out[k], at_call(q, p->out_index[k]), value,
-						 RED_NONE));
-	}
+	Stmt *body = problem_store(c->p, q->naxis, q->axis, q->value, result);
 	return stmt_loop(t, HOW_SERIAL, i, NULL, q->rows,
 			 stmt_loop(t, HOW_VECTOR, j, NULL, q->cols, body));
 }
@@ -267,21 +253,21 @@ int lower_library(Problem *p, const Schedule *s, const Target *target, Error *er
 	Product *q = arena_alloc(&p->ir->arena, sizeof *q);
 	Tree *t = p->tree;
 	char why[256] = "";
-	const ScheduleStep *step = library_step(s);
+	const ScheduleStep *step = schedule_find(s, STEP_LIBRARY);
 	const Library *library = step ? library_row((int)step->arg) : NULL;
 	if (!library)
-		return error_set(err, RICCI_EINVAL, "schedule: there is no such library");
+		return schedule_misfit(err, "there is no such library");
 	if (!library_ready(library, why, sizeof why))
 		return error_set(err, RICCI_EUNSUPPORTED, "schedule: there is no %s: %s",
 				 library->name, why);
 	if (!product_find(q, p, target))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: library needs a sum of products of two tensors, each "
-				 "contiguous along an index of its own or a reduced one");
+		return schedule_misfit(err,
+				       "library needs a sum of products of two tensors, each "
+				       "contiguous along an index of its own or a reduced one");
 	q->function = library->product[p->acc];
 	if (!q->function)
-		return error_set(err, RICCI_EINVAL, "schedule: %s has no product of %s",
-				 library->name, type_name(p->acc));
+		return schedule_misfit(err, "%s has no product of %s", library->name,
+				       type_name(p->acc));
 	if (read_steps(q, s, err))
 		return err->code;
 	set_part(q, t);

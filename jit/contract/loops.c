@@ -34,9 +34,8 @@ static int read_steps(const Schedule *s, Contract *c, Blocking *h, const Target 
 		else if (step->kind == STEP_SHARE)
 			h->a_shared = step->arg & 1, h->b_shared = step->arg >> 1 & 1;
 		else if (step->kind != STEP_TENSORISE)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: step %d does not fit a tensorised contraction",
-					 k + 1);
+			return schedule_misfit(err, "step %d does not fit a tensorised contraction",
+					       k + 1);
 	}
 	contract_rows(c, target, h->unpacked_a);
 	const int64_t unit[4] = {c->mr, c->micro->nr, contract_group(c), c->micro->nr};
@@ -65,22 +64,19 @@ static int check(Contract *c, const Blocking *h, Error *err)
 	double sums = (double)h->pieces * (double)(c->batch.extent * h->nmc * h->mc) *
 		      (double)(h->nnc * h->nc);
 	if (h->unpacked_a && !contract_unpacked(c, false))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: the first operand can't stay unpacked, only a plain "
-				 "read of the type that is multiplied, without conditions, can");
+		return schedule_misfit(
+			err, "the first operand can't stay unpacked, only a plain "
+			     "read of the type that is multiplied, without conditions, can");
 	if (h->unpacked_b && !contract_unpacked(c, true))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: the second operand can't stay unpacked, only a plain "
-				 "read of the sum's type under affine conditions can");
+		return schedule_misfit(err, "the second operand can't stay unpacked, only a plain "
+					    "read of the sum's type under affine conditions can");
 	if (h->pieces > 1 && sums > MOST_SPLIT)
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: the sums of %lld pieces of K are too large",
-				 (long long)h->pieces);
+		return schedule_misfit(err, "the sums of %lld pieces of K are too large",
+				       (long long)h->pieces);
 	if ((h->a_shared && (h->unpacked_a || !contract_shares(c, false))) ||
 	    (h->b_shared && (h->unpacked_b || !contract_shares(c, true))))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: shared panels have to be packed, of a plain read that "
-				 "they don't unfold");
+		return schedule_misfit(err, "shared panels have to be packed, of a plain read that "
+					    "they don't unfold");
 	return 0;
 }
 
@@ -224,8 +220,8 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 	Node *before = node_scale(ir, piece, h->per_piece), *k = node_add(ir, before, kc);
 	block_set_depth(c, h, k);
 	if (h->pieces > 1)
-		blocks = contract_least(c, contract_int(c, h->per_piece),
-					node_sub(ir, contract_int(c, h->nkc), before));
+		blocks = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
+			       node_sub(ir, contract_int(c, h->nkc), before));
 	if (c->k.compact)
 		blocks = listed_blocks(c, h);
 	panels_block(c, h, before, kc);
@@ -357,8 +353,8 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 	     *block = node_floordiv(ir, part, per_block);
 	Node *point = node_floordiv(ir, block, h->nmc * h->nnc);
 	Node *mn = node_floormod(ir, block, h->nmc * h->nnc), *top = node_scale(ir, slice, height);
-	Node *rows = contract_least(c, contract_int(c, height),
-				    node_sub(ir, contract_int(c, h->mc), top));
+	Node *rows = node2(c->ir, OP_MIN, contract_int(c, height),
+			   node_sub(ir, contract_int(c, h->mc), top));
 	block_set(c, h, point, node_floordiv(ir, mn, h->nnc), node_floormod(ir, mn, h->nnc), top,
 		  rows);
 	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, height));
@@ -409,17 +405,17 @@ static bool takes_one_phase(const Contract *c, const Blocking *h)
 
 static const char *not_found(int way)
 {
-	return way & TENSORISE_TRANSPOSED ? "schedule: transposed copies are for operands that are "
+	return way & TENSORISE_TRANSPOSED ? "transposed copies are for operands that are "
 					    "plain reads without "
 					    "conditions, with lanes apart in memory"
 	       : way & TENSORISE_PADDED
-		       ? "schedule: padded copies are for operands that are plain reads under "
+		       ? "padded copies are for operands that are plain reads under "
 			 "conditions on the read's indices"
 	       : way & TENSORISE_NARROW
-		       ? "schedule: narrow panels need operands of 8 or 16 bits that this "
+		       ? "narrow panels need operands of 8 or 16 bits that this "
 			 "processor "
 			 "multiplies"
-		       : "schedule: tensorise needs a sum of products whose operands share reduced "
+		       : "tensorise needs a sum of products whose operands share reduced "
 			 "indices and each have indices of their own";
 }
 
@@ -427,16 +423,14 @@ static const char *not_found(int way)
 static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s,
 			 const Target *target, Error *err)
 {
-	int way = 0;
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_TENSORISE)
-			way = (int)s->step[k].arg;
+	const ScheduleStep *step = schedule_find(s, STEP_TENSORISE);
+	int way = step ? (int)step->arg : 0;
 	if (!contract_find(c, p, target, way))
-		return error_set(err, RICCI_EINVAL, "%s", not_found(way));
+		return schedule_misfit(err, "%s", not_found(way));
 	if (way & TENSORISE_NARROW && !contract_packs(c))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: narrow panels need operands that are plain reads under "
-				 "affine conditions");
+		return schedule_misfit(err,
+				       "narrow panels need operands that are plain reads under "
+				       "affine conditions");
 	if (read_steps(s, c, h, target, err) || check(c, h, err))
 		return err->code;
 	h->b_lies = contract_lies(c);
@@ -461,22 +455,19 @@ int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *o
 	if (contract_open(c, &h, p, s, target, err))
 		return err->code;
 	if (!takes_one_phase(c, &h))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: a piece of a tree has no phases: no copies, no shared "
-				 "panels, K in one piece");
+		return schedule_misfit(err, "a piece of a tree has no phases: no copies, no shared "
+					    "panels, K in one piece");
 	Node *part = tree_axis(c->t, c->batch.extent * h.nmc * h.nnc);
 	Stmt *body = stmt_loop(c->t, HOW_SERIAL, part, NULL, NULL, whole_part(c, &h, part));
 	*out = (Piece){.before = before_parts(c, &h), .body = body};
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
-int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
-		   Error *err)
+int lower_contract(Problem *p, const Schedule *s, const Target *target, Error *err)
 {
 	Ir *ir = p->ir;
 	Contract *c = arena_alloc(&ir->arena, sizeof *c);
 	Blocking h = {0};
-	(void)caps;
 	if (contract_open(c, &h, p, s, target, err))
 		return err->code;
 	copies_phases(c, &h);

@@ -161,18 +161,16 @@ Stmt *padded_copy_fill(Contract *c, const PaddedCopy *b, Node *part)
 	int64_t each = rows_each(b), count = row_count(b);
 	Node *first = node_scale(ir, part, each), *x = tree_axis(c->t, each);
 	Node *row = node_add(ir, first, x), *place = node_int(ir, 0), *begin = place;
+	Node *at[RICCI_MAX_RANK];
 	Node *zero = node_const(ir, b->value->type, 0), *end,
 	     *of[] = {b->row, b->lo, b->hi, b->value};
-	Node *rows = contract_least(c, contract_int(c, each),
-				    node_sub(ir, contract_int(c, count), first));
-	for (int d = b->rank - 2; d >= 0; d--) {
-		int64_t extent = axis_extent(b->coord[d]);
-		Node *at = d ? node_floormod(ir, row, extent) : row;
-		for (int k = 0; k < COUNT(of); k++)
-			of[k] = node_replace(ir, of[k], 1, &b->coord[d], &at);
-		place = node_add(ir, place, node_scale(ir, at, b->pitch[d]));
-		row = node_floordiv(ir, row, extent);
-	}
+	Node *rows = node2(c->ir, OP_MIN, contract_int(c, each),
+			   node_sub(ir, contract_int(c, count), first));
+	axes_at(ir, row, b->rank - 1, b->coord, at);
+	for (int k = 0; k < COUNT(of); k++)
+		of[k] = node_replace(ir, of[k], b->rank - 1, b->coord, at);
+	for (int d = 0; d < b->rank - 1; d++)
+		place = node_add(ir, place, node_scale(ir, at[d], b->pitch[d]));
 	end = contract_int(c, axis_extent(b->coord[b->rank - 1]));
 	Stmt *inside = fill_piece(c, b, place, begin, of[1], zero);
 	inside = stmt_seq(inside, fill_piece(c, b, place, of[1], of[2], of[3]));

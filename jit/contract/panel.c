@@ -59,11 +59,6 @@ Node *contract_rest(Contract *c, int n, Node *const *rest)
 	return more;
 }
 
-bool contract_plain(const Contract *c, const Operand *f)
-{
-	return f->value->op == OP_READ && f->value->type == c->p->acc;
-}
-
 bool contract_places(const Contract *c, const IndexGroup *s, Node *index, int64_t n, int64_t *place)
 {
 	int64_t below = 1;

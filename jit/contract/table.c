@@ -112,12 +112,7 @@ static Stmt *fill_block(Contract *c, Table *t)
 	Node *x = tree_axis(c->t, s->block), *to[COMP_MAX_AXES];
 	Node *element =
 		node2(c->ir, OP_MIN, node_add(c->ir, s->origin, x), node_int(c->ir, s->extent - 1));
-	int64_t below = s->extent;
-	for (int k = 0; k < s->naxis; k++) {
-		below /= axis_extent(s->axis[k]);
-		to[k] = node_floormod(c->ir, node_floordiv(c->ir, element, below),
-				      axis_extent(s->axis[k]));
-	}
+	axes_at(c->ir, element, s->naxis, s->axis, to);
 	return stmt_loop(c->t, HOW_SERIAL, x, NULL, NULL,
 			 fill_rows(c, t, x, s->naxis, s->axis, to));
 }

@@ -93,19 +93,14 @@ Stmt *transposed_copy_fill(Contract *c, const TransposedCopy *t, Node *part)
 	Node *first = node_scale(ir, part, each), *x = tree_axis(c->t, each);
 	Node *piece = node_add(ir, first, x), *matrix = node_floordiv(ir, piece, wide);
 	Node *col = node_scale(ir, node_floormod(ir, piece, wide), COLUMNS);
-	Node *end = contract_least(c, contract_int(c, each),
-				   node_sub(ir, contract_int(c, count), first));
+	Node *end = node2(c->ir, OP_MIN, contract_int(c, each),
+			  node_sub(ir, contract_int(c, count), first));
 	Node *to = node_add(ir, node_scale(ir, matrix, t->plane), node_scale(ir, col, t->line));
 	Node *from = node_add(ir, node_scale(ir, matrix, t->rows * t->cols), col);
-	CallArg arg[] = {{t->buffer, to},
-			 {NULL, contract_int(c, t->line)},
-			 {t->from, from},
-			 {NULL, contract_int(c, t->cols)},
-			 {NULL, contract_least(c, contract_int(c, COLUMNS),
-					       node_sub(ir, contract_int(c, t->cols), col))},
-			 {NULL, contract_int(c, t->rows)}};
-	bool narrow = type_size((Type)t->buffer->type) == 4;
-	return stmt_loop(c->t, HOW_SERIAL, x, NULL, end,
-			 stmt_call(c->t, narrow ? "ricci_transpose_4" : "ricci_transpose_8",
-				   COUNT(arg), arg));
+	Node *cols = node2(c->ir, OP_MIN, contract_int(c, COLUMNS),
+			   node_sub(ir, contract_int(c, t->cols), col));
+	Stmt *turn =
+		stmt_transpose(c->t, (CallArg){t->buffer, to}, t->line, (CallArg){t->from, from},
+			       t->cols, cols, contract_int(c, t->rows));
+	return stmt_loop(c->t, HOW_SERIAL, x, NULL, end, turn);
 }

@@ -31,17 +31,25 @@ enum {
 
 /* ---- opening the library */
 
+void *cuda_library(const char *const *name)
+{
+	const char *folder[] = {env_text("RICCI_CUDA", ""), "/usr/local/cuda", ""};
+	for (int d = 0; d < COUNT(folder); d++)
+		for (int i = 0; name[i] && (d || *folder[d]); i++) {
+			char path[1024];
+			snprintf(path, sizeof path, "%.900s%s%s", folder[d],
+				 *folder[d] ? "/lib64/" : "", name[i]);
+			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+			if (library)
+				return library;
+		}
+	return NULL;
+}
+
 static bool driver_bind(void)
 {
-	char path[1024] = "";
-	const char *folder = env_text("RICCI_CUDA", "");
-	void *library = NULL;
-	if (*folder) {
-		snprintf(path, sizeof path, "%.900s/lib64/libcuda.so.1", folder);
-		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	}
-	if (!library)
-		library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+	static const char *const name[] = {"libcuda.so.1", NULL};
+	void *library = cuda_library(name);
 	if (!library) {
 		message_print(cuda.why, sizeof cuda.why,
 			      "no NVIDIA driver (libcuda.so.1): it comes with NVIDIA's "

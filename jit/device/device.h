@@ -136,6 +136,9 @@ void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t e
 
 /* ---- cuda.c */
 int cuda_arch(int index); /* 90: sm_90; 80 without such a device */
+/* The first of these files that can be opened, in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 or on the library
+ * path; NULL: none. name: ended by NULL. */
+void *cuda_library(const char *const *name);
 
 /* ---- opencl.c: the calls, where opencl_devices gives some */
 typedef struct OpenCl {

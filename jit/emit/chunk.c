@@ -115,11 +115,9 @@ static Operand plain(Vector *v, Node *n, const char *want)
 /* The address of a read that steps evenly with the axis; false when it does not. */
 static bool address(Vector *v, Node *read, const char **at, int64_t *stride)
 {
-	Affine a = affine_of(v->e->ir, read->src[1]);
-	for (int j = 0; j < a.n; j++)
-		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))
-			return false;
-	*stride = affine_coefficient(&a, v->axis);
+	*stride = affine_stride(v->e->ir, read->src[1], v->axis);
+	if (*stride == INT64_MIN)
+		return false;
 	*at = arena_printf(v->m, "%s + %s", emit_base(v->e, read->src[0]),
 			   emit_value(v->e, chunk_start(v, read->src[1]), false));
 	return true;
@@ -139,10 +137,8 @@ Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest)
 		if (entry || a.k[j] != 1 || a.atom[j]->op != OP_READ)
 			return NULL;
 		entry = a.atom[j];
-		Affine at = affine_of(ir, entry->src[1]);
-		for (int i = 0; i < at.n; i++)
-			if (at.atom[i] == axis ? at.k[i] != 1 : node_has(at.atom[i], axis))
-				return NULL;
+		if (affine_stride(ir, entry->src[1], axis) != 1)
+			return NULL;
 	}
 	return entry;
 }
@@ -318,11 +314,9 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 	Node *d = condition_slack(ir, cond);
 	if (!d || *n == room || emit_reads(v->e, cond) > READS_KNOWN)
 		return false;
-	Affine a = affine_of(ir, d);
-	for (int j = 0; j < a.n; j++)
-		if (a.atom[j] != v->axis && node_has(a.atom[j], v->axis))
-			return false;
-	k[*n] = affine_coefficient(&a, v->axis);
+	k[*n] = affine_stride(ir, d, v->axis);
+	if (k[*n] == INT64_MIN)
+		return false;
 	e[(*n)++] = chunk_start(v, d);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* chunk.h - vector loops as calls of functions over chunks: values (chunk.c) and stores
- * (vector.c). */
+ * (chunk_loop.c). */
 #ifndef JIT_EMIT_CHUNK_H
 #define JIT_EMIT_CHUNK_H
 

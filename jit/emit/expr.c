@@ -134,6 +134,10 @@ int emit_uses(Emit *e, const Node *n)
 
 /* ---- integers of 32 bits ---- */
 
+/* Is the integer n a C int? On a grid what fits is one: devices are slow with 64 bits. The text of one that
+ * isn't has 64 bits, whatever its operands have. */
+static bool is_int(Emit *e, Node *n);
+
 static bool fits_int(int64_t lo, int64_t hi)
 {
 	return lo > INT32_MIN && hi <= INT32_MAX;
@@ -157,7 +161,7 @@ static bool narrow_sum(Emit *e, Node *n)
 	if ((a.n == 1 && a.atom[0] == n) || !never_exceeds(&a, INT32_MAX))
 		return false;
 	for (int k = 0; k < a.n; k++)
-		if (!fits_int(a.k[k], a.k[k]) || !emit_narrow(e, a.atom[k]))
+		if (!fits_int(a.k[k], a.k[k]) || !is_int(e, a.atom[k]))
 			return false;
 	return true;
 }
@@ -166,8 +170,7 @@ static bool narrow_sum(Emit *e, Node *n)
 static bool narrow_quotient(Emit *e, const Node *n)
 {
 	int64_t c = n->src[1]->u.i, far = INT32_MAX / 4, lo = n->src[0]->lo;
-	return emit_narrow(e, n->src[0]) && c < far &&
-	       (lo >= 0 || (lo > -far && n->src[0]->hi < far));
+	return is_int(e, n->src[0]) && c < far && (lo >= 0 || (lo > -far && n->src[0]->hi < far));
 }
 
 static bool is_narrow(Emit *e, Node *n)
@@ -187,15 +190,15 @@ static bool is_narrow(Emit *e, Node *n)
 		return node_is_const(n->src[0]) && narrow_sum(e, n);
 	case OP_MIN:
 	case OP_MAX:
-		return emit_narrow(e, n->src[0]) && emit_narrow(e, n->src[1]);
+		return is_int(e, n->src[0]) && is_int(e, n->src[1]);
 	case OP_SELECT:
-		return emit_narrow(e, n->src[1]) && emit_narrow(e, n->src[2]);
+		return is_int(e, n->src[1]) && is_int(e, n->src[2]);
 	default:
 		return false;
 	}
 }
 
-bool emit_narrow(Emit *e, Node *n)
+static bool is_int(Emit *e, Node *n)
 {
 	if (!note_of(e, n)->narrow) {
 		bool narrow = is_narrow(e, n);
@@ -206,7 +209,7 @@ bool emit_narrow(Emit *e, Node *n)
 
 const char *emit_ctype(Emit *e, Node *n)
 {
-	return emit_narrow(e, n) ? "int" : dialect_compute[n->type];
+	return is_int(e, n) ? "int" : dialect_compute[n->type];
 }
 
 /* ---- text of one operation ---- */
@@ -256,7 +259,7 @@ static const char *const_text(Emit *e, const Node *n)
 /* x, which is `text`, as an operand of n: of 64 bits where n is and the operator wouldn't make it so. */
 static const char *wide_text(Emit *e, Node *n, Node *x, const char *text)
 {
-	return e->d->caps.grid && !emit_narrow(e, n) && emit_narrow(e, x)
+	return e->d->caps.grid && !is_int(e, n) && is_int(e, x)
 		       ? arena_printf(&e->ir->arena, "(int64_t)%s", text)
 		       : text;
 }
@@ -266,7 +269,7 @@ static const char *divide_text(Emit *e, Node *n, const char *a)
 {
 	Arena *m = &e->ir->arena;
 	int64_t c = n->src[1]->u.i, lo = n->src[0]->lo;
-	const char *l = emit_narrow(e, n) ? "" : "L";
+	const char *l = is_int(e, n) ? "" : "L";
 	bool quotient = n->op == OP_FLOORDIV, power = (c & (c - 1)) == 0;
 	if (power && quotient)
 		return arena_printf(m, "(%s >> %d)", wide_text(e, n, n->src[0], a),
@@ -385,7 +388,7 @@ static const char *read_text(Emit *e, Node *n, bool lazy)
 static const char *sum_text(Emit *e, Node *n, const Affine *sum, int level, bool lazy)
 {
 	Affine a = *sum, outer = a;
-	bool narrow = emit_narrow(e, n);
+	bool narrow = is_int(e, n);
 	Arena *arena = &e->ir->arena; /* a growing Text would leak when memory runs out below */
 	outer.n = 0;
 	outer.k = arena_alloc(&e->ir->arena, (size_t)(a.n + 1) * sizeof *outer.k);
@@ -450,8 +453,8 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 			if (n->src[k]->op == OP_CONST && !isnan(n->src[k]->u.f))
 				return limit_text(e, n, k, lazy);
 	if (n->op == OP_MIN || n->op == OP_MAX)
-		return arena_printf(m, "rk_%s_%s(%s, %s)", name, emit_narrow(e, n) ? "i32" : suffix,
-				    a, emit_value(e, n->src[1], lazy));
+		return arena_printf(m, "rk_%s_%s(%s, %s)", name, is_int(e, n) ? "i32" : suffix, a,
+				    emit_value(e, n->src[1], lazy));
 	if (!type_is_float(n->type) && n->nsrc == 2)
 		return arena_printf(m, "rk_%s_%s(%s, %s)", name, suffix, a,
 				    emit_value(e, n->src[1], lazy));

@@ -1,4 +1,5 @@
-/* internal.h - the emitter's two halves: statements (emit.c) and expressions (expr.c). */
+/* internal.h - the parts of the emitter: scopes (scope.c), scalar expressions (expr.c), vectors under masks
+ * (lanes.c), chunks as calls (chunk.c, chunk_loop.c), statements and the function (emit.c). */
 #ifndef JIT_EMIT_INTERNAL_H
 #define JIT_EMIT_INTERNAL_H
 
@@ -53,9 +54,6 @@ typedef struct Emit {
 /* A value with a longer text is named where it is shared: it may be written once only. */
 enum { TEXT_LONG = 400 };
 
-/* Is the integer n a C int? On a grid what fits is one: devices are slow with 64 bits. The text of one that
- * isn't has 64 bits, whatever its operands have. */
-bool emit_narrow(Emit *e, Node *n);
 /* The type of a variable that holds n. */
 const char *emit_ctype(Emit *e, Node *n);
 /* The value of n as a C expression in the current scope. lazy: it may not be evaluated, so nothing
@@ -87,16 +85,18 @@ void emit_close(Emit *e);
 int emit_reads(Emit *e, Node *n);
 /* In how many places of the counted statements n stands. */
 int emit_uses(Emit *e, const Node *n);
-/* A vector loop as calls of functions over chunks (vector.c); false: it is none of that kind,
+/* A vector loop as calls of functions over chunks (chunk_loop.c); false: it is none of that kind,
  * and nothing was emitted. */
 bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
 /* How functions of values of that type end. */
 const char *emit_suffix(Type t);
-/* The type of a vector (predicates.c). */
+/* The type of a vector (lanes.c). */
 const char *emit_vector_type(Emit *e, Type t, int64_t lanes);
 /* A LANES loop. */
 void emit_lanes(Emit *e, const Stmt *loop);
 /* Drops the names of a scope: all, or those that depend on memory that changes. */
 void emit_forget(Emit *e, int depth, bool only_changing);
+/* In all open scopes: memory changes here. */
+void emit_forget_changing(Emit *e);
 
 #endif

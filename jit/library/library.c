@@ -1,47 +1,12 @@
 /* library.c - the vendor libraries that kernels may call, opened when a schedule first asks for
  * one. Nothing else knows of them: another is a row here and a file of functions. */
 #include "jit/library/library.h"
-#include <dlfcn.h>
-#include <string.h>
-#include <sys/mman.h>
 
 static const Library *const libraries[] = {&library_openblas, &library_onednn};
 
 const Library *library_row(int i)
 {
 	return i >= 0 && i < COUNT(libraries) ? libraries[i] : NULL;
-}
-
-bool library_open(const char *variable, const char *file, int n, const LibrarySymbol *want,
-		  char *why, size_t room)
-{
-	file = env_text(variable, file);
-	if (!strcmp(file, "off")) {
-		message_print(why, room, "%s is off", variable);
-		return false;
-	}
-	void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-	if (!library) {
-		const char *what = dlerror();
-		message_print(why, room, "%s", what ? what : file);
-		return false;
-	}
-	for (int k = 0; k < n; k++) {
-		void *found = dlsym(library, want[k].name);
-		memcpy(want[k].at, &found, sizeof found);
-		if (!found) {
-			message_print(why, room, "%s has no %s", file, want[k].name);
-			return false;
-		}
-	}
-	return true;
-}
-
-bool library_room(void)
-{
-	static const size_t room = (size_t)1 << 29;
-	void *p = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	return p != MAP_FAILED && munmap(p, room) == 0;
 }
 
 const char *library_name(int library)
@@ -67,60 +32,14 @@ const char *library_version(int library)
 	return library_row(library)->version();
 }
 
-bool library_usable(const char *reason, unsigned generation, char *why, size_t n)
-{
-	if (!*reason && generation != fork_generation())
-		reason = "it was opened before this process was forked, and may hold locks";
-	if (*reason && n)
-		message_print(why, n, "%s", reason);
-	return !*reason;
-}
-
-/* ---- rehearsals: a product's reads and writes without its values ---- */
-static bool rehearsing;
-
-void library_rehearse(void)
-{
-	rehearsing = true;
-}
-
-static void rows_read(const char *at, int64_t rows, size_t stride, size_t bytes)
-{
-	for (int64_t i = 0; i < rows; i++, at += stride)
-		for (size_t k = 0; k < bytes; k++)
-			(void)*(const volatile char *)(at + k);
-}
-
-bool library_rehearsed(size_t element, int64_t m, int64_t n, int64_t k, const void *a, int64_t lda,
-		       const void *b, int64_t ldb, int64_t turned, void *c, int64_t ldc)
-{
-	if (!rehearsing)
-		return false;
-	rows_read(a, turned & 1 ? k : m, (size_t)lda * element,
-		  (size_t)(turned & 1 ? m : k) * element);
-	rows_read(b, turned & 2 ? n : k, (size_t)ldb * element,
-		  (size_t)(turned & 2 ? k : n) * element);
-	for (int64_t i = 0; i < m; i++)
-		memset((char *)c + (size_t)(i * ldc) * element, 0, (size_t)n * element);
-	return true;
-}
-
-const ScheduleStep *library_step(const Schedule *s)
-{
-	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_LIBRARY)
-			return &s->step[k];
-	return NULL;
-}
-
 bool schedule_library(const Schedule *s)
 {
-	return library_step(s) != NULL;
+	return schedule_find(s, STEP_LIBRARY) != NULL;
 }
 
 bool schedule_available(const Schedule *s)
 {
-	const ScheduleStep *step = library_step(s);
+	const ScheduleStep *step = schedule_find(s, STEP_LIBRARY);
 	const Library *l = step ? library_row((int)step->arg) : NULL;
 	return !step || (l && library_ready(l, NULL, 0));
 }

@@ -25,7 +25,6 @@ typedef struct Library {
 
 extern const Library library_openblas, library_onednn;
 const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
-const ScheduleStep *library_step(const Schedule *s); /* the schedule's first; NULL: none */
 bool library_ready(const Library *l, char *why, size_t n);
 /* What `available` says: reason is "" where the library was opened, in that generation. */
 bool library_usable(const char *reason, unsigned generation, char *why, size_t n);

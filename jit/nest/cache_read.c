@@ -140,45 +140,9 @@ static bool is_factor(Ir *ir, Node *e, const Node *read)
 	return found;
 }
 
-/* Splits a conjunction into what reads nothing and what does; NULL: none. */
-static void split_reading(Ir *ir, Node *cond, Node **places, Node **values)
-{
-	Node **part;
-	int n = node_parts(ir, cond, OP_AND, &part);
-	*places = *values = NULL;
-	for (int k = 0; k < n && n <= MAX_GUARDS; k++) {
-		Node **to = node_reads(ir, part[k]) ? values : places;
-		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
-	}
-}
-
-/* SELECT(places && values, read, constant) is SELECT(values, SELECT(places, read, constant),
- * constant), where the values are computed from reads that are padded with anything. */
-static Node *push_places(Build *b, Node *body)
-{
-	Ir *ir = b->ir;
-	Unsafe u = {0};
-	Node *places, *values, *padded[MAX_CACHE_READS], *read = body->src[1], *fill = body->src[2];
-	split_reading(ir, body->src[0], &places, &values);
-	if (!places || !values)
-		return body;
-	node_walk(ir, values, see_unsafe, &u);
-	if (u.n > MAX_CACHE_READS)
-		return body;
-	for (int k = 0; k < u.n; k++) {
-		Type t = (Type)u.read[k]->type;
-		Node *zero = type_is_float(t) ? node_const(ir, t, 0) : node_const_int(ir, t, 0);
-		padded[k] = node_select(ir, places, u.read[k], zero);
-	}
-	values = node_replace(ir, values, u.n, u.read, padded);
-	return node_select(ir, values, node_select(ir, places, read, fill), fill);
-}
-
 Node *cache_read_conditions(Build *b, Node *body)
 {
 	Unsafe u = {0};
-	if (body->op == OP_SELECT && body->src[1]->op == OP_READ && body->src[2]->op == OP_CONST)
-		return push_places(b, body);
 	if (body->op != OP_SELECT || b->p->red != RED_ADD || !node_is_value(body->src[2], 0))
 		return body;
 	node_walk(b->ir, body->src[1], see_unsafe, &u);
@@ -247,32 +211,6 @@ void cache_read_find(Build *b)
 }
 
 /* ---- the tile */
-
-Node *cache_read_place(Build *b, const CacheRead *s)
-{
-	Node *place = node_int(b->ir, 0);
-	if (s->transposed)
-		return transposed_place(b, s);
-	for (int d = 0; d < s->read->rank; d++) {
-		Affine a = affine_of(b->ir, s->read->dim[d]);
-		Node *t = node_int(b->ir, -s->low[d]);
-		for (int k = b->cache_read_at; k < b->nloop; k++) {
-			const Loop *l = &b->loop[b->order[k]];
-			int64_t c = affine_coefficient(&a, b->p->axis[l->axis]) * l->stride;
-			if (c && l->val)
-				t = node_add(b->ir, t, node_scale(b->ir, l->val, c));
-		}
-		if (d == s->lanes) {
-			Node *phase = node_floormod(b->ir, t, s->phases);
-			t = node_add(b->ir, node_floordiv(b->ir, t, s->phases),
-				     node_scale(b->ir, phase, s->len));
-			place = node_add(b->ir, place, t);
-		} else {
-			place = node_add(b->ir, place, node_scale(b->ir, t, s->pitch[d]));
-		}
-	}
-	return place;
-}
 
 typedef struct Line { /* one line of a tile along the lanes */
 	const CacheRead *s;

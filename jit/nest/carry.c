@@ -83,7 +83,7 @@ Node *carry_value(const Problem *p, const Carry *c, Node *sum)
 
 static int misfit(Error *err, const char *what)
 {
-	return error_set(err, RICCI_EINVAL, "schedule: a sum can't be carried along %s", what);
+	return schedule_misfit(err, "a sum can't be carried along %s", what);
 }
 
 int carry_place(Build *b, Error *err)

@@ -123,7 +123,7 @@ static void scatter_steps(const Problem *p, Schedule *s)
 	schedule_add(s, STEP_PARALLEL, 0, at);
 }
 
-void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s)
+void nest_grid_offer(const Problem *p, const Target *target, int variant, Schedule *s)
 {
 	static const struct {
 		int threads, more;
@@ -146,7 +146,7 @@ void grid_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		schedule_add(s, STEP_TILE, 0, variant == 1 ? 2 * EACH : EACH);
 }
 
-void grid_piece_offer(const Problem *p, int threads, Schedule *s)
+void nest_block_offer(const Problem *p, int threads, Schedule *s)
 {
 	Plan a = plan_of(p);
 	memset(s, 0, sizeof *s);

@@ -81,6 +81,22 @@ typedef struct Build {
 	GridThreads grid;
 } Build;
 
+/* ---- the loops while they are open (loops.c) */
+/* e where the open loops are now. */
+Node *nest_point(Build *b, Node *e);
+/* The loop's bound here: its extent, or less at the axis's end. */
+Node *nest_hi(Build *b, const Loop *l);
+/* The loop's statement, without a body; it is open then. */
+Stmt *nest_open(Build *b, Loop *l);
+/* Iterations of the parallel loops together. */
+int64_t nest_parts(const Build *b);
+/* Opens n loops, from place `first` of the order on, at iteration number `at` of them together. */
+void nest_open_at(Build *b, int first, int n, Node *at);
+/* Do the axis's loops cover it without going past its end? */
+bool nest_exact(const Build *b, int axis);
+/* What is left of the axis below the open loops. */
+Node *nest_rest(Build *b, int axis);
+
 /* ---- on a grid (grid.c) */
 /* Orders the loops for a grid, and refuses what it can't do. */
 int grid_replay(Build *b, Error *err);
@@ -92,20 +108,9 @@ Stmt *grid_repeat(Build *b, Stmt *body, Node **block);
 Stmt *grid_combine(Build *b, Stmt *reduce);
 /* Is this the thread that stores the part's results? */
 Node *grid_first(Build *b);
-/* What is left of the axis below the open loops. */
-Node *nest_rest(Build *b, int axis);
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
 int nest_replay(Build *b, const Schedule *s, Error *err);
-/* e where the open loops are now (nest.c). */
-Node *nest_point(Build *b, Node *e);
-/* The loop's bound here: its extent, or less at the axis's end. */
-Node *nest_hi(Build *b, const Loop *l);
-/* The loop's statement, without a body; it is open then. */
-Stmt *nest_open(Build *b, Loop *l);
-/* Do the axis's loops cover it without going past its end? */
-bool nest_exact(const Build *b, int axis);
-
 /* ---- the accumulator tile (tile.c) */
 /* Says which loops are its dimensions. */
 void tile_find(Build *b);
@@ -165,21 +170,21 @@ Stmt *stream_lines(Build *b, Stmt *lanes);
  * b->value. */
 void cache_read_find(Build *b);
 /* Conditions go where tiles and predicates want them: SELECT(conditions, a * read, 0), with the
- * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum; of a read by a
- * constant, too. */
+ * conditions that the read needs, is a * SELECT(conditions, read, 0) for a sum. */
 Node *cache_read_conditions(Build *b, Node *body);
 /* The statements that fill the tiles. */
 Stmt *cache_read_fill(Build *b);
-/* The place in its tile of a cached read, for the open loops. */
-Node *cache_read_place(Build *b, const CacheRead *s);
 /* The same of a read across the lanes (transposed.c); transposed_init: can it be transposed? */
 bool transposed_init(Build *b, CacheRead *s, Node *read);
-Node *transposed_place(Build *b, const CacheRead *s);
 Stmt *transposed_fill(Build *b, const CacheRead *s);
 
-/* ---- offers (offer.c) */
+/* ---- the order of loops in offers (order.c) */
+/* Parts that are enough for every thread. */
+enum { MIN_PARTS = 64 };
 /* The fewest outermost loops that give every thread something; extents in loop order. */
 int offer_parallel(int n, const int64_t *extent);
+/* Splits loop `axis` by arg. Returns the inner loop, number (*loops)++, which stands behind it in the order now[]. */
+int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now);
 /* Moves loops until they stand in the order `want`. */
 void offer_order(Schedule *s, int n, const int *want, int *now);
 

@@ -7,42 +7,6 @@
  * point of the domain contributes exactly once, and reads stay under their conditions. */
 #include "jit/nest/internal.h"
 
-/* ---- indices ---- */
-
-/* Replaces the problem's axes by what the open loops stand for. */
-Node *nest_point(Build *b, Node *e)
-{
-	Problem *p = b->p;
-	int n = p->naxis;
-	Node *from[COMP_MAX_AXES + MAX_CACHE_READS], *to[COMP_MAX_AXES + MAX_CACHE_READS];
-	for (int k = 0; k < n; k++) {
-		from[k] = p->axis[k];
-		to[k] = node_int(b->ir, 0);
-	}
-	for (int j = 0; j < b->nloop; j++) {
-		Loop *l = &b->loop[j];
-		if (l->val)
-			to[l->axis] =
-				node_add(b->ir, to[l->axis], node_scale(b->ir, l->val, l->stride));
-	}
-	for (int k = 0; k < b->ncache_read && b->filled; k++) {
-		from[n] = b->cache_read[k].place;
-		to[n++] = cache_read_place(b, &b->cache_read[k]);
-	}
-	return node_replace(b->ir, e, n, from, to);
-}
-
-/* What is left of the axis below the open loops: extent - sum of stride * value. */
-Node *nest_rest(Build *b, int axis)
-{
-	Node *rest = node_int(b->ir, axis_extent(b->p->axis[axis]));
-	for (int j = 0; j < b->nloop; j++)
-		if (b->loop[j].val && b->loop[j].axis == axis)
-			rest = node_sub(b->ir, rest,
-					node_scale(b->ir, b->loop[j].val, b->loop[j].stride));
-	return rest;
-}
-
 /* Are `span` elements of the axis left? Of one open loop a bound is written, which gcc splits the loop
  * by (-fsplit-loops): versions inside of it hinder its vectors. */
 static Node *axis_covers(Build *b, int axis, int64_t span)
@@ -58,45 +22,6 @@ static Node *axis_covers(Build *b, int axis, int64_t span)
 		return node2(b->ir, OP_LE, node_int(b->ir, span), nest_rest(b, axis));
 	int64_t last = int_floor_div(axis_extent(b->p->axis[axis]) - span, open->stride);
 	return node2(b->ir, OP_LE, open->val, node_int(b->ir, last));
-}
-
-bool nest_exact(const Build *b, int axis)
-{
-	int64_t product = 1;
-	for (int j = 0; j < b->nloop; j++)
-		if (b->loop[j].axis == axis)
-			product *= b->loop[j].extent;
-	return product == axis_extent(b->p->axis[axis]);
-}
-
-Node *nest_hi(Build *b, const Loop *l)
-{
-	Node *extent = node_int(b->ir, l->extent);
-	if (b->full[l->axis] || nest_exact(b, l->axis))
-		return extent;
-	Node *rest = nest_rest(b, l->axis);
-	Node *need = node_floordiv(b->ir, node_add(b->ir, rest, node_int(b->ir, l->stride - 1)),
-				   l->stride);
-	if (need->lo >= l->extent)
-		return extent;
-	if (need->hi <= l->extent)
-		return need;
-	return node2(b->ir, OP_MIN, need, extent);
-}
-
-Stmt *nest_open(Build *b, Loop *l)
-{
-	l->val = NULL;
-	Node *hi = nest_hi(b, l), *var = l->var;
-	l->val = var;
-	if (b->carry.r.axis == l->axis && b->carry.r.along < 0 && l->how != HOW_VECTOR)
-		l->val = node_sub(b->ir, node_sub(b->ir, hi, node_int(b->ir, 1)), var);
-	How how = l->how;
-	if (how == HOW_UNROLL && !node_is_const(hi))
-		how = HOW_SERIAL;
-	Stmt *s = stmt_loop(b->t, how, var, NULL, hi, NULL);
-	s->maybe = hi->lo < 1;
-	return s;
 }
 
 /* ---- statements ---- */
@@ -505,16 +430,6 @@ static Stmt *fill_partial(Build *b)
 	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL, fill_element(b, x));
 }
 
-/* The parallel loops, where part number `part` of so many is. */
-static void parts_open(Build *b, Node *part, int64_t parts)
-{
-	for (int k = 0; k < b->nparallel; k++) {
-		Loop *l = &b->loop[b->order[k]];
-		parts /= l->extent;
-		l->val = node_floormod(b->ir, node_floordiv(b->ir, part, parts), l->extent);
-	}
-}
-
 /* Decides everything that the schedule and the problem say before a statement is made. */
 static int prepare(Build *b, const Schedule *s, Error *err)
 {
@@ -537,14 +452,6 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 	for (int k = 0; k < b->nloop; k++)
 		b->loop[b->order[k]].var = tree_axis(p->tree, b->loop[b->order[k]].extent);
 	return 0;
-}
-
-static int64_t parts_of(const Build *b)
-{
-	int64_t parts = 1;
-	for (int k = 0; k < b->nparallel; k++)
-		parts *= b->loop[b->order[k]].extent;
-	return parts;
 }
 
 /* One part, where the parallel loops are open. */
@@ -586,7 +493,7 @@ int nest_piece(Problem *p, const Schedule *s, const Capabilities *caps, Piece *o
 	if (prepare(b, s, err))
 		return err->code;
 	if (b->nparallel || b->nrfactor)
-		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no parts");
+		return schedule_misfit(err, "a piece of a tree has no parts");
 	*out = part_piece(b);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
@@ -599,7 +506,7 @@ int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, No
 	if (prepare(b, s, err))
 		return err->code;
 	if (b->nrfactor)
-		return error_set(err, RICCI_EINVAL, "schedule: a piece of a tree has no phases");
+		return schedule_misfit(err, "a piece of a tree has no phases");
 	grid_open(b, thread);
 	Piece piece = part_piece(b);
 	Stmt *body = stmt_seq(piece.alloc, piece.body);
@@ -674,8 +581,8 @@ int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *e
 		return nest_grid(b, err);
 	if (b->nrfactor)
 		rfactor_init(b);
-	Node *part = tree_axis(p->tree, parts_of(b));
-	parts_open(b, part, parts_of(b));
+	Node *part = tree_axis(p->tree, nest_parts(b));
+	nest_open_at(b, 0, b->nparallel, part);
 	Piece piece = part_piece(b);
 	phase_section(p->tree, part, stmt_seq(piece.alloc, piece.body));
 	if (b->nrfactor)

@@ -78,16 +78,7 @@ static int vector_axis(const Problem *p, int rank)
 	return best;
 }
 
-enum { MIN_PARTS = 64, LANES = 32, CHUNK = 2048 };
-
-int offer_parallel(int n, const int64_t *extent)
-{
-	int64_t parts = 1;
-	int k = 0;
-	while (k < n && parts < MIN_PARTS)
-		parts *= extent[k++];
-	return k;
-}
+enum { LANES = 32, CHUNK = 2048 };
 
 typedef struct Across {
 	const Problem *p;
@@ -349,20 +340,6 @@ static void offer_reduction(const Problem *p, int rank, int64_t lanes, int vecto
 	offer_parts(r, block != 0, offer_parallel(n, extent), s);
 }
 
-void offer_order(Schedule *s, int n, const int *want, int *now)
-{
-	for (int k = 0; k < n; k++) {
-		int at = k;
-		while (now[at] != want[k])
-			at++;
-		if (at == k)
-			continue;
-		schedule_add(s, STEP_MOVE, want[k], k);
-		memmove(now + k + 1, now + k, (size_t)(at - k) * sizeof *now);
-		now[k] = want[k];
-	}
-}
-
 /* ---- running reductions ---- */
 
 enum { PREFIX_LANES = 512, SHORT = 8, WIDE = 1024, ROWS_MOST = 8 };
@@ -432,10 +409,9 @@ static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Sched
 	lanes = carry_length(p, i, v, lanes, vector_bytes);
 	bool split = e > lanes;
 	schedule_add(s, STEP_CARRY, i, 0);
-	if (split)
-		schedule_add(s, STEP_SPLIT, v, lanes);
-	for (int k = 0; k < p->naxis + split; k++)
-		now[k] = !split || k <= v ? k : k == v + 1 ? loops : k - 1;
+	for (int k = 0; k < p->naxis; k++)
+		now[k] = k;
+	int inner = split ? offer_split(s, v, lanes, &loops, now) : v;
 	for (int k = 0; k < p->nspatial; k++) {
 		if (k == i || (k == v && !split))
 			continue;
@@ -448,7 +424,7 @@ static bool offer_carry(const Problem *p, int64_t lanes, int vector_bytes, Sched
 	for (int k = p->nspatial; k < p->naxis; k++)
 		if (k != v || split)
 			want[n++] = k;
-	want[n++] = split ? loops : v;
+	want[n++] = inner;
 	offer_order(s, n, want, now);
 	schedule_add(s, STEP_VECTORISE, want[n - 1], 0);
 	schedule_add(s, STEP_PARALLEL, 0, parts);

@@ -38,8 +38,8 @@ static int step_split(Build *b, int id, int64_t factor, Error *err)
 	Loop *a = &b->loop[id];
 	if (factor < 1 || b->nloop == MAX_LOOPS ||
 	    (factor < a->extent && a->extent % factor && is_piece(b, a)))
-		return error_set(err, RICCI_EINVAL, "schedule: loop %d can't be split by %lld", id,
-				 (long long)factor);
+		return schedule_misfit(err, "loop %d can't be split by %lld", id,
+				       (long long)factor);
 	Loop *in = &b->loop[b->nloop];
 	*in = *a;
 	in->how = HOW_SERIAL;
@@ -70,8 +70,7 @@ static int step_carry(Build *b, int id, Error *err)
 	if (b->caps->grid)
 		return 0;
 	if (b->carry.r.axis >= 0 || b->nloop > b->p->naxis || !carry_find(b->p, id, &c))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: nothing can be carried along loop %d", id);
+		return schedule_misfit(err, "nothing can be carried along loop %d", id);
 	carry_apply(b->p, &c);
 	b->carry = c;
 	b->loop[c.r.over].extent = c.r.step;
@@ -82,17 +81,15 @@ static int step_carry(Build *b, int id, Error *err)
 static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 {
 	if (step_has_axis(s->kind) && s->kind != STEP_TILE && (s->axis < 0 || s->axis >= b->nloop))
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: there is no loop %d (the nest has %d at this step)",
-				 s->axis, b->nloop);
+		return schedule_misfit(err, "there is no loop %d (the nest has %d at this step)",
+				       s->axis, b->nloop);
 	switch (s->kind) {
 	case STEP_SPLIT:
 		return step_split(b, s->axis, s->arg, err);
 	case STEP_MOVE:
 		if (s->arg < 0 || s->arg >= b->nloop)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: position %lld of %d loops does not exist",
-					 (long long)s->arg, b->nloop);
+			return schedule_misfit(err, "position %lld of %d loops does not exist",
+					       (long long)s->arg, b->nloop);
 		order_move(b, loop_place(b, s->axis), (int)s->arg);
 		return 0;
 	case STEP_VECTORISE:
@@ -103,16 +100,14 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		return 0;
 	case STEP_CACHE_READ:
 		if (s->arg < 0 || s->arg >= b->nloop)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: reads can't be cached before loop %lld of %d",
-					 (long long)s->arg, b->nloop);
+			return schedule_misfit(err, "reads can't be cached before loop %lld of %d",
+					       (long long)s->arg, b->nloop);
 		b->cache_read_at = (int)s->arg;
 		return 0;
 	case STEP_PARALLEL:
 		if (s->arg < 0 || s->arg > b->nloop)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: %lld parallel loops of %d are impossible",
-					 (long long)s->arg, b->nloop);
+			return schedule_misfit(err, "%lld parallel loops of %d are impossible",
+					       (long long)s->arg, b->nloop);
 		b->nparallel = (int)s->arg;
 		return 0;
 	case STEP_STREAM:
@@ -122,22 +117,19 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		return step_carry(b, s->axis, err);
 	case STEP_THREADS:
 		if (!b->caps->grid || b->threads || s->arg < 1 || s->arg > GRID_THREADS_MOST)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: blocks of %lld threads are none of this nest",
-					 (long long)s->arg);
+			return schedule_misfit(err, "blocks of %lld threads are none of this nest",
+					       (long long)s->arg);
 		b->threads = (int)s->arg;
 		return 0;
 	case STEP_TILE:
 		if (!b->caps->grid || s->axis != 0 || s->arg < 1 || s->arg > GRID_EACH_MOST)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: a thread has 1 to %d parts on a grid",
-					 GRID_EACH_MOST);
+			return schedule_misfit(err, "a thread has 1 to %d parts on a grid",
+					       GRID_EACH_MOST);
 		b->parts_each = s->arg;
 		return 0;
 	case STEP_THREAD:
 		if (!b->caps->grid)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: there are threads of a block on a grid only");
+			return schedule_misfit(err, "there are threads of a block on a grid only");
 		b->loop[s->axis].how = HOW_THREAD;
 		b->apart = s->arg;
 		return 0;
@@ -145,8 +137,7 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		b->nrfactor = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
 	default:
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: a step of this kind does not fit a direct nest");
+		return schedule_misfit(err, "a step of this kind does not fit a direct nest");
 	}
 }
 
@@ -184,32 +175,30 @@ static int schedule_check(const Build *b, Error *err)
 			if (b->loop[b->order[j]].axis == a->axis &&
 			    b->loop[b->order[j]].stride > a->stride &&
 			    !(b->caps->grid && (i < b->nparallel || a->how == HOW_THREAD)))
-				return error_set(err, RICCI_EINVAL,
-						 "schedule: loop %d runs inside a piece of itself",
-						 b->order[j]);
+				return schedule_misfit(err, "loop %d runs inside a piece of itself",
+						       b->order[j]);
 		if (i >= b->nrfactor && i < b->nparallel &&
 		    (a->reduced || (p->scatter && !is_free(p, a->axis))))
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: loop %d can't run in parallel, its iterations "
-					 "write the same elements",
-					 b->order[i]);
+			return schedule_misfit(err,
+					       "loop %d can't run in parallel, its iterations "
+					       "write the same elements",
+					       b->order[i]);
 		if (i < b->nparallel && p->scatter && a->extent != axis_extent(p->axis[a->axis]))
-			return error_set(
-				err, RICCI_EINVAL,
-				"schedule: loop %d can't run in parallel, the left side is "
-				"scattered and the loop is only a piece of its axis",
-				b->order[i]);
+			return schedule_misfit(err,
+					       "loop %d can't run in parallel, the left side is "
+					       "scattered and the loop is only a piece of its axis",
+					       b->order[i]);
 		if (a->how == HOW_VECTOR && !lanes_fit(b, i))
-			return error_set(
-				err, RICCI_EINVAL,
-				"schedule: inside vector loop %d there may only be short loops "
+			return schedule_misfit(
+				err,
+				"inside vector loop %d there may only be short loops "
 				"that are unrolled",
 				b->order[i]);
 		if (a->how == HOW_VECTOR && p->scatter && !is_free(p, a->axis))
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: loop %d can't run in vector lanes, its "
-					 "iterations write the same elements",
-					 b->order[i]);
+			return schedule_misfit(err,
+					       "loop %d can't run in vector lanes, its "
+					       "iterations write the same elements",
+					       b->order[i]);
 	}
 	return rfactor_check(b, err);
 }

@@ -7,19 +7,7 @@
  * schedule only, never on the threads. */
 #include "jit/nest/internal.h"
 
-enum { BLOCKS_MOST = 1024, SUMS_BYTES = 1 << 24, PIECE = 512 };
-
-Stmt *rfactor_add(Tree *t, Node *sums, Reduce red, int64_t nblock, int64_t size, Node *from,
-		  Node *n)
-{
-	Ir *ir = t->ir;
-	Node *block = tree_axis(t, nblock), *j = tree_axis(t, n->hi);
-	Node *to = node_add(ir, from, j);
-	Node *at = node_add(ir, node_scale(ir, block, size), to);
-	Stmt *add = stmt_loop(t, HOW_VECTOR, j, NULL, n,
-			      stmt_store(t, sums, to, buffer_read(t, sums, at), red));
-	return nblock > 1 ? stmt_loop(t, HOW_SERIAL, block, node_int(ir, 1), NULL, add) : NULL;
-}
+enum { BLOCKS_MOST = 1024, SUMS_BYTES = 1 << 24 };
 
 static int64_t points_of(const Problem *p)
 {
@@ -36,25 +24,22 @@ int rfactor_check(const Build *b, Error *err)
 	if (b->nrfactor == 0)
 		return 0;
 	if (p->red == RED_NONE || p->scatter || p->partial)
-		return error_set(
-			err, RICCI_EINVAL,
-			"schedule: there is no reduction in this nest that can run in blocks");
+		return schedule_misfit(err,
+				       "there is no reduction in this nest that can run in blocks");
 	if (b->nrfactor < 0 || b->nrfactor > b->nparallel)
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: %d loops can't be blocks, only %d run in parallel",
-				 b->nrfactor, b->nparallel);
+		return schedule_misfit(err, "%d loops can't be blocks, only %d run in parallel",
+				       b->nrfactor, b->nparallel);
 	for (int k = 0; k < b->nrfactor; k++) {
 		const Loop *l = &b->loop[b->order[k]];
 		if (!l->reduced || l->how == HOW_VECTOR ||
 		    (l->stride == 1 && !nest_exact(b, l->axis)))
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: loop %d can't be blocks, it is not a reduced "
-					 "one without lanes that ends with its axis",
-					 b->order[k]);
+			return schedule_misfit(err,
+					       "loop %d can't be blocks, it is not a reduced "
+					       "one without lanes that ends with its axis",
+					       b->order[k]);
 		blocks *= l->extent < BLOCKS_MOST ? l->extent : BLOCKS_MOST + 1;
 		if (blocks > BLOCKS_MOST || blocks > room)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: there is no room for so many blocks of sums");
+			return schedule_misfit(err, "there is no room for so many blocks of sums");
 	}
 	return 0;
 }
@@ -89,45 +74,15 @@ static Stmt *point_store(void *user, Node *at, Node *sum)
 {
 	Build *b = user;
 	Problem *p = b->p;
-	Ir *ir = b->ir;
-	Node *from[COMP_MAX_AXES + 1], *to[COMP_MAX_AXES + 1], *left = at;
-	Stmt *all = NULL;
-	int n = p->nspatial;
-	from[n] = p->result;
-	to[n] = problem_narrow(p, sum);
-	for (int k = n - 1; k >= 0; k--) {
-		int64_t extent = axis_extent(p->axis[k]);
-		from[k] = p->axis[k];
-		to[k] = node_floormod(ir, left, extent);
-		left = node_floordiv(ir, left, extent);
-	}
-	for (int k = 0; k < p->nout; k++)
-		all = stmt_seq(all, stmt_store(b->t, p->out[k],
-					       node_replace(ir, p->out_index[k], n, from, to),
-					       node_replace(ir, p->out_value[k], n + 1, from, to),
-					       p->out_red[k]));
-	return all;
+	Node *to[COMP_MAX_AXES];
+	axes_at(b->ir, at, p->nspatial, p->axis, to);
+	if (p->nspatial) /* the last piece's bound is not known */
+		to[0] = node_floormod(b->ir, to[0], axis_extent(p->axis[0]));
+	return problem_store(p, p->nspatial, p->axis, to, sum);
 }
 
 void rfactor_phase(Build *b)
 {
-	Ir *ir = b->ir;
-	int64_t points = points_of(b->p), least = points < PIECE ? points : PIECE;
-	if (b->caps->grid) {
-		phase_end(b->t);
-		grid_sums(b->t, b->sums, b->p->red, b->nblock, points, point_store, b);
-		return;
-	}
-	Node *piece = tree_axis(b->t, (points + PIECE - 1) / PIECE);
-	Node *from = node_scale(ir, piece, PIECE), *n = node_int(ir, least);
-	Node *j = tree_axis(b->t, least);
-	if (points % least)
-		n = node2(ir, OP_MIN, n, node_sub(ir, node_int(ir, points), from));
-	Stmt *sum = rfactor_add(b->t, b->sums, b->p->red, b->nblock, points, from, n);
-	sum = stmt_seq(sum,
-		       stmt_loop(b->t, HOW_VECTOR, j, NULL, n,
-				 point_store(b, node_add(ir, from, j),
-					     buffer_read(b->t, b->sums, node_add(ir, from, j)))));
 	phase_end(b->t);
-	phase_section(b->t, piece, sum);
+	sums_section(b->t, b->sums, b->p->red, b->nblock, points_of(b->p), point_store, b);
 }

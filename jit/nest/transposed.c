@@ -41,23 +41,12 @@ bool transposed_init(Build *b, CacheRead *s, Node *read)
 	return true;
 }
 
-Node *transposed_place(Build *b, const CacheRead *s)
-{
-	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
-	Node *at = along->val ? node_scale(b->ir, along->val, s->len) : node_int(b->ir, 0);
-	return lanes->val ? node_add(b->ir, at, lanes->val) : at;
-}
-
 /* tile[r*len + c] = a[c*step + r] from here on */
 Stmt *transposed_fill(Build *b, const CacheRead *s)
 {
 	const Loop *lanes = &b->loop[b->order[b->lanes]], *along = &b->loop[s->along];
-	bool narrow = type_size((Type)s->transposed->type) == 4;
-	CallArg arg[] = {{s->buffer, node_int(b->ir, 0)},
-			 {NULL, node_int(b->ir, s->len)},
-			 {s->transposed->src[0], nest_point(b, s->transposed->src[1])},
-			 {NULL, node_int(b->ir, s->step)},
-			 {NULL, nest_hi(b, along)},
-			 {NULL, nest_hi(b, lanes)}};
-	return stmt_call(b->t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
+	CallArg to = {s->buffer, node_int(b->ir, 0)};
+	CallArg from = {s->transposed->src[0], nest_point(b, s->transposed->src[1])};
+	return stmt_transpose(b->t, to, s->len, from, s->step, nest_hi(b, along),
+			      nest_hi(b, lanes));
 }

@@ -6,8 +6,6 @@
  * these sums inside them. Invariant: only index functions and extents are asked. */
 #include "jit/nest/internal.h"
 
-#include <string.h>
-
 /* WIDE: of padded windows, whose lanes are vectors over tiles; what is left of others takes compilers
  * seconds. */
 enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
@@ -123,22 +121,10 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
 	rows = divisor_below(tall, rows);
 	int64_t line = divisor_below(wide, LINE_MOST);
-	int inner_w = rows < tall ? loops++ : w, inner_v = line < wide ? loops++ : v;
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
-	if (inner_w != w) {
-		schedule_add(s, STEP_SPLIT, w, rows);
-		memmove(now + w + 2, now + w + 1, (size_t)(loops - w - 2) * sizeof *now);
-		now[w + 1] = inner_w;
-	}
-	if (inner_v != v) {
-		int at = 0;
-		schedule_add(s, STEP_SPLIT, v, line);
-		while (now[at] != v)
-			at++;
-		memmove(now + at + 2, now + at + 1, (size_t)(loops - at - 2) * sizeof *now);
-		now[at + 1] = inner_v;
-	}
+	int inner_w = rows < tall ? offer_split(s, w, rows, &loops, now) : w;
+	int inner_v = line < wide ? offer_split(s, v, line, &loops, now) : v;
 	for (int k = 0; k < p->nspatial; k++) {
 		if ((k == v && inner_v == v) || (k == w && inner_w == w))
 			continue;
@@ -202,11 +188,9 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 	    !taps_axes(p, axis_extent(p->axis[v]), tap))
 		return false;
 	lanes /= (int64_t)type_size(p->acc);
-	int inner = axis_extent(p->axis[v]) > lanes ? loops++ : v;
-	if (inner != v)
-		schedule_add(s, STEP_SPLIT, v, lanes);
 	for (int k = 0; k < loops; k++)
-		now[k] = inner == v || k <= v ? k : k == v + 1 ? inner : k - 1;
+		now[k] = k;
+	int inner = axis_extent(p->axis[v]) > lanes ? offer_split(s, v, lanes, &loops, now) : v;
 	for (int k = 0; k < p->nspatial; k++)
 		if (!tap[k]) {
 			extent[n] = axis_extent(p->axis[k]);

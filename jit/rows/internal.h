@@ -30,8 +30,8 @@ typedef struct RowsHead {
 	bool single;	/* a thread for each row; else a block */
 } RowsHead;
 void row_kernel_init(RowKernel *b, Tree *tree, const Subgraph *sub, RowsHead head);
-/* The problem of the loop that begins with member k, for one row. 0 or an error. */
-int row_problem(const RowKernel *b, int k, Problem *p);
+/* The problem of the loop that begins with member k, for one row. NULL: an error. */
+Problem *row_problem(const RowKernel *b, int k);
 
 /* The statements of a row prefetch the next one, as far as it is of tensors of `least` bytes and
  * more. */

@@ -21,19 +21,16 @@ static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *ta
 			 RowProblems *r)
 {
 	size_t room = (size_t)sub->nmember + 1;
-	Tree *tree = arena_alloc(&ir->arena, sizeof *tree);
 	RowKernel *b = arena_alloc(&ir->arena, sizeof *b);
 	Schedule *s = arena_alloc(&ir->arena, sizeof *s);
-	tree->ir = ir;
-	tree->next_axis = 64;
-	row_kernel_init(b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
+	row_kernel_init(b, tree_new(ir), sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
 	*r = (RowProblems){.dims = dims,
 			   .member = arena_alloc(&ir->arena, room * sizeof *r->member),
 			   .p = arena_alloc(&ir->arena, room * sizeof *r->p),
 			   .panels = arena_alloc(&ir->arena, room * sizeof *r->panels)};
 	for (int k = 0; k < sub->nmember; k = b->loops->end[k]) {
-		Problem *p = arena_alloc(&ir->arena, sizeof *p);
-		if (row_problem(b, k, p))
+		Problem *p = row_problem(b, k);
+		if (!p)
 			return false;
 		r->member[r->n] = k;
 		r->products |= p->red == RED_ADD && p->body->op == OP_MUL;
@@ -144,7 +141,7 @@ static int64_t longest_loop(const RowProblems *r)
 }
 
 /* Short rows have a thread each, others a block with about a thread for each place. */
-static void grid_rows_offer(const RowProblems *r, bool single, int threads, Schedule *s)
+static void rows_grid_schedule(const RowProblems *r, bool single, int threads, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_ROWS, 0, r->dims);
@@ -153,7 +150,7 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 		schedule_add(s, STEP_PARALLEL, 0, 1);
 	for (int k = 0; k < r->n && !single; k++) {
 		Schedule own;
-		grid_piece_offer(r->p[k], threads, &own);
+		nest_block_offer(r->p[k], threads, &own);
 		if (s->n + 1 + own.n > COUNT(s->step))
 			return;
 		schedule_add(s, STEP_MEMBER, r->member[k], 0);
@@ -163,7 +160,7 @@ static void grid_rows_offer(const RowProblems *r, bool single, int threads, Sche
 	}
 }
 
-static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
+int rows_grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
 {
 	RowProblems r;
 	bool folds = false;
@@ -181,16 +178,8 @@ static int grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int ro
 		threads *= 2;
 	const int way[] = {threads, threads < RESIDENT ? 2 * threads : threads, threads / 2};
 	for (int v = 0; v < COUNT(way) && n < room; v++) {
-		grid_rows_offer(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
+		rows_grid_schedule(&r, single, single ? THREADS_MOST >> v : way[v], &out[n]);
 		n += schedule_is_new(out, n);
 	}
-	return n;
-}
-
-int grid_rows_offers(Ir *ir, const Subgraph *sub, const Target *target, int room, Schedule *out)
-{
-	IR_ENTER(ir, 0);
-	int n = grid_offers(ir, sub, target, room, out);
-	IR_LEAVE(ir);
 	return n;
 }

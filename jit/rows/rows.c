@@ -13,14 +13,9 @@ enum { TILE_LOCAL = 1 << 14, SLACK_MOST = 256 };
 
 /* Each block of rows sums for itself; their number must not depend on the threads. A block has so many
  * points, and so many for each element that it sums. */
-enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4, SUM_PIECE = 512 };
+enum { BLOCKS_MOST = 64, BLOCK_POINTS = 1024, SUM_POINTS = 4 };
 /* On a grid: rows in the memory of a block, and the sums of all blocks, have so many bytes at most. */
 enum { GRID_ROWS = 4, GRID_BLOCKS = 512, BLOCK_BYTES = 32 << 10, SUMS_BYTES = 1 << 24 };
-
-static int64_t pieces_of(const Node *c)
-{
-	return (tensor_size(c) + SUM_PIECE - 1) / SUM_PIECE;
-}
 
 static int64_t blocks_count(const Subgraph *sub, int64_t rows)
 {
@@ -112,17 +107,6 @@ static Node *kept_buffer(RowKernel *b, int k, bool *local)
 		   : tree_buffer(b->tree, SPACE_SHARED, "rows", (Type)t->type, tensor_size(t));
 }
 
-/* A buffer that the caller has. */
-static Node *param_buffer(const RowKernel *b, const Node *t, int param, bool output)
-{
-	Node *buffer = tree_buffer(b->tree, SPACE_PARAM, output ? "y" : "a", (Type)t->type,
-				   tensor_size(t));
-	Buffer *info = &b->tree->buffer[b->tree->nbuffer - 1];
-	info->output = output;
-	info->param = param;
-	return buffer;
-}
-
 /* Buffers of the inputs, of what is stored, of a row of what is not or is streamed, and of the
  * blocks' sums. */
 static void rows_buffers(RowKernel *b)
@@ -137,7 +121,7 @@ static void rows_buffers(RowKernel *b)
 		bool streamed = m >= 0 && stored && !sub->fold[m] && !sub->lead[m] &&
 				type_size(t->type) >= 4 && (int64_t)tensor_bytes(t) >= b->stream;
 		if (stored)
-			r->buffer[k] = param_buffer(b, t, param++, m >= 0);
+			r->buffer[k] = tree_param(b->tree, t, param++, m >= 0);
 		if (streamed)
 			r->streamed[k] = r->buffer[k];
 		if (streamed || !stored)
@@ -223,18 +207,18 @@ static Subgraph *members_alone(const RowKernel *b, int k)
 	return some;
 }
 
-int row_problem(const RowKernel *b, int k, Problem *p)
+Problem *row_problem(const RowKernel *b, int k)
 {
-	return problem_init_row(p, b->tree, members_alone(b, k), &b->r);
+	return problem_new(b->tree, members_alone(b, k), &b->r);
 }
 
 /* ---- the loops ---- */
 
 static int misfit(Error *err)
 {
-	return error_set(err, RICCI_EINVAL,
-			 "schedule: several equations that run row by row take the step rows, at "
-			 "most a step stream, and then the steps of each loop behind its member");
+	return schedule_misfit(
+		err, "several equations that run row by row take the step rows, at "
+		     "most a step stream, and then the steps of each loop behind its member");
 }
 
 /* The steps before the members. Returns the number of these, 0 on error. */
@@ -254,15 +238,14 @@ static int rows_head(const Subgraph *sub, const Schedule *s, bool grid, RowsHead
 	if (s->n > n && s->step[n].kind == STEP_STREAM)
 		head->stream = s->step[n++].arg;
 	if (grid != (head->threads > 0)) {
-		error_set(
-			err, RICCI_EINVAL,
-			"schedule: rows have 1 to %d threads of a block on a grid, and only there",
-			GRID_THREADS_MOST);
+		schedule_misfit(err,
+				"rows have 1 to %d threads of a block on a grid, and only there",
+				GRID_THREADS_MOST);
 		return 0;
 	}
 	if (head->dims < 1 || head->dims > sub->rows) {
-		error_set(err, RICCI_EINVAL, "schedule: 1 to %d dimensions can be rows, not %d",
-			  sub->rows, head->dims);
+		schedule_misfit(err, "1 to %d dimensions can be rows, not %d", sub->rows,
+				head->dims);
 		return 0;
 	}
 	return n;
@@ -283,10 +266,10 @@ static int rows_members(const RowKernel *b, const Schedule *s, int at, Schedule 
 		while (member < count && member < step->axis)
 			member = b->loops->end[member];
 		if (member != step->axis || member == count || own[member]->n)
-			return error_set(err, RICCI_EINVAL,
-					 "schedule: no loop begins with member %d, or those before "
-					 "it are not in order",
-					 (int)step->axis);
+			return schedule_misfit(err,
+					       "no loop begins with member %d, or those before "
+					       "it are not in order",
+					       (int)step->axis);
 		to = own[member];
 	}
 	return 0;
@@ -317,10 +300,10 @@ int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedu
 		  const Target *target, const Capabilities *caps, Error *err)
 {
 	RowKernel b;
-	Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
 	Piece piece;
 	row_kernel_init(&b, tree, sub, (RowsHead){.dims = dims, .stream = INT64_MAX});
-	if (row_problem(&b, k, p))
+	Problem *p = row_problem(&b, k);
+	if (!p)
 		return error_set(err, tree->ir->err.code, "%s", tree->ir->err.text);
 	if (member_piece(&b, p, s, target, caps, &piece, err))
 		return err->code;
@@ -339,9 +322,9 @@ static int rows_body(RowKernel *b, Schedule *const *own, const Target *target,
 	Ir *ir = tree->ir;
 	const Rows *r = &b->r;
 	for (int k = 0; k < b->sub->nmember; k = b->loops->end[k]) {
-		Problem *p = arena_alloc(&ir->arena, sizeof *p);
+		Problem *p = row_problem(b, k);
 		Piece piece;
-		if (row_problem(b, k, p))
+		if (!p)
 			return error_set(err, ir->err.code, "%s", ir->err.text);
 		if (member_piece(b, p, own[k], target, caps, &piece, err))
 			return err->code;
@@ -404,25 +387,6 @@ static Stmt *fold_store(void *user, Node *at, Node *sum)
 	return stmt_store(f->b->tree, f->y, at, sum, RED_NONE);
 }
 
-/* A part of the phase that adds up fold k: pieces of the blocks' sums are added to those of the first,
- * and then stored. */
-static Stmt *sums_piece(const RowKernel *b, int k, Node *piece)
-{
-	Ir *ir = b->tree->ir;
-	const Rows *r = &b->r;
-	const Node *c = b->sub->member[k];
-	FoldSum f = {b, r->buffer[b->sub->ninput + k]};
-	Node *sums = r->sums[b->sub->ninput + k];
-	int64_t size = tensor_size(c), least = size < SUM_PIECE ? size : SUM_PIECE;
-	Node *from = node_scale(ir, piece, SUM_PIECE), *n = num(b, least);
-	if (size % least)
-		n = node2(ir, OP_MIN, n, node_sub(ir, num(b, size), from));
-	Node *j = tree_axis(b->tree, least);
-	Stmt *s = rfactor_add(b->tree, sums, comp_reduce(c), b->n, size, from, n);
-	Node *at = node_add(ir, from, j), *value = buffer_read(b->tree, sums, at);
-	return stmt_seq(s, stmt_loop(b->tree, HOW_VECTOR, j, NULL, n, fold_store(&f, at, value)));
-}
-
 /* All the rows of a block on sums of its own. */
 static Stmt *block_rows(const RowKernel *b, Stmt *body)
 {
@@ -444,18 +408,16 @@ static Stmt *block_rows(const RowKernel *b, Stmt *body)
 static void sums_phase(const RowKernel *b, bool together)
 {
 	phase_end(b->tree);
-	for (int k = 0, n = 0; k < b->sub->nmember; k++)
-		if (b->sub->fold[k] && b->threads) {
-			if (n++ && !together && n < KERNEL_PHASES)
-				phase_end(b->tree);
-			const Node *c = b->sub->member[k];
-			FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
-			grid_sums(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
-				  tensor_size(c), fold_store, &f);
-		} else if (b->sub->fold[k]) {
-			Node *piece = tree_axis(b->tree, pieces_of(b->sub->member[k]));
-			phase_section(b->tree, piece, sums_piece(b, k, piece));
-		}
+	for (int k = 0, n = 0; k < b->sub->nmember; k++) {
+		const Node *c = b->sub->member[k];
+		FoldSum f = {b, b->r.buffer[b->sub->ninput + k]};
+		if (!b->sub->fold[k])
+			continue;
+		if (n++ && b->threads && !together && n < KERNEL_PHASES)
+			phase_end(b->tree);
+		sums_section(b->tree, b->r.sums[b->sub->ninput + k], comp_reduce(c), b->n,
+			     tensor_size(c), fold_store, &f);
+	}
 }
 
 /* A block for each part, or a thread. */
@@ -489,8 +451,7 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 		return err->code;
 	row_kernel_init(&b, tree, sub, head);
 	if (b.folds && b.single)
-		return error_set(err, RICCI_EINVAL,
-				 "schedule: where there are sums over rows, a row has a block");
+		return schedule_misfit(err, "where there are sums over rows, a row has a block");
 	for (int k = 0; k < sub->nmember; k++)
 		own[k] = arena_alloc(&ir->arena, sizeof **own);
 	inner.grid &= !b.single; /* the rows are the grid */

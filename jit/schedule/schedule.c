@@ -2,6 +2,7 @@
 #include "jit/schedule/schedule.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,6 +98,24 @@ bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg)
 	memmove(s->step + at + 1, s->step + at, (size_t)(s->n++ - at) * sizeof *s->step);
 	s->step[at] = (ScheduleStep){(int)kind, axis, arg};
 	return true;
+}
+
+const ScheduleStep *schedule_find(const Schedule *s, StepKind kind)
+{
+	for (int k = 0; k < s->n; k++)
+		if ((StepKind)s->step[k].kind == kind)
+			return &s->step[k];
+	return NULL;
+}
+
+int schedule_misfit(Error *err, const char *why, ...)
+{
+	char text[256];
+	va_list ap;
+	va_start(ap, why);
+	vsnprintf(text, sizeof text, why, ap);
+	va_end(ap);
+	return error_set(err, RICCI_EINVAL, "schedule: %s", text);
 }
 
 bool schedule_is_new(const Schedule *offers, int n)

@@ -26,6 +26,10 @@ bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
 /* Before step number `at`; false: there is no room. */
 bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg);
+/* The first step of that kind; NULL: there is none. */
+const ScheduleStep *schedule_find(const Schedule *s, StepKind kind);
+/* The error of a schedule that does not fit its task: "schedule: " and why. */
+int schedule_misfit(Error *err, const char *why, ...) __attribute__((format(printf, 2, 3)));
 bool schedule_is_new(const Schedule *offers, int n); /* offers[n] is none of those before it */
 
 #endif

@@ -3,7 +3,7 @@
  * Input: a loop tree. Output: the same with such loops cut into LANES loops of at most one vector;
  * where lanes decide conditions the first and the last stand alone, and between them those
  * conditions are gone. They hold stores whose values have operators that all lanes take at once
- * (jit/emit/predicates.c), or reductions of all lanes to one element. Lanes have 32 or 64 bits; narrower
+ * (jit/emit/lanes.c), or reductions of all lanes to one element. Lanes have 32 or 64 bits; narrower
  * elements are widened when they are read, and floats rounded when they are stored. A condition
  * that all lanes share stands around them where it is in the way.
  * Invariant: a lane does what its iteration did; those of an iteration that is none, nothing. */
@@ -29,7 +29,8 @@ static int64_t lane_bytes(Type t)
 	return (int64_t)type_size(lanes_type(t));
 }
 
-int64_t predicates_width(const Target *target, Type t)
+/* Lanes of a vector. */
+static int64_t predicates_width(const Target *target, Type t)
 {
 	return target->vector_bytes / lane_bytes(t);
 }

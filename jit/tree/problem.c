@@ -368,13 +368,9 @@ static void take_tensors(Take *k)
 	k->ntensor = s->ninput;
 	k->tensor_from = s->input;
 	k->tensor_to = arena_alloc(&ir->arena, (size_t)(s->ninput + 1) * sizeof(Node *));
-	for (int j = 0; j < s->ninput && k->rows; j++)
-		k->tensor_to[j] = k->rows->buffer[rows_find(k->rows, s->input[j])];
-	for (int j = 0; j < s->ninput && !k->rows; j++) {
-		Node *t = s->input[j];
-		k->tensor_to[j] = tree_buffer(p->tree, SPACE_PARAM, "a", t->type, tensor_size(t));
-		p->tree->buffer[p->tree->nbuffer - 1].param = j;
-	}
+	for (int j = 0; j < s->ninput; j++)
+		k->tensor_to[j] = k->rows ? k->rows->buffer[rows_find(k->rows, s->input[j])]
+					  : tree_param(p->tree, s->input[j], j, false);
 }
 
 static void take_axes(Take *k, const Node *comp)
@@ -444,30 +440,20 @@ static void take_output(Take *k, int m, Node *index, Node *value)
 {
 	Problem *p = k->p;
 	const Node *c = p->sub->member[m];
+	Node *sums = sums_of(k, c);
 	if (!p->sub->stored[m])
 		return;
-	if (k->rows) {
-		Node *sums = sums_of(k, c);
-		p->out[p->nout] = sums ? sums : k->rows->buffer[rows_find(k->rows, c)];
-		p->out_red[p->nout] = sums ? comp_reduce(c) : RED_NONE;
-		if (sums) {
-			Node *at = node_scale(p->ir, k->rows->block, tensor_size(c));
-			index = node_add(p->ir, index, at);
-			value = node_cast(p->ir, (Type)sums->type, value);
-		}
-		if (m == 0)
-			p->main_out = p->out[p->nout];
-		p->out_index[p->nout] = index;
-		p->out_value[p->nout++] = value;
-		return;
+	if (sums) {
+		Node *at = node_scale(p->ir, k->rows->block, tensor_size(c));
+		index = node_add(p->ir, index, at);
+		value = node_cast(p->ir, (Type)sums->type, value);
 	}
-	Node *b = tree_buffer(p->tree, SPACE_PARAM, "y", c->type, tensor_size(c));
-	Buffer *info = &p->tree->buffer[p->tree->nbuffer - 1];
-	info->param = p->sub->ninput + p->nout;
-	info->output = true;
+	p->out[p->nout] = sums	    ? sums
+			  : k->rows ? k->rows->buffer[rows_find(k->rows, c)]
+				    : tree_param(p->tree, c, p->sub->ninput + p->nout, true);
+	p->out_red[p->nout] = sums ? comp_reduce(c) : RED_NONE;
 	if (m == 0)
-		p->main_out = b;
-	p->out[p->nout] = b;
+		p->main_out = p->out[p->nout];
 	p->out_index[p->nout] = index;
 	p->out_value[p->nout++] = value;
 }
@@ -494,7 +480,6 @@ static int take_member_axes(Take *k, const Node *c)
 
 static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows *rows)
 {
-	memset(p, 0, sizeof *p);
 	p->tree = tree;
 	p->ir = tree->ir;
 	p->sub = sub;
@@ -603,12 +588,21 @@ Node *problem_narrow(const Problem *p, Node *v)
 	return node_cast(ir, p->type, node2(ir, OP_ADD, v, node_const_int(ir, p->acc, lo)));
 }
 
-int problem_init(Problem *p, Tree *tree, const Subgraph *sub)
+Problem *problem_new(Tree *tree, const Subgraph *sub, const Rows *rows)
 {
-	return problem_take(p, tree, sub, NULL);
+	Problem *p = arena_alloc(&tree->ir->arena, sizeof *p);
+	return problem_take(p, tree, sub, rows) ? NULL : p;
 }
 
-int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows)
+Stmt *problem_store(const Problem *p, int n, Node *const *axis, Node *const *at, Node *value)
 {
-	return problem_take(p, tree, some, rows);
+	Stmt *all = NULL;
+	Node *result = problem_narrow(p, value);
+	for (int k = 0; k < p->nout; k++) {
+		Node *index = node_replace(p->ir, p->out_index[k], n, axis, at);
+		Node *out = node_replace(p->ir, p->out_value[k], n, axis, at);
+		out = node_replace(p->ir, out, 1, &p->result, &result);
+		all = stmt_seq(all, stmt_store(p->tree, p->out[k], index, out, p->out_red[k]));
+	}
+	return all;
 }

@@ -45,7 +45,6 @@ typedef struct Problem {
 	int64_t shape[RICCI_MAX_RANK];
 	Node *lhs[RICCI_MAX_RANK]; /* rows come first */
 } Problem;
-int problem_init(Problem *p, Tree *tree, const Subgraph *sub);
 /* Where an equation of a subgraph with rows finds its tensors, and the row that it computes. */
 typedef struct Rows {
 	int rows, ntensor;
@@ -58,8 +57,11 @@ typedef struct Rows {
 	Node *outer[2];	 /* the axes that the row's number is made of */
 	Node **streamed; /* NULL, or where rows of the buffer are written past the caches */
 } Rows;
-/* some: one equation, or several that are pointwise over the places of a row. */
-int problem_init_row(Problem *p, Tree *tree, const Subgraph *some, const Rows *rows);
+/* The problem of a subgraph; or (rows) of one row of one equation, or of several that are pointwise over the
+ * places of a row. NULL with an error in tree->ir. */
+Problem *problem_new(Tree *tree, const Subgraph *sub, const Rows *rows);
+/* Stores the members at the point where these axes are `at`, of main's accumulated value there. */
+Stmt *problem_store(const Problem *p, int n, Node *const *axis, Node *const *at, Node *value);
 /* Replaces axes wherever the problem has them. */
 void problem_replace(Problem *p, int n, Node *const *from, Node *const *to);
 /* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. */

@@ -5,6 +5,17 @@
 
 #include <string.h>
 
+/* Axes of problems that come from elsewhere have smaller numbers. */
+enum { FIRST_AXIS = 64 };
+
+Tree *tree_new(Ir *ir)
+{
+	Tree *t = arena_alloc(&ir->arena, sizeof *t);
+	t->ir = ir;
+	t->next_axis = FIRST_AXIS;
+	return t;
+}
+
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size)
 {
 	Ir *ir = t->ir;
@@ -25,6 +36,16 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 	return b->node;
 }
 
+Node *tree_param(Tree *t, const Node *tensor, int param, bool output)
+{
+	Node *buffer = tree_buffer(t, SPACE_PARAM, output ? "y" : "a", (Type)tensor->type,
+				   tensor_size(tensor));
+	Buffer *info = &t->buffer[t->nbuffer - 1];
+	info->param = param;
+	info->output = output;
+	return buffer;
+}
+
 const Buffer *tree_find(const Tree *t, const Node *node)
 {
 	for (int k = 0; k < t->nbuffer; k++)
@@ -36,6 +57,15 @@ const Buffer *tree_find(const Tree *t, const Node *node)
 Node *tree_axis(Tree *t, int64_t extent)
 {
 	return node_axis(t->ir, t->next_axis++, extent < 1 ? 1 : extent);
+}
+
+void axes_at(Ir *ir, Node *at, int n, Node *const *axis, Node **value)
+{
+	for (int k = n - 1; k >= 0; k--) {
+		int64_t extent = axis_extent(axis[k]);
+		value[k] = k ? node_floormod(ir, at, extent) : at;
+		at = node_floordiv(ir, at, extent);
+	}
 }
 
 Node *buffer_read(Tree *t, Node *buffer, Node *index)
@@ -127,6 +157,16 @@ Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n)
 Stmt *stmt_seen(Tree *t)
 {
 	return stmt_call(t, "ricci_seen", 0, NULL);
+}
+
+Stmt *stmt_transpose(Tree *t, CallArg to, int64_t line, CallArg from, int64_t step, Node *rows,
+		     Node *cols)
+{
+	bool narrow = type_size((Type)from.buffer->type) == 4;
+	CallArg arg[] = {to,	       {NULL, node_int(t->ir, line)},
+			 from,	       {NULL, node_int(t->ir, step)},
+			 {NULL, rows}, {NULL, cols}};
+	return stmt_call(t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
 }
 
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index)

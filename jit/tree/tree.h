@@ -94,7 +94,11 @@ typedef struct Tree {
 	int nsection, section_room, nphase;
 } Tree;
 
+/* An empty tree in the arena of ir. */
+Tree *tree_new(Ir *ir);
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
+/* The caller's buffer number `param`, which holds `tensor`. */
+Node *tree_param(Tree *t, const Node *tensor, int param, bool output);
 const Buffer *tree_find(const Tree *t, const Node *node);
 /* Is it one of the function's own variables? */
 static inline bool buffer_is_local(const Buffer *b)
@@ -102,6 +106,9 @@ static inline bool buffer_is_local(const Buffer *b)
 	return b->space == SPACE_LOCAL || b->space == SPACE_LANES;
 }
 Node *tree_axis(Tree *t, int64_t extent); /* a fresh loop variable */
+/* The axes' values at element number `at` of their space, in which the last runs fastest. The first goes on where
+ * `at` is past the end. */
+void axes_at(Ir *ir, Node *at, int n, Node *const *axis, Node **value);
 Stmt *stmt_loop(Tree *t, How how, Node *axis, Node *lo, Node *hi, Stmt *body);
 Stmt *stmt_if(Tree *t, Node *cond, Stmt *body, Stmt *otherwise);
 Stmt *stmt_store(Tree *t, Node *buffer, Node *index, Node *value, Reduce red);
@@ -110,6 +117,9 @@ Stmt *stmt_call(Tree *t, const char *symbol, int narg, const CallArg *arg);
 /* n elements of `line` go to buffer[index..] past the caches; others see it after stmt_seen. */
 Stmt *stmt_stream(Tree *t, Node *buffer, Node *index, Node *line, Node *n);
 Stmt *stmt_seen(Tree *t);
+/* to[r*line + c] = from[c*step + r] for so many rows r and columns c, of elements of 4 or 8 bytes, in registers. */
+Stmt *stmt_transpose(Tree *t, CallArg to, int64_t line, CallArg from, int64_t step, Node *rows,
+		     Node *cols);
 /* Prefetches the line of buffer[index], which may be outside. */
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index);
 Stmt *stmt_sync(Tree *t);
@@ -162,8 +172,6 @@ void lower_predicates(Tree *t, Stmt *s, const Target *target);
 bool predicates_type(Type t);
 /* The type of vectors that hold elements of type t: elements of 8 and 16 bits are widened to 32. */
 Type lanes_type(Type t);
-/* Lanes of a vector. */
-int64_t predicates_width(const Target *target, Type t);
 /* Tiles of few vectors become variables (registers.c). */
 void lower_registers(Tree *t, Stmt *s);
 /* Loops of so many elements and fewer are short, on this processor. */

@@ -159,14 +159,13 @@ static const Target *harness_target(void)
 static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 {
 	IR_ENTER(ir, 0);
-	Tree tree = {.ir = ir, .next_axis = 64};
-	Problem *p = arena_alloc(&ir->arena, sizeof *p);
+	Problem *p = t->sub.rows ? NULL : problem_new(tree_new(ir), &t->sub, NULL);
 	RowOffer r;
 	int n = 0;
 	if (t->sub.rows && rows_offer(ir, &t->sub, target_host(), false, &r))
 		for (; n < NEST_OFFERS; n++)
 			rows_variant(ir, &r, n, &all[n]);
-	else if (!t->sub.rows && problem_init(p, &tree, &t->sub) == 0)
+	else if (p)
 		for (; n < NEST_OFFERS; n++)
 			nest_offer(p, target_host(), n, &all[n]);
 	IR_LEAVE(ir);

@@ -15,7 +15,7 @@ typedef struct Broken {
 static Broken *broken_new(Ir *ir)
 {
 	Broken *b = arena_alloc(&ir->arena, sizeof *b);
-	b->tree = (Tree){.ir = ir, .next_axis = 64};
+	b->tree = *tree_new(ir);
 	b->in = tree_buffer(&b->tree, SPACE_PARAM, "a", RICCI_F32, 8);
 	b->out = tree_buffer(&b->tree, SPACE_PARAM, "y", RICCI_F32, 8);
 	b->tree.buffer[1].output = true;

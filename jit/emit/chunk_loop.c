@@ -1,4 +1,4 @@
-/* vector.c - innermost vector loops for compilers that make no vector code.
+/* chunk_loop.c - innermost vector loops for compilers that make no vector code.
  *
  * Input: a vector LOOP whose body is stores of floats. Output: a loop over chunks of at most
  * Dialect.chunk elements; in it the values (chunk.c), then the stores. */
@@ -6,16 +6,7 @@
 
 #include <string.h>
 
-enum { INDEXED = -(1 << 30) }; /* not even steps */
-
-static int64_t step_of(Ir *ir, Node *index, Node *axis)
-{
-	Affine a = affine_of(ir, index);
-	for (int j = 0; j < a.n; j++)
-		if (a.atom[j] != axis && node_has(a.atom[j], axis))
-			return INDEXED;
-	return affine_coefficient(&a, axis);
-}
+static const int64_t INDEXED = INT64_MIN; /* affine_stride: not even steps */
 
 static bool suits(Emit *e, const Stmt *loop)
 {
@@ -24,7 +15,7 @@ static bool suits(Emit *e, const Stmt *loop)
 		    !type_is_float(s->buffer->type))
 			return false;
 		Node *rest;
-		int64_t k = step_of(e->ir, s->index, loop->axis);
+		int64_t k = affine_stride(e->ir, s->index, loop->axis);
 		bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
 		if (k == INDEXED && (!full || s->red != RED_NONE ||
 				     !chunk_entry(e->ir, s->index, loop->axis, &rest)))
@@ -144,7 +135,7 @@ static void store_all(Vector *v, const Stmt *first)
 	for (const Stmt *s = first; s; s = s->next)
 		emit_count(e, s->value);
 	for (const Stmt *s = first; s; s = s->next, k++) {
-		stride[k] = step_of(e->ir, s->index, v->axis);
+		stride[k] = affine_stride(e->ir, s->index, v->axis);
 		if (stride[k] == 0)
 			continue;
 		Node *place = s->index;

@@ -1,4 +1,4 @@
-/* predicates.c - LANES loops as vectors under masks (jit/tree/predicates.c makes them).
+/* lanes.c - LANES loops as vectors under masks (jit/tree/predicates.c makes them).
  *
  * Input: a LANES loop. Output: its statements, each over all lanes at once, in the types and functions
  * of Dialect.lanes, a type for each type of values. Invariant: nothing is read or written where a
