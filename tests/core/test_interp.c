@@ -367,6 +367,9 @@ static int test_range(Ir *ir)
 		 {"Y[] += X[i] * X[3]", RICCI_F32, {INFINITY, 1, 2, 0}, true},
 		 {"Y[] += X[i] * X[3]", RICCI_F32, {INFINITY, 1, 2, 3}, false},
 		 {"Y[] += X[i] * X[3]", RICCI_F32, {-INFINITY, INFINITY, 2, 3}, true},
+		 /* 1e-40 may be zero there */
+		 {"Y[] += X[i] * X[0]*X[0] * X[1]", RICCI_F32, {1e-20f, INFINITY, 1, 1}, true},
+		 {"Y[] += X[i] * X[0]*X[0] * X[1]", RICCI_F64, {1e-20f, INFINITY, 1, 1}, false},
 		 {"Y[] += X[i]", RICCI_F32, {NAN, INFINITY, -INFINITY, 3}, false},
 		 {"Y[] = min(log(X[0]), 1)", RICCI_F32, {0}, false},
 		 {"Y[] += exp(-1/X[i])", RICCI_F32, {0}, false},
