@@ -7,6 +7,10 @@
 
 #include <string.h>
 
+enum { PADDED_REST = 96 };
+/* The least that padding leaves out; cycles of storing a result alone; products a cycle. */
+static const double LEAST_PADDING = 0.04, SCATTERED = 4, MULTIPLIES = 16;
+
 static uint64_t axis_mask(const Problem *p, Node *e)
 {
 	uint64_t mask = 0;
@@ -112,12 +116,70 @@ static bool chosen(const Contract *c, Node *axis)
 	return false;
 }
 
-static void roles(Contract *c)
+/* Which part of the products a condition on both axes leaves out, were it that of a window that is
+ * moved over an edge by less than the shorter of them. */
+static double left_out(const Node *own, const Node *reduced)
+{
+	double a = (double)axis_extent(own), b = (double)axis_extent(reduced);
+	double few = a < b ? a : b;
+	return (few * few - 1) / (4 * a * b);
+}
+
+/* Does it run fastest through the results, before all of the rest? */
+static bool fastest(const Contract *c, Node *axis, uint64_t rest)
+{
+	const Problem *p = c->p;
+	int64_t stride = affine_stride(c->ir, p->index, axis);
+	for (int k = 0; k < p->nspatial; k++)
+		if (rest >> k & 1 && affine_stride(c->ir, p->index, p->axis[k]) <= stride)
+			return false;
+	return true;
+}
+
+/* Axes of an operand's own that share conditions with reduced ones, and whose padding is a good part
+ * of them. Where the others are long enough for full tiles these join the batch, so that elements
+ * of K which padding leaves out are not multiplied at all (choose). It must save more than storing
+ * results one by one costs, if it comes to that. */
+static uint64_t padded_axes(const Contract *c, const Operand *f, const Operand *other)
+{
+	const Problem *p = c->p;
+	uint64_t own = f->mask & ~other->mask & (((uint64_t)1 << p->nspatial) - 1), found = 0;
+	int64_t rest = 1;
+	double saved = 0, depth = 1;
+	bool scattered = false;
+	for (int k = p->nspatial; k < p->naxis; k++)
+		depth *= (double)axis_extent(p->axis[k]);
+	for (int g = 0; g < f->nguard; g++) {
+		uint64_t mask = axis_mask(p, f->guard[g]);
+		for (int k = 0; k < p->nspatial; k++)
+			for (int r = p->nspatial; r < p->naxis; r++) {
+				double part = left_out(p->axis[k], p->axis[r]);
+				if (!((mask & own) >> k & mask >> r & 1) || part < LEAST_PADDING)
+					continue;
+				found |= (uint64_t)1 << k;
+				saved += part * depth / MULTIPLIES;
+			}
+	}
+	for (int k = 0; k < p->nspatial; k++) {
+		if ((own & ~found) >> k & 1)
+			rest *= axis_extent(p->axis[k]);
+		if (found >> k & 1)
+			scattered |= fastest(c, p->axis[k], ~found);
+	}
+	return rest < PADDED_REST || (scattered && saved < SCATTERED) ? 0 : found;
+}
+
+static void roles(Contract *c, bool grid)
 {
 	Problem *p = c->p;
 	c->m.extent = c->n.extent = c->k.extent = c->batch.extent = 1;
+	uint64_t batch = 0;
+	if (!grid)
+		batch = padded_axes(c, &c->a, &c->b) | padded_axes(c, &c->b, &c->a);
 	for (int k = 0; k < p->nspatial; k++) {
 		bool a = c->a.mask >> k & 1, b = c->b.mask >> k & 1;
+		if (batch >> k & 1)
+			a = b;
 		index_group_add(a && !b ? &c->m : b && !a ? &c->n : &c->batch, p->axis[k]);
 	}
 }
@@ -287,7 +349,7 @@ static bool find_grid(Contract *c, int way)
 {
 	if (way & ~(TENSORISE_SWAP | TENSORISE_NARROW))
 		return false;
-	roles(c);
+	roles(c, true);
 	order_reduced(c);
 	memcpy(c->batch_value, c->batch.axis, sizeof c->batch_value);
 	if (side_has_unit(c, &c->m) != (way & TENSORISE_SWAP))
@@ -318,7 +380,7 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)
 		return false;
-	roles(c);
+	roles(c, false);
 	order_reduced(c);
 	if (way & TENSORISE_TRANSPOSED && !transpose_operands(c))
 		return false;
