@@ -349,7 +349,9 @@ void fuse_siblings(Fuse *f, int nroot, Node **roots)
 	size_t ids;
 	if (!f->siblings)
 		return;
-	sums_apart(f->ir, nroot, roots);
+	Node **before = arena_alloc(a, (size_t)(nroot + 1) * sizeof *before);
+	memcpy(before, roots, (size_t)nroot * sizeof *roots);
+	sums_apart(&s, nroot, roots);
 	s.n = graph_order(f->ir, nroot, roots, &s.order);
 	ids = f->ir->count;
 	s.uses = fuse_uses(f->ir, s.n, s.order);
@@ -367,8 +369,10 @@ void fuse_siblings(Fuse *f, int nroot, Node **roots)
 		if (s.order[k]->op == OP_COMP && fuse_is_contraction(f->ir, s.order[k]))
 			contraction_look(&s, s.order[k]);
 	sums_decide(&s);
-	if (!s.nmade)
+	if (!s.nmade) {
+		memcpy(roots, before, (size_t)nroot * sizeof *roots);
 		return;
+	}
 	Node **sorted = by_levels(&s);
 	for (int k = 0; k < s.n; k++)
 		if (sorted[k]->op != OP_INPUT)

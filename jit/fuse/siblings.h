@@ -29,7 +29,8 @@ typedef struct Siblings {
 	NodeMap stacks;	      /* lists, by the first tensor */
 	Stack **made;	      /* all, in the order of their making */
 	int nmade, room;
-	NodeMap sums; /* by the equation that adds them (sums.c) */
+	NodeMap whole; /* what sums_apart took apart, as it was */
+	NodeMap sums;  /* by the equation that adds them (sums.c) */
 	NodeMap now;
 } Siblings;
 
@@ -42,12 +43,12 @@ bool siblings_decide(Siblings *s, const char *what, const Node *first, int n, do
 /* The equations as one; its stacks are there or are made. */
 Node *siblings_join(Siblings *s, int n, Node *const *c, bool summed);
 
-/* Terms of one form of a sum become equations of their own, which inlining undoes where they stay apart. */
-void sums_apart(Ir *ir, int nroot, Node **roots);
+/* Terms of one form of a sum become equations of their own. */
+void sums_apart(Siblings *s, int nroot, Node **roots);
 /* Finds sums of tensors of the same form, which may be the sum of fewer. */
 void sums_find(Siblings *s);
 void sums_decide(Siblings *s);
-/* c as it is now, where it is such a sum; else NULL. */
+/* c as it is now, where it is such a sum, or was one with its terms in it; else NULL. */
 Node *sum_now(Siblings *s, Node *c);
 
 #endif

@@ -97,14 +97,17 @@ static Node *terms_apart(Ir *ir, Node *c)
 	return any ? comp_with(ir, c, RED_NONE, body) : c;
 }
 
-void sums_apart(Ir *ir, int nroot, Node **roots)
+void sums_apart(Siblings *s, int nroot, Node **roots)
 {
 	Node **order;
 	NodeMap now = {0};
-	int n = graph_order(ir, nroot, roots, &order);
+	int n = graph_order(s->ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++) {
-		Node *c = is_sum(order[k]) ? terms_apart(ir, order[k]) : order[k];
-		node_map_put(ir, &now, order[k], tensor_over(ir, c, &now));
+		Node *whole = tensor_over(s->ir, order[k], &now);
+		Node *c = is_sum(whole) ? terms_apart(s->ir, whole) : whole;
+		if (c != whole)
+			node_map_put(s->ir, &s->whole, c, whole);
+		node_map_put(s->ir, &now, order[k], c);
 	}
 	for (int k = 0; k < nroot; k++)
 		roots[k] = node_map_get(&now, roots[k]);
@@ -348,5 +351,8 @@ Node *sum_now(Siblings *s, Node *c)
 		for (int k = 0; sum->dropped && k < sum->n; k++)
 			body = plus(s->ir, body, sum->alike[0].t[k], axes);
 	}
-	return any ? tensor_over(s->ir, comp_with(s->ir, c, RED_NONE, body), &s->now) : NULL;
+	if (any)
+		return tensor_over(s->ir, comp_with(s->ir, c, RED_NONE, body), &s->now);
+	Node *whole = node_map_get(&s->whole, c);
+	return whole ? tensor_over(s->ir, whole, &s->now) : NULL;
 }
