@@ -231,7 +231,7 @@ static void look_at(Siblings *s, const Node *shared, int n, Node *const *c)
 		s->apart[c[k]->id] |= !joined;
 }
 
-/* Those among the readers of t, from u on, that read it as c does. */
+/* c, and other contractions of its form that have this read, too. */
 static int siblings_of(const Siblings *s, Node *c, Node *read, Node **sibling)
 {
 	int n = 0;
