@@ -231,6 +231,17 @@ void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map)
 			node_map_put(ir, map, roots[k], roots[k]);
 }
 
+void graph_change(Ir *ir, int nroot, Node **roots, TensorChange *change, void *user)
+{
+	Node **order;
+	NodeMap now = {0};
+	int n = graph_order(ir, nroot, roots, &order);
+	for (int k = 0; k < n; k++)
+		node_map_put(ir, &now, order[k], change(user, tensor_over(ir, order[k], &now)));
+	for (int k = 0; k < nroot; k++)
+		roots[k] = node_map_get(&now, roots[k]);
+}
+
 /* ---- import ---- */
 
 typedef struct Import {

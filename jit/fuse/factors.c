@@ -57,8 +57,9 @@ static Split split(Ir *ir, const Node *c, Node *e)
 }
 
 /* c, or what has the factors of a sum of products. */
-static Node *without_factors(Ir *ir, Node *c)
+static Node *without_factors(void *user, Node *c)
 {
+	Ir *ir = user;
 	Node *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(c);
 	if (c->op != OP_COMP || !comp_is_dense(c) || comp_reduce(c) != RED_ADD ||
@@ -78,13 +79,5 @@ static Node *without_factors(Ir *ir, Node *c)
 
 void fuse_factors(Fuse *f, int nroot, Node **roots)
 {
-	Node **order;
-	NodeMap now = {0};
-	int n = graph_order(f->ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
-		Node *c = tensor_over(f->ir, order[k], &now);
-		node_map_put(f->ir, &now, order[k], without_factors(f->ir, c));
-	}
-	for (int k = 0; k < nroot; k++)
-		roots[k] = node_map_get(&now, roots[k]);
+	graph_change(f->ir, nroot, roots, without_factors, f->ir);
 }

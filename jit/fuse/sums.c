@@ -97,20 +97,18 @@ static Node *terms_apart(Ir *ir, Node *c)
 	return any ? comp_with(ir, c, RED_NONE, body) : c;
 }
 
+static Node *sum_apart(void *user, Node *whole)
+{
+	Siblings *s = user;
+	Node *c = is_sum(whole) ? terms_apart(s->ir, whole) : whole;
+	if (c != whole)
+		node_map_put(s->ir, &s->whole, c, whole);
+	return c;
+}
+
 void sums_apart(Siblings *s, int nroot, Node **roots)
 {
-	Node **order;
-	NodeMap now = {0};
-	int n = graph_order(s->ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
-		Node *whole = tensor_over(s->ir, order[k], &now);
-		Node *c = is_sum(whole) ? terms_apart(s->ir, whole) : whole;
-		if (c != whole)
-			node_map_put(s->ir, &s->whole, c, whole);
-		node_map_put(s->ir, &now, order[k], c);
-	}
-	for (int k = 0; k < nroot; k++)
-		roots[k] = node_map_get(&now, roots[k]);
+	graph_change(s->ir, nroot, roots, sum_apart, s);
 }
 
 /* Adds those of e, a part of the body of `reader`, c or an equation that only c's sum reads. */

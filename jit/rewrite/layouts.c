@@ -86,20 +86,29 @@ static Node *panels_read(Ir *ir, const Node *read)
 	return node_read(ir, panels_of(ir, read->src[0]), index);
 }
 
-/* A tensor of the body of s, over panels where that is faster. */
-static Node *over_panels(Ir *ir, const Scan *s, Node *c)
+typedef struct Body {
+	Ir *ir;
+	const Scan *scan;
+	bool any; /* tensors are over panels now */
+} Body;
+
+/* A tensor of the body, over panels where that is faster. */
+static Node *over_panels(void *user, Node *c)
 {
+	Body *b = user;
+	Ir *ir = b->ir;
 	Node **factor;
 	if (c->op != OP_COMP || comp_reduce(c) != RED_ADD || !comp_is_dense(c))
 		return c;
 	int n = node_parts(ir, comp_body(c), OP_MUL, &factor);
 	for (int k = 0; k < n && n > 1; k++) {
 		Node *read = factor[k]->op == OP_CAST ? factor[k]->src[0] : factor[k];
-		if (read->op != OP_READ || !is_constant(s, read->src[0]) ||
+		if (read->op != OP_READ || !is_constant(b->scan, read->src[0]) ||
 		    tensor_rank(read->src[0]) == RICCI_MAX_RANK || !reads_whole(c, read) ||
 		    !lies_apart(c, read, n, factor, k))
 			continue;
 		Node *to = panels_read(ir, read);
+		b->any = true;
 		return comp_with(ir, c, RED_ADD, node_replace(ir, comp_body(c), 1, &read, &to));
 	}
 	return c;
@@ -108,20 +117,11 @@ static Node *over_panels(Ir *ir, const Scan *s, Node *c)
 /* False: no root changed. Not in a loop that saves memory: it would make its copies in each step. */
 static bool body_over_panels(Ir *ir, ScanRun *r)
 {
-	Node **order;
-	NodeMap now = {0};
-	bool any = false;
+	Body b = {ir, r->scan, false};
 	if (r->scan->recompute || r->scan->bound < STEPS_LEAST)
 		return false;
-	int n = graph_order(ir, r->nroot, r->root, &order);
-	for (int k = 0; k < n; k++) {
-		Node *t = tensor_over(ir, order[k], &now), *panels = over_panels(ir, r->scan, t);
-		any |= panels != t;
-		node_map_put(ir, &now, order[k], panels);
-	}
-	for (int k = 0; k < r->nroot; k++)
-		r->root[k] = node_map_get(&now, r->root[k]);
-	return any;
+	graph_change(ir, r->nroot, r->root, over_panels, &b);
+	return b.any;
 }
 
 /* Puts the results of the run of order[at] into map, which has its operands. */
