@@ -73,7 +73,7 @@ void fuse_factors(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */
 void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
 
-/* ---- equations of the same form (stack.c) ---- */
+/* ---- equations of the same form (form.c) ---- */
 /* Bodies of the same form: the i-th distinct READ of the first one is row i, of which read[i * n + k] stands
  * in body k at its place. */
 typedef struct Form {

@@ -11,116 +11,8 @@
  * another, and no circle can arise. */
 #include "jit/fuse/siblings.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- stacks and what they cost ---- */
-
-static Stack *stack_find(const Siblings *s, int n, Node *const *t)
-{
-	for (Stack *k = node_map_get(&s->stacks, t[0]); k; k = k->next)
-		if (k->n == n && !memcmp(k->t, t, (size_t)n * sizeof *t))
-			return k;
-	return NULL;
-}
-
-static Stack *stack_add(Siblings *s, int n, Node *const *t, bool computed)
-{
-	Arena *a = &s->ir->arena;
-	Stack *k = arena_alloc(a, sizeof *k);
-	*k = (Stack){n, arena_alloc(a, (size_t)n * sizeof *t), computed, NULL,
-		     node_map_get(&s->stacks, t[0])};
-	memcpy(k->t, t, (size_t)n * sizeof *t);
-	node_map_put(s->ir, &s->stacks, t[0], k);
-	for (int i = 0; i < n && computed; i++)
-		s->of[t[i]->id] = k;
-	s->made = arena_grow(a, s->made, s->nmade, &s->room, sizeof *s->made);
-	return s->made[s->nmade++] = k;
-}
-
-/* Forgets all stacks but the first so many. */
-static void stacks_drop(Siblings *s, int most)
-{
-	while (s->nmade > most) {
-		Stack *k = s->made[--s->nmade];
-		node_map_put(s->ir, &s->stacks, k->t[0], k->next);
-		for (int i = 0; i < k->n && k->computed; i++)
-			s->of[k->t[i]->id] = NULL;
-	}
-}
-
-static double bytes_of(int n, Node *const *t)
-{
-	double bytes = 0;
-	for (int k = 0; k < n; k++)
-		bytes += (double)tensor_bytes(t[k]);
-	return bytes;
-}
-
-/* May these be computed by one equation? */
-static bool may_join(const Siblings *s, int n, Node *const *c, Form *form)
-{
-	for (int k = 0; k < n; k++) {
-		if (c[k]->op != OP_COMP || s->of[c[k]->id] || s->summand[c[k]->id] ||
-		    s->level[c[k]->id] != s->level[c[0]->id])
-			return false;
-		for (int i = 0; i < k; i++)
-			if (c[i] == c[k])
-				return false;
-	}
-	return tensor_rank(c[0]) < RICCI_MAX_RANK && comp_naxis(c[0]) < COMP_MAX_AXES &&
-	       form_find(s->ir, n, c, form);
-}
-
-/* Bytes that are copied because tensors of their own are needed of what one equation computes now. */
-static double slices_copied(const Siblings *s, int n, Node *const *t)
-{
-	double bytes = 0;
-	for (int k = 0; k < n; k++) {
-		bool whole = s->root[t[k]->id];
-		for (Use *u = s->uses[t[k]->id]; u; u = u->next)
-			whole |= u->reader->op == OP_SCAN;
-		bytes += whole ? 2 * (double)tensor_bytes(t[k]) : 0;
-	}
-	return bytes;
-}
-
-static double stack_take(Siblings *s, int n, Node *const *t, int depth);
-
-double siblings_take_rows(Siblings *s, const Form *form, int depth)
-{
-	Node *t[SIBLINGS_MOST];
-	double bytes = 0;
-	for (int i = 0; i < form->nrow; i++) {
-		form_row(form, i, t);
-		bytes += form_row_differs(form, i) ? stack_take(s, form->n, t, depth) : 0;
-	}
-	return bytes;
-}
-
-/* Makes a stack of these tensors if there is none: by one equation where that copies less than they have. */
-static double stack_take(Siblings *s, int n, Node *const *t, int depth)
-{
-	double copy = 2 * bytes_of(n, t);
-	int made = s->nmade;
-	Form form;
-	if (stack_find(s, n, t))
-		return 0;
-	if (tensor_rank(t[0]) == RICCI_MAX_RANK)
-		return INFINITY;
-	if (depth < DEPTH_MOST && t[0]->op == OP_COMP && comp_reduce(t[0]) == RED_NONE &&
-	    may_join(s, n, t, &form)) {
-		double slices = slices_copied(s, n, t);
-		stack_add(s, n, t, true);
-		double bytes = slices + siblings_take_rows(s, &form, depth + 1);
-		if (bytes < copy)
-			return bytes;
-		stacks_drop(s, made);
-	}
-	stack_add(s, n, t, false);
-	return copy;
-}
 
 /* ---- what reads them ---- */
 
@@ -140,7 +32,7 @@ static Node *reader_like(const Siblings *s, Node *r, const Node *first, const No
 		Form form;
 		for (int k = 0; k < n; k++)
 			fits &= taken[k] != u->reader;
-		if (!fits || !may_join(s, 2, both, &form))
+		if (!fits || !stack_may_join(s, 2, both, &form))
 			continue;
 		for (int i = 0; i < form.nrow; i++)
 			if ((form.read[2 * i]->src[0] == first) !=
@@ -160,7 +52,7 @@ static bool readers_of(const Siblings *s, const Stack *stack, Node *r, Node **re
 		if (!reader[k])
 			return false;
 	}
-	return may_join(s, stack->n, reader, form);
+	return stack_may_join(s, stack->n, reader, form);
 }
 
 /* What n reductions as one save, that would have a kernel each, as bytes. */
@@ -187,11 +79,11 @@ static double readers_take(Siblings *s, const Stack *stack, int depth)
 			apart |= epilogue;
 			continue;
 		}
-		double won = epilogue ? 2 * bytes_of(stack->n, stack->t)
+		double won = epilogue ? 2 * stack_bytes(stack->n, stack->t)
 				      : launches_as_bytes(s, u->reader, stack->n);
-		double slices = slices_copied(s, stack->n, reader);
+		double slices = stack_slices_copied(s, stack->n, reader);
 		Stack *next = stack_add(s, stack->n, reader, true);
-		double cost = slices + siblings_take_rows(s, &form, depth + 1);
+		double cost = slices + stacks_take(s, &form, depth + 1);
 		cost -= readers_take(s, next, depth + 1);
 		if (cost > won) {
 			stacks_drop(s, made);
@@ -199,20 +91,10 @@ static double readers_take(Siblings *s, const Stack *stack, int depth)
 		} else
 			saved += (epilogue ? 0 : won) - cost;
 	}
-	return saved - (apart ? (many ? 1 : 2) * bytes_of(stack->n, stack->t) : 0);
+	return saved - (apart ? (many ? 1 : 2) * stack_bytes(stack->n, stack->t) : 0);
 }
 
 /* ---- contractions that share an operand ---- */
-
-bool siblings_decide(Siblings *s, const char *what, const Node *first, int n, double bytes,
-		     int made)
-{
-	bool yes = fuse_reward(s->f, bytes, 0, n - 1) > 0;
-	fuse_say(s->f, what, first, bytes, 0, n - 1, yes ? "yes" : "no");
-	if (!yes)
-		stacks_drop(s, made);
-	return yes;
-}
 
 /* One equation of these, which read `shared` alike? */
 static void look_at(Siblings *s, const Node *shared, int n, Node *const *c)
@@ -220,13 +102,13 @@ static void look_at(Siblings *s, const Node *shared, int n, Node *const *c)
 	Form form;
 	int made = s->nmade;
 	double bytes = (n - 1) * (double)tensor_bytes(shared);
-	if (!may_join(s, n, c, &form))
+	if (!stack_may_join(s, n, c, &form))
 		return;
-	bytes -= slices_copied(s, n, c);
+	bytes -= stack_slices_copied(s, n, c);
 	Stack *stack = stack_add(s, n, c, true);
-	bytes -= siblings_take_rows(s, &form, 0);
+	bytes -= stacks_take(s, &form, 0);
 	bytes += readers_take(s, stack, 0);
-	bool joined = siblings_decide(s, "sibling", c[0], n, bytes, made);
+	bool joined = stacks_decide(s, "sibling", c[0], n, bytes, made);
 	for (int k = 0; k < n; k++)
 		s->apart[c[k]->id] |= !joined;
 }
@@ -239,7 +121,7 @@ static int siblings_of(const Siblings *s, Node *c, Node *read, Node **sibling)
 	for (Use *u = s->uses[read->src[0]->id]; u && n < SIBLINGS_MOST; u = u->next) {
 		Node *both[] = {c, u->reader};
 		Form form;
-		if (u->reader == c || !may_join(s, 2, both, &form))
+		if (u->reader == c || !stack_may_join(s, 2, both, &form))
 			continue;
 		for (int i = 0; i < form.nrow; i++)
 			if (form.read[2 * i] == read && form.read[2 * i + 1] == read) {
@@ -270,39 +152,6 @@ static void contraction_look(Siblings *s, Node *c)
 }
 
 /* ---- the graph as it is then ---- */
-
-static Node *now_of(const Siblings *s, Node *t)
-{
-	Node *now = node_map_get(&s->now, t);
-	return now ? now : t;
-}
-
-static Node *stack_tensor(Siblings *s, Stack *k);
-
-Node *siblings_join(Siblings *s, int n, Node *const *c, bool summed)
-{
-	Form form;
-	form_find(s->ir, n, c, &form);
-	Node **tensor = arena_alloc(&s->ir->arena, (size_t)(form.nrow + 1) * sizeof *tensor);
-	for (int i = 0; i < form.nrow; i++) {
-		Node *t[SIBLINGS_MOST];
-		form_row(&form, i, t);
-		if (form_row_differs(&form, i))
-			tensor[i] = stack_tensor(s, stack_find(s, n, t));
-	}
-	return tensor_over(s->ir, form_stack(s->ir, &form, c[0], tensor, summed), &s->now);
-}
-
-static Node *stack_tensor(Siblings *s, Stack *k)
-{
-	Node *t[SIBLINGS_MOST];
-	for (int i = 0; i < k->n; i++)
-		t[i] = now_of(s, k->t[i]);
-	if (!k->tensor)
-		k->tensor = k->computed ? siblings_join(s, k->n, k->t, false)
-					: stack_copy(s->ir, k->n, t);
-	return k->tensor;
-}
 
 static Node *tensor_now(Siblings *s, Node *c)
 {
@@ -378,5 +227,5 @@ void fuse_siblings(Fuse *f, int nroot, Node **roots)
 		if (sorted[k]->op != OP_INPUT)
 			node_map_put(f->ir, &s.now, sorted[k], tensor_now(&s, sorted[k]));
 	for (int k = 0; k < nroot; k++)
-		roots[k] = now_of(&s, roots[k]);
+		roots[k] = stack_now(&s, roots[k]);
 }

@@ -34,15 +34,27 @@ typedef struct Siblings {
 	NodeMap now;
 } Siblings;
 
+/* ---- stacks (stacks.c) */
+Stack *stack_add(Siblings *s, int n, Node *const *t, bool computed);
+/* Forgets all stacks but the first so many. */
+void stacks_drop(Siblings *s, int most);
+double stack_bytes(int n, Node *const *t);
+/* May these be computed by one equation? */
+bool stack_may_join(const Siblings *s, int n, Node *const *c, Form *form);
+/* Bytes that are copied because tensors of their own are needed of what one equation computes now. */
+double stack_slices_copied(const Siblings *s, int n, Node *const *t);
 /* Stacks all that the rows name; the bytes that this copies. */
-double siblings_take_rows(Siblings *s, const Form *form, int depth);
+double stacks_take(Siblings *s, const Form *form, int depth);
 /* Does it pay to compute n equations as one, with so many bytes less? If not, only the first `made` stacks are
  * kept. */
-bool siblings_decide(Siblings *s, const char *what, const Node *first, int n, double bytes,
-		     int made);
+bool stacks_decide(Siblings *s, const char *what, const Node *first, int n, double bytes, int made);
 /* The equations as one; its stacks are there or are made. */
-Node *siblings_join(Siblings *s, int n, Node *const *c, bool summed);
+Node *stacks_join(Siblings *s, int n, Node *const *c, bool summed);
+Node *stack_tensor(Siblings *s, Stack *k);
+/* What the tensor is now. */
+Node *stack_now(const Siblings *s, Node *t);
 
+/* ---- sums (sums.c) */
 /* Terms of one form of a sum become equations of their own. */
 void sums_apart(Siblings *s, int nroot, Node **roots);
 /* Finds sums of tensors of the same form, which may be the sum of fewer. */

@@ -299,9 +299,9 @@ static void sum_decide(Siblings *s, Sum *sum)
 		if (a->joined)
 			sum_sort(s, sum, a);
 		if (a->joined && form_find(s->ir, sum->n, a->t, &form))
-			bytes -= siblings_take_rows(s, &form, 0);
+			bytes -= stacks_take(s, &form, 0);
 	}
-	if (!siblings_decide(s, "sum", sum->c, sum->n, bytes, made)) {
+	if (!stacks_decide(s, "sum", sum->c, sum->n, bytes, made)) {
 		sum_mark(s, sum, NULL);
 		sum->dropped = true;
 	}
@@ -324,7 +324,7 @@ static Node *alike_sum(Siblings *s, Sum *sum, Alike *a)
 	if (a->sum)
 		return a->sum;
 	if (a->joined)
-		return a->sum = siblings_join(s, sum->n, a->t, true);
+		return a->sum = stacks_join(s, sum->n, a->t, true);
 	form_find(s->ir, sum->n, a->t, &form);
 	Node **tensor = arena_alloc(&s->ir->arena, (size_t)(form.nrow + 1) * sizeof *tensor);
 	for (int i = 0; i < form.nrow; i++) {

@@ -1,4 +1,4 @@
-/* stack.c - equations of the same form as one equation with an axis more.
+/* form.c - equations of the same form as one equation with an axis more.
  *
  * In: equations that differ in the tensors they read, and in indices that run on from one to the next
  * (X[0,b,i], X[1,b,i] ..). Out: T[g,..], which is equation number g. */
