@@ -17,6 +17,8 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 		return;
 	split_loops(t, t->root, SPLIT_QUOTIENTS, width);
 	tree_check(t, "splitting at quotients");
+	split_loops(t, t->root, SPLIT_CHANGES, width);
+	tree_check(t, "splitting at changes");
 	if (caps->vectors) {
 		lower_predicates(t, t->root, target);
 		tree_check(t, "predicates");

@@ -536,8 +536,8 @@ static bool in_registers(const Lanes *v, const Stmt *s)
 	       node_is_const(node_sub(v->e->ir, s->index, v->loop->axis));
 }
 
-/* place red= x where the mask (NULL: everywhere) holds. Sums in tiles have room for whole vectors:
- * some processors take long to store parts, and to load what was stored so. */
+/* place red= x where the mask (NULL: everywhere) holds. Tiles have room for whole vectors: some processors take
+ * long to store parts, and to load what was stored so. */
 static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mask)
 {
 	Arena *m = &v->e->ir->arena;
@@ -551,10 +551,12 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 			  (long long)step, emit_value(v->e, v->loop->hi, false), x);
 		return;
 	}
-	bool whole = s->red != RED_NONE || in_registers(v, s);
-	const char *old = variable ? place
-			  : whole  ? arena_printf(m, "%s(&%s)", access(v, to, "load", false), place)
-				   : NULL;
+	bool adds = s->red != RED_NONE, some = mask && !has_room(v, s->buffer, s->index);
+	bool whole = adds ? variable || !some : in_registers(v, s);
+	const char *load = access(v, to, "load", adds && !whole);
+	const char *old = variable	   ? place
+			  : adds && !whole ? arena_printf(m, "%s(&%s, %s)", load, place, mask)
+					   : arena_printf(m, "%s(&%s)", load, place);
 	x = combined(v, s, old, x);
 	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
 		x = arena_printf(m, "%s_pick(%s, %s, %s)", t, mask, x, old);

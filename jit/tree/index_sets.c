@@ -2,7 +2,8 @@
  * each piece knows its own.
  *
  * Input: a loop tree. Output: the same with vector loops of plain stores cut by a rule: at the steps
- * of a quotient (X[(j+7) % n] is two lines, where each lane would be fetched by itself), or where
+ * of a quotient (X[(j+7) % n] is two lines, where each lane would be fetched by itself), where a
+ * condition changes far from both ends (what was put side by side, the gradient of slices), or where
  * conditions hold over most of the loop, or fail, so that its inside runs without them and only the
  * ends have them. Invariant: every iteration runs once, in the same order, and what is decided is
  * decided for all values that the loops around may have. */
@@ -93,6 +94,89 @@ static int quotient_sets(const Lines *l, IndexSet set[SETS_MOST])
 	set[0] = quotient_set(l->ir, &q, l->first, q.at, q.before);
 	set[1] = quotient_set(l->ir, &q, q.at, l->end, q.before + 1);
 	return 2;
+}
+
+/* ---- conditions that change once, far from the ends ---- */
+
+enum { PART_LEAST = 4 }; /* vectors */
+
+/* rest + k*axis >= 0, where the rest is a constant and the loop decides. */
+typedef struct Threshold {
+	int64_t rest, k;
+} Threshold;
+
+static bool threshold_of(const Lines *l, Node *cond, Threshold *t)
+{
+	Node *e = node_has(cond, l->axis) ? condition_slack(l->ir, cond) : NULL;
+	int64_t k = e ? affine_stride(l->ir, e, l->axis) : 0;
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(l->ir, e, node_scale(l->ir, l->axis, k));
+	*t = (Threshold){node_is_const(rest) ? rest->u.i : 0, k};
+	return node_is_const(rest);
+}
+
+static bool holds_at(const Threshold *t, int64_t at)
+{
+	return t->rest + t->k * at >= 0;
+}
+
+/* Vectors lo..hi-1 (counted from the loop's first) of which the change lies in; they are one, or none where it
+ * lies between two. */
+typedef struct Change {
+	const Lines *lines;
+	bool found;
+	int64_t lo, hi;
+} Change;
+
+static void see_change(void *user, Node *n)
+{
+	Change *c = user;
+	const Lines *l = c->lines;
+	Threshold t;
+	if (c->found || !threshold_of(l, n, &t) ||
+	    holds_at(&t, l->first) == holds_at(&t, l->end - 1))
+		return;
+	/* The first iteration with another value than the first has. */
+	int64_t at = t.k > 0 ? -int_floor_div(t.rest, t.k) : int_floor_div(t.rest, -t.k) + 1;
+	c->lo = (at - l->first) / l->width;
+	c->hi = (at - l->first + l->width - 1) / l->width;
+	c->found = c->lo >= PART_LEAST && c->hi + PART_LEAST <= (l->end - l->first) / l->width;
+}
+
+/* What a set knows. */
+typedef struct Decided {
+	const Lines *lines;
+	IndexSet *set;
+} Decided;
+
+static void see_decided(void *user, Node *n)
+{
+	Decided *d = user;
+	IndexSet *set = d->set;
+	Threshold t;
+	if (set->n == DECIDED_MOST || !threshold_of(d->lines, n, &t) ||
+	    holds_at(&t, set->lo) != holds_at(&t, set->hi - 1))
+		return;
+	set->from[set->n] = n;
+	set->to[set->n++] = node_const_int(d->lines->ir, RICCI_BOOL, holds_at(&t, set->lo));
+}
+
+static int change_sets(const Lines *l, IndexSet set[SETS_MOST])
+{
+	Change c = {.lines = l};
+	walk_stores(l, false, see_change, &c);
+	if (!c.found)
+		return 0;
+	int64_t lo = l->first + c.lo * l->width, hi = l->first + c.hi * l->width;
+	set[0] = (IndexSet){.lo = l->first, .hi = lo};
+	set[1] = (IndexSet){.lo = lo, .hi = hi};
+	set[2] = (IndexSet){.lo = hi, .hi = l->end};
+	for (int k = 0; k < 3; k += 2) {
+		Decided d = {l, &set[k]};
+		walk_stores(l, false, see_decided, &d);
+	}
+	return 3;
 }
 
 /* ---- conditions that hold over most of the loop, or fail ---- */
@@ -198,7 +282,9 @@ static int condition_sets(const Lines *l, IndexSet set[SETS_MOST])
 static const struct {
 	RuleFn *sets;
 	int cuts;
-} rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4}, [SPLIT_CONDITIONS] = {condition_sets, 1}};
+} rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4},
+	     [SPLIT_CHANGES] = {change_sets, 3},
+	     [SPLIT_CONDITIONS] = {condition_sets, 1}};
 
 static bool lines_of(Tree *t, Stmt *loop, int64_t width, Lines *l)
 {

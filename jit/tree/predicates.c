@@ -335,16 +335,11 @@ static bool suits_store(Masks *m, const Stmt *s)
 		return false;
 	if (lanes_own(m->loop, s->buffer))
 		return true;
-	const Buffer *b = tree_find(m->t, s->buffer);
 	if (!node_has(s->index, m->loop->axis))
 		return s->red != RED_NONE && m->count->hi <= FOLDED_MOST * m->width;
-	Node *axis = m->loop->axis, *lo = m->loop->lo;
-	Node *first = node_replace(m->t->ir, s->index, 1, &axis, &lo);
-	bool tile = b->space == SPACE_LOCAL && /* with room for the last vector, too */
-		    first->hi + vectors_of(m) * m->width <= tensor_size(s->buffer);
 	int64_t step = affine_stride(m->t->ir, s->index, m->loop->axis);
 	if (step == 1)
-		return tile || s->red == RED_NONE;
+		return true;
 	/* Compilers are better at more than two stores that take turns; but of reads that do so under
 	 * a condition gcc 12 reads what lies beyond, too. */
 	return step != INT64_MIN && s->red == RED_NONE &&

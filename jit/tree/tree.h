@@ -159,9 +159,9 @@ void phases_finish(Tree *t, Stmt *before, Stmt *after);
  * (share.c). */
 void lower_share(Tree *t, Stmt *s);
 /* ---- index-set splitting (index_sets.c) */
-/* Cuts vector loops of plain stores, from s on, where a quotient in them steps once, or where
- * conditions hold for most lanes, of which `width` make a vector. */
-typedef enum { SPLIT_QUOTIENTS, SPLIT_CONDITIONS } SplitRule;
+/* Cuts vector loops of plain stores, from s on, where a quotient in them steps once, where a condition
+ * changes far from the ends, or where conditions hold for most lanes; `width` lanes make a vector. */
+typedef enum { SPLIT_QUOTIENTS, SPLIT_CHANGES, SPLIT_CONDITIONS } SplitRule;
 void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
  * interval. */

@@ -102,6 +102,11 @@ static const Kept kept[] = {
 	{"index-set splitting at conditions",
 	 {"Y[i,j] = (X[i,j-1] else 0) + X[i,j]", "X=64x512"},
 	 NULL},
+	{"index-set splitting where conditions change",
+	 {"Y[i,j] = (j<256 ? exp(X[i,j]) : 0) + (0 <= j-300 && j<768 ? tanh(X[i,j-300]) : 0) where "
+	  "j<1024",
+	  "X=64x1024"},
+	 "vectorise 1; parallel 1"},
 	{"polyphase: remainders of an index",
 	 {"Y[i,j] = j%2 == 0 ? A[i,j/2] : B[i,j/2] where j<512", "A=64x256 B=64x256"},
 	 NULL},
@@ -139,6 +144,9 @@ static const Kept kept_rows[] = {
 	 {"S[h,i,j] += Q[h,i,d]*K[h,j,d]; M[h,i] max= S[h,i,j]; E[h,i,j] = exp(S[h,i,j]-M[h,i]); "
 	  "O[h,i,e] += E[h,i,j]*V[h,j,e]",
 	  "Q=6x40x24 K=6x40x24 V=6x40x32"},
+	 NULL},
+	{"rows: a sum over them in vectors",
+	 {"E[i,j] = exp(X[i,j]); S[i] += E[i,j]; Y[i,j] = E[i,j]/S[i]; B[j] += Y[i,j]", "X=64x500"},
 	 NULL},
 };
 
