@@ -97,6 +97,8 @@ void entry_unref(CacheEntry *e)
 		kernel_unref(e->best);
 	if (e->trial)
 		kernel_unref(e->trial);
+	if (e->former)
+		kernel_unref(e->former);
 	pthread_mutex_destroy(&e->lock);
 	task_free(e->task);
 	mem_free(e);
@@ -128,43 +130,83 @@ static void entry_forget(CacheEntry *e)
 {
 	atomic_store(&e->timed, 0);
 	atomic_store(&e->spent, 0);
+	atomic_store(&e->quickest, 0);
 }
 
 void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked)
 {
-	Kernel *old;
+	Kernel *old, *former;
 
 	pthread_mutex_lock(&e->lock);
 	old = e->best;
+	former = e->former;
 	e->best = k;
+	e->former = NULL;
 	entry_forget(e);
 	e->origin = o ? *o : (Origin){0};
-	e->seconds = seconds;
+	atomic_store(&e->quickest, (long long)(1e9 * seconds));
 	e->checked = e->validated = checked;
 	e->unseen = false;
 	atomic_fetch_add(&e->version, 1);
 	pthread_mutex_unlock(&e->lock);
 	if (old)
 		kernel_unref(old);
+	if (former)
+		kernel_unref(former);
 }
 
-void entry_try(CacheEntry *e, Kernel *k, const Origin *o)
+/* Under its lock; returns the trial that was. */
+static Kernel *trial_begin(CacheEntry *e, Kernel *k, const Origin *o, bool tested)
 {
-	Kernel *old;
+	Kernel *old = e->trial;
 
-	pthread_mutex_lock(&e->lock);
-	old = e->trial;
 	e->trial = k;
 	e->trial_origin = *o;
-	e->tested = false;
+	e->tested = tested;
 	for (int i = 0; i < 2; i++) {
 		e->runs[i] = 0;
 		e->least[i] = 1e30;
 	}
 	atomic_fetch_add(&e->version, 1);
+	return old;
+}
+
+void entry_try(CacheEntry *e, Kernel *k, const Origin *o)
+{
+	pthread_mutex_lock(&e->lock);
+	Kernel *old = trial_begin(e, k, o, false);
 	pthread_mutex_unlock(&e->lock);
 	if (old)
 		kernel_unref(old);
+}
+
+bool entry_revises(CacheEntry *e)
+{
+	pthread_mutex_lock(&e->lock);
+	bool revises = e->former != NULL;
+	pthread_mutex_unlock(&e->lock);
+	return revises;
+}
+
+bool entry_revise(CacheEntry *e)
+{
+	enum { LAUNCHES = 64 }; /* in which best has shown what it can */
+	Kernel *done = NULL;
+	bool again = false;
+
+	pthread_mutex_lock(&e->lock);
+	if (e->former && !e->trial && atomic_load(&e->timed) >= LAUNCHES) {
+		again = (double)atomic_load(&e->quickest) > 1.02 * (double)e->former_quickest;
+		if (again)
+			trial_begin(e, e->former, &e->former_origin, true);
+		else
+			done = e->former;
+		e->former = NULL;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (done)
+		kernel_unref(done);
+	return again;
 }
 
 Taken entry_take(CacheEntry *e)
@@ -195,7 +237,10 @@ void entry_launched(CacheEntry *e, double seconds)
 {
 	atomic_fetch_add_explicit(&e->launches, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&e->timed, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&e->spent, (long long)(1e9 * seconds), memory_order_relaxed);
+	long long ns = (long long)(1e9 * seconds), quickest = atomic_load(&e->quickest);
+	atomic_fetch_add_explicit(&e->spent, ns, memory_order_relaxed);
+	if (quickest == 0 || ns < quickest)
+		atomic_store(&e->quickest, ns);
 }
 
 double entry_roof(const CacheEntry *e)
@@ -300,37 +345,64 @@ void entry_condemn(CacheEntry *e, const Kernel *k, const Error *why)
 	atomic_fetch_add(&e->wrongs, 1);
 }
 
-/* Enough seen? A clear difference needs two runs each only. */
+/* Is best slower than it has been, by more than a processor's clock changes? Then something else takes one of its
+ * cores, and which of two kernels that disturbs is chance. */
+static bool trial_disturbed(const CacheEntry *e)
+{
+	double quickest = 1e-9 * (double)atomic_load(&e->quickest);
+	return quickest > 0 && e->least[0] > 1.25 * quickest;
+}
+
+/* Enough seen? A clear difference needs two runs each only; a disturbed trial goes on, though not for ever. */
 static bool trial_over(const CacheEntry *e)
 {
 	int fewer = e->runs[0] < e->runs[1] ? e->runs[0] : e->runs[1];
 	double a = e->least[0], b = e->least[1];
 
-	return fewer >= TRIAL_RUNS || (fewer >= 2 && (a > 1.5 * b || b > 1.5 * a)) ||
-	       (fewer >= 1 && b > 5 * a);
+	if (fewer >= TRIAL_MOST || (fewer >= 1 && b > 5 * a))
+		return true;
+	return !trial_disturbed(e) &&
+	       (fewer >= TRIAL_RUNS || (fewer >= 2 && (a > 1.5 * b || b > 1.5 * a)));
+}
+
+/* Of a trial that is over: is the new kernel faster, for sure? */
+static bool trial_won(const CacheEntry *e)
+{
+	return e->least[1] < (trial_disturbed(e) ? 0.9 : 0.98) * e->least[0];
+}
+
+/* The trial becomes the best. Returns what is no longer needed, or NULL. */
+static Kernel *trial_takes(CacheEntry *e)
+{
+	Kernel *before = e->former;
+
+	e->former = e->best;
+	e->former_origin = e->origin;
+	e->former_quickest = atomic_load(&e->quickest);
+	e->best = e->trial;
+	e->origin = e->trial_origin;
+	e->checked = e->validated = true;
+	entry_forget(e);
+	atomic_store(&e->quickest, (long long)(1e9 * e->least[1]));
+	return before;
 }
 
 bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 {
 	Kernel *loser = NULL;
+	bool over = false;
 
 	pthread_mutex_lock(&e->lock);
 	if (e->trial && k == (which ? e->trial : e->best)) {
 		e->runs[which]++;
 		if (seconds < e->least[which])
 			e->least[which] = seconds;
-		if (trial_over(e)) {
-			bool better = e->least[1] < 0.98 * e->least[0];
-
-			loser = better ? e->best : e->trial;
-			if (better) {
-				e->best = e->trial;
-				entry_forget(e);
-				e->origin = e->trial_origin;
-				e->checked = e->validated = true;
-			}
+		over = trial_over(e);
+		if (over) {
+			loser = trial_won(e) ? trial_takes(e) : e->trial;
+			if (atomic_load(&e->quickest) == 0)
+				atomic_store(&e->quickest, (long long)(1e9 * e->least[0]));
 			e->trial = NULL;
-			e->seconds = e->least[better];
 			atomic_fetch_add(&e->version, 1);
 			if (e->tuner)
 				tuner_poke(e->tuner);
@@ -339,5 +411,5 @@ bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 	pthread_mutex_unlock(&e->lock);
 	if (loser)
 		kernel_unref(loser);
-	return loser != NULL;
+	return over;
 }

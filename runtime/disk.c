@@ -77,7 +77,8 @@ static void kept_print(Text *t, const CacheEntry *e)
 		 k->shape.shared, k->shape.block, k->shape.threads, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
-	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ", e->seconds, e->offered,
+	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ",
+		 1e-9 * (double)atomic_load(&e->quickest), e->offered,
 		 *e->origin.object ? e->origin.object : "-", e->origin.index, e->origin.count);
 	schedule_print(t, &k->schedule);
 	text_add(t, "\n");

@@ -257,7 +257,7 @@ static bool job_continue(Tuner *t, Job *j, double all)
 	bool matters = j->cost > 0 ? j->cost >= worth * all : !settling;
 	Kernel *validated;
 
-	if (t->room <= 0 && !j->urgent && !settling)
+	if ((t->room <= 0 && !j->urgent && !settling) || (entry_revises(j->entry) && !settling))
 		return true;
 	validated = more && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
 	j->validated = j->validated || validated;
@@ -287,6 +287,8 @@ static bool jobs_look(Tuner *t, double *all)
 		if (atomic_load(&j->state) == JOB_TRYING && trial_over(j)) {
 			disk_store(j->entry);
 			atomic_store(&j->state, JOB_IDLE);
+		} else if (atomic_load(&j->state) == JOB_IDLE && entry_revise(j->entry)) {
+			atomic_store(&j->state, JOB_TRYING);
 		}
 		j->cost = entry_cost(j->entry);
 		j->waste = j->cost > 0 ? j->cost - entry_roof(j->entry) : 0;

@@ -171,7 +171,7 @@ typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	char object[48];  /* a file of the cache's folder; "" when it is not kept */
 	int index, count; /* which of the object's functions */
 } Origin;
-enum { TRIAL_RUNS = 4, OFFERS = 8 };
+enum { TRIAL_RUNS = 4, TRIAL_MOST = 24, OFFERS = 8 };
 typedef struct CacheEntry {
 	struct CacheEntry *next;
 	int refs; /* under the cache's lock */
@@ -180,6 +180,7 @@ typedef struct CacheEntry {
 	uint64_t hash;
 	atomic_llong launches;	   /* while they were timed, trials' not counted */
 	atomic_llong timed, spent; /* of best: so many of them, and nanoseconds in them */
+	atomic_llong quickest;	   /* of best: nanoseconds of its quickest launch; 0: not known */
 	atomic_uint version;	   /* changes whenever a launch has to look at the entry */
 	pthread_mutex_t lock;	   /* of what follows */
 	bool checked;		   /* best was right on the data of a step, or is validated */
@@ -191,10 +192,11 @@ typedef struct CacheEntry {
 	struct Tuner *tuner;	   /* that works on it; or NULL */
 	int offered;		   /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
-	Origin origin, trial_origin;
-	int runs[2];	 /* timed launches of best, trial since the trial began */
-	double least[2]; /* and the least time of one */
-	double seconds;	 /* of best; 0: not known */
+	Kernel *former; /* which best has replaced after a trial, until that proves to be right; or NULL */
+	Origin origin, trial_origin, former_origin;
+	long long former_quickest; /* `quickest` of former */
+	int runs[2];		   /* timed launches of best, trial since the trial began */
+	double least[2];	   /* and the least time of one */
 } CacheEntry;
 /* Takes the task. The entry of an equal task and request where there is one. */
 CacheEntry *entry_get(Task *t, Request r, Error *err);
@@ -203,7 +205,7 @@ void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
 /* The first equation of its task, in s[0..room-1]. */
 void entry_title(const CacheEntry *e, char *s, size_t room);
-/* Takes k as the best. */
+/* Takes k as the best, of which a launch takes so many seconds at least (0: not known). */
 void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool checked);
 /* Takes k as the one on trial. */
 void entry_try(CacheEntry *e, Kernel *k, const Origin *o);
@@ -238,6 +240,9 @@ void entry_condemn(CacheEntry *e, const Kernel *k, const Error *why);
 int entry_interpret(CacheEntry *e, const Kernel *wrong, Error *err);
 bool entry_timed(CacheEntry *e, const Kernel *k, int which,
 		 double seconds); /* true: the trial ended */
+/* Has best, which won its trial, been slower since than what it replaced? That is on trial again (true). */
+bool entry_revise(CacheEntry *e);
+bool entry_revises(CacheEntry *e); /* will that be asked? */
 
 /* Keeps the entry's best; false: it can't be. */
 bool disk_store(CacheEntry *e);

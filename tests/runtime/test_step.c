@@ -93,6 +93,58 @@ static void test_trial(Pool *pool, bool in_place)
 	}
 }
 
+/* A trial that so many pairs of launches decide; 0: not `most` of them. */
+static int pairs(CacheEntry *e, double best, double trial, int most)
+{
+	Kernel *b = e->best, *t = e->trial;
+	for (int i = 1; i <= most; i++)
+		if (entry_timed(e, b, 0, best) | entry_timed(e, t, 1, trial))
+			return i;
+	return 0;
+}
+
+/* What disturbs the processor doesn't decide, and what won by chance is looked at again. */
+static void test_disturbed(void)
+{
+	Kernel old = kernel_of(right, MANY), new = old;
+	CacheEntry *e =
+		entry_of("ricci-task 1\ninput f32 %lld\nkeep m0[i] = a0[i]*5 where i<%lld\n", MANY);
+	entry_put(e, kernel_ref(&old), NULL, 0, true);
+	entry_launched(e, 1);
+
+	entry_try(e, kernel_ref(&new), &(Origin){0});
+	CHECK_INT(pairs(e, 1.09, 1.05, 100), TRIAL_RUNS);
+	CHECK(e->best == &new && e->former == &old);
+	/* It never is as fast as the old one was. */
+	for (int i = 0; i < 100; i++) {
+		CHECK(!entry_revise(e) || i >= 60);
+		entry_launched(e, 1.1);
+	}
+	CHECK(e->trial == &old && !e->former && entry_take(e).checked);
+	CHECK_INT(pairs(e, 1.1, 1, 100), TRIAL_RUNS);
+	CHECK(e->best == &old && e->former == &new);
+	for (int i = 0; i < 100; i++)
+		entry_launched(e, 1);
+	CHECK(!entry_revise(e) && !e->former && !e->trial);
+
+	/* Both are slow, then neither is. */
+	entry_try(e, kernel_ref(&new), &(Origin){0});
+	CHECK_INT(pairs(e, 2, 1.5, TRIAL_MOST - 1), 0);
+	CHECK_INT(pairs(e, 1, 1.2, 1), 1);
+	CHECK(e->best == &old && !e->trial);
+	/* They stay slow: only a clear difference counts. */
+	entry_try(e, kernel_ref(&new), &(Origin){0});
+	CHECK_INT(pairs(e, 2, 1.9, 100), TRIAL_MOST);
+	CHECK(e->best == &old);
+	entry_try(e, kernel_ref(&new), &(Origin){0});
+	CHECK_INT(pairs(e, 2, 1.7, 100), TRIAL_MOST);
+	CHECK(e->best == &new);
+	/* What is far too slow is not run on. */
+	entry_try(e, kernel_ref(&old), &(Origin){0});
+	CHECK_INT(pairs(e, 1.7, 9, 100), 1);
+	entry_unref(e);
+}
+
 static const char sum_text[] = "ricci-task 1\ninput f32 %lld\nkeep m0[] += a0[i] where i<%lld\n";
 /* No terms are alike, and none can be zero. */
 static const char odd_text[] = "ricci-task 1\ninput f32 %lld\n"
@@ -334,6 +386,7 @@ int main(void)
 	setenv("RICCI_CACHE", "off", 1);
 	Pool *pool = pool_new(1, &err);
 	CHECK_REPORT(pool, "%s", err.text);
+	test_disturbed();
 	test_trial(pool, false);
 	test_trial(pool, true);
 	test_first(pool);
