@@ -45,8 +45,10 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 	f.pd = graph_bytes(ir, nroot, roots) > dev->near ? dev->pd_far : dev->pd;
 	fuse_siblings(&f, nroot, roots);
 	fuse_inline(&f, nroot, roots);
-	if (f.tiles)
+	if (f.tiles) {
+		fuse_order(&f, nroot, roots);
 		fuse_factors(&f, nroot, roots);
+	}
 	fuse_group(&f, nroot, roots, nsub, subs);
 	env_dump_text("fuse", "decisions", f.dump.s);
 	text_free(&f.dump);

@@ -1,4 +1,5 @@
-/* test_siblings.c - contractions of the same form become one, sums of them too, and values stay.
+/* test_siblings.c - contractions of the same form become one, sums of them too, what leaves them and in which order
+ * they are stored; and values stay.
  *
  * A table of programs says how many kernels and contractions there are then. Random nets of such contractions, what
  * reads them, and their gradients are judged by the interpreter. RICCI_FUZZ: the number of nets; RICCI_SEED: the
@@ -233,6 +234,54 @@ static void test_factors(void)
 	}
 }
 
+/* Extent of dimension 0 of the last sum of products; 0: there is none. */
+static int64_t last_sum(Net *n)
+{
+	Ir *ir = &n->g->ir;
+	Node **order;
+	IR_ENTER(ir, 0);
+	int k = graph_order(ir, n->nroot, n->root, &order) - 1;
+	while (k >= 0 && (order[k]->op != OP_COMP || comp_reduce(order[k]) != RED_ADD ||
+			  comp_body(order[k])->op != OP_MUL))
+		k--;
+	int64_t extent = k >= 0 ? tensor_extent(order[k], 0) : 0;
+	IR_LEAVE(ir);
+	return extent;
+}
+
+/* Sums that are read across their lines get the order of dimensions in which they are read. */
+static void test_order(void)
+{
+	static const struct {
+		const char *text;
+		int64_t first; /* extent of dimension 0 of the last sum of products */
+	} read[] = {
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j])", 8},
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[399-b,j]) + (C[b-1,j] else 2)", 8},
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = b%2 == 1 ? C[b/2,j] : C[b/2+200,j]", 8},
+		/* the sum of what another gave, with other axes */
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j]); D[j,i] += Y[j,b]*S[b,i]; "
+		 "Z[i,j] = tanh(D[j,i])",
+		 96},
+		/* read along its lines; both ways; by a sum; itself a result */
+		{"C[b,j] += X[b,k]*U[k,j]; Y[b,j] = exp(C[b,j])", 400},
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j]); Z[b,j] = tanh(C[b,j])", 400},
+		{"C[b,j] += X[b,k]*U[k,j]; Y[j] max= C[b,j]", 400},
+		{"X, U -> Y, C: C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j])", 400},
+	};
+	for (int k = 0; k < COUNT(read); k++) {
+		Net n = {.g = ricci_graph_new()};
+		Node *operand[8];
+		int noperand = operands(&n, read[k].text, operand);
+		CHECK_INT(elaborate(&n, read[k].text, noperand, operand), 0);
+		CHECK_STR(n.g->ir.err.text, "");
+		net_partition(&n, read[k].text);
+		int64_t first = last_sum(&n);
+		CHECK_REPORT(first == read[k].first, "%lld: %s\n", (long long)first, read[k].text);
+		net_free(&n);
+	}
+}
+
 /* Without this depth of fusion nothing is joined. */
 static void test_unfused(void)
 {
@@ -374,6 +423,7 @@ int main(void)
 {
 	test_table();
 	test_factors();
+	test_order();
 	test_unfused();
 	test_random();
 	return check_done();
