@@ -310,7 +310,7 @@ static bool explore_round(Tuner *t)
 	bool wait = false;
 	size_t n = 0, at;
 
-	if (!jobs_look(t, &all))
+	if (atomic_load(&t->measuring) > 0 || !jobs_look(t, &all))
 		return true;
 	for (Job *j = newest; j; j = j->older)
 		n += atomic_load(&j->state) == JOB_IDLE;
@@ -389,17 +389,39 @@ static int settle_line(CacheEntry *e, Pool *pool, Error *err)
 	return code;
 }
 
-static CacheEntry *settle_find(Tuner *t)
+static bool on_trial(CacheEntry *e)
 {
-	CacheEntry *found = NULL;
+	pthread_mutex_lock(&e->lock);
+	bool trial = e->trial != NULL;
+	pthread_mutex_unlock(&e->lock);
+	return trial;
+}
 
-	for (Job *j = atomic_load(&t->newest); j && !found; j = j->older)
-		if (atomic_load(&j->state) == JOB_TRYING) {
-			pthread_mutex_lock(&j->entry->lock);
-			found = j->entry->trial ? j->entry : NULL;
-			pthread_mutex_unlock(&j->entry->lock);
-		}
-	return found ? entry_ref(found) : NULL;
+/* Is all that is left on trial? Then nothing is compiled or verified, which would take the processor from what is
+ * timed. */
+static bool settle_quiet(const Tuner *t)
+{
+	bool quiet = true;
+
+	for (Job *j = atomic_load(&t->newest); j && quiet; j = j->older) {
+		JobState state = atomic_load(&j->state);
+		quiet = state == JOB_DONE || (state == JOB_TRYING && on_trial(j->entry));
+	}
+	return quiet;
+}
+
+/* Decides all trials; meanwhile exploration queues nothing. */
+static int settle_trials(Tuner *t, Pool *pool, Error *err)
+{
+	int code = 0;
+
+	atomic_fetch_add(&t->measuring, 1);
+	for (Job *j = atomic_load(&t->newest); j && !code; j = j->older)
+		if (atomic_load(&j->state) == JOB_TRYING)
+			code = settle_line(j->entry, pool, err);
+	atomic_fetch_sub(&t->measuring, 1);
+	tuner_poke(t);
+	return code;
 }
 
 int tuner_settle(Tuner *t, Pool *pool, Error *err)
@@ -411,15 +433,12 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 	tuner_poke(t);
 	pthread_mutex_lock(&t->lock);
 	while (tuner_busy(t) && !code) {
-		CacheEntry *e = settle_find(t);
-
-		if (!e) {
+		if (!settle_quiet(t)) {
 			pthread_cond_wait(&t->change, &t->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);
-		code = settle_line(e, pool, err);
-		entry_unref(e);
+		code = settle_trials(t, pool, err);
 		pthread_mutex_lock(&t->lock);
 	}
 	pthread_mutex_unlock(&t->lock);

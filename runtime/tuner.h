@@ -26,6 +26,7 @@ struct Tuner {
 	sem_t news;	 /* the exploration thread has something to look at */
 	atomic_bool started, quit;
 	atomic_int settling;  /* calls that wait for all: then nothing waits until it pays */
+	atomic_int measuring; /* those of them that time kernels: then nothing is queued */
 	pthread_mutex_t lock; /* of the queue; and whoever settles waits under it */
 	pthread_cond_t change;
 	Candidate *queue, **tail; /* the schedule queue */
