@@ -31,8 +31,6 @@ Device *device_host(void); /* the processor */
 Device *device_named(const char *name, Error *err);
 
 /* ---- pool.c ---- */
-/* A thread that no signal of the host's handlers runs on. 0 or an errno. */
-int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
 /* work(arg) by this thread and up to threads - 1 others, as far as they can be started; they share out
  * the work among themselves. Returns when all are done. */
 void threads_work(int threads, void *(*work)(void *), void *arg);

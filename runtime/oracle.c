@@ -45,13 +45,13 @@ static void oracle_free(Oracle *j)
 {
 	for (int i = 0; j->full && i < WAYS * j->s->nmember; i++)
 		if (j->full[i])
-			munmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
+			pages_unmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
 	mem_free(j->full);
 	for (int i = 0; j->lost && i < j->s->nmember; i++) {
 		void *marks = (void *)j->lost[j->task->sub.ninput + i];
 
 		if (marks)
-			munmap(marks, (size_t)tensor_size(j->task->sub.member[i]));
+			pages_unmap(marks, (size_t)tensor_size(j->task->sub.member[i]));
 	}
 	mem_free(j->lost);
 	for (int way = 0; way < WAYS; way++)
@@ -111,12 +111,10 @@ static int oracle_gather(Oracle *j, Error *err)
 /* Whole tensors, of which the sampled elements alone are touched: pages that are not cost nothing. */
 static void *whole_new(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = pages_map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
 
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, bytes, MADV_NOHUGEPAGE);
+	if (p)
+		madvise(p, bytes, MADV_NOHUGEPAGE);
 	return p;
 }
 

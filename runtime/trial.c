@@ -292,13 +292,31 @@ static void child_main(const Trial *v, int w, pid_t parent)
 }
 
 /* ---- the children, from outside ---- */
+typedef struct Birth {
+	Trial *v;
+	int w;
+	pid_t parent;
+	bool back; /* who asks stands back, so the child does */
+} Birth;
+
+static void call_fork(void *arg)
+{
+	const Birth *b = arg;
+
+	b->v->child[b->w] = fork_bare();
+	if (b->v->child[b->w])
+		return;
+	if (b->back)
+		thread_stand_back(NULL);
+	child_main(b->v, b->w, b->parent);
+}
+
 static int children_start(Trial *v, Error *err)
 {
-	pid_t parent = getpid();
 	for (int w = 0; w < v->workers; w++) {
-		v->child[w] = fork_bare();
-		if (v->child[w] == 0)
-			child_main(v, w, parent);
+		Birth b = {v, w, getpid(), thread_stands_back()};
+
+		front_call(call_fork, &b);
 		if (v->child[w] < 0) {
 			v->child[w] = 0;
 			return error_set(err, RICCI_EUNSUPPORTED,
