@@ -213,7 +213,8 @@ typedef struct Taken {
 	bool checked;  /* else run_checked launches it, or run_trial */
 } Taken;
 Taken entry_take(CacheEntry *e);
-Kernel *entry_best(CacheEntry *e); /* a new reference */
+bool entry_take_now(CacheEntry *e, Taken *t); /* false: somebody has the lock */
+Kernel *entry_best(CacheEntry *e);	      /* a new reference */
 /* What entry_condemn has said last. */
 int entry_wrong(CacheEntry *e, Error *err);
 /* A launch of its best kernel took so long. */
@@ -345,6 +346,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the entry's version */
 	bool wide, checked;
+	bool untested;		 /* the kernel is the entry's on trial, which may turn out wrong */
 	const struct Run *again; /* it computes again what that run has computed; or NULL */
 	bool repeated;		 /* another run does so */
 	Kernel *used;		 /* repeated: whose results the step has (a reference), or NULL */

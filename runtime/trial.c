@@ -466,12 +466,15 @@ static int fence_look(Fence *f, uint32_t run, Error *err)
 typedef struct Here {
 	const Trial *v;
 	TrialOrder order;
+	bool back;
 } Here;
 
 static void *here_main(void *arg)
 {
 	Here *h = arg;
 
+	if (h->back)
+		thread_stand_back(NULL);
 	worker_run(h->v, 1, h->v->workers, h->v->runs, h->order, NULL);
 	return NULL;
 }
@@ -482,7 +485,7 @@ static int trial_here(Trial *v, TrialOrder order, Error *err)
 {
 	Error own = {0};
 
-	Here h = {v, order};
+	Here h = {v, order, thread_stands_back()};
 	pthread_t second;
 	bool two = order == TRIAL_TOGETHER && v->kernel->shape.parts > 1 &&
 		   kernel_phases(v->kernel) == 1 && !backend_grid(v->kernel->backend) &&
