@@ -149,7 +149,7 @@ void *generate_main(void *arg)
 	backend_stop_when(&t->quit);
 	trace_thread(back ? "makes kernels, behind training" : "makes kernels");
 	if (back) /* a thread that is only nice to others keeps one that wakes waiting for some ms */
-		thread_stand_back(t->front);
+		thread_stand_back(&t->front);
 	pthread_mutex_lock(&t->lock);
 	while (!atomic_load(&t->quit)) {
 		int n = queue_take(t, c, back);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <ricci.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -155,11 +156,18 @@ pid_t fork_bare(void);
 /* ---- threads, and those that stand back (front.c) ---- */
 /* A thread that no signal of the host's handlers runs on. 0 or an errno. */
 int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
-/* A thread of the caller's priority that makes calls for those that stand back. NULL: there is no
- * memory, or no thread. It is freed when those have ended. */
-typedef struct Front Front;
-Front *front_new(void);
-void front_free(Front *f);
+/* A thread of the caller's priority that makes calls for those that stand back. False: it could not be
+ * started. It is ended when those have ended. */
+typedef struct Front {
+	pthread_t thread;
+	sem_t free, asked, done;
+	bool quit;
+	void (*call)(void *arg);
+	void *arg;
+	int error; /* errno behind the call */
+} Front;
+bool front_start(Front *f);
+void front_end(Front *f);
 /* From now on this thread, and the processes that it starts, run where nothing else would, and f
  * (NULL: this thread) makes its calls. There is no way back. */
 void thread_stand_back(Front *f);

@@ -10,21 +10,11 @@
 #include "core/base/base.h"
 #include <errno.h>
 #include <sched.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-struct Front {
-	pthread_t thread;
-	sem_t free, asked, done;
-	bool quit;
-	void (*call)(void *arg);
-	void *arg;
-	int error; /* errno behind the call */
-};
 
 static _Thread_local Front *front;
 static _Thread_local bool back;
@@ -61,32 +51,23 @@ int thread_start(pthread_t *t, void *(*main)(void *), void *arg)
 	return code;
 }
 
-Front *front_new(void)
+bool front_start(Front *f)
 {
-	Front *f = mem_zalloc(sizeof *f);
-
-	if (!f)
-		return NULL;
+	*f = (Front){0};
 	sem_init(&f->free, 0, 1);
 	sem_init(&f->asked, 0, 0);
 	sem_init(&f->done, 0, 0);
-	if (!thread_start(&f->thread, front_main, f))
-		return f;
-	mem_free(f);
-	return NULL;
+	return thread_start(&f->thread, front_main, f) == 0;
 }
 
-void front_free(Front *f)
+void front_end(Front *f)
 {
-	if (!f)
-		return;
 	f->quit = true;
 	sem_post(&f->asked);
 	pthread_join(f->thread, NULL);
 	sem_destroy(&f->free);
 	sem_destroy(&f->asked);
 	sem_destroy(&f->done);
-	mem_free(f);
 }
 
 void thread_stand_back(Front *f)

@@ -70,12 +70,12 @@ int main(void)
 	enum { THREADS = 4 };
 	Call c[THREADS] = {{0}};
 	pthread_t t[THREADS];
-	Front *f = front_new();
+	Front f;
 	int mine = sched_getscheduler(0), n = 0;
 
-	CHECK(f && !thread_stands_back());
+	CHECK(front_start(&f) && !thread_stands_back());
 	for (; n < THREADS; n++) {
-		c[n].front = f;
+		c[n].front = &f;
 		if (thread_start(&t[n], stands_back, &c[n]))
 			break;
 	}
@@ -87,8 +87,7 @@ int main(void)
 		CHECK_INT(c[i].child, SCHED_IDLE);
 		CHECK(c[i].caller == c[0].caller);
 	}
-	front_free(f);
-	front_free(NULL);
+	front_end(&f);
 	/* Who does not stand back makes its calls itself. */
 	front_call(call_look, &c[0]);
 	CHECK(c[0].caller == (pid_t)syscall(SYS_gettid));
