@@ -209,11 +209,11 @@ bool entry_revise(CacheEntry *e)
 	return again;
 }
 
-Taken entry_take(CacheEntry *e)
+/* Under the lock, which it gives back. */
+static Taken entry_taken(CacheEntry *e)
 {
 	Taken t = {.which = -1};
 
-	pthread_mutex_lock(&e->lock);
 	t.seen = atomic_load(&e->version);
 	if (e->trial) {
 		t.which = e->runs[1] < e->runs[0];
@@ -223,6 +223,20 @@ Taken entry_take(CacheEntry *e)
 	t.checked = t.which == 1 ? e->tested : e->checked;
 	pthread_mutex_unlock(&e->lock);
 	return t;
+}
+
+Taken entry_take(CacheEntry *e)
+{
+	pthread_mutex_lock(&e->lock);
+	return entry_taken(e);
+}
+
+bool entry_take_now(CacheEntry *e, Taken *t)
+{
+	if (pthread_mutex_trylock(&e->lock))
+		return false;
+	*t = entry_taken(e);
+	return true;
 }
 
 int entry_wrong(CacheEntry *e, Error *err)

@@ -116,6 +116,9 @@ static void tuner_join(Tuner *t)
 	if (t->running)
 		pthread_join(t->explore, NULL);
 	t->running = 0;
+	if (t->fronted)
+		front_end(&t->front);
+	t->fronted = false;
 }
 
 void tuner_start(Tuner *t)
@@ -124,7 +127,8 @@ void tuner_start(Tuner *t)
 		return;
 	if (thread_start(&t->explore, explore_main, t) == 0)
 		t->running = 1;
-	while (t->running && t->running <= 2 * t->generators &&
+	t->fronted = t->running && front_start(&t->front);
+	while (t->running && t->running <= (t->fronted ? 2 : 1) * t->generators &&
 	       thread_start(&t->generate[t->running - 1], generate_main, t) == 0)
 		t->running++;
 	atomic_store(&t->both, t->running > 2 * t->generators);

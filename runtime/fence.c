@@ -40,11 +40,9 @@ static bool fence_reserve(Fence *f, int protect, int flags)
 
 	f->inner = (align_up(f->bytes) + page - 1) / page * page + page;
 	f->mapped = f->inner + 2 * page;
-	f->map = mmap(NULL, f->mapped, protect, flags | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (f->map == MAP_FAILED) {
-		f->map = NULL;
+	f->map = pages_map(f->mapped, protect, flags | MAP_NORESERVE);
+	if (!f->map)
 		return false;
-	}
 	f->data = f->map + page + f->inner - align_up(f->bytes);
 	return true;
 }
@@ -53,7 +51,7 @@ bool fence_new(Fence *f, size_t bytes, Type type)
 {
 	*f = (Fence){.bytes = bytes, .type = type};
 	if (!fence_reserve(f, PROT_NONE, MAP_SHARED) ||
-	    mprotect(fence_begin(f), f->inner, PROT_READ | PROT_WRITE))
+	    pages_protect(fence_begin(f), f->inner, PROT_READ | PROT_WRITE))
 		return false;
 	f->memory = fence_begin(f);
 	f->own = f->inner;
@@ -143,6 +141,20 @@ static bool fence_map_all(Fence *f, int n, const Window *w)
 	return good && fence_repeat(f, place, f->inner);
 }
 
+typedef struct Repeating {
+	Fence *f;
+	int n;
+	const Window *w;
+	bool good;
+} Repeating;
+
+static void call_map_all(void *arg)
+{
+	Repeating *r = arg;
+
+	r->good = fence_map_all(r->f, r->n, r->w);
+}
+
 bool fence_new_windows(Fence *f, size_t bytes, Type type, size_t repeated, int n, const Window *w)
 {
 	size_t page = page_size(), pages;
@@ -164,13 +176,11 @@ bool fence_new_windows(Fence *f, size_t bytes, Type type, size_t repeated, int n
 	f->own = f->repeated;
 	for (int i = 0; i < n; i++)
 		f->own += (size_t)(own[i].to - own[i].from);
-	f->memory = mmap(NULL, f->own, PROT_READ | PROT_WRITE,
-			 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (f->memory == MAP_FAILED) {
-		f->memory = NULL;
-		return false;
-	}
-	if (!fence_map_all(f, n, own))
+	f->memory = pages_map(f->own, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE);
+	Repeating r = {f, n, own, false};
+	if (f->memory)
+		front_call(call_map_all, &r);
+	if (!r.good)
 		return false;
 	fence_pattern(f);
 	for (int i = 0; i < n; i++)
@@ -189,9 +199,9 @@ bool fence_like(Fence *f, const Fence *of)
 void fence_free(Fence *f)
 {
 	if (f->repeated && f->memory)
-		munmap(f->memory, f->own);
+		pages_unmap(f->memory, f->own);
 	if (f->map)
-		munmap(f->map, f->mapped);
+		pages_unmap(f->map, f->mapped);
 	if (f->window != &f->all)
 		mem_free(f->window);
 	mem_free(f->left);

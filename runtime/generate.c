@@ -3,13 +3,8 @@
  * Several candidates go to the compiler together. One that passes verification replaces a first,
  * quickly made kernel at once, and otherwise goes on trial against the present one.
  */
-#define _GNU_SOURCE
 #include "runtime/tuner.h"
-#include <sched.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 /* Seconds: a kernel that has run steps ends. */
 static const double used_limit = 1000;
@@ -144,17 +139,6 @@ static void batch_work(Tuner *t, int n, Candidate **c)
 	}
 }
 
-/* From now on this thread, and the compilers that it starts, run where nothing else would: of a thread that is
- * only nice to others a training thread that wakes waits for some milliseconds, and all others for it. */
-static void stand_back(void)
-{
-	const struct sched_param none = {0};
-	pid_t self = (pid_t)syscall(SYS_gettid);
-
-	if (sched_setscheduler(self, SCHED_IDLE, &none))
-		setpriority(PRIO_PROCESS, (id_t)self, 10);
-}
-
 /* The first threads work at the user's priority, as many more stand back: from there a thread can't return. */
 void *generate_main(void *arg)
 {
@@ -164,8 +148,8 @@ void *generate_main(void *arg)
 
 	backend_stop_when(&t->quit);
 	trace_thread(back ? "makes kernels, behind training" : "makes kernels");
-	if (back)
-		stand_back();
+	if (back) /* a thread that is only nice to others keeps one that wakes waiting for some ms */
+		thread_stand_back(&t->front);
 	pthread_mutex_lock(&t->lock);
 	while (!atomic_load(&t->quit)) {
 		int n = queue_take(t, c, back);

@@ -31,8 +31,6 @@ Device *device_host(void); /* the processor */
 Device *device_named(const char *name, Error *err);
 
 /* ---- pool.c ---- */
-/* A thread that no signal of the host's handlers runs on. 0 or an errno. */
-int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
 /* work(arg) by this thread and up to threads - 1 others, as far as they can be started; they share out
  * the work among themselves. Returns when all are done. */
 void threads_work(int threads, void *(*work)(void *), void *arg);
@@ -217,7 +215,8 @@ typedef struct Taken {
 	bool checked;  /* else run_checked launches it, or run_trial */
 } Taken;
 Taken entry_take(CacheEntry *e);
-Kernel *entry_best(CacheEntry *e); /* a new reference */
+bool entry_take_now(CacheEntry *e, Taken *t); /* false: somebody has the lock */
+Kernel *entry_best(CacheEntry *e);	      /* a new reference */
 /* What entry_condemn has said last. */
 int entry_wrong(CacheEntry *e, Error *err);
 /* A launch of its best kernel took so long. */
@@ -352,6 +351,7 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	Kernel *kernel;
 	unsigned seen; /* the entry's version */
 	bool wide, checked;
+	bool untested;		 /* the kernel is the entry's on trial, which may turn out wrong */
 	const struct Run *again; /* it computes again what that run has computed; or NULL */
 	bool repeated;		 /* another run does so */
 	Kernel *used;		 /* repeated: whose results the step has (a reference), or NULL */

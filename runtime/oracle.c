@@ -4,10 +4,11 @@
  * the kernel's own types: proportional to the sum of the magnitudes of the terms (which the
  * interpreter tells) and to the square root of their number. A member that reads earlier members
  * inherits their errors; how much is found by evaluating it again with those moved by their bounds.
- * Where an element still fails, its inputs are moved by a rounding too (sample_widen), so that an
- * ill-conditioned expression is not held against the kernel. An element on whose way there is more
- * than the kernel's types hold, or an integer that rounding decides (an infinite magnitude), has an
- * infinite bound: it is not compared. What no rounding meets (exact.c) has a bound of 0.
+ * Where an element still fails, its inputs and what is computed of them are moved by a rounding too
+ * (sample_widen), so that an ill-conditioned expression is not held against the kernel. An element
+ * on whose way there is more than the kernel's types hold, or an integer that rounding decides (an
+ * infinite magnitude), has an infinite bound: it is not compared. What no rounding meets (exact.c)
+ * has a bound of 0.
  */
 #define _GNU_SOURCE
 #include "runtime/internal.h"
@@ -23,14 +24,15 @@ typedef struct Oracle {
 	TaskCopy copy;
 	Sample *s;
 	const Checking *how;
-	Binding *bind[WAYS]; /* inputs, then members moved in this way */
-	void **full;   /* [WAYS * member + way]: the member's tensor, right at the sampled elements
-				only, NULL: no later member reads it; way 0 as it is, 1 and 2 moved by its
-				bound up and down, 3 away from 0: in a product of opposite signs, 1 and 2
-				cancel */
-	bool *moves;   /* does the member read one that is moved? */
-	int64_t *ints; /* what a member of integers is: a double lacks digits */
-	double *exact; /* of each member: the magnitude up to which no rounding meets it */
+	Binding *bind[WAYS];  /* inputs, then members moved in this way */
+	void **full;	      /* [WAYS * member + way]: the member's tensor, right at the sampled
+				elements only, NULL: no later member reads it; way 0 as it is, 1 and 2
+				moved by its bound up and down, 3 away from 0: in a product of opposite
+				signs, 1 and 2 cancel */
+	const uint8_t **lost; /* as interp_elements takes it: what has no bound may be anything */
+	bool *moves;	      /* does the member read one that is moved? */
+	int64_t *ints;	      /* what a member of integers is: a double lacks digits */
+	double *exact;	      /* of each member: the magnitude up to which no rounding meets it */
 } Oracle;
 
 static double type_tiny(Type t)
@@ -43,8 +45,15 @@ static void oracle_free(Oracle *j)
 {
 	for (int i = 0; j->full && i < WAYS * j->s->nmember; i++)
 		if (j->full[i])
-			munmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
+			pages_unmap(j->full[i], tensor_bytes(j->task->sub.member[i / WAYS]));
 	mem_free(j->full);
+	for (int i = 0; j->lost && i < j->s->nmember; i++) {
+		void *marks = (void *)j->lost[j->task->sub.ninput + i];
+
+		if (marks)
+			pages_unmap(marks, (size_t)tensor_size(j->task->sub.member[i]));
+	}
+	mem_free(j->lost);
 	for (int way = 0; way < WAYS; way++)
 		mem_free(j->bind[way]);
 	mem_free(j->moves);
@@ -102,12 +111,10 @@ static int oracle_gather(Oracle *j, Error *err)
 /* Whole tensors, of which the sampled elements alone are touched: pages that are not cost nothing. */
 static void *whole_new(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = pages_map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
 
-	if (p == MAP_FAILED)
-		return NULL;
-	madvise(p, bytes, MADV_NOHUGEPAGE);
+	if (p)
+		madvise(p, bytes, MADV_NOHUGEPAGE);
 	return p;
 }
 
@@ -144,6 +151,7 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 		if (!type_is_float(t->sub.member[k]->type) && (size_t)s->count[k] > nint)
 			nint = (size_t)s->count[k];
 	j->full = mem_zalloc(WAYS * m * sizeof *j->full);
+	j->lost = mem_zalloc((in + m) * sizeof *j->lost);
 	j->moves = mem_zalloc(m * sizeof *j->moves);
 	j->ints = mem_alloc(nint * sizeof *j->ints);
 	j->exact = mem_alloc(m * sizeof *j->exact);
@@ -153,7 +161,7 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 		for (size_t i = 0; i < in && good; i++)
 			j->bind[way][i] = (Binding){j->copy.input[i], input[i]};
 	}
-	good = good && j->full && j->moves && j->ints && j->exact &&
+	good = good && j->full && j->lost && j->moves && j->ints && j->exact &&
 	       !exact_members(&j->copy, t, how->whole, j->exact);
 	for (int k = 0; k < s->nmember && good; k++)
 		good = oracle_room(j, k);
@@ -248,8 +256,8 @@ static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
 	bool real = type_is_float(member->type);
 	double *out = way ? c->moved : j->s->value[p->k] + c->from;
 	int64_t *ints = way ? c->moved_int : j->ints + c->from;
-	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->how->rs,
-				   c->n, j->s->at[p->k] + c->from,
+	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->lost,
+				   j->how->rs, c->n, j->s->at[p->k] + c->from,
 				   real ? (void *)out : (void *)ints, way ? NULL : c->mag, err);
 
 	for (int i = 0; i < c->n && !code && !real; i++)
@@ -329,8 +337,20 @@ static int oracle_member(Oracle *j, int k, Error *err)
 	return p.code ? error_set(err, p.code, "%s", p.err.text) : 0;
 }
 
-/* What has no bound may be anything: a NaN, and a number even where it is none as it is stored. */
-static void oracle_keep(Oracle *j, int k)
+/* Marks element `at` of member k: it may be anything. */
+static bool oracle_lose(Oracle *j, int k, size_t at)
+{
+	const uint8_t **lost = &j->lost[j->task->sub.ninput + k];
+
+	if (!*lost)
+		*lost = whole_new((size_t)tensor_size(j->task->sub.member[k]));
+	if (*lost)
+		((uint8_t *)*lost)[at] = 1;
+	return *lost != NULL;
+}
+
+/* What later members read of member k. False: no memory. */
+static bool oracle_keep(Oracle *j, int k)
 {
 	Type t = (Type)j->copy.member[k]->type;
 	const double *v = j->s->value[k], *b = j->s->bound[k];
@@ -344,15 +364,17 @@ static void oracle_keep(Oracle *j, int k)
 				type_store_int(t, full[way], at, j->ints[i]);
 			continue;
 		}
-		double number = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
-
 		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
 
-		if (isinf(b[i]))
-			to[1] = NAN, to[2] = to[3] = number;
+		if (isinf(b[i])) {
+			to[1] = to[2] = to[3] = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
+			if (!oracle_lose(j, k, at))
+				return false;
+		}
 		for (int way = 0; way < WAYS; way++)
 			type_store(t, full[way], at, to[way]);
 	}
+	return true;
 }
 
 /* Values and bounds of all members. */
@@ -362,8 +384,9 @@ static int oracle_all(Oracle *j, Error *err)
 
 	for (int k = 0; k < j->s->nmember && !code; k++) {
 		code = oracle_member(j, k, err);
-		if (!code)
-			oracle_keep(j, k);
+		if (!code && !oracle_keep(j, k))
+			code = error_set(err, RICCI_ENOMEM,
+					 "out of memory for a kernel's verification");
 	}
 	return code;
 }
@@ -391,9 +414,10 @@ int sample_expect(const Task *t, void *const *input, const Checking *how, Sample
 /* ---- ill-conditioned elements ---- */
 /* Inputs are moved where they are read: a copy would take as much memory as they. */
 typedef struct Moving {
+	Ir *ir;
 	const Oracle *oracle;
-	Node **from, **to;
-	int n;
+	double by;
+	Node **to; /* by id, what each node of a body becomes */
 } Moving;
 
 /* A number from 0 to PRIME - 1 that looks random, of the place that is read: its cube, which is
@@ -412,30 +436,67 @@ static Node *read_mixed(Ir *ir, const Node *read)
 	return node_floormod(ir, node_mul(ir, square, at), PRIME);
 }
 
-static void see_read(void *user, Node *n)
+static bool reads_input(const Moving *m, const Node *n)
 {
-	Moving *m = user;
-	Type type = (Type)n->type;
 	bool input = false;
 
 	for (int i = 0; n->op == OP_READ && i < m->oracle->task->sub.ninput; i++)
 		input = input || n->src[0] == m->oracle->copy.input[i];
-	if (input && (type == RICCI_F32 || type == RICCI_F64))
-		m->from[m->n++] = n;
+	return input && (n->type == RICCI_F32 || n->type == RICCI_F64);
 }
 
-static Node *read_moved(Ir *ir, Node *read, double by)
+static Node *read_moved(const Moving *m, Node *read)
 {
+	Ir *ir = m->ir;
 	Type type = (Type)read->type;
 	Node *up = node2(ir, OP_LT, read_mixed(ir, read), node_int(ir, PRIME / 2));
 
-	return node2(
-		ir, OP_MUL, read,
-		node_select(ir, up, node_const(ir, type, 1 + by), node_const(ir, type, 1 - by)));
+	return node2(ir, OP_MUL, read,
+		     node_select(ir, up, node_const(ir, type, 1 + m->by),
+				 node_const(ir, type, 1 - m->by)));
 }
 
-/* The members read each input's elements moved by a share of `by`, up or down. (What reads a member
- * is bound to the one before.) */
+/* Is it what kernels compute and round to 24 bits, by arithmetic or a function? */
+static bool is_rounded(const Node *n)
+{
+	bool arithmetic = n->op >= OP_ADD && n->op <= OP_DIV;
+
+	return n->type == RICCI_F32 && (arithmetic || (n->op >= OP_POW && n->op <= OP_ERF));
+}
+
+/* x moved as far as it is from the next number of fewer bits, a share of `by` at most, away from it: what has few
+ * bits stays, no later rounding undoes it, and what is computed alike stays alike. */
+static Node *value_moved(const Moving *m, Node *x)
+{
+	Ir *ir = m->ir;
+	Node *large = node2(ir, OP_MUL, x, node_const(ir, (Type)x->type, 0x1p52 * m->by));
+	Node *near = node2(ir, OP_SUB, large, node2(ir, OP_SUB, large, x));
+
+	return node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near));
+}
+
+static void see_moving(void *user, Node *n)
+{
+	Moving *m = user;
+	Node **src = arena_alloc(&m->ir->arena, ((size_t)n->nsrc + 1) * sizeof *src), *to = n;
+	bool changed = false;
+
+	for (int k = 0; k < n->nsrc && !node_is_tensor(n); k++) {
+		src[k] = m->to[n->src[k]->id];
+		changed |= src[k] != n->src[k];
+	}
+	if (changed)
+		to = node_make(m->ir, n->op, (Type)n->type, n->nsrc, src, n->u.i);
+	if (reads_input(m, n))
+		to = read_moved(m, to);
+	else if (is_rounded(n))
+		to = value_moved(m, to);
+	m->to[n->id] = to;
+}
+
+/* The members read each input's elements moved by a share of `by`, up or down, and what they compute
+ * is moved, too, since no move of a changes a - (a + 1). (What reads a member is bound to the
+ * one before.) */
 static int oracle_move(Oracle *j, double by, Error *err)
 {
 	Ir *ir = &j->copy.ir;
@@ -443,15 +504,12 @@ static int oracle_move(Oracle *j, double by, Error *err)
 	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
 	for (int k = 0; k < j->s->nmember; k++) {
 		Node *body = comp_body(j->copy.member[k]);
-		Moving m = {.oracle = j};
+		Moving m = {ir, j, by, NULL};
 
-		m.from = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.from);
 		m.to = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.to);
-		node_walk(ir, body, see_read, &m);
-		for (int i = 0; i < m.n; i++)
-			m.to[i] = read_moved(ir, m.from[i], by);
+		node_walk(ir, body, see_moving, &m);
 		j->copy.member[k] = comp_with(ir, j->copy.member[k], comp_reduce(j->copy.member[k]),
-					      node_replace(ir, body, m.n, m.from, m.to));
+					      m.to[body->id]);
 	}
 	IR_LEAVE(ir);
 	return 0;

@@ -11,7 +11,6 @@
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include <sched.h>
-#include <signal.h>
 
 enum { SPINS = 1500, MAX_THREADS = 256, PIECES = 8 };
 
@@ -166,18 +165,6 @@ static void pool_join(Pool *p)
 		pthread_cond_wait(&p->done, &p->lock);
 	atomic_store(&p->waiting, 0);
 	pthread_mutex_unlock(&p->lock);
-}
-
-int thread_start(pthread_t *t, void *(*main)(void *), void *arg)
-{
-	sigset_t all, old;
-	int code;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	code = pthread_create(t, NULL, main, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return code;
 }
 
 void threads_work(int threads, void *(*work)(void *), void *arg)

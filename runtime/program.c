@@ -446,16 +446,24 @@ static void trace_swap(const Run *r, const Taken *t)
 	trace_mark("swap", run_name(r), text);
 }
 
+/* While a thread of the background has the lock, which may not run for seconds, the kernel of the launch
+ * before will do, unless it was tested by that launch, or some kernel was wrong. */
 static void run_take(Run *r, int *which)
 {
-	Taken t = entry_take(r->entry);
+	bool waits = !r->kernel || r->untested || atomic_load(&r->entry->wrongs);
+	Taken t;
 
+	if (waits)
+		t = entry_take(r->entry);
+	else if (!entry_take_now(r->entry, &t))
+		return;
 	trace_swap(r, &t);
 	if (r->kernel)
 		kernel_unref(r->kernel);
 	r->kernel = t.kernel;
 	r->seen = t.seen;
 	r->checked = t.checked;
+	r->untested = t.which == 1 && !t.checked;
 	*which = t.which;
 }
 

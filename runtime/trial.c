@@ -292,13 +292,31 @@ static void child_main(const Trial *v, int w, pid_t parent)
 }
 
 /* ---- the children, from outside ---- */
+typedef struct Birth {
+	Trial *v;
+	int w;
+	pid_t parent;
+	bool back; /* who asks stands back, so the child does */
+} Birth;
+
+static void call_fork(void *arg)
+{
+	const Birth *b = arg;
+
+	b->v->child[b->w] = fork_bare();
+	if (b->v->child[b->w])
+		return;
+	if (b->back)
+		thread_stand_back(NULL);
+	child_main(b->v, b->w, b->parent);
+}
+
 static int children_start(Trial *v, Error *err)
 {
-	pid_t parent = getpid();
 	for (int w = 0; w < v->workers; w++) {
-		v->child[w] = fork_bare();
-		if (v->child[w] == 0)
-			child_main(v, w, parent);
+		Birth b = {v, w, getpid(), thread_stands_back()};
+
+		front_call(call_fork, &b);
 		if (v->child[w] < 0) {
 			v->child[w] = 0;
 			return error_set(err, RICCI_EUNSUPPORTED,
@@ -448,12 +466,15 @@ static int fence_look(Fence *f, uint32_t run, Error *err)
 typedef struct Here {
 	const Trial *v;
 	TrialOrder order;
+	bool back;
 } Here;
 
 static void *here_main(void *arg)
 {
 	Here *h = arg;
 
+	if (h->back)
+		thread_stand_back(NULL);
 	worker_run(h->v, 1, h->v->workers, h->v->runs, h->order, NULL);
 	return NULL;
 }
@@ -464,7 +485,7 @@ static int trial_here(Trial *v, TrialOrder order, Error *err)
 {
 	Error own = {0};
 
-	Here h = {v, order};
+	Here h = {v, order, thread_stands_back()};
 	pthread_t second;
 	bool two = order == TRIAL_TOGETHER && v->kernel->shape.parts > 1 &&
 		   kernel_phases(v->kernel) == 1 && !backend_grid(v->kernel->backend) &&

@@ -33,6 +33,8 @@ struct Tuner {
 	pthread_t explore, generate[2 * MOST_GENERATORS];
 	atomic_int begun; /* threads that make kernels */
 	atomic_bool both; /* there are all of them, those that stand back too */
+	Front front;	  /* what those call, if it was started */
+	bool fronted;
 	double began;	  /* when exploration did */
 	/* The exploration thread's: how many candidates may be queued besides; were, beyond the first of each entry. */
 	int room, tried;

@@ -3,7 +3,9 @@
 #ifndef CORE_BASE_H
 #define CORE_BASE_H
 
+#include <pthread.h>
 #include <ricci.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -150,6 +152,32 @@ void lock_leave(GlobalLock l);
 unsigned fork_generation(void); /* other in a forked child than in its parent */
 /* fork() without handlers, ours and those of others: the child may only compute and _exit. */
 pid_t fork_bare(void);
+
+/* ---- threads, and those that stand back (front.c) ---- */
+/* A thread that no signal of the host's handlers runs on. 0 or an errno. */
+int thread_start(pthread_t *t, void *(*main)(void *), void *arg);
+/* A thread of the caller's priority that makes calls for those that stand back. False: it could not be
+ * started. It is ended when those have ended. */
+typedef struct Front {
+	pthread_t thread;
+	sem_t free, asked, done;
+	bool quit;
+	void (*call)(void *arg);
+	void *arg;
+	int error; /* errno behind the call */
+} Front;
+bool front_start(Front *f);
+void front_end(Front *f);
+/* From now on this thread, and the processes that it starts, run where nothing else would, and f
+ * (NULL: this thread) makes its calls. There is no way back. */
+void thread_stand_back(Front *f);
+bool thread_stands_back(void);
+/* Has the thread's front make a call, and waits for its end; errno is the call's. */
+void front_call(void (*call)(void *arg), void *arg);
+/* Pages of no file, by the thread's front: mmap (NULL: none), mprotect, munmap. */
+void *pages_map(size_t n, int protect, int flags);
+int pages_protect(void *at, size_t n, int protect);
+int pages_unmap(void *at, size_t n);
 
 /* ---- private folders (work.c) for a compiler's files, and files that are being made ---- */
 typedef struct WorkFolder {

@@ -87,10 +87,8 @@ void *mem_map(size_t n)
 {
 	if (!MAPS)
 		return mem_zalloc(n);
-	void *p = must_fail() ? MAP_FAILED
-			      : mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-				     -1, 0);
-	if (p == MAP_FAILED)
+	void *p = must_fail() ? NULL : pages_map(n, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	if (!p)
 		return NULL;
 	atomic_fetch_add_explicit(&live_blocks, 1, memory_order_relaxed);
 	return p;
@@ -100,7 +98,7 @@ void mem_unmap(void *p, size_t n)
 {
 	if (!MAPS)
 		mem_free(p);
-	else if (p && !munmap(p, n))
+	else if (p && !pages_unmap(p, n))
 		atomic_fetch_sub_explicit(&live_blocks, 1, memory_order_relaxed);
 }
 

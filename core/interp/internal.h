@@ -26,6 +26,7 @@ typedef struct Slot {
 	const void *data;
 	Type stored;
 	const double *magnitude; /* NULL: the values are exact */
+	const uint8_t *lost;	 /* NULL, or which of them may be anything */
 } Slot;
 
 /* The instructions, and the part of the machine that runs them. */

@@ -9,13 +9,14 @@
  * one frozen graph. */
 #include "core/interp/internal.h"
 
-static void bind_all(Interp *s, int nbind, const Binding *bind)
+static void bind_all(Interp *s, int nbind, const Binding *bind, const uint8_t *const *lost)
 {
 	for (int k = 0; k < nbind; k++)
 		if (!known_find(s, bind[k].tensor))
 			known_add(s, (Slot){.tensor = bind[k].tensor,
 					    .data = bind[k].data,
-					    .stored = (Type)bind[k].tensor->type});
+					    .stored = (Type)bind[k].tensor->type,
+					    .lost = lost ? lost[k] : NULL});
 }
 
 /* ---- the calls ---- */
@@ -51,6 +52,7 @@ static int elements_run(Interp *s, Node *c, int count, const int64_t *at, Cell *
 /* What a call asks for: all of t, or the elements at[]. */
 typedef struct Want {
 	Node *t;
+	const uint8_t *const *lost;
 	int count;
 	const int64_t *at;
 	Cell *out;
@@ -64,7 +66,7 @@ static int interp_guard(Interp *s, int nbind, const Binding *bind, const Want *w
 	s->scratch->arena.oom = &jump;
 	if (setjmp(jump))
 		return error_set(s->err, RICCI_ENOMEM, "out of memory");
-	bind_all(s, nbind, bind);
+	bind_all(s, nbind, bind, w->lost);
 	return w->at ? elements_run(s, w->t, w->count, w->at, w->out, w->magnitude)
 		     : tensor_run(s, w->t, w->out, w->magnitude);
 }
@@ -88,13 +90,14 @@ int interp_tensor(Node *t, int nbind, const Binding *bind, RandomState rs, void 
 			   err);
 }
 
-int interp_elements(Node *c, int nbind, const Binding *bind, RandomState rs, int count,
-		    const int64_t *at, void *out, double *magnitude, Error *err)
+int interp_elements(Node *c, int nbind, const Binding *bind, const uint8_t *const *lost,
+		    RandomState rs, int count, const int64_t *at, void *out, double *magnitude,
+		    Error *err)
 {
 	if (count == 0)
 		return 0;
 	if (c->op != OP_COMP || !comp_is_dense(c))
 		return error_set(err, RICCI_EINVAL,
 				 "only of dense equations single elements can be evaluated");
-	return interp_call(nbind, bind, rs, &(Want){c, count, at, out, magnitude}, err);
+	return interp_call(nbind, bind, rs, &(Want){c, lost, count, at, out, magnitude}, err);
 }

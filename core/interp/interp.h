@@ -20,8 +20,10 @@ typedef struct Binding {
 int interp_tensor(Node *t, int nbind, const Binding *bind, RandomState rs, void *out,
 		  double *magnitude, Error *err);
 /* Only the elements at flat positions at[0..count-1] of the dense COMP c, whose read tensors are
- * all bound. */
-int interp_elements(Node *c, int nbind, const Binding *bind, RandomState rs, int count,
-		    const int64_t *at, void *out, double *magnitude, Error *err);
+ * all bound. lost: NULL, or for each binding NULL or a mark for each of its elements: where it is
+ * not 0 the element may be anything, as if its magnitude were infinite. */
+int interp_elements(Node *c, int nbind, const Binding *bind, const uint8_t *const *lost,
+		    RandomState rs, int count, const int64_t *at, void *out, double *magnitude,
+		    Error *err);
 
 #endif

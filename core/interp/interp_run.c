@@ -277,8 +277,8 @@ static void doubts(Machine *m, const Instr *in)
 	double *restrict g = m->magnitude + in->dst * LANES;
 	const double limit = in->limit;
 	int near = m->doubt;
-	for (int i = 0; i < LANES && limit < 1; i++) /* a comparison of floats */
-		near |= fabs(a[i].f - b[i].f) <= limit * (ga[i] + gb[i]);
+	for (int i = 0; i < LANES && limit < 1; i++) /* a comparison of floats, NaN among them */
+		near |= !(fabs(a[i].f - b[i].f) > limit * (ga[i] + gb[i]));
 	for (int i = 0; i < LANES && near; i++) {
 		g[i] = in_doubt(in, a[i], b[i], ga[i], gb[i]) ? INFINITY : 0;
 		m->doubt |= is_lost(g[i]);
@@ -314,6 +314,12 @@ static void load_magnitudes(Machine *m, const Instr *in, const int64_t *at)
 	else
 		for (int i = 0; i < LANES; i++)
 			g[i] = real && is_finite(d[i].f) ? fabs(d[i].f) : 0;
+	const uint8_t *lost = m->p->slot[in->c].lost;
+	for (int i = 0; i < LANES && lost; i++)
+		if (lost[at[i]]) {
+			g[i] = INFINITY;
+			m->doubt |= !real;
+		}
 	for (int i = 0; i < LANES && m->doubt; i++)
 		g[i] = is_lost(ga[i]) || is_lost(gb[i]) ? INFINITY : g[i];
 }

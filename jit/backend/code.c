@@ -15,8 +15,8 @@ Code *code_new(size_t bytes, Error *err)
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
-	c->base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (c->base == MAP_FAILED) {
+	c->base = pages_map(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	if (!c->base) {
 		error_set(err, RICCI_ENOMEM, "no memory for %zu bytes of code: %s", bytes,
 			  strerror(errno));
 		mem_free(c);
@@ -29,7 +29,7 @@ Code *code_new(size_t bytes, Error *err)
 
 int code_seal(Code *c, size_t executable, Error *err)
 {
-	if (mprotect(c->base, executable, PROT_READ | PROT_EXEC))
+	if (pages_protect(c->base, executable, PROT_READ | PROT_EXEC))
 		return error_set(err, RICCI_ECOMPILE,
 				 "this system does not let memory become executable: %s",
 				 strerror(errno));
@@ -41,7 +41,7 @@ void code_release(void *code)
 {
 	Code *c = code;
 	if (c && __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) == 0) {
-		munmap(c->base, c->bytes);
+		pages_unmap(c->base, c->bytes);
 		mem_free(c);
 	}
 }

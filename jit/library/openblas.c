@@ -50,14 +50,16 @@ static bool open_alone(int n, const LibrarySymbol *want)
 
 /* Each call needs a buffer, which stays for later ones; where OpenBLAS gets no memory for one it
  * tries again without end. So as many as there are processors are made when it is opened, where
- * there surely is room, and only so many calls run at a time. */
+ * there surely is room, and only so many calls run at a time. One more is for threads that stand
+ * back, which no other then waits for. */
 enum { BUFFERS_MOST = 64 };
-static sem_t buffers;
+static sem_t buffers, back_buffers;
+static bool apart; /* they have one of their own */
 
 static int buffers_make(void)
 {
 	void *at[BUFFERS_MOST];
-	long want = sysconf(_SC_NPROCESSORS_ONLN);
+	long want = sysconf(_SC_NPROCESSORS_ONLN) + 1;
 	int n = 0;
 
 	for (; n < BUFFERS_MOST && n < want; n++) {
@@ -69,10 +71,20 @@ static int buffers_make(void)
 	return n;
 }
 
+static sem_t *buffers_mine(void)
+{
+	return apart && thread_stands_back() ? &back_buffers : &buffers;
+}
+
 static void buffer_take(void)
 {
-	while (sem_wait(&buffers) && errno == EINTR)
+	while (sem_wait(buffers_mine()) && errno == EINTR)
 		;
+}
+
+static void buffer_leave(void)
+{
+	sem_post(buffers_mine());
 }
 
 static void blas_open(void)
@@ -95,7 +107,9 @@ static void blas_open(void)
 	int n = buffers_make();
 	if (!n)
 		snprintf(reason, sizeof reason, "OpenBLAS finds no memory for its buffers");
-	sem_init(&buffers, 0, (unsigned)n);
+	apart = n > 1;
+	sem_init(&buffers, 0, (unsigned)(n - apart));
+	sem_init(&back_buffers, 0, apart);
 }
 
 static bool available(char *why, size_t n)
@@ -116,7 +130,7 @@ static LIBRARY_PRODUCT(product_f32, float)
 	buffer_take();
 	blas.sgemm(ROW_MAJOR, turned & 1 ? TURNED : AS_IS, turned & 2 ? TURNED : AS_IS, (int)m,
 		   (int)n, (int)k, 1, a, (int)lda, b, (int)ldb, add ? 1 : 0, c, (int)ldc);
-	sem_post(&buffers);
+	buffer_leave();
 }
 
 static LIBRARY_PRODUCT(product_f64, double)
@@ -126,7 +140,7 @@ static LIBRARY_PRODUCT(product_f64, double)
 	buffer_take();
 	blas.dgemm(ROW_MAJOR, turned & 1 ? TURNED : AS_IS, turned & 2 ? TURNED : AS_IS, (int)m,
 		   (int)n, (int)k, 1, a, (int)lda, b, (int)ldb, add ? 1 : 0, c, (int)ldc);
-	sem_post(&buffers);
+	buffer_leave();
 }
 
 #define PRODUCT_F32 "ricci_openblas_f32"

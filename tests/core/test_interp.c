@@ -93,11 +93,16 @@ static int test_product(Ir *ir)
 		}
 	int64_t at[] = {11, 0, 6};
 	double some[3], some_mag[3];
-	CHECK_INT(interp_elements(y, 2, bind, nothing, 3, at, some, some_mag, &err), 0);
+	CHECK_INT(interp_elements(y, 2, bind, NULL, nothing, 3, at, some, some_mag, &err), 0);
 	for (int i = 0; i < 3; i++) {
 		CHECK_NEAR(some[i], out[at[i]], 0);
 		CHECK_NEAR(some_mag[i], mag[at[i]], 0);
 	}
+	/* What may be anything makes elements that need it so. */
+	const uint8_t marks[I * K] = {[K] = 1}, *lost[2] = {marks};
+	CHECK_INT(interp_elements(y, 2, bind, lost, nothing, 3, at, some, some_mag, &err), 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(isinf(some_mag[i]) == (at[i] == 6));
 	/* A second equation over y; y computed, then bound. */
 	Node *w[2] = {node_axis(ir, 0, I), node_axis(ir, 1, J)};
 	Node *z = comp_dense(ir, RED_MAX, 1, 2, w, node_read(ir, y, w));
@@ -117,7 +122,8 @@ static int test_product(Ir *ir)
 	CHECK_INT(run(z, 1, bind, again, NULL, &err), RICCI_EINVAL);
 	CHECK_STR(err.text, "input B has no data");
 	error_clear(&err);
-	CHECK_INT(interp_elements(z, 1, bind, nothing, 1, at + 1, one, NULL, &err), RICCI_EINVAL);
+	CHECK_INT(interp_elements(z, 1, bind, NULL, nothing, 1, at + 1, one, NULL, &err),
+		  RICCI_EINVAL);
 	IR_LEAVE(ir);
 	return 0;
 }
@@ -265,7 +271,7 @@ static int test_random(Ir *ir)
 		CHECK_NEAR(n[k], philox_normal(w[0], w[1]), 0);
 	}
 	int64_t at = 3;
-	CHECK_INT(interp_elements(cu, 0, NULL, rs, 1, &at, &one, NULL, &err), 0);
+	CHECK_INT(interp_elements(cu, 0, NULL, NULL, rs, 1, &at, &one, NULL, &err), 0);
 	CHECK_NEAR(one, u[3], 0);
 	IR_LEAVE(ir);
 	return 0;

@@ -400,8 +400,8 @@ static void check_values(const char *what, const Tree *t, Ir *in, Node *const *a
 	CHECK_INT(interp_tensor(c, RICCI_NTYPES, bind, (RandomState){0, 0}, out, NULL, &err), 0);
 	CHECK_STR(err.text, "");
 	int64_t k = 0, size = tensor_size(c), some = draw((int)size);
-	CHECK_INT(interp_elements(c, RICCI_NTYPES, bind, (RandomState){0, 0}, 1, &some, &one, NULL,
-				  &err),
+	CHECK_INT(interp_elements(c, RICCI_NTYPES, bind, NULL, (RandomState){0, 0}, 1, &some, &one,
+				  NULL, &err),
 		  0);
 	CHECK_REPORT(same(t->type, one, out[some]), "%s: a single element differs", what);
 	at[0] = at[1] = at[2] = 0;

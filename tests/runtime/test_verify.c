@@ -337,6 +337,36 @@ static void test_overflowing_bound(void)
 	ir_free(&ir);
 }
 
+/* Some order of P's factors overflows, so P has no bound: nor has what chooses it, though another choice comes with
+ * M's bound, and what P decides may be either. */
+static void test_chosen_without_bound(void)
+{
+	static float a[2 * N];
+	const void *in[] = {a};
+	Ir ir;
+	Sample s = {0};
+	Error err = {0};
+
+	for (int i = 0; i < 2 * N; i++)
+		a[i] = i % 2 ? 3 : 160;
+	ir_init(&ir);
+	Task *t = task_of("M[i] max= A[i,j]; P[i] *= k < 41 ? 0.5 : M[i] where k < 64; "
+			  "Y[i,j] = A[i,j] < M[i] ? 1 : P[i]; Z[i,j] = P[i] < 1e37 ? A[i,j] : 1",
+			  1, (Node *[]){input(&ir, "A", RICCI_F32, N, 2)}, &ir);
+	CHECK_INT(t ? t->sub.nmember : 0, 4);
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	CHECK_STR(err.text, "");
+	CHECK(s.count[2] > 0 && s.count[3] > 0);
+	for (int i = 0; i < s.count[2]; i++)
+		CHECK(isinf(s.bound[2][i]) == (s.at[2][i] % 2 == 0));
+	for (int i = 0; i < s.count[3]; i++)
+		CHECK(s.bound[3][i] > (s.at[3][i] % 2 ? 1.9 : 158));
+	sample_free(&s);
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* A member that is read under a condition, by a longer one: no element beyond its end is needed. */
 static void test_needs(void)
 {
@@ -537,11 +567,23 @@ static void check_hand(const char *text, Type type, int64_t n, KernelFn *run, in
 	ir_free(&ir);
 }
 
+/* A - (A + 1) is -1 in any numbers that hold A + 1, which f32 rounds. */
+static void cancels(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	(void)env;
+	for (int64_t i = begin; i < end; i++) {
+		volatile float a = ((float *)buf[0])[i], s = a + 1, d = a - s;
+
+		((float *)buf[1])[i] = d == -1 ? 0.5f + (float)fault : 1;
+	}
+}
+
 static void test_data(void)
 {
 	check_hand("Y[i] = sqrt(A[i])", RICCI_F32, N, nans, 0);
 	check_hand("Y[i] = min(max(A[i], 0), 6)", RICCI_F32, N, clipped, 1);
 	check_hand("Y[i] = A[i] + (A[i] == 1000 ? 12 : 0)", RICCI_I32, N, chosen, 1);
+	check_hand("Y[i] = A[i] - (A[i] + 1) == -1 ? 0.5 : 1", RICCI_F32, N, cancels, 1);
 	check_hand("Y[i] = A[i]", RICCI_F32, 20000, racing, 1);
 	static const int64_t length[] = {1000, 40001, 100000, 20000000};
 	for (int i = 0; i < COUNT(length); i++) {
@@ -822,6 +864,7 @@ int main(void)
 	test_opposite();
 	test_expecting_threads();
 	test_overflowing_bound();
+	test_chosen_without_bound();
 	test_folds();
 	test_needs();
 	test_needed_places();
