@@ -148,6 +148,13 @@ void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool c
 		kernel_unref(old);
 }
 
+/* Under the lock. Launches of a device see nothing of trials. */
+static void entry_news(CacheEntry *e, bool seen)
+{
+	if (seen)
+		atomic_fetch_add(&e->version, 1);
+}
+
 void entry_try(CacheEntry *e, Kernel *k, const Origin *o)
 {
 	Kernel *old;
@@ -161,19 +168,19 @@ void entry_try(CacheEntry *e, Kernel *k, const Origin *o)
 		e->runs[i] = 0;
 		e->least[i] = 1e30;
 	}
-	atomic_fetch_add(&e->version, 1);
+	entry_news(e, !e->request.device);
 	pthread_mutex_unlock(&e->lock);
 	if (old)
 		kernel_unref(old);
 }
 
-Taken entry_take(CacheEntry *e)
+static Taken entry_choose(CacheEntry *e, bool trial)
 {
 	Taken t = {.which = -1};
 
 	pthread_mutex_lock(&e->lock);
 	t.seen = atomic_load(&e->version);
-	if (e->trial) {
+	if (trial && e->trial) {
 		t.which = e->runs[1] < e->runs[0];
 		t.seen -= 1;
 	}
@@ -181,6 +188,16 @@ Taken entry_take(CacheEntry *e)
 	t.checked = t.which == 1 ? e->tested : e->checked;
 	pthread_mutex_unlock(&e->lock);
 	return t;
+}
+
+Taken entry_take(CacheEntry *e)
+{
+	return entry_choose(e, !e->request.device);
+}
+
+Taken entry_turn(CacheEntry *e)
+{
+	return entry_choose(e, true);
 }
 
 int entry_wrong(CacheEntry *e, Error *err)
@@ -198,21 +215,32 @@ void entry_launched(CacheEntry *e, double seconds)
 	atomic_fetch_add_explicit(&e->spent, (long long)(1e9 * seconds), memory_order_relaxed);
 }
 
+void entry_counted(CacheEntry *e, int64_t launches)
+{
+	atomic_fetch_add_explicit(&e->launches, launches, memory_order_relaxed);
+}
+
 double entry_roof(const CacheEntry *e)
 {
-	DeviceModel d = device_model(0);
+	DeviceModel d = e->request.device ? e->request.device->kind->model : device_model(0);
 	double arithmetic = e->task->flops / (2 * d.pc), memory = e->task->bytes / d.pd;
 	double longest = arithmetic > memory ? arithmetic : memory;
 
 	return (longest + d.launch) * (double)atomic_load(&e->launches);
 }
 
-double entry_cost(const CacheEntry *e)
+double entry_seconds(const CacheEntry *e)
 {
 	long long timed = atomic_load(&e->timed), spent = atomic_load(&e->spent);
 
-	return timed > 0 ? 1e-9 * (double)spent / (double)timed * (double)atomic_load(&e->launches)
-			 : entry_roof(e);
+	return timed > 0 ? 1e-9 * (double)spent / (double)timed : 0;
+}
+
+double entry_cost(const CacheEntry *e)
+{
+	double seconds = entry_seconds(e);
+
+	return seconds > 0 ? seconds * (double)atomic_load(&e->launches) : entry_roof(e);
 }
 
 Kernel *entry_best(CacheEntry *e)
@@ -244,7 +272,7 @@ void entry_tested(CacheEntry *e, const Kernel *k, bool good)
 	} else if (e->trial == k) {
 		loser = e->trial;
 		e->trial = NULL;
-		atomic_fetch_add(&e->version, 1);
+		entry_news(e, !e->request.device);
 		if (e->tuner)
 			tuner_poke(e->tuner);
 	}
@@ -331,7 +359,11 @@ bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 			}
 			e->trial = NULL;
 			e->seconds = e->least[better];
-			atomic_fetch_add(&e->version, 1);
+			if (e->request.device) { /* its launches are not timed again */
+				atomic_store(&e->timed, 1);
+				atomic_store(&e->spent, (long long)(1e9 * e->seconds));
+			}
+			entry_news(e, better || !e->request.device);
 			if (e->tuner)
 				tuner_poke(e->tuner);
 		}

@@ -33,8 +33,10 @@ struct Tuner {
 	atomic_int begun; /* threads that make kernels */
 	atomic_bool both; /* there are all of them, those that stand back too */
 	double began;	  /* when exploration did */
-	/* The exploration thread's: how many candidates may be queued besides; were, beyond the first of each entry. */
-	int room, tried;
+	/* The exploration thread's: how many candidates may be queued besides; what those beyond the first
+	 * of each entry have cost training, in seconds. */
+	int room;
+	double paid;
 	int generators; /* threads of either kind to start */
 	int running;	/* threads started, exploration included */
 };
