@@ -288,15 +288,49 @@ static int command_run(const char *command, Program *p)
 	return pclose(f);
 }
 
-int nvrtcCompileProgram(void *program, int noption, const char *const *options)
+/* What was compiled before is there; but not what was to be wrong or slow. */
+enum { KNOWN = 512 };
+static struct Known {
+	char *source;
+	Cubin *cubin;
+} known[KNOWN];
+static int nknown, compiled;
+
+/* Programs that were given to the compiler. */
+int fake_cuda_compiled(void)
 {
-	Program *p = program;
+	return __atomic_load_n(&compiled, __ATOMIC_RELAXED);
+}
+
+static Cubin *cubin_copy(const Cubin *c)
+{
+	Cubin *copy = c ? malloc(sizeof *c + c->size) : NULL;
+	return copy ? memcpy(copy, c, sizeof *c + c->size) : NULL;
+}
+
+static Cubin *known_find(const char *source)
+{
+	Cubin *found = NULL;
+	pthread_mutex_lock(&lock);
+	for (int k = 0; k < nknown && !found; k++)
+		found = strcmp(known[k].source, source) ? NULL : cubin_copy(known[k].cubin);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void known_add(const Program *p)
+{
+	pthread_mutex_lock(&lock);
+	if (nknown < KNOWN && p->cubin && (known[nknown].source = strdup(p->source)) &&
+	    (known[nknown].cubin = cubin_copy(p->cubin)))
+		nknown++;
+	pthread_mutex_unlock(&lock);
+}
+
+static int program_make(Program *p)
+{
 	char command[300], source[64], library[64];
 	const char *cc = getenv("CC");
-	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
-		return 1;
-	if (fails("compile"))
-		return strcpy(p->log, "the fake does not like it") == NULL || 1;
 	snprintf(source, sizeof source, "%s/k.c", p->folder);
 	snprintf(library, sizeof library, "%s/k.so", p->folder);
 	snprintf(command, sizeof command, "%s -w -shared -fPIC -o %s %s -lm 2>&1",
@@ -307,6 +341,24 @@ int nvrtcCompileProgram(void *program, int noption, const char *const *options)
 	unlink(source);
 	unlink(library);
 	return bad || !p->cubin;
+}
+
+int nvrtcCompileProgram(void *program, int noption, const char *const *options)
+{
+	Program *p = program;
+	int odd = fails("wrong") || fails("slow");
+	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
+		return 1;
+	__atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
+	if (fails("compile"))
+		return strcpy(p->log, "the fake does not like it") == NULL || 1;
+	if (!odd && (p->cubin = known_find(p->source)))
+		return 0;
+	if (program_make(p))
+		return 1;
+	if (!odd)
+		known_add(p);
+	return 0;
 }
 
 int nvrtcGetProgramLogSize(void *program, size_t *n)
