@@ -410,6 +410,17 @@ int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning 
 	return code;
 }
 
+/* The first device of those that a backend makes kernels for. */
+static int backend_device(const Backend *b, Device **device, Error *err)
+{
+	*device = NULL;
+	for (int k = 0; b && device_kinds[k] && !*device; k++)
+		if (device_kinds[k]->backend && !strcmp(device_kinds[k]->backend, b->name) &&
+		    !(*device = device_named(device_kinds[k]->name, err)))
+			return RICCI_EINVAL;
+	return 0;
+}
+
 int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 {
 	Inputs in = {0};
@@ -424,9 +435,13 @@ int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 	Program *p = NULL;
 	int code = pool && root ? inputs_make(ir, nroot, roots, &in, err) : RICCI_ENOMEM;
 
+	if (!code)
+		code = backend_device(t->backend, &spec.request.device, err);
 	if (!code) {
 		memcpy(root, roots, (size_t)nroot * sizeof *root);
-		spec.threads = spec.request.threads = pool_threads(pool);
+		spec.threads = pool_threads(pool);
+		spec.request.threads = spec.request.device ? 0 : spec.threads;
+		spec.device = spec.request.device;
 		p = program_new(&spec, err);
 		code = p ? entries_tune(p->nentry, p->entry, pool, t, err) : RICCI_ECOMPILE;
 	}

@@ -197,6 +197,37 @@ static void test_tune(const char *device)
 	net_free(&n);
 }
 
+static bool searched(void *user, int k, int n, double spent, bool done, const TuneReport *r)
+{
+	int *tried = user;
+
+	CHECK(k == 0 && n == 1 && spent >= 0);
+	CHECK(r->seconds > 0 && r->seconds <= r->first && !r->kept);
+	*tried = r->tried;
+	return done;
+}
+
+/* Of a graph without a session, as `ricci tune` does it. */
+static void test_graph(const char *backend)
+{
+	int tried = 0;
+	Error err = {0};
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){B, K});
+	ricci_tensor *y = ricci_op(g, "Y[i] max= X[i,k]", x);
+	Tuning t = {.backend = backend_find(backend),
+		    .threads = 1,
+		    .seconds = 0.5,
+		    .strategy = strategies,
+		    .seed = 1,
+		    .report = searched,
+		    .user = &tried};
+
+	CHECK_REPORT(!tune(&g->ir, 1, &y->node, &t, &err), "%s", err.text);
+	CHECK(tried > 2);
+	ricci_graph_free(g);
+}
+
 /* All is tried while steps go on, which wait for no trial. */
 static void *settle_main(void *session)
 {
@@ -383,10 +414,11 @@ static void test_kept(void)
 	CHECK_INT(system(command), 0);
 }
 
-static void test_device(const char *device)
+static void test_device(const char *device, const char *backend)
 {
 	test_settle(device);
 	test_tune(device);
+	test_graph(backend);
 	test_background(device);
 }
 
@@ -404,13 +436,13 @@ int main(void)
 		test_kept(); /* before the driver is opened */
 	make_want();
 	if (live && replays) {
-		test_device("cuda:0");
+		test_device("cuda:0", "nvrtc");
 		test_swap();
 		test_wrong();
 		test_failures();
 	}
 	if (device_opencl.count(why, sizeof why) > 0)
-		test_device("opencl:0");
+		test_device("opencl:0", "opencl");
 	else
 		CHECK_SKIP(why);
 	return check_done();
