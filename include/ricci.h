@@ -337,14 +337,16 @@ RICCI_API int ricci_step(ricci_session *s);
 RICCI_API uint64_t ricci_step_count(const ricci_session *s);
 RICCI_API void ricci_set_step(ricci_session *s, uint64_t step);
 RICCI_API uint64_t ricci_seed(const ricci_session *s);
-/* Dynamic mode: waits until the background threads have nothing left to try (tests, benchmarks), on the processor or
- * on the session's device. Nothing to wait for in static mode. 0 or an error. */
+/* Dynamic mode: waits until the background threads have nothing left to try (tests, benchmarks), on
+ * the processor or on the session's device. In static mode there is nothing to wait for. 0 or an
+ * error. */
 RICCI_API int ricci_settle(ricci_session *s);
 /* Dynamic mode: searches for faster schedules of the session's kernels for so many seconds, those
  * first that take most of a step (as steps before have shown): before a long training, or where a
  * net is made ready for use. Kernels are timed on random data with all of the session's threads, or
- * on its device, where their tensors need memory beside the session's;
- * no parameter, state, output or step count changes, and every kernel that is taken was verified.
+ * on its device (kernels stay as they are whose tensors take more than half of the memory that is
+ * left there); no parameter, state, output or step count changes, and every kernel that is taken was
+ * verified.
  * What is found stays in the function cache, for other sessions and processes too. It ends a little
  * late, with the batch of schedules that is under way. `report` (NULL: none) is called on this
  * thread after each batch: the seconds spent, and how long a step's kernels take of what they took

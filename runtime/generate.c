@@ -86,18 +86,6 @@ static void candidate_refuse(const Candidate *c, const char *how)
 		fprintf(stderr, "ricci: a kernel is %s: %s\n", how, c->err.text);
 }
 
-/* Is there memory on the device for a candidate's data, once to validate and once to time it? */
-static bool device_has_room(Candidate *c)
-{
-	Device *d = c->entry->request.device;
-
-	if (!d || device_spare(d, (size_t)c->entry->task->bytes))
-		return true;
-	error_set(&c->err, RICCI_ENOMEM, "%s has too little memory left to try a kernel on",
-		  d->name);
-	return false;
-}
-
 /* Steps of a device are replayed as they were recorded, so nothing in them alternates: the trial is decided
  * here, between their launches. What fails ends it; training is told where it is its own launch. Takes a
  * reference of k, which the trial may drop. */
@@ -120,7 +108,7 @@ static bool candidate_verify(Candidate *c, const Kernel *best)
 	double limit = e->request.device ? candidate_seconds(e, entry_seconds(e), 1)
 					 : verify_seconds(e->task);
 	double start = clock_seconds();
-	bool good = device_has_room(c) &&
+	bool good = bench_fits(e, &c->err) &&
 		    !verify_within(e->task, c->kernel, reference, true, limit, &c->err);
 
 	verify_trace(e, start, good ? "" : c->err.text);

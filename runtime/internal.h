@@ -309,6 +309,8 @@ typedef struct Bench { /* random data for the kernels of an entry, and who runs 
 	void **there; /* the data, on the device */
 	int runs;     /* of a kernel at a time, there */
 } Bench;
+/* Has the device memory for the data, and as much again for others? True on the processor. */
+bool bench_fits(const CacheEntry *e, Error *err);
 /* pool: of no use on a device. bench_free after errors too. */
 int bench_new(Bench *b, const CacheEntry *e, Pool *pool, Error *err);
 void bench_free(Bench *b);

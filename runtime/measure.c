@@ -11,6 +11,19 @@
 static const double slice = 1e-4;
 enum { MOST_RUNS = 16 };
 
+bool bench_fits(const CacheEntry *e, Error *err)
+{
+	Device *d = e->request.device;
+	size_t bytes = 0;
+
+	for (int i = 0; i < task_nbuf(e->task); i++)
+		bytes += tensor_bytes(task_tensor(e->task, i));
+	if (!d || device_spare(d, bytes))
+		return true;
+	error_set(err, RICCI_ENOMEM, "%s has too little memory left to try a kernel on", d->name);
+	return false;
+}
+
 /* The data move to the device. */
 static int bench_move(Bench *b, const Task *t, Error *err)
 {

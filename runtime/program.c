@@ -664,7 +664,7 @@ static bool program_look(Program *p, Tuner *tuner)
 	if (p->inner && p->device->kind->launch)
 		looks = p->outer->looking;
 	else if (p->device->kind->launch && looks)
-		looks = p->looks++ < LOOKS;
+		looks = p->looks < LOOKS && ++p->looks;
 	return p->looking = looks;
 }
 

@@ -391,7 +391,7 @@ int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning 
 		const Task *task = entry[i]->task;
 		int k = 0;
 
-		if (!entry_tuning(entry[i]))
+		if (!entry_tuning(entry[i]) || !bench_fits(entry[i], NULL))
 			continue;
 		while (k < n && u[k].entry != entry[i])
 			k++;

@@ -247,15 +247,17 @@ static void others_first(Device *d)
 int device_copy(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err)
 {
 	const size_t piece = way == COPY_WITHIN ? bytes : 4 << 20;
+	bool recording = false; /* then the lock is this thread's all the time */
 	int code = 0;
 	for (size_t at = 0; at < bytes && !code; at += piece) {
 		size_t n = bytes - at < piece ? bytes - at : piece;
-		if (at)
+		if (at && !recording)
 			others_first(d);
-		code = device_enter(d, err);
-		if (!code)
-			code = device_leave(d, d->kind->copy(d, way, (char *)to + at,
-							     (const char *)from + at, n, err));
+		if ((code = device_enter(d, err)))
+			break;
+		recording = d->recording;
+		code = device_leave(
+			d, d->kind->copy(d, way, (char *)to + at, (const char *)from + at, n, err));
 	}
 	return code;
 }

@@ -3,6 +3,7 @@
  * On the stand-in for NVIDIA's libraries (tests/jit/fake_cuda.c), which makes slow kernels and wrong ones and fails in
  * the middle of trials; and on the first OpenCL device, where there is one.
  */
+#include "jit/schedule/schedule.h"
 #include "runtime/internal.h"
 #include "tests/check.h"
 #include "tests/child.h"
@@ -267,6 +268,58 @@ static void test_background(const char *device)
 	net_free(&n);
 }
 
+/* A kernel of one thread that takes ten milliseconds more. */
+static Kernel *slow_kernel(const CacheEntry *e)
+{
+	const Backend *b = e->request.backend;
+	Error err = {0};
+	Schedule one;
+	Text t = {0};
+
+	schedule_parse("threads 1; parallel 0", &one, &err);
+	Kernel *k = kernel_lower(e->task, &one, b, backend_target(b), &err);
+	const char *body = k ? strchr(strstr(k->source, "kernel_0("), '{') : NULL;
+	if (!body)
+		return NULL;
+	text_add(&t, "%.*s volatile int wait = 4000000; while (wait > 0) wait -= 1;\n%s",
+		 (int)(body + 1 - k->source), k->source, body + 1);
+	mem_free(k->source);
+	k->source = t.s;
+	CHECK_REPORT(!b->compile(b, 1, &k, NULL, &err), "%s", err.text);
+	return k;
+}
+
+/* It is replaced; what the step computes stays. */
+static void test_slow(const char *device)
+{
+	enum { S = 64 };
+	static float a[S * S], y[2][S];
+	CacheEntry *e;
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){S, S});
+	ricci_tensor *p = ricci_op(g, "Y[i] max= 2 * X[k,i]", x);
+	ricci_session *s = ricci_session_new(g, &RICCI_OPTIONS(.device = device), 0, 1, &p);
+
+	CHECK_REPORT(s, "%s", ricci_error_message());
+	CHECK_INT(session_entries(s, &e, 1), 1);
+	Kernel *k = slow_kernel(e);
+	CHECK(k && k->module);
+	entry_put(e, k, NULL, 0, true);
+	for (int i = 0; i < COUNT(a); i++)
+		a[i] = sinf((float)i);
+	for (int run = 0; run < 2; run++) {
+		CHECK_INT(ricci_feed(s, x, a, sizeof a), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, p, y[run], sizeof y[run]), 0);
+		CHECK_INT(ricci_settle(s), 0);
+	}
+	CHECK(schedule_find(&e->best->schedule, STEP_THREADS)->arg > 1);
+	for (int i = 0; i < S; i++)
+		CHECK_NEAR(y[1][i], y[0][i], 0);
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 /* ---- on the stand-in */
 /* Kernels that were slow are replaced at a step's beginning, and what was recorded of them is dropped. */
 static void test_swap(void)
@@ -441,9 +494,11 @@ int main(void)
 		test_wrong();
 		test_failures();
 	}
-	if (device_opencl.count(why, sizeof why) > 0)
+	if (device_opencl.count(why, sizeof why) > 0) {
 		test_device("opencl:0", "opencl");
-	else
+		test_slow("opencl:0");
+	} else {
 		CHECK_SKIP(why);
+	}
 	return check_done();
 }
