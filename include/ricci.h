@@ -306,11 +306,11 @@ typedef struct {
 	int check_finite; /* 1: as ricci_check_finite from the first step on; RICCI_CHECK=nan too */
 	/* Where parameters, states and all tensors live, and kernels run: "cpu" (NULL too), "cuda:0",
 	 * "opencl:0", or the same with another number; `ricci info` lists them. Data are copied by
-	 * feed and fetch only. On a GPU each kernel has the schedule offered first, is compiled and
-	 * validated before the first step, and kept; backend has to be AUTO then, and there is nothing
-	 * to settle or tune. No such device, or a library that is missing: an error that says so, and
-	 * how to get it. RICCI_EDEVICE of a step: the driver failed; what the device held may be lost,
-	 * or between two steps. A forked child can't use a device that its parent has used. */
+	 * feed and fetch only. On a GPU each kernel is compiled and validated before the first step;
+	 * faster ones are looked for and kept as on the processor; backend has to be AUTO then. No
+	 * such device, or a library that is missing: an error that says so, and how to get it.
+	 * RICCI_EDEVICE of a step: the driver failed; what the device held may be lost, or between
+	 * two steps. A forked child can't use a device that its parent has used. */
 	const char *device;
 } ricci_options;
 #define RICCI_OPTIONS(...) ((ricci_options){.size = sizeof(ricci_options), __VA_ARGS__})
@@ -337,12 +337,16 @@ RICCI_API int ricci_step(ricci_session *s);
 RICCI_API uint64_t ricci_step_count(const ricci_session *s);
 RICCI_API void ricci_set_step(ricci_session *s, uint64_t step);
 RICCI_API uint64_t ricci_seed(const ricci_session *s);
-/* Dynamic mode: waits until the background threads have nothing left to try (tests, benchmarks). */
+/* Dynamic mode: waits until the background threads have nothing left to try (tests, benchmarks), on
+ * the processor or on the session's device. In static mode there is nothing to wait for. 0 or an
+ * error. */
 RICCI_API int ricci_settle(ricci_session *s);
 /* Dynamic mode: searches for faster schedules of the session's kernels for so many seconds, those
  * first that take most of a step (as steps before have shown): before a long training, or where a
- * net is made ready for use. Kernels are timed on random data with all of the session's threads;
- * no parameter, state, output or step count changes, and every kernel that is taken was verified.
+ * net is made ready for use. Kernels are timed on random data with all of the session's threads, or
+ * on its device (kernels stay as they are whose tensors take more than half of the memory that is
+ * left there); no parameter, state, output or step count changes, and every kernel that is taken was
+ * verified.
  * What is found stays in the function cache, for other sessions and processes too. It ends a little
  * late, with the batch of schedules that is under way. `report` (NULL: none) is called on this
  * thread after each batch: the seconds spent, and how long a step's kernels take of what they took

@@ -240,6 +240,7 @@ bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they 
 const Target *backend_target(const Backend *b); /* what schedules for it are offered for */
 /* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
 void backend_stop_when(const atomic_bool *flag);
+bool backend_stopped(void); /* it has */
 
 /* The parts of a phase, counted from 0; false: there is no such phase. */
 static inline bool kernel_phase(const Kernel *k, int phase, int64_t *begin, int64_t *end)

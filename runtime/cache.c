@@ -155,6 +155,13 @@ void entry_put(CacheEntry *e, Kernel *k, const Origin *o, double seconds, bool c
 		kernel_unref(former);
 }
 
+/* Under the lock. Launches of a device see nothing of trials. */
+static void entry_news(CacheEntry *e, bool seen)
+{
+	if (seen)
+		atomic_fetch_add(&e->version, 1);
+}
+
 /* Under its lock; returns the trial that was. */
 static Kernel *trial_begin(CacheEntry *e, Kernel *k, const Origin *o, bool tested)
 {
@@ -167,7 +174,7 @@ static Kernel *trial_begin(CacheEntry *e, Kernel *k, const Origin *o, bool teste
 		e->runs[i] = 0;
 		e->least[i] = 1e30;
 	}
-	atomic_fetch_add(&e->version, 1);
+	entry_news(e, !e->request.device);
 	return old;
 }
 
@@ -210,12 +217,12 @@ bool entry_revise(CacheEntry *e)
 }
 
 /* Under the lock, which it gives back. */
-static Taken entry_taken(CacheEntry *e)
+static Taken entry_taken(CacheEntry *e, bool trial)
 {
 	Taken t = {.which = -1};
 
 	t.seen = atomic_load(&e->version);
-	if (e->trial) {
+	if (trial && e->trial) {
 		t.which = e->runs[1] < e->runs[0];
 		t.seen -= 1;
 	}
@@ -228,15 +235,21 @@ static Taken entry_taken(CacheEntry *e)
 Taken entry_take(CacheEntry *e)
 {
 	pthread_mutex_lock(&e->lock);
-	return entry_taken(e);
+	return entry_taken(e, !e->request.device);
 }
 
 bool entry_take_now(CacheEntry *e, Taken *t)
 {
 	if (pthread_mutex_trylock(&e->lock))
 		return false;
-	*t = entry_taken(e);
+	*t = entry_taken(e, !e->request.device);
 	return true;
+}
+
+Taken entry_turn(CacheEntry *e)
+{
+	pthread_mutex_lock(&e->lock);
+	return entry_taken(e, true);
 }
 
 int entry_wrong(CacheEntry *e, Error *err)
@@ -257,21 +270,32 @@ void entry_launched(CacheEntry *e, double seconds)
 		atomic_store(&e->quickest, ns);
 }
 
+void entry_counted(CacheEntry *e, int64_t launches)
+{
+	atomic_fetch_add_explicit(&e->launches, launches, memory_order_relaxed);
+}
+
 double entry_roof(const CacheEntry *e)
 {
-	DeviceModel d = device_model(0);
+	DeviceModel d = e->request.device ? e->request.device->kind->model : device_model(0);
 	double arithmetic = e->task->flops / (2 * d.pc), memory = e->task->bytes / d.pd;
 	double longest = arithmetic > memory ? arithmetic : memory;
 
 	return (longest + d.launch) * (double)atomic_load(&e->launches);
 }
 
-double entry_cost(const CacheEntry *e)
+double entry_seconds(const CacheEntry *e)
 {
 	long long timed = atomic_load(&e->timed), spent = atomic_load(&e->spent);
 
-	return timed > 0 ? 1e-9 * (double)spent / (double)timed * (double)atomic_load(&e->launches)
-			 : entry_roof(e);
+	return timed > 0 ? 1e-9 * (double)spent / (double)timed : 0;
+}
+
+double entry_cost(const CacheEntry *e)
+{
+	double seconds = entry_seconds(e);
+
+	return seconds > 0 ? seconds * (double)atomic_load(&e->launches) : entry_roof(e);
 }
 
 Kernel *entry_best(CacheEntry *e)
@@ -303,7 +327,7 @@ void entry_tested(CacheEntry *e, const Kernel *k, bool good)
 	} else if (e->trial == k) {
 		loser = e->trial;
 		e->trial = NULL;
-		atomic_fetch_add(&e->version, 1);
+		entry_news(e, !e->request.device);
 		if (e->tuner)
 			tuner_poke(e->tuner);
 	}
@@ -388,11 +412,13 @@ static bool trial_won(const CacheEntry *e)
 /* The trial becomes the best. Returns what is no longer needed, or NULL. */
 static Kernel *trial_takes(CacheEntry *e)
 {
-	Kernel *before = e->former;
+	Kernel *before = e->request.device ? e->best : e->former;
 
-	e->former = e->best;
-	e->former_origin = e->origin;
-	e->former_quickest = atomic_load(&e->quickest);
+	if (!e->request.device) { /* whose launches would show what best can */
+		e->former = e->best;
+		e->former_origin = e->origin;
+		e->former_quickest = atomic_load(&e->quickest);
+	}
 	e->best = e->trial;
 	e->origin = e->trial_origin;
 	e->checked = e->validated = true;
@@ -403,11 +429,12 @@ static Kernel *trial_takes(CacheEntry *e)
 
 bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 {
-	Kernel *loser = NULL;
+	Kernel *loser = NULL, *trial;
 	bool over = false;
 
 	pthread_mutex_lock(&e->lock);
-	if (e->trial && k == (which ? e->trial : e->best)) {
+	trial = e->trial;
+	if (trial && k == (which ? e->trial : e->best)) {
 		e->runs[which]++;
 		if (seconds < e->least[which])
 			e->least[which] = seconds;
@@ -417,7 +444,11 @@ bool entry_timed(CacheEntry *e, const Kernel *k, int which, double seconds)
 			if (atomic_load(&e->quickest) == 0)
 				atomic_store(&e->quickest, (long long)(1e9 * e->least[0]));
 			e->trial = NULL;
-			atomic_fetch_add(&e->version, 1);
+			if (e->request.device) { /* its launches are not timed again */
+				atomic_store(&e->timed, 1);
+				atomic_store(&e->spent, atomic_load(&e->quickest));
+			}
+			entry_news(e, loser != trial || !e->request.device);
 			if (e->tuner)
 				tuner_poke(e->tuner);
 		}

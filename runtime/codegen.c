@@ -8,7 +8,7 @@
 #include "runtime/internal.h"
 #include <string.h>
 
-enum { BATCH_TCC = 16, BATCH_CC = 6 };
+enum { BATCH_TCC = 16, BATCH_CC = 6, BATCH_GRID = 1 /* they are compiled one by one anyway */ };
 
 /* ---- candidates ---- */
 static void compile_trace(const Backend *b, int n, Candidate **c, double start)
@@ -193,6 +193,11 @@ static void candidate_admit(Candidate *c)
 		disk_store(c->entry);
 }
 
+static int batch_most(const Backend *b)
+{
+	return backend_grid(b) ? BATCH_GRID : !strcmp(b->name, "cc") ? BATCH_CC : BATCH_TCC;
+}
+
 /* One attempt for all entries that have no kernel yet, with the round-th backend each. */
 static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
@@ -220,7 +225,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	}
 	if (f.n == 0)
 		return 0;
-	making_run(&f, !strcmp(c[0]->backend->name, "cc") ? BATCH_CC : BATCH_TCC, threads);
+	making_run(&f, batch_most(c[0]->backend), threads);
 	for (int i = 0; i < f.n; i++)
 		if (c[i]->err.code) {
 			error_clear(last);

@@ -50,13 +50,6 @@ static int cpu_zero(Device *d, void *to, size_t bytes, Error *err)
 	return 0;
 }
 
-static int cpu_finish(Device *d, Error *err)
-{
-	(void)d;
-	(void)err;
-	return 0;
-}
-
 static const DeviceKind device_cpu = {
 	.name = "cpu",
 	.count = cpu_count,
@@ -65,7 +58,6 @@ static const DeviceKind device_cpu = {
 	.free = cpu_free,
 	.copy = cpu_copy,
 	.zero = cpu_zero,
-	.finish = cpu_finish,
 };
 
 Device *device_host(void)

@@ -30,12 +30,12 @@ static const char *compiler_version(const CacheEntry *e)
 	return b && b->available(why, sizeof why) && b->version ? b->version() : "none";
 }
 
-/* "cpu", or a device and what its driver says of it. */
+/* "cpu", or what the driver says of a device: two of a kind have the same kernels. */
 static void device_print(Text *t, const CacheEntry *e)
 {
 	const Device *d = e->request.device;
 
-	text_add(t, "device %s ", d ? d->name : "cpu");
+	text_add(t, "device %s ", d ? d->kind->name : "cpu");
 	if (d)
 		d->kind->describe(d->index, t, NULL);
 	text_add(t, "\n");

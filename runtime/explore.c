@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include "runtime/tuner.h"
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -178,7 +179,8 @@ static bool job_offers(Job *j)
 	j->offer = mem_alloc(OFFERS * sizeof *j->offer);
 	if (!j->offer)
 		return false;
-	j->noffer = schedule_offers(j->entry->task, target_host(), OFFERS, j->offer);
+	j->noffer = schedule_offers(j->entry->task, backend_target(entry_tuning(j->entry)), OFFERS,
+				    j->offer);
 	return true;
 }
 
@@ -188,6 +190,16 @@ static void job_end(Tuner *t, Job *j)
 	j->offer = NULL;
 	atomic_store(&j->state, JOB_DONE);
 	atomic_fetch_sub(&t->left, 1);
+}
+
+/* Seconds of training that a further schedule takes. On a device it runs there before it is taken, and on
+ * trial beside the best one. */
+static double price_of(const Job *j)
+{
+	enum { DEVICE_RUNS = 24 };
+
+	return j->entry->request.device ? fmax(trying, DEVICE_RUNS * entry_seconds(j->entry))
+					: trying;
 }
 
 /* The next offer, or the entry's own kernel to be validated (a reference). */
@@ -210,7 +222,7 @@ static void job_queue(Tuner *t, Job *j, Kernel *validated)
 	c->urgent = j->urgent;
 	c->job = j;
 	t->room--;
-	t->tried += !validated && j->next > 0;
+	t->paid += !validated && j->next > 0 ? price_of(j) : 0;
 	atomic_store(&j->state, JOB_QUEUED);
 	pthread_mutex_lock(&t->lock);
 	*t->tail = c;
@@ -251,7 +263,9 @@ static int by_waste(const void *a, const void *b)
 /* Is it time to try a further schedule? */
 static bool pays(const Tuner *t, const Job *j, double all)
 {
-	return j->waste * gained >= trying && (t->tried + 1) * trying <= most * all;
+	double price = price_of(j);
+
+	return j->waste * gained >= price && t->paid + price <= most * all;
 }
 
 /* What to do with an idle job; all: the time that all entries take. True: it waits. */
@@ -370,29 +384,6 @@ static void *explore_main(void *arg)
 }
 
 /* ---- waiting for the end ---- */
-/* Times an entry's trial on random data: no training runs that would do it. */
-static int settle_line(CacheEntry *e, Pool *pool, Error *err)
-{
-	TaskData d = {0};
-	RandomState rs = {1, 1};
-	bool over = false;
-	int code = task_data_new(e->task, 1, &d, err);
-
-	for (int i = 0; i < 64 && !over && !code; i++) {
-		Taken k = entry_take(e);
-		double start = clock_seconds();
-
-		over = k.which < 0;
-		if (!over)
-			code = pool_launch(pool, k.kernel, d.buf, &rs, true, err);
-		if (!over && !code && i >= 2) /* the first two meet cold data */
-			over = entry_timed(e, k.kernel, k.which, clock_seconds() - start);
-		kernel_unref(k.kernel);
-	}
-	task_data_free(&d);
-	return code;
-}
-
 static bool on_trial(CacheEntry *e)
 {
 	pthread_mutex_lock(&e->lock);
@@ -422,7 +413,7 @@ static int settle_trials(Tuner *t, Pool *pool, Error *err)
 	atomic_fetch_add(&t->measuring, 1);
 	for (Job *j = atomic_load(&t->newest); j && !code; j = j->older)
 		if (atomic_load(&j->state) == JOB_TRYING)
-			code = settle_line(j->entry, pool, err);
+			code = trial_settle(j->entry, pool, err);
 	atomic_fetch_sub(&t->measuring, 1);
 	tuner_poke(t);
 	return code;

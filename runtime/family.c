@@ -184,13 +184,13 @@ static int family_fill(Family *f, const ricci_options *o, const Given *given, Er
 	if (!(f->device = o->device ? device_named(o->device, err) : device_host()))
 		return RICCI_EINVAL;
 	code = request_make(o, f->device, &f->request, err);
-	tunes = !f->request.frozen && !f->request.device;
+	tunes = !f->request.frozen;
 	f->request.pack = given ? given->pack : NULL;
 	f->seed = o->seed;
 	f->check_finite = o->check_finite || env_check("nan");
 	if (!code && !(f->pool = pool_new(o->threads, err)))
 		return RICCI_ENOMEM;
-	if (!code && tunes)
+	if (!code && tunes && !f->request.device)
 		f->request.threads = pool_threads(f->pool);
 	if (!code && tunes && !(f->tuner = tuner_new(pool_spare(f->pool), err)))
 		return RICCI_ENOMEM;

@@ -81,30 +81,60 @@ static void candidate_refuse(const Candidate *c, const char *how)
 		fprintf(stderr, "ricci: a kernel is %s: %s\n", how, c->err.text);
 }
 
+/* Steps of a device are replayed as they were recorded, so nothing in them alternates: the trial is decided
+ * here, between their launches. What fails ends it; training is told where it is its own launch. Takes a
+ * reference of k, which the trial may drop. */
+static void trial_device(CacheEntry *e, Kernel *k)
+{
+	Error why = {0};
+
+	if (trial_settle(e, NULL, &why)) {
+		env_dump_text("kernels", "not tried", why.text);
+		entry_tested(e, k, false);
+	}
+	kernel_unref(k);
+	error_clear(&why);
+}
+
+static bool candidate_verify(Candidate *c, const Kernel *best)
+{
+	CacheEntry *e = c->entry;
+	const Kernel *reference = strcmp(best->backend->name, "interp") ? best : NULL;
+	double limit = e->request.device ? candidate_seconds(e, entry_seconds(e), 1)
+					 : verify_seconds(e->task);
+	double start = clock_seconds();
+	bool good = bench_fits(e, &c->err) &&
+		    !verify_within(e->task, c->kernel, reference, true, limit, &c->err);
+
+	verify_trace(e, start, good ? "" : c->err.text);
+	return good;
+}
+
 static JobState candidate_place(Candidate *c)
 {
 	bool first;
 	Kernel *best = entry_present(c->entry, &first, c), *k = c->kernel;
-	const Kernel *reference = strcmp(best->backend->name, "interp") ? best : NULL;
 	Kernel *unseen = entry_unvalidated(c->entry, true);
 
 	if (unseen)
 		present_validate(c->entry, unseen);
-	double start = clock_seconds();
-	bool bad = verify_within(c->entry->task, k, reference, true, verify_seconds(c->entry->task),
-				 &c->err) != 0;
-	verify_trace(c->entry, start, bad ? c->err.text : "");
+	bool good = candidate_verify(c, best);
 
 	kernel_unref(best);
-	if (bad) {
+	if (!good) {
 		candidate_refuse(c, "refused");
 		return JOB_IDLE;
 	}
-	c->kernel = NULL;
 	if (!first) {
+		if (c->entry->request.device)
+			kernel_ref(k);
+		c->kernel = NULL;
 		entry_try(c->entry, k, &c->origin);
+		if (c->entry->request.device)
+			trial_device(c->entry, k);
 		return JOB_TRYING;
 	}
+	c->kernel = NULL;
 	pthread_mutex_lock(&c->entry->lock);
 	if (c->entry->offered == 0)
 		c->entry->offered = 1;

@@ -216,11 +216,17 @@ typedef struct Taken {
 } Taken;
 Taken entry_take(CacheEntry *e);
 bool entry_take_now(CacheEntry *e, Taken *t); /* false: somebody has the lock */
-Kernel *entry_best(CacheEntry *e);	      /* a new reference */
+/* The same where there is a trial, for who times it: whose turn it is. Launches of a device don't take part in
+ * trials, so entry_take is the best there. */
+Taken entry_turn(CacheEntry *e);
+Kernel *entry_best(CacheEntry *e); /* a new reference */
 /* What entry_condemn has said last. */
 int entry_wrong(CacheEntry *e, Error *err);
 /* A launch of its best kernel took so long. */
 void entry_launched(CacheEntry *e, double seconds);
+void entry_counted(CacheEntry *e, int64_t launches); /* and so many were not timed */
+/* Seconds of a launch of its best kernel; 0: not known. */
+double entry_seconds(const CacheEntry *e);
 /* Seconds that its launches so far take at the present speed; as entry_roof until best's are timed. */
 double entry_cost(const CacheEntry *e);
 /* And what of that no kernel can save: arithmetic, memory and launches at the device's rates. 0: no launches
@@ -298,6 +304,27 @@ bool tuner_busy(const Tuner *t); /* something is left to try */
 int tuner_settle(Tuner *t, Pool *pool, Error *err);
 void tuner_free(Tuner *t);
 
+/* ---- measuring (measure.c) ---- */
+typedef struct Bench { /* random data for the kernels of an entry, and who runs them */
+	Pool *pool;
+	Device *device; /* NULL: the pool */
+	int nbuf;
+	TaskData data;
+	void **there; /* the data, on the device */
+	int runs;     /* of a kernel at a time, there */
+} Bench;
+/* Has the device memory for the data, and as much again for others? True on the processor. */
+bool bench_fits(const CacheEntry *e, Error *err);
+/* pool: of no use on a device. bench_free after errors too. */
+int bench_new(Bench *b, const CacheEntry *e, Pool *pool, Error *err);
+void bench_free(Bench *b);
+int bench_run(Bench *b, const Kernel *k, double *seconds, Error *err);
+/* Seconds that a run of a candidate has in its validation, where the best kernel takes so many (0: not known), on so
+ * many threads. */
+double candidate_seconds(const CacheEntry *e, double best, int threads);
+/* Decides the entry's trial, if there is one. */
+int trial_settle(CacheEntry *e, Pool *pool, Error *err);
+
 /* ---- searching (tune.c) ---- */
 /* Searches schedules for these entries' kernels; t->backend and t->threads are not looked at. */
 int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning *t, Error *err);
@@ -374,6 +401,8 @@ typedef struct Program {
 	CacheEntry **entry;	     /* of its kernels and of its loops' */
 	unsigned *told;		     /* of each: its wrong kernels that the user knows of */
 	bool inner;		     /* a loop's body */
+	int looks;		     /* steps on a device whose launches were timed for the tuner */
+	bool looking;		     /* this one is */
 	const struct Program *outer; /* inner: the program around it, and */
 	const Run *at;		     /* the run that it is the body of */
 	int64_t iteration;	     /* inner: the one that runs */
@@ -423,8 +452,9 @@ const Cell *cell_whole(const Cell *c); /* what it is a view of, or itself */
  * Gives p its records, where its device can record and its steps are known before they run. */
 int records_new(Program *p, Error *err);
 void records_free(Records *r);
-/* program_start, or a replay of what it has started before; after loops_check. */
-int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err);
+void records_drop(Records *r); /* all that was recorded; NULL: nothing */
+/* program_start, or a replay of what it has started before, unless it is timed; after loops_check. */
+int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool timing, Error *err);
 
 /* ---- finite.c: which kernel makes the first NaN ----
  * Looks at the results of each launch of p (and of its loops) from now on, or no longer. Needs memory

@@ -467,6 +467,12 @@ static void run_take(Run *r, int *which)
 	*which = t.which;
 }
 
+static bool run_stale(const Run *r)
+{
+	return !r->kernel ||
+	       atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen;
+}
+
 /* A launch by the entry's best kernel took so long. A new one begins anew; what it gains is told when
  * some launches have shown it. */
 static void run_timed(Run *r, double seconds)
@@ -499,19 +505,23 @@ void run_used(Run *r, Kernel *k)
 	r->used = kernel_ref(k);
 }
 
-/* A device's kernels were all validated when they were made, and there is one for each. Timed ones are
- * waited for. */
+/* A device's kernels were all validated before they came here. Timed ones are waited for; the first launch
+ * meets cold caches, and says nothing of the kernel's speed. */
 static int run_start(Run *r, Device *d, RandomState rs, bool timing, Error *err)
 {
-	double start = timing ? clock_seconds() : 0;
-	int code = device_launch(d, r->kernel, r->nbuf, r->buf, rs, err);
+	double start = timing ? clock_seconds() : 0, seconds = 0;
+	int code = timing ? device_time(d, r->kernel, r->nbuf, r->buf, rs, 1, &seconds, err)
+			  : device_launch(d, r->kernel, r->nbuf, r->buf, rs, err);
 
+	if (code || !timing || r->again || r->launches == 1)
+		entry_counted(r->entry, 1);
+	else
+		entry_launched(r->entry, seconds);
 	if (code || !timing)
 		return code;
-	code = device_finish(d, err);
 	trace_span("kernel", run_name(r), start, r->kernel->backend->name);
-	run_timed(r, clock_seconds() - start);
-	return code;
+	run_timed(r, seconds);
+	return 0;
 }
 
 /* Launches k on the host's threads, and says how long it took; best: it is the entry's best kernel. */
@@ -556,7 +566,7 @@ static int run_launch(Run *r, Device *d, Pool *pool, RandomState rs, bool timing
 
 	if (r->again)
 		return run_again(r, d, pool, rs, timing, err);
-	if (!r->kernel || atomic_load_explicit(&r->entry->version, memory_order_acquire) != r->seen)
+	if (!d->kind->launch && run_stale(r))
 		run_take(r, &which);
 	r->launches++;
 	if (d->kind->launch) {
@@ -628,11 +638,54 @@ int program_start(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool tim
 	return code;
 }
 
+/* ---- on a device: kernels change between steps */
+static bool program_stale(const Program *p)
+{
+	bool stale = false;
+
+	for (int i = 0; i < p->nrun && !stale; i++)
+		if (p->run[i].loop)
+			stale = program_stale(loop_program(p->run[i].loop));
+		else if (!p->run[i].again)
+			stale = run_stale(&p->run[i]);
+	return stale;
+}
+
+static void program_take(Program *p)
+{
+	int which;
+
+	for (int i = 0; i < p->nrun; i++)
+		if (p->run[i].loop)
+			program_take(loop_program(p->run[i].loop));
+		else if (!p->run[i].again && run_stale(&p->run[i]))
+			run_take(&p->run[i], &which);
+}
+
+/* Are this step's launches timed? All of them are while the tuner works; on a device, where each is waited for
+ * then, those of a few steps. */
+static bool program_look(Program *p, Tuner *tuner)
+{
+	enum { LOOKS = 3 };
+	bool looks = tuner && tuner_busy(tuner);
+
+	if (p->inner && p->device->kind->launch)
+		looks = p->outer->looking;
+	else if (p->device->kind->launch && looks)
+		looks = p->looks < LOOKS && ++p->looks;
+	return p->looking = looks;
+}
+
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
 {
-	bool timing = p->timing || (tuner && tuner_busy(tuner)) || trace_on();
+	bool timing = p->timing || program_look(p, tuner) || trace_on();
 	double start = p->timing ? clock_seconds() : 0;
 	int code = program_tell(p, err);
+
+	if (p->device->kind->launch && !p->inner && program_stale(p)) {
+		records_drop(p->records);
+		program_take(p);
+	}
 
 	if (trace_on())
 		runs_name(p);
@@ -641,9 +694,8 @@ int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 	if (p->finite && !p->inner && !code)
 		code = finite_begin(p, rs, err);
 	if (!code)
-		code = p->records && !timing && !p->finite
-			       ? records_run(p, pool, rs, tuner, err)
-			       : program_start(p, pool, rs, tuner, timing, err);
+		code = p->records && !p->finite ? records_run(p, pool, rs, tuner, timing, err)
+						: program_start(p, pool, rs, tuner, timing, err);
 	if (p->finite && !p->inner && !code)
 		code = finite_end(p, err);
 	if (p->timing && !code && !p->inner)

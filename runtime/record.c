@@ -1,10 +1,10 @@
 /* record.c - steps of a device as recordings, each started by one call.
  *
  * A step whose inputs, states and results are where they were in another, of which the loops are as long, with the
- * same kernels, starts the same launches with the same arguments. The key says all that: the first step with
+ * same kernels, starts the same launches with the same arguments. The key says the first two: the first step with
  * it is run, the second recorded, and all of them replayed from then on. Most programs have two keys, as states
- * and their next values change places. Invariant: a recording is of the key beside it, and of kernels
- * that the program's runs hold.
+ * and their next values change places. Where a kernel changes, all are dropped before it goes. Invariant: a recording
+ * is of the key beside it, and of the kernels that the program's runs hold.
  */
 #include "runtime/internal.h"
 #include <string.h>
@@ -43,7 +43,7 @@ int records_new(Program *p, Error *err)
 		return 0;
 	if (!(p->records = r = mem_zalloc(sizeof *r)))
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	r->nkey = 1 + (size_t)p->ncell + (size_t)p->nentry + (size_t)p->nrun;
+	r->nkey = 1 + (size_t)p->ncell + (size_t)p->nrun;
 	r->now = arena_alloc(&r->memory, r->nkey * sizeof *r->now);
 	for (int i = 0; i < KEPT; i++)
 		if (!(r->step[i].key = arena_alloc(&r->memory, r->nkey * sizeof *r->now)))
@@ -51,12 +51,24 @@ int records_new(Program *p, Error *err)
 	return r->now ? 0 : error_set(err, RICCI_ENOMEM, "out of memory");
 }
 
+static void step_drop(Step *s)
+{
+	recording_free(s->recording);
+	s->recording = NULL;
+	s->used = 0;
+}
+
+void records_drop(Records *r)
+{
+	for (int i = 0; r && i < KEPT; i++)
+		step_drop(&r->step[i]);
+}
+
 void records_free(Records *r)
 {
 	if (!r)
 		return;
-	for (int i = 0; i < KEPT; i++)
-		recording_free(r->step[i].recording);
+	records_drop(r);
 	arena_free(&r->memory);
 	mem_free(r);
 }
@@ -68,10 +80,19 @@ static void key_make(const Program *p, RandomState rs)
 	*k++ = rs.seed;
 	for (int i = 0; i < p->ncell; i++)
 		*k++ = (uintptr_t)cell_data(&p->cell[i]);
-	for (int i = 0; i < p->nentry; i++)
-		*k++ = atomic_load_explicit(&p->entry[i]->version, memory_order_acquire);
 	for (int i = 0; i < p->nrun; i++)
 		*k++ = p->run[i].loop ? (uint64_t)loop_steps(p->run[i].loop) : 0;
+}
+
+/* All kernels of p were launched so often, by who took no note of it. */
+static void program_counted(const Program *p, int64_t times)
+{
+	for (int i = 0; i < p->nrun; i++)
+		if (p->run[i].loop)
+			program_counted(loop_program(p->run[i].loop),
+					times * loop_steps(p->run[i].loop));
+		else
+			entry_counted(p->run[i].entry, times);
 }
 
 /* The step of the present key; else, in place of the one that was not used for longest, a new one. */
@@ -87,9 +108,7 @@ static Step *step_find(Records *r)
 		if (s->used < oldest->used)
 			oldest = s;
 	}
-	recording_free(oldest->recording);
-	oldest->recording = NULL;
-	oldest->used = 0;
+	step_drop(oldest);
 	memcpy(oldest->key, r->now, r->nkey * sizeof *r->now);
 	return oldest;
 }
@@ -110,7 +129,7 @@ static void step_record(Program *p, Step *s, Pool *pool, RandomState rs, Tuner *
 		fprintf(stderr, "ricci: steps are not recorded: %s\n", why.text);
 }
 
-int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err)
+int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool timing, Error *err)
 {
 	Records *r = p->records;
 	int code = 1;
@@ -118,13 +137,15 @@ int records_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err
 	bool again;
 
 	if (r->off)
-		return program_start(p, pool, rs, tuner, false, err);
+		return program_start(p, pool, rs, tuner, timing, err);
 	key_make(p, rs);
 	s = step_find(r);
 	again = s->used > 0;
 	s->used = ++r->clock;
-	if (s->recording)
-		code = device_replay(p->device, s->recording, rs.step, err);
+	if (timing)
+		return program_start(p, pool, rs, tuner, true, err);
+	if (s->recording && !(code = device_replay(p->device, s->recording, rs.step, err)))
+		program_counted(p, 1);
 	if (code <= 0)
 		return code;
 	recording_free(s->recording);

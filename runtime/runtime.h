@@ -179,7 +179,7 @@ typedef struct TuneReport { /* of one kernel */
 	bool kept;	       /* when done: on disk */
 } TuneReport;
 typedef struct Tuning {
-	const Backend *backend; /* NULL: the best there is */
+	const Backend *backend; /* NULL: the best there is; of a GPU's: on the first such device */
 	int threads;
 	double seconds; /* for the whole search */
 	const Strategy *strategy;

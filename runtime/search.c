@@ -7,13 +7,13 @@
 #include <math.h>
 #include <string.h>
 
-int search_init(Search *s, const Task *t, uint64_t seed, Error *err)
+int search_init(Search *s, const Task *t, const Target *target, uint64_t seed, Error *err)
 {
 	Schedule offer[OFFERS];
 	int code = 0;
 
 	*s = (Search){.naxis = schedule_axes(t), .random = seed};
-	int n = schedule_offers(t, target_host(), OFFERS, offer);
+	int n = schedule_offers(t, target, OFFERS, offer);
 	for (int i = 0; i < n && !code; i++)
 		code = search_report(s, &offer[i], INFINITY, err);
 	s->noffer = s->n;

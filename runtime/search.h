@@ -16,7 +16,7 @@ typedef struct Search {
 	Tried *tried;	     /* in the order of trial */
 	int nbest, best[16]; /* the fastest, fastest first */
 } Search;
-int search_init(Search *s, const Task *t, uint64_t seed, Error *err);
+int search_init(Search *s, const Task *t, const Target *target, uint64_t seed, Error *err);
 void search_free(Search *s);
 /* A schedule that was not tried yet; false: none came up. */
 bool search_next(Search *s, const struct Strategy *how, Schedule *out);

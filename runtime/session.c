@@ -470,10 +470,6 @@ int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void
 	if (!(seconds >= 0))
 		return error_set(&s->err, RICCI_EINVAL, "a search takes 0 seconds or more, not %g",
 				 seconds);
-	if (s->f->request.device)
-		return error_set(&s->err, RICCI_EUNSUPPORTED,
-				 "%s has the schedule offered first: nothing searches there yet",
-				 s->f->device->name);
 	if (!s->f->tuner)
 		return error_set(&s->err, RICCI_EINVAL,
 				 "a static session's schedules are fixed: tune a dynamic one");

@@ -480,21 +480,24 @@ static void *here_main(void *arg)
 }
 
 /* In this process: the second worker is a thread, where there is one. An error of a device says what
- * failed: the kernel may be right. */
-static int trial_here(Trial *v, TrialOrder order, Error *err)
+ * failed: the kernel may be right. There a run can't be ended, but it is the last where it took too long. */
+static int trial_here(Trial *v, TrialOrder order, double limit, Error *err)
 {
+	double start = clock_seconds();
+	bool grid = backend_grid(v->kernel->backend);
 	Error own = {0};
 
 	Here h = {v, order, thread_stands_back()};
 	pthread_t second;
 	bool two = order == TRIAL_TOGETHER && v->kernel->shape.parts > 1 &&
-		   kernel_phases(v->kernel) == 1 && !backend_grid(v->kernel->backend) &&
+		   kernel_phases(v->kernel) == 1 && !grid &&
 		   thread_start(&second, here_main, &h) == 0;
 
-	worker_run(v, 0, two ? v->workers : 1, v->runs, order,
-		   backend_grid(v->kernel->backend) ? &own : NULL);
+	worker_run(v, 0, two ? v->workers : 1, v->runs, order, grid ? &own : NULL);
 	if (two)
 		pthread_join(second, NULL);
+	if (grid && !own.code && clock_seconds() - start > limit)
+		error_set(&own, RICCI_ECOMPILE, "a kernel takes more than %.1f seconds", limit);
 	return own.code ? error_set(err, own.code, "%s", own.text) : 0;
 }
 
@@ -515,7 +518,7 @@ int trial_run(Trial *v, TrialOrder order, double limit, Error *err)
 	}
 	if (!code && (!v->isolated || schedule_library(&v->kernel->schedule))) {
 		trial_poison(v, order);
-		code = trial_here(v, order, err);
+		code = trial_here(v, order, limit, err);
 	}
 	for (int i = 0; i < v->nbuf && !code; i++)
 		code = fence_look(&v->fence[i], v->runs, err);

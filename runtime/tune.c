@@ -3,7 +3,7 @@
  * Input: a program's entries (of a graph: it becomes a program as for a run). Each of its kernels
  * gets a part of the time, by its share of the program's, and one batch at least unless it is small; a strategy
  * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
- * on random data by the pool that would run them. At the end the fastest are timed again in turns,
+ * on random data by the pool or the device that would run them. At the end the fastest are timed again in turns,
  * so that a moment's noise does not decide. The best stays in the function cache and on disk.
  * Invariant: at any moment the cache holds kernels that are validated, and none slower than when
  * the search began.
@@ -18,9 +18,6 @@ enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SEEN = 512 };	       /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
 static const double least_share = 0.01; /* of the time: such a kernel has its batch in any case */
-/* Of a trial, which runs on one thread: seconds that it has at least; how many times as long as the
- * best kernel it may take beyond. */
-static const double verify_least = 0.5, patience = 6;
 /* Seconds that a kernel is timed for, at least and at most (two runs: three times that); for a
  * look, or one slow run. */
 static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
@@ -71,7 +68,7 @@ typedef struct Tuned {
 	CacheEntry *entry;
 	int times; /* that the program launches it, loops aside */
 	Pool *pool;
-	TaskData data; /* while it is its turn */
+	Bench bench; /* while it is its turn */
 	Search search;
 	TuneReport report;
 	Error refused; /* the first that a kernel was refused for */
@@ -81,16 +78,6 @@ typedef struct Tuned {
 	int nfinal;
 	Finalist final[FINALISTS]; /* the fastest */
 } Tuned;
-
-static int kernel_run(Tuned *u, const Kernel *k, double *seconds, Error *err)
-{
-	RandomState rs = {1, 1};
-	double start = clock_seconds();
-	int code = pool_launch(u->pool, k, u->data.buf, &rs, true, err);
-
-	*seconds = clock_seconds() - start;
-	return code;
-}
 
 /* The least time of a few runs. One that is far too slow ends it. The first meets cold data: it can
  * take many times as long as the next, so it ends it only where it is long as well. */
@@ -103,7 +90,7 @@ static int kernel_time(Tuned *u, const Kernel *k, double most, double *seconds, 
 	for (int i = 0; !code && (i <= RUNS || all < run_least); i++) {
 		double run;
 
-		code = kernel_run(u, k, &run, err);
+		code = bench_run(&u->bench, k, &run, err);
 		all = clock_seconds() - begin;
 		bool slow = run > limit && (i > 0 || run > run_short);
 		if (i > 0 || slow)
@@ -174,7 +161,7 @@ static int final_turn(Tuned *u, Error *err)
 		for (int warm = 0; !code && warm < 2; warm++) {
 			double run;
 
-			code = kernel_run(u, f->kernel, &run, err);
+			code = bench_run(&u->bench, f->kernel, &run, err);
 			if (warm)
 				f->seconds = fmin(f->seconds, run);
 		}
@@ -204,9 +191,8 @@ static int final_run(Tuned *u, double seconds, Error *err)
 /* A candidate with a kernel: is it right, how long does it take, is it the best? */
 static int candidate_try(Tuned *u, Candidate *c, Error *err)
 {
-	double seconds = INFINITY, rank = INFINITY, threads = pool_threads(u->pool);
-	double limit = fmin(verify_seconds(u->entry->task),
-			    verify_least + patience * threads * u->report.seconds);
+	double seconds = INFINITY, rank = INFINITY;
+	double limit = candidate_seconds(u->entry, u->report.seconds, pool_threads(u->pool));
 	int code = 0;
 
 	if (c->kernel && !verify_within(u->entry->task, c->kernel, NULL, true, limit, &c->err))
@@ -263,8 +249,8 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 		if (!schedule_next(u, how, &k->schedule) ||
 		    search_report(&u->search, &k->schedule, INFINITY, &k->err))
 			break;
-		k->kernel = kernel_lower(u->entry->task, &k->schedule, k->backend, target_host(),
-					 &k->err);
+		k->kernel = kernel_lower(u->entry->task, &k->schedule, k->backend,
+					 backend_target(k->backend), &k->err);
 		if (k->kernel && k->kernel->source &&
 		    (strlen(k->kernel->source) > SOURCE_MOST || source_seen(u, k->kernel))) {
 			kernel_unref(k->kernel);
@@ -281,14 +267,14 @@ static int batch_fill(Tuned *u, const Strategy *how, Candidate *room, Candidate 
 static int tuned_measure(Tuned *u, Error *err)
 {
 	Taken now = entry_take(u->entry);
-	int code = task_data_new(u->entry->task, 1, &u->data, err);
+	int code = bench_new(&u->bench, u->entry, u->pool, err);
 
 	u->report.best = now.kernel->schedule;
 	u->report.seconds = INFINITY;
 	if (!code)
 		code = kernel_time(u, now.kernel, run_limit, &u->report.seconds, err);
 	u->report.first = u->report.seconds;
-	task_data_free(&u->data);
+	bench_free(&u->bench);
 	kernel_unref(now.kernel);
 	return code;
 }
@@ -296,7 +282,7 @@ static int tuned_measure(Tuned *u, Error *err)
 static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 {
 	CacheEntry *e = u->entry;
-	int code = task_data_new(e->task, 1, &u->data, err);
+	int code = bench_new(&u->bench, e, u->pool, err);
 
 	if (code)
 		return code;
@@ -305,14 +291,14 @@ static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 	Finalist first = {kernel_ref(e->best), e->origin, u->report.first, u->report.first};
 	pthread_mutex_unlock(&e->lock);
 	final_add(u, first);
-	return search_init(&u->search, e->task, seed, err);
+	return search_init(&u->search, e->task, backend_target(entry_tuning(e)), seed, err);
 }
 
 static void tuned_close(Tuned *u)
 {
 	while (u->nfinal > 0)
 		kernel_unref(u->final[--u->nfinal].kernel);
-	task_data_free(&u->data);
+	bench_free(&u->bench);
 	search_free(&u->search);
 }
 
@@ -405,7 +391,7 @@ int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning 
 		const Task *task = entry[i]->task;
 		int k = 0;
 
-		if (!entry_tuning(entry[i]))
+		if (!entry_tuning(entry[i]) || !bench_fits(entry[i], NULL))
 			continue;
 		while (k < n && u[k].entry != entry[i])
 			k++;
@@ -424,6 +410,17 @@ int entries_tune(int nentry, CacheEntry *const *entry, Pool *pool, const Tuning 
 	return code;
 }
 
+/* The first device of those that a backend makes kernels for. */
+static int backend_device(const Backend *b, Device **device, Error *err)
+{
+	*device = NULL;
+	for (int k = 0; b && device_kinds[k] && !*device; k++)
+		if (device_kinds[k]->backend && !strcmp(device_kinds[k]->backend, b->name) &&
+		    !(*device = device_named(device_kinds[k]->name, err)))
+			return RICCI_EINVAL;
+	return 0;
+}
+
 int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 {
 	Inputs in = {0};
@@ -438,9 +435,13 @@ int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 	Program *p = NULL;
 	int code = pool && root ? inputs_make(ir, nroot, roots, &in, err) : RICCI_ENOMEM;
 
+	if (!code)
+		code = backend_device(t->backend, &spec.request.device, err);
 	if (!code) {
 		memcpy(root, roots, (size_t)nroot * sizeof *root);
-		spec.threads = spec.request.threads = pool_threads(pool);
+		spec.threads = pool_threads(pool);
+		spec.request.threads = spec.request.device ? 0 : spec.threads;
+		spec.device = spec.request.device;
 		p = program_new(&spec, err);
 		code = p ? entries_tune(p->nentry, p->entry, pool, t, err) : RICCI_ECOMPILE;
 	}

@@ -36,8 +36,10 @@ struct Tuner {
 	Front front;	  /* what those call, if it was started */
 	bool fronted;
 	double began;	  /* when exploration did */
-	/* The exploration thread's: how many candidates may be queued besides; were, beyond the first of each entry. */
-	int room, tried;
+	/* The exploration thread's: how many candidates may be queued besides; what those beyond the first
+	 * of each entry have cost training, in seconds. */
+	int room;
+	double paid;
 	int generators; /* threads of either kind to start */
 	int running;	/* threads started, exploration included */
 };

@@ -58,12 +58,13 @@ static int oracle_reference(Trial *v, const Sample *s, const Checking *how, cons
 	int in = t->sub.ninput, code = trial_room_kept(v, err);
 	void **buf = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *buf);
 	Windows *windows = mem_zalloc(((size_t)v->nbuf + 1) * sizeof *windows);
+	Error own = {0};
 	KernelEnv env = {7,
 			 3,
 			 buffer_new(reference->shape.scratch),
 			 buffer_new(reference->shape.shared),
 			 reference,
-			 NULL};
+			 &own};
 
 	if (!code && !(buf && windows && env.scratch && env.shared))
 		code = error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
@@ -74,6 +75,9 @@ static int oracle_reference(Trial *v, const Sample *s, const Checking *how, cons
 	}
 	if (!code) {
 		reference->run(buf, &env, 0, reference->shape.parts);
+		code = own.code ? error_set(err, own.code, "%s", own.text) : 0;
+	}
+	if (!code) {
 		code = results_compare(t, s, how, v->buf, v->buf + in, buf + in, windows, err);
 	}
 	mem_free(buf);

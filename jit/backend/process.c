@@ -121,7 +121,7 @@ void backend_stop_when(const atomic_bool *flag)
 	stop_flag = flag;
 }
 
-static bool stopped(void)
+bool backend_stopped(void)
 {
 	return stop_flag && atomic_load(stop_flag);
 }
@@ -136,8 +136,8 @@ static bool listen_until(int from, double end, Text *said)
 		double left = end - clock_seconds();
 		struct pollfd p = {.fd = from, .events = POLLIN};
 		int nap = left > 0.03 ? 30 : (int)(left * 1e3) + 1;
-		int ready = left > 0 && !stopped() ? poll(&p, 1, nap) : 0;
-		if ((ready < 0 && errno == EINTR) || (ready == 0 && left > 0 && !stopped()))
+		int ready = left > 0 && !backend_stopped() ? poll(&p, 1, nap) : 0;
+		if ((ready < 0 && errno == EINTR) || (ready == 0 && left > 0 && !backend_stopped()))
 			continue;
 		if (ready <= 0)
 			return false;
@@ -197,7 +197,7 @@ int process_run(const char *path, const char *const *arg, int folder, double sec
 	if (status == -2) {
 		kill(-child, SIGKILL);
 		child_wait(child, clock_seconds() + 1);
-		if (stopped())
+		if (backend_stopped())
 			return error_set(err, RICCI_ECOMPILE, "%s was stopped", path);
 		return error_set(err, RICCI_ECOMPILE,
 				 "%s took longer than %.0f seconds and was stopped", path, seconds);

@@ -2,7 +2,7 @@
  *
  * An object of several is, for each, its size in 8 bytes, then its bytes.
  */
-#include "jit/device/device.h"
+#include "jit/device/internal.h"
 
 #include <string.h>
 
@@ -21,8 +21,10 @@ Binary *binary_new(const DeviceKind *kind, size_t size, Error *err)
 void binary_release(void *module)
 {
 	Binary *b = module;
-	if (b && b->loaded && !device_check(b->device, NULL))
+	if (b && b->loaded && !device_enter(b->device, NULL)) { /* not while others record */
 		b->kind->unload(b);
+		device_leave(b->device, 0);
+	}
 	mem_free(b);
 }
 
@@ -54,11 +56,14 @@ int binaries_make(int n, Kernel **kernels, int (*one)(Kernel *k, Error *err), Te
 		  Error *err)
 {
 	int done = 0;
-	while (done < n && !one(kernels[done], err))
+	while (done < n && !backend_stopped() && !one(kernels[done], err))
 		done++;
 	if (done < n) {
 		binaries_drop(done, kernels);
-		return RICCI_ECOMPILE;
+		return backend_stopped() ? error_set(err, RICCI_ECOMPILE,
+						     "making kernels was "
+						     "stopped")
+					 : RICCI_ECOMPILE;
 	}
 	if (object)
 		binary_pack(n, kernels, object);
@@ -93,22 +98,64 @@ int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *o
 	return code;
 }
 
+/* Before and behind each buffer, of a pattern: a kernel that writes beside it shows. */
+enum { GUARD = 256, PATTERN = 0xa7 };
+
+static int guards_copy(Device *d, CopyWay way, char *at, size_t bytes, char guard[2][GUARD],
+		       Error *err)
+{
+	int code = 0;
+	for (int end = 0; end < 2 && !code; end++) {
+		char *there = end ? at + bytes : at - GUARD;
+		code = way == COPY_IN ? device_copy(d, way, there, guard[end], GUARD, err)
+				      : device_copy(d, way, guard[end], there, GUARD, err);
+	}
+	return code;
+}
+
+static int guards_check(Device *d, const Kernel *k, void *const *at, Error *err)
+{
+	char guard[2][GUARD];
+	int code = 0;
+	for (int i = 0; i < k->nbuf && !code; i++) {
+		code = guards_copy(d, COPY_OUT, at[i], k->bytes[i], guard, err);
+		for (int b = 0; b < 2 * GUARD && !code; b++)
+			if ((unsigned char)guard[b / GUARD][b % GUARD] != PATTERN)
+				code = error_set(err, RICCI_ECOMPILE,
+						 "a kernel writes outside its tensors, near "
+						 "buffer %d",
+						 i);
+	}
+	return code;
+}
+
+static int buffer_put(Device *d, const void *from, size_t bytes, void **at, Error *err)
+{
+	char guard[2][GUARD];
+	char *block =
+		device_alloc(d, bytes + sizeof guard, MEMORY_KERNELS, "a kernel's test data", err);
+	if (!block)
+		return RICCI_ENOMEM;
+	*at = block + GUARD;
+	memset(guard, PATTERN, sizeof guard);
+	int code = guards_copy(d, COPY_IN, *at, bytes, guard, err);
+	return code ? code : device_copy(d, COPY_IN, *at, from, bytes, err);
+}
+
 static int buffers_run(Device *d, const Kernel *k, void *const *buf, const KernelEnv *env,
 		       void **at)
 {
 	int code = 0;
 	/* Outputs too: a scatter or a partial write leaves elements as they were. */
-	for (int i = 0; i < k->nbuf && !code; i++) {
-		at[i] = device_alloc(d, k->bytes[i], MEMORY_KERNELS, "a kernel's test data",
-				     env->err);
-		code = at[i] ? device_copy(d, COPY_IN, at[i], buf[i], k->bytes[i], env->err)
-			     : RICCI_ENOMEM;
-	}
+	for (int i = 0; i < k->nbuf && !code; i++)
+		code = buffer_put(d, buf[i], k->bytes[i], &at[i], env->err);
 	if (!code)
 		code = device_launch(d, k, k->nbuf, at, (RandomState){env->seed, env->step},
 				     env->err);
 	if (!code)
 		code = device_finish(d, env->err);
+	if (!code)
+		code = guards_check(d, k, at, env->err);
 	for (int i = k->ninput; i < k->nbuf && !code; i++)
 		code = device_copy(d, COPY_OUT, buf[i], at[i], k->bytes[i], env->err);
 	return code;
@@ -132,6 +179,6 @@ void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t e
 	else if (d)
 		error_set(env->err, RICCI_ENOMEM, "out of memory");
 	for (int i = 0; d && at && i < k->nbuf; i++)
-		device_free(d, at[i]);
+		device_free(d, at[i] ? (char *)at[i] - GUARD : NULL);
 	mem_free(at);
 }

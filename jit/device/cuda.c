@@ -24,7 +24,8 @@ enum {
 	ATTRIBUTE_MINOR = 76,
 	FUNCTION_SHARED = 8, /* bytes of dynamic memory that a block may have */
 	SHARED_USUAL = 48 << 10,
-	STREAM_OWN = 1,	     /* it doesn't wait for the default stream */
+	STREAM_OWN = 1, /* it doesn't wait for the default stream */
+	EVENT_TIMED = 0,
 	CAPTURE_RELAXED = 2, /* other threads, and this one, may take memory meanwhile */
 	OUT_OF_MEMORY = 2
 };
@@ -263,14 +264,19 @@ static int function_find(Device *d, Binary *b, int phase, const KernelGrid *g, E
 	return code;
 }
 
+static int cuda_load(Device *d, const Kernel *k, int phase, Error *err)
+{
+	const KernelGrid g = kernel_grid(k, phase);
+	int code = cuda_enter(d, err);
+	return code ? code : function_find(d, k->module, phase, &g, err);
+}
+
 static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err)
 {
 	Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
 	uint64_t seed = a->seed;
 	int code = cuda_enter(d, err);
-	if (!code)
-		code = function_find(d, b, phase, &g, err);
 	if (code)
 		return code;
 	void **argument = mem_alloc(((size_t)a->npointer + 1) * sizeof *argument);
@@ -293,10 +299,37 @@ static void cuda_unload(Binary *b)
 		cuda.unload(b->loaded);
 }
 
-static int cuda_finish(Device *d, Error *err)
+/* ---- marks: events of the stream */
+
+static int cuda_mark(Device *d, void **mark, Error *err)
 {
 	int code = cuda_enter(d, err);
-	return code ? code : cuda_call(cuda.finish(d->queue), "a kernel", err);
+	*mark = NULL;
+	if (!code)
+		code = cuda_call(cuda.event(mark, EVENT_TIMED), "making an event", err);
+	return code ? code : cuda_call(cuda.event_record(*mark, d->queue), "setting an event", err);
+}
+
+static int cuda_reach(Device *d, void *mark, Error *err)
+{
+	int code = cuda_enter(d, err);
+	return code ? code : cuda_call(cuda.event_wait(mark), "a kernel", err);
+}
+
+static int cuda_between(Device *d, void *from, void *to, double *seconds, Error *err)
+{
+	float milliseconds = 0;
+	int code = cuda_enter(d, err);
+	if (!code)
+		code = cuda_call(cuda.event_time(&milliseconds, from, to), "timing a kernel", err);
+	*seconds = 1e-3 * (double)milliseconds;
+	return code;
+}
+
+static void cuda_unmark(Device *d, void *mark)
+{
+	if (!cuda_enter(d, NULL))
+		cuda.event_free(mark);
 }
 
 /* ---- recordings: what a stream was given is captured as a graph, which is launched at once */
@@ -361,8 +394,12 @@ const DeviceKind device_cuda = {
 	.copy = cuda_copy,
 	.zero = cuda_zero,
 	.launch = cuda_launch,
+	.load = cuda_load,
 	.unload = cuda_unload,
-	.finish = cuda_finish,
+	.mark = cuda_mark,
+	.reach = cuda_reach,
+	.between = cuda_between,
+	.unmark = cuda_unmark,
 	.record = cuda_record,
 	.recorded = cuda_recorded,
 	.replay = cuda_replay,

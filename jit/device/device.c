@@ -7,6 +7,7 @@
 #include "jit/device/internal.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { DEVICES = 32 };
 
@@ -72,8 +73,11 @@ int device_check(const Device *d, Error *err)
 int device_enter(Device *d, Error *err)
 {
 	int code = device_check(d, err);
-	if (!code && d->kind->launch)
+	if (!code && d->kind->launch) {
+		atomic_fetch_add(&d->waiting, 1);
 		pthread_mutex_lock(&d->lock);
+		atomic_fetch_sub(&d->waiting, 1);
+	}
 	return code;
 }
 
@@ -193,6 +197,18 @@ static void memory_free(Device *d, void *memory)
 	d->kept = b;
 }
 
+bool device_spare(Device *d, size_t bytes)
+{
+	size_t left, all, kept = 0;
+	if (!d->kind->room || device_enter(d, NULL))
+		return false;
+	bool known = d->kind->room(d, &left, &all);
+	for (const Block *b = d->kept; b; b = b->next)
+		kept += b->bytes;
+	device_leave(d, 0);
+	return known && bytes <= (left + kept) / 2;
+}
+
 void device_free(Device *d, void *memory)
 {
 	if (memory && !d->kind->pooled) {
@@ -219,12 +235,31 @@ void device_trim(Device *d)
 	device_leave(d, 0);
 }
 
+/* A thread that takes a lock again at once leaves none of it to those who wait. */
+static void others_first(Device *d)
+{
+	const struct timespec nap = {0, 20000};
+	while (atomic_load(&d->waiting) > 0)
+		nanosleep(&nap, NULL);
+}
+
+/* Between the host and the device piece by piece, so that a step need not wait for data of a trial. */
 int device_copy(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err)
 {
-	int code = bytes ? device_enter(d, err) : 0;
-	if (code || !bytes)
-		return code;
-	return device_leave(d, d->kind->copy(d, way, to, from, bytes, err));
+	const size_t piece = way == COPY_WITHIN ? bytes : 4 << 20;
+	bool recording = false; /* then the lock is this thread's all the time */
+	int code = 0;
+	for (size_t at = 0; at < bytes && !code; at += piece) {
+		size_t n = bytes - at < piece ? bytes - at : piece;
+		if (at && !recording)
+			others_first(d);
+		if ((code = device_enter(d, err)))
+			break;
+		recording = d->recording;
+		code = device_leave(
+			d, d->kind->copy(d, way, (char *)to + at, (const char *)from + at, n, err));
+	}
+	return code;
 }
 
 int device_zero(Device *d, void *to, size_t bytes, Error *err)
@@ -268,33 +303,91 @@ int step_tell(Device *d, uint64_t step, Error *err)
 	return code;
 }
 
-int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
-		  Error *err)
+/* The lock is held. What a kernel needs on the device, before it starts. */
+static int launch_prepare(Device *d, const Kernel *k, RandomState rs, Error *err)
+{
+	int code = k->shape.shared ? shared_reserve(d, k->shape.shared, err) : 0;
+	if (!code)
+		code = step_tell(d, rs.step, err);
+	for (int phase = 0; phase < kernel_phases(k) && !code; phase++)
+		code = d->kind->load(d, k, phase, err);
+	return code;
+}
+
+static int launch_phases(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
+			 Error *err)
 {
 	bool shares = k->shape.shared > 0;
 	void **pointer = mem_alloc(((size_t)nbuf + 2) * sizeof *pointer);
 	Arguments a = {nbuf + shares + 1, pointer, rs.seed};
-	int code = pointer ? device_enter(d, err) : error_set(err, RICCI_ENOMEM, "out of memory");
-	if (code) {
-		mem_free(pointer);
+	int code = pointer ? 0 : error_set(err, RICCI_ENOMEM, "out of memory");
+	if (code)
 		return code;
-	}
-	if (shares)
-		code = shared_reserve(d, k->shape.shared, err);
-	if (!code)
-		code = step_tell(d, rs.step, err);
 	memcpy(pointer, buf, (size_t)nbuf * sizeof *pointer);
 	pointer[nbuf] = d->shared;
 	pointer[nbuf + shares] = d->step;
 	for (int phase = 0; phase < kernel_phases(k) && !code; phase++)
 		code = d->kind->launch(d, k, phase, &a, err);
-	device_leave(d, 0);
 	mem_free(pointer);
 	return code;
 }
 
-int device_finish(Device *d, Error *err)
+int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
+		  Error *err)
 {
 	int code = device_enter(d, err);
-	return code ? code : device_leave(d, d->kind->finish(d, err));
+	if (code)
+		return code;
+	code = launch_prepare(d, k, rs, err);
+	return device_leave(d, code ? code : launch_phases(d, k, nbuf, buf, rs, err));
+}
+
+/* ---- waiting */
+
+/* Not under the lock: others start kernels meanwhile. */
+int device_finish(Device *d, Error *err)
+{
+	void *end = NULL;
+	int code = d->kind->mark ? device_enter(d, err) : 0;
+	if (code || !d->kind->mark)
+		return code;
+	code = device_leave(d, d->kind->mark(d, &end, err));
+	if (!code)
+		code = d->kind->reach(d, end, err);
+	if (end)
+		d->kind->unmark(d, end);
+	return code;
+}
+
+static int launches_mark(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
+			 int runs, void *mark[2], Error *err)
+{
+	int code = device_enter(d, err);
+	if (code)
+		return code;
+	code = launch_prepare(d, k, rs, err);
+	if (!code)
+		code = d->kind->mark(d, &mark[0], err);
+	for (int i = 0; i < runs && !code; i++)
+		code = launch_phases(d, k, nbuf, buf, rs, err);
+	if (!code)
+		code = d->kind->mark(d, &mark[1], err);
+	return device_leave(d, code);
+}
+
+int device_time(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs, int runs,
+		double *seconds, Error *err)
+{
+	void *mark[2] = {NULL, NULL};
+	int code = launches_mark(d, k, nbuf, buf, rs, runs, mark, err);
+	if (!code)
+		code = d->kind->reach(d, mark[1], err);
+	if (!code)
+		code = d->kind->between(d, mark[0], mark[1], seconds, err);
+	if (!code)
+		*seconds /= runs;
+	for (int i = 0; i < 2; i++)
+		if (mark[i])
+			d->kind->unmark(d, mark[i]);
+	return code;
 }

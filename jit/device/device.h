@@ -50,11 +50,18 @@ typedef struct DeviceKind {
 	/* From the host, once these return, `from` may change; to the host, the data is there. */
 	int (*copy)(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
 	int (*zero)(Device *d, void *to, size_t bytes, Error *err);
-	/* Starts a phase; NULL: kernels run on the host's threads. */
+	/* Starts a phase; NULL: kernels run on the host's threads. Its code is loaded by then, or
+	 * was before by `load`. */
 	int (*launch)(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err);
+	int (*load)(Device *d, const Kernel *k, int phase, Error *err);
 	void (*unload)(Binary *b);
-	/* Waits for all that was started; an error of any of it. */
-	int (*finish)(Device *d, Error *err);
+	/* Where what was started ends now. `reach` waits until all before it is done, an error of any of
+	 * it; `between`: the seconds of the device from one mark to another, both reached. Only `mark`
+	 * needs the lock. */
+	int (*mark)(Device *d, void **mark, Error *err);
+	int (*reach)(Device *d, void *mark, Error *err);
+	int (*between)(Device *d, void *from, void *to, double *seconds, Error *err);
+	void (*unmark)(Device *d, void *mark);
 	/* All four or none. What is started after `record` is not run, but recorded, until `recorded`,
 	 * which makes something of it for `replay` to start, if it is to be kept; NULL otherwise, and
 	 * on errors. RICCI_EUNSUPPORTED: this driver can't. */
@@ -78,6 +85,7 @@ struct Device {
 	char name[24];
 	unsigned generation;  /* of forks: no driver survives one */
 	pthread_mutex_t lock; /* of what follows, and of a launch or recording as a whole */
+	atomic_int waiting;   /* threads that want it */
 	Block *used, *kept;   /* kept: freed, for the next */
 	size_t held[MEMORY_USES];
 	void *shared; /* of KernelShape.shared bytes and more; one kernel runs at a time */
@@ -104,7 +112,13 @@ int device_zero(Device *d, void *to, size_t bytes, Error *err);
  * end well is known after device_finish. */
 int device_launch(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs,
 		  Error *err);
+/* Waits for all that was started; an error of any of it. Others may start more meanwhile. */
 int device_finish(Device *d, Error *err);
+/* Launches k `runs` times, and waits: the device's seconds of one, code loaded before. */
+int device_time(Device *d, const Kernel *k, int nbuf, void *const *buf, RandomState rs, int runs,
+		double *seconds, Error *err);
+/* Could so many bytes be taken beside sessions, leaving them as many again? Nothing is taken. */
+bool device_spare(Device *d, size_t bytes);
 
 /* ---- recordings: launches, copies within the device and device_zero, to be started at once */
 typedef struct Recording Recording;

@@ -19,7 +19,10 @@ enum {
 	INFO_DOUBLE = 0x1032,
 	INFO_SVM = 0x1053,
 	SVM_COARSE = 1,
-	READ_WRITE = 1
+	READ_WRITE = 1,
+	QUEUE_PROPERTIES = 0x1093,
+	QUEUE_PROFILES = 2,
+	PROFILED_END = 0x1283
 };
 
 OpenCl opencl;
@@ -176,6 +179,7 @@ static int opencl_describe(int index, Text *out, Error *err)
 
 static int opencl_open(Device *d, Error *err)
 {
+	static const uint64_t properties[] = {QUEUE_PROPERTIES, QUEUE_PROFILES, 0};
 	void *device;
 	int status = 0, code = opencl_device(d->index, &device, err);
 	const char *lacks = code ? NULL : device_lacks(device);
@@ -186,8 +190,8 @@ static int opencl_open(Device *d, Error *err)
 	d->platform = device;
 	d->context = opencl.CreateContext(NULL, 1, &device, NULL, NULL, &status);
 	if (!status)
-		d->queue =
-			opencl.CreateCommandQueueWithProperties(d->context, device, NULL, &status);
+		d->queue = opencl.CreateCommandQueueWithProperties(d->context, device, properties,
+								   &status);
 	return opencl_call(status, "opening a device", err);
 }
 
@@ -271,15 +275,17 @@ static int arguments_set(void *function, const Arguments *a)
 					    &a->seed);
 }
 
+static int opencl_load(Device *d, const Kernel *k, int phase, Error *err)
+{
+	return function_find(d, k->module, phase, err);
+}
+
 /* Memory of a block is in the kernel's text. */
 static int opencl_launch(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err)
 {
-	Binary *b = k->module;
+	const Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
 	size_t all[3], block[3];
-	int code = function_find(d, b, phase, err);
-	if (code)
-		return code;
 	for (int i = 0; i < 3; i++) {
 		block[i] = g.threads[i];
 		all[i] = (size_t)g.blocks[i] * g.threads[i];
@@ -299,9 +305,36 @@ static void opencl_unload(Binary *b)
 	opencl.ReleaseProgram(b->loaded);
 }
 
-static int opencl_finish(Device *d, Error *err)
+/* ---- marks */
+
+static int opencl_mark(Device *d, void **mark, Error *err)
 {
-	return opencl_call(opencl.Finish(d->queue), "a kernel", err);
+	*mark = NULL;
+	return opencl_call(opencl.EnqueueMarkerWithWaitList(d->queue, 0, NULL, mark),
+			   "setting a marker", err);
+}
+
+static int opencl_reach(Device *d, void *mark, Error *err)
+{
+	(void)d;
+	return opencl_call(opencl.WaitForEvents(1, &mark), "a kernel", err);
+}
+
+static int opencl_between(Device *d, void *from, void *to, double *seconds, Error *err)
+{
+	uint64_t begin = 0, end = 0; /* nanoseconds */
+	int status = opencl.GetEventProfilingInfo(from, PROFILED_END, sizeof begin, &begin, NULL);
+	(void)d;
+	if (!status)
+		status = opencl.GetEventProfilingInfo(to, PROFILED_END, sizeof end, &end, NULL);
+	*seconds = 1e-9 * (double)(end - begin);
+	return opencl_call(status, "timing a kernel", err);
+}
+
+static void opencl_unmark(Device *d, void *mark)
+{
+	(void)d;
+	opencl.ReleaseEvent(mark);
 }
 
 const DeviceKind device_opencl = {
@@ -324,6 +357,10 @@ const DeviceKind device_opencl = {
 	.copy = svm_copy,
 	.zero = svm_zero,
 	.launch = opencl_launch,
+	.load = opencl_load,
 	.unload = opencl_unload,
-	.finish = opencl_finish,
+	.mark = opencl_mark,
+	.reach = opencl_reach,
+	.between = opencl_between,
+	.unmark = opencl_unmark,
 };

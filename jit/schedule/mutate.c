@@ -104,11 +104,35 @@ static void change_step(Schedule *s, int loops, uint64_t *state)
 	}
 }
 
+/* Without its threads a schedule is none of a grid. */
 static void remove_step(Schedule *s, uint64_t *state)
 {
 	int at = (int)random_below(state, (uint64_t)s->n);
+	if (s->step[at].kind == STEP_THREADS)
+		return;
 	memmove(s->step + at, s->step + at + 1, (size_t)(s->n - at - 1) * sizeof *s->step);
 	s->n--;
+}
+
+static int64_t random_argument(StepKind k, int loops, uint64_t *state)
+{
+	switch (k) {
+	case STEP_SPLIT:
+		return random_size(state);
+	case STEP_MOVE:
+	case STEP_CACHE_READ:
+		return (int64_t)random_below(state, (uint64_t)loops);
+	case STEP_RFACTOR:
+		return 1;
+	case STEP_STREAM:
+		return INT64_C(1) << random_below(state, 26);
+	case STEP_THREAD:
+		return (int64_t)random_below(state, 2);
+	case STEP_TILE:
+		return INT64_C(2) << random_below(state, 4);
+	default:
+		return 0;
+	}
 }
 
 /* Before the last step, which is usually the number of parallel loops. */
@@ -117,21 +141,31 @@ static void insert_step(Schedule *s, int loops, uint64_t *state)
 	static const StepKind kind[] = {STEP_SPLIT,	 STEP_MOVE,    STEP_UNROLL, STEP_MOVE,
 					STEP_CACHE_READ, STEP_RFACTOR, STEP_STREAM, STEP_CARRY};
 	StepKind k = kind[random_below(state, COUNT(kind))];
-	int axis = (int)random_below(state, (uint64_t)loops);
-	int64_t arg = k == STEP_SPLIT ? random_size(state)
-		      : k == STEP_MOVE || k == STEP_CACHE_READ
-			      ? (int64_t)random_below(state, (uint64_t)loops)
-		      : k == STEP_RFACTOR ? 1
-		      : k == STEP_STREAM  ? INT64_C(1) << random_below(state, 26)
-					  : 0;
-	int last = s->n - 1;
+	int axis = (int)random_below(state, (uint64_t)loops), last = s->n - 1;
 	if (s->n == COUNT(s->step))
 		return;
-	schedule_add(s, k, axis, arg);
+	schedule_add(s, k, axis, random_argument(k, loops, state));
 	if (k == STEP_CARRY) /* the first of all */
 		last = 0;
 	if (last >= 0)
 		swap_steps(s, last, s->n - 1);
+}
+
+/* On a grid loops run along threads as well; a part of one does, mostly. */
+static void insert_grid_step(Schedule *s, int loops, uint64_t *state)
+{
+	static const StepKind kind[] = {STEP_SPLIT,  STEP_MOVE,	   STEP_UNROLL, STEP_MOVE,
+					STEP_THREAD, STEP_RFACTOR, STEP_TILE};
+	StepKind k = kind[random_below(state, COUNT(kind))];
+	int axis = (int)random_below(state, (uint64_t)loops);
+	bool splits = k == STEP_THREAD && random_below(state, 4);
+	if (s->n + splits >= COUNT(s->step) || (k == STEP_TILE && schedule_find(s, k)))
+		return;
+	if (splits) {
+		schedule_add(s, STEP_SPLIT, axis, INT64_C(2) << random_below(state, 8));
+		axis = loops;
+	}
+	schedule_add(s, k, k == STEP_TILE ? 0 : axis, random_argument(k, loops, state));
 }
 
 /* ---- of contractions on a grid: sizes are powers of two, and the threads follow from them ---- */
@@ -145,6 +179,17 @@ static ScheduleStep *find_step(Schedule *s, StepKind kind, int axis)
 	return NULL;
 }
 
+static void threads_follow(Schedule *s)
+{
+	int64_t n = 1;
+	for (int d = 0; d < 2; d++) {
+		const ScheduleStep *size = find_step(s, STEP_BLOCK, d);
+		const ScheduleStep *own = find_step(s, STEP_TILE, d);
+		n *= size && own && own->arg > 0 ? size->arg / own->arg : 1;
+	}
+	find_step(s, STEP_THREADS, 0)->arg = n;
+}
+
 static void mutate_tiles(Schedule *s, uint64_t *state)
 {
 	ScheduleStep *p = &s->step[random_below(state, (uint64_t)s->n)];
@@ -154,14 +199,40 @@ static void mutate_tiles(Schedule *s, uint64_t *state)
 		p->arg ^= TENSORISE_SWAP;
 	else if (p->kind != STEP_THREADS)
 		p->arg = random_below(state, 2) ? 2 * p->arg : (p->arg + 1) / 2;
-	ScheduleStep *threads = find_step(s, STEP_THREADS, 0);
-	int64_t n = 1;
-	for (int d = 0; d < 2; d++) {
-		const ScheduleStep *size = find_step(s, STEP_BLOCK, d);
-		const ScheduleStep *own = find_step(s, STEP_TILE, d);
-		n *= size && own && own->arg > 0 ? size->arg / own->arg : 1;
-	}
-	threads->arg = n;
+	threads_follow(s);
+}
+
+/* A step that both have. */
+static void step_take(Schedule *s, Schedule *other, StepKind kind, int axis)
+{
+	ScheduleStep *mine = find_step(s, kind, axis), *theirs = find_step(other, kind, axis);
+	if (mine && theirs)
+		mine->arg = theirs->arg;
+}
+
+/* Sizes of a dimension belong together: of the block's tile and of its threads'. */
+static void cross_tiles(Schedule *s, const Schedule *with, uint64_t *state)
+{
+	Schedule other = *with;
+	for (int d = 0; d < 3; d++)
+		if (random_below(state, 2)) {
+			step_take(s, &other, STEP_BLOCK, d);
+			step_take(s, &other, STEP_TILE, d);
+		}
+	if (random_below(state, 2))
+		step_take(s, &other, STEP_RFACTOR, 0);
+	threads_follow(s);
+}
+
+/* Panels of a processor, or tiles of a grid. */
+static bool has_panels(const Schedule *s)
+{
+	return s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
+}
+
+static bool has_tiles(const Schedule *s)
+{
+	return has_panels(s) && schedule_find(s, STEP_THREADS);
 }
 
 /* Schedules are compared as bytes. */
@@ -170,12 +241,11 @@ static void clear_rest(Schedule *s)
 	memset(s->step + s->n, 0, (size_t)(COUNT(s->step) - s->n) * sizeof *s->step);
 }
 
-static void mutate_loops(Schedule *s, int naxis, uint64_t *state)
+static void mutate_loops(Schedule *s, int naxis, bool grid, uint64_t *state)
 {
-	bool panels =
-		s->n && (s->step[0].kind == STEP_TENSORISE || s->step[0].kind == STEP_LIBRARY);
+	bool panels = has_panels(s);
 	int loops = loop_count(s, naxis);
-	if (panels && find_step(s, STEP_THREADS, 0)) {
+	if (has_tiles(s)) {
 		mutate_tiles(s, state);
 		return;
 	}
@@ -186,6 +256,8 @@ static void mutate_loops(Schedule *s, int naxis, uint64_t *state)
 		change_step(s, loops, state);
 	else if (s->n && what < 7)
 		remove_step(s, state);
+	else if (!panels && grid)
+		insert_grid_step(s, loops, state);
 	else if (!panels)
 		insert_step(s, loops, state);
 }
@@ -237,18 +309,29 @@ static void mutate_stream(Schedule *s, uint64_t *state)
 		schedule_insert(s, 1, STEP_STREAM, 0, INT64_C(1) << random_below(state, 26));
 }
 
+/* Of all members. */
+static void mutate_common(Schedule *s, uint64_t *state)
+{
+	ScheduleStep *threads = find_step(s, STEP_THREADS, 0);
+	if (threads)
+		threads->arg = INT64_C(32) << random_below(state, 6);
+	else
+		mutate_stream(s, state);
+}
+
 static void mutate_rows(Schedule *s, int naxis, uint64_t *state)
 {
+	bool grid = schedule_find(s, STEP_THREADS);
 	int members = member_count(s), at = 1;
 	if (!members || random_below(state, 8) == 0) {
-		mutate_stream(s, state);
+		mutate_common(s, state);
 		return;
 	}
 	for (int which = (int)random_below(state, (uint64_t)members) + 1; which; at++)
 		which -= s->step[at].kind == STEP_MEMBER;
 	Schedule own = steps_from(s, at);
 	int n = own.n;
-	mutate_loops(&own, naxis, state);
+	mutate_loops(&own, naxis, grid, state);
 	steps_replace(s, at, n, &own);
 }
 
@@ -270,16 +353,28 @@ static bool has_rows(const Schedule *s)
 
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 {
-	(has_rows(s) ? mutate_rows : mutate_loops)(s, naxis, state);
+	if (has_rows(s))
+		mutate_rows(s, naxis, state);
+	else
+		mutate_loops(s, naxis, schedule_find(s, STEP_THREADS), state);
 	clear_rest(s);
 }
 
+static void cross_steps(Schedule *s, const Schedule *other, uint64_t *state)
+{
+	for (int k = 0; k < s->n && k < other->n; k++)
+		if (s->step[k].kind == other->step[k].kind && random_below(state, 2))
+			s->step[k] = other->step[k];
+}
+
+/* Tiles of tensor cores have no sizes of others. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state)
 {
 	if (has_rows(s))
 		cross_rows(s, other, state);
-	for (int k = 0; !has_rows(s) && k < s->n && k < other->n; k++)
-		if (s->step[k].kind == other->step[k].kind && random_below(state, 2))
-			s->step[k] = other->step[k];
+	else if (!has_tiles(s))
+		cross_steps(s, other, state);
+	else if (has_tiles(other) && !((s->step[0].arg ^ other->step[0].arg) & TENSORISE_NARROW))
+		cross_tiles(s, other, state);
 	clear_rest(s);
 }

@@ -24,4 +24,12 @@ static void *cuda_stand_in(void)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+/* The call fails from now on, as $FAKE_CUDA_FAIL has it, in threads that run too; "": none. */
+static inline void stand_in_fails(void *fake, const char *call)
+{
+	void (*fail)(const char *) = (void (*)(const char *))dlsym(fake, "fake_cuda_fail");
+	if (fail)
+		fail(call);
+}
+
 #endif

@@ -6,7 +6,9 @@
  * place that is copied to until the copy is waited for.
  * A barrier that not all threads of a block come to ends the program. Memory of the device is separate from the host's, poisoned
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
- * 1; the call named by $FAKE_CUDA_FAIL fails ("launch:3": the third of it and all later ones). Error 2
+ * 1; the call named by $FAKE_CUDA_FAIL, or else by fake_cuda_fail(), fails ("launch:3": the third of it and all later
+ * ones). "wrong" and "slow": what is compiled then does nothing, takes 2 ms; "stray": launches write before their
+ * first buffer. Error 2
  * means that there is no memory, as the driver has it. Between the beginning of a capture and its end launches,
  * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
  * taken.
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -55,6 +58,16 @@ int fake_cuda_live(void)
 	return live;
 }
 
+/* As $FAKE_CUDA_FAIL, which threads that run can't be told by. */
+static char told[64];
+
+void fake_cuda_fail(const char *which)
+{
+	pthread_mutex_lock(&lock);
+	snprintf(told, sizeof told, "%s", which ? which : "");
+	pthread_mutex_unlock(&lock);
+}
+
 static int fails(const char *call)
 {
 	static char now[64]; /* what is counted */
@@ -63,11 +76,13 @@ static int fails(const char *call)
 	size_t n = strlen(call);
 	int failing = 0;
 	pthread_mutex_lock(&lock);
-	if (!which || strcmp(which, now)) {
-		snprintf(now, sizeof now, "%s", which ? which : "");
+	if (!which)
+		which = told;
+	if (strcmp(which, now)) {
+		snprintf(now, sizeof now, "%s", which);
 		count = 0;
 	}
-	if (which && !strncmp(which, call, n) && (!which[n] || which[n] == ':'))
+	if (!strncmp(which, call, n) && (!which[n] || which[n] == ':'))
 		failing = ++count >= (which[n] ? atoi(which + n + 1) : 1);
 	pthread_mutex_unlock(&lock);
 	return failing;
@@ -200,13 +215,14 @@ int nvrtcDestroyProgram(void **program)
 static void launcher_write(FILE *f, const char *name, int length)
 {
 	const char *s = name;
-	int n = 1;
+	int n = 1, wrong = fails("wrong"), slow = fails("slow");
 	for (; *s && *s != ')'; s++)
 		n += *s == ',';
 	fprintf(f,
 		"static void one_%.*s(void **a, unsigned block, unsigned thread) {\n"
-		"blockIdx.x = block; threadIdx.x = thread; fake_begin();\n%.*s(",
-		length, name, length, name);
+		"blockIdx.x = block; threadIdx.x = thread; fake_begin();\n%s%s%.*s(",
+		length, name, wrong ? "return;\n" : "",
+		slow ? "if (!block && !thread) usleep(2000);\n" : "", length, name);
 	for (int k = 0; k < n - 1; k++)
 		fprintf(f, "*(void **)a[%d], ", k);
 	fprintf(f, "*(uint64_t *)a[%d]);\n}\n", n - 1);
@@ -221,7 +237,7 @@ static void launcher_write(FILE *f, const char *name, int length)
 static void launchers_write(FILE *f, const char *source)
 {
 	const char *function = "__global__ void ", *bounds = "__launch_bounds__";
-	fputs("void fake_thread(unsigned t) { threadIdx.x = t; }\n"
+	fputs("int usleep(unsigned);\nvoid fake_thread(unsigned t) { threadIdx.x = t; }\n"
 	      "void fake_poison(void) { if (__start_fake_block)"
 	      " memset(__start_fake_block, 0xff, __stop_fake_block - __start_fake_block); }\n",
 	      f);
@@ -272,15 +288,49 @@ static int command_run(const char *command, Program *p)
 	return pclose(f);
 }
 
-int nvrtcCompileProgram(void *program, int noption, const char *const *options)
+/* What was compiled before is there; but not what was to be wrong or slow. */
+enum { KNOWN = 512 };
+static struct Known {
+	char *source;
+	Cubin *cubin;
+} known[KNOWN];
+static int nknown, compiled;
+
+/* Programs that were given to the compiler. */
+int fake_cuda_compiled(void)
 {
-	Program *p = program;
+	return __atomic_load_n(&compiled, __ATOMIC_RELAXED);
+}
+
+static Cubin *cubin_copy(const Cubin *c)
+{
+	Cubin *copy = c ? malloc(sizeof *c + c->size) : NULL;
+	return copy ? memcpy(copy, c, sizeof *c + c->size) : NULL;
+}
+
+static Cubin *known_find(const char *source)
+{
+	Cubin *found = NULL;
+	pthread_mutex_lock(&lock);
+	for (int k = 0; k < nknown && !found; k++)
+		found = strcmp(known[k].source, source) ? NULL : cubin_copy(known[k].cubin);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static void known_add(const Program *p)
+{
+	pthread_mutex_lock(&lock);
+	if (nknown < KNOWN && p->cubin && (known[nknown].source = strdup(p->source)) &&
+	    (known[nknown].cubin = cubin_copy(p->cubin)))
+		nknown++;
+	pthread_mutex_unlock(&lock);
+}
+
+static int program_make(Program *p)
+{
 	char command[300], source[64], library[64];
 	const char *cc = getenv("CC");
-	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
-		return 1;
-	if (fails("compile"))
-		return strcpy(p->log, "the fake does not like it") == NULL || 1;
 	snprintf(source, sizeof source, "%s/k.c", p->folder);
 	snprintf(library, sizeof library, "%s/k.so", p->folder);
 	snprintf(command, sizeof command, "%s -w -shared -fPIC -o %s %s -lm 2>&1",
@@ -291,6 +341,24 @@ int nvrtcCompileProgram(void *program, int noption, const char *const *options)
 	unlink(source);
 	unlink(library);
 	return bad || !p->cubin;
+}
+
+int nvrtcCompileProgram(void *program, int noption, const char *const *options)
+{
+	Program *p = program;
+	int odd = fails("wrong") || fails("slow");
+	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
+		return 1;
+	__atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
+	if (fails("compile"))
+		return strcpy(p->log, "the fake does not like it") == NULL || 1;
+	if (!odd && (p->cubin = known_find(p->source)))
+		return 0;
+	if (program_make(p))
+		return 1;
+	if (!odd)
+		known_add(p);
+	return 0;
 }
 
 int nvrtcGetProgramLogSize(void *program, size_t *n)
@@ -474,8 +542,8 @@ int cuDeviceGetName(char *name, int n, int device)
 
 int cuMemGetInfo_v2(size_t *left, size_t *all)
 {
-	*left = 1000;
-	*all = 2000;
+	*left = 1000000000;
+	*all = 2000000000;
 	return 0;
 }
 
@@ -603,6 +671,43 @@ int cuGraphExecDestroy(void *executable)
 int cuStreamSynchronize(void *stream)
 {
 	return !stream || capturing || fails("finish");
+}
+
+/* ---- events: when all before them was done, which is at once */
+
+int cuEventCreate(void **event, unsigned flags)
+{
+	*event = flags || fails("event") ? NULL : calloc(1, sizeof(double));
+	__atomic_add_fetch(&live, *event != NULL, __ATOMIC_RELAXED);
+	return !*event;
+}
+
+int cuEventRecord(void *event, void *stream)
+{
+	struct timespec now;
+	if (!event || !stream || capturing || fails("event_record"))
+		return 1;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	*(double *)event = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+	return 0;
+}
+
+int cuEventSynchronize(void *event)
+{
+	return !event || !*(double *)event || fails("event_wait");
+}
+
+int cuEventElapsedTime(float *milliseconds, void *from, void *to)
+{
+	*milliseconds = (float)(*(double *)to - *(double *)from);
+	return fails("event_time");
+}
+
+int cuEventDestroy_v2(void *event)
+{
+	free(event);
+	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
+	return 0;
 }
 
 int cuModuleLoadData(void **module, const void *image)
@@ -752,6 +857,8 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 	}
 	pthread_mutex_lock(&running);
 	f->run(argument, blocks, threads); /* of one grid at a time */
+	if (fails("stray"))		   /* writes before its first buffer */
+		(*(unsigned char **)argument[0])[-1] ^= 1;
 	pthread_mutex_unlock(&running);
 	return 0;
 }

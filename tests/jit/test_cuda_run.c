@@ -52,13 +52,17 @@ static void test_failures(int (*live)(void))
 		{"current", "CUDA: choosing the device failed: the fake was told to (error 1)"},
 		{"load", "CUDA: loading a kernel failed: the fake was told to (error 1)"},
 		{"function", "CUDA: finding a kernel failed: the fake was told to (error 1)"},
-		{"alloc", "cuda:0 has no 200 bytes left for a kernel's test data (1000 of 2000 are "
+		{"alloc", "cuda:0 has no 712 bytes left for a kernel's test data (1000000000 of "
+			  "2000000000 are "
 			  "free); this process holds there 0 bytes for parameters, states and "
 			  "inputs, 0 bytes for tensors of steps, 0 bytes for outputs, 0 bytes of "
 			  "kernels' own"},
 		{"to_device", "CUDA: copying to the device failed: the fake was told to (error 1)"},
 		{"launch", "CUDA: starting a kernel failed: the fake was told to (error 1)"},
-		{"finish", "CUDA: a kernel failed: the fake was told to (error 1)"},
+		{"event", "CUDA: making an event failed: the fake was told to (error 1)"},
+		{"event_record", "CUDA: setting an event failed: the fake was told to (error 1)"},
+		{"event_wait", "CUDA: a kernel failed: the fake was told to (error 1)"},
+		{"finish", "CUDA: a kernel or a copy failed: the fake was told to (error 1)"},
 		{"to_host", "CUDA: copying from the device failed: the fake was told to (error 1)"},
 	};
 	Trial *t = harness_trials(&(Case){"Y[i] = A[i]*2", "A=50"}, false, NULL);

@@ -49,7 +49,7 @@ static double run(const Strategy *how, const Task *t, uint64_t seed, int trials)
 	Error err = {0};
 	int twice = 0, disorder = 0;
 
-	CHECK_INT(search_init(&s, t, seed, &err), 0);
+	CHECK_INT(search_init(&s, t, target_host(), seed, &err), 0);
 	CHECK(s.noffer > 1);
 	for (int i = 0; i < s.noffer; i++) {
 		Schedule offer = s.tried[i].schedule;
@@ -81,7 +81,7 @@ static void test_scalar(void)
 	CHECK_REPORT(t, "%s", err.text);
 	if (!t)
 		return;
-	CHECK_INT(search_init(&search, t, 1, &err), 0);
+	CHECK_INT(search_init(&search, t, target_host(), 1, &err), 0);
 	for (int k = 0; strategies[k].name; k++)
 		CHECK(!search_next(&search, &strategies[k], &s));
 	search_free(&search);
