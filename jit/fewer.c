@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FEWER_BUFFERS = 96, COPY_BYTES = 1 << 16 };
+enum { FEWER_BUFFERS = 96, COPY_BYTES = 1 << 16, MOST_FILLED = 4 };
 
 typedef struct Copied { /* a tensor with the batch */
 	int buf;
@@ -20,14 +20,15 @@ typedef struct Copied { /* a tensor with the batch */
 
 typedef struct Fewer {
 	Kernel *whole;
-	size_t rows, all; /* of them there are so many, of so many */
-	bool zeros;	  /* the others are zeros; or they repeat the last one */
+	size_t rows, all; /* that there are, that it was made for */
+	size_t filled;	  /* that it may read: those which are absent are zeros, */
+	bool zeros;	  /* or they repeat the last one */
 	int nbuf, ncopied;
 	int64_t begin, end; /* the parts that are the whole kernel's */
 	Copied copied[];
 } Fewer;
 
-/* Bytes from..to-1 of all rows. */
+/* Bytes at..end-1 of the rows that are filled. */
 static void copy_in(const Fewer *f, size_t row, char *to, const char *tensor, size_t at, size_t end)
 {
 	size_t there = f->rows * row;
@@ -51,7 +52,7 @@ static void copy_part(const Fewer *f, void *const *buf, const KernelEnv *env, bo
 	const Copied *c = f->copied;
 	for (; c->out != out || part >= c->parts; c++)
 		part -= c->out == out ? c->parts : 0;
-	size_t bytes = (out ? f->rows : f->all) * c->row, at = (size_t)part * COPY_BYTES;
+	size_t bytes = (out ? f->rows : f->filled) * c->row, at = (size_t)part * COPY_BYTES;
 	size_t end = at + COPY_BYTES < bytes ? at + COPY_BYTES : bytes;
 	char *own = (char *)env->shared + c->at;
 	if (out)
@@ -87,40 +88,13 @@ static void fewer_run(void *const *buf, const KernelEnv *env, int64_t begin, int
 static void fewer_add(Fewer *f, KernelShape *s, const Node *t, int buf, bool out)
 {
 	size_t row = tensor_bytes(t) / (size_t)tensor_extent(t, 0);
-	size_t at = (s->shared + 63) & ~(size_t)63, bytes = (out ? f->rows : f->all) * row;
+	size_t at = (s->shared + 63) & ~(size_t)63, bytes = (out ? f->rows : f->filled) * row;
 	f->copied[f->ncopied++] =
 		(Copied){buf, out, row, at, (int64_t)((bytes + COPY_BYTES - 1) / COPY_BYTES)};
 	s->shared = at + f->all * row + 128; /* a vector may be read behind the end */
 }
 
-/* The whole kernel's phases between those that copy, the last without the parts that nobody needs. A
- * block may begin before its share, by less than two of them. */
-static void fewer_phases(Fewer *f, KernelShape *s)
-{
-	int64_t in = 0, out = 0, begin = 0, wanted;
-	const KernelShape *whole = &f->whole->shape;
-	int n = 0;
-	for (int k = 0; k < f->ncopied; k++)
-		*(f->copied[k].out ? &out : &in) += f->copied[k].parts;
-	memset(s->later, 0, sizeof s->later);
-	if (in)
-		s->later[n++] = in;
-	for (int k = 0; whole->later[k]; k++)
-		s->later[n++] = in + (begin = whole->later[k]);
-	int64_t parts = whole->parts - begin;
-	if (whole->blocks && !f->zeros) {
-		wanted = ((int64_t)f->rows * whole->blocks - 1) / (int64_t)f->all + 3;
-		if (wanted < whole->blocks)
-			parts = parts / whole->blocks * wanted;
-	}
-	f->begin = in;
-	f->end = in + begin + parts;
-	if (out)
-		s->later[n++] = f->end;
-	s->parts = f->end + out;
-}
-
-static void fewer_fill(Fewer *f, KernelShape *s, const Task *t)
+static void fewer_copies(Fewer *f, KernelShape *s, const Task *t)
 {
 	const Subgraph *sub = &t->sub;
 	f->nbuf = sub->ninput;
@@ -132,32 +106,79 @@ static void fewer_fill(Fewer *f, KernelShape *s, const Task *t)
 			fewer_add(f, s, sub->member[k], f->nbuf, true);
 		f->nbuf += sub->stored[k];
 	}
-	fewer_phases(f, s);
 }
 
-Kernel *kernel_fewer(Kernel *k, const Task *t, int64_t rows, Error *err)
+/* Where the last phase goes along the rows it ends behind those that there are, and (a single phase) reads few
+ * more. A block begins less than two of them before its share of the rows, and has no more than it would if
+ * there were one less. Returns the parts of that phase. */
+static int64_t fewer_parts(Fewer *f, int64_t parts, bool single)
 {
-	int nbuf = t->sub.ninput + t->sub.nmember;
-	if (nbuf > FEWER_BUFFERS || rows >= k->shape.rows || kernel_phases(k) > KERNEL_PHASES - 3) {
-		error_set(err, RICCI_EUNSUPPORTED, "the kernel is not for fewer rows");
-		return NULL;
-	}
+	size_t blocks = (size_t)f->whole->shape.blocks;
+	size_t wanted = (f->rows * blocks + f->all - 1) / f->all + 2;
+	f->filled = f->all;
+	if (!blocks || f->zeros || wanted >= blocks)
+		return parts;
+	size_t last = (wanted * f->all + blocks - 2) / (blocks - 1);
+	if (single && last < f->all)
+		f->filled = last;
+	return parts / (int64_t)blocks * (int64_t)wanted;
+}
+
+/* The whole kernel's phases between those that copy. */
+static void fewer_phases(Fewer *f, KernelShape *s, const Task *t)
+{
+	const KernelShape *whole = &f->whole->shape;
+	int n = 0, last = kernel_phases(f->whole) - 1;
+	int64_t copies[2] = {0}, begin = last ? whole->later[last - 1] : 0;
+	f->end = begin + fewer_parts(f, whole->parts - begin, !last);
+	fewer_copies(f, s, t);
+	for (int k = 0; k < f->ncopied; k++)
+		copies[f->copied[k].out] += f->copied[k].parts;
+	f->begin = copies[0];
+	f->end += f->begin;
+	memset(s->later, 0, sizeof s->later);
+	if (copies[0])
+		s->later[n++] = f->begin;
+	for (int k = 0; k < last; k++)
+		s->later[n++] = f->begin + whole->later[k];
+	if (copies[1])
+		s->later[n++] = f->end;
+	s->parts = f->end + copies[1];
+}
+
+static Kernel *fewer_make(Kernel *k, const Task *t, size_t rows, Error *err)
+{
+	size_t nbuf = (size_t)(t->sub.ninput + t->sub.nmember);
 	Kernel *own = kernel_new(k->backend, err);
-	Fewer *f = own ? mem_zalloc(sizeof *f + (size_t)nbuf * sizeof f->copied[0]) : NULL;
+	Fewer *f = own ? mem_zalloc(sizeof *f + nbuf * sizeof f->copied[0]) : NULL;
 	if (!f) {
 		kernel_unref(own);
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
-	*f = (Fewer){.whole = kernel_ref(k), .rows = (size_t)rows, .all = (size_t)k->shape.rows};
+	*f = (Fewer){.whole = kernel_ref(k), .rows = rows, .all = (size_t)k->shape.rows};
 	f->zeros = t->batch.zeros;
 	own->run = fewer_run;
 	own->fewer = f;
 	own->schedule = k->schedule;
 	own->shape = k->shape;
 	own->shape.rows = own->shape.blocks = 0;
-	fewer_fill(f, &own->shape, t);
+	fewer_phases(f, &own->shape, t);
 	return own;
+}
+
+Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err)
+{
+	int64_t rows = t->batch.extent;
+	bool fits = rows < k->shape.rows && t->sub.ninput + t->sub.nmember <= FEWER_BUFFERS &&
+		    kernel_phases(k) + 2 < KERNEL_PHASES;
+	Kernel *own = fits ? fewer_make(k, t, (size_t)rows, err) : NULL;
+	if (own && own->fewer->filled <= MOST_FILLED * own->fewer->rows)
+		return own;
+	if (own || !fits)
+		error_set(err, RICCI_EUNSUPPORTED, "the kernel is for too many rows");
+	kernel_unref(own);
+	return NULL;
 }
 
 void fewer_free(Fewer *f)

@@ -302,9 +302,9 @@ void portable_prelude(Text *out);
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		    Error *err);
 Kernel *kernel_ref(Kernel *k);
-/* A kernel for t with the code of k, whose task differs from t in that its batch is larger, k->shape.rows. NULL
- * on error. */
-Kernel *kernel_fewer(Kernel *k, const Task *t, int64_t rows, Error *err);
+/* A kernel for t with the code of k, whose task differs from t's in its batch, k->shape.rows, which is larger. NULL
+ * on error, or where it would compute more than four times the rows. */
+Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err);
 void fewer_free(struct Fewer *f);
 void kernel_unref(Kernel *k);
 

@@ -127,7 +127,7 @@ bool entry_borrows(const CacheEntry *e)
 Kernel *entry_fewer(const CacheEntry *e, Kernel *k)
 {
 	enum { MOST_BYTES = 256 << 20 };
-	Kernel *own = kernel_fewer(k, e->task, e->task->batch.extent, NULL);
+	Kernel *own = kernel_fewer(k, e->task, NULL);
 
 	if (own && own->shape.shared < MOST_BYTES)
 		return own;

@@ -56,6 +56,8 @@ static void check_rows(void)
 	check_batch("input i32 6\ninput f32 6x4\n"
 		    "keep m0[i,k] = a1[a0[i],k]*a1[i,k] where i<6, k<4\n",
 		    0, false);
+	/* an axis of one element is none */
+	check_batch("input f32 1x9\nkeep m0[i,j] = a0[i,j]*2 where i<1, j<9\n", 0, false);
 	check_batch("input f32 6x9\nkeep m0[j,i] = a0[i,j] where i<6, j<9\n", 0, false);
 	check_batch("input f32 6x9\nkeep m0[i,j] = a0[5-i,j] where i<6, j<9\n", 0, false);
 	check_batch("input f32 7x9\nkeep m0[i,j] = a0[i+1,j] - a0[i,j] where i<6, j<9\n", 0, false);
