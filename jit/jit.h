@@ -239,7 +239,7 @@ typedef struct Kernel {
 	int ninput, nbuf; /* kernel_sizes fills these for grids, which move data themselves */
 	size_t *bytes;	  /* of each buffer, inputs first */
 	struct Fewer *
-		fewer; /* it runs another kernel, made for a larger batch (fewer.c); NULL: its own code */
+		fewer; /* made of a larger batch's kernel (fewer.c); NULL: it has code of its own */
 } Kernel;
 struct Backend {
 	const char *name;
