@@ -19,7 +19,7 @@ typedef struct Copied { /* a tensor with the batch */
 } Copied;
 
 typedef struct Fewer {
-	Kernel *whole;
+	const Kernel *whole;
 	size_t rows, all; /* that there are, that it was made for */
 	size_t filled;	  /* that it may read: those which are absent are zeros, */
 	bool zeros;	  /* or they repeat the last one */
@@ -156,9 +156,10 @@ static Kernel *fewer_make(Kernel *k, const Task *t, size_t rows, Error *err)
 		error_set(err, RICCI_ENOMEM, "out of memory");
 		return NULL;
 	}
-	*f = (Fewer){.whole = kernel_ref(k), .rows = rows, .all = (size_t)k->shape.rows};
+	*f = (Fewer){.whole = k, .rows = rows, .all = (size_t)k->shape.rows};
 	f->zeros = t->batch.zeros;
 	own->run = fewer_run;
+	own->whole = kernel_ref(k);
 	own->fewer = f;
 	own->schedule = k->schedule;
 	own->shape = k->shape;
@@ -179,12 +180,4 @@ Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err)
 		error_set(err, RICCI_EUNSUPPORTED, "the kernel is for too many rows");
 	kernel_unref(own);
 	return NULL;
-}
-
-void fewer_free(Fewer *f)
-{
-	if (!f)
-		return;
-	kernel_unref(f->whole);
-	mem_free(f);
 }

@@ -238,8 +238,9 @@ typedef struct Kernel {
 	int device;	  /* of a grid's: which of its backend's devices it is made for */
 	int ninput, nbuf; /* kernel_sizes fills these for grids, which move data themselves */
 	size_t *bytes;	  /* of each buffer, inputs first */
-	struct Fewer *
-		fewer; /* made of a larger batch's kernel (fewer.c); NULL: it has code of its own */
+	struct Kernel
+		*whole; /* of a larger batch, whose code it runs (fewer.c); NULL: it has its own */
+	struct Fewer *fewer; /* how */
 } Kernel;
 struct Backend {
 	const char *name;
@@ -305,7 +306,6 @@ Kernel *kernel_ref(Kernel *k);
 /* A kernel for t with the code of k, whose task differs from t's in its batch, k->shape.rows, which is larger. NULL
  * on error, or where it would compute more than four times the rows. */
 Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err);
-void fewer_free(struct Fewer *f);
 void kernel_unref(Kernel *k);
 
 #endif

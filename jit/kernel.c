@@ -65,7 +65,8 @@ void kernel_unref(Kernel *k)
 		return;
 	if (k->module)
 		k->backend->release(k->module);
-	fewer_free(k->fewer);
+	kernel_unref(k->whole);
+	mem_free(k->fewer);
 	mem_free(k->source);
 	mem_free(k->bytes);
 	mem_free(k);
