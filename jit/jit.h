@@ -128,9 +128,21 @@ void rows_split(const Subgraph *s, int k, int64_t element, int64_t *row, int64_t
 double node_flops(const Node *n);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
+/* Is n a number where its sources are, as long as no sum or product leaves its type? */
+bool node_stays_finite(const Node *n);
 /* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and
  * indices are none. */
 double comp_flops(Ir *ir, Node *comp);
+
+/* Dimension 0 of the tensors that have it, which may be shorter: results are then the first ones of a larger
+ * batch whose further rows are zeros, or (not `zeros`) repeat others (batch.c). */
+typedef struct TaskBatch {
+	int64_t extent;	      /* 0: there is none */
+	bool *input, *member; /* which tensors have it */
+	int *axis;	      /* of each member: which of its axes runs over it; -1: none */
+	bool zeros;	      /* a member sums over it */
+} TaskBatch;
+TaskBatch subgraph_batch(Ir *ir, const Subgraph *s); /* arrays in ir's arena */
 
 /* A subgraph made canonical: own Ir, inputs named "a0", "a1".. in the order of Subgraph.input, so
  * that equal subgraphs have equal text. Immutable after task_new: threads may share it when each
@@ -142,6 +154,8 @@ typedef struct Task {
 		       rebuild the task (task_parse) */
 	double cost, flops; /* of one run: expr_flops, comp_flops */
 	double read, bytes; /* each tensor once: the inputs; the stored ones too */
+	TaskBatch batch;
+	char *family; /* where it has one: the text with ? for its extent */
 } Task;
 Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
 Task *task_parse(const char *text, Error *err);
@@ -208,7 +222,10 @@ typedef struct KernelShape {
 	size_t scratch, shared;	      /* bytes: of each thread, of all */
 	size_t block; /* bytes that the launch gives each block of a grid, for all arrays of a phase; 0: the
 		       * arrays have memory of their own */
-	int threads; /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
+	int threads;  /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
+	int64_t rows; /* TaskBatch.extent of its task */
+	int64_t blocks; /* the last phase's parts are, in order, so many blocks of main's first dimension, each
+			 * as long as the others or less; 0: not known */
 } KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
@@ -221,6 +238,9 @@ typedef struct Kernel {
 	int device;	  /* of a grid's: which of its backend's devices it is made for */
 	int ninput, nbuf; /* kernel_sizes fills these for grids, which move data themselves */
 	size_t *bytes;	  /* of each buffer, inputs first */
+	struct Kernel
+		*whole; /* of a larger batch, whose code it runs (fewer.c); NULL: it has its own */
+	struct Fewer *fewer; /* how */
 } Kernel;
 struct Backend {
 	const char *name;
@@ -284,6 +304,9 @@ void portable_prelude(Text *out);
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		    Error *err);
 Kernel *kernel_ref(Kernel *k);
+/* A kernel for t with the code of k, whose task differs from t's in its batch, k->shape.rows, which is larger. NULL
+ * on error, or where it would compute more than four times the rows. */
+Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err);
 void kernel_unref(Kernel *k);
 
 #endif

@@ -25,7 +25,8 @@ bool kernel_shape_sound(const KernelShape *s)
 	for (; k < KERNEL_PHASES && s->later[k]; begin = s->later[k++])
 		if (s->later[k] <= begin)
 			return false;
-	return k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 &&
+	return k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 && s->rows >= 0 &&
+	       s->blocks >= 0 && (!s->blocks || (s->parts - begin) % s->blocks == 0) &&
 	       s->scratch < SIZE_MAX / 2 && s->shared < SIZE_MAX / 2 && s->block < SIZE_MAX / 2;
 }
 
@@ -64,6 +65,8 @@ void kernel_unref(Kernel *k)
 		return;
 	if (k->module)
 		k->backend->release(k->module);
+	kernel_unref(k->whole);
+	mem_free(k->fewer);
 	mem_free(k->source);
 	mem_free(k->bytes);
 	mem_free(k);

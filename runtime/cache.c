@@ -34,12 +34,15 @@ static uint64_t entry_hash(const char *text, Request r)
 	return h;
 }
 
+static bool request_is(Request a, Request b)
+{
+	return a.backend == b.backend && a.frozen == b.frozen && a.threads == b.threads &&
+	       a.pack == b.pack && a.device == b.device;
+}
+
 static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Request r)
 {
-	return e->hash == hash && e->request.backend == r.backend &&
-	       e->request.frozen == r.frozen && e->request.threads == r.threads &&
-	       e->request.pack == r.pack && e->request.device == r.device &&
-	       !strcmp(e->task->text, text);
+	return e->hash == hash && request_is(e->request, r) && !strcmp(e->task->text, text);
 }
 
 CacheEntry *entry_get(Task *t, Request r, Error *err)
@@ -58,6 +61,7 @@ CacheEntry *entry_get(Task *t, Request r, Error *err)
 		e->request = r;
 		e->task = t;
 		e->hash = hash;
+		e->family = t->family ? entry_hash(t->family, r) : 0;
 		atomic_init(&e->version, 1);
 		pthread_mutex_init(&e->lock, NULL);
 		e->next = *at;
@@ -112,6 +116,62 @@ bool entry_ready(CacheEntry *e)
 	ready = e->best != NULL;
 	pthread_mutex_unlock(&e->lock);
 	return ready;
+}
+
+/* ---- kernels of larger batches ---- */
+bool entry_borrows(const CacheEntry *e)
+{
+	const Request *r = &e->request;
+
+	return e->family && !r->frozen && !r->pack && !r->device && entry_tuning(e);
+}
+
+Kernel *entry_fewer(const CacheEntry *e, Kernel *k)
+{
+	enum { MOST_BYTES = 256 << 20 };
+	Kernel *own = kernel_fewer(k, e->task, NULL);
+
+	if (own && own->shape.shared < MOST_BYTES)
+		return own;
+	kernel_unref(own);
+	return NULL;
+}
+
+/* The kernel of `from` (a reference), where it is better for e than `best`: one of cc, of the smallest batch. */
+static Kernel *entry_lender(const CacheEntry *e, CacheEntry *from, Kernel *best, Origin *o)
+{
+	pthread_mutex_lock(&from->lock);
+	Kernel *k = from->best;
+	bool fits = k && k->shape.rows > e->task->batch.extent;
+	bool fast = fits && k->backend == entry_tuning(e);
+	bool known = best && best->backend == entry_tuning(e);
+
+	if (fits &&
+	    (!best || fast > known || (fast == known && k->shape.rows < best->shape.rows))) {
+		kernel_unref(best);
+		best = kernel_ref(k);
+		*o = from->origin;
+	}
+	pthread_mutex_unlock(&from->lock);
+	return best;
+}
+
+Kernel *entry_lend(const CacheEntry *e, Origin *o)
+{
+	Kernel *best = NULL, *own;
+
+	if (!entry_borrows(e))
+		return NULL;
+	table_take();
+	for (int i = 0; i < BUCKETS; i++)
+		for (CacheEntry *from = bucket[i]; from; from = from->next)
+			if (from->family == e->family && request_is(from->request, e->request) &&
+			    !strcmp(from->task->family, e->task->family))
+				best = entry_lender(e, from, best, o);
+	lock_leave(LOCK_CACHE);
+	own = best ? entry_fewer(e, best) : NULL;
+	kernel_unref(best);
+	return own;
 }
 
 void entry_title(const CacheEntry *e, char *s, size_t room)

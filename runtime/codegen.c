@@ -1,8 +1,9 @@
 /* codegen.c - making kernels: candidates to kernels, and the first kernels of entries.
  *
  * Sources that go to an outside compiler go there several at a time; where one of them is refused,
- * each is tried alone. The first kernel of an entry comes from the cache's folder, or else from the
- * backend that answers fastest among those the request allows.
+ * each is tried alone. The first kernel of an entry comes from the cache's folder; or it is that of a larger
+ * batch, in memory or in the folder, until its own is made; or else it comes from the backend that answers
+ * fastest among those the request allows.
  */
 #include "runtime/folder.h"
 #include "runtime/internal.h"
@@ -214,7 +215,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 		if (!way[round])
 			continue;
 		*k = (Candidate){.entry = entries[i], .backend = way[round]};
-		if (kept[i].backend && kept[i].backend == way[round]) {
+		if (kept[i].backend && kept[i].backend == way[round] && !kept[i].lent) {
 			k->schedule = kept[i].schedule;
 			entries[i]->offered = kept[i].offered;
 		} else {
@@ -235,6 +236,21 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	return f.n;
 }
 
+/* Entries that have no kernel of their own get that of a larger batch. */
+static void fill_lent(int n, CacheEntry **entries, Kept *kept)
+{
+	for (int i = 0; i < n; i++) {
+		Origin o;
+		Kernel *k = entry_ready(entries[i]) ? NULL : entry_lend(entries[i], &o);
+
+		if (k)
+			entry_put(entries[i], k, &o, 0, false);
+		else if (!entry_ready(entries[i]) && !kept[i].backend)
+			disk_lend(entries[i], &kept[i]);
+	}
+	disk_load(n, entries, kept);
+}
+
 static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Candidate **c,
 		    int threads, Error *err)
 {
@@ -243,6 +259,7 @@ static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Ca
 	for (int i = 0; i < n; i++)
 		disk_find(entries[i], &kept[i]);
 	disk_load(n, entries, kept);
+	fill_lent(n, entries, kept);
 	for (int round = 0; round < 3; round++)
 		if (fill_round(n, entries, kept, room, c, round, threads, &last) == 0)
 			break;

@@ -2,7 +2,8 @@
  *
  * An entry is kept as a text file named by the hash of its key: what the kernel was made for and
  * with, how it is launched, and the name of the object that holds its code (objects are named by
- * their contents, because several kernels are compiled together). The bytes that are loaded are
+ * their contents, because several kernels are compiled together). The kernel of the largest batch of a family is
+ * kept under the family's text, too. The bytes that are loaded are
  * those whose name was checked. Files appear whole (folder_write), so that any number of processes
  * may share the folder; an entry that does not read back exactly is as good as none, and is made
  * again.
@@ -10,6 +11,7 @@
 #define _GNU_SOURCE
 #include "runtime/internal.h"
 #include "runtime/folder.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,9 +43,9 @@ static void device_print(Text *t, const CacheEntry *e)
 	text_add(t, "\n");
 }
 
-/* The lines that say what an entry is for. What is best, and what is left to try, depends on the
- * threads and the caches of the machine, too. */
-static void key_print(Text *t, const CacheEntry *e)
+/* The lines that say what an entry is for: its task, or all of its family. What is best, and what is left to
+ * try, depends on the threads and the caches of the machine, too. */
+static void key_print(Text *t, const CacheEntry *e, const char *task)
 {
 	const Target *host = target_host();
 
@@ -54,7 +56,7 @@ static void key_print(Text *t, const CacheEntry *e)
 		 "threads %d\ntask %zu\n%s\n",
 		 e->request.backend ? e->request.backend->name : "auto",
 		 e->request.frozen ? "static" : "dynamic", compiler_version(e), host->key, host->l1,
-		 host->l2, host->l3, e->request.threads, strlen(e->task->text), e->task->text);
+		 host->l2, host->l3, e->request.threads, strlen(task), task);
 }
 
 static bool entry_file(const Text *key, char name[NAME_ROOM])
@@ -73,8 +75,9 @@ static void kept_print(Text *t, const CacheEntry *e)
 {
 	const Kernel *k = e->best;
 
-	text_add(t, "kernel %s %zu %zu %zu %d %lld", k->backend->name, k->shape.scratch,
-		 k->shape.shared, k->shape.block, k->shape.threads, (long long)k->shape.parts);
+	text_add(t, "kernel %s %zu %zu %zu %d %lld %lld %lld", k->backend->name, k->shape.scratch,
+		 k->shape.shared, k->shape.block, k->shape.threads, (long long)k->shape.rows,
+		 (long long)k->shape.blocks, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
 	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ",
@@ -84,24 +87,23 @@ static void kept_print(Text *t, const CacheEntry *e)
 	text_add(t, "\n");
 }
 
-bool disk_store(CacheEntry *e)
+/* Under this text; a kernel that is lent is not the entry's to keep. */
+static bool kept_write(CacheEntry *e, const char *task)
 {
 	Text t = {0};
 	char name[NAME_ROOM];
 	bool good;
 
-	if (!folder_writable())
-		return false;
-	key_print(&t, e);
+	key_print(&t, e, task);
 	good = entry_file(&t, name);
 	pthread_mutex_lock(&e->lock);
+	good &= !e->best->fewer;
 	kept_print(&t, e);
 	pthread_mutex_unlock(&e->lock);
 	if (!t.failed)
 		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
 	good = good && !t.failed && folder_write(name, t.s, t.n);
 	text_free(&t);
-	folder_trim();
 	return good;
 }
 
@@ -123,8 +125,9 @@ static bool kept_parse(char *s, Kept *k)
 	char *line;
 	int used = 0;
 
-	if (sscanf(s, "kernel %31s %zu %zu %zu %d%n", backend, &k->shape.scratch, &k->shape.shared,
-		   &k->shape.block, &k->shape.threads, &used) != 5 ||
+	if (sscanf(s, "kernel %31s %zu %zu %zu %d %" SCNd64 " %" SCNd64 "%n", backend,
+		   &k->shape.scratch, &k->shape.shared, &k->shape.block, &k->shape.threads,
+		   &k->shape.rows, &k->shape.blocks, &used) != 7 ||
 	    !(s = phases_parse(s + used, &k->shape)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)
@@ -157,7 +160,7 @@ bool entry_undamaged(char *s, size_t n)
 	return true;
 }
 
-bool disk_find(const CacheEntry *e, Kept *k)
+static bool kept_find(const CacheEntry *e, const char *task, Kept *k)
 {
 	Text key = {0};
 	char name[NAME_ROOM], *s = NULL;
@@ -167,11 +170,37 @@ bool disk_find(const CacheEntry *e, Kept *k)
 	memset(k, 0, sizeof *k);
 	if (!cache_folder())
 		return false;
-	key_print(&key, e);
+	key_print(&key, e, task);
 	good = entry_file(&key, name) && (s = folder_read(name, &n)) && entry_undamaged(s, n) &&
 	       n > key.n && !memcmp(s, key.s, key.n) && kept_parse(s + key.n, k);
 	mem_free(s);
 	text_free(&key);
+	return good;
+}
+
+bool disk_find(const CacheEntry *e, Kept *k)
+{
+	return kept_find(e, e->task->text, k);
+}
+
+bool disk_lend(const CacheEntry *e, Kept *k)
+{
+	if (entry_borrows(e) && kept_find(e, e->task->family, k) &&
+	    k->shape.rows > e->task->batch.extent)
+		return k->lent = true;
+	*k = (Kept){0};
+	return false;
+}
+
+bool disk_store(CacheEntry *e)
+{
+	Kept k;
+	bool good = folder_writable() && kept_write(e, e->task->text);
+
+	if (good && entry_borrows(e) &&
+	    (!kept_find(e, e->task->family, &k) || k.shape.rows <= e->task->batch.extent))
+		kept_write(e, e->task->family);
+	folder_trim();
 	return good;
 }
 
@@ -211,6 +240,17 @@ char *object_read(const char *name, size_t *n)
 	return NULL;
 }
 
+/* Gives e the kernel that was kept, or one for e that runs it. */
+static void kept_put(CacheEntry *e, const Kept *kept, Kernel *k)
+{
+	Kernel *own = kept->lent ? entry_fewer(e, k) : kernel_ref(k);
+
+	if (!own)
+		return;
+	entry_put(e, own, &kept->origin, kept->lent ? 0 : kept->seconds, !kept->lent);
+	e->offered = kept->lent ? 0 : kept->offered;
+}
+
 /* Loads the object of entries[at] and gives its kernels to all entries that want one of them. */
 static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 {
@@ -232,11 +272,8 @@ static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)
 		if (!entry_ready(entries[i]) && !strcmp(kept[i].origin.object, o->object) &&
-		    kept[i].origin.count == o->count) {
-			entry_put(entries[i], kernel_ref(k[kept[i].origin.index]), &kept[i].origin,
-				  kept[i].seconds, true);
-			entries[i]->offered = kept[i].offered;
-		}
+		    kept[i].origin.count == o->count)
+			kept_put(entries[i], &kept[i], k[kept[i].origin.index]);
 	for (int i = 0; k && i < o->count; i++)
 		if (k[i])
 			kernel_unref(k[i]);

@@ -37,14 +37,14 @@ static int queue_take(Tuner *t, Candidate **c, bool back)
 	return n;
 }
 
-/* Is the entry's kernel one of the first iteration's, from another backend? */
+/* Is the entry's kernel one of the first iteration's, from another backend or made for a larger batch? */
 static Kernel *entry_present(CacheEntry *e, bool *first, const Candidate *c)
 {
 	Kernel *k;
 
 	pthread_mutex_lock(&e->lock);
 	k = kernel_ref(e->best);
-	*first = e->best->backend != c->backend;
+	*first = e->best->backend != c->backend || e->best->fewer;
 	pthread_mutex_unlock(&e->lock);
 	return k;
 }

@@ -175,7 +175,7 @@ typedef struct CacheEntry {
 	int refs; /* under the cache's lock */
 	Request request;
 	Task *task;
-	uint64_t hash;
+	uint64_t hash, family;	   /* of the task's text; of its family's, 0: it has none */
 	atomic_llong launches;	   /* while they were timed, trials' not counted */
 	atomic_llong timed, spent; /* of best: so many of them, and nanoseconds in them */
 	atomic_llong quickest;	   /* of best: nanoseconds of its quickest launch; 0: not known */
@@ -201,6 +201,12 @@ CacheEntry *entry_get(Task *t, Request r, Error *err);
 CacheEntry *entry_ref(CacheEntry *e);
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
+/* May it have the kernel of a larger batch, until its own is made? */
+bool entry_borrows(const CacheEntry *e);
+/* Kernel k, of a task that differs from e's in its larger batch, for e; NULL: it isn't worth it. */
+Kernel *entry_fewer(const CacheEntry *e, Kernel *k);
+/* The same of an entry that is in memory; *o: where its code is kept. NULL: there is none. */
+Kernel *entry_lend(const CacheEntry *e, Origin *o);
 /* The first equation of its task, in s[0..room-1]. */
 void entry_title(const CacheEntry *e, char *s, size_t room);
 /* Takes k as the best, of which a launch takes so many seconds at least (0: not known). */
@@ -259,8 +265,11 @@ typedef struct Kept {
 	KernelShape shape;
 	double seconds;
 	int offered;
+	bool lent; /* it was made for a larger batch */
 } Kept;
 bool disk_find(const CacheEntry *e, Kept *k);
+/* The same of the largest batch of e's family that is kept. */
+bool disk_lend(const CacheEntry *e, Kept *k);
 /* Kernels of kept objects for entries[i] with kept[i].origin; entries that stay without a best are to
  * be made. */
 void disk_load(int n, CacheEntry **entries, const Kept *kept);

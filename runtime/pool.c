@@ -12,7 +12,7 @@
 #include "runtime/internal.h"
 #include <sched.h>
 
-enum { SPINS = 1500, MAX_THREADS = 256, PIECES = 8 };
+enum { SPINS = 1500, MAX_THREADS = 256, PIECES = 8, COPIES_KEPT = 2000 };
 
 typedef struct Worker {
 	Pool *pool;
@@ -42,6 +42,7 @@ struct Pool {
 	RandomState rs;
 	void *shared; /* all workers' */
 	size_t shared_room;
+	int copies; /* held a larger batch's (fewer.c) until so many launches from now; 0: it did not */
 };
 
 static inline void relax(void)
@@ -281,6 +282,19 @@ static int reserve(void **memory, size_t *room, size_t bytes, Error *err)
 	return *memory ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's scratch");
 }
 
+/* Copies for a larger batch may need more than all else; soon no kernel makes them any more. */
+static int reserve_shared(Pool *p, const Kernel *k, Error *err)
+{
+	if (k->fewer)
+		p->copies = COPIES_KEPT;
+	else if (p->copies && --p->copies == 0) {
+		buffer_free(p->shared);
+		p->shared = NULL;
+		p->shared_room = 0;
+	}
+	return reserve(&p->shared, &p->shared_room, k->shape.shared, err);
+}
+
 /* The first worker's error, where a kernel set one. */
 static int pool_error(Pool *p, int threads, Error *err)
 {
@@ -318,7 +332,7 @@ int pool_launch(Pool *p, const Kernel *k, void *const *buf, const RandomState *r
 	int64_t begin, end;
 
 	pthread_mutex_lock(&p->use);
-	code = reserve(&p->shared, &p->shared_room, k->shape.shared, err);
+	code = reserve_shared(p, k, err);
 	for (int i = 0; i < threads && !code; i++)
 		code = reserve(&p->worker[i].scratch, &p->worker[i].room, k->shape.scratch, err);
 	if (!code) {

@@ -324,8 +324,23 @@ static void copies_phases(Contract *c, Blocking *h)
 	phase_end(c->t);
 }
 
+/* Blocks of main's first dimension, in the order of the parts. */
+static int64_t row_blocks(Contract *c, const Blocking *h)
+{
+	const Problem *p = c->p;
+	Node *first = p->axis[0];
+	if (affine_stride(c->ir, p->index, first) * axis_extent(first) != p->main_size)
+		return 0;
+	if (c->batch.naxis)
+		return c->batch.axis[0] == first ? axis_extent(first) : 0;
+	if (c->m.naxis && c->m.axis[0] == first)
+		return h->nmc;
+	return c->n.naxis && c->n.axis[0] == first && h->nmc == 1 ? h->nnc : 0;
+}
+
 static void whole_phase(Contract *c, Blocking *h)
 {
+	c->t->shape.blocks = row_blocks(c, h);
 	Node *part = tree_axis(c->t, c->batch.extent * h->nmc * h->nnc);
 	phase_section(c->t, part, whole_part(c, h, part));
 }

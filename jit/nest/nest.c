@@ -571,6 +571,19 @@ static int nest_grid(Build *b, Error *err)
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
+/* Parts go along main's first dimension where the slowest loop of axis 0 is the slowest of all. */
+static int64_t nest_blocks(const Build *b)
+{
+	const Problem *p = b->p;
+	const Loop *l = &b->loop[b->order[0]];
+	if (!b->nparallel || b->nrfactor || p->scatter || p->partial || l->axis)
+		return 0;
+	int64_t extent = axis_extent(p->axis[0]);
+	bool slowest = l->stride * l->extent >= extent;
+	bool first = affine_stride(b->ir, p->index, p->axis[0]) * extent == p->main_size;
+	return slowest && first ? l->extent : 0;
+}
+
 int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
 {
 	Build *b = build_new(p, caps);
@@ -585,6 +598,7 @@ int lower_nest(Problem *p, const Schedule *s, const Capabilities *caps, Error *e
 	nest_open_at(b, 0, b->nparallel, part);
 	Piece piece = part_piece(b);
 	phase_section(p->tree, part, stmt_seq(piece.alloc, piece.body));
+	p->tree->shape.blocks = nest_blocks(b);
 	if (b->nrfactor)
 		rfactor_phase(b);
 	for (int k = 0; k < p->nout; k++)

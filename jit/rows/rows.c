@@ -464,6 +464,10 @@ int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target 
 		rows_grid(&b, body);
 	else
 		phase_section(tree, b.r.block, body);
+	bool first = !b.folds;
+	for (int k = 0; k < sub->nmember; k++)
+		first &= sub->lead[k] == 0;
+	tree->shape.blocks = first ? tensor_extent(sub->member[0], 0) : 0;
 	if (b.folds)
 		sums_phase(&b, caps->branch_barriers);
 	phases_finish(tree, piece.before, b.stream < INT64_MAX ? stmt_seen(tree) : NULL);

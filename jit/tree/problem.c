@@ -539,32 +539,9 @@ static bool may_be_unwritten(const Tree *t, const Node *buffer)
 static void see_infinite(void *user, Node *n)
 {
 	Finite *f = user;
-	bool *finite = &f->finite;
-	if (!type_is_float((Type)n->type))
-		return;
-	switch ((Op)n->op) {
-	case OP_READ:
-		*finite &= !may_be_unwritten(f->t, n->src[0]);
-		return;
-	case OP_CONST:
-		*finite &= isfinite(n->u.f) != 0;
-		return;
-	case OP_DIV:
-		*finite &= node_is_const(n->src[1]) && n->src[1]->u.f != 0;
-		return;
-	case OP_POW:
-	case OP_EXP:
-	case OP_EXPM1:
-	case OP_LOG:
-	case OP_LOG1P:
-	case OP_SQRT:
-	case OP_RSQRT:
-	case OP_TAN:
-		*finite = false;
-		return;
-	default:
-		return;
-	}
+	if (type_is_float((Type)n->type))
+		f->finite &= n->op == OP_READ ? !may_be_unwritten(f->t, n->src[0])
+					      : node_stays_finite(n);
 }
 
 bool stays_finite(const Tree *t, Node *e)
