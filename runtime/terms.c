@@ -72,6 +72,31 @@ static void see_read(void *user, Node *n)
 	x->many = x->many || (i >= 0 && x->nread == TERM_READS);
 }
 
+/* The dimension in which reduced axis a is an index by itself; -1: none. */
+static int plain_dimension(const Node *c, const Node *read, int a)
+{
+	int d = read->nsrc - 2;
+
+	while (d >= 0 && read->src[1 + d] != comp_axis(c, a))
+		d--;
+	return d;
+}
+
+/* Two reads of an input that have a reduced axis in other dimensions, X[i,k]*X[k,i]: what a chosen term of one element
+ * reads, another element's term that was not chosen may read, too. */
+static void reads_crossed(Terms *x)
+{
+	const Node *c = x->copy.member[0];
+
+	for (int r = 0; r < x->nread; r++)
+		for (int q = 0; q < r; q++)
+			for (int a = tensor_rank(c); a < comp_naxis(c); a++)
+				if (x->read[r]->src[0] == x->read[q]->src[0] &&
+				    plain_dimension(c, x->read[r], a) !=
+					    plain_dimension(c, x->read[q], a))
+					x->marked[terms_input(x, x->read[r]->src[0])] = false;
+}
+
 /* ---- are the other terms alike? ---- */
 typedef struct Zeros { /* the nodes that are zero wherever the marked inputs are */
 	Terms *x;
@@ -214,6 +239,7 @@ static int terms_find(Terms *x, int nelement, int n, uint64_t seed, Error *err)
 		x->marked[i] = true;
 	node_walk(ir, comp_body(c), see_unmarked, x);
 	node_walk(ir, comp_body(c), see_read, x);
+	reads_crossed(x);
 	for (int r = 0; r < x->nread; r++)
 		any = any || x->marked[terms_input(x, x->read[r]->src[0])];
 	if (x->many || !any)

@@ -35,7 +35,7 @@ struct Tuner {
 	atomic_bool both; /* there are all of them, those that stand back too */
 	Front front;	  /* what those call, if it was started */
 	bool fronted;
-	double began;	  /* when exploration did */
+	double began; /* when exploration did */
 	/* The exploration thread's: how many candidates may be queued besides; what those beyond the first
 	 * of each entry have cost training, in seconds. */
 	int room;

@@ -735,6 +735,7 @@ static void test_right(size_t room)
 		"Y[T[i]:9,d] += E[i,d] where i<7, d<4",
 		"Y[i] += log(E[i,d])",
 		"Y[i] max= E[i,d]; Z[i] = exp(Y[i]) * 2.0 - Y[i]",
+		"Y[i] max= S[i,d]*S[d,i]",
 		"Y[i] += E[i,d] else 0.0 where d<9, i<7",
 		"Y[i,d] = sqrt(E[i,d])",
 		"Y[i,d] = 1.0/(E[i,d]*E[i,d] - 0.25)",
@@ -764,8 +765,9 @@ static void test_right(size_t room)
 			ir_init(&ir);
 			n = notation_operands(&ir, text[i], &name);
 			for (int o = 0; o < n && o < 2; o++)
-				in[o] = *name[o] == 'T' ? input(&ir, "t", RICCI_I32, 7, 0)
-							: input(&ir, "e", RICCI_F32, 7, 4);
+				in[o] = *name[o] == 'T'	  ? input(&ir, "t", RICCI_I32, 7, 0)
+					: *name[o] == 'S' ? input(&ir, "s", RICCI_F32, 48, 48)
+							  : input(&ir, "e", RICCI_F32, 7, 4);
 			t = task_of(text[i], n, in, &ir);
 			if (!t) {
 				ir_free(&ir);
