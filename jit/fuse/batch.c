@@ -17,6 +17,7 @@ typedef struct Search {
 	Node *axis;	  /* the member's, over the batch; NULL: it has none */
 	bool *vanishes;	  /* of each member: it is zero where the inputs are */
 	bool *zero, *may; /* by id: the node is zero where inputs are; it may be infinite */
+	bool *stands; /* by id: the axis is in it, not only in an element of a tensor that it reads */
 	bool good;
 } Search;
 
@@ -28,15 +29,6 @@ static int input_of(const Subgraph *s, const Node *t)
 	return -1;
 }
 
-/* Does the axis stand in e itself, not only in an element of a tensor that e reads? */
-static bool stands(const Node *e, const Node *axis)
-{
-	bool here = e == axis;
-	for (int j = 0; j < e->nsrc && !here && e->op != OP_READ; j++)
-		here = stands(e->src[j], axis);
-	return here;
-}
-
 /* A read at the axis has it bare as dimension 0, and nowhere else; all others are of tensors without a batch. */
 static void see_read(Search *q, const Node *read)
 {
@@ -44,7 +36,7 @@ static void see_read(Search *q, const Node *read)
 	int k = input_of(q->sub, t), m = k < 0 ? subgraph_member(q->sub, t) : -1;
 	bool has = false, bare = true;
 	for (int j = 1; j < read->nsrc && q->axis; j++) {
-		bool here = stands(read->src[j], q->axis);
+		bool here = q->stands[read->src[j]->id];
 		has |= here;
 		bare &= !here || (j == 1 && read->src[j] == q->axis);
 	}
@@ -116,15 +108,19 @@ static bool is_zero(const Search *q, const Node *n)
 static void see_node(void *user, Node *n)
 {
 	Search *q = user;
-	bool may = !node_stays_finite(n) || n->op == OP_RANDOM || n->op == OP_NORMAL;
+	bool stands = n == q->axis,
+	     may = !node_stays_finite(n) || n->op == OP_RANDOM || n->op == OP_NORMAL;
 	if (n->op == OP_READ) {
 		see_read(q, n);
 	} else {
 		q->zero[n->id] = is_zero(q, n);
-		for (int j = 0; j < n->nsrc && !node_is_tensor(n); j++)
+		for (int j = 0; j < n->nsrc && !node_is_tensor(n); j++) {
 			may |= q->may[n->src[j]->id];
+			stands |= q->stands[n->src[j]->id];
+		}
 	}
 	q->may[n->id] = may;
+	q->stands[n->id] = stands;
 }
 
 /* Is member k right with this axis, given what is known of tensors? */
@@ -202,11 +198,12 @@ TaskBatch subgraph_batch(Ir *ir, const Subgraph *s)
 {
 	TaskBatch b = {0};
 	size_t n = ir->count + 1;
-	bool *flags = arena_alloc(&ir->arena, 2 * n + 2 * (size_t)s->nmember + (size_t)s->ninput);
+	bool *flags = arena_alloc(&ir->arena, 3 * n + 2 * (size_t)s->nmember + (size_t)s->ninput);
 	b.axis = arena_alloc(&ir->arena, (size_t)s->nmember * sizeof *b.axis);
-	b.member = flags + 2 * n;
+	b.member = flags + 3 * n;
 	b.input = b.member + 2 * s->nmember;
 	Search q = {.ir = ir, .sub = s, .b = &b, .zero = flags, .may = flags + n};
+	q.stands = flags + 2 * n;
 	q.vanishes = b.member + s->nmember;
 	int naxis = s->member[0]->op == OP_COMP ? comp_naxis(s->member[0]) : 0;
 	int64_t extent = 0;
