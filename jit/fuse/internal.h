@@ -68,8 +68,8 @@ Reads fuse_reads(Ir *ir, const Node *c, Node *tensor);
 /* Equations of the same form that share an operand become one (siblings.c). */
 void fuse_siblings(Fuse *f, int nroot, Node **roots);
 void fuse_inline(Fuse *f, int nroot, Node **roots);
-/* Sums of products get the order of dimensions in which they are read (order.c). */
-void fuse_order(Fuse *f, int nroot, Node **roots);
+/* Sums of products get the order of dimensions in which they are read (dimensions.c). */
+void fuse_dimensions(Fuse *f, int nroot, Node **roots);
 /* Factors that a contraction doesn't run over leave it (factors.c). */
 void fuse_factors(Fuse *f, int nroot, Node **roots);
 /* Equations to kernels, in an order that can run. */

@@ -11,6 +11,8 @@
  * Inlining (inline.c): a dense "=" equation is substituted into all its readers and disappears.
  * Always legal; R weighs the traffic and the launch saved against what is computed again.
  *
+ * Dimensions and factors (dimensions.c, factors.c): what sums of products are stored like, and what leaves them.
+ *
  * Epilogue fusion (group.c): a dense "=" equation becomes a member of an earlier kernel over the same
  * space, when it reads that kernel's members at its own element only, or shares inputs with it, and
  * no path leads from the kernel around to it.
@@ -46,7 +48,7 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 	fuse_siblings(&f, nroot, roots);
 	fuse_inline(&f, nroot, roots);
 	if (f.tiles) {
-		fuse_order(&f, nroot, roots);
+		fuse_dimensions(&f, nroot, roots);
 		fuse_factors(&f, nroot, roots);
 	}
 	fuse_group(&f, nroot, roots, nsub, subs);

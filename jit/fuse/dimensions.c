@@ -1,4 +1,4 @@
-/* order.c - sums of products in the order of dimensions in which they are read.
+/* dimensions.c - sums of products in the order of dimensions in which they are read.
  *
  * Z[j,i] = exp(C[i,j]) reads across the lines of C[i,j] += A[i,k] * B[k,j]; so C becomes C[j,i], whose tiles may be
  * stored one way as well as the other, and Z reads along its lines. In: the graph after inlining, so that who reads a
@@ -124,7 +124,7 @@ static Node *reads_moved(Ir *ir, Node *c, Node *t, Node *now, const Order *o)
 		   : c;
 }
 
-void fuse_order(Fuse *f, int nroot, Node **roots)
+void fuse_dimensions(Fuse *f, int nroot, Node **roots)
 {
 	Ir *ir = f->ir;
 	Node **order;
