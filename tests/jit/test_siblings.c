@@ -181,14 +181,21 @@ static int elaborate(Net *n, const char *text, int noperand, Node **operand)
 	return code;
 }
 
+/* Of the program over the operands that it names. */
+static Net net_of(const char *text)
+{
+	Net n = {.g = ricci_graph_new()};
+	Node *operand[8];
+	int noperand = operands(&n, text, operand);
+	CHECK_INT(elaborate(&n, text, noperand, operand), 0);
+	CHECK_STR(n.g->ir.err.text, "");
+	return n;
+}
+
 static void test_table(void)
 {
 	for (int k = 0; k < COUNT(row); k++) {
-		Net n = {.g = ricci_graph_new()};
-		Node *operand[8];
-		int noperand = operands(&n, row[k].text, operand);
-		CHECK_INT(elaborate(&n, row[k].text, noperand, operand), 0);
-		CHECK_STR(n.g->ir.err.text, "");
+		Net n = net_of(row[k].text);
 		Counts counts = net_partition(&n, row[k].text);
 		CHECK_REPORT(counts.contractions == row[k].contractions,
 			     "%d contractions, not %d: %s\n", counts.contractions,
@@ -212,10 +219,8 @@ static void test_factors(void)
 		{"Y[b,j] += (2 + X[b,k])*U[k,j]", 2},
 	};
 	for (int k = 0; k < COUNT(factored); k++) {
-		Net n = {.g = ricci_graph_new()};
-		Node *operand[8], **order, **factor;
-		int noperand = operands(&n, factored[k].text, operand);
-		CHECK_INT(elaborate(&n, factored[k].text, noperand, operand), 0);
+		Net n = net_of(factored[k].text);
+		Node **order, **factor;
 		net_partition(&n, factored[k].text);
 		Ir *ir = &n.g->ir;
 		IR_ENTER(ir, );
@@ -270,11 +275,7 @@ static void test_order(void)
 		{"X, U -> Y, C: C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j])", 400},
 	};
 	for (int k = 0; k < COUNT(read); k++) {
-		Net n = {.g = ricci_graph_new()};
-		Node *operand[8];
-		int noperand = operands(&n, read[k].text, operand);
-		CHECK_INT(elaborate(&n, read[k].text, noperand, operand), 0);
-		CHECK_STR(n.g->ir.err.text, "");
+		Net n = net_of(read[k].text);
 		net_partition(&n, read[k].text);
 		int64_t first = last_sum(&n);
 		CHECK_REPORT(first == read[k].first, "%lld: %s\n", (long long)first, read[k].text);
@@ -285,11 +286,8 @@ static void test_order(void)
 /* Without this depth of fusion nothing is joined. */
 static void test_unfused(void)
 {
-	Net n = {.g = ricci_graph_new()};
-	Node *operand[8];
-	int noperand = operands(&n, row[0].text, operand);
+	Net n = net_of(row[0].text);
 	setenv("RICCI_UNFUSED", "sibling", 1);
-	CHECK_INT(elaborate(&n, row[0].text, noperand, operand), 0);
 	CHECK_INT(net_partition(&n, row[0].text).contractions, 2);
 	unsetenv("RICCI_UNFUSED");
 	net_free(&n);

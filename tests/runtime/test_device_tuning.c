@@ -8,6 +8,7 @@
 #include "tests/check.h"
 #include "tests/child.h"
 #include "tests/jit/cuda_stand_in.h"
+#include "tests/runtime/told.h"
 
 enum { B = 8, K = 12, N = 10, MOST = 16, STEPS = 400 };
 
@@ -154,23 +155,6 @@ static void test_settle(const char *device)
 	check_train(&n, 5);
 	CHECK_INT(ricci_settle(n.s), 0);
 	net_free(&n);
-}
-
-typedef struct Told {
-	int calls;
-	double spent, part;
-	bool wrong;
-} Told;
-
-static int told(void *user, double spent, double part)
-{
-	Told *t = user;
-
-	t->wrong |= spent < t->spent || !(part > 0 && part < 1.01);
-	t->spent = spent;
-	t->part = part;
-	t->calls++;
-	return 0;
 }
 
 static void test_tune(const char *device)

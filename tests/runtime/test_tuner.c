@@ -2,6 +2,7 @@
  * sessions on several threads at once, and every allocation failing. */
 #include "runtime/internal.h"
 #include "tests/check.h"
+#include "tests/runtime/told.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -144,22 +145,6 @@ static void test_background(void)
 	CHECK(most_offered(&n) > 1);
 	test_cost(&n);
 	net_free(&n);
-}
-
-typedef struct Told {
-	int calls, stop_at;
-	double spent, part;
-	bool wrong;
-} Told;
-
-static int told(void *user, double spent, double part)
-{
-	Told *t = user;
-
-	t->wrong |= spent < t->spent || !(part > 0 && part < 1.01);
-	t->spent = spent;
-	t->part = part;
-	return ++t->calls == t->stop_at;
 }
 
 /* A search changes no step, and finds no slower kernels. */
