@@ -328,8 +328,8 @@ static int cuda_between(Device *d, void *from, void *to, double *seconds, Error 
 
 static void cuda_unmark(Device *d, void *mark)
 {
-	if (!cuda_enter(d, NULL))
-		cuda.event_free(mark);
+	cuda_enter(d, NULL); /* where that fails the event is still ours */
+	cuda.event_free(mark);
 }
 
 /* ---- recordings: what a stream was given is captured as a graph, which is launched at once */

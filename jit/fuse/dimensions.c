@@ -68,7 +68,8 @@ static bool reads_in_index(Ir *ir, const Node *read)
 static void see_reader(Ir *ir, Node *t, const Node *c, Order *o)
 {
 	int dim[RICCI_MAX_RANK];
-	if (c->op != OP_COMP || !comp_is_dense(c) || comp_reduce(c) != RED_NONE) {
+	if (c->op != OP_COMP || !comp_is_dense(c) || comp_reduce(c) != RED_NONE ||
+	    tensor_rank(c) == 0) {
 		o->fixed = true;
 		return;
 	}

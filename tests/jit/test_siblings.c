@@ -268,6 +268,8 @@ static void test_order(void)
 		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j]); D[j,i] += Y[j,b]*S[b,i]; "
 		 "Z[i,j] = tanh(D[j,i])",
 		 96},
+		/* at one place only */
+		{"C[b,j] += X[b,k]*U[k,j]; Y[] = exp(C[3,2])", 400},
 		/* read along its lines; both ways; by a sum; itself a result */
 		{"C[b,j] += X[b,k]*U[k,j]; Y[b,j] = exp(C[b,j])", 400},
 		{"C[b,j] += X[b,k]*U[k,j]; Y[j,b] = exp(C[b,j]); Z[b,j] = tanh(C[b,j])", 400},
