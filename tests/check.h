@@ -79,4 +79,12 @@ __attribute__((unused)) static int check_done(void)
 	return check_failed != 0;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/* What PoCL (OpenCL on processors) keeps for a thread that compiles is its own. */
+__attribute__((weak, used, visibility("default"))) const char *__lsan_default_suppressions(void)
+{
+	return "leak:libpocl";
+}
+#endif
+
 #endif
