@@ -45,6 +45,16 @@ static Device *device_new(const DeviceKind *kind, int index, Error *err)
 	return d;
 }
 
+/* Error where the process was forked since it was opened. */
+static int device_check(const Device *d, Error *err)
+{
+	if (!d->kind->launch || d->generation == fork_generation())
+		return 0;
+	return error_set(err, RICCI_EUNSUPPORTED,
+			 "%s was opened before this process was forked: no driver survives that",
+			 d->name);
+}
+
 Device *device_open(const DeviceKind *kind, int index, Error *err)
 {
 	Device *d = NULL;
@@ -59,15 +69,6 @@ Device *device_open(const DeviceKind *kind, int index, Error *err)
 		d = opened[k] = device_new(kind, index, err);
 	lock_leave(LOCK_DEVICES);
 	return d && device_check(d, err) ? NULL : d;
-}
-
-int device_check(const Device *d, Error *err)
-{
-	if (!d->kind->launch || d->generation == fork_generation())
-		return 0;
-	return error_set(err, RICCI_EUNSUPPORTED,
-			 "%s was opened before this process was forked: no driver survives that",
-			 d->name);
 }
 
 int device_enter(Device *d, Error *err)

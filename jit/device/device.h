@@ -98,8 +98,6 @@ struct Device {
 
 /* Device `index` of a kind, opened once a process and never closed. NULL on error. */
 Device *device_open(const DeviceKind *kind, int index, Error *err);
-/* Error where the process was forked since it was opened. */
-int device_check(const Device *d, Error *err);
 
 /* Memory for `what`; NULL with an error that says who holds the rest. Its contents are anything
  * (zeros on the host). */
