@@ -275,7 +275,7 @@ static bool job_continue(Tuner *t, Job *j, double all)
 	bool matters = j->cost > 0 ? j->cost >= worth * all : !settling;
 	Kernel *validated;
 
-	if ((t->room <= 0 && !j->urgent && !settling) || (entry_revises(j->entry) && !settling))
+	if (!settling && ((t->room <= 0 && !j->urgent) || entry_revises(j->entry)))
 		return true;
 	validated = more && !j->validated ? entry_unvalidated(j->entry, false) : NULL;
 	j->validated = j->validated || validated;

@@ -432,9 +432,9 @@ int graph_order(Ir *ir, int nroot, Node *const *roots, Node ***order);
 /* Puts for each of roots[], and for what it needs, that has no value in map, one made of its
  * sources' values there: itself when none changed. Below what has a value nothing is looked at. */
 void graph_replace(Ir *ir, int nroot, Node *const *roots, NodeMap *map);
-/* Each tensor that roots need, sources first, becomes change(user, it over what its sources became); roots[] are
- * replaced. */
-typedef Node *TensorChange(void *user, Node *t);
+/* Each tensor that roots need, sources first, becomes change(user, it, it over what its sources became); roots[]
+ * are replaced. */
+typedef Node *TensorChange(void *user, Node *was, Node *t);
 void graph_change(Ir *ir, int nroot, Node **roots, TensorChange *change, void *user);
 /* roots[k] becomes the same tensor with 1 (train) or 0 where TRAINING stands, also in loops' bodies.
  * What hides the equations of user-given gradients is kept, their records are not copied: for

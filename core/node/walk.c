@@ -237,7 +237,8 @@ void graph_change(Ir *ir, int nroot, Node **roots, TensorChange *change, void *u
 	NodeMap now = {0};
 	int n = graph_order(ir, nroot, roots, &order);
 	for (int k = 0; k < n; k++)
-		node_map_put(ir, &now, order[k], change(user, tensor_over(ir, order[k], &now)));
+		node_map_put(ir, &now, order[k],
+			     change(user, order[k], tensor_over(ir, order[k], &now)));
 	for (int k = 0; k < nroot; k++)
 		roots[k] = node_map_get(&now, roots[k]);
 }

@@ -553,10 +553,12 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 	}
 	bool adds = s->red != RED_NONE, some = mask && !has_room(v, s->buffer, s->index);
 	bool whole = adds ? variable || !some : in_registers(v, s);
-	const char *load = access(v, to, "load", adds && !whole);
-	const char *old = variable	   ? place
-			  : adds && !whole ? arena_printf(m, "%s(&%s, %s)", load, place, mask)
-					   : arena_printf(m, "%s(&%s)", load, place);
+	const char *old = place;
+	if (!variable && (adds || whole)) {
+		const char *load = access(v, to, "load", !whole);
+		old = whole ? arena_printf(m, "%s(&%s)", load, place)
+			    : arena_printf(m, "%s(&%s, %s)", load, place, mask);
+	}
 	x = combined(v, s, old, x);
 	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
 		x = arena_printf(m, "%s_pick(%s, %s, %s)", t, mask, x, old);

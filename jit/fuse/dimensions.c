@@ -109,48 +109,62 @@ static Node *in_order(Ir *ir, const Node *t, const Order *o)
 	return comp_dense(ir, comp_reduce(t), rank, comp_naxis(t), axes, comp_body(t));
 }
 
-/* Reads of t become reads of `now`. */
-static Node *reads_moved(Ir *ir, Node *c, Node *t, Node *now, const Order *o)
+/* A sum in its new order; readers of the old one are over it. */
+typedef struct Moved {
+	Node *is;
+	Order order;
+} Moved;
+
+typedef struct Moves {
+	Ir *ir;
+	Use **uses; /* by id of the original */
+	bool *root;
+	NodeMap moved; /* Moved by the sum as it was */
+} Moves;
+
+/* c, whose reads of sums that were moved are of what they are now. */
+static Node *reads_moved(Moves *v, Node *c)
 {
-	Reads r = fuse_reads(ir, c, t);
+	Ir *ir = v->ir;
+	Reads r = fuse_reads_in(ir, comp_body(c));
 	Node **to = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *to);
+	int n = 0;
 	for (int k = 0; k < r.n; k++) {
+		const Moved *m = node_map_get(&v->moved, r.read[k]->src[0]);
 		Node *index[RICCI_MAX_RANK];
-		for (int d = 0; d < tensor_rank(t); d++)
-			index[d] = r.read[k]->src[1 + o->dim[d]];
-		to[k] = node_read(ir, now, index);
+		for (int d = 0; m && d < tensor_rank(m->is); d++)
+			index[d] = r.read[k]->src[1 + m->order.dim[d]];
+		if (m) {
+			r.read[n] = r.read[k];
+			to[n++] = node_read(ir, m->is, index);
+		}
 	}
-	return r.n ? comp_with(ir, c, comp_reduce(c),
-			       node_replace(ir, comp_body(c), r.n, r.read, to))
-		   : c;
+	return n ? comp_with(ir, c, comp_reduce(c), node_replace(ir, comp_body(c), n, r.read, to))
+		 : c;
+}
+
+static Node *sum_moved(void *user, Node *was, Node *c)
+{
+	Moves *v = user;
+	Order order;
+	if (c->op != OP_COMP)
+		return c;
+	c = reads_moved(v, c);
+	if (v->root[was->id] || !order_of(v->ir, was, v->uses[was->id], &order))
+		return c;
+	Moved *m = arena_alloc(&v->ir->arena, sizeof *m);
+	*m = (Moved){in_order(v->ir, c, &order), order};
+	node_map_put(v->ir, &v->moved, c, m);
+	return c;
 }
 
 void fuse_dimensions(Fuse *f, int nroot, Node **roots)
 {
 	Ir *ir = f->ir;
 	Node **order;
-	NodeMap now = {0};
-	int n = graph_order(ir, nroot, roots, &order), nmoved = 0;
-	Use **uses = fuse_uses(ir, n, order);
-	bool *root = arena_alloc(&ir->arena, ir->count);
-	struct {
-		Node *was, *is;
-		Order order;
-	} *moved = arena_alloc(&ir->arena, ((size_t)n + 1) * sizeof *moved);
+	int n = graph_order(ir, nroot, roots, &order);
+	Moves v = {ir, fuse_uses(ir, n, order), arena_alloc(&ir->arena, ir->count), {0}};
 	for (int k = 0; k < nroot; k++)
-		root[roots[k]->id] = true;
-	for (int k = 0; k < n; k++) {
-		Node *c = tensor_over(ir, order[k], &now);
-		for (int i = 0; i < nmoved && c->op == OP_COMP; i++)
-			c = reads_moved(ir, c, moved[i].was, moved[i].is, &moved[i].order);
-		node_map_put(ir, &now, order[k], c);
-		if (root[order[k]->id] ||
-		    !order_of(ir, order[k], uses[order[k]->id], &moved[nmoved].order))
-			continue;
-		moved[nmoved].was = c;
-		moved[nmoved].is = in_order(ir, c, &moved[nmoved].order);
-		nmoved++;
-	}
-	for (int k = 0; k < nroot; k++)
-		roots[k] = node_map_get(&now, roots[k]);
+		v.root[roots[k]->id] = true;
+	graph_change(ir, nroot, roots, sum_moved, &v);
 }

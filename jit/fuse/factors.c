@@ -57,8 +57,9 @@ static Split split(Ir *ir, const Node *c, Node *e)
 }
 
 /* c, or what has the factors of a sum of products. */
-static Node *without_factors(void *user, Node *c)
+static Node *without_factors(void *user, Node *was, Node *c)
 {
+	(void)was;
 	Ir *ir = user;
 	Node *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(c);

@@ -97,8 +97,9 @@ static Node *terms_apart(Ir *ir, Node *c)
 	return any ? comp_with(ir, c, RED_NONE, body) : c;
 }
 
-static Node *sum_apart(void *user, Node *whole)
+static Node *sum_apart(void *user, Node *was, Node *whole)
 {
+	(void)was;
 	Siblings *s = user;
 	Node *c = is_sum(whole) ? terms_apart(s->ir, whole) : whole;
 	if (c != whole)

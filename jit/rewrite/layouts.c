@@ -93,8 +93,9 @@ typedef struct Body {
 } Body;
 
 /* A tensor of the body, over panels where that is faster. */
-static Node *over_panels(void *user, Node *c)
+static Node *over_panels(void *user, Node *was, Node *c)
 {
+	(void)was;
 	Body *b = user;
 	Ir *ir = b->ir;
 	Node **factor;
