@@ -44,7 +44,7 @@ Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *c
 	else if (caps->grid && schedule_find(s, STEP_TENSORISE))
 		code = lower_contract_grid(p, s, caps, err);
 	else if (schedule_find(s, STEP_TENSORISE))
-		code = lower_contract(p, s, target, err);
+		code = lower_contract(p, s, target, caps, err);
 	else
 		code = lower_nest(p, s, caps, err);
 	if (code)

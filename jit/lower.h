@@ -31,7 +31,8 @@ bool nest_carries(const Problem *p);
 
 /* ---- contractions (contract/): around micro-kernels; on a grid in tiles; by calls of a vendor library, which is
  * opened for it */
-int lower_contract(Problem *p, const Schedule *s, const Target *target, Error *err);
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
+		   Error *err);
 int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *out, Error *err);
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
 int lower_library(Problem *p, const Schedule *s, const Target *target, Error *err);

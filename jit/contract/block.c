@@ -1,4 +1,4 @@
-/* block.c - one block of a contraction: its place, its panels, its products, its results.
+/* block.c - one block of a contraction: its place, its panels, its products.
  *
  * Input: a Blocking and the numbers of a part's blocks. Output: statements for that part.
  * Invariant: panels of M are as high as a micro-kernel or a little lower, all of them nearly the
@@ -187,6 +187,29 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 			 n, arg);
 }
 
+/* Prefetches what the results of that tile need. */
+static Stmt *fetch_tile(Contract *c, const Blocking *h, Node *ip, Node *from, Node *jp)
+{
+	Ir *ir = c->ir;
+	int64_t nr = c->micro->nr;
+	if (!h->by_panel || !h->fetches)
+		return NULL;
+	Node *j = node_add(ir, from, node_scale(ir, jp, nr));
+	Node *cols = node2(ir, OP_MIN, contract_int(c, nr), node_sub(ir, h->cols, j));
+	Extent m = {panel_row(c, h, ip), panel_rows(c, h, ip), c->mr}, n = {j, cols, nr};
+	return stmt_if(c->t, h->final, fetches_tile(h->fetches, &m, &n), NULL);
+}
+
+/* Stores a panel of M behind its last products. */
+static Stmt *store_panel(Contract *c, const Blocking *h, Node *ip)
+{
+	if (!h->by_panel)
+		return NULL;
+	Extent m = {panel_row(c, h, ip), panel_rows(c, h, ip), c->mr};
+	Extent n = {contract_int(c, 0), h->cols, h->nc};
+	return stmt_if(c->t, h->final, block_store(c, h, &m, &n), NULL);
+}
+
 /* Number of panels of `size` in e elements. */
 static Node *panels(Contract *c, Node *e, int64_t size)
 {
@@ -228,136 +251,15 @@ Stmt *block_multiply(Contract *c, const Blocking *h, Node *add)
 	Node *cols = node2(c->ir, OP_MIN, contract_int(c, h->strip), node_sub(ir, h->cols, from));
 	Stmt *pack_a = h->unpacked_a || h->a_shared ? NULL : block_pack_a(c, h);
 	Stmt *pack_b = h->b_shared || h->b_lies ? NULL : block_pack_b(c, h, from, cols);
-	Stmt *run = stmt_loop(c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
-			      multiply_tile(c, h, ip, from, jp, add));
+	Stmt *run = stmt_loop(
+		c->t, HOW_SERIAL, jp, NULL, panels(c, cols, c->micro->nr),
+		stmt_seq(fetch_tile(c, h, ip, from, jp), multiply_tile(c, h, ip, from, jp, add)));
 	if (h->skips)
 		run = stmt_seq(zero_blocks_panel(c, &h->zeros, h->seq, panel_row(c, h, ip),
 						 panel_rows(c, h, ip), h->depth),
 			       run);
+	run = stmt_seq(run, store_panel(c, h, ip));
 	run = stmt_loop(c->t, HOW_SERIAL, ip, NULL, h->npanel, run);
 	return stmt_seq(pack_a, stmt_loop(c->t, HOW_SERIAL, js, NULL, panels(c, h->cols, h->strip),
 					  stmt_seq(pack_b, run)));
-}
-
-static Stmt *store_plain(Contract *c, const Blocking *h)
-{
-	Problem *p = c->p;
-	Node *em, *en, *base;
-	if (p->nout != 1 || p->out_value[0] != p->result || p->acc != p->type ||
-	    !contract_split(c, p->out_index[0], &c->m, &c->n, &em, &en, &base))
-		return NULL;
-	Table *tm = contract_table(c, &c->m, 1, &em), *tn = contract_table(c, &c->n, 1, &en);
-	if (!tm || !tn)
-		return NULL;
-	Node *zero = contract_int(c, 0);
-	CallArg arg[] = {{h->c, h->c_at},
-			 {NULL, contract_int(c, h->c_row)},
-			 {p->out[0], base},
-			 {tm->buffer, table_index(c, tm, zero)},
-			 {tn->buffer, table_index(c, tn, zero)},
-			 {NULL, h->rows},
-			 {NULL, h->cols}};
-	return stmt_call(c->t, contract_moves_f64(c) ? "ricci_unpack_f64" : "ricci_unpack_f32",
-			 COUNT(arg), arg);
-}
-
-/* The members' values of the sum at `place` of a buffer, stored. */
-static Stmt *store_element(Contract *c, Node *sums, Node *place, const Point *point)
-{
-	Ir *ir = c->ir;
-	Problem *p = c->p;
-	Stmt *body = NULL;
-	Node *result = problem_narrow(p, buffer_read(c->t, sums, place));
-	for (int k = 0; k < p->nout; k++) {
-		Node *value = contract_tabulate(c, p->out_value[k], point);
-		value = node_replace(ir, value, 1, &p->result, &result);
-		body = stmt_seq(body, stmt_store(c->t, p->out[k],
-						 contract_tabulate(c, p->out_index[k], point),
-						 value, RED_NONE));
-	}
-	return body;
-}
-
-/* One group's part of a block, along which results are stored. */
-typedef struct Along {
-	IndexGroup *s;
-	Node *count; /* elements */
-	int64_t most;
-	int64_t run; /* so many results are contiguous; 0: lanes need not know */
-} Along;
-
-static Along along(Contract *c, IndexGroup *s, Node *count, int64_t most)
-{
-	enum { SHORT = 8 };
-	Along a = {s, count, most, contract_run(c, s, c->p->index, 1)};
-	if (a.run < SHORT || a.run >= s->extent)
-		a.run = 0;
-	return a;
-}
-
-/* The loop over all runs that the part meets: *first is the run's first element in the part, *n how
- * many it has there. */
-static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
-{
-	Ir *ir = c->ir;
-	int64_t run = a->run;
-	Node *number = tree_axis(c->t, (a->most + run - 2) / run + 1);
-	Node *before = node_floordiv(ir, a->s->origin, run);
-	Node *at = node_sub(ir, node_scale(ir, node_add(ir, before, number), run), a->s->origin);
-	Node *behind = node_add(ir, node_add(ir, a->s->origin, a->count), contract_int(c, run - 1));
-	*first = node2(c->ir, OP_MIN, node2(ir, OP_MAX, at, contract_int(c, 0)),
-		       contract_int(c, a->most - 1));
-	*n = node_sub(ir, node2(c->ir, OP_MIN, node_add(ir, at, contract_int(c, run)), a->count),
-		      *first);
-	return stmt_loop(c->t, HOW_SERIAL, number, NULL,
-			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
-}
-
-/* The block's sums column by column, in a buffer of their own; *line: from one to the next. */
-static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_t *line)
-{
-	Type type = (Type)h->c->type;
-	*line = contract_pitch(h->mc + 1, type, 256); /* a row more: see sums_room */
-	*sums = tree_buffer(c->t, SPACE_SCRATCH, "pt", type, h->nc * *line);
-	return stmt_transpose(c->t, (CallArg){*sums, contract_int(c, 0)}, *line,
-			      (CallArg){h->c, h->c_at}, h->c_row, h->cols, h->rows);
-}
-
-Stmt *block_store(Contract *c, const Blocking *h)
-{
-	Stmt *plain = store_plain(c, h), *transpose = NULL;
-	if (plain)
-		return plain;
-	Along rows = along(c, &c->m, h->rows, h->mc), cols = along(c, &c->n, h->cols, h->nc);
-	/* Lanes run along the results' lines, and so must the sums. */
-	bool down = contract_run(c, &c->m, c->p->index, 1) > contract_run(c, &c->n, c->p->index, 1);
-	Along in = down ? rows : cols, out = down ? cols : rows;
-	Node *sums = h->c, *from = h->c_at;
-	int64_t line = h->c_row;
-	if (down) {
-		transpose = transposed_sums(c, h, &sums, &line);
-		from = contract_int(c, 0);
-	}
-	Node *x = tree_axis(c->t, in.run && in.run < in.most ? in.run : in.most), *at = x;
-	Node *y = tree_axis(c->t, out.most), *n = in.count;
-	Point point = {.n = 2, .group = {in.s, out.s}, .at = {x, y}};
-	Stmt *runs = NULL;
-	if (in.run) {
-		runs = run_loop(c, &in, &point.at[0], &n);
-		point.lane = x;
-		point.run = in.run;
-		at = node_add(c->ir, point.at[0], x);
-	}
-	/* Elements past the end are not visited: a single axis needs no table. */
-	c->m.direct = c->m.naxis == 1;
-	c->n.direct = c->n.naxis == 1;
-	Node *place = node_add(c->ir, from, node_add(c->ir, node_scale(c->ir, y, line), at));
-	Stmt *body = store_element(c, sums, place, &point);
-	c->m.direct = c->n.direct = false;
-	body = stmt_loop(c->t, HOW_VECTOR, x, NULL, n, body);
-	if (runs) {
-		runs->body = body;
-		body = runs;
-	}
-	return stmt_seq(transpose, stmt_loop(c->t, HOW_SERIAL, y, NULL, out.count, body));
 }

@@ -1,6 +1,7 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
  * (offer.c), padded copies (padded.c) and transposed ones (transposed.c), tables of indices (table.c),
- * panels (panel.c), what they leave out of K (zero_blocks.c), blocks (block.c), the loops (loops.c). */
+ * panels (panel.c), what they leave out of K (zero_blocks.c), blocks (block.c), their results (store.c) and
+ * what these need, prefetched (prefetch.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -231,6 +232,19 @@ Stmt *contract_choose(Contract *c);
 /* Statements that fill the tables of group s (NULL: of all whole groups). */
 Stmt *contract_fill(Contract *c, IndexGroup *s);
 
+/* ---- what results need, prefetched (prefetch.c) ---- */
+
+/* Elements of a block from `from` on. */
+typedef struct Extent {
+	Node *from, *count;
+	int64_t most;
+} Extent;
+typedef struct Fetches Fetches;
+/* The tensors that results are computed from and go to, where they are larger than L2; NULL: there are none. */
+Fetches *fetches_find(Contract *c, const Target *target);
+/* Prefetches what a tile's results need. */
+Stmt *fetches_tile(const Fetches *f, const Extent *m, const Extent *n);
+
 /* ---- blocks (block.c) ---- */
 
 /* How a schedule blocks a contraction, and its buffers. Panels of M differ by a row or
@@ -253,6 +267,9 @@ typedef struct Blocking {
 	Node *panels, *seq;	   /* of a strip: panels' places; those of packed rows */
 	Node *c_at;		   /* where the block begins in c, */
 	int64_t c_row;		   /* and from row to row */
+	bool by_panel;		   /* each panel of M is stored behind its last products, */
+	Node *final;		   /* where this is true: in the last block of K; */
+	const Fetches *fetches;	   /* NULL, or what is prefetched beside them */
 	Node *first, *npanel;	   /* of this block: its first panel of M, how many it has, */
 	Node *rows, *cols, *depth; /* and its elements */
 } Blocking;
@@ -266,7 +283,9 @@ Stmt *block_pack_a(Contract *c, const Blocking *h);
 Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols);
 /* Packs what is not shared, and multiplies. */
 Stmt *block_multiply(Contract *c, const Blocking *h, Node *add);
-/* Stores the sums in c through the members. */
-Stmt *block_store(Contract *c, const Blocking *h);
+/* Stores these rows and columns of the sums in c through the members. */
+Stmt *block_store(Contract *c, const Blocking *h, const Extent *m, const Extent *n);
+/* Do lanes run down the columns of the sums, since results' lines do? */
+bool block_stores_down(const Contract *c);
 
 #endif

@@ -227,6 +227,8 @@ static Stmt *multiply(Contract *c, Blocking *h, Node *piece)
 	panels_block(c, h, before, kc);
 	if (ir->err.code)
 		return NULL;
+	Node *end = blocks ? blocks : contract_int(c, h->per_piece);
+	h->final = node2(ir, OP_EQ, node_add(ir, kc, contract_int(c, 1)), end);
 	/* The first block of K stores, the others add; where K is a list, there may be none. */
 	Node *add = c->k.compact ? contract_int(c, 1) : node2(ir, OP_MIN, kc, contract_int(c, 1));
 	Stmt *block = block_multiply(c, h, add);
@@ -288,6 +290,12 @@ static void set_block(Contract *c, Blocking *h, Node *point, Node *m, Node *n)
 	h->b_at = h->b_shared ? shared_place(c, h, true, point, n, zero) : zero;
 }
 
+static Stmt *store_block(Contract *c, const Blocking *h, int64_t height)
+{
+	Extent m = {contract_int(c, 0), h->rows, height}, n = {contract_int(c, 0), h->cols, h->nc};
+	return block_store(c, h, &m, &n);
+}
+
 /* Part number `part` of a sum over all of K: its block is stored at once. */
 static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 {
@@ -300,8 +308,9 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 		return with_tables(c, multiply(c, h, zero));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mc));
 	h->c_at = zero;
+	h->by_panel = h->strip == h->nc && !block_stores_down(c);
 	Stmt *sums = multiply(c, h, zero);
-	return with_tables(c, stmt_seq(sums, block_store(c, h)));
+	return with_tables(c, h->by_panel ? sums : stmt_seq(sums, store_block(c, h, h->mc)));
 }
 
 /* What parts need that are made for all of them at once: padded copies, transposed ones, shared
@@ -384,7 +393,7 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
 	h->c = sum;
 	h->c_at = contract_int(c, 0);
-	return with_tables(c, stmt_seq(add, block_store(c, h)));
+	return with_tables(c, stmt_seq(add, store_block(c, h, height)));
 }
 
 /* Places of packed rows of B, once a call. */
@@ -478,13 +487,16 @@ int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *o
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
-int lower_contract(Problem *p, const Schedule *s, const Target *target, Error *err)
+int lower_contract(Problem *p, const Schedule *s, const Target *target, const Capabilities *caps,
+		   Error *err)
 {
 	Ir *ir = p->ir;
 	Contract *c = arena_alloc(&ir->arena, sizeof *c);
 	Blocking h = {0};
 	if (contract_open(c, &h, p, s, target, err))
 		return err->code;
+	if (caps->prefetches)
+		h.fetches = fetches_find(c, target);
 	copies_phases(c, &h);
 	(h.pieces > 1 ? pieces_phases : whole_phase)(c, &h);
 	if (ir->err.code)

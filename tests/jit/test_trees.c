@@ -123,6 +123,10 @@ static const Kept kept[] = {
 	{"a contraction with an epilogue",
 	 {"C[i,j] += A[i,k]*B[k,j]; Y[i,j] = max(C[i,j], 0)", "A=96x64 B=64x96"},
 	 "tensorise 0; block 0 48; block 1 48; block 2 64; block 3 16"},
+	{"results panel by panel: each tile prefetches what they are computed from, in the last "
+	 "block of K",
+	 {"G[i,j] += A[k,i]*B[k,j]; Y[i,j] = W[i,j] - G[i,j]", "A=64x1024 B=64x1024 W=1024x1024"},
+	 "tensorise 0; block 0 56; block 1 64; block 2 32; block 3 64; share 3"},
 	{"a contraction in three phases: shared panels, pieces of K, their sum",
 	 {"C[i,j] += A[i,k]*B[k,j]", "A=32x256 B=256x32"},
 	 "tensorise 0; block 0 32; block 1 32; block 2 64; block 3 32; rfactor 2; share 3"},
