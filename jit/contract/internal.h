@@ -253,7 +253,8 @@ typedef struct Blocking {
 	int64_t mc, nc, kc, strip, nmc, nnc, nkc;
 	int64_t a_deep, b_deep;	     /* elements of K that panels have room for */
 	int64_t pieces, per_piece;   /* of K's blocks: pieces that run in parallel */
-	bool unpacked_a;	     /* A is not packed */
+	bool unpacked_a;	     /* A is not packed; */
+	bool a_follows;		     /* along K it is contiguous */
 	bool unpacked_b;	     /* nor are B's contiguous panels */
 	bool b_lies;		     /* B lies in memory as its panels would */
 	bool a_shared, b_shared;     /* packed once for all parts, before them */

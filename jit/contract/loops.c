@@ -460,6 +460,8 @@ static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s
 	h->b_lies = contract_lies(c);
 	h->unpacked_b &= !h->b_lies;
 	h->b_shared &= !h->b_lies;
+	h->a_follows = h->unpacked_a && !c->k.compact &&
+		       contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) == c->k.extent;
 	set_groups(c, h);
 	panel_buffers(c, h);
 	return 0;

@@ -102,6 +102,26 @@ typedef struct MicroNext {
 							    *(const volatile int64_t *)&ts[i]))
 enum { MICRO_KEPT = 8 };
 
+/* Rows that lie evenly apart need the place of each third row only: the next two are one and two steps
+ * from there, which addresses hold. */
+static inline bool micro_evenly(const int64_t *ts, int rows)
+{
+	bool same = true;
+	for (int i = 2; i < rows; i++)
+		same &= ts[i] - ts[i - 1] == ts[1] - ts[0];
+	return same;
+}
+#define MICRO_THIRDS                                                                               \
+	const E *third[(R + 2) / 3];                                                               \
+	const int64_t apart = ts[1] - ts[0];                                                       \
+	third[0] = (const E *)a + ts[0] + tk[0];                                                   \
+	for (int q = 1; q < (R + 2) / 3; q++)                                                      \
+		third[q] = third[q - 1] + 3 * apart;
+#define MICRO_NEXT_THIRDS                                                                          \
+	for (int q = 0; q < (R + 2) / 3; q++)                                                      \
+		third[q] += GROUP;
+#define MICRO_EVEN(i, x) MICRO_MULTIPLY(i, *(const WORD *)(third[i / 3] + i % 3 * apart))
+
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
 #define MICRO_ADD1_HALF(j, i)	*(HALF_U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
 #define MICRO_ADD(i, x)		COLS(MICRO_ADD1, i)

@@ -13,14 +13,15 @@
  * over so many elements of K, of A at a[ts[i] + list->a[k]], of B at b[list->b[k] + j]. c is any
  * memory. Rows
  * are rounded up to even numbers and columns to whole vectors: a, ts and b reach that far, and so
- * does c, unless `add` has MICRO_EXACT.
+ * does c, unless `add` has MICRO_EXACT. With MICRO_FOLLOWS places along K follow each other in A: tk[k] is
+ * tk[0] + k.
  *
  * Narrow ones take panels of 8- or 16-bit elements, of which instructions add up several products
  * at once: `group` elements of K lie together, so that element (k, i) of a panel of n lanes is at
  * k/group*group*n + i*group + k%group. K is filled up with zeros to whole groups of both. Placed and
  * listed ones read the first place of each group of K, whose elements follow it in A. Some want
  * calls of `enter` before and `leave` after any number of calls on the same thread. */
-enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2 }; /* bits of `add` */
+enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2, MICRO_FOLLOWS = 4 }; /* bits of `add` */
 /* For each element of K it may prefetch to L2 the next a_ahead elements of panels from a_next on, and
  * b_ahead from b_next on: what is multiplied next. The places may be any. */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,

@@ -108,11 +108,14 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 		type_store(of_b, b, (size_t)i, (double)(i * 5 % 13 - 6));
 	for (int64_t i = 0; i < nc; i++)
 		type_store(m->type, c, (size_t)i, want[i] = (double)(i % 11));
-	int64_t ts[64], tk[MICRO_DEPTH + 1], wrong = 0;
-	for (int64_t i = 0; i < m->mr; i++) /* rows in another order: still inside a */
-		ts[i] = group * (m->mr - 1 - i);
+	int64_t ts[64], tk[MICRO_DEPTH + 1] = {0}, wrong = 0;
+	bool follows = add & MICRO_FOLLOWS;
+	for (int64_t i = 0; i < m->mr; i++) { /* rows in another order: still inside a */
+		int64_t row = m->mr - 1 - (follows && cols % 3 == 1 && i < 2 ? 1 - i : i);
+		ts[i] = (follows ? k : group) * row;
+	}
 	for (int64_t p = 0; p < k; p++)
-		tk[p] = m->mr * (k - group - p / group * group) + p % group;
+		tk[p] = follows ? p : m->mr * (k - group - p / group * group) + p % group;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++) {
 			double sum = add & MICRO_ADD_UP ? want[MICRO_EDGE + i * ldc + j] : 0;
@@ -167,7 +170,7 @@ static void micro_check(const Micro *m)
 					micro_check_tile(m, ta, tb, rows, cols, 9, m->nr + 1,
 							 (int)(rows + cols) % 4);
 		}
-	for (int way = 0; m->placed && way < 4 * MICRO_PLACES; way++) {
+	for (int way = 0; m->placed && way < 8 * MICRO_PLACES; way++) {
 		int place = way % MICRO_PLACES, add = way / MICRO_PLACES;
 		if (place == MICRO_BOTH && !m->both)
 			continue;
