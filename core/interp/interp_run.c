@@ -309,11 +309,13 @@ static void load_magnitudes(Machine *m, const Instr *in, const int64_t *at)
 	const double *restrict gb = m->magnitude + in->b * LANES;
 	double *restrict g = m->magnitude + in->dst * LANES;
 	bool real = in->code != CODE_LOAD_I64 && in->code != CODE_LOAD_INT;
+	const double largest = type_largest(type_accumulator((Type)m->p->slot[in->c].tensor->type));
 	if (m->p->slot[in->c].magnitude)
 		computed_magnitudes(m, in, at);
 	else
 		for (int i = 0; i < LANES; i++)
-			g[i] = real && is_finite(d[i].f) ? fabs(d[i].f) : 0;
+			g[i] = real && is_finite(d[i].f) ? fabs(d[i].f) + underflow(largest, d[i].f)
+							 : 0;
 	const uint8_t *lost = m->p->slot[in->c].lost;
 	for (int i = 0; i < LANES && lost; i++)
 		if (lost[at[i]]) {
