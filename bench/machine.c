@@ -5,7 +5,7 @@
  * For one thread and for N (as many as the process may run on): operations a second of
  * multiply-adds in f32, f64 and bf16 (left out where the processor has none), bandwidth of copy and
  * triad by working set (all arrays of all threads), and what a launch of all threads costs.
- * Each is the best of the tries in S seconds (0.1). runtime/machine.c does the measuring.
+ * Each is the best of the tries in S seconds (0.1). runtime/host/machine.c does the measuring.
  */
 #include "runtime/runtime.h"
 #include <getopt.h>

@@ -2,7 +2,7 @@
 #ifndef RUNTIME_FAMILY_H
 #define RUNTIME_FAMILY_H
 
-#include "runtime/internal.h"
+#include "runtime/program/program.h"
 
 typedef struct Family {
 	int refs;	     /* atomic; family_unref */

@@ -6,6 +6,7 @@
  * states and data as they were.
  */
 #include "runtime/family.h"
+#include "runtime/session.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,9 +184,9 @@ void ricci_session_free(ricci_session *s)
 	mem_free(s);
 }
 
-const Program *session_program(const ricci_session *s)
+int pack_write(const ricci_session *s, Text *out, Error *err)
 {
-	return s->p;
+	return program_pack(s->p, out, err);
 }
 
 int session_entries(const ricci_session *s, CacheEntry **entries, int room)

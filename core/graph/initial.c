@@ -1,6 +1,6 @@
 /* initial.c - what parameters and states start from.
  * Input: an initialiser, and the tensor that it is for. Output: the initialiser as the graph keeps
- * it; runtime/draw.c makes numbers of it. Invariant: one that is kept fits its tensor, and values
+ * it; runtime/program/draw.c makes numbers of it. Invariant: one that is kept fits its tensor, and values
  * are copies in the graph's memory. */
 #include "core/graph/graph.h"
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_CACHE_CASE_H
 #define TESTS_CACHE_CASE_H
 
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <dirent.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef SCAN_CASE_H
 #define SCAN_CASE_H
 
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 
 #include <math.h>

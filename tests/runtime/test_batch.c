@@ -1,6 +1,6 @@
 /* test_batch.c - kernels of larger batches: each is validated for a smaller one as any kernel is; and sessions
  * of several batch sizes, in one process and in one folder. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <math.h>
 #include <stdlib.h>

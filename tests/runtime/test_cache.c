@@ -1,7 +1,7 @@
 /* test_cache.c - the function cache: background tuning, kernels kept for the next process, entries
  * that are broken, many processes in one folder. Every step is a process of its own. */
-#include "runtime/folder.h"
-#include "runtime/internal.h"
+#include "runtime/host/folder.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/runtime/cache_case.h"
 #include "tests/child.h"

@@ -4,7 +4,7 @@
  * turn; opencl:0 is the first OpenCL device, where there is one. $RICCI_TEST_DEVICE names another one to
  * test, alone.
  */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 #include "tests/jit/cuda_stand_in.h"

@@ -1,5 +1,5 @@
 /* test_device_model.c - the device model: kept, and measured again by later processes. */
-#include "runtime/folder.h"
+#include "runtime/host/folder.h"
 #include "runtime/runtime.h"
 #include "tests/check.h"
 #include "tests/child.h"

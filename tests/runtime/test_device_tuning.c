@@ -4,7 +4,7 @@
  * the middle of trials; and on the first OpenCL device, where there is one.
  */
 #include "jit/schedule/schedule.h"
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 #include "tests/jit/cuda_stand_in.h"

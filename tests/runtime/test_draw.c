@@ -1,6 +1,6 @@
 /* test_draw.c - initial values: drawn when they are first read and not before, the same ones whoever
  * reads them when, by their definition (Philox, Box-Muller, computed here in double). */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <math.h>
 #include <stdlib.h>

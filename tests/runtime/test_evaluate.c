@@ -1,6 +1,6 @@
 /* test_evaluate.c - evaluating once: every backend against the interpreter, chains of equations
  * that share memory, results that are inputs, repeated runs, errors. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <string.h>

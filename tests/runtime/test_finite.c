@@ -1,6 +1,6 @@
 /* test_finite.c - check_finite: which kernel makes the first NaN or infinity, with what message; what
  * it leaves alone: rightful infinities, states of a step that failed, results. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/memory_check.h"
 #include <stdlib.h>

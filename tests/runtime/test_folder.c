@@ -1,8 +1,8 @@
 /* test_folder.c - who may put code into the cache's folder, and what the library takes out of it
  * and removes from it. Every step is a process of its own. */
 #define _GNU_SOURCE
-#include "runtime/folder.h"
-#include "runtime/internal.h"
+#include "runtime/host/folder.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 #include "tests/runtime/cache_case.h"

@@ -2,7 +2,7 @@
  * moment; and children of a process that steps, makes sessions, tunes and loads data meanwhile. */
 #include <ricci_nn.h>
 #include "jit/library/library.h"
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 

@@ -1,6 +1,6 @@
 /* test_identity.c - a kernel belongs to one computation: equations that differ far inside, or
  * behind a long common part, never share one, whatever their texts look like. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* test_library.c - a kernel that calls a library is kept in the cache like any other; where the
  * library is gone, its entry is as good as none. Every step is a process of its own. */
 #include "jit/lower.h"
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 

@@ -2,7 +2,7 @@
  * gradients, optimiser, session with tcc, steps, a checkpoint written and read, a loop, evaluate().
  * Each ends well or with RICCI_ENOMEM, and leaves no block behind. RICCI_FUZZ: how many n are
  * tried. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include <ricci_nn.h>
 #include "tests/check.h"
 

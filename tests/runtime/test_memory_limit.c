@@ -1,7 +1,7 @@
 /* test_memory_limit.c - sessions with a memory limit: it is kept, results are those without one to
  * the bit, what can't be met is said; nets with dropout, ties and loops, sessions that share
  * parameters, and each allocation failing. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include <ricci_nn.h>
 #include "tests/check.h"
 

@@ -1,5 +1,5 @@
 /* test_pool.c - every part runs exactly once, on every number of threads; and the memory plan. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 #include <stdlib.h>

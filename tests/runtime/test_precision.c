@@ -1,6 +1,6 @@
 /* test_precision.c - mixed precision: which factors are rounded, that all else stays as it was, in
  * graphs, gradients and loops; rounding by chance, without bias, the same whatever the threads. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 
 #include <math.h>

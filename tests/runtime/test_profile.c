@@ -1,6 +1,6 @@
 /* test_profile.c - profiles of sessions: every equation of every kernel, in and out of loops, medians
  * without trials, the parameters that time is counted to, memory that ends. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/memory_check.h"
 #include <stdlib.h>

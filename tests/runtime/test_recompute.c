@@ -1,6 +1,6 @@
 /* test_recompute.c - what a step computes again to fit into a limit: chains whose launches are known,
  * and random steps, in which every launch must find what it reads. */
-#include "runtime/recompute.h"
+#include "runtime/program/recompute.h"
 #include "tests/check.h"
 
 #include <stdlib.h>

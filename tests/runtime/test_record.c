@@ -3,7 +3,7 @@
  * On the stand-in for NVIDIA's driver (tests/jit/fake_cuda.c), which counts replays and refuses what a
  * capture can't hold.
  */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/jit/cuda_stand_in.h"
 

@@ -1,6 +1,6 @@
 /* test_roofline.c - arithmetic, bytes and launches of known programs are exactly what they are by
  * hand; what bounds a kernel follows from made-up figures of a machine. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <string.h>

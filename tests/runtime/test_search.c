@@ -1,7 +1,7 @@
 /* test_search.c - strategies over a task whose "times" are made up: nothing is proposed twice, the
  * best come first, and a strategy that learns ends below one that does not. */
 #include "jit/lower.h"
-#include "runtime/search.h"
+#include "runtime/search/strategy.h"
 #include "tests/check.h"
 #include <math.h>
 #include <string.h>

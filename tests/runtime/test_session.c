@@ -1,6 +1,6 @@
 /* test_session.c - sessions on every backend: results, training, assignments, shared states, data.
  */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* test_shared.c - one equation of 10,000 shared nodes, whose tree would have 2^900 terms, is
  * printed, compiled and computed: no walk meets a node twice. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <math.h>
 

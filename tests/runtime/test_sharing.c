@@ -1,7 +1,7 @@
 /* test_sharing.c - expressions whose parts are shared at every one of DEPTH levels, so that their
  * trees have 2^DEPTH parts: each is printed, differentiated and computed, and every backend agrees
  * with the interpreter. A walk that met a shared part once for each of its users would never end. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* test_step.c - kernels that training launches are judged on the data of its steps: a first one, one
  * on trial beside the best; and a first one is validated in the background later. */
-#include "runtime/trial.h"
+#include "runtime/session.h"
+#include "runtime/verify/trial.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <string.h>

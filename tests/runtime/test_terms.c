@@ -1,7 +1,7 @@
 /* test_terms.c - long sums, products and extremes are judged by few of their terms: right kernels
  * pass, those of an equation that is nearly the same are refused, and what can't be judged so is
  * said. A walk that met a shared part of a term once for each of its users would never end. */
-#include "runtime/terms.h"
+#include "runtime/verify/terms.h"
 #include "tests/check.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* test_threads.c - sessions of one graph in several threads, in ten configurations: made, stepped
  * and freed at the same time, alone or sharing parameters, the graph freed before them. Under
  * `make check-tsan` this is what finds races. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 
 enum { B = 16, K = 24, N = 20, USERS = 4 };

@@ -1,6 +1,6 @@
 /* test_trace.c - traces: whole events of every thread, steps and kernels by name, swaps with their gain;
  * bad paths, a full disk, two threads, a forked child, memory that ends. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/memory_check.h"
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* test_training.c - `training` in texts: 1 in training sessions, 0 in others, folded when a session
  * is made, in loops, in gradients and in what is assigned, too. */
 #include "core/core.h"
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 
 #define SHAPE(...) ((int64_t[]){__VA_ARGS__})

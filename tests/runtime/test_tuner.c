@@ -1,6 +1,6 @@
 /* test_tuner.c - the background threads while training runs, wrong kernels in a first step,
  * sessions on several threads at once, and every allocation failing. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/runtime/told.h"
 #include <stdlib.h>

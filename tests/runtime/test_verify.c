@@ -1,5 +1,6 @@
 /* test_verify.c - verification admits right kernels and refuses wrong ones of every kind. */
-#include "runtime/trial.h"
+#include "runtime/session.h"
+#include "runtime/verify/trial.h"
 #include "tests/check.h"
 #include <math.h>
 #include <stdlib.h>

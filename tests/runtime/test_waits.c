@@ -1,7 +1,8 @@
 /* test_waits.c - a step waits for nobody in the background: it ends while somebody else holds every
  * lock that the background takes, with news of all its entries. */
 #include "core/core.h"
-#include "runtime/tuner.h"
+#include "runtime/search/tuner.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include <signal.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
  * round differently where a text differs, so such a mutant's kernel is known to be equal, not
  * nearly so.) RICCI_MUTANTS: how many; RICCI_TABLE: a file for what passed.
  */
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/usual_device.h"
 #include <ctype.h>

@@ -1,0 +1,306 @@
+/* codegen.c - making kernels: candidates to kernels, and the first kernels of entries.
+ *
+ * Sources that go to an outside compiler go there several at a time; where one of them is refused,
+ * each is tried alone. The first kernel of an entry comes from the cache's folder; or it is that of a larger
+ * batch, in memory or in the folder, until its own is made; or else it comes from the backend that answers
+ * fastest among those the request allows.
+ */
+#include "runtime/host/folder.h"
+#include "runtime/cache/cache.h"
+#include <string.h>
+
+enum { BATCH_TCC = 16, BATCH_CC = 6, BATCH_GRID = 1 /* they are compiled one by one anyway */ };
+
+/* ---- candidates ---- */
+static void compile_trace(const Backend *b, int n, Candidate **c, double start)
+{
+	char first[120], name[40];
+
+	if (!trace_on())
+		return;
+	entry_title(c[0]->entry, first, sizeof first);
+	message_print(name, sizeof name, "%s compiles %d", b->name, n);
+	trace_span("compile", name, start, first);
+}
+
+static int batch_compile(int n, Candidate **c, Error *err)
+{
+	const Backend *b = c[0]->backend;
+	Kernel **k = mem_alloc((size_t)n * sizeof *k);
+	char name[sizeof c[0]->origin.object] = "";
+	Text object = {0};
+	bool keep = b->load && folder_writable(); /* and so the compiler works there */
+	int code;
+
+	if (!k)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	for (int i = 0; i < n; i++)
+		k[i] = c[i]->kernel;
+	double start = clock_seconds();
+	code = b->compile(b, n, k, keep ? &object : NULL, err);
+	compile_trace(b, n, c, start);
+	if (!code && keep && disk_keep(&object, name))
+		for (int i = 0; i < n; i++) {
+			memcpy(c[i]->origin.object, name, sizeof name);
+			c[i]->origin.index = i;
+			c[i]->origin.count = n;
+		}
+	text_free(&object);
+	mem_free(k);
+	return code;
+}
+
+static void candidate_drop(Candidate *c)
+{
+	if (c->kernel)
+		kernel_unref(c->kernel);
+	c->kernel = NULL;
+}
+
+static void default_schedule(const CacheEntry *e, const Backend *b, Schedule *s)
+{
+	if (schedule_offers(e->task, backend_target(b), 1, s) < 1)
+		s->n = 0;
+}
+
+static void make_together(int n, Candidate **c)
+{
+	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
+	Error err = {0};
+	int m = 0;
+
+	for (int i = 0; i < n; i++) {
+		if (!ready) {
+			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
+			continue;
+		}
+		if (c[i]->usual)
+			default_schedule(c[i]->entry, c[i]->backend, &c[i]->schedule);
+		if (!c[i]->kernel)
+			c[i]->kernel =
+				kernel_lower(c[i]->entry->task, &c[i]->schedule, c[i]->backend,
+					     backend_target(c[i]->backend), &c[i]->err);
+		if (c[i]->kernel && c[i]->entry->request.device)
+			c[i]->kernel->device = c[i]->entry->request.device->index;
+		if (c[i]->kernel && !c[i]->kernel->run)
+			ready[m++] = c[i];
+	}
+	if (m > 0 && batch_compile(m, ready, &err))
+		for (int i = 0; i < m; i++)
+			if (m == 1 || batch_compile(1, &ready[i], &ready[i]->err)) {
+				error_set(&ready[i]->err, err.code, "%s", err.text);
+				candidate_drop(ready[i]);
+			}
+	mem_free(ready);
+}
+
+typedef struct Making { /* shared by the threads that work on it */
+	int n, batch;
+	Candidate **c;
+	void (*after)(Candidate *c); /* or NULL */
+	atomic_int next;
+} Making;
+
+static void *making_work(void *arg)
+{
+	Making *m = arg;
+
+	for (;;) {
+		int at = atomic_fetch_add(&m->next, m->batch);
+		int n = m->n - at < m->batch ? m->n - at : m->batch;
+
+		if (n <= 0)
+			return NULL;
+		make_together(n, m->c + at);
+		for (int i = 0; m->after && i < n; i++)
+			m->after(m->c[at + i]);
+	}
+}
+
+/* In batches of at most `most`, smaller ones where threads would have nothing to do. */
+static void making_run(Making *m, int most, int threads)
+{
+	m->batch = m->n < most * threads ? (m->n + threads - 1) / threads : most;
+	int batches = m->n > 0 ? (m->n + m->batch - 1) / m->batch : 0;
+	threads_work(batches < threads ? batches : threads, making_work, m);
+}
+
+void candidates_make(int n, Candidate **c, int threads)
+{
+	Making m = {.n = n, .c = c};
+
+	making_run(&m, n, threads);
+}
+
+/* ---- the first kernels ---- */
+static bool usable(const Backend *b)
+{
+	char why[256];
+
+	return b && b->available(why, sizeof why);
+}
+
+const Backend *entry_tuning(const CacheEntry *e)
+{
+	const Backend *b = e->request.backend;
+
+	if (e->request.frozen || (b && !strcmp(b->name, "interp")))
+		return NULL;
+	if (!b)
+		b = usable(backend_find("cc")) ? backend_find("cc") : backend_find("tcc");
+	return b;
+}
+
+/* The backends to try in turn for a first kernel, best first; NULL at the end. */
+static void first_backends(Request r, const Backend *out[4])
+{
+	int n = 0;
+
+	if (r.backend) {
+		out[n++] = r.backend;
+	} else {
+		if (r.frozen && usable(backend_find("cc")))
+			out[n++] = backend_find("cc");
+		if (usable(backend_find("tcc")))
+			out[n++] = backend_find("tcc");
+		out[n++] = backend_find("interp");
+	}
+	out[n] = NULL;
+}
+
+/* tcc's first kernels are checked during the first step, on its data; all others now. */
+static bool check_waits(const Candidate *c)
+{
+	return !c->entry->request.frozen && !strcmp(c->backend->name, "tcc");
+}
+
+static void candidate_admit(Candidate *c)
+{
+	bool check = !check_waits(c) && strcmp(c->backend->name, "interp") != 0;
+	const Backend *tuning = entry_tuning(c->entry);
+
+	if (!c->kernel)
+		return;
+	if (check && verify_within(c->entry->task, c->kernel, NULL, true,
+				   verify_seconds(c->entry->task), &c->err)) {
+		candidate_drop(c);
+		return;
+	}
+	if (c->entry->offered == 0)
+		c->entry->offered = tuning == c->backend;
+	entry_put(c->entry, c->kernel, &c->origin, 0, !check_waits(c));
+	c->kernel = NULL;
+	if (*c->origin.object)
+		disk_store(c->entry);
+}
+
+static int batch_most(const Backend *b)
+{
+	return backend_grid(b) ? BATCH_GRID : !strcmp(b->name, "cc") ? BATCH_CC : BATCH_TCC;
+}
+
+/* One attempt for all entries that have no kernel yet, with the round-th backend each. */
+static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
+		      int round, int threads, Error *last)
+{
+	Making f = {.c = c, .after = candidate_admit};
+
+	for (int i = 0; i < n; i++) {
+		const Backend *way[4] = {0};
+		Candidate *k = &room[f.n];
+
+		if (entry_ready(entries[i]))
+			continue;
+		first_backends(entries[i]->request, way);
+		if (!way[round])
+			continue;
+		*k = (Candidate){.entry = entries[i], .backend = way[round]};
+		if (kept[i].backend && kept[i].backend == way[round] && !kept[i].lent) {
+			k->schedule = kept[i].schedule;
+			entries[i]->offered = kept[i].offered;
+		} else {
+			k->usual = true;
+		}
+		c[f.n] = k;
+		f.n++;
+	}
+	if (f.n == 0)
+		return 0;
+	making_run(&f, batch_most(c[0]->backend), threads);
+	for (int i = 0; i < f.n; i++)
+		if (c[i]->err.code) {
+			error_clear(last);
+			error_set(last, c[i]->err.code, "%s", c[i]->err.text);
+			env_dump_text("kernels", c[i]->backend->name, c[i]->err.text);
+		}
+	return f.n;
+}
+
+/* Entries that have no kernel of their own get that of a larger batch. */
+static void fill_lent(int n, CacheEntry **entries, Kept *kept)
+{
+	for (int i = 0; i < n; i++) {
+		Origin o;
+		Kernel *k = entry_ready(entries[i]) ? NULL : entry_lend(entries[i], &o);
+
+		if (k)
+			entry_put(entries[i], k, &o, 0, false);
+		else if (!entry_ready(entries[i]) && !kept[i].backend)
+			disk_lend(entries[i], &kept[i]);
+	}
+	disk_load(n, entries, kept);
+}
+
+static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Candidate **c,
+		    int threads, Error *err)
+{
+	Error last = {0};
+
+	for (int i = 0; i < n; i++)
+		disk_find(entries[i], &kept[i]);
+	disk_load(n, entries, kept);
+	fill_lent(n, entries, kept);
+	for (int round = 0; round < 3; round++)
+		if (fill_round(n, entries, kept, room, c, round, threads, &last) == 0)
+			break;
+	for (int i = 0; i < n; i++)
+		if (!entry_ready(entries[i])) {
+			char task[600];
+
+			message_print(task, sizeof task, "%s", entries[i]->task->text);
+			return error_set(err, last.code ? last.code : RICCI_ECOMPILE,
+					 "no kernel could be made for\n%s\n%s", task, last.text);
+		}
+	return 0;
+}
+
+int entries_fill(int n, CacheEntry **entries, int threads, Error *err)
+{
+	CacheEntry **need = mem_alloc(((size_t)n + 1) * sizeof *need);
+	Kept *kept = mem_zalloc(((size_t)n + 1) * sizeof *kept);
+	Candidate *room = mem_zalloc(((size_t)n + 1) * sizeof *room);
+	Candidate **c = mem_zalloc(((size_t)n + 1) * sizeof *c);
+	int m = 0, code = 0;
+
+	if (!need || !kept || !room || !c) {
+		code = error_set(err, RICCI_ENOMEM, "out of memory");
+	} else {
+		/* One at a time, so that entries shared with another session are filled once. */
+		lock_take(LOCK_FILL);
+		for (int i = 0; i < n; i++) {
+			int k = 0;
+
+			while (k < m && need[k] != entries[i])
+				k++;
+			if (k == m && !entry_ready(entries[i]))
+				need[m++] = entries[i];
+		}
+		code = m ? fill_all(m, need, kept, room, c, threads, err) : 0;
+		lock_leave(LOCK_FILL);
+	}
+	mem_free(need);
+	mem_free(kept);
+	mem_free(room);
+	mem_free(c);
+	return code;
+}
