@@ -29,7 +29,8 @@ typedef struct Target {
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */
 	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
-	bool fragments;	   /* and its warps multiply tiles of 16 bits */
+	bool fragments;	   /* and its warps multiply tiles of 16 bits, */
+	bool products;	   /* and vendor libraries matrices */
 } Target;
 const Target *target_host(void);
 /* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
@@ -196,6 +197,34 @@ bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 bool schedule_library(const Schedule *s);   /* it calls one */
+/* ---- matrix products that a vendor library computes on a device (library/product.c) ---- */
+/* What is written of them here is all that there is: they are kept on disk as these numbers. */
+enum { PRODUCT_LOOPS = 4 };
+typedef struct ProductMatrix {
+	Type type;
+	int buf;    /* which buffer of the launch; -1: the memory that all threads share */
+	int64_t at; /* its first element */
+	int64_t row, col, batch, loop[PRODUCT_LOOPS]; /* elements from one to the next */
+} ProductMatrix;
+/* For each point of the loops, one call: in each matrix of the batch d[i,j] = sum of a[i,l] * b[l,j] over l.
+ * Where a loop steps over no elements of d its calls add to what its first one has stored. */
+typedef struct KernelProduct {
+	int64_t m, n, k; /* rows and columns of d, columns of a; 0: there is no product */
+	int64_t batch, loop[PRODUCT_LOOPS]; /* how many of them; 1: one */
+	ProductMatrix a, b, d;
+	int phase;	       /* of the kernel, in which nothing else is */
+	int library;	       /* the argument of its step */
+	int64_t version;       /* of the library */
+	int64_t work_at, work; /* memory of the library's own: bytes in what all threads share */
+} KernelProduct;
+void product_print(Text *out, const KernelProduct *p); /* one line, without its end */
+/* What product_print wrote; returns what follows it. NULL: it is no such text. */
+const char *product_parse(const char *s, KernelProduct *p);
+/* Is the library there that it was made for, in that version? Or is there no product? */
+bool product_available(const KernelProduct *p);
+/* Does it touch only what is inside of these buffers, of which it writes none of the first ninput? */
+bool product_inside(const KernelProduct *p, int ninput, int nbuf, const size_t *bytes,
+		    size_t shared);
 /* From now on their products touch what they would read and write, and compute nothing. For a
  * forked child: another thread may have held a library's lock when it was forked. */
 void library_rehearse(void);
@@ -226,6 +255,8 @@ typedef struct KernelShape {
 	int64_t rows; /* TaskBatch.extent of its task */
 	int64_t blocks; /* the last phase's parts are, in order, so many blocks of main's first dimension, each
 			 * as long as the others or less; 0: not known */
+	KernelProduct
+		product; /* of a grid: a phase of one part that is no code, but a call of a library */
 } KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
@@ -277,6 +308,17 @@ static inline int kernel_phases(const Kernel *k)
 	while (k->shape.later[n - 1])
 		n++;
 	return n;
+}
+/* The product that a phase is; NULL: it is code. */
+static inline const KernelProduct *kernel_product(const Kernel *k, int phase)
+{
+	const KernelProduct *p = &k->shape.product;
+	return p->m && p->phase == phase ? p : NULL;
+}
+/* Is there no code in it at all? */
+static inline bool kernel_codeless(const Kernel *k)
+{
+	return kernel_phases(k) == 1 && kernel_product(k, 0);
 }
 /* How a GPU launches a phase of a kernel: blocks of a grid, threads of a block, bytes of dynamic
  * shared memory (of a block). */

@@ -39,6 +39,8 @@ Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *c
 		code = lower_rows(tree, &t->sub, s, target, caps, err);
 	else if (!p)
 		code = error_set(err, ir->err.code, "%s", ir->err.text);
+	else if (caps->grid && schedule_find(s, STEP_LIBRARY))
+		code = lower_library_grid(p, s, caps, err);
 	else if (schedule_find(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (caps->grid && schedule_find(s, STEP_TENSORISE))

@@ -202,7 +202,7 @@ static void offer_rows(Ir *ir, Search *s)
 
 static void offer_grid(Ir *ir, Search *s)
 {
-	Schedule tiles[8], nests[GRID_OFFERS];
+	Schedule tiles[8], nests[GRID_OFFERS], called[2];
 	double price;
 	int nnest = 0;
 	if (s->task->sub.rows) {
@@ -213,14 +213,19 @@ static void offer_grid(Ir *ir, Search *s)
 	if (!p)
 		return;
 	int ntile = contract_grid_offers(p, s->target, COUNT(tiles), tiles, &price);
+	/* No library is the first: opening it would delay every start. */
+	int ncalled = s->room > 1 ? library_grid_offers(p, s->target, COUNT(called), called) : 0;
 	for (int v = 0; v < GRID_OFFERS; v++) {
 		nest_grid_offer(p, s->target, v, &nests[nnest]);
 		nnest += schedule_is_new(nests, nnest);
 	}
-	if (isfinite(price))
-		take(s, ntile, tiles);
-	take(s, nnest, nests);
-	if (!isfinite(price))
+	bool first = isfinite(price) && ntile > 0;
+	take(s, 1, first ? tiles : nests);
+	take(s, ncalled, called);
+	if (first)
+		take(s, ntile - 1, tiles + 1);
+	take(s, first ? nnest : nnest - 1, first ? nests : nests + 1);
+	if (!first)
 		take(s, ntile, tiles);
 }
 

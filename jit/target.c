@@ -207,9 +207,13 @@ static void host_make(void)
 
 const Target *target_grid(bool fragments)
 {
-	static const Target grid[] = {
-		{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"},
-		{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid", .fragments = true}};
+	static const Target grid[] = {{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"},
+				      {.units = 108,
+				       .l1 = 48 << 10,
+				       .l2 = 40 << 20,
+				       .key = "grid",
+				       .fragments = true,
+				       .products = true}};
 	return &grid[fragments];
 }
 

@@ -6,6 +6,7 @@
  */
 #include "jit/backend/backend.h"
 #include "jit/device/device.h"
+#include "jit/library/library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -107,6 +108,11 @@ static int nvrtc_one(Kernel *k, Error *err)
 	/* The text of the mathematics says nothing about host and device. */
 	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
 	void *program = NULL;
+	if (kernel_codeless(k)) {
+		k->module = binary_new(&device_cuda, 0, err);
+		k->run = device_run;
+		return k->module ? 0 : RICCI_ENOMEM;
+	}
 	if (nvrtc.nvrtcCreateProgram(&program, k->source, "kernel.cu", 0, NULL, NULL))
 		return error_set(err, RICCI_ECOMPILE, "nvrtc does not work");
 	Binary *b = NULL;

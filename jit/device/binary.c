@@ -1,6 +1,7 @@
 /* binary.c - kernels of a grid as what a driver loads: kept, and run on the host's memory.
  *
- * An object of several is, for each, its size in 8 bytes, then its bytes.
+ * An object of several is, for each, its size in 8 bytes, then its bytes. A kernel that is only a library's
+ * product has none.
  */
 #include "jit/device/internal.h"
 
@@ -21,7 +22,8 @@ Binary *binary_new(const DeviceKind *kind, size_t size, Error *err)
 void binary_release(void *module)
 {
 	Binary *b = module;
-	if (b && b->loaded && !device_enter(b->device, NULL)) { /* not while others record */
+	if (b && (b->loaded || b->plan) &&
+	    !device_enter(b->device, NULL)) { /* not while others record */
 		b->kind->unload(b);
 		device_leave(b->device, 0);
 	}
@@ -79,7 +81,7 @@ int binary_unpack(const DeviceKind *kind, int n, Kernel **kernels, const void *o
 		uint64_t one = 0;
 		if (size >= sizeof one)
 			memcpy(&one, at, sizeof one);
-		if (!one || one > size - sizeof one)
+		if (size < sizeof one || one > size - sizeof one)
 			code = error_set(err, RICCI_EFORMAT, "a kept kernel of %s is damaged",
 					 kind->name);
 		Binary *b = code ? NULL : binary_new(kind, one, err);

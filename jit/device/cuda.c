@@ -3,7 +3,8 @@
  * A device has one stream; kernels and copies run on it in the order in which they were asked for.
  * Nothing here compiles: a kernel's binary is a cubin (jit/backend/nvrtc.c makes them).
  */
-#include "jit/device/device.h"
+#include "jit/device/internal.h"
+#include "jit/library/library.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -31,21 +32,6 @@ enum {
 };
 
 /* ---- opening the library */
-
-void *cuda_library(const char *const *name)
-{
-	const char *folder[] = {env_text("RICCI_CUDA", ""), "/usr/local/cuda", ""};
-	for (int d = 0; d < COUNT(folder); d++)
-		for (int i = 0; name[i] && (d || *folder[d]); i++) {
-			char path[1024];
-			snprintf(path, sizeof path, "%.900s%s%s", folder[d],
-				 *folder[d] ? "/lib64/" : "", name[i]);
-			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-			if (library)
-				return library;
-		}
-	return NULL;
-}
 
 static bool driver_bind(void)
 {
@@ -247,6 +233,8 @@ static int function_find(Device *d, Binary *b, int phase, const KernelGrid *g, E
 {
 	char name[32];
 	int code = 0;
+	if (!b->size)
+		return error_set(err, RICCI_EFORMAT, "a kept kernel has no code");
 	if (!b->loaded)
 		code = cuda_call(cuda.load(&b->loaded, b->bytes), "loading a kernel", err);
 	if (code || b->function[phase])
@@ -267,18 +255,25 @@ static int function_find(Device *d, Binary *b, int phase, const KernelGrid *g, E
 static int cuda_load(Device *d, const Kernel *k, int phase, Error *err)
 {
 	const KernelGrid g = kernel_grid(k, phase);
+	const KernelProduct *product = kernel_product(k, phase);
 	int code = cuda_enter(d, err);
-	return code ? code : function_find(d, k->module, phase, &g, err);
+	if (code)
+		return code;
+	return product ? cublaslt_plan(d, k->module, product, err)
+		       : function_find(d, k->module, phase, &g, err);
 }
 
 static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err)
 {
 	Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
+	const KernelProduct *product = kernel_product(k, phase);
 	uint64_t seed = a->seed;
 	int code = cuda_enter(d, err);
 	if (code)
 		return code;
+	if (product)
+		return cublaslt_launch(d, b, product, a, err);
 	void **argument = mem_alloc(((size_t)a->npointer + 1) * sizeof *argument);
 	if (!argument)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
@@ -295,7 +290,9 @@ static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a
 
 static void cuda_unload(Binary *b)
 {
-	if (!cuda_enter(b->device, NULL))
+	if (b->plan)
+		cublaslt_forget(b->plan);
+	if (b->loaded && !cuda_enter(b->device, NULL))
 		cuda.unload(b->loaded);
 }
 

@@ -22,6 +22,7 @@ typedef struct Binary {
 	Device *device;		       /* that has loaded it; NULL: none yet */
 	void *loaded;		       /* the driver's module */
 	void *function[KERNEL_PHASES]; /* found when they first run */
+	void *plan; /* how a library computes the phase that is a product; NULL: there is none yet */
 	size_t size;
 	char bytes[];
 } Binary;
@@ -51,7 +52,7 @@ typedef struct DeviceKind {
 	int (*copy)(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
 	int (*zero)(Device *d, void *to, size_t bytes, Error *err);
 	/* Starts a phase; NULL: kernels run on the host's threads. Its code is loaded by then, or
-	 * was before by `load`. */
+	 * was before by `load`, and a product is planned. */
 	int (*launch)(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err);
 	int (*load)(Device *d, const Kernel *k, int phase, Error *err);
 	void (*unload)(Binary *b);
@@ -94,6 +95,7 @@ struct Device {
 	uint64_t step_now; /* what is there */
 	bool step_known, recording;
 	void *context, *queue, *platform; /* the driver's */
+	void *library;			  /* a vendor library's handle; NULL: none yet */
 };
 
 /* Device `index` of a kind, opened once a process and never closed. NULL on error. */
@@ -148,9 +150,6 @@ void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t e
 
 /* ---- cuda.c */
 int cuda_arch(int index); /* 90: sm_90; 80 without such a device */
-/* The first of these files that can be opened, in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 or on the library
- * path; NULL: none. name: ended by NULL. */
-void *cuda_library(const char *const *name);
 
 /* ---- opencl.c: the calls, where opencl_devices gives some */
 typedef struct OpenCl {

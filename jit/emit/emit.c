@@ -416,6 +416,12 @@ static void kernels_grid(Text *out, Emit *e, const char *name)
 	Text *body = e->scope[0].text;
 	for (Stmt *s = e->tree->root; s && !e->ir->err.code; s = s->next, phase++) {
 		Stmt one = *s;
+		if (s->kind == STMT_CALL) {
+			text_add(out, "/* phase %d: ", phase);
+			product_print(out, &e->tree->shape.product);
+			text_add(out, " */\n");
+			continue;
+		}
 		one.next = NULL;
 		body->n = 0;
 		emit_forget(e, 0, false);

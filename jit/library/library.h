@@ -20,10 +20,14 @@ typedef struct Library {
 	bool (*available)(char *why, size_t n);
 	const char *(*version)(void);	   /* of one that is available */
 	const char *product[RICCI_NTYPES]; /* by the type of a, b and c; NULL: it has none */
-	const JitSymbol *symbols;	   /* ends with NULL */
+	const JitSymbol *symbols;	   /* ends with NULL; NULL: there are none */
+	/* Of a device's library, whose products are phases of kernels: has it one of such factors, with such
+	 * results? And which version it is, as one number. */
+	bool (*multiplies)(Type factor, Type result);
+	int64_t (*number)(void);
 } Library;
 
-extern const Library library_openblas, library_onednn;
+extern const Library library_openblas, library_onednn, library_cublaslt;
 const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
 bool library_ready(const Library *l, char *why, size_t n);
 /* What `available` says: reason is "" where the library was opened, in that generation. */
@@ -43,5 +47,21 @@ typedef struct LibrarySymbol {
 bool library_room(void);
 bool library_open(const char *variable, const char *file, int n, const LibrarySymbol *want,
 		  char *why, size_t room);
+
+/* ---- NVIDIA's libraries */
+/* The first of these files that can be opened, in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 or on the library
+ * path; NULL: none. name: ended by NULL. */
+void *cuda_library(const char *const *name);
+/* As library_open, of the first of these files. */
+bool cuda_library_open(const char *variable, const char *const *name, int n,
+		       const LibrarySymbol *want, char *why, size_t room);
+
+/* cublaslt.c: the calls, where library_cublaslt is available; 0 is success */
+typedef struct CublasLt {
+#define CUBLASLT(name, symbol, parameters) int(*name) parameters;
+#include "jit/library/cublaslt_api.def"
+#undef CUBLASLT
+} CublasLt;
+extern CublasLt cublaslt;
 
 #endif

@@ -113,8 +113,12 @@ static LIBRARY_PRODUCT(product_f32, float)
 
 #define PRODUCT_F32 "ricci_onednn_f32"
 static const JitSymbol symbols[] = {{PRODUCT_F32, (const void *)product_f32}, {NULL, NULL}};
-const Library library_onednn = {"oneDNN", "onednn", available, version, {[RICCI_F32] = PRODUCT_F32},
-				symbols};
+const Library library_onednn = {.name = "oneDNN",
+				.part = "onednn",
+				.available = available,
+				.version = version,
+				.product = {[RICCI_F32] = PRODUCT_F32},
+				.symbols = symbols};
 #else
 const Library library_onednn = {.name = "oneDNN", .part = "onednn"};
 #endif

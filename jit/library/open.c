@@ -4,6 +4,20 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static bool symbols_take(void *library, const char *file, int n, const LibrarySymbol *want,
+			 char *why, size_t room)
+{
+	for (int k = 0; k < n; k++) {
+		void *found = dlsym(library, want[k].name);
+		memcpy(want[k].at, &found, sizeof found);
+		if (!found) {
+			message_print(why, room, "%s has no %s", file, want[k].name);
+			return false;
+		}
+	}
+	return true;
+}
+
 bool library_open(const char *variable, const char *file, int n, const LibrarySymbol *want,
 		  char *why, size_t room)
 {
@@ -18,15 +32,38 @@ bool library_open(const char *variable, const char *file, int n, const LibrarySy
 		message_print(why, room, "%s", what ? what : file);
 		return false;
 	}
-	for (int k = 0; k < n; k++) {
-		void *found = dlsym(library, want[k].name);
-		memcpy(want[k].at, &found, sizeof found);
-		if (!found) {
-			message_print(why, room, "%s has no %s", file, want[k].name);
-			return false;
+	return symbols_take(library, file, n, want, why, room);
+}
+
+void *cuda_library(const char *const *name)
+{
+	const char *folder[] = {env_text("RICCI_CUDA", ""), "/usr/local/cuda", ""};
+	for (int d = 0; d < COUNT(folder); d++)
+		for (int i = 0; name[i] && (d || *folder[d]); i++) {
+			char path[1024];
+			snprintf(path, sizeof path, "%.900s%s%s", folder[d],
+				 *folder[d] ? "/lib64/" : "", name[i]);
+			void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+			if (library)
+				return library;
 		}
-	}
-	return true;
+	return NULL;
+}
+
+bool cuda_library_open(const char *variable, const char *const *name, int n,
+		       const LibrarySymbol *want, char *why, size_t room)
+{
+	if (*env_text(variable, ""))
+		return library_open(variable, name[0], n, want, why, room);
+	void *library = cuda_library(name);
+	if (library)
+		return symbols_take(library, name[0], n, want, why, room);
+	message_print(
+		why, room,
+		"%s is neither in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 nor on the library "
+		"path: it comes with NVIDIA's CUDA toolkit",
+		name[0]);
+	return false;
 }
 
 bool library_room(void)

@@ -148,12 +148,12 @@ static LIBRARY_PRODUCT(product_f64, double)
 static const JitSymbol symbols[] = {{PRODUCT_F32, (const void *)product_f32},
 				    {PRODUCT_F64, (const void *)product_f64},
 				    {NULL, NULL}};
-const Library library_openblas = {"OpenBLAS",
-				  "openblas",
-				  available,
-				  version,
-				  {[RICCI_F32] = PRODUCT_F32, [RICCI_F64] = PRODUCT_F64},
-				  symbols};
+const Library library_openblas = {.name = "OpenBLAS",
+				  .part = "openblas",
+				  .available = available,
+				  .version = version,
+				  .product = {[RICCI_F32] = PRODUCT_F32, [RICCI_F64] = PRODUCT_F64},
+				  .symbols = symbols};
 #else
 const Library library_openblas = {.name = "OpenBLAS", .part = "openblas"};
 #endif

@@ -232,7 +232,13 @@ static bool has_panels(const Schedule *s)
 
 static bool has_tiles(const Schedule *s)
 {
-	return has_panels(s) && schedule_find(s, STEP_THREADS);
+	return s->n && s->step[0].kind == STEP_TENSORISE && schedule_find(s, STEP_THREADS);
+}
+
+/* A library's product on a grid: only the threads of what follows it can be others. */
+static bool has_product(const Schedule *s)
+{
+	return s->n && s->step[0].kind == STEP_LIBRARY && schedule_find(s, STEP_THREADS);
 }
 
 /* Schedules are compared as bytes. */
@@ -247,6 +253,10 @@ static void mutate_loops(Schedule *s, int naxis, bool grid, uint64_t *state)
 	int loops = loop_count(s, naxis);
 	if (has_tiles(s)) {
 		mutate_tiles(s, state);
+		return;
+	}
+	if (has_product(s)) {
+		find_step(s, STEP_THREADS, 0)->arg = INT64_C(32) << random_below(state, 6);
 		return;
 	}
 	uint64_t what = panels ? 0 : random_below(state, 10);
@@ -372,6 +382,8 @@ void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state)
 {
 	if (has_rows(s))
 		cross_rows(s, other, state);
+	else if (has_product(s) || has_product(other))
+		return;
 	else if (!has_tiles(s))
 		cross_steps(s, other, state);
 	else if (has_tiles(other) && !((s->step[0].arg ^ other->step[0].arg) & TENSORISE_NARROW))

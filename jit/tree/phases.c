@@ -27,6 +27,12 @@ void phase_grid(Tree *t, Node *block, Node *thread, Stmt *body)
 	t->section[t->nsection - 1].thread = thread;
 }
 
+void phase_call(Tree *t, Stmt *call)
+{
+	t->shape.product.phase = t->nphase;
+	phase_section(t, tree_axis(t, 1), call);
+}
+
 void phase_end(Tree *t)
 {
 	t->nphase++;
@@ -77,6 +83,10 @@ static Stmt *phase_root(Tree *t, int first, int end)
 {
 	int64_t blocks = 0;
 	Section *s = t->section;
+	if (!s[first].thread) {
+		assert(end == first + 1);
+		return s[first].body;
+	}
 	for (int k = first; k < end; k++) {
 		blocks += axis_extent(s[k].part);
 		if (k > first)

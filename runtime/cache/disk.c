@@ -80,6 +80,10 @@ static void kept_print(Text *t, const CacheEntry *e)
 		 (long long)k->shape.blocks, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
+	if (k->shape.product.m) {
+		text_add(t, "\nproduct ");
+		product_print(t, &k->shape.product);
+	}
 	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ",
 		 1e-9 * (double)atomic_load(&e->quickest), e->offered,
 		 *e->origin.object ? e->origin.object : "-", e->origin.index, e->origin.count);
@@ -118,6 +122,17 @@ static char *phases_parse(char *s, KernelShape *k)
 	return *s == '\n' ? s : NULL;
 }
 
+/* The line of a product, where there is one; NULL: one that can't be computed here. */
+static char *kept_product(char *s, KernelProduct *p)
+{
+	const char *line = "\nproduct ", *end;
+
+	if (strncmp(s, line, strlen(line)))
+		return s;
+	end = product_parse(s + strlen(line), p);
+	return end && p->m && product_available(p) ? s + (end - s) : NULL;
+}
+
 /* The part after the key. */
 static bool kept_parse(char *s, Kept *k)
 {
@@ -128,7 +143,7 @@ static bool kept_parse(char *s, Kept *k)
 	if (sscanf(s, "kernel %31s %zu %zu %zu %d %" SCNd64 " %" SCNd64 "%n", backend,
 		   &k->shape.scratch, &k->shape.shared, &k->shape.block, &k->shape.threads,
 		   &k->shape.rows, &k->shape.blocks, &used) != 7 ||
-	    !(s = phases_parse(s + used, &k->shape)) ||
+	    !(s = phases_parse(s + used, &k->shape)) || !(s = kept_product(s, &k->shape.product)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)
 		return false;
@@ -251,6 +266,13 @@ static void kept_put(CacheEntry *e, const Kept *kept, Kernel *k)
 	e->offered = kept->lent ? 0 : kept->offered;
 }
 
+/* Is it the function that was kept? What a library computes beside it may be something else. */
+static bool kept_is(const Kept *kept, const Origin *o, const Kernel *k)
+{
+	return !strcmp(kept->origin.object, o->object) && kept->origin.count == o->count &&
+	       !memcmp(&kept->shape.product, &k->shape.product, sizeof k->shape.product);
+}
+
 /* Loads the object of entries[at] and gives its kernels to all entries that want one of them. */
 static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 {
@@ -271,8 +293,8 @@ static void object_load(int n, CacheEntry **entries, const Kept *kept, int at)
 	good = good &&
 	       kept[at].backend->load(kept[at].backend, o->count, k, bytes, size, NULL) == 0;
 	for (int i = at; i < n && good; i++)
-		if (!entry_ready(entries[i]) && !strcmp(kept[i].origin.object, o->object) &&
-		    kept[i].origin.count == o->count)
+		if (!entry_ready(entries[i]) && kept[i].origin.index < o->count &&
+		    kept_is(&kept[i], o, k[kept[i].origin.index]))
 			kept_put(entries[i], &kept[i], k[kept[i].origin.index]);
 	for (int i = 0; k && i < o->count; i++)
 		if (k[i])

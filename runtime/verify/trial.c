@@ -52,7 +52,9 @@ bool trial_large(const Task *t)
 
 static size_t fence_bytes(const Trial *v, int i)
 {
-	return i == v->nbuf		      ? v->kernel->shape.shared
+	bool grid = backend_grid(v->kernel->backend); /* whose shared memory is the device's */
+
+	return i == v->nbuf		      ? (grid ? 0 : v->kernel->shape.shared)
 	       : i <= v->nbuf + TRIAL_WORKERS ? v->kernel->shape.scratch
 					      : sizeof(TrialState);
 }

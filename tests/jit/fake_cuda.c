@@ -11,9 +11,11 @@
  * first buffer. Error 2
  * means that there is no memory, as the driver has it. Between the beginning of a capture and its end launches,
  * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
- * taken.
+ * taken. cuBLASLt's stand-in (fake_cublaslt.c) is in the same library.
  */
 #define _GNU_SOURCE
+#include "tests/jit/fake_cuda.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -26,7 +28,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { FENCE = 64, FENCED = 0x5a };
+enum { FENCE = 64, FENCED = 0x5a, ALIGNED = 256 };
 
 typedef struct Cubin {
 	size_t size; /* of the shared library */
@@ -46,10 +48,15 @@ typedef struct Program {
 typedef struct Memory {
 	struct Memory *next;
 	size_t size;
-	unsigned char before[FENCE], data[];
+	unsigned char unused[ALIGNED - FENCE - 2 * sizeof(void *)], before[FENCE], data[];
 } Memory;
 
 static int live;
+
+void fake_live_add(int n)
+{
+	__atomic_add_fetch(&live, n, __ATOMIC_RELAXED);
+}
 static Memory *memories;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER, running = PTHREAD_MUTEX_INITIALIZER;
 
@@ -68,7 +75,7 @@ void fake_cuda_fail(const char *which)
 	pthread_mutex_unlock(&lock);
 }
 
-static int fails(const char *call)
+int fake_fails(const char *call)
 {
 	static char now[64]; /* what is counted */
 	static int count;
@@ -189,7 +196,7 @@ int nvrtcCreateProgram(void **out, const char *source, const char *name, int nhe
 {
 	(void)name, (void)nheader, (void)headers, (void)names;
 	Program *p = calloc(1, sizeof *p);
-	if (!p || fails("create")) {
+	if (!p || fake_fails("create")) {
 		free(p);
 		return 1;
 	}
@@ -215,7 +222,7 @@ int nvrtcDestroyProgram(void **program)
 static void launcher_write(FILE *f, const char *name, int length)
 {
 	const char *s = name;
-	int n = 1, wrong = fails("wrong"), slow = fails("slow");
+	int n = 1, wrong = fake_fails("wrong"), slow = fake_fails("slow");
 	for (; *s && *s != ')'; s++)
 		n += *s == ',';
 	fprintf(f,
@@ -346,11 +353,11 @@ static int program_make(Program *p)
 int nvrtcCompileProgram(void *program, int noption, const char *const *options)
 {
 	Program *p = program;
-	int odd = fails("wrong") || fails("slow");
+	int odd = fake_fails("wrong") || fake_fails("slow");
 	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
 		return 1;
 	__atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
-	if (fails("compile"))
+	if (fake_fails("compile"))
 		return strcpy(p->log, "the fake does not like it") == NULL || 1;
 	if (!odd && (p->cubin = known_find(p->source)))
 		return 0;
@@ -376,7 +383,7 @@ int nvrtcGetProgramLog(void *program, char *out)
 int nvrtcGetCUBINSize(void *program, size_t *n)
 {
 	*n = sizeof(Cubin) + ((Program *)program)->cubin->size;
-	return fails("cubin");
+	return fake_fails("cubin");
 }
 
 int nvrtcGetCUBIN(void *program, char *out)
@@ -513,7 +520,7 @@ static void module_bind(void *module)
 
 int cuInit(unsigned flags)
 {
-	return flags != 0 || fails("init");
+	return flags != 0 || fake_fails("init");
 }
 
 int cuDriverGetVersion(int *version)
@@ -531,7 +538,7 @@ int cuGetErrorString(int status, const char **text)
 int cuDeviceGetCount(int *n)
 {
 	*n = 1;
-	return fails("count");
+	return fake_fails("count");
 }
 
 int cuDeviceGetName(char *name, int n, int device)
@@ -551,7 +558,7 @@ int cuStreamCreate(void **stream, unsigned flags)
 {
 	static int one;
 	*stream = &one;
-	return flags != 1 || fails("stream");
+	return flags != 1 || fake_fails("stream");
 }
 
 int cuDeviceGet(int *device, int ordinal)
@@ -570,12 +577,12 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
 {
 	static int one;
 	*context = &one;
-	return device != 7 || fails("retain");
+	return device != 7 || fake_fails("retain");
 }
 
 int cuCtxSetCurrent(void *context)
 {
-	return !context || fails("current");
+	return !context || fake_fails("current");
 }
 
 /* ---- captures */
@@ -588,6 +595,8 @@ typedef struct Noted { /* a launch, a copy or a fill */
 	uint64_t to, from, argument[ARGUMENTS];
 	size_t n;
 	unsigned char value;
+	int (*call)(const void *data); /* NULL: no library's call */
+	void *data;
 } Noted;
 typedef struct Graph {
 	int keepers; /* as a graph, and as one that can be launched */
@@ -616,7 +625,7 @@ static int note(const Noted *of)
 
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
-	if (!stream || mode != 2 || capturing || fails("capture"))
+	if (!stream || mode != 2 || capturing || fake_fails("capture"))
 		return 1;
 	if (!(capturing = calloc(1, sizeof *capturing)))
 		return 2;
@@ -631,8 +640,10 @@ int cuGraphDestroy(void *graph)
 	Graph *g = graph;
 	if (--g->keepers)
 		return 0;
-	for (Noted *n; (n = g->first); free(n))
+	for (Noted *n; (n = g->first); free(n)) {
 		g->first = n->next;
+		free(n->data);
+	}
 	free(g);
 	__atomic_sub_fetch(&live, 1, __ATOMIC_RELAXED);
 	return 0;
@@ -646,7 +657,7 @@ int cuStreamEndCapture(void *stream, void **graph)
 		return 1;
 	*graph = capturing;
 	capturing = NULL;
-	if (!fails("captured"))
+	if (!fake_fails("captured"))
 		return 0;
 	cuGraphDestroy(*graph);
 	*graph = NULL;
@@ -656,7 +667,7 @@ int cuStreamEndCapture(void *stream, void **graph)
 int cuGraphInstantiateWithFlags(void **executable, void *graph, unsigned long long flags)
 {
 	*executable = NULL;
-	if (!graph || flags || fails("instantiate"))
+	if (!graph || flags || fake_fails("instantiate"))
 		return 1;
 	((Graph *)graph)->keepers++;
 	*executable = graph;
@@ -670,14 +681,14 @@ int cuGraphExecDestroy(void *executable)
 
 int cuStreamSynchronize(void *stream)
 {
-	return !stream || capturing || fails("finish");
+	return !stream || capturing || fake_fails("finish");
 }
 
 /* ---- events: when all before them was done, which is at once */
 
 int cuEventCreate(void **event, unsigned flags)
 {
-	*event = flags || fails("event") ? NULL : calloc(1, sizeof(double));
+	*event = flags || fake_fails("event") ? NULL : calloc(1, sizeof(double));
 	__atomic_add_fetch(&live, *event != NULL, __ATOMIC_RELAXED);
 	return !*event;
 }
@@ -685,7 +696,7 @@ int cuEventCreate(void **event, unsigned flags)
 int cuEventRecord(void *event, void *stream)
 {
 	struct timespec now;
-	if (!event || !stream || capturing || fails("event_record"))
+	if (!event || !stream || capturing || fake_fails("event_record"))
 		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	*(double *)event = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
@@ -694,13 +705,13 @@ int cuEventRecord(void *event, void *stream)
 
 int cuEventSynchronize(void *event)
 {
-	return !event || !*(double *)event || fails("event_wait");
+	return !event || !*(double *)event || fake_fails("event_wait");
 }
 
 int cuEventElapsedTime(float *milliseconds, void *from, void *to)
 {
 	*milliseconds = (float)(*(double *)to - *(double *)from);
-	return fails("event_time");
+	return fake_fails("event_time");
 }
 
 int cuEventDestroy_v2(void *event)
@@ -718,7 +729,7 @@ int cuModuleLoadData(void **module, const void *image)
 	int f = mkstemp(path);
 	memcpy(&c, image, sizeof c);
 	*module = NULL;
-	if (f >= 0 && !fails("load") &&
+	if (f >= 0 && !fake_fails("load") &&
 	    write(f, (const char *)image + sizeof c, c.size) == (ssize_t)c.size)
 		*module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	close(f);
@@ -740,7 +751,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 	char launcher[80];
 	snprintf(launcher, sizeof launcher, "function_%s", name);
 	*function = dlsym(module, launcher);
-	return !*function || fails("function");
+	return !*function || fake_fails("function");
 }
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
@@ -750,7 +761,10 @@ int cuFuncSetAttribute(void *function, int attribute, int value)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
-	Memory *m = size && !fails("alloc") ? malloc(sizeof *m + size + FENCE) : NULL;
+	Memory *m = size && !fake_fails("alloc")
+			    ? aligned_alloc(ALIGNED, (sizeof *m + size + FENCE + ALIGNED - 1) &
+							     ~(size_t)(ALIGNED - 1))
+			    : NULL;
 	if (!m)
 		return 2;
 	m->size = size;
@@ -771,8 +785,7 @@ static Memory *memory_at(uint64_t address)
 	return (Memory *)((char *)(uintptr_t)address - offsetof(Memory, data));
 }
 
-/* Is it a part of one of the device's? */
-static int inside(uint64_t address, size_t n)
+int fake_inside(uint64_t address, size_t n)
 {
 	const unsigned char *at = (const unsigned char *)(uintptr_t)address;
 	int found = 0;
@@ -805,7 +818,7 @@ int cuMemFree_v2(uint64_t address)
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 {
-	if (!inside(to, n) || !stream || capturing || fails("to_device"))
+	if (!fake_inside(to, n) || !stream || capturing || fake_fails("to_device"))
 		return 1;
 	memcpy((void *)(uintptr_t)to, from, n);
 	return 0;
@@ -813,7 +826,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 {
-	if (!inside(from, n) || !stream || capturing || fails("to_host"))
+	if (!fake_inside(from, n) || !stream || capturing || fake_fails("to_host"))
 		return 1;
 	memcpy(to, (const void *)(uintptr_t)from, n);
 	return 0;
@@ -821,7 +834,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
 {
-	if (!inside(to, n) || !inside(from, n) || !stream || fails("within"))
+	if (!fake_inside(to, n) || !fake_inside(from, n) || !stream || fake_fails("within"))
 		return 1;
 	if (capturing)
 		return note(&(Noted){.to = to, .from = from, .n = n});
@@ -831,7 +844,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
 
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream)
 {
-	if (!inside(to, n) || !stream || fails("fill"))
+	if (!fake_inside(to, n) || !stream || fake_fails("fill"))
 		return 1;
 	if (capturing)
 		return note(&(Noted){.to = to, .n = n, .value = value});
@@ -845,9 +858,9 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 {
 	const Function *f = function;
 	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 96 << 10 || !stream || extra ||
-	    !blocks || threads < 1 || threads > 1024 || fails("launch"))
+	    !blocks || threads < 1 || threads > 1024 || fake_fails("launch"))
 		return 1;
-	if (fails("run")) /* and says nothing */
+	if (fake_fails("run")) /* and says nothing */
 		return 0;
 	if (capturing) {
 		Noted n = {.function = f, .blocks = blocks, .threads = threads};
@@ -857,23 +870,36 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 	}
 	pthread_mutex_lock(&running);
 	f->run(argument, blocks, threads); /* of one grid at a time */
-	if (fails("stray"))		   /* writes before its first buffer */
+	if (fake_fails("stray"))	   /* writes before its first buffer */
 		(*(unsigned char **)argument[0])[-1] ^= 1;
 	pthread_mutex_unlock(&running);
 	return 0;
+}
+
+int fake_call(int (*call)(const void *), const void *data, size_t n)
+{
+	void *copy = capturing ? malloc(n) : NULL;
+	if (capturing)
+		return copy && !note(&(Noted){.call = call, .data = memcpy(copy, data, n)}) ? 0 : 3;
+	pthread_mutex_lock(&running);
+	int status = call(data);
+	pthread_mutex_unlock(&running);
+	return status;
 }
 
 /* What was noted is checked again: memory may have gone since. */
 static int noted_run(Noted *n, void *stream)
 {
 	void *argument[ARGUMENTS];
+	if (n->call)
+		return fake_call(n->call, n->data, 0);
 	if (!n->function && n->from)
 		return cuMemcpyDtoDAsync_v2(n->to, n->from, n->n, stream);
 	if (!n->function)
 		return cuMemsetD8Async(n->to, n->value, n->n, stream);
 	for (int k = 0; k < n->function->n; k++) {
 		argument[k] = &n->argument[k];
-		if (k + 1 < n->function->n && !inside(n->argument[k], 1))
+		if (k + 1 < n->function->n && !fake_inside(n->argument[k], 1))
 			return 1;
 	}
 	return cuLaunchKernel((void *)(uintptr_t)n->function, n->blocks, 1, 1, n->threads, 1, 1, 0,
@@ -882,7 +908,7 @@ static int noted_run(Noted *n, void *stream)
 
 int cuGraphLaunch(void *executable, void *stream)
 {
-	int status = !executable || !stream || capturing || fails("graph_launch");
+	int status = !executable || !stream || capturing || fake_fails("graph_launch");
 	for (Noted *n = status ? NULL : ((Graph *)executable)->first; n && !status; n = n->next)
 		status = noted_run(n, stream);
 	__atomic_add_fetch(&replays, !status, __ATOMIC_RELAXED);

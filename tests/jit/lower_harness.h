@@ -401,6 +401,7 @@ static void harness_run(const Trial *t, const Kernel *k)
 		k->run(buf, &env, third, end);
 		k->run(buf, &env, begin, third);
 	}
+	CHECK_REPORT(!err.code, "%s [%s] %s: %s", t->text, sched.s, k->backend->name, err.text);
 	for (int o = 0; o < t->nout; o++) {
 		bool fence = true;
 		for (size_t i = 0; i < 64; i++)
