@@ -38,6 +38,7 @@ struct ricci_graph {
 	Type precision;		      /* of factors, in its sessions */
 	ricci_rounding_mode rounding; /* of f32 to bf16, there */
 	size_t memory_limit;	      /* of a step, there; 0: none */
+	bool may_overflow; /* a training step leaves out updates by gradients that are not finite */
 	int ntensor;
 	struct NameScope *scope; /* the innermost open one, or NULL */
 };

@@ -132,6 +132,7 @@ ricci_tensor *scaling_end(const Scaling *s, int n, ricci_tensor **grad)
 	formula_set(&f, "B", scalars_total(s->g, n, infinite));
 	formula_run(&f, "ok[] = B[] == 0.0");
 	scale_update(s, &f);
+	s->g->may_overflow = true;
 	mem_free(infinite);
 	return formula_get(&f, "ok");
 }

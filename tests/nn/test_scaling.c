@@ -330,6 +330,49 @@ static void accumulated(int lost)
 	net_free(&n);
 }
 
+/* ---- looking for what is not finite */
+
+/* A scaled gradient that overflows is no error where updates are left out by it; what reaches the loss
+ * or a parameter is, and the message names what made it. */
+static void test_check_finite(void)
+{
+	static Values before, after;
+	Net n = net_new(4);
+	float w[H * H];
+	CHECK_INT(ricci_precision(n.g, RICCI_F16), 0);
+	CHECK_INT(ricci_optimise(n.loss, ricci_learning_rate(n.g, 0x1p-12),
+				 &RICCI_OPTIMISER(.scaling = &RICCI_SCALING())),
+		  0);
+	session_open(&n, NULL, n.loss);
+	CHECK_INT(ricci_check_finite(n.s, 1), 0);
+	step(&n, 0, 0);
+	CHECK_NEAR(number(&n, "loss_scale"), 32768, 0);
+	values_take(&n, &before);
+	for (int i = 0; i < H * H; i++)
+		w[i] = 1e38f; /* too great for f16 */
+	CHECK_INT(ricci_feed(n.s, n.v, w, sizeof w), 0);
+	CHECK_INT(ricci_step(n.s), RICCI_EVALUE);
+	CHECK_REPORT(strstr(ricci_error_message(), "step 1: ") &&
+			     strstr(ricci_error_message(), "though all that it is computed from is "
+							   "finite"),
+		     "%s", ricci_error_message());
+	CHECK_NEAR(number(&n, "loss_scale"), 32768, 0);
+	CHECK_INT(ricci_feed(n.s, n.v, before.x[2], sizeof w), 0);
+	/* an update of finite gradients that overflows by itself */
+	CHECK_INT(ricci_feed(n.s, ricci_param_find(n.g, "learning_rate"), &(float){3e38f}, 4), 0);
+	for (int k = 0; k < 8; k++) {
+		bool good = !ricci_step(n.s);
+		if (!good)
+			break;
+		CHECK_REPORT(k < 7, "no error");
+	}
+	CHECK_REPORT(strstr(ricci_error_message(), "becomes infinite"), "%s",
+		     ricci_error_message());
+	values_take(&n, &after);
+	CHECK(!memcmp(after.x[0], before.x[0], sizeof *after.x));
+	net_free(&n);
+}
+
 /* ---- checkpoints */
 
 static void test_resume(void)
@@ -535,6 +578,7 @@ int main(void)
 	test_growth();
 	for (int lost = 0; lost < 3; lost++)
 		accumulated(lost);
+	test_check_finite();
 	test_resume();
 	test_own_update();
 	test_device();
