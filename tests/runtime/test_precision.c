@@ -205,6 +205,52 @@ static void test_range(void)
 	ricci_graph_free(g);
 }
 
+/* Kernels of vectors convert all of f16, and f32 near each of them, as the type does. */
+static void test_conversions(void)
+{
+	enum { N = 65536 };
+	static uint16_t half[N], out[N];
+	static float wide[N], back[N];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *h = ricci_input(g, "h", RICCI_F16, 1, (int64_t[]){N});
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){N});
+	ricci_tensor *y[] = {ricci_op(g, "Y[i] = f32(H[i])*1.0", h),
+			     ricci_op(g, "Y[i] = f16(X[i])", x)};
+	ricci_options o =
+		RICCI_OPTIONS(.threads = 1, .static_mode = 1, .backend = RICCI_BACKEND_CC);
+	ricci_session *s = ricci_session_new(g, &o, 0, 2, y);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
+	/* in 2^13ths of the distance to the next: the number, before, on, and behind the middle */
+	static const uint32_t beyond[] = {0, 0xfff, 0x1000, 0x1001};
+	for (int k = 0; s && k < COUNT(beyond); k++) {
+		int wrong = 0;
+		for (int i = 0; i < N; i++) {
+			uint32_t bits;
+			half[i] = (uint16_t)i;
+			wide[i] = (float)type_load(RICCI_F16, half, (size_t)i);
+			memcpy(&bits, &wide[i], 4);
+			bits += beyond[k];
+			memcpy(&wide[i], &bits, 4);
+		}
+		CHECK_INT(ricci_feed(s, h, half, sizeof half), 0);
+		CHECK_INT(ricci_feed(s, x, wide, sizeof wide), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, y[0], back, sizeof back), 0);
+		CHECK_INT(ricci_fetch(s, y[1], out, sizeof out), 0);
+		for (int i = 0; i < N; i++) {
+			float want = (float)type_load(RICCI_F16, half, (size_t)i);
+			uint16_t bits;
+			type_store(RICCI_F16, &bits, 0, wide[i]);
+			wrong += !(back[i] == want || (isnan(want) && isnan(back[i])));
+			wrong += isnan(wide[i]) ? !isnan(type_load(RICCI_F16, out, (size_t)i))
+						: out[i] != bits;
+		}
+		CHECK_REPORT(!wrong, "%d: %d are wrong", k, wrong);
+	}
+	ricci_session_free(s);
+	ricci_graph_free(g);
+}
+
 /* ---- stochastic rounding ---- */
 
 enum { DRAWN = 4096, TIMES = 64 };
@@ -415,6 +461,7 @@ int main(void)
 		test_loop();
 	}
 	test_range();
+	test_conversions();
 	test_by_chance();
 	test_factors_by_chance();
 	test_small_steps();
