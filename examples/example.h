@@ -81,7 +81,8 @@ int example_main(int argc, char **argv, example *e);
 /* The option of this name, one of the example's own or a common one. */
 const example_option *example_option_of(const example *e, const char *name);
 /* Optimises e->training.loss as `how` says, at the rate of --lr and --schedule, with averages by
- * --average. In --bench it is plain SGD, as in what it is compared with. */
+ * --average, with a scaled loss for --precision f16. In --bench it is plain SGD, as in what it is
+ * compared with. */
 void example_optimise(example *e, ricci_optimiser how);
 
 /* ---- data (examples/example_data.c): values of `load` */

@@ -240,16 +240,17 @@ RICCI_API int ricci_recompute(ricci_graph *g, int nfrom, ricci_tensor *const *fr
 /* The value that a parameter or state takes at the end of each training step: same type and shape.
  */
 RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value);
-/* Mixed precision in the sessions over g; called before the first of them. RICCI_BF16: equations
- * that add up products, whatever their indices, read those f32 factors rounded to bf16 of which
- * they use each element eight times or more; so do their gradients. Products and sums, results,
- * parameters and their updates stay f32, and so do all other equations and types. bf16 has f32's
- * exponents, so losses need no scaling (Kalamkar et al. 2019, "A study of BFLOAT16 for deep
- * learning training"). RICCI_F32, the default: no rounding. Another type is an error. 0 or the
- * graph's error. */
+/* Mixed precision in the sessions over g; called before the first of them. RICCI_BF16, RICCI_F16:
+ * equations that add up products, whatever their indices, read those f32 factors rounded to that
+ * type of which they use each element eight times or more; so do their gradients. Products and sums,
+ * results, parameters and their updates stay f32, and so do all other equations and types. bf16 has
+ * f32's exponents, so losses need no scaling (Kalamkar et al. 2019, "A study of BFLOAT16 for deep
+ * learning training"). f16 has three more bits, and is 0 below 2^-25, infinite from 65520 on: its
+ * gradients need a scaled loss (ricci_optimiser.scaling). RICCI_F32, the default: no rounding.
+ * Another type is an error. 0 or the graph's error. */
 RICCI_API int ricci_precision(ricci_graph *g, ricci_type type);
 /* How f32 becomes bf16 in the sessions over g, in equations (bf16(x), or a bf16 result) and by
- * ricci_precision; called before the first of them. RICCI_NEAREST, the default: to the nearest, of
+ * ricci_precision; called before the first of them. f16 is always the nearest. RICCI_NEAREST, the default: to the nearest, of
  * two to the even one. RICCI_STOCHASTIC: to the one below or above by chance, the nearer the more
  * often, so that the mean of the rounded number is the number, and what is too small to change a
  * bf16 parameter does so now and then (Gupta et al. 2015, "Deep learning with limited numerical

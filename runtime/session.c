@@ -82,6 +82,7 @@ static int session_spec(ricci_session *s, int train, int noutput, ricci_tensor *
 	p->request = s->f->request;
 	p->precision = g->precision;
 	p->by_chance = g->rounding == RICCI_STOCHASTIC;
+	p->may_overflow = p->train && g->may_overflow;
 	p->memory_limit = g->memory_limit;
 	p->threads = pool_threads(s->f->pool);
 	p->device = s->f->device;

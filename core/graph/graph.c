@@ -282,10 +282,10 @@ int ricci_precision(ricci_graph *g, ricci_type type)
 {
 	if (!g || !graph_open(g, "ricci_precision"))
 		return g ? g->ir.err.code : graph_missing("ricci_precision");
-	if (type != RICCI_F32 && type != RICCI_BF16)
+	if (type != RICCI_F32 && type != RICCI_BF16 && type != RICCI_F16)
 		return error_set(&g->ir.err, RICCI_EINVAL,
-				 "ricci_precision: factors are f32, or rounded to bf16; %s is "
-				 "neither",
+				 "ricci_precision: factors are f32, or rounded to bf16 or f16; %s "
+				 "is none of these",
 				 (unsigned)type < RICCI_NTYPES ? type_name(type) : "this");
 	g->precision = type;
 	return 0;

@@ -38,6 +38,7 @@ struct ricci_graph {
 	Type precision;		      /* of factors, in its sessions */
 	ricci_rounding_mode rounding; /* of f32 to bf16, there */
 	size_t memory_limit;	      /* of a step, there; 0: none */
+	bool may_overflow; /* a training step leaves out updates by gradients that are not finite */
 	int ntensor;
 	struct NameScope *scope; /* the innermost open one, or NULL */
 };
@@ -91,7 +92,7 @@ bool graph_open(ricci_graph *g, const char *call);
 /* ---- nets as text (net_print.c, net_read.c) ----
  * A graph's inference part: what `noutput` tensors need, with `training` = 0. One line each:
  *	ricci net 1
- *	precision bf16				where it is not f32
+ *	precision bf16				or f16, where it is not f32
  *	rounding stochastic			where it is not to the nearest
  *	input NAME TYPE SHAPE [LOW..HIGH] "name"	the range that its data must keep
  *	param NAME TYPE SHAPE "name"		and `state`

@@ -48,9 +48,30 @@ typedef struct {
 	int frozen;   /* 1: not trained */
 } ricci_group;
 
+/* Dynamic loss scaling (Micikevicius et al. 2018, "Mixed precision training", 3.2, by the rules of
+ * PyTorch's GradScaler): gradients are computed of the loss times a scale, so that fewer are too
+ * small for the factors that ricci_precision rounds to f16, and divided by it in f32. A step with a
+ * gradient that is infinite or NaN divides the scale by `factor` and updates nothing; `period` steps
+ * without one multiply it. Scales are powers of two, so gradients that neither vanish nor overflow are
+ * what they are without. In f32 and bf16 it changes nothing else. An option is 0 for its usual value;
+ * one out of range, or no power of two, is RICCI_EINVAL. */
+typedef struct {
+	size_t size;	/* by RICCI_SCALING */
+	double initial; /* scale of the first step; usually 2^16 */
+	double least,
+		greatest; /* it stays within; usually 1 and 2^24 (or `initial`, where that is out of
+				 these); both the same: it doesn't change. From 2^-120 to 2^120 */
+	double factor;	  /* usually 2 */
+	int period;	  /* steps; usually 2000 */
+	const char *name; /* of the states: the scale, "loss_scale", f32 [], and the steps since it
+				 * changed, "loss_scale.steps", i32 []. Two scales of a graph need two
+				 * names */
+} ricci_scaling;
+#define RICCI_SCALING(...) ((ricci_scaling){.size = sizeof(ricci_scaling), __VA_ARGS__})
+
 /* Options are 0 for the usual value (PyTorch's), RICCI_NONE for zero; one that the rule doesn't
- * have is an error. In this order a step adds up gradients, clips by value, clips by norm, adds the
- * decay, applies the rule, updates the averages. */
+ * have is an error. In this order a step divides gradients by the loss's scale, adds them up, clips by
+ * value, clips by norm, adds the decay, applies the rule, updates the averages. */
 typedef struct {
 	size_t size; /* by RICCI_OPTIMISER */
 	ricci_rule rule;
@@ -72,6 +93,11 @@ typedef struct {
 	const char *name; /* of its counters ("adam.step"); NULL: the rule's. Two optimisers of one
 			     graph, each with frozen groups, need two names */
 	int maximise;	  /* 1: the loss is made great, not small: the gradient of -loss is taken */
+	/* Loss scaling; NULL: none. A step whose gradients are not finite changes neither parameters
+	 * nor the optimiser's states, counts and averages. With `accumulate` the scale changes after
+	 * any batch, and one such batch among n leaves out the update ("adam.overflow" remembers it).
+	 * A ricci_schedule counts steps, whether they update or not. */
+	const ricci_scaling *scaling;
 } ricci_optimiser;
 #define RICCI_OPTIMISER(...) ((ricci_optimiser){.size = sizeof(ricci_optimiser), __VA_ARGS__})
 /* options may be NULL: SGD. E.g. AdamW without decay of biases:
@@ -80,6 +106,17 @@ typedef struct {
  *						    .ngroup = 1, .group = &bias)); */
 RICCI_API int ricci_optimise(ricci_tensor *loss, ricci_tensor *rate,
 			     const ricci_optimiser *options);
+/* Loss scaling for an update of one's own: grads[0..n-1] are the gradients of the scalar `loss` with
+ * respect to wrt[], computed with the scale and divided by it: f64 of f64 tensors, f32 of others, of
+ * wrt's shapes. *finite, bool []: are all of them finite? The next scale is assigned; the states are
+ * named in the scope that is open. What the caller assigns should keep its value where *finite is
+ * false:
+ *	ricci_scaled_grad(loss, NULL, 1, &w, &dw, &finite);
+ *	ricci_assign(g, w, ricci_op(g, "N[...] = F[] ? W[...] - 0.1*D[...] : W[...]", finite, w, dw));
+ * options NULL: the usual ones. Before the first session. 0 or the graph's error, and inert tensors. */
+RICCI_API int ricci_scaled_grad(ricci_tensor *loss, const ricci_scaling *options, int n,
+				ricci_tensor *const *wrt, ricci_tensor **grads,
+				ricci_tensor **finite);
 /* Short forms. */
 RICCI_API int ricci_sgd(ricci_tensor *loss, ricci_tensor *rate);
 RICCI_API int ricci_momentum(ricci_tensor *loss, ricci_tensor *rate, double momentum);

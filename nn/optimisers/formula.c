@@ -117,3 +117,27 @@ ricci_tensor *formula_state(ricci_tensor *p, const char *prefix, const char *suf
 	text_free(&name);
 	return state;
 }
+
+/* Some at a time: an equation has so many operators at most. */
+ricci_tensor *scalars_total(ricci_graph *g, int n, ricci_tensor *const *part)
+{
+	enum { AT_ONCE = 64 };
+	ricci_tensor *sum = NULL, *operand[AT_ONCE + 1];
+	for (int from = 0; from < n; from += AT_ONCE) {
+		Text t = {0};
+		int k = 0;
+		text_add(&t, "Y[] = %s", sum ? "T[]" : "0.0");
+		if (sum)
+			operand[k++] = sum;
+		for (int i = from; i < n && i < from + AT_ONCE; i++) {
+			text_add(&t, " + f64(S%d[])", i);
+			operand[k++] = part[i];
+		}
+		if (t.failed)
+			error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
+		else if (ricci_ops(g, t.s, k, operand, &(int){1}, &sum))
+			sum = &g->nil;
+		text_free(&t);
+	}
+	return sum;
+}

@@ -38,6 +38,20 @@ void formula_over(Formula *f, const ricci_tensor *p);
 ricci_tensor *formula_cast(ricci_tensor *t, ricci_type type);
 /* A state named prefix + p's name + suffix, of p's shape and formula_over's type, that starts at zero. */
 ricci_tensor *formula_state(ricci_tensor *p, const char *prefix, const char *suffix);
+/* The sum in f64 of n scalars of any float types. */
+ricci_tensor *scalars_total(ricci_graph *g, int n, ricci_tensor *const *part);
+
+/* ---- loss scaling (scaling.c) */
+typedef struct Scaling {
+	ricci_graph *g;
+	ricci_scaling o;
+	ricci_tensor *scale, *steps; /* states: the scale; steps since it changed */
+} Scaling;
+/* Makes the states; 0 or the graph's error. */
+int scaling_begin(Scaling *s, ricci_graph *g, const ricci_scaling *options);
+/* Divides gradients, computed with the scale as seed, by it, and assigns its next value. Bool []: all are
+ * finite. Inert tensors after an error. */
+ricci_tensor *scaling_end(const Scaling *s, int n, ricci_tensor **grad);
 
 /* ---- rules (rules.c) */
 enum { RULE_RMSPROP_MOMENTUM = RICCI_AMSGRADW + 1, RULE_COUNT, RULE_STATES = 3 };

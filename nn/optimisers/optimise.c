@@ -1,9 +1,10 @@
 /* optimise.c - the next values of all parameters, as index expressions.
  * Input: a scalar loss, a rate and options. Output: assignments (ricci_assign) of every parameter
  * that is trained and of the optimiser's own states, which are named after the parameter.
- * Each parameter goes through the same equations: accumulation over batches, clipping, decay, its
- * rule (rules.c), average. Invariant: states are f32, or f64 for f64 parameters; the rate is read
- * anew each step; a parameter on which the loss does not depend keeps its value, has no states. */
+ * Each parameter goes through the same equations: division by the loss's scale (scaling.c),
+ * accumulation over batches, clipping, decay, its rule (rules.c), average. Invariant: states are f32,
+ * or f64 for f64 parameters; the rate is read anew each step; a parameter on which the loss does not
+ * depend keeps its value, has no states. */
 #include "nn/optimisers/internal.h"
 
 #include <fnmatch.h>
@@ -20,7 +21,9 @@ typedef struct Optimiser {
 	ricci_tensor *rate;
 	Trained *trained;
 	int n;
-	Formula shared;		/* t, b, c, e, options: what all parameters read; f64 */
+	Formula shared;		/* t, b, c, options: what all parameters read; f64 */
+	ricci_tensor *finite;	/* bool []: are this batch's gradients? NULL: nobody asks */
+	ricci_tensor *updates;	/* bool []: does this step update? NULL: each does */
 	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
 } Optimiser;
 
@@ -165,13 +168,23 @@ static int gradients(Optimiser *z, ricci_tensor *loss)
 		list[i] = z->trained[i].param;
 	if (z->o.maximise)
 		loss = ricci_op(z->g, "M[] = -L[]", loss);
-	int status = ricci_grad(z->g, loss, NULL, z->n, list, grad), n = 0;
+	ricci_tensor *seed = NULL;
+	Scaling scaling;
+	int status = 0, n = 0;
+	if (z->o.scaling && !(status = scaling_begin(&scaling, z->g, z->o.scaling)))
+		seed = formula_cast(scaling.scale, ricci_dtype(loss));
+	if (!status)
+		status = ricci_grad(z->g, loss, seed, z->n, list, grad);
 	for (int i = 0; i < z->n && !status; i++)
 		if (!gradient_none(grad[i])) {
 			z->trained[n] = z->trained[i];
-			z->trained[n++].grad = grad[i];
+			grad[n++] = grad[i];
 		}
 	z->n = n;
+	if (seed && !status && n)
+		z->finite = z->updates = scaling_end(&scaling, n, grad);
+	for (int i = 0; i < n; i++)
+		z->trained[i].grad = grad[i];
 	mem_free(list);
 	if (!status && !n)
 		return fail(z, "the loss depends on no parameter that is to be trained");
@@ -194,51 +207,46 @@ static ricci_tensor *counter(Optimiser *z, const char *name, const char *suffix)
 	return state;
 }
 
-/* e counts the batches since the last update: 0 in the step that updates. */
+/* Of e: an update has only batches whose gradients are all finite. */
+static void accumulate_finite(Optimiser *z, const char *name)
+{
+	ricci_tensor *lost = counter(z, name, "overflow");
+	formula_set(&z->shared, "V", lost);
+	formula_set(&z->shared, "ok", z->finite);
+	formula_run(&z->shared, "W[] = ok[] ? V[] : 1;"
+				"V1[] = e[] == 0 ? 0 : W[];"
+				"updates[] = e[] == 0 && W[] == 0");
+	ricci_assign(z->g, lost, formula_get(&z->shared, "V1"));
+}
+
+/* e counts the batches since the last update: 0 in the step that updates. Sums stay finite. */
 static int accumulate(Optimiser *z, const char *name)
 {
+	const char *next = z->finite ? "S1[...] = e[] == 0 ? 0.0 : ok[] ? A[...] : S[...]"
+				     : "S1[...] = e[] == 0 ? 0.0 : A[...]";
 	ricci_tensor *batch = counter(z, name, "batch");
 	formula_set(&z->shared, "K", batch);
 	formula_set(&z->shared, "n", ricci_integer(z->g, z->o.accumulate));
 	formula_run(&z->shared, "K, n -> e: e[] = K[] + 1 == n ? 0 : K[] + 1");
 	formula_number(&z->shared, "batches", z->o.accumulate);
+	if (z->finite)
+		accumulate_finite(z, name);
+	else
+		formula_run(&z->shared, "updates[] = e[] == 0");
+	z->updates = formula_get(&z->shared, "updates");
 	for (int i = 0; i < z->n && !ricci_graph_error(z->g); i++) {
 		Formula f = z->shared;
 		ricci_tensor *p = z->trained[i].param, *sum = formula_state(p, "", ".gradient");
 		formula_over(&f, p);
 		formula_set(&f, "S", sum);
 		formula_set(&f, "g", formula_cast(z->trained[i].grad, f.type));
-		formula_run(&f, "A[...] = S[...] + g[...];"
-				"S1[...] = e[] == 0 ? 0.0 : A[...];"
-				"G[...] = A[...] / batches[]");
+		formula_run(&f, "A[...] = S[...] + g[...]");
+		formula_run(&f, next);
+		formula_run(&f, "G[...] = A[...] / batches[]");
 		z->trained[i].grad = formula_get(&f, "G");
 		ricci_assign(z->g, sum, formula_get(&f, "S1"));
 	}
 	return ricci_assign(z->g, batch, formula_get(&z->shared, "e"));
-}
-
-/* The sum of scalars of two types, some at a time: an equation has so many operators at most. */
-static ricci_tensor *total(ricci_graph *g, int n, ricci_tensor *const *part)
-{
-	enum { AT_ONCE = 64 };
-	ricci_tensor *sum = NULL, *operand[AT_ONCE + 1];
-	for (int from = 0; from < n; from += AT_ONCE) {
-		Text t = {0};
-		int k = 0;
-		text_add(&t, "Y[] = %s", sum ? "T[]" : "0.0");
-		if (sum)
-			operand[k++] = sum;
-		for (int i = from; i < n && i < from + AT_ONCE; i++) {
-			text_add(&t, " + f64(S%d[])", i);
-			operand[k++] = part[i];
-		}
-		if (t.failed)
-			error_set(&g->ir.err, RICCI_ENOMEM, "out of memory");
-		else if (ricci_ops(g, t.s, k, operand, &(int){1}, &sum))
-			sum = &g->nil;
-		text_free(&t);
-	}
-	return sum;
 }
 
 /* By value, then by the norm of all of them: the factor is that of PyTorch's clip_grad_norm_. */
@@ -259,7 +267,7 @@ static int clip(Optimiser *z)
 		square[i] = ricci_op(z->g, "S[] += G[...] * G[...]", z->trained[i].grad);
 	}
 	if (z->o.clip_norm && !ricci_graph_error(z->g)) {
-		formula_set(&z->shared, "S", total(z->g, z->n, square));
+		formula_set(&z->shared, "S", scalars_total(z->g, z->n, square));
 		formula_run(&z->shared, "k[] = min(norm[] / (sqrt(S[]) + 1e-6), 1.0)");
 	}
 	for (int i = 0; i < z->n && z->o.clip_norm; i++) {
@@ -278,9 +286,9 @@ static int clip(Optimiser *z)
 /* Assigns the next value, or the old one where this step does not update. */
 static int assign(Optimiser *z, ricci_tensor *to, ricci_tensor *next)
 {
-	if (z->o.accumulate > 1)
-		next = ricci_op_named(z->g, "Y[...] = e[] == 0 ? N[...] : O[...]", "e",
-				      formula_get(&z->shared, "e"), "N", next, "O", to);
+	if (z->updates)
+		next = ricci_op_named(z->g, "Y[...] = u[] ? N[...] : O[...]", "u", z->updates, "N",
+				      next, "O", to);
 	return ricci_assign(z->g, to, next);
 }
 

@@ -4,7 +4,7 @@
  * an infinity although all that the kernel read was finite, constants of its equations included (an
  * attention mask's -infinity makes infinities rightly). A NaN that comes otherwise, of infinities or
  * from a fed NaN, is remembered, and becomes the error when it reaches an output or a state of the
- * step. Invariant: states are not written in place meanwhile, so a step that ends with an error
+ * step; so is the first of all in a step that leaves out updates which overflow. Invariant: states are not written in place meanwhile, so a step that ends with an error
  * leaves them as they were.
  */
 #include "runtime/program/program.h"
@@ -18,6 +18,7 @@ typedef struct Range { /* of a tensor's elements; least > most: none is finite *
 
 struct Finite {
 	Error suspect;
+	bool may_overflow; /* as of the program */
 	Device *device;
 	void *copy; /* of what is looked at, where the host can't */
 	size_t copy_bytes;
@@ -135,8 +136,10 @@ int program_check_finite(Program *p, bool on, Error *err)
 		return 0;
 	if (on && !(f = mem_zalloc(sizeof *f)))
 		return error_set(err, RICCI_ENOMEM, "out of memory");
-	if (on)
+	if (on) {
 		f->device = p->device;
+		f->may_overflow = p->may_overflow;
+	}
 	program_share(p, on ? f : NULL);
 	in_place(p, !on);
 	if (!on) {
@@ -309,9 +312,9 @@ static int found_check(const Program *p, Found *f, RandomState rs, Error *err)
 	}
 	f->input = finite->input;
 	f->clean = !nan && !infinite;
-	if (f->clean)
+	if (f->clean && !finite->may_overflow)
 		return found_error(f, rs, err);
-	if (!nan && f->range.nan >= 0 && !finite->suspect.code &&
+	if ((f->clean || (!nan && f->range.nan >= 0)) && !finite->suspect.code &&
 	    found_error(f, rs, &finite->suspect) == RICCI_ENOMEM)
 		return error_set(err, RICCI_ENOMEM, "%s", finite->suspect.text);
 	return 0;
@@ -375,7 +378,8 @@ int finite_end(const Program *p, Error *err)
 
 		if (!data)
 			return err->code;
-		if (!node_finite(c->node, data) && node_range(c->node, data).nan >= 0)
+		if (!node_finite(c->node, data) &&
+		    (p->finite->may_overflow || node_range(c->node, data).nan >= 0))
 			return error_set(err, e->code, "%s", e->text);
 	}
 	return 0;

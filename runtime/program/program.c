@@ -314,6 +314,7 @@ static int build_all(Build *b)
 	p->inner = s->within != NULL;
 	p->device = s->device ? s->device : device_host();
 	p->timing = s->timing || env_long("RICCI_TIME", 0) >= 2;
+	p->may_overflow = s->may_overflow;
 	if (p->inner) /* its loop's program is being built */
 		return build_graph(b);
 	lock_take(LOCK_GRAPHS);

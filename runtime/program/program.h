@@ -97,6 +97,7 @@ typedef struct Program {
 	const Run *at;		     /* the run that it is the body of */
 	int64_t iteration;	     /* inner: the one that runs */
 	Finite *finite;		     /* NULL: results are not looked at */
+	bool may_overflow;	     /* they may be infinite where no output or state is */
 	int last_failing;	     /* the last run that may find a wrong length; -1: none */
 	bool timing;		     /* every launch is timed */
 	bool named;		     /* its runs are */
@@ -123,6 +124,7 @@ typedef struct ProgramSpec {
 	bool timing;	     /* every launch is timed, as with RICCI_TIME=2 */
 	Type precision;	     /* of the factors of long sums of f32: that, or rounded */
 	bool by_chance;	     /* f32 is rounded to bf16 so */
+	bool may_overflow;   /* what is not finite is an error in outputs and states alone */
 	size_t memory_limit; /* of what a step takes (limit.c); 0: none */
 	bool memory_least; /* where it can't be met, the least that is found instead of an error */
 	/* A loop's body: who runs it provides memory, and gets the kernels made. NULL: none. */

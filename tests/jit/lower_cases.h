@@ -73,6 +73,8 @@ static const Case lower_equations[] = {
 	{"Y[i] += j<=i ? A[i,j] : 0 where j<40", "A=40x40"},
 	{"Y[i] = random(3) + normal(4)*A[i]", "A=100"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29:bf16 B=29x41:bf16"},
+	{"Y[i,j] += f32(A[i,k])*f32(B[k,j])", "A=13x29:f16 B=29x41:f16"},
+	{"Y[i,j] += f32(f16(A[i,k]))*f32(f16(B[j,k]))", "A=33x70 B=41x70"},
 	{"Y[i,j] = A[i,j]*B[i,j]", "A=13x29:f16 B=13x29:f16"},
 	{"Y[i] += A[i,j]", "A=13x300:i8"},
 	{"Y[i,j] = A[i,j] + B[i,j]", "A=13x29:i32 B=13x29:i32"},
@@ -99,6 +101,10 @@ static const Case lower_equations[] = {
 	{"Y[i] = A[i] > 0 && B[i] < 0.5 ? A[i] : B[i]", "A=77 B=77"},
 	/* guarded reads through index tables that are filled anew in each part */
 	{"Y[n,c,p,q] += f32(bf16(X[n,k,2*p+r-2,2*q+s-2] else 0)) * f32(bf16(W[c,k,r,s])) where "
+	 "p<9, "
+	 "q<9",
+	 "X=2x3x17x17 W=16x3x5x5"},
+	{"Y[n,c,p,q] += f32(f16(X[n,k,2*p+r-2,2*q+s-2] else 0)) * f32(f16(W[c,k,r,s])) where "
 	 "p<9, "
 	 "q<9",
 	 "X=2x3x17x17 W=16x3x5x5"},

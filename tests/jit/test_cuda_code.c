@@ -23,6 +23,7 @@ static const Case large[] = {
 	{"Y[i,j] += A[k,i]*B[j,k]", "A=1000x3001 B=2999x1000"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=512x4096:bf16 B=4096x512:bf16"},
 	{"Y[i,j] += A[i,k]*B[j,k]", "A=4096x4096:bf16 B=4096x4096:bf16"},
+	{"Y[i,j] += f32(f16(A[i,k]))*f32(f16(B[j,k]))", "A=4096x4096 B=4096x4096"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=64x65536 B=65536x64"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=1024x1024:f64 B=1024x1024:f64"},
 	{"Y[b,i,j] += A[b,i,k]*B[b,j,k]; Z[b,i,j] = max(Y[b,i,j] + C[j], 0)",

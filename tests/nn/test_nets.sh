@@ -117,7 +117,7 @@ while IFS=: read -r name small; do
 	check 'help' sh -c "'$RICCI_BUILD/examples/$name' --help | grep -q '^usage: $name'"
 	check 'no such option' wrong '--nope: there is no such option' --nope
 	check 'a wrong number' wrong '--batch 1.5: this takes a whole number, at least 1' --batch 1.5
-	check 'a wrong name' wrong '--precision f8: this takes one of: f32 bf16 f64' --precision f8
+	check 'a wrong name' wrong '--precision f8: this takes one of: f32 bf16 f64 f16' --precision f8
 	check 'a missing value' wrong '--lr: the value is missing' --lr
 	check 'another word' wrong 'what is more?' more
 	check 'no data' fails "$tmp/none" --data "$tmp/none"
@@ -158,6 +158,7 @@ check '--trace' sh -c "'$RICCI_BUILD/examples/lstm' $small --steps 2 --trace t.j
 check '--trace into no folder' fails "none/t.json can't be written: No such file" --steps 2 --trace none/t.json
 check '--bench --profile' prints '^a step takes .* ms' --bench --seconds 0.01 --profile
 check 'bf16' prints '^epoch 1 loss [0-9.]+ ' --precision bf16 --steps 2
+check 'f16' prints '^epoch 1 loss [0-9.]+ ' --precision f16 --steps 2
 check 'f64' prints '^epoch 1 loss [0-9.]+ ' --precision f64 --steps 2
 check 'one-cycle' peaked
 check 'averages' prints '^epoch 1 loss [0-9.]+ ' --average 0.9 --steps 2 --checkpoint average.h5

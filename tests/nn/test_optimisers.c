@@ -165,6 +165,10 @@ static void rules(void)
 		train(&cases[k], RICCI_F64, RICCI_BACKEND_INTERP, 1e-12);
 		train(&cases[k], RICCI_F64, RICCI_BACKEND_TCC, 1e-12);
 		train(&cases[k], RICCI_F32, RICCI_BACKEND_TCC, 2e-6);
+		struct Case scaled = cases[k]; /* the loss, which changes nothing */
+		scaled.o.scaling = &RICCI_SCALING(.period = 2);
+		train(&scaled, RICCI_F64, RICCI_BACKEND_TCC, 1e-12);
+		train(&scaled, RICCI_F32, RICCI_BACKEND_TCC, 2e-6);
 	}
 }
 

@@ -2,7 +2,7 @@
  * recorded, shared, failing, kept on disk, gone. On the stand-ins for NVIDIA's libraries (tests/jit/fake_cuda.c,
  * fake_cublaslt.c), whose products are faster than its kernels. */
 #include "jit/schedule/schedule.h"
-#include "runtime/internal.h"
+#include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
 #include "tests/jit/cuda_stand_in.h"

@@ -9,11 +9,13 @@
 
 enum { M = 24, N = 20, K = 40 };
 
+static ricci_type narrow = RICCI_BF16; /* what factors are rounded to */
+
 static float rounded(float x)
 {
 	unsigned char two[2];
-	type_store(RICCI_BF16, two, 0, x);
-	return (float)type_load(RICCI_BF16, two, 0);
+	type_store((Type)narrow, two, 0, x);
+	return (float)type_load((Type)narrow, two, 0);
 }
 
 static void fill(float *x, int n, unsigned seed)
@@ -70,11 +72,11 @@ static void test_product(void)
 {
 	for (int how = 0; how < 2; how++) {
 		ricci_tensor *a, *b;
-		ricci_graph *g = graph(how ? RICCI_BF16 : RICCI_F32, &a, &b);
+		ricci_graph *g = graph(how ? narrow : RICCI_F32, &a, &b);
 		run(g, ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b), a, b, da, db, dy);
 		CHECK_REPORT(off(dy, da, db, how) < 1e-5, "%d: off by %g", how,
 			     off(dy, da, db, how));
-		CHECK(off(dy, da, db, !how) > 1e-3);
+		CHECK(off(dy, da, db, !how) > (narrow == RICCI_F16 ? 2e-4 : 1e-3));
 		ricci_graph_free(g);
 	}
 }
@@ -84,7 +86,7 @@ static void test_gradient(void)
 {
 	static float got[M * K];
 	ricci_tensor *a, *b, *ga;
-	ricci_graph *g = graph(RICCI_BF16, &a, &b);
+	ricci_graph *g = graph(narrow, &a, &b);
 	ricci_tensor *y = ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b);
 	ricci_tensor *z = ricci_op(g, "Z[] += 0.5*Y[i,j]*Y[i,j]", y);
 	CHECK_INT(ricci_grad(g, z, NULL, 1, &a, &ga), 0);
@@ -103,8 +105,8 @@ static void test_gradient(void)
 			}
 			most = fmax(most, fabs(got[i * K + k] - sum));
 		}
-	/* a sum that is near the middle of two bf16 numbers may be rounded to the other */
-	CHECK_REPORT(most < 0.02, "off by %g", most);
+	/* a sum that is near the middle of two narrow numbers may be rounded to the other */
+	CHECK_REPORT(most < (narrow == RICCI_F16 ? 0.0025 : 0.02), "off by %g", most);
 	ricci_graph_free(g);
 }
 
@@ -126,7 +128,7 @@ static void test_rest(void)
 		memset(out, 0, sizeof out);
 		for (int how = 0; how < 2; how++) {
 			ricci_tensor *a, *b;
-			ricci_graph *g = graph(how ? RICCI_BF16 : RICCI_F32, &a, &b);
+			ricci_graph *g = graph(how ? narrow : RICCI_F32, &a, &b);
 			bool two = strchr(same[t], 'B');
 			ricci_tensor *y =
 				two ? ricci_op(g, same[t], a, b) : ricci_op(g, same[t], a);
@@ -174,15 +176,78 @@ static void test_loop(void)
 	ricci_loop loop = RICCI_LOOP(.steps = STEPS, .nslice = 1, .slice = &slice, .ncarry = 1,
 				     .carry = &carry);
 	CHECK_INT(ricci_scan(g, &loop, &last, NULL), 0);
-	CHECK_INT(ricci_precision(g, RICCI_BF16), 0);
+	CHECK_INT(ricci_precision(g, narrow), 0);
+	memset(h, 0, sizeof h);
 	run(g, last, x, w, xs, ws, got);
 	for (int t = 0; t < STEPS; t++)
 		step_expected(t);
 	float most = 0;
 	for (int i = 0; i < ROWS * D; i++)
 		most = fmaxf(most, fabsf(got[i] - h[i]));
-	/* a state near the middle of two bf16 numbers may be rounded to the other */
-	CHECK_REPORT(most < 0.004, "off by %g", (double)most);
+	/* a state near the middle of two narrow numbers may be rounded to the other */
+	CHECK_REPORT(most < (narrow == RICCI_F16 ? 0.0005 : 0.004), "off by %g", (double)most);
+	ricci_graph_free(g);
+}
+
+/* What f16 can't hold becomes infinite or zero, before the product. */
+static void test_range(void)
+{
+	static float big[M * K], one[K * N], y[M * N];
+	for (int i = 0; i < K * N; i++)
+		one[i] = i < N;
+	for (int i = 0; i < M; i++)
+		big[i * K] = i % 3 == 0 ? 65519 : i % 3 == 1 ? 65520 : 0x1p-25f;
+	ricci_tensor *a, *b;
+	ricci_graph *g = graph(RICCI_F16, &a, &b);
+	run(g, ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b), a, b, big, one, y);
+	for (int i = 0; i < M * N; i++)
+		CHECK(y[i] == (i / N % 3 == 0 ? 65504 : i / N % 3 == 1 ? INFINITY : 0));
+	ricci_graph_free(g);
+}
+
+/* Kernels of vectors convert all of f16, and f32 near each of them, as the type does. */
+static void test_conversions(void)
+{
+	enum { N = 65536 };
+	static uint16_t half[N], out[N];
+	static float wide[N], back[N];
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *h = ricci_input(g, "h", RICCI_F16, 1, (int64_t[]){N});
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){N});
+	ricci_tensor *y[] = {ricci_op(g, "Y[i] = f32(H[i])*1.0", h),
+			     ricci_op(g, "Y[i] = f16(X[i])", x)};
+	ricci_options o =
+		RICCI_OPTIONS(.threads = 1, .static_mode = 1, .backend = RICCI_BACKEND_CC);
+	ricci_session *s = ricci_session_new(g, &o, 0, 2, y);
+	CHECK_REPORT(s != NULL, "%s", ricci_error_message());
+	/* in 2^13ths of the distance to the next: the number, before, on, and behind the middle */
+	static const uint32_t beyond[] = {0, 0xfff, 0x1000, 0x1001};
+	for (int k = 0; s && k < COUNT(beyond); k++) {
+		int wrong = 0;
+		for (int i = 0; i < N; i++) {
+			uint32_t bits;
+			half[i] = (uint16_t)i;
+			wide[i] = (float)type_load(RICCI_F16, half, (size_t)i);
+			memcpy(&bits, &wide[i], 4);
+			bits += beyond[k];
+			memcpy(&wide[i], &bits, 4);
+		}
+		CHECK_INT(ricci_feed(s, h, half, sizeof half), 0);
+		CHECK_INT(ricci_feed(s, x, wide, sizeof wide), 0);
+		CHECK_INT(ricci_step(s), 0);
+		CHECK_INT(ricci_fetch(s, y[0], back, sizeof back), 0);
+		CHECK_INT(ricci_fetch(s, y[1], out, sizeof out), 0);
+		for (int i = 0; i < N; i++) {
+			float want = (float)type_load(RICCI_F16, half, (size_t)i);
+			uint16_t bits;
+			type_store(RICCI_F16, &bits, 0, wide[i]);
+			wrong += !(back[i] == want || (isnan(want) && isnan(back[i])));
+			wrong += isnan(wide[i]) ? !isnan(type_load(RICCI_F16, out, (size_t)i))
+						: out[i] != bits;
+		}
+		CHECK_REPORT(!wrong, "%d: %d are wrong", k, wrong);
+	}
+	ricci_session_free(s);
 	ricci_graph_free(g);
 }
 
@@ -364,9 +429,9 @@ static void test_rounded_again(void)
 static void test_errors(void)
 {
 	ricci_graph *g = ricci_graph_new();
-	CHECK_INT(ricci_precision(g, RICCI_F16), RICCI_EINVAL);
-	CHECK_STR(ricci_error_message(),
-		  "ricci_precision: factors are f32, or rounded to bf16; f16 is neither");
+	CHECK_INT(ricci_precision(g, RICCI_F64), RICCI_EINVAL);
+	CHECK_STR(ricci_error_message(), "ricci_precision: factors are f32, or rounded to bf16 or "
+					 "f16; f64 is none of these");
 	ricci_graph_free(g);
 	g = ricci_graph_new();
 	CHECK_INT(ricci_precision(g, (ricci_type)77), RICCI_EINVAL);
@@ -388,10 +453,15 @@ int main(void)
 	fill(db, COUNT(db), 2);
 	fill(xs, COUNT(xs), 3);
 	fill(ws, COUNT(ws), 4);
-	test_product();
-	test_gradient();
-	test_rest();
-	test_loop();
+	for (int k = 0; k < 2; k++) {
+		narrow = k ? RICCI_BF16 : RICCI_F16;
+		test_product();
+		test_gradient();
+		test_rest();
+		test_loop();
+	}
+	test_range();
+	test_conversions();
 	test_by_chance();
 	test_factors_by_chance();
 	test_small_steps();

@@ -157,7 +157,7 @@ static bool oracle_open(Case *c, Text *why)
 	const char *name[ROOTS];
 	char text[ROOTS][16];
 	Text printed = {0};
-	bool plain = !c->rounded && !c->p->loop.steps;
+	bool plain = c->rounded == RICCI_F32 && !c->p->loop.steps;
 	if (plain && !oracle_of(c, c->p->text.s, false, &c->written, why))
 		return false;
 	if (c->written && !oracle_ranges_agree(c)) {

@@ -24,7 +24,7 @@ typedef struct Case {
 	int tangent, hessian;	  /* their first root, or 0 */
 	int wrt[WRT], along[WRT]; /* places in bind */
 	int seed;		  /* its place in bind, or -1 */
-	bool rounded;		  /* factors of long sums to bf16 */
+	Type rounded;		  /* factors of long sums: that type, or F32 */
 	Node *shown[ROOTS];	  /* the roots, whatever training is */
 	int ntwin;		  /* of the first roots, by a loop that is unrolled */
 	ricci_tensor *handle[BINDS], *root[ROOTS], *twin[RESULTS + WRT];
@@ -149,7 +149,7 @@ static void case_tangents(Case *c, ricci_graph *g)
 }
 
 /* The roots as a session with mixed precision computes them. */
-static int case_round(Case *c, ricci_graph *g)
+static int case_round(Case *c, ricci_graph *g, Type type)
 {
 	Node *root[ROOTS];
 	IR_ENTER(&g->ir, RICCI_ENOMEM);
@@ -157,11 +157,11 @@ static int case_round(Case *c, ricci_graph *g)
 		root[k] = c->root[k]->node;
 	int code = rewrite_graph(&g->ir, c->nroot, root);
 	if (!code)
-		code = rewrite_precision(&g->ir, RICCI_BF16, c->nroot, root);
+		code = rewrite_precision(&g->ir, type, c->nroot, root);
 	for (int k = 0; k < c->nroot && !code; k++)
 		c->root[k]->node = root[k];
 	IR_LEAVE(&g->ir);
-	c->rounded = true;
+	c->rounded = type;
 	return code;
 }
 
@@ -285,7 +285,7 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 {
 	LoopCase loop;
 	bool loops = p->loop.steps > 0;
-	*c = (Case){.p = p, .seed = -1, .nresult = RESULTS};
+	*c = (Case){.p = p, .seed = -1, .nresult = RESULTS, .rounded = RICCI_F32};
 	if (loops ? open_loop(c, g, &loop) : open_plain(c, g))
 		return ricci_graph_error(g);
 	c->nroot = c->nresult;
@@ -297,7 +297,7 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 		return ricci_graph_error(g);
 	bool plain = !loops && !p->by_chance; /* others: sessions do that (rounding_judge.h) */
 	if (plain && p->type == RICCI_F32 && p->number % 8 == 5 && !ricci_graph_error(g))
-		return case_round(c, g);
+		return case_round(c, g, p->number % 16 == 5 ? RICCI_BF16 : RICCI_F16);
 	return ricci_graph_error(g);
 }
 

@@ -99,7 +99,7 @@ static double coarsest(const Case *c, int k)
 		      {"f16(", RICCI_F16},
 		      {"f32(", RICCI_F32},
 		      {"normal(", RICCI_F32}};
-	double eps = precision(c->rounded ? RICCI_BF16 : (Type)c->root[k]->node->type);
+	double eps = fmax(precision(c->rounded), precision((Type)c->root[k]->node->type));
 	for (int j = 0; j < COUNT(narrow); j++)
 		if (case_says(c, narrow[j].text))
 			eps = fmax(eps, precision(narrow[j].type));

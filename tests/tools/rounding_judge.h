@@ -65,7 +65,7 @@ static int chances_open(Chances *h, const RandomProgram *p)
 		h->output[2 * h->n++ + 1] = a->rounded;
 		code = ricci_graph_error(h->g);
 	}
-	c->rounded = true;
+	c->rounded = RICCI_BF16;
 	return code;
 }
 

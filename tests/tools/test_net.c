@@ -101,6 +101,29 @@ static void declarations(void)
 	ricci_graph_free(g);
 }
 
+/* What factors are rounded to, and how, stays with the net. */
+static void precisions(void)
+{
+	static const ricci_type type[] = {RICCI_F32, RICCI_BF16, RICCI_F16};
+	for (int k = 0; k < 2 * COUNT(type); k++) {
+		ricci_graph *g = ricci_graph_new();
+		Text text = {0};
+		Error err = {0};
+		ReadNet m;
+		ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 1, (int64_t[]){4});
+		ricci_tensor *y = ricci_op(g, "Y[] += X[i]", x);
+		CHECK_INT(ricci_precision(g, type[k / 2]), 0);
+		CHECK_INT(ricci_rounding(g, k % 2 ? RICCI_STOCHASTIC : RICCI_NEAREST), 0);
+		CHECK_INT(net_print(&text, 1, &y, NULL, &err), 0);
+		CHECK_REPORT(!net_read(&m, text.s, &err), "%s", err.text);
+		CHECK_INT(m.g->precision, type[k / 2]);
+		CHECK_INT(m.g->rounding, k % 2 ? RICCI_STOCHASTIC : RICCI_NEAREST);
+		ricci_graph_free(m.g);
+		text_free(&text);
+		ricci_graph_free(g);
+	}
+}
+
 /* Lines that are wrong. */
 static void refusals(void)
 {
@@ -142,6 +165,7 @@ int main(void)
 		program_round(KIND + 100 + k);
 	}
 	declarations();
+	precisions();
 	refusals();
 	return check_done();
 }
