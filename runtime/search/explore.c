@@ -315,7 +315,8 @@ static bool jobs_look(Tuner *t, double *all)
 		t->room -= atomic_load(&j->state) == JOB_QUEUED;
 	}
 	for (Job *j = newest; j; j = j->older)
-		j->urgent = j->next == 0 && j->waste >= urgent * *all;
+		if (atomic_load(&j->state) == JOB_IDLE)
+			j->urgent = j->next == 0 && j->waste >= urgent * *all;
 	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling) > 0;
 }
 
