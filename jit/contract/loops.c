@@ -308,7 +308,8 @@ static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 		return with_tables(c, multiply(c, h, zero));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mc));
 	h->c_at = zero;
-	h->by_panel = h->strip == h->nc && !block_stores_down(c);
+	/* A list of K may be empty, and then has no last block. */
+	h->by_panel = h->strip == h->nc && !c->k.compact && !block_stores_down(c);
 	Stmt *sums = multiply(c, h, zero);
 	return with_tables(c, h->by_panel ? sums : stmt_seq(sums, store_block(c, h, h->mc)));
 }

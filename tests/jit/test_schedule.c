@@ -295,6 +295,9 @@ static const Case contractions[] = {
 	{"D[b,c,y,x] += G[b,k,y,x]*W[k,c]; "
 	 "Y[b,c,y,x] = D[b,c,y,x]*S[c] + T[b,12-x] + V[y*13+x/2] + N[x]",
 	 "G=3x9x4x13 W=9x20 S=20 T=3x13 V=64 N=13"},
+	/* no element of K is left for some points of the batch */
+	{"S[b,i,j] += k < b ? A[b,i,k]*B[b,k,j] : 0; Y[b,i,j] = max(S[b,i,j], 0.0) + C[i,j]",
+	 "A=3x9x5 B=3x5x37 C=9x37"},
 	/* windows of matrices over an edge, pairs along K together: elements of K are chosen in pairs */
 	{"Y[b,k,p,q,i,j] += 0 <= p-r && p-r <= 3 && 0 <= q-s && q-s <= 3 ? "
 	 "f32(X[b,c,p-r,q-s,i,t])*f32(bf16(W[c,k,r,s,j,t])) : 0 where p<6, q<6",
