@@ -44,6 +44,8 @@ static Schedule random_nest(int n, uint64_t *state)
 		     below(state, 2) ? 1 << below(state, 9) : 1 + below(state, 100));
 	if (below(state, 4) == 0)
 		schedule_add(&s, STEP_TILE, 0, 1 + below(state, 5));
+	if (below(state, 4) == 0)
+		schedule_add(&s, STEP_ATOMIC, -1, 0);
 	add_loops(&s, n, state);
 	return s;
 }

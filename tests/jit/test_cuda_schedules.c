@@ -62,6 +62,8 @@ static void check_misfits(const Trial *t)
 	check_misfit(
 		t, "tensorise 0; block 0 32; block 1 32; block 2 8; tile 0 4; tile 1 4; threads 32",
 		"schedule: a block has another number of threads than its tile");
+	check_misfit(t, "threads 64; atomic; parallel 2",
+		     "schedule: nothing is combined by atomic instructions here");
 	check_misfit(t,
 		     "tensorise 0; block 0 256; block 1 256; block 2 32; tile 0 8; tile 1 8; "
 		     "threads 1024",
@@ -70,6 +72,36 @@ static void check_misfits(const Trial *t)
 		     "tensorise 0; block 0 32; block 1 32; block 2 8; tile 0 4; tile 1 4; "
 		     "rfactor 9; threads 64",
 		     "schedule: K can't be cut into so many pieces");
+}
+
+/* Where results must have the same bits in every run, sums of floats are no atomic ones; what any order gives
+ * alike may be. */
+static void check_ordered(void)
+{
+	static const struct {
+		Case scatter;
+		bool any_order;
+	} with[] = {
+		{{"Y[T[i]:5,d] += X[i,d] where i<20", "T=20:i32 X=20x3"}, false},
+		{{"Y[T[i]:5,d] += X[i,d] where i<20", "T=20:i32 X=20x3:bf16"}, false},
+		{{"Y[T[i]:5,d] max= X[i,d] where i<20", "T=20:i32 X=20x3:f64"}, true},
+		{{"Y[T[i]:5,d] += X[i,d] where i<20", "T=20:i32 X=20x3:i64"}, true},
+	};
+	for (int k = 0; k < COUNT(with); k++) {
+		const Trial *t = harness_trials(&with[k].scatter, false, NULL);
+		Schedule offer[8];
+		int n = schedule_offers(&t->task, target_grid(true), COUNT(offer), offer),
+		    with_atomics = 0;
+		for (int i = 0; i < n; i++)
+			with_atomics += schedule_find(&offer[i], STEP_ATOMIC) != NULL;
+		CHECK(schedule_find(&offer[0], STEP_ATOMIC) && with_atomics < n);
+		n = schedule_offers(&t->task, target_ordered(target_grid(true)), COUNT(offer),
+				    offer);
+		with_atomics = 0;
+		for (int i = 0; i < n; i++)
+			with_atomics += schedule_find(&offer[i], STEP_ATOMIC) != NULL;
+		CHECK((with_atomics > 0) == with[k].any_order);
+	}
 }
 
 static bool fits(const Task *task, const Schedule *s)
@@ -116,6 +148,7 @@ int main(void)
 	wanted = wanted < HARNESS_OFFERS ? wanted : HARNESS_OFFERS - 1;
 	Trial *list = grid_trials();
 	check_misfits(list->next);
+	check_ordered();
 	for (Trial *t = list; t; t = t->next) {
 		check_changes(t);
 		fill_offers(t, wanted);

@@ -18,6 +18,11 @@ static const Case small[] = {
 	{"V[b,k,p,i,j] += P[b,c,2*p+r,i,t]*W[k,c,r,t,j]", "P=2x2x5x2x3 W=3x2x3x3x2"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=5x19:f64 B=19x6:f64"},
 	{"Y[j] max= A[i,j]", "A=61x9"},
+	{"Y[T[i]:6,d] += X[i,d]", "T=40:i32 X=40x5"},
+	{"Y[T[i]:4] += X[i,j]*X[i,j]", "T=30:i64 X=30x7:f16"},
+	{"Y[T[i]:4,d] max= X[i,d]", "T=50:i32 X=50x3"},
+	{"Y[2*i+j:30] += A[i,j]", "A=13x4:i32"},
+	{"Y[T[i]:4] min= X[i]", "T=50:i32 X=50:i32"},
 	{"Y[i,k] += A[j,i,k]*B[j]", "A=90x2x3 B=90"},
 };
 
@@ -158,6 +163,25 @@ static void check_reads(const Trial *t, Kernel *k)
 	oclgrind_empty = false;
 }
 
+/* Without atomic instructions the parts of a scatter race. */
+static void check_atomics(void)
+{
+	static const Case scatter = {"Y[T[i]:3,d] += X[i,d]", "T=20:i32 X=20x4"};
+	static const char plain[] = "#define ricci_atomic_add_f32(at, v) (*(at) += (v))\n";
+	Trial *t = harness_trials(&scatter, false, NULL);
+	Kernel *k = kernel_simulated(t, &t->offer[0]);
+	Text source = {0};
+	CHECK(k && strstr(k->source, "ricci_atomic_add_f32(&"));
+	if (k) {
+		const char *at = strstr(k->source, "__kernel void");
+		text_add(&source, "%.*s%s%s", (int)(at - k->source), k->source, plain, at);
+		CHECK(!reports(t, k, k->source, "race"));
+		CHECK(reports(t, k, source.s, "data race"));
+	}
+	text_free(&source);
+	kernel_unref(k);
+}
+
 static void check_mistakes(void)
 {
 	static const char *const tiles[] = {
@@ -181,6 +205,7 @@ static void check_mistakes(void)
 		{harness_rows(&row),
 		 "rows 1; threads 16; member 0; split 0 8; thread 1 0; member 1; parallel 1", 2},
 	};
+	check_atomics();
 	for (int i = 0; i < COUNT(with); i++) {
 		Schedule s;
 		Error err = {0};
@@ -211,8 +236,10 @@ int main(int argc, char **argv)
 	for (int k = 0; k < COUNT(small); k++)
 		list = harness_trials(&small[k], false, list);
 	for (const Trial *t = list; t; t = t->next)
-		if (trial_small(t))
+		if (trial_small(t)) {
+			check_offers(t);
 			check_random(t, wanted, &state);
+		}
 	oclgrind_done();
 	return harness_done();
 }
