@@ -31,10 +31,14 @@ typedef struct Target {
 	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
 	bool fragments;	   /* and its warps multiply tiles of 16 bits, */
 	bool products;	   /* and vendor libraries matrices */
+	int atomics;	   /* and its threads combine elements of up to so many bytes atomically */
+	bool ordered;	   /* sums of floats have one order, so the same bits in every run */
 } Target;
 const Target *target_host(void);
 /* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
 const Target *target_grid(bool fragments);
+/* The same device with `ordered`; other targets are that already. */
+const Target *target_ordered(const Target *t);
 
 /* ---- many random numbers (builtin/draws.c) ---- */
 typedef struct Distribution {

@@ -34,7 +34,7 @@ static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capa
 {
 	if (!caps->grid || schedule_find(s, STEP_THREADS))
 		return s;
-	schedule_offers(t, target_grid(caps->fragments), 1, room);
+	schedule_offers(t, target_ordered(target_grid(caps->fragments)), 1, room);
 	return room;
 }
 

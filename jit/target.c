@@ -205,16 +205,24 @@ static void host_make(void)
 		}
 }
 
+/* By fragments, ordered. Devices that have fragments have atomics of 8 bytes; in OpenCL those of 4 are
+ * sure. */
+#define GRID .units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"
+static const Target grid[2][2] = {
+	{{GRID, .atomics = 4}, {GRID, .atomics = 4, .ordered = true}},
+	{{GRID, .atomics = 8, .fragments = true, .products = true},
+	 {GRID, .atomics = 8, .fragments = true, .products = true, .ordered = true}},
+};
+#undef GRID
+
 const Target *target_grid(bool fragments)
 {
-	static const Target grid[] = {{.units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"},
-				      {.units = 108,
-				       .l1 = 48 << 10,
-				       .l2 = 40 << 20,
-				       .key = "grid",
-				       .fragments = true,
-				       .products = true}};
-	return &grid[fragments];
+	return &grid[fragments][false];
+}
+
+const Target *target_ordered(const Target *t)
+{
+	return t->units ? &grid[t->fragments][true] : t;
 }
 
 const Target *target_host(void)

@@ -92,12 +92,37 @@ static const char cuda_calls[] =
 						  "ricci_copies_wait(later)\n#endif\n#"
 						  "endif\n" CUDA_FRAGMENTS;
 
+/* An element is exchanged as a word until no other thread came between; what the hardware combines itself
+ * is left to it. */
+#define CUDA_ATOMIC(name, type, word, combined)                                                    \
+	"static __device__ __inline__ void ricci_atomic_" name "(" type " *at, " type " b)\n"      \
+	"{ union { " type " v; " word " w; } old, next;\n" word                                    \
+	" seen;\nfor (old.v = *(volatile " type " *)at;; old.w = seen) {\nconst " type             \
+	" a = old.v; next.v = " combined ";\n"                                                     \
+	"if (next.w == old.w || (seen = atomicCAS((" word                                          \
+	" *)at, old.w, next.w)) == old.w) return; } }\n"
+#define CUDA_EXTREMES(suffix, type, word)                                                          \
+	CUDA_ATOMIC("max_" suffix, type, word, "rk_max_" suffix "(a, b)")                          \
+	CUDA_ATOMIC("min_" suffix, type, word, "rk_min_" suffix "(a, b)")
+
+static const char cuda_atomics[] =
+	"#ifndef RICCI_ATOMICS\n#define RICCI_ATOMICS\n"
+	"#define ricci_atomic_add_f32(at, b) atomicAdd(at, b)\n"
+	"#define ricci_atomic_add_f64(at, b) atomicAdd(at, b)\n"
+	"#define ricci_atomic_add_i32(at, b) atomicAdd((unsigned *)(at), (unsigned)(b))\n"
+	"#define ricci_atomic_add_i64(at, b) "
+	"atomicAdd((unsigned long long *)(at), (unsigned long long)(b))\n" CUDA_EXTREMES(
+		"f32", "float", "unsigned") CUDA_EXTREMES("f64", "double", "unsigned long long")
+		CUDA_EXTREMES("i32", "int", "unsigned")
+			CUDA_EXTREMES("i64", "int64_t", "unsigned long long") "#endif\n";
+
 const Dialect dialect_cuda = {
 	.backend = "nvrtc",
 	.caps = {.grid = true,
 		 .branch_barriers = true,
 		 .fragments = true,
 		 .copies = true,
+		 .atomics = 8,
 		 .block_memory = true,
 		 .products = true},
 	.prelude = cuda_prelude,
@@ -113,6 +138,7 @@ const Dialect dialect_cuda = {
 	.block_arrays = "RICCI_BLOCK_MEMORY;",
 	.kernel = "extern \"C\" __global__ void %s(",
 	.calls = cuda_calls,
+	.atomics = cuda_atomics,
 	.bounds = "__launch_bounds__(%d) ",
 	.block = "const int i%d = (int)blockIdx.x;",
 	.thread = "const int i%d = (int)threadIdx.x;",

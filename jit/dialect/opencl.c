@@ -26,9 +26,25 @@ static const char opencl_after[] = "#undef half\n#undef __attribute__\n" OPENCL_
 			OPENCL_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
 					  "#define ricci_pow_f64(x, y) pow(x, y)\n";
 
+/* Elements of 4 bytes are exchanged as words until no other thread came between. */
+#define OPENCL_ATOMIC(name, type, combined)                                                        \
+	"static inline void ricci_atomic_" name "(volatile __global " type " *at, " type " b)\n"   \
+	"{ volatile __global unsigned *w = (volatile __global unsigned *)at;\n"                    \
+	"unsigned old = atomic_or(w, 0u), next, seen;\n"                                           \
+	"for (;; old = seen) { const " type " a = as_" type "(old); next = as_uint(" combined      \
+	");\nif (next == old || (seen = atomic_cmpxchg(w, old, next)) == old) return; } }\n"
+#define OPENCL_ATOMICS(suffix, type, sum)                                                          \
+	OPENCL_ATOMIC("add_" suffix, type, sum)                                                    \
+	OPENCL_ATOMIC("max_" suffix, type, "rk_max_" suffix "(a, b)")                              \
+	OPENCL_ATOMIC("min_" suffix, type, "rk_min_" suffix "(a, b)")
+
+static const char opencl_atomics[] =
+	"#ifndef RICCI_ATOMICS\n#define RICCI_ATOMICS\n" OPENCL_ATOMICS("f32", "float", "a + b")
+		OPENCL_ATOMICS("i32", "int", "(unsigned)a + (unsigned)b") "#endif\n";
+
 const Dialect dialect_opencl = {
 	.backend = "opencl",
-	.caps = {.grid = true},
+	.caps = {.grid = true, .atomics = 4},
 	.prelude = opencl_prelude,
 	.before_math = opencl_before,
 	.math = jit_math_prelude,
@@ -39,6 +55,7 @@ const Dialect dialect_opencl = {
 	.align = "",
 	.sync = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);",
 	.kernel = "__kernel void %s(",
+	.atomics = opencl_atomics,
 	.memory = "__global ",
 	.block_memory = "__local ",
 	.bounds = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",

@@ -162,6 +162,14 @@ static void store(Emit *e, const Stmt *s, const char *v)
 {
 	Type t = (Type)s->buffer->type;
 	const char *place = emit_place(e, s->buffer, s->index, false);
+	if (s->atomic) {
+		static const char *const name[RED_COUNT] = {
+			[RED_ADD] = "add", [RED_MAX] = "max", [RED_MIN] = "min"};
+		e->atomics = true;
+		emit_line(e, "ricci_atomic_%s_%s(&%s, %s);", name[s->red], emit_suffix(t), place,
+			  v);
+		return;
+	}
 	if (s->red == RED_MAX || s->red == RED_MIN) {
 		v = arena_printf(&e->ir->arena, "rk_%s_%s(%s, %s)",
 				 s->red == RED_MAX ? "max" : "min", emit_suffix(t), place, v);
@@ -475,6 +483,8 @@ static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *
 	prelude(out, e);
 	if (e->calls && d->calls)
 		text_add(out, "%s", d->calls);
+	if (e->atomics)
+		text_add(out, "%s", d->atomics);
 	if (kernels->n)
 		text_put(out, kernels->s, kernels->n);
 	if (out->failed || kernels->failed || texts->scope[0].failed)

@@ -43,7 +43,7 @@ typedef struct Emit {
 	Scope scope[EMIT_MAX_SCOPES];
 	NodeNote *note;
 	uint32_t room, stamp, scopes;
-	bool uses_lanes, calls;
+	bool uses_lanes, calls, atomics;
 	bool uses_math, too_large; /* too_large: more temporaries than there are */
 	int ncall; /* functions of vectors and chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];

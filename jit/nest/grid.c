@@ -41,6 +41,9 @@ int grid_replay(Build *b, Error *err)
 	for (int k = 0; k < b->nloop; k++)
 		if (b->loop[k].how == HOW_VECTOR)
 			b->loop[k].how = HOW_SERIAL;
+	int bytes = (int)type_size(p->acc);
+	if (b->atomic && (!p->scatter || p->rows || bytes < 4 || bytes > b->caps->atomics))
+		return schedule_misfit(err, "nothing is combined by atomic instructions here");
 	if (threads_order(b, err))
 		return err->code;
 	if (!b->nthread)

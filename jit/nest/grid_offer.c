@@ -11,6 +11,8 @@
  * that are worth a thread of their own. */
 enum { RESIDENT = 1024, WARP = 32, SHARE_LEAST = 8, BLOCK_LEAST = 32, BLOCKS_MOST = 1024 };
 enum { EACH = 4 }; /* results of a thread */
+/* Cycles until a sum in memory may be added to again: by its thread, by any; where they meet. */
+enum { ADD_CYCLES = 300, ATOMIC_CYCLES = 600, SAME_CYCLES = 8 };
 enum { FAR = 1 << 20, SUMS_BYTES = 1 << 24 };
 
 /* How far apart in memory neighbours along the axis are, of all that is read. */
@@ -112,6 +114,44 @@ static void plan_steps(const Problem *p, const Plan *a, Schedule *s)
 	schedule_add(s, STEP_THREAD, loops, a->apart);
 }
 
+/* Is this the same whatever the order in which it is combined? */
+static bool any_order(const Problem *p)
+{
+	return !type_is_float(p->acc) || p->red == RED_MAX || p->red == RED_MIN;
+}
+
+/* All points at once: those that meet in an element wait for each other. Else one part after the other adds
+ * its points, each load behind the store before it. */
+static bool atomics_pay(const Problem *p, const Target *target)
+{
+	double points = 1, parts = 1, most = (double)target->units * RESIDENT;
+	for (int k = 0; k < p->naxis; k++)
+		points *= (double)axis_extent(p->axis[k]);
+	for (int k = 0; k < p->nfree; k++)
+		parts *= (double)axis_extent(p->free_axis[k]);
+	double alone = points / (parts < most ? parts : most) * ADD_CYCLES;
+	double together = points / (points < most ? points : most) * ATOMIC_CYCLES +
+			  points / (double)p->main_size * SAME_CYCLES;
+	return together < alone;
+}
+
+static bool can_atomics(const Problem *p, const Target *target)
+{
+	int bytes = (int)type_size(p->acc);
+	return bytes >= 4 && bytes <= target->atomics && (!target->ordered || any_order(p));
+}
+
+/* All points are parts, neighbours in memory last. */
+static void atomic_steps(const Problem *p, Schedule *s)
+{
+	schedule_add(s, STEP_ATOMIC, -1, 0);
+	for (int k = 0; k < p->naxis; k++)
+		for (int j = 0; j < p->nfree; j++)
+			if (p->free_axis[j] == p->axis[k])
+				schedule_add(s, STEP_MOVE, k, p->naxis - 1);
+	schedule_add(s, STEP_PARALLEL, 0, p->naxis);
+}
+
 /* Only what stands bare on the left can be parts. */
 static void scatter_steps(const Problem *p, Schedule *s)
 {
@@ -133,7 +173,8 @@ void nest_grid_offer(const Problem *p, const Target *target, int variant, Schedu
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_THREADS, 0, way[variant].threads);
 	if (p->scatter) {
-		scatter_steps(p, s);
+		bool atomics = can_atomics(p, target) && atomics_pay(p, target) == (variant != 2);
+		(atomics ? atomic_steps : scatter_steps)(p, s);
 		return;
 	}
 	if (can_share(p, &a) && wanted) {

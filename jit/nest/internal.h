@@ -76,6 +76,7 @@ typedef struct Build {
 	int nthread;	    /* loops behind the parallel ones that run along them, */
 	int together;	    /* with so many iterations */
 	bool apart;	    /* those of a part are no neighbours */
+	bool atomic;	    /* a scatter's parts combine in memory */
 	Node *outer;	    /* the block, or what stands for it */
 	Node *inside;	    /* has the thread a part at all? */
 	GridThreads grid;

@@ -109,8 +109,11 @@ static bool adds_once(const Build *b)
 static Stmt *leaf_main(Build *b)
 {
 	Problem *p = b->p;
-	if (p->scatter)
-		return stmt_store(b->t, b->acc, nest_point(b, p->index), leaf_value(b), p->red);
+	if (p->scatter) {
+		Stmt *s = stmt_store(b->t, b->acc, nest_point(b, p->index), leaf_value(b), p->red);
+		s->atomic = b->atomic;
+		return s;
+	}
 	if (p->red == RED_NONE)
 		return store_members(b, NULL);
 	return stmt_store(b->t, b->acc, tile_index(b), leaf_value(b),
@@ -409,7 +412,7 @@ static void find_region(Build *b)
 {
 	b->nouter = 0;
 	while (b->nouter < b->nloop &&
-	       (b->nouter < b->nrfactor || !b->loop[b->order[b->nouter]].reduced))
+	       (b->nouter < b->nrfactor || b->atomic || !b->loop[b->order[b->nouter]].reduced))
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;

@@ -133,6 +133,11 @@ static int step_apply(Build *b, const ScheduleStep *s, Error *err)
 		b->loop[s->axis].how = HOW_THREAD;
 		b->apart = s->arg;
 		return 0;
+	case STEP_ATOMIC:
+		if (!b->caps->grid)
+			return schedule_misfit(err, "atomic instructions are for a grid only");
+		b->atomic = true;
+		return 0;
 	case STEP_RFACTOR:
 		b->nrfactor = (int)(s->arg < MAX_LOOPS ? s->arg : MAX_LOOPS);
 		return 0;
@@ -177,13 +182,14 @@ static int schedule_check(const Build *b, Error *err)
 			    !(b->caps->grid && (i < b->nparallel || a->how == HOW_THREAD)))
 				return schedule_misfit(err, "loop %d runs inside a piece of itself",
 						       b->order[j]);
-		if (i >= b->nrfactor && i < b->nparallel &&
+		if (i >= b->nrfactor && i < b->nparallel && !b->atomic &&
 		    (a->reduced || (p->scatter && !is_free(p, a->axis))))
 			return schedule_misfit(err,
 					       "loop %d can't run in parallel, its iterations "
 					       "write the same elements",
 					       b->order[i]);
-		if (i < b->nparallel && p->scatter && a->extent != axis_extent(p->axis[a->axis]))
+		if (i < b->nparallel && p->scatter && !b->atomic &&
+		    a->extent != axis_extent(p->axis[a->axis]))
 			return schedule_misfit(err,
 					       "loop %d can't run in parallel, the left side is "
 					       "scattered and the loop is only a piece of its axis",

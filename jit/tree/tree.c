@@ -267,7 +267,7 @@ static void stmt_print(Text *out, const Tree *t, const Stmt *s, int depth)
 			}
 			break;
 		case STMT_STORE:
-			text_add(out, "%s[", s->buffer->u.s);
+			text_add(out, "%s%s[", s->atomic ? "atomic " : "", s->buffer->u.s);
 			tree_expr(out, t, s->index);
 			text_add(out, "] %s ", reduce_text[s->red]);
 			tree_expr(out, t, s->value);

@@ -64,6 +64,7 @@ struct Stmt {
 	Node *buffer, *index, *value; /* STORE: buffer[index] red= value; ALLOC: buffer; PREFETCH:
 				       * buffer[index], which need not exist */
 	Reduce red;
+	bool atomic;	    /* STORE: other threads may combine with the same element meanwhile */
 	const char *symbol; /* CALL: its arguments are addresses in buffers and integers */
 	int narg;
 	CallArg *arg;
@@ -75,7 +76,8 @@ typedef struct Capabilities {
 	bool branch_barriers; /* barriers under conditions that all threads of a block share */
 	bool fragments;	      /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits */
 	bool block_memory;    /* more than GRID_BLOCK_BYTES of a block's memory */
-	bool copies;	      /* CALLs of ricci_copy: into a block's memory past the registers */
+	int atomics; /* of a grid: stores combine elements of 4 bytes, or of up to 8, atomically; 0: none */
+	bool copies; /* CALLs of ricci_copy: into a block's memory past the registers */
 	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */

@@ -25,7 +25,8 @@ static void table_take(void)
 
 static uint64_t entry_hash(const char *text, Request r)
 {
-	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen ^ (uint64_t)r.threads << 8;
+	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen ^ (uint64_t)r.threads << 8 ^
+		     (uint64_t)r.ordered << 1;
 
 	for (const char *s = r.backend ? r.backend->name : ""; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
@@ -37,7 +38,7 @@ static uint64_t entry_hash(const char *text, Request r)
 static bool request_is(Request a, Request b)
 {
 	return a.backend == b.backend && a.frozen == b.frozen && a.threads == b.threads &&
-	       a.pack == b.pack && a.device == b.device;
+	       a.pack == b.pack && a.device == b.device && a.ordered == b.ordered;
 }
 
 static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Request r)

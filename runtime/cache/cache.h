@@ -13,6 +13,7 @@ typedef struct Request {
 	int threads;		/* that run it, for which it is tuned; 0 when frozen */
 	const KernelPack *pack; /* frozen: the only kernels there are; NULL: they are made */
 	Device *device;		/* whose kernels they are; NULL: the processor's */
+	bool ordered; /* of a device: the same bits each time, since it is static, or computes again */
 } Request;
 typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	char object[48];  /* a file of the cache's folder; "" when it is not kept */
@@ -50,6 +51,8 @@ void tuner_poke(Tuner *t); /* search/: a trial of its entries ended; takes no lo
 /* Takes the task. The entry of an equal task and request where there is one. */
 CacheEntry *entry_get(Task *t, Request r, Error *err);
 CacheEntry *entry_ref(CacheEntry *e);
+const Target *entry_target(const CacheEntry *e,
+			   const Backend *b); /* of its kernels by b (codegen.c) */
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
 /* May it have the kernel of a larger batch, until its own is made? */

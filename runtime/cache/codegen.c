@@ -57,9 +57,16 @@ static void candidate_drop(Candidate *c)
 	c->kernel = NULL;
 }
 
+const Target *entry_target(const CacheEntry *e, const Backend *b)
+{
+	const Target *t = backend_target(b);
+
+	return e->request.ordered ? target_ordered(t) : t;
+}
+
 static void default_schedule(const CacheEntry *e, const Backend *b, Schedule *s)
 {
-	if (schedule_offers(e->task, backend_target(b), 1, s) < 1)
+	if (schedule_offers(e->task, entry_target(e, b), 1, s) < 1)
 		s->n = 0;
 }
 

@@ -55,8 +55,11 @@ static void key_print(Text *t, const CacheEntry *e, const char *task)
 		 "for %s %s\ncompiler %s\ntarget %s caches %zu %zu %zu "
 		 "threads %d\ntask %zu\n%s\n",
 		 e->request.backend ? e->request.backend->name : "auto",
-		 e->request.frozen ? "static" : "dynamic", compiler_version(e), host->key, host->l1,
-		 host->l2, host->l3, e->request.threads, strlen(task), task);
+		 e->request.frozen    ? "static"
+		 : e->request.ordered ? "ordered"
+				      : "dynamic",
+		 compiler_version(e), host->key, host->l1, host->l2, host->l3, e->request.threads,
+		 strlen(task), task);
 }
 
 static bool entry_file(const Text *key, char name[NAME_ROOM])

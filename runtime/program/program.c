@@ -210,6 +210,16 @@ static bool build_view(Build *b, const Subgraph *s)
 	return true;
 }
 
+/* What is computed again, under a limit on memory and by loops going back, has to be what it was: maxima are looked
+ * for by comparing. */
+static Request build_request(const ProgramSpec *s)
+{
+	Request r = s->request;
+
+	r.ordered = r.device && (r.frozen || s->memory_limit || s->memory_least || s->within);
+	return r;
+}
+
 static int build_run(Build *b, const Subgraph *s)
 {
 	Program *p = b->p;
@@ -229,7 +239,7 @@ static int build_run(Build *b, const Subgraph *s)
 		return build_cells(b, r, s, i);
 	}
 	t = task_new(s, b->err);
-	if (!t || !(r->entry = entry_get(t, b->spec->request, b->err)))
+	if (!t || !(r->entry = entry_get(t, build_request(b->spec), b->err)))
 		return b->err->code;
 	/* Splitting a launch costs a few microseconds. */
 	r->wide = r->entry->task->cost / 4e9 > 8e-6 || r->entry->task->bytes / 8e9 > 8e-6;

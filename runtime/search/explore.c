@@ -179,8 +179,8 @@ static bool job_offers(Job *j)
 	j->offer = mem_alloc(OFFERS * sizeof *j->offer);
 	if (!j->offer)
 		return false;
-	j->noffer = schedule_offers(j->entry->task, backend_target(entry_tuning(j->entry)), OFFERS,
-				    j->offer);
+	j->noffer = schedule_offers(j->entry->task, entry_target(j->entry, entry_tuning(j->entry)),
+				    OFFERS, j->offer);
 	return true;
 }
 

@@ -258,7 +258,7 @@ static int tuned_open(Tuned *u, uint64_t seed, Error *err)
 	Finalist first = {kernel_ref(e->best), e->origin, u->report.first, u->report.first};
 	pthread_mutex_unlock(&e->lock);
 	final_add(u, first);
-	return search_init(&u->search, e->task, backend_target(entry_tuning(e)), seed, err);
+	return search_init(&u->search, e->task, entry_target(e, entry_tuning(e)), seed, err);
 }
 
 static void tuned_close(Tuned *u)

@@ -106,6 +106,8 @@ static const char shim[] =
 	"static char block_memory[96 << 10] __attribute__((aligned(16), section(\"fake_block\"), "
 	"unused));\n"
 	"#define RICCI_BLOCK_MEMORY\n"
+	"#define atomicAdd(at, v) (void)(*(at) += (v))\n"
+	"#define atomicCAS(at, old, next) __sync_val_compare_and_swap(at, old, next)\n"
 	"extern char __start_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"extern char __stop_fake_block[] __attribute__((weak, visibility(\"hidden\")));\n"
 	"#define RICCI_MMA\n"

@@ -439,6 +439,49 @@ static int kept(void)
 	return check_failed;
 }
 
+/* Does the session of a gather's gradient have atomic sums, once all that is offered was tried? */
+static bool scatters_atomically(const char *device, bool fixed, size_t limit)
+{
+	enum { ROWS = 40, READS = 300, D = 3 };
+	int32_t t[READS];
+	float v[READS * D], y[ROWS * D], sum[ROWS * D] = {0};
+	CacheEntry *e;
+	ricci_graph *g = ricci_graph_new();
+	ricci_tensor *at = ricci_input(g, "t", RICCI_I32, 1, (int64_t[]){READS});
+	ricci_tensor *x = ricci_input(g, "x", RICCI_F32, 2, (int64_t[]){READS, D});
+	ricci_tensor *p = ricci_op(g, "Y[T[i]:40,d] += X[i,d]", at, x);
+	if (limit)
+		ricci_memory_limit(g, limit);
+	ricci_session *s = ricci_session_new(
+		g, &RICCI_OPTIONS(.device = device, .static_mode = fixed), 0, 1, &p);
+	for (int i = 0; i < READS; i++)
+		t[i] = i * i % ROWS;
+	for (int i = 0; i < READS * D; i++) {
+		v[i] = sinf((float)i);
+		sum[t[i / D] * D + i % D] += v[i];
+	}
+	CHECK_REPORT(s && !ricci_settle(s) && !ricci_feed(s, at, t, sizeof t) &&
+			     !ricci_feed(s, x, v, sizeof v) && !ricci_step(s) &&
+			     !ricci_fetch(s, p, y, sizeof y),
+		     "%s", ricci_error_message());
+	for (int i = 0; i < ROWS * D; i++)
+		CHECK_NEAR(y[i], sum[i], 1e-4);
+	CHECK_INT(session_entries(s, &e, 1), 1);
+	bool atomic = strstr(e->best->source, "ricci_atomic_add_f32(&") != NULL;
+	ricci_session_free(s);
+	ricci_graph_free(g);
+	return atomic;
+}
+
+static void test_scatter(const char *device)
+{
+	static const size_t room = 1 << 20;
+
+	scatters_atomically(device, false, 0); /* whichever was faster */
+	CHECK(!scatters_atomically(device, true, 0));
+	CHECK(!scatters_atomically(device, false, room));
+}
+
 static void test_kept(void)
 {
 	char folder[] = "/tmp/ricci-tuning-XXXXXX", command[60];
@@ -477,10 +520,12 @@ int main(void)
 		test_swap();
 		test_wrong();
 		test_failures();
+		test_scatter("cuda:0");
 	}
 	if (device_opencl.count(why, sizeof why) > 0) {
 		test_device("opencl:0", "opencl");
 		test_slow("opencl:0");
+		test_scatter("opencl:0");
 	} else {
 		CHECK_SKIP(why);
 	}
