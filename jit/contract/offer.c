@@ -191,7 +191,8 @@ static Price price_of(Contract *c, const Target *target)
 	p.share =
 		(contract_shares(c, false) ? 1 : 0) | (contract_shares(c, true) && !p.lies ? 2 : 0);
 	if (p.unpacked_a && contract_unpacked(c, true) && !p.lies) {
-		int64_t run = contract_run(c, &c->n, c->b.value->src[1], 1), nr = c->micro->nr;
+		int64_t run = contract_run(c, &c->n, contract_read(&c->b)->src[1], 1),
+			nr = c->micro->nr;
 		p.unpacked_a = run >= nr ? 2 : 1;
 		/* Panels without padding, in one line, do; their loads cross lines of the cache. */
 		p.apart = c->b.nguard ? 0.8

@@ -143,9 +143,11 @@ bool contract_unpacked(Contract *c, bool b)
 	Parted r;
 	Source s;
 	const Operand *f = b ? &c->b : &c->a;
+	const PanelForm *form = form_of(c, b ? &c->n : &c->m);
 	if ((b ? !c->micro->both : !c->micro->placed) || !contract_source(f, &s) ||
 	    (f->value != s.read && (Type)f->value->type != c->p->acc) || s.through != s.from ||
-	    type_size(s.from) != type_size(form_of(c, b ? &c->n : &c->m)->held))
+	    type_size(s.from) != type_size(form->held) ||
+	    (form->from ? !(form->from >> s.from & 1) : s.from != c->p->acc))
 		return false;
 	return b ? split_read(c, f, &c->n, &r)
 		 : split_read(c, f, &c->m, &r) && r.n == 1 && groups_lie(c, s.read);

@@ -295,6 +295,9 @@ static const Case contractions[] = {
 	{"D[b,c,y,x] += G[b,k,y,x]*W[k,c]; "
 	 "Y[b,c,y,x] = D[b,c,y,x]*S[c] + T[b,12-x] + V[y*13+x/2] + N[x]",
 	 "G=3x9x4x13 W=9x20 S=20 T=3x13 V=64 N=13"},
+	/* as large as what is multiplied, and nothing that may stay where it is */
+	{"Y[i,j] += f32(A[i,k])*f32(B[k,j])", "A=20x33:i32 B=33x64:i32"},
+	{"Y[i,j] += f64(A[i,k])*B[k,j]", "A=9x33:i64 B=33x24:f64"},
 	/* no element of K is left for some points of the batch */
 	{"S[b,i,j] += k < b ? A[b,i,k]*B[b,k,j] : 0; Y[b,i,j] = max(S[b,i,j], 0.0) + C[i,j]",
 	 "A=3x9x5 B=3x5x37 C=9x37"},
