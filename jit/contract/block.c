@@ -169,7 +169,8 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	arg[n++] = h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : b;
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
-	int64_t how = (h->straight ? MICRO_EXACT : 0) | (h->a_follows ? MICRO_FOLLOWS : 0);
+	int64_t how =
+		(h->straight ? MICRO_EXACT : 0) | (h->a_follows && !h->skips ? MICRO_FOLLOWS : 0);
 	arg[n++] = (CallArg){NULL, node_add(ir, add, contract_int(c, how))};
 	if (h->unpacked_b)
 		arg[n++] = (CallArg){NULL, next_line(c, h, ip, from)};

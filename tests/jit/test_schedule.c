@@ -359,6 +359,8 @@ static void check_trims(const char *backend)
 		 "X=9x12x28 W=9x34x4"},
 		{"Y[k,p,q,o] += (X[c,p+r-1,q+s-1,o] else 0)*W[k,c,r,s] where p<5, q<3, o<16",
 		 "X=6x5x3x16:f64 W=35x6x3x3:f64"},
+		/* K is contiguous in A, what is listed of it is not */
+		{"Y[k,y,x] += (X[x,y+r-7] else 0)*W[k,r] where y<20, r<14", "X=28x20 W=40x14"},
 	};
 	/* pairs along K together in memory */
 	static const Case pairs[] = {
