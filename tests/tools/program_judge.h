@@ -165,7 +165,10 @@ static bool twins_agree(Case *c, Text *why)
 {
 	bool ok = true;
 	for (int k = 0; k < c->ntwin && ok; k++) {
-		double eps = fmax(1e-9, coarsest(c, k) > 1e-4 ? coarsest(c, k) : 0);
+		double coarse = coarsest(c, k);
+		/* f32 numbers are multiplied in f32 when their product is made, which steps do in
+		 * other groups. */
+		double eps = coarse > 1e-4 ? coarse : coarse > 1e-9 ? 1e-6 : 1e-9;
 		ok = twin_agrees(c, k, c->twin[k]->node, eps, why);
 		if (!ok)
 			text_add(why, ": %s (root %d) of the loop is not that of its steps\n",
