@@ -5,6 +5,16 @@
  * type in which the update is computed. */
 #include "nn/optimisers/internal.h"
 
+int optimiser_refuse(ricci_graph *g, const char *function, const char *fmt, ...)
+{
+	char message[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	message_vprint(message, sizeof message, fmt, ap);
+	va_end(ap);
+	return error_set(&g->ir.err, RICCI_EINVAL, "%s: %s", function, message);
+}
+
 /* What the program reads and gives. false: the graph has an error. */
 static bool names_of(ricci_graph *g, const char *text, Notation *names)
 {

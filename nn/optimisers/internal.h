@@ -8,6 +8,10 @@
 #include <math.h>
 #include <string.h>
 
+/* RICCI_EINVAL, the graph's error: "function: what is wrong". */
+int optimiser_refuse(ricci_graph *g, const char *function, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* ---- formulas (formula.c): programs of the notation whose operands are found by name. Each is a
  * tensor, or a number that becomes a scalar of the formula's type. Names live as long as the formula.
  */

@@ -27,16 +27,7 @@ typedef struct Optimiser {
 	ricci_tensor *averaged; /* how many updates the averages hold; NULL: no averages */
 } Optimiser;
 
-static int fail(Optimiser *z, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(Optimiser *z, const char *fmt, ...)
-{
-	char message[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	message_vprint(message, sizeof message, fmt, ap);
-	va_end(ap);
-	return error_set(&z->g->ir.err, RICCI_EINVAL, "ricci_optimise: %s", message);
-}
+#define fail(z, ...) optimiser_refuse((z)->g, "ricci_optimise", __VA_ARGS__)
 
 /* ---- options ---- */
 

@@ -8,16 +8,7 @@
 
 #include <limits.h>
 
-static int fail(ricci_graph *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(ricci_graph *g, const char *fmt, ...)
-{
-	char message[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	message_vprint(message, sizeof message, fmt, ap);
-	va_end(ap);
-	return error_set(&g->ir.err, RICCI_EINVAL, "ricci_scaling: %s", message);
-}
+#define fail(g, ...) optimiser_refuse(g, "ricci_scaling", __VA_ARGS__)
 
 /* ---- options ---- */
 

@@ -32,16 +32,7 @@ ricci_tensor *ricci_learning_rate(ricci_graph *g, double value)
 	return ricci_state(g, "learning_rate", RICCI_F32, 0, NULL, ricci_constant(value));
 }
 
-static int fail(ricci_graph *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static int fail(ricci_graph *g, const char *fmt, ...)
-{
-	char message[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	message_vprint(message, sizeof message, fmt, ap);
-	va_end(ap);
-	return error_set(&g->ir.err, RICCI_EINVAL, "ricci_schedule: %s", message);
-}
+#define fail(g, ...) optimiser_refuse(g, "ricci_schedule", __VA_ARGS__)
 
 static int milestones_check(ricci_graph *g, const ricci_schedule_options *o)
 {

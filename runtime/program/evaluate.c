@@ -3,21 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Bound {
-	int n;
-	Storage *st;
-} Bound;
-
-static Storage *bound_find(void *user, Node *input)
-{
-	Bound *b = user;
-
-	for (int i = 0; i < b->n; i++)
-		if (b->st[i].node == input)
-			return &b->st[i];
-	return NULL;
-}
-
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
@@ -116,12 +101,12 @@ static int evaluate_with(ProgramSpec *spec, void *const *out, Evaluation *e, Err
 int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bind,
 	     void *const *out, Evaluation *e, Error *err)
 {
-	Bound b = {nbind, mem_zalloc(((size_t)nbind + 1) * sizeof *b.st)};
+	Storages b = {nbind, mem_zalloc(((size_t)nbind + 1) * sizeof *b.st)};
 	Node **root = mem_alloc(((size_t)nroot + 1) * sizeof *root);
 	ProgramSpec spec = {.ir = ir,
 			    .noutput = nroot,
 			    .root = root,
-			    .find = bound_find,
+			    .find = storages_find,
 			    .user = &b,
 			    .request = {.backend = e->backend},
 			    .timing = e->kernel || e->profile,

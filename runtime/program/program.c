@@ -424,6 +424,16 @@ void program_free(Program *p)
 	mem_free(p);
 }
 
+Storage *storages_find(void *user, Node *input)
+{
+	Storages *s = user;
+
+	for (int i = 0; i < s->n; i++)
+		if (s->st[i].node == input)
+			return &s->st[i];
+	return NULL;
+}
+
 const Cell *cell_whole(const Cell *c)
 {
 	while (c->of)

@@ -130,6 +130,12 @@ typedef struct ProgramSpec {
 	/* A loop's body: who runs it provides memory, and gets the kernels made. NULL: none. */
 	const Within *within;
 } ProgramSpec;
+/* Storages by their nodes: a spec's `find` and `user`. */
+typedef struct Storages {
+	int n;
+	Storage *st;
+} Storages;
+Storage *storages_find(void *user, Node *input);
 Program *program_new(const ProgramSpec *spec, Error *err);
 void program_free(Program *p);
 int program_run(Program *p, Pool *pool, RandomState rs, Tuner *tuner, Error *err);

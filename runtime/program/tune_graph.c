@@ -6,23 +6,8 @@
 #include "runtime/program/program.h"
 #include <string.h>
 
-typedef struct Inputs {
-	int n;
-	Storage *st;
-} Inputs;
-
-static Storage *inputs_find(void *user, Node *input)
-{
-	Inputs *in = user;
-
-	for (int i = 0; i < in->n; i++)
-		if (in->st[i].node == input)
-			return &in->st[i];
-	return NULL;
-}
-
 /* All inputs of the graph; data they need none. */
-static int inputs_make(Ir *ir, int nroot, Node *const *roots, Inputs *in, Error *err)
+static int inputs_make(Ir *ir, int nroot, Node *const *roots, Storages *in, Error *err)
 {
 	Node **order;
 	int n;
@@ -52,12 +37,12 @@ static int backend_device(const Backend *b, Device **device, Error *err)
 
 int tune(Ir *ir, int nroot, Node *const *roots, const Tuning *t, Error *err)
 {
-	Inputs in = {0};
+	Storages in = {0};
 	Node **root = mem_alloc(((size_t)nroot + 1) * sizeof *root);
 	ProgramSpec spec = {.ir = ir,
 			    .noutput = nroot,
 			    .root = root,
-			    .find = inputs_find,
+			    .find = storages_find,
 			    .user = &in,
 			    .request = {.backend = t->backend}};
 	Pool *pool = pool_new(t->threads, err);
