@@ -61,19 +61,38 @@ static Node *panel_rows(Contract *c, const Blocking *h, Node *ip)
 	return node_sub(c->ir, panel_row(c, h, next), panel_row(c, h, ip));
 }
 
+Node *block_sum(Contract *c, const Blocking *h, Node *i, Node *j)
+{
+	return node_add(c->ir, node_add(c->ir, h->c_at, node_scale(c->ir, i, h->c_row)), j);
+}
+
 /* Where the sums of row i and column j belong. */
 static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 {
 	Ir *ir = c->ir;
-	Node *place = node_add(ir, h->c_at, node_scale(ir, i, h->c_row));
 	if (!h->straight)
-		return node_add(ir, place, j);
+		return block_sum(c, h, i, j);
+	Node *place = block_sum(c, h, i, contract_int(c, 0));
 	Point point = {.n = 1, .group = {&c->n}, .at = {j}};
 	Node *em, *en, *base;
 	contract_split(c, c->p->out_index[0], &c->m, &c->n, &em, &en, &base);
 	if (contract_step(c, &c->n, c->p->out_index[0]) == 1)
 		return node_add(ir, node_add(ir, place, c->n.origin), j);
 	return node_add(ir, place, contract_tabulate(c, en, &point));
+}
+
+static Extent panel_extent(Contract *c, const Blocking *h, Node *ip)
+{
+	return (Extent){panel_row(c, h, ip), panel_rows(c, h, ip), c->mr};
+}
+
+/* The columns of panel jp of the strip that begins at column `from`. */
+static Extent column_extent(Contract *c, const Blocking *h, Node *from, Node *jp)
+{
+	int64_t nr = c->micro->nr;
+	Node *j = node_add(c->ir, from, node_scale(c->ir, jp, nr));
+	Node *left = node_sub(c->ir, h->cols, j);
+	return (Extent){j, node2(c->ir, OP_MIN, contract_int(c, nr), left), nr};
 }
 
 /* From a panel of B to the one that is multiplied next; NULL: the same. In place that is the next strip's,
@@ -142,12 +161,12 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 {
 	Ir *ir = c->ir;
 	int64_t mr = c->mr, nr = c->micro->nr;
-	Node *i = panel_row(c, h, ip), *j = node_add(ir, from, node_scale(ir, jp, nr));
-	Node *cols = node2(c->ir, OP_MIN, contract_int(c, nr), node_sub(ir, h->cols, j));
+	Extent rows = panel_extent(c, h, ip), cols = column_extent(c, h, from, jp);
+	Node *i = rows.from, *j = cols.from;
 	CallArg a = {h->a, node_add(ir, h->a_at, node_scale(ir, ip, mr * h->a_deep))};
 	CallArg b = b_panel(c, h, from, j);
 	Node *zero = contract_int(c, 0);
-	CallArg arg[12] = {{NULL, panel_rows(c, h, ip)}, {NULL, cols}, {NULL, h->depth}};
+	CallArg arg[12] = {{NULL, rows.count}, {NULL, cols.count}, {NULL, h->depth}};
 	int n = 3;
 	if (h->unpacked_a) {
 		Node *es, *ek, *base;
@@ -169,8 +188,7 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	arg[n++] = h->unpacked_b ? (CallArg){h->panels, node_scale(ir, jp, 2)} : b;
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
-	int64_t how =
-		(h->straight ? MICRO_EXACT : 0) | (h->a_follows && !h->skips ? MICRO_FOLLOWS : 0);
+	int64_t how = (h->straight ? MICRO_EXACT : 0) | (h->a_follows ? MICRO_FOLLOWS : 0);
 	arg[n++] = (CallArg){NULL, node_add(ir, add, contract_int(c, how))};
 	if (h->unpacked_b)
 		arg[n++] = (CallArg){NULL, next_line(c, h, ip, from)};
@@ -190,13 +208,9 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 /* Prefetches what the results of that tile need. */
 static Stmt *fetch_tile(Contract *c, const Blocking *h, Node *ip, Node *from, Node *jp)
 {
-	Ir *ir = c->ir;
-	int64_t nr = c->micro->nr;
 	if (!h->by_panel || !h->fetches)
 		return NULL;
-	Node *j = node_add(ir, from, node_scale(ir, jp, nr));
-	Node *cols = node2(ir, OP_MIN, contract_int(c, nr), node_sub(ir, h->cols, j));
-	Extent m = {panel_row(c, h, ip), panel_rows(c, h, ip), c->mr}, n = {j, cols, nr};
+	Extent m = panel_extent(c, h, ip), n = column_extent(c, h, from, jp);
 	return stmt_if(c->t, h->final, fetches_tile(h->fetches, &m, &n), NULL);
 }
 
@@ -205,8 +219,7 @@ static Stmt *store_panel(Contract *c, const Blocking *h, Node *ip)
 {
 	if (!h->by_panel)
 		return NULL;
-	Extent m = {panel_row(c, h, ip), panel_rows(c, h, ip), c->mr};
-	Extent n = {contract_int(c, 0), h->cols, h->nc};
+	Extent m = panel_extent(c, h, ip), n = {contract_int(c, 0), h->cols, h->nc};
 	return stmt_if(c->t, h->final, block_store(c, h, &m, &n), NULL);
 }
 

@@ -284,6 +284,8 @@ Stmt *block_pack_a(Contract *c, const Blocking *h);
 Stmt *block_pack_b(Contract *c, const Blocking *h, Node *from, Node *cols);
 /* Packs what is not shared, and multiplies. */
 Stmt *block_multiply(Contract *c, const Blocking *h, Node *add);
+/* Where in c the sum of row i and column j lies. */
+Node *block_sum(Contract *c, const Blocking *h, Node *i, Node *j);
 /* Stores these rows and columns of the sums in c through the members. */
 Stmt *block_store(Contract *c, const Blocking *h, const Extent *m, const Extent *n);
 /* Do lanes run down the columns of the sums, since results' lines do? */

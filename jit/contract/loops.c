@@ -461,10 +461,11 @@ static int contract_open(Contract *c, Blocking *h, Problem *p, const Schedule *s
 	h->b_lies = contract_lies(c);
 	h->unpacked_b &= !h->b_lies;
 	h->b_shared &= !h->b_lies;
-	h->a_follows = h->unpacked_a && !c->k.compact &&
-		       contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) == c->k.extent;
 	set_groups(c, h);
 	panel_buffers(c, h);
+	/* What is listed of K is not, whatever all of it is. */
+	h->a_follows = h->unpacked_a && !c->k.compact && !h->skips &&
+		       contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) == c->k.extent;
 	return 0;
 }
 

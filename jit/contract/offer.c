@@ -214,7 +214,8 @@ static Price price_of(Contract *c, const Target *target)
 		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
 	}
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
-	if (p.unpacked_a > 1 && crowded(c, target, c->b.value)) /* each panel of A fetches anew */
+	if (p.unpacked_a > 1 &&
+	    crowded(c, target, contract_read(&c->b))) /* each panel of A fetches anew */
 		p.far_b = ASKED * far_price(c, target, c->b.value);
 	return p;
 }

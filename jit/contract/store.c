@@ -4,12 +4,6 @@
  * the members make of each. Invariant: a transposed copy of the sums is of the whole block. */
 #include "jit/contract/internal.h"
 
-/* Where the sum of row i and column j lies. */
-static Node *sum_at(Contract *c, const Blocking *h, Node *i, Node *j)
-{
-	return node_add(c->ir, node_add(c->ir, h->c_at, node_scale(c->ir, i, h->c_row)), j);
-}
-
 /* What is stored is the sums as they are: by a function compiled ahead. */
 static Stmt *store_plain(Contract *c, const Blocking *h, const Extent *m, const Extent *n)
 {
@@ -21,7 +15,7 @@ static Stmt *store_plain(Contract *c, const Blocking *h, const Extent *m, const 
 	Table *tm = contract_table(c, &c->m, 1, &em), *tn = contract_table(c, &c->n, 1, &en);
 	if (!tm || !tn)
 		return NULL;
-	CallArg arg[] = {{h->c, sum_at(c, h, m->from, n->from)},
+	CallArg arg[] = {{h->c, block_sum(c, h, m->from, n->from)},
 			 {NULL, contract_int(c, h->c_row)},
 			 {p->out[0], base},
 			 {tm->buffer, table_index(c, tm, m->from)},
@@ -111,7 +105,7 @@ Stmt *block_store(Contract *c, const Blocking *h, const Extent *m, const Extent 
 	/* Lanes run along the results' lines, and so must the sums. */
 	bool down = block_stores_down(c);
 	Along in = down ? rows : cols, out = down ? cols : rows;
-	Node *sums = h->c, *from = sum_at(c, h, m->from, n->from);
+	Node *sums = h->c, *from = block_sum(c, h, m->from, n->from);
 	int64_t line = h->c_row;
 	if (down) {
 		transpose = transposed_sums(c, h, &sums, &line);
