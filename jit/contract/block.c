@@ -61,11 +61,6 @@ static Node *panel_rows(Contract *c, const Blocking *h, Node *ip)
 	return node_sub(c->ir, panel_row(c, h, next), panel_row(c, h, ip));
 }
 
-Node *block_sum(Contract *c, const Blocking *h, Node *i, Node *j)
-{
-	return node_add(c->ir, node_add(c->ir, h->c_at, node_scale(c->ir, i, h->c_row)), j);
-}
-
 /* Where the sums of row i and column j belong. */
 static Node *sum_place(Contract *c, const Blocking *h, Node *i, Node *j)
 {

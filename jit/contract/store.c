@@ -4,6 +4,11 @@
  * the members make of each. Invariant: a transposed copy of the sums is of the whole block. */
 #include "jit/contract/internal.h"
 
+Node *block_sum(Contract *c, const Blocking *h, Node *i, Node *j)
+{
+	return node_add(c->ir, node_add(c->ir, h->c_at, node_scale(c->ir, i, h->c_row)), j);
+}
+
 /* What is stored is the sums as they are: by a function compiled ahead. */
 static Stmt *store_plain(Contract *c, const Blocking *h, const Extent *m, const Extent *n)
 {
