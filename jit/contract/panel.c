@@ -237,31 +237,50 @@ static Stmt *pack_read(Contract *c, const Operand *f, IndexGroup *s, Node *dst, 
 			 arg);
 }
 
+/* Of the elements that an expression is made of: how many lie together along a group. */
+typedef struct LongRun {
+	Contract *c;
+	const IndexGroup *s;
+	int64_t run;
+} LongRun;
+
+static void shorten(void *user, Node *n)
+{
+	LongRun *l = user;
+	int64_t run = n->op == OP_READ ? contract_run(l->c, l->s, n->src[1], 1) : 1;
+	if (run > 1 && (l->run == 1 || run < l->run))
+		l->run = run;
+}
+
+/* Lanes past `count` are left as they are: nobody looks at their products. */
 static Stmt *pack_expression(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at,
-			     Node *panel, int64_t lanes, Node *depth)
+			     Node *panel, int64_t lanes, Node *count, Node *depth)
 {
 	Ir *ir = c->ir;
-	Node *l = tree_axis(c->t, lanes), *k = tree_axis(c->t, c->k.block), *cond = NULL;
-	Point point = {.n = 2, .group = {s, &c->k}, .at = {node_add(ir, at, l), k}};
+	Node *k = tree_axis(c->t, c->k.block), *cond = NULL;
+	LongRun read = {c, s, 1};
+	Extent part = {at, count, lanes};
+	Point point = {.n = 2, .group = {s, &c->k}, .at = {NULL, k}};
 	for (int g = 0; g < f->nguard; g++)
 		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
 	Node *value = f->value;
+	node_walk(ir, value, shorten, &read);
+	Lanes l = lanes_along(c, &part, read.run, &point);
 	if (cond)
 		value = node_select(ir, cond, value, node_const(ir, value->type, 0));
 	value = contract_tabulate(c, value, &point);
 	if (value->type != c->p->acc)
 		value = node_cast(ir, c->p->acc, value);
-	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, lanes), l));
-	Stmt *body = stmt_loop(c->t, HOW_VECTOR, l, NULL, NULL,
-			       stmt_store(c->t, dst, place, value, RED_NONE));
-	return stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, body);
+	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, lanes), l.at));
+	return lanes_loops(c, &l, stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, NULL),
+			   stmt_store(c->t, dst, place, value, RED_NONE));
 }
 
 Stmt *contract_pack(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at, Node *place,
 		    int64_t lanes, Node *count, Node *depth, const Unpacked *unpacked)
 {
 	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, unpacked);
-	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, depth);
+	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, count, depth);
 }
 
 int64_t contract_points(const Contract *c, const Operand *f)

@@ -48,42 +48,6 @@ static Stmt *store_element(Contract *c, Node *sums, Node *place, const Point *po
 	return body;
 }
 
-/* One group's part of what is stored. */
-typedef struct Along {
-	IndexGroup *s;
-	Extent part;
-	int64_t run; /* so many results are contiguous; 0: lanes need not know */
-} Along;
-
-static Along along(Contract *c, IndexGroup *s, const Extent *part)
-{
-	enum { SHORT = 8 };
-	Along a = {s, *part, contract_run(c, s, c->p->index, 1)};
-	if (a.run < SHORT || a.run >= s->extent)
-		a.run = 0;
-	return a;
-}
-
-/* The loop over all runs that the part meets: *first is the run's first element in the part, *n how
- * many it has there. */
-static Stmt *run_loop(Contract *c, const Along *a, Node **first, Node **n)
-{
-	Ir *ir = c->ir;
-	int64_t run = a->run, most = a->part.most;
-	Node *number = tree_axis(c->t, (most + run - 2) / run + 1);
-	Node *origin = node_add(ir, a->s->origin, a->part.from);
-	Node *before = node_floordiv(ir, origin, run);
-	Node *at = node_sub(ir, node_scale(ir, node_add(ir, before, number), run), origin);
-	Node *behind = node_add(ir, node_add(ir, origin, a->part.count), contract_int(c, run - 1));
-	*first = node2(c->ir, OP_MIN, node2(ir, OP_MAX, at, contract_int(c, 0)),
-		       contract_int(c, most - 1));
-	*n = node_sub(ir,
-		      node2(c->ir, OP_MIN, node_add(ir, at, contract_int(c, run)), a->part.count),
-		      *first);
-	return stmt_loop(c->t, HOW_SERIAL, number, NULL,
-			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
-}
-
 /* The block's sums column by column, in a buffer of their own; *line: from one to the next. */
 static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_t *line)
 {
@@ -106,37 +70,25 @@ Stmt *block_store(Contract *c, const Blocking *h, const Extent *m, const Extent 
 	Stmt *plain = store_plain(c, h, m, n), *transpose = NULL;
 	if (plain)
 		return plain;
-	Along rows = along(c, &c->m, m), cols = along(c, &c->n, n);
 	/* Lanes run along the results' lines, and so must the sums. */
 	bool down = block_stores_down(c);
-	Along in = down ? rows : cols, out = down ? cols : rows;
+	IndexGroup *in = down ? &c->m : &c->n, *out = down ? &c->n : &c->m;
+	const Extent *part = down ? m : n, *across = down ? n : m;
 	Node *sums = h->c, *from = block_sum(c, h, m->from, n->from);
 	int64_t line = h->c_row;
 	if (down) {
 		transpose = transposed_sums(c, h, &sums, &line);
 		from = contract_int(c, 0);
 	}
-	Node *x = tree_axis(c->t, in.run && in.run < in.part.most ? in.run : in.part.most), *at = x;
-	Node *y = tree_axis(c->t, out.part.most), *count = in.part.count;
-	Point point = {.n = 2, .group = {in.s, out.s}, .at = {x, node_add(ir, out.part.from, y)}};
-	Stmt *runs = NULL;
-	if (in.run) {
-		runs = run_loop(c, &in, &point.at[0], &count);
-		point.lane = x;
-		point.run = in.run;
-		at = node_add(ir, point.at[0], x);
-	}
-	point.at[0] = node_add(ir, in.part.from, point.at[0]);
+	Node *y = tree_axis(c->t, across->most);
+	Point point = {.n = 2, .group = {in, out}, .at = {NULL, node_add(ir, across->from, y)}};
+	Lanes lanes = lanes_along(c, part, contract_run(c, in, c->p->index, 1), &point);
 	/* Elements past the end are not visited: a single axis needs no table. */
 	c->m.direct = c->m.naxis == 1;
 	c->n.direct = c->n.naxis == 1;
-	Node *place = node_add(ir, from, node_add(ir, node_scale(ir, y, line), at));
+	Node *place = node_add(ir, from, node_add(ir, node_scale(ir, y, line), lanes.at));
 	Stmt *body = store_element(c, sums, place, &point);
 	c->m.direct = c->n.direct = false;
-	body = stmt_loop(c->t, HOW_VECTOR, x, NULL, count, body);
-	if (runs) {
-		runs->body = body;
-		body = runs;
-	}
-	return stmt_seq(transpose, stmt_loop(c->t, HOW_SERIAL, y, NULL, out.part.count, body));
+	body = lanes_loops(c, &lanes, NULL, body);
+	return stmt_seq(transpose, stmt_loop(c->t, HOW_SERIAL, y, NULL, across->count, body));
 }

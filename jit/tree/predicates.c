@@ -376,21 +376,29 @@ static bool suits(Masks *m)
 	return true;
 }
 
+/* Do lanes differ in values of 64 bits? */
+typedef struct Wide {
+	const Masks *m;
+	bool found;
+} Wide;
+
 static void see_wide(void *user, Node *n)
 {
-	*(bool *)user |= n->type == RICCI_F64 || (n->op == OP_READ && n->type == RICCI_I64);
+	Wide *w = user;
+	bool wide = n->type == RICCI_F64 || (n->op == OP_READ && n->type == RICCI_I64);
+	w->found = w->found || (wide && lanes_vary(w->m->t->ir, n, w->m->loop));
 }
 
 /* Lanes of the widest type's vectors. */
 static int64_t lanes_most(const Masks *m, const Target *target)
 {
-	bool wide = false;
+	Wide wide = {.m = m};
 	for (const Stmt *s = m->loop->body; s; s = s->next)
 		if (s->kind == STMT_STORE) {
-			wide |= type_size(s->buffer->type) == 8;
+			wide.found |= type_size(s->buffer->type) == 8;
 			node_walk(m->t->ir, s->value, see_wide, &wide);
 		}
-	return predicates_width(target, wide ? RICCI_F64 : RICCI_F32);
+	return predicates_width(target, wide.found ? RICCI_F64 : RICCI_F32);
 }
 
 /* Finds the vectors' width: part of a vector that is a vector of its own needs no mask. */

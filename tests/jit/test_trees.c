@@ -123,6 +123,10 @@ static const Kept kept[] = {
 	{"a contraction with an epilogue",
 	 {"C[i,j] += A[i,k]*B[k,j]; Y[i,j] = max(C[i,j], 0)", "A=96x64 B=64x96"},
 	 "tensorise 0; block 0 48; block 1 48; block 2 64; block 3 16"},
+	{"panels of an expression: vectors as they lie in memory, in each line that the panel "
+	 "meets",
+	 {"Y[b,k,p,q] += max(X[b,c,p,q+s], 0)*W[k,c,s]", "X=2x16x6x26 W=16x16x3"},
+	 "tensorise 0; block 0 16; block 1 64; block 2 48; block 3 64"},
 	{"results panel by panel: each tile prefetches what they are computed from, in the last "
 	 "block of K",
 	 {"G[i,j] += A[k,i]*B[k,j]; Y[i,j] = W[i,j] - G[i,j]", "A=64x1024 B=64x1024 W=1024x1024"},
