@@ -24,7 +24,7 @@ int pool_run(Pool *p, const Kernel *k, void *const *buf, uint64_t seed, uint64_t
 /* ---- the device model (device.c): measured once a process at most, kept in the cache folder ---- */
 DeviceModel device_model(double bytes);	 /* of a graph whose tensors have so many in all */
 const DeviceModel *device_nominal(void); /* fixed numbers: what static mode decides with */
-/* Measures what is kept once more, some 20 ms, and replaces it where that is much better: for the processes
+/* Measures what is kept once more, some 10 ms, and replaces it where that is much better: for the processes
  * to come, this one goes on with its own. Once a process, and a few times in all; not where
  * RICCI_DEVICE gave the model, or nothing can be kept. Any thread. */
 void device_again(void);
@@ -48,6 +48,8 @@ typedef enum { STREAM_READ, STREAM_COPY, STREAM_TRIAD } Stream; /* sum of a; c =
 double machine_flops(Pool *pool, Type type, double seconds);
 /* Bytes a second, each array counted once; `bytes` are all arrays of all threads. 0: no memory. */
 double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds);
+/* The same in so many bytes of memory that was written, of a buffer. 0: too few of them. */
+double machine_stream(Pool *pool, Stream how, void *memory, size_t bytes, double seconds);
 double machine_launch(Pool *pool, double seconds); /* seconds that a launch of all threads costs */
 
 /* ---- data to measure kernels with (data.c): a task's buffers, inputs then stored members ---- */

@@ -212,32 +212,35 @@ double machine_flops(Pool *pool, Type type, double seconds)
 	return p.chain ? probe_rate(pool, &p, seconds) : 0;
 }
 
-double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds)
+double machine_stream(Pool *pool, Stream how, void *memory, size_t bytes, double seconds)
 {
 	static const struct {
 		int arrays, which[3]; /* from, more, to */
 	} row[] = {[STREAM_READ] = {1, {0, 0, 0}},
 		   [STREAM_COPY] = {2, {0, 0, 1}},
 		   [STREAM_TRIAD] = {3, {0, 1, 2}}};
-	int arrays = row[how].arrays, made = 0;
-	size_t threads = (size_t)pool_threads(pool);
-	Probe p = {.stream = probes_pick()->stream[how]};
-	float *array[3];
+	enum { PAIR = 128 }; /* bytes of the widest vectors, two of them */
+	int arrays = row[how].arrays;
+	size_t threads = (size_t)pool_threads(pool), part = bytes / (size_t)arrays / threads;
+	Probe p = {.stream = probes_pick()->stream[how], .n = part / PAIR * PAIR / sizeof(float)};
+
+	p.work = (double)p.n * arrays * sizeof(float);
+	for (int i = 0; i < 3; i++)
+		p.array[i] = (float *)memory + (size_t)row[how].which[i] * threads * p.n;
+	return p.n ? probe_rate(pool, &p, seconds) : 0;
+}
+
+double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds)
+{
+	size_t least = 4 * 128 * (size_t)pool_threads(pool), n = bytes < least ? least : bytes;
+	void *memory = buffer_new(n);
 	double rate = 0;
 
-	p.n = bytes / (size_t)arrays / threads / 128 * 32; /* whole pairs of the widest vectors */
-	p.n = p.n ? p.n : 32;
-	p.work = (double)p.n * arrays * sizeof(float);
-	while (made < arrays && (array[made] = buffer_new(p.n * threads * sizeof(float)))) {
-		/* pages that were never written are all one and the same */
-		memset(array[made++], 0x11, p.n * threads * sizeof(float));
+	if (memory) {
+		memset(memory, 0x11, n); /* pages that were never written are all one */
+		rate = machine_stream(pool, how, memory, n, seconds);
 	}
-	for (int i = 0; i < 3 && made == arrays; i++)
-		p.array[i] = array[row[how].which[i]];
-	if (made == arrays)
-		rate = probe_rate(pool, &p, seconds);
-	while (made > 0)
-		buffer_free(array[--made]);
+	buffer_free(memory);
 	return rate;
 }
 
