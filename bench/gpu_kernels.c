@@ -391,6 +391,7 @@ static const struct {
 	{"Y[i,j] += A[i,k]*B[j,k]", {"A=1024x1024", "B=1024x1024"}},
 	{"Y[i,j] += A[i,k]*B[k,j]", {"A=64x16384", "B=16384x64"}},
 	{"Y[i,j] += A[i,k]*B[k,j]", {"A=4096x4096:bf16", "B=4096x4096:bf16"}},
+	{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", {"A=4096x4096", "B=4096x4096"}},
 	{"Y[b,k,p,q] += (X[b,c,p+r-1,q+s-1] else 0)*W[k,c,r,s] where p<28, q<28",
 	 {"X=64x256x28x28", "W=256x256x3x3"}},
 	{"V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t]*W[k,c,r,s,t,j]",

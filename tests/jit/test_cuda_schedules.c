@@ -5,8 +5,8 @@
 #include "tests/jit/grid_cases.h"
 #include "tests/jit/grid_schedules.h"
 
-/* Schedules for tensor cores; with copies past the registers, of 16 bytes; that ask for memory. */
-static int fragments, copies, vectors, large;
+/* Schedules for tensor cores, of tf32; with copies past the registers, of 16 bytes; that ask for memory. */
+static int fragments, words, copies, vectors, large;
 
 static void fill_offers(Trial *t, int wanted)
 {
@@ -25,6 +25,7 @@ static void fill_offers(Trial *t, int wanted)
 		bool mine = kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
 					      sizeof kernel->schedule);
 		fragments += mine && strstr(kernel->source, "ricci_mma_") != NULL;
+		words += mine && strstr(kernel->source, "  ricci_mma_tf32(") != NULL;
 		copies += mine && strstr(kernel->source, "  ricci_copy(") != NULL;
 		vectors += mine && strstr(kernel->source, ", 16, (") != NULL;
 		large += mine && kernel->shape.block > 0;
@@ -104,6 +105,29 @@ static void check_ordered(void)
 	}
 }
 
+/* What tensor cores multiply goes there, and nothing else. */
+static void check_tensor_cores(void)
+{
+	static const struct {
+		Case product;
+		bool there;
+	} with[] = {
+		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=256x256 B=256x256"}, true},
+		{{"Y[i,j] += tf32(A[i,k])*f32(B[k,j])", "A=256x256 B=256x256:f16"}, true},
+		{{"Y[i,j] += f32(A[i,k])*f32(B[k,j])", "A=256x256:bf16 B=256x256:bf16"}, true},
+		{{"Y[i,j] += tf32(A[i,k])*B[k,j]", "A=256x256 B=256x256"}, false},
+		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=256x256:f64 B=256x256:f64"}, false},
+	};
+	for (int k = 0; k < COUNT(with); k++) {
+		const Trial *t = harness_trials(&with[k].product, false, NULL);
+		Schedule first;
+		CHECK_INT(schedule_offers(&t->task, target_grid(true), 1, &first), 1);
+		const ScheduleStep *step = schedule_find(&first, STEP_TENSORISE);
+		CHECK_REPORT(step && (step->arg & TENSORISE_NARROW) == 2 * with[k].there, "%s",
+			     t->text);
+	}
+}
+
 static bool fits(const Task *task, const Schedule *s)
 {
 	Error err = {0};
@@ -149,13 +173,14 @@ int main(void)
 	Trial *list = grid_trials();
 	check_misfits(list->next);
 	check_ordered();
+	check_tensor_cores();
 	for (Trial *t = list; t; t = t->next) {
 		check_changes(t);
 		fill_offers(t, wanted);
 	}
-	CHECK_REPORT(fragments > 0 && copies > 0 && vectors > 0 && large > 0,
-		     "fragments %d, copies %d, vectors %d, large %d", fragments, copies, vectors,
-		     large);
+	CHECK_REPORT(fragments > words && words > 0 && copies > 0 && vectors > 0 && large > 0,
+		     "fragments %d, of words %d, copies %d, vectors %d, large %d", fragments, words,
+		     copies, vectors, large);
 	harness_check(list, backend_find("nvrtc"), 200);
 	return harness_done();
 }
