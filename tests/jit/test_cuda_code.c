@@ -26,7 +26,8 @@ static const Case large[] = {
 	{"Y[i,j] += f32(f16(A[i,k]))*f32(f16(B[j,k]))", "A=4096x4096 B=4096x4096"},
 	{"Y[i,j] += tf32(A[i,k])*tf32(B[j,k])", "A=4096x4096 B=4096x4096"},
 	{"Y[i,j] += tf32(A[k,i])*tf32(B[k,j])", "A=4096x4096 B=4096x4096"},
-	{"Y[b,k,p,q] += (0<p+r && p+r<29 && 0<q+s && q+s<29 ? tf32(X[b,c,p+r-1,q+s-1]) : 0)*tf32(W[k,c,r,s]) where p<28, q<28",
+	{"Y[b,k,p,q] += (0<p+r && p+r<29 && 0<q+s && q+s<29 ? tf32(X[b,c,p+r-1,q+s-1]) : "
+	 "0)*tf32(W[k,c,r,s]) where p<28, q<28",
 	 "X=64x256x28x28 W=256x256x3x3"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=64x65536 B=65536x64"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=1024x1024:f64 B=1024x1024:f64"},
