@@ -403,6 +403,7 @@ static const struct {
 	{"s[] += X[i,j]*X[i,j]", {"X=8192x8192"}},
 	{"Y[i] = A[i]*2 + B[i]", {"A=67108864", "B=67108864"}},
 	{"Y[i,j] = X[j,i]", {"X=8192x8192"}},
+	{"Y[n,c,p,q] = X[n,p,q,c]", {"X=64x56x56x256:bf16"}},
 	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s-1] else -inf) where p<56, q<56, r<3, s<3",
 	 {"X=64x64x112x112"}},
 };

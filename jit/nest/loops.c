@@ -18,7 +18,7 @@ static Node *cached_place(Build *b, const CacheRead *s)
 {
 	Node *place = node_int(b->ir, 0);
 	if (s->transposed)
-		return across_place(b, s);
+		return b->caps->grid ? grid_read_place(b) : across_place(b, s);
 	for (int d = 0; d < s->read->rank; d++) {
 		Affine a = affine_of(b->ir, s->read->dim[d]);
 		Node *t = node_int(b->ir, -s->low[d]);

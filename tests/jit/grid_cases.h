@@ -7,6 +7,8 @@
 static const Case grid_cases[] = {
 	{"Y[i,j] = A[j,i] + B[i]", "A=33x17 B=17"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=33x39 B=39x43"},
+	{"Y[i,j] = 2*A[j,i] + B[i,j]*A[j,i] - C[j]", "A=45x70 B=70x45 C=45"},
+	{"Y[n,c,p,q] = f32(X[n,p,q,c]) + exp(Z[p,q,n,c])", "X=2x7x6x40:bf16 Z=7x6x2x40"},
 	{"Y[b,i,j] += A[b,k,i]*B[j,k]", "A=2x37x20:f16 B=33x37:f16"},
 	{"Y[n,k,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0)*W[k,c,r,s] where p<5, q<6",
 	 "X=2x3x9x11 W=7x3x3x3"},

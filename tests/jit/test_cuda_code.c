@@ -49,6 +49,8 @@ static const Case large[] = {
 	{"s[] += X[i,j]*X[i,j]", "X=8192x8192"},
 	{"Y[i] = A[i]*2 + B[i]", "A=67108864 B=67108864"},
 	{"Y[i,j] = X[j,i]", "X=3000x8192:bf16"},
+	{"Y[i,j] = max(X[j,i] + Z[i,j], 0)", "X=8192x8192 Z=8192x8192"},
+	{"Y[n,c,p,q] = X[n,p,q,c]", "X=64x28x28x256:f64"},
 	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s-1] else -inf) where p<56, q<56, r<3, s<3",
 	 "X=64x64x112x112"},
 	{"Y[T[i]:50000,d] += X[i,d]", "T=4096:i32 X=4096x512"},
