@@ -219,7 +219,7 @@ static bool across_plan(const Problem *p, const Target *target, Across *a)
 {
 	const Node *line = NULL;
 	double plain = 0, tiled = 0, points = 1;
-	if (p->red != RED_NONE || p->scatter || p->rows)
+	if (p->red != RED_NONE || p->scatter || p->rows || p->nspatial < 2)
 		return false;
 	for (int k = 0; k < p->nread; k++) {
 		const Node *read = p->read[k].read;

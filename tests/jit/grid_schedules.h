@@ -61,7 +61,7 @@ static Schedule random_cached(int n, uint64_t *state)
 static Schedule random_nest(int n, uint64_t *state)
 {
 	Schedule s = {0};
-	if (below(state, 3) == 0)
+	if (n > 1 && below(state, 3) == 0)
 		return random_cached(n, state);
 	schedule_add(&s, STEP_THREADS, 0,
 		     below(state, 2) ? 1 << below(state, 9) : 1 + below(state, 100));

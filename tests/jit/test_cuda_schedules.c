@@ -131,6 +131,7 @@ static void check_first(void)
 		{{"Y[n,c,p,q] = A[n,p,q,c]", "A=16x14x14x512:f64"}, false, true},
 		{{"Y[i,j] = A[i,j]", "A=2048x1000"}, false, false},
 		{{"Y[i,j] = A[j,i]", "A=40x30"}, false, false},
+		{{"Y[] = A[]", "A="}, false, false},
 		{{"Y[i,j] = A[j,i]", "A=3x2000000"}, false, false},
 	};
 	for (int k = 0; k < COUNT(with); k++) {
