@@ -148,9 +148,6 @@ static int64_t read_step(Build *b, const Node *read, int k)
 	return step == INT64_MIN ? step : step * l->stride;
 }
 
-/* An element more behind so many: lines and columns of the tile lie in all banks. */
-enum { BANKS = 32 };
-
 bool grid_read_init(Build *b, CacheRead *s, Node *read)
 {
 	int64_t size = b->threads * b->parts_each, room = GRID_BLOCK_BYTES;
@@ -171,16 +168,6 @@ bool grid_read_init(Build *b, CacheRead *s, Node *read)
 	s->buffer = tree_buffer(b->t, SPACE_BLOCK, "tile", (Type)read->type, size);
 	s->place = tree_axis(b->t, size);
 	return true;
-}
-
-Node *grid_read_place(Build *b)
-{
-	Node *at = node_int(b->ir, 0);
-	for (int k = b->cache_read_at; k < b->nloop; k++) {
-		const Loop *l = &b->loop[b->order[k]];
-		at = node_add(b->ir, node_scale(b->ir, at, l->extent), l->val);
-	}
-	return node_add(b->ir, at, node_floordiv(b->ir, at, BANKS));
 }
 
 /* Does loop j of the order read nearer neighbours than loop k? */
@@ -215,7 +202,7 @@ Stmt *grid_read_fill(Build *b)
 			      node_add(b->ir, node_scale(b->ir, j, b->threads), b->grid.thread));
 		for (int i = 0; i < b->nloop; i++)
 			inside = guard_axis(b, &b->loop[b->order[i]], inside);
-		Stmt *load = stmt_store(b->t, s->buffer, grid_read_place(b),
+		Stmt *load = stmt_store(b->t, s->buffer, nest_part_place(b),
 					nest_point(b, s->transposed), RED_NONE);
 		if (inside)
 			load = stmt_if(b->t, inside, load, NULL);

@@ -10,8 +10,9 @@
 #define MAX_GUARDS	32
 #define MAX_CACHE_READS 4
 
-/* Neighbours of the lanes that are so far apart pay for a tile. */
-enum { ACROSS_LEAST = 8 };
+/* Neighbours of the lanes that are so far apart pay for a tile; on a grid an element of it stays free behind so many,
+ * so that lines and columns lie in all banks. */
+enum { ACROSS_LEAST = 8, BANKS = 32 };
 
 typedef struct Loop {
 	int axis; /* of the problem */
@@ -94,6 +95,8 @@ Node *nest_hi(Build *b, const Loop *l);
 Stmt *nest_open(Build *b, Loop *l);
 /* Iterations of the parallel loops together. */
 int64_t nest_parts(const Build *b);
+/* The place in its block's tiles of the open part of a grid. */
+Node *nest_part_place(Build *b);
 /* Opens n loops, from place `first` of the order on, at iteration number `at` of them together. */
 void nest_open_at(Build *b, int first, int n, Node *at);
 /* Do the axis's loops cover it without going past its end? */
@@ -112,10 +115,8 @@ Stmt *grid_repeat(Build *b, Stmt *body);
 Stmt *grid_combine(Build *b, Stmt *reduce);
 /* Is this the thread that stores the part's results? */
 Node *grid_first(Build *b);
-/* Cached reads of a block's parts: can this one be? Where it is in its tile, for the open part; the statements
- * that fill the block's tiles. */
+/* Cached reads of a block's parts: can this one be? The statements that fill the block's tiles. */
 bool grid_read_init(Build *b, CacheRead *s, Node *read);
-Node *grid_read_place(Build *b);
 Stmt *grid_read_fill(Build *b);
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
