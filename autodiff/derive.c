@@ -102,8 +102,8 @@ static bool is_free(const Node *n, int nactive)
 	bool scales = n->op == OP_MUL || n->op == OP_DIV;
 	if (scales)
 		return node_is_const(n->src[0]) || node_is_const(n->src[1]);
-	return nactive < 2 && (n->op == OP_NEG || n->op == OP_CAST || n->op == OP_SELECT ||
-			       n->op == OP_ADD || n->op == OP_SUB);
+	return nactive < 2 && (n->op == OP_NEG || n->op == OP_CAST || n->op == OP_TF32 ||
+			       n->op == OP_SELECT || n->op == OP_ADD || n->op == OP_SUB);
 }
 
 /* Lists n and what is below it, sources first. */

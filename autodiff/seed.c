@@ -10,8 +10,8 @@
 
 static void count_roundings(void *user, Node *n)
 {
-	static const Op exact[] = {OP_CONST, OP_READ, OP_SELECT, OP_NEG,  OP_ABS,   OP_MIN,
-				   OP_MAX,   OP_SIGN, OP_FLOOR,	 OP_CEIL, OP_ROUND, OP_STOP};
+	static const Op exact[] = {OP_CONST, OP_READ,  OP_SELECT, OP_NEG,   OP_ABS,  OP_MIN, OP_MAX,
+				   OP_SIGN,  OP_FLOOR, OP_CEIL,	  OP_ROUND, OP_TF32, OP_STOP};
 	static const Op rounded[] = {OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_SQRT, OP_CAST};
 	if (!type_is_float(n->type) || node_is_tensor(n))
 		return;

@@ -391,6 +391,7 @@ static const struct {
 	{"Y[i,j] += A[i,k]*B[j,k]", {"A=1024x1024", "B=1024x1024"}},
 	{"Y[i,j] += A[i,k]*B[k,j]", {"A=64x16384", "B=16384x64"}},
 	{"Y[i,j] += A[i,k]*B[k,j]", {"A=4096x4096:bf16", "B=4096x4096:bf16"}},
+	{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", {"A=4096x4096", "B=4096x4096"}},
 	{"Y[b,k,p,q] += (X[b,c,p+r-1,q+s-1] else 0)*W[k,c,r,s] where p<28, q<28",
 	 {"X=64x256x28x28", "W=256x256x3x3"}},
 	{"V[b,k,p,q,i,j] += P[b,c,2*p+r,2*q+s,i,t]*W[k,c,r,s,t,j]",
@@ -402,6 +403,7 @@ static const struct {
 	{"s[] += X[i,j]*X[i,j]", {"X=8192x8192"}},
 	{"Y[i] = A[i]*2 + B[i]", {"A=67108864", "B=67108864"}},
 	{"Y[i,j] = X[j,i]", {"X=8192x8192"}},
+	{"Y[n,c,p,q] = X[n,p,q,c]", {"X=64x56x56x256:bf16"}},
 	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s-1] else -inf) where p<56, q<56, r<3, s<3",
 	 {"X=64x64x112x112"}},
 };

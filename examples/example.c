@@ -51,7 +51,7 @@ static example_option common[NCOMMON + 1] = {
 	[AVERAGE] = {"average", "X", "test with averages of the weights that keep X of the old ones a step", NULL, 'x', 0, 0, NULL},
 	[AUGMENT] = {"augment", NULL, "change the samples of the training at random", NULL, 0, 0, 0, NULL},
 	[SEED] = {"seed", "N", "of initial values and of the order of samples", NULL, 'n', 0, 0, NULL},
-	[PRECISION] = {"precision", "TYPE", "bf16, f16: long sums multiply numbers rounded to that; f16 scales the loss", "f32 bf16 f64 f16", 0, 0, 0, NULL},
+	[PRECISION] = {"precision", "TYPE", "bf16, f16, tf32: long sums multiply numbers rounded to that; f16 scales the loss", "f32 bf16 f64 f16 tf32", 0, 0, 0, NULL},
 	[THREADS] = {"threads", "N", "0: as many as there are", NULL, 'n', 0, 0, NULL},
 	[BACKEND] = {"backend", "NAME", "of kernels", "auto interp tcc cc", 0, 0, 0, NULL},
 	[DEVICE] = {"device", "NAME", "cpu, cuda:0, opencl:0 ..: where it computes (cpu); `ricci info` lists what there is", NULL, 0, 0, 0, NULL},
@@ -270,7 +270,8 @@ void example_optimise(example *e, ricci_optimiser how)
 static int graph_make(example *e)
 {
 	ricci_training *t = &e->training;
-	static const ricci_type precision[] = {RICCI_F32, RICCI_BF16, RICCI_F32, RICCI_F16};
+	static const ricci_type precision[] = {RICCI_F32, RICCI_BF16, RICCI_F32, RICCI_F16,
+					       RICCI_TF32};
 	ricci_precision(e->graph, precision[(int)common[PRECISION].value]);
 	ricci_memory_limit(e->graph, (size_t)common[MEMORY_LIMIT].value);
 	e->network(e);

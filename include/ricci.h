@@ -53,7 +53,8 @@ typedef enum {
 	RICCI_I32,
 	RICCI_I64,
 	RICCI_BOOL,
-	RICCI_NTYPES
+	RICCI_NTYPES,
+	RICCI_TF32 = 64 /* no type of a tensor, but a precision: ricci_precision */
 } ricci_type;
 
 typedef enum {
@@ -246,7 +247,10 @@ RICCI_API int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *va
  * results, parameters and their updates stay f32, and so do all other equations and types. bf16 has
  * f32's exponents, so losses need no scaling (Kalamkar et al. 2019, "A study of BFLOAT16 for deep
  * learning training"). f16 has three more bits, and is 0 below 2^-25, infinite from 65520 on: its
- * gradients need a scaled loss (ricci_optimiser.scaling). RICCI_F32, the default: no rounding.
+ * gradients need a scaled loss (ricci_optimiser.scaling). RICCI_TF32: factors stay f32 and are rounded to
+ * tf32 as they are multiplied, f32's exponents with 11 significant bits (`tf32(x)` in equations; to the
+ * nearest, of two to the larger one): the tensor cores of NVIDIA's GPUs multiply them so, other devices take
+ * the same numbers, and no time is won there. RICCI_F32, the default: no rounding.
  * Another type is an error. 0 or the graph's error. */
 RICCI_API int ricci_precision(ricci_graph *g, ricci_type type);
 /* How f32 becomes bf16 in the sessions over g, in equations (bf16(x), or a bf16 result) and by

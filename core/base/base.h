@@ -97,6 +97,10 @@ int64_t type_wrap(Type t, int64_t v); /* the low bits of v, as integer arithmeti
 Type type_accumulator(Type t);	      /* F32 for F16 and BF16, I32 for I8 and U8, else t */
 double type_largest(Type t);	      /* the largest number of a float type */
 double type_epsilon(Type t);	      /* the distance of 1 to the next number; 0 for integers */
+/* The nearest number of 11 significant bits and f32's exponents, of two as near the larger one (PTX: cvt.rna.tf32);
+ * its epsilon. */
+double type_tf32(double v);
+#define TF32_EPSILON 0x1p-10
 /* One element as double (floats) or int64 (integers), and back with rounding to nearest even /
  * saturation. */
 double type_load(Type t, const void *p, size_t i);

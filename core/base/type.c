@@ -135,6 +135,17 @@ static double round_to(double v, int bits, double least, double max)
 	return fabs(v) > max ? copysign(INFINITY, v) : v;
 }
 
+double type_tf32(double v)
+{
+	const uint64_t dropped = ((uint64_t)1 << 42) - 1; /* of 53 bits */
+	uint64_t u = (double_bits(v) + dropped / 2 + 1) & ~dropped;
+	if (fabs(v) < 0x1p-126)
+		return copysign(floor(fabs(v) * 0x1p136 + 0.5) * 0x1p-136, v);
+	if (isfinite(v))
+		memcpy(&v, &u, 8);
+	return fabs(v) > 0x1.ffcp127 ? copysign(INFINITY, v) : v;
+}
+
 static uint16_t double_to_half(double v)
 {
 	v = round_to(v, 11, 0x1p-14, 65504.0);

@@ -278,14 +278,20 @@ int ricci_assign(ricci_graph *g, ricci_tensor *state, ricci_tensor *value)
 	return 0;
 }
 
+const char *precision_name(Type t)
+{
+	bool known = t == RICCI_F32 || t == RICCI_BF16 || t == RICCI_F16;
+	return t == RICCI_TF32 ? "tf32" : known ? type_name(t) : NULL;
+}
+
 int ricci_precision(ricci_graph *g, ricci_type type)
 {
 	if (!g || !graph_open(g, "ricci_precision"))
 		return g ? g->ir.err.code : graph_missing("ricci_precision");
-	if (type != RICCI_F32 && type != RICCI_BF16 && type != RICCI_F16)
+	if (!precision_name(type))
 		return error_set(&g->ir.err, RICCI_EINVAL,
-				 "ricci_precision: factors are f32, or rounded to bf16 or f16; %s "
-				 "is none of these",
+				 "ricci_precision: factors are f32, or rounded to bf16, f16 or "
+				 "tf32; %s is none of these",
 				 (unsigned)type < RICCI_NTYPES ? type_name(type) : "this");
 	g->precision = type;
 	return 0;

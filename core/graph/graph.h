@@ -89,10 +89,13 @@ ricci_tensor **operands_given(ricci_graph *g, int n, va_list ap);
 /* May g be changed? Sets the sticky error when not. */
 bool graph_open(ricci_graph *g, const char *call);
 
+/* As ricci_precision takes it; NULL: it does not. */
+const char *precision_name(Type t);
+
 /* ---- nets as text (net_print.c, net_read.c) ----
  * A graph's inference part: what `noutput` tensors need, with `training` = 0. One line each:
  *	ricci net 1
- *	precision bf16				or f16, where it is not f32
+ *	precision bf16				or f16, tf32, where it is not f32
  *	rounding stochastic			where it is not to the nearest
  *	input NAME TYPE SHAPE [LOW..HIGH] "name"	the range that its data must keep
  *	param NAME TYPE SHAPE "name"		and `state`

@@ -61,7 +61,7 @@ static int print_net(Text *out, ricci_graph *g, int n, Node **root, const char *
 	int norder = graph_order(ir, n, root, &order);
 	text_add(out, "ricci net 1\n");
 	if (g->precision != RICCI_F32)
-		text_add(out, "precision %s\n", type_name(g->precision));
+		text_add(out, "precision %s\n", precision_name(g->precision));
 	if (g->rounding == RICCI_STOCHASTIC)
 		text_add(out, "rounding stochastic\n");
 	for (int k = 0; k < norder && !code; k++)

@@ -353,6 +353,8 @@ static bool read_graph_line(Reader *r, char *s)
 		r->g->precision = RICCI_BF16;
 	else if (!strcmp(s, "precision f16"))
 		r->g->precision = RICCI_F16;
+	else if (!strcmp(s, "precision tf32"))
+		r->g->precision = RICCI_TF32;
 	else if (!strcmp(s, "rounding stochastic"))
 		r->g->rounding = RICCI_STOCHASTIC;
 	else if (!strncmp(s, "output ", 7))

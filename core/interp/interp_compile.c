@@ -332,6 +332,7 @@ static const struct {
 	[OP_FLOOR] = {CODE_FUNARY, CODE_MOVE, false},
 	[OP_CEIL] = {CODE_FUNARY, CODE_MOVE, false},
 	[OP_ROUND] = {CODE_FUNARY, CODE_MOVE, false},
+	[OP_TF32] = {CODE_FUNARY, 0, false},
 	[OP_STOP] = {CODE_MOVE, CODE_MOVE, false},
 	[OP_RANDOM] = {CODE_UNIFORM, 0, false},
 	[OP_NORMAL] = {CODE_NORMAL, 0, false},

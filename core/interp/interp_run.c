@@ -78,6 +78,7 @@ static double slope(Op op, double x, double r)
 	case OP_ERF:
 		return 1.1283791670955126 * exp(-x * x);
 	case OP_ABS:
+	case OP_TF32:
 		return 1;
 	default:
 		return 0;

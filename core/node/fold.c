@@ -47,6 +47,8 @@ double scalar_unary(Op op, double a)
 		return ceil(a);
 	case OP_ROUND:
 		return nearbyint(a);
+	case OP_TF32:
+		return type_tf32(a);
 	default:
 		return NAN;
 	}

@@ -37,7 +37,7 @@ const JitSymbol math_symbols[] = {
 	MATH_LIBM(LIBM)
 	MATH_LIBM(OWN_F32)
 	OWN_F64(exp) OWN_F64(expm1) OWN_F64(log) OWN_F64(log1p) OWN_F64(tanh) OWN_F64(sigmoid)
-	OWN_F64(abs) OWN_F64(sign) OWN_F64(floor) OWN_F64(ceil) OWN_F64(round) OWN_F64(sqrt) OWN_F64(rsqrt)
+	OWN_F64(abs) OWN_F64(sign) OWN_F64(floor) OWN_F64(ceil) OWN_F64(round) OWN_F64(tf32) OWN_F64(sqrt) OWN_F64(rsqrt)
 	OWN(pow_f32)
 	{"ricci_pow_f64", (const void *)(double (*)(double, double))pow},
 	OWN(random)

@@ -68,20 +68,20 @@ static Stmt *tile_fill(const GridTiles *h)
 	return stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
 }
 
-/* Fragment number e of operand d, of 16 x 16 elements, into registers; (k, at) is its first element. */
+/* Fragment number e of operand d, 16 by 32 bytes of K, into registers; (k, at) is its first element. */
 static Stmt *fragment_read(const GridTiles *h, int d, Node *stage, Node *e, Node *k)
 {
-	static const char *const name[2][2] = {{"ricci_fragment_a_across", "ricci_fragment_a"},
-					       {"ricci_fragment_b_across", "ricci_fragment_b"}};
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	const TileOperand *o = &h->of[d];
+	const char *name = arena_printf(&ir->arena, "ricci_fragment_%s%c%s",
+					type_size(h->type) == 2 ? "" : "tf32_", d ? 'b' : 'a',
+					o->k_last ? "" : "_across");
 	Node *at = node_add(ir, h->warp[d], node_scale(ir, e, 16));
 	CallArg arg[] = {{o->part, node_scale(ir, e, 4)},
 			 {o->memory, memory_place(h, o, stage, at, k)},
 			 {NULL, contract_int(c, o->pitch)}};
-	return stmt_loop(c->t, HOW_UNROLL, e, NULL, NULL,
-			 stmt_call(c->t, name[d][o->k_last], COUNT(arg), arg));
+	return stmt_loop(c->t, HOW_UNROLL, e, NULL, NULL, stmt_call(c->t, name, COUNT(arg), arg));
 }
 
 /* The same by the tensor cores of each warp, fragment by fragment. */
@@ -90,14 +90,15 @@ static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	Node *k = tree_axis(t, h->size[2] / FRAGMENT_K), *deep = node_scale(ir, k, FRAGMENT_K);
+	int64_t size = h->fragments->deep;
+	Node *k = tree_axis(t, h->size[2] / size), *deep = node_scale(ir, k, size);
 	Node *i = tree_axis(t, h->own[0] / 2), *j = tree_axis(t, h->own[1] / 2);
 	Node *at = node_add(ir, node_scale(ir, i, 2 * h->own[1]), node_scale(ir, j, 2));
 	CallArg arg[] = {{h->acc, at},
 			 {NULL, contract_int(c, h->own[1])},
 			 {h->of[0].part, node_scale(ir, i, 4)},
 			 {h->of[1].part, node_scale(ir, j, 2)}};
-	const char *name = h->type == RICCI_BF16 ? "ricci_mma_bf16" : "ricci_mma_f16";
+	const char *name = arena_printf(&ir->arena, "ricci_mma_%s", h->fragments->name);
 	Stmt *s = stmt_call(t, name, COUNT(arg), arg);
 	s = stmt_loop(t, HOW_UNROLL, j, NULL, NULL, s);
 	s = stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
@@ -285,7 +286,7 @@ static int tiles_check(const GridTiles *h, Error *err)
 			return schedule_misfit(err,
 					       "the threads of a block load unlike many elements");
 	}
-	if (h->fragments && (h->own[0] % 2 || h->own[1] % 4 || h->size[2] % FRAGMENT_K ||
+	if (h->fragments && (h->own[0] % 2 || h->own[1] % 4 || h->size[2] % h->fragments->deep ||
 			     h->size[0] % (8 * h->own[0]) || h->size[1] % (4 * h->own[1])))
 		return schedule_misfit(err, "a tile is no multiple of the warps' fragments");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
@@ -320,12 +321,25 @@ static int tiles_plan(GridTiles *h, Error *err)
 	return 0;
 }
 
-Type contract_fragments(const Contract *c)
+/* Has it no more bits than tf32? */
+static bool is_tf32(const Node *v)
 {
+	return v->op == OP_TF32 || (v->op == OP_CAST && type_size((Type)v->src[0]->type) <= 2);
+}
+
+const Fragments *contract_fragments(const Contract *c)
+{
+	static const Fragments narrow[] = {{RICCI_BF16, "bf16", 16, 1}, {RICCI_F16, "f16", 16, 1}};
+	static const Fragments words = {RICCI_F32, "tf32", 8, 0.5};
 	Source a, b;
-	bool same = c->p->acc == RICCI_F32 && contract_source(&c->a, &a) &&
-		    contract_source(&c->b, &b) && a.through == b.through;
-	return same && (a.through == RICCI_BF16 || a.through == RICCI_F16) ? a.through : c->p->acc;
+	if (c->p->acc != RICCI_F32)
+		return NULL;
+	bool same =
+		contract_source(&c->a, &a) && contract_source(&c->b, &b) && a.through == b.through;
+	for (int k = 0; same && k < COUNT(narrow); k++)
+		if (a.through == narrow[k].type)
+			return &narrow[k];
+	return is_tf32(c->a.value) && is_tf32(c->b.value) ? &words : NULL;
 }
 
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)
@@ -340,12 +354,12 @@ int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps,
 			     "reduced indices and each have indices of their own");
 	h.type = p->acc;
 	if (way & TENSORISE_NARROW) {
-		h.type = contract_fragments(c);
-		h.fragments = caps->fragments && h.type != p->acc;
+		h.fragments = caps->fragments ? contract_fragments(c) : NULL;
 		if (!h.fragments)
 			return schedule_misfit(
-				err, "tensor cores need operands that are bf16 or f16, and a "
-				     "device that has some");
+				err, "tensor cores need operands that are bf16, f16 or tf32, and "
+				     "a device that has some");
+		h.type = h.fragments->type;
 	}
 	if (tiles_read(&h, s, err) || tiles_check(&h, err) || tiles_plan(&h, err))
 		return err->code;

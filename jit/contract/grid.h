@@ -4,8 +4,8 @@
 
 #include "jit/contract/internal.h"
 
-/* Neighbours that a thread reads at once; threads; elements of K of a fragment; blocks of K in memory. */
-enum { VECTOR = 4, WARP = 32, FRAGMENT_K = 16, STAGES_MOST = 4 };
+/* Neighbours that a thread reads at once; threads; blocks of K in memory. */
+enum { VECTOR = 4, WARP = 32, STAGES_MOST = 4 };
 
 /* An operand's tile of a block of K in the block's memory, once for each stage: element (k, s) is at
  * k * pitch + s, of k_last at s * pitch + k. */
@@ -29,10 +29,10 @@ typedef struct GridTiles {
 	int64_t pieces, per_piece;
 	int64_t stages; /* blocks of K in the block's memory */
 	int threads;
-	Type type;	/* of the elements in the block's memory */
-	bool fragments; /* warps multiply them: `type` has 16 bits */
-	bool dynamic;	/* a launch can give blocks more memory than GRID_BLOCK_BYTES */
-	bool copies;	/* the device copies into a block's memory asynchronously */
+	Type type;		    /* of the elements in the block's memory */
+	const Fragments *fragments; /* warps multiply them; NULL: threads do */
+	bool dynamic;		    /* a launch can give blocks more memory than GRID_BLOCK_BYTES */
+	bool copies;		    /* the device copies into a block's memory asynchronously */
 	Node *thread, *sums, *acc;
 	Node *place[2]; /* the thread's among those of the tile; of fragments its first element's */
 	Node *warp[2];	/* of fragments: the first element of the warp's tile */

@@ -19,7 +19,7 @@ int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Nod
 static Node *operand_value(const GridTiles *h, const Operand *f)
 {
 	Node *v = f->value;
-	if (h->fragments && v->op == OP_CAST) /* of what has 16 bits, see contract_fragments */
+	if (h->fragments && (v->op == OP_CAST || v->op == OP_TF32)) /* see contract_fragments */
 		v = v->src[0];
 	return v->type == h->type ? v : node_cast(h->c->ir, h->type, v);
 }
@@ -92,8 +92,10 @@ void operand_plan(GridTiles *h, int d)
 	o->along_k = step_of(c, o->f, &c->k) < step_of(c, o->f, o->group);
 	o->k_last = h->fragments && o->along_k;
 	o->pitch = o->k_last ? h->size[2] : o->extent;
-	if (o->along_k || h->fragments) /* neighbours of the slower one are in other banks */
-		o->pitch += GRID_ALIGN / element;
+	/* Neighbours of the slower one are in other banks: of fragments 8 rows of 16 bytes, or 4 of 8 words. */
+	int64_t apart = h->fragments && element == 4 && !o->k_last ? 2 : 1;
+	if (o->along_k || h->fragments)
+		o->pitch += apart * GRID_ALIGN / element;
 	o->vector = 1;
 	const Node *v = operand_value(h, o->f);
 	if (!h->copies || v->op != OP_READ)

@@ -21,11 +21,11 @@ static const TileShape shapes[] = {
 	{32, 32, 16, 4, 4, 0.35, false},  {32, 32, 32, 2, 2, 0.3, false},
 	{128, 128, 64, 8, 8, 10, true},	  {128, 128, 32, 8, 16, 10, true},
 	{128, 256, 32, 8, 16, 9.3, true}, {128, 128, 32, 8, 8, 9.3, true},
-	{64, 128, 32, 8, 8, 5, true},	  {128, 64, 32, 8, 8, 5, true},
-	{64, 128, 32, 4, 8, 3, true},	  {64, 64, 32, 4, 4, 2, true},
-	{32, 32, 32, 4, 4, 1, true},	  {32, 32, 64, 2, 4, 1, true},
-	{16, 64, 32, 2, 4, 0.3, false},	  {64, 16, 32, 4, 2, 0.3, false},
-	{16, 16, 32, 1, 1, 0.12, false},
+	{128, 128, 16, 8, 8, 9.3, true},  {64, 128, 32, 8, 8, 5, true},
+	{128, 64, 32, 8, 8, 5, true},	  {64, 128, 32, 4, 8, 3, true},
+	{64, 64, 32, 4, 4, 2, true},	  {32, 32, 32, 4, 4, 1, true},
+	{32, 32, 64, 2, 4, 1, true},	  {16, 64, 32, 2, 4, 0.3, false},
+	{64, 16, 32, 4, 2, 0.3, false},	  {16, 16, 32, 1, 1, 0.12, false},
 };
 
 /* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
@@ -52,6 +52,8 @@ static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, 
 		       (double)c->batch.extent * (double)pieces;
 	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
 	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
+	if (s->fragments)
+		rate *= contract_fragments(c)->rate;
 	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
 	double turns = (tiles / units + ceil(tiles / units)) / 2, sums = 0;
@@ -74,11 +76,17 @@ static void offer_insert(TileOffer *best, int room, int *n, TileOffer o)
 
 static bool shape_fits(const Contract *c, const TileShape *s, const Target *target)
 {
-	int64_t element = (int64_t)type_size(c->p->acc);
-	if (s->fragments)
-		return target->fragments && contract_fragments(c) != c->p->acc;
-	return s->own_m * s->own_n * element <= GRID_TILE_BYTES &&
-	       2 * (s->m + s->n + 2 * GRID_ALIGN / element) * s->k * element <= GRID_BLOCK_BYTES;
+	enum { LINE_MOST = 128 };
+	const Fragments *f = contract_fragments(c);
+	int64_t element = (int64_t)type_size(s->fragments && f ? f->type : c->p->acc);
+	int64_t line = GRID_ALIGN / element,
+		sums = s->own_m * s->own_n * (int64_t)type_size(c->p->acc);
+	if (s->fragments) /* lines of K, so long that tiles fit which are crossed from two */
+		return target->fragments && f && sums <= GRID_TILE_BYTES &&
+		       s->k * element <= LINE_MOST &&
+		       2 * (s->m + s->n) * (s->k + line) * element <= GRID_FRAGMENT_BYTES;
+	return sums <= GRID_TILE_BYTES &&
+	       2 * (s->m + s->n + 2 * line) * s->k * element <= GRID_BLOCK_BYTES;
 }
 
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)

@@ -153,8 +153,16 @@ Node *contract_rest(Contract *c, int n, Node *const *rest);
 /* ---- on a grid (grid.c) ---- */
 
 enum { GRID_ALIGN = 16 }; /* bytes between lines of a tile in a block's memory */
-/* The type of 16 bits that both operands have, and tensor cores multiply; that of the sums: there is none. */
-Type contract_fragments(const Contract *c);
+/* What tensor cores multiply: the operands' type in a block's memory, what they take it as, so many elements of K
+ * (32 bytes) at once; products in the time of one of 16 bits. */
+typedef struct Fragments {
+	Type type;
+	const char *name;
+	int deep;
+	double rate;
+} Fragments;
+/* What both operands are exactly: the same type of 16 bits, or tf32. NULL: neither. */
+const Fragments *contract_fragments(const Contract *c);
 
 /* ---- zero-block skipping (zero_blocks.c) ---- */
 

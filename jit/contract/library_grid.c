@@ -251,9 +251,10 @@ static bool operands_take(GridProduct *g, int copies)
 {
 	const Contract *c = g->c;
 	const Operand *of[] = {&c->a, &c->b};
+	const Fragments *fragments = contract_fragments(c);
 	for (int x = 0; x < COUNT(of); x++) {
 		Source s;
-		g->type[x] = contract_fragments(c);
+		g->type[x] = fragments ? fragments->type : c->p->acc;
 		g->copied[x] = copies >> x & 1;
 		if (g->copied[x])
 			continue;

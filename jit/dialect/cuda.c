@@ -30,12 +30,17 @@ static const char cuda_after[] =
 					"#define ricci_pow_f64(x, y) pow(x, y)\n";
 
 /* Which row of four 8 x 8 matrices the lane says the place of (PTX: ldmatrix): the four of a 16 x 16 tile, those
- * below each other first, or those beside each other. */
+ * below each other first, or those beside each other. Of words in lines of the other axis, register m: the place
+ * of its own. */
 #define CUDA_LANES                                                                                 \
 	"__device__ __inline__ int ricci_lane_below(int lane, int pitch)\n"                        \
 	"{ return lane % 16 * pitch + lane / 16 * 8; }\n"                                          \
 	"__device__ __inline__ int ricci_lane_beside(int lane, int pitch)\n"                       \
-	"{ return (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8; }\n"
+	"{ return (lane / 16 * 8 + lane % 8) * pitch + lane / 8 % 2 * 8; }\n"                      \
+	"__device__ __inline__ int ricci_word_below(int lane, int m, int pitch)\n"                 \
+	"{ return (m / 2 * 4 + lane % 4) * pitch + m % 2 * 8 + lane / 4; }\n"                      \
+	"__device__ __inline__ int ricci_word_beside(int lane, int m, int pitch)\n"                \
+	"{ return (m % 2 * 4 + lane % 4) * pitch + m / 2 * 8 + lane / 4; }\n"
 
 /* The fragments of a tile that K is contiguous in; _across: that the other axis is. */
 #define CUDA_FRAGMENT(name, lane, trans)                                                           \
@@ -47,21 +52,36 @@ static const char cuda_after[] =
 	".shared.b16 {%0, %1, %2, %3}, [%4];\""                                                    \
 	" : \"=r\"(r[0]), \"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3]) : \"r\"(at) : \"memory\"); }\n"
 
-/* One product of 16 x 16 and 16 x 8 by a warp's tensor cores (PTX: mma.m16n8k16) of fragments a and b: c are the
+/* One product of 16 x 16 and 16 x 8 by a warp's tensor cores (PTX: mma.m16n8k16; of tf32 m16n8k8) of fragments a and b: c are the
  * lane's sums, two of a row, and two of the row `row` behind. */
-#define CUDA_MMA(type)                                                                             \
+#define CUDA_MMA(type, deep)                                                                       \
 	"__device__ __inline__ void ricci_mma_" type                                               \
 	"(float *c, int row, const int *a, const int *b)\n"                                        \
-	"{ asm(\"mma.sync.aligned.m16n8k16.row.col.f32." type "." type                             \
+	"{ asm(\"mma.sync.aligned.m16n8k" deep ".row.col.f32." type "." type                       \
 	".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"                 \
 	" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[row]), \"+f\"(c[row + 1])"                        \
 	" : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); }\n"
+/* Of tf32 a fragment is 16 x 8 words, which lie as 16 x 16 of 16 bits do; they are rounded in registers. */
+#define CUDA_WORDS(name, lane)                                                                     \
+	"__device__ __inline__ void ricci_fragment_tf32_" name                                     \
+	"(int *r, const float *tile, int pitch)\n"                                                 \
+	"{ ricci_fragment_" name "(r, (const unsigned short *)tile, 2 * pitch);\n"                 \
+	"for (int m = 0; m < 4; m++) r[m] = ricci_to_tf32(__int_as_float(r[m])); }\n"              \
+	"__device__ __inline__ void ricci_fragment_tf32_" name                                     \
+	"_across(int *r, const float *tile, int pitch)\n"                                          \
+	"{ for (int m = 0; m < 4; m++)\n"                                                          \
+	"r[m] = ricci_to_tf32(tile[ricci_word_" lane "((int)threadIdx.x % 32, m, pitch)]); }\n"
+#define CUDA_TF32                                                                                  \
+	"__device__ __inline__ int ricci_to_tf32(float x)\n"                                       \
+	"{ int r; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(r) : \"f\"(x)); return r; "            \
+	"}\n" CUDA_WORDS("a", "below") CUDA_WORDS("b", "beside") CUDA_MMA("tf32", "8")
+
 #define CUDA_FRAGMENTS                                                                             \
 	"#ifndef RICCI_LANES\n#define RICCI_LANES\n" CUDA_LANES                                    \
 	"#ifndef RICCI_MMA\n#define RICCI_MMA\n" CUDA_FRAGMENT("a", "below", "")                   \
 		CUDA_FRAGMENT("a_across", "beside", ".trans") CUDA_FRAGMENT("b", "beside", "")     \
-			CUDA_FRAGMENT("b_across", "below", ".trans") CUDA_MMA("bf16")              \
-				CUDA_MMA("f16") "#endif\n#endif\n"
+			CUDA_FRAGMENT("b_across", "below", ".trans") CUDA_MMA("bf16", "16")        \
+				CUDA_MMA("f16", "16") CUDA_TF32 "#endif\n#endif\n"
 
 /* Copies into a block's memory that go on behind the thread (PTX: cp.async), zeros where it is not `inside`; the
  * end of a group of them; a wait for all groups but the last few. Both places are at multiples of `bytes`: 4,

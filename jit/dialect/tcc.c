@@ -25,7 +25,7 @@ static const char tcc_prelude[] = TYPES HELPERS("static ") SPECIALS("static ")
 static const char tcc_math[] = "#ifndef RICCI_MATH\n#define RICCI_MATH\n" UNARY("exp") UNARY(
 	"expm1") UNARY("log") UNARY("log1p") UNARY("sqrt") UNARY("rsqrt") UNARY("sin") UNARY("cos")
 	UNARY("tan") UNARY("tanh") UNARY("sigmoid") UNARY("erf") UNARY("abs") UNARY("sign")
-		UNARY("floor") UNARY("ceil") UNARY(
+		UNARY("floor") UNARY("ceil") UNARY("tf32") UNARY(
 			"round") "float ricci_pow_f32(float, float);\n"
 				 "double ricci_pow_f64(double, double);\n"
 				 "float ricci_random(uint64_t, uint64_t, uint64_t, uint64_t);\n"

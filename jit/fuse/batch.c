@@ -99,6 +99,7 @@ static bool is_zero(const Search *q, const Node *n)
 	case OP_ABS:
 	case OP_SQRT:
 	case OP_TANH:
+	case OP_TF32:
 		return all_of(n, zero);
 	default:
 		return false;

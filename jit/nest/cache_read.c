@@ -160,7 +160,9 @@ static void see_read(void *user, Node *n)
 	bool fresh = n->op == OP_READ && s->nselect < MAX_CACHE_READS;
 	for (int k = 0; k < s->nselect; k++)
 		fresh &= s->select[k] != n;
-	if (fresh && transposed_init(s->b, &s->b->cache_read[s->b->ncache_read], n)) {
+	bool grid = s->b->caps->grid;
+	if (fresh && (grid ? grid_read_init
+			   : transposed_init)(s->b, &s->b->cache_read[s->b->ncache_read], n)) {
 		s->select[s->nselect++] = n;
 		s->b->ncache_read++;
 	}
@@ -187,10 +189,13 @@ void cache_read_find(Build *b)
 	b->body = b->p->body;
 	for (int k = 0; k < b->p->nout; k++)
 		b->value[k] = b->p->out_value[k];
-	if (b->cache_read_at < 0 || b->lanes < b->cache_read_at)
+	bool grid = b->caps->grid;
+	if (b->cache_read_at < 0 || (!grid && b->lanes < b->cache_read_at))
 		return;
-	if (b->lanes == b->nloop - 1)
+	if (grid || b->lanes == b->nloop - 1)
 		find_transposed(b);
+	if (grid)
+		return;
 	Node *body = cache_read_conditions(b, b->body);
 	Seen seen = {.b = b};
 	node_walk(b->ir, body, see_padded, &seen);

@@ -163,6 +163,124 @@ static void scatter_steps(const Problem *p, Schedule *s)
 	schedule_add(s, STEP_PARALLEL, 0, at);
 }
 
+/* ---- reads across lines ---- */
+
+enum { SECTOR = 32, EDGE = 32, EDGE_BYTES = 128, BLOCK_PARTS_LEAST = 256 };
+
+/* Where neighbours are 1 apart in what is read, if those of the results are far apart there. */
+static int across_axis(const Problem *p, const Node *read)
+{
+	int last = p->nspatial - 1;
+	if (affine_stride(p->ir, read->src[1], p->axis[last]) < ACROSS_LEAST)
+		return -1;
+	for (int k = 0; k < last; k++)
+		if (affine_stride(p->ir, read->src[1], p->axis[k]) == 1)
+			return k;
+	return -1;
+}
+
+/* A piece of each axis: a tile with lines of the read, along `read`'s nearest axes, and of the results, along the
+ * last ones. */
+typedef struct Across {
+	int64_t piece[COMP_MAX_AXES], parts;
+	double whole; /* the part of the tiles that is inside */
+} Across;
+
+/* Makes a line of about `edge` elements. */
+static void take_line(const Problem *p, const Node *read, int64_t edge, Across *a)
+{
+	for (int64_t have = 1; 2 * have <= edge;) {
+		int near = -1;
+		int64_t least = INT64_MAX;
+		for (int k = p->nspatial - 1; k >= 0; k--) {
+			int64_t step = read ? affine_stride(p->ir, read->src[1], p->axis[k])
+					    : p->nspatial - k;
+			if (a->piece[k] == 1 && axis_extent(p->axis[k]) > 1 && step > 0 &&
+			    step < least) {
+				near = k;
+				least = step;
+			}
+		}
+		if (near < 0)
+			return;
+		int64_t extent = axis_extent(p->axis[near]), most = edge / have;
+		int64_t piece = extent < most ? extent : most;
+		double blocks = (double)((extent + piece - 1) / piece);
+		a->piece[near] = piece;
+		a->parts *= piece;
+		a->whole *= (double)extent / (blocks * (double)piece);
+		have *= piece;
+	}
+}
+
+/* Bytes of memory that an element moves: a sector for each read across lines that goes by threads, whole lines
+ * through tiles. False: there is no such read, or tiles don't pay. */
+static bool across_plan(const Problem *p, const Target *target, Across *a)
+{
+	const Node *line = NULL;
+	double plain = 0, tiled = 0, points = 1;
+	if (p->red != RED_NONE || p->scatter || p->rows || p->nspatial < 2)
+		return false;
+	for (int k = 0; k < p->nread; k++) {
+		const Node *read = p->read[k].read;
+		double size = (double)type_size((Type)read->type);
+		bool across = across_axis(p, read) >= 0 && read_inside(read);
+		plain += across ? SECTOR : size;
+		tiled += size;
+		if (across && (!line || size > (double)type_size((Type)line->type)))
+			line = read;
+	}
+	if (!line)
+		return false;
+	for (int k = 0; k < p->nout; k++) {
+		plain += (double)type_size((Type)p->out[k]->type);
+		tiled += (double)type_size((Type)p->out[k]->type);
+	}
+	int64_t edge = EDGE_BYTES / (int64_t)type_size((Type)line->type);
+	edge = edge < EDGE ? EDGE : edge > 2 * EDGE ? 2 * EDGE : edge;
+	*a = (Across){.parts = 1, .whole = 1};
+	for (int k = 0; k < p->naxis; k++) {
+		a->piece[k] = 1;
+		points *= (double)axis_extent(p->axis[k]);
+	}
+	take_line(p, NULL, edge, a);
+	take_line(p, line, edge, a);
+	return a->parts >= BLOCK_PARTS_LEAST && tiled / a->whole < plain &&
+	       points >= (double)target->units * (double)a->parts;
+}
+
+/* Loops over tiles, and within: the axes in their order, the last fastest. */
+static bool across_offer(const Problem *p, const Target *target, Schedule *s)
+{
+	Across a;
+	int now[MAX_LOOPS], want[MAX_LOOPS], inner[COMP_MAX_AXES];
+	int loops = p->naxis, ninner = 0, nouter = 0;
+	int64_t each = GRID_EACH_MOST;
+	if (!across_plan(p, target, &a))
+		return false;
+	while (a.parts % each || a.parts / each < BLOCK_PARTS_LEAST / 2)
+		each /= 2;
+	if (a.parts / each > GRID_THREADS_MOST)
+		return false;
+	for (int k = 0; k < p->naxis; k++)
+		now[k] = k;
+	schedule_add(s, STEP_THREADS, 0, a.parts / each);
+	for (int k = 0; k < p->naxis; k++) {
+		bool split = a.piece[k] > 1 && a.piece[k] < axis_extent(p->axis[k]);
+		if (a.piece[k] == 1 || split)
+			want[nouter++] = k;
+		if (a.piece[k] > 1)
+			inner[ninner++] = split ? offer_split(s, k, a.piece[k], &loops, now) : k;
+	}
+	memcpy(want + nouter, inner, (size_t)ninner * sizeof *inner);
+	offer_order(s, loops, want, now);
+	schedule_add(s, STEP_CACHE_READ, 0, nouter);
+	schedule_add(s, STEP_PARALLEL, 0, loops);
+	if (each > 1)
+		schedule_add(s, STEP_TILE, 0, each);
+	return true;
+}
+
 void nest_grid_offer(const Problem *p, const Target *target, int variant, Schedule *s)
 {
 	static const struct {
@@ -171,6 +289,8 @@ void nest_grid_offer(const Problem *p, const Target *target, int variant, Schedu
 	int64_t wanted = (int64_t)target->units * RESIDENT * way[variant].more;
 	Plan a = plan_of(p);
 	memset(s, 0, sizeof *s);
+	if (variant == 0 && across_offer(p, target, s))
+		return;
 	schedule_add(s, STEP_THREADS, 0, way[variant].threads);
 	if (p->scatter) {
 		bool atomics = can_atomics(p, target) && atomics_pay(p, target) == (variant != 2);

@@ -10,6 +10,10 @@
 #define MAX_GUARDS	32
 #define MAX_CACHE_READS 4
 
+/* Neighbours of the lanes that are so far apart pay for a tile; on a grid an element of it stays free behind so many,
+ * so that lines and columns lie in all banks. */
+enum { ACROSS_LEAST = 8, BANKS = 32 };
+
 typedef struct Loop {
 	int axis; /* of the problem */
 	int64_t stride, extent;
@@ -30,9 +34,9 @@ typedef struct CacheRead {
 	bool inner[RICCI_MAX_RANK];
 	int64_t low[RICCI_MAX_RANK], span[RICCI_MAX_RANK], pitch[RICCI_MAX_RANK];
 	int64_t phases, len; /* of the lanes: element t is at t % phases * len + t / phases */
-	Node *transposed;    /* across the lanes: the read; NULL: padded */
-	int along;	     /* the loop that it moves along by one */
-	int64_t step;	     /* and by so much along the lanes */
+	Node *transposed; /* across the lanes, or the threads of a grid: the read; NULL: padded */
+	int along;	  /* the loop that it moves along by one */
+	int64_t step;	  /* and by so much along the lanes */
 } CacheRead;
 
 /* A reduction that goes on from one element of the results to the next: carry.c. */
@@ -71,14 +75,14 @@ typedef struct Build {
 	bool reducing; /* building the loops around the main statement */
 	Carry carry;
 	/* on a grid (grid.c): */
-	int threads;	    /* of a block */
-	int64_t parts_each; /* parts of a thread, a block's apart */
-	int nthread;	    /* loops behind the parallel ones that run along them, */
-	int together;	    /* with so many iterations */
-	bool apart;	    /* those of a part are no neighbours */
-	bool atomic;	    /* a scatter's parts combine in memory */
-	Node *outer;	    /* the block, or what stands for it */
-	Node *inside;	    /* has the thread a part at all? */
+	int threads;	      /* of a block */
+	int64_t parts_each;   /* parts of a thread, a block's apart */
+	int nthread;	      /* loops behind the parallel ones that run along them, */
+	int together;	      /* with so many iterations */
+	bool apart;	      /* those of a part are no neighbours */
+	bool atomic;	      /* a scatter's parts combine in memory */
+	Node *block, *repeat; /* the block; which of a thread's parts */
+	Node *inside;	      /* has the thread a part at all? */
 	GridThreads grid;
 } Build;
 
@@ -91,6 +95,8 @@ Node *nest_hi(Build *b, const Loop *l);
 Stmt *nest_open(Build *b, Loop *l);
 /* Iterations of the parallel loops together. */
 int64_t nest_parts(const Build *b);
+/* The place in its block's tiles of the open part of a grid. */
+Node *nest_part_place(Build *b);
 /* Opens n loops, from place `first` of the order on, at iteration number `at` of them together. */
 void nest_open_at(Build *b, int first, int n, Node *at);
 /* Do the axis's loops cover it without going past its end? */
@@ -101,14 +107,17 @@ Node *nest_rest(Build *b, int axis);
 /* ---- on a grid (grid.c) */
 /* Orders the loops for a grid, and refuses what it can't do. */
 int grid_replay(Build *b, Error *err);
-/* Opens the parallel and the thread loops: b->outer counts blocks. */
+/* Opens the parallel and the thread loops, of block b->block. */
 void grid_open(Build *b, Node *thread);
-/* `body` for each of the thread's parts, the first at *block. */
-Stmt *grid_repeat(Build *b, Stmt *body, Node **block);
+/* `body` for each of the thread's parts. */
+Stmt *grid_repeat(Build *b, Stmt *body);
 /* What follows the loops of a part's reduction where several threads have a share. */
 Stmt *grid_combine(Build *b, Stmt *reduce);
 /* Is this the thread that stores the part's results? */
 Node *grid_first(Build *b);
+/* Cached reads of a block's parts: can this one be? The statements that fill the block's tiles. */
+bool grid_read_init(Build *b, CacheRead *s, Node *read);
+Stmt *grid_read_fill(Build *b);
 
 /* Applies the steps of s to the problem's axes; refuses orders that would change the result. */
 int nest_replay(Build *b, const Schedule *s, Error *err);

@@ -13,12 +13,23 @@ static Node *across_place(Build *b, const CacheRead *s)
 	return lanes->val ? node_add(b->ir, at, lanes->val) : at;
 }
 
+/* On a grid: that of the open part in its block. */
+Node *nest_part_place(Build *b)
+{
+	Node *at = node_int(b->ir, 0);
+	for (int k = b->cache_read_at; k < b->nloop; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		at = node_add(b->ir, node_scale(b->ir, at, l->extent), l->val);
+	}
+	return node_add(b->ir, at, node_floordiv(b->ir, at, BANKS));
+}
+
 /* The place in its tile of a cached read. */
 static Node *cached_place(Build *b, const CacheRead *s)
 {
 	Node *place = node_int(b->ir, 0);
 	if (s->transposed)
-		return across_place(b, s);
+		return b->caps->grid ? nest_part_place(b) : across_place(b, s);
 	for (int d = 0; d < s->read->rank; d++) {
 		Affine a = affine_of(b->ir, s->read->dim[d]);
 		Node *t = node_int(b->ir, -s->low[d]);

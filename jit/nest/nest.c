@@ -447,7 +447,7 @@ static int prepare(Build *b, const Schedule *s, Error *err)
 		b->carry.sum = tree_buffer(b->t, SPACE_LOCAL, "sum", p->acc, 2);
 	if (p->partial && !b->caps->grid)
 		b->nparallel = 0;
-	if (b->cache_read_at >= 0 && b->cache_read_at < b->nparallel)
+	if (b->cache_read_at >= 0 && b->cache_read_at < b->nparallel && !b->caps->grid)
 		b->cache_read_at = b->nparallel;
 	cache_read_find(b);
 	stream_find(b);
@@ -512,8 +512,8 @@ int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, No
 		return schedule_misfit(err, "a piece of a tree has no phases");
 	grid_open(b, thread);
 	Piece piece = part_piece(b);
-	Stmt *body = stmt_seq(piece.alloc, piece.body);
-	*out = (Piece){.body = stmt_loop(b->t, HOW_SERIAL, b->outer, NULL, NULL, body)};
+	Stmt *body = stmt_seq(piece.alloc, grid_repeat(b, piece.body));
+	*out = (Piece){.body = stmt_loop(b->t, HOW_SERIAL, b->block, NULL, NULL, body)};
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
@@ -558,12 +558,11 @@ static int nest_grid(Build *b, Error *err)
 	if (b->nrfactor)
 		rfactor_init(b);
 	grid_open(b, thread);
+	b->filled = true;
 	Piece piece = part_piece(b);
-	Stmt *body = stmt_seq(piece.alloc, piece.body);
-	Node *block = b->outer;
-	if (b->parts_each > 1)
-		body = grid_repeat(b, body, &block);
-	phase_grid(b->t, block, thread, body);
+	b->filled = false;
+	Stmt *body = stmt_seq(grid_read_fill(b), grid_repeat(b, piece.body));
+	phase_grid(b->t, b->block, thread, stmt_seq(piece.alloc, body));
 	if (b->nrfactor)
 		rfactor_phase(b);
 	if (p->scatter && p->acc != p->type) {

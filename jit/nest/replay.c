@@ -241,7 +241,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 		order_move(b, b->lanes, b->nloop - 1);
 		b->lanes = b->nloop - 1;
 	}
-	if (b->caps->chunk || b->caps->grid || p->scatter)
+	if (b->caps->chunk || p->scatter)
 		b->cache_read_at = -1;
 	return 0;
 }

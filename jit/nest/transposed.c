@@ -7,7 +7,7 @@
  * along no other loop there. Invariant: the call reads the elements that the loops would read. */
 #include "jit/nest/internal.h"
 
-enum { TILE_BYTES = 1 << 16, LINE_LEAST = 8 };
+enum { TILE_BYTES = 1 << 16 };
 
 bool transposed_init(Build *b, CacheRead *s, Node *read)
 {
@@ -29,7 +29,7 @@ bool transposed_init(Build *b, CacheRead *s, Node *read)
 		else if (step)
 			return false;
 	}
-	if (s->along < 0 || s->step < LINE_LEAST)
+	if (s->along < 0 || s->step < ACROSS_LEAST)
 		return false;
 	s->len = b->loop[b->order[b->lanes]].extent;
 	size *= s->len * b->loop[s->along].extent;

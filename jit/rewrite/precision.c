@@ -1,11 +1,12 @@
 /* precision.c - mixed precision: sums of products read their factors rounded.
  *
- * In: roots of a cleaned-up graph, a 16-bit type. Out: roots of the same types and shapes, in which
+ * In: roots of a cleaned-up graph, a 16-bit type or TF32. Out: roots of the same types and shapes, in which
  * the f32 tensors that long sums multiply are read from copies of that type; products are exact in
  * f32 and sums stay f32, as do all other equations. A tensor is a factor where the sum reads each
  * of its elements many times, which pays for the copy; what the sum is called doesn't matter, so
  * gradients' sums round their factors too. The copies are equations like others: fusion puts them
- * into the kernels that make the tensors.
+ * into the kernels that make the tensors. TF32 is no type to copy to: a factor is rounded where it is read,
+ * so that tensor cores find what they can multiply.
  */
 #include "jit/rewrite/rewrite.h"
 
@@ -48,8 +49,12 @@ static void factor_round(Rounded *r, Node *e)
 	Node *read = read_of(e);
 	if (!read || r->n == COUNT(r->from) || !is_reused(r, read))
 		return;
-	Node *copy = copy_of(r->ir, r->type, read->src[0]);
 	r->from[r->n] = read;
+	if (r->type == RICCI_TF32) {
+		r->to[r->n++] = node1(r->ir, OP_TF32, read);
+		return;
+	}
+	Node *copy = copy_of(r->ir, r->type, read->src[0]);
 	r->to[r->n++] = node_cast(r->ir, RICCI_F32, node_read(r->ir, copy, read->src + 1));
 }
 

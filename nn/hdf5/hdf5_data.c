@@ -45,6 +45,7 @@ static hid_t type_of(Type t)
 		}
 		return h;
 	case RICCI_NTYPES:
+	case RICCI_TF32:
 		break;
 	}
 	return -1;

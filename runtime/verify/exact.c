@@ -108,6 +108,8 @@ static Grid grid_float(const Exact *x, const Node *n)
 	case OP_STOP:
 	case OP_CAST:
 		return a;
+	case OP_TF32:
+		return a.most <= ldexp(2 / TF32_EPSILON, a.unit) ? a : rounds;
 	case OP_SIGN:
 		return isinf(a.most) ? rounds : (Grid){1, 0};
 	case OP_FLOOR:

@@ -168,13 +168,21 @@ static int oracle_init(Oracle *j, const Task *t, void *const *input, const Check
 	return good ? 0 : error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 }
 
+/* Does a kernel have it with the same bits? */
+static bool is_given(const Node *n)
+{
+	return n->op == OP_READ && n->src[0]->op == OP_INPUT;
+}
+
 /* The rounding of one node: reads and numbers are exact, casts round to their type itself. */
 static void see_rounding(void *user, Node *n)
 {
 	double *eps = user;
 	Type t = (Type)n->type;
 
-	if (type_is_float(t) && n->op != OP_READ && n->op != OP_CONST && !node_is_tensor(n))
+	if (n->op == OP_TF32) /* what is computed may be rounded to the next number */
+		*eps = fmax(*eps, is_given(n->src[0]) ? 0 : TF32_EPSILON);
+	else if (type_is_float(t) && n->op != OP_READ && n->op != OP_CONST && !node_is_tensor(n))
 		*eps = fmax(*eps, type_epsilon(n->op == OP_CAST ? t : type_accumulator(t)));
 }
 

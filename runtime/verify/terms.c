@@ -132,6 +132,7 @@ static bool zero_by_sources(const Zeros *z, const Node *n)
 	case OP_STOP:
 	case OP_CAST:
 	case OP_SIGN:
+	case OP_TF32:
 		return s[0];
 	default:
 		return false;

@@ -176,7 +176,7 @@ static inline bool program_differentiable(int op)
 {
 	bool scalar = op_info[op].form == FORM_CALL || op == OP_ADD || op == OP_SUB ||
 		      op == OP_MUL || op == OP_DIV || op == OP_NEG;
-	return scalar && op != OP_STOP && op != OP_RANDOM && op != OP_NORMAL;
+	return scalar && op != OP_STOP && op != OP_TF32 && op != OP_RANDOM && op != OP_NORMAL;
 }
 
 #endif

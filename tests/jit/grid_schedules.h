@@ -37,9 +37,32 @@ static void add_loops(Schedule *s, int n, uint64_t *state)
 	schedule_add(s, STEP_PARALLEL, 0, below(state, loops + 1));
 }
 
+/* Reads go through the memory of blocks, which have a piece of two axes each. */
+static Schedule random_cached(int n, uint64_t *state)
+{
+	Schedule s = {0};
+	int piece[2], each = 1 << below(state, 3), axis = below(state, n);
+	for (int k = 0; k < 2; k++) {
+		piece[k] = 2 << below(state, 5);
+		schedule_add(&s, STEP_SPLIT, axis, piece[k]);
+		axis = (axis + 1 + below(state, n - 1)) % n;
+		schedule_add(&s, STEP_MOVE, n + k, n + k);
+	}
+	if (below(state, 2))
+		schedule_add(&s, STEP_MOVE, n, n + 1);
+	schedule_add(&s, STEP_CACHE_READ, 0, n);
+	schedule_add(&s, STEP_THREADS, 0, piece[0] * piece[1] / each);
+	schedule_add(&s, STEP_PARALLEL, 0, n + 2);
+	if (each > 1)
+		schedule_add(&s, STEP_TILE, 0, each);
+	return s;
+}
+
 static Schedule random_nest(int n, uint64_t *state)
 {
 	Schedule s = {0};
+	if (n > 1 && below(state, 3) == 0)
+		return random_cached(n, state);
 	schedule_add(&s, STEP_THREADS, 0,
 		     below(state, 2) ? 1 << below(state, 9) : 1 + below(state, 100));
 	if (below(state, 4) == 0)

@@ -28,6 +28,7 @@ static const struct {
 	{"floor", floor, 0, -INFINITY, INFINITY},
 	{"ceil", ceil, 0, -INFINITY, INFINITY},
 	{"round", rint, 0, -INFINITY, INFINITY},
+	{"tf32", type_tf32, 0, -INFINITY, INFINITY},
 };
 
 static const float special[] = {

@@ -5,8 +5,8 @@
 #include "tests/jit/grid_cases.h"
 #include "tests/jit/grid_schedules.h"
 
-/* Schedules for tensor cores; with copies past the registers, of 16 bytes; that ask for memory. */
-static int fragments, copies, vectors, large;
+/* Schedules that cache reads; for tensor cores, of tf32; with copies past the registers, of 16 bytes; that ask for memory. */
+static int cached, fragments, words, copies, vectors, large;
 
 static void fill_offers(Trial *t, int wanted)
 {
@@ -25,6 +25,9 @@ static void fill_offers(Trial *t, int wanted)
 		bool mine = kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
 					      sizeof kernel->schedule);
 		fragments += mine && strstr(kernel->source, "ricci_mma_") != NULL;
+		words += mine && strstr(kernel->source, "  ricci_mma_tf32(") != NULL;
+		cached += mine && schedule_find(&kernel->schedule, STEP_CACHE_READ) &&
+			  strstr(kernel->source, "__syncthreads()") != NULL;
 		copies += mine && strstr(kernel->source, "  ricci_copy(") != NULL;
 		vectors += mine && strstr(kernel->source, ", 16, (") != NULL;
 		large += mine && kernel->shape.block > 0;
@@ -62,6 +65,10 @@ static void check_misfits(const Trial *t)
 	check_misfit(
 		t, "tensorise 0; block 0 32; block 1 32; block 2 8; tile 0 4; tile 1 4; threads 32",
 		"schedule: a block has another number of threads than its tile");
+	check_misfit(t, "threads 64; parallel 2; cache-read 1",
+		     "schedule: on a grid reads are cached of the parallel loops that are the 64 "
+		     "parts of "
+		     "a block together, where nothing is reduced");
 	check_misfit(t, "threads 64; atomic; parallel 2",
 		     "schedule: nothing is combined by atomic instructions here");
 	check_misfit(t,
@@ -101,6 +108,41 @@ static void check_ordered(void)
 		for (int i = 0; i < n; i++)
 			with_atomics += schedule_find(&offer[i], STEP_ATOMIC) != NULL;
 		CHECK((with_atomics > 0) == with[k].any_order);
+	}
+}
+
+/* What tensor cores multiply goes there, and nothing else; reads across lines go through the blocks' memory
+ * where there are lines and blocks enough. */
+static void check_first(void)
+{
+	static const struct {
+		Case of;
+		bool fragments, cached;
+	} with[] = {
+		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=256x256 B=256x256"}, true, false},
+		{{"Y[i,j] += tf32(A[i,k])*f32(B[k,j])", "A=256x256 B=256x256:f16"}, true, false},
+		{{"Y[i,j] += f32(A[i,k])*f32(B[k,j])", "A=256x256:bf16 B=256x256:bf16"},
+		 true,
+		 false},
+		{{"Y[i,j] += tf32(A[i,k])*B[k,j]", "A=256x256 B=256x256"}, false, false},
+		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=99x99:f64 B=99x99:f64"}, false, false},
+		{{"Y[i,j] = A[j,i]", "A=2048x1000"}, false, true},
+		{{"Y[b,i,j] = A[b,j,i]+B[b,i,j]", "A=64x63x63:i8 B=64x63x63:i8"}, false, false},
+		{{"Y[n,c,p,q] = A[n,p,q,c]", "A=16x14x14x512:f64"}, false, true},
+		{{"Y[i,j] = A[i,j]", "A=2048x1000"}, false, false},
+		{{"Y[i,j] = A[j,i]", "A=40x30"}, false, false},
+		{{"Y[] = A[]", "A="}, false, false},
+		{{"Y[i,j] = A[j,i]", "A=3x2000000"}, false, false},
+	};
+	for (int k = 0; k < COUNT(with); k++) {
+		const Trial *t = harness_trials(&with[k].of, false, NULL);
+		Schedule first;
+		CHECK_INT(schedule_offers(&t->task, target_grid(true), 1, &first), 1);
+		const ScheduleStep *step = schedule_find(&first, STEP_TENSORISE);
+		CHECK_REPORT((step && step->arg & TENSORISE_NARROW) == with[k].fragments, "%s",
+			     t->text);
+		CHECK_REPORT((schedule_find(&first, STEP_CACHE_READ) != NULL) == with[k].cached,
+			     "%s", t->text);
 	}
 }
 
@@ -149,13 +191,15 @@ int main(void)
 	Trial *list = grid_trials();
 	check_misfits(list->next);
 	check_ordered();
+	check_first();
 	for (Trial *t = list; t; t = t->next) {
 		check_changes(t);
 		fill_offers(t, wanted);
 	}
-	CHECK_REPORT(fragments > 0 && copies > 0 && vectors > 0 && large > 0,
-		     "fragments %d, copies %d, vectors %d, large %d", fragments, copies, vectors,
-		     large);
+	CHECK_REPORT(cached > 0 && fragments > words && words > 0 && copies > 0 && vectors > 0 &&
+			     large > 0,
+		     "cached %d, fragments %d, of words %d, copies %d, vectors %d, large %d",
+		     cached, fragments, words, copies, vectors, large);
 	harness_check(list, backend_find("nvrtc"), 200);
 	return harness_done();
 }

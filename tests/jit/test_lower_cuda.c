@@ -17,7 +17,8 @@ static const Case cases[] = {
 	{"Y[i] = f32(A[i])*0.5 + f32(i)", "A=130:i8"},
 	{"Y[i,j] = A[i,j]*B[i,j]", "A=13x29:f16 B=13x29:f16"},
 	{"Y[i] = random(3) + normal(4)*A[i]", "A=100"},
-	{"Y[i] = sigmoid(A[i]) + tan(A[i]) + round(A[i]) + sign(A[i]) + max(abs(A[i]), 0)",
+	{"Y[i] = sigmoid(A[i]) + tan(A[i]) + round(A[i]) + tf32(A[i]) + sign(A[i]) + "
+	 "max(abs(A[i]), 0)",
 	 "A=100"},
 	{"Y[i] = sigmoid(A[i]) + erf(A[i]) + pow(A[i], 2.5)", "A=100:f64"},
 };

@@ -158,6 +158,13 @@ static const Kept kept_rows[] = {
 	 NULL},
 };
 
+/* On a grid: what is offered for its device. */
+static const Kept kept_grid[] = {
+	{"a grid: reads across lines go through the memory of blocks",
+	 {"Y[i,j] = 2*X[j,i] + Z[i,j]", "X=3000x4001 Z=4001x3000"},
+	 NULL},
+};
+
 /* Of a processor with AVX2 and usual caches, whatever this one is. */
 static Target target_kept(void)
 {
@@ -168,34 +175,38 @@ static Target target_kept(void)
 			.l3 = 16 << 20};
 }
 
-static void print_kept(Text *out, const Kept *k, const Trial *t, unsigned more)
+static void print_kept(Text *out, const Kept *k, const Trial *t, const char *backend,
+		       const Target *target)
 {
-	Target target = target_kept();
-	target.isa |= more;
-	target.vector_bytes = more & ISA_AVX512 ? 64 : target.vector_bytes;
 	Error err = {0};
 	Schedule s;
 	if (k->schedule)
 		CHECK_INT(schedule_parse(k->schedule, &s, &err), 0);
 	else
-		CHECK(schedule_offers(&t->task, &target, 1, &s) == 1);
+		CHECK(schedule_offers(&t->task, target, 1, &s) == 1);
 	text_add(out, "# %s\n# %s\n# ", k->what, k->of.text);
 	schedule_print(out, &s);
 	text_add(out, "\n");
-	int code = kernel_tree(&t->task, &s, backend_find("cc"), &target, out, &err);
+	int code = kernel_tree(&t->task, &s, backend_find(backend), target, out, &err);
 	CHECK_REPORT(code == 0, "%s: %s", k->what, err.text);
 	text_add(out, "\n");
 }
 
 static void print_all(Text *out)
 {
+	Target usual = target_kept(), wide = target_kept();
+	wide.isa |= ISA_AVX512;
+	wide.vector_bytes = 64;
 	for (int k = 0; k < COUNT(kept); k++)
-		print_kept(out, &kept[k], harness_trials(&kept[k].of, true, NULL), 0);
+		print_kept(out, &kept[k], harness_trials(&kept[k].of, true, NULL), "cc", &usual);
 	for (int k = 0; k < COUNT(kept_wide); k++)
-		print_kept(out, &kept_wide[k], harness_trials(&kept_wide[k].of, true, NULL),
-			   ISA_AVX512);
+		print_kept(out, &kept_wide[k], harness_trials(&kept_wide[k].of, true, NULL), "cc",
+			   &wide);
 	for (int k = 0; k < COUNT(kept_rows); k++)
-		print_kept(out, &kept_rows[k], harness_rows(&kept_rows[k].of), 0);
+		print_kept(out, &kept_rows[k], harness_rows(&kept_rows[k].of), "cc", &usual);
+	for (int k = 0; k < COUNT(kept_grid); k++)
+		print_kept(out, &kept_grid[k], harness_trials(&kept_grid[k].of, false, NULL),
+			   "nvrtc", target_grid(true));
 }
 
 static void check_kept(const char *path)

@@ -270,9 +270,10 @@ int main(void)
 {
 	static const char *const binary[] = {"add", "sub", "mul", "div", "max", "min", "fma"};
 	static const char *const compare[] = {"lt", "le", "eq", "ne"};
-	static const char *const unary[] = {
-		"neg", "abs", "sign", "sqrt", "rsqrt",	 "exp",	  "expm1", "log",   "log1p", "sin",
-		"cos", "tan", "tanh", "erf",  "sigmoid", "floor", "ceil",  "round", "copy"};
+	static const char *const unary[] = {"neg",   "abs",   "sign",  "sqrt",	"rsqrt",
+					    "exp",   "expm1", "log",   "log1p", "sin",
+					    "cos",   "tan",   "tanh",  "erf",	"sigmoid",
+					    "floor", "ceil",  "round", "tf32",	"copy"};
 	if (!jit_symbol("ricci_v_add_f32")) {
 		CHECK_SKIP("no operations over chunks for this processor");
 		return check_done();

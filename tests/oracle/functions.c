@@ -102,6 +102,15 @@ static double sign(double a)
 	return a > 0 ? 1 : a < 0 ? -1 : a; /* NaN and both zeros are their own */
 }
 
+static double tf32(double a)
+{
+	int e;
+	frexp(a, &e);
+	e = e < -125 ? -125 : e;
+	double b = isfinite(a) ? ldexp(round(ldexp(a, 11 - e)), e - 11) : a;
+	return fabs(b) < 0x1p128 ? b : a + copysign(INFINITY, a);
+}
+
 static double same(double a)
 {
 	return a;
@@ -141,6 +150,7 @@ static const struct {
 	{"floor", floor, NULL, false, true, false},
 	{"ceil", ceil, NULL, false, true, false},
 	{"round", rint, NULL, false, true, false},
+	{"tf32", tf32, NULL, true, true, false},
 	{"stop_gradient", same, NULL, false, false, false},
 	{"min", NULL, lesser, false, false, false},
 	{"max", NULL, greater, false, false, false},

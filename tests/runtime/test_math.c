@@ -75,6 +75,7 @@ static const struct {
 	   {"floor", floor, INFINITY},
 	   {"ceil", ceil, INFINITY},
 	   {"round", rint, INFINITY},
+	   {"tf32", type_tf32, INFINITY},
 	   {"X[i] / 3", by_3, INFINITY},
 	   {"X[i] / 49", by_49, INFINITY},
 	   {"X[i] / 1.99999988079071044921875", by_nearly_2, INFINITY},

@@ -14,6 +14,8 @@ static ricci_type narrow = RICCI_BF16; /* what factors are rounded to */
 static float rounded(float x)
 {
 	unsigned char two[2];
+	if (narrow == RICCI_TF32)
+		return (float)type_tf32(x);
 	type_store((Type)narrow, two, 0, x);
 	return (float)type_load((Type)narrow, two, 0);
 }
@@ -76,7 +78,7 @@ static void test_product(void)
 		run(g, ricci_op(g, "Y[i,j] += A[i,k] * B[k,j]", a, b), a, b, da, db, dy);
 		CHECK_REPORT(off(dy, da, db, how) < 1e-5, "%d: off by %g", how,
 			     off(dy, da, db, how));
-		CHECK(off(dy, da, db, !how) > (narrow == RICCI_F16 ? 2e-4 : 1e-3));
+		CHECK(off(dy, da, db, !how) > (narrow != RICCI_BF16 ? 2e-4 : 1e-3));
 		ricci_graph_free(g);
 	}
 }
@@ -106,7 +108,7 @@ static void test_gradient(void)
 			most = fmax(most, fabs(got[i * K + k] - sum));
 		}
 	/* a sum that is near the middle of two narrow numbers may be rounded to the other */
-	CHECK_REPORT(most < (narrow == RICCI_F16 ? 0.0025 : 0.02), "off by %g", most);
+	CHECK_REPORT(most < (narrow != RICCI_BF16 ? 0.0025 : 0.02), "off by %g", most);
 	ricci_graph_free(g);
 }
 
@@ -185,7 +187,7 @@ static void test_loop(void)
 	for (int i = 0; i < ROWS * D; i++)
 		most = fmaxf(most, fabsf(got[i] - h[i]));
 	/* a state near the middle of two narrow numbers may be rounded to the other */
-	CHECK_REPORT(most < (narrow == RICCI_F16 ? 0.0005 : 0.004), "off by %g", (double)most);
+	CHECK_REPORT(most < (narrow != RICCI_BF16 ? 0.0005 : 0.004), "off by %g", (double)most);
 	ricci_graph_free(g);
 }
 
@@ -430,8 +432,9 @@ static void test_errors(void)
 {
 	ricci_graph *g = ricci_graph_new();
 	CHECK_INT(ricci_precision(g, RICCI_F64), RICCI_EINVAL);
-	CHECK_STR(ricci_error_message(), "ricci_precision: factors are f32, or rounded to bf16 or "
-					 "f16; f64 is none of these");
+	CHECK_STR(ricci_error_message(),
+		  "ricci_precision: factors are f32, or rounded to bf16, f16 "
+		  "or tf32; f64 is none of these");
 	ricci_graph_free(g);
 	g = ricci_graph_new();
 	CHECK_INT(ricci_precision(g, (ricci_type)77), RICCI_EINVAL);
@@ -453,8 +456,9 @@ int main(void)
 	fill(db, COUNT(db), 2);
 	fill(xs, COUNT(xs), 3);
 	fill(ws, COUNT(ws), 4);
-	for (int k = 0; k < 2; k++) {
-		narrow = k ? RICCI_BF16 : RICCI_F16;
+	static const ricci_type to[] = {RICCI_F16, RICCI_TF32, RICCI_BF16};
+	for (int k = 0; k < COUNT(to); k++) {
+		narrow = to[k];
 		test_product();
 		test_gradient();
 		test_rest();

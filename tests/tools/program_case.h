@@ -297,7 +297,10 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 		return ricci_graph_error(g);
 	bool plain = !loops && !p->by_chance; /* others: sessions do that (rounding_judge.h) */
 	if (plain && p->type == RICCI_F32 && p->number % 8 == 5 && !ricci_graph_error(g))
-		return case_round(c, g, p->number % 16 == 5 ? RICCI_BF16 : RICCI_F16);
+		return case_round(c, g,
+				  p->number % 16 == 5	 ? RICCI_BF16
+				  : p->number % 32 == 13 ? RICCI_F16
+							 : RICCI_TF32);
 	return ricci_graph_error(g);
 }
 

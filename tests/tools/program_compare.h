@@ -67,7 +67,10 @@ __attribute__((unused)) static bool case_partly(const Case *c)
 
 static double precision(Type t)
 {
-	return t == RICCI_F64 ? 1e-12 : t == RICCI_F32 ? 1e-5 : t == RICCI_F16 ? 4e-3 : 3e-2;
+	return t == RICCI_F64			   ? 1e-12
+	       : t == RICCI_F32			   ? 1e-5
+	       : t == RICCI_F16 || t == RICCI_TF32 ? 4e-3
+						   : 3e-2;
 }
 
 /* Terms of the longest sum that t needs; those of a loop's steps may meet. */

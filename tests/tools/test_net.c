@@ -104,7 +104,7 @@ static void declarations(void)
 /* What factors are rounded to, and how, stays with the net. */
 static void precisions(void)
 {
-	static const ricci_type type[] = {RICCI_F32, RICCI_BF16, RICCI_F16};
+	static const ricci_type type[] = {RICCI_F32, RICCI_BF16, RICCI_F16, RICCI_TF32};
 	for (int k = 0; k < 2 * COUNT(type); k++) {
 		ricci_graph *g = ricci_graph_new();
 		Text text = {0};
