@@ -198,16 +198,27 @@ static const Case others[] = {
 	{"Y[b,k,p] += f32(X[b,c,p+r])*f32(W[k,c,r])", "X=2x3x19:f16 W=4x3x3:f16"},
 };
 
+/* Values and conditions that see more of a window than its coordinate: no copy helps. */
+static const Case uneven[] = {
+	{"Y[b,k,p] += X[b,c,p+r]*M[p]*W[k,c,r]", "X=2x3x19 M=17 W=4x3x3"},
+	{"Y[b,k,p] += (r<p+1 ? X[b,c,p+r] : 0)*W[k,c,r] where p<17", "X=2x3x19 W=4x3x3"},
+	{"D[k,c,r] += X[b,c,p+r]*exp(M[r])*G[b,k,p]", "X=2x3x19 M=3 G=2x4x17"},
+};
+
 static void test_refusals(void)
 {
+	const Backend *nvrtc = backend_find("nvrtc");
+	const char *none = "schedule: on a grid library needs a sum of products of two tensors, "
+			   "or copies, one read in windows of up to three dimensions, an index "
+			   "of the result and a reduced one each; all others are one image, "
+			   "channel, result channel and group";
 	const Trial *t = harness_trials(&forward[0].c, false, NULL);
 	for (int i = 0; i < COUNT(others); i++)
 		check_refused(harness_trials(&others[i], false, NULL), "library 3; threads 64",
-			      backend_find("nvrtc"),
-			      "schedule: on a grid library needs a sum of products of two tensors, "
-			      "or copies, one read in windows of up to three dimensions, an index "
-			      "of the result and a reduced one each; all others are one image, "
-			      "channel, result channel and group");
+			      nvrtc, none);
+	for (int i = 0; i < COUNT(uneven); i++)
+		check_refused(harness_trials(&uneven[i], false, NULL),
+			      "library 3; share 3; threads 64", nvrtc, none);
 	check_refused(t, "library 3", backend_find("tcc"), "schedule: cuDNN has no product of f32");
 }
 
