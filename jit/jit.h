@@ -30,7 +30,7 @@ typedef struct Target {
 	char key[128];	   /* the bits as text, part of every cache key */
 	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
 	bool fragments;	   /* and its warps multiply tiles of 16 bits, */
-	bool products;	   /* and vendor libraries matrices */
+	bool calls;	   /* and vendor libraries compute phases */
 	int atomics;	   /* and its threads combine elements of up to so many bytes atomically */
 	bool ordered;	   /* sums of floats have one order, so the same bits in every run */
 } Target;
@@ -201,34 +201,58 @@ bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 bool schedule_library(const Schedule *s);   /* it calls one */
-/* ---- matrix products that a vendor library computes on a device (library/product.c) ---- */
-/* What is written of them here is all that there is: they are kept on disk as these numbers. */
-enum { PRODUCT_LOOPS = 4 };
-typedef struct ProductMatrix {
-	Type type;
-	int buf;    /* which buffer of the launch; -1: the memory that all threads share */
-	int64_t at; /* its first element */
-	int64_t row, col, batch, loop[PRODUCT_LOOPS]; /* elements from one to the next */
-} ProductMatrix;
-/* For each point of the loops, one call: in each matrix of the batch d[i,j] = sum of a[i,l] * b[l,j] over l.
- * Where a loop steps over no elements of d its calls add to what its first one has stored. */
-typedef struct KernelProduct {
-	int64_t m, n, k; /* rows and columns of d, columns of a; 0: there is no product */
-	int64_t batch, loop[PRODUCT_LOOPS]; /* how many of them; 1: one */
-	ProductMatrix a, b, d;
-	int phase;	       /* of the kernel, in which nothing else is */
-	int library;	       /* the argument of its step */
-	int64_t version;       /* of the library */
-	int64_t work_at, work; /* memory of the library's own: bytes in what all threads share */
-} KernelProduct;
-void product_print(Text *out, const KernelProduct *p); /* one line, without its end */
-/* What product_print wrote; returns what follows it. NULL: it is no such text. */
-const char *product_parse(const char *s, KernelProduct *p);
-/* Is the library there that it was made for, in that version? Or is there no product? */
-bool product_available(const KernelProduct *p);
-/* Does it touch only what is inside of these buffers, of which it writes none of the first ninput? */
-bool product_inside(const KernelProduct *p, int ninput, int nbuf, const size_t *bytes,
-		    size_t shared);
+/* ---- calls of vendor libraries on a device (library/call.c) ----
+ * What is written of one here is all that there is: it is kept on disk as these numbers, in this order. */
+enum { CALL_RANK = 5, CALL_WINDOWS = CALL_RANK - 2, CALL_LOOPS = 4 };
+/* What is computed of tensors A and B, into D. A convolution is between images x[n, g*C + c, ..], filters
+ * w[g*K + k, c, ..] and maps y[n, g*K + k, ..], which have `windows` dimensions more: y[n, g*K + k, p] is the sum of
+ * x[n, g*C + c, p*stride + r*dilation - before] * w[g*K + k, c, r] over c and r, without what lies outside of x. */
+typedef enum CallKind {
+	CALL_NONE,
+	CALL_PRODUCT, /* D[h,i,j] = sum of A[h,i,l] * B[h,l,j] over l */
+	CALL_FORWARD, /* A is x, B is w, D is y */
+	CALL_DATA,    /* A is y, B is w, D is x: its gradient, from that of y */
+	CALL_WEIGHTS, /* A is x, B is y, D is w: the same */
+	CALL_KINDS
+} CallKind;
+enum { CALL_A, CALL_B, CALL_D, CALL_TENSORS };
+typedef struct CallTensor {
+	int64_t type, buf; /* which buffer of the launch; -1: the memory
+							* that all threads share */
+	int64_t at;	   /* its first element */
+	int64_t extent[CALL_RANK],
+		stride[CALL_RANK]; /* in elements; of further dimensions 1 and 0 */
+	int64_t loop[CALL_LOOPS];  /* elements from one call to the next */
+} CallTensor;
+typedef struct CallWindow {
+	int64_t stride, dilation, before, after; /* padding of x */
+} CallWindow;
+/* For each point of the loops, one call. Where a loop steps over no elements of D its calls add to what its first
+ * one has stored. */
+typedef struct KernelCall {
+	int64_t kind;		  /* CallKind; CALL_NONE: there is no call, and all else is 0 */
+	int64_t library;	  /* the argument of its step */
+	int64_t version;	  /* of the library */
+	int64_t phase;		  /* of the kernel, in which nothing else is */
+	int64_t work_at, work;	  /* memory of the library's own: bytes in what all threads share */
+	int64_t ordered;	  /* the same bits in every run */
+	int64_t rounded;	  /* A and B hold nothing that floats of 16 bits would not hold */
+	int64_t loop[CALL_LOOPS]; /* how many; 1: one */
+	int64_t windows;
+	CallWindow window[CALL_WINDOWS];
+	CallTensor tensor[CALL_TENSORS];
+} KernelCall;
+/* Which tensors of a convolution are x, w and y. */
+enum { ROLE_X, ROLE_W, ROLE_Y };
+const int *call_roles(CallKind kind);
+void call_print(Text *out, const KernelCall *c); /* one line, without its end */
+/* What call_print wrote; returns what follows it. NULL: it is no such text. */
+const char *call_parse(const char *s, KernelCall *c);
+/* Is the library there that it was made for, in that version? Or is there no call? */
+bool call_available(const KernelCall *c);
+/* Is it one that can be, and does it touch only what is inside of these buffers, of which it writes none of the
+ * first ninput? */
+bool call_inside(const KernelCall *c, int ninput, int nbuf, const size_t *bytes, size_t shared);
 /* From now on their products touch what they would read and write, and compute nothing. For a
  * forked child: another thread may have held a library's lock when it was forked. */
 void library_rehearse(void);
@@ -259,8 +283,8 @@ typedef struct KernelShape {
 	int64_t rows; /* TaskBatch.extent of its task */
 	int64_t blocks; /* the last phase's parts are, in order, so many blocks of main's first dimension, each
 			 * as long as the others or less; 0: not known */
-	KernelProduct
-		product; /* of a grid: a phase of one part that is no code, but a call of a library */
+	KernelCall
+		call; /* of a grid: a phase of one part that is no code, but a call of a library */
 } KernelShape;
 typedef struct Kernel {
 	KernelFn *run;
@@ -313,16 +337,16 @@ static inline int kernel_phases(const Kernel *k)
 		n++;
 	return n;
 }
-/* The product that a phase is; NULL: it is code. */
-static inline const KernelProduct *kernel_product(const Kernel *k, int phase)
+/* The call that a phase is; NULL: it is code. */
+static inline const KernelCall *kernel_call(const Kernel *k, int phase)
 {
-	const KernelProduct *p = &k->shape.product;
-	return p->m && p->phase == phase ? p : NULL;
+	const KernelCall *c = &k->shape.call;
+	return c->kind && c->phase == phase ? c : NULL;
 }
 /* Is there no code in it at all? */
 static inline bool kernel_codeless(const Kernel *k)
 {
-	return kernel_phases(k) == 1 && kernel_product(k, 0);
+	return kernel_phases(k) == 1 && kernel_call(k, 0);
 }
 /* How a GPU launches a phase of a kernel: blocks of a grid, threads of a block, bytes of dynamic
  * shared memory (of a block). */

@@ -18,11 +18,11 @@ Kernel *kernel_new(const Backend *b, Error *err)
 	return k;
 }
 
-/* The part that is a product is all of its phase. */
-static bool product_phase_sound(const KernelShape *s)
+/* The part that is a call is all of its phase. */
+static bool call_phase_sound(const KernelShape *s)
 {
-	int phase = s->product.phase;
-	if (!s->product.m)
+	int64_t phase = s->call.phase;
+	if (!s->call.kind)
 		return true;
 	if (!s->threads || phase < 0 || phase >= KERNEL_PHASES - 1)
 		return false;
@@ -37,7 +37,7 @@ bool kernel_shape_sound(const KernelShape *s)
 	for (; k < KERNEL_PHASES && s->later[k]; begin = s->later[k++])
 		if (s->later[k] <= begin)
 			return false;
-	return product_phase_sound(s) && k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 &&
+	return call_phase_sound(s) && k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 &&
 	       s->rows >= 0 && s->blocks >= 0 &&
 	       (!s->blocks || (s->parts - begin) % s->blocks == 0) && s->scratch < SIZE_MAX / 2 &&
 	       s->shared < SIZE_MAX / 2 && s->block < SIZE_MAX / 2;
@@ -54,9 +54,9 @@ int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)
 	for (int m = 0; m < sub->nmember; m++)
 		if (sub->stored[m])
 			k->bytes[k->nbuf++] = tensor_bytes(sub->member[m]);
-	if (!product_inside(&k->shape.product, k->ninput, k->nbuf, k->bytes, k->shape.shared))
+	if (!call_inside(&k->shape.call, k->ninput, k->nbuf, k->bytes, k->shape.shared))
 		return error_set(err, RICCI_EFORMAT,
-				 "a kernel's matrix product leaves its tensors");
+				 "a kernel's call of a library is none, or leaves its tensors");
 	return 0;
 }
 

@@ -40,7 +40,7 @@ Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *c
 	else if (!p)
 		code = error_set(err, ir->err.code, "%s", ir->err.text);
 	else if (caps->grid && schedule_find(s, STEP_LIBRARY))
-		code = lower_library_grid(p, s, caps, err);
+		code = lower_library_grid(p, s, target, caps, err);
 	else if (schedule_find(s, STEP_LIBRARY))
 		code = lower_library(p, s, target, err);
 	else if (caps->grid && schedule_find(s, STEP_TENSORISE))

@@ -36,7 +36,8 @@ int lower_contract(Problem *p, const Schedule *s, const Target *target, const Ca
 int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *out, Error *err);
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
 int lower_library(Problem *p, const Schedule *s, const Target *target, Error *err);
-int lower_library_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err);
+int lower_library_grid(Problem *p, const Schedule *s, const Target *target,
+		       const Capabilities *caps, Error *err);
 /* Returns how many there are. *price: of the first, in cycles, on a grid in products of a multiprocessor;
  * INFINITY: there is none. */
 int contract_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);

@@ -202,7 +202,7 @@ static void offer_rows(Ir *ir, Search *s)
 
 static void offer_grid(Ir *ir, Search *s)
 {
-	Schedule tiles[8], nests[GRID_OFFERS], called[2];
+	Schedule tiles[8], nests[GRID_OFFERS], called[4];
 	double price;
 	int nnest = 0;
 	if (s->task->sub.rows) {

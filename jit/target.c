@@ -210,8 +210,8 @@ static void host_make(void)
 #define GRID .units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"
 static const Target grid[2][2] = {
 	{{GRID, .atomics = 4}, {GRID, .atomics = 4, .ordered = true}},
-	{{GRID, .atomics = 8, .fragments = true, .products = true},
-	 {GRID, .atomics = 8, .fragments = true, .products = true, .ordered = true}},
+	{{GRID, .atomics = 8, .fragments = true, .calls = true},
+	 {GRID, .atomics = 8, .fragments = true, .calls = true, .ordered = true}},
 };
 #undef GRID
 

@@ -255,25 +255,25 @@ static int function_find(Device *d, Binary *b, int phase, const KernelGrid *g, E
 static int cuda_load(Device *d, const Kernel *k, int phase, Error *err)
 {
 	const KernelGrid g = kernel_grid(k, phase);
-	const KernelProduct *product = kernel_product(k, phase);
+	const KernelCall *call = kernel_call(k, phase);
 	int code = cuda_enter(d, err);
 	if (code)
 		return code;
-	return product ? cublaslt_plan(d, k->module, product, err)
-		       : function_find(d, k->module, phase, &g, err);
+	return call ? call_plan(d, k->module, call, err)
+		    : function_find(d, k->module, phase, &g, err);
 }
 
 static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err)
 {
 	Binary *b = k->module;
 	const KernelGrid g = kernel_grid(k, phase);
-	const KernelProduct *product = kernel_product(k, phase);
+	const KernelCall *call = kernel_call(k, phase);
 	uint64_t seed = a->seed;
 	int code = cuda_enter(d, err);
 	if (code)
 		return code;
-	if (product)
-		return cublaslt_launch(d, b, product, a, err);
+	if (call)
+		return call_launch(d, b, call, a, err);
 	void **argument = mem_alloc(((size_t)a->npointer + 1) * sizeof *argument);
 	if (!argument)
 		return error_set(err, RICCI_ENOMEM, "out of memory");
@@ -290,8 +290,7 @@ static int cuda_launch(Device *d, const Kernel *k, int phase, const Arguments *a
 
 static void cuda_unload(Binary *b)
 {
-	if (b->plan)
-		cublaslt_forget(b->plan);
+	call_forget(b);
 	if (b->loaded && !cuda_enter(b->device, NULL))
 		cuda.unload(b->loaded);
 }

@@ -22,7 +22,9 @@ typedef struct Binary {
 	Device *device;		       /* that has loaded it; NULL: none yet */
 	void *loaded;		       /* the driver's module */
 	void *function[KERNEL_PHASES]; /* found when they first run */
-	void *plan; /* how a library computes the phase that is a product; NULL: there is none yet */
+	const struct DeviceLibrary
+		*library; /* of the phase that is its call, once that is planned: */
+	void *plan;	  /* how it is computed */
 	size_t size;
 	char bytes[];
 } Binary;
@@ -52,7 +54,7 @@ typedef struct DeviceKind {
 	int (*copy)(Device *d, CopyWay way, void *to, const void *from, size_t bytes, Error *err);
 	int (*zero)(Device *d, void *to, size_t bytes, Error *err);
 	/* Starts a phase; NULL: kernels run on the host's threads. Its code is loaded by then, or
-	 * was before by `load`, and a product is planned. */
+	 * was before by `load`, and a library's call is planned. */
 	int (*launch)(Device *d, const Kernel *k, int phase, const Arguments *a, Error *err);
 	int (*load)(Device *d, const Kernel *k, int phase, Error *err);
 	void (*unload)(Binary *b);
@@ -80,6 +82,7 @@ typedef struct Block { /* memory of a device */
 	MemoryUse use;
 } Block;
 
+enum { DEVICE_LIBRARIES = 2 };
 struct Device {
 	const DeviceKind *kind;
 	int index;
@@ -95,7 +98,7 @@ struct Device {
 	uint64_t step_now; /* what is there */
 	bool step_known, recording;
 	void *context, *queue, *platform; /* the driver's */
-	void *library;			  /* a vendor library's handle; NULL: none yet */
+	void *library[DEVICE_LIBRARIES];  /* vendor libraries' handles; NULL: none yet */
 };
 
 /* Device `index` of a kind, opened once a process and never closed. NULL on error. */

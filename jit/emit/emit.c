@@ -426,7 +426,7 @@ static void kernels_grid(Text *out, Emit *e, const char *name)
 		Stmt one = *s;
 		if (s->kind == STMT_CALL) {
 			text_add(out, "/* phase %d: ", phase);
-			product_print(out, &e->tree->shape.product);
+			call_print(out, &e->tree->shape.call);
 			text_add(out, " */\n");
 			continue;
 		}

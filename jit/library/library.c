@@ -2,7 +2,8 @@
  * one. Nothing else knows of them: another is a row here and a file of functions. */
 #include "jit/library/library.h"
 
-static const Library *const libraries[] = {&library_openblas, &library_onednn, &library_cublaslt};
+static const Library *const libraries[] = {&library_openblas, &library_onednn, &library_cublaslt,
+					   &library_cudnn};
 
 const Library *library_row(int i)
 {

@@ -21,13 +21,14 @@ typedef struct Library {
 	const char *(*version)(void);	   /* of one that is available */
 	const char *product[RICCI_NTYPES]; /* by the type of a, b and c; NULL: it has none */
 	const JitSymbol *symbols;	   /* ends with NULL; NULL: there are none */
-	/* Of a device's library, whose products are phases of kernels: has it one of such factors, with such
-	 * results? And which version it is, as one number. */
+	/* Of a device's library, whose calls are phases of kernels: a bit for each CallKind that it has; of
+	 * such factors, with such results? And which version it is, as one number. */
+	unsigned calls;
 	bool (*multiplies)(Type factor, Type result);
 	int64_t (*number)(void);
 } Library;
 
-extern const Library library_openblas, library_onednn, library_cublaslt;
+extern const Library library_openblas, library_onednn, library_cublaslt, library_cudnn;
 const Library *library_row(int i); /* the argument of STEP_LIBRARY; NULL: no such library */
 bool library_ready(const Library *l, char *why, size_t n);
 /* What `available` says: reason is "" where the library was opened, in that generation. */
@@ -52,16 +53,33 @@ bool library_open(const char *variable, const char *file, int n, const LibrarySy
 /* The first of these files that can be opened, in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 or on the library
  * path; NULL: none. name: ended by NULL. */
 void *cuda_library(const char *const *name);
-/* As library_open, of the first of these files. */
-bool cuda_library_open(const char *variable, const char *const *name, int n,
-		       const LibrarySymbol *want, char *why, size_t room);
+/* One that kernels' phases are left to: what it is called, what it comes with, where it may lie, the oldest major
+ * version whose types, attributes and ways to compute have the numbers that we know. */
+typedef struct CudaLibrary {
+	const char *title, *package, *variable, *const *file;
+	int oldest;
+	/* What opening it found: why it can't be used ("": it can), its version. */
+	char reason[320], version[64];
+	int part[3];	     /* major, minor, patch */
+	unsigned generation; /* of forks, when it was opened */
+} CudaLibrary;
+/* Takes what is wanted out of it; *property, one of these, tells a part of the version. */
+void cuda_library_open(CudaLibrary *l, int n, const LibrarySymbol *want,
+		       int (*const *property)(int, int *));
+int64_t cuda_library_number(const CudaLibrary *l);
 
-/* cublaslt.c: the calls, where library_cublaslt is available; 0 is success */
+/* cublaslt.c, cudnn.c: the calls, where the library is available; 0 is success */
 typedef struct CublasLt {
 #define CUBLASLT(name, symbol, parameters) int(*name) parameters;
 #include "jit/library/cublaslt_api.def"
 #undef CUBLASLT
 } CublasLt;
 extern CublasLt cublaslt;
+typedef struct CuDnn {
+#define CUDNN(result, name, symbol, parameters) result(*name) parameters;
+#include "jit/library/cudnn_api.def"
+#undef CUDNN
+} CuDnn;
+extern CuDnn cudnn;
 
 #endif

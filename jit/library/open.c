@@ -50,20 +50,44 @@ void *cuda_library(const char *const *name)
 	return NULL;
 }
 
-bool cuda_library_open(const char *variable, const char *const *name, int n,
-		       const LibrarySymbol *want, char *why, size_t room)
+static bool cuda_symbols(CudaLibrary *l, int n, const LibrarySymbol *want)
 {
-	if (*env_text(variable, ""))
-		return library_open(variable, name[0], n, want, why, room);
-	void *library = cuda_library(name);
+	const char *name = l->file[0];
+	if (*env_text(l->variable, ""))
+		return library_open(l->variable, name, n, want, l->reason, sizeof l->reason);
+	void *library = cuda_library(l->file);
 	if (library)
-		return symbols_take(library, name[0], n, want, why, room);
+		return symbols_take(library, name, n, want, l->reason, sizeof l->reason);
 	message_print(
-		why, room,
+		l->reason, sizeof l->reason,
 		"%s is neither in $RICCI_CUDA/lib64, /usr/local/cuda/lib64 nor on the library "
-		"path: it comes with NVIDIA's CUDA toolkit",
-		name[0]);
+		"path: it comes with NVIDIA's %s",
+		name, l->package);
 	return false;
+}
+
+void cuda_library_open(CudaLibrary *l, int n, const LibrarySymbol *want,
+		       int (*const *property)(int, int *))
+{
+	int status = 0;
+	l->generation = fork_generation();
+	if (!cuda_symbols(l, n, want))
+		return;
+	for (int k = 0; k < COUNT(l->part) && !status; k++)
+		status = (*property)(k, &l->part[k]);
+	snprintf(l->version, sizeof l->version, "%s %d.%d.%d", l->title, l->part[0], l->part[1],
+		 l->part[2]);
+	if (status)
+		snprintf(l->reason, sizeof l->reason, "%s does not tell its version (error %d)",
+			 l->title, status);
+	else if (l->part[0] < l->oldest)
+		snprintf(l->reason, sizeof l->reason, "%s is too old: %d.0 or newer is needed",
+			 l->version, l->oldest);
+}
+
+int64_t cuda_library_number(const CudaLibrary *l)
+{
+	return ((int64_t)l->part[0] * 1000 + l->part[1]) * 1000 + l->part[2];
 }
 
 bool library_room(void)

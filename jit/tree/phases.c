@@ -29,7 +29,7 @@ void phase_grid(Tree *t, Node *block, Node *thread, Stmt *body)
 
 void phase_call(Tree *t, Stmt *call)
 {
-	t->shape.product.phase = t->nphase;
+	t->shape.call.phase = t->nphase;
 	phase_section(t, tree_axis(t, 1), call);
 }
 

@@ -1,8 +1,9 @@
-/* quotients.c - axes cut where quotients of them step.
+/* quotients.c - axes cut where quotients of them step, or dimensions end.
  *
  * Input: a problem. Output: the same with axes k = d*a + b, b < d, in place of those of which it
  * reads k/d or k%d, d a divisor of their extent: then the quotient is the axis a, the remainder b.
- * Groups, heads and patches are axes so, however they were written. Invariant: same values at the
+ * Groups, heads and patches are axes so, however they were written. Or in place of merged ones that run past the
+ * end of a dimension of d elements (problem_unmerged): then a is the next outer dimension's. Invariant: same values at the
  * same points; spatial axes stay in the order of the output. */
 #include "jit/tree/problem.h"
 
@@ -51,21 +52,82 @@ static void cut(Problem *p, int at, int64_t divisor)
 	p->nspatial += at < p->nspatial;
 }
 
-Problem *problem_cut(const Problem *p)
+/* How many elements dimension d of a read has; 0: it is the outermost. */
+static int64_t dimension_size(const ProblemRead *r, int d)
 {
-	Found f = {p, -1, 0};
-	if (p->scatter || !find(&f))
-		return NULL;
+	return d && r->stride[d] ? r->stride[d - 1] / r->stride[d] : 0;
+}
+
+static bool find_past(Found *f)
+{
+	const Problem *p = f->p;
+	f->axis = -1;
+	for (int k = 0; k < p->nread; k++)
+		for (int d = 1; d < p->read[k].rank; d++)
+			for (int j = 0; j < p->naxis; j++) {
+				int64_t size = dimension_size(&p->read[k], d);
+				if (p->read[k].dim[d] == p->axis[j] && size > 1 &&
+				    axis_extent(p->axis[j]) > size &&
+				    axis_extent(p->axis[j]) % size == 0) {
+					f->axis = j;
+					f->divisor = size;
+					return true;
+				}
+			}
+	return false;
+}
+
+/* What steps over whole dimensions is the next outer one's. */
+static void carry(const Problem *p, ProblemRead *r)
+{
+	Ir *ir = p->ir;
+	for (int d = r->rank - 1; d > 0; d--) {
+		int64_t size = dimension_size(r, d);
+		for (int k = 0; k < p->naxis && size > 1; k++) {
+			int64_t step = affine_stride(ir, r->dim[d], p->axis[k]);
+			if (step == INT64_MIN || step % size)
+				continue;
+			Node *over = node_scale(ir, p->axis[k], step);
+			r->dim[d] = node_sub(ir, r->dim[d], over);
+			r->dim[d - 1] = node_add(ir, r->dim[d - 1],
+						 node_scale(ir, p->axis[k], step / size));
+		}
+	}
+}
+
+static Problem *problem_copy(const Problem *p)
+{
 	Problem *own = arena_alloc(&p->ir->arena, sizeof *own);
 	*own = *p;
 	own->read = arena_alloc(&p->ir->arena, (size_t)(p->nread + 1) * sizeof *own->read);
 	if (p->nread)
 		memcpy(own->read, p->read, (size_t)p->nread * sizeof *own->read);
 	own->read_room = p->nread + 1;
+	return own;
+}
+
+Problem *problem_cut(const Problem *p)
+{
+	Found f = {p, -1, 0};
+	if (p->scatter || !find(&f))
+		return NULL;
+	Problem *own = problem_copy(p);
 	f.p = own;
 	for (; f.axis >= 0 && own->naxis < COMP_MAX_AXES; find(&f)) {
 		cut(own, f.axis, f.divisor);
 		f.axis = -1;
+	}
+	return own;
+}
+
+Problem *problem_unmerged(const Problem *p)
+{
+	Problem *own = problem_copy(p);
+	Found f = {.p = own};
+	while (!p->scatter && own->naxis < COMP_MAX_AXES && find_past(&f)) {
+		cut(own, f.axis, f.divisor);
+		for (int k = 0; k < own->nread; k++)
+			carry(own, &own->read[k]);
 	}
 	return own;
 }

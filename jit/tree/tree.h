@@ -81,7 +81,7 @@ typedef struct Capabilities {
 	bool vectors; /* LANES loops, under masks; of the VECTOR loops left a compiler makes vectors */
 	bool specialises; /* code is cheap: full tiles and the inside of padding get their own */
 	bool prefetches;  /* PREFETCH statements */
-	bool products;	  /* of a grid: phases that are a call (phase_call) */
+	bool calls;	  /* of a grid: phases that are a call (phase_call) */
 	int chunk; /* VECTOR loops are calls of functions over so many elements; 0: they are loops
 		    */
 } Capabilities;
@@ -154,7 +154,7 @@ void phase_end(Tree *t);
  * have as many of (shape.threads); `block` is the block's number. A barrier (SYNC) in it is for the
  * threads of a block, and all of them must come to it. */
 void phase_grid(Tree *t, Node *block, Node *thread, Stmt *body);
-/* The same, of a phase that is a statement which the host runs: the tree's shape tells how (shape.product). */
+/* The same, of a phase that is a statement which the host runs: the tree's shape tells how (shape.call). */
 void phase_call(Tree *t, Stmt *call);
 /* Makes the root of the sections: `before` runs before the parts that a thread takes, `after` behind
  * them. */

@@ -83,9 +83,9 @@ static void kept_print(Text *t, const CacheEntry *e)
 		 (long long)k->shape.blocks, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
-	if (k->shape.product.m) {
-		text_add(t, "\nproduct ");
-		product_print(t, &k->shape.product);
+	if (k->shape.call.kind) {
+		text_add(t, "\ncall ");
+		call_print(t, &k->shape.call);
 	}
 	text_add(t, "\ntime %.9g %d\nobject %s %d %d\nschedule ",
 		 1e-9 * (double)atomic_load(&e->quickest), e->offered,
@@ -125,15 +125,15 @@ static char *phases_parse(char *s, KernelShape *k)
 	return *s == '\n' ? s : NULL;
 }
 
-/* The line of a product, where there is one; NULL: one that can't be computed here. */
-static char *kept_product(char *s, KernelProduct *p)
+/* The line of a library's call, where there is one; NULL: one that can't be made here. */
+static char *kept_call(char *s, KernelCall *c)
 {
-	const char *line = "\nproduct ", *end;
+	const char *line = "\ncall ", *end;
 
 	if (strncmp(s, line, strlen(line)))
 		return s;
-	end = product_parse(s + strlen(line), p);
-	return end && p->m && product_available(p) ? s + (end - s) : NULL;
+	end = call_parse(s + strlen(line), c);
+	return end && c->kind && call_available(c) ? s + (end - s) : NULL;
 }
 
 /* The part after the key. */
@@ -146,7 +146,7 @@ static bool kept_parse(char *s, Kept *k)
 	if (sscanf(s, "kernel %31s %zu %zu %zu %d %" SCNd64 " %" SCNd64 "%n", backend,
 		   &k->shape.scratch, &k->shape.shared, &k->shape.block, &k->shape.threads,
 		   &k->shape.rows, &k->shape.blocks, &used) != 7 ||
-	    !(s = phases_parse(s + used, &k->shape)) || !(s = kept_product(s, &k->shape.product)) ||
+	    !(s = phases_parse(s + used, &k->shape)) || !(s = kept_call(s, &k->shape.call)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)
 		return false;
@@ -273,7 +273,7 @@ static void kept_put(CacheEntry *e, const Kept *kept, Kernel *k)
 static bool kept_is(const Kept *kept, const Origin *o, const Kernel *k)
 {
 	return !strcmp(kept->origin.object, o->object) && kept->origin.count == o->count &&
-	       !memcmp(&kept->shape.product, &k->shape.product, sizeof k->shape.product);
+	       !memcmp(&kept->shape.call, &k->shape.call, sizeof k->shape.call);
 }
 
 /* Loads the object of entries[at] and gives its kernels to all entries that want one of them. */

@@ -144,7 +144,7 @@ static int batch_write(Writing *w, int at, int n)
 		code = verify_within(t, k[i], NULL, true, verify_seconds(t), w->err);
 		task_key(t, e->key);
 		e->shape = k[i]->shape;
-		memset(&e->shape.product, 0, sizeof e->shape.product);
+		memset(&e->shape.call, 0, sizeof e->shape.call);
 		e->object = (uint32_t)w->nobject;
 		e->index = (uint32_t)i;
 	}
@@ -228,9 +228,9 @@ static Kernel *entry_kernel(const PackKernel *e)
 /* Kernels of a processor are code alone. */
 static bool pack_entry_sound(const PackKernel *e, const PackObject *object, uint64_t objects)
 {
-	static const KernelProduct none;
+	static const KernelCall none;
 
-	return !e->shape.threads && !memcmp(&e->shape.product, &none, sizeof none) &&
+	return !e->shape.threads && !memcmp(&e->shape.call, &none, sizeof none) &&
 	       e->object < objects && e->index < object[e->object].functions &&
 	       kernel_shape_sound(&e->shape);
 }

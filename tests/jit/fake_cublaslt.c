@@ -14,7 +14,6 @@
 #include <string.h>
 
 enum { INVALID = 7, UNSUPPORTED = 15, FAILED = 14 };
-enum { R_32F, R_64F, R_16F, R_16BF = 14 };
 enum { COMPUTE_32F = 68, COMPUTE_64F = 70 };
 
 typedef struct Product {
@@ -229,7 +228,7 @@ static uint16_t to_f16(float f)
 	return (uint16_t)(sign | (m + ((unsigned)(e + 14) << 10)));
 }
 
-static double element(const char *at, int type, int64_t i)
+double fake_element(const char *at, int type, int64_t i)
 {
 	uint16_t h;
 	uint32_t u;
@@ -250,7 +249,7 @@ static double element(const char *at, int type, int64_t i)
 	}
 }
 
-static void element_put(char *at, int type, int64_t i, double v)
+void fake_element_put(char *at, int type, int64_t i, double v)
 {
 	float f = (float)v;
 	uint32_t u;
@@ -292,7 +291,7 @@ static double factor(const char *at, const Layout *l, int turned, int64_t batch,
 		     int64_t c)
 {
 	int64_t row = turned ? c : r, col = turned ? r : c;
-	return element(at, l->type, batch * l->stride + col * l->line + row);
+	return fake_element(at, l->type, batch * l->stride + col * l->line + row);
 }
 
 /* The factor's lines along K, one after the other, of a matrix of the batch. */
@@ -333,8 +332,8 @@ static int multiply(const Call *c, int64_t batch, int64_t depth, int wrong)
 			double v = dot(p->compute, x + i * depth, y + j * depth, depth - wrong);
 			v *= c->alpha;
 			if (c->beta != 0)
-				v += c->beta * element(c->at_d, c->d.type, at);
-			element_put(c->at_d, c->d.type, at, v);
+				v += c->beta * fake_element(c->at_d, c->d.type, at);
+			fake_element_put(c->at_d, c->d.type, at, v);
 		}
 	int status = x && y ? 0 : 3;
 	free(x);

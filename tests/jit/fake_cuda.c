@@ -11,7 +11,7 @@
  * first buffer. Error 2
  * means that there is no memory, as the driver has it. Between the beginning of a capture and its end launches,
  * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
- * taken. cuBLASLt's stand-in (fake_cublaslt.c) is in the same library.
+ * taken. cuBLASLt's and cuDNN's stand-ins (fake_cublaslt.c, fake_cudnn.c) are in the same library.
  */
 #define _GNU_SOURCE
 #include "tests/jit/fake_cuda.h"

@@ -9,7 +9,8 @@
 enum { N = 48, WRONG = 1, OURS = 2, LIBRARYS = 3 };
 
 /* Each library, and what switches it off. */
-static const char *const variable[] = {"RICCI_OPENBLAS", "RICCI_ONEDNN", "RICCI_CUBLASLT"};
+static const char *const variable[] = {"RICCI_OPENBLAS", "RICCI_ONEDNN", "RICCI_CUBLASLT",
+				       "RICCI_CUDNN"};
 static int library;
 
 /* Puts a kernel of the library in the place of the line's. */
