@@ -68,16 +68,6 @@ static Node *axis_in(const IndexGroup *group, Node *e, int *n)
 	return found;
 }
 
-static int64_t divisor(int64_t a, int64_t b)
-{
-	while (b) {
-		int64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a < 0 ? -a : a;
-}
-
 /* A dimension of a read of the image; false: a window that is none of a convolution's. */
 static bool window_see(Windows *w, Node *dim)
 {
@@ -92,7 +82,7 @@ static bool window_see(Windows *w, Node *dim)
 	new.of_reduced = affine_coefficient(&a, new.reduced);
 	if (a.n != 2 || nown > 1 || nreduced > 1 || new.of_own <= 0 || !new.of_reduced)
 		return false;
-	int64_t by = divisor(new.of_own, new.of_reduced);
+	int64_t by = int_gcd(new.of_own, new.of_reduced);
 	new.of_own /= by;
 	new.of_reduced /= by;
 	for (int k = 0; k < w->n; k++) {
