@@ -420,7 +420,7 @@ typedef struct {	  /* of a step, in bytes; fields may be added at the end */
 } ricci_memory_use;
 typedef struct { /* a tensor between kernels; fields may be added at the end */
 	/* That computes it, with the names of ricci_kernel_time; of a loop's result "a loop of .. steps
-	 * at most". */
+	 * at most: " and that of a step, where it is none of the step's variables. */
 	const char *equation;
 	size_t bytes;
 	int times; /* that it is computed in a step; 1: it is kept from there to its last reader */

@@ -273,6 +273,21 @@ int64_t loop_steps(const Loop *l)
 	return l->steps;
 }
 
+const Cell *loop_cell(const Loop *l, const ScanResult *r)
+{
+	const Carry *c = r->final >= 0 ? &l->carry[r->final] : NULL;
+	const Cell *cell = NULL;
+
+	for (int k = 0; k < l->scan->nstate; k++)
+		if (l->carry[k].kept && l->carry[k].kept->of == r)
+			c = &l->carry[k];
+	for (int k = 0; k < l->nstack; k++)
+		cell = l->stack[k].of == r ? l->stack[k].cell : cell;
+	cell = !cell && c ? c->next : cell;
+	cell = cell ? cell_whole(cell) : NULL;
+	return cell && cell->kind != CELL_STATE ? cell : NULL;
+}
+
 int64_t run_steps(const Run *r)
 {
 	return r->loop ? r->loop->scan->bound : 1;

@@ -183,7 +183,7 @@ const char *node_base(const Program *p, const Node *n, const ricci_tensor **t);
 const char *node_name(Naming *m, const Program *p, const Node *n);
 /* All equations of a kernel, a line each. NULL: no memory. */
 const char *run_equations(Naming *m, const Program *p, const Run *r);
-/* That of tensor n, which r computes. NULL: no memory. */
+/* That of tensor n, which r computes; of a loop's result, behind what loop it is; NULL: that alone. NULL: no memory. */
 const char *tensor_equation(Naming *m, const Program *p, const Run *r, const Node *n);
 /* Gives p's runs their names, once: the first equation, as far as there is room for it. */
 void runs_name(Program *p);
@@ -239,6 +239,8 @@ int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 void run_used(Run *r, Kernel *k);
 /* How often r runs its kernels in one of its launches, at most: 1, or the steps of a loop. */
 int64_t run_steps(const Run *r);
+/* What of the body is stacked as the result r, or its last value; NULL: a variable. */
+const Cell *loop_cell(const Loop *l, const ScanResult *r);
 /* The first launch of a trial: beside the best kernel, on the step's own data; dropped where it is
  * wrong. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);

@@ -130,7 +130,9 @@ static void use_of(ricci_session *s, Trained *t)
 	for (int i = 0; i < ricci_memory_count(m); i++) {
 		const ricci_memory_tensor *r = ricci_memory_at(m, i);
 
-		t->looped += r->times > 1 && !strncmp(r->equation, "a loop of", 9) && r->flops > 0;
+		t->looped += r->times > 1 &&
+			     !strncmp(r->equation, "a loop of 6 steps at most: ", 27) &&
+			     r->flops > 0;
 	}
 	ricci_memory_free(m);
 }
