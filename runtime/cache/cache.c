@@ -46,9 +46,13 @@ static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Reque
 	return e->hash == hash && request_is(e->request, r) && !strcmp(e->task->text, text);
 }
 
+/* Kernels of a larger batch are for what a processor runs, and may be replaced. */
 static void entry_families(CacheEntry *e)
 {
-	for (int b = 0; b < e->task->nbatch && entry_borrows(e); b++) {
+	const Request *r = &e->request;
+	bool borrows = !r->frozen && !r->pack && !r->device && entry_tuning(e);
+
+	for (int b = 0; b < e->task->nbatch && borrows; b++) {
 		Text text = {0};
 
 		task_family(&text, e->task, b);
@@ -131,13 +135,6 @@ bool entry_ready(CacheEntry *e)
 }
 
 /* ---- kernels of larger batches ---- */
-bool entry_borrows(const CacheEntry *e)
-{
-	const Request *r = &e->request;
-
-	return !r->frozen && !r->pack && !r->device && entry_tuning(e);
-}
-
 Kernel *entry_fewer(const CacheEntry *e, Kernel *k, int b, int64_t all)
 {
 	enum { MOST_BYTES = 256 << 20 };
@@ -203,8 +200,6 @@ Kernel *entry_lend(const CacheEntry *e, Origin *o)
 	Kernel *own;
 	int b;
 
-	if (!entry_borrows(e))
-		return NULL;
 	table_take();
 	for (int i = 0; i < BUCKETS; i++)
 		for (CacheEntry *from = bucket[i]; from; from = from->next)

@@ -56,8 +56,6 @@ const Target *entry_target(const CacheEntry *e,
 			   const Backend *b); /* of its kernels by b (codegen.c) */
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
-/* May it have the kernel of a larger batch, until its own is made? */
-bool entry_borrows(const CacheEntry *e);
 /* Kernel k, of a task that differs from e's in batch b alone, which has `all` rows there, for e; NULL: it isn't
  * worth it. */
 Kernel *entry_fewer(const CacheEntry *e, Kernel *k, int b, int64_t all);
