@@ -268,8 +268,8 @@ RICCI_API int ricci_rounding(ricci_graph *g, ricci_rounding_mode mode);
  * values of states that can't be written over the old ones (not the copies that ricci_check_finite
  * makes). Where that is more than the limit, tensors are computed again when they are read later
  * instead of kept until then, by the same kernels, so results are the same (in static mode to the
- * bit); those first that cost least time by the bytes that they free. Loops are not run again, and
- * nothing inside of them is computed again for it (see ricci_loop.recompute). A session whose step
+ * bit); those first that cost least time by the bytes that they free. A loop is run again as a
+ * whole; what it keeps of its steps is not changed (see ricci_loop.recompute). A session whose step
  * can't fit is not made: the error (RICCI_ENOMEM) says the least that was found, which is a limit
  * that can be met, and what takes most. 0 or the graph's error. */
 RICCI_API int ricci_memory_limit(ricci_graph *g, size_t bytes);
@@ -419,16 +419,17 @@ typedef struct {	  /* of a step, in bytes; fields may be added at the end */
 	size_t beside; /* of `bytes`: outputs, and next values that are not written over the old ones */
 	int launches; /* of kernels, and of loops as a whole */
 	int again;    /* of these: compute again what was computed before in the step */
-	double flops, flops_again; /* arithmetic of the kernels, loops' left out; and of those */
+	/* arithmetic of all launches, of loops at their full length; and of those */
+	double flops, flops_again;
 } ricci_memory_use;
 typedef struct { /* a tensor between kernels; fields may be added at the end */
 	/* That computes it, with the names of ricci_kernel_time; of a loop's result "a loop of .. steps
-	 * at most". */
+	 * at most: " and that of a step, where it is none of the step's variables. */
 	const char *equation;
 	size_t bytes;
 	int times; /* that it is computed in a step; 1: it is kept from there to its last reader */
 	int at_peak;  /* 1: it is there while the step takes most */
-	double flops; /* of its kernel, each time */
+	double flops; /* of its kernel or loop, each time */
 } ricci_memory_tensor;
 /* What the step of a session takes; it outlives the session. The caller frees it. NULL on error. */
 RICCI_API ricci_memory *ricci_memory_new(ricci_session *s);

@@ -139,15 +139,18 @@ bool node_stays_finite(const Node *n);
  * indices are none. */
 double comp_flops(Ir *ir, Node *comp);
 
-/* Dimension 0 of the tensors that have it, which may be shorter: results are then the first ones of a larger
- * batch whose further rows are zeros, or (not `zeros`) repeat others (batch.c). */
+/* An extent that may be smaller, of one dimension in each tensor that has it: results are then those of a larger
+ * batch at the indices below, whose further rows (elements at one index there) are zeros, or (not `zeros`) repeat
+ * others (batch.c). */
+enum { TASK_BATCHES = 6 };
 typedef struct TaskBatch {
-	int64_t extent;	      /* 0: there is none */
-	bool *input, *member; /* which tensors have it */
-	int *axis;	      /* of each member: which of its axes runs over it; -1: none */
-	bool zeros;	      /* a member sums over it */
+	int64_t extent;
+	int *input, *member; /* which dimension of each tensor it is; -1: none */
+	int *axis;	     /* of each member: which of its axes runs over it; -1: none */
+	bool zeros;	     /* a member sums over it */
 } TaskBatch;
-TaskBatch subgraph_batch(Ir *ir, const Subgraph *s); /* arrays in ir's arena */
+/* In the order of the first member's axes; arrays in ir's arena. Returns how many there are. */
+int subgraph_batches(Ir *ir, const Subgraph *s, TaskBatch found[TASK_BATCHES]);
 
 /* A subgraph made canonical: own Ir, inputs named "a0", "a1".. in the order of Subgraph.input, so
  * that equal subgraphs have equal text. Immutable after task_new: threads may share it when each
@@ -159,10 +162,12 @@ typedef struct Task {
 		       rebuild the task (task_parse) */
 	double cost, flops; /* of one run: expr_flops, comp_flops */
 	double read, bytes; /* each tensor once: the inputs; the stored ones too */
-	TaskBatch batch;
-	char *family; /* where it has one: the text with ? for its extent */
+	int nbatch;
+	TaskBatch batch[TASK_BATCHES];
 } Task;
 Task *task_new(const Subgraph *sub, Error *err); /* NULL on error */
+/* The text with ? for the extent of batch b: tasks that differ in it alone are a family. */
+void task_family(Text *out, const Task *t, int b);
 Task *task_parse(const char *text, Error *err);
 void task_free(Task *t);
 
@@ -279,8 +284,7 @@ typedef struct KernelShape {
 	size_t scratch, shared;	      /* bytes: of each thread, of all */
 	size_t block; /* bytes that the launch gives each block of a grid, for all arrays of a phase; 0: the
 		       * arrays have memory of their own */
-	int threads;  /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
-	int64_t rows; /* TaskBatch.extent of its task */
+	int threads; /* of a block of a grid, whose blocks are the parts; 0: it runs on no grid */
 	int64_t blocks; /* the last phase's parts are, in order, so many blocks of main's first dimension, each
 			 * as long as the others or less; 0: not known */
 	KernelCall
@@ -374,9 +378,9 @@ void portable_prelude(Text *out);
 Kernel *kernel_make(const Task *t, const Schedule *s, const Backend *b, const Target *target,
 		    Error *err);
 Kernel *kernel_ref(Kernel *k);
-/* A kernel for t with the code of k, whose task differs from t's in its batch, k->shape.rows, which is larger. NULL
- * on error, or where it would compute more than four times the rows. */
-Kernel *kernel_fewer(Kernel *k, const Task *t, Error *err);
+/* A kernel for t with the code of k, whose task differs from t's in batch b alone, which has `all` rows there, more
+ * than t's. NULL on error, or where it would compute more than four times the rows. */
+Kernel *kernel_fewer(Kernel *k, const Task *t, int b, int64_t all, Error *err);
 void kernel_unref(Kernel *k);
 
 #endif

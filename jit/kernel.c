@@ -38,9 +38,8 @@ bool kernel_shape_sound(const KernelShape *s)
 		if (s->later[k] <= begin)
 			return false;
 	return call_phase_sound(s) && k < KERNEL_PHASES && begin < s->parts && s->threads >= 0 &&
-	       s->rows >= 0 && s->blocks >= 0 &&
-	       (!s->blocks || (s->parts - begin) % s->blocks == 0) && s->scratch < SIZE_MAX / 2 &&
-	       s->shared < SIZE_MAX / 2 && s->block < SIZE_MAX / 2;
+	       s->blocks >= 0 && (!s->blocks || (s->parts - begin) % s->blocks == 0) &&
+	       s->scratch < SIZE_MAX / 2 && s->shared < SIZE_MAX / 2 && s->block < SIZE_MAX / 2;
 }
 
 int kernel_sizes(Kernel *k, const Subgraph *sub, Error *err)

@@ -49,7 +49,6 @@ static int lower(Ir *ir, const Task *t, const Schedule *s, const Dialect *d, con
 	int code = tree ? emit_tree(out, texts, tree, d, "kernel_0", err) : err->code;
 	if (tree)
 		k->shape = tree->shape;
-	k->shape.rows = t->batch.extent;
 	IR_LEAVE(ir);
 	return code;
 }

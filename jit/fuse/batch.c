@@ -1,23 +1,28 @@
-/* batch.c - the dimension 0 that tensors of a task have in common, and that may be shorter.
+/* batch.c - extents that tensors of a task have in common, and that may be smaller.
  *
- * Input: a subgraph. Output: its batch, where each element of every tensor that has it depends on elements at
- * its own index there only, or is a sum over all of it to which rows of zeros add nothing; and the task's text
- * with ? in place of its extent, which tasks that differ in it alone share. Only index functions are asked.
- * Invariant: results of such a task are those of a larger batch with more rows: of zeros where it sums over
- * them, else of any that may be there. */
+ * Input: a subgraph. Output: its batches. Such is a dimension of which each element of every tensor that has it
+ * depends on elements at its own index there only, or is a sum over all of it to which rows of zeros add nothing;
+ * and the task's text with ? in place of its extent, which tasks that differ in it alone share. Only index
+ * functions are asked. Invariant: results of such a task are those of a larger batch with more rows: of zeros
+ * where it sums over them, else of any that may be there. */
 #include "jit/fuse/subgraph.h"
 
 #include <math.h>
 #include <string.h>
 
+#define UNKNOWN ((double)NAN)
+#define ANY	((double)INFINITY)
+
 typedef struct Search {
 	Ir *ir;
 	const Subgraph *sub;
 	TaskBatch *b;
-	Node *axis;	  /* the member's, over the batch; NULL: it has none */
-	bool *vanishes;	  /* of each member: it is zero where the inputs are */
-	bool *zero, *may; /* by id: the node is zero where inputs are; it may be infinite */
+	Node *axis; /* the member's, over the batch; NULL: it has none */
+	double *row; /* of each member: its value in a row where all inputs that have the batch are zeros, as far
+			* as it is known: UNKNOWN, a number; ANY, or none */
+	double *value; /* the same by id */
 	bool *stands; /* by id: the axis is in it, not only in an element of a tensor that it reads */
+	bool draws;   /* the member draws random numbers */
 	bool good;
 } Search;
 
@@ -29,22 +34,22 @@ static int input_of(const Subgraph *s, const Node *t)
 	return -1;
 }
 
-/* A read at the axis has it bare as dimension 0, and nowhere else; all others are of tensors without a batch. */
+/* A read at the axis has it bare as one dimension, in all reads of a tensor the same, and nowhere else; all others
+ * are of tensors without a batch. */
 static void see_read(Search *q, const Node *read)
 {
 	const Node *t = read->src[0];
-	int k = input_of(q->sub, t), m = k < 0 ? subgraph_member(q->sub, t) : -1;
-	bool has = false, bare = true;
-	for (int j = 1; j < read->nsrc && q->axis; j++) {
-		bool here = q->stands[read->src[j]->id];
-		has |= here;
-		bare &= !here || (j == 1 && read->src[j] == q->axis);
-	}
-	if (has && k >= 0)
-		q->b->input[k] = true;
-	bool varies = k >= 0 ? q->b->input[k] : m >= 0 && q->b->member[m];
-	q->good &= has == varies && bare && (!has || tensor_extent(t, 0) == q->b->extent);
-	q->zero[read->id] = has && (k >= 0 || q->vanishes[m]);
+	int k = input_of(q->sub, t), m = k < 0 ? subgraph_member(q->sub, t) : -1, d = -1;
+	for (int j = 1; j < read->nsrc && q->axis; j++)
+		if (q->stands[read->src[j]->id]) {
+			q->good &= d < 0 && read->src[j] == q->axis &&
+				   tensor_extent(t, j - 1) == q->b->extent;
+			d = j - 1;
+		}
+	if (k >= 0 && q->b->input[k] < 0)
+		q->b->input[k] = d;
+	q->good &= d == (k >= 0 ? q->b->input[k] : m >= 0 ? q->b->member[m] : -1);
+	q->value[read->id] = m >= 0 ? q->row[m] : d >= 0 ? 0 : UNKNOWN;
 }
 
 bool node_stays_finite(const Node *n)
@@ -68,80 +73,75 @@ bool node_stays_finite(const Node *n)
 	}
 }
 
-static bool all_of(const Node *n, const bool *of)
+/* The value of n in a row of zeros. Sources were seen before. */
+static double value_of(const Search *q, const Node *n)
 {
-	bool all = n->nsrc > 0;
-	for (int j = 0; j < n->nsrc; j++)
-		all &= of[n->src[j]->id];
-	return all;
-}
-
-/* Is n zero where its reads at the batch are, infinite numbers left out? Sources were seen before. */
-static bool is_zero(const Search *q, const Node *n)
-{
-	const bool *zero = q->zero, *may = q->may;
-	switch ((Op)n->op) {
-	case OP_CONST:
-		return node_is_value(n, 0);
-	case OP_MUL:
-		return (zero[n->src[0]->id] && !may[n->src[1]->id]) ||
-		       (zero[n->src[1]->id] && !may[n->src[0]->id]);
-	case OP_DIV:
-		return zero[n->src[0]->id] && node_is_const(n->src[1]) && n->src[1]->u.f != 0;
-	case OP_SELECT:
-		return zero[n->src[1]->id] && zero[n->src[2]->id];
-	case OP_ADD:
-	case OP_SUB:
-	case OP_NEG:
-	case OP_CAST:
-	case OP_MIN:
-	case OP_MAX:
-	case OP_ABS:
-	case OP_SQRT:
-	case OP_TANH:
-	case OP_TF32:
-		return all_of(n, zero);
-	default:
-		return false;
+	double v[3] = {0}, r;
+	bool known = n->nsrc > 0 && n->nsrc <= 2, finite = true;
+	for (int j = 0; j < n->nsrc; j++) {
+		v[j % 3] = q->value[n->src[j]->id];
+		known &= isfinite(v[j % 3]);
+		finite &= !isinf(v[j % 3]);
 	}
+	if (n->op == OP_CONST && type_is_float((Type)n->type))
+		return isfinite(n->u.f) ? n->u.f : ANY;
+	if (n->op == OP_MUL && finite && (v[0] == 0 || v[1] == 0))
+		return 0;
+	if (n->op == OP_SELECT && v[1] == v[2])
+		return v[1];
+	if (!known || !type_is_float((Type)n->type))
+		return finite && node_stays_finite(n) ? UNKNOWN : ANY;
+	r = n->op == OP_CAST ? v[0]
+	    : n->nsrc == 1   ? scalar_unary((Op)n->op, v[0])
+			     : scalar_binary((Op)n->op, v[0], v[1]);
+	return fabs(r) <= type_largest((Type)n->type) ? r : ANY;
 }
 
 static void see_node(void *user, Node *n)
 {
 	Search *q = user;
-	bool stands = n == q->axis,
-	     may = !node_stays_finite(n) || n->op == OP_RANDOM || n->op == OP_NORMAL;
-	if (n->op == OP_READ) {
+	bool draws = n->op == OP_RANDOM || n->op == OP_NORMAL;
+	bool stands = n == q->axis;
+	q->draws |= draws;
+	if (n->op == OP_READ)
 		see_read(q, n);
-	} else {
-		q->zero[n->id] = is_zero(q, n);
-		for (int j = 0; j < n->nsrc && !node_is_tensor(n); j++) {
-			may |= q->may[n->src[j]->id];
-			stands |= q->stands[n->src[j]->id];
-		}
-	}
-	q->may[n->id] = may;
+	else if (!node_is_tensor(n))
+		q->value[n->id] = value_of(q, n);
+	for (int j = 0; j < n->nsrc && n->op != OP_READ && !node_is_tensor(n); j++)
+		stands |= q->stands[n->src[j]->id];
 	q->stands[n->id] = stands;
+}
+
+/* A member's value in a row of zeros, given its body's there. */
+static double row_of(const Node *c, double body)
+{
+	bool sum = comp_reduce(c) != RED_NONE && body != 0;
+	return !sum && comp_reduce(c) <= RED_ADD ? body : isinf(body) ? ANY : UNKNOWN;
 }
 
 /* Is member k right with this axis, given what is known of tensors? */
 static bool member_with(Search *q, int k, Node *axis)
 {
 	const Node *c = q->sub->member[k];
-	bool along = axis && tensor_rank(c) > 0 && comp_lhs(c, 0) == axis;
+	int along = tensor_rank(c) - 1;
+	while (along >= 0 && comp_lhs(c, along) != axis)
+		along--;
 	q->axis = axis;
+	q->draws = false;
 	q->good = !axis || axis_extent(axis) == q->b->extent;
-	for (int d = along; d < tensor_rank(c); d++) {
-		q->good &= !axis || !node_has(comp_lhs(c, d), axis);
+	for (int d = 0; d < tensor_rank(c); d++) {
+		q->good &= !axis || d == along || !node_has(comp_lhs(c, d), axis);
 		node_walk(q->ir, comp_lhs(c, d), see_node, q);
 	}
 	node_walk(q->ir, comp_body(c), see_node, q);
-	q->vanishes[k] = along && comp_reduce(c) <= RED_ADD && q->zero[comp_body(c)->id];
+	double body = q->value[comp_body(c)->id];
+	q->row[k] = row_of(c, body);
 	q->b->member[k] = along;
-	if (axis && !along) {
-		q->good &= comp_reduce(c) == RED_ADD && q->zero[comp_body(c)->id] &&
-			   type_is_float((Type)c->type);
+	q->good &= !axis || !q->draws || !along; /* elements draw by their number */
+	if (axis && along < 0) {
+		q->good &= comp_reduce(c) == RED_ADD && body == 0 && type_is_float((Type)c->type);
 		q->b->zeros = true;
+		q->row[k] = UNKNOWN;
 	}
 	return q->good;
 }
@@ -151,8 +151,8 @@ static bool member_find(Search *q, int k)
 {
 	const Node *c = q->sub->member[k];
 	TaskBatch before = *q->b;
-	size_t n = (size_t)q->sub->ninput;
-	bool *input = arena_alloc(&q->ir->arena, n + 1);
+	size_t n = (size_t)q->sub->ninput * sizeof *before.input;
+	int *input = arena_alloc(&q->ir->arena, n + 1);
 	memcpy(input, before.input, n);
 	for (int a = 0; a <= comp_naxis(c); a++) {
 		q->b->axis[k] = a < comp_naxis(c) ? a : -1;
@@ -172,46 +172,47 @@ static bool batch_holds(Search *q)
 	for (int k = 0; k < s->nmember && good; k++) {
 		int a = q->b->axis[k];
 		good = member_with(q, k, a < 0 ? NULL : comp_axis(s->member[k], a));
-		good &= !q->b->zeros || !q->b->member[k] || type_is_float((Type)s->member[k]->type);
+		good &= !q->b->zeros || q->b->member[k] < 0 ||
+			type_is_float((Type)s->member[k]->type);
 	}
 	for (int k = 0; k < s->ninput && good; k++)
-		good = !q->b->zeros || !q->b->input[k] || type_is_float((Type)s->input[k]->type);
+		good = !q->b->zeros || q->b->input[k] < 0 || type_is_float((Type)s->input[k]->type);
 	return good;
 }
 
-/* With axis `a` of the first member; its extent. */
-static int64_t batch_try(Search *q, int a)
+/* Is axis `a` of the first member one? */
+static bool batch_try(Search *q, int a)
 {
 	const Subgraph *s = q->sub;
 	TaskBatch *b = q->b;
-	memset(b->input, 0, (size_t)s->ninput);
-	memset(b->member, 0, (size_t)s->nmember);
-	b->zeros = false;
-	b->axis[0] = a;
+	Arena *arena = &q->ir->arena;
 	b->extent = axis_extent(comp_axis(s->member[0], a));
-	bool good = member_with(q, 0, comp_axis(s->member[0], a));
+	b->axis = arena_alloc(arena, (size_t)(2 * s->nmember + s->ninput) * sizeof *b->axis);
+	b->member = b->axis + s->nmember;
+	b->input = b->member + s->nmember;
+	b->axis[0] = a;
+	for (int k = 0; k < s->nmember + s->ninput; k++)
+		b->member[k] = -1;
+	bool good = b->extent > 1 && member_with(q, 0, comp_axis(s->member[0], a));
 	for (int k = 1; k < s->nmember && good; k++)
 		good = member_find(q, k);
-	return good && batch_holds(q) ? b->extent : 0;
+	return good && batch_holds(q);
 }
 
-TaskBatch subgraph_batch(Ir *ir, const Subgraph *s)
+int subgraph_batches(Ir *ir, const Subgraph *s, TaskBatch found[TASK_BATCHES])
 {
-	TaskBatch b = {0};
 	size_t n = ir->count + 1;
-	bool *flags = arena_alloc(&ir->arena, 3 * n + 2 * (size_t)s->nmember + (size_t)s->ninput);
-	b.axis = arena_alloc(&ir->arena, (size_t)s->nmember * sizeof *b.axis);
-	b.member = flags + 3 * n;
-	b.input = b.member + 2 * s->nmember;
-	Search q = {.ir = ir, .sub = s, .b = &b, .zero = flags, .may = flags + n};
-	q.stands = flags + 2 * n;
-	q.vanishes = b.member + s->nmember;
-	int naxis = s->member[0]->op == OP_COMP ? comp_naxis(s->member[0]) : 0;
-	int64_t extent = 0;
-	for (int a = 0; a < naxis && extent < 2; a++)
-		extent = batch_try(&q, a);
-	b.extent = extent > 1 ? extent : 0;
-	return b;
+	Search q = {.ir = ir, .sub = s};
+	q.value = arena_alloc(&ir->arena, (n + (size_t)s->nmember) * sizeof *q.value);
+	q.row = q.value + n;
+	q.stands = arena_alloc(&ir->arena, n);
+	int naxis = s->member[0]->op == OP_COMP ? comp_naxis(s->member[0]) : 0, count = 0;
+	for (int a = 0; a < naxis && count < TASK_BATCHES; a++) {
+		found[count] = (TaskBatch){0};
+		q.b = &found[count];
+		count += batch_try(&q, a);
+	}
+	return count;
 }
 
 /* ---- the text ---- */
@@ -229,9 +230,19 @@ static const char *range_of(const char *line, size_t n, int a)
 	return found ? found + strcspn(found, "<") + 1 : NULL;
 }
 
-void task_family(Text *out, const Task *t)
+/* The d-th extent of a line of an input. */
+static const char *extent_of(const char *line, int d)
+{
+	const char *at = strchr(line + strlen("input "), ' ') + 1;
+	for (; d > 0; d--)
+		at = strchr(at, 'x') + 1;
+	return at;
+}
+
+void task_family(Text *out, const Task *t, int b)
 {
 	const Subgraph *s = &t->sub;
+	const TaskBatch *batch = &t->batch[b];
 	const char *next, *line = t->text;
 	for (int k = -1; *line;
 	     k++, line = next) { /* behind the first line the inputs, then members */
@@ -239,10 +250,10 @@ void task_family(Text *out, const Task *t)
 		int m = k - s->ninput;
 		const char *at = NULL;
 		next = line + n;
-		if (m >= 0 && t->batch.axis[m] >= 0)
-			at = range_of(line, n, t->batch.axis[m]);
-		else if (m < 0 && k >= 0 && t->batch.input[k])
-			at = strchr(line + strlen("input "), ' ') + 1;
+		if (m >= 0 && batch->axis[m] >= 0)
+			at = range_of(line, n, batch->axis[m]);
+		else if (m < 0 && k >= 0 && batch->input[k] >= 0)
+			at = extent_of(line, batch->input[k]);
 		text_put(out, line, at ? (size_t)(at - line) : n);
 		if (!at)
 			continue;

@@ -131,25 +131,21 @@ static void task_arrays(Task *t, int nmember, int ninput)
 	t->sub.stored = arena_alloc(a, (size_t)nmember + 1);
 }
 
-/* Under a jump of its own: the caller owns the texts. */
-static void task_describe(Task *t, Text *text, Text *family)
+/* Under a jump of its own: the caller owns the text. */
+static void task_describe(Task *t, Text *text)
 {
 	IR_ENTER(&t->ir, );
 	task_print(text, &t->ir, &t->sub);
-	t->batch = subgraph_batch(&t->ir, &t->sub);
 	t->text = text->failed ? NULL : arena_strdup(&t->ir.arena, text->s);
-	if (t->text && t->batch.extent)
-		task_family(family, t);
-	t->family = family->n && !family->failed ? arena_strdup(&t->ir.arena, family->s) : NULL;
+	t->nbatch = subgraph_batches(&t->ir, &t->sub, t->batch);
 	IR_LEAVE(&t->ir);
 }
 
 static int task_finish(Task *t)
 {
-	Text text = {0}, family = {0};
-	task_describe(t, &text, &family);
+	Text text = {0};
+	task_describe(t, &text);
 	text_free(&text);
-	text_free(&family);
 	if (!t->text)
 		return error_set(&t->ir.err, RICCI_ENOMEM, "out of memory");
 	if (!subgraph_rows(&t->ir, &t->sub))

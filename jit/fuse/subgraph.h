@@ -10,8 +10,6 @@
 double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev);
 /* The member that t is, -1: none. */
 int subgraph_member(const Subgraph *s, const Node *t);
-/* Prints the text of a task, which has a batch, with ? for its extent (batch.c). */
-void task_family(Text *out, const Task *t);
 /* The axis of member k that runs over the rows' dimension d. */
 Node *rows_axis(const Subgraph *s, int k, int d);
 

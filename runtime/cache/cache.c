@@ -46,6 +46,21 @@ static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Reque
 	return e->hash == hash && request_is(e->request, r) && !strcmp(e->task->text, text);
 }
 
+/* Kernels of a larger batch are for what a processor runs, and may be replaced. */
+static void entry_families(CacheEntry *e)
+{
+	const Request *r = &e->request;
+	bool borrows = !r->frozen && !r->pack && !r->device && entry_tuning(e);
+
+	for (int b = 0; b < e->task->nbatch && borrows; b++) {
+		Text text = {0};
+
+		task_family(&text, e->task, b);
+		e->family[b] = text.failed ? 0 : entry_hash(text.s, e->request);
+		text_free(&text);
+	}
+}
+
 CacheEntry *entry_get(Task *t, Request r, Error *err)
 {
 	uint64_t hash = entry_hash(t->text, r);
@@ -62,7 +77,7 @@ CacheEntry *entry_get(Task *t, Request r, Error *err)
 		e->request = r;
 		e->task = t;
 		e->hash = hash;
-		e->family = t->family ? entry_hash(t->family, r) : 0;
+		entry_families(e);
 		atomic_init(&e->version, 1);
 		pthread_mutex_init(&e->lock, NULL);
 		e->next = *at;
@@ -120,17 +135,10 @@ bool entry_ready(CacheEntry *e)
 }
 
 /* ---- kernels of larger batches ---- */
-bool entry_borrows(const CacheEntry *e)
-{
-	const Request *r = &e->request;
-
-	return e->family && !r->frozen && !r->pack && !r->device && entry_tuning(e);
-}
-
-Kernel *entry_fewer(const CacheEntry *e, Kernel *k)
+Kernel *entry_fewer(const CacheEntry *e, Kernel *k, int b, int64_t all)
 {
 	enum { MOST_BYTES = 256 << 20 };
-	Kernel *own = kernel_fewer(k, e->task, NULL);
+	Kernel *own = kernel_fewer(k, e->task, b, all, NULL);
 
 	if (own && own->shape.shared < MOST_BYTES)
 		return own;
@@ -138,40 +146,68 @@ Kernel *entry_fewer(const CacheEntry *e, Kernel *k)
 	return NULL;
 }
 
-/* The kernel of `from` (a reference), where it is better for e than `best`: one of cc, of the smallest batch. */
-static Kernel *entry_lender(const CacheEntry *e, CacheEntry *from, Kernel *best, Origin *o)
-{
-	pthread_mutex_lock(&from->lock);
-	Kernel *k = from->best;
-	bool fits = k && k->shape.rows > e->task->batch.extent;
-	bool fast = fits && k->backend == entry_tuning(e);
-	bool known = best && best->backend == entry_tuning(e);
+typedef struct Lender {
+	Kernel *kernel; /* a reference */
+	int batch;	/* in which the tasks differ */
+	int64_t rows;	/* of the kernel's, there */
+	double more;	/* times as many as are wanted */
+} Lender;
 
-	if (fits &&
-	    (!best || fast > known || (fast == known && k->shape.rows < best->shape.rows))) {
-		kernel_unref(best);
-		best = kernel_ref(k);
+/* Which batch is it in which alone `from` has more rows than e? -1: none. */
+static int entry_differs(const CacheEntry *e, const CacheEntry *from)
+{
+	const Task *t = e->task, *larger = from->task;
+	Text a = {0}, b = {0};
+	int k = 0;
+
+	while (k < t->nbatch && k < larger->nbatch &&
+	       (e->family[k] != from->family[k] || !e->family[k] ||
+		larger->batch[k].extent <= t->batch[k].extent))
+		k++;
+	if (k >= t->nbatch || k >= larger->nbatch || !request_is(from->request, e->request))
+		return -1;
+	task_family(&a, t, k);
+	task_family(&b, larger, k);
+	bool same = !a.failed && !b.failed && !strcmp(a.s, b.s);
+	text_free(&a);
+	text_free(&b);
+	return same ? k : -1;
+}
+
+/* Takes the kernel of `from` where it is better for e: one of cc, of the smallest batch. */
+static void entry_lender(const CacheEntry *e, CacheEntry *from, int b, Lender *best, Origin *o)
+{
+	const Backend *cc = entry_tuning(e);
+	int64_t rows = from->task->batch[b].extent;
+	double more = (double)rows / (double)e->task->batch[b].extent;
+
+	pthread_mutex_lock(&from->lock);
+	Kernel *k = from->best, *known = best->kernel;
+	bool fits = k && !k->fewer;
+	bool fast = fits && k->backend == cc, was = known && known->backend == cc;
+
+	if (fits && (!known || fast > was || (fast == was && more < best->more))) {
+		kernel_unref(known);
+		*best = (Lender){kernel_ref(k), b, rows, more};
 		*o = from->origin;
 	}
 	pthread_mutex_unlock(&from->lock);
-	return best;
 }
 
 Kernel *entry_lend(const CacheEntry *e, Origin *o)
 {
-	Kernel *best = NULL, *own;
+	Lender best = {0};
+	Kernel *own;
+	int b;
 
-	if (!entry_borrows(e))
-		return NULL;
 	table_take();
 	for (int i = 0; i < BUCKETS; i++)
 		for (CacheEntry *from = bucket[i]; from; from = from->next)
-			if (from->family == e->family && request_is(from->request, e->request) &&
-			    !strcmp(from->task->family, e->task->family))
-				best = entry_lender(e, from, best, o);
+			if ((b = entry_differs(e, from)) >= 0)
+				entry_lender(e, from, b, &best, o);
 	lock_leave(LOCK_CACHE);
-	own = best ? entry_fewer(e, best) : NULL;
-	kernel_unref(best);
+	own = best.kernel ? entry_fewer(e, best.kernel, best.batch, best.rows) : NULL;
+	kernel_unref(best.kernel);
 	return own;
 }
 

@@ -25,20 +25,21 @@ typedef struct CacheEntry {
 	int refs; /* under the cache's lock */
 	Request request;
 	Task *task;
-	uint64_t hash, family;	   /* of the task's text; of its family's, 0: it has none */
-	atomic_llong launches;	   /* while they were timed, trials' not counted */
-	atomic_llong timed, spent; /* of best: so many of them, and nanoseconds in them */
-	atomic_llong quickest;	   /* of best: nanoseconds of its quickest launch; 0: not known */
-	atomic_uint version;	   /* changes whenever a launch has to look at the entry */
-	pthread_mutex_t lock;	   /* of what follows */
-	bool checked;		   /* best was right on the data of a step, or is validated */
-	bool validated;		   /* best has passed verify_within */
-	bool unseen;		   /* best's first launch was too long to be checked */
-	bool tested;		   /* the trial agreed with best on the data of a step */
-	atomic_uint wrongs;	   /* kernels that were found wrong after they had been used */
-	Error wrong;		   /* what the last of them did */
-	struct Tuner *tuner;	   /* that works on it; or NULL */
-	int offered;		   /* schedules of schedule_offers that have been tried */
+	uint64_t hash;		       /* of the task's text, */
+	uint64_t family[TASK_BATCHES]; /* and of its families'; 0: none */
+	atomic_llong launches;	       /* while they were timed, trials' not counted */
+	atomic_llong timed, spent;     /* of best: so many of them, and nanoseconds in them */
+	atomic_llong quickest; /* of best: nanoseconds of its quickest launch; 0: not known */
+	atomic_uint version;   /* changes whenever a launch has to look at the entry */
+	pthread_mutex_t lock;  /* of what follows */
+	bool checked;	       /* best was right on the data of a step, or is validated */
+	bool validated;	       /* best has passed verify_within */
+	bool unseen;	       /* best's first launch was too long to be checked */
+	bool tested;	       /* the trial agreed with best on the data of a step */
+	atomic_uint wrongs;    /* kernels that were found wrong after they had been used */
+	Error wrong;	       /* what the last of them did */
+	struct Tuner *tuner;   /* that works on it; or NULL */
+	int offered;	       /* schedules of schedule_offers that have been tried */
 	Kernel *best, *trial;
 	Kernel *former; /* which best has replaced after a trial, until that proves to be right; or NULL */
 	Origin origin, trial_origin, former_origin;
@@ -55,10 +56,9 @@ const Target *entry_target(const CacheEntry *e,
 			   const Backend *b); /* of its kernels by b (codegen.c) */
 void entry_unref(CacheEntry *e);
 bool entry_ready(CacheEntry *e); /* it has a kernel */
-/* May it have the kernel of a larger batch, until its own is made? */
-bool entry_borrows(const CacheEntry *e);
-/* Kernel k, of a task that differs from e's in its larger batch, for e; NULL: it isn't worth it. */
-Kernel *entry_fewer(const CacheEntry *e, Kernel *k);
+/* Kernel k, of a task that differs from e's in batch b alone, which has `all` rows there, for e; NULL: it isn't
+ * worth it. */
+Kernel *entry_fewer(const CacheEntry *e, Kernel *k, int b, int64_t all);
 /* The same of an entry that is in memory; *o: where its code is kept. NULL: there is none. */
 Kernel *entry_lend(const CacheEntry *e, Origin *o);
 /* The first equation of its task, in s[0..room-1]. */
@@ -119,10 +119,12 @@ typedef struct Kept {
 	KernelShape shape;
 	double seconds;
 	int offered;
-	bool lent; /* it was made for a larger batch */
+	bool lent;    /* it was made for a larger batch: */
+	int batch;    /* which of the task's that is, */
+	int64_t rows; /* and how many rows it has there */
 } Kept;
 bool disk_find(const CacheEntry *e, Kept *k);
-/* The same of the largest batch of e's family that is kept. */
+/* The same of the largest batch of one of e's families that is kept. */
 bool disk_lend(const CacheEntry *e, Kept *k);
 /* Kernels of kept objects for entries[i] with kept[i].origin; entries that stay without a best are to
  * be made. */

@@ -2,7 +2,7 @@
  *
  * An entry is kept as a text file named by the hash of its key: what the kernel was made for and
  * with, how it is launched, and the name of the object that holds its code (objects are named by
- * their contents, because several kernels are compiled together). The kernel of the largest batch of a family is
+ * their contents, because several kernels are compiled together). The kernel of the largest batch of each family is
  * kept under the family's text, too. The bytes that are loaded are
  * those whose name was checked. Files appear whole (folder_write), so that any number of processes
  * may share the folder; an entry that does not read back exactly is as good as none, and is made
@@ -74,12 +74,12 @@ static bool entry_file(const Text *key, char name[NAME_ROOM])
 }
 
 /* kept_parse and upkeep.c read this. */
-static void kept_print(Text *t, const CacheEntry *e)
+static void kept_print(Text *t, const CacheEntry *e, int64_t rows)
 {
 	const Kernel *k = e->best;
 
 	text_add(t, "kernel %s %zu %zu %zu %d %lld %lld %lld", k->backend->name, k->shape.scratch,
-		 k->shape.shared, k->shape.block, k->shape.threads, (long long)k->shape.rows,
+		 k->shape.shared, k->shape.block, k->shape.threads, (long long)rows,
 		 (long long)k->shape.blocks, (long long)k->shape.parts);
 	for (int i = 0; k->shape.later[i]; i++)
 		text_add(t, " %lld", (long long)k->shape.later[i]);
@@ -94,8 +94,9 @@ static void kept_print(Text *t, const CacheEntry *e)
 	text_add(t, "\n");
 }
 
-/* Under this text; a kernel that is lent is not the entry's to keep. */
-static bool kept_write(CacheEntry *e, const char *task)
+/* Under this text, of a task or of its family, where it has so many rows (else 0); a kernel that is lent is not the
+ * entry's to keep. */
+static bool kept_write(CacheEntry *e, const char *task, int64_t rows)
 {
 	Text t = {0};
 	char name[NAME_ROOM];
@@ -105,7 +106,7 @@ static bool kept_write(CacheEntry *e, const char *task)
 	good = entry_file(&t, name);
 	pthread_mutex_lock(&e->lock);
 	good &= !e->best->fewer;
-	kept_print(&t, e);
+	kept_print(&t, e, rows);
 	pthread_mutex_unlock(&e->lock);
 	if (!t.failed)
 		text_add(&t, "checksum %016llx\n", (unsigned long long)hash_bytes(t.s, t.n, 0));
@@ -145,7 +146,7 @@ static bool kept_parse(char *s, Kept *k)
 
 	if (sscanf(s, "kernel %31s %zu %zu %zu %d %" SCNd64 " %" SCNd64 "%n", backend,
 		   &k->shape.scratch, &k->shape.shared, &k->shape.block, &k->shape.threads,
-		   &k->shape.rows, &k->shape.blocks, &used) != 7 ||
+		   &k->rows, &k->shape.blocks, &used) != 7 ||
 	    !(s = phases_parse(s + used, &k->shape)) || !(s = kept_call(s, &k->shape.call)) ||
 	    sscanf(s, " time %lf %d object %47s %d %d%n", &k->seconds, &k->offered, object,
 		   &k->origin.index, &k->origin.count, &used) != 5)
@@ -203,21 +204,39 @@ bool disk_find(const CacheEntry *e, Kept *k)
 
 bool disk_lend(const CacheEntry *e, Kept *k)
 {
-	if (entry_borrows(e) && kept_find(e, e->task->family, k) &&
-	    k->shape.rows > e->task->batch.extent)
-		return k->lent = true;
-	*k = (Kept){0};
-	return false;
+	for (int b = 0; b < e->task->nbatch && e->family[b] && !k->lent; b++) {
+		Text family = {0};
+
+		task_family(&family, e->task, b);
+		k->lent = !family.failed && kept_find(e, family.s, k) &&
+			  k->rows > e->task->batch[b].extent;
+		k->batch = b;
+		text_free(&family);
+	}
+	if (!k->lent)
+		*k = (Kept){0};
+	return k->lent;
+}
+
+/* Of batch b's family, unless one of more rows is. */
+static void family_store(CacheEntry *e, int b)
+{
+	int64_t rows = e->task->batch[b].extent;
+	Text family = {0};
+	Kept k;
+
+	task_family(&family, e->task, b);
+	if (!family.failed && (!kept_find(e, family.s, &k) || k.rows <= rows))
+		kept_write(e, family.s, rows);
+	text_free(&family);
 }
 
 bool disk_store(CacheEntry *e)
 {
-	Kept k;
-	bool good = folder_writable() && kept_write(e, e->task->text);
+	bool good = folder_writable() && kept_write(e, e->task->text, 0);
 
-	if (good && entry_borrows(e) &&
-	    (!kept_find(e, e->task->family, &k) || k.shape.rows <= e->task->batch.extent))
-		kept_write(e, e->task->family);
+	for (int b = 0; b < e->task->nbatch && good && e->family[b]; b++)
+		family_store(e, b);
 	folder_trim();
 	return good;
 }
@@ -261,7 +280,7 @@ char *object_read(const char *name, size_t *n)
 /* Gives e the kernel that was kept, or one for e that runs it. */
 static void kept_put(CacheEntry *e, const Kept *kept, Kernel *k)
 {
-	Kernel *own = kept->lent ? entry_fewer(e, k) : kernel_ref(k);
+	Kernel *own = kept->lent ? entry_fewer(e, k, kept->batch, kept->rows) : kernel_ref(k);
 
 	if (!own)
 		return;

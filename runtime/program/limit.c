@@ -2,9 +2,9 @@
  *
  * Input: a program whose runs and cells are known, but not yet where temporaries are. Output: the
  * same, with runs that compute tensors again (recompute.c decides which). Such a run is its
- * original's kernel once more, so it gives the same bits, and nothing is compiled for it. What a
+ * original's kernel or loop once more, so it gives the same bits, and nothing is compiled for it. What a
  * step takes: the arena (temporaries, and what loops need), outputs, and next values of states that
- * are not computed in place; not inputs, parameters and states themselves. Loops don't run again. What
+ * are not computed in place; not inputs, parameters and states themselves. A loop runs again as a whole. What
  * reads a state can't after the next value was written over it: where that leaves too little, such
  * values are written beside their states.
  * Invariant: when this fails, the program is as it was.
@@ -85,17 +85,27 @@ static void limit_read(Limit *l, StepRun *to, int *read, int cell)
 		read[to->nread++] = t;
 }
 
+/* Of a launch on the nominal device, or of all in a loop. */
+static double run_seconds(const Run *r)
+{
+	const DeviceModel *d = device_nominal();
+	const Program *body = r->loop ? loop_program(r->loop) : NULL;
+	double seconds = 0;
+
+	if (!body)
+		return r->entry->task->cost / d->pc + r->entry->task->bytes / d->pd + d->launch;
+	for (int i = 0; i < body->nrun; i++)
+		seconds += run_seconds(&body->run[i]);
+	return (double)run_steps(r) * seconds;
+}
+
 static void limit_run(Limit *l, const Run *r, StepRun *to)
 {
 	int *read = arena_alloc(&l->arena, ((size_t)r->nbuf + 1) * sizeof *read);
 	int *write = arena_alloc(&l->arena, ((size_t)r->nbuf + 1) * sizeof *write);
-	const DeviceModel *d = device_nominal();
 
-	*to = (StepRun){.read = read, .write = write};
+	*to = (StepRun){.read = read, .write = write, .seconds = run_seconds(r)};
 	to->bytes = r->loop ? align_up(loop_bytes(r->loop)) : 0;
-	if (!r->loop)
-		to->seconds =
-			r->entry->task->cost / d->pc + r->entry->task->bytes / d->pd + d->launch;
 	for (int k = 0; k < r->ninput; k++)
 		limit_read(l, to, read, r->cell[k]);
 	for (int k = r->ninput; k < r->nbuf; k++) {
@@ -160,7 +170,7 @@ static void find_until(Limit *l, bool in_place)
 	for (int i = 0; i < l->step.nrun; i++) {
 		const Run *r = &l->p->run[i];
 
-		l->run[i].until = r->loop ? -1 : INT_MAX;
+		l->run[i].until = INT_MAX;
 		for (int k = 0; k < r->ninput && in_place; k++) {
 			int until = l->until[whole_of(l->p, r->cell[k])];
 			l->run[i].until = until < l->run[i].until ? until : l->run[i].until;
@@ -303,6 +313,19 @@ static void launch_run(const Limit *l, Again *to, int at)
 							 from->cell[k]);
 }
 
+/* Room for the kernels of r's launches, which run so often in a step. */
+static void used_make(Arena *a, Run *r, int64_t times)
+{
+	Program *body = r->loop ? loop_program(r->loop) : NULL;
+
+	if (!body) {
+		r->used = arena_alloc(a, (size_t)times * sizeof *r->used);
+		r->nused = times;
+	}
+	for (int i = 0; body && i < body->nrun; i++)
+		used_make(a, &body->run[i], times * run_steps(r));
+}
+
 /* By the new runs: the first and the last that meets each cell. */
 static void lives_find(const Limit *l, Again *to)
 {
@@ -342,6 +365,9 @@ static void limit_again(Limit *l, Again *to)
 	for (int i = 0; i < plan->nlaunch; i++)
 		launch_run(l, to, i);
 	lives_find(l, to);
+	for (int i = 0; i < plan->nlaunch; i++)
+		if (to->run[i].repeated)
+			used_make(&p->memory, &to->run[i], 1);
 }
 
 /* From here on nothing can fail. */
@@ -363,9 +389,9 @@ static void limit_take(const Limit *l, const Again *to)
 	for (int i = 0; i < p->nrun; i++) {
 		Run *r = &p->run[i];
 
-		if (r->again)
+		if (r->again && !r->loop)
 			entry_ref(r->entry);
-		if (!r->loop)
+		if (!r->loop || r->again)
 			continue;
 		loop_program(r->loop)->at = r;
 		if (loop_may_fail(p, r))

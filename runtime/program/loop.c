@@ -273,6 +273,26 @@ int64_t loop_steps(const Loop *l)
 	return l->steps;
 }
 
+const Cell *loop_cell(const Loop *l, const ScanResult *r)
+{
+	const Carry *c = r->final >= 0 ? &l->carry[r->final] : NULL;
+	const Cell *cell = NULL;
+
+	for (int k = 0; k < l->scan->nstate; k++)
+		if (l->carry[k].kept && l->carry[k].kept->of == r)
+			c = &l->carry[k];
+	for (int k = 0; k < l->nstack; k++)
+		cell = l->stack[k].of == r ? l->stack[k].cell : cell;
+	cell = !cell && c ? c->next : cell;
+	cell = cell ? cell_whole(cell) : NULL;
+	return cell && cell->kind != CELL_STATE ? cell : NULL;
+}
+
+int64_t run_steps(const Run *r)
+{
+	return r->loop ? r->loop->scan->bound : 1;
+}
+
 static int loop_length(const Program *p, const Run *r, int64_t *n, Error *err)
 {
 	const Scan *s = r->loop->scan;
@@ -431,10 +451,14 @@ int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 
 	if (code)
 		return code;
+	w.l->body->again = p->again || r->again;
+	if (r->again || r->repeated) /* which have one body, each its own memory */
+		loop_bind(w.l, (char *)p->arena + r->offset);
 	walk_begin(&w);
 	for (w.i = 0; w.i < w.n && !code && !w.code; w.i++) {
 		walk_aim(&w);
 		w.l->body->iteration = w.t;
+		w.l->body->turn = p->turn * w.l->scan->bound + w.t;
 		code = program_run(w.l->body, pool, random_step(rs, w.l->scan->bound, w.t), tuner,
 				   err);
 		walk_move(&w);

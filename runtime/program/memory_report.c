@@ -44,6 +44,17 @@ static int find_peak(Making *g)
 	return at;
 }
 
+/* Of a kernel, or of all in a loop. */
+static double run_flops(const Run *r)
+{
+	const Program *body = r->loop ? loop_program(r->loop) : NULL;
+	double flops = body ? 0 : r->entry->task->flops;
+
+	for (int i = 0; body && i < body->nrun; i++)
+		flops += run_flops(&body->run[i]);
+	return (double)run_steps(r) * flops;
+}
+
 static void sum_up(Making *g, const ProgramSpec *spec)
 {
 	const Program *p = g->p;
@@ -56,7 +67,7 @@ static void sum_up(Making *g, const ProgramSpec *spec)
 	u->launches = p->nrun;
 	for (int i = 0; i < p->nrun; i++) {
 		const Run *r = &p->run[i];
-		double flops = r->loop ? 0 : r->entry->task->flops;
+		double flops = run_flops(r);
 
 		u->again += r->again != NULL;
 		u->flops += flops;
@@ -72,7 +83,7 @@ static bool cell_row(Making *g, const Run *r, const Cell *c, ricci_memory_tensor
 	if (c->kind != CELL_TEMP)
 		return false;
 	row->bytes = tensor_bytes(c->node);
-	row->flops = r->loop ? 0 : r->entry->task->flops;
+	row->flops = run_flops(r);
 	for (int i = 0; i < p->ncell; i++)
 		if (p->cell[i].node == c->node) {
 			row->times++;

@@ -145,13 +145,25 @@ static const char *loop_title(Naming *m, const Run *r)
 			    (long long)scan_of(r->sub->member[0])->bound);
 }
 
+static const char *loop_equation(Naming *m, const Run *r, const Node *n)
+{
+	const Program *body = loop_program(r->loop);
+	const Cell *c = n ? loop_cell(r->loop, n->u.result) : NULL;
+	const char *title = loop_title(m, r), *text;
+
+	if (!c)
+		return title;
+	text = tensor_equation(m, body, &body->run[c->first], c->node);
+	return text ? arena_printf(m->arena, "%s: %s", title, text) : NULL;
+}
+
 const char *tensor_equation(Naming *m, const Program *p, const Run *r, const Node *n)
 {
-	const char *text = r->loop ? loop_title(m, r) : run_equations(m, p, r);
+	const char *text = r->loop ? loop_equation(m, r, n) : run_equations(m, p, r);
 
-	if (!text)
-		return NULL;
-	for (int k = 0; !r->loop && r->sub->member[k] != n; k++) {
+	if (!text || r->loop)
+		return text;
+	for (int k = 0; r->sub->member[k] != n; k++) {
 		text += strcspn(text, "\n");
 		text += *text == '\n';
 	}

@@ -175,7 +175,8 @@ static bool run_row(Making *m, const Program *p, const Run *r, int loop, int64_t
 	if (r->loop) {
 		of->equations = arena_printf(&m->f->arena, "a loop of %lld steps at most",
 					     (long long)scan_of(r->sub->member[0])->bound);
-		return program_rows(m, loop_program(r->loop), at, steps);
+		/* the body's launches are those of all runs of it */
+		return r->again || program_rows(m, loop_program(r->loop), at, steps);
 	}
 	of->backend = r->kernel ? r->kernel->backend->name : "";
 	of->flops = r->entry->task->flops;

@@ -407,13 +407,14 @@ void program_free(Program *p)
 	program_check_finite(p, false, NULL);
 	records_free(p->records);
 	for (int i = 0; i < p->nrun; i++) {
-		loop_free(p->run[i].loop);
+		if (!p->run[i].again)
+			loop_free(p->run[i].loop);
 		if (p->run[i].timed)
 			kernel_unref(p->run[i].timed);
 		if (p->run[i].kernel)
 			kernel_unref(p->run[i].kernel);
-		if (p->run[i].used)
-			kernel_unref(p->run[i].used);
+		for (int64_t k = 0; k < p->run[i].nused; k++)
+			kernel_unref(p->run[i].used[k]);
 		entry_unref(p->run[i].entry);
 	}
 	for (int i = 0; i < p->ncell; i++)

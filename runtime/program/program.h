@@ -71,10 +71,13 @@ typedef struct Run {   /* one kernel of the plan, or one loop */
 	bool untested;		 /* the kernel is the entry's on trial, which may turn out wrong */
 	const struct Run *again; /* it computes again what that run has computed; or NULL */
 	bool repeated;		 /* another run does so */
-	Kernel *used;		 /* repeated: whose results the step has (a reference), or NULL */
-	int64_t launches;	 /* while they are timed */
-	Times times;		 /* of those by `timed`, the entry's best kernel */
-	Kernel *timed;		 /* a reference; NULL: a loop, or none yet */
+	/* Of a repeated kernel, or one within a repeated loop: by which (references) the step has the results of each
+	 * of its launches, in the order of Program.turn; NULL: of another. */
+	Kernel **used;
+	int64_t nused, turn; /* how many that are; the present launch */
+	int64_t launches;    /* while they are timed */
+	Times times;	     /* of those by `timed`, the entry's best kernel */
+	Kernel *timed;	     /* a reference; NULL: a loop, or none yet */
 	double before; /* seconds of the kernel that was there before `timed`; 0: none, or not timed */
 	const char *name;	 /* for traces; NULL: none yet */
 	int ninput, nbuf, *cell; /* the cell of each buffer */
@@ -95,15 +98,17 @@ typedef struct Program {
 	bool looking;		     /* this one is */
 	const struct Program *outer; /* inner: the program around it, and */
 	const Run *at;		     /* the run that it is the body of */
-	int64_t iteration;	     /* inner: the one that runs */
-	Finite *finite;		     /* NULL: results are not looked at */
-	bool may_overflow;	     /* they may be infinite where no output or state is */
-	int last_failing;	     /* the last run that may find a wrong length; -1: none */
-	bool timing;		     /* every launch is timed */
-	bool named;		     /* its runs are */
-	int64_t steps;		     /* since then */
-	Times times;		     /* of them */
-	void *arena;		     /* NULL: inner */
+	int64_t iteration;	     /* inner: the one that runs, */
+	int64_t turn;	   /* counted over all loops around, within a step; 0: outermost */
+	bool again;	   /* inner: what runs was computed before in the step */
+	Finite *finite;	   /* NULL: results are not looked at */
+	bool may_overflow; /* they may be infinite where no output or state is */
+	int last_failing;  /* the last run that may find a wrong length; -1: none */
+	bool timing;	   /* every launch is timed */
+	bool named;	   /* its runs are */
+	int64_t steps;	   /* since then */
+	Times times;	   /* of them */
+	void *arena;	   /* NULL: inner */
 	size_t arena_bytes;
 	size_t unlimited_bytes; /* what a step would take if nothing were computed again */
 	Device *device;
@@ -178,7 +183,7 @@ const char *node_base(const Program *p, const Node *n, const ricci_tensor **t);
 const char *node_name(Naming *m, const Program *p, const Node *n);
 /* All equations of a kernel, a line each. NULL: no memory. */
 const char *run_equations(Naming *m, const Program *p, const Run *r);
-/* That of tensor n, which r computes. NULL: no memory. */
+/* That of tensor n, which r computes; of a loop's result, behind what loop it is; NULL: that alone. NULL: no memory. */
 const char *tensor_equation(Naming *m, const Program *p, const Run *r, const Node *n);
 /* Gives p's runs their names, once: the first equation, as far as there is room for it. */
 void runs_name(Program *p);
@@ -232,6 +237,10 @@ int loop_run(const Program *p, Run *r, Pool *pool, RandomState rs, Tuner *tuner,
 int run_checked(Run *r, Pool *pool, RandomState rs, Error *err);
 /* Remembers for who repeats r that the step has k's results. */
 void run_used(Run *r, Kernel *k);
+/* How often r runs its kernels in one of its launches, at most: 1, or the steps of a loop. */
+int64_t run_steps(const Run *r);
+/* What of the body is stacked as the result r, or its last value; NULL: a variable. */
+const Cell *loop_cell(const Loop *l, const ScanResult *r);
 /* The first launch of a trial: beside the best kernel, on the step's own data; dropped where it is
  * wrong. */
 int run_trial(Run *r, Pool *pool, RandomState rs, Error *err);

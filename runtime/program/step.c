@@ -71,11 +71,10 @@ static void run_timed(Run *r, double seconds)
 
 void run_used(Run *r, Kernel *k)
 {
-	if (!r->repeated || r->used == k)
+	if (!r->used || r->used[r->turn] == k)
 		return;
-	if (r->used)
-		kernel_unref(r->used);
-	r->used = kernel_ref(k);
+	kernel_unref(r->used[r->turn]);
+	r->used[r->turn] = kernel_ref(k);
 }
 
 /* A device's kernels were all validated before they came here. Timed ones are waited for; the first launch
@@ -113,32 +112,38 @@ static int launch_timed(Run *r, Kernel *k, Pool *pool, RandomState rs, const cha
 	return code;
 }
 
-/* Computes again what another run has, by the same kernel: two kernels may round differently, and who
+/* Computes again what `first`, itself in a loop, has, by the same kernel: two kernels may round differently, and who
  * compares both results for equality (the ties of max=) would find none. */
-static int run_again(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
+static int run_again(Run *r, const Run *first, const Program *p, Pool *pool, RandomState rs,
+		     bool timing, Error *err)
 {
-	Kernel *k = r->again->used;
+	Kernel *own = r->kernel, *k = kernel_ref(first->used[p->turn]);
+	const Device *d = p->device;
 	double seconds;
+	int code;
 
-	if (r->kernel != k) {
-		if (r->kernel)
-			kernel_unref(r->kernel);
-		r->kernel = kernel_ref(k);
-	}
+	r->kernel = k;
 	r->launches++;
 	if (d->kind->launch)
-		return run_start(r, d, rs, timing, err);
-	return timing ? launch_timed(r, k, pool, rs, "kernel", k == r->again->timed, &seconds, err)
-		      : pool_launch(pool, k, r->buf, &rs, r->wide, err);
+		code = run_start(r, p->device, rs, timing, err);
+	else
+		code = timing ? launch_timed(r, k, pool, rs, "kernel", k == first->timed, &seconds,
+					     err)
+			      : pool_launch(pool, k, r->buf, &rs, r->wide, err);
+	r->kernel = r == first ? own : k;
+	kernel_unref(r == first ? k : own);
+	return code;
 }
 
-static int run_launch(Run *r, Device *d, Pool *pool, RandomState rs, bool timing, Error *err)
+static int run_launch(Run *r, const Program *p, Pool *pool, RandomState rs, bool timing, Error *err)
 {
+	Device *d = p->device;
 	int which = -1, code = 0;
 	double seconds;
 
-	if (r->again)
-		return run_again(r, d, pool, rs, timing, err);
+	if (r->again || p->again)
+		return run_again(r, r->again ? r->again : r, p, pool, rs, timing, err);
+	r->turn = p->turn;
 	if (!d->kind->launch && run_stale(r))
 		run_take(r, &which);
 	r->launches++;
@@ -204,7 +209,7 @@ int program_start(Program *p, Pool *pool, RandomState rs, Tuner *tuner, bool tim
 			code = finite_before(p->finite, r, err);
 		if (!code)
 			code = r->loop ? loop_launch(p, r, pool, rs, tuner, err)
-				       : run_launch(r, p->device, pool, rs, timing, err);
+				       : run_launch(r, p, pool, rs, timing, err);
 		if (p->finite && !r->loop && !code)
 			code = finite_after(p, r, rs, err);
 	}

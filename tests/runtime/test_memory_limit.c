@@ -13,7 +13,8 @@ enum { SKIPPED = 8 };
 #else
 enum { SKIPPED = 50 };
 #endif
-enum { LAYERS = 6, BATCH = 48, WIDTH = 40, STEPS = 6, FED = BATCH * WIDTH };
+enum { LAYERS = 6, BATCH = 48, WIDTH = 40, STEPS = 6, LOOPS = 4, FED = BATCH * WIDTH };
+typedef enum { NO_LOOP, ONE_LOOP, MANY_LOOPS } Loops; /* behind the layers */
 
 typedef struct Net {
 	ricci_graph *g;
@@ -54,7 +55,39 @@ static ricci_tensor *looped(ricci_graph *g, ricci_tensor *x)
 	return last;
 }
 
-static Net net_new(size_t limit, bool loops)
+/* Loops over what the one before has stacked, with the same layers' dropout and ties in each step. */
+static ricci_tensor *sequences(ricci_graph *g, ricci_tensor *x)
+{
+	ricci_tensor *all = ricci_op(g, "S[t,b,n] = X[b,n]*sin(f32(t)+1.0) where t<6", x),
+		     *last = x;
+
+	for (int k = 0; k < LOOPS; k++) {
+		const int64_t shape[] = {BATCH, WIDTH};
+		const char name[][4] = {
+			{'x', (char)('0' + k)}, {'h', (char)('0' + k)}, {'u', (char)('0' + k)}};
+		ricci_tensor *xt = ricci_input(g, name[0], RICCI_F32, 2, shape);
+		ricci_tensor *h = ricci_input(g, name[1], RICCI_F32, 2, shape), *w, *y;
+
+		w = ricci_param(g, name[2], RICCI_F32, 2, (int64_t[]){WIDTH, WIDTH},
+				ricci_normal(0.2));
+		/* G needs memory of the loop's own, where it is not stacked */
+		y = ricci_op(
+			g,
+			"A[b,n] += H[b,k]*W[k,n]; G[r,m,n] += A[b,m]*X[b,n]*f32(r+1) where r<4; "
+			"B[b,n] += A[b,k]*G[r,k,n]; C[b,n] = tanh(B[b,n]/1000.0 + X[b,n])",
+			h, w, xt);
+		y = ricci_op(g, "M[b] max= X[b,n]; Y[b,n] = X[b,n] - 0.5*M[b]",
+			     ricci_dropout(y, 0.3));
+		ricci_loop l =
+			RICCI_LOOP(.steps = STEPS, .recompute = k == 2, .nslice = 1,
+				   .slice = &(ricci_slice){xt, all}, .ncarry = 1,
+				   .carry = &(ricci_carry){h, NULL, y}, .nout = 1, .out = &y);
+		ricci_scan(g, &l, &last, &all);
+	}
+	return last;
+}
+
+static Net net_new(size_t limit, Loops loops)
 {
 	Net n = {.g = ricci_graph_new()};
 	ricci_tensor *h;
@@ -63,7 +96,7 @@ static Net net_new(size_t limit, bool loops)
 	n.code = ricci_memory_limit(n.g, limit);
 	h = layers(n.g, n.x);
 	if (loops)
-		h = looped(n.g, h);
+		h = loops == ONE_LOOP ? looped(n.g, h) : sequences(n.g, h);
 	n.eval = ricci_op(n.g, "E[n] += H[b,n]", h);
 	n.loss = ricci_op(n.g, "L[] += H[b,n]*H[b,n]/100.0", h);
 	ricci_adam(n.loss, ricci_learning_rate(n.g, 0.01), .9, .999, 1e-8);
@@ -74,7 +107,8 @@ typedef struct Trained {
 	bool made;
 	char why[ERROR_TEXT];
 	ricci_memory_use use;
-	float loss, w[LAYERS + 1][WIDTH * WIDTH], eval[WIDTH];
+	int looped; /* tensors of loops that are computed again */
+	float loss, w[LAYERS + LOOPS][WIDTH * WIDTH], eval[WIDTH];
 } Trained;
 
 static int fed(ricci_session *s, const Net *n)
@@ -93,11 +127,18 @@ static void use_of(ricci_session *s, Trained *t)
 	CHECK(m != NULL);
 	if (m)
 		t->use = *ricci_memory_sum(m);
+	for (int i = 0; i < ricci_memory_count(m); i++) {
+		const ricci_memory_tensor *r = ricci_memory_at(m, i);
+
+		t->looped += r->times > 1 &&
+			     !strncmp(r->equation, "a loop of 6 steps at most: ", 27) &&
+			     r->flops > 0;
+	}
 	ricci_memory_free(m);
 }
 
 /* Three steps of training, then another session over its parameters. */
-static void train(size_t limit, bool loops, const ricci_options *o, Trained *t)
+static void train(size_t limit, Loops loops, const ricci_options *o, Trained *t)
 {
 	Net n = net_new(limit, loops);
 	ricci_session *s = ricci_session_new(n.g, o, 1, 1, &n.loss), *e = NULL;
@@ -119,7 +160,7 @@ static void train(size_t limit, bool loops, const ricci_options *o, Trained *t)
 		for (int k = 0, at = 0; k < ricci_param_count(n.g); k++) {
 			ricci_tensor *w = ricci_param_at(n.g, k, NULL);
 
-			if (ricci_bytes(w) == sizeof t->w[0] && at < LAYERS + loops &&
+			if (ricci_bytes(w) == sizeof t->w[0] && at < LAYERS + LOOPS &&
 			    (*ricci_name(w) == 'w' || *ricci_name(w) == 'u') &&
 			    !strchr(ricci_name(w), '.'))
 				CHECK_INT(ricci_fetch(s, w, t->w[at++], sizeof t->w[0]), 0);
@@ -149,11 +190,11 @@ static size_t least_of(const Trained *t)
 }
 
 /* Smaller and smaller limits, down to one that can't be met; the least that is named then can. */
-static void test_limits(bool loops)
+static void test_limits(Loops loops)
 {
 	static Trained all, some;
 	size_t least = 0;
-	int again = 0;
+	int again = 0, looped = 0;
 
 	train(0, loops, fixed(), &all);
 	CHECK(all.made);
@@ -169,6 +210,7 @@ static void test_limits(bool loops)
 			continue;
 		}
 		again = some.use.again > again ? some.use.again : again;
+		looped = some.looped > looped ? some.looped : looped;
 		CHECK_REPORT(some.use.bytes <= limit, "%zu of %zu", some.use.bytes, limit);
 		CHECK_INT(some.use.unlimited, all.use.bytes);
 		CHECK_INT(some.use.limit, limit);
@@ -177,6 +219,7 @@ static void test_limits(bool loops)
 		CHECK(!memcmp(all.eval, some.eval, sizeof all.eval));
 	}
 	CHECK_REPORT(again >= 3, "%d launches again", again);
+	CHECK_REPORT(loops != MANY_LOOPS || looped > 0, "no loop ran again");
 	CHECK_REPORT(least > 0 && least < all.use.bytes * (loops ? 9 : 7) / 10,
 		     "the least is %zu of %zu", least, all.use.bytes);
 	train(least, loops, fixed(), &some);
@@ -185,18 +228,18 @@ static void test_limits(bool loops)
 }
 
 /* While kernels are replaced and tried: what is computed again has the kernel of the first time. */
-static void test_dynamic(void)
+static void test_dynamic(Loops loops)
 {
 	static Trained all, some;
 	const ricci_options *o = &RICCI_OPTIONS(.threads = 2);
 
-	train(0, false, o, &all);
-	train(1, false, o, &some); /* kernels depend on what the device was measured to be */
-	train((least_of(&some) + all.use.bytes) / 2, false, o, &some);
+	train(0, loops, o, &all);
+	train(1, loops, o, &some); /* kernels depend on what the device was measured to be */
+	train((least_of(&some) + all.use.bytes) / 2, loops, o, &some);
 	CHECK_REPORT(all.made && some.made, "%s", some.why);
 	CHECK(some.use.again > 0);
 	CHECK_NEAR(some.loss, all.loss, 1e-4 * all.loss);
-	for (int k = 0; k < LAYERS; k++)
+	for (int k = 0; k < LAYERS + LOOPS; k++)
 		for (int i = 0; i < WIDTH * WIDTH; i++)
 			CHECK_NEAR(some.w[k][i], all.w[k][i], 2e-3);
 }
@@ -300,10 +343,10 @@ static void test_no_memory(void)
 	int failed = 0, reports = 0;
 	long live;
 
-	train(0, false, fixed(), &all);
+	train(0, MANY_LOOPS, fixed(), &all);
 	live = mem_live();
 	for (long k = 1; !s; k += 1 + k / SKIPPED) {
-		Net n = net_new(all.use.bytes * 7 / 10, false);
+		Net n = net_new(all.use.bytes * 7 / 10, MANY_LOOPS);
 
 		mem_fail_at(k);
 		s = ricci_session_new(n.g, fixed(), 1, 1, &n.loss);
@@ -325,9 +368,11 @@ static void test_no_memory(void)
 
 int main(void)
 {
-	test_limits(false);
-	test_limits(true);
-	test_dynamic();
+	test_limits(NO_LOOP);
+	test_limits(ONE_LOOP);
+	test_limits(MANY_LOOPS);
+	test_dynamic(NO_LOOP);
+	test_dynamic(MANY_LOOPS);
 	test_errors();
 	test_report();
 	test_in_place();
