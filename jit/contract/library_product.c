@@ -153,8 +153,7 @@ bool product_find(GridCall *g)
 	best->calls = 0;
 	for (int x = 0; x < TENSORS; x++)
 		g->of[x] = x;
-	if (!call_operands(g, call_type(c)) ||
-	    !g->library->multiplies(g->type[OF_A], p->acc))
+	if (!call_operands(g, call_type(c)) || !g->library->multiplies(g->type[OF_A], p->acc))
 		return false;
 	for (int x = 0; x < COUNT(g->copied); x++) {
 		if (g->copied[x])

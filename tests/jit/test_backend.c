@@ -43,7 +43,7 @@ static Kernel *kernel_of(const Backend *b, const char *source)
 	return k;
 }
 
-static void kernel_call(const Kernel *k, const float *a, float *o, int64_t n)
+static void run_one(const Kernel *k, const float *a, float *o, int64_t n)
 {
 	void *buf[] = {(void *)a, o};
 	KernelEnv env = {5, 1, NULL, NULL, k, NULL};
@@ -57,7 +57,7 @@ static void check_scale(const Kernel *k)
 {
 	int bad = 0;
 	memset(out, 0, sizeof out);
-	kernel_call(k, in, out, N);
+	run_one(k, in, out, N);
 	for (int i = 0; i < N; i++)
 		bad += out[i] != in[i] * 3 + 5;
 	CHECK_INT(bad, 0);
@@ -65,15 +65,15 @@ static void check_scale(const Kernel *k)
 
 static void check_math(const Kernel *k)
 {
-	kernel_call(k, in, out, N);
+	run_one(k, in, out, N);
 	for (int i = 0; i < N; i++)
 		CHECK_NEAR(out[i], exp(in[i]) + exp2(in[i]) + i, 1e-5 * fabs(out[i]));
 }
 
 static void check_table(const Kernel *k)
 {
-	kernel_call(k, in, out, N);
-	kernel_call(k, in, out, N);
+	run_one(k, in, out, N);
+	run_one(k, in, out, N);
 	for (int i = 0; i < N; i++) {
 		int j = i & 15;
 		CHECK_NEAR(out[i], j + 1 + 2 * (16 - j) + in[i] * (j * j + 1), 1e-5 * fabs(out[i]));
@@ -150,7 +150,7 @@ static void check_infinite(const Backend *b)
 	float a[] = {INFINITY, -INFINITY, NAN, 1}, o[4];
 	CHECK_INT(b->compile(b, 1, &k, NULL, &err), 0);
 	if (k->run) {
-		kernel_call(k, a, o, 4);
+		run_one(k, a, o, 4);
 		CHECK(isnan(o[0]) && isnan(o[1]) && isnan(o[2]) && o[3] == 1);
 	}
 	kernel_unref(k);
