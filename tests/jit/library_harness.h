@@ -191,4 +191,30 @@ static int is_missing(const Case *c, const char *want)
 	return check_failed;
 }
 
+/* So many offers of the library for each of the test's equations. */
+static void test_offers(int want);
+
+/* Where a variable has that value the library can't be used, and why. */
+typedef struct Absence {
+	const char *variable, *value, *want;
+} Absence;
+static const Absence *absence;
+static const Case *absent_case;
+
+static int run_absent(void)
+{
+	setenv(absence->variable, absence->value, 1);
+	is_missing(absent_case, absence->want);
+	test_offers(0);
+	return check_failed;
+}
+
+/* In processes of their own. */
+static void check_absences(const Case *c, int n, const Absence *row)
+{
+	absent_case = c;
+	for (absence = row; absence < row + n; absence++)
+		CHECK_INT(child(run_absent), 0);
+}
+
 #endif
