@@ -1,7 +1,7 @@
 /* internal.h - the parts of lowering a contraction: finding it (contract.c), schedules for it
  * (offer.c), padded copies (padded.c) and transposed ones (transposed.c), tables of indices (table.c),
- * panels (panel.c), their lanes (lanes.c), what they leave out of K (zero_blocks.c), blocks (block.c), their results (store.c) and
- * what these need, prefetched (prefetch.c), the loops (loops.c). */
+ * panels (panel.c), their lanes (lanes.c), what they leave out of K (zero_blocks.c), blocks (block.c), their
+ * results (store.c) and what these need, prefetched (prefetch.c), the loops (loops.c). */
 #ifndef JIT_CONTRACT_INTERNAL_H
 #define JIT_CONTRACT_INTERNAL_H
 
@@ -218,22 +218,6 @@ typedef struct Point {
 	int64_t run;
 } Point;
 Node *contract_tabulate(Contract *c, Node *e, const Point *point);
-/* Elements of a block from `from` on. */
-typedef struct Extent {
-	Node *from, *count;
-	int64_t most;
-} Extent;
-/* ---- lanes (lanes.c) ---- */
-typedef struct Lanes {
-	Node *x, *at; /* the vector loop's variable; the element of the part that it stands for */
-	Node *count;  /* of the loop */
-	Stmt *runs;   /* the loop around it; NULL: there is none */
-} Lanes;
-/* Lanes along a part of group 0 of the point, of which `run` elements lie together; sets at[0], lane and run of
- * the point. */
-Lanes lanes_along(Contract *c, const Extent *part, int64_t run, Point *point);
-/* body in the vector loop, that in the loop `between` (NULL: there is none), and all in the loop over runs. */
-Stmt *lanes_loops(Contract *c, const Lanes *l, Stmt *between, Stmt *body);
 /* A table of several rows one after the other, for the packing functions. rest[r]: what depends on
  * the batch only; false when an expression does not split. */
 Table *contract_table(Contract *c, IndexGroup *s, int nrow, Node *const *row);
@@ -255,6 +239,24 @@ Node *table_index(Contract *c, const Table *t, Node *at);
 Stmt *contract_choose(Contract *c);
 /* Statements that fill the tables of group s (NULL: of all whole groups). */
 Stmt *contract_fill(Contract *c, IndexGroup *s);
+
+/* ---- lanes (lanes.c) ---- */
+
+/* Elements of a block from `from` on. */
+typedef struct Extent {
+	Node *from, *count;
+	int64_t most;
+} Extent;
+typedef struct Lanes {
+	Node *x, *at; /* the vector loop's variable; the element of the part that it stands for */
+	Node *count;  /* of the loop */
+	Stmt *runs;   /* the loop around it; NULL: there is none */
+} Lanes;
+/* Lanes along a part of group 0 of the point, of which `run` elements lie together; sets at[0], lane and run of
+ * the point. */
+Lanes lanes_along(Contract *c, const Extent *part, int64_t run, Point *point);
+/* body in the vector loop, that in the loop `between` (NULL: there is none), and all in the loop over runs. */
+Stmt *lanes_loops(Contract *c, const Lanes *l, Stmt *between, Stmt *body);
 
 /* ---- what results need, prefetched (prefetch.c) ---- */
 

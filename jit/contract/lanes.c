@@ -36,8 +36,7 @@ static bool one_run(Contract *c, const IndexGroup *s, const Extent *part, int64_
 Lanes lanes_along(Contract *c, const Extent *part, int64_t run, Point *point)
 {
 	const IndexGroup *s = point->group[0];
-	bool runs = run >= SHORT && run < s->extent, one = runs && one_run(c, s, part, run);
-	bool many = runs && !one;
+	bool runs = run >= SHORT && run < s->extent, many = runs && !one_run(c, s, part, run);
 	Lanes l = {.x = tree_axis(c->t, many && run < part->most ? run : part->most),
 		   .count = part->count};
 	Node *first = contract_int(c, 0);

@@ -187,7 +187,7 @@ static void call_lower(GridCall *g, int library, int threads, bool ordered)
 		g->direct ? c->p->out[0] : tree_buffer(t, SPACE_SHARED, "sums", c->p->acc, points);
 	call_finish(g, buffer);
 	call->library = library;
-	call->version = g->library->number();
+	call->version = cuda_library_number(g->library->cuda);
 	call->work_at = (int64_t)tree_find(t, work)->offset;
 	call->work = WORK_BYTES;
 	call->ordered = ordered;

@@ -45,8 +45,8 @@ const int *call_roles(CallKind kind)
 bool call_available(const KernelCall *c)
 {
 	const Library *l = library_row((int)c->library);
-	return !c->kind ||
-	       (l && l->calls && library_ready(l, NULL, 0) && l->number() == c->version);
+	return !c->kind || (l && l->calls && library_ready(l, NULL, 0) &&
+			    cuda_library_number(l->cuda) == c->version);
 }
 
 /* As far as sizes and steps go that no device has memory for. */

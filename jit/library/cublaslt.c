@@ -36,11 +36,6 @@ static const char *version(void)
 	return lt.version;
 }
 
-static int64_t number(void)
-{
-	return cuda_library_number(&lt);
-}
-
 /* Sums are of f32, of f64 those of f64; results are rounded once, to the factors' type. */
 static bool multiplies(Type factor, Type result)
 {
@@ -62,7 +57,7 @@ const Library library_cublaslt = {.name = "cuBLASLt",
 				  .version = version,
 				  .calls = 1 << CALL_PRODUCT,
 				  .multiplies = multiplies,
-				  .number = number};
+				  .cuda = &lt};
 #else
 CublasLt cublaslt;
 const Library library_cublaslt = {.name = "cuBLASLt", .part = "cublaslt"};

@@ -32,11 +32,6 @@ static const char *version(void)
 	return dnn.version;
 }
 
-static int64_t number(void)
-{
-	return cuda_library_number(&dnn);
-}
-
 /* Sums are of f32, of f64 those of f64. It has no engine whose results are wider than the factors. */
 static bool multiplies(Type factor, Type result)
 {
@@ -50,7 +45,7 @@ const Library library_cudnn = {.name = "cuDNN",
 			       .version = version,
 			       .calls = 1 << CALL_FORWARD | 1 << CALL_DATA | 1 << CALL_WEIGHTS,
 			       .multiplies = multiplies,
-			       .number = number};
+			       .cuda = &dnn};
 #else
 CuDnn cudnn;
 const Library library_cudnn = {.name = "cuDNN", .part = "cudnn"};

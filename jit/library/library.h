@@ -22,10 +22,10 @@ typedef struct Library {
 	const char *product[RICCI_NTYPES]; /* by the type of a, b and c; NULL: it has none */
 	const JitSymbol *symbols;	   /* ends with NULL; NULL: there are none */
 	/* Of a device's library, whose calls are phases of kernels: a bit for each CallKind that it has; of
-	 * such factors, with such results? And which version it is, as one number. */
+	 * such factors, with such results? And what opening it found. */
 	unsigned calls;
 	bool (*multiplies)(Type factor, Type result);
-	int64_t (*number)(void);
+	const struct CudaLibrary *cuda;
 } Library;
 
 extern const Library library_openblas, library_onednn, library_cublaslt, library_cudnn;
@@ -66,7 +66,7 @@ typedef struct CudaLibrary {
 /* Takes what is wanted out of it; *property, one of these, tells a part of the version. */
 void cuda_library_open(CudaLibrary *l, int n, const LibrarySymbol *want,
 		       int (*const *property)(int, int *));
-int64_t cuda_library_number(const CudaLibrary *l);
+int64_t cuda_library_number(const CudaLibrary *l); /* its version, as one number */
 
 /* cublaslt.c, cudnn.c: the calls, where the library is available; 0 is success */
 typedef struct CublasLt {

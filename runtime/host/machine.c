@@ -212,27 +212,29 @@ double machine_flops(Pool *pool, Type type, double seconds)
 	return p.chain ? probe_rate(pool, &p, seconds) : 0;
 }
 
+enum { ARRAYS = 3, PAIR = 128 }; /* at most; bytes of the widest vectors, two of them */
+
 double machine_stream(Pool *pool, Stream how, void *memory, size_t bytes, double seconds)
 {
 	static const struct {
-		int arrays, which[3]; /* from, more, to */
+		int arrays, which[ARRAYS]; /* from, more, to */
 	} row[] = {[STREAM_READ] = {1, {0, 0, 0}},
 		   [STREAM_COPY] = {2, {0, 0, 1}},
 		   [STREAM_TRIAD] = {3, {0, 1, 2}}};
-	enum { PAIR = 128 }; /* bytes of the widest vectors, two of them */
 	int arrays = row[how].arrays;
 	size_t threads = (size_t)pool_threads(pool), part = bytes / (size_t)arrays / threads;
 	Probe p = {.stream = probes_pick()->stream[how], .n = part / PAIR * PAIR / sizeof(float)};
 
 	p.work = (double)p.n * arrays * sizeof(float);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < ARRAYS; i++)
 		p.array[i] = (float *)memory + (size_t)row[how].which[i] * threads * p.n;
 	return p.n ? probe_rate(pool, &p, seconds) : 0;
 }
 
 double machine_bandwidth(Pool *pool, Stream how, size_t bytes, double seconds)
 {
-	size_t least = 4 * 128 * (size_t)pool_threads(pool), n = bytes < least ? least : bytes;
+	size_t least = ARRAYS * PAIR * (size_t)pool_threads(pool),
+	       n = bytes < least ? least : bytes;
 	void *memory = buffer_new(n);
 	double rate = 0;
 
