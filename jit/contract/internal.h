@@ -225,6 +225,8 @@ bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **e
 		    Node **rest);
 /* At how many points of the batch the operand differs: all or one. */
 int64_t contract_points(const Contract *c, const Operand *f);
+/* How many elements side by side along the group the operand is computed from. */
+int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s);
 /* Can all panels of the operand (b: of N) be kept for all parts? Not where they would unfold its
  * tensor. */
 bool contract_shares(const Contract *c, bool b);
@@ -242,6 +244,7 @@ Stmt *contract_fill(Contract *c, IndexGroup *s);
 
 /* ---- lanes (lanes.c) ---- */
 
+enum { LANES_RUN = 8 }; /* elements side by side that are worth a loop of their own */
 /* Elements of a block from `from` on. */
 typedef struct Extent {
 	Node *from, *count;

@@ -5,8 +5,6 @@
  * vectors are loaded and stored as they lie and not gathered. */
 #include "jit/contract/internal.h"
 
-enum { SHORT = 8 }; /* runs that are not worth a loop of their own */
-
 /* The loop over all runs that the part meets: *first is the run's first element in the part, *n how
  * many it has there. */
 static Stmt *run_loop(Contract *c, const IndexGroup *s, const Extent *part, int64_t run,
@@ -26,17 +24,17 @@ static Stmt *run_loop(Contract *c, const IndexGroup *s, const Extent *part, int6
 			 node_sub(ir, node_floordiv(ir, behind, run), before), NULL);
 }
 
-/* Is the part in one run, wherever it begins? */
+/* Is the part in one run, wherever in the group it begins? */
 static bool one_run(Contract *c, const IndexGroup *s, const Extent *part, int64_t run)
 {
 	Node *origin = node_add(c->ir, s->origin, part->from);
-	return run % part->most == 0 && origin->mul % part->most == 0;
+	return run == s->extent || (run % part->most == 0 && origin->mul % part->most == 0);
 }
 
 Lanes lanes_along(Contract *c, const Extent *part, int64_t run, Point *point)
 {
 	const IndexGroup *s = point->group[0];
-	bool runs = run >= SHORT && run < s->extent, many = runs && !one_run(c, s, part, run);
+	bool runs = run >= LANES_RUN, many = runs && !one_run(c, s, part, run);
 	Lanes l = {.x = tree_axis(c->t, many && run < part->most ? run : part->most),
 		   .count = part->count};
 	Node *first = contract_int(c, 0);

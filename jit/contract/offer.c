@@ -31,6 +31,8 @@ static const double HOPELESS = 1.75;
 static const double ACROSS_FAR = 6;
 /* Cycles that an element of a copy costs; how many times that where it leaves L2. */
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
+/* Cycles to pack an element that is gathered, and of an operation of an expression in vectors. */
+static const double GATHERED = 2, COMPUTED = 0.1;
 
 typedef struct Plan {
 	int way;	/* argument of STEP_TENSORISE */
@@ -128,13 +130,23 @@ static double panel_lines(const Contract *c, Node *read)
 	return (double)found / (double)deep;
 }
 
+/* The same of an operand that is an expression. */
+static double expression_price(Contract *c, const Operand *f, const IndexGroup *s)
+{
+	double lanes = (double)contract_lies_along(c, f, s);
+	double deep = c->k.compact ? 1 : (double)contract_lies_along(c, f, &c->k);
+	double moved = lanes >= LANES_RUN  ? 0.4 + 3 / lanes
+		       : deep >= LANES_RUN ? 0.7 + 1 / deep
+					   : GATHERED;
+	return moved + COMPUTED * expr_flops(c->ir, f->value);
+}
+
 /* Cycles to pack an element of f, lanes along s. */
-static double pack_price(const Contract *c, const Target *target, const Operand *f,
-			 const IndexGroup *s)
+static double pack_price(Contract *c, const Target *target, const Operand *f, const IndexGroup *s)
 {
 	Source source;
 	if (!contract_source(f, &source))
-		return 2;
+		return expression_price(c, f, s);
 	Node *at = source.read->src[1];
 	double lanes = 0.4 + 3 / (double)contract_run(c, s, at, 1);
 	double second = 0.8 + 3 / (double)contract_run(c, s, at, 2),

@@ -252,35 +252,79 @@ static void shorten(void *user, Node *n)
 		l->run = run;
 }
 
-/* Lanes past `count` are left as they are: nobody looks at their products. */
-static Stmt *pack_expression(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at,
-			     Node *panel, int64_t lanes, Node *count, Node *depth)
+int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s)
+{
+	LongRun l = {c, s, 1};
+	node_walk(c->ir, f->value, shorten, &l);
+	return l.run;
+}
+
+/* The operand at a point. */
+static Node *value_at(Contract *c, const Operand *f, const Point *point)
 {
 	Ir *ir = c->ir;
-	Node *k = tree_axis(c->t, c->k.block), *cond = NULL;
-	LongRun read = {c, s, 1};
-	Extent part = {at, count, lanes};
-	Point point = {.n = 2, .group = {s, &c->k}, .at = {NULL, k}};
+	Node *value = f->value, *cond = NULL;
 	for (int g = 0; g < f->nguard; g++)
 		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
-	Node *value = f->value;
-	node_walk(ir, value, shorten, &read);
-	Lanes l = lanes_along(c, &part, read.run, &point);
 	if (cond)
 		value = node_select(ir, cond, value, node_const(ir, value->type, 0));
-	value = contract_tabulate(c, value, &point);
-	if (value->type != c->p->acc)
-		value = node_cast(ir, c->p->acc, value);
-	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, lanes), l.at));
+	value = contract_tabulate(c, value, point);
+	return value->type == c->p->acc ? value : node_cast(ir, c->p->acc, value);
+}
+
+/* An expression whose elements lie together along the lanes. */
+static Stmt *pack_lanes(Contract *c, const Operand *f, IndexGroup *s, Node *dst, const Extent *part,
+			Node *panel, Node *depth)
+{
+	Ir *ir = c->ir;
+	Node *k = tree_axis(c->t, c->k.block);
+	Point point = {.n = 2, .group = {s, &c->k}, .at = {NULL, k}};
+	Lanes l = lanes_along(c, part, contract_lies_along(c, f, s), &point);
+	Node *place = node_add(ir, panel, node_add(ir, node_scale(ir, k, part->most), l.at));
 	return lanes_loops(c, &l, stmt_loop(c->t, HOW_SERIAL, k, NULL, depth, NULL),
-			   stmt_store(c->t, dst, place, value, RED_NONE));
+			   stmt_store(c->t, dst, place, value_at(c, f, &point), RED_NONE));
+}
+
+/* One whose elements lie together along K: rows of a few elements of K, which are then transposed. */
+static Stmt *pack_rows(Contract *c, const Operand *f, IndexGroup *s, Node *dst, const Extent *part,
+		       Node *panel, Node *depth, int64_t run)
+{
+	enum { DEEP = 64 };
+	Ir *ir = c->ir;
+	Node *rows = tree_buffer(c->t, SPACE_SCRATCH, "rows", c->p->acc, part->most * DEEP);
+	Node *piece = tree_axis(c->t, (c->k.block + DEEP - 1) / DEEP);
+	Node *row = tree_axis(c->t, part->most), *from = node_scale(ir, piece, DEEP);
+	Node *n = node2(ir, OP_MIN, node_sub(ir, depth, from), contract_int(c, DEEP));
+	Node *pieces = node_floordiv(ir, node_add(ir, depth, contract_int(c, DEEP - 1)), DEEP);
+	Extent deep = {from, n, DEEP};
+	Point point = {.n = 2, .group = {&c->k, s}, .at = {NULL, node_add(ir, part->from, row)}};
+	Lanes l = lanes_along(c, &deep, run, &point);
+	Node *place = node_add(ir, node_scale(ir, row, DEEP), l.at);
+	Stmt *fill = lanes_loops(c, &l, NULL,
+				 stmt_store(c->t, rows, place, value_at(c, f, &point), RED_NONE));
+	fill = stmt_loop(c->t, HOW_SERIAL, row, NULL, part->count, fill);
+	Node *to = node_add(ir, panel, node_scale(ir, from, part->most));
+	Stmt *turn = stmt_transpose(c->t, (CallArg){dst, to}, part->most,
+				    (CallArg){rows, contract_int(c, 0)}, DEEP, n, part->count);
+	return stmt_loop(c->t, HOW_SERIAL, piece, NULL, pieces, stmt_seq(fill, turn));
+}
+
+/* Lanes past the part's are left as they are: nobody looks at their products. */
+static Stmt *pack_expression(Contract *c, const Operand *f, IndexGroup *s, Node *dst,
+			     const Extent *part, Node *panel, Node *depth)
+{
+	int64_t deep = c->k.compact ? 1 : contract_lies_along(c, f, &c->k);
+	if (deep >= LANES_RUN && contract_lies_along(c, f, s) < LANES_RUN)
+		return pack_rows(c, f, s, dst, part, panel, depth, deep);
+	return pack_lanes(c, f, s, dst, part, panel, depth);
 }
 
 Stmt *contract_pack(Contract *c, const Operand *f, IndexGroup *s, Node *dst, Node *at, Node *place,
 		    int64_t lanes, Node *count, Node *depth, const Unpacked *unpacked)
 {
 	Stmt *call = pack_read(c, f, s, dst, at, place, lanes, count, depth, unpacked);
-	return call ? call : pack_expression(c, f, s, dst, at, place, lanes, count, depth);
+	return call ? call
+		    : pack_expression(c, f, s, dst, &(Extent){at, count, lanes}, place, depth);
 }
 
 int64_t contract_points(const Contract *c, const Operand *f)

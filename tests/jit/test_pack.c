@@ -1,6 +1,6 @@
 /* test_pack.c - packing panels through index tables and storing blocks, against their definitions,
  * on tables of every kind: contiguous, in fours along lanes or along K, scattered, under
- * conditions. */
+ * conditions. And transposing. */
 #include "jit/micro/micro.h"
 #include "jit/symbols.h"
 #include "tests/check.h"
@@ -228,6 +228,32 @@ static void check_unpack(const JitSymbol *symbol, Type t)
 	CHECK_INT(elements, rows * cols);
 }
 
+/* Lines of src become columns of dst: of every size below a few squares. */
+static void check_transpose(const char *name, Type t)
+{
+	enum { SIDE = 20, PITCH = 23 };
+	typedef void Transpose(void *dst, int64_t to, const void *src, int64_t from, int64_t rows,
+			       int64_t cols);
+	double src[SIDE * PITCH], dst[SIDE * PITCH];
+	Transpose *transpose = (Transpose *)jit_symbol(name);
+	int64_t wrong = 0;
+
+	for (int64_t i = 0; i < SIDE * PITCH; i++)
+		type_store(t, src, (size_t)i, (double)i);
+	for (int64_t rows = 1; rows <= SIDE; rows++)
+		for (int64_t cols = 1; cols <= SIDE; cols++) {
+			for (int64_t i = 0; i < SIDE * PITCH; i++)
+				type_store(t, dst, (size_t)i, -1);
+			transpose(dst, PITCH, src, PITCH, rows, cols);
+			for (int64_t r = 0; r < SIDE; r++)
+				for (int64_t c = 0; c < PITCH; c++)
+					wrong += load(t, dst, r * PITCH + c) !=
+						 (r < rows && c < cols ? (double)(c * PITCH + r)
+								       : -1);
+		}
+	CHECK_INT(wrong, 0);
+}
+
 int main(void)
 {
 	static const int64_t lanes[] = {4, 6, 8, 14, 16, 32, 5, 12};
@@ -255,5 +281,7 @@ int main(void)
 			for (int k = 0; narrow[i][k].name; k++)
 				check_narrow(&narrow[i][k], lanes[n % 8], n / 8 % (CONDITIONS + 1));
 	CHECK(in_place > 100);
+	check_transpose("ricci_transpose_4", RICCI_F32);
+	check_transpose("ricci_transpose_8", RICCI_F64);
 	return check_done();
 }

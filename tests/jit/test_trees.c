@@ -127,6 +127,9 @@ static const Kept kept[] = {
 	 "meets",
 	 {"Y[b,k,p,q] += max(X[b,c,p,q+s], 0)*W[k,c,s]", "X=2x16x6x26 W=16x16x3"},
 	 "tensorise 0; block 0 16; block 1 64; block 2 48; block 3 64"},
+	{"panels of an expression that lies along K: rows of it, which are transposed",
+	 {"Y[i,j] += G[b,i,p]*max(X[b,j,p], 0)", "G=2x16x50 X=2x16x50"},
+	 "tensorise 0; block 0 16; block 1 16; block 2 100; block 3 16"},
 	{"results panel by panel: each tile prefetches what they are computed from, in the last "
 	 "block of K",
 	 {"G[i,j] += A[k,i]*B[k,j]; Y[i,j] = W[i,j] - G[i,j]", "A=64x1024 B=64x1024 W=1024x1024"},
