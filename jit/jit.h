@@ -206,6 +206,7 @@ bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 bool schedule_library(const Schedule *s);   /* it calls one */
+bool schedule_staged(const Schedule *s);    /* it computes other equations in stages (stages/) */
 /* ---- calls of vendor libraries on a device (library/call.c) ----
  * What is written of one here is all that there is: it is kept on disk as these numbers, in this order. */
 enum { CALL_RANK = 5, CALL_WINDOWS = CALL_RANK - 2, CALL_LOOPS = 4 };

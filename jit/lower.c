@@ -33,9 +33,12 @@ Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *c
 		 const Target *target, Error *err)
 {
 	Tree *tree = tree_new(ir);
-	Problem *p = t->sub.rows ? NULL : problem_new(tree, &t->sub, NULL);
+	bool stages = schedule_staged(s);
+	Problem *p = stages || t->sub.rows ? NULL : problem_new(tree, &t->sub, NULL);
 	int code;
-	if (t->sub.rows)
+	if (stages)
+		code = lower_stages(tree, &t->sub, s, target, caps, err);
+	else if (t->sub.rows)
 		code = lower_rows(tree, &t->sub, s, target, caps, err);
 	else if (!p)
 		code = error_set(err, ir->err.code, "%s", ir->err.text);

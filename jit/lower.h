@@ -71,6 +71,12 @@ int rows_grid_offers(Ir *ir, const Subgraph *sub, const Target *target, int room
 int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedule *s,
 		  const Target *target, const Capabilities *caps, Error *err);
 
+/* ---- equations in place of one, in stages (stages/) */
+int lower_stages(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
+		 const Capabilities *caps, Error *err);
+/* False: there are none. *price: in cycles; INFINITY where products are too small. Runs under IR_ENTER. */
+bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double *price, Schedule *s);
+
 /* ---- trees and their prices (lower.c) */
 /* The tree behind all passes; NULL: an error. */
 Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,

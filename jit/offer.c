@@ -9,6 +9,8 @@
 
 /* Prices that differ by less are the same; offers of so many times the least are no offers. */
 static const double CLOSE = 1.25, HOPELESS = 4;
+/* Stages are offered where they cost no more than this part of panels. */
+static const double STAGED = 0.9;
 
 /* Ways to run p as panels: the best few of ours, the libraries', our others. *price: of the first. */
 static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, double *price)
@@ -115,6 +117,18 @@ static void take(Search *s, int n, const Schedule *from)
 		s->out[s->n++] = from[k];
 }
 
+/* Stages that are worth it come behind the best panels: the first kernel is to be there soon. */
+static int offer_stages(Ir *ir, const Search *s, double others, int n, Schedule *panels)
+{
+	double price;
+	Schedule staged;
+	if (!stages_offer(ir, &s->task->sub, s->target, &price, &staged) || price > STAGED * others)
+		return n;
+	memmove(panels + 2, panels + 1, (size_t)(n - 1) * sizeof *panels);
+	panels[1] = staged;
+	return n + 1;
+}
+
 static void offer_single(Ir *ir, Search *s)
 {
 	const Target *target = s->target;
@@ -123,7 +137,9 @@ static void offer_single(Ir *ir, Search *s)
 	double panel = INFINITY, nest = INFINITY;
 	if (!p)
 		return;
-	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) : 1, panels, &panel);
+	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) - 1 : 1, panels, &panel);
+	if (npanel && s->room > 1 && !env_unfused("winograd"))
+		npanel = offer_stages(ir, s, panel, npanel, panels);
 	int nnest = offer_nests(s->task, p, target, nests, &nest);
 	if (p->red == RED_NONE && !p->scatter) {
 		nests[nnest] = nests[0];

@@ -346,6 +346,6 @@ bool contract_shares(const Contract *c, bool b)
 		return false;
 	/* Copies are not there yet where panels are shared. */
 	const Buffer *from = tree_find(c->t, source.read->src[0]);
-	return (!from || from->space != SPACE_SHARED) &&
+	return (!from || from->space != SPACE_SHARED || from->ready) &&
 	       size <= (double)tensor_size(source.read->src[0]) && size <= MOST_SHARED;
 }

@@ -131,7 +131,7 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 	return true;
 }
 
-enum { WRITTEN_MOST = 8, SHORT_LANES = 32 };
+enum { WRITTEN_MOST = 8, WRITTEN_ALL = 16, SHORT_LANES = 32 };
 
 typedef struct Asked {
 	const Problem *p;
@@ -203,12 +203,25 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 	return true;
 }
 
-/* Lanes along the last axis, parts along the others; a short axis with conditions is written out
+/* The short axes with conditions on them, as many as may be written out together. */
+static int decided_axes(const Problem *p, int *axis)
+{
+	int n = 0;
+	int64_t all = 1;
+	for (int k = 0; k + 1 < p->naxis; k++)
+		if (is_decided(p, k) && all * axis_extent(p->axis[k]) <= WRITTEN_ALL) {
+			all *= axis_extent(p->axis[k]);
+			axis[n++] = k;
+		}
+	return n;
+}
+
+/* Lanes along the last axis, parts along the others; short axes with conditions are written out
  * just outside the lanes. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
-	int last = p->naxis - 1, decided = -1, n = 0;
+	int last = p->naxis - 1, decided[COMP_MAX_AXES], ndecided, n = 0;
 	bool large = chunk >= CHUNK;
 	if (last < 0 || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
 		return;
@@ -218,10 +231,11 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	}
 	if (offer_short(p, chunk, s))
 		return;
-	for (int k = 0; k < last && decided < 0; k++)
-		decided = is_decided(p, k) ? k : -1;
-	for (int k = 0; k < last; k++)
-		if (k != decided)
+	ndecided = decided_axes(p, decided);
+	for (int k = 0, d = 0; k < last; k++)
+		if (d < ndecided && k == decided[d])
+			d++;
+		else
 			extent[n++] = axis_extent(p->axis[k]);
 	int64_t e = axis_extent(p->axis[last]);
 	chunk = polyphase_lanes(p, last, chunk);
@@ -232,10 +246,10 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	} else {
 		schedule_add(s, STEP_VECTORISE, last, 0);
 	}
-	if (decided >= 0) {
-		schedule_add(s, STEP_MOVE, decided, e > chunk ? last : last - 1);
-		schedule_add(s, STEP_UNROLL, decided, 0);
-	}
+	for (int d = 0; d < ndecided; d++)
+		schedule_add(s, STEP_MOVE, decided[d], e > chunk ? last : last - 1);
+	for (int d = 0; d < ndecided; d++)
+		schedule_add(s, STEP_UNROLL, decided[d], 0);
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
 

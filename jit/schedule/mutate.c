@@ -272,13 +272,18 @@ static void mutate_loops(Schedule *s, int naxis, bool grid, uint64_t *state)
 		insert_step(s, loops, state);
 }
 
-/* ---- of rows: each member's steps are a schedule ---- */
+/* ---- of rows and stages: each member's steps are a schedule, each stage's ---- */
+
+static bool begins_member(const ScheduleStep *step)
+{
+	return step->kind == STEP_MEMBER || step->kind == STEP_STAGE;
+}
 
 /* The steps from `from` on that come before the next member. */
 static Schedule steps_from(const Schedule *s, int from)
 {
 	Schedule own = {0};
-	while (from < s->n && s->step[from].kind != STEP_MEMBER)
+	while (from < s->n && !begins_member(&s->step[from]))
 		own.step[own.n++] = s->step[from++];
 	return own;
 }
@@ -287,7 +292,7 @@ static Schedule steps_from(const Schedule *s, int from)
 static int member_steps(const Schedule *s, int axis)
 {
 	for (int k = 0; k < s->n; k++)
-		if (s->step[k].kind == STEP_MEMBER && s->step[k].axis == axis)
+		if (begins_member(&s->step[k]) && s->step[k].axis == axis)
 			return k + 1;
 	return 0;
 }
@@ -296,7 +301,7 @@ static int member_count(const Schedule *s)
 {
 	int n = 0;
 	for (int k = 0; k < s->n; k++)
-		n += s->step[k].kind == STEP_MEMBER;
+		n += begins_member(&s->step[k]);
 	return n;
 }
 
@@ -329,26 +334,26 @@ static void mutate_common(Schedule *s, uint64_t *state)
 		mutate_stream(s, state);
 }
 
-static void mutate_rows(Schedule *s, int naxis, uint64_t *state)
+static void mutate_members(Schedule *s, int naxis, uint64_t *state)
 {
 	bool grid = schedule_find(s, STEP_THREADS);
 	int members = member_count(s), at = 1;
-	if (!members || random_below(state, 8) == 0) {
+	if (!members || (s->step[0].kind == STEP_ROWS && random_below(state, 8) == 0)) {
 		mutate_common(s, state);
 		return;
 	}
 	for (int which = (int)random_below(state, (uint64_t)members) + 1; which; at++)
-		which -= s->step[at].kind == STEP_MEMBER;
+		which -= begins_member(&s->step[at]);
 	Schedule own = steps_from(s, at);
 	int n = own.n;
 	mutate_loops(&own, naxis, grid, state);
 	steps_replace(s, at, n, &own);
 }
 
-static void cross_rows(Schedule *s, const Schedule *other, uint64_t *state)
+static void cross_members(Schedule *s, const Schedule *other, uint64_t *state)
 {
 	for (int k = 0; k < s->n; k++) {
-		int at = s->step[k].kind == STEP_MEMBER ? member_steps(other, s->step[k].axis) : 0;
+		int at = begins_member(&s->step[k]) ? member_steps(other, s->step[k].axis) : 0;
 		if (!at || random_below(state, 2))
 			continue;
 		Schedule own = steps_from(other, at);
@@ -356,15 +361,16 @@ static void cross_rows(Schedule *s, const Schedule *other, uint64_t *state)
 	}
 }
 
-static bool has_rows(const Schedule *s)
+/* Rows, or stages. */
+static bool has_members(const Schedule *s)
 {
-	return s->n && s->step[0].kind == STEP_ROWS;
+	return s->n && (s->step[0].kind == STEP_ROWS || schedule_staged(s));
 }
 
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state)
 {
-	if (has_rows(s))
-		mutate_rows(s, naxis, state);
+	if (has_members(s))
+		mutate_members(s, naxis, state);
 	else
 		mutate_loops(s, naxis, schedule_find(s, STEP_THREADS), state);
 	clear_rest(s);
@@ -380,8 +386,8 @@ static void cross_steps(Schedule *s, const Schedule *other, uint64_t *state)
 /* Tiles of tensor cores have no sizes of others. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state)
 {
-	if (has_rows(s))
-		cross_rows(s, other, state);
+	if (has_members(s))
+		cross_members(s, other, state);
 	else if (has_product(s) || has_product(other))
 		return;
 	else if (!has_tiles(s))

@@ -108,6 +108,11 @@ const ScheduleStep *schedule_find(const Schedule *s, StepKind kind)
 	return NULL;
 }
 
+bool schedule_staged(const Schedule *s)
+{
+	return s->n && s->step[0].kind == STEP_WINOGRAD;
+}
+
 int schedule_misfit(Error *err, const char *why, ...)
 {
 	char text[256];

@@ -109,6 +109,12 @@ static void grids_finish(Tree *t)
 
 void phases_finish(Tree *t, Stmt *before, Stmt *after)
 {
+	before = t->before = stmt_seq(t->before, before);
+	after = t->after = stmt_seq(t->after, after);
+	if (t->more) {
+		phase_end(t);
+		return;
+	}
 	count_parts(t);
 	if (t->shape.threads) {
 		grids_finish(t);

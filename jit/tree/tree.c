@@ -36,8 +36,24 @@ Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t siz
 	return b->node;
 }
 
+typedef struct Bound {
+	const Node *tensor;
+	Node *buffer;
+} Bound;
+
+void tree_bind(Tree *t, const Node *tensor, Node *buffer)
+{
+	t->bound = arena_grow(&t->ir->arena, t->bound, t->nbound, &t->bound_room, sizeof *t->bound);
+	t->bound[t->nbound++] = (Bound){tensor, buffer};
+	for (int k = 0; k < t->nbuffer; k++)
+		t->buffer[k].ready |= t->buffer[k].node == buffer;
+}
+
 Node *tree_param(Tree *t, const Node *tensor, int param, bool output)
 {
+	for (int k = 0; k < t->nbound; k++)
+		if (t->bound[k].tensor == tensor)
+			return t->bound[k].buffer;
 	Node *buffer = tree_buffer(t, SPACE_PARAM, output ? "y" : "a", (Type)tensor->type,
 				   tensor_size(tensor));
 	Buffer *info = &t->buffer[t->nbuffer - 1];

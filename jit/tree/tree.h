@@ -46,6 +46,7 @@ typedef struct Buffer {
 	bool output;   /* PARAM: written, never read before */
 	int param;     /* PARAM: its place in buf[] */
 	size_t offset; /* SCRATCH, TABLE, SHARED: bytes from the start of that memory */
+	bool ready;    /* filled before this equation's phases */
 } Buffer;
 
 typedef struct CallArg {
@@ -95,6 +96,10 @@ typedef struct Tree {
 			      blocks of the BLOCK loops, one for each phase */
 	struct Section *section;
 	int nsection, section_room, nphase;
+	int nbound, bound_room;
+	struct Bound *bound; /* tensors that have a buffer already */
+	bool more; /* the phases of further equations follow: phases_finish ends one of them */
+	Stmt *before, *after;
 } Tree;
 
 /* An empty tree in the arena of ir. */
@@ -102,6 +107,8 @@ Tree *tree_new(Ir *ir);
 Node *tree_buffer(Tree *t, Space space, const char *name, Type type, int64_t size);
 /* The caller's buffer number `param`, which holds `tensor`. */
 Node *tree_param(Tree *t, const Node *tensor, int param, bool output);
+/* From now on the tensor is in this buffer, whatever parameter it would be. */
+void tree_bind(Tree *t, const Node *tensor, Node *buffer);
 const Buffer *tree_find(const Tree *t, const Node *node);
 /* Is it one of the function's own variables? */
 static inline bool buffer_is_local(const Buffer *b)

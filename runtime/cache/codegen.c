@@ -64,10 +64,17 @@ const Target *entry_target(const CacheEntry *e, const Backend *b)
 	return e->request.ordered ? target_ordered(t) : t;
 }
 
+/* The first offer, or stages, which stand second: their vectors take an optimising compiler. */
 static void default_schedule(const CacheEntry *e, const Backend *b, Schedule *s)
 {
-	if (schedule_offers(e->task, entry_target(e, b), 1, s) < 1)
+	Schedule offer[2];
+	bool optimises = b == backend_find("cc");
+	int n = schedule_offers(e->task, entry_target(e, b), optimises ? 2 : 1, offer);
+
+	if (n < 1)
 		s->n = 0;
+	else
+		*s = offer[n > 1 && schedule_staged(&offer[1])];
 }
 
 static void make_together(int n, Candidate **c)

@@ -93,6 +93,18 @@ static const Case lower_equations[] = {
 	{"Y[b,k,p] += (X[b,c,2*p+r-1] else 0)*W[k,c,r] where p<20", "X=3x9x40:i32 W=17x9x3:i32"},
 	{"Y[i,j] += A[i,k]*f32(B[j,k])", "A=33x70 B=41x70:i8"},
 	{"Y[k,c,r,s] += D[k,p,q]*(X[c,p+r-1,q+s-1] else 0) where r<3, s<3", "D=37x7x7 X=14x7x7"},
+	/* Windows by fewer products: of rows whose tiles are panels, of five taps, forwards and backwards, of sums over
+	 * a window's places; under conditions, of an expression. */
+	{"Y[n,k,p,q] += (X[n,c,p+r-1,q+s-1] else 0)*W[k,c,r,s] where p<32, q<32",
+	 "X=2x3x32x32 W=4x3x3x3"},
+	{"Y[n,k,p,q] += (X[n,c,p+r,q+s] else 0)*W[k,c,r,s] where p<16, q<64",
+	 "X=3x2x16x64 W=2x2x3x3"},
+	{"Y[n,k,p] += max(X[n,c,p+r], 0)*W[k,c,r] where p<61", "X=3x5x65 W=6x5x5"},
+	{"Y[n,c,p,q] += 0 <= p-r+1 && p-r+1 < 9 && 0 <= q-s+1 && q-s+1 < 8 ? "
+	 "D[n,k,p-r+1,q-s+1]*W[k,c,r,s] : 0 "
+	 "where p<9, q<8",
+	 "D=2x5x9x8 W=5x3x3x3"},
+	{"Y[k,c,r] += D[n,k,p]*X[n,c,p-r+2] where r<3", "D=3x7x19 X=3x5x21"},
 	{"Y[k,o,p,q] += (X[c,o+t-1,p+r-1,q+s-1] else 0)*W[k,c,t,r,s] where o<4, p<10, q<11",
 	 "X=5x4x10x11 W=13x5x3x3x3"},
 	{"Y[i] = f32(A[i]) * 0.5 + f32(i)", "A=130:i8"},
@@ -184,6 +196,9 @@ static const Case lower_programs[] = {
 	{"y[i,j] += A[i,k]*B[k,j]; Y[i,j] = y[i,j] / (1 + y[i,j]*y[i,j]); Z[i,j] = "
 	 "exp(Y[i,j])*y[i,j]",
 	 "A=65x69 B=69x47"},
+	{"y[n,k,p,q] += (X[n,c,p+r-1,q+s-1] else 0)*W[k,c,r,s] where p<16, q<16; "
+	 "z[n,k,p,q] = M[n,k,p,q] > 0 ? y[n,k,p,q] + B[k] : 0",
+	 "X=2x3x16x16 W=4x3x3x3 M=2x4x16x16 B=4"},
 	{"y[c,p,q] += (X[c,p+r-2,q+s-2] else 0)*W[c,r,s] where p<7, q<7; "
 	 "Y[c,p,q] = max(y[c,p,q] + A[p,q], 0)",
 	 "X=5x7x7 W=5x5x5 A=7x7"},

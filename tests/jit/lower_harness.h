@@ -161,13 +161,16 @@ static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 	IR_ENTER(ir, 0);
 	Problem *p = t->sub.rows ? NULL : problem_new(tree_new(ir), &t->sub, NULL);
 	RowOffer r;
+	double price;
 	int n = 0;
+	if (!harness_grid && stages_offer(ir, &t->sub, target_host(), &price, &all[0]))
+		n++;
 	if (t->sub.rows && rows_offer(ir, &t->sub, target_host(), false, &r))
-		for (; n < NEST_OFFERS; n++)
-			rows_variant(ir, &r, n, &all[n]);
+		for (int v = 0; v < NEST_OFFERS; v++)
+			rows_variant(ir, &r, v, &all[n++]);
 	else if (p)
-		for (; n < NEST_OFFERS; n++)
-			nest_offer(p, target_host(), n, &all[n]);
+		for (int v = 0; v < NEST_OFFERS; v++)
+			nest_offer(p, target_host(), v, &all[n++]);
 	IR_LEAVE(ir);
 	return n;
 }
@@ -176,7 +179,7 @@ static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 static void harness_nests(Trial *t)
 {
 	Ir ir;
-	Schedule all[NEST_OFFERS];
+	Schedule all[NEST_OFFERS + 1];
 	ir_init(&ir);
 	int n = harness_variants(&ir, &t->task, all);
 	ir_free(&ir);

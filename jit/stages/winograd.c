@@ -1,0 +1,534 @@
+/* winograd.c - sums over windows by fewer products.
+ *
+ * In: a subgraph whose main equation sums products. Out: stages of the same values, rounded otherwise. In
+ *	Y[p] += A(p + r) * B(r)
+ * m results over k elements of r read m + k - 1 elements of A. Where that is 4, four products of sums of these and
+ * of B's are enough, m*k = 6 otherwise (Winograd 1980, "Arithmetic complexity of computations", F(2,3) and F(3,2);
+ * of several windows, one within the other: Lavin and Gray 2016, "Fast algorithms for convolutional neural
+ * networks", section 4.1). So Y becomes
+ *	V = A transformed; U = B transformed; M[u,..] += V[u,..] * U[u,..]; Y = M transformed back
+ * of which M is a contraction for each u. Coefficients are 0, 1, -1 and 1/2, exact in binary; a result is rounded as
+ * its window's and its neighbour's sums are. */
+#include "jit/stages/stages.h"
+
+#include <math.h>
+
+enum {
+	PRODUCTS = 4, /* of a tile of a window: results + taps - 1 */
+	WINDOWS_MOST = 4,
+	GUARDS_MOST = 16,
+	ROW_LEAST = 64 /* results of a row, beside B's */
+};
+
+/* A pair of axes of the equation: A depends on p + sign * r, B on r. A tile is `results` of p by `taps` of r. */
+typedef struct Window {
+	Node *p, *r;
+	int sign, results, taps;
+	int64_t np, nr;		   /* tiles */
+	Node *u, *tile_r;	   /* 0 where there is one */
+	Node *tile_p, *block, *in; /* block * lanes + in */
+	int64_t lanes;
+	Node *place; /* p + sign * r, from 0 on */
+} Window;
+
+typedef struct Winograd {
+	Ir *ir;
+	Node *c, *a, *b; /* the equation, its factors */
+	int nwindow;
+	Window window[WINDOWS_MOST];
+	Node *row;	  /* an axis that stands first in V, M and Y; NULL: none does */
+	bool tiles_alone; /* a row's results, beside B's, are tiles */
+	double side;	  /* the least of a product's: results, terms */
+} Winograd;
+
+/* ---- finding windows ---- */
+
+/* Is A the same one element of p further, and one of r back, or, with sign -1, on? */
+static bool slides(Ir *ir, Node *a, Node *p, Node *r, int sign)
+{
+	Node *from[2] = {p, r}, *one = node_int(ir, 1);
+	Node *to[2] = {node_add(ir, p, one), node_add_scaled(ir, r, one, -sign)};
+	return node_replace(ir, a, 2, from, to) == a;
+}
+
+static int64_t tiles(int64_t extent, int size)
+{
+	return (extent + size - 1) / size;
+}
+
+/* Products of a window, by those of the equation. */
+static double products(const Window *w)
+{
+	return (double)(PRODUCTS * w->np * w->nr) / (double)(axis_extent(w->p) * axis_extent(w->r));
+}
+
+/* The tiles that leave the fewest products. */
+static void choose_tiles(Window *w)
+{
+	double least = INFINITY;
+	for (int taps = 2; taps <= 3; taps++) {
+		Window t = *w;
+		t.taps = taps;
+		t.results = PRODUCTS + 1 - taps;
+		t.np = tiles(axis_extent(w->p), t.results);
+		t.nr = tiles(axis_extent(w->r), t.taps);
+		if (products(&t) < least) {
+			least = products(&t);
+			*w = t;
+		}
+	}
+}
+
+static bool is_window(const Winograd *g, const Node *axis)
+{
+	for (int i = 0; i < g->nwindow; i++)
+		if (g->window[i].p == axis || g->window[i].r == axis)
+			return true;
+	return false;
+}
+
+static bool window_find(Winograd *g, Node *p, Window *w)
+{
+	for (int k = tensor_rank(g->c); k < comp_naxis(g->c); k++)
+		for (int sign = 1; sign >= -1; sign -= 2) {
+			Node *r = comp_axis(g->c, k);
+			if (is_window(g, r) || !node_has(g->a, r) || !node_has(g->b, r) ||
+			    !slides(g->ir, g->a, p, r, sign))
+				continue;
+			*w = (Window){.p = p, .r = r, .sign = sign};
+			choose_tiles(w);
+			return products(w) < 1;
+		}
+	return false;
+}
+
+/* The factors of a sum of products, with its conditions in the one that has windows. */
+static bool factors_find(Winograd *g, bool swapped)
+{
+	Ir *ir = g->ir;
+	Node *guard[GUARDS_MOST];
+	int n = 0;
+	Node *product = reduce_guards(ir, RED_ADD, comp_body(g->c), GUARDS_MOST, &n, guard);
+	if (product->op != OP_MUL)
+		return false;
+	g->a = product->src[swapped];
+	g->b = product->src[!swapped];
+	for (int k = n - 1; k >= 0; k--)
+		g->a = node_select(ir, guard[k], g->a, node_const(ir, RICCI_F32, 0));
+	return true;
+}
+
+static bool windows_find(Winograd *g, bool swapped)
+{
+	g->nwindow = 0;
+	if (!factors_find(g, swapped))
+		return false;
+	for (int k = 0; k < tensor_rank(g->c) && g->nwindow < WINDOWS_MOST; k++) {
+		Node *p = comp_axis(g->c, k);
+		if (node_has(g->a, p) && !node_has(g->b, p) &&
+		    window_find(g, p, &g->window[g->nwindow]))
+			g->nwindow++;
+	}
+	return g->nwindow > 0;
+}
+
+static void see_other(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_TF32 || (type_is_float((Type)n->type) && n->type != RICCI_F32);
+}
+
+/* A dense sum of f32, in which nothing is rounded to less. */
+static bool suits(Ir *ir, const Node *c)
+{
+	bool other = false;
+	node_walk(ir, comp_body(c), see_other, &other);
+	return comp_is_dense(c) && comp_reduce(c) == RED_ADD && c->type == RICCI_F32 && !other;
+}
+
+/* Are the products that are left a contraction, of each of a tile's? Finds the row, whose V and M stay near: the
+ * first dimension, if its elements are enough for panels. */
+static bool find_sides(Winograd *g)
+{
+	double others = 1, results_b = 1, terms = 1, tiles = 1;
+	for (int k = 0; k < comp_naxis(g->c); k++) {
+		Node *axis = comp_axis(g->c, k);
+		bool in_a = node_has(g->a, axis), in_b = node_has(g->b, axis);
+		double extent = is_window(g, axis) ? 1 : (double)axis_extent(axis);
+		bool summed = k >= tensor_rank(g->c);
+		terms *= summed ? extent : 1;
+		others *= !summed && !in_b ? extent : 1;
+		results_b *= !summed && !in_a ? extent : 1;
+	}
+	for (int i = 0; i < g->nwindow; i++) {
+		tiles *= (double)g->window[i].np;
+		terms *= (double)g->window[i].nr;
+	}
+	Node *first = tensor_rank(g->c) ? comp_axis(g->c, 0) : NULL;
+	double extent = first ? (double)axis_extent(first) : 1;
+	bool alone = first && !is_window(g, first) && !node_has(g->b, first);
+	g->row = alone && others * tiles >= ROW_LEAST * extent ? first : NULL;
+	g->tiles_alone = g->row && others == extent;
+	g->side = fmin(fmin(others * tiles, results_b), terms);
+	return g->side > 1;
+}
+
+/* ---- the equations ---- */
+
+static Node *axis_or_zero(Ir *ir, int number, int64_t extent)
+{
+	return extent > 1 ? node_axis(ir, number, extent) : node_int(ir, 0);
+}
+
+/* Tiles of a row that are as many results as a panel has lanes are one block: with the terms between blocks and lanes,
+ * V's rows are panels. */
+static void find_panels(Winograd *g, int64_t lanes)
+{
+	Window *w = &g->window[g->nwindow - 1];
+	for (int i = 0; i < g->nwindow; i++)
+		g->window[i].lanes = g->window[i].np;
+	for (; w > g->window && lanes % w->np == 0; w--)
+		lanes /= w->np;
+	if (!g->tiles_alone || w->np % lanes)
+		return;
+	w->lanes = lanes;
+	while (w-- > g->window)
+		w->lanes = 1;
+}
+
+/* Axes of the windows' own; their numbers are behind all of the equation's. */
+static void windows_open(Winograd *g)
+{
+	Ir *ir = g->ir;
+	int number = COMP_MAX_AXES;
+	for (int i = 0; i < g->nwindow; i++) {
+		Window *w = &g->window[i];
+		w->u = node_axis(ir, number++, PRODUCTS);
+		w->block = axis_or_zero(ir, number++, w->np / w->lanes);
+		w->in = axis_or_zero(ir, number++, w->lanes);
+		w->tile_p = node_add(ir, node_scale(ir, w->block, w->lanes), w->in);
+		w->tile_r = axis_or_zero(ir, number++, w->nr);
+		w->place = node_axis(ir, number++, axis_extent(w->p) + axis_extent(w->r) - 1);
+	}
+}
+
+/* e[at], where that is one of 0..n-1. */
+static Node *choose(Ir *ir, Node *at, int n, Node *const *e)
+{
+	Node *value = e[n - 1];
+	for (int k = n - 2; k >= 0; k--)
+		value = node_select(ir, node2(ir, OP_EQ, at, node_int(ir, k)), e[k], value);
+	return value;
+}
+
+/* 0 where the index is outside 0..last. */
+static Node *inside(Ir *ir, Node *index, int64_t last, Node *e)
+{
+	Node *in = node2(ir, OP_AND, node2(ir, OP_LE, node_int(ir, 0), index),
+			 node2(ir, OP_LE, index, node_int(ir, last)));
+	return node_select(ir, in, e, node_const(ir, RICCI_F32, 0));
+}
+
+/* e, which depends on the window's place: four elements of a tile become factors of as many products. */
+static Node *transform_a(Ir *ir, Node *e, const Window *w)
+{
+	Node *x[PRODUCTS];
+	int64_t last = axis_extent(w->place) - 1;
+	int64_t first = w->sign > 0 ? 0 : axis_extent(w->r) - w->taps;
+	bool whole =
+		w->np * w->results == axis_extent(w->p) && w->nr * w->taps == axis_extent(w->r);
+	for (int k = 0; k < PRODUCTS; k++) {
+		Node *place = node_add(ir, node_scale(ir, w->tile_p, w->results),
+				       node_scale(ir, w->tile_r, w->sign * w->taps));
+		place = node_add(ir, place, node_int(ir, first + k));
+		x[k] = node_replace(ir, e, 1, &w->place, &place);
+		if (!whole)
+			x[k] = inside(ir, place, last, x[k]);
+	}
+	return choose(ir, w->u, PRODUCTS,
+		      (Node *[]){node2(ir, OP_SUB, x[0], x[2]), node2(ir, OP_ADD, x[1], x[2]),
+				 node2(ir, OP_SUB, x[2], x[1]), node2(ir, OP_SUB, x[1], x[3])});
+}
+
+static Node *half(Ir *ir, Node *e)
+{
+	return node2(ir, OP_MUL, node_const(ir, RICCI_F32, 0.5), e);
+}
+
+/* e, which depends on r: the two or three taps of a tile. */
+static Node *transform_b(Ir *ir, Node *e, const Window *w)
+{
+	Node *x[PRODUCTS] = {NULL};
+	for (int k = 0; k < w->taps; k++) {
+		Node *tap = node_add(ir, node_scale(ir, w->tile_r, w->taps),
+				     node_int(ir, w->sign > 0 ? k : w->taps - 1 - k));
+		x[k] = node_replace(ir, e, 1, &w->r, &tap);
+		if (w->nr * w->taps != axis_extent(w->r))
+			x[k] = inside(ir, tap, axis_extent(w->r) - 1, x[k]);
+	}
+	Node *first = x[0], *last = x[w->taps - 1];
+	Node *outer = w->taps == 3 ? node2(ir, OP_ADD, first, last) : first;
+	return choose(ir, w->u, PRODUCTS,
+		      (Node *[]){first, half(ir, node2(ir, OP_ADD, outer, x[1])),
+				 half(ir, node2(ir, OP_SUB, outer, x[1])), last});
+}
+
+/* e at this value of an axis; of a place that is 0 anyway, as it is. */
+static Node *place_at(Ir *ir, Node *e, Node *axis, Node *value)
+{
+	return axis->op == OP_AXIS ? node_replace(ir, e, 1, &axis, &value) : e;
+}
+
+/* e, products of u and a tile of p: the results. */
+static Node *transform_back(Ir *ir, Node *e, const Window *w)
+{
+	Node *x[PRODUCTS], *result[3];
+	Node *tile = node_floordiv(ir, w->p, w->results);
+	e = place_at(ir, e, w->block, node_floordiv(ir, tile, w->lanes));
+	e = place_at(ir, e, w->in, node_floormod(ir, tile, w->lanes));
+	for (int k = 0; k < PRODUCTS; k++)
+		x[k] = place_at(ir, e, w->u, node_int(ir, k));
+	Node *sum = node2(ir, OP_ADD, x[1], x[2]), *difference = node2(ir, OP_SUB, x[1], x[2]);
+	result[0] = node2(ir, OP_ADD, x[0], sum);
+	result[1] = w->results == 2 ? node2(ir, OP_SUB, difference, x[3]) : difference;
+	result[2] = node2(ir, OP_SUB, sum, x[3]);
+	return choose(ir, node_floormod(ir, w->p, w->results), w->results, result);
+}
+
+/* Axes of a tensor, in the order of its dimensions. */
+typedef struct Axes {
+	int n;
+	Node *axis[COMP_MAX_AXES];
+} Axes;
+
+static void axes_add(Axes *l, Node *axis)
+{
+	if (axis->op == OP_AXIS && l->n < COMP_MAX_AXES)
+		l->axis[l->n++] = axis;
+}
+
+/* The axes of c, but no window's and not the row, that are summed or not, and in e but (b: not NULL) not in that. */
+static void axes_of(const Winograd *g, Axes *l, bool summed, Node *e, Node *b)
+{
+	for (int k = 0; k < comp_naxis(g->c); k++) {
+		Node *axis = comp_axis(g->c, k);
+		if (summed == (k >= tensor_rank(g->c)) && !is_window(g, axis) && axis != g->row &&
+		    node_has(e, axis) && !(b && node_has(b, axis)))
+			axes_add(l, axis);
+	}
+}
+
+static void see_read(void *user, Node *n)
+{
+	Node **read = user;
+	if (n->op == OP_READ && !*read)
+		*read = n;
+}
+
+/* Is the last of the axes that e reads a tensor by summed? No window's. */
+static bool reads_summed_last(const Winograd *g, Node *e)
+{
+	Node *read = NULL;
+	node_walk(g->ir, e, see_read, &read);
+	for (int d = read ? tensor_rank(read->src[0]) : 0; d > 0; d--)
+		for (int k = comp_naxis(g->c) - 1; k >= 0; k--)
+			if (!is_window(g, comp_axis(g->c, k)) &&
+			    node_has(read->src[d], comp_axis(g->c, k)))
+				return k >= tensor_rank(g->c);
+	return true;
+}
+
+/* A factor transformed. Beside the tiles stand the axes that are summed, or not, as these are: so results, or
+ * terms, of the products lie in one line. Without tiles they stand as they are read. */
+static Axes factor_axes(const Winograd *g, Node *e)
+{
+	Axes l = {0};
+	const Window *last = &g->window[g->nwindow - 1];
+	bool sums = last->nr > last->np;
+	bool summed = e == g->b && !sums ? reads_summed_last(g, e) : sums;
+	if (g->row && e == g->a)
+		axes_add(&l, g->row);
+	for (int i = 0; i < g->nwindow; i++)
+		axes_add(&l, g->window[i].u);
+	for (int i = 0; i < g->nwindow && e == g->a; i++)
+		if (g->window[i].lanes < g->window[i].np)
+			axes_add(&l, g->window[i].block);
+	axes_of(g, &l, !summed, e, NULL);
+	axes_of(g, &l, summed, e, NULL);
+	for (int i = 0; i < g->nwindow; i++) {
+		if (e == g->a)
+			axes_add(&l, g->window[i].in);
+		axes_add(&l, g->window[i].tile_r);
+	}
+	return l;
+}
+
+static Node *factor_a(Winograd *g)
+{
+	Node *e = g->a;
+	for (int i = 0; i < g->nwindow; i++) {
+		const Window *w = &g->window[i];
+		Node *from[2] = {w->p, w->r};
+		Node *to[2] = {w->place, node_int(g->ir, w->sign > 0 ? 0 : axis_extent(w->r) - 1)};
+		e = node_replace(g->ir, e, 2, from, to);
+	}
+	for (int i = 0; i < g->nwindow; i++)
+		e = transform_a(g->ir, e, &g->window[i]);
+	Axes l = factor_axes(g, g->a);
+	return comp_dense(g->ir, RED_NONE, l.n, l.n, l.axis, e);
+}
+
+static Node *factor_b(Winograd *g)
+{
+	Node *e = g->b;
+	for (int i = 0; i < g->nwindow; i++)
+		e = transform_b(g->ir, e, &g->window[i]);
+	Axes l = factor_axes(g, g->b);
+	return comp_dense(g->ir, RED_NONE, l.n, l.n, l.axis, e);
+}
+
+static Axes product_axes(const Winograd *g)
+{
+	Axes l = {0};
+	if (g->row)
+		axes_add(&l, g->row);
+	for (int i = 0; i < g->nwindow; i++)
+		axes_add(&l, g->window[i].u);
+	axes_of(g, &l, false, g->b, NULL);
+	axes_of(g, &l, false, g->a, g->b);
+	for (int i = 0; i < g->nwindow; i++) {
+		axes_add(&l, g->window[i].block);
+		axes_add(&l, g->window[i].in);
+	}
+	return l;
+}
+
+static Node *products_summed(Winograd *g, Node *a, Node *b)
+{
+	Axes l = product_axes(g), all = l, of_a = factor_axes(g, g->a), of_b = factor_axes(g, g->b);
+	axes_of(g, &all, true, comp_body(g->c), NULL);
+	for (int i = 0; i < g->nwindow; i++)
+		axes_add(&all, g->window[i].tile_r);
+	Node *product = node2(g->ir, OP_MUL, node_read(g->ir, a, of_a.axis),
+			      node_read(g->ir, b, of_b.axis));
+	return comp_dense(g->ir, RED_ADD, l.n, all.n, all.axis, product);
+}
+
+static Node *results(Winograd *g, Node *m)
+{
+	Axes l = product_axes(g);
+	Node *e = node_read(g->ir, m, l.axis), *axes[RICCI_MAX_RANK];
+	int rank = tensor_rank(g->c);
+	for (int i = 0; i < g->nwindow; i++)
+		e = transform_back(g->ir, e, &g->window[i]);
+	for (int k = 0; k < rank; k++)
+		axes[k] = comp_axis(g->c, k);
+	return comp_dense(g->ir, RED_NONE, rank, rank, axes, e);
+}
+
+/* ---- the stages ---- */
+
+/* The whole's tensors and what stands for them. */
+typedef struct Copies {
+	const Subgraph *sub;
+	Node **input, **member;
+} Copies;
+
+static Node *copy_of(void *user, Node *t)
+{
+	const Copies *k = user;
+	for (int j = 0; j < k->sub->ninput; j++)
+		if (k->sub->input[j] == t)
+			return k->input[j];
+	for (int j = 0; j < k->sub->nmember; j++)
+		if (k->sub->member[j] == t)
+			return k->member[j];
+	return NULL;
+}
+
+static void stage_add(Ir *ir, Stages *s, int nmember, Node **member, bool *stored)
+{
+	Subgraph *sub = &s->sub[s->n++];
+	*sub = (Subgraph){.nmember = nmember, .member = member, .stored = stored};
+	for (int k = 0; k < nmember; k++) {
+		Node **read;
+		int n = comp_reads(ir, member[k], &read);
+		Node **all = arena_alloc(&ir->arena, (size_t)(sub->ninput + n + 1) * sizeof *all);
+		for (int j = 0; j < sub->ninput; j++)
+			all[j] = sub->input[j];
+		sub->input = all;
+		for (int j = 0; j < n; j++) {
+			bool there = subgraph_member(sub, read[j]) >= 0;
+			for (int i = 0; i < sub->ninput; i++)
+				there |= sub->input[i] == read[j];
+			if (!there)
+				sub->input[sub->ninput++] = read[j];
+		}
+	}
+}
+
+/* The equations of a stage; all but what the whole stores are its own. */
+static void stage_of(Ir *ir, Stages *s, const Subgraph *whole, int n, Node *const *own,
+		     Node *const *member)
+{
+	int all = n + (member ? whole->nmember : 0);
+	Node **list = arena_alloc(&ir->arena, (size_t)all * sizeof *list);
+	bool *stored = arena_alloc(&ir->arena, (size_t)all * sizeof *stored);
+	for (int k = 0; k < all; k++) {
+		list[k] = k < n ? own[k] : member[k - n];
+		stored[k] = k < n ? !member : whole->stored[k - n];
+	}
+	stage_add(ir, s, all, list, stored);
+}
+
+/* V, M and Y row by row, what they share in each thread's memory; false: they can't. */
+static bool stage_rows(Ir *ir, Stages *s, const Subgraph *whole, Node *const *own,
+		       Node *const *member)
+{
+	stage_of(ir, s, whole, 2, own, member);
+	Subgraph *sub = &s->sub[s->n - 1];
+	if (subgraph_rows(ir, sub) && sub->rows) {
+		subgraph_loops(ir, sub);
+		return true;
+	}
+	s->n--;
+	return false;
+}
+
+/* Copies of the whole's inputs and of main, in which windows are found. */
+static bool winograd_find(Ir *ir, Copies *k, Winograd *g)
+{
+	const Subgraph *sub = k->sub;
+	if (sub->rows || sub->member[0]->op != OP_COMP)
+		return false;
+	for (int j = 0; j < sub->ninput; j++)
+		k->input[j] = node_import(ir, sub->input[j], NULL, NULL);
+	*g = (Winograd){.ir = ir, .c = node_import(ir, sub->member[0], copy_of, k)};
+	if (!suits(ir, g->c))
+		return false;
+	return (windows_find(g, false) && find_sides(g)) ||
+	       (windows_find(g, true) && find_sides(g));
+}
+
+bool winograd_stages(Ir *ir, const Subgraph *sub, const Target *target, Stages *out)
+{
+	enum { PANEL = 2 }; /* vectors */
+	Winograd g;
+	Copies k = {sub, arena_alloc(&ir->arena, ((size_t)sub->ninput + 1) * sizeof(Node *)),
+		    arena_alloc(&ir->arena, (size_t)sub->nmember * sizeof(Node *))};
+	if (!winograd_find(ir, &k, &g))
+		return false;
+	find_panels(&g, PANEL * target->vector_bytes / (int64_t)type_size(RICCI_F32));
+	windows_open(&g);
+	Node *u = factor_b(&g), *v = factor_a(&g), *m = products_summed(&g, v, u);
+	for (int j = 0; j < sub->nmember; j++)
+		k.member[j] = j ? node_import(ir, sub->member[j], copy_of, &k) : results(&g, m);
+	*out = (Stages){.input = k.input, .member = k.member, .products = m, .side = g.side};
+	out->moved = (double)tensor_size(u) + (double)tensor_size(v) + (double)tensor_size(m);
+	stage_of(ir, out, sub, 1, &u, NULL);
+	if (g.row && stage_rows(ir, out, sub, (Node *[]){v, m}, k.member))
+		return true;
+	stage_of(ir, out, sub, 1, &v, NULL);
+	stage_of(ir, out, sub, 1, &m, NULL);
+	stage_of(ir, out, sub, 0, NULL, k.member);
+	return true;
+}
