@@ -130,6 +130,10 @@ static const Kept kept[] = {
 	{"panels of an expression that lies along K: rows of it, which are transposed",
 	 {"Y[i,j] += G[b,i,p]*max(X[b,j,p], 0)", "G=2x16x50 X=2x16x50"},
 	 "tensorise 0; block 0 16; block 1 16; block 2 100; block 3 16"},
+	{"stages: four products of transformed factors for six, and back",
+	 {"Y[n,k,p] += X[n,c,p+r]*W[k,c,r] where p<8", "X=2x4x10 W=4x4x3"},
+	 "winograd; stage 0; parallel 1; stage 1; parallel 1; stage 2; tensorise 0; block 0 4; "
+	 "block 1 16; block 2 4; block 3 16; stage 3; parallel 1"},
 	{"results panel by panel: each tile prefetches what they are computed from, in the last "
 	 "block of K",
 	 {"G[i,j] += A[k,i]*B[k,j]; Y[i,j] = W[i,j] - G[i,j]", "A=64x1024 B=64x1024 W=1024x1024"},
