@@ -45,6 +45,8 @@ static void find_access(Tile *x, Node *index, const Stmt *lanes)
 	if (lanes && !x->width)
 		x->width = axis_extent(lanes->axis);
 	x->fits &= lanes && axis_extent(lanes->axis) == x->width;
+	/* A row's last vectors may stand under conditions that never hold and reach beyond the tile. */
+	x->fits &= index->lo >= 0 && index->hi < tensor_size(x->buffer);
 	if (!x->fits)
 		return;
 	Node *place = node_sub(ir, index, lanes->axis);
@@ -216,7 +218,8 @@ static void write_out(const Tile *x, Stmt *s)
 			rename_variables(x->t, copy);
 			all = stmt_seq(all, copy);
 		}
-		s = stmt_instead(s, all);
+		s->body = NULL; /* stays where no copy has a statement */
+		s = all ? stmt_instead(s, all) : s;
 	}
 }
 

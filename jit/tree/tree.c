@@ -209,10 +209,22 @@ Stmt *stmt_seq(Stmt *a, Stmt *b)
 	return a;
 }
 
+/* An IF without the branch that is never taken; NULL: nothing is left. The other one keeps its scope,
+ * for the sake of what it allocates. */
+static Stmt *taken_branch(Tree *t, Stmt *s)
+{
+	if (s->kind != STMT_IF || !node_is_const(s->cond))
+		return s;
+	s->body = s->cond->u.i ? s->body : s->otherwise;
+	s->otherwise = NULL;
+	s->cond = node_const_int(t->ir, RICCI_BOOL, 1);
+	return s->body ? s : NULL;
+}
+
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to)
 {
 	Stmt *all = NULL, **end = &all;
-	for (; s; s = s->next, end = &(*end)->next) {
+	for (; s; s = s->next) {
 		*end = arena_alloc(&t->ir->arena, sizeof **end);
 		**end = *s;
 		(*end)->next = NULL;
@@ -229,6 +241,8 @@ Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const
 					  node_replace(t->ir, s->arg[k].value, n, from, to)};
 		(*end)->body = stmt_replace(t, s->body, n, from, to);
 		(*end)->otherwise = stmt_replace(t, s->otherwise, n, from, to);
+		*end = taken_branch(t, *end);
+		end = *end ? &(*end)->next : end;
 	}
 	return all;
 }

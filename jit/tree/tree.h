@@ -140,7 +140,8 @@ bool read_inside(const Node *read);
 /* Are all reads of e? */
 bool reads_inside(Ir *ir, Node *e);
 void tree_print(Text *out, const Tree *t);
-/* Copies of s and what follows it, with nodes replaced as node_replace does. */
+/* Copies of s and what follows it, with nodes replaced as node_replace does, without branches that are
+ * never taken then. */
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
 
 /* `all` stands where *s stood, in front of what follows it. Returns the last of them. */
