@@ -111,6 +111,11 @@ static void test_doubts(void)
 	CHECK_STR(result("Y[i] = floor(A[i]*(1.0/A[2]))where i < 3"), "0 0 ~0");
 	CHECK_STR(result("Y[] = 0*(1e300*(A[9]*1e300))"), "~0");
 	CHECK_STR(result("Y[] = log(A[0]-1)"), "-inf");
+	/* NaN where the last three terms are added first */
+	CHECK_STR(result("Y[] += i == 0 ? -inf : 8e307*A[0] where i < 4"), "~0");
+	CHECK_STR(result("Y[] = -inf + 8e307*A[0] + 8e307*A[0] + 8e307*A[0]"), "~0");
+	CHECK_STR(result("Y[] += i == 0 ? -inf : A[i] where i < 4"), "-inf");
+	CHECK_STR(result("Y[] += i == 0 ? -inf : 8e307*A[0] where i < 2"), "-inf");
 }
 
 static void test_loops(void)

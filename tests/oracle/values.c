@@ -23,7 +23,7 @@ static OracleValue whole(int64_t i)
 	return (OracleValue){.i = i, .exact = true};
 }
 
-/* A float of a type by its magnitude; infinities and NaN have none. */
+/* A float of a type by its magnitude; infinities and NaN that are no sums have none. */
 static OracleValue real(Kind type, double f, double magnitude, bool exact)
 {
 	if (isnan(magnitude) || magnitude > largest_of(type))
@@ -55,7 +55,11 @@ static OracleValue add(Kind type, OracleValue a, OracleValue b)
 {
 	double f = a.f + b.f, a1 = f - b.f, rounding = (a.f - a1) + (b.f - (f - a1));
 	bool exact = a.exact && b.exact && (!isfinite(f) || stays_exact(type, f, rounding));
-	return real(type, f, a.magnitude + b.magnitude, exact);
+	OracleValue v = real(type, f, a.magnitude + b.magnitude, exact);
+	/* An infinity keeps that of the other terms: added first, they may overflow to the other
+	 * infinity. */
+	v.magnitude = fmax(v.magnitude, a.magnitude + b.magnitude);
+	return v;
 }
 
 /* Is f zero, or so small that a kernel may have zero for it? */
