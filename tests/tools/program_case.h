@@ -148,16 +148,19 @@ static void case_tangents(Case *c, ricci_graph *g)
 	c->nroot += c->nwrt;
 }
 
-/* The roots as a session with mixed precision computes them. */
-static int case_round(Case *c, ricci_graph *g, Type type)
+/* The roots as a session with mixed precision (F32: without) computes them, that rounds by chance or
+ * to the nearest. */
+static int case_round(Case *c, ricci_graph *g, Type type, bool by_chance)
 {
 	Node *root[ROOTS];
 	IR_ENTER(&g->ir, RICCI_ENOMEM);
 	for (int k = 0; k < c->nroot; k++)
 		root[k] = c->root[k]->node;
 	int code = rewrite_graph(&g->ir, c->nroot, root);
-	if (!code)
+	if (!code && type != RICCI_F32)
 		code = rewrite_precision(&g->ir, type, c->nroot, root);
+	if (!code && by_chance)
+		code = rewrite_rounding(&g->ir, NULL, c->nroot, root);
 	for (int k = 0; k < c->nroot && !code; k++)
 		c->root[k]->node = root[k];
 	IR_LEAVE(&g->ir);
@@ -300,7 +303,8 @@ static int case_open(Case *c, ricci_graph *g, const RandomProgram *p)
 		return case_round(c, g,
 				  p->number % 16 == 5	 ? RICCI_BF16
 				  : p->number % 32 == 13 ? RICCI_F16
-							 : RICCI_TF32);
+							 : RICCI_TF32,
+				  false);
 	return ricci_graph_error(g);
 }
 

@@ -38,7 +38,7 @@ static const char *root_kind(const Case *c, int k)
 					  : "gradient of gradients";
 }
 
-static int case_judge(Case *c, Error *err)
+static int case_judge(Case *c, RandomState rs, Error *err)
 {
 	int code = 0;
 	for (int k = 0; k < c->nroot && !code; k++) {
@@ -47,8 +47,7 @@ static int case_judge(Case *c, Error *err)
 		c->want[k] = calloc(n, 8);
 		c->magnitude[k] = calloc(n, 8);
 		c->got[k] = malloc(tensor_bytes(t) + 64);
-		code = interp_tensor(t, c->nbind, c->bind, (RandomState){0, 0}, c->want[k],
-				     c->magnitude[k], err);
+		code = interp_tensor(t, c->nbind, c->bind, rs, c->want[k], c->magnitude[k], err);
 	}
 	return code;
 }

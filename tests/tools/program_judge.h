@@ -272,7 +272,7 @@ static Verdict case_verdict(Case *c, Text *why)
 	Error err = {0};
 	if (!case_reprints(c, why))
 		return REPRINTED;
-	if (case_judge(c, &err)) {
+	if (case_judge(c, (RandomState){0, 0}, &err)) {
 		text_add(why, "%s\n", err.text);
 		return NO_RESULT;
 	}

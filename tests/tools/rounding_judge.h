@@ -207,7 +207,7 @@ static bool chances_again(Chances *h, uint64_t seed)
 
 /* Is it what the judge or the interpreter's session says? The session's kernels don't round what they
  * keep to themselves, so that of two parts of a graph one may find a term equal to its maximum, and
- * the other not; the judge knows nothing of roundings by chance. */
+ * the other not; in loops the judge knows nothing of roundings by chance. */
 static bool chance_interpreted(Chances *h, const Chance *a)
 {
 	Case *c = &h->c;
@@ -220,13 +220,25 @@ static bool chance_interpreted(Chances *h, const Chance *a)
 	return ok || root_agrees(c, a->root, h->why);
 }
 
+/* The judge draws as sessions do in their first step: what is rounded decides which branch is taken,
+ * and with it which elements overflow. */
+static int chances_judge(Chances *h, Error *err)
+{
+	Case *c = &h->c;
+	Type coarse = c->rounded;
+	int code = case_round(c, h->g, h->g->precision, true);
+	c->rounded = coarse;
+	return code ? error_set(err, code, "%s", h->g->ir.err.text)
+		    : case_judge(c, (RandomState){c->p->number, 0}, err);
+}
+
 /* The interpreter's first step. */
 static bool chances_interpreted(Chances *h)
 {
 	Error err = {0};
 	Case *c = &h->c;
 	ricci_session *s = chances_session(h, RICCI_BACKEND_INTERP, 1, c->p->number);
-	bool ok = s && !case_judge(c, &err) && chances_step(h, s);
+	bool ok = s && chances_step(h, s) && !chances_judge(h, &err);
 	for (int k = 0; k < h->n && ok; k++)
 		ok = chance_interpreted(h, &h->at[k]);
 	if (err.code)

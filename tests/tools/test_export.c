@@ -68,7 +68,7 @@ static void program_export(Exported *x, int k, uint64_t number)
 	x->g = ricci_graph_new();
 	random_program(&x->p, number);
 	CHECK_INT(case_open(&x->c, x->g, &x->p), 0);
-	CHECK_REPORT(!case_judge(&x->c, &err), "%s", err.text);
+	CHECK_REPORT(!case_judge(&x->c, (RandomState){0, 0}, &err), "%s", err.text);
 	snprintf(prefix, sizeof prefix, "p%d", k);
 	snprintf(c_name, sizeof c_name, "p%d.c", k);
 	snprintf(h_name, sizeof h_name, "p%d.h", k);

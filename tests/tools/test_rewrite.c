@@ -54,7 +54,7 @@ static void program_check(RandomProgram *p)
 	ricci_graph *g = ricci_graph_new();
 	CHECK_INT(case_open(&c, g, p), 0);
 	CHECK_GRAPH(g);
-	CHECK_INT(case_judge(&c, &err), 0);
+	CHECK_INT(case_judge(&c, (RandomState){0, 0}, &err), 0);
 	CHECK_STR(err.text, "");
 	case_rewrite(&c);
 	case_close(&c);
