@@ -30,7 +30,24 @@ static Node *one(Ir *ir, const Node *e)
 	return node_const(ir, (Type)e->type, 1);
 }
 
-/* Of e, a part of c's body. */
+static void see_unsafe(void *user, Node *n)
+{
+	*(bool *)user |= n->op == OP_READ ? !read_stays(n)
+					  : type_is_float((Type)n->type) && !node_stays_finite(n);
+}
+
+/* May e be evaluated where conditions around it don't hold, and is it a number there (zero times it is
+ * zero)? Data that are none may show (docs/notation.md). */
+static bool is_safe(Ir *ir, Node *e)
+{
+	bool unsafe = false;
+	if (e)
+		node_walk(ir, e, see_unsafe, &unsafe);
+	return !unsafe;
+}
+
+/* Of e, a part of c's body. What leaves a condition may then be evaluated where that never holds: it is
+ * safe there, or takes the condition with it. */
 static Split split(Ir *ir, const Node *c, Node *e)
 {
 	if (!runs_over(c, e))
@@ -50,7 +67,10 @@ static Split split(Ir *ir, const Node *c, Node *e)
 	}
 	if (e->op == OP_SELECT && node_is_value(e->src[2], 0)) {
 		Split a = split(ir, c, e->src[1]);
-		if (a.rest)
+		bool safe = is_safe(ir, a.factor), same = !runs_over(c, e->src[0]);
+		if (!safe && same)
+			a.factor = node_select(ir, e->src[0], a.factor, e->src[2]);
+		if (a.rest && (safe || same))
 			return (Split){a.factor, node_select(ir, e->src[0], a.rest, e->src[2])};
 	}
 	return (Split){NULL, e};
