@@ -263,6 +263,38 @@ static void form_add(Polyhedron *p, Form *f, Node *e, int64_t k)
 	form_terms(p, f, &a, k);
 }
 
+/* ---- branches ---- */
+
+static bool is_branch(const Node *e)
+{
+	return (e->op == OP_SELECT || e->op == OP_MIN || e->op == OP_MAX) &&
+	       !type_is_float((Type)e->type);
+}
+
+static bool is_sum(const Node *e)
+{
+	return e->op == OP_ADD || e->op == OP_MUL || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
+	       is_widening(e) || node_compares_int(e);
+}
+
+/* An integer SELECT, MIN or MAX in c that affine forms cannot look into. */
+static Node *find_branch(Ir *ir, Node *c)
+{
+	return node_find(ir, c, is_branch, is_sum);
+}
+
+/* When the branch b takes its first part, and c for that part and for the second. */
+static Node *branch_cases(Ir *ir, Node *c, Node *b, Node **yes, Node **no)
+{
+	bool select = b->op == OP_SELECT;
+	Node *first = b->src[select], *second = b->src[1 + select];
+	*yes = node_replace(ir, c, 1, &b, &first);
+	*no = node_replace(ir, c, 1, &b, &second);
+	return select		 ? b->src[0]
+	       : b->op == OP_MIN ? node2(ir, OP_LE, first, second)
+				 : node2(ir, OP_LE, second, first);
+}
+
 /* ---- assumptions ---- */
 
 static bool implies(Polyhedron *p, Node *c, int split);
@@ -294,32 +326,83 @@ static void assume_unequal(Polyhedron *p, Node *a, Node *b)
 		assume_linear(p, d, -1, NULL, 0, -1, false);
 }
 
-void poly_assume(Polyhedron *p, Node *cond)
+/* The disjunction that c is: a compare of a choice holds in one of its cases. NULL: none. (Minima and
+ * maxima have their inequalities.) */
+static Node *disjunction(Ir *ir, Node *c)
 {
-	Node *c = opened(p->ir, cond);
-	if (c->op == OP_AND) {
-		Node **part;
-		int n = node_parts(p->ir, c, OP_AND, &part);
-		for (int k = 0; k < n; k++)
-			poly_assume(p, part[k]);
-	} else if (node_compares_int(c) && c->op == OP_NE) {
+	Node *b = node_compares_int(c) ? find_branch(ir, c) : NULL, *yes, *no;
+	if (!b || b->op != OP_SELECT)
+		return c->op == OP_OR ? c : NULL;
+	Node *when = branch_cases(ir, c, b, &yes, &no);
+	return node2(ir, OP_OR, node2(ir, OP_AND, when, yes),
+		     node2(ir, OP_AND, node_not(ir, when), no));
+}
+
+static bool is_choice(const Polyhedron *p, const Node *c)
+{
+	int k = 0;
+	while (k < p->nchoice && p->choice[k] != c)
+		k++;
+	return k < p->nchoice;
+}
+
+static void assume_either(Polyhedron *p, Node *c)
+{
+	if (c->op != OP_OR)
+		poly_assume(p, c);
+	else if (proves(p, node_not(p->ir, c->src[0]), NO_CHOICE))
+		poly_assume(p, c->src[1]);
+	else if (proves(p, node_not(p->ir, c->src[1]), NO_CHOICE))
+		poly_assume(p, c->src[0]);
+	else if (p->nchoice < MAX_CHOICES && !is_choice(p, c))
+		p->choice[p->nchoice++] = c;
+}
+
+/* either: the disjunction that c is, or NULL. */
+static void assume_part(Polyhedron *p, Node *c, Node *either)
+{
+	if (c->op == OP_AND)
+		poly_assume(p, c);
+	else if (node_compares_int(c) && c->op == OP_NE)
 		assume_unequal(p, c->src[0], c->src[1]);
-	} else if (node_compares_int(c)) {
+	else if (node_compares_int(c))
 		assume_linear(p, c->src[1], 1, c->src[0], -1, c->op == OP_LT ? -1 : 0,
 			      c->op == OP_EQ);
-	} else if (c->op == OP_CONST) {
+	else if (c->op == OP_CONST)
 		p->empty |= c->u.i == 0;
-	} else if (c->op == OP_NOT) {
+	else if (c->op == OP_NOT)
 		assume_linear(p, c->src[0], 1, NULL, 0, 0, true);
-	} else if (c->op != OP_OR) {
+	else if (c->op != OP_OR)
 		assume_linear(p, c, 1, NULL, 0, -1, true);
-	} else if (proves(p, node_not(p->ir, c->src[0]), NO_CHOICE)) {
-		poly_assume(p, c->src[1]);
-	} else if (proves(p, node_not(p->ir, c->src[1]), NO_CHOICE)) {
-		poly_assume(p, c->src[0]);
-	} else if (p->nchoice < MAX_CHOICES) {
-		p->choice[p->nchoice++] = c;
+	if (either)
+		assume_either(p, either);
+}
+
+/* What says most when others are known comes behind them: inequalities when these have said where
+ * their ends are, disjunctions when a part may be excluded, choices when their conditions are
+ * known. */
+enum Order { LINEAR, UNEQUAL, EITHER, CHOICE };
+
+static int assume_order(const Node *c, const Node *either)
+{
+	return c->op == OP_OR ? EITHER : either ? CHOICE : c->op == OP_NE ? UNEQUAL : LINEAR;
+}
+
+void poly_assume(Polyhedron *p, Node *cond)
+{
+	Ir *ir = p->ir;
+	Node *c = opened(ir, cond), **part = &c, *small[8], **either = small;
+	int n = c->op == OP_AND ? node_parts(ir, c, OP_AND, &part) : 1;
+	if (n > COUNT(small))
+		either = arena_alloc(&ir->arena, (size_t)n * sizeof *either);
+	for (int k = 0; k < n; k++) {
+		part[k] = opened(ir, part[k]);
+		either[k] = disjunction(ir, part[k]);
 	}
+	for (int order = LINEAR; order <= CHOICE; order++)
+		for (int k = 0; k < n; k++)
+			if (order == assume_order(part[k], either[k]))
+				assume_part(p, part[k], either[k]);
 }
 
 bool poly_is_empty(Polyhedron *p)
@@ -376,43 +459,19 @@ static bool difference_nonnegative(Polyhedron *p, Node *big, Node *small, int64_
 	return form_nonnegative(p, &f);
 }
 
-/* The first integer SELECT, MIN, MAX below e that affine forms cannot look into. */
-static Node *find_branch(Ir *ir, NodeMap *without, Node *e)
-{
-	if (node_map_get(without, e))
-		return NULL;
-	if (e->op == OP_SELECT || e->op == OP_MIN || e->op == OP_MAX)
-		return type_is_float((Type)e->type) ? NULL : e;
-	if (e->op != OP_ADD && e->op != OP_MUL && e->op != OP_FLOORDIV && e->op != OP_FLOORMOD &&
-	    !is_widening(e) && !node_compares_int(e))
-		return NULL;
-	for (int k = 0; k < e->nsrc; k++) {
-		Node *found = find_branch(ir, without, e->src[k]);
-		if (found)
-			return found;
-	}
-	node_map_put(ir, without, e, e);
-	return NULL;
-}
-
 /* Proves compare c by cases of a branch inside it. */
 static bool implies_by_cases(Polyhedron *p, Node *c, int split)
 {
-	NodeMap without = {0};
-	Node *b = split > 0 ? find_branch(p->ir, &without, c) : NULL;
+	Node *b = split > 0 ? find_branch(p->ir, c) : NULL, *first, *second;
 	if (!b)
 		return false;
-	bool select = b->op == OP_SELECT;
-	Node *first = select ? b->src[1] : b->src[0], *second = select ? b->src[2] : b->src[1];
-	Node *when = select	       ? b->src[0]
-		     : b->op == OP_MIN ? node2(p->ir, OP_LE, first, second)
-				       : node2(p->ir, OP_LE, second, first);
+	Node *when = branch_cases(p->ir, c, b, &first, &second);
 	Polyhedron *yes = poly_copy(p), *no = poly_copy(p);
 	poly_assume(yes, when);
-	if (!implies(yes, node_replace(p->ir, c, 1, &b, &first), split - 1))
+	if (!implies(yes, first, split - 1))
 		return false;
 	poly_assume(no, node_not(p->ir, when));
-	return implies(no, node_replace(p->ir, c, 1, &b, &second), split - 1);
+	return implies(no, second, split - 1);
 }
 
 /* Proves compare c by cases of a disjunction that was assumed, and of those within it. */
@@ -460,6 +519,8 @@ static bool implies(Polyhedron *p, Node *cond, int split)
 		return false;
 	if (c->op == OP_CONST)
 		return c->u.i != 0 || poly_is_empty(p);
+	if (is_choice(p, c))
+		return true;
 	if (c->op == OP_AND)
 		return implies(p, c->src[0], split) && implies(p, c->src[1], split);
 	if (node_compares_int(c))

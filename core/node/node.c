@@ -419,22 +419,33 @@ bool node_has(Node *n, Node *x)
 	return false;
 }
 
-typedef struct Any {
-	bool (*is)(const Node *n);
-	bool found;
-} Any;
-
-static void see_any(void *user, Node *n)
+static Node *find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(const Node *n))
 {
-	Any *a = user;
-	a->found = a->found || a->is(n);
+	Node *found = NULL;
+	if (ir->stamp[n->id] == ir->now)
+		return NULL;
+	ir->stamp[n->id] = ir->now;
+	if (is(n))
+		return n;
+	for (int k = 0; k < n->nsrc && !found && within(n); k++)
+		found = find(ir, n->src[k], is, within);
+	return found;
+}
+
+Node *node_find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(const Node *n))
+{
+	walk_begin(ir);
+	return find(ir, n, is, within);
+}
+
+static bool no_tensor(const Node *n)
+{
+	return !node_is_tensor(n);
 }
 
 bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n))
 {
-	Any a = {.is = is};
-	node_walk(ir, n, see_any, &a);
-	return a.found;
+	return node_find(ir, n, is, no_tensor) != NULL;
 }
 
 typedef struct Axes {

@@ -95,14 +95,13 @@ bool guard_is_dead(const Guard *g)
 	return g;
 }
 
-/* An inequality says most when the others have said where its ends are. */
 Polyhedron *guard_polyhedron(Ir *ir, const Guard *g)
 {
 	Polyhedron *p = poly_new(ir);
+	Node *all = node_const_int(ir, RICCI_BOOL, 1);
 
-	for (int last = 0; last < 2; last++)
-		for (const Guard *k = g; k; k = k->next)
-			if ((k->cond->op == OP_NE) == last)
-				poly_assume(p, k->cond);
+	for (const Guard *k = g; k; k = k->next)
+		all = node2(ir, OP_AND, all, k->cond);
+	poly_assume(p, all);
 	return p;
 }

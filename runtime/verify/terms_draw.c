@@ -90,7 +90,7 @@ static void terms_total(Terms *x, double value, double mag, double other, double
 		break;
 	case RED_MAX:
 	case RED_MIN:
-		value = comp_reduce(c) == RED_MAX ? fmax(value, other) : fmin(value, other);
+		value = scalar_binary(comp_reduce(c) == RED_MAX ? OP_MAX : OP_MIN, value, other);
 		mag = fmax(mag, omag);
 		break;
 	default: /* of a product the others are 1 */

@@ -278,6 +278,10 @@ static const struct {
 	 "equation: F[i] is bool and no number: write f32(F[i]) or use it as a condition\n"
 	 "  Y[i] = A[i] + F[i]\n"
 	 "                ^"},
+	{"Y[i] = F[i] != training", "F", RICCI_ETYPE,
+	 "equation: F[i] is bool and no number: write f32(F[i]) or use it as a condition\n"
+	 "  Y[i] = F[i] != training\n"
+	 "         ^"},
 	{"Y[i] += F[i]", "F", RICCI_ETYPE,
 	 "equation: truth values can't be summed or multiplied: write f32(..) or i32(..) around F[i]\n"
 	 "  Y[i] += F[i]\n"

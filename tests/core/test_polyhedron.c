@@ -266,6 +266,46 @@ static int test_indices(Ir *ir)
 	return 0;
 }
 
+/* 0 <= x < 9 */
+static Node *inside(Ir *ir, Node *x)
+{
+	return node2(ir, OP_AND, node2(ir, OP_LE, node_int(ir, 0), x),
+		     node2(ir, OP_LT, x, node_int(ir, 9)));
+}
+
+/* Conditions on choices say something of their parts, however many they are and wherever what
+ * decides the choices stands. */
+static int test_choices(Ir *ir)
+{
+	IR_ENTER(ir, -1);
+	Node *i = node_axis(ir, 0, 9), *zero = node_int(ir, 0);
+	Node *some = node2(ir, OP_NE, i, zero), *none = node_not(ir, some);
+	Node *ends = node2(ir, OP_OR, node2(ir, OP_LT, node_int(ir, 2), i), none);
+	Node *t = node_input(ir, "T", RICCI_I64, 1, (int64_t[]){9}), *x = node_read(ir, t, &i);
+	Node *few = node2(ir, OP_LT, x, node_int(ir, 3));
+	Node *a = node_add(ir, node_scale(ir, i, 2), node_int(ir, -5)), *b = node_add(ir, i, x);
+	Node *c = node_add(ir, node_scale(ir, i, 3), node_int(ir, -6));
+	Polyhedron *p = poly_new(ir);
+	poly_assume(p, node2(ir, OP_LE, zero, node_select(ir, some, node_int(ir, -1), zero)));
+	CHECK(poly_implies(p, none));
+	Node *all = node2(ir, OP_AND, inside(ir, node_select(ir, some, a, zero)),
+			  inside(ir, node_select(ir, few, b, zero)));
+	all = node2(ir, OP_AND, all, inside(ir, node_select(ir, ends, c, zero)));
+	p = poly_new(ir);
+	poly_assume(p, node2(ir, OP_AND, all, some));
+	CHECK(poly_implies(p, inside(ir, a)));
+	CHECK(!poly_implies(p, inside(ir, b)));
+	CHECK(!poly_implies(p, inside(ir, node_add(ir, a, node_int(ir, -2)))));
+	p = poly_new(ir);
+	poly_assume(p, node2(ir, OP_AND, node2(ir, OP_AND, all, few), ends));
+	CHECK(poly_implies(p, inside(ir, b)));
+	CHECK(poly_implies(p, inside(ir, c)));
+	CHECK(poly_implies(p, inside(ir, a))); /* i is 3 or 4 */
+	CHECK(!poly_implies(p, node2(ir, OP_EQ, i, node_int(ir, 3))));
+	IR_LEAVE(ir);
+	return 0;
+}
+
 /* The borders of a window, again and again: what one proof leaves behind helps no other. */
 static int test_windows(Ir *ir)
 {
@@ -333,6 +373,7 @@ int main(void)
 	}
 	ir_init(&ir);
 	CHECK_INT(test_indices(&ir), 0);
+	CHECK_INT(test_choices(&ir), 0);
 	CHECK_INT(test_copy_without_rows(&ir), 0);
 	CHECK_INT(test_windows(&ir), 0);
 	ir_free(&ir);

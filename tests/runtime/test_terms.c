@@ -31,6 +31,9 @@ static const Case cases[] = {
 	{"keep m0[] max= a0[i] where i<1500007\n", "keep m0[] max= a0[i] where i<1500006\n", ONE},
 	{"keep m0[] min= abs(a0[i]) where i<1500007\n",
 	 "keep m0[] min= abs(a0[i+1]) where i<1500006\n", ONE},
+	/* a chosen term that is no number makes the result none */
+	{"keep m0[] min= pow(a0[i], 0.75) where i<1500007\n",
+	 "keep m0[] min= pow(a0[i+1], 0.75) where i<1500006\n", ONE},
 	{"keep m0[] *= a0[i] where i<1500007\n", "keep m0[] *= a0[i] where i<1500006\n", ONE},
 	{"keep m0[j] += a0[i,j] where i<300001, j<5\n",
 	 "keep m0[j] += a0[i,j] where i<300000, j<5\n", "input f32 300001x5\n"},

@@ -191,8 +191,7 @@ static void equation_results(RandomProgram *r, int n)
 	Text body = {0};
 	int left = draw(r, 3), reads = 0, reduced = 0;
 	axes_new(r, left, left + draw(r, 2) + !left, 4);
-	/* Compared with a bool, `training` would be a number. */
-	text_add(&body, r->type == RICCI_BOOL ? "bool(" : "(");
+	text_add(&body, "(");
 	random_value(r, &body, 1);
 	text_add(&body, ")");
 	for (int k = 0; k < n && reads < 4; k++) {

@@ -295,19 +295,12 @@ static void random_bool(RandomProgram *r, Text *t, int depth)
 		random_pair(r, t, "(", " && ", ")", depth);
 		break;
 	case 1:
-		if (draw(r, 2)) {
-			random_pair(r, t, "(", " || ", ")", depth);
-			break;
-		}
-		text_add(t,
-			 "("); /* of bools: a condition is none, and can't be compared with one */
-		random_read(r, t);
-		text_add(t, " != ");
-		random_read(r, t);
-		text_add(t, ")");
+		random_pair(r, t, "(", draw(r, 2) ? " || " : " != ", ")", depth);
 		break;
-	case 2:
+	case 2: /* `training` alone is a number, which meets no bool */
+		text_add(t, "bool(");
 		random_condition(r, t, 1);
+		text_add(t, ")");
 		break;
 	default:
 		text_add(t, "!(");

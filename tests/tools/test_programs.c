@@ -101,6 +101,24 @@ static void number_keep(uint64_t number)
 	program_free(&again);
 }
 
+/* A value of bools meets a bool: none is a number, which the notation would refuse. */
+static void value_meets_bool(uint64_t number)
+{
+	RandomProgram p = {.number = number, .state = mix(number), .type = RICCI_BOOL};
+	Text value = {0};
+	const Operand *x = operand_new(&p, RICCI_BOOL, 0);
+	axes_new(&p, 2, 2, 4);
+	random_value(&p, &value, 2);
+	add_left(&p, local_new(&p, p.left, p.extent));
+	text_add(&p.text, " = %s[] != %s", x->name, value.s);
+	add_where(&p);
+	Text equations = case_text(&p);
+	CHECK(equations.n > 0);
+	text_free(&equations);
+	text_free(&value);
+	program_free(&p);
+}
+
 int main(void)
 {
 	static RandomProgram p[BATCH];
@@ -122,6 +140,8 @@ int main(void)
 	numbers_run(1 + FIRST, PROGRAMS);
 	for (uint64_t kind = 1; kind < 7; kind++)
 		numbers_run(kind * KIND + FIRST, OTHERS);
+	for (uint64_t k = 0; k < 8 * KEPT; k++)
+		value_meets_bool(k);
 	for (uint64_t k = 0; k < KEPT; k++)
 		number_keep(k % 7 * KIND + k / 7);
 	return check_done();
