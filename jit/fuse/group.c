@@ -281,36 +281,6 @@ static void group_one(Fuse *f, Node *c)
 
 /* ---- the result ---- */
 
-/* What a kernel's equations read, each tensor once; of a loop the operands. */
-static void put_inputs(Fuse *f, Subgraph *s, const Group *g)
-{
-	int room = 0;
-	const Node *main = g->member[0];
-	if (main->op == OP_SCAN) {
-		s->ninput = scan_noperand(scan_of(main));
-		s->input = arena_alloc(&f->ir->arena, ((size_t)s->ninput + 1) * sizeof *s->input);
-		memcpy(s->input, scan_operands(main), (size_t)s->ninput * sizeof *s->input);
-		return;
-	}
-	for (int pass = 0; pass < 2; pass++) {
-		for (int k = 0; k < g->nmember; k++) {
-			Node **reads;
-			int n = group_reads(f, g->member[k], &reads);
-			room += pass == 0 ? n : 0;
-			for (int j = 0; j < n && pass; j++) {
-				bool there = member_index(g, reads[j]) >= 0;
-				for (int i = 0; i < s->ninput; i++)
-					there |= s->input[i] == reads[j];
-				if (!there)
-					s->input[s->ninput++] = reads[j];
-			}
-		}
-		if (pass == 0)
-			s->input =
-				arena_alloc(&f->ir->arena, (size_t)(room + 1) * sizeof *s->input);
-	}
-}
-
 static void put_subgraph(Fuse *f, Subgraph *s, int at, const bool *needed)
 {
 	Group *g = &f->group[at];
@@ -320,7 +290,7 @@ static void put_subgraph(Fuse *f, Subgraph *s, int at, const bool *needed)
 	for (int k = 0; k < g->nmember; k++)
 		s->stored[k] = needed[g->member[k]->id];
 	subgraph_rows(f->ir, s);
-	put_inputs(f, s, g);
+	subgraph_inputs(f->ir, s);
 }
 
 typedef struct Rank {

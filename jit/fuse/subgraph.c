@@ -57,6 +57,38 @@ double comp_flops(Ir *ir, Node *comp)
 	return comp_work(ir, comp, 0) * sum;
 }
 
+/* ---- what it reads ---- */
+
+static void input_add(Subgraph *s, Node *t)
+{
+	bool there = subgraph_member(s, t) >= 0;
+	for (int i = 0; i < s->ninput; i++)
+		there |= s->input[i] == t;
+	if (!there)
+		s->input[s->ninput++] = t;
+}
+
+void subgraph_inputs(Ir *ir, Subgraph *s)
+{
+	const Node *main = s->member[0];
+	Node **reads;
+	int room = 0;
+	if (main->op == OP_SCAN) {
+		s->ninput = scan_noperand(scan_of(main));
+		s->input = arena_alloc(&ir->arena, ((size_t)s->ninput + 1) * sizeof *s->input);
+		memcpy(s->input, scan_operands(main), (size_t)s->ninput * sizeof *s->input);
+		return;
+	}
+	for (int k = 0; k < s->nmember; k++)
+		room += comp_reads(ir, s->member[k], &reads);
+	s->input = arena_alloc(&ir->arena, ((size_t)room + 1) * sizeof *s->input);
+	for (int k = 0; k < s->nmember; k++) {
+		int n = comp_reads(ir, s->member[k], &reads);
+		for (int j = 0; j < n; j++)
+			input_add(s, reads[j]);
+	}
+}
+
 /* ---- canonical form ---- */
 
 typedef struct Names { /* the printer holds names, so each has its own place */

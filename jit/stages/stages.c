@@ -103,14 +103,13 @@ static bool stage_offer(Ir *ir, const Subgraph *sub, const Target *target, Sched
 static double stages_price(Ir *ir, const Stages *g, const Target *target)
 {
 	Schedule s;
-	Node *member = g->products, **read;
+	Node *member = g->products;
 	bool stored = true;
 	double price = INFINITY;
 	if (g->side < SIDE_LEAST)
 		return INFINITY;
 	Subgraph sub = {.nmember = 1, .member = &member, .stored = &stored};
-	sub.ninput = comp_reads(ir, member, &read);
-	sub.input = read;
+	subgraph_inputs(ir, &sub);
 	Problem *p = problem_new(tree_new(ir), &sub, NULL);
 	if (!p || !contract_offers(p, target, 1, &s, &price))
 		return INFINITY;

@@ -17,6 +17,7 @@ enum {
 	PRODUCTS = 4, /* of a tile of a window: results + taps - 1 */
 	WINDOWS_MOST = 4,
 	GUARDS_MOST = 16,
+	MORE = 2,      /* axes that a window adds: u, and a block of tiles */
 	ROW_LEAST = 64 /* results of a row, beside B's */
 };
 
@@ -125,7 +126,8 @@ static bool windows_find(Winograd *g, bool swapped)
 		return false;
 	for (int k = 0; k < tensor_rank(g->c) && g->nwindow < WINDOWS_MOST; k++) {
 		Node *p = comp_axis(g->c, k);
-		if (node_has(g->a, p) && !node_has(g->b, p) &&
+		if (comp_naxis(g->c) + MORE * (g->nwindow + 1) <= RICCI_MAX_RANK &&
+		    node_has(g->a, p) && !node_has(g->b, p) &&
 		    window_find(g, p, &g->window[g->nwindow]))
 			g->nwindow++;
 	}
@@ -302,7 +304,7 @@ typedef struct Axes {
 
 static void axes_add(Axes *l, Node *axis)
 {
-	if (axis->op == OP_AXIS && l->n < COMP_MAX_AXES)
+	if (axis->op == OP_AXIS)
 		l->axis[l->n++] = axis;
 }
 
@@ -445,47 +447,27 @@ static Node *copy_of(void *user, Node *t)
 	return NULL;
 }
 
-static void stage_add(Ir *ir, Stages *s, int nmember, Node **member, bool *stored)
+/* A stage of its own equations, and, the last one, of the whole's members. */
+static Subgraph *stage_add(Ir *ir, Stages *s, const Subgraph *whole, int n, Node *const *own,
+			   Node *const *member)
 {
 	Subgraph *sub = &s->sub[s->n++];
-	*sub = (Subgraph){.nmember = nmember, .member = member, .stored = stored};
-	for (int k = 0; k < nmember; k++) {
-		Node **read;
-		int n = comp_reads(ir, member[k], &read);
-		Node **all = arena_alloc(&ir->arena, (size_t)(sub->ninput + n + 1) * sizeof *all);
-		for (int j = 0; j < sub->ninput; j++)
-			all[j] = sub->input[j];
-		sub->input = all;
-		for (int j = 0; j < n; j++) {
-			bool there = subgraph_member(sub, read[j]) >= 0;
-			for (int i = 0; i < sub->ninput; i++)
-				there |= sub->input[i] == read[j];
-			if (!there)
-				sub->input[sub->ninput++] = read[j];
-		}
+	*sub = (Subgraph){.nmember = n + (member ? whole->nmember : 0)};
+	sub->member = arena_alloc(&ir->arena, (size_t)sub->nmember * sizeof *sub->member);
+	sub->stored = arena_alloc(&ir->arena, (size_t)sub->nmember * sizeof *sub->stored);
+	for (int k = 0; k < sub->nmember; k++) {
+		sub->member[k] = k < n ? own[k] : member[k - n];
+		sub->stored[k] = k < n ? !member : whole->stored[k - n];
 	}
-}
-
-/* The equations of a stage; all but what the whole stores are its own. */
-static void stage_of(Ir *ir, Stages *s, const Subgraph *whole, int n, Node *const *own,
-		     Node *const *member)
-{
-	int all = n + (member ? whole->nmember : 0);
-	Node **list = arena_alloc(&ir->arena, (size_t)all * sizeof *list);
-	bool *stored = arena_alloc(&ir->arena, (size_t)all * sizeof *stored);
-	for (int k = 0; k < all; k++) {
-		list[k] = k < n ? own[k] : member[k - n];
-		stored[k] = k < n ? !member : whole->stored[k - n];
-	}
-	stage_add(ir, s, all, list, stored);
+	subgraph_inputs(ir, sub);
+	return sub;
 }
 
 /* V, M and Y row by row, what they share in each thread's memory; false: they can't. */
 static bool stage_rows(Ir *ir, Stages *s, const Subgraph *whole, Node *const *own,
 		       Node *const *member)
 {
-	stage_of(ir, s, whole, 2, own, member);
-	Subgraph *sub = &s->sub[s->n - 1];
+	Subgraph *sub = stage_add(ir, s, whole, 2, own, member);
 	if (subgraph_rows(ir, sub) && sub->rows) {
 		subgraph_loops(ir, sub);
 		return true;
@@ -524,11 +506,11 @@ bool winograd_stages(Ir *ir, const Subgraph *sub, const Target *target, Stages *
 		k.member[j] = j ? node_import(ir, sub->member[j], copy_of, &k) : results(&g, m);
 	*out = (Stages){.input = k.input, .member = k.member, .products = m, .side = g.side};
 	out->moved = (double)tensor_size(u) + (double)tensor_size(v) + (double)tensor_size(m);
-	stage_of(ir, out, sub, 1, &u, NULL);
+	stage_add(ir, out, sub, 1, &u, NULL);
 	if (g.row && stage_rows(ir, out, sub, (Node *[]){v, m}, k.member))
 		return true;
-	stage_of(ir, out, sub, 1, &v, NULL);
-	stage_of(ir, out, sub, 1, &m, NULL);
-	stage_of(ir, out, sub, 0, NULL, k.member);
+	stage_add(ir, out, sub, 1, &v, NULL);
+	stage_add(ir, out, sub, 1, &m, NULL);
+	stage_add(ir, out, sub, 0, NULL, k.member);
 	return true;
 }
