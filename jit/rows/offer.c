@@ -85,21 +85,12 @@ static void loop_schedules(Ir *ir, const Problem *p, const Schedule *panels, con
 	}
 }
 
-static void add_member(Schedule *s, int member, const Schedule *own)
-{
-	if (s->n + 1 + own->n > COUNT(s->step))
-		return;
-	schedule_add(s, STEP_MEMBER, member, 0);
-	memcpy(s->step + s->n, own->step, (size_t)own->n * sizeof *own->step);
-	s->n += own->n;
-}
-
 void rows_schedule(const RowOffer *r, const int *pick, Schedule *s)
 {
 	memset(s, 0, sizeof *s);
 	schedule_add(s, STEP_ROWS, 0, r->dims);
 	for (int k = 0; k < r->n; k++)
-		add_member(s, r->loop[k].member, &r->loop[k].schedule[pick[k]]);
+		schedule_append(s, STEP_MEMBER, r->loop[k].member, &r->loop[k].schedule[pick[k]]);
 }
 
 bool rows_offer(Ir *ir, const Subgraph *sub, const Target *target, bool direct, RowOffer *r)
@@ -151,12 +142,8 @@ static void rows_grid_schedule(const RowProblems *r, bool single, int threads, S
 	for (int k = 0; k < r->n && !single; k++) {
 		Schedule own;
 		nest_block_offer(r->p[k], threads, &own);
-		if (s->n + 1 + own.n > COUNT(s->step))
+		if (!schedule_append(s, STEP_MEMBER, r->member[k], &own))
 			return;
-		schedule_add(s, STEP_MEMBER, r->member[k], 0);
-		for (int j = 0; j < own.n; j++)
-			schedule_add(s, (StepKind)own.step[j].kind, own.step[j].axis,
-				     own.step[j].arg);
 	}
 }
 

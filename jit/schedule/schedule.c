@@ -100,6 +100,16 @@ bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg)
 	return true;
 }
 
+bool schedule_append(Schedule *s, StepKind whose, int axis, const Schedule *own)
+{
+	if (s->n + 1 + own->n > COUNT(s->step))
+		return false;
+	schedule_add(s, whose, axis, 0);
+	memcpy(s->step + s->n, own->step, (size_t)own->n * sizeof *own->step);
+	s->n += own->n;
+	return true;
+}
+
 const ScheduleStep *schedule_find(const Schedule *s, StepKind kind)
 {
 	for (int k = 0; k < s->n; k++)

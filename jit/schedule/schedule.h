@@ -24,6 +24,8 @@ enum { NEST_OFFERS = 7 }; /* variants of direct nests */
 enum { GRID_OFFERS = 4 }; /* and of those on a grid */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);
+/* A member's steps, or a stage's, behind the step that says whose they are; false: there is no room. */
+bool schedule_append(Schedule *s, StepKind whose, int axis, const Schedule *own);
 /* Before step number `at`; false: there is no room. */
 bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg);
 /* The first step of that kind; NULL: there is none. */

@@ -126,11 +126,9 @@ bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double *pri
 	schedule_add(s, STEP_WINOGRAD, 0, 0);
 	for (int k = 0; k < g.n; k++) {
 		Schedule own = {0};
-		if (!stage_offer(ir, &g.sub[k], target, &own) || s->n + 1 + own.n > COUNT(s->step))
+		if (!stage_offer(ir, &g.sub[k], target, &own) ||
+		    !schedule_append(s, STEP_STAGE, k, &own))
 			return false;
-		schedule_add(s, STEP_STAGE, k, 0);
-		for (int i = 0; i < own.n; i++)
-			s->step[s->n++] = own.step[i];
 	}
 	return true;
 }
