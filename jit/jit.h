@@ -185,6 +185,8 @@ typedef struct Schedule {
 /* For a processor, or (target->units) for a grid. The default from the equation's structure
  * first, then a handful of others worth trying; returns the count. */
 int schedule_offers(const Task *t, const Target *target, int room, Schedule *out);
+/* The first of them; for an optimising compiler (optimised) stages, where they should be faster. */
+void schedule_default(const Task *t, const Target *target, bool optimised, Schedule *s);
 /* A direct nest without calls, whose lanes run along results where there are any, since sums keep
  * their order. tile: with a register tile for sums, which may not fit the task. */
 void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out);
@@ -206,7 +208,6 @@ bool library_available(int library, char *why, size_t n);
 const char *library_version(int library);   /* of one that is available */
 bool schedule_available(const Schedule *s); /* all that it calls is there */
 bool schedule_library(const Schedule *s);   /* it calls one */
-bool schedule_staged(const Schedule *s);    /* it computes other equations in stages (stages/) */
 /* ---- calls of vendor libraries on a device (library/call.c) ----
  * What is written of one here is all that there is: it is kept on disk as these numbers, in this order. */
 enum { CALL_RANK = 5, CALL_WINDOWS = CALL_RANK - 2, CALL_LOOPS = 4 };

@@ -117,29 +117,27 @@ static void take(Search *s, int n, const Schedule *from)
 		s->out[s->n++] = from[k];
 }
 
-/* Stages that are worth it come behind the best panels: the first kernel is to be there soon. */
-static int offer_stages(Ir *ir, const Search *s, double others, int n, Schedule *panels)
+/* Stages that are worth it beside panels of that price. */
+static bool offer_stages(Ir *ir, const Search *s, double panels, Schedule *out)
 {
-	double price;
-	Schedule staged;
-	if (!stages_offer(ir, &s->task->sub, s->target, &price, &staged) || price > STAGED * others)
-		return n;
-	memmove(panels + 2, panels + 1, (size_t)(n - 1) * sizeof *panels);
-	panels[1] = staged;
-	return n + 1;
+	return !env_unfused("winograd") &&
+	       stages_offer(ir, &s->task->sub, s->target, STAGED * panels, out);
 }
 
 static void offer_single(Ir *ir, Search *s)
 {
 	const Target *target = s->target;
 	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
-	Schedule panels[16], nests[NEST_OFFERS + 1];
+	Schedule panels[16], staged, nests[NEST_OFFERS + 1];
 	double panel = INFINITY, nest = INFINITY;
 	if (!p)
 		return;
 	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) - 1 : 1, panels, &panel);
-	if (npanel && s->room > 1 && !env_unfused("winograd"))
-		npanel = offer_stages(ir, s, panel, npanel, panels);
+	if (npanel && s->room > 1 && offer_stages(ir, s, panel, &staged)) {
+		/* Behind the best panels: the first kernel is to be there soon. */
+		memmove(panels + 2, panels + 1, (size_t)(npanel++ - 1) * sizeof *panels);
+		panels[1] = staged;
+	}
 	int nnest = offer_nests(s->task, p, target, nests, &nest);
 	if (p->red == RED_NONE && !p->scatter) {
 		nests[nnest] = nests[0];
@@ -258,6 +256,24 @@ int schedule_offers(const Task *t, const Target *target, int room, Schedule *out
 		n = 1;
 	}
 	return n;
+}
+
+static void find_stages(Ir *ir, Search *s)
+{
+	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
+	Schedule panels, staged;
+	double price;
+	if (p && contract_offers(p, s->target, 1, &panels, &price) &&
+	    offer_stages(ir, s, price, &staged))
+		take(s, 1, &staged);
+}
+
+void schedule_default(const Task *t, const Target *target, bool optimised, Schedule *s)
+{
+	if (schedule_offers(t, target, 1, s) < 1)
+		s->n = 0;
+	if (optimised && s->n && s->step[0].kind == STEP_TENSORISE)
+		search_run(find_stages, (Search){t, target, 1, 0, s, false});
 }
 
 /* Does s vectorise a loop of a reduced axis? */

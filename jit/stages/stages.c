@@ -78,7 +78,7 @@ int lower_stages(Tree *tree, const Subgraph *sub, const Schedule *s, const Targe
 		tree->more = k + 1 < g.n;
 		code = lower_stage(tree, &g.sub[k], &own[k], target, caps, err);
 	}
-	tree->shape.blocks = 0;
+	tree->shape.blocks = 0; /* it was the last stage's */
 	return code;
 }
 
@@ -99,7 +99,8 @@ static bool stage_offer(Ir *ir, const Subgraph *sub, const Target *target, Sched
 	return p != NULL;
 }
 
-/* Cycles of all stages, in about: those of the products, and of the elements around them. */
+/* Cycles of all stages, in about: those of the products, and of the elements around them. INFINITY: products are too
+ * small. */
 static double stages_price(Ir *ir, const Stages *g, const Target *target)
 {
 	Schedule s;
@@ -116,13 +117,12 @@ static double stages_price(Ir *ir, const Stages *g, const Target *target)
 	return price + MOVED * g->moved;
 }
 
-bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double *price, Schedule *s)
+bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s)
 {
 	Stages g;
 	*s = (Schedule){0};
-	if (!winograd_stages(ir, sub, target, &g))
+	if (!winograd_stages(ir, sub, target, &g) || stages_price(ir, &g, target) > most)
 		return false;
-	*price = stages_price(ir, &g, target);
 	schedule_add(s, STEP_WINOGRAD, 0, 0);
 	for (int k = 0; k < g.n; k++) {
 		Schedule own = {0};

@@ -134,17 +134,16 @@ static bool windows_find(Winograd *g, bool swapped)
 	return g->nwindow > 0;
 }
 
-static void see_other(void *user, Node *n)
+static bool is_other(const Node *n)
 {
-	*(bool *)user |= n->op == OP_TF32 || (type_is_float((Type)n->type) && n->type != RICCI_F32);
+	return n->op == OP_TF32 || (type_is_float((Type)n->type) && n->type != RICCI_F32);
 }
 
 /* A dense sum of f32, in which nothing is rounded to less. */
 static bool suits(Ir *ir, const Node *c)
 {
-	bool other = false;
-	node_walk(ir, comp_body(c), see_other, &other);
-	return comp_is_dense(c) && comp_reduce(c) == RED_ADD && c->type == RICCI_F32 && !other;
+	return comp_is_dense(c) && comp_reduce(c) == RED_ADD && c->type == RICCI_F32 &&
+	       !node_any(ir, comp_body(c), is_other);
 }
 
 /* Are the products that are left a contraction, of each of a tile's? Finds the row, whose V and M stay near: the

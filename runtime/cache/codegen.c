@@ -64,19 +64,6 @@ const Target *entry_target(const CacheEntry *e, const Backend *b)
 	return e->request.ordered ? target_ordered(t) : t;
 }
 
-/* The first offer, or stages, which stand second: their vectors take an optimising compiler. */
-static void default_schedule(const CacheEntry *e, const Backend *b, Schedule *s)
-{
-	Schedule offer[2];
-	bool optimises = b == backend_find("cc");
-	int n = schedule_offers(e->task, entry_target(e, b), optimises ? 2 : 1, offer);
-
-	if (n < 1)
-		s->n = 0;
-	else
-		*s = offer[n > 1 && schedule_staged(&offer[1])];
-}
-
 static void make_together(int n, Candidate **c)
 {
 	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
@@ -89,7 +76,9 @@ static void make_together(int n, Candidate **c)
 			continue;
 		}
 		if (c[i]->usual)
-			default_schedule(c[i]->entry, c[i]->backend, &c[i]->schedule);
+			schedule_default(c[i]->entry->task,
+					 entry_target(c[i]->entry, c[i]->backend),
+					 c[i]->backend == backend_find("cc"), &c[i]->schedule);
 		if (!c[i]->kernel)
 			c[i]->kernel =
 				kernel_lower(c[i]->entry->task, &c[i]->schedule, c[i]->backend,

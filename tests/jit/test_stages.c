@@ -30,7 +30,7 @@ static Window window_draw(int windows)
 	return w;
 }
 
-/* ", p, q" with the letters of so many windows. */
+/* ",p,q" with the letters of so many windows. */
 static void letters(Text *t, int n, const char *names)
 {
 	for (int i = 0; i < n; i++)
@@ -71,8 +71,7 @@ static void program_draw(Text *text, Text *operands)
 		text_add(text, ", %c<%d, %c<%d", "pqo"[i], w[i].results, "rst"[i], w[i].taps);
 		text_add(operands, "x%d", w[i].extent);
 	}
-	text_add(operands, weights ? " D=%dx%d" : " D=%dx%d", weights ? images : to,
-		 weights ? to : from);
+	text_add(operands, " D=%dx%d", weights ? images : to, weights ? to : from);
 	for (int i = 0; i < n; i++)
 		text_add(operands, "x%d", weights ? w[i].results : w[i].taps);
 	if (member) {
