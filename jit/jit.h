@@ -30,13 +30,16 @@ typedef struct Target {
 	char key[128];	   /* the bits as text, part of every cache key */
 	int units;	   /* of a device that runs grids: its multiprocessors; 0: a processor */
 	bool fragments;	   /* and its warps multiply tiles of 16 bits, */
-	bool calls;	   /* and vendor libraries compute phases */
-	int atomics;	   /* and its threads combine elements of up to so many bytes atomically */
-	bool ordered;	   /* sums of floats have one order, so the same bits in every run */
+	bool groups; /* and groups of four warps do, from a block's memory (compute capability 9.0) */
+	bool calls;   /* and vendor libraries compute phases */
+	int atomics;  /* and its threads combine elements of up to so many bytes atomically */
+	bool ordered; /* sums of floats have one order, so the same bits in every run */
 } Target;
 const Target *target_host(void);
 /* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
 const Target *target_grid(bool fragments);
+/* Those of compute capability 9.0, whose groups of warps multiply. */
+const Target *target_groups(void);
 /* The same device with `ordered`; other targets are that already. */
 const Target *target_ordered(const Target *t);
 
@@ -318,6 +321,7 @@ struct Backend {
 		    Error *err); /* from the bytes of a kept object; NULL: none */
 	void (*release)(void *module);
 	char *(*version)(void); /* part of the cache key: compiler and flags; static text */
+	bool (*groups)(void);	/* its devices have what target_groups has; NULL: they don't */
 };
 extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc, opencl; NULL at the end */
 const Backend *backend_find(const char *name);

@@ -205,13 +205,15 @@ static void host_make(void)
 		}
 }
 
-/* By fragments, ordered. Devices that have fragments have atomics of 8 bytes; in OpenCL those of 4 are
+/* Without fragments, with them, with groups; ordered. Devices that have fragments have atomics of 8 bytes; in OpenCL those of 4 are
  * sure. */
 #define GRID .units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"
-static const Target grid[2][2] = {
+static const Target grid[3][2] = {
 	{{GRID, .atomics = 4}, {GRID, .atomics = 4, .ordered = true}},
 	{{GRID, .atomics = 8, .fragments = true, .calls = true},
 	 {GRID, .atomics = 8, .fragments = true, .calls = true, .ordered = true}},
+	{{GRID, .atomics = 8, .fragments = true, .groups = true, .calls = true},
+	 {GRID, .atomics = 8, .fragments = true, .groups = true, .calls = true, .ordered = true}},
 };
 #undef GRID
 
@@ -220,9 +222,14 @@ const Target *target_grid(bool fragments)
 	return &grid[fragments][false];
 }
 
+const Target *target_groups(void)
+{
+	return &grid[2][false];
+}
+
 const Target *target_ordered(const Target *t)
 {
-	return t->units ? &grid[t->fragments][true] : t;
+	return t->units ? &grid[t->fragments + t->groups][true] : t;
 }
 
 const Target *target_host(void)

@@ -69,6 +69,14 @@ static char *nvrtc_version(void)
 	return nvrtc.version;
 }
 
+/* Code for these instructions runs on devices of this capability alone. */
+enum { ARCH_GROUPS = 90 };
+
+static bool nvrtc_groups(void)
+{
+	return cuda_arch(0) == ARCH_GROUPS;
+}
+
 /* ---- compiling */
 
 static int program_refused(void *program, Error *err)
@@ -104,7 +112,8 @@ static int nvrtc_one(Kernel *k, Error *err)
 {
 	char arch[32];
 	int number = cuda_arch(k->device);
-	snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d", number);
+	snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%s", number,
+		 number == ARCH_GROUPS ? "a" : "");
 	/* The text of the mathematics says nothing about host and device. */
 	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
 	void *program = NULL;
@@ -151,4 +160,5 @@ const Backend backend_nvrtc = {
 	.load = nvrtc_load,
 	.release = binary_release,
 	.version = nvrtc_version,
+	.groups = nvrtc_groups,
 };

@@ -347,7 +347,7 @@ static bool transpose_operands(Contract *c)
 /* On a grid there are no micro-kernels, and every block has all of K. */
 static bool find_grid(Contract *c, int way)
 {
-	if (way & ~(TENSORISE_SWAP | TENSORISE_NARROW))
+	if (way & ~(TENSORISE_SWAP | TENSORISE_NARROW | TENSORISE_GROUPS))
 		return false;
 	roles(c, true);
 	order_reduced(c);

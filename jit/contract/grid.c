@@ -15,8 +15,8 @@ static Node *tile_place(const GridTiles *h, int d, Node *e)
 	Ir *ir = h->c->ir;
 	int64_t own = h->own[d], vector = own % VECTOR ? 1 : VECTOR;
 	int64_t across = h->size[d] / own;
-	if (h->fragments) { /* of fragments of 16 x 8: rows 8 apart, neighbours of a row */
-		int64_t size = d ? 8 : 16, step = d ? 1 : 8;
+	if (h->fragments) { /* of fragments of 16 x 8, or 64 x 8 of a group: rows 8 apart, neighbours of a row */
+		int64_t size = d ? 8 : h->groups ? GROUP_ROWS : 16, step = d ? 1 : 8;
 		Node *first = node_scale(ir, node_floordiv(ir, e, 2), size);
 		first = node_add(ir, h->place[d], first);
 		return node_add(ir, first, node_scale(ir, node_floormod(ir, e, 2), step));
@@ -107,13 +107,63 @@ static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, stmt_seq(read, s));
 }
 
-/* The sums over the piece's blocks of K. A stage is loaded while those before it are multiplied. */
+/* An operand's place at element `deep` of K and row or column `at`, how far its panels lie apart (elements), and
+ * whether lines are of K. */
+static void group_operand(const GridTiles *h, int d, Node *stage, Node *at, Node *deep,
+			  CallArg arg[3])
+{
+	Contract *c = h->c;
+	const TileOperand *o = &h->of[d];
+	at = node_add(c->ir, h->warp[d], at);
+	arg[0] = (CallArg){o->memory, memory_place(h, o, stage, at, deep)};
+	arg[1] = (CallArg){NULL, contract_int(c, o->pitch)};
+	arg[2] = (CallArg){NULL, contract_int(c, o->k_last)};
+}
+
+/* The same by groups of four warps. The products of one block of K are under way when this ends; those of the
+ * blocks before are done. */
+static Stmt *groups_multiply(const GridTiles *h, Node *stage)
+{
+	enum { FLYING = 1 };
+	Contract *c = h->c;
+	Ir *ir = c->ir;
+	Tree *t = c->t;
+	int64_t size = h->fragments->deep;
+	Node *k = tree_axis(t, h->size[2] / size), *i = tree_axis(t, h->own[0] / 2);
+	Node *deep = node_scale(ir, k, size);
+	CallArg arg[7] = {{h->acc, node_scale(ir, i, 2 * h->own[1])}};
+	group_operand(h, 0, stage, node_scale(ir, i, GROUP_ROWS), deep, arg + 1);
+	group_operand(h, 1, stage, contract_int(c, 0), deep, arg + 4);
+	const char *name = arena_printf(&ir->arena, "ricci_group_mma_%s_%d", h->fragments->name,
+					(int)(4 * h->own[1]));
+	Stmt *s = stmt_loop(t, HOW_UNROLL, i, NULL, NULL, stmt_call(t, name, COUNT(arg), arg));
+	s = stmt_loop(t, HOW_UNROLL, k, NULL, NULL, s);
+	s = stmt_seq(s, stmt_call(t, "ricci_group_end", 0, NULL));
+	CallArg later[] = {{NULL, contract_int(c, FLYING)}};
+	s = stmt_seq(stmt_call(t, "ricci_group_begin", 0, NULL), s);
+	return stmt_seq(s, stmt_call(t, "ricci_group_wait", COUNT(later), later));
+}
+
+/* Behind it products see what the thread stored or copied, once all threads have met. */
+static Stmt *groups_see(const GridTiles *h)
+{
+	return h->groups ? stmt_call(h->c->t, "ricci_group_see", 0, NULL) : NULL;
+}
+
+static Stmt *groups_end(const GridTiles *h)
+{
+	CallArg all[] = {{NULL, contract_int(h->c, 0)}};
+	return h->groups ? stmt_call(h->c->t, "ricci_group_wait", COUNT(all), all) : NULL;
+}
+
+/* The sums over the piece's blocks of K. A stage is loaded while those before it are multiplied; of groups one
+ * more, whose products may still be under way. */
 static Stmt *tile_sums(const GridTiles *h)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	Tree *t = c->t;
-	int64_t ahead = h->stages - 1;
+	int64_t ahead = h->stages - (h->groups ? 2 : 1);
 	Node *kb = tree_axis(t, h->per_piece), *hi = NULL;
 	if (h->pieces * h->per_piece > h->count[2])
 		hi = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
@@ -126,12 +176,14 @@ static Stmt *tile_sums(const GridTiles *h)
 	}
 	Node *next = node_add(ir, kb, contract_int(c, ahead));
 	Node *stage = node_floormod(ir, kb, h->stages), *free = node_floormod(ir, next, h->stages);
-	Stmt *body = stmt_seq(tiles_wait(h, ahead - 1), stmt_sync(t));
+	Stmt *body = stmt_seq(stmt_seq(tiles_wait(h, ahead - 1), groups_see(h)), stmt_sync(t));
 	body = stmt_seq(body, tiles_load(h, node_add(ir, h->first, next), free));
-	body = stmt_seq(body, (h->fragments ? fragments_multiply : tile_multiply)(h, stage));
+	body = stmt_seq(body, h->groups	     ? groups_multiply(h, stage)
+			      : h->fragments ? fragments_multiply(h, stage)
+					     : tile_multiply(h, stage));
 	body = stmt_seq(body, tiles_keep(h, free));
 	s = stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
-	return stmt_seq(s, tiles_wait(h, 0));
+	return stmt_seq(stmt_seq(s, groups_end(h)), tiles_wait(h, 0));
 }
 
 /* ---- storing ---- */
@@ -188,11 +240,15 @@ static Stmt *operand_alloc(GridTiles *h, int d)
 {
 	Tree *t = h->c->t;
 	TileOperand *o = &h->of[d];
-	o->memory = tree_buffer(t, SPACE_BLOCK, d ? "tb" : "ta", h->type,
-				h->stages * tile_lines(h, o) * o->pitch);
-	o->part = tree_buffer(t, SPACE_LOCAL, d ? "rb" : "ra", h->fragments ? RICCI_I32 : h->type,
-			      h->fragments ? h->own[d] * (d ? 1 : 2) : h->own[d]);
-	Stmt *s = stmt_seq(stmt_alloc(t, o->memory), stmt_alloc(t, o->part));
+	o->memory =
+		tree_buffer(t, SPACE_BLOCK, d ? "tb" : "ta", h->type, h->stages * tile_room(h, o));
+	Stmt *s = stmt_alloc(t, o->memory);
+	if (!h->groups) {
+		o->part = tree_buffer(t, SPACE_LOCAL, d ? "rb" : "ra",
+				      h->fragments ? RICCI_I32 : h->type,
+				      h->fragments ? h->own[d] * (d ? 1 : 2) : h->own[d]);
+		s = stmt_seq(s, stmt_alloc(t, o->part));
+	}
 	if (o->copied)
 		return s;
 	o->held = tree_buffer(t, SPACE_LOCAL, d ? "lb" : "la", h->type,
@@ -200,15 +256,20 @@ static Stmt *operand_alloc(GridTiles *h, int d)
 	return stmt_seq(s, stmt_alloc(t, o->held));
 }
 
-/* Each warp has 8 x 4 times the tile of a thread. */
+/* Each warp has 8 x 4 times the tile of a thread; each group of four the same columns and 4 times the rows, its
+ * warps 16 of each 64. */
 static void warp_places(GridTiles *h)
 {
 	Ir *ir = h->c->ir;
-	Node *warp = node_floordiv(ir, h->thread, WARP), *lane = node_floormod(ir, h->thread, WARP);
-	int64_t rows = 8 * h->own[0], cols = 4 * h->own[1], across = h->size[1] / cols;
+	int64_t warps = h->groups ? 4 : 1;
+	Node *lane = node_floormod(ir, h->thread, WARP);
+	Node *warp = node_floordiv(ir, h->thread, warps * WARP);
+	Node *of = node_floormod(ir, node_floordiv(ir, h->thread, WARP), warps);
+	int64_t rows = 8 * warps * h->own[0], cols = 4 * h->own[1], across = h->size[1] / cols;
 	h->warp[0] = node_scale(ir, node_floordiv(ir, warp, across), rows);
 	h->warp[1] = node_scale(ir, node_floormod(ir, warp, across), cols);
-	h->place[0] = node_add(ir, h->warp[0], node_floordiv(ir, lane, 4));
+	h->place[0] = node_add(ir, h->warp[0], node_scale(ir, of, 16));
+	h->place[0] = node_add(ir, h->place[0], node_floordiv(ir, lane, 4));
 	h->place[1] = node_add(ir, h->warp[1], node_scale(ir, node_floormod(ir, lane, 4), 2));
 }
 
@@ -271,6 +332,12 @@ static int tiles_read(GridTiles *h, const Schedule *s, Error *err)
 	return 0;
 }
 
+/* What groups of warps multiply at once (jit/dialect/cuda.c has them). */
+static bool group_columns(int64_t n)
+{
+	return n == 64 || n == 128 || n == 256;
+}
+
 static int tiles_check(const GridTiles *h, Error *err)
 {
 	const Contract *c = h->c;
@@ -289,6 +356,9 @@ static int tiles_check(const GridTiles *h, Error *err)
 	if (h->fragments && (h->own[0] % 2 || h->own[1] % 4 || h->size[2] % h->fragments->deep ||
 			     h->size[0] % (8 * h->own[0]) || h->size[1] % (4 * h->own[1])))
 		return schedule_misfit(err, "a tile is no multiple of the warps' fragments");
+	if (h->groups && (h->size[0] % (4 * 8 * h->own[0]) || h->size[2] % GROUP_LINE ||
+			  !group_columns(4 * h->own[1])))
+		return schedule_misfit(err, "a tile is no multiple of those of groups of warps");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
 		return schedule_misfit(err, "a block has another number of threads than its tile");
 	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES)
@@ -306,16 +376,17 @@ static int tiles_plan(GridTiles *h, Error *err)
 	int64_t stage = 0;
 	for (int d = 0; d < 2; d++) {
 		operand_plan(h, d);
-		stage += tile_lines(h, &h->of[d]) * h->of[d].pitch * (int64_t)type_size(h->type);
+		stage += tile_room(h, &h->of[d]) * (int64_t)type_size(h->type);
 	}
 	bool copied = h->of[0].copied || h->of[1].copied;
 	bool more = h->fragments && h->dynamic;
-	h->stages = (more ? GRID_FRAGMENT_BYTES : GRID_BLOCK_BYTES) / stage;
+	int64_t room = h->groups ? GRID_GROUP_BYTES : more ? GRID_FRAGMENT_BYTES : GRID_BLOCK_BYTES;
+	h->stages = room / stage;
 	h->stages = h->stages < STAGES_MOST ? h->stages : STAGES_MOST;
-	if (h->stages < 2)
+	if (h->stages < (h->groups ? 3 : 2))
 		return schedule_misfit(err,
 				       "a tile has no room in registers or in the block's memory");
-	h->stages = copied ? h->stages : 2;
+	h->stages = copied || h->groups ? h->stages : 2;
 	if (h->stages * stage > GRID_BLOCK_BYTES)
 		h->c->t->shape.block = (size_t)(h->stages * stage);
 	return 0;
@@ -360,6 +431,11 @@ int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps,
 				err, "tensor cores need operands that are bf16, f16 or tf32, and "
 				     "a device that has some");
 		h.type = h.fragments->type;
+		h.groups = way & TENSORISE_GROUPS;
+		if (h.groups && (!caps->groups || type_size(h.type) != 2))
+			return schedule_misfit(
+				err,
+				"groups of warps multiply bf16 or f16, on a device where they can");
 	}
 	if (tiles_read(&h, s, err) || tiles_check(&h, err) || tiles_plan(&h, err))
 		return err->code;

@@ -6,9 +6,14 @@
 
 /* Neighbours that a thread reads at once; threads; blocks of K in memory. */
 enum { VECTOR = 4, WARP = 32, STAGES_MOST = 4 };
+/* Of what groups of warps multiply from memory: elements of a line, of its parts, lines whose parts differ in order;
+ * rows of a group's tile. */
+enum { GROUP_LINE = 64, GROUP_PART = 8, GROUP_TURN = 8, GROUP_ROWS = 64 };
 
 /* An operand's tile of a block of K in the block's memory, once for each stage: element (k, s) is at
- * k * pitch + s, of k_last at s * pitch + k. */
+ * k * pitch + s, of k_last at s * pitch + k. For groups of warps it is
+ * cut into panels of GROUP_LINE elements, `pitch` apart, and part c of line l (of a panel) is at c XOR l, of GROUP_TURN: what is read
+ * across lines is in all banks. */
 typedef struct TileOperand {
 	const Operand *f;
 	const IndexGroup *group;
@@ -31,6 +36,7 @@ typedef struct GridTiles {
 	int threads;
 	Type type;		    /* of the elements in the block's memory */
 	const Fragments *fragments; /* warps multiply them; NULL: threads do */
+	bool groups;		    /* groups of four warps do, asynchronously, from memory */
 	bool dynamic;		    /* a launch can give blocks more memory than GRID_BLOCK_BYTES */
 	bool copies;		    /* the device copies into a block's memory asynchronously */
 	Node *thread, *sums, *acc;
@@ -41,17 +47,13 @@ typedef struct GridTiles {
 	TileOperand of[2];
 } GridTiles;
 
+/* Elements of an operand's tile in memory. */
+int64_t tile_room(const GridTiles *h, const TileOperand *o);
 /* Axes of the group at element `at`, behind the n that are there. */
 int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Node **to);
 static inline Node *below(Contract *c, Node *at, int64_t extent)
 {
 	return node2(c->ir, OP_LT, at, contract_int(c, extent));
-}
-
-/* Lines of an operand's tile in memory, `pitch` apart. */
-static inline int64_t tile_lines(const GridTiles *h, const TileOperand *o)
-{
-	return o->k_last ? o->extent : h->size[2];
 }
 
 /* How operand d is loaded, and lies in memory. */

@@ -8,6 +8,18 @@
 
 #include <string.h>
 
+/* Lines that K (of k_last the other axis) numbers. */
+static int64_t tile_lines(const GridTiles *h, const TileOperand *o)
+{
+	return o->k_last ? o->extent : h->size[2];
+}
+
+int64_t tile_room(const GridTiles *h, const TileOperand *o)
+{
+	int64_t line = o->k_last ? h->size[2] : o->extent;
+	return (h->groups ? line / GROUP_LINE : tile_lines(h, o)) * o->pitch;
+}
+
 int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Node **to)
 {
 	memcpy(from + n, g->axis, (size_t)g->naxis * sizeof *from);
@@ -91,10 +103,10 @@ void operand_plan(GridTiles *h, int d)
 	o->extent = h->size[d];
 	o->along_k = step_of(c, o->f, &c->k) < step_of(c, o->f, o->group);
 	o->k_last = h->fragments && o->along_k;
-	o->pitch = o->k_last ? h->size[2] : o->extent;
+	o->pitch = h->groups ? GROUP_LINE * tile_lines(h, o) : o->k_last ? h->size[2] : o->extent;
 	/* Neighbours of the slower one are in other banks: of fragments 8 rows of 16 bytes, or 4 of 8 words. */
 	int64_t apart = h->fragments && element == 4 && !o->k_last ? 2 : 1;
-	if (o->along_k || h->fragments)
+	if (!h->groups && (o->along_k || h->fragments))
 		o->pitch += apart * GRID_ALIGN / element;
 	o->vector = 1;
 	const Node *v = operand_value(h, o->f);
@@ -110,12 +122,31 @@ void operand_plan(GridTiles *h, int d)
 	o->vector = o->copied ? o->vector : 1;
 }
 
+/* Element e of line number `line`: its part is at the XOR of both numbers, bit by bit. */
+static Node *line_place(Ir *ir, Node *e, Node *line)
+{
+	Node *at = node_floormod(ir, e, GROUP_PART);
+	for (int bit = 1; bit < GROUP_TURN; bit *= 2) {
+		Node *one = node_add(ir, node_floordiv(ir, e, GROUP_PART * bit),
+				     node_floordiv(ir, line, bit));
+		at = node_add(ir, at, node_scale(ir, node_floormod(ir, one, 2), GROUP_PART * bit));
+	}
+	return at;
+}
+
 Node *memory_place(const GridTiles *h, const TileOperand *o, Node *stage, Node *at, Node *k)
 {
 	Ir *ir = h->c->ir;
 	Node *slow = o->k_last ? at : k, *fast = o->k_last ? k : at;
-	slow = node_add(ir, node_scale(ir, stage, tile_lines(h, o)), slow);
-	return node_add(ir, node_scale(ir, slow, o->pitch), fast);
+	Node *first = node_scale(ir, stage, tile_room(h, o));
+	if (h->groups) {
+		first = node_add(ir, first,
+				 node_scale(ir, node_floordiv(ir, fast, GROUP_LINE), o->pitch));
+		first = node_add(ir, first, node_scale(ir, slow, GROUP_LINE));
+		return node_add(ir, first,
+				line_place(ir, node_floormod(ir, fast, GROUP_LINE), slow));
+	}
+	return node_add(ir, node_add(ir, first, node_scale(ir, slow, o->pitch)), fast);
 }
 
 /* How many vectors a thread loads; the first element of its number l. */

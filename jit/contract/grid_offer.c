@@ -10,22 +10,42 @@
 typedef struct TileShape {
 	int m, n, k, own_m, own_n;
 	double rate; /* of the device's products, as far as the tile is full */
-	bool fragments;
+	int way;     /* TENSORISE_NARROW: by tensor cores, with GROUPS from a block's memory */
 } TileShape;
 
+enum { FRAGMENTS = TENSORISE_NARROW, GROUPS = TENSORISE_NARROW | TENSORISE_GROUPS };
+/* Of GROUPS, whose lines of 128 bytes aren't timed yet, behind the others: training tries them. */
 static const TileShape shapes[] = {
-	{128, 128, 16, 8, 8, 1, false},	  {128, 128, 8, 8, 8, 0.95, false},
-	{128, 64, 16, 8, 4, 0.8, false},  {64, 128, 16, 4, 8, 0.8, false},
-	{64, 64, 16, 4, 4, 0.6, false},	  {64, 64, 16, 8, 4, 0.65, false},
-	{32, 64, 16, 4, 4, 0.45, false},  {64, 32, 16, 4, 4, 0.45, false},
-	{32, 32, 16, 4, 4, 0.35, false},  {32, 32, 32, 2, 2, 0.3, false},
-	{128, 128, 64, 8, 8, 10, true},	  {128, 128, 32, 8, 16, 10, true},
-	{128, 256, 32, 8, 16, 9.3, true}, {128, 128, 32, 8, 8, 9.3, true},
-	{128, 128, 16, 8, 8, 9.3, true},  {64, 128, 32, 8, 8, 5, true},
-	{128, 64, 32, 8, 8, 5, true},	  {64, 128, 32, 4, 8, 3, true},
-	{64, 64, 32, 4, 4, 2, true},	  {32, 32, 32, 4, 4, 1, true},
-	{32, 32, 64, 2, 4, 1, true},	  {16, 64, 32, 2, 4, 0.3, false},
-	{64, 16, 32, 4, 2, 0.3, false},	  {16, 16, 32, 1, 1, 0.12, false},
+	{128, 128, 16, 8, 8, 1, 0},
+	{128, 128, 8, 8, 8, 0.95, 0},
+	{128, 64, 16, 8, 4, 0.8, 0},
+	{64, 128, 16, 4, 8, 0.8, 0},
+	{64, 64, 16, 4, 4, 0.6, 0},
+	{64, 64, 16, 8, 4, 0.65, 0},
+	{32, 64, 16, 4, 4, 0.45, 0},
+	{64, 32, 16, 4, 4, 0.45, 0},
+	{32, 32, 16, 4, 4, 0.35, 0},
+	{32, 32, 32, 2, 2, 0.3, 0},
+	{128, 256, 64, 2, 64, 9.9, GROUPS},
+	{128, 128, 64, 2, 32, 9.8, GROUPS},
+	{64, 256, 64, 2, 64, 6, GROUPS},
+	{64, 128, 64, 2, 32, 4.9, GROUPS},
+	{128, 64, 64, 2, 16, 4.9, GROUPS},
+	{64, 64, 64, 2, 16, 2, GROUPS},
+	{128, 128, 64, 8, 8, 10, FRAGMENTS},
+	{128, 128, 32, 8, 16, 10, FRAGMENTS},
+	{128, 256, 32, 8, 16, 9.3, FRAGMENTS},
+	{128, 128, 32, 8, 8, 9.3, FRAGMENTS},
+	{128, 128, 16, 8, 8, 9.3, FRAGMENTS},
+	{64, 128, 32, 8, 8, 5, FRAGMENTS},
+	{128, 64, 32, 8, 8, 5, FRAGMENTS},
+	{64, 128, 32, 4, 8, 3, FRAGMENTS},
+	{64, 64, 32, 4, 4, 2, FRAGMENTS},
+	{32, 32, 32, 4, 4, 1, FRAGMENTS},
+	{32, 32, 64, 2, 4, 1, FRAGMENTS},
+	{16, 64, 32, 2, 4, 0.3, 0},
+	{64, 16, 32, 4, 2, 0.3, 0},
+	{16, 16, 32, 1, 1, 0.12, 0},
 };
 
 /* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
@@ -52,7 +72,7 @@ static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, 
 		       (double)c->batch.extent * (double)pieces;
 	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
 	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
-	if (s->fragments)
+	if (s->way)
 		rate *= contract_fragments(c)->rate;
 	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
@@ -78,10 +98,12 @@ static bool shape_fits(const Contract *c, const TileShape *s, const Target *targ
 {
 	enum { LINE_MOST = 128 };
 	const Fragments *f = contract_fragments(c);
-	int64_t element = (int64_t)type_size(s->fragments && f ? f->type : c->p->acc);
+	int64_t element = (int64_t)type_size(s->way && f ? f->type : c->p->acc);
 	int64_t line = GRID_ALIGN / element,
 		sums = s->own_m * s->own_n * (int64_t)type_size(c->p->acc);
-	if (s->fragments) /* lines of K, so long that tiles fit which are crossed from two */
+	if (s->way == GROUPS)
+		return target->groups && f && element == 2;
+	if (s->way) /* lines of K, so long that tiles fit which are crossed from two */
 		return target->fragments && f && sums <= GRID_TILE_BYTES &&
 		       s->k * element <= LINE_MOST &&
 		       2 * (s->m + s->n) * (s->k + line) * element <= GRID_FRAGMENT_BYTES;
@@ -104,14 +126,14 @@ int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *o
 			TileOffer o = {&shapes[k], pieces,
 				       tile_price(c, &shapes[k], pieces, target->units)};
 			if (pieces <= count_of(c->k.extent, 2 * shapes[k].k) &&
-			    (double)pieces * (double)p->main_size <= GRID_SUMS)
+			    (pieces == 1 || (double)pieces * (double)p->main_size <= GRID_SUMS))
 				offer_insert(best, BEST, &n, o);
 		}
 	n = n < room ? n : room;
 	for (int k = 0; k < n; k++) {
 		const TileShape *s = best[k].shape;
 		memset(&out[k], 0, sizeof out[k]);
-		schedule_add(&out[k], STEP_TENSORISE, 0, s->fragments ? TENSORISE_NARROW : 0);
+		schedule_add(&out[k], STEP_TENSORISE, 0, s->way);
 		schedule_add(&out[k], STEP_BLOCK, 0, s->m);
 		schedule_add(&out[k], STEP_BLOCK, 1, s->n);
 		schedule_add(&out[k], STEP_BLOCK, 2, s->k);

@@ -1,10 +1,11 @@
 /* cuda.c - CUDA C, for NVRTC. */
 #include "jit/builtin/builtin.h"
+#include "jit/dialect/cuda_groups.inc"
 #include "jit/dialect/prelude.h"
 
 static const char cuda_prelude[] =
 	"#ifndef RICCI_BLOCK_MEMORY\n"
-	"#define RICCI_BLOCK_MEMORY extern __shared__ __align__(16) char "
+	"#define RICCI_BLOCK_MEMORY extern __shared__ __align__(1024) char "
 	"block_memory[]\n#endif\n" TYPES HELPERS("static __device__ __inline__ ")
 		EXTREMES("static __device__ __inline__ ")
 			SPECIALS("static __device__ __inline__ ") "#endif\n";
@@ -110,7 +111,7 @@ static const char cuda_calls[] =
 						  "*)from)[k] : 0; }\n"
 						  "#define ricci_copies_end()\n#define "
 						  "ricci_copies_wait(later)\n#endif\n#"
-						  "endif\n" CUDA_FRAGMENTS;
+						  "endif\n" CUDA_FRAGMENTS CUDA_GROUPS;
 
 /* An element is exchanged as a word until no other thread came between; what the hardware combines itself
  * is left to it. */
@@ -141,6 +142,7 @@ const Dialect dialect_cuda = {
 	.caps = {.grid = true,
 		 .branch_barriers = true,
 		 .fragments = true,
+		 .groups = true,
 		 .copies = true,
 		 .atomics = 8,
 		 .block_memory = true,

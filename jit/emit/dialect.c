@@ -37,7 +37,9 @@ const Dialect *dialect_find(const char *backend)
 const Target *backend_target(const Backend *b)
 {
 	const Dialect *d = b ? dialect_find(b->name) : NULL;
-	return d && d->caps.grid ? target_grid(d->caps.fragments) : target_host();
+	if (!d || !d->caps.grid)
+		return target_host();
+	return b->groups && b->groups() ? target_groups() : target_grid(d->caps.fragments);
 }
 
 bool backend_grid(const Backend *b)

@@ -59,7 +59,7 @@ static void loop_head(Emit *e, const Stmt *s, const char *lo, const char *hi)
 		emit_line(e, "%s", e->d->few_lanes);
 	if (s->how == HOW_UNROLL && *e->d->unroll && node_is_const(s->hi)) {
 		char text[64];
-		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i < 64 ? s->hi->u.i : 8));
+		snprintf(text, sizeof text, e->d->unroll, (int)(s->hi->u.i <= 64 ? s->hi->u.i : 8));
 		emit_line(e, "%s", text);
 	}
 	emit_line(e, "for (%s i%d = %s; i%d < %s; i%d++) {", emit_ctype(e, s->axis), number, lo,

@@ -18,7 +18,9 @@ enum {
 	TENSORISE_NARROW = 2,
 	TENSORISE_PADDED = 4,
 	TENSORISE_TRANSPOSED = 8,
-	TENSORISE_WAYS = 16
+	TENSORISE_WAYS = 16, /* of a processor */
+	TENSORISE_GROUPS =
+		16 /* on a grid, with NARROW: groups of four warps multiply from the blocks' memory */
 };
 enum { NEST_OFFERS = 7 }; /* variants of direct nests */
 enum { GRID_OFFERS = 4 }; /* and of those on a grid */

@@ -12,8 +12,9 @@ enum {
 	GRID_SUMS = 1 << 25,
 	GRID_EACH_MOST = 16
 };
-/* Bytes of dynamic shared memory of a block that uses tensor cores: every device that has such allows them. */
-enum { GRID_FRAGMENT_BYTES = 96 << 10 };
+/* Bytes of dynamic shared memory of a block that uses tensor cores: every device that has such allows them; and of
+ * one whose groups of warps do. */
+enum { GRID_FRAGMENT_BYTES = 96 << 10, GRID_GROUP_BYTES = 227 << 10 };
 
 /* ---- threads that share a part (grid.c) */
 /* The threads of a block: `own` parts of `together` threads each, `step` apart. */

@@ -103,7 +103,8 @@ static const char shim[] =
 	"#define __global__\n#define __device__\n#define __launch_bounds__(n)\n"
 	"#define __align__(n) __attribute__((aligned(n)))\n"
 	"#define __shared__ static __attribute__((section(\"fake_block\")))\n"
-	"static char block_memory[96 << 10] __attribute__((aligned(16), section(\"fake_block\"), "
+	"static char block_memory[227 << 10] __attribute__((aligned(1024), "
+	"section(\"fake_block\"), "
 	"unused));\n"
 	"#define RICCI_BLOCK_MEMORY\n"
 	"#define atomicAdd(at, v) (void)(*(at) += (v))\n"
@@ -203,8 +204,48 @@ static const char shim[] =
 	"for (int r = 0; r < 2; r++) for (int j = 0; j < 2; j++) for (int k = 0; k < 8; k++) "
 	"c[r * row + j] += fake_tf32(x->lane[lane / 4 * 4 + k % 4][r + k / 4 * 2]) * "
 	"fake_tf32(y->lane[(lane % 4 * 2 + j) * 4 + k % 4][half + k / 4]); }\n"
+	/* Products of groups of warps are made when they are waited for: of what lies in memory then. */
+	"typedef struct { float *c; const unsigned short *a, *b; int n, pitch[2], inner[2], group; "
+	"float (*to)(unsigned short); } FakeProduct;\n"
+	"static FakeProduct fake_product[1024][64];\n"
+	"static int fake_products[1024], fake_ends[1024], fake_begun[1024];\n"
+	"static float fake_element(const FakeProduct *p, int d, int row, int k)\n"
+	"{ unsigned long at = (unsigned long)(d ? p->b : p->a);\n"
+	"at += p->inner[d] ? row * 128 + k * 2 : "
+	"row / 64 * p->pitch[d] * 2 + k * 128 + row % 64 * 2;\n"
+	"return p->to(*(const unsigned short *)(at ^ (at >> 7 & 7) << 4)); }\n"
+	"static void fake_multiply(const FakeProduct *p)\n"
+	"{ int warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;\n"
+	"for (int r = 0; r < 2; r++) for (int j = 0; j < p->n / 4; j++) for (int k = 0; k < 16; "
+	"k++)\n"
+	"p->c[r * p->n / 4 + j] += fake_element(p, 0, warp * 16 + r * 8 + lane / 4, k) * "
+	"fake_element(p, 1, j / 2 * 8 + lane % 4 * 2 + j % 2, k); }\n"
+	"static void ricci_group_see(void) {}\n"
+	"static void ricci_group_begin(void) { fake_begun[threadIdx.x] = 1; }\n"
+	"static void ricci_group_end(void) { fake_ends[threadIdx.x]++; fake_begun[threadIdx.x] = "
+	"0; }\n"
+	"static void ricci_group_wait(int later)\n"
+	"{ unsigned t = threadIdx.x; int left = 0; fake_must(!fake_begun[t], \"products have no "
+	"end\");\n"
+	"for (int k = 0; k < fake_products[t]; k++)\n"
+	"if (fake_product[t][k].group >= fake_ends[t] - later) fake_product[t][left++] = "
+	"fake_product[t][k];\n"
+	"else fake_multiply(&fake_product[t][k]);\n"
+	"fake_products[t] = left; }\n"
+	"static void fake_add(FakeProduct p)\n"
+	"{ unsigned t = threadIdx.x; fake_must(fake_begun[t] && fake_products[t] < 64 && "
+	"(unsigned long)p.a % 16 == 0 && (unsigned long)p.b % 16 == 0 && p.pitch[0] % 512 == 0 && "
+	"p.pitch[1] % 512 == 0, "
+	"\"a product of a group that has none\");\n"
+	"p.group = fake_ends[t]; fake_product[t][fake_products[t]++] = p; }\n"
+	"#define GROUP(type, n) static void ricci_group_mma_##type##_##n(float *c, const void *a, "
+	"int pa, int ia, const void *b, int pb, int ib) "
+	"{ fake_add((FakeProduct){c, a, b, n, {pa, pb}, {ia, ib}, 0, fake_##type}); }\n"
+	"GROUP(bf16, 64)\nGROUP(bf16, 128)\nGROUP(bf16, 256)\n"
+	"GROUP(f16, 64)\nGROUP(f16, 128)\nGROUP(f16, 256)\n"
 	"static void fake_begin(void) { unsigned t = threadIdx.x; "
-	"fake_copies[t] = fake_groups[t] = fake_fragments[t] = 0; }\n"
+	"fake_copies[t] = fake_groups[t] = fake_fragments[t] = 0; "
+	"fake_products[t] = fake_ends[t] = fake_begun[t] = 0; }\n"
 	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
 	"(*)(void), "
 	"void **, unsigned, unsigned);\n"
@@ -380,7 +421,7 @@ int nvrtcCompileProgram(void *program, int noption, const char *const *options)
 {
 	Program *p = program;
 	int odd = fake_fails("wrong") || fake_fails("slow");
-	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90"))
+	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90a"))
 		return 1;
 	__atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
 	if (fake_fails("compile"))
@@ -782,7 +823,7 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
 {
-	return !function || attribute != 8 || value <= 48 << 10 || value > 96 << 10;
+	return !function || attribute != 8 || value <= 48 << 10 || value > 227 << 10;
 }
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
@@ -883,7 +924,7 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   void **extra)
 {
 	const Function *f = function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 96 << 10 || !stream || extra ||
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 227 << 10 || !stream || extra ||
 	    !blocks || threads < 1 || threads > 1024 || fake_fails("launch"))
 		return 1;
 	if (fake_fails("run")) /* and says nothing */

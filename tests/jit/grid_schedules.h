@@ -77,18 +77,25 @@ static Schedule random_tiles(uint64_t *state)
 {
 	Schedule s = {0};
 	int size[2], own[2];
-	bool fragments = below(state, 2);
+	bool fragments = below(state, 2), groups = fragments && below(state, 2);
 	for (int d = 0; d < 2; d++) {
-		own[d] = 1 << below(state, 5);
-		size[d] =
-			fragments ? own[d] * (d ? 4 : 8) << below(state, 3) : 4 << below(state, 5);
+		own[d] = groups ? (d ? 16 : 2) << below(state, 3 - d) : 1 << below(state, 5);
+		size[d] = groups      ? own[d] * (d ? 4 : 32) << below(state, 2)
+			  : fragments ? own[d] * (d ? 4 : 8) << below(state, 3)
+				      : 4 << below(state, 5);
 	}
-	schedule_add(&s, STEP_TENSORISE, 0, below(state, 2) + (fragments ? TENSORISE_NARROW : 0));
+	schedule_add(&s, STEP_TENSORISE, 0,
+		     below(state, 2) + (fragments ? TENSORISE_NARROW : 0) +
+			     (groups ? TENSORISE_GROUPS : 0));
 	for (int d = 0; d < 2; d++) {
 		schedule_add(&s, STEP_BLOCK, d, size[d]);
 		schedule_add(&s, STEP_TILE, d, own[d]);
 	}
-	schedule_add(&s, STEP_BLOCK, 2, fragments ? 16 << below(state, 2) : 4 << below(state, 4));
+	schedule_add(&s, STEP_BLOCK, 2,
+		     (groups	  ? 64
+		      : fragments ? 16
+				  : 4)
+			     << below(state, fragments ? 2 : 4));
 	if (below(state, 2))
 		schedule_add(&s, STEP_RFACTOR, 0, 1 + below(state, 4));
 	schedule_add(&s, STEP_THREADS, 0, size[0] / own[0] * (size[1] / own[1]));

@@ -17,6 +17,9 @@ static struct {
 #undef CALL
 } nvrtc;
 
+enum { OFFERS = 8 };
+static int with_groups;
+
 /* Of sizes that full tiles are for. */
 static const Case large[] = {
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=4096x4096 B=4096x4096"},
@@ -79,7 +82,7 @@ static bool nvrtc_open(void)
 static bool code_log(const char *source, int arch, char *log, size_t room)
 {
 	char gpu[40];
-	snprintf(gpu, sizeof gpu, "--gpu-architecture=sm_%d", arch);
+	snprintf(gpu, sizeof gpu, "--gpu-architecture=sm_%d%s", arch, arch == 90 ? "a" : "");
 	const char *option[] = {gpu, "--std=c++17", "--device-as-default-execution-space",
 				"--ptxas-options=-v", "--disable-warnings"};
 	void *program = NULL;
@@ -111,29 +114,49 @@ static void check_code(const char *text, const Kernel *k, int arch)
 		     arch, log);
 	CHECK_REPORT(strstr(log, "bytes spill stores"), "%s: nothing is said of registers:\n%s",
 		     text, log);
+	CHECK_REPORT(!strstr(log, "serialized"), "%s [%s] sm_%d: products wait for each other:\n%s",
+		     text, s.s, arch, log);
 	CHECK_REPORT(!spills(log), "%s [%s] sm_%d spills:\n%s", text, s.s, arch, log);
 	if (getenv("RICCI_CODE_LOG"))
 		fprintf(stderr, "%s [%s] sm_%d\n%s\n", text, s.s, arch, log);
 	text_free(&s);
 }
 
+/* The first schedule that is offered, or the first for groups of warps, where there is one. */
+static void check_schedule(const char *text, const Task *t, const Target *target, int arch,
+			   bool groups)
+{
+	Error err = {0};
+	Schedule offer[OFFERS];
+	int n = schedule_offers(t, target, OFFERS, offer);
+	for (int k = 0; k < n; k++) {
+		const ScheduleStep *step = schedule_find(&offer[k], STEP_TENSORISE);
+		if (groups && !(step && step->arg & TENSORISE_GROUPS))
+			continue;
+		Kernel *kernel = kernel_lower(t, &offer[k], backend_find("nvrtc"), target, &err);
+		CHECK_REPORT(kernel, "%s: %s", text, err.text);
+		if (kernel)
+			check_code(text, kernel, arch);
+		with_groups += groups;
+		kernel_unref(kernel);
+		return;
+	}
+}
+
 /* The first schedule of each subgraph, for one kind of device or (arch 0) both. */
 static void check_subgraph(const char *text, const Subgraph *sub, int arch)
 {
 	Error err = {0};
-	Schedule first = {0};
 	Task *t = task_new(sub, &err);
 	CHECK_REPORT(t, "%s: %s", text, err.text);
 	if (!t)
 		return;
-	schedule_offers(t, target_grid(true), 1, &first);
-	Kernel *k = kernel_lower(t, &first, backend_find("nvrtc"), target_grid(true), &err);
-	CHECK_REPORT(k, "%s: %s", text, err.text);
-	if (k && arch != 90)
-		check_code(text, k, 80);
-	if (k && arch != 80)
-		check_code(text, k, 90);
-	kernel_unref(k);
+	if (arch != 90)
+		check_schedule(text, t, target_grid(true), 80, false);
+	if (arch != 80) {
+		check_schedule(text, t, target_groups(), 90, false);
+		check_schedule(text, t, target_groups(), 90, true);
+	}
 	task_free(t);
 }
 
@@ -175,5 +198,6 @@ int main(void)
 		check_case(&lower_equations[k], k % 2 ? 80 : 90);
 	for (int k = 0; k < COUNT(lower_programs); k++)
 		check_case(&lower_programs[k], k % 2 ? 90 : 80);
+	CHECK(with_groups > 0);
 	return harness_done();
 }

@@ -5,8 +5,8 @@
 #include "tests/jit/grid_cases.h"
 #include "tests/jit/grid_schedules.h"
 
-/* Schedules that cache reads; for tensor cores, of tf32; with copies past the registers, of 16 bytes; that ask for memory. */
-static int cached, fragments, words, copies, vectors, large;
+/* Schedules that cache reads; for tensor cores, of tf32, of groups of warps; with copies past the registers, of 16 bytes; that ask for memory. */
+static int cached, fragments, words, groups, copies, vectors, large;
 
 static void fill_offers(Trial *t, int wanted)
 {
@@ -24,8 +24,9 @@ static void fill_offers(Trial *t, int wanted)
 		/* Steps of a processor alone are the default. */
 		bool mine = kernel && !memcmp(&kernel->schedule, &t->offer[t->noffer],
 					      sizeof kernel->schedule);
-		fragments += mine && strstr(kernel->source, "ricci_mma_") != NULL;
+		fragments += mine && strstr(kernel->source, "  ricci_mma_") != NULL;
 		words += mine && strstr(kernel->source, "  ricci_mma_tf32(") != NULL;
+		groups += mine && strstr(kernel->source, "  ricci_group_mma_") != NULL;
 		cached += mine && schedule_find(&kernel->schedule, STEP_CACHE_READ) &&
 			  strstr(kernel->source, "__syncthreads()") != NULL;
 		copies += mine && strstr(kernel->source, "  ricci_copy(") != NULL;
@@ -124,6 +125,7 @@ static void check_first(void)
 		{{"Y[i,j] += f32(A[i,k])*f32(B[k,j])", "A=256x256:bf16 B=256x256:bf16"},
 		 true,
 		 false},
+		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=6000x64 B=64x6000"}, true, false},
 		{{"Y[i,j] += tf32(A[i,k])*B[k,j]", "A=256x256 B=256x256"}, false, false},
 		{{"Y[i,j] += tf32(A[i,k])*tf32(B[k,j])", "A=99x99:f64 B=99x99:f64"}, false, false},
 		{{"Y[i,j] = A[j,i]", "A=2048x1000"}, false, true},
@@ -196,10 +198,11 @@ int main(void)
 		check_changes(t);
 		fill_offers(t, wanted);
 	}
-	CHECK_REPORT(cached > 0 && fragments > words && words > 0 && copies > 0 && vectors > 0 &&
-			     large > 0,
-		     "cached %d, fragments %d, of words %d, copies %d, vectors %d, large %d",
-		     cached, fragments, words, copies, vectors, large);
+	CHECK_REPORT(cached > 0 && fragments > words && words > 0 && groups > 0 && copies > 0 &&
+			     vectors > 0 && large > 0,
+		     "cached %d, fragments %d, of words %d, of groups %d, copies %d, vectors %d, "
+		     "large %d",
+		     cached, fragments, words, groups, copies, vectors, large);
 	harness_check(list, backend_find("nvrtc"), 200);
 	return harness_done();
 }
