@@ -9,6 +9,7 @@
  * schedule. --text prints the sources. Without a driver or a device it says so and ends with 0.
  */
 #include "core/core.h"
+#include "jit/device/device.h"
 #include "jit/jit.h"
 
 #include <dlfcn.h>
@@ -358,7 +359,6 @@ static int bench_in(Ir *ir, const char *text, int n, char *const *operands, cons
 	Node *in[OPERANDS], *result[RESULTS];
 	Subgraph *sub;
 	int nresult = 0, nsub = 0;
-	const DeviceModel device = {.pd = 2e12, .pc = 5e13, .launch = 3e-6};
 	IR_ENTER(ir, 1);
 	for (int k = 0; k < n; k++)
 		in[k] = operand(ir, operands[k]);
@@ -366,7 +366,7 @@ static int bench_in(Ir *ir, const char *text, int n, char *const *operands, cons
 	if (!code)
 		code = rewrite_graph(ir, nresult, result);
 	if (!code)
-		code = fuse_partition(ir, nresult, result, &device, &nsub, &sub);
+		code = fuse_partition(ir, nresult, result, &device_cuda.model, &nsub, &sub);
 	IR_LEAVE(ir);
 	if (code)
 		fprintf(stderr, "gpu_kernels: %s\n", ir->err.text);

@@ -23,6 +23,8 @@
  * partitioned apart. */
 #include "jit/fuse/internal.h"
 
+#include <assert.h>
+
 double graph_bytes(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
@@ -45,6 +47,7 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 		  .dumping = env_dump("fuse")};
 	/* Where all tensors together leave the cache, each is read from memory again, small ones too. */
 	f.pd = graph_bytes(ir, nroot, roots) > dev->near ? dev->pd_far : dev->pd;
+	assert(f.pd > 0 && dev->pd_core > 0 && dev->threads > 0); /* R is a number */
 	fuse_siblings(&f, nroot, roots);
 	fuse_inline(&f, nroot, roots);
 	if (f.tiles) {

@@ -1,5 +1,6 @@
 /* test_cuda_code.c - the CUDA C of every default schedule compiles with NVRTC to code for sm_80 and sm_90,
  * and spills no register. Needs NVRTC, no GPU. */
+#include "jit/device/device.h"
 #include "tests/jit/lower_cases.h"
 
 #include <dlfcn.h>
@@ -163,13 +164,12 @@ static void check_subgraph(const char *text, const Subgraph *sub, int arch)
 static int partition(Ir *ir, const Case *c, int *nsub, Subgraph **subs)
 {
 	Node *operand[HARNESS_MAX_OPERANDS], *result[8];
-	const DeviceModel device = {.pd = 2e12, .pc = 5e13, .launch = 3e-6};
 	const char *s = c->operands;
 	int n = 0, nresult = 8;
 	while ((s = harness_operand(ir, s, &operand[n])))
 		n++;
 	int code = notation_elaborate(ir, c->text, n, operand, &nresult, result, 8);
-	return code ? code : fuse_partition(ir, nresult, result, &device, nsub, subs);
+	return code ? code : fuse_partition(ir, nresult, result, &device_cuda.model, nsub, subs);
 }
 
 static void check_case(const Case *c, int arch)
