@@ -272,7 +272,9 @@ static bool pays(const Tuner *t, const Job *j, double all)
 static bool job_continue(Tuner *t, Job *j, double all)
 {
 	bool settling = atomic_load(&t->settling) > 0, more = j->next > 0;
-	bool matters = j->cost > 0 ? j->cost >= worth * all : !settling;
+	/* Of one that no launch has timed yet the cost is the least it could be. */
+	bool known = j->cost > 0 && (settling || entry_seconds(j->entry) > 0);
+	bool matters = known ? j->cost >= worth * all : !settling;
 	Kernel *validated;
 
 	if (!settling && ((t->room <= 0 && !j->urgent) || entry_revises(j->entry)))
