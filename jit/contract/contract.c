@@ -375,7 +375,8 @@ static bool find(Contract *c, Problem *p, const Target *target, int way)
 		return false;
 	if (target->units)
 		return find_grid(c, way);
-	if ((way & TENSORISE_PADDED && !pad_operands(c, way & TENSORISE_NARROW)))
+	if (way >= TENSORISE_WAYS ||
+	    (way & TENSORISE_PADDED && !pad_operands(c, way & TENSORISE_NARROW)))
 		return false;
 	c->micro = find_micro(c, target, way & TENSORISE_NARROW);
 	if (!c->micro)

@@ -430,9 +430,10 @@ static bool takes_one_phase(const Contract *c, const Blocking *h)
 
 static const char *not_found(int way)
 {
-	return way & TENSORISE_TRANSPOSED ? "transposed copies are for operands that are "
-					    "plain reads without "
-					    "conditions, with lanes apart in memory"
+	return way >= TENSORISE_WAYS	    ? "groups of warps are a GPU's"
+	       : way & TENSORISE_TRANSPOSED ? "transposed copies are for operands that are "
+					      "plain reads without "
+					      "conditions, with lanes apart in memory"
 	       : way & TENSORISE_PADDED
 		       ? "padded copies are for operands that are plain reads under "
 			 "conditions on the read's indices"

@@ -386,13 +386,14 @@ static void cross_steps(Schedule *s, const Schedule *other, uint64_t *state)
 /* Tiles of tensor cores have no sizes of others. */
 void schedule_cross(Schedule *s, const Schedule *other, uint64_t *state)
 {
+	enum { UNITS = TENSORISE_NARROW | TENSORISE_GROUPS }; /* what multiplies */
 	if (has_members(s))
 		cross_members(s, other, state);
 	else if (has_product(s) || has_product(other))
 		return;
 	else if (!has_tiles(s))
 		cross_steps(s, other, state);
-	else if (has_tiles(other) && !((s->step[0].arg ^ other->step[0].arg) & TENSORISE_NARROW))
+	else if (has_tiles(other) && !((s->step[0].arg ^ other->step[0].arg) & UNITS))
 		cross_tiles(s, other, state);
 	clear_rest(s);
 }

@@ -151,7 +151,7 @@ static void check_first(void)
 static bool fits(const Task *task, const Schedule *s)
 {
 	Error err = {0};
-	Kernel *k = kernel_lower(task, s, backend_find("nvrtc"), target_grid(true), &err);
+	Kernel *k = kernel_lower(task, s, backend_find("nvrtc"), target_groups(), &err);
 	/* Steps of a processor alone are the default. */
 	bool mine = k && !memcmp(&k->schedule, s, sizeof *s);
 	kernel_unref(k);
@@ -165,7 +165,7 @@ static void check_changes(const Trial *t)
 	enum { CHANGES = 60 };
 	uint64_t state = 9;
 	Schedule offer[8];
-	int n = schedule_offers(&t->task, target_grid(true), COUNT(offer), offer);
+	int n = schedule_offers(&t->task, target_groups(), COUNT(offer), offer);
 	int changed = 0, crossed = 0;
 	for (int k = 0; k < CHANGES; k++) {
 		Schedule s = offer[random_below(&state, (uint64_t)n)];

@@ -531,6 +531,7 @@ int main(void)
 		list, "tensorise 0",
 		"schedule: tensorise needs a sum of products whose operands share reduced indices "
 		"and each have indices of their own");
+	check_misfit(product, "tensorise 18", "schedule: groups of warps are a GPU's");
 	check_misfit(product, "tensorise 0; unroll 1",
 		     "schedule: step 2 does not fit a tensorised contraction");
 	const Trial *parts = list;
