@@ -107,7 +107,7 @@ static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, stmt_seq(read, s));
 }
 
-/* An operand's place at element `deep` of K and row or column `at`, how far its panels lie apart (elements), and
+/* An operand's place at element `deep` of K and row or column `at`, the distance of its panels in elements, and
  * whether lines are of K. */
 static void group_operand(const GridTiles *h, int d, Node *stage, Node *at, Node *deep,
 			  CallArg arg[3])
