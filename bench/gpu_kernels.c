@@ -115,7 +115,6 @@ static const char *cuda_open(Target *target)
 	cuda.cuDeviceGetAttribute(&minor, MINOR, device);
 	cuda.cuDeviceGetAttribute(&units, UNITS, device);
 	cuda.arch = 10 * major + minor;
-	*target = *(cuda.arch == 90 ? target_groups() : target_grid(true));
 	target->units = units > 0 ? units : target->units;
 	printf("sm_%d, %d multiprocessors\n", cuda.arch, target->units);
 	return NULL;
@@ -133,8 +132,7 @@ static double now(void)
 static bool load(Loaded *l)
 {
 	char arch[40], name[40];
-	snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%s", cuda.arch,
-		 cuda.arch == 90 ? "a" : "");
+	cuda_arch_option(cuda.arch, sizeof arch, arch);
 	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
 	void *program = NULL;
 	size_t n = 0;
@@ -417,7 +415,7 @@ int main(int argc, char **argv)
 					       {"text", no_argument, 0, 't'},
 					       {0}};
 	Options o = {0.2, 4, false};
-	Target target = {0};
+	Target target = *backend_target(backend_find("nvrtc"));
 	int code = 0;
 	for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;)
 		if (c == 's')

@@ -205,8 +205,8 @@ static void host_make(void)
 		}
 }
 
-/* Without fragments, with them, with groups; ordered. Devices that have fragments have atomics of 8 bytes; in OpenCL those of 4 are
- * sure. */
+/* Without fragments, with them, with groups; ordered. Devices that have fragments have atomics of 8 bytes; in
+ * OpenCL those of 4 are sure. */
 #define GRID .units = 108, .l1 = 48 << 10, .l2 = 40 << 20, .key = "grid"
 static const Target grid[3][2] = {
 	{{GRID, .atomics = 4}, {GRID, .atomics = 4, .ordered = true}},

@@ -69,12 +69,9 @@ static char *nvrtc_version(void)
 	return nvrtc.version;
 }
 
-/* Code for these instructions runs on devices of this capability alone. */
-enum { ARCH_GROUPS = 90 };
-
 static bool nvrtc_groups(void)
 {
-	return cuda_arch(0) == ARCH_GROUPS;
+	return cuda_arch(0) == CUDA_ARCH_GROUPS;
 }
 
 /* ---- compiling */
@@ -112,8 +109,7 @@ static int nvrtc_one(Kernel *k, Error *err)
 {
 	char arch[32];
 	int number = cuda_arch(k->device);
-	snprintf(arch, sizeof arch, "--gpu-architecture=sm_%d%s", number,
-		 number == ARCH_GROUPS ? "a" : "");
+	cuda_arch_option(number, sizeof arch, arch);
 	/* The text of the mathematics says nothing about host and device. */
 	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
 	void *program = NULL;

@@ -120,6 +120,13 @@ static void group_operand(const GridTiles *h, int d, Node *stage, Node *at, Node
 	arg[2] = (CallArg){NULL, contract_int(c, o->k_last)};
 }
 
+/* Ends the products of groups, all but those of the `later` last blocks of K. */
+static Stmt *groups_wait(const GridTiles *h, int64_t later)
+{
+	CallArg arg[] = {{NULL, contract_int(h->c, later)}};
+	return h->groups ? stmt_call(h->c->t, "ricci_group_wait", COUNT(arg), arg) : NULL;
+}
+
 /* The same by groups of four warps. The products of one block of K are under way when this ends; those of the
  * blocks before are done. */
 static Stmt *groups_multiply(const GridTiles *h, Node *stage)
@@ -139,21 +146,14 @@ static Stmt *groups_multiply(const GridTiles *h, Node *stage)
 	Stmt *s = stmt_loop(t, HOW_UNROLL, i, NULL, NULL, stmt_call(t, name, COUNT(arg), arg));
 	s = stmt_loop(t, HOW_UNROLL, k, NULL, NULL, s);
 	s = stmt_seq(s, stmt_call(t, "ricci_group_end", 0, NULL));
-	CallArg later[] = {{NULL, contract_int(c, FLYING)}};
 	s = stmt_seq(stmt_call(t, "ricci_group_begin", 0, NULL), s);
-	return stmt_seq(s, stmt_call(t, "ricci_group_wait", COUNT(later), later));
+	return stmt_seq(s, groups_wait(h, FLYING));
 }
 
 /* Behind it products see what the thread stored or copied, once all threads have met. */
 static Stmt *groups_see(const GridTiles *h)
 {
 	return h->groups ? stmt_call(h->c->t, "ricci_group_see", 0, NULL) : NULL;
-}
-
-static Stmt *groups_end(const GridTiles *h)
-{
-	CallArg all[] = {{NULL, contract_int(h->c, 0)}};
-	return h->groups ? stmt_call(h->c->t, "ricci_group_wait", COUNT(all), all) : NULL;
 }
 
 /* The sums over the piece's blocks of K. A stage is loaded while those before it are multiplied; of groups one
@@ -183,7 +183,7 @@ static Stmt *tile_sums(const GridTiles *h)
 					     : tile_multiply(h, stage));
 	body = stmt_seq(body, tiles_keep(h, free));
 	s = stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
-	return stmt_seq(stmt_seq(s, groups_end(h)), tiles_wait(h, 0));
+	return stmt_seq(stmt_seq(s, groups_wait(h, 0)), tiles_wait(h, 0));
 }
 
 /* ---- storing ---- */
@@ -332,7 +332,7 @@ static int tiles_read(GridTiles *h, const Schedule *s, Error *err)
 	return 0;
 }
 
-/* What groups of warps multiply at once (jit/dialect/cuda.c has them). */
+/* What groups of warps multiply at once (jit/dialect/cuda_groups.inc has them). */
 static bool group_columns(int64_t n)
 {
 	return n == 64 || n == 128 || n == 256;

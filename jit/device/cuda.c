@@ -145,6 +145,11 @@ int cuda_arch(int index)
 	return cuda_number(index, &device, NULL) ? 80 : capability(device);
 }
 
+void cuda_arch_option(int arch, size_t n, char *out)
+{
+	snprintf(out, n, "--gpu-architecture=sm_%d%s", arch, arch == CUDA_ARCH_GROUPS ? "a" : "");
+}
+
 static int cuda_describe(int index, Text *out, Error *err)
 {
 	char name[128] = "";

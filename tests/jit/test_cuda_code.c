@@ -83,7 +83,7 @@ static bool nvrtc_open(void)
 static bool code_log(const char *source, int arch, char *log, size_t room)
 {
 	char gpu[40];
-	snprintf(gpu, sizeof gpu, "--gpu-architecture=sm_%d%s", arch, arch == 90 ? "a" : "");
+	cuda_arch_option(arch, sizeof gpu, gpu);
 	const char *option[] = {gpu, "--std=c++17", "--device-as-default-execution-space",
 				"--ptxas-options=-v", "--disable-warnings"};
 	void *program = NULL;
