@@ -141,6 +141,26 @@ static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
 	return e.found;
 }
 
+/* Do conditions keep what e reads inside of its tensor, not the range of the index alone? */
+static void see_guarded(void *user, Node *n)
+{
+	for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
+		*(bool *)user |=
+			n->src[d]->lo < 0 || n->src[d]->hi >= tensor_extent(n->src[0], d - 1);
+}
+
+/* Would substituting `now` lose what its conditions follow from? They know the ranges of its axes; a gather's
+ * index, which would stand in their place, has those of its data type. */
+static bool loses_ranges(Fuse *f, const Node *now, const Reads *reads)
+{
+	bool guarded = false, gather = false;
+	node_walk(f->ir, comp_body(now), see_guarded, &guarded);
+	for (int k = 0; k < reads->n && guarded; k++)
+		for (int d = 1; d < reads->read[k]->nsrc; d++)
+			gather |= node_reads(f->ir, reads->read[k]->src[d]);
+	return gather;
+}
+
 /* What keeps c (now `now`) from being substituted whatever the reward, or NULL. */
 static const char *take_in_illegal(Fuse *f, Node *c, Node *now)
 {
@@ -253,6 +273,8 @@ static bool decide_inline(Fuse *f, Node *c, Node *now)
 			why = "a reader has too many inputs";
 		else if (ninput && compares_equal(f, u->reader, &r))
 			why = "a reader compares it for equality";
+		else if (loses_ranges(f, now, &r))
+			why = "a reader gathers from it, and its conditions need its ranges";
 		if (why) {
 			fuse_say(f, "inline", c, 0, 0, 0, why);
 			return false;

@@ -363,6 +363,27 @@ static void test_reduction_stays(void)
 	ir_free(&c.ir);
 }
 
+/* What reads another equation by a gather takes it in, unless its conditions keep its own reads inside by the
+ * range of the axis that the gather would stand for: A of 2 is read where i == j. */
+static void test_gathered_equations(void)
+{
+	static const struct {
+		const char *text;
+		int kernels;
+	} row[] = {{"t[i,j] = A[j]*i where i<5; Y[i,k] = t[i,D[k]]*2", 1},
+		   {"t[i,j] = i == j ? A[i] : 0 where i<5, j<2; Y[i,k] = t[i,D[k]]*2", 2}};
+	for (int k = 0; k < COUNT(row); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[2] = {operand(&c, "A", 1, 2, 0)};
+		IR_ENTER(&c.ir, );
+		ops[1] = node_input(&c.ir, "D", RICCI_I8, 1, &(int64_t){3});
+		IR_LEAVE(&c.ir);
+		CHECK_INT(partition(row[k].text, 2, ops, &c), row[k].kernels);
+		ir_free(&c.ir);
+	}
+}
+
 /* No cycle: y joins not the product's kernel when a reduction of it stands between; what follows
  * the product runs row by row. */
 static void test_no_cycle(void)
@@ -552,6 +573,7 @@ int main(void)
 	test_parts();
 	test_phases();
 	test_reduction_stays();
+	test_gathered_equations();
 	test_no_cycle();
 	test_running();
 	test_recomputation_is_weighed();
