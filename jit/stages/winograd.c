@@ -39,6 +39,7 @@ typedef struct Winograd {
 	Window window[WINDOWS_MOST];
 	Node *row;	  /* an axis that stands first in V, M and Y; NULL: none does */
 	bool tiles_alone; /* a row's results, beside B's, are tiles */
+	bool trails;	  /* other axes than the windows' are the last that A is read by */
 	double side;	  /* the least of a product's: results, terms */
 } Winograd;
 
@@ -146,6 +147,25 @@ static bool suits(Ir *ir, const Node *c)
 	       !node_any(ir, comp_body(c), is_other);
 }
 
+static void see_read(void *user, Node *n)
+{
+	Node **read = user;
+	if (n->op == OP_READ && !*read)
+		*read = n;
+}
+
+/* Are the lines of what A reads along other axes than the windows'? */
+static bool trails(const Winograd *g)
+{
+	Node *read = NULL;
+	node_walk(g->ir, g->a, see_read, &read);
+	Node *last = read ? read->src[tensor_rank(read->src[0])] : NULL;
+	for (int i = 0; last && i < g->nwindow; i++)
+		if (node_has(last, g->window[i].p) || node_has(last, g->window[i].r))
+			return false;
+	return last && tensor_rank(read->src[0]) > 0;
+}
+
 /* Are the products that are left a contraction, of each of a tile's? Finds the row, whose V and M stay near: the
  * first dimension, if its elements are enough for panels. */
 static bool find_sides(Winograd *g)
@@ -168,7 +188,8 @@ static bool find_sides(Winograd *g)
 	double extent = first ? (double)axis_extent(first) : 1;
 	bool alone = first && !is_window(g, first) && !node_has(g->b, first);
 	g->row = alone && others * tiles >= ROW_LEAST * extent ? first : NULL;
-	g->tiles_alone = g->row && others == extent;
+	g->trails = trails(g);
+	g->tiles_alone = g->row && others == extent && !g->trails;
 	g->side = fmin(fmin(others * tiles, results_b), terms);
 	return g->side > 1;
 }
@@ -318,13 +339,6 @@ static void axes_of(const Winograd *g, Axes *l, bool summed, Node *e, Node *b)
 	}
 }
 
-static void see_read(void *user, Node *n)
-{
-	Node **read = user;
-	if (n->op == OP_READ && !*read)
-		*read = n;
-}
-
 /* Is the last of the axes that e reads a tensor by summed? No window's. */
 static bool reads_summed_last(const Winograd *g, Node *e)
 {
@@ -336,6 +350,37 @@ static bool reads_summed_last(const Winograd *g, Node *e)
 			    node_has(read->src[d], comp_axis(g->c, k)))
 				return k >= tensor_rank(g->c);
 	return true;
+}
+
+/* An axis of the equation, or what stands for that of a window. */
+static void axes_place(const Winograd *g, Axes *l, Node *axis)
+{
+	for (int i = 0; i < g->nwindow; i++)
+		if (g->window[i].p == axis)
+			axes_add(l, g->window[i].in);
+		else if (g->window[i].r == axis)
+			axes_add(l, g->window[i].tile_r);
+	if (!is_window(g, axis) && axis != g->row)
+		axes_add(l, axis);
+}
+
+/* The axes that e has, in the order of the dimensions of what it reads first, or (stored) of the results. */
+static void axes_in_order(const Winograd *g, Axes *l, Node *e, bool stored)
+{
+	bool done[COMP_MAX_AXES] = {false};
+	Node *read = NULL;
+	if (!stored)
+		node_walk(g->ir, e, see_read, &read);
+	int dims = read ? tensor_rank(read->src[0]) : 0;
+	for (int d = 0; d <= dims; d++)
+		for (int k = 0; k < comp_naxis(g->c); k++) {
+			Node *axis = comp_axis(g->c, k);
+			bool has = stored ? k < tensor_rank(g->c) : node_has(e, axis);
+			if (done[k] || !has || (d < dims && !node_has(read->src[1 + d], axis)))
+				continue;
+			done[k] = true;
+			axes_place(g, l, axis);
+		}
 }
 
 /* A factor transformed. Beside the tiles stand the axes that are summed, or not, as these are: so results, or
@@ -350,6 +395,10 @@ static Axes factor_axes(const Winograd *g, Node *e)
 		axes_add(&l, g->row);
 	for (int i = 0; i < g->nwindow; i++)
 		axes_add(&l, g->window[i].u);
+	if (g->trails) {
+		axes_in_order(g, &l, e, false);
+		return l;
+	}
 	for (int i = 0; i < g->nwindow && e == g->a; i++)
 		if (g->window[i].lanes < g->window[i].np)
 			axes_add(&l, g->window[i].block);
@@ -394,6 +443,10 @@ static Axes product_axes(const Winograd *g)
 		axes_add(&l, g->row);
 	for (int i = 0; i < g->nwindow; i++)
 		axes_add(&l, g->window[i].u);
+	if (g->trails) {
+		axes_in_order(g, &l, NULL, true);
+		return l;
+	}
 	axes_of(g, &l, false, g->b, NULL);
 	axes_of(g, &l, false, g->a, g->b);
 	for (int i = 0; i < g->nwindow; i++) {

@@ -1,8 +1,8 @@
 /* test_stages.c - sums over random windows, computed in stages, give what the interpreter gives.
  *
  * One to three windows of any numbers of results and taps, forwards and backwards, some with strides or dilations,
- * which have no stages; over their edges or not; convolutions and gradients of their weights; of expressions; with
- * members behind them. RICCI_FUZZ: how many programs (100); RICCI_SEED: the first one's number. */
+ * which have no stages; over their edges or not; convolutions and gradients of their weights, with images, channels or
+ * matrices in lines; of expressions; with members behind them. RICCI_FUZZ: how many programs (100); RICCI_SEED: the first one's number. */
 #include "tests/jit/lower_harness.h"
 
 enum { PROGRAMS = 100, WINDOWS = 3, BATCH = 50 };
@@ -30,57 +30,100 @@ static Window window_draw(int windows)
 	return w;
 }
 
-/* ",p,q" with the letters of so many windows. */
-static void letters(Text *t, int n, const char *names)
+/* Axes before and behind a tensor's windows: those of X, of D, of the results. */
+typedef struct Layout {
+	const char *x[2], *d[2], *y[2];
+} Layout;
+
+/* Lines along the windows; along channels; of matrices. Of convolutions, and of gradients of weights. */
+static const Layout layouts[2][3] = {
+	{{{"nc", ""}, {"kc", ""}, {"nk", ""}},
+	 {{"n", "c"}, {"k", "c"}, {"n", "k"}},
+	 {{"nc", "mt"}, {"kc", "tu"}, {"nk", "mu"}}},
+	{{{"nc", ""}, {"nk", ""}, {"kc", ""}},
+	 {{"n", "c"}, {"n", "k"}, {"k", "c"}},
+	 {{"nc", "mt"}, {"nk", "mu"}, {"kc", "tu"}}},
+};
+
+/* "n,c,p,q,m,t]" with the letters of so many windows. */
+static void access(Text *t, const char *const axes[2], int n, const char *windows)
 {
+	const char *comma = "";
+	for (const char *a = axes[0]; *a; a++, comma = ",")
+		text_add(t, "%s%c", comma, *a);
 	for (int i = 0; i < n; i++)
-		text_add(t, ",%c", names[i]);
+		text_add(t, ",%c", windows[i]);
+	for (const char *a = axes[1]; *a; a++)
+		text_add(t, ",%c", *a);
+	text_add(t, "]");
 }
 
 /* X at its window; `edges`: windows reach beyond it. */
-static void operand(Text *t, int n, const Window *w, bool edges)
+static void operand(Text *t, const Layout *l, int n, const Window *w, bool edges)
 {
-	text_add(t, edges ? "(X[n,c" : "X[n,c");
+	const char *comma = "";
+	text_add(t, edges ? "(X[" : "X[");
+	for (const char *a = l->x[0]; *a; a++, comma = ",")
+		text_add(t, "%s%c", comma, *a);
 	for (int i = 0; i < n; i++)
 		text_add(t, ",%d*%c%+d*%c%+d", w[i].stride, "pqo"[i], w[i].sign * w[i].dilation,
-			 "rst"[i], w[i].before - edges);
+			 "rsv"[i], w[i].before - edges);
+	for (const char *a = l->x[1]; *a; a++)
+		text_add(t, ",%c", *a);
 	text_add(t, edges ? "] else 0)" : "]");
+}
+
+/* " X=2x3x8x8": the axes' extents are those of letters, the windows' as given. */
+static void shape(Text *t, char name, const char *const axes[2], const int *of, int n,
+		  const int *windows)
+{
+	text_add(t, " %c=", name);
+	for (const char *a = axes[0]; *a; a++)
+		text_add(t, a == axes[0] ? "%d" : "x%d", of[(int)*a]);
+	for (int i = 0; i < n; i++)
+		text_add(t, "x%d", windows[i]);
+	for (const char *a = axes[1]; *a; a++)
+		text_add(t, "x%d", of[(int)*a]);
 }
 
 static void program_draw(Text *text, Text *operands)
 {
 	static const char *const form[] = {"%s", "max(%s, 0)", "%s*0.5"};
 	Window w[WINDOWS];
-	int n = draw(1, WINDOWS), images = draw(1, 4), from = draw(2, 9), to = draw(2, 20);
+	int n = draw(1, WINDOWS), of[128], extents[WINDOWS], others[WINDOWS];
 	bool weights = draw(0, 2) == 0, edges = draw(0, 1), member = draw(0, 2) == 0;
-	const char *kept = weights ? "rst" : "pqo", *other = weights ? "pqo" : "rst";
+	const char *kept = weights ? "rsv" : "pqo", *other = weights ? "pqo" : "rsv";
+	const Layout *l = &layouts[weights][draw(0, 2)];
 	Text x = {0};
 
-	for (int i = 0; i < n; i++)
-		w[i] = window_draw(n);
-	operand(&x, n, w, edges);
-	text_add(text, weights ? "Y[k,c" : "Y[n,k");
-	letters(text, n, kept);
-	text_add(text, "] += ");
-	text_add(text, form[draw(0, 2)], x.s);
-	text_add(text, weights ? "*D[n,k" : "*D[k,c");
-	letters(text, n, other);
-	text_add(text, "] where n<%d", images);
-	text_add(operands, "X=%dx%d", images, from);
+	of['n'] = draw(1, 4);
+	of['c'] = draw(2, 9);
+	of['k'] = draw(2, 20);
+	of['m'] = of['t'] = of['u'] = draw(2, 4);
 	for (int i = 0; i < n; i++) {
-		text_add(text, ", %c<%d, %c<%d", "pqo"[i], w[i].results, "rst"[i], w[i].taps);
-		text_add(operands, "x%d", w[i].extent);
+		w[i] = window_draw(n);
+		extents[i] = w[i].extent;
+		others[i] = weights ? w[i].results : w[i].taps;
 	}
-	text_add(operands, " D=%dx%d", weights ? images : to, weights ? to : from);
+	operand(&x, l, n, w, edges);
+	text_add(text, "Y[");
+	access(text, l->y, n, kept);
+	text_add(text, " += ");
+	text_add(text, form[draw(0, 2)], x.s);
+	text_add(text, "*D[");
+	access(text, l->d, n, other);
+	text_add(text, " where n<%d", of['n']);
 	for (int i = 0; i < n; i++)
-		text_add(operands, "x%d", weights ? w[i].results : w[i].taps);
+		text_add(text, ", %c<%d, %c<%d", "pqo"[i], w[i].results, "rsv"[i], w[i].taps);
+	shape(operands, 'X', l->x, of, n, extents);
+	shape(operands, 'D', l->d, of, n, others);
 	if (member) {
-		text_add(text, weights ? "; Z[k,c" : "; Z[n,k");
-		letters(text, n, kept);
-		text_add(text, weights ? "] = B[k] - Y[k,c" : "] = max(Y[n,k");
-		letters(text, n, kept);
-		text_add(text, weights ? "]" : "], B[k])");
-		text_add(operands, " B=%d", to);
+		text_add(text, "; Z[");
+		access(text, l->y, n, kept);
+		text_add(text, weights ? " = B[k] - Y[" : " = max(Y[");
+		access(text, l->y, n, kept);
+		text_add(text, weights ? "" : ", B[k])");
+		text_add(operands, " B=%d", of['k']);
 	}
 	text_free(&x);
 }
