@@ -56,6 +56,7 @@ typedef struct Price {
 	double apart;		 /* share of B's panels that must be packed */
 	bool lies;		 /* none: B lies as its panels would */
 	double skipped;		 /* of the products that unpacked panels of A skip */
+	double k;		 /* elements of K that a part lists, on average */
 } Price;
 
 static double count(int64_t extent, int64_t block)
@@ -188,6 +189,24 @@ static int64_t deepest(const Contract *c, const Target *target)
 	return apart && l2 / apart < most ? l2 / apart : most;
 }
 
+/* The part of the elements of K that a choice keeps, on average over the batch: known of a comparison of two axes. */
+static double kept_by(const Contract *c, Node *choice)
+{
+	enum { POINTS_MOST = 1 << 14 };
+	if (choice->op != OP_LE && choice->op != OP_LT)
+		return 1;
+	Affine a = affine_of(c->ir, node_sub(c->ir, choice->src[1], choice->src[0]));
+	if (a.n != 2 || a.atom[0]->op != OP_AXIS || a.atom[1]->op != OP_AXIS)
+		return 1;
+	int64_t rows = axis_extent(a.atom[0]), cols = axis_extent(a.atom[1]), kept = 0;
+	if (rows > POINTS_MOST / cols)
+		return 1;
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t j = 0; j < cols; j++)
+			kept += a.c + a.k[0] * i + a.k[1] * j >= (choice->op == OP_LT);
+	return (double)kept / (double)(rows * cols);
+}
+
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .unpacked_a = contract_unpacked(c, false)};
@@ -225,6 +244,9 @@ static Price price_of(Contract *c, const Target *target)
 		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
 	}
+	p.k = (double)c->k.extent;
+	for (int g = 0; g < c->nchoice; g++)
+		p.k *= kept_by(c, c->choice[g]);
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
 	if (p.unpacked_a > 1 &&
 	    crowded(c, target, contract_read(&c->b))) /* each panel of A fetches anew */
@@ -238,7 +260,7 @@ static double place_price(const Price *p, const Plan *s, double nnc)
 {
 	const Contract *c = p->c;
 	const Node *read = contract_read(&c->a);
-	double size = (double)type_size(read->type), k = (double)c->k.extent;
+	double size = (double)type_size(read->type), k = p->k;
 	double panels = count(c->m.extent, c->mr), strips = count(c->n.extent, s->strip);
 	double all = least(size * (double)c->m.extent * k,
 			   (double)tensor_bytes(read->src[0]) / (double)contract_points(c, &c->a));
@@ -257,7 +279,7 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 {
 	const Contract *c = p->c;
 	double lanes = 32. / (double)type_size(c->p->acc), sum = 0;
-	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = p->k;
 	double times_a = s->share & 1 ? 1 : nnc, times_b = s->share & 2 ? 1 : nmc;
 	double packed = p->lies ? 0 : s->unpacked_a < 2 ? 1 : p->apart;
 	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
@@ -277,9 +299,9 @@ static double plan_price(const Price *p, const Plan *s)
 {
 	const Contract *c = p->c;
 	double lanes = 32. / (double)type_size(c->p->acc);
-	double m = (double)c->m.extent, n = (double)c->n.extent, k = (double)c->k.extent;
+	double m = (double)c->m.extent, n = (double)c->n.extent, k = p->k;
 	double nmc = count(c->m.extent, s->mc), nnc = count(c->n.extent, s->nc);
-	double nkc = count(c->k.extent, s->kc);
+	double nkc = ceil(k / (double)s->kc);
 	/* Tile registers are multiplied whole. */
 	bool whole = c->micro->whole;
 	double rows = nmc * (double)round_up(c->m.extent / (int64_t)nmc, whole ? c->micro->mr : 2);
