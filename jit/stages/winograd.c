@@ -1,36 +1,19 @@
 /* winograd.c - sums over windows by fewer products.
  *
- * In: a subgraph whose main equation sums products. Out: stages of the same values, rounded otherwise. In
- *	Y[p] += A(p + r) * B(r)
- * m results over k elements of r read m + k - 1 elements of A. Where that is 4, four products of sums of these and
- * of B's are enough, m*k = 6 otherwise (Winograd 1980, "Arithmetic complexity of computations", F(2,3) and F(3,2);
- * of several windows, one within the other: Lavin and Gray 2016, "Fast algorithms for convolutional neural
- * networks", section 4.1). So Y becomes
+ * In: a subgraph whose main equation sums products. Out: stages of the same values, rounded otherwise:
  *	V = A transformed; U = B transformed; M[u,..] += V[u,..] * U[u,..]; Y = M transformed back
- * of which M is a contraction for each u. Coefficients are 0, 1, -1 and 1/2, exact in binary; a result is rounded as
- * its window's and its neighbour's sums are. */
+ * of which M is a contraction for each u, of a tile's products (tiles.c). */
 #include "jit/stages/stages.h"
+#include "jit/stages/tiles.h"
 
 #include <math.h>
 
 enum {
-	PRODUCTS = 4, /* of a tile of a window: results + taps - 1 */
 	WINDOWS_MOST = 4,
 	GUARDS_MOST = 16,
 	MORE = 2,      /* axes that a window adds: u, and a block of tiles */
 	ROW_LEAST = 64 /* results of a row, beside B's */
 };
-
-/* A pair of axes of the equation: A depends on p + sign * r, B on r. A tile is `results` of p by `taps` of r. */
-typedef struct Window {
-	Node *p, *r;
-	int sign, results, taps;
-	int64_t np, nr;		   /* tiles */
-	Node *u, *tile_r;	   /* 0 where there is one */
-	Node *tile_p, *block, *in; /* block * lanes + in */
-	int64_t lanes;
-	Node *place; /* p + sign * r, from 0 on */
-} Window;
 
 typedef struct Winograd {
 	Ir *ir;
@@ -45,42 +28,6 @@ typedef struct Winograd {
 
 /* ---- finding windows ---- */
 
-/* Is A the same one element of p further, and one of r back, or, with sign -1, on? */
-static bool slides(Ir *ir, Node *a, Node *p, Node *r, int sign)
-{
-	Node *from[2] = {p, r}, *one = node_int(ir, 1);
-	Node *to[2] = {node_add(ir, p, one), node_add_scaled(ir, r, one, -sign)};
-	return node_replace(ir, a, 2, from, to) == a;
-}
-
-static int64_t tiles(int64_t extent, int size)
-{
-	return (extent + size - 1) / size;
-}
-
-/* Products of a window, by those of the equation. */
-static double products(const Window *w)
-{
-	return (double)(PRODUCTS * w->np * w->nr) / (double)(axis_extent(w->p) * axis_extent(w->r));
-}
-
-/* The tiles that leave the fewest products. */
-static void choose_tiles(Window *w)
-{
-	double least = INFINITY;
-	for (int taps = 2; taps <= 3; taps++) {
-		Window t = *w;
-		t.taps = taps;
-		t.results = PRODUCTS + 1 - taps;
-		t.np = tiles(axis_extent(w->p), t.results);
-		t.nr = tiles(axis_extent(w->r), t.taps);
-		if (products(&t) < least) {
-			least = products(&t);
-			*w = t;
-		}
-	}
-}
-
 static bool is_window(const Winograd *g, const Node *axis)
 {
 	for (int i = 0; i < g->nwindow; i++)
@@ -89,19 +36,24 @@ static bool is_window(const Winograd *g, const Node *axis)
 	return false;
 }
 
-static bool window_find(Winograd *g, Node *p, Window *w)
+/* The numbers of the axes of window i, behind all of the equation's. */
+static int window_number(int i)
 {
-	for (int k = tensor_rank(g->c); k < comp_naxis(g->c); k++)
-		for (int sign = 1; sign >= -1; sign -= 2) {
-			Node *r = comp_axis(g->c, k);
-			if (is_window(g, r) || !node_has(g->a, r) || !node_has(g->b, r) ||
-			    !slides(g->ir, g->a, p, r, sign))
-				continue;
-			*w = (Window){.p = p, .r = r, .sign = sign};
-			choose_tiles(w);
-			return products(w) < 1;
+	return COMP_MAX_AXES + WINDOW_AXES * i;
+}
+
+/* The first axis that is summed along which A slides, as p does. */
+static void window_add(Winograd *g, Node *p)
+{
+	for (int k = tensor_rank(g->c); k < comp_naxis(g->c); k++) {
+		Node *r = comp_axis(g->c, k);
+		int n = g->nwindow;
+		if (!is_window(g, r) && node_has(g->a, r) && node_has(g->b, r) &&
+		    tiles_find(g->ir, g->a, p, r, window_number(n), &g->window[n])) {
+			g->nwindow++;
+			return;
 		}
-	return false;
+	}
 }
 
 /* The factors of a sum of products, with its conditions in the one that has windows. */
@@ -128,9 +80,8 @@ static bool windows_find(Winograd *g, bool swapped)
 	for (int k = 0; k < tensor_rank(g->c) && g->nwindow < WINDOWS_MOST; k++) {
 		Node *p = comp_axis(g->c, k);
 		if (comp_naxis(g->c) + MORE * (g->nwindow + 1) <= RICCI_MAX_RANK &&
-		    node_has(g->a, p) && !node_has(g->b, p) &&
-		    window_find(g, p, &g->window[g->nwindow]))
-			g->nwindow++;
+		    node_has(g->a, p) && !node_has(g->b, p))
+			window_add(g, p);
 	}
 	return g->nwindow > 0;
 }
@@ -196,11 +147,6 @@ static bool find_sides(Winograd *g)
 
 /* ---- the equations ---- */
 
-static Node *axis_or_zero(Ir *ir, int number, int64_t extent)
-{
-	return extent > 1 ? node_axis(ir, number, extent) : node_int(ir, 0);
-}
-
 /* Tiles of a row that are as many results as a panel has lanes are one block: with the terms between blocks and lanes,
  * V's rows are panels. */
 static void find_panels(Winograd *g, int64_t lanes)
@@ -215,105 +161,6 @@ static void find_panels(Winograd *g, int64_t lanes)
 	w->lanes = lanes;
 	while (w-- > g->window)
 		w->lanes = 1;
-}
-
-/* Axes of the windows' own; their numbers are behind all of the equation's. */
-static void windows_open(Winograd *g)
-{
-	Ir *ir = g->ir;
-	int number = COMP_MAX_AXES;
-	for (int i = 0; i < g->nwindow; i++) {
-		Window *w = &g->window[i];
-		w->u = node_axis(ir, number++, PRODUCTS);
-		w->block = axis_or_zero(ir, number++, w->np / w->lanes);
-		w->in = axis_or_zero(ir, number++, w->lanes);
-		w->tile_p = node_add(ir, node_scale(ir, w->block, w->lanes), w->in);
-		w->tile_r = axis_or_zero(ir, number++, w->nr);
-		w->place = node_axis(ir, number++, axis_extent(w->p) + axis_extent(w->r) - 1);
-	}
-}
-
-/* e[at], where that is one of 0..n-1. */
-static Node *choose(Ir *ir, Node *at, int n, Node *const *e)
-{
-	Node *value = e[n - 1];
-	for (int k = n - 2; k >= 0; k--)
-		value = node_select(ir, node2(ir, OP_EQ, at, node_int(ir, k)), e[k], value);
-	return value;
-}
-
-/* 0 where the index is outside 0..last. */
-static Node *inside(Ir *ir, Node *index, int64_t last, Node *e)
-{
-	Node *in = node2(ir, OP_AND, node2(ir, OP_LE, node_int(ir, 0), index),
-			 node2(ir, OP_LE, index, node_int(ir, last)));
-	return node_select(ir, in, e, node_const(ir, RICCI_F32, 0));
-}
-
-/* e, which depends on the window's place: four elements of a tile become factors of as many products. */
-static Node *transform_a(Ir *ir, Node *e, const Window *w)
-{
-	Node *x[PRODUCTS];
-	int64_t last = axis_extent(w->place) - 1;
-	int64_t first = w->sign > 0 ? 0 : axis_extent(w->r) - w->taps;
-	bool whole =
-		w->np * w->results == axis_extent(w->p) && w->nr * w->taps == axis_extent(w->r);
-	for (int k = 0; k < PRODUCTS; k++) {
-		Node *place = node_add(ir, node_scale(ir, w->tile_p, w->results),
-				       node_scale(ir, w->tile_r, w->sign * w->taps));
-		place = node_add(ir, place, node_int(ir, first + k));
-		x[k] = node_replace(ir, e, 1, &w->place, &place);
-		if (!whole)
-			x[k] = inside(ir, place, last, x[k]);
-	}
-	return choose(ir, w->u, PRODUCTS,
-		      (Node *[]){node2(ir, OP_SUB, x[0], x[2]), node2(ir, OP_ADD, x[1], x[2]),
-				 node2(ir, OP_SUB, x[2], x[1]), node2(ir, OP_SUB, x[1], x[3])});
-}
-
-static Node *half(Ir *ir, Node *e)
-{
-	return node2(ir, OP_MUL, node_const(ir, RICCI_F32, 0.5), e);
-}
-
-/* e, which depends on r: the two or three taps of a tile. */
-static Node *transform_b(Ir *ir, Node *e, const Window *w)
-{
-	Node *x[PRODUCTS] = {NULL};
-	for (int k = 0; k < w->taps; k++) {
-		Node *tap = node_add(ir, node_scale(ir, w->tile_r, w->taps),
-				     node_int(ir, w->sign > 0 ? k : w->taps - 1 - k));
-		x[k] = node_replace(ir, e, 1, &w->r, &tap);
-		if (w->nr * w->taps != axis_extent(w->r))
-			x[k] = inside(ir, tap, axis_extent(w->r) - 1, x[k]);
-	}
-	Node *first = x[0], *last = x[w->taps - 1];
-	Node *outer = w->taps == 3 ? node2(ir, OP_ADD, first, last) : first;
-	return choose(ir, w->u, PRODUCTS,
-		      (Node *[]){first, half(ir, node2(ir, OP_ADD, outer, x[1])),
-				 half(ir, node2(ir, OP_SUB, outer, x[1])), last});
-}
-
-/* e at this value of an axis; of a place that is 0 anyway, as it is. */
-static Node *place_at(Ir *ir, Node *e, Node *axis, Node *value)
-{
-	return axis->op == OP_AXIS ? node_replace(ir, e, 1, &axis, &value) : e;
-}
-
-/* e, products of u and a tile of p: the results. */
-static Node *transform_back(Ir *ir, Node *e, const Window *w)
-{
-	Node *x[PRODUCTS], *result[3];
-	Node *tile = node_floordiv(ir, w->p, w->results);
-	e = place_at(ir, e, w->block, node_floordiv(ir, tile, w->lanes));
-	e = place_at(ir, e, w->in, node_floormod(ir, tile, w->lanes));
-	for (int k = 0; k < PRODUCTS; k++)
-		x[k] = place_at(ir, e, w->u, node_int(ir, k));
-	Node *sum = node2(ir, OP_ADD, x[1], x[2]), *difference = node2(ir, OP_SUB, x[1], x[2]);
-	result[0] = node2(ir, OP_ADD, x[0], sum);
-	result[1] = w->results == 2 ? node2(ir, OP_SUB, difference, x[3]) : difference;
-	result[2] = node2(ir, OP_SUB, sum, x[3]);
-	return choose(ir, node_floormod(ir, w->p, w->results), w->results, result);
 }
 
 /* Axes of a tensor, in the order of its dimensions. */
@@ -415,14 +262,10 @@ static Axes factor_axes(const Winograd *g, Node *e)
 static Node *factor_a(Winograd *g)
 {
 	Node *e = g->a;
-	for (int i = 0; i < g->nwindow; i++) {
-		const Window *w = &g->window[i];
-		Node *from[2] = {w->p, w->r};
-		Node *to[2] = {w->place, node_int(g->ir, w->sign > 0 ? 0 : axis_extent(w->r) - 1)};
-		e = node_replace(g->ir, e, 2, from, to);
-	}
 	for (int i = 0; i < g->nwindow; i++)
-		e = transform_a(g->ir, e, &g->window[i]);
+		e = tiles_place(g->ir, e, &g->window[i]);
+	for (int i = 0; i < g->nwindow; i++)
+		e = tiles_of_a(g->ir, e, &g->window[i]);
 	Axes l = factor_axes(g, g->a);
 	return comp_dense(g->ir, RED_NONE, l.n, l.n, l.axis, e);
 }
@@ -431,7 +274,7 @@ static Node *factor_b(Winograd *g)
 {
 	Node *e = g->b;
 	for (int i = 0; i < g->nwindow; i++)
-		e = transform_b(g->ir, e, &g->window[i]);
+		e = tiles_of_b(g->ir, e, &g->window[i]);
 	Axes l = factor_axes(g, g->b);
 	return comp_dense(g->ir, RED_NONE, l.n, l.n, l.axis, e);
 }
@@ -473,7 +316,7 @@ static Node *results(Winograd *g, Node *m)
 	Node *e = node_read(g->ir, m, l.axis), *axes[RICCI_MAX_RANK];
 	int rank = tensor_rank(g->c);
 	for (int i = 0; i < g->nwindow; i++)
-		e = transform_back(g->ir, e, &g->window[i]);
+		e = tiles_back(g->ir, e, &g->window[i]);
 	for (int k = 0; k < rank; k++)
 		axes[k] = comp_axis(g->c, k);
 	return comp_dense(g->ir, RED_NONE, rank, rank, axes, e);
@@ -552,7 +395,8 @@ bool winograd_stages(Ir *ir, const Subgraph *sub, const Target *target, Stages *
 	if (!winograd_find(ir, &k, &g))
 		return false;
 	find_panels(&g, PANEL * target->vector_bytes / (int64_t)type_size(RICCI_F32));
-	windows_open(&g);
+	for (int i = 0; i < g.nwindow; i++)
+		tiles_open(ir, &g.window[i], window_number(i));
 	Node *u = factor_b(&g), *v = factor_a(&g), *m = products_summed(&g, v, u);
 	for (int j = 0; j < sub->nmember; j++)
 		k.member[j] = j ? node_import(ir, sub->member[j], copy_of, &k) : results(&g, m);

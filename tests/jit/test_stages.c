@@ -15,18 +15,22 @@ static int draw(int least, int most)
 }
 
 typedef struct Window {
-	int results, taps, stride, dilation, sign, before, extent;
+	int results, taps, stride, dilation, sign, before, margin, extent;
 } Window;
 
-static Window window_draw(int windows)
+/* `edges`: it reaches beyond what it reads, but no result is a sum of nothing: that is 0, stages round. */
+static Window window_draw(int windows, bool edges, bool weights)
 {
 	int most = windows == 1 ? 40 : windows == 2 ? 18 : 6;
-	Window w = {draw(1, most), draw(1, 6), 1, 1, draw(0, 2) ? 1 : -1, 0, 0};
+	Window w = {draw(1, most), draw(1, 6), 1, 1, draw(0, 2) ? 1 : -1, 0, 0, 0};
 	int odd = draw(0, 9);
 	w.stride = odd == 0 ? 2 : 1;
 	w.dilation = odd == 1 ? 2 : 1;
 	w.extent = w.stride * (w.results - 1) + w.dilation * (w.taps - 1) + 1;
 	w.before = w.sign > 0 ? 0 : w.dilation * (w.taps - 1);
+	w.margin = edges ? draw(0, (weights ? w.results : w.taps) - 1) : 0;
+	if (w.extent > 2 * w.margin)
+		w.extent -= 2 * w.margin;
 	return w;
 }
 
@@ -67,7 +71,7 @@ static void operand(Text *t, const Layout *l, int n, const Window *w, bool edges
 		text_add(t, "%s%c", comma, *a);
 	for (int i = 0; i < n; i++)
 		text_add(t, ",%d*%c%+d*%c%+d", w[i].stride, "pqo"[i], w[i].sign * w[i].dilation,
-			 "rsv"[i], w[i].before - edges);
+			 "rsv"[i], w[i].before - w[i].margin);
 	for (const char *a = l->x[1]; *a; a++)
 		text_add(t, ",%c", *a);
 	text_add(t, edges ? "] else 0)" : "]");
@@ -101,7 +105,7 @@ static void program_draw(Text *text, Text *operands)
 	of['k'] = draw(2, 20);
 	of['m'] = of['t'] = of['u'] = draw(2, 4);
 	for (int i = 0; i < n; i++) {
-		w[i] = window_draw(n);
+		w[i] = window_draw(n, edges, weights);
 		extents[i] = w[i].extent;
 		others[i] = weights ? w[i].results : w[i].taps;
 	}
