@@ -383,6 +383,18 @@ void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user)
 	}
 }
 
+int node_collect(Ir *ir, Node *n, Op op, Node ***list)
+{
+	int count = 0, found = 0;
+	walk_begin(ir);
+	collect(ir, n, &ir->walked, &count, &ir->walked_room);
+	*list = arena_alloc(&ir->arena, (size_t)count * sizeof **list);
+	for (int k = 0; k < count; k++)
+		if (ir->walked[k]->op == op)
+			(*list)[found++] = ir->walked[k];
+	return found;
+}
+
 /* Puts n among open[], which are distinct and in the order of their ids; false: there is no room. */
 static bool open_put(Node **open, int *nopen, int room, Node *n)
 {

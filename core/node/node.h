@@ -181,6 +181,8 @@ static inline bool node_compares_index(const Node *n)
 /* Calls f on every distinct node below n (n included, sources first, tensors reported and not
  * entered). */
 void node_walk(Ir *ir, Node *n, void (*f)(void *user, Node *n), void *user);
+/* The distinct nodes of that operator in the order of node_walk: their number. The list is in ir's arena. */
+int node_collect(Ir *ir, Node *n, Op op, Node ***list);
 
 /* ---- linear forms (affine.c) ---- */
 /* An integer node as c + sum k_i * atom_i, atoms distinct. None is a CONST, nor an ADD or

@@ -10,32 +10,27 @@
 
 static void block(Emit *e, const Stmt *s);
 
-typedef struct Steps {
-	Ir *ir;
-	Node *axis;
-	bool any;
-} Steps;
-
-static void see_long_step(void *user, Node *n)
+static bool has_long_step(Ir *ir, Node *value, Node *axis)
 {
 	enum { LONG_STEP = 32 };
-	Steps *s = user;
-	int64_t step = n->op == OP_READ ? affine_stride(s->ir, n->src[1], s->axis) : 0;
-	s->any |= step != INT64_MIN && (step >= LONG_STEP || step <= -LONG_STEP);
+	Node **read;
+	bool any = false;
+	for (int k = node_collect(ir, value, OP_READ, &read) - 1; k >= 0; k--) {
+		int64_t step = affine_stride(ir, read[k]->src[1], axis);
+		any |= step != INT64_MIN && (step >= LONG_STEP || step <= -LONG_STEP);
+	}
+	return any;
 }
 
 /* Is the loop one for a compiler's vectors? Not with reads under conditions, or of elements far
  * apart: gcc 12 loads what lies between or beyond them, too. */
 static bool suits_compiler(Emit *e, Node *axis, const Stmt *s)
 {
-	Steps steps = {e->ir, axis, false};
 	for (; s; s = s->next) {
-		if (s->kind == STMT_STORE && (emit_reads(e, s->value) & READS_GUARDED))
+		if (s->kind == STMT_STORE && ((emit_reads(e, s->value) & READS_GUARDED) ||
+					      has_long_step(e->ir, s->value, axis)))
 			return false;
-		if (s->kind == STMT_STORE)
-			node_walk(e->ir, s->value, see_long_step, &steps);
-		if (steps.any || !suits_compiler(e, axis, s->body) ||
-		    !suits_compiler(e, axis, s->otherwise))
+		if (!suits_compiler(e, axis, s->body) || !suits_compiler(e, axis, s->otherwise))
 			return false;
 	}
 	return true;

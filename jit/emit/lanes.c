@@ -146,7 +146,7 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common
 	Node **part;
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
-		if (lanes_vary(ir, part[k], v->loop))
+		if (lanes_vary(part[k], v->loop))
 			cond_interval(ir, part[k], v->loop->axis, lo, hi);
 		else
 			*common = *common ? node2(ir, OP_AND, *common, part[k]) : part[k];
@@ -272,7 +272,7 @@ static const char *value(Lanes *v, Node *n, Node *cond);
 /* Is it zero where a mask leaves it out? */
 static bool is_loaded(const Lanes *v, Node *n)
 {
-	return n->op == OP_READ && !is_variable(v, n->src[0]) && lanes_vary(v->e->ir, n, v->loop) &&
+	return n->op == OP_READ && !is_variable(v, n->src[0]) && lanes_vary(n, v->loop) &&
 	       !lanes_apart(n->type, width(v), affine_stride(v->e->ir, n->src[1], v->loop->axis));
 }
 
@@ -333,7 +333,7 @@ static const char *comparison(Lanes *v, Node *c, Node *cond, Type t)
 	t = lanes_type(t);
 	const char *name = type(v, t);
 	Kept key = {.read = c, .cond = cond, .type = name};
-	if (!lanes_vary(v->e->ir, c, v->loop))
+	if (!lanes_vary(c, v->loop))
 		return arena_printf(m, "%s_agree(%s)", name, emit_value(v->e, c, false));
 	const char *text = kept_find(v, key);
 	if (text)
@@ -425,7 +425,7 @@ static bool is_limit(const Node *n, int k)
 /* Are all lanes divided by c, and by what isn't exact as a factor? */
 static bool inverts(Lanes *v, Node *c)
 {
-	return c->op == OP_CONST ? emit_inverts(c) : !lanes_vary(v->e->ir, c, v->loop);
+	return c->op == OP_CONST ? emit_inverts(c) : !lanes_vary(c, v->loop);
 }
 
 static const char *operation(Lanes *v, Node *n, Node *cond)
@@ -460,7 +460,7 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 static const char *value(Lanes *v, Node *n, Node *cond)
 {
 	Kept key = {.read = n, .cond = cond};
-	if (!lanes_vary(v->e->ir, n, v->loop))
+	if (!lanes_vary(n, v->loop))
 		return arena_printf(&v->e->ir->arena, "%s_all(%s)", type(v, n->type),
 				    emit_value(v->e, n, false));
 	if (n->op == OP_READ)
@@ -609,7 +609,7 @@ static Node *unrounded(const Lanes *v, const Stmt *s)
 	Node *n = s->value;
 	bool rounds = lanes_type(n->type) == RICCI_F32 && n->type != RICCI_F32;
 	return rounds && n->op == OP_CAST && lanes_type(n->src[0]->type) == RICCI_F32 &&
-			       lanes_vary(v->e->ir, n, v->loop) && !is_variable(v, s->buffer)
+			       lanes_vary(n, v->loop) && !is_variable(v, s->buffer)
 		       ? n->src[0]
 		       : n;
 }

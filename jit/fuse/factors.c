@@ -30,20 +30,17 @@ static Node *one(Ir *ir, const Node *e)
 	return node_const(ir, (Type)e->type, 1);
 }
 
-static void see_unsafe(void *user, Node *n)
+static bool is_unsafe(const Node *n)
 {
-	*(bool *)user |= n->op == OP_READ ? !read_stays(n)
-					  : type_is_float((Type)n->type) && !node_stays_finite(n);
+	return n->op == OP_READ ? !read_stays(n)
+				: type_is_float((Type)n->type) && !node_stays_finite(n);
 }
 
 /* May e be evaluated where conditions around it don't hold, and is it a number there (zero times it is
  * zero)? Data that are none may show (docs/notation.md). */
 static bool is_safe(Ir *ir, Node *e)
 {
-	bool unsafe = false;
-	if (e)
-		node_walk(ir, e, see_unsafe, &unsafe);
-	return !unsafe;
+	return !e || !node_any(ir, e, is_unsafe);
 }
 
 /* Of e, a part of c's body. What leaves a condition may then be evaluated where that never holds: it is

@@ -45,11 +45,9 @@ typedef struct Fuse {
 	bool dumping;
 } Fuse;
 
-typedef struct Reads { /* the READ nodes of one tensor in an expression, sources first */
-	Ir *ir;
-	Node *tensor; /* NULL: of all */
+typedef struct Reads { /* READ nodes in an expression, sources first */
 	Node **read;
-	int n, room;
+	int n;
 } Reads;
 
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches);

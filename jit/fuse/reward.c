@@ -2,8 +2,6 @@
  * (RICCI_DUMP=fuse), and which reads there are. */
 #include "jit/fuse/internal.h"
 
-#include <string.h>
-
 double fuse_reward(const Fuse *f, double bytes, double flops, double launches)
 {
 	return bytes / f->pd + flops / f->dev->pc + launches * f->dev->launch;
@@ -18,41 +16,27 @@ void fuse_say(Fuse *f, const char *what, const Node *c, double bytes, double flo
 			 verdict);
 }
 
-/* A list with room for more than n items: the old one, or a copy in twice the room. */
-static void *list_grow(Arena *a, void *old, int n, int *room, size_t size)
-{
-	if (n < *room)
-		return old;
-	*room = *room ? 2 * *room : 4;
-	void *list = arena_alloc(a, (size_t)*room * size);
-	if (n)
-		memcpy(list, old, (size_t)n * size);
-	return list;
-}
-
-static void see_read(void *user, Node *n)
-{
-	Reads *r = user;
-	if (n->op != OP_READ || (r->tensor && n->src[0] != r->tensor))
-		return;
-	r->read = list_grow(&r->ir->arena, r->read, r->n, &r->room, sizeof *r->read);
-	r->read[r->n++] = n;
-}
-
 Reads fuse_reads_in(Ir *ir, Node *e)
 {
-	Reads r = {.ir = ir};
-	node_walk(ir, e, see_read, &r);
+	Reads r;
+	r.n = node_collect(ir, e, OP_READ, &r.read);
 	return r;
 }
 
 Reads fuse_reads(Ir *ir, const Node *c, Node *tensor)
 {
-	Reads r = {.ir = ir, .tensor = tensor};
-	node_walk(ir, comp_body(c), see_read, &r);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(ir, comp_lhs(c, d), see_read, &r);
-	return r;
+	Reads own = {0};
+	int room = 0;
+	for (int d = -1; d < tensor_rank(c); d++) {
+		Reads r = fuse_reads_in(ir, d < 0 ? comp_body(c) : comp_lhs(c, d));
+		for (int k = 0; k < r.n; k++) {
+			if (r.read[k]->src[0] != tensor)
+				continue;
+			own.read = arena_grow(&ir->arena, own.read, own.n, &room, sizeof *own.read);
+			own.read[own.n++] = r.read[k];
+		}
+	}
+	return own;
 }
 
 Use **fuse_uses(Ir *ir, int n, Node *const *order)

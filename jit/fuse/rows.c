@@ -20,26 +20,6 @@ enum { FOLD_BYTES = 1 << 15 };
 
 /* ---- which subgraphs ---- */
 
-typedef struct Lead {
-	const Node *result, *reduced; /* axes */
-	bool by_result, by_reduced;   /* a read has it in its first dimension */
-} Lead;
-
-static void see_lead(void *user, Node *n)
-{
-	Lead *l = user;
-	if (n->op != OP_READ || n->nsrc < 2)
-		return;
-	l->by_result |= n->src[1] == l->result;
-	l->by_reduced |= n->src[1] == l->reduced;
-}
-
-static void reads_each(const Reads *r, void (*see)(void *, Node *), void *user)
-{
-	for (int k = 0; k < r->n; k++)
-		see(user, r->read[k]);
-}
-
 /* Does it reduce what its reads run over first? Then it may be added to row by row. */
 static bool is_fold(const Node *c, const Reads *reads)
 {
@@ -48,9 +28,13 @@ static bool is_fold(const Node *c, const Reads *reads)
 	if (comp_reduce(c) == RED_NONE || comp_naxis(c) == rank ||
 	    (!type_is_float(t) && type_accumulator(t) != t))
 		return false;
-	Lead l = {rank ? comp_axis(c, 0) : NULL, comp_axis(c, rank), false, false};
-	reads_each(reads, see_lead, &l);
-	return l.by_reduced && !l.by_result;
+	bool by_result = false, by_reduced = false;
+	for (int k = 0; k < reads->n; k++) {
+		const Node *read = reads->read[k], *first = read->nsrc > 1 ? read->src[1] : NULL;
+		by_result |= first && rank && first == comp_axis(c, 0);
+		by_reduced |= first == comp_axis(c, rank);
+	}
+	return by_reduced && !by_result;
 }
 
 int subgraph_member(const Subgraph *s, const Node *t)
@@ -109,25 +93,16 @@ static int rows_most(const Subgraph *s, int k)
 	return rank == 0 && reduced > 1 ? reduced - 1 : reduced;
 }
 
-typedef struct Shared {
-	Subgraph *sub;
-	int reader;
-} Shared;
-
 /* Rows end where a member is read elsewhere than at the reader's own index; a fold is ready after
  * the last row. */
-static void see_member(void *user, Node *n)
+static void limit_rows(Subgraph *s, int reader, const Node *read)
 {
-	Shared *s = user;
-	Subgraph *sub = s->sub;
-	if (n->op != OP_READ)
-		return;
-	int at = subgraph_member(sub, n->src[0]);
-	if (at >= 0 && sub->fold[at])
-		sub->rows = 0;
-	for (int d = 0; at >= 0 && d < sub->rows; d++)
-		if (n->src[1 + sub->lead[at] + d] != rows_axis(sub, s->reader, d))
-			sub->rows = d;
+	int at = subgraph_member(s, read->src[0]);
+	if (at >= 0 && s->fold[at])
+		s->rows = 0;
+	for (int d = 0; at >= 0 && d < s->rows; d++)
+		if (read->src[1 + s->lead[at] + d] != rows_axis(s, reader, d))
+			s->rows = d;
 }
 
 /* Are all but the first pointwise over its space? Then it is the main equation. */
@@ -188,59 +163,47 @@ static void count_rows(Subgraph *s, const Reads *reads)
 			if (axis_extent(rows_axis(s, k, d)) != axis_extent(rows_axis(s, 0, d)))
 				s->rows = d;
 	}
-	for (int k = 0; k < s->nmember; k++) {
-		Shared shared = {s, k};
-		reads_each(&reads[k], see_member, &shared);
-	}
+	for (int k = 0; k < s->nmember; k++)
+		for (int i = 0; i < reads[k].n; i++)
+			limit_rows(s, k, reads[k].read[i]);
 	lengthen_rows(s);
 }
 
-typedef struct Align {
-	const Subgraph *sub;
-	const Reads *reads; /* by member */
-	int reader;	    /* its lead is asked */
-	int lead;	    /* -1: not known */
-} Align;
-
-/* In which dimension an equation reads a tensor by the axis that its rows begin at; -1: in none. */
-typedef struct Common {
-	const Node *tensor, *row;
-	int dim;
-} Common;
-
-static void see_common(void *user, Node *n)
+/* In which dimension member k reads a tensor by the axis that its rows begin at; -1: in none. */
+static int common_dimension(const Subgraph *s, const Reads *r, int k, const Node *tensor)
 {
-	Common *c = user;
-	for (int d = 1; n->op == OP_READ && n->src[0] == c->tensor && d < n->nsrc; d++)
-		if (n->src[d] == c->row)
-			c->dim = d - 1;
+	int dim = -1;
+	for (int i = 0; i < r->n; i++)
+		for (int d = 1; r->read[i]->src[0] == tensor && d < r->read[i]->nsrc; d++)
+			if (r->read[i]->src[d] == comp_axis(s->member[k], s->lead[k]))
+				dim = d - 1;
+	return dim;
 }
 
 /* The dimension of a tensor along which the equations before the reader have their rows; -1: none. */
-static int row_dimension(const Align *a, const Node *tensor)
+static int row_dimension(const Subgraph *s, const Reads *reads, int reader, const Node *tensor)
 {
-	const Subgraph *s = a->sub;
-	int at = subgraph_member(s, tensor);
-	Common c = {tensor, NULL, -1};
+	int at = subgraph_member(s, tensor), dim = -1;
 	if (at >= 0)
-		return at < a->reader ? s->lead[at] : -1;
-	for (int k = 0; k < a->reader && c.dim < 0; k++) {
-		c.row = comp_axis(s->member[k], s->lead[k]);
-		reads_each(&a->reads[k], see_common, &c);
-	}
-	return c.dim;
+		return at < reader ? s->lead[at] : -1;
+	for (int k = 0; k < reader && dim < 0; k++)
+		dim = common_dimension(s, &reads[k], k, tensor);
+	return dim;
 }
 
-static void see_aligned(void *user, Node *n)
+/* Where the reader's rows begin, by those of the equations before it; -1: not known. */
+static int aligned_lead(const Subgraph *s, const Reads *reads, int reader)
 {
-	Align *a = user;
-	const Node *c = a->sub->member[a->reader];
-	if (n->op != OP_READ || a->lead >= 0)
-		return;
-	int dim = row_dimension(a, n->src[0]);
-	for (int d = 0; dim >= 0 && d < tensor_rank(c); d++)
-		if (n->src[1 + dim] == comp_axis(c, d))
-			a->lead = d;
+	const Node *c = s->member[reader];
+	int lead = -1;
+	for (int k = 0; k < reads[reader].n && lead < 0; k++) {
+		const Node *read = reads[reader].read[k];
+		int dim = row_dimension(s, reads, reader, read->src[0]);
+		for (int d = 0; dim >= 0 && d < tensor_rank(c); d++)
+			if (read->src[1 + dim] == comp_axis(c, d))
+				lead = d;
+	}
+	return lead;
 }
 
 /* Rows that begin with this dimension of the first equation, no folds. */
@@ -250,11 +213,9 @@ static void aligned_rows(Subgraph *s, const Reads *reads, int first)
 	s->rows = 0;
 	s->lead[0] = first;
 	for (int k = 1; k < s->nmember; k++) {
-		Align a = {s, reads, k, -1};
-		reads_each(&reads[k], see_aligned, &a);
-		if (a.lead < 0)
+		s->lead[k] = aligned_lead(s, reads, k);
+		if (s->lead[k] < 0)
 			return;
-		s->lead[k] = a.lead;
 	}
 	count_rows(s, reads);
 }
@@ -280,89 +241,71 @@ static bool is_streaming(Ir *ir, const Subgraph *s, int k, int nread, Node *cons
 	return comp_work(ir, c, s->lead[k] + s->rows) <= 4 * elements;
 }
 
-typedef struct Across {
-	const Subgraph *sub;
-	int reader;
-	bool found;
-} Across;
+static Reads member_reads(Ir *ir, const Subgraph *s, int k)
+{
+	return fuse_reads_in(ir, comp_body(s->member[k]));
+}
 
 /* A read within a row that jumps from line to line: of a line's elements each row has one. */
-static void see_across(void *user, Node *n)
+static bool read_goes_across(const Subgraph *s, int reader, const Node *n)
 {
-	Across *a = user;
-	const Node *c = a->sub->member[a->reader];
+	const Node *c = s->member[reader];
 	bool within = false, rows = false, along = false;
-	if (n->op != OP_READ || n->nsrc < 2)
-		return;
-	for (int k = 0; k < comp_naxis(c); k++) {
+	for (int k = 0; k < comp_naxis(c) && n->nsrc > 1; k++) {
 		Node *axis = comp_axis(c, k), *last = n->src[n->nsrc - 1];
 		bool row = false;
-		for (int d = 0; d < a->sub->rows; d++)
-			row |= axis == rows_axis(a->sub, a->reader, d);
+		for (int d = 0; d < s->rows; d++)
+			row |= axis == rows_axis(s, reader, d);
 		for (int d = 1; d < n->nsrc && !row; d++)
 			within |= node_has(n->src[d], axis);
 		rows |= row && node_has(last, axis);
 		along |= !row && node_has(last, axis);
 	}
-	a->found |= within && rows && !along;
-}
-
-static void see_window(void *user, Node *n)
-{
-	Across *a = user;
-	bool member = n->op == OP_READ && subgraph_member(a->sub, n->src[0]) >= 0;
-	for (int d = 1; member && d < n->nsrc; d++)
-		a->found |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
+	return within && rows && !along;
 }
 
 /* Does member k read a window over another one's row, which consists of pieces of images? Its own rows
  * are single images, then, and stay in the first cache. */
 static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
 {
-	Across a = {s, k, false};
-	bool pieces = false;
+	bool pieces = false, window = false;
 	for (int j = 0; j < s->nmember; j++)
 		pieces |= s->lead[j] > 0;
-	if (pieces)
-		node_walk(ir, comp_body(s->member[k]), see_window, &a);
-	return a.found;
-}
-
-typedef struct Batch {
-	const Subgraph *sub;
-	int reader;
-	bool all; /* each read runs over all rows, elements of its own for each */
-} Batch;
-
-static void see_batch(void *user, Node *n)
-{
-	Batch *b = user;
-	if (n->op != OP_READ)
-		return;
-	for (int d = 0; d < b->sub->rows; d++) {
-		bool found = false;
-		for (int k = 1; k < n->nsrc; k++)
-			found |= node_has(n->src[k], rows_axis(b->sub, b->reader, d));
-		b->all &= found;
+	Reads r = pieces ? member_reads(ir, s, k) : (Reads){0};
+	for (int i = 0; i < r.n; i++) {
+		const Node *n = r.read[i];
+		bool member = subgraph_member(s, n->src[0]) >= 0;
+		for (int d = 1; member && d < n->nsrc; d++)
+			window |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
 	}
+	return window;
 }
 
-/* Does nothing that member k reads serve several rows? Then a product of one row is as good as one of
- * all, which would only be a batch of these. */
+/* Does nothing that member k reads serve several rows? Each read runs over all rows, then, elements of its
+ * own for each, and a product of one row is as good as one of all, which would only be a batch of these. */
 static bool is_batch(Ir *ir, const Subgraph *s, int k)
 {
-	Batch b = {s, k, true};
-	if (!s->fold[k])
-		node_walk(ir, comp_body(s->member[k]), see_batch, &b);
-	return b.all && !s->fold[k];
+	bool all = !s->fold[k];
+	Reads r = all ? member_reads(ir, s, k) : (Reads){0};
+	for (int i = 0; i < r.n; i++)
+		for (int d = 0; d < s->rows; d++) {
+			bool found = false;
+			for (int j = 1; j < r.read[i]->nsrc; j++)
+				found |= node_has(r.read[i]->src[j], rows_axis(s, k, d));
+			all &= found;
+		}
+	return all;
 }
 
 static bool goes_across(Ir *ir, const Subgraph *s)
 {
-	Across a = {s, 0, false};
-	for (; a.reader < s->nmember; a.reader++)
-		node_walk(ir, comp_body(s->member[a.reader]), see_across, &a);
-	return a.found;
+	for (int k = 0; k < s->nmember; k++) {
+		Reads r = member_reads(ir, s, k);
+		for (int i = 0; i < r.n; i++)
+			if (read_goes_across(s, k, r.read[i]))
+				return true;
+	}
+	return false;
 }
 
 /* Does each equation run row by row as well as by itself? */
@@ -399,7 +342,7 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 		return true;
 	Reads *reads = arena_alloc(&ir->arena, (size_t)s->nmember * sizeof *reads);
 	for (int k = 0; k < s->nmember; k++)
-		reads[k] = fuse_reads_in(ir, comp_body(s->member[k]));
+		reads[k] = member_reads(ir, s, k);
 	leading_rows(s, reads);
 	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++) {
 		aligned_rows(s, reads, d);
@@ -478,23 +421,18 @@ double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel 
 
 /* ---- which equations share a loop ---- */
 
-typedef struct Own {
-	const Subgraph *sub;
-	int from, reader; /* the loop's first equation */
-	bool only;
-} Own;
-
-/* Members of the same loop may be read at the reader's own place only. */
-static void see_own(void *user, Node *n)
+/* Are members from number `from` on, those of the same loop, read at the reader's own place only? */
+static bool reads_own_place(Ir *ir, const Subgraph *s, int from, int reader)
 {
-	Own *o = user;
-	if (n->op != OP_READ)
-		return;
-	const Subgraph *s = o->sub;
-	int at = subgraph_member(s, n->src[0]);
-	for (int d = 0; at >= o->from && d < rows_places(s, at); d++)
-		o->only &= n->src[1 + rows_place(s, at, d)] ==
-			   comp_axis(s->member[o->reader], rows_place(s, o->reader, d));
+	Reads r = member_reads(ir, s, reader);
+	for (int i = 0; i < r.n; i++) {
+		int at = subgraph_member(s, r.read[i]->src[0]);
+		for (int d = 0; at >= from && d < rows_places(s, at); d++)
+			if (r.read[i]->src[1 + rows_place(s, at, d)] !=
+			    comp_axis(s->member[reader], rows_place(s, reader, d)))
+				return false;
+	}
+	return true;
 }
 
 /* Is equation k pointwise over the places of a row? */
@@ -518,13 +456,11 @@ static int loop_from(Ir *ir, const Subgraph *s, int k)
 	int rank = rows_places(s, k);
 	for (; may_lead(s, k) && end < s->nmember && is_pointwise(s, end); end++) {
 		const Node *c = s->member[end];
-		Own o = {s, k, end, rows_places(s, end) == rank};
-		for (int d = 0; d < rank && o.only; d++)
-			o.only = tensor_extent(c, rows_place(s, end, d)) ==
-				 tensor_extent(first, rows_place(s, k, d));
-		if (o.only)
-			node_walk(ir, comp_body(s->member[end]), see_own, &o);
-		if (!o.only)
+		bool same = rows_places(s, end) == rank;
+		for (int d = 0; d < rank && same; d++)
+			same = tensor_extent(c, rows_place(s, end, d)) ==
+			       tensor_extent(first, rows_place(s, k, d));
+		if (!same || !reads_own_place(ir, s, k, end))
 			break;
 	}
 	return end;

@@ -98,33 +98,6 @@ static bool cache_read_init(Build *b, CacheRead *s, Node *read, Node *fill)
 	return true;
 }
 
-typedef struct Seen {
-	Build *b;
-	int nselect;
-	Node *select[MAX_CACHE_READS];
-} Seen;
-
-static void see_padded(void *user, Node *n)
-{
-	Seen *s = user;
-	if (n->op == OP_SELECT && n->src[1]->op == OP_READ && n->src[2]->op == OP_CONST &&
-	    s->nselect < MAX_CACHE_READS)
-		s->select[s->nselect++] = n;
-}
-
-typedef struct Unsafe { /* reads that lie outside at some points */
-	int n;
-	Node *read[MAX_CACHE_READS];
-} Unsafe;
-
-static void see_unsafe(void *user, Node *n)
-{
-	Unsafe *u = user;
-	if (n->op == OP_READ && !read_inside(n))
-		if (u->n++ < MAX_CACHE_READS)
-			u->read[u->n - 1] = n;
-}
-
 static bool is_factor(Ir *ir, Node *e, const Node *read)
 {
 	Node **factor;
@@ -142,46 +115,50 @@ static bool is_factor(Ir *ir, Node *e, const Node *read)
 
 Node *cache_read_conditions(Build *b, Node *body)
 {
-	Unsafe u = {0};
+	Node **read;
+	int n = 0, all; /* reads that lie outside at some points */
 	if (body->op != OP_SELECT || b->p->red != RED_ADD || !node_is_value(body->src[2], 0))
 		return body;
-	node_walk(b->ir, body->src[1], see_unsafe, &u);
-	Node *read = u.read[0], *zero = u.n == 1 ? node_const(b->ir, read->type, 0) : NULL;
-	if (!zero || !is_factor(b->ir, body->src[1], read) ||
-	    !stays_finite(b->t, node_replace(b->ir, body->src[1], 1, &read, &zero)))
+	all = node_collect(b->ir, body->src[1], OP_READ, &read);
+	for (int k = 0; k < all; k++)
+		if (!read_inside(read[k]))
+			read[n++] = read[k];
+	Node *zero = n == 1 ? node_const(b->ir, read[0]->type, 0) : NULL;
+	if (!zero || !is_factor(b->ir, body->src[1], read[0]) ||
+	    !stays_finite(b->t, node_replace(b->ir, body->src[1], 1, read, &zero)))
 		return body;
-	Node *padded = node_select(b->ir, body->src[0], read, zero);
-	return node_replace(b->ir, body->src[1], 1, &read, &padded);
+	Node *padded = node_select(b->ir, body->src[0], read[0], zero);
+	return node_replace(b->ir, body->src[1], 1, read, &padded);
 }
 
-static void see_read(void *user, Node *n)
+/* Those in e that are not among from[], which they are put behind: cache_read[k] is of from[k]. */
+static void find_reads(Build *b, Node *e, Node **from)
 {
-	Seen *s = user;
-	bool fresh = n->op == OP_READ && s->nselect < MAX_CACHE_READS;
-	for (int k = 0; k < s->nselect; k++)
-		fresh &= s->select[k] != n;
-	bool grid = s->b->caps->grid;
-	if (fresh && (grid ? grid_read_init
-			   : transposed_init)(s->b, &s->b->cache_read[s->b->ncache_read], n)) {
-		s->select[s->nselect++] = n;
-		s->b->ncache_read++;
+	Node **read;
+	int n = node_collect(b->ir, e, OP_READ, &read);
+	for (int k = 0; k < n && b->ncache_read < MAX_CACHE_READS; k++) {
+		CacheRead *s = &b->cache_read[b->ncache_read];
+		bool fresh = true;
+		for (int i = 0; i < b->ncache_read; i++)
+			fresh &= from[i] != read[k];
+		if (fresh && (b->caps->grid ? grid_read_init : transposed_init)(b, s, read[k]))
+			from[b->ncache_read++] = read[k];
 	}
 }
 
 /* Reads across the lanes, of all that is evaluated inside them. */
 static void find_transposed(Build *b)
 {
-	Seen seen = {.b = b};
-	Node *to[MAX_CACHE_READS];
+	Node *from[MAX_CACHE_READS], *to[MAX_CACHE_READS];
 	bool members = b->p->red == RED_NONE;
-	node_walk(b->ir, b->body, see_read, &seen);
+	find_reads(b, b->body, from);
 	for (int k = 0; members && k < b->p->nout; k++)
-		node_walk(b->ir, b->value[k], see_read, &seen);
-	for (int k = 0; k < seen.nselect; k++)
+		find_reads(b, b->value[k], from);
+	for (int k = 0; k < b->ncache_read; k++)
 		to[k] = buffer_read(b->t, b->cache_read[k].buffer, b->cache_read[k].place);
-	b->body = node_replace(b->ir, b->body, seen.nselect, seen.select, to);
+	b->body = node_replace(b->ir, b->body, b->ncache_read, from, to);
 	for (int k = 0; members && k < b->p->nout; k++)
-		b->value[k] = node_replace(b->ir, b->value[k], seen.nselect, seen.select, to);
+		b->value[k] = node_replace(b->ir, b->value[k], b->ncache_read, from, to);
 }
 
 void cache_read_find(Build *b)
@@ -196,13 +173,13 @@ void cache_read_find(Build *b)
 		find_transposed(b);
 	if (grid)
 		return;
-	Node *body = cache_read_conditions(b, b->body);
-	Seen seen = {.b = b};
-	node_walk(b->ir, body, see_padded, &seen);
-	for (int k = 0; k < seen.nselect && b->ncache_read < MAX_CACHE_READS; k++) {
-		Node *from = seen.select[k];
+	Node *body = cache_read_conditions(b, b->body), **select;
+	int n = node_collect(b->ir, body, OP_SELECT, &select);
+	for (int k = 0; k < n && b->ncache_read < MAX_CACHE_READS; k++) {
+		Node *from = select[k], **part;
 		CacheRead *s = &b->cache_read[b->ncache_read];
-		Node **part;
+		if (from->src[1]->op != OP_READ || from->src[2]->op != OP_CONST)
+			continue;
 		*s = (CacheRead){.ncond = node_parts(b->ir, from->src[0], OP_AND, &part)};
 		if (s->ncond > COUNT(s->cond))
 			continue;

@@ -10,12 +10,6 @@
 
 /* ---- direct nests: which axis runs in lanes ---- */
 
-typedef struct Score {
-	const Problem *p;
-	Node *axis;
-	double sum;
-} Score;
-
 /* The share of the domain's points at which a read has another place: elsewhere it is kept. */
 static double share_read(const Problem *p, const Node *read)
 {
@@ -26,26 +20,21 @@ static double share_read(const Problem *p, const Node *read)
 	return share;
 }
 
-static void score_read(void *user, Node *n)
-{
-	Score *s = user;
-	if (n->op != OP_READ)
-		return;
-	int64_t k = affine_stride(s->p->ir, n->src[1], s->axis);
-	double suits = k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
-	s->sum += suits * share_read(s->p, n);
-}
-
 /* How well the axis suits lanes: contiguous reads, contiguous stores, enough iterations. */
 static double vector_score(const Problem *p, int axis)
 {
-	Score s = {.p = p, .axis = p->axis[axis]};
+	Node **read;
+	double sum = 0;
 	int64_t extent = axis_extent(p->axis[axis]);
-	node_walk(p->ir, p->body, score_read, &s);
+	int n = node_collect(p->ir, p->body, OP_READ, &read);
+	for (int i = 0; i < n; i++) {
+		int64_t k = affine_stride(p->ir, read[i]->src[1], p->axis[axis]);
+		double suits = k == 1 ? 2 : k == 0 ? 1 : k == INT64_MIN ? -4 : -3;
+		sum += suits * share_read(p, read[i]);
+	}
 	if (axis < p->nspatial)
-		s.sum += affine_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
-	s.sum -= extent < 4 ? 6 : extent < 8 ? 3 : extent < 16 ? 1 : 0;
-	return s.sum;
+		sum += affine_stride(p->ir, p->index, p->axis[axis]) == 1 ? 1.5 : -0.5;
+	return sum - (extent < 4 ? 6 : extent < 8 ? 3 : extent < 16 ? 1 : 0);
 }
 
 static bool vector_allowed(const Problem *p, int axis)
@@ -80,23 +69,19 @@ static int vector_axis(const Problem *p, int rank)
 
 enum { LANES = 32, CHUNK = 2048 };
 
-typedef struct Across {
-	const Problem *p;
-	int axis; /* contiguous in a read that jumps along the last axis */
-} Across;
-
-static void see_across(void *user, Node *n)
+/* The axis that is contiguous in a read that jumps along the last one; -1: none. */
+static int across_axis(const Problem *p)
 {
-	Across *a = user;
-	const Problem *p = a->p;
-	if (n->op != OP_READ)
-		return;
-	int64_t step = affine_stride(p->ir, n->src[1], p->axis[p->naxis - 1]);
-	if (step < 16 && step > -16)
-		return;
-	for (int k = 0; k + 1 < p->naxis; k++)
-		if (affine_stride(p->ir, n->src[1], p->axis[k]) == 1)
-			a->axis = k;
+	Node **read;
+	int axis = -1, n = node_collect(p->ir, p->body, OP_READ, &read);
+	for (int i = 0; i < n; i++) {
+		int64_t step = affine_stride(p->ir, read[i]->src[1], p->axis[p->naxis - 1]);
+		bool jumps = step >= 16 || step <= -16;
+		for (int k = 0; k + 1 < p->naxis && jumps; k++)
+			if (affine_stride(p->ir, read[i]->src[1], p->axis[k]) == 1)
+				axis = k;
+	}
+	return axis;
 }
 
 enum { SQUARE_LEAST = 8 };
@@ -105,22 +90,20 @@ enum { SQUARE_LEAST = 8 };
  * transposed in registers where the read allows. */
 static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule *s)
 {
-	Across a = {p, -1};
-	int last = p->naxis - 1, n = 0, loops = p->naxis, inner;
-	node_walk(p->ir, p->body, see_across, &a);
-	if (a.axis < 0 || axis_extent(p->axis[a.axis]) < SQUARE_LEAST)
+	int last = p->naxis - 1, n = 0, loops = p->naxis, across = across_axis(p), inner;
+	if (across < 0 || axis_extent(p->axis[across]) < SQUARE_LEAST)
 		return false;
 	int64_t extent[COMP_MAX_AXES], e = axis_extent(p->axis[last]);
-	int64_t tall = axis_extent(p->axis[a.axis]);
+	int64_t tall = axis_extent(p->axis[across]);
 	bool cut = tall > side, split = e > lanes;
 	for (int k = 0; k < last + split; k++)
-		if (k != a.axis || cut)
-			extent[n++] = k == a.axis ? (tall + side - 1) / side
+		if (k != across || cut)
+			extent[n++] = k == across ? (tall + side - 1) / side
 				      : k == last ? (e + lanes - 1) / lanes
 						  : axis_extent(p->axis[k]);
-	inner = cut ? loops++ : a.axis;
+	inner = cut ? loops++ : across;
 	if (cut)
-		schedule_add(s, STEP_SPLIT, a.axis, side);
+		schedule_add(s, STEP_SPLIT, across, side);
 	if (split)
 		schedule_add(s, STEP_SPLIT, last, lanes);
 	last = split ? loops++ : last;
@@ -158,21 +141,18 @@ static bool is_decided(const Problem *p, int axis)
 	return a.found;
 }
 
-typedef struct Dense {
-	const Problem *p;
-	bool all; /* reads are contiguous along the last two axes, or stay where they are */
-} Dense;
-
-static void see_dense(void *user, Node *n)
+/* Are all reads in e contiguous along the last two axes, or stay where they are? */
+static bool reads_dense(const Problem *p, Node *e)
 {
-	Dense *d = user;
-	const Problem *p = d->p;
-	Node *last = p->axis[p->naxis - 1];
-	if (n->op != OP_READ)
-		return;
-	int64_t step = affine_stride(p->ir, n->src[1], p->axis[p->naxis - 2]);
-	int64_t own = affine_stride(p->ir, n->src[1], last);
-	d->all &= (step == 0 || step == 1 || step == axis_extent(last)) && own != INT64_MIN;
+	Node **read, *last = p->axis[p->naxis - 1];
+	int n = node_collect(p->ir, e, OP_READ, &read);
+	bool all = true;
+	for (int k = 0; k < n; k++) {
+		int64_t step = affine_stride(p->ir, read[k]->src[1], p->axis[p->naxis - 2]);
+		int64_t own = affine_stride(p->ir, read[k]->src[1], last);
+		all &= (step == 0 || step == 1 || step == axis_extent(last)) && own != INT64_MIN;
+	}
+	return all;
 }
 
 /* The last axis is too short for lanes: they run along the one before, and it is written out inside
@@ -182,14 +162,12 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
 	int last = p->naxis - 1;
-	Dense d = {p, true};
 	if (last < 1 || axis_extent(p->axis[last]) > WRITTEN_MOST ||
 	    axis_extent(p->axis[last - 1]) < SHORT_LANES)
 		return false;
 	for (int k = 0; k < p->nout; k++)
-		node_walk(p->ir, p->out_value[k], see_dense, &d);
-	if (!d.all)
-		return false;
+		if (!reads_dense(p, p->out_value[k]))
+			return false;
 	int64_t tall = axis_extent(p->axis[last - 1]), lanes = chunk / axis_extent(p->axis[last]);
 	bool split = tall > lanes;
 	for (int k = 0; k < last - 1; k++)

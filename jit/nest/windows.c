@@ -34,18 +34,10 @@ static bool is_window(const Problem *p, int k)
 	return false;
 }
 
-static void see_padded(void *user, Node *n)
-{
-	if (n->op == OP_READ)
-		*(bool *)user |= !read_inside(n);
-}
-
 /* Do lanes along the axis run over a window's tile? */
 static bool is_wide(const Problem *p, int lanes)
 {
-	bool padded = false;
-	node_walk(p->ir, p->body, see_padded, &padded);
-	return padded && is_window(p, lanes);
+	return !reads_inside(p->ir, p->body) && is_window(p, lanes);
 }
 
 static int64_t window_points(const Problem *p)
@@ -78,33 +70,34 @@ static int window_lanes(const Problem *p)
 	return -1;
 }
 
-typedef struct Plain {
-	const Problem *p;
-	Node *axis;
-	bool all; /* operators have vectors; reads along the axis, by two at most */
-	bool one; /* some by one */
-} Plain;
-
-static void see_plain(void *user, Node *n)
+static bool has_no_vectors(const Node *n)
 {
-	Plain *a = user;
-	a->all &= n->type == RICCI_I64 || n->type == RICCI_BOOL || predicates_take(n);
-	if (n->op != OP_READ)
-		return;
-	int64_t step = affine_stride(a->p->ir, n->src[1], a->axis);
-	a->all &= step >= 0 && step <= 2;
-	a->one |= step == 1;
+	return n->type != RICCI_I64 && n->type != RICCI_BOOL && !predicates_take(n);
+}
+
+/* Have the body's operators vectors, and do its reads run along the axis, by two at most? *one: some by one. */
+static bool is_plain(const Problem *p, Node *axis, bool *one)
+{
+	Node **read;
+	int n = node_collect(p->ir, p->body, OP_READ, &read);
+	bool all = !node_any(p->ir, p->body, has_no_vectors);
+	*one = false;
+	for (int k = 0; k < n; k++) {
+		int64_t step = affine_stride(p->ir, read[k]->src[1], axis);
+		all &= step >= 0 && step <= 2;
+		*one |= step == 1;
+	}
+	return all;
 }
 
 /* May lanes along the axis read a padded tensor itself, as vectors under masks
  * (jit/tree/predicates.c)? */
 static bool has_masks(const Problem *p, const Target *target, int axis)
 {
-	Plain a = {p, p->axis[axis], true, false};
+	bool one, all = is_plain(p, p->axis[axis], &one);
 	for (int k = 0; k < p->nout; k++) /* rows of a row kernel are read again at once */
-		a.all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
-	node_walk(p->ir, p->body, see_plain, &a);
-	return a.all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
+		all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
+	return all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
 	       axis_extent(p->axis[axis]) <= predicates_most(target, p->type);
 }
 
@@ -155,9 +148,8 @@ enum { TAPS_MOST = 16 }; /* sums in registers */
 static int taps_lanes(const Problem *p)
 {
 	for (int k = p->naxis - 1; k >= p->nspatial; k--) {
-		Plain a = {p, p->axis[k], true, false};
-		node_walk(p->ir, p->body, see_plain, &a);
-		if (a.all && a.one && is_window(p, k))
+		bool one;
+		if (is_plain(p, p->axis[k], &one) && one && is_window(p, k))
 			return k;
 	}
 	return -1;

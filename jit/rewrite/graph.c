@@ -9,63 +9,43 @@ static bool is_constant(const Node *c)
 	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_body(c)->op == OP_CONST;
 }
 
-/* What is replaced within an expression. */
-typedef struct Swaps {
-	Ir *ir;
-	Node *from[64], *to[64];
-	int n;
-} Swaps;
-
-static void see_read(void *user, Node *n)
-{
-	Swaps *l = user;
-	if (n->op == OP_READ && l->n < COUNT(l->from) && is_constant(n->src[0])) {
-		l->from[l->n] = n;
-		l->to[l->n++] = comp_body(n->src[0]);
-	}
-}
-
 /* Reads of constants become constants. */
 static Node *constants_read(Ir *ir, Node *e)
 {
-	Swaps l = {.ir = ir};
-	node_walk(ir, e, see_read, &l);
-	return l.n ? node_replace(ir, e, l.n, l.from, l.to) : e;
+	Node **read;
+	int all = node_collect(ir, e, OP_READ, &read), n = 0;
+	Node **to = arena_alloc(&ir->arena, (size_t)all * sizeof *to);
+	for (int k = 0; k < all; k++)
+		if (is_constant(read[k]->src[0])) {
+			read[n] = read[k];
+			to[n++] = comp_body(read[k]->src[0]);
+		}
+	return n ? node_replace(ir, e, n, read, to) : e;
 }
 
-static void see_condition(void *user, Node *n)
+static bool is_condition(const Node *n)
 {
-	bool *found = user;
-	*found |= n->type == RICCI_BOOL;
-}
-
-static void see_stop(void *user, Node *n)
-{
-	Swaps *l = user;
-	if (n->op != OP_STOP || l->n == COUNT(l->from))
-		return;
-	l->from[l->n] = n;
-	l->to[l->n++] = n->src[0];
+	return n->type == RICCI_BOOL;
 }
 
 /* Only differentiation looks at stop_gradient(a); from here on it is a. One inside another's operand goes in
  * the next round. */
 static Node *stops_away(Ir *ir, Node *e)
 {
-	for (Swaps l = {.ir = ir};; l.n = 0) {
-		node_walk(ir, e, see_stop, &l);
-		if (!l.n)
-			return e;
-		e = node_replace(ir, e, l.n, l.from, l.to);
+	Node **stop;
+	for (int n; (n = node_collect(ir, e, OP_STOP, &stop));) {
+		Node **to = arena_alloc(&ir->arena, (size_t)n * sizeof *to);
+		for (int k = 0; k < n; k++)
+			to[k] = stop[k]->src[0];
+		e = node_replace(ir, e, n, stop, to);
 	}
+	return e;
 }
 
 /* Conditions that the domain decides go. */
 static Node *conditions_decided(Ir *ir, Node *e)
 {
-	bool found = false;
-	node_walk(ir, e, see_condition, &found);
-	return found ? poly_simplify(poly_new(ir), e) : e;
+	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
 }
 
 /* A sum or product over axes that the body does not depend on: times their extent, or to its power.

@@ -108,10 +108,13 @@ static void terms_round(Rounded *r, Node *e)
 	}
 }
 
-static Node *comp_rounded(Ir *ir, Type type, Node *c)
+/* user: a Rounded with its ir and type. */
+static Node *comp_rounded(void *user, Node *was, Node *c)
 {
-	Rounded r = {.ir = ir, .type = type, .comp = c};
-	if (c->type != RICCI_F32 || comp_reduce(c) != RED_ADD)
+	(void)was;
+	Ir *ir = ((Rounded *)user)->ir;
+	Rounded r = {.ir = ir, .type = ((Rounded *)user)->type, .comp = c};
+	if (c->op != OP_COMP || c->type != RICCI_F32 || comp_reduce(c) != RED_ADD)
 		return c;
 	terms_round(&r, comp_body(c));
 	if (!r.n)
@@ -122,14 +125,6 @@ static Node *comp_rounded(Ir *ir, Type type, Node *c)
 
 int rewrite_precision(Ir *ir, Type type, int nroot, Node **roots)
 {
-	Node **order;
-	NodeMap now = {0};
-	int n = graph_order(ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
-		Node *c = tensor_over(ir, order[k], &now);
-		node_map_put(ir, &now, order[k], c->op == OP_COMP ? comp_rounded(ir, type, c) : c);
-	}
-	for (int k = 0; k < nroot; k++)
-		roots[k] = node_map_get(&now, roots[k]);
+	graph_change(ir, nroot, roots, comp_rounded, &(Rounded){.ir = ir, .type = type});
 	return ir->err.code;
 }

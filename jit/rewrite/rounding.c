@@ -18,19 +18,11 @@
  */
 #define BESIDE (5. / 1024)
 
-typedef struct Casts {
-	int n;
-	Node *from[32], *to[32];
-} Casts;
-
-static void see_cast(void *user, Node *n)
+static bool is_rounding(const Node *cast)
 {
-	Casts *c = user;
-	const Node *x = n->op == OP_CAST ? n->src[0] : NULL;
-	if (!x || n->type != RICCI_BF16 || x->type != RICCI_F32 || c->n == COUNT(c->from))
-		return;
-	if (x->op != OP_CAST || x->src[0]->type != RICCI_BF16)
-		c->from[c->n++] = n;
+	const Node *x = cast->src[0];
+	return cast->type == RICCI_BF16 && x->type == RICCI_F32 &&
+	       (x->op != OP_CAST || x->src[0]->type != RICCI_BF16);
 }
 
 /* The point of the equation's domain as a number. */
@@ -60,17 +52,18 @@ static Node *rounded(Ir *ir, uint32_t content, Node *x, Node *point)
 
 static Node *comp_rounding(Ir *ir, RoundingKeys *keys, Node *c)
 {
-	Casts casts = {0};
-	Node *point = point_of(ir, c);
-	node_walk(ir, comp_body(c), see_cast, &casts);
-	if (!casts.n)
-		return c;
-	for (int k = 0; k < casts.n; k++) { /* sources come first */
-		Node *x = node_replace(ir, casts.from[k]->src[0], k, casts.from, casts.to);
-		casts.to[k] = rounded(ir, rounding_key(keys, casts.from[k]), x, point);
+	Node **cast, *point = point_of(ir, c);
+	int all = node_collect(ir, comp_body(c), OP_CAST, &cast), n = 0;
+	Node **to = arena_alloc(&ir->arena, (size_t)all * sizeof *to);
+	for (int k = 0; k < all; k++) { /* sources come first */
+		if (!is_rounding(cast[k]))
+			continue;
+		Node *x = node_replace(ir, cast[k]->src[0], n, cast, to);
+		cast[n] = cast[k];
+		to[n++] = rounded(ir, rounding_key(keys, cast[k]), x, point);
 	}
-	Node *body = node_replace(ir, comp_body(c), casts.n, casts.from, casts.to);
-	return comp_with(ir, c, comp_reduce(c), body);
+	return n ? comp_with(ir, c, comp_reduce(c), node_replace(ir, comp_body(c), n, cast, to))
+		 : c;
 }
 
 int rewrite_rounding(Ir *ir, const Within *in, int nroot, Node **roots)

@@ -76,21 +76,6 @@ static void factors_of(Factors *f, Node *e)
 	}
 }
 
-typedef struct Reads {
-	bool unsafe;	/* some may leave their tensors */
-	double largest; /* elements */
-} Reads;
-
-static void see_read(void *user, Node *n)
-{
-	Reads *r = user;
-	if (n->op != OP_READ)
-		return;
-	double size = (double)tensor_size(n->src[0]);
-	r->largest = size > r->largest ? size : r->largest;
-	r->unsafe |= !read_stays(n);
-}
-
 /* outer has the running axis, inner has not; both are products, or NULL. */
 static bool factors_split(Ir *ir, Node *body, Node *axis, Node **outer, Node **inner)
 {
@@ -109,13 +94,6 @@ typedef struct Axes {
 	Node *at[COMP_MAX_AXES];
 } Axes;
 
-static void see_axis(void *user, Node *n)
-{
-	Axes *a = user;
-	if (n->op == OP_AXIS)
-		a->at[a->n++] = n;
-}
-
 static bool axes_have(const Axes *a, const Node *axis)
 {
 	for (int k = 0; k < a->n; k++)
@@ -128,8 +106,8 @@ static bool axes_have(const Axes *a, const Node *axis)
  * axis that is summed along it. */
 static Axes first_axes(Ir *ir, Node *axis, const Axes *sum, Node *cond, Node *inner)
 {
-	Axes seen = {0}, keep = {0};
-	node_walk(ir, inner, see_axis, &seen);
+	Axes seen, keep = {0};
+	seen.n = node_axes(ir, 1, &inner, seen.at);
 	for (int k = 0; k < seen.n; k++)
 		if (!axes_have(sum, seen.at[k]))
 			keep.at[keep.n++] = seen.at[k];
@@ -138,14 +116,29 @@ static Axes first_axes(Ir *ir, Node *axis, const Axes *sum, Node *cond, Node *in
 	return keep;
 }
 
+static bool leaves_tensor(const Node *n)
+{
+	return n->op == OP_READ && !read_stays(n);
+}
+
+/* Elements of the largest tensor that e reads. */
+static double most_read(Ir *ir, Node *e)
+{
+	Node **read;
+	double most = 0;
+	for (int k = node_collect(ir, e, OP_READ, &read) - 1; k >= 0; k--) {
+		double size = (double)tensor_size(read[k]->src[0]);
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
 /* Is the first sum worth its memory, and does it take fewer points? */
 static bool is_worth(Ir *ir, const Node *c, Node *first, double points, Node *outer, Node *inner)
 {
-	Reads in = {0}, out = {0};
-	node_walk(ir, inner, see_read, &in);
-	node_walk(ir, outer, see_read, &out);
-	double room = in.largest > out.largest ? in.largest : out.largest;
-	return !out.unsafe &&
+	double room = most_read(ir, outer), more = most_read(ir, inner);
+	room = more > room ? more : room;
+	return !node_any(ir, outer, leaves_tensor) &&
 	       (double)tensor_size(first) <= MOST_GROWTH * (room + (double)tensor_size(c)) &&
 	       comp_work(ir, first, 0) + points <= comp_points(c) / RUNNING_LEAST;
 }

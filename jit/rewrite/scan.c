@@ -88,29 +88,22 @@ static void find_ahead(Split *p)
 	}
 }
 
-/* What the tensors in an equation need to be there for all steps: bytes a step. */
-typedef struct Missing {
-	Split *p;
-	double bytes;
-	bool decide; /* on these stacks */
-} Missing;
-
-static void see_missing(void *user, Node *n)
-{
-	Missing *m = user;
-	if (n->op != OP_READ || m->p->fixed[n->src[0]->id] || m->p->stack[n->src[0]->id])
-		return;
-	m->bytes += (double)tensor_bytes(n->src[0]);
-	m->p->stack[n->src[0]->id] = m->decide;
-}
-
+/* What the tensors in an equation need to be there for all steps: bytes a step. decide: on these stacks. */
 static double missing(Split *p, const Node *c, bool decide)
 {
-	Missing m = {p, 0, decide};
-	node_walk(p->ir, comp_body(c), see_missing, &m);
-	for (int d = 0; d < tensor_rank(c); d++)
-		node_walk(p->ir, comp_lhs(c, d), see_missing, &m);
-	return m.bytes;
+	double bytes = 0;
+	for (int d = -1; d < tensor_rank(c); d++) {
+		Node **read, *e = d < 0 ? comp_body(c) : comp_lhs(c, d);
+		int n = node_collect(p->ir, e, OP_READ, &read);
+		for (int k = 0; k < n; k++) {
+			const Node *t = read[k]->src[0];
+			if (p->fixed[t->id] || p->stack[t->id])
+				continue;
+			bytes += (double)tensor_bytes(t);
+			p->stack[t->id] = decide;
+		}
+	}
+	return bytes;
 }
 
 /* Is it worth it to compute the sum c behind the loop? */
@@ -144,33 +137,21 @@ static Node *term_of(Split *p, const Node *next, Node *e)
 	return comp_dense(p->ir, RED_NONE, rank, rank, next->src, e);
 }
 
-typedef struct Mention {
-	const Node *tensor;
-	bool found;
-} Mention;
-
-static void see_mention(void *user, Node *n)
-{
-	Mention *m = user;
-	m->found |= n == m->tensor;
-}
-
 /* Is it worth it to add the term up behind the loop? A sum's stacks may take what the loop would
  * move to add it up; what is no sum has to be of smaller parts, as a product of two vectors is. */
-static bool term_may_leave(Split *p, const Node *c, const Node *state)
+static bool term_may_leave(Split *p, const Node *c, Node *state)
 {
-	Mention m = {state, false};
 	double bytes;
 	bool sums = comp_reduce(c) == RED_ADD;
-	node_walk(p->ir, comp_body(c), see_mention, &m);
-	if (m.found || !body_may_leave(p->ir, c) || !body_is_heavy(c, (double)p->scan.bound))
+	if (node_has(comp_body(c), state) || !body_may_leave(p->ir, c) ||
+	    !body_is_heavy(c, (double)p->scan.bound))
 		return false;
 	bytes = missing(p, c, false);
 	return bytes <= (double)tensor_bytes(c) * (sums ? 2 : .25) && small_enough(p, bytes);
 }
 
 /* Is e, in the equation next, the state plus such terms, element by element? f sees each. */
-static bool adds_up(Split *p, const Node *next, Node *e, const Node *state, int *nstate,
+static bool adds_up(Split *p, const Node *next, Node *e, Node *state, int *nstate,
 		    void (*f)(void *user, Split *p, Node *term), void *user)
 {
 	if (e->op == OP_ADD)
@@ -202,7 +183,7 @@ static void see_leaving(void *user, Split *p, Node *term)
 
 static bool state_sums(Split *p, int k)
 {
-	const Node *state = p->scan.var[p->scan.nslice + k], *next = p->scan.next[k];
+	Node *state = p->scan.var[p->scan.nslice + k], *next = p->scan.next[k];
 	int once = 0, again = 0;
 	if (p->readers[state->id] != 1 || p->readers[next->id] != 1 || next->op != OP_COMP ||
 	    comp_reduce(next) != RED_NONE ||
@@ -231,38 +212,23 @@ static void find_after(Split *p)
 
 /* ---- outside ---- */
 
-typedef struct Reads {
-	Ir *ir;
-	Node **read;
-	int n, room;
-} Reads;
-
-static void see_read(void *user, Node *n)
-{
-	Reads *r = user;
-	if (n->op != OP_READ)
-		return;
-	r->read = arena_grow(&r->ir->arena, r->read, r->n, &r->room, sizeof *r->read);
-	r->read[r->n++] = n;
-}
-
 static Node *over_tensor(Split *p, Node *t);
 
 /* e in step t, over tensors outside. */
 static Node *over_expr(Split *p, Node *e, Node *t)
 {
-	Reads r = {.ir = p->ir};
-	node_walk(p->ir, e, see_read, &r);
-	Node **to = arena_alloc(&p->ir->arena, ((size_t)r.n + 1) * sizeof *to);
-	for (int k = 0; k < r.n; k++) {
-		Node *x = r.read[k]->src[0], *all = over_tensor(p, x), *index[RICCI_MAX_RANK + 1];
+	Node **read;
+	int n = node_collect(p->ir, e, OP_READ, &read);
+	Node **to = arena_alloc(&p->ir->arena, ((size_t)n + 1) * sizeof *to);
+	for (int k = 0; k < n; k++) {
+		Node *x = read[k]->src[0], *all = over_tensor(p, x), *index[RICCI_MAX_RANK + 1];
 		int each = tensor_rank(all) > tensor_rank(x);
 		index[0] = t;
 		for (int d = 0; d < tensor_rank(x); d++)
-			index[each + d] = node_replace(p->ir, r.read[k]->src[1 + d], k, r.read, to);
+			index[each + d] = node_replace(p->ir, read[k]->src[1 + d], k, read, to);
 		to[k] = node_read(p->ir, all, index);
 	}
-	return node_replace(p->ir, e, r.n, r.read, to);
+	return node_replace(p->ir, e, n, read, to);
 }
 
 static Node *within_length(Split *p, Node *t, Node *body)
@@ -437,7 +403,7 @@ static void see_sum(void *user, Split *p, Node *term)
 /* The last value of a state that only adds sums up. */
 static Node *state_behind(Split *p, int k)
 {
-	const Node *next = p->scan.next[k], *var = p->scan.var[p->scan.nslice + k];
+	Node *next = p->scan.next[k], *var = p->scan.var[p->scan.nslice + k];
 	Sum s = {node_read(p->ir, p->operand[p->scan.nslice + k], next->src), next->src};
 	int once = 0;
 	adds_up(p, next, comp_body(next), var, &once, see_sum, &s);

@@ -7,22 +7,15 @@ static const double heavy = 16; /* terms of a sum that is worth it */
 static const double stack_most =
 	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
 
-static void see_random(void *user, Node *n)
+static bool is_draw(const Node *n)
 {
-	*(bool *)user |= n->op == OP_RANDOM || n->op == OP_NORMAL;
+	return n->op == OP_RANDOM || n->op == OP_NORMAL;
 }
 
 /* Has it room for an axis of steps? */
 static bool has_room(const Node *c)
 {
 	return c->op == OP_COMP && comp_naxis(c) < COMP_MAX_AXES && tensor_rank(c) < RICCI_MAX_RANK;
-}
-
-static bool draws(Ir *ir, const Node *c)
-{
-	bool found = false;
-	node_walk(ir, comp_body(c), see_random, &found);
-	return found;
 }
 
 bool body_is_heavy(const Node *c, double steps)
@@ -37,19 +30,17 @@ bool body_is_sum(const Node *c)
 
 bool body_may_leave(Ir *ir, const Node *t)
 {
-	return has_room(t) && !draws(ir, t);
+	return has_room(t) && !node_any(ir, comp_body(t), is_draw);
 }
 
-static void see_rounding(void *user, Node *n)
+static bool is_rounding(const Node *n)
 {
-	*(bool *)user |= n->op == OP_CAST && n->type == RICCI_BF16;
+	return n->op == OP_CAST && n->type == RICCI_BF16;
 }
 
 bool body_rounds(Ir *ir, const Node *c)
 {
-	bool found = false;
-	node_walk(ir, comp_body(c), see_rounding, &found);
-	return found;
+	return node_any(ir, comp_body(c), is_rounding);
 }
 
 double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result)

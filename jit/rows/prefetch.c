@@ -9,46 +9,35 @@
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
 enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3 };
 
-typedef struct Owned {
-	const Subgraph *sub;
-	const Node *tensor;
-	int reader;
-	int lead; /* the first dimension of the tensor that is a row's; -1: not known */
-} Owned;
-
-/* Are the tensor's dimensions from d on the reader's rows? */
-static bool is_rows_from(const Owned *o, const Node *read, int d)
+/* Are the dimensions of what is read, from d on, the reader's rows? */
+static bool is_rows_from(const Subgraph *sub, int reader, const Node *read, int d)
 {
-	bool same = d + o->sub->rows <= tensor_rank(o->tensor);
-	for (int i = 0; same && i < o->sub->rows; i++) {
-		const Node *axis = rows_axis(o->sub, o->reader, i);
+	bool same = d + sub->rows <= tensor_rank(read->src[0]);
+	for (int i = 0; same && i < sub->rows; i++) {
+		const Node *axis = rows_axis(sub, reader, i);
 		same = read->src[1 + d + i] == axis &&
-		       tensor_extent(o->tensor, d + i) == axis_extent(axis);
+		       tensor_extent(read->src[0], d + i) == axis_extent(axis);
 	}
 	return same;
-}
-
-static void see_read(void *user, Node *n)
-{
-	Owned *o = user;
-	if (n->op != OP_READ || n->src[0] != o->tensor)
-		return;
-	for (int d = 0; o->lead < 0 && d < tensor_rank(o->tensor); d++)
-		if (is_rows_from(o, n, d))
-			o->lead = d;
 }
 
 /* The dimension that the rows of tensor k begin at, where every row has a part in memory of its own;
  * else -1. */
 static int rows_begin(Ir *ir, const Subgraph *sub, const Rows *r, int k)
 {
-	Owned o = {.sub = sub, .tensor = r->tensor[k], .lead = -1};
 	int m = k - sub->ninput;
 	if (m >= 0)
 		return r->local[k] || sub->fold[m] ? -1 : sub->lead[m];
-	for (; o.reader < sub->nmember; o.reader++)
-		node_walk(ir, comp_body(sub->member[o.reader]), see_read, &o);
-	return o.lead;
+	for (int reader = 0; reader < sub->nmember; reader++) {
+		Node **read;
+		int n = node_collect(ir, comp_body(sub->member[reader]), OP_READ, &read);
+		for (int i = 0; i < n; i++)
+			for (int d = 0; d + 1 < read[i]->nsrc; d++)
+				if (read[i]->src[0] == r->tensor[k] &&
+				    is_rows_from(sub, reader, read[i], d))
+					return d;
+	}
+	return -1;
 }
 
 static double cost_of(Ir *ir, const Stmt *s)

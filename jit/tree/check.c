@@ -12,12 +12,12 @@
 
 typedef struct Checker {
 	const Tree *tree;
-	bool *open;	    /* axes, by number */
-	bool *allocated;    /* buffers */
-	bool parts;	    /* inside the parallel loop */
-	const Node *thread; /* the open loop over a block's threads, */
-	int apart;	    /* and how many branches and loops are open that these may do unlike */
-	const char *fault;  /* the first */
+	bool *open;	   /* axes, by number */
+	bool *allocated;   /* buffers */
+	bool parts;	   /* inside the parallel loop */
+	Node *thread;	   /* the open loop over a block's threads, */
+	int apart;	   /* and how many branches and loops are open that these may do unlike */
+	const char *fault; /* the first */
 } Checker;
 
 static void fail(Checker *c, const char *what, const char *which)
@@ -74,21 +74,16 @@ static void check_store(Checker *c, const Stmt *s)
 		fail(c, "a value has another type than its buffer", s->buffer->u.s);
 }
 
-static void see_apart(void *user, Node *n)
+/* May the threads of a block differ in e? */
+static bool is_apart(const Checker *c, Node *e)
 {
-	Checker *c = ((void **)user)[0];
-	bool *apart = ((void **)user)[1];
-	const Buffer *b = n->op == OP_READ ? tree_find(c->tree, n->src[0]) : NULL;
-	*apart |= n == c->thread || (b && (b->space != SPACE_PARAM || b->output));
-}
-
-/* May the threads of a block differ in it? */
-static bool is_apart(Checker *c, Node *n)
-{
-	bool apart = false;
-	void *user[] = {c, &apart};
-	if (n && c->thread)
-		node_walk(c->tree->ir, n, see_apart, user);
+	Node **read;
+	int n = e && c->thread ? node_collect(c->tree->ir, e, OP_READ, &read) : 0;
+	bool apart = e && c->thread && node_has(e, c->thread);
+	for (int k = 0; k < n; k++) {
+		const Buffer *b = tree_find(c->tree, read[k]->src[0]);
+		apart |= b && (b->space != SPACE_PARAM || b->output);
+	}
 	return apart;
 }
 
@@ -101,7 +96,7 @@ static void check_loop(Checker *c, const Stmt *s)
 	if (!s->maybe && s->hi->hi <= s->lo->lo)
 		fail(c, "a loop is empty that must not be", NULL);
 	bool outer = c->parts, apart = is_apart(c, s->lo) || is_apart(c, s->hi);
-	const Node *thread = c->thread;
+	Node *thread = c->thread;
 	c->parts |= s->how == HOW_PARALLEL;
 	c->thread = s->how == HOW_THREAD ? s->axis : thread;
 	c->apart += apart;

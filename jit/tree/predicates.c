@@ -72,66 +72,39 @@ typedef struct Masks {
 	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
 } Masks;
 
-static bool has_statement(const Stmt *loop, StmtKind kind, const Node *buffer)
+bool lanes_own(const Stmt *loop, const Node *buffer)
 {
 	for (const Stmt *s = loop->body; s; s = s->next)
-		if (s->kind == kind && s->buffer == buffer)
+		if (s->kind == STMT_ALLOC && s->buffer == buffer)
 			return true;
 	return false;
 }
 
-bool lanes_own(const Stmt *loop, const Node *buffer)
+/* Does n read what the loop allocates, or stores? */
+static bool reads_buffer(Node *n, const Stmt *loop, StmtKind kind)
 {
-	return has_statement(loop, STMT_ALLOC, buffer);
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == kind && node_has(n, s->buffer))
+			return true;
+	return false;
 }
 
-static bool is_stored(const Masks *m, const Node *buffer)
+bool lanes_vary(Node *n, const Stmt *loop)
 {
-	return has_statement(m->loop, STMT_STORE, buffer);
-}
-
-typedef struct Varying {
-	const Stmt *loop;
-	bool found;
-} Varying;
-
-static void see_varying(void *user, Node *n)
-{
-	Varying *v = user;
-	v->found |= n == v->loop->axis || (n->op == OP_READ && lanes_own(v->loop, n->src[0]));
-}
-
-bool lanes_vary(Ir *ir, Node *n, const Stmt *loop)
-{
-	Varying v = {loop, false};
-	node_walk(ir, n, see_varying, &v);
-	return v.found;
-}
-
-typedef struct Loose {
-	const Masks *m;
-	bool under, found;
-} Loose;
-
-static void see_loose(void *user, Node *n)
-{
-	Loose *l = user;
-	if (n->op == OP_READ)
-		l->found |= (l->under && !read_inside(n)) || is_stored(l->m, n->src[0]);
+	return node_has(n, loop->axis) || reads_buffer(n, loop, STMT_ALLOC);
 }
 
 /* The same for all lanes, and valid although the conditions that it stands under may not hold. */
 static bool is_common(const Masks *m, Node *n, bool under)
 {
-	Loose l = {m, under, lanes_vary(m->t->ir, n, m->loop)};
-	node_walk(m->t->ir, n, see_loose, &l);
-	return !l.found;
+	return !lanes_vary(n, m->loop) && !reads_buffer(n, m->loop, STMT_STORE) &&
+	       (!under || reads_inside(m->t->ir, n));
 }
 
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 {
 	Node *lo = loop->lo, *hi = loop->hi;
-	return lanes_vary(ir, cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi);
+	return lanes_vary(cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi);
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
@@ -143,7 +116,7 @@ static bool suits_index(const Masks *m, Node *n)
 	Ir *ir = m->t->ir;
 	if (n->lo < INT32_MIN || n->hi > INT32_MAX)
 		return false;
-	return lanes_vary(ir, n, m->loop)
+	return lanes_vary(n, m->loop)
 		       ? affine_stride(ir, n, m->loop->axis) != INT64_MIN && !node_reads(ir, n)
 		       : is_common(m, n, true);
 }
@@ -151,7 +124,7 @@ static bool suits_index(const Masks *m, Node *n)
 /* Comparisons of values, and what joins them. */
 static bool suits_comparison(Masks *m, Node *c, Where where)
 {
-	if (!lanes_vary(m->t->ir, c, m->loop))
+	if (!lanes_vary(c, m->loop))
 		return is_common(m, c, true);
 	if (c->op == OP_READ)
 		return suits_read(m, c, where);
@@ -201,7 +174,7 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 	bool suits = true;
 	find_where(m, n, part, yes, no);
 	for (int k = 0; k < n && suits; k++) {
-		bool varies = lanes_vary(m->t->ir, part[k], m->loop);
+		bool varies = lanes_vary(part[k], m->loop);
 		bool compares = lanes_compare(m->t->ir, part[k], m->loop);
 		suits = compares ? suits_value(m, part[k], *yes)
 				 : varies || is_common(m, part[k], true);
@@ -284,7 +257,7 @@ static bool find_suits(Masks *m, Node *n, Where where)
 		return suits_comparison(m, n, where);
 	if (!predicates_type(n->type) && !is_widened(n->type))
 		return false;
-	if (!lanes_vary(m->t->ir, n, m->loop))
+	if (!lanes_vary(n, m->loop))
 		return is_common(m, n, where != VALID);
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
 		return (type_is_float(n->type) || n->type == RICCI_I32) &&
@@ -386,7 +359,7 @@ static void see_wide(void *user, Node *n)
 {
 	Wide *w = user;
 	bool wide = n->type == RICCI_F64 || (n->op == OP_READ && n->type == RICCI_I64);
-	w->found = w->found || (wide && lanes_vary(w->m->t->ir, n, w->m->loop));
+	w->found = w->found || (wide && lanes_vary(n, w->m->loop));
 }
 
 /* Lanes of the widest type's vectors. */
@@ -501,32 +474,21 @@ static Stmt *vectors(const Masks *m)
 	return stmt_seq(all, last_vector(m, last, left_from(m, last)));
 }
 
-/* ---- conditions that all lanes share ---- */
-
-typedef struct Shared {
-	const Masks *m;
-	Node *cond; /* NULL: none */
-} Shared;
-
-static void see_shared(void *user, Node *n)
-{
-	Shared *s = user;
-	Node **part;
-	if (s->cond || n->op != OP_SELECT)
-		return;
-	int count = node_parts(s->m->t->ir, n->src[0], OP_AND, &part);
-	for (int k = 0; k < count; k++)
-		if (!s->cond && !node_is_const(part[k]) && is_common(s->m, part[k], true))
-			s->cond = part[k];
-}
-
+/* A condition that all lanes share; NULL: there is none. */
 static Node *shared_condition(const Masks *m)
 {
-	Shared s = {.m = m};
-	for (const Stmt *i = m->loop->body; i; i = i->next)
-		if (i->kind == STMT_STORE)
-			node_walk(m->t->ir, i->value, see_shared, &s);
-	return s.cond;
+	Ir *ir = m->t->ir;
+	for (const Stmt *s = m->loop->body; s; s = s->next) {
+		Node **select, **part;
+		int n = s->kind == STMT_STORE ? node_collect(ir, s->value, OP_SELECT, &select) : 0;
+		for (int k = 0; k < n; k++) {
+			int count = node_parts(ir, select[k]->src[0], OP_AND, &part);
+			for (int i = 0; i < count; i++)
+				if (!node_is_const(part[i]) && is_common(m, part[i], true))
+					return part[i];
+		}
+	}
+	return NULL;
 }
 
 static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits);

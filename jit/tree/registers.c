@@ -65,35 +65,23 @@ static void find_access(Tile *x, Node *index, const Stmt *lanes)
 	x->fits &= times <= WRITTEN_MOST && node_is_const(place) && place->u.i % x->width == 0;
 }
 
-typedef struct Reads {
-	const Node *buffer;
+/* The reads of x->buffer in e. */
+static int reads_of(const Tile *x, Node *e, Node ***read)
+{
+	bool has = e && node_has(e, x->buffer);
+	int all = has ? node_collect(x->t->ir, e, OP_READ, read) : 0, n = 0;
+	for (int k = 0; k < all; k++)
+		if ((*read)[k]->src[0] == x->buffer)
+			(*read)[n++] = (*read)[k];
+	return n;
+}
+
+static void find_reads(Tile *x, Node *e, const Stmt *lanes)
+{
 	Node **read;
-	int n, room;
-	Arena *arena;
-} Reads;
-
-static void see_read(void *user, Node *n)
-{
-	Reads *r = user;
-	if (n->op != OP_READ || n->src[0] != r->buffer)
-		return;
-	r->read = arena_grow(r->arena, r->read, r->n, &r->room, sizeof *r->read);
-	r->read[r->n++] = n;
-}
-
-static Reads reads_of(Tree *t, const Node *buffer, Node *n)
-{
-	Reads r = {.buffer = buffer, .arena = &t->ir->arena};
-	if (n)
-		node_walk(t->ir, n, see_read, &r);
-	return r;
-}
-
-static void find_reads(Tile *x, Node *n, const Stmt *lanes)
-{
-	Reads r = reads_of(x->t, x->buffer, n);
-	for (int k = 0; k < r.n && x->fits; k++)
-		find_access(x, r.read[k]->src[1], lanes);
+	int n = reads_of(x, e, &read);
+	for (int k = 0; k < n && x->fits; k++)
+		find_access(x, read[k]->src[1], lanes);
 }
 
 static void find_all(Tile *x, const Stmt *s, const Stmt *lanes)
@@ -137,16 +125,17 @@ static void move_access(const Tile *x, Node **buffer, Node **index, const Stmt *
 	*index = x->width ? lanes->axis : *index;
 }
 
-static Node *move_reads(const Tile *x, Node *n, const Stmt *lanes)
+static Node *move_reads(const Tile *x, Node *e, const Stmt *lanes)
 {
-	Reads r = reads_of(x->t, x->buffer, n);
-	Node **to = arena_alloc(r.arena, (size_t)(r.n + 1) * sizeof *to);
-	for (int k = 0; k < r.n; k++) {
-		Node *buffer, *index = r.read[k]->src[1];
+	Node **read;
+	int n = reads_of(x, e, &read);
+	Node **to = arena_alloc(&x->t->ir->arena, (size_t)(n + 1) * sizeof *to);
+	for (int k = 0; k < n; k++) {
+		Node *buffer, *index = read[k]->src[1];
 		move_access(x, &buffer, &index, lanes);
 		to[k] = buffer_read(x->t, buffer, index);
 	}
-	return r.n ? node_replace(x->t->ir, n, r.n, r.read, to) : n;
+	return n ? node_replace(x->t->ir, e, n, read, to) : e;
 }
 
 static void move_all(const Tile *x, Stmt *s, const Stmt *lanes)

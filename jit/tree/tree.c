@@ -94,16 +94,14 @@ bool read_inside(const Node *read)
 	return read->src[1]->lo >= 0 && read->src[1]->hi < tensor_size(read->src[0]);
 }
 
-static void see_unproved(void *user, Node *n)
+static bool is_unproved(const Node *n)
 {
-	*(bool *)user |= n->op == OP_READ && !read_inside(n);
+	return n->op == OP_READ && !read_inside(n);
 }
 
 bool reads_inside(Ir *ir, Node *e)
 {
-	bool unproved = false;
-	node_walk(ir, e, see_unproved, &unproved);
-	return !unproved;
+	return !node_any(ir, e, is_unproved);
 }
 
 static Stmt *stmt_new(Tree *t, StmtKind kind)

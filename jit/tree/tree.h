@@ -199,7 +199,7 @@ bool lanes_own(const Stmt *loop, const Node *buffer);
 /* Do this store of the loop and the next take turns in the elements of a line? */
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
 /* Does n differ between the lanes? */
-bool lanes_vary(Ir *ir, Node *n, const Stmt *loop);
+bool lanes_vary(Node *n, const Stmt *loop);
 /* And is it no interval of lanes, so that they have to compare values? */
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop);
 
