@@ -141,20 +141,17 @@ static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
 	return e.found;
 }
 
-/* Do conditions keep what e reads inside of its tensor, not the range of the index alone? */
-static void see_guarded(void *user, Node *n)
-{
-	for (int d = 1; n->op == OP_READ && d < n->nsrc; d++)
-		*(bool *)user |=
-			n->src[d]->lo < 0 || n->src[d]->hi >= tensor_extent(n->src[0], d - 1);
-}
-
-/* Would substituting `now` lose what its conditions follow from? They know the ranges of its axes; a gather's
- * index, which would stand in their place, has those of its data type. */
+/* Would substituting `now` lose what keeps its reads inside of their tensors? That may follow from its conditions
+ * and the ranges of its axes; a gather's index, which would stand in their place, has the range of its data type. */
 static bool loses_ranges(Fuse *f, const Node *now, const Reads *reads)
 {
 	bool guarded = false, gather = false;
-	node_walk(f->ir, comp_body(now), see_guarded, &guarded);
+	Node **own;
+	int n = node_collect(f->ir, comp_body(now), OP_READ, &own);
+	for (int k = 0; k < n; k++)
+		for (int d = 1; d < own[k]->nsrc; d++)
+			guarded |= own[k]->src[d]->lo < 0 ||
+				   own[k]->src[d]->hi >= tensor_extent(own[k]->src[0], d - 1);
 	for (int k = 0; k < reads->n && guarded; k++)
 		for (int d = 1; d < reads->read[k]->nsrc; d++)
 			gather |= node_reads(f->ir, reads->read[k]->src[d]);

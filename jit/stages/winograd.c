@@ -98,18 +98,17 @@ static bool suits(Ir *ir, const Node *c)
 	       !node_any(ir, comp_body(c), is_other);
 }
 
-static void see_read(void *user, Node *n)
+/* What e reads first; NULL: nothing. */
+static Node *first_read(const Winograd *g, Node *e)
 {
-	Node **read = user;
-	if (n->op == OP_READ && !*read)
-		*read = n;
+	Node **list;
+	return node_collect(g->ir, e, OP_READ, &list) ? list[0] : NULL;
 }
 
 /* Are the lines of what A reads along other axes than the windows'? */
 static bool trails(const Winograd *g)
 {
-	Node *read = NULL;
-	node_walk(g->ir, g->a, see_read, &read);
+	Node *read = first_read(g, g->a);
 	Node *last = read ? read->src[tensor_rank(read->src[0])] : NULL;
 	for (int i = 0; last && i < g->nwindow; i++)
 		if (node_has(last, g->window[i].p) || node_has(last, g->window[i].r))
@@ -189,8 +188,7 @@ static void axes_of(const Winograd *g, Axes *l, bool summed, Node *e, Node *b)
 /* Is the last of the axes that e reads a tensor by summed? No window's. */
 static bool reads_summed_last(const Winograd *g, Node *e)
 {
-	Node *read = NULL;
-	node_walk(g->ir, e, see_read, &read);
+	Node *read = first_read(g, e);
 	for (int d = read ? tensor_rank(read->src[0]) : 0; d > 0; d--)
 		for (int k = comp_naxis(g->c) - 1; k >= 0; k--)
 			if (!is_window(g, comp_axis(g->c, k)) &&
@@ -215,9 +213,7 @@ static void axes_place(const Winograd *g, Axes *l, Node *axis)
 static void axes_in_order(const Winograd *g, Axes *l, Node *e, bool stored)
 {
 	bool done[COMP_MAX_AXES] = {false};
-	Node *read = NULL;
-	if (!stored)
-		node_walk(g->ir, e, see_read, &read);
+	Node *read = stored ? NULL : first_read(g, e);
 	int dims = read ? tensor_rank(read->src[0]) : 0;
 	for (int d = 0; d <= dims; d++)
 		for (int k = 0; k < comp_naxis(g->c); k++) {

@@ -92,12 +92,36 @@ static int test_bounds(Ir *ir)
 	return 0;
 }
 
+/* Nodes of an operator: each once, what others are made of first; beyond the first room of a list, too. */
+static int test_collect(Ir *ir)
+{
+	enum { READS = 100 };
+	IR_ENTER(ir, -1);
+	Node **list, *a = node_input(ir, "A", RICCI_I64, 1, &(int64_t){READS});
+	Node *sum = node_int(ir, 0), *first = node_read(ir, a, (Node *[]){node_int(ir, 0)});
+	Node *of = node_read(ir, a, &first); /* A[A[0]] */
+	CHECK_INT(node_collect(ir, sum, OP_READ, &list), 0);
+	CHECK_INT(node_collect(ir, node2(ir, OP_MAX, of, first), OP_READ, &list), 2);
+	CHECK(list[0] == first && list[1] == of);
+	for (int k = 0; k < READS; k++) {
+		Node *at = node_int(ir, k), *read = node_read(ir, a, &at);
+		sum = node2(ir, OP_MAX, sum, node2(ir, OP_MIN, read, node_int(ir, k + 1)));
+	}
+	CHECK_INT(node_collect(ir, sum, OP_READ, &list), READS);
+	for (int k = 1; k < READS; k++)
+		for (int j = 0; j < k; j++)
+			CHECK(list[j] != list[k] && list[k]->op == OP_READ);
+	IR_LEAVE(ir);
+	return 0;
+}
+
 int main(void)
 {
 	Ir ir;
 	ir_init(&ir);
 	CHECK_INT(test(&ir), 0);
 	CHECK_INT(test_bounds(&ir), 0);
+	CHECK_INT(test_collect(&ir), 0);
 	ir_free(&ir);
 	CHECK_INT(mem_live(), 0);
 	return check_done();
