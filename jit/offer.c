@@ -134,9 +134,8 @@ static void offer_single(Ir *ir, Search *s)
 		return;
 	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) - 1 : 1, panels, &panel);
 	if (npanel && s->room > 1 && offer_stages(ir, s, panel, &staged)) {
-		/* Behind the best panels: the first kernel is to be there soon. */
-		memmove(panels + 2, panels + 1, (size_t)(npanel++ - 1) * sizeof *panels);
-		panels[1] = staged;
+		memmove(panels + 1, panels, (size_t)npanel++ * sizeof *panels);
+		panels[0] = staged;
 	}
 	int nnest = offer_nests(s->task, p, target, nests, &nest);
 	if (p->red == RED_NONE && !p->scatter) {

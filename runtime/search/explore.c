@@ -8,6 +8,7 @@
  * good part of a training's time, short or long. The outcome of each trial is kept on disk.
  */
 #define _GNU_SOURCE
+#include "jit/schedule/schedule.h"
 #include "runtime/search/tuner.h"
 #include <errno.h>
 #include <math.h>
@@ -192,6 +193,12 @@ static void job_end(Tuner *t, Job *j)
 	atomic_fetch_sub(&t->left, 1);
 }
 
+/* Has none been tried yet, or one in stages only? That may lose to the quickly made kernel, whose schedule comes next. */
+static bool job_begins(const Job *j)
+{
+	return j->next == 0 || (j->next == 1 && j->offer && schedule_staged(&j->offer[0]));
+}
+
 /* Seconds of training that a further schedule takes. On a device it runs there before it is taken, and on
  * trial beside the best one. */
 static double price_of(const Job *j)
@@ -222,7 +229,7 @@ static void job_queue(Tuner *t, Job *j, Kernel *validated)
 	c->urgent = j->urgent;
 	c->job = j;
 	t->room--;
-	t->paid += !validated && j->next > 0 ? price_of(j) : 0;
+	t->paid += !validated && !job_begins(j) ? price_of(j) : 0;
 	atomic_store(&j->state, JOB_QUEUED);
 	pthread_mutex_lock(&t->lock);
 	*t->tail = c;
@@ -271,7 +278,7 @@ static bool pays(const Tuner *t, const Job *j, double all)
 /* What to do with an idle job; all: the time that all entries take. True: it waits. */
 static bool job_continue(Tuner *t, Job *j, double all)
 {
-	bool settling = atomic_load(&t->settling) > 0, more = j->next > 0;
+	bool settling = atomic_load(&t->settling) > 0, more = !job_begins(j);
 	/* Of one that no launch has timed yet the cost is the least it could be. */
 	bool known = j->cost > 0 && (settling || entry_seconds(j->entry) > 0);
 	bool matters = known ? j->cost >= worth * all : !settling;
@@ -318,7 +325,7 @@ static bool jobs_look(Tuner *t, double *all)
 	}
 	for (Job *j = newest; j; j = j->older)
 		if (atomic_load(&j->state) == JOB_IDLE)
-			j->urgent = j->next == 0 && j->waste >= urgent * *all;
+			j->urgent = job_begins(j) && j->waste >= urgent * *all;
 	return timed || clock_seconds() - t->began > untimed || atomic_load(&t->settling) > 0;
 }
 
