@@ -195,6 +195,7 @@ void schedule_default(const Task *t, const Target *target, bool optimised, Sched
 void schedule_direct(const Task *t, const Target *target, bool tile, Schedule *out);
 /* Loops of the task, of one member where it has rows, before any step. */
 int schedule_axes(const Task *t);
+bool schedule_staged(const Schedule *s); /* it computes other equations in stages (stages/) */
 /* A random neighbour, in place, of a task of so many axes; it may not fit it (schedule/mutate.c).
  */
 void schedule_mutate(Schedule *s, int naxis, uint64_t *state);

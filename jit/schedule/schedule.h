@@ -32,7 +32,6 @@ bool schedule_append(Schedule *s, StepKind whose, int axis, const Schedule *own)
 bool schedule_insert(Schedule *s, int at, StepKind kind, int axis, int64_t arg);
 /* The first step of that kind; NULL: there is none. */
 const ScheduleStep *schedule_find(const Schedule *s, StepKind kind);
-bool schedule_staged(const Schedule *s); /* it computes other equations in stages (stages/) */
 /* The error of a schedule that does not fit its task: "schedule: " and why. */
 int schedule_misfit(Error *err, const char *why, ...) __attribute__((format(printf, 2, 3)));
 bool schedule_is_new(const Schedule *offers, int n); /* offers[n] is none of those before it */

@@ -8,7 +8,6 @@
  * good part of a training's time, short or long. The outcome of each trial is kept on disk.
  */
 #define _GNU_SOURCE
-#include "jit/schedule/schedule.h"
 #include "runtime/search/tuner.h"
 #include <errno.h>
 #include <math.h>
