@@ -193,9 +193,10 @@ static int64_t deepest(const Contract *c, const Target *target)
 static double kept_by(const Contract *c, Node *choice)
 {
 	enum { POINTS_MOST = 1 << 14 };
-	if (choice->op != OP_LE && choice->op != OP_LT)
+	Node *slack = condition_slack(c->ir, choice);
+	if (!slack)
 		return 1;
-	Affine a = affine_of(c->ir, node_sub(c->ir, choice->src[1], choice->src[0]));
+	Affine a = affine_of(c->ir, slack);
 	if (a.n != 2 || a.atom[0]->op != OP_AXIS || a.atom[1]->op != OP_AXIS)
 		return 1;
 	int64_t rows = axis_extent(a.atom[0]), cols = axis_extent(a.atom[1]), kept = 0;
@@ -203,7 +204,7 @@ static double kept_by(const Contract *c, Node *choice)
 		return 1;
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < cols; j++)
-			kept += a.c + a.k[0] * i + a.k[1] * j >= (choice->op == OP_LT);
+			kept += a.c + a.k[0] * i + a.k[1] * j >= 0;
 	return (double)kept / (double)(rows * cols);
 }
 

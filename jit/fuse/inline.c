@@ -141,21 +141,20 @@ static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
 	return e.found;
 }
 
+static bool is_guarded(const Node *n)
+{
+	return n->op == OP_READ && !read_stays(n);
+}
+
 /* Would substituting `now` lose what keeps its reads inside of their tensors? That may follow from its conditions
  * and the ranges of its axes; a gather's index, which would stand in their place, has the range of its data type. */
 static bool loses_ranges(Fuse *f, const Node *now, const Reads *reads)
 {
-	bool guarded = false, gather = false;
-	Node **own;
-	int n = node_collect(f->ir, comp_body(now), OP_READ, &own);
-	for (int k = 0; k < n; k++)
-		for (int d = 1; d < own[k]->nsrc; d++)
-			guarded |= own[k]->src[d]->lo < 0 ||
-				   own[k]->src[d]->hi >= tensor_extent(own[k]->src[0], d - 1);
-	for (int k = 0; k < reads->n && guarded; k++)
+	bool gather = false;
+	for (int k = 0; k < reads->n; k++)
 		for (int d = 1; d < reads->read[k]->nsrc; d++)
 			gather |= node_reads(f->ir, reads->read[k]->src[d]);
-	return gather;
+	return gather && node_any(f->ir, comp_body(now), is_guarded);
 }
 
 /* What keeps c (now `now`) from being substituted whatever the reward, or NULL. */

@@ -6,8 +6,8 @@
  * of B's are enough, m*k = 6 otherwise (Winograd 1980, "Arithmetic complexity of computations", F(2,3) and F(3,2);
  * of several windows, one within the other: Lavin and Gray 2016, "Fast algorithms for convolutional neural
  * networks", section 4.1). Transposed, a way takes tiles of A's elements, and what each adds to 4 results: there are
- * fewer of these where A is 0 beyond its edges. Coefficients are 0, 1, -1 and 1/2, exact in binary; a result is rounded as its window's and its
- * neighbour's sums are. */
+ * fewer of these where A is 0 beyond its edges. Coefficients are 0, 1, -1 and 1/2, exact in binary; a result is
+ * rounded as its window's and its neighbour's sums are. */
 #include "jit/stages/tiles.h"
 
 #include "jit/tree/tree.h"
@@ -57,11 +57,8 @@ static double products(const Window *w)
 static void narrow(Ir *ir, Node *cond, Node *place, int64_t *from, int64_t *to)
 {
 	Node *lo = node_int(ir, *from), *hi = node_int(ir, *to);
-	if (cond->op == OP_AND) {
-		narrow(ir, cond->src[0], place, from, to);
-		narrow(ir, cond->src[1], place, from, to);
-	} else if (node_has(cond, place) && cond_interval(ir, cond, place, &lo, &hi) &&
-		   node_is_const(lo) && node_is_const(hi)) {
+	if (node_has(cond, place) && cond_interval(ir, cond, place, &lo, &hi) &&
+	    node_is_const(lo) && node_is_const(hi)) {
 		*from = lo->u.i;
 		*to = hi->u.i;
 	}
@@ -70,12 +67,12 @@ static void narrow(Ir *ir, Node *cond, Node *place, int64_t *from, int64_t *to)
 /* Tiles of A's places, where these are fewer: A is 0 where a condition says so. */
 static void find_support(Ir *ir, Node *a, Window *w)
 {
+	Node *guard[GUARDS_MOST];
+	int nguard = 0;
 	int64_t from = 0, to = places(w);
-	for (Node *e = tiles_place(ir, a, w); e->op == OP_SELECT; e = e->src[1]) {
-		if (!node_is_const(e->src[2]) || e->src[2]->u.f != 0)
-			break;
-		narrow(ir, e->src[0], w->place, &from, &to);
-	}
+	reduce_guards(ir, RED_ADD, tiles_place(ir, a, w), GUARDS_MOST, &nguard, guard);
+	for (int g = 0; g < nguard; g++)
+		narrow(ir, guard[g], w->place, &from, &to);
 	int64_t n = tiles(to - from, w->way->results);
 	if (axis_extent(w->r) != w->way->taps || from >= to || n >= w->np)
 		return;
@@ -226,11 +223,13 @@ static void tile_products(Ir *ir, Node *e, const Window *w, Node *tile, Node **x
 /* What a tile and those before it add to the n results of a tile. */
 static void tiles_overlap(Ir *ir, Node *e, const Window *w, Node *tile, int n, Node **result)
 {
-	Node *x[PRODUCTS];
+	Node *x[PRODUCTS], *from = tile;
 	for (int at = 0; at < INPUTS; at++) {
 		int k = at % n;
-		Node *from = node_add(ir, tile, node_int(ir, -(at / n)));
-		tile_products(ir, e, w, from, x);
+		if (k == 0) {
+			from = node_add(ir, tile, node_int(ir, -(at / n)));
+			tile_products(ir, e, w, from, x);
+		}
 		Node *part = combine(ir, &sums[0][at], INPUTS, PRODUCTS, x);
 		part = inside(ir, from, w->np - 1, part);
 		result[k] = at < n ? part : node2(ir, OP_ADD, result[k], part);

@@ -7,7 +7,8 @@
 enum {
 	INPUTS = 4,
 	PRODUCTS = 4,
-	TILE_MOST = 3,	/* results, taps */
+	TILE_MOST = 3, /* results, taps */
+	GUARDS_MOST = 16,
 	WINDOW_AXES = 5 /* that a window has of its own */
 };
 

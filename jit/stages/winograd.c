@@ -10,7 +10,6 @@
 
 enum {
 	WINDOWS_MOST = 4,
-	GUARDS_MOST = 16,
 	MORE = 2,      /* axes that a window adds: u, and a block of tiles */
 	ROW_LEAST = 64 /* results of a row, beside B's */
 };
