@@ -23,7 +23,7 @@ typedef struct Split {
 	double most;	      /* bytes that a new stack may take */
 	int nresult;
 	Node **result; /* SCAN nodes */
-	Node **value;  /* what the stacks among them are of, cleaned up; NULL: a state's last */
+	Node **value;  /* what the stacks among them are of, cleaned up; NULL: a state's values */
 	Node **order;  /* of the body, variables too */
 	int n;
 	/* by id of the body's tensors: */
@@ -295,6 +295,11 @@ static void split_init(Split *p)
 		p->needed[root[k]->id] = true;
 		p->readers[root[k]->id]++;
 	}
+	for (int k = 0; k < p->nresult; k++) {
+		int ends = scan_ends_of(p->result[k]->u.result);
+		if (ends >= 0)
+			p->readers[p->scan.var[p->scan.nslice + ends]->id]++;
+	}
 	p->most = body_stack_limit(&p->scan, p->operand, p->nresult, p->result);
 	for (int k = 0; k < p->scan.nslice + p->scan.nstate + p->scan.nconst; k++)
 		if (k < p->scan.nslice || k >= p->scan.nslice + p->scan.nstate)
@@ -352,7 +357,7 @@ static void rest_variables(Split *p, Rest *r)
 static bool stack_stays(const Split *p, int k)
 {
 	const Node *v = p->value[k];
-	if (!v || p->result[k]->u.result->ends || p->after[k])
+	if (!v || p->after[k])
 		return false;
 	return !p->ahead[v->id] || (p->length && !only_stacked(p, v));
 }
@@ -445,61 +450,32 @@ static void split_run(Split *p, NodeMap *map)
 		node_map_put(p->ir, map, p->result[k], result_now(p, &r, &call, k));
 }
 
-/* ---- the graph ---- */
-
-/* The run of c, with the operands that it has now; the body cleaned up. */
-static void split_make(Split *p, Node *c, int n, Node *const *order, NodeMap *map)
+/* The run of order[at] with its body cleaned up, split. */
+static bool scan_split(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 {
-	Arena *a = &p->ir->arena;
-	const Scan *s = scan_of(c);
-	int noperand = scan_noperand(s), nroot = s->nstate;
-	Node **operand = arena_alloc(a, ((size_t)noperand + 1) * sizeof *operand);
-	Node **root = arena_alloc(a, (size_t)(nroot + n + 1) * sizeof *root);
-	graph_replace(p->ir, noperand, scan_operands(c), map);
-	for (int k = 0; k < noperand; k++)
-		operand[k] = node_map_get(map, scan_operands(c)[k]);
-	p->scan = *s;
-	p->length = s->has_length ? operand[0] : NULL;
-	p->operand = operand + s->has_length;
-	p->result = arena_alloc(a, ((size_t)n + 1) * sizeof *p->result);
-	p->value = arena_alloc(a, ((size_t)n + 1) * sizeof *p->value);
-	memcpy(root, s->next, (size_t)nroot * sizeof *root);
-	for (int k = 0; k < n; k++)
-		if (order[k]->op == OP_SCAN && scan_same_run(order[k], c)) {
-			p->result[p->nresult++] = order[k];
-			if (order[k]->u.result->final < 0)
-				root[nroot++] = order[k]->u.result->value;
-		}
-	rewrite_graph(p->ir, nroot, root);
-	p->scan.next = root;
-	nroot = s->nstate;
-	for (int k = 0; k < p->nresult; k++)
-		p->value[k] = p->result[k]->u.result->final < 0 ? root[nroot++] : NULL;
-}
-
-static void scans_split(Ir *ir, int nroot, Node **roots)
-{
-	Node **order;
-	NodeMap map = {0};
-	int n = graph_order(ir, nroot, roots, &order);
-	for (int k = 0; k < n; k++) {
-		Split p = {.ir = ir};
-		if (order[k]->op != OP_SCAN || node_map_get(&map, order[k]))
-			continue;
-		split_make(&p, order[k], n, order, &map);
-		split_run(&p, &map);
-	}
-	if (!map.count)
-		return;
-	graph_replace(ir, nroot, roots, &map);
-	for (int k = 0; k < nroot; k++)
-		roots[k] = node_map_get(&map, roots[k]);
+	ScanRun run = scan_run(ir, n, order, at, map);
+	bool length = run.scan->has_length;
+	int nroot = run.scan->nstate;
+	Split p = {.ir = ir,
+		   .scan = *run.scan,
+		   .operand = run.operand + length,
+		   .length = length ? run.operand[0] : NULL,
+		   .nresult = run.nresult,
+		   .result = run.result};
+	rewrite_graph(ir, run.nroot, run.root);
+	p.scan.next = run.root;
+	p.value = arena_alloc(&ir->arena, ((size_t)run.nresult + 1) * sizeof *p.value);
+	for (int k = 0; k < p.nresult; k++)
+		if (scan_is_stack(p.result[k]->u.result))
+			p.value[k] = run.root[nroot++];
+	split_run(&p, map);
+	return true;
 }
 
 void rewrite_scans(Ir *ir, int nroot, Node **roots)
 {
 	scans_shrink(ir, nroot, roots);
 	do
-		scans_split(ir, nroot, roots);
+		scans_each(ir, nroot, roots, scan_split);
 	while (scans_distribute(ir, nroot, roots));
 }

@@ -345,6 +345,36 @@ static void test_shrink(void)
 	ricci_graph_free(g);
 }
 
+/* A state that adds up a step's product of two vectors: the product leaves the loop where only the last sum is
+ * asked for, and not where all sums are. */
+static void test_sums(bool all)
+{
+	Data d = {.g = ricci_graph_new()};
+	ricci_graph *g = d.g;
+	ricci_tensor *x = input(&d, "x", 2, SHAPE(17, 3)), *y = input(&d, "y", 2, SHAPE(17, 1));
+	ricci_tensor *start = input(&d, "start", 2, SHAPE(3, 1)), *final;
+	ricci_tensor *xt = ricci_input(g, "xt", RICCI_F64, 1, SHAPE(3));
+	ricci_tensor *yt = ricci_input(g, "yt", RICCI_F64, 1, SHAPE(1));
+	ricci_tensor *sum = ricci_input(g, "sum", RICCI_F64, 2, SHAPE(3, 1));
+	ricci_carry carry = {sum, start, ricci_op(g, "N[i,j] = S[i,j] + X[i]*Y[j]", sum, xt, yt)};
+	ricci_loop l =
+		RICCI_LOOP(.steps = 17, .nslice = 2, .slice = (ricci_slice[]){{xt, x}, {yt, y}},
+			   .ncarry = 1, .carry = &carry);
+	CHECK_INT(ricci_scan(g, &l, &final, NULL), 0);
+	jmp_buf oom;
+	g->ir.arena.oom = &oom;
+	if (setjmp(oom))
+		return;
+	ScanCall call = {(Scan *)scan_of(final->node), (Node **)scan_operands(final->node), NULL};
+	Node *root[] = {final->node, all ? scan_ends(&g->ir, &call, 0) : final->node};
+	ricci_tensor *ends = graph_handle(g, root[1]);
+	rewrite_scans(&g->ir, 2, root);
+	CHECK_INT(root[0]->op == OP_SCAN, all);
+	agree(&d, final, graph_handle(g, root[0]));
+	agree(&d, ends, graph_handle(g, root[1]));
+	ricci_graph_free(g);
+}
+
 static void test_contract(void)
 {
 	Data d = {.g = ricci_graph_new()};
@@ -485,6 +515,8 @@ int main(void)
 	test_closing();
 	test_show();
 	test_shrink();
+	test_sums(false);
+	test_sums(true);
 	test_contract();
 	test_refusals();
 	check_memory(build);
