@@ -12,22 +12,49 @@ static int64_t wrapping_mul(int64_t a, int64_t b)
 	return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* k*(x % c) + k*c*(x / c) is k*x. */
+/* A digit of x: x/d % c, or x/d, where c is 0. */
+typedef struct Digit {
+	Node *x;
+	int64_t d, c;
+} Digit;
+
+static Digit digit_of(Node *n)
+{
+	Digit g = {n, 1, 0};
+	if (g.x->op == OP_FLOORMOD && node_is_const(g.x->src[1])) {
+		g.c = g.x->src[1]->u.i;
+		g.x = g.x->src[0];
+	}
+	if (g.x->op == OP_FLOORDIV && node_is_const(g.x->src[1])) {
+		g.d = g.x->src[1]->u.i;
+		g.x = g.x->src[0];
+	}
+	return g;
+}
+
+static Node *digit_node(Ir *ir, Digit g)
+{
+	Node *q = node_floordiv(ir, g.x, g.d);
+	return g.c ? node_floormod(ir, q, g.c) : q;
+}
+
+/* Makes one digit of a low one and the next: k*(x/d % c) + k*c*(x/(d*c) % e) is k*(x/d % (c*e)). */
 static bool sum_join(Ir *ir, Affine *s)
 {
 	for (int a = 0; a < s->n; a++) {
-		Node *m = s->atom[a];
-		if (m->op != OP_FLOORMOD || s->k[a] == 0)
+		Digit low = digit_of(s->atom[a]);
+		int64_t place, c;
+		if (!low.c || !s->k[a] || __builtin_mul_overflow(low.d, low.c, &place))
 			continue;
 		for (int b = 0; b < s->n; b++) {
-			Node *q = s->atom[b];
-			if (q->op != OP_FLOORDIV || q->src[0] != m->src[0] ||
-			    q->src[1] != m->src[1] ||
-			    s->k[b] != wrapping_mul(s->k[a], m->src[1]->u.i))
+			Digit high = digit_of(s->atom[b]);
+			if (high.x != low.x || high.d != place ||
+			    s->k[b] != wrapping_mul(s->k[a], low.c) ||
+			    __builtin_mul_overflow(low.c, high.c, &c))
 				continue;
 			int64_t k = s->k[a];
 			s->k[a] = s->k[b] = 0;
-			affine_add(ir, s, m->src[0], k, true);
+			affine_add(ir, s, digit_node(ir, (Digit){low.x, low.d, c}), k, true);
 			return true;
 		}
 	}

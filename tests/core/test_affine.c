@@ -4,6 +4,23 @@
 
 Node *node_raw(Ir *ir, Op op, Type type, int nsrc, Node *const *src, int64_t i, const char *s);
 
+/* An index that is put together again of its digits is itself, and of some of them a remainder. */
+static void test_digits(Ir *ir)
+{
+	Node *x = node_axis(ir, 0, 512), *y = node_axis(ir, 1, 9);
+	Node *low = node_floormod(ir, x, 4), *mid = node_floormod(ir, node_floordiv(ir, x, 4), 8);
+	Node *high = node_floordiv(ir, x, 32), *lower = node_add(ir, low, node_scale(ir, mid, 4));
+	CHECK(lower == node_floormod(ir, x, 32));
+	CHECK(node_add(ir, mid, node_scale(ir, high, 8)) == node_floordiv(ir, x, 4));
+	Node *sum = node_add(ir, node_scale(ir, mid, 12), node_scale(ir, high, 96));
+	sum = node_add(ir, node_add(ir, sum, y), node_scale(ir, low, 3));
+	CHECK(sum == node_add(ir, node_scale(ir, x, 3), y));
+	/* Neither other places nor other coefficients fit. */
+	Node *two = node_floormod(ir, node_floordiv(ir, x, 2), 8);
+	CHECK(affine_of(ir, node_add(ir, low, node_scale(ir, two, 4))).n == 2);
+	CHECK(affine_of(ir, node_add(ir, low, node_scale(ir, mid, 5))).n == 2);
+}
+
 static int test(Ir *ir)
 {
 	IR_ENTER(ir, -1);
@@ -55,6 +72,7 @@ static int test(Ir *ir)
 	a = affine_of(ir, node_add(ir, byte, node_const_int(ir, RICCI_I8, 1)));
 	CHECK_INT(a.n, 1);
 	CHECK_INT(a.c, 0);
+	test_digits(ir);
 	IR_LEAVE(ir);
 	return 0;
 }
