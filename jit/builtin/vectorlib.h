@@ -14,13 +14,21 @@
  *	void ricci_v_fma_<t>(int64_t n, T *dst, const T *a, int64_t sa, const T *b, int64_t sb)
  *							dst += a * b
  *	void ricci_v_store_<t>(int64_t n, T *dst, int64_t sd, const T *a)
+ *	void ricci_v_box_<t>(int64_t rows, int64_t width, T *dst, const T *a, int64_t la, int64_t sa)
+ *							dst[r*width + i] = a[r*la + i*sa]
+ *	void ricci_v_store_box_<t>(int64_t rows, int64_t width, T *dst, int64_t ld, int64_t sd,
+ *				   const T *a)		dst[r*ld + i*sd] = a[r*width + i]
+ *	void ricci_v_fma_box_<t>(int64_t rows, int64_t width, T *dst, int64_t ld, const T *a, int64_t la,
+ *				 int64_t sa, const T *b, int64_t lb, int64_t sb)
+ *							dst[r*ld + i] += a[r*la + i*sa] * b[r*lb + i*sb],
+ *							r by r: rows may be in one place (ld 0)
  *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)
  *							of n >= 0 elements, from the identity
  *	T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)
  *
  * Strides are in elements: 1 fast, 0 one value for all, others gather. dst is contiguous; it may be
- * one of the operands exactly (in place), not overlap it otherwise. t is f32 or f64. The rows are
- * in jit/builtin/vector_ops.def. */
+ * one of the operands exactly (in place), not overlap it otherwise. t is f32 or f64, of
+ * ricci_v_box u8 and u16, too. The rows of the table are in jit/builtin/vector_ops.def. */
 #ifndef VECTORLIB_H
 #define VECTORLIB_H
 

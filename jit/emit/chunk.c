@@ -2,8 +2,8 @@
  *
  * Input: an expression and the axis that runs over the chunk. Output: calls of the functions of
  * jit/builtin/vectorlib.h, one for each operation, with temporaries that stay in L1; reads are
- * operands with a base and a stride. What has no function over chunks is computed by a plain loop
- * into a temporary. Invariant: a read is done only where its condition holds. */
+ * operands with a base and a stride. A chunk is a line, or a box of short rows (chunk.h). What has no function over
+ * chunks is computed by plain loops into a temporary. Invariant: a read is done only where its condition holds. */
 #include "jit/emit/chunk.h"
 
 #include <string.h>
@@ -49,10 +49,10 @@ Operand chunk_temp(Vector *v, int kind)
 			if (k >= v->e->ntemp[kind])
 				v->e->ntemp[kind] = k + 1;
 			return (Operand){arena_printf(v->m, "%s%d", chunk_prefix[kind], k), 1, kind,
-					 k};
+					 k, v->width};
 		}
 	v->e->too_large = true;
-	return (Operand){"0", 1, kind, -1};
+	return (Operand){"0", 1, kind, -1, v->width};
 }
 
 void chunk_free(Vector *v, const Operand *o)
@@ -64,14 +64,42 @@ void chunk_free(Vector *v, const Operand *o)
 /* Where the result goes: the wanted place, or a temporary. */
 static Operand target(Vector *v, int kind, const char *want)
 {
-	return want ? (Operand){want, 1, kind, -1} : chunk_temp(v, kind);
+	return want ? (Operand){want, 1, kind, -1, v->width} : chunk_temp(v, kind);
 }
 
 /* ---- expressions ---- */
 
 static Node *chunk_start(Vector *v, Node *n)
 {
-	return node_replace(v->e->ir, n, 1, &v->axis, &v->start);
+	Node *from[2] = {v->axis, v->row}, *to[2] = {v->start, v->row_start};
+	return node_replace(v->e->ir, n, v->row ? 2 : 1, from, to);
+}
+
+bool chunk_varies(const Vector *v, Node *n)
+{
+	return node_has(n, v->axis) || (v->row && node_has(n, v->row));
+}
+
+bool chunk_flat(const Vector *v, const Operand *o)
+{
+	return !v->row || o->line == v->width * o->stride;
+}
+
+/* Row behind row. */
+static Operand flat(Vector *v, Operand in, const char *want)
+{
+	if (chunk_flat(v, &in))
+		return in;
+	const char *c = chunk_type[in.kind], *t = chunk_name[in.kind];
+	Operand out = target(v, in.kind, want);
+	emit_declare(v->e, arena_printf(v->m,
+					"void ricci_v_box_%s(int64_t, int64_t, %s *, const %s *, "
+					"int64_t, int64_t);",
+					t, c, c));
+	emit_line(v->e, "ricci_v_box_%s(%s, %lldL, %s, %s, %lldL, %lldL);", t, v->rows,
+		  (long long)v->width, out.at, in.at, (long long)in.line, (long long)in.stride);
+	chunk_free(v, &in);
+	return out;
 }
 
 static Operand uniform(Vector *v, Node *n)
@@ -80,46 +108,68 @@ static Operand uniform(Vector *v, Node *n)
 	const char *text = emit_value(v->e, n, false);
 	const char *name = arena_printf(v->m, "u%d", v->e->nname++);
 	emit_line(v->e, "const %s %s = %s;", chunk_type[kind], name, text);
-	return (Operand){arena_printf(v->m, "&%s", name), 0, kind, -1};
+	return (Operand){arena_printf(v->m, "&%s", name), 0, kind, -1, 0};
 }
 
-/* In a plain loop's scope: what is known over the chunk is read, so that it is the same there. */
+/* In a plain loop's scope: the element of a line that belongs to its point. */
+static const char *element(Vector *v)
+{
+	const char *i = arena_printf(v->m, "i%d - %s", (int)v->axis->u.i,
+				     emit_value(v->e, v->start, false));
+	return !v->row ? i
+		       : arena_printf(v->m, "(i%d - %s) * %lldL + %s", (int)v->row->u.i,
+				      emit_value(v->e, v->row_start, false), (long long)v->width,
+				      i);
+}
+
+/* There, what is known over the chunk is read, so that it is the same. */
 static void name_known(Vector *v)
 {
 	for (int k = 0; k < v->nknown; k++) {
 		const Known *i = &v->known[k];
 		if (i->v.stride == 1)
 			emit_name(v->e, i->n,
-				  arena_printf(v->m, "(%s)[i%d - i%d]", i->v.at, (int)v->axis->u.i,
-					       (int)v->start->u.i));
+				  arena_printf(v->m, "(%s)[%s]", i->v.at, element(v)));
 	}
 }
 
-/* Anything: a plain loop. */
+static void plain_open(Vector *v, Node *axis, Node *from, const char *count)
+{
+	int i = (int)axis->u.i;
+	const char *start = emit_value(v->e, from, false);
+	emit_open(v->e, axis, false);
+	emit_line(v->e, "for (int64_t i%d = %s; i%d < %s + %s; i%d++) {", i, start, i, start, count,
+		  i);
+}
+
+/* Anything: plain loops. */
 static Operand plain(Vector *v, Node *n, const char *want)
 {
 	Emit *e = v->e;
 	Operand out = target(v, chunk_kind((Type)n->type), want);
-	int axis = (int)v->axis->u.i, start = (int)v->start->u.i;
-	emit_open(e, v->axis, false);
-	emit_line(e, "for (int64_t i%d = i%d; i%d < i%d + %s; i%d++) {", axis, start, axis, start,
-		  v->count, axis);
+	const char *width = arena_printf(v->m, "%lldL", (long long)v->width);
+	if (v->row)
+		plain_open(v, v->row, v->row_start, v->rows);
+	plain_open(v, v->axis, v->start, v->row ? width : v->count);
 	name_known(v);
 	const char *text = emit_value(e, n, false);
-	emit_line(e, "(%s)[i%d - i%d] = %s;", out.at, axis, start, text);
-	emit_line(e, "}");
-	emit_close(e);
+	emit_line(e, "(%s)[%s] = %s;", out.at, element(v), text);
+	for (int k = 0; k < 1 + (v->row != NULL); k++) {
+		emit_line(e, "}");
+		emit_close(e);
+	}
 	return out;
 }
 
-/* The address of a read that steps evenly with the axis; false when it does not. */
-static bool address(Vector *v, Node *read, const char **at, int64_t *stride)
+/* Where a read lies that steps evenly with the axes; false when it does not. */
+static bool address(Vector *v, Node *read, Operand *out)
 {
-	*stride = affine_stride(v->e->ir, read->src[1], v->axis);
-	if (*stride == INT64_MIN)
+	Ir *ir = v->e->ir;
+	out->stride = affine_stride(ir, read->src[1], v->axis);
+	out->line = v->row ? affine_stride(ir, read->src[1], v->row) : 0;
+	if (out->stride == INT64_MIN || out->line == INT64_MIN)
 		return false;
-	*at = arena_printf(v->m, "%s + %s", emit_base(v->e, read->src[0]),
-			   emit_value(v->e, chunk_start(v, read->src[1]), false));
+	out->at = chunk_place(v, read->src[0], read->src[1]);
 	return true;
 }
 
@@ -153,7 +203,7 @@ static Operand gather(Vector *v, Node *n, const char *want)
 {
 	Node *rest, *entry = chunk_entry(v->e->ir, n->src[1], v->axis, &rest);
 	int kind = chunk_kind((Type)n->type);
-	if (!entry)
+	if (!entry || v->row)
 		return plain(v, n, want);
 	Operand out = target(v, kind, want);
 	const char *t = chunk_name[kind], *c = chunk_type[kind];
@@ -167,25 +217,6 @@ static Operand gather(Vector *v, Node *n, const char *want)
 	return out;
 }
 
-static Operand read_of(Vector *v, Node *n, const char *want)
-{
-	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1};
-	if (n->type != RICCI_F32 && n->type != RICCI_F64 && n->type != RICCI_BOOL &&
-	    n->type != RICCI_BF16 && n->type != RICCI_F16)
-		return plain(v, n, want);
-	if (!address(v, n, &in.at, &in.stride))
-		return n->type == RICCI_F32 || n->type == RICCI_F64 ? gather(v, n, want)
-								    : plain(v, n, want);
-	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
-		in.kind = CHUNK_U16;
-		Operand out = target(v, CHUNK_F32, want);
-		chunk_call(v, n->type == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", out.kind,
-			   out.at, 1, &in);
-		return out;
-	}
-	return in;
-}
-
 static Operand convert(Vector *v, const char *name, int kind, Operand in, const char *want)
 {
 	chunk_free(v, &in);
@@ -194,11 +225,35 @@ static Operand convert(Vector *v, const char *name, int kind, Operand in, const 
 	return out;
 }
 
+static Operand read_of(Vector *v, Node *n, const char *want)
+{
+	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1, 0};
+	if (n->type != RICCI_F32 && n->type != RICCI_F64 && n->type != RICCI_BOOL &&
+	    n->type != RICCI_BF16 && n->type != RICCI_F16)
+		return plain(v, n, want);
+	if (!address(v, n, &in))
+		return n->type == RICCI_F32 || n->type == RICCI_F64 ? gather(v, n, want)
+								    : plain(v, n, want);
+	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
+		in.kind = CHUNK_U16;
+		return convert(v, n->type == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", CHUNK_F32,
+			       flat(v, in, NULL), want);
+	}
+	return flat(v, in, want);
+}
+
+Operand chunk_read(Vector *v, Node *n)
+{
+	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1, 0};
+	bool full = n->type == RICCI_F32 || n->type == RICCI_F64;
+	return n->op == OP_READ && full && address(v, n, &in) ? in : chunk_value(v, n, NULL);
+}
+
 static Operand cast_of(Vector *v, Node *n, const char *want)
 {
 	Node *x = n->src[0];
 	Type to = (Type)n->type, from = (Type)x->type;
-	Operand in = {NULL, 1, CHUNK_U8, -1};
+	Operand in = {NULL, 1, CHUNK_U8, -1, 0};
 	if ((to == RICCI_BF16 || to == RICCI_F16) && type_is_float(from) && from != RICCI_F64) {
 		Operand half = convert(v, to == RICCI_BF16 ? "bf16_of_f32" : "f16_of_f32",
 				       CHUNK_U16, chunk_value(v, x, NULL), NULL);
@@ -216,7 +271,7 @@ static Operand cast_of(Vector *v, Node *n, const char *want)
 		return plain(v, n, want);
 	if (from == RICCI_BOOL)
 		return convert(v, "f32_of_u8", CHUNK_F32, chunk_value(v, x, NULL), want);
-	if (x->op != OP_READ || !address(v, x, &in.at, &in.stride))
+	if (x->op != OP_READ || !address(v, x, &in) || !chunk_flat(v, &in))
 		return plain(v, n, want);
 	Operand out = target(v, CHUNK_F32, want);
 	const char *name = arena_printf(v->m, "f32_of_%s", type_name(from));
@@ -281,7 +336,8 @@ static const char *function_of(const Node *n)
 static void in_scope(Vector *v, Node *n, const char *dst, int kind)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
-	*in = (Vector){v->e, v->m, v->axis, v->start, v->count, 0, {{0}}, v, v->busy};
+	*in = (Vector){v->e,	v->m, v->axis, v->start,     v->count, 0,	{{0}},
+		       v,	v->busy, v->row,  v->row_start, v->rows,  v->width};
 	Operand x = chunk_value(in, n, dst);
 	if (strcmp(x.at, dst) != 0)
 		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1, &x);
@@ -328,7 +384,7 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	Node *e[16];
 	int64_t k[16];
 	int count = 0, kind = chunk_kind((Type)n->type), id = em->nname++;
-	if (node_has(n->src[2], v->axis) || (emit_reads(em, n->src[2]) & READS_GUARDED) ||
+	if (v->row || node_has(n->src[2], v->axis) || (emit_reads(em, n->src[2]) & READS_GUARDED) ||
 	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
 		return false;
 	*out = target(v, kind, want);
@@ -353,12 +409,13 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	}
 	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d = 0;", id, id, id, id);
 	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
-	Vector in = {em, v->m, v->axis, start, arena_printf(v->m, "n%d", id), 0, {{0}}, v, v->busy};
+	Vector in = {em,    v->m, v->axis, start, arena_printf(v->m, "n%d", id), 0, {{0}}, v, v->busy,
+		     NULL, NULL, NULL, 0};
 	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
 	emit_open(em, start, true);
 	emit_line(em, "if (lo%d < hi%d) {", id, id); /* reads may be valid inside only */
-	emit_line(em, "const int64_t i%d = i%d + lo%d, n%d = hi%d - lo%d;", (int)start->u.i,
-		  (int)v->start->u.i, id, id, id, id);
+	emit_line(em, "const int64_t i%d = %s + lo%d, n%d = hi%d - lo%d;", (int)start->u.i,
+		  emit_value(em, v->start, false), id, id, id, id);
 	Operand x = chunk_value(&in, n->src[1], NULL);
 	chunk_call(&in, name, kind, arena_printf(v->m, "%s + lo%d", out->at, id), 1, &x);
 	chunk_free(v, &x);
@@ -376,7 +433,7 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 {
 	Operand out, in[3];
 	int kind = chunk_kind((Type)n->type);
-	if (!node_has(n->src[0], v->axis))
+	if (!chunk_varies(v, n->src[0]))
 		return select_uniform(v, n, want);
 	if (select_interval(v, n, want, &out))
 		return out;
@@ -416,22 +473,37 @@ static Operand compute(Vector *v, Node *n, const char *want)
 		want);
 }
 
+/* What changes with the row alone: one element for each, and the same in all of its row. */
+static Operand by_row(Vector *v, Node *n, const char *want)
+{
+	Vector *in = arena_alloc(v->m, sizeof *in);
+	*in = (Vector){v->e, v->m, v->row, v->row_start, v->rows, 0, {{0}}, v, v->busy,
+		       NULL, NULL, NULL, 0};
+	Operand x = chunk_value(in, n, NULL);
+	for (int k = 0; k < in->nknown; k++)
+		chunk_free(v, &in->known[k].v);
+	x.line = x.stride;
+	x.stride = 0;
+	return flat(v, x, want);
+}
+
 /* The elements of n over the chunk. A node met twice is computed once. */
 Operand chunk_value(Vector *v, Node *n, const char *want)
 {
 	if (v->e->too_large) /* this text is thrown away */
-		return (Operand){"0", 1, chunk_kind((Type)n->type), -1};
+		return (Operand){"0", 1, chunk_kind((Type)n->type), -1, v->width};
 	for (int k = 0; k < v->nknown; k++)
 		if (v->known[k].n == n)
 			return v->known[k].v;
-	if (!node_has(n, v->axis)) {
+	if (!chunk_varies(v, n)) {
 		Operand u = uniform(v, n);
 		if (v->nknown < MAX_MEMO / 2)
 			v->known[v->nknown++] = (Known){n, u};
 		return u;
 	}
 	bool again = emit_uses(v->e, n) > 1;
-	Operand out = compute(v, n, again ? NULL : want);
+	bool row = n->op != OP_READ && !node_has(n, v->axis) && type_is_float(n->type);
+	Operand out = row ? by_row(v, n, again ? NULL : want) : compute(v, n, again ? NULL : want);
 	v->e->too_large |= again && v->nknown == MAX_MEMO;
 	if (again && !v->e->too_large) {
 		/* kept: nobody but the end of the chunk frees it */

@@ -7,10 +7,12 @@
 
 enum { MAX_MEMO = 256, MAX_TEMPS = 48, FIRST_START = 1 << 20 };
 
+/* Element i of row r is at[r * line + i * stride]; without rows `line` is 0. */
 typedef struct Operand {
 	const char *at; /* address of the first element */
 	int64_t stride;
 	int kind, temp; /* temp: its number, -1 when it is none */
+	int64_t line;
 } Operand;
 
 typedef struct Known {
@@ -27,6 +29,11 @@ typedef struct Vector {
 	Known known[MAX_MEMO];
 	struct Vector *outer;
 	bool (*busy)[MAX_TEMPS];
+	/* A box: `count` elements are `rows` (a name) values of the axis `row` from row_start on, of `width`
+	 * elements each, and temporaries hold row behind row. NULL: a line. */
+	Node *row, *row_start;
+	const char *rows;
+	int64_t width;
 } Vector;
 
 extern const char *const chunk_name[CHUNK_KINDS], *const chunk_type[CHUNK_KINDS];
@@ -35,7 +42,14 @@ void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const
 void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o);
 Operand chunk_temp(Vector *v, int kind);
 void chunk_free(Vector *v, const Operand *o);
+/* The elements of n over the chunk, in one line: its stride is that of the whole box. A read may be asked for as it
+ * is (chunk_read). */
 Operand chunk_value(Vector *v, Node *n, const char *want);
+Operand chunk_read(Vector *v, Node *n);
+/* Is it a line as it is? */
+bool chunk_flat(const Vector *v, const Operand *o);
+/* Does it change over the chunk? */
+bool chunk_varies(const Vector *v, Node *n);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);
 const char *chunk_place(Vector *v, Node *buffer, Node *index);
 int chunk_kind(Type t);

@@ -1,7 +1,8 @@
 /* chunk_loop.c - innermost vector loops for compilers that make no vector code.
  *
  * Input: a vector LOOP whose body is stores of floats. Output: a loop over chunks of at most
- * Dialect.chunk elements; in it the values (chunk.c), then the stores. */
+ * Dialect.chunk elements; in it the values (chunk.c), then the stores. Where a short one is all that a loop around it
+ * does, and everything steps evenly with both, a chunk is a box of both. */
 #include "jit/emit/chunk.h"
 
 #include <string.h>
@@ -30,6 +31,68 @@ static bool suits(Emit *e, const Stmt *loop)
 			return false;
 	}
 	return loop->body != NULL;
+}
+
+/* Do all reads of e, floats that no condition guards and none of what the statements from s on store, step evenly with
+ * the axis? */
+static bool reads_even(Emit *e, const Stmt *s, Node *value, Node *axis)
+{
+	Node **read;
+	int n = node_collect(e->ir, value, OP_READ, &read);
+	bool even = !(emit_reads(e, value) & READS_GUARDED);
+	for (int k = 0; k < n && even; k++) {
+		even = affine_stride(e->ir, read[k]->src[1], axis) != INDEXED &&
+		       type_is_float(read[k]->type);
+		for (const Stmt *i = s; i; i = i->next)
+			even = even && read[k]->src[0] != i->buffer;
+	}
+	return even;
+}
+
+static bool is_product_sum(Emit *e, const Stmt *s)
+{
+	emit_statement(e);
+	emit_count(e, s->value);
+	return s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(e, s->value) == 1 &&
+	       (s->value->type == RICCI_F32 || s->value->type == RICCI_F64);
+}
+
+/* Are the places that s stores to all different, or those of one row, to which products are added? */
+static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
+{
+	int64_t rows = axis_extent(row), width = axis_extent(loop->axis);
+	int64_t line = affine_stride(e->ir, s->index, row);
+	int64_t stride = affine_stride(e->ir, s->index, loop->axis);
+	bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
+	if (line == INDEXED || stride == INDEXED || stride < 1 || line < 0 || !full)
+		return false;
+	if (line == 0 && stride == 1)
+		return is_product_sum(e, s);
+	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
+	return apart && (s->red == RED_NONE || line == width || is_product_sum(e, s));
+}
+
+static bool is_whole(const Stmt *loop)
+{
+	return !loop->maybe && node_is_value(loop->lo, 0) && node_is_const(loop->hi) &&
+	       loop->hi->u.i == axis_extent(loop->axis);
+}
+
+/* Is the loop one over a short vector loop, that can be done in boxes? */
+static bool suits_box(Emit *e, const Stmt *row)
+{
+	const Stmt *loop = row->body;
+	if ((row->how != HOW_SERIAL && row->how != HOW_UNROLL) || !loop || loop->next ||
+	    loop->kind != STMT_LOOP || loop->how != HOW_VECTOR || !is_whole(row) ||
+	    !is_whole(loop) || 2 * loop->hi->u.i > e->d->caps.chunk || row->hi->u.i < 2 ||
+	    !suits(e, loop))
+		return false;
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (!reads_even(e, loop->body, s->value, row->axis) ||
+		    !reads_even(e, loop->body, s->value, loop->axis) ||
+		    !stores_even(e, s, row->axis, loop))
+			return false;
+	return true;
 }
 
 /* buffer[index] red= all elements of the value. */
@@ -61,16 +124,37 @@ static void store_total(Vector *v, const Stmt *s)
 		chunk_free(v, &in[k]);
 }
 
+/* dst[l] += in[0][l] * in[1][l], of boxes as they lie where one of the three is no line. */
+static void store_products(Vector *v, const Stmt *s, const char *dst, const Operand *in)
+{
+	int kind = chunk_kind((Type)s->buffer->type);
+	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "";
+	int64_t line = v->row ? affine_stride(v->e->ir, s->index, v->row) : 0;
+	if (line == v->width && chunk_flat(v, &in[0]) && chunk_flat(v, &in[1])) {
+		chunk_call(v, arena_printf(v->m, "fma_%s", t), kind, dst, 2, in);
+		return;
+	}
+	for (int k = 0; k < 2; k++)
+		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
+				    (long long)in[k].line, (long long)in[k].stride);
+	emit_declare(v->e, arena_printf(v->m,
+					"void ricci_v_fma_box_%s(int64_t, int64_t, %s *, int64_t, "
+					"const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
+					t, c, c, c));
+	emit_line(v->e, "ricci_v_fma_box_%s(%s, %lldL, %s, %lldL%s);", t, v->rows,
+		  (long long)v->width, dst, (long long)line, args);
+}
+
 /* dst[l] red= value[l]. */
 static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 {
 	static const char *const combine[RED_COUNT] = {"", "add", "mul", "max", "min"};
 	int kind = chunk_kind((Type)s->buffer->type);
-	Operand in[2] = {{dst, 1, kind, -1}};
+	Operand in[2] = {{dst, 1, kind, -1, v->width}};
 	if (s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(v->e, s->value) == 1) {
 		for (int k = 0; k < 2; k++)
-			in[k] = chunk_value(v, s->value->src[k], NULL);
-		chunk_call(v, arena_printf(v->m, "fma_%s", chunk_name[kind]), kind, dst, 2, in);
+			in[k] = chunk_read(v, s->value->src[k]);
+		store_products(v, s, dst, in);
 		chunk_free(v, &in[0]);
 	} else {
 		in[1] = chunk_value(v, s->value, NULL);
@@ -89,7 +173,8 @@ static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride
 			   &x);
 		return;
 	}
-	if (stride == 1) {
+	int64_t line = v->row ? affine_stride(v->e->ir, s->index, v->row) : v->width * stride;
+	if (stride == 1 && line == v->width) {
 		if (strcmp(x.at, dst) != 0)
 			chunk_call(v, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1,
 				   &x);
@@ -102,6 +187,16 @@ static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride
 		x = out;
 	}
 	const char *name = chunk_name[kind], *c = chunk_type[kind];
+	if (v->row) {
+		emit_declare(v->e, arena_printf(v->m,
+						"void ricci_v_store_box_%s(int64_t, int64_t, %s *, "
+						"int64_t, int64_t, const %s *);",
+						name, c, c));
+		emit_line(v->e, "ricci_v_store_box_%s(%s, %lldL, %s, %lldL, %lldL, %s);", name,
+			  v->rows, (long long)v->width, dst, (long long)line, (long long)stride,
+			  x.at);
+		return;
+	}
 	if (stride == INDEXED) {
 		Node *rest, *entry = chunk_entry(v->e->ir, s->index, v->axis, &rest);
 		emit_declare(v->e,
@@ -142,7 +237,8 @@ static void store_all(Vector *v, const Stmt *first)
 		if (stride[k] == INDEXED)
 			chunk_entry(e->ir, s->index, v->axis, &place);
 		dst[k] = chunk_place(v, s->buffer, place);
-		bool direct = n == 1 && stride[k] == 1 && s->red == RED_NONE &&
+		bool lines = !v->row || affine_stride(e->ir, s->index, v->row) == v->width;
+		bool direct = n == 1 && stride[k] == 1 && lines && s->red == RED_NONE &&
 			      (s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64);
 		if (s->red == RED_NONE)
 			value[k] = chunk_value(v, s->value, direct ? dst[k] : NULL);
@@ -158,24 +254,68 @@ static void store_all(Vector *v, const Stmt *first)
 	}
 }
 
-bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi)
+/* A loop over the chunks of an axis, of at most `most` elements: opens it, and returns where a chunk begins; *count:
+ * how many elements it has. Of one chunk there is no loop. */
+static Node *chunks_open(Emit *e, const Stmt *s, int64_t most, const char **count)
 {
-	if (!suits(e, s))
-		return false;
-	bool busy[CHUNK_KINDS][MAX_TEMPS] = {{false}};
-	int id = e->nname++;
+	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
+	if (is_whole(s) && s->hi->u.i <= most) {
+		emit_open(e, NULL, false);
+		emit_line(e, "{");
+		*count = arena_printf(&e->ir->arena, "%lldL", (long long)s->hi->u.i);
+		return s->lo;
+	}
 	Node *start = node_axis(e->ir, FIRST_START + e->nstart++, axis_extent(s->axis));
-	Vector *v = arena_alloc(&e->ir->arena, sizeof *v);
-	*v = (Vector){e, &e->ir->arena, s->axis, start, arena_printf(&e->ir->arena, "n%d", id),
-		      0, {{0}},		NULL,	 busy};
-	int number = (int)start->u.i;
+	int i = (int)start->u.i, id = e->nname++;
 	emit_open(e, start, s->maybe);
-	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d += %d) {", number, lo, number, hi,
-		  number, e->d->caps.chunk);
-	emit_line(e, "const int64_t n%d = %s - i%d < %d ? %s - i%d : %d;", id, hi, number,
-		  e->d->caps.chunk, hi, number, e->d->caps.chunk);
-	store_all(v, s->body);
+	emit_line(e, "for (int64_t i%d = %s; i%d < %s; i%d += %lld) {", i, lo, i, hi, i,
+		  (long long)most);
+	emit_line(e, "const int64_t n%d = %s - i%d < %lld ? %s - i%d : %lld;", id, hi, i,
+		  (long long)most, hi, i, (long long)most);
+	*count = arena_printf(&e->ir->arena, "n%d", id);
+	return start;
+}
+
+static void chunks_close(Emit *e)
+{
 	emit_line(e, "}");
 	emit_close(e);
+}
+
+static Vector *vector_new(Emit *e, bool (*busy)[MAX_TEMPS])
+{
+	Vector *v = arena_alloc(&e->ir->arena, sizeof *v);
+	memset(busy, 0, CHUNK_KINDS * sizeof *busy);
+	*v = (Vector){.e = e, .m = &e->ir->arena, .busy = busy};
+	return v;
+}
+
+bool emit_vector(Emit *e, const Stmt *s)
+{
+	bool busy[CHUNK_KINDS][MAX_TEMPS];
+	if (!suits(e, s))
+		return false;
+	Vector *v = vector_new(e, busy);
+	v->axis = s->axis;
+	v->start = chunks_open(e, s, e->d->caps.chunk, &v->count);
+	store_all(v, s->body);
+	chunks_close(e);
+	return true;
+}
+
+bool emit_box(Emit *e, const Stmt *s)
+{
+	bool busy[CHUNK_KINDS][MAX_TEMPS];
+	if (!suits_box(e, s))
+		return false;
+	Vector *v = vector_new(e, busy);
+	v->row = s->axis;
+	v->axis = s->body->axis;
+	v->start = s->body->lo;
+	v->width = s->body->hi->u.i;
+	v->row_start = chunks_open(e, s, e->d->caps.chunk / v->width, &v->rows);
+	v->count = arena_printf(v->m, "%s * %lldL", v->rows, (long long)v->width);
+	store_all(v, s->body->body);
+	chunks_close(e);
 	return true;
 }

@@ -87,7 +87,9 @@ int emit_reads(Emit *e, Node *n);
 int emit_uses(Emit *e, const Node *n);
 /* A vector loop as calls of functions over chunks (chunk_loop.c); false: it is none of that kind,
  * and nothing was emitted. */
-bool emit_vector(Emit *e, const Stmt *s, const char *lo, const char *hi);
+bool emit_vector(Emit *e, const Stmt *s);
+/* The same of a loop that does nothing but such a short one. */
+bool emit_box(Emit *e, const Stmt *s);
 /* How functions of values of that type end. */
 const char *emit_suffix(Type t);
 /* The type of a vector (lanes.c). */
