@@ -22,6 +22,8 @@
  *				 int64_t sa, const T *b, int64_t lb, int64_t sb)
  *							dst[r*ld + i] += a[r*la + i*sa] * b[r*lb + i*sb],
  *							r by r: rows may be in one place (ld 0)
+ *	void ricci_v_dot_box_<t>(the same)		dst[r*ld] += the sum over i of the products;
+ *							width is 256 at most
  *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)
  *							of n >= 0 elements, from the identity
  *	T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)

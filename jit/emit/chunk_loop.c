@@ -57,16 +57,17 @@ static bool is_product_sum(Emit *e, const Stmt *s)
 	       (s->value->type == RICCI_F32 || s->value->type == RICCI_F64);
 }
 
-/* Are the places that s stores to all different, or those of one row, to which products are added? */
+/* Are the places that s stores to all different, or those of one row, or one for each row, to which products are
+ * added? */
 static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 {
 	int64_t rows = axis_extent(row), width = axis_extent(loop->axis);
 	int64_t line = affine_stride(e->ir, s->index, row);
 	int64_t stride = affine_stride(e->ir, s->index, loop->axis);
 	bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
-	if (line == INDEXED || stride == INDEXED || stride < 1 || line < 0 || !full)
+	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
-	if (line == 0 && stride == 1)
+	if (stride == 0 || (line == 0 && stride == 1))
 		return is_product_sum(e, s);
 	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
 	return apart && (s->red == RED_NONE || line == width || is_product_sum(e, s));
@@ -95,6 +96,24 @@ static bool suits_box(Emit *e, const Stmt *row)
 	return true;
 }
 
+/* Calls ricci_v_<name>_box on two boxes as they lie. */
+static void box_products(Vector *v, const Stmt *s, const char *name, const char *dst,
+			 const Operand *in)
+{
+	int kind = chunk_kind((Type)s->buffer->type);
+	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "";
+	int64_t line = affine_stride(v->e->ir, s->index, v->row);
+	for (int k = 0; k < 2; k++)
+		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
+				    (long long)in[k].line, (long long)in[k].stride);
+	emit_declare(v->e, arena_printf(v->m,
+					"void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t, "
+					"const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
+					name, t, c, c, c));
+	emit_line(v->e, "ricci_v_%s_box_%s(%s, %lldL, %s, %lldL%s);", name, t, v->rows,
+		  (long long)v->width, dst, (long long)line, args);
+}
+
 /* buffer[index] red= all elements of the value. */
 static void store_total(Vector *v, const Stmt *s)
 {
@@ -106,9 +125,15 @@ static void store_total(Vector *v, const Stmt *s)
 		name = "dot";
 		n = 2;
 		for (int k = 0; k < 2; k++)
-			in[k] = chunk_value(v, s->value->src[k], NULL);
+			in[k] = chunk_read(v, s->value->src[k]);
 	} else {
 		in[0] = chunk_value(v, s->value, NULL);
+	}
+	if (v->row) {
+		box_products(v, s, name, chunk_place(v, s->buffer, s->index), in);
+		for (int k = 0; k < n; k++)
+			chunk_free(v, &in[k]);
+		return;
 	}
 	chunk_operands(v, n, in, &args, &types);
 	emit_declare(v->e, arena_printf(v->m, "%s ricci_v_%s_%s(int64_t%s);", chunk_type[kind],
@@ -128,21 +153,12 @@ static void store_total(Vector *v, const Stmt *s)
 static void store_products(Vector *v, const Stmt *s, const char *dst, const Operand *in)
 {
 	int kind = chunk_kind((Type)s->buffer->type);
-	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "";
-	int64_t line = v->row ? affine_stride(v->e->ir, s->index, v->row) : 0;
-	if (line == v->width && chunk_flat(v, &in[0]) && chunk_flat(v, &in[1])) {
-		chunk_call(v, arena_printf(v->m, "fma_%s", t), kind, dst, 2, in);
-		return;
-	}
-	for (int k = 0; k < 2; k++)
-		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
-				    (long long)in[k].line, (long long)in[k].stride);
-	emit_declare(v->e, arena_printf(v->m,
-					"void ricci_v_fma_box_%s(int64_t, int64_t, %s *, int64_t, "
-					"const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
-					t, c, c, c));
-	emit_line(v->e, "ricci_v_fma_box_%s(%s, %lldL, %s, %lldL%s);", t, v->rows,
-		  (long long)v->width, dst, (long long)line, args);
+	bool lines = chunk_flat(v, &in[0]) && chunk_flat(v, &in[1]) &&
+		     (!v->row || affine_stride(v->e->ir, s->index, v->row) == v->width);
+	if (lines)
+		chunk_call(v, arena_printf(v->m, "fma_%s", chunk_name[kind]), kind, dst, 2, in);
+	else
+		box_products(v, s, "fma", dst, in);
 }
 
 /* dst[l] red= value[l]. */

@@ -209,6 +209,23 @@ static int schedule_check(const Build *b, Error *err)
 	return rfactor_check(b, err);
 }
 
+/* Of a sum in short lanes the longest of the other loops of the results runs around the lanes: both are one call. */
+static void replay_box(Build *b)
+{
+	const Loop *lanes = &b->loop[b->order[b->lanes]];
+	int best = -1, first = b->nparallel > b->nrfactor ? b->nparallel : b->nrfactor;
+	if (b->p->scatter || b->carry.r.axis >= 0 || lanes->reduced)
+		return;
+	for (int k = first; k < b->lanes && !b->loop[b->order[k]].reduced; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		if (l->how != HOW_VECTOR && l->extent * lanes->extent <= b->caps->chunk &&
+		    (best < 0 || l->extent >= b->loop[b->order[best]].extent))
+			best = k;
+	}
+	if (best >= 0)
+		order_move(b, best, b->lanes - 1);
+}
+
 int nest_replay(Build *b, const Schedule *s, Error *err)
 {
 	Problem *p = b->p;
@@ -240,6 +257,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	if (b->caps->chunk && b->lanes >= 0) { /* functions over chunks want them innermost */
 		order_move(b, b->lanes, b->nloop - 1);
 		b->lanes = b->nloop - 1;
+		replay_box(b);
 	}
 	if (b->caps->chunk || p->scatter)
 		b->cache_read_at = -1;
