@@ -28,6 +28,21 @@ static const Case lower_equations[] = {
 	{"Y[n,c,p,q] += (X[n,c,2*p+r-1,2*q+s-1] else 0) * W[c,r,s] where p<5, q<6",
 	 "X=2x7x9x11 W=7x3x3"},
 	{"Y[n,c,p,q] max= X[n,c,2*p+r,2*q+s] where r<2, s<2", "X=2x7x10x12"},
+	/* lines so short that those of tcc are calls for the loop around them, too */
+	{"Y[b,i,j,m,n] += A[b,i,m,k]*W[i,j,k,n]", "A=20x6x4x4 W=6x5x4x4"},
+	{"Y[b,i,m,n] += T[b,i,j,m,k]*W[i,j,n,k]", "T=20x6x10x4x4 W=6x10x4x4"},
+	{"Y[b,i,j] += T[b,i,j,k]*W[i,k,j]", "T=20x7x9x5:f64 W=7x5x9:f64"},
+	{"V[b,i,m] += A[b,i,m,k]*W[i,k]; S[b,i] += V[b,i,m]*V[b,i,m]; Y[b,i,m] = "
+	 "V[b,i,m]*rsqrt(S[b,i] + 1)",
+	 "A=20x30x4x5 W=30x5"},
+	{"E[b,i] max= A[b,i,j]; Y[b,i,j] = exp(A[b,i,j] - E[b,i])*tanh(G[b,i]) + B[b,j]*C[i,b]",
+	 "A=20x30x6 G=20x30 B=20x6 C=30x20"},
+	{"E[b,i] += A[b,i,j]; Y[b,j,i] = 0 < A[b,i,j] ? E[b,i]*f32(H[b,i,j]) : 2*B[b,j]; Z[b,i,j] "
+	 "= i < j ? E[b,i] : A[b,i,j]",
+	 "A=20x30x6 H=20x30x6:bf16 B=20x6"},
+	{"E[b] += A[b,i,j]; Y[b,i,j] = A[b,i,j]/E[b] + f64(K[b,i,j])*(A[b,i,j] < G[i] && G[i] < 1 "
+	 "? G[i] : 3)",
+	 "A=20x30x6:f64 K=20x30x6:i32 G=30:f64"},
 	{"Y[n,c,p,q] max= (X[n,c,2*p+r-1,2*q+s-1] else -inf) where p<8, q<9, r<3, s<3",
 	 "X=2x3x16x17"},
 	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0) * W[c,r,s] where p<7, q<7", "X=5x7x7 W=5x3x3"},

@@ -266,6 +266,59 @@ static void check_casts(void)
 	CHECK_INT(wrong, 0);
 }
 
+/* Boxes of rows: each function at widths around those that it knows, all strides, and rows in one place. */
+static void check_boxes(const char *t)
+{
+	typedef void Box(int64_t, int64_t, void *, const void *, int64_t, int64_t);
+	typedef void Store(int64_t, int64_t, void *, int64_t, int64_t, const void *);
+	typedef void Products(int64_t, int64_t, void *, int64_t, const void *, int64_t, int64_t,
+			      const void *, int64_t, int64_t);
+	static const int64_t step[][2] = {{0, 1}, {1, 0}, {1, 1}, {3, 1}, {0, 2}, {0, 0}};
+	static double a[ROOM], b[ROOM], out[ROOM], want[ROOM];
+	double rel = strcmp(t, "f32") ? 1e-14 : 1e-5;
+	for (int i = 0; i < ROOM; i++) {
+		store(t, a, i, (i * 29 % 31 - 15) * 0.3);
+		store(t, b, i, (i * 7 % 11 - 5) * 0.3);
+	}
+	for (int k = 0; k < 48 * COUNT(step); k++) {
+		int64_t width = k % 12 + 1 + 5 * (k % 12 > 8), rows = 1 + k / 12 % 4 * 2;
+		int64_t sa = step[k / 48][0], sb = step[k / 48][1], la = width * 2 + 1,
+			lb = k % 3 * width;
+		for (int kind = 0; kind < 5; kind++) {
+			/* fma to rows apart, fma to one, dot of each row, dot of all, box and back */
+			int64_t ld = kind == 0 ? width + 2 : kind == 2 ? 2 : 0;
+			for (int i = 0; i < ROOM; i++) {
+				want[i] = i % 5;
+				store(t, out, i, want[i]);
+			}
+			for (int64_t r = 0; r < rows; r++)
+				for (int64_t i = 0; i < width; i++) {
+					double x = load(t, a, r * la + i * sa),
+					       y = load(t, b, r * lb + i * sb);
+					if (kind < 4)
+						want[r * ld + (kind < 2) * i] += x * y;
+					else
+						want[r * (2 * width) + 2 * i] = x;
+				}
+			if (kind < 4)
+				((Products *)vector(kind < 2 ? "fma_box" : "dot_box", t))(
+					rows, width, out, ld, a, la, sa, b, lb, sb);
+			else {
+				static double flat[ROOM];
+				((Box *)vector("box", t))(rows, width, flat, a, la, sa);
+				((Store *)vector("store_box", t))(rows, width, out, 2 * width, 2,
+								  flat);
+			}
+			int wrong = 0;
+			for (int i = 0; i < ROOM; i++)
+				wrong += !same(load(t, out, i), want[i], rel * 100);
+			CHECK_REPORT(!wrong,
+				     "box %d of %s: %d wrong, %d rows of %d at strides %d, %d",
+				     kind, t, wrong, (int)rows, (int)width, (int)sa, (int)sb);
+		}
+	}
+}
+
 int main(void)
 {
 	static const char *const binary[] = {"add", "sub", "mul", "div", "max", "min", "fma"};
@@ -300,6 +353,8 @@ int main(void)
 	check_reductions("f32", 1e-6);
 	check_reductions("f64", 1e-14);
 	check_select();
+	check_boxes("f32");
+	check_boxes("f64");
 	check_casts();
 	return check_done();
 }
