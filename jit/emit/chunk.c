@@ -30,13 +30,19 @@ void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const
 	}
 }
 
-void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o)
+void chunk_call_some(Vector *v, const char *name, int kind, const char *count, const char *dst,
+		     int n, const Operand *o)
 {
 	const char *args, *types;
 	chunk_operands(v, n, o, &args, &types);
 	emit_declare(v->e, arena_printf(v->m, "void ricci_v_%s(int64_t, %s *%s);", name,
 					chunk_type[kind], types));
-	emit_line(v->e, "ricci_v_%s(%s, %s%s);", name, v->count, dst, args);
+	emit_line(v->e, "ricci_v_%s(%s, %s%s);", name, count, dst, args);
+}
+
+void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o)
+{
+	chunk_call_some(v, name, kind, v->count, dst, n, o);
 }
 
 /* ---- temporaries ---- */
@@ -128,8 +134,7 @@ static void name_known(Vector *v)
 	for (int k = 0; k < v->nknown; k++) {
 		const Known *i = &v->known[k];
 		if (i->v.stride == 1)
-			emit_name(v->e, i->n,
-				  arena_printf(v->m, "(%s)[%s]", i->v.at, element(v)));
+			emit_name(v->e, i->n, arena_printf(v->m, "(%s)[%s]", i->v.at, element(v)));
 	}
 }
 
@@ -336,8 +341,8 @@ static const char *function_of(const Node *n)
 static void in_scope(Vector *v, Node *n, const char *dst, int kind)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
-	*in = (Vector){v->e,	v->m, v->axis, v->start,     v->count, 0,	{{0}},
-		       v,	v->busy, v->row,  v->row_start, v->rows,  v->width};
+	*in = (Vector){v->e, v->m,    v->axis, v->start,     v->count, 0,	{{0}},
+		       v,    v->busy, v->row,  v->row_start, v->rows,  v->width};
 	Operand x = chunk_value(in, n, dst);
 	if (strcmp(x.at, dst) != 0)
 		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1, &x);
@@ -377,55 +382,87 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 	return true;
 }
 
-/* SELECT(interval of the axis, x, constant): x over the interval, the constant around it. */
-static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
+/* lo <= element < hi of the chunk, where all conditions hold: e[j] + k[j]*element >= 0. */
+static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int64_t *k)
+{
+	Emit *em = v->e;
+	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->count);
+	for (int j = 0; j < n; j++) {
+		const char *x = emit_value(em, e[j], false);
+		int64_t s = k[j] < 0 ? -k[j] : k[j];
+		const char *by = s == 1 ? "" : arena_printf(v->m, " / %lldL", (long long)s);
+		if (k[j] == 0)
+			emit_line(em, "if (%s < 0) hi%d = 0;", x, id);
+		else if (k[j] > 0) /* ceil(-x / s) */
+			emit_line(em, "if (%s < 0 && lo%d < (%lldL - %s)%s) lo%d = (%lldL - %s)%s;",
+				  x, id, (long long)s - 1, x, by, id, (long long)s - 1, x, by);
+		else /* floor(x / s) + 1 */
+			emit_line(
+				em,
+				"if (%s < 0) hi%d = 0; else if (hi%d > %s%s + 1) hi%d = %s%s + 1;",
+				x, id, id, x, by, id, x, by);
+	}
+	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d = 0;", id, id, id, id);
+}
+
+bool chunk_interval_open(Vector *v, Node *n, Interval *out)
 {
 	Emit *em = v->e;
 	Node *e[16];
 	int64_t k[16];
-	int count = 0, kind = chunk_kind((Type)n->type), id = em->nname++;
-	if (v->row || node_has(n->src[2], v->axis) || (emit_reads(em, n->src[2]) & READS_GUARDED) ||
+	int count = 0, id = em->nname++;
+	if (v->row || n->op != OP_SELECT || node_has(n->src[2], v->axis) ||
+	    (emit_reads(em, n->src[2]) & READS_GUARDED) ||
 	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
 		return false;
-	*out = target(v, kind, want);
 	Operand other = uniform(v, n->src[2]);
-	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->count);
-	for (int j = 0; j < count; j++) {
-		const char *x = emit_value(em, e[j], false);
-		int64_t s = k[j] < 0 ? -k[j] : k[j];
-		if (k[j] == 0)
-			emit_line(em, "if (%s < 0) hi%d = 0;", x, id);
-		else if (k[j] > 0) /* l >= ceil(-x / s) */
-			emit_line(em,
-				  "if (%s < 0 && lo%d < (%lldL - %s) / %lldL) lo%d = (%lldL - %s) "
-				  "/ %lldL;",
-				  x, id, (long long)s - 1, x, (long long)s, id, (long long)s - 1, x,
-				  (long long)s);
-		else /* l < floor(x / s) + 1 */
-			emit_line(em,
-				  "if (%s < 0) hi%d = 0; else if (hi%d > %s / %lldL + 1) hi%d = %s "
-				  "/ %lldL + 1;",
-				  x, id, id, x, (long long)s, id, x, (long long)s);
-	}
-	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d = 0;", id, id, id, id);
+	interval_bounds(v, id, count, e, k);
 	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
-	Vector in = {em,    v->m, v->axis, start, arena_printf(v->m, "n%d", id), 0, {{0}}, v, v->busy,
-		     NULL, NULL, NULL, 0};
-	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
+	*out = (Interval){.other = other,
+			  .lo = arena_printf(v->m, "lo%d", id),
+			  .hi = arena_printf(v->m, "hi%d", id)};
+	out->in = (Vector){.e = em,
+			   .m = v->m,
+			   .axis = v->axis,
+			   .start = start,
+			   .count = arena_printf(v->m, "n%d", id),
+			   .outer = v,
+			   .busy = v->busy};
 	emit_open(em, start, true);
-	emit_line(em, "if (lo%d < hi%d) {", id, id); /* reads may be valid inside only */
-	emit_line(em, "const int64_t i%d = %s + lo%d, n%d = hi%d - lo%d;", (int)start->u.i,
-		  emit_value(em, v->start, false), id, id, id, id);
-	Operand x = chunk_value(&in, n->src[1], NULL);
-	chunk_call(&in, name, kind, arena_printf(v->m, "%s + lo%d", out->at, id), 1, &x);
+	emit_line(em, "if (%s < %s) {", out->lo, out->hi); /* reads may be valid inside only */
+	emit_line(em, "const int64_t i%d = %s + %s, %s = %s - %s;", (int)start->u.i,
+		  emit_value(em, v->start, false), out->lo, out->in.count, out->hi, out->lo);
+	return true;
+}
+
+void chunk_interval_close(Interval *i)
+{
+	for (int j = 0; j < i->in.nknown; j++)
+		chunk_free(&i->in, &i->in.known[j].v);
+	emit_line(i->in.e, "}");
+	emit_close(i->in.e);
+}
+
+/* SELECT(interval of the axis, x, constant): x over the interval, the constant around it. */
+static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
+{
+	int kind = chunk_kind((Type)n->type);
+	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
+	Interval *i = arena_alloc(v->m, sizeof *i);
+	*out = target(v, kind, want);
+	if (!chunk_interval_open(v, n, i)) {
+		chunk_free(v, out);
+		return false;
+	}
+	Operand x = chunk_value(&i->in, n->src[1], NULL);
+	chunk_call(&i->in, name, kind, arena_printf(v->m, "%s + %s", out->at, i->lo), 1, &x);
 	chunk_free(v, &x);
-	for (int j = 0; j < in.nknown; j++)
-		chunk_free(v, &in.known[j].v);
-	emit_line(em, "}");
-	emit_close(em);
-	emit_line(em, "ricci_v_%s(lo%d, %s, %s, 0L);", name, id, out->at, other.at);
-	emit_line(em, "ricci_v_%s(%s - hi%d, %s + hi%d, %s, 0L);", name, v->count, id, out->at, id,
-		  other.at);
+	chunk_interval_close(i);
+	emit_line(v->e, "if (%s)", i->lo);
+	chunk_call_some(v, name, kind, i->lo, out->at, 1, &i->other);
+	emit_line(v->e, "if (%s < %s)", i->hi, v->count);
+	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->count, i->hi),
+			arena_printf(v->m, "%s + %s", out->at, i->hi), 1, &i->other);
 	return true;
 }
 
@@ -477,8 +514,8 @@ static Operand compute(Vector *v, Node *n, const char *want)
 static Operand by_row(Vector *v, Node *n, const char *want)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
-	*in = (Vector){v->e, v->m, v->row, v->row_start, v->rows, 0, {{0}}, v, v->busy,
-		       NULL, NULL, NULL, 0};
+	*in = (Vector){v->e, v->m,    v->row, v->row_start, v->rows, 0, {{0}},
+		       v,    v->busy, NULL,   NULL,	    NULL,    0};
 	Operand x = chunk_value(in, n, NULL);
 	for (int k = 0; k < in->nknown; k++)
 		chunk_free(v, &in->known[k].v);

@@ -36,9 +36,18 @@ typedef struct Vector {
 	int64_t width;
 } Vector;
 
+/* The elements lo..hi-1 (names) of a chunk, for which a condition holds; `other` is the value of those around. */
+typedef struct Interval {
+	Vector in;
+	const char *lo, *hi;
+	Operand other;
+} Interval;
+
 extern const char *const chunk_name[CHUNK_KINDS], *const chunk_type[CHUNK_KINDS];
 
 void chunk_operands(Vector *v, int n, const Operand *o, const char **args, const char **types);
+void chunk_call_some(Vector *v, const char *name, int kind, const char *count, const char *dst,
+		     int n, const Operand *o);
 void chunk_call(Vector *v, const char *name, int kind, const char *dst, int n, const Operand *o);
 Operand chunk_temp(Vector *v, int kind);
 void chunk_free(Vector *v, const Operand *o);
@@ -50,6 +59,10 @@ Operand chunk_read(Vector *v, Node *n);
 bool chunk_flat(const Vector *v, const Operand *o);
 /* Does it change over the chunk? */
 bool chunk_varies(const Vector *v, Node *n);
+/* Of SELECT(an interval of the axis, x, what doesn't change with it): opens a scope in which i->in computes x there.
+ * False: n is none, and nothing was emitted. */
+bool chunk_interval_open(Vector *v, Node *n, Interval *i);
+void chunk_interval_close(Interval *i);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);
 const char *chunk_place(Vector *v, Node *buffer, Node *index);
 int chunk_kind(Type t);

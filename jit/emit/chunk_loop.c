@@ -8,6 +8,7 @@
 #include <string.h>
 
 static const int64_t INDEXED = INT64_MIN; /* affine_stride: not even steps */
+static const char *const combine[RED_COUNT] = {"", "add", "mul", "max", "min"};
 
 static bool suits(Emit *e, const Stmt *loop)
 {
@@ -106,10 +107,11 @@ static void box_products(Vector *v, const Stmt *s, const char *name, const char 
 	for (int k = 0; k < 2; k++)
 		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
 				    (long long)in[k].line, (long long)in[k].stride);
-	emit_declare(v->e, arena_printf(v->m,
-					"void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t, "
-					"const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
-					name, t, c, c, c));
+	emit_declare(v->e,
+		     arena_printf(v->m,
+				  "void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t, "
+				  "const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
+				  name, t, c, c, c));
 	emit_line(v->e, "ricci_v_%s_box_%s(%s, %lldL, %s, %lldL%s);", name, t, v->rows,
 		  (long long)v->width, dst, (long long)line, args);
 }
@@ -161,12 +163,15 @@ static void store_products(Vector *v, const Stmt *s, const char *dst, const Oper
 		box_products(v, s, "fma", dst, in);
 }
 
+static bool store_interval(Vector *v, const Stmt *s, const char *dst);
+
 /* dst[l] red= value[l]. */
 static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 {
-	static const char *const combine[RED_COUNT] = {"", "add", "mul", "max", "min"};
 	int kind = chunk_kind((Type)s->buffer->type);
 	Operand in[2] = {{dst, 1, kind, -1, v->width}};
+	if (emit_uses(v->e, s->value) == 1 && store_interval(v, s, dst))
+		return;
 	if (s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(v->e, s->value) == 1) {
 		for (int k = 0; k < 2; k++)
 			in[k] = chunk_read(v, s->value->src[k]);
@@ -178,6 +183,32 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 			   dst, 2, in);
 	}
 	chunk_free(v, &in[1]);
+}
+
+/* Where the value is a constant around an interval, as padding is, that is left out if it changes nothing. */
+static bool store_interval(Vector *v, const Stmt *s, const char *dst)
+{
+	Interval *i = arena_alloc(v->m, sizeof *i);
+	Stmt inside = *s;
+	if (!chunk_interval_open(v, s->value, i))
+		return false;
+	inside.value = s->value->src[1];
+	store_accumulate(&i->in, &inside, arena_printf(v->m, "%s + %s", dst, i->lo));
+	chunk_interval_close(i);
+	Emit *e = v->e;
+	Type t = (Type)s->buffer->type;
+	int kind = chunk_kind(t);
+	const char *none = emit_value(e, node_identity(e->ir, s->red, t, t), false);
+	emit_open(e, NULL, true);
+	emit_line(e, "if (!(*(%s) == %s)) {", i->other.at, none);
+	const char *name = arena_printf(v->m, "%s_%s", combine[s->red], chunk_name[kind]);
+	const char *behind = arena_printf(v->m, "%s + %s", dst, i->hi);
+	chunk_call_some(v, name, kind, i->lo, dst, 2, (Operand[]){{dst, 1, kind, -1, 0}, i->other});
+	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->count, i->hi), behind, 2,
+			(Operand[]){{behind, 1, kind, -1, 0}, i->other});
+	emit_line(e, "}");
+	emit_close(e);
+	return true;
 }
 
 static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride, Operand x)
