@@ -81,7 +81,8 @@ static Node *chunk_start(Vector *v, Node *n)
 	return node_replace(v->e->ir, n, v->row ? 2 : 1, from, to);
 }
 
-bool chunk_varies(const Vector *v, Node *n)
+/* Does it change over the chunk? */
+static bool chunk_varies(const Vector *v, Node *n)
 {
 	return node_has(n, v->axis) || (v->row && node_has(n, v->row));
 }

@@ -57,8 +57,6 @@ Operand chunk_value(Vector *v, Node *n, const char *want);
 Operand chunk_read(Vector *v, Node *n);
 /* Is it a line as it is? */
 bool chunk_flat(const Vector *v, const Operand *o);
-/* Does it change over the chunk? */
-bool chunk_varies(const Vector *v, Node *n);
 /* Of SELECT(an interval of the axis, x, what doesn't change with it): opens a scope in which i->in computes x there.
  * False: n is none, and nothing was emitted. */
 bool chunk_interval_open(Vector *v, Node *n, Interval *i);

@@ -34,28 +34,39 @@ static bool suits(Emit *e, const Stmt *loop)
 	return loop->body != NULL;
 }
 
-/* Do all reads of e, floats that no condition guards and none of what the statements from s on store, step evenly with
- * the axis? */
-static bool reads_even(Emit *e, const Stmt *s, Node *value, Node *axis)
+/* Do all reads of the value, floats that no condition guards, step evenly with the axis? */
+static bool reads_even(Emit *e, Node *value, Node *axis)
 {
 	Node **read;
 	int n = node_collect(e->ir, value, OP_READ, &read);
 	bool even = !(emit_reads(e, value) & READS_GUARDED);
-	for (int k = 0; k < n && even; k++) {
-		even = affine_stride(e->ir, read[k]->src[1], axis) != INDEXED &&
-		       type_is_float(read[k]->type);
-		for (const Stmt *i = s; i; i = i->next)
-			even = even && read[k]->src[0] != i->buffer;
-	}
+	for (int k = 0; k < n; k++)
+		even = even && type_is_float(read[k]->type) &&
+		       affine_stride(e->ir, read[k]->src[1], axis) != INDEXED;
 	return even;
 }
 
-static bool is_product_sum(Emit *e, const Stmt *s)
+/* Does no other of these statements read or write what s writes, nor s read it? So rows may be done together. */
+static bool is_alone(const Stmt *s, const Stmt *first)
+{
+	bool alone = true;
+	for (const Stmt *i = first; i; i = i->next)
+		alone = alone && (i == s || i->buffer != s->buffer) &&
+			!node_has(i->value, s->buffer);
+	return alone;
+}
+
+/* Of counted statements: does s add products that nothing else needs? */
+static bool adds_products(Emit *e, const Stmt *s)
+{
+	return s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(e, s->value) == 1;
+}
+
+static void stores_count(Emit *e, const Stmt *first)
 {
 	emit_statement(e);
-	emit_count(e, s->value);
-	return s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(e, s->value) == 1 &&
-	       (s->value->type == RICCI_F32 || s->value->type == RICCI_F64);
+	for (const Stmt *s = first; s; s = s->next)
+		emit_count(e, s->value);
 }
 
 /* Are the places that s stores to all different, or those of one row, or one for each row, to which products are
@@ -69,9 +80,9 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
 	if (stride == 0 || (line == 0 && stride == 1))
-		return is_product_sum(e, s);
+		return adds_products(e, s);
 	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
-	return apart && (s->red == RED_NONE || line == width || is_product_sum(e, s));
+	return apart && (s->red == RED_NONE || line == width || adds_products(e, s));
 }
 
 static bool is_whole(const Stmt *loop)
@@ -89,10 +100,10 @@ static bool suits_box(Emit *e, const Stmt *row)
 	    !is_whole(loop) || 2 * loop->hi->u.i > e->d->caps.chunk || row->hi->u.i < 2 ||
 	    !suits(e, loop))
 		return false;
+	stores_count(e, loop->body);
 	for (const Stmt *s = loop->body; s; s = s->next)
-		if (!reads_even(e, loop->body, s->value, row->axis) ||
-		    !reads_even(e, loop->body, s->value, loop->axis) ||
-		    !stores_even(e, s, row->axis, loop))
+		if (!reads_even(e, s->value, row->axis) || !reads_even(e, s->value, loop->axis) ||
+		    !stores_even(e, s, row->axis, loop) || !is_alone(s, loop->body))
 			return false;
 	return true;
 }
@@ -123,7 +134,7 @@ static void store_total(Vector *v, const Stmt *s)
 	int kind = chunk_kind((Type)s->buffer->type), n = 1;
 	Operand in[2];
 	const char *name = total[s->red], *args, *types, *t = chunk_name[kind];
-	if (s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(v->e, s->value) == 1) {
+	if (adds_products(v->e, s)) {
 		name = "dot";
 		n = 2;
 		for (int k = 0; k < 2; k++)
@@ -172,7 +183,7 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 	Operand in[2] = {{dst, 1, kind, -1, v->width}};
 	if (emit_uses(v->e, s->value) == 1 && store_interval(v, s, dst))
 		return;
-	if (s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(v->e, s->value) == 1) {
+	if (adds_products(v->e, s)) {
 		for (int k = 0; k < 2; k++)
 			in[k] = chunk_read(v, s->value->src[k]);
 		store_products(v, s, dst, in);
@@ -273,9 +284,7 @@ static void store_all(Vector *v, const Stmt *first)
 	const char **dst = arena_alloc(v->m, (size_t)n * sizeof *dst);
 	int64_t *stride = arena_alloc(v->m, (size_t)n * sizeof *stride);
 	int k = 0;
-	emit_statement(e);
-	for (const Stmt *s = first; s; s = s->next)
-		emit_count(e, s->value);
+	stores_count(e, first);
 	for (const Stmt *s = first; s; s = s->next, k++) {
 		stride[k] = affine_stride(e->ir, s->index, v->axis);
 		if (stride[k] == 0)

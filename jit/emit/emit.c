@@ -67,8 +67,7 @@ static void loop(Emit *e, const Stmt *s)
 	emit_count(e, s->lo);
 	emit_count(e, s->hi);
 	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
-	if (e->d->caps.chunk &&
-	    (s->how == HOW_VECTOR ? emit_vector(e, s) : emit_box(e, s)))
+	if (e->d->caps.chunk && (s->how == HOW_VECTOR ? emit_vector(e, s) : emit_box(e, s)))
 		return;
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
