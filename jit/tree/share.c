@@ -197,18 +197,6 @@ static bool is_twin(Tree *t, const Stmt *all, const Stmt *fill, const Stmt *twin
 
 /* ---- the change */
 
-static void list_replace(Ir *ir, Stmt *s, Node *from, Node *to)
-{
-	for (; s; s = s->next) {
-		Node **part[] = {&s->lo, &s->hi, &s->cond, &s->index, &s->value};
-		for (int k = 0; k < COUNT(part); k++)
-			if (*part[k])
-				*part[k] = node_replace(ir, *part[k], 1, &from, &to);
-		list_replace(ir, s->body, from, to);
-		list_replace(ir, s->otherwise, from, to);
-	}
-}
-
 /* What is filled twice among s and what follows it, a list within `all`, is filled once. */
 static void drop_twins(Tree *t, const Stmt *all, Stmt *s)
 {
@@ -218,8 +206,8 @@ static void drop_twins(Tree *t, const Stmt *all, Stmt *s)
 				before = twin;
 				continue;
 			}
-			list_replace(t->ir, twin->next, first_written(twin), first_written(s));
-			before->next = twin->next;
+			Node *from = first_written(twin), *to = first_written(s);
+			before->next = stmt_replace(t, twin->next, 1, &from, &to);
 		}
 }
 
@@ -235,8 +223,7 @@ void lower_share(Tree *t, Stmt *s)
 	for (Stmt *a = s; a; a = a->next)
 		while (a->next && loops_share(t, a, a->next)) {
 			Stmt *b = a->next;
-			list_replace(t->ir, b->body, b->axis, a->axis);
-			stmt_seq(a->body, b->body);
+			stmt_seq(a->body, stmt_replace(t, b->body, 1, &b->axis, &a->axis));
 			a->next = b->next;
 			drop_twins(t, s, a->body);
 		}
