@@ -342,8 +342,8 @@ static const char *function_of(const Node *n)
 static void in_scope(Vector *v, Node *n, const char *dst, int kind)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
-	*in = (Vector){v->e, v->m,    v->axis, v->start,     v->count, 0,	{{0}},
-		       v,    v->busy, v->row,  v->row_start, v->rows,  v->width};
+	*in = *v;
+	in->nknown = 0;
 	Operand x = chunk_value(in, n, dst);
 	if (strcmp(x.at, dst) != 0)
 		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1, &x);
@@ -374,7 +374,8 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 		return intervals(v, cond->src[0], room, n, e, k) &&
 		       intervals(v, cond->src[1], room, n, e, k);
 	Node *d = condition_slack(ir, cond);
-	if (!d || *n == room || emit_reads(v->e, cond) > READS_KNOWN)
+	if (!d || *n == room || (v->row && node_has(d, v->row)) ||
+	    emit_reads(v->e, cond) > READS_KNOWN)
 		return false;
 	k[*n] = affine_stride(ir, d, v->axis);
 	if (k[*n] == INT64_MIN)
@@ -383,11 +384,22 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 	return true;
 }
 
-/* lo <= element < hi of the chunk, where all conditions hold: e[j] + k[j]*element >= 0. */
-static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int64_t *k)
+enum { CONDITIONS = 16 };
+
+bool chunk_is_interval(Vector *v, Node *cond)
+{
+	Node *e[CONDITIONS];
+	int64_t k[CONDITIONS];
+	int n = 0;
+	return intervals(v, cond, CONDITIONS, &n, e, k);
+}
+
+/* lo <= element < hi of `count`, where all conditions hold: e[j] + k[j]*element >= 0. */
+static void interval_bounds(Vector *v, int id, const char *count, int n, Node *const *e,
+			    const int64_t *k)
 {
 	Emit *em = v->e;
-	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->count);
+	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, count);
 	for (int j = 0; j < n; j++) {
 		const char *x = emit_value(em, e[j], false);
 		int64_t s = k[j] < 0 ? -k[j] : k[j];
@@ -409,16 +421,17 @@ static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int6
 bool chunk_interval_open(Vector *v, Node *n, Interval *out)
 {
 	Emit *em = v->e;
-	Node *e[16];
-	int64_t k[16];
+	Node *e[CONDITIONS];
+	int64_t k[CONDITIONS];
 	int count = 0, id = em->nname++;
-	if (v->row || n->op != OP_SELECT || node_has(n->src[2], v->axis) ||
+	if (n->op != OP_SELECT || chunk_varies(v, n->src[2]) ||
 	    (emit_reads(em, n->src[2]) & READS_GUARDED) ||
-	    !intervals(v, n->src[0], COUNT(e), &count, e, k))
+	    !intervals(v, n->src[0], CONDITIONS, &count, e, k))
 		return false;
 	Operand other = uniform(v, n->src[2]);
-	interval_bounds(v, id, count, e, k);
+	interval_bounds(v, id, v->row ? v->columns : v->count, count, e, k);
 	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
+	const char *inside = arena_printf(v->m, "n%d", id);
 	*out = (Interval){.other = other,
 			  .lo = arena_printf(v->m, "lo%d", id),
 			  .hi = arena_printf(v->m, "hi%d", id)};
@@ -426,13 +439,16 @@ bool chunk_interval_open(Vector *v, Node *n, Interval *out)
 			   .m = v->m,
 			   .axis = v->axis,
 			   .start = start,
-			   .count = arena_printf(v->m, "n%d", id),
-			   .outer = v,
-			   .busy = v->busy};
+			   .count = inside,
+			   .busy = v->busy,
+			   .row = v->row,
+			   .row_start = v->row_start,
+			   .rows = v->rows,
+			   .columns = inside};
 	emit_open(em, start, true);
 	emit_line(em, "if (%s < %s) {", out->lo, out->hi); /* reads may be valid inside only */
 	emit_line(em, "const int64_t i%d = %s + %s, %s = %s - %s;", (int)start->u.i,
-		  emit_value(em, v->start, false), out->lo, out->in.count, out->hi, out->lo);
+		  emit_value(em, v->start, false), out->lo, inside, out->hi, out->lo);
 	return true;
 }
 
@@ -451,7 +467,7 @@ static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
 	Interval *i = arena_alloc(v->m, sizeof *i);
 	*out = target(v, kind, want);
-	if (!chunk_interval_open(v, n, i)) {
+	if (v->row || !chunk_interval_open(v, n, i)) {
 		chunk_free(v, out);
 		return false;
 	}
@@ -515,8 +531,12 @@ static Operand compute(Vector *v, Node *n, const char *want)
 static Operand by_row(Vector *v, Node *n, const char *want)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
-	*in = (Vector){v->e, v->m,    v->row, v->row_start, v->rows, 0, {{0}},
-		       v,    v->busy, NULL,   NULL,	    NULL,    0};
+	*in = (Vector){.e = v->e,
+		       .m = v->m,
+		       .axis = v->row,
+		       .start = v->row_start,
+		       .count = v->rows,
+		       .busy = v->busy};
 	Operand x = chunk_value(in, n, NULL);
 	for (int k = 0; k < in->nknown; k++)
 		chunk_free(v, &in->known[k].v);

@@ -27,16 +27,16 @@ typedef struct Vector {
 	const char *count;  /* elements of the chunk: a name */
 	int nknown;
 	Known known[MAX_MEMO];
-	struct Vector *outer;
 	bool (*busy)[MAX_TEMPS];
 	/* A box: `count` elements are `rows` (a name) values of the axis `row` from row_start on, of `width`
 	 * elements each, and temporaries hold row behind row. NULL: a line. */
 	Node *row, *row_start;
-	const char *rows;
+	const char *rows,
+		*columns; /* columns: the width as text; a name where it is not known (0) */
 	int64_t width;
 } Vector;
 
-/* The elements lo..hi-1 (names) of a chunk, for which a condition holds; `other` is the value of those around. */
+/* The elements lo..hi-1 (names) of a chunk, or of each row of a box, for which a condition holds; `other` is the value of those around. */
 typedef struct Interval {
 	Vector in;
 	const char *lo, *hi;
@@ -57,8 +57,10 @@ Operand chunk_value(Vector *v, Node *n, const char *want);
 Operand chunk_read(Vector *v, Node *n);
 /* Is it a line as it is? */
 bool chunk_flat(const Vector *v, const Operand *o);
-/* Of SELECT(an interval of the axis, x, what doesn't change with it): opens a scope in which i->in computes x there.
- * False: n is none, and nothing was emitted. */
+/* Is the condition one of an interval of the chunk's axis? */
+bool chunk_is_interval(Vector *v, Node *cond);
+/* Of SELECT(an interval of the axis, x, what doesn't change with it): opens a scope in which i->in computes x there, of
+ * a box products of reads (chunk_read) only. False: n is none, and nothing was emitted. */
 bool chunk_interval_open(Vector *v, Node *n, Interval *i);
 void chunk_interval_close(Interval *i);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);

@@ -69,6 +69,31 @@ static void stores_count(Emit *e, const Stmt *first)
 		emit_count(e, s->value);
 }
 
+/* Of counted statements: does s add up products of reads, as they lie, where an interval of the lanes has them? */
+static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
+{
+	Vector v = {.e = e,
+		    .m = &e->ir->arena,
+		    .axis = axis,
+		    .start = axis,
+		    .row = row,
+		    .row_start = row};
+	Node *n = s->value, *x = n->op == OP_SELECT ? n->src[1] : n;
+	bool fits = s->red == RED_ADD && n != x && x->op == OP_MUL && emit_uses(e, n) == 1 &&
+		    emit_uses(e, x) == 1 && !node_has(n->src[2], row) &&
+		    !node_has(n->src[2], axis) && !(emit_reads(e, n->src[2]) & READS_GUARDED) &&
+		    chunk_is_interval(&v, n->src[0]);
+	for (int k = 0; k < 2 && fits; k++) {
+		Node *f = x->src[k];
+		bool varies = node_has(f, row) || node_has(f, axis);
+		fits = !varies ||
+		       (f->op == OP_READ && (f->type == RICCI_F32 || f->type == RICCI_F64) &&
+			affine_stride(e->ir, f->src[1], row) != INDEXED &&
+			affine_stride(e->ir, f->src[1], axis) != INDEXED);
+	}
+	return fits;
+}
+
 /* Are the places that s stores to all different, or those of one row, or one for each row, to which products are
  * added? */
 static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
@@ -82,7 +107,8 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	if (stride == 0 || (line == 0 && stride == 1))
 		return adds_products(e, s);
 	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
-	return apart && (s->red == RED_NONE || line == width || adds_products(e, s));
+	return apart && (s->red == RED_NONE || line == width || adds_products(e, s) ||
+			 adds_padded(e, s, row, loop->axis));
 }
 
 static bool is_whole(const Stmt *loop)
@@ -102,7 +128,8 @@ static bool suits_box(Emit *e, const Stmt *row)
 		return false;
 	stores_count(e, loop->body);
 	for (const Stmt *s = loop->body; s; s = s->next)
-		if (!reads_even(e, s->value, row->axis) || !reads_even(e, s->value, loop->axis) ||
+		if ((!(reads_even(e, s->value, row->axis) && reads_even(e, s->value, loop->axis)) &&
+		     !adds_padded(e, s, row->axis, loop->axis)) ||
 		    !stores_even(e, s, row->axis, loop) || !is_alone(s, loop->body))
 			return false;
 	return true;
@@ -123,8 +150,8 @@ static void box_products(Vector *v, const Stmt *s, const char *name, const char 
 				  "void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t, "
 				  "const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
 				  name, t, c, c, c));
-	emit_line(v->e, "ricci_v_%s_box_%s(%s, %lldL, %s, %lldL%s);", name, t, v->rows,
-		  (long long)v->width, dst, (long long)line, args);
+	emit_line(v->e, "ricci_v_%s_box_%s(%s, %s, %s, %lldL%s);", name, t, v->rows, v->columns,
+		  dst, (long long)line, args);
 }
 
 /* buffer[index] red= all elements of the value. */
@@ -181,7 +208,9 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 {
 	int kind = chunk_kind((Type)s->buffer->type);
 	Operand in[2] = {{dst, 1, kind, -1, v->width}};
-	if (emit_uses(v->e, s->value) == 1 && store_interval(v, s, dst))
+	bool interval =
+		v->row ? adds_padded(v->e, s, v->row, v->axis) : emit_uses(v->e, s->value) == 1;
+	if (interval && store_interval(v, s, dst))
 		return;
 	if (adds_products(v->e, s)) {
 		for (int k = 0; k < 2; k++)
@@ -196,6 +225,33 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 	chunk_free(v, &in[1]);
 }
 
+/* The constant around an interval, unless it changes nothing. */
+static void store_around(Vector *v, const Stmt *s, const char *dst, const Interval *i)
+{
+	Emit *e = v->e;
+	Type t = (Type)s->buffer->type;
+	int kind = chunk_kind(t);
+	const char *none = emit_value(e, node_identity(e->ir, s->red, t, t), false);
+	const char *name = arena_printf(v->m, "%s_%s", combine[s->red], chunk_name[kind]);
+	const char *all = v->row ? v->columns : v->count;
+	emit_open(e, NULL, true);
+	if (v->row) {
+		const char *line = arena_printf(v->m, "%lldL",
+						(long long)affine_stride(e->ir, s->index, v->row));
+		emit_line(e, "for (int64_t r = 0; r < %s && !(*(%s) == %s); r++) {", v->rows,
+			  i->other.at, none);
+		dst = arena_printf(v->m, "%s + r * %s", dst, line);
+	} else {
+		emit_line(e, "if (!(*(%s) == %s)) {", i->other.at, none);
+	}
+	const char *behind = arena_printf(v->m, "%s + %s", dst, i->hi);
+	chunk_call_some(v, name, kind, i->lo, dst, 2, (Operand[]){{dst, 1, kind, -1, 0}, i->other});
+	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", all, i->hi), behind, 2,
+			(Operand[]){{behind, 1, kind, -1, 0}, i->other});
+	emit_line(e, "}");
+	emit_close(e);
+}
+
 /* Where the value is a constant around an interval, as padding is, that is left out if it changes nothing. */
 static bool store_interval(Vector *v, const Stmt *s, const char *dst)
 {
@@ -206,19 +262,9 @@ static bool store_interval(Vector *v, const Stmt *s, const char *dst)
 	inside.value = s->value->src[1];
 	store_accumulate(&i->in, &inside, arena_printf(v->m, "%s + %s", dst, i->lo));
 	chunk_interval_close(i);
-	Emit *e = v->e;
 	Type t = (Type)s->buffer->type;
-	int kind = chunk_kind(t);
-	const char *none = emit_value(e, node_identity(e->ir, s->red, t, t), false);
-	emit_open(e, NULL, true);
-	emit_line(e, "if (!(*(%s) == %s)) {", i->other.at, none);
-	const char *name = arena_printf(v->m, "%s_%s", combine[s->red], chunk_name[kind]);
-	const char *behind = arena_printf(v->m, "%s + %s", dst, i->hi);
-	chunk_call_some(v, name, kind, i->lo, dst, 2, (Operand[]){{dst, 1, kind, -1, 0}, i->other});
-	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->count, i->hi), behind, 2,
-			(Operand[]){{behind, 1, kind, -1, 0}, i->other});
-	emit_line(e, "}");
-	emit_close(e);
+	if (s->value->src[2] != node_identity(v->e->ir, s->red, t, t))
+		store_around(v, s, dst, i);
 	return true;
 }
 
@@ -369,6 +415,7 @@ bool emit_box(Emit *e, const Stmt *s)
 	v->axis = s->body->axis;
 	v->start = s->body->lo;
 	v->width = s->body->hi->u.i;
+	v->columns = arena_printf(v->m, "%lldL", (long long)v->width);
 	v->row_start = chunks_open(e, s, e->d->caps.chunk / v->width, &v->rows);
 	v->count = arena_printf(v->m, "%s * %lldL", v->rows, (long long)v->width);
 	store_all(v, s->body->body);

@@ -32,6 +32,12 @@ static const Case lower_equations[] = {
 	{"Y[b,i,j,m,n] += A[b,i,m,k]*W[i,j,k,n]", "A=20x6x4x4 W=6x5x4x4"},
 	{"Y[b,i,m,n] += T[b,i,j,m,k]*W[i,j,n,k]", "T=20x6x10x4x4 W=6x10x4x4"},
 	{"Y[b,i,j] += T[b,i,j,k]*W[i,k,j]", "T=20x7x9x5:f64 W=7x5x9:f64"},
+	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<8, x<8",
+	 "X=12x20x8x8 W=20x3x3"},
+	{"Y[n,c,y,x] += (X[n,c,2*y+r-1,2*x+s-1] else inf)*W[c,r,s] where y<4, x<4",
+	 "X=12x20x8x8 W=20x3x3"},
+	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0.25)*W[c,r,s] where y<6, x<9",
+	 "X=12x20x6x9:f64 W=20x3x3:f64"},
 	{"V[b,i,m] += A[b,i,m,k]*W[i,k]; S[b,i] += V[b,i,m]*V[b,i,m]; Y[b,i,m] = "
 	 "V[b,i,m]*rsqrt(S[b,i] + 1)",
 	 "A=20x30x4x5 W=30x5"},
