@@ -31,12 +31,13 @@ typedef struct Vector {
 	/* A box: `count` elements are `rows` (a name) values of the axis `row` from row_start on, of `width`
 	 * elements each, and temporaries hold row behind row. NULL: a line. */
 	Node *row, *row_start;
-	const char *rows,
-		*columns; /* columns: the width as text; a name where it is not known (0) */
+	const char *rows;
+	const char *columns; /* the width as text; a name where it is not known (0) */
 	int64_t width;
 } Vector;
 
-/* The elements lo..hi-1 (names) of a chunk, or of each row of a box, for which a condition holds; `other` is the value of those around. */
+/* The elements lo..hi-1 (names) of a chunk, or of each row of a box, for which a condition holds; `other` is the
+ * value of those around. */
 typedef struct Interval {
 	Vector in;
 	const char *lo, *hi;
