@@ -153,10 +153,9 @@ static Operand plain(Vector *v, Node *n, const char *want)
 {
 	Emit *e = v->e;
 	Operand out = target(v, chunk_kind((Type)n->type), want);
-	const char *width = arena_printf(v->m, "%lldL", (long long)v->width);
 	if (v->row)
 		plain_open(v, v->row, v->row_start, v->rows);
-	plain_open(v, v->axis, v->start, v->row ? width : v->count);
+	plain_open(v, v->axis, v->start, v->columns);
 	name_known(v);
 	const char *text = emit_value(e, n, false);
 	emit_line(e, "(%s)[%s] = %s;", out.at, element(v), text);
@@ -386,20 +385,28 @@ static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t
 
 enum { CONDITIONS = 16 };
 
-bool chunk_is_interval(Vector *v, Node *cond)
+/* The conditions of SELECT(an interval of the axis, x, what doesn't change with it); false: n is none. */
+static bool interval_of(Vector *v, Node *n, int *count, Node **e, int64_t *k)
+{
+	*count = 0;
+	return n->op == OP_SELECT && !chunk_varies(v, n->src[2]) &&
+	       !(emit_reads(v->e, n->src[2]) & READS_GUARDED) &&
+	       intervals(v, n->src[0], CONDITIONS, count, e, k);
+}
+
+bool chunk_is_interval(Vector *v, Node *n)
 {
 	Node *e[CONDITIONS];
 	int64_t k[CONDITIONS];
-	int n = 0;
-	return intervals(v, cond, CONDITIONS, &n, e, k);
+	int count;
+	return interval_of(v, n, &count, e, k);
 }
 
-/* lo <= element < hi of `count`, where all conditions hold: e[j] + k[j]*element >= 0. */
-static void interval_bounds(Vector *v, int id, const char *count, int n, Node *const *e,
-			    const int64_t *k)
+/* lo <= element < hi of a row, where all conditions hold: e[j] + k[j]*element >= 0. */
+static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int64_t *k)
 {
 	Emit *em = v->e;
-	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, count);
+	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->columns);
 	for (int j = 0; j < n; j++) {
 		const char *x = emit_value(em, e[j], false);
 		int64_t s = k[j] < 0 ? -k[j] : k[j];
@@ -423,28 +430,21 @@ bool chunk_interval_open(Vector *v, Node *n, Interval *out)
 	Emit *em = v->e;
 	Node *e[CONDITIONS];
 	int64_t k[CONDITIONS];
-	int count = 0, id = em->nname++;
-	if (n->op != OP_SELECT || chunk_varies(v, n->src[2]) ||
-	    (emit_reads(em, n->src[2]) & READS_GUARDED) ||
-	    !intervals(v, n->src[0], CONDITIONS, &count, e, k))
+	int count, id = em->nname++;
+	if (!interval_of(v, n, &count, e, k))
 		return false;
 	Operand other = uniform(v, n->src[2]);
-	interval_bounds(v, id, v->row ? v->columns : v->count, count, e, k);
+	interval_bounds(v, id, count, e, k);
 	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
 	const char *inside = arena_printf(v->m, "n%d", id);
-	*out = (Interval){.other = other,
+	*out = (Interval){.in = *v,
+			  .other = other,
 			  .lo = arena_printf(v->m, "lo%d", id),
 			  .hi = arena_printf(v->m, "hi%d", id)};
-	out->in = (Vector){.e = em,
-			   .m = v->m,
-			   .axis = v->axis,
-			   .start = start,
-			   .count = inside,
-			   .busy = v->busy,
-			   .row = v->row,
-			   .row_start = v->row_start,
-			   .rows = v->rows,
-			   .columns = inside};
+	out->in.nknown = 0;
+	out->in.start = start;
+	out->in.count = out->in.columns = inside;
+	out->in.width = 0;
 	emit_open(em, start, true);
 	emit_line(em, "if (%s < %s) {", out->lo, out->hi); /* reads may be valid inside only */
 	emit_line(em, "const int64_t i%d = %s + %s, %s = %s - %s;", (int)start->u.i,
@@ -536,6 +536,7 @@ static Operand by_row(Vector *v, Node *n, const char *want)
 		       .axis = v->row,
 		       .start = v->row_start,
 		       .count = v->rows,
+		       .columns = v->rows,
 		       .busy = v->busy};
 	Operand x = chunk_value(in, n, NULL);
 	for (int k = 0; k < in->nknown; k++)

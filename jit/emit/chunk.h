@@ -32,8 +32,8 @@ typedef struct Vector {
 	 * elements each, and temporaries hold row behind row. NULL: a line. */
 	Node *row, *row_start;
 	const char *rows;
-	const char *columns; /* the width as text; a name where it is not known (0) */
-	int64_t width;
+	const char *columns; /* elements of a row, as text; of a line all of them */
+	int64_t width;	     /* their number where it is known; else, and of a line, 0 */
 } Vector;
 
 /* The elements lo..hi-1 (names) of a chunk, or of each row of a box, for which a condition holds; `other` is the
@@ -58,10 +58,10 @@ Operand chunk_value(Vector *v, Node *n, const char *want);
 Operand chunk_read(Vector *v, Node *n);
 /* Is it a line as it is? */
 bool chunk_flat(const Vector *v, const Operand *o);
-/* Is the condition one of an interval of the chunk's axis? */
-bool chunk_is_interval(Vector *v, Node *cond);
-/* Of SELECT(an interval of the axis, x, what doesn't change with it): opens a scope in which i->in computes x there, of
- * a box products of reads (chunk_read) only. False: n is none, and nothing was emitted. */
+/* Is n SELECT(an interval of the axis, x, what doesn't change with it)? */
+bool chunk_is_interval(Vector *v, Node *n);
+/* Of such a node: opens a scope in which i->in computes x there, of a box products of reads (chunk_read) only. False:
+ * n is none, and nothing was emitted. */
 bool chunk_interval_open(Vector *v, Node *n, Interval *i);
 void chunk_interval_close(Interval *i);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);

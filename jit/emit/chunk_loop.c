@@ -34,15 +34,21 @@ static bool suits(Emit *e, const Stmt *loop)
 	return loop->body != NULL;
 }
 
-/* Do all reads of the value, floats that no condition guards, step evenly with the axis? */
-static bool reads_even(Emit *e, Node *value, Node *axis)
+static bool steps_evenly(Emit *e, Node *index, Node *row, Node *axis)
+{
+	return affine_stride(e->ir, index, row) != INDEXED &&
+	       affine_stride(e->ir, index, axis) != INDEXED;
+}
+
+/* Do all reads of the value, floats that no condition guards, step evenly with both axes? */
+static bool reads_even(Emit *e, Node *value, Node *row, Node *axis)
 {
 	Node **read;
 	int n = node_collect(e->ir, value, OP_READ, &read);
 	bool even = !(emit_reads(e, value) & READS_GUARDED);
 	for (int k = 0; k < n; k++)
 		even = even && type_is_float(read[k]->type) &&
-		       affine_stride(e->ir, read[k]->src[1], axis) != INDEXED;
+		       steps_evenly(e, read[k]->src[1], row, axis);
 	return even;
 }
 
@@ -79,17 +85,14 @@ static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
 		    .row = row,
 		    .row_start = row};
 	Node *n = s->value, *x = n->op == OP_SELECT ? n->src[1] : n;
-	bool fits = s->red == RED_ADD && n != x && x->op == OP_MUL && emit_uses(e, n) == 1 &&
-		    emit_uses(e, x) == 1 && !node_has(n->src[2], row) &&
-		    !node_has(n->src[2], axis) && !(emit_reads(e, n->src[2]) & READS_GUARDED) &&
-		    chunk_is_interval(&v, n->src[0]);
+	bool fits = s->red == RED_ADD && x->op == OP_MUL && emit_uses(e, n) == 1 &&
+		    emit_uses(e, x) == 1 && chunk_is_interval(&v, n);
 	for (int k = 0; k < 2 && fits; k++) {
 		Node *f = x->src[k];
 		bool varies = node_has(f, row) || node_has(f, axis);
 		fits = !varies ||
 		       (f->op == OP_READ && (f->type == RICCI_F32 || f->type == RICCI_F64) &&
-			affine_stride(e->ir, f->src[1], row) != INDEXED &&
-			affine_stride(e->ir, f->src[1], axis) != INDEXED);
+			steps_evenly(e, f->src[1], row, axis));
 	}
 	return fits;
 }
@@ -128,11 +131,17 @@ static bool suits_box(Emit *e, const Stmt *row)
 		return false;
 	stores_count(e, loop->body);
 	for (const Stmt *s = loop->body; s; s = s->next)
-		if ((!(reads_even(e, s->value, row->axis) && reads_even(e, s->value, loop->axis)) &&
+		if ((!reads_even(e, s->value, row->axis, loop->axis) &&
 		     !adds_padded(e, s, row->axis, loop->axis)) ||
 		    !stores_even(e, s, row->axis, loop) || !is_alone(s, loop->body))
 			return false;
 	return true;
+}
+
+/* From row to row of what s stores; 0 without rows. */
+static int64_t store_line(const Vector *v, const Stmt *s)
+{
+	return v->row ? affine_stride(v->e->ir, s->index, v->row) : 0;
 }
 
 /* Calls ricci_v_<name>_box on two boxes as they lie. */
@@ -141,7 +150,6 @@ static void box_products(Vector *v, const Stmt *s, const char *name, const char 
 {
 	int kind = chunk_kind((Type)s->buffer->type);
 	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "";
-	int64_t line = affine_stride(v->e->ir, s->index, v->row);
 	for (int k = 0; k < 2; k++)
 		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
 				    (long long)in[k].line, (long long)in[k].stride);
@@ -151,30 +159,13 @@ static void box_products(Vector *v, const Stmt *s, const char *name, const char 
 				  "const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
 				  name, t, c, c, c));
 	emit_line(v->e, "ricci_v_%s_box_%s(%s, %s, %s, %lldL%s);", name, t, v->rows, v->columns,
-		  dst, (long long)line, args);
+		  dst, (long long)store_line(v, s), args);
 }
 
-/* buffer[index] red= all elements of the value. */
-static void store_total(Vector *v, const Stmt *s)
+static void line_total(Vector *v, const Stmt *s, const char *name, int n, const Operand *in)
 {
-	static const char *const total[RED_COUNT] = {"", "hsum", "hprod", "hmax", "hmin"};
-	int kind = chunk_kind((Type)s->buffer->type), n = 1;
-	Operand in[2];
-	const char *name = total[s->red], *args, *types, *t = chunk_name[kind];
-	if (adds_products(v->e, s)) {
-		name = "dot";
-		n = 2;
-		for (int k = 0; k < 2; k++)
-			in[k] = chunk_read(v, s->value->src[k]);
-	} else {
-		in[0] = chunk_value(v, s->value, NULL);
-	}
-	if (v->row) {
-		box_products(v, s, name, chunk_place(v, s->buffer, s->index), in);
-		for (int k = 0; k < n; k++)
-			chunk_free(v, &in[k]);
-		return;
-	}
+	int kind = chunk_kind((Type)s->buffer->type);
+	const char *args, *types, *t = chunk_name[kind];
 	chunk_operands(v, n, in, &args, &types);
 	emit_declare(v->e, arena_printf(v->m, "%s ricci_v_%s_%s(int64_t%s);", chunk_type[kind],
 					name, t, types));
@@ -185,6 +176,27 @@ static void store_total(Vector *v, const Stmt *s)
 			  t, place, x);
 	else
 		emit_line(v->e, "%s %s %s;", place, s->red == RED_MUL ? "*=" : "+=", x);
+}
+
+/* buffer[index] red= all elements of the value. */
+static void store_total(Vector *v, const Stmt *s)
+{
+	static const char *const total[RED_COUNT] = {"", "hsum", "hprod", "hmax", "hmin"};
+	int n = 1;
+	Operand in[2];
+	const char *name = total[s->red];
+	if (adds_products(v->e, s)) {
+		name = "dot";
+		n = 2;
+		for (int k = 0; k < 2; k++)
+			in[k] = chunk_read(v, s->value->src[k]);
+	} else {
+		in[0] = chunk_value(v, s->value, NULL);
+	}
+	if (v->row)
+		box_products(v, s, name, chunk_place(v, s->buffer, s->index), in);
+	else
+		line_total(v, s, name, n, in);
 	for (int k = 0; k < n; k++)
 		chunk_free(v, &in[k]);
 }
@@ -193,9 +205,7 @@ static void store_total(Vector *v, const Stmt *s)
 static void store_products(Vector *v, const Stmt *s, const char *dst, const Operand *in)
 {
 	int kind = chunk_kind((Type)s->buffer->type);
-	bool lines = chunk_flat(v, &in[0]) && chunk_flat(v, &in[1]) &&
-		     (!v->row || affine_stride(v->e->ir, s->index, v->row) == v->width);
-	if (lines)
+	if (chunk_flat(v, &in[0]) && chunk_flat(v, &in[1]) && store_line(v, s) == v->width)
 		chunk_call(v, arena_printf(v->m, "fma_%s", chunk_name[kind]), kind, dst, 2, in);
 	else
 		box_products(v, s, "fma", dst, in);
@@ -233,20 +243,17 @@ static void store_around(Vector *v, const Stmt *s, const char *dst, const Interv
 	int kind = chunk_kind(t);
 	const char *none = emit_value(e, node_identity(e->ir, s->red, t, t), false);
 	const char *name = arena_printf(v->m, "%s_%s", combine[s->red], chunk_name[kind]);
-	const char *all = v->row ? v->columns : v->count;
 	emit_open(e, NULL, true);
 	if (v->row) {
-		const char *line = arena_printf(v->m, "%lldL",
-						(long long)affine_stride(e->ir, s->index, v->row));
 		emit_line(e, "for (int64_t r = 0; r < %s && !(*(%s) == %s); r++) {", v->rows,
 			  i->other.at, none);
-		dst = arena_printf(v->m, "%s + r * %s", dst, line);
+		dst = arena_printf(v->m, "%s + r * %lldL", dst, (long long)store_line(v, s));
 	} else {
 		emit_line(e, "if (!(*(%s) == %s)) {", i->other.at, none);
 	}
 	const char *behind = arena_printf(v->m, "%s + %s", dst, i->hi);
 	chunk_call_some(v, name, kind, i->lo, dst, 2, (Operand[]){{dst, 1, kind, -1, 0}, i->other});
-	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", all, i->hi), behind, 2,
+	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->columns, i->hi), behind, 2,
 			(Operand[]){{behind, 1, kind, -1, 0}, i->other});
 	emit_line(e, "}");
 	emit_close(e);
@@ -277,7 +284,7 @@ static void store_from(Vector *v, const Stmt *s, const char *dst, int64_t stride
 			   &x);
 		return;
 	}
-	int64_t line = v->row ? affine_stride(v->e->ir, s->index, v->row) : v->width * stride;
+	int64_t line = store_line(v, s);
 	if (stride == 1 && line == v->width) {
 		if (strcmp(x.at, dst) != 0)
 			chunk_call(v, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1,
@@ -339,7 +346,7 @@ static void store_all(Vector *v, const Stmt *first)
 		if (stride[k] == INDEXED)
 			chunk_entry(e->ir, s->index, v->axis, &place);
 		dst[k] = chunk_place(v, s->buffer, place);
-		bool lines = !v->row || affine_stride(e->ir, s->index, v->row) == v->width;
+		bool lines = store_line(v, s) == v->width;
 		bool direct = n == 1 && stride[k] == 1 && lines && s->red == RED_NONE &&
 			      (s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64);
 		if (s->red == RED_NONE)
@@ -360,13 +367,13 @@ static void store_all(Vector *v, const Stmt *first)
  * how many elements it has. Of one chunk there is no loop. */
 static Node *chunks_open(Emit *e, const Stmt *s, int64_t most, const char **count)
 {
-	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
 	if (is_whole(s) && s->hi->u.i <= most) {
 		emit_open(e, NULL, false);
 		emit_line(e, "{");
 		*count = arena_printf(&e->ir->arena, "%lldL", (long long)s->hi->u.i);
 		return s->lo;
 	}
+	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
 	Node *start = node_axis(e->ir, FIRST_START + e->nstart++, axis_extent(s->axis));
 	int i = (int)start->u.i, id = e->nname++;
 	emit_open(e, start, s->maybe);
@@ -400,6 +407,7 @@ bool emit_vector(Emit *e, const Stmt *s)
 	Vector *v = vector_new(e, busy);
 	v->axis = s->axis;
 	v->start = chunks_open(e, s, e->d->caps.chunk, &v->count);
+	v->columns = v->count;
 	store_all(v, s->body);
 	chunks_close(e);
 	return true;
