@@ -95,7 +95,7 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	return running_apart(ir, alone ? reductions_joined(ir, c) : c);
+	return running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
 }
 
 /* The same result of the loop over its operands, rewritten. */

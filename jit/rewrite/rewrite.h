@@ -27,6 +27,8 @@ void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
 Node *reductions_joined(Ir *ir, Node *c);
+/* The equation c; 0, where it adds up what deviates from its mean (means.c). */
+Node *deviations_away(Ir *ir, Node *c);
 
 /* A run of a loop: its results in the order of the graph, what its operands are now, and the roots of its body:
  * the states' next[], then the values of which stacks are among the results (scan_body.c). */

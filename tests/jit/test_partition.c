@@ -470,6 +470,36 @@ static void test_repeat(void)
 	ir_free(&c.ir);
 }
 
+/* What deviates from its mean adds up to 0, however that is written; other sums stay. */
+static void test_deviations(void)
+{
+	static const struct {
+		const char *text;
+		bool zero;
+	} sum[] = {
+		{"m[i] += X[i,j]; y[i] += X[i,j] - m[i]/32", true},
+		{"m[j] += X[i,j]; y[j] += m[j]/32 - X[i,j]", true},
+		{"m[i] += X[i,j]; a[i] = m[i]/32; y[i] += X[i,j] - a[i]", true},
+		{"m[i] += X[i,j]/32; y[i] += X[i,j] - m[i]", true},
+		{"m[i] += 2*X[i,j]; y[i] += X[i,j] - m[i]/64", true},
+		{"m[] += X[j,i]; y[] += X[i,j] - m[]/1024", true},
+		{"m[i] += X[i,j]; y[i] += X[i,j] - m[i]/31", false},
+		{"m[i] += X[j,i]; y[i] += X[i,j] - m[i]/32", false},
+		{"m[i] += X[i,j]; y[i] += X[i,j] - m[31-i]/32", false},
+		{"m[i] += X[i,j] where j < 16; y[i] += X[i,j] - m[i]/32", false},
+		{"m[i] max= X[i,j]; y[i] += X[i,j] - m[i]/32", false},
+		{"m[i] += X[i,j]; y[i] max= X[i,j] - m[i]/32", false},
+	};
+	for (int k = 0; k < COUNT(sum); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[1] = {operand(&c, "X", 2, 32, 32)};
+		partition(sum[k].text, 1, ops, &c);
+		CHECK_INT(node_is_value(comp_body(c.root[c.nroot - 1]), 0), sum[k].zero);
+		ir_free(&c.ir);
+	}
+}
+
 /* A sum of sums is one where it reads each once, and nobody else does; the number of its axes. */
 static void test_joined(void)
 {
@@ -579,6 +609,7 @@ int main(void)
 	test_recomputation_is_weighed();
 	test_clean_up();
 	test_repeat();
+	test_deviations();
 	test_joined();
 	test_many_reads();
 	test_shared_choices();
