@@ -25,6 +25,7 @@ enum {
 typedef struct Target {
 	unsigned isa;	   /* bits above; RICCI_ISA=sse2|avx2|avx512 lowers it */
 	int vector_bytes;  /* 16, 32, 64 */
+	bool masks;	   /* and vectors may have masks */
 	size_t l1, l2, l3; /* bytes */
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */
@@ -36,6 +37,8 @@ typedef struct Target {
 	bool ordered; /* sums of floats have one order, so the same bits in every run */
 } Target;
 const Target *target_host(void);
+/* For compilers of scalar code. */
+const Target *target_unmasked(void);
 /* A device that runs grids: what all of compute capability 8.0 and more have, or allow. */
 const Target *target_grid(bool fragments);
 /* Those of compute capability 9.0, whose groups of warps multiply. */

@@ -302,7 +302,7 @@ static void register_tile(const Problem *p, Schedule *s)
 		of[k] = k;
 	for (int k = 0; k < s->n; k++) {
 		const ScheduleStep *t = &s->step[k];
-		if (t->kind == STEP_RFACTOR || t->kind == STEP_CARRY)
+		if (t->kind == STEP_RFACTOR || t->kind == STEP_CARRY || t->kind == STEP_JOIN)
 			return;
 		if (t->kind == STEP_SPLIT)
 			of[loops++] = of[t->axis];

@@ -28,13 +28,18 @@ static void dump_tree(const Tree *tree)
 	text_free(&text);
 }
 
-/* Steps for a processor say nothing of a grid, and the default is taken. */
+/* Steps for a processor say nothing of a grid, and lines are joined for vectors under masks: the default is taken where
+ * there are none. */
 static const Schedule *fit_schedule(const Task *t, const Schedule *s, const Capabilities *caps,
 				    Schedule *room)
 {
-	if (!caps->grid || schedule_find(s, STEP_THREADS))
+	bool fits = caps->grid ? schedule_find(s, STEP_THREADS) != NULL
+			       : caps->vectors || !schedule_find(s, STEP_JOIN);
+	const Target *target =
+		caps->grid ? target_ordered(target_grid(caps->fragments)) : target_unmasked();
+	if (fits)
 		return s;
-	schedule_offers(t, target_ordered(target_grid(caps->fragments)), 1, room);
+	schedule_offers(t, target, 1, room);
 	return room;
 }
 

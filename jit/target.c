@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
-static Target host;
+static Target host, unmasked;
 static pthread_once_t host_once = PTHREAD_ONCE_INIT;
 
 /* The instruction sets, weakest first: the bit, its name in the key, what the compiler is given for
@@ -181,6 +181,7 @@ static void host_make(void)
 		t->isa &= avx2;
 	else if (!strcmp(limit, "avx512"))
 		t->isa &= avx2 | ISA_AVX512;
+	t->masks = true;
 	t->vector_bytes = t->isa & ISA_AVX512 ? 64 : t->isa & ISA_AVX2 ? 32 : 16;
 	caches_detect(t);
 	if (!t->l1 || !t->l2)
@@ -203,6 +204,8 @@ static void host_make(void)
 			append(t->flags, sizeof t->flags,
 			       isa_row[i].flags + (t->flags[0] == 0 && isa_row[i].flags[0]));
 		}
+	unmasked = *t;
+	unmasked.masks = false;
 }
 
 /* Without fragments, with them, with groups; ordered. Devices that have fragments have atomics of 8 bytes; in
@@ -236,4 +239,10 @@ const Target *target_host(void)
 {
 	pthread_once(&host_once, host_make);
 	return &host;
+}
+
+const Target *target_unmasked(void)
+{
+	pthread_once(&host_once, host_make);
+	return &unmasked;
 }

@@ -38,7 +38,7 @@ const Target *backend_target(const Backend *b)
 {
 	const Dialect *d = b ? dialect_find(b->name) : NULL;
 	if (!d || !d->caps.grid)
-		return target_host();
+		return d && !d->caps.vectors ? target_unmasked() : target_host();
 	return b->groups && b->groups() ? target_groups() : target_grid(d->caps.fragments);
 }
 

@@ -138,18 +138,42 @@ static const char *keep(Lanes *v, const char *type, Kept key, const char *text)
 	return key.name;
 }
 
-/* The lanes lo..hi-1 for which the parts of cond that differ between lanes hold, and the rest of
+/* The lanes for which a condition on their number alone holds, by bits. */
+static uint64_t listed_lanes(Lanes *v, Node *cond)
+{
+	Ir *ir = v->e->ir;
+	uint64_t bits = 0;
+	for (int64_t k = 0; k < width(v); k++) {
+		Node *lane = node_int(ir, k);
+		Node *holds = node_replace(ir, cond, 1, &v->loop->axis, &lane);
+		bits |= (uint64_t)(holds->u.i != 0) << k;
+	}
+	return bits;
+}
+
+/* The lanes lo..hi-1, of these bits, for which the parts of cond that differ between lanes hold, and the rest of
  * it. */
-static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, Node **common)
+static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, uint64_t *bits, Node **common)
 {
 	Ir *ir = v->e->ir;
 	Node **part;
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
-		if (lanes_vary(part[k], v->loop))
+		if (lanes_listed(ir, part[k], v->loop))
+			*bits &= listed_lanes(v, part[k]);
+		else if (lanes_vary(part[k], v->loop))
 			cond_interval(ir, part[k], v->loop->axis, lo, hi);
 		else
 			*common = *common ? node2(ir, OP_AND, *common, part[k]) : part[k];
+}
+
+/* Of every step-th element, from number `from` on: those of these lanes. */
+static uint64_t bits_of_elements(const Lanes *v, uint64_t lanes, int64_t step, int64_t from)
+{
+	uint64_t bits = 0;
+	for (int64_t k = 0; k < width(v); k++)
+		bits |= (from + k) % step ? 0 : (lanes >> (from + k) / step & 1) << k;
+	return bits;
 }
 
 /* Where lanes take every step-th element: the mask of those from `from` on that the lanes take for
@@ -162,17 +186,22 @@ static const char *mask_of(Lanes *v, Type t, Node *cond, int64_t step, int64_t f
 	Kept key = {.cond = cond, .step = step, .from = from, .type = name};
 	Node *lo = v->loop->lo, *hi = v->loop->hi, *common = NULL;
 	const char *known = kept_find(v, key);
+	uint64_t all = ~UINT64_C(0) >> (64 - width(v)), bits = all;
 	if (known)
 		return known;
 	if (cond)
-		mask_parts(v, cond, &lo, &hi, &common);
+		mask_parts(v, cond, &lo, &hi, &bits, &common);
 	lo = node_add(ir, node_scale(ir, lo, step), node_int(ir, -from));
 	hi = node_add(ir, node_scale(ir, hi, step), node_int(ir, 1 - step - from));
-	if (!common && lo->hi <= 0 && hi->lo >= axis_extent(v->loop->axis))
+	if (!common && bits == all && lo->hi <= 0 && hi->lo >= width(v))
 		return NULL;
 	declare_masks(v, t);
 	const char *text = arena_printf(&ir->arena, "%s_lanes(%s, %s)", name,
 					emit_value(e, lo, false), emit_value(e, hi, false));
+	if (bits != all)
+		text = arena_printf(&ir->arena, "%s_among(0x%llxu, %s)", name,
+				    (unsigned long long)bits_of_elements(v, bits, step, from),
+				    text);
 	if (common)
 		text = arena_printf(&ir->arena, "%s_where(%s, %s)", name,
 				    emit_value(e, common, false), text);

@@ -436,9 +436,9 @@ static Stmt *fill_partial(Build *b)
 /* Decides everything that the schedule and the problem say before a statement is made. */
 static int prepare(Build *b, const Schedule *s, Error *err)
 {
-	Problem *p = b->p;
 	if (nest_replay(b, s, err))
 		return err->code;
+	Problem *p = b->p;
 	find_region(b);
 	if (carry_place(b, err))
 		return err->code;

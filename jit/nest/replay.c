@@ -227,9 +227,28 @@ static void replay_box(Build *b)
 		order_move(b, best, b->lanes - 1);
 }
 
+/* Axes are joined before they have loops. Returns how many steps do so; -1: one can't. */
+static int replay_joins(Build *b, const Schedule *s, Error *err)
+{
+	int n = 0;
+	for (; n < s->n && s->step[n].kind == STEP_JOIN; n++) {
+		Problem *joined = problem_joined(b->p, s->step[n].axis);
+		if (!joined) {
+			schedule_misfit(err, "axis %d and the next one can't be joined",
+					s->step[n].axis);
+			return -1;
+		}
+		b->p = joined;
+	}
+	return n;
+}
+
 int nest_replay(Build *b, const Schedule *s, Error *err)
 {
+	int first = replay_joins(b, s, err);
 	Problem *p = b->p;
+	if (first < 0)
+		return err->code;
 	for (int k = 0; k < p->naxis; k++) {
 		b->loop[k] = (Loop){.axis = k,
 				    .stride = 1,
@@ -241,7 +260,7 @@ int nest_replay(Build *b, const Schedule *s, Error *err)
 	b->lanes = b->cache_read_at = b->carry.r.axis = -1;
 	b->stream = INT64_MAX;
 	b->parts_each = 1;
-	for (int k = 0; k < s->n; k++) {
+	for (int k = first; k < s->n; k++) {
 		ScheduleStep step = s->step[k];
 		if (step.kind == STEP_SPLIT)
 			step.arg = lanes_of(b, s, k);

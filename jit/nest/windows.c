@@ -101,19 +101,42 @@ static bool has_masks(const Problem *p, const Target *target, int axis)
 	       axis_extent(p->axis[axis]) <= predicates_most(target, p->type);
 }
 
-bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)
+/* ---- lanes along lines shorter than a vector ---- */
+
+enum {
+	JOINED_MOST = 8
+}; /* vectors of results that are written out, with masks that are constants */
+
+/* The problem with one axis in place of number v, which has fewer elements than a vector, and the one before it, where lines
+ * of both follow each other in all tensors that lanes run along; NULL: they don't, or fill vectors no better. written: so many
+ * vectors are written out, and lines may begin anywhere in them. */
+static Problem *joined_lanes(const Problem *p, const Target *target, int v, int64_t written)
 {
-	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v), loops = p->naxis, n = 0;
+	bool one, side = v < p->nspatial;
+	int64_t width = target->vector_bytes / (int64_t)type_size(p->acc);
+	if (!target->masks || v < 1 || side != (v - 1 < p->nspatial) ||
+	    axis_extent(p->axis[v]) >= width)
+		return NULL;
+	int64_t line = axis_extent(p->axis[v]), lines = axis_extent(p->axis[v - 1]);
+	int64_t vectors = (lines * line + width - 1) / width;
+	if (vectors * 4 > lines * 3 || (width % line && vectors > written))
+		return NULL;
+	Problem *joined = problem_joined(p, v - 1);
+	Node *axis = joined->axis[v - 1];
+	bool follow = is_plain(joined, axis, &one) && one;
+	for (int k = 0; k < joined->nout && side; k++)
+		follow &= affine_stride(p->ir, joined->out_index[k], axis) == 1;
+	return follow ? joined : NULL;
+}
+
+/* Lanes along axis v, inside of them `rows` of axis w (-1: none) and the window's points. */
+static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cache, Schedule *s)
+{
+	int loops = p->naxis, n = 0;
 	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
-	int64_t extent[COMP_MAX_AXES], points = window_points(p);
-	if (w < 0)
-		return false;
-	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
-	if (rows * points > written)
-		rows = written / points;
-	int64_t wide = axis_extent(p->axis[v]), tall = axis_extent(p->axis[w]);
+	int64_t extent[COMP_MAX_AXES], wide = axis_extent(p->axis[v]);
+	int64_t line = divisor_below(wide, LINE_MOST), tall = w < 0 ? 1 : axis_extent(p->axis[w]);
 	rows = divisor_below(tall, rows);
-	int64_t line = divisor_below(wide, LINE_MOST);
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
 	int inner_w = rows < tall ? offer_split(s, w, rows, &loops, now) : w;
@@ -127,16 +150,43 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 	}
 	int parts = offer_parallel(n, extent), lanes = n;
 	want[n++] = inner_v;
-	want[n++] = inner_w;
+	if (w >= 0)
+		want[n++] = inner_w;
 	for (int k = p->nspatial; k < p->naxis; k++)
 		want[n++] = k;
 	offer_order(s, n, want, now);
 	schedule_add(s, STEP_VECTORISE, inner_v, 0);
 	for (int k = lanes + 1; k < n; k++)
 		schedule_add(s, STEP_UNROLL, want[k], 0);
-	if (cache || !has_masks(p, target, v))
+	if (cache)
 		schedule_add(s, STEP_CACHE_READ, 0, lanes);
 	schedule_add(s, STEP_PARALLEL, 0, parts);
+}
+
+/* The same along lines that are joined, which are read under masks; a line of all at once. */
+static bool window_joined_offer(const Problem *p, const Target *target, int v, Schedule *s)
+{
+	Problem *joined = p->red == RED_ADD && window_points(p) <= MASKED_MOST
+				  ? joined_lanes(p, target, v, JOINED_MOST)
+				  : NULL;
+	if (!joined)
+		return false;
+	schedule_add(s, STEP_JOIN, v - 1, 0);
+	window_steps(joined, v - 1, -1, 1, false, s);
+	return true;
+}
+
+bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)
+{
+	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v);
+	int64_t points = window_points(p);
+	if (w < 0)
+		return false;
+	if (!cache && window_joined_offer(p, target, v, s))
+		return true;
+	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
+	rows = rows * points > written ? written / points : rows;
+	window_steps(p, v, w, rows, cache || !has_masks(p, target, v), s);
 	return true;
 }
 
@@ -172,7 +222,7 @@ static int taps_axes(const Problem *p, int64_t lanes, bool *tap)
 
 bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s)
 {
-	int v = taps_lanes(p), loops = p->naxis, n = 0;
+	int v = taps_lanes(p), n = 0;
 	int want[COMP_MAX_AXES + 1], now[COMP_MAX_AXES + 1];
 	int64_t extent[COMP_MAX_AXES], lanes = vectors * target->vector_bytes;
 	bool tap[COMP_MAX_AXES] = {false};
@@ -180,6 +230,12 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 	    !taps_axes(p, axis_extent(p->axis[v]), tap))
 		return false;
 	lanes /= (int64_t)type_size(p->acc);
+	Problem *joined = vectors == 1 ? joined_lanes(p, target, v, 1) : NULL;
+	if (joined) {
+		p = joined;
+		schedule_add(s, STEP_JOIN, --v, 0);
+	}
+	int loops = p->naxis;
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
 	int inner = axis_extent(p->axis[v]) > lanes ? offer_split(s, v, lanes, &loops, now) : v;

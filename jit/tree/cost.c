@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24 };
+enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24, OVERTAKEN = 24 };
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
@@ -303,6 +303,13 @@ static bool guards_lanes(const Cost *c, Node *select)
 	       select->src[1]->op == OP_READ && !read_inside(select->src[1]);
 }
 
+/* Does it only say which lanes a mask has? */
+static bool lists_lanes(const Cost *c, Node *n)
+{
+	const Around *lanes = lanes_of(c);
+	return lanes && lanes->loop->how == HOW_LANES && node_has(n, lanes->axis);
+}
+
 /* What n takes, where the statements of the body, which share it, have not computed it yet. */
 static void value(Cost *c, NodeMap *known, Node *n)
 {
@@ -316,7 +323,7 @@ static void value(Cost *c, NodeMap *known, Node *n)
 	else if (n->op == OP_SELECT && guards_lanes(c, n))
 		c->cycles += GUARD * times_of(c, n);
 	else if (n->op == OP_FLOORDIV || n->op == OP_FLOORMOD)
-		c->cycles += 2 * times_of(c, n);
+		c->cycles += lists_lanes(c, n) ? 0 : 2 * times_of(c, n);
 	else if (n->type != RICCI_I64)
 		c->cycles += OPERATE * node_flops(n) * times_of(c, n);
 }
@@ -347,9 +354,22 @@ static double sums_beside(const Cost *c, const Stmt *body)
 		       : n;
 }
 
+/* Does the sum begin anew in each iteration, with so few terms that the processor has begun the next one by the time it
+ * waits? */
+static bool is_overtaken(const Cost *c, const Stmt *s)
+{
+	const Around *lanes = lanes_of(c);
+	int terms = 0;
+	if (!lanes || !lanes_own(lanes->loop, s->buffer))
+		return false;
+	for (const Stmt *i = lanes->loop->body; i; i = i->next)
+		terms += i->kind == STMT_STORE && i->buffer == s->buffer;
+	return terms <= OVERTAKEN;
+}
+
 static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
 {
-	const Around *reduced = reduced_loop(c, s);
+	const Around *reduced = is_overtaken(c, s) ? NULL : reduced_loop(c, s);
 	double times = 1;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;

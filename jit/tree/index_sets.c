@@ -207,11 +207,33 @@ static void interval_of(const Inside *in, int64_t rest, int64_t k, int64_t *lo, 
 	}
 }
 
+/* Of e >= 0 the same condition without the quotient of the axis: x/d + r >= 0 where x + d*r >= 0, and
+ * r - x/d >= 0 where d*r + d-1 - x >= 0. e itself where there is none, or another term has the axis. */
+static Node *without_quotient(Ir *ir, Node *e, Node *axis)
+{
+	Affine a = affine_of(ir, e);
+	int at = -1, has = 0;
+	for (int k = 0; k < a.n; k++)
+		if (node_has(a.atom[k], axis)) {
+			has++;
+			at = k;
+		}
+	Node *q = has == 1 ? a.atom[at] : NULL;
+	if (!q || q->op != OP_FLOORDIV || !node_is_const(q->src[1]) ||
+	    (a.k[at] != 1 && a.k[at] != -1))
+		return e;
+	int64_t d = q->src[1]->u.i;
+	Node *rest = node_scale(ir, node_sub(ir, e, node_scale(ir, q, a.k[at])), d);
+	return a.k[at] > 0 ? node_add(ir, rest, q->src[0])
+			   : node_sub(ir, node_add(ir, rest, node_int(ir, d - 1)), q->src[0]);
+}
+
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
 {
 	if (node_is_const(cond))
 		return cond->u.i != 0;
 	Node *e = condition_slack(ir, cond);
+	e = e && node_has(e, axis) ? without_quotient(ir, e, axis) : e;
 	int64_t k = e ? affine_stride(ir, e, axis) : 0;
 	if (k == INT64_MIN || k == 0)
 		return false;

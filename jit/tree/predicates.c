@@ -101,10 +101,18 @@ static bool is_common(const Masks *m, Node *n, bool under)
 	       (!under || reads_inside(m->t->ir, n));
 }
 
+bool lanes_listed(Ir *ir, Node *cond, const Stmt *loop)
+{
+	Node *lo = loop->lo, *hi = loop->hi, **axis;
+	return !node_reads(ir, cond) && node_collect(ir, cond, OP_AXIS, &axis) == 1 &&
+	       *axis == loop->axis && !cond_interval(ir, cond, loop->axis, &lo, &hi);
+}
+
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
 {
 	Node *lo = loop->lo, *hi = loop->hi;
-	return lanes_vary(cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi);
+	return lanes_vary(cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi) &&
+	       !lanes_listed(ir, cond, loop);
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
@@ -149,6 +157,15 @@ static bool compares_places(Ir *ir, Node *c, NodeMap *seen)
 	return found;
 }
 
+/* Do the lanes compare, rather than have a mask? One that differs from vector to vector is known where each is written
+ * out. */
+static bool are_compared(const Masks *m, Node *cond)
+{
+	bool written = node_is_const(m->count) && m->count->u.i <= WRITTEN_MOST * m->width;
+	return lanes_compare(m->t->ir, cond, m->loop) ||
+	       (!written && lanes_listed(m->t->ir, cond, m->loop));
+}
+
 /* Under a condition, and where it doesn't hold. Of the places that a mask makes valid the lanes are
  * known; of those that a comparison of places does, they are not. */
 static void find_where(Masks *m, int n, Node *const *part, Where *yes, Where *no)
@@ -156,7 +173,7 @@ static void find_where(Masks *m, int n, Node *const *part, Where *yes, Where *no
 	bool bounds = false, places = false;
 	NodeMap seen = {0};
 	for (int k = 0; k < n; k++)
-		if (lanes_compare(m->t->ir, part[k], m->loop))
+		if (are_compared(m, part[k]))
 			places |= compares_places(m->t->ir, part[k], &seen);
 		else
 			bounds = true;
@@ -175,7 +192,7 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 	find_where(m, n, part, yes, no);
 	for (int k = 0; k < n && suits; k++) {
 		bool varies = lanes_vary(part[k], m->loop);
-		bool compares = lanes_compare(m->t->ir, part[k], m->loop);
+		bool compares = are_compared(m, part[k]);
 		suits = compares ? suits_value(m, part[k], *yes)
 				 : varies || is_common(m, part[k], true);
 		m->decides |= varies && !compares;

@@ -66,6 +66,9 @@ Stmt *problem_store(const Problem *p, int n, Node *const *axis, Node *const *at,
 void problem_replace(Problem *p, int n, Node *const *from, Node *const *to);
 /* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. */
 Problem *problem_cut(const Problem *p);
+/* A copy with one axis in place of number `at` and the next one, which are both spatial or both reduced (quotients.c);
+ * NULL: they are not. */
+Problem *problem_joined(const Problem *p, int at);
 /* A copy in which merged axes that run past the end of a read's dimension are apart again (quotients.c). */
 Problem *problem_unmerged(const Problem *p);
 /* What is remembered of a read of main's body; NULL: nothing. */

@@ -1,9 +1,10 @@
-/* quotients.c - axes cut where quotients of them step, or dimensions end.
+/* quotients.c - axes cut where quotients of them step, or dimensions end; and two joined.
  *
  * Input: a problem. Output: the same with axes k = d*a + b, b < d, in place of those of which it
  * reads k/d or k%d, d a divisor of their extent: then the quotient is the axis a, the remainder b.
  * Groups, heads and patches are axes so, however they were written. Or in place of merged ones that run past the
- * end of a dimension of d elements (problem_unmerged): then a is the next outer dimension's. Invariant: same values at the
+ * end of a dimension of d elements (problem_unmerged): then a is the next outer dimension's. Or the other way round (problem_joined):
+ * axis k in place of a and b, of which it has k/d and k%d. Invariant: same values at the
  * same points; spatial axes stay in the order of the output. */
 #include "jit/tree/problem.h"
 
@@ -117,6 +118,23 @@ Problem *problem_cut(const Problem *p)
 		cut(own, f.axis, f.divisor);
 		f.axis = -1;
 	}
+	return own;
+}
+
+Problem *problem_joined(const Problem *p, int at)
+{
+	if (p->scatter || at < 0 || at + 1 >= p->naxis || at + 1 == p->nspatial)
+		return NULL;
+	Problem *own = problem_copy(p);
+	int64_t inner = axis_extent(p->axis[at + 1]);
+	Node *both = tree_axis(p->tree, axis_extent(p->axis[at]) * inner);
+	Node *to[] = {node_floordiv(p->ir, both, inner), node_floormod(p->ir, both, inner)};
+	problem_replace(own, 2, &p->axis[at], to);
+	own->axis[at] = both;
+	own->naxis--;
+	for (int k = at + 1; k < own->naxis; k++)
+		own->axis[k] = p->axis[k + 1];
+	own->nspatial -= at < own->nspatial;
 	return own;
 }
 

@@ -200,7 +200,10 @@ bool lanes_own(const Stmt *loop, const Node *buffer);
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
 /* Does n differ between the lanes? */
 bool lanes_vary(Node *n, const Stmt *loop);
-/* And is it no interval of lanes, so that they have to compare values? */
+/* Is it a condition on the loop's axis alone that holds in no interval (k%4 < 3)? Where the axis is a lane, its lanes are
+ * known. */
+bool lanes_listed(Ir *ir, Node *cond, const Stmt *loop);
+/* Is it neither that nor an interval of lanes, so that they have to compare values? */
 bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop);
 
 #endif
