@@ -138,14 +138,15 @@ static int64_t random_argument(StepKind k, int loops, uint64_t *state)
 /* Before the last step, which is usually the number of parallel loops. */
 static void insert_step(Schedule *s, int loops, uint64_t *state)
 {
-	static const StepKind kind[] = {STEP_SPLIT,	 STEP_MOVE,    STEP_UNROLL, STEP_MOVE,
-					STEP_CACHE_READ, STEP_RFACTOR, STEP_STREAM, STEP_CARRY};
+	static const StepKind kind[] = {STEP_SPLIT,  STEP_MOVE,	      STEP_UNROLL,
+					STEP_MOVE,   STEP_CACHE_READ, STEP_RFACTOR,
+					STEP_STREAM, STEP_CARRY,      STEP_JOIN};
 	StepKind k = kind[random_below(state, COUNT(kind))];
 	int axis = (int)random_below(state, (uint64_t)loops), last = s->n - 1;
 	if (s->n == COUNT(s->step))
 		return;
 	schedule_add(s, k, axis, random_argument(k, loops, state));
-	if (k == STEP_CARRY) /* the first of all */
+	if (k == STEP_CARRY || k == STEP_JOIN) /* the first of all */
 		last = 0;
 	if (last >= 0)
 		swap_steps(s, last, s->n - 1);

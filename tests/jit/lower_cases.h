@@ -38,6 +38,22 @@ static const Case lower_equations[] = {
 	 "X=12x20x8x8 W=20x3x3"},
 	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0.25)*W[c,r,s] where y<6, x<9",
 	 "X=12x20x6x9:f64 W=20x3x3:f64"},
+	/* so short that two axes run in lanes: windows, their gradients, filters' */
+	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<4, x<4", "X=5x9x4x4 W=9x3x3"},
+	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<7, x<7", "X=3x5x7x7 W=5x3x3"},
+	{"Y[c,y,x] += (X[c,y+r-2,x+s-2] else 2)*W[c,r,s] where y<5, x<6",
+	 "X=9x5x6:f64 W=9x4x4:f64"},
+	{"Y[n,c,y,x] += 0 <= y-r+1 && y-r+1 <= 7 && 0 <= x-s+1 && x-s+1 <= 7 ? "
+	 "G[n,c,y-r+1,x-s+1]*W[c,r,s] : 0 where y<8, x<8",
+	 "G=3x7x8x8 W=7x3x3"},
+	{"W[c,r,s] += G[n,c,y,x]*(X[n,c,y+r-1,x+s-1] else 0) where r<3, s<3",
+	 "G=5x9x4x4 X=5x9x4x4"},
+	{"W[c,r,s] += G[n,c,y,x]*(X[n,c,y+r-1,x+s-1] else 0) where r<3, s<3",
+	 "G=3x5x8x8 X=3x5x8x8"},
+	{"W[c,r,s] += G[n,c,y,x]*(X[n,c,y+r-1,x+s-1] else 0) where r<3, s<3",
+	 "G=3x5x7x7 X=3x5x7x7"},
+	{"W[c,r] += G[n,c,y,x]*(X[n,c,y,x+r-1] else 1) where r<3",
+	 "G=3x5x16x4:f64 X=3x5x16x4:f64"},
 	{"V[b,i,m] += A[b,i,m,k]*W[i,k]; S[b,i] += V[b,i,m]*V[b,i,m]; Y[b,i,m] = "
 	 "V[b,i,m]*rsqrt(S[b,i] + 1)",
 	 "A=20x30x4x5 W=30x5"},

@@ -114,6 +114,10 @@ static const Kept kept[] = {
 	 {"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<2, q<7, r<3, s<3",
 	  "X=64x2x7 W=64x3x3"},
 	 NULL},
+	{"lines shorter than a vector: two axes in lanes",
+	 {"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<4, q<4, r<3, s<3",
+	  "X=8x4x4 W=8x3x3"},
+	 NULL},
 	{"a running sum", {"Y[i,j] += X[i,k] where k<j+1, j<512", "X=64x512"}, NULL},
 	{"a scatter", {"Y[T[i]:50,d] += X[i,d] where i<200, d<64", "T=200:i32 X=200x64"}, NULL},
 	{"rows: a softmax",
@@ -177,6 +181,7 @@ static Target target_kept(void)
 {
 	return (Target){.isa = ISA_SSE2 | ISA_AVX2 | ISA_FMA | ISA_F16C,
 			.vector_bytes = 32,
+			.masks = true,
 			.l1 = 32 << 10,
 			.l2 = 512 << 10,
 			.l3 = 16 << 20};
