@@ -401,7 +401,7 @@ static bool finds_width(Masks *m, const Target *target)
 		int64_t whole = m->width;
 		m->width = m->count->u.i;
 		int64_t bytes = m->width * (int64_t)type_size(RICCI_F32);
-		if (suits(m) && !m->decides && (!m->masked || bytes >= MASK_BYTES))
+		if (suits(m) && (bytes >= MASK_BYTES || (!m->decides && !m->masked)))
 			return true;
 		m->width = whole;
 	}
