@@ -163,30 +163,31 @@ static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cach
 	schedule_add(s, STEP_PARALLEL, 0, parts);
 }
 
-/* The same along lines that are joined, which are read under masks; a line of all at once. */
-static bool window_joined_offer(const Problem *p, const Target *target, int v, Schedule *s)
+/* The problem whose joined lines are read under masks; NULL: there is none. */
+static Problem *joined_window(const Problem *p, const Target *target, int v)
 {
-	Problem *joined = p->red == RED_ADD && window_points(p) <= MASKED_MOST
-				  ? joined_lanes(p, target, v, JOINED_MOST)
-				  : NULL;
-	if (!joined)
-		return false;
-	schedule_add(s, STEP_JOIN, v - 1, 0);
-	window_steps(joined, v - 1, -1, 1, false, s);
-	return true;
+	return p->red == RED_ADD && window_points(p) <= MASKED_MOST
+		       ? joined_lanes(p, target, v, JOINED_MOST)
+		       : NULL;
 }
 
+/* Where lines can be joined they are, and all of them are computed at once; instead of a tile (cache) such lines
+ * are then read where they are, too. */
 bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)
 {
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v);
 	int64_t points = window_points(p);
 	if (w < 0)
 		return false;
-	if (!cache && window_joined_offer(p, target, v, s))
+	Problem *joined = joined_window(p, target, v);
+	if (joined && !cache) {
+		schedule_add(s, STEP_JOIN, v - 1, 0);
+		window_steps(joined, v - 1, -1, 1, false, s);
 		return true;
+	}
 	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
 	rows = rows * points > written ? written / points : rows;
-	window_steps(p, v, w, rows, cache || !has_masks(p, target, v), s);
+	window_steps(p, v, w, rows, (cache && !joined) || !has_masks(p, target, v), s);
 	return true;
 }
 
