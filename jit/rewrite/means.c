@@ -44,14 +44,20 @@ static Node *without_factor(Node *n, double *factor)
 	return n;
 }
 
-/* The sum c, of x in place of what it sums. */
-static Node *sum_of(Ir *ir, const Node *c, Node *x)
+/* The equation of c's left side and its first axes, with another right side. */
+static Node *equation(Ir *ir, const Node *c, Reduce red, int naxis, Node *body)
 {
 	int64_t shape[RICCI_MAX_RANK];
 	for (int d = 0; d < tensor_rank(c); d++)
 		shape[d] = tensor_extent(c, d);
-	return comp_make(ir, RED_ADD, tensor_rank(c), shape, c->src + comp_naxis(c), comp_naxis(c),
-			 c->src, x);
+	return comp_make(ir, red, tensor_rank(c), shape, c->src + comp_naxis(c), naxis, c->src,
+			 body);
+}
+
+/* The sum c, of x in place of what it sums. */
+static Node *sum_of(Ir *ir, const Node *c, Node *x)
+{
+	return equation(ir, c, RED_ADD, comp_naxis(c), x);
 }
 
 /* Is `mean` that of x over the axes that c reduces? */
@@ -79,10 +85,5 @@ Node *deviations_away(Ir *ir, Node *c)
 	Node *a = body->src[0], *b = body->src[1];
 	if (!is_mean(ir, c, a, b) && !is_mean(ir, c, b, a))
 		return c;
-	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c);
-	for (int d = 0; d < rank; d++)
-		shape[d] = tensor_extent(c, d);
-	return comp_make(ir, RED_NONE, rank, shape, c->src + comp_naxis(c), rank, c->src,
-			 node_const(ir, type, 0));
+	return equation(ir, c, RED_NONE, tensor_rank(c), node_const(ir, type, 0));
 }

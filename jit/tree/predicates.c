@@ -101,10 +101,15 @@ static bool is_common(const Masks *m, Node *n, bool under)
 	       (!under || reads_inside(m->t->ir, n));
 }
 
+static bool is_no_place(const Node *n)
+{
+	return n->op == OP_READ || (n->type != RICCI_I64 && n->type != RICCI_BOOL);
+}
+
 bool lanes_listed(Ir *ir, Node *cond, const Stmt *loop)
 {
 	Node *lo = loop->lo, *hi = loop->hi, **axis;
-	return !node_reads(ir, cond) && node_collect(ir, cond, OP_AXIS, &axis) == 1 &&
+	return !node_any(ir, cond, is_no_place) && node_collect(ir, cond, OP_AXIS, &axis) == 1 &&
 	       *axis == loop->axis && !cond_interval(ir, cond, loop->axis, &lo, &hi);
 }
 
