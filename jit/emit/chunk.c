@@ -503,6 +503,29 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 	return out;
 }
 
+static bool is_choice(const Node *n)
+{
+	return n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR;
+}
+
+/* Does the right side of the AND or OR read what only the left one makes valid? Not what the left one reads itself, in any
+ * case. */
+static bool right_is_guarded(Vector *v, const Node *n)
+{
+	Ir *ir = v->e->ir;
+	Node *first = n->src[0], **read;
+	int reads = emit_reads(v->e, n->src[1]) & READS_GUARDED
+			    ? node_collect(ir, n->src[1], OP_READ, &read)
+			    : 0;
+	bool guarded = false;
+	while (is_choice(first))
+		first = first->src[0];
+	bool always = !node_any(ir, first, is_choice);
+	for (int k = 0; k < reads; k++)
+		guarded |= !read_inside(read[k]) && !(always && node_has(first, read[k]));
+	return guarded;
+}
+
 static Operand compute(Vector *v, Node *n, const char *want)
 {
 	int kind = chunk_kind((Type)n->type);
@@ -514,7 +537,7 @@ static Operand compute(Vector *v, Node *n, const char *want)
 	if (n->op == OP_SELECT && (type_is_float(n->type) || n->type == RICCI_BOOL))
 		return select_of(v, n, want);
 	if (n->op == OP_AND || n->op == OP_OR)
-		return emit_reads(v->e, n->src[1]) & READS_GUARDED
+		return right_is_guarded(v, n)
 			       ? plain(v, n, want)
 			       : operation(v, n, kind, n->op == OP_AND ? "and_u8" : "or_u8", want);
 	if (n->op == OP_NOT)

@@ -75,6 +75,13 @@ static void stores_count(Emit *e, const Stmt *first)
 		emit_count(e, s->value);
 }
 
+/* Does what stands around an interval change nothing? */
+static bool is_neutral(Emit *e, const Stmt *s)
+{
+	Type t = (Type)s->buffer->type;
+	return s->value->op == OP_SELECT && s->value->src[2] == node_identity(e->ir, s->red, t, t);
+}
+
 /* Of counted statements: does s add up products of reads, as they lie, where an interval of the lanes has them? */
 static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
 {
@@ -107,7 +114,10 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
 	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
-	if (stride == 0 || (line == 0 && stride == 1))
+	if (stride == 0)
+		return adds_products(e, s) ||
+		       (is_neutral(e, s) && adds_padded(e, s, row, loop->axis));
+	if (line == 0 && stride == 1)
 		return adds_products(e, s);
 	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
 	return apart && (s->red == RED_NONE || line == width || adds_products(e, s) ||
@@ -178,6 +188,22 @@ static void line_total(Vector *v, const Stmt *s, const char *name, int n, const 
 		emit_line(v->e, "%s %s %s;", place, s->red == RED_MUL ? "*=" : "+=", x);
 }
 
+static void store_total(Vector *v, const Stmt *s);
+
+/* Of a value that changes nothing around an interval the total is that inside. */
+static bool total_inside(Vector *v, const Stmt *s)
+{
+	Interval *i = arena_alloc(v->m, sizeof *i);
+	Stmt inside = *s;
+	if (!is_neutral(v->e, s) || emit_uses(v->e, s->value) > 1 ||
+	    !chunk_interval_open(v, s->value, i))
+		return false;
+	inside.value = s->value->src[1];
+	store_total(&i->in, &inside);
+	chunk_interval_close(i);
+	return true;
+}
+
 /* buffer[index] red= all elements of the value. */
 static void store_total(Vector *v, const Stmt *s)
 {
@@ -185,6 +211,8 @@ static void store_total(Vector *v, const Stmt *s)
 	int n = 1;
 	Operand in[2];
 	const char *name = total[s->red];
+	if (total_inside(v, s))
+		return;
 	if (adds_products(v->e, s)) {
 		name = "dot";
 		n = 2;
@@ -269,8 +297,7 @@ static bool store_interval(Vector *v, const Stmt *s, const char *dst)
 	inside.value = s->value->src[1];
 	store_accumulate(&i->in, &inside, arena_printf(v->m, "%s + %s", dst, i->lo));
 	chunk_interval_close(i);
-	Type t = (Type)s->buffer->type;
-	if (s->value->src[2] != node_identity(v->e->ir, s->red, t, t))
+	if (!is_neutral(v->e, s))
 		store_around(v, s, dst, i);
 	return true;
 }

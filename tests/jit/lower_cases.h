@@ -38,6 +38,10 @@ static const Case lower_equations[] = {
 	 "X=12x20x8x8 W=20x3x3"},
 	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0.25)*W[c,r,s] where y<6, x<9",
 	 "X=12x20x6x9:f64 W=20x3x3:f64"},
+	/* totals of what changes nothing around an interval of the lanes */
+	{"Y[c,r] max= (X[c,q+r-2] else -inf) where r<5, q<40", "X=9x40"},
+	{"Y[c,r] += (X[c,q+r-2] else 0)*(G[c,q] < 0 ? 2 : 3) where r<5, q<40", "X=9x40 G=9x40"},
+	{"Y[b,n] += 0 <= k+n-3 && k+n-3 < 6 ? A[b,k+n-3]*B[b,k] : 0 where n<7", "A=70x6 B=70x9"},
 	/* so short that two axes run in lanes: windows, their gradients, filters' */
 	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<4, x<4", "X=5x9x4x4 W=9x3x3"},
 	{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<7, x<7", "X=3x5x7x7 W=5x3x3"},
@@ -52,8 +56,7 @@ static const Case lower_equations[] = {
 	 "G=3x5x8x8 X=3x5x8x8"},
 	{"W[c,r,s] += G[n,c,y,x]*(X[n,c,y+r-1,x+s-1] else 0) where r<3, s<3",
 	 "G=3x5x7x7 X=3x5x7x7"},
-	{"W[c,r] += G[n,c,y,x]*(X[n,c,y,x+r-1] else 1) where r<3",
-	 "G=3x5x16x4:f64 X=3x5x16x4:f64"},
+	{"W[c,r] += G[n,c,y,x]*(X[n,c,y,x+r-1] else 1) where r<3", "G=3x5x16x4:f64 X=3x5x16x4:f64"},
 	{"V[b,i,m] += A[b,i,m,k]*W[i,k]; S[b,i] += V[b,i,m]*V[b,i,m]; Y[b,i,m] = "
 	 "V[b,i,m]*rsqrt(S[b,i] + 1)",
 	 "A=20x30x4x5 W=30x5"},
@@ -244,6 +247,9 @@ static const Case lower_programs[] = {
 	 "P=5x33x4x4"},
 	{"m[i] max= X[i,j]; e[i,j] = exp(X[i,j]-m[i]); s[i] += e[i,j]; Y[i,j] = e[i,j]/s[i]",
 	 "X=37x10"},
+	{"t[b,k,p] += G[b,c,p]*W[c,k]; d[b,k,p] = 0 < X[b,k,p]*a[k] && X[b,k,p]*a[k] < 1 ? "
+	 "t[b,k,p] : 0",
+	 "G=3x16x64 W=16x40 X=3x40x64 a=40"},
 	{"t[n,k,p,q] += (X[n,c,2*p+r-2,2*q+s-2] else 0)*W[k,c,r,s] where p<7, q<7; d[n,k,p,q] = "
 	 "t[n,k,p,q]+b[k]; "
 	 "Y[n,k,p,q] = max(d[n,k,p,q], 0)",
