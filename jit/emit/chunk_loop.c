@@ -130,14 +130,30 @@ static bool is_whole(const Stmt *loop)
 	       loop->hi->u.i == axis_extent(loop->axis);
 }
 
+/* The loop without a condition that holds in an interval of it, or as it is. */
+static Stmt rows_inside(Emit *e, const Stmt *s)
+{
+	Stmt inside = *s;
+	const Stmt *cond = s->body;
+	Node **part;
+	if (!cond || cond->next || cond->kind != STMT_IF || cond->otherwise)
+		return inside;
+	int n = node_parts(e->ir, cond->cond, OP_AND, &part);
+	for (int k = 0; k < n; k++)
+		if (!cond_interval(e->ir, part[k], s->axis, &inside.lo, &inside.hi))
+			return *s;
+	inside.maybe = true;
+	inside.body = cond->body;
+	return inside;
+}
+
 /* Is the loop one over a short vector loop, that can be done in boxes? */
 static bool suits_box(Emit *e, const Stmt *row)
 {
 	const Stmt *loop = row->body;
 	if ((row->how != HOW_SERIAL && row->how != HOW_UNROLL) || !loop || loop->next ||
-	    loop->kind != STMT_LOOP || loop->how != HOW_VECTOR || !is_whole(row) ||
-	    !is_whole(loop) || 2 * loop->hi->u.i > e->d->caps.chunk || row->hi->u.i < 2 ||
-	    !suits(e, loop))
+	    loop->kind != STMT_LOOP || loop->how != HOW_VECTOR || axis_extent(row->axis) < 2 ||
+	    !is_whole(loop) || 2 * loop->hi->u.i > e->d->caps.chunk || !suits(e, loop))
 		return false;
 	stores_count(e, loop->body);
 	for (const Stmt *s = loop->body; s; s = s->next)
@@ -440,9 +456,10 @@ bool emit_vector(Emit *e, const Stmt *s)
 	return true;
 }
 
-bool emit_box(Emit *e, const Stmt *s)
+bool emit_box(Emit *e, const Stmt *loop)
 {
 	bool busy[CHUNK_KINDS][MAX_TEMPS];
+	Stmt inside = rows_inside(e, loop), *s = &inside;
 	if (!suits_box(e, s))
 		return false;
 	Vector *v = vector_new(e, busy);
