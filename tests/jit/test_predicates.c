@@ -11,6 +11,13 @@ static const Case masked[] = {
 	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<14, q<14", "X=8x14x14 W=8x3x3"},
 	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<6, q<7", "X=16x6x7 W=16x3x3"},
 	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<7, q<112", "X=2x7x112 W=2x3x3"},
+	/* lines shorter than a vector */
+	{"Y[c,p,q] += (X[c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<4, q<4", "X=16x4x4 W=16x3x3"},
+	{"Y[n,c,p,q] += (X[n,c,p+r-1,q+s-1] else 0)*W[c,r,s] where p<8, q<8", "X=3x5x8x8 W=5x3x3"},
+	{"W[c,r,s] += G[n,c,p,q]*(X[n,c,p+r-1,q+s-1] else 0) where r<3, s<3",
+	 "G=3x5x4x4 X=3x5x4x4"},
+	{"W[c,r,s] += G[n,c,p,q]*(X[n,c,p+r-1,q+s-1] else 0) where r<3, s<3",
+	 "G=3x5x8x8 X=3x5x8x8"},
 	/* two padded factors, values that are no factor, other fills, quotients */
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0.5)*W[r,s] where p<8, q<20", "X=8x20 W=3x3"},
 	{"Y[p,q] += ((X[p+r-1,q+s-1] else -0.0) - W[r,s])/9 where p<8, q<20", "X=8x20 W=3x3"},

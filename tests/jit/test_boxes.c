@@ -1,0 +1,50 @@
+/* test_boxes.c - where tcc's text calls a function for a box of short lines, or for a whole chunk. */
+#include "tests/jit/lower_harness.h"
+
+static const struct {
+	Case c;
+	const char *call;
+	bool fused;
+} boxes[] = {
+	{{"Y[n,c,y,x] += X[n,c,y+r,x+s]*W[c,r,s] where y<6, x<6", "X=3x5x8x8 W=5x3x3"},
+	 "fma_box",
+	 false},
+	/* of the rows that padding leaves */
+	{{"Y[n,c,y,x] += (X[n,c,y+r-1,x+s-1] else 0)*W[c,r,s] where y<8, x<8", "X=3x5x8x8 W=5x3x3"},
+	 "fma_box",
+	 false},
+	{{"W[c,r,s] += G[n,c,y,x]*(X[n,c,y+r-1,x+s-1] else 0) where r<3, s<3",
+	  "G=3x5x8x8 X=3x5x8x8"},
+	 "dot_box",
+	 false},
+	/* a sum over an interval alone */
+	{{"Y[c,r] += (X[c,q+r-2] else 0)*G[c,q] where r<5", "X=9x140 G=9x140"}, "v_dot_", false},
+	/* conditions whose second part reads what the first one has read */
+	{{"t[b,k,p] += G[b,c,p]*W[c,k]; d[b,k,p] = 0 < X[b,k,p]*a[k] && X[b,k,p]*a[k] < 1 ? "
+	  "t[b,k,p] : 0",
+	  "G=3x16x64 W=16x40 X=3x40x64 a=40"},
+	 "v_and_u8",
+	 true},
+};
+
+static void check_call(const Case *c, bool fused, const char *call)
+{
+	const Backend *tcc = backend_find("tcc");
+	Schedule s;
+	Error err = {0};
+	Trial *t = harness_trials(c, fused, NULL);
+	CHECK(schedule_offers(&t->task, backend_target(tcc), 1, &s) == 1);
+	Kernel *k = kernel_lower(&t->task, &s, tcc, backend_target(tcc), &err);
+	CHECK_REPORT(k && strstr(k->source, call), "%s: no %s", c->text, call);
+	if (k)
+		kernel_unref(k);
+}
+
+int main(void)
+{
+	if (!backend_find("tcc"))
+		return harness_done();
+	for (int k = 0; k < COUNT(boxes); k++)
+		check_call(&boxes[k].c, boxes[k].fused, boxes[k].call);
+	return harness_done();
+}
