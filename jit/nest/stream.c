@@ -8,7 +8,7 @@
 
 enum { LINE_BYTES = 1 << 14 };
 
-/* Which results are streamed: the lanes of each of their lines are contiguous. */
+/* Which results are streamed: the lanes of each of their lines are contiguous, and nothing is added to what is there. */
 void stream_find(Build *b)
 {
 	Problem *p = b->p;
@@ -19,8 +19,8 @@ void stream_find(Build *b)
 	for (int k = 0; k < p->nout; k++) {
 		Type t = (Type)p->out[k]->type;
 		int64_t size = (int64_t)type_size(t);
-		if ((int64_t)tensor_bytes(p->out[k]) >= b->stream && l->stride == 1 && size >= 4 &&
-		    size * l->extent <= LINE_BYTES &&
+		if (p->out_red[k] == RED_NONE && (int64_t)tensor_bytes(p->out[k]) >= b->stream &&
+		    l->stride == 1 && size >= 4 && size * l->extent <= LINE_BYTES &&
 		    affine_stride(b->ir, p->out_index[k], p->axis[l->axis]) == 1)
 			b->line[k] = tree_buffer(b->t, SPACE_LOCAL, "line", t, l->extent);
 	}

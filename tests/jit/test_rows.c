@@ -105,6 +105,20 @@ static void check_random(Trial *t, int wanted)
 	CHECK_INT(t->noffer, wanted);
 }
 
+/* What sums over rows are added to isn't written past the caches. */
+static void check_streamed_sums(void)
+{
+	static const Case sums = {"c[i,j] += A[k]*X[k,j,i]; Y[k,i,j] = A[k]*X[k,j,i]",
+				  "A=17 X=17x17x17"};
+	Error err = {0};
+	Trial *t = harness_trials(&sums, true, NULL);
+	t->noffer = 1;
+	CHECK_INT(schedule_parse("rows 1; member 0; stream 16; vectorise 1", &t->offer[0], &err),
+		  0);
+	harness_check(t, backend_find("tcc"), 1);
+	harness_check(t, backend_find("cc"), 1);
+}
+
 int main(void)
 {
 	Trial *list = NULL;
@@ -116,6 +130,7 @@ int main(void)
 		list = t;
 	}
 	check_refusals(list);
+	check_streamed_sums();
 	harness_check(list, backend_find("tcc"), 32);
 	harness_check(list, backend_find("cc"), 64);
 	for (Trial *t = list; t; t = t->next)
