@@ -209,41 +209,34 @@ static int schedule_check(const Build *b, Error *err)
 	return rfactor_check(b, err);
 }
 
-/* Of sums in short lanes the longest other loop of the sum runs around them, inside of the results' loops. */
-static void replay_sums(Build *b, int first)
+/* May the loop at place k run around the lanes: of sums one of the sum, of no axis that a later loop or the lanes have a
+ * piece of; of others one of the results that a chunk has room for, which no sum stands around? */
+static bool may_surround(const Build *b, int k, int first)
 {
-	const Loop *lanes = &b->loop[b->order[b->lanes]];
-	int best = -1;
-	for (int k = first; k < b->lanes; k++) {
-		const Loop *l = &b->loop[b->order[k]];
-		bool inner = l->reduced && l->axis != lanes->axis;
-		for (int i = k + 1; i < b->lanes; i++)
-			inner &= b->loop[b->order[i]].axis != l->axis;
-		if (inner && (best < 0 || l->extent >= b->loop[b->order[best]].extent))
-			best = k;
+	const Loop *l = &b->loop[b->order[k]], *lanes = &b->loop[b->order[b->lanes]];
+	if (!lanes->reduced) {
+		bool sum = l->reduced;
+		for (int i = first; i < k; i++)
+			sum |= b->loop[b->order[i]].reduced;
+		return !sum && l->how != HOW_VECTOR && l->extent * lanes->extent <= b->caps->chunk;
 	}
-	if (best >= 0 && 2 * lanes->extent <= b->caps->chunk)
-		order_move(b, best, b->lanes - 1);
+	bool last = l->reduced && 2 * lanes->extent <= b->caps->chunk;
+	for (int i = k + 1; i <= b->lanes; i++)
+		last &= b->loop[b->order[i]].axis != l->axis;
+	return last;
 }
 
-/* The longest of the other loops of the results that a chunk has room for runs around short lanes: both are one call.
- * It pays for plain elements, too (shufflenet by tcc, in turns: 0.83 of the step that it takes where sums alone do). */
+/* The longest loop that may runs around short lanes: both are one call. It pays for plain elements, too (shufflenet by
+ * tcc, in turns: 0.83 of the step that it takes where sums alone do). */
 static void replay_box(Build *b)
 {
-	const Loop *lanes = &b->loop[b->order[b->lanes]];
 	int best = -1, first = b->nparallel > b->nrfactor ? b->nparallel : b->nrfactor;
 	if (b->p->scatter || b->carry.r.axis >= 0)
 		return;
-	if (lanes->reduced) {
-		replay_sums(b, first);
-		return;
-	}
-	for (int k = first; k < b->lanes && !b->loop[b->order[k]].reduced; k++) {
-		const Loop *l = &b->loop[b->order[k]];
-		if (l->how != HOW_VECTOR && l->extent * lanes->extent <= b->caps->chunk &&
-		    (best < 0 || l->extent >= b->loop[b->order[best]].extent))
+	for (int k = first; k < b->lanes; k++)
+		if (may_surround(b, k, first) &&
+		    (best < 0 || b->loop[b->order[k]].extent >= b->loop[b->order[best]].extent))
 			best = k;
-	}
 	if (best >= 0)
 		order_move(b, best, b->lanes - 1);
 }

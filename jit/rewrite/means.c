@@ -10,21 +10,11 @@
 /* Of constants as close to each other as 1/n in f32 is to 1/n. */
 #define SAME_CONSTANT 1e-6
 
-/* Are c's dimensions its first axes? */
-static bool is_bare(const Node *c)
-{
-	bool bare = comp_naxis(c) >= tensor_rank(c);
-	for (int d = 0; d < tensor_rank(c) && bare; d++)
-		bare = comp_lhs(c, d) == comp_axis(c, d) &&
-		       axis_extent(comp_axis(c, d)) == tensor_extent(c, d);
-	return bare;
-}
-
 /* The equation that n reads at the element that c computes; NULL: there is none. */
 static Node *read_at_element(const Node *c, const Node *n)
 {
 	Node *t = n->op == OP_READ ? n->src[0] : NULL;
-	bool same = t && t->op == OP_COMP && tensor_same_shape(c, t) && is_bare(t);
+	bool same = t && t->op == OP_COMP && tensor_same_shape(c, t) && comp_is_dense(t);
 	for (int d = 0; d < tensor_rank(c) && same; d++)
 		same = n->src[1 + d] == comp_axis(c, d);
 	return same ? t : NULL;
@@ -80,7 +70,7 @@ Node *deviations_away(Ir *ir, Node *c)
 	Node *body = comp_body(c);
 	Type type = (Type)c->type;
 	if (comp_reduce(c) != RED_ADD || body->op != OP_SUB || !type_is_float(type) ||
-	    type_accumulator(type) != type || !is_bare(c))
+	    type_accumulator(type) != type || !comp_is_dense(c))
 		return c;
 	Node *a = body->src[0], *b = body->src[1];
 	if (!is_mean(ir, c, a, b) && !is_mean(ir, c, b, a))

@@ -106,18 +106,16 @@ static bool is_no_place(const Node *n)
 	return n->op == OP_READ || (n->type != RICCI_I64 && n->type != RICCI_BOOL);
 }
 
-bool lanes_listed(Ir *ir, Node *cond, const Stmt *loop)
+LanesDecide lanes_decide(Ir *ir, Node *cond, const Stmt *loop)
 {
 	Node *lo = loop->lo, *hi = loop->hi, **axis;
-	return !node_any(ir, cond, is_no_place) && node_collect(ir, cond, OP_AXIS, &axis) == 1 &&
-	       *axis == loop->axis && !cond_interval(ir, cond, loop->axis, &lo, &hi);
-}
-
-bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop)
-{
-	Node *lo = loop->lo, *hi = loop->hi;
-	return lanes_vary(cond, loop) && !cond_interval(ir, cond, loop->axis, &lo, &hi) &&
-	       !lanes_listed(ir, cond, loop);
+	if (!lanes_vary(cond, loop))
+		return LANES_AGREE;
+	if (cond_interval(ir, cond, loop->axis, &lo, &hi))
+		return LANES_INTERVAL;
+	bool listed = !node_any(ir, cond, is_no_place) &&
+		      node_collect(ir, cond, OP_AXIS, &axis) == 1 && *axis == loop->axis;
+	return listed ? LANES_LISTED : LANES_COMPARE;
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
@@ -167,8 +165,8 @@ static bool compares_places(Ir *ir, Node *c, NodeMap *seen)
 static bool are_compared(const Masks *m, Node *cond)
 {
 	bool written = node_is_const(m->count) && m->count->u.i <= WRITTEN_MOST * m->width;
-	return lanes_compare(m->t->ir, cond, m->loop) ||
-	       (!written && lanes_listed(m->t->ir, cond, m->loop));
+	LanesDecide how = lanes_decide(m->t->ir, cond, m->loop);
+	return how == LANES_COMPARE || (how == LANES_LISTED && !written);
 }
 
 /* Under a condition, and where it doesn't hold. Of the places that a mask makes valid the lanes are

@@ -200,10 +200,9 @@ bool lanes_own(const Stmt *loop, const Node *buffer);
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
 /* Does n differ between the lanes? */
 bool lanes_vary(Node *n, const Stmt *loop);
-/* Is it a condition on the loop's axis alone that holds in no interval (k%4 < 3)? Where the axis is a lane, its lanes are
- * known. */
-bool lanes_listed(Ir *ir, Node *cond, const Stmt *loop);
-/* Is it neither that nor an interval of lanes, so that they have to compare values? */
-bool lanes_compare(Ir *ir, Node *cond, const Stmt *loop);
+/* How the lanes decide a condition: all in the same way; it holds in an interval of them; it asks for the loop's axis
+ * alone (k%4 < 3), so that where that is a lane, the lanes for which it holds are known; they have to compare values. */
+typedef enum { LANES_AGREE, LANES_INTERVAL, LANES_LISTED, LANES_COMPARE } LanesDecide;
+LanesDecide lanes_decide(Ir *ir, Node *cond, const Stmt *loop);
 
 #endif
