@@ -1,11 +1,12 @@
 /* offers.c - how good are the schedules that are offered for a kernel, and the order they come in?
  *
- * usage: offers [--threads N] [--seconds S] < FILE
+ * usage: offers [--threads N] [--seconds S] [--cold] < FILE
  *
  * FILE holds kernels' tasks among any other lines, as RICCI_DUMP=sched prints them of a net's session:
  *	RICCI_DUMP=sched examples/mobilenet_v2 --bench --seconds 0.1 2>&1 | bench/offers
  * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc, and the
- * kernels are timed in turns, S seconds each (0.02). A line of each: milliseconds in the order of the
+ * kernels are timed in turns, S seconds each (0.02); with --cold after other memory has been read, so that their
+ * operands come from memory, as many of a net's do. A line of each: milliseconds in the order of the
  * offers, and its equations. Then what the first offers take by the best ones: of all kernels
  * together, and the geometric mean. That is what a session in static mode loses, which takes the first.
  */
@@ -94,20 +95,42 @@ static void make(Offers *o)
 			o->kernel[i] = NULL;
 }
 
-static void time_offers(Offers *o, Pool *pool, double seconds)
+/* Reads so much other memory that the caches hold nothing else. */
+static void caches_clear(void)
 {
-	TaskData d;
+	static size_t size;
+	static volatile char *other;
+
+	if (!other) {
+		size = 4 * target_host()->l3;
+		other = calloc(size, 1);
+	}
+	for (size_t k = 0; other && k < size; k += 64)
+		other[k]++;
+}
+
+static void time_offers(Offers *o, Pool *pool, double seconds, bool cold)
+{
+	TaskData d, other;
 
 	for (int i = 0; i < o->n; i++)
 		o->seconds[i] = INFINITY;
 	if (task_data_new(o->task, 1, &d, NULL))
 		return;
+	if (task_data_new(o->task, 2, &other, NULL)) {
+		task_data_free(&d);
+		return;
+	}
 	for (int r = 0; r < ROUNDS; r++)
 		for (int i = 0; i < o->n; i++) {
 			double until = clock_seconds() + seconds / ROUNDS;
 
-			for (int run = 0; o->kernel[i] && (run < 3 || clock_seconds() < until);
+			for (int run = 0; o->kernel[i] && (run < (cold ? 6 : 3) || clock_seconds() < until);
 			     run++) {
+				if (cold) { /* threads wait for the next launch, as in a net */
+					caches_clear();
+					pool_run(pool, o->kernel[i], other.buf, 1, 1, NULL);
+				}
 				double start = clock_seconds();
 
 				pool_run(pool, o->kernel[i], d.buf, 1, 1, NULL);
@@ -117,6 +140,7 @@ static void time_offers(Offers *o, Pool *pool, double seconds)
 			}
 		}
 	task_data_free(&d);
+	task_data_free(&other);
 }
 
 static int best_of(const Offers *o)
@@ -146,8 +170,10 @@ int main(int argc, char **argv)
 {
 	static const struct option option[] = {{"threads", required_argument, 0, 't'},
 					       {"seconds", required_argument, 0, 's'},
+					       {"cold", no_argument, 0, 'c'},
 					       {0}};
 	int threads = 0, counted = 0;
+	bool cold = false;
 	double seconds = 0.02, logs = 0, first = 0, best = 0;
 	Error err = {0};
 
@@ -156,6 +182,8 @@ int main(int argc, char **argv)
 			threads = atoi(optarg);
 		else if (o == 's')
 			seconds = atof(optarg);
+		else if (o == 'c')
+			cold = true;
 		else
 			return 2;
 	Pool *pool = pool_new(threads, &err);
@@ -172,7 +200,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		Offers *o = &all[i];
 
-		time_offers(o, pool, seconds);
+		time_offers(o, pool, seconds, cold);
 		if (!o->n || !isfinite(o->seconds[0]))
 			continue;
 		print_offers(o);

@@ -9,33 +9,47 @@
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
 enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3 };
 
-/* Are the dimensions of what is read, from d on, the reader's rows? */
-static bool is_rows_from(const Subgraph *sub, int reader, const Node *read, int d)
+/* The number of the reader's row. */
+static Node *row_number(Ir *ir, const Subgraph *sub, int reader)
 {
-	bool same = d + sub->rows <= tensor_rank(read->src[0]);
-	for (int i = 0; same && i < sub->rows; i++) {
-		const Node *axis = rows_axis(sub, reader, i);
-		same = read->src[1 + d + i] == axis &&
-		       tensor_extent(read->src[0], d + i) == axis_extent(axis);
+	Node *row = node_int(ir, 0);
+	for (int i = 0; i < sub->rows; i++) {
+		Node *axis = rows_axis(sub, reader, i);
+		row = node_add(ir, node_scale(ir, row, axis_extent(axis)), axis);
 	}
-	return same;
+	return row;
 }
 
-/* The dimension that the rows of tensor k begin at, where every row has a part in memory of its own;
- * else -1. */
-static int rows_begin(Ir *ir, const Subgraph *sub, const Rows *r, int k)
+/* The dimension behind those of what is read that, from d on, together count the reader's rows; -1: none. */
+static int rows_end(Ir *ir, const Node *read, int d, Node *row, int64_t rows)
 {
+	const Node *tensor = read->src[0];
+	Node *number = node_int(ir, 0);
+	int64_t extent = 1;
+	while (d < tensor_rank(tensor) && extent < rows) {
+		number = node_add(ir, node_scale(ir, number, tensor_extent(tensor, d)), read->src[1 + d]);
+		extent *= tensor_extent(tensor, d++);
+	}
+	return extent == rows && number == row ? d : -1;
+}
+
+/* The dimension behind those of tensor k that are the rows, where every row has a part in memory of its own; else
+ * -1. */
+static int rows_of_tensor(Ir *ir, const RowKernel *b, int k)
+{
+	const Subgraph *sub = b->sub;
 	int m = k - sub->ninput;
 	if (m >= 0)
-		return r->local[k] || sub->fold[m] ? -1 : sub->lead[m];
+		return b->r.local[k] || sub->fold[m] ? -1 : sub->lead[m] + sub->rows;
 	for (int reader = 0; reader < sub->nmember; reader++) {
-		Node **read;
+		Node **read, *row = row_number(ir, sub, reader);
 		int n = node_collect(ir, comp_body(sub->member[reader]), OP_READ, &read);
 		for (int i = 0; i < n; i++)
-			for (int d = 0; d + 1 < read[i]->nsrc; d++)
-				if (read[i]->src[0] == r->tensor[k] &&
-				    is_rows_from(sub, reader, read[i], d))
-					return d;
+			for (int d = 0; read[i]->src[0] == b->r.tensor[k] && d + 1 < read[i]->nsrc; d++) {
+				int end = rows_end(ir, read[i], d, row, b->rows);
+				if (end >= 0)
+					return end;
+			}
 	}
 	return -1;
 }
@@ -143,12 +157,12 @@ typedef struct Fetch {
 static bool fetch_find(const RowKernel *b, size_t least, int k, Fetch *f)
 {
 	const Node *c = b->r.tensor[k];
-	int lead = rows_begin(b->tree->ir, b->sub, &b->r, k);
-	if (lead < 0 || tensor_bytes(c) < least)
+	int end = rows_of_tensor(b->tree->ir, b, k);
+	if (end < 0 || tensor_bytes(c) < least)
 		return false;
 	*f = (Fetch){b->r.buffer[k], tensor_size(c) / b->rows, 1, 0,
 		     LINE / (int64_t)type_size((Type)c->type)};
-	for (int d = lead + b->r.rows; d < tensor_rank(c); d++)
+	for (int d = end; d < tensor_rank(c); d++)
 		f->inner *= tensor_extent(c, d);
 	return true;
 }
