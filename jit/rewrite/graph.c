@@ -71,6 +71,8 @@ typedef struct Rewrite {
 	Node **now;   /* the equation itself, rewritten */
 	Node **read;  /* what its readers read: the original where it is a copy */
 	int *readers; /* how many equations, loops and roots need it */
+	int nrectifier;
+	Node **rectifier; /* those before this equation whose results' signs are asked for */
 } Rewrite;
 
 static Node *rewrite_comp(Rewrite *w, Node *c)
@@ -92,10 +94,14 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	}
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
 	body = conditions_decided(ir, constants_read(ir, body));
+	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	return running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
+	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
+	if (rectifier_saves(ir, c))
+		w->rectifier[w->nrectifier++] = c;
+	return c;
 }
 
 /* The same result of the loop over its operands, rewritten. */
@@ -134,7 +140,7 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 	int n = graph_order(ir, nroot, roots, &order);
 	size_t room = ir->count * sizeof(Node *);
 	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room),
-		     arena_alloc(&ir->arena, room)};
+		     arena_alloc(&ir->arena, room), 0, arena_alloc(&ir->arena, (size_t)n * sizeof(Node *) + 1)};
 	count_readers(&w, n, order, nroot, roots);
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];

@@ -29,6 +29,11 @@ Node *running_apart(Ir *ir, Node *c);
 Node *reductions_joined(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */
 Node *deviations_away(Ir *ir, Node *c);
+/* The e of an equation c, `0 < e ? e : 0`; NULL: it is none such. Is reading its result less than reading what e is
+ * made of? The body with 0 < e, for such e of n rectifiers, as conditions of their results (signs.c). */
+Node *rectified(const Node *c);
+bool rectifier_saves(Ir *ir, const Node *c);
+Node *signs_read(Ir *ir, Node *body, int n, Node *const *rectifier);
 
 /* A run of a loop: its results in the order of the graph, what its operands are now, and the roots of its body:
  * the states' next[], then the values of which stacks are among the results (scan_body.c). */
