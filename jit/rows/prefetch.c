@@ -2,12 +2,14 @@
  * processor does so within a page only, and the first loop over a row would wait for all of it
  * while the costly ones leave memory idle.
  *
- * Input: the statements of one row. Output: the same, its costliest loop in blocks that prefetch a
- * part each. Invariant: no value changes. */
+ * Input: the statements of one row. Output: the same, its costly loops in blocks that prefetch a part each: memory is
+ * as slow as all of them together, and would wait for the last one. Invariant: no value changes. */
 #include "jit/rows/internal.h"
 
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
-enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3 };
+enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3, PASSES_MOST = 8 };
+/* Of the costliest loop's cost another one that prefetches has so much. */
+static const double COSTLY = 0.02;
 
 /* The number of the reader's row. */
 static Node *row_number(Ir *ir, const Subgraph *sub, int reader)
@@ -68,20 +70,22 @@ static double cost_of(Ir *ir, const Stmt *s)
 	return cost;
 }
 
+/* What a loop that could prefetch costs; 0: it is none such. */
+static double loop_cost(Ir *ir, const Stmt *s)
+{
+	bool fits = s->kind == STMT_LOOP && node_is_const(s->lo) && s->lo->u.i == 0 && node_is_const(s->hi);
+	return fits ? (double)s->hi->u.i * cost_of(ir, s->body) : 0;
+}
+
 static Stmt *costliest(Ir *ir, Stmt *s)
 {
 	Stmt *best = NULL;
 	double most = 0;
-	for (; s; s = s->next) {
-		if (s->kind != STMT_LOOP || !node_is_const(s->lo) || s->lo->u.i != 0 ||
-		    !node_is_const(s->hi))
-			continue;
-		double cost = (double)s->hi->u.i * cost_of(ir, s->body);
-		if (cost > most) {
-			most = cost;
+	for (; s; s = s->next)
+		if (loop_cost(ir, s) > most) {
+			most = loop_cost(ir, s);
 			best = s;
 		}
-	}
 	return best;
 }
 
@@ -115,12 +119,11 @@ static int64_t loop_blocks(const Stmt *loop)
 	return loop->hi->u.i / (loop->how == HOW_VECTOR ? BLOCK_LANES : 1);
 }
 
-/* The costliest loops, as many as it takes for `bytes` to be few lines in each iteration. */
-static Nest nest_find(Ir *ir, Stmt *body, int64_t bytes)
+/* A loop and the costliest ones inside, as many as it takes for `bytes` to be few lines in each iteration. */
+static Nest nest_find(Ir *ir, Stmt *loop, int64_t bytes)
 {
 	Nest nest = {.blocks = 1};
 	while (nest.n < NEST_MOST && nest.blocks * LINES_MOST * LINE < bytes) {
-		Stmt *loop = costliest(ir, body);
 		if (!loop || (loop->how != HOW_VECTOR && loop->how != HOW_SERIAL) ||
 		    loop_blocks(loop) < BLOCKS_LEAST)
 			break;
@@ -128,9 +131,25 @@ static Nest nest_find(Ir *ir, Stmt *body, int64_t bytes)
 		nest.blocks *= loop_blocks(loop);
 		if (loop->how == HOW_VECTOR)
 			break;
-		body = loop->body;
+		loop = costliest(ir, loop->body);
 	}
 	return nest;
+}
+
+/* The costly loops of a row, which share `bytes`. */
+static int passes_find(Ir *ir, Stmt *body, int64_t bytes, Nest *pass)
+{
+	Stmt *best = costliest(ir, body), *loop[PASSES_MOST];
+	double least = best ? COSTLY * loop_cost(ir, best) : 0;
+	int n = 0, kept = 0;
+	for (Stmt *s = best ? body : NULL; s; s = s->next)
+		if (n < PASSES_MOST && loop_cost(ir, s) >= least)
+			loop[n++] = s;
+	for (int k = 0; k < n; k++) {
+		pass[kept] = nest_find(ir, loop[k], bytes / n);
+		kept += pass[kept].n > 0;
+	}
+	return kept;
 }
 
 /* The number of the iteration; a vector's loop becomes blocks. */
@@ -146,11 +165,11 @@ static Node *nest_block(Tree *t, const Nest *nest)
 	return block;
 }
 
-/* A tensor of which each row has a part of its own, in pieces of `inner` elements; an iteration
- * prefetches `part` of them. */
+/* A tensor of which each row has a part of its own, in pieces of `inner` elements; those from number `from` on are left
+ * for this pass, an iteration of which prefetches `part` of them. */
 typedef struct Fetch {
 	Node *buffer;
-	int64_t size, inner, part, line;
+	int64_t size, inner, from, part, line;
 } Fetch;
 
 /* False: tensor k is not worth it, or has no such parts. */
@@ -160,18 +179,20 @@ static bool fetch_find(const RowKernel *b, size_t least, int k, Fetch *f)
 	int end = rows_of_tensor(b->tree->ir, b, k);
 	if (end < 0 || tensor_bytes(c) < least)
 		return false;
-	*f = (Fetch){b->r.buffer[k], tensor_size(c) / b->rows, 1, 0,
+	*f = (Fetch){b->r.buffer[k], tensor_size(c) / b->rows, 1, 0, 0,
 		     LINE / (int64_t)type_size((Type)c->type)};
 	for (int d = end; d < tensor_rank(c); d++)
 		f->inner *= tensor_extent(c, d);
 	return true;
 }
 
-/* How much is prefetched at a time: false where that is too many lines, none in most iterations, or of
- * two pieces. */
-static bool fetch_divide(Fetch *f, int64_t blocks)
+/* How much of a pass's share is prefetched at a time, in so many blocks: false where that is too many lines, none in
+ * most iterations, or of two pieces. */
+static bool fetch_divide(Fetch *f, int64_t share, int64_t blocks)
 {
-	f->part = (f->size + blocks - 1) / blocks;
+	f->part = (share + blocks - 1) / blocks;
+	while (f->inner < f->size && f->part > 0 && f->part < f->inner && f->inner % f->part)
+		f->part++;
 	return f->part <= LINES_MOST * f->line && f->part * LINES_MOST >= f->line &&
 	       (f->inner == f->size || f->inner % f->part == 0);
 }
@@ -182,7 +203,7 @@ static Stmt *fetch_part(const RowKernel *b, const Fetch *f, Node *block)
 	Ir *ir = b->tree->ir;
 	Stmt *fetch = NULL;
 	Node *next = node_add(ir, b->row, node_int(ir, 1));
-	Node *place = node_scale(ir, block, f->part);
+	Node *place = node_add(ir, node_scale(ir, block, f->part), node_int(ir, f->from));
 	if (f->inner < f->size) {
 		Node *piece = node_floordiv(ir, place, f->inner);
 		next = node_add(ir, next, node_scale(ir, piece, b->rows));
@@ -195,11 +216,29 @@ static Stmt *fetch_part(const RowKernel *b, const Fetch *f, Node *block)
 	return fetch;
 }
 
+/* A pass, behind which `left` more follow, prefetches its share of what is left of the row. */
+static void pass_prefetch(const RowKernel *b, int n, Fetch *f, const Nest *pass, int left)
+{
+	Stmt *fetch = NULL, *inner = pass->loop[pass->n - 1];
+	Node *block = NULL;
+	for (int k = 0; k < n; k++) {
+		int64_t share = (f[k].size - f[k].from + left) / (left + 1);
+		if (!fetch_divide(&f[k], share, pass->blocks))
+			continue;
+		block = block ? block : nest_block(b->tree, pass);
+		fetch = stmt_seq(fetch, fetch_part(b, &f[k], block));
+		f[k].from += f[k].part * pass->blocks;
+		f[k].from = f[k].from < f[k].size ? f[k].from : f[k].size;
+	}
+	inner->body = stmt_seq(fetch, inner->body);
+}
+
 void rows_prefetch(const RowKernel *b, size_t least, Stmt *body)
 {
-	int n = 0, kept = 0;
+	int n = 0;
 	int64_t most = 0;
 	Ir *ir = b->tree->ir;
+	Nest pass[PASSES_MOST];
 	Fetch *f = arena_alloc(&ir->arena, ((size_t)b->r.ntensor + 1) * sizeof *f);
 	for (int k = 0; k < b->r.ntensor; k++)
 		if (fetch_find(b, least, k, &f[n])) {
@@ -207,15 +246,7 @@ void rows_prefetch(const RowKernel *b, size_t least, Stmt *body)
 			most = bytes > most ? bytes : most;
 			n++;
 		}
-	Nest nest = nest_find(ir, body, most);
-	for (int k = 0; k < n && nest.n; k++)
-		if (fetch_divide(&f[k], nest.blocks))
-			f[kept++] = f[k];
-	if (!kept)
-		return;
-	Stmt *fetch = NULL, *inner = nest.loop[nest.n - 1];
-	Node *block = nest_block(b->tree, &nest);
-	for (int k = 0; k < kept; k++)
-		fetch = stmt_seq(fetch, fetch_part(b, &f[k], block));
-	inner->body = stmt_seq(fetch, inner->body);
+	int passes = n ? passes_find(ir, body, most, pass) : 0;
+	for (int k = 0; k < passes; k++)
+		pass_prefetch(b, n, f, &pass[k], passes - 1 - k);
 }
