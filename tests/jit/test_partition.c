@@ -500,6 +500,44 @@ static void test_deviations(void)
 	}
 }
 
+/* The sign of what a rectifier cuts off is asked of its result, where that is less to read. */
+static void test_signs(void)
+{
+#define SUM "y[i] = X[i] + Z[i] > 0 ? X[i] + Z[i] : 0; "
+	static const struct {
+		const char *text;
+		bool of_result;
+	} sign[] = {
+		{SUM "d[i] = X[i] + Z[i] > 0 ? G[i] : 0", true},
+		{SUM "d[i] = X[i] + Z[i] > 0 && G[i] < 3 ? G[i] : 0", true},
+		{SUM "d[i] = X[(i+5)%4096] + Z[(i+5)%4096] > 0 ? G[i] : 0", true},
+		{SUM "d[i] += X[i/2+j] + Z[i/2+j] > 0 ? G[j] : 0 where i < 64, j < 4000", true},
+		{"s[i] = X[i] + Z[i]; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? G[i] : 0", true},
+		{"s[i] = 2*X[i] - 1; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? Z[i] : 0", false},
+		{SUM "d[i] = X[i] + Z[4095-i] > 0 ? G[i] : 0", false},
+		{SUM "d[i] = X[i] - Z[i] > 0 ? G[i] : 0", false},
+		{SUM "d[i] = X[i] + Z[i] >= 0 ? G[i] : 0", false},
+		{SUM "d[i] = X[i] + Z[i] > 1 ? G[i] : 0", false},
+		{"y[i] = X[i] + Z[i] > 0 ? X[i] + Z[i] : 1; d[i] = X[i] + Z[i] > 0 ? G[i] : 0", false},
+		{"y[i] = max(X[i] + Z[i], 0); d[i] = X[i] + Z[i] < 0 ? 0 : G[i]", false},
+	};
+	for (int k = 0; k < COUNT(sign); k++) {
+		Case c;
+		Node **read;
+		bool found = false;
+		begin(&c);
+		Node *ops[3] = {operand(&c, "X", 1, 4096, 0), operand(&c, "Z", 1, 4096, 0),
+				operand(&c, "G", 1, 4096, 0)};
+		partition(sign[k].text, 3, ops, &c);
+		int n = node_collect(&c.ir, comp_body(c.root[c.nroot - 1]), OP_READ, &read);
+		for (int i = 0; i < n; i++)
+			found |= read[i]->src[0]->op == OP_COMP && comp_body(read[i]->src[0])->op == OP_SELECT;
+		CHECK_REPORT(found == sign[k].of_result, "%s", sign[k].text);
+		ir_free(&c.ir);
+	}
+#undef SUM
+}
+
 /* A sum of sums is one where it reads each once, and nobody else does; the number of its axes. */
 static void test_joined(void)
 {
@@ -610,6 +648,7 @@ int main(void)
 	test_clean_up();
 	test_repeat();
 	test_deviations();
+	test_signs();
 	test_joined();
 	test_many_reads();
 	test_shared_choices();
