@@ -9,10 +9,13 @@
 /* Seconds: a kernel that has run steps ends. */
 static const double used_limit = 1000;
 
-/* Is a candidate for the threads that stand back? Not where someone waits for all of them. */
-static bool for_back(const Tuner *t, const Candidate *c)
+/* Is a candidate for these threads? Urgent ones are not for those that stand back; where someone waits for all of
+ * them, each thread takes what there is. */
+static bool is_for(const Tuner *t, const Candidate *c, bool back)
 {
-	return !c->urgent && atomic_load(&t->both) && atomic_load(&t->settling) == 0;
+	bool behind = !c->urgent && atomic_load(&t->both);
+
+	return behind == back || atomic_load(&t->settling) > 0;
 }
 
 /* The first candidates of one backend that are for those who ask. */
@@ -23,7 +26,7 @@ static int queue_take(Tuner *t, Candidate **c, bool back)
 
 	while (*at) {
 		Candidate *k = *at;
-		bool take = n < BATCH && for_back(t, k) == back &&
+		bool take = n < BATCH && is_for(t, k, back) &&
 			    (n == 0 || k->backend == c[0]->backend);
 
 		if (take) {

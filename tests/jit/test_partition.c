@@ -513,7 +513,7 @@ static void test_signs(void)
 		{SUM "d[i] = X[(i+5)%4096] + Z[(i+5)%4096] > 0 ? G[i] : 0", true},
 		{SUM "d[i] += X[i/2+j] + Z[i/2+j] > 0 ? G[j] : 0 where i < 64, j < 4000", true},
 		{"s[i] = X[i] + Z[i]; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? G[i] : 0", true},
-		{"s[i] = 2*X[i] - 1; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? Z[i] : 0", false},
+		{"s[i] = 2*X[i] - 1; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? Z[i] + G[i] : 0", false},
 		{SUM "d[i] = X[i] + Z[4095-i] > 0 ? G[i] : 0", false},
 		{SUM "d[i] = X[i] - Z[i] > 0 ? G[i] : 0", false},
 		{SUM "d[i] = X[i] + Z[i] >= 0 ? G[i] : 0", false},
