@@ -125,7 +125,8 @@ static void time_offers(Offers *o, Pool *pool, double seconds, bool cold)
 		for (int i = 0; i < o->n; i++) {
 			double until = clock_seconds() + seconds / ROUNDS;
 
-			for (int run = 0; o->kernel[i] && (run < (cold ? 6 : 3) || clock_seconds() < until);
+			for (int run = 0;
+			     o->kernel[i] && (run < (cold ? 6 : 3) || clock_seconds() < until);
 			     run++) {
 				if (cold) { /* threads wait for the next launch, as in a net */
 					caches_clear();

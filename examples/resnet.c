@@ -19,7 +19,8 @@ static ricci_tensor *block(ricci_tensor *x, int width, int stride, int bottlenec
 	}
 	if (stride > 1 || ricci_extent(x, 1) != out)
 		x = example_conv_norm(x, "downsample.0", "downsample.1", out, 1, stride, 1);
-	return ricci_relu(ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = X[b,c,p,q] + Y[b,c,p,q]", x, y));
+	return ricci_relu(
+		ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = X[b,c,p,q] + Y[b,c,p,q]", x, y));
 }
 
 static void network(example *e)

@@ -16,7 +16,8 @@ static ricci_tensor *unit(ricci_tensor *x, int out, int stride, int groups)
 	y = example_conv_norm(y, "conv2", "bn2", inner, 3, stride, inner);
 	y = example_conv_norm(y, "conv3", "bn3", stride > 1 ? out - in : out, 1, 1, GROUPS);
 	if (stride == 1)
-		return ricci_relu(ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = X[b,c,p,q] + Y[b,c,p,q]", x, y));
+		return ricci_relu(
+			ricci_op(ricci_graph_of(x), "Z[b,c,p,q] = X[b,c,p,q] + Y[b,c,p,q]", x, y));
 	x = ricci_avg_pool(x, &RICCI_POOL(.kernel = 3, .stride = 2, .pad = 1));
 	return ricci_relu(ricci_concat(2, (ricci_tensor *[]){x, y}, 1));
 }

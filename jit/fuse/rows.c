@@ -180,44 +180,54 @@ static int common_dimension(const Subgraph *s, const Reads *r, int k, const Node
 	return dim;
 }
 
-/* The dimension of a tensor along which the equations before the reader have their rows; -1: none. */
-static int row_dimension(const Subgraph *s, const Reads *reads, int reader, const Node *tensor)
+/* The dimension of a tensor along which the equations that are aligned have their rows; -1: none. */
+static int row_dimension(const Subgraph *s, const Reads *reads, const Node *tensor)
 {
-	int at = subgraph_member(s, tensor), dim = -1;
-	if (at >= 0)
-		return at < reader ? s->lead[at] : -1;
-	for (int k = 0; k < reader && dim < 0; k++)
-		dim = common_dimension(s, &reads[k], k, tensor);
+	int at = subgraph_member(s, tensor), dim = at >= 0 ? s->lead[at] : -1;
+	for (int k = 0; k < s->nmember && dim < 0; k++)
+		if (s->lead[k] >= 0)
+			dim = common_dimension(s, &reads[k], k, tensor);
 	return dim;
 }
 
-/* Where the reader's rows begin, by those of the equations before it; -1: not known. */
-static int aligned_lead(const Subgraph *s, const Reads *reads, int reader)
+/* Where member k's rows begin, by those of the equations that are aligned: who read it, or read what it does; -1:
+ * not known. */
+static int aligned_lead(const Subgraph *s, const Reads *reads, int k)
 {
-	const Node *c = s->member[reader];
+	const Node *c = s->member[k];
 	int lead = -1;
-	for (int k = 0; k < reads[reader].n && lead < 0; k++) {
-		const Node *read = reads[reader].read[k];
-		int dim = row_dimension(s, reads, reader, read->src[0]);
+	for (int i = 0; i < reads[k].n && lead < 0; i++) {
+		const Node *read = reads[k].read[i];
+		int dim = row_dimension(s, reads, read->src[0]);
 		for (int d = 0; dim >= 0 && d < tensor_rank(c); d++)
 			if (read->src[1 + dim] == comp_axis(c, d))
 				lead = d;
 	}
-	return lead;
+	return lead < 0 ? row_dimension(s, reads, c) : lead;
 }
 
 /* Rows that begin with this dimension of the first equation, no folds. */
 static void aligned_rows(Subgraph *s, const Reads *reads, int first)
 {
+	int left = s->nmember - 1;
 	memset(s->fold, 0, (size_t)s->nmember);
 	s->rows = 0;
 	s->lead[0] = first;
-	for (int k = 1; k < s->nmember; k++) {
-		s->lead[k] = aligned_lead(s, reads, k);
-		if (s->lead[k] < 0)
-			return;
+	for (int k = 1; k < s->nmember; k++)
+		s->lead[k] = -1;
+	for (bool more = true; more && left;) {
+		more = false;
+		for (int k = 1; k < s->nmember; k++) {
+			bool found =
+				s->lead[k] < 0 && (s->lead[k] = aligned_lead(s, reads, k)) >= 0;
+			more |= found;
+			left -= found;
+		}
 	}
-	count_rows(s, reads);
+	if (left)
+		memset(s->lead, 0, (size_t)s->nmember * sizeof *s->lead);
+	else
+		count_rows(s, reads);
 }
 
 static void leading_rows(Subgraph *s, const Reads *reads)
@@ -264,23 +274,6 @@ static bool read_goes_across(const Subgraph *s, int reader, const Node *n)
 	return within && rows && !along;
 }
 
-/* Does member k read a window over another one's row, which consists of pieces of images? Its own rows
- * are single images, then, and stay in the first cache. */
-static bool is_window_of_pieces(Ir *ir, const Subgraph *s, int k)
-{
-	bool pieces = false, window = false;
-	for (int j = 0; j < s->nmember; j++)
-		pieces |= s->lead[j] > 0;
-	Reads r = pieces ? member_reads(ir, s, k) : (Reads){0};
-	for (int i = 0; i < r.n; i++) {
-		const Node *n = r.read[i];
-		bool member = subgraph_member(s, n->src[0]) >= 0;
-		for (int d = 1; member && d < n->nsrc; d++)
-			window |= n->src[d]->op != OP_AXIS && n->src[d]->op != OP_CONST;
-	}
-	return window;
-}
-
 /* Does nothing that member k reads serve several rows? Each read runs over all rows, then, elements of its
  * own for each, and a product of one row is as good as one of all, which would only be a batch of these. */
 static bool is_batch(Ir *ir, const Subgraph *s, int k)
@@ -314,8 +307,7 @@ static bool rows_gain(Ir *ir, const Subgraph *s)
 	for (int k = 0; k < s->nmember; k++) {
 		Node **reads;
 		int nread = comp_reads(ir, s->member[k], &reads);
-		if ((!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k)) ||
-		    is_window_of_pieces(ir, s, k))
+		if (!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k))
 			return false;
 	}
 	return !goes_across(ir, s);

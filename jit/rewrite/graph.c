@@ -139,8 +139,12 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 	rewrite_stacks(ir, nroot, roots);
 	int n = graph_order(ir, nroot, roots, &order);
 	size_t room = ir->count * sizeof(Node *);
-	Rewrite w = {ir, arena_alloc(&ir->arena, room), arena_alloc(&ir->arena, room),
-		     arena_alloc(&ir->arena, room), 0, arena_alloc(&ir->arena, (size_t)n * sizeof(Node *) + 1)};
+	Rewrite w = {ir,
+		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
+		     0,
+		     arena_alloc(&ir->arena, (size_t)n * sizeof(Node *) + 1)};
 	count_readers(&w, n, order, nroot, roots);
 	for (int k = 0; k < n; k++) {
 		Node *c = order[k];

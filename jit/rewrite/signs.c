@@ -31,7 +31,8 @@ static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int dept
 		bool seen = false;
 		for (int i = 0; i < k; i++)
 			seen |= read[i]->src[0] == t;
-		bool inside = depth && t->op == OP_COMP && comp_reduce(t) == RED_NONE && !rectified(t);
+		bool inside =
+			depth && t->op == OP_COMP && comp_reduce(t) == RED_NONE && !rectified(t);
 		double bytes = inside ? source_bytes(ir, y, comp_body(t), most, depth - 1)
 				      : (double)tensor_bytes(t);
 		all += seen ? 0 : bytes < own || inside ? bytes : own;
@@ -42,7 +43,8 @@ static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int dept
 Node *rectified(const Node *c)
 {
 	const Node *body = comp_body(c);
-	if (comp_reduce(c) != RED_NONE || !comp_is_dense(c) || body->op != OP_SELECT || !is_zero(body->src[2]))
+	if (comp_reduce(c) != RED_NONE || !comp_is_dense(c) || body->op != OP_SELECT ||
+	    !is_zero(body->src[2]))
 		return NULL;
 	Node *e = above_zero(body->src[0]);
 	return e && e == body->src[1] && e->type == c->type ? e : NULL;

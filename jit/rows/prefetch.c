@@ -7,7 +7,14 @@
 #include "jit/rows/internal.h"
 
 /* Lines of a tensor that a block prefetches: at most so many, and one for so many blocks at most. */
-enum { BLOCK_LANES = 32, BLOCKS_LEAST = 4, LINE = 64, LINES_MOST = 8, NEST_MOST = 3, PASSES_MOST = 8 };
+enum {
+	BLOCK_LANES = 32,
+	BLOCKS_LEAST = 4,
+	LINE = 64,
+	LINES_MOST = 8,
+	NEST_MOST = 3,
+	PASSES_MOST = 8
+};
 /* Of the costliest loop's cost another one that prefetches has so much. */
 static const double COSTLY = 0.02;
 
@@ -29,7 +36,8 @@ static int rows_end(Ir *ir, const Node *read, int d, Node *row, int64_t rows)
 	Node *number = node_int(ir, 0);
 	int64_t extent = 1;
 	while (d < tensor_rank(tensor) && extent < rows) {
-		number = node_add(ir, node_scale(ir, number, tensor_extent(tensor, d)), read->src[1 + d]);
+		number = node_add(ir, node_scale(ir, number, tensor_extent(tensor, d)),
+				  read->src[1 + d]);
 		extent *= tensor_extent(tensor, d++);
 	}
 	return extent == rows && number == row ? d : -1;
@@ -47,7 +55,8 @@ static int rows_of_tensor(Ir *ir, const RowKernel *b, int k)
 		Node **read, *row = row_number(ir, sub, reader);
 		int n = node_collect(ir, comp_body(sub->member[reader]), OP_READ, &read);
 		for (int i = 0; i < n; i++)
-			for (int d = 0; read[i]->src[0] == b->r.tensor[k] && d + 1 < read[i]->nsrc; d++) {
+			for (int d = 0; read[i]->src[0] == b->r.tensor[k] && d + 1 < read[i]->nsrc;
+			     d++) {
 				int end = rows_end(ir, read[i], d, row, b->rows);
 				if (end >= 0)
 					return end;
@@ -73,7 +82,8 @@ static double cost_of(Ir *ir, const Stmt *s)
 /* What a loop that could prefetch costs; 0: it is none such. */
 static double loop_cost(Ir *ir, const Stmt *s)
 {
-	bool fits = s->kind == STMT_LOOP && node_is_const(s->lo) && s->lo->u.i == 0 && node_is_const(s->hi);
+	bool fits = s->kind == STMT_LOOP && node_is_const(s->lo) && s->lo->u.i == 0 &&
+		    node_is_const(s->hi);
 	return fits ? (double)s->hi->u.i * cost_of(ir, s->body) : 0;
 }
 
@@ -179,7 +189,11 @@ static bool fetch_find(const RowKernel *b, size_t least, int k, Fetch *f)
 	int end = rows_of_tensor(b->tree->ir, b, k);
 	if (end < 0 || tensor_bytes(c) < least)
 		return false;
-	*f = (Fetch){b->r.buffer[k], tensor_size(c) / b->rows, 1, 0, 0,
+	*f = (Fetch){b->r.buffer[k],
+		     tensor_size(c) / b->rows,
+		     1,
+		     0,
+		     0,
 		     LINE / (int64_t)type_size((Type)c->type)};
 	for (int d = end; d < tensor_rank(c); d++)
 		f->inner *= tensor_extent(c, d);

@@ -26,8 +26,8 @@ static int queue_take(Tuner *t, Candidate **c, bool back)
 
 	while (*at) {
 		Candidate *k = *at;
-		bool take = n < BATCH && is_for(t, k, back) &&
-			    (n == 0 || k->backend == c[0]->backend);
+		bool take =
+			n < BATCH && is_for(t, k, back) && (n == 0 || k->backend == c[0]->backend);
 
 		if (take) {
 			c[n++] = k;

@@ -136,8 +136,8 @@ static void test_rows(void)
 	ir_free(&c.ir);
 }
 
-/* After sums over images the channels are rows, the second dimension of what reads them; a window over
- * one image is computed apart. */
+/* After sums over images the channels are rows, the second dimension of what reads them; so are those of
+ * windows over each channel. */
 static void test_channel_rows(void)
 {
 	const char *text = "S[c] += X[b,c,y,x]; D[b,c,y,x] = X[b,c,y,x] - S[c]/256; V[c] += "
@@ -147,7 +147,7 @@ static void test_channel_rows(void)
 	Case c;
 	begin(&c);
 	Node *ops[2] = {node_input(&c.ir, "X", RICCI_F32, 4, shape), operand(&c, "W", 2, 96, 3)};
-	CHECK_INT(partition(text, 2, ops, &c), 2);
+	CHECK_INT(partition(text, 2, ops, &c), 1);
 	CHECK_INT(c.sub[0].rows, 1);
 	CHECK_INT(subgraph_row_count(&c.sub[0]), 96);
 	int last = c.sub[0].nmember - 1;
@@ -512,13 +512,16 @@ static void test_signs(void)
 		{SUM "d[i] = X[i] + Z[i] > 0 && G[i] < 3 ? G[i] : 0", true},
 		{SUM "d[i] = X[(i+5)%4096] + Z[(i+5)%4096] > 0 ? G[i] : 0", true},
 		{SUM "d[i] += X[i/2+j] + Z[i/2+j] > 0 ? G[j] : 0 where i < 64, j < 4000", true},
-		{"s[i] = X[i] + Z[i]; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? G[i] : 0", true},
-		{"s[i] = 2*X[i] - 1; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? Z[i] + G[i] : 0", false},
+		{"s[i] = X[i] + Z[i]; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? G[i] : 0",
+		 true},
+		{"s[i] = 2*X[i] - 1; y[i] = s[i] > 0 ? s[i] : 0; d[i] = s[i] > 0 ? Z[i] + G[i] : 0",
+		 false},
 		{SUM "d[i] = X[i] + Z[4095-i] > 0 ? G[i] : 0", false},
 		{SUM "d[i] = X[i] - Z[i] > 0 ? G[i] : 0", false},
 		{SUM "d[i] = X[i] + Z[i] >= 0 ? G[i] : 0", false},
 		{SUM "d[i] = X[i] + Z[i] > 1 ? G[i] : 0", false},
-		{"y[i] = X[i] + Z[i] > 0 ? X[i] + Z[i] : 1; d[i] = X[i] + Z[i] > 0 ? G[i] : 0", false},
+		{"y[i] = X[i] + Z[i] > 0 ? X[i] + Z[i] : 1; d[i] = X[i] + Z[i] > 0 ? G[i] : 0",
+		 false},
 		{"y[i] = max(X[i] + Z[i], 0); d[i] = X[i] + Z[i] < 0 ? 0 : G[i]", false},
 	};
 	for (int k = 0; k < COUNT(sign); k++) {
@@ -531,11 +534,50 @@ static void test_signs(void)
 		partition(sign[k].text, 3, ops, &c);
 		int n = node_collect(&c.ir, comp_body(c.root[c.nroot - 1]), OP_READ, &read);
 		for (int i = 0; i < n; i++)
-			found |= read[i]->src[0]->op == OP_COMP && comp_body(read[i]->src[0])->op == OP_SELECT;
+			found |= read[i]->src[0]->op == OP_COMP &&
+				 comp_body(read[i]->src[0])->op == OP_SELECT;
 		CHECK_REPORT(found == sign[k].of_result, "%s", sign[k].text);
 		ir_free(&c.ir);
 	}
 #undef SUM
+}
+
+/* What is cheap is computed again by a kernel that reads all it is made of, and isn't stored; else it is. */
+static void test_repeated(void)
+{
+#define FIRST                                                                                      \
+	"m[c] += X[b,c,p]; y[b,c,p] = X[b,c,p] - m[c]; d[b,c,p] += (y[b,c,p+r-1] else 0)*w[c,r] "  \
+	"where p < 256; "                                                                          \
+	"e[b,k,p] += d[b,c,p]*V[k,c]; g[b,c,p] += e[b,k,p]*V[k,c]; "
+	static const struct {
+		const char *text;
+		int times; /* so many kernels compute y */
+	} repeated[] = {
+		{FIRST "s[c] += g[b,c,p]*y[b,c,p]; q[b,c,p] = g[b,c,p]*X[b,c,p] - s[c]*m[c]", 2},
+		{FIRST "s[c] += g[b,c,p]*y[b,c,p]; q[b,c,p] = g[b,c,p]*m[c] - s[c]",
+		 1},						   /* without X */
+		{FIRST "q[b,k,p] += y[b,c,p]*V[k,c]*X[b,c,p]", 1}, /* no rows */
+	};
+	for (int k = 0; k < COUNT(repeated); k++) {
+		Case c;
+		int times = 0, stored = 0;
+		begin(&c);
+		Node *ops[3] = {operand_of(&c, "X", 3, (const int64_t[]){8, 64, 256}),
+				operand(&c, "w", 2, 64, 3), operand(&c, "V", 2, 64, 64)};
+		partition(repeated[k].text, 3, ops, &c);
+		for (int s = 0; s < c.nsub; s++)
+			for (int m = 0; m < c.sub[s].nmember; m++) {
+				Node *body = comp_body(c.sub[s].member[m]);
+				bool y = body->op == OP_SUB && body->src[0]->op == OP_READ &&
+					 body->src[0]->src[0]->op == OP_INPUT;
+				times += y;
+				stored += y && c.sub[s].stored[m];
+			}
+		CHECK_REPORT(times == repeated[k].times && stored == (times == 1),
+			     "%s: %d times, stored %d", repeated[k].text, times, stored);
+		ir_free(&c.ir);
+	}
+#undef FIRST
 }
 
 /* A sum of sums is one where it reads each once, and nobody else does; the number of its axes. */
@@ -649,6 +691,7 @@ int main(void)
 	test_repeat();
 	test_deviations();
 	test_signs();
+	test_repeated();
 	test_joined();
 	test_many_reads();
 	test_shared_choices();
