@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* comp_reads of an equation as it is now, found once. */
-static int group_reads(Fuse *f, const Node *c, Node ***reads)
+int group_reads(Fuse *f, const Node *c, Node ***reads)
 {
 	if (!f->reads[c->id])
 		f->nread[c->id] = comp_reads(f->ir, c, &f->reads[c->id]);
@@ -38,7 +37,7 @@ static bool runs_before(Fuse *f, int at, int h)
 	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
 }
 
-static int member_index(const Group *g, const Node *t)
+int group_member(const Group *g, const Node *t)
 {
 	for (int k = 0; k < g->nmember; k++)
 		if (g->member[k] == t)
@@ -46,7 +45,7 @@ static int member_index(const Group *g, const Node *t)
 	return -1;
 }
 
-static int group_of(const Fuse *f, const Node *t)
+int group_of(const Fuse *f, const Node *t)
 {
 	return t->id < f->group_ids ? f->group_of[t->id] : -1;
 }
@@ -176,7 +175,7 @@ static double rows_save(Fuse *f, int at, Node *c, int nread, Node *const *reads,
 		inputs += n;
 		for (int j = 0; j < n; j++)
 			for (int i = 0; i < nread; i++)
-				if (theirs[j] == reads[i] && member_index(g, reads[i]) < 0)
+				if (theirs[j] == reads[i] && group_member(g, reads[i]) < 0)
 					saved += (double)tensor_bytes(reads[i]);
 	}
 	all[g->nmember] = c;
@@ -226,7 +225,7 @@ static int scan_group(const Fuse *f, const Node *c)
 	return -1;
 }
 
-static void group_add(Fuse *f, Group *g, Node *c)
+void group_add(Fuse *f, Group *g, Node *c)
 {
 	/* A loop may have any number of results. */
 	g->member = arena_grow(&f->ir->arena, g->member, g->nmember, &g->room, sizeof *g->member);
@@ -277,98 +276,6 @@ static void group_one(Fuse *f, Node *c)
 		if (h >= 0 && h != best)
 			set_before(f, best, h);
 	}
-}
-
-/* ---- computed again ---- */
-
-/* Does group h read the tensor already, or compute it? */
-static bool group_has(Fuse *f, const Group *h, const Node *t)
-{
-	bool has = member_index(h, t) >= 0;
-	for (int k = 0; k < h->nmember && !has; k++) {
-		Node **reads;
-		int n = group_reads(f, h->member[k], &reads);
-		for (int i = 0; i < n; i++)
-			has |= reads[i] == t;
-	}
-	return has;
-}
-
-static int first_reader(Fuse *f, const Group *h, const Node *t)
-{
-	for (int k = 0; k < h->nmember; k++) {
-		Node **reads;
-		int n = group_reads(f, h->member[k], &reads);
-		for (int i = 0; i < n; i++)
-			if (reads[i] == t)
-				return k;
-	}
-	return h->nmember;
-}
-
-/* Could the group, of rows, compute t itself, from what it reads anyway? */
-static bool may_repeat(Fuse *f, const Group *h, Node *t)
-{
-	Node **reads, *all[MEMBERS_MOST + 1];
-	int n = group_reads(f, t, &reads);
-	bool has = h->member[0]->op == OP_COMP && h->nmember < MEMBERS_MOST;
-	for (int i = 0; i < n && has; i++) {
-		has = group_has(f, h, reads[i]) && member_index(h, reads[i]) < 0;
-	}
-	if (!has)
-		return false;
-	int at = first_reader(f, h, t);
-	memcpy(all, h->member, (size_t)at * sizeof *all);
-	all[at] = t;
-	memcpy(all + at + 1, h->member + at, (size_t)(h->nmember - at) * sizeof *all);
-	return subgraph_rows_suit(f->ir, h->nmember + 1, all, f->dev) > 0;
-}
-
-/* t as a member of the group, before who reads it. */
-static void group_repeat(Fuse *f, Group *h, Node *t)
-{
-	int at = first_reader(f, h, t);
-	group_add(f, h, t);
-	memmove(h->member + at + 1, h->member + at,
-		(size_t)(h->nmember - 1 - at) * sizeof *h->member);
-	h->member[at] = t;
-}
-
-/* Groups other than its own that read the tensor; -1: more than `most`. */
-static int other_groups(const Fuse *f, const Use *uses, const Node *t, int most, int *group)
-{
-	int n = 0;
-	for (const Use *u = uses; u; u = u->next) {
-		int at = group_of(f, u->reader);
-		bool known = at == group_of(f, t);
-		for (int k = 0; k < n; k++)
-			known |= group[k] == at;
-		if (known)
-			continue;
-		if (n == most)
-			return -1;
-		group[n++] = at;
-	}
-	return n;
-}
-
-/* A pointwise tensor that only other groups need is computed again by each of them, which reads what it is
- * computed from anyway: it is neither stored nor loaded. */
-static void repeat_one(Fuse *f, const Use *uses, Node *t)
-{
-	enum { GROUPS_MOST = 4 };
-	int group[GROUPS_MOST];
-	bool pointwise = t->op == OP_COMP && comp_reduce(t) == RED_NONE && comp_is_dense(t);
-	int n = pointwise ? other_groups(f, uses, t, GROUPS_MOST, group) : 0;
-	double bytes = (double)tensor_bytes(t), flops = comp_flops(f->ir, t);
-	if (n <= 0 || fuse_reward(f, (n + 1) * bytes, -n * flops, 0) <= 0)
-		return;
-	for (int k = 0; k < n; k++)
-		if (group[k] < 0 || !may_repeat(f, &f->group[group[k]], t))
-			return;
-	for (int k = 0; k < n; k++)
-		group_repeat(f, &f->group[group[k]], t);
-	fuse_say(f, "repeat", t, (n + 1) * bytes, -n * flops, 0, "yes");
 }
 
 /* ---- the result ---- */
@@ -447,14 +354,14 @@ void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **su
 	Use **uses = fuse_uses(f->ir, n, order);
 	for (int k = 0; k < n && f->axes; k++)
 		if (order[k]->op != OP_INPUT && !needed[order[k]->id])
-			repeat_one(f, uses[order[k]->id], order[k]);
+			fuse_repeat(f, uses[order[k]->id], order[k]);
 	for (int k = 0; k < n; k++) {
 		Node **reads;
 		int m = group_reads(f, order[k], &reads);
 		const Group *own =
 			group_of(f, order[k]) < 0 ? NULL : &f->group[group_of(f, order[k])];
 		for (int j = 0; j < m; j++)
-			if (group_of(f, reads[j]) >= 0 && member_index(own, reads[j]) < 0)
+			if (group_of(f, reads[j]) >= 0 && group_member(own, reads[j]) < 0)
 				needed[reads[j]->id] = true;
 	}
 	const Rank *rank = rank_groups(f);

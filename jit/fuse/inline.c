@@ -132,9 +132,7 @@ static void see_equality(void *user, Node *n)
 		e->found |= node_has(n, e->reads->read[k]);
 }
 
-/* Does the reader ask whether what it reads equals another float (the ties of max=)? Computed
- * again, in another kernel, a value may be rounded otherwise and equal nothing. */
-static bool compares_equal(Fuse *f, const Node *reader, const Reads *reads)
+bool fuse_compares_equal(Fuse *f, const Node *reader, const Reads *reads)
 {
 	Equality e = {reads, false};
 	node_walk(f->ir, comp_body(reader), see_equality, &e);
@@ -267,7 +265,7 @@ static bool decide_inline(Fuse *f, Node *c, Node *now)
 			why = "a reader reads it too often";
 		else if (n + ninput > INPUTS_MOST)
 			why = "a reader has too many inputs";
-		else if (ninput && compares_equal(f, u->reader, &r))
+		else if (ninput && fuse_compares_equal(f, u->reader, &r))
 			why = "a reader compares it for equality";
 		else if (loses_ranges(f, now, &r))
 			why = "a reader gathers from it, and its conditions need its ranges";

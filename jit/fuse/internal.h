@@ -70,6 +70,19 @@ void fuse_inline(Fuse *f, int nroot, Node **roots);
 void fuse_dimensions(Fuse *f, int nroot, Node **roots);
 /* Factors that a contraction doesn't run over leave it (factors.c). */
 void fuse_factors(Fuse *f, int nroot, Node **roots);
+/* Does the reader ask whether what it reads equals another float (the ties of max=)? Computed
+ * again, in another kernel, a value may be rounded otherwise and equal nothing. */
+bool fuse_compares_equal(Fuse *f, const Node *reader, const Reads *reads);
+/* ---- groups (group.c) ---- */
+/* comp_reads of an equation as it is now, found once. */
+int group_reads(Fuse *f, const Node *c, Node ***reads);
+/* The number of the tensor's group, of the group's member; -1: none. */
+int group_of(const Fuse *f, const Node *t);
+int group_member(const Group *g, const Node *t);
+void group_add(Fuse *f, Group *g, Node *c);
+/* Other groups than t's own that use it compute it themselves, where all of them can for nothing but arithmetic, and
+ * less than it saves (repeat.c). */
+void fuse_repeat(Fuse *f, const Use *uses, Node *t);
 /* Equations to kernels, in an order that can run. */
 void fuse_group(Fuse *f, int nroot, Node *const *roots, int *nsub, Subgraph **subs);
 

@@ -555,7 +555,10 @@ static void test_repeated(void)
 	} repeated[] = {
 		{FIRST "s[c] += g[b,c,p]*y[b,c,p]; q[b,c,p] = g[b,c,p]*X[b,c,p] - s[c]*m[c]", 2},
 		{FIRST "s[c] += g[b,c,p]*y[b,c,p]; q[b,c,p] = g[b,c,p]*m[c] - s[c]",
-		 1},						   /* without X */
+		 1}, /* without X */
+		{FIRST
+		 "t[b,c] max= y[b,c,p]; q[b,c,p] = y[b,c,p] == t[b,c] ? g[b,c,p]*X[b,c,p]*m[c] : 0",
+		 1},
 		{FIRST "q[b,k,p] += y[b,c,p]*V[k,c]*X[b,c,p]", 1}, /* no rows */
 	};
 	for (int k = 0; k < COUNT(repeated); k++) {
