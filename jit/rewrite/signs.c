@@ -33,9 +33,11 @@ static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int dept
 			seen |= read[i]->src[0] == t;
 		bool inside =
 			depth && t->op == OP_COMP && comp_reduce(t) == RED_NONE && !rectified(t);
-		double bytes = inside ? source_bytes(ir, y, comp_body(t), most, depth - 1)
-				      : (double)tensor_bytes(t);
-		all += seen ? 0 : bytes < own || inside ? bytes : own;
+		double bytes = (double)tensor_bytes(t);
+		if (!seen)
+			all += inside	     ? source_bytes(ir, y, comp_body(t), most, depth - 1)
+			       : bytes < own ? bytes
+					     : own;
 	}
 	return all;
 }

@@ -189,12 +189,10 @@ static bool fetch_find(const RowKernel *b, size_t least, int k, Fetch *f)
 	int end = rows_of_tensor(b->tree->ir, b, k);
 	if (end < 0 || tensor_bytes(c) < least)
 		return false;
-	*f = (Fetch){b->r.buffer[k],
-		     tensor_size(c) / b->rows,
-		     1,
-		     0,
-		     0,
-		     LINE / (int64_t)type_size((Type)c->type)};
+	*f = (Fetch){.buffer = b->r.buffer[k],
+		     .size = tensor_size(c) / b->rows,
+		     .inner = 1,
+		     .line = LINE / (int64_t)type_size((Type)c->type)};
 	for (int d = end; d < tensor_rank(c); d++)
 		f->inner *= tensor_extent(c, d);
 	return true;
