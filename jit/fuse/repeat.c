@@ -74,8 +74,9 @@ void fuse_repeat(Fuse *f, const Use *uses, Node *t)
 {
 	enum { GROUPS_MOST = 4 };
 	int group[GROUPS_MOST];
-	bool pointwise = t->op == OP_COMP && comp_reduce(t) == RED_NONE && comp_is_dense(t);
-	int n = pointwise ? other_groups(f, uses, t, GROUPS_MOST, group) : 0;
+	if (t->op != OP_COMP || comp_reduce(t) != RED_NONE || !comp_is_dense(t))
+		return;
+	int n = other_groups(f, uses, t, GROUPS_MOST, group);
 	double bytes = (double)tensor_bytes(t), flops = comp_flops(f->ir, t);
 	if (n <= 0 || fuse_reward(f, (n + 1) * bytes, -n * flops, 0) <= 0)
 		return;
