@@ -7,14 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int group_reads(Fuse *f, const Node *c, Node ***reads)
-{
-	if (!f->reads[c->id])
-		f->nread[c->id] = comp_reads(f->ir, c, &f->reads[c->id]);
-	*reads = f->reads[c->id];
-	return f->nread[c->id];
-}
-
 /* ---- what must run before what ---- */
 
 /* The bits of g, without those of groups that are no longer among the latest. */
@@ -35,19 +27,6 @@ static uint64_t before_now(Fuse *f, Group *g)
 static bool runs_before(Fuse *f, int at, int h)
 {
 	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
-}
-
-int group_member(const Group *g, const Node *t)
-{
-	for (int k = 0; k < g->nmember; k++)
-		if (g->member[k] == t)
-			return k;
-	return -1;
-}
-
-int group_of(const Fuse *f, const Node *t)
-{
-	return t->id < f->group_ids ? f->group_of[t->id] : -1;
 }
 
 /* Could one kernel compute c with all of g? */
@@ -223,13 +202,6 @@ static int scan_group(const Fuse *f, const Node *c)
 		    scan_same_run(f->group[at].member[0], c))
 			return at;
 	return -1;
-}
-
-void group_add(Fuse *f, Group *g, Node *c)
-{
-	/* A loop may have any number of results. */
-	g->member = arena_grow(&f->ir->arena, g->member, g->nmember, &g->room, sizeof *g->member);
-	g->member[g->nmember++] = c;
 }
 
 static void group_one(Fuse *f, Node *c)

@@ -75,11 +75,31 @@ void fuse_factors(Fuse *f, int nroot, Node **roots);
 bool fuse_compares_equal(Fuse *f, const Node *reader, const Reads *reads);
 /* ---- groups (group.c) ---- */
 /* comp_reads of an equation as it is now, found once. */
-int group_reads(Fuse *f, const Node *c, Node ***reads);
+static inline int group_reads(Fuse *f, const Node *c, Node ***reads)
+{
+	if (!f->reads[c->id])
+		f->nread[c->id] = comp_reads(f->ir, c, &f->reads[c->id]);
+	*reads = f->reads[c->id];
+	return f->nread[c->id];
+}
 /* The number of the tensor's group, of the group's member; -1: none. */
-int group_of(const Fuse *f, const Node *t);
-int group_member(const Group *g, const Node *t);
-void group_add(Fuse *f, Group *g, Node *c);
+static inline int group_of(const Fuse *f, const Node *t)
+{
+	return t->id < f->group_ids ? f->group_of[t->id] : -1;
+}
+static inline int group_member(const Group *g, const Node *t)
+{
+	for (int k = 0; k < g->nmember; k++)
+		if (g->member[k] == t)
+			return k;
+	return -1;
+}
+static inline void group_add(Fuse *f, Group *g, Node *c)
+{
+	/* A loop may have any number of results. */
+	g->member = arena_grow(&f->ir->arena, g->member, g->nmember, &g->room, sizeof *g->member);
+	g->member[g->nmember++] = c;
+}
 /* Other groups than t's own that use it compute it themselves, where all of them can for nothing but arithmetic, and
  * less than it saves (repeat.c). */
 void fuse_repeat(Fuse *f, const Use *uses, Node *t);

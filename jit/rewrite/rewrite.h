@@ -29,9 +29,8 @@ Node *running_apart(Ir *ir, Node *c);
 Node *reductions_joined(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */
 Node *deviations_away(Ir *ir, Node *c);
-/* The e of an equation c, `0 < e ? e : 0`; NULL: it is none such. Is reading its result less than reading what e is
- * made of? The body with 0 < e, for such e of n rectifiers, as conditions of their results (signs.c). */
-Node *rectified(const Node *c);
+/* Is c a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of? The body with 0 < e, for such
+ * e of n rectifiers, as conditions of their results (signs.c). */
 bool rectifier_saves(Ir *ir, const Node *c);
 Node *signs_read(Ir *ir, Node *body, int n, Node *const *rectifier);
 

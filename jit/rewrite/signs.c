@@ -20,6 +20,17 @@ static Node *above_zero(const Node *n)
 	return n->op == OP_LT && is_zero(n->src[0]) ? n->src[1] : NULL;
 }
 
+/* The e of an equation c, `0 < e ? e : 0`; NULL: it is none such. */
+static Node *rectified(const Node *c)
+{
+	const Node *body = comp_body(c);
+	if (comp_reduce(c) != RED_NONE || !comp_is_dense(c) || body->op != OP_SELECT ||
+	    !is_zero(body->src[2]))
+		return NULL;
+	Node *e = above_zero(body->src[0]);
+	return e && e == body->src[1] && e->type == c->type ? e : NULL;
+}
+
 /* Bytes of the tensors of y's size, at most, that e is made of by elementwise equations; no more than `most`. */
 static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int depth)
 {
@@ -40,16 +51,6 @@ static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int dept
 					     : own;
 	}
 	return all;
-}
-
-Node *rectified(const Node *c)
-{
-	const Node *body = comp_body(c);
-	if (comp_reduce(c) != RED_NONE || !comp_is_dense(c) || body->op != OP_SELECT ||
-	    !is_zero(body->src[2]))
-		return NULL;
-	Node *e = above_zero(body->src[0]);
-	return e && e == body->src[1] && e->type == c->type ? e : NULL;
 }
 
 bool rectifier_saves(Ir *ir, const Node *c)
