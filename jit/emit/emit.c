@@ -263,6 +263,7 @@ static void prefetch(Emit *e, const Stmt *s)
 	emit_statement(e);
 	emit_count(e, s->index);
 	const char *at = emit_value(e, s->index, false);
+	/* to read, into L2: rows and blocks are more than L1 holds */
 	emit_line(e, "%s(%s + %s, 0, 2);", e->d->prefetch, emit_base(e, s->buffer), at);
 }
 

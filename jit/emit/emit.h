@@ -18,7 +18,8 @@ typedef struct Dialect {
 	const char
 		*block_arrays; /* declares `block_memory`, the bytes that a launch gives a block */
 	const char *block_memory; /* before an array that a block's threads share */
-	const char *prefetch;	  /* prefetches the memory at an address; NULL: nothing does */
+	const char *
+		prefetch; /* (address, 0, 2) prefetches what is to be read, to L2; NULL: nothing does */
 	const char *lanes;  /* types and functions of vectors under masks; NULL: there are none */
 	const char *kernel; /* begins a grid's kernel, of the name %s; its parameters are buffers */
 	const char *memory; /* before the type of what is in a device's memory; NULL: nothing */

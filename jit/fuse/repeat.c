@@ -21,6 +21,13 @@ static int first_reader(Fuse *f, const Group *h, const Node *t)
 	return h->nmember;
 }
 
+/* t as a member before number `at` of n, and room for it. */
+static void insert(Node **member, int n, int at, Node *t)
+{
+	memmove(member + at + 1, member + at, (size_t)(n - at) * sizeof *member);
+	member[at] = t;
+}
+
 /* Could the group, of rows, compute t itself, from what it reads anyway? */
 static bool may_repeat(Fuse *f, const Group *h, Node *t)
 {
@@ -35,10 +42,8 @@ static bool may_repeat(Fuse *f, const Group *h, Node *t)
 	}
 	if (!has)
 		return false;
-	int at = first_reader(f, h, t);
-	memcpy(all, h->member, (size_t)at * sizeof *all);
-	all[at] = t;
-	memcpy(all + at + 1, h->member + at, (size_t)(h->nmember - at) * sizeof *all);
+	memcpy(all, h->member, (size_t)h->nmember * sizeof *all);
+	insert(all, h->nmember, first_reader(f, h, t), t);
 	return subgraph_rows_suit(f->ir, h->nmember + 1, all, f->dev) > 0;
 }
 
@@ -46,10 +51,8 @@ static bool may_repeat(Fuse *f, const Group *h, Node *t)
 static void group_repeat(Fuse *f, Group *h, Node *t)
 {
 	int at = first_reader(f, h, t);
-	group_add(f, h, t);
-	memmove(h->member + at + 1, h->member + at,
-		(size_t)(h->nmember - 1 - at) * sizeof *h->member);
-	h->member[at] = t;
+	group_add(f, h, t); /* room */
+	insert(h->member, h->nmember - 1, at, t);
 }
 
 /* Groups other than its own that read the tensor; -1: more than `most`. */
@@ -75,6 +78,10 @@ void fuse_repeat(Fuse *f, const Use *uses, Node *t)
 	enum { GROUPS_MOST = 4 };
 	int group[GROUPS_MOST];
 	if (t->op != OP_COMP || comp_reduce(t) != RED_NONE || !comp_is_dense(t))
+		return;
+	/* Its own group goes on to compute it for who reads it there; else that would be for nobody. */
+	const Group *own = &f->group[group_of(f, t)];
+	if (first_reader(f, own, t) == own->nmember)
 		return;
 	int n = other_groups(f, uses, t, GROUPS_MOST, group);
 	double bytes = (double)tensor_bytes(t), flops = comp_flops(f->ir, t);
