@@ -1,12 +1,13 @@
 /* gpu_kernels.c - what kernels for a grid reach on an NVIDIA GPU, by themselves: no copies, no session.
  *
- * usage: gpu_kernels [--seconds S] [--offers N] [--text] [EQUATIONS OPERAND...]
+ * usage: gpu_kernels [--seconds S] [--offers N] [--schedule TEXT]... [--text] [EQUATIONS OPERAND...]
  *
  * Without equations: a product of matrices, a convolution, a capsule convolution, a softmax, sums of rows and of
  * columns, elementwise ones. Of each kernel every offered schedule (N at most) is made by NVRTC and launched
  * again and again on the device's memory, S seconds (0.2). A line of each: microseconds, GFLOP/s and GB/s (each
  * tensor once), the largest difference from the first schedule's results (of what is largest in them), the
- * schedule. --text prints the sources. Without a driver or a device it says so and ends with 0.
+ * schedule. --schedule adds this one to those that are offered. --text prints the sources. Without a driver or a
+ * device it says so and ends with 0.
  */
 #include "core/core.h"
 #include "jit/device/device.h"
@@ -62,7 +63,8 @@ static struct {
 
 typedef struct Options {
 	double seconds;
-	int offers;
+	int offers, nschedule;
+	const char *schedule[OFFERS];
 	bool text;
 } Options;
 
@@ -324,6 +326,11 @@ static void bench_task(const Subgraph *sub, const Target *target, const Options 
 	int noffer = schedule_offers(t, target, o->offers, offer);
 	for (int k = 0; k < noffer; k++)
 		bench_offer(t, &offer[k], target, buffer, result, &want, o);
+	for (int k = 0; k < o->nschedule; k++)
+		if (!schedule_parse(o->schedule[k], &offer[0], &err))
+			bench_offer(t, &offer[0], target, buffer, result, &want, o);
+		else
+			printf("%s\n", err.text);
 	while (n > 0)
 		cuda.cuMemFree_v2(buffer[--n]);
 	free(want);
@@ -412,9 +419,10 @@ int main(int argc, char **argv)
 {
 	static const struct option option[] = {{"seconds", required_argument, 0, 's'},
 					       {"offers", required_argument, 0, 'o'},
+					       {"schedule", required_argument, 0, 'x'},
 					       {"text", no_argument, 0, 't'},
 					       {0}};
-	Options o = {0.2, 4, false};
+	Options o = {.seconds = 0.2, .offers = 4};
 	Target target = *backend_target(backend_find("nvrtc"));
 	int code = 0;
 	for (int c; (c = getopt_long(argc, argv, "", option, NULL)) != -1;)
@@ -422,6 +430,8 @@ int main(int argc, char **argv)
 			o.seconds = atof(optarg);
 		else if (c == 'o')
 			o.offers = atoi(optarg) < OFFERS ? atoi(optarg) : OFFERS;
+		else if (c == 'x' && o.nschedule < OFFERS)
+			o.schedule[o.nschedule++] = optarg;
 		else if (c == 't')
 			o.text = true;
 		else
