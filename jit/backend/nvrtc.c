@@ -2,9 +2,10 @@
  *
  * Input: sources that define extern "C" __global__ kernel_0(buffers.., step_at, seed), one thread a
  * part, and a function for each further phase. Output: cubins, which jit/device/cuda.c loads and
- * runs. NVRTC is opened at run time and needs no driver.
+ * runs. NVRTC is opened at run time and needs no driver; each text is compiled in a child.
  */
 #include "jit/backend/backend.h"
+#include "jit/backend/process.h"
 #include "jit/device/device.h"
 #include "jit/library/library.h"
 
@@ -76,61 +77,71 @@ static bool nvrtc_groups(void)
 
 /* ---- compiling */
 
-static int program_refused(void *program, Error *err)
+typedef struct Source {
+	const char *text;
+	int arch;
+} Source;
+
+/* Each fills a text of n bytes. */
+static int program_text(void *program, int (*size)(void *, size_t *), int (*get)(void *, char *),
+			Text *out)
 {
 	size_t n = 0;
-	char *log = nvrtc.nvrtcGetProgramLogSize(program, &n) || !n ? NULL : mem_alloc(n + 1);
-	if (log) {
-		log[n] = 0;
-		nvrtc.nvrtcGetProgramLog(program, log);
-	}
-	error_set(err, RICCI_ECOMPILE, "nvrtc refuses a kernel:\n%s",
-		  log ? log : "it said nothing");
-	mem_free(log);
-	return RICCI_ECOMPILE;
+	char *text = size(program, &n) || !n ? NULL : mem_zalloc(n + 1);
+	bool good = text && !get(program, text);
+	if (good)
+		text_put(out, text, n);
+	mem_free(text);
+	return !good;
 }
 
-static Binary *program_cubin(void *program, int arch, Error *err)
+/* In a child: NVRTC lets its threads wait for each other, and a crash ends no training. The code, or (status
+ * REFUSED) what the compiler says. */
+enum { REFUSED = 1, NO_CODE, NO_PROGRAM };
+static int source_compile(void *user, Text *out)
 {
-	size_t n = 0;
-	bool bad = nvrtc.nvrtcGetCUBINSize(program, &n) || !n;
-	Binary *b = bad ? NULL : binary_new(&device_cuda, n, err);
-	if (b && nvrtc.nvrtcGetCUBIN(program, b->bytes)) {
-		binary_release(b);
-		b = NULL;
-		bad = true;
-	}
-	if (bad)
-		error_set(err, RICCI_ECOMPILE, "nvrtc made no code for sm_%d", arch);
-	return b;
+	const Source *s = user;
+	char arch[32];
+	void *program = NULL;
+	cuda_arch_option(s->arch, sizeof arch, arch);
+	/* The text of the mathematics says nothing about host and device. */
+	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
+	if (nvrtc.nvrtcCreateProgram(&program, s->text, "kernel.cu", 0, NULL, NULL))
+		return NO_PROGRAM;
+	if (!nvrtc.nvrtcCompileProgram(program, COUNT(option), option))
+		return program_text(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, out)
+			       ? NO_CODE
+			       : 0;
+	if (program_text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, out))
+		text_add(out, "it said nothing");
+	return REFUSED;
 }
 
 static int nvrtc_one(Kernel *k, Error *err)
 {
-	char arch[32];
-	int number = cuda_arch(k->device);
-	cuda_arch_option(number, sizeof arch, arch);
-	/* The text of the mathematics says nothing about host and device. */
-	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
-	void *program = NULL;
+	Source source = {k->source, cuda_arch(k->device)};
+	Text out = {0};
 	if (kernel_codeless(k)) {
 		k->module = binary_new(&device_cuda, 0, err);
 		k->run = device_run;
 		return k->module ? 0 : RICCI_ENOMEM;
 	}
-	if (nvrtc.nvrtcCreateProgram(&program, k->source, "kernel.cu", 0, NULL, NULL))
-		return error_set(err, RICCI_ECOMPILE, "nvrtc does not work");
-	Binary *b = NULL;
-	if (nvrtc.nvrtcCompileProgram(program, COUNT(option), option))
-		program_refused(program, err);
-	else
-		b = program_cubin(program, number, err);
-	nvrtc.nvrtcDestroyProgram(&program);
-	if (!b)
-		return RICCI_ECOMPILE;
-	k->module = b;
-	k->run = device_run;
-	return 0;
+	int status = process_fork("nvrtc", source_compile, &source,
+				  env_long("RICCI_CC_TIMEOUT", 120), &out, err);
+	if (status == REFUSED)
+		error_set(err, RICCI_ECOMPILE, "nvrtc refuses a kernel:\n%.*s", (int)out.n, out.s);
+	else if (status == NO_CODE)
+		error_set(err, RICCI_ECOMPILE, "nvrtc made no code for sm_%d", source.arch);
+	else if (status == NO_PROGRAM)
+		error_set(err, RICCI_ECOMPILE, "nvrtc does not work");
+	Binary *b = status ? NULL : binary_new(&device_cuda, out.n, err);
+	if (b) {
+		memcpy(b->bytes, out.s, out.n);
+		k->module = b;
+		k->run = device_run;
+	}
+	text_free(&out);
+	return b ? 0 : err->code;
 }
 
 static int nvrtc_compile(const Backend *b, int n, Kernel **kernels, Text *object, Error *err)

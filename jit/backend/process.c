@@ -1,4 +1,4 @@
-/* process.c - runs another program without a shell and without disturbing the host.
+/* process.c - runs another program without a shell, or work in a child, without disturbing the host.
  *
  * The child has its own process group (a Ctrl-C meant for the training does not reach it, and a
  * time limit ends its children too), default signals, no input, and one pipe for what it says. The
@@ -126,12 +126,11 @@ bool backend_stopped(void)
 	return stop_flag && atomic_load(stop_flag);
 }
 
-/* Reads until the pipe ends or time is up (or the caller's thread was told to stop); false: it is.
- */
-static bool listen_until(int from, double end, Text *said)
+/* Reads until the pipe ends or time is up (or the caller's thread was told to stop); false: it is. Keeps the first
+ * `room` bytes. */
+static bool listen_until(int from, double end, size_t room, Text *said)
 {
 	char part[4096];
-	size_t room = 65536;
 	for (;;) {
 		double left = end - clock_seconds();
 		struct pollfd p = {.fd = from, .events = POLLIN};
@@ -176,12 +175,39 @@ static int cannot_run(const char *path, int number, Error *err)
 	return error_set(err, code, "can't run %s: %s", path, strerror(number));
 }
 
+/* Hears a child that writes into that pipe to its end, and takes its status. */
+static int child_hear(pid_t child, int from, const char *what, double seconds, size_t room,
+		      Text *said, Error *err)
+{
+	double end = clock_seconds() + seconds;
+	limit_time(child, seconds);
+	bool late = !listen_until(from, end, room, said);
+	close(from);
+	int status = late ? -2 : child_wait(child, end);
+	if (status == -2) {
+		kill(-child, SIGKILL);
+		child_wait(child, clock_seconds() + 1);
+		if (backend_stopped())
+			return error_set(err, RICCI_ECOMPILE, "%s was stopped", what);
+		return error_set(err, RICCI_ECOMPILE,
+				 "%s took longer than %.0f seconds and was stopped", what, seconds);
+	}
+	if (said->failed)
+		return error_set(err, RICCI_ENOMEM, "out of memory");
+	if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return 0;
+	if (WIFSIGNALED(status))
+		return error_set(err, RICCI_ECOMPILE, "%s crashed (%s)", what,
+				 strsignal(WTERMSIG(status)));
+	return WEXITSTATUS(status);
+}
+
 int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
 		Error *err)
 {
+	enum { SAID = 65536 };
 	int pipes[2];
 	pid_t child;
-	double end = clock_seconds() + seconds;
 	if (pipe2(pipes, O_CLOEXEC))
 		return cannot_run(path, errno, err);
 	int bad = spawn(&child, path, arg, folder, pipes[1]);
@@ -190,24 +216,53 @@ int process_run(const char *path, const char *const *arg, int folder, double sec
 		close(pipes[0]);
 		return cannot_run(path, bad, err);
 	}
-	limit_time(child, seconds);
-	bool late = !listen_until(pipes[0], end, said);
-	close(pipes[0]);
-	int status = late ? -2 : child_wait(child, end);
-	if (status == -2) {
-		kill(-child, SIGKILL);
-		child_wait(child, clock_seconds() + 1);
-		if (backend_stopped())
-			return error_set(err, RICCI_ECOMPILE, "%s was stopped", path);
-		return error_set(err, RICCI_ECOMPILE,
-				 "%s took longer than %.0f seconds and was stopped", path, seconds);
+	return child_hear(child, pipes[0], path, seconds, SAID, said, err);
+}
+
+/* In the child: what work returns, and its result behind it, for the host may take the child's status. */
+static void work_do(int (*work)(void *user, Text *out), void *user, int to)
+{
+	Text out = {0};
+	int status = 0;
+	setpgid(0, 0);
+	text_put(&out, (const char *)&status, sizeof status);
+	status = work(user, &out);
+	if (out.failed)
+		_exit(1);
+	memcpy(out.s, &status, sizeof status);
+	for (size_t at = 0; at < out.n;) {
+		ssize_t n = write(to, out.s + at, out.n - at);
+		if (n < 0 && errno != EINTR)
+			_exit(1);
+		at += n > 0 ? (size_t)n : 0;
 	}
-	if (said->failed)
-		return error_set(err, RICCI_ENOMEM, "out of memory");
-	if (status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0))
-		return 0;
-	if (WIFSIGNALED(status))
-		return error_set(err, RICCI_ECOMPILE, "%s crashed (%s)", path,
-				 strsignal(WTERMSIG(status)));
-	return WEXITSTATUS(status);
+	_exit(0);
+}
+
+int process_fork(const char *what, int (*work)(void *user, Text *out), void *user, double seconds,
+		 Text *out, Error *err)
+{
+	int pipes[2], status = 0;
+	Text got = {0};
+	if (pipe2(pipes, O_CLOEXEC))
+		return cannot_run(what, errno, err);
+	pid_t child = fork();
+	if (child == 0)
+		work_do(work, user, pipes[1]);
+	close(pipes[1]);
+	if (child < 0) {
+		close(pipes[0]);
+		return cannot_run(what, errno, err);
+	}
+	setpgid(child, child); /* whichever comes first */
+	int code = child_hear(child, pipes[0], what, seconds, SIZE_MAX, &got, err);
+	if (code > 0 || (!code && got.n < sizeof status))
+		code = error_set(err, RICCI_ENOMEM, "%s: out of memory in a child", what);
+	if (!code) {
+		memcpy(&status, got.s, sizeof status);
+		text_put(out, got.s + sizeof status, got.n - sizeof status);
+		code = out->failed ? error_set(err, RICCI_ENOMEM, "out of memory") : status;
+	}
+	text_free(&got);
+	return code;
 }

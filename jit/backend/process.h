@@ -1,4 +1,4 @@
-/* process.h - running another program, for cc.c. */
+/* process.h - running another program, for cc.c, and work in a process of its own, for nvrtc.c. */
 #ifndef JIT_PROCESS_H
 #define JIT_PROCESS_H
 
@@ -13,5 +13,9 @@ bool process_find(const char *name, char *path, size_t room);
  * that either, even if this process ends first. */
 int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
 		Error *err);
+/* Does the work in a child of this process, a copy of it with one thread, and appends the result to out. 0, the status
+ * > 0 that work returns, or an error < 0 as above; `what` names the work in it. */
+int process_fork(const char *what, int (*work)(void *user, Text *out), void *user, double seconds,
+		 Text *out, Error *err);
 
 #endif

@@ -18,6 +18,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,6 +52,43 @@ typedef struct Memory {
 	unsigned char unused[ALIGNED - FENCE - 2 * sizeof(void *)], before[FENCE], data[];
 } Memory;
 
+/* What the children that compile share with their parent: counts, and what was compiled. */
+enum { KNOWN = 512, SHARED_BYTES = 256 << 20 };
+static struct Shared {
+	pthread_mutex_t lock;
+	char now[64]; /* the failure that is counted */
+	int count, nknown, compiled;
+	struct Known {
+		const char *source;
+		const Cubin *cubin;
+	} known[KNOWN];
+	size_t used;
+	char room[];
+} * shared;
+
+__attribute__((constructor)) static void shared_open(void)
+{
+	pthread_mutexattr_t how;
+	shared = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (shared == MAP_FAILED)
+		abort();
+	pthread_mutexattr_init(&how);
+	pthread_mutexattr_setpshared(&how, PTHREAD_PROCESS_SHARED);
+	pthread_mutex_init(&shared->lock, &how);
+	pthread_mutexattr_destroy(&how);
+}
+
+/* NULL: it is full. */
+static void *shared_copy(const void *from, size_t n)
+{
+	size_t at = (shared->used + 15) & ~(size_t)15;
+	if (n > SHARED_BYTES - sizeof *shared - at)
+		return NULL;
+	shared->used = at + n;
+	return memcpy(shared->room + at, from, n);
+}
+
 static int live;
 
 void fake_live_add(int n)
@@ -70,28 +108,26 @@ static char told[64];
 
 void fake_cuda_fail(const char *which)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shared->lock);
 	snprintf(told, sizeof told, "%s", which ? which : "");
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&shared->lock);
 }
 
 int fake_fails(const char *call)
 {
-	static char now[64]; /* what is counted */
-	static int count;
 	const char *which = getenv("FAKE_CUDA_FAIL");
 	size_t n = strlen(call);
 	int failing = 0;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&shared->lock);
 	if (!which)
 		which = told;
-	if (strcmp(which, now)) {
-		snprintf(now, sizeof now, "%s", which);
-		count = 0;
+	if (strcmp(which, shared->now)) {
+		snprintf(shared->now, sizeof shared->now, "%s", which);
+		shared->count = 0;
 	}
 	if (!strncmp(which, call, n) && (!which[n] || which[n] == ':'))
-		failing = ++count >= (which[n] ? atoi(which + n + 1) : 1);
-	pthread_mutex_unlock(&lock);
+		failing = ++shared->count >= (which[n] ? atoi(which + n + 1) : 1);
+	pthread_mutex_unlock(&shared->lock);
 	return failing;
 }
 
@@ -232,6 +268,8 @@ static const char shim[] =
 	"fake_product[t][k];\n"
 	"else fake_multiply(&fake_product[t][k]);\n"
 	"fake_products[t] = left; }\n"
+	"static void ricci_group_sums(const float *c, int n) { (void)c, (void)n; "
+	"fake_must(!fake_products[threadIdx.x], \"sums of products under way\"); }\n"
 	"static void fake_add(FakeProduct p)\n"
 	"{ unsigned t = threadIdx.x; fake_must(fake_begun[t] && fake_products[t] < 64 && "
 	"(unsigned long)p.a % 16 == 0 && (unsigned long)p.b % 16 == 0 && p.pitch[0] % 512 == 0 && "
@@ -362,43 +400,36 @@ static int command_run(const char *command, Program *p)
 	return pclose(f);
 }
 
-/* What was compiled before is there; but not what was to be wrong or slow. */
-enum { KNOWN = 512 };
-static struct Known {
-	char *source;
-	Cubin *cubin;
-} known[KNOWN];
-static int nknown, compiled;
-
 /* Programs that were given to the compiler. */
 int fake_cuda_compiled(void)
 {
-	return __atomic_load_n(&compiled, __ATOMIC_RELAXED);
+	return __atomic_load_n(&shared->compiled, __ATOMIC_RELAXED);
 }
 
-static Cubin *cubin_copy(const Cubin *c)
-{
-	Cubin *copy = c ? malloc(sizeof *c + c->size) : NULL;
-	return copy ? memcpy(copy, c, sizeof *c + c->size) : NULL;
-}
-
+/* What was compiled before is there; but not what was to be wrong or slow. */
 static Cubin *known_find(const char *source)
 {
 	Cubin *found = NULL;
-	pthread_mutex_lock(&lock);
-	for (int k = 0; k < nknown && !found; k++)
-		found = strcmp(known[k].source, source) ? NULL : cubin_copy(known[k].cubin);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&shared->lock);
+	for (int k = 0; k < shared->nknown && !found; k++) {
+		const Cubin *c = shared->known[k].cubin;
+		if (!strcmp(shared->known[k].source, source) &&
+		    (found = malloc(sizeof *c + c->size)))
+			memcpy(found, c, sizeof *c + c->size);
+	}
+	pthread_mutex_unlock(&shared->lock);
 	return found;
 }
 
 static void known_add(const Program *p)
 {
-	pthread_mutex_lock(&lock);
-	if (nknown < KNOWN && p->cubin && (known[nknown].source = strdup(p->source)) &&
-	    (known[nknown].cubin = cubin_copy(p->cubin)))
-		nknown++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&shared->lock);
+	struct Known *k = &shared->known[shared->nknown];
+	if (shared->nknown < KNOWN && p->cubin &&
+	    (k->source = shared_copy(p->source, strlen(p->source) + 1)) &&
+	    (k->cubin = shared_copy(p->cubin, sizeof *p->cubin + p->cubin->size)))
+		shared->nknown++;
+	pthread_mutex_unlock(&shared->lock);
 }
 
 static int program_make(Program *p)
@@ -423,7 +454,9 @@ int nvrtcCompileProgram(void *program, int noption, const char *const *options)
 	int odd = fake_fails("wrong") || fake_fails("slow");
 	if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90a"))
 		return 1;
-	__atomic_add_fetch(&compiled, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&shared->compiled, 1, __ATOMIC_RELAXED);
+	if (fake_fails("crash"))
+		raise(SIGKILL);
 	if (fake_fails("compile"))
 		return strcpy(p->log, "the fake does not like it") == NULL || 1;
 	if (!odd && (p->cubin = known_find(p->source)))

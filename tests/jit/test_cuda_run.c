@@ -48,6 +48,7 @@ static void test_failures(int (*live)(void))
 	} fail[] = {
 		{"create", "nvrtc does not work"},
 		{"compile", "nvrtc refuses a kernel:\nthe fake does not like it"},
+		{"crash", "nvrtc crashed (Killed)"},
 		{"cubin", "nvrtc made no code for sm_90"},
 		{"current", "CUDA: choosing the device failed: the fake was told to (error 1)"},
 		{"load", "CUDA: loading a kernel failed: the fake was told to (error 1)"},
