@@ -124,7 +124,18 @@ static void group_operand(const GridTiles *h, int d, Node *stage, Node *at, Node
 static Stmt *groups_wait(const GridTiles *h, int64_t later)
 {
 	CallArg arg[] = {{NULL, contract_int(h->c, later)}};
-	return h->groups ? stmt_call(h->c->t, "ricci_group_wait", COUNT(arg), arg) : NULL;
+	return stmt_call(h->c->t, "ricci_group_wait", COUNT(arg), arg);
+}
+
+/* Ends all products of groups: the sums are there. */
+static Stmt *groups_finish(const GridTiles *h)
+{
+	Contract *c = h->c;
+	CallArg arg[] = {{h->acc, contract_int(c, 0)},
+			 {NULL, contract_int(c, h->own[0] * h->own[1])}};
+	return h->groups ? stmt_seq(groups_wait(h, 0),
+				    stmt_call(c->t, "ricci_group_sums", COUNT(arg), arg))
+			 : NULL;
 }
 
 /* The same by groups of four warps. The products of one block of K are under way when this ends; those of the
@@ -183,7 +194,7 @@ static Stmt *tile_sums(const GridTiles *h)
 					     : tile_multiply(h, stage));
 	body = stmt_seq(body, tiles_keep(h, free));
 	s = stmt_seq(s, stmt_loop(t, HOW_SERIAL, kb, NULL, hi, body));
-	return stmt_seq(stmt_seq(s, groups_wait(h, 0)), tiles_wait(h, 0));
+	return stmt_seq(stmt_seq(s, groups_finish(h)), tiles_wait(h, 0));
 }
 
 /* ---- storing ---- */
@@ -208,18 +219,33 @@ static Stmt *piece_store(const GridTiles *h, Node *piece, Node *m, Node *n, Node
 	return stmt_store(c->t, h->sums, at, sum, RED_NONE);
 }
 
+/* Neighbours of a row that a thread has. */
+static int64_t tile_neighbours(const GridTiles *h)
+{
+	int64_t most = h->fragments ? 2 : VECTOR;
+	return h->own[1] % most ? 1 : most;
+}
+
 static Stmt *tile_store(const GridTiles *h, Node *piece)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
-	Node *i = tree_axis(c->t, h->own[0]), *j = tree_axis(c->t, h->own[1]);
+	int64_t beside = tile_neighbours(h);
+	bool together = c->n.extent % beside == 0; /* all end where one ends */
+	Node *i = tree_axis(c->t, h->own[0]), *j = tree_axis(c->t, h->own[1] / beside);
+	Node *next = tree_axis(c->t, beside), *begin = node_scale(ir, j, beside);
+	Node *e = node_add(ir, begin, next);
 	Node *m = node_add(ir, h->of[0].origin, tile_place(h, 0, i));
-	Node *n = node_add(ir, h->of[1].origin, tile_place(h, 1, j));
-	Node *at = node_add(ir, node_scale(ir, i, h->own[1]), j);
-	Node *sum = buffer_read(c->t, h->acc, at);
+	Node *n = node_add(ir, h->of[1].origin, tile_place(h, 1, e));
+	Node *first = node_add(ir, h->of[1].origin, tile_place(h, 1, begin));
+	Node *sum = buffer_read(c->t, h->acc, node_add(ir, node_scale(ir, i, h->own[1]), e));
 	Stmt *s = h->pieces > 1 ? piece_store(h, piece, m, n, sum)
 				: members_store(c, h->batch, m, n, sum);
-	s = stmt_if(c->t, below(c, n, c->n.extent), s, NULL);
+	if (!together)
+		s = stmt_if(c->t, below(c, n, c->n.extent), s, NULL);
+	s = stmt_loop(c->t, HOW_UNROLL, next, NULL, NULL, s);
+	if (together)
+		s = stmt_if(c->t, below(c, first, c->n.extent), s, NULL);
 	s = stmt_loop(c->t, HOW_UNROLL, j, NULL, NULL, s);
 	s = stmt_if(c->t, below(c, m, c->m.extent), s, NULL);
 	return stmt_loop(c->t, HOW_UNROLL, i, NULL, NULL, s);

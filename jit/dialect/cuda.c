@@ -20,11 +20,29 @@ static const char cuda_before[] = "#define __attribute__(x)\n"
 				  "#define __builtin_fabs fabs\n#define __builtin_fabsf fabsf\n"
 				  "#define __builtin_copysign copysign\n"
 				  "#define __builtin_copysignf copysignf\n"
-				  "#define __builtin_sqrt sqrt\n#define __builtin_sqrtf sqrtf\n";
+				  "#define __builtin_sqrt sqrt\n#define __builtin_sqrtf sqrtf\n"
+				  "#if __CUDA_ARCH__ >= 800\n"
+				  "#define ricci_bf16_of_f32 rm_bf16_of_f32\n"
+				  "#define ricci_f16_of_f32 rm_f16_of_f32\n"
+				  "#define ricci_f32_of_f16 rm_f32_of_f16\n#endif\n";
 
 #define CUDA_F64(f) "#define ricci_" f "_f64(x) " f "(x)\n"
 
-static const char cuda_after[] =
+/* Conversions that devices have instructions for. The result is taken from the upper half of a register: from the
+ * lower one ptxas 13.0 lets products of groups wait for each other, before sums that are stored so. */
+#define CUDA_NARROW(type)                                                                          \
+	"#undef ricci_" type "_of_f32\n"                                                           \
+	"static __device__ __inline__ unsigned short ricci_" type "_of_f32(float x)\n"             \
+	"{ unsigned y; asm(\"cvt.rn." type "x2.f32 %0, %1, %2;\" : \"=r\"(y) : \"f\"(x), "         \
+	"\"f\"(0.0f)); return (unsigned short)(y >> 16); }\n"
+#define CUDA_CONVERSIONS                                                                           \
+	"#if __CUDA_ARCH__ >= 800\n" CUDA_NARROW("bf16") CUDA_NARROW(                              \
+		"f16") "#undef ricci_f32_of_f16\n"                                                 \
+		       "static __device__ __inline__ float ricci_f32_of_f16(unsigned short x)\n"   \
+		       "{ float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return "   \
+		       "y; }\n#endif\n"
+
+static const char cuda_after[] = CUDA_CONVERSIONS
 	"#undef inline\n#undef __attribute__\n" CUDA_F64("exp") CUDA_F64("expm1") CUDA_F64("log")
 		CUDA_F64("log1p") CUDA_F64("sin") CUDA_F64("cos") CUDA_F64("tan") CUDA_F64("tanh")
 			CUDA_F64("erf") "#define ricci_sigmoid_f64(x) (1.0 / (1.0 + exp(-(x))))\n"
@@ -161,6 +179,7 @@ const Dialect dialect_cuda = {
 	.kernel = "extern \"C\" __global__ void %s(",
 	.calls = cuda_calls,
 	.atomics = cuda_atomics,
+	.wide = "typedef struct __align__(%d) { %s v[%d]; } %s;",
 	.bounds = "__launch_bounds__(%d) ",
 	.block = "const int i%d = (int)blockIdx.x;",
 	.thread = "const int i%d = (int)threadIdx.x;",

@@ -58,6 +58,7 @@ const Dialect dialect_opencl = {
 	.atomics = opencl_atomics,
 	.memory = "__global ",
 	.block_memory = "__local ",
+	.wide = "typedef struct __attribute__((aligned(%d))) { %s v[%d]; } %s;",
 	.bounds = "__attribute__((reqd_work_group_size(%d, 1, 1))) ",
 	.block = "const int i%d = (int)get_group_id(0);",
 	.thread = "const int i%d = (int)get_local_id(0);",

@@ -200,8 +200,7 @@ Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest)
 
 const char *chunk_place(Vector *v, Node *buffer, Node *index)
 {
-	return arena_printf(v->m, "%s + %s", emit_base(v->e, buffer),
-			    emit_value(v->e, chunk_start(v, index), false));
+	return emit_address(v->e, buffer, chunk_start(v, index));
 }
 
 static Operand gather(Vector *v, Node *n, const char *want)

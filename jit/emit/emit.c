@@ -69,6 +69,7 @@ static void loop(Emit *e, const Stmt *s)
 	const char *lo = emit_value(e, s->lo, false), *hi = emit_value(e, s->hi, false);
 	if (e->d->caps.chunk && (s->how == HOW_VECTOR ? emit_vector(e, s) : emit_box(e, s)))
 		return;
+	bool wide = emit_wide_begin(e, s);
 	emit_open(e, s->axis, s->maybe);
 	e->scope[e->depth].body = s->body;
 	e->scope[e->depth].lanes = s->how == HOW_VECTOR && e->d->caps.vectors;
@@ -76,6 +77,8 @@ static void loop(Emit *e, const Stmt *s)
 	block(e, s->body);
 	emit_line(e, "}");
 	emit_close(e);
+	if (wide)
+		emit_wide_end(e, s);
 }
 
 static void branch(Emit *e, const Stmt *s)
@@ -156,7 +159,9 @@ static const char *unsigned_text(Type t, Reduce red, Arena *m, const char *v)
 static void store(Emit *e, const Stmt *s, const char *v)
 {
 	Type t = (Type)s->buffer->type;
-	const char *place = emit_place(e, s->buffer, s->index, false);
+	const char *place = e->nwide ? emit_wide_place(e, s, e->scope[e->depth].axis) : NULL;
+	if (!place)
+		place = emit_place(e, s->buffer, s->index, false);
 	if (s->atomic) {
 		static const char *const name[RED_COUNT] = {
 			[RED_ADD] = "add", [RED_MAX] = "max", [RED_MIN] = "min"};
@@ -250,9 +255,9 @@ static void call(Emit *e, const Stmt *s)
 	const char *args = "";
 	for (int k = 0; k < s->narg; k++) {
 		const CallArg *a = &s->arg[k];
-		args = arena_printf(&e->ir->arena, "%s%s%s%s%s", args, k ? ", " : "",
-				    a->buffer ? emit_base(e, a->buffer) : "",
-				    a->buffer ? " + " : "", emit_value(e, a->value, false));
+		args = arena_printf(&e->ir->arena, "%s%s%s", args, k ? ", " : "",
+				    a->buffer ? emit_address(e, a->buffer, a->value)
+					      : emit_value(e, a->value, false));
 	}
 	emit_line(e, "%s(%s);", s->symbol, args);
 	emit_forget_changing(e);
@@ -262,9 +267,8 @@ static void prefetch(Emit *e, const Stmt *s)
 {
 	emit_statement(e);
 	emit_count(e, s->index);
-	const char *at = emit_value(e, s->index, false);
 	/* to read, into L2: rows and blocks are more than L1 holds */
-	emit_line(e, "%s(%s + %s, 0, 2);", e->d->prefetch, emit_base(e, s->buffer), at);
+	emit_line(e, "%s(%s, 0, 2);", e->d->prefetch, emit_address(e, s->buffer, s->index));
 }
 
 static void block(Emit *e, const Stmt *s)
@@ -469,6 +473,12 @@ static void prelude(Text *out, const Emit *e)
 			 d->after_math ? d->after_math : "");
 }
 
+static void declarations(Text *out, const Emit *e)
+{
+	for (int k = 0; k < e->ncall; k++)
+		text_add(out, "%s\n", e->call[k]);
+}
+
 static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, const char *name,
 		     Error *err)
 {
@@ -481,6 +491,7 @@ static int emit_grid(Text *out, EmitTexts *texts, const Tree *t, const Dialect *
 		text_add(out, "%s", d->calls);
 	if (e->atomics)
 		text_add(out, "%s", d->atomics);
+	declarations(out, e);
 	if (kernels->n)
 		text_put(out, kernels->s, kernels->n);
 	if (out->failed || kernels->failed || texts->scope[0].failed)
@@ -504,8 +515,7 @@ int emit_tree(Text *out, EmitTexts *texts, const Tree *t, const Dialect *d, cons
 	if (e->uses_lanes)
 		text_add(out, "%s", d->lanes);
 	calls_declare(out, t->root);
-	for (int k = 0; k < e->ncall; k++)
-		text_add(out, "%s\n", e->call[k]);
+	declarations(out, e);
 	signature_host(out, e, name);
 	static const char *const temp[CHUNK_KINDS] = {"float vf", "double vd", "unsigned char vb",
 						      "unsigned short vh"};

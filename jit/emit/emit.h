@@ -25,7 +25,9 @@ typedef struct Dialect {
 	const char *memory; /* before the type of what is in a device's memory; NULL: nothing */
 	const char *calls;  /* functions that trees call, of a grid with caps.fragments */
 	const char *atomics; /* ricci_atomic_add_f32 and so on, of a grid with caps.atomics */
-	const char *bounds;  /* before its name: it runs in blocks of %d threads */
+	const char *
+		wide; /* a type, aligned to %d bytes, of elements %s v[%d], called %s; NULL: none */
+	const char *bounds;	    /* before its name: it runs in blocks of %d threads */
 	const char *block, *thread; /* lines that set i%d to their numbers; all NULL: no grid */
 	bool strict;		    /* no compiler may warn: of unused variables neither */
 } Dialect;

@@ -330,31 +330,33 @@ static bool is_variable(Emit *e, Node *buffer)
 	return b && b->space == SPACE_LOCAL && tensor_size(buffer) == 1;
 }
 
-const char *emit_base(Emit *e, Node *buffer)
+/* An index as text. In the text for compilers that make vectors, and of a grid, its constant stands apart: they
+ * see that two places are neighbours where the rest is the same variable, and have one register for both. */
+static const char *index_text(Emit *e, Node *index, bool lazy)
 {
-	return is_variable(e, buffer) ? arena_printf(&e->ir->arena, "&%s", buffer->u.s)
-				      : buffer->u.s;
-}
-
-/* In the text for compilers that make vectors a constant stands apart: they see that two places
- * are neighbours where the rest is the same variable. */
-const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
-{
-	if (is_variable(e, buffer))
-		return buffer->u.s;
-	const char *text = NULL;
-	if (e->d->caps.vectors && index->op == OP_ADD) {
+	if (index->op == OP_ADD && (e->d->caps.vectors || e->d->caps.grid)) {
 		Affine a = affine_of(e->ir, index);
 		long long c = a.c;
 		a.c = 0;
 		if (c)
-			text = arena_printf(&e->ir->arena, "%s[%s + (%lldL)]", buffer->u.s,
+			return arena_printf(&e->ir->arena, "%s + (%lldL)",
 					    emit_value(e, affine_node(e->ir, &a), lazy), c);
 	}
-	if (!text)
-		text = arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s,
-				    emit_value(e, index, lazy));
-	return text;
+	return emit_value(e, index, lazy);
+}
+
+const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy)
+{
+	return is_variable(e, buffer) ? buffer->u.s
+				      : arena_printf(&e->ir->arena, "%s[%s]", buffer->u.s,
+						     index_text(e, index, lazy));
+}
+
+const char *emit_address(Emit *e, Node *buffer, Node *index)
+{
+	const char *sign = is_variable(e, buffer) ? "&" : "";
+	return arena_printf(&e->ir->arena, "%s%s + %s", sign, buffer->u.s,
+			    index_text(e, index, false));
 }
 
 /* Where what is read may not be wanted, a place outside of the buffer is any inside. */

@@ -1,5 +1,6 @@
 /* internal.h - the parts of the emitter: scopes (scope.c), scalar expressions (expr.c), vectors under masks
- * (lanes.c), chunks as calls (chunk.c, chunk_loop.c), statements and the function (emit.c). */
+ * (lanes.c), chunks as calls (chunk.c, chunk_loop.c), stores of neighbours (wide.c), statements and the function
+ * (emit.c). */
 #ifndef JIT_EMIT_INTERNAL_H
 #define JIT_EMIT_INTERNAL_H
 
@@ -32,6 +33,13 @@ typedef struct NodeNote {
 	uint8_t narrow; /* 1: it is a C int, 2: it isn't; 0: not known yet */
 } NodeNote;
 
+enum { WIDE_STORES = 8 };
+/* A store whose steps of a loop go into a variable first. */
+typedef struct Wide {
+	const Stmt *store;
+	const char *name, *type;
+} Wide;
+
 #define EMIT_MAX_CALLS 160
 enum { CHUNK_F32, CHUNK_F64, CHUNK_U8, CHUNK_U16, CHUNK_KINDS }; /* element types of temporaries */
 
@@ -48,6 +56,8 @@ typedef struct Emit {
 	int ncall; /* functions of vectors and chunks that are called: declarations */
 	const char *call[EMIT_MAX_CALLS];
 	int ntemp[CHUNK_KINDS], nstart;
+	int nwide; /* of the loop that is open */
+	Wide wide[WIDE_STORES];
 	bool unwanted; /* a value is being named that may not be evaluated where it stands */
 } Emit;
 
@@ -69,8 +79,8 @@ const char *emit_term(Emit *e, Node *n);
 bool emit_inverts(const Node *c);
 /* The place buffer[index] as an lvalue. */
 const char *emit_place(Emit *e, Node *buffer, Node *index, bool lazy);
-/* The address of the buffer's first element. */
-const char *emit_base(Emit *e, Node *buffer);
+/* Its address. */
+const char *emit_address(Emit *e, Node *buffer, Node *index);
 /* Counts uses below n for the statement that comes next (stamp is new). */
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */
@@ -90,6 +100,12 @@ int emit_uses(Emit *e, const Node *n);
 bool emit_vector(Emit *e, const Stmt *s);
 /* The same of a loop that does nothing but such a short one. */
 bool emit_box(Emit *e, const Stmt *s);
+/* Around a loop whose stores go to neighbours: variables that it fills, and one store of each (wide.c); false: it is
+ * none of that kind. */
+bool emit_wide_begin(Emit *e, const Stmt *loop);
+void emit_wide_end(Emit *e, const Stmt *loop);
+/* Where the store of a step goes in its variable; NULL: it has none. */
+const char *emit_wide_place(const Emit *e, const Stmt *s, const Node *axis);
 /* How functions of values of that type end. */
 const char *emit_suffix(Type t);
 /* The type of a vector (lanes.c). */

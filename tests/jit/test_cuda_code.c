@@ -19,7 +19,7 @@ static struct {
 } nvrtc;
 
 enum { OFFERS = 8 };
-static int with_groups;
+static int with_groups, with_wide;
 
 /* Of sizes that full tiles are for. */
 static const Case large[] = {
@@ -117,6 +117,7 @@ static void check_code(const char *text, const Kernel *k, int arch)
 		     text, log);
 	CHECK_REPORT(!strstr(log, "serialized"), "%s [%s] sm_%d: products wait for each other:\n%s",
 		     text, s.s, arch, log);
+	with_wide += strstr(k->source, " = w") != NULL;
 	CHECK_REPORT(!spills(log), "%s [%s] sm_%d spills:\n%s", text, s.s, arch, log);
 	if (getenv("RICCI_CODE_LOG"))
 		fprintf(stderr, "%s [%s] sm_%d\n%s\n", text, s.s, arch, log);
@@ -199,5 +200,6 @@ int main(void)
 	for (int k = 0; k < COUNT(lower_programs); k++)
 		check_case(&lower_programs[k], k % 2 ? 90 : 80);
 	CHECK(with_groups > 0);
+	CHECK(with_wide > 0); /* kernels that store neighbours at once */
 	return harness_done();
 }
