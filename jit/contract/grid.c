@@ -56,15 +56,17 @@ static Stmt *tile_multiply(const GridTiles *h, Node *stage)
 	return stmt_loop(t, HOW_UNROLL, kk, NULL, NULL, s);
 }
 
-static Stmt *tile_fill(const GridTiles *h)
+/* Stores into the thread's sums at each place: 0, or (RED_ADD) what is there in others. */
+static Stmt *sums_store(const GridTiles *h, Node *sums, Node *others)
 {
 	Contract *c = h->c;
 	Tree *t = c->t;
 	Node *i = tree_axis(t, h->own[0]), *j = tree_axis(t, h->own[1]);
 	Node *at = node_add(c->ir, node_scale(c->ir, i, h->own[1]), j);
-	Node *zero = node_identity(c->ir, RED_ADD, c->p->acc, c->p->acc);
-	Stmt *s =
-		stmt_loop(t, HOW_UNROLL, j, NULL, NULL, stmt_store(t, h->acc, at, zero, RED_NONE));
+	Node *v = others ? buffer_read(t, others, at)
+			 : node_identity(c->ir, RED_ADD, c->p->acc, c->p->acc);
+	Stmt *s = stmt_store(t, sums, at, v, others ? RED_ADD : RED_NONE);
+	s = stmt_loop(t, HOW_UNROLL, j, NULL, NULL, s);
 	return stmt_loop(t, HOW_UNROLL, i, NULL, NULL, s);
 }
 
@@ -74,9 +76,8 @@ static Stmt *fragment_read(const GridTiles *h, int d, Node *stage, Node *e, Node
 	Contract *c = h->c;
 	Ir *ir = c->ir;
 	const TileOperand *o = &h->of[d];
-	const char *name = arena_printf(&ir->arena, "ricci_fragment_%s%c%s",
-					type_size(h->type) == 2 ? "" : "tf32_", d ? 'b' : 'a',
-					o->k_last ? "" : "_across");
+	const char *name = arena_printf(&ir->arena, "ricci_fragment_%s%c%s", h->fragments->read,
+					d ? 'b' : 'a', o->k_last ? "" : "_across");
 	Node *at = node_add(ir, h->warp[d], node_scale(ir, e, 16));
 	CallArg arg[] = {{o->part, node_scale(ir, e, 4)},
 			 {o->memory, memory_place(h, o, stage, at, k)},
@@ -84,8 +85,8 @@ static Stmt *fragment_read(const GridTiles *h, int d, Node *stage, Node *e, Node
 	return stmt_loop(c->t, HOW_UNROLL, e, NULL, NULL, stmt_call(c->t, name, COUNT(arg), arg));
 }
 
-/* The same by the tensor cores of each warp, fragment by fragment. */
-static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
+/* The products of a block of K by the tensor cores of each warp, fragment by fragment. */
+static Stmt *fragments_block(const GridTiles *h, Node *stage, Node *sums)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
@@ -94,7 +95,7 @@ static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 	Node *k = tree_axis(t, h->size[2] / size), *deep = node_scale(ir, k, size);
 	Node *i = tree_axis(t, h->own[0] / 2), *j = tree_axis(t, h->own[1] / 2);
 	Node *at = node_add(ir, node_scale(ir, i, 2 * h->own[1]), node_scale(ir, j, 2));
-	CallArg arg[] = {{h->acc, at},
+	CallArg arg[] = {{sums, at},
 			 {NULL, contract_int(c, h->own[1])},
 			 {h->of[0].part, node_scale(ir, i, 4)},
 			 {h->of[1].part, node_scale(ir, j, 2)}};
@@ -105,6 +106,19 @@ static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
 	Stmt *read = fragment_read(h, 0, stage, tree_axis(t, h->own[0] / 2), deep);
 	read = stmt_seq(read, fragment_read(h, 1, stage, tree_axis(t, h->own[1] / 4), deep));
 	return stmt_loop(t, HOW_UNROLL, k, NULL, NULL, stmt_seq(read, s));
+}
+
+/* Tensor cores cut sums off, they don't round them (Ootomo and Yokota 2022): over a long sum of f32 that would add
+ * up, so each block of K has its own, which the threads add. */
+static Stmt *fragments_multiply(const GridTiles *h, Node *stage)
+{
+	if (!h->fragments->parts)
+		return fragments_block(h, stage, h->acc);
+	Tree *t = h->c->t;
+	Node *sums = tree_buffer(t, SPACE_LOCAL, "part", h->c->p->acc, h->own[0] * h->own[1]);
+	Stmt *s = stmt_seq(stmt_alloc(t, sums), sums_store(h, sums, NULL));
+	s = stmt_seq(s, fragments_block(h, stage, sums));
+	return stmt_seq(s, sums_store(h, h->acc, sums));
 }
 
 /* An operand's place at element `deep` of K and row or column `at`, the distance of its panels in elements, and
@@ -179,7 +193,7 @@ static Stmt *tile_sums(const GridTiles *h)
 	if (h->pieces * h->per_piece > h->count[2])
 		hi = node2(c->ir, OP_MIN, contract_int(c, h->per_piece),
 			   node_sub(ir, contract_int(c, h->count[2]), h->first));
-	Stmt *s = tile_fill(h);
+	Stmt *s = sums_store(h, h->acc, NULL);
 	for (int64_t k = 0; k < ahead; k++) {
 		Node *stage = contract_int(c, k);
 		s = stmt_seq(s, tiles_load(h, node_add(ir, h->first, stage), stage));
@@ -387,7 +401,8 @@ static int tiles_check(const GridTiles *h, Error *err)
 		return schedule_misfit(err, "a tile is no multiple of those of groups of warps");
 	if (h->threads != h->size[0] / h->own[0] * (h->size[1] / h->own[1]))
 		return schedule_misfit(err, "a block has another number of threads than its tile");
-	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) > GRID_TILE_BYTES)
+	bool twice = h->fragments && h->fragments->parts; /* sums of a block of K, too */
+	if (h->own[0] * h->own[1] * (int64_t)type_size(c->p->acc) * (1 + twice) > GRID_TILE_BYTES)
 		return schedule_misfit(err,
 				       "a tile has no room in registers or in the block's memory");
 	if (h->pieces < 1 || h->pieces > (c->k.extent + h->size[2] - 1) / h->size[2] ||
@@ -426,8 +441,10 @@ static bool is_tf32(const Node *v)
 
 const Fragments *contract_fragments(const Contract *c)
 {
-	static const Fragments narrow[] = {{RICCI_BF16, "bf16", 16, 1}, {RICCI_F16, "f16", 16, 1}};
-	static const Fragments words = {RICCI_F32, "tf32", 8, 0.5};
+	static const Fragments narrow[] = {{RICCI_BF16, "", "bf16", 16, 1, false},
+					   {RICCI_F16, "", "f16", 16, 1, false}};
+	static const Fragments words = {RICCI_F32, "tf32_", "tf32", 8, 0.9, false};
+	static const Fragments parts = {RICCI_F32, "f32_", "f32", 8, 0, true};
 	Source a, b;
 	if (c->p->acc != RICCI_F32)
 		return NULL;
@@ -436,7 +453,7 @@ const Fragments *contract_fragments(const Contract *c)
 	for (int k = 0; same && k < COUNT(narrow); k++)
 		if (a.through == narrow[k].type)
 			return &narrow[k];
-	return is_tf32(c->a.value) && is_tf32(c->b.value) ? &words : NULL;
+	return is_tf32(c->a.value) && is_tf32(c->b.value) ? &words : &parts;
 }
 
 int lower_contract_grid(Problem *p, const Schedule *s, const Capabilities *caps, Error *err)

@@ -31,7 +31,8 @@ int group_at(Contract *c, const IndexGroup *g, Node *at, int n, Node **from, Nod
 static Node *operand_value(const GridTiles *h, const Operand *f)
 {
 	Node *v = f->value;
-	if (h->fragments && (v->op == OP_CAST || v->op == OP_TF32)) /* see contract_fragments */
+	bool as = h->fragments && !h->fragments->parts; /* see contract_fragments */
+	if (as && (v->op == OP_CAST || v->op == OP_TF32))
 		v = v->src[0];
 	return v->type == h->type ? v : node_cast(h->c->ir, h->type, v);
 }

@@ -9,23 +9,30 @@
 
 typedef struct TileShape {
 	int m, n, k, own_m, own_n;
-	double rate; /* of the device's products, as far as the tile is full */
-	int way;     /* TENSORISE_NARROW: by tensor cores, with GROUPS from a block's memory */
+	double rate; /* of the products of a device's threads, as far as the tile is full */
+	enum { THREADS, FRAGMENTS, PARTS, GROUPS } unit; /* what multiplies */
 } TileShape;
 
-enum { FRAGMENTS = TENSORISE_NARROW, GROUPS = TENSORISE_NARROW | TENSORISE_GROUPS };
-/* Those by tensor cores: of an H200. */
+static const int way_of[] = {
+	[THREADS] = 0,
+	[FRAGMENTS] = TENSORISE_NARROW,
+	[PARTS] = TENSORISE_NARROW,
+	[GROUPS] = TENSORISE_NARROW | TENSORISE_GROUPS,
+};
+/* Those by tensor cores as on an H200: FRAGMENTS and GROUPS of 16 bits, PARTS of f32 (small ones behind those of threads,
+ * for no one has timed them). */
+/* clang-format off */
 static const TileShape shapes[] = {
-	{128, 128, 16, 8, 8, 1, 0},
-	{128, 128, 8, 8, 8, 0.95, 0},
-	{128, 64, 16, 8, 4, 0.8, 0},
-	{64, 128, 16, 4, 8, 0.8, 0},
-	{64, 64, 16, 4, 4, 0.6, 0},
-	{64, 64, 16, 8, 4, 0.65, 0},
-	{32, 64, 16, 4, 4, 0.45, 0},
-	{64, 32, 16, 4, 4, 0.45, 0},
-	{32, 32, 16, 4, 4, 0.35, 0},
-	{32, 32, 32, 2, 2, 0.3, 0},
+	{128, 128, 16, 8, 8, 1, THREADS},
+	{128, 128, 8, 8, 8, 0.95, THREADS},
+	{128, 64, 16, 8, 4, 0.8, THREADS},
+	{64, 128, 16, 4, 8, 0.8, THREADS},
+	{64, 64, 16, 4, 4, 0.6, THREADS},
+	{64, 64, 16, 8, 4, 0.65, THREADS},
+	{32, 64, 16, 4, 4, 0.45, THREADS},
+	{64, 32, 16, 4, 4, 0.45, THREADS},
+	{32, 32, 16, 4, 4, 0.35, THREADS},
+	{32, 32, 32, 2, 2, 0.3, THREADS},
 	{128, 256, 64, 2, 64, 19, GROUPS},
 	{128, 128, 64, 2, 32, 15, GROUPS},
 	{64, 256, 64, 2, 64, 13, GROUPS},
@@ -43,10 +50,19 @@ static const TileShape shapes[] = {
 	{64, 64, 32, 4, 4, 2, FRAGMENTS},
 	{32, 32, 32, 4, 4, 1, FRAGMENTS},
 	{32, 32, 64, 2, 4, 1, FRAGMENTS},
-	{16, 64, 32, 2, 4, 0.3, 0},
-	{64, 16, 32, 4, 2, 0.3, 0},
-	{16, 16, 32, 1, 1, 0.12, 0},
+	{128, 128, 32, 8, 8, 1.35, PARTS},
+	{64, 128, 32, 4, 8, 1.35, PARTS},
+	{64, 128, 16, 8, 8, 1.32, PARTS},
+	{64, 64, 32, 4, 8, 1.28, PARTS},
+	{64, 64, 32, 4, 4, 0.9, PARTS},
+	{32, 64, 32, 4, 4, 0.44, PARTS},
+	{64, 32, 32, 4, 4, 0.44, PARTS},
+	{32, 32, 32, 4, 4, 0.34, PARTS},
+	{16, 64, 32, 2, 4, 0.3, THREADS},
+	{64, 16, 32, 4, 2, 0.3, THREADS},
+	{16, 16, 32, 1, 1, 0.12, THREADS},
 };
+/* clang-format on */
 
 /* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
  * for a sum which it stores, another loads and adds; of nests of one thread for each result. */
@@ -72,7 +88,7 @@ static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, 
 		       (double)c->batch.extent * (double)pieces;
 	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
 	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
-	if (s->way)
+	if (s->unit == FRAGMENTS || s->unit == GROUPS)
 		rate *= contract_fragments(c)->rate;
 	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
@@ -97,18 +113,20 @@ static void offer_insert(TileOffer *best, int room, int *n, TileOffer o)
 static bool shape_fits(const Contract *c, const TileShape *s, const Target *target)
 {
 	enum { LINE_MOST = 128 };
-	const Fragments *f = contract_fragments(c);
-	int64_t element = (int64_t)type_size(s->way && f ? f->type : c->p->acc);
+	const Fragments *f = target->fragments ? contract_fragments(c) : NULL;
+	int64_t element = (int64_t)type_size(s->unit && f ? f->type : c->p->acc);
 	int64_t line = GRID_ALIGN / element,
 		sums = s->own_m * s->own_n * (int64_t)type_size(c->p->acc);
-	if (s->way == GROUPS)
-		return target->groups && f && element == 2;
-	if (s->way) /* lines of K, so long that tiles fit which are crossed from two */
-		return target->fragments && f && sums <= GRID_TILE_BYTES &&
-		       s->k * element <= LINE_MOST &&
-		       2 * (s->m + s->n) * (s->k + line) * element <= GRID_FRAGMENT_BYTES;
-	return sums <= GRID_TILE_BYTES &&
-	       2 * (s->m + s->n + 2 * line) * s->k * element <= GRID_BLOCK_BYTES;
+	if (s->unit == THREADS)
+		return sums <= GRID_TILE_BYTES &&
+		       2 * (s->m + s->n + 2 * line) * s->k * element <= GRID_BLOCK_BYTES;
+	if (!f || (s->unit == PARTS) != f->parts)
+		return false;
+	if (s->unit == GROUPS)
+		return target->groups && element == 2;
+	/* lines of K, so long that tiles fit which are crossed from two */
+	return sums <= GRID_TILE_BYTES && s->k * element <= LINE_MOST &&
+	       2 * (s->m + s->n) * (s->k + line) * element <= GRID_FRAGMENT_BYTES;
 }
 
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price)
@@ -133,7 +151,7 @@ int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *o
 	for (int k = 0; k < n; k++) {
 		const TileShape *s = best[k].shape;
 		memset(&out[k], 0, sizeof out[k]);
-		schedule_add(&out[k], STEP_TENSORISE, 0, s->way);
+		schedule_add(&out[k], STEP_TENSORISE, 0, way_of[s->unit]);
 		schedule_add(&out[k], STEP_BLOCK, 0, s->m);
 		schedule_add(&out[k], STEP_BLOCK, 1, s->n);
 		schedule_add(&out[k], STEP_BLOCK, 2, s->k);

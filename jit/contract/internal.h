@@ -153,15 +153,16 @@ Node *contract_rest(Contract *c, int n, Node *const *rest);
 /* ---- on a grid (grid.c) ---- */
 
 enum { GRID_ALIGN = 16 }; /* bytes between lines of a tile in a block's memory */
-/* What tensor cores multiply: the operands' type in a block's memory, what they take it as, so many elements of K
- * (32 bytes) at once; products in the time of one of 16 bits. */
+/* What tensor cores multiply: the operands' type in a block's memory, what they are read and taken as, so many
+ * elements of K (32 bytes) at once; products in the time of one of 16 bits (of parts the offers know). */
 typedef struct Fragments {
 	Type type;
-	const char *name;
+	const char *read, *name;
 	int deep;
 	double rate;
+	bool parts; /* of words as they are: each is the sum of two that tensor cores take */
 } Fragments;
-/* What both operands are exactly: the same type of 16 bits, or tf32. NULL: neither. */
+/* What both operands are exactly: the same type of 16 bits, or tf32; else f32 in parts. NULL: sums of another type. */
 const Fragments *contract_fragments(const Contract *c);
 
 /* ---- zero-block skipping (zero_blocks.c) ---- */

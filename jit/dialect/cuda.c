@@ -80,20 +80,40 @@ static const char cuda_after[] = CUDA_CONVERSIONS
 	".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\"\n"                 \
 	" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[row]), \"+f\"(c[row + 1])"                        \
 	" : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1])); }\n"
-/* Of tf32 a fragment is 16 x 8 words, which lie as 16 x 16 of 16 bits do; they are rounded in registers. */
-#define CUDA_WORDS(name, lane)                                                                     \
-	"__device__ __inline__ void ricci_fragment_tf32_" name                                     \
+/* Of words a fragment is 16 x 8, which lie as 16 x 16 of 16 bits do; those of tf32 are rounded in registers. */
+#define CUDA_WORDS(type, to, name, lane)                                                           \
+	"__device__ __inline__ void ricci_fragment_" type name                                     \
 	"(int *r, const float *tile, int pitch)\n"                                                 \
 	"{ ricci_fragment_" name "(r, (const unsigned short *)tile, 2 * pitch);\n"                 \
-	"for (int m = 0; m < 4; m++) r[m] = ricci_to_tf32(__int_as_float(r[m])); }\n"              \
-	"__device__ __inline__ void ricci_fragment_tf32_" name                                     \
+	"for (int m = 0; m < 4; m++) r[m] = " to "(__int_as_float(r[m])); }\n"                     \
+	"__device__ __inline__ void ricci_fragment_" type name                                     \
 	"_across(int *r, const float *tile, int pitch)\n"                                          \
 	"{ for (int m = 0; m < 4; m++)\n"                                                          \
-	"r[m] = ricci_to_tf32(tile[ricci_word_" lane "((int)threadIdx.x % 32, m, pitch)]); }\n"
+	"r[m] = " to "(tile[ricci_word_" lane "((int)threadIdx.x % 32, m, pitch)]); }\n"
+/* A word is the sum of its upper 11 bits, rounded, and the lower ones: three products of these (the fourth would be
+ * below the last place), the small ones first. Of an infinite word the lower ones are no number. */
+#define CUDA_PARTS                                                                                 \
+	"__device__ __inline__ int ricci_upper(int x) { return (x + 0x1000) & ~0x1fff; }\n"        \
+	"__device__ __inline__ int ricci_lower(int x)\n"                                           \
+	"{ return __float_as_int(__int_as_float(x) - __int_as_float(ricci_upper(x))); }\n"         \
+	"__device__ __inline__ void ricci_mma_f32(float *c, int row, const int *a, const int "     \
+	"*b)\n"                                                                                    \
+	"{ const int au[] = {ricci_upper(a[0]), ricci_upper(a[1]), ricci_upper(a[2]), "            \
+	"ricci_upper(a[3])};\n"                                                                    \
+	"const int al[] = {ricci_lower(a[0]), ricci_lower(a[1]), ricci_lower(a[2]), "              \
+	"ricci_lower(a[3])};\n"                                                                    \
+	"const int bu[] = {ricci_upper(b[0]), ricci_upper(b[1])};\n"                               \
+	"const int bl[] = {ricci_lower(b[0]), ricci_lower(b[1])};\n"                               \
+	"ricci_mma_tf32(c, row, al, bu); ricci_mma_tf32(c, row, au, bl); "                         \
+	"ricci_mma_tf32(c, row, au, bu); }\n"
 #define CUDA_TF32                                                                                  \
 	"__device__ __inline__ int ricci_to_tf32(float x)\n"                                       \
 	"{ int r; asm(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(r) : \"f\"(x)); return r; "            \
-	"}\n" CUDA_WORDS("a", "below") CUDA_WORDS("b", "beside") CUDA_MMA("tf32", "8")
+	"}\n" CUDA_WORDS("tf32_", "ricci_to_tf32", "a", "below")                                   \
+		CUDA_WORDS("tf32_", "ricci_to_tf32", "b", "beside")                                \
+			CUDA_WORDS("f32_", "__float_as_int", "a", "below")                         \
+				CUDA_WORDS("f32_", "__float_as_int", "b", "beside")                \
+					CUDA_MMA("tf32", "8") CUDA_PARTS
 
 #define CUDA_FRAGMENTS                                                                             \
 	"#ifndef RICCI_LANES\n#define RICCI_LANES\n" CUDA_LANES                                    \
