@@ -286,7 +286,9 @@ static void bench_offer(const Task *t, const Schedule *s, const Target *target, 
 	Loaded l = {.kernel = kernel_lower(t, s, backend_find("nvrtc"), target, &err)};
 	if (l.kernel && o->text)
 		printf("%s\n", l.kernel->source);
-	if (!l.kernel || !load(&l)) {
+	if (l.kernel && kernel_codeless(l.kernel)) {
+		printf("   left to a library, which sessions call\n");
+	} else if (!l.kernel || !load(&l)) {
 		printf("   can't be made: %s\n", err.text);
 	} else {
 		double seconds = seconds_of(&l, buffer, o->seconds);

@@ -19,18 +19,18 @@ static const int way_of[] = {
 	[PARTS] = TENSORISE_NARROW,
 	[GROUPS] = TENSORISE_NARROW | TENSORISE_GROUPS,
 };
-/* Those by tensor cores as on an H200: FRAGMENTS and GROUPS of 16 bits, PARTS of f32 (small ones behind those of threads,
- * for no one has timed them). */
+/* Those by tensor cores as on an H200: FRAGMENTS and GROUPS of 16 bits, PARTS of f32 (small ones wait longer for
+ * each block of K than threads do). */
 /* clang-format off */
 static const TileShape shapes[] = {
 	{128, 128, 16, 8, 8, 1, THREADS},
 	{128, 128, 8, 8, 8, 0.95, THREADS},
 	{128, 64, 16, 8, 4, 0.8, THREADS},
 	{64, 128, 16, 4, 8, 0.8, THREADS},
-	{64, 64, 16, 4, 4, 0.6, THREADS},
+	{64, 64, 16, 4, 4, 0.65, THREADS},
 	{64, 64, 16, 8, 4, 0.65, THREADS},
-	{32, 64, 16, 4, 4, 0.45, THREADS},
-	{64, 32, 16, 4, 4, 0.45, THREADS},
+	{32, 64, 16, 4, 4, 0.6, THREADS},
+	{64, 32, 16, 4, 4, 0.6, THREADS},
 	{32, 32, 16, 4, 4, 0.35, THREADS},
 	{32, 32, 32, 2, 2, 0.3, THREADS},
 	{128, 256, 64, 2, 64, 19, GROUPS},
@@ -58,15 +58,17 @@ static const TileShape shapes[] = {
 	{32, 64, 32, 4, 4, 0.44, PARTS},
 	{64, 32, 32, 4, 4, 0.44, PARTS},
 	{32, 32, 32, 4, 4, 0.34, PARTS},
-	{16, 64, 32, 2, 4, 0.3, THREADS},
-	{64, 16, 32, 4, 2, 0.3, THREADS},
+	{16, 64, 32, 2, 4, 0.26, THREADS},
+	{64, 16, 32, 4, 2, 0.26, THREADS},
 	{16, 16, 32, 1, 1, 0.12, THREADS},
 };
 /* clang-format on */
 
-/* Products that a multiprocessor does in the time of a barrier and the loads before it; that a thread does
- * for a sum which it stores, another loads and adds; of nests of one thread for each result. */
-static const double BLOCK_BEGIN = 4096, PIECE = 100, NEST_RATE = 0.06;
+/* Products that a multiprocessor does in the time of a tile's first loads and last stores; of a barrier and the loads
+ * before it, and where words are cut into parts behind it; that a thread does for a sum which it stores, another
+ * loads and adds; of nests of one thread for each result. */
+static const double TILE_BEGIN = 100e3, BLOCK_BEGIN = 4096, PARTS_BEGIN = 14e3, PIECE = 100,
+		    NEST_RATE = 0.06;
 /* How fast tiles are that compare each element of K with its end. */
 static const double UNEVEN = 0.9;
 
@@ -90,7 +92,8 @@ static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, 
 	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
 	if (s->unit == FRAGMENTS || s->unit == GROUPS)
 		rate *= contract_fragments(c)->rate;
-	double tile = deep * ((double)s->m * s->n * s->k / rate + BLOCK_BEGIN);
+	double begin = s->unit == PARTS ? PARTS_BEGIN : BLOCK_BEGIN;
+	double tile = TILE_BEGIN + deep * ((double)s->m * s->n * s->k / rate + begin);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
 	double turns = (tiles / units + ceil(tiles / units)) / 2, sums = 0;
 	if (pieces > 1)
