@@ -257,7 +257,7 @@ int process_fork(const char *what, int (*work)(void *user, Text *out), void *use
 	setpgid(child, child); /* whichever comes first */
 	int code = child_hear(child, pipes[0], what, seconds, SIZE_MAX, &got, err);
 	if (code > 0 || (!code && got.n < sizeof status))
-		code = error_set(err, RICCI_ENOMEM, "%s: out of memory in a child", what);
+		code = error_set(err, RICCI_ECOMPILE, "%s ended without a result", what);
 	if (!code) {
 		memcpy(&status, got.s, sizeof status);
 		text_put(out, got.s + sizeof status, got.n - sizeof status);

@@ -75,7 +75,7 @@ struct Stmt {
 typedef struct Capabilities {
 	bool grid;	      /* phases are grids of blocks and their threads; no scratch memory */
 	bool branch_barriers; /* barriers under conditions that all threads of a block share */
-	bool fragments; /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits or tf32 */
+	bool fragments; /* CALLs of ricci_mma_*: warps of a grid multiply tiles of 16 bits, tf32, f32 */
 	bool groups; /* CALLs of ricci_group_*: groups of four warps multiply tiles in a block's memory */
 	bool block_memory; /* more than GRID_BLOCK_BYTES of a block's memory */
 	int atomics; /* of a grid: stores combine elements of 4 bytes, or of up to 8, atomically; 0: none */
