@@ -105,7 +105,8 @@ static int source_compile(void *user, Text *out)
 	void *program = NULL;
 	cuda_arch_option(s->arch, sizeof arch, arch);
 	/* The text of the mathematics says nothing about host and device. */
-	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
+	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space",
+				"--disable-warnings"};
 	if (nvrtc.nvrtcCreateProgram(&program, s->text, "kernel.cu", 0, NULL, NULL))
 		return NO_PROGRAM;
 	if (!nvrtc.nvrtcCompileProgram(program, COUNT(option), option))

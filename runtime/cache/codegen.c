@@ -7,6 +7,7 @@
  */
 #include "runtime/host/folder.h"
 #include "runtime/cache/cache.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { BATCH_TCC = 16, BATCH_CC = 6, BATCH_GRID = 1 /* they are compiled one by one anyway */ };
@@ -64,6 +65,24 @@ const Target *entry_target(const CacheEntry *e, const Backend *b)
 	return e->request.ordered ? target_ordered(t) : t;
 }
 
+static void candidate_lower(Candidate *c)
+{
+	if (c->usual)
+		schedule_default(c->entry->task, entry_target(c->entry, c->backend),
+				 c->backend == backend_find("cc"), &c->schedule);
+	if (!c->kernel)
+		c->kernel = kernel_lower(c->entry->task, &c->schedule, c->backend,
+					 backend_target(c->backend), &c->err);
+	if (c->kernel && c->entry->request.device)
+		c->kernel->device = c->entry->request.device->index;
+}
+
+static void lower_each(int n, Candidate **c)
+{
+	for (int i = 0; i < n; i++)
+		candidate_lower(c[i]);
+}
+
 static void make_together(int n, Candidate **c)
 {
 	Candidate **ready = mem_alloc((size_t)n * sizeof *ready);
@@ -75,16 +94,8 @@ static void make_together(int n, Candidate **c)
 			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
 			continue;
 		}
-		if (c[i]->usual)
-			schedule_default(c[i]->entry->task,
-					 entry_target(c[i]->entry, c[i]->backend),
-					 c[i]->backend == backend_find("cc"), &c[i]->schedule);
-		if (!c[i]->kernel)
-			c[i]->kernel =
-				kernel_lower(c[i]->entry->task, &c[i]->schedule, c[i]->backend,
-					     backend_target(c[i]->backend), &c[i]->err);
-		if (c[i]->kernel && c[i]->entry->request.device)
-			c[i]->kernel->device = c[i]->entry->request.device->index;
+		if (!c[i]->kernel && !c[i]->err.code)
+			candidate_lower(c[i]);
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
 	}
@@ -100,6 +111,7 @@ static void make_together(int n, Candidate **c)
 typedef struct Making { /* shared by the threads that work on it */
 	int n, batch;
 	Candidate **c;
+	void (*work)(int n, Candidate **c);
 	void (*after)(Candidate *c); /* or NULL */
 	atomic_int next;
 } Making;
@@ -114,7 +126,7 @@ static void *making_work(void *arg)
 
 		if (n <= 0)
 			return NULL;
-		make_together(n, m->c + at);
+		m->work(n, m->c + at);
 		for (int i = 0; m->after && i < n; i++)
 			m->after(m->c[at + i]);
 	}
@@ -130,7 +142,7 @@ static void making_run(Making *m, int most, int threads)
 
 void candidates_make(int n, Candidate **c, int threads)
 {
-	Making m = {.n = n, .c = c};
+	Making m = {.n = n, .c = c, .work = make_together};
 
 	making_run(&m, n, threads);
 }
@@ -202,11 +214,29 @@ static int batch_most(const Backend *b)
 	return backend_grid(b) ? BATCH_GRID : !strcmp(b->name, "cc") ? BATCH_CC : BATCH_TCC;
 }
 
+static int by_source(const void *a, const void *b)
+{
+	const Kernel *x = (*(Candidate *const *)a)->kernel, *y = (*(Candidate *const *)b)->kernel;
+	size_t n = x && x->source ? strlen(x->source) : 0;
+	size_t m = y && y->source ? strlen(y->source) : 0;
+
+	return (n < m) - (n > m);
+}
+
+/* What is compiled one by one: the longest texts first, so that no thread is left with one of them at the end. */
+static void longest_first(int n, Candidate **c, int threads)
+{
+	Making m = {.n = n, .c = c, .work = lower_each};
+
+	making_run(&m, 1, threads);
+	qsort(c, (size_t)n, sizeof *c, by_source);
+}
+
 /* One attempt for all entries that have no kernel yet, with the round-th backend each. */
 static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
 {
-	Making f = {.c = c, .after = candidate_admit};
+	Making f = {.c = c, .work = make_together, .after = candidate_admit};
 
 	for (int i = 0; i < n; i++) {
 		const Backend *way[4] = {0};
@@ -229,6 +259,8 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	}
 	if (f.n == 0)
 		return 0;
+	if (batch_most(c[0]->backend) == 1)
+		longest_first(f.n, c, threads);
 	making_run(&f, batch_most(c[0]->backend), threads);
 	for (int i = 0; i < f.n; i++)
 		if (c[i]->err.code) {
