@@ -360,11 +360,6 @@ static bool uses(const Emit *e, const Stmt *s, Node *buffer)
 	return false;
 }
 
-static const char *memory_of(const Emit *e)
-{
-	return e->d->memory ? e->d->memory : "";
-}
-
 /* The buffers in Subgraph order, the memory that all blocks have, the random numbers' step, which is in
  * memory, and their seed: a recorded launch has the same arguments in every step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
@@ -381,13 +376,13 @@ static void signature_grid(Text *out, const Emit *e, const char *name)
 		/* What a thread writes others may read behind a barrier, which compilers move the reads of
 		 * a restricted pointer across. */
 		if (b->space == SPACE_PARAM)
-			text_add(out, "%s%s%s *%s %s, ", memory_of(e), b->output ? "" : "const ",
+			text_add(out, "%s%s%s *%s %s, ", emit_memory(e), b->output ? "" : "const ",
 				 dialect_ctype[b->node->type], b->output ? "" : e->d->restrict_,
 				 b->node->u.s);
 	}
 	if (t->shape.shared)
-		text_add(out, "%schar *shared, ", memory_of(e));
-	text_add(out, "%sconst uint64_t *%s step_at, uint64_t seed)\n{\n", memory_of(e),
+		text_add(out, "%schar *shared, ", emit_memory(e));
+	text_add(out, "%sconst uint64_t *%s step_at, uint64_t seed)\n{\n", emit_memory(e),
 		 e->d->restrict_);
 	text_add(out, " const uint64_t step = *step_at;\n");
 }
@@ -412,8 +407,8 @@ static void memory_grid(Text *out, const Emit *e, const Stmt *s)
 			text_add(out, " %s%s %s[%lld];\n", e->d->block_memory, type, b->node->u.s,
 				 (long long)tensor_size(b->node));
 		else
-			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", memory_of(e), type,
-				 b->node->u.s, memory_of(e), type, b->offset);
+			text_add(out, " %s%s *%s = (%s%s *)(shared + %zu);\n", emit_memory(e), type,
+				 b->node->u.s, emit_memory(e), type, b->offset);
 	}
 }
 

@@ -85,6 +85,11 @@ const char *emit_address(Emit *e, Node *buffer, Node *index);
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */
 
+/* What stands before the type of what is in the device's memory. */
+static inline const char *emit_memory(const Emit *e)
+{
+	return e->d->memory ? e->d->memory : "";
+}
 /* A line that stands before the kernel, once. */
 void emit_declare(Emit *e, const char *text);
 /* One line of code in the current scope, and scopes themselves. */

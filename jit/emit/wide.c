@@ -6,8 +6,6 @@
  * what the loop stores. */
 #include "jit/emit/internal.h"
 
-#include <string.h>
-
 enum { WIDE_BYTES = 16 };
 
 static Node *first_place(Emit *e, const Stmt *loop, const Stmt *s)
@@ -72,7 +70,7 @@ void emit_wide_end(Emit *e, const Stmt *loop)
 		Node *index = first_place(e, loop, w->store);
 		emit_statement(e);
 		emit_count(e, index);
-		emit_line(e, "*(%s%s *)(%s) = %s;", e->d->memory ? e->d->memory : "", w->type,
+		emit_line(e, "*(%s%s *)(%s) = %s;", emit_memory(e), w->type,
 			  emit_address(e, w->store->buffer, index), w->name);
 	}
 	e->nwide = 0;
