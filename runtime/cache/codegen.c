@@ -67,7 +67,7 @@ const Target *entry_target(const CacheEntry *e, const Backend *b)
 
 static void candidate_lower(Candidate *c)
 {
-	if (c->usual)
+	if (!c->kernel && c->usual)
 		schedule_default(c->entry->task, entry_target(c->entry, c->backend),
 				 c->backend == backend_find("cc"), &c->schedule);
 	if (!c->kernel)
@@ -94,7 +94,7 @@ static void make_together(int n, Candidate **c)
 			error_set(&c[i]->err, RICCI_ENOMEM, "out of memory");
 			continue;
 		}
-		if (!c[i]->kernel && !c[i]->err.code)
+		if (!c[i]->err.code)
 			candidate_lower(c[i]);
 		if (c[i]->kernel && !c[i]->kernel->run)
 			ready[m++] = c[i];
