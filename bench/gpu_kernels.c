@@ -133,14 +133,14 @@ static double now(void)
 
 static bool load(Loaded *l)
 {
-	char arch[40], name[40];
-	cuda_arch_option(cuda.arch, sizeof arch, arch);
-	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space"};
+	char room[CUDA_OPTION_ROOM], name[40];
+	const char *option[CUDA_OPTIONS];
+	cuda_options(cuda.arch, room, option);
 	void *program = NULL;
 	size_t n = 0;
 	if (cuda.nvrtcCreateProgram(&program, l->kernel->source, "kernel.cu", 0, NULL, NULL))
 		return false;
-	bool good = !cuda.nvrtcCompileProgram(program, COUNT(option), option) &&
+	bool good = !cuda.nvrtcCompileProgram(program, CUDA_OPTIONS, option) &&
 		    !cuda.nvrtcGetCUBINSize(program, &n);
 	char *cubin = good ? malloc(n) : NULL;
 	good = cubin && !cuda.nvrtcGetCUBIN(program, cubin) &&

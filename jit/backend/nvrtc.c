@@ -101,15 +101,13 @@ enum { REFUSED = 1, NO_CODE, NO_PROGRAM };
 static int source_compile(void *user, Text *out)
 {
 	const Source *s = user;
-	char arch[32];
+	char room[CUDA_OPTION_ROOM];
+	const char *option[CUDA_OPTIONS];
 	void *program = NULL;
-	cuda_arch_option(s->arch, sizeof arch, arch);
-	/* The text of the mathematics says nothing about host and device. */
-	const char *option[] = {arch, "--std=c++17", "--device-as-default-execution-space",
-				"--disable-warnings"};
+	cuda_options(s->arch, room, option);
 	if (nvrtc.nvrtcCreateProgram(&program, s->text, "kernel.cu", 0, NULL, NULL))
 		return NO_PROGRAM;
-	if (!nvrtc.nvrtcCompileProgram(program, COUNT(option), option))
+	if (!nvrtc.nvrtcCompileProgram(program, CUDA_OPTIONS, option))
 		return program_text(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, out)
 			       ? NO_CODE
 			       : 0;

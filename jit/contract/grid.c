@@ -8,13 +8,19 @@
  * Invariant: the order of a sum depends on the schedule only. */
 #include "jit/contract/grid.h"
 
+/* Neighbours of a tile's rows (d 0) or columns that a thread has. */
+static int64_t tile_neighbours(const GridTiles *h, int d)
+{
+	int64_t most = h->fragments ? 2 : VECTOR;
+	return h->own[d] % most ? 1 : most;
+}
+
 /* Of the thread's element number e of a tile's n: the place in a tile of `size`. Threads read VECTOR
  * neighbours at once. */
 static Node *tile_place(const GridTiles *h, int d, Node *e)
 {
 	Ir *ir = h->c->ir;
-	int64_t own = h->own[d], vector = own % VECTOR ? 1 : VECTOR;
-	int64_t across = h->size[d] / own;
+	int64_t vector = tile_neighbours(h, d), across = h->size[d] / h->own[d];
 	if (h->fragments) { /* of fragments of 16 x 8, or 64 x 8 of a group: rows 8 apart, neighbours of a row */
 		int64_t size = d ? 8 : h->groups ? GROUP_ROWS : 16, step = d ? 1 : 8;
 		Node *first = node_scale(ir, node_floordiv(ir, e, 2), size);
@@ -233,18 +239,11 @@ static Stmt *piece_store(const GridTiles *h, Node *piece, Node *m, Node *n, Node
 	return stmt_store(c->t, h->sums, at, sum, RED_NONE);
 }
 
-/* Neighbours of a row that a thread has. */
-static int64_t tile_neighbours(const GridTiles *h)
-{
-	int64_t most = h->fragments ? 2 : VECTOR;
-	return h->own[1] % most ? 1 : most;
-}
-
 static Stmt *tile_store(const GridTiles *h, Node *piece)
 {
 	Contract *c = h->c;
 	Ir *ir = c->ir;
-	int64_t beside = tile_neighbours(h);
+	int64_t beside = tile_neighbours(h, 1);
 	bool together = c->n.extent % beside == 0; /* all end where one ends */
 	Node *i = tree_axis(c->t, h->own[0]), *j = tree_axis(c->t, h->own[1] / beside);
 	Node *next = tree_axis(c->t, beside), *begin = node_scale(ir, j, beside);
@@ -444,7 +443,7 @@ const Fragments *contract_fragments(const Contract *c)
 	static const Fragments narrow[] = {{RICCI_BF16, "", "bf16", 16, 1, false},
 					   {RICCI_F16, "", "f16", 16, 1, false}};
 	static const Fragments words = {RICCI_F32, "tf32_", "tf32", 8, 0.9, false};
-	static const Fragments parts = {RICCI_F32, "f32_", "f32", 8, 0, true};
+	static const Fragments parts = {RICCI_F32, "f32_", "f32", 8, 1, true};
 	Source a, b;
 	if (c->p->acc != RICCI_F32)
 		return NULL;

@@ -84,14 +84,15 @@ static double count_of(int64_t extent, int64_t size)
 }
 
 /* In products of a multiprocessor. */
-static double tile_price(const Contract *c, const TileShape *s, int64_t pieces, int units)
+static double tile_price(const Contract *c, const TileShape *s, const Fragments *f, int64_t pieces,
+			 int units)
 {
 	double tiles = count_of(c->m.extent, s->m) * count_of(c->n.extent, s->n) *
 		       (double)c->batch.extent * (double)pieces;
 	double deep = count_of((int64_t)count_of(c->k.extent, s->k), pieces);
 	double rate = c->k.extent % s->k ? s->rate * UNEVEN : s->rate;
-	if (s->unit == FRAGMENTS || s->unit == GROUPS)
-		rate *= contract_fragments(c)->rate;
+	if (s->unit != THREADS)
+		rate *= f->rate;
 	double begin = s->unit == PARTS ? PARTS_BEGIN : BLOCK_BEGIN;
 	double tile = TILE_BEGIN + deep * ((double)s->m * s->n * s->k / rate + begin);
 	/* Two tiles have a multiprocessor at a time, so half of the last turn is not lost. */
@@ -113,10 +114,11 @@ static void offer_insert(TileOffer *best, int room, int *n, TileOffer o)
 	best[at] = o;
 }
 
-static bool shape_fits(const Contract *c, const TileShape *s, const Target *target)
+/* f: what the target's tensor cores multiply of the contraction; NULL: nothing. */
+static bool shape_fits(const Contract *c, const TileShape *s, const Fragments *f,
+		       const Target *target)
 {
 	enum { LINE_MOST = 128 };
-	const Fragments *f = target->fragments ? contract_fragments(c) : NULL;
 	int64_t element = (int64_t)type_size(s->unit && f ? f->type : c->p->acc);
 	int64_t line = GRID_ALIGN / element,
 		sums = s->own_m * s->own_n * (int64_t)type_size(c->p->acc);
@@ -141,11 +143,12 @@ int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *o
 	*price = INFINITY;
 	if (!contract_find(c, p, target, 0))
 		return 0;
+	const Fragments *f = target->fragments ? contract_fragments(c) : NULL;
 	for (int k = 0; k < COUNT(shapes); k++)
-		for (int64_t pieces = 1; pieces <= PIECES_MOST && shape_fits(c, &shapes[k], target);
-		     pieces *= 2) {
+		for (int64_t pieces = 1;
+		     pieces <= PIECES_MOST && shape_fits(c, &shapes[k], f, target); pieces *= 2) {
 			TileOffer o = {&shapes[k], pieces,
-				       tile_price(c, &shapes[k], pieces, target->units)};
+				       tile_price(c, &shapes[k], f, pieces, target->units)};
 			if (pieces <= count_of(c->k.extent, 2 * shapes[k].k) &&
 			    (pieces == 1 || (double)pieces * (double)p->main_size <= GRID_SUMS))
 				offer_insert(best, BEST, &n, o);

@@ -154,7 +154,8 @@ Node *contract_rest(Contract *c, int n, Node *const *rest);
 
 enum { GRID_ALIGN = 16 }; /* bytes between lines of a tile in a block's memory */
 /* What tensor cores multiply: the operands' type in a block's memory, what they are read and taken as, so many
- * elements of K (32 bytes) at once; products in the time of one of 16 bits (of parts the offers know). */
+ * elements of K (32 bytes) at once; products in the time of one of 16 bits (of parts: the
+ * offers' shapes have rates of their own). */
 typedef struct Fragments {
 	Type type;
 	const char *read, *name;

@@ -145,9 +145,15 @@ int cuda_arch(int index)
 	return cuda_number(index, &device, NULL) ? 80 : capability(device);
 }
 
-void cuda_arch_option(int arch, size_t n, char *out)
+void cuda_options(int arch, char room[CUDA_OPTION_ROOM], const char *option[CUDA_OPTIONS])
 {
-	snprintf(out, n, "--gpu-architecture=sm_%d%s", arch, arch == CUDA_ARCH_GROUPS ? "a" : "");
+	snprintf(room, CUDA_OPTION_ROOM, "--gpu-architecture=sm_%d%s", arch,
+		 arch == CUDA_ARCH_GROUPS ? "a" : "");
+	option[0] = room;
+	option[1] = "--std=c++17";
+	option[2] =
+		"--device-as-default-execution-space"; /* the mathematics' text says nothing of it */
+	option[3] = "--disable-warnings";
 }
 
 static int cuda_describe(int index, Text *out, Error *err)

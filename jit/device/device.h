@@ -155,7 +155,9 @@ void device_run(void *const *buf, const KernelEnv *env, int64_t begin, int64_t e
 int cuda_arch(int index); /* 90: sm_90; 80 without such a device */
 /* Of this capability groups of warps multiply; code that lets them runs on no other. */
 enum { CUDA_ARCH_GROUPS = 90 };
-void cuda_arch_option(int arch, size_t n, char *out); /* NVRTC's, for all of its instructions */
+/* NVRTC's for our texts and all instructions of that device. The first is in `room`. */
+enum { CUDA_OPTIONS = 4, CUDA_OPTION_ROOM = 40 };
+void cuda_options(int arch, char room[CUDA_OPTION_ROOM], const char *option[CUDA_OPTIONS]);
 
 /* ---- opencl.c: the calls, where opencl_devices gives some */
 typedef struct OpenCl {

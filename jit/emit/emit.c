@@ -192,7 +192,7 @@ static bool shares(const Emit *e, const Stmt *s)
 static bool reads_stored(const Stmt *s, const Stmt *next)
 {
 	for (const Stmt *i = s; i != next; i = i->next)
-		if (node_has(next->value, i->buffer) || node_has(next->index, i->buffer))
+		if (store_reads(next, i->buffer))
 			return true;
 	return false;
 }

@@ -85,6 +85,11 @@ const char *emit_address(Emit *e, Node *buffer, Node *index);
 void emit_count(Emit *e, Node *n);
 void emit_statement(Emit *e); /* a new stamp */
 
+/* Does the store read the buffer? */
+static inline bool store_reads(const Stmt *s, Node *buffer)
+{
+	return node_has(s->value, buffer) || node_has(s->index, buffer);
+}
 /* What stands before the type of what is in the device's memory. */
 static inline const char *emit_memory(const Emit *e)
 {

@@ -2,7 +2,7 @@
  *
  * Input: an unrolled loop of 2 to 8 steps that does nothing but store, each step beside the one before. Output: the
  * places in a variable of that many elements (of the dialect's type `wide`), which the loop fills and one
- * assignment stores behind it. Invariant: the first place is at a multiple of what is stored at once, and no value reads
+ * assignment stores behind it. Invariant: the first place is at a multiple of what is stored at once, and no store reads
  * what the loop stores. */
 #include "jit/emit/internal.h"
 
@@ -24,7 +24,7 @@ static bool is_wide(Emit *e, const Stmt *loop, const Stmt *s)
 	    first_place(e, loop, s)->mul % n != 0)
 		return false;
 	for (const Stmt *i = loop->body; i; i = i->next)
-		if (node_has(i->value, s->buffer))
+		if (store_reads(i, s->buffer))
 			return false;
 	return true;
 }

@@ -82,10 +82,9 @@ static bool nvrtc_open(void)
 /* What the compiler says: its errors, or of each function how many bytes it spills. */
 static bool code_log(const char *source, int arch, char *log, size_t room)
 {
-	char gpu[40];
-	cuda_arch_option(arch, sizeof gpu, gpu);
-	const char *option[] = {gpu, "--std=c++17", "--device-as-default-execution-space",
-				"--ptxas-options=-v", "--disable-warnings"};
+	char text_of[CUDA_OPTION_ROOM];
+	const char *option[CUDA_OPTIONS + 1] = {[CUDA_OPTIONS] = "--ptxas-options=-v"};
+	cuda_options(arch, text_of, option);
 	void *program = NULL;
 	size_t n = 0;
 	*log = 0;
@@ -117,7 +116,7 @@ static void check_code(const char *text, const Kernel *k, int arch)
 		     text, log);
 	CHECK_REPORT(!strstr(log, "serialized"), "%s [%s] sm_%d: products wait for each other:\n%s",
 		     text, s.s, arch, log);
-	with_wide += strstr(k->source, " = w") != NULL;
+	with_wide += strstr(k->source, "*(Wide_") != NULL;
 	CHECK_REPORT(!spills(log), "%s [%s] sm_%d spills:\n%s", text, s.s, arch, log);
 	if (getenv("RICCI_CODE_LOG"))
 		fprintf(stderr, "%s [%s] sm_%d\n%s\n", text, s.s, arch, log);
