@@ -1,11 +1,11 @@
-/* index_sets.c - index-set splitting: vector loops are cut where what is in them changes once, and
- * each piece knows its own.
+/* index_sets.c - index-set splitting: loops are cut where what is in them changes once, and each
+ * piece knows its own.
  *
  * Input: a loop tree. Output: the same with vector loops of plain stores cut by a rule: at the steps
  * of a quotient (X[(j+7) % n] is two lines, where each lane would be fetched by itself), where a
- * condition changes far from both ends (what was put side by side, the gradient of slices), or where
- * conditions hold over most of the loop, or fail, so that its inside runs without them and only the
- * ends have them. Invariant: every iteration runs once, in the same order, and what is decided is
+ * condition changes far from both ends (what was put side by side, the gradient of slices; loops
+ * around vector loops are cut there, too), or where conditions hold over most of the loop, or fail,
+ * so that its inside runs without them and only the ends have them. Invariant: every iteration runs once, in the same order, and what is decided is
  * decided for all values that the loops around may have. */
 #include "jit/tree/problem.h"
 
@@ -18,25 +18,32 @@ typedef struct IndexSet {
 	Node *from[DECIDED_MOST], *to[DECIDED_MOST];
 } IndexSet;
 
-/* A loop of plain stores between constant bounds. */
+/* A loop of plain stores between constant bounds: a vector loop, or one around some. */
 typedef struct Lines {
 	Ir *ir;
 	Stmt *loop;
 	Node *axis;
-	int64_t first, end, width; /* lanes of a vector */
+	int64_t first, end, width; /* lanes of a vector; around vector loops 1 */
 } Lines;
 
 /* The sets of a loop, in order; 0: it stays as it is. */
 typedef int RuleFn(const Lines *l, IndexSet set[SETS_MOST]);
 
+static void walk_body(Ir *ir, const Stmt *s, bool indices, void (*see)(void *, Node *), void *user)
+{
+	for (; s; s = s->next)
+		if (s->kind == STMT_LOOP) {
+			walk_body(ir, s->body, indices, see, user);
+		} else if (s->kind == STMT_STORE) {
+			node_walk(ir, s->value, see, user);
+			if (indices)
+				node_walk(ir, s->index, see, user);
+		}
+}
+
 static void walk_stores(const Lines *l, bool indices, void (*see)(void *, Node *), void *user)
 {
-	for (const Stmt *s = l->loop->body; s; s = s->next)
-		if (s->kind == STMT_STORE) {
-			node_walk(l->ir, s->value, see, user);
-			if (indices)
-				node_walk(l->ir, s->index, see, user);
-		}
+	walk_body(l->ir, l->loop->body, indices, see, user);
 }
 
 /* ---- quotients that step once ---- */
@@ -98,27 +105,36 @@ static int quotient_sets(const Lines *l, IndexSet set[SETS_MOST])
 
 /* ---- conditions that change once, far from the ends ---- */
 
-enum { PART_LEAST = 4 }; /* vectors */
+enum { PART_LEAST = 4 }; /* vectors; around vector loops a part is an eighth of the loop at least */
 
-/* rest + k*axis >= 0, where the rest is a constant and the loop decides. */
+/* rest + k*axis >= 0, where the rest is lo..hi. */
 typedef struct Threshold {
-	int64_t rest, k;
+	int64_t lo, hi, k;
 } Threshold;
 
 static bool threshold_of(const Lines *l, Node *cond, Threshold *t)
 {
+	const int64_t far = (int64_t)1 << 40;
 	Node *e = node_has(cond, l->axis) ? condition_slack(l->ir, cond) : NULL;
 	int64_t k = e ? affine_stride(l->ir, e, l->axis) : 0;
 	if (k == INT64_MIN || k == 0)
 		return false;
 	Node *rest = node_sub(l->ir, e, node_scale(l->ir, l->axis, k));
-	*t = (Threshold){node_is_const(rest) ? rest->u.i : 0, k};
-	return node_is_const(rest);
+	*t = (Threshold){rest->lo, rest->hi, k};
+	return rest->lo >= -far && rest->hi <= far;
 }
 
-static bool holds_at(const Threshold *t, int64_t at)
+typedef enum { FAILS, HOLDS, DEPENDS } Value; /* on the rest */
+
+static Value value_at(const Threshold *t, int64_t at)
 {
-	return t->rest + t->k * at >= 0;
+	return t->lo + t->k * at >= 0 ? HOLDS : t->hi + t->k * at < 0 ? FAILS : DEPENDS;
+}
+
+/* The first axis at which rest + k*axis >= 0 is no longer what it was before. */
+static int64_t change_at(int64_t rest, int64_t k)
+{
+	return k > 0 ? -int_floor_div(rest, k) : int_floor_div(rest, -k) + 1;
 }
 
 /* Vectors lo..hi-1 (counted from the loop's first) of which the change lies in; they are one, or none where it
@@ -134,14 +150,19 @@ static void see_change(void *user, Node *n)
 	Change *c = user;
 	const Lines *l = c->lines;
 	Threshold t;
-	if (c->found || !threshold_of(l, n, &t) ||
-	    holds_at(&t, l->first) == holds_at(&t, l->end - 1))
+	if (c->found || !threshold_of(l, n, &t))
 		return;
-	/* The first iteration with another value than the first has. */
-	int64_t at = t.k > 0 ? -int_floor_div(t.rest, t.k) : int_floor_div(t.rest, -t.k) + 1;
-	c->lo = (at - l->first) / l->width;
-	c->hi = (at - l->first + l->width - 1) / l->width;
-	c->found = c->lo >= PART_LEAST && c->hi + PART_LEAST <= (l->end - l->first) / l->width;
+	Value first = value_at(&t, l->first), last = value_at(&t, l->end - 1);
+	if (first == DEPENDS || last == DEPENDS || first == last)
+		return;
+	/* From the first iteration with another value than the first has, to where all have it. */
+	int64_t from = change_at(t.k > 0 ? t.hi : t.lo, t.k),
+		to = change_at(t.k > 0 ? t.lo : t.hi, t.k),
+		least = l->width > 1 ? PART_LEAST : (l->end - l->first + 7) / 8;
+	c->lo = (from - l->first) / l->width;
+	c->hi = (to - l->first + l->width - 1) / l->width;
+	c->found = c->hi <= c->lo + 1 && c->lo >= least &&
+		   c->hi + least <= (l->end - l->first) / l->width;
 }
 
 /* What a set knows. */
@@ -155,11 +176,13 @@ static void see_decided(void *user, Node *n)
 	Decided *d = user;
 	IndexSet *set = d->set;
 	Threshold t;
-	if (set->n == DECIDED_MOST || !threshold_of(d->lines, n, &t) ||
-	    holds_at(&t, set->lo) != holds_at(&t, set->hi - 1))
+	if (set->n == DECIDED_MOST || !threshold_of(d->lines, n, &t))
+		return;
+	Value first = value_at(&t, set->lo);
+	if (first == DEPENDS || first != value_at(&t, set->hi - 1))
 		return;
 	set->from[set->n] = n;
-	set->to[set->n++] = node_const_int(d->lines->ir, RICCI_BOOL, holds_at(&t, set->lo));
+	set->to[set->n++] = node_const_int(d->lines->ir, RICCI_BOOL, first == HOLDS);
 }
 
 static int change_sets(const Lines *l, IndexSet set[SETS_MOST])
@@ -172,9 +195,14 @@ static int change_sets(const Lines *l, IndexSet set[SETS_MOST])
 	set[0] = (IndexSet){.lo = l->first, .hi = lo};
 	set[1] = (IndexSet){.lo = lo, .hi = hi};
 	set[2] = (IndexSet){.lo = hi, .hi = l->end};
-	for (int k = 0; k < 3; k += 2) {
+	for (int k = 0; k < 3; k++) {
 		Decided d = {l, &set[k]};
-		walk_stores(l, false, see_decided, &d);
+		if (l->width == 1 && set[k].hi - set[k].lo == 1) { /* loops inside may be cut */
+			set[k].from[set[k].n] = l->axis;
+			set[k].to[set[k].n++] = node_int(l->ir, set[k].lo);
+		} else if (k != 1) {
+			walk_stores(l, false, see_decided, &d);
+		}
 	}
 	return 3;
 }
@@ -300,27 +328,39 @@ static int condition_sets(const Lines *l, IndexSet set[SETS_MOST])
 
 /* ---- the pass ---- */
 
-/* A rule, and how often pieces are cut again, for code grows. */
+/* A rule, how often pieces are cut again, for code grows, and whether loops around vector loops are. */
 static const struct {
 	RuleFn *sets;
 	int cuts;
-} rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4},
-	     [SPLIT_CHANGES] = {change_sets, 3},
-	     [SPLIT_CONDITIONS] = {condition_sets, 1}};
+	bool around;
+} rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4, false},
+	     [SPLIT_CHANGES] = {change_sets, 3, true},
+	     [SPLIT_CONDITIONS] = {condition_sets, 1, false}};
 
-static bool lines_of(Tree *t, Stmt *loop, int64_t width, Lines *l)
+/* Nothing but stores, in vector loops where they are in some. */
+static bool plain_stores(const Stmt *s, bool around)
 {
-	bool plain = loop->how == HOW_VECTOR && node_is_const(loop->lo) && node_is_const(loop->hi);
-	for (const Stmt *s = loop->body; s; s = s->next)
-		plain &= s->kind == STMT_STORE || s->kind == STMT_ALLOC;
-	if (plain)
-		*l = (Lines){.ir = t->ir,
-			     .loop = loop,
-			     .axis = loop->axis,
-			     .first = loop->lo->u.i,
-			     .end = loop->hi->u.i,
-			     .width = width};
+	bool plain = true;
+	for (; s && plain; s = s->next)
+		plain = s->kind == STMT_STORE || s->kind == STMT_ALLOC ||
+			(around && s->kind == STMT_LOOP && s->how == HOW_VECTOR &&
+			 plain_stores(s->body, false));
 	return plain;
+}
+
+static bool lines_of(Tree *t, Stmt *loop, SplitRule rule, int64_t width, Lines *l)
+{
+	bool around = rules[rule].around && loop->how == HOW_SERIAL;
+	if ((!around && loop->how != HOW_VECTOR) || !node_is_const(loop->lo) ||
+	    !node_is_const(loop->hi) || !plain_stores(loop->body, around))
+		return false;
+	*l = (Lines){.ir = t->ir,
+		     .loop = loop,
+		     .axis = loop->axis,
+		     .first = loop->lo->u.i,
+		     .end = loop->hi->u.i,
+		     .width = around ? 1 : width};
+	return true;
 }
 
 /* Cuts the loop in place; returns its last piece. */
@@ -328,7 +368,7 @@ static Stmt *cut(Tree *t, Stmt *loop, SplitRule rule, int64_t width, int cuts)
 {
 	Lines l;
 	IndexSet set[SETS_MOST];
-	int n = cuts > 0 && lines_of(t, loop, width, &l) ? rules[rule].sets(&l, set) : 0;
+	int n = cuts > 0 && lines_of(t, loop, rule, width, &l) ? rules[rule].sets(&l, set) : 0;
 	Stmt *all = NULL, *next = loop->next, *last = loop;
 	for (int k = 0; k < n; k++)
 		if (set[k].lo < set[k].hi)
@@ -351,11 +391,15 @@ static Stmt *cut(Tree *t, Stmt *loop, SplitRule rule, int64_t width, int cuts)
 void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width)
 {
 	for (; s; s = s->next) {
-		if (s->kind == STMT_IF)
-			split_loops(t, s->otherwise, rule, width);
-		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
-			split_loops(t, s->body, rule, width);
-		if (s->kind == STMT_LOOP)
-			s = cut(t, s, rule, width, rules[rule].cuts);
+		Stmt *last = s->kind == STMT_LOOP ? cut(t, s, rule, width, rules[rule].cuts) : s;
+		for (Stmt *piece = s;; piece = piece->next) {
+			if (piece->kind == STMT_IF)
+				split_loops(t, piece->otherwise, rule, width);
+			if (piece->kind == STMT_IF || piece->kind == STMT_LOOP)
+				split_loops(t, piece->body, rule, width);
+			if (piece == last)
+				break;
+		}
+		s = last;
 	}
 }

@@ -107,6 +107,11 @@ static const Kept kept[] = {
 	  "j<1024",
 	  "X=64x1024"},
 	 "vectorise 1; parallel 1"},
+	{"index-set splitting of blocks: around vector loops where all of a block changes, then "
+	 "inside a block",
+	 {"Y[i,j] = (j<256 ? exp(X[i,j]) : 0) + (0 <= j-704 ? tanh(X[i,j-704]) : 0) where j<1024",
+	  "X=64x1024"},
+	 "split 1 256; vectorise 2; parallel 1"},
 	{"polyphase: remainders of an index",
 	 {"Y[i,j] = j%2 == 0 ? A[i,j/2] : B[i,j/2] where j<512", "A=64x256 B=64x256"},
 	 NULL},
