@@ -80,9 +80,7 @@ static double steps_time(ricci_session *s, double seconds)
 /* Background compilation done, kernels tuned. */
 static int settled(example *e, ricci_session *s, double tune)
 {
-	if (e->options.static_mode)
-		return 0;
-	int status = ricci_settle(s);
+	int status = e->options.static_mode ? 0 : ricci_settle(s);
 	return !status && tune > 0 ? ricci_tune(s, tune, NULL, NULL) : status;
 }
 
