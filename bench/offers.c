@@ -1,13 +1,13 @@
 /* offers.c - how good are the schedules that are offered for a kernel, and the order they come in?
  *
- * usage: offers [--threads N] [--seconds S] [--cold] < FILE
+ * usage: offers [--threads N] [--seconds S] [--cold] [--schedules] < FILE
  *
  * FILE holds kernels' tasks among any other lines, as RICCI_DUMP=sched prints them of a net's session:
  *	RICCI_DUMP=sched examples/mobilenet_v2 --bench --seconds 0.1 2>&1 | bench/offers
  * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc, and the
  * kernels are timed in turns, S seconds each (0.02); with --cold after other memory has been read, so that their
  * operands come from memory, as many of a net's do. A line of each: milliseconds in the order of the
- * offers, and its equations. Then what the first offers take by the best ones: of all kernels
+ * offers, and its equations; with --schedules a line of each offer behind it. Then what the first offers take by the best ones: of all kernels
  * together, and the geometric mean. That is what a session in static mode loses, which takes the first.
  */
 #include "runtime/runtime.h"
@@ -153,6 +153,17 @@ static int best_of(const Offers *o)
 	return best;
 }
 
+static void print_schedules(const Offers *o)
+{
+	for (int i = 0; i < o->n; i++) {
+		Text schedule = {0};
+
+		schedule_print(&schedule, &o->schedule[i]);
+		printf("       %9.4f  %s\n", 1e3 * o->seconds[i], schedule.s);
+		text_free(&schedule);
+	}
+}
+
 static void print_offers(const Offers *o)
 {
 	const char *equation = strstr(o->task->text, "keep ");
@@ -172,9 +183,10 @@ int main(int argc, char **argv)
 	static const struct option option[] = {{"threads", required_argument, 0, 't'},
 					       {"seconds", required_argument, 0, 's'},
 					       {"cold", no_argument, 0, 'c'},
+					       {"schedules", no_argument, 0, 'S'},
 					       {0}};
 	int threads = 0, counted = 0;
-	bool cold = false;
+	bool cold = false, schedules = false;
 	double seconds = 0.02, logs = 0, first = 0, best = 0;
 	Error err = {0};
 
@@ -185,6 +197,8 @@ int main(int argc, char **argv)
 			seconds = atof(optarg);
 		else if (o == 'c')
 			cold = true;
+		else if (o == 'S')
+			schedules = true;
 		else
 			return 2;
 	Pool *pool = pool_new(threads, &err);
@@ -205,6 +219,8 @@ int main(int argc, char **argv)
 		if (!o->n || !isfinite(o->seconds[0]))
 			continue;
 		print_offers(o);
+		if (schedules)
+			print_schedules(o);
 		logs += log(o->seconds[0] / o->seconds[best_of(o)]);
 		first += o->seconds[0];
 		best += o->seconds[best_of(o)];
