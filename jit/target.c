@@ -7,6 +7,7 @@
  */
 #include "jit/jit.h"
 #include <assert.h>
+#include <math.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static const struct {
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <immintrin.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -93,6 +95,41 @@ static unsigned isa_detect(void)
 	return isa;
 }
 
+/* n rounds of independent multiply-adds, as many as hide their latency. */
+#define FMA_ROUNDS(name, isa, V, set, fma)                                                         \
+	__attribute__((target(isa), noinline)) static void name(int n)                             \
+	{                                                                                          \
+		V a = set(0.5f), c[8] = {a, a, a, a, a, a, a, a};                                  \
+		for (; n > 0; n--) {                                                               \
+			_Pragma("GCC unroll 8") for (int i = 0; i < 8; i++)                        \
+			{                                                                          \
+				c[i] = fma(c[i], a, a);                                            \
+				__asm__ volatile("" : "+v"(c[i]));                                 \
+			}                                                                          \
+		}                                                                                  \
+	}
+FMA_ROUNDS(rounds_256, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps)
+FMA_ROUNDS(rounds_512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps)
+#undef FMA_ROUNDS
+
+/* No bit tells whether the units for vectors of 64 bytes are whole or halves: timed, in some 50
+ * microseconds. They take once or twice as long as those of 32 bytes. */
+static bool fma_is_wide(void)
+{
+	enum { TRIES = 16, ROUNDS = 1000 };
+	double narrow = INFINITY, wide = INFINITY;
+	for (int k = 0; k < TRIES; k++) {
+		double start = clock_seconds();
+		rounds_256(ROUNDS);
+		double middle = clock_seconds();
+		rounds_512(ROUNDS);
+		double end = clock_seconds();
+		narrow = middle - start < narrow ? middle - start : narrow;
+		wide = end - middle < wide ? end - middle : wide;
+	}
+	return wide < 1.5 * narrow;
+}
+
 /* Intel's leaf 4 and AMD's 0x8000001D have one form. */
 static void caches_detect(Target *t)
 {
@@ -122,6 +159,11 @@ static unsigned isa_detect(void)
 #else
 	return 0;
 #endif
+}
+
+static bool fma_is_wide(void)
+{
+	return false;
 }
 
 static void caches_detect(Target *t)
@@ -183,6 +225,7 @@ static void host_make(void)
 		t->isa &= avx2 | ISA_AVX512;
 	t->masks = true;
 	t->vector_bytes = t->isa & ISA_AVX512 ? 64 : t->isa & ISA_AVX2 ? 32 : 16;
+	t->wide_fma = t->isa & ISA_AVX512 && fma_is_wide();
 	caches_detect(t);
 	if (!t->l1 || !t->l2)
 		caches_from_system(t);

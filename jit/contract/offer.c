@@ -15,9 +15,10 @@
 enum { VARIANTS = 3, MOST_PLANS = 3 * TENSORISE_WAYS + VARIANTS };
 /* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
 static const double PHASE = 30000, CALL = 400;
-/* Cycles that an element of a shared panel is waited for, and by how much slower products are whose
- * operand of M is unpacked. */
-static const double FAR = 0.15, PLACED = 1.05;
+/* Cycles that an element of a shared panel is waited for, those more where all panels are a good part of the
+ * last cache, so that they go to memory and come back, and by how much slower products are whose operand of
+ * M is unpacked. */
+static const double FAR = 0.15, SPILLED = 2, PLACED = 1.05;
 /* Cycles that a line of an unpacked operand takes from L2, along K and across; how many times that
  * from farther. */
 static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
@@ -275,6 +276,13 @@ static double place_price(const Price *p, const Plan *s, double nnc)
 	return panels * k * sum;
 }
 
+/* Cycles that n elements of shared panels cost beside packing them, which are read so many times. */
+static double shared_price(const Price *p, const PanelForm *form, double n, double times)
+{
+	bool spilled = n * (double)type_size(form->held) > (double)p->target->l3 / 4;
+	return n * (times * FAR + (spilled ? SPILLED : 0));
+}
+
 /* Cycles that panels cost: packing, for each part or once for all; reading them. */
 static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 {
@@ -290,8 +298,11 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 		sum += count(c->m.extent, c->mr) * n * k * (0.1 + p->far_b) + nmc * n * k * FAR;
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block; those in place are prefetched beside a packed A. */
-	bool far_b = s->share & 2 || (p->lies && s->unpacked_a);
-	sum += (s->share & 1 ? nnc * m * k * FAR : 0) + (far_b ? nmc * n * k * FAR : 0);
+	sum += s->share & 1 ? shared_price(p, &c->micro->a, m * k, nnc) : 0;
+	if (s->share & 2)
+		sum += shared_price(p, &c->micro->b, n * k, nmc);
+	else if (p->lies && s->unpacked_a)
+		sum += nmc * n * k * FAR;
 	return sum;
 }
 
@@ -308,7 +319,8 @@ static double plan_price(const Price *p, const Plan *s)
 	double rows = nmc * (double)round_up(c->m.extent / (int64_t)nmc, whole ? c->micro->mr : 2);
 	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
 	double tiles = count(c->m.extent, c->mr) * count(c->n.extent, c->micro->nr);
-	double sum = rows * cols * k / (2 * lanes * c->micro->speed) * 1.05;
+	double speed = c->micro->speed * (p->target->wide_fma ? 2 : 1);
+	double sum = rows * cols * k / (2 * lanes * speed) * 1.05;
 	sum = sum * (s->unpacked_a ? PLACED : 1) * (s->unpacked_a == 1 ? 1 - p->skipped : 1);
 	sum += tiles * nkc * 40;
 	sum += panel_price(p, s, nmc, nnc);
