@@ -9,7 +9,8 @@
  * 1; the call named by $FAKE_CUDA_FAIL, or else by fake_cuda_fail(), fails ("launch:3": the third of it and all later
  * ones). "wrong" and "slow": what is compiled then does nothing, takes 2 ms; "stray": launches write before their
  * first buffer. Error 2
- * means that there is no memory, as the driver has it. Between the beginning of a capture and its end launches,
+ * means that there is no memory, as the driver has it. There are two devices, each with a context: memory, modules,
+ * streams and events belong to the one that was current when they were made, and are refused under the other. Between the beginning of a capture and its end launches,
  * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
  * taken. cuBLASLt's and cuDNN's stand-ins (fake_cublaslt.c, fake_cudnn.c) are in the same library.
  */
@@ -39,7 +40,10 @@ typedef struct Cubin {
 typedef struct Function { /* a kernel of a module */
 	void (*run)(void **, unsigned, unsigned);
 	int n; /* its arguments, of 8 bytes each */
+	const void **context;
 } Function;
+
+static _Thread_local const char *current; /* the context: a place of contexts[] */
 
 typedef struct Program {
 	char folder[32], *source, log[2000];
@@ -49,7 +53,8 @@ typedef struct Program {
 typedef struct Memory {
 	struct Memory *next;
 	size_t size;
-	unsigned char unused[ALIGNED - FENCE - 2 * sizeof(void *)], before[FENCE], data[];
+	const void *context;
+	unsigned char unused[ALIGNED - FENCE - 3 * sizeof(void *)], before[FENCE], data[];
 } Memory;
 
 /* What the children that compile share with their parent: counts, and what was compiled. */
@@ -296,6 +301,7 @@ static const char shim[] =
 	"static void fake_begin(void) { unsigned t = threadIdx.x; "
 	"fake_copies[t] = fake_groups[t] = fake_fragments[t] = 0; "
 	"fake_products[t] = fake_ends[t] = fake_begun[t] = 0; }\n"
+	"const void *fake_context;\n"
 	"void (*fake_run)(void (*)(void **, unsigned, unsigned), void (*)(unsigned), void "
 	"(*)(void), "
 	"void **, unsigned, unsigned);\n"
@@ -353,8 +359,8 @@ static void launcher_write(FILE *f, const char *name, int length)
 	fprintf(f,
 		"void fake_%.*s(void **a, unsigned blocks, unsigned threads) {\n"
 		"fake_run(one_%.*s, fake_thread, fake_poison, a, blocks, threads);\n}\n"
-		"struct { void (*run)(void **, unsigned, unsigned); int n; } function_%.*s = "
-		"{fake_%.*s, %d};\n",
+		"struct { void (*run)(void **, unsigned, unsigned); int n; "
+		"const void **context; } function_%.*s = {fake_%.*s, %d, &fake_context};\n",
 		length, name, length, name, length, name, length, name, n);
 }
 
@@ -624,6 +630,9 @@ static void grid_run(void (*run)(void **, unsigned, unsigned), void (*thread)(un
 static void module_bind(void *module)
 {
 	void **run = dlsym(module, "fake_run"), **barrier = dlsym(module, "fake_barrier");
+	const void **context = dlsym(module, "fake_context");
+	if (context)
+		*context = current;
 	if (run)
 		*(void (**)(void (*)(void **, unsigned, unsigned), void (*)(unsigned),
 			    void (*)(void), void **, unsigned, unsigned))run = grid_run;
@@ -631,7 +640,21 @@ static void module_bind(void *module)
 		*(void (**)(void))barrier = barrier_met;
 }
 
-/* ---- the driver */
+/* ---- the driver: devices 7 and 8 */
+
+enum { DEVICES = 2, DEVICE = 7 };
+static char contexts[DEVICES], streams[DEVICES];
+
+static int known(int device)
+{
+	return device >= DEVICE && device < DEVICE + DEVICES;
+}
+
+/* Is the stream of the context that is current? */
+static int streams_here(const void *stream)
+{
+	return current && stream == &streams[current - contexts];
+}
 
 int cuInit(unsigned flags)
 {
@@ -652,14 +675,14 @@ int cuGetErrorString(int status, const char **text)
 
 int cuDeviceGetCount(int *n)
 {
-	*n = 1;
+	*n = DEVICES;
 	return fake_fails("count");
 }
 
 int cuDeviceGetName(char *name, int n, int device)
 {
 	snprintf(name, (size_t)n, "fake");
-	return device != 7;
+	return !known(device);
 }
 
 int cuMemGetInfo_v2(size_t *left, size_t *all)
@@ -671,33 +694,38 @@ int cuMemGetInfo_v2(size_t *left, size_t *all)
 
 int cuStreamCreate(void **stream, unsigned flags)
 {
-	static int one;
-	*stream = &one;
-	return flags != 1 || fake_fails("stream");
+	if (flags != 1 || !current || fake_fails("stream"))
+		return 1;
+	*stream = &streams[current - contexts];
+	return 0;
 }
 
 int cuDeviceGet(int *device, int ordinal)
 {
-	*device = 7;
-	return ordinal != 0;
+	*device = DEVICE + ordinal;
+	return !known(*device);
 }
 
 int cuDeviceGetAttribute(int *value, int attribute, int device)
 {
 	*value = attribute == 75 ? 9 : 0;
-	return device != 7;
+	return !known(device);
 }
 
 int cuDevicePrimaryCtxRetain(void **context, int device)
 {
-	static int one;
-	*context = &one;
-	return device != 7 || fake_fails("retain");
+	if (!known(device) || fake_fails("retain"))
+		return 1;
+	*context = &contexts[device - DEVICE];
+	return 0;
 }
 
 int cuCtxSetCurrent(void *context)
 {
-	return !context || fake_fails("current");
+	if (!context || fake_fails("current"))
+		return 1;
+	current = context;
+	return 0;
 }
 
 /* ---- captures */
@@ -740,7 +768,7 @@ static int note(const Noted *of)
 
 int cuStreamBeginCapture_v2(void *stream, int mode)
 {
-	if (!stream || mode != 2 || capturing || fake_fails("capture"))
+	if (!streams_here(stream) || mode != 2 || capturing || fake_fails("capture"))
 		return 1;
 	if (!(capturing = calloc(1, sizeof *capturing)))
 		return 2;
@@ -768,7 +796,7 @@ int cuGraphDestroy(void *graph)
 int cuStreamEndCapture(void *stream, void **graph)
 {
 	*graph = NULL;
-	if (!stream || !capturing)
+	if (!streams_here(stream) || !capturing)
 		return 1;
 	*graph = capturing;
 	capturing = NULL;
@@ -796,7 +824,7 @@ int cuGraphExecDestroy(void *executable)
 
 int cuStreamSynchronize(void *stream)
 {
-	return !stream || capturing || fake_fails("finish");
+	return !streams_here(stream) || capturing || fake_fails("finish");
 }
 
 /* ---- events: when all before them was done, which is at once */
@@ -811,7 +839,7 @@ int cuEventCreate(void **event, unsigned flags)
 int cuEventRecord(void *event, void *stream)
 {
 	struct timespec now;
-	if (!event || !stream || capturing || fake_fails("event_record"))
+	if (!event || !streams_here(stream) || capturing || fake_fails("event_record"))
 		return 1;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	*(double *)event = 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
@@ -865,8 +893,9 @@ int cuModuleGetFunction(void **function, void *module, const char *name)
 {
 	char launcher[80];
 	snprintf(launcher, sizeof launcher, "function_%s", name);
-	*function = dlsym(module, launcher);
-	return !*function || fake_fails("function");
+	const Function *f = dlsym(module, launcher);
+	*function = (void *)(uintptr_t)f;
+	return !f || *f->context != current || fake_fails("function");
 }
 
 int cuFuncSetAttribute(void *function, int attribute, int value)
@@ -876,13 +905,14 @@ int cuFuncSetAttribute(void *function, int attribute, int value)
 
 int cuMemAlloc_v2(uint64_t *address, size_t size)
 {
-	Memory *m = size && !fake_fails("alloc")
+	Memory *m = size && current && !fake_fails("alloc")
 			    ? aligned_alloc(ALIGNED, (sizeof *m + size + FENCE + ALIGNED - 1) &
 							     ~(size_t)(ALIGNED - 1))
 			    : NULL;
 	if (!m)
 		return 2;
 	m->size = size;
+	m->context = current;
 	memset(m->before, FENCED, FENCE);
 	memset(m->data, 0xff, size);
 	memset(m->data + size, FENCED, FENCE);
@@ -906,7 +936,7 @@ int fake_inside(uint64_t address, size_t n)
 	int found = 0;
 	pthread_mutex_lock(&lock);
 	for (const Memory *m = memories; m && !found; m = m->next)
-		found = at >= m->data && at + n <= m->data + m->size;
+		found = at >= m->data && at + n <= m->data + m->size && m->context == current;
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -933,7 +963,7 @@ int cuMemFree_v2(uint64_t address)
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 {
-	if (!fake_inside(to, n) || !stream || capturing || fake_fails("to_device"))
+	if (!fake_inside(to, n) || !streams_here(stream) || capturing || fake_fails("to_device"))
 		return 1;
 	memcpy((void *)(uintptr_t)to, from, n);
 	return 0;
@@ -941,7 +971,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream)
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 {
-	if (!fake_inside(from, n) || !stream || capturing || fake_fails("to_host"))
+	if (!fake_inside(from, n) || !streams_here(stream) || capturing || fake_fails("to_host"))
 		return 1;
 	memcpy(to, (const void *)(uintptr_t)from, n);
 	return 0;
@@ -949,7 +979,8 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *stream)
 
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
 {
-	if (!fake_inside(to, n) || !fake_inside(from, n) || !stream || fake_fails("within"))
+	if (!fake_inside(to, n) || !fake_inside(from, n) || !streams_here(stream) ||
+	    fake_fails("within"))
 		return 1;
 	if (capturing)
 		return note(&(Noted){.to = to, .from = from, .n = n});
@@ -959,7 +990,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t n, void *stream)
 
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t n, void *stream)
 {
-	if (!fake_inside(to, n) || !stream || fake_fails("fill"))
+	if (!fake_inside(to, n) || !streams_here(stream) || fake_fails("fill"))
 		return 1;
 	if (capturing)
 		return note(&(Noted){.to = to, .n = n, .value = value});
@@ -972,8 +1003,9 @@ int cuLaunchKernel(void *function, unsigned blocks, unsigned by, unsigned bz, un
 		   void **extra)
 {
 	const Function *f = function;
-	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 227 << 10 || !stream || extra ||
-	    !blocks || threads < 1 || threads > 1024 || fake_fails("launch"))
+	if (by != 1 || bz != 1 || ty != 1 || tz != 1 || shared > 227 << 10 ||
+	    !streams_here(stream) || extra || !blocks || threads < 1 || threads > 1024 ||
+	    *f->context != current || fake_fails("launch"))
 		return 1;
 	if (fake_fails("run")) /* and says nothing */
 		return 0;
@@ -1023,7 +1055,8 @@ static int noted_run(Noted *n, void *stream)
 
 int cuGraphLaunch(void *executable, void *stream)
 {
-	int status = !executable || !stream || capturing || fake_fails("graph_launch");
+	int status =
+		!executable || !streams_here(stream) || capturing || fake_fails("graph_launch");
 	for (Noted *n = status ? NULL : ((Graph *)executable)->first; n && !status; n = n->next)
 		status = noted_run(n, stream);
 	__atomic_add_fetch(&replays, !status, __ATOMIC_RELAXED);

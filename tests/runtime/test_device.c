@@ -301,7 +301,7 @@ static void test_names(void)
 		check_name(&n, RICCI_OPTIONS(.device = wrong[i]), RICCI_EINVAL, text);
 	}
 	check_name(&n, RICCI_OPTIONS(.device = "cuda:3"), RICCI_EINVAL,
-		   "there is no device cuda:3: the last is cuda:0");
+		   "there is no device cuda:3: the last is cuda:1");
 	check_name(&n, RICCI_OPTIONS(.device = "cuda", .backend = RICCI_BACKEND_CC), RICCI_EINVAL,
 		   "cuda:0 has kernels of backend nvrtc: leave options.backend at "
 		   "RICCI_BACKEND_AUTO");
@@ -491,6 +491,7 @@ int main(void)
 	CHECK_REPORT(live, "the stand-in for CUDA isn't there: %s", dlerror());
 	if (live) {
 		test_device("cuda:0", "nvrtc", &want);
+		test_device("cuda:1", "nvrtc", &want);
 		test_names();
 		test_kept(&want);
 		test_messages();

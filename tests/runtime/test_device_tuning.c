@@ -305,6 +305,26 @@ static void test_slow(const char *device)
 }
 
 /* ---- on the stand-in */
+/* Two devices train in turns, and what each tries is tried on it. */
+static void test_both(void)
+{
+	Net n[2];
+	bool made = net_make(&n[0], RICCI_OPTIONS(.device = "cuda:0"));
+
+	made = net_make(&n[1], RICCI_OPTIONS(.device = "cuda:1")) && made;
+	for (int round = 0; made && round < 2; round++)
+		for (int i = 0; i < 2; i++) {
+			check_train(&n[i], 3);
+			CHECK_INT(ricci_settle(n[i].s), 0);
+		}
+	for (int i = 0; i < 2; i++) {
+		Seen seen = look(&n[i]);
+
+		CHECK(tried(&seen) > 0);
+		net_free(&n[i]);
+	}
+}
+
 /* Kernels that were slow are replaced at a step's beginning, and what was recorded of them is dropped. */
 static void test_swap(void)
 {
@@ -517,6 +537,8 @@ int main(void)
 	make_want();
 	if (live && replays) {
 		test_device("cuda:0", "nvrtc");
+		test_device("cuda:1", "nvrtc");
+		test_both();
 		test_swap();
 		test_wrong();
 		test_failures();
