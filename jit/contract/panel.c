@@ -90,13 +90,15 @@ int64_t contract_place(const Contract *c, const IndexGroup *s, Node *index, int6
 }
 
 /* Rows whose lines are so far apart that they meet in one set of L1, more of them than it has ways,
- * drive each other out before the next element of K has used them. */
+ * drive each other out before the next element of K has used them. Two ways are the panel's and the sums', but
+ * less than 8 rows lose more. */
 void contract_rows(Contract *c, const Target *target, bool unpacked_a)
 {
-	enum { SETS = PAGE / LINE, ROWS = 32 };
+	enum { SETS = PAGE / LINE, ROWS = 32, LEAST = 8, OTHERS = 2 };
 	const Node *read = unpacked_a ? contract_read(&c->a) : NULL;
 	int64_t place[ROWS], used[SETS] = {0};
 	int64_t ways = (int64_t)target->l1 / PAGE, rows = 0;
+	ways -= ways >= LEAST + OTHERS ? OTHERS : 0;
 	c->mr = c->micro->mr;
 	if (!read || c->micro->whole || c->mr > ROWS ||
 	    !contract_places(c, &c->m, read->src[1], c->mr, place))
