@@ -6,6 +6,8 @@
  * numbers of panels or one more, so that threads which take as many of them are done together. */
 #include "jit/contract/internal.h"
 
+#include <stdlib.h>
+
 /* The first row of a panel of M, counted over all blocks; the extent behind the last. */
 static Node *panel_start(Contract *c, Node *panel)
 {
@@ -132,6 +134,37 @@ static Node *next_line(Contract *c, const Blocking *h, Node *ip, Node *from)
 			 : next;
 }
 
+/* How many follow each other along s in one line of the cache, at most `most`. */
+static int64_t in_a_line(const Contract *c, const IndexGroup *s, Node *read, int64_t most)
+{
+	enum { PLACES = 32 };
+	int64_t place[PLACES], size = (int64_t)type_size((Type)read->type), n = 1;
+	most = most < PLACES ? most : PLACES;
+	if (!contract_places(c, s, read->src[1], most, place))
+		return 1;
+	while (n < most && llabs(place[n] - place[0]) * size < LINE)
+		n++;
+	return n;
+}
+
+/* What a tile of A in place is told of the panel that comes next: the first one of each panel prefetches it.
+ * (Lines that K runs along are prefetched by the processor.) */
+static Node *next_rows(Contract *c, const Blocking *h, Node *ip, Node *jp)
+{
+	Ir *ir = c->ir;
+	Node *read = contract_read(&c->a);
+	int64_t group = c->micro->a.group, rows = in_a_line(c, &c->m, read, c->mr),
+		deep = in_a_line(c, &c->k, read, LINE / (int64_t)type_size((Type)read->type));
+	deep = deep < group ? 1 : deep / group;
+	Node *next = node_add(ir, ip, contract_int(c, 1));
+	Node *end = node_add(ir, panel_row(c, h, next), contract_int(c, c->mr));
+	Node *whole = node2(ir, OP_LE, end, h->rows),
+	     *first = node2(ir, OP_LT, jp, contract_int(c, 1));
+	return node_select(ir, node2(ir, OP_AND, whole, first),
+			   contract_int(c, rows << MICRO_AHEAD | deep << MICRO_DEEP),
+			   contract_int(c, 0));
+}
+
 /* The panel of B that begins with column j. */
 static CallArg b_panel(Contract *c, const Blocking *h, Node *from, Node *j)
 {
@@ -184,7 +217,10 @@ static Stmt *multiply_tile(Contract *c, const Blocking *h, Node *ip, Node *from,
 	arg[n++] = (CallArg){h->c, sum_place(c, h, i, j)};
 	arg[n++] = (CallArg){NULL, contract_int(c, h->c_row)};
 	int64_t how = (h->straight ? MICRO_EXACT : 0) | (h->a_follows ? MICRO_FOLLOWS : 0);
-	arg[n++] = (CallArg){NULL, node_add(ir, add, contract_int(c, how))};
+	Node *told = node_add(ir, add, contract_int(c, how));
+	if (h->unpacked_a && !h->unpacked_b && !h->skips && !h->a_follows)
+		told = node_add(ir, told, next_rows(c, h, ip, jp));
+	arg[n++] = (CallArg){NULL, told};
 	if (h->unpacked_b)
 		arg[n++] = (CallArg){NULL, next_line(c, h, ip, from)};
 	else if (!h->unpacked_a) {

@@ -120,6 +120,23 @@ static inline bool micro_evenly(const int64_t *ts, int rows)
 #define MICRO_NEXT_THIRDS                                                                          \
 	for (int q = 0; q < (R + 2) / 3; q++)                                                      \
 		third[q] += GROUP;
+/* Asks for what the next panel of A has of these n elements of K (groups of them), `row` being its places
+ * (MICRO_AHEAD). Returns n. */
+static inline __attribute__((always_inline)) int64_t micro_ask(const char *a, size_t size,
+							       const int64_t *row, int64_t rows,
+							       const int64_t *tk, int group,
+							       int64_t n, int64_t add)
+{
+	int64_t each = add >> MICRO_AHEAD & MICRO_EACH, deep = add >> MICRO_DEEP & MICRO_EACH;
+	for (int64_t i = 0; each && i < n; i += deep)
+		for (int64_t r = rows - 1; r >= 0; r -= each)
+			__builtin_prefetch(a + (row[r] + tk[i * group]) * (int64_t)size, 0, 2);
+	return n;
+}
+enum { MICRO_ASKED = 16 }; /* elements of K at a time: a line of them */
+#define MICRO_ASK                                                                                  \
+	micro_ask((const char *)a, sizeof(E), ts + R, R, tk, GROUP,                                \
+		  k < MICRO_ASKED ? k : MICRO_ASKED, add)
 #define MICRO_EVEN(i, x) MICRO_MULTIPLY(i, *(const WORD *)(third[i / 3] + i % 3 * apart))
 
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;

@@ -22,6 +22,10 @@
  * listed ones read the first place of each group of K, whose elements follow it in A. Some want
  * calls of `enter` before and `leave` after any number of calls on the same thread. */
 enum { MICRO_ADD_UP = 1, MICRO_EXACT = 2, MICRO_FOLLOWS = 4 }; /* bits of `add` */
+/* And two numbers, of placed ones: where the first isn't 0, the rows of the panel that comes next follow in ts, as
+ * many as this one's, and may be prefetched to L2: each so manyth row at each so manyth group of K, which
+ * are all its lines. */
+enum { MICRO_AHEAD = 8, MICRO_DEEP = 16, MICRO_EACH = 255 }; /* their first bits, and the most */
 /* For each element of K it may prefetch to L2 the next a_ahead elements of panels from a_next on, and
  * b_ahead from b_next on: what is multiplied next. The places may be any. */
 typedef void MicroFn(int64_t rows, int64_t cols, int64_t k, const void *a, const void *b, void *c,

@@ -88,6 +88,13 @@ static void micro_check_tile(const Micro *m, Type ta, Type tb, int64_t rows, int
 
 enum { MICRO_PLACED, MICRO_BOTH, MICRO_LISTED, MICRO_PLACES };
 
+/* What half of the tiles are told of the next panel. */
+static int64_t micro_ahead(int64_t rows, int64_t cols)
+{
+	int64_t each = 1 + cols % 7, deep = 1 + rows % 3 * 8;
+	return (rows + cols) % 2 ? each << MICRO_AHEAD | deep << MICRO_DEEP : 0;
+}
+
 /* Factors in place. Small integers, so that every order of summation is exact. c begins at an odd
  * place in its memory. */
 static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int64_t k, int64_t ldc,
@@ -112,7 +119,7 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 	bool follows = add & MICRO_FOLLOWS;
 	for (int64_t i = 0; i < m->mr; i++) { /* rows in another order: still inside a */
 		int64_t row = m->mr - 1 - (follows && cols % 3 == 1 && i < 2 ? 1 - i : i);
-		ts[i] = (follows ? k : group) * row;
+		ts[i] = ts[m->mr + i] = (follows ? k : group) * row; /* and the next panel's */
 	}
 	for (int64_t p = 0; p < k; p++)
 		tk[p] = follows ? p : m->mr * (k - group - p / group * group) + p % group;
@@ -137,7 +144,8 @@ static void micro_check_in_place(const Micro *m, int64_t rows, int64_t cols, int
 		m->both(rows, cols, k, a, ts, tk, &panel, c + MICRO_EDGE * size, ldc, add,
 			m->nr * k);
 	else
-		m->placed(rows, cols, k, a, ts, tk, b, c + MICRO_EDGE * size, ldc, add);
+		m->placed(rows, cols, k, a, ts, tk, b, c + MICRO_EDGE * size, ldc,
+			  add | micro_ahead(rows, cols));
 	for (int64_t i = 0; i < nc; i++) {
 		int64_t row = (i - MICRO_EDGE) / ldc, col = (i - MICRO_EDGE) % ldc;
 		bool edge = micro_may_write(m, add, row, col, rows, cols) && i >= MICRO_EDGE;
