@@ -1,13 +1,14 @@
 /* offers.c - how good are the schedules that are offered for a kernel, and the order they come in?
  *
- * usage: offers [--threads N] [--seconds S] [--cold] [--schedules] < FILE
+ * usage: offers [--threads N] [--seconds S] [--cold] [--schedules] [--schedule TEXT].. < FILE
  *
  * FILE holds kernels' tasks among any other lines, as RICCI_DUMP=sched prints them of a net's session:
  *	RICCI_DUMP=sched examples/mobilenet_v2 --bench --seconds 0.1 2>&1 | bench/offers
  * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc, and the
  * kernels are timed in turns, S seconds each (0.02); with --cold after other memory has been read, so that their
  * operands come from memory, as many of a net's do. A line of each: milliseconds in the order of the
- * offers, and its equations; with --schedules a line of each offer behind it. Then what the first offers take by the best ones: of all kernels
+ * offers, and its equations; with --schedules a line of each offer behind it;
+ * with --schedule those schedules are timed behind the first offer, in place of the others. Then what the first offers take by the best ones: of all kernels
  * together, and the geometric mean. That is what a session in static mode loses, which takes the first.
  */
 #include "runtime/runtime.h"
@@ -74,20 +75,24 @@ static int read_tasks(FILE *in, Offers *all)
 	return n;
 }
 
-/* All that can be made of it, compiled together. */
-static void make(Offers *o)
+/* All that can be made of it, compiled together; own: schedules in place of all offers but the first. */
+static void make(Offers *o, int nown, const Schedule *own)
 {
 	const Backend *cc = backend_find("cc");
 	Kernel *made[OFFERS];
 	int n = 0;
 
-	o->n = schedule_offers(o->task, target_host(), OFFERS, o->schedule);
+	o->n = schedule_offers(o->task, target_host(), nown ? 1 : OFFERS, o->schedule);
+	for (int i = 0; i < nown; i++)
+		o->schedule[o->n++] = own[i];
 	for (int i = 0; i < o->n; i++) {
 		Error err = {0};
 
 		o->kernel[i] = kernel_lower(o->task, &o->schedule[i], cc, target_host(), &err);
 		if (o->kernel[i])
 			made[n++] = o->kernel[i];
+		else
+			fprintf(stderr, "offers: %s\n", err.text);
 		error_clear(&err);
 	}
 	if (n && cc->compile(cc, n, made, NULL, NULL))
@@ -180,12 +185,12 @@ static void print_offers(const Offers *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option option[] = {{"threads", required_argument, 0, 't'},
-					       {"seconds", required_argument, 0, 's'},
-					       {"cold", no_argument, 0, 'c'},
-					       {"schedules", no_argument, 0, 'S'},
-					       {0}};
-	int threads = 0, counted = 0;
+	static const struct option option[] = {
+		{"threads", required_argument, 0, 't'},	 {"seconds", required_argument, 0, 's'},
+		{"cold", no_argument, 0, 'c'},		 {"schedules", no_argument, 0, 'S'},
+		{"schedule", required_argument, 0, 'o'}, {0}};
+	int threads = 0, counted = 0, nown = 0;
+	Schedule own[OFFERS - 1];
 	bool cold = false, schedules = false;
 	double seconds = 0.02, logs = 0, first = 0, best = 0;
 	Error err = {0};
@@ -199,8 +204,12 @@ int main(int argc, char **argv)
 			cold = true;
 		else if (o == 'S')
 			schedules = true;
-		else
+		else if (o == 'o' && nown < COUNT(own) && !schedule_parse(optarg, &own[nown], &err))
+			nown++;
+		else {
+			fprintf(stderr, "offers: %s\n", err.code ? err.text : "see bench/offers.c");
 			return 2;
+		}
 	Pool *pool = pool_new(threads, &err);
 	Offers *all = calloc(TASKS_MOST, sizeof *all);
 
@@ -210,7 +219,7 @@ int main(int argc, char **argv)
 	}
 	int n = read_tasks(stdin, all);
 	for (int i = 0; i < n; i++)
-		make(&all[i]);
+		make(&all[i], nown, own);
 	printf("first/best, ms of each offer, its first equation\n");
 	for (int i = 0; i < n; i++) {
 		Offers *o = &all[i];
