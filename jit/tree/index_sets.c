@@ -5,8 +5,8 @@
  * of a quotient (X[(j+7) % n] is two lines, where each lane would be fetched by itself), where a
  * condition changes far from both ends (what was put side by side, the gradient of slices; loops
  * around vector loops are cut there, too), or where conditions hold over most of the loop, or fail,
- * so that its inside runs without them and only the ends have them. Invariant: every iteration runs once, in the same order, and what is decided is
- * decided for all values that the loops around may have. */
+ * so that its inside runs without them and only the ends have them. Invariant: every iteration runs once,
+ * in the same order, and what is decided is decided for all values that the loops around may have. */
 #include "jit/tree/problem.h"
 
 enum { DECIDED_MOST = 32, SETS_MOST = 3 };
@@ -18,12 +18,12 @@ typedef struct IndexSet {
 	Node *from[DECIDED_MOST], *to[DECIDED_MOST];
 } IndexSet;
 
-/* A loop of plain stores between constant bounds: a vector loop, or one around some. */
+/* A loop of plain stores between constant bounds: a vector loop, or a serial one, perhaps around some. */
 typedef struct Lines {
 	Ir *ir;
 	Stmt *loop;
 	Node *axis;
-	int64_t first, end, width; /* lanes of a vector; around vector loops 1 */
+	int64_t first, end, width; /* lanes of a vector; 1 of a serial loop */
 } Lines;
 
 /* The sets of a loop, in order; 0: it stays as it is. */
@@ -105,7 +105,7 @@ static int quotient_sets(const Lines *l, IndexSet set[SETS_MOST])
 
 /* ---- conditions that change once, far from the ends ---- */
 
-enum { PART_LEAST = 4 }; /* vectors; around vector loops a part is an eighth of the loop at least */
+enum { PART_LEAST = 4 }; /* vectors; of a serial loop a part is an eighth at least */
 
 /* rest + k*axis >= 0, where the rest is lo..hi. */
 typedef struct Threshold {
@@ -328,38 +328,38 @@ static int condition_sets(const Lines *l, IndexSet set[SETS_MOST])
 
 /* ---- the pass ---- */
 
-/* A rule, how often pieces are cut again, for code grows, and whether loops around vector loops are. */
+/* A rule, how often pieces are cut again, for code grows, and whether serial loops are cut, too. */
 static const struct {
 	RuleFn *sets;
 	int cuts;
-	bool around;
+	bool serial;
 } rules[] = {[SPLIT_QUOTIENTS] = {quotient_sets, 4, false},
 	     [SPLIT_CHANGES] = {change_sets, 3, true},
 	     [SPLIT_CONDITIONS] = {condition_sets, 1, false}};
 
 /* Nothing but stores, in vector loops where they are in some. */
-static bool plain_stores(const Stmt *s, bool around)
+static bool plain_stores(const Stmt *s, bool serial)
 {
 	bool plain = true;
 	for (; s && plain; s = s->next)
 		plain = s->kind == STMT_STORE || s->kind == STMT_ALLOC ||
-			(around && s->kind == STMT_LOOP && s->how == HOW_VECTOR &&
+			(serial && s->kind == STMT_LOOP && s->how == HOW_VECTOR &&
 			 plain_stores(s->body, false));
 	return plain;
 }
 
 static bool lines_of(Tree *t, Stmt *loop, SplitRule rule, int64_t width, Lines *l)
 {
-	bool around = rules[rule].around && loop->how == HOW_SERIAL;
-	if ((!around && loop->how != HOW_VECTOR) || !node_is_const(loop->lo) ||
-	    !node_is_const(loop->hi) || !plain_stores(loop->body, around))
+	bool serial = rules[rule].serial && loop->how == HOW_SERIAL;
+	if ((!serial && loop->how != HOW_VECTOR) || !node_is_const(loop->lo) ||
+	    !node_is_const(loop->hi) || !plain_stores(loop->body, serial))
 		return false;
 	*l = (Lines){.ir = t->ir,
 		     .loop = loop,
 		     .axis = loop->axis,
 		     .first = loop->lo->u.i,
 		     .end = loop->hi->u.i,
-		     .width = around ? 1 : width};
+		     .width = serial ? 1 : width};
 	return true;
 }
 
