@@ -8,11 +8,11 @@
  * and fenced. Input: the calls of nvrtc_api.def and cuda_api.def. Output: what they say they do, or error
  * 1; the call named by $FAKE_CUDA_FAIL, or else by fake_cuda_fail(), fails ("launch:3": the third of it and all later
  * ones). "wrong" and "slow": what is compiled then does nothing, takes 2 ms; "stray": launches write before their
- * first buffer. Error 2
- * means that there is no memory, as the driver has it. There are two devices, each with a context: memory, modules,
- * streams and events belong to the one that was current when they were made, and are refused under the other. Between the beginning of a capture and its end launches,
- * copies within the device and fills are noted, others are refused. Invariant: fake_cuda_live() counts what is still
- * taken. cuBLASLt's and cuDNN's stand-ins (fake_cublaslt.c, fake_cudnn.c) are in the same library.
+ * first buffer. Error 2 means that there is no memory, as the driver has it. There are two devices, each with a
+ * context: memory, modules and streams belong to the one that was current when they were made, and are refused under
+ * the other. Between the beginning of a capture and its end launches, copies within the device and fills are noted,
+ * others are refused. Invariant: fake_cuda_live() counts what is still taken. cuBLASLt's and cuDNN's stand-ins
+ * (fake_cublaslt.c, fake_cudnn.c) are in the same library.
  */
 #define _GNU_SOURCE
 #include "tests/jit/fake_cuda.h"
