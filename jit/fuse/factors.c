@@ -36,11 +36,9 @@ static bool is_unsafe(const Node *n)
 				: type_is_float((Type)n->type) && !node_stays_finite(n);
 }
 
-/* May e be evaluated where conditions around it don't hold, and is it a number there (zero times it is
- * zero)? Data that are none may show (docs/notation.md). */
-static bool is_safe(Ir *ir, Node *e)
+bool expr_is_safe(Ir *ir, Node *e)
 {
-	return !e || !node_any(ir, e, is_unsafe);
+	return !node_any(ir, e, is_unsafe);
 }
 
 /* Of e, a part of c's body. What leaves a condition may then be evaluated where that never holds: it is
@@ -64,7 +62,8 @@ static Split split(Ir *ir, const Node *c, Node *e)
 	}
 	if (e->op == OP_SELECT && node_is_value(e->src[2], 0)) {
 		Split a = split(ir, c, e->src[1]);
-		bool safe = is_safe(ir, a.factor), same = !runs_over(c, e->src[0]);
+		bool safe = !a.factor || expr_is_safe(ir, a.factor);
+		bool same = !runs_over(c, e->src[0]);
 		if (!safe && same)
 			a.factor = node_select(ir, e->src[0], a.factor, e->src[2]);
 		if (a.rest && (safe || same))

@@ -27,6 +27,8 @@ void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
 Node *reductions_joined(Ir *ir, Node *c);
+/* The equation c; partial sums first, where c sums a product of several factors and they cost less (summation.c). */
+Node *sum_ordered(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */
 Node *deviations_away(Ir *ir, Node *c);
 /* Is c a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of? The body with 0 < e, for such

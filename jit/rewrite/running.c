@@ -7,7 +7,7 @@
  *
  * Input: an equation. Output: the same, or the second of two. Invariant: each point is summed once;
  * what the first leaves is of the type that sums have. */
-#include "jit/rewrite/rewrite.h"
+#include "jit/rewrite/products.h"
 
 /* Does another dimension run, over another axis? */
 static bool runs_beside(Ir *ir, const Node *c, int at, const Running *r)
@@ -56,37 +56,22 @@ static Node *sum_apart(Ir *ir, const Node *c, int at, const Running *r)
 /* ---- beside another sum */
 
 /* The first equation may have so many times the elements of what is there anyway. */
-enum { MOST_GROWTH = 4, FACTORS = 16 };
+enum { MOST_GROWTH = 4 };
 
-typedef struct Factors {
-	int n;
-	bool too_many;
-	Node *at[FACTORS];
-} Factors;
-
-static void factors_of(Factors *f, Node *e)
+/* outer has the running axis, dimension `at` of c, inner has not; both are products. */
+static bool factors_split(Ir *ir, const Node *c, Node *body, int at, Node **outer, Node **inner)
 {
-	if (f->n == FACTORS) {
-		f->too_many = true;
-	} else if (e->op == OP_MUL) {
-		factors_of(f, e->src[0]);
-		factors_of(f, e->src[1]);
-	} else {
-		f->at[f->n++] = e;
-	}
-}
-
-/* outer has the running axis, inner has not; both are products, or NULL. */
-static bool factors_split(Ir *ir, Node *body, Node *axis, Node **outer, Node **inner)
-{
-	Factors f = {0};
-	factors_of(&f, body);
-	*outer = *inner = NULL;
-	for (int k = 0; k < f.n; k++) {
-		Node **to = node_has(f.at[k], axis) ? outer : inner;
-		*to = *to ? node2(ir, OP_MUL, *to, f.at[k]) : f.at[k];
-	}
-	return !f.too_many && *outer && *inner;
+	Factors l = product_split(ir, c, body);
+	int n = 0;
+	for (int k = 0; k < l.n; k++)
+		if (l.f[k].axes >> at & 1) {
+			Factor f = l.f[k];
+			l.f[k] = l.f[n];
+			l.f[n++] = f;
+		}
+	*outer = product_of(&l, n, l.f);
+	*inner = product_of(&l, l.n - n, l.f + n);
+	return n && n < l.n;
 }
 
 typedef struct Axes {
@@ -189,7 +174,7 @@ static Node *running_beside(Ir *ir, Node *c)
 	for (int d = tensor_rank(c) - 1; d >= 0 && n == 1; d--) {
 		Node *apart = NULL;
 		if (node_has(cond[0], comp_axis(c, d)) &&
-		    factors_split(ir, body, comp_axis(c, d), &outer, &inner))
+		    factors_split(ir, c, body, d, &outer, &inner))
 			apart = sum_first(ir, c, d, cond[0], outer, inner);
 		if (apart)
 			return apart;

@@ -214,7 +214,7 @@ static void test_factors(void)
 		{"Y[b,j] += 2*X[b,k]*U[k,j]", 2},
 		{"Y[b,j] += X[b,k]*(U[k,j]*T[b,j]) where b < 200", 2},
 		{"Y[b,j] += -X[b,k]*U[k,j]/(2 + T[b,j]) where b < 200", 2},
-		{"Y[b,j] += b > j ? 2*X[b,k]*U[k,j] : 0", 3},
+		{"Y[b,j] += b > j ? 2*X[b,k]*U[k,j] : 0", 2},
 		{"Y[b,j] += 2*X[b,k]*U[k,j]*V[k,j]", 3},
 		{"Y[b,j] += (2 + X[b,k])*U[k,j]", 2},
 		/* what is safe under its condition only keeps it, or stays */

@@ -1,0 +1,133 @@
+/* products.c - products as lists of factors.
+ * In: a float expression. Out: factors whose product it is but for rounding; terms of a sum that have factors in
+ * common are these and one factor beside them, the sum of what is left. */
+#include "jit/rewrite/products.h"
+
+/* Operators of an expression; factors of the last ones stay together. */
+enum { LOOKED_AT = 256 };
+
+static void factor_add(Factors *l, Node *value, Node *divisor, Node *cond)
+{
+	l->f = arena_grow(&l->ir->arena, l->f, l->n, &l->room, sizeof *l->f);
+	l->f[l->n++] = (Factor){value, divisor, cond, 0, 0};
+}
+
+static Node *times(Ir *ir, Node *a, Node *b)
+{
+	return !a ? b : !b ? a : node2(ir, OP_MUL, a, b);
+}
+
+static Factor factor_of_both(Ir *ir, const Factor *a, const Factor *b)
+{
+	Node *cond = !a->cond ? b->cond : !b->cond ? a->cond : node2(ir, OP_AND, a->cond, b->cond);
+	return (Factor){times(ir, a->value, b->value), times(ir, a->divisor, b->divisor), cond,
+			a->axes | b->axes, a->flops + b->flops + 1};
+}
+
+Node *product_of(const Factors *l, int n, const Factor *f)
+{
+	Factor all = {0};
+	for (int k = 0; k < n; k++)
+		all = factor_of_both(l->ir, &all, &f[k]);
+	Node *value = all.value ? all.value : node_const(l->ir, l->type, 1);
+	value = all.divisor ? node2(l->ir, OP_DIV, value, all.divisor) : value;
+	return all.cond ? node_select(l->ir, all.cond, value, node_const(l->ir, l->type, 0))
+			: value;
+}
+
+/* Moves the factors that both lists have to the front of each; returns their number. */
+static int common_first(Factors *a, Factors *b)
+{
+	int n = 0;
+	for (int i = 0; i < a->n; i++)
+		for (int k = n; k < b->n; k++) {
+			Factor x = a->f[i], y = b->f[k];
+			if (x.value != y.value || x.divisor != y.divisor)
+				continue;
+			a->f[i] = a->f[n];
+			a->f[n] = x;
+			b->f[k] = b->f[n];
+			b->f[n++] = y;
+			break;
+		}
+	return n;
+}
+
+static void product_add(Factors *l, Node *e, bool divides, int *left);
+
+/* a + b or a - b */
+static void sum_add(Factors *l, Node *e, int *left)
+{
+	Factors a = {.ir = l->ir, .type = l->type}, b = a;
+	product_add(&a, e->src[0], false, left);
+	product_add(&b, e->src[1], false, left);
+	int n = common_first(&a, &b);
+	for (int k = 0; k < n; k++)
+		factor_add(l, a.f[k].value, a.f[k].divisor, NULL);
+	if (n)
+		e = node2(l->ir, (Op)e->op, product_of(l, a.n - n, a.f + n),
+			  product_of(l, b.n - n, b.f + n));
+	factor_add(l, e, NULL, NULL);
+}
+
+/* The factors of e, or of 1 / e. left: of so many more operators; parts that are shared count each time. */
+static void product_add(Factors *l, Node *e, bool divides, int *left)
+{
+	Op op = --*left > 0 ? (Op)e->op : OP_CONST;
+	if (op == OP_MUL || op == OP_DIV) {
+		product_add(l, e->src[0], divides, left);
+		product_add(l, e->src[1], divides != (op == OP_DIV), left);
+	} else if (op == OP_NEG) {
+		factor_add(l, node_const(l->ir, l->type, -1), NULL, NULL);
+		product_add(l, e->src[0], divides, left);
+	} else if ((op == OP_ADD || op == OP_SUB) && !divides) {
+		sum_add(l, e, left);
+	} else {
+		factor_add(l, divides ? NULL : e, divides ? e : NULL, NULL);
+	}
+}
+
+void product_combine(Factors *l, int i, int k)
+{
+	l->f[i] = factor_of_both(l->ir, &l->f[i], &l->f[k]);
+	l->f[k] = l->f[--l->n];
+}
+
+/* cond ? product : 0; what is not safe without it becomes one factor with it. */
+static void condition_add(Factors *l, Node *cond)
+{
+	Factor all = {NULL, NULL, cond, 0, 0};
+	int n = 0;
+	for (int k = 0; k < l->n; k++)
+		if (!expr_is_safe(l->ir, product_of(l, 1, &l->f[k])))
+			all = factor_of_both(l->ir, &all, &l->f[k]);
+		else
+			l->f[n++] = l->f[k];
+	l->n = n;
+	factor_add(l, all.value, all.divisor, all.cond);
+}
+
+static void factor_measure(Ir *ir, const Node *c, Factor *f)
+{
+	Node *part[] = {f->value, f->divisor, f->cond};
+	for (int i = 0; i < (int)COUNT(part); i++) {
+		for (int k = 0; k < comp_naxis(c) && part[i]; k++)
+			f->axes |= node_has(part[i], comp_axis(c, k)) ? 1U << k : 0;
+		f->flops += part[i] ? expr_flops(ir, part[i]) : 0;
+	}
+}
+
+Factors product_split(Ir *ir, const Node *c, Node *e)
+{
+	Factors l = {.ir = ir, .type = (Type)e->type};
+	Node *cond = NULL;
+	int left = LOOKED_AT;
+	for (; e->op == OP_SELECT && node_is_value(e->src[2], 0); e = e->src[1])
+		cond = cond ? node2(ir, OP_AND, cond, e->src[0]) : e->src[0];
+	product_add(&l, e, false, &left);
+	if (cond)
+		condition_add(&l, cond);
+	for (int k = 0; k < l.n; k++)
+		factor_measure(ir, c, &l.f[k]);
+	return l;
+}

@@ -1,0 +1,27 @@
+/* products.h - products as lists of factors (products.c). */
+#ifndef JIT_REWRITE_PRODUCTS_H
+#define JIT_REWRITE_PRODUCTS_H
+
+#include "jit/rewrite/rewrite.h"
+
+typedef struct Factor { /* cond ? value / divisor : 0; NULL stands for true, or 1 */
+	Node *value, *divisor, *cond;
+	uint32_t axes; /* bit k: it has axis k of the equation */
+	double flops;  /* of one evaluation */
+} Factor;
+
+typedef struct Factors {
+	Ir *ir;
+	Type type; /* of all values */
+	int n, room;
+	Factor *f; /* in ir's arena */
+} Factors;
+
+/* Of a float expression e in the domain of c: of products, quotients and what terms of sums have in common. What isn't
+ * safe without a condition around all of it stays in one factor with that. */
+Factors product_split(Ir *ir, const Node *c, Node *e);
+Node *product_of(const Factors *l, int n, const Factor *f);
+/* Factor k goes into factor i; the last one is factor k then. */
+void product_combine(Factors *l, int i, int k);
+
+#endif

@@ -1,0 +1,304 @@
+/* summation.c - sums of products of several factors, in the order of summation that costs least.
+ *
+ * In: an equation `Y[i,l] += A[i,j] * B[j,k] * C[k,l]`. Out: one that reads partial sums, which are equations of their
+ * own: first T[i,k] += A[i,j] * B[j,k], then Y[i,l] += T[i,k] * C[k,l], I*J*K + I*K*L points in place of I*J*K*L. An
+ * axis is summed where all factors that have it meet (variable elimination; of tensors, the order of contractions in
+ * an einsum). Factors are any expressions and conditions.
+ * Invariants: each point is summed once; partial sums have the type that sums of c have. */
+#include "jit/rewrite/products.h"
+
+/* All partitions of so many factors are compared, some 4,000; of more, those of the fewest points become one first. */
+enum { FACTORS = 7 };
+/* What a partial sum costs beside its arithmetic, in operations: for a byte, written and read again (what a processor
+ * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. */
+static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75;
+
+typedef struct Block { /* of factors: one, or those of a partial sum */
+	uint8_t set;
+	bool partial;
+} Block;
+
+typedef struct Plan { /* of the sum of the product of a set of factors */
+	double cost;  /* 0: not known yet */
+	int n;
+	Block block[FACTORS];
+} Plan;
+
+typedef struct Order {
+	Ir *ir;
+	const Node *c;
+	uint32_t left; /* axes of the left side */
+	Factors l;
+	Plan *plan; /* by set */
+} Order;
+
+static double points(const Node *c, uint32_t axes)
+{
+	double n = 1;
+	for (int k = 0; k < comp_naxis(c); k++)
+		n *= axes >> k & 1 ? (double)axis_extent(comp_axis(c, k)) : 1;
+	return n;
+}
+
+/* ---- which factors ---- */
+
+/* What a factor's axes are among another's can be summed only with that one. */
+static bool combine_subset(Factors *l)
+{
+	for (int i = 0; i < l->n; i++)
+		for (int k = 0; k < l->n; k++)
+			if (i != k && !(l->f[k].axes & ~l->f[i].axes)) {
+				product_combine(l, i, k);
+				return true;
+			}
+	return false;
+}
+
+static void combine_fewest(Factors *l, const Node *c)
+{
+	int a = 0, b = 1;
+	for (int i = 0; i < l->n; i++)
+		for (int k = i + 1; k < l->n; k++)
+			if (points(c, l->f[i].axes | l->f[k].axes) <
+			    points(c, l->f[a].axes | l->f[b].axes))
+				a = i, b = k;
+	product_combine(l, a, b);
+}
+
+/* ---- the cheapest plan ---- */
+
+static uint32_t axes_of(const Order *o, unsigned set)
+{
+	uint32_t axes = 0;
+	for (int k = 0; k < o->l.n; k++)
+		axes |= set >> k & 1 ? o->l.f[k].axes : 0;
+	return axes;
+}
+
+static unsigned all_factors(const Order *o)
+{
+	return (1U << o->l.n) - 1;
+}
+
+/* The axes that are left of a set's when all that no other factor has are summed. */
+static uint32_t axes_left(const Order *o, unsigned set)
+{
+	return axes_of(o, set) & (o->left | axes_of(o, all_factors(o) & ~set));
+}
+
+static uint32_t block_axes(const Order *o, Block b)
+{
+	return b.partial ? axes_left(o, b.set) : axes_of(o, b.set);
+}
+
+/* What is multiplied before: for each point of one side of a product, all the blocks whose bits are in `side`. */
+static double side_cost(const Order *o, const Block *block, int n, unsigned side)
+{
+	double flops = -1;
+	uint32_t axes = 0;
+	for (int k = 0; k < n; k++) {
+		if (!(side >> k & 1))
+			continue;
+		flops++;
+		axes |= block_axes(o, block[k]);
+		for (int i = 0; i < o->l.n && !block[k].partial; i++)
+			flops += block[k].set >> i & 1 ? o->l.f[i].flops : 0;
+	}
+	return flops > 0 ? flops * points(o->c, axes) : 0;
+}
+
+/* Of the equation with these blocks, without that of its partial sums: a contraction of the best two sides. */
+static double equation_cost(const Order *o, const Block *block, int n, uint32_t left)
+{
+	unsigned all = (1U << n) - 1;
+	double least = side_cost(o, block, n, all);
+	for (unsigned side = 1; side < all; side += 2) {
+		double cost = side_cost(o, block, n, side) + side_cost(o, block, n, all & ~side);
+		least = cost < least ? cost : least;
+	}
+	for (int k = 0; k < n; k++)
+		left |= block_axes(o, block[k]);
+	return least + 2 * points(o->c, left);
+}
+
+static double plan_cost(Order *o, unsigned set);
+
+static double partial_cost(Order *o, unsigned set)
+{
+	uint32_t axes = axes_left(o, set);
+	double bytes = points(o->c, axes) * (double)type_size((Type)o->c->type);
+	return plan_cost(o, set) + LAUNCH + BYTE * bytes;
+}
+
+/* Compares all partitions of `set` that begin with the n blocks, which cost `sum`. */
+static void plan_search(Order *o, unsigned set, unsigned rest, Block *block, int n, double sum)
+{
+	Plan *p = &o->plan[set];
+	if (!rest) {
+		double cost = sum + equation_cost(o, block, n, set == all_factors(o) ? o->left : 0);
+		if (p->cost && p->cost <= cost)
+			return;
+		p->cost = cost;
+		p->n = n;
+		for (int k = 0; k < n; k++)
+			p->block[k] = block[k];
+		return;
+	}
+	unsigned first = rest & -rest;
+	block[n] = (Block){(uint8_t)first, false};
+	plan_search(o, set, rest & ~first, block, n + 1, sum);
+	for (unsigned b = rest; b; b = (b - 1) & rest) {
+		block[n] = (Block){(uint8_t)b, true};
+		if (b & first && b != set && axes_left(o, b) != axes_of(o, b))
+			plan_search(o, set, rest & ~b, block, n + 1, sum + partial_cost(o, b));
+	}
+}
+
+static double plan_cost(Order *o, unsigned set)
+{
+	Block block[FACTORS];
+	if (!o->plan[set].cost)
+		plan_search(o, set, set, block, 0, 0);
+	return o->plan[set].cost;
+}
+
+/* ---- the equations of a plan ---- */
+
+static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank);
+
+static int factor_read_first(const Order *o, const Factor *f)
+{
+	Node **read;
+	return node_collect(o->ir, product_of(&o->l, 1, f), OP_READ, &read)
+		       ? (int)read[0]->src[0]->id
+		       : 0;
+}
+
+/* The factors that the set's plan multiplies, those of the most points first, so that all equations that need a
+ * partial sum get the same one. */
+static int plan_factors(Order *o, unsigned set, Factor f[FACTORS])
+{
+	const Plan *p = &o->plan[set];
+	for (int k = 0; k < p->n; k++) {
+		Block b = p->block[k];
+		Node *axis[COMP_MAX_AXES], *t = NULL;
+		int rank, at = k;
+		if (b.partial)
+			t = partial_sum(o, b.set, axis, &rank);
+		Factor new = t ? (Factor){.value = node_read(o->ir, t, axis)}
+			       : o->l.f[__builtin_ctz(b.set)];
+		new.axes = block_axes(o, b);
+		for (double n = points(o->c, new.axes); at > 0; at--) {
+			double before = points(o->c, f[at - 1].axes);
+			if (before > n || (before == n && factor_read_first(o, &f[at - 1]) <=
+								  factor_read_first(o, &new)))
+				break;
+			f[at] = f[at - 1];
+		}
+		f[at] = new;
+	}
+	return p->n;
+}
+
+/* Adds those axes of e that are in *set, which they leave. */
+static int axes_take(const Order *o, Node *e, uint32_t *set, Node **axis, int n)
+{
+	Node *seen[COMP_MAX_AXES];
+	int nseen = node_axes(o->ir, 1, &e, seen);
+	for (int i = 0; i < nseen; i++)
+		for (int k = 0; k < comp_naxis(o->c); k++)
+			if (comp_axis(o->c, k) == seen[i] && *set >> k & 1) {
+				axis[n++] = seen[i];
+				*set &= ~(1U << k);
+			}
+	return n;
+}
+
+/* Its dimensions: those of the first factor, and where that has the first axis that is summed, the others. */
+static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank)
+{
+	Factor f[FACTORS];
+	int n = plan_factors(o, set, f), nseen;
+	uint32_t left = axes_left(o, set), first = left & f[0].axes, others = left & ~first;
+	Node *seen[COMP_MAX_AXES], *body = product_of(&o->l, n, f);
+	Node *largest = product_of(&o->l, 1, f);
+	nseen = node_axes(o->ir, 1, &largest, seen);
+	*rank = 0;
+	for (int i = 0; i <= nseen; i++) {
+		int before = *rank;
+		if (i < nseen)
+			*rank = axes_take(o, seen[i], &first, axis, *rank);
+		if (*rank == before)
+			*rank = axes_take(o, body, &others, axis, *rank);
+	}
+	uint32_t summed = axes_of(o, set) & ~left;
+	int all = axes_take(o, body, &summed, axis, *rank);
+	return comp_dense(o->ir, all > *rank ? RED_ADD : RED_NONE, *rank, all, axis, body);
+}
+
+/* c's left side over what is left of its axes. */
+static Node *last_sum(Order *o)
+{
+	const Node *c = o->c;
+	Node *axis[COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	Factor f[FACTORS];
+	int n = plan_factors(o, all_factors(o), f), naxis = 0;
+	Node *body = product_of(&o->l, n, f);
+	for (int k = 0; k < comp_naxis(c); k++)
+		if (o->left >> k & 1 || node_has(body, comp_axis(c, k)))
+			axis[naxis++] = comp_axis(c, k);
+	for (int d = 0; d < tensor_rank(c); d++)
+		shape[d] = tensor_extent(c, d);
+	Reduce red = naxis == tensor_rank(c) && comp_is_dense(c) ? RED_NONE : RED_ADD;
+	return comp_make(o->ir, red, tensor_rank(c), shape, c->src + comp_naxis(c), naxis, axis,
+			 body);
+}
+
+static uint32_t left_axes(const Node *c)
+{
+	uint32_t set = 0;
+	for (int d = 0; d < tensor_rank(c); d++)
+		for (int k = 0; k < comp_naxis(c); k++)
+			set |= node_has(comp_lhs(c, d), comp_axis(c, k)) ? 1U << k : 0;
+	return set;
+}
+
+static bool ranks_fit(const Order *o, unsigned set)
+{
+	const Plan *p = &o->plan[set];
+	bool fit = true;
+	for (int k = 0; k < p->n && fit; k++)
+		fit = !p->block[k].partial ||
+		      (__builtin_popcount(axes_left(o, p->block[k].set)) <= RICCI_MAX_RANK &&
+		       ranks_fit(o, p->block[k].set));
+	return fit;
+}
+
+/* c's own plan is one block each factor: what that costs. */
+static double cost_as_it_is(const Order *o)
+{
+	Block block[FACTORS];
+	for (int k = 0; k < o->l.n; k++)
+		block[k] = (Block){(uint8_t)(1U << k), false};
+	return equation_cost(o, block, o->l.n, o->left);
+}
+
+Node *sum_ordered(Ir *ir, Node *c)
+{
+	Type type = (Type)c->type;
+	if (comp_reduce(c) != RED_ADD || !type_is_float(type) || type_accumulator(type) != type)
+		return c;
+	Factors l = product_split(ir, c, comp_body(c));
+	while (combine_subset(&l)) {
+	}
+	while (l.n > FACTORS)
+		combine_fewest(&l, c);
+	if (l.n < 2)
+		return c;
+	Order o = {.ir = ir, .c = c, .left = left_axes(c), .l = l};
+	unsigned all = all_factors(&o);
+	o.plan = arena_alloc(&ir->arena, (all + 1) * sizeof *o.plan);
+	bool worth = plan_cost(&o, all) < WORTH * cost_as_it_is(&o) && ranks_fit(&o, all);
+	return worth ? last_sum(&o) : c;
+}

@@ -1,0 +1,281 @@
+/* test_summation.c - sums of products of several factors are computed by partial sums where these cost less, and keep
+ * their values.
+ *
+ * A table of programs says what becomes of each. Random products, with conditions, padding, quotients, sums of terms
+ * with common factors, scatters, and their gradients are judged by the interpreter. RICCI_FUZZ: the number of
+ * products; RICCI_SEED: the first one's number. */
+#include "jit/rewrite/rewrite.h"
+#include "tests/autodiff/program.h"
+
+enum { PRODUCTS = 100, AXES = 6, OPERANDS = 20 };
+
+/* ---- which partial sums ---- */
+
+typedef struct Case {
+	const char *text;
+	int n;
+	int rank[4];
+	int64_t shape[4][6];
+	const char *want;
+} Case;
+
+static const Case cases[] = {
+	/* a chain of products */
+	{"Y[i,l] += A[i,j]*B[j,k]*C[k,l]",
+	 3,
+	 {2, 2, 2},
+	 {{16, 64}, {64, 64}, {64, 64}},
+	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[i,j] += x2[k,j]*T1[i,k];\n"},
+	/* a convolution over points: their sums come before the weights */
+	{"Y[b,n,o] += X[b,n,j,c]*W[b,n,j,m]*H[c,m,o]",
+	 3,
+	 {4, 4, 3},
+	 {{2, 16, 16, 32}, {2, 16, 16, 8}, {32, 8, 64}},
+	 "T1[i,j,k,l] += x0[i,j,m,l]*x1[i,j,m,k];\nR0[i,j,k] += x2[l,m,k]*T1[i,j,m,l];\n"},
+	/* a factor with an axis of its own */
+	{"Y[b,o] += X[b,i]*W[o,i,j]",
+	 2,
+	 {2, 3},
+	 {{64, 32}, {64, 32, 32}},
+	 "T1[i,j] += x1[i,j,k];\nR0[i,j] += x0[i,k]*T1[j,k];\n"},
+	{"Y[b] += A[b,i]*B[b,j]",
+	 2,
+	 {2, 2},
+	 {{64, 256}, {64, 256}},
+	 "T1[i] += x1[i,j];\nR0[i] += x0[i,j]*T1[i];\n"},
+	/* terms with common factors; a divisor is one, too */
+	{"Y[i,j] += A[i,k]*C[k,j,l]*exp(B[i,j,l]) - A[i,k]*C[k,j,l]/D[i,j,l]",
+	 4,
+	 {2, 3, 3, 3},
+	 {{64, 512}, {512, 32, 8}, {64, 32, 8}, {64, 32, 8}},
+	 "T1[i,j,k] += x0[i,l]*x1[l,j,k];\n"
+	 "R0[i,j] += (exp(x2[i,j,k]) - 1/x3[i,j,k])*T1[i,j,k];\n"},
+	/* a condition stays with the reads that it keeps inside, and with no others */
+	{"Y[i,l] += j+k < 64 ? A[i,j]*B[j+k]*C[k,m]*D[m,l] : 0 where k<64",
+	 4,
+	 {2, 1, 2, 2},
+	 {{64, 64}, {64}, {64, 64}, {64, 64}},
+	 "T1[i,j] += i + k < 64 ? x1[i+k]*x2[k,j] : 0 where i<64;\n"
+	 "T2[i,j] += x3[k,j]*T1[i,k];\n"
+	 "R0[i,j] += x0[i,k]*T2[k,j];\n"},
+	{"Y[i,m] += j < k+1 ? A[i,j]*B[j,k]*C[k,l]*D[l,m] : 0",
+	 4,
+	 {2, 2, 2, 2},
+	 {{32, 64}, {64, 64}, {64, 64}, {64, 32}},
+	 "T1[i,j] += x2[i,k]*x3[k,j];\n"
+	 "T2[i,j] += i < k + 1 ? x1[i,k]*T1[k,j] : 0;\n"
+	 "R0[i,j] += x0[i,k]*T2[k,j];\n"},
+	/* elements that indices scatter and gather */
+	{"Y[2*i:64,l] += A[i,j]*B[j,k]*C[k,l]",
+	 3,
+	 {2, 2, 2},
+	 {{32, 64}, {64, 64}, {64, 64}},
+	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[2*j:64,i] += x2[k,i]*T1[j,k];\n"},
+	/* as it is: one side of a contraction is the product of the small factors, */
+	{"Y[b,o] += T[o,i,j]*X[b,i]*Z[b,j]",
+	 3,
+	 {3, 2, 2},
+	 {{64, 32, 32}, {64, 32}, {64, 32}},
+	 "R0[i,j] += x0[j,k,l]*x1[i,k]*x2[i,l];\n"},
+	/* it is smaller than a launch, */
+	{"Y[i,l] += A[i,j]*B[j,k]*C[k,l]",
+	 3,
+	 {2, 2, 2},
+	 {{8, 8}, {8, 8}, {8, 8}},
+	 "R0[i,j] += x0[i,k]*x1[k,l]*x2[l,j];\n"},
+	/* or the partial sum costs more than it saves */
+	{"Y[i] += A[i,j]*B[j,k]*C[k,i]",
+	 3,
+	 {2, 2, 2},
+	 {{64, 64}, {64, 64}, {64, 64}},
+	 "R0[i] += x0[i,j]*x1[j,k]*x2[k,i];\n"},
+};
+
+static Node *parsed(Bench *b, const char *text, int n, Node *const *x)
+{
+	Node *y = NULL;
+	int ny = 1;
+	notation_elaborate(&b->ir, text, n, x, &ny, &y, 1);
+	CHECK_REPORT(!b->ir.err.code, "%s: %s", text, b->ir.err.text);
+	return b->ir.err.code ? NULL : y;
+}
+
+/* Has what it was rewritten to the values of y? */
+static bool values_kept(Bench *b, Node *y, Node *now)
+{
+	double *want = bench_value(b, y), *got = bench_value(b, now);
+	double size = 0;
+	bool good = want && got;
+	for (int64_t i = 0; good && i < tensor_size(y); i++)
+		size = fmax(size, fabs(want[i]));
+	for (int64_t i = 0; good && i < tensor_size(y); i++)
+		good = check_near(got[i], want[i], 1e-11 * size);
+	return good;
+}
+
+static void case_check(Bench *b, int which)
+{
+	const Case *c = &cases[which];
+	Node *x[4];
+	for (int k = 0; k < c->n; k++)
+		x[k] = filled(b, c->rank[k], c->shape[k], 0.2, 1.4);
+	Node *y = parsed(b, c->text, c->n, x), *now = y;
+	if (!y)
+		return;
+	CHECK_INT(rewrite_graph(&b->ir, 1, &now), 0);
+	Text text = {0};
+	const char *name = "R0";
+	print_program(&text, &b->ir, 1, &now, &name);
+	CHECK_STR(text.s, c->want);
+	text_free(&text);
+	CHECK_REPORT(values_kept(b, y, now), "%s: other values", c->text);
+}
+
+/* ---- random products */
+
+typedef struct Product {
+	Bench *b;
+	int64_t extent[AXES];
+	bool used[AXES];
+	int n;
+	Node *x[OPERANDS];
+	Text text;
+} Product;
+
+static char axis_name(int k)
+{
+	return (char)('i' + k);
+}
+
+/* A new operand's read by random axes, or by a sum of two that reaches beyond its end. */
+static void read_put(Product *p, bool leaves)
+{
+	int64_t shape[AXES];
+	int rank = 0, twice = leaves ? (int)draw(AXES) : -1;
+	text_add(&p->text, "x%d[", p->n);
+	for (int k = 0; k < AXES; k++) {
+		if (draw(3) && k != twice)
+			continue;
+		p->used[k] = true;
+		shape[rank] = p->extent[k];
+		text_add(&p->text, rank++ ? ",%c" : "%c", axis_name(k));
+		if (k == twice)
+			text_add(&p->text, "+%c", axis_name((k + 1) % AXES));
+	}
+	text_add(&p->text, "]");
+	p->x[p->n] = filled(p->b, rank, shape, 0.5, 1.5);
+	p->n++;
+}
+
+static void factor_put(Product *p)
+{
+	switch (p->n + 4 + AXES < OPERANDS ? draw(9) : 0) {
+	case 0:
+		text_add(&p->text, "exp(0.3*");
+		read_put(p, false);
+		text_add(&p->text, ")");
+		break;
+	case 1:
+		text_add(&p->text, "(");
+		read_put(p, true);
+		text_add(&p->text, " else 0)");
+		break;
+	case 2:
+		text_add(&p->text, "(-");
+		read_put(p, false);
+		text_add(&p->text, "/");
+		read_put(p, false);
+		text_add(&p->text, ")");
+		break;
+	case 3: {
+		size_t from = p->text.n;
+		read_put(p, false);
+		char *common = arena_printf(&p->b->ir.arena, "%s", p->text.s + from);
+		text_add(&p->text, "*(");
+		read_put(p, false);
+		text_add(&p->text, "*%s - ", common);
+		read_put(p, false);
+		text_add(&p->text, "*2*%s/", common);
+		read_put(p, false);
+		text_add(&p->text, ")");
+		break;
+	}
+	default:
+		read_put(p, false);
+	}
+}
+
+/* "Y[..] += condition ? product : 0 where ..", some of it left out. */
+static void product_put(Product *p)
+{
+	int factors = 2 + (int)draw(4), k;
+	bool conditioned = draw(3) == 0, any = false;
+	text_add(&p->text, "Y[");
+	for (k = 0; k < AXES; k++)
+		if (draw(3) == 0) {
+			text_add(&p->text, any ? ",%c" : "%c", axis_name(k));
+			any = p->used[k] = true;
+		}
+	if (draw(6) == 0)
+		text_add(&p->text, any ? ",2*i+j:99" : "2*i+j:99");
+	text_add(&p->text, "] += ");
+	if (conditioned)
+		text_add(&p->text, "k+l < %d && i < m+2 ? ", (int)p->extent[2]);
+	if (conditioned) {
+		read_put(p, false);
+		int64_t shape[] = {p->extent[2]};
+		text_add(&p->text, "*x%d[k+l]*", p->n);
+		p->x[p->n++] = filled(p->b, 1, shape, 0.5, 1.5);
+	}
+	for (k = 0; k < factors && p->n + AXES < OPERANDS; k++) {
+		text_add(&p->text, "%s", k ? "*" : "");
+		factor_put(p);
+	}
+	for (k = 0; k < AXES; k++)
+		if (!p->used[k]) {
+			text_add(&p->text, "*x%d[%c]", p->n, axis_name(k));
+			p->x[p->n++] = filled(p->b, 1, &p->extent[k], 0.5, 1.5);
+		}
+	text_add(&p->text, "%s", conditioned ? " : 0 where " : " where ");
+	for (k = 0; k < AXES; k++)
+		text_add(&p->text, k ? ", %c<%d" : "%c<%d", axis_name(k), (int)p->extent[k]);
+}
+
+static int split; /* products that were */
+
+static void product_check(Bench *b, int number)
+{
+	Product p = {.b = b};
+	Node *now[1 + OPERANDS], *was[1 + OPERANDS];
+	random_state = 88172645463325252u + (uint64_t)number * 0x9e3779b97f4a7c15u;
+	for (int k = 0; k < 8; k++)
+		draw(2);
+	for (int k = 0; k < AXES; k++)
+		p.extent[k] = 3 + draw(8);
+	product_put(&p);
+	Node *y = parsed(b, p.text.s, p.n, p.x);
+	if (y) {
+		was[0] = inner(&b->ir, y, y);
+		CHECK_INT(autodiff_reverse(&b->ir, was[0], NULL, p.n, p.x, was + 1), 0);
+		was[0] = y;
+		memcpy(now, was, sizeof *now * (size_t)(1 + p.n));
+		CHECK_INT(rewrite_graph(&b->ir, 1 + p.n, now), 0);
+		for (int k = 0; k <= p.n; k++)
+			CHECK_REPORT(values_kept(b, was[k], now[k]),
+				     "product %d, root %d: other values\n%s", number, k, p.text.s);
+		split += now[0] != y;
+	}
+	text_free(&p.text);
+}
+
+int main(void)
+{
+	const char *fuzz = getenv("RICCI_FUZZ"), *seed = getenv("RICCI_SEED");
+	int n = fuzz ? atoi(fuzz) : PRODUCTS, first = seed ? atoi(seed) : 0;
+	for (int k = 0; k < (int)COUNT(cases); k++)
+		in_bench(case_check, k);
+	for (int k = first; k < first + n; k++)
+		in_bench(product_check, k);
+	CHECK_REPORT(n < PRODUCTS || split > n / 10, "%d of %d products by partial sums", split, n);
+	return check_done();
+}
