@@ -5,7 +5,7 @@
  * factors (a gradient's 2 * R). Out: roots of the same values, rounded otherwise. */
 #include "jit/fuse/internal.h"
 
-enum { SHORT = 64 }; /* terms of a sum that is none of the micro-kernels */
+enum { SHORT = 8 }; /* terms of a sum that is none of the micro-kernels */
 
 /* e = factor * rest; NULL is 1. */
 typedef struct Split {
