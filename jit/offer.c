@@ -62,8 +62,8 @@ static int offer_nests(const Task *t, const Problem *p, const Target *target, Sc
 		       double *price)
 {
 	int n = 0;
-	for (int v = 0; v < NEST_OFFERS; v++) {
-		nest_offer(p, target, v, &out[n]);
+	for (int v = 0; v < NEST_OFFERS; v++) { /* the last one, a register tile, comes first */
+		nest_offer(p, target, (v + NEST_OFFERS - 1) % NEST_OFFERS, &out[n]);
 		n += schedule_is_new(out, n);
 	}
 	return order_nests(t, target, n, out, price);
@@ -126,6 +126,7 @@ static bool offer_stages(Ir *ir, const Search *s, double panels, Schedule *out)
 
 static void offer_single(Ir *ir, Search *s)
 {
+	enum { BESIDE = 2 }; /* nests beside panels: each takes compiling, and time for trials */
 	const Target *target = s->target;
 	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
 	Schedule panels[16], staged, nests[NEST_OFFERS + 1];
@@ -146,7 +147,7 @@ static void offer_single(Ir *ir, Search *s)
 	if (first)
 		take(s, npanel, panels);
 	if (!first || nest <= HOPELESS * panel)
-		take(s, nnest, nests);
+		take(s, first && nnest > BESIDE ? BESIDE : nnest, nests);
 	if (!first && panel <= HOPELESS * nest)
 		take(s, npanel, panels);
 }

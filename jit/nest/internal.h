@@ -207,6 +207,10 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
  * written out. false: no such. */
 bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s);
 
+/* ---- register tiles (register_tile.c) */
+/* Vectors of sums along one spatial axis, for some places of another that shares what they read. false: none does. */
+bool register_tile_offer(const Problem *p, const Target *target, Schedule *s);
+
 /* ---- polyphase offers (polyphase.c) */
 /* How many lanes along axis k, at most so many: as many as the period of its conditions, where
  * that is long, for then lines of the reads are whole. */

@@ -431,18 +431,22 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		int64_t rows; /* of windows */
 		bool cache;
 		int64_t vectors; /* of sums at a window's points */
-	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1},
-		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4},
-		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0},
-		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0},
-		   {1, LANES, CHUNK, false, 0, false, 0},
-		   {0, LANES / 4, CHUNK, false, 0, false, 0},
-		   {2, LANES, CHUNK, false, 0, false, 0}};
+		bool tile;	 /* of registers */
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1, false},
+		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4, false},
+		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0, false},
+		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0, false},
+		   {1, LANES, CHUNK, false, 0, false, 0, false},
+		   {0, LANES / 4, CHUNK, false, 0, false, 0, false},
+		   {2, LANES, CHUNK, false, 0, false, 0, false},
+		   {0, LANES, CHUNK, false, ROWS_MOST, false, 1, true}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
 		offer_scatter(p, s);
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
+		return;
+	else if (row[variant].tile && register_tile_offer(p, target, s))
 		return;
 	else if (row[variant].rows &&
 		 window_offer(p, target, row[variant].rows, row[variant].cache, s))

@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24, OVERTAKEN = 24 };
+enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24, OVERTAKEN = 24, SUMS_SEEN = 8 };
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
@@ -107,6 +107,7 @@ static void extent_add(Extent *e, int *n, int64_t stride, double count)
 static double lines_of(const Access *a, int from, double *run)
 {
 	Extent e[DEEP + 1];
+	Extent row = {0, 1}; /* runs so far apart, so many */
 	int n = 0;
 	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->places;
 	*run = 1;
@@ -124,8 +125,14 @@ static double lines_of(const Access *a, int from, double *run)
 		else if ((double)e[k].stride * size <
 			 LINE) { /* gaps within lines are fetched, too */
 			*run = (double)e[k].stride * (e[k].count - 1) + *run;
-		} else
-			lines *= e[k].count;
+		} else if (row.stride && e[k].stride % row.stride == 0 &&
+			   (double)(e[k].stride / row.stride) <= row.count) { /* windows overlap */
+			row.count += (double)(e[k].stride / row.stride) * (e[k].count - 1);
+		} else {
+			lines *= row.count;
+			row = e[k];
+		}
+	lines *= row.count;
 	double all = (double)tensor_size(a->buffer) * size / LINE + 1;
 	double whole = *run * size / LINE;
 	lines *= whole < 1 ? 1 : whole == (double)(int64_t)whole ? whole : whole + 0.5;
@@ -172,8 +179,10 @@ static double misses(const Cost *c, const Access *a, int level, double room)
 	if (from == 0) /* they come once; from memory, if there are as many */
 		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
 	/* The next loop's iterations meet what the one before them left. */
-	while (from > 0 && a->stride[from - 1] == 0)
+	do
 		times /= a->loop[--from].count;
+	while (from > 0 && a->stride[from - 1] == 0);
+	lines = lines_of(a, from, &run);
 	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
 	return times * lines * line_cycles[level] * far * (a->stores ? 2 : 1);
 }
@@ -337,21 +346,66 @@ static const Around *reduced_loop(const Cost *c, const Stmt *s)
 	return NULL;
 }
 
-/* Sums that the body's statements add to beside this one: they need not wait for each other. */
-static double sums_beside(const Cost *c, const Stmt *body)
+typedef struct Sums { /* to which a loop's iteration adds: they need not wait for each other */
+	const Cost *c;
+	double n; /* vectors; as many as LATENCY are enough */
+	int nopen;
+	const Stmt *open[DEEP]; /* loops inside that one */
+	int nseen;
+	const Stmt *seen[SUMS_SEEN];
+} Sums;
+
+static double iterations(const Cost *c, const Stmt *s)
+{
+	const Node *n = node_sub(c->ir, s->hi, s->lo);
+	double most = (double)n->hi, least = n->lo < 0 ? 0 : (double)n->lo;
+	return most > 2 * least ? (most + least) / 2 : most;
+}
+
+/* Vectors, or numbers, that n iterations of the loop compute. */
+static double trips_of(const Cost *c, const Stmt *loop, Type type, double n)
+{
+	return loop->how == HOW_LANES	 ? 1
+	       : loop->how == HOW_VECTOR ? vectors_of(n, width_of(c, type))
+					 : n;
+}
+
+static void sum_count(Sums *x, const Stmt *s)
+{
+	double n = 1;
+	for (int k = 0; k < x->nseen; k++)
+		if (x->seen[k]->buffer == s->buffer && x->seen[k]->index == s->index)
+			return;
+	for (int k = 0; k < x->nopen; k++)
+		if (node_has(s->index, x->open[k]->axis))
+			n *= trips_of(x->c, x->open[k], (Type)s->buffer->type,
+				      iterations(x->c, x->open[k]));
+	x->seen[x->nseen++] = s;
+	x->n += n > 1 ? n : 1;
+}
+
+static void sums_find(Sums *x, const Stmt *s)
+{
+	for (; s && x->n < LATENCY && x->nopen < DEEP && x->nseen < SUMS_SEEN; s = s->next)
+		if (s->kind == STMT_STORE && s->red != RED_NONE) {
+			sum_count(x, s);
+		} else if (s->kind == STMT_LOOP) {
+			x->open[x->nopen++] = s;
+			sums_find(x, s->body);
+			x->nopen--;
+		} else if (s->kind == STMT_IF) {
+			sums_find(x, s->body);
+			sums_find(x, s->otherwise);
+		}
+}
+
+static double sums_beside(const Cost *c, const Around *reduced, const Stmt *s)
 {
 	const Around *lanes = lanes_of(c);
-	double n = 0;
-	for (const Stmt *s = body; s; s = s->next) {
-		bool again = s->kind != STMT_STORE || s->red == RED_NONE;
-		for (const Stmt *i = body; i != s && !again; i = i->next)
-			again = i->kind == STMT_STORE && i->red != RED_NONE &&
-				i->buffer == s->buffer && i->index == s->index;
-		n += !again;
-	}
-	return lanes && body->kind == STMT_STORE && node_has(body->index, lanes->axis)
-		       ? n * lanes->trips
-		       : n;
+	Sums x = {.c = c};
+	sums_find(&x, reduced->loop->body);
+	return lanes && lanes < reduced && node_has(s->index, lanes->axis) ? x.n * lanes->trips
+									   : x.n;
 }
 
 /* Does the sum begin anew in each iteration, with so few terms that the processor has begun the next one by the time it
@@ -367,10 +421,10 @@ static bool is_overtaken(const Cost *c, const Stmt *s)
 	return terms <= OVERTAKEN;
 }
 
-static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
+static void store(Cost *c, NodeMap *known, const Stmt *s)
 {
 	const Around *reduced = is_overtaken(c, s) ? NULL : reduced_loop(c, s);
-	double times = 1;
+	double times = 1, beside = reduced ? sums_beside(c, reduced, s) : LATENCY;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;
 	value(c, known, s->value);
@@ -378,7 +432,7 @@ static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
 	double each = move_cycles(c, s->index, (Type)s->buffer->type, local ? TILE : STORE);
 	c->cycles += held ? 0 : times * each;
 	if (s->red != RED_NONE)
-		c->cycles += times * (reduced && beside < LATENCY ? LATENCY / beside : OPERATE);
+		c->cycles += times * (beside < LATENCY ? LATENCY / beside : OPERATE);
 	if (s->red != RED_NONE && !held)
 		c->cycles += times * OPERATE; /* it is loaded, too */
 	if (!local)
@@ -388,13 +442,6 @@ static void store(Cost *c, NodeMap *known, const Stmt *s, double beside)
 /* ---- statements ---- */
 
 static void visit(Cost *c, const Stmt *s);
-
-static double iterations(const Cost *c, const Stmt *s)
-{
-	const Node *n = node_sub(c->ir, s->hi, s->lo);
-	double most = (double)n->hi, least = n->lo < 0 ? 0 : (double)n->lo;
-	return most > 2 * least ? (most + least) / 2 : most;
-}
 
 static const Stmt *first_store(const Stmt *s)
 {
@@ -415,10 +462,8 @@ static void loop(Cost *c, const Stmt *s)
 		return;
 	double before = c->times;
 	const Stmt *first = s->how == HOW_VECTOR ? first_store(s->body) : NULL;
-	if (s->how == HOW_LANES)
-		a->trips = 1;
-	else if (first)
-		a->trips = vectors_of(a->count, width_of(c, (Type)first->buffer->type));
+	if (s->how == HOW_LANES || first)
+		a->trips = trips_of(c, s, first ? (Type)first->buffer->type : RICCI_F32, a->count);
 	c->times *= a->trips;
 	if (s->how == HOW_PARALLEL)
 		c->cycles += PART * c->times;
@@ -459,12 +504,11 @@ static void visit_share(Cost *c, const Stmt *s, double share)
 static void visit(Cost *c, const Stmt *s)
 {
 	NodeMap known = {0};
-	double beside = s ? sums_beside(c, s) : 0;
 	for (; s && !c->ir->err.code; s = s->next)
 		if (s->kind == STMT_LOOP) {
 			loop(c, s);
 		} else if (s->kind == STMT_STORE) {
-			store(c, &known, s, beside);
+			store(c, &known, s);
 		} else if (s->kind == STMT_CALL) {
 			c->calls = true;
 		} else if (s->kind == STMT_IF) {

@@ -1,0 +1,145 @@
+/* register_tile.c - a schedule offered for reductions whose terms share what they read: a register tile.
+ *
+ * Input: a problem. Output: steps for vectors of sums along a spatial axis times some places of another one, or along a
+ * reduced axis times some places of two, all of them in registers, so that a vector that one of these axes has no
+ * part in is loaded once for the whole tile: matrix products over other operators than + and *, distances, maxima of
+ * sums, long convolutions. Invariant: only index functions and extents are asked. */
+#include "jit/nest/internal.h"
+
+/* Vectors of a line, and places of the other axes: sums enough to hide what each waits for, and registers left for what
+ * is loaded. SQUARE: of two axes each. */
+enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4 };
+
+typedef struct RegisterTile {
+	const Problem *p;
+	int nread;
+	Node **read;
+	int lanes, nrow, row[2]; /* axes */
+	int64_t rows[2];
+} RegisterTile;
+
+static int64_t stride(const RegisterTile *t, const Node *read, int axis)
+{
+	return affine_stride(t->p->ir, read->src[1], t->p->axis[axis]);
+}
+
+/* The axis of number from .. to-1 along which the most reads are contiguous, and none jumps; -1: there is none. */
+static int lanes_axis(const RegisterTile *t, int from, int to)
+{
+	int axis = -1, most = 0;
+	for (int k = from; k < to; k++) {
+		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1;
+		for (int r = 0; r < t->nread; r++) {
+			int64_t step = stride(t, t->read[r], k);
+			score += step == 1 ? 2 : step == 0 ? 0 : -100;
+		}
+		axis = score > most ? k : axis;
+		most = score > most ? score : most;
+	}
+	return axis;
+}
+
+/* The most rows, at most so many, that come out even. */
+static int64_t rows_of(int64_t extent, int64_t most)
+{
+	int64_t rows = extent < most ? extent : most;
+	while (extent % rows)
+		rows--;
+	return rows;
+}
+
+/* Adds the spatial axis that most of the vectors do without. */
+static void add_rows(RegisterTile *t, int64_t most)
+{
+	int axis = -1, best = 1;
+	for (int k = 0; k < t->p->nspatial; k++) {
+		int shared = 0;
+		for (int r = 0; r < t->nread; r++)
+			shared += stride(t, t->read[r], t->lanes) != 0 &&
+				  stride(t, t->read[r], k) == 0;
+		bool free = k != t->lanes && (t->nrow == 0 || k != t->row[0]);
+		if (free && shared >= best && rows_of(axis_extent(t->p->axis[k]), most) >= LEAST) {
+			axis = k;
+			best = shared;
+		}
+	}
+	if (axis < 0)
+		return;
+	t->rows[t->nrow] = rows_of(axis_extent(t->p->axis[axis]), most);
+	t->row[t->nrow++] = axis;
+}
+
+static bool find(RegisterTile *t, const Problem *p, const Target *target)
+{
+	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
+	bool spatial;
+	*t = (RegisterTile){.p = p};
+	if (p->red == RED_NONE || p->scatter || p->naxis == p->nspatial)
+		return false;
+	t->nread = node_collect(p->ir, p->body, OP_READ, &t->read);
+	t->lanes = lanes_axis(t, 0, p->nspatial);
+	spatial = t->lanes >= 0;
+	if (!spatial)
+		t->lanes = lanes_axis(t, p->nspatial, p->naxis);
+	if (t->lanes < 0)
+		return false;
+	add_rows(t, spatial ? ROWS / room : SQUARE);
+	if (!spatial && t->nrow)
+		add_rows(t, SQUARE / room);
+	return t->nrow == (spatial ? 1 : 2);
+}
+
+/* Lanes of a line of the tile. */
+static int64_t lanes_of(const RegisterTile *t, const Target *target)
+{
+	int64_t width = target->vector_bytes / (int64_t)type_size(t->p->acc);
+	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * width;
+	if (t->lanes >= t->p->nspatial)
+		return all % width ? 0 : width;
+	return all < width ? 0 : all <= lanes ? all : all % lanes ? width : lanes;
+}
+
+/* Splits axis `axis` where it has more places than `size`: the inner loop. *outer: iterations of the other one. */
+static int split(Schedule *s, const Problem *p, int axis, int64_t size, int *loops, int *now,
+		 int64_t *outer)
+{
+	int64_t all = axis_extent(p->axis[axis]);
+	*outer = (all + size - 1) / size;
+	return size < all ? offer_split(s, axis, size, loops, now) : axis;
+}
+
+bool register_tile_offer(const Problem *p, const Target *target, Schedule *s)
+{
+	RegisterTile t;
+	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops = p->naxis, n = 0;
+	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES], lanes;
+	if (!find(&t, p, target) || !(lanes = lanes_of(&t, target)))
+		return false;
+	for (int k = 0; k < loops; k++) {
+		now[k] = k;
+		outer[k] = axis_extent(p->axis[k]);
+	}
+	for (int i = 0; i < t.nrow; i++)
+		inner[i] = split(s, p, t.row[i], t.rows[i], &loops, now, &outer[t.row[i]]);
+	inner[t.nrow] = split(s, p, t.lanes, lanes, &loops, now, &outer[t.lanes]);
+	int parts = 0;
+	for (int k = 0; k < p->naxis; k++) {
+		bool is_inner = false;
+		for (int i = 0; i <= t.nrow; i++)
+			is_inner |= inner[i] == k;
+		if (is_inner)
+			continue;
+		extent[n] = outer[k];
+		want[n++] = k;
+		parts = k < p->nspatial ? n : parts;
+	}
+	parts = offer_parallel(parts, extent);
+	for (int i = 0; i <= t.nrow; i++)
+		want[n++] = inner[i];
+	offer_order(s, n, want, now);
+	schedule_add(s, STEP_VECTORISE, inner[t.nrow], 0);
+	for (int i = 0; i < t.nrow; i++)
+		schedule_add(s, STEP_UNROLL, inner[i], 0);
+	schedule_add(s, STEP_PARALLEL, 0, parts);
+	return true;
+}
