@@ -34,6 +34,8 @@ static const double ACROSS_FAR = 6;
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
 /* Cycles to pack an element that is gathered, and of an operation of an expression in vectors. */
 static const double GATHERED = 2, COMPUTED = 0.1;
+/* Cycles that an element is waited for which has a line from L2 for itself alone. */
+static const double LONE = 1.5;
 
 typedef struct Plan {
 	int way;	/* argument of STEP_TENSORISE */
@@ -143,6 +145,14 @@ static double expression_price(Contract *c, const Operand *f, const IndexGroup *
 	return moved + COMPUTED * expr_flops(c->ir, f->value);
 }
 
+/* The same of an element with no neighbours along two groups of indices. */
+static double lone_price(const Contract *c, const Target *target, const Node *tensor, Node *index,
+			 const IndexGroup *s, const IndexGroup *t)
+{
+	bool alone = contract_run(c, s, index, 1) == 1 && contract_run(c, t, index, 1) == 1;
+	return alone && (double)tensor_bytes(tensor) > (double)target->l1 ? LONE : 0;
+}
+
 /* Cycles to pack an element of f, lanes along s. */
 static double pack_price(Contract *c, const Target *target, const Operand *f, const IndexGroup *s)
 {
@@ -156,7 +166,8 @@ static double pack_price(Contract *c, const Target *target, const Operand *f, co
 	if (f->nguard) /* the ends of each line */
 		deep += 9 / (double)axis_extent(c->k.axis[c->k.naxis - 1]);
 	return least(least(lanes, second), least(deep, 1.8)) + (f->nguard ? 0.15 : 0) +
-	       far_price(c, target, source.read);
+	       far_price(c, target, source.read) +
+	       lone_price(c, target, source.read->src[0], at, s, &c->k);
 }
 
 /* Do the next lines of B's panels come from L2 while one is multiplied? */
@@ -238,7 +249,8 @@ static Price price_of(Contract *c, const Target *target)
 	bool far = (double)tensor_bytes(c->p->out[0]) > (double)target->l2;
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       (0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1)) *
-			       (far ? ACROSS_FAR : 1));
+			       (far ? ACROSS_FAR : 1)) +
+		 lone_price(c, target, c->p->out[0], c->p->index, &c->m, &c->n);
 	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
 	if (p.unpacked_a) {
 		contract_rows(c, target, true);

@@ -71,6 +71,13 @@ static const Case cases[] = {
 	 {2, 2, 2},
 	 {{32, 64}, {64, 64}, {64, 64}},
 	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[2*j:64,i] += x2[k,i]*T1[j,k];\n"},
+	/* (a power that is short is a product, too) */
+	{"Y[i] = pow(A[i], 3.0) + pow(pow(A[i], 2.5), 4.0)",
+	 1,
+	 {1},
+	 {{8}},
+	 "R0[i] = x0[i]*x0[i]*x0[i] + "
+	 "pow(x0[i], 2.5)*pow(x0[i], 2.5)*(pow(x0[i], 2.5)*pow(x0[i], 2.5));\n"},
 	/* as it is: one side of a contraction is the product of the small factors, */
 	{"Y[b,o] += T[o,i,j]*X[b,i]*Z[b,j]",
 	 3,
