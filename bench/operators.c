@@ -98,6 +98,12 @@ typedef struct Work {
 			flops, SHAPE(__VA_ARGS__), PLAIN                                           \
 	}
 
+/* Operators that no library has, as their inventors write them; peers assemble them from others. */
+#define NOVEL(name, text, ...)                                                                     \
+	{                                                                                          \
+		name, "novel", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), PLAIN       \
+	}
+
 static const Work work[] = {
 	GEMM("gemm_1024", "gemm", 1024, 1024, 1024),
 	GEMM("gemm_512x512x64", "gemm", 512, 512, 64),
@@ -221,6 +227,29 @@ static const Work work[] = {
 	 2. * 64 * 32 * 64 * 256,
 	 {{1, 64, 4, 8, 8}, {64, 32, 4, 4, 4}},
 	 PLAIN},
+	NOVEL("point_convolution", "Y[b,n,o] += X[b,n,j,c] * W[b,n,j,m] * H[c,m,o]",
+	      {4, 256, 16, 32}, {4, 256, 16, 8}, {32, 8, 64}),
+	NOVEL("talking_heads", "S[b,g,i,j] += Q[b,h,i,d] * K[b,h,j,d] * P[h,g]", {4, 8, 128, 64},
+	      {4, 8, 128, 64}, {8, 8}),
+	NOVEL("tensor_product", "Z[b,u,m] += C[m,i,j] * X[b,u,i] * Y[b,j] * W[u]", {9, 9, 9},
+	      {2048, 64, 9}, {2048, 9}, {64}),
+	NOVEL("quaternion", "Y[b,k,o] += X[b,i,l] * W[i,j,o] * Q[l,j,k]", {256, 64, 4}, {64, 4, 64},
+	      {4, 4, 4}),
+	NOVEL("tucker", "Y[b,o] += T[o,i,j] * X[b,i] * Z[b,j]", {128, 64, 64}, {256, 64},
+	      {256, 64}),
+	NOVEL("spline_layer", "d = X[b,i] - 0.25*g; Y[b,o] += C[o,i,g] * exp(-d*d) where g<8",
+	      {256, 128}, {256, 128, 8}),
+	NOVEL("triangle", "Z[i,j,c] += A[i,k,c] * B[j,k,c]", {128, 128, 64}, {128, 128, 64}),
+	NOVEL("max_plus", "Y[i,j] max= A[i,k] + B[k,j]", {512, 512}, {512, 512}),
+	NOVEL("l1_distances", "Y[i,j] += abs(X[i,k] - C[j,k])", {1024, 128}, {512, 128}),
+	NOVEL("long_convolution", "Y[b,t,d] += X[b,s,d] * H[t-s,d] where s<t+1, t<X.size(1)",
+	      {4, 512, 64}, {512, 64}),
+	NOVEL("correlation",
+	      "C[b,u,v,p,q] += F[b,c,p,q] * (G[b,c,p+u-4,q+v-4] else 0) where u<9, v<9, p<32, q<32",
+	      {4, 64, 32, 32}, {4, 64, 32, 32}),
+	NOVEL("involution",
+	      "Y[b,g,c,p,q] += (X[b,g,c,p+r-3,q+s-3] else 0) * K[b,g,r,s,p,q] where p<28, q<28",
+	      {8, 8, 16, 28, 28}, {8, 8, 7, 7, 28, 28}),
 };
 
 /* The numbers of a square convolution stand in its text. */

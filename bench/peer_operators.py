@@ -44,13 +44,74 @@ class Sums:
         return self.moved(o, lambda x: x.sum())
 
 
-class Torch(Sums):
+class Novel:
+    """Operators that neither has, spelled alike with the library's own; self.lib: torch or jax.numpy."""
+
+    def einsum(self, o, text):
+        return self.modes(lambda *x: self.lib.einsum(text, *x), *self.draw(o["shapes"]))
+
+    def point_convolution(self, o):
+        return self.einsum(o, "bnjc,bnjm,cmo->bno")
+
+    def talking_heads(self, o):
+        return self.einsum(o, "bhid,bhjd,hg->bgij")
+
+    def tensor_product(self, o):
+        return self.einsum(o, "mij,bui,bj,u->bum")
+
+    def quaternion(self, o):
+        return self.einsum(o, "bil,ijo,ljk->bko")
+
+    def tucker(self, o):
+        return self.einsum(o, "oij,bi,bj->bo")
+
+    def triangle(self, o):
+        return self.einsum(o, "ikc,jkc->ijc")
+
+    def spline_layer(self, o):
+        def f(x, c):
+            d = x[:, :, None] - 0.25 * self.lib.arange(8)
+            return self.lib.einsum("oig,big->bo", c, self.lib.exp(-d * d))
+        return self.modes(f, *self.draw([o["shapes"][0], o["shapes"][1]]))
+
+    def max_plus(self, o):
+        return self.modes(lambda a, b: self.lib.amax(a[:, :, None] + b[None], 1), *self.draw(o["shapes"]))
+
+    def l1_distances(self, o):
+        return self.modes(lambda x, c: self.lib.abs(x[:, None] - c[None]).sum(-1), *self.draw(o["shapes"]))
+
+    def long_convolution(self, o):
+        n = o["shapes"][0][1]
+
+        def f(x, h):  # the fastest known: by transforms
+            fft = self.lib.fft
+            return fft.irfft(fft.rfft(x, 2 * n, 1) * fft.rfft(h, 2 * n, 0)[None], 2 * n, 1)[:, :n]
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def shifts(self, x, n):
+        """x moved by all places of an n x n window, padded, and stacked in front of the image."""
+        h, w = x.shape[-2:]
+        x = self.pad(x, n // 2)
+        return self.lib.stack([x[..., i:i + h, j:j + w] for i in range(n) for j in range(n)], -3)
+
+    def correlation(self, o):
+        def f(a, b):
+            return (a[:, :, None] * self.shifts(b, 9)).sum(1)
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def involution(self, o):
+        def f(x, k):
+            return (self.shifts(x, 7) * k.reshape(k.shape[0], k.shape[1], 1, -1, *k.shape[-2:])).sum(-3)
+        return self.modes(f, *self.draw(o["shapes"]))
+
+
+class Torch(Sums, Novel):
     """Eager PyTorch. work(): {mode: {variant: function}}."""
 
     def __init__(self, args):
         import torch
         import torch.nn.functional as F
-        self.torch, self.F = torch, F
+        self.torch, self.F, self.lib = torch, F, torch
         torch.set_num_threads(args.threads)
         torch.manual_seed(0)
         self.eager = args.peer == "torch"
@@ -62,6 +123,12 @@ class Torch(Sums):
         """What was compiled for other operators, of which there may be eight of a function."""
         if not self.eager:
             self.torch.compiler.reset()
+
+    def draw(self, shapes):
+        return [self.torch.randn(s) for s in shapes]
+
+    def pad(self, x, n):
+        return self.F.pad(x, (n, n, n, n))
 
     def wrap(self, f):
         return f if self.eager else self.torch.compile(f, dynamic=False)
@@ -149,16 +216,16 @@ class Torch(Sums):
         return self.modes(torch.matmul, *(torch.randn(s).to(dtype) for s in o["shapes"]))
 
     def softmax(self, o):
-        return self.modes(lambda x: self.torch.softmax(x, 1), *(self.torch.randn(s) for s in o["shapes"]))
+        return self.modes(lambda x: self.torch.softmax(x, 1), *self.draw(o["shapes"]))
 
     def layernorm(self, o):
-        return self.modes(lambda x, g, b: self.F.layer_norm(x, x.shape[1:], g, b), *(self.torch.randn(s) for s in o["shapes"]))
+        return self.modes(lambda x, g, b: self.F.layer_norm(x, x.shape[1:], g, b), *self.draw(o["shapes"]))
 
     def function(self, o):
-        return self.modes(getattr(self.torch, o["name"]), *(self.torch.randn(s) for s in o["shapes"]))
+        return self.modes(getattr(self.torch, o["name"]), *self.draw(o["shapes"]))
 
     def chain(self, o):
-        return self.modes(lambda x, w, b, r: self.F.gelu(x * w + b) + r, *(self.torch.randn(s) for s in o["shapes"]))
+        return self.modes(lambda x, w, b, r: self.F.gelu(x * w + b) + r, *self.draw(o["shapes"]))
 
     def moved(self, o, f):
         """Forward, and the gradient alone by autograd of a value that stays."""
@@ -197,18 +264,22 @@ class Torch(Sums):
         return {"forward": {"": self.forward(lambda x: self.torch.zeros(TABLE, x.shape[1]).index_add(0, index, x), x)}}
 
 
-class Jax(Sums):
+class Jax(Sums, Novel):
     """JAX, jitted; feature maps with channels last, as its users have them."""
 
     def __init__(self, args):
         import jax, numpy
         self.jax, self.np, self.random = jax, jax.numpy, numpy.random.default_rng(0)
+        self.lib = self.np
 
     def forget(self):
         self.jax.clear_caches()
 
     def draw(self, shapes):
         return [self.np.asarray(self.random.standard_normal(s, "float32")) for s in shapes]
+
+    def pad(self, x, n):
+        return self.np.pad(x, ((0, 0),) * (x.ndim - 2) + ((n, n), (n, n)))
 
     def call(self, f, *operands):
         run = self.jax.jit(f)

@@ -214,15 +214,28 @@ static int axes_take(const Order *o, Node *e, uint32_t *set, Node **axis, int n)
 	return n;
 }
 
+/* The axes of a factor in the order in which its largest read has them. */
+static int axes_ordered(const Order *o, const Factor *f, Node **axis)
+{
+	Node *e = product_of(&o->l, 1, f), **read, *root[RICCI_MAX_RANK + 1];
+	int n = node_collect(o->ir, e, OP_READ, &read), best = 0, rank = 0;
+	for (int k = 1; k < n; k++)
+		if (tensor_size(read[k]->src[0]) > tensor_size(read[best]->src[0]))
+			best = k;
+	for (; n && rank < tensor_rank(read[best]->src[0]); rank++)
+		root[rank] = read[best]->src[1 + rank];
+	root[rank] = e;
+	return node_axes(o->ir, rank + 1, root, axis);
+}
+
 /* Its dimensions: those of the first factor, and where that has the first axis that is summed, the others. */
 static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank)
 {
 	Factor f[FACTORS];
-	int n = plan_factors(o, set, f), nseen;
+	int n = plan_factors(o, set, f);
 	uint32_t left = axes_left(o, set), first = left & f[0].axes, others = left & ~first;
 	Node *seen[COMP_MAX_AXES], *body = product_of(&o->l, n, f);
-	Node *largest = product_of(&o->l, 1, f);
-	nseen = node_axes(o->ir, 1, &largest, seen);
+	int nseen = axes_ordered(o, &f[0], seen);
 	*rank = 0;
 	for (int i = 0; i <= nseen; i++) {
 		int before = *rank;
