@@ -131,3 +131,21 @@ Factors product_split(Ir *ir, const Node *c, Node *e)
 		factor_measure(ir, c, &l.f[k]);
 	return l;
 }
+
+Node *product_sum(Ir *ir, const Node *c, Node *body)
+{
+	Node *axis[COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	int n = 0, rank = tensor_rank(c);
+	for (int k = 0; k < comp_naxis(c); k++) {
+		bool has = node_has(body, comp_axis(c, k));
+		for (int d = 0; d < rank; d++)
+			has |= node_has(comp_lhs(c, d), comp_axis(c, k));
+		if (has)
+			axis[n++] = comp_axis(c, k);
+	}
+	for (int d = 0; d < rank; d++)
+		shape[d] = tensor_extent(c, d);
+	Reduce red = n == rank && comp_is_dense(c) ? RED_NONE : RED_ADD;
+	return comp_make(ir, red, rank, shape, c->src + comp_naxis(c), n, axis, body);
+}

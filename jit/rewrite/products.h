@@ -23,5 +23,10 @@ Factors product_split(Ir *ir, const Node *c, Node *e);
 Node *product_of(const Factors *l, int n, const Factor *f);
 /* Factor k goes into factor i; the last one is factor k then. */
 void product_combine(Factors *l, int i, int k);
+/* c's sum of another product: its left side, over the axes that are left of its own. */
+Node *product_sum(Ir *ir, const Node *c, Node *body);
+/* c, where factor k reads a tensor in windows, over *first, which has summed what the windows have no part in; NULL:
+ * there is nothing such (window_sums.c). */
+Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
 
 #endif

@@ -7,6 +7,8 @@
  * Invariants: each point is summed once; partial sums have the type that sums of c have. */
 #include "jit/rewrite/products.h"
 
+#include <string.h>
+
 /* All partitions of so many factors are compared, some 4,000; of more, those of the fewest points become one first. */
 enum { FACTORS = 7 };
 /* What a partial sum costs beside its arithmetic, in operations: for a byte, written and read again (what a processor
@@ -249,25 +251,6 @@ static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank)
 	return comp_dense(o->ir, all > *rank ? RED_ADD : RED_NONE, *rank, all, axis, body);
 }
 
-/* c's left side over what is left of its axes. */
-static Node *last_sum(Order *o)
-{
-	const Node *c = o->c;
-	Node *axis[COMP_MAX_AXES];
-	int64_t shape[RICCI_MAX_RANK];
-	Factor f[FACTORS];
-	int n = plan_factors(o, all_factors(o), f), naxis = 0;
-	Node *body = product_of(&o->l, n, f);
-	for (int k = 0; k < comp_naxis(c); k++)
-		if (o->left >> k & 1 || node_has(body, comp_axis(c, k)))
-			axis[naxis++] = comp_axis(c, k);
-	for (int d = 0; d < tensor_rank(c); d++)
-		shape[d] = tensor_extent(c, d);
-	Reduce red = naxis == tensor_rank(c) && comp_is_dense(c) ? RED_NONE : RED_ADD;
-	return comp_make(o->ir, red, tensor_rank(c), shape, c->src + comp_naxis(c), naxis, axis,
-			 body);
-}
-
 static uint32_t left_axes(const Node *c)
 {
 	uint32_t set = 0;
@@ -297,21 +280,56 @@ static double cost_as_it_is(const Order *o)
 	return equation_cost(o, block, o->l.n, o->left);
 }
 
-Node *sum_ordered(Ir *ir, Node *c)
+static bool is_sum(const Node *c)
 {
 	Type type = (Type)c->type;
-	if (comp_reduce(c) != RED_ADD || !type_is_float(type) || type_accumulator(type) != type)
-		return c;
-	Factors l = product_split(ir, c, comp_body(c));
+	return comp_reduce(c) == RED_ADD && type_is_float(type) && type_accumulator(type) == type;
+}
+
+/* c by the partial sums that cost least, of products whose factors are l; what it costs: *cost. */
+static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
+{
+	Factor f[FACTORS];
 	while (combine_subset(&l)) {
 	}
 	while (l.n > FACTORS)
 		combine_fewest(&l, c);
-	if (l.n < 2)
-		return c;
 	Order o = {.ir = ir, .c = c, .left = left_axes(c), .l = l};
 	unsigned all = all_factors(&o);
+	double as_it_is = *cost = cost_as_it_is(&o);
+	if (l.n < 2)
+		return c;
 	o.plan = arena_alloc(&ir->arena, (all + 1) * sizeof *o.plan);
-	bool worth = plan_cost(&o, all) < WORTH * cost_as_it_is(&o) && ranks_fit(&o, all);
-	return worth ? last_sum(&o) : c;
+	if (plan_cost(&o, all) >= WORTH * as_it_is || !ranks_fit(&o, all))
+		return c;
+	*cost = o.plan[all].cost;
+	int n = plan_factors(&o, all, f);
+	return product_sum(ir, c, product_of(&l, n, f));
+}
+
+static Node *cheapest(Ir *ir, Node *c, double *cost)
+{
+	Factors l = product_split(ir, c, comp_body(c)), copy = l;
+	copy.f = arena_alloc(&ir->arena, (size_t)l.n * sizeof *l.f);
+	memcpy(copy.f, l.f, (size_t)l.n * sizeof *l.f);
+	Node *best = by_parts(ir, c, copy, cost), *first;
+	for (int k = 0; k < l.n; k++) {
+		Node *then = window_sum(ir, c, &l, k, &first);
+		double sum;
+		if (!then || !is_sum(then))
+			continue;
+		then = cheapest(ir, then, &sum);
+		sum += LAUNCH + 2 * comp_points(first) + BYTE * (double)tensor_bytes(first);
+		if (sum >= WORTH * *cost)
+			continue;
+		*cost = sum;
+		best = then;
+	}
+	return best;
+}
+
+Node *sum_ordered(Ir *ir, Node *c)
+{
+	double cost;
+	return is_sum(c) ? cheapest(ir, c, &cost) : c;
 }

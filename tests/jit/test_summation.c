@@ -71,6 +71,19 @@ static const Case cases[] = {
 	 {2, 2, 2},
 	 {{32, 64}, {64, 64}, {64, 64}},
 	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[2*j:64,i] += x2[k,i]*T1[j,k];\n"},
+	/* sums that a window's place has no part in; padding stays with the window */
+	{"Y[b,j,p] += (X[b,o,p+r-1] else 0)*W[o,j]*D[j,r] where p<32",
+	 3,
+	 {3, 2, 2},
+	 {{4, 128, 32}, {128, 32}, {32, 3}},
+	 "T1[i,j,k] += x1[l,j]*x0[i,l,k];\n"
+	 "R0[i,j,k] += 0 <= k + l - 1 && k + l - 1 < 32 ? x2[j,l]*T1[i,j,k+l-1] : 0 where "
+	 "k<32;\n"},
+	{"Y[b,j,p] += X[b,o,p+2*r]*W[o,j] where p<60, r<3",
+	 2,
+	 {3, 2},
+	 {{4, 128, 64}, {128, 32}},
+	 "T1[i,j,k] += x1[l,j]*x0[i,l,k];\nR0[i,j,k] += T1[i,j,k+2*l] where k<60;\n"},
 	/* (a power that is short is a product, too) */
 	{"Y[i] = pow(A[i], 3.0) + pow(pow(A[i], 2.5), 4.0)",
 	 1,

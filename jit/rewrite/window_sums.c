@@ -1,0 +1,124 @@
+/* window_sums.c - what a window's place has no part in is summed before the window.
+ *
+ * In: an equation `Y[p,j] += X[p+r,o] * W[o,j] * D[r,j]`. Out: one that reads T[u,j] += X[u,o] * W[o,j] at p+r, so that o
+ * is summed once for each element of X, and not for each point of the window. The gradient of a depthwise convolution in
+ * front of a product has such sums; autodiff/window.c does the same where a gradient has strides.
+ * Invariant: T is of the extents of X where indices are no bare axes, so it is read where X was. */
+#include "jit/rewrite/products.h"
+
+typedef struct Window {
+	Ir *ir;
+	const Node *c;
+	const Factors *l;
+	const Factor *f;   /* the factor that reads one tensor: */
+	Node *read, *cond; /* cond ? read : 0; NULL: true */
+	uint32_t bare,
+		axes; /* axes that are an index of it; those of other indices and of its condition */
+	uint32_t summed; /* of the bare ones, before the window */
+} Window;
+
+static int axis_number(const Node *c, const Node *e)
+{
+	for (int k = 0; k < comp_naxis(c); k++)
+		if (comp_axis(c, k) == e)
+			return k;
+	return -1;
+}
+
+static uint32_t axes_in(const Node *c, Node *e)
+{
+	uint32_t set = 0;
+	for (int k = 0; k < comp_naxis(c) && e; k++)
+		set |= node_has(e, comp_axis(c, k)) ? 1U << k : 0;
+	return set;
+}
+
+/* Is the factor multiplied before the window? */
+static bool is_inside(const Window *w, const Factor *f)
+{
+	return f == w->f || f->axes & w->summed;
+}
+
+static bool find(Window *w)
+{
+	const Factor *f = w->f;
+	uint32_t left = 0;
+	w->read = f->value;
+	w->cond = f->cond;
+	if (w->read && w->read->op == OP_SELECT && node_is_value(w->read->src[2], 0)) {
+		Node *inside = w->read->src[0];
+		w->cond = w->cond ? node2(w->ir, OP_AND, w->cond, inside) : inside;
+		w->read = w->read->src[1];
+	}
+	if (!w->read || w->read->op != OP_READ || f->divisor)
+		return false;
+	w->axes = axes_in(w->c, w->cond);
+	w->bare = 0;
+	for (int d = 1; d < w->read->nsrc; d++) {
+		int k = axis_number(w->c, w->read->src[d]);
+		w->bare |= k >= 0 ? 1U << k : 0;
+		w->axes |= k < 0 ? axes_in(w->c, w->read->src[d]) : 0;
+	}
+	for (int d = 0; d < tensor_rank(w->c); d++)
+		left |= axes_in(w->c, comp_lhs(w->c, d));
+	w->summed = w->bare & ~w->axes & ~left;
+	for (int k = 0; k < w->l->n; k++)
+		if (&w->l->f[k] != f && (w->l->f[k].axes & w->axes || w->l->f[k].cond))
+			w->summed &= ~w->l->f[k].axes;
+	return w->axes & ~w->bare && w->summed;
+}
+
+/* T's dimensions: as the read has them, and in place of the first one that is summed what the other factors have. at[]:
+ * where T is read. */
+static int dimensions(const Window *w, Node **axis, Node **at, Node **inner)
+{
+	uint32_t others = 0, there = 0;
+	int n = 0;
+	for (int k = 0; k < w->l->n; k++)
+		others |= is_inside(w, &w->l->f[k]) && &w->l->f[k] != w->f ? w->l->f[k].axes : 0;
+	for (int d = 1; d < w->read->nsrc; d++) {
+		Node *e = w->read->src[d];
+		int k = axis_number(w->c, e);
+		bool own = k < 0 || (w->axes >> k & 1) || (there >> k & 1);
+		inner[d - 1] = own ? node_axis(w->ir, COMP_MAX_AXES + d,
+					       tensor_extent(w->read->src[0], d - 1))
+				   : e;
+		there |= k >= 0 ? 1U << k : 0;
+		if (own || !(w->summed >> k & 1)) {
+			axis[n] = inner[d - 1];
+			at[n++] = e;
+			continue;
+		}
+		uint32_t new = others & ~w->bare & ~there;
+		there |= new;
+		for (int i = 0; i < comp_naxis(w->c); i++)
+			if (new >> i & 1)
+				axis[n] = at[n] = comp_axis(w->c, i), n++;
+	}
+	return n;
+}
+
+static Node *hoisted(const Window *w, Node **first)
+{
+	Node *axis[2 * COMP_MAX_AXES], *at[2 * COMP_MAX_AXES], *inner[RICCI_MAX_RANK];
+	Factor in[COMP_MAX_AXES], out[COMP_MAX_AXES];
+	int nin = 0, nout = 0, rank = dimensions(w, axis, at, inner), n = rank;
+	if (rank > RICCI_MAX_RANK || w->l->n > COMP_MAX_AXES)
+		return NULL;
+	for (int k = 0; k < w->l->n; k++)
+		if (&w->l->f[k] != w->f)
+			*(is_inside(w, &w->l->f[k]) ? &in[nin++] : &out[nout++]) = w->l->f[k];
+	in[nin++] = (Factor){.value = node_read(w->ir, w->read->src[0], inner)};
+	for (int k = 0; k < comp_naxis(w->c); k++)
+		if (w->summed >> k & 1)
+			axis[n++] = comp_axis(w->c, k);
+	*first = comp_dense(w->ir, RED_ADD, rank, n, axis, product_of(w->l, nin, in));
+	out[nout++] = (Factor){.value = node_read(w->ir, *first, at), .cond = w->cond};
+	return product_sum(w->ir, w->c, product_of(w->l, nout, out));
+}
+
+Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first)
+{
+	Window w = {.ir = ir, .c = c, .l = l, .f = &l->f[k]};
+	return find(&w) ? hoisted(&w, first) : NULL;
+}
