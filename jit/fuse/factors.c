@@ -4,31 +4,9 @@
  * epilogue: an operand that is read as it lies may stay unpacked. In: the graph after inlining, which brings such
  * factors (a gradient's 2 * R). Out: roots of the same values, rounded otherwise. */
 #include "jit/fuse/internal.h"
+#include "jit/rewrite/products.h"
 
-enum { SHORT = 8 }; /* terms of a sum that is none of the micro-kernels */
-
-/* e = factor * rest; NULL is 1. */
-typedef struct Split {
-	Node *factor, *rest;
-} Split;
-
-static Node *times(Ir *ir, Node *a, Node *b)
-{
-	return a && b ? node2(ir, OP_MUL, a, b) : a ? a : b;
-}
-
-static bool runs_over(const Node *c, Node *e)
-{
-	for (int k = tensor_rank(c); k < comp_naxis(c); k++)
-		if (node_has(e, comp_axis(c, k)))
-			return true;
-	return false;
-}
-
-static Node *one(Ir *ir, const Node *e)
-{
-	return node_const(ir, (Type)e->type, 1);
-}
+enum { SHORT = 16 }; /* terms of a sum that gains nothing as a contraction */
 
 static bool is_unsafe(const Node *n)
 {
@@ -41,57 +19,31 @@ bool expr_is_safe(Ir *ir, Node *e)
 	return !node_any(ir, e, is_unsafe);
 }
 
-/* Of e, a part of c's body. What leaves a condition may then be evaluated where that never holds: it is
- * safe there, or takes the condition with it. */
-static Split split(Ir *ir, const Node *c, Node *e)
-{
-	if (!runs_over(c, e))
-		return (Split){e, NULL};
-	if (e->op == OP_MUL) {
-		Split a = split(ir, c, e->src[0]), b = split(ir, c, e->src[1]);
-		return (Split){times(ir, a.factor, b.factor), times(ir, a.rest, b.rest)};
-	}
-	if (e->op == OP_NEG) {
-		Split a = split(ir, c, e->src[0]);
-		return (Split){node1(ir, OP_NEG, a.factor ? a.factor : one(ir, e)), a.rest};
-	}
-	if (e->op == OP_DIV && !runs_over(c, e->src[1])) {
-		Split a = split(ir, c, e->src[0]);
-		return (Split){node2(ir, OP_DIV, a.factor ? a.factor : one(ir, e), e->src[1]),
-			       a.rest};
-	}
-	if (e->op == OP_SELECT && node_is_value(e->src[2], 0)) {
-		Split a = split(ir, c, e->src[1]);
-		bool safe = !a.factor || expr_is_safe(ir, a.factor);
-		bool same = !runs_over(c, e->src[0]);
-		if (!safe && same)
-			a.factor = node_select(ir, e->src[0], a.factor, e->src[2]);
-		if (a.rest && (safe || same))
-			return (Split){a.factor, node_select(ir, e->src[0], a.rest, e->src[2])};
-	}
-	return (Split){NULL, e};
-}
-
-/* c, or what has the factors of a sum of products. */
+/* c, or what has the factors of a sum of products. What leaves a condition may be evaluated where that never holds: it
+ * is safe there, or takes the condition with it. */
 static Node *without_factors(void *user, Node *was, Node *c)
 {
 	(void)was;
 	Ir *ir = user;
 	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(c);
+	int rank = tensor_rank(c), n = 0;
 	if (c->op != OP_COMP || !comp_is_dense(c) || comp_reduce(c) != RED_ADD ||
 	    comp_points(c) <= SHORT * (double)tensor_size(c) || !type_is_float((Type)c->type) ||
 	    type_accumulator((Type)c->type) != (Type)c->type)
 		return c;
-	Split s = split(ir, c, comp_body(c));
-	if (!s.factor || !s.rest)
+	Factors l = product_split(ir, c, comp_body(c));
+	for (int k = 0; k < l.n; k++)
+		if (!(l.f[k].axes >> rank)) {
+			Factor leaves = l.f[k];
+			l.f[k] = l.f[n];
+			l.f[n++] = leaves;
+		}
+	if (!n || l.n - n < 2)
 		return c;
 	tensor_axes(ir, c, axes);
-	const Node *guarded = s.rest->op == OP_SELECT ? s.rest->src[1] : s.rest;
-	if (guarded->op != OP_MUL)
-		return c;
-	Node *sum = node_read(ir, comp_with(ir, c, RED_ADD, s.rest), axes);
-	return comp_dense(ir, RED_NONE, rank, rank, axes, node2(ir, OP_MUL, s.factor, sum));
+	Node *sum = comp_with(ir, c, RED_ADD, product_of(&l, l.n - n, l.f + n));
+	l.f[n] = (Factor){.value = node_read(ir, sum, axes)};
+	return comp_dense(ir, RED_NONE, rank, rank, axes, product_of(&l, n + 1, l.f));
 }
 
 void fuse_factors(Fuse *f, int nroot, Node **roots)

@@ -195,6 +195,8 @@ enum { MIN_PARTS = 64 };
 int offer_parallel(int n, const int64_t *extent);
 /* Splits loop `axis` by arg. Returns the inner loop, number (*loops)++, which stands behind it in the order now[]. */
 int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now);
+/* The largest divisor of n, at most so large. */
+int64_t offer_divisor(int64_t n, int64_t most);
 /* Moves loops until they stand in the order `want`. */
 void offer_order(Schedule *s, int n, const int *want, int *now);
 

@@ -26,6 +26,14 @@ int offer_split(Schedule *s, int axis, int64_t arg, int *loops, int *now)
 	return (*loops)++;
 }
 
+int64_t offer_divisor(int64_t n, int64_t most)
+{
+	int64_t d = n < most ? n : most;
+	while (n % d)
+		d--;
+	return d;
+}
+
 void offer_order(Schedule *s, int n, const int *want, int *now)
 {
 	for (int k = 0; k < n; k++) {

@@ -39,15 +39,6 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 	return axis;
 }
 
-/* The most rows, at most so many, that come out even. */
-static int64_t rows_of(int64_t extent, int64_t most)
-{
-	int64_t rows = extent < most ? extent : most;
-	while (extent % rows)
-		rows--;
-	return rows;
-}
-
 /* Adds the spatial axis that most of the vectors do without. */
 static void add_rows(RegisterTile *t, int64_t most)
 {
@@ -58,14 +49,15 @@ static void add_rows(RegisterTile *t, int64_t most)
 			shared += stride(t, t->read[r], t->lanes) != 0 &&
 				  stride(t, t->read[r], k) == 0;
 		bool free = k != t->lanes && (t->nrow == 0 || k != t->row[0]);
-		if (free && shared >= best && rows_of(axis_extent(t->p->axis[k]), most) >= LEAST) {
+		if (free && shared >= best &&
+		    offer_divisor(axis_extent(t->p->axis[k]), most) >= LEAST) {
 			axis = k;
 			best = shared;
 		}
 	}
 	if (axis < 0)
 		return;
-	t->rows[t->nrow] = rows_of(axis_extent(t->p->axis[axis]), most);
+	t->rows[t->nrow] = offer_divisor(axis_extent(t->p->axis[axis]), most);
 	t->row[t->nrow++] = axis;
 }
 

@@ -11,14 +11,6 @@
 enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
 enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
 
-static int64_t divisor_below(int64_t n, int64_t most)
-{
-	int64_t d = n < most ? n : most;
-	while (n % d)
-		d--;
-	return d;
-}
-
 /* Do neighbours along axis k share what they read? One dimension of a read runs along it and, of a
  * spatial axis, a reduced one; of a reduced axis, a spatial one. */
 static bool is_window(const Problem *p, int k)
@@ -135,8 +127,8 @@ static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cach
 	int loops = p->naxis, n = 0;
 	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
 	int64_t extent[COMP_MAX_AXES], wide = axis_extent(p->axis[v]);
-	int64_t line = divisor_below(wide, LINE_MOST), tall = w < 0 ? 1 : axis_extent(p->axis[w]);
-	rows = divisor_below(tall, rows);
+	int64_t line = offer_divisor(wide, LINE_MOST), tall = w < 0 ? 1 : axis_extent(p->axis[w]);
+	rows = offer_divisor(tall, rows);
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
 	int inner_w = rows < tall ? offer_split(s, w, rows, &loops, now) : w;

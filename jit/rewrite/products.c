@@ -30,7 +30,11 @@ Node *product_of(const Factors *l, int n, const Factor *f)
 	for (int k = 0; k < n; k++)
 		all = factor_of_both(l->ir, &all, &f[k]);
 	Node *value = all.value ? all.value : node_const(l->ir, l->type, 1);
-	value = all.divisor ? node2(l->ir, OP_DIV, value, all.divisor) : value;
+	if (all.divisor && node_is_const(all.divisor)) /* a constant, too */
+		value = node2(l->ir, OP_MUL, value,
+			      node2(l->ir, OP_DIV, node_const(l->ir, l->type, 1), all.divisor));
+	else if (all.divisor)
+		value = node2(l->ir, OP_DIV, value, all.divisor);
 	return all.cond ? node_select(l->ir, all.cond, value, node_const(l->ir, l->type, 0))
 			: value;
 }
@@ -107,12 +111,27 @@ static void condition_add(Factors *l, Node *cond)
 	factor_add(l, all.value, all.divisor, all.cond);
 }
 
+uint32_t product_axes(const Node *c, Node *e)
+{
+	uint32_t set = 0;
+	for (int k = 0; k < comp_naxis(c) && e; k++)
+		set |= node_has(e, comp_axis(c, k)) ? 1U << k : 0;
+	return set;
+}
+
+uint32_t product_left(const Node *c)
+{
+	uint32_t set = 0;
+	for (int d = 0; d < tensor_rank(c); d++)
+		set |= product_axes(c, comp_lhs(c, d));
+	return set;
+}
+
 static void factor_measure(Ir *ir, const Node *c, Factor *f)
 {
 	Node *part[] = {f->value, f->divisor, f->cond};
 	for (int i = 0; i < (int)COUNT(part); i++) {
-		for (int k = 0; k < comp_naxis(c) && part[i]; k++)
-			f->axes |= node_has(part[i], comp_axis(c, k)) ? 1U << k : 0;
+		f->axes |= product_axes(c, part[i]);
 		f->flops += part[i] ? expr_flops(ir, part[i]) : 0;
 	}
 }
@@ -136,14 +155,11 @@ Node *product_sum(Ir *ir, const Node *c, Node *body)
 {
 	Node *axis[COMP_MAX_AXES];
 	int64_t shape[RICCI_MAX_RANK];
+	uint32_t has = product_left(c) | product_axes(c, body);
 	int n = 0, rank = tensor_rank(c);
-	for (int k = 0; k < comp_naxis(c); k++) {
-		bool has = node_has(body, comp_axis(c, k));
-		for (int d = 0; d < rank; d++)
-			has |= node_has(comp_lhs(c, d), comp_axis(c, k));
-		if (has)
+	for (int k = 0; k < comp_naxis(c); k++)
+		if (has >> k & 1)
 			axis[n++] = comp_axis(c, k);
-	}
 	for (int d = 0; d < rank; d++)
 		shape[d] = tensor_extent(c, d);
 	Reduce red = n == rank && comp_is_dense(c) ? RED_NONE : RED_ADD;

@@ -17,6 +17,10 @@ typedef struct Factors {
 	Factor *f; /* in ir's arena */
 } Factors;
 
+/* Bit k: e, which may be NULL, has axis k of c. */
+uint32_t product_axes(const Node *c, Node *e);
+/* The axes of c's left side. */
+uint32_t product_left(const Node *c);
 /* Of a float expression e in the domain of c: of products, quotients and what terms of sums have in common. What isn't
  * safe without a condition around all of it stays in one factor with that. */
 Factors product_split(Ir *ir, const Node *c, Node *e);

@@ -251,15 +251,6 @@ static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank)
 	return comp_dense(o->ir, all > *rank ? RED_ADD : RED_NONE, *rank, all, axis, body);
 }
 
-static uint32_t left_axes(const Node *c)
-{
-	uint32_t set = 0;
-	for (int d = 0; d < tensor_rank(c); d++)
-		for (int k = 0; k < comp_naxis(c); k++)
-			set |= node_has(comp_lhs(c, d), comp_axis(c, k)) ? 1U << k : 0;
-	return set;
-}
-
 static bool ranks_fit(const Order *o, unsigned set)
 {
 	const Plan *p = &o->plan[set];
@@ -294,7 +285,7 @@ static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
 	}
 	while (l.n > FACTORS)
 		combine_fewest(&l, c);
-	Order o = {.ir = ir, .c = c, .left = left_axes(c), .l = l};
+	Order o = {.ir = ir, .c = c, .left = product_left(c), .l = l};
 	unsigned all = all_factors(&o);
 	double as_it_is = *cost = cost_as_it_is(&o);
 	if (l.n < 2)

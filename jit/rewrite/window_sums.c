@@ -25,14 +25,6 @@ static int axis_number(const Node *c, const Node *e)
 	return -1;
 }
 
-static uint32_t axes_in(const Node *c, Node *e)
-{
-	uint32_t set = 0;
-	for (int k = 0; k < comp_naxis(c) && e; k++)
-		set |= node_has(e, comp_axis(c, k)) ? 1U << k : 0;
-	return set;
-}
-
 /* Is the factor multiplied before the window? */
 static bool is_inside(const Window *w, const Factor *f)
 {
@@ -42,7 +34,6 @@ static bool is_inside(const Window *w, const Factor *f)
 static bool find(Window *w)
 {
 	const Factor *f = w->f;
-	uint32_t left = 0;
 	w->read = f->value;
 	w->cond = f->cond;
 	if (w->read && w->read->op == OP_SELECT && node_is_value(w->read->src[2], 0)) {
@@ -52,16 +43,14 @@ static bool find(Window *w)
 	}
 	if (!w->read || w->read->op != OP_READ || f->divisor)
 		return false;
-	w->axes = axes_in(w->c, w->cond);
+	w->axes = product_axes(w->c, w->cond);
 	w->bare = 0;
 	for (int d = 1; d < w->read->nsrc; d++) {
 		int k = axis_number(w->c, w->read->src[d]);
 		w->bare |= k >= 0 ? 1U << k : 0;
-		w->axes |= k < 0 ? axes_in(w->c, w->read->src[d]) : 0;
+		w->axes |= k < 0 ? product_axes(w->c, w->read->src[d]) : 0;
 	}
-	for (int d = 0; d < tensor_rank(w->c); d++)
-		left |= axes_in(w->c, comp_lhs(w->c, d));
-	w->summed = w->bare & ~w->axes & ~left;
+	w->summed = w->bare & ~w->axes & ~product_left(w->c);
 	for (int k = 0; k < w->l->n; k++)
 		if (&w->l->f[k] != f && (w->l->f[k].axes & w->axes || w->l->f[k].cond))
 			w->summed &= ~w->l->f[k].axes;

@@ -218,7 +218,7 @@ static void test_factors(void)
 		{"Y[b,j] += 2*X[b,k]*U[k,j]*V[k,j]", 3},
 		{"Y[b,j] += (2 + X[b,k])*U[k,j]", 2},
 		/* what is safe under its condition only keeps it, or stays */
-		{"Y[b,j] += b > j ? X[b,k]*U[k,j]*log(2 + T[b,j]) : 0 where b < 200", 3},
+		{"Y[b,j] += b > j ? X[b,k]*U[k,j]*log(2 + T[b,j]) : 0 where b < 200", 2},
 		{"Y[b,j] += b > k ? X[b,k]*U[k,j]*log(2 + T[b,j]) : 0 where b < 200", 4},
 		{"Y[b,j] += b + k < 199 ? X[b,k]*U[k,j]*T[b+1,j] : 0 where b < 200", 4},
 		{"Y[b,j] += b + k < 199 ? X[b,k]*U[k,j]*T[b,j] : 0 where b < 200", 3},
