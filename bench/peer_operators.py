@@ -72,7 +72,7 @@ class Novel:
         def f(x, c):
             d = x[:, :, None] - 0.25 * self.lib.arange(8)
             return self.lib.einsum("oig,big->bo", c, self.lib.exp(-d * d))
-        return self.modes(f, *self.draw([o["shapes"][0], o["shapes"][1]]))
+        return self.modes(f, *self.draw(o["shapes"]))
 
     def max_plus(self, o):
         return self.modes(lambda a, b: self.lib.amax(a[:, :, None] + b[None], 1), *self.draw(o["shapes"]))

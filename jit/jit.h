@@ -142,9 +142,6 @@ double node_flops(const Node *n);
 double expr_flops(Ir *ir, Node *e);
 /* Is n a number where its sources are, as long as no sum or product leaves its type? */
 bool node_stays_finite(const Node *n);
-/* May e be evaluated where conditions around it don't hold, and is it a number there (zero times it is zero)? Data
- * that are none may show (docs/notation.md). */
-bool expr_is_safe(Ir *ir, Node *e);
 /* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and
  * indices are none. */
 double comp_flops(Ir *ir, Node *comp);

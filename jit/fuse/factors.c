@@ -8,17 +8,6 @@
 
 enum { SHORT = 16 }; /* terms of a sum that gains nothing as a contraction */
 
-static bool is_unsafe(const Node *n)
-{
-	return n->op == OP_READ ? !read_stays(n)
-				: type_is_float((Type)n->type) && !node_stays_finite(n);
-}
-
-bool expr_is_safe(Ir *ir, Node *e)
-{
-	return !node_any(ir, e, is_unsafe);
-}
-
 /* c, or what has the factors of a sum of products. What leaves a condition may be evaluated where that never holds: it
  * is safe there, or takes the condition with it. */
 static Node *without_factors(void *user, Node *was, Node *c)
@@ -26,24 +15,19 @@ static Node *without_factors(void *user, Node *was, Node *c)
 	(void)was;
 	Ir *ir = user;
 	Node *axes[RICCI_MAX_RANK];
-	int rank = tensor_rank(c), n = 0;
+	int rank = tensor_rank(c), n;
 	if (c->op != OP_COMP || !comp_is_dense(c) || comp_reduce(c) != RED_ADD ||
 	    comp_points(c) <= SHORT * (double)tensor_size(c) || !type_is_float((Type)c->type) ||
 	    type_accumulator((Type)c->type) != (Type)c->type)
 		return c;
 	Factors l = product_split(ir, c, comp_body(c));
-	for (int k = 0; k < l.n; k++)
-		if (!(l.f[k].axes >> rank)) {
-			Factor leaves = l.f[k];
-			l.f[k] = l.f[n];
-			l.f[n++] = leaves;
-		}
-	if (!n || l.n - n < 2)
+	n = product_part(&l, ~0U << rank);
+	if (n < 2 || n == l.n)
 		return c;
 	tensor_axes(ir, c, axes);
-	Node *sum = comp_with(ir, c, RED_ADD, product_of(&l, l.n - n, l.f + n));
-	l.f[n] = (Factor){.value = node_read(ir, sum, axes)};
-	return comp_dense(ir, RED_NONE, rank, rank, axes, product_of(&l, n + 1, l.f));
+	Node *sum = comp_with(ir, c, RED_ADD, product_of(&l, n, l.f));
+	l.f[--n] = (Factor){.value = node_read(ir, sum, axes)};
+	return comp_dense(ir, RED_NONE, rank, rank, axes, product_of(&l, l.n - n, l.f + n));
 }
 
 void fuse_factors(Fuse *f, int nroot, Node **roots)

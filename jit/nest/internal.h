@@ -210,7 +210,8 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s);
 
 /* ---- register tiles (register_tile.c) */
-/* Vectors of sums along one spatial axis, for some places of another that shares what they read. false: none does. */
+/* Vectors of sums along a spatial axis, for some places of another that shares what they read, or along a reduced one,
+ * for places of two. false: none does. */
 bool register_tile_offer(const Problem *p, const Target *target, Schedule *s);
 
 /* ---- polyphase offers (polyphase.c) */

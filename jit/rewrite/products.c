@@ -91,10 +91,35 @@ static void product_add(Factors *l, Node *e, bool divides, int *left)
 	}
 }
 
+int product_part(Factors *l, uint32_t axes)
+{
+	int n = 0;
+	for (int k = 0; k < l->n; k++)
+		if (l->f[k].axes & axes) {
+			Factor f = l->f[k];
+			l->f[k] = l->f[n];
+			l->f[n++] = f;
+		}
+	return n;
+}
+
 void product_combine(Factors *l, int i, int k)
 {
 	l->f[i] = factor_of_both(l->ir, &l->f[i], &l->f[k]);
 	l->f[k] = l->f[--l->n];
+}
+
+static bool is_unsafe(const Node *n)
+{
+	return n->op == OP_READ ? !read_stays(n)
+				: type_is_float((Type)n->type) && !node_stays_finite(n);
+}
+
+/* May the factor be evaluated where conditions around it don't hold, and is it a number there (zero times it is
+ * zero)? Data that are none may show (docs/notation.md). */
+static bool is_safe(const Factors *l, const Factor *f)
+{
+	return !node_any(l->ir, product_of(l, 1, f), is_unsafe);
 }
 
 /* cond ? product : 0; what is not safe without it becomes one factor with it. */
@@ -103,7 +128,7 @@ static void condition_add(Factors *l, Node *cond)
 	Factor all = {NULL, NULL, cond, 0, 0};
 	int n = 0;
 	for (int k = 0; k < l->n; k++)
-		if (!expr_is_safe(l->ir, product_of(l, 1, &l->f[k])))
+		if (!is_safe(l, &l->f[k]))
 			all = factor_of_both(l->ir, &all, &l->f[k]);
 		else
 			l->f[n++] = l->f[k];

@@ -25,6 +25,8 @@ uint32_t product_left(const Node *c);
  * safe without a condition around all of it stays in one factor with that. */
 Factors product_split(Ir *ir, const Node *c, Node *e);
 Node *product_of(const Factors *l, int n, const Factor *f);
+/* Those that have any of the axes come first: how many there are. */
+int product_part(Factors *l, uint32_t axes);
 /* Factor k goes into factor i; the last one is factor k then. */
 void product_combine(Factors *l, int i, int k);
 /* c's sum of another product: its left side, over the axes that are left of its own. */

@@ -62,13 +62,7 @@ enum { MOST_GROWTH = 4 };
 static bool factors_split(Ir *ir, const Node *c, Node *body, int at, Node **outer, Node **inner)
 {
 	Factors l = product_split(ir, c, body);
-	int n = 0;
-	for (int k = 0; k < l.n; k++)
-		if (l.f[k].axes >> at & 1) {
-			Factor f = l.f[k];
-			l.f[k] = l.f[n];
-			l.f[n++] = f;
-		}
+	int n = product_part(&l, 1U << at);
 	*outer = product_of(&l, n, l.f);
 	*inner = product_of(&l, l.n - n, l.f + n);
 	return n && n < l.n;
