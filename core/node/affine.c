@@ -100,3 +100,33 @@ int64_t affine_coefficient(const Affine *a, const Node *atom)
 			return a->k[i];
 	return 0;
 }
+
+bool indices_one_to_one(Ir *ir, int naxis, Node *const *axis, int rank, Node *const *index,
+			bool *has)
+{
+	for (int k = 0; k < naxis; k++)
+		has[k] = false;
+	for (int d = 0; d < rank; d++) {
+		Affine a = affine_of(ir, index[d]);
+		int64_t reach = 1; /* the terms so far cover less than this */
+		bool done[COMP_MAX_AXES] = {false};
+		for (int round = 0; round < a.n; round++) {
+			int best = -1;
+			for (int j = 0; j < a.n; j++)
+				if (!done[j] && (best < 0 || a.k[j] < a.k[best]))
+					best = j;
+			Node *x = a.atom[best];
+			done[best] = true;
+			if (x->op != OP_AXIS || a.k[best] < reach)
+				return false;
+			reach += a.k[best] * (axis_extent(x) - 1);
+			for (int k = 0; k < naxis; k++)
+				if (axis[k] == x) {
+					if (has[k])
+						return false;
+					has[k] = true;
+				}
+		}
+	}
+	return true;
+}

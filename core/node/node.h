@@ -198,6 +198,10 @@ Affine affine_of(Ir *ir, Node *e); /* in the arena */
  * int64. */
 Affine affine_modular(Ir *ir, Node *e);
 int64_t affine_coefficient(const Affine *a, const Node *atom); /* 0 when absent */
+/* Have no two points of the axes' box the same indices, but for axes that no index has? So it is where each axis is in
+ * one of them only, and the coefficients of each form a mixed radix. has[k]: an index has axis k. */
+bool indices_one_to_one(Ir *ir, int naxis, Node *const *axis, int rank, Node *const *index,
+			bool *has);
 
 /* ---- tensors and equations (comp.c) ----
  * A COMP is one equation: Y[lhs(v)] op= body(v) for all v of the box 0 <= v_k < extent_k.

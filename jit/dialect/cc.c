@@ -216,6 +216,10 @@ static const char cc_lanes[] =
 	"{ _Pragma(\"GCC unroll 16\") for (int i = 0; i < N; i++) if (m[i]) a[i] = v[i]; }\n"
 	"#endif\n"
 	"#endif\n"
+	/* Elements at the places i, of type I. */
+	"#define RK_LOOKED(k) p[i[k]]\n"
+	"#define RK_LOOK_UP(V, T, I, N) RK_INLINE V V##_look_up(const T *p, I i) "
+	"{ return (V){RK_##N(RK_LOOKED)}; }\n"
 	/* Elements apart under a mask: elsewhere zero. */
 	"#define RK_SOME(i) RK_LANE(m, i) ? p[i * step] : 0\n"
 	"#define RK_GATHER_SOME(V, T, N) RK_INLINE V V##_gather_some(const T *p, int64_t step, "

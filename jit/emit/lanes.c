@@ -20,18 +20,39 @@ static const char *arithmetic(Lanes *v, Type t, const char *a, char op, const ch
 
 static const char *value(Lanes *v, Node *n, Node *cond);
 
-/* An index, as a vector of type t: in 32 bits. */
-static const char *index_text(Lanes *v, Node *n, Type t)
+static const char *index_text(Lanes *v, Node *n, Node *cond, Type t, bool cut);
+
+/* Part j of an index; cut: as far as comparisons see it. */
+static const char *index_part(Lanes *v, const LaneIndex *x, int j, Node *cond, bool cut)
 {
-	Ir *ir = v->e->ir;
-	Arena *m = &ir->arena;
-	Node *axis = v->loop->axis, *zero = node_int(ir, 0);
-	const char *name = lane_type(v, RICCI_I32), *first;
-	int64_t step = affine_stride(ir, n, axis);
-	first = emit_value(v->e, node_replace(ir, n, 1, &axis, &zero), false);
-	const char *text = arena_printf(m, "%s_all((int)(%s))", name, first);
-	const char *lanes = arena_printf(m, "(%s_number * %lld)", name, (long long)step);
-	text = step ? arithmetic(v, RICCI_I32, text, '+', lanes) : text;
+	Arena *m = &v->e->ir->arena;
+	Node *n = x->atom[j];
+	const char *name = lane_type(v, RICCI_I32), *text;
+	long long most = LANE_INDEX_MOST;
+	if (n == v->loop->axis)
+		text = arena_printf(m, "%s_number", name);
+	else if (n->op == OP_CAST)
+		text = value(v, n->src[0], cond);
+	else
+		text = arena_printf(m, "%s_%s(%s, %s)", name, n->op == OP_MIN ? "min" : "max",
+				    index_text(v, n->src[0], cond, RICCI_I32, false),
+				    index_text(v, n->src[1], cond, RICCI_I32, false));
+	if (cut && lane_index_cut(n))
+		text = arena_printf(m, "%s_max(%s_min(%s, %s_all(%lld)), %s_all(-%lld))", name,
+				    name, text, name, most, name, most);
+	const char *k = arena_printf(m, "%s_all(%lld)", name, (long long)(int32_t)x->k[j]);
+	return x->k[j] == 1 ? text : arithmetic(v, RICCI_I32, text, '*', k);
+}
+
+/* An index, as a vector of type t: in 32 bits. */
+static const char *index_text(Lanes *v, Node *n, Node *cond, Type t, bool cut)
+{
+	Arena *m = &v->e->ir->arena;
+	LaneIndex x = lane_index(v->e->ir, n, v->loop);
+	const char *text = arena_printf(m, "%s_all((int)(%s))", lane_type(v, RICCI_I32),
+					emit_value(v->e, x.common, false));
+	for (int j = 0; j < x.n; j++)
+		text = arithmetic(v, RICCI_I32, text, '+', index_part(v, &x, j, cond, cut));
 	return t == RICCI_I32
 		       ? text
 		       : arena_printf(m, "__builtin_convertvector(%s, %s)", text, lane_type(v, t));
@@ -48,23 +69,44 @@ static const char *as_long(Lanes *v, Type of, Type t, const char *text)
 				      lane_type(v, t));
 }
 
+/* Both conditions; a NULL one always holds. */
+static Node *both(Ir *ir, Node *a, Node *b)
+{
+	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
+}
+
+/* Do 32 bits hold both sides of a comparison of indices? */
+static bool are_exact(Lanes *v, const Node *c)
+{
+	LaneIndex a = lane_index(v->e->ir, c->src[0], v->loop);
+	LaneIndex b = lane_index(v->e->ir, c->src[1], v->loop);
+	return lane_index_exact(&a) && lane_index_exact(&b);
+}
+
 static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 {
-	Arena *m = &v->e->ir->arena;
+	Ir *ir = v->e->ir;
+	Arena *m = &ir->arena;
 	if (c->op == OP_NOT)
 		return arena_printf(m, "(~%s)", comparison(v, c->src[0], cond, t));
 	if (c->op == OP_READ)
 		return as_long(v, RICCI_I32, t,
 			       arena_printf(m, "(%s_i)(%s != 0)", lane_type(v, RICCI_I32),
 					    value(v, c, cond)));
-	if (c->op == OP_AND || c->op == OP_OR)
-		return arena_printf(m, "(%s %s %s)", comparison(v, c->src[0], cond, t),
-				    c->op == OP_AND ? "&" : "|", comparison(v, c->src[1], cond, t));
+	if (c->op == OP_AND) { /* (places may be valid only where what stands before holds) */
+		const char *first = comparison(v, c->src[0], cond, t);
+		cond = lanes_look_up_any(ir, c->src[1], v->loop) ? both(ir, cond, c->src[0]) : cond;
+		return arena_printf(m, "(%s & %s)", first, comparison(v, c->src[1], cond, t));
+	}
+	if (c->op == OP_OR)
+		return arena_printf(m, "(%s | %s)", comparison(v, c->src[0], cond, t),
+				    comparison(v, c->src[1], cond, t));
 	Type of = c->src[0]->type == RICCI_I64 ? RICCI_I32 : lanes_type(c->src[0]->type);
 	const char *side[2];
+	bool index = c->src[0]->type == RICCI_I64, cut = index && !are_exact(v, c);
 	for (int k = 0; k < 2; k++)
-		side[k] = c->src[k]->type == RICCI_I64 ? index_text(v, c->src[k], of)
-						       : value(v, c->src[k], cond);
+		side[k] =
+			index ? index_text(v, c->src[k], cond, of, cut) : value(v, c->src[k], cond);
 	const char *text = arena_printf(m, "((%s_i)(%s %s %s))", lane_type(v, of), side[0],
 					op_info[c->op].text, side[1]);
 	return as_long(v, of, t, text);
@@ -87,27 +129,36 @@ static const char *comparison(Lanes *v, Node *c, Node *cond, Type t)
 					: text;
 }
 
-/* The lanes' places decide by a mask, their values by a comparison. */
+/* Parts the conditions: the lanes' places decide *masks, their values *compared. */
+static void part_conditions(Lanes *v, Node *cond, Node **masks, Node **compared)
+{
+	Ir *ir = v->e->ir;
+	Node **part;
+	int n = cond ? node_parts(ir, cond, OP_AND, &part) : 0;
+	for (int k = 0; k < n; k++) {
+		bool compares = lanes_decide(ir, part[k], v->loop) == LANES_COMPARE;
+		Node **to = compares ? compared : masks;
+		*to = both(ir, *to, part[k]);
+	}
+}
+
 static const char *select_text(Lanes *v, Node *n, Node *cond)
 {
 	Ir *ir = v->e->ir;
-	Node **part, *both = cond, *compared = NULL, *other = n->src[2];
-	int parts = node_parts(ir, n->src[0], OP_AND, &part);
-	for (int k = 0; k < parts; k++) {
-		Node **to = lanes_decide(ir, part[k], v->loop) == LANES_COMPARE ? &compared : &both;
-		*to = *to ? node2(ir, OP_AND, *to, part[k]) : part[k];
-	}
-	const char *x = value(v, n->src[1], both);
+	Node *masks = cond, *compared = NULL, *other = n->src[2];
+	part_conditions(v, n->src[0], &masks, &compared);
+	bool look = lanes_look_up_any(ir, n->src[1], v->loop);
+	const char *x = value(v, n->src[1], look ? both(ir, masks, compared) : masks);
 	bool zero = other->op == OP_CONST && other->u.f == 0 && !signbit(other->u.f);
 	if (!compared && lane_loaded(v, n->src[1]) && zero)
 		return x;
-	const char *mask = both == cond ? NULL : lane_mask(v, n->type, both, 1, 0);
+	const char *mask = masks == cond ? NULL : lane_mask(v, n->type, masks, 1, 0);
 	if (!mask && !compared)
 		return x;
 	const char *y = value(v, other, cond);
 	if (compared)
 		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", lane_type(v, n->type),
-				 comparison(v, compared, both, n->type), x, y);
+				 comparison(v, compared, masks, n->type), x, y);
 	return mask ? arena_printf(&ir->arena, "%s_pick(%s, %s, %s)", lane_type(v, n->type), mask,
 				   x, y)
 		    : x;
@@ -189,7 +240,7 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 					    value(v, n->src[k], cond));
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64) {
 		Type t = lanes_type(n->type);
-		return cast_text(v, n, t, index_text(v, n->src[0], t));
+		return cast_text(v, n, t, index_text(v, n->src[0], cond, t, false));
 	}
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_CAST)
@@ -204,6 +255,45 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 						 : function(v, n, a, b);
 }
 
+/* The lanes where cond holds, of their number and of what they compare, as integers of which all bits are set; NULL:
+ * all of them. */
+static const char *lanes_where(Lanes *v, Node *cond)
+{
+	Arena *m = &v->e->ir->arena;
+	Node *masks = NULL, *compared = NULL;
+	part_conditions(v, cond, &masks, &compared);
+	const char *name = lane_type(v, RICCI_I32), *mask = lane_mask(v, RICCI_I32, masks, 1, 0);
+	const char *holds = compared ? comparison(v, compared, masks, RICCI_I32) : NULL;
+	if (!mask)
+		return holds;
+	mask = arena_printf(m, "%s_pick(%s, %s_all(-1), %s_all(0))", name, mask, name, name);
+	return holds ? arena_printf(m, "(%s & %s)", mask, holds) : mask;
+}
+
+/* A read at places that each lane computes: where cond doesn't hold, of the tensor's first element. */
+static const char *look_up(Lanes *v, Node *n, Node *cond)
+{
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	Kept key = {.read = n, .cond = cond};
+	const char *known = lane_kept(v, key);
+	if (known)
+		return known;
+	const char *t = lane_type(v, n->type), *index = lane_type(v, RICCI_I32);
+	const char *at = index_text(v, n->src[1], cond, RICCI_I32, false);
+	const char *where = lanes_where(v, cond);
+	const char *name = arena_printf(m, "%s_look_up", t);
+	lane_declare(e, name,
+		     arena_printf(m, "RK_LOOK_UP(%s, %s, %s, %lld)", t,
+				  dialect_compute[lanes_type(n->type)], index,
+				  (long long)lane_width(v)));
+	if (where)
+		at = arena_printf(m, "(%s & %s)", at, where);
+	return lane_keep(v, t, key,
+			 arena_printf(m, "%s(%s, %s)", name,
+				      emit_address(e, n->src[0], node_int(e->ir, 0)), at));
+}
+
 /* n in the lanes where cond (NULL: nothing) holds. */
 static const char *value(Lanes *v, Node *n, Node *cond)
 {
@@ -212,7 +302,8 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 		return arena_printf(&v->e->ir->arena, "%s_all(%s)", lane_type(v, n->type),
 				    emit_value(v->e, n, false));
 	if (n->op == OP_READ)
-		return lane_load(v, n, cond);
+		return lanes_look_up(v->e->ir, n, v->loop) ? look_up(v, n, cond)
+							   : lane_load(v, n, cond);
 	if (n->type == RICCI_BOOL)
 		return arena_printf(&v->e->ir->arena, "(%s)(%s & 1)", lane_type(v, RICCI_I32),
 				    comparison(v, n, cond, RICCI_I32));

@@ -355,6 +355,22 @@ static Stmt *region(Build *b)
 
 /* ---- scatters: fill, accumulate in memory, convert when the sum is wider than the result ---- */
 
+/* The part's places in dimension d of the result: all of it (val NULL), or of a free axis those from val on. */
+static Loop fill_place(Build *b, int d)
+{
+	Problem *p = b->p;
+	Loop place = {.extent = p->shape[d]};
+	for (int k = 0; k < b->nparallel; k++) {
+		const Loop *l = &b->loop[b->order[k]];
+		if (p->axis[l->axis] == p->lhs[d]) {
+			place.axis = l->axis;
+			place.val = nest_point(b, p->lhs[d]);
+			place.extent = l->stride < place.extent ? l->stride : place.extent;
+		}
+	}
+	return place;
+}
+
 static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 {
 	Problem *p = b->p;
@@ -368,17 +384,17 @@ static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
 	int64_t stride = 1;
 	for (int e = d + 1; e < p->rank; e++)
 		stride *= p->shape[e];
-	for (int k = 0; k < b->nparallel; k++) /* a free axis that is open stays at its place */
-		if (p->axis[b->loop[b->order[k]].axis] == p->lhs[d])
-			return fill_loop(
-				b, buffer,
-				node_add(b->ir, base,
-					 node_scale(b->ir, nest_point(b, p->lhs[d]), stride)),
-				d + 1, convert);
-	Node *x = tree_axis(b->t, p->shape[d]);
+	Loop place = fill_place(b, d);
+	if (place.val)
+		base = node_add(b->ir, base, node_scale(b->ir, place.val, stride));
+	if (place.extent == 1)
+		return fill_loop(b, buffer, base, d + 1, convert);
+	Node *x = tree_axis(b->t, place.extent), *hi = NULL;
+	if (place.val && !nest_exact(b, place.axis))
+		hi = node2(b->ir, OP_MIN, nest_rest(b, place.axis), node_int(b->ir, place.extent));
 	Stmt *body = fill_loop(b, buffer, node_add(b->ir, base, node_scale(b->ir, x, stride)),
 			       d + 1, convert);
-	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, NULL, body);
+	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, hi, body);
 }
 
 /* What a scatter adds to: the result, or something wider. */

@@ -231,15 +231,22 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
 
-static void offer_scatter(const Problem *p, Schedule *s)
+/* Free axes are parts, and of the one in lanes pieces of so many. */
+static void offer_scatter(const Problem *p, int rank, int64_t lanes, Schedule *s)
 {
-	int v = vector_axis(p, 0), n = 0;
+	int v = vector_axis(p, rank), n = 0, loops = p->naxis;
 	if (v < 0)
 		return;
-	for (int k = 0; k < p->naxis; k++) /* free axes that are not in lanes run in parallel */
+	bool pieces = axis_extent(p->axis[v]) >= 2 * lanes;
+	for (int k = 0; k < p->naxis; k++)
 		if (k != v && vector_allowed(p, k))
 			schedule_add(s, STEP_MOVE, k, n++);
-	schedule_add(s, STEP_MOVE, v, p->naxis - 1);
+	if (pieces) {
+		schedule_add(s, STEP_SPLIT, v, lanes);
+		schedule_add(s, STEP_MOVE, v, n++);
+		v = loops++;
+	}
+	schedule_add(s, STEP_MOVE, v, loops - 1);
 	schedule_add(s, STEP_VECTORISE, v, 0);
 	schedule_add(s, STEP_PARALLEL, 0, n);
 }
@@ -443,7 +450,8 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
-		offer_scatter(p, s);
+		offer_scatter(p, row[variant].rank,
+			      row[variant].tile ? INT64_MAX / 2 : row[variant].lanes, s);
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
 		return;
 	else if (row[variant].tile && register_tile_offer(p, target, s))

@@ -188,12 +188,6 @@ static int schedule_check(const Build *b, Error *err)
 					       "loop %d can't run in parallel, its iterations "
 					       "write the same elements",
 					       b->order[i]);
-		if (i < b->nparallel && p->scatter && !b->atomic &&
-		    a->extent != axis_extent(p->axis[a->axis]))
-			return schedule_misfit(err,
-					       "loop %d can't run in parallel, the left side is "
-					       "scattered and the loop is only a piece of its axis",
-					       b->order[i]);
 		if (a->how == HOW_VECTOR && !lanes_fit(b, i))
 			return schedule_misfit(
 				err,

@@ -12,8 +12,9 @@
 /* All partitions of so many factors are compared, some 4,000; of more, those of the fewest points become one first. */
 enum { FACTORS = 7 };
 /* What a partial sum costs beside its arithmetic, in operations: for a byte, written and read again (what a processor
- * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. */
-static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75;
+ * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. What is scattered is
+ * read, added to and stored, and no product of matrices. */
+static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8;
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -319,8 +320,64 @@ static Node *cheapest(Ir *ir, Node *c, double *cost)
 	return best;
 }
 
+/* ---- scatters ---- */
+
+static bool is_scatter(Ir *ir, const Node *c)
+{
+	Node *axis[COMP_MAX_AXES];
+	bool has[COMP_MAX_AXES];
+	int n = comp_naxis(c);
+	for (int k = 0; k < n; k++)
+		axis[k] = comp_axis(c, k);
+	return !indices_one_to_one(ir, n, axis, tensor_rank(c), c->src + n, has);
+}
+
+/* Those of c's axes that are in the set, in the order in which its place has them; then the others. */
+static int axes_in(Ir *ir, const Node *c, uint32_t set, Node **axis)
+{
+	Node *root[RICCI_MAX_RANK + 1], *seen[COMP_MAX_AXES];
+	int n = 0, rank = tensor_rank(c);
+	for (int d = 0; d < rank; d++)
+		root[d] = comp_lhs(c, d);
+	root[rank] = comp_body(c);
+	int nseen = node_axes(ir, rank + 1, root, seen);
+	for (int i = 0; i < nseen; i++)
+		if (product_axes(c, seen[i]) & set)
+			axis[n++] = seen[i];
+	return n;
+}
+
+/* A scatter: axes that its place has no part in are summed before it, where that costs less. */
+static Node *scatter_over_sum(Ir *ir, Node *c)
+{
+	Factors l = product_split(ir, c, comp_body(c));
+	Node *axis[COMP_MAX_AXES];
+	uint32_t left = product_left(c), all = 0, inside = 0;
+	double cost, flops = 2;
+	for (int k = 0; k < l.n; k++) {
+		all |= l.f[k].axes;
+		flops += l.f[k].flops + 1;
+	}
+	int n = product_part(&l, all & ~left);
+	for (int k = 0; k < n; k++)
+		inside |= l.f[k].axes;
+	int rank = axes_in(ir, c, inside & left, axis);
+	int naxis = rank + axes_in(ir, c, inside & ~left, axis + rank);
+	if (rank == naxis || rank > RICCI_MAX_RANK)
+		return c;
+	Node *sum = comp_dense(ir, RED_ADD, rank, naxis, axis, product_of(&l, n, l.f));
+	Node *first = cheapest(ir, sum, &cost);
+	cost += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * points(c, left);
+	if (cost >= WORTH * (SCATTER + flops) * points(c, left | all))
+		return c;
+	l.f[n - 1] = (Factor){.value = node_read(ir, first, axis)};
+	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));
+}
+
 Node *sum_ordered(Ir *ir, Node *c)
 {
 	double cost;
-	return is_sum(c) ? cheapest(ir, c, &cost) : c;
+	if (!is_sum(c))
+		return c;
+	return is_scatter(ir, c) ? scatter_over_sum(ir, c) : cheapest(ir, c, &cost);
 }

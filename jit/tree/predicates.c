@@ -121,15 +121,39 @@ LanesDecide lanes_decide(Ir *ir, Node *cond, const Stmt *loop)
 static bool suits_value(Masks *m, Node *n, Where where);
 static bool suits_read(Masks *m, const Node *n, Where where);
 
-/* Is it an integer of 32 bits: the same for all lanes, or an index? */
-static bool suits_index(const Masks *m, Node *n)
+static bool suits_index(Masks *m, Node *n, Where where);
+
+/* A part of an index that differs between lanes otherwise than by their number: an integer of 32 bits, or one of two
+ * such indices. */
+static bool suits_part(Masks *m, Node *n, Where where)
 {
-	Ir *ir = m->t->ir;
-	if (n->lo < INT32_MIN || n->hi > INT32_MAX)
-		return false;
-	return lanes_vary(n, m->loop)
-		       ? affine_stride(ir, n, m->loop->axis) != INT64_MIN && !node_reads(ir, n)
-		       : is_common(m, n, true);
+	Op op = (Op)n->op;
+	if (op == OP_MIN || op == OP_MAX)
+		return suits_index(m, n->src[0], where) && suits_index(m, n->src[1], where);
+	Type from = op == OP_CAST ? (Type)n->src[0]->type : RICCI_I64;
+	return type_is_int(from) && from != RICCI_I64 && suits_value(m, n->src[0], where);
+}
+
+static bool suits_parts(Masks *m, const LaneIndex *x, Where where)
+{
+	bool all = is_common(m, x->common, true);
+	for (int j = 0; j < x->n && all; j++)
+		all = x->atom[j] == m->loop->axis || suits_part(m, x->atom[j], where);
+	return all;
+}
+
+static bool suits_index(Masks *m, Node *n, Where where)
+{
+	LaneIndex x = lane_index(m->t->ir, n, m->loop);
+	return lane_index_exact(&x) && suits_parts(m, &x, where);
+}
+
+static bool suits_indices(Masks *m, const Node *c, Where where)
+{
+	LaneIndex a = lane_index(m->t->ir, c->src[0], m->loop);
+	LaneIndex b = lane_index(m->t->ir, c->src[1], m->loop);
+	return lane_index_compares(&a, &b) && suits_parts(m, &a, where) &&
+	       suits_parts(m, &b, where);
 }
 
 /* Comparisons of values, and what joins them. */
@@ -140,9 +164,12 @@ static bool suits_comparison(Masks *m, Node *c, Where where)
 	if (c->op == OP_READ)
 		return suits_read(m, c, where);
 	bool compares = op_compares((Op)c->op), all = compares || op_is_logic((Op)c->op);
+	if (compares && c->src[0]->type == RICCI_I64)
+		return suits_indices(m, c, where);
+	if (c->op == OP_OR && lanes_look_up_any(m->t->ir, c->src[1], m->loop))
+		return false;
 	for (int k = 0; k < c->nsrc && all; k++)
-		all = compares && c->src[k]->type == RICCI_I64 ? suits_index(m, c->src[k])
-							       : suits_value(m, c->src[k], where);
+		all = suits_value(m, c->src[k], where);
 	return all;
 }
 
@@ -203,6 +230,21 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 	return suits;
 }
 
+bool lanes_look_up(Ir *ir, const Node *n, const Stmt *loop)
+{
+	return n->op == OP_READ && affine_stride(ir, n->src[1], loop->axis) == INT64_MIN;
+}
+
+bool lanes_look_up_any(Ir *ir, Node *n, const Stmt *loop)
+{
+	Node **read;
+	int count = node_collect(ir, n, OP_READ, &read);
+	for (int k = 0; k < count; k++)
+		if (lanes_look_up(ir, read[k], loop))
+			return true;
+	return false;
+}
+
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s)
 {
 	const Stmt *next = s->next;
@@ -235,6 +277,12 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 	int64_t step = affine_stride(m->t->ir, n->src[1], m->loop->axis);
 	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
 		return lanes_own(m->loop, n->src[0]);
+	if (lanes_look_up(m->t->ir, n, m->loop)) {
+		LaneIndex x = lane_index(m->t->ir, n->src[1], m->loop);
+		return predicates_type((Type)n->type) && tensor_size(n->src[0]) <= INT32_MAX &&
+		       !reads_buffer((Node *)n->src[0], m->loop, STMT_STORE) &&
+		       suits_parts(m, &x, where);
+	}
 	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
 	return step != INT64_MIN && is_apart(m, n) && (read_inside(n) || where != UNKNOWN);
 }
@@ -281,13 +329,14 @@ static bool find_suits(Masks *m, Node *n, Where where)
 		return is_common(m, n, where != VALID);
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
 		return (type_is_float(n->type) || n->type == RICCI_I32) &&
-		       suits_index(m, n->src[0]);
+		       suits_index(m, n->src[0], where);
 	if (!predicates_take(n))
 		return false;
 	if (n->op == OP_READ)
 		return suits_read(m, n, where);
 	if (n->op == OP_SELECT)
 		return suits_condition(m, n->src[0], &yes, &no) && suits_value(m, n->src[1], yes) &&
+		       !lanes_look_up_any(m->t->ir, n->src[2], m->loop) &&
 		       suits_value(m, n->src[2], no);
 	for (int k = 0; k < n->nsrc; k++)
 		all &= suits_value(m, n->src[k], where);

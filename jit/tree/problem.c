@@ -160,38 +160,6 @@ static uint32_t id_bound(const Subgraph *s)
 
 /* ---- the left side ---- */
 
-/* Is lhs one-to-one on the box? Each axis in one dimension only, and the coefficients of a
- * dimension form a mixed radix. */
-static bool lhs_one_to_one(Problem *p, int rank, Node *const *lhs, bool *spatial)
-{
-	Ir *ir = p->ir;
-	for (int k = 0; k < p->naxis; k++)
-		spatial[k] = false;
-	for (int d = 0; d < rank; d++) {
-		Affine a = affine_of(ir, lhs[d]);
-		int64_t reach = 1; /* the terms so far cover less than this */
-		bool done[COMP_MAX_AXES] = {false};
-		for (int round = 0; round < a.n; round++) {
-			int best = -1;
-			for (int j = 0; j < a.n; j++)
-				if (!done[j] && (best < 0 || a.k[j] < a.k[best]))
-					best = j;
-			Node *x = a.atom[best];
-			done[best] = true;
-			if (x->op != OP_AXIS || a.k[best] < reach)
-				return false;
-			reach += a.k[best] * (axis_extent(x) - 1);
-			for (int k = 0; k < p->naxis; k++)
-				if (p->axis[k] == x) {
-					if (spatial[k])
-						return false;
-					spatial[k] = true;
-				}
-		}
-	}
-	return true;
-}
-
 static void find_free_axes(Problem *p, int rank, Node *const *lhs)
 {
 	for (int d = 0; d < rank; d++) {
@@ -199,8 +167,7 @@ static void find_free_axes(Problem *p, int rank, Node *const *lhs)
 			continue;
 		bool alone = true;
 		for (int e = 0; e < rank; e++)
-			if (e != d && node_has(lhs[e], lhs[d]))
-				alone = false;
+			alone &= e == d || lhs[e] != lhs[d];
 		if (alone && axis_extent(lhs[d]) == p->shape[d])
 			p->free_axis[p->nfree++] = lhs[d];
 	}
@@ -415,7 +382,8 @@ static void take_main(Take *k)
 	if (fold)
 		rows = 0; /* of the left side */
 	p->main_size = tensor_size(c);
-	p->scatter = !lhs_one_to_one(p, rank - rows, p->lhs + rows, spatial);
+	p->scatter =
+		!indices_one_to_one(ir, p->naxis, p->axis, rank - rows, p->lhs + rows, spatial);
 	if (p->scatter) {
 		find_free_axes(p, rank, p->lhs);
 		p->nspatial = p->naxis;

@@ -198,8 +198,28 @@ bool lanes_apart(Type t, int64_t width, int64_t step);
 bool lanes_own(const Stmt *loop, const Node *buffer);
 /* Do this store of the loop and the next take turns in the elements of a line? */
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
+/* Is n a read at places that lie in no regular steps? */
+bool lanes_look_up(Ir *ir, const Node *n, const Stmt *loop);
+/* Is there such a read in n? */
+bool lanes_look_up_any(Ir *ir, Node *n, const Stmt *loop);
 /* Does n differ between the lanes? */
 bool lanes_vary(Node *n, const Stmt *loop);
+/* ---- indices of lanes (lane_index.c) */
+typedef struct LaneIndex { /* common + the sum of all k[] * atom[] */
+	Node *common;	   /* the same for all lanes */
+	int n;
+	int64_t *k; /* in ir's arena */
+	Node **atom;
+} LaneIndex;
+/* Parts of an index that differ between lanes are cut off at so much where they are compared. */
+#define LANE_INDEX_MOST (INT64_C(1) << 30)
+LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop);
+bool lane_index_cut(const Node *atom); /* may be larger than that */
+/* Do 32 bits hold it? */
+bool lane_index_exact(const LaneIndex *x);
+/* Do a and b compare as they are in 32 bits, or (where they aren't exact) once what is larger is cut off? */
+bool lane_index_compares(const LaneIndex *a, const LaneIndex *b);
+
 /* How the lanes decide a condition: all in the same way; it holds in an interval of them; it asks for the loop's axis
  * alone (k%4 < 3), so that where that is a lane, the lanes for which it holds are known; they have to compare values. */
 typedef enum { LANES_AGREE, LANES_INTERVAL, LANES_LISTED, LANES_COMPARE } LanesDecide;

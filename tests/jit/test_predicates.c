@@ -221,6 +221,51 @@ static const Case narrow[] = {
 	{"Y[i] += f32(B[i,k])*W[k]", "B=5x131:bool W=131"},
 };
 
+/* Elements at places that are data, or computed from numbers: beyond the first operand there is nothing, and not in all
+ * lanes or iterations is there one. */
+static const Case looked_up[] = {
+	{"Y[i] = X[T[i]]*2", "X=3 T=103:i32"},
+	{"Y[i] = X[T[i]]*2", "X=3:f64 T=103:i32"},
+	{"Y[i] = X[T[i]]*2 + i", "X=3:i32 T=103:i8"},
+	{"Y[i,j] = X[i,T[j]] + X[3-i,2-T[j]]", "X=4x3 T=53:u8"},
+	{"Y[i,j] = X[T[i]+2*j,j]*B[j]", "X=89x44 T=7:i32 B=44"},
+	{"Y[i,j] = X[2*T[j]+j,i]", "X=48x5 T=44:i32"},
+	{"Y[i] = X[T[U[i]]]", "X=3 T=3:i32 U=103:i32"},
+	{"Y[i] += X[i,T[k]]*W[k]", "X=5x3 T=131:i32 W=131"},
+	{"Y[i] max= X[i,T[k]]*W[k]", "X=5x3 T=131:i32 W=131"},
+	{"Y[i] += X[T[i],k]*W[k]", "X=3x40 T=53:i32 W=40"},
+	/* under conditions: of places, values, of both */
+	{"Y[i] = (X[T[i]-1] else 7) + B[i]", "X=2 T=103:i32 B=103"},
+	{"Y[i] = (X[T[i]-1] else 7) + (X[T[i]] else 0)", "X=2:f64 T=103:i32"},
+	{"Y[i] = X[i32(A[i]*4e9)+i-30] else 0.5", "X=53 A=103"},
+	{"Y[i] = X[i-30-i32(A[i]*4e9)] else 0.5", "X=53 A=103"},
+	{"Y[i,j] = (X[i,i32(floor(60*A[j]))] else 0)*(1-abs(A[j]-floor(A[j])))", "X=4x53 A=103"},
+	{"Y[i] = X[min(max(i32(A[i]*1e10), 0), 52)]", "X=53 A=103"},
+	{"X, A, T, B -> Y: Y[i] = A[i] > 0 ? X[T[i]] : B[i]", "X=3 A=103 T=103:i32 B=103"},
+	{"X, A, T, B -> Y: Y[i] = i < 40 && A[i] > 0 ? X[T[i]] : B[i] where i<103",
+	 "X=3 A=103 T=40:i32 B=103"},
+	{"X, T -> Y: Y[i] = T[i] != 1 ? (X[T[i]-1] else 0) : 3.0", "X=2 T=103:i32"},
+	{"X, T, W -> Y: Y[i] += T[i] != 1 && (X[T[i]-1] else 0.5) < W[k] ? W[k] : 0",
+	 "X=2 T=103:i32 W=5"},
+};
+
+/* What is compared with what is looked up, or cast; and what lanes don't look up. */
+static const Case computed[] = {
+	{"A, T, B -> Y: Y[i] = T[i]+i < 20 ? A[i] : B[i]", "A=103 T=103:i32 B=103"},
+	{"Y[i] = i32(A[i]*4e9)+i < 7 ? A[i] : B[i]", "A=103 B=103"},
+	{"Y[i] = i64(i32(A[i]*4e9))-i > -7 ? A[i] : B[i]", "A=103 B=103"},
+	{"Y[i] = f32(i64(T[i])+2*i)*A[i]", "T=103:i32 A=103"},
+	{"X, A, T -> Y: Y[i] = A[i] > 0 ? 1.0 : X[T[i]]", "X=3 A=103 T=103:i32"},
+	{"Y[i] = X[T[i]] < 0 || X[2-T[i]] < 0.5 ? A[i] : 0", "X=3 T=103:i32 A=103"},
+	{"Y[i] = X[T[i]]*2", "X=3 T=103:i64"},
+	{"Y[i] = f32(X[T[i]])*2", "X=3:bf16 T=103:i32"},
+	{"Y[i] = X[T[i]*1000000000+i] else 1", "X=53 T=103:i32"},
+	{"Y[i] = X[(T[i]+i)/4] else 1", "X=23 T=103:i32"},
+	{"Y[i] = X[min(max(T[U[i]]-1, 0)+i-40, 52)] else 3", "X=53 T=3:i32 U=103:i32"},
+	{"Y[i] = i >= 40 ? (X[T[i-40]-1] else 0) : B[i] where i<103", "X=2 T=63:i32 B=40"},
+	{"Y[i] = X[(T[U[i]-1] else 1)+i-40] else 3", "X=53 T=2:i32 U=103:i32"},
+};
+
 /* A copy of t's first operand between two such pages: its start touches one, or its end. */
 static void *fenced(const Trial *t, bool end)
 {
@@ -266,6 +311,13 @@ static void check_masks(const Case *c, bool fused, bool first)
 	check_fenced(t);
 }
 
+static void check_looked_up(const Case *c)
+{
+	Trial *t = harness_trials(c, false, NULL);
+	check_source(c, t, t->noffer, "_look_up(");
+	check_fenced(t);
+}
+
 static void check_narrow(const Case *c)
 {
 	Trial *t = harness_trials(c, true, NULL);
@@ -291,6 +343,10 @@ int main(void)
 		check_fenced(harness_trials(&shared[k], false, NULL));
 	for (int k = 0; k < COUNT(narrow); k++)
 		check_narrow(&narrow[k]);
+	for (int k = 0; k < COUNT(looked_up); k++)
+		check_looked_up(&looked_up[k]);
+	for (int k = 0; k < COUNT(computed); k++)
+		check_fenced(harness_trials(&computed[k], false, NULL));
 	for (int k = 0; k < COUNT(otherwise); k++)
 		check_fenced(harness_trials(&otherwise[k], false, NULL));
 	return harness_done();

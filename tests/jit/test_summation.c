@@ -71,6 +71,12 @@ static const Case cases[] = {
 	 {2, 2, 2},
 	 {{32, 64}, {64, 64}, {64, 64}},
 	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[2*j:64,i] += x2[k,i]*T1[j,k];\n"},
+	/* what the place of a scatter has no part in */
+	{"Y[i+j:63,l] += A[i,k]*B[k,j,l]*C[j]",
+	 3,
+	 {2, 3, 1},
+	 {{32, 64}, {64, 32, 16}, {32}},
+	 "T1[i,j,k] += x0[i,l]*x1[l,j,k];\nR0[j+k:63,i] += T1[j,k,i]*x2[k];\n"},
 	/* sums that a window's place has no part in; padding stays with the window */
 	{"Y[b,j,p] += (X[b,o,p+r-1] else 0)*W[o,j]*D[j,r] where p<32",
 	 3,
@@ -97,6 +103,12 @@ static const Case cases[] = {
 	 {3, 2, 2},
 	 {{64, 32, 32}, {64, 32}, {64, 32}},
 	 "R0[i,j] += x0[j,k,l]*x1[i,k]*x2[i,l];\n"},
+	/* it is small, */
+	{"Y[i+j:15,l] += A[i,k]*B[j,l]",
+	 2,
+	 {2, 2},
+	 {{8, 4}, {8, 16}},
+	 "R0[j+k:15,i] += x0[j,l]*x1[k,i];\n"},
 	/* it is smaller than a launch, */
 	{"Y[i,l] += A[i,j]*B[j,k]*C[k,l]",
 	 3,
