@@ -62,8 +62,8 @@ static int offer_nests(const Task *t, const Problem *p, const Target *target, Sc
 		       double *price)
 {
 	int n = 0;
-	for (int v = 0; v < NEST_OFFERS; v++) { /* the last one, a register tile, comes first */
-		nest_offer(p, target, (v + NEST_OFFERS - 1) % NEST_OFFERS, &out[n]);
+	for (int v = 0; v < NEST_OFFERS; v++) { /* register tiles, the last two, come first */
+		nest_offer(p, target, (v + NEST_OFFERS - 2) % NEST_OFFERS, &out[n]);
 		n += schedule_is_new(out, n);
 	}
 	return order_nests(t, target, n, out, price);

@@ -211,8 +211,8 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 
 /* ---- register tiles (register_tile.c) */
 /* Vectors of sums along a spatial axis, for some places of another that shares what they read, or along a reduced one,
- * for places of two. false: none does. */
-bool register_tile_offer(const Problem *p, const Target *target, Schedule *s);
+ * for places of two. transposed: a spatial one, along which something is transposed first. false: none does. */
+bool register_tile_offer(const Problem *p, const Target *target, bool transposed, Schedule *s);
 
 /* ---- polyphase offers (polyphase.c) */
 /* How many lanes along axis k, at most so many: as many as the period of its conditions, where

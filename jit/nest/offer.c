@@ -437,16 +437,17 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 		bool unroll;
 		int64_t rows; /* of windows */
 		bool cache;
-		int64_t vectors; /* of sums at a window's points */
-		bool tile;	 /* of registers */
-	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1, false},
-		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4, false},
-		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0, false},
-		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0, false},
-		   {1, LANES, CHUNK, false, 0, false, 0, false},
-		   {0, LANES / 4, CHUNK, false, 0, false, 0, false},
-		   {2, LANES, CHUNK, false, 0, false, 0, false},
-		   {0, LANES, CHUNK, false, ROWS_MOST, false, 1, true}};
+		int64_t vectors;			 /* of sums at a window's points */
+		enum { NO_TILE, TILE, TRANSPOSED } tile; /* of registers */
+	} row[] = {{0, LANES, CHUNK, false, ROWS_MOST, false, 1, NO_TILE},
+		   {0, LANES, CHUNK, true, ROWS_MOST / 2, true, 4, NO_TILE},
+		   {0, LANES / 2, CHUNK / 4, false, 0, false, 0, NO_TILE},
+		   {0, 2 * LANES, 4 * CHUNK, false, 0, false, 0, NO_TILE},
+		   {1, LANES, CHUNK, false, 0, false, 0, NO_TILE},
+		   {0, LANES / 4, CHUNK, false, 0, false, 0, NO_TILE},
+		   {2, LANES, CHUNK, false, 0, false, 0, NO_TILE},
+		   {0, LANES, CHUNK, false, ROWS_MOST, false, 1, TRANSPOSED},
+		   {0, LANES, CHUNK, false, ROWS_MOST, false, 1, TILE}};
 	memset(s, 0, sizeof *s);
 	static_assert(COUNT(row) == NEST_OFFERS, "a row each");
 	if (p->scatter)
@@ -454,7 +455,8 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 			      row[variant].tile ? INT64_MAX / 2 : row[variant].lanes, s);
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
 		return;
-	else if (row[variant].tile && register_tile_offer(p, target, s))
+	else if (row[variant].tile &&
+		 register_tile_offer(p, target, row[variant].tile == TRANSPOSED, s))
 		return;
 	else if (row[variant].rows &&
 		 window_offer(p, target, row[variant].rows, row[variant].cache, s))

@@ -3,15 +3,19 @@
  * Input: a problem. Output: steps for vectors of sums along a spatial axis times some places of another one, or along a
  * reduced axis times some places of two, all of them in registers, so that a vector that one of these axes has no
  * part in is loaded once for the whole tile: matrix products over other operators than + and *, distances, maxima of
- * sums, long convolutions. Invariant: only index functions and extents are asked. */
+ * sums, long convolutions. Or the vectors lie across the lines of a tensor, which is transposed for some lines of tiles.
+ * Invariant: only index functions and extents are asked. */
 #include "jit/nest/internal.h"
 
 /* Vectors of a line, and places of the other axes: sums enough to hide what each waits for, and registers left for what
  * is loaded. SQUARE: of two axes each. */
 enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4 };
+/* Lines of tiles for which something is transposed once. */
+enum { LINES = 16 };
 
 typedef struct RegisterTile {
 	const Problem *p;
+	bool transposed; /* what vectors read may lie across their lines */
 	int nread;
 	Node **read;
 	int lanes, nrow, row[2]; /* axes */
@@ -23,6 +27,19 @@ static int64_t stride(const RegisterTile *t, const Node *read, int axis)
 	return affine_stride(t->p->ir, read->src[1], t->p->axis[axis]);
 }
 
+/* Does the read lie across the lanes along this axis, with lines along one reduced axis? (jit/nest/transposed.c) */
+static bool lies_across(const RegisterTile *t, const Node *read, int lanes)
+{
+	int64_t step = stride(t, read, lanes);
+	int along = 0, others = 0;
+	for (int k = t->p->nspatial; k < t->p->naxis; k++) {
+		along += stride(t, read, k) == 1;
+		others += stride(t, read, k) != 0 && stride(t, read, k) != 1;
+	}
+	return step >= ACROSS_LEAST && along == 1 && !others && read_inside(read) &&
+	       type_size((Type)read->type) >= 4;
+}
+
 /* The axis of number from .. to-1 along which the most reads are contiguous, and none jumps; -1: there is none. */
 static int lanes_axis(const RegisterTile *t, int from, int to)
 {
@@ -31,7 +48,8 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1;
 		for (int r = 0; r < t->nread; r++) {
 			int64_t step = stride(t, t->read[r], k);
-			score += step == 1 ? 2 : step == 0 ? 0 : -100;
+			bool across = t->transposed && lies_across(t, t->read[r], k);
+			score += step == 1 ? 2 : step == 0 ? 0 : across ? 1 : -100;
 		}
 		axis = score > most ? k : axis;
 		most = score > most ? score : most;
@@ -61,24 +79,36 @@ static void add_rows(RegisterTile *t, int64_t most)
 	t->row[t->nrow++] = axis;
 }
 
-static bool find(RegisterTile *t, const Problem *p, const Target *target)
+/* Is anything transposed, and is that the same for all lines of a tile? */
+static bool transposes(const RegisterTile *t)
+{
+	bool any = false, same = true;
+	for (int r = 0; r < t->nread; r++)
+		if (lies_across(t, t->read[r], t->lanes)) {
+			any = true;
+			same &= stride(t, t->read[r], t->row[0]) == 0;
+		}
+	return any && same;
+}
+
+static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed)
 {
 	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
 	bool spatial;
-	*t = (RegisterTile){.p = p};
+	*t = (RegisterTile){.p = p, .transposed = transposed};
 	if (p->red == RED_NONE || p->scatter || p->naxis == p->nspatial)
 		return false;
 	t->nread = node_collect(p->ir, p->body, OP_READ, &t->read);
 	t->lanes = lanes_axis(t, 0, p->nspatial);
 	spatial = t->lanes >= 0;
-	if (!spatial)
+	if (!spatial && !transposed)
 		t->lanes = lanes_axis(t, p->nspatial, p->naxis);
 	if (t->lanes < 0)
 		return false;
 	add_rows(t, spatial ? ROWS / room : SQUARE);
 	if (!spatial && t->nrow)
 		add_rows(t, SQUARE / room);
-	return t->nrow == (spatial ? 1 : 2);
+	return t->nrow == (spatial ? 1 : 2) && (!transposed || transposes(t));
 }
 
 /* Lanes of a line of the tile. */
@@ -100,38 +130,63 @@ static int split(Schedule *s, const Problem *p, int axis, int64_t size, int *loo
 	return size < all ? offer_split(s, axis, size, loops, now) : axis;
 }
 
-bool register_tile_offer(const Problem *p, const Target *target, Schedule *s)
+/* Splits the tile's axes: its loops are inner[]. Returns the loop that runs over its lines where something is transposed
+ * around it; -1: it is none, or that of its axis. */
+static int split_tile(const RegisterTile *t, int64_t lanes, Schedule *s, int *loops, int *now,
+		      int64_t *outer, int *inner)
+{
+	const Problem *p = t->p;
+	int lines = -1, row = t->row[0];
+	if (t->transposed && axis_extent(p->axis[row]) > t->rows[0] * LINES) {
+		lines = split(s, p, row, t->rows[0] * LINES, loops, now, &outer[row]);
+		inner[0] = offer_split(s, lines, t->rows[0], loops, now);
+	}
+	for (int i = lines < 0 ? 0 : 1; i < t->nrow; i++)
+		inner[i] = split(s, p, t->row[i], t->rows[i], loops, now, &outer[t->row[i]]);
+	inner[t->nrow] = split(s, p, t->lanes, lanes, loops, now, &outer[t->lanes]);
+	return lines;
+}
+
+/* Adds loop k unless it is one of the tile's. */
+static int add_outer(const int *inner, int ninner, int k, int *want, int n)
+{
+	for (int i = 0; i < ninner; i++)
+		if (inner[i] == k)
+			return n;
+	want[n] = k;
+	return n + 1;
+}
+
+bool register_tile_offer(const Problem *p, const Target *target, bool transposed, Schedule *s)
 {
 	RegisterTile t;
 	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops = p->naxis, n = 0;
 	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES], lanes;
-	if (!find(&t, p, target) || !(lanes = lanes_of(&t, target)))
+	if (!find(&t, p, target, transposed) || !(lanes = lanes_of(&t, target)))
 		return false;
 	for (int k = 0; k < loops; k++) {
 		now[k] = k;
 		outer[k] = axis_extent(p->axis[k]);
 	}
-	for (int i = 0; i < t.nrow; i++)
-		inner[i] = split(s, p, t.row[i], t.rows[i], &loops, now, &outer[t.row[i]]);
-	inner[t.nrow] = split(s, p, t.lanes, lanes, &loops, now, &outer[t.lanes]);
-	int parts = 0;
-	for (int k = 0; k < p->naxis; k++) {
-		bool is_inner = false;
-		for (int i = 0; i <= t.nrow; i++)
-			is_inner |= inner[i] == k;
-		if (is_inner)
-			continue;
+	int lines = split_tile(&t, lanes, s, &loops, now, outer, inner), ntile = t.nrow + 1;
+	for (int k = 0; k < p->nspatial; k++) {
 		extent[n] = outer[k];
-		want[n++] = k;
-		parts = k < p->nspatial ? n : parts;
+		if (!transposed || lines >= 0 || k != t.row[0])
+			n = add_outer(inner, ntile, k, want, n);
 	}
-	parts = offer_parallel(parts, extent);
-	for (int i = 0; i <= t.nrow; i++)
+	int parts = offer_parallel(n, extent), around = n;
+	if (transposed)
+		n = add_outer(inner, ntile, lines < 0 ? t.row[0] : lines, want, n);
+	for (int k = p->nspatial; k < p->naxis; k++)
+		n = add_outer(inner, ntile, k, want, n);
+	for (int i = 0; i < ntile; i++)
 		want[n++] = inner[i];
 	offer_order(s, n, want, now);
 	schedule_add(s, STEP_VECTORISE, inner[t.nrow], 0);
 	for (int i = 0; i < t.nrow; i++)
 		schedule_add(s, STEP_UNROLL, inner[i], 0);
+	if (transposed)
+		schedule_add(s, STEP_CACHE_READ, 0, around);
 	schedule_add(s, STEP_PARALLEL, 0, parts);
 	return true;
 }

@@ -13,8 +13,8 @@
 enum { FACTORS = 7 };
 /* What a partial sum costs beside its arithmetic, in operations: for a byte, written and read again (what a processor
  * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. What is scattered is
- * read, added to and stored, and no product of matrices. */
-static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8;
+ * read, added to and stored. What is no product of matrices takes VECTORS times as long. */
+static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -110,18 +110,29 @@ static double side_cost(const Order *o, const Block *block, int n, unsigned side
 	return flops > 0 ? flops * points(o->c, axes) : 0;
 }
 
-/* Of the equation with these blocks, without that of its partial sums: a contraction of the best two sides. */
+static uint32_t side_axes(const Order *o, const Block *block, int n, unsigned side)
+{
+	uint32_t axes = 0;
+	for (int k = 0; k < n; k++)
+		axes |= side >> k & 1 ? block_axes(o, block[k]) : 0;
+	return axes;
+}
+
+/* Of the equation with these blocks, without that of its partial sums: the best two sides, each multiplied before. Where
+ * each has an axis of the result that the other one lacks they are matrices, whose elements are loaded for several sums. */
 static double equation_cost(const Order *o, const Block *block, int n, uint32_t left)
 {
 	unsigned all = (1U << n) - 1;
-	double least = side_cost(o, block, n, all);
+	double sums = 2 * points(o->c, left | side_axes(o, block, n, all));
+	double least = side_cost(o, block, n, all) + VECTORS * sums;
 	for (unsigned side = 1; side < all; side += 2) {
-		double cost = side_cost(o, block, n, side) + side_cost(o, block, n, all & ~side);
+		uint32_t a = side_axes(o, block, n, side), b = side_axes(o, block, n, all & ~side);
+		bool matrices = left & a & ~b && left & b & ~a;
+		double cost = side_cost(o, block, n, side) + side_cost(o, block, n, all & ~side) +
+			      (matrices ? sums : VECTORS * sums);
 		least = cost < least ? cost : least;
 	}
-	for (int k = 0; k < n; k++)
-		left |= block_axes(o, block[k]);
-	return least + 2 * points(o->c, left);
+	return least;
 }
 
 static double plan_cost(Order *o, unsigned set);
@@ -138,7 +149,8 @@ static void plan_search(Order *o, unsigned set, unsigned rest, Block *block, int
 {
 	Plan *p = &o->plan[set];
 	if (!rest) {
-		double cost = sum + equation_cost(o, block, n, set == all_factors(o) ? o->left : 0);
+		uint32_t left = set == all_factors(o) ? o->left : axes_left(o, set);
+		double cost = sum + equation_cost(o, block, n, left);
 		if (p->cost && p->cost <= cost)
 			return;
 		p->cost = cost;

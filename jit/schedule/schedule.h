@@ -22,7 +22,7 @@ enum {
 	TENSORISE_GROUPS =
 		16 /* on a grid, with NARROW: groups of four warps multiply from the blocks' memory */
 };
-enum { NEST_OFFERS = 8 }; /* variants of direct nests */
+enum { NEST_OFFERS = 9 }; /* variants of direct nests */
 enum { GRID_OFFERS = 4 }; /* and of those on a grid */
 bool step_has_axis(int kind);
 void schedule_add(Schedule *s, StepKind kind, int axis, int64_t arg);

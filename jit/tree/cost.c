@@ -15,10 +15,11 @@ enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24, OVERTAKEN = 24, SUMS_SE
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
 static const double line_cycles[LEVELS] = {2, 6, 16}, alone = 2.5;
-/* Cycles: an operator or a load on one of two ports, a store, an element that is gathered or
- * scattered; until a sum may be added to again; an iteration of a loop, beginning one; a part. */
-static const double OPERATE = 0.5, STORE = 1, TILE = 1.5, GUARD = 4, GATHER = 1.5, LATENCY = 4,
-		    TURN = 1, BEGIN = 6, PART = 60;
+/* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
+ * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
+ * beginning one; a part. */
+static const double OPERATE = 0.5, TRANSPOSE = 0.75, STORE = 1, TILE = 1.5, GUARD = 4, GATHER = 1.5,
+		    LATENCY = 4, FOLD = 8, TURN = 1, BEGIN = 6, PART = 60;
 /* Cycles of a kernel that one thread runs: no other is worth waking. */
 static const double ALONE = 30000;
 /* How much of the shorter of both times is not hidden behind the longer. */
@@ -421,6 +422,14 @@ static bool is_overtaken(const Cost *c, const Stmt *s)
 	return terms <= OVERTAKEN;
 }
 
+/* Do all lanes meet in one element? */
+static bool folds_lanes(const Cost *c, const Stmt *s)
+{
+	const Around *lanes = lanes_of(c);
+	return lanes && s->red != RED_NONE && !node_has(s->index, lanes->axis) &&
+	       !lanes_own(lanes->loop, s->buffer);
+}
+
 static void store(Cost *c, NodeMap *known, const Stmt *s)
 {
 	const Around *reduced = is_overtaken(c, s) ? NULL : reduced_loop(c, s);
@@ -435,6 +444,8 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 		c->cycles += times * (beside < LATENCY ? LATENCY / beside : OPERATE);
 	if (s->red != RED_NONE && !held)
 		c->cycles += times * OPERATE; /* it is loaded, too */
+	if (folds_lanes(c, s))
+		c->cycles += times / lanes_of(c)->trips * FOLD;
 	if (!local)
 		note(c, s->buffer, s->index, true);
 }
@@ -501,6 +512,17 @@ static void visit_share(Cost *c, const Stmt *s, double share)
 		c->access[k].times *= share;
 }
 
+/* Transposing is known: of so many lines and columns, the last two arguments. */
+static void call(Cost *c, const Stmt *s)
+{
+	if (!stmt_transposes(s)) {
+		c->calls = true;
+		return;
+	}
+	const CallArg *size = s->arg + s->narg - 2;
+	c->cycles += c->times * TRANSPOSE * (double)size[0].value->hi * (double)size[1].value->hi;
+}
+
 static void visit(Cost *c, const Stmt *s)
 {
 	NodeMap known = {0};
@@ -510,7 +532,7 @@ static void visit(Cost *c, const Stmt *s)
 		} else if (s->kind == STMT_STORE) {
 			store(c, &known, s);
 		} else if (s->kind == STMT_CALL) {
-			c->calls = true;
+			call(c, s);
 		} else if (s->kind == STMT_IF) {
 			double share = share_of(c, s->cond);
 			visit_share(c, s->body, share);

@@ -183,6 +183,11 @@ Stmt *stmt_transpose(Tree *t, CallArg to, int64_t line, CallArg from, int64_t st
 	return stmt_call(t, narrow ? "ricci_transpose_4" : "ricci_transpose_8", COUNT(arg), arg);
 }
 
+bool stmt_transposes(const Stmt *s)
+{
+	return s->kind == STMT_CALL && strncmp(s->symbol, "ricci_transpose_", 16) == 0;
+}
+
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index)
 {
 	Stmt *s = stmt_new(t, STMT_PREFETCH);

@@ -131,6 +131,7 @@ Stmt *stmt_seen(Tree *t);
 /* to[r*line + c] = from[c*step + r] for so many rows r and columns c, of elements of 4 or 8 bytes, in registers. */
 Stmt *stmt_transpose(Tree *t, CallArg to, int64_t line, CallArg from, int64_t step, Node *rows,
 		     Node *cols);
+bool stmt_transposes(const Stmt *s);
 /* Prefetches the line of buffer[index], which may be outside. */
 Stmt *stmt_prefetch(Tree *t, Node *buffer, Node *index);
 Stmt *stmt_sync(Tree *t);

@@ -71,6 +71,12 @@ static const Case cases[] = {
 	 {2, 2, 2},
 	 {{32, 64}, {64, 64}, {64, 64}},
 	 "T1[i,j] += x0[i,k]*x1[k,j];\nR0[2*j:64,i] += x2[k,i]*T1[j,k];\n"},
+	/* each of the many products is a sum's own, but those of a matrix are not */
+	{"Y[i] += A[i,j]*B[j,k]*C[k,i]",
+	 3,
+	 {2, 2, 2},
+	 {{96, 96}, {96, 96}, {96, 96}},
+	 "T1[i,j] += x1[i,k]*x2[k,j];\nR0[i] += x0[i,j]*T1[j,i];\n"},
 	/* what the place of a scatter has no part in */
 	{"Y[i+j:63,l] += A[i,k]*B[k,j,l]*C[j]",
 	 3,
@@ -119,7 +125,7 @@ static const Case cases[] = {
 	{"Y[i] += A[i,j]*B[j,k]*C[k,i]",
 	 3,
 	 {2, 2, 2},
-	 {{64, 64}, {64, 64}, {64, 64}},
+	 {{32, 32}, {32, 32}, {32, 32}},
 	 "R0[i] += x0[i,j]*x1[j,k]*x2[k,i];\n"},
 };
 
