@@ -220,6 +220,9 @@ static const char cc_lanes[] =
 	"#define RK_LOOKED(k) p[i[k]]\n"
 	"#define RK_LOOK_UP(V, T, I, N) RK_INLINE V V##_look_up(const T *p, I i) "
 	"{ return (V){RK_##N(RK_LOOKED)}; }\n"
+	"#define RK_NARROW_LOOK_UP(V, H, e, I, N) RK_INLINE V V##_##e##_look_up(const H *p, I i) "
+	"\\\n"
+	"{ V##_##e h = {RK_##N(RK_LOOKED)}; return RK_OF_##e(V, h); }\n"
 	/* Elements apart under a mask: elsewhere zero. */
 	"#define RK_SOME(i) RK_LANE(m, i) ? p[i * step] : 0\n"
 	"#define RK_GATHER_SOME(V, T, N) RK_INLINE V V##_gather_some(const T *p, int64_t step, "

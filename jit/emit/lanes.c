@@ -20,42 +20,68 @@ static const char *arithmetic(Lanes *v, Type t, const char *a, char op, const ch
 
 static const char *value(Lanes *v, Node *n, Node *cond);
 
-static const char *index_text(Lanes *v, Node *n, Node *cond, Type t, bool cut);
+/* An index, as integers of 32 bits; cut: as far as comparisons see it. */
+static const char *index_text(Lanes *v, const LaneIndex *x, Node *cond, bool cut);
 
-/* Part j of an index; cut: as far as comparisons see it. */
-static const char *index_part(Lanes *v, const LaneIndex *x, int j, Node *cond, bool cut)
+/* Integers as far as comparisons see them. */
+static const char *cut_text(Lanes *v, Type t, const char *text)
 {
-	Arena *m = &v->e->ir->arena;
-	Node *n = x->atom[j];
-	const char *name = lane_type(v, RICCI_I32), *text;
+	const char *name = lane_type(v, t);
 	long long most = LANE_INDEX_MOST;
-	if (n == v->loop->axis)
-		text = arena_printf(m, "%s_number", name);
-	else if (n->op == OP_CAST)
-		text = value(v, n->src[0], cond);
-	else
-		text = arena_printf(m, "%s_%s(%s, %s)", name, n->op == OP_MIN ? "min" : "max",
-				    index_text(v, n->src[0], cond, RICCI_I32, false),
-				    index_text(v, n->src[1], cond, RICCI_I32, false));
-	if (cut && lane_index_cut(n))
-		text = arena_printf(m, "%s_max(%s_min(%s, %s_all(%lld)), %s_all(-%lld))", name,
-				    name, text, name, most, name, most);
-	const char *k = arena_printf(m, "%s_all(%lld)", name, (long long)(int32_t)x->k[j]);
-	return x->k[j] == 1 ? text : arithmetic(v, RICCI_I32, text, '*', k);
+	return arena_printf(&v->e->ir->arena, "%s_max(%s_min(%s, %s_all(%lld)), %s_all(-%lld))",
+			    name, name, text, name, most, name, most);
 }
 
-/* An index, as a vector of type t: in 32 bits. */
-static const char *index_text(Lanes *v, Node *n, Node *cond, Type t, bool cut)
+/* The less or the larger of two indices. */
+static const char *index_limit(Lanes *v, Node *n, Node *cond)
+{
+	const char *side[2];
+	for (int k = 0; k < 2; k++) {
+		LaneIndex x = lane_index(v->e->ir, n->src[k], v->loop, false);
+		side[k] = index_text(v, &x, cond, false);
+	}
+	return arena_printf(&v->e->ir->arena, "%s_%s(%s, %s)", lane_type(v, RICCI_I32),
+			    op_info[n->op].text, side[0], side[1]);
+}
+
+/* A part of an index. */
+static const char *index_part(Lanes *v, Node *n, Node *cond, bool cut)
 {
 	Arena *m = &v->e->ir->arena;
-	LaneIndex x = lane_index(v->e->ir, n, v->loop);
-	const char *text = arena_printf(m, "%s_all((int)(%s))", lane_type(v, RICCI_I32),
-					emit_value(v->e, x.common, false));
-	for (int j = 0; j < x.n; j++)
-		text = arithmetic(v, RICCI_I32, text, '+', index_part(v, &x, j, cond, cut));
-	return t == RICCI_I32
-		       ? text
-		       : arena_printf(m, "__builtin_convertvector(%s, %s)", text, lane_type(v, t));
+	const char *name = lane_type(v, RICCI_I32);
+	if (n == v->loop->axis)
+		return arena_printf(m, "%s_number", name);
+	bool limit = n->op == OP_MIN || n->op == OP_MAX;
+	Node *from = n->op == OP_CAST ? n->src[0] : n;
+	Type t = limit ? RICCI_I32 : lanes_type(from->type);
+	const char *text = limit ? index_limit(v, n, cond) : value(v, from, cond);
+	if (cut && lane_index_cut(n))
+		text = cut_text(v, t, text);
+	return t == RICCI_I64 ? arena_printf(m, "__builtin_convertvector(%s, %s)", text, name)
+			      : text;
+}
+
+static const char *index_text(Lanes *v, const LaneIndex *x, Node *cond, bool cut)
+{
+	Arena *m = &v->e->ir->arena;
+	const char *name = lane_type(v, RICCI_I32);
+	const char *text =
+		arena_printf(m, "%s_all((int)(%s))", name, emit_value(v->e, x->common, false));
+	for (int j = 0; j < x->n; j++) {
+		const char *part = index_part(v, x->atom[j], cond, cut);
+		const char *k = arena_printf(m, "%s_all(%d)", name, (int32_t)x->k[j]);
+		part = x->k[j] == 1 ? part : arithmetic(v, RICCI_I32, part, '*', k);
+		text = arithmetic(v, RICCI_I32, text, '+', part);
+	}
+	return text;
+}
+
+/* Integers of 32 bits as type t. */
+static const char *of_index(Lanes *v, const char *text, Type t)
+{
+	return t == RICCI_I32 ? text
+			      : arena_printf(&v->e->ir->arena, "__builtin_convertvector(%s, %s)",
+					     text, lane_type(v, t));
 }
 
 static const char *comparison(Lanes *v, Node *c, Node *cond, Type t);
@@ -75,12 +101,21 @@ static Node *both(Ir *ir, Node *a, Node *b)
 	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
 }
 
-/* Do 32 bits hold both sides of a comparison of indices? */
-static bool are_exact(Lanes *v, const Node *c)
+/* Both sides of a comparison, as type t. */
+static void compare_sides(Lanes *v, const Node *c, Node *cond, Type t, const char **side)
 {
-	LaneIndex a = lane_index(v->e->ir, c->src[0], v->loop);
-	LaneIndex b = lane_index(v->e->ir, c->src[1], v->loop);
-	return lane_index_exact(&a) && lane_index_exact(&b);
+	LaneIndex x[2];
+	bool exact = true;
+	for (int k = 0; k < 2; k++) {
+		if (c->src[k]->type != RICCI_I64) {
+			side[k] = value(v, c->src[k], cond);
+			continue;
+		}
+		x[k] = lane_index(v->e->ir, c->src[k], v->loop, false);
+		exact &= lane_index_exact(&x[k]);
+	}
+	for (int k = 0; k < 2 && c->src[0]->type == RICCI_I64; k++)
+		side[k] = of_index(v, index_text(v, &x[k], cond, !exact), t);
 }
 
 static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
@@ -103,10 +138,7 @@ static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 				    comparison(v, c->src[1], cond, t));
 	Type of = c->src[0]->type == RICCI_I64 ? RICCI_I32 : lanes_type(c->src[0]->type);
 	const char *side[2];
-	bool index = c->src[0]->type == RICCI_I64, cut = index && !are_exact(v, c);
-	for (int k = 0; k < 2; k++)
-		side[k] =
-			index ? index_text(v, c->src[k], cond, of, cut) : value(v, c->src[k], cond);
+	compare_sides(v, c, cond, of, side);
 	const char *text = arena_printf(m, "((%s_i)(%s %s %s))", lane_type(v, of), side[0],
 					op_info[c->op].text, side[1]);
 	return as_long(v, of, t, text);
@@ -240,7 +272,8 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 					    value(v, n->src[k], cond));
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64) {
 		Type t = lanes_type(n->type);
-		return cast_text(v, n, t, index_text(v, n->src[0], cond, t, false));
+		LaneIndex x = lane_index(e->ir, n->src[0], v->loop, false);
+		return cast_text(v, n, t, of_index(v, index_text(v, &x, cond, false), t));
 	}
 	const char *a = value(v, n->src[0], cond);
 	if (n->op == OP_CAST)
@@ -280,13 +313,18 @@ static const char *look_up(Lanes *v, Node *n, Node *cond)
 	if (known)
 		return known;
 	const char *t = lane_type(v, n->type), *index = lane_type(v, RICCI_I32);
-	const char *at = index_text(v, n->src[1], cond, RICCI_I32, false);
+	LaneIndex x = lane_index(e->ir, n->src[1], v->loop, true);
+	const char *at = index_text(v, &x, cond, false);
 	const char *where = lanes_where(v, cond);
-	const char *name = arena_printf(m, "%s_look_up", t);
+	const char *name = lane_access(v, n->type, "look_up", false);
+	bool narrow = lanes_type(n->type) != n->type;
 	lane_declare(e, name,
-		     arena_printf(m, "RK_LOOK_UP(%s, %s, %s, %lld)", t,
-				  dialect_compute[lanes_type(n->type)], index,
-				  (long long)lane_width(v)));
+		     narrow ? arena_printf(m, "RK_NARROW_LOOK_UP(%s, %s, %s, %s, %lld)", t,
+					   dialect_ctype[n->type], type_name(n->type), index,
+					   (long long)lane_width(v))
+			    : arena_printf(m, "RK_LOOK_UP(%s, %s, %s, %lld)", t,
+					   dialect_compute[n->type], index,
+					   (long long)lane_width(v)));
 	if (where)
 		at = arena_printf(m, "(%s & %s)", at, where);
 	return lane_keep(v, t, key,

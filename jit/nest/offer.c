@@ -455,8 +455,9 @@ void nest_offer(const Problem *p, const Target *target, int variant, Schedule *s
 			      row[variant].tile ? INT64_MAX / 2 : row[variant].lanes, s);
 	else if (offer_carry(p, row[variant].lanes, target->vector_bytes, s))
 		return;
-	else if (row[variant].tile &&
-		 register_tile_offer(p, target, row[variant].tile == TRANSPOSED, s))
+	else if (row[variant].tile == TRANSPOSED && register_tile_offer(p, target, true, s))
+		return;
+	else if (row[variant].tile && register_tile_offer(p, target, false, s))
 		return;
 	else if (row[variant].rows &&
 		 window_offer(p, target, row[variant].rows, row[variant].cache, s))

@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop)
+LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop, bool place)
 {
-	Affine a = affine_of(ir, n);
+	Affine a = place ? affine_modular(ir, n) : affine_of(ir, n);
 	LaneIndex x = {.common = node_int(ir, a.c),
 		       .k = arena_alloc(&ir->arena, ((size_t)a.n + 1) * sizeof *x.k),
 		       .atom = arena_alloc(&ir->arena, ((size_t)a.n + 1) * sizeof(Node *))};

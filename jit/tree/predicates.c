@@ -123,15 +123,17 @@ static bool suits_read(Masks *m, const Node *n, Where where);
 
 static bool suits_index(Masks *m, Node *n, Where where);
 
-/* A part of an index that differs between lanes otherwise than by their number: an integer of 32 bits, or one of two
- * such indices. */
+/* A part of an index that differs between lanes otherwise than by their number: an integer that is read or computed, or
+ * one of two such indices. */
 static bool suits_part(Masks *m, Node *n, Where where)
 {
 	Op op = (Op)n->op;
 	if (op == OP_MIN || op == OP_MAX)
 		return suits_index(m, n->src[0], where) && suits_index(m, n->src[1], where);
-	Type from = op == OP_CAST ? (Type)n->src[0]->type : RICCI_I64;
-	return type_is_int(from) && from != RICCI_I64 && suits_value(m, n->src[0], where);
+	if (op == OP_READ)
+		return suits_value(m, n, where);
+	return op == OP_CAST && type_is_int((Type)n->src[0]->type) &&
+	       suits_value(m, n->src[0], where);
 }
 
 static bool suits_parts(Masks *m, const LaneIndex *x, Where where)
@@ -144,14 +146,14 @@ static bool suits_parts(Masks *m, const LaneIndex *x, Where where)
 
 static bool suits_index(Masks *m, Node *n, Where where)
 {
-	LaneIndex x = lane_index(m->t->ir, n, m->loop);
+	LaneIndex x = lane_index(m->t->ir, n, m->loop, false);
 	return lane_index_exact(&x) && suits_parts(m, &x, where);
 }
 
 static bool suits_indices(Masks *m, const Node *c, Where where)
 {
-	LaneIndex a = lane_index(m->t->ir, c->src[0], m->loop);
-	LaneIndex b = lane_index(m->t->ir, c->src[1], m->loop);
+	LaneIndex a = lane_index(m->t->ir, c->src[0], m->loop, false);
+	LaneIndex b = lane_index(m->t->ir, c->src[1], m->loop, false);
 	return lane_index_compares(&a, &b) && suits_parts(m, &a, where) &&
 	       suits_parts(m, &b, where);
 }
@@ -278,8 +280,8 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 	if (tensor_size(n->src[0]) == 1) /* a variable: it has no place beside it */
 		return lanes_own(m->loop, n->src[0]);
 	if (lanes_look_up(m->t->ir, n, m->loop)) {
-		LaneIndex x = lane_index(m->t->ir, n->src[1], m->loop);
-		return predicates_type((Type)n->type) && tensor_size(n->src[0]) <= INT32_MAX &&
+		LaneIndex x = lane_index(m->t->ir, n->src[1], m->loop, true);
+		return tensor_size(n->src[0]) <= INT32_MAX &&
 		       !reads_buffer((Node *)n->src[0], m->loop, STMT_STORE) &&
 		       suits_parts(m, &x, where);
 	}

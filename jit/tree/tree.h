@@ -214,7 +214,8 @@ typedef struct LaneIndex { /* common + the sum of all k[] * atom[] */
 } LaneIndex;
 /* Parts of an index that differ between lanes are cut off at so much where they are compared. */
 #define LANE_INDEX_MOST (INT64_C(1) << 30)
-LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop);
+/* place: n is where a read is, of which 32 bits do, so that its sums may wrap. */
+LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop, bool place);
 bool lane_index_cut(const Node *atom); /* may be larger than that */
 /* Do 32 bits hold it? */
 bool lane_index_exact(const LaneIndex *x);
