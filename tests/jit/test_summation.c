@@ -103,6 +103,19 @@ static const Case cases[] = {
 	 {{8}},
 	 "R0[i] = x0[i]*x0[i]*x0[i] + "
 	 "pow(x0[i], 2.5)*pow(x0[i], 2.5)*(pow(x0[i], 2.5)*pow(x0[i], 2.5));\n"},
+	/* functions of a few of the axes, the largest that are the same for many elements */
+	{"Y[b,t,d] = X[b,t,d]*cos(W[t]*pow(2.5, -f64(d)/64))",
+	 2,
+	 {3, 1},
+	 {{32, 32, 64}, {32}},
+	 "T1[i,j] = cos(x1[i]*pow(2.5, -f64(j)/64)) where j<64;\n"
+	 "R0[i,j,k] = x0[i,j,k]*T1[j,k];\n"},
+	/* but not those that are the same along a line, or draws */
+	{"Y[b,t,d] = X[b,t,d]*exp(W[t])*f64(random(3, d))",
+	 2,
+	 {3, 1},
+	 {{32, 32, 64}, {32}},
+	 "R0[i,j,k] = x0[i,j,k]*exp(x1[j])*f64(random(3, k));\n"},
 	/* as it is: one side of a contraction is the product of the small factors, */
 	{"Y[b,o] += T[o,i,j]*X[b,i]*Z[b,j]",
 	 3,
