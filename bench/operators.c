@@ -103,6 +103,12 @@ typedef struct Work {
 	{                                                                                          \
 		name, "novel", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), PLAIN       \
 	}
+/* .. of which one operand holds rows of a table. */
+#define GRAPH(name, index, text, ...)                                                              \
+	{                                                                                          \
+		name, "novel", BOTH, name, 0, 0, 0, 0, text, 0, 0, SHAPE(__VA_ARGS__), RICCI_F32,  \
+			NULL, index                                                                \
+	}
 
 static const Work work[] = {
 	GEMM("gemm_1024", "gemm", 1024, 1024, 1024),
@@ -250,6 +256,33 @@ static const Work work[] = {
 	NOVEL("involution",
 	      "Y[b,g,c,p,q] += (X[b,g,c,p+r-3,q+s-3] else 0) * K[b,g,r,s,p,q] where p<28, q<28",
 	      {8, 8, 16, 28, 28}, {8, 8, 7, 7, 28, 28}),
+	NOVEL("radial_basis",
+	      "d = X[b,k] - C[j,k]; D[b,j] += d*d; Y[b,o] += exp(-G[j]*D[b,j]) * W[j,o]",
+	      {1024, 32}, {256, 32}, {256}, {256, 16}),
+	NOVEL("positional",
+	      "H[n,o] += sin(X[n,l%%3] * pow(2.0, f32(l/3))) * W[l,o]"
+	      " where l<30",
+	      {16384, 3}, {30, 64}),
+	NOVEL("deformable",
+	      "A[b,k,p,q] = P[b,k,p,q] + f32(p + k/3 - 1); B[b,k,p,q] = Q[b,k,p,q] + f32(q + k%%3 "
+	      "- 1);"
+	      "s = floor(A[b,k,p,q]); t = floor(B[b,k,p,q]);"
+	      "V[b,c,k,p,q] += (X[b,c,i32(s)+u,i32(t)+v] else 0)"
+	      " * (1 - abs(A[b,k,p,q] - s - u)) * (1 - abs(B[b,k,p,q] - t - v)) where u<2, v<2;"
+	      "Y[b,o,p,q] += V[b,c,k,p,q] * W[o,c,k]",
+	      {2, 9, 32, 32}, {2, 9, 32, 32}, {2, 32, 32, 32}, {32, 32, 9}),
+	GRAPH("sparse_convolution", 2, "Y[n,o] += X[I[n,k],c] * W[k,c,o]", {TABLE, 32}, {4096, 27},
+	      {27, 32, 32}),
+	GRAPH("edge_convolution", 4,
+	      "G[n,o] += X[n,c] * B[o,c]; H[n,o] += X[n,c] * A[o,c]; Y[n,o] max= H[I[n,k],o] + "
+	      "G[n,o]",
+	      {TABLE, 64}, {64, 64}, {64, 64}, {TABLE, 16}),
+	GRAPH("neighbour_attention", 3,
+	      "S[n,k] += Q[n,d] * K[I[n,k],d]; M[n] max= S[n,k]; E[n,k] = exp(S[n,k] - M[n]);"
+	      "Z[n] += E[n,k]; Y[n,d] += E[n,k] * V[I[n,k],d] / Z[n]",
+	      {TABLE, 32}, {TABLE, 32}, {TABLE, 16}, {TABLE, 32}),
+	GRAPH("hash_grid", 2, "Y[n,l,f] += T[I[n,l,k],l,f] * U[n,l,k]", {TABLE, 8, 2},
+	      {TABLE, 8, 8}, {TABLE, 8, 8}),
 };
 
 /* The numbers of a square convolution stand in its text. */
@@ -353,8 +386,11 @@ static void bench_build(Bench *b, const Work *w, const char *mode)
 	for (int d = 0; d < ricci_rank(y); d++)
 		shape[d] = ricci_extent(y, d);
 	b->seed = ricci_input(b->g, "dy", RICCI_F32, ricci_rank(y), shape);
-	ricci_tensor *const *wrt = b->operand + !strcmp(mode, "dw");
-	n = all ? b->noperand : 1;
+	ricci_tensor *wrt[MOST];
+	n = 0;
+	for (int i = !strcmp(mode, "dw"); i < b->noperand && (all || n < 1); i++)
+		if (i + 1 != w->index)
+			wrt[n++] = b->operand[i];
 	ricci_grad(b->g, y, b->seed, n, wrt, slot);
 	for (int i = 0; i < n; i++)
 		b->output[b->noutput++] = slot[i];

@@ -56,7 +56,8 @@ class Ours:
         names = operand_names(o["text"])
         operands = [f"{n}={'x'.join(map(str, s))}:{'i32' if i == o['index'] else o['type']}"
                     for i, (n, s) in enumerate(zip(names, o["shapes"]), 1)]
-        wanted = {"forward": [[]], "dx": [names[:1]], "dw": [names[1:2]], "forward+grad": [[], names]}[mode]
+        floats = [n for i, n in enumerate(names, 1) if i != o["index"]]
+        wanted = {"forward": [[]], "dx": [floats[:1]], "dw": [floats[1:2]], "forward+grad": [[], floats]}[mode]
         for grads in wanted:
             more = [word for n in grads for word in ("--grad", n)]
             self.run("tools/ricci", "tune", o["text"], *operands, *more, "--threads", self.args.threads, "--seconds",

@@ -104,6 +104,62 @@ class Novel:
             return (self.shifts(x, 7) * k.reshape(k.shape[0], k.shape[1], 1, -1, *k.shape[-2:])).sum(-3)
         return self.modes(f, *self.draw(o["shapes"]))
 
+    def radial_basis(self, o):
+        def f(x, c, g, w):
+            return self.lib.exp(-g * ((x[:, None] - c[None]) ** 2).sum(-1)) @ w
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def positional(self, o):
+        def f(x, w):
+            e = x[:, None, :] * (2.0 ** self.lib.arange(10))[:, None]
+            return self.lib.sin(e.reshape(x.shape[0], -1)) @ w
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def deformable(self, o):
+        def f(p, q, x, w):
+            lib, (b, c, h, n) = self.lib, x.shape
+            tap, line = lib.arange(9), lib.arange(h)
+            a = p + (line[:, None] + (tap // 3 - 1)[:, None, None])
+            z = q + (line + (tap % 3 - 1)[:, None, None])
+            s, t = lib.floor(a), lib.floor(z)
+            flat, v = x.reshape(b, c, h * n), 0
+            for i in range(2):
+                for j in range(2):
+                    y, k = s + i, t + j
+                    inside = (y >= 0) & (y < h) & (k >= 0) & (k < n)
+                    at = self.integers(lib.clip(y, 0, h - 1) * n + lib.clip(k, 0, n - 1))
+                    part = lib.stack([flat[m][:, at[m]] for m in range(b)])
+                    v = v + part * (inside * (1 - abs(a - y)) * (1 - abs(z - k)))[:, None]
+            return lib.einsum("bckpq,ock->bopq", v, w)
+        return self.modes(f, *self.draw(o["shapes"]))
+
+    def indexed(self, o, f):
+        """f of the operand that holds rows of a table, which has no gradient, and of the others."""
+        shapes = list(o["shapes"])
+        index = self.rows(shapes.pop(o["index"] - 1))
+        return self.modes(lambda *x: f(index, *x), *self.draw(shapes))
+
+    def sparse_convolution(self, o):
+        def f(i, x, w):
+            return x[i].reshape(i.shape[0], -1) @ w.reshape(-1, w.shape[-1])
+        return self.indexed(o, f)
+
+    def edge_convolution(self, o):
+        return self.indexed(o, lambda i, x, b, a: self.lib.amax((x @ a.T)[i], 1) + x @ b.T)
+
+    def neighbour_attention(self, o):
+        def f(i, q, k, v):
+            s = self.lib.einsum("nd,nkd->nk", q, k[i])
+            e = self.lib.exp(s - self.lib.amax(s, 1)[:, None])
+            return self.lib.einsum("nk,nkd->nd", e / e.sum(1)[:, None], v[i])
+        return self.indexed(o, f)
+
+    def hash_grid(self, o):
+        def f(i, t, u):
+            level = self.lib.arange(i.shape[1])[:, None]
+            return (t[i, level] * u[..., None]).sum(2)
+        return self.indexed(o, f)
+
 
 class Torch(Sums, Novel):
     """Eager PyTorch. work(): {mode: {variant: function}}."""
@@ -127,8 +183,25 @@ class Torch(Sums, Novel):
     def draw(self, shapes):
         return [self.torch.randn(s) for s in shapes]
 
+    def rows(self, shape):
+        return self.torch.randint(TABLE, shape)
+
+    def integers(self, x):
+        return x.long()
+
     def pad(self, x, n):
         return self.F.pad(x, (n, n, n, n))
+
+    def deformable(self, o):
+        def f(p, q, x, w):  # by the function that samples images
+            torch, (b, c, h, n) = self.torch, x.shape
+            tap, line = torch.arange(9), torch.arange(h)
+            a = p + (line[:, None] + (tap // 3 - 1)[:, None, None])
+            z = q + (line + (tap % 3 - 1)[:, None, None])
+            grid = torch.stack([z * (2 / (n - 1)) - 1, a * (2 / (h - 1)) - 1], -1)
+            v = self.F.grid_sample(x, grid.reshape(b, -1, n, 2), align_corners=True).reshape(b, c, 9, h, n)
+            return torch.einsum("bckpq,ock->bopq", v, w)
+        return self.modes(f, *self.draw(o["shapes"]))
 
     def wrap(self, f):
         return f if self.eager else self.torch.compile(f, dynamic=False)
@@ -277,6 +350,12 @@ class Jax(Sums, Novel):
 
     def draw(self, shapes):
         return [self.np.asarray(self.random.standard_normal(s, "float32")) for s in shapes]
+
+    def rows(self, shape):
+        return self.np.asarray(self.random.integers(0, TABLE, shape, "int32"))
+
+    def integers(self, x):
+        return x.astype("int32")
 
     def pad(self, x, n):
         return self.np.pad(x, ((0, 0),) * (x.ndim - 2) + ((n, n), (n, n)))
