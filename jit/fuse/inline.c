@@ -101,14 +101,28 @@ static void see_load(void *user, Node *n)
 	*(int *)user += n->op == OP_READ;
 }
 
+/* How many tensors are read across the lines of c. */
+static int reads_across_lines(Ir *ir, Node *c)
+{
+	Node **read;
+	int rank = tensor_rank(c), found = 0, n = node_collect(ir, comp_body(c), OP_READ, &read);
+	for (int k = 0; k < n && rank; k++)
+		for (int d = 1; d + 1 < read[k]->nsrc; d++)
+			found += node_has(read[k]->src[d], comp_axis(c, rank - 1));
+	return found;
+}
+
 /* Arithmetic of one evaluation of `now` inside reader c. While panels are packed an element is
- * gathered, not streamed: each load beyond the one it replaces costs as much as GATHER operations.
+ * gathered, not streamed: each load beyond the one it replaces costs as much as GATHER operations. Elsewhere those are
+ * gathered that lie across the lines of `now`.
  */
 static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
 {
 	int loads = 0;
 	node_walk(f->ir, comp_body(now), see_load, &loads);
-	double gathers = fuse_is_contraction(f->ir, reader) && loads > 1 ? loads - 1 : 0;
+	double gathers = !fuse_is_contraction(f->ir, reader) ? reads_across_lines(f->ir, now)
+			 : loads > 1			     ? loads - 1
+							     : 0;
 	return expr_flops(f->ir, comp_body(now)) + GATHER * gathers;
 }
 

@@ -115,7 +115,7 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
-	c = invariants_apart(ir, sum_ordered(ir, c));
+	c = look_ups_in_lines(ir, invariants_apart(ir, sum_ordered(ir, c)));
 	if (rectifier_saves(ir, c))
 		w->rectifier[w->nrectifier++] = c;
 	return c;

@@ -31,6 +31,8 @@ Node *reductions_joined(Ir *ir, Node *c);
 Node *sum_ordered(Ir *ir, Node *c);
 /* The equation c over what it needs of few axes, computed apart (invariants.c). */
 Node *invariants_apart(Ir *ir, Node *c);
+/* The equation c over copies of which it looks up whole lines (look_ups.c). */
+Node *look_ups_in_lines(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */
 Node *deviations_away(Ir *ir, Node *c);
 /* Is c a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of? The body with 0 < e, for such

@@ -1,5 +1,5 @@
-/* test_summation.c - sums of products of several factors are computed by partial sums where these cost less, and keep
- * their values.
+/* test_summation.c - sums of products of several factors are computed by partial sums where these cost less, functions of
+ * few axes once, look-ups along lines, and all keep their values.
  *
  * A table of programs says what becomes of each. Random products, with conditions, padding, quotients, sums of terms
  * with common factors, scatters, and their gradients are judged by the interpreter. RICCI_FUZZ: the number of
@@ -116,6 +116,27 @@ static const Case cases[] = {
 	 {3, 1},
 	 {{32, 32, 64}, {32}},
 	 "R0[i,j,k] = x0[i,j,k]*exp(x1[j])*f64(random(3, k));\n"},
+	/* what is looked up, or scattered, at places that an axis outside has no part in: along that; */
+	{"Y[b,c,p] += (X[b,c,i32(P[b,p]*8)+u] else 0)*W[u,p] where u<8, p<40",
+	 3,
+	 {3, 2, 2},
+	 {{2, 8, 16}, {2, 40}, {8, 40}},
+	 "T1[i,j,k] = x0[i,k,j];\n"
+	 "T2[i,j,k] += (T1[i,l+i64(i32(8*x1[i,j])),k] else 0)*x2[l,j];\n"
+	 "R0[i,j,k] = T2[i,k,j];\n"},
+	{"Y[b,c,min(max(i32(P[b,p]*9), 0), 11):12] += X[b,c,p]*W[p,u]",
+	 3,
+	 {2, 3, 2},
+	 {{2, 40}, {2, 16, 40}, {40, 3}},
+	 "T1[i,j,k] = x1[i,k,j];\n"
+	 "T2[i,min(max(i64(i32(9*x0[i,k])), 0), 11):12,j] += T1[i,k,j]*x2[k,l];\n"
+	 "R0[i,j,k] = T2[i,k,j];\n"},
+	/* of few points, as it is */
+	{"Y[b,c,p] = X[b,c,i32(P[b,p]*8)] else 0 where p<20",
+	 2,
+	 {3, 2},
+	 {{2, 8, 16}, {2, 20}},
+	 "R0[i,j,k] = x0[i,j,i64(i32(8*x1[i,k]))] else 0;\n"},
 	/* as it is: one side of a contraction is the product of the small factors, */
 	{"Y[b,o] += T[o,i,j]*X[b,i]*Z[b,j]",
 	 3,
