@@ -28,18 +28,10 @@ static bool is_function(const Node *n)
 	       node_flops(n) > 1;
 }
 
-static double points(const Node *c, uint32_t axes)
-{
-	double n = 1;
-	for (int k = 0; k < comp_naxis(c); k++)
-		n *= axes >> k & 1 ? (double)axis_extent(comp_axis(c, k)) : 1;
-	return n;
-}
-
 /* Is it worth an equation? */
 static bool is_worth(const Invariants *v, Node *e, uint32_t axes)
 {
-	double few = points(v->c, axes), all = comp_points(v->c);
+	double few = product_points(v->c, axes), all = comp_points(v->c);
 	return few <= ELEMENTS && few * USES <= all &&
 	       expr_flops(v->ir, e) * (all - few) >= SAVED && node_any(v->ir, e, is_function) &&
 	       !node_any(v->ir, e, stays);

@@ -152,6 +152,14 @@ uint32_t product_left(const Node *c)
 	return set;
 }
 
+double product_points(const Node *c, uint32_t axes)
+{
+	double n = 1;
+	for (int k = 0; k < comp_naxis(c); k++)
+		n *= axes >> k & 1 ? (double)axis_extent(comp_axis(c, k)) : 1;
+	return n;
+}
+
 static void factor_measure(Ir *ir, const Node *c, Factor *f)
 {
 	Node *part[] = {f->value, f->divisor, f->cond};

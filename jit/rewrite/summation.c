@@ -35,14 +35,6 @@ typedef struct Order {
 	Plan *plan; /* by set */
 } Order;
 
-static double points(const Node *c, uint32_t axes)
-{
-	double n = 1;
-	for (int k = 0; k < comp_naxis(c); k++)
-		n *= axes >> k & 1 ? (double)axis_extent(comp_axis(c, k)) : 1;
-	return n;
-}
-
 /* ---- which factors ---- */
 
 /* What a factor's axes are among another's can be summed only with that one. */
@@ -62,8 +54,8 @@ static void combine_fewest(Factors *l, const Node *c)
 	int a = 0, b = 1;
 	for (int i = 0; i < l->n; i++)
 		for (int k = i + 1; k < l->n; k++)
-			if (points(c, l->f[i].axes | l->f[k].axes) <
-			    points(c, l->f[a].axes | l->f[b].axes))
+			if (product_points(c, l->f[i].axes | l->f[k].axes) <
+			    product_points(c, l->f[a].axes | l->f[b].axes))
 				a = i, b = k;
 	product_combine(l, a, b);
 }
@@ -107,7 +99,7 @@ static double side_cost(const Order *o, const Block *block, int n, unsigned side
 		for (int i = 0; i < o->l.n && !block[k].partial; i++)
 			flops += block[k].set >> i & 1 ? o->l.f[i].flops : 0;
 	}
-	return flops > 0 ? flops * points(o->c, axes) : 0;
+	return flops > 0 ? flops * product_points(o->c, axes) : 0;
 }
 
 static uint32_t side_axes(const Order *o, const Block *block, int n, unsigned side)
@@ -123,7 +115,7 @@ static uint32_t side_axes(const Order *o, const Block *block, int n, unsigned si
 static double equation_cost(const Order *o, const Block *block, int n, uint32_t left)
 {
 	unsigned all = (1U << n) - 1;
-	double sums = 2 * points(o->c, left | side_axes(o, block, n, all));
+	double sums = 2 * product_points(o->c, left | side_axes(o, block, n, all));
 	double least = side_cost(o, block, n, all) + VECTORS * sums;
 	for (unsigned side = 1; side < all; side += 2) {
 		uint32_t a = side_axes(o, block, n, side), b = side_axes(o, block, n, all & ~side);
@@ -140,7 +132,7 @@ static double plan_cost(Order *o, unsigned set);
 static double partial_cost(Order *o, unsigned set)
 {
 	uint32_t axes = axes_left(o, set);
-	double bytes = points(o->c, axes) * (double)type_size((Type)o->c->type);
+	double bytes = product_points(o->c, axes) * (double)type_size((Type)o->c->type);
 	return plan_cost(o, set) + LAUNCH + BYTE * bytes;
 }
 
@@ -203,8 +195,8 @@ static int plan_factors(Order *o, unsigned set, Factor f[FACTORS])
 		Factor new = t ? (Factor){.value = node_read(o->ir, t, axis)}
 			       : o->l.f[__builtin_ctz(b.set)];
 		new.axes = block_axes(o, b);
-		for (double n = points(o->c, new.axes); at > 0; at--) {
-			double before = points(o->c, f[at - 1].axes);
+		for (double n = product_points(o->c, new.axes); at > 0; at--) {
+			double before = product_points(o->c, f[at - 1].axes);
 			if (before > n || (before == n && factor_read_first(o, &f[at - 1]) <=
 								  factor_read_first(o, &new)))
 				break;
@@ -379,8 +371,8 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 		return c;
 	Node *sum = comp_dense(ir, RED_ADD, rank, naxis, axis, product_of(&l, n, l.f));
 	Node *first = cheapest(ir, sum, &cost);
-	cost += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * points(c, left);
-	if (cost >= WORTH * (SCATTER + flops) * points(c, left | all))
+	cost += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * product_points(c, left);
+	if (cost >= WORTH * (SCATTER + flops) * product_points(c, left | all))
 		return c;
 	l.f[n - 1] = (Factor){.value = node_read(ir, first, axis)};
 	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));

@@ -72,50 +72,11 @@ typedef struct Masks {
 	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
 } Masks;
 
-bool lanes_own(const Stmt *loop, const Node *buffer)
-{
-	for (const Stmt *s = loop->body; s; s = s->next)
-		if (s->kind == STMT_ALLOC && s->buffer == buffer)
-			return true;
-	return false;
-}
-
-/* Does n read what the loop allocates, or stores? */
-static bool reads_buffer(Node *n, const Stmt *loop, StmtKind kind)
-{
-	for (const Stmt *s = loop->body; s; s = s->next)
-		if (s->kind == kind && node_has(n, s->buffer))
-			return true;
-	return false;
-}
-
-bool lanes_vary(Node *n, const Stmt *loop)
-{
-	return node_has(n, loop->axis) || reads_buffer(n, loop, STMT_ALLOC);
-}
-
 /* The same for all lanes, and valid although the conditions that it stands under may not hold. */
 static bool is_common(const Masks *m, Node *n, bool under)
 {
-	return !lanes_vary(n, m->loop) && !reads_buffer(n, m->loop, STMT_STORE) &&
+	return !lanes_vary(n, m->loop) && !lanes_access(n, m->loop, STMT_STORE) &&
 	       (!under || reads_inside(m->t->ir, n));
-}
-
-static bool is_no_place(const Node *n)
-{
-	return n->op == OP_READ || (n->type != RICCI_I64 && n->type != RICCI_BOOL);
-}
-
-LanesDecide lanes_decide(Ir *ir, Node *cond, const Stmt *loop)
-{
-	Node *lo = loop->lo, *hi = loop->hi, **axis;
-	if (!lanes_vary(cond, loop))
-		return LANES_AGREE;
-	if (cond_interval(ir, cond, loop->axis, &lo, &hi))
-		return LANES_INTERVAL;
-	bool listed = !node_any(ir, cond, is_no_place) &&
-		      node_collect(ir, cond, OP_AXIS, &axis) == 1 && *axis == loop->axis;
-	return listed ? LANES_LISTED : LANES_COMPARE;
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
@@ -232,21 +193,6 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 	return suits;
 }
 
-bool lanes_look_up(Ir *ir, const Node *n, const Stmt *loop)
-{
-	return n->op == OP_READ && affine_stride(ir, n->src[1], loop->axis) == INT64_MIN;
-}
-
-bool lanes_look_up_any(Ir *ir, Node *n, const Stmt *loop)
-{
-	Node **read;
-	int count = node_collect(ir, n, OP_READ, &read);
-	for (int k = 0; k < count; k++)
-		if (lanes_look_up(ir, read[k], loop))
-			return true;
-	return false;
-}
-
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s)
 {
 	const Stmt *next = s->next;
@@ -282,8 +228,7 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 	if (lanes_look_up(m->t->ir, n, m->loop)) {
 		LaneIndex x = lane_index(m->t->ir, n->src[1], m->loop, true);
 		return tensor_size(n->src[0]) <= INT32_MAX &&
-		       !reads_buffer((Node *)n->src[0], m->loop, STMT_STORE) &&
-		       suits_parts(m, &x, where);
+		       !lanes_access(n->src[0], m->loop, STMT_STORE) && suits_parts(m, &x, where);
 	}
 	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
 	return step != INT64_MIN && is_apart(m, n) && (read_inside(n) || where != UNKNOWN);

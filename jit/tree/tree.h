@@ -195,17 +195,20 @@ int64_t predicates_most(const Target *target, Type t);
 bool predicates_take(const Node *n);
 /* Are elements of which lanes of vectors of `width` take every step-th read one by one? */
 bool lanes_apart(Type t, int64_t width, int64_t step);
-/* Is the buffer, of one element, one for each lane of a LANES loop? */
-bool lanes_own(const Stmt *loop, const Node *buffer);
 /* Do this store of the loop and the next take turns in the elements of a line? */
 bool lanes_interleave(Ir *ir, const Stmt *loop, const Stmt *s);
+
+/* ---- what differs between a loop's lanes (lanes.c) */
+/* Is the buffer, of one element, one for each lane of a LANES loop? */
+bool lanes_own(const Stmt *loop, const Node *buffer);
+/* Does n read what the loop allocates, or stores? */
+bool lanes_access(Node *n, const Stmt *loop, StmtKind kind);
 /* Is n a read at places that lie in no regular steps? */
 bool lanes_look_up(Ir *ir, const Node *n, const Stmt *loop);
 /* Is there such a read in n? */
 bool lanes_look_up_any(Ir *ir, Node *n, const Stmt *loop);
 /* Does n differ between the lanes? */
 bool lanes_vary(Node *n, const Stmt *loop);
-/* ---- indices of lanes (lane_index.c) */
 typedef struct LaneIndex { /* common + the sum of all k[] * atom[] */
 	Node *common;	   /* the same for all lanes */
 	int n;

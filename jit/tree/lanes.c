@@ -1,11 +1,68 @@
-/* lane_index.c - indices of lanes that are looked up, or computed from numbers.
+/* lanes.c - what a loop's iterations are to its lanes: the same, apart, looked up.
  *
- * Input: an index in a loop whose iterations are lanes. Output: its parts, and whether lanes of 32 bits do for it.
+ * Input: a loop whose iterations are lanes, and values, conditions, indices in it. Output: how they differ between
+ * lanes; the parts of an index that is looked up or computed, and whether lanes of 32 bits do for it.
  * Invariant: what is read lies inside its tensor, so that the low 32 bits of an index say where; what is compared need
  * not, and is exact, or cut off at +-2^30 where no comparison sees it. */
 #include "jit/tree/tree.h"
 
 #include <math.h>
+
+bool lanes_own(const Stmt *loop, const Node *buffer)
+{
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == STMT_ALLOC && s->buffer == buffer)
+			return true;
+	return false;
+}
+
+/* Does n read what the loop allocates, or stores? */
+bool lanes_access(Node *n, const Stmt *loop, StmtKind kind)
+{
+	for (const Stmt *s = loop->body; s; s = s->next)
+		if (s->kind == kind && node_has(n, s->buffer))
+			return true;
+	return false;
+}
+
+bool lanes_vary(Node *n, const Stmt *loop)
+{
+	return node_has(n, loop->axis) || lanes_access(n, loop, STMT_ALLOC);
+}
+
+static bool is_no_place(const Node *n)
+{
+	return n->op == OP_READ || (n->type != RICCI_I64 && n->type != RICCI_BOOL);
+}
+
+LanesDecide lanes_decide(Ir *ir, Node *cond, const Stmt *loop)
+{
+	Node *lo = loop->lo, *hi = loop->hi, **axis;
+	if (!lanes_vary(cond, loop))
+		return LANES_AGREE;
+	if (cond_interval(ir, cond, loop->axis, &lo, &hi))
+		return LANES_INTERVAL;
+	bool listed = !node_any(ir, cond, is_no_place) &&
+		      node_collect(ir, cond, OP_AXIS, &axis) == 1 && *axis == loop->axis;
+	return listed ? LANES_LISTED : LANES_COMPARE;
+}
+
+bool lanes_look_up(Ir *ir, const Node *n, const Stmt *loop)
+{
+	return n->op == OP_READ && affine_stride(ir, n->src[1], loop->axis) == INT64_MIN;
+}
+
+bool lanes_look_up_any(Ir *ir, Node *n, const Stmt *loop)
+{
+	Node **read;
+	int count = node_collect(ir, n, OP_READ, &read);
+	for (int k = 0; k < count; k++)
+		if (lanes_look_up(ir, read[k], loop))
+			return true;
+	return false;
+}
+
+/* ---- indices */
 
 LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop, bool place)
 {
