@@ -12,6 +12,7 @@ static const double ELEMENTS = 1 << 16, USES = 16, SAVED = 4e5;
 typedef struct Invariants {
 	Ir *ir;
 	const Node *c;
+	NodeMap seen; /* expressions share parts */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 } Invariants;
@@ -50,9 +51,13 @@ static Node *tensor_of(const Invariants *v, Node *e, uint32_t axes)
 /* The largest such parts of e. */
 static void find(Invariants *v, Node *e)
 {
-	uint32_t last = 1U << (tensor_rank(v->c) - 1), axes = product_axes(v->c, e);
+	uint32_t last = 1U << (tensor_rank(v->c) - 1), axes;
 	bool number = e->type == RICCI_F32 || e->type == RICCI_F64;
-	if (v->n == COMP_MAX_AXES || !(axes & last))
+	if (v->n == COMP_MAX_AXES || node_map_get(&v->seen, e))
+		return;
+	node_map_put(v->ir, &v->seen, e, e);
+	axes = product_axes(v->c, e);
+	if (!(axes & last))
 		return;
 	if (number && is_worth(v, e, axes)) {
 		v->from[v->n] = e;

@@ -85,11 +85,14 @@ static bool suits_read(Masks *m, const Node *n, Where where);
 static bool suits_index(Masks *m, Node *n, Where where);
 
 /* A part of an index that differs between lanes otherwise than by their number: an integer that is read or computed, or
- * one of two such indices. */
+ * such an index and a limit. */
 static bool suits_part(Masks *m, Node *n, Where where)
 {
 	Op op = (Op)n->op;
-	if (op == OP_MIN || op == OP_MAX)
+	bool limit = op == OP_MIN || op == OP_MAX;
+	if (limit && lanes_vary(n->src[0], m->loop) && lanes_vary(n->src[1], m->loop))
+		return false; /* (shared parts would be looked at over and over) */
+	if (limit)
 		return suits_index(m, n->src[0], where) && suits_index(m, n->src[1], where);
 	if (op == OP_READ)
 		return suits_value(m, n, where);
