@@ -114,8 +114,7 @@ static int reads_across_lines(Ir *ir, Node *c)
 
 /* Arithmetic of one evaluation of `now` inside reader c. While panels are packed an element is
  * gathered, not streamed: each load beyond the one it replaces costs as much as GATHER operations. Elsewhere those are
- * gathered that lie across the lines of `now`.
- */
+ * gathered that lie across the lines of `now`. */
 static double evaluation_flops(Fuse *f, const Node *reader, Node *now)
 {
 	int loads = 0;

@@ -86,28 +86,26 @@ static uint32_t block_axes(const Order *o, Block b)
 	return b.partial ? axes_left(o, b.set) : axes_of(o, b.set);
 }
 
-/* What is multiplied before: for each point of one side of a product, all the blocks whose bits are in `side`. */
-static double side_cost(const Order *o, const Block *block, int n, unsigned side)
-{
-	double flops = -1;
-	uint32_t axes = 0;
-	for (int k = 0; k < n; k++) {
-		if (!(side >> k & 1))
-			continue;
-		flops++;
-		axes |= block_axes(o, block[k]);
-		for (int i = 0; i < o->l.n && !block[k].partial; i++)
-			flops += block[k].set >> i & 1 ? o->l.f[i].flops : 0;
-	}
-	return flops > 0 ? flops * product_points(o->c, axes) : 0;
-}
-
 static uint32_t side_axes(const Order *o, const Block *block, int n, unsigned side)
 {
 	uint32_t axes = 0;
 	for (int k = 0; k < n; k++)
 		axes |= side >> k & 1 ? block_axes(o, block[k]) : 0;
 	return axes;
+}
+
+/* What is multiplied before: for each point of one side of a product, all the blocks whose bits are in `side`. */
+static double side_cost(const Order *o, const Block *block, int n, unsigned side)
+{
+	double flops = -1;
+	for (int k = 0; k < n; k++) {
+		if (!(side >> k & 1))
+			continue;
+		flops++;
+		for (int i = 0; i < o->l.n && !block[k].partial; i++)
+			flops += block[k].set >> i & 1 ? o->l.f[i].flops : 0;
+	}
+	return flops > 0 ? flops * product_points(o->c, side_axes(o, block, n, side)) : 0;
 }
 
 /* Of the equation with these blocks, without that of its partial sums: the best two sides, each multiplied before. Where

@@ -16,7 +16,6 @@ bool lanes_own(const Stmt *loop, const Node *buffer)
 	return false;
 }
 
-/* Does n read what the loop allocates, or stores? */
 bool lanes_access(Node *n, const Stmt *loop, StmtKind kind)
 {
 	for (const Stmt *s = loop->body; s; s = s->next)
