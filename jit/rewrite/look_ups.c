@@ -15,18 +15,10 @@ static bool is_computed(const Node *n)
 	return n->op == OP_READ || (n->op == OP_CAST && type_is_float((Type)n->src[0]->type));
 }
 
-static int dimension_of(Node *const *index, int rank, const Node *axis)
-{
-	for (int d = 0; d < rank; d++)
-		if (index[d] == axis)
-			return d;
-	return -1;
-}
-
 /* Does the axis stand in one of the indices only, alone, and in none that comes last? */
 static bool is_outside(Node *const *index, int rank, Node *axis)
 {
-	int at = dimension_of(index, rank, axis);
+	int at = rewrite_place(index, rank, axis);
 	if (at < 0 || at == rank - 1)
 		return false;
 	for (int d = 0; d < rank; d++)
@@ -79,7 +71,7 @@ static Node *copies_read(Ir *ir, const Node *c, Node *axis)
 		    (double)tensor_size(read[k]->src[0]) > comp_points(c))
 			continue;
 		read[n] = read[k];
-		to[n++] = read_copy(ir, read[k], dimension_of(read[k]->src + 1, rank, axis));
+		to[n++] = read_copy(ir, read[k], rewrite_place(read[k]->src + 1, rank, axis));
 	}
 	return node_replace(ir, comp_body(c), n, read, to);
 }
@@ -100,7 +92,7 @@ Node *look_ups_in_lines(Ir *ir, Node *c)
 	Node *body = copies_read(ir, c, axis);
 	if (!is_outside(left, rank, axis))
 		return comp_with(ir, c, comp_reduce(c), body);
-	int at = dimension_of(left, rank, axis);
+	int at = rewrite_place(left, rank, axis);
 	move_last(rank, at, left, lhs);
 	for (int d = 0; d < rank; d++)
 		shape[d] = tensor_extent(c, d < at ? d : d + 1 < rank ? d + 1 : at);

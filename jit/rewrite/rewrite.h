@@ -23,6 +23,8 @@ void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fix
 double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result);
 /* Stacks of the same values are one (stacks.c). */
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
+/* The place of x in a list (of axes, of indices); -1: it has none (sums.c). */
+int rewrite_place(Node *const *list, int n, const Node *x);
 /* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */
 Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */

@@ -6,7 +6,7 @@
  * needs no memory. */
 #include "jit/rewrite/rewrite.h"
 
-static int place_of(Node *const *list, int n, const Node *x)
+int rewrite_place(Node *const *list, int n, const Node *x)
 {
 	for (int k = 0; k < n; k++)
 		if (list[k] == x)
@@ -22,14 +22,15 @@ static bool reads_once(const Node *c, const Node *t)
 	for (int d = 0; d < rank; d++) {
 		if (node_is_const(index[d])) /* of an axis of one element */
 			continue;
-		if (place_of(c->src, naxis, index[d]) < 0 || place_of(index, d, index[d]) >= 0 ||
+		if (rewrite_place(c->src, naxis, index[d]) < 0 ||
+		    rewrite_place(index, d, index[d]) >= 0 ||
 		    axis_extent(index[d]) > tensor_extent(t, d))
 			return false;
 		used++;
 	}
 	for (int k = 0; k < naxis; k++)
 		used += axis_extent(comp_axis(c, k)) == 1 &&
-			place_of(index, rank, comp_axis(c, k)) < 0;
+			rewrite_place(index, rank, comp_axis(c, k)) < 0;
 	return used == naxis;
 }
 

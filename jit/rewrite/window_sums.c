@@ -17,14 +17,6 @@ typedef struct Window {
 	uint32_t summed; /* of the bare ones, before the window */
 } Window;
 
-static int axis_number(const Node *c, const Node *e)
-{
-	for (int k = 0; k < comp_naxis(c); k++)
-		if (comp_axis(c, k) == e)
-			return k;
-	return -1;
-}
-
 /* Is the factor multiplied before the window? */
 static bool is_inside(const Window *w, const Factor *f)
 {
@@ -46,7 +38,7 @@ static bool find(Window *w)
 	w->axes = product_axes(w->c, w->cond);
 	w->bare = 0;
 	for (int d = 1; d < w->read->nsrc; d++) {
-		int k = axis_number(w->c, w->read->src[d]);
+		int k = rewrite_place(w->c->src, comp_naxis(w->c), w->read->src[d]);
 		w->bare |= k >= 0 ? 1U << k : 0;
 		w->axes |= k < 0 ? product_axes(w->c, w->read->src[d]) : 0;
 	}
@@ -67,7 +59,7 @@ static int dimensions(const Window *w, Node **axis, Node **at, Node **inner)
 		others |= is_inside(w, &w->l->f[k]) && &w->l->f[k] != w->f ? w->l->f[k].axes : 0;
 	for (int d = 1; d < w->read->nsrc; d++) {
 		Node *e = w->read->src[d];
-		int k = axis_number(w->c, e);
+		int k = rewrite_place(w->c->src, comp_naxis(w->c), e);
 		bool own = k < 0 || (w->axes >> k & 1) || (there >> k & 1);
 		inner[d - 1] = own ? node_axis(w->ir, COMP_MAX_AXES + d,
 					       tensor_extent(w->read->src[0], d - 1))
