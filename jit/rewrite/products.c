@@ -46,7 +46,7 @@ static int common_first(Factors *a, Factors *b)
 	for (int i = 0; i < a->n; i++)
 		for (int k = n; k < b->n; k++) {
 			Factor x = a->f[i], y = b->f[k];
-			if (x.value != y.value || x.divisor != y.divisor)
+			if (x.value != y.value || x.divisor != y.divisor || x.cond != y.cond)
 				continue;
 			a->f[i] = a->f[n];
 			a->f[n] = x;
@@ -67,46 +67,11 @@ static void sum_add(Factors *l, Node *e, int *left)
 	product_add(&b, e->src[1], false, left);
 	int n = common_first(&a, &b);
 	for (int k = 0; k < n; k++)
-		factor_add(l, a.f[k].value, a.f[k].divisor, NULL);
+		factor_add(l, a.f[k].value, a.f[k].divisor, a.f[k].cond);
 	if (n)
 		e = node2(l->ir, (Op)e->op, product_of(l, a.n - n, a.f + n),
 			  product_of(l, b.n - n, b.f + n));
 	factor_add(l, e, NULL, NULL);
-}
-
-/* The factors of e, or of 1 / e. left: of so many more operators; parts that are shared count each time. */
-static void product_add(Factors *l, Node *e, bool divides, int *left)
-{
-	Op op = --*left > 0 ? (Op)e->op : OP_CONST;
-	if (op == OP_MUL || op == OP_DIV) {
-		product_add(l, e->src[0], divides, left);
-		product_add(l, e->src[1], divides != (op == OP_DIV), left);
-	} else if (op == OP_NEG) {
-		factor_add(l, node_const(l->ir, l->type, -1), NULL, NULL);
-		product_add(l, e->src[0], divides, left);
-	} else if ((op == OP_ADD || op == OP_SUB) && !divides) {
-		sum_add(l, e, left);
-	} else {
-		factor_add(l, divides ? NULL : e, divides ? e : NULL, NULL);
-	}
-}
-
-int product_part(Factors *l, uint32_t axes)
-{
-	int n = 0;
-	for (int k = 0; k < l->n; k++)
-		if (l->f[k].axes & axes) {
-			Factor f = l->f[k];
-			l->f[k] = l->f[n];
-			l->f[n++] = f;
-		}
-	return n;
-}
-
-void product_combine(Factors *l, int i, int k)
-{
-	l->f[i] = factor_of_both(l->ir, &l->f[i], &l->f[k]);
-	l->f[k] = l->f[--l->n];
 }
 
 static bool is_unsafe(const Node *n)
@@ -134,6 +99,66 @@ static void condition_add(Factors *l, Node *cond)
 			l->f[n++] = l->f[k];
 	l->n = n;
 	factor_add(l, all.value, all.divisor, all.cond);
+}
+
+/* Is e `c ? x : 0` or `c ? 0 : x`? */
+static bool is_masked(const Node *e)
+{
+	return e->op == OP_SELECT && (node_is_value(e->src[1], 0) || node_is_value(e->src[2], 0));
+}
+
+/* e is masked, once or several times. */
+static void masked_add(Factors *l, Node *e, int *left)
+{
+	Factors inside = {.ir = l->ir, .type = l->type};
+	Node *cond = NULL;
+	while (is_masked(e)) {
+		bool otherwise = node_is_value(e->src[1], 0);
+		Node *holds = otherwise ? node1(l->ir, OP_NOT, e->src[0]) : e->src[0];
+		cond = cond ? node2(l->ir, OP_AND, cond, holds) : holds;
+		e = e->src[otherwise ? 2 : 1];
+	}
+	product_add(&inside, e, false, left);
+	condition_add(&inside, cond);
+	for (int k = 0; k < inside.n; k++)
+		factor_add(l, inside.f[k].value, inside.f[k].divisor, inside.f[k].cond);
+}
+
+/* The factors of e, or of 1 / e. left: of so many more operators; parts that are shared count each time. */
+static void product_add(Factors *l, Node *e, bool divides, int *left)
+{
+	Op op = --*left > 0 ? (Op)e->op : OP_CONST;
+	if (op == OP_MUL || op == OP_DIV) {
+		product_add(l, e->src[0], divides, left);
+		product_add(l, e->src[1], divides != (op == OP_DIV), left);
+	} else if (op == OP_NEG) {
+		factor_add(l, node_const(l->ir, l->type, -1), NULL, NULL);
+		product_add(l, e->src[0], divides, left);
+	} else if ((op == OP_ADD || op == OP_SUB) && !divides) {
+		sum_add(l, e, left);
+	} else if (op == OP_SELECT && !divides && is_masked(e)) {
+		masked_add(l, e, left);
+	} else {
+		factor_add(l, divides ? NULL : e, divides ? e : NULL, NULL);
+	}
+}
+
+int product_part(Factors *l, uint32_t axes)
+{
+	int n = 0;
+	for (int k = 0; k < l->n; k++)
+		if (l->f[k].axes & axes) {
+			Factor f = l->f[k];
+			l->f[k] = l->f[n];
+			l->f[n++] = f;
+		}
+	return n;
+}
+
+void product_combine(Factors *l, int i, int k)
+{
+	l->f[i] = factor_of_both(l->ir, &l->f[i], &l->f[k]);
+	l->f[k] = l->f[--l->n];
 }
 
 uint32_t product_axes(const Node *c, Node *e)
@@ -172,13 +197,8 @@ static void factor_measure(Ir *ir, const Node *c, Factor *f)
 Factors product_split(Ir *ir, const Node *c, Node *e)
 {
 	Factors l = {.ir = ir, .type = (Type)e->type};
-	Node *cond = NULL;
 	int left = LOOKED_AT;
-	for (; e->op == OP_SELECT && node_is_value(e->src[2], 0); e = e->src[1])
-		cond = cond ? node2(ir, OP_AND, cond, e->src[0]) : e->src[0];
 	product_add(&l, e, false, &left);
-	if (cond)
-		condition_add(&l, cond);
 	for (int k = 0; k < l.n; k++)
 		factor_measure(ir, c, &l.f[k]);
 	return l;

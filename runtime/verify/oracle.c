@@ -374,7 +374,8 @@ static bool oracle_keep(Oracle *j, int k)
 		}
 		double to[WAYS] = {v[i], v[i] + b[i], v[i] - b[i], v[i] + copysign(b[i], v[i])};
 
-		if (isinf(b[i])) {
+		/* an integer is not moved: it may be an index, which has to stay in its range */
+		if (isinf(b[i]) || !type_is_float(t)) {
 			to[1] = to[2] = to[3] = fabs(v[i]) <= type_largest(t) ? v[i] : 0;
 			if (!oracle_lose(j, k, at))
 				return false;

@@ -65,6 +65,13 @@ static const Case cases[] = {
 	 "T1[i,j] += x2[i,k]*x3[k,j];\n"
 	 "T2[i,j] += i < k + 1 ? x1[i,k]*T1[k,j] : 0;\n"
 	 "R0[i,j] += x0[i,k]*T2[k,j];\n"},
+	/* a condition around some of the factors, whose other branch they are, too */
+	{"Y[b,i] += (1 - abs(X[b,i] - k) < 0 ? 0 : 2*(G[b,o]*C[o,i,k]))*sign(X[b,i] - k)",
+	 3,
+	 {2, 2, 3},
+	 {{64, 64}, {64, 64}, {64, 64, 8}},
+	 "T1[i,j,k] += x1[i,l]*x2[l,j,k];\n"
+	 "R0[i,j] += !(1 - abs(x0[i,j] - f64(k)) < 0) ? 2*sign(x0[i,j] - f64(k))*T1[i,j,k] : 0;\n"},
 	/* elements that indices scatter and gather */
 	{"Y[2*i:64,l] += A[i,j]*B[j,k]*C[k,l]",
 	 3,
@@ -272,6 +279,16 @@ static void factor_put(Product *p)
 		text_add(&p->text, ")");
 		break;
 	}
+	case 4: /* one of the branches is the product */
+		text_add(&p->text, "(");
+		read_put(p, false);
+		text_add(&p->text, draw(2) ? " < 1 ? 0 : " : " < 1 ? 2*");
+		bool first = p->text.s[p->text.n - 1] == '*';
+		read_put(p, false);
+		text_add(&p->text, "*");
+		read_put(p, false);
+		text_add(&p->text, first ? " : 0)" : ")");
+		break;
 	default:
 		read_put(p, false);
 	}

@@ -3,6 +3,7 @@
 #include "runtime/verify/trial.h"
 #include "tests/check.h"
 #include <math.h>
+#include <sys/mman.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -366,6 +367,38 @@ static void test_chosen_without_bound(void)
 	sample_free(&s);
 	task_free(t);
 	ir_free(&ir);
+}
+
+/* An index that rounding decides is not moved out of the range that its equation gives it: codes' row of the
+ * nearest of them, whose memory ends at both sides. */
+static void test_index_that_rounding_decides(void)
+{
+	enum { ROWS = 64, CODES = 1024, PAGE = 4096 };
+	static float x[ROWS];
+	float *codes = pages_map(3 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS);
+	CHECK(codes && !mprotect((char *)codes + PAGE, PAGE, PROT_READ | PROT_WRITE));
+	const void *in[] = {x, (char *)codes + PAGE};
+	Sample s = {0};
+	Error err = {0};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	Task *t = task_parse("ricci-task 1\ninput f32 64\ninput f32 1024\n"
+			     "keep m0[i] min= abs(a0[i] - a1[j]) where i<64, j<1024\n"
+			     "keep m1[i] min= abs(a0[i] - a1[j]) == m0[i] ? i32(j) : 1023 "
+			     "where i<64, j<1024\n"
+			     "keep m2[i] = a1[m1[i]] where i<64\n",
+			     &err);
+
+	CHECK_STR(err.text, "");
+	for (int i = 0; i < CODES; i++)
+		((float *)in[1])[i] = (float)i / 7;
+	for (int i = 0; i < ROWS; i++)
+		x[i] = (float)(i * 29 % CODES) / 7 + 0.05f;
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	for (int i = 0; i < s.count[1]; i++)
+		CHECK_INT((int)s.value[1][i], (int)s.at[1][i] * 29 % CODES);
+	sample_free(&s);
+	task_free(t);
+	pages_unmap(codes, 3 * PAGE);
 }
 
 /* A member that is read under a condition, by a longer one: no element beyond its end is needed. */
@@ -868,6 +901,7 @@ int main(void)
 	test_expecting_threads();
 	test_overflowing_bound();
 	test_chosen_without_bound();
+	test_index_that_rounding_decides();
 	test_folds();
 	test_needs();
 	test_needed_places();
