@@ -28,6 +28,11 @@ static bool is_condition(const Node *n)
 	return n->type == RICCI_BOOL;
 }
 
+Node *conditions_decided(Ir *ir, Node *e)
+{
+	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
+}
+
 /* Only differentiation looks at stop_gradient(a); from here on it is a. One inside another's operand goes in
  * the next round. */
 static Node *stops_away(Ir *ir, Node *e)
@@ -58,12 +63,6 @@ static Node *powers_written(Ir *ir, Node *e)
 	return e;
 }
 
-/* Conditions that the domain decides go. */
-static Node *conditions_decided(Ir *ir, Node *e)
-{
-	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
-}
-
 /* A sum or product over axes that the body does not depend on: times their extent, or to its power.
  */
 static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *const *axes, int nkeep)
@@ -91,11 +90,12 @@ typedef struct Rewrite {
 	Node **rectifier; /* those before this equation whose results' signs are asked for */
 } Rewrite;
 
-static Node *rewrite_comp(Rewrite *w, Node *c)
+static Node *rewrite_comp(Rewrite *w, Node *was)
 {
+	Node *c = was;
 	Ir *ir = w->ir;
 	Node *axes[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK], **from;
-	int64_t shape[RICCI_MAX_RANK];
+	int64_t shape[RICCI_MAX_RANK], first[RICCI_MAX_RANK];
 	int naxis = comp_naxis(c), rank = tensor_rank(c), bare = 0, n = comp_reads(ir, c, &from);
 	Node **to = arena_alloc(&ir->arena, ((size_t)n + 1) * sizeof *to);
 	for (int k = 0; k < n; k++)
@@ -113,10 +113,12 @@ static Node *rewrite_comp(Rewrite *w, Node *c)
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
-	c = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
+	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
+	c = range_narrowed(ir, whole, first);
 	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, invariants_apart(ir, sum_ordered(ir, c)));
-	if (rectifier_saves(ir, c))
+	c = range_placed(ir, whole, first, c);
+	if (rectifier_saves(ir, c, was, w->readers))
 		w->rectifier[w->nrectifier++] = c;
 	return c;
 }

@@ -25,6 +25,12 @@ double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 /* The place of x in a list (of axes, of indices); -1: it has none (sums.c). */
 int rewrite_place(Node *const *list, int n, const Node *x);
+/* Conditions that the domain decides go (graph.c). */
+Node *conditions_decided(Ir *ir, Node *e);
+/* The reduction c over the part of its domain where its conditions can hold: c, or one of fewer elements, those from
+ * first[] on; and c, which is that part (ranges.c). */
+Node *range_narrowed(Ir *ir, Node *c, int64_t *first);
+Node *range_placed(Ir *ir, const Node *c, const int64_t *first, Node *part);
 /* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */
 Node *running_apart(Ir *ir, Node *c);
 /* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
@@ -37,9 +43,10 @@ Node *invariants_apart(Ir *ir, Node *c);
 Node *look_ups_in_lines(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */
 Node *deviations_away(Ir *ir, Node *c);
-/* Is c a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of? The body with 0 < e, for such
- * e of n rectifiers, as conditions of their results (signs.c). */
-bool rectifier_saves(Ir *ir, const Node *c);
+/* Is c, which `was` has become, a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of, or of
+ * a sum that needn't be kept then? readers: of old tensors, by id. The body with 0 < e, for such e of n rectifiers, as
+ * conditions of their results (signs.c). */
+bool rectifier_saves(Ir *ir, const Node *c, const Node *was, const int *readers);
 Node *signs_read(Ir *ir, Node *body, int n, Node *const *rectifier);
 
 /* A run of a loop: its results in the order of the graph, what its operands are now, and the roots of its body:

@@ -1,8 +1,9 @@
 /* signs.c - what a rectifier let through is positive.
  *
  * In: conditions `0 < e` of an equation, and equations `Y = 0 < e ? e : 0` that come before it, where e is of more
- * bytes than Y: the sum of two tensors, say. Out: `0 < Y`. The gradient of such an equation then reads Y, which the
- * next layer's needs anyway, instead of all that e is made of, and that isn't kept for it. */
+ * bytes than Y: the sum of two tensors, say; or of a sum that nothing else reads. Out: `0 < Y`. The gradient of such an
+ * equation then reads Y, which the next layer's needs anyway, instead of all that e is made of, and that isn't kept for
+ * it. */
 #include "jit/rewrite/rewrite.h"
 
 /* How many times the bytes of Y are more; how many elementwise equations behind each other are looked into. */
@@ -53,11 +54,31 @@ static double source_bytes(Ir *ir, const Node *y, Node *e, double most, int dept
 	return all;
 }
 
-bool rectifier_saves(Ir *ir, const Node *c)
+/* Does e read a result of y's size, by elementwise equations perhaps, that one other equation reads and no more? That
+ * one, with the condition 0 < e, needs it to be kept. others: that read what is between. */
+static bool keeps_source(Ir *ir, const Node *y, Node *e, const int *readers, int others, int depth)
+{
+	Node **read;
+	int n = node_collect(ir, e, OP_READ, &read);
+	bool keeps = false;
+	for (int k = 0; k < n && !keeps; k++) {
+		Node *t = read[k]->src[0];
+		int all = others + readers[t->id] - 1;
+		if (t->op != OP_COMP || tensor_bytes(t) < tensor_bytes(y) || all > 1)
+			continue;
+		keeps = comp_reduce(t) ? all == 1
+				       : depth && keeps_source(ir, y, comp_body(t), readers, all,
+							       depth - 1);
+	}
+	return keeps;
+}
+
+bool rectifier_saves(Ir *ir, const Node *c, const Node *was, const int *readers)
 {
 	Node *e = rectified(c);
 	double enough = MORE * (double)tensor_bytes(c);
-	return e && source_bytes(ir, c, e, enough, DEPTH) >= enough;
+	return e && (source_bytes(ir, c, e, enough, DEPTH) >= enough ||
+		     keeps_source(ir, was, comp_body(was), readers, 0, DEPTH));
 }
 
 /* The element of y whose e is f; NULL: none. */

@@ -1,5 +1,5 @@
-/* test_summation.c - sums of products of several factors are computed by partial sums where these cost less, functions of
- * few axes once, look-ups along lines, and all keep their values.
+/* test_summation.c - sums of products of several factors are computed by partial sums where these cost less, over the
+ * range where their conditions hold, functions of few axes once, look-ups along lines, and all keep their values.
  *
  * A table of programs says what becomes of each. Random products, with conditions, padding, quotients, sums of terms
  * with common factors, scatters, and their gradients are judged by the interpreter. RICCI_FUZZ: the number of
@@ -70,8 +70,36 @@ static const Case cases[] = {
 	 3,
 	 {2, 2, 3},
 	 {{64, 64}, {64, 64}, {64, 64, 8}},
-	 "T1[i,j,k] += x1[i,l]*x2[l,j,k];\n"
-	 "R0[i,j] += !(1 - abs(x0[i,j] - f64(k)) < 0) ? 2*sign(x0[i,j] - f64(k))*T1[i,j,k] : 0;\n"},
+	 "T1[i,j,k] += x2[l,j,k]*(2*x1[i,l]);\n"
+	 "R0[i,j] += !(1 - abs(x0[i,j] - f64(k)) < 0) ? sign(x0[i,j] - f64(k))*T1[i,j,k] : 0;\n"},
+	/* conditions of one axis shorten its range: of the result, in which the part is placed, */
+	{"Y[b,3*n+c:24] += 2 <= n && n < 4 ? A[b,k,n-2]*B[n,k,c] : 0 where c<3",
+	 2,
+	 {3, 3},
+	 {{8, 16, 2}, {8, 16, 3}},
+	 "T1[i,3*j+k:6] += x0[i,l,j]*x1[j+2,l,k];\n"
+	 "R0[i,j] = T1[i,j-6] else 0 where j<24;\n"},
+	/* of a place that has a condition, */
+	{"Y[c < 8 ? min(max(i32(9*P[n]), 0), 11) : 0:12,c < 8 ? c : 0:8] += c < 8 ? X[n,c] : 0",
+	 2,
+	 {1, 2},
+	 {{16}, {16, 24}},
+	 "R0[min(max(i64(i32(9*x0[j])), 0), 11):12,i] += x1[j,i] where i<8;\n"},
+	/* of what is summed; but not where nearly all of it stays */
+	{"Y[i,n] += n < 30 && 3 <= k && k < 20 ? A[i,k]*B[k,n] : 0",
+	 2,
+	 {2, 2},
+	 {{8, 24}, {24, 32}},
+	 "R0[i,j] += j < 30 ? x0[i,k+3]*x1[k+3,j] : 0 where k<17;\n"},
+	/* what a rectifier let through is positive: the sum isn't kept */
+	{"T[i,j] += A[i,k]*B[k,j]; Y[i,j] = 0 < T[i,j] + C[j] ? T[i,j] + C[j] : 0;"
+	 "Z[i,j] = Y[i,j] + (0 < T[i,j] + C[j] ? D[i,j] : 0)",
+	 4,
+	 {2, 2, 1, 2},
+	 {{8, 24}, {24, 16}, {16}, {8, 16}},
+	 "T1[i,j] += x0[i,k]*x1[k,j];\n"
+	 "T2[i,j] = 0 < T1[i,j] + x2[j] ? T1[i,j] + x2[j] : 0;\n"
+	 "R0[i,j] = T2[i,j] + (0 < T2[i,j] ? x3[i,j] : 0);\n"},
 	/* elements that indices scatter and gather */
 	{"Y[2*i:64,l] += A[i,j]*B[j,k]*C[k,l]",
 	 3,

@@ -1,0 +1,98 @@
+/* ranges.c - a reduction runs over the part of its domain where its conditions can hold.
+ *
+ * In: an equation `Y[i,n] += n < 4 ? A[i,k]*B[k,n] : 0 where n < 12`. Out: T[i,n] += A[i,k]*B[k,n] where n < 4, and
+ * Y[i,n] = n < 4 ? T[i,n] : 0, which goes to those that read it. Gradients of slices and of pieces that are put together
+ * are such, and conditions in their places are decided then, too.
+ * Invariants: elements that nothing reaches are what a reduction starts from. */
+#include "jit/rewrite/rewrite.h"
+
+enum { CONDITIONS = 32 };
+/* A shorter range of the left side's axes has to leave out a quarter of them, and an element to have a few terms, unless
+ * they are scattered: it is an equation more. */
+static const double WORTH = 0.75, TERMS = 8;
+
+/* The conditions in which the axis stands alone bound it: is that a part of its extent? */
+static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo, int64_t *hi)
+{
+	Polyhedron *p = poly_new(ir);
+	Node *seen[COMP_MAX_AXES];
+	bool any = false;
+	for (int k = 0; k < n; k++)
+		if (node_axes(ir, 1, &cond[k], seen) == 1 && seen[0] == axis) {
+			poly_assume(p, cond[k]);
+			any = true;
+		}
+	return any && !poly_is_empty(p) && poly_bounds(p, axis, lo, hi) &&
+	       *hi - *lo + 1 < axis_extent(axis);
+}
+
+static bool is_left(const Node *c, Node *axis)
+{
+	bool left = false;
+	for (int d = 0; d < tensor_rank(c); d++)
+		left |= node_has(comp_lhs(c, d), axis);
+	return left;
+}
+
+/* Axes of c, those that have a shorter range replaced: which, and by what. */
+static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node **to)
+{
+	bool few = comp_is_dense(c) && comp_points(c) < TERMS * (double)tensor_size(c);
+	Node *cond[CONDITIONS];
+	int n = 0, nfrom = 0;
+	int64_t lo, hi;
+	reduce_guards(ir, comp_reduce(c), comp_body(c), CONDITIONS, &n, cond);
+	for (int k = 0; k < comp_naxis(c); k++) {
+		Node *a = axis[k] = comp_axis(c, k);
+		if (!axis_range(ir, n, cond, a, &lo, &hi) ||
+		    (is_left(c, a) &&
+		     (few || (double)(hi - lo + 1) > WORTH * (double)axis_extent(a))))
+			continue;
+		axis[k] = node_axis(ir, k, hi - lo + 1);
+		from[nfrom] = a;
+		to[nfrom++] = node2(ir, OP_ADD, axis[k], node_int(ir, lo));
+	}
+	return nfrom;
+}
+
+Node *range_narrowed(Ir *ir, Node *c, int64_t *first)
+{
+	Node *axis[COMP_MAX_AXES], *from[COMP_MAX_AXES], *to[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK];
+	int64_t shape[RICCI_MAX_RANK];
+	int rank = tensor_rank(c), n = 0;
+	if (comp_reduce(c) && comp_body(c)->op == OP_SELECT)
+		n = axes_narrowed(ir, c, axis, from, to);
+	for (int d = 0; d < rank; d++) {
+		lhs[d] = conditions_decided(ir, node_replace(ir, comp_lhs(c, d), n, from, to));
+		int64_t last = tensor_extent(c, d) - 1; /* data that are indices may be anything */
+		first[d] = n && lhs[d]->lo > 0 ? lhs[d]->lo : 0;
+		shape[d] = (n && lhs[d]->hi < last ? lhs[d]->hi : last) - first[d] + 1;
+		lhs[d] = first[d] ? node2(ir, OP_SUB, lhs[d], node_int(ir, first[d])) : lhs[d];
+	}
+	if (!n)
+		return c;
+	Node *body = conditions_decided(ir, node_replace(ir, comp_body(c), n, from, to));
+	return comp_make(ir, comp_reduce(c), rank, shape, lhs, comp_naxis(c), axis, body);
+}
+
+Node *range_placed(Ir *ir, const Node *c, const int64_t *first, Node *part)
+{
+	Node *axis[RICCI_MAX_RANK], *at[RICCI_MAX_RANK],
+		*inside = node_const_int(ir, RICCI_BOOL, 1);
+	Type type = (Type)c->type;
+	int rank = tensor_rank(c);
+	if (tensor_same_shape(c, part))
+		return part;
+	for (int d = 0; d < rank; d++) {
+		axis[d] = node_axis(ir, d, tensor_extent(c, d));
+		at[d] = node2(ir, OP_SUB, axis[d], node_int(ir, first[d]));
+		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, node_int(ir, 0), at[d]));
+		inside = node2(ir, OP_AND, inside,
+			       node2(ir, OP_LT, at[d], node_int(ir, tensor_extent(part, d))));
+	}
+	Node *none = type_is_float(type)
+			     ? node_const(ir, type, reduce_identity(comp_reduce(c), type))
+			     : node_const_int(ir, type, reduce_identity_int(comp_reduce(c), type));
+	Node *body = node_select(ir, inside, node_read(ir, part, at), none);
+	return comp_dense(ir, RED_NONE, rank, rank, axis, body);
+}
