@@ -232,6 +232,8 @@ int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s);
 /* Can all panels of the operand (b: of N) be kept for all parts? Not where they would unfold its
  * tensor. */
 bool contract_shares(const Contract *c, bool b);
+/* The group's axis that runs fastest; NULL: it has one element. */
+Node *index_group_last(const IndexGroup *s);
 /* How many neighbours along the group, its last axes, are `stride` apart in memory, where e is a
  * flat index. */
 int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t stride);

@@ -58,6 +58,37 @@ static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_
 			      (CallArg){h->c, h->c_at}, h->c_row, h->cols, h->rows);
 }
 
+/* Do all that the members read lie evenly along so many of the group's elements side by side? */
+static bool reads_lie_evenly(Contract *c, const IndexGroup *s, int64_t elements)
+{
+	Node *last = index_group_last(s), **read;
+	for (int k = 0; k < c->p->nout && last; k++) {
+		int n = node_collect(c->ir, c->p->out_value[k], OP_READ, &read);
+		for (int i = 0; i < n; i++)
+			for (int d = 1; d < read[i]->nsrc; d++) {
+				Node *e = read[i]->src[d];
+				int64_t stride = affine_stride(c->ir, e, last);
+				if (stride != INT64_MIN && contract_run(c, s, e, stride) % elements)
+					return false;
+			}
+	}
+	return true;
+}
+
+/* The elements of a line that are stored by one vector loop: the most along which also all reads are even, so that
+ * none is gathered; where these are too few, all that lie together. */
+static int64_t lines_run(Contract *c, const IndexGroup *s)
+{
+	int64_t all = contract_run(c, s, c->p->index, 1), elements = 1, best = 0;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		elements *= axis_extent(s->axis[k]);
+		if (all % elements == 0 && elements >= 2 * LANES_RUN &&
+		    reads_lie_evenly(c, s, elements))
+			best = elements;
+	}
+	return best ? best : all;
+}
+
 bool block_stores_down(const Contract *c)
 {
 	const Problem *p = c->p;
@@ -82,7 +113,7 @@ Stmt *block_store(Contract *c, const Blocking *h, const Extent *m, const Extent 
 	}
 	Node *y = tree_axis(c->t, across->most);
 	Point point = {.n = 2, .group = {in, out}, .at = {NULL, node_add(ir, across->from, y)}};
-	Lanes lanes = lanes_along(c, part, contract_run(c, in, c->p->index, 1), &point);
+	Lanes lanes = lanes_along(c, part, lines_run(c, in), &point);
 	/* Elements past the end are not visited: a single axis needs no table. */
 	c->m.direct = c->m.naxis == 1;
 	c->n.direct = c->n.naxis == 1;

@@ -191,6 +191,14 @@ bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **e
 	return true;
 }
 
+Node *index_group_last(const IndexGroup *s)
+{
+	for (int k = s->naxis - 1; k >= 0; k--)
+		if (axis_extent(s->axis[k]) > 1)
+			return s->axis[k];
+	return NULL;
+}
+
 int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t stride)
 {
 	int64_t run = 1;
@@ -229,20 +237,11 @@ typedef struct Rewrite {
 
 static Node *rewrite(Rewrite *w, Node *e);
 
-/* The group's axis that runs fastest; NULL: it has one element. */
-static Node *last_axis(const IndexGroup *s)
-{
-	for (int k = s->naxis - 1; k >= 0; k--)
-		if (axis_extent(s->axis[k]) > 1)
-			return s->axis[k];
-	return NULL;
-}
-
 /* What e, which depends on the group, grows by from lane to lane; *even: it grows evenly. */
 static Node *along_lanes(Rewrite *w, const IndexGroup *s, Node *e, bool *even)
 {
 	Contract *c = w->c;
-	Node *last = last_axis(s);
+	Node *last = index_group_last(s);
 	int64_t stride = last ? affine_stride(c->ir, e, last) : 0;
 	*even = stride != INT64_MIN && contract_run(c, s, e, stride) % w->point->run == 0;
 	return *even ? node_scale(c->ir, w->point->lane, stride) : w->point->lane;

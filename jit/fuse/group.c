@@ -29,14 +29,15 @@ static bool runs_before(Fuse *f, int at, int h)
 	return before_now(f, &f->group[h]) >> at % GROUPS_BACK & 1;
 }
 
-/* Could one kernel compute c with all of g? */
+/* Could one kernel compute c with all of g? With c its rows may have to be other ones, which lie across lines. */
 static bool may_group(Fuse *f, const Group *g, Node *c)
 {
 	Node *all[MEMBERS_MOST + 1];
-	Subgraph s = {.member = all, .nmember = g->nmember + 1};
+	int n = g->nmember + 1;
+	Subgraph s = {.member = all, .nmember = n};
 	memcpy(all, g->member, (size_t)g->nmember * sizeof *all);
 	all[g->nmember] = c;
-	return subgraph_rows(f->ir, &s);
+	return subgraph_rows(f->ir, &s) && !rows_go_across(f->ir, &s);
 }
 
 /* What is known of an equation c and the groups that it might belong to. */

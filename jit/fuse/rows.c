@@ -290,9 +290,9 @@ static bool is_batch(Ir *ir, const Subgraph *s, int k)
 	return all;
 }
 
-static bool goes_across(Ir *ir, const Subgraph *s)
+bool rows_go_across(Ir *ir, const Subgraph *s)
 {
-	for (int k = 0; k < s->nmember; k++) {
+	for (int k = 0; k < s->nmember && s->rows; k++) {
 		Reads r = member_reads(ir, s, k);
 		for (int i = 0; i < r.n; i++)
 			if (read_goes_across(s, k, r.read[i]))
@@ -310,7 +310,7 @@ static bool rows_gain(Ir *ir, const Subgraph *s)
 		if (!is_streaming(ir, s, k, nread, reads) && !is_batch(ir, s, k))
 			return false;
 	}
-	return !goes_across(ir, s);
+	return !rows_go_across(ir, s);
 }
 
 /* With how many of its dimensions as rows each equation runs as well as by itself; all, if with none. */
@@ -338,7 +338,7 @@ bool subgraph_rows(Ir *ir, Subgraph *s)
 	leading_rows(s, reads);
 	for (int d = 0; d < tensor_rank(s->member[0]) && few_rows(s); d++) {
 		aligned_rows(s, reads, d);
-		if (s->rows && goes_across(ir, s))
+		if (rows_go_across(ir, s))
 			s->rows = 0;
 	}
 	if (few_rows(s))

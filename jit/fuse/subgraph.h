@@ -8,6 +8,8 @@
 /* Where all these equations run well row by row on the device: how much longer than its share a thread
  * works that has most rows, 1 or more. Else 0. (rows.c) */
 double subgraph_rows_suit(Ir *ir, int n, Node *const *member, const DeviceModel *dev);
+/* Does a member read within its rows from line to line, of each of which a row has one element? (rows.c) */
+bool rows_go_across(Ir *ir, const Subgraph *s);
 /* Finds what its equations read of others, each tensor once; of a loop the operands. */
 void subgraph_inputs(Ir *ir, Subgraph *s);
 /* The member that t is, -1: none. */
