@@ -39,6 +39,8 @@ Node *reductions_joined(Ir *ir, Node *c);
 Node *sum_ordered(Ir *ir, Node *c);
 /* The equation c over what it needs of few axes, computed apart (invariants.c). */
 Node *invariants_apart(Ir *ir, Node *c);
+/* Functions of a loop's constants in its body's equations become equations (invariants.c). */
+void loop_constants_apart(Ir *ir, const Scan *s, int nroot, Node **roots);
 /* The equation c over copies of which it looks up whole lines (look_ups.c). */
 Node *look_ups_in_lines(Ir *ir, Node *c);
 /* The equation c; 0, where it adds up what deviates from its mean (means.c). */

@@ -463,6 +463,7 @@ static bool scan_split(Ir *ir, int n, Node *const *order, int at, NodeMap *map)
 		   .nresult = run.nresult,
 		   .result = run.result};
 	rewrite_graph(ir, run.nroot, run.root);
+	loop_constants_apart(ir, run.scan, run.nroot, run.root);
 	p.scan.next = run.root;
 	p.value = arena_alloc(&ir->arena, ((size_t)run.nresult + 1) * sizeof *p.value);
 	for (int k = 0; k < p.nresult; k++)

@@ -300,17 +300,57 @@ static ricci_tensor *layout_loop(ricci_graph *g, const char *body, int64_t steps
 	return stack;
 }
 
-static void check_layout(const char *body, int64_t steps, int recompute, bool wanted)
+/* Says whether a graph that is rewritten has what a test looks for. */
+typedef bool Finder(Ir *ir, Node **root);
+
+static bool finds_panels(Ir *ir, Node **root)
+{
+	Node **order;
+	bool found = false;
+	CHECK_INT(rewrite_layouts(ir, 1, root), 0);
+	int count = graph_order(ir, 1, root, &order);
+	for (int k = 0; k < count; k++)
+		found |= order[k]->op == OP_COMP && tensor_rank(order[k]) == 3 &&
+			 tensor_extent(order[k], 0) == WIDE / 32 &&
+			 tensor_extent(order[k], 2) == 32;
+	return found;
+}
+
+static bool is_exp(const Node *n)
+{
+	return n->op == OP_EXP;
+}
+
+/* In a step of a loop. */
+static bool finds_exp(Ir *ir, Node **root)
+{
+	Node **outside, **order;
+	bool found = false;
+	int n = graph_order(ir, 1, root, &outside);
+	for (int k = 0; k < n; k++) {
+		if (outside[k]->op != OP_SCAN)
+			continue;
+		const Scan *s = scan_of(outside[k]);
+		int count = graph_order(ir, s->nstate, s->next, &order);
+		for (int i = 0; i < count; i++)
+			found |= order[i]->op == OP_COMP &&
+				 node_any(ir, comp_body(order[i]), is_exp);
+	}
+	return found;
+}
+
+/* The loop of layout_loop, rewritten: are its values what they were, and does it have what is looked for? */
+static void check_rewritten(const char *body, int64_t steps, int recompute, Finder *finds,
+			    bool wanted)
 {
 	ricci_graph *g = ricci_graph_new();
 	ricci_tensor *x, *w, *stack = layout_loop(g, body, steps, recompute, &x, &w);
 	size_t n = ricci_bytes(stack) / sizeof(float), bytes[2] = {ricci_bytes(x), ricci_bytes(w)};
 	double *want = malloc(n * sizeof *want), *got = malloc(n * sizeof *got), worst = 0;
 	float *data[2] = {malloc(bytes[0]), malloc(bytes[1])};
-	Node *root = stack->node, **order;
+	Node *root = stack->node;
 	Binding bind[2] = {{x->node, data[0]}, {w->node, data[1]}};
 	Error err = {0};
-	bool found = false;
 
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; i < bytes[k] / sizeof(float); i++)
@@ -318,15 +358,10 @@ static void check_layout(const char *body, int64_t steps, int recompute, bool wa
 	CHECK_INT(interp_tensor(root, 2, bind, (RandomState){0}, want, NULL, &err), 0);
 	IR_ENTER(&g->ir, );
 	CHECK_INT(rewrite_graph(&g->ir, 1, &root), 0);
-	CHECK_INT(rewrite_layouts(&g->ir, 1, &root), 0);
-	int count = graph_order(&g->ir, 1, &root, &order);
-	for (int k = 0; k < count; k++)
-		found |= order[k]->op == OP_COMP && tensor_rank(order[k]) == 3 &&
-			 tensor_extent(order[k], 0) == WIDE / 32 &&
-			 tensor_extent(order[k], 2) == 32;
+	bool found = finds(&g->ir, &root);
 	IR_LEAVE(&g->ir);
 	CHECK_REPORT(found == wanted, "%s, %d steps: %s", body, (int)steps,
-		     found ? "panels" : "no panels");
+		     found ? "it is there" : "it isn't there");
 	CHECK_INT(interp_tensor(root, 2, bind, (RandomState){0}, got, NULL, &err), 0);
 	for (size_t i = 0; i < n; i++)
 		worst = fmax(worst, fabs(got[i] - want[i]));
@@ -336,6 +371,36 @@ static void check_layout(const char *body, int64_t steps, int recompute, bool wa
 	free(data[0]);
 	free(data[1]);
 	ricci_graph_free(g);
+}
+
+static void check_layout(const char *body, int64_t steps, int recompute, bool wanted)
+{
+	check_rewritten(body, steps, recompute, finds_panels, wanted);
+}
+
+/* Functions of what is the same in all steps are computed once (jit/rewrite/invariants.c): has the body exp? */
+static void check_constants(const char *body, int recompute, bool stays)
+{
+	check_rewritten(body, 5, recompute, finds_exp, stays);
+}
+
+static void test_constants(void)
+{
+	static const char decay[] = "H, W, X -> N, A: "
+				    "N[b,k] = H[b,k]*exp(W[0,k]) + X[b,k] where k<32; "
+				    "A[b,j] += N[b,k]*W[k,j]";
+	check_constants(decay, 0, false);
+	check_constants(decay, 1, true);
+	/* in a sum, too; what needs its condition, or a state, stays */
+	check_constants("H, W, X -> N, A: A[b,j] += H[b,k]*exp(W[k,j]); "
+			"N[b,k] = tanh(A[b,k] + X[b,k]) where k<32",
+			0, false);
+	check_constants("H, W, X -> N, A: A[b,j] += H[b,k]*exp(W[k+1,j] else 0); "
+			"N[b,k] = tanh(A[b,k] + X[b,k]) where k<32",
+			0, true);
+	check_constants("H, W, X -> N, A: A[b,j] += H[b,k]*W[k,j]; "
+			"N[b,k] = exp(0 - A[b,k]*W[0,k]) + X[b,k] where k<32",
+			0, true);
 }
 
 static void test_layouts(void)
@@ -359,6 +424,7 @@ static void test_layouts(void)
 int main(void)
 {
 	test_random_loops();
+	test_constants();
 	test_layouts();
 	test_lengths();
 	return check_done();
