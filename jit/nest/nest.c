@@ -355,46 +355,80 @@ static Stmt *region(Build *b)
 
 /* ---- scatters: fill, accumulate in memory, convert when the sum is wider than the result ---- */
 
-/* The part's places in dimension d of the result: all of it (val NULL), or of a free axis those from val on. */
-static Loop fill_place(Build *b, int d)
+/* Places of the result in a line of the part: so many, `stride` elements apart, from `from` on (NULL: 0). */
+typedef struct Places {
+	int64_t extent, stride;
+	Node *from, *rest; /* rest: of the axis; NULL: as many as the extent says */
+} Places;
+
+enum { PLACES_MOST = RICCI_MAX_RANK + COMP_MAX_AXES };
+
+/* Those of a free axis, whose neighbours are so far apart: all of it, or of one that is in parts those of this. */
+static Places axis_places(Build *b, const Node *axis, int64_t stride)
 {
-	Problem *p = b->p;
-	Loop place = {.extent = p->shape[d]};
+	Places x = {axis_extent(axis), stride, NULL, NULL};
 	for (int k = 0; k < b->nparallel; k++) {
 		const Loop *l = &b->loop[b->order[k]];
-		if (p->axis[l->axis] == p->lhs[d]) {
-			place.axis = l->axis;
-			place.val = nest_point(b, p->lhs[d]);
-			place.extent = l->stride < place.extent ? l->stride : place.extent;
-		}
+		if (b->p->axis[l->axis] != axis)
+			continue;
+		x.from = nest_point(b, b->p->axis[l->axis]);
+		x.extent = l->stride < x.extent ? l->stride : x.extent;
+		x.rest = nest_exact(b, l->axis) ? NULL : nest_rest(b, l->axis);
 	}
-	return place;
+	return x;
 }
 
-static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int d, bool convert)
+/* The part's places in the result: of each dimension the axes that number its places, or all of it. */
+static int part_places(Build *b, Places *places)
 {
 	Problem *p = b->p;
-	if (d == p->rank) {
+	Node *axis[COMP_MAX_AXES];
+	int64_t size = p->main_size;
+	int n = 0;
+	for (int d = 0; d < p->rank; d++) {
+		size /= p->shape[d];
+		int naxis = problem_place_axes(p, d, axis), first = n;
+		for (int k = 0; k < naxis; k++) {
+			int64_t step = affine_stride(b->ir, p->lhs[d], axis[k]);
+			int at = n++; /* the largest steps first */
+			for (; at > first && places[at - 1].stride < step * size; at--)
+				places[at] = places[at - 1];
+			places[at] = axis_places(b, axis[k], step * size);
+		}
+		if (!naxis)
+			places[n++] = (Places){p->shape[d], size, NULL, NULL};
+	}
+	return n;
+}
+
+static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int n, const Places *places,
+		       bool convert)
+{
+	if (n == 0) {
 		if (!convert)
 			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
 					  RED_NONE);
 		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
-		return stmt_store(b->t, p->main_out, base, v, RED_NONE);
+		return stmt_store(b->t, b->p->main_out, base, v, RED_NONE);
 	}
-	int64_t stride = 1;
-	for (int e = d + 1; e < p->rank; e++)
-		stride *= p->shape[e];
-	Loop place = fill_place(b, d);
-	if (place.val)
-		base = node_add(b->ir, base, node_scale(b->ir, place.val, stride));
-	if (place.extent == 1)
-		return fill_loop(b, buffer, base, d + 1, convert);
-	Node *x = tree_axis(b->t, place.extent), *hi = NULL;
-	if (place.val && !nest_exact(b, place.axis))
-		hi = node2(b->ir, OP_MIN, nest_rest(b, place.axis), node_int(b->ir, place.extent));
-	Stmt *body = fill_loop(b, buffer, node_add(b->ir, base, node_scale(b->ir, x, stride)),
-			       d + 1, convert);
-	return stmt_loop(b->t, d == p->rank - 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, hi, body);
+	if (places->from)
+		base = node_add(b->ir, base, node_scale(b->ir, places->from, places->stride));
+	if (places->extent == 1)
+		return fill_loop(b, buffer, base, n - 1, places + 1, convert);
+	Node *x = tree_axis(b->t, places->extent), *hi = NULL;
+	if (places->rest)
+		hi = node2(b->ir, OP_MIN, places->rest, node_int(b->ir, places->extent));
+	Node *at = node_add(b->ir, base, node_scale(b->ir, x, places->stride));
+	return stmt_loop(b->t, n == 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, hi,
+			 fill_loop(b, buffer, at, n - 1, places + 1, convert));
+}
+
+/* The part's places hold what the reduction starts from; or, convert: the sums, made narrow. */
+static Stmt *fill_part(Build *b, Node *buffer, bool convert)
+{
+	Places places[PLACES_MOST];
+	int n = part_places(b, places);
+	return fill_loop(b, buffer, node_int(b->ir, 0), n, places, convert);
 }
 
 /* What a scatter adds to: the result, or something wider. */
@@ -414,12 +448,12 @@ static Stmt *scatter(Build *b, int k)
 	bool phases = b->caps->grid && !p->rows, wide = p->acc != p->type && !phases;
 	if (!phases) {
 		scatter_sums(b);
-		s = fill_loop(b, b->acc, node_int(b->ir, 0), 0, false);
+		s = fill_part(b, b->acc, false);
 	}
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, k));
 	b->reducing = false;
-	return wide ? stmt_seq(s, fill_loop(b, p->main_out, node_int(b->ir, 0), 0, true)) : s;
+	return wide ? stmt_seq(s, fill_part(b, p->main_out, true)) : s;
 }
 
 /* ---- the whole ---- */

@@ -160,16 +160,41 @@ static uint32_t id_bound(const Subgraph *s)
 
 /* ---- the left side ---- */
 
-static void find_free_axes(Problem *p, int rank, Node *const *lhs)
+/* Has a dimension but d the axis? */
+static bool in_another(int rank, Node *const *lhs, int d, Node *axis)
 {
-	for (int d = 0; d < rank; d++) {
-		if (lhs[d]->op != OP_AXIS)
-			continue;
-		bool alone = true;
-		for (int e = 0; e < rank; e++)
-			alone &= e == d || lhs[e] != lhs[d];
-		if (alone && axis_extent(lhs[d]) == p->shape[d])
-			p->free_axis[p->nfree++] = lhs[d];
+	bool found = false;
+	for (int e = 0; e < rank; e++)
+		found |= e != d && node_has(lhs[e], axis);
+	return found;
+}
+
+int problem_place_axes(const Problem *p, int d, Node **axis)
+{
+	bool has[COMP_MAX_AXES], alone = true;
+	Node *e = p->lhs[d];
+	int64_t points = 1;
+	int n = node_axes(p->ir, 1, &e, axis);
+	for (int k = 0; k < n; k++) {
+		points *= axis_extent(axis[k]);
+		alone &= affine_stride(p->ir, e, axis[k]) > 0 &&
+			 (n == 1 || !in_another(p->rank, p->lhs, d, axis[k]));
+	}
+	for (int other = 0; other < p->rank; other++)
+		alone &= other == d || p->lhs[other] != e;
+	return alone && n && points == p->shape[d] && e->lo == 0 && e->hi == points - 1 &&
+			       indices_one_to_one(p->ir, n, axis, 1, &e, has)
+		       ? n
+		       : 0;
+}
+
+static void find_free_axes(Problem *p)
+{
+	Node *axis[COMP_MAX_AXES];
+	for (int d = 0; d < p->rank; d++) {
+		int n = problem_place_axes(p, d, axis);
+		for (int k = 0; k < n; k++)
+			p->free_axis[p->nfree++] = axis[k];
 	}
 }
 
@@ -385,7 +410,7 @@ static void take_main(Take *k)
 	p->scatter =
 		!indices_one_to_one(ir, p->naxis, p->axis, rank - rows, p->lhs + rows, spatial);
 	if (p->scatter) {
-		find_free_axes(p, rank, p->lhs);
+		find_free_axes(p);
 		p->nspatial = p->naxis;
 		return;
 	}

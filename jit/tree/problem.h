@@ -39,7 +39,7 @@ typedef struct Problem {
 	int64_t main_size;
 	Reduce out_red[PROBLEM_MAX_MEMBERS]; /* how: = or, of a fold, added to what is there */
 	Node *main_out;			     /* main's buffer, NULL when it is not stored */
-	int nfree; /* scatter: axes that stand bare in one left dimension only */
+	int nfree; /* scatter: axes of dimensions whose places they number, and of no others */
 	Node *free_axis[COMP_MAX_AXES];
 	int rank; /* scatter: of main, with its shape and left indices */
 	int64_t shape[RICCI_MAX_RANK];
@@ -71,6 +71,9 @@ Problem *problem_cut(const Problem *p);
 Problem *problem_joined(const Problem *p, int at);
 /* A copy in which merged axes that run past the end of a read's dimension are apart again (quotients.c). */
 Problem *problem_unmerged(const Problem *p);
+/* The axes that number the places of dimension d of a scatter, and stand in no other one, or bare in it; 0: there are
+ * none such. */
+int problem_place_axes(const Problem *p, int d, Node **axis);
 /* What is remembered of a read of main's body; NULL: nothing. */
 const ProblemRead *problem_read(const Problem *p, const Node *read);
 /* Is the element at these coordinates inside the tensor wherever cond holds? */

@@ -112,6 +112,15 @@ static const Case lower_equations[] = {
 	{"Y[d,T[i]:5,h] max= X[i,d,h]", "T=20:i32 X=20x67x3"},
 	{"Y[b,T[b,i]:5,d] += X[b,i,d]", "T=3x20:i32 X=3x20x9"},
 	{"Y[b,T[i]+b:9] += X[b,i]", "T=20:i32 X=7x20"},
+	/* two axes number the places of a dimension; or not all of them, or of another one, too */
+	{"Y[T[i]:5,24*j+k:72] += X[i,j]*Z[24*j+k]*A[i] where k<24", "T=20:i32 X=20x3 Z=72 A=20"},
+	{"Y[k+19*j:57,T[i]:5] += X[i,j]*Z[j,k]", "T=20:i32 X=20x3:bf16 Z=3x19:bf16"},
+	{"Y[T[i]:5,24*j+k+8:80] += X[i,j]*Z[24*j+k] where k<24", "T=20:i32 X=20x3 Z=72"},
+	{"Y[T[i]+j:8,24*j+k:72] += X[i,j]*Z[24*j+k] where k<24", "T=20:i32 X=20x3 Z=72"},
+	{"Y[T[i]:5,71-24*j-k:72] += X[i,j]*Z[24*j+k] where k<24", "T=20:i32 X=20x3 Z=72"},
+	/* what members read lies along one of the axes that the sum's lines are made of */
+	{"T[i,j,k] += G[i,l]*W[j,l,k]; Y[i,j,k] = U[i,j,k] < 0 ? 0 : T[i,j,k]/Z[i]*S[i,j] + B[k]",
+	 "G=37x24 W=3x24x40 U=37x3x40 Z=37 S=37x3 B=40"},
 	{"Y[i,d] = X[T[i],d]", "X=5x9 T=20:i64"},
 	{"Y[2*u+h:20] += X[u,h] where u<10, h<2", "X=10x2"},
 	{"Y[i,j] += i<=j ? A[i,k]*B[k,j] : 0", "A=20x6 B=6x33"},
