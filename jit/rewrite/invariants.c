@@ -20,10 +20,16 @@ typedef struct Invariants {
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 } Invariants;
 
-/* May n not be computed apart: does it draw, or read what a condition around it keeps inside? */
+/* May n not be computed apart: does it read what a condition around it keeps inside? */
 static bool stays(const Node *n)
 {
-	return n->op == OP_RANDOM || n->op == OP_NORMAL || (n->op == OP_READ && !read_stays(n));
+	return n->op == OP_READ && !read_stays(n);
+}
+
+/* Nor may what draws be computed before a loop: a draw is the step's. */
+static bool stays_in_loop(const Node *n)
+{
+	return n->op == OP_RANDOM || n->op == OP_NORMAL || stays(n);
 }
 
 static bool is_function(const Node *n)
@@ -52,7 +58,7 @@ static bool is_worth(const Invariants *v, Node *e, uint32_t axes)
 	if (v->constant)
 		return is_constant(v, e, few * (double)type_size((Type)e->type)) &&
 		       __builtin_popcount(axes) <= RICCI_MAX_RANK &&
-		       node_any(v->ir, e, is_function) && !node_any(v->ir, e, stays);
+		       node_any(v->ir, e, is_function) && !node_any(v->ir, e, stays_in_loop);
 	return few <= ELEMENTS && few * USES <= all &&
 	       expr_flops(v->ir, e) * (all - few) >= SAVED && node_any(v->ir, e, is_function) &&
 	       !node_any(v->ir, e, stays);

@@ -145,12 +145,13 @@ static const Case cases[] = {
 	 {{32, 32, 64}, {32}},
 	 "T1[i,j] = cos(x1[i]*pow(2.5, -f64(j)/64)) where j<64;\n"
 	 "R0[i,j,k] = x0[i,j,k]*T1[j,k];\n"},
-	/* but not those that are the same along a line, or draws */
+	/* draws, too; but not those that are the same along a line */
 	{"Y[b,t,d] = X[b,t,d]*exp(W[t])*f64(random(3, d))",
 	 2,
 	 {3, 1},
 	 {{32, 32, 64}, {32}},
-	 "R0[i,j,k] = x0[i,j,k]*exp(x1[j])*f64(random(3, k));\n"},
+	 "T1[i] = f64(random(3, i)) where i<64;\n"
+	 "R0[i,j,k] = x0[i,j,k]*exp(x1[j])*T1[k];\n"},
 	/* what is looked up, or scattered, at places that an axis outside has no part in: along that; */
 	{"Y[b,c,p] += (X[b,c,i32(P[b,p]*8)+u] else 0)*W[u,p] where u<8, p<40",
 	 3,
