@@ -52,27 +52,6 @@ static void see_read(Search *q, const Node *read)
 	q->value[read->id] = m >= 0 ? q->row[m] : d >= 0 ? 0 : UNKNOWN;
 }
 
-bool node_stays_finite(const Node *n)
-{
-	switch ((Op)n->op) {
-	case OP_CONST:
-		return !type_is_float((Type)n->type) || isfinite(n->u.f);
-	case OP_DIV:
-		return node_is_const(n->src[1]) && n->src[1]->u.f != 0;
-	case OP_POW:
-	case OP_EXP:
-	case OP_EXPM1:
-	case OP_LOG:
-	case OP_LOG1P:
-	case OP_SQRT:
-	case OP_RSQRT:
-	case OP_TAN:
-		return false;
-	default:
-		return true;
-	}
-}
-
 /* The value of n in a row of zeros. Sources were seen before. */
 static double value_of(const Search *q, const Node *n)
 {

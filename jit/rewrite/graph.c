@@ -116,7 +116,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	c = range_narrowed(ir, whole, first);
 	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
-	c = look_ups_in_lines(ir, invariants_apart(ir, sum_ordered(ir, c)));
+	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
 	c = range_placed(ir, whole, first, c);
 	if (rectifier_saves(ir, c, was, w->readers))
 		w->rectifier[w->nrectifier++] = c;

@@ -1,12 +1,16 @@
-/* invariants.c - functions of a few of an equation's axes are computed once; so are functions of a loop's constants.
+/* invariants.c - functions of a few of an equation's axes are computed once; so are functions of differences and sums of
+ * two axes, and of a loop's constants.
  *
  * In: `Y[b,t,d] = X[b,t,d] * cos(t * pow(1e4, -d/64))`. Out: the same over C[t,d] = cos(..), an equation of its own, where
  * that is computed for few elements in place of many. What doesn't differ along the lines of the result stays: loops
- * around them compute it once a line. Reductions stay, too: their operands are packed, or are rows.
+ * around them compute it once a line. Reductions stay, too: their operands are packed, or are rows. But a function that
+ * has two axes in one difference only, exp(-a*(t-s)), is one of a single axis, in reductions as well.
  * Of the equations of a loop's body, reductions too, those functions become equations that read nothing but what is the
  * same in all steps: scan_close takes these out. They are no larger than what they are computed from.
  * Invariant: what is computed apart reads inside its tensors whatever conditions stood around it. */
 #include "jit/rewrite/products.h"
+
+#include <string.h>
 
 /* Elements of such a tensor, which is to stay in a cache; for so many of the result each; operations that are saved. */
 static const double ELEMENTS = 1 << 16, USES = 16, SAVED = 4e5;
@@ -15,7 +19,10 @@ typedef struct Invariants {
 	Ir *ir;
 	const Node *c;
 	const NodeMap *constant; /* a loop's; NULL: of one equation */
-	NodeMap seen;		 /* expressions share parts */
+	Polyhedron *
+		inside; /* the conditions around all that is looked at; NULL: in these themselves */
+	bool shifted;	/* only functions of differences and sums are looked for */
+	NodeMap seen;	/* expressions share parts */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 } Invariants;
@@ -51,56 +58,160 @@ static bool is_constant(const Invariants *v, Node *e, double bytes)
 	return all && bytes <= 0;
 }
 
-/* Is it worth an equation? */
-static bool is_worth(const Invariants *v, Node *e, uint32_t axes)
+/* e over its own axes, and what these are in c. */
+typedef struct Function {
+	Node *e;
+	int rank;
+	Node *axis[COMP_MAX_AXES], *at[COMP_MAX_AXES];
+} Function;
+
+/* Reads of c along whose lines the axis runs. */
+static int lines_along(const Invariants *v, Node *axis)
 {
-	double few = product_points(v->c, axes), all = comp_points(v->c);
-	if (v->constant)
-		return is_constant(v, e, few * (double)type_size((Type)e->type)) &&
-		       __builtin_popcount(axes) <= RICCI_MAX_RANK &&
-		       node_any(v->ir, e, is_function) && !node_any(v->ir, e, stays_in_loop);
-	return few <= ELEMENTS && few * USES <= all &&
-	       expr_flops(v->ir, e) * (all - few) >= SAVED && node_any(v->ir, e, is_function) &&
-	       !node_any(v->ir, e, stays);
+	Node **read;
+	int n = node_collect(v->ir, comp_body(v->c), OP_READ, &read), along = 0;
+	for (int k = 0; k < n; k++)
+		along += read[k]->nsrc > 1 && node_has(read[k]->src[read[k]->nsrc - 1], axis);
+	return along;
 }
 
-static Node *tensor_of(const Invariants *v, Node *e, uint32_t axes)
+/* Its last axis is the one along which most others are read. */
+static Function function_of(const Invariants *v, Node *e)
 {
-	Node *axis[COMP_MAX_AXES];
-	int rank = 0;
-	for (int k = 0; k < comp_naxis(v->c); k++)
-		if (axes >> k & 1)
-			axis[rank++] = comp_axis(v->c, k);
-	return node_read(v->ir, comp_dense(v->ir, RED_NONE, rank, rank, axis, e), axis);
+	Function f = {.e = e};
+	int along[COMP_MAX_AXES];
+	for (int k = 0; k < comp_naxis(v->c); k++) {
+		Node *axis = comp_axis(v->c, k);
+		if (!node_has(e, axis))
+			continue;
+		int n = lines_along(v, axis), at = f.rank++;
+		for (; at > 0 && along[at - 1] > n; at--) {
+			along[at] = along[at - 1];
+			f.axis[at] = f.axis[at - 1];
+		}
+		along[at] = n;
+		f.axis[at] = axis;
+	}
+	memcpy(f.at, f.axis, sizeof f.at);
+	return f;
+}
+
+static double function_points(const Function *f)
+{
+	double n = 1;
+	for (int k = 0; k < f->rank; k++)
+		n *= (double)axis_extent(f->axis[k]);
+	return n;
+}
+
+/* Is it worth an equation? */
+static bool is_worth(const Invariants *v, const Function *f)
+{
+	double few = function_points(f), all = comp_points(v->c);
+	bool good = f->rank <= RICCI_MAX_RANK && node_any(v->ir, f->e, is_function);
+	if (v->constant)
+		return good && is_constant(v, f->e, few * (double)type_size((Type)f->e->type)) &&
+		       !node_any(v->ir, f->e, stays_in_loop);
+	return good && few <= ELEMENTS && few * USES <= all &&
+	       expr_flops(v->ir, f->e) * (all - few) >= SAVED && !node_any(v->ir, f->e, stays);
+}
+
+/* Of the function's axes a and b, is there nothing in it but a + sign * b? It has one axis less then. */
+static bool function_joins(const Invariants *v, Function *f, int a, int b, int sign)
+{
+	Ir *ir = v->ir;
+	Node *other = node_scale(ir, f->axis[b], sign), *sum = node_add(ir, f->axis[a], other);
+	int64_t lo, hi;
+	if (f->axis[a] != f->at[a] || f->axis[b] != f->at[b] ||
+	    !poly_bounds(poly_copy(v->inside), sum, &lo, &hi))
+		return false;
+	Node *axis = node_axis(ir, (int)f->axis[a]->u.i, hi - lo + 1);
+	Node *first = node_int(ir, lo), *to = node_sub(ir, node_add(ir, axis, first), other);
+	Node *e = node_replace(ir, f->e, 1, &f->axis[a], &to);
+	if (node_has(e, f->axis[b]))
+		return false;
+	f->e = e;
+	f->axis[a] = axis;
+	f->at[a] = node_sub(ir, sum, first);
+	f->rank--;
+	for (int k = b; k < f->rank; k++) {
+		f->axis[k] = f->axis[k + 1];
+		f->at[k] = f->at[k + 1];
+	}
+	return true;
+}
+
+/* All pairs of which that is so. Lanes, the last axes, run forwards. */
+static bool function_shrinks(const Invariants *v, Function *f)
+{
+	bool any = false, more = true;
+	while (more) {
+		more = false;
+		for (int a = f->rank - 1; a >= 0 && !more; a--)
+			for (int b = 0; b < f->rank && !more; b++)
+				more = a != b && (function_joins(v, f, a, b, -1) ||
+						  (a < b && function_joins(v, f, a, b, 1)));
+		any |= more;
+	}
+	return any;
+}
+
+static void take_apart(Invariants *v, Node *e, const Function *f)
+{
+	Node *t = comp_dense(v->ir, RED_NONE, f->rank, f->rank, f->axis, f->e);
+	v->from[v->n] = e;
+	v->to[v->n++] = node_read(v->ir, t, f->at);
+}
+
+/* A call that has two axes in their difference or sum only. */
+static bool find_shifted(Invariants *v, Node *e)
+{
+	if (!v->inside || !is_function(e) || expr_flops(v->ir, e) * comp_points(v->c) < SAVED)
+		return false;
+	Function f = function_of(v, e);
+	bool good = f.rank > 1 && function_shrinks(v, &f) && is_worth(v, &f);
+	if (good)
+		take_apart(v, e, &f);
+	return good;
 }
 
 /* The largest such parts of e. */
 static void find(Invariants *v, Node *e)
 {
-	uint32_t last = tensor_rank(v->c) ? 1U << (tensor_rank(v->c) - 1) : 0, axes;
+	uint32_t last = tensor_rank(v->c) ? 1U << (tensor_rank(v->c) - 1) : 0;
 	bool number = e->type == RICCI_F32 || e->type == RICCI_F64;
 	if (v->n == COMP_MAX_AXES || node_map_get(&v->seen, e))
 		return;
 	node_map_put(v->ir, &v->seen, e, e);
-	axes = product_axes(v->c, e);
-	if (!(axes & last) && !v->constant)
-		return;
-	if (number && is_worth(v, e, axes)) {
-		v->from[v->n] = e;
-		v->to[v->n++] = tensor_of(v, e, axes);
+	bool along = v->constant || product_axes(v->c, e) & last;
+	Function f = function_of(v, e);
+	if (number && along && !v->shifted && is_worth(v, &f)) {
+		take_apart(v, e, &f);
 		return;
 	}
+	if (number && find_shifted(v, e))
+		return;
 	for (int k = 0; k < e->nsrc && e->op != OP_READ; k++)
 		find(v, e->src[k]);
 }
 
 Node *invariants_apart(Ir *ir, Node *c)
 {
-	Invariants v = {.ir = ir, .c = c};
-	if (comp_reduce(c) != RED_NONE || tensor_rank(c) < 2)
+	Invariants v = {
+		.ir = ir, .c = c, .shifted = comp_reduce(c) != RED_NONE || tensor_rank(c) < 2};
+	Node *body = comp_body(c), *inner = body;
+	Polyhedron *inside = poly_new(ir);
+	if (!node_any(ir, body, is_function))
 		return c;
-	find(&v, comp_body(c));
-	return v.n ? comp_with(ir, c, RED_NONE, node_replace(ir, comp_body(c), v.n, v.from, v.to))
+	for (; inner->op == OP_SELECT && inner->src[2]->op == OP_CONST; inner = inner->src[1]) {
+		find(&v,
+		     inner->src
+			     [0]); /* seen there, it is not taken for one that the conditions bound */
+		poly_assume(inside, inner->src[0]);
+	}
+	v.inside = inside;
+	find(&v, inner);
+	return v.n ? comp_with(ir, c, comp_reduce(c), node_replace(ir, body, v.n, v.from, v.to))
 		   : c;
 }
 

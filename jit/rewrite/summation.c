@@ -3,7 +3,7 @@
  * In: an equation `Y[i,l] += A[i,j] * B[j,k] * C[k,l]`. Out: one that reads partial sums, which are equations of their
  * own: first T[i,k] += A[i,j] * B[j,k], then Y[i,l] += T[i,k] * C[k,l], I*J*K + I*K*L points in place of I*J*K*L. An
  * axis is summed where all factors that have it meet (variable elimination; of tensors, the order of contractions in
- * an einsum). Factors are any expressions and conditions.
+ * an einsum). Factors are any expressions and conditions; functions of the result's axes alone multiply the sum.
  * Invariants: each point is summed once; partial sums have the type that sums of c have. */
 #include "jit/rewrite/products.h"
 
@@ -15,6 +15,7 @@ enum { FACTORS = 7 };
  * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. What is scattered is
  * read, added to and stored. What is no product of matrices takes VECTORS times as long. */
 static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
+static const double FUNCTION = 8; /* operations of a factor that isn't computed for each term */
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -376,10 +377,46 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));
 }
 
+/* ---- functions of the result's axes ---- */
+
+/* c, the sum of a product, without the factors of the result's axes alone that take FUNCTION operations or more; *outside:
+ * these, NULL: there are none such. */
+static Node *functions_outside(Ir *ir, Node *c, Node **outside)
+{
+	Factors l = product_split(ir, c, comp_body(c));
+	uint32_t left = product_left(c);
+	double saved = 0;
+	int n = 0;
+	for (int k = 0; k < l.n; k++) {
+		Factor f = l.f[k];
+		if (f.axes & ~left || f.flops < FUNCTION || f.cond)
+			continue;
+		saved += f.flops;
+		l.f[k] = l.f[n];
+		l.f[n++] = f;
+	}
+	*outside = NULL;
+	if (n == l.n || saved * (comp_points(c) - (double)tensor_size(c)) < LAUNCH)
+		return c;
+	*outside = product_of(&l, n, l.f);
+	return product_sum(ir, c, product_of(&l, l.n - n, l.f + n));
+}
+
 Node *sum_ordered(Ir *ir, Node *c)
 {
+	Node *outside = NULL, *axis[RICCI_MAX_RANK];
 	double cost;
 	if (!is_sum(c))
 		return c;
-	return is_scatter(ir, c) ? scatter_over_sum(ir, c) : cheapest(ir, c, &cost);
+	if (is_scatter(ir, c))
+		return scatter_over_sum(ir, c);
+	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
+		c = functions_outside(ir, c, &outside);
+	c = cheapest(ir, c, &cost);
+	if (!outside)
+		return c;
+	for (int d = 0; d < tensor_rank(c); d++)
+		axis[d] = node_axis(ir, d, tensor_extent(c, d));
+	return comp_dense(ir, RED_NONE, tensor_rank(c), tensor_rank(c), axis,
+			  node2(ir, OP_MUL, node_read(ir, c, axis), outside));
 }

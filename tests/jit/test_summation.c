@@ -152,6 +152,33 @@ static const Case cases[] = {
 	 {{32, 32, 64}, {32}},
 	 "T1[i] = f64(random(3, i)) where i<64;\n"
 	 "R0[i,j,k] = x0[i,j,k]*exp(x1[j])*T1[k];\n"},
+	/* a function that has two axes in their difference only is one of that, */
+	{"Y[t,d] += s <= t ? X[s,d]*exp(-abs(A[d])*(t-s)) : 0 where t < 96",
+	 2,
+	 {2, 1},
+	 {{96, 64}, {64}},
+	 "T1[i,j] = exp(-(abs(x1[j])*f64(-i + 95))) where i<96;\n"
+	 "R0[i,j] += k <= i ? x0[k,j]*T1[-i+k+95,j] : 0;\n"},
+	/* without a sum, too: lanes run forwards; */
+	{"Y[b,h,t,s] = s <= t ? X[b,h,t,s]*pow(G[h], f64(t-s)) : 0",
+	 2,
+	 {4, 1},
+	 {{4, 4, 48, 48}, {4}},
+	 "T1[i,j] = pow(x1[i], f64(-j + 47)) where j<48;\n"
+	 "R0[i,j,k,l] = l <= k ? x0[i,j,k,l]*T1[j,-k+l+47] : 0;\n"},
+	/* one of the result's axes multiplies the sum */
+	{"Y[u,d] += u+s < 96 ? D[u+s,d]*X[s,d]*exp(-abs(A[d])*u) : 0 where u < 96",
+	 3,
+	 {2, 2, 1},
+	 {{96, 64}, {96, 64}, {64}},
+	 "T1[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j] : 0 where i<96;\n"
+	 "R0[i,j] = T1[i,j]*exp(-(abs(x2[j])*f64(i)));\n"},
+	/* unless it may be infinite where no term is in */
+	{"Y[u,d] += u+s < 96 ? D[u+s,d]*X[s,d]*exp(A[d]*u) : 0 where u < 96",
+	 3,
+	 {2, 2, 1},
+	 {{96, 64}, {96, 64}, {64}},
+	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
 	/* what is looked up, or scattered, at places that an axis outside has no part in: along that; */
 	{"Y[b,c,p] += (X[b,c,i32(P[b,p]*8)+u] else 0)*W[u,p] where u<8, p<40",
 	 3,
@@ -304,6 +331,15 @@ static void factor_put(Product *p)
 		text_add(&p->text, "*%s - ", common);
 		read_put(p, false);
 		text_add(&p->text, "*2*%s/", common);
+		read_put(p, false);
+		text_add(&p->text, ")");
+		break;
+	}
+	case 5: { /* of a difference, or a sum, of two axes */
+		int a = (int)draw(AXES), b = (a + 1 + (int)draw(AXES - 1)) % AXES;
+		p->used[a] = p->used[b] = true;
+		text_add(&p->text, "sigmoid(0.2*(%c%s%c)+", axis_name(a), draw(2) ? "-" : "+",
+			 axis_name(b));
 		read_put(p, false);
 		text_add(&p->text, ")");
 		break;
