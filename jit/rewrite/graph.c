@@ -23,16 +23,6 @@ static Node *constants_read(Ir *ir, Node *e)
 	return n ? node_replace(ir, e, n, read, to) : e;
 }
 
-static bool is_condition(const Node *n)
-{
-	return n->type == RICCI_BOOL;
-}
-
-Node *conditions_decided(Ir *ir, Node *e)
-{
-	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
-}
-
 /* Only differentiation looks at stop_gradient(a); from here on it is a. One inside another's operand goes in
  * the next round. */
 static Node *stops_away(Ir *ir, Node *e)

@@ -11,6 +11,16 @@ enum { CONDITIONS = 32 };
  * they are scattered: it is an equation more. */
 static const double WORTH = 0.75, TERMS = 8;
 
+static bool is_condition(const Node *n)
+{
+	return n->type == RICCI_BOOL;
+}
+
+Node *conditions_decided(Ir *ir, Node *e)
+{
+	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
+}
+
 /* The conditions in which the axis stands alone bound it: is that a part of its extent? */
 static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo, int64_t *hi)
 {
