@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Times the examples' nets beside PyTorch, torch.compile and JAX, in turns: JSON lines, tables in Markdown, and a bar chart.
+"""Times the examples' nets, and those of bench/written.c, beside PyTorch, torch.compile and JAX, in turns: JSON lines, tables in Markdown,
+and a bar chart.
 
-usage: bench/nets.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME,..] [--static] [--tune S]
+usage: bench/nets.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME,..|written] [--static] [--tune S]
                      [--seconds 2] [--rounds 3] [--threads 2] [--device cpu] [--out FILE.json]
 
-In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and
+--only written: those of bench/written.c, of which there are peers in PyTorch; without --only the examples'. In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and
 the inference for S seconds each. Medians of the rounds; of a peer the best variant; the ratio is the best peer's figure by ours (above 1: ours is
 faster, or smaller). A first step is the time from the start of the process to the end of its first training step: in the first round with
 empty caches of kernels, after that with what the rounds before left there. --static: everything compiled before the first step. --tune S:
@@ -16,10 +17,13 @@ import argparse, json, math, os, shutil, statistics, subprocess, sys, tempfile, 
 import chart, peer_process
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# nets by their names in bench/peer_nets.py, and the example with the same shapes
-NETS = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50", "mobilenet_v2": "mobilenet_v2",
+# nets by their names in the peers' programs, and the example with the same shapes
+EXAMPLES = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50", "mobilenet_v2": "mobilenet_v2",
         "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
         "bert": "bert", "gpt": "gpt"}
+WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts")
+# the program of each net, and its options
+NETS = {**{n: f"examples/{c} --bench" for n, c in EXAMPLES.items()}, **{n: f"bench/written {n}" for n in WRITTEN}}
 FIGURES = {"step_ms": "training step, ms", "infer_ms": "inference, ms", "first_s": "first step, caches empty, s",
            "again_s": "first step, caches full, s", "peak_mb": "peak memory of training, MB"}
 
@@ -40,12 +44,16 @@ def line_of(cmd, env):
 def ours(args, net, folder):
     program, *options = NETS[net].split()
     more = ["--static"] * args.static + (["--tune", str(args.tune)] if args.tune else [])
-    return line_of([os.path.join(args.build, "examples", program), "--bench", "--threads", str(args.threads), "--seconds",
-                    str(args.seconds), "--device", args.device, *options, *more], dict(os.environ, RICCI_CACHE=folder))
+    return line_of([os.path.join(args.build, program), *options, "--threads", str(args.threads), "--seconds",
+                    str(args.seconds), "--device", args.device, *more], dict(os.environ, RICCI_CACHE=folder))
+
+
+def peer_program(net):
+    return os.path.join(HERE, "peer_written.py" if net in WRITTEN else "peer_nets.py")
 
 
 def theirs(args, net, peer, variant, folder):
-    return line_of([args.peer_python, os.path.join(HERE, "peer_nets.py"), "--peer", peer, "--net", net, "--variant", variant, "--threads",
+    return line_of([args.peer_python, peer_program(net), "--peer", peer, "--net", net, "--variant", variant, "--threads",
                     str(args.threads), "--seconds", str(args.seconds), "--device", args.device, "--start", repr(time.time())],
                    peer_process.environment(args.threads, folder, args.device))
 
@@ -150,7 +158,7 @@ def arguments():
     args.peers = [p for p in args.peers.split(",") if p]
     if not set(args.peers) <= {"torch", "compile", "jax"}:
         ap.error("--peers takes torch, compile, jax")
-    args.only = args.only.split(",") if args.only else list(NETS)
+    args.only = list(WRITTEN) if args.only == "written" else args.only.split(",") if args.only else list(EXAMPLES)
     if not set(args.only) <= set(NETS):
         ap.error(f"--only takes {', '.join(NETS)}")
     if args.rounds < 1 or args.seconds < 0 or args.threads < 1:
@@ -162,15 +170,17 @@ def main():
     args = arguments()
     nets = [n for n in NETS if n in args.only]
     # an old binary would time old kernels
-    programs = sorted({"examples/" + NETS[n].split()[0] for n in nets})
+    programs = sorted({NETS[n].split()[0] for n in nets})
     if subprocess.run(["make", "-C", args.build, "--no-print-directory", "-s", *programs]).returncode:
         sys.exit(f"bench/nets.py: cannot make {' '.join(programs)} in {args.build}")
     peers, skipped = peer_process.there(args.peer_python, args.peers)
     for name, why in skipped.items():
         print(f"skipped: {name} ({why})", file=sys.stderr)
-    listed = peers and line_of([args.peer_python, os.path.join(HERE, "peer_nets.py"), "--list"], os.environ)
+    listed = {}
+    for program in sorted({peer_program(n) for n in nets} if peers else ()):
+        listed.update(line_of([args.peer_python, program, "--list"], os.environ))
     if "error" in listed:
-        sys.exit(f"bench/peer_nets.py --list {listed['error']}")
+        sys.exit(f"the list of the peers' nets: {listed['error']}")
     title = f"{args.threads} threads, f32, {processor() if args.device == 'cpu' else args.device}"
     rows, folder = [], tempfile.mkdtemp(prefix="ricci-bench-")
     try:

@@ -1,0 +1,331 @@
+#!/usr/bin/env python3
+"""The nets of bench/written.c for PyTorch, as its users write them: times one of them and prints one JSON line.
+
+usage: peer_written.py --peer torch|compile --net NAME [--threads 2] [--seconds 2] [--start T]
+       peer_written.py --list                        {net: {peer: [variant, ..]}}
+
+The figures are those of bench/peer_nets.py; a step is one of Adam.
+"""
+import time
+
+START = time.time()
+import argparse, json, math, resource
+
+import torch, torch.nn as nn, torch.nn.functional as F
+
+from peer_nets import median_ms
+
+
+def plain(a, b):
+    return nn.Linear(a, b, bias=False)
+
+
+def parameters(n, *shape, scale=.1):
+    return nn.ParameterList([scale * torch.randn(*shape) for _ in range(n)])
+
+
+class Gat(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.ModuleList([plain(64, 64) for _ in range(3)])
+        self.a, self.b, self.head = parameters(3, 4, 16), parameters(3, 4, 16), nn.Linear(64, 16)
+
+    def forward(self, x, source, to, y):
+        for i in range(3):
+            w = self.w[i](x).view(-1, 4, 16)
+            e = F.leaky_relu((w * self.a[i]).sum(-1)[source] + (w * self.b[i]).sum(-1)[to], .2)
+            most = torch.full((4096, 4), -math.inf).scatter_reduce(0, to[:, None].expand(-1, 4), e.detach(), "amax")
+            e = (e - most[to]).exp()
+            z = torch.zeros(4096, 4).index_add(0, to, e)
+            x = torch.zeros(4096, 4, 16).index_add(0, to, (e / z[to])[..., None] * w[source]).flatten(1)
+            x = F.elu(x) if i < 2 else x
+        return F.cross_entropy(self.head(x), y)
+
+    def data(self):
+        return torch.randn(4096, 64), torch.randint(4096, (32768,)), torch.randint(4096, (32768,)), torch.randint(16, (4096,))
+
+
+class Points(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Sequential(nn.Linear(a, b), nn.ReLU(), nn.Linear(b, b), nn.ReLU())
+                                     for a, b in ((6, 32), (64, 64), (128, 128))])
+        self.head = nn.Linear(128, 10)
+
+    def forward(self, h, near, y):
+        batch = torch.arange(4)[:, None, None]
+        for layer in self.layers:
+            own = h[:, :, None]
+            h = layer(torch.cat((h[batch, near] - own, own.expand(-1, -1, 16, -1)), -1)).amax(2)
+        return F.cross_entropy(self.head(h.amax(1)), y)
+
+    def data(self):
+        return torch.randn(4, 1024, 3), torch.randint(1024, (4, 1024, 16)), torch.randint(10, (4,))
+
+
+class Mamba(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(256, 128)
+        self.blocks = nn.ModuleList([nn.ModuleDict(dict(
+            norm=nn.RMSNorm(128), into=plain(128, 256), z=plain(128, 256), conv=nn.Conv1d(256, 256, 4, groups=256, bias=False),
+            rank=plain(256, 8), dt=nn.Linear(8, 256), b=plain(256, 16), c=plain(256, 16), out=plain(256, 128))) for _ in range(2)])
+        self.a, self.d = nn.ParameterList([torch.rand(256, 16) for _ in range(2)]), nn.ParameterList([torch.ones(256) for _ in range(2)])
+        self.norm, self.head = nn.RMSNorm(128), plain(128, 256)
+
+    def forward(self, x, y):
+        h = self.embedding(x)
+        for m, a, d in zip(self.blocks, self.a, self.d):
+            n = m["norm"](h)
+            u, z = m["into"](n), m["z"](n)
+            u = F.silu(m["conv"](F.pad(u.transpose(1, 2), (3, 0))).transpose(1, 2))
+            dt, b, c = F.softplus(m["dt"](m["rank"](u))), m["b"](u), m["c"](u)
+            decay, new = torch.exp(-dt[..., None] * a.exp()), dt[..., None] * b[:, :, None] * u[..., None]
+            state, out = torch.zeros(4, 256, 16), []
+            for t in range(256):
+                state = decay[:, t] * state + new[:, t]
+                out.append((state * c[:, t, None]).sum(-1))
+            h = h + m["out"]((torch.stack(out, 1) + d * u) * F.silu(z))
+        return F.cross_entropy(self.head(self.norm(h)).flatten(0, 1), y.flatten())
+
+    def data(self):
+        return torch.randint(256, (4, 256)), torch.randint(256, (4, 256))
+
+
+class Hyena(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(256, 128), plain(128, 256)
+        self.blocks = nn.ModuleList([nn.ModuleDict(dict(norm=nn.LayerNorm(128), **{k: plain(128, 128) for k in "qkvo"})) for _ in range(2)])
+        self.f, self.a = parameters(2, 512, 128, scale=.02), nn.ParameterList([.02 * torch.rand(128) for _ in range(2)])
+
+    def forward(self, x, y):
+        h, t = self.embedding(x), torch.arange(512.)[:, None]
+        for m, f, a in zip(self.blocks, self.f, self.a):
+            n = m["norm"](h)
+            g = torch.fft.rfft(f * torch.exp(-a.abs() * t), 1024, 0)  # long convolutions by transforms
+            c = torch.fft.irfft(torch.fft.rfft(m["v"](n) * m["k"](n), 1024, 1) * g, 1024, 1)[:, :512]
+            h = h + m["o"](c * m["q"](n))
+        return F.cross_entropy(self.head(h).flatten(0, 1), y.flatten())
+
+    def data(self):
+        return torch.randint(256, (4, 512)), torch.randint(256, (4, 512))
+
+
+class Retnet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(512, 256), plain(256, 512)
+        self.blocks = nn.ModuleList([nn.ModuleDict(dict(
+            norm1=nn.LayerNorm(256), norm2=nn.LayerNorm(256), up=nn.Linear(256, 512), down=nn.Linear(512, 256),
+            **{k: plain(256, 256) for k in "qkvgo"})) for _ in range(4)])
+        i = torch.arange(256)[:, None] - torch.arange(256)
+        rate = torch.log1p(-torch.exp(-3.4657 - .4 * torch.arange(8)))[:, None, None]
+        self.register_buffer("decay", torch.where(i >= 0, torch.exp(i.clamp(min=0) * rate), 0.) * 32**-.5)
+
+    def forward(self, x, y):
+        h = self.embedding(x)
+        for m in self.blocks:
+            n = m["norm1"](h)
+            q, k, v = (m[i](n).view(8, 256, 8, 32).transpose(1, 2) for i in "qkv")
+            a = (q @ k.transpose(-1, -2) * self.decay) @ v
+            a = a * torch.rsqrt(a.square().mean(-1, keepdim=True) + 1e-6)
+            h = h + m["o"](F.silu(m["g"](n)) * a.transpose(1, 2).reshape(8, 256, 256))
+            h = h + m["down"](F.gelu(m["up"](m["norm2"](h))))
+        return F.cross_entropy(self.head(h).flatten(0, 1), y.flatten())
+
+    def data(self):
+        return torch.randint(512, (8, 256)), torch.randint(512, (8, 256))
+
+
+class Swin(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patch, self.head, self.relative = nn.Conv2d(3, 96, 2, 2), nn.Linear(96, 10), parameters(4, 225, 4, scale=.02)
+        self.blocks = nn.ModuleList([nn.ModuleDict(dict(
+            norm1=nn.LayerNorm(96), norm2=nn.LayerNorm(96), qkv=nn.Linear(96, 288), out=nn.Linear(96, 96), up=nn.Linear(96, 384),
+            down=nn.Linear(384, 96))) for _ in range(4)])
+        i = torch.arange(64)
+        self.register_buffer("place", (i[:, None] // 8 - i // 8 + 7) * 15 + i[:, None] % 8 - i % 8 + 7)
+        part = torch.arange(32) < 28
+        part = (part[:, None] * 2 + part).view(4, 8, 4, 8).permute(0, 2, 1, 3).reshape(16, 64)
+        self.register_buffer("mask", torch.where(part[:, :, None] == part[:, None], 0., -math.inf)[:, None])
+
+    def forward(self, x, y):
+        h = self.patch(x).permute(0, 2, 3, 1)
+        for i, m in enumerate(self.blocks):
+            n = m["norm1"](h)
+            n = torch.roll(n, (-4, -4), (1, 2)) if i % 2 else n
+            n = n.view(8, 4, 8, 4, 8, 96).transpose(2, 3).reshape(128, 64, 96)
+            q, k, v = m["qkv"](n).view(128, 64, 3, 4, 24).permute(2, 0, 3, 1, 4)
+            bias = self.relative[i][self.place].permute(2, 0, 1)[None]
+            bias = (bias + self.mask)[None].expand(8, -1, -1, -1, -1).reshape(128, 4, 64, 64) if i % 2 else bias.expand(128, -1, -1, -1)
+            a = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(128, 64, 96)
+            a = m["out"](a).view(8, 4, 4, 8, 8, 96).transpose(2, 3).reshape(8, 32, 32, 96)
+            h = h + (torch.roll(a, (4, 4), (1, 2)) if i % 2 else a)
+            h = h + m["down"](F.gelu(m["up"](m["norm2"](h))))
+        return F.cross_entropy(self.head(h.mean((1, 2))), y)
+
+    def data(self):
+        return torch.randn(8, 3, 64, 64), torch.randint(10, (8,))
+
+
+class Residual(nn.Module):
+    def __init__(self, i, o):
+        super().__init__()
+        self.body = nn.Sequential(nn.GroupNorm(8, i), nn.SiLU(), nn.Conv2d(i, o, 3, 1, 1), nn.GroupNorm(8, o), nn.SiLU(), nn.Conv2d(o, o, 3, 1, 1))
+        self.short = nn.Conv2d(i, o, 1) if i != o else nn.Identity()
+
+    def forward(self, x):
+        return self.body(x) + self.short(x)
+
+
+class Unet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.down0 = nn.Conv2d(3, 32, 3, 1, 1), Residual(32, 32)
+        self.half1, self.down1 = nn.Conv2d(32, 64, 3, 2, 1), Residual(64, 64)
+        self.half2, self.down2, self.middle = nn.Conv2d(64, 128, 3, 2, 1), Residual(128, 128), Residual(128, 128)
+        self.up1, self.up0, self.out = Residual(192, 64), Residual(96, 32), nn.Conv2d(32, 3, 3, 1, 1)
+
+    def forward(self, x, y):
+        a = self.down0(self.into(x))
+        b = self.down1(self.half1(a))
+        c = self.middle(self.down2(self.half2(b)))
+        b = self.up1(torch.cat((F.interpolate(c, scale_factor=2, mode="bilinear"), b), 1))
+        a = self.up0(torch.cat((F.interpolate(b, scale_factor=2, mode="bilinear"), a), 1))
+        return F.mse_loss(self.out(a), y)
+
+    def data(self):
+        return torch.randn(4, 3, 64, 64), torch.randn(4, 3, 64, 64)
+
+
+class Wavenet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.out = nn.Conv1d(1, 32, 1), nn.Sequential(nn.ReLU(), nn.Conv1d(64, 64, 1), nn.ReLU(), nn.Conv1d(64, 256, 1))
+        self.w = nn.ModuleList([nn.Conv1d(32, 64, 2, dilation=1 << i, bias=False) for i in range(8)])
+        self.skip, self.next = (nn.ModuleList([nn.Conv1d(32, o, 1) for _ in range(8)]) for o in (64, 32))
+
+    def forward(self, x, y):
+        h, skip = self.into(x), 0
+        for i in range(8):
+            a, b = self.w[i](F.pad(h, (1 << i, 0))).chunk(2, 1)
+            z = torch.tanh(a) * torch.sigmoid(b)
+            skip, h = skip + self.skip[i](z), h + self.next[i](z)
+        return F.cross_entropy(self.out(skip), y)
+
+    def data(self):
+        return torch.randn(8, 1, 2048), torch.randint(256, (8, 2048))
+
+
+class Vqvae(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Sequential(nn.Conv2d(3, 64, 4, 2, 1), nn.ReLU(), nn.Conv2d(64, 128, 4, 2, 1), nn.ReLU(), nn.Conv2d(128, 64, 3, 1, 1))
+        self.up = nn.Sequential(nn.Conv2d(64, 128, 3, 1, 1), nn.ReLU(), nn.ConvTranspose2d(128, 64, 4, 2, 1), nn.ReLU(),
+                                nn.ConvTranspose2d(64, 3, 4, 2, 1))
+        self.book = nn.Parameter(.1 * torch.randn(256, 64))
+
+    def forward(self, x):
+        h = self.down(x)
+        f = h.permute(0, 2, 3, 1).reshape(-1, 64)
+        at = (f.square().sum(1, keepdim=True) - 2 * f @ self.book.t() + self.book.square().sum(1)).argmin(1)
+        z = self.book[at].view(16, 8, 8, 64).permute(0, 3, 1, 2)
+        return F.mse_loss(self.up(h + (z - h).detach()), x) + F.mse_loss(z, h.detach()) + .25 * F.mse_loss(h, z.detach())
+
+    def data(self):
+        return torch.randn(16, 3, 32, 32),
+
+
+class Automaton(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.v = nn.Conv2d(48, 128, 1), nn.Conv2d(128, 16, 1, bias=False)
+        d, own = torch.tensor([[-1., 0, 1], [-2, 0, 2], [-1, 0, 1]]) / 8, torch.zeros(3, 3)
+        own[1, 1] = 1
+        self.register_buffer("kernel", torch.stack((own, d, d.t()))[:, None].repeat(16, 1, 1, 1))
+
+    def forward(self, x, y):
+        for _ in range(16):
+            u = self.v(F.relu(self.w(F.conv2d(x, self.kernel, None, 1, 1, 1, 16))))
+            x = x + u * (torch.rand(4, 1, 32, 32) < .5)
+        return F.mse_loss(x[:, :4], y)
+
+    def data(self):
+        return torch.randn(4, 16, 32, 32), torch.randn(4, 4, 32, 32)
+
+
+class Kan(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.c = nn.ParameterList([.1 * torch.randn(o, i, 8) for i, o in ((64, 128), (128, 128), (128, 10))])
+
+    def forward(self, h, y):
+        k = torch.arange(8.)
+        for c in self.c:
+            h = F.relu(1 - (torch.tanh(h)[..., None] * 3.5 + 3.5 - k).abs()).flatten(1) @ c.flatten(1).t()
+        return F.cross_entropy(h, y)
+
+    def data(self):
+        return torch.randn(128, 64), torch.randint(10, (128,))
+
+
+class Experts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.route = plain(128, 8)
+        self.w, self.v = nn.Parameter(.05 * torch.randn(8, 256, 128)), nn.Parameter(.05 * torch.randn(8, 128, 256))
+
+    def forward(self, x, y):
+        r = self.route(x)
+        g = torch.softmax(torch.where(r >= r.topk(2, -1).values[:, 1:], r, -math.inf), -1)
+        a = F.relu(torch.einsum("tc,emc->tem", x, self.w)) * g[..., None]
+        return F.mse_loss(torch.einsum("tem,eom->to", a, self.v), y)
+
+    def data(self):
+        return torch.randn(512, 128), torch.randn(512, 128)
+
+
+NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts)}
+# Mamba's loop is unrolled: torch.compile takes minutes for it
+VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    ap.add_argument("--peer", choices=("torch", "compile"))
+    ap.add_argument("--net", choices=NETS)
+    ap.add_argument("--variant")
+    ap.add_argument("--threads", type=int, default=2)
+    ap.add_argument("--seconds", type=float, default=2)
+    ap.add_argument("--device", default="cpu")
+    ap.add_argument("--start", type=float, default=START, help="when the process was started (seconds since 1970)")
+    ap.add_argument("--list", action="store_true")
+    args = ap.parse_args()
+    if args.list:
+        print(json.dumps(VARIANTS))
+        return
+    if not args.peer or not args.net:
+        ap.error("--peer and --net are needed")
+    torch.set_num_threads(args.threads)
+    torch.set_default_device(args.device)
+    net = NETS[args.net]()
+    data, run = net.data(), torch.compile(net) if args.peer == "compile" else net
+    adam = torch.optim.Adam(net.parameters(), 1e-3, fused=True)
+
+    def train():
+        adam.zero_grad(set_to_none=True)
+        loss = run(*data)
+        loss.backward()
+        adam.step()
+        return loss.item()
+
+    train()
+    row = {"first_s": time.time() - args.start, "step_ms": median_ms(train, args.seconds)}
+    row["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(row))
+
+
+if __name__ == "__main__":
+    main()
