@@ -33,8 +33,7 @@ static bool runs_before(Fuse *f, int at, int h)
 static bool may_group(Fuse *f, const Group *g, Node *c)
 {
 	Node *all[MEMBERS_MOST + 1];
-	int n = g->nmember + 1;
-	Subgraph s = {.member = all, .nmember = n};
+	Subgraph s = {.member = all, .nmember = g->nmember + 1};
 	memcpy(all, g->member, (size_t)g->nmember * sizeof *all);
 	all[g->nmember] = c;
 	return subgraph_rows(f->ir, &s) && !rows_go_across(f->ir, &s);

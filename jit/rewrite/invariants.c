@@ -23,6 +23,7 @@ typedef struct Invariants {
 		inside; /* the conditions around all that is looked at; NULL: in these themselves */
 	bool shifted;	/* only functions of differences and sums are looked for */
 	NodeMap seen;	/* expressions share parts */
+	int lines[COMP_MAX_AXES]; /* reads along whose lines the axis runs */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 } Invariants;
@@ -65,14 +66,16 @@ typedef struct Function {
 	Node *axis[COMP_MAX_AXES], *at[COMP_MAX_AXES];
 } Function;
 
-/* Reads of c along whose lines the axis runs. */
-static int lines_along(const Invariants *v, Node *axis)
+/* Of c's body; constant: of a loop, or NULL. */
+static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 {
+	Invariants v = {.ir = ir, .c = c, .constant = constant};
 	Node **read;
-	int n = node_collect(v->ir, comp_body(v->c), OP_READ, &read), along = 0;
+	int n = node_collect(ir, comp_body(c), OP_READ, &read);
 	for (int k = 0; k < n; k++)
-		along += read[k]->nsrc > 1 && node_has(read[k]->src[read[k]->nsrc - 1], axis);
-	return along;
+		for (int a = 0; a < comp_naxis(c) && read[k]->nsrc > 1; a++)
+			v.lines[a] += node_has(read[k]->src[read[k]->nsrc - 1], comp_axis(c, a));
+	return v;
 }
 
 /* Its last axis is the one along which most others are read. */
@@ -84,7 +87,7 @@ static Function function_of(const Invariants *v, Node *e)
 		Node *axis = comp_axis(v->c, k);
 		if (!node_has(e, axis))
 			continue;
-		int n = lines_along(v, axis), at = f.rank++;
+		int n = v->lines[k], at = f.rank++;
 		for (; at > 0 && along[at - 1] > n; at--) {
 			along[at] = along[at - 1];
 			f.axis[at] = f.axis[at - 1];
@@ -184,10 +187,12 @@ static void find(Invariants *v, Node *e)
 		return;
 	node_map_put(v->ir, &v->seen, e, e);
 	bool along = v->constant || product_axes(v->c, e) & last;
-	Function f = function_of(v, e);
-	if (number && along && !v->shifted && is_worth(v, &f)) {
-		take_apart(v, e, &f);
-		return;
+	if (number && along && !v->shifted && node_any(v->ir, e, is_function)) {
+		Function f = function_of(v, e);
+		if (is_worth(v, &f)) {
+			take_apart(v, e, &f);
+			return;
+		}
 	}
 	if (number && find_shifted(v, e))
 		return;
@@ -197,16 +202,14 @@ static void find(Invariants *v, Node *e)
 
 Node *invariants_apart(Ir *ir, Node *c)
 {
-	Invariants v = {
-		.ir = ir, .c = c, .shifted = comp_reduce(c) != RED_NONE || tensor_rank(c) < 2};
 	Node *body = comp_body(c), *inner = body;
 	Polyhedron *inside = poly_new(ir);
 	if (!node_any(ir, body, is_function))
 		return c;
+	Invariants v = invariants_of(ir, c, NULL);
+	v.shifted = comp_reduce(c) != RED_NONE || tensor_rank(c) < 2;
 	for (; inner->op == OP_SELECT && inner->src[2]->op == OP_CONST; inner = inner->src[1]) {
-		find(&v,
-		     inner->src
-			     [0]); /* seen there, it is not taken for one that the conditions bound */
+		find(&v, inner->src[0]); /* what is seen here, the conditions don't bound */
 		poly_assume(inside, inner->src[0]);
 	}
 	v.inside = inside;
@@ -226,17 +229,19 @@ typedef struct Constants {
 static Node *constants_apart(void *user, Node *was, Node *c)
 {
 	Constants *k = user;
-	Invariants v = {.ir = k->ir, .c = c, .constant = &k->of};
 	Node **read;
 	if (c->op != OP_COMP || was->op != OP_COMP)
 		return c;
 	int n = comp_reads(k->ir, c, &read), constants = 0;
 	for (int i = 0; i < n; i++)
 		constants += node_map_get(&k->of, read[i]) != NULL;
-	if (constants == n && body_may_leave(k->ir, c))
+	bool leaves = constants == n && body_may_leave(k->ir, c);
+	if (leaves)
 		node_map_put(k->ir, &k->of, c, c);
-	else if (constants)
-		find(&v, comp_body(c));
+	if (leaves || !constants || !node_any(k->ir, comp_body(c), is_function))
+		return c;
+	Invariants v = invariants_of(k->ir, c, &k->of);
+	find(&v, comp_body(c));
 	return v.n ? comp_with(k->ir, c, comp_reduce(c),
 			       node_replace(k->ir, comp_body(c), v.n, v.from, v.to))
 		   : c;
