@@ -5,7 +5,8 @@ and a bar chart.
 usage: bench/nets.py [--build DIR] [--peer-python PATH] [--peers torch,compile,jax] [--only NAME,..|written] [--static] [--tune S]
                      [--seconds 2] [--rounds 3] [--threads 2] [--device cpu] [--out FILE.json]
 
---only written: those of bench/written.c, of which there are peers in PyTorch; without --only the examples'. In each round a net is timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py), the training step and
+--only written: the nets of bench/written.c, of which there are peers in PyTorch; without --only those of the examples. In each round a net is
+timed in a process of ours and then in one of each peer and variant (bench/peer_nets.py, bench/peer_written.py), the training step and
 the inference for S seconds each. Medians of the rounds; of a peer the best variant; the ratio is the best peer's figure by ours (above 1: ours is
 faster, or smaller). A first step is the time from the start of the process to the end of its first training step: in the first round with
 empty caches of kernels, after that with what the rounds before left there. --static: everything compiled before the first step. --tune S:
@@ -19,8 +20,8 @@ import chart, peer_process
 HERE = os.path.dirname(os.path.abspath(__file__))
 # nets by their names in the peers' programs, and the example with the same shapes
 EXAMPLES = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50", "mobilenet_v2": "mobilenet_v2",
-        "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
-        "bert": "bert", "gpt": "gpt"}
+            "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
+            "bert": "bert", "gpt": "gpt"}
 WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts")
 # the program of each net, and its options
 NETS = {**{n: f"examples/{c} --bench" for n, c in EXAMPLES.items()}, **{n: f"bench/written {n}" for n in WRITTEN}}

@@ -1,7 +1,7 @@
 /* written.c - times nets as somebody would write them who has an idea and the header: their own operators as
  * equations, no attention to how they run.
  *
- * usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--profile]
+ * usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--device D] [--profile]
  *        written --list
  *
  * A net is a function that makes its inputs and returns its loss; a step is one of Adam on random data that are fed
@@ -528,7 +528,8 @@ static int net_time(int which, const Request *r)
 
 static int usage(void)
 {
-	fputs("usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--profile]\n"
+	fputs("usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--device D] "
+	      "[--profile]\n"
 	      "       written --list\n",
 	      stderr);
 	return 2;

@@ -232,11 +232,12 @@ int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s);
 /* Can all panels of the operand (b: of N) be kept for all parts? Not where they would unfold its
  * tensor. */
 bool contract_shares(const Contract *c, bool b);
-/* The group's axis that runs fastest; NULL: it has one element. */
-Node *index_group_last(const IndexGroup *s);
 /* How many neighbours along the group, its last axes, are `stride` apart in memory, where e is a
  * flat index. */
 int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t stride);
+/* Does e grow evenly, by *stride, from each element to the next in runs of so many? Where it isn't affine, *stride is
+ * INT64_MIN. */
+bool contract_even(const Contract *c, const IndexGroup *s, Node *e, int64_t run, int64_t *stride);
 /* By how much the flat index e grows from each element of the group to the next; 0: it varies. */
 int64_t contract_step(Contract *c, const IndexGroup *s, Node *e);
 /* The place of the entry of row 0 for element `at` of the block. */

@@ -61,16 +61,15 @@ static Stmt *transposed_sums(Contract *c, const Blocking *h, Node **sums, int64_
 /* Do all that the members read lie evenly along so many of the group's elements side by side? */
 static bool reads_lie_evenly(Contract *c, const IndexGroup *s, int64_t elements)
 {
-	Node *last = index_group_last(s), **read;
-	for (int k = 0; k < c->p->nout && last; k++) {
+	Node **read;
+	int64_t stride;
+	for (int k = 0; k < c->p->nout; k++) {
 		int n = node_collect(c->ir, c->p->out_value[k], OP_READ, &read);
 		for (int i = 0; i < n; i++)
-			for (int d = 1; d < read[i]->nsrc; d++) {
-				Node *e = read[i]->src[d];
-				int64_t stride = affine_stride(c->ir, e, last);
-				if (stride != INT64_MIN && contract_run(c, s, e, stride) % elements)
+			for (int d = 1; d < read[i]->nsrc; d++)
+				if (!contract_even(c, s, read[i]->src[d], elements, &stride) &&
+				    stride != INT64_MIN)
 					return false;
-			}
 	}
 	return true;
 }

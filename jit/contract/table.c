@@ -191,7 +191,8 @@ bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **e
 	return true;
 }
 
-Node *index_group_last(const IndexGroup *s)
+/* The group's axis that runs fastest; NULL: it has one element. */
+static Node *last_axis(const IndexGroup *s)
 {
 	for (int k = s->naxis - 1; k >= 0; k--)
 		if (axis_extent(s->axis[k]) > 1)
@@ -211,6 +212,13 @@ int64_t contract_run(const Contract *c, const IndexGroup *s, Node *e, int64_t st
 		stride *= axis_extent(s->axis[k]);
 	}
 	return run;
+}
+
+bool contract_even(const Contract *c, const IndexGroup *s, Node *e, int64_t run, int64_t *stride)
+{
+	Node *last = last_axis(s);
+	*stride = last ? affine_stride(c->ir, e, last) : 0;
+	return *stride != INT64_MIN && contract_run(c, s, e, *stride) % run == 0;
 }
 
 int64_t contract_step(Contract *c, const IndexGroup *s, Node *e)
@@ -241,9 +249,8 @@ static Node *rewrite(Rewrite *w, Node *e);
 static Node *along_lanes(Rewrite *w, const IndexGroup *s, Node *e, bool *even)
 {
 	Contract *c = w->c;
-	Node *last = index_group_last(s);
-	int64_t stride = last ? affine_stride(c->ir, e, last) : 0;
-	*even = stride != INT64_MIN && contract_run(c, s, e, stride) % w->point->run == 0;
+	int64_t stride;
+	*even = contract_even(c, s, e, w->point->run, &stride);
 	return *even ? node_scale(c->ir, w->point->lane, stride) : w->point->lane;
 }
 

@@ -200,12 +200,21 @@ static void find(Invariants *v, Node *e)
 		find(v, e->src[k]);
 }
 
+/* c over what was taken apart. */
+static Node *parts_read(const Invariants *v, Node *c)
+{
+	Node *body = comp_body(c);
+	return v->n ? comp_with(v->ir, c, comp_reduce(c),
+				node_replace(v->ir, body, v->n, v->from, v->to))
+		    : c;
+}
+
 Node *invariants_apart(Ir *ir, Node *c)
 {
-	Node *body = comp_body(c), *inner = body;
-	Polyhedron *inside = poly_new(ir);
-	if (!node_any(ir, body, is_function))
+	Node *inner = comp_body(c);
+	if (!node_any(ir, inner, is_function))
 		return c;
+	Polyhedron *inside = poly_new(ir);
 	Invariants v = invariants_of(ir, c, NULL);
 	v.shifted = comp_reduce(c) != RED_NONE || tensor_rank(c) < 2;
 	for (; inner->op == OP_SELECT && inner->src[2]->op == OP_CONST; inner = inner->src[1]) {
@@ -214,8 +223,7 @@ Node *invariants_apart(Ir *ir, Node *c)
 	}
 	v.inside = inside;
 	find(&v, inner);
-	return v.n ? comp_with(ir, c, comp_reduce(c), node_replace(ir, body, v.n, v.from, v.to))
-		   : c;
+	return parts_read(&v, c);
 }
 
 /* ---- loops ---- */
@@ -242,9 +250,7 @@ static Node *constants_apart(void *user, Node *was, Node *c)
 		return c;
 	Invariants v = invariants_of(k->ir, c, &k->of);
 	find(&v, comp_body(c));
-	return v.n ? comp_with(k->ir, c, comp_reduce(c),
-			       node_replace(k->ir, comp_body(c), v.n, v.from, v.to))
-		   : c;
+	return parts_read(&v, c);
 }
 
 void loop_constants_apart(Ir *ir, const Scan *s, int nroot, Node **roots)

@@ -87,12 +87,12 @@ static bool is_safe(const Factors *l, const Factor *f)
 	return !node_any(l->ir, product_of(l, 1, f), is_unsafe);
 }
 
-/* cond ? product : 0; what is not safe without it becomes one factor with it. */
-static void condition_add(Factors *l, Node *cond)
+/* The factors from number `first` on are cond ? product : 0; what is not safe without it becomes one factor with it. */
+static void condition_add(Factors *l, int first, Node *cond)
 {
 	Factor all = {NULL, NULL, cond, 0, 0};
-	int n = 0;
-	for (int k = 0; k < l->n; k++)
+	int n = first;
+	for (int k = first; k < l->n; k++)
 		if (!is_safe(l, &l->f[k]))
 			all = factor_of_both(l->ir, &all, &l->f[k]);
 		else
@@ -110,18 +110,16 @@ static bool is_masked(const Node *e)
 /* e is masked, once or several times. */
 static void masked_add(Factors *l, Node *e, int *left)
 {
-	Factors inside = {.ir = l->ir, .type = l->type};
 	Node *cond = NULL;
+	int first = l->n;
 	while (is_masked(e)) {
 		bool otherwise = node_is_value(e->src[1], 0);
 		Node *holds = otherwise ? node1(l->ir, OP_NOT, e->src[0]) : e->src[0];
 		cond = cond ? node2(l->ir, OP_AND, cond, holds) : holds;
 		e = e->src[otherwise ? 2 : 1];
 	}
-	product_add(&inside, e, false, left);
-	condition_add(&inside, cond);
-	for (int k = 0; k < inside.n; k++)
-		factor_add(l, inside.f[k].value, inside.f[k].divisor, inside.f[k].cond);
+	product_add(l, e, false, left);
+	condition_add(l, first, cond);
 }
 
 /* The factors of e, or of 1 / e. left: of so many more operators; parts that are shared count each time. */

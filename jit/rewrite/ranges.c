@@ -4,7 +4,7 @@
  * Y[i,n] = n < 4 ? T[i,n] : 0, which goes to those that read it. Gradients of slices and of pieces that are put together
  * are such, and conditions in their places are decided then, too.
  * Invariants: elements that nothing reaches are what a reduction starts from. */
-#include "jit/rewrite/rewrite.h"
+#include "jit/rewrite/products.h"
 
 enum { CONDITIONS = 32 };
 /* A shorter range of the left side's axes has to leave out a quarter of them, and an element to have a few terms, unless
@@ -36,18 +36,11 @@ static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo
 	       *hi - *lo + 1 < axis_extent(axis);
 }
 
-static bool is_left(const Node *c, Node *axis)
-{
-	bool left = false;
-	for (int d = 0; d < tensor_rank(c); d++)
-		left |= node_has(comp_lhs(c, d), axis);
-	return left;
-}
-
 /* Axes of c, those that have a shorter range replaced: which, and by what. */
 static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node **to)
 {
 	bool few = comp_is_dense(c) && comp_points(c) < TERMS * (double)tensor_size(c);
+	uint32_t left = product_left(c);
 	Node *cond[CONDITIONS];
 	int n = 0, nfrom = 0;
 	int64_t lo, hi;
@@ -55,7 +48,7 @@ static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node *
 	for (int k = 0; k < comp_naxis(c); k++) {
 		Node *a = axis[k] = comp_axis(c, k);
 		if (!axis_range(ir, n, cond, a, &lo, &hi) ||
-		    (is_left(c, a) &&
+		    (left >> k & 1 &&
 		     (few || (double)(hi - lo + 1) > WORTH * (double)axis_extent(a))))
 			continue;
 		axis[k] = node_axis(ir, k, hi - lo + 1);
@@ -72,15 +65,15 @@ Node *range_narrowed(Ir *ir, Node *c, int64_t *first)
 	int rank = tensor_rank(c), n = 0;
 	if (comp_reduce(c) && comp_body(c)->op == OP_SELECT)
 		n = axes_narrowed(ir, c, axis, from, to);
+	if (!n)
+		return c;
 	for (int d = 0; d < rank; d++) {
 		lhs[d] = conditions_decided(ir, node_replace(ir, comp_lhs(c, d), n, from, to));
 		int64_t last = tensor_extent(c, d) - 1; /* data that are indices may be anything */
-		first[d] = n && lhs[d]->lo > 0 ? lhs[d]->lo : 0;
-		shape[d] = (n && lhs[d]->hi < last ? lhs[d]->hi : last) - first[d] + 1;
+		first[d] = lhs[d]->lo > 0 ? lhs[d]->lo : 0;
+		shape[d] = (lhs[d]->hi < last ? lhs[d]->hi : last) - first[d] + 1;
 		lhs[d] = first[d] ? node2(ir, OP_SUB, lhs[d], node_int(ir, first[d])) : lhs[d];
 	}
-	if (!n)
-		return c;
 	Node *body = conditions_decided(ir, node_replace(ir, comp_body(c), n, from, to));
 	return comp_make(ir, comp_reduce(c), rank, shape, lhs, comp_naxis(c), axis, body);
 }
@@ -93,16 +86,14 @@ Node *range_placed(Ir *ir, const Node *c, const int64_t *first, Node *part)
 	int rank = tensor_rank(c);
 	if (tensor_same_shape(c, part))
 		return part;
+	tensor_axes(ir, c, axis);
 	for (int d = 0; d < rank; d++) {
-		axis[d] = node_axis(ir, d, tensor_extent(c, d));
 		at[d] = node2(ir, OP_SUB, axis[d], node_int(ir, first[d]));
 		inside = node2(ir, OP_AND, inside, node2(ir, OP_LE, node_int(ir, 0), at[d]));
 		inside = node2(ir, OP_AND, inside,
 			       node2(ir, OP_LT, at[d], node_int(ir, tensor_extent(part, d))));
 	}
-	Node *none = type_is_float(type)
-			     ? node_const(ir, type, reduce_identity(comp_reduce(c), type))
-			     : node_const_int(ir, type, reduce_identity_int(comp_reduce(c), type));
+	Node *none = node_identity(ir, comp_reduce(c), type, type);
 	Node *body = node_select(ir, inside, node_read(ir, part, at), none);
 	return comp_dense(ir, RED_NONE, rank, rank, axis, body);
 }

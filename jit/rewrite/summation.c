@@ -404,7 +404,7 @@ static Node *functions_outside(Ir *ir, Node *c, Node **outside)
 
 Node *sum_ordered(Ir *ir, Node *c)
 {
-	Node *outside = NULL, *axis[RICCI_MAX_RANK];
+	Node *outside = NULL, *whole = c;
 	double cost;
 	if (!is_sum(c))
 		return c;
@@ -413,10 +413,7 @@ Node *sum_ordered(Ir *ir, Node *c)
 	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
 		c = functions_outside(ir, c, &outside);
 	c = cheapest(ir, c, &cost);
-	if (!outside)
-		return c;
-	for (int d = 0; d < tensor_rank(c); d++)
-		axis[d] = node_axis(ir, d, tensor_extent(c, d));
-	return comp_dense(ir, RED_NONE, tensor_rank(c), tensor_rank(c), axis,
-			  node2(ir, OP_MUL, node_read(ir, c, axis), outside));
+	return outside ? comp_with(ir, whole, RED_NONE,
+				   node2(ir, OP_MUL, node_read(ir, c, whole->src), outside))
+		       : c;
 }

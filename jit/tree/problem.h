@@ -71,8 +71,8 @@ Problem *problem_cut(const Problem *p);
 Problem *problem_joined(const Problem *p, int at);
 /* A copy in which merged axes that run past the end of a read's dimension are apart again (quotients.c). */
 Problem *problem_unmerged(const Problem *p);
-/* The axes that number the places of dimension d of a scatter, and stand in no other one, or bare in it; 0: there are
- * none such. */
+/* The axes that number the places of dimension d of a scatter, one that stands bare in it or several that no other
+ * dimension has: how many; 0: no axes do. */
 int problem_place_axes(const Problem *p, int d, Node **axis);
 /* What is remembered of a read of main's body; NULL: nothing. */
 const ProblemRead *problem_read(const Problem *p, const Node *read);
