@@ -31,8 +31,8 @@ def ours(args, folder):
     """Our steps and, for a picture, swaps. (A trace takes about 1 us a launch.)"""
     program, *options = nets.NETS[args.net].split()
     path, trace = os.path.join(folder, "ours.csv"), os.path.join(folder, "trace.json")
-    subprocess.run([os.path.join(args.build, "examples", program), "--bench", "--threads", str(args.threads), "--seconds", str(args.seconds),
-                    "--curve", path, *(["--trace", trace] if args.out else []), *options],
+    subprocess.run([os.path.join(args.build, program), *options, "--threads", str(args.threads), "--seconds", str(args.seconds),
+                    "--curve", path, *(["--trace", trace] if args.out else [])],
                    env=dict(os.environ, RICCI_CACHE=os.path.join(folder, "cache")), cwd=folder, check=True)
     return read(path), read_swaps(trace) if args.out else []
 
@@ -160,7 +160,7 @@ def picture(curves, swaps, net, seconds):
 
 def main():
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    ap.add_argument("--net", choices=nets.NETS, default="capsnet")
+    ap.add_argument("--net", choices=nets.EXAMPLES, default="capsnet")
     ap.add_argument("--seconds", type=float, default=60)
     ap.add_argument("--build", default=os.path.dirname(nets.HERE))
     ap.add_argument("--peer-python", default=os.environ.get("RICCI_PEER_PYTHON", sys.executable))
