@@ -227,6 +227,8 @@ bool contract_split(Contract *c, Node *e, IndexGroup *s, IndexGroup *k, Node **e
 		    Node **rest);
 /* At how many points of the batch the operand differs: all or one. */
 int64_t contract_points(const Contract *c, const Operand *f);
+/* Of how many neighbours of the batch do results share lines of the cache? */
+int64_t contract_close(const Contract *c);
 /* How many elements side by side along the group the operand is computed from. */
 int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s);
 /* Can all panels of the operand (b: of N) be kept for all parts? Not where they would unfold its

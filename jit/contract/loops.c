@@ -1,6 +1,6 @@
 /* loops.c - the loops of a contraction around a micro-kernel.
  *
- *	for each part (batch point, M block, N block):
+ *	for each part (batch point or several whose results share lines, M block, N block):
  *		for each K block: pack A's panels; for each strip of B: pack its panels, run them
  *			against A's
  *		store C through the members, where tiles are not stored straight
@@ -296,22 +296,50 @@ static Stmt *store_block(Contract *c, const Blocking *h, int64_t height)
 	return block_store(c, h, &m, &n);
 }
 
+/* Parts that store results: points of the batch whose results share lines are in one part. */
+static int64_t results_parts(const Contract *c, const Blocking *h)
+{
+	return c->batch.extent / contract_close(c) * h->nmc * h->nnc;
+}
+
+typedef struct Place { /* of a block of the result */
+	Node *point, *m, *n;
+	Node *near; /* the loop's axis over the points of a part; NULL: there is one */
+} Place;
+
+static Place place_of(const Contract *c, const Blocking *h, Node *part)
+{
+	Ir *ir = c->ir;
+	int64_t close = contract_close(c), blocks = h->nmc * h->nnc;
+	Node *mn = node_floormod(ir, part, blocks), *point = node_floordiv(ir, part, blocks);
+	Place at = {point, node_floordiv(ir, mn, h->nnc), node_floormod(ir, mn, h->nnc), NULL};
+	if (close > 1) {
+		at.near = tree_axis(c->t, close);
+		at.point = node_add(ir, node_scale(ir, point, close), at.near);
+	}
+	return at;
+}
+
+static Stmt *at_each(const Contract *c, Place at, Stmt *body)
+{
+	return at.near ? stmt_loop(c->t, HOW_SERIAL, at.near, NULL, NULL, body) : body;
+}
+
 /* Part number `part` of a sum over all of K: its block is stored at once. */
 static Stmt *whole_part(Contract *c, Blocking *h, Node *part)
 {
-	Ir *ir = c->ir;
-	Node *mn = node_floormod(ir, part, h->nmc * h->nnc), *zero = contract_int(c, 0);
-	Node *point = node_floordiv(ir, part, h->nmc * h->nnc);
-	Node *m = node_floordiv(ir, mn, h->nnc), *n = node_floormod(ir, mn, h->nnc);
-	set_block(c, h, point, m, n);
+	Node *zero = contract_int(c, 0);
+	Place at = place_of(c, h, part);
+	set_block(c, h, at.point, at.m, at.n);
 	if (stores_straight(c, h))
-		return with_tables(c, multiply(c, h, zero));
+		return at_each(c, at, with_tables(c, multiply(c, h, zero)));
 	h->c = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, h->mc));
 	h->c_at = zero;
 	/* A list of K may be empty, and then has no last block. */
 	h->by_panel = h->strip == h->nc && !c->k.compact && !block_stores_down(c);
 	Stmt *sums = multiply(c, h, zero);
-	return with_tables(c, h->by_panel ? sums : stmt_seq(sums, store_block(c, h, h->mc)));
+	sums = h->by_panel ? sums : stmt_seq(sums, store_block(c, h, h->mc));
+	return at_each(c, at, with_tables(c, sums));
 }
 
 /* What parts need that are made for all of them at once: padded copies, transposed ones, shared
@@ -342,7 +370,9 @@ static int64_t row_blocks(Contract *c, const Blocking *h)
 	if (affine_stride(c->ir, p->index, first) * axis_extent(first) != p->main_size)
 		return 0;
 	if (c->batch.naxis)
-		return c->batch.axis[0] == first ? axis_extent(first) : 0;
+		return c->batch.axis[0] == first && contract_close(c) < c->batch.extent
+			       ? axis_extent(first)
+			       : 0;
 	if (c->m.naxis && c->m.axis[0] == first)
 		return h->nmc;
 	return c->n.naxis && c->n.axis[0] == first && h->nmc == 1 ? h->nnc : 0;
@@ -351,7 +381,7 @@ static int64_t row_blocks(Contract *c, const Blocking *h)
 static void whole_phase(Contract *c, Blocking *h)
 {
 	c->t->shape.blocks = row_blocks(c, h);
-	Node *part = tree_axis(c->t, c->batch.extent * h->nmc * h->nnc);
+	Node *part = tree_axis(c->t, results_parts(c, h));
 	phase_section(c->t, part, whole_part(c, h, part));
 }
 
@@ -376,14 +406,14 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 	int64_t per_block = (h->mc + height - 1) / height, size = h->mc * h->c_row;
 	Node *slice = node_floormod(ir, part, per_block),
 	     *block = node_floordiv(ir, part, per_block);
-	Node *point = node_floordiv(ir, block, h->nmc * h->nnc);
-	Node *mn = node_floormod(ir, block, h->nmc * h->nnc), *top = node_scale(ir, slice, height);
+	Node *top = node_scale(ir, slice, height);
 	Node *rows = node2(c->ir, OP_MIN, contract_int(c, height),
 			   node_sub(ir, contract_int(c, h->mc), top));
-	block_set(c, h, point, node_floordiv(ir, mn, h->nnc), node_floormod(ir, mn, h->nnc), top,
-		  rows);
+	Place at = place_of(c, h, block);
+	block_set(c, h, at.point, at.m, at.n, top, rows);
 	Node *sum = tree_buffer(c->t, SPACE_SCRATCH, "pc", c->p->acc, sums_room(h, height));
-	Node *from = node_add(ir, node_scale(ir, point, h->pieces * h->nmc * h->nnc), mn);
+	Node *from = node_add(ir, node_scale(ir, at.point, h->pieces * h->nmc * h->nnc),
+			      node_add(ir, node_scale(ir, at.m, h->nnc), at.n));
 	from = node_add(ir, node_scale(ir, from, size), node_scale(ir, top, h->c_row));
 	CallArg arg[] = {{sum, contract_int(c, 0)},
 			 {h->c, from},
@@ -394,7 +424,7 @@ static Stmt *sum_part(Contract *c, Blocking *h, int64_t height, Node *part)
 	Stmt *add = stmt_call(c->t, name, COUNT(arg), arg);
 	h->c = sum;
 	h->c_at = contract_int(c, 0);
-	return with_tables(c, stmt_seq(add, store_block(c, h, height)));
+	return at_each(c, at, with_tables(c, stmt_seq(add, store_block(c, h, height))));
 }
 
 /* Places of packed rows of B, once a call. */
@@ -415,7 +445,7 @@ static void pieces_phases(Contract *c, Blocking *h)
 	int64_t slices = (WANTED_SLICES + blocks - 1) / blocks;
 	int64_t height = (h->mc + slices - 1) / slices;
 	Node *piece = tree_axis(t, blocks * h->pieces);
-	Node *slice = tree_axis(t, blocks * ((h->mc + height - 1) / height));
+	Node *slice = tree_axis(t, results_parts(c, h) * ((h->mc + height - 1) / height));
 	h->c = tree_buffer(t, SPACE_SHARED, "sums", c->p->acc,
 			   blocks * h->pieces * h->mc * h->c_row);
 	phase_section(t, piece, piece_part(c, h, piece));
@@ -486,7 +516,7 @@ int contract_piece(Problem *p, const Schedule *s, const Target *target, Piece *o
 	if (!takes_one_phase(c, &h))
 		return schedule_misfit(err, "a piece of a tree has no phases: no copies, no shared "
 					    "panels, K in one piece");
-	Node *part = tree_axis(c->t, c->batch.extent * h.nmc * h.nnc);
+	Node *part = tree_axis(c->t, results_parts(c, &h));
 	Stmt *body = stmt_loop(c->t, HOW_SERIAL, part, NULL, NULL, whole_part(c, &h, part));
 	*out = (Piece){.before = before_parts(c, &h), .body = body};
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);

@@ -341,7 +341,9 @@ static double plan_price(const Price *p, const Plan *s)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmc * nnc * (double)s->pieces;
 	sum = (sum + parts * 2500) * (double)c->batch.extent;
-	sum *= p->piece ? 1 : cost_imbalance(parts * (double)c->batch.extent);
+	/* What shares lines is one thread's. */
+	double apart = parts * (double)(c->batch.extent / contract_close(c));
+	sum *= p->piece ? 1 : cost_imbalance(apart);
 	return sum + p->copy + (s->share || contract_copies(c) ? PHASE : 0);
 }
 

@@ -338,6 +338,18 @@ int64_t contract_points(const Contract *c, const Operand *f)
 	return 1;
 }
 
+int64_t contract_close(const Contract *c)
+{
+	int64_t n = 1, line = LINE / (int64_t)type_size(c->p->type);
+	for (int k = c->batch.naxis - 1; k >= 0; k--) {
+		int64_t step = affine_stride(c->ir, c->p->index, c->batch.axis[k]);
+		if (step <= 0 || step >= line)
+			break;
+		n *= axis_extent(c->batch.axis[k]);
+	}
+	return n;
+}
+
 bool contract_shares(const Contract *c, bool b)
 {
 	const Operand *f = b ? &c->b : &c->a;

@@ -3,8 +3,8 @@
  *
  * In: `Y[b,t,d] = X[b,t,d] * cos(t * pow(1e4, -d/64))`. Out: the same over C[t,d] = cos(..), an equation of its own, where
  * that is computed for few elements in place of many. What doesn't differ along the lines of the result stays: loops
- * around them compute it once a line. Reductions stay, too: their operands are packed, or are rows. But a function that
- * has two axes in one difference only, exp(-a*(t-s)), is one of a single axis, in reductions as well.
+ * around them compute it once a line. So does what a sum's result alone tells apart: it multiplies the sum (summation.c).
+ * A function that has two axes in one difference only, exp(-a*(t-s)), is one of a single axis.
  * Of the equations of a loop's body, reductions too, those functions become equations that read nothing but what is the
  * same in all steps: scan_close takes these out. They are no larger than what they are computed from.
  * Invariant: what is computed apart reads inside its tensors whatever conditions stood around it. */
@@ -23,6 +23,7 @@ typedef struct Invariants {
 		inside; /* the conditions around all that is looked at; NULL: in these themselves */
 	bool shifted;	/* only functions of differences and sums are looked for */
 	NodeMap seen;	/* expressions share parts */
+	uint32_t last, summed;	  /* axes: of the result's lines; those that are reduced */
 	int lines[COMP_MAX_AXES]; /* reads along whose lines the axis runs */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
@@ -71,6 +72,8 @@ static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 {
 	Invariants v = {.ir = ir, .c = c, .constant = constant};
 	Node **read;
+	v.last = tensor_rank(c) ? 1U << (tensor_rank(c) - 1) : 0;
+	v.summed = comp_reduce(c) == RED_NONE ? 0 : ~product_left(c);
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
 	for (int k = 0; k < n; k++)
 		for (int a = 0; a < comp_naxis(c) && read[k]->nsrc > 1; a++)
@@ -178,15 +181,21 @@ static bool find_shifted(Invariants *v, Node *e)
 	return good;
 }
 
+/* Is e computed anew along the lines of the result, whatever loops there are? */
+static bool differs_along(const Invariants *v, Node *e)
+{
+	uint32_t axes = product_axes(v->c, e);
+	return axes & v->last && (!v->summed || axes & v->summed);
+}
+
 /* The largest such parts of e. */
 static void find(Invariants *v, Node *e)
 {
-	uint32_t last = tensor_rank(v->c) ? 1U << (tensor_rank(v->c) - 1) : 0;
 	bool number = e->type == RICCI_F32 || e->type == RICCI_F64;
 	if (v->n == COMP_MAX_AXES || node_map_get(&v->seen, e))
 		return;
 	node_map_put(v->ir, &v->seen, e, e);
-	bool along = v->constant || product_axes(v->c, e) & last;
+	bool along = v->constant || differs_along(v, e);
 	if (number && along && !v->shifted && node_any(v->ir, e, is_function)) {
 		Function f = function_of(v, e);
 		if (is_worth(v, &f)) {
@@ -216,7 +225,7 @@ Node *invariants_apart(Ir *ir, Node *c)
 		return c;
 	Polyhedron *inside = poly_new(ir);
 	Invariants v = invariants_of(ir, c, NULL);
-	v.shifted = comp_reduce(c) != RED_NONE || tensor_rank(c) < 2;
+	v.shifted = comp_reduce(c) == RED_NONE && tensor_rank(c) < 2;
 	for (; inner->op == OP_SELECT && inner->src[2]->op == OP_CONST; inner = inner->src[1]) {
 		find(&v, inner->src[0]); /* what is seen here, the conditions don't bound */
 		poly_assume(inside, inner->src[0]);

@@ -37,4 +37,17 @@ Node *product_sum(Ir *ir, const Node *c, Node *body);
  * there is nothing such (window_sums.c). */
 Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
 
+/* A factor that is a sum (terms.c). */
+enum { TERMS_MOST = 8 };
+typedef struct Terms {
+	int at, n; /* factor number `at` */
+	Node *term[TERMS_MOST];
+	bool minus[TERMS_MOST];
+} Terms;
+/* Is a factor of c's product a sum of products, whose terms may be summed apart? */
+bool terms_find(const Node *c, const Factors *l, Terms *t);
+/* c with term k in place of all; c as the sum of such parts. */
+Node *terms_one(const Node *c, const Factors *l, const Terms *t, int k);
+Node *terms_joined(Ir *ir, const Node *c, const Terms *t, Node *const *part);
+
 #endif

@@ -302,6 +302,24 @@ static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
 	return product_sum(ir, c, product_of(&l, n, f));
 }
 
+static Node *cheapest(Ir *ir, Node *c, double *cost);
+
+/* c, the product of l, as sums of the terms of a factor; NULL: none is such a sum. */
+static Node *by_terms(Ir *ir, Node *c, const Factors *l, double *cost)
+{
+	Terms t;
+	Node *part[TERMS_MOST];
+	*cost = 0;
+	if (!comp_is_dense(c) || !terms_find(c, l, &t))
+		return NULL;
+	for (int k = 0; k < t.n; k++) {
+		double one;
+		part[k] = cheapest(ir, terms_one(c, l, &t, k), &one);
+		*cost += one + (k ? LAUNCH + BYTE * (double)tensor_bytes(part[k]) : 0);
+	}
+	return terms_joined(ir, c, &t, part);
+}
+
 static Node *cheapest(Ir *ir, Node *c, double *cost)
 {
 	Factors l = product_split(ir, c, comp_body(c)), copy = l;
@@ -320,7 +338,12 @@ static Node *cheapest(Ir *ir, Node *c, double *cost)
 		*cost = sum;
 		best = then;
 	}
-	return best;
+	double apart;
+	Node *terms = by_terms(ir, c, &l, &apart);
+	if (!terms || apart >= WORTH * *cost)
+		return best;
+	*cost = apart;
+	return terms;
 }
 
 /* ---- scatters ---- */

@@ -48,8 +48,36 @@ static const Case cases[] = {
 	 4,
 	 {2, 3, 3, 3},
 	 {{64, 512}, {512, 32, 8}, {64, 32, 8}, {64, 32, 8}},
-	 "T1[i,j,k] += x0[i,l]*x1[l,j,k];\n"
-	 "R0[i,j] += (exp(x2[i,j,k]) - 1/x3[i,j,k])*T1[i,j,k];\n"},
+	 "T1[i,j,k] = exp(x2[i,j,k]);\n"
+	 "T2[i,j,k] += x0[i,l]*x1[l,j,k];\n"
+	 "R0[i,j] += (T1[i,j,k] - 1/x3[i,j,k])*T2[i,j,k];\n"},
+	/* functions of some of the axes that meet nowhere but in a sum */
+	{"Y[i,k] += X[i,n]*cos(k*n*0.1) - X[i,n]*Z[n]*sin(k*n*0.1) where k<64",
+	 2,
+	 {2, 1},
+	 {{64, 64}, {64}},
+	 "T1[i,j] = cos(0.1*f64(i*j)) where i<64, j<64;\n"
+	 "T2[i,j] = sin(0.1*f64(i*j)) where i<64, j<64;\n"
+	 "R0[i,j] += x0[i,k]*T1[j,k] - x0[i,k]*x1[k]*T2[j,k];\n"},
+	/* terms that are products of matrices each, with what all have in common */
+	{"Y[i,j] += (A[i,k,0]*B[k,j,0] - A[i,k,1]*B[k,j,1])*D[k]",
+	 3,
+	 {3, 3, 1},
+	 {{64, 64, 2}, {64, 64, 2}, {64}},
+	 "T1[i,j] += x0[i,k,0]*x1[k,j,0]*x2[k];\n"
+	 "T2[i,j] += x0[i,k,1]*x1[k,j,1]*x2[k];\n"
+	 "R0[i,j] = T1[i,j] - T2[i,j];\n"},
+	/* but for differences, which lose less in front of a product; and of less than that costs */
+	{"Y[i,j] += (A[i,k] - B[k])*C[k,j] - D[i,k]",
+	 4,
+	 {2, 1, 2, 2},
+	 {{64, 64}, {64}, {64, 64}, {64, 64}},
+	 "R0[i,j] += (x0[i,k] - x1[k])*x2[k,j] - x3[i,k];\n"},
+	{"Y[i,j] += A[i,k]*B[k,j] - C[i,k]*D[k,j]",
+	 4,
+	 {2, 2, 2, 2},
+	 {{64, 4}, {4, 64}, {64, 4}, {4, 64}},
+	 "R0[i,j] += x0[i,k]*x1[k,j] - x2[i,k]*x3[k,j];\n"},
 	/* a condition stays with the reads that it keeps inside, and with no others */
 	{"Y[i,l] += j+k < 64 ? A[i,j]*B[j+k]*C[k,m]*D[m,l] : 0 where k<64",
 	 4,

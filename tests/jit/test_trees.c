@@ -132,6 +132,9 @@ static const Kept kept[] = {
 	{"a contraction with an epilogue",
 	 {"C[i,j] += A[i,k]*B[k,j]; Y[i,j] = max(C[i,j], 0)", "A=96x64 B=64x96"},
 	 "tensorise 0; block 0 48; block 1 48; block 2 64; block 3 16"},
+	{"a batch whose results share lines: one part has them, and blocks of rows are shared out",
+	 {"Y[i,j,b] += A[i,k,b]*B[b,k,j]", "A=32x32x16 B=16x32x32"},
+	 "tensorise 0; block 0 16; block 1 32; block 2 32; block 3 32"},
 	{"panels of an expression: vectors as they lie in memory, in each line that the panel "
 	 "meets",
 	 {"Y[b,k,p,q] += max(X[b,c,p,q+s], 0)*W[k,c,s]", "X=2x16x6x26 W=16x16x3"},

@@ -1,0 +1,78 @@
+/* terms.c - a sum of sums of products as several sums of products.
+ *
+ * In: `Y[i,j] += A[i,k] * B[k,j] - C[i,k] * D[k,j]`, a part of a complex product, say. Out: two products of matrices, and
+ * an equation that adds them up. Factors that all terms have go into each.
+ * Invariants: every term is summed over the same points; all but one are products, of which each rounds by as much as
+ * terms that cancel may lose when they are summed apart. (A[i,k] - B[k]) * W[k,j] stays as it is. */
+#include "jit/rewrite/products.h"
+
+static bool terms_add(Terms *t, Node *e, bool minus)
+{
+	if (e->op == OP_ADD || e->op == OP_SUB)
+		return terms_add(t, e->src[0], minus) &&
+		       terms_add(t, e->src[1], minus != (e->op == OP_SUB));
+	if (e->op == OP_NEG)
+		return terms_add(t, e->src[0], !minus);
+	if (t->n == TERMS_MOST)
+		return false;
+	t->term[t->n] = e;
+	t->minus[t->n++] = minus;
+	return true;
+}
+
+/* Factors of e that differ between points. */
+static int factors_varying(Ir *ir, const Node *c, Node *e)
+{
+	Factors l = product_split(ir, c, e);
+	int n = 0;
+	for (int k = 0; k < l.n; k++)
+		n += l.f[k].axes != 0;
+	return n;
+}
+
+/* Is factor f of the product such a sum? */
+static bool is_sum_of_terms(const Node *c, const Factors *l, const Factor *f, Terms *t)
+{
+	uint32_t around = 0;
+	int others = 0;
+	*t = (Terms){.at = (int)(f - l->f)};
+	if (!f->value || f->divisor || f->cond || !terms_add(t, f->value, false) || t->n < 2)
+		return false;
+	for (int k = 0; k < l->n; k++)
+		around |= k == t->at ? 0 : l->f[k].axes;
+	for (int k = 0; k < t->n; k++) {
+		if ((around | product_axes(c, t->term[k])) != (around | f->axes))
+			return false;
+		others += factors_varying(l->ir, c, t->term[k]) < 2;
+	}
+	return others < 2;
+}
+
+bool terms_find(const Node *c, const Factors *l, Terms *t)
+{
+	for (int k = 0; k < l->n; k++)
+		if (is_sum_of_terms(c, l, &l->f[k], t))
+			return true;
+	return false;
+}
+
+Node *terms_one(const Node *c, const Factors *l, const Terms *t, int k)
+{
+	Factor *f = arena_alloc(&l->ir->arena, (size_t)l->n * sizeof *f);
+	for (int i = 0; i < l->n; i++)
+		f[i] = l->f[i];
+	f[t->at] = (Factor){.value = t->term[k]};
+	return product_sum(l->ir, c, product_of(l, l->n, f));
+}
+
+Node *terms_joined(Ir *ir, const Node *c, const Terms *t, Node *const *part)
+{
+	Node *sum = NULL;
+	for (int k = 0; k < t->n; k++) {
+		Node *read = node_read(ir, part[k], c->src);
+		sum = sum	    ? node2(ir, t->minus[k] ? OP_SUB : OP_ADD, sum, read)
+		      : t->minus[k] ? node1(ir, OP_NEG, read)
+				    : read;
+	}
+	return comp_with(ir, c, RED_NONE, sum);
+}
