@@ -187,7 +187,8 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	const char *mask = masks == cond ? NULL : lane_mask(v, n->type, masks, 1, 0);
 	if (!mask && !compared)
 		return x;
-	const char *y = value(v, other, cond);
+	look = lanes_look_up_any(ir, other, v->loop);
+	const char *y = value(v, other, look ? both(ir, cond, node1(ir, OP_NOT, n->src[0])) : cond);
 	if (compared)
 		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", lane_type(v, n->type),
 				 comparison(v, compared, masks, n->type), x, y);

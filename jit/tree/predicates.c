@@ -66,6 +66,7 @@ typedef struct Masks {
 	const Stmt *loop;
 	int64_t width;	  /* lanes of a vector */
 	Node *count;	  /* iterations */
+	Polyhedron *path; /* what holds around the loop */
 	bool decides;	  /* there is a condition that lanes decide */
 	bool masked;	  /* or one beside it that decides what they read */
 	bool apart;	  /* they read elements apart under one */
@@ -222,6 +223,17 @@ static bool is_apart(const Masks *m, const Node *read)
 	return true;
 }
 
+/* Does it lie inside in all iterations? */
+static bool stays_inside(const Masks *m, const Node *read)
+{
+	Ir *ir = m->t->ir;
+	Polyhedron *p = poly_copy(m->path);
+	int64_t lo, hi;
+	poly_assume(p, node2(ir, OP_LE, m->loop->lo, m->loop->axis));
+	poly_assume(p, node2(ir, OP_LT, m->loop->axis, m->loop->hi));
+	return poly_bounds(p, read->src[1], &lo, &hi) && lo >= 0 && hi < tensor_size(read->src[0]);
+}
+
 /* Elements that are not in a row are read one by one, in all lanes. */
 static bool suits_read(Masks *m, const Node *n, Where where)
 {
@@ -234,7 +246,8 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 		       !lanes_access(n->src[0], m->loop, STMT_STORE) && suits_parts(m, &x, where);
 	}
 	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
-	return step != INT64_MIN && is_apart(m, n) && (read_inside(n) || where != UNKNOWN);
+	return step != INT64_MIN && is_apart(m, n) &&
+	       (where != UNKNOWN || read_inside(n) || stays_inside(m, n));
 }
 
 /* May a value of type `from` become one of type `to` in all lanes at once? */
@@ -267,6 +280,14 @@ bool predicates_take(const Node *n)
 	}
 }
 
+/* What a choice looks up where its condition doesn't hold. */
+static bool suits_otherwise(Masks *m, const Node *n, Where where)
+{
+	Node *otherwise = node1(m->t->ir, OP_NOT, n->src[0]);
+	Where no;
+	return suits_condition(m, otherwise, &where, &no) && suits_value(m, n->src[2], where);
+}
+
 static bool find_suits(Masks *m, Node *n, Where where)
 {
 	Where yes = where, no;
@@ -286,8 +307,9 @@ static bool find_suits(Masks *m, Node *n, Where where)
 		return suits_read(m, n, where);
 	if (n->op == OP_SELECT)
 		return suits_condition(m, n->src[0], &yes, &no) && suits_value(m, n->src[1], yes) &&
-		       !lanes_look_up_any(m->t->ir, n->src[2], m->loop) &&
-		       suits_value(m, n->src[2], no);
+		       (lanes_look_up_any(m->t->ir, n->src[2], m->loop)
+				? suits_otherwise(m, n, where)
+				: suits_value(m, n->src[2], no));
 	for (int k = 0; k < n->nsrc; k++)
 		all &= suits_value(m, n->src[k], where);
 	return all;
@@ -510,7 +532,7 @@ static Node *shared_condition(const Masks *m)
 	return NULL;
 }
 
-static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits);
+static Stmt *pieces(Tree *t, const Stmt *loop, Polyhedron *path, const Target *target, int splits);
 
 /* Where the condition holds, or doesn't, everywhere in the loop. */
 static Stmt *piece_where(const Masks *m, Node *cond, bool holds, const Target *target, int splits)
@@ -518,14 +540,14 @@ static Stmt *piece_where(const Masks *m, Node *cond, bool holds, const Target *t
 	Node *to = node_const_int(m->t->ir, RICCI_BOOL, holds);
 	Stmt *loop = stmt_loop(m->t, HOW_VECTOR, m->loop->axis, m->loop->lo, m->loop->hi,
 			       stmt_replace(m->t, m->loop->body, 1, &cond, &to));
-	return pieces(m->t, loop, target, splits);
+	return pieces(m->t, loop, m->path, target, splits);
 }
 
 /* The loop's vectors; NULL: it stays as it is. A condition that all lanes share, where it is in the
  * way, stands around them. */
-static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits)
+static Stmt *pieces(Tree *t, const Stmt *loop, Polyhedron *path, const Target *target, int splits)
 {
-	Masks m = {.t = t, .loop = loop};
+	Masks m = {.t = t, .loop = loop, .path = path};
 	m.count = node_sub(t->ir, loop->hi, loop->lo);
 	if (finds_width(&m, target))
 		return vectors(&m);
@@ -535,19 +557,35 @@ static Stmt *pieces(Tree *t, const Stmt *loop, const Target *target, int splits)
 	return no ? stmt_if(t, cond, yes, no) : NULL;
 }
 
-void lower_predicates(Tree *t, Stmt *s, const Target *target)
+static Polyhedron *path_with(Ir *ir, Polyhedron *path, Node *cond, bool holds)
+{
+	Polyhedron *p = poly_copy(path);
+	poly_assume(p, holds ? cond : node1(ir, OP_NOT, cond));
+	return p;
+}
+
+/* s and what follows, where path holds. */
+static void lower_statements(Tree *t, Stmt *s, Polyhedron *path, const Target *target)
 {
 	for (; s; s = s->next) {
-		if (s->kind == STMT_IF)
-			lower_predicates(t, s->otherwise, target);
-		if (s->kind == STMT_IF || s->kind == STMT_LOOP)
-			lower_predicates(t, s->body, target);
+		if (s->kind == STMT_IF) {
+			lower_statements(t, s->body, path_with(t->ir, path, s->cond, true), target);
+			lower_statements(t, s->otherwise, path_with(t->ir, path, s->cond, false),
+					 target);
+		}
+		if (s->kind == STMT_LOOP)
+			lower_statements(t, s->body, path, target);
 		if (s->kind != STMT_LOOP || s->how != HOW_VECTOR)
 			continue;
-		Stmt *all = pieces(t, s, target, SPLIT_MOST);
+		Stmt *all = pieces(t, s, path, target, SPLIT_MOST);
 		if (all)
 			s = stmt_instead(s, all);
 		else if (folds(s)) /* compilers must be told of it */
 			s->how = HOW_SERIAL;
 	}
+}
+
+void lower_predicates(Tree *t, Stmt *s, const Target *target)
+{
+	lower_statements(t, s, poly_new(t->ir), target);
 }
