@@ -7,9 +7,10 @@
 
 #include <math.h>
 
-/* Cycles that an element takes which is computed from a few others; results and terms of a product that keep a
- * micro-kernel busy. */
-static const double MOVED = 1.2, SIDE_LEAST = 16;
+/* Cycles that an element takes which is computed from a few others, so many times more where a tile of them is more than
+ * there are registers; results and terms of a product that keep a micro-kernel busy. */
+static const double MOVED = 1.2, SPILLED = 4, SIDE_LEAST = 16;
+enum { REGISTERS = 32 };
 
 /* The schedules of the stages, behind `stage`. */
 static int stage_schedules(const Stages *g, const Schedule *s, Schedule *own, Error *err)
@@ -114,7 +115,7 @@ static double stages_price(Ir *ir, const Stages *g, const Target *target)
 	Problem *p = problem_new(tree_new(ir), &sub, NULL);
 	if (!p || !contract_offers(p, target, 1, &s, &price))
 		return INFINITY;
-	return price + MOVED * g->moved;
+	return price + MOVED * (g->tile > REGISTERS ? SPILLED : 1) * g->moved;
 }
 
 bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s)

@@ -16,6 +16,7 @@ typedef struct Stages {
 	Node *products;		   /* the contraction among the equations */
 	double side;		   /* of its results, or terms, the fewest */
 	double moved;		   /* elements that others compute, and the contraction stores */
+	int64_t tile;		   /* of which so many are computed from each other */
 } Stages;
 
 /* Main's sum over windows by fewer products (winograd.c); false: it has none. */

@@ -396,6 +396,7 @@ bool winograd_stages(Ir *ir, const Subgraph *sub, const Target *target, Stages *
 	for (int j = 0; j < sub->nmember; j++)
 		k.member[j] = j ? node_import(ir, sub->member[j], copy_of, &k) : results(&g, m);
 	*out = (Stages){.input = k.input, .member = k.member, .products = m, .side = g.side};
+	out->tile = INT64_C(1) << 2 * g.nwindow;
 	out->moved = (double)tensor_size(u) + (double)tensor_size(v) + (double)tensor_size(m);
 	stage_add(ir, out, sub, 1, &u, NULL);
 	if (g.row && stage_rows(ir, out, sub, (Node *[]){v, m}, k.member))
