@@ -90,6 +90,9 @@ static void gather_where(Elab *e)
 	for (int i = 0; i < q->nrange; i++) {
 		const RangeAst *r = &q->range[i];
 		Index *x = find_index(e, r->name);
+		if (!x && r->name->is_tensor)
+			notation_fail(e->src, RICCI_ESYNTAX, r->pos,
+				      "%s is a tensor and can't be an index", r->name->s);
 		if (!x)
 			notation_fail(e->src, RICCI_ESHAPE, r->pos, "index %s stands in where only",
 				      r->name->s);

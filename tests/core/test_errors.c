@@ -470,6 +470,10 @@ static const struct {
 	 "equation: A is a tensor and can't be an index\n"
 	 "  Y[A] = A[i]\n"
 	 "    ^"},
+	{"s[i] += A[i+e] where e<2; e[i] = s[i]", "A", RICCI_ESYNTAX,
+	 "equation: e is a tensor and can't be an index\n"
+	 "  s[i] += A[i+e] where e<2; e[i] = s[i]\n"
+	 "                       ^"},
 	{"Y[i] = X[T[i]] ; X[i] = A[i]", "AT", RICCI_ESYNTAX,
 	 "equation: X is read before it is assigned\n"
 	 "  Y[i] = X[T[i]] ; X[i] = A[i]\n"
