@@ -115,7 +115,7 @@ static Adjoint survey(Walk *w, Node *n)
 	Adjoint a = {.node = n};
 	if (n->op == OP_AXIS)
 		a.axes = (uint32_t)1 << n->u.i;
-	if (n->op == OP_RANDOM || n->op == OP_NORMAL) /* another draw at each point */
+	if (node_draws(n)) /* another draw at each point */
 		a.axes = UINT32_MAX;
 	for (int k = 0; k < n->nsrc; k++) {
 		if (node_is_tensor(n->src[k]))

@@ -79,7 +79,7 @@ static void see_axis(void *user, Node *n)
 	uint64_t *axes = user;
 	if (n->op == OP_AXIS)
 		*axes |= (uint64_t)1 << n->u.i;
-	if (n->op == OP_RANDOM || n->op == OP_NORMAL)
+	if (node_draws(n))
 		*axes = UINT64_MAX;
 }
 

@@ -55,7 +55,7 @@ static Node *restate(Ir *ir, const Place *p, Node *cond, Node *const *z)
 
 static void see_read(void *user, Node *n)
 {
-	*(bool *)user |= n->op == OP_READ || n->op == OP_RANDOM || n->op == OP_NORMAL;
+	*(bool *)user |= n->op == OP_READ || node_draws(n);
 }
 
 /* Puts what depends on axes only first, where it can be evaluated whatever the others say; returns

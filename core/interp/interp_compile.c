@@ -361,7 +361,7 @@ static int compile_plain(Compiler *c, Node *n, int level)
 	b = compared(c, n, level, b);
 	if (n->op == OP_CAST)
 		return compile_cast(c, n, level, a);
-	bool draw = n->op == OP_RANDOM || n->op == OP_NORMAL;
+	bool draw = node_draws(n);
 	bool is_float = draw || type_is_float((Type)n->src[0]->type);
 	int dst = fresh(c);
 	Code code = is_float ? op_code[n->op].is_float : op_code[n->op].is_int;

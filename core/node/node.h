@@ -33,6 +33,12 @@ static inline bool op_is_logic(Op op)
 	return op >= OP_LT && op <= OP_NOT; /* neighbours in ops.def */
 }
 
+/* Does it draw a random number? */
+static inline bool op_draws(Op op)
+{
+	return op == OP_RANDOM || op == OP_NORMAL;
+}
+
 typedef struct Node Node;
 struct Node {
 	uint8_t op, type;
@@ -157,6 +163,10 @@ void node_map_put(Ir *ir, NodeMap *m, Node *key, void *value);
 Node *node_import(Ir *ir, Node *n, Node *(*tensor)(void *user, Node *t), void *user);
 /* Does n contain x (outside tensors)? Both are nodes of one Ir. */
 bool node_has(Node *n, Node *x);
+static inline bool node_draws(const Node *n)
+{
+	return op_draws((Op)n->op);
+}
 /* Does n read a tensor? */
 bool node_reads(Ir *ir, Node *n);
 /* The distinct parts that the operator joins to n, in the order of their first places: those of a

@@ -13,17 +13,12 @@ static Node *scan_variable(Ir *ir, int k, const Node *like, int drop)
 	return node_input(ir, name, (Type)like->type, tensor_rank(like) - drop, shape);
 }
 
-static bool is_draw(const Node *n)
-{
-	return n->op == OP_RANDOM || n->op == OP_NORMAL;
-}
-
 /* Does t draw random numbers itself? */
 static bool tensor_draws(Ir *ir, const Node *t)
 {
 	bool draws = false;
 	if (t->op != OP_SCAN)
-		return t->op == OP_COMP && node_any(ir, comp_body(t), is_draw);
+		return t->op == OP_COMP && node_any(ir, comp_body(t), node_draws);
 	const Scan *s = scan_of(t);
 	Node **root = arena_alloc(&ir->arena, sizeof *root * ((size_t)s->nstate + 1)), **order;
 	for (int k = 0; k < s->nstate; k++)

@@ -201,7 +201,7 @@ static Node *build_call(Elab *e, Ast *a, Type t)
 			return elab_condition(e, a->arg[0]);
 		return node_cast(e->ir, to, elab_expr(e, a->arg[0], natural(a->arg[0], to)));
 	}
-	if (op == OP_RANDOM || op == OP_NORMAL) {
+	if (op_draws(op)) {
 		Node *src[2] = {elab_expr(e, a->arg[0], RICCI_I64), e->element};
 		if (a->n == 2)
 			src[1] = elab_expr(e, a->arg[1], RICCI_I64);

@@ -60,8 +60,8 @@ static MadeOf find_made_of(const Printer *p, const Node *n)
 {
 	MadeOf most = n->op == OP_AXIS || n->op == OP_TRAINING ? MADE_OF_INDICES : MADE_OF_NUMBERS;
 
-	if (n->op == OP_READ || n->op == OP_CAST || n->op == OP_RANDOM || n->op == OP_NORMAL ||
-	    n->type == RICCI_BOOL || op_is_logic((Op)n->op))
+	if (n->op == OP_READ || n->op == OP_CAST || node_draws(n) || n->type == RICCI_BOOL ||
+	    op_is_logic((Op)n->op))
 		return MADE_OF_TYPED;
 	for (int i = n->op == OP_SELECT; i < n->nsrc && !node_is_tensor(n); i++)
 		most = made_of(p, n->src[i]) > most ? made_of(p, n->src[i]) : most;
@@ -228,7 +228,7 @@ static void print_else(Printer *p, Node *n, bool index)
 
 static void print_call(Printer *p, Node *n, TypeNeed need, bool index)
 {
-	bool draw = n->op == OP_RANDOM || n->op == OP_NORMAL, typed = says_type(p, n);
+	bool draw = node_draws(n), typed = says_type(p, n);
 
 	text_add(p->out, "%s(", op_info[n->op].text);
 	for (int i = 0; i < n->nsrc; i++) {

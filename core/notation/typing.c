@@ -162,7 +162,7 @@ static int typing_call(Source *s, Ast *a, bool index)
 	if (!op)
 		notation_fail(s, RICCI_ESYNTAX, a->pos, "unknown function %s%s", a->name->s,
 			      hint_text(s, a->name->s));
-	if (op == OP_RANDOM || op == OP_NORMAL)
+	if (op_draws(op))
 		return typing_draw(s, a);
 	if (a->n != nsrc)
 		notation_fail(s, RICCI_ESYNTAX, a->pos, "%s takes %d argument%s, %d given",

@@ -33,6 +33,11 @@ static const char cc_lanes[] =
 	"f(a[i]))\n"
 	"#define RK_MAP2(V, T, N, name, f) RK_EACH(V, T, N, name, (V v, V w), \\\n"
 	"RK_ARRAY(T, N, a, v) RK_ARRAY(T, N, b, w), f(a[i], b[i]))\n"
+	/* Of elements number `first` and so on. */
+	"#define RK_DRAW(V, N, name, f) RK_EACH(V, float, N, name, (uint64_t first, int64_t by, "
+	"\\\n"
+	"uint64_t key, uint64_t seed, uint64_t step), , \\\n"
+	"f(first + (uint64_t)(i * by), key, seed, step))\n"
 	/* V: N elements T, as which U sums them; functions of T are called S; I: integers of that size. */
 	"#define RK_VECTOR(V, T, I, U, N) \\\n"
 	"typedef T V __attribute__((vector_size(N * sizeof(T)))); \\\n"

@@ -328,8 +328,7 @@ static const char *function_of(const Node *n)
 	case OP_MAX:
 		return op_info[n->op].text;
 	default:
-		return !f64 && op_info[n->op].form == FORM_CALL && n->op != OP_RANDOM &&
-				       n->op != OP_NORMAL
+		return !f64 && op_info[n->op].form == FORM_CALL && !node_draws(n)
 			       ? op_info[n->op].text
 			       : NULL;
 	}

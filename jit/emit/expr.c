@@ -99,7 +99,7 @@ static int level_of(Emit *e, Node *n)
 		level = r & READS_CHANGING  ? changing_level(e, n)
 			: r & READS_GUARDED ? guard_floor(e)
 					    : 0;
-	} else if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
+	} else if (node_draws(n)) {
 		level = 1;
 	}
 	for (int j = 0; j < n->nsrc; j++) {
@@ -445,7 +445,7 @@ static const char *call_text(Emit *e, Node *n, bool lazy)
 	Arena *m = &e->ir->arena;
 	const char *a = emit_value(e, n->src[0], lazy);
 	const char *name = op_info[n->op].text, *suffix = emit_suffix(n->type);
-	if (n->op == OP_RANDOM || n->op == OP_NORMAL) {
+	if (node_draws(n)) {
 		e->uses_math = true;
 		return arena_printf(m, "ricci_%s((uint64_t)%s, (uint64_t)%s, seed, step)", name,
 				    emit_value(e, n->src[1], lazy), a);

@@ -215,6 +215,24 @@ static const char *function(Lanes *v, Node *n, const char *a, const char *b)
 	return b ? arena_printf(m, "%s(%s, %s)", text, a, b) : arena_printf(m, "%s(%s)", text, a);
 }
 
+/* What each lane draws. */
+static const char *draw(Lanes *v, const Node *n)
+{
+	Emit *e = v->e;
+	Arena *m = &e->ir->arena;
+	Node *axis = v->loop->axis, *zero = node_int(e->ir, 0), *element = n->src[1];
+	const char *t = lane_type(v, RICCI_F32), *function = op_info[n->op].text;
+	const char *name = arena_printf(m, "%s_%s", t, function);
+	e->uses_math = true;
+	lane_declare(e, name,
+		     arena_printf(m, "RK_DRAW(%s, %lld, %s, ricci_%s)", t, (long long)lane_width(v),
+				  name, function));
+	return arena_printf(m, "%s((uint64_t)%s, %lldL, (uint64_t)%s, seed, step)", name,
+			    emit_value(e, node_replace(e->ir, element, 1, &axis, &zero), false),
+			    (long long)affine_stride(e->ir, element, axis),
+			    emit_value(e, n->src[0], false));
+}
+
 /* Lanes of a, of type `from`, as `to`, by a function of scalars. */
 static const char *cast_call(Lanes *v, Type from, Type to, const char *function, const char *a)
 {
@@ -265,6 +283,8 @@ static const char *operation(Lanes *v, Node *n, Node *cond)
 	Emit *e = v->e;
 	Arena *m = &e->ir->arena;
 	const char *text = op_info[n->op].text;
+	if (node_draws(n))
+		return draw(v, n);
 	for (int k = 0; k < n->nsrc; k++)
 		if (is_limit(n, k))
 			return arena_printf(m, "%s_%s(%s, %s)", lane_type(v, n->type),

@@ -79,7 +79,7 @@ static double value_of(const Search *q, const Node *n)
 static void see_node(void *user, Node *n)
 {
 	Search *q = user;
-	bool draws = n->op == OP_RANDOM || n->op == OP_NORMAL;
+	bool draws = node_draws(n);
 	bool stands = n == q->axis;
 	q->draws |= draws;
 	if (n->op == OP_READ)

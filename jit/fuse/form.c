@@ -63,7 +63,7 @@ static bool match(Match *m, Node *a, Node *b)
 		return match_read(m, a, b);
 	if (a->nsrc == 0 || node_is_tensor(a))
 		return a == b && a->op != OP_TRAINING;
-	if (a->op == OP_RANDOM || a->op == OP_NORMAL || a->u.i != b->u.i)
+	if (node_draws(a) || a->u.i != b->u.i)
 		return false;
 	bool turned = (a->op == OP_ADD || a->op == OP_MUL) &&
 		      !(is_alike(a->src[0], b->src[0]) && is_alike(a->src[1], b->src[1]));

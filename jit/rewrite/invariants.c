@@ -38,7 +38,7 @@ static bool stays(const Node *n)
 /* Nor may what draws be computed before a loop: a draw is the step's. */
 static bool stays_in_loop(const Node *n)
 {
-	return n->op == OP_RANDOM || n->op == OP_NORMAL || stays(n);
+	return node_draws(n) || stays(n);
 }
 
 static bool is_function(const Node *n)

@@ -7,11 +7,6 @@ static const double heavy = 16; /* terms of a sum that is worth it */
 static const double stack_most =
 	64 << 20; /* bytes of a new stack, where the loop has no larger ones */
 
-static bool is_draw(const Node *n)
-{
-	return n->op == OP_RANDOM || n->op == OP_NORMAL;
-}
-
 /* Has it room for an axis of steps? */
 static bool has_room(const Node *c)
 {
@@ -30,7 +25,7 @@ bool body_is_sum(const Node *c)
 
 bool body_may_leave(Ir *ir, const Node *t)
 {
-	return has_room(t) && !node_any(ir, comp_body(t), is_draw);
+	return has_room(t) && !node_any(ir, comp_body(t), node_draws);
 }
 
 static bool is_rounding(const Node *n)

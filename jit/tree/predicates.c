@@ -276,7 +276,7 @@ bool predicates_take(const Node *n)
 		return takes_cast(n->src[0]->type, n->type);
 	default:
 		return predicates_type(n->type) && op_info[n->op].form == FORM_CALL &&
-		       n->op != OP_RANDOM && n->op != OP_NORMAL;
+		       !node_draws(n);
 	}
 }
 
@@ -286,6 +286,14 @@ static bool suits_otherwise(Masks *m, const Node *n, Where where)
 	Node *otherwise = node1(m->t->ir, OP_NOT, n->src[0]);
 	Where no;
 	return suits_condition(m, otherwise, &where, &no) && suits_value(m, n->src[2], where);
+}
+
+/* A draw: each lane has the number of its element. */
+static bool suits_draw(Masks *m, const Node *n)
+{
+	Node *key = n->src[0], *element = n->src[1];
+	return affine_stride(m->t->ir, element, m->loop->axis) != INT64_MIN &&
+	       !node_reads(m->t->ir, element) && is_common(m, key, true);
 }
 
 static bool find_suits(Masks *m, Node *n, Where where)
@@ -301,6 +309,8 @@ static bool find_suits(Masks *m, Node *n, Where where)
 	if (n->op == OP_CAST && n->src[0]->type == RICCI_I64)
 		return (type_is_float(n->type) || n->type == RICCI_I32) &&
 		       suits_index(m, n->src[0], where);
+	if (node_draws(n))
+		return suits_draw(m, n);
 	if (!predicates_take(n))
 		return false;
 	if (n->op == OP_READ)

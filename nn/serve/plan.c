@@ -18,16 +18,11 @@ typedef struct Body { /* of a stage under construction */
 
 static int stage_build(Planner *b, Stage *s, int nroot, Node **root, Body *body);
 
-static bool is_draw(const Node *n)
-{
-	return n->op == OP_RANDOM || n->op == OP_NORMAL;
-}
-
 static int refuse_draws(Planner *b, const Node *c)
 {
 	Text t = {0};
 
-	if (c->op != OP_COMP || !node_any(b->ir, comp_body(c), is_draw))
+	if (c->op != OP_COMP || !node_any(b->ir, comp_body(c), node_draws))
 		return 0;
 	print_equation(&t, b->ir, (Node *)c, NULL, NULL);
 	error_set(

@@ -34,7 +34,7 @@ static void see_varying(void *user, Node *n)
 
 	for (int a = tensor_rank(c); a < comp_naxis(c); a++)
 		x->varies = x->varies || n == comp_axis(c, a);
-	x->varies = x->varies || n->op == OP_RANDOM || n->op == OP_NORMAL || n->op == OP_READ;
+	x->varies = x->varies || node_draws(n) || n->op == OP_READ;
 }
 
 static bool type_holds(Type t, double v)

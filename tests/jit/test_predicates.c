@@ -221,6 +221,16 @@ static const Case narrow[] = {
 	{"Y[i] += f32(B[i,k])*W[k]", "B=5x131:bool W=131"},
 };
 
+/* Lanes draw: the numbers of their elements are apart, the same, behind a condition. */
+static const Case drawn[] = {
+	{"Y[i,j] = X[i,j]*normal(1)", "X=7x53"},
+	{"Y[i,j] = random(3) < 0.5 ? 0 : 2*X[i,j]", "X=7x53"},
+	{"Y[i,j] = X[i,j] + random(i, 100-3*j) + normal(2, i)", "X=7x53"},
+	{"Y[i] += X[i,k]*W[k]*normal(4)", "X=5x131 W=131"},
+	{"Y[i,j] += A[i,k]*B[k,j]*normal(5, k)", "A=6x9 B=9x53"},
+	{"Y[i,j] = j < 50 && X[i,j] > 0 ? normal(6)*X[i,j] : 1", "X=7x53"},
+};
+
 /* Elements at places that are data, or computed from numbers: beyond the first operand there is nothing, and not in all
  * lanes or iterations is there one. */
 static const Case looked_up[] = {
@@ -324,10 +334,11 @@ static void check_masks(const Case *c, bool fused, bool first)
 	check_fenced(t);
 }
 
-static void check_looked_up(const Case *c)
+/* An offer has the text. */
+static void check_text(const Case *c, const char *text)
 {
 	Trial *t = harness_trials(c, false, NULL);
-	check_source(c, t, t->noffer, "_look_up(");
+	check_source(c, t, t->noffer, text);
 	check_fenced(t);
 }
 
@@ -357,7 +368,9 @@ int main(void)
 	for (int k = 0; k < COUNT(narrow); k++)
 		check_narrow(&narrow[k]);
 	for (int k = 0; k < COUNT(looked_up); k++)
-		check_looked_up(&looked_up[k]);
+		check_text(&looked_up[k], "_look_up(");
+	for (int k = 0; k < COUNT(drawn); k++)
+		check_text(&drawn[k], "RK_DRAW(");
 	for (int k = 0; k < COUNT(computed); k++)
 		check_fenced(harness_trials(&computed[k], false, NULL));
 	for (int k = 0; k < COUNT(otherwise); k++)
