@@ -76,18 +76,63 @@ static void sum_add(Factors *l, Node *e, int *left)
 
 static bool is_unsafe(const Node *n)
 {
-	return n->op == OP_READ ? !read_stays(n)
-				: type_is_float((Type)n->type) && !node_stays_finite(n);
+	return n->op != OP_READ && type_is_float((Type)n->type) && !node_stays_finite(n);
+}
+
+/* Does the read stay inside where inside holds? */
+static bool stays_where(Node *read, Polyhedron *inside)
+{
+	int64_t lo, hi;
+	bool stays = true;
+	for (int d = 1; d < read->nsrc && stays; d++)
+		stays = poly_bounds(inside, read->src[d], &lo, &hi) && lo >= 0 &&
+			hi < tensor_extent(read->src[0], d - 1);
+	return stays;
+}
+
+/* Do all reads of the factor stay inside where its own condition holds? */
+static bool reads_stay(Ir *ir, const Factor *f)
+{
+	Node *part[] = {f->value, f->divisor, f->cond}, **read;
+	Polyhedron *inside = NULL;
+	for (int i = 0; i < (int)COUNT(part); i++) {
+		int n = part[i] ? node_collect(ir, part[i], OP_READ, &read) : 0;
+		for (int k = 0; k < n; k++) {
+			if (read_stays(read[k]))
+				continue;
+			if (!f->cond || part[i] == f->cond)
+				return false;
+			if (!inside) {
+				inside = poly_new(ir);
+				poly_assume(inside, f->cond);
+			}
+			if (!stays_where(read[k], inside))
+				return false;
+		}
+	}
+	return true;
 }
 
 /* May the factor be evaluated where conditions around it don't hold, and is it a number there (zero times it is
  * zero)? Data that are none may show (docs/notation.md). */
 static bool is_safe(const Factors *l, const Factor *f)
 {
-	return !node_any(l->ir, product_of(l, 1, f), is_unsafe);
+	return reads_stay(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), is_unsafe);
 }
 
-/* The factors from number `first` on are cond ? product : 0; what is not safe without it becomes one factor with it. */
+/* Those parts of a condition that are choices of several, or the others. */
+static Node *condition_parts(Ir *ir, Node *cond, bool choices)
+{
+	Node **part, *all = NULL;
+	int n = node_parts(ir, cond, OP_AND, &part);
+	for (int k = 0; k < n; k++)
+		if ((part[k]->op == OP_OR) == choices)
+			all = all ? node2(ir, OP_AND, all, part[k]) : part[k];
+	return all;
+}
+
+/* The factors from number `first` on are cond ? product : 0; what is not safe without it becomes one factor with it.
+ * Choices of several conditions stand apart where that is safe without them. */
 static void condition_add(Factors *l, int first, Node *cond)
 {
 	Factor all = {NULL, NULL, cond, 0, 0};
@@ -98,7 +143,15 @@ static void condition_add(Factors *l, int first, Node *cond)
 		else
 			l->f[n++] = l->f[k];
 	l->n = n;
-	factor_add(l, all.value, all.divisor, all.cond);
+	Node *choices = condition_parts(l->ir, all.cond, true);
+	Factor less = all;
+	less.cond = condition_parts(l->ir, all.cond, false);
+	if (choices && is_safe(l, &less)) {
+		factor_add(l, NULL, NULL, choices);
+		all = less;
+	}
+	if (all.value || all.divisor || all.cond)
+		factor_add(l, all.value, all.divisor, all.cond);
 }
 
 /* Is e `c ? x : 0` or `c ? 0 : x`? */

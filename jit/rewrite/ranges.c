@@ -21,19 +21,43 @@ Node *conditions_decided(Ir *ir, Node *e)
 	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
 }
 
-/* The conditions in which the axis stands alone bound it: is that a part of its extent? */
+/* Narrows lo..hi to where cond can hold, as far as that is known of the axis alone: lo > hi where it can't. */
+static void range_where(Ir *ir, Node *cond, Node *axis, int64_t *lo, int64_t *hi)
+{
+	Node *seen[COMP_MAX_AXES];
+	int64_t from[2] = {*lo, *lo}, to[2] = {*hi, *hi};
+	if (cond->op == OP_AND || cond->op == OP_OR) {
+		for (int k = 0; k < 2; k++)
+			range_where(ir, cond->src[k], axis, &from[k], &to[k]);
+		bool both = cond->op == OP_AND, none[] = {from[0] > to[0], from[1] > to[1]};
+		int only = none[0] ? 1 : 0;
+		if (!both && (none[0] || none[1])) {
+			*lo = from[only];
+			*hi = to[only];
+		} else {
+			*lo = (from[0] > from[1]) == both ? from[0] : from[1];
+			*hi = (to[0] < to[1]) == both ? to[0] : to[1];
+		}
+	} else if (node_axes(ir, 1, &cond, seen) == 1 && seen[0] == axis) {
+		Polyhedron *p = poly_new(ir);
+		poly_assume(p, cond);
+		if (poly_is_empty(p))
+			*hi = *lo - 1;
+		else if (poly_bounds(p, axis, &from[0], &to[0])) {
+			*lo = from[0] > *lo ? from[0] : *lo;
+			*hi = to[0] < *hi ? to[0] : *hi;
+		}
+	}
+}
+
+/* Do the conditions leave the axis a part of its extent, and something? */
 static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo, int64_t *hi)
 {
-	Polyhedron *p = poly_new(ir);
-	Node *seen[COMP_MAX_AXES];
-	bool any = false;
+	*lo = 0;
+	*hi = axis_extent(axis) - 1;
 	for (int k = 0; k < n; k++)
-		if (node_axes(ir, 1, &cond[k], seen) == 1 && seen[0] == axis) {
-			poly_assume(p, cond[k]);
-			any = true;
-		}
-	return any && !poly_is_empty(p) && poly_bounds(p, axis, lo, hi) &&
-	       *hi - *lo + 1 < axis_extent(axis);
+		range_where(ir, cond[k], axis, lo, hi);
+	return *lo <= *hi && *hi - *lo + 1 < axis_extent(axis);
 }
 
 /* Axes of c, those that have a shorter range replaced: which, and by what. */

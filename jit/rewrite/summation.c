@@ -16,6 +16,7 @@ enum { FACTORS = 7 };
  * read, added to and stored. What is no product of matrices takes VECTORS times as long. */
 static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
 static const double FUNCTION = 8; /* operations of a factor that isn't computed for each term */
+static const double USES = 64;	  /* of each element of a factor that has a copy of its own */
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -400,11 +401,22 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));
 }
 
-/* ---- functions of the result's axes ---- */
+/* ---- what the result's axes alone tell ---- */
 
-/* c, the sum of a product, without the factors of the result's axes alone that take FUNCTION operations or more; *outside:
- * these, NULL: there are none such. */
-static Node *functions_outside(Ir *ir, Node *c, Node **outside)
+/* Is it a choice of several conditions, and nothing else? (Under comparisons operands are packed.) */
+static bool is_choice(const Factor *f)
+{
+	return f->cond && !f->value && !f->divisor && f->cond->op == OP_OR;
+}
+
+/* Is the factor, of the result's axes, for the result and not for each term? */
+static bool leaves_sum(const Factor *f)
+{
+	return f->cond ? is_choice(f) : f->flops >= FUNCTION;
+}
+
+/* c, the sum of a product, without those of its factors; *outside: these, behind room for the sum; none: n is 0. */
+static Node *factors_outside(Ir *ir, Node *c, Factors *outside)
 {
 	Factors l = product_split(ir, c, comp_body(c));
 	uint32_t left = product_left(c);
@@ -412,31 +424,72 @@ static Node *functions_outside(Ir *ir, Node *c, Node **outside)
 	int n = 0;
 	for (int k = 0; k < l.n; k++) {
 		Factor f = l.f[k];
-		if (f.axes & ~left || f.flops < FUNCTION || f.cond)
+		if (f.axes & ~left || !leaves_sum(&f))
 			continue;
 		saved += f.flops;
 		l.f[k] = l.f[n];
 		l.f[n++] = f;
 	}
-	*outside = NULL;
+	*outside = (Factors){.ir = ir, .type = l.type};
 	if (n == l.n || saved * (comp_points(c) - (double)tensor_size(c)) < LAUNCH)
 		return c;
-	*outside = product_of(&l, n, l.f);
+	outside->n = n;
+	outside->f = arena_alloc(&ir->arena, ((size_t)n + 1) * sizeof *l.f);
+	memcpy(outside->f + 1, l.f, (size_t)n * sizeof *l.f);
 	return product_sum(ir, c, product_of(&l, l.n - n, l.f + n));
+}
+
+/* ---- choices of what is summed ---- */
+
+/* The factor of the fewest points that has all axes of factor k; -1: there is none of few. */
+static int smallest_around(const Node *c, const Factors *l, int k)
+{
+	int best = -1;
+	double least = comp_points(c) / USES;
+	for (int i = 0; i < l->n; i++) {
+		double points = product_points(c, l->f[i].axes);
+		if (i == k || l->f[i].cond || l->f[k].axes & ~l->f[i].axes || points > least)
+			continue;
+		best = i;
+		least = points;
+	}
+	return best;
+}
+
+/* c, where a few of the elements that a factor of few has are left out, over that factor without them. */
+static Node *choices_apart(Ir *ir, Node *c)
+{
+	Factors l = product_split(ir, c, comp_body(c));
+	Node *axis[COMP_MAX_AXES];
+	int n = l.n;
+	for (int k = 0; k < l.n; k++) {
+		int i = is_choice(&l.f[k]) ? smallest_around(c, &l, k) : -1;
+		Node *e = i < 0 ? NULL : product_of(&l, 1, &l.f[i]);
+		int rank = e ? node_axes(ir, 1, &e, axis) : COMP_MAX_AXES;
+		if (rank > RICCI_MAX_RANK)
+			continue;
+		e = node_select(ir, l.f[k].cond, e, node_const(ir, l.type, 0));
+		l.f[i].value = node_read(ir, comp_dense(ir, RED_NONE, rank, rank, axis, e), axis);
+		l.f[i].divisor = NULL;
+		l.f[k--] = l.f[--l.n];
+	}
+	return l.n == n ? c : product_sum(ir, c, product_of(&l, l.n, l.f));
 }
 
 Node *sum_ordered(Ir *ir, Node *c)
 {
-	Node *outside = NULL, *whole = c;
+	Factors outside = {0};
+	Node *whole = c;
 	double cost;
 	if (!is_sum(c))
 		return c;
 	if (is_scatter(ir, c))
 		return scatter_over_sum(ir, c);
 	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
-		c = functions_outside(ir, c, &outside);
+		c = choices_apart(ir, factors_outside(ir, c, &outside));
 	c = cheapest(ir, c, &cost);
-	return outside ? comp_with(ir, whole, RED_NONE,
-				   node2(ir, OP_MUL, node_read(ir, c, whole->src), outside))
-		       : c;
+	if (!outside.n)
+		return c;
+	outside.f[0] = (Factor){.value = node_read(ir, c, whole->src)};
+	return comp_with(ir, whole, RED_NONE, product_of(&outside, outside.n + 1, outside.f));
 }

@@ -73,6 +73,21 @@ static const Case cases[] = {
 	 {2, 1, 2, 2},
 	 {{64, 64}, {64}, {64, 64}, {64, 64}},
 	 "R0[i,j] += (x0[i,k] - x1[k])*x2[k,j] - x3[i,k];\n"},
+	/* choices of several conditions: of the result, with the range that they leave; of what is summed */
+	{"T[i,j,k,l] += k < 2 || k == 2 && l < 3 ? G[m,i,n]*(0 <= k+n-2 ? X[m,j,k+n-2] : 0) : 0"
+	 " where k<5, l<5",
+	 2,
+	 {3, 3},
+	 {{8, 24, 16}, {8, 24, 16}},
+	 "T1[i,j,k,l] += 0 <= k + m - 2 ? x0[n,i,m]*x1[n,j,k+m-2] : 0 where l<5;\n"
+	 "T2[i,j,k,l] = k < 2 || l < 3 ? T1[i,j,k,l] : 0;\n"
+	 "R0[i,j,k,l] = T2[i,j,k,l] else 0 where k<5;\n"},
+	{"Y[b,o,p] += k < 2 || k == 2 && l < 3 ? (X[b,c,p+k-2,l] else 0)*W[o,c,k,l] : 0 where p<16",
+	 2,
+	 {4, 4},
+	 {{8, 24, 16, 5}, {24, 24, 5, 5}},
+	 "T1[i,j,k,l] = k < 2 || l < 3 ? x1[i,j,k,l] : 0 where k<3;\n"
+	 "R0[i,j,k] += 0 <= k + l - 2 ? x0[i,m,k+l-2,n]*T1[j,m,l,n] : 0;\n"},
 	{"Y[i,j] += A[i,k]*B[k,j] - C[i,k]*D[k,j]",
 	 4,
 	 {2, 2, 2, 2},
@@ -372,6 +387,13 @@ static void factor_put(Product *p)
 		text_add(&p->text, ")");
 		break;
 	}
+	case 6: /* terms that are products */
+		text_add(&p->text, "(");
+		for (int k = 0; k < 4; k++) {
+			read_put(p, false);
+			text_add(&p->text, "%s", (const char *[]){"*", " - ", "*", ")"}[k]);
+		}
+		break;
 	case 4: /* one of the branches is the product */
 		text_add(&p->text, "(");
 		read_put(p, false);
@@ -390,6 +412,9 @@ static void factor_put(Product *p)
 /* "Y[..] += condition ? product : 0 where ..", some of it left out. */
 static void product_put(Product *p)
 {
+	static const char *const choice[] = {" && (i < 2 || i == 2 && j < 2)",
+					     " && (m < 1 || k == 2 || m == 2 && l < 2)",
+					     " && (j == 1 || k+l < 3)", " && !(i == 1 && k < 2)"};
 	int factors = 2 + (int)draw(4), k;
 	bool conditioned = draw(3) == 0, any = false;
 	text_add(&p->text, "Y[");
@@ -402,7 +427,8 @@ static void product_put(Product *p)
 		text_add(&p->text, any ? ",2*i+j:99" : "2*i+j:99");
 	text_add(&p->text, "] += ");
 	if (conditioned)
-		text_add(&p->text, "k+l < %d && i < m+2 ? ", (int)p->extent[2]);
+		text_add(&p->text, "k+l < %d && i < m+2%s ? ", (int)p->extent[2],
+			 draw(2) ? "" : choice[draw(COUNT(choice))]);
 	if (conditioned) {
 		read_put(p, false);
 		int64_t shape[] = {p->extent[2]};
