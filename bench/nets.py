@@ -22,7 +22,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --depth 50", "mobilenet_v2": "mobilenet_v2",
             "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
             "bert": "bert", "gpt": "gpt"}
-WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts")
+WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts",
+           "fno", "transformer", "quaternion", "pixelcnn", "bayes", "volume")
 # the program of each net, and its options
 NETS = {**{n: f"examples/{c} --bench" for n, c in EXAMPLES.items()}, **{n: f"bench/written {n}" for n in WRITTEN}}
 FIGURES = {"step_ms": "training step, ms", "infer_ms": "inference, ms", "first_s": "first step, caches empty, s",

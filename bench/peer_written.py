@@ -287,7 +287,115 @@ class Experts(nn.Module):
         return torch.randn(512, 128), torch.randn(512, 128)
 
 
-NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts)}
+class Fno(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lift, self.project, self.out = nn.Conv1d(2, 32, 1), nn.Conv1d(32, 128, 1), nn.Conv1d(128, 1, 1)
+        self.w, self.skip = parameters(4, 32, 32, 16, 2, scale=.05), nn.ModuleList([nn.Conv1d(32, 32, 1) for _ in range(4)])
+
+    def forward(self, x, y):
+        h = self.lift(x)
+        for i in range(4):
+            f = torch.einsum("bck,cok->bok", torch.fft.rfft(h)[..., :16], torch.view_as_complex(self.w[i]))
+            h = torch.fft.irfft(F.pad(f, (0, 113)), n=256) + self.skip[i](h)
+            h = F.gelu(h) if i < 3 else h
+        return F.mse_loss(self.out(F.gelu(self.project(h))), y)
+
+    def data(self):
+        return torch.randn(16, 2, 256), torch.randn(16, 1, 256)
+
+
+def pooled(a, b):
+    return nn.Sequential(nn.Conv2d(a, b, 5), nn.MaxPool2d(2), nn.ReLU())
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.where = nn.Sequential(pooled(1, 8), pooled(8, 10), nn.Flatten(), nn.Linear(160, 32), nn.ReLU(), nn.Linear(32, 6))
+        self.net = nn.Sequential(pooled(1, 10), pooled(10, 20), nn.Flatten(), nn.Linear(320, 50), nn.ReLU(), nn.Linear(50, 10))
+
+    def forward(self, x, y):
+        t = torch.tensor([[1., 0, 0], [0, 1, 0]]) + .1 * self.where(x).view(-1, 2, 3)
+        return F.cross_entropy(self.net(F.grid_sample(x, F.affine_grid(t, x.shape, align_corners=False), align_corners=False)), y)
+
+    def data(self):
+        return torch.randn(64, 1, 28, 28), torch.randint(10, (64,))
+
+
+class Quaternion(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.head = nn.ParameterList([.06 * torch.randn(16, 16 if i else 4, 4, 3, 3) for i in range(3)]), nn.Linear(64, 10)
+
+    def forward(self, x, y):
+        h = x.transpose(1, 2).flatten(1, 2)
+        for w in self.w:
+            a, b, c, d = w.unbind(2)
+            rows = ((a, -b, -c, -d), (b, a, -d, c), (c, d, a, -b), (d, -c, b, a))
+            h = F.relu(F.conv2d(h, torch.cat([torch.cat(r, 1) for r in rows]), padding=1))
+        return F.cross_entropy(self.head(h.mean((2, 3))), y)
+
+    def data(self):
+        return torch.randn(16, 4, 4, 16, 16), torch.randint(10, (16,))
+
+
+class Pixelcnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(16, 32), nn.Conv2d(32, 16, 1)
+        self.w, self.residual = parameters(4, 64, 32, 5, 5, scale=.05), nn.ModuleList([nn.Conv2d(32, 32, 1) for _ in range(3)])
+        before = torch.arange(25).view(5, 5)
+        self.register_buffer("mask", torch.stack([before < 12, before < 13]).float())
+
+    def forward(self, x):
+        h = self.embedding(x).permute(0, 3, 1, 2)
+        for i, w in enumerate(self.w):
+            a, b = F.conv2d(h, w * self.mask[int(i > 0)], padding=2).chunk(2, 1)
+            z = torch.tanh(a) * torch.sigmoid(b)
+            h = h + self.residual[i - 1](z) if i else z
+        return F.cross_entropy(self.out(F.relu(h)), x)
+
+    def data(self):
+        return torch.randint(16, (8, 16, 16)),
+
+
+class Bayes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        shapes = ((256, 784), (256, 256), (10, 256))
+        self.mean = nn.ParameterList([.05 * torch.randn(*s) for s in shapes])
+        self.deviation = nn.ParameterList([torch.full(s, -4.) for s in shapes])
+
+    def forward(self, x, y):
+        k = 0
+        for i, (m, s) in enumerate(zip(self.mean, self.deviation)):
+            d = F.softplus(s)
+            x = F.linear(x, m + d * torch.randn_like(d))
+            x = F.relu(x) if i < 2 else x
+            k = k + (.5 * (d * d + m * m - 1) - d.log()).sum()
+        return F.cross_entropy(x, y) + 1e-6 * k
+
+    def data(self):
+        return torch.randn(128, 784), torch.randint(10, (128,))
+
+
+class Volume(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(nn.Conv3d(3, 32, 3, 1, 1), nn.ReLU(), nn.MaxPool3d(2), nn.Conv3d(32, 64, 3, 1, 1), nn.ReLU(),
+                                 nn.MaxPool3d(2), nn.Conv3d(64, 128, 3, 1, 1), nn.ReLU())
+        self.head = nn.Linear(128, 10)
+
+    def forward(self, x, y):
+        return F.cross_entropy(self.head(self.net(x).mean((2, 3, 4))), y)
+
+    def data(self):
+        return torch.randn(4, 3, 8, 32, 32), torch.randint(10, (4,))
+
+
+NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts,
+                                          Fno, Transformer, Quaternion, Pixelcnn, Bayes, Volume)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it
 VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
 

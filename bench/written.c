@@ -413,12 +413,161 @@ static Tensor *wavenet(Net *n)
 	return ricci_cross_entropy(ricci_op(n->g, "Y[b,t,c] = X[b,c,t]", h), y);
 }
 
+/* Li et al. 2021: a Fourier neural operator, whose transforms are sums. */
+static Tensor *fno(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(16, 2, 256)), *y = numbers(n, "y", DIMS(16, 1, 256));
+	Tensor *h = conv(x, "lift", 32, 1, 1, 0);
+	for (int i = 0; i < 4; i++) {
+		layer_begin(n, i);
+		Tensor *s = ricci_op(
+			n->g,
+			"X, W -> Y: a = k*n*6.283185307/256; R[b,c,k] += X[b,c,n]*cos(a) where k < "
+			"16;"
+			"I[b,c,k] += -X[b,c,n]*sin(a) where k < 16;"
+			"P[b,o,k] += R[b,c,k]*W[c,o,k,0] - I[b,c,k]*W[c,o,k,1];"
+			"Q[b,o,k] += R[b,c,k]*W[c,o,k,1] + I[b,c,k]*W[c,o,k,0];"
+			"Y[b,o,n] += (k == 0 ? 1 : 2)*(P[b,o,k]*cos(a) - Q[b,o,k]*sin(a))/256 "
+			"where n < 256",
+			h, weights(n, "w", .05, DIMS(32, 32, 16, 2)));
+		h = sum(s, conv(h, "skip", 32, 1, 1, 0));
+		h = i < 3 ? ricci_gelu(h) : h;
+		ricci_scope_end(n->g);
+	}
+	h = conv(ricci_gelu(conv(h, "project", 128, 1, 1, 0)), "out", 1, 1, 1, 0);
+	return ricci_mean_squared_error(h, y);
+}
+
+static Tensor *pooled(Tensor *x, const char *name, int out)
+{
+	return ricci_relu(ricci_max_pool(conv(x, name, out, 5, 1, 0), &RICCI_POOL(.kernel = 2)));
+}
+
+/* Jaderberg et al. 2015: images are sampled where a small net says. */
+static Tensor *transformer(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(64, 1, 28, 28)), *y = integers(n, "y", 10, DIMS(64));
+	Tensor *t = ricci_flatten(pooled(pooled(x, "where1", 8), "where2", 10), 1, -1);
+	t = linear(ricci_relu(linear(t, "where3", 32)), "where4", 6);
+	Tensor *h = ricci_op(
+		n->g,
+		"X, T -> Y: u[b,p,q] = (1 + 0.1*T[b,0])*(p-13.5) + 0.1*T[b,1]*(q-13.5)"
+		" + T[b,2] + 13.5 where p < 28, q < 28;"
+		"v[b,p,q] = 0.1*T[b,3]*(p-13.5) + (1 + 0.1*T[b,4])*(q-13.5)"
+		" + T[b,5] + 13.5 where p < 28, q < 28;"
+		"i = floor(u[b,p,q]); j = floor(v[b,p,q]);"
+		"Y[b,c,p,q] += (X[b,c,i32(i)+r,i32(j)+s] else 0)*max(1-abs(u[b,p,q]-i-r), 0)"
+		"*max(1-abs(v[b,p,q]-j-s), 0) where r < 2, s < 2",
+		x, t);
+	h = ricci_flatten(pooled(pooled(h, "conv1", 10), "conv2", 20), 1, -1);
+	return ricci_cross_entropy(linear(ricci_relu(linear(h, "full", 50)), "head", 10), y);
+}
+
+/* Gaudet, Maida 2018: convolutions of quaternions; C holds the products of their units. */
+static Tensor *quaternion(Net *n)
+{
+	Tensor *h = numbers(n, "x", DIMS(16, 4, 4, 16, 16)), *y = integers(n, "y", 10, DIMS(16));
+	Tensor *c = ricci_op(n->g, "C[u,v,w] = w != (u == v ? 0 : u == 0 ? v : v == 0 ? u : 6-u-v)"
+				   "? 0.0 : u == 0 && v > 0 ? -1.0 : v == 0 || u == v ? 1.0"
+				   ": (u-v+3)%3 == 1 ? 1.0 : -1.0 where u < 4, v < 4, w < 4");
+	for (int i = 0; i < 3; i++) {
+		layer_begin(n, i);
+		Tensor *w = weights(n, "w", .06, DIMS(16, ricci_extent(h, 1), 4, 3, 3));
+		h = ricci_relu(ricci_op(n->g,
+					"X, W, C -> Y: Y[b,k,u,p,q] += C[u,v,w]*W[k,c,v,r,s]"
+					"*(X[b,c,w,p+r-1,q+s-1] else 0) where p < 16, q < 16",
+					h, w, c));
+		ricci_scope_end(n->g);
+	}
+	h = ricci_op(n->g, "Y[b,k,u] += X[b,k,u,p,q]/256", h);
+	return ricci_cross_entropy(linear(ricci_flatten(h, 1, -1), "head", 10), y);
+}
+
+/* van den Oord et al. 2016: filters that see only what comes before. */
+static Tensor *pixelcnn(Net *n)
+{
+	Tensor *x = integers(n, "x", 16, DIMS(8, 16, 16));
+	Tensor *h = ricci_op(n->g, "X, E -> Y: Y[b,c,p,q] = E[X[b,p,q],c]", x,
+			     weights(n, "embedding", .3, DIMS(16, 32)));
+	for (int i = 0; i < 4; i++) {
+		layer_begin(n, i);
+		Tensor *z = ricci_op(n->g,
+				     "X, W, M -> Y: Y[b,k,p,q] += r < 2 || (r == 2 && s < M)"
+				     "? (X[b,c,p+r-2,q+s-2] else 0)*W[k,c,r,s] : 0 "
+				     "where p < 16, q < 16",
+				     h, weights(n, "w", .05, DIMS(64, 32, 5, 5)),
+				     ricci_integer(n->g, i ? 3 : 2));
+		z = ricci_op(n->g,
+			     "Y[b,c,p,q] = tanh(Z[b,c,p,q])*sigmoid(Z[b,c+32,p,q]) where c < 32",
+			     z);
+		h = i ? sum(h, conv(z, "residual", 32, 1, 1, 0)) : z;
+		ricci_scope_end(n->g);
+	}
+	h = conv(ricci_relu(h), "out", 16, 1, 1, 0);
+	return ricci_cross_entropy(ricci_op(n->g, "Y[b,p,q,k] = X[b,k,p,q]", h), x);
+}
+
+/* Blundell et al. 2015: weights are drawn in each step. */
+static Tensor *bayes(Net *n)
+{
+	static const int width[] = {784, 256, 256, 10};
+	Tensor *h = numbers(n, "x", DIMS(128, 784)), *y = integers(n, "y", 10, DIMS(128));
+	Tensor *k = NULL;
+	for (int i = 0; i < 3; i++) {
+		layer_begin(n, i);
+		Tensor *m = weights(n, "mean", .05, DIMS(width[i + 1], width[i]));
+		Tensor *s = ricci_param(n->g, "deviation", RICCI_F32, DIMS(width[i + 1], width[i]),
+					ricci_constant(-4));
+		h = ricci_op(n->g,
+			     "X, M, S, K -> Y: W[o,i] = M[o,i] + log1p(exp(S[o,i]))*normal(K);"
+			     "Y[b,o] += X[b,i]*W[o,i]",
+			     h, m, s, ricci_integer(n->g, i + 1));
+		h = i < 2 ? ricci_relu(h) : h;
+		Tensor *d = ricci_op(n->g,
+				     "M, S -> K: d = log1p(exp(S[o,i]));"
+				     "K[] += 0.5*(d*d + M[o,i]*M[o,i] - 1) - log(d)",
+				     m, s);
+		k = k ? sum(k, d) : d;
+		ricci_scope_end(n->g);
+	}
+	return ricci_op(n->g, "Z[] = X[] + 1e-6*Y[]", ricci_cross_entropy(h, y), k);
+}
+
+/* Tran et al. 2015: windows in space and time. */
+static Tensor *volume(Net *n)
+{
+	static const int out[] = {32, 64, 128};
+	Tensor *h = numbers(n, "x", DIMS(4, 3, 8, 32, 32)), *y = integers(n, "y", 10, DIMS(4));
+	for (int i = 0; i < 3; i++) {
+		layer_begin(n, i);
+		h = ricci_relu(conv(h, "conv", out[i], 3, 1, 1));
+		h = i < 2 ? ricci_max_pool(h, &RICCI_POOL(.kernel = 2)) : h;
+		ricci_scope_end(n->g);
+	}
+	return ricci_cross_entropy(linear(ricci_global_avg_pool(h), "head", 10), y);
+}
+
 static const struct {
 	const char *name;
 	Tensor *(*make)(Net *n);
-} nets[] = {{"gat", gat},	{"points", points},	  {"mamba", mamba}, {"hyena", hyena},
-	    {"retnet", retnet}, {"swin", swin},		  {"unet", unet},   {"wavenet", wavenet},
-	    {"vqvae", vqvae},	{"automaton", automaton}, {"kan", kan},	    {"experts", experts}};
+} nets[] = {{"gat", gat},
+	    {"points", points},
+	    {"mamba", mamba},
+	    {"hyena", hyena},
+	    {"retnet", retnet},
+	    {"swin", swin},
+	    {"unet", unet},
+	    {"wavenet", wavenet},
+	    {"vqvae", vqvae},
+	    {"automaton", automaton},
+	    {"kan", kan},
+	    {"experts", experts},
+	    {"fno", fno},
+	    {"transformer", transformer},
+	    {"quaternion", quaternion},
+	    {"pixelcnn", pixelcnn},
+	    {"bayes", bayes},
+	    {"volume", volume}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 
