@@ -2,7 +2,8 @@
  * several reads.
  *
  * Input: the terms of an equation. Output: the same with each such term replaced by one for each
- * choice, under the condition of that choice, whose index is quasi-affine and can be inverted.
+ * choice, under the condition of that choice, whose index is quasi-affine and can be inverted. One that few points of
+ * several axes choose, a table of products, X[u == v ? 0 : ..], becomes an axis that the term's condition holds to it.
  * Invariant: the terms' sums are the same, and no condition is evaluated where it was not before
  * (an outer choice protects the inner ones). An index that holds what can't be inverted anyway (a
  * gather, a product) is left as it is.
@@ -11,6 +12,8 @@
 
 /* Reads that one read may become. */
 #define SPLIT_MAX 32
+/* Points of a table that takes the place of choices by several axes. */
+#define TABLE_MOST 512
 
 typedef struct Split {
 	Ir *ir;
@@ -100,6 +103,42 @@ static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 	return t;
 }
 
+static bool is_select(const Node *n)
+{
+	return n->op == OP_SELECT;
+}
+
+/* Is e, an index along that extent, chosen by several axes, of few points in all? */
+static bool is_table(Ir *ir, Node *e, int64_t extent)
+{
+	Node *axis[COMP_MAX_AXES];
+	double points = (double)extent;
+	if (!node_any(ir, e, is_select) || node_reads(ir, e))
+		return false;
+	int n = node_axes(ir, 1, &e, axis);
+	for (int k = 0; k < n; k++)
+		points *= (double)axis_extent(axis[k]);
+	return n > 1 && points <= TABLE_MOST;
+}
+
+/* t over one more axis, in place of index d, to which the guard holds it. */
+static Term over_table(Ir *ir, Term t, int d)
+{
+	Node *axis[RICCI_MAX_RANK], *index[RICCI_MAX_RANK], *tensor = t.read->src[0];
+	int n = comp_naxis(t.comp);
+	for (int k = 0; k < n; k++)
+		axis[k] = comp_axis(t.comp, k);
+	for (int k = 0; k < tensor_rank(tensor); k++)
+		index[k] = t.read->src[1 + k];
+	axis[n] = node_axis(ir, n, tensor_extent(tensor, d));
+	Node *is = node2(ir, OP_EQ, axis[n], index[d]);
+	index[d] = axis[n];
+	t.guard = t.guard ? node2(ir, OP_AND, t.guard, is) : is;
+	t.read = node_read(ir, tensor, index);
+	t.comp = comp_dense(ir, RED_NONE, n + 1, n + 1, axis, value_where(ir, t.guard, t.value));
+	return t;
+}
+
 /* Puts the terms that t becomes; false where one can't be inverted, or for too many. */
 static bool split_term(Split *s, Term t)
 {
@@ -129,6 +168,10 @@ int terms_split(Ir *ir, int n, Term **terms)
 	for (int k = 0; k < n; k++) {
 		Term t = (*terms)[k];
 		int first = s.n;
+		for (int d = 0; d < tensor_rank(t.read->src[0]); d++)
+			if (comp_naxis(t.comp) < RICCI_MAX_RANK &&
+			    is_table(ir, t.read->src[1 + d], tensor_extent(t.read->src[0], d)))
+				t = over_table(ir, t, d);
 		s.most = first + SPLIT_MAX;
 		if (split_term(&s, t))
 			continue;

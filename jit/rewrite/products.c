@@ -120,13 +120,23 @@ static bool is_safe(const Factors *l, const Factor *f)
 	return reads_stay(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), is_unsafe);
 }
 
+static bool is_choice(const Node *n)
+{
+	return n->op == OP_OR || n->op == OP_SELECT;
+}
+
+bool condition_chooses(Ir *ir, Node *cond)
+{
+	return node_any(ir, cond, is_choice);
+}
+
 /* Those parts of a condition that are choices of several, or the others. */
 static Node *condition_parts(Ir *ir, Node *cond, bool choices)
 {
 	Node **part, *all = NULL;
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
-		if ((part[k]->op == OP_OR) == choices)
+		if (condition_chooses(ir, part[k]) == choices)
 			all = all ? node2(ir, OP_AND, all, part[k]) : part[k];
 	return all;
 }

@@ -27,6 +27,8 @@ double product_points(const Node *c, uint32_t axes);
  * safe without a condition around all of it stays in one factor with that. */
 Factors product_split(Ir *ir, const Node *c, Node *e);
 Node *product_of(const Factors *l, int n, const Factor *f);
+/* Is the condition one of several, or of what is chosen: none under which panels are packed? */
+bool condition_chooses(Ir *ir, Node *cond);
 /* Those that have any of the axes come first: how many there are. */
 int product_part(Factors *l, uint32_t axes);
 /* Factor k goes into factor i; the last one is factor k then. */
@@ -37,6 +39,8 @@ Node *product_sum(Ir *ir, const Node *c, Node *body);
  * there is nothing such (window_sums.c). */
 Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
 
+/* The sum c over one more axis, along which it reads what a table of a few axes chooses; NULL: there is none (tables.c). */
+Node *table_along(Ir *ir, const Node *c);
 /* A factor that is a sum (terms.c). */
 enum { TERMS_MOST = 8 };
 typedef struct Terms {

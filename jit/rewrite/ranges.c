@@ -6,7 +6,7 @@
  * Invariants: elements that nothing reaches are what a reduction starts from. */
 #include "jit/rewrite/products.h"
 
-enum { CONDITIONS = 32 };
+enum { CONDITIONS = 32, LOOKED_AT = 64 };
 /* A shorter range of the left side's axes has to leave out a quarter of them, and an element to have a few terms, unless
  * they are scattered: it is an equation more. */
 static const double WORTH = 0.75, TERMS = 8;
@@ -21,14 +21,17 @@ Node *conditions_decided(Ir *ir, Node *e)
 	return node_any(ir, e, is_condition) ? poly_simplify(poly_new(ir), e) : e;
 }
 
-/* Narrows lo..hi to where cond can hold, as far as that is known of the axis alone: lo > hi where it can't. */
-static void range_where(Ir *ir, Node *cond, Node *axis, int64_t *lo, int64_t *hi)
+/* Narrows lo..hi to where cond can hold, as far as that is known of the axis alone: lo > hi where it can't. left: of so
+ * many more conditions; parts that are shared count each time. */
+static void range_where(Ir *ir, Node *cond, Node *axis, int64_t *lo, int64_t *hi, int *left)
 {
 	Node *seen[COMP_MAX_AXES];
 	int64_t from[2] = {*lo, *lo}, to[2] = {*hi, *hi};
+	if (--*left < 0)
+		return;
 	if (cond->op == OP_AND || cond->op == OP_OR) {
 		for (int k = 0; k < 2; k++)
-			range_where(ir, cond->src[k], axis, &from[k], &to[k]);
+			range_where(ir, cond->src[k], axis, &from[k], &to[k], left);
 		bool both = cond->op == OP_AND, none[] = {from[0] > to[0], from[1] > to[1]};
 		int only = none[0] ? 1 : 0;
 		if (!both && (none[0] || none[1])) {
@@ -53,10 +56,11 @@ static void range_where(Ir *ir, Node *cond, Node *axis, int64_t *lo, int64_t *hi
 /* Do the conditions leave the axis a part of its extent, and something? */
 static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo, int64_t *hi)
 {
+	int left = LOOKED_AT;
 	*lo = 0;
 	*hi = axis_extent(axis) - 1;
 	for (int k = 0; k < n; k++)
-		range_where(ir, cond[k], axis, lo, hi);
+		range_where(ir, cond[k], axis, lo, hi, &left);
 	return *lo <= *hi && *hi - *lo + 1 < axis_extent(axis);
 }
 

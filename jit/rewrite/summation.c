@@ -10,13 +10,14 @@
 #include <string.h>
 
 /* All partitions of so many factors are compared, some 4,000; of more, those of the fewest points become one first. */
-enum { FACTORS = 7 };
+enum { FACTORS = 7, DEEP = 3 };
 /* What a partial sum costs beside its arithmetic, in operations: for a byte, written and read again (what a processor
  * or a GPU computes while memory moves two), and for a launch. Above that it has to win a quarter. What is scattered is
  * read, added to and stored. What is no product of matrices takes VECTORS times as long. */
 static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
-static const double FUNCTION = 8; /* operations of a factor that isn't computed for each term */
-static const double USES = 64;	  /* of each element of a factor that has a copy of its own */
+static const double FUNCTION = 8;    /* operations of a factor that isn't computed for each term */
+static const double LOOKED_UP = 1.1; /* how much more it takes to look up what is packed */
+static const double USES = 64;	     /* of each element of a factor that has a copy of its own */
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -303,10 +304,10 @@ static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
 	return product_sum(ir, c, product_of(&l, n, f));
 }
 
-static Node *cheapest(Ir *ir, Node *c, double *cost);
+static Node *cheapest(Ir *ir, Node *c, int deep, double *cost);
 
 /* c, the product of l, as sums of the terms of a factor; NULL: none is such a sum. */
-static Node *by_terms(Ir *ir, Node *c, const Factors *l, double *cost)
+static Node *by_terms(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
 {
 	Terms t;
 	Node *part[TERMS_MOST];
@@ -315,13 +316,14 @@ static Node *by_terms(Ir *ir, Node *c, const Factors *l, double *cost)
 		return NULL;
 	for (int k = 0; k < t.n; k++) {
 		double one;
-		part[k] = cheapest(ir, terms_one(c, l, &t, k), &one);
+		part[k] = cheapest(ir, terms_one(c, l, &t, k), deep, &one);
 		*cost += one + (k ? LAUNCH + BYTE * (double)tensor_bytes(part[k]) : 0);
 	}
 	return terms_joined(ir, c, &t, part);
 }
 
-static Node *cheapest(Ir *ir, Node *c, double *cost)
+/* c as it costs least. deep: so many times its terms, or tables, may be sums of their own. */
+static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 {
 	Factors l = product_split(ir, c, comp_body(c)), copy = l;
 	copy.f = arena_alloc(&ir->arena, (size_t)l.n * sizeof *l.f);
@@ -332,19 +334,27 @@ static Node *cheapest(Ir *ir, Node *c, double *cost)
 		double sum;
 		if (!then || !is_sum(then))
 			continue;
-		then = cheapest(ir, then, &sum);
+		then = cheapest(ir, then, deep, &sum);
 		sum += LAUNCH + 2 * comp_points(first) + BYTE * (double)tensor_bytes(first);
 		if (sum >= WORTH * *cost)
 			continue;
 		*cost = sum;
 		best = then;
 	}
-	double apart;
-	Node *terms = by_terms(ir, c, &l, &apart);
-	if (!terms || apart >= WORTH * *cost)
+	if (--deep < 0)
 		return best;
-	*cost = apart;
-	return terms;
+	double other;
+	Node *terms = by_terms(ir, c, &l, deep, &other);
+	if (terms && other < WORTH * *cost) {
+		best = terms;
+		*cost = other;
+	}
+	Node *along = table_along(ir, c);
+	along = along ? cheapest(ir, along, deep, &other) : NULL;
+	if (!along || other >= LOOKED_UP * *cost)
+		return best;
+	*cost = other;
+	return along;
 }
 
 /* ---- scatters ---- */
@@ -393,7 +403,7 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 	if (rank == naxis || rank > RICCI_MAX_RANK)
 		return c;
 	Node *sum = comp_dense(ir, RED_ADD, rank, naxis, axis, product_of(&l, n, l.f));
-	Node *first = cheapest(ir, sum, &cost);
+	Node *first = cheapest(ir, sum, DEEP, &cost);
 	cost += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * product_points(c, left);
 	if (cost >= WORTH * (SCATTER + flops) * product_points(c, left | all))
 		return c;
@@ -403,16 +413,16 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 
 /* ---- what the result's axes alone tell ---- */
 
-/* Is it a choice of several conditions, and nothing else? (Under comparisons operands are packed.) */
-static bool is_choice(const Factor *f)
+/* Is it a choice, and nothing else? */
+static bool is_choice(Ir *ir, const Factor *f)
 {
-	return f->cond && !f->value && !f->divisor && f->cond->op == OP_OR;
+	return f->cond && !f->value && !f->divisor && condition_chooses(ir, f->cond);
 }
 
 /* Is the factor, of the result's axes, for the result and not for each term? */
-static bool leaves_sum(const Factor *f)
+static bool leaves_sum(Ir *ir, const Factor *f)
 {
-	return f->cond ? is_choice(f) : f->flops >= FUNCTION;
+	return f->cond ? is_choice(ir, f) : f->flops >= FUNCTION;
 }
 
 /* c, the sum of a product, without those of its factors; *outside: these, behind room for the sum; none: n is 0. */
@@ -424,7 +434,7 @@ static Node *factors_outside(Ir *ir, Node *c, Factors *outside)
 	int n = 0;
 	for (int k = 0; k < l.n; k++) {
 		Factor f = l.f[k];
-		if (f.axes & ~left || !leaves_sum(&f))
+		if (f.axes & ~left || !leaves_sum(ir, &f))
 			continue;
 		saved += f.flops;
 		l.f[k] = l.f[n];
@@ -463,7 +473,7 @@ static Node *choices_apart(Ir *ir, Node *c)
 	Node *axis[COMP_MAX_AXES];
 	int n = l.n;
 	for (int k = 0; k < l.n; k++) {
-		int i = is_choice(&l.f[k]) ? smallest_around(c, &l, k) : -1;
+		int i = is_choice(ir, &l.f[k]) ? smallest_around(c, &l, k) : -1;
 		Node *e = i < 0 ? NULL : product_of(&l, 1, &l.f[i]);
 		int rank = e ? node_axes(ir, 1, &e, axis) : COMP_MAX_AXES;
 		if (rank > RICCI_MAX_RANK)
@@ -487,7 +497,7 @@ Node *sum_ordered(Ir *ir, Node *c)
 		return scatter_over_sum(ir, c);
 	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
 		c = choices_apart(ir, factors_outside(ir, c, &outside));
-	c = cheapest(ir, c, &cost);
+	c = cheapest(ir, c, DEEP, &cost);
 	if (!outside.n)
 		return c;
 	outside.f[0] = (Factor){.value = node_read(ir, c, whole->src)};

@@ -2,8 +2,9 @@
  *
  * In: `Y[i,j] += A[i,k] * B[k,j] - C[i,k] * D[k,j]`, a part of a complex product, say. Out: two products of matrices, and
  * an equation that adds them up. Factors that all terms have go into each.
- * Invariants: every term is summed over the same points; all but one are products, of which each rounds by as much as
- * terms that cancel may lose when they are summed apart. (A[i,k] - B[k]) * W[k,j] stays as it is. */
+ * Invariants: every term is summed over the same points; all but one are products, so that only the order of summation
+ * differs: a difference of what was read, which may be exact, stays in front of its product, (A[i,k] - B[k]) * W[k,j].
+ */
 #include "jit/rewrite/products.h"
 
 static bool terms_add(Terms *t, Node *e, bool minus)

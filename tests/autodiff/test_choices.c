@@ -33,6 +33,11 @@ static const Case cases[] = {
 	{"Y[i] = X[i+(i<2)]*W[i]", 1, false},
 	{"Y[i] = X[i*(i<2)]*W[i]", 1, false},
 	{"Y[i] = X[max(min(abs(i-3), 4), 1)*2%5]*W[i]", 1, false},
+	/* tables of few points, that several axes choose */
+	{"Y[i] += X[i == j ? 0 : i == 0 ? j : j == 0 ? i : 6-i-j]*W[j] where i<4, j<4", 1, false},
+	{"Y[i,k] += (X[i < j ? j-i : i == j ? 0 : i, k+1] else 0)*W[j] where k<5, i<5", 2, false},
+	{"Y[i,j] = X[i < j ? 1 : 2, j == 2 || i < 2 ? i : j]*W[i]", 2, false},
+	{"Y[i] max= X[i < j ? j-i : 4, j]*W[i]", 2, false},
 	{"Y[i,j] = (X[abs(2*i-3)-1, min(max(i, j), 3)] else 0)*W[i]*W[j]", 2, false},
 };
 

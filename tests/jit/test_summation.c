@@ -88,6 +88,14 @@ static const Case cases[] = {
 	 {{8, 24, 16, 5}, {24, 24, 5, 5}},
 	 "T1[i,j,k,l] = k < 2 || l < 3 ? x1[i,j,k,l] : 0 where k<3;\n"
 	 "R0[i,j,k] += 0 <= k + l - 2 ? x0[i,m,k+l-2,n]*T1[j,m,l,n] : 0;\n"},
+	/* a product of quaternions whose table stands in an index */
+	{"Y[k,u,p] += W[k,c,v]*X[c,u == v ? 0 : u == 0 ? v : v == 0 ? u : 6-u-v,p] where u<4, v<4",
+	 2,
+	 {3, 3},
+	 {{16, 24, 4}, {24, 4, 1024}},
+	 "T1[i,j,k,l] += k == (l == m ? 0 : l == 0 ? m : m == 0 ? l : -l - m + 6) ? x0[i,j,m] : 0 "
+	 "where k<4, l<4;\n"
+	 "R0[i,j,k] += x1[l,m,k]*T1[i,l,m,j];\n"},
 	{"Y[i,j] += A[i,k]*B[k,j] - C[i,k]*D[k,j]",
 	 4,
 	 {2, 2, 2, 2},
@@ -347,7 +355,7 @@ static void read_put(Product *p, bool leaves)
 
 static void factor_put(Product *p)
 {
-	switch (p->n + 4 + AXES < OPERANDS ? draw(9) : 0) {
+	switch (p->n + 4 + AXES < OPERANDS ? draw(10) : 0) {
 	case 0:
 		text_add(&p->text, "exp(0.3*");
 		read_put(p, false);
@@ -387,11 +395,20 @@ static void factor_put(Product *p)
 		text_add(&p->text, ")");
 		break;
 	}
-	case 6: /* terms that are products */
+	case 7: { /* what two axes choose */
+		int a = (int)draw(AXES), b = (a + 1 + (int)draw(AXES - 1)) % AXES;
+		int c = (int)draw(AXES);
+		p->used[a] = p->used[b] = p->used[c] = true;
+		text_add(&p->text, "x%d[%c == %c ? 0 : %c < %c ? 1 : 2,%c]", p->n, axis_name(a),
+			 axis_name(b), axis_name(b), axis_name(a), axis_name(c));
+		p->x[p->n++] = filled(p->b, 2, (int64_t[]){3, p->extent[c]}, 0.5, 1.5);
+		break;
+	}
+	case 6: /* terms that are products, and don't cancel */
 		text_add(&p->text, "(");
 		for (int k = 0; k < 4; k++) {
 			read_put(p, false);
-			text_add(&p->text, "%s", (const char *[]){"*", " - ", "*", ")"}[k]);
+			text_add(&p->text, "%s", (const char *[]){"*", " - 0.25*", "*", ")"}[k]);
 		}
 		break;
 	case 4: /* one of the branches is the product */

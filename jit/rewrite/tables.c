@@ -1,0 +1,60 @@
+/* tables.c - what is read at a place that several axes choose, read along an axis of its own.
+ *
+ * In: a sum `Y[u,p] += W[v] * X[u == v ? 0 : u + v,p]`. Out: `Y[u,p] += w == (u == v ? 0 : u + v) ? W[v] * X[w,p] : 0`, in
+ * which the choice is a factor without p: what it leaves of W is a partial sum (summation.c). A product of quaternions
+ * is such, of any algebra, a convolution over a group.
+ * Invariant: each term stands at one place of the new axis. */
+#include "jit/rewrite/products.h"
+
+/* Points of such a table. */
+static const double TABLE_MOST = 512;
+
+static bool is_select(const Node *n)
+{
+	return n->op == OP_SELECT;
+}
+
+/* Do several axes of few points choose the index? */
+static bool is_table(Ir *ir, Node *e, int64_t extent)
+{
+	Node *axis[COMP_MAX_AXES];
+	double points = (double)extent;
+	if (!node_any(ir, e, is_select) || node_reads(ir, e))
+		return false;
+	int n = node_axes(ir, 1, &e, axis);
+	for (int k = 0; k < n; k++)
+		points *= (double)axis_extent(axis[k]);
+	return n > 1 && points <= TABLE_MOST;
+}
+
+/* c with dimension d of the read along a new axis. */
+static Node *along_axis(Ir *ir, const Node *c, Node *read, int d)
+{
+	Node *axis[COMP_MAX_AXES], *index[RICCI_MAX_RANK], *tensor = read->src[0];
+	int64_t shape[RICCI_MAX_RANK];
+	int n = comp_naxis(c), rank = tensor_rank(c);
+	for (int k = 0; k < n; k++)
+		axis[k] = comp_axis(c, k);
+	for (int k = 0; k < rank; k++)
+		shape[k] = tensor_extent(c, k);
+	for (int k = 0; k < tensor_rank(tensor); k++)
+		index[k] = read->src[1 + k];
+	axis[n] = node_axis(ir, n, tensor_extent(tensor, d));
+	Node *is = node2(ir, OP_EQ, axis[n], index[d]);
+	index[d] = axis[n];
+	Node *to = node_read(ir, tensor, index);
+	Node *body = node_select(ir, is, node_replace(ir, comp_body(c), 1, &read, &to),
+				 node_const(ir, (Type)c->type, 0));
+	return comp_make(ir, RED_ADD, rank, shape, c->src + n, n + 1, axis, body);
+}
+
+Node *table_along(Ir *ir, const Node *c)
+{
+	Node **read;
+	int n = node_collect(ir, comp_body(c), OP_READ, &read);
+	for (int k = 0; k < n && comp_naxis(c) < COMP_MAX_AXES; k++)
+		for (int d = 0; d < tensor_rank(read[k]->src[0]); d++)
+			if (is_table(ir, read[k]->src[1 + d], tensor_extent(read[k]->src[0], d)))
+				return along_axis(ir, c, read[k], d);
+	return NULL;
+}
