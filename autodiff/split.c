@@ -12,8 +12,6 @@
 
 /* Reads that one read may become. */
 #define SPLIT_MAX 32
-/* Points of a table that takes the place of choices by several axes. */
-#define TABLE_MOST 512
 
 typedef struct Split {
 	Ir *ir;
@@ -103,24 +101,6 @@ static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 	return t;
 }
 
-static bool is_select(const Node *n)
-{
-	return n->op == OP_SELECT;
-}
-
-/* Is e, an index along that extent, chosen by several axes, of few points in all? */
-static bool is_table(Ir *ir, Node *e, int64_t extent)
-{
-	Node *axis[COMP_MAX_AXES];
-	double points = (double)extent;
-	if (!node_any(ir, e, is_select) || node_reads(ir, e))
-		return false;
-	int n = node_axes(ir, 1, &e, axis);
-	for (int k = 0; k < n; k++)
-		points *= (double)axis_extent(axis[k]);
-	return n > 1 && points <= TABLE_MOST;
-}
-
 /* t over one more axis, in place of index d, to which the guard holds it. */
 static Term over_table(Ir *ir, Term t, int d)
 {
@@ -170,7 +150,8 @@ int terms_split(Ir *ir, int n, Term **terms)
 		int first = s.n;
 		for (int d = 0; d < tensor_rank(t.read->src[0]); d++)
 			if (comp_naxis(t.comp) < RICCI_MAX_RANK &&
-			    is_table(ir, t.read->src[1 + d], tensor_extent(t.read->src[0], d)))
+			    index_is_table(ir, t.read->src[1 + d],
+					   tensor_extent(t.read->src[0], d)))
 				t = over_table(ir, t, d);
 		s.most = first + SPLIT_MAX;
 		if (split_term(&s, t))

@@ -124,3 +124,21 @@ bool index_phases_decide(Ir *ir, Node *axis, int64_t period, int n, Node *const 
 		node_walk(ir, e[k], see_decided, &d);
 	return d.found;
 }
+
+static bool is_select(const Node *n)
+{
+	return n->op == OP_SELECT;
+}
+
+bool index_is_table(Ir *ir, Node *e, int64_t extent)
+{
+	enum { POINTS_MOST = 512 };
+	Node *axis[COMP_MAX_AXES];
+	double points = (double)extent;
+	if (!node_any(ir, e, is_select) || node_reads(ir, e))
+		return false;
+	int n = node_axes(ir, 1, &e, axis);
+	for (int k = 0; k < n; k++)
+		points *= (double)axis_extent(axis[k]);
+	return n > 1 && points <= POINTS_MOST;
+}

@@ -6,27 +6,6 @@
  * Invariant: each term stands at one place of the new axis. */
 #include "jit/rewrite/products.h"
 
-/* Points of such a table. */
-static const double TABLE_MOST = 512;
-
-static bool is_select(const Node *n)
-{
-	return n->op == OP_SELECT;
-}
-
-/* Do several axes of few points choose the index? */
-static bool is_table(Ir *ir, Node *e, int64_t extent)
-{
-	Node *axis[COMP_MAX_AXES];
-	double points = (double)extent;
-	if (!node_any(ir, e, is_select) || node_reads(ir, e))
-		return false;
-	int n = node_axes(ir, 1, &e, axis);
-	for (int k = 0; k < n; k++)
-		points *= (double)axis_extent(axis[k]);
-	return n > 1 && points <= TABLE_MOST;
-}
-
 /* c with dimension d of the read along a new axis. */
 static Node *along_axis(Ir *ir, const Node *c, Node *read, int d)
 {
@@ -54,7 +33,8 @@ Node *table_along(Ir *ir, const Node *c)
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
 	for (int k = 0; k < n && comp_naxis(c) < COMP_MAX_AXES; k++)
 		for (int d = 0; d < tensor_rank(read[k]->src[0]); d++)
-			if (is_table(ir, read[k]->src[1 + d], tensor_extent(read[k]->src[0], d)))
+			if (index_is_table(ir, read[k]->src[1 + d],
+					   tensor_extent(read[k]->src[0], d)))
 				return along_axis(ir, c, read[k], d);
 	return NULL;
 }
