@@ -19,7 +19,8 @@ int64_t index_period(Periods *p, Node *e, int64_t *step);
 /* The period along the axis of all quotients and remainders of it in the n expressions; 1: there are
  * none; 0: it is longer than `most`. */
 int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most);
-/* Do conditions on several axes choose e, a place along that extent, of few points in all? A table of products, say. */
+/* Do conditions on several axes, of few points in all, choose e, which lies in 0..extent-1 at all of them? A table of
+ * products, say. */
 bool index_is_table(Ir *ir, Node *e, int64_t extent);
 /* Is there a comparison in them that the axis' remainder by the period decides? */
 bool index_phases_decide(Ir *ir, Node *axis, int64_t period, int n, Node *const *e);

@@ -130,15 +130,33 @@ static bool is_select(const Node *n)
 	return n->op == OP_SELECT;
 }
 
+/* Does e lie in 0..extent-1 at each of so many points of its axes? */
+static bool lies_inside(Ir *ir, Node *e, int n, Node *const *axis, int64_t points, int64_t extent)
+{
+	Node *at[COMP_MAX_AXES];
+	for (int64_t p = 0; p < points; p++) {
+		int64_t rest = p;
+		for (int k = 0; k < n; k++) {
+			at[k] = node_int(ir, rest % axis_extent(axis[k]));
+			rest /= axis_extent(axis[k]);
+		}
+		Node *place = node_replace(ir, e, n, axis, at);
+		if (!node_is_const(place) || place->u.i < 0 || place->u.i >= extent)
+			return false;
+	}
+	return true;
+}
+
 bool index_is_table(Ir *ir, Node *e, int64_t extent)
 {
 	enum { POINTS_MOST = 512 };
 	Node *axis[COMP_MAX_AXES];
-	double points = (double)extent;
+	double points = 1;
 	if (!node_any(ir, e, is_select) || node_reads(ir, e))
 		return false;
 	int n = node_axes(ir, 1, &e, axis);
 	for (int k = 0; k < n; k++)
 		points *= (double)axis_extent(axis[k]);
-	return n > 1 && points <= POINTS_MOST;
+	return n > 1 && points * (double)extent <= POINTS_MOST &&
+	       lies_inside(ir, e, n, axis, (int64_t)points, extent);
 }

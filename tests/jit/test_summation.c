@@ -96,6 +96,12 @@ static const Case cases[] = {
 	 "T1[i,j,k,l] += k == (l == m ? 0 : l == 0 ? m : m == 0 ? l : -l - m + 6) ? x0[i,j,m] : 0 "
 	 "where k<4, l<4;\n"
 	 "R0[i,j,k] += x1[l,m,k]*T1[i,l,m,j];\n"},
+	/* but not where the table leaves the tensor, and something else is summed */
+	{"Y[k,u,p] += W[k,c,v]*(X[c,u == v ? 0 : u+v-1,p] else 2) where u<4, v<4",
+	 2,
+	 {3, 3},
+	 {{16, 24, 4}, {24, 3, 1024}},
+	 "R0[i,j,k] += x0[i,l,m]*(x1[l,j == m ? 0 : j+m-1,k] else 2) where j<4;\n"},
 	{"Y[i,j] += A[i,k]*B[k,j] - C[i,k]*D[k,j]",
 	 4,
 	 {2, 2, 2, 2},
