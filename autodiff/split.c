@@ -104,17 +104,14 @@ static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 /* t over one more axis, in place of index d, to which the guard holds it. */
 static Term over_table(Ir *ir, Term t, int d)
 {
-	Node *axis[RICCI_MAX_RANK], *index[RICCI_MAX_RANK], *tensor = t.read->src[0];
+	Node *axis[RICCI_MAX_RANK];
 	int n = comp_naxis(t.comp);
 	for (int k = 0; k < n; k++)
 		axis[k] = comp_axis(t.comp, k);
-	for (int k = 0; k < tensor_rank(tensor); k++)
-		index[k] = t.read->src[1 + k];
-	axis[n] = node_axis(ir, n, tensor_extent(tensor, d));
-	Node *is = node2(ir, OP_EQ, axis[n], index[d]);
-	index[d] = axis[n];
+	axis[n] = node_axis(ir, n, tensor_extent(t.read->src[0], d));
+	Node *is = node2(ir, OP_EQ, axis[n], t.read->src[1 + d]);
 	t.guard = t.guard ? node2(ir, OP_AND, t.guard, is) : is;
-	t.read = node_read(ir, tensor, index);
+	t.read = read_along(ir, t.read, d, axis[n]);
 	t.comp = comp_dense(ir, RED_NONE, n + 1, n + 1, axis, value_where(ir, t.guard, t.value));
 	return t;
 }

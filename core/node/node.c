@@ -241,6 +241,15 @@ Node *node_read(Ir *ir, Node *tensor, Node *const *index)
 	return node_make(ir, OP_READ, tensor->type, rank + 1, src, 0);
 }
 
+Node *read_along(Ir *ir, const Node *read, int d, Node *index)
+{
+	Node *at[RICCI_MAX_RANK];
+	int rank = tensor_rank(read->src[0]);
+	for (int k = 0; k < rank; k++)
+		at[k] = k == d ? index : read->src[1 + k];
+	return node_read(ir, read->src[0], at);
+}
+
 Node *node1(Ir *ir, Op op, Node *a)
 {
 	return node_make(ir, op, op_is_logic(op) ? RICCI_BOOL : a->type, 1, &a, 0);

@@ -124,6 +124,8 @@ Node *node_const_int(Ir *ir, Type t, int64_t v); /* CONST of an integer type or 
 Node *node_axis(Ir *ir, int number, int64_t extent); /* extent >= 1 */
 Node *node_input(Ir *ir, const char *name, Type t, int rank, const int64_t *shape);
 Node *node_read(Ir *ir, Node *tensor, Node *const *index); /* rank(tensor) indices */
+/* The read with another index along dimension d. */
+Node *read_along(Ir *ir, const Node *read, int d, Node *index);
 Node *node1(Ir *ir, Op op, Node *a);	      /* type follows: compare BOOL, else a's */
 Node *node2(Ir *ir, Op op, Node *a, Node *b); /* a and b of one type */
 Node *node_select(Ir *ir, Node *c, Node *a, Node *b);

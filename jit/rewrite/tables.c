@@ -9,19 +9,16 @@
 /* c with dimension d of the read along a new axis. */
 static Node *along_axis(Ir *ir, const Node *c, Node *read, int d)
 {
-	Node *axis[COMP_MAX_AXES], *index[RICCI_MAX_RANK], *tensor = read->src[0];
+	Node *axis[COMP_MAX_AXES];
 	int64_t shape[RICCI_MAX_RANK];
 	int n = comp_naxis(c), rank = tensor_rank(c);
 	for (int k = 0; k < n; k++)
 		axis[k] = comp_axis(c, k);
 	for (int k = 0; k < rank; k++)
 		shape[k] = tensor_extent(c, k);
-	for (int k = 0; k < tensor_rank(tensor); k++)
-		index[k] = read->src[1 + k];
-	axis[n] = node_axis(ir, n, tensor_extent(tensor, d));
-	Node *is = node2(ir, OP_EQ, axis[n], index[d]);
-	index[d] = axis[n];
-	Node *to = node_read(ir, tensor, index);
+	axis[n] = node_axis(ir, n, tensor_extent(read->src[0], d));
+	Node *is = node2(ir, OP_EQ, axis[n], read->src[1 + d]);
+	Node *to = read_along(ir, read, d, axis[n]);
 	Node *body = node_select(ir, is, node_replace(ir, comp_body(c), 1, &read, &to),
 				 node_const(ir, (Type)c->type, 0));
 	return comp_make(ir, RED_ADD, rank, shape, c->src + n, n + 1, axis, body);
