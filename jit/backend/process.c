@@ -220,7 +220,7 @@ int process_run(const char *path, const char *const *arg, int folder, double sec
 }
 
 /* In the child: what work returns, and its result behind it, for the host may take the child's status. */
-static void work_do(int (*work)(void *user, Text *out), void *user, int to)
+static _Noreturn void work_do(int (*work)(void *user, Text *out), void *user, int to)
 {
 	Text out = {0};
 	int status = 0;
@@ -247,8 +247,10 @@ int process_fork(const char *what, int (*work)(void *user, Text *out), void *use
 	if (pipe2(pipes, O_CLOEXEC))
 		return cannot_run(what, errno, err);
 	pid_t child = fork();
-	if (child == 0)
+	if (child == 0) {
+		close(pipes[0]); /* where the host dies, the child's next write fails */
 		work_do(work, user, pipes[1]);
+	}
 	close(pipes[1]);
 	if (child < 0) {
 		close(pipes[0]);

@@ -46,7 +46,7 @@ typedef struct Function { /* a kernel of a module */
 static _Thread_local const char *current; /* the context: a place of contexts[] */
 
 typedef struct Program {
-	char folder[32], *source, log[2000];
+	char *source, log[2000];
 	Cubin *cubin;
 } Program;
 
@@ -323,17 +323,15 @@ int nvrtcCreateProgram(void **out, const char *source, const char *name, int nhe
 		free(p);
 		return 1;
 	}
-	strcpy(p->folder, "/tmp/fake-cuda-XXXXXX");
 	p->source = strdup(source);
 	*out = p;
 	__atomic_add_fetch(&live, 1, __ATOMIC_RELAXED);
-	return !p->source || !mkdtemp(p->folder);
+	return !p->source;
 }
 
 int nvrtcDestroyProgram(void **program)
 {
 	Program *p = *program;
-	rmdir(p->folder);
 	free(p->source);
 	free(p->cubin);
 	free(p);
@@ -450,12 +448,15 @@ static void known_add(const Program *p)
 	pthread_mutex_unlock(&shared->lock);
 }
 
+/* The folder is gone afterwards: a child that compiles ends without destroying its programs. */
 static int program_make(Program *p)
 {
-	char command[300], source[64], library[64];
+	char command[300], folder[] = "/tmp/fake-cuda-XXXXXX", source[64], library[64];
 	const char *cc = getenv("CC");
-	snprintf(source, sizeof source, "%s/k.c", p->folder);
-	snprintf(library, sizeof library, "%s/k.so", p->folder);
+	if (!mkdtemp(folder))
+		return 1;
+	snprintf(source, sizeof source, "%s/k.c", folder);
+	snprintf(library, sizeof library, "%s/k.so", folder);
 	snprintf(command, sizeof command, "%s -w -shared -fPIC -o %s %s -lm 2>&1",
 		 cc && *cc ? cc : "cc", library, source);
 	int bad = source_write(p, source) || command_run(command, p);
@@ -463,6 +464,7 @@ static int program_make(Program *p)
 		p->cubin = library_read(library);
 	unlink(source);
 	unlink(library);
+	rmdir(folder);
 	return bad || !p->cubin;
 }
 

@@ -4,9 +4,11 @@
 #include "jit/jit.h"
 #include "tests/check.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LARGE = 1 << 20 }; /* more than a pipe holds, and than is kept of what a program says */
@@ -120,11 +122,38 @@ static void test_unreaped(void)
 	text_free(&out);
 }
 
+static int work_after_host(void *user, Text *out)
+{
+	usleep(200000);
+	return work_large(user, out);
+}
+
+/* The child of a host that was killed writes to nobody, and ends. */
+static void test_host_killed(void)
+{
+	int alive[2];
+	CHECK(!pipe(alive));
+	pid_t host = fork();
+	if (!host) {
+		Text out = {0};
+		Error err = {0};
+		process_fork("work", work_after_host, "x", 30, &out, &err);
+		_exit(0);
+	}
+	usleep(50000);
+	kill(host, SIGKILL);
+	waitpid(host, NULL, 0);
+	close(alive[1]);
+	CHECK_INT(poll(&(struct pollfd){.fd = alive[0], .events = POLLIN}, 1, 20000), 1);
+	close(alive[0]);
+}
+
 int main(void)
 {
 	test_run();
 	test_fork();
 	test_ends();
 	test_unreaped();
+	test_host_killed();
 	return check_done();
 }
