@@ -7,6 +7,12 @@
 /* ---- devices (devices.c): the kinds there are; NULL at the end ---- */
 extern const DeviceKind *const device_kinds[];
 
+/* ---- buffers (buffer.c): zeroed, 64-byte aligned, with room behind for a vector read past the
+ * end. Large ones are not inherited by forked children, so that verification in a child costs no
+ * copies. */
+void *buffer_new(size_t bytes);
+void buffer_free(void *p);
+
 /* ---- thread pool (pool.c) ---- */
 typedef struct Pool Pool;
 Pool *pool_new(int threads,

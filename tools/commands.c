@@ -66,7 +66,7 @@ static void values_close(Values *v)
 		roofline_close(v->roof);
 	text_free(&v->profile);
 	for (int k = 0; k < v->nroot; k++)
-		mem_free(v->data[k]);
+		buffer_free(v->data[k]);
 	mem_free(v->data);
 	mem_free(v->bind);
 	mem_free(v->root);
@@ -280,7 +280,7 @@ static void grad_values(Text *out, Job *j, const Options *o, Gradient *d, const 
 	values_compute(&v, o);
 	values_deliver(out, &v, o, wrt);
 	for (int k = first; k < v.nbind; k++)
-		mem_free((void *)v.bind[k].data);
+		buffer_free((void *)v.bind[k].data);
 	values_close(&v);
 }
 

@@ -2,6 +2,7 @@
  * Input of npy_read: any file at all. Invariant: nothing is believed before it is checked against
  * the file's size, so a hostile header costs no memory and reads nothing outside. */
 #include "tools/npy.h"
+#include "runtime/runtime.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -242,7 +243,7 @@ static int read_data(FILE *f, Header *h, const char *path, Error *err)
 		return error_set(err, RICCI_EFORMAT,
 				 "%s: cut short: its shape needs %zu bytes, %zu are there", path,
 				 a->bytes, (size_t)st.st_size - (size_t)at);
-	a->data = mem_alloc(a->bytes);
+	a->data = buffer_new(a->bytes);
 	if (!a->data)
 		return error_set(err, RICCI_ENOMEM, "%s: no memory for its %zu bytes", path,
 				 a->bytes);
@@ -255,12 +256,12 @@ static int read_data(FILE *f, Header *h, const char *path, Error *err)
 			((unsigned char *)a->data)[i] = ((unsigned char *)a->data)[i] != 0;
 	if (!h->fortran || a->rank < 2)
 		return 0;
-	void *c = mem_alloc(a->bytes);
+	void *c = buffer_new(a->bytes);
 	if (!c)
 		return error_set(err, RICCI_ENOMEM, "%s: no memory for its %zu bytes", path,
 				 a->bytes);
 	transpose(a, a->data, c);
-	mem_free(a->data);
+	buffer_free(a->data);
 	a->data = c;
 	return 0;
 }
@@ -276,7 +277,7 @@ int npy_read(const char *path, Npy *out, Error *err)
 		code = read_data(f, &h, path, err);
 	fclose(f);
 	if (code) {
-		mem_free(h.npy.data);
+		buffer_free(h.npy.data);
 		return code;
 	}
 	*out = h.npy;

@@ -11,7 +11,7 @@ typedef struct Npy {
 	int rank;
 	int64_t shape[RICCI_MAX_RANK];
 	size_t bytes;
-	void *data; /* dense, C order, this machine's byte order; mem_free it */
+	void *data; /* dense, C order, this machine's byte order; buffer_free it */
 } Npy;
 
 int npy_read(const char *path, Npy *out, Error *err); /* *out is untouched on error */

@@ -142,7 +142,7 @@ void job_open(Job *j, const Options *o)
 void job_close(Job *j)
 {
 	for (int k = 0; k < j->noperand; k++)
-		mem_free(j->operand[k].array.data);
+		buffer_free(j->operand[k].array.data);
 	mem_free(j->operand);
 	mem_free(j->result);
 	mem_free(j->name);

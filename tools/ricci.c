@@ -79,7 +79,7 @@ void *take(void *p)
 
 void *take_data(const char *name, const Node *t)
 {
-	void *p = mem_alloc(tensor_bytes(t));
+	void *p = buffer_new(tensor_bytes(t));
 	if (!p)
 		die(STATUS_WRONG, "out of memory: '%s' has %zu bytes", name, tensor_bytes(t));
 	return p;

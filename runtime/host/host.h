@@ -11,12 +11,6 @@ static inline size_t align_up(size_t n)
 	return (n + ALIGNMENT - 1) & ~(ALIGNMENT - 1);
 }
 
-/* ---- buffers (buffer.c): zeroed, 64-byte aligned, with room behind for a vector read past the
- * end. Large ones are not inherited by forked children, so that verification in a child costs no
- * copies. */
-void *buffer_new(size_t bytes);
-void buffer_free(void *p);
-
 /* ---- devices.c: where sessions live ---- */
 Device *device_host(void); /* the processor */
 /* "cpu", "cuda:0", "opencl:1"; NULL on error. */

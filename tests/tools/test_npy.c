@@ -67,7 +67,7 @@ static void test_round_trip(void)
 			CHECK_INT(a.bytes, n);
 			CHECK(a.data && !memcmp(a.data, data, n) &&
 			      !memcmp(a.shape, shape, (size_t)rank * sizeof *shape));
-			mem_free(a.data);
+			buffer_free(a.data);
 		}
 	}
 }
@@ -81,16 +81,16 @@ static void test_forms(void)
 	CHECK_STR(reading(&a), "");
 	for (size_t i = 0; i < 4; i++)
 		CHECK_NEAR(type_load(RICCI_F16, a.data, i), (double)i + 1, 0);
-	mem_free(a.data);
+	buffer_free(a.data);
 	file_make(2, "{\"shape\":(2,),\"fortran_order\":False,\"descr\":\">i4\"}\n", big, 8);
 	CHECK_STR(reading(&a), "");
 	CHECK_INT(type_load_int(RICCI_I32, a.data, 0), 258);
 	CHECK_INT(type_load_int(RICCI_I32, a.data, 1), -2);
-	mem_free(a.data);
+	buffer_free(a.data);
 	file_make(3, "{'descr':'|b1','fortran_order':False,'shape':(2,2)}", "\0\1\2\377", 4);
 	CHECK_STR(reading(&a), "");
 	CHECK(!memcmp(a.data, "\0\1\1\1", 4));
-	mem_free(a.data);
+	buffer_free(a.data);
 	/* 3 dimensions in Fortran order: element (i,j,k) holds 100 i + 10 j + k. */
 	int32_t data[24], n = 0;
 	for (int k = 0; k < 4; k++)
@@ -103,7 +103,7 @@ static void test_forms(void)
 	for (int64_t i = 0; i < 24; i++)
 		CHECK_INT(type_load_int(RICCI_I32, a.data, (size_t)i),
 			  100 * (i / 12) + 10 * (i / 4 % 3) + i % 4);
-	mem_free(a.data);
+	buffer_free(a.data);
 }
 
 static void test_refused(void)
@@ -186,7 +186,7 @@ static void test_damage(void)
 				continue;
 			accepted++;
 			CHECK(a.bytes <= n && a.data);
-			mem_free(a.data);
+			buffer_free(a.data);
 		}
 	}
 	CHECK(accepted >= 6 * 4 * 8); /* the data's own bits */
@@ -199,7 +199,7 @@ static void test_damage(void)
 		if (fail < 3)
 			CHECK(strstr(message, "memory") != NULL);
 		else if (!*message)
-			mem_free(a.data);
+			buffer_free(a.data);
 	}
 	CHECK_INT(mem_live(), live);
 }

@@ -254,7 +254,7 @@ static bool values_read(const char *file, int64_t room, double *v, int64_t *n)
 	*n = (int64_t)(a.bytes / type_size(a.type));
 	for (int64_t i = 0; i < *n && i < room; i++)
 		v[i] = type_load(a.type, a.data, (size_t)i);
-	mem_free(a.data);
+	buffer_free(a.data);
 	return *n <= room;
 }
 
