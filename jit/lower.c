@@ -29,8 +29,8 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 	tree_check(t, "splitting at conditions");
 }
 
-Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
-		 const Target *target, Error *err)
+static Tree *task_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+		       const Target *target, Error *err)
 {
 	Tree *tree = tree_new(ir);
 	bool stages = schedule_staged(s);
@@ -58,6 +58,19 @@ Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *c
 	return tree;
 }
 
+/* Its price is that before the last pass, for prices know how often conditions hold, but not that the pieces of a
+ * loop share what they read. */
+Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
+		 const Target *target, Error *err)
+{
+	Tree *tree = task_tree(ir, t, s, caps, target, err);
+	if (tree && caps->specialises && !caps->grid) {
+		split_inside(tree, tree->root);
+		tree_check(tree, "cutting out the inside");
+	}
+	return tree;
+}
+
 /* What a price is of: a task, or (row != NULL) loop k of its rows under schedule i. */
 typedef struct Priced {
 	const Task *task;
@@ -82,7 +95,7 @@ static double price_in(Ir *ir, const Priced *p, const Target *target, Error *err
 	IR_ENTER(ir, INFINITY);
 	const Capabilities *caps = &dialect_find("cc")->caps;
 	Tree *tree = p->row ? loop_tree(ir, p, caps, target, err)
-			    : lower_tree(ir, p->task, p->schedule, caps, target, err);
+			    : task_tree(ir, p->task, p->schedule, caps, target, err);
 	double price = tree ? tree_cost(tree, target) : INFINITY;
 	IR_LEAVE(ir);
 	return price;

@@ -57,25 +57,27 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 	return axis;
 }
 
-/* Adds the spatial axis that most of the vectors do without. */
+/* Adds the spatial axis that most of the vectors do without, and of such axes one of many places. */
 static void add_rows(RegisterTile *t, int64_t most)
 {
 	int axis = -1, best = 1;
+	int64_t rows = LEAST;
 	for (int k = 0; k < t->p->nspatial; k++) {
+		int64_t places = offer_divisor(axis_extent(t->p->axis[k]), most);
 		int shared = 0;
 		for (int r = 0; r < t->nread; r++)
 			shared += stride(t, t->read[r], t->lanes) != 0 &&
 				  stride(t, t->read[r], k) == 0;
 		bool free = k != t->lanes && (t->nrow == 0 || k != t->row[0]);
-		if (free && shared >= best &&
-		    offer_divisor(axis_extent(t->p->axis[k]), most) >= LEAST) {
+		if (free && (shared > best ? places >= LEAST : shared == best && places >= rows)) {
 			axis = k;
 			best = shared;
+			rows = places;
 		}
 	}
 	if (axis < 0)
 		return;
-	t->rows[t->nrow] = offer_divisor(axis_extent(t->p->axis[axis]), most);
+	t->rows[t->nrow] = rows;
 	t->row[t->nrow++] = axis;
 }
 

@@ -9,8 +9,17 @@
 #include "jit/tree/cost.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { LINE = 64, DEEP = 64, LEVELS = 3, REGISTERS = 24, OVERTAKEN = 24, SUMS_SEEN = 8 };
+enum {
+	LINE = 64,
+	DEEP = 64,
+	LEVELS = 3,
+	REGISTERS = 24,
+	OVERTAKEN = 24,
+	SUMS_SEEN = 8,
+	PLACES_MOST = 64
+};
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
@@ -32,6 +41,11 @@ typedef struct Around { /* a loop that is open */
 	double count; /* iterations of one run of it */
 } Around;
 
+typedef struct Extent {
+	int64_t stride;
+	double count;
+} Extent;
+
 typedef struct Access {
 	Node *buffer, *index;
 	int nloop; /* loops around it: */
@@ -40,8 +54,9 @@ typedef struct Access {
 		stride; /* along each; 0: it has no part in the index; 1, too, where remainders of it have */
 	double times; /* that the innermost body runs */
 	bool stores;
-	int places; /* so many, which differ by constants from `low` to `high` */
-	int64_t low, high;
+	int nplace, place_room, nextent;
+	int64_t *place;	  /* of places that differ by constants, how much: in order */
+	Extent extent[2]; /* what these are, once all are known */
 } Access;
 
 typedef struct Cost {
@@ -90,11 +105,6 @@ static const Around *lanes_of(const Cost *c)
 
 /* ---- memory ---- */
 
-typedef struct Extent {
-	int64_t stride;
-	double count;
-} Extent;
-
 static void extent_add(Extent *e, int *n, int64_t stride, double count)
 {
 	int at = (*n)++;
@@ -103,17 +113,38 @@ static void extent_add(Extent *e, int *n, int64_t stride, double count)
 	e[at] = (Extent){stride, count};
 }
 
+/* The access's places are rows of so many at regular steps, or seen as one of all of them on an average. */
+static void places_measure(Access *a)
+{
+	const int64_t *p = a->place;
+	int row = 1, same = 0;
+	if (a->nplace == 1)
+		return;
+	while (row < a->nplace && p[row] - p[row - 1] == p[1] - p[0])
+		row++;
+	for (int k = row; k < a->nplace; k++)
+		same += p[k] - p[k - row] == p[row] - p[0];
+	if (same < a->nplace - row || a->nplace % row) {
+		int64_t gaps = a->nplace - 1;
+		extent_add(a->extent, &a->nextent, (p[gaps] - p[0] + gaps - 1) / gaps, a->nplace);
+		return;
+	}
+	extent_add(a->extent, &a->nextent, p[1] - p[0], row);
+	if (row < a->nplace)
+		extent_add(a->extent, &a->nextent, p[row] - p[0], (double)a->nplace / row);
+}
+
 /* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
  * behind each other. */
 static double lines_of(const Access *a, int from, double *run)
 {
-	Extent e[DEEP + 1];
+	Extent e[DEEP + 2];
 	Extent row = {0, 1}; /* runs so far apart, so many */
 	int n = 0;
-	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->places;
+	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->nplace;
 	*run = 1;
-	if (a->places > 1)
-		extent_add(e, &n, (a->high - a->low + a->places - 2) / (a->places - 1), a->places);
+	for (; n < a->nextent; n++)
+		e[n] = a->extent[n];
 	for (int k = from; k < a->nloop; k++) {
 		if (a->stride[k] == 0)
 			continue;
@@ -188,11 +219,13 @@ static double misses(const Cost *c, const Access *a, int level, double room)
 	return times * lines * line_cycles[level] * far * (a->stores ? 2 : 1);
 }
 
-static double memory_cycles(const Cost *c)
+static double memory_cycles(Cost *c)
 {
 	const double room[LEVELS] = {(double)c->target->l1 * 0.7, (double)c->target->l2 * 0.7,
 				     (double)c->target->l3 * 0.7};
 	double sum = 0;
+	for (int k = 0; k < c->naccess; k++)
+		places_measure(&c->access[k]);
 	for (int k = 0; k < c->naccess; k++)
 		for (int level = 0; level < LEVELS; level++)
 			sum += misses(c, &c->access[k], level, room[level]);
@@ -221,6 +254,18 @@ static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *
 	return node_is_const(difference);
 }
 
+static void place_add(Ir *ir, Access *a, int64_t apart)
+{
+	int at = a->nplace;
+	while (at > 0 && a->place[at - 1] > apart)
+		at--;
+	if (a->nplace == PLACES_MOST || (at > 0 && a->place[at - 1] == apart))
+		return;
+	a->place = arena_grow(&ir->arena, a->place, a->nplace, &a->place_room, sizeof *a->place);
+	memmove(a->place + at + 1, a->place + at, (size_t)(a->nplace++ - at) * sizeof *a->place);
+	a->place[at] = apart;
+}
+
 static void note(Cost *c, Node *buffer, Node *index, bool stores)
 {
 	if (c->ir->err.code)
@@ -230,26 +275,20 @@ static void note(Cost *c, Node *buffer, Node *index, bool stores)
 		int64_t apart;
 		if (!is_beside(c, a, buffer, index, &apart))
 			continue;
-		if (apart < a->low || apart > a->high) {
-			a->places++;
-			a->low = apart < a->low ? apart : a->low;
-			a->high = apart > a->high ? apart : a->high;
-		}
+		place_add(c->ir, a, apart);
 		return;
 	}
 	size_t n = (size_t)c->nloop + 1;
 	c->access = arena_grow(&c->ir->arena, c->access, c->naccess, &c->room, sizeof *c->access);
 	Access *a = &c->access[c->naccess++];
-	*a = (Access){buffer,
-		      index,
-		      c->nloop,
-		      arena_alloc(&c->ir->arena, n * sizeof *a->loop),
-		      arena_alloc(&c->ir->arena, n * sizeof *a->stride),
-		      1,
-		      stores,
-		      1,
-		      0,
-		      0};
+	*a = (Access){.buffer = buffer,
+		      .index = index,
+		      .nloop = c->nloop,
+		      .loop = arena_alloc(&c->ir->arena, n * sizeof *a->loop),
+		      .stride = arena_alloc(&c->ir->arena, n * sizeof *a->stride),
+		      .times = 1,
+		      .stores = stores};
+	place_add(c->ir, a, 0);
 	for (int k = 0; k < c->nloop; k++) {
 		int64_t stride = affine_stride(c->ir, index, c->loop[k].axis);
 		a->loop[k] = c->loop[k];

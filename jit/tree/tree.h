@@ -181,6 +181,8 @@ void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
  * interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
+/* Cuts serial loops, from s on, where the conditions of IFs in them hold (inside.c). */
+void split_inside(Tree *t, Stmt *s);
 /* Makes vectors of vector loops (predicates.c). */
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
 /* Are there vectors of that type? */

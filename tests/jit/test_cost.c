@@ -41,6 +41,18 @@ static void check_memory(void)
 	CHECK(price(far, "vectorise 1; parallel 1") > 1.5 * price(near, "vectorise 2; parallel 1"));
 }
 
+/* Places of a tile that overlap from one iteration to the next are read once. */
+static void check_overlap(void)
+{
+	static const char *const task =
+		"ricci-task 1\ninput f32 512x4x128\ninput f32 4x512x128\n"
+		"keep m0[i,j] += i + k <= 511 ? a0[k,l,j]*a1[l,i+k,j] : 0 where i<512, j<128, "
+		"k<512, l<4\n";
+	static const char *const tile = "split 0 8; split 1 32; move 1 1; move 2 2; move 3 3; "
+					"vectorise 5; unroll 4; parallel 1";
+	CHECK(price(task, tile) < price(task, "move 1 3; vectorise 1; parallel 1"));
+}
+
 /* A function that a kernel calls has no price. */
 static void check_calls(void)
 {
@@ -94,6 +106,7 @@ int main(void)
 {
 	check_order();
 	check_memory();
+	check_overlap();
 	check_calls();
 	check_offers();
 	return check_done();
