@@ -4,6 +4,7 @@
  * roots updated. Invariant: an equation whose readers compare it for equality stays. A sum of a few
  * points counts as elementwise where it is one phase's part of its readers. */
 #include "jit/fuse/internal.h"
+#include "jit/rewrite/products.h"
 
 enum {
 	BODY_LARGEST = 160,
@@ -19,7 +20,7 @@ bool fuse_is_contraction(Ir *ir, const Node *c)
 {
 	const Node *b = comp_body(c);
 	return comp_reduce(c) == RED_ADD && b->op == OP_MUL &&
-	       comp_work(ir, c, 0) > 64 * (double)tensor_size(c);
+	       comp_work(ir, c, 0) > 64 * (double)tensor_size(c) && !product_beside(ir, c);
 }
 
 /* The condition of a choice by a remainder, or NULL. */

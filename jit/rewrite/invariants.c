@@ -14,6 +14,9 @@
 
 /* Elements of such a tensor, which is to stay in a cache; for so many of the result each; operations that are saved. */
 static const double ELEMENTS = 1 << 16, USES = 16, SAVED = 4e5;
+/* Products of what a sum reads are used more often, for they take little, and fill more memory: operations for all of
+ * them, and for an element. */
+static const double PRODUCT_USES = 64, PRODUCT_SAVED = 1e6, ELEMENT = 32;
 
 typedef struct Invariants {
 	Ir *ir;
@@ -127,8 +130,10 @@ static bool function_joins(const Invariants *v, Function *f, int a, int b, int s
 {
 	Ir *ir = v->ir;
 	Node *other = node_scale(ir, f->axis[b], sign), *sum = node_add(ir, f->axis[a], other);
+	Node *rest = node_sub(ir, f->axis[a], other);
 	int64_t lo, hi;
 	if (f->axis[a] != f->at[a] || f->axis[b] != f->at[b] ||
+	    node_has(node_replace(ir, f->e, 1, &f->axis[a], &rest), f->axis[b]) ||
 	    !poly_bounds(poly_copy(v->inside), sum, &lo, &hi))
 		return false;
 	Node *axis = node_axis(ir, (int)f->axis[a]->u.i, hi - lo + 1);
@@ -233,6 +238,86 @@ Node *invariants_apart(Ir *ir, Node *c)
 	v.inside = inside;
 	find(&v, inner);
 	return parts_read(&v, c);
+}
+
+/* ---- products ---- */
+
+/* Factor f of c's product, but for its condition, over its own axes. */
+static Function factor_function(const Invariants *v, const Factors *l, const Factor *f)
+{
+	Factor value = {.value = f->value, .divisor = f->divisor};
+	Function apart = function_of(v, product_of(l, 1, &value));
+	function_shrinks(v, &apart);
+	return apart;
+}
+
+static bool same_place(Ir *ir, Node *a, Node *b)
+{
+	return node_is_const(node_sub(ir, a, b)) || node_is_const(node_add(ir, a, b));
+}
+
+/* Has f no axes but g's? */
+static bool has_axes_of(Ir *ir, const Function *f, const Function *g)
+{
+	bool all = true;
+	for (int k = 0; k < f->rank && all; k++) {
+		all = false;
+		for (int i = 0; i < g->rank && !all; i++)
+			all = same_place(ir, f->at[k], g->at[i]);
+	}
+	return all;
+}
+
+/* Factors over axes that another one has, too, go into that. */
+static void factors_join(const Invariants *v, Factors *l)
+{
+	Function *f = arena_alloc(&v->ir->arena, (size_t)l->n * sizeof *f);
+	for (int k = 0; k < l->n; k++)
+		f[k] = factor_function(v, l, &l->f[k]);
+	for (int i = 0; i < l->n; i++)
+		for (int k = 0; k < l->n; k++) {
+			if (i == k || !has_axes_of(v->ir, &f[k], &f[i]))
+				continue;
+			product_combine(l, i, k); /* the last one is number k then */
+			f[k] = f[l->n];
+			i = i == l->n ? k : i;
+			f[i] = factor_function(v, l, &l->f[i]);
+			i = -1;
+			break;
+		}
+}
+
+/* Is it worth a tensor? */
+static bool product_is_worth(const Invariants *v, const Function *f)
+{
+	double all = comp_points(v->c), few = function_points(f), flops = expr_flops(v->ir, f->e);
+	return f->rank && f->rank <= RICCI_MAX_RANK && few * PRODUCT_USES <= all &&
+	       flops * all >= PRODUCT_SAVED + ELEMENT * few && !node_any(v->ir, f->e, stays);
+}
+
+Node *products_apart(Ir *ir, Node *c)
+{
+	if (comp_reduce(c) != RED_ADD || comp_naxis(c) == tensor_rank(c) || !product_beside(ir, c))
+		return c;
+	Factors l = product_split(ir, c, comp_body(c));
+	Invariants v = invariants_of(ir, c, NULL);
+	Polyhedron *inside = poly_new(ir); /* all conditions stand around the product */
+	int n = 0;
+	v.inside = inside;
+	for (int k = 0; k < l.n; k++)
+		if (l.f[k].cond)
+			poly_assume(inside, l.f[k].cond);
+	factors_join(&v, &l);
+	for (int k = 0; k < l.n; k++) {
+		Function f = factor_function(&v, &l, &l.f[k]);
+		if (!product_is_worth(&v, &f))
+			continue;
+		Node *t = comp_dense(ir, RED_NONE, f.rank, f.rank, f.axis, f.e);
+		l.f[k].value = node_read(ir, t, f.at);
+		l.f[k].divisor = NULL;
+		n++;
+	}
+	return n ? product_sum(ir, c, product_of(&l, l.n, l.f)) : c;
 }
 
 /* ---- loops ---- */

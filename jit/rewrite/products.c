@@ -222,6 +222,52 @@ void product_combine(Factors *l, int i, int k)
 	l->f[k] = l->f[--l->n];
 }
 
+static bool combine_subset(Factors *l)
+{
+	for (int i = 0; i < l->n; i++)
+		for (int k = 0; k < l->n; k++)
+			if (i != k && !(l->f[k].axes & ~l->f[i].axes)) {
+				product_combine(l, i, k);
+				return true;
+			}
+	return false;
+}
+
+void product_combine_subsets(Factors *l)
+{
+	while (combine_subset(l)) {
+	}
+}
+
+/* The axis along which elements of the result lie side by side. */
+static uint32_t last_axis(Ir *ir, const Node *c)
+{
+	int rank = tensor_rank(c);
+	uint32_t last = 0;
+	for (int k = 0; k < comp_naxis(c) && rank; k++)
+		if (affine_stride(ir, comp_lhs(c, rank - 1), comp_axis(c, k)) == 1)
+			last = 1U << k;
+	return last;
+}
+
+bool product_beside(Ir *ir, const Node *c)
+{
+	Node **read;
+	int n = node_collect(ir, comp_body(c), OP_READ, &read);
+	uint32_t last = last_axis(ir, c), every = product_axes(c, comp_body(c));
+	bool all = last && n, several = false;
+	for (int k = 0; k < n && all; k++) {
+		uint32_t axes = product_axes(c, read[k]);
+		several |= axes != every;
+		all = false;
+		for (int i = 0; i < n && !all; i++) {
+			uint32_t others = product_axes(c, read[i]);
+			all = others & last && !(axes & ~others);
+		}
+	}
+	return all && several;
+}
+
 uint32_t product_axes(const Node *c, Node *e)
 {
 	uint32_t set = 0;

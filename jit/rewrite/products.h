@@ -33,12 +33,20 @@ bool condition_chooses(Ir *ir, Node *cond);
 int product_part(Factors *l, uint32_t axes);
 /* Factor k goes into factor i; the last one is factor k then. */
 void product_combine(Factors *l, int i, int k);
+/* Factors whose axes are among another's go into that one. */
+void product_combine_subsets(Factors *l);
+/* Does the sum c of products, which reads something several times, add in vectors, side by side, for all that it reads
+ * differs along the result's last axis, or has no axis that this doesn't have? Of other products the factors are packed
+ * into panels. */
+bool product_beside(Ir *ir, const Node *c);
 /* c's sum of another product: its left side, over the axes that are left of its own. */
 Node *product_sum(Ir *ir, const Node *c, Node *body);
 /* c, where factor k reads a tensor in windows, over *first, which has summed what the windows have no part in; NULL:
  * there is nothing such (window_sums.c). */
 Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
 
+/* The sum c over products of its factors that have few points (invariants.c). */
+Node *products_apart(Ir *ir, Node *c);
 /* The sum c over one more axis, along which it reads what a table of a few axes chooses; NULL: there is none (tables.c). */
 Node *table_along(Ir *ir, const Node *c);
 /* A factor that is a sum (terms.c). */

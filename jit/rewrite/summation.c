@@ -40,18 +40,6 @@ typedef struct Order {
 
 /* ---- which factors ---- */
 
-/* What a factor's axes are among another's can be summed only with that one. */
-static bool combine_subset(Factors *l)
-{
-	for (int i = 0; i < l->n; i++)
-		for (int k = 0; k < l->n; k++)
-			if (i != k && !(l->f[k].axes & ~l->f[i].axes)) {
-				product_combine(l, i, k);
-				return true;
-			}
-	return false;
-}
-
 static void combine_fewest(Factors *l, const Node *c)
 {
 	int a = 0, b = 1;
@@ -254,7 +242,9 @@ static Node *partial_sum(Order *o, unsigned set, Node **axis, int *rank)
 	}
 	uint32_t summed = axes_of(o, set) & ~left;
 	int all = axes_take(o, body, &summed, axis, *rank);
-	return comp_dense(o->ir, all > *rank ? RED_ADD : RED_NONE, *rank, all, axis, body);
+	if (all == *rank)
+		return comp_dense(o->ir, RED_NONE, *rank, all, axis, body);
+	return products_apart(o->ir, comp_dense(o->ir, RED_ADD, *rank, all, axis, body));
 }
 
 static bool ranks_fit(const Order *o, unsigned set)
@@ -287,21 +277,21 @@ static bool is_sum(const Node *c)
 static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
 {
 	Factor f[FACTORS];
-	while (combine_subset(&l)) {
-	}
+	product_combine_subsets(
+		&l); /* what has no axis but another's can be summed only with that one */
 	while (l.n > FACTORS)
 		combine_fewest(&l, c);
 	Order o = {.ir = ir, .c = c, .left = product_left(c), .l = l};
 	unsigned all = all_factors(&o);
 	double as_it_is = *cost = cost_as_it_is(&o);
 	if (l.n < 2)
-		return c;
+		return products_apart(ir, c);
 	o.plan = arena_alloc(&ir->arena, (all + 1) * sizeof *o.plan);
 	if (plan_cost(&o, all) >= WORTH * as_it_is || !ranks_fit(&o, all))
-		return c;
+		return products_apart(ir, c);
 	*cost = o.plan[all].cost;
 	int n = plan_factors(&o, all, f);
-	return product_sum(ir, c, product_of(&l, n, f));
+	return products_apart(ir, product_sum(ir, c, product_of(&l, n, f)));
 }
 
 static Node *cheapest(Ir *ir, Node *c, int deep, double *cost);

@@ -236,6 +236,27 @@ static const Case cases[] = {
 	 {2, 2, 1},
 	 {{96, 64}, {96, 64}, {64}},
 	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
+	/* products of factors with the same few axes, of differences or sums of axes, too; */
+	{"Y[b,t,d] += s <= t ? V[b,s,d]*K[b,s,d]*F[t-s,d]*G[t-s,d] : 0 where t < 96",
+	 4,
+	 {3, 3, 2, 2},
+	 {{4, 96, 64}, {4, 96, 64}, {96, 64}, {96, 64}},
+	 "T1[i,j,k] = x0[i,j,k]*x1[i,j,k];\n"
+	 "T2[i,j] = x2[-i+95,j]*x3[-i+95,j];\n"
+	 "R0[i,j,k] += l <= j ? T1[i,l,k]*T2[-j+l+95,k] : 0;\n"},
+	{"Y[u,d] += u+s < 96 ? V[b,s,d]*K[b,s,d]/D[b,u+s,d] : 0 where u < 96",
+	 3,
+	 {3, 3, 3},
+	 {{4, 96, 64}, {4, 96, 64}, {4, 96, 64}},
+	 "T1[i,j,k] = x0[j,i,k]*x1[j,i,k];\n"
+	 "T2[i,j,k] = 1/x2[j,i,k];\n"
+	 "R0[i,j] += i + k < 96 ? T1[k,l,j]*T2[i+k,l,j] : 0 where i<96;\n"},
+	/* not of what is packed into panels */
+	{"Y[b,t,d] += V[b,s,e]*K[b,s,e]*F[t,s,e,d]",
+	 3,
+	 {3, 3, 4},
+	 {{4, 96, 8}, {4, 96, 8}, {8, 96, 8, 64}},
+	 "R0[i,j,k] += x0[i,l,m]*x1[i,l,m]*x2[j,l,m,k];\n"},
 	/* what is looked up, or scattered, at places that an axis outside has no part in: along that; */
 	{"Y[b,c,p] += (X[b,c,i32(P[b,p]*8)+u] else 0)*W[u,p] where u<8, p<40",
 	 3,
