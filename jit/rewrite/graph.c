@@ -99,7 +99,8 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
 	}
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
-	body = conditions_decided(ir, powers_written(ir, constants_read(ir, body)));
+	body = powers_written(ir, constants_read(ir, body));
+	body = conditions_decided(ir, comp_reduce(c) == RED_NONE ? choices_joined(ir, body) : body);
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;

@@ -25,6 +25,8 @@ double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 /* The place of x in a list (of axes, of indices); -1: it has none (sums.c). */
 int rewrite_place(Node *const *list, int n, const Node *x);
+/* Sums of choices of which one is made are choices (choices.c). */
+Node *choices_joined(Ir *ir, Node *e);
 /* Conditions that the domain decides go (ranges.c). */
 Node *conditions_decided(Ir *ir, Node *e);
 /* The reduction c over the part of its domain where its conditions can hold: c, or one of fewer elements, those from

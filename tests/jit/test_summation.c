@@ -236,6 +236,20 @@ static const Case cases[] = {
 	 {2, 2, 1},
 	 {{96, 64}, {96, 64}, {64}},
 	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
+	/* choices of which one is made, */
+	{"Y[i,j] = (j < 8 ? A[i,j] : 0) + (8 <= j && j < 20 ? 3*B[i,j-8] : 0) + (20 <= j ? "
+	 "A[i,j-12] : 0)"
+	 " where j<32",
+	 2,
+	 {2, 2},
+	 {{4, 20}, {4, 12}},
+	 "R0[i,j] = j < 8 ? x0[i,j] : j < 20 ? 3*x1[i,j-8] : x0[i,j-12];\n"},
+	/* and of which both may be */
+	{"Y[i,j] = (j < 9 ? A[i,j] : 0) + (8 <= j ? B[i,j-8] : 0) where j<20",
+	 2,
+	 {2, 2},
+	 {{4, 9}, {4, 12}},
+	 "R0[i,j] = (x0[i,j] else 0) + (8 <= j ? x1[i,j-8] : 0) where j<20;\n"},
 	/* products of factors with the same few axes, of differences or sums of axes, too; */
 	{"Y[b,t,d] += s <= t ? V[b,s,d]*K[b,s,d]*F[t-s,d]*G[t-s,d] : 0 where t < 96",
 	 4,
