@@ -329,9 +329,10 @@ static double plan_price(const Price *p, const Plan *s)
 	/* Tile registers are multiplied whole. */
 	bool whole = c->micro->whole;
 	double rows = nmc * (double)round_up(c->m.extent / (int64_t)nmc, whole ? c->micro->mr : 2);
-	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)lanes);
+	double wide = p->target->wide_fma ? 2 : 1; /* half a vector takes as long as a whole one */
+	double cols = (double)round_up(c->n.extent, whole ? c->micro->nr : (int64_t)(wide * lanes));
 	double tiles = count(c->m.extent, c->mr) * count(c->n.extent, c->micro->nr);
-	double speed = c->micro->speed * (p->target->wide_fma ? 2 : 1);
+	double speed = c->micro->speed * wide;
 	double sum = rows * cols * k / (2 * lanes * speed) * 1.05;
 	sum = sum * (s->unpacked_a ? PLACED : 1) * (s->unpacked_a == 1 ? 1 - p->skipped : 1);
 	sum += tiles * nkc * 40;
