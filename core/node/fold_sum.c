@@ -158,6 +158,20 @@ static void sum_divide(Affine *s, int64_t g)
 	s->c = int_floor_div(s->c, g);
 }
 
+/* Of a sum e of one atom that has two values only, its quotient, or remainder, by c: a sum, too. NULL: e is no such sum. */
+static Node *of_two_values(Ir *ir, Type t, const Affine *e, int64_t (*value)(int64_t, int64_t),
+			   int64_t c)
+{
+	Node *atom = e->n == 1 ? e->atom[0] : NULL;
+	if (!atom || atom->hi - atom->lo != 1)
+		return NULL;
+	int64_t below = value(e->k[0] * atom->lo + e->c, c);
+	int64_t above = value(e->k[0] * atom->hi + e->c, c);
+	Node *step =
+		node_scale(ir, node_sub(ir, atom, node_const_int(ir, t, atom->lo)), above - below);
+	return node_add(ir, node_const_int(ir, t, below), step);
+}
+
 Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 {
 	if (c == 1)
@@ -177,6 +191,9 @@ Node *fold_floordiv(Ir *ir, Type t, Node *e, int64_t c)
 		return NULL;
 	if (r->lo >= 0 && r->hi < c)
 		return w;
+	Node *two = of_two_values(ir, t, rest, int_floor_div, c);
+	if (two)
+		return node_add(ir, w, two);
 	int64_t g = sum_gcd(rest, c);
 	if (whole->n == 0 && whole->c == 0 && g == 1)
 		return NULL;
@@ -204,6 +221,9 @@ Node *fold_floormod(Ir *ir, Type t, Node *e, int64_t c)
 		return NULL;
 	if (r->lo >= 0 && r->hi < c)
 		return r;
+	Node *two = of_two_values(ir, t, rest, int_floor_mod, c);
+	if (two)
+		return two;
 	int64_t g = sum_gcd(rest, c);
 	if (g > 1) { /* (g*x + c0) % (g*d) = g*((x + c0/g) % d) + c0 % g */
 		int64_t left = int_floor_mod(rest->c, g);

@@ -339,8 +339,12 @@ static Node *rebuild(Fuse *f, Node *c)
 		lhs[d] = substitute(f, comp_lhs(c, d));
 		shape[d] = tensor_extent(c, d);
 	}
-	return comp_make(f->ir, comp_reduce(c), tensor_rank(c), shape, lhs, comp_naxis(c), axes,
-			 substitute(f, comp_body(c)));
+	Node *body = substitute(f, comp_body(c));
+	/* What was inside of an equation that is substituted is inside of what that reads. */
+	body = comp_reduce(c) == RED_ADD && body != comp_body(c) ? bounds_read(f->ir, body) : body;
+	Node *now = comp_make(f->ir, comp_reduce(c), tensor_rank(c), shape, lhs, comp_naxis(c),
+			      axes, body);
+	return body == comp_body(c) ? now : axes_joined(f->ir, now);
 }
 
 /* The same result of the loop over what its operands are now. */

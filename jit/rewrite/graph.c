@@ -101,11 +101,12 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
 	body = powers_written(ir, constants_read(ir, body));
 	body = conditions_decided(ir, comp_reduce(c) == RED_NONE ? choices_joined(ir, body) : body);
+	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, body) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	c = range_narrowed(ir, whole, first);
+	c = axes_joined(ir, range_narrowed(ir, whole, first));
 	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
 	c = range_placed(ir, whole, first, c);

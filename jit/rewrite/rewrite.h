@@ -27,6 +27,10 @@ void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 int rewrite_place(Node *const *list, int n, const Node *x);
 /* Sums of choices of which one is made are choices (choices.c). */
 Node *choices_joined(Ir *ir, Node *e);
+/* Conditions of a choice that say whether what it reads lies inside as those reads' bounds (bounds.c). */
+Node *bounds_read(Ir *ir, Node *e);
+/* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
+Node *axes_joined(Ir *ir, Node *c);
 /* Conditions that the domain decides go (ranges.c). */
 Node *conditions_decided(Ir *ir, Node *e);
 /* The reduction c over the part of its domain where its conditions can hold: c, or one of fewer elements, those from

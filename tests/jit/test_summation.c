@@ -236,6 +236,17 @@ static const Case cases[] = {
 	 {2, 2, 1},
 	 {{96, 64}, {96, 64}, {64}},
 	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
+	/* two axes that are one; conditions that are a read's bounds; */
+	{"Y[k] += (X[2*k+2*m+n-1] else 0)*W[2*m+n] where k<8, m<2, n<2",
+	 2,
+	 {1, 1},
+	 {{16}, {4}},
+	 "R0[i] += (x0[2*i+j-1] else 0)*x1[j] where i<8;\n"},
+	{"Y[k] += 0 <= k+n-1 && k+n < 9 ? X[2*k+n-1]*W[n] : 0 where k<8, n<2",
+	 2,
+	 {1, 1},
+	 {{16}, {2}},
+	 "R0[i] += 0 <= 2*i + j - 1 ? x0[2*i+j-1]*x1[j] : 0;\n"},
 	/* choices of which one is made, */
 	{"Y[i,j] = (j < 8 ? A[i,j] : 0) + (8 <= j && j < 20 ? 3*B[i,j-8] : 0) + (20 <= j ? "
 	 "A[i,j-12] : 0)"
