@@ -139,7 +139,8 @@ typedef struct Candidate {
 	CacheEntry *entry;
 	const Backend *backend;
 	Schedule schedule;
-	bool usual; /* the schedule is still to be chosen: the first one offered */
+	bool usual;    /* the schedule is still to be chosen: the first one offered, */
+	bool unstaged; /* without stages, whose rounding was refused */
 	Kernel *kernel;
 	bool validates; /* kernel is the entry's, of the first iteration: only to be validated */
 	bool urgent;	/* worth the processor; else training goes before */

@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { BATCH_TCC = 16, BATCH_CC = 6, BATCH_GRID = 1 /* they are compiled one by one anyway */ };
+enum { WAYS = 4 }; /* to a first kernel */
 
 /* ---- candidates ---- */
 static void compile_trace(const Backend *b, int n, Candidate **c, double start)
@@ -69,7 +70,7 @@ static void candidate_lower(Candidate *c)
 {
 	if (!c->kernel && c->usual)
 		schedule_default(c->entry->task, entry_target(c->entry, c->backend),
-				 c->backend == backend_find("cc"), &c->schedule);
+				 c->backend == backend_find("cc") && !c->unstaged, &c->schedule);
 	if (!c->kernel)
 		c->kernel = kernel_lower(c->entry->task, &c->schedule, c->backend,
 					 backend_target(c->backend), &c->err);
@@ -166,20 +167,22 @@ const Backend *entry_tuning(const CacheEntry *e)
 	return b;
 }
 
-/* The backends to try in turn for a first kernel, best first; NULL at the end. */
-static void first_backends(Request r, const Backend *out[4])
+/* The backends to try in turn for a first kernel, best first; NULL at the end. The optimising compiler comes twice: what
+ * it is offered first may be in stages, and their rounding be refused. */
+static void first_backends(Request r, const Backend *out[WAYS + 1])
 {
+	const Backend *cc = backend_find("cc"), *tcc = backend_find("tcc");
+	bool optimises = r.backend ? r.backend == cc : r.frozen && usable(cc);
 	int n = 0;
 
-	if (r.backend) {
+	for (int k = 0; k < 2 && optimises; k++)
+		out[n++] = cc;
+	if (r.backend && !optimises)
 		out[n++] = r.backend;
-	} else {
-		if (r.frozen && usable(backend_find("cc")))
-			out[n++] = backend_find("cc");
-		if (usable(backend_find("tcc")))
-			out[n++] = backend_find("tcc");
+	if (!r.backend && usable(tcc))
+		out[n++] = tcc;
+	if (!r.backend)
 		out[n++] = backend_find("interp");
-	}
 	out[n] = NULL;
 }
 
@@ -239,7 +242,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	Making f = {.c = c, .work = make_together, .after = candidate_admit};
 
 	for (int i = 0; i < n; i++) {
-		const Backend *way[4] = {0};
+		const Backend *way[WAYS + 1] = {0};
 		Candidate *k = &room[f.n];
 
 		if (entry_ready(entries[i]))
@@ -253,6 +256,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 			entries[i]->offered = kept[i].offered;
 		} else {
 			k->usual = true;
+			k->unstaged = round > 0 && way[round] == way[round - 1];
 		}
 		c[f.n] = k;
 		f.n++;
@@ -295,7 +299,7 @@ static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Ca
 		disk_find(entries[i], &kept[i]);
 	disk_load(n, entries, kept);
 	fill_lent(n, entries, kept);
-	for (int round = 0; round < 3; round++)
+	for (int round = 0; round < WAYS; round++)
 		if (fill_round(n, entries, kept, room, c, round, threads, &last) == 0)
 			break;
 	for (int i = 0; i < n; i++)

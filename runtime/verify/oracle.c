@@ -571,17 +571,6 @@ void sample_one_way(const Task *t, Sample *s)
 			s->bound[k][i] *= sqrt(sample_length(t->sub.member[k]));
 }
 
-void sample_level(Sample *s)
-{
-	for (int k = 0; k < s->nmember; k++) {
-		double *bound = s->bound[k], most = 0;
-		for (int i = 0; i < s->count[k]; i++)
-			most = isfinite(bound[i]) && bound[i] > most ? bound[i] : most;
-		for (int i = 0; i < s->count[k]; i++)
-			bound[i] = bound[i] != 0 && bound[i] < most ? most : bound[i];
-	}
-}
-
 /* ---- the verdict ---- */
 static bool value_right(Type t, double got, double want, double bound)
 {

@@ -139,9 +139,6 @@ static int round_check(const Trial *v, Sample *s, Error *err)
 
 	if (!code && sample_check(v->task, s, out, NULL)) {
 		code = sample_widen(v->task, v->buf, drawn, s, err);
-		/* An element's tile holds what is larger than all that this element is made of. */
-		if (schedule_staged(&v->kernel->schedule))
-			sample_level(s);
 		if (!code && sample_check(v->task, s, out, &first)) {
 			trial_written(v, err); /* what it never wrote is wrong, and says why */
 			code = error_set(err, first.code, "%s", first.text);

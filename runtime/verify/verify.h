@@ -72,8 +72,6 @@ int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
 /* Widens the bounds by what the results change under rounding errors of the inputs. */
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
 void sample_one_way(const Task *t, Sample *s);
-/* Gives all elements of a member that round its largest bound. */
-void sample_level(Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err);
 /* The indices of c's element `at`: "0,1,114". */

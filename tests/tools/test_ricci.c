@@ -285,6 +285,17 @@ static void test_code(void)
 	SAYS("kernel_0");
 }
 
+/* The first schedule offered is in stages, whose rounding isn't that of the elements' own products: the next one is
+ * taken. */
+static void test_refused(void)
+{
+	RIGHT("run",
+	      "L[b,k,u,v,h,i] += (X[b,c,u-r,v-q] else 0)*W[c,k,2*r+h,2*q+i] where u<9, v<9, h<2, "
+	      "i<2, r<2, q<2",
+	      "X=32x128x8x8", "W=128x64x4x4", "--backend", "cc", "--time");
+	SAYS("\"backend\": \"cc\"");
+}
+
 /* What is found stays in the cache, where runs find it. */
 static void test_tune(void)
 {
@@ -406,6 +417,7 @@ int main(int argc, char **argv)
 		test_indices("cc");
 		test_run("cc");
 		test_grad("cc");
+		test_refused();
 	} else {
 		CHECK_SKIP("no C compiler for the backend cc");
 	}
