@@ -163,7 +163,7 @@ static Node *of_two_values(Ir *ir, Type t, const Affine *e, int64_t (*value)(int
 			   int64_t c)
 {
 	Node *atom = e->n == 1 ? e->atom[0] : NULL;
-	if (!atom || atom->hi - atom->lo != 1)
+	if (!atom || atom->lo == atom->hi || atom->hi - 1 != atom->lo)
 		return NULL;
 	int64_t below = value(e->k[0] * atom->lo + e->c, c);
 	int64_t above = value(e->k[0] * atom->hi + e->c, c);
