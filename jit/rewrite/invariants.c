@@ -268,23 +268,19 @@ static bool has_axes_of(Ir *ir, const Function *f, const Function *g)
 	return all;
 }
 
-/* Factors over axes that another one has, too, go into that. */
-static void factors_join(const Invariants *v, Factors *l)
+/* A factor over axes that another one has, too, goes into that; false: there is none. */
+static bool factors_join(const Invariants *v, Factors *l)
 {
 	Function *f = arena_alloc(&v->ir->arena, (size_t)l->n * sizeof *f);
 	for (int k = 0; k < l->n; k++)
 		f[k] = factor_function(v, l, &l->f[k]);
 	for (int i = 0; i < l->n; i++)
-		for (int k = 0; k < l->n; k++) {
-			if (i == k || !has_axes_of(v->ir, &f[k], &f[i]))
-				continue;
-			product_combine(l, i, k); /* the last one is number k then */
-			f[k] = f[l->n];
-			i = i == l->n ? k : i;
-			f[i] = factor_function(v, l, &l->f[i]);
-			i = -1;
-			break;
-		}
+		for (int k = 0; k < l->n; k++)
+			if (i != k && has_axes_of(v->ir, &f[k], &f[i])) {
+				product_combine(l, i, k);
+				return true;
+			}
+	return false;
 }
 
 /* Is it worth a tensor? */
@@ -307,7 +303,8 @@ Node *products_apart(Ir *ir, Node *c)
 	for (int k = 0; k < l.n; k++)
 		if (l.f[k].cond)
 			poly_assume(inside, l.f[k].cond);
-	factors_join(&v, &l);
+	while (factors_join(&v, &l)) {
+	}
 	for (int k = 0; k < l.n; k++) {
 		Function f = factor_function(&v, &l, &l.f[k]);
 		if (!product_is_worth(&v, &f))

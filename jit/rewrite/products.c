@@ -222,23 +222,6 @@ void product_combine(Factors *l, int i, int k)
 	l->f[k] = l->f[--l->n];
 }
 
-static bool combine_subset(Factors *l)
-{
-	for (int i = 0; i < l->n; i++)
-		for (int k = 0; k < l->n; k++)
-			if (i != k && !(l->f[k].axes & ~l->f[i].axes)) {
-				product_combine(l, i, k);
-				return true;
-			}
-	return false;
-}
-
-void product_combine_subsets(Factors *l)
-{
-	while (combine_subset(l)) {
-	}
-}
-
 /* The axis along which elements of the result lie side by side. */
 static uint32_t last_axis(Ir *ir, const Node *c)
 {

@@ -33,8 +33,6 @@ bool condition_chooses(Ir *ir, Node *cond);
 int product_part(Factors *l, uint32_t axes);
 /* Factor k goes into factor i; the last one is factor k then. */
 void product_combine(Factors *l, int i, int k);
-/* Factors whose axes are among another's go into that one. */
-void product_combine_subsets(Factors *l);
 /* Does the sum c of products, which reads something several times, add in vectors, side by side, for all that it reads
  * differs along the result's last axis, or has no axis that this doesn't have? Of other products the factors are packed
  * into panels. */

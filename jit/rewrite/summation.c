@@ -40,6 +40,18 @@ typedef struct Order {
 
 /* ---- which factors ---- */
 
+/* What a factor's axes are among another's can be summed only with that one. */
+static bool combine_subset(Factors *l)
+{
+	for (int i = 0; i < l->n; i++)
+		for (int k = 0; k < l->n; k++)
+			if (i != k && !(l->f[k].axes & ~l->f[i].axes)) {
+				product_combine(l, i, k);
+				return true;
+			}
+	return false;
+}
+
 static void combine_fewest(Factors *l, const Node *c)
 {
 	int a = 0, b = 1;
@@ -277,8 +289,8 @@ static bool is_sum(const Node *c)
 static Node *by_parts(Ir *ir, Node *c, Factors l, double *cost)
 {
 	Factor f[FACTORS];
-	product_combine_subsets(
-		&l); /* what has no axis but another's can be summed only with that one */
+	while (combine_subset(&l)) {
+	}
 	while (l.n > FACTORS)
 		combine_fewest(&l, c);
 	Order o = {.ir = ir, .c = c, .left = product_left(c), .l = l};

@@ -39,7 +39,8 @@ static Node *earlier(Ir *ir, Node *a, Node *b)
 
 static Node *later(Ir *ir, Node *a, Node *b)
 {
-	return earlier(ir, a, b) == a ? b : earlier(ir, b, a) == b ? a : node2(ir, OP_MAX, a, b);
+	Node *d = node_sub(ir, a, b);
+	return d->lo >= 0 ? a : d->hi <= 0 ? b : node2(ir, OP_MAX, a, b);
 }
 
 /* Where does it hold, going by what is known when the loop begins? */
@@ -127,7 +128,7 @@ static double count(Node *first, Node *end)
 	return ((double)end->lo + (double)end->hi - (double)first->lo - (double)first->hi) / 2;
 }
 
-/* Those before, where both are those of the loop: none. */
+/* Iterations first..end-1, which may be none; NULL: they are none. */
 static Stmt *piece(const Inside *in, Node *first, Node *end, bool inside)
 {
 	const Stmt *l = in->loop;
