@@ -340,11 +340,13 @@ static Node *rebuild(Fuse *f, Node *c)
 		shape[d] = tensor_extent(c, d);
 	}
 	Node *body = substitute(f, comp_body(c));
+	bool same = body == comp_body(c);
 	/* What was inside of an equation that is substituted is inside of what that reads. */
-	body = comp_reduce(c) == RED_ADD && body != comp_body(c) ? bounds_read(f->ir, body) : body;
+	if (!same && comp_reduce(c) == RED_ADD)
+		body = bounds_read(f->ir, body);
 	Node *now = comp_make(f->ir, comp_reduce(c), tensor_rank(c), shape, lhs, comp_naxis(c),
 			      axes, body);
-	return body == comp_body(c) ? now : axes_joined(f->ir, now);
+	return same ? now : axes_joined(f->ir, now);
 }
 
 /* The same result of the loop over what its operands are now. */

@@ -32,11 +32,7 @@ static Node *pair_joined(Ir *ir, Node *c)
 			for (int k = 0; k < n; k++)
 				if (k != b)
 					axis[m++] = k == a ? both : comp_axis(c, k);
-			int64_t shape[RICCI_MAX_RANK];
-			for (int d = 0; d < rank; d++)
-				shape[d] = tensor_extent(c, d);
-			return comp_make(ir, comp_reduce(c), rank, shape, c->src + n, m, axis,
-					 body);
+			return comp_dense(ir, comp_reduce(c), rank, m, axis, body);
 		}
 	return NULL;
 }

@@ -5,11 +5,6 @@
  * Invariant: the conditions are on places, and exclude each other for all of them. */
 #include "jit/rewrite/rewrite.h"
 
-static bool is_zero(const Node *e)
-{
-	return e->op == OP_CONST && type_is_float((Type)e->type) && e->u.f == 0;
-}
-
 /* Can't both hold? So it is if a part of one is e >= 0, a part of the other f >= 0, and e + f below 0. */
 static bool exclude_each_other(Ir *ir, Node *a, Node *b)
 {
@@ -30,13 +25,13 @@ static bool excludes_all(Ir *ir, Node *c, const Node *e)
 	bool all = e->op == OP_SELECT;
 	for (; e->op == OP_SELECT && all; e = e->src[2])
 		all = exclude_each_other(ir, c, e->src[0]);
-	return all && is_zero(e);
+	return all && node_is_value(e, 0);
 }
 
 /* a + b as one choice; NULL: it is none. */
 static Node *joined(Ir *ir, Node *a, Node *b)
 {
-	if (is_zero(a))
+	if (node_is_value(a, 0))
 		return b;
 	if (a->op != OP_SELECT || !excludes_all(ir, a->src[0], b))
 		return NULL;

@@ -16,7 +16,7 @@
 static const double ELEMENTS = 1 << 16, USES = 16, SAVED = 4e5;
 /* Products of what a sum reads are used more often, for they take little, and fill more memory: operations for all of
  * them, and for an element. */
-static const double PRODUCT_USES = 64, PRODUCT_SAVED = 1e6, ELEMENT = 32;
+static const double PRODUCT_USES = 64, PRODUCT_SAVED = 1e6, PRODUCT_ELEMENT = 32;
 
 typedef struct Invariants {
 	Ir *ir;
@@ -268,18 +268,19 @@ static bool has_axes_of(Ir *ir, const Function *f, const Function *g)
 	return all;
 }
 
-/* A factor over axes that another one has, too, goes into that; false: there is none. */
-static bool factors_join(const Invariants *v, Factors *l)
+/* A factor over axes that another one has, too, goes into that; false: there is none. f: their functions. */
+static bool factors_join(const Invariants *v, Factors *l, Function *f)
 {
-	Function *f = arena_alloc(&v->ir->arena, (size_t)l->n * sizeof *f);
-	for (int k = 0; k < l->n; k++)
-		f[k] = factor_function(v, l, &l->f[k]);
 	for (int i = 0; i < l->n; i++)
-		for (int k = 0; k < l->n; k++)
-			if (i != k && has_axes_of(v->ir, &f[k], &f[i])) {
-				product_combine(l, i, k);
-				return true;
-			}
+		for (int k = 0; k < l->n; k++) {
+			if (i == k || !has_axes_of(v->ir, &f[k], &f[i]))
+				continue;
+			product_combine(l, i, k);
+			f[k] = f[l->n]; /* the last one is number k then */
+			int both = i < l->n ? i : k;
+			f[both] = factor_function(v, l, &l->f[both]);
+			return true;
+		}
 	return false;
 }
 
@@ -288,7 +289,8 @@ static bool product_is_worth(const Invariants *v, const Function *f)
 {
 	double all = comp_points(v->c), few = function_points(f), flops = expr_flops(v->ir, f->e);
 	return f->rank && f->rank <= RICCI_MAX_RANK && few * PRODUCT_USES <= all &&
-	       flops * all >= PRODUCT_SAVED + ELEMENT * few && !node_any(v->ir, f->e, stays);
+	       flops * all >= PRODUCT_SAVED + PRODUCT_ELEMENT * few &&
+	       !node_any(v->ir, f->e, stays);
 }
 
 Node *products_apart(Ir *ir, Node *c)
@@ -303,14 +305,16 @@ Node *products_apart(Ir *ir, Node *c)
 	for (int k = 0; k < l.n; k++)
 		if (l.f[k].cond)
 			poly_assume(inside, l.f[k].cond);
-	while (factors_join(&v, &l)) {
+	Function *f = arena_alloc(&ir->arena, (size_t)l.n * sizeof *f);
+	for (int k = 0; k < l.n; k++)
+		f[k] = factor_function(&v, &l, &l.f[k]);
+	while (factors_join(&v, &l, f)) {
 	}
 	for (int k = 0; k < l.n; k++) {
-		Function f = factor_function(&v, &l, &l.f[k]);
-		if (!product_is_worth(&v, &f))
+		if (!product_is_worth(&v, &f[k]))
 			continue;
-		Node *t = comp_dense(ir, RED_NONE, f.rank, f.rank, f.axis, f.e);
-		l.f[k].value = node_read(ir, t, f.at);
+		Node *t = comp_dense(ir, RED_NONE, f[k].rank, f[k].rank, f[k].axis, f[k].e);
+		l.f[k].value = node_read(ir, t, f[k].at);
 		l.f[k].divisor = NULL;
 		n++;
 	}

@@ -256,23 +256,31 @@ static Node *without_quotient(Ir *ir, Node *e, Node *axis)
 			   : node_sub(ir, node_add(ir, rest, node_int(ir, d - 1)), q->src[0]);
 }
 
+bool slack_bound(Ir *ir, Node *e, Node *axis, Node **lo, Node **hi)
+{
+	int64_t k = e ? affine_stride(ir, e, axis) : 0;
+	*lo = *hi = NULL;
+	if (k == INT64_MIN || k == 0)
+		return false;
+	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
+	if (k > 0)
+		*lo = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
+	else
+		*hi = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
+	return true;
+}
+
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi)
 {
+	Node *from, *to;
 	if (node_is_const(cond))
 		return cond->u.i != 0;
 	Node *e = condition_slack(ir, cond);
 	e = e && node_has(e, axis) ? without_quotient(ir, e, axis) : e;
-	int64_t k = e ? affine_stride(ir, e, axis) : 0;
-	if (k == INT64_MIN || k == 0)
+	if (!slack_bound(ir, e, axis, &from, &to))
 		return false;
-	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
-	if (k > 0) {
-		Node *from = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
-		*lo = node2(ir, OP_MAX, *lo, from);
-	} else {
-		Node *to = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
-		*hi = node2(ir, OP_MIN, *hi, to);
-	}
+	*lo = from ? node2(ir, OP_MAX, *lo, from) : *lo;
+	*hi = to ? node2(ir, OP_MIN, *hi, to) : *hi;
 	return true;
 }
 

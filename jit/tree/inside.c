@@ -47,22 +47,13 @@ static Node *later(Ir *ir, Node *a, Node *b)
 static bool condition_interval(const Inside *in, Node *cond, Interval *i)
 {
 	Ir *ir = in->t->ir;
-	Node *e = condition_slack(ir, cond), *axis = in->loop->axis;
-	int64_t k = e ? affine_stride(ir, e, axis) : 0;
-	if (k == INT64_MIN || k == 0)
+	if (!slack_bound(ir, condition_slack(ir, cond), in->loop->axis, &i->first, &i->end))
 		return false;
-	Node *rest = node_sub(ir, e, node_scale(ir, axis, k));
-	if (node_reads(ir, rest))
-		return false;
-	for (int a = 0; a < in->naxis; a++)
-		if (node_has(rest, in->axis[a]))
-			return false;
-	*i = (Interval){0};
-	if (k > 0)
-		i->first = node_floordiv(ir, node_sub(ir, node_int(ir, k - 1), rest), k);
-	else
-		i->end = node_add(ir, node_floordiv(ir, rest, -k), node_int(ir, 1));
-	return true;
+	Node *bound = i->first ? i->first : i->end;
+	bool known = !node_reads(ir, bound);
+	for (int a = 0; a < in->naxis && known; a++)
+		known = !node_has(bound, in->axis[a]);
+	return known;
 }
 
 static void meet(Ir *ir, Interval *all, Interval i)

@@ -178,6 +178,8 @@ void lower_share(Tree *t, Stmt *s);
  * changes far from the ends, or where conditions hold for most lanes; `width` lanes make a vector. */
 typedef enum { SPLIT_QUOTIENTS, SPLIT_CHANGES, SPLIT_CONDITIONS } SplitRule;
 void split_loops(Tree *t, Stmt *s, SplitRule rule, int64_t width);
+/* Where e >= 0: from *lo on, or before *hi, the other one is NULL; false: that isn't known, e NULL. */
+bool slack_bound(Ir *ir, Node *e, Node *axis, Node **lo, Node **hi);
 /* lo <= axis < hi is where the condition holds, too, whatever the others say; false: not an
  * interval. */
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);

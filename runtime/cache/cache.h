@@ -140,7 +140,7 @@ typedef struct Candidate {
 	const Backend *backend;
 	Schedule schedule;
 	bool usual;    /* the schedule is still to be chosen: the first one offered, */
-	bool unstaged; /* without stages, whose rounding was refused */
+	bool unstaged; /* without stages, for these were refused */
 	Kernel *kernel;
 	bool validates; /* kernel is the entry's, of the first iteration: only to be validated */
 	bool urgent;	/* worth the processor; else training goes before */

@@ -11,7 +11,6 @@
 #include <string.h>
 
 enum { BATCH_TCC = 16, BATCH_CC = 6, BATCH_GRID = 1 /* they are compiled one by one anyway */ };
-enum { WAYS = 4 }; /* to a first kernel */
 
 /* ---- candidates ---- */
 static void compile_trace(const Backend *b, int n, Candidate **c, double start)
@@ -167,22 +166,20 @@ const Backend *entry_tuning(const CacheEntry *e)
 	return b;
 }
 
-/* The backends to try in turn for a first kernel, best first; NULL at the end. The optimising compiler comes twice: what
- * it is offered first may be in stages, and their rounding be refused. */
-static void first_backends(Request r, const Backend *out[WAYS + 1])
+/* The backends to try in turn for a first kernel, best first; NULL at the end. */
+static void first_backends(Request r, const Backend *out[4])
 {
-	const Backend *cc = backend_find("cc"), *tcc = backend_find("tcc");
-	bool optimises = r.backend ? r.backend == cc : r.frozen && usable(cc);
 	int n = 0;
 
-	for (int k = 0; k < 2 && optimises; k++)
-		out[n++] = cc;
-	if (r.backend && !optimises)
+	if (r.backend) {
 		out[n++] = r.backend;
-	if (!r.backend && usable(tcc))
-		out[n++] = tcc;
-	if (!r.backend)
+	} else {
+		if (r.frozen && usable(backend_find("cc")))
+			out[n++] = backend_find("cc");
+		if (usable(backend_find("tcc")))
+			out[n++] = backend_find("tcc");
 		out[n++] = backend_find("interp");
+	}
 	out[n] = NULL;
 }
 
@@ -235,6 +232,25 @@ static void longest_first(int n, Candidate **c, int threads)
 	qsort(c, (size_t)n, sizeof *c, by_source);
 }
 
+/* Those whose stages were refused, which round otherwise than the equation: to be made without. Returns how many; they come
+ * first. */
+static int without_stages(int n, Candidate **c)
+{
+	int m = 0;
+
+	for (int i = 0; i < n; i++) {
+		Candidate *k = c[i];
+
+		if (!k->err.code || !schedule_staged(&k->schedule))
+			continue;
+		error_clear(&k->err);
+		k->usual = k->unstaged = true;
+		c[i] = c[m];
+		c[m++] = k;
+	}
+	return m;
+}
+
 /* One attempt for all entries that have no kernel yet, with the round-th backend each. */
 static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *room, Candidate **c,
 		      int round, int threads, Error *last)
@@ -242,7 +258,7 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	Making f = {.c = c, .work = make_together, .after = candidate_admit};
 
 	for (int i = 0; i < n; i++) {
-		const Backend *way[WAYS + 1] = {0};
+		const Backend *way[4] = {0};
 		Candidate *k = &room[f.n];
 
 		if (entry_ready(entries[i]))
@@ -256,7 +272,6 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 			entries[i]->offered = kept[i].offered;
 		} else {
 			k->usual = true;
-			k->unstaged = round > 0 && way[round] == way[round - 1];
 		}
 		c[f.n] = k;
 		f.n++;
@@ -266,6 +281,9 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	if (batch_most(c[0]->backend) == 1)
 		longest_first(f.n, c, threads);
 	making_run(&f, batch_most(c[0]->backend), threads);
+	Making again = {.n = without_stages(f.n, c), .c = c, .work = f.work, .after = f.after};
+	if (again.n)
+		making_run(&again, BATCH_CC, threads);
 	for (int i = 0; i < f.n; i++)
 		if (c[i]->err.code) {
 			error_clear(last);
@@ -299,7 +317,7 @@ static int fill_all(int n, CacheEntry **entries, Kept *kept, Candidate *room, Ca
 		disk_find(entries[i], &kept[i]);
 	disk_load(n, entries, kept);
 	fill_lent(n, entries, kept);
-	for (int round = 0; round < WAYS; round++)
+	for (int round = 0; round < 3; round++)
 		if (fill_round(n, entries, kept, room, c, round, threads, &last) == 0)
 			break;
 	for (int i = 0; i < n; i++)
