@@ -117,6 +117,37 @@ static bool never_zero(const Node *d)
 	return d->src[1]->u.i % (d->type == RICCI_I64 ? m : m & -m) != 0;
 }
 
+/* The largest number that divides all coefficients of a place; 1 where it may wrap, or has none. */
+static int64_t divisor(Ir *ir, Node *x)
+{
+	AffineRoom room;
+	Affine *s = affine_start(&room);
+	Node *rest = x->op == OP_ADD && x->src[1]->op == OP_CONST ? x->src[0] : x;
+	int64_t g = 0;
+	if (x->type != RICCI_I64 || x->op == OP_CONST || rest->mul <= 1 || node_may_wrap(x) ||
+	    !affine_add(ir, s, rest, 1, false))
+		return 1;
+	for (int k = 0; k < s->n; k++)
+		g = int_gcd(g, s->k[k]);
+	return g > 1 ? g : 1;
+}
+
+/* A comparison of l with k*x + r, 0 <= r < k, as one of x with (l - r) / k, rounded. */
+static Node *divided(const Fold *f, Node *x, Node *l, int64_t k)
+{
+	bool left = x == f->a;
+	bool constant = x->op == OP_ADD && x->src[1]->op == OP_CONST;
+	int64_t r = constant ? int_floor_mod(x->src[1]->u.i, k) : 0, d;
+	if (__builtin_sub_overflow(l->u.i, r, &d))
+		return NULL;
+	bool between = int_floor_mod(d, k) != 0;
+	if (between && (f->op == OP_EQ || f->op == OP_NE))
+		return node_const_int(f->ir, RICCI_BOOL, f->op == OP_NE);
+	bool up = between && (f->op == OP_LT) == left;
+	Node *to = node_int(f->ir, int_floor_div(d, k) + up), *q = node_floordiv(f->ir, x, k);
+	return left ? node2(f->ir, f->op, q, to) : node2(f->ir, f->op, to, q);
+}
+
 bool node_opposite(const Node *a, const Node *b)
 {
 	bool order = (a->op == OP_LT && b->op == OP_LE) || (a->op == OP_LE && b->op == OP_LT);

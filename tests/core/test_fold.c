@@ -40,7 +40,7 @@ Node *fold_node(Ir *ir, Op op, Type type, int nsrc, Node *const *src)
 	return out;
 }
 
-enum { ROWS = 8, POOL = 24, ROUNDS = 2500, DRAWS = 150, LEAST = 10, MOST = 300 };
+enum { ROWS = 8, POOL = 24, ROUNDS = 4000, DRAWS = 150, LEAST = 10, MOST = 300 };
 
 static Ir *ir;
 static Node *axis[2], *table[RICCI_NTYPES], *pool[RICCI_NTYPES][POOL];
@@ -213,6 +213,13 @@ static int draw_node(Op *op, Type *type, Node **src)
 	if (is_unary(*op))
 		return 1;
 	src[1] = draw(8) ? some_node(t) : src[0];
+	if (op_compares(*op) && t == RICCI_I64 &&
+	    draw(8) == 0) { /* places in steps, with one of them */
+		int side = draw(2);
+		src[side] = node_add(ir, node_scale(ir, axis[draw(2)], 2 + draw(5)),
+				     node_int(ir, draw(21) - 10));
+		src[!side] = node_int(ir, draw(41) - 10);
+	}
 	if (logic && src[1]->op == *op && draw(3) == 0)
 		src[0] = node_not(ir, src[1]->src[draw(2)]);
 	if (whole) {
