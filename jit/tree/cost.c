@@ -4,8 +4,9 @@
  * kernel takes the longer of two times, and a share of the shorter: its operators, loads and stores, of
  * all lanes at once in a vector loop; and the lines of the cache that come from farther than the
  * first level. An operand stays in a level where all that is touched between two uses of it fits
- * there. Invariant: sizes, strides and the target decide, never a measurement or the number of
- * threads, so that a schedule chosen by it is the same in every run. */
+ * there. In a body operators run beside loads and stores, and a product that is added is no
+ * operator of its own. Invariant: sizes, strides and the target decide, never a measurement or the
+ * number of threads, so that a schedule chosen by it is the same in every run. */
 #include "jit/tree/cost.h"
 
 #include <math.h>
@@ -65,8 +66,10 @@ typedef struct Cost {
 	const Target *target;
 	int nloop;
 	Around loop[DEEP];
-	double times, cycles; /* how often what is open runs; of operators, loads and stores */
-	bool calls;	      /* functions, whose cost is not known */
+	double times;		 /* that what is open runs */
+	double cycles;		 /* of bodies that are done, and of loops */
+	double operators, moves; /* cycles of the body that is open; moves: loads and stores */
+	bool calls;		 /* functions, whose cost is not known */
 	int naccess, room;
 	Access *access;
 } Cost;
@@ -210,10 +213,11 @@ static double misses(const Cost *c, const Access *a, int level, double room)
 	double lines = lines_of(a, from, &run);
 	if (from == 0) /* they come once; from memory, if there are as many */
 		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
-	/* The next loop's iterations meet what the one before them left. */
-	do
+	/* Iterations meet what the one before them left, all of it or where windows overlap. */
+	while (from > 0 && a->stride[from - 1] == 0)
 		times /= a->loop[--from].count;
-	while (from > 0 && a->stride[from - 1] == 0);
+	if (from > 0)
+		times /= a->loop[--from].count;
 	lines = lines_of(a, from, &run);
 	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
 	return times * lines * line_cycles[level] * far * (a->stores ? 2 : 1);
@@ -233,9 +237,8 @@ static double memory_cycles(Cost *c)
 }
 
 /* Is a the same place, but for a constant, as that one in the loops that are open? Of neighbouring vector
- * loops of one length, too, which take turns. */
-static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *index,
-		      int64_t *apart)
+ * loops, too, which take turns; both are then seen as of the longer one. */
+static bool is_beside(const Cost *c, Access *a, const Node *buffer, Node *index, int64_t *apart)
 {
 	int inner = c->nloop - 1;
 	if (a->nloop != c->nloop || a->buffer != buffer)
@@ -244,39 +247,46 @@ static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *
 		if (a->loop[k].loop != c->loop[k].loop)
 			return false;
 	if (inner >= 0 && a->loop[inner].loop != c->loop[inner].loop) {
-		if (!is_vector(c->loop[inner].loop) || !is_vector(a->loop[inner].loop) ||
-		    a->loop[inner].count != c->loop[inner].count)
+		if (!is_vector(c->loop[inner].loop) || !is_vector(a->loop[inner].loop))
 			return false;
 		index = node_replace(c->ir, index, 1, &c->loop[inner].axis, &a->loop[inner].axis);
 	}
 	Node *difference = node_sub(c->ir, index, a->index);
-	*apart = node_is_const(difference) ? difference->u.i : 0;
-	return node_is_const(difference);
+	if (!node_is_const(difference))
+		return false;
+	*apart = difference->u.i;
+	if (inner >= 0 && a->loop[inner].count < c->loop[inner].count)
+		a->loop[inner].count = c->loop[inner].count;
+	return true;
 }
 
-static void place_add(Ir *ir, Access *a, int64_t apart)
+/* Is it another place than those before? */
+static bool place_add(Ir *ir, Access *a, int64_t apart)
 {
 	int at = a->nplace;
 	while (at > 0 && a->place[at - 1] > apart)
 		at--;
-	if (a->nplace == PLACES_MOST || (at > 0 && a->place[at - 1] == apart))
-		return;
+	if (at > 0 && a->place[at - 1] == apart)
+		return false;
+	if (a->nplace == PLACES_MOST)
+		return true;
 	a->place = arena_grow(&ir->arena, a->place, a->nplace, &a->place_room, sizeof *a->place);
 	memmove(a->place + at + 1, a->place + at, (size_t)(a->nplace++ - at) * sizeof *a->place);
 	a->place[at] = apart;
+	return true;
 }
 
-static void note(Cost *c, Node *buffer, Node *index, bool stores)
+/* Is it another place than those that the loops that are open have? */
+static bool note(Cost *c, Node *buffer, Node *index, bool stores)
 {
 	if (c->ir->err.code)
-		return;
+		return true;
 	for (int k = c->naccess - 1; k >= 0; k--) {
 		Access *a = &c->access[k];
 		int64_t apart;
 		if (!is_beside(c, a, buffer, index, &apart))
 			continue;
-		place_add(c->ir, a, apart);
-		return;
+		return place_add(c->ir, a, apart);
 	}
 	size_t n = (size_t)c->nloop + 1;
 	c->access = arena_grow(&c->ir->arena, c->access, c->naccess, &c->room, sizeof *c->access);
@@ -295,6 +305,7 @@ static void note(Cost *c, Node *buffer, Node *index, bool stores)
 		a->times *= c->loop[k].count;
 		a->stride[k] = stride == INT64_MIN ? 1 : stride < 0 ? -stride : stride;
 	}
+	return true;
 }
 
 /* ---- operators ---- */
@@ -338,10 +349,9 @@ static void read_value(Cost *c, Node *n)
 {
 	bool local = is_local(c, n->src[0]);
 	double each = local ? TILE : OPERATE;
-	if (!local || !in_registers(c, n->src[0]))
-		c->cycles += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
-	if (!local)
-		note(c, n->src[0], n->src[1], false);
+	bool loads = local ? !in_registers(c, n->src[0]) : note(c, n->src[0], n->src[1], false);
+	if (loads)
+		c->moves += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
 }
 
 /* Does a compiler have to load under a condition that it evaluates for each lane? */
@@ -359,22 +369,29 @@ static bool lists_lanes(const Cost *c, Node *n)
 	return lanes && lanes->loop->how == HOW_LANES && node_has(n, lanes->axis);
 }
 
-/* What n takes, where the statements of the body, which share it, have not computed it yet. */
-static void value(Cost *c, NodeMap *known, Node *n)
+/* Is n a product that is added, or taken away, in one operator? */
+static bool joins_sum(const Node *n)
+{
+	return n->op == OP_MUL && type_is_float((Type)n->type);
+}
+
+/* What n takes, where the statements of the body, which share it, have not computed it yet; added: to another. */
+static void value(Cost *c, NodeMap *known, Node *n, bool added)
 {
 	if (node_is_tensor(n) || node_map_get(known, n))
 		return;
 	node_map_put(c->ir, known, n, n);
+	bool adds = n->op == OP_ADD || n->op == OP_SUB, both = n->nsrc > 1 && joins_sum(n->src[0]);
 	for (int k = 0; k < n->nsrc; k++)
-		value(c, known, n->src[k]);
+		value(c, known, n->src[k], adds && (k == 0 || !both));
 	if (n->op == OP_READ)
 		read_value(c, n);
 	else if (n->op == OP_SELECT && guards_lanes(c, n))
-		c->cycles += GUARD * times_of(c, n);
+		c->operators += GUARD * times_of(c, n);
 	else if (n->op == OP_FLOORDIV || n->op == OP_FLOORMOD)
-		c->cycles += lists_lanes(c, n) ? 0 : 2 * times_of(c, n);
-	else if (n->type != RICCI_I64)
-		c->cycles += OPERATE * node_flops(n) * times_of(c, n);
+		c->operators += lists_lanes(c, n) ? 0 : 2 * times_of(c, n);
+	else if (n->type != RICCI_I64 && !(added && joins_sum(n)))
+		c->operators += OPERATE * node_flops(n) * times_of(c, n);
 }
 
 /* Of the loops around, the innermost along which the store adds to the same elements; NULL: none. */
@@ -475,16 +492,16 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	double times = 1, beside = reduced ? sums_beside(c, reduced, s) : LATENCY;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;
-	value(c, known, s->value);
+	value(c, known, s->value, s->red == RED_ADD);
 	bool local = is_local(c, s->buffer), held = local && in_registers(c, s->buffer);
 	double each = move_cycles(c, s->index, (Type)s->buffer->type, local ? TILE : STORE);
-	c->cycles += held ? 0 : times * each;
+	c->moves += held ? 0 : times * each;
 	if (s->red != RED_NONE)
-		c->cycles += times * (beside < LATENCY ? LATENCY / beside : OPERATE);
+		c->operators += times * (beside < LATENCY ? LATENCY / beside : OPERATE);
 	if (s->red != RED_NONE && !held)
-		c->cycles += times * OPERATE; /* it is loaded, too */
+		c->moves += times * OPERATE; /* it is loaded, too */
 	if (folds_lanes(c, s))
-		c->cycles += times / lanes_of(c)->trips * FOLD;
+		c->operators += times / lanes_of(c)->trips * FOLD;
 	if (!local)
 		note(c, s->buffer, s->index, true);
 }
@@ -499,6 +516,13 @@ static const Stmt *first_store(const Stmt *s)
 	for (; s && !found; s = s->next)
 		found = s->kind == STMT_STORE ? s : first_store(s->body);
 	return found;
+}
+
+/* Loads and stores of a body run beside its operators. */
+static void body_done(Cost *c)
+{
+	c->cycles += fmax(c->operators, c->moves);
+	c->operators = c->moves = 0;
 }
 
 static void loop(Cost *c, const Stmt *s)
@@ -521,6 +545,8 @@ static void loop(Cost *c, const Stmt *s)
 		c->cycles += BEGIN * before + TURN * c->times;
 	c->nloop++;
 	visit(c, s->body);
+	if (s->how != HOW_LANES)
+		body_done(c);
 	c->nloop--;
 	c->times = before;
 }
@@ -543,9 +569,11 @@ static double share_of(const Cost *c, Node *cond)
 
 static void visit_share(Cost *c, const Stmt *s, double share)
 {
+	body_done(c);
 	double cycles = c->cycles;
 	int first = c->naccess;
 	visit(c, s);
+	body_done(c);
 	c->cycles = cycles + share * (c->cycles - cycles);
 	for (int k = first; k < c->naccess; k++)
 		c->access[k].times *= share;
@@ -559,7 +587,7 @@ static void call(Cost *c, const Stmt *s)
 		return;
 	}
 	const CallArg *size = s->arg + s->narg - 2;
-	c->cycles += c->times * TRANSPOSE * (double)size[0].value->hi * (double)size[1].value->hi;
+	c->moves += c->times * TRANSPOSE * (double)size[0].value->hi * (double)size[1].value->hi;
 }
 
 static void visit(Cost *c, const Stmt *s)
@@ -592,6 +620,7 @@ double tree_cost(const Tree *t, const Target *target)
 	Cost *c = arena_alloc(&t->ir->arena, sizeof *c);
 	*c = (Cost){.tree = t, .ir = t->ir, .target = target, .times = 1};
 	visit(c, t->root);
+	body_done(c);
 	if (c->calls)
 		return INFINITY;
 	double memory = memory_cycles(c);

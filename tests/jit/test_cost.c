@@ -53,6 +53,30 @@ static void check_overlap(void)
 	CHECK(price(task, tile) < price(task, "move 1 3; vectorise 1; parallel 1"));
 }
 
+/* Lines that were read in the iteration before, but not in the last few, come again: each row of the result
+ * reads all of the second matrix. */
+static void check_again(void)
+{
+	static const char *const task =
+		"ricci-task 1\ninput f32 256x256\ninput f32 128x256\n"
+		"keep m0[i,j] += a1[i,k]*a0[k,j] where i<128, j<256, k<256\n";
+	static const char *const tile = "split 0 8; split 1 32; move 1 1; move 2 2; vectorise 4; "
+					"unroll 3; parallel 2";
+	CHECK(price(task, tile) < price(task, "move 1 2; vectorise 1; parallel 1"));
+}
+
+/* Five results share what they read; products are added as they are made, while others are loaded. */
+static void check_shared(void)
+{
+	static const char *const task =
+		"ricci-task 1\ninput f32 10x1x5x5\ninput f32 64x1x28x12\n"
+		"keep m0[i,j,k,l] += a1[i,0,k+m,l+n]*a0[j,0,m,n] where i<64, j<10, k<24, l<8, "
+		"m<5, n<5\n";
+	static const char *const five = "split 1 5; move 2 2; move 4 3; move 5 4; vectorise 3; "
+					"unroll 6; parallel 1";
+	CHECK(1.5 * price(task, five) < price(task, "move 3 5; vectorise 3; parallel 1"));
+}
+
 /* A function that a kernel calls has no price. */
 static void check_calls(void)
 {
@@ -107,6 +131,8 @@ int main(void)
 	check_order();
 	check_memory();
 	check_overlap();
+	check_again();
+	check_shared();
 	check_calls();
 	check_offers();
 	return check_done();
