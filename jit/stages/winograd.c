@@ -5,6 +5,7 @@
  * of which M is a contraction for each u, of a tile's products (tiles.c). */
 #include "jit/stages/stages.h"
 #include "jit/stages/tiles.h"
+#include "jit/tree/cost.h"
 
 #include <math.h>
 
@@ -13,6 +14,9 @@ enum {
 	MORE = 2,      /* axes that a window adds: u, and a block of tiles */
 	ROW_LEAST = 64 /* results of a row, beside B's */
 };
+
+/* How many times longer threads take for rows than for as much work in small parts, at most. */
+static const double UNEVEN = 1.5;
 
 typedef struct Winograd {
 	Ir *ir;
@@ -116,7 +120,7 @@ static bool trails(const Winograd *g)
 }
 
 /* Are the products that are left a contraction, of each of a tile's? Finds the row, whose V and M stay near: the
- * first dimension, if its elements are enough for panels. */
+ * first dimension, if its elements are enough for panels, and for the threads. */
 static bool find_sides(Winograd *g)
 {
 	double others = 1, results_b = 1, terms = 1, tiles = 1;
@@ -136,7 +140,8 @@ static bool find_sides(Winograd *g)
 	Node *first = tensor_rank(g->c) ? comp_axis(g->c, 0) : NULL;
 	double extent = first ? (double)axis_extent(first) : 1;
 	bool alone = first && !is_window(g, first) && !node_has(g->b, first);
-	g->row = alone && others * tiles >= ROW_LEAST * extent ? first : NULL;
+	bool parts = cost_imbalance(extent) < UNEVEN;
+	g->row = alone && parts && others * tiles >= ROW_LEAST * extent ? first : NULL;
 	g->trails = trails(g);
 	g->tiles_alone = g->row && others == extent && !g->trails;
 	g->side = fmin(fmin(others * tiles, results_b), terms);
