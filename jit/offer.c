@@ -88,7 +88,8 @@ typedef struct Search {
 	const Target *target;
 	int room, n;
 	Schedule *out;
-	bool tile; /* direct nests: with a register tile */
+	bool stages; /* they may be in stages */
+	bool tile;   /* direct nests: with a register tile */
 } Search;
 typedef void SearchFn(Ir *ir, Search *s);
 
@@ -117,11 +118,11 @@ static void take(Search *s, int n, const Schedule *from)
 		s->out[s->n++] = from[k];
 }
 
-/* Stages that are worth it beside panels of that price. */
-static bool offer_stages(Ir *ir, const Search *s, double panels, Schedule *out)
+/* Stages that are worth it beside panels of *price, which becomes theirs. */
+static bool offer_stages(Ir *ir, const Search *s, double *price, Schedule *out)
 {
-	return !env_unfused("winograd") &&
-	       stages_offer(ir, &s->task->sub, s->target, STAGED * panels, out);
+	return s->stages && !env_unfused("winograd") &&
+	       stages_offer(ir, &s->task->sub, s->target, STAGED * *price, out, price);
 }
 
 static void offer_single(Ir *ir, Search *s)
@@ -134,7 +135,7 @@ static void offer_single(Ir *ir, Search *s)
 	if (!p)
 		return;
 	int npanel = offer_panels(p, target, s->room > 1 ? COUNT(panels) - 1 : 1, panels, &panel);
-	if (npanel && s->room > 1 && offer_stages(ir, s, panel, &staged)) {
+	if (npanel && offer_stages(ir, s, &panel, &staged)) {
 		memmove(panels + 1, panels, (size_t)npanel++ * sizeof *panels);
 		panels[0] = staged;
 	}
@@ -243,10 +244,12 @@ static void offer_grid(Ir *ir, Search *s)
 		take(s, ntile, tiles);
 }
 
-int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
+static int offers(const Task *t, const Target *target, bool stages, int room, Schedule *out)
 {
 	SearchFn *find = target->units ? offer_grid : t->sub.rows ? offer_rows : offer_single;
-	int n = search_run(find, (Search){t, target, room, 0, out, false});
+	int n = search_run(
+		find,
+		(Search){.task = t, .target = target, .room = room, .out = out, .stages = stages});
 	if (n == 0 && room > 0) { /* plain nests; where there is no memory, lowering will say so */
 		memset(out, 0, sizeof *out);
 		if (target->units)
@@ -258,22 +261,15 @@ int schedule_offers(const Task *t, const Target *target, int room, Schedule *out
 	return n;
 }
 
-static void find_stages(Ir *ir, Search *s)
+int schedule_offers(const Task *t, const Target *target, int room, Schedule *out)
 {
-	Problem *p = problem_new(tree_new(ir), &s->task->sub, NULL);
-	Schedule panels, staged;
-	double price;
-	if (p && contract_offers(p, s->target, 1, &panels, &price) &&
-	    offer_stages(ir, s, price, &staged))
-		take(s, 1, &staged);
+	return offers(t, target, room > 1, room, out);
 }
 
 void schedule_default(const Task *t, const Target *target, bool optimised, Schedule *s)
 {
-	if (schedule_offers(t, target, 1, s) < 1)
+	if (offers(t, target, optimised, 1, s) < 1)
 		s->n = 0;
-	if (optimised && s->n && s->step[0].kind == STEP_TENSORISE)
-		search_run(find_stages, (Search){t, target, 1, 0, s, false});
 }
 
 /* Does s vectorise a loop of a reduced axis? */

@@ -118,11 +118,13 @@ static double stages_price(Ir *ir, const Stages *g, const Target *target)
 	return price + MOVED * (g->tile > REGISTERS ? SPILLED : 1) * g->moved;
 }
 
-bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s)
+bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s,
+		  double *price)
 {
 	Stages g;
+	double cycles;
 	*s = (Schedule){0};
-	if (!winograd_stages(ir, sub, target, &g) || stages_price(ir, &g, target) > most)
+	if (!winograd_stages(ir, sub, target, &g) || (cycles = stages_price(ir, &g, target)) > most)
 		return false;
 	schedule_add(s, STEP_WINOGRAD, 0, 0);
 	for (int k = 0; k < g.n; k++) {
@@ -131,5 +133,6 @@ bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most
 		    !schedule_append(s, STEP_STAGE, k, &own))
 			return false;
 	}
+	*price = cycles;
 	return true;
 }

@@ -24,7 +24,7 @@ enum {
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
-static const double line_cycles[LEVELS] = {2, 6, 16}, alone = 2.5;
+static const double line_cycles[LEVELS] = {2, 6, 16}, alone = 2;
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
  * beginning one; a part. */
@@ -220,7 +220,7 @@ static double misses(const Cost *c, const Access *a, int level, double room)
 		times /= a->loop[--from].count;
 	lines = lines_of(a, from, &run);
 	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
-	return times * lines * line_cycles[level] * far * (a->stores ? 2 : 1);
+	return times * lines * line_cycles[level] * far;
 }
 
 static double memory_cycles(Cost *c)
@@ -369,6 +369,14 @@ static bool lists_lanes(const Cost *c, Node *n)
 	return lanes && lanes->loop->how == HOW_LANES && node_has(n, lanes->axis);
 }
 
+/* Does the choice only say which lanes of a vector there are? */
+static bool is_mask(const Cost *c, const Node *n)
+{
+	const Around *lanes = lanes_of(c);
+	return n->op == OP_SELECT && lanes && lanes->loop->how == HOW_LANES &&
+	       !node_reads(c->ir, n->src[0]);
+}
+
 /* Is n a product that is added, or taken away, in one operator? */
 static bool joins_sum(const Node *n)
 {
@@ -382,8 +390,10 @@ static void value(Cost *c, NodeMap *known, Node *n, bool added)
 		return;
 	node_map_put(c->ir, known, n, n);
 	bool adds = n->op == OP_ADD || n->op == OP_SUB, both = n->nsrc > 1 && joins_sum(n->src[0]);
-	for (int k = 0; k < n->nsrc; k++)
+	for (int k = is_mask(c, n) ? 1 : 0; k < n->nsrc; k++)
 		value(c, known, n->src[k], adds && (k == 0 || !both));
+	if (is_mask(c, n))
+		return;
 	if (n->op == OP_READ)
 		read_value(c, n);
 	else if (n->op == OP_SELECT && guards_lanes(c, n))

@@ -161,8 +161,9 @@ static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 	IR_ENTER(ir, 0);
 	Problem *p = t->sub.rows ? NULL : problem_new(tree_new(ir), &t->sub, NULL);
 	RowOffer r;
+	double price;
 	int n = 0;
-	if (!harness_grid && stages_offer(ir, &t->sub, target_host(), INFINITY, &all[0]))
+	if (!harness_grid && stages_offer(ir, &t->sub, target_host(), INFINITY, &all[0], &price))
 		n++;
 	if (t->sub.rows && rows_offer(ir, &t->sub, target_host(), false, &r))
 		for (int v = 0; v < NEST_OFFERS; v++)
