@@ -85,11 +85,15 @@ static Stmt *tile_halve(Build *b, Node *base, bool fold, int64_t *count)
 	for (; *count > least; half /= 2) {
 		if (!fold && *count - half < LANES_LEAST && *count != 2 * half)
 			break;
-		Node *lane = tree_axis(b->t, *count - half);
+		int64_t rest = *count - half;
+		bool part = fold && rest < vector; /* of a vector: it is added as a whole one */
+		Node *lane = tree_axis(b->t, part ? vector : rest);
 		Node *to = node_add(b->ir, base, lane);
-		Node *from = node_add(b->ir, to, node_int(b->ir, half));
-		Stmt *add =
-			stmt_store(b->t, b->acc, to, buffer_read(b->t, b->acc, from), b->p->red);
+		Node *x = buffer_read(b->t, b->acc, node_add(b->ir, to, node_int(b->ir, half)));
+		if (part)
+			x = node_select(b->ir, node2(b->ir, OP_LT, lane, node_int(b->ir, rest)), x,
+					node_identity(b->ir, b->p->red, b->p->type, b->p->acc));
+		Stmt *add = stmt_store(b->t, b->acc, to, x, b->p->red);
 		all = stmt_seq(all, stmt_loop(b->t, HOW_VECTOR, lane, NULL, NULL, add));
 		*count = half;
 	}
