@@ -237,8 +237,9 @@ static double memory_cycles(Cost *c)
 }
 
 /* Is a the same place, but for a constant, as that one in the loops that are open? Of neighbouring vector
- * loops, too, which take turns; both are then seen as of the longer one. */
-static bool is_beside(const Cost *c, Access *a, const Node *buffer, Node *index, int64_t *apart)
+ * loops, too, which take turns. */
+static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *index,
+		      int64_t *apart)
 {
 	int inner = c->nloop - 1;
 	if (a->nloop != c->nloop || a->buffer != buffer)
@@ -252,12 +253,8 @@ static bool is_beside(const Cost *c, Access *a, const Node *buffer, Node *index,
 		index = node_replace(c->ir, index, 1, &c->loop[inner].axis, &a->loop[inner].axis);
 	}
 	Node *difference = node_sub(c->ir, index, a->index);
-	if (!node_is_const(difference))
-		return false;
-	*apart = difference->u.i;
-	if (inner >= 0 && a->loop[inner].count < c->loop[inner].count)
-		a->loop[inner].count = c->loop[inner].count;
-	return true;
+	*apart = node_is_const(difference) ? difference->u.i : 0;
+	return node_is_const(difference);
 }
 
 /* Is it another place than those before? */
@@ -276,6 +273,17 @@ static bool place_add(Ir *ir, Access *a, int64_t apart)
 	return true;
 }
 
+/* Neighbouring vector loops are seen as of the longest one. */
+static void count_longest(const Cost *c, Access *a)
+{
+	int inner = c->nloop - 1;
+	double count = inner < 0 ? 0 : c->loop[inner].count;
+	if (inner < 0 || a->loop[inner].count >= count)
+		return;
+	a->times *= count / a->loop[inner].count;
+	a->loop[inner].count = count;
+}
+
 /* Is it another place than those that the loops that are open have? */
 static bool note(Cost *c, Node *buffer, Node *index, bool stores)
 {
@@ -286,6 +294,7 @@ static bool note(Cost *c, Node *buffer, Node *index, bool stores)
 		int64_t apart;
 		if (!is_beside(c, a, buffer, index, &apart))
 			continue;
+		count_longest(c, a);
 		return place_add(c->ir, a, apart);
 	}
 	size_t n = (size_t)c->nloop + 1;
@@ -390,9 +399,10 @@ static void value(Cost *c, NodeMap *known, Node *n, bool added)
 		return;
 	node_map_put(c->ir, known, n, n);
 	bool adds = n->op == OP_ADD || n->op == OP_SUB, both = n->nsrc > 1 && joins_sum(n->src[0]);
-	for (int k = is_mask(c, n) ? 1 : 0; k < n->nsrc; k++)
+	bool mask = is_mask(c, n);
+	for (int k = mask ? 1 : 0; k < n->nsrc; k++)
 		value(c, known, n->src[k], adds && (k == 0 || !both));
-	if (is_mask(c, n))
+	if (mask)
 		return;
 	if (n->op == OP_READ)
 		read_value(c, n);
