@@ -24,7 +24,7 @@ enum {
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
-static const double line_cycles[LEVELS] = {2, 6, 16}, alone = 2;
+static const double line_cycles[LEVELS] = {1, 6, 16}, alone = 2;
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
  * beginning one; a part. */
@@ -47,14 +47,18 @@ typedef struct Extent {
 	double count;
 } Extent;
 
+typedef struct Walk {	/* of an index along a loop */
+	int64_t stride; /* 0: it has no part in the index */
+	double repeats; /* how often each place comes: its quotients and remainders are fewer */
+	double again;	/* how often with all others between */
+} Walk;
+
 typedef struct Access {
 	Node *buffer, *index;
 	int nloop; /* loops around it: */
 	Around *loop;
-	int64_t *
-		stride; /* along each; 0: it has no part in the index; 1, too, where remainders of it have */
+	Walk *walk;
 	double times; /* that the innermost body runs */
-	bool stores;
 	int nplace, place_room, nextent;
 	int64_t *place;	  /* of places that differ by constants, how much: in order */
 	Extent extent[2]; /* what these are, once all are known */
@@ -149,10 +153,11 @@ static double lines_of(const Access *a, int from, double *run)
 	for (; n < a->nextent; n++)
 		e[n] = a->extent[n];
 	for (int k = from; k < a->nloop; k++) {
-		if (a->stride[k] == 0)
+		double count = a->loop[k].count / a->walk[k].repeats;
+		if (a->walk[k].stride == 0)
 			continue;
-		points *= a->loop[k].count;
-		extent_add(e, &n, a->stride[k], a->loop[k].count);
+		points *= count;
+		extent_add(e, &n, a->walk[k].stride, count);
 	}
 	for (int k = 0; k < n; k++)
 		if ((double)e[k].stride <= *run)
@@ -214,10 +219,12 @@ static double misses(const Cost *c, const Access *a, int level, double room)
 	if (from == 0) /* they come once; from memory, if there are as many */
 		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
 	/* Iterations meet what the one before them left, all of it or where windows overlap. */
-	while (from > 0 && a->stride[from - 1] == 0)
+	while (from > 0 && a->walk[from - 1].stride == 0)
 		times /= a->loop[--from].count;
-	if (from > 0)
+	if (from > 0) {
 		times /= a->loop[--from].count;
+		times *= a->walk[from].again;
+	}
 	lines = lines_of(a, from, &run);
 	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
 	return times * lines * line_cycles[level] * far;
@@ -273,6 +280,45 @@ static bool place_add(Ir *ir, Access *a, int64_t apart)
 	return true;
 }
 
+/* After how many steps along the axis the atom has the same values again; 0: not in that loop, or it is no quotient or
+ * remainder of the axis. */
+static int64_t period_of(const Node *atom, const Node *axis)
+{
+	if (atom->op != OP_FLOORMOD)
+		return 0;
+	const Node *of = atom->src[0];
+	int64_t divisor = of->op == OP_FLOORDIV ? of->src[1]->u.i : 1;
+	of = of->op == OP_FLOORDIV ? of->src[0] : of;
+	return of == axis ? divisor * atom->src[1]->u.i : 0;
+}
+
+/* Of a loop over parts the index has quotients and remainders: how far it goes, and how often. */
+static Walk walk_along(Ir *ir, Node *index, const Around *loop)
+{
+	int64_t stride = affine_stride(ir, index, loop->axis);
+	Walk w = {stride < 0 ? -stride : stride, 1, 1};
+	if (stride != INT64_MIN)
+		return w;
+	Affine f = affine_of(ir, index);
+	double span = 0, places = 1, period = 0;
+	for (int j = 0; j < f.n; j++) {
+		Node *atom = f.atom[j];
+		if (!node_has(atom, loop->axis))
+			continue;
+		double n = (double)atom->hi - (double)atom->lo + 1;
+		span += fabs((double)f.k[j]) * (n - 1);
+		places *= n;
+		int64_t own = period_of(atom, loop->axis);
+		period = own ? fmax(period, (double)own) : loop->count;
+	}
+	if (places > loop->count || period <= 0 || span >= 1e15)
+		return (Walk){1, 1, 1};
+	w.stride = places > 1 ? (int64_t)fmax(span / (places - 1), 1) : 0;
+	w.repeats = loop->count / places;
+	w.again = period < loop->count ? loop->count / period : 1;
+	return w;
+}
+
 /* Neighbouring vector loops are seen as of the longest one. */
 static void count_longest(const Cost *c, Access *a)
 {
@@ -285,7 +331,7 @@ static void count_longest(const Cost *c, Access *a)
 }
 
 /* Is it another place than those that the loops that are open have? */
-static bool note(Cost *c, Node *buffer, Node *index, bool stores)
+static bool note(Cost *c, Node *buffer, Node *index)
 {
 	if (c->ir->err.code)
 		return true;
@@ -304,15 +350,13 @@ static bool note(Cost *c, Node *buffer, Node *index, bool stores)
 		      .index = index,
 		      .nloop = c->nloop,
 		      .loop = arena_alloc(&c->ir->arena, n * sizeof *a->loop),
-		      .stride = arena_alloc(&c->ir->arena, n * sizeof *a->stride),
-		      .times = 1,
-		      .stores = stores};
+		      .walk = arena_alloc(&c->ir->arena, n * sizeof *a->walk),
+		      .times = 1};
 	place_add(c->ir, a, 0);
 	for (int k = 0; k < c->nloop; k++) {
-		int64_t stride = affine_stride(c->ir, index, c->loop[k].axis);
 		a->loop[k] = c->loop[k];
 		a->times *= c->loop[k].count;
-		a->stride[k] = stride == INT64_MIN ? 1 : stride < 0 ? -stride : stride;
+		a->walk[k] = walk_along(c->ir, index, &c->loop[k]);
 	}
 	return true;
 }
@@ -358,7 +402,7 @@ static void read_value(Cost *c, Node *n)
 {
 	bool local = is_local(c, n->src[0]);
 	double each = local ? TILE : OPERATE;
-	bool loads = local ? !in_registers(c, n->src[0]) : note(c, n->src[0], n->src[1], false);
+	bool loads = local ? !in_registers(c, n->src[0]) : note(c, n->src[0], n->src[1]);
 	if (loads)
 		c->moves += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
 }
@@ -523,7 +567,7 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	if (folds_lanes(c, s))
 		c->operators += times / lanes_of(c)->trips * FOLD;
 	if (!local)
-		note(c, s->buffer, s->index, true);
+		note(c, s->buffer, s->index);
 }
 
 /* ---- statements ---- */
