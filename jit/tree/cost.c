@@ -296,9 +296,11 @@ static int64_t period_of(const Node *atom, const Node *axis)
 static Walk walk_along(Ir *ir, Node *index, const Around *loop)
 {
 	int64_t stride = affine_stride(ir, index, loop->axis);
-	Walk w = {stride < 0 ? -stride : stride, 1, 1};
-	if (stride != INT64_MIN)
+	Walk w = {1, 1, 1};
+	if (stride != INT64_MIN) {
+		w.stride = stride < 0 ? -stride : stride;
 		return w;
+	}
 	Affine f = affine_of(ir, index);
 	double span = 0, places = 1, period = 0;
 	for (int j = 0; j < f.n; j++) {
@@ -312,7 +314,7 @@ static Walk walk_along(Ir *ir, Node *index, const Around *loop)
 		period = own ? fmax(period, (double)own) : loop->count;
 	}
 	if (places > loop->count || period <= 0 || span >= 1e15)
-		return (Walk){1, 1, 1};
+		return w;
 	w.stride = places > 1 ? (int64_t)fmax(span / (places - 1), 1) : 0;
 	w.repeats = loop->count / places;
 	w.again = period < loop->count ? loop->count / period : 1;
