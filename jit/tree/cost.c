@@ -3,28 +3,17 @@
  * Input: a loop tree. Output: cycles; schedules of a task are compared by them before any is run. A
  * kernel takes the longer of two times, and a share of the shorter: its operators, loads and stores, of
  * all lanes at once in a vector loop; and the lines of the cache that come from farther than the
- * first level. An operand stays in a level where all that is touched between two uses of it fits
- * there. In a body operators run beside loads and stores, and a product that is added is no
+ * first level (accesses.c). In a body operators run beside loads and stores, and a product that is added is no
  * operator of its own. Invariant: sizes, strides and the target decide, never a measurement or the
  * number of threads, so that a schedule chosen by it is the same in every run. */
 #include "jit/tree/cost.h"
+#include "jit/tree/accesses.h"
 
 #include <math.h>
 #include <string.h>
 
-enum {
-	LINE = 64,
-	DEEP = 64,
-	LEVELS = 3,
-	REGISTERS = 24,
-	OVERTAKEN = 24,
-	SUMS_SEEN = 8,
-	PLACES_MOST = 64
-};
+enum { REGISTERS = 24, OVERTAKEN = 24, SUMS_SEEN = 8 };
 
-/* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
- * where lines stand alone, so that no prefetcher of the processor finds them. */
-static const double line_cycles[LEVELS] = {1, 6, 16}, alone = 2;
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
  * beginning one; a part. */
@@ -35,47 +24,17 @@ static const double ALONE = 30000;
 /* How much of the shorter of both times is not hidden behind the longer. */
 static const double EXPOSED = 0.25;
 
-typedef struct Around { /* a loop that is open */
-	const Stmt *loop;
-	Node *axis;
-	double trips; /* of one run of it, vectors in a vector loop */
-	double count; /* iterations of one run of it */
-} Around;
-
-typedef struct Extent {
-	int64_t stride;
-	double count;
-} Extent;
-
-typedef struct Walk {	/* of an index along a loop */
-	int64_t stride; /* 0: it has no part in the index */
-	double repeats; /* how often each place comes: its quotients and remainders are fewer */
-	double again;	/* how often with all others between */
-} Walk;
-
-typedef struct Access {
-	Node *buffer, *index;
-	int nloop; /* loops around it: */
-	Around *loop;
-	Walk *walk;
-	double times; /* that the innermost body runs */
-	int nplace, place_room, nextent;
-	int64_t *place;	  /* of places that differ by constants, how much: in order */
-	Extent extent[2]; /* what these are, once all are known */
-} Access;
-
 typedef struct Cost {
 	const Tree *tree;
 	Ir *ir;
 	const Target *target;
 	int nloop;
-	Around loop[DEEP];
+	Around loop[LOOPS_DEEP];
 	double times;		 /* that what is open runs */
 	double cycles;		 /* of bodies that are done, and of loops */
 	double operators, moves; /* cycles of the body that is open; moves: loads and stores */
 	bool calls;		 /* functions, whose cost is not known */
-	int naccess, room;
-	Access *access;
+	Accesses accesses;
 } Cost;
 
 /* Lanes of a vector of so many bytes an element. */
@@ -97,270 +56,12 @@ static double vectors_of(double n, double width)
 	return whole + left;
 }
 
-static bool is_vector(const Stmt *loop)
-{
-	return loop->how == HOW_VECTOR || loop->how == HOW_LANES;
-}
-
 static const Around *lanes_of(const Cost *c)
 {
 	for (int k = c->nloop - 1; k >= 0; k--)
 		if (is_vector(c->loop[k].loop))
 			return &c->loop[k];
 	return NULL;
-}
-
-/* ---- memory ---- */
-
-static void extent_add(Extent *e, int *n, int64_t stride, double count)
-{
-	int at = (*n)++;
-	for (; at > 0 && e[at - 1].stride > stride; at--)
-		e[at] = e[at - 1];
-	e[at] = (Extent){stride, count};
-}
-
-/* The access's places are rows of so many at regular steps, or seen as one of all of them on an average. */
-static void places_measure(Access *a)
-{
-	const int64_t *p = a->place;
-	int row = 1, same = 0;
-	if (a->nplace == 1)
-		return;
-	while (row < a->nplace && p[row] - p[row - 1] == p[1] - p[0])
-		row++;
-	for (int k = row; k < a->nplace; k++)
-		same += p[k] - p[k - row] == p[row] - p[0];
-	if (same < a->nplace - row || a->nplace % row) {
-		int64_t gaps = a->nplace - 1;
-		extent_add(a->extent, &a->nextent, (p[gaps] - p[0] + gaps - 1) / gaps, a->nplace);
-		return;
-	}
-	extent_add(a->extent, &a->nextent, p[1] - p[0], row);
-	if (row < a->nplace)
-		extent_add(a->extent, &a->nextent, p[row] - p[0], (double)a->nplace / row);
-}
-
-/* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
- * behind each other. */
-static double lines_of(const Access *a, int from, double *run)
-{
-	Extent e[DEEP + 2];
-	Extent row = {0, 1}; /* runs so far apart, so many */
-	int n = 0;
-	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->nplace;
-	*run = 1;
-	for (; n < a->nextent; n++)
-		e[n] = a->extent[n];
-	for (int k = from; k < a->nloop; k++) {
-		double count = a->loop[k].count / a->walk[k].repeats;
-		if (a->walk[k].stride == 0)
-			continue;
-		points *= count;
-		extent_add(e, &n, a->walk[k].stride, count);
-	}
-	for (int k = 0; k < n; k++)
-		if ((double)e[k].stride <= *run)
-			*run += (double)e[k].stride * (e[k].count - 1);
-		else if ((double)e[k].stride * size <
-			 LINE) { /* gaps within lines are fetched, too */
-			*run = (double)e[k].stride * (e[k].count - 1) + *run;
-		} else if (row.stride && e[k].stride % row.stride == 0 &&
-			   (double)(e[k].stride / row.stride) <= row.count) { /* windows overlap */
-			row.count += (double)(e[k].stride / row.stride) * (e[k].count - 1);
-		} else {
-			lines *= row.count;
-			row = e[k];
-		}
-	lines *= row.count;
-	double all = (double)tensor_size(a->buffer) * size / LINE + 1;
-	double whole = *run * size / LINE;
-	lines *= whole < 1 ? 1 : whole == (double)(int64_t)whole ? whole : whole + 0.5;
-	lines = lines < points ? lines : points;
-	return lines < all ? lines : all;
-}
-
-/* Is b within this run of the loops `a` stands in, from number `from` on? */
-static bool is_within(const Access *b, const Access *a, int from)
-{
-	for (int j = 0; j < from; j++)
-		if (j >= b->nloop || b->loop[j].loop != a->loop[j].loop)
-			return false;
-	return b->nloop >= from;
-}
-
-/* Bytes that all accesses there touch; no more of a buffer than it has. */
-static double touched(const Cost *c, const Access *a, int from)
-{
-	double bytes = 0, run;
-	for (int k = 0; k < c->naccess; k++) {
-		const Access *b = &c->access[k];
-		double own = 0, all = (double)tensor_bytes(b->buffer) + LINE;
-		bool first = is_within(b, a, from);
-		for (int i = 0; i < k && first; i++)
-			first = c->access[i].buffer != b->buffer ||
-				!is_within(&c->access[i], a, from);
-		for (int i = k; i < c->naccess && first; i++)
-			if (c->access[i].buffer == b->buffer && is_within(&c->access[i], a, from))
-				own += LINE * lines_of(&c->access[i], from, &run);
-		bytes += own < all ? own : all;
-	}
-	return bytes;
-}
-
-/* Cycles of the lines that the access has from beyond level `level`, of so many bytes. */
-static double misses(const Cost *c, const Access *a, int level, double room)
-{
-	int from = a->nloop;
-	double times = a->times, run;
-	while (from > 0 && touched(c, a, from - 1) <= room)
-		times /= a->loop[--from].count;
-	double lines = lines_of(a, from, &run);
-	if (from == 0) /* they come once; from memory, if there are as many */
-		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
-	/* Iterations meet what the one before them left, all of it or where windows overlap. */
-	while (from > 0 && a->walk[from - 1].stride == 0)
-		times /= a->loop[--from].count;
-	if (from > 0) {
-		times /= a->loop[--from].count;
-		times *= a->walk[from].again;
-	}
-	lines = lines_of(a, from, &run);
-	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
-	return times * lines * line_cycles[level] * far;
-}
-
-static double memory_cycles(Cost *c)
-{
-	const double room[LEVELS] = {(double)c->target->l1 * 0.7, (double)c->target->l2 * 0.7,
-				     (double)c->target->l3 * 0.7};
-	double sum = 0;
-	for (int k = 0; k < c->naccess; k++)
-		places_measure(&c->access[k]);
-	for (int k = 0; k < c->naccess; k++)
-		for (int level = 0; level < LEVELS; level++)
-			sum += misses(c, &c->access[k], level, room[level]);
-	return sum;
-}
-
-/* Is a the same place, but for a constant, as that one in the loops that are open? Of neighbouring vector
- * loops, too, which take turns. */
-static bool is_beside(const Cost *c, const Access *a, const Node *buffer, Node *index,
-		      int64_t *apart)
-{
-	int inner = c->nloop - 1;
-	if (a->nloop != c->nloop || a->buffer != buffer)
-		return false;
-	for (int k = 0; k < inner; k++)
-		if (a->loop[k].loop != c->loop[k].loop)
-			return false;
-	if (inner >= 0 && a->loop[inner].loop != c->loop[inner].loop) {
-		if (!is_vector(c->loop[inner].loop) || !is_vector(a->loop[inner].loop))
-			return false;
-		index = node_replace(c->ir, index, 1, &c->loop[inner].axis, &a->loop[inner].axis);
-	}
-	Node *difference = node_sub(c->ir, index, a->index);
-	*apart = node_is_const(difference) ? difference->u.i : 0;
-	return node_is_const(difference);
-}
-
-/* Is it another place than those before? */
-static bool place_add(Ir *ir, Access *a, int64_t apart)
-{
-	int at = a->nplace;
-	while (at > 0 && a->place[at - 1] > apart)
-		at--;
-	if (at > 0 && a->place[at - 1] == apart)
-		return false;
-	if (a->nplace == PLACES_MOST)
-		return true;
-	a->place = arena_grow(&ir->arena, a->place, a->nplace, &a->place_room, sizeof *a->place);
-	memmove(a->place + at + 1, a->place + at, (size_t)(a->nplace++ - at) * sizeof *a->place);
-	a->place[at] = apart;
-	return true;
-}
-
-/* After how many steps along the axis the atom has the same values again; 0: not in that loop, or it is no quotient or
- * remainder of the axis. */
-static int64_t period_of(const Node *atom, const Node *axis)
-{
-	if (atom->op != OP_FLOORMOD)
-		return 0;
-	const Node *of = atom->src[0];
-	int64_t divisor = of->op == OP_FLOORDIV ? of->src[1]->u.i : 1;
-	of = of->op == OP_FLOORDIV ? of->src[0] : of;
-	return of == axis ? divisor * atom->src[1]->u.i : 0;
-}
-
-/* Of a loop over parts the index has quotients and remainders: how far it goes, and how often. */
-static Walk walk_along(Ir *ir, Node *index, const Around *loop)
-{
-	int64_t stride = affine_stride(ir, index, loop->axis);
-	Walk w = {1, 1, 1};
-	if (stride != INT64_MIN) {
-		w.stride = stride < 0 ? -stride : stride;
-		return w;
-	}
-	Affine f = affine_of(ir, index);
-	double span = 0, places = 1, period = 0;
-	for (int j = 0; j < f.n; j++) {
-		Node *atom = f.atom[j];
-		if (!node_has(atom, loop->axis))
-			continue;
-		double n = (double)atom->hi - (double)atom->lo + 1;
-		span += fabs((double)f.k[j]) * (n - 1);
-		places *= n;
-		int64_t own = period_of(atom, loop->axis);
-		period = own ? fmax(period, (double)own) : loop->count;
-	}
-	if (places > loop->count || period <= 0 || span >= 1e15)
-		return w;
-	w.stride = places > 1 ? (int64_t)fmax(span / (places - 1), 1) : 0;
-	w.repeats = loop->count / places;
-	w.again = period < loop->count ? loop->count / period : 1;
-	return w;
-}
-
-/* Neighbouring vector loops are seen as of the longest one. */
-static void count_longest(const Cost *c, Access *a)
-{
-	int inner = c->nloop - 1;
-	double count = inner < 0 ? 0 : c->loop[inner].count;
-	if (inner < 0 || a->loop[inner].count >= count)
-		return;
-	a->times *= count / a->loop[inner].count;
-	a->loop[inner].count = count;
-}
-
-/* Is it another place than those that the loops that are open have? */
-static bool note(Cost *c, Node *buffer, Node *index)
-{
-	if (c->ir->err.code)
-		return true;
-	for (int k = c->naccess - 1; k >= 0; k--) {
-		Access *a = &c->access[k];
-		int64_t apart;
-		if (!is_beside(c, a, buffer, index, &apart))
-			continue;
-		count_longest(c, a);
-		return place_add(c->ir, a, apart);
-	}
-	size_t n = (size_t)c->nloop + 1;
-	c->access = arena_grow(&c->ir->arena, c->access, c->naccess, &c->room, sizeof *c->access);
-	Access *a = &c->access[c->naccess++];
-	*a = (Access){.buffer = buffer,
-		      .index = index,
-		      .nloop = c->nloop,
-		      .loop = arena_alloc(&c->ir->arena, n * sizeof *a->loop),
-		      .walk = arena_alloc(&c->ir->arena, n * sizeof *a->walk),
-		      .times = 1};
-	place_add(c->ir, a, 0);
-	for (int k = 0; k < c->nloop; k++) {
-		a->loop[k] = c->loop[k];
-		a->times *= c->loop[k].count;
-		a->walk[k] = walk_along(c->ir, index, &c->loop[k]);
-	}
-	return true;
 }
 
 /* ---- operators ---- */
@@ -404,7 +105,8 @@ static void read_value(Cost *c, Node *n)
 {
 	bool local = is_local(c, n->src[0]);
 	double each = local ? TILE : OPERATE;
-	bool loads = local ? !in_registers(c, n->src[0]) : note(c, n->src[0], n->src[1]);
+	bool loads = local ? !in_registers(c, n->src[0])
+			   : access_add(&c->accesses, c->nloop, c->loop, n->src[0], n->src[1]);
 	if (loads)
 		c->moves += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
 }
@@ -473,7 +175,7 @@ typedef struct Sums { /* to which a loop's iteration adds: they need not wait fo
 	const Cost *c;
 	double n; /* vectors; as many as LATENCY are enough */
 	int nopen;
-	const Stmt *open[DEEP]; /* loops inside that one */
+	const Stmt *open[LOOPS_DEEP]; /* loops inside that one */
 	int nseen;
 	const Stmt *seen[SUMS_SEEN];
 } Sums;
@@ -509,7 +211,7 @@ static void sum_count(Sums *x, const Stmt *s)
 
 static void sums_find(Sums *x, const Stmt *s)
 {
-	for (; s && x->n < LATENCY && x->nopen < DEEP && x->nseen < SUMS_SEEN; s = s->next)
+	for (; s && x->n < LATENCY && x->nopen < LOOPS_DEEP && x->nseen < SUMS_SEEN; s = s->next)
 		if (s->kind == STMT_STORE && s->red != RED_NONE) {
 			sum_count(x, s);
 		} else if (s->kind == STMT_LOOP) {
@@ -569,7 +271,7 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	if (folds_lanes(c, s))
 		c->operators += times / lanes_of(c)->trips * FOLD;
 	if (!local)
-		note(c, s->buffer, s->index);
+		access_add(&c->accesses, c->nloop, c->loop, s->buffer, s->index);
 }
 
 /* ---- statements ---- */
@@ -593,7 +295,7 @@ static void body_done(Cost *c)
 
 static void loop(Cost *c, const Stmt *s)
 {
-	if (c->nloop == DEEP)
+	if (c->nloop == LOOPS_DEEP)
 		return;
 	Around *a = &c->loop[c->nloop];
 	double count = iterations(c, s);
@@ -637,12 +339,11 @@ static void visit_share(Cost *c, const Stmt *s, double share)
 {
 	body_done(c);
 	double cycles = c->cycles;
-	int first = c->naccess;
+	int first = c->accesses.n;
 	visit(c, s);
 	body_done(c);
 	c->cycles = cycles + share * (c->cycles - cycles);
-	for (int k = first; k < c->naccess; k++)
-		c->access[k].times *= share;
+	accesses_share(&c->accesses, first, share);
 }
 
 /* Transposing is known: of so many lines and columns, the last two arguments. */
@@ -684,12 +385,13 @@ double cost_imbalance(double parts)
 double tree_cost(const Tree *t, const Target *target)
 {
 	Cost *c = arena_alloc(&t->ir->arena, sizeof *c);
-	*c = (Cost){.tree = t, .ir = t->ir, .target = target, .times = 1};
+	*c = (Cost){
+		.tree = t, .ir = t->ir, .accesses = {.ir = t->ir}, .target = target, .times = 1};
 	visit(c, t->root);
 	body_done(c);
 	if (c->calls)
 		return INFINITY;
-	double memory = memory_cycles(c);
+	double memory = accesses_cycles(&c->accesses, target);
 	double longer = c->cycles > memory ? c->cycles : memory;
 	double shorter = c->cycles > memory ? memory : c->cycles;
 	int64_t parts = t->shape.later[0] ? t->shape.later[0] : t->shape.parts;

@@ -1,0 +1,293 @@
+/* accesses.c - which lines of memory a loop tree's reads and writes touch, and from how far they come.
+ *
+ * Input: reads and writes with the loops around them. Output: cycles. An operand stays in a level of the cache
+ * where all that is touched between two uses of it fits there. Places of a buffer that differ by constants are
+ * one access. */
+#include "jit/tree/accesses.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LINE = 64, LEVELS = 3, PLACES_MOST = 64 };
+
+/* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
+ * where lines stand alone, so that no prefetcher of the processor finds them. */
+static const double line_cycles[LEVELS] = {1, 6, 16}, alone = 2;
+
+typedef struct Extent {
+	int64_t stride;
+	double count;
+} Extent;
+
+typedef struct Walk {	/* of an index along a loop */
+	int64_t stride; /* 0: it has no part in the index */
+	double repeats; /* how often each place comes: its quotients and remainders are fewer */
+	double again;	/* how often with all others between */
+} Walk;
+
+struct Access {
+	Node *buffer, *index;
+	int nloop; /* loops around it: */
+	Around *loop;
+	Walk *walk;
+	double times; /* that the innermost body runs */
+	int nplace, place_room, nextent;
+	int64_t *place;	  /* of places that differ by constants, how much: in order */
+	Extent extent[2]; /* what these are, once all are known */
+};
+
+static void extent_add(Extent *e, int *n, int64_t stride, double count)
+{
+	int at = (*n)++;
+	for (; at > 0 && e[at - 1].stride > stride; at--)
+		e[at] = e[at - 1];
+	e[at] = (Extent){stride, count};
+}
+
+/* The access's places are rows of so many at regular steps, or seen as one of all of them on an average. */
+static void places_measure(Access *a)
+{
+	const int64_t *p = a->place;
+	int row = 1, same = 0;
+	if (a->nplace == 1)
+		return;
+	while (row < a->nplace && p[row] - p[row - 1] == p[1] - p[0])
+		row++;
+	for (int k = row; k < a->nplace; k++)
+		same += p[k] - p[k - row] == p[row] - p[0];
+	if (same < a->nplace - row || a->nplace % row) {
+		int64_t gaps = a->nplace - 1;
+		extent_add(a->extent, &a->nextent, (p[gaps] - p[0] + gaps - 1) / gaps, a->nplace);
+		return;
+	}
+	extent_add(a->extent, &a->nextent, p[1] - p[0], row);
+	if (row < a->nplace)
+		extent_add(a->extent, &a->nextent, p[row] - p[0], (double)a->nplace / row);
+}
+
+/* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
+ * behind each other. */
+static double lines_of(const Access *a, int from, double *run)
+{
+	Extent e[LOOPS_DEEP + 2];
+	Extent row = {0, 1}; /* runs so far apart, so many */
+	int n = 0;
+	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->nplace;
+	*run = 1;
+	for (; n < a->nextent; n++)
+		e[n] = a->extent[n];
+	for (int k = from; k < a->nloop; k++) {
+		double count = a->loop[k].count / a->walk[k].repeats;
+		if (a->walk[k].stride == 0)
+			continue;
+		points *= count;
+		extent_add(e, &n, a->walk[k].stride, count);
+	}
+	for (int k = 0; k < n; k++)
+		if ((double)e[k].stride <= *run)
+			*run += (double)e[k].stride * (e[k].count - 1);
+		else if ((double)e[k].stride * size <
+			 LINE) { /* gaps within lines are fetched, too */
+			*run = (double)e[k].stride * (e[k].count - 1) + *run;
+		} else if (row.stride && e[k].stride % row.stride == 0 &&
+			   (double)(e[k].stride / row.stride) <= row.count) { /* windows overlap */
+			row.count += (double)(e[k].stride / row.stride) * (e[k].count - 1);
+		} else {
+			lines *= row.count;
+			row = e[k];
+		}
+	lines *= row.count;
+	double all = (double)tensor_size(a->buffer) * size / LINE + 1;
+	double whole = *run * size / LINE;
+	lines *= whole < 1 ? 1 : whole == (double)(int64_t)whole ? whole : whole + 0.5;
+	lines = lines < points ? lines : points;
+	return lines < all ? lines : all;
+}
+
+/* Is b within this run of the loops `a` stands in, from number `from` on? */
+static bool is_within(const Access *b, const Access *a, int from)
+{
+	for (int j = 0; j < from; j++)
+		if (j >= b->nloop || b->loop[j].loop != a->loop[j].loop)
+			return false;
+	return b->nloop >= from;
+}
+
+/* Bytes that all accesses there touch; no more of a buffer than it has. */
+static double touched(const Accesses *m, const Access *a, int from)
+{
+	double bytes = 0, run;
+	for (int k = 0; k < m->n; k++) {
+		const Access *b = &m->access[k];
+		double own = 0, all = (double)tensor_bytes(b->buffer) + LINE;
+		bool first = is_within(b, a, from);
+		for (int i = 0; i < k && first; i++)
+			first = m->access[i].buffer != b->buffer ||
+				!is_within(&m->access[i], a, from);
+		for (int i = k; i < m->n && first; i++)
+			if (m->access[i].buffer == b->buffer && is_within(&m->access[i], a, from))
+				own += LINE * lines_of(&m->access[i], from, &run);
+		bytes += own < all ? own : all;
+	}
+	return bytes;
+}
+
+/* Cycles of the lines that the access has from beyond level `level`, of so many bytes. */
+static double misses(const Accesses *m, const Access *a, int level, double room)
+{
+	int from = a->nloop;
+	double times = a->times, run;
+	while (from > 0 && touched(m, a, from - 1) <= room)
+		times /= a->loop[--from].count;
+	double lines = lines_of(a, from, &run);
+	if (from == 0) /* they come once; from memory, if there are as many */
+		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
+	/* Iterations meet what the one before them left, all of it or where windows overlap. */
+	while (from > 0 && a->walk[from - 1].stride == 0)
+		times /= a->loop[--from].count;
+	if (from > 0) {
+		times /= a->loop[--from].count;
+		times *= a->walk[from].again;
+	}
+	lines = lines_of(a, from, &run);
+	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
+	return times * lines * line_cycles[level] * far;
+}
+
+/* Is a the same place, but for a constant, as that one in the loops around it? Of neighbouring vector
+ * loops, too, which take turns. */
+static bool is_beside(Ir *ir, const Access *a, int nloop, const Around *loop, const Node *buffer,
+		      Node *index, int64_t *apart)
+{
+	int inner = nloop - 1;
+	if (a->nloop != nloop || a->buffer != buffer)
+		return false;
+	for (int k = 0; k < inner; k++)
+		if (a->loop[k].loop != loop[k].loop)
+			return false;
+	if (inner >= 0 && a->loop[inner].loop != loop[inner].loop) {
+		if (!is_vector(loop[inner].loop) || !is_vector(a->loop[inner].loop))
+			return false;
+		index = node_replace(ir, index, 1, &loop[inner].axis, &a->loop[inner].axis);
+	}
+	Node *difference = node_sub(ir, index, a->index);
+	*apart = node_is_const(difference) ? difference->u.i : 0;
+	return node_is_const(difference);
+}
+
+/* Is it another place than those before? */
+static bool place_add(Ir *ir, Access *a, int64_t apart)
+{
+	int at = a->nplace;
+	while (at > 0 && a->place[at - 1] > apart)
+		at--;
+	if (at > 0 && a->place[at - 1] == apart)
+		return false;
+	if (a->nplace == PLACES_MOST)
+		return true;
+	a->place = arena_grow(&ir->arena, a->place, a->nplace, &a->place_room, sizeof *a->place);
+	memmove(a->place + at + 1, a->place + at, (size_t)(a->nplace++ - at) * sizeof *a->place);
+	a->place[at] = apart;
+	return true;
+}
+
+/* After how many steps along the axis the atom has the same values again; 0: not in that loop, or it is no quotient or
+ * remainder of the axis. */
+static int64_t period_of(const Node *atom, const Node *axis)
+{
+	if (atom->op != OP_FLOORMOD)
+		return 0;
+	const Node *of = atom->src[0];
+	int64_t divisor = of->op == OP_FLOORDIV ? of->src[1]->u.i : 1;
+	of = of->op == OP_FLOORDIV ? of->src[0] : of;
+	return of == axis ? divisor * atom->src[1]->u.i : 0;
+}
+
+/* Of a loop over parts the index has quotients and remainders: how far it goes, and how often. */
+static Walk walk_along(Ir *ir, Node *index, const Around *loop)
+{
+	int64_t stride = affine_stride(ir, index, loop->axis);
+	Walk w = {1, 1, 1};
+	if (stride != INT64_MIN) {
+		w.stride = stride < 0 ? -stride : stride;
+		return w;
+	}
+	Affine f = affine_of(ir, index);
+	double span = 0, places = 1, period = 0;
+	for (int j = 0; j < f.n; j++) {
+		Node *atom = f.atom[j];
+		if (!node_has(atom, loop->axis))
+			continue;
+		double n = (double)atom->hi - (double)atom->lo + 1;
+		span += fabs((double)f.k[j]) * (n - 1);
+		places *= n;
+		int64_t own = period_of(atom, loop->axis);
+		period = own ? fmax(period, (double)own) : loop->count;
+	}
+	if (places > loop->count || period <= 0 || span >= 1e15)
+		return w;
+	w.stride = places > 1 ? (int64_t)fmax(span / (places - 1), 1) : 0;
+	w.repeats = loop->count / places;
+	w.again = period < loop->count ? loop->count / period : 1;
+	return w;
+}
+
+/* Neighbouring vector loops are seen as of the longest one. */
+static void count_longest(Access *a, int nloop, const Around *loop)
+{
+	int inner = nloop - 1;
+	double count = inner < 0 ? 0 : loop[inner].count;
+	if (inner < 0 || a->loop[inner].count >= count)
+		return;
+	a->times *= count / a->loop[inner].count;
+	a->loop[inner].count = count;
+}
+
+bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *index)
+{
+	if (m->ir->err.code)
+		return true;
+	for (int k = m->n - 1; k >= 0; k--) {
+		Access *a = &m->access[k];
+		int64_t apart;
+		if (!is_beside(m->ir, a, nloop, loop, buffer, index, &apart))
+			continue;
+		count_longest(a, nloop, loop);
+		return place_add(m->ir, a, apart);
+	}
+	size_t n = (size_t)nloop + 1;
+	m->access = arena_grow(&m->ir->arena, m->access, m->n, &m->room, sizeof *m->access);
+	Access *a = &m->access[m->n++];
+	*a = (Access){.buffer = buffer,
+		      .index = index,
+		      .nloop = nloop,
+		      .loop = arena_alloc(&m->ir->arena, n * sizeof *a->loop),
+		      .walk = arena_alloc(&m->ir->arena, n * sizeof *a->walk),
+		      .times = 1};
+	place_add(m->ir, a, 0);
+	for (int k = 0; k < nloop; k++) {
+		a->loop[k] = loop[k];
+		a->times *= loop[k].count;
+		a->walk[k] = walk_along(m->ir, index, &loop[k]);
+	}
+	return true;
+}
+
+void accesses_share(Accesses *m, int from, double share)
+{
+	for (int k = from; k < m->n; k++)
+		m->access[k].times *= share;
+}
+
+double accesses_cycles(Accesses *m, const Target *target)
+{
+	const double room[LEVELS] = {(double)target->l1 * 0.7, (double)target->l2 * 0.7,
+				     (double)target->l3 * 0.7};
+	double sum = 0;
+	for (int k = 0; k < m->n; k++)
+		places_measure(&m->access[k]);
+	for (int k = 0; k < m->n; k++)
+		for (int level = 0; level < LEVELS; level++)
+			sum += misses(m, &m->access[k], level, room[level]);
+	return sum;
+}
