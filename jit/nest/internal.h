@@ -138,6 +138,20 @@ const Loop *tile_lanes_loop(const Build *b);
 Stmt *tile_combined(Build *b, Node *base, Node **sum);
 Node *tile_combine(Build *b, Node *x, Node *y);
 
+/* ---- what results hold first (fill.c) */
+/* What the problem's reduction starts from, in this type. */
+Node *nest_identity(Build *b, Type t);
+/* b->acc becomes what a scatter adds to: the result, or something wider. */
+void fill_sums(Build *b);
+/* The open part's places of b->acc hold what the reduction starts from; or, convert: those of the result its sums,
+ * made narrow. */
+Stmt *fill_part(Build *b, bool convert);
+/* So do all places of a result that is not reached everywhere. */
+Stmt *fill_partial(Build *b);
+/* The same on a grid, in phases of their own before the nest and behind it. */
+void fill_grid(Build *b);
+void convert_grid(Build *b);
+
 /* ---- running reductions (carry.c) */
 /* Can the reduction be carried along this axis? *c: how. */
 bool carry_find(const Problem *p, int axis, Carry *c);

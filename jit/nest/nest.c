@@ -26,11 +26,6 @@ static Node *axis_covers(Build *b, int axis, int64_t span)
 
 /* ---- statements ---- */
 
-static Node *identity_of(Build *b, Type t)
-{
-	return node_identity(b->ir, b->p->red, b->p->type, t);
-}
-
 static Stmt *store_members(Build *b, Node *result)
 {
 	Problem *p = b->p;
@@ -62,7 +57,7 @@ static Stmt *local_buffers(Build *b)
 
 static Stmt *leaf_fill(Build *b)
 {
-	return stmt_store(b->t, b->acc, tile_index(b), identity_of(b, b->p->acc), RED_NONE);
+	return stmt_store(b->t, b->acc, tile_index(b), nest_identity(b, b->p->acc), RED_NONE);
 }
 
 /* The members of the running sum; `sum` is that, or what the lanes add to it. */
@@ -287,7 +282,7 @@ static Stmt *carry_open(Build *b)
 	if (!c->single)
 		return region(b);
 	Stmt *s = stmt_alloc(b->t, c->sum);
-	s = stmt_seq(s, stmt_store(b->t, c->sum, node_int(b->ir, 0), identity_of(b, b->p->acc),
+	s = stmt_seq(s, stmt_store(b->t, c->sum, node_int(b->ir, 0), nest_identity(b, b->p->acc),
 				   RED_NONE));
 	if (c->head)
 		s = stmt_seq(s, carry_head(b, c->at));
@@ -353,107 +348,20 @@ static Stmt *region(Build *b)
 	return stmt_if(b->t, cond, full, region_once(b));
 }
 
-/* ---- scatters: fill, accumulate in memory, convert when the sum is wider than the result ---- */
-
-/* Places of the result in a line of the part: so many, `stride` elements apart, from `from` on (NULL: 0). */
-typedef struct Places {
-	int64_t extent, stride;
-	Node *from, *rest; /* rest: of the axis; NULL: as many as the extent says */
-} Places;
-
-enum { PLACES_MOST = RICCI_MAX_RANK + COMP_MAX_AXES };
-
-/* Those of a free axis, whose neighbours are so far apart: all of it, or of one that is in parts those of this. */
-static Places axis_places(Build *b, const Node *axis, int64_t stride)
-{
-	Places x = {axis_extent(axis), stride, NULL, NULL};
-	for (int k = 0; k < b->nparallel; k++) {
-		const Loop *l = &b->loop[b->order[k]];
-		if (b->p->axis[l->axis] != axis)
-			continue;
-		x.from = nest_point(b, b->p->axis[l->axis]);
-		x.extent = l->stride < x.extent ? l->stride : x.extent;
-		x.rest = nest_exact(b, l->axis) ? NULL : nest_rest(b, l->axis);
-	}
-	return x;
-}
-
-/* The part's places in the result: of each dimension the axes that number its places, or all of it. */
-static int part_places(Build *b, Places *places)
-{
-	Problem *p = b->p;
-	Node *axis[COMP_MAX_AXES];
-	int64_t size = p->main_size;
-	int n = 0;
-	for (int d = 0; d < p->rank; d++) {
-		size /= p->shape[d];
-		int naxis = problem_place_axes(p, d, axis), first = n;
-		for (int k = 0; k < naxis; k++) {
-			int64_t step = affine_stride(b->ir, p->lhs[d], axis[k]);
-			int at = n++; /* the largest steps first */
-			for (; at > first && places[at - 1].stride < step * size; at--)
-				places[at] = places[at - 1];
-			places[at] = axis_places(b, axis[k], step * size);
-		}
-		if (!naxis)
-			places[n++] = (Places){p->shape[d], size, NULL, NULL};
-	}
-	return n;
-}
-
-static Stmt *fill_loop(Build *b, Node *buffer, Node *base, int n, const Places *places,
-		       bool convert)
-{
-	if (n == 0) {
-		if (!convert)
-			return stmt_store(b->t, buffer, base, identity_of(b, buffer->type),
-					  RED_NONE);
-		Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, base));
-		return stmt_store(b->t, b->p->main_out, base, v, RED_NONE);
-	}
-	if (places->from)
-		base = node_add(b->ir, base, node_scale(b->ir, places->from, places->stride));
-	if (places->extent == 1)
-		return fill_loop(b, buffer, base, n - 1, places + 1, convert);
-	Node *x = tree_axis(b->t, places->extent), *hi = NULL;
-	if (places->rest)
-		hi = node2(b->ir, OP_MIN, places->rest, node_int(b->ir, places->extent));
-	Node *at = node_add(b->ir, base, node_scale(b->ir, x, places->stride));
-	return stmt_loop(b->t, n == 1 ? HOW_VECTOR : HOW_SERIAL, x, NULL, hi,
-			 fill_loop(b, buffer, at, n - 1, places + 1, convert));
-}
-
-/* The part's places hold what the reduction starts from; or, convert: the sums, made narrow. */
-static Stmt *fill_part(Build *b, Node *buffer, bool convert)
-{
-	Places places[PLACES_MOST];
-	int n = part_places(b, places);
-	return fill_loop(b, buffer, node_int(b->ir, 0), n, places, convert);
-}
-
-/* What a scatter adds to: the result, or something wider. */
-static void scatter_sums(Build *b)
-{
-	Problem *p = b->p;
-	b->acc = p->main_out;
-	if (p->acc != p->type)
-		b->acc = tree_buffer(b->t, b->caps->grid ? SPACE_SHARED : SPACE_SCRATCH, "sum",
-				     p->acc, p->main_size);
-}
-
+/* Sums in memory: filled, added to, and made narrow where they are wider than the result. */
 static Stmt *scatter(Build *b, int k)
 {
 	Problem *p = b->p;
 	Stmt *s = NULL;
 	bool phases = b->caps->grid && !p->rows, wide = p->acc != p->type && !phases;
 	if (!phases) {
-		scatter_sums(b);
-		s = fill_part(b, b->acc, false);
+		fill_sums(b);
+		s = fill_part(b, false);
 	}
 	b->reducing = true;
 	s = stmt_seq(s, nest(b, k));
 	b->reducing = false;
-	return wide ? stmt_seq(s, fill_part(b, p->main_out, true)) : s;
+	return wide ? stmt_seq(s, fill_part(b, true)) : s;
 }
 
 /* ---- the whole ---- */
@@ -466,21 +374,6 @@ static void find_region(Build *b)
 		b->nouter++;
 	if (b->nparallel > b->nouter)
 		b->nparallel = b->nouter;
-}
-
-/* Elements that no point reaches hold the identity of the equation's own reduction, also where each
- * other element is stored just once. */
-static Stmt *fill_element(Build *b, Node *x)
-{
-	Type t = b->p->type;
-	Reduce red = comp_reduce(b->p->sub->member[0]);
-	return stmt_store(b->t, b->p->main_out, x, node_identity(b->ir, red, t, t), RED_NONE);
-}
-
-static Stmt *fill_partial(Build *b)
-{
-	Node *x = tree_axis(b->t, b->p->main_size);
-	return stmt_loop(b->t, HOW_VECTOR, x, NULL, NULL, fill_element(b, x));
 }
 
 /* Decides everything that the schedule and the problem say before a statement is made. */
@@ -567,44 +460,12 @@ int nest_block_piece(Problem *p, const Schedule *s, const Capabilities *caps, No
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
 
-/* A section with a thread for each element of main. */
-static void elements_grid(Build *b, Stmt *(*element)(Build *b, Node *x))
-{
-	Node *thread = tree_axis(b->t, b->threads);
-	Node *block = tree_axis(b->t, (b->p->main_size + b->threads - 1) / b->threads);
-	Node *x = node_add(b->ir, node_scale(b->ir, block, b->threads), thread);
-	Node *cond = node2(b->ir, OP_LT, x, node_int(b->ir, b->p->main_size));
-	phase_grid(b->t, block, thread, stmt_if(b->t, cond, element(b, x), NULL));
-}
-
-static Stmt *clear_element(Build *b, Node *x)
-{
-	return stmt_store(b->t, b->acc, x, identity_of(b, (Type)b->acc->type), RED_NONE);
-}
-
-static Stmt *convert_element(Build *b, Node *x)
-{
-	Node *v = problem_narrow(b->p, buffer_read(b->t, b->acc, x));
-	return stmt_store(b->t, b->p->main_out, x, v, RED_NONE);
-}
-
-/* What runs before the nest, in a phase of its own. */
-static void before_grid(Build *b)
-{
-	if (!b->p->partial && !b->p->scatter)
-		return;
-	if (b->p->scatter)
-		scatter_sums(b);
-	elements_grid(b, b->p->scatter ? clear_element : fill_element);
-	phase_end(b->t);
-}
-
 static int nest_grid(Build *b, Error *err)
 {
 	Problem *p = b->p;
 	Node *thread = tree_axis(b->t, b->threads);
 	b->t->shape.threads = b->threads;
-	before_grid(b);
+	fill_grid(b);
 	if (b->nrfactor)
 		rfactor_init(b);
 	grid_open(b, thread);
@@ -615,10 +476,8 @@ static int nest_grid(Build *b, Error *err)
 	phase_grid(b->t, b->block, thread, stmt_seq(piece.alloc, body));
 	if (b->nrfactor)
 		rfactor_phase(b);
-	if (p->scatter && p->acc != p->type) {
-		phase_end(b->t);
-		elements_grid(b, convert_element);
-	}
+	if (p->scatter && p->acc != p->type)
+		convert_grid(b);
 	phases_finish(b->t, NULL, NULL);
 	return error_set(err, p->ir->err.code, "%s", p->ir->err.text);
 }
