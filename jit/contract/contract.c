@@ -63,13 +63,18 @@ static bool group_factors(Contract *c, Node *body)
 /* Do an operand's own conditions keep its reads inside? */
 static bool operand_safe(const Contract *c, const Operand *f, int nguard)
 {
+	Node **read, *cond = node_const_int(c->ir, RICCI_BOOL, 1);
 	if (f->nguard == nguard || reads_inside(c->ir, f->value))
 		return true;
-	const ProblemRead *r = contract_plain(c, f) ? problem_read(c->p, f->value) : NULL;
-	Node *cond = node_const_int(c->ir, RICCI_BOOL, 1);
 	for (int g = 0; g < f->nguard; g++)
 		cond = node2(c->ir, OP_AND, cond, f->guard[g]);
-	return r && problem_read_inside(c->p, r, r->dim, cond);
+	int n = node_collect(c->ir, f->value, OP_READ, &read);
+	for (int k = 0; k < n; k++) {
+		const ProblemRead *r = problem_read(c->p, read[k]);
+		if (!r || !problem_read_inside(c->p, r, r->dim, cond))
+			return false;
+	}
+	return true;
 }
 
 static bool place_guards(Contract *c, int n, Node *const *guard)

@@ -286,6 +286,11 @@ static const Case contractions[] = {
 	{"Y[k,2*u+h:12,2*v+g:10] += (X[c,u+(h+1)/2-m,v+(g+1)/2-n] else 0)"
 	 "*W[c,k,(h+1)%2+2*m,(g+1)%2+2*n] where u<6, v<5, h<2, g<2, m<2, n<2",
 	 "X=7x6x5 W=7x9x4x4"},
+	/* and one is a function of what it reads: transposed convolutions' weight gradients */
+	{"Y[i,j,4*k+l:8] += (0 <= l+4*m-2 && l+4*m-2 <= 39 ? B[n,j,l+4*m-2] : 0)"
+	 "*(0 <= m-k && m-k < 10 ? (0 < A[n,i,m-k] ? A[n,i,m-k] : 0.1*A[n,i,m-k]) : 0) "
+	 "where k<2, l<4, m<11",
+	 "B=2x7x40 A=2x9x10"},
 	/* matrices wider than what is transposed at once */
 	{"Y[h,i,j] += A[h,i,3*k]*B[k,j,2*h]", "A=2x53x200:f64 B=66x45x7:f64"},
 	/* results side by side in runs, shorter than a block and longer; what members read grows
