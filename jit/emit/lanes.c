@@ -44,6 +44,24 @@ static const char *index_limit(Lanes *v, Node *n, Node *cond)
 			    op_info[n->op].text, side[0], side[1]);
 }
 
+/* A quotient of an index, or what is left of it: kept, for several parts may ask for it. */
+static const char *index_quotient(Lanes *v, Node *n, const LaneQuotient *q, Node *cond)
+{
+	Arena *m = &v->e->ir->arena;
+	Kept key = {.read = n, .cond = cond};
+	const char *name = lane_type(v, RICCI_I32), *known = lane_kept(v, key);
+	if (known)
+		return known;
+	LaneIndex x = lane_index(v->e->ir, q->of, v->loop, false);
+	const char *of = index_text(v, &x, cond, false), *text = of;
+	if (q->times != 1)
+		text = arena_printf(m, "(%s * %s_all(%d))", of, name, q->times);
+	text = arena_printf(m, "(%s >> %d)", text, q->shift);
+	if (n->op == OP_FLOORMOD)
+		text = arena_printf(m, "(%s - %s * %s_all(%d))", of, text, name, q->by);
+	return lane_keep(v, name, key, text);
+}
+
 /* A part of an index. */
 static const char *index_part(Lanes *v, Node *n, Node *cond, bool cut)
 {
@@ -51,6 +69,9 @@ static const char *index_part(Lanes *v, Node *n, Node *cond, bool cut)
 	const char *name = lane_type(v, RICCI_I32);
 	if (n == v->loop->axis)
 		return arena_printf(m, "%s_number", name);
+	LaneQuotient q;
+	if (lane_quotient(v->e->ir, n, v->loop, &q))
+		return index_quotient(v, n, &q, cond);
 	bool limit = n->op == OP_MIN || n->op == OP_MAX;
 	Node *from = n->op == OP_CAST ? n->src[0] : n;
 	Type t = limit ? RICCI_I32 : lanes_type(from->type);

@@ -226,6 +226,14 @@ LaneIndex lane_index(Ir *ir, Node *n, const Stmt *loop, bool place);
 bool lane_index_cut(const Node *atom); /* may be larger than that */
 /* Do 32 bits hold it? */
 bool lane_index_exact(const LaneIndex *x);
+typedef struct LaneQuotient { /* n / by == n * times >> shift, in 32 bits */
+	Node *of;
+	int32_t by, times;
+	int shift;
+} LaneQuotient;
+/* Is the part of an index, of which 32 bits do, a quotient, or a remainder, that lanes compute by a product and a shift
+ * (Granlund, Montgomery 1994)? */
+bool lane_quotient(Ir *ir, const Node *atom, const Stmt *loop, LaneQuotient *q);
 /* Do a and b compare as they are in 32 bits, or (where they aren't exact) once what is larger is cut off? */
 bool lane_index_compares(const LaneIndex *a, const LaneIndex *b);
 

@@ -271,6 +271,16 @@ static const Case looked_up[] = {
 	 "X=7x7 U=839 V=839"},
 	{"X, T, W -> Y: Y[i] += T[i] != 1 && (X[T[i]-1] else 0.5) < W[k] ? W[k] : 0",
 	 "X=2 T=103:i32 W=5"},
+	/* quotients, and what is left */
+	{"X, A -> Y: Y[i,j] = j%2 == 1 && X[i,j/2] != X[i,j/2+1] ? A[i,j] : 3.0",
+	 "X=3x25:i32 A=3x47"},
+	{"Y[i,j] = X[i,j/3]*W[T[j]]", "X=5x35 W=3 T=103:i32"},
+	{"Y[i] = X[(T[i]+i)/4] else 1", "X=23 T=103:u8"},
+	{"Y[i] = X[(T[i]+i-40)/8] else 1", "X=23 T=103:i8"},
+	{"Y[i] = X[(T[i]+i)/7+(T[i]+2*i)%5]*A[i] where i<103", "X=60 T=103:u8 A=103"},
+	{"Y[i] = X[(T[i]-i)%16]*X[(T[i]-i)/16+15]", "X=32:f64 T=103:i8"},
+	{"X, T, A -> Y: Y[i] = X[T[i]+i/3] < A[i] ? X[i/3+T[i]%7] : 0 where i<103",
+	 "X=300 T=103:u8 A=103"},
 };
 
 /* What is compared with what is looked up, or cast; and what lanes don't look up. */
@@ -283,7 +293,9 @@ static const Case computed[] = {
 	{"Y[i,j] = X[T[i]-1,3-T[j]] else 5", "X=2x3:i64 T=53:i64"},
 	{"Y[i,j] = X[2-T[j],i-T[j]] else 5 where i<14", "X=2x13:f64 T=53:i64"},
 	{"Y[i] = X[T[i]*1000000000+i] else 1", "X=53 T=103:i32"},
+	{"Y[i] = X[(T[i]+i-40)/7] else 1", "X=23 T=103:i8"},
 	{"Y[i] = X[(T[i]+i)/4] else 1", "X=23 T=103:i32"},
+	{"Y[i] = X[(T[i]+1000*i)/3] else 1", "X=23 T=103:u8"},
 	{"Y[i] = X[min(max(T[U[i]]-1, 0)+i-40, 52)] else 3", "X=53 T=3:i32 U=103:i32"},
 	{"Y[i] = i >= 40 ? (X[T[i-40]-1] else 0) : B[i] where i<103", "X=2 T=63:i32 B=40"},
 	{"Y[i] = X[(T[U[i]-1] else 1)+i-40] else 3", "X=53 T=2:i32 U=103:i32"},
