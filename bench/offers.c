@@ -7,10 +7,12 @@
  * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc, and the
  * kernels are timed in turns, S seconds each (0.02); with --cold after other memory has been read, so that their
  * operands come from memory, as many of a net's do. A line of each: milliseconds in the order of the
- * offers, and its equations; with --schedules a line of each offer behind it;
+ * offers, and its equations; with --schedules a line of each offer behind it,
+ * with its price in thousands of cycles of one core (jit/tree/cost.c);
  * with --schedule those schedules are timed behind the first offer, in place of the others. Then what the first offers take by the best ones: of all kernels
  * together, and the geometric mean. That is what a session in static mode loses, which takes the first.
  */
+#include "jit/lower.h"
 #include "runtime/runtime.h"
 #include <getopt.h>
 #include <math.h>
@@ -164,7 +166,8 @@ static void print_schedules(const Offers *o)
 		Text schedule = {0};
 
 		schedule_print(&schedule, &o->schedule[i]);
-		printf("       %9.4f  %s\n", 1e3 * o->seconds[i], schedule.s);
+		printf("       %9.4f %9.1f  %s\n", 1e3 * o->seconds[i],
+		       1e-3 * lower_price(o->task, &o->schedule[i], target_host()), schedule.s);
 		text_free(&schedule);
 	}
 }

@@ -8,7 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { LINE = 64, LEVELS = 3, PLACES_MOST = 64 };
+/* WAY: bytes at which places of the first level repeat. */
+enum { LINE = 64, LEVELS = 3, PLACES_MOST = 64, WAY = 4096 };
 
 /* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
  * where lines stand alone, so that no prefetcher of the processor finds them. */
@@ -104,6 +105,32 @@ static double lines_of(const Access *a, int from, double *run)
 	return lines < all ? lines : all;
 }
 
+/* In how many places of a way so many that are so far apart lie. */
+static double places_of(int64_t stride, double count)
+{
+	double apart = fmax(LINE, (double)(stride & -stride));
+	return fmin(count, fmax(WAY / apart, 1));
+}
+
+/* Parts of lines that are powers of two apart share few places of the first level, and are gone before the rest of
+ * them is read: how many times their room they take, in the loops from number `from` on. */
+static double crowding(const Access *a, int from, double lines, double run)
+{
+	int64_t size = (int64_t)type_size((Type)a->buffer->type);
+	double places = 1, line = run * (double)size;
+	if (line >= LINE)
+		return 1;
+	for (int k = 0; k < a->nextent; k++)
+		if ((double)a->extent[k].stride >= run)
+			places *= places_of(a->extent[k].stride * size, a->extent[k].count);
+	for (int k = from; k < a->nloop; k++)
+		if (a->walk[k].stride && (double)a->walk[k].stride >= run)
+			places *= places_of(a->walk[k].stride * size,
+					    a->loop[k].count / a->walk[k].repeats);
+	places = fmin(places, WAY / LINE);
+	return lines > places ? WAY / LINE / places : 1;
+}
+
 /* Is b within this run of the loops `a` stands in, from number `from` on? */
 static bool is_within(const Access *b, const Access *a, int from)
 {
@@ -114,20 +141,25 @@ static bool is_within(const Access *b, const Access *a, int from)
 }
 
 /* Bytes that all accesses there touch; no more of a buffer than it has. */
-static double touched(const Accesses *m, const Access *a, int from)
+static double touched(const Accesses *m, const Access *a, int from, int level)
 {
 	double bytes = 0, run;
 	for (int k = 0; k < m->n; k++) {
 		const Access *b = &m->access[k];
-		double own = 0, all = (double)tensor_bytes(b->buffer) + LINE;
+		double own = 0, crowd = 1, all = (double)tensor_bytes(b->buffer) + LINE;
 		bool first = is_within(b, a, from);
 		for (int i = 0; i < k && first; i++)
 			first = m->access[i].buffer != b->buffer ||
 				!is_within(&m->access[i], a, from);
-		for (int i = k; i < m->n && first; i++)
-			if (m->access[i].buffer == b->buffer && is_within(&m->access[i], a, from))
-				own += LINE * lines_of(&m->access[i], from, &run);
-		bytes += own < all ? own : all;
+		for (int i = k; i < m->n && first; i++) {
+			const Access *x = &m->access[i];
+			if (x->buffer != b->buffer || !is_within(x, a, from))
+				continue;
+			double lines = lines_of(x, from, &run);
+			own += LINE * lines;
+			crowd = level ? 1 : fmax(crowd, crowding(x, from, lines, run));
+		}
+		bytes += (own < all ? own : all) * crowd;
 	}
 	return bytes;
 }
@@ -137,7 +169,7 @@ static double misses(const Accesses *m, const Access *a, int level, double room)
 {
 	int from = a->nloop;
 	double times = a->times, run;
-	while (from > 0 && touched(m, a, from - 1) <= room)
+	while (from > 0 && touched(m, a, from - 1, level) <= room)
 		times /= a->loop[--from].count;
 	double lines = lines_of(a, from, &run);
 	if (from == 0) /* they come once; from memory, if there are as many */

@@ -77,6 +77,17 @@ static void check_shared(void)
 	CHECK(1.5 * price(task, five) < price(task, "move 3 5; vectorise 3; parallel 1"));
 }
 
+#define COLUMNS(n)                                                                                 \
+	"ricci-task 1\ninput f32 128x" #n "\n"                                                     \
+	"keep m0[i] += a0[k,i]*a0[k,i] where i<1024, k<128\n"
+
+/* Lines that are a power of two apart share few places of a cache: they are gone before their neighbours are read. */
+static void check_crowded(void)
+{
+	static const char *const columns = "split 1 64; vectorise 2; parallel 1";
+	CHECK(price(COLUMNS(1024), columns) > 1.03 * price(COLUMNS(1040), columns));
+}
+
 /* A function that a kernel calls has no price. */
 static void check_calls(void)
 {
@@ -133,6 +144,7 @@ int main(void)
 	check_overlap();
 	check_again();
 	check_shared();
+	check_crowded();
 	check_calls();
 	check_offers();
 	return check_done();
