@@ -130,7 +130,7 @@ static bool suits_indices(Masks *m, const Node *c, Where where)
 static bool suits_comparison(Masks *m, Node *c, Where where)
 {
 	if (!lanes_vary(c, m->loop))
-		return is_common(m, c, true);
+		return is_common(m, c, where != VALID);
 	if (c->op == OP_READ)
 		return suits_read(m, c, where);
 	bool compares = op_compares((Op)c->op), all = compares || op_is_logic((Op)c->op);
@@ -188,13 +188,13 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 {
 	Node **part;
 	int n = node_parts(m->t->ir, c, OP_AND, &part);
-	bool suits = true;
+	bool suits = true, always = *yes == VALID; /* is it asked in any case? */
 	find_where(m, n, part, yes, no);
 	for (int k = 0; k < n && suits; k++) {
 		bool varies = lanes_vary(part[k], m->loop);
 		bool compares = are_compared(m, part[k]);
 		suits = compares ? suits_value(m, part[k], *yes)
-				 : varies || is_common(m, part[k], true);
+				 : varies || is_common(m, part[k], k > 0 || !always);
 		m->decides |= varies && !compares;
 	}
 	return suits;
