@@ -127,20 +127,46 @@ Node *fold_int_mul(Ir *ir, Type t, Node *a, Node *b)
 	return sum_node(ir, s, t);
 }
 
-/* e = c*whole + rest, the coefficients of rest in 0..c-1. */
+enum { SHIFT_MOST = 1 << 30 };
+
+/* The remainder of k by c: left, or left - c where that is far nearer to 0. */
+static int64_t nearest(int64_t k, int64_t c)
+{
+	int64_t left = int_floor_mod(k, c);
+	return c - left < (left + 3) / 4 ? left - c : left;
+}
+
+/* How far below 0 the sum goes where its coefficients are the nearest remainders; -1: none of them is negative, or it
+ * goes too far. */
+static int64_t below_zero(const Affine *s, int64_t c)
+{
+	double least = 0;
+	bool negative = false;
+	for (int j = 0; j < s->n; j++) {
+		double k = (double)nearest(s->k[j], c);
+		least += k * (double)(k < 0 ? s->atom[j]->hi : s->atom[j]->lo);
+		negative |= k < 0;
+	}
+	return negative && least <= 0 && least > -SHIFT_MOST ? (int64_t)-least : -1;
+}
+
+/* e = c*whole + rest. The coefficients of rest are the nearest remainders, so that differences stay such, with the least
+ * constant by which it is never negative; or all of them are in 0..c-1. */
 static void sum_split(Ir *ir, Node *e, int64_t c, Affine *whole, Affine *rest)
 {
 	AffineRoom room;
 	Affine *s = affine_start(&room);
 	affine_add(ir, s, e, 1, true);
+	int64_t below = below_zero(s, c);
 	for (int j = 0; j < s->n; j++) {
-		if (int_floor_div(s->k[j], c))
-			affine_add(ir, whole, s->atom[j], int_floor_div(s->k[j], c), true);
-		if (int_floor_mod(s->k[j], c))
-			affine_add(ir, rest, s->atom[j], int_floor_mod(s->k[j], c), true);
+		int64_t left = below < 0 ? int_floor_mod(s->k[j], c) : nearest(s->k[j], c);
+		if (left != s->k[j])
+			affine_add(ir, whole, s->atom[j], (s->k[j] - left) / c, true);
+		if (left)
+			affine_add(ir, rest, s->atom[j], left, true);
 	}
-	whole->c = int_floor_div(s->c, c);
-	rest->c = int_floor_mod(s->c, c);
+	rest->c = below < 0 ? int_floor_mod(s->c, c) : int_floor_mod(s->c - below, c) + below;
+	whole->c = (s->c - rest->c) / c;
 }
 
 /* The common divisor of the coefficients of s and c. */

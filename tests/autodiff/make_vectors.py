@@ -375,6 +375,11 @@ case("conv with a norm's scale",
      f(2, 2, 9), f(2), f(2, low=0.5, high=2), f(3, 2, 3))
 case("conv of squares", "Y[b,k,p,q] += X[b,c,p+r,q+s]*X[b,c,p+r,q+s]*W[k,c,r,s]",
      lambda x, w: F.conv2d(x * x, w), f(1, 2, 5, 4), f(3, 2, 3, 2))
+case("circulant matrix", "Y[b,i] += W[(i-j+8)%8]*X[b,j] where i < 8",
+     lambda w, x: x @ torch.stack([w.roll(j) for j in range(8)]), f(8), f(2, 8))
+case("weights that are shifted around", "Y[b,i] += X[b,(i-j+7)%9]*W[b,j] where i < 9",
+     lambda x, w: torch.stack([sum(w[:, j] * x[:, (i - j + 7) % 9] for j in range(3)) for i in range(9)], 1),
+     f(2, 9), f(2, 3))
 
 
 def numbers(t):
