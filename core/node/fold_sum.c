@@ -133,21 +133,24 @@ enum { SHIFT_MOST = 1 << 30 };
 static int64_t nearest(int64_t k, int64_t c)
 {
 	int64_t left = int_floor_mod(k, c);
-	return c - left < (left + 3) / 4 ? left - c : left;
+	return c - left <= (left - 1) / 4 ? left - c : left;
 }
 
 /* How far below 0 the sum goes where its coefficients are the nearest remainders; -1: none of them is negative, or it
  * goes too far. */
 static int64_t below_zero(const Affine *s, int64_t c)
 {
+	const int64_t most = INT64_MAX / 4; /* no sum of these wraps */
 	double least = 0;
 	bool negative = false;
+	if (c > most || s->c > most || s->c < -most)
+		return -1;
 	for (int j = 0; j < s->n; j++) {
 		double k = (double)nearest(s->k[j], c);
 		least += k * (double)(k < 0 ? s->atom[j]->hi : s->atom[j]->lo);
 		negative |= k < 0;
 	}
-	return negative && least <= 0 && least > -SHIFT_MOST ? (int64_t)-least : -1;
+	return negative && least <= 0 && least >= -SHIFT_MOST ? (int64_t)-least : -1;
 }
 
 /* e = c*whole + rest. The coefficients of rest are the nearest remainders, so that differences stay such, with the least
@@ -157,16 +160,20 @@ static void sum_split(Ir *ir, Node *e, int64_t c, Affine *whole, Affine *rest)
 	AffineRoom room;
 	Affine *s = affine_start(&room);
 	affine_add(ir, s, e, 1, true);
-	int64_t below = below_zero(s, c);
+	int64_t below = below_zero(s, c), shift = below < 0 ? 0 : below;
 	for (int j = 0; j < s->n; j++) {
-		int64_t left = below < 0 ? int_floor_mod(s->k[j], c) : nearest(s->k[j], c);
-		if (left != s->k[j])
-			affine_add(ir, whole, s->atom[j], (s->k[j] - left) / c, true);
+		int64_t left = int_floor_mod(s->k[j], c), times = int_floor_div(s->k[j], c);
+		if (below >= 0 && nearest(s->k[j], c) < 0) {
+			left -= c;
+			times++;
+		}
+		if (times)
+			affine_add(ir, whole, s->atom[j], times, true);
 		if (left)
 			affine_add(ir, rest, s->atom[j], left, true);
 	}
-	rest->c = below < 0 ? int_floor_mod(s->c, c) : int_floor_mod(s->c - below, c) + below;
-	whole->c = (s->c - rest->c) / c;
+	whole->c = int_floor_div(s->c - shift, c);
+	rest->c = int_floor_mod(s->c - shift, c) + shift;
 }
 
 /* The common divisor of the coefficients of s and c. */
