@@ -173,7 +173,7 @@ static const Around *reduced_loop(const Cost *c, const Stmt *s)
 
 typedef struct Sums { /* to which a loop's iteration adds: they need not wait for each other */
 	const Cost *c;
-	double n; /* vectors; as many as LATENCY are enough */
+	double n; /* vectors; as many as keep operators busy for LATENCY are enough */
 	int nopen;
 	const Stmt *open[LOOPS_DEEP]; /* loops inside that one */
 	int nseen;
@@ -211,7 +211,8 @@ static void sum_count(Sums *x, const Stmt *s)
 
 static void sums_find(Sums *x, const Stmt *s)
 {
-	for (; s && x->n < LATENCY && x->nopen < LOOPS_DEEP && x->nseen < SUMS_SEEN; s = s->next)
+	for (; s && x->n < LATENCY / OPERATE && x->nopen < LOOPS_DEEP && x->nseen < SUMS_SEEN;
+	     s = s->next)
 		if (s->kind == STMT_STORE && s->red != RED_NONE) {
 			sum_count(x, s);
 		} else if (s->kind == STMT_LOOP) {
@@ -257,7 +258,7 @@ static bool folds_lanes(const Cost *c, const Stmt *s)
 static void store(Cost *c, NodeMap *known, const Stmt *s)
 {
 	const Around *reduced = is_overtaken(c, s) ? NULL : reduced_loop(c, s);
-	double times = 1, beside = reduced ? sums_beside(c, reduced, s) : LATENCY;
+	double times = 1, beside = reduced ? sums_beside(c, reduced, s) : LATENCY / OPERATE;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;
 	value(c, known, s->value, s->red == RED_ADD);
@@ -265,7 +266,7 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	double each = move_cycles(c, s->index, (Type)s->buffer->type, local ? TILE : STORE);
 	c->moves += held ? 0 : times * each;
 	if (s->red != RED_NONE)
-		c->operators += times * (beside < LATENCY ? LATENCY / beside : OPERATE);
+		c->operators += times * fmax(OPERATE, LATENCY / beside);
 	if (s->red != RED_NONE && !held)
 		c->moves += times * OPERATE; /* it is loaded, too */
 	if (folds_lanes(c, s))
