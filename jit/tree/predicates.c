@@ -70,7 +70,8 @@ typedef struct Masks {
 	bool decides;	  /* there is a condition that lanes decide */
 	bool masked;	  /* or one beside it that decides what they read */
 	bool apart;	  /* they read elements apart under one */
-	NodeMap suits[3]; /* suits_value of nodes, by where they stand */
+	/* By where nodes stand: suits_value, suits_index of them. */
+	NodeMap values[3], indices[3];
 } Masks;
 
 /* The same for all lanes, and valid although the conditions that it stands under may not hold. */
@@ -78,6 +79,19 @@ static bool is_common(const Masks *m, Node *n, bool under)
 {
 	return !lanes_vary(n, m->loop) && !lanes_access(n, m->loop, STMT_STORE) &&
 	       (!under || reads_inside(m->t->ir, n));
+}
+
+typedef bool SuitsFn(Masks *m, Node *n, Where where);
+/* What find says, asked once for each node. */
+static bool suits_once(Masks *m, NodeMap *map, Node *n, Where where, SuitsFn *find)
+{
+	static char yes, no;
+	const char *known = node_map_get(map, n);
+	if (!known) {
+		known = find(m, n, where) ? &yes : &no;
+		node_map_put(m->t->ir, map, n, (void *)known);
+	}
+	return known == &yes;
 }
 
 static bool suits_value(Masks *m, Node *n, Where where);
@@ -112,10 +126,15 @@ static bool suits_parts(Masks *m, const LaneIndex *x, Where where)
 	return all;
 }
 
-static bool suits_index(Masks *m, Node *n, Where where)
+static bool find_index(Masks *m, Node *n, Where where)
 {
 	LaneIndex x = lane_index(m->t->ir, n, m->loop, false);
 	return lane_index_exact(&x) && suits_parts(m, &x, where);
+}
+
+static bool suits_index(Masks *m, Node *n, Where where)
+{
+	return suits_once(m, &m->indices[where], n, where, find_index);
 }
 
 static bool suits_indices(Masks *m, const Node *c, Where where)
@@ -328,16 +347,9 @@ static bool find_suits(Masks *m, Node *n, Where where)
 	return all;
 }
 
-/* The same, once for each node. */
 static bool suits_value(Masks *m, Node *n, Where where)
 {
-	static char yes, no;
-	const char *known = node_map_get(&m->suits[where], n);
-	if (!known) {
-		known = find_suits(m, n, where) ? &yes : &no;
-		node_map_put(m->t->ir, &m->suits[where], n, (void *)known);
-	}
-	return known == &yes;
+	return suits_once(m, &m->values[where], n, where, find_suits);
 }
 
 static bool is_stored_twice(const Masks *m, const Stmt *s)
@@ -395,7 +407,8 @@ static bool suits(Masks *m)
 	if (l->how != HOW_VECTOR || m->count->hi < 1 || !l->body)
 		return false;
 	m->decides = m->masked = m->apart = false;
-	memset(m->suits, 0, sizeof m->suits);
+	memset(m->values, 0, sizeof m->values);
+	memset(m->indices, 0, sizeof m->indices);
 	for (const Stmt *s = l->body; s; s = s->next)
 		if (s->kind == STMT_ALLOC ? tensor_size(s->buffer) > 1
 					  : s->kind != STMT_STORE || !suits_store(m, s))
