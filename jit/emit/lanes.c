@@ -44,22 +44,34 @@ static const char *index_limit(Lanes *v, Node *n, Node *cond)
 			    op_info[n->op].text, side[0], side[1]);
 }
 
-/* A quotient of an index, or what is left of it: kept, for several parts may ask for it. */
-static const char *index_quotient(Lanes *v, Node *n, const LaneQuotient *q, Node *cond)
+/* A quotient of an index, or what is left of it. */
+static const char *index_quotient(Lanes *v, const Node *n, const LaneQuotient *q, Node *cond)
 {
 	Arena *m = &v->e->ir->arena;
-	Kept key = {.read = n, .cond = cond};
-	const char *name = lane_type(v, RICCI_I32), *known = lane_kept(v, key);
-	if (known)
-		return known;
+	const char *name = lane_type(v, RICCI_I32);
 	LaneIndex x = lane_index(v->e->ir, q->of, v->loop, false);
 	const char *of = index_text(v, &x, cond, false), *text = of;
 	if (q->times != 1)
 		text = arena_printf(m, "(%s * %s_all(%d))", of, name, q->times);
 	text = arena_printf(m, "(%s >> %d)", text, q->shift);
-	if (n->op == OP_FLOORMOD)
-		text = arena_printf(m, "(%s - %s * %s_all(%d))", of, text, name, q->by);
-	return lane_keep(v, name, key, text);
+	return n->op == OP_FLOORDIV
+		       ? text
+		       : arena_printf(m, "(%s - %s * %s_all(%d))", of, text, name, q->by);
+}
+
+/* A part of an index that is made of others, kept, for several may ask for it; NULL: it is not. */
+static const char *index_made(Lanes *v, Node *n, Node *cond)
+{
+	LaneQuotient q;
+	Kept key = {.read = n, .cond = cond};
+	bool limit = n->op == OP_MIN || n->op == OP_MAX;
+	if (!limit && !lane_quotient(n, &q))
+		return NULL;
+	const char *known = lane_kept(v, key);
+	if (known)
+		return known;
+	return lane_keep(v, lane_type(v, RICCI_I32), key,
+			 limit ? index_limit(v, n, cond) : index_quotient(v, n, &q, cond));
 }
 
 /* A part of an index. */
@@ -69,13 +81,9 @@ static const char *index_part(Lanes *v, Node *n, Node *cond, bool cut)
 	const char *name = lane_type(v, RICCI_I32);
 	if (n == v->loop->axis)
 		return arena_printf(m, "%s_number", name);
-	LaneQuotient q;
-	if (lane_quotient(v->e->ir, n, v->loop, &q))
-		return index_quotient(v, n, &q, cond);
-	bool limit = n->op == OP_MIN || n->op == OP_MAX;
 	Node *from = n->op == OP_CAST ? n->src[0] : n;
-	Type t = limit ? RICCI_I32 : lanes_type(from->type);
-	const char *text = limit ? index_limit(v, n, cond) : value(v, from, cond);
+	const char *made = index_made(v, n, cond), *text = made ? made : value(v, from, cond);
+	Type t = made ? RICCI_I32 : lanes_type(from->type);
 	if (cut && lane_index_cut(n))
 		text = cut_text(v, t, text);
 	return t == RICCI_I64 ? arena_printf(m, "__builtin_convertvector(%s, %s)", text, name)

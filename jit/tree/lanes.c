@@ -96,21 +96,19 @@ bool lane_index_exact(const LaneIndex *x)
 	return lo >= INT32_MIN && hi <= INT32_MAX;
 }
 
-bool lane_quotient(Ir *ir, const Node *atom, const Stmt *loop, LaneQuotient *q)
+bool lane_quotient(const Node *atom, LaneQuotient *q)
 {
 	if ((atom->op != OP_FLOORDIV && atom->op != OP_FLOORMOD) || atom->src[1]->u.i > INT32_MAX)
 		return false;
-	LaneIndex of = lane_index(ir, atom->src[0], loop, false);
 	int64_t by = atom->src[1]->u.i, least = atom->src[0]->lo, most = atom->src[0]->hi;
-	if (!lane_index_exact(&of) || least < INT32_MIN || most > INT32_MAX)
-		return false;
 	for (int shift = 0; shift < 31; shift++) {
 		int64_t power = INT64_C(1) << shift, times = (power + by - 1) / by;
-		int64_t over =
-			times * by - power; /* 0: by is a power of two, and negative ones do */
-		bool fits = over ? least >= 0 && most <= INT32_MAX / times : times == 1;
+		/* How far the quotient is off, in parts of power: not at all by powers of two, of negative ones, too. */
+		int64_t over = times * by - power;
+		bool fits = over ? least >= 0 && most <= INT32_MAX / times && most < power / over
+				 : times == 1;
 		*q = (LaneQuotient){atom->src[0], (int32_t)by, (int32_t)times, shift};
-		if (fits && (over == 0 || most < power / over))
+		if (fits)
 			return true;
 	}
 	return false;

@@ -100,19 +100,16 @@ static bool suits_read(Masks *m, const Node *n, Where where);
 static bool suits_index(Masks *m, Node *n, Where where);
 
 /* A part of an index that differs between lanes otherwise than by their number: an integer that is read or computed,
- * such an index and a limit, or its quotient or remainder. */
+ * the less or the larger of two such indices, or a quotient or remainder of one. */
 static bool suits_part(Masks *m, Node *n, Where where)
 {
 	Op op = (Op)n->op;
-	bool limit = op == OP_MIN || op == OP_MAX;
-	if (limit && lanes_vary(n->src[0], m->loop) && lanes_vary(n->src[1], m->loop))
-		return false; /* (shared parts would be looked at over and over) */
-	if (limit)
+	if (op == OP_MIN || op == OP_MAX)
 		return suits_index(m, n->src[0], where) && suits_index(m, n->src[1], where);
 	if (op == OP_READ)
 		return suits_value(m, n, where);
 	LaneQuotient q;
-	if (lane_quotient(m->t->ir, n, m->loop, &q))
+	if (lane_quotient(n, &q))
 		return suits_index(m, q.of, where);
 	return op == OP_CAST && type_is_int((Type)n->src[0]->type) &&
 	       suits_value(m, n->src[0], where);

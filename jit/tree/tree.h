@@ -233,7 +233,7 @@ typedef struct LaneQuotient { /* n / by == n * times >> shift, in 32 bits */
 } LaneQuotient;
 /* Is the part of an index, of which 32 bits do, a quotient, or a remainder, that lanes compute by a product and a shift
  * (Granlund, Montgomery 1994)? */
-bool lane_quotient(Ir *ir, const Node *atom, const Stmt *loop, LaneQuotient *q);
+bool lane_quotient(const Node *atom, LaneQuotient *q);
 /* Do a and b compare as they are in 32 bits, or (where they aren't exact) once what is larger is cut off? */
 bool lane_index_compares(const LaneIndex *a, const LaneIndex *b);
 

@@ -276,6 +276,7 @@ static const Case looked_up[] = {
 	 "X=3x25:i32 A=3x47"},
 	{"Y[i,j] = X[i,j/3]*W[T[j]]", "X=5x35 W=3 T=103:i32"},
 	{"Y[i] = X[(T[i]+i)/4] else 1", "X=23 T=103:u8"},
+	{"Y[i] = X[min(T[i]+i/2, max(T[i]+3, 2*i))]*A[i]", "X=360 T=103:u8 A=103"},
 	{"Y[i] = X[(T[i]+i-40)/8] else 1", "X=23 T=103:i8"},
 	{"Y[i] = X[(T[i]+i)/7+(T[i]+2*i)%5]*A[i] where i<103", "X=60 T=103:u8 A=103"},
 	{"Y[i] = X[(T[i]-i)%16]*X[(T[i]-i)/16+15]", "X=32:f64 T=103:i8"},
