@@ -23,7 +23,8 @@ EXAMPLES = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --de
             "shufflenet": "shufflenet", "lstm": "lstm", "mi_lstm": "mi_lstm", "scrn": "scrn", "sublstm": "sublstm", "lltm": "lltm",
             "bert": "bert", "gpt": "gpt"}
 WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts",
-           "fno", "transformer", "quaternion", "pixelcnn", "bayes", "volume")
+           "fno", "transformer", "quaternion", "pixelcnn", "bayes", "volume",
+           "ctc", "vocoder", "butterfly", "molecules")
 # the program of each net, and its options
 NETS = {**{n: f"examples/{c} --bench" for n, c in EXAMPLES.items()}, **{n: f"bench/written {n}" for n in WRITTEN}}
 FIGURES = {"step_ms": "training step, ms", "infer_ms": "inference, ms", "first_s": "first step, caches empty, s",

@@ -394,8 +394,82 @@ class Volume(nn.Module):
         return torch.randn(4, 3, 8, 32, 32), torch.randint(10, (4,))
 
 
+class Ctc(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.full, self.head = nn.Linear(64, 128), nn.Linear(128, 32)
+
+    def forward(self, x, y):
+        p = F.log_softmax(self.head(F.relu(self.full(x))), -1).transpose(0, 1)
+        return F.ctc_loss(p, y, torch.full((16,), 64), torch.full((16,), 16), blank=31, reduction="sum") / 16
+
+    def data(self):
+        return torch.randn(16, 64, 64), torch.randint(31, (16, 16))
+
+
+class Vocoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.out = nn.Conv1d(40, 128, 7, 1, 3), nn.Conv1d(32, 1, 7, 1, 3)
+        self.up = nn.ModuleList([nn.ConvTranspose1d(128 >> i, 64 >> i, 16, 8, 4) for i in range(2)])
+        self.blocks = nn.ModuleList([nn.ModuleList([nn.ModuleList(
+            [nn.Conv1d(64 >> i, 64 >> i, k, 1, d * (k // 2), d, bias=False) for d in (1, 3, 5)]) for k in (3, 7)]) for i in range(2)])
+
+    def forward(self, x, y):
+        h = self.into(x)
+        for up, blocks in zip(self.up, self.blocks):
+            h, total = up(F.leaky_relu(h, .1)), 0
+            for block in blocks:
+                z = h
+                for c in block:
+                    z = z + c(F.leaky_relu(z, .1))
+                total = total + z
+            h = total
+        return F.l1_loss(torch.tanh(self.out(h)), y)
+
+    def data(self):
+        return torch.randn(4, 40, 32), torch.randn(4, 1, 2048)
+
+
+class Butterfly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w, self.head = parameters(20, 1024, 2, scale=.7), nn.Linear(1024, 10)
+
+    def forward(self, x, y):
+        for i, w in enumerate(self.w):
+            x = w[:, 0] * x + w[:, 1] * x.view(128, -1, 2, 1 << i % 10).flip(2).reshape(128, 1024)
+            x = F.relu(x) if i % 10 == 9 else x
+        return F.cross_entropy(self.head(x), y)
+
+    def data(self):
+        return torch.randn(128, 1024), torch.randint(10, (128,))
+
+
+class Molecules(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.ModuleDict(dict(
+            target=nn.Linear(64, 64), source=plain(64, 64), far=plain(1, 64), message=nn.Linear(64, 64), pull1=nn.Linear(64, 64),
+            pull2=plain(64, 1), node1=nn.Linear(128, 64), node2=nn.Linear(64, 64))) for _ in range(2)])
+        self.head = nn.Linear(64, 1)
+
+    def forward(self, h, x, y):
+        others = 1 - torch.eye(32)[..., None]
+        for m in self.layers:
+            d = x[:, :, None] - x[:, None]
+            e = F.silu(m["target"](h)[:, :, None] + m["source"](h)[:, None] + m["far"]((d * d).sum(-1, keepdim=True)))
+            e = F.silu(m["message"](e))
+            x = x + (d * m["pull2"](F.silu(m["pull1"](e)))).sum(2) / 31
+            h = h + m["node2"](F.silu(m["node1"](torch.cat((h, (e * others).sum(2)), -1))))
+        return F.mse_loss(self.head(h.mean(1))[:, 0], y)
+
+    def data(self):
+        return torch.randn(16, 32, 64), torch.randn(16, 32, 3), torch.randn(16)
+
+
 NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts,
-                                          Fno, Transformer, Quaternion, Pixelcnn, Bayes, Volume)}
+                                          Fno, Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it
 VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
 

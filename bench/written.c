@@ -547,6 +547,120 @@ static Tensor *volume(Net *n)
 	return ricci_cross_entropy(linear(ricci_global_avg_pool(h), "head", 10), y);
 }
 
+/* Graves et al. 2006: all ways through the labels and blanks, in logarithms. */
+static Tensor *ctc(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(16, 64, 64)), *y = integers(n, "y", 31, DIMS(16, 16));
+	Tensor *h = linear(ricci_relu(linear(x, "full", 128)), "head", 32), *last;
+	Tensor *e = ricci_op(n->g,
+			     "X, L -> E: M[b,t] max= X[b,t,k]; Z[b,t] += exp(X[b,t,k]-M[b,t]);"
+			     "P[t,b,k] = X[b,t,k]-M[b,t]-log(Z[b,t]);"
+			     "E[t,b,s] = P[t,b,s%2 == 0 ? 31 : L[b,s/2]] where s < 33",
+			     h, y);
+	Tensor *step = ricci_input(n->g, "step", RICCI_F32, DIMS(16, 33));
+	Tensor *a = ricci_input(n->g, "alpha", RICCI_F32, DIMS(16, 33));
+	Tensor *begin = ricci_op(n->g, "A[b,s] = s == 0 ? 0.0 : -1e30 where b < 16, s < 33");
+	Tensor *next =
+		ricci_op(n->g,
+			 "A, E, L -> N: p[b,s] = s >= 1 ? A[b,s-1] : -1e30 where s < 33;"
+			 "q[b,s] = s >= 3 && s%2 == 1 && L[b,s/2] != L[b,s/2-1] ? A[b,s-2] : -1e30 "
+			 "where s < 33;"
+			 "m[b,s] = max(A[b,s], max(p[b,s], q[b,s]));"
+			 "N[b,s] = m[b,s] + log(exp(A[b,s]-m[b,s]) + exp(p[b,s]-m[b,s])"
+			 " + exp(q[b,s]-m[b,s])) + E[b,s]",
+			 a, step, y);
+	ricci_scan(n->g,
+		   &RICCI_LOOP(.steps = 64, .nslice = 1, .slice = &(ricci_slice){step, e},
+			       .ncarry = 1, .carry = &(ricci_carry){a, begin, next}),
+		   &last, NULL);
+	return ricci_op(n->g,
+			"m[b] = max(A[b,31], A[b,32]);"
+			"L[] += -(m[b] + log(exp(A[b,31]-m[b]) + exp(A[b,32]-m[b])))/16",
+			last);
+}
+
+/* Kong et al. 2020: from spectra to sound, by transposed convolutions and residual blocks of dilated ones. */
+static Tensor *leaky(Tensor *x)
+{
+	return ricci_op(ricci_graph_of(x), "Y[...] = X[...] > 0 ? X[...] : 0.1*X[...]", x);
+}
+
+static Tensor *dilated(Net *n, Tensor *x, int kernel)
+{
+	int64_t channels = ricci_extent(x, 1);
+	for (int dilation = 1; dilation <= 5; dilation += 2) {
+		char name[16];
+		snprintf(name, sizeof name, "k%d.%d", kernel, dilation);
+		Tensor *y = ricci_op(n->g,
+				     "Y[b,k,t] += (X[b,c,t+D*r-D*(W.size(2)/2)] else 0)*W[k,c,r] "
+				     "where t < X.size(2)",
+				     leaky(x), ricci_integer(n->g, dilation),
+				     weights(n, name, .05, DIMS(channels, channels, kernel)));
+		x = sum(x, y);
+	}
+	return x;
+}
+
+static Tensor *vocoder(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(4, 40, 32)), *y = numbers(n, "y", DIMS(4, 1, 2048));
+	Tensor *h = conv(x, "in", 128, 7, 1, 3);
+	for (int i = 0; i < 2; i++) {
+		layer_begin(n, i);
+		h = ricci_conv_layer(leaky(h), "up",
+				     &RICCI_CONV(.out = 64 >> i, .kernel = 16, .stride = 8,
+						 .pad = 4, .transposed = 1));
+		h = sum(dilated(n, h, 3), dilated(n, h, 7));
+		ricci_scope_end(n->g);
+	}
+	h = ricci_tanh(conv(h, "out", 1, 7, 1, 3));
+	return ricci_op(n->g, "L[] += abs(X[b,c,t]-Y[b,c,t])/8192", h, y);
+}
+
+/* Dao et al. 2019: a product of sparse matrices, each of pairs that are twice as far apart. */
+static Tensor *butterfly(Net *n)
+{
+	Tensor *h = numbers(n, "x", DIMS(128, 1024)), *y = integers(n, "y", 10, DIMS(128));
+	for (int i = 0; i < 20; i++) {
+		layer_begin(n, i);
+		h = ricci_op(n->g,
+			     "X, W, S -> Y: Y[b,i] = W[i,0]*X[b,i] "
+			     "+ W[i,1]*X[b,i/S%2 == 0 ? i+S : i-S]",
+			     h, weights(n, "w", .7, DIMS(1024, 2)),
+			     ricci_integer(n->g, 1 << i % 10));
+		h = i % 10 == 9 ? ricci_relu(h) : h;
+		ricci_scope_end(n->g);
+	}
+	return ricci_cross_entropy(linear(h, "head", 10), y);
+}
+
+/* Satorras et al. 2021: messages between all points, which turn with them. */
+static Tensor *molecules(Net *n)
+{
+	Tensor *h = numbers(n, "h", DIMS(16, 32, 64)), *x = numbers(n, "x", DIMS(16, 32, 3));
+	Tensor *y = numbers(n, "y", DIMS(16));
+	for (int i = 0; i < 2; i++) {
+		layer_begin(n, i);
+		Tensor *m = ricci_op(n->g,
+				     "A, B, X, U -> M: d = X[b,i,k]-X[b,j,k]; r[b,i,j] += d*d;"
+				     "M[b,i,j,o] = A[b,i,o] + B[b,j,o] + r[b,i,j]*U[o]",
+				     linear(h, "to", 64), project(h, "from", 64), x,
+				     weights(n, "far", .1, DIMS(64)));
+		m = ricci_silu(linear(ricci_silu(m), "message", 64));
+		Tensor *c = project(ricci_silu(linear(m, "pull1", 64)), "pull2", 1);
+		x = ricci_op(n->g,
+			     "S[b,i,k] += (X[b,i,k]-X[b,j,k])*C[b,i,j,0]/31;"
+			     "Y[b,i,k] = X[b,i,k] + S[b,i,k]",
+			     x, c);
+		Tensor *a = ricci_op(n->g, "A[b,i,o] += i != j ? M[b,i,j,o] : 0", m);
+		a = ricci_concat(2, (Tensor *[]){h, a}, 2);
+		h = sum(h, linear(ricci_silu(linear(a, "node1", 64)), "node2", 64));
+		ricci_scope_end(n->g);
+	}
+	Tensor *o = linear(ricci_op(n->g, "Y[b,c] += X[b,n,c]/32", h), "head", 1);
+	return ricci_op(n->g, "d = O[b,0]-Y[b]; L[] += d*d/16", o, y);
+}
+
 static const struct {
 	const char *name;
 	Tensor *(*make)(Net *n);
@@ -567,7 +681,11 @@ static const struct {
 	    {"quaternion", quaternion},
 	    {"pixelcnn", pixelcnn},
 	    {"bayes", bayes},
-	    {"volume", volume}};
+	    {"volume", volume},
+	    {"ctc", ctc},
+	    {"vocoder", vocoder},
+	    {"butterfly", butterfly},
+	    {"molecules", molecules}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 

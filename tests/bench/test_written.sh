@@ -9,7 +9,7 @@ build=${RICCI_BUILD:-.}
 # the loss of the last step is a number, below that of the first one
 falls() { awk -F '[][,]' '{ a = $(NF-2); b = $(NF-1) } END { exit !(b + 0 == b && b < a) }' "$dir/out"; }
 check "the list" sh -c '"$0" --list | grep -qx gat' "$build/bench/written"
-for net in gat vqvae kan experts fno pixelcnn; do
+for net in gat vqvae kan experts fno pixelcnn ctc; do
 	check "$net ends well" sh -c '"$0" "$@" --static --seconds 0.2' "$build/bench/written" "$net" >"$dir/out"
 	check "$net: the loss falls: $(cat "$dir/out")" falls
 done
