@@ -162,11 +162,8 @@ static void sum_split(Ir *ir, Node *e, int64_t c, Affine *whole, Affine *rest)
 	affine_add(ir, s, e, 1, true);
 	int64_t below = below_zero(s, c), shift = below < 0 ? 0 : below;
 	for (int j = 0; j < s->n; j++) {
-		int64_t left = int_floor_mod(s->k[j], c), times = int_floor_div(s->k[j], c);
-		if (below >= 0 && nearest(s->k[j], c) < 0) {
-			left -= c;
-			times++;
-		}
+		int64_t left = below < 0 ? int_floor_mod(s->k[j], c) : nearest(s->k[j], c);
+		int64_t times = int_floor_div(s->k[j], c) + (left < 0);
 		if (times)
 			affine_add(ir, whole, s->atom[j], times, true);
 		if (left)
