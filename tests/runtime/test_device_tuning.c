@@ -39,6 +39,8 @@ static bool net_make(Net *n, ricci_options o)
 	o.seed = 5;
 	n->s = ricci_session_new(g, &o, 1, 1, &n->l);
 	CHECK_REPORT(n->s, "%s", ricci_error_message());
+	if (!n->s)
+		ricci_graph_free(g);
 	return n->s;
 }
 
