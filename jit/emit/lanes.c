@@ -59,8 +59,8 @@ static const char *index_quotient(Lanes *v, const Node *n, const LaneQuotient *q
 		       : arena_printf(m, "(%s - %s * %s_all(%d))", of, text, name, q->by);
 }
 
-/* A part of an index that is made of others, kept, for several may ask for it; NULL: it is not. */
-static const char *index_made(Lanes *v, Node *n, Node *cond)
+/* A minimum, maximum, quotient or remainder in an index, computed once where it is used several times; NULL: n is none. */
+static const char *index_operation(Lanes *v, Node *n, Node *cond)
 {
 	LaneQuotient q;
 	Kept key = {.read = n, .cond = cond};
@@ -82,8 +82,9 @@ static const char *index_part(Lanes *v, Node *n, Node *cond, bool cut)
 	if (n == v->loop->axis)
 		return arena_printf(m, "%s_number", name);
 	Node *from = n->op == OP_CAST ? n->src[0] : n;
-	const char *made = index_made(v, n, cond), *text = made ? made : value(v, from, cond);
-	Type t = made ? RICCI_I32 : lanes_type(from->type);
+	const char *result = index_operation(v, n, cond),
+		   *text = result ? result : value(v, from, cond);
+	Type t = result ? RICCI_I32 : lanes_type(from->type);
 	if (cut && lane_index_cut(n))
 		text = cut_text(v, t, text);
 	return t == RICCI_I64 ? arena_printf(m, "__builtin_convertvector(%s, %s)", text, name)

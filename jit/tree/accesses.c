@@ -66,24 +66,30 @@ static void places_measure(Access *a)
 		extent_add(a->extent, &a->nextent, p[row] - p[0], (double)a->nplace / row);
 }
 
+/* The strides of the access, ascending, and how many steps of each there are: in the loops from number `from` on, and
+ * between its places. Returns how many. */
+static int extents_of(const Access *a, int from, Extent e[LOOPS_DEEP + 2])
+{
+	int n = 0;
+	for (; n < a->nextent; n++)
+		e[n] = a->extent[n];
+	for (int k = from; k < a->nloop; k++)
+		if (a->walk[k].stride)
+			extent_add(e, &n, a->walk[k].stride, a->loop[k].count / a->walk[k].repeats);
+	return n;
+}
+
 /* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
  * behind each other. */
 static double lines_of(const Access *a, int from, double *run)
 {
 	Extent e[LOOPS_DEEP + 2];
 	Extent row = {0, 1}; /* runs so far apart, so many */
-	int n = 0;
-	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = a->nplace;
+	int n = extents_of(a, from, e);
+	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = 1;
 	*run = 1;
-	for (; n < a->nextent; n++)
-		e[n] = a->extent[n];
-	for (int k = from; k < a->nloop; k++) {
-		double count = a->loop[k].count / a->walk[k].repeats;
-		if (a->walk[k].stride == 0)
-			continue;
-		points *= count;
-		extent_add(e, &n, a->walk[k].stride, count);
-	}
+	for (int k = 0; k < n; k++)
+		points *= e[k].count;
 	for (int k = 0; k < n; k++)
 		if ((double)e[k].stride <= *run)
 			*run += (double)e[k].stride * (e[k].count - 1);
@@ -117,16 +123,13 @@ static double places_of(int64_t stride, double count)
 static double crowding(const Access *a, int from, double lines, double run)
 {
 	int64_t size = (int64_t)type_size((Type)a->buffer->type);
-	double places = 1, line = run * (double)size;
-	if (line >= LINE)
+	Extent e[LOOPS_DEEP + 2];
+	double places = 1;
+	if (run * (double)size >= LINE)
 		return 1;
-	for (int k = 0; k < a->nextent; k++)
-		if ((double)a->extent[k].stride >= run)
-			places *= places_of(a->extent[k].stride * size, a->extent[k].count);
-	for (int k = from; k < a->nloop; k++)
-		if (a->walk[k].stride && (double)a->walk[k].stride >= run)
-			places *= places_of(a->walk[k].stride * size,
-					    a->loop[k].count / a->walk[k].repeats);
+	for (int k = extents_of(a, from, e) - 1; k >= 0; k--)
+		if ((double)e[k].stride >= run)
+			places *= places_of(e[k].stride * size, e[k].count);
 	places = fmin(places, WAY / LINE);
 	return lines > places ? WAY / LINE / places : 1;
 }

@@ -82,7 +82,7 @@ static bool is_common(const Masks *m, Node *n, bool under)
 }
 
 typedef bool SuitsFn(Masks *m, Node *n, Where where);
-/* What find says, asked once for each node. */
+/* The result of find, which is called once for each node. */
 static bool suits_once(Masks *m, NodeMap *map, Node *n, Where where, SuitsFn *find)
 {
 	static char yes, no;
@@ -204,7 +204,7 @@ static bool suits_condition(Masks *m, Node *c, Where *yes, Where *no)
 {
 	Node **part;
 	int n = node_parts(m->t->ir, c, OP_AND, &part);
-	bool suits = true, always = *yes == VALID; /* is it asked in any case? */
+	bool suits = true, always = *yes == VALID; /* is the condition evaluated unconditionally? */
 	find_where(m, n, part, yes, no);
 	for (int k = 0; k < n && suits; k++) {
 		bool varies = lanes_vary(part[k], m->loop);
