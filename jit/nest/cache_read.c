@@ -12,8 +12,12 @@
 
 enum { TILE_BYTES = 1 << 16 };
 
+/* Does e vary in the loops behind the cache-read step? So does the place in a tile, which stands for their axes. */
 static bool has_inner(const Build *b, Node *e)
 {
+	for (int k = 0; k < b->ncache_read; k++)
+		if (node_has(e, b->cache_read[k].place))
+			return true;
 	for (int k = b->cache_read_at; k < b->nloop; k++)
 		if (node_has(e, b->p->axis[b->loop[b->order[k]].axis]))
 			return true;
@@ -171,7 +175,7 @@ void cache_read_find(Build *b)
 		return;
 	if (grid || b->lanes == b->nloop - 1)
 		find_transposed(b);
-	if (grid)
+	if (grid || b->p->red == RED_NONE) /* there values are stored, not the body */
 		return;
 	Node *body = cache_read_conditions(b, b->body), **select;
 	int n = node_collect(b->ir, body, OP_SELECT, &select);
