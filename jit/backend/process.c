@@ -126,17 +126,40 @@ bool backend_stopped(void)
 	return stop_flag && atomic_load(stop_flag);
 }
 
-/* Reads until the pipe ends or time is up (or the caller's thread was told to stop); false: it is. Keeps the first
- * `room` bytes. */
-static bool listen_until(int from, double end, size_t room, Text *said)
+/* A forked child has the locks that other threads held at the fork, and nobody in it to release them: one that
+ * its allocator waits for (AddressSanitizer's of gcc 12 has no handlers for forks) uses no processor time. */
+enum { STALL_SECONDS = 3, FORK_TRIES = 3, STALLED = 256 /* no exit status */ };
+
+typedef struct Progress {
+	pid_t child;
+	double used, since; /* seconds of processor time, and when it had used them */
+} Progress;
+
+static bool child_stalled(Progress *p)
+{
+	clockid_t clock;
+	struct timespec t;
+	double now = clock_seconds();
+	if (clock_getcpuclockid(p->child, &clock) || clock_gettime(clock, &t))
+		return false;
+	double used = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	if (used > p->used)
+		*p = (Progress){p->child, used, now};
+	return now - p->since > STALL_SECONDS;
+}
+
+/* Reads until the pipe ends or time is up (or the caller's thread was told to stop, or p's child stalled); false: it
+ * is. Keeps the first `room` bytes. */
+static bool listen_until(int from, double end, size_t room, Progress *p, Text *said)
 {
 	char part[4096];
 	for (;;) {
 		double left = end - clock_seconds();
-		struct pollfd p = {.fd = from, .events = POLLIN};
+		bool go_on = left > 0 && !backend_stopped() && !(p && child_stalled(p));
+		struct pollfd pipe_end = {.fd = from, .events = POLLIN};
 		int nap = left > 0.03 ? 30 : (int)(left * 1e3) + 1;
-		int ready = left > 0 && !backend_stopped() ? poll(&p, 1, nap) : 0;
-		if ((ready < 0 && errno == EINTR) || (ready == 0 && left > 0 && !backend_stopped()))
+		int ready = go_on ? poll(&pipe_end, 1, nap) : 0;
+		if (go_on && (ready == 0 || (ready < 0 && errno == EINTR)))
 			continue;
 		if (ready <= 0)
 			return false;
@@ -175,20 +198,25 @@ static int cannot_run(const char *path, int number, Error *err)
 	return error_set(err, code, "can't run %s: %s", path, strerror(number));
 }
 
-/* Hears a child that writes into that pipe to its end, and takes its status. */
+/* Hears a child that writes into that pipe to its end, and takes its status; with `watch` a child that stalls is
+ * stopped, STALLED. */
 static int child_hear(pid_t child, int from, const char *what, double seconds, size_t room,
-		      Text *said, Error *err)
+		      bool watch, Text *said, Error *err)
 {
-	double end = clock_seconds() + seconds;
+	double start = clock_seconds(), end = start + seconds;
+	Progress progress = {.child = child, .used = -1, .since = start};
 	limit_time(child, seconds);
-	bool late = !listen_until(from, end, room, said);
+	bool late = !listen_until(from, end, room, watch ? &progress : NULL, said);
 	close(from);
 	int status = late ? -2 : child_wait(child, end);
 	if (status == -2) {
+		double stopped_at = clock_seconds();
 		kill(-child, SIGKILL);
-		child_wait(child, clock_seconds() + 1);
+		child_wait(child, stopped_at + 1);
 		if (backend_stopped())
 			return error_set(err, RICCI_ECOMPILE, "%s was stopped", what);
+		if (watch && stopped_at < end)
+			return STALLED;
 		return error_set(err, RICCI_ECOMPILE,
 				 "%s took longer than %.0f seconds and was stopped", what, seconds);
 	}
@@ -216,7 +244,7 @@ int process_run(const char *path, const char *const *arg, int folder, double sec
 		close(pipes[0]);
 		return cannot_run(path, bad, err);
 	}
-	return child_hear(child, pipes[0], path, seconds, SAID, said, err);
+	return child_hear(child, pipes[0], path, seconds, SAID, false, said, err);
 }
 
 /* In the child: what work returns, and its result behind it, for the host may take the child's status. */
@@ -239,11 +267,11 @@ static _Noreturn void work_do(int (*work)(void *user, Text *out), void *user, in
 	_exit(0);
 }
 
-int process_fork(const char *what, int (*work)(void *user, Text *out), void *user, double seconds,
-		 Text *out, Error *err)
+/* The status of a child's work, what it wrote in got. */
+static int fork_once(const char *what, int (*work)(void *user, Text *out), void *user,
+		     double seconds, bool watch, Text *got, Error *err)
 {
-	int pipes[2], status = 0;
-	Text got = {0};
+	int pipes[2];
 	if (pipe2(pipes, O_CLOEXEC))
 		return cannot_run(what, errno, err);
 	pid_t child = fork();
@@ -257,7 +285,19 @@ int process_fork(const char *what, int (*work)(void *user, Text *out), void *use
 		return cannot_run(what, errno, err);
 	}
 	setpgid(child, child); /* whichever comes first */
-	int code = child_hear(child, pipes[0], what, seconds, SIZE_MAX, &got, err);
+	return child_hear(child, pipes[0], what, seconds, SIZE_MAX, watch, got, err);
+}
+
+int process_fork(const char *what, int (*work)(void *user, Text *out), void *user, double seconds,
+		 Text *out, Error *err)
+{
+	Text got = {0};
+	int status = 0, code = STALLED;
+	for (int tries = FORK_TRIES; code == STALLED; tries--) {
+		text_free(&got);
+		got = (Text){0};
+		code = fork_once(what, work, user, seconds, tries > 1, &got, err);
+	}
 	if (code > 0 || (!code && got.n < sizeof status))
 		code = error_set(err, RICCI_ECOMPILE, "%s ended without a result", what);
 	if (!code) {

@@ -14,7 +14,8 @@ bool process_find(const char *name, char *path, size_t room);
 int process_run(const char *path, const char *const *arg, int folder, double seconds, Text *said,
 		Error *err);
 /* Does the work in a child of this process, a copy of it with one thread, and appends the result to out. 0, the status
- * > 0 that work returns, or an error < 0 as above; `what` names the work in it. */
+ * > 0 that work returns, or an error < 0 as above; `what` names the work in it. A child that stalls, waiting for a lock
+ * that a thread of this process held at the fork, is stopped and forked again: work may start more than once. */
 int process_fork(const char *what, int (*work)(void *user, Text *out), void *user, double seconds,
 		 Text *out, Error *err);
 

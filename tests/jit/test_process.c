@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +87,30 @@ static void test_fork(void)
 	text_free(&out);
 }
 
+/* Waits for good where it is the first, as for a lock that nobody releases. */
+static int work_second(void *user, Text *out)
+{
+	int first = atomic_fetch_add((atomic_int *)user, 1);
+	if (!first)
+		pause();
+	text_add(out, "%d before", first);
+	return 0;
+}
+
+/* A child that waits without end is stopped and forked again, long before its time is up. */
+static void test_stalled(void)
+{
+	Text out = {0};
+	Error err = {0};
+	atomic_int *started = mmap(NULL, sizeof *started, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(started != MAP_FAILED);
+	CHECK_INT(process_fork("work", work_second, started, 1000, &out, &err), 0);
+	CHECK_STR(out.s, "1 before");
+	munmap(started, sizeof *started);
+	text_free(&out);
+}
+
 static void check_end(int (*work)(void *, Text *), double seconds, const char *want)
 {
 	Text out = {0};
@@ -152,6 +177,7 @@ int main(void)
 {
 	test_run();
 	test_fork();
+	test_stalled();
 	test_ends();
 	test_unreaped();
 	test_host_killed();
