@@ -79,8 +79,10 @@ static int step_expect(Run *r, RandomState rs, double limit, int threads, void *
 		       Sample *s, Error *err)
 {
 	const Task *t = r->entry->task;
-	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL, threads, stored};
-	Checking one = {rs, 1, limit, 1, 0, NULL, threads, stored};
+	bool staged = schedule_staged(&r->kernel->schedule);
+	Checking how = {rs,   check_points, check_limit, CHECK_MOST, 0,
+			NULL, threads,	    stored,	 staged};
+	Checking one = {rs, 1, limit, 1, 0, NULL, threads, stored, staged};
 	double start = clock_seconds();
 	int code = sample_expect(t, r->buf, &how, s, err);
 
@@ -244,7 +246,15 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
-	Checking how = {rs, check_points, check_limit, CHECK_MOST, 0, NULL, 1, NULL};
+	Checking how = {rs,
+			check_points,
+			check_limit,
+			CHECK_MOST,
+			0,
+			NULL,
+			1,
+			NULL,
+			schedule_staged(&r->kernel->schedule)};
 	Kernel *best = entry_best(r->entry);
 	Sample s = {0};
 	Error wrong = {0};

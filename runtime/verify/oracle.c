@@ -415,6 +415,7 @@ int sample_expect(const Task *t, void *const *input, const Checking *how, Sample
 	if (!code)
 		code = oracle_all(&j, err);
 	oracle_free(&j);
+	s->staged = how->staged;
 	if (code)
 		sample_free(s);
 	return code;
@@ -553,12 +554,28 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 	return code;
 }
 
+static void bounds_share(Sample *s)
+{
+	for (int k = 0; k < s->nmember; k++) {
+		double widest = 0;
+
+		for (int i = 0; i < s->count[k]; i++)
+			if (isfinite(s->bound[k][i]))
+				widest = fmax(widest, s->bound[k][i]);
+		for (int i = 0; i < s->count[k]; i++)
+			if (s->bound[k][i] != 0) /* what is exact stays so */
+				s->bound[k][i] = fmax(s->bound[k][i], widest);
+	}
+}
+
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err)
 {
 	int code = 0;
 
 	for (double by = 0x1p-22; by < 0x1p-15 && !code; by *= 8)
 		code = widen_once(t, input, rs, by, s, err);
+	if (!code && s->staged)
+		bounds_share(s);
 	return code;
 }
 

@@ -99,7 +99,7 @@ static bool sample_exact(const Sample *s)
 	return exact;
 }
 
-static Checking round_judging(const Task *t, DrawKind kind)
+static Checking round_judging(const Task *t, const Kernel *k, DrawKind kind)
 {
 	return (Checking){drawn,
 			  round_points,
@@ -108,13 +108,14 @@ static Checking round_judging(const Task *t, DrawKind kind)
 			  kind == DRAW_WHOLE ? DRAW_WHOLE_MOST : 0,
 			  NULL,
 			  1,
-			  NULL};
+			  NULL,
+			  schedule_staged(&k->schedule)};
 }
 
 /* Draws inputs, and what the sampled results should be. */
 static int round_draw(Trial *v, DrawKind kind, Sample *s, Error *err)
 {
-	Checking how = round_judging(v->task, kind);
+	Checking how = round_judging(v->task, v->kernel, kind);
 	int code = trial_draw(v, 1 + v->runs, kind, NULL, err);
 
 	return code ? code : sample_expect(v->task, v->buf, &how, s, err);
@@ -188,7 +189,7 @@ static int round_run(Trial *v, const Round *r, bool thorough, const Kernel *refe
 	if (!code && thorough)
 		code = round_orders(v, limit, err);
 	if (!code && thorough && reference) {
-		Checking how = round_judging(v->task, kind);
+		Checking how = round_judging(v->task, v->kernel, kind);
 
 		code = oracle_reference(v, &s, &how, reference, err);
 	}
@@ -222,7 +223,7 @@ static int terms_once(Trial *v, Terms *x, TermsKind kind, int run, uint64_t seed
 static int terms_run(Trial *v, Terms *x, uint64_t seed, bool thorough, const Kernel *reference,
 		     double limit, Error *err)
 {
-	Checking how = round_judging(v->task, DRAW_UNIT);
+	Checking how = round_judging(v->task, v->kernel, DRAW_UNIT);
 	int code = 0;
 
 	for (TermsKind kind = 0; kind < TERMS_KINDS; kind++)
@@ -316,7 +317,7 @@ static int whole_verify(const Task *t, const Kernel *k, const Kernel *reference,
 {
 	Trial v = {0};
 	Sample places = {0};
-	Checking how = round_judging(t, DRAW_UNIT);
+	Checking how = round_judging(t, k, DRAW_UNIT);
 	int code =
 		!trial_large(t) || sample_choose(t, &how, &places)
 			? trial_new(&v, t, k, isolated, trial_large(t) ? &places : NULL, NULL, err)

@@ -17,6 +17,7 @@ typedef struct Sample {
 	int *count;
 	int64_t **at;
 	double **value, **bound; /* [member][element] */
+	bool staged;		 /* as Checking has it */
 	Arena arena;
 } Sample;
 /* Elements from..to-1 of a tensor. */
@@ -44,6 +45,9 @@ typedef struct Checking {
 	/* NULL, or what the kernel stored (buffers of the stored members, in order): later members
 	 * are then computed from those of f32, f64 and integers, as if they were inputs. */
 	void *const *stored;
+	/* The kernel computes in stages: the results of a tile from the same transformed elements, so that one of
+	 * small terms takes on the roundings of its neighbours. */
+	bool staged;
 } Checking;
 /* Where member k is as it was stored; NULL: it is computed. */
 const void *checking_given(const Checking *how, const Task *t, int k);
@@ -69,7 +73,8 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
 int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
-/* Widens the bounds by what the results change under rounding errors of the inputs. */
+/* Widens the bounds by what the results change under rounding errors of the inputs; where a kernel is staged all
+ * of a member are then as wide as the widest. */
 int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
 void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */

@@ -218,7 +218,7 @@ static void test_opposite(void)
 	Task *t = task_of("S[i] += X[i,j]; T[i] += -2 * X[i,j]; Y[i,j] = S[i] * T[i] * X[i,j]", 1,
 			  (Node *[]){input(&ir, "X", RICCI_F32, N, K * 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 3);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL, false};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; s.nmember == 3 && i < s.count[2]; i++)
@@ -246,7 +246,7 @@ static void test_expecting_threads(void)
 			  1, (Node *[]){input(&ir, "X", RICCI_F32, 64, 3000)}, &ir);
 	CHECK(t && t->sub.nmember == 5);
 	for (int k = 0; t && k < COUNT(threads); k++) {
-		Checking how = {{0}, 60e3, 1e9, 100, 0, NULL, threads[k], NULL};
+		Checking how = {{0}, 60e3, 1e9, 100, 0, NULL, threads[k], NULL, false};
 		Error err = {0};
 
 		CHECK_INT(sample_expect(t, (void *const *)in, &how, &s[k], &err), 0);
@@ -329,7 +329,7 @@ static void test_overflowing_bound(void)
 				     input(&ir, "C", RICCI_F32, ROWS, WIDE)},
 			  &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 5);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL, false};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(isinf(s.bound[2][0]) || s.bound[2][0] > 0x1p128);
@@ -356,7 +356,7 @@ static void test_chosen_without_bound(void)
 			  "Y[i,j] = A[i,j] < M[i] ? 1 : P[i]; Z[i,j] = P[i] < 1e37 ? A[i,j] : 1",
 			  1, (Node *[]){input(&ir, "A", RICCI_F32, N, 2)}, &ir);
 	CHECK_INT(t ? t->sub.nmember : 0, 4);
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL, false};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK_STR(err.text, "");
 	CHECK(s.count[2] > 0 && s.count[3] > 0);
@@ -380,7 +380,7 @@ static void test_index_that_rounding_decides(void)
 	const void *in[] = {x, (char *)codes + PAGE};
 	Sample s = {0};
 	Error err = {0};
-	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL};
+	Checking how = {{0}, 1e6, 1e9, 100, 0, NULL, 1, NULL, false};
 	Task *t = task_parse("ricci-task 1\ninput f32 64\ninput f32 1024\n"
 			     "keep m0[i] min= abs(a0[i] - a1[j]) where i<64, j<1024\n"
 			     "keep m1[i] min= abs(a0[i] - a1[j]) == m0[i] ? i32(j) : 1023 "
@@ -439,7 +439,7 @@ static void test_needed_places(void)
 	Error err = {0};
 	Sample s = {0};
 	Task *t = task_parse(task, &err);
-	Checking how = {{0}, 3000, 100e3, 24, 0, NULL, 1, NULL};
+	Checking how = {{0}, 3000, 100e3, 24, 0, NULL, 1, NULL, false};
 
 	CHECK_STR(err.text, "");
 	CHECK_INT(t ? t->sub.rows : 0, 1);
@@ -486,7 +486,7 @@ static void test_given(void)
 	Error err = {0};
 	Sample s = {0};
 	Task *t = task_parse(text[0], &err), *narrow = task_parse(text[1], &err);
-	Checking all = {{0}, 600, 100e3, 24, 0, NULL, 1, NULL}, follows = all;
+	Checking all = {{0}, 600, 100e3, 24, 0, NULL, 1, NULL, false}, follows = all;
 
 	CHECK_STR(err.text, "");
 	follows.stored = stored;
@@ -718,7 +718,7 @@ static void scaled(void *const *buf, const KernelEnv *env, int64_t begin, int64_
 
 static size_t trial_memory(const Task *t, const Kernel *k)
 {
-	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL, 1, NULL};
+	Checking how = {{7, 3}, 50e3, INFINITY, 500, 0, NULL, 1, NULL, false};
 	Sample s = {0};
 	Trial v = {0};
 	size_t own = 0;
@@ -892,6 +892,41 @@ static void test_rows_kept(void)
 	task_free(t);
 }
 
+/* Convolutions by fewer products: a result at a border has few terms, and the roundings of its tile, whose other
+ * results have more and, of wide data, larger ones. */
+static void test_staged(void)
+{
+	static const char *const text[] = {
+		"ricci-task 1\ninput f32 1x31x18x18\ninput f32 39x31x3x3\n"
+		"keep m0[i,j,k,l] += (a0[i,o,k+m-1,l+n-1] else 0)*a1[j,o,m,n] "
+		"where i<1, j<39, k<18, l<18, m<3, n<3, o<31\n",
+		"ricci-task 1\ninput f32 1x31x30x30\ninput f32 39x31x3x3\n"
+		"keep m0[i,j,k,l] += (a0[i,o,2*k+2*m-3,2*l+2*n-3] else 0)*a1[j,o,m,n] "
+		"where i<1, j<39, k<16, l<16, m<3, n<3, o<31\n"};
+	const Backend *tcc = backend_find("tcc");
+	char why[256];
+
+	if (!tcc->available(why, sizeof why)) {
+		CHECK_SKIP(why);
+		return;
+	}
+	for (int k = 0; k < COUNT(text); k++) {
+		Error err = {0};
+		Schedule s = {0};
+		Task *t = task_parse(text[k], &err);
+
+		CHECK_INT(schedule_parse("winograd; stage 0; parallel 0; stage 1; parallel 0; "
+					 "stage 2; tensorise 0; stage 3; parallel 0",
+					 &s, &err),
+			  0);
+		CHECK(schedule_staged(&s));
+		Kernel *made = kernel_make(t, &s, tcc, backend_target(tcc), &err);
+		CHECK_REPORT(made && !verify_kernel(t, made, true, &err), "%s", err.text);
+		kernel_unref(made);
+		task_free(t);
+	}
+}
+
 int main(void)
 {
 	setenv("RICCI_CACHE", "off", 1);
@@ -917,6 +952,7 @@ int main(void)
 		test_right(0);
 	}
 	test_ends();
+	test_staged();
 	CHECK_INT(mem_live(), 0);
 	test_rows_kept();
 	return check_done();
