@@ -213,6 +213,7 @@ bool env_check(const char *what);    /* RICCI_CHECK names it */
 bool env_unfused(const char *depth); /* RICCI_UNFUSED names it, or all */
 /* Writes to stderr where env_dump(pass). */
 void env_dump_text(const char *pass, const char *title, const char *text);
-double clock_seconds(void); /* monotonic */
+double clock_seconds(void);	       /* monotonic */
+double process_seconds(pid_t process); /* of the processor's time that it has had; -1: not known */
 
 #endif

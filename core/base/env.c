@@ -62,3 +62,12 @@ double clock_seconds(void)
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
+double process_seconds(pid_t process)
+{
+	clockid_t clock;
+	struct timespec t;
+	if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &t))
+		return -1;
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -137,15 +137,10 @@ typedef struct Progress {
 
 static bool child_stalled(Progress *p)
 {
-	clockid_t clock;
-	struct timespec t;
-	double now = clock_seconds();
-	if (clock_getcpuclockid(p->child, &clock) || clock_gettime(clock, &t))
-		return false;
-	double used = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+	double now = clock_seconds(), used = process_seconds(p->child);
 	if (used > p->used)
 		*p = (Progress){p->child, used, now};
-	return now - p->since > STALL_SECONDS;
+	return used >= 0 && now - p->since > STALL_SECONDS;
 }
 
 /* Reads until the pipe ends or time is up (or the caller's thread was told to stop, or p's child stalled); false: it

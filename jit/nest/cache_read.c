@@ -12,7 +12,7 @@
 
 enum { TILE_BYTES = 1 << 16 };
 
-/* Does e vary in the loops behind the cache-read step? So does the place in a tile, which stands for their axes. */
+/* Does e vary in the loops behind the cache-read step? A place in a tile does: it stands for their axes. */
 static bool has_inner(const Build *b, Node *e)
 {
 	for (int k = 0; k < b->ncache_read; k++)

@@ -140,15 +140,6 @@ static pid_t child_start(H5Work *work, void *user, const int end[2], Report *r, 
 	return pid;
 }
 
-static double child_seconds(pid_t pid)
-{
-	clockid_t clock;
-	struct timespec t;
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
-		return 0;
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* What the child writes, until it ends; it is killed where it stands still for so long (*stuck). A
  * pipe: limits of file sizes are none of its. */
 static int result_read(pid_t pid, int in, double patience, H5Result *r, bool *stuck, Error *err)
@@ -159,7 +150,7 @@ static int result_read(pid_t pid, int in, double patience, H5Result *r, bool *st
 		struct pollfd p = {.fd = in, .events = POLLIN};
 		int ready = poll(&p, 1, 100);
 		if (ready == 0) {
-			double now = child_seconds(pid);
+			double now = process_seconds(pid);
 			still = now > before ? 0 : still + 0.1;
 			before = now;
 			if (still > patience) {

@@ -73,19 +73,29 @@ static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *c
 	return 0;
 }
 
+static Checking step_judging(const Run *r, RandomState rs, int threads, void *const *stored)
+{
+	return (Checking){.rs = rs,
+			  .points = check_points,
+			  .limit = check_limit,
+			  .most = CHECK_MOST,
+			  .threads = threads,
+			  .stored = stored,
+			  .staged = schedule_staged(&r->kernel->schedule)};
+}
+
 /* What the results should be, where the interpreter tells soon enough; of long sums one. stored: NULL, or
  * the results that later ones follow from. */
 static int step_expect(Run *r, RandomState rs, double limit, int threads, void *const *stored,
 		       Sample *s, Error *err)
 {
 	const Task *t = r->entry->task;
-	bool staged = schedule_staged(&r->kernel->schedule);
-	Checking how = {rs,   check_points, check_limit, CHECK_MOST, 0,
-			NULL, threads,	    stored,	 staged};
-	Checking one = {rs, 1, limit, 1, 0, NULL, threads, stored, staged};
+	Checking how = step_judging(r, rs, threads, stored), one = how;
 	double start = clock_seconds();
 	int code = sample_expect(t, r->buf, &how, s, err);
 
+	one.points = one.most = 1;
+	one.limit = limit;
 	if (!code && !sample_complete(t, s)) {
 		sample_free(s);
 		code = sample_expect(t, r->buf, &one, s, err);
@@ -246,15 +256,7 @@ int run_trial(Run *r, Pool *pool, RandomState rs, Error *err)
 	bool small = results_bytes(r) <= COMPARED_BYTES;
 	void **got = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *got);
 	void **buf = mem_zalloc(((size_t)r->nbuf + 1) * sizeof *buf);
-	Checking how = {rs,
-			check_points,
-			check_limit,
-			CHECK_MOST,
-			0,
-			NULL,
-			1,
-			NULL,
-			schedule_staged(&r->kernel->schedule)};
+	Checking how = step_judging(r, rs, 1, NULL);
 	Kernel *best = entry_best(r->entry);
 	Sample s = {0};
 	Error wrong = {0};

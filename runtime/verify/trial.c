@@ -360,13 +360,7 @@ static double children_seconds(const Trial *v)
 	double most = 0;
 
 	for (int w = 0; w < TRIAL_WORKERS; w++) {
-		clockid_t clock;
-		struct timespec t;
-
-		if (!v->child[w] || clock_getcpuclockid(v->child[w], &clock) ||
-		    clock_gettime(clock, &t))
-			continue;
-		double s = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+		double s = v->child[w] ? process_seconds(v->child[w]) : 0;
 
 		most = s > most ? s : most;
 	}
