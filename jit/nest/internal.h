@@ -228,6 +228,16 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
  * for places of two. transposed: a spatial one, along which something is transposed first. false: none does. */
 bool register_tile_offer(const Problem *p, const Target *target, bool transposed, Schedule *s);
 
+/* ---- short axes that are written out (written.c) */
+typedef struct Written { /* an axis, or of one that is split by it, the period */
+	int axis;
+	int64_t period;
+} Written;
+/* Those before axis `end` with conditions that each value decides, as many as may be written out together. */
+int written_axes(const Problem *p, int end, Written *w);
+/* Do the statements that are written out for them read the same elements? */
+bool written_share(const Problem *p, int n, const Written *w);
+
 /* ---- polyphase offers (polyphase.c) */
 /* How many lanes along axis k, at most so many: as many as the period of its conditions, where
  * that is long, for then lines of the reads are whole. */

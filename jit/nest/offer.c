@@ -114,32 +114,7 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 	return true;
 }
 
-enum { WRITTEN_MOST = 8, WRITTEN_ALL = 16, SHORT_LANES = 32 };
-
-typedef struct Asked {
-	const Problem *p;
-	Node *axis;
-	bool found; /* a comparison that the axis's number decides */
-} Asked;
-
-static void see_condition(void *user, Node *n)
-{
-	Asked *a = user;
-	Node *zero = node_int(a->p->ir, 0);
-	if (op_compares((Op)n->op) && node_has(n, a->axis))
-		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
-}
-
-/* A short axis with conditions on it: parts of a tensor that are computed differently. */
-static bool is_decided(const Problem *p, int axis)
-{
-	Asked a = {p, p->axis[axis], false};
-	if (axis_extent(p->axis[axis]) > WRITTEN_MOST)
-		return false;
-	for (int k = 0; k < p->nout; k++)
-		node_walk(p->ir, p->out_value[k], see_condition, &a);
-	return a.found;
-}
+enum { WRITTEN_MOST = 8, SHORT_LANES = 32 };
 
 /* Are all reads in e contiguous along the last two axes, or stay where they are? */
 static bool reads_dense(const Problem *p, Node *e)
@@ -181,27 +156,33 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 	return true;
 }
 
-/* The short axes with conditions on them, as many as may be written out together. */
-static int decided_axes(const Problem *p, int *axis)
+/* The axes that are written out beside the lanes along the last of the others. *inside: within the lanes, for there they
+ * share what they read. */
+static int written_beside(const Problem *p, Written *w, int *lanes, bool *inside)
 {
-	int n = 0;
-	int64_t all = 1;
-	for (int k = 0; k + 1 < p->naxis; k++)
-		if (is_decided(p, k) && all * axis_extent(p->axis[k]) <= WRITTEN_ALL) {
-			all *= axis_extent(p->axis[k]);
-			axis[n++] = k;
-		}
-	return n;
+	int n = written_axes(p, p->naxis, w), written = n;
+	*lanes = p->naxis - 1;
+	while (written && w[written - 1].axis == *lanes) {
+		written--;
+		(*lanes)--;
+	}
+	bool enough = *lanes == p->naxis - 1 ||
+		      (*lanes >= 0 && axis_extent(p->axis[*lanes]) >= SHORT_LANES);
+	*inside = enough && written_share(p, n, w);
+	if (*inside)
+		return n;
+	*lanes = p->naxis - 1;
+	return written_axes(p, *lanes, w);
 }
 
-/* Lanes along the last axis, parts along the others; short axes with conditions are written out
- * just outside the lanes. */
+/* Lanes along one axis, parts along the others, but for those that are written out inside the lanes or around them. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
-	int last = p->naxis - 1, decided[COMP_MAX_AXES], ndecided, n = 0;
-	bool large = chunk >= CHUNK;
-	if (last < 0 || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
+	int n = 0, lanes, line, loops = p->naxis;
+	bool large = chunk >= CHUNK, inside;
+	Written w[COMP_MAX_AXES];
+	if (!p->naxis || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
 		return;
 	if ((n = polyphase_offer(p, extent, s)) > 0) {
 		schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
@@ -209,25 +190,23 @@ static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 	}
 	if (offer_short(p, chunk, s))
 		return;
-	ndecided = decided_axes(p, decided);
-	for (int k = 0, d = 0; k < last; k++)
-		if (d < ndecided && k == decided[d])
+	int nwritten = written_beside(p, w, &lanes, &inside);
+	int64_t e = axis_extent(p->axis[lanes]);
+	chunk = polyphase_lanes(p, lanes, chunk);
+	line = e > chunk ? loops++ : lanes;
+	for (int k = 0, d = 0; k < p->naxis; k++)
+		if (d < nwritten && k == w[d].axis)
 			d++;
-		else
-			extent[n++] = axis_extent(p->axis[k]);
-	int64_t e = axis_extent(p->axis[last]);
-	chunk = polyphase_lanes(p, last, chunk);
-	if (e > chunk) {
-		schedule_add(s, STEP_SPLIT, last, chunk);
-		schedule_add(s, STEP_VECTORISE, p->naxis, 0);
-		extent[n++] = (e + chunk - 1) / chunk;
-	} else {
-		schedule_add(s, STEP_VECTORISE, last, 0);
-	}
-	for (int d = 0; d < ndecided; d++)
-		schedule_add(s, STEP_MOVE, decided[d], e > chunk ? last : last - 1);
-	for (int d = 0; d < ndecided; d++)
-		schedule_add(s, STEP_UNROLL, decided[d], 0);
+		else if (k != line)
+			extent[n++] =
+				k == lanes ? (e + chunk - 1) / chunk : axis_extent(p->axis[k]);
+	if (e > chunk)
+		schedule_add(s, STEP_SPLIT, lanes, chunk);
+	schedule_add(s, STEP_VECTORISE, line, 0);
+	for (int d = 0; d < nwritten; d++)
+		schedule_add(s, STEP_MOVE, w[d].axis, inside ? loops - 1 : loops - 2);
+	for (int d = 0; d < nwritten; d++)
+		schedule_add(s, STEP_UNROLL, w[d].axis, 0);
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
 

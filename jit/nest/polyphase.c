@@ -4,7 +4,7 @@
  * Input: a pointwise problem. Output: steps that split such an axis by the period of its remainders
  * and write the phases out: each is a statement of its own, whose conditions are decided and
  * whose reads are contiguous. Those of the lanes are written inside them, so that vectors are stored
- * interleaved. Invariant: only index functions are asked. */
+ * interleaved; so are others that share what they read. Invariant: only index functions are asked. */
 #include "jit/nest/internal.h"
 
 /* Residues of all axes together; a shorter line of lanes is not worth it. */
@@ -33,10 +33,20 @@ static int64_t phases_of(const Problem *p, int k, bool lanes)
 	return period;
 }
 
+/* These loops become the innermost ones, and are written out. */
+static void write_out(int n, const int *loop, int loops, Schedule *s)
+{
+	for (int k = 0; k < n; k++) {
+		schedule_add(s, STEP_MOVE, loop[k], loops - 1);
+		schedule_add(s, STEP_UNROLL, loop[k], 0);
+	}
+}
+
 int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 {
 	int last = p->naxis - 1, loops = p->naxis, n = 0, ninner = 0;
 	int inner[COMP_MAX_AXES], own = 0;
+	Written w[COMP_MAX_AXES];
 	int64_t phases = phases_of(p, last, true), written = phases;
 	for (int k = 0; k < last; k++) {
 		int64_t period = phases_of(p, k, false);
@@ -45,6 +55,7 @@ int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 			continue;
 		schedule_add(s, STEP_SPLIT, k, period);
 		extent[n - 1] /= period;
+		w[ninner] = (Written){k, period};
 		inner[ninner++] = loops++;
 		written *= period;
 	}
@@ -54,15 +65,13 @@ int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 		schedule_add(s, STEP_SPLIT, last, phases);
 		own = loops++;
 	}
-	for (int k = 0; k < ninner; k++) {
-		schedule_add(s, STEP_MOVE, inner[k], loops - 1);
-		schedule_add(s, STEP_UNROLL, inner[k], 0);
-	}
+	bool inside = written_share(p, ninner, w);
+	if (!inside)
+		write_out(ninner, inner, loops, s);
 	schedule_add(s, STEP_MOVE, last, loops - 1);
 	schedule_add(s, STEP_VECTORISE, last, 0);
-	if (own) {
-		schedule_add(s, STEP_MOVE, own, loops - 1);
-		schedule_add(s, STEP_UNROLL, own, 0);
-	}
+	if (inside)
+		write_out(ninner, inner, loops, s);
+	write_out(own > 0, &own, loops, s);
 	return n;
 }

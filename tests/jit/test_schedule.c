@@ -204,12 +204,56 @@ static void check_written(const Trial *t)
 	Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(), &err);
 
 	schedule_print(&text, &t->offer[0]);
-	CHECK_STR(text.s, "vectorise 2; move 1 1; unroll 1; parallel 1");
+	CHECK_STR(text.s, "vectorise 2; move 1 2; unroll 1; parallel 1");
 	CHECK(k && !strstr(strstr(k->source, "kernel_0("), " ? "));
 	CHECK_INT(k ? k->shape.parts : 0, 33);
 	if (k)
 		kernel_unref(k);
 	text_free(&text);
+}
+
+/* Statements that read other elements are loops of their own; those that read the same share a loop, and a load. */
+static void check_shared(void)
+{
+	static const struct {
+		Case text;
+		const char *schedule;
+		int loops; /* that of parts, too */
+	} one[] = {{{"U[u,j] = u == 0 ? A[j] : u == 1 ? B[j] : u == 2 ? C[j] : D[j] where u<4",
+		     "A=160 B=160 C=160 D=160"},
+		    "vectorise 1; move 0 0; unroll 0; parallel 0",
+		    5},
+		   {{"U[u,j] = u == 0 ? A[j,0] : u == 1 ? A[j,0] + A[j,1] : u == 2 ? "
+		     "A[j,0] - A[j,1] : A[j,1] where u<4",
+		     "A=160x2"},
+		    "vectorise 1; move 0 1; unroll 0; parallel 0",
+		    2},
+		   {{"Y[j,u] = u == 0 ? A[0,j] + A[1,j] : u == 1 ? A[0,j] - A[1,j] : A[1,j] "
+		     "where u<3",
+		     "A=2x160"},
+		    "vectorise 0; unroll 1; parallel 0",
+		    2}};
+	for (int i = 0; i < COUNT(one); i++) {
+		Trial *t = harness_trials(&one[i].text, false, NULL);
+		Text text = {0};
+		Error err = {0};
+		Kernel *k = kernel_lower(&t->task, &t->offer[0], backend_find("cc"), target_host(),
+					 &err);
+		const char *at = k ? strstr(k->source, "kernel_0(") : NULL;
+		int loops = 0;
+		while (at && (at = strstr(at, "for (int64_t"))) {
+			loops++;
+			at++;
+		}
+		schedule_print(&text, &t->offer[0]);
+		CHECK_STR(text.s, one[i].schedule);
+		CHECK_INT(loops, one[i].loops);
+		if (k)
+			kernel_unref(k);
+		text_free(&text);
+		harness_check(t, backend_find("tcc"), 100);
+		harness_check(t, backend_find("cc"), 100);
+	}
 }
 
 /* So are residues: each is stored in lines of its own, those of the lanes side by side. */
@@ -545,6 +589,7 @@ int main(void)
 	check_written(parts);
 	check_whole_lanes();
 	check_wraps();
+	check_shared();
 	check_residues();
 	check_memory(product, &product->offer[0], "tcc");
 	check_memory(product->next, &product->next->offer[0], "cc");

@@ -1,0 +1,76 @@
+/* written.c - short axes that are written out: each of their values is a statement of its own.
+ *
+ * Input: a pointwise problem. Output: which axes are worth it, and whether the statements share what they read, so that
+ * they belong into one loop over the lanes. Invariant: only index functions and extents are asked. */
+#include "jit/nest/internal.h"
+
+enum { SHORT_MOST = 8, ALL_MOST = 16 };
+
+typedef struct Asked {
+	const Problem *p;
+	Node *axis;
+	bool found; /* a comparison that the axis's number decides */
+} Asked;
+
+static void see_condition(void *user, Node *n)
+{
+	Asked *a = user;
+	Node *zero = node_int(a->p->ir, 0);
+	if (op_compares((Op)n->op) && node_has(n, a->axis))
+		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
+}
+
+/* A short axis with conditions on it: parts of a tensor that are computed differently. */
+static bool is_decided(const Problem *p, int axis)
+{
+	Asked a = {p, p->axis[axis], false};
+	if (axis_extent(p->axis[axis]) > SHORT_MOST)
+		return false;
+	for (int k = 0; k < p->nout; k++)
+		node_walk(p->ir, p->out_value[k], see_condition, &a);
+	return a.found;
+}
+
+int written_axes(const Problem *p, int end, Written *w)
+{
+	int64_t all = 1;
+	int n = 0;
+	for (int k = 0; k < end; k++) {
+		int64_t extent = axis_extent(p->axis[k]);
+		if (all * extent > ALL_MOST || !is_decided(p, k))
+			continue;
+		all *= extent;
+		w[n++] = (Written){k, extent};
+	}
+	return n;
+}
+
+/* e in copy number `copy` of the statements. */
+static Node *copy_of(const Problem *p, int n, const Written *w, int64_t copy, Node *e)
+{
+	for (int i = 0; i < n; i++) {
+		Node *axis = p->axis[w[i].axis], *at = node_int(p->ir, copy % w[i].period);
+		if (w[i].period < axis_extent(axis))
+			at = node_add(p->ir, node_scale(p->ir, axis, w[i].period), at);
+		e = node_replace(p->ir, e, 1, &axis, &at);
+		copy /= w[i].period;
+	}
+	return e;
+}
+
+bool written_share(const Problem *p, int n, const Written *w)
+{
+	Node **read, *sum = NULL;
+	int64_t copies = 1;
+	int reads = 0;
+	for (int i = 0; i < n; i++)
+		copies *= w[i].period;
+	for (int64_t c = 0; c < copies; c++)
+		for (int k = 0; k < p->nout; k++) {
+			Node *e = copy_of(p, n, w, c, p->out_value[k]);
+			reads += node_collect(p->ir, e, OP_READ, &read);
+			e = node_cast(p->ir, RICCI_F64, e);
+			sum = sum ? node2(p->ir, OP_ADD, sum, e) : e;
+		}
+	return copies > 1 && reads >= 2 * node_collect(p->ir, sum, OP_READ, &read);
+}
