@@ -229,14 +229,20 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 bool register_tile_offer(const Problem *p, const Target *target, bool transposed, Schedule *s);
 
 /* ---- short axes that are written out (written.c) */
-typedef struct Written { /* an axis, or of one that is split by it, the period */
+typedef struct WrittenPart { /* an axis, or of one that is split by it, the period */
 	int axis;
 	int64_t period;
+} WrittenPart;
+typedef struct Written { /* axes, in their order */
+	int n;
+	WrittenPart part[COMP_MAX_AXES];
+	bool inside; /* within the lanes; or around them */
+	int lanes;   /* the axis that has them */
 } Written;
-/* Those before axis `end` with conditions that each value decides, as many as may be written out together. */
-int written_axes(const Problem *p, int end, Written *w);
+/* The axes with conditions that each value decides, as many as may be written out together. */
+void written_find(const Problem *p, Written *w);
 /* Do the statements that are written out for them read the same elements? */
-bool written_share(const Problem *p, int n, const Written *w);
+bool written_share(const Problem *p, int n, const WrittenPart *w);
 
 /* ---- polyphase offers (polyphase.c) */
 /* How many lanes along axis k, at most so many: as many as the period of its conditions, where

@@ -67,7 +67,7 @@ static int vector_axis(const Problem *p, int rank)
 	return best;
 }
 
-enum { LANES = 32, CHUNK = 2048 };
+enum { LANES = 32, CHUNK = 2048, FEW_LANES = 8 };
 
 /* The axis that is contiguous in a read that jumps along the last one; -1: none. */
 static int across_axis(const Problem *p)
@@ -116,16 +116,16 @@ static bool offer_square(const Problem *p, int64_t side, int64_t lanes, Schedule
 
 enum { WRITTEN_MOST = 8, SHORT_LANES = 32 };
 
-/* Are all reads in e contiguous along the last two axes, or stay where they are? */
+/* Do all reads in e stay, along the axis before the last one, or go on by one element or by a line of the last? */
 static bool reads_dense(const Problem *p, Node *e)
 {
-	Node **read, *last = p->axis[p->naxis - 1];
+	Node **read;
+	int64_t line = axis_extent(p->axis[p->naxis - 1]);
 	int n = node_collect(p->ir, e, OP_READ, &read);
 	bool all = true;
 	for (int k = 0; k < n; k++) {
 		int64_t step = affine_stride(p->ir, read[k]->src[1], p->axis[p->naxis - 2]);
-		int64_t own = affine_stride(p->ir, read[k]->src[1], last);
-		all &= (step == 0 || step == 1 || step == axis_extent(last)) && own != INT64_MIN;
+		all &= step == 0 || step == 1 || step == line;
 	}
 	return all;
 }
@@ -156,57 +156,39 @@ static bool offer_short(const Problem *p, int64_t chunk, Schedule *s)
 	return true;
 }
 
-/* The axes that are written out beside the lanes along the last of the others. *inside: within the lanes, for there they
- * share what they read. */
-static int written_beside(const Problem *p, Written *w, int *lanes, bool *inside)
-{
-	int n = written_axes(p, p->naxis, w), written = n;
-	*lanes = p->naxis - 1;
-	while (written && w[written - 1].axis == *lanes) {
-		written--;
-		(*lanes)--;
-	}
-	bool enough = *lanes == p->naxis - 1 ||
-		      (*lanes >= 0 && axis_extent(p->axis[*lanes]) >= SHORT_LANES);
-	*inside = enough && written_share(p, n, w);
-	if (*inside)
-		return n;
-	*lanes = p->naxis - 1;
-	return written_axes(p, *lanes, w);
-}
-
 /* Lanes along one axis, parts along the others, but for those that are written out inside the lanes or around them. */
 static void offer_pointwise(const Problem *p, int64_t chunk, Schedule *s)
 {
 	int64_t extent[COMP_MAX_AXES];
-	int n = 0, lanes, line, loops = p->naxis;
-	bool large = chunk >= CHUNK, inside;
-	Written w[COMP_MAX_AXES];
+	int n = 0, line, last = p->naxis - 1, loops = p->naxis;
+	bool large = chunk >= CHUNK;
+	Written w;
 	if (!p->naxis || offer_square(p, large ? 64 : 16, large ? 64 : 32, s))
 		return;
-	if ((n = polyphase_offer(p, extent, s)) > 0) {
+	written_find(p, &w);
+	bool few = w.lanes != last && axis_extent(p->axis[last]) < FEW_LANES;
+	if (!few && (n = polyphase_offer(p, extent, s)) > 0) {
 		schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 		return;
 	}
 	if (offer_short(p, chunk, s))
 		return;
-	int nwritten = written_beside(p, w, &lanes, &inside);
-	int64_t e = axis_extent(p->axis[lanes]);
-	chunk = polyphase_lanes(p, lanes, chunk);
-	line = e > chunk ? loops++ : lanes;
+	int64_t e = axis_extent(p->axis[w.lanes]);
+	chunk = polyphase_lanes(p, w.lanes, chunk);
+	line = e > chunk ? loops++ : w.lanes;
 	for (int k = 0, d = 0; k < p->naxis; k++)
-		if (d < nwritten && k == w[d].axis)
+		if (d < w.n && k == w.part[d].axis)
 			d++;
 		else if (k != line)
 			extent[n++] =
-				k == lanes ? (e + chunk - 1) / chunk : axis_extent(p->axis[k]);
+				k == w.lanes ? (e + chunk - 1) / chunk : axis_extent(p->axis[k]);
 	if (e > chunk)
-		schedule_add(s, STEP_SPLIT, lanes, chunk);
+		schedule_add(s, STEP_SPLIT, w.lanes, chunk);
 	schedule_add(s, STEP_VECTORISE, line, 0);
-	for (int d = 0; d < nwritten; d++)
-		schedule_add(s, STEP_MOVE, w[d].axis, inside ? loops - 1 : loops - 2);
-	for (int d = 0; d < nwritten; d++)
-		schedule_add(s, STEP_UNROLL, w[d].axis, 0);
+	for (int d = 0; d < w.n; d++)
+		schedule_add(s, STEP_MOVE, w.part[d].axis, w.inside ? loops - 1 : loops - 2);
+	for (int d = 0; d < w.n; d++)
+		schedule_add(s, STEP_UNROLL, w.part[d].axis, 0);
 	schedule_add(s, STEP_PARALLEL, 0, offer_parallel(n, extent));
 }
 

@@ -46,7 +46,7 @@ int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 {
 	int last = p->naxis - 1, loops = p->naxis, n = 0, ninner = 0;
 	int inner[COMP_MAX_AXES], own = 0;
-	Written w[COMP_MAX_AXES];
+	WrittenPart w[COMP_MAX_AXES];
 	int64_t phases = phases_of(p, last, true), written = phases;
 	for (int k = 0; k < last; k++) {
 		int64_t period = phases_of(p, k, false);
@@ -55,7 +55,7 @@ int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 			continue;
 		schedule_add(s, STEP_SPLIT, k, period);
 		extent[n - 1] /= period;
-		w[ninner] = (Written){k, period};
+		w[ninner] = (WrittenPart){k, period};
 		inner[ninner++] = loops++;
 		written *= period;
 	}

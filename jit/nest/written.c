@@ -1,10 +1,11 @@
 /* written.c - short axes that are written out: each of their values is a statement of its own.
  *
- * Input: a pointwise problem. Output: which axes are worth it, and whether the statements share what they read, so that
- * they belong into one loop over the lanes. Invariant: only index functions and extents are asked. */
+ * Input: a pointwise problem. Output: which axes are worth it, whether the statements share what they read, so that they
+ * belong into one loop over the lanes, and which of the other axes has the lanes. Invariant: only index functions and
+ * extents are asked. */
 #include "jit/nest/internal.h"
 
-enum { SHORT_MOST = 8, ALL_MOST = 16 };
+enum { SHORT_MOST = 8, ALL_MOST = 16, LANES_LEAST = 16 };
 
 typedef struct Asked {
 	const Problem *p;
@@ -31,22 +32,22 @@ static bool is_decided(const Problem *p, int axis)
 	return a.found;
 }
 
-int written_axes(const Problem *p, int end, Written *w)
+/* Those before axis `end` that conditions are on, as many as may be written out together. */
+static void find_decided(const Problem *p, int end, Written *w)
 {
 	int64_t all = 1;
-	int n = 0;
+	w->n = 0;
 	for (int k = 0; k < end; k++) {
 		int64_t extent = axis_extent(p->axis[k]);
 		if (all * extent > ALL_MOST || !is_decided(p, k))
 			continue;
 		all *= extent;
-		w[n++] = (Written){k, extent};
+		w->part[w->n++] = (WrittenPart){k, extent};
 	}
-	return n;
 }
 
 /* e in copy number `copy` of the statements. */
-static Node *copy_of(const Problem *p, int n, const Written *w, int64_t copy, Node *e)
+static Node *copy_of(const Problem *p, int n, const WrittenPart *w, int64_t copy, Node *e)
 {
 	for (int i = 0; i < n; i++) {
 		Node *axis = p->axis[w[i].axis], *at = node_int(p->ir, copy % w[i].period);
@@ -58,7 +59,7 @@ static Node *copy_of(const Problem *p, int n, const Written *w, int64_t copy, No
 	return e;
 }
 
-bool written_share(const Problem *p, int n, const Written *w)
+bool written_share(const Problem *p, int n, const WrittenPart *w)
 {
 	Node **read, *sum = NULL;
 	int64_t copies = 1;
@@ -73,4 +74,35 @@ bool written_share(const Problem *p, int n, const Written *w)
 			sum = sum ? node2(p->ir, OP_ADD, sum, e) : e;
 		}
 	return copies > 1 && reads >= 2 * node_collect(p->ir, sum, OP_READ, &read);
+}
+
+static bool is_written(const Written *w, int axis)
+{
+	for (int d = 0; d < w->n; d++)
+		if (w->part[d].axis == axis)
+			return true;
+	return false;
+}
+
+/* The last axis that isn't written out; -1: none. */
+static int lanes_axis(const Problem *p, const Written *w)
+{
+	int axis = p->naxis - 1;
+	while (axis >= 0 && is_written(w, axis))
+		axis--;
+	return axis;
+}
+
+void written_find(const Problem *p, Written *w)
+{
+	int last = p->naxis - 1;
+	find_decided(p, p->naxis, w);
+	w->lanes = lanes_axis(p, w);
+	w->inside = w->lanes >= 0 &&
+		    (w->lanes == last || axis_extent(p->axis[w->lanes]) >= LANES_LEAST) &&
+		    written_share(p, w->n, w->part);
+	if (w->inside)
+		return;
+	find_decided(p, last, w);
+	w->lanes = last;
 }

@@ -363,6 +363,19 @@ static int64_t vectors_of(const Masks *m)
 	return (m->count->hi + m->width - 1) / m->width;
 }
 
+static bool is_function(const Node *n)
+{
+	return op_info[n->op].form == FORM_CALL && node_flops(n) > 1;
+}
+
+static bool calls_functions(const Masks *m)
+{
+	bool any = false;
+	for (const Stmt *s = m->loop->body; s; s = s->next)
+		any |= s->kind == STMT_STORE && node_any(m->t->ir, s->value, is_function);
+	return any;
+}
+
 static bool suits_store(Masks *m, const Stmt *s)
 {
 	Type type = (Type)s->buffer->type;
@@ -376,10 +389,10 @@ static bool suits_store(Masks *m, const Stmt *s)
 	int64_t step = affine_stride(m->t->ir, s->index, m->loop->axis);
 	if (step == 1)
 		return true;
-	/* Compilers are better at more than two stores that take turns; but of reads that do so under
-	 * a condition gcc 12 reads what lies beyond, too. */
+	/* Compilers are better at more than two stores that take turns, if no function is called; but of reads that do
+	 * so under a condition gcc 12 reads what lies beyond, too. */
 	return step != INT64_MIN && s->red == RED_NONE &&
-	       (step == 2 || m->apart || !is_stored_twice(m, s));
+	       (step == 2 || m->apart || !is_stored_twice(m, s) || calls_functions(m));
 }
 
 /* Do the lanes meet in one element? */

@@ -11,6 +11,12 @@ static const Case lower_equations[] = {
 	/* of neighbours a power of two apart from lane to lane, gcc made vectors for minutes */
 	{"Y[i] += A[i,2*k]*X[2*k] - A[i,2*k+1]*X[k]", "A=64x4096 X=4096"},
 	{"Y[i] = A[i,0] + B[7-i,2]*A[i,1]", "A=8x512 B=8x64"},
+	/* a short last axis, written out inside of the lanes along the one before */
+	{"Y[n,d] = A[n,(d+1)%3]*B[n,(d+2)%3] - A[n,(d+2)%3]*B[n,(d+1)%3] where d<3",
+	 "A=75x3 B=75x3"},
+	{"Y[n,d] = A[n,d]*exp(S[n])", "A=75x3 S=75"},
+	{"Y[j,p,q] = A[p%2,q%2,j,p/2,q/2] + A[1,q%2,j,p/2,q/2] - A[p%2,1,j,p/2,q/2] where p<4, q<4",
+	 "A=2x2x40x2x2"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
 	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},
