@@ -17,6 +17,12 @@ static const Case lower_equations[] = {
 	{"Y[n,d] = A[n,d]*exp(S[n])", "A=75x3 S=75"},
 	{"Y[j,p,q] = A[p%2,q%2,j,p/2,q/2] + A[1,q%2,j,p/2,q/2] - A[p%2,1,j,p/2,q/2] where p<4, q<4",
 	 "A=2x2x40x2x2"},
+	/* pairs that turn, in heads of 32 or 64 */
+	{"Y[t,d] = A[t,d]*C[t,d%64/2] + (d%2 == 0 ? -A[t,d+1] : A[t,d-1])*S[t,d%64/2] where d<128",
+	 "A=5x128 C=5x32 S=5x32"},
+	{"Y[t,d] = ((d + 1)%2 != 0 ? A[t,d+1]*S[t,(d+1)%32/2] : 0) + (((d + 1)%2 == 0 ? "
+	 "-(A[t,d-1]*S[t,(d+31)%32/2]) : 0) + A[t,d]*C[t,d%32/2]) where d<96",
+	 "A=5x96 C=5x16 S=5x16"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
 	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},

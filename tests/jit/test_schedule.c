@@ -232,7 +232,12 @@ static void check_shared(void)
 		     "where u<3",
 		     "A=2x160"},
 		    "vectorise 0; unroll 1; parallel 0",
-		    2}};
+		    2},
+		   /* phases of lines, not of their lanes alone */
+		   {{"Y[d] = A[d]*C[d%64/2] + (d%2 == 0 ? -A[d+1] : A[d-1])*S[d%64/2] where d<192",
+		     "A=192 C=32 S=32"},
+		    "split 0 64; split 1 2; move 1 2; vectorise 1; move 2 2; unroll 2; parallel 1",
+		    1}};
 	for (int i = 0; i < COUNT(one); i++) {
 		Trial *t = harness_trials(&one[i].text, false, NULL);
 		Text text = {0};
