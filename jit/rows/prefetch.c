@@ -104,9 +104,10 @@ static void block_lanes(Tree *t, Stmt *loop)
 {
 	Ir *ir = t->ir;
 	int64_t n = loop->hi->u.i / BLOCK_LANES, whole = n * BLOCK_LANES;
-	Node *block = tree_axis(t, n), *from = node_scale(ir, block, BLOCK_LANES);
-	Node *to = node_add(ir, from, node_int(ir, BLOCK_LANES));
-	Stmt *lanes = stmt_loop(t, HOW_VECTOR, loop->axis, from, to, loop->body);
+	Node *block = tree_axis(t, n), *lane = tree_axis(t, BLOCK_LANES), *axis = loop->axis;
+	Node *at = node_add(ir, node_scale(ir, block, BLOCK_LANES), lane);
+	Stmt *lanes = stmt_loop(t, HOW_VECTOR, lane, NULL, NULL,
+				stmt_replace(t, loop->body, 1, &axis, &at));
 	Stmt *next = loop->next;
 	if (whole < loop->hi->u.i)
 		next = stmt_seq(stmt_loop(t, HOW_VECTOR, loop->axis, node_int(ir, whole), loop->hi,

@@ -345,12 +345,13 @@ static const struct {
 	     [SPLIT_CHANGES] = {change_sets, 3, true},
 	     [SPLIT_CONDITIONS] = {condition_sets, 1, false}};
 
-/* Nothing but stores, in vector loops where they are in some. */
+/* Nothing but stores, in vector loops where they are in some, and what prefetches for these. */
 static bool plain_stores(const Stmt *s, bool serial)
 {
 	bool plain = true;
 	for (; s && plain; s = s->next)
 		plain = s->kind == STMT_STORE || s->kind == STMT_ALLOC ||
+			(serial && s->kind == STMT_PREFETCH) ||
 			(serial && s->kind == STMT_LOOP && s->how == HOW_VECTOR &&
 			 plain_stores(s->body, false));
 	return plain;

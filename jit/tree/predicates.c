@@ -173,13 +173,20 @@ static bool compares_places(Ir *ir, Node *c, NodeMap *seen)
 	return found;
 }
 
+/* Is it the same in the next vector? */
+static bool repeats(const Masks *m, Node *cond)
+{
+	Node *axis = m->loop->axis, *next = node_add(m->t->ir, axis, node_int(m->t->ir, m->width));
+	return node_is_const(m->loop->lo) && node_replace(m->t->ir, cond, 1, &axis, &next) == cond;
+}
+
 /* Do the lanes compare, rather than have a mask? One that differs from vector to vector is known where each is written
  * out. */
 static bool are_compared(const Masks *m, Node *cond)
 {
 	bool written = node_is_const(m->count) && m->count->u.i <= WRITTEN_MOST * m->width;
 	LanesDecide how = lanes_decide(m->t->ir, cond, m->loop);
-	return how == LANES_COMPARE || (how == LANES_LISTED && !written);
+	return how == LANES_COMPARE || (how == LANES_LISTED && !written && !repeats(m, cond));
 }
 
 /* Under a condition, and where it doesn't hold. Of the places that a mask makes valid the lanes are

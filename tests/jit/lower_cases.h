@@ -23,6 +23,11 @@ static const Case lower_equations[] = {
 	{"Y[t,d] = ((d + 1)%2 != 0 ? A[t,d+1]*S[t,(d+1)%32/2] : 0) + (((d + 1)%2 == 0 ? "
 	 "-(A[t,d-1]*S[t,(d+31)%32/2]) : 0) + A[t,d]*C[t,d%32/2]) where d<96",
 	 "A=5x96 C=5x16 S=5x16"},
+	/* conditions that come again in each vector, of reads beyond the end */
+	{"Y[i,j,k] += k - m + 1 <= 3 ? A[i,j,k-m+1] : 0 where k<4, m<2", "A=3x70x4"},
+	{"Y[j] = ((j/4 + 1)%2 == 0 ? A[j-4]*B[j-4] : 0) + (((j/4 + 1)%2 != 0 ? A[j+4]*B[j+4] : 0) + "
+	 "A[j]) where j<200",
+	 "A=200 B=200"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
 	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},
