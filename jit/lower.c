@@ -27,6 +27,10 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 	}
 	split_loops(t, t->root, SPLIT_CONDITIONS, width);
 	tree_check(t, "splitting at conditions");
+	if (caps->vectors) { /* of loops that had conditions in the way, the pieces without */
+		lower_predicates(t, t->root, target);
+		tree_check(t, "predicates of pieces");
+	}
 }
 
 static Tree *task_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,

@@ -28,6 +28,9 @@ static const Case lower_equations[] = {
 	{"Y[j] = ((j/4 + 1)%2 == 0 ? A[j-4]*B[j-4] : 0) + (((j/4 + 1)%2 != 0 ? A[j+4]*B[j+4] : 0) + "
 	 "A[j]) where j<200",
 	 "A=200 B=200"},
+	/* mirrored beyond the edges; a part moved to the left, another one to the right */
+	{"Y[c,p] = A[c,p-3 < 0 ? 3-p : p-3 >= 64 ? 129-p : p-3] where p<70", "A=5x64"},
+	{"Y[c,p] = c < 2 ? (A[c,p-1] else 0) : c < 4 ? (A[c,p+1] else 0) : A[c,p]", "A=6x70"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=13x29 B=29x41"},
 	{"Y[i,j] += A[i,k]*B[k,j]", "A=70x130:f64 B=130x90:f64"},
 	{"Y[b,i,c,j] += A[b,i,k]*B[b,c,k,j]", "A=2x38x20 B=2x3x20x32"},
