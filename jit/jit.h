@@ -138,6 +138,8 @@ int64_t rows_element(const Subgraph *s, int k, int64_t row, int64_t place);
 void rows_split(const Subgraph *s, int k, int64_t element, int64_t *row, int64_t *place);
 /* What n alone costs, by what an addition does: operators on numbers, and roundings to 16 bits. */
 double node_flops(const Node *n);
+/* Is n a function of floats that costs more than an addition? */
+bool node_is_function(const Node *n);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
 /* Is n a number where its sources are, as long as no sum or product leaves its type? */

@@ -22,7 +22,7 @@ int64_t index_phases(Ir *ir, Node *axis, int n, Node *const *e, int64_t most);
 /* Do conditions on several axes, of few points in all, choose e, which lies in 0..extent-1 at all of them? A table of
  * products, say. */
 bool index_is_table(Ir *ir, Node *e, int64_t extent);
-/* Is there a comparison in them that the axis' remainder by the period decides? */
+/* Is there a comparison in them that the axis' remainder by the period decides? 0: that its value decides. */
 bool index_phases_decide(Ir *ir, Node *axis, int64_t period, int n, Node *const *e);
 
 /* A conjunction of integer constraints sum k_i x_i + c >= 0 over variables that are nodes (atoms).

@@ -29,6 +29,12 @@ double node_flops(const Node *n)
 	return heavy[n->op] ? heavy[n->op] : 1;
 }
 
+bool node_is_function(const Node *n)
+{
+	return type_is_float((Type)n->type) && op_info[n->op].form == FORM_CALL &&
+	       node_flops(n) > 1;
+}
+
 static void see_cost(void *user, Node *n)
 {
 	double *sum = user;

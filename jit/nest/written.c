@@ -7,29 +7,11 @@
 
 enum { SHORT_MOST = 8, ALL_MOST = 16, LANES_LEAST = 16 };
 
-typedef struct Asked {
-	const Problem *p;
-	Node *axis;
-	bool found; /* a comparison that the axis's number decides */
-} Asked;
-
-static void see_condition(void *user, Node *n)
-{
-	Asked *a = user;
-	Node *zero = node_int(a->p->ir, 0);
-	if (op_compares((Op)n->op) && node_has(n, a->axis))
-		a->found |= node_is_const(node_replace(a->p->ir, n, 1, &a->axis, &zero));
-}
-
 /* A short axis with conditions on it: parts of a tensor that are computed differently. */
 static bool is_decided(const Problem *p, int axis)
 {
-	Asked a = {p, p->axis[axis], false};
-	if (axis_extent(p->axis[axis]) > SHORT_MOST)
-		return false;
-	for (int k = 0; k < p->nout; k++)
-		node_walk(p->ir, p->out_value[k], see_condition, &a);
-	return a.found;
+	return axis_extent(p->axis[axis]) <= SHORT_MOST &&
+	       index_phases_decide(p->ir, p->axis[axis], 0, p->nout, p->out_value);
 }
 
 /* Those before axis `end` that conditions are on, as many as may be written out together. */

@@ -44,12 +44,6 @@ static bool stays_in_loop(const Node *n)
 	return node_draws(n) || stays(n);
 }
 
-static bool is_function(const Node *n)
-{
-	return type_is_float((Type)n->type) && op_info[n->op].form == FORM_CALL &&
-	       node_flops(n) > 1;
-}
-
 /* Does e read nothing but constants of the loop, no fewer bytes than it is? */
 static bool is_constant(const Invariants *v, Node *e, double bytes)
 {
@@ -117,7 +111,7 @@ static double function_points(const Function *f)
 static bool is_worth(const Invariants *v, const Function *f)
 {
 	double few = function_points(f), all = comp_points(v->c);
-	bool good = f->rank <= RICCI_MAX_RANK && node_any(v->ir, f->e, is_function);
+	bool good = f->rank <= RICCI_MAX_RANK && node_any(v->ir, f->e, node_is_function);
 	if (v->constant)
 		return good && is_constant(v, f->e, few * (double)type_size((Type)f->e->type)) &&
 		       !node_any(v->ir, f->e, stays_in_loop);
@@ -177,7 +171,7 @@ static void take_apart(Invariants *v, Node *e, const Function *f)
 /* A call that has two axes in their difference or sum only. */
 static bool find_shifted(Invariants *v, Node *e)
 {
-	if (!v->inside || !is_function(e) || expr_flops(v->ir, e) * comp_points(v->c) < SAVED)
+	if (!v->inside || !node_is_function(e) || expr_flops(v->ir, e) * comp_points(v->c) < SAVED)
 		return false;
 	Function f = function_of(v, e);
 	bool good = f.rank > 1 && function_shrinks(v, &f) && is_worth(v, &f);
@@ -201,7 +195,7 @@ static void find(Invariants *v, Node *e)
 		return;
 	node_map_put(v->ir, &v->seen, e, e);
 	bool along = v->constant || differs_along(v, e);
-	if (number && along && !v->shifted && node_any(v->ir, e, is_function)) {
+	if (number && along && !v->shifted && node_any(v->ir, e, node_is_function)) {
 		Function f = function_of(v, e);
 		if (is_worth(v, &f)) {
 			take_apart(v, e, &f);
@@ -226,7 +220,7 @@ static Node *parts_read(const Invariants *v, Node *c)
 Node *invariants_apart(Ir *ir, Node *c)
 {
 	Node *inner = comp_body(c);
-	if (!node_any(ir, inner, is_function))
+	if (!node_any(ir, inner, node_is_function))
 		return c;
 	Polyhedron *inside = poly_new(ir);
 	Invariants v = invariants_of(ir, c, NULL);
@@ -341,7 +335,7 @@ static Node *constants_apart(void *user, Node *was, Node *c)
 	bool leaves = constants == n && body_may_leave(k->ir, c);
 	if (leaves)
 		node_map_put(k->ir, &k->of, c, c);
-	if (leaves || !constants || !node_any(k->ir, comp_body(c), is_function))
+	if (leaves || !constants || !node_any(k->ir, comp_body(c), node_is_function))
 		return c;
 	Invariants v = invariants_of(k->ir, c, &k->of);
 	find(&v, comp_body(c));

@@ -370,16 +370,11 @@ static int64_t vectors_of(const Masks *m)
 	return (m->count->hi + m->width - 1) / m->width;
 }
 
-static bool is_function(const Node *n)
-{
-	return op_info[n->op].form == FORM_CALL && node_flops(n) > 1;
-}
-
 static bool calls_functions(const Masks *m)
 {
 	bool any = false;
 	for (const Stmt *s = m->loop->body; s; s = s->next)
-		any |= s->kind == STMT_STORE && node_any(m->t->ir, s->value, is_function);
+		any |= s->kind == STMT_STORE && node_any(m->t->ir, s->value, node_is_function);
 	return any;
 }
 

@@ -25,7 +25,8 @@ static const Case lower_equations[] = {
 	 "A=5x96 C=5x16 S=5x16"},
 	/* conditions that come again in each vector, of reads beyond the end */
 	{"Y[i,j,k] += k - m + 1 <= 3 ? A[i,j,k-m+1] : 0 where k<4, m<2", "A=3x70x4"},
-	{"Y[j] = ((j/4 + 1)%2 == 0 ? A[j-4]*B[j-4] : 0) + (((j/4 + 1)%2 != 0 ? A[j+4]*B[j+4] : 0) + "
+	{"Y[j] = ((j/4 + 1)%2 == 0 ? A[j-4]*B[j-4] : 0) + (((j/4 + 1)%2 != 0 ? A[j+4]*B[j+4] : 0) "
+	 "+ "
 	 "A[j]) where j<200",
 	 "A=200 B=200"},
 	/* mirrored beyond the edges; a part moved to the left, another one to the right */
