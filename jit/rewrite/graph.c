@@ -53,6 +53,33 @@ static Node *powers_written(Ir *ir, Node *e)
 	return e;
 }
 
+/* What integers by a condition, or the condition itself, is as a float; NULL: n is none such. */
+static Node *chosen_float(Ir *ir, const Node *n)
+{
+	Node *from = n->src[0];
+	if (!type_is_float((Type)n->type))
+		return NULL;
+	if (from->type == RICCI_BOOL && from->op != OP_CONST && from->op != OP_READ)
+		return node_select(ir, from, node_const(ir, (Type)n->type, 1),
+				   node_const(ir, (Type)n->type, 0));
+	if (from->op != OP_SELECT || !node_is_const(from->src[1]) || !node_is_const(from->src[2]))
+		return NULL;
+	return node_select(ir, from->src[0], node_cast(ir, (Type)n->type, from->src[1]),
+			   node_cast(ir, (Type)n->type, from->src[2]));
+}
+
+/* `X*f32(j == i)` is `X*(j == i ? 1.0 : 0.0)`: conditions of a factor are conditions of the sum. */
+static Node *choices_as_floats(Ir *ir, Node *e)
+{
+	Node **cast;
+	int all = node_collect(ir, e, OP_CAST, &cast), n = 0;
+	Node **to = arena_alloc(&ir->arena, ((size_t)all + 1) * sizeof *to);
+	for (int k = 0; k < all; k++)
+		if ((to[n] = chosen_float(ir, cast[k])))
+			cast[n++] = cast[k];
+	return n ? node_replace(ir, e, n, cast, to) : e;
+}
+
 /* A sum or product over axes that the body does not depend on: times their extent, or to its power.
  */
 static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *const *axes, int nkeep)
@@ -99,10 +126,11 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
 	}
 	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
-	body = powers_written(ir, constants_read(ir, body));
+	body = choices_as_floats(ir, powers_written(ir, constants_read(ir, body)));
 	body = conditions_decided(ir, comp_reduce(c) == RED_NONE ? choices_joined(ir, body) : body);
 	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, body) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
+	body = points_found(ir, comp_reduce(c), body, &naxis, axes, bare);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);

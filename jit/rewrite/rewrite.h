@@ -29,6 +29,8 @@ int rewrite_place(Node *const *list, int n, const Node *x);
 Node *choices_joined(Ir *ir, Node *e);
 /* Conditions of a choice that say whether what it reads lies inside as those reads' bounds (bounds.c). */
 Node *bounds_read(Ir *ir, Node *e);
+/* A reduction's body where its conditions say where axes are, of number nkeep on, which go (points.c). */
+Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int nkeep);
 /* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
 Node *axes_joined(Ir *ir, Node *c);
 /* Conditions that the domain decides go (ranges.c). */

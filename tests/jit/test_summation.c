@@ -327,6 +327,25 @@ static const Case cases[] = {
 	 {2, 2, 2},
 	 {{32, 32}, {32, 32}, {32, 32}},
 	 "R0[i] += x0[i,j]*x1[j,k]*x2[k,i];\n"},
+	/* conditions that say where an axis is: no sum over it */
+	{"Y[n] += X[m]*W[n]*f64(m == n)", 2, {1, 1}, {{9}, {9}}, "R0[i] = x0[i]*x1[i];\n"},
+	{"Y[n] += X[m]*W[n]*(2*n - m == 3 ? 2 : 0)",
+	 2,
+	 {1, 1},
+	 {{9}, {9}},
+	 "R0[i] = 0 <= i - 2 && i - 2 <= 3 ? 2*(x0[2*i-3]*x1[i]) : 0;\n"},
+	{"Y[] += i == j ? X[i,j] : 0", 1, {2}, {{9, 7}}, "R0[] += x0[i,i] where i<7;\n"},
+	{"Y[n] max= m == n + 1 && k < n ? X[m,k] : -inf where n<8",
+	 1,
+	 {2},
+	 {{9, 7}},
+	 "R0[i] max= j < i ? x0[i+1,j] : -inf;\n"},
+	/* one that bounds it */
+	{"Y[n] += X[m]*f64(m <= n) where n<5",
+	 1,
+	 {1},
+	 {{9}},
+	 "R0[i] += x0[j]*(j <= i ? 1.0 : 0.0) where i<5;\n"},
 };
 
 static Node *parsed(Bench *b, const char *text, int n, Node *const *x)
