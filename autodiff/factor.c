@@ -303,15 +303,11 @@ static Node *is_equal(Node *cond, const Frame *f, int *axis, Node **value, Ir *i
 	if (cond->op != OP_EQ || cond->src[0]->type != RICCI_I64 ||
 	    (axes_in(ir, cond) & ~axes_mask(f->nkeep, f->keep)))
 		return NULL;
-	Node *d = node_sub(ir, cond->src[0], cond->src[1]);
-	for (int k = f->nkeep - 1; k >= 0; k--) {
-		int64_t by = affine_stride(ir, d, f->keep[k]);
-		if (by != 1 && by != -1)
-			continue;
-		*axis = k;
-		*value = node_sub(ir, f->keep[k], node_scale(ir, d, by));
-		return cond;
-	}
+	for (int k = f->nkeep - 1; k >= 0; k--)
+		if ((*value = index_placed(ir, cond->src[0], cond->src[1], f->keep[k]))) {
+			*axis = k;
+			return cond;
+		}
 	return NULL;
 }
 

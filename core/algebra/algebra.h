@@ -8,6 +8,10 @@
 Node *affine_node(Ir *ir, const Affine *a);
 /* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
 int64_t affine_stride(Ir *ir, Node *e, Node *axis);
+/* Where the axis is if a == b, both indices; NULL: that doesn't say so. */
+Node *index_placed(Ir *ir, Node *a, Node *b, Node *axis);
+/* Is e an integer cast that cannot change the value? */
+bool cast_keeps(const Node *e);
 /* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
  * INT32_MAX, or e is not quasi-affine. */
 typedef struct Periods {

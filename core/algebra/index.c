@@ -24,6 +24,13 @@ int64_t affine_stride(Ir *ir, Node *e, Node *axis)
 	return affine_coefficient(&a, axis);
 }
 
+Node *index_placed(Ir *ir, Node *a, Node *b, Node *axis)
+{
+	Node *d = node_sub(ir, a, b);
+	int64_t by = affine_stride(ir, d, axis);
+	return by == 1 || by == -1 ? node_sub(ir, axis, node_scale(ir, d, by)) : NULL;
+}
+
 /* ---- periods */
 
 enum { PERIOD_MAX = INT32_MAX };

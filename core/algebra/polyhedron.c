@@ -189,8 +189,7 @@ static bool form_fits(Polyhedron *p, const Affine *a)
 	return least >= INT64_MIN && most <= INT64_MAX;
 }
 
-/* An integer cast that cannot change the value. */
-static bool is_widening(const Node *e)
+bool cast_keeps(const Node *e)
 {
 	if (e->op != OP_CAST || type_is_float((Type)e->src[0]->type) || e->type == RICCI_BOOL)
 		return false;
@@ -201,7 +200,7 @@ static bool is_widening(const Node *e)
 
 static void form_atom(Polyhedron *p, Form *f, Node *e, int64_t k)
 {
-	if (is_widening(e)) {
+	if (cast_keeps(e)) {
 		form_add(p, f, e->src[0], k);
 		return;
 	}
@@ -274,7 +273,7 @@ static bool is_branch(const Node *e)
 static bool is_sum(const Node *e)
 {
 	return e->op == OP_ADD || e->op == OP_MUL || e->op == OP_FLOORDIV || e->op == OP_FLOORMOD ||
-	       is_widening(e) || node_compares_int(e);
+	       cast_keeps(e) || node_compares_int(e);
 }
 
 /* An integer SELECT, MIN or MAX in c that affine forms cannot look into. */

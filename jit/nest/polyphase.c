@@ -79,11 +79,12 @@ int polyphase_offer(const Problem *p, int64_t *extent, Schedule *s)
 		inner[ninner++] = loops++;
 		written *= period;
 	}
-	if (line < axis_extent(p->axis[last]))
-		extent[n++] = axis_extent(p->axis[last]) / line;
+	int64_t lines = axis_extent(p->axis[last]) / line;
+	if (lines > 1)
+		extent[n++] = lines;
 	if (written == 1 || n == 0) /* a single line is better cut into parts */
 		return 0;
-	if (line < axis_extent(p->axis[last])) {
+	if (lines > 1) {
 		schedule_add(s, STEP_SPLIT, last, line);
 		lanes = loops++;
 	}

@@ -48,6 +48,8 @@ bool written_share(const Problem *p, int n, const WrittenPart *w)
 	int reads = 0;
 	for (int i = 0; i < n; i++)
 		copies *= w[i].period;
+	if (copies == 1)
+		return false;
 	for (int64_t c = 0; c < copies; c++)
 		for (int k = 0; k < p->nout; k++) {
 			Node *e = copy_of(p, n, w, c, p->out_value[k]);
@@ -55,7 +57,7 @@ bool written_share(const Problem *p, int n, const WrittenPart *w)
 			e = node_cast(p->ir, RICCI_F64, e);
 			sum = sum ? node2(p->ir, OP_ADD, sum, e) : e;
 		}
-	return copies > 1 && reads >= 2 * node_collect(p->ir, sum, OP_READ, &read);
+	return reads >= 2 * node_collect(p->ir, sum, OP_READ, &read);
 }
 
 static bool is_written(const Written *w, int axis)

@@ -9,9 +9,8 @@ enum { CONDITIONS_MOST = 32 };
 /* What is compared, as an index. */
 static Node *as_index(Ir *ir, Node *e)
 {
-	Node *from = e->op == OP_CAST ? e->src[0] : e;
-	bool exact = from->type == RICCI_I64 && from->lo >= INT32_MIN && from->hi <= INT32_MAX;
-	return e->type == RICCI_I64 ? e : exact ? from : node_cast(ir, RICCI_I64, e);
+	Node *from = cast_keeps(e) ? e->src[0] : e;
+	return from->type == RICCI_I64 ? from : node_cast(ir, RICCI_I64, from);
 }
 
 /* Where the axis is by the condition; NULL: it doesn't say so. */
@@ -20,11 +19,7 @@ static Node *place_of(Ir *ir, Node *cond, Node *axis)
 	if (cond->op != OP_EQ || !node_has(cond, axis) ||
 	    (cond->src[0]->type != RICCI_I64 && cond->src[0]->type != RICCI_I32))
 		return NULL;
-	Node *e = node_sub(ir, as_index(ir, cond->src[0]), as_index(ir, cond->src[1]));
-	int64_t k = affine_stride(ir, e, axis);
-	if (k != 1 && k != -1)
-		return NULL;
-	return node_scale(ir, node_sub(ir, e, node_scale(ir, axis, k)), -k);
+	return index_placed(ir, as_index(ir, cond->src[0]), as_index(ir, cond->src[1]), axis);
 }
 
 /* The axis, of number from .. n-1, that one of the conditions places: which one, and where; -1: none. */
