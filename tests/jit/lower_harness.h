@@ -120,12 +120,20 @@ typedef struct Known {
 	void *data;
 } Known;
 
+/* Results are interpreted; not in tests that compare schedules or trees and run nothing. */
+static bool harness_values = true;
+
 /* Evaluates one stored member, which later subgraphs may read. */
 static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 {
 	Binding bind[64];
 	Error err = {0};
 	RandomState rs = {7, 3};
+	t->out[t->nout] = comp;
+	if (!harness_values) {
+		t->nout++;
+		return;
+	}
 	for (int k = 0; k < t->task.sub.ninput; k++)
 		bind[k] = (Binding){t->task.sub.input[k], t->in[k]};
 	size_t n = (size_t)tensor_size(comp);
@@ -141,7 +149,6 @@ static void harness_output(Trial *t, Node *comp, Known *known, int *nknown)
 			type_store_int(comp->type, data, i, ((int64_t *)want)[i]);
 	}
 	known[(*nknown)++] = (Known){comp, data};
-	t->out[t->nout] = comp;
 	t->want[t->nout] = want;
 	t->magnitude[t->nout++] = magnitude;
 }

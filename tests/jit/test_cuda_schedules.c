@@ -191,10 +191,12 @@ int main(void)
 	harness_seed = (uint64_t)atoll(env_text("RICCI_SEED", "3"));
 	int wanted = atoi(env_text("RICCI_SCHEDULES", "8"));
 	wanted = wanted < HARNESS_OFFERS ? wanted : HARNESS_OFFERS - 1;
-	Trial *list = grid_trials();
-	check_misfits(list->next);
+	harness_values = false;
 	check_ordered();
 	check_first();
+	harness_values = true;
+	Trial *list = grid_trials();
+	check_misfits(list->next);
 	for (Trial *t = list; t; t = t->next) {
 		check_changes(t);
 		fill_offers(t, wanted);
