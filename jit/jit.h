@@ -23,10 +23,11 @@ enum {
 	ISA_AVX512VNNI = 256
 };
 typedef struct Target {
-	unsigned isa;	   /* bits above; RICCI_ISA=sse2|avx2|avx512 lowers it */
-	int vector_bytes;  /* 16, 32, 64 */
-	bool masks;	   /* and vectors may have masks */
-	bool wide_fma;	   /* multiply-adds of 64 bytes start as often as those of 32 */
+	unsigned isa;	  /* bits above; RICCI_ISA=sse2|avx2|avx512 lowers it */
+	int vector_bytes; /* 16, 32, 64 */
+	bool masks;	  /* and vectors may have masks */
+	bool spills;	  /* the compiler knows no vectors: they are in memory between operations */
+	bool wide_fma;	  /* multiply-adds of 64 bytes start as often as those of 32 */
 	size_t l1, l2, l3; /* bytes */
 	char flags[256];   /* what cc is given: -mavx2 -mfma ... */
 	char key[128];	   /* the bits as text, part of every cache key */

@@ -250,6 +250,7 @@ static void host_make(void)
 		}
 	unmasked = *t;
 	unmasked.masks = false;
+	unmasked.spills = true;
 }
 
 /* Without fragments, with them, with groups; ordered. Devices that have fragments have atomics of 8 bytes; in

@@ -86,7 +86,8 @@ static bool is_local(const Cost *c, const Node *buffer)
 
 static bool in_registers(const Cost *c, const Node *buffer)
 {
-	return (double)tensor_size(buffer) <= REGISTERS * width_of(c, (Type)buffer->type);
+	return !c->target->spills &&
+	       (double)tensor_size(buffer) <= REGISTERS * width_of(c, (Type)buffer->type);
 }
 
 /* Cycles of a load or a store of an element for each lane. */

@@ -4,16 +4,21 @@
 
 #include <math.h>
 
-static double price(const char *task, const char *schedule)
+static double price_on(const Target *target, const char *task, const char *schedule)
 {
 	Error err = {0};
 	Schedule s;
 	Task *t = task_parse(task, &err);
 	CHECK_REPORT(t && schedule_parse(schedule, &s, &err) == 0, "%s", err.text);
-	double cycles = t ? lower_price(t, &s, target_host()) : 0;
+	double cycles = t ? lower_price(t, &s, target) : 0;
 	if (t)
 		task_free(t);
 	return cycles;
+}
+
+static double price(const char *task, const char *schedule)
+{
+	return price_on(target_host(), task, schedule);
 }
 
 #define SCALE(n)                                                                                   \
@@ -89,6 +94,22 @@ static void check_crowded(void)
 }
 
 /* A function that a kernel calls has no price. */
+/* A tile of sums is worth little where the compiler has vectors in memory between operations. */
+static void check_spills(void)
+{
+	static const char *const task =
+		"ricci-task 1\ninput f32 64x64x3x3\ninput f32 16x64x8x8\n"
+		"keep m0[i,j,k,l] += (a1[i,o,k+m-1,l+n-1] else 0)*a0[j,o,m,n] "
+		"where i<16, j<64, k<8, l<8, m<3, n<3, o<64\n";
+	static const char *const tile = "split 1 8; move 2 2; move 4 3; move 5 4; move 6 5; "
+					"vectorise 3; unroll 7; parallel 2";
+	static const char *const plain = "move 3 6; vectorise 3; parallel 2";
+	const Target *spills = target_unmasked();
+	CHECK(price_on(spills, task, tile) > 2 * price(task, tile));
+	CHECK(price_on(spills, task, plain) / price_on(spills, task, tile) <
+	      price(task, plain) / price(task, tile) / 1.5);
+}
+
 static void check_calls(void)
 {
 	CHECK(!isfinite(price("ricci-task 1\ninput f32 64x512\n"
@@ -145,6 +166,7 @@ int main(void)
 	check_again();
 	check_shared();
 	check_crowded();
+	check_spills();
 	check_calls();
 	check_offers();
 	return check_done();
