@@ -86,6 +86,50 @@ static bool is_quotient(const Node *e)
 	return e->op == OP_FLOORDIV && e->src[1]->op == OP_CONST;
 }
 
+/* Of t the term q, a quotient, and those that share an atom with what it divides, by their common divisor g; 1: there is
+ * none. The others, and the constant, are left in *rest. */
+static int64_t sum_part(const Affine *t, int q, Affine *part, Affine *rest)
+{
+	AffineRoom room;
+	Affine *divided = affine_start(&room);
+	int64_t g = t->k[q];
+	bool shares = false;
+	if (!affine_add(NULL, divided, t->atom[q]->src[0], 1, false))
+		return 1;
+	for (int k = 0; k < t->n; k++)
+		if (affine_coefficient(divided, t->atom[k])) {
+			g = int_gcd(g, t->k[k]);
+			shares = true;
+		}
+	if (!shares)
+		return 1;
+	for (int k = 0; k < t->n && g > 1; k++) {
+		bool in = k == q || affine_coefficient(divided, t->atom[k]);
+		if (!affine_add(NULL, in ? part : rest, t->atom[k], in ? t->k[k] / g : t->k[k],
+				false))
+			return 1;
+	}
+	rest->c = t->c;
+	return g;
+}
+
+static void sum_bounds(const Affine *t, int depth, __int128 *lo, __int128 *hi);
+
+/* The bounds by such a part: a sum of multiples of g is one, which its bounds in numbers that were divided need not be. */
+static void part_bounds(const Affine *t, int q, int depth, __int128 *lo, __int128 *hi)
+{
+	AffineRoom rooms[2];
+	Affine *part = affine_start(&rooms[0]), *rest = affine_start(&rooms[1]);
+	__int128 l, h, around[2];
+	int64_t g = sum_part(t, q, part, rest);
+	if (g <= 1)
+		return;
+	sum_bounds(part, depth, &l, &h);
+	sum_bounds(rest, 0, &around[0], &around[1]);
+	*lo = g * l + around[0] > *lo ? g * l + around[0] : *lo;
+	*hi = g * h + around[1] < *hi ? g * h + around[1] : *hi;
+}
+
 static void sum_bounds(const Affine *t, int depth, __int128 *lo, __int128 *hi)
 {
 	*lo = *hi = t->c;
@@ -98,7 +142,10 @@ static void sum_bounds(const Affine *t, int depth, __int128 *lo, __int128 *hi)
 		AffineRoom room;
 		Affine *open = affine_start(&room);
 		__int128 l, h, c, m = t->k[q];
-		if (!m || !is_quotient(t->atom[q]) || !sum_open(t, q, open))
+		if (!m || !is_quotient(t->atom[q]))
+			continue;
+		part_bounds(t, q, depth, lo, hi);
+		if (!sum_open(t, q, open))
 			continue;
 		c = t->atom[q]->src[1]->u.i;
 		sum_bounds(open, depth - 1, &l, &h);
