@@ -548,23 +548,32 @@ static Operand compute(Vector *v, Node *n, const char *want)
 		want);
 }
 
-/* What changes with the row alone: one element for each, and the same in all of its row. */
-static Operand by_row(Vector *v, Node *n, const char *want)
+/* Of a box, what changes with one of its axes alone: one element for each place of that, and the same along the other. */
+static Operand by_axis(Vector *v, Node *n, bool row, const char *want)
 {
 	Vector *in = arena_alloc(v->m, sizeof *in);
+	const char *count = row ? v->rows : v->columns;
 	*in = (Vector){.e = v->e,
 		       .m = v->m,
-		       .axis = v->row,
-		       .start = v->row_start,
-		       .count = v->rows,
-		       .columns = v->rows,
+		       .axis = row ? v->row : v->axis,
+		       .start = row ? v->row_start : v->start,
+		       .count = count,
+		       .columns = count,
 		       .busy = v->busy};
 	Operand x = chunk_value(in, n, NULL);
 	for (int k = 0; k < in->nknown; k++)
 		chunk_free(v, &in->known[k].v);
-	x.line = x.stride;
-	x.stride = 0;
+	x.line = row ? x.stride : 0;
+	x.stride = row ? 0 : x.stride;
 	return flat(v, x, want);
+}
+
+/* Does n, which the chunk's axes change, change with one axis of a box alone? */
+static bool has_one_axis(const Vector *v, Node *n)
+{
+	return v->row && n->op != OP_READ &&
+	       (type_is_float((Type)n->type) || n->type == RICCI_BOOL) &&
+	       !(node_has(n, v->axis) && node_has(n, v->row));
 }
 
 /* The elements of n over the chunk. A node met twice is computed once. */
@@ -582,8 +591,9 @@ Operand chunk_value(Vector *v, Node *n, const char *want)
 		return u;
 	}
 	bool again = emit_uses(v->e, n) > 1;
-	bool row = n->op != OP_READ && !node_has(n, v->axis) && type_is_float(n->type);
-	Operand out = row ? by_row(v, n, again ? NULL : want) : compute(v, n, again ? NULL : want);
+	const char *at = again ? NULL : want;
+	Operand out =
+		has_one_axis(v, n) ? by_axis(v, n, !node_has(n, v->axis), at) : compute(v, n, at);
 	v->e->too_large |= again && v->nknown == MAX_MEMO;
 	if (again && !v->e->too_large) {
 		/* kept: nobody but the end of the chunk frees it */

@@ -25,6 +25,16 @@ static const struct {
 	  "G=3x16x64 W=16x40 X=3x40x64 a=40"},
 	 "v_and_u8",
 	 true},
+	/* of panels with unequal numbers of rows, whose results have a tile of their own */
+	{{"t[b,k,p] += G[b,c,p]*W[c,k]; d[b,k,p] = 0 < X[b,k,p]*a[k] ? t[b,k,p] : 0",
+	  "G=16x24x1024 W=24x96 X=16x96x1024 a=96"},
+	 "v_select_f32",
+	 true},
+	/* a condition on one axis of a box is computed for one line, and goes to all */
+	{{"s[c] += A[b,c,y,x]; Y[b,c,y,x] = x*x < 50 ? A[b,c,2*y,2*x]-s[c] : 0 where y<14, x<14",
+	  "A=16x40x28x28"},
+	 "v_box_u8",
+	 true},
 };
 
 static void check_call(const Case *c, bool fused, const char *call)
