@@ -94,7 +94,7 @@ static int64_t sum_part(const Affine *t, int q, Affine *part, Affine *rest)
 	Affine *divided = affine_start(&room);
 	int64_t g = t->k[q];
 	bool shares = false;
-	if (!affine_add(NULL, divided, t->atom[q]->src[0], 1, false))
+	if (g == 1 || g == -1 || !affine_add(NULL, divided, t->atom[q]->src[0], 1, false))
 		return 1;
 	for (int k = 0; k < t->n; k++)
 		if (affine_coefficient(divided, t->atom[k])) {

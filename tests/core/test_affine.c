@@ -106,9 +106,9 @@ static int test_bounds(Ir *ir)
 		CHECK_INT(s->hi, hi + 3);
 		CHECK(node_add_scaled(ir, e, q, -c) == node_add(ir, e, node_scale(ir, q, -c)));
 	}
+	/* where the c parts of k begin, in rows of 100 */
 	for (int64_t c = 2; c < 12; c++)
-		for (int64_t k = 1; k < 4 * c;
-		     k++) { /* where the c parts of k begin, in rows of 100 */
+		for (int64_t k = 1; k < 4 * c; k++) {
 			Node *first = node_floordiv(ir, node_scale(ir, node_axis(ir, 3, c), k), c);
 			Node *s = node_add(ir, node_scale(ir, first, 100), axis[2]);
 			CHECK_INT(s->lo, 0);

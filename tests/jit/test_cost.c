@@ -93,7 +93,6 @@ static void check_crowded(void)
 	CHECK(price(COLUMNS(1024), columns) > 1.03 * price(COLUMNS(1040), columns));
 }
 
-/* A function that a kernel calls has no price. */
 /* A tile of sums is worth little where the compiler has vectors in memory between operations. */
 static void check_spills(void)
 {
@@ -110,6 +109,7 @@ static void check_spills(void)
 	      price(task, plain) / price(task, tile) / 1.5);
 }
 
+/* A function that a kernel calls has no price. */
 static void check_calls(void)
 {
 	CHECK(!isfinite(price("ricci-task 1\ninput f32 64x512\n"
