@@ -457,7 +457,7 @@ static int program_make(Program *p)
 		return 1;
 	snprintf(source, sizeof source, "%s/k.c", folder);
 	snprintf(library, sizeof library, "%s/k.so", folder);
-	snprintf(command, sizeof command, "%s -w -shared -fPIC -o %s %s -lm 2>&1",
+	snprintf(command, sizeof command, "%s -w -shared -fPIC -nostdlib -o %s %s 2>&1",
 		 cc && *cc ? cc : "cc", library, source);
 	int bad = source_write(p, source) || command_run(command, p);
 	if (!bad)
