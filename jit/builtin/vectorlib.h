@@ -16,14 +16,17 @@
  *	void ricci_v_store_<t>(int64_t n, T *dst, int64_t sd, const T *a)
  *	void ricci_v_box_<t>(int64_t rows, int64_t width, T *dst, const T *a, int64_t la, int64_t sa)
  *							dst[r*width + i] = a[r*la + i*sa]
+ *	void ricci_v_pad_<t>(int64_t rows, int64_t width, T *dst, const T *a, int64_t la, int64_t sa,
+ *			     const T *other, int64_t top, int64_t bottom, int64_t left, int64_t right)
+ *							the same of rows top..bottom-1 and their elements
+ *							left..right-1, which alone are read; *other around
  *	void ricci_v_store_box_<t>(int64_t rows, int64_t width, T *dst, int64_t ld, int64_t sd,
  *				   const T *a)		dst[r*ld + i*sd] = a[r*width + i]
  *	void ricci_v_fma_box_<t>(int64_t rows, int64_t width, T *dst, int64_t ld, const T *a, int64_t la,
  *				 int64_t sa, const T *b, int64_t lb, int64_t sb)
  *							dst[r*ld + i] += a[r*la + i*sa] * b[r*lb + i*sb],
  *							r by r: rows may be in one place (ld 0)
- *	void ricci_v_dot_box_<t>(the same)		dst[r*ld] += the sum over i of the products;
- *							width is 256 at most
+ *	void ricci_v_dot_box_<t>(the same)		dst[r*ld] += the sum over i of the products
  *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)
  *							of n >= 0 elements, from the identity
  *	T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)

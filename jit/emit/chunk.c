@@ -109,7 +109,27 @@ static Operand flat(Vector *v, Operand in, const char *want)
 	return out;
 }
 
-static Operand uniform(Vector *v, Node *n)
+/* Row behind row, with `other` around a part. */
+static Operand padded(Vector *v, Operand in, const Operand *other, const Part *part,
+		      const char *want)
+{
+	const char *c = chunk_type[in.kind], *t = chunk_name[in.kind];
+	Operand out = target(v, in.kind, want);
+	emit_declare(
+		v->e,
+		arena_printf(v->m,
+			     "void ricci_v_pad_%s(int64_t, int64_t, %s *, const %s *, int64_t, "
+			     "int64_t, const %s *, int64_t, int64_t, int64_t, int64_t);",
+			     t, c, c, c));
+	emit_line(v->e, "ricci_v_pad_%s(%s, %lldL, %s, %s, %lldL, %lldL, %s, %s, %s, %s, %s);", t,
+		  v->rows, (long long)v->width, out.at, in.at, (long long)in.line,
+		  (long long)in.stride, other->at, part->rows.from, part->rows.to,
+		  part->columns.from, part->columns.to);
+	chunk_free(v, &in);
+	return out;
+}
+
+Operand chunk_uniform(Vector *v, Node *n)
 {
 	int kind = chunk_kind((Type)n->type);
 	const char *text = emit_value(v->e, n, false);
@@ -164,6 +184,11 @@ static Operand plain(Vector *v, Node *n, const char *want)
 		emit_close(e);
 	}
 	return out;
+}
+
+static bool is_full(const Node *n)
+{
+	return n->type == RICCI_F32 || n->type == RICCI_F64;
 }
 
 /* Where a read lies that steps evenly with the axes; false when it does not. */
@@ -236,12 +261,15 @@ static Operand read_of(Vector *v, Node *n, const char *want)
 	    n->type != RICCI_BF16 && n->type != RICCI_F16)
 		return plain(v, n, want);
 	if (!address(v, n, &in))
-		return n->type == RICCI_F32 || n->type == RICCI_F64 ? gather(v, n, want)
-								    : plain(v, n, want);
+		return is_full(n) ? gather(v, n, want) : plain(v, n, want);
 	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
 		in.kind = CHUNK_U16;
 		return convert(v, n->type == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", CHUNK_F32,
 			       flat(v, in, NULL), want);
+	}
+	if (v->part && !read_inside(n)) {
+		Operand zero = chunk_uniform(v, node_const(v->e->ir, (Type)n->type, 0));
+		return padded(v, in, &zero, v->part, want);
 	}
 	return flat(v, in, want);
 }
@@ -249,8 +277,7 @@ static Operand read_of(Vector *v, Node *n, const char *want)
 Operand chunk_read(Vector *v, Node *n)
 {
 	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1, 0};
-	bool full = n->type == RICCI_F32 || n->type == RICCI_F64;
-	return n->op == OP_READ && full && address(v, n, &in) ? in : chunk_value(v, n, NULL);
+	return n->op == OP_READ && is_full(n) && address(v, n, &in) ? in : chunk_value(v, n, NULL);
 }
 
 static Operand cast_of(Vector *v, Node *n, const char *want)
@@ -363,55 +390,63 @@ static Operand select_uniform(Vector *v, Node *n, const char *want)
 	return out;
 }
 
-/* cond as conditions e >= 0 that step evenly with the axis, or do not depend on it. */
-static bool intervals(Vector *v, Node *cond, int room, int *n, Node **e, int64_t *k)
+enum { CONDITIONS = 16 };
+
+/* Conditions e[j] + k[j] * element >= 0: on a line's elements or a box's columns, or (row) on a box's rows. */
+typedef struct Bounds {
+	int n;
+	Node *e[CONDITIONS];
+	int64_t k[CONDITIONS];
+	bool row[CONDITIONS];
+} Bounds;
+
+/* cond as such conditions; false: it is none, or has too many. */
+static bool bounds_of(Vector *v, Node *cond, Bounds *b)
 {
 	Ir *ir = v->e->ir;
 	if (cond->op == OP_AND)
-		return intervals(v, cond->src[0], room, n, e, k) &&
-		       intervals(v, cond->src[1], room, n, e, k);
+		return bounds_of(v, cond->src[0], b) && bounds_of(v, cond->src[1], b);
 	Node *d = condition_slack(ir, cond);
-	if (!d || *n == room || (v->row && node_has(d, v->row)) ||
-	    emit_reads(v->e, cond) > READS_KNOWN)
+	if (!d || b->n == CONDITIONS || emit_reads(v->e, cond) > READS_KNOWN)
 		return false;
-	k[*n] = affine_stride(ir, d, v->axis);
-	if (k[*n] == INT64_MIN)
+	bool row = v->row && node_has(d, v->row);
+	int64_t k = affine_stride(ir, d, row ? v->row : v->axis);
+	if (k == INT64_MIN || (row && node_has(d, v->axis)))
 		return false;
-	e[(*n)++] = chunk_start(v, d);
+	b->k[b->n] = k;
+	b->row[b->n] = row;
+	b->e[b->n++] = chunk_start(v, d);
 	return true;
 }
 
-enum { CONDITIONS = 16 };
-
-/* The conditions of SELECT(an interval of the axis, x, what doesn't change with it); false: n is none. */
-static bool interval_of(Vector *v, Node *n, int *count, Node **e, int64_t *k)
+static bool bounds_has(const Bounds *b, bool row)
 {
-	*count = 0;
-	return n->op == OP_SELECT && !chunk_varies(v, n->src[2]) &&
-	       !(emit_reads(v->e, n->src[2]) & READS_GUARDED) &&
-	       intervals(v, n->src[0], CONDITIONS, count, e, k);
+	bool has = false;
+	for (int j = 0; j < b->n; j++)
+		has = has || b->row[j] == row;
+	return has;
 }
 
-bool chunk_is_interval(Vector *v, Node *n)
-{
-	Node *e[CONDITIONS];
-	int64_t k[CONDITIONS];
-	int count;
-	return interval_of(v, n, &count, e, k);
-}
-
-/* lo <= element < hi of a row, where all conditions hold: e[j] + k[j]*element >= 0. */
-static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int64_t *k)
+/* Where all conditions on the one of the axes hold. */
+static Span bounds_span(Vector *v, const Bounds *b, bool row)
 {
 	Emit *em = v->e;
-	emit_line(em, "int64_t lo%d = 0, hi%d = %s;", id, id, v->columns);
-	for (int j = 0; j < n; j++) {
-		const char *x = emit_value(em, e[j], false);
-		int64_t s = k[j] < 0 ? -k[j] : k[j];
+	int id = em->nname++;
+	Span all = {"0L", row ? v->rows : v->columns};
+	if (v->part)
+		all = row ? v->part->rows : v->part->columns;
+	if (!bounds_has(b, row))
+		return all;
+	emit_line(em, "int64_t lo%d = %s, hi%d = %s;", id, all.from, id, all.to);
+	for (int j = 0; j < b->n; j++) {
+		if (b->row[j] != row)
+			continue;
+		const char *x = emit_value(em, b->e[j], false);
+		int64_t k = b->k[j], s = k < 0 ? -k : k;
 		const char *by = s == 1 ? "" : arena_printf(v->m, " / %lldL", (long long)s);
-		if (k[j] == 0)
+		if (k == 0)
 			emit_line(em, "if (%s < 0) hi%d = 0;", x, id);
-		else if (k[j] > 0) /* ceil(-x / s) */
+		else if (k > 0) /* ceil(-x / s) */
 			emit_line(em, "if (%s < 0 && lo%d < (%lldL - %s)%s) lo%d = (%lldL - %s)%s;",
 				  x, id, (long long)s - 1, x, by, id, (long long)s - 1, x, by);
 		else /* floor(x / s) + 1 */
@@ -420,65 +455,193 @@ static void interval_bounds(Vector *v, int id, int n, Node *const *e, const int6
 				"if (%s < 0) hi%d = 0; else if (hi%d > %s%s + 1) hi%d = %s%s + 1;",
 				x, id, id, x, by, id, x, by);
 	}
-	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d = 0;", id, id, id, id);
+	emit_line(em, "if (hi%d < lo%d) lo%d = hi%d;", id, id, id, id);
+	return (Span){arena_printf(v->m, "lo%d", id), arena_printf(v->m, "hi%d", id)};
 }
 
-bool chunk_interval_open(Vector *v, Node *n, Interval *out)
+/* Opens a scope over some elements of a line, rows of a box, or columns of it; does nothing where there are none: reads
+ * may be valid there only. */
+static void piece_open(Vector *v, bool row, Span s, Vector *in)
 {
 	Emit *em = v->e;
-	Node *e[CONDITIONS];
-	int64_t k[CONDITIONS];
-	int count, id = em->nname++;
-	if (!interval_of(v, n, &count, e, k))
-		return false;
-	Operand other = uniform(v, n->src[2]);
-	interval_bounds(v, id, count, e, k);
-	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(v->axis));
-	const char *inside = arena_printf(v->m, "n%d", id);
-	*out = (Interval){.in = *v,
-			  .other = other,
-			  .lo = arena_printf(v->m, "lo%d", id),
-			  .hi = arena_printf(v->m, "hi%d", id)};
-	out->in.nknown = 0;
-	out->in.start = start;
-	out->in.count = out->in.columns = inside;
-	out->in.width = 0;
+	Node *axis = row ? v->row : v->axis, *from = row ? v->row_start : v->start;
+	Node *start = node_axis(em->ir, FIRST_START + em->nstart++, axis_extent(axis));
+	const char *count = arena_printf(v->m, "n%d", em->nname++);
+	*in = *v;
+	in->nknown = 0;
+	if (row) {
+		in->row_start = start;
+		in->rows = count;
+		in->count = arena_printf(v->m, "%s * %lldL", count, (long long)v->width);
+	} else {
+		in->start = start;
+		in->count = in->columns = count;
+		in->width = 0;
+	}
 	emit_open(em, start, true);
-	emit_line(em, "if (%s < %s) {", out->lo, out->hi); /* reads may be valid inside only */
+	emit_line(em, "if (%s < %s) {", s.from, s.to);
 	emit_line(em, "const int64_t i%d = %s + %s, %s = %s - %s;", (int)start->u.i,
-		  emit_value(em, v->start, false), out->lo, inside, out->hi, out->lo);
+		  emit_value(em, from, false), s.from, count, s.to, s.from);
+}
+
+static void piece_close(Vector *in, int scopes)
+{
+	for (int j = 0; j < in->nknown; j++)
+		chunk_free(in, &in->known[j].v);
+	for (int k = 0; k < scopes; k++) {
+		emit_line(in->e, "}");
+		emit_close(in->e);
+	}
+}
+
+/* The conditions of SELECT(an interval, x, what doesn't change over the chunk); false: n is none. */
+static bool interval_of(Vector *v, Node *n, Bounds *b)
+{
+	*b = (Bounds){0};
+	return n->op == OP_SELECT && !chunk_varies(v, n->src[2]) &&
+	       !(emit_reads(v->e, n->src[2]) & READS_GUARDED) && bounds_of(v, n->src[0], b);
+}
+
+bool chunk_is_interval(Vector *v, Node *n)
+{
+	Bounds b;
+	return interval_of(v, n, &b);
+}
+
+bool chunk_interval_open(Vector *v, Node *n, Interval *i)
+{
+	Bounds b;
+	if (!interval_of(v, n, &b))
+		return false;
+	*i = (Interval){.other = chunk_uniform(v, n->src[2]), .in = *v};
+	i->part.columns = bounds_span(v, &b, false);
+	if (v->row)
+		i->part.rows = bounds_span(v, &b, true);
+	for (int row = v->row ? 1 : 0; row >= 0; row--)
+		if (!row || bounds_has(&b, true)) {
+			piece_open(&i->in, row, row ? i->part.rows : i->part.columns, &i->in);
+			i->scopes++;
+		}
 	return true;
 }
 
 void chunk_interval_close(Interval *i)
 {
-	for (int j = 0; j < i->in.nknown; j++)
-		chunk_free(&i->in, &i->in.known[j].v);
-	emit_line(i->in.e, "}");
-	emit_close(i->in.e);
+	piece_close(&i->in, i->scopes);
 }
 
-/* SELECT(interval of the axis, x, constant): x over the interval, the constant around it. */
+/* Some elements of out, or rows of it, = those of n. */
+static void piece_value(Vector *v, Node *n, bool row, Span s, const Operand *out)
+{
+	Vector *in = arena_alloc(v->m, sizeof *in);
+	const char *dst =
+		row ? arena_printf(v->m, "%s + %s * %lldL", out->at, s.from, (long long)v->width)
+		    : arena_printf(v->m, "%s + %s", out->at, s.from);
+	piece_open(v, row, s, in);
+	Operand x = chunk_value(in, n, dst);
+	if (strcmp(x.at, dst) != 0)
+		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[out->kind]), out->kind, dst,
+			   1, &x);
+	chunk_free(in, &x);
+	piece_close(in, 1);
+}
+
+/* SELECT(interval, x, y): x over the interval, y before and behind it. */
+static void select_pieces(Vector *v, Node *n, bool row, const Bounds *b, const Operand *out)
+{
+	Emit *em = v->e;
+	int id = em->nname++;
+	Span s = bounds_span(v, b, row);
+	Span around = {arena_printf(v->m, "from%d", id), arena_printf(v->m, "to%d", id)};
+	piece_value(v, n->src[1], row, s, out);
+	emit_open(em, NULL, true);
+	emit_line(em, "for (int p%d = 0; p%d < 2; p%d++) {", id, id, id);
+	emit_line(em, "const int64_t %s = p%d ? %s : 0, %s = p%d ? %s : %s;", around.from, id, s.to,
+		  around.to, id, row ? v->rows : v->columns, s.from);
+	piece_value(v, n->src[2], row, around, out);
+	emit_line(em, "}");
+	emit_close(em);
+}
+
+/* Can n be computed in a whole box with padding where its reads aren't valid? */
+static bool takes_padding(Vector *v, Node *n)
+{
+	bool takes = is_full(n);
+	Operand in;
+	if (!(emit_reads(v->e, n) & READS_GUARDED))
+		return true;
+	if (n->op == OP_READ)
+		return takes && address(v, n, &in);
+	if (n->op == OP_SELECT)
+		return takes && chunk_is_interval(v, n) && takes_padding(v, n->src[1]);
+	takes = takes && function_of(n);
+	for (int k = 0; k < n->nsrc && takes; k++)
+		takes = type_is_float(n->src[k]->type) && takes_padding(v, n->src[k]);
+	return takes;
+}
+
+/* SELECT(a part of a box, x, what doesn't change): x with padding around the part. */
+static bool select_padded(Vector *v, Node *n, const char *want, Operand *out)
+{
+	Bounds b;
+	Node *x = n->src[1];
+	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1, 0};
+	if (!v->width || !interval_of(v, n, &b) || !takes_padding(v, x))
+		return false;
+	Operand other = chunk_uniform(v, n->src[2]);
+	Part part = {bounds_span(v, &b, true), bounds_span(v, &b, false)};
+	if (x->op == OP_READ && is_full(x) && address(v, x, &in)) {
+		*out = padded(v, in, &other, &part, want);
+		return true;
+	}
+	Vector *inside = arena_alloc(v->m, sizeof *inside);
+	*inside = *v;
+	inside->nknown = 0;
+	inside->part = &part;
+	in = chunk_value(inside, x, NULL);
+	in.line = v->width * in.stride;
+	*out = padded(v, in, &other, &part, want);
+	for (int k = 0; k < inside->nknown; k++)
+		chunk_free(v, &inside->known[k].v);
+	return true;
+}
+
 static bool select_interval(Vector *v, Node *n, const char *want, Operand *out)
 {
-	int kind = chunk_kind((Type)n->type);
-	const char *name = arena_printf(v->m, "copy_%s", chunk_name[kind]);
-	Interval *i = arena_alloc(v->m, sizeof *i);
-	*out = target(v, kind, want);
-	if (v->row || !chunk_interval_open(v, n, i)) {
-		chunk_free(v, out);
+	Bounds b = {0};
+	if (!bounds_of(v, n->src[0], &b))
 		return false;
-	}
-	Operand x = chunk_value(&i->in, n->src[1], NULL);
-	chunk_call(&i->in, name, kind, arena_printf(v->m, "%s + %s", out->at, i->lo), 1, &x);
-	chunk_free(v, &x);
-	chunk_interval_close(i);
-	emit_line(v->e, "if (%s)", i->lo);
-	chunk_call_some(v, name, kind, i->lo, out->at, 1, &i->other);
-	emit_line(v->e, "if (%s < %s)", i->hi, v->count);
-	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->count, i->hi),
-			arena_printf(v->m, "%s + %s", out->at, i->hi), 1, &i->other);
+	bool row = v->row && !bounds_has(&b, false);
+	if (v->row && !row)
+		return select_padded(v, n, want, out);
+	*out = target(v, chunk_kind((Type)n->type), want);
+	select_pieces(v, n, row, &b, out);
 	return true;
+}
+
+/* Of a box: line by line. */
+static Operand by_lines(Vector *v, Node *n, const char *want)
+{
+	Vector *in = arena_alloc(v->m, sizeof *in);
+	Operand out = target(v, chunk_kind((Type)n->type), want);
+	*in = *v;
+	in->nknown = 0;
+	in->row = NULL;
+	in->count = v->columns;
+	in->width = 0;
+	plain_open(v, v->row, v->row_start, v->rows);
+	const char *dst = arena_printf(v->m, "%s + (i%d - %s) * %lldL", out.at, (int)v->row->u.i,
+				       emit_value(v->e, v->row_start, false), (long long)v->width);
+	in_scope(in, n, dst, out.kind);
+	emit_line(v->e, "}");
+	emit_close(v->e);
+	return out;
+}
+
+/* May n be computed where the conditions around it don't hold? */
+static bool is_valid(Vector *v, Node *n)
+{
+	return !(emit_reads(v->e, n) & READS_GUARDED) || reads_guarded(v->e->ir, n);
 }
 
 static Operand select_of(Vector *v, Node *n, const char *want)
@@ -490,8 +653,8 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 	if (select_interval(v, n, want, &out))
 		return out;
 	for (int k = 1; k < 3; k++)
-		if ((emit_reads(v->e, n->src[k]) & READS_GUARDED) || kind == CHUNK_U8)
-			return plain(v, n, want);
+		if (!is_valid(v, n->src[k]) || kind == CHUNK_U8)
+			return v->row ? by_lines(v, n, want) : plain(v, n, want);
 	for (int k = 0; k < 3; k++)
 		in[k] = chunk_value(v, n->src[k], NULL);
 	for (int k = 0; k < 3; k++)
@@ -512,9 +675,7 @@ static bool right_is_guarded(Vector *v, const Node *n)
 {
 	Ir *ir = v->e->ir;
 	Node *first = n->src[0], **read;
-	int reads = emit_reads(v->e, n->src[1]) & READS_GUARDED
-			    ? node_collect(ir, n->src[1], OP_READ, &read)
-			    : 0;
+	int reads = !is_valid(v, n->src[1]) ? node_collect(ir, n->src[1], OP_READ, &read) : 0;
 	bool guarded = false;
 	while (is_choice(first))
 		first = first->src[0];
@@ -561,19 +722,27 @@ static Operand by_axis(Vector *v, Node *n, bool row, const char *want)
 		       .columns = count,
 		       .busy = v->busy};
 	Operand x = chunk_value(in, n, NULL);
-	for (int k = 0; k < in->nknown; k++)
-		chunk_free(v, &in->known[k].v);
 	x.line = row ? x.stride : 0;
 	x.stride = row ? 0 : x.stride;
-	return flat(v, x, want);
+	x = flat(v, x, want);
+	for (int k = 0; k < in->nknown; k++)
+		chunk_free(v, &in->known[k].v);
+	return x;
 }
 
 /* Does n, which the chunk's axes change, change with one axis of a box alone? */
 static bool has_one_axis(const Vector *v, Node *n)
 {
-	return v->row && n->op != OP_READ &&
+	return v->row && n->op != OP_READ && !(v->part && (emit_reads(v->e, n) & READS_GUARDED)) &&
 	       (type_is_float((Type)n->type) || n->type == RICCI_BOOL) &&
 	       !(node_has(n, v->axis) && node_has(n, v->row));
+}
+
+/* What is known stays until the end of the chunk. */
+static Operand kept(Operand o)
+{
+	o.temp = -1;
+	return o;
 }
 
 /* The elements of n over the chunk. A node met twice is computed once. */
@@ -583,9 +752,9 @@ Operand chunk_value(Vector *v, Node *n, const char *want)
 		return (Operand){"0", 1, chunk_kind((Type)n->type), -1, v->width};
 	for (int k = 0; k < v->nknown; k++)
 		if (v->known[k].n == n)
-			return v->known[k].v;
+			return kept(v->known[k].v);
 	if (!chunk_varies(v, n)) {
-		Operand u = uniform(v, n);
+		Operand u = chunk_uniform(v, n);
 		if (v->nknown < MAX_MEMO / 2)
 			v->known[v->nknown++] = (Known){n, u};
 		return u;
@@ -596,11 +765,8 @@ Operand chunk_value(Vector *v, Node *n, const char *want)
 		has_one_axis(v, n) ? by_axis(v, n, !node_has(n, v->axis), at) : compute(v, n, at);
 	v->e->too_large |= again && v->nknown == MAX_MEMO;
 	if (again && !v->e->too_large) {
-		/* kept: nobody but the end of the chunk frees it */
-		Operand kept = out;
-		kept.temp = -1;
-		v->known[v->nknown++] = (Known){n, kept};
-		return kept;
+		v->known[v->nknown++] = (Known){n, out};
+		return kept(out);
 	}
 	return out;
 }

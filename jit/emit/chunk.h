@@ -20,6 +20,16 @@ typedef struct Known {
 	Operand v;
 } Known;
 
+/* from..to-1 of a chunk's elements, or of a box's rows: as text. */
+typedef struct Span {
+	const char *from, *to;
+} Span;
+
+/* Some columns of some rows of a box. */
+typedef struct Part {
+	Span rows, columns;
+} Part;
+
 typedef struct Vector {
 	Emit *e;
 	Arena *m;
@@ -34,13 +44,14 @@ typedef struct Vector {
 	const char *rows;
 	const char *columns; /* elements of a row, as text; of a line all of them */
 	int64_t width;	     /* their number where it is known; else, and of a line, 0 */
+	const Part *part;    /* where reads may be valid only; NULL: all of it */
 } Vector;
 
-/* The elements lo..hi-1 (names) of a chunk, or of each row of a box, for which a condition holds; `other` is the
- * value of those around. */
+/* The part of a chunk for which a condition holds; `other` is the value of all around. */
 typedef struct Interval {
 	Vector in;
-	const char *lo, *hi;
+	Part part;
+	int scopes;
 	Operand other;
 } Interval;
 
@@ -56,9 +67,11 @@ void chunk_free(Vector *v, const Operand *o);
  * is (chunk_read). */
 Operand chunk_value(Vector *v, Node *n, const char *want);
 Operand chunk_read(Vector *v, Node *n);
+/* What doesn't change over the chunk. */
+Operand chunk_uniform(Vector *v, Node *n);
 /* Is it a line as it is? */
 bool chunk_flat(const Vector *v, const Operand *o);
-/* Is n SELECT(an interval of the axis, x, what doesn't change with it)? */
+/* Is n SELECT(an interval of each axis, x, what changes with none)? */
 bool chunk_is_interval(Vector *v, Node *n);
 /* Of such a node: opens a scope in which i->in computes x there, of a box products of reads (chunk_read) only. False:
  * n is none, and nothing was emitted. */

@@ -40,12 +40,12 @@ static bool steps_evenly(Emit *e, Node *index, Node *row, Node *axis)
 	       affine_stride(e->ir, index, axis) != INDEXED;
 }
 
-/* Do all reads of the value, floats that no condition guards, step evenly with both axes? */
+/* Do all reads of the value, floats, step evenly with both axes? */
 static bool reads_even(Emit *e, Node *value, Node *row, Node *axis)
 {
 	Node **read;
 	int n = node_collect(e->ir, value, OP_READ, &read);
-	bool even = !(emit_reads(e, value) & READS_GUARDED);
+	bool even = true;
 	for (int k = 0; k < n; k++)
 		even = even && type_is_float(read[k]->type) &&
 		       steps_evenly(e, read[k]->src[1], row, axis);
@@ -68,6 +68,18 @@ static bool adds_products(Emit *e, const Stmt *s)
 	return s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(e, s->value) == 1;
 }
 
+static bool is_full(Type t)
+{
+	return t == RICCI_F32 || t == RICCI_F64;
+}
+
+/* Or elements as they lie, which are products with 1? A box of these has no function of its own. */
+static bool adds_elements(Emit *e, const Stmt *s)
+{
+	return adds_products(e, s) ||
+	       (s->red == RED_ADD && s->value->op == OP_READ && is_full((Type)s->value->type));
+}
+
 static void stores_count(Emit *e, const Stmt *first)
 {
 	emit_statement(e);
@@ -82,7 +94,7 @@ static bool is_neutral(Emit *e, const Stmt *s)
 	return s->value->op == OP_SELECT && s->value->src[2] == node_identity(e->ir, s->red, t, t);
 }
 
-/* Of counted statements: does s add up products of reads, as they lie, where an interval of the lanes has them? */
+/* Of counted statements: does s add up products of reads, or reads, as they lie, where an interval of each axis has them? */
 static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
 {
 	Vector v = {.e = e,
@@ -92,14 +104,13 @@ static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
 		    .row = row,
 		    .row_start = row};
 	Node *n = s->value, *x = n->op == OP_SELECT ? n->src[1] : n;
-	bool fits = s->red == RED_ADD && x->op == OP_MUL && emit_uses(e, n) == 1 &&
-		    emit_uses(e, x) == 1 && chunk_is_interval(&v, n);
-	for (int k = 0; k < 2 && fits; k++) {
-		Node *f = x->src[k];
+	bool fits = s->red == RED_ADD && (x->op == OP_MUL || x->op == OP_READ) &&
+		    emit_uses(e, n) == 1 && emit_uses(e, x) == 1 && chunk_is_interval(&v, n);
+	for (int k = 0; k < (x->op == OP_MUL ? 2 : 1) && fits; k++) {
+		Node *f = x->op == OP_MUL ? x->src[k] : x;
 		bool varies = node_has(f, row) || node_has(f, axis);
-		fits = !varies ||
-		       (f->op == OP_READ && (f->type == RICCI_F32 || f->type == RICCI_F64) &&
-			steps_evenly(e, f->src[1], row, axis));
+		fits = !varies || (f->op == OP_READ && is_full((Type)f->type) &&
+				   steps_evenly(e, f->src[1], row, axis));
 	}
 	return fits;
 }
@@ -111,16 +122,16 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	int64_t rows = axis_extent(row), width = axis_extent(loop->axis);
 	int64_t line = affine_stride(e->ir, s->index, row);
 	int64_t stride = affine_stride(e->ir, s->index, loop->axis);
-	bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
+	bool full = is_full((Type)s->buffer->type);
 	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
 	if (stride == 0)
-		return adds_products(e, s) ||
+		return adds_elements(e, s) ||
 		       (is_neutral(e, s) && adds_padded(e, s, row, loop->axis));
 	if (line == 0 && stride == 1)
-		return adds_products(e, s);
+		return adds_elements(e, s);
 	bool apart = line >= width * stride || (line > 0 && stride >= rows * line);
-	return apart && (s->red == RED_NONE || line == width || adds_products(e, s) ||
+	return apart && (s->red == RED_NONE || line == width || adds_elements(e, s) ||
 			 adds_padded(e, s, row, loop->axis));
 }
 
@@ -168,6 +179,22 @@ static bool suits_box(Emit *e, const Stmt *row)
 static int64_t store_line(const Vector *v, const Stmt *s)
 {
 	return v->row ? affine_stride(v->e->ir, s->index, v->row) : 0;
+}
+
+/* The two factors of what s adds; false: it adds no products. */
+static bool addends(Vector *v, const Stmt *s, Operand *in)
+{
+	Node *x = s->value;
+	if (adds_products(v->e, s)) {
+		for (int k = 0; k < 2; k++)
+			in[k] = chunk_read(v, x->src[k]);
+		return true;
+	}
+	if (!v->row || !adds_elements(v->e, s))
+		return false;
+	in[0] = chunk_read(v, x);
+	in[1] = chunk_uniform(v, node_const(v->e->ir, (Type)x->type, 1));
+	return true;
 }
 
 /* Calls ricci_v_<name>_box on two boxes as they lie. */
@@ -229,11 +256,9 @@ static void store_total(Vector *v, const Stmt *s)
 	const char *name = total[s->red];
 	if (total_inside(v, s))
 		return;
-	if (adds_products(v->e, s)) {
+	if (addends(v, s, in)) {
 		name = "dot";
 		n = 2;
-		for (int k = 0; k < 2; k++)
-			in[k] = chunk_read(v, s->value->src[k]);
 	} else {
 		in[0] = chunk_value(v, s->value, NULL);
 	}
@@ -266,9 +291,7 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 		v->row ? adds_padded(v->e, s, v->row, v->axis) : emit_uses(v->e, s->value) == 1;
 	if (interval && store_interval(v, s, dst))
 		return;
-	if (adds_products(v->e, s)) {
-		for (int k = 0; k < 2; k++)
-			in[k] = chunk_read(v, s->value->src[k]);
+	if (addends(v, s, in)) {
 		store_products(v, s, dst, in);
 		chunk_free(v, &in[0]);
 	} else {
@@ -287,17 +310,24 @@ static void store_around(Vector *v, const Stmt *s, const char *dst, const Interv
 	int kind = chunk_kind(t);
 	const char *none = emit_value(e, node_identity(e->ir, s->red, t, t), false);
 	const char *name = arena_printf(v->m, "%s_%s", combine[s->red], chunk_name[kind]);
+	Span at = i->part.columns;
 	emit_open(e, NULL, true);
 	if (v->row) {
 		emit_line(e, "for (int64_t r = 0; r < %s && !(*(%s) == %s); r++) {", v->rows,
 			  i->other.at, none);
+		emit_line(e, "const int in = %s <= r && r < %s;", i->part.rows.from,
+			  i->part.rows.to);
+		emit_line(e, "const int64_t from = in ? %s : %s, to = in ? %s : %s;", at.from,
+			  v->columns, at.to, v->columns);
+		at = (Span){"from", "to"};
 		dst = arena_printf(v->m, "%s + r * %lldL", dst, (long long)store_line(v, s));
 	} else {
 		emit_line(e, "if (!(*(%s) == %s)) {", i->other.at, none);
 	}
-	const char *behind = arena_printf(v->m, "%s + %s", dst, i->hi);
-	chunk_call_some(v, name, kind, i->lo, dst, 2, (Operand[]){{dst, 1, kind, -1, 0}, i->other});
-	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->columns, i->hi), behind, 2,
+	const char *behind = arena_printf(v->m, "%s + %s", dst, at.to);
+	chunk_call_some(v, name, kind, at.from, dst, 2,
+			(Operand[]){{dst, 1, kind, -1, 0}, i->other});
+	chunk_call_some(v, name, kind, arena_printf(v->m, "%s - %s", v->columns, at.to), behind, 2,
 			(Operand[]){{behind, 1, kind, -1, 0}, i->other});
 	emit_line(e, "}");
 	emit_close(e);
@@ -308,10 +338,15 @@ static bool store_interval(Vector *v, const Stmt *s, const char *dst)
 {
 	Interval *i = arena_alloc(v->m, sizeof *i);
 	Stmt inside = *s;
+	const char *dst_in = dst;
 	if (!chunk_interval_open(v, s->value, i))
 		return false;
 	inside.value = s->value->src[1];
-	store_accumulate(&i->in, &inside, arena_printf(v->m, "%s + %s", dst, i->lo));
+	if (v->row)
+		dst_in = arena_printf(v->m, "%s + %s * %lldL", dst, i->part.rows.from,
+				      (long long)store_line(v, s));
+	store_accumulate(&i->in, &inside,
+			 arena_printf(v->m, "%s + %s", dst_in, i->part.columns.from));
 	chunk_interval_close(i);
 	if (!is_neutral(v->e, s))
 		store_around(v, s, dst, i);

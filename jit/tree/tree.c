@@ -104,6 +104,36 @@ bool reads_inside(Ir *ir, Node *e)
 	return !node_any(ir, e, is_unproved);
 }
 
+/* So many nodes reads_guarded looks at: what several share, it meets again under each one's conditions. */
+enum { GUARDED_MOST = 256 };
+
+/* Where path holds. */
+static bool guarded_under(Ir *ir, Node *e, Polyhedron *path, int *left)
+{
+	int64_t lo, hi;
+	bool good = --*left >= 0;
+	if (reads_inside(ir, e) || !good)
+		return good;
+	if (e->op == OP_READ)
+		good = read_inside(e) || (poly_bounds(path, e->src[1], &lo, &hi) && lo >= 0 &&
+					  hi < tensor_size(e->src[0]));
+	for (int k = 0; k < e->nsrc && good; k++) {
+		Polyhedron *p = path;
+		if (e->op == OP_SELECT && k > 0) {
+			p = poly_copy(path);
+			poly_assume(p, k == 1 ? e->src[0] : node1(ir, OP_NOT, e->src[0]));
+		}
+		good = guarded_under(ir, e->src[k], p, left);
+	}
+	return good;
+}
+
+bool reads_guarded(Ir *ir, Node *e)
+{
+	int left = GUARDED_MOST;
+	return guarded_under(ir, e, poly_new(ir), &left);
+}
+
 static Stmt *stmt_new(Tree *t, StmtKind kind)
 {
 	Stmt *s = arena_alloc(&t->ir->arena, sizeof *s);

@@ -35,6 +35,27 @@ static const struct {
 	  "A=16x40x28x28"},
 	 "v_box_u8",
 	 true},
+	/* sums of elements, of the columns and rows that padding leaves */
+	{{"Y[n,c,y,x] += X[n,c,2*y+r-1,2*x+s-1] else 0 where y<8, x<8, r<3, s<3", "X=3x5x16x16"},
+	 "fma_box",
+	 false},
+	/* a box with padding, in a value that isn't added */
+	{{"s[c] += A[n,c,y,x]; Y[n,c,y,x] = 0 < B[n,c,y,x] ? (y < 7 && x < 7 ? A[n,c,y+1,x+1]*s[c] "
+	  ": 0) + "
+	  "A[n,c,y,x] : 0 where y<8, x<8",
+	  "A=16x40x8x8 B=16x40x8x8"},
+	 "v_pad_f32",
+	 true},
+	/* choices by place take each element from one side alone */
+	{{"Y[i,j] = j < 300 ? exp(A[i,j]) : j < 700 ? B[i,j-300] : tanh(C[i,j-700]) where j<1000",
+	  "A=9x300 B=9x400 C=9x300"},
+	 "v_tanh_f32(n",
+	 false},
+	/* a choice whose sides are valid by their own conditions */
+	{{"t[i,j] = 0 < i ? A[i-1,j]-s[i-1] : B[j]; Y[i,j] = 0 < t[i,j] ? t[i,j] : 0 where i<10",
+	  "A=9x300 s=9 B=300"},
+	 "v_sub_f32",
+	 true},
 };
 
 static void check_call(const Case *c, bool fused, const char *call)

@@ -273,19 +273,28 @@ static void check_boxes(const char *t)
 	typedef void Store(int64_t, int64_t, void *, int64_t, int64_t, const void *);
 	typedef void Products(int64_t, int64_t, void *, int64_t, const void *, int64_t, int64_t,
 			      const void *, int64_t, int64_t);
-	static const int64_t step[][2] = {{0, 1}, {1, 0}, {1, 1}, {3, 1}, {0, 2}, {0, 0}};
+	typedef void Pad(int64_t, int64_t, void *, const void *, int64_t, int64_t, const void *,
+			 int64_t, int64_t, int64_t, int64_t);
+	static const int64_t step[][2] = {{0, 1}, {1, 0}, {1, 1}, {3, 1}, {0, 2},
+					  {0, 0}, {2, 0}, {1, 2}, {2, 1}, {2, 2}};
+	static const int widths[] = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 23, 32, 37};
 	static double a[ROOM], b[ROOM], out[ROOM], want[ROOM];
 	double rel = strcmp(t, "f32") ? 1e-14 : 1e-5;
 	for (int i = 0; i < ROOM; i++) {
 		store(t, a, i, (i * 29 % 31 - 15) * 0.3);
 		store(t, b, i, (i * 7 % 11 - 5) * 0.3);
 	}
-	for (int k = 0; k < 48 * COUNT(step); k++) {
-		int64_t width = k % 12 + 1 + 5 * (k % 12 > 8), rows = 1 + k / 12 % 4 * 2;
-		int64_t sa = step[k / 48][0], sb = step[k / 48][1], la = width * 2 + 1,
-			lb = k % 3 * width;
-		for (int kind = 0; kind < 5; kind++) {
-			/* fma to rows apart, fma to one, dot of each row, dot of all, box and back */
+	for (int k = 0; k < 4 * COUNT(widths) * COUNT(step); k++) {
+		int64_t width = widths[k % COUNT(widths)], rows = 1 + k / COUNT(widths) % 4 * 2;
+		const int64_t *by = step[k / (4 * COUNT(widths))];
+		int64_t sa = by[0], sb = by[1], la = width * 2 + 1, lb = k % 3 * width;
+		int64_t top = k % 3 ? 0 : rows / 2, bottom = rows - k % 2;
+		int64_t left = k % 4 * width / 4, right = width - k % 4 / 2;
+		right = right < left ? left : right;
+		bottom = bottom < top ? top : bottom;
+		for (int kind = 0; kind < 6; kind++) {
+			/* fma to rows apart, fma to one, dot of each row, dot of all, box and back, the same
+			 * with padding around a part */
 			int64_t ld = kind == 0 ? width + 2 : kind == 2 ? 2 : 0;
 			for (int i = 0; i < ROOM; i++) {
 				want[i] = i % 5;
@@ -295,23 +304,29 @@ static void check_boxes(const char *t)
 				for (int64_t i = 0; i < width; i++) {
 					double x = load(t, a, r * la + i * sa),
 					       y = load(t, b, r * lb + i * sb);
+					bool in = r >= top && r < bottom && i >= left && i < right;
 					if (kind < 4)
 						want[r * ld + (kind < 2) * i] += x * y;
 					else
-						want[r * (2 * width) + 2 * i] = x;
+						want[r * (2 * width) + 2 * i] =
+							kind == 4 || in ? x : load(t, b, 0);
 				}
 			if (kind < 4)
 				((Products *)vector(kind < 2 ? "fma_box" : "dot_box", t))(
 					rows, width, out, ld, a, la, sa, b, lb, sb);
 			else {
 				static double flat[ROOM];
-				((Box *)vector("box", t))(rows, width, flat, a, la, sa);
+				if (kind == 4)
+					((Box *)vector("box", t))(rows, width, flat, a, la, sa);
+				else
+					((Pad *)vector("pad", t))(rows, width, flat, a, la, sa, b,
+								  top, bottom, left, right);
 				((Store *)vector("store_box", t))(rows, width, out, 2 * width, 2,
 								  flat);
 			}
 			int wrong = 0;
 			for (int i = 0; i < ROOM; i++)
-				wrong += !same(load(t, out, i), want[i], rel * 100);
+				wrong += !same(load(t, out, i), want[i], rel * 1000);
 			CHECK_REPORT(!wrong,
 				     "box %d of %s: %d wrong, %d rows of %d at strides %d, %d",
 				     kind, t, wrong, (int)rows, (int)width, (int)sa, (int)sb);
