@@ -638,10 +638,33 @@ static Operand by_lines(Vector *v, Node *n, const char *want)
 	return out;
 }
 
-/* May n be computed where the conditions around it don't hold? */
-static bool is_valid(Vector *v, Node *n)
+static bool is_choice(const Node *n)
 {
-	return !(emit_reads(v->e, n) & READS_GUARDED) || reads_guarded(v->e->ir, n);
+	return n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR;
+}
+
+/* Does n read what only the condition makes valid? Not what the condition reads itself, in any case. */
+static bool is_guarded(Vector *v, Node *cond, Node *n)
+{
+	Ir *ir = v->e->ir;
+	Node **read;
+	if (!(emit_reads(v->e, n) & READS_GUARDED))
+		return false;
+	Polyhedron *path = poly_new(ir);
+	if (v->loop) {
+		poly_assume(path, node2(ir, OP_LE, v->loop->lo, v->axis));
+		poly_assume(path, node2(ir, OP_LT, v->axis, v->loop->hi));
+	}
+	if (reads_guarded(ir, n, path))
+		return false;
+	int reads = node_collect(ir, n, OP_READ, &read);
+	bool guarded = false;
+	while (is_choice(cond))
+		cond = cond->src[0];
+	bool always = !node_any(ir, cond, is_choice);
+	for (int k = 0; k < reads; k++)
+		guarded |= !read_inside(read[k]) && !(always && node_has(cond, read[k]));
+	return guarded;
 }
 
 static Operand select_of(Vector *v, Node *n, const char *want)
@@ -653,7 +676,7 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 	if (select_interval(v, n, want, &out))
 		return out;
 	for (int k = 1; k < 3; k++)
-		if (!is_valid(v, n->src[k]) || kind == CHUNK_U8)
+		if (is_guarded(v, n->src[0], n->src[k]) || kind == CHUNK_U8)
 			return v->row ? by_lines(v, n, want) : plain(v, n, want);
 	for (int k = 0; k < 3; k++)
 		in[k] = chunk_value(v, n->src[k], NULL);
@@ -662,27 +685,6 @@ static Operand select_of(Vector *v, Node *n, const char *want)
 	out = target(v, kind, want);
 	chunk_call(v, arena_printf(v->m, "select_%s", chunk_name[kind]), kind, out.at, 3, in);
 	return out;
-}
-
-static bool is_choice(const Node *n)
-{
-	return n->op == OP_SELECT || n->op == OP_AND || n->op == OP_OR;
-}
-
-/* Does the right side of the AND or OR read what only the left one makes valid? Not what the left one reads itself, in any
- * case. */
-static bool right_is_guarded(Vector *v, const Node *n)
-{
-	Ir *ir = v->e->ir;
-	Node *first = n->src[0], **read;
-	int reads = !is_valid(v, n->src[1]) ? node_collect(ir, n->src[1], OP_READ, &read) : 0;
-	bool guarded = false;
-	while (is_choice(first))
-		first = first->src[0];
-	bool always = !node_any(ir, first, is_choice);
-	for (int k = 0; k < reads; k++)
-		guarded |= !read_inside(read[k]) && !(always && node_has(first, read[k]));
-	return guarded;
 }
 
 static Operand compute(Vector *v, Node *n, const char *want)
@@ -696,7 +698,7 @@ static Operand compute(Vector *v, Node *n, const char *want)
 	if (n->op == OP_SELECT && (type_is_float(n->type) || n->type == RICCI_BOOL))
 		return select_of(v, n, want);
 	if (n->op == OP_AND || n->op == OP_OR)
-		return right_is_guarded(v, n)
+		return is_guarded(v, n->src[0], n->src[1])
 			       ? plain(v, n, want)
 			       : operation(v, n, kind, n->op == OP_AND ? "and_u8" : "or_u8", want);
 	if (n->op == OP_NOT)

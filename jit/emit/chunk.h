@@ -34,6 +34,7 @@ typedef struct Vector {
 	Emit *e;
 	Arena *m;
 	Node *axis, *start; /* start stands for the axis's value at the chunk's first element */
+	const Stmt *loop;   /* over axis; NULL: its bounds aren't known */
 	const char *count;  /* elements of the chunk: a name */
 	int nknown;
 	Known known[MAX_MEMO];

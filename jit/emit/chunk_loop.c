@@ -484,6 +484,7 @@ bool emit_vector(Emit *e, const Stmt *s)
 		return false;
 	Vector *v = vector_new(e, busy);
 	v->axis = s->axis;
+	v->loop = s;
 	v->start = chunks_open(e, s, e->d->caps.chunk, &v->count);
 	v->columns = v->count;
 	store_all(v, s->body);

@@ -107,7 +107,6 @@ bool reads_inside(Ir *ir, Node *e)
 /* So many nodes reads_guarded looks at: what several share, it meets again under each one's conditions. */
 enum { GUARDED_MOST = 256 };
 
-/* Where path holds. */
 static bool guarded_under(Ir *ir, Node *e, Polyhedron *path, int *left)
 {
 	int64_t lo, hi;
@@ -128,10 +127,10 @@ static bool guarded_under(Ir *ir, Node *e, Polyhedron *path, int *left)
 	return good;
 }
 
-bool reads_guarded(Ir *ir, Node *e)
+bool reads_guarded(Ir *ir, Node *e, Polyhedron *path)
 {
 	int left = GUARDED_MOST;
-	return guarded_under(ir, e, poly_new(ir), &left);
+	return guarded_under(ir, e, path, &left);
 }
 
 static Stmt *stmt_new(Tree *t, StmtKind kind)

@@ -141,8 +141,8 @@ Node *buffer_read(Tree *t, Node *buffer, Node *index);
 bool read_inside(const Node *read);
 /* Are all reads of e? */
 bool reads_inside(Ir *ir, Node *e);
-/* Are they wherever e is computed: under the conditions in e alone? */
-bool reads_guarded(Ir *ir, Node *e);
+/* Are they wherever path holds, under the conditions in e alone? */
+bool reads_guarded(Ir *ir, Node *e, Polyhedron *path);
 void tree_print(Text *out, const Tree *t);
 /* Copies of s and what follows it, with nodes replaced as node_replace does, without branches that are
  * never taken then. */
