@@ -240,6 +240,18 @@ static int oracle_scatter(Oracle *j, double eps, Error *err)
 	return code;
 }
 
+/* How many threads member k's elements are worth, of n that have work. */
+static int threads_for(const Oracle *j, int k, int n)
+{
+	static const double cheap = 4000; /* points */
+	double points = j->s->count[k] * sample_length(j->copy.member[k]);
+	double worth = points * (j->moves[k] ? WAYS : 1) / cheap;
+	int most = j->how->threads < n ? j->how->threads : n; /* may be 0 */
+
+	worth = fmin(worth, most);
+	return worth < 1 ? 1 : (int)worth;
+}
+
 /* Values and bounds of member k at the sampled elements, in n parts for as many threads. */
 typedef struct Parts {
 	const Oracle *j;
@@ -252,8 +264,8 @@ typedef struct Parts {
 enum { CHUNK = 4096 };
 typedef struct Chunk { /* elements `from` .. from + n - 1 of the sample */
 	int from, n;
-	double mag[CHUNK], moved[CHUNK];
-	int64_t moved_int[CHUNK];
+	double mag[CHUNK], moved[WAYS - 1][CHUNK];
+	int64_t moved_int[WAYS - 1][CHUNK];
 } Chunk;
 
 /* The chunk from earlier members moved in this way. */
@@ -262,8 +274,8 @@ static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
 	const Oracle *j = p->j;
 	Node *member = j->copy.member[p->k];
 	bool real = type_is_float(member->type);
-	double *out = way ? c->moved : j->s->value[p->k] + c->from;
-	int64_t *ints = way ? c->moved_int : j->ints + c->from;
+	double *out = way ? c->moved[way - 1] : j->s->value[p->k] + c->from;
+	int64_t *ints = way ? c->moved_int[way - 1] : j->ints + c->from;
 	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->lost,
 				   j->how->rs, c->n, j->s->at[p->k] + c->from,
 				   real ? (void *)out : (void *)ints, way ? NULL : c->mag, err);
@@ -273,29 +285,52 @@ static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
 	return code;
 }
 
+/* A chunk in all ways, by one thread or several. */
+typedef struct Ways {
+	const Parts *p;
+	Chunk *c;
+	int n;
+	atomic_int next, code;
+	Error err;
+} Ways;
+
+static void *ways_work(void *arg)
+{
+	Ways *w = arg;
+	Error err = {0};
+	int code = 0, none = 0;
+
+	for (int way; !code && (way = atomic_fetch_add(&w->next, 1)) < w->n;)
+		code = chunk_run(w->p, w->c, way, &err);
+	if (code && atomic_compare_exchange_strong(&w->code, &none, code))
+		w->err = err;
+	return NULL;
+}
+
 static int chunk_expect(const Parts *p, Chunk *c, Error *err)
 {
 	const Oracle *j = p->j;
 	const Node *member = j->copy.member[p->k];
 	double length = sample_length(member), *bound = j->s->bound[p->k] + c->from;
 	const double *value = j->s->value[p->k] + c->from;
-	int code = chunk_run(p, c, 0, err);
+	Ways w = {.p = p, .c = c, .n = j->moves[p->k] ? WAYS : 1};
 
-	for (int i = 0; i < c->n && !code; i++)
+	threads_work(p->n > 1 ? 1 : threads_for(j, p->k, w.n), ways_work, &w);
+	if (w.code)
+		return error_set(err, w.code, "%s", w.err.text);
+	for (int i = 0; i < c->n; i++)
 		bound[i] =
 			result_bound(member, length, p->eps, j->exact[p->k], value[i], c->mag[i]);
-	for (int way = 1; way < WAYS && j->moves[p->k] && !code; way++) {
-		code = chunk_run(p, c, way, err);
-		for (int i = 0; i < c->n && !code; i++) {
-			double d = fabs(c->moved[i] - value[i]);
+	for (int way = 1; way < w.n; way++)
+		for (int i = 0; i < c->n; i++) {
+			double moved = c->moved[way - 1][i], d = fabs(moved - value[i]);
 
-			if (isnan(value[i]) != isnan(c->moved[i]))
+			if (isnan(value[i]) != isnan(moved))
 				bound[i] = INFINITY;
 			else if (!isnan(d)) /* no bound where a move overflows */
 				bound[i] += d;
 		}
-	}
-	return code;
+	return 0;
 }
 
 static void *parts_work(void *arg)
@@ -321,22 +356,11 @@ static void *parts_work(void *arg)
 	return NULL;
 }
 
-/* How many threads member k's elements are worth. */
-static int parts_of(const Oracle *j, int k)
-{
-	static const double cheap = 4000; /* points */
-	int count = j->s->count[k], most = j->how->threads < count ? j->how->threads : count;
-	double n = fmin(count * sample_length(j->copy.member[k]) * (j->moves[k] ? WAYS : 1) / cheap,
-			most);
-
-	return n < 1 ? 1 : (int)n;
-}
-
 static int oracle_member(Oracle *j, int k, Error *err)
 {
 	Parts p = {.j = j,
 		   .k = k,
-		   .n = parts_of(j, k),
+		   .n = threads_for(j, k, j->s->count[k]),
 		   .eps = arithmetic_epsilon(&j->copy.ir, j->copy.member[k])};
 
 	if (j->s->nmember == 1 && !comp_is_dense(j->copy.member[0]))
