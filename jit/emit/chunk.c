@@ -459,6 +459,14 @@ static Span bounds_span(Vector *v, const Bounds *b, bool row)
 	return (Span){arena_printf(v->m, "lo%d", id), arena_printf(v->m, "hi%d", id)};
 }
 
+/* All rows of a piece: bounds_span has left out those that aren't in the part. */
+static const Part *part_of_rows(Vector *v, const char *count)
+{
+	Part *part = arena_alloc(v->m, sizeof *part);
+	*part = (Part){{"0L", count}, v->part->columns};
+	return part;
+}
+
 /* Opens a scope over some elements of a line, rows of a box, or columns of it; does nothing where there are none: reads
  * may be valid there only. */
 static void piece_open(Vector *v, bool row, Span s, Vector *in)
@@ -473,6 +481,7 @@ static void piece_open(Vector *v, bool row, Span s, Vector *in)
 		in->row_start = start;
 		in->rows = count;
 		in->count = arena_printf(v->m, "%s * %lldL", count, (long long)v->width);
+		in->part = v->part ? part_of_rows(v, count) : NULL;
 	} else {
 		in->start = start;
 		in->count = in->columns = count;
@@ -563,10 +572,10 @@ static void select_pieces(Vector *v, Node *n, bool row, const Bounds *b, const O
 	emit_close(em);
 }
 
-/* Can n be computed in a whole box with padding where its reads aren't valid? */
+/* Can n be computed in a whole box with padding where its reads aren't valid? What doesn't change is read in any case. */
 static bool takes_padding(Vector *v, Node *n)
 {
-	bool takes = is_full(n);
+	bool takes = is_full(n) && chunk_varies(v, n);
 	Operand in;
 	if (!(emit_reads(v->e, n) & READS_GUARDED))
 		return true;

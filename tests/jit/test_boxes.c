@@ -1,4 +1,4 @@
-/* test_boxes.c - where tcc's text calls a function for a box of short lines, or for a whole chunk. */
+/* test_boxes.c - where tcc's text calls a function for a box of short lines, or for a whole chunk, and what it computes. */
 #include "tests/jit/lower_harness.h"
 
 static const struct {
@@ -46,6 +46,19 @@ static const struct {
 	  "A=16x40x8x8 B=16x40x8x8"},
 	 "v_pad_f32",
 	 true},
+	/* padding of some rows within padding of some columns */
+	{{"s[c] += A[n,c,y,x]; Y[n,c,y,x] = 0 < B[n,c,y,x] ? (x < 7 && 5 < n ? "
+	  "(n < 15 ? A[n+1,c,y,x+1]*s[c] : 2)*s[c] : 1) + A[n,c,y,x] : 0 where n<16, y<8, x<8",
+	  "A=16x40x8x8 B=16x40x8x8"},
+	 "v_pad_f32",
+	 true},
+	/* what doesn't change over a box is read where its place is valid alone */
+	{{"s[c] += A[n,c,y,x]; Y[n,c,y,x] = 0 < B[n,c,y,x] ? (x < 7 && c < 39 ? "
+	  "A[n,c,y,x+1]*D[c+1] : 0) + "
+	  "A[n,c,y,x] : 0 where y<8, x<8",
+	  "A=16x40x8x8 B=16x40x8x8 D=40"},
+	 "v_select_f32",
+	 true},
 	/* choices by place take each element from one side alone */
 	{{"Y[i,j] = j < 300 ? exp(A[i,j]) : j < 700 ? B[i,j-300] : tanh(C[i,j-700]) where j<1000",
 	  "A=9x300 B=9x400 C=9x300"},
@@ -67,8 +80,12 @@ static void check_call(const Case *c, bool fused, const char *call)
 	CHECK(schedule_offers(&t->task, backend_target(tcc), 1, &s) == 1);
 	Kernel *k = kernel_lower(&t->task, &s, tcc, backend_target(tcc), &err);
 	CHECK_REPORT(k && strstr(k->source, call), "%s: no %s", c->text, call);
-	if (k)
-		kernel_unref(k);
+	if (!k)
+		return;
+	CHECK_REPORT(tcc->compile(tcc, 1, &k, NULL, &err) == 0, "%s", err.text);
+	if (!err.code)
+		harness_run(t, k);
+	kernel_unref(k);
 }
 
 int main(void)
