@@ -142,7 +142,7 @@ static Node *condition_parts(Ir *ir, Node *cond, bool choices)
 }
 
 /* The factors from number `first` on are cond ? product : 0; what is not safe without it becomes one factor with it.
- * Choices of several conditions stand apart where that is safe without them. */
+ * Choices of several conditions stand apart where both are safe without the other. */
 static void condition_add(Factors *l, int first, Node *cond)
 {
 	Factor all = {NULL, NULL, cond, 0, 0};
@@ -154,9 +154,9 @@ static void condition_add(Factors *l, int first, Node *cond)
 			l->f[n++] = l->f[k];
 	l->n = n;
 	Node *choices = condition_parts(l->ir, all.cond, true);
-	Factor less = all;
+	Factor less = all, apart = {NULL, NULL, choices, 0, 0};
 	less.cond = condition_parts(l->ir, all.cond, false);
-	if (choices && is_safe(l, &less)) {
+	if (choices && is_safe(l, &less) && is_safe(l, &apart)) {
 		factor_add(l, NULL, NULL, choices);
 		all = less;
 	}
