@@ -17,6 +17,11 @@ int chunk_kind(Type t)
 	return t == RICCI_F64 ? CHUNK_F64 : t == RICCI_BOOL ? CHUNK_U8 : CHUNK_F32;
 }
 
+bool chunk_is_full(const Node *n)
+{
+	return n->type == RICCI_F32 || n->type == RICCI_F64;
+}
+
 /* ---- calls ---- */
 
 /* The arguments of operands and their declaration, both starting with a comma. */
@@ -186,11 +191,6 @@ static Operand plain(Vector *v, Node *n, const char *want)
 	return out;
 }
 
-static bool is_full(const Node *n)
-{
-	return n->type == RICCI_F32 || n->type == RICCI_F64;
-}
-
 /* Where a read lies that steps evenly with the axes; false when it does not. */
 static bool address(Vector *v, Node *read, Operand *out)
 {
@@ -261,7 +261,7 @@ static Operand read_of(Vector *v, Node *n, const char *want)
 	    n->type != RICCI_BF16 && n->type != RICCI_F16)
 		return plain(v, n, want);
 	if (!address(v, n, &in))
-		return is_full(n) ? gather(v, n, want) : plain(v, n, want);
+		return chunk_is_full(n) ? gather(v, n, want) : plain(v, n, want);
 	if (n->type == RICCI_BF16 || n->type == RICCI_F16) {
 		in.kind = CHUNK_U16;
 		return convert(v, n->type == RICCI_BF16 ? "f32_of_bf16" : "f32_of_f16", CHUNK_F32,
@@ -277,7 +277,8 @@ static Operand read_of(Vector *v, Node *n, const char *want)
 Operand chunk_read(Vector *v, Node *n)
 {
 	Operand in = {NULL, 1, chunk_kind((Type)n->type), -1, 0};
-	return n->op == OP_READ && is_full(n) && address(v, n, &in) ? in : chunk_value(v, n, NULL);
+	return n->op == OP_READ && chunk_is_full(n) && address(v, n, &in) ? in
+									  : chunk_value(v, n, NULL);
 }
 
 static Operand cast_of(Vector *v, Node *n, const char *want)
@@ -575,7 +576,7 @@ static void select_pieces(Vector *v, Node *n, bool row, const Bounds *b, const O
 /* Can n be computed in a whole box with padding where its reads aren't valid? What doesn't change is read in any case. */
 static bool takes_padding(Vector *v, Node *n)
 {
-	bool takes = is_full(n) && chunk_varies(v, n);
+	bool takes = chunk_is_full(n) && chunk_varies(v, n);
 	Operand in;
 	if (!(emit_reads(v->e, n) & READS_GUARDED))
 		return true;
@@ -599,7 +600,7 @@ static bool select_padded(Vector *v, Node *n, const char *want, Operand *out)
 		return false;
 	Operand other = chunk_uniform(v, n->src[2]);
 	Part part = {bounds_span(v, &b, true), bounds_span(v, &b, false)};
-	if (x->op == OP_READ && is_full(x) && address(v, x, &in)) {
+	if (x->op == OP_READ && chunk_is_full(x) && address(v, x, &in)) {
 		*out = padded(v, in, &other, &part, want);
 		return true;
 	}

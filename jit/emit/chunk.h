@@ -81,5 +81,7 @@ void chunk_interval_close(Interval *i);
 Node *chunk_entry(Ir *ir, Node *index, Node *axis, Node **rest);
 const char *chunk_place(Vector *v, Node *buffer, Node *index);
 int chunk_kind(Type t);
+/* Is an element of memory as functions over chunks have it, without conversion? */
+bool chunk_is_full(const Node *n);
 
 #endif

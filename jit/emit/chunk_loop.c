@@ -18,7 +18,7 @@ static bool suits(Emit *e, const Stmt *loop)
 			return false;
 		Node *rest;
 		int64_t k = affine_stride(e->ir, s->index, loop->axis);
-		bool full = s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64;
+		bool full = chunk_is_full(s->buffer);
 		if (k == INDEXED && (!full || s->red != RED_NONE ||
 				     !chunk_entry(e->ir, s->index, loop->axis, &rest)))
 			return false;
@@ -68,16 +68,11 @@ static bool adds_products(Emit *e, const Stmt *s)
 	return s->red == RED_ADD && s->value->op == OP_MUL && emit_uses(e, s->value) == 1;
 }
 
-static bool is_full(Type t)
-{
-	return t == RICCI_F32 || t == RICCI_F64;
-}
-
 /* Or elements as they lie, which are products with 1? A box of these has no function of its own. */
 static bool adds_elements(Emit *e, const Stmt *s)
 {
 	return adds_products(e, s) ||
-	       (s->red == RED_ADD && s->value->op == OP_READ && is_full((Type)s->value->type));
+	       (s->red == RED_ADD && s->value->op == OP_READ && chunk_is_full(s->value));
 }
 
 static void stores_count(Emit *e, const Stmt *first)
@@ -109,7 +104,7 @@ static bool adds_padded(Emit *e, const Stmt *s, Node *row, Node *axis)
 	for (int k = 0; k < (x->op == OP_MUL ? 2 : 1) && fits; k++) {
 		Node *f = x->op == OP_MUL ? x->src[k] : x;
 		bool varies = node_has(f, row) || node_has(f, axis);
-		fits = !varies || (f->op == OP_READ && is_full((Type)f->type) &&
+		fits = !varies || (f->op == OP_READ && chunk_is_full(f) &&
 				   steps_evenly(e, f->src[1], row, axis));
 	}
 	return fits;
@@ -122,7 +117,7 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	int64_t rows = axis_extent(row), width = axis_extent(loop->axis);
 	int64_t line = affine_stride(e->ir, s->index, row);
 	int64_t stride = affine_stride(e->ir, s->index, loop->axis);
-	bool full = is_full((Type)s->buffer->type);
+	bool full = chunk_is_full(s->buffer);
 	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
 	if (stride == 0)
@@ -426,7 +421,7 @@ static void store_all(Vector *v, const Stmt *first)
 		dst[k] = chunk_place(v, s->buffer, place);
 		bool lines = store_line(v, s) == v->width;
 		bool direct = n == 1 && stride[k] == 1 && lines && s->red == RED_NONE &&
-			      (s->buffer->type == RICCI_F32 || s->buffer->type == RICCI_F64);
+			      chunk_is_full(s->buffer);
 		if (s->red == RED_NONE)
 			value[k] = chunk_value(v, s->value, direct ? dst[k] : NULL);
 	}
