@@ -72,6 +72,13 @@ void chunk_free(Vector *v, const Operand *o)
 		v->busy[o->kind][o->temp] = false;
 }
 
+/* At the end of what v covers. */
+static void known_free(Vector *v)
+{
+	for (int k = 0; k < v->nknown; k++)
+		chunk_free(v, &v->known[k].v);
+}
+
 /* Where the result goes: the wanted place, or a temporary. */
 static Operand target(Vector *v, int kind, const char *want)
 {
@@ -372,8 +379,8 @@ static void in_scope(Vector *v, Node *n, const char *dst, int kind)
 	Operand x = chunk_value(in, n, dst);
 	if (strcmp(x.at, dst) != 0)
 		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[kind]), kind, dst, 1, &x);
-	for (int k = 0; k < in->nknown; k++)
-		chunk_free(v, &in->known[k].v);
+	chunk_free(in, &x);
+	known_free(in);
 }
 
 static Operand select_uniform(Vector *v, Node *n, const char *want)
@@ -496,8 +503,7 @@ static void piece_open(Vector *v, bool row, Span s, Vector *in)
 
 static void piece_close(Vector *in, int scopes)
 {
-	for (int j = 0; j < in->nknown; j++)
-		chunk_free(in, &in->known[j].v);
+	known_free(in);
 	for (int k = 0; k < scopes; k++) {
 		emit_line(in->e, "}");
 		emit_close(in->e);
@@ -548,11 +554,7 @@ static void piece_value(Vector *v, Node *n, bool row, Span s, const Operand *out
 		row ? arena_printf(v->m, "%s + %s * %lldL", out->at, s.from, (long long)v->width)
 		    : arena_printf(v->m, "%s + %s", out->at, s.from);
 	piece_open(v, row, s, in);
-	Operand x = chunk_value(in, n, dst);
-	if (strcmp(x.at, dst) != 0)
-		chunk_call(in, arena_printf(v->m, "copy_%s", chunk_name[out->kind]), out->kind, dst,
-			   1, &x);
-	chunk_free(in, &x);
+	in_scope(in, n, dst, out->kind);
 	piece_close(in, 1);
 }
 
@@ -611,8 +613,7 @@ static bool select_padded(Vector *v, Node *n, const char *want, Operand *out)
 	in = chunk_value(inside, x, NULL);
 	in.line = v->width * in.stride;
 	*out = padded(v, in, &other, &part, want);
-	for (int k = 0; k < inside->nknown; k++)
-		chunk_free(v, &inside->known[k].v);
+	known_free(inside);
 	return true;
 }
 
@@ -737,8 +738,7 @@ static Operand by_axis(Vector *v, Node *n, bool row, const char *want)
 	x.line = row ? x.stride : 0;
 	x.stride = row ? 0 : x.stride;
 	x = flat(v, x, want);
-	for (int k = 0; k < in->nknown; k++)
-		chunk_free(v, &in->known[k].v);
+	known_free(in);
 	return x;
 }
 
