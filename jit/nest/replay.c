@@ -52,15 +52,25 @@ static int step_split(Build *b, int id, int64_t factor, Error *err)
 	return 0;
 }
 
-/* Functions over chunks want long chunks: a split for lanes makes them at least that long. */
+/* Functions over chunks want long chunks: a split for lanes makes them about that long. Where a piece of them is split
+ * off again, to be written out, they stay as many whole ones as divide the loop. */
 static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 {
-	int64_t arg = s->step[at].arg;
-	for (int k = at + 1; k < s->n; k++)
-		if (s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop &&
-		    arg < b->caps->chunk)
-			arg = b->caps->chunk;
-	return arg;
+	int64_t arg = s->step[at].arg, chunk = b->caps->chunk;
+	bool lanes = false, pieces = false;
+	for (int k = at + 1; k < s->n; k++) {
+		lanes |= s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop;
+		pieces |= s->step[k].kind == STEP_SPLIT && s->step[k].axis == b->nloop;
+	}
+	if (!lanes || arg < 1 || arg >= chunk || s->step[at].axis < 0 ||
+	    s->step[at].axis >= b->nloop)
+		return arg;
+	int64_t extent = b->loop[s->step[at].axis].extent, long_arg = chunk / arg * arg;
+	if (!pieces)
+		return chunk;
+	while (long_arg > arg && extent % long_arg)
+		long_arg -= arg;
+	return long_arg;
 }
 
 /* Before all splits, so that loops are axes. */

@@ -237,6 +237,11 @@ static void check_shared(void)
 		   {{"Y[d] = A[d]*C[d%64/2] + (d%2 == 0 ? -A[d+1] : A[d-1])*S[d%64/2] where d<192",
 		     "A=192 C=32 S=32"},
 		    "split 0 64; split 1 2; move 1 2; vectorise 1; move 2 2; unroll 2; parallel 1",
+		    1},
+		   /* longer than a chunk: chunks are whole phases, too */
+		   {{"Y[d] = A[d]*C[d%64/2] + (d%2 == 0 ? -A[d+1] : A[d-1])*S[d%64/2] where d<384",
+		     "A=384 C=32 S=32"},
+		    "split 0 64; split 1 2; move 1 2; vectorise 1; move 2 2; unroll 2; parallel 1",
 		    1}};
 	for (int i = 0; i < COUNT(one); i++) {
 		Trial *t = harness_trials(&one[i].text, false, NULL);
