@@ -1,8 +1,9 @@
 /* written.c - times nets as somebody would write them who has an idea and the header: their own operators as
  * equations, no attention to how they run.
  *
- * usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--device D] [--profile]
+ * usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--device D] [--tcc] [--profile]
  *        written --list
+ * --tcc: all kernels by the first tier.
  *
  * A net is a function that makes its inputs and returns its loss; a step is one of Adam on random data that are fed
  * once. One JSON line tells what a step takes, as the examples' --bench does, and the losses of the first step and the
@@ -796,7 +797,7 @@ static int net_time(int which, const Request *r)
 static int usage(void)
 {
 	fputs("usage: written NET [--static] [--tune S] [--seconds S] [--threads N] [--device D] "
-	      "[--profile]\n"
+	      "[--tcc] [--profile]\n"
 	      "       written --list\n",
 	      stderr);
 	return 2;
@@ -809,6 +810,7 @@ int main(int argc, char **argv)
 					      {"seconds", required_argument, NULL, 'n'},
 					      {"threads", required_argument, NULL, 't'},
 					      {"device", required_argument, NULL, 'd'},
+					      {"tcc", no_argument, NULL, 'f'},
 					      {"profile", no_argument, NULL, 'p'},
 					      {"list", no_argument, NULL, 'l'},
 					      {0}};
@@ -824,6 +826,8 @@ int main(int argc, char **argv)
 			r.options.threads = atoi(optarg);
 		else if (c == 'd')
 			r.options.device = optarg;
+		else if (c == 'f')
+			r.options.backend = RICCI_BACKEND_TCC;
 		else if (c == 'p')
 			r.profile = 1;
 		else if (c != 'l')
