@@ -468,7 +468,7 @@ static Vector *vector_new(Emit *e, bool (*busy)[MAX_TEMPS])
 {
 	Vector *v = arena_alloc(&e->ir->arena, sizeof *v);
 	memset(busy, 0, CHUNK_KINDS * sizeof *busy);
-	*v = (Vector){.e = e, .m = &e->ir->arena, .busy = busy};
+	*v = (Vector){.e = e, .m = &e->ir->arena, .value = chunk_value, .busy = busy};
 	return v;
 }
 

@@ -1,5 +1,5 @@
 /* internal.h - the parts of the emitter: scopes (scope.c), scalar expressions (expr.c), vectors under masks
- * (lanes.c), chunks as calls (chunk.c, chunk_loop.c), stores of neighbours (wide.c), statements and the function
+ * (lanes.c), chunks as calls (chunk.h), stores of neighbours (wide.c), statements and the function
  * (emit.c). */
 #ifndef JIT_EMIT_INTERNAL_H
 #define JIT_EMIT_INTERNAL_H
