@@ -13,6 +13,10 @@ static void passes(Tree *t, const Target *target, const Capabilities *caps)
 {
 	int64_t width = target->vector_bytes / 4;
 	tree_check(t, "lowering");
+	if (caps->chunk) {
+		expand_sums(t, t->root, caps->chunk);
+		tree_check(t, "expanding sums");
+	}
 	if (!caps->specialises)
 		return;
 	split_loops(t, t->root, SPLIT_QUOTIENTS, width);

@@ -29,6 +29,9 @@
  *	void ricci_v_dot_box_<t>(the same)		dst[r*ld] += the sum over i of the products
  *	T ricci_v_{hsum,hprod,hmax,hmin}_<t>(int64_t n, const T *a, int64_t sa)
  *							of n >= 0 elements, from the identity
+ *	void ricci_v_{hsum,hprod,hmax,hmin}_box_<t>(int64_t rows, int64_t width, T *dst, int64_t ld,
+ *				 const T *a, int64_t la, int64_t sa)
+ *							dst[r*ld] combined with those of row r, each its own
  *	T ricci_v_dot_<t>(int64_t n, const T *a, int64_t sa, const T *b, int64_t sb)
  *
  * Strides are in elements: 1 fast, 0 one value for all, others gather. dst is contiguous; it may be

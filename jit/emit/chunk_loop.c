@@ -121,7 +121,7 @@ static bool stores_even(Emit *e, const Stmt *s, Node *row, const Stmt *loop)
 	if (line == INDEXED || stride == INDEXED || stride < 0 || line < 0 || !full)
 		return false;
 	if (stride == 0)
-		return adds_elements(e, s) ||
+		return line > 0 || adds_elements(e, s) ||
 		       (is_neutral(e, s) && adds_padded(e, s, row, loop->axis));
 	if (line == 0 && stride == 1)
 		return adds_elements(e, s);
@@ -192,20 +192,21 @@ static bool addends(Vector *v, const Stmt *s, Operand *in)
 	return true;
 }
 
-/* Calls ricci_v_<name>_box on two boxes as they lie. */
-static void box_products(Vector *v, const Stmt *s, const char *name, const char *dst,
-			 const Operand *in)
+/* Calls ricci_v_<name>_box on n boxes as they lie. */
+static void box_combine(Vector *v, const Stmt *s, const char *name, const char *dst, int n,
+			const Operand *in)
 {
 	int kind = chunk_kind((Type)s->buffer->type);
-	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "";
-	for (int k = 0; k < 2; k++)
+	const char *t = chunk_name[kind], *c = chunk_type[kind], *args = "", *types = "";
+	for (int k = 0; k < n; k++) {
 		args = arena_printf(v->m, "%s, %s, %lldL, %lldL", args, in[k].at,
 				    (long long)in[k].line, (long long)in[k].stride);
+		types = arena_printf(v->m, "%s, const %s *, int64_t, int64_t", types, c);
+	}
 	emit_declare(v->e,
 		     arena_printf(v->m,
-				  "void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t, "
-				  "const %s *, int64_t, int64_t, const %s *, int64_t, int64_t);",
-				  name, t, c, c, c));
+				  "void ricci_v_%s_box_%s(int64_t, int64_t, %s *, int64_t%s);",
+				  name, t, c, types));
 	emit_line(v->e, "ricci_v_%s_box_%s(%s, %s, %s, %lldL%s);", name, t, v->rows, v->columns,
 		  dst, (long long)store_line(v, s), args);
 }
@@ -234,6 +235,7 @@ static bool total_inside(Vector *v, const Stmt *s)
 	Interval *i = arena_alloc(v->m, sizeof *i);
 	Stmt inside = *s;
 	if (!is_neutral(v->e, s) || emit_uses(v->e, s->value) > 1 ||
+	    (v->row && !adds_padded(v->e, s, v->row, v->axis)) ||
 	    !chunk_interval_open(v, s->value, i))
 		return false;
 	inside.value = s->value->src[1];
@@ -258,7 +260,7 @@ static void store_total(Vector *v, const Stmt *s)
 		in[0] = chunk_value(v, s->value, NULL);
 	}
 	if (v->row)
-		box_products(v, s, name, chunk_place(v, s->buffer, s->index), in);
+		box_combine(v, s, name, chunk_place(v, s->buffer, s->index), n, in);
 	else
 		line_total(v, s, name, n, in);
 	for (int k = 0; k < n; k++)
@@ -272,7 +274,7 @@ static void store_products(Vector *v, const Stmt *s, const char *dst, const Oper
 	if (chunk_flat(v, &in[0]) && chunk_flat(v, &in[1]) && store_line(v, s) == v->width)
 		chunk_call(v, arena_printf(v->m, "fma_%s", chunk_name[kind]), kind, dst, 2, in);
 	else
-		box_products(v, s, "fma", dst, in);
+		box_combine(v, s, "fma", dst, 2, in);
 }
 
 static bool store_interval(Vector *v, const Stmt *s, const char *dst);

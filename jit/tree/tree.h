@@ -187,6 +187,9 @@ bool slack_bound(Ir *ir, Node *e, Node *axis, Node **lo, Node **hi);
 bool cond_interval(Ir *ir, Node *cond, Node *axis, Node **lo, Node **hi);
 /* Cuts serial loops, from s on, where the conditions of IFs in them hold (inside.c). */
 void split_inside(Tree *t, Stmt *s);
+/* Cuts up serial loops, from s on, around sums of short rows: calls of functions over `chunk` elements take several rows
+ * (expand.c). */
+void expand_sums(Tree *t, Stmt *s, int64_t chunk);
 /* Makes vectors of vector loops (predicates.c). */
 void lower_predicates(Tree *t, Stmt *s, const Target *target);
 /* Are there vectors of that type? */

@@ -17,6 +17,15 @@ static const struct {
 	  "G=3x5x8x8 X=3x5x8x8"},
 	 "dot_box",
 	 false},
+	/* sums of short rows, and what is made of them */
+	{{"S[b,i] += X[b,i,c]*W[i,c]; Y[b,i] = tanh(S[b,i])", "X=64x256x16 W=256x16"},
+	 "dot_box",
+	 true},
+	{{"M[b,i] max= X[b,i,c]; E[b,i,c] = exp(X[b,i,c] - M[b,i]); S[b,i] += E[b,i,c]; "
+	  "Y[b,i,c] = E[b,i,c]/S[b,i]",
+	  "X=64x64x48"},
+	 "hmax_box",
+	 true},
 	/* a sum over an interval alone */
 	{{"Y[c,r] += (X[c,q+r-2] else 0)*G[c,q] where r<5", "X=9x140 G=9x140"}, "v_dot_", false},
 	/* conditions whose second part reads what the first one has read */

@@ -295,7 +295,7 @@ static void check_boxes(const char *t)
 		for (int kind = 0; kind < 6; kind++) {
 			/* fma to rows apart, fma to one, dot of each row, dot of all, box and back, the same
 			 * with padding around a part */
-			int64_t ld = kind == 0 ? width + 2 : kind == 2 ? 2 : 0;
+			int64_t ld = kind == 0 ? width + 2 : kind == 2 ? 2 : 0, sd = 1 + k % 2;
 			for (int i = 0; i < ROOM; i++) {
 				want[i] = i % 5;
 				store(t, out, i, want[i]);
@@ -308,7 +308,7 @@ static void check_boxes(const char *t)
 					if (kind < 4)
 						want[r * ld + (kind < 2) * i] += x * y;
 					else
-						want[r * (2 * width) + 2 * i] =
+						want[r * (2 * width) + sd * i] =
 							kind == 4 || in ? x : load(t, b, 0);
 				}
 			if (kind < 4)
@@ -321,7 +321,7 @@ static void check_boxes(const char *t)
 				else
 					((Pad *)vector("pad", t))(rows, width, flat, a, la, sa, b,
 								  top, bottom, left, right);
-				((Store *)vector("store_box", t))(rows, width, out, 2 * width, 2,
+				((Store *)vector("store_box", t))(rows, width, out, 2 * width, sd,
 								  flat);
 			}
 			int wrong = 0;
@@ -331,6 +331,41 @@ static void check_boxes(const char *t)
 				     "box %d of %s: %d wrong, %d rows of %d at strides %d, %d",
 				     kind, t, wrong, (int)rows, (int)width, (int)sa, (int)sb);
 		}
+	}
+}
+
+/* Rows combined to one element each, among them one without a number. */
+static void check_row_totals(const char *t)
+{
+	typedef void Totals(int64_t, int64_t, void *, int64_t, const void *, int64_t, int64_t);
+	static const char *const total[] = {"hsum_box", "hprod_box", "hmax_box", "hmin_box"};
+	static const int64_t widths[] = {1, 3, 4, 10, 15, 16, 17, 40};
+	static double a[ROOM], out[ROOM];
+	for (int i = 0; i < ROOM; i++)
+		store(t, a, i, i == 90 ? NAN : 0.5 + i * 29 % 31 * 0.03125);
+	for (int k = 0; k < COUNT(total) * COUNT(widths) * 3; k++) {
+		int of = k % COUNT(total), wrong = 0;
+		int64_t width = widths[k / COUNT(total) % COUNT(widths)];
+		int64_t sa = k / (COUNT(total) * COUNT(widths)), la = 2 * width + 3, rows = 11,
+			ld = 3;
+		double want[40];
+		for (int i = 0; i < 40; i++) {
+			want[i] = 1 + i % 3 * 0.125;
+			store(t, out, i, want[i]);
+		}
+		for (int64_t r = 0; r < rows; r++)
+			for (int64_t i = 0; i < width; i++) {
+				double x = load(t, a, r * la + i * sa), *w = &want[r * ld];
+				*w = of == 0   ? *w + x
+				     : of == 1 ? *w * x
+					       : apply(of == 2 ? "max" : "min", t, *w, x, 0);
+			}
+		((Totals *)vector(total[of], t))(rows, width, out, ld, a, la, sa);
+		for (int i = 0; i < 40; i++)
+			wrong += !same(load(t, out, i), want[i],
+				       (strcmp(t, "f32") ? 1e-13 : 1e-5) * fabs(want[i]));
+		CHECK_REPORT(!wrong, "%s of %s: %d wrong, rows of %d at stride %d", total[of], t,
+			     wrong, (int)width, (int)sa);
 	}
 }
 
@@ -370,6 +405,8 @@ int main(void)
 	check_select();
 	check_boxes("f32");
 	check_boxes("f64");
+	check_row_totals("f32");
+	check_row_totals("f64");
 	check_casts();
 	return check_done();
 }
