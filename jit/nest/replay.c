@@ -52,25 +52,17 @@ static int step_split(Build *b, int id, int64_t factor, Error *err)
 	return 0;
 }
 
-/* Functions over chunks want long chunks: a split for lanes makes them about that long. Where a piece of them is split
- * off again, to be written out, they stay as many whole ones as divide the loop. */
+/* Functions over chunks want long chunks: a split for lanes makes them at least that long, but where a piece of them is
+ * split off again: there lanes of one length have steps that others don't (polyphase_lanes), and boxes are long, too. */
 static int64_t lanes_of(const Build *b, const Schedule *s, int at)
 {
-	int64_t arg = s->step[at].arg, chunk = b->caps->chunk;
+	int64_t arg = s->step[at].arg;
 	bool lanes = false, pieces = false;
 	for (int k = at + 1; k < s->n; k++) {
 		lanes |= s->step[k].kind == STEP_VECTORISE && s->step[k].axis == b->nloop;
 		pieces |= s->step[k].kind == STEP_SPLIT && s->step[k].axis == b->nloop;
 	}
-	if (!lanes || arg < 1 || arg >= chunk || s->step[at].axis < 0 ||
-	    s->step[at].axis >= b->nloop)
-		return arg;
-	int64_t extent = b->loop[s->step[at].axis].extent, long_arg = chunk / arg * arg;
-	if (!pieces)
-		return chunk;
-	while (long_arg > arg && extent % long_arg)
-		long_arg -= arg;
-	return long_arg;
+	return lanes && !pieces && arg < b->caps->chunk ? b->caps->chunk : arg;
 }
 
 /* Before all splits, so that loops are axes. */
