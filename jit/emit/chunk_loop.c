@@ -52,16 +52,6 @@ static bool reads_even(Emit *e, Node *value, Node *row, Node *axis)
 	return even;
 }
 
-/* Does no other of these statements read or write what s writes, nor s read it? So rows may be done together. */
-static bool is_alone(const Stmt *s, const Stmt *first)
-{
-	bool alone = true;
-	for (const Stmt *i = first; i; i = i->next)
-		alone = alone && (i == s || i->buffer != s->buffer) &&
-			!node_has(i->value, s->buffer);
-	return alone;
-}
-
 /* Of counted statements: does s add products that nothing else needs? */
 static bool adds_products(Emit *e, const Stmt *s)
 {
@@ -165,7 +155,7 @@ static bool suits_box(Emit *e, const Stmt *row)
 	for (const Stmt *s = loop->body; s; s = s->next)
 		if ((!reads_even(e, s->value, row->axis, loop->axis) &&
 		     !adds_padded(e, s, row->axis, loop->axis)) ||
-		    !stores_even(e, s, row->axis, loop) || !is_alone(s, loop->body))
+		    !stores_even(e, s, row->axis, loop) || stmt_uses(loop->body, s, s->buffer))
 			return false;
 	return true;
 }

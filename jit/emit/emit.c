@@ -343,23 +343,6 @@ static void signature_host(Text *out, const Emit *e, const char *name)
 	}
 }
 
-static bool uses(const Emit *e, const Stmt *s, Node *buffer)
-{
-	for (; s; s = s->next) {
-		Node *part[] = {s->lo, s->hi, s->cond, s->index, s->value};
-		if (s->buffer == buffer || uses(e, s->body, buffer) ||
-		    uses(e, s->otherwise, buffer))
-			return true;
-		for (int k = 0; k < COUNT(part); k++)
-			if (part[k] && node_has(part[k], buffer))
-				return true;
-		for (int k = 0; k < s->narg; k++)
-			if (s->arg[k].buffer == buffer || node_has(s->arg[k].value, buffer))
-				return true;
-	}
-	return false;
-}
-
 /* The buffers in Subgraph order, the memory that all blocks have, the random numbers' step, which is in
  * memory, and their seed: a recorded launch has the same arguments in every step. */
 static void signature_grid(Text *out, const Emit *e, const char *name)
@@ -397,7 +380,8 @@ static void memory_grid(Text *out, const Emit *e, const Stmt *s)
 	for (int k = 0; k < t->nbuffer; k++) {
 		const Buffer *b = &t->buffer[k];
 		const char *type = dialect_ctype[b->node->type];
-		if ((b->space != SPACE_SHARED && b->space != SPACE_BLOCK) || !uses(e, s, b->node))
+		if ((b->space != SPACE_SHARED && b->space != SPACE_BLOCK) ||
+		    !stmt_uses(s, NULL, b->node))
 			continue;
 		if (b->space == SPACE_BLOCK && t->shape.block) {
 			text_add(out, " %s *%s = (%s *)(block_memory + %zu);\n", type, b->node->u.s,

@@ -24,25 +24,11 @@ static int sum_place(const Rows *r, const Node *buffer)
 	return -1;
 }
 
-/* Do the statements from s on neither read nor store the buffer, but for what `only` stores? */
-static bool is_untouched(const Stmt *s, const Stmt *only, Node *buffer)
-{
-	for (; s; s = s->next) {
-		if (s->kind == STMT_LOOP ? !is_untouched(s->body, only, buffer)
-					 : (s != only && s->buffer == buffer))
-			return false;
-		if (s->kind == STMT_STORE &&
-		    (node_has(s->value, buffer) || node_has(s->index, buffer)))
-			return false;
-	}
-	return true;
-}
-
 /* A store of one element for each row, beside the sums. */
 static bool is_result(const Rows *r, const Stmt *s)
 {
 	int64_t step = affine_stride(r->t->ir, s->index, r->loop->axis);
-	return step != 0 && step != INT64_MIN && is_untouched(r->loop->body, s, s->buffer);
+	return step != 0 && step != INT64_MIN && !stmt_uses(r->loop->body, s, s->buffer);
 }
 
 /* What a loop of one iteration is around, in it, too; else s. */

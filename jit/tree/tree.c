@@ -279,6 +279,23 @@ Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const
 	return all;
 }
 
+bool stmt_uses(const Stmt *s, const Stmt *except, Node *buffer)
+{
+	for (; s; s = s->next) {
+		Node *part[] = {s->lo, s->hi, s->cond, s->index, s->value};
+		if ((s != except && s->buffer == buffer) || stmt_uses(s->body, except, buffer) ||
+		    stmt_uses(s->otherwise, except, buffer))
+			return true;
+		for (int k = 0; k < COUNT(part); k++)
+			if (part[k] && node_has(part[k], buffer))
+				return true;
+		for (int k = 0; k < s->narg; k++)
+			if (s->arg[k].buffer == buffer || node_has(s->arg[k].value, buffer))
+				return true;
+	}
+	return false;
+}
+
 Stmt *stmt_instead(Stmt *s, Stmt *all)
 {
 	Stmt *last = all;

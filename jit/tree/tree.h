@@ -148,6 +148,9 @@ void tree_print(Text *out, const Tree *t);
  * never taken then. */
 Stmt *stmt_replace(Tree *t, const Stmt *s, int n, Node *const *from, Node *const *to);
 
+/* Is the buffer read or stored to in the statements from s on, but for what `except` (NULL: none) stores? */
+bool stmt_uses(const Stmt *s, const Stmt *except, Node *buffer);
+
 /* `all` stands where *s stood, in front of what follows it. Returns the last of them. */
 Stmt *stmt_instead(Stmt *s, Stmt *all);
 
