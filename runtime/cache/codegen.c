@@ -7,6 +7,7 @@
  */
 #include "runtime/host/folder.h"
 #include "runtime/cache/cache.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,19 @@ const Target *entry_target(const CacheEntry *e, const Backend *b)
 	return e->request.ordered ? target_ordered(t) : t;
 }
 
+/* The schedule of our own choice fits, or the entry would wait for another backend: with RICCI_CHECK=trees the process
+ * ends where it doesn't. */
+static void usual_check(const Candidate *c)
+{
+	char first[120];
+
+	if (c->kernel || !c->usual || c->err.code != RICCI_EINVAL || !env_check("trees"))
+		return;
+	entry_title(c->entry, first, sizeof first);
+	fprintf(stderr, "%s by %s: %s\n", first, c->backend->name, c->err.text);
+	abort();
+}
+
 static void candidate_lower(Candidate *c)
 {
 	if (!c->kernel && c->usual)
@@ -73,6 +87,7 @@ static void candidate_lower(Candidate *c)
 	if (!c->kernel)
 		c->kernel = kernel_lower(c->entry->task, &c->schedule, c->backend,
 					 backend_target(c->backend), &c->err);
+	usual_check(c);
 	if (c->kernel && c->entry->request.device)
 		c->kernel->device = c->entry->request.device->index;
 }
