@@ -217,6 +217,12 @@ static void line_total(Vector *v, const Stmt *s, const char *name, int n, const 
 		emit_line(v->e, "%s %s %s;", place, s->red == RED_MUL ? "*=" : "+=", x);
 }
 
+/* May s be done where an interval of its value is alone? */
+static bool takes_interval(Vector *v, const Stmt *s)
+{
+	return v->row ? adds_padded(v->e, s, v->row, v->axis) : emit_uses(v->e, s->value) == 1;
+}
+
 static void store_total(Vector *v, const Stmt *s);
 
 /* Of a value that changes nothing around an interval the total is that inside. */
@@ -224,9 +230,7 @@ static bool total_inside(Vector *v, const Stmt *s)
 {
 	Interval *i = arena_alloc(v->m, sizeof *i);
 	Stmt inside = *s;
-	if (!is_neutral(v->e, s) || emit_uses(v->e, s->value) > 1 ||
-	    (v->row && !adds_padded(v->e, s, v->row, v->axis)) ||
-	    !chunk_interval_open(v, s->value, i))
+	if (!is_neutral(v->e, s) || !takes_interval(v, s) || !chunk_interval_open(v, s->value, i))
 		return false;
 	inside.value = s->value->src[1];
 	store_total(&i->in, &inside);
@@ -274,9 +278,7 @@ static void store_accumulate(Vector *v, const Stmt *s, const char *dst)
 {
 	int kind = chunk_kind((Type)s->buffer->type);
 	Operand in[2] = {{dst, 1, kind, -1, v->width}};
-	bool interval =
-		v->row ? adds_padded(v->e, s, v->row, v->axis) : emit_uses(v->e, s->value) == 1;
-	if (interval && store_interval(v, s, dst))
+	if (takes_interval(v, s) && store_interval(v, s, dst))
 		return;
 	if (addends(v, s, in)) {
 		store_products(v, s, dst, in);
