@@ -26,6 +26,9 @@ static const double ALONG = 0.3, ACROSS = 0.6, FARTHER = 4;
 static const double DRIVEN = 2.5;
 /* What is left of waiting for an unpacked panel that was prefetched. */
 static const double ASKED = 0.15;
+/* So many rows of an unpacked B, read side by side along a block's columns, are prefetched by the processor where
+ * they are of at least so many panels. */
+enum { STREAMS = 32, STREAMED = 8 };
 /* How many times the cheapest plan's price is offered no more. */
 static const double HOPELESS = 1.75;
 /* How many times a result stored across the sums' lines costs that where it leaves L2. */
@@ -262,9 +265,11 @@ static Price price_of(Contract *c, const Target *target)
 	for (int g = 0; g < c->nchoice; g++)
 		p.k *= kept_by(c, c->choice[g]);
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
-	if (p.unpacked_a > 1 &&
-	    crowded(c, target, contract_read(&c->b))) /* each panel of A fetches anew */
-		p.far_b = ASKED * far_price(c, target, c->b.value);
+	if (p.unpacked_a > 1 && crowded(c, target, contract_read(&c->b))) {
+		/* Each panel of A fetches anew: what was prefetched to L2 is close. */
+		bool close = tensor_bytes(c->b.value->src[0]) <= target->l2;
+		p.far_b = (close ? ASKED : 1) * far_price(c, target, c->b.value);
+	}
 	return p;
 }
 
@@ -295,6 +300,13 @@ static double shared_price(const Price *p, const PanelForm *form, double n, doub
 	return n * (times * FAR + (spilled ? SPILLED : 0));
 }
 
+/* Is K cut into blocks so that B is read in rows that the processor prefetches? */
+static bool streams_b(const Contract *c, const Plan *s)
+{
+	return s->unpacked_a > 1 && s->kc <= STREAMS && s->kc < c->k.extent &&
+	       s->nc >= STREAMED * c->micro->nr;
+}
+
 /* Cycles that panels cost: packing, for each part or once for all; reading them. */
 static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 {
@@ -306,8 +318,11 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
-	if (s->unpacked_a > 1)
-		sum += count(c->m.extent, c->mr) * n * k * (0.1 + p->far_b) + nmc * n * k * FAR;
+	if (s->unpacked_a > 1) {
+		bool near = streams_b(c, s);
+		sum += count(c->m.extent, c->mr) * n * k * (0.1 + (near ? 0 : p->far_b));
+		sum += nmc * n * k * FAR;
+	}
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block; those in place are prefetched beside a packed A. */
 	sum += s->share & 1 ? shared_price(p, &c->micro->a, m * k, nnc) : 0;
@@ -357,10 +372,9 @@ static int64_t balanced(int64_t extent, int64_t most, int64_t multiple, int64_t 
 }
 
 /* Conditions repeat at the same places of all blocks. */
-static int64_t depth(const Price *p, int64_t pieces)
+static int64_t depth(const Price *p, int64_t most, int64_t pieces)
 {
 	const Contract *c = p->c;
-	int64_t most = p->deep;
 	int64_t period = c->period > 0 && c->period <= most ? c->period : 1;
 	return balanced(c->k.extent, most + period / 2, period, pieces);
 }
@@ -401,23 +415,35 @@ static int64_t smaller(int64_t block, int64_t extent)
 	return block / 2;
 }
 
+/* The plan with blocks of M and N of all sizes. */
+static void plan_blocks(const Price *p, Plan s, Plan *best)
+{
+	const Contract *c = p->c;
+	int64_t mr = c->mr, nr = c->micro->nr;
+	for (int64_t mc = 512 * mr; mc >= 2 * mr; mc = smaller(mc, c->m.extent)) {
+		s.mc = balanced(c->m.extent, mc, mr, 1);
+		for (int64_t nc = 32 * nr; nc >= nr; nc = smaller(nc, c->n.extent)) {
+			s.nc = balanced(c->n.extent, nc, nr, 1);
+			plan_share(p, s, best);
+		}
+	}
+}
+
 /* The cheapest plan whose A is packed or unpacked. */
 static Plan plan_best(const Price *p, int way, int unpacked_a)
 {
 	Contract *c = p->c;
 	contract_rows(c, p->target, unpacked_a);
-	int64_t mr = c->mr, nr = c->micro->nr, deep = c->k.extent / depth(p, 1);
+	int64_t deep = c->k.extent / depth(p, p->deep, 1);
 	int64_t most =
 		c->k.compact || p->piece ? 1 : (int64_t)least((double)(deep + deep / 2 + 1), 32);
 	Plan best = {0}, s = {.way = way, .unpacked_a = unpacked_a};
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
-		s.kc = depth(p, s.pieces);
-		for (int64_t mc = 512 * mr; mc >= 2 * mr; mc = smaller(mc, c->m.extent)) {
-			s.mc = balanced(c->m.extent, mc, mr, 1);
-			for (int64_t nc = 32 * nr; nc >= nr; nc = smaller(nc, c->n.extent)) {
-				s.nc = balanced(c->n.extent, nc, nr, 1);
-				plan_share(p, s, &best);
-			}
+		s.kc = depth(p, p->deep, s.pieces);
+		plan_blocks(p, s, &best);
+		if (unpacked_a > 1 && p->far_b > 0) {
+			s.kc = depth(p, STREAMS, s.pieces);
+			plan_blocks(p, s, &best);
 		}
 	}
 	return best;

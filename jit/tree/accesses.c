@@ -8,12 +8,18 @@
 #include <math.h>
 #include <string.h>
 
-/* WAY: bytes at which places of the first level repeat. */
-enum { LINE = 64, LEVELS = 3, PLACES_MOST = 64, WAY = 4096 };
+/* SHORT: bytes of runs that prefetchers do not find. */
+enum { LINE = 64, SHORT = 4 * LINE, PLACES_MOST = 64 };
 
-/* Cycles of a line that comes from the second level, from the third, from memory; and how many times that
- * where lines stand alone, so that no prefetcher of the processor finds them. */
-static const double line_cycles[LEVELS] = {1, 6, 16}, alone = 2;
+/* How many times a line costs where lines stand alone, so that no prefetcher of the processor finds them. */
+static const double alone = 2;
+
+typedef struct Level {
+	double room; /* bytes that stay in it */
+	double line; /* cycles of a line that does not */
+	/* Bytes at which its places repeat, 0: at none; runs of fewer than that many bytes crowd. */
+	double way, crowds;
+} Level;
 
 typedef struct Extent {
 	int64_t stride;
@@ -112,26 +118,26 @@ static double lines_of(const Access *a, int from, double *run)
 }
 
 /* In how many places of a way so many that are so far apart lie. */
-static double places_of(int64_t stride, double count)
+static double places_of(double way, int64_t stride, double count)
 {
 	double apart = fmax(LINE, (double)(stride & -stride));
-	return fmin(count, fmax(WAY / apart, 1));
+	return fmin(count, fmax(way / apart, 1));
 }
 
-/* Parts of lines that are powers of two apart share few places of the first level, and are gone before the rest of
- * them is read: how many times their room they take, in the loops from number `from` on. */
-static double crowding(const Access *a, int from, double lines, double run)
+/* Short runs that are powers of two apart share few places of a level, and are gone before the rest of their lines
+ * is read, or they are read again: how many times their room they take, in the loops from number `from` on. */
+static double crowding(const Access *a, int from, double lines, double run, const Level *l)
 {
 	int64_t size = (int64_t)type_size((Type)a->buffer->type);
 	Extent e[LOOPS_DEEP + 2];
-	double places = 1;
-	if (run * (double)size >= LINE)
+	double places = ceil(run * (double)size / LINE);
+	if (run * (double)size >= l->crowds)
 		return 1;
 	for (int k = extents_of(a, from, e) - 1; k >= 0; k--)
 		if ((double)e[k].stride >= run)
-			places *= places_of(e[k].stride * size, e[k].count);
-	places = fmin(places, WAY / LINE);
-	return lines > places ? WAY / LINE / places : 1;
+			places *= places_of(l->way, e[k].stride * size, e[k].count);
+	places = fmin(places, l->way / LINE);
+	return lines > places ? l->way / LINE / places : 1;
 }
 
 /* Is b within this run of the loops `a` stands in, from number `from` on? */
@@ -144,7 +150,7 @@ static bool is_within(const Access *b, const Access *a, int from)
 }
 
 /* Bytes that all accesses there touch; no more of a buffer than it has. */
-static double touched(const Accesses *m, const Access *a, int from, int level)
+static double touched(const Accesses *m, const Access *a, int from, const Level *l)
 {
 	double bytes = 0, run;
 	for (int k = 0; k < m->n; k++) {
@@ -160,23 +166,23 @@ static double touched(const Accesses *m, const Access *a, int from, int level)
 				continue;
 			double lines = lines_of(x, from, &run);
 			own += LINE * lines;
-			crowd = level ? 1 : fmax(crowd, crowding(x, from, lines, run));
+			crowd = fmax(crowd, crowding(x, from, lines, run, l));
 		}
 		bytes += (own < all ? own : all) * crowd;
 	}
 	return bytes;
 }
 
-/* Cycles of the lines that the access has from beyond level `level`, of so many bytes. */
-static double misses(const Accesses *m, const Access *a, int level, double room)
+/* Cycles of the lines that the access has from beyond a level. */
+static double misses(const Accesses *m, const Access *a, const Level *l)
 {
 	int from = a->nloop;
 	double times = a->times, run;
-	while (from > 0 && touched(m, a, from - 1, level) <= room)
+	while (from > 0 && touched(m, a, from - 1, l) <= l->room)
 		times /= a->loop[--from].count;
 	double lines = lines_of(a, from, &run);
 	if (from == 0) /* they come once; from memory, if there are as many */
-		return (double)tensor_bytes(a->buffer) > room ? lines * line_cycles[level] : 0;
+		return (double)tensor_bytes(a->buffer) > l->room ? lines * l->line : 0;
 	/* Iterations meet what the one before them left, all of it or where windows overlap. */
 	while (from > 0 && a->walk[from - 1].stride == 0)
 		times /= a->loop[--from].count;
@@ -185,8 +191,8 @@ static double misses(const Accesses *m, const Access *a, int level, double room)
 		times *= a->walk[from].again;
 	}
 	lines = lines_of(a, from, &run);
-	double far = run * (double)type_size((Type)a->buffer->type) < 4 * LINE ? alone : 1;
-	return times * lines * line_cycles[level] * far;
+	double far = run * (double)type_size((Type)a->buffer->type) < SHORT ? alone : 1;
+	return times * lines * l->line * far;
 }
 
 /* Is a the same place, but for a constant, as that one in the loops around it? Of neighbouring vector
@@ -316,13 +322,16 @@ void accesses_share(Accesses *m, int from, double share)
 
 double accesses_cycles(Accesses *m, const Target *target)
 {
-	const double room[LEVELS] = {(double)target->l1 * 0.7, (double)target->l2 * 0.7,
-				     (double)target->l3 * 0.7};
+	enum { WAY = 4096, WAYS = 8 }; /* of the first level, bytes; of the second, how many */
+	const double part = 0.7, l2 = (double)target->l2;
+	const Level level[] = {{part * (double)target->l1, 1, WAY, LINE},
+			       {part * l2, 6, l2 / WAYS, SHORT},
+			       {part * (double)target->l3, 16, 0, 0}};
 	double sum = 0;
 	for (int k = 0; k < m->n; k++)
 		places_measure(&m->access[k]);
 	for (int k = 0; k < m->n; k++)
-		for (int level = 0; level < LEVELS; level++)
-			sum += misses(m, &m->access[k], level, room[level]);
+		for (int l = 0; l < COUNT(level); l++)
+			sum += misses(m, &m->access[k], &level[l]);
 	return sum;
 }

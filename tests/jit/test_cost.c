@@ -93,6 +93,33 @@ static void check_crowded(void)
 	CHECK(price(COLUMNS(1024), columns) > 1.03 * price(COLUMNS(1040), columns));
 }
 
+#define FEW_ROWS(n)                                                                                \
+	"ricci-task 1\ninput f32 16x3072\ninput f32 3072x" #n "\n"                                 \
+	"keep m0[i,j] += a0[i,k]*a1[k,j] where i<16, j<" #n ", k<3072\n"
+
+/* So do short runs in L2: a second tile of rows reads a strip of columns from farther. And such products are offered
+ * in panels of few rows of B first, each of which is read along a block of columns. */
+static void check_few_rows(void)
+{
+	enum { DEEP = 2, ROWS = 32 };
+	static const char *const tile = "split 0 8; split 1 32; move 1 1; move 2 2; vectorise 4; "
+					"unroll 3; parallel 2";
+	if (target_host()->vector_bytes < 32) /* products take longer than the lines do */
+		return;
+	CHECK(price(FEW_ROWS(1024), tile) > 1.3 * price(FEW_ROWS(1040), tile));
+	Error err = {0};
+	Schedule s = {0};
+	Task *t = task_parse(FEW_ROWS(1024), &err);
+	CHECK_REPORT(t && schedule_offers(t, target_host(), 1, &s) == 1, "%s", err.text);
+	const ScheduleStep *deep = NULL;
+	for (int k = 0; k < s.n; k++)
+		if (s.step[k].kind == STEP_BLOCK && s.step[k].axis == DEEP)
+			deep = &s.step[k];
+	CHECK(deep && deep->arg <= ROWS);
+	if (t)
+		task_free(t);
+}
+
 /* A tile of sums is worth little where the compiler has vectors in memory between operations. */
 static void check_spills(void)
 {
@@ -166,6 +193,7 @@ int main(void)
 	check_again();
 	check_shared();
 	check_crowded();
+	check_few_rows();
 	check_spills();
 	check_calls();
 	check_offers();
