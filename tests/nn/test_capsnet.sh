@@ -3,8 +3,6 @@
 # that never stopped, ctrl-C saves, wrong usage is status 2, a run that fails is status 1 and says why.
 # $RICCI_BUILD: the build folder.
 
-# other tests may measure the device again meanwhile: another partition has other bits
-export RICCI_DEVICE=2e10,5e10,3e-6
 passed=0 failed=0
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
