@@ -271,7 +271,9 @@ static void worker_run(const Trial *v, int w, int n, uint32_t run, TrialOrder or
 
 static void child_main(const Trial *v, int w, pid_t parent)
 {
-	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM};
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+	/* What is sent to all of a group the parent handles. */
+	static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
 	struct rlimit none = {0, 0};
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -280,7 +282,8 @@ static void child_main(const Trial *v, int w, pid_t parent)
 	setrlimit(RLIMIT_CORE, &none);
 	for (int i = 0; i < COUNT(signals); i++)
 		signal(signals[i], SIG_DFL);
-	signal(SIGINT, SIG_IGN);
+	for (int i = 0; i < COUNT(ending); i++)
+		signal(ending[i], SIG_IGN);
 	for (int i = 0; i < v->task->sub.ninput; i++)
 		fence_seal(&v->fence[i]);
 	library_rehearse();

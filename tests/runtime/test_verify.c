@@ -3,6 +3,7 @@
 #include "runtime/verify/trial.h"
 #include "tests/check.h"
 #include <math.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,8 @@ enum {
 	ORDER,
 	NEIGHBOUR,
 	SHARES,
-	SLEEPS /* as one that others keep from running: no fault */
+	SLEEPS, /* as one that others keep from running: no fault */
+	TOLD	/* to end, as all processes of a group are: no fault */
 };
 
 static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
@@ -53,6 +55,11 @@ static void product(void *const *buf, const KernelEnv *env, int64_t begin, int64
 		if (fault == ORDER && last != i - 1)
 			y[i] = 0;
 		last = i;
+		if (fault == TOLD && i == 7) {
+			raise(SIGTERM);
+			raise(SIGINT);
+			raise(SIGHUP);
+		}
 		if (fault == NEIGHBOUR && i == 7)
 			y[8] = 0; /* part 8 writes it after this */
 		if (fault == SHARES) {
@@ -129,6 +136,7 @@ static void test_faults(void)
 		[SHARES] = "a kernel's parts write or read what others write: byte 0 of what they "
 			   "share",
 		[SLEEPS] = "",
+		[TOLD] = "",
 	};
 	Ir ir;
 	Kernel k = {.run = product,
