@@ -182,7 +182,7 @@ static const char *comparison(Lanes *v, Node *c, Node *cond, Type t)
 	const char *name = lane_type(v, t);
 	Kept key = {.read = c, .cond = cond, .type = name};
 	if (!lanes_vary(c, v->loop))
-		return arena_printf(m, "%s_agree(%s)", name, emit_value(v->e, c, false));
+		return arena_printf(m, "%s_agree(%s)", name, lane_uniform(v, c));
 	const char *text = lane_kept(v, key);
 	if (text)
 		return text;
@@ -389,7 +389,7 @@ static const char *value(Lanes *v, Node *n, Node *cond)
 	Kept key = {.read = n, .cond = cond};
 	if (!lanes_vary(n, v->loop))
 		return arena_printf(&v->e->ir->arena, "%s_all(%s)", lane_type(v, n->type),
-				    emit_value(v->e, n, false));
+				    lane_uniform(v, n));
 	if (n->op == OP_READ)
 		return lanes_look_up(v->e->ir, n, v->loop) ? look_up(v, n, cond)
 							   : lane_load(v, n, cond);

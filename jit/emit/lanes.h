@@ -29,6 +29,8 @@ extern const char *const lane_added_as[RICCI_NTYPES];
 const char *lane_type(Lanes *v, Type t);
 /* The function that accesses elements of type t in memory; some: under a mask. */
 const char *lane_access(Lanes *v, Type t, const char *what, bool some);
+/* What all lanes share, and compute whether or not one wants it: it reads inside of its buffers. */
+const char *lane_uniform(Lanes *v, Node *n);
 /* Where lanes take every step-th element: the mask of those from `from` on that the lanes take for
  * which cond (NULL: nothing) holds, and of what lies between them; NULL: all. */
 const char *lane_mask(Lanes *v, Type t, Node *cond, int64_t step, int64_t from);

@@ -157,6 +157,15 @@ static uint64_t bits_of_elements(const Lanes *v, uint64_t lanes, int64_t step, i
 	return bits;
 }
 
+const char *lane_uniform(Lanes *v, Node *n)
+{
+	bool unwanted = v->e->unwanted;
+	v->e->unwanted = true;
+	const char *text = emit_value(v->e, n, false);
+	v->e->unwanted = unwanted;
+	return text;
+}
+
 const char *lane_mask(Lanes *v, Type t, Node *cond, int64_t step, int64_t from)
 {
 	Emit *e = v->e;
@@ -182,8 +191,8 @@ const char *lane_mask(Lanes *v, Type t, Node *cond, int64_t step, int64_t from)
 				    (unsigned long long)bits_of_elements(v, bits, step, from),
 				    text);
 	if (common)
-		text = arena_printf(&ir->arena, "%s_where(%s, %s)", name,
-				    emit_value(e, common, false), text);
+		text = arena_printf(&ir->arena, "%s_where(%s, %s)", name, lane_uniform(v, common),
+				    text);
 	return lane_keep(v, arena_printf(&ir->arena, "%s_m", name), key, text);
 }
 
