@@ -318,11 +318,9 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
 	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
-	if (s->unpacked_a > 1) {
-		bool near = streams_b(c, s);
-		sum += count(c->m.extent, c->mr) * n * k * (0.1 + (near ? 0 : p->far_b));
-		sum += nmc * n * k * FAR;
-	}
+	double far_b = streams_b(c, s) ? 0 : p->far_b;
+	if (s->unpacked_a > 1)
+		sum += count(c->m.extent, c->mr) * n * k * (0.1 + far_b) + nmc * n * k * FAR;
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block; those in place are prefetched beside a packed A. */
 	sum += s->share & 1 ? shared_price(p, &c->micro->a, m * k, nnc) : 0;

@@ -130,8 +130,8 @@ static double crowding(const Access *a, int from, double lines, double run, cons
 {
 	int64_t size = (int64_t)type_size((Type)a->buffer->type);
 	Extent e[LOOPS_DEEP + 2];
-	double places = ceil(run * (double)size / LINE);
-	if (run * (double)size >= l->crowds)
+	double bytes = run * (double)size, places = ceil(bytes / LINE);
+	if (bytes >= l->crowds)
 		return 1;
 	for (int k = extents_of(a, from, e) - 1; k >= 0; k--)
 		if ((double)e[k].stride >= run)
