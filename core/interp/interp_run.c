@@ -153,10 +153,10 @@ static void pick_magnitudes(const Machine *m, const Instr *in)
 	double *g = m->magnitude + in->dst * LANES;
 	for (int i = 0; i < LANES; i++) {
 		g[i] = a[i].i ? gb[i] : gc[i];
+		if (is_lost(ga[i])) /* equal values may have different magnitudes */
+			g[i] = larger(gb[i], gc[i]);
 		if (is_lost(ga[i]) && b[i].i != c[i].i)
-			g[i] = in->limit > 0
-				       ? larger(gb[i], gc[i]) + fabs(b[i].f - c[i].f) / in->limit
-				       : INFINITY;
+			g[i] = in->limit > 0 ? g[i] + fabs(b[i].f - c[i].f) / in->limit : INFINITY;
 	}
 }
 
