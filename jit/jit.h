@@ -339,6 +339,11 @@ const Target *backend_target(const Backend *b); /* what schedules for it are off
 void backend_stop_when(const atomic_bool *flag);
 bool backend_stopped(void); /* it has */
 
+/* k->run, with 0 for results of float operations that would be subnormal: a processor may take a hundred
+ * times as long for an operation on such numbers. The thread computes as before when it returns. */
+void kernel_run(const Kernel *k, void *const *buf, const KernelEnv *env, int64_t begin,
+		int64_t end);
+
 /* The parts of a phase, counted from 0; false: there is no such phase. */
 static inline bool kernel_phase(const Kernel *k, int phase, int64_t *begin, int64_t *end)
 {

@@ -4,6 +4,15 @@
  * not change after compile.
  */
 #include "jit/backend/backend.h"
+#include "jit/float_mode.h"
+
+void kernel_run(const Kernel *k, void *const *buf, const KernelEnv *env, int64_t begin, int64_t end)
+{
+	const FloatMode mode = float_mode();
+	float_mode_set(mode | FLUSH_SUBNORMALS);
+	k->run(buf, env, begin, end);
+	float_mode_set(mode);
+}
 
 Kernel *kernel_new(const Backend *b, Error *err)
 {

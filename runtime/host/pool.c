@@ -75,7 +75,7 @@ static void worker_take(Worker *w, Worker *owner, const KernelEnv *env)
 		int64_t end = begin + owner->piece < owner->end ? begin + owner->piece : owner->end;
 
 		if (begin < end)
-			p->kernel->run(p->buf, env, begin, end);
+			kernel_run(p->kernel, p->buf, env, begin, end);
 	}
 }
 

@@ -307,6 +307,17 @@ static void *ways_work(void *arg)
 	return NULL;
 }
 
+/* By so many times the distance of what another way of computing gives: none where only one is NaN. */
+static void bound_widen(double *bound, double value, double other, double times)
+{
+	double d = fabs(other - value);
+
+	if (isnan(value) != isnan(other))
+		*bound = INFINITY;
+	else if (!isnan(d)) /* both overflow */
+		*bound += times * d;
+}
+
 static int chunk_expect(const Parts *p, Chunk *c, Error *err)
 {
 	const Oracle *j = p->j;
@@ -322,14 +333,8 @@ static int chunk_expect(const Parts *p, Chunk *c, Error *err)
 		bound[i] =
 			result_bound(member, length, p->eps, j->exact[p->k], value[i], c->mag[i]);
 	for (int way = 1; way < w.n; way++)
-		for (int i = 0; i < c->n; i++) {
-			double moved = c->moved[way - 1][i], d = fabs(moved - value[i]);
-
-			if (isnan(value[i]) != isnan(moved))
-				bound[i] = INFINITY;
-			else if (!isnan(d)) /* no bound where a move overflows */
-				bound[i] += d;
-		}
+		for (int i = 0; i < c->n; i++)
+			bound_widen(&bound[i], value[i], c->moved[way - 1][i], 1);
 	return 0;
 }
 
@@ -506,7 +511,21 @@ static Node *value_moved(const Moving *m, Node *x)
 	Node *large = node2(ir, OP_MUL, x, node_const(ir, (Type)x->type, 0x1p52 * m->by));
 	Node *near = node2(ir, OP_SUB, large, node2(ir, OP_SUB, large, x));
 
-	return node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near));
+	Node *finite = node2(ir, OP_EQ, near, near); /* it is NaN where x is infinite */
+
+	return node_select(ir, finite, node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near)), x);
+}
+
+/* x, or 0 where kernels may take it for that (kernel_run): what has the exponents of f32 only. */
+static Node *value_flushed(const Moving *m, Node *x)
+{
+	Ir *ir = m->ir;
+	Type type = (Type)x->type;
+
+	if (type != RICCI_F32)
+		return x;
+	Node *small = node2(ir, OP_LT, node1(ir, OP_ABS, x), node_const(ir, type, FLT_MIN));
+	return node_select(ir, small, node_const(ir, type, 0), x);
 }
 
 static void see_moving(void *user, Node *n)
@@ -522,15 +541,15 @@ static void see_moving(void *user, Node *n)
 	if (changed)
 		to = node_make(m->ir, n->op, (Type)n->type, n->nsrc, src, n->u.i);
 	if (reads_input(m, n))
-		to = read_moved(m, to);
+		to = value_flushed(m, read_moved(m, to));
 	else if (is_rounded(n))
-		to = value_moved(m, to);
+		to = value_flushed(m, value_moved(m, to));
 	m->to[n->id] = to;
 }
 
 /* The members read each input's elements moved by a share of `by`, up or down, and what they compute
- * is moved, too, since no move of a changes a - (a + 1). (What reads a member is bound to the
- * one before.) */
+ * is moved, too, since no move of a changes a - (a + 1). What is subnormal becomes 0. (What reads a
+ * member is bound to the one before.) */
 static int oracle_move(Oracle *j, double by, Error *err)
 {
 	Ir *ir = &j->copy.ir;
@@ -569,10 +588,8 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 	oracle_free(&j);
 	for (int k = 0; k < s->nmember && !code; k++)
 		for (int i = 0; i < s->count[k]; i++) {
-			double d = fabs(moved.value[k][i] - s->value[k][i]);
-
 			if (s->bound[k][i] != 0) /* what is exact stays so */
-				s->bound[k][i] += isnan(d) ? 0 : 4 * d;
+				bound_widen(&s->bound[k][i], s->value[k][i], moved.value[k][i], 4);
 		}
 	sample_free(&moved);
 	return code;

@@ -194,7 +194,7 @@ static __attribute__((noinline)) void stack_poison(uint8_t byte)
 static void kernel_poisoned(const Trial *v, const KernelEnv *env, int64_t begin, int64_t end)
 {
 	stack_poison(run_poison(atomic_load(&v->state->run) % 3 + 1));
-	v->kernel->run(v->buf, env, begin, end);
+	kernel_run(v->kernel, v->buf, env, begin, end);
 }
 
 static void phase_run(const Trial *v, const KernelEnv *env, int64_t begin, int64_t end)
@@ -212,7 +212,7 @@ static void part_alone(const Trial *v, const KernelEnv *env, int64_t begin, int6
 {
 	fence_poison(&v->fence[v->nbuf + 1], ALONE);
 	stack_poison(ALONE);
-	v->kernel->run(v->buf, env, begin, end);
+	kernel_run(v->kernel, v->buf, env, begin, end);
 }
 
 /* Part by part. */
@@ -230,7 +230,7 @@ static void phase_run_each(const Trial *v, const KernelEnv *env, int64_t begin, 
 		else if (n <= STACKS || i % (n / STACKS) == 0)
 			kernel_poisoned(v, env, at, to);
 		else
-			v->kernel->run(v->buf, env, at, to);
+			kernel_run(v->kernel, v->buf, env, at, to);
 	}
 }
 

@@ -74,7 +74,7 @@ static int oracle_reference(Trial *v, const Sample *s, const Checking *how, cons
 			windows[i - in] = (Windows){v->fence[i].nwindow, v->fence[i].window};
 	}
 	if (!code) {
-		reference->run(buf, &env, 0, reference->shape.parts);
+		kernel_run(reference, buf, &env, 0, reference->shape.parts);
 		code = own.code ? error_set(err, own.code, "%s", own.text) : 0;
 	}
 	if (!code) {

@@ -38,9 +38,16 @@ static double unit(Kind type)
 	return type == F64 ? 1e-12 : type == F32 ? 1e-6 : type == F16 ? 4e-3 : 3e-2;
 }
 
+/* Is f zero, or so small that a kernel may have zero for it? */
+static bool may_be_zero(Kind type, double f)
+{
+	return fabs(f) < (type == F64 ? DBL_MIN : FLT_MIN);
+}
+
 static double error_of(Kind type, OracleValue v)
 {
-	return v.exact ? 0 : unit(type) * v.magnitude;
+	double error = v.exact ? 0 : unit(type) * v.magnitude;
+	return may_be_zero(type, v.f) ? fmax(error, fabs(v.f)) : error;
 }
 
 /* Is f, which an operation gave with this rounding error, that operation's exact value also where
@@ -60,12 +67,6 @@ static OracleValue add(Kind type, OracleValue a, OracleValue b)
 	 * infinity. */
 	v.magnitude = fmax(v.magnitude, a.magnitude + b.magnitude);
 	return v;
-}
-
-/* Is f zero, or so small that a kernel may have zero for it? */
-static bool may_be_zero(Kind type, double f)
-{
-	return fabs(f) < (type == F64 ? DBL_MIN : FLT_MIN);
 }
 
 /* Zero times an infinity is NaN, but a product whose factor is zero may be left out. */

@@ -2,13 +2,14 @@
  * vectors: within 2 units in the last place of libm in f64, at floats of every exponent and sign
  * and at the special ones. What kernels compute in a way of their own beside these is rounded as by
  * the processor: quotients by constants and by what is read, the greater and the less of a
- * constant, casts to integers.
+ * constant, casts to integers. Where a result is subnormal, 0 is as right.
  * RICCI_FUZZ: how many floats of each exponent (8388608: all); then what was measured is printed.
  */
 #include "runtime/runtime.h"
 #include "tests/check.h"
 #include "tests/ulps.h"
 
+#include <float.h>
 #include <stdlib.h>
 
 enum { PART = 1 << 18 };
@@ -120,12 +121,14 @@ static void check_part(Ir *ir, Node *y, const Binding *bind, const Backend *b, i
 	CHECK_STR(err.text, "");
 	for (int i = 0; i < PART && !err.code; i++) {
 		double want = wanted(r, in[i]);
-		double off = r < ROWS && fabs(in[i]) > row[r].limit && isfinite(in[i])
-				     ? 0
-				     : ulps(out[i], want);
+		bool any = r < ROWS && fabs(in[i]) > row[r].limit && isfinite(in[i]);
+		bool flushed = fabs(want) < FLT_MIN && out[i] == 0;
+		double off = any || flushed ? 0 : ulps(out[i], want);
 		if (is_exact(r) && !isnan(want) && !signbit(want) != !signbit(out[i]))
 			off = INFINITY;
-		if (is_exact(r) && fabs(want) < 0x1p-100 && off < 1) /* what it leaves is none */
+		/* what a quotient leaves is subnormal: 0 */
+		bool small = fabs(in[i]) < 0x1p-102 || fabs(want) < 0x1p-100;
+		if (is_exact(r) && small && off < 1.5)
 			off = 0;
 		if (off > *worst) {
 			*worst = off;
@@ -200,7 +203,9 @@ static double check_wide(const Backend *b, int r, double *at)
 		0);
 	CHECK_STR(err.text, "");
 	for (int i = 0; i < PART && !err.code; i++) {
-		double off = ulps_f64(out[i], wide[r].f(in[i]));
+		long double want = wide[r].f(in[i]);
+		bool flushed = fabsl(want) < DBL_MIN && out[i] == 0;
+		double off = flushed ? 0 : ulps_f64(out[i], want);
 		if (off > worst) {
 			worst = off;
 			*at = in[i];
