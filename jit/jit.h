@@ -143,10 +143,11 @@ double node_flops(const Node *n);
 bool node_is_function(const Node *n);
 /* What one evaluation of e costs, transcendental functions weighed; common parts once. */
 double expr_flops(Ir *ir, Node *e);
+/* Its arithmetic alone, the same weights; comparisons, choices, casts and indices are none. */
+double expr_arithmetic(Ir *ir, Node *e);
 /* Is n a number where its sources are, as long as no sum or product leaves its type? */
 bool node_stays_finite(const Node *n);
-/* Arithmetic of an equation's whole domain, the same weights; comparisons, choices, casts and
- * indices are none. */
+/* Arithmetic of an equation's whole domain. */
 double comp_flops(Ir *ir, Node *comp);
 
 /* An extent that may be smaller, of one dimension in each tensor that has it: results are then those of a larger

@@ -31,8 +31,8 @@ static const double ASKED = 0.15;
 enum { STREAMS = 32, STREAMED = 8 };
 /* How many times the cheapest plan's price is offered no more. */
 static const double HOPELESS = 1.75;
-/* How many times a result stored across the sums' lines costs that where it leaves L2. */
-static const double ACROSS_FAR = 6;
+/* How many times packing a result costs that is stored across the sums' lines, in L2 and where it leaves it. */
+static const double ACROSS_NEAR = 2, ACROSS_FAR = 6;
 /* Cycles that an element of a copy costs; how many times that where it leaves L2. */
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
 /* Cycles to pack an element that is gathered, and of an operation of an expression in vectors. */
@@ -103,11 +103,10 @@ static int64_t set_step(const Contract *c, Node *read, int64_t most)
 	return most;
 }
 
-/* Do lines of an unpacked panel's elements of K meet in fewer sets of L1 than they need? */
-static bool crowded(const Contract *c, const Target *target, Node *read)
+/* Do lines of an unpacked panel's elements of K, so many, meet in fewer sets of L1 than they need? */
+static bool crowded(const Contract *c, const Target *target, Node *read, int64_t rows)
 {
-	int64_t size = (int64_t)type_size(read->type), apart = set_step(c, read, PAGE);
-	int64_t rows = (int64_t)target->l1 / 2 / (c->micro->nr * size);
+	int64_t apart = set_step(c, read, PAGE);
 	rows = rows < c->k.extent ? rows : c->k.extent;
 	return apart && rows > (int64_t)target->l1 / apart;
 }
@@ -252,7 +251,7 @@ static Price price_of(Contract *c, const Target *target)
 	bool far = (double)tensor_bytes(c->p->out[0]) > (double)target->l2;
 	p.keep = least(0.4 + 3 / (double)contract_run(c, &c->n, c->p->index, 1),
 		       (0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1)) *
-			       (far ? ACROSS_FAR : 1)) +
+			       (far ? ACROSS_FAR : ACROSS_NEAR)) +
 		 lone_price(c, target, c->p->out[0], c->p->index, &c->m, &c->n);
 	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
 	if (p.unpacked_a) {
@@ -265,7 +264,8 @@ static Price price_of(Contract *c, const Target *target)
 	for (int g = 0; g < c->nchoice; g++)
 		p.k *= kept_by(c, c->choice[g]);
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
-	if (p.unpacked_a > 1 && crowded(c, target, contract_read(&c->b))) {
+	int64_t rows = (int64_t)(target->l1 / 2 / type_size(c->b.value->type)) / c->micro->nr;
+	if (p.unpacked_a > 1 && crowded(c, target, contract_read(&c->b), rows)) {
 		/* Each panel of A fetches anew: what was prefetched to L2 is close. */
 		bool close = tensor_bytes(c->b.value->src[0]) <= target->l2;
 		p.far_b = (close ? ASKED : 1) * far_price(c, target, c->b.value);
@@ -278,17 +278,21 @@ static Price price_of(Contract *c, const Target *target)
 static double place_price(const Price *p, const Plan *s, double nnc)
 {
 	const Contract *c = p->c;
-	const Node *read = contract_read(&c->a);
+	Node *read = contract_read(&c->a);
 	double size = (double)type_size(read->type), k = p->k;
 	double panels = count(c->m.extent, c->mr), strips = count(c->n.extent, s->strip);
 	double all = least(size * (double)c->m.extent * k,
 			   (double)tensor_bytes(read->src[0]) / (double)contract_points(c, &c->a));
 	double block = all * least(1, (double)s->mc / (double)c->m.extent);
-	double room = (double)p->target->l2 / 2, near = p->lines * p->line;
-	double from = FARTHER * near + (double)c->mr * p->far;
+	/* Of what comes from farther than L2, packing waits for more than they do. */
+	bool driven =
+		tensor_bytes(read->src[0]) <= p->target->l2 && crowded(c, p->target, read, s->kc);
+	double room = (double)p->target->l2 / 2, line = p->lines * p->line;
+	double near = line + (driven ? p->lines * DRIVEN : 0);
+	double from = FARTHER * line + (double)c->mr * p->far;
 	double sum =
 		nnc * (all < room ? near : from) + (strips - nnc) * (block < room ? near : from);
-	if (p->lines * (double)s->kc * LINE > (double)p->target->l1 / 2)
+	if (driven || p->lines * (double)s->kc * LINE > (double)p->target->l1 / 2)
 		sum += (count(c->n.extent, c->micro->nr) - strips) * p->lines * DRIVEN;
 	return panels * k * sum;
 }

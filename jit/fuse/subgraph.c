@@ -56,11 +56,17 @@ static void see_arithmetic(void *user, Node *n)
 		see_cost(user, n);
 }
 
+double expr_arithmetic(Ir *ir, Node *e)
+{
+	double sum = 0;
+	node_walk(ir, e, see_arithmetic, &sum);
+	return sum;
+}
+
 double comp_flops(Ir *ir, Node *comp)
 {
 	double sum = comp_reduce(comp) != RED_NONE;
-	node_walk(ir, comp_body(comp), see_arithmetic, &sum);
-	return comp_work(ir, comp, 0) * sum;
+	return comp_work(ir, comp, 0) * (sum + expr_arithmetic(ir, comp_body(comp)));
 }
 
 /* ---- what it reads ---- */

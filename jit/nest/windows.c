@@ -9,7 +9,7 @@
 /* WIDE: of padded windows, whose lanes are vectors over tiles; what is left of others takes compilers
  * seconds. */
 enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
-enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200 };
+enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200, SHORT_BODY = 4 /* operations */ };
 
 /* Do neighbours along axis k share what they read? One dimension of a read runs along it and, of a
  * spatial axis, a reduced one; of a reduced axis, a spatial one. */
@@ -38,6 +38,13 @@ static int64_t window_points(const Problem *p)
 	for (int k = p->nspatial; k < p->naxis; k++)
 		points *= axis_extent(p->axis[k]);
 	return points;
+}
+
+/* What is written out for each result, in short bodies: of functions rows share little, and compilers
+ * take long. */
+static int64_t window_written(const Problem *p)
+{
+	return window_points(p) * (1 + (int64_t)expr_arithmetic(p->ir, p->body) / SHORT_BODY);
 }
 
 /* The axis of which some rows are computed at once: one with windows, or the one beside the lanes
@@ -168,8 +175,10 @@ static Problem *joined_window(const Problem *p, const Target *target, int v)
 bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cache, Schedule *s)
 {
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v);
-	int64_t points = window_points(p);
 	if (w < 0)
+		return false;
+	int64_t each = window_written(p), most = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
+	if (each > most)
 		return false;
 	Problem *joined = joined_window(p, target, v);
 	if (joined && !cache) {
@@ -177,8 +186,7 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 		window_steps(joined, v - 1, -1, 1, false, s);
 		return true;
 	}
-	int64_t written = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
-	rows = rows * points > written ? written / points : rows;
+	rows = rows * each > most ? most / each : rows;
 	window_steps(p, v, w, rows, (cache && !joined) || !has_masks(p, target, v), s);
 	return true;
 }

@@ -93,6 +93,26 @@ static void check_crowded(void)
 	CHECK(price(COLUMNS(1024), columns) > 1.03 * price(COLUMNS(1040), columns));
 }
 
+/* The first step of a kind, for that axis, of the schedule that is offered first; a zeroed one: there is none. */
+static ScheduleStep first_step(const char *task, StepKind kind, int axis)
+{
+	Error err = {0};
+	Schedule s = {0};
+	ScheduleStep found = {0};
+	Task *t = task_parse(task, &err);
+	CHECK_REPORT(t && schedule_offers(t, target_host(), 1, &s) == 1, "%s", err.text);
+	for (int k = s.n - 1; k >= 0; k--)
+		if ((StepKind)s.step[k].kind == kind && s.step[k].axis == axis)
+			found = s.step[k];
+	if (t)
+		task_free(t);
+	return found;
+}
+
+#define WINDOW(value)                                                                              \
+	"ricci-task 1\ninput f32 16x68x68\n"                                                       \
+	"keep m0[i,j,k] += " value " where i<16, j<64, k<64, l<5, m<5\n"
+
 #define FEW_ROWS(n)                                                                                \
 	"ricci-task 1\ninput f32 16x3072\ninput f32 3072x" #n "\n"                                 \
 	"keep m0[i,j] += a0[i,k]*a1[k,j] where i<16, j<" #n ", k<3072\n"
@@ -107,17 +127,32 @@ static void check_few_rows(void)
 	if (target_host()->vector_bytes < 32) /* products take longer than the lines do */
 		return;
 	CHECK(price(FEW_ROWS(1024), tile) > 1.3 * price(FEW_ROWS(1040), tile));
-	Error err = {0};
-	Schedule s = {0};
-	Task *t = task_parse(FEW_ROWS(1024), &err);
-	CHECK_REPORT(t && schedule_offers(t, target_host(), 1, &s) == 1, "%s", err.text);
-	const ScheduleStep *deep = NULL;
-	for (int k = 0; k < s.n; k++)
-		if (s.step[k].kind == STEP_BLOCK && s.step[k].axis == DEEP)
-			deep = &s.step[k];
-	CHECK(deep && deep->arg <= ROWS);
-	if (t)
-		task_free(t);
+	const ScheduleStep deep = first_step(FEW_ROWS(1024), STEP_BLOCK, DEEP);
+	CHECK(deep.kind == STEP_BLOCK && deep.arg <= ROWS);
+}
+
+/* The gradient of a layer's weights, whose rows along K lie a power of two apart: panels of an operand in place drive
+ * each other from L1, and results are not stored across. */
+static void check_weight_gradient(void)
+{
+	static const char *const task = "ricci-task 1\ninput f32 256x512\ninput f32 256x1024\n"
+					"keep m0[i,j] += a1[k,i]*a0[k,j] "
+					"where i<1024, j<512, k<256\n";
+	if (target_host()->vector_bytes < 64 || (int64_t)target_host()->l1 > 48 << 10)
+		return;
+	const ScheduleStep way = first_step(task, STEP_TENSORISE, 0);
+	CHECK(way.kind == STEP_TENSORISE);
+	CHECK_INT(way.arg, 0);
+	CHECK_INT(first_step(task, STEP_UNPACKED, 0).arg, 0);
+}
+
+/* Functions are not written out at each point of a window. */
+static void check_windows(void)
+{
+	if (target_host()->vector_bytes < 64) /* others are not offered such windows first */
+		return;
+	CHECK_INT(first_step(WINDOW("a0[i,j+l,k+m]"), STEP_UNROLL, 3).kind, STEP_UNROLL);
+	CHECK(first_step(WINDOW("exp(a0[i,j+l,k+m])"), STEP_UNROLL, 3).kind != STEP_UNROLL);
 }
 
 /* A tile of sums is worth little where the compiler has vectors in memory between operations. */
@@ -194,6 +229,8 @@ int main(void)
 	check_shared();
 	check_crowded();
 	check_few_rows();
+	check_weight_gradient();
+	check_windows();
 	check_spills();
 	check_calls();
 	check_offers();
