@@ -103,7 +103,8 @@ typedef struct MicroNext {
 enum { MICRO_KEPT = 8 };
 
 /* Rows that lie evenly apart need the place of each third row only: the next two are one and two steps
- * from there, which addresses hold. */
+ * from there, which addresses hold. Few rows have registers for all their places: then these steps pay
+ * where places along K follow each other, too, and are told by displacements. */
 static inline bool micro_evenly(const int64_t *ts, int rows)
 {
 	bool same = true;
@@ -114,7 +115,7 @@ static inline bool micro_evenly(const int64_t *ts, int rows)
 #define MICRO_THIRDS                                                                               \
 	const E *third[(R + 2) / 3];                                                               \
 	const int64_t apart = ts[1] - ts[0];                                                       \
-	third[0] = (const E *)a + ts[0] + tk[0];                                                   \
+	third[0] = (const E *)a + ts[0];                                                           \
 	for (int q = 1; q < (R + 2) / 3; q++)                                                      \
 		third[q] = third[q - 1] + 3 * apart;
 #define MICRO_NEXT_THIRDS                                                                          \
@@ -137,7 +138,7 @@ enum { MICRO_ASKED = 16 }; /* elements of K at a time: a line of them */
 #define MICRO_ASK                                                                                  \
 	micro_ask((const char *)a, sizeof(E), ts + R, R, tk, GROUP,                                \
 		  k < MICRO_ASKED ? k : MICRO_ASKED, add)
-#define MICRO_EVEN(i, x) MICRO_MULTIPLY(i, *(const WORD *)(third[i / 3] + i % 3 * apart))
+#define MICRO_EVEN(i, x) MICRO_MULTIPLY(i, *(const WORD *)(third[i / 3] + at + i % 3 * apart))
 
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
 #define MICRO_ADD1_HALF(j, i)	*(HALF_U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
