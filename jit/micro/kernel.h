@@ -139,6 +139,27 @@ enum { MICRO_ASKED = 16 }; /* elements of K at a time: a line of them */
 	micro_ask((const char *)a, sizeof(E), ts + R, R, tk, GROUP,                                \
 		  k < MICRO_ASKED ? k : MICRO_ASKED, add)
 #define MICRO_EVEN(i, x) MICRO_MULTIPLY(i, *(const WORD *)(third[i / 3] + at + i % 3 * apart))
+/* All of K by elements of A whose places are read, a row's by ROW. */
+#define MICRO_PLACED_STEPS(ROW)                                                                    \
+	for (int64_t n; k > 0; k -= n) {                                                           \
+		n = MICRO_ASK;                                                                     \
+		_Pragma("GCC unroll 2") for (int64_t left = n; left > 0;                           \
+					     left--, tk += GROUP, b += JOIN(NAME, nr))             \
+		{                                                                                  \
+			int64_t at = *tk;                                                          \
+			COLS(MICRO_LOAD, )                                                         \
+			ROWS(ROW, )                                                                \
+		}                                                                                  \
+	}
+#define MICRO_BOTH_STEPS(ROW)                                                                      \
+	_Pragma("GCC unroll 2") for (; k > 0; k--, tk += GROUP, tb += GROUP)                       \
+	{                                                                                          \
+		int64_t at = *tk;                                                                  \
+		const W *b = (const W *)((const E *)from + *tb);                                   \
+		__builtin_prefetch((const char *)b + ahead, 0, 2);                                 \
+		COLS(MICRO_LOAD, )                                                                 \
+		ROWS(ROW, )                                                                        \
+	}
 
 #define MICRO_ADD1(j, i)	*(U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
 #define MICRO_ADD1_HALF(j, i)	*(HALF_U *)(c + i * ldc + j * JOIN(NAME, lanes)) += c##i##_##j;
