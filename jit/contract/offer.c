@@ -57,6 +57,7 @@ typedef struct Price {
 	int64_t deep;		     /* elements of K that a block has at most */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double lines;		     /* of an unpacked panel of A, for an element of K */
+	int64_t step;		     /* set_step of an unpacked A in L2 */
 	double line, far, far_b; /* cycles of one; of an element of A, of B that come from far */
 	double copy;		 /* cycles of all copies */
 	double apart;		 /* share of B's panels that must be packed */
@@ -103,11 +104,9 @@ static int64_t set_step(const Contract *c, Node *read, int64_t most)
 	return most;
 }
 
-/* Do lines of an unpacked panel's elements of K, so many, meet in fewer sets of L1 than they need? */
-static bool crowded(const Contract *c, const Target *target, Node *read, int64_t rows)
+/* Do lines of so many elements of K, whose set_step it is, meet in fewer sets of L1 than they need? */
+static bool crowded(const Target *target, int64_t apart, int64_t rows)
 {
-	int64_t apart = set_step(c, read, PAGE);
-	rows = rows < c->k.extent ? rows : c->k.extent;
 	return apart && rows > (int64_t)target->l1 / apart;
 }
 
@@ -259,13 +258,17 @@ static Price price_of(Contract *c, const Target *target)
 		p.lines = panel_lines(c, contract_read(&c->a));
 		p.line = along ? ALONG : ACROSS;
 		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
+		/* Of what comes from farther than L2, packing waits for more than lines that drive each other. */
+		if (tensor_bytes(contract_read(&c->a)->src[0]) <= target->l2)
+			p.step = set_step(c, contract_read(&c->a), PAGE);
 	}
 	p.k = (double)c->k.extent;
 	for (int g = 0; g < c->nchoice; g++)
 		p.k *= kept_by(c, c->choice[g]);
 	p.skipped = p.unpacked_a ? zero_blocks_share(c) : 0;
 	int64_t rows = (int64_t)(target->l1 / 2 / type_size(c->b.value->type)) / c->micro->nr;
-	if (p.unpacked_a > 1 && crowded(c, target, contract_read(&c->b), rows)) {
+	rows = rows < c->k.extent ? rows : c->k.extent;
+	if (p.unpacked_a > 1 && crowded(target, set_step(c, contract_read(&c->b), PAGE), rows)) {
 		/* Each panel of A fetches anew: what was prefetched to L2 is close. */
 		bool close = tensor_bytes(c->b.value->src[0]) <= target->l2;
 		p.far_b = (close ? ASKED : 1) * far_price(c, target, c->b.value);
@@ -278,15 +281,13 @@ static Price price_of(Contract *c, const Target *target)
 static double place_price(const Price *p, const Plan *s, double nnc)
 {
 	const Contract *c = p->c;
-	Node *read = contract_read(&c->a);
+	const Node *read = contract_read(&c->a);
 	double size = (double)type_size(read->type), k = p->k;
 	double panels = count(c->m.extent, c->mr), strips = count(c->n.extent, s->strip);
 	double all = least(size * (double)c->m.extent * k,
 			   (double)tensor_bytes(read->src[0]) / (double)contract_points(c, &c->a));
 	double block = all * least(1, (double)s->mc / (double)c->m.extent);
-	/* Of what comes from farther than L2, packing waits for more than they do. */
-	bool driven =
-		tensor_bytes(read->src[0]) <= p->target->l2 && crowded(c, p->target, read, s->kc);
+	bool driven = crowded(p->target, p->step, s->kc);
 	double room = (double)p->target->l2 / 2, line = p->lines * p->line;
 	double near = line + (driven ? p->lines * DRIVEN : 0);
 	double from = FARTHER * line + (double)c->mr * p->far;
