@@ -221,6 +221,21 @@ static double kept_by(const Contract *c, Node *choice)
 	return (double)kept / (double)(rows * cols);
 }
 
+/* What A costs where it is not packed. */
+static void price_in_place(Price *p)
+{
+	Contract *c = p->c;
+	Node *read = contract_read(&c->a);
+	bool along = contract_run(c, &c->k, read->src[1], 1) >= 8;
+	contract_rows(c, p->target, true);
+	p->lines = panel_lines(c, read);
+	p->line = along ? ALONG : ACROSS;
+	p->far = (along ? 1 : 2) * far_price(c, p->target, read);
+	/* Of what comes from farther than L2, packing waits for more than lines that drive each other. */
+	if (tensor_bytes(read->src[0]) <= p->target->l2)
+		p->step = set_step(c, read, PAGE);
+}
+
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .unpacked_a = contract_unpacked(c, false)};
@@ -252,16 +267,8 @@ static Price price_of(Contract *c, const Target *target)
 		       (0.8 + 3 / (double)contract_run(c, &c->m, c->p->index, 1)) *
 			       (far ? ACROSS_FAR : ACROSS_NEAR)) +
 		 lone_price(c, target, c->p->out[0], c->p->index, &c->m, &c->n);
-	bool along = p.unpacked_a && contract_run(c, &c->k, contract_read(&c->a)->src[1], 1) >= 8;
-	if (p.unpacked_a) {
-		contract_rows(c, target, true);
-		p.lines = panel_lines(c, contract_read(&c->a));
-		p.line = along ? ALONG : ACROSS;
-		p.far = (along ? 1 : 2) * far_price(c, target, contract_read(&c->a));
-		/* Of what comes from farther than L2, packing waits for more than lines that drive each other. */
-		if (tensor_bytes(contract_read(&c->a)->src[0]) <= target->l2)
-			p.step = set_step(c, contract_read(&c->a), PAGE);
-	}
+	if (p.unpacked_a)
+		price_in_place(&p);
 	p.k = (double)c->k.extent;
 	for (int g = 0; g < c->nchoice; g++)
 		p.k *= kept_by(c, c->choice[g]);

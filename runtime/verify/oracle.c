@@ -510,7 +510,6 @@ static Node *value_moved(const Moving *m, Node *x)
 	Ir *ir = m->ir;
 	Node *large = node2(ir, OP_MUL, x, node_const(ir, (Type)x->type, 0x1p52 * m->by));
 	Node *near = node2(ir, OP_SUB, large, node2(ir, OP_SUB, large, x));
-
 	Node *finite = node2(ir, OP_EQ, near, near); /* it is NaN where x is infinite */
 
 	return node_select(ir, finite, node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near)), x);
