@@ -1,5 +1,6 @@
-/* inside.c - serial loops are cut where the conditions of IFs in them come to hold, at places that are known when the
- * loop begins: sums up to here (l <= j) ask once, not in each iteration for each element of a tile.
+/* inside.c - serial loops are cut where conditions in them come to hold, at places that are known when the loop
+ * begins: sums up to here (l <= j) ask once, not in each iteration for each element of a tile, and windows mask their
+ * lanes at the borders of an image only. Conditions are those of IFs, and of choices in lanes.
  *
  * Input: a loop tree. Output: the same, where such a loop is up to three: the iterations before the inside; the
  * inside, where these conditions are gone; and those behind it. Iterations in which no IF's condition holds are left
@@ -10,8 +11,9 @@
 enum {
 	CONDITIONS_MOST = 32,
 	AXES_MOST = 16,
-	TRIPS_LEAST = 16, /* of shorter loops compilers make one piece of code */
-	INSIDE_LEAST = 4  /* iterations, on an average */
+	TRIPS_LEAST = 16,	/* of shorter loops compilers make one piece of code */
+	VECTOR_TRIPS_LEAST = 4, /* of vectors with choices they don't */
+	INSIDE_LEAST = 4	/* iterations, on an average */
 };
 
 /* first <= axis < end. NULL: from the loop's first on; to its last. */
@@ -25,10 +27,11 @@ typedef struct Inside {
 	int naxis;
 	Node *axis[AXES_MOST]; /* of the loops inside, that are open */
 	int n;
-	Node *cond[CONDITIONS_MOST], *holds[CONDITIONS_MOST];
+	Node *cond[CONDITIONS_MOST], *value[CONDITIONS_MOST];
 	Interval all; /* where all of them hold */
 	Interval any; /* where one IF's do */
 	bool whole;   /* or all: something has no condition */
+	bool choices; /* some are of choices in lanes */
 } Inside;
 
 static Node *earlier(Ir *ir, Node *a, Node *b)
@@ -72,37 +75,6 @@ static void join(Ir *ir, Interval *any, Interval i, bool only)
 	any->end = only ? i.end : any->end && i.end ? later(ir, any->end, i.end) : NULL;
 }
 
-static void find_conditions(Inside *in, const Stmt *s, bool outermost)
-{
-	Ir *ir = in->t->ir;
-	for (; s; s = s->next) {
-		Interval own = {0};
-		Node **part;
-		int n = s->kind == STMT_IF ? node_parts(ir, s->cond, OP_AND, &part) : 0;
-		for (int k = 0; k < n; k++) {
-			Interval i;
-			if (in->n == CONDITIONS_MOST || !condition_interval(in, part[k], &i))
-				continue;
-			in->cond[in->n] = part[k];
-			in->holds[in->n++] = node_const_int(ir, RICCI_BOOL, 1);
-			meet(ir, &own, i);
-			meet(ir, &in->all, i);
-		}
-		if (outermost && (s->kind != STMT_IF || s->otherwise || !(own.first || own.end)))
-			in->whole = true;
-		else if (outermost)
-			join(ir, &in->any, own, s == in->loop->body);
-		bool loop = s->kind == STMT_LOOP && in->naxis < AXES_MOST;
-		if (loop)
-			in->axis[in->naxis++] = s->axis;
-		if (loop || s->kind == STMT_IF) {
-			find_conditions(in, s->body, false);
-			find_conditions(in, s->otherwise, false);
-		}
-		in->naxis -= loop;
-	}
-}
-
 /* Into the loop's bounds. */
 static Interval in_loop(const Inside *in, Interval i)
 {
@@ -119,14 +91,132 @@ static double count(Node *first, Node *end)
 	return ((double)end->lo + (double)end->hi - (double)first->lo - (double)first->hi) / 2;
 }
 
+/* A bound for all values of the loops inside: its least, or its greatest. NULL: there is none. */
+static Node *bound_over(const Inside *in, Node *bound, bool greatest)
+{
+	const int64_t far = (int64_t)1 << 40;
+	for (int a = 0; a < in->naxis; a++)
+		if (node_has(bound, in->axis[a])) {
+			int64_t at = greatest ? bound->hi : bound->lo;
+			return at < -far || at > far ? NULL : node_int(in->t->ir, at);
+		}
+	return bound;
+}
+
+/* Where is slack >= 0 in all lanes, and in all iterations of the loops inside? */
+static bool choice_interval(const Inside *in, Node *slack, Interval *i)
+{
+	Ir *ir = in->t->ir;
+	if (!slack_bound(ir, slack, in->loop->axis, &i->first, &i->end) ||
+	    node_reads(ir, i->first ? i->first : i->end))
+		return false;
+	i->first = i->first ? bound_over(in, i->first, true) : NULL;
+	i->end = i->end ? bound_over(in, i->end, false) : NULL;
+	return i->first || i->end;
+}
+
+/* Is it so, with all before, over most of the loop? */
+static bool is_most(const Inside *in, Interval i)
+{
+	Interval both = in->all;
+	meet(in->t->ir, &both, i);
+	both = in_loop(in, both);
+	return 2 * count(both.first, both.end) >= count(in->loop->lo, in->loop->hi);
+}
+
+/* Inside of i the condition has that value. */
+static void add_condition(Inside *in, Node *cond, bool value, Interval i)
+{
+	in->cond[in->n] = cond;
+	in->value[in->n++] = node_const_int(in->t->ir, RICCI_BOOL, value);
+	meet(in->t->ir, &in->all, i);
+}
+
+static bool is_new(const Inside *in, const Node *cond)
+{
+	for (int k = 0; k < in->n; k++)
+		if (in->cond[k] == cond)
+			return false;
+	return in->n < CONDITIONS_MOST;
+}
+
+/* A choice's condition, where it holds over most of the loop, or fails. */
+static void find_choice(Inside *in, Node *cond)
+{
+	Ir *ir = in->t->ir;
+	Interval i;
+	Node *slack = node_has(cond, in->loop->axis) ? condition_slack(ir, cond) : NULL;
+	if (!slack || !is_new(in, cond))
+		return;
+	bool holds = choice_interval(in, slack, &i) && is_most(in, i);
+	if (!holds &&
+	    !(choice_interval(in, node_sub(ir, node_int(ir, -1), slack), &i) && is_most(in, i)))
+		return;
+	add_condition(in, cond, holds, i);
+	in->choices = true;
+}
+
+/* Of the choices of a value that lanes compute. */
+static void find_choices(Inside *in, Node *value)
+{
+	Node **select, **part;
+	int n = node_collect(in->t->ir, value, OP_SELECT, &select);
+	for (int k = 0; k < n; k++) {
+		int parts = node_parts(in->t->ir, select[k]->src[0], OP_AND, &part);
+		for (int p = 0; p < parts; p++)
+			find_choice(in, part[p]);
+	}
+}
+
+static void find_conditions(Inside *in, const Stmt *s, bool outermost, bool lanes)
+{
+	Ir *ir = in->t->ir;
+	for (; s; s = s->next) {
+		Interval own = {0};
+		Node **part;
+		int n = s->kind == STMT_IF ? node_parts(ir, s->cond, OP_AND, &part) : 0;
+		for (int k = 0; k < n; k++) {
+			Interval i;
+			if (in->n == CONDITIONS_MOST || !condition_interval(in, part[k], &i))
+				continue;
+			add_condition(in, part[k], true, i);
+			meet(ir, &own, i);
+		}
+		if (lanes && s->kind == STMT_STORE)
+			find_choices(in, s->value);
+		if (outermost && (s->kind != STMT_IF || s->otherwise || !(own.first || own.end)))
+			in->whole = true;
+		else if (outermost)
+			join(ir, &in->any, own, s == in->loop->body);
+		bool loop = s->kind == STMT_LOOP && in->naxis < AXES_MOST;
+		if (loop)
+			in->axis[in->naxis++] = s->axis;
+		if (loop || s->kind == STMT_IF) {
+			bool vector = s->kind == STMT_LOOP && s->how == HOW_LANES;
+			find_conditions(in, s->body, false, lanes || vector);
+			find_conditions(in, s->otherwise, false, lanes || vector);
+		}
+		in->naxis -= loop;
+	}
+}
+
+/* The loop's body in a border: what one iteration decides is known. */
+static Stmt *border(const Inside *in, Node *first, Node *end)
+{
+	const Stmt *l = in->loop;
+	Node *axis = l->axis;
+	bool one = node_is_const(first) && node_is_const(end) && end->u.i - first->u.i == 1;
+	return stmt_replace(in->t, l->body, one, &axis, &first);
+}
+
 /* Iterations first..end-1, which may be none; NULL: they are none. */
 static Stmt *piece(const Inside *in, Node *first, Node *end, bool inside)
 {
 	const Stmt *l = in->loop;
 	if (first == end)
 		return NULL;
-	Stmt *body = inside ? stmt_replace(in->t, l->body, in->n, in->cond, in->holds)
-			    : stmt_replace(in->t, l->body, 0, NULL, NULL);
+	Stmt *body = inside ? stmt_replace(in->t, l->body, in->n, in->cond, in->value)
+			    : border(in, first, end);
 	Stmt *s = stmt_loop(in->t, l->how, l->axis, first, end, body);
 	s->maybe = true;
 	return s;
@@ -136,16 +226,18 @@ static Stmt *piece(const Inside *in, Node *first, Node *end, bool inside)
 static Stmt *cut(Tree *t, Stmt *loop)
 {
 	Inside in = {.t = t, .loop = loop};
-	if (loop->how != HOW_SERIAL || count(loop->lo, loop->hi) < TRIPS_LEAST)
+	double trips = count(loop->lo, loop->hi);
+	if (loop->how != HOW_SERIAL || trips < VECTOR_TRIPS_LEAST)
 		return loop;
-	find_conditions(&in, loop->body, true);
-	if (!in.n)
+	find_conditions(&in, loop->body, true, false);
+	if (!in.n || (!in.choices && trips < TRIPS_LEAST))
 		return loop;
 	Interval any = in_loop(&in, in.whole ? (Interval){0} : in.any);
 	Interval all = in_loop(&in, in.all);
 	all.first = later(t->ir, all.first, any.first);
 	all.end = later(t->ir, all.end, all.first);
-	if (count(all.first, all.end) < INSIDE_LEAST)
+	double left = count(all.first, all.end);
+	if (in.choices ? 2 * left < trips : left < INSIDE_LEAST)
 		return loop;
 	Stmt *pieces = piece(&in, any.first, all.first, false);
 	pieces = stmt_seq(pieces, piece(&in, all.first, all.end, true));
@@ -153,12 +245,14 @@ static Stmt *cut(Tree *t, Stmt *loop)
 	return stmt_instead(loop, pieces);
 }
 
+/* Loops in a border of a few iterations stay as they are. */
 void split_inside(Tree *t, Stmt *s)
 {
 	for (; s; s = s->next) {
 		Stmt *last = s->kind == STMT_LOOP ? cut(t, s) : s;
 		for (Stmt *each = s;; each = each->next) {
-			split_inside(t, each->body);
+			if (s == last || count(each->lo, each->hi) >= INSIDE_LEAST)
+				split_inside(t, each->body);
 			split_inside(t, each->otherwise);
 			if (each == last)
 				break;
