@@ -12,7 +12,7 @@ enum {
 	CONDITIONS_MOST = 32,
 	AXES_MOST = 16,
 	TRIPS_LEAST = 16,	/* of shorter loops compilers make one piece of code */
-	VECTOR_TRIPS_LEAST = 4, /* of vectors with choices they don't */
+	VECTOR_TRIPS_LEAST = 2, /* of vectors with choices they don't */
 	INSIDE_LEAST = 4	/* iterations, on an average */
 };
 
@@ -200,24 +200,19 @@ static void find_conditions(Inside *in, const Stmt *s, bool outermost, bool lane
 	}
 }
 
-/* The loop's body in a border: what one iteration decides is known. */
-static Stmt *border(const Inside *in, Node *first, Node *end)
-{
-	const Stmt *l = in->loop;
-	Node *axis = l->axis;
-	bool one = node_is_const(first) && node_is_const(end) && end->u.i - first->u.i == 1;
-	return stmt_replace(in->t, l->body, one, &axis, &first);
-}
-
-/* Iterations first..end-1, which may be none; NULL: they are none. */
+/* Iterations first..end-1, which may be none; NULL: they are none. What one iteration decides is known. */
 static Stmt *piece(const Inside *in, Node *first, Node *end, bool inside)
 {
+	Tree *t = in->t;
 	const Stmt *l = in->loop;
+	Node *axis = l->axis;
 	if (first == end)
 		return NULL;
-	Stmt *body = inside ? stmt_replace(in->t, l->body, in->n, in->cond, in->value)
-			    : border(in, first, end);
-	Stmt *s = stmt_loop(in->t, l->how, l->axis, first, end, body);
+	bool one = node_is_const(first) && node_is_const(end) && end->u.i - first->u.i == 1;
+	Stmt *body = one      ? stmt_replace(t, l->body, 1, &axis, &first)
+		     : inside ? stmt_replace(t, l->body, in->n, in->cond, in->value)
+			      : stmt_replace(t, l->body, 0, NULL, NULL);
+	Stmt *s = stmt_loop(t, l->how, axis, first, end, body);
 	s->maybe = true;
 	return s;
 }
