@@ -118,3 +118,10 @@ Node *node_identity(Ir *ir, Reduce r, Type of, Type t)
 	return type_is_float(t) ? node_const(ir, t, reduce_identity(r, t))
 				: node_const_int(ir, t, reduce_identity_int(r, of));
 }
+
+Node *node_combine(Ir *ir, Reduce r, Node *x, Node *y)
+{
+	static const Op op[RED_COUNT] = {
+		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
+	return node2(ir, op[r], x, y);
+}

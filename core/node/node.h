@@ -443,6 +443,8 @@ int64_t reduce_identity_int(Reduce r, Type t);
 /* The start of a reduction of elements `of` as a node of type t: max= of u8 starts from 0, whatever
  * it accumulates in. */
 Node *node_identity(Ir *ir, Reduce r, Type of, Type t);
+/* x and y reduced to one; not of RED_NONE. */
+Node *node_combine(Ir *ir, Reduce r, Node *x, Node *y);
 /* The tensors that the COMP c's body and left side read, or a SCAN's operands, each once, by id;
  * returns the count. The list is found once and kept in the arena. */
 int comp_reads(Ir *ir, const Node *c, Node ***tensors);

@@ -136,7 +136,6 @@ Stmt *tile_loops(Build *b, int k, bool lanes, LeafFn *leaf);
 const Loop *tile_lanes_loop(const Build *b);
 /* The lanes of the tile from base on as one value, *sum, behind the statements. */
 Stmt *tile_combined(Build *b, Node *base, Node **sum);
-Node *tile_combine(Build *b, Node *x, Node *y);
 
 /* ---- what results hold first (fill.c) */
 /* What the problem's reduction starts from, in this type. */

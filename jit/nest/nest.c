@@ -190,7 +190,7 @@ static Stmt *nest_line(Build *b, Loop *l)
 	Node *v = NULL;
 	for (int64_t i = 0; i < l->extent; i++) {
 		l->val = node_int(b->ir, i);
-		v = v ? tile_combine(b, v, leaf_value(b)) : leaf_value(b);
+		v = v ? node_combine(b->ir, b->p->red, v, leaf_value(b)) : leaf_value(b);
 	}
 	l->val = NULL;
 	return stmt_store(b->t, b->acc, tile_index(b), v, b->p->red);

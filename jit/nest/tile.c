@@ -53,13 +53,6 @@ int64_t tile_size(const Build *b)
 	return n;
 }
 
-Node *tile_combine(Build *b, Node *x, Node *y)
-{
-	static const Op op[] = {
-		[RED_ADD] = OP_ADD, [RED_MUL] = OP_MUL, [RED_MAX] = OP_MAX, [RED_MIN] = OP_MIN};
-	return node2(b->ir, op[b->p->red], x, y);
-}
-
 enum { LANES_LEFT = 2, LANES_LEAST = 4 };
 
 /* ((v_a red v_b) red ...) over the lanes of a vectorised reduced loop, as a tree of halves. */
@@ -70,7 +63,7 @@ static Node *tile_sum(Build *b, Node *base, int64_t from, int64_t count)
 	int64_t half = (count + 1) / 2;
 	Node *x = tile_sum(b, base, from, half);
 	Node *y = tile_sum(b, base, from + half, count - half);
-	return tile_combine(b, x, y);
+	return node_combine(b->ir, b->p->red, x, y);
 }
 
 /* The lanes from base on become the power of two below, again and again, while that takes whole

@@ -15,7 +15,7 @@ enum {
 	VECTORS_MOST = 16,
 	MASK_BYTES = 16, /* shorter vectors have no masks */
 	WRITTEN_MOST = 8,
-	FOLDED_MOST = 2,
+	FOLDED_MOST = 4,
 	SPLIT_MOST = 3
 };
 
@@ -480,6 +480,29 @@ static Stmt *vector(const Masks *m, Node *first, Node *n)
 			 stmt_replace(t, m->loop->body, 1, &axis, &to));
 }
 
+/* The value in lane number `lane` of vectors from..from+n-1, reduced to one. */
+static Node *value_over(const Masks *m, const Stmt *s, Node *lane, int64_t from, int64_t n)
+{
+	Ir *ir = m->t->ir;
+	if (n == 1) {
+		Node *at = node_add(ir, node_int(ir, from * m->width), lane);
+		Node *to = node_add(ir, m->loop->lo, at);
+		return node_replace(ir, s->value, 1, &m->loop->axis, &to);
+	}
+	Node *x = value_over(m, s, lane, from, (n + 1) / 2);
+	return node_combine(ir, s->red, x, value_over(m, s, lane, from + (n + 1) / 2, n / 2));
+}
+
+/* n whole vectors whose lanes meet in one element: they meet in one vector before. */
+static Stmt *folded_vectors(const Masks *m, int64_t n)
+{
+	Tree *t = m->t;
+	const Stmt *s = m->loop->body;
+	Node *lane = tree_axis(t, m->width);
+	Stmt *store = stmt_store(t, s->buffer, s->index, value_over(m, s, lane, 0, n), s->red);
+	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, m->width), store);
+}
+
 /* The place `at` behind the first iteration. */
 static Node *place(const Masks *m, Node *at)
 {
@@ -542,6 +565,9 @@ static Stmt *vectors(const Masks *m)
 		}
 		return all;
 	}
+	if (node_is_const(count) && count->u.i > m->width && count->u.i % m->width == 0 &&
+	    folds(m->loop) && !m->loop->body->next)
+		return folded_vectors(m, count->u.i / m->width);
 	if (!m->decides || !node_is_const(count) || count->u.i <= m->width) {
 		Node *whole = node_floordiv(ir, count, m->width);
 		all = whole_vectors(m, none, whole);
