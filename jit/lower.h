@@ -44,8 +44,9 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, d
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);
 int library_offers(Problem *p, const Target *target, int room, Schedule *out);
 int library_grid_offers(Problem *p, const Target *target, int room, Schedule *out);
-/* One for a piece; false: direct nests are better. */
-bool contract_piece_offer(Problem *p, const Target *target, Schedule *s);
+/* One for a piece; false: direct nests are better. *price: in cycles where it is of many products, which direct nests
+ * may be better for; 0: they are not. */
+bool contract_piece_offer(Problem *p, const Target *target, Schedule *s, double *price);
 
 /* ---- rows of subgraphs (rows/; fuse/subgraph.h): of each loop over the places of a row a piece */
 int lower_rows(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
@@ -56,6 +57,8 @@ typedef struct RowLoop {
 	int n;
 	Schedule *schedule;
 	int variant[NEST_OFFERS]; /* of these: that of each variant of nests */
+	bool panels;		  /* the first is by panels, */
+	double price;		  /* which take so many cycles for all rows */
 } RowLoop;
 typedef struct RowOffer {
 	int dims, n; /* dimensions that are rows; loops */

@@ -179,7 +179,8 @@ static int price_loop(const Task *t, const Target *target, const RowOffer *r, in
 	double least = INFINITY;
 	int best = 0;
 	for (int i = 0; i < l->n; i++) {
-		price[i] = l->n > 1 ? lower_loop_price(t, r, k, i, target) : 0;
+		bool panels = l->panels && i == 0;
+		price[i] = panels ? l->price : l->n > 1 ? lower_loop_price(t, r, k, i, target) : 0;
 		least = price[i] < least ? price[i] : least;
 	}
 	while (price[best] > CLOSE * least)
@@ -193,7 +194,7 @@ static void offer_rows(Ir *ir, Search *s)
 {
 	const Task *t = s->task;
 	RowOffer r;
-	double price[NEST_OFFERS], best = 0, same[NEST_OFFERS] = {0};
+	double price[NEST_OFFERS + 1], best = 0, same[NEST_OFFERS] = {0};
 	if (!rows_offer(ir, &t->sub, s->target, false, &r))
 		return;
 	int *pick = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *pick);

@@ -13,8 +13,9 @@
 
 /* Each way with as much unpacked as it may be (0, 1, 2), and variants of the best. */
 enum { VARIANTS = 3, MOST_PLANS = 3 * TENSORISE_WAYS + VARIANTS };
-/* Cycles of waiting for all threads between two phases, and of beginning to pack a panel. */
-static const double PHASE = 30000, CALL = 400;
+/* Cycles of waiting for all threads between two phases, of beginning to pack a panel, of a part for the pool, and of a
+ * block that is none. */
+static const double PHASE = 30000, CALL = 400, PART = 2500, BLOCK = 500;
 /* Cycles that an element of a shared panel is waited for, those more where all panels are a good part of the
  * last cache, so that they go to memory and come back, and by how much slower products are whose operand of
  * M is unpacked. */
@@ -366,7 +367,7 @@ static double plan_price(const Price *p, const Plan *s)
 	if (s->pieces > 1)
 		sum += m * n * (double)s->pieces * 1.5 + PHASE;
 	double parts = nmc * nnc * (double)s->pieces;
-	sum = (sum + parts * 2500) * (double)c->batch.extent;
+	sum = (sum + parts * (p->piece ? BLOCK : PART)) * (double)c->batch.extent;
 	/* What shares lines is one thread's. */
 	double apart = parts * (double)(c->batch.extent / contract_close(c));
 	sum *= p->piece ? 1 : cost_imbalance(apart);
@@ -546,13 +547,16 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, d
 	return n;
 }
 
-bool contract_piece_offer(Problem *p, const Target *target, Schedule *s)
+bool contract_piece_offer(Problem *p, const Target *target, Schedule *s, double *price)
 {
 	Contract *c = arena_alloc(&p->ir->arena, sizeof *c);
 	Plan plan[MOST_PLANS];
-	if (!contract_find(c, p, target, 0) || !worth_packing(c) ||
-	    !plan_ways(c, p, target, TENSORISE_PADDED, true, plan))
+	if (!contract_find(c, p, target, 0) || !worth_packing(c))
+		return false;
+	bool many = c->batch.extent > 1;
+	if (!plan_ways(c, p, target, TENSORISE_PADDED, true, plan))
 		return false;
 	plan_write(&plan[0], s);
+	*price = many ? plan[0].cycles : 0;
 	return true;
 }

@@ -14,7 +14,16 @@ typedef struct RowProblems {
 	bool products; /* one adds up products: with fewer rows it may be worth panels */
 	Problem **p;
 	Schedule **panels; /* NULL: direct nests are better */
+	double *price;	   /* of these, for all rows; 0: it is not compared */
 } RowProblems;
+
+static double row_count(const Subgraph *sub, int dims)
+{
+	double n = 1;
+	for (int d = 0; d < dims; d++)
+		n *= (double)axis_extent(rows_axis(sub, 0, d));
+	return n;
+}
 
 /* False: no memory, or nothing that one kernel can do. */
 static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *target, bool direct,
@@ -27,15 +36,17 @@ static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *ta
 	*r = (RowProblems){.dims = dims,
 			   .member = arena_alloc(&ir->arena, room * sizeof *r->member),
 			   .p = arena_alloc(&ir->arena, room * sizeof *r->p),
-			   .panels = arena_alloc(&ir->arena, room * sizeof *r->panels)};
+			   .panels = arena_alloc(&ir->arena, room * sizeof *r->panels),
+			   .price = arena_alloc(&ir->arena, room * sizeof *r->price)};
 	for (int k = 0; k < sub->nmember; k = b->loops->end[k]) {
 		Problem *p = row_problem(b, k);
 		if (!p)
 			return false;
 		r->member[r->n] = k;
 		r->products |= p->red == RED_ADD && p->body->op == OP_MUL;
-		if (!direct && contract_piece_offer(p, target, s)) {
+		if (!direct && contract_piece_offer(p, target, s, &r->price[r->n])) {
 			r->panels[r->n] = s;
+			r->price[r->n] *= row_count(sub, dims);
 			r->npanels++;
 			s = arena_alloc(&ir->arena, sizeof *s);
 		}
@@ -69,20 +80,26 @@ static Schedule without_parts(const Schedule *own)
 	return s;
 }
 
-/* The schedules of a loop: one by panels, or the different ones among the variants of a nest. */
-static void loop_schedules(Ir *ir, const Problem *p, const Schedule *panels, const Target *target,
-			   RowLoop *l)
+/* The schedules of a loop: one by panels, or the different ones among the variants of a nest; where the price of panels
+ * is compared, both. */
+static void loop_schedules(Ir *ir, const RowProblems *r, int k, const Target *target, RowLoop *l)
 {
 	Schedule own;
-	l->schedule = arena_alloc(&ir->arena, (size_t)NEST_OFFERS * sizeof own);
-	for (int v = 0; v < (panels ? 1 : NEST_OFFERS); v++) {
-		if (!panels)
-			nest_offer(p, target, v, &own);
-		l->schedule[l->n] = without_parts(panels ? panels : &own);
+	l->member = r->member[k];
+	l->schedule = arena_alloc(&ir->arena, ((size_t)NEST_OFFERS + 1) * sizeof own);
+	l->panels = r->panels[k];
+	l->price = r->price[k];
+	if (l->panels)
+		l->schedule[l->n++] = without_parts(r->panels[k]);
+	for (int v = 0; v < NEST_OFFERS && (!l->panels || l->price > 0); v++) {
+		nest_offer(r->p[k], target, v, &own);
+		l->schedule[l->n] = without_parts(&own);
 		while (memcmp(&l->schedule[l->variant[v]], &l->schedule[l->n], sizeof own))
 			l->variant[v]++;
 		l->n += l->variant[v] == l->n;
 	}
+	if (l->panels)
+		l->variant[0] = 0;
 }
 
 void rows_schedule(const RowOffer *r, const int *pick, Schedule *s)
@@ -99,10 +116,8 @@ bool rows_offer(Ir *ir, const Subgraph *sub, const Target *target, bool direct, 
 	if (!best_problems(ir, sub, target, direct, &p))
 		return false;
 	*r = (RowOffer){p.dims, p.n, arena_alloc(&ir->arena, ((size_t)p.n + 1) * sizeof *r->loop)};
-	for (int k = 0; k < p.n; k++) {
-		r->loop[k].member = p.member[k];
-		loop_schedules(ir, p.p[k], p.panels[k], target, &r->loop[k]);
-	}
+	for (int k = 0; k < p.n; k++)
+		loop_schedules(ir, &p, k, target, &r->loop[k]);
 	return true;
 }
 
