@@ -204,6 +204,20 @@ static void part_conditions(Lanes *v, Node *cond, Node **masks, Node **compared)
 	}
 }
 
+/* Is n zero in lanes that are no iteration, or outside the mask that it is computed under? Loads under masks are, and
+ * sums and products of them. */
+static bool is_zero_outside(const Lanes *v, Node *n)
+{
+	if (n->op == OP_READ)
+		return lane_loaded(v, n);
+	if (n->op == OP_CONST)
+		return n->u.f == 0;
+	if (n->op == OP_SELECT)
+		return is_zero_outside(v, n->src[1]) && is_zero_outside(v, n->src[2]);
+	return (n->op == OP_MUL || n->op == OP_ADD || n->op == OP_SUB) &&
+	       is_zero_outside(v, n->src[0]) && is_zero_outside(v, n->src[1]);
+}
+
 static const char *select_text(Lanes *v, Node *n, Node *cond)
 {
 	Ir *ir = v->e->ir;
@@ -212,7 +226,7 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	bool look = lanes_look_up_any(ir, n->src[1], v->loop);
 	const char *x = value(v, n->src[1], look ? both(ir, masks, compared) : masks);
 	bool zero = other->op == OP_CONST && other->u.f == 0 && !signbit(other->u.f);
-	if (!compared && lane_loaded(v, n->src[1]) && zero)
+	if (!compared && zero && is_zero_outside(v, n->src[1]))
 		return x;
 	const char *mask = masks == cond ? NULL : lane_mask(v, n->type, masks, 1, 0);
 	if (!mask && !compared)
@@ -443,19 +457,6 @@ static void store_own(Lanes *v, const Stmt *s)
 {
 	const char *x = s->red == RED_ADD ? term(v, s->value) : value(v, s->value, NULL);
 	emit_line(v->e, "%s = %s;", s->buffer->u.s, combined(v, s, s->buffer->u.s, x));
-}
-
-/* Is n zero in lanes that are no iteration? Loads under masks are, and what is made of them. */
-static bool is_zero_outside(const Lanes *v, Node *n)
-{
-	if (n->op == OP_READ)
-		return lane_loaded(v, n);
-	if (n->op == OP_CONST)
-		return n->u.f == 0;
-	if (n->op == OP_SELECT)
-		return is_zero_outside(v, n->src[1]) && is_zero_outside(v, n->src[2]);
-	return (n->op == OP_MUL || n->op == OP_ADD || n->op == OP_SUB) &&
-	       is_zero_outside(v, n->src[0]) && is_zero_outside(v, n->src[1]);
 }
 
 /* Do the loops around it leave the place where it is, so that it stays in registers? */
