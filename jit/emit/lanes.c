@@ -466,6 +466,14 @@ static bool in_registers(const Lanes *v, const Stmt *s)
 	       node_is_const(node_sub(v->e->ir, s->index, v->loop->axis));
 }
 
+/* Do lanes that are no iteration of this loop hold what others may need? */
+static bool keeps_others(const Lanes *v, const Stmt *s)
+{
+	int64_t used = tree_find(v->e->tree, s->buffer)->used;
+	bool last = used > 0 && node_is_const(v->loop->hi) && v->loop->hi->u.i >= used;
+	return !last && !(s->red == RED_ADD && is_zero_outside(v, s->value));
+}
+
 /* place red= x where the mask (NULL: everywhere) holds. Tiles have room for whole vectors: some processors take
  * long to store parts, and to load what was stored so. */
 static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mask)
@@ -490,7 +498,7 @@ static void store_result(Lanes *v, const Stmt *s, const char *x, const char *mas
 			    : arena_printf(m, "%s(&%s, %s)", load, place, mask);
 	}
 	x = combined(v, s, old, x);
-	if (mask && whole && !(s->red == RED_ADD && is_zero_outside(v, s->value)))
+	if (mask && whole && keeps_others(v, s))
 		x = arena_printf(m, "%s_pick(%s, %s, %s)", t, mask, x, old);
 	if (variable)
 		emit_line(v->e, "%s = %s;", place, x);

@@ -226,16 +226,32 @@ static bool is_small(const Tile *x)
 	return x->width && size % x->width == 0 && size / x->width <= VECTORS_MOST;
 }
 
+/* How many lanes of the n variables, the tree's buffers from `first` on, stores reach. */
+static void find_used(const Tile *x, int first, int n, const Stmt *s, const Stmt *lanes)
+{
+	for (; s; s = s->next) {
+		for (int k = 0; s->kind == STMT_STORE && k < n; k++) {
+			int64_t *used = &x->t->buffer[first + k].used;
+			if (s->buffer == x->vector[k] && lanes->hi->hi > *used)
+				*used = lanes->hi->hi;
+		}
+		find_used(x, first, n, s->body, s->how == HOW_LANES ? s : lanes);
+		find_used(x, first, n, s->otherwise, lanes);
+	}
+}
+
 /* The alloc becomes those of the vectors. */
 static void make_variables(Tile *x, Stmt *alloc)
 {
 	Stmt *all = NULL;
 	write_out(x, alloc->next);
-	for (int64_t k = 0; k < tensor_size(x->buffer) / x->width; k++) {
+	int first = x->t->nbuffer, n = (int)(tensor_size(x->buffer) / x->width);
+	for (int k = 0; k < n; k++) {
 		x->vector[k] = tree_buffer(x->t, SPACE_LANES, "v", (Type)x->buffer->type, x->width);
 		all = stmt_seq(all, stmt_alloc(x->t, x->vector[k]));
 	}
 	move_all(x, alloc->next, NULL);
+	find_used(x, first, n, alloc->next, NULL);
 	stmt_instead(alloc, all);
 }
 
