@@ -225,14 +225,15 @@ static Stmt *cut(Tree *t, Stmt *loop)
 	if (loop->how != HOW_SERIAL || trips < VECTOR_TRIPS_LEAST)
 		return loop;
 	find_conditions(&in, loop->body, true, false);
-	if (!in.n || (!in.choices && trips < TRIPS_LEAST))
+	if (!in.n)
 		return loop;
 	Interval any = in_loop(&in, in.whole ? (Interval){0} : in.any);
 	Interval all = in_loop(&in, in.all);
 	all.first = later(t->ir, all.first, any.first);
 	all.end = later(t->ir, all.end, all.first);
 	double left = count(all.first, all.end);
-	if (in.choices ? 2 * left < trips : left < INSIDE_LEAST)
+	bool plain = trips >= TRIPS_LEAST && left >= INSIDE_LEAST;
+	if (!plain && !(in.choices && 2 * left >= trips))
 		return loop;
 	Stmt *pieces = piece(&in, any.first, all.first, false);
 	pieces = stmt_seq(pieces, piece(&in, all.first, all.end, true));
