@@ -47,7 +47,7 @@ typedef struct Buffer {
 	int param;     /* PARAM: its place in buf[] */
 	size_t offset; /* SCRATCH, TABLE, SHARED: bytes from the start of that memory */
 	bool ready;    /* filled before this equation's phases */
-	int64_t used;  /* LANES: lanes that stores reach, behind which others may hold anything; 0: not known */
+	int64_t used; /* LANES: lanes that stores reach, behind which others may hold anything; 0: not known */
 } Buffer;
 
 typedef struct CallArg {
