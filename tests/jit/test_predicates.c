@@ -51,6 +51,10 @@ static const Case masked[] = {
 	 "X=2x4x5x5 G=2x4x5x5"},
 	{"D[c,r,s] += G[m,c,p,q] + (X[m,c,p+r-1,q+s-1] else 1) - 2.0 where r<3, s<3",
 	 "X=2x4x5x5 G=2x4x5x5"},
+	/* sums in lanes behind the last one are no one's, unless a longer piece of the row has them */
+	{"Y[i,j] += A[i,k]*B[k,j] where i<6, j<9", "A=6x7 B=7x9"},
+	{"Y[i,j] max= A[i,k] - B[k,j] where i<6, j<9", "A=6x7 B=7x9"},
+	{"Y[i] += exp(A[i,k])*B[k] where i<6, k<41", "A=6x41 B=41"},
 	/* lanes compare values */
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0) < W[r,s] ? (X[p+r-1,q+s-1] else 1) : W[r,s] "
 	 "where p<8, q<20",
