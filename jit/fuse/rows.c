@@ -115,12 +115,17 @@ static bool all_pointwise(const Subgraph *s)
 	return true;
 }
 
-int64_t subgraph_row_count(const Subgraph *s)
+int64_t rows_count(const Subgraph *s, int dims)
 {
 	int64_t n = 1;
-	for (int d = 0; d < s->rows; d++)
+	for (int d = 0; d < dims; d++)
 		n *= axis_extent(rows_axis(s, 0, d));
 	return n;
+}
+
+int64_t subgraph_row_count(const Subgraph *s)
+{
+	return rows_count(s, s->rows);
 }
 
 static bool few_rows(const Subgraph *s)

@@ -16,5 +16,7 @@ void subgraph_inputs(Ir *ir, Subgraph *s);
 int subgraph_member(const Subgraph *s, const Node *t);
 /* The axis of member k that runs over the rows' dimension d. */
 Node *rows_axis(const Subgraph *s, int k, int d);
+/* How many rows there are with so many dimensions as rows. */
+int64_t rows_count(const Subgraph *s, int dims);
 
 #endif

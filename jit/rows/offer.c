@@ -17,14 +17,6 @@ typedef struct RowProblems {
 	double *price;	   /* of these, for all rows; 0: it is not compared */
 } RowProblems;
 
-static double row_count(const Subgraph *sub, int dims)
-{
-	double n = 1;
-	for (int d = 0; d < dims; d++)
-		n *= (double)axis_extent(rows_axis(sub, 0, d));
-	return n;
-}
-
 /* False: no memory, or nothing that one kernel can do. */
 static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *target, bool direct,
 			 RowProblems *r)
@@ -46,7 +38,7 @@ static bool row_problems(Ir *ir, const Subgraph *sub, int dims, const Target *ta
 		r->products |= p->red == RED_ADD && p->body->op == OP_MUL;
 		if (!direct && contract_piece_offer(p, target, s, &r->price[r->n])) {
 			r->panels[r->n] = s;
-			r->price[r->n] *= row_count(sub, dims);
+			r->price[r->n] *= (double)rows_count(sub, dims);
 			r->npanels++;
 			s = arena_alloc(&ir->arena, sizeof *s);
 		}
