@@ -46,6 +46,15 @@ static Node *later(Ir *ir, Node *a, Node *b)
 	return d->lo >= 0 ? a : d->hi <= 0 ? b : node2(ir, OP_MAX, a, b);
 }
 
+/* Does it differ between iterations of the loops inside? */
+static bool varies_inside(const Inside *in, Node *n)
+{
+	bool varies = false;
+	for (int a = 0; a < in->naxis && !varies; a++)
+		varies = node_has(n, in->axis[a]);
+	return varies;
+}
+
 /* Where does it hold, going by what is known when the loop begins? */
 static bool condition_interval(const Inside *in, Node *cond, Interval *i)
 {
@@ -53,10 +62,7 @@ static bool condition_interval(const Inside *in, Node *cond, Interval *i)
 	if (!slack_bound(ir, condition_slack(ir, cond), in->loop->axis, &i->first, &i->end))
 		return false;
 	Node *bound = i->first ? i->first : i->end;
-	bool known = !node_reads(ir, bound);
-	for (int a = 0; a < in->naxis && known; a++)
-		known = !node_has(bound, in->axis[a]);
-	return known;
+	return !node_reads(ir, bound) && !varies_inside(in, bound);
 }
 
 static void meet(Ir *ir, Interval *all, Interval i)
@@ -95,12 +101,10 @@ static double count(Node *first, Node *end)
 static Node *bound_over(const Inside *in, Node *bound, bool greatest)
 {
 	const int64_t far = (int64_t)1 << 40;
-	for (int a = 0; a < in->naxis; a++)
-		if (node_has(bound, in->axis[a])) {
-			int64_t at = greatest ? bound->hi : bound->lo;
-			return at < -far || at > far ? NULL : node_int(in->t->ir, at);
-		}
-	return bound;
+	int64_t at = greatest ? bound->hi : bound->lo;
+	if (!varies_inside(in, bound))
+		return bound;
+	return at < -far || at > far ? NULL : node_int(in->t->ir, at);
 }
 
 /* Where is slack >= 0 in all lanes, and in all iterations of the loops inside? */

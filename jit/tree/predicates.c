@@ -480,13 +480,18 @@ static Stmt *vector(const Masks *m, Node *first, Node *n)
 			 stmt_replace(t, m->loop->body, 1, &axis, &to));
 }
 
+/* The place `at` behind the first iteration. */
+static Node *place(const Masks *m, Node *at)
+{
+	return node_add(m->t->ir, m->loop->lo, at);
+}
+
 /* The value in lane number `lane` of vectors from..from+n-1, reduced to one. */
 static Node *value_over(const Masks *m, const Stmt *s, Node *lane, int64_t from, int64_t n)
 {
 	Ir *ir = m->t->ir;
 	if (n == 1) {
-		Node *at = node_add(ir, node_int(ir, from * m->width), lane);
-		Node *to = node_add(ir, m->loop->lo, at);
+		Node *to = place(m, node_add(ir, node_int(ir, from * m->width), lane));
 		return node_replace(ir, s->value, 1, &m->loop->axis, &to);
 	}
 	Node *x = value_over(m, s, lane, from, (n + 1) / 2);
@@ -501,12 +506,6 @@ static Stmt *folded_vectors(const Masks *m, int64_t n)
 	Node *lane = tree_axis(t, m->width);
 	Stmt *store = stmt_store(t, s->buffer, s->index, value_over(m, s, lane, 0, n), s->red);
 	return stmt_loop(t, HOW_LANES, lane, NULL, node_int(t->ir, m->width), store);
-}
-
-/* The place `at` behind the first iteration. */
-static Node *place(const Masks *m, Node *at)
-{
-	return node_add(m->t->ir, m->loop->lo, at);
 }
 
 /* Vectors first..end-1 of the loop, all of them whole: written out, or in a loop. A few are written
