@@ -36,6 +36,8 @@ static const double HOPELESS = 1.75;
 static const double ACROSS_NEAR = 2, ACROSS_FAR = 6;
 /* Cycles that an element of a copy costs; how many times that where it leaves L2. */
 static const double COPIED = 0.8, COPIED_FAR = 1.8;
+/* Cycles to pack an element whose line was prefetched to L2 and driven out again. */
+static const double EVICTED = 0.5;
 /* Cycles to pack an element that is gathered, and of an operation of an expression in vectors. */
 static const double GATHERED = 2, COMPUTED = 0.1;
 /* Cycles that an element is waited for which has a line from L2 for itself alone. */
@@ -53,9 +55,10 @@ typedef struct Plan {
 typedef struct Price {
 	Contract *c;
 	const Target *target;
-	int unpacked_a, share;	     /* the most of it that is possible */
-	bool piece;		     /* of another tree: one part, no phases */
-	int64_t deep;		     /* elements of K that a block has at most */
+	int unpacked_a, share; /* the most of it that is possible */
+	bool piece;	       /* of another tree: one part, no phases */
+	int64_t deep;	       /* elements of K that a block has at most */
+	int64_t near;	       /* of them, those whose lines of B stay in L2 until the next panel */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double lines;		     /* of an unpacked panel of A, for an element of K */
 	int64_t step;		     /* set_step of an unpacked A in L2 */
@@ -186,21 +189,35 @@ static bool keeps_a(const Micro *micro)
 }
 
 /* Elements of K that a panel of B may have. It fills half of L1, or more where it comes from L2: then
- * A's panel has to fit into L1. And its elements' lines stay in L2 until the next panel, which has
- * the rest of them or asked for its own, is packed. */
+ * A's panel has to fit into L1. */
 static int64_t deepest(const Contract *c, const Target *target)
 {
-	enum { MORE = 4, WAYS = 8 };
+	enum { MORE = 4 };
 	const Micro *micro = c->micro;
-	int64_t l2 = (int64_t)target->l2, apart = 0;
 	size_t room = target->l1 / 2 * (comes_from_l2(micro) ? MORE : 1);
 	int64_t most = (int64_t)(room / type_size(micro->b.held)) / micro->nr;
 	int64_t beside = (int64_t)(target->l1 * 2 / 3 / type_size(micro->a.held)) / micro->mr;
-	most = keeps_a(micro) && beside < most ? beside : most;
+	return keeps_a(micro) && beside < most ? beside : most;
+}
+
+/* So many of them, at most `most`, have their lines in L2 until the next panel is packed, which was prefetched. */
+static int64_t nearest(const Contract *c, const Target *target, int64_t most)
+{
+	enum { WAYS = 8 };
+	int64_t l2 = (int64_t)target->l2;
 	Source source;
-	if (contract_source(&c->b, &source))
-		apart = set_step(c, source.read, l2 / WAYS);
+	int64_t apart = contract_source(&c->b, &source) ? set_step(c, source.read, l2 / WAYS) : 0;
 	return apart && l2 / apart < most ? l2 / apart : most;
+}
+
+/* Does a panel of B have all of its lines' elements, so that no other panel reads them again? */
+static bool has_lines(const Contract *c)
+{
+	int64_t nr = c->micro->nr;
+	Source source;
+	return contract_source(&c->b, &source) && set_step(c, source.read, LINE) == LINE &&
+	       nr * (int64_t)type_size(source.read->type) % LINE == 0 &&
+	       contract_run(c, &c->n, source.read->src[1], 1) >= nr;
 }
 
 /* The part of the elements of K that a choice keeps, on average over the batch: known of a comparison of two axes. */
@@ -240,7 +257,9 @@ static void price_in_place(Price *p)
 static Price price_of(Contract *c, const Target *target)
 {
 	Price p = {.c = c, .target = target, .unpacked_a = contract_unpacked(c, false)};
-	p.deep = deepest(c, target);
+	int64_t deep = deepest(c, target);
+	p.near = nearest(c, target, deep);
+	p.deep = has_lines(c) ? deep : p.near;
 	for (int k = 0; k < c->npadded; k++)
 		p.copy += COPIED * (double)tensor_size(c->padded[k].buffer);
 	for (int k = 0; k < c->ntransposed; k++) {
@@ -329,7 +348,8 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double times_a = s->share & 1 ? 1 : nnc, times_b = s->share & 2 ? 1 : nmc;
 	double packed = p->lies ? 0 : s->unpacked_a < 2 ? 1 : p->apart;
 	double pack_a = p->pack_a + CALL / (double)(c->mr * s->kc);
-	double pack_b = p->pack_b + CALL / (double)(c->micro->nr * s->kc);
+	double pack_b =
+		p->pack_b + CALL / (double)(c->micro->nr * s->kc) + (s->kc > p->near ? EVICTED : 0);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
 	double far_b = streams_b(c, s) ? 0 : p->far_b;
 	if (s->unpacked_a > 1)
@@ -452,6 +472,10 @@ static Plan plan_best(const Price *p, int way, int unpacked_a)
 	for (s.pieces = 1; s.pieces <= most; s.pieces *= 2) {
 		s.kc = depth(p, p->deep, s.pieces);
 		plan_blocks(p, s, &best);
+		if (p->near < p->deep) {
+			s.kc = depth(p, p->near, s.pieces);
+			plan_blocks(p, s, &best);
+		}
 		if (unpacked_a > 1 && p->far_b > 0) {
 			s.kc = depth(p, STREAMS, s.pieces);
 			plan_blocks(p, s, &best);
