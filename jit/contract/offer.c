@@ -351,9 +351,11 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double pack_b =
 		p->pack_b + CALL / (double)(c->micro->nr * s->kc) + (s->kc > p->near ? EVICTED : 0);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
-	double far_b = streams_b(c, s) ? 0 : p->far_b;
+	/* What is prefetched comes from far for none, then from L2 for each further panel of A. */
+	double panels = count(c->m.extent, c->mr);
+	double from_far = streams_b(c, s) ? panels - nmc : panels;
 	if (s->unpacked_a > 1)
-		sum += count(c->m.extent, c->mr) * n * k * (0.1 + far_b) + nmc * n * k * FAR;
+		sum += n * k * (0.1 * panels + p->far_b * from_far + nmc * FAR);
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;
 	/* Shared panels come from far for each block; those in place are prefetched beside a packed A. */
 	sum += s->share & 1 ? shared_price(p, &c->micro->a, m * k, nnc) : 0;
