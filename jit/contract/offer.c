@@ -351,9 +351,9 @@ static double panel_price(const Price *p, const Plan *s, double nmc, double nnc)
 	double pack_b =
 		p->pack_b + CALL / (double)(c->micro->nr * s->kc) + (s->kc > p->near ? EVICTED : 0);
 	sum += times_b * n * k * pack_b * packed * (1 + 4 * lanes / (double)s->nc);
-	/* What is prefetched comes from far for none, then from L2 for each further panel of A. */
+	/* What was prefetched is in L1 for the first panel of A, in L2 for the others. */
 	double panels = count(c->m.extent, c->mr);
-	double from_far = streams_b(c, s) ? panels - nmc : panels;
+	double from_far = !streams_b(c, s) ? panels : comes_from_l2(c->micro) ? 0 : panels - nmc;
 	if (s->unpacked_a > 1)
 		sum += n * k * (0.1 * panels + p->far_b * from_far + nmc * FAR);
 	sum += s->unpacked_a ? place_price(p, s, nnc) : times_a * m * k * pack_a;

@@ -125,12 +125,13 @@ static ScheduleStep first_step(const char *task, StepKind kind, int axis)
 	"ricci-task 1\ninput f32 16x68x68\n"                                                       \
 	"keep m0[i,j,k] += " value " where i<16, j<64, k<64, l<5, m<5\n"
 
-#define FEW_ROWS(n)                                                                                \
-	"ricci-task 1\ninput f32 16x3072\ninput f32 3072x" #n "\n"                                 \
-	"keep m0[i,j] += a0[i,k]*a1[k,j] where i<16, j<" #n ", k<3072\n"
+#define FEW_ROWS(m, n)                                                                             \
+	"ricci-task 1\ninput f32 " #m "x3072\ninput f32 3072x" #n "\n"                             \
+	"keep m0[i,j] += a0[i,k]*a1[k,j] where i<" #m ", j<" #n ", k<3072\n"
 
-/* So do short runs in L2: a second tile of rows reads a strip of columns from farther. And such products are offered
- * in panels of few rows of B first, each of which is read along a block of columns. */
+/* So do short runs in L2: a second tile of rows reads a strip of columns from farther. And products of one panel of
+ * rows are offered in panels of few rows of B first, each of which is read along a block of columns; several panels of
+ * AVX2's few rows would have them from L2 each time, so that B is packed. */
 static void check_few_rows(void)
 {
 	enum { DEEP = 2, ROWS = 32 };
@@ -138,9 +139,12 @@ static void check_few_rows(void)
 					"unroll 3; parallel 2";
 	if (target_host()->vector_bytes < 32) /* products take longer than the lines do */
 		return;
-	CHECK(price(FEW_ROWS(1024), tile) > 1.3 * price(FEW_ROWS(1040), tile));
-	const ScheduleStep deep = first_step(FEW_ROWS(1024), STEP_BLOCK, DEEP);
+	CHECK(price(FEW_ROWS(16, 1024), tile) > 1.3 * price(FEW_ROWS(16, 1040), tile));
+	ScheduleStep deep = first_step(FEW_ROWS(6, 1024), STEP_BLOCK, DEEP);
 	CHECK(deep.kind == STEP_BLOCK && deep.arg <= ROWS);
+	deep = first_step(FEW_ROWS(16, 1024), STEP_BLOCK, DEEP);
+	if (target_host()->vector_bytes < 64)
+		CHECK(deep.kind == STEP_BLOCK && deep.arg > ROWS);
 }
 
 /* The gradient of a layer's weights, whose rows along K lie a power of two apart: panels of an operand in place drive
