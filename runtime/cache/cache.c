@@ -26,7 +26,7 @@ static void table_take(void)
 static uint64_t entry_hash(const char *text, Request r)
 {
 	uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r.frozen ^ (uint64_t)r.threads << 8 ^
-		     (uint64_t)r.ordered << 1;
+		     (uint64_t)r.ordered << 1 ^ (uint64_t)r.own << 2;
 
 	for (const char *s = r.backend ? r.backend->name : ""; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3u;
@@ -38,7 +38,7 @@ static uint64_t entry_hash(const char *text, Request r)
 static bool request_is(Request a, Request b)
 {
 	return a.backend == b.backend && a.frozen == b.frozen && a.threads == b.threads &&
-	       a.pack == b.pack && a.device == b.device && a.ordered == b.ordered;
+	       a.pack == b.pack && a.device == b.device && a.ordered == b.ordered && a.own == b.own;
 }
 
 static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Request r)
@@ -50,7 +50,7 @@ static bool entry_is(const CacheEntry *e, uint64_t hash, const char *text, Reque
 static void entry_families(CacheEntry *e)
 {
 	const Request *r = &e->request;
-	bool borrows = !r->frozen && !r->pack && !r->device && entry_tuning(e);
+	bool borrows = !r->frozen && !r->own && !r->pack && !r->device && entry_tuning(e);
 
 	for (int b = 0; b < e->task->nbatch && borrows; b++) {
 		Text text = {0};

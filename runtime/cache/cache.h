@@ -14,6 +14,7 @@ typedef struct Request {
 	const KernelPack *pack; /* frozen: the only kernels there are; NULL: they are made */
 	Device *device;		/* whose kernels they are; NULL: the processor's */
 	bool ordered; /* of a device: the same bits each time, since it is static, or computes again */
+	bool own;     /* kernels of larger batches are not lent: nobody would replace them */
 } Request;
 typedef struct Origin {	  /* where a kernel's compiled code is kept */
 	char object[48];  /* a file of the cache's folder; "" when it is not kept */

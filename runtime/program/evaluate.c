@@ -108,7 +108,7 @@ int evaluate(Ir *ir, int nroot, Node *const *roots, int nbind, const Binding *bi
 			    .root = root,
 			    .find = storages_find,
 			    .user = &b,
-			    .request = {.backend = e->backend},
+			    .request = {.backend = e->backend, .own = true},
 			    .timing = e->kernel || e->profile,
 			    .memory_limit = e->least_memory,
 			    .memory_least = e->least_memory};

@@ -296,6 +296,30 @@ static void test_refused(void)
 	SAYS("\"backend\": \"cc\"");
 }
 
+/* The schedule of the kernel that times 64 x 64 by so many columns; s has room for it. */
+static void schedule_of(const char *columns, size_t room, char *s)
+{
+	RIGHT("run", matmul, "A=64x64", columns, "--time", "--roofline", "--backend", "cc");
+	const char *at = strstr(out, "\"schedule\": \"");
+	CHECK(at != NULL);
+	snprintf(s, room, "%.*s", at ? (int)strcspn(at + 13, "\"") : 0, at ? at + 13 : "");
+}
+
+/* What is timed is a kernel of its own, not that of more columns, which the cache's folder has. */
+static void test_lent(void)
+{
+	char before[500], large[500], own[500], cache[500];
+	snprintf(cache, sizeof cache, "%s", getenv("RICCI_CACHE"));
+	setenv("RICCI_CACHE", "first.cache", 1);
+	schedule_of("B=64x8", sizeof before, before);
+	setenv("RICCI_CACHE", "second.cache", 1);
+	schedule_of("B=64x32", sizeof large, large);
+	schedule_of("B=64x8", sizeof own, own);
+	CHECK_STR(own, before);
+	CHECK(strcmp(own, large));
+	setenv("RICCI_CACHE", cache, 1);
+}
+
 /* What is found stays in the cache, where runs find it. */
 static void test_tune(void)
 {
@@ -418,6 +442,7 @@ int main(int argc, char **argv)
 		test_run("cc");
 		test_grad("cc");
 		test_refused();
+		test_lent();
 	} else {
 		CHECK_SKIP("no C compiler for the backend cc");
 	}
