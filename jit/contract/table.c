@@ -1,9 +1,10 @@
-/* table.c - index arithmetic of packed panels, tabulated.
+/* table.c - index arithmetic of packed panels, and functions of one index, tabulated.
  *
  * Packing walks two long indices, each standing for several axes. An integer expression that is a
  * sum of a part over the one's axes and a part over the other's becomes table[i] + table[k], so
- * that inner loops divide nothing. Invariant: table entries past the end of an extent repeat valid
- * ones, so that reads through them stay inside. */
+ * that inner loops divide nothing; a function of the one's axes that reads nothing, pow(2, f32(i)),
+ * table[i]. Invariant: table entries past the end of an extent repeat valid ones, so that reads
+ * through them stay inside. */
 #include "jit/contract/internal.h"
 
 #include <string.h>
@@ -50,7 +51,9 @@ Table *contract_table(Contract *c, IndexGroup *s, int nrow, Node *const *row)
 	memcpy(t->row, row, (size_t)nrow * sizeof *row);
 	t->stride = index_group_entries(s);
 	t->buffer = tree_buffer(c->t, s->whole && !s->compact ? SPACE_TABLE : SPACE_SCRATCH, "tab",
-				RICCI_I64, t->stride * nrow);
+				(Type)row[0]->type, t->stride * nrow);
+	if (type_is_float((Type)row[0]->type))
+		return t;
 	/* Entries have the rows' bounds: sums with them are known not to overflow. */
 	t->buffer->lo = row[0]->lo;
 	t->buffer->hi = row[0]->hi;
@@ -268,8 +271,12 @@ static Node *from_table(Rewrite *w, int group, Node *e)
 		Node *x = node_add(c->ir, s->origin, at);
 		e = node_replace(c->ir, e, 1, s->axis, &x);
 	} else {
-		Table *t = contract_table(c, s, 1, &e);
+		/* Of 32 bits, so that vectors have as many places as elements. */
+		bool narrow = e->lo >= INT32_MIN && e->hi <= INT32_MAX;
+		Node *row = narrow ? node_cast(c->ir, RICCI_I32, e) : e;
+		Table *t = contract_table(c, s, 1, &row);
 		e = t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : node_int(c->ir, 0);
+		e = node_cast(c->ir, RICCI_I64, e);
 	}
 	return even ? node_add(c->ir, e, more) : e;
 }
@@ -310,13 +317,42 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 	return sum;
 }
 
+/* The group whose axes are all that the function e depends on; -1: there is none, or e is none. */
+static int function_group(const Rewrite *w, Node *e)
+{
+	const Contract *c = w->c;
+	int n = 0, group = -1;
+	if (!node_is_function(e) || outer_holds(c, e) || node_reads(c->ir, e) ||
+	    node_any(c->ir, e, node_draws))
+		return -1;
+	for (int k = 0; k < w->point->n; k++)
+		if (index_group_holds(w->point->group[k], e)) {
+			group = k;
+			n++;
+		}
+	return n == 1 && c->ntable < CONTRACT_MAX_TABLES / 2 ? group : -1;
+}
+
+static Node *function_from_table(Rewrite *w, int group, Node *e)
+{
+	Contract *c = w->c;
+	IndexGroup *s = w->point->group[group];
+	Node *at = w->point->at[group];
+	if (group == 0 && w->point->lane)
+		at = node_add(c->ir, at, w->point->lane);
+	Table *t = contract_table(c, s, 1, &e);
+	return t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : e;
+}
+
 static Node *rewrite(Rewrite *w, Node *e)
 {
 	if (e->nsrc == 0 && e->op != OP_AXIS)
 		return e;
 	if (e->id < w->room && w->memo[e->id])
 		return w->memo[e->id];
-	Node *out = e->type == RICCI_I64 && e->op != OP_READ && e->op != OP_CAST
+	int group = function_group(w, e);
+	Node *out = group >= 0 ? function_from_table(w, group, e)
+		    : e->type == RICCI_I64 && e->op != OP_READ && e->op != OP_CAST
 			    ? rewrite_index(w, e)
 			    : rebuild(w, e);
 	if (e->id < w->room)
