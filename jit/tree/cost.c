@@ -12,7 +12,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { REGISTERS = 24, OVERTAKEN = 24, SUMS_SEEN = 8 };
+enum { REGISTERS = 24, SUMS_SEEN = 8 };
 
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
@@ -235,17 +235,18 @@ static double sums_beside(const Cost *c, const Around *reduced, const Stmt *s)
 									   : x.n;
 }
 
-/* Does the sum begin anew in each iteration, with so few terms that the processor has begun the next one by the time it
- * waits? */
-static bool is_overtaken(const Cost *c, const Stmt *s)
+/* How many sums that begin anew in each vector, with all of their terms written out, a processor adds up at a time: as
+ * many as its window has room for. 0: s adds to none such. */
+static double sums_ahead(const Cost *c, const Stmt *s)
 {
+	enum { WINDOW = 256, TERM = 3 }; /* instructions */
 	const Around *lanes = lanes_of(c);
-	int terms = 0;
+	double terms = 0;
 	if (!lanes || !lanes_own(lanes->loop, s->buffer))
-		return false;
+		return 0;
 	for (const Stmt *i = lanes->loop->body; i; i = i->next)
 		terms += i->kind == STMT_STORE && i->buffer == s->buffer;
-	return terms <= OVERTAKEN;
+	return fmax(1, WINDOW / (TERM * terms));
 }
 
 /* Do all lanes meet in one element? */
@@ -258,8 +259,10 @@ static bool folds_lanes(const Cost *c, const Stmt *s)
 
 static void store(Cost *c, NodeMap *known, const Stmt *s)
 {
-	const Around *reduced = is_overtaken(c, s) ? NULL : reduced_loop(c, s);
-	double times = 1, beside = reduced ? sums_beside(c, reduced, s) : LATENCY / OPERATE;
+	double times = 1, ahead = sums_ahead(c, s), beside = ahead;
+	const Around *reduced = ahead > 0 ? NULL : reduced_loop(c, s);
+	if (ahead == 0)
+		beside = reduced ? sums_beside(c, reduced, s) : LATENCY / OPERATE;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;
 	value(c, known, s->value, s->red == RED_ADD);

@@ -169,6 +169,13 @@ static void check_windows(void)
 		return;
 	CHECK_INT(first_step(WINDOW("a0[i,j+l,k+m]"), STEP_UNROLL, 3).kind, STEP_UNROLL);
 	CHECK(first_step(WINDOW("exp(a0[i,j+l,k+m])"), STEP_UNROLL, 3).kind != STEP_UNROLL);
+	/* Of a depthwise convolution's 25 products each waits for the one before. */
+	if (target_host()->vector_bytes == 32)
+		CHECK(first_step("ricci-task 1\ninput f32 4x96x56x56\ninput f32 96x5x5\n"
+				 "keep m0[i,j,k,l] += (a0[i,j,k+m-2,l+n-2] else 0)*a1[j,m,n] "
+				 "where i<4, j<96, k<56, l<56, m<5, n<5\n",
+				 STEP_UNROLL, 4)
+			      .kind != STEP_UNROLL);
 }
 
 /* A tile of sums is worth little where the compiler has vectors in memory between operations. */
