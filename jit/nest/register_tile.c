@@ -8,8 +8,8 @@
 #include "jit/nest/internal.h"
 
 /* Vectors of a line, and places of the other axes: sums enough to hide what each waits for, and registers left for what
- * is loaded. SQUARE: of two axes each. */
-enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4 };
+ * is loaded. SQUARE: of two axes each. WHOLE: an axis of no more, which no such number divides, is there as a whole. */
+enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4, WHOLE = 7 };
 /* Lines of tiles for which something is transposed once. */
 enum { LINES = 16 };
 
@@ -63,8 +63,10 @@ static void add_rows(RegisterTile *t, int64_t most)
 	int axis = -1, best = 1;
 	int64_t rows = LEAST;
 	for (int k = 0; k < t->p->nspatial; k++) {
-		int64_t places = offer_divisor(axis_extent(t->p->axis[k]), most);
+		int64_t all = axis_extent(t->p->axis[k]), places = offer_divisor(all, most);
 		int shared = 0;
+		if (places < LEAST && all <= WHOLE && t->lanes < t->p->nspatial)
+			places = all;
 		for (int r = 0; r < t->nread; r++)
 			shared += stride(t, t->read[r], t->lanes) != 0 &&
 				  stride(t, t->read[r], k) == 0;

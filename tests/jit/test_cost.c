@@ -172,6 +172,14 @@ static void check_windows(void)
 				 "where i<4, j<96, k<56, l<56, m<5, n<5\n",
 				 STEP_UNROLL, 4)
 			      .kind != STEP_UNROLL);
+	/* And of its weights' gradient, channels in lanes, those of a line share what they are multiplied by. */
+	if (target_host()->vector_bytes >= 32)
+		CHECK_INT(first_step("ricci-task 1\ninput f32 4x28x28x128\ninput f32 4x28x28x128\n"
+				     "keep m0[i,j,k] += a1[l,m,n,k]*(a0[l,i+m-3,j+n-3,k] else 0) "
+				     "where i<7, j<7, k<128, l<4, m<28, n<28\n",
+				     STEP_UNROLL, 1)
+				  .kind,
+			  STEP_UNROLL);
 	if (target_host()->vector_bytes < 64) /* others are not offered such windows first */
 		return;
 	CHECK_INT(first_step(WINDOW("a0[i,j+l,k+m]"), STEP_UNROLL, 3).kind, STEP_UNROLL);
