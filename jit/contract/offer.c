@@ -58,7 +58,7 @@ typedef struct Price {
 	int unpacked_a, share; /* the most of it that is possible */
 	bool piece;	       /* of another tree: one part, no phases */
 	int64_t deep;	       /* elements of K that a block has at most */
-	int64_t near;	       /* of them, those whose lines of B stay in L2 until the next panel */
+	int64_t near; /* of them, those whose lines of B stay in L2 until the next panel is packed */
 	double pack_a, pack_b, keep; /* cycles an element: packing, storing a result */
 	double lines;		     /* of an unpacked panel of A, for an element of K */
 	int64_t step;		     /* set_step of an unpacked A in L2 */
@@ -200,7 +200,7 @@ static int64_t deepest(const Contract *c, const Target *target)
 	return keeps_a(micro) && beside < most ? beside : most;
 }
 
-/* So many of them, at most `most`, have their lines in L2 until the next panel is packed, which was prefetched. */
+/* Of `most` elements of K those whose lines of B, prefetched for the next panel, are in L2 until that is packed. */
 static int64_t nearest(const Contract *c, const Target *target, int64_t most)
 {
 	enum { WAYS = 8 };
@@ -210,7 +210,7 @@ static int64_t nearest(const Contract *c, const Target *target, int64_t most)
 	return apart && l2 / apart < most ? l2 / apart : most;
 }
 
-/* Does a panel of B have all of its lines' elements, so that no other panel reads them again? */
+/* Do panels of B consist of whole lines, which no other panel reads again? */
 static bool has_lines(const Contract *c)
 {
 	int64_t nr = c->micro->nr;

@@ -259,10 +259,11 @@ static bool folds_lanes(const Cost *c, const Stmt *s)
 
 static void store(Cost *c, NodeMap *known, const Stmt *s)
 {
-	double times = 1, ahead = sums_ahead(c, s), beside = ahead;
+	double times = 1, ahead = sums_ahead(c, s);
 	const Around *reduced = ahead > 0 ? NULL : reduced_loop(c, s);
-	if (ahead == 0)
-		beside = reduced ? sums_beside(c, reduced, s) : LATENCY / OPERATE;
+	double beside = reduced	    ? sums_beside(c, reduced, s)
+			: ahead > 0 ? ahead
+				    : LATENCY / OPERATE;
 	for (int k = 0; k < c->nloop; k++)
 		times *= c->loop[k].trips;
 	value(c, known, s->value, s->red == RED_ADD);
