@@ -257,6 +257,14 @@ static Node *along_lanes(Rewrite *w, const IndexGroup *s, Node *e, bool *even)
 	return *even ? node_scale(c->ir, w->point->lane, stride) : w->point->lane;
 }
 
+/* Entry `at` of the table of what e is along the group. */
+static Node *table_read(Contract *c, IndexGroup *s, Node *e, Node *at)
+{
+	Table *t = contract_table(c, s, 1, &e);
+	return t ? buffer_read(c->t, t->buffer, table_index(c, t, at))
+		 : node_const(c->ir, e->type, 0);
+}
+
 static Node *from_table(Rewrite *w, int group, Node *e)
 {
 	Contract *c = w->c;
@@ -273,12 +281,22 @@ static Node *from_table(Rewrite *w, int group, Node *e)
 	} else {
 		/* Of 32 bits, so that vectors have as many places as elements. */
 		bool narrow = e->lo >= INT32_MIN && e->hi <= INT32_MAX;
-		Node *row = narrow ? node_cast(c->ir, RICCI_I32, e) : e;
-		Table *t = contract_table(c, s, 1, &row);
-		e = t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : node_int(c->ir, 0);
+		e = table_read(c, s, narrow ? node_cast(c->ir, RICCI_I32, e) : e, at);
 		e = node_cast(c->ir, RICCI_I64, e);
 	}
 	return even ? node_add(c->ir, e, more) : e;
+}
+
+/* Of how many groups e has axes; *group: the last of them. */
+static int groups_of(const Rewrite *w, Node *e, int *group)
+{
+	int n = 0;
+	for (int k = 0; k < w->point->n; k++)
+		if (index_group_holds(w->point->group[k], e)) {
+			*group = k;
+			n++;
+		}
+	return n;
 }
 
 static Node *rebuild(Rewrite *w, Node *e)
@@ -297,12 +315,7 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 	Node *part[2] = {NULL, NULL}, *sum = node_int(c->ir, a.c);
 	for (int j = 0; j < a.n; j++) {
 		Node *atom = a.atom[j], *term = node_scale(c->ir, atom, a.k[j]);
-		int n = 0, group = -1;
-		for (int k = 0; k < w->point->n; k++)
-			if (index_group_holds(w->point->group[k], atom)) {
-				group = k;
-				n++;
-			}
+		int group, n = groups_of(w, atom, &group);
 		if (n == 0) {
 			sum = node_add(c->ir, sum, batch_part(c, term));
 		} else if (n == 1 && !node_reads(c->ir, atom) && !outer_holds(c, atom)) {
@@ -317,31 +330,22 @@ static Node *rewrite_index(Rewrite *w, Node *e)
 	return sum;
 }
 
-/* The group whose axes are all that the function e depends on; -1: there is none, or e is none. */
-static int function_group(const Rewrite *w, Node *e)
+/* Is e a function of one group alone, which reads and draws nothing? There is room for its table. */
+static bool is_tabular(const Rewrite *w, Node *e, int *group)
 {
 	const Contract *c = w->c;
-	int n = 0, group = -1;
-	if (!node_is_function(e) || outer_holds(c, e) || node_reads(c->ir, e) ||
-	    node_any(c->ir, e, node_draws))
-		return -1;
-	for (int k = 0; k < w->point->n; k++)
-		if (index_group_holds(w->point->group[k], e)) {
-			group = k;
-			n++;
-		}
-	return n == 1 && c->ntable < CONTRACT_MAX_TABLES / 2 ? group : -1;
+	return node_is_function(e) && !outer_holds(c, e) && !node_reads(c->ir, e) &&
+	       !node_any(c->ir, e, node_draws) && groups_of(w, e, group) == 1 &&
+	       c->ntable < CONTRACT_MAX_TABLES / 2;
 }
 
 static Node *function_from_table(Rewrite *w, int group, Node *e)
 {
-	Contract *c = w->c;
-	IndexGroup *s = w->point->group[group];
-	Node *at = w->point->at[group];
-	if (group == 0 && w->point->lane)
-		at = node_add(c->ir, at, w->point->lane);
-	Table *t = contract_table(c, s, 1, &e);
-	return t ? buffer_read(c->t, t->buffer, table_index(c, t, at)) : e;
+	const Point *p = w->point;
+	Node *at = p->at[group];
+	if (group == 0 && p->lane)
+		at = node_add(w->c->ir, at, p->lane);
+	return table_read(w->c, p->group[group], e, at);
 }
 
 static Node *rewrite(Rewrite *w, Node *e)
@@ -350,8 +354,8 @@ static Node *rewrite(Rewrite *w, Node *e)
 		return e;
 	if (e->id < w->room && w->memo[e->id])
 		return w->memo[e->id];
-	int group = function_group(w, e);
-	Node *out = group >= 0 ? function_from_table(w, group, e)
+	int group;
+	Node *out = is_tabular(w, e, &group) ? function_from_table(w, group, e)
 		    : e->type == RICCI_I64 && e->op != OP_READ && e->op != OP_CAST
 			    ? rewrite_index(w, e)
 			    : rebuild(w, e);
