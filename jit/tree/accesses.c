@@ -9,10 +9,12 @@
 #include <string.h>
 
 /* SHORT: bytes of runs that prefetchers do not find. */
-enum { LINE = 64, SHORT = 4 * LINE, PLACES_MOST = 64 };
+enum { LINE = 64, SHORT = 4 * LINE, PAGE = 4096, PLACES_MOST = 64 };
 
 /* How many times a line costs where lines stand alone, so that no prefetcher of the processor finds them. */
 static const double alone = 2;
+/* And where each lies in another page than the one before it, and the pages are many. */
+static const double astray = 8;
 
 typedef struct Level {
 	double room; /* bytes that stay in it */
@@ -173,6 +175,20 @@ static double touched(const Accesses *m, const Access *a, int from, const Level 
 	return bytes;
 }
 
+/* Does what varies the fastest of all that goes beyond a line go through more pages than prefetchers watch? */
+static bool strays(const Access *a)
+{
+	enum { PAGES_MOST = 64 };
+	double size = (double)type_size((Type)a->buffer->type);
+	for (int k = 0; k < a->nextent; k++)
+		if ((double)a->extent[k].stride * size * a->extent[k].count > LINE)
+			return false;
+	int k = a->nloop - 1;
+	while (k >= 0 && (double)a->walk[k].stride * size * a->loop[k].count <= LINE)
+		k--;
+	return k >= 0 && (double)a->walk[k].stride * size >= PAGE && a->loop[k].count > PAGES_MOST;
+}
+
 /* Cycles of the lines that the access has from beyond a level. */
 static double misses(const Accesses *m, const Access *a, const Level *l)
 {
@@ -191,7 +207,7 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 		times *= a->walk[from].again;
 	}
 	lines = lines_of(a, from, &run);
-	double far = run * (double)type_size((Type)a->buffer->type) < SHORT ? alone : 1;
+	double far = run * (double)type_size((Type)a->buffer->type) >= SHORT ? 1 : strays(a) ? astray : alone;
 	return times * lines * l->line * far;
 }
 
