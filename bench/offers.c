@@ -1,10 +1,10 @@
 /* offers.c - how good are the schedules that are offered for a kernel, and the order they come in?
  *
- * usage: offers [--threads N] [--seconds S] [--cold] [--schedules] [--schedule TEXT].. < FILE
+ * usage: offers [--threads N] [--seconds S] [--backend NAME] [--cold] [--schedules] [--schedule TEXT].. < FILE
  *
  * FILE holds kernels' tasks among any other lines, as RICCI_DUMP=sched prints them of a net's session:
  *	RICCI_DUMP=sched examples/mobilenet_v2 --bench --seconds 0.1 2>&1 | bench/offers
- * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc, and the
+ * Every task that stands there is made with each schedule offered for it (jit/offer.c), by cc or that backend, and the
  * kernels are timed in turns, S seconds each (0.02); with --cold after other memory has been read, so that their
  * operands come from memory, as many of a net's do. A line of each: milliseconds in the order of the
  * offers, and its equations; with --schedules a line of each offer behind it,
@@ -78,26 +78,25 @@ static int read_tasks(FILE *in, Offers *all)
 }
 
 /* All that can be made of it, compiled together; own: schedules in place of all offers but the first. */
-static void make(Offers *o, int nown, const Schedule *own)
+static void make(Offers *o, const Backend *by, int nown, const Schedule *own)
 {
-	const Backend *cc = backend_find("cc");
 	Kernel *made[OFFERS];
 	int n = 0;
 
-	o->n = schedule_offers(o->task, target_host(), nown ? 1 : OFFERS, o->schedule);
+	o->n = schedule_offers(o->task, backend_target(by), nown ? 1 : OFFERS, o->schedule);
 	for (int i = 0; i < nown; i++)
 		o->schedule[o->n++] = own[i];
 	for (int i = 0; i < o->n; i++) {
 		Error err = {0};
 
-		o->kernel[i] = kernel_lower(o->task, &o->schedule[i], cc, target_host(), &err);
+		o->kernel[i] = kernel_lower(o->task, &o->schedule[i], by, backend_target(by), &err);
 		if (o->kernel[i])
 			made[n++] = o->kernel[i];
 		else
 			fprintf(stderr, "offers: %s\n", err.text);
 		error_clear(&err);
 	}
-	if (n && cc->compile(cc, n, made, NULL, NULL))
+	if (n && by->compile(by, n, made, NULL, NULL))
 		for (int i = 0; i < o->n; i++)
 			o->kernel[i] = NULL;
 }
@@ -188,14 +187,18 @@ static void print_offers(const Offers *o)
 
 int main(int argc, char **argv)
 {
-	static const struct option option[] = {
-		{"threads", required_argument, 0, 't'},	 {"seconds", required_argument, 0, 's'},
-		{"cold", no_argument, 0, 'c'},		 {"schedules", no_argument, 0, 'S'},
-		{"schedule", required_argument, 0, 'o'}, {0}};
+	static const struct option option[] = {{"threads", required_argument, 0, 't'},
+					       {"seconds", required_argument, 0, 's'},
+					       {"cold", no_argument, 0, 'c'},
+					       {"schedules", no_argument, 0, 'S'},
+					       {"schedule", required_argument, 0, 'o'},
+					       {"backend", required_argument, 0, 'b'},
+					       {0}};
 	int threads = 0, counted = 0, nown = 0;
 	Schedule own[OFFERS - 1];
 	bool cold = false, schedules = false;
 	double seconds = 0.02, logs = 0, first = 0, best = 0;
+	const Backend *by = backend_find("cc");
 	Error err = {0};
 
 	for (int o; (o = getopt_long(argc, argv, "", option, NULL)) != -1;)
@@ -203,6 +206,8 @@ int main(int argc, char **argv)
 			threads = atoi(optarg);
 		else if (o == 's')
 			seconds = atof(optarg);
+		else if (o == 'b' && backend_find(optarg))
+			by = backend_find(optarg);
 		else if (o == 'c')
 			cold = true;
 		else if (o == 'S')
@@ -222,7 +227,7 @@ int main(int argc, char **argv)
 	}
 	int n = read_tasks(stdin, all);
 	for (int i = 0; i < n; i++)
-		make(&all[i], nown, own);
+		make(&all[i], by, nown, own);
 	printf("first/best, ms of each offer, its first equation\n");
 	for (int i = 0; i < n; i++) {
 		Offers *o = &all[i];

@@ -44,8 +44,7 @@ int contract_offers(Problem *p, const Target *target, int room, Schedule *out, d
 int contract_grid_offers(Problem *p, const Target *target, int room, Schedule *out, double *price);
 int library_offers(Problem *p, const Target *target, int room, Schedule *out);
 int library_grid_offers(Problem *p, const Target *target, int room, Schedule *out);
-/* One for a piece; false: direct nests are better. *price: in cycles where it is of many products, which direct nests
- * may be better for; 0: they are not. */
+/* One for a piece; false: direct nests are better. *price: its cycles. */
 bool contract_piece_offer(Problem *p, const Target *target, Schedule *s, double *price);
 
 /* ---- rows of subgraphs (rows/; fuse/subgraph.h): of each loop over the places of a row a piece */

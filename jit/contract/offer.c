@@ -579,10 +579,9 @@ bool contract_piece_offer(Problem *p, const Target *target, Schedule *s, double 
 	Plan plan[MOST_PLANS];
 	if (!contract_find(c, p, target, 0) || !worth_packing(c))
 		return false;
-	bool many = c->batch.extent > 1; /* each way finds c anew */
 	if (!plan_ways(c, p, target, TENSORISE_PADDED, true, plan))
 		return false;
 	plan_write(&plan[0], s);
-	*price = many ? plan[0].cycles : 0;
+	*price = plan[0].cycles;
 	return true;
 }

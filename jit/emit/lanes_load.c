@@ -7,12 +7,18 @@
 
 #include <string.h>
 
+/* What is loaded has no type there; what a read of truth values is as a mask has one. */
+static bool same_type(const char *a, const char *b)
+{
+	return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 const char *lane_kept(const Lanes *v, Kept key)
 {
 	for (int k = 0; k < v->nkept; k++) {
 		const Kept *i = &v->kept[k];
 		if (i->read == key.read && i->cond == key.cond && i->step == key.step &&
-		    i->from == key.from && (!key.type || strcmp(i->type, key.type) == 0))
+		    i->from == key.from && same_type(i->type, key.type))
 			return i->name;
 	}
 	return NULL;
@@ -148,7 +154,7 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, uint64_t *bit
 		}
 }
 
-/* Of every step-th element, from number `from` on: those of these lanes. */
+/* Of every step-th element, or backwards, from number `from` on: those of these lanes. */
 static uint64_t bits_of_elements(const Lanes *v, uint64_t lanes, int64_t step, int64_t from)
 {
 	uint64_t bits = 0;
@@ -179,8 +185,10 @@ const char *lane_mask(Lanes *v, Type t, Node *cond, int64_t step, int64_t from)
 		return known;
 	if (cond)
 		mask_parts(v, cond, &lo, &hi, &bits, &common);
-	lo = node_add(ir, node_scale(ir, lo, step), node_int(ir, -from));
-	hi = node_add(ir, node_scale(ir, hi, step), node_int(ir, 1 - step - from));
+	Node *first = node_scale(ir, lo, step),
+	     *last = node_scale(ir, node_sub(ir, hi, node_int(ir, 1)), step);
+	lo = node_sub(ir, step > 0 ? first : last, node_int(ir, from));
+	hi = node_sub(ir, step > 0 ? last : first, node_int(ir, from - 1));
 	if (!common && bits == all && lo->hi <= 0 && hi->lo >= lane_width(v))
 		return NULL;
 	declare_masks(v, t);
@@ -268,6 +276,13 @@ static const char *load_parts(Lanes *v, Node *n, Node *cond, int64_t step, int64
 	return arena_printf(&v->e->ir->arena, "%s_even(%s, %s)", lane_type(v, n->type), low, high);
 }
 
+/* The same from the last lane's element on. */
+static const char *load_reversed(Lanes *v, Node *n, Node *cond, int64_t step)
+{
+	const char *text = load_parts(v, n, cond, step, step * (lane_width(v) - 1), -step);
+	return arena_printf(&v->e->ir->arena, "%s_reversed(%s)", lane_type(v, n->type), text);
+}
+
 const char *lane_load(Lanes *v, Node *n, Node *cond)
 {
 	Ir *ir = v->e->ir;
@@ -279,7 +294,9 @@ const char *lane_load(Lanes *v, Node *n, Node *cond)
 		return n->src[0]->u.s;
 	int64_t step = affine_stride(ir, n->src[1], v->loop->axis);
 	bool apart = lanes_apart(n->type, lane_width(v), step);
-	const char *text = apart ? gather(v, n, cond, step) : load_parts(v, n, cond, step, 0, step);
+	const char *text = apart      ? gather(v, n, cond, step)
+			   : step < 0 ? load_reversed(v, n, cond, step)
+				      : load_parts(v, n, cond, step, 0, step);
 	return lane_keep(v, lane_type(v, n->type), key, text);
 }
 

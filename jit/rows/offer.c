@@ -14,7 +14,7 @@ typedef struct RowProblems {
 	bool products; /* one adds up products: with fewer rows it may be worth panels */
 	Problem **p;
 	Schedule **panels; /* NULL: direct nests are better */
-	double *price;	   /* of these, for all rows; 0: it is not compared */
+	double *price;	   /* of these, for all rows */
 } RowProblems;
 
 /* False: no memory, or nothing that one kernel can do. */
@@ -72,8 +72,7 @@ static Schedule without_parts(const Schedule *own)
 	return s;
 }
 
-/* The schedules of a loop: one by panels, or the different ones among the variants of a nest; where the price of panels
- * is compared, both. */
+/* The schedules of a loop: one by panels, where there are any, and the different ones among the variants of a nest. */
 static void loop_schedules(Ir *ir, const RowProblems *r, int k, const Target *target, RowLoop *l)
 {
 	Schedule own;
@@ -83,7 +82,7 @@ static void loop_schedules(Ir *ir, const RowProblems *r, int k, const Target *ta
 	l->price = r->price[k];
 	if (l->panels)
 		l->schedule[l->n++] = without_parts(r->panels[k]);
-	for (int v = 0; v < NEST_OFFERS && (!l->panels || l->price > 0); v++) {
+	for (int v = 0; v < NEST_OFFERS; v++) {
 		nest_offer(r->p[k], target, v, &own);
 		l->schedule[l->n] = without_parts(&own);
 		while (memcmp(&l->schedule[l->variant[v]], &l->schedule[l->n], sizeof own))

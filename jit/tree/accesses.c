@@ -207,7 +207,9 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 		times *= a->walk[from].again;
 	}
 	lines = lines_of(a, from, &run);
-	double far = run * (double)type_size((Type)a->buffer->type) >= SHORT ? 1 : strays(a) ? astray : alone;
+	double far = run * (double)type_size((Type)a->buffer->type) >= SHORT ? 1
+		     : strays(a)					     ? astray
+									     : alone;
 	return times * lines * l->line * far;
 }
 

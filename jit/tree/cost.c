@@ -97,14 +97,36 @@ static double move_cycles(const Cost *c, Node *index, Type type, double cycles)
 	int64_t stride = lanes ? affine_stride(c->ir, index, lanes->axis) : 0;
 	if (stride == 0 || stride == 1)
 		return cycles;
-	if (stride == 2)
-		return 3 * cycles;
+	if (stride == -1)
+		return 2 * cycles;
+	if (stride == 2 || stride == -2)
+		return (stride > 0 ? 3 : 4) * cycles;
 	return GATHER * width_of(c, type);
+}
+
+/* Is something stored there, from s on? */
+static bool is_stored(const Stmt *s, const Node *buffer)
+{
+	bool stored = false;
+	for (; s && !stored; s = s->next)
+		stored = s->kind == STMT_STORE
+				 ? s->buffer == buffer
+				 : is_stored(s->body, buffer) || is_stored(s->otherwise, buffer);
+	return stored;
+}
+
+/* Is it a local variable that the innermost loop stores to? Others are only read there, as parameters are. */
+static bool is_tile(const Cost *c, const Node *buffer)
+{
+	int k = c->nloop - 1;
+	while (k > 0 && is_vector(c->loop[k].loop))
+		k--;
+	return is_local(c, buffer) && (k < 0 || is_stored(c->loop[k].loop->body, buffer));
 }
 
 static void read_value(Cost *c, Node *n)
 {
-	bool local = is_local(c, n->src[0]);
+	bool local = is_tile(c, n->src[0]);
 	double each = local ? TILE : OPERATE;
 	bool loads = local ? !in_registers(c, n->src[0])
 			   : access_add(&c->accesses, c->nloop, c->loop, n->src[0], n->src[1]);

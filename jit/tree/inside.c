@@ -3,8 +3,8 @@
  * lanes at the borders of an image only. Conditions are those of IFs, and of choices in lanes.
  *
  * Input: a loop tree. Output: the same, where such a loop is up to three: the iterations before the inside; the
- * inside, where these conditions are gone; and those behind it. Iterations in which no IF's condition holds are left
- * out where there is nothing else in the loop.
+ * inside, where these conditions are gone; and those behind it. Iterations that do nothing are left out: no IF's
+ * condition holds, and sums get zeros.
  * Invariant: every other iteration runs once, in the same order. */
 #include "jit/tree/problem.h"
 
@@ -28,9 +28,8 @@ typedef struct Inside {
 	Node *axis[AXES_MOST]; /* of the loops inside, that are open */
 	int n;
 	Node *cond[CONDITIONS_MOST], *value[CONDITIONS_MOST];
+	Interval any; /* outside of it the loop does nothing */
 	Interval all; /* where all of them hold */
-	Interval any; /* where one IF's do */
-	bool whole;   /* or all: something has no condition */
 	bool choices; /* some are of choices in lanes */
 } Inside;
 
@@ -73,6 +72,7 @@ static void meet(Ir *ir, Interval *all, Interval i)
 		all->end = all->end ? earlier(ir, all->end, i.end) : i.end;
 }
 
+/* The intervals' hull; only: of i alone. */
 static void join(Ir *ir, Interval *any, Interval i, bool only)
 {
 	any->first = only		     ? i.first
@@ -101,31 +101,85 @@ static double count(Node *first, Node *end)
 static Node *bound_over(const Inside *in, Node *bound, bool greatest)
 {
 	const int64_t far = (int64_t)1 << 40;
-	int64_t at = greatest ? bound->hi : bound->lo;
+	Ir *ir = in->t->ir;
+	for (int a = 0; a < in->naxis; a++) {
+		Node *axis = in->axis[a];
+		int64_t step = node_has(bound, axis) ? affine_stride(ir, bound, axis) : 0;
+		Node *end = node_int(ir, (step > 0) == greatest ? axis->hi : axis->lo);
+		if (step != 0 && step != INT64_MIN)
+			bound = node_replace(ir, bound, 1, &axis, &end);
+	}
 	if (!varies_inside(in, bound))
 		return bound;
-	return at < -far || at > far ? NULL : node_int(in->t->ir, at);
+	int64_t at = greatest ? bound->hi : bound->lo;
+	return at < -far || at > far ? NULL : node_int(ir, at);
 }
 
-/* Where is slack >= 0 in all lanes, and in all iterations of the loops inside? */
-static bool choice_interval(const Inside *in, Node *slack, Interval *i)
+/* Where is slack >= 0 in all lanes, and in all iterations of the loops inside; or (some) in one of them? */
+static bool choice_interval(const Inside *in, Node *slack, bool some, Interval *i)
 {
 	Ir *ir = in->t->ir;
 	if (!slack_bound(ir, slack, in->loop->axis, &i->first, &i->end) ||
 	    node_reads(ir, i->first ? i->first : i->end))
 		return false;
-	i->first = i->first ? bound_over(in, i->first, true) : NULL;
-	i->end = i->end ? bound_over(in, i->end, false) : NULL;
+	i->first = i->first ? bound_over(in, i->first, !some) : NULL;
+	i->end = i->end ? bound_over(in, i->end, some) : NULL;
 	return i->first || i->end;
 }
 
-/* Is it so, with all before, over most of the loop? */
+/* Outside of *i a condition of e fails, for which that is 0 otherwise. */
+static void zero_outside(const Inside *in, const Node *e, Interval *i)
+{
+	Ir *ir = in->t->ir;
+	Node **part;
+	for (int k = 0; k < 2 && e->op == OP_MUL; k++)
+		zero_outside(in, e->src[k], i);
+	if (e->op != OP_SELECT || !node_is_value(e->src[2], 0))
+		return;
+	int n = node_parts(ir, e->src[0], OP_AND, &part);
+	for (int k = 0; k < n; k++) {
+		Interval own;
+		Node *slack =
+			node_has(part[k], in->loop->axis) ? condition_slack(ir, part[k]) : NULL;
+		if (slack && choice_interval(in, slack, true, &own))
+			meet(ir, i, own);
+	}
+}
+
+/* Finds where the statements from s on do something; false: that isn't known. */
+static bool acts_within(Inside *in, const Stmt *s, Interval *any)
+{
+	Ir *ir = in->t->ir;
+	for (const Stmt *first = s; s; s = s->next) {
+		Interval own = {0}, i;
+		Node **part;
+		int n = s->kind == STMT_IF && !s->otherwise ? node_parts(ir, s->cond, OP_AND, &part)
+							    : 0;
+		for (int k = 0; k < n; k++)
+			if (condition_interval(in, part[k], &i))
+				meet(ir, &own, i);
+		if (s->kind == STMT_STORE && s->red == RED_ADD)
+			zero_outside(in, s->value, &own);
+		if (s->kind == STMT_LOOP && in->naxis < AXES_MOST) {
+			in->axis[in->naxis++] = s->axis;
+			if (!acts_within(in, s->body, &own))
+				own = (Interval){0};
+			in->naxis--;
+		}
+		if (!own.first && !own.end)
+			return false;
+		join(ir, any, own, s == first);
+	}
+	return true;
+}
+
+/* Is it so, with all before, over most of the iterations that do something? */
 static bool is_most(const Inside *in, Interval i)
 {
 	Interval both = in->all;
 	meet(in->t->ir, &both, i);
 	both = in_loop(in, both);
-	return 2 * count(both.first, both.end) >= count(in->loop->lo, in->loop->hi);
+	return 2 * count(both.first, both.end) >= count(in->any.first, in->any.end);
 }
 
 /* Inside of i the condition has that value. */
@@ -152,9 +206,9 @@ static void find_choice(Inside *in, Node *cond)
 	Node *slack = node_has(cond, in->loop->axis) ? condition_slack(ir, cond) : NULL;
 	if (!slack || !is_new(in, cond))
 		return;
-	bool holds = choice_interval(in, slack, &i) && is_most(in, i);
-	if (!holds &&
-	    !(choice_interval(in, node_sub(ir, node_int(ir, -1), slack), &i) && is_most(in, i)))
+	bool holds = choice_interval(in, slack, false, &i) && is_most(in, i);
+	Node *fails = node_sub(ir, node_int(ir, -1), slack);
+	if (!holds && !(choice_interval(in, fails, false, &i) && is_most(in, i)))
 		return;
 	add_condition(in, cond, holds, i);
 	in->choices = true;
@@ -172,33 +226,25 @@ static void find_choices(Inside *in, Node *value)
 	}
 }
 
-static void find_conditions(Inside *in, const Stmt *s, bool outermost, bool lanes)
+static void find_conditions(Inside *in, const Stmt *s, bool lanes)
 {
-	Ir *ir = in->t->ir;
 	for (; s; s = s->next) {
-		Interval own = {0};
 		Node **part;
-		int n = s->kind == STMT_IF ? node_parts(ir, s->cond, OP_AND, &part) : 0;
+		int n = s->kind == STMT_IF ? node_parts(in->t->ir, s->cond, OP_AND, &part) : 0;
 		for (int k = 0; k < n; k++) {
 			Interval i;
-			if (in->n == CONDITIONS_MOST || !condition_interval(in, part[k], &i))
-				continue;
-			add_condition(in, part[k], true, i);
-			meet(ir, &own, i);
+			if (in->n < CONDITIONS_MOST && condition_interval(in, part[k], &i))
+				add_condition(in, part[k], true, i);
 		}
 		if (lanes && s->kind == STMT_STORE)
 			find_choices(in, s->value);
-		if (outermost && (s->kind != STMT_IF || s->otherwise || !(own.first || own.end)))
-			in->whole = true;
-		else if (outermost)
-			join(ir, &in->any, own, s == in->loop->body);
 		bool loop = s->kind == STMT_LOOP && in->naxis < AXES_MOST;
 		if (loop)
 			in->axis[in->naxis++] = s->axis;
 		if (loop || s->kind == STMT_IF) {
 			bool vector = s->kind == STMT_LOOP && s->how == HOW_LANES;
-			find_conditions(in, s->body, false, lanes || vector);
-			find_conditions(in, s->otherwise, false, lanes || vector);
+			find_conditions(in, s->body, lanes || vector);
+			find_conditions(in, s->otherwise, lanes || vector);
 		}
 		in->naxis -= loop;
 	}
@@ -225,23 +271,25 @@ static Stmt *piece(const Inside *in, Node *first, Node *end, bool inside)
 static Stmt *cut(Tree *t, Stmt *loop)
 {
 	Inside in = {.t = t, .loop = loop};
+	Interval any = {0};
 	double trips = count(loop->lo, loop->hi);
 	if (loop->how != HOW_SERIAL || trips < VECTOR_TRIPS_LEAST)
 		return loop;
-	find_conditions(&in, loop->body, true, false);
-	if (!in.n)
+	bool acts = acts_within(&in, loop->body, &any);
+	in.any = in_loop(&in, acts ? any : (Interval){0});
+	find_conditions(&in, loop->body, false);
+	if (!in.n && !acts)
 		return loop;
-	Interval any = in_loop(&in, in.whole ? (Interval){0} : in.any);
 	Interval all = in_loop(&in, in.all);
-	all.first = later(t->ir, all.first, any.first);
-	all.end = later(t->ir, all.end, all.first);
+	all.first = later(t->ir, all.first, in.any.first);
+	all.end = later(t->ir, earlier(t->ir, all.end, in.any.end), all.first);
 	double left = count(all.first, all.end);
 	bool plain = trips >= TRIPS_LEAST && left >= INSIDE_LEAST;
 	if (!plain && !(in.choices && 2 * left >= trips))
 		return loop;
-	Stmt *pieces = piece(&in, any.first, all.first, false);
+	Stmt *pieces = piece(&in, in.any.first, all.first, false);
 	pieces = stmt_seq(pieces, piece(&in, all.first, all.end, true));
-	pieces = stmt_seq(pieces, piece(&in, all.end, any.end, false));
+	pieces = stmt_seq(pieces, piece(&in, all.end, in.any.end, false));
 	return stmt_instead(loop, pieces);
 }
 

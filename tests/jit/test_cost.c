@@ -57,6 +57,28 @@ static void check_memory(void)
 	CHECK(price(far, "vectorise 1; parallel 1") > 1.5 * price(near, "vectorise 2; parallel 1"));
 }
 
+#define DEEP_LINES(n, apart)                                                                       \
+	"ricci-task 1\ninput f32 " #n "x" #apart "\ninput f32 " #n "x8\n"                          \
+	"keep m0[i,j] += a0[k,j]*a1[k,i] where i<8, j<" #apart ", k<" #n "\n"
+
+/* Lines of pages that no prefetcher keeps up with cost more than as many elements in lines of a page; backwards
+ * costs little. */
+static void check_places(void)
+{
+	static const char *const tile = "split 0 4; split 1 16; move 1 1; move 2 2; vectorise 4; "
+					"unroll 3; parallel 2";
+	static const char *const both = "ricci-task 1\ninput f32 1024\ninput f32 64x2048\n"
+					"keep m0[i,j] += a0[k]*a1[i,%sj+k+%d] "
+					"where i<64, j<512, k<1024\n";
+	CHECK(price(DEEP_LINES(8192, 1024), tile) > 1.2 * price(DEEP_LINES(16384, 512), tile));
+	char ahead[200], back[200];
+	snprintf(ahead, sizeof ahead, both, "", 0);
+	snprintf(back, sizeof back, both, "-", 1023);
+	double forwards = price(ahead, "split 1 64; move 3 3; move 1 1; vectorise 3; parallel 2");
+	double backwards = price(back, "split 1 64; move 3 3; move 1 1; vectorise 3; parallel 2");
+	CHECK(backwards > forwards && backwards < 2.5 * forwards);
+}
+
 /* Places of a tile that overlap from one iteration to the next are read once. */
 static void check_overlap(void)
 {
@@ -255,6 +277,7 @@ int main(void)
 {
 	check_order();
 	check_memory();
+	check_places();
 	check_overlap();
 	check_again();
 	check_shared();

@@ -32,6 +32,14 @@ static const Case masked[] = {
 	{"Y[c,p,q] += (X[c,2*p+r-1,2*q+s-1] else 0)*W[c,r,s] where p<16, q<33",
 	 "X=4x32x65 W=4x3x3"},
 	{"Y[c,p,q] += (X[c,2*p+r-2,2*q+s-1] else 3)*W[c,r,s] where p<8, q<48", "X=4x16x96 W=4x3x3"},
+	/* backwards: each element, every other one, narrow ones, at the ends of lines */
+	{"Y[c,p] += (X[c,r-p+7] else 0)*W[c,r] where p<37, r<24", "X=3x40 W=3x24"},
+	{"Y[c,p] += r <= p ? X[c,p-r]*W[c,r]*V[c,51-p] : 0 where p<52, r<9", "X=3x52 W=3x9 V=3x52"},
+	{"Y[c,p] += (X[c,r-2*p+60] else 0)*W[c,r] where p<45, r<5", "X=3x64 W=3x5"},
+	{"Y[c,p] += (X[c,4*r-4*p+61] else 2)*W[c,r] where p<19, r<5", "X=3x70 W=3x5"},
+	{"Y[c,p] += f32(X[c,r-p+21] else 0)*W[c,r] where p<29, r<7", "X=3x33:i8 W=3x7"},
+	{"Y[c,p] += p%4 < 3 ? (X[c,r-p+20] else 0)*W[c,r] : 0 where p<31, r<7",
+	 "X=3x33:f64 W=3x7:f64"},
 	/* the lanes ask from both sides, for what is never there too */
 	{"Y[p,q] += (X[p+r-1,q+41*s-61] else 0)*W[r,s] where p<8, q<32, s<4", "X=8x32 W=3x4"},
 	{"Y[p,q] += (X[p+r-1,q+s-1] else 0)*W[r,s] where p<8, q<48", "X=8x48 W=3x3"},

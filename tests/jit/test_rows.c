@@ -47,6 +47,17 @@ static int count_steps(const Schedule *s, StepKind kind)
 	return n;
 }
 
+/* Panels of the offer that has most of them: which loops have them is known, not which nests are cheaper. */
+static int most_panels(const Trial *t)
+{
+	int most = 0;
+	for (int k = 0; k < t->noffer; k++) {
+		int n = count_steps(&t->offer[k], STEP_TENSORISE);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
 static void check_refused(const Trial *t, const char *text, const char *message)
 {
 	Schedule s;
@@ -125,7 +136,7 @@ int main(void)
 	static const int panels[COUNT(cases)] = {2, 2, 2, 1, 0, 0, 0, 0};
 	for (int k = COUNT(cases) - 1; k >= 0; k--) {
 		Trial *t = harness_rows(&cases[k]);
-		CHECK_INT(count_steps(&t->offer[0], STEP_TENSORISE), panels[k]);
+		CHECK_INT(most_panels(t), panels[k]);
 		t->next = list;
 		list = t;
 	}
