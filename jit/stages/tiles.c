@@ -6,8 +6,8 @@
  * of B's are enough, m*k = 6 otherwise (Winograd 1980, "Arithmetic complexity of computations", F(2,3) and F(3,2);
  * of several windows, one within the other: Lavin and Gray 2016, "Fast algorithms for convolutional neural
  * networks", section 4.1). Transposed, a way takes tiles of A's elements, and what each adds to 4 results: there are
- * fewer of these where A is 0 beyond its edges. Coefficients are 0, 1, -1 and 1/2, exact in binary; a result is
- * rounded as its window's and its neighbour's sums are. */
+ * far fewer of these where A is short and 0 beyond its edges. Coefficients are 0, 1, -1 and 1/2, exact in binary; a
+ * result is rounded as its window's and its neighbour's sums are. */
 #include "jit/stages/tiles.h"
 
 #include "jit/tree/tree.h"
@@ -28,6 +28,9 @@ static const TileWay ways[] = {
 };
 
 /* ---- finding them ---- */
+
+/* The part of the tiles that tiles of A's places are at most. */
+static const double FEWER = 0.7;
 
 /* Is A the same where p and r are further by as much as leaves the place? */
 static bool slides(Ir *ir, Node *a, const Window *w)
@@ -64,7 +67,7 @@ static void narrow(Ir *ir, Node *cond, Node *place, int64_t *from, int64_t *to)
 	}
 }
 
-/* Tiles of A's places, where these are fewer: A is 0 where a condition says so. */
+/* Tiles of A's places, where these are so few that sums of what overlaps pay: A is 0 where a condition says so. */
 static void find_support(Ir *ir, Node *a, Window *w)
 {
 	Node *guard[GUARDS_MOST];
@@ -74,7 +77,7 @@ static void find_support(Ir *ir, Node *a, Window *w)
 	for (int g = 0; g < nguard; g++)
 		narrow(ir, guard[g], w->place, &from, &to);
 	int64_t n = tiles(to - from, w->way->results);
-	if (axis_extent(w->r) != w->way->taps || from >= to || n >= w->np)
+	if (axis_extent(w->r) != w->way->taps || from >= to || (double)n > FEWER * (double)w->np)
 		return;
 	w->spreads = true;
 	w->first = from;

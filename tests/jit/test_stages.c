@@ -170,12 +170,59 @@ static Trial *trials(uint64_t seed, int count, int *staged)
 	return all;
 }
 
+static bool is_staged(Ir *ir, const Task *t, Schedule *s)
+{
+	double price;
+	IR_ENTER(ir, false);
+	bool staged = stages_offer(ir, &t->sub, target_host(), INFINITY, s, &price);
+	IR_LEAVE(ir);
+	return staged;
+}
+
+/* Bytes that the stages of a gradient of windows of 3 x 3 hand on, for so many places along each side; by one sample
+ * and 16 channels. */
+static size_t handed_on(int places)
+{
+	char text[300];
+	Error err = {0};
+	Schedule s;
+	snprintf(text, sizeof text,
+		 "ricci-task 1\ninput f32 1x16x%dx%d\ninput f32 16x16x3x3\n"
+		 "keep m0[i,j,k,l] += 0 <= k - m && k - m < %d && 0 <= l - n && l - n < %d ? "
+		 "a0[i,o,k-m,l-n]*a1[j,o,m,n] : 0 where i<1, j<16, k<%d, l<%d, m<3, n<3, o<16\n",
+		 places, places, places, places, places + 2, places + 2);
+	Task *t = task_parse(text, &err);
+	CHECK_REPORT(t, "%s", err.text);
+	size_t bytes = 0;
+	Ir ir;
+	ir_init(&ir);
+	if (t && is_staged(&ir, t, &s)) {
+		Kernel *k = kernel_lower(t, &s, backend_find("tcc"), target_host(), &err);
+		bytes = k ? k->shape.shared : 0;
+		kernel_unref(k);
+	}
+	ir_free(&ir);
+	if (t)
+		task_free(t);
+	return bytes;
+}
+
+/* Tiles are of what is read where they are far fewer than those of the results. */
+static void check_tiles(void)
+{
+	enum { EACH = 16 * sizeof(float), SQUARE = 16 * 16, BOTH = 2 * 16 };
+	CHECK_INT(handed_on(4), EACH * (SQUARE + BOTH * 2 * 2));
+	CHECK_INT(handed_on(14), EACH * (SQUARE + BOTH * 8 * 8));
+	CHECK_INT(handed_on(16), EACH * (SQUARE + BOTH * 9 * 9));
+}
+
 int main(void)
 {
 	const char *seed = getenv("RICCI_SEED"), *fuzz = getenv("RICCI_FUZZ");
 	int count = fuzz ? atoi(fuzz) : PROGRAMS, staged = 0;
 	Trial *list = trials(seed ? strtoull(seed, NULL, 10) : 1, count, &staged);
 
+	check_tiles();
 	CHECK(staged > count / 4);
 	harness_check(list, backend_find("tcc"), BATCH);
 	harness_check(list, backend_find("cc"), BATCH);
