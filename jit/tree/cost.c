@@ -95,12 +95,11 @@ static double move_cycles(const Cost *c, Node *index, Type type, double cycles)
 {
 	const Around *lanes = lanes_of(c);
 	int64_t stride = lanes ? affine_stride(c->ir, index, lanes->axis) : 0;
-	if (stride == 0 || stride == 1)
-		return cycles;
-	if (stride == -1)
-		return 2 * cycles;
+	double reversed = stride < 0 ? cycles : 0;
+	if (stride >= -1 && stride <= 1)
+		return cycles + reversed;
 	if (stride == 2 || stride == -2)
-		return (stride > 0 ? 3 : 4) * cycles;
+		return 3 * cycles + reversed;
 	return GATHER * width_of(c, type);
 }
 

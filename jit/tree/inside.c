@@ -115,6 +115,12 @@ static Node *bound_over(const Inside *in, Node *bound, bool greatest)
 	return at < -far || at > far ? NULL : node_int(ir, at);
 }
 
+/* e where the choice's condition is e >= 0, if the loop decides it; NULL: it does not. */
+static Node *choice_slack(const Inside *in, Node *cond)
+{
+	return node_has(cond, in->loop->axis) ? condition_slack(in->t->ir, cond) : NULL;
+}
+
 /* Where is slack >= 0 in all lanes, and in all iterations of the loops inside; or (some) in one of them? */
 static bool choice_interval(const Inside *in, Node *slack, bool some, Interval *i)
 {
@@ -139,8 +145,7 @@ static void zero_outside(const Inside *in, const Node *e, Interval *i)
 	int n = node_parts(ir, e->src[0], OP_AND, &part);
 	for (int k = 0; k < n; k++) {
 		Interval own;
-		Node *slack =
-			node_has(part[k], in->loop->axis) ? condition_slack(ir, part[k]) : NULL;
+		Node *slack = choice_slack(in, part[k]);
 		if (slack && choice_interval(in, slack, true, &own))
 			meet(ir, i, own);
 	}
@@ -203,7 +208,7 @@ static void find_choice(Inside *in, Node *cond)
 {
 	Ir *ir = in->t->ir;
 	Interval i;
-	Node *slack = node_has(cond, in->loop->axis) ? condition_slack(ir, cond) : NULL;
+	Node *slack = choice_slack(in, cond);
 	if (!slack || !is_new(in, cond))
 		return;
 	bool holds = choice_interval(in, slack, false, &i) && is_most(in, i);
