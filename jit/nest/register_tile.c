@@ -58,10 +58,28 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 	return axis;
 }
 
-/* Adds the spatial axis that most of the vectors do without, and of such axes one of many places. */
+/* Do reads slide along the axis as a reduced one goes on, so that iterations meet what those before them read? */
+static bool slides(const RegisterTile *t, int axis)
+{
+	bool any = false, all = true;
+	for (int r = 0; r < t->nread; r++) {
+		int64_t step = stride(t, t->read[r], axis);
+		bool along = step == 0;
+		for (int k = t->p->nspatial; k < t->p->naxis && !along; k++) {
+			int64_t reduced = stride(t, t->read[r], k);
+			along = reduced == step || reduced == -step;
+		}
+		any |= step != 0;
+		all &= along;
+	}
+	return any && all;
+}
+
+/* Adds the spatial axis that most of the vectors do without, and of such axes one along which the others slide, or one
+ * of many places. */
 static void add_rows(RegisterTile *t, int64_t most)
 {
-	int axis = -1, best = 1;
+	int axis = -1, best = 2;
 	int64_t rows = LEAST;
 	for (int k = 0; k < t->p->nspatial; k++) {
 		int64_t all = axis_extent(t->p->axis[k]), places = offer_divisor(all, most);
@@ -69,8 +87,9 @@ static void add_rows(RegisterTile *t, int64_t most)
 		if (places < LEAST && all <= WHOLE && t->lanes < t->p->nspatial)
 			places = all;
 		for (int r = 0; r < t->nread; r++)
-			shared += stride(t, t->read[r], t->lanes) != 0 &&
-				  stride(t, t->read[r], k) == 0;
+			shared += 2 * (stride(t, t->read[r], t->lanes) != 0 &&
+				       stride(t, t->read[r], k) == 0);
+		shared += shared > 0 && slides(t, k);
 		bool free = k != t->lanes && (t->nrow == 0 || k != t->row[0]);
 		if (free && (shared > best ? places >= LEAST : shared == best && places >= rows)) {
 			axis = k;
