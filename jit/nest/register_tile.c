@@ -65,9 +65,9 @@ static bool slides(const RegisterTile *t, int axis)
 	for (int r = 0; r < t->nread; r++) {
 		int64_t step = stride(t, t->read[r], axis);
 		bool along = step == 0;
-		for (int k = t->p->nspatial; k < t->p->naxis && !along; k++) {
+		for (int k = t->p->nspatial; k < t->p->naxis && step != INT64_MIN; k++) {
 			int64_t reduced = stride(t, t->read[r], k);
-			along = reduced == step || reduced == -step;
+			along |= reduced == step || reduced == -step;
 		}
 		any |= step != 0;
 		all &= along;

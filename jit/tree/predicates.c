@@ -53,8 +53,7 @@ static bool is_widened(Type t)
 
 bool lanes_apart(Type t, int64_t width, int64_t step)
 {
-	int64_t far = step < 0 ? -step : step;
-	bool shuffled = step == -1 || far == 2 || far == 4;
+	bool shuffled = step == 2 || step == 4 || step == -1 || step == -2 || step == -4;
 	return step != 1 && (!shuffled || width * lane_bytes(t) < MASK_BYTES);
 }
 
