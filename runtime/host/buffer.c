@@ -56,11 +56,10 @@ void buffer_free(void *p)
 	if (!p)
 		return;
 	h = (Header *)p - 1;
-	if (h->bytes >= LARGE) {
-		mem_unmap(h->block, h->bytes);
-		return;
-	}
-	if (h->kept)
+	if (h->kept) /* the pages may be malloc's, large ones too (mem_map under a sanitizer) */
 		madvise(h->keep, h->kept, MADV_DOFORK);
-	mem_free(h->block);
+	if (h->bytes >= LARGE)
+		mem_unmap(h->block, h->bytes);
+	else
+		mem_free(h->block);
 }

@@ -5,6 +5,7 @@
 #include "runtime/session.h"
 #include "tests/check.h"
 #include "tests/child.h"
+#include <sys/mman.h>
 
 static char folder[] = "/tmp/ricci-fork-XXXXXX";
 
@@ -273,10 +274,39 @@ __attribute__((unused)) static void test_parent(int forks)
 	CHECK_INT(mem_live(), 0);
 }
 
+static bool is_mapped(char *at)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	unsigned char resident;
+	return !mincore((void *)((uintptr_t)at & ~(page - 1)), page, &resident);
+}
+
+static char *freed[2];
+
+static int test_freed_inherited(void)
+{
+	return is_mapped(freed[0]) | is_mapped(freed[1]) << 1;
+}
+
+/* A child does not inherit buffers, but pages that were freed and that malloc keeps it does:
+ * otherwise its libraries are opened where its malloc's memory should be. */
+static void test_freed(void)
+{
+	for (int i = 0; i < COUNT(freed); i++) {
+		size_t n = (size_t)1 << (18 + 4 * i);
+		char *p = buffer_new(n);
+		freed[i] = p + n / 2;
+		CHECK(is_mapped(freed[i]));
+		buffer_free(p);
+	}
+	CHECK_INT(child(test_freed_inherited), is_mapped(freed[0]) | is_mapped(freed[1]) << 1);
+}
+
 /* RICCI_FORKS: how often a busy process forks. */
 int main(void)
 {
 	CHECK(mkdtemp(folder) != NULL);
+	test_freed();
 	CHECK_INT(child(test_library), 0);
 	folder_remove();
 #ifdef __SANITIZE_THREAD__
