@@ -58,6 +58,18 @@ static int most_panels(const Trial *t)
 	return most;
 }
 
+/* Where products are much of the work their panels are cheaper than any nest: the first offer's. */
+static void check_first_panels(void)
+{
+	static const Case attention = {
+		"S[h,i,j] += Q[h,i,d]*K[h,j,d]; M[h,i] max= S[h,i,j]; E[h,i,j] = "
+		"exp(S[h,i,j]-M[h,i]); "
+		"Z[h,i] += E[h,i,j]; P[h,i,j] = E[h,i,j]/Z[h,i]; O[h,i,e] += P[h,i,j]*V[h,j,e]",
+		"Q=2x128x256 K=2x128x256 V=2x128x256"};
+	Trial *t = harness_rows(&attention);
+	CHECK_INT(count_steps(&t->offer[0], STEP_TENSORISE), 2);
+}
+
 static void check_refused(const Trial *t, const char *text, const char *message)
 {
 	Schedule s;
@@ -140,6 +152,7 @@ int main(void)
 		t->next = list;
 		list = t;
 	}
+	check_first_panels();
 	check_refusals(list);
 	check_streamed_sums();
 	harness_check(list, backend_find("tcc"), 32);
