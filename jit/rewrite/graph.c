@@ -9,6 +9,27 @@ static bool is_constant(const Node *c)
 	return c->op == OP_COMP && comp_reduce(c) == RED_NONE && comp_body(c)->op == OP_CONST;
 }
 
+static bool is_zero_product(const Node *n)
+{
+	return (n->op == OP_MUL || n->op == OP_DIV) && type_is_float((Type)n->type) &&
+	       (node_is_value(n->src[0], 0) || (n->op == OP_MUL && node_is_value(n->src[1], 0)));
+}
+
+static bool is_expression(const Node *n)
+{
+	return !node_is_tensor(n);
+}
+
+/* Products and quotients of 0 are 0. */
+static Node *zeros_away(Ir *ir, Node *e)
+{
+	for (Node *n; (n = node_find(ir, e, is_zero_product, is_expression));) {
+		Node *zero = node_const(ir, (Type)n->type, 0);
+		e = node_replace(ir, e, 1, &n, &zero);
+	}
+	return e;
+}
+
 /* Reads of constants become constants. */
 static Node *constants_read(Ir *ir, Node *e)
 {
@@ -20,7 +41,7 @@ static Node *constants_read(Ir *ir, Node *e)
 			read[n] = read[k];
 			to[n++] = comp_body(read[k]->src[0]);
 		}
-	return n ? node_replace(ir, e, n, read, to) : e;
+	return n ? zeros_away(ir, node_replace(ir, e, n, read, to)) : e;
 }
 
 /* Only differentiation looks at stop_gradient(a); from here on it is a. One inside another's operand goes in
@@ -135,7 +156,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	c = axes_joined(ir, range_narrowed(ir, whole, first));
-	c = running_apart(ir, deviations_away(ir, alone ? reductions_joined(ir, c) : c));
+	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
 	c = range_placed(ir, whole, first, c);
 	if (rectifier_saves(ir, c, was, w->readers))

@@ -51,8 +51,9 @@ Node *invariants_apart(Ir *ir, Node *c);
 void loop_constants_apart(Ir *ir, const Scan *s, int nroot, Node **roots);
 /* The equation c over copies of which it looks up whole lines (look_ups.c). */
 Node *look_ups_in_lines(Ir *ir, Node *c);
-/* The equation c; 0, where it adds up what deviates from its mean (means.c). */
-Node *deviations_away(Ir *ir, Node *c);
+/* The equation c; without its reduction, where sums that it reads tell its value, 0 often; a pointwise one without
+ * those (known_sums.c). */
+Node *known_sum(Ir *ir, Node *c);
 /* Is c, which `was` has become, a rectifier, `0 < e ? e : 0`, whose result is less to read than what e is made of, or of
  * a sum that needn't be kept then? readers: of old tensors, by id. The body with 0 < e, for such e of n rectifiers, as
  * conditions of their results (signs.c). */
