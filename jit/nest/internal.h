@@ -12,7 +12,7 @@
 
 /* Neighbours of the lanes that are so far apart pay for a tile; on a grid an element of it stays free behind so many,
  * so that lines and columns lie in all banks. */
-enum { ACROSS_LEAST = 8, BANKS = 32 };
+enum { ACROSS_LEAST = 2, BANKS = 32 };
 
 typedef struct Loop {
 	int axis; /* of the problem */

@@ -40,17 +40,17 @@ static bool lies_across(const RegisterTile *t, const Node *read, int lanes)
 	       type_size((Type)read->type) >= 4;
 }
 
-/* The axis of number from .. to-1 along which the most reads are contiguous, forwards or backwards, and none jumps; -1:
- * there is none. */
+/* The axis of number from .. to-1 along which the most reads are contiguous, forwards or backwards, and none jumps; of
+ * such ones that of the results; -1: there is none. */
 static int lanes_axis(const RegisterTile *t, int from, int to)
 {
 	int axis = -1, most = 0;
 	for (int k = from; k < to; k++) {
-		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1;
+		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1 ? 3 : 0;
 		for (int r = 0; r < t->nread; r++) {
 			int64_t step = stride(t, t->read[r], k);
 			bool across = t->transposed && lies_across(t, t->read[r], k);
-			score += step == 1 ? 2 : step == 0 ? 0 : step == -1 || across ? 1 : -100;
+			score += step == 1 ? 4 : step == 0 ? 0 : step == -1 || across ? 2 : -100;
 		}
 		axis = score > most ? k : axis;
 		most = score > most ? score : most;
