@@ -70,6 +70,8 @@ void fuse_inline(Fuse *f, int nroot, Node **roots);
 void fuse_dimensions(Fuse *f, int nroot, Node **roots);
 /* Factors that a contraction doesn't run over leave it (factors.c). */
 void fuse_factors(Fuse *f, int nroot, Node **roots);
+/* What is read across short lines is read from a transposed copy (short_lines.c). */
+void fuse_short_lines(Fuse *f, int nroot, Node **roots);
 /* Does the reader ask whether what it reads equals another float (the ties of max=)? Computed
  * again, in another kernel, a value may be rounded otherwise and equal nothing. */
 bool fuse_compares_equal(Fuse *f, const Node *reader, const Reads *reads);

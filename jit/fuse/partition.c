@@ -11,7 +11,8 @@
  * Inlining (inline.c): a dense "=" equation is substituted into all its readers and disappears.
  * Always legal; R weighs the traffic and the launch saved against what is computed again.
  *
- * Dimensions and factors (dimensions.c, factors.c): what sums of products are stored like, and what leaves them.
+ * Dimensions, factors and short lines (dimensions.c, factors.c, short_lines.c): what sums of products are stored like, and
+ * what leaves them; what is read from copies.
  *
  * Epilogue fusion (group.c): a dense "=" equation becomes a member of an earlier kernel over the same
  * space, when it reads that kernel's members at its own element only, or shares inputs with it, and
@@ -53,6 +54,7 @@ int fuse_partition(Ir *ir, int nroot, Node **roots, const DeviceModel *dev, int 
 	if (f.tiles) {
 		fuse_dimensions(&f, nroot, roots);
 		fuse_factors(&f, nroot, roots);
+		fuse_short_lines(&f, nroot, roots);
 	}
 	fuse_group(&f, nroot, roots, nsub, subs);
 	env_dump_text("fuse", "decisions", f.dump.s);
