@@ -16,6 +16,7 @@ enum { LINES = 16 };
 typedef struct RegisterTile {
 	const Problem *p;
 	bool transposed; /* what vectors read may lie across their lines */
+	int64_t width;	 /* lanes of a vector */
 	int nread;
 	Node **read;
 	int lanes, nrow, row[2]; /* axes */
@@ -40,16 +41,29 @@ static bool lies_across(const RegisterTile *t, const Node *read, int lanes)
 	       type_size((Type)read->type) >= 4;
 }
 
+/* Does the sum go over what it reads? What it doesn't is loaded once for all terms. */
+static bool is_summed(const RegisterTile *t, const Node *read)
+{
+	for (int k = t->p->nspatial; k < t->p->naxis; k++)
+		if (stride(t, read, k) != 0)
+			return true;
+	return false;
+}
+
 /* The axis of number from .. to-1 along which the most reads are contiguous, forwards or backwards, and none jumps; of
  * such ones that of the results; -1: there is none. */
 static int lanes_axis(const RegisterTile *t, int from, int to)
 {
 	int axis = -1, most = 0;
 	for (int k = from; k < to; k++) {
+		if (axis_extent(t->p->axis[k]) < t->width)
+			continue;
 		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1 ? 3 : 0;
 		for (int r = 0; r < t->nread; r++) {
 			int64_t step = stride(t, t->read[r], k);
 			bool across = t->transposed && lies_across(t, t->read[r], k);
+			if (!is_summed(t, t->read[r]))
+				continue;
 			score += step == 1 ? 4 : step == 0 ? 0 : step == -1 || across ? 2 : -100;
 		}
 		axis = score > most ? k : axis;
@@ -119,7 +133,9 @@ static bool find(RegisterTile *t, const Problem *p, const Target *target, bool t
 {
 	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
 	bool spatial;
-	*t = (RegisterTile){.p = p, .transposed = transposed};
+	*t = (RegisterTile){.p = p,
+			    .transposed = transposed,
+			    .width = target->vector_bytes / (int64_t)type_size(p->acc)};
 	if (p->red == RED_NONE || p->scatter || p->naxis == p->nspatial)
 		return false;
 	t->nread = node_collect(p->ir, p->body, OP_READ, &t->read);
@@ -136,13 +152,12 @@ static bool find(RegisterTile *t, const Problem *p, const Target *target, bool t
 }
 
 /* Lanes of a line of the tile. */
-static int64_t lanes_of(const RegisterTile *t, const Target *target)
+static int64_t lanes_of(const RegisterTile *t)
 {
-	int64_t width = target->vector_bytes / (int64_t)type_size(t->p->acc);
-	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * width;
+	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * t->width;
 	if (t->lanes >= t->p->nspatial)
-		return all % width ? 0 : width;
-	return all < width ? 0 : all <= lanes ? all : all % lanes ? width : lanes;
+		return all % t->width ? 0 : t->width;
+	return all <= lanes ? all : all % lanes ? t->width : lanes;
 }
 
 /* Splits axis `axis` where it has more places than `size`: the inner loop. *outer: iterations of the other one. */
@@ -186,7 +201,7 @@ bool register_tile_offer(const Problem *p, const Target *target, bool transposed
 	RegisterTile t;
 	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops = p->naxis, n = 0;
 	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES], lanes;
-	if (!find(&t, p, target, transposed) || !(lanes = lanes_of(&t, target)))
+	if (!find(&t, p, target, transposed) || !(lanes = lanes_of(&t)))
 		return false;
 	for (int k = 0; k < loops; k++) {
 		now[k] = k;
