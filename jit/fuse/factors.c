@@ -1,4 +1,4 @@
-/* factors.c - factors that a contraction doesn't run over leave it.
+/* factors.c - factors that a sum doesn't run over leave it.
  *
  * Y[i,j] += 2 * S[i] * A[i,k] * B[k,j] becomes T[i,j] += A[i,k] * B[k,j], with Y[i,j] = 2 * S[i] * T[i,j] as its
  * epilogue: an operand that is read as it lies may stay unpacked. In: the graph after inlining, which brings such
@@ -22,7 +22,7 @@ static Node *without_factors(void *user, Node *was, Node *c)
 		return c;
 	Factors l = product_split(ir, c, comp_body(c));
 	n = product_part(&l, ~0U << rank);
-	if (n < 2 || n == l.n)
+	if (n < 1 || n == l.n)
 		return c;
 	tensor_axes(ir, c, axes);
 	Node *sum = comp_with(ir, c, RED_ADD, product_of(&l, n, l.f));

@@ -17,6 +17,7 @@
 enum { ROWS_ENOUGH = 64, ROWS_LEAST = 16, ROWS_THREAD = 2, ROW_POINTS = 64 };
 /* What a fold adds up stays in the nearest cache, beside a row. */
 enum { FOLD_BYTES = 1 << 15 };
+enum { LINE_LEAST = 16 }; /* elements of what lanes run along */
 
 /* ---- which subgraphs ---- */
 
@@ -279,11 +280,25 @@ static bool read_goes_across(const Subgraph *s, int reader, const Node *n)
 	return within && rows && !along;
 }
 
+/* Is one element a row, and lanes across rows longer than any within one? */
+static bool has_short_lines(const Subgraph *s, int k)
+{
+	const Node *c = s->member[k];
+	int rank = tensor_rank(c);
+	int64_t longest = 1;
+	for (int a = rank; a < comp_naxis(c); a++) {
+		int64_t n = axis_extent(comp_axis(c, a));
+		longest = n > longest ? n : longest;
+	}
+	return s->lead[k] + s->rows == rank && longest < LINE_LEAST &&
+	       axis_extent(comp_axis(c, rank - 1)) > longest;
+}
+
 /* Does nothing that member k reads serve several rows? Each read runs over all rows, then, elements of its
  * own for each, and a product of one row is as good as one of all, which would only be a batch of these. */
 static bool is_batch(Ir *ir, const Subgraph *s, int k)
 {
-	bool all = !s->fold[k];
+	bool all = !s->fold[k] && !has_short_lines(s, k);
 	Reads r = all ? member_reads(ir, s, k) : (Reads){0};
 	for (int i = 0; i < r.n; i++)
 		for (int d = 0; d < s->rows; d++) {
