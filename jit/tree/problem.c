@@ -335,19 +335,48 @@ bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at
 	       poly_implies(poly, node2(ir, OP_LT, flat, size));
 }
 
-/* Spatial axes by falling stride of the output; a scatter keeps its order. */
-static void sort_spatial(Problem *p)
+/* The most elements between what is read at neighbouring places of the axis. */
+static int64_t largest_step(const Problem *p, Node *axis)
 {
+	int64_t largest = 0;
+	for (int k = 0; k < p->nread; k++) {
+		int64_t step = affine_stride(p->ir, p->read[k].read->src[1], axis);
+		if (step == INT64_MIN)
+			continue;
+		step = step < 0 ? -step : step;
+		largest = step > largest ? step : largest;
+	}
+	return largest;
+}
+
+/* Puts axes from .. to-1 in the order of falling steps. */
+static void sort_axes(Problem *p, int from, int to, const int64_t *step)
+{
+	int64_t of[COMP_MAX_AXES];
+	memcpy(of, step, (size_t)to * sizeof *of);
+	for (int i = from + 1; i < to; i++)
+		for (int j = i; j > from && of[j - 1] < of[j]; j--) {
+			Node *axis = p->axis[j];
+			int64_t s = of[j];
+			p->axis[j] = p->axis[j - 1];
+			of[j] = of[j - 1];
+			p->axis[j - 1] = axis;
+			of[j - 1] = s;
+		}
+}
+
+/* Spatial axes by falling stride of the output, others by how far what they read is apart: what lies together is read
+ * together. A scatter keeps its order. */
+static void sort_problem(Problem *p)
+{
+	int64_t step[COMP_MAX_AXES];
+	for (int k = 0; k < p->naxis; k++)
+		step[k] = k < p->nspatial ? affine_stride(p->ir, p->index, p->axis[k])
+					  : largest_step(p, p->axis[k]);
 	if (p->scatter)
 		return;
-	for (int i = 1; i < p->nspatial; i++)
-		for (int j = i; j > 0 && affine_stride(p->ir, p->index, p->axis[j - 1]) <
-						 affine_stride(p->ir, p->index, p->axis[j]);
-		     j--) {
-			Node *x = p->axis[j];
-			p->axis[j] = p->axis[j - 1];
-			p->axis[j - 1] = x;
-		}
+	sort_axes(p, 0, p->nspatial, step);
+	sort_axes(p, p->nspatial, p->naxis, step);
 }
 
 /* ---- the whole ---- */
@@ -513,7 +542,7 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	if (!p->scatter)
 		while (merge_once(p)) {
 		}
-	sort_spatial(p);
+	sort_problem(p);
 	return ir->err.code;
 }
 
