@@ -12,7 +12,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { REGISTERS = 24, SUMS_SEEN = 8 };
+/* HELD: vectors of an array that a compiler keeps as variables, if not in registers all of them. */
+enum { HELD = 24, SUMS_SEEN = 8 };
 
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
@@ -30,6 +31,8 @@ typedef struct Cost {
 	const Target *target;
 	int nloop;
 	Around loop[LOOPS_DEEP];
+	double spilled
+		[LOOPS_DEEP];	 /* the part of each loop's sums for which there is no register */
 	double times;		 /* that what is open runs */
 	double cycles;		 /* of bodies that are done, and of loops */
 	double operators, moves; /* cycles of the body that is open; moves: loads and stores */
@@ -87,7 +90,58 @@ static bool is_local(const Cost *c, const Node *buffer)
 static bool in_registers(const Cost *c, const Node *buffer)
 {
 	return !c->target->spills &&
-	       (double)tensor_size(buffer) <= REGISTERS * width_of(c, (Type)buffer->type);
+	       (double)tensor_size(buffer) <= HELD * width_of(c, (Type)buffer->type);
+}
+
+static double registers_of(const Target *t)
+{
+	return t->isa & (ISA_AVX512 | ISA_NEON) ? 32 : 16;
+}
+
+/* Is it a part of the body around it? */
+static bool is_written_out(const Stmt *loop)
+{
+	return is_vector(loop) || loop->how == HOW_UNROLL;
+}
+
+/* Adds the arrays of sums in a serial loop's own body to seen[]. */
+static int sums_seen(const Cost *c, const Stmt *s, int n, const Node **seen)
+{
+	for (; s; s = s->next) {
+		int k = 0;
+		if (s->kind != STMT_STORE) {
+			if (s->kind != STMT_LOOP || is_written_out(s))
+				n = sums_seen(c, s->body, n, seen);
+			continue;
+		}
+		while (k < n && seen[k] != s->buffer)
+			k++;
+		if (k == n && n < HELD && s->red != RED_NONE && is_local(c, s->buffer) &&
+		    in_registers(c, s->buffer))
+			seen[n++] = s->buffer;
+	}
+	return n;
+}
+
+/* The part of the sums in a serial loop for which there is no register. */
+static double spilled_part(const Cost *c, const Stmt *loop)
+{
+	const Node *seen[HELD];
+	double all = 0;
+	int n = is_written_out(loop) ? 0 : sums_seen(c, loop->body, 0, seen);
+	for (int k = 0; k < n; k++)
+		all += ceil((double)tensor_size(seen[k]) / width_of(c, (Type)seen[k]->type));
+	double over = all - registers_of(c->target);
+	return over > 0 ? over / all : 0;
+}
+
+/* That of the loop that is open. */
+static double spilled(const Cost *c)
+{
+	int k = c->nloop - 1;
+	while (k >= 0 && is_written_out(c->loop[k].loop))
+		k--;
+	return k < 0 ? 0 : c->spilled[k];
 }
 
 /* Cycles of a load or a store of an element for each lane. */
@@ -291,6 +345,8 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	bool local = is_local(c, s->buffer), held = local && in_registers(c, s->buffer);
 	double each = move_cycles(c, s->index, (Type)s->buffer->type, local ? TILE : STORE);
 	c->moves += held ? 0 : times * each;
+	if (s->red != RED_NONE && held)
+		c->moves += times * spilled(c) * (TILE + OPERATE);
 	if (s->red != RED_NONE)
 		c->operators += times * fmax(OPERATE, LATENCY / beside);
 	if (s->red != RED_NONE && !held)
@@ -327,6 +383,7 @@ static void loop(Cost *c, const Stmt *s)
 	Around *a = &c->loop[c->nloop];
 	double count = iterations(c, s);
 	*a = (Around){s, s->axis, count, count};
+	c->spilled[c->nloop] = spilled_part(c, s);
 	if (a->count <= 0)
 		return;
 	double before = c->times;

@@ -157,7 +157,7 @@ static ScheduleStep first_step(const char *task, StepKind kind, int axis)
 static void check_few_rows(void)
 {
 	enum { DEEP = 2, ROWS = 32 };
-	static const char *const tile = "split 0 8; split 1 32; move 1 1; move 2 2; vectorise 4; "
+	static const char *const tile = "split 0 4; split 1 16; move 1 1; move 2 2; vectorise 4; "
 					"unroll 3; parallel 2";
 	if (target_host()->vector_bytes < 32) /* products take longer than the lines do */
 		return;
@@ -225,6 +225,22 @@ static void check_spills(void)
 }
 
 /* A function that a kernel calls has no price. */
+/* 18 vectors of sums: all in registers where there are 32, but not where there are 16. */
+static void check_registers(void)
+{
+	static const char *const task = "ricci-task 1\ninput f32 8x16x16x16\ninput f32 8x16x18x18\n"
+					"keep m0[i,j,k,l] += a0[m,i,n,o]*a1[m,j,k+n,l+o] "
+					"where i<16, j<16, k<3, l<3, m<8, n<16, o<16\n";
+	static const char *const taps = "move 4 2; move 5 3; move 6 4; vectorise 6; unroll 2; "
+					"unroll 3; parallel 2";
+	Target few = *vectors_of(target_host());
+	few.isa &= ~(unsigned)(ISA_AVX512 | ISA_NEON);
+	few.vector_bytes = 32;
+	Target many = few;
+	many.isa |= ISA_AVX512;
+	CHECK(price_on(&few, task, taps) > 1.2 * price_on(&many, task, taps));
+}
+
 static void check_calls(void)
 {
 	CHECK(!isfinite(price("ricci-task 1\ninput f32 64x512\n"
@@ -278,6 +294,7 @@ int main(void)
 	check_order();
 	check_memory();
 	check_places();
+	check_registers();
 	check_overlap();
 	check_again();
 	check_shared();
