@@ -14,11 +14,6 @@
 /* Shorter sums are not worth the way through T; nor is a T of many times what is there anyway. */
 enum { LEAST_POINTS = 32, MOST_GROWTH = 4, LEAST_BYTES = 4 };
 
-static void see_unsafe(void *user, Node *n)
-{
-	*(bool *)user |= n->op == OP_READ && !read_stays(n);
-}
-
 /* The axes that stand in the read, in the order of its dimensions, but taps (reduced axes that
  * share a dimension) before the first dimension of several axes: what the others run over lies
  * together. Returns how many; 0 when an axis is in several dimensions. */
@@ -56,13 +51,12 @@ bool term_window(Ir *ir, const Term *t, Term *own)
 	int nkeep = window_axes(ir, t, keep);
 	uint64_t kept = axes_mask(nkeep, keep);
 	double size = axes_points(nkeep, keep, kept), points = comp_points(t->comp) / size;
-	bool unsafe = false;
 	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || type_size((Type)t->value->type) < LEAST_BYTES ||
 	    (axes_in(ir, t->guard) & ~kept))
 		return false;
-	node_walk(ir, t->value, see_unsafe, &unsafe);
 	double room = (double)tensor_size(t->read->src[0]) + (double)tensor_size(t->comp);
-	if (unsafe || points < LEAST_POINTS || size > MOST_GROWTH * room)
+	if (node_any(ir, t->value, node_reads_outside) || points < LEAST_POINTS ||
+	    size > MOST_GROWTH * room)
 		return false;
 	*own = term_over(ir, t, NULL, nkeep, keep);
 	return true;

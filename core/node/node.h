@@ -421,6 +421,11 @@ static inline bool read_stays(const Node *read)
 			  read->src[1 + d]->hi < tensor_extent(read->src[0], d);
 	return inside;
 }
+/* Is n a READ that leaves its tensor where conditions around it don't hold? */
+static inline bool node_reads_outside(const Node *n)
+{
+	return n->op == OP_READ && !read_stays(n);
+}
 /* The axes of t's dimensions, numbered by them. */
 void tensor_axes(Ir *ir, const Node *t, Node **axes);
 int64_t tensor_size(const Node *t); /* elements */

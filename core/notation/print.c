@@ -263,11 +263,6 @@ static void print_cast(Printer *p, Node *n, bool index)
 	text_add(p->out, ")");
 }
 
-static bool is_guarded(const Node *n)
-{
-	return n->op == OP_READ && !read_stays(n);
-}
-
 /* Is n printed as "A[..] else e"? A gather whose own index needs the condition is none: `else` looks
  * inside only afterwards. */
 static bool print_is_else(Ir *ir, Node *n)
@@ -279,7 +274,7 @@ static bool print_is_else(Ir *ir, Node *n)
 	    inside_condition(ir, read->src[0], read->src + 1) != n->src[0])
 		return false;
 	for (int d = 1; d < read->nsrc; d++)
-		guarded |= node_any(ir, read->src[d], is_guarded);
+		guarded |= node_any(ir, read->src[d], node_reads_outside);
 	return !guarded;
 }
 

@@ -153,11 +153,6 @@ bool fuse_compares_equal(Fuse *f, const Node *reader, const Reads *reads)
 	return e.found;
 }
 
-static bool is_guarded(const Node *n)
-{
-	return n->op == OP_READ && !read_stays(n);
-}
-
 /* Would substituting `now` lose what keeps its reads inside of their tensors? That may follow from its conditions
  * and the ranges of its axes; a gather's index, which would stand in their place, has the range of its data type. */
 static bool loses_ranges(Fuse *f, const Node *now, const Reads *reads)
@@ -166,7 +161,7 @@ static bool loses_ranges(Fuse *f, const Node *now, const Reads *reads)
 	for (int k = 0; k < reads->n; k++)
 		for (int d = 1; d < reads->read[k]->nsrc; d++)
 			gather |= node_reads(f->ir, reads->read[k]->src[d]);
-	return gather && node_any(f->ir, comp_body(now), is_guarded);
+	return gather && node_any(f->ir, comp_body(now), node_reads_outside);
 }
 
 /* What keeps c (now `now`) from being substituted whatever the reward, or NULL. */

@@ -32,16 +32,11 @@ typedef struct Invariants {
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 } Invariants;
 
-/* May n not be computed apart: does it read what a condition around it keeps inside? */
-static bool stays(const Node *n)
-{
-	return n->op == OP_READ && !read_stays(n);
-}
-
-/* Nor may what draws be computed before a loop: a draw is the step's. */
+/* What reads outside may not be computed apart from the condition around it, nor what draws before a loop: a draw is the
+ * step's. */
 static bool stays_in_loop(const Node *n)
 {
-	return node_draws(n) || stays(n);
+	return node_draws(n) || node_reads_outside(n);
 }
 
 /* Does e read nothing but constants of the loop, no fewer bytes than it is? */
@@ -116,7 +111,8 @@ static bool is_worth(const Invariants *v, const Function *f)
 		return good && is_constant(v, f->e, few * (double)type_size((Type)f->e->type)) &&
 		       !node_any(v->ir, f->e, stays_in_loop);
 	return good && few <= ELEMENTS && few * USES <= all &&
-	       expr_flops(v->ir, f->e) * (all - few) >= SAVED && !node_any(v->ir, f->e, stays);
+	       expr_flops(v->ir, f->e) * (all - few) >= SAVED &&
+	       !node_any(v->ir, f->e, node_reads_outside);
 }
 
 /* Of the function's axes a and b, is there nothing in it but a + sign * b? It has one axis less then. */
@@ -284,7 +280,7 @@ static bool product_is_worth(const Invariants *v, const Function *f)
 	double all = comp_points(v->c), few = function_points(f), flops = expr_flops(v->ir, f->e);
 	return f->rank && f->rank <= RICCI_MAX_RANK && few * PRODUCT_USES <= all &&
 	       flops * all >= PRODUCT_SAVED + PRODUCT_ELEMENT * few &&
-	       !node_any(v->ir, f->e, stays);
+	       !node_any(v->ir, f->e, node_reads_outside);
 }
 
 Node *products_apart(Ir *ir, Node *c)

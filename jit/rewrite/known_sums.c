@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Limits of what is looked at: factors of a term, terms, nodes. */
-enum { FACTORS = 12, TERMS = 8, NODES = 64 };
+/* Limits of what is looked at: factors of a term, terms, nodes, and how deep these are. */
+enum { FACTORS = 12, TERMS = 8, NODES = 64, DEPTH = 16 };
 /* Coefficients are equal that are as close to each other as 1/n in f32 is to 1/n. */
 #define SAME_CONSTANT 1e-6
 
@@ -32,7 +32,7 @@ typedef struct Sum {
 typedef struct Expansion {
 	Ir *ir;
 	const Node *c;
-	int left;   /* nodes that may still be looked at */
+	int left, depth; /* nodes that may still be looked at; those around the one that is */
 	bool known; /* has a sum that is read stood for its terms, or met itself as a divisor? */
 } Expansion;
 
@@ -110,20 +110,13 @@ static bool sum_times(Expansion *x, Sum *a, const Sum *b, int power)
 	return true;
 }
 
-/* `cond ? v : 0` is v times the choice. */
-static Node *choice_of(Ir *ir, const Node *e)
-{
-	Type type = (Type)e->type;
-	return node_select(ir, e->src[0], node_const(ir, type, 1), node_const(ir, type, 0));
-}
-
 /* The body of the equation that e reads, at whole axes only: in place of e's axes[]; NULL: e reads none. */
 static Node *read_body(Ir *ir, const Node *e, Reduce red, int naxis, Node *const *axis)
 {
 	const Node *t = e->op == OP_READ ? e->src[0] : NULL;
 	Node *from[COMP_MAX_AXES];
 	if (!t || t->op != OP_COMP || comp_reduce(t) != red || !comp_is_dense(t) ||
-	    comp_naxis(t) != naxis)
+	    comp_naxis(t) != naxis || node_any(ir, comp_body(t), node_draws))
 		return NULL;
 	for (int k = 0; k < naxis; k++) {
 		from[k] = comp_axis(t, k);
@@ -160,26 +153,52 @@ static bool expand_both(Expansion *x, Node *e, Sum *s)
 	return b.term[0].k != 0 && sum_times(x, s, &b, -1);
 }
 
+/* `cond ? v : 0` is v times `cond ? 1 : 0`. */
+static bool expand_choice(Expansion *x, Node *e, Sum *s)
+{
+	Type type = (Type)e->type;
+	Node *one = node_const(x->ir, type, 1), *zero = node_const(x->ir, type, 0);
+	Sum by = {1, {{1, 1, {1}, {node_select(x->ir, e->src[0], one, zero)}}}};
+	return expand(x, e->src[1], s) && sum_times(x, s, &by, 1);
+}
+
+static bool expand_minus(Expansion *x, Node *e, Sum *s)
+{
+	bool done = expand(x, e->src[0], s);
+	for (int k = 0; k < s->n; k++)
+		s->term[k].k *= -1;
+	return done;
+}
+
+static bool expand_read(Expansion *x, Node *e, Sum *s)
+{
+	Node *body = read_body(x->ir, e, RED_NONE, e->nsrc - 1, e->src + 1);
+	return !body || !is_multiplied_out(body) || expand(x, body, s);
+}
+
+static bool expand_node(Expansion *x, Node *e, Sum *s)
+{
+	if (e->op == OP_NEG)
+		return expand_minus(x, e, s);
+	if (is_arithmetic(e))
+		return expand_both(x, e, s);
+	if (e->op == OP_READ)
+		return expand_read(x, e, s);
+	if (e->op == OP_CONST && isfinite(e->u.f))
+		s->term[0] = (Term){.k = e->u.f};
+	return !is_choice(e) || node_is_value(e->src[1], 1) || expand_choice(x, e, s);
+}
+
+/* e as a sum of products; false: it is too long, or too deep. */
 static bool expand(Expansion *x, Node *e, Sum *s)
 {
-	Node *body = NULL;
-	Sum by;
 	*s = (Sum){1, {{1, 1, {1}, {e}}}};
-	if (!x->left--)
+	if (x->left-- <= 0 || x->depth == DEPTH)
 		return false;
-	if (e->op == OP_CONST)
-		s->term[0] = (Term){.k = e->u.f};
-	else if (e->op == OP_NEG && expand(x, e->src[0], s))
-		for (int k = 0; k < s->n; k++)
-			s->term[k].k *= -1;
-	else if (is_arithmetic(e))
-		return e->op != OP_NEG && expand_both(x, e, s);
-	else if (is_choice(e) && !node_is_value(e->src[1], 1))
-		return expand(x, e->src[1], s) && expand(x, choice_of(x->ir, e), &by) &&
-		       sum_times(x, s, &by, 1);
-	else if (e->op == OP_READ)
-		body = read_body(x->ir, e, RED_NONE, e->nsrc - 1, e->src + 1);
-	return !body || !is_multiplied_out(body) || expand(x, body, s);
+	x->depth++;
+	bool done = expand_node(x, e, s);
+	x->depth--;
+	return done;
 }
 
 /* Takes those factors from t that have any of the axes: they are *inside then. */
@@ -279,20 +298,10 @@ static Node *term_node(Ir *ir, Type type, const Term *t)
 	return e;
 }
 
-/* Do all reads stay inside? What was read under a condition may not. */
-static bool reads_stay(Ir *ir, Node *e)
-{
-	Node **read;
-	int n = node_collect(ir, e, OP_READ, &read), k = 0;
-	while (k < n && read_stays(read[k]))
-		k++;
-	return k == n;
-}
-
 /* The body of c where its sum is known; NULL: it isn't. */
 static Node *known_body(Ir *ir, const Node *c)
 {
-	Expansion x = {ir, c, NODES, false};
+	Expansion x = {ir, c, NODES, 0, false};
 	Sum all, known = {0};
 	if (!expand(&x, comp_body(c), &all))
 		return NULL;
@@ -309,7 +318,7 @@ static Node *known_body(Ir *ir, const Node *c)
 	if (!known.n)
 		return node_const(ir, (Type)c->type, 0);
 	Node *body = term_node(ir, (Type)c->type, &known.term[0]);
-	return reads_stay(ir, body) ? body : NULL;
+	return node_any(ir, body, node_reads_outside) ? NULL : body; /* without its condition */
 }
 
 Node *known_sum(Ir *ir, Node *c)

@@ -95,11 +95,6 @@ static Axes first_axes(Ir *ir, Node *axis, const Axes *sum, Node *cond, Node *in
 	return keep;
 }
 
-static bool leaves_tensor(const Node *n)
-{
-	return n->op == OP_READ && !read_stays(n);
-}
-
 /* Elements of the largest tensor that e reads. */
 static double most_read(Ir *ir, Node *e)
 {
@@ -117,7 +112,7 @@ static bool is_worth(Ir *ir, const Node *c, Node *first, double points, Node *ou
 {
 	double room = most_read(ir, outer), more = most_read(ir, inner);
 	room = more > room ? more : room;
-	return !node_any(ir, outer, leaves_tensor) &&
+	return !node_any(ir, outer, node_reads_outside) &&
 	       (double)tensor_size(first) <= MOST_GROWTH * (room + (double)tensor_size(c)) &&
 	       comp_work(ir, first, 0) + points <= comp_points(c) / RUNNING_LEAST;
 }
