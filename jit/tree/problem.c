@@ -335,48 +335,42 @@ bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at
 	       poly_implies(poly, node2(ir, OP_LT, flat, size));
 }
 
-/* The most elements between what is read at neighbouring places of the axis. */
-static int64_t largest_step(const Problem *p, Node *axis)
+/* Does the axis a go outside of b? Of results it does with the larger stride, of what is summed where all reads that move
+ * move farther along it: what lies together is read together. */
+static bool goes_outside(const Problem *p, int a, int b)
 {
-	int64_t largest = 0;
+	bool farther = false;
+	if (a < p->nspatial)
+		return affine_stride(p->ir, p->index, p->axis[a]) >
+		       affine_stride(p->ir, p->index, p->axis[b]);
 	for (int k = 0; k < p->nread; k++) {
-		int64_t step = affine_stride(p->ir, p->read[k].read->src[1], axis);
-		if (step == INT64_MIN)
-			continue;
-		step = step < 0 ? -step : step;
-		largest = step > largest ? step : largest;
+		Node *index = p->read[k].read->src[1];
+		int64_t of_a = affine_stride(p->ir, index, p->axis[a]);
+		int64_t of_b = affine_stride(p->ir, index, p->axis[b]);
+		if (of_a == INT64_MIN || of_b == INT64_MIN)
+			return false;
+		of_a = of_a < 0 ? -of_a : of_a;
+		of_b = of_b < 0 ? -of_b : of_b;
+		if (of_a < of_b)
+			return false;
+		farther |= of_a > of_b;
 	}
-	return largest;
+	return farther;
 }
 
-/* Puts axes from .. to-1 in the order of falling steps. */
-static void sort_axes(Problem *p, int from, int to, const int64_t *step)
+/* Axes in the order of loops, results' before others; a scatter keeps its own. */
+static void sort_axes(Problem *p)
 {
-	int64_t of[COMP_MAX_AXES];
-	memcpy(of, step, (size_t)to * sizeof *of);
-	for (int i = from + 1; i < to; i++)
-		for (int j = i; j > from && of[j - 1] < of[j]; j--) {
-			Node *axis = p->axis[j];
-			int64_t s = of[j];
-			p->axis[j] = p->axis[j - 1];
-			of[j] = of[j - 1];
-			p->axis[j - 1] = axis;
-			of[j - 1] = s;
-		}
-}
-
-/* Spatial axes by falling stride of the output, others by how far what they read is apart: what lies together is read
- * together. A scatter keeps its order. */
-static void sort_problem(Problem *p)
-{
-	int64_t step[COMP_MAX_AXES];
-	for (int k = 0; k < p->naxis; k++)
-		step[k] = k < p->nspatial ? affine_stride(p->ir, p->index, p->axis[k])
-					  : largest_step(p, p->axis[k]);
 	if (p->scatter)
 		return;
-	sort_axes(p, 0, p->nspatial, step);
-	sort_axes(p, p->nspatial, p->naxis, step);
+	for (int i = 1; i < p->naxis; i++) {
+		int first = i < p->nspatial ? 0 : p->nspatial;
+		for (int j = i; j > first && goes_outside(p, j, j - 1); j--) {
+			Node *x = p->axis[j];
+			p->axis[j] = p->axis[j - 1];
+			p->axis[j - 1] = x;
+		}
+	}
 }
 
 /* ---- the whole ---- */
@@ -542,7 +536,7 @@ static int problem_take(Problem *p, Tree *tree, const Subgraph *sub, const Rows 
 	if (!p->scatter)
 		while (merge_once(p)) {
 		}
-	sort_problem(p);
+	sort_axes(p);
 	return ir->err.code;
 }
 
