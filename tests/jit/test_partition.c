@@ -650,6 +650,59 @@ static void test_joined(void)
 	ir_free(&c.ir);
 }
 
+/* Short lines that are read across, each for many others, are read from a transposed copy. */
+static void test_short_lines(void)
+{
+	static const struct {
+		const char *text;
+		int columns;
+		bool copied;
+	} lines[] = {
+		{"y[i,j] += (X[i,k]-Z[j,k])*(X[i,k]-Z[j,k])", 3, true},
+		{"y[j] max= X[i,0]*Z[j,0] + X[i,1]*Z[j,1]", 2, true},
+		{"s[i,j] += (X[i,k]-Z[j,k]) where k < 1; y[i,k] += s[i,j]*(X[i,k]-Z[j,k])", 3,
+		 true},
+		{"y[i,j] += (X[i,k]-Z[j,k])*(X[i,k]-Z[j,k])", 8, false}, /* no short line */
+		{"y[j,k] = X[j,k]*Z[j,k]", 3, false},			 /* along the lines */
+		{"y[j] = X[j,0]*Z[j,1]", 3, false},			 /* each element once */
+	};
+	for (int k = 0; k < COUNT(lines); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[2] = {operand(&c, "X", 2, 128, lines[k].columns),
+				operand(&c, "Z", 2, 128, lines[k].columns)};
+		partition(lines[k].text, 2, ops, &c);
+		bool copied = false;
+		for (int s = 0; s < c.nsub; s++)
+			for (int m = 0; m < c.sub[s].nmember; m++) {
+				const Node *t = c.sub[s].member[m];
+				copied |= comp_reduce(t) == RED_NONE && tensor_rank(t) == 2 &&
+					  tensor_extent(t, 0) == lines[k].columns;
+			}
+		CHECK_INT(copied, lines[k].copied);
+		ir_free(&c.ir);
+	}
+}
+
+/* Rows of one element whose windows are shorter than a vector: a dimension less is rows, so that lanes run along it. */
+static void test_rows_of_windows(void)
+{
+	static const char *const boxes =
+		"a[i,j] += X[i+r,j+s] where r<9, s<%d; "
+		"b[i,j] += X[i+r,j+s]*X[i+r,j+s] where r<9, s<%d; y[i,j] = a[i,j]*b[i,j]";
+	for (int wide = 0; wide < 2; wide++) {
+		char text[200];
+		Case c;
+		begin(&c);
+		Node *ops[1] = {operand(&c, "X", 2, 136, 136)};
+		snprintf(text, sizeof text, boxes, wide ? 20 : 9, wide ? 20 : 9);
+		CHECK_INT(partition(text, 1, ops, &c), 1);
+		CHECK_INT(c.sub[0].rows, 2);
+		CHECK_INT(c.sub[0].best, wide ? 2 : 1);
+		ir_free(&c.ir);
+	}
+}
+
 /* A reader of more places than are looked at to substitute reads one equation all the same: what
  * became of it, in all places. */
 static void test_many_reads(void)
@@ -729,6 +782,8 @@ int main(void)
 	test_signs();
 	test_repeated();
 	test_joined();
+	test_short_lines();
+	test_rows_of_windows();
 	test_many_reads();
 	test_shared_choices();
 	test_bad_tasks();

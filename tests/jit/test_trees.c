@@ -135,6 +135,15 @@ static const Kept kept[] = {
 	{"a tile along what slides as the sum goes on, not along the samples",
 	 {"Y[t,b,c] += t <= s ? X[b,s,c]*F[s-t,c] : 0 where t<512", "X=4x512x128 F=512x128"},
 	 NULL},
+	{"what is summed in the order of memory: channels outside of a window's points, which "
+	 "conditions name first",
+	 {"Y[p,q] += 0 <= p-r && p-r < 6 && 0 <= q-s && q-s < 16 ? X[n,p-r,q-s]*W[n,r,s] : 0 where "
+	  "p<8, q<18",
+	  "X=8x6x16 W=8x3x3"},
+	 NULL},
+	{"a register tile of a batch, across lines that are transposed",
+	 {"D[b,i,j] += (X[b,i,k]-Z[b,j,k])*(X[b,i,k]-Z[b,j,k])", "X=2x64x8 Z=2x64x8"},
+	 NULL},
 	{"a sum in lanes of one vector and a half: both stay in registers",
 	 {"Y[i] += X[i,j]*W[i,j]", "X=64x24 W=64x24"},
 	 "vectorise 1; parallel 1"},
