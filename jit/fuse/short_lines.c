@@ -5,6 +5,7 @@
  * In: the graph after inlining. Out: roots of the same values. Only where all else that is read, and the result, is
  * contiguous along the lanes or does not move, and each element of the copy is read many times. */
 #include "jit/fuse/internal.h"
+#include "jit/rewrite/rewrite.h"
 
 /* Elements of a short line; places along the lanes; points of the equation for each element of a copy. */
 enum { SHORT_MOST = 7, LANES_LEAST = 16, USES = 32 };
@@ -52,27 +53,6 @@ static Node *lanes_axis(Ir *ir, const Node *c, const Reads *r)
 	return axis;
 }
 
-/* The last two in each other's place. */
-static void swap_last(int rank, Node **index)
-{
-	Node *last = index[rank - 1];
-	index[rank - 1] = index[rank - 2];
-	index[rank - 2] = last;
-}
-
-static Node *copy_read(Ir *ir, const Node *read)
-{
-	Node *t = read->src[0], *axis[RICCI_MAX_RANK], *index[RICCI_MAX_RANK];
-	int rank = tensor_rank(t);
-	tensor_axes(ir, t, axis);
-	Node *element = node_read(ir, t, axis);
-	swap_last(rank, axis);
-	for (int d = 0; d < rank; d++)
-		index[d] = read->src[1 + d];
-	swap_last(rank, index);
-	return node_read(ir, comp_dense(ir, RED_NONE, rank, rank, axis, element), index);
-}
-
 static Node *read_along_lines(void *user, Node *was, Node *c)
 {
 	(void)was;
@@ -86,7 +66,7 @@ static Node *read_along_lines(void *user, Node *was, Node *c)
 	for (int k = 0; k < r.n && axis; k++)
 		if (crosses_lines(ir, c, r.read[k], axis)) {
 			r.read[n] = r.read[k];
-			to[n++] = copy_read(ir, r.read[k]);
+			to[n++] = read_of_copy(ir, r.read[k], tensor_rank(r.read[k]->src[0]) - 2);
 		}
 	return n ? comp_with(ir, c, comp_reduce(c), node_replace(ir, comp_body(c), n, r.read, to))
 		 : c;

@@ -48,8 +48,7 @@ static void move_last(int n, int at, Node *const *all, Node **out)
 		out[d] = all[d < at ? d : d + 1 < n ? d + 1 : at];
 }
 
-/* The read of a copy whose lines are along the axis. */
-static Node *read_copy(Ir *ir, const Node *read, int at)
+Node *read_of_copy(Ir *ir, const Node *read, int at)
 {
 	Node *t = read->src[0], *axis[RICCI_MAX_RANK], *moved[RICCI_MAX_RANK];
 	int rank = tensor_rank(t);
@@ -71,7 +70,7 @@ static Node *copies_read(Ir *ir, const Node *c, Node *axis)
 		    (double)tensor_size(read[k]->src[0]) > comp_points(c))
 			continue;
 		read[n] = read[k];
-		to[n++] = read_copy(ir, read[k], rewrite_place(read[k]->src + 1, rank, axis));
+		to[n++] = read_of_copy(ir, read[k], rewrite_place(read[k]->src + 1, rank, axis));
 	}
 	return node_replace(ir, comp_body(c), n, read, to);
 }

@@ -49,6 +49,8 @@ Node *sum_ordered(Ir *ir, Node *c);
 Node *invariants_apart(Ir *ir, Node *c);
 /* Functions of a loop's constants in its body's equations become equations (invariants.c). */
 void loop_constants_apart(Ir *ir, const Scan *s, int nroot, Node **roots);
+/* The read of a copy whose lines are along dimension `at` (look_ups.c). */
+Node *read_of_copy(Ir *ir, const Node *read, int at);
 /* The equation c over copies of which it looks up whole lines (look_ups.c). */
 Node *look_ups_in_lines(Ir *ir, Node *c);
 /* The equation c; without its reduction, where sums that it reads tell its value, 0 often; a pointwise one without
