@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* HELD: vectors of an array that a compiler keeps as variables, if not in registers all of them. */
-enum { HELD = 24, SUMS_SEEN = 8 };
+enum { HELD = 24, SUMS_SEEN = 32 };
 
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
@@ -31,8 +31,8 @@ typedef struct Cost {
 	const Target *target;
 	int nloop;
 	Around loop[LOOPS_DEEP];
-	double spilled
-		[LOOPS_DEEP];	 /* the part of each loop's sums for which there is no register */
+	/* Vectors that each loop adds to, once they were counted; 0: not yet. */
+	double sums[LOOPS_DEEP];
 	double times;		 /* that what is open runs */
 	double cycles;		 /* of bodies that are done, and of loops */
 	double operators, moves; /* cycles of the body that is open; moves: loads and stores */
@@ -96,52 +96,6 @@ static bool in_registers(const Cost *c, const Node *buffer)
 static double registers_of(const Target *t)
 {
 	return t->isa & (ISA_AVX512 | ISA_NEON) ? 32 : 16;
-}
-
-/* Is it a part of the body around it? */
-static bool is_written_out(const Stmt *loop)
-{
-	return is_vector(loop) || loop->how == HOW_UNROLL;
-}
-
-/* Adds the arrays of sums in a serial loop's own body to seen[]. */
-static int sums_seen(const Cost *c, const Stmt *s, int n, const Node **seen)
-{
-	for (; s; s = s->next) {
-		int k = 0;
-		if (s->kind != STMT_STORE) {
-			if (s->kind != STMT_LOOP || is_written_out(s))
-				n = sums_seen(c, s->body, n, seen);
-			continue;
-		}
-		while (k < n && seen[k] != s->buffer)
-			k++;
-		if (k == n && n < HELD && s->red != RED_NONE && is_local(c, s->buffer) &&
-		    in_registers(c, s->buffer))
-			seen[n++] = s->buffer;
-	}
-	return n;
-}
-
-/* The part of the sums in a serial loop for which there is no register. */
-static double spilled_part(const Cost *c, const Stmt *loop)
-{
-	const Node *seen[HELD];
-	double all = 0;
-	int n = is_written_out(loop) ? 0 : sums_seen(c, loop->body, 0, seen);
-	for (int k = 0; k < n; k++)
-		all += ceil((double)tensor_size(seen[k]) / width_of(c, (Type)seen[k]->type));
-	double over = all - registers_of(c->target);
-	return over > 0 ? over / all : 0;
-}
-
-/* That of the loop that is open. */
-static double spilled(const Cost *c)
-{
-	int k = c->nloop - 1;
-	while (k >= 0 && is_written_out(c->loop[k].loop))
-		k--;
-	return k < 0 ? 0 : c->spilled[k];
 }
 
 /* Cycles of a load or a store of an element for each lane. */
@@ -249,7 +203,7 @@ static const Around *reduced_loop(const Cost *c, const Stmt *s)
 
 typedef struct Sums { /* to which a loop's iteration adds: they need not wait for each other */
 	const Cost *c;
-	double n; /* vectors; as many as keep operators busy for LATENCY are enough */
+	double n, enough; /* vectors; so many are enough */
 	int nopen;
 	const Stmt *open[LOOPS_DEEP]; /* loops inside that one */
 	int nseen;
@@ -287,8 +241,7 @@ static void sum_count(Sums *x, const Stmt *s)
 
 static void sums_find(Sums *x, const Stmt *s)
 {
-	for (; s && x->n < LATENCY / OPERATE && x->nopen < LOOPS_DEEP && x->nseen < SUMS_SEEN;
-	     s = s->next)
+	for (; s && x->n < x->enough && x->nopen < LOOPS_DEEP && x->nseen < SUMS_SEEN; s = s->next)
 		if (s->kind == STMT_STORE && s->red != RED_NONE) {
 			sum_count(x, s);
 		} else if (s->kind == STMT_LOOP) {
@@ -304,10 +257,27 @@ static void sums_find(Sums *x, const Stmt *s)
 static double sums_beside(const Cost *c, const Around *reduced, const Stmt *s)
 {
 	const Around *lanes = lanes_of(c);
-	Sums x = {.c = c};
+	Sums x = {.c = c, .enough = LATENCY / OPERATE}; /* they keep operators busy */
 	sums_find(&x, reduced->loop->body);
 	return lanes && lanes < reduced && node_has(s->index, lanes->axis) ? x.n * lanes->trips
 									   : x.n;
+}
+
+/* The part of what the innermost serial loop adds to for which there is no register. */
+static double spilled(Cost *c)
+{
+	int k = c->nloop - 1;
+	while (k >= 0 && (is_vector(c->loop[k].loop) || c->loop[k].loop->how == HOW_UNROLL))
+		k--;
+	if (k < 0)
+		return 0;
+	Sums x = {.c = c, .enough = 2 * HELD};
+	if (c->sums[k] == 0) {
+		sums_find(&x, c->loop[k].loop->body);
+		c->sums[k] = x.n;
+	}
+	double over = c->sums[k] - registers_of(c->target);
+	return over > 0 ? over / c->sums[k] : 0;
 }
 
 /* How many sums that begin anew in each vector, with all of their terms written out, a processor adds up at a time: as
@@ -383,7 +353,7 @@ static void loop(Cost *c, const Stmt *s)
 	Around *a = &c->loop[c->nloop];
 	double count = iterations(c, s);
 	*a = (Around){s, s->axis, count, count};
-	c->spilled[c->nloop] = spilled_part(c, s);
+	c->sums[c->nloop] = 0;
 	if (a->count <= 0)
 		return;
 	double before = c->times;
