@@ -22,7 +22,10 @@ static Node *without_factors(void *user, Node *was, Node *c)
 		return c;
 	Factors l = product_split(ir, c, comp_body(c));
 	n = product_part(&l, ~0U << rank);
-	if (n < 1 || n == l.n)
+	bool varies = n > 1; /* a constant stays with what is not multiplied otherwise */
+	for (int k = n; k < l.n; k++)
+		varies |= l.f[k].axes != 0;
+	if (n < 1 || n == l.n || !varies)
 		return c;
 	tensor_axes(ir, c, axes);
 	Node *sum = comp_with(ir, c, RED_ADD, product_of(&l, n, l.f));
