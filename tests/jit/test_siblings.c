@@ -204,7 +204,7 @@ static void test_table(void)
 	}
 }
 
-/* A factor that a contraction doesn't run over becomes its epilogue. */
+/* A factor that a sum doesn't run over becomes its epilogue. */
 static void test_factors(void)
 {
 	static const struct {
@@ -217,6 +217,10 @@ static void test_factors(void)
 		{"Y[b,j] += b > j ? 2*X[b,k]*U[k,j] : 0", 2},
 		{"Y[b,j] += 2*X[b,k]*U[k,j]*V[k,j]", 3},
 		{"Y[b,j] += (2 + X[b,k])*U[k,j]", 2},
+		/* of sums that multiply nothing else, too, but for constants */
+		{"Y[b,j] += X[b,k]*T[b,j] where b < 200", 1},
+		{"Y[b,j] += b > k ? X[b,k]*T[b,j] : 0 where b < 200", 2},
+		{"Y[b] += 2*X[b,k]", 2},
 		/* what is safe under its condition only keeps it, or stays */
 		{"Y[b,j] += b > j ? X[b,k]*U[k,j]*log(2 + T[b,j]) : 0 where b < 200", 2},
 		{"Y[b,j] += b > k ? X[b,k]*U[k,j]*log(2 + T[b,j]) : 0 where b < 200", 4},
