@@ -453,20 +453,20 @@ static Node *find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(con
 	return found;
 }
 
-Node *node_find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(const Node *n))
-{
-	walk_begin(ir);
-	return find(ir, n, is, within);
-}
-
 static bool no_tensor(const Node *n)
 {
 	return !node_is_tensor(n);
 }
 
+Node *node_find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(const Node *n))
+{
+	walk_begin(ir);
+	return find(ir, n, is, within ? within : no_tensor);
+}
+
 bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n))
 {
-	return node_find(ir, n, is, no_tensor) != NULL;
+	return node_find(ir, n, is, NULL) != NULL;
 }
 
 typedef struct Axes {

@@ -15,15 +15,10 @@ static bool is_zero_product(const Node *n)
 	       (node_is_value(n->src[0], 0) || (n->op == OP_MUL && node_is_value(n->src[1], 0)));
 }
 
-static bool is_expression(const Node *n)
-{
-	return !node_is_tensor(n);
-}
-
 /* Products and quotients of 0 are 0. */
 static Node *zeros_away(Ir *ir, Node *e)
 {
-	for (Node *n; (n = node_find(ir, e, is_zero_product, is_expression));) {
+	for (Node *n; (n = node_find(ir, e, is_zero_product, NULL));) {
 		Node *zero = node_const(ir, (Type)n->type, 0);
 		e = node_replace(ir, e, 1, &n, &zero);
 	}
