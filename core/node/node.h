@@ -176,7 +176,8 @@ bool node_reads(Ir *ir, Node *n);
 int node_parts(Ir *ir, Node *n, Op op, Node ***part);
 /* Is any node below n (n included, tensors not entered) of that kind? */
 bool node_any(Ir *ir, Node *n, bool (*is)(const Node *n));
-/* A node at or below n for which `is`, by way of nodes for which `within` (NULL: all but tensors); NULL: there is none. */
+/* A node at or below n for which `is`, by way of nodes for which `within`; a NULL `within` enters all but tensors. NULL:
+ * there is none. */
 Node *node_find(Ir *ir, Node *n, bool (*is)(const Node *n), bool (*within)(const Node *n));
 /* The axes in roots, each once, by first appearance: their number, at most COMP_MAX_AXES. */
 int node_axes(Ir *ir, int nroot, Node *const *root, Node **axes);

@@ -68,7 +68,7 @@ void fuse_siblings(Fuse *f, int nroot, Node **roots);
 void fuse_inline(Fuse *f, int nroot, Node **roots);
 /* Sums of products get the order of dimensions in which they are read (dimensions.c). */
 void fuse_dimensions(Fuse *f, int nroot, Node **roots);
-/* Factors that a contraction doesn't run over leave it (factors.c). */
+/* Factors that a sum doesn't run over leave it (factors.c). */
 void fuse_factors(Fuse *f, int nroot, Node **roots);
 /* What is read across short lines is read from a transposed copy (short_lines.c). */
 void fuse_short_lines(Fuse *f, int nroot, Node **roots);

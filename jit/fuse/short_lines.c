@@ -24,20 +24,27 @@ static int64_t read_step(Ir *ir, const Node *read, Node *axis)
 	return step;
 }
 
+/* Are the lines of what it reads short, and is each element read many times? */
+static bool reads_short(const Node *c, const Node *read)
+{
+	const Node *t = read->src[0];
+	int last = tensor_rank(t) - 1;
+	return last > 0 && tensor_extent(t, last) > 1 && tensor_extent(t, last) <= SHORT_MOST &&
+	       comp_points(c) >= USES * (double)tensor_size(t);
+}
+
 /* Does it go from a short line to the next one along the axis? */
 static bool crosses_lines(Ir *ir, const Node *c, const Node *read, Node *axis)
 {
 	const Node *t = read->src[0];
 	int last = tensor_rank(t) - 1;
-	return last > 0 && tensor_extent(t, last) > 1 && tensor_extent(t, last) <= SHORT_MOST &&
-	       affine_stride(ir, read->src[1 + last], axis) == 0 &&
+	return reads_short(c, read) && affine_stride(ir, read->src[1 + last], axis) == 0 &&
 	       affine_stride(ir, read->src[last], axis) == 1 &&
-	       read_step(ir, read, axis) == tensor_extent(t, last) &&
-	       comp_points(c) >= USES * (double)tensor_size(t);
+	       read_step(ir, read, axis) == tensor_extent(t, last);
 }
 
 /* The axis that lanes will run along: the result's last one, or of a result of short lines one that is summed. NULL:
- * none, or elements lie apart along it. */
+ * there is none, or something else is read or stored with a stride along it. */
 static Node *lanes_axis(Ir *ir, const Node *c, const Reads *r)
 {
 	int rank = tensor_rank(c), n = comp_naxis(c);
@@ -61,7 +68,10 @@ static Node *read_along_lines(void *user, Node *was, Node *c)
 		return c;
 	Reads r = fuse_reads_in(ir, comp_body(c));
 	Node **to = arena_alloc(&ir->arena, ((size_t)r.n + 1) * sizeof *to);
-	Node *axis = lanes_axis(ir, c, &r);
+	bool any = false;
+	for (int k = 0; k < r.n; k++)
+		any |= reads_short(c, r.read[k]);
+	Node *axis = any ? lanes_axis(ir, c, &r) : NULL;
 	int n = 0;
 	for (int k = 0; k < r.n && axis; k++)
 		if (crosses_lines(ir, c, r.read[k], axis)) {

@@ -62,8 +62,11 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 		for (int r = 0; r < t->nread; r++) {
 			int64_t step = stride(t, t->read[r], k);
 			bool across = t->transposed && lies_across(t, t->read[r], k);
-			int apart = is_summed(t, t->read[r]) ? -100 : 0;
-			score += step == 1 ? 4 : step == 0 ? 0 : step == -1 || across ? 2 : apart;
+			score += step == 1		    ? 4
+				 : step == 0		    ? 0
+				 : step == -1 || across	    ? 2
+				 : is_summed(t, t->read[r]) ? -100
+							    : 0;
 		}
 		axis = score > most ? k : axis;
 		most = score > most ? score : most;

@@ -224,7 +224,6 @@ static void check_spills(void)
 	      price(task, plain) / price(task, tile) / 1.5);
 }
 
-/* A function that a kernel calls has no price. */
 /* 18 vectors of sums: all in registers where there are 32, but not where there are 16. */
 static void check_registers(void)
 {
@@ -241,6 +240,7 @@ static void check_registers(void)
 	CHECK(price_on(&few, task, taps) > 1.2 * price_on(&many, task, taps));
 }
 
+/* A function that a kernel calls has no price. */
 static void check_calls(void)
 {
 	CHECK(!isfinite(price("ricci-task 1\ninput f32 64x512\n"

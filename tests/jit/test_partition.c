@@ -2,8 +2,8 @@
 #include "jit/jit.h"
 #include "tests/check.h"
 #include "tests/usual_device.h"
-#include <math.h>
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
