@@ -74,6 +74,13 @@ static bool term_multiply(Expansion *x, Term *t, Node *factor, int power)
 	return true;
 }
 
+/* The other terms are not cleared: that would take longer than all else here. */
+static void sum_of(Sum *s, Node *factor)
+{
+	s->n = 1;
+	s->term[0] = (Term){1, 1, {1}, {factor}};
+}
+
 static bool term_times(Expansion *x, Term *t, const Term *by, int power)
 {
 	t->k *= power < 0 ? 1 / by->k : by->k;
@@ -149,7 +156,7 @@ static bool expand_both(Expansion *x, Node *e, Sum *s)
 	if (e->op == OP_MUL)
 		return sum_times(x, s, &b, 1);
 	if (b.n != 1) /* is a divisor as a whole */
-		b = (Sum){1, {{1, 1, {1}, {e->src[1]}}}};
+		sum_of(&b, e->src[1]);
 	return b.term[0].k != 0 && sum_times(x, s, &b, -1);
 }
 
@@ -158,7 +165,8 @@ static bool expand_choice(Expansion *x, Node *e, Sum *s)
 {
 	Type type = (Type)e->type;
 	Node *one = node_const(x->ir, type, 1), *zero = node_const(x->ir, type, 0);
-	Sum by = {1, {{1, 1, {1}, {node_select(x->ir, e->src[0], one, zero)}}}};
+	Sum by;
+	sum_of(&by, node_select(x->ir, e->src[0], one, zero));
 	return expand(x, e->src[1], s) && sum_times(x, s, &by, 1);
 }
 
@@ -192,7 +200,7 @@ static bool expand_node(Expansion *x, Node *e, Sum *s)
 /* e as a sum of products; false: it is too long, or too deep. */
 static bool expand(Expansion *x, Node *e, Sum *s)
 {
-	*s = (Sum){1, {{1, 1, {1}, {e}}}};
+	sum_of(s, e);
 	if (x->left-- <= 0 || x->depth == DEPTH)
 		return false;
 	x->depth++;
@@ -302,9 +310,10 @@ static Node *term_node(Ir *ir, Type type, const Term *t)
 static Node *known_body(Ir *ir, const Node *c)
 {
 	Expansion x = {ir, c, NODES, 0, false};
-	Sum all, known = {0};
+	Sum all, known;
 	if (!expand(&x, comp_body(c), &all))
 		return NULL;
+	known.n = 0;
 	for (int i = 0; i < all.n; i++) {
 		Term *t = &known.term[known.n++], inside;
 		*t = all.term[i];
