@@ -220,51 +220,21 @@ static void choose(Contract *c)
 	c->k.compact = c->nchoice > 0;
 }
 
-/* How far apart in memory the operands' neighbours along the axis are. */
-static int64_t distance(const Contract *c, Node *axis)
-{
-	const Operand *f[2] = {&c->a, &c->b};
-	int64_t sum = 0;
-	for (int k = 0; k < 2; k++) {
-		Source s;
-		if (!contract_source(f[k], &s))
-			continue;
-		int64_t stride = affine_stride(c->ir, s.read->src[1], axis);
-		sum += stride == INT64_MIN ? 0 : stride < 0 ? -stride : stride;
-	}
-	return sum;
-}
-
-/* Reduced axes, those that move least through memory last. */
-static int sort_reduced(const Contract *c, Node **axis)
-{
-	const Problem *p = c->p;
-	int n = 0;
-	for (int k = p->nspatial; k < p->naxis; k++) {
-		int at = n++;
-		for (; at > 0 && distance(c, axis[at - 1]) < distance(c, p->axis[k]); at--)
-			axis[at] = axis[at - 1];
-		axis[at] = p->axis[k];
-	}
-	return n;
-}
-
 /* Axes of the choice come first, so that what fails is left early where K is listed anew; those of
  * other conditions last, so that these repeat. */
 static void order_reduced(Contract *c)
 {
-	Node *axis[COMP_MAX_AXES];
-	int n = sort_reduced(c, axis);
+	const Problem *p = c->p;
 	bool repeats = true;
 	c->k.naxis = 0;
 	c->k.extent = 1;
 	for (int pass = 0; pass < 3; pass++) {
 		c->period = c->k.extent;
-		for (int k = 0; k < n; k++) {
-			bool first = chosen(c, axis[k]), last = guarded(c, axis[k]);
+		for (int k = p->nspatial; k < p->naxis; k++) {
+			bool first = chosen(c, p->axis[k]), last = guarded(c, p->axis[k]);
 			repeats &= !first || !last;
 			if (pass == (first ? 0 : last ? 2 : 1))
-				index_group_add(&c->k, axis[k]);
+				index_group_add(&c->k, p->axis[k]);
 		}
 	}
 	c->period = repeats ? c->k.extent / c->period : 0;

@@ -335,25 +335,32 @@ bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at
 	       poly_implies(poly, node2(ir, OP_LT, flat, size));
 }
 
-/* Does the axis a go outside of b? Of results it does with the larger stride, of what is summed where all reads that move
- * move farther along it: what lies together is read together. */
+/* Elements between what is read, or stored, at neighbouring places of the axis. */
+static int64_t distance_along(const Problem *p, Node *index, Node *axis)
+{
+	int64_t d = affine_stride(p->ir, index, axis);
+	return d == INT64_MIN || d >= 0 ? d : -d;
+}
+
+/* Does the axis a go outside of b? Of results it does with the larger stride, of what is summed where the reads of the
+ * largest tensor that moves otherwise along a move farther: what lies together there is read together. */
 static bool goes_outside(const Problem *p, int a, int b)
 {
+	int64_t size = 0;
 	bool farther = false;
 	if (a < p->nspatial)
 		return affine_stride(p->ir, p->index, p->axis[a]) >
 		       affine_stride(p->ir, p->index, p->axis[b]);
 	for (int k = 0; k < p->nread; k++) {
-		Node *index = p->read[k].read->src[1];
-		int64_t of_a = affine_stride(p->ir, index, p->axis[a]);
-		int64_t of_b = affine_stride(p->ir, index, p->axis[b]);
+		const Node *read = p->read[k].read;
+		int64_t of_a = distance_along(p, read->src[1], p->axis[a]);
+		int64_t of_b = distance_along(p, read->src[1], p->axis[b]);
 		if (of_a == INT64_MIN || of_b == INT64_MIN)
 			return false;
-		of_a = of_a < 0 ? -of_a : of_a;
-		of_b = of_b < 0 ? -of_b : of_b;
-		if (of_a < of_b)
-			return false;
-		farther |= of_a > of_b;
+		if (of_a == of_b || tensor_size(read->src[0]) <= size)
+			continue;
+		size = tensor_size(read->src[0]);
+		farther = of_a > of_b;
 	}
 	return farther;
 }
