@@ -8,6 +8,8 @@
 Node *affine_node(Ir *ir, const Affine *a);
 /* The coefficient of axis in e; INT64_MIN when e is not affine in it. */
 int64_t affine_stride(Ir *ir, Node *e, Node *axis);
+/* Its size without its sign: how far e moves for each step of the axis. INT64_MAX when e is not affine in it. */
+int64_t affine_distance(Ir *ir, Node *e, Node *axis);
 /* Where the axis is if a == b, both indices; NULL: that doesn't say so. */
 Node *index_placed(Ir *ir, Node *a, Node *b, Node *axis);
 /* Is e an integer cast that cannot change the value? */

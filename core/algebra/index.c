@@ -24,6 +24,12 @@ int64_t affine_stride(Ir *ir, Node *e, Node *axis)
 	return affine_coefficient(&a, axis);
 }
 
+int64_t affine_distance(Ir *ir, Node *e, Node *axis)
+{
+	int64_t stride = affine_stride(ir, e, axis);
+	return stride == INT64_MIN ? INT64_MAX : stride < 0 ? -stride : stride;
+}
+
 Node *index_placed(Ir *ir, Node *a, Node *b, Node *axis)
 {
 	Node *d = node_sub(ir, a, b);

@@ -71,8 +71,7 @@ static int64_t step_of(Contract *c, const Operand *f, const IndexGroup *g)
 	Node *read = contract_read(f);
 	if (!read)
 		node_walk(c->ir, f->value, see_read, &read);
-	int64_t step = read ? affine_stride(c->ir, read->src[1], g->axis[g->naxis - 1]) : 0;
-	return step == INT64_MIN ? INT64_MAX : step < 0 ? -step : step;
+	return read ? affine_distance(c->ir, read->src[1], g->axis[g->naxis - 1]) : 0;
 }
 
 /* How many neighbours along the group are together in memory, from each multiple of them on. */

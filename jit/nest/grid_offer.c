@@ -20,9 +20,8 @@ static int64_t distance(const Problem *p, Node *axis)
 {
 	int64_t sum = 0;
 	for (int k = 0; k < p->nread; k++) {
-		int64_t stride = affine_stride(p->ir, p->read[k].read->src[1], axis);
-		stride = stride < 0 && stride != INT64_MIN ? -stride : stride;
-		sum += stride < 0 || stride > FAR ? FAR : stride;
+		int64_t d = affine_distance(p->ir, p->read[k].read->src[1], axis);
+		sum += d > FAR ? FAR : d;
 	}
 	return sum;
 }

@@ -74,7 +74,7 @@ static bool term_multiply(Expansion *x, Term *t, Node *factor, int power)
 	return true;
 }
 
-/* The other terms are not cleared: that would take longer than all else here. */
+/* The factor alone; the other terms are nobody's, and stay as they are. */
 static void sum_of(Sum *s, Node *factor)
 {
 	s->n = 1;

@@ -265,10 +265,10 @@ static int64_t period_of(const Node *atom, const Node *axis)
 /* Of a loop over parts the index has quotients and remainders: how far it goes, and how often. */
 static Walk walk_along(Ir *ir, Node *index, const Around *loop)
 {
-	int64_t stride = affine_stride(ir, index, loop->axis);
+	int64_t distance = affine_distance(ir, index, loop->axis);
 	Walk w = {1, 1, 1};
-	if (stride != INT64_MIN) {
-		w.stride = stride < 0 ? -stride : stride;
+	if (distance != INT64_MAX) {
+		w.stride = distance;
 		return w;
 	}
 	Affine f = affine_of(ir, index);

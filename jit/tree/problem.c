@@ -335,13 +335,6 @@ bool problem_read_inside(const Problem *p, const ProblemRead *r, Node *const *at
 	       poly_implies(poly, node2(ir, OP_LT, flat, size));
 }
 
-/* Elements between what is read, or stored, at neighbouring places of the axis. */
-static int64_t distance_along(const Problem *p, Node *index, Node *axis)
-{
-	int64_t d = affine_stride(p->ir, index, axis);
-	return d == INT64_MIN || d >= 0 ? d : -d;
-}
-
 /* Does the axis a go outside of b? Of results it does with the larger stride, of what is summed where the reads of the
  * largest tensor that moves otherwise along a move farther: what lies together there is read together. */
 static bool goes_outside(const Problem *p, int a, int b)
@@ -353,9 +346,9 @@ static bool goes_outside(const Problem *p, int a, int b)
 		       affine_stride(p->ir, p->index, p->axis[b]);
 	for (int k = 0; k < p->nread; k++) {
 		const Node *read = p->read[k].read;
-		int64_t of_a = distance_along(p, read->src[1], p->axis[a]);
-		int64_t of_b = distance_along(p, read->src[1], p->axis[b]);
-		if (of_a == INT64_MIN || of_b == INT64_MIN)
+		int64_t of_a = affine_distance(p->ir, read->src[1], p->axis[a]);
+		int64_t of_b = affine_distance(p->ir, read->src[1], p->axis[b]);
+		if (of_a == INT64_MAX || of_b == INT64_MAX)
 			return false;
 		if (of_a == of_b || tensor_size(read->src[0]) <= size)
 			continue;
