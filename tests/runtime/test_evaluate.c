@@ -24,6 +24,7 @@ static const char *const program[] = {
 /* One program by one backend against the interpreter's own evaluation. */
 static void test_program(const char *text, const Backend *b, int repeat)
 {
+	static const RandomState numbers = {4, 9};
 	enum { ROOM = 8 };
 	Ir ir;
 	Node *in[2], *result[ROOM];
@@ -55,9 +56,7 @@ static void test_program(const char *text, const Backend *b, int repeat)
 	for (int i = 0; i < nresult; i++) {
 		out[i] = mem_zalloc(tensor_bytes(result[i]));
 		want[i] = mem_zalloc((size_t)tensor_size(result[i]) * 8);
-		CHECK_INT(
-			interp_tensor(result[i], 2, bind, (RandomState){4, 9}, want[i], NULL, &err),
-			0);
+		CHECK_INT(interp_tensor(result[i], 2, bind, numbers, want[i], NULL, &err), 0);
 	}
 	CHECK_INT(evaluate(&ir, nresult, result, 2, bind, out, &e, &err), 0);
 	CHECK_STR(err.text, "");
