@@ -33,7 +33,7 @@ Node *tensor_copied(const Node *t)
 	    !tensor_same_shape(body->src[0], t))
 		return NULL;
 	for (int d = 0; d < tensor_rank(t); d++)
-		if (body->src[1 + d] != comp_axis(t, d))
+		if (tensor_extent(t, d) > 1 && body->src[1 + d] != comp_axis(t, d))
 			return NULL;
 	return body->src[0];
 }

@@ -294,6 +294,15 @@ static bool has_short_lines(const Subgraph *s, int k)
 	       axis_extent(comp_axis(c, rank - 1)) > longest;
 }
 
+/* Has an index another value for each value of the axis? A quotient serves several. */
+static bool tells_apart(const Node *index, const Node *axis)
+{
+	bool tells = index == axis;
+	for (int k = index->op == OP_READ; k < index->nsrc && !tells; k++)
+		tells = index->op != OP_FLOORDIV && tells_apart(index->src[k], axis);
+	return tells;
+}
+
 /* Does nothing that member k reads serve several rows? Each read runs over all rows, then, elements of its
  * own for each, and a product of one row is as good as one of all, which would only be a batch of these. */
 static bool is_batch(Ir *ir, const Subgraph *s, int k)
@@ -304,7 +313,7 @@ static bool is_batch(Ir *ir, const Subgraph *s, int k)
 		for (int d = 0; d < s->rows; d++) {
 			bool found = false;
 			for (int j = 1; j < r.read[i]->nsrc; j++)
-				found |= node_has(r.read[i]->src[j], rows_axis(s, k, d));
+				found |= tells_apart(r.read[i]->src[j], rows_axis(s, k, d));
 			all &= found;
 		}
 	return all;

@@ -7,6 +7,8 @@
  * Invariant: only index functions and extents are asked. */
 #include "jit/nest/internal.h"
 
+#include <string.h>
+
 /* Vectors of a line, and places of the other axes: sums enough to hide what each waits for, and registers left for what
  * is loaded. SQUARE: of two axes each. WHOLE: an axis of no more, which no such number divides, is there as a whole. */
 enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4, WHOLE = 7 };
@@ -14,9 +16,10 @@ enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4, WHOLE = 7 };
 enum { LINES = 16 };
 
 typedef struct RegisterTile {
-	const Problem *p;
-	bool transposed; /* what vectors read may lie across their lines */
-	int64_t width;	 /* lanes of a vector */
+	const Problem *p;	 /* with axes for quotients */
+	int loop[COMP_MAX_AXES]; /* the loop over each axis */
+	bool transposed;	 /* what vectors read may lie across their lines */
+	int64_t width;		 /* lanes of a vector */
 	int nread;
 	Node **read;
 	int lanes, nrow, row[2]; /* axes */
@@ -131,6 +134,15 @@ static bool transposes(const RegisterTile *t)
 	return any && same;
 }
 
+/* Lanes of a line of the tile; 0: none fit. */
+static int64_t lanes_of(const RegisterTile *t)
+{
+	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * t->width;
+	if (t->lanes >= t->p->nspatial)
+		return all % t->width ? 0 : t->width;
+	return all <= lanes ? all : all % lanes ? t->width : lanes;
+}
+
 static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed)
 {
 	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
@@ -150,25 +162,17 @@ static bool find(RegisterTile *t, const Problem *p, const Target *target, bool t
 	add_rows(t, spatial ? ROWS / room : SQUARE);
 	if (!spatial && t->nrow)
 		add_rows(t, SQUARE / room);
-	return t->nrow == (spatial ? 1 : 2) && (!transposed || transposes(t));
+	return t->nrow == (spatial ? 1 : 2) && (!transposed || transposes(t)) && lanes_of(t) > 0;
 }
 
-/* Lanes of a line of the tile. */
-static int64_t lanes_of(const RegisterTile *t)
-{
-	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * t->width;
-	if (t->lanes >= t->p->nspatial)
-		return all % t->width ? 0 : t->width;
-	return all <= lanes ? all : all % lanes ? t->width : lanes;
-}
-
-/* Splits axis `axis` where it has more places than `size`: the inner loop. *outer: iterations of the other one. */
-static int split(Schedule *s, const Problem *p, int axis, int64_t size, int *loops, int *now,
+/* Splits the loop over axis `axis` where it has more places than `size`: the inner loop. *outer: iterations of the other
+ * one. */
+static int split(const RegisterTile *t, Schedule *s, int axis, int64_t size, int *loops, int *now,
 		 int64_t *outer)
 {
-	int64_t all = axis_extent(p->axis[axis]);
+	int64_t all = axis_extent(t->p->axis[axis]);
 	*outer = (all + size - 1) / size;
-	return size < all ? offer_split(s, axis, size, loops, now) : axis;
+	return size < all ? offer_split(s, t->loop[axis], size, loops, now) : t->loop[axis];
 }
 
 /* Splits the tile's axes: its loops are inner[]. Returns the loop that runs over its lines where something is transposed
@@ -176,15 +180,14 @@ static int split(Schedule *s, const Problem *p, int axis, int64_t size, int *loo
 static int split_tile(const RegisterTile *t, int64_t lanes, Schedule *s, int *loops, int *now,
 		      int64_t *outer, int *inner)
 {
-	const Problem *p = t->p;
 	int lines = -1, row = t->row[0];
-	if (t->transposed && axis_extent(p->axis[row]) > t->rows[0] * LINES) {
-		lines = split(s, p, row, t->rows[0] * LINES, loops, now, &outer[row]);
+	if (t->transposed && axis_extent(t->p->axis[row]) > t->rows[0] * LINES) {
+		lines = split(t, s, row, t->rows[0] * LINES, loops, now, &outer[row]);
 		inner[0] = offer_split(s, lines, t->rows[0], loops, now);
 	}
 	for (int i = lines < 0 ? 0 : 1; i < t->nrow; i++)
-		inner[i] = split(s, p, t->row[i], t->rows[i], loops, now, &outer[t->row[i]]);
-	inner[t->nrow] = split(s, p, t->lanes, lanes, loops, now, &outer[t->lanes]);
+		inner[i] = split(t, s, t->row[i], t->rows[i], loops, now, &outer[t->row[i]]);
+	inner[t->nrow] = split(t, s, t->lanes, lanes, loops, now, &outer[t->lanes]);
 	return lines;
 }
 
@@ -198,28 +201,47 @@ static int add_outer(const int *inner, int ninner, int k, int *want, int n)
 	return n + 1;
 }
 
-bool register_tile_offer(const Problem *p, const Target *target, bool transposed, Schedule *s)
+/* The tile of p, or of p with axes for its quotients, whose loops are then split off. */
+static bool find_cut(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
+		     Schedule *s, int *loops, int *now)
+{
+	ProblemCut cut[COMP_MAX_AXES];
+	int ncut;
+	const Problem *more = problem_cut(p, &ncut, cut);
+	bool found = more && find(t, more, target, transposed);
+	if (!found && !find(t, p, target, transposed))
+		return false;
+	*loops = p->naxis;
+	for (int k = 0; k < *loops; k++)
+		now[k] = k;
+	for (int k = 0; found && k < ncut; k++)
+		offer_split(s, now[cut[k].axis], cut[k].places, loops, now);
+	memcpy(t->loop, now, (size_t)*loops * sizeof *now);
+	return true;
+}
+
+bool register_tile_offer(const Problem *whole, const Target *target, bool transposed, Schedule *s)
 {
 	RegisterTile t;
-	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops = p->naxis, n = 0;
-	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES], lanes;
-	if (!find(&t, p, target, transposed) || !(lanes = lanes_of(&t)))
+	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops, n = 0;
+	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES];
+	if (!find_cut(&t, whole, target, transposed, s, &loops, now))
 		return false;
-	for (int k = 0; k < loops; k++) {
-		now[k] = k;
+	const Problem *p = t.p;
+	int64_t lanes = lanes_of(&t);
+	for (int k = 0; k < loops; k++)
 		outer[k] = axis_extent(p->axis[k]);
-	}
 	int lines = split_tile(&t, lanes, s, &loops, now, outer, inner), ntile = t.nrow + 1;
 	for (int k = 0; k < p->nspatial; k++) {
 		extent[n] = outer[k];
 		if (!transposed || lines >= 0 || k != t.row[0])
-			n = add_outer(inner, ntile, k, want, n);
+			n = add_outer(inner, ntile, t.loop[k], want, n);
 	}
 	int parts = offer_parallel(n, extent), around = n;
 	if (transposed)
-		n = add_outer(inner, ntile, lines < 0 ? t.row[0] : lines, want, n);
+		n = add_outer(inner, ntile, lines < 0 ? t.loop[t.row[0]] : lines, want, n);
 	for (int k = p->nspatial; k < p->naxis; k++)
-		n = add_outer(inner, ntile, k, want, n);
+		n = add_outer(inner, ntile, t.loop[k], want, n);
 	for (int i = 0; i < ntile; i++)
 		want[n++] = inner[i];
 	offer_order(s, n, want, now);

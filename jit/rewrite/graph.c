@@ -116,12 +116,43 @@ static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *cons
 /* Old tensors and what stands for them now, by the id of the old one. */
 typedef struct Rewrite {
 	Ir *ir;
-	Node **now;   /* the equation itself, rewritten */
-	Node **read;  /* what its readers read: the original where it is a copy */
-	int *readers; /* how many equations, loops and roots need it */
+	Node **now;  /* the equation itself, rewritten */
+	Node **read; /* what its readers read: the original where it is a copy */
+	Node **once; /* the same without the dimensions along which it repeats; NULL: there are none */
+	uint32_t *without; /* these dimensions */
+	uint32_t nold;	   /* ids of old tensors are less */
+	int *readers;	   /* how many equations, loops and roots need it */
 	int nrectifier;
 	Node **rectifier; /* those before this equation whose results' signs are asked for */
 } Rewrite;
+
+/* e, which reads old tensors, over what stands for them now. */
+static Node *reads_now(Rewrite *w, Node *e, int n, Node *const *from, Node *const *to)
+{
+	Node **read;
+	int nread = node_collect(w->ir, e, OP_READ, &read);
+	for (int k = nread - 1; k >= 0; k--) { /* those in others' indices later */
+		Node *t = read[k]->src[0];
+		Node *once = t->id < w->nold ? w->once[t->id] : NULL;
+		if (!once)
+			continue;
+		once = repeat_read(w->ir, once, w->without[t->id], read[k]->src + 1,
+				   tensor_rank(t));
+		e = node_replace(w->ir, e, 1, &read[k], &once);
+	}
+	return node_replace(w->ir, e, n, from, to);
+}
+
+/* What `was` has become, `whole`, from `once`, which lacks these dimensions; readers will read that. */
+static Node *repeated(Rewrite *w, const Node *was, const Node *whole, Node *once, uint32_t without)
+{
+	Node *source = tensor_copied(once);
+	once = source ? source : once;
+	w->once[was->id] = once;
+	w->without[was->id] = without;
+	once = repeat_read(w->ir, once, without, whole->src, tensor_rank(whole));
+	return comp_with(w->ir, whole, RED_NONE, once);
+}
 
 static Node *rewrite_comp(Rewrite *w, Node *was)
 {
@@ -136,12 +167,12 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	for (int k = 0; k < naxis; k++)
 		axes[k] = comp_axis(c, k);
 	for (int d = 0; d < rank; d++) {
-		lhs[d] = stops_away(ir, node_replace(ir, comp_lhs(c, d), n, from, to));
+		lhs[d] = stops_away(ir, reads_now(w, comp_lhs(c, d), n, from, to));
 		shape[d] = tensor_extent(c, d);
 		for (int k = bare; k < naxis; k++)
 			bare = node_has(lhs[d], axes[k]) ? k + 1 : bare;
 	}
-	Node *body = stops_away(ir, node_replace(ir, comp_body(c), n, from, to));
+	Node *body = stops_away(ir, reads_now(w, comp_body(c), n, from, to));
 	body = choices_as_floats(ir, powers_written(ir, constants_read(ir, body)));
 	body = conditions_decided(ir, comp_reduce(c) == RED_NONE ? choices_joined(ir, body) : body);
 	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, body) : body;
@@ -150,10 +181,14 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	c = axes_joined(ir, range_narrowed(ir, whole, first));
+	uint32_t without = repeated_dims(whole);
+	Node *once = without ? repeat_once(ir, whole, without) : whole;
+	c = axes_joined(ir, range_narrowed(ir, once, first));
 	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
-	c = range_placed(ir, whole, first, c);
+	c = range_placed(ir, once, first, c);
+	if (without)
+		return repeated(w, was, whole, c, without);
 	if (rectifier_saves(ir, c, was, w->readers))
 		w->rectifier[w->nrectifier++] = c;
 	return c;
@@ -197,6 +232,9 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 	Rewrite w = {ir,
 		     arena_alloc(&ir->arena, room),
 		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
+		     (uint32_t)ir->count,
 		     arena_alloc(&ir->arena, room),
 		     0,
 		     arena_alloc(&ir->arena, (size_t)n * sizeof(Node *) + 1)};

@@ -64,8 +64,14 @@ Problem *problem_new(Tree *tree, const Subgraph *sub, const Rows *rows);
 Stmt *problem_store(const Problem *p, int n, Node *const *axis, Node *const *at, Node *value);
 /* Replaces axes wherever the problem has them. */
 void problem_replace(Problem *p, int n, Node *const *from, Node *const *to);
-/* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. */
-Problem *problem_cut(const Problem *p);
+/* Axis number `axis` of as many as there were before becomes two, the inner one of so many places. */
+typedef struct ProblemCut {
+	int axis;
+	int64_t places;
+} ProblemCut;
+/* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. cut[0 .. *ncut - 1]:
+ * how, one after the other. */
+Problem *problem_cut(const Problem *p, int *ncut, ProblemCut cut[COMP_MAX_AXES]);
 /* A copy with one axis in place of number `at` and the next one, which are both spatial or both reduced (quotients.c);
  * NULL: they are not. */
 Problem *problem_joined(const Problem *p, int at);

@@ -107,15 +107,17 @@ static Problem *problem_copy(const Problem *p)
 	return own;
 }
 
-Problem *problem_cut(const Problem *p)
+Problem *problem_cut(const Problem *p, int *ncut, ProblemCut cuts[COMP_MAX_AXES])
 {
 	Found f = {p, -1, 0};
+	*ncut = 0;
 	if (p->scatter || !find(&f))
 		return NULL;
 	Problem *own = problem_copy(p);
 	f.p = own;
 	for (; f.axis >= 0 && own->naxis < COMP_MAX_AXES; find(&f)) {
 		cut(own, f.axis, f.divisor);
+		cuts[(*ncut)++] = (ProblemCut){f.axis, f.divisor};
 		f.axis = -1;
 	}
 	return own;

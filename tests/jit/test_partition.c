@@ -401,6 +401,28 @@ static void test_no_cycle(void)
 	ir_free(&c.ir);
 }
 
+/* A sum runs row by row as well as by itself where a row's elements are its own, not where a group of rows
+ * shares them. */
+static void test_shared_by_rows(void)
+{
+	static const struct {
+		int64_t groups;
+		const char *text;
+		int kernels;
+	} row[] = {
+		{64, "y[c,p] += K[c,r,p] * X[c,p+r]; m[c] += y[c,p]; z[c,p] = y[c,p] - m[c]", 1},
+		{4, "y[c,p] += K[c/16,r,p] * X[c,p+r]; m[c] += y[c,p]; z[c,p] = y[c,p] - m[c]", 2},
+	};
+	for (size_t k = 0; k < COUNT(row); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[2] = {operand_of(&c, "K", 3, (int64_t[]){row[k].groups, 40, 512}),
+				operand(&c, "X", 2, 64, 551)};
+		CHECK_INT(partition(row[k].text, 2, ops, &c), row[k].kernels);
+		ir_free(&c.ir);
+	}
+}
+
 /* An integral image is summed along one axis, then along the other. A sum that runs within rows is
  * one of their equations; one that runs from row to row would be computed anew in each. */
 static void test_running(void)
@@ -628,8 +650,10 @@ static void test_joined(void)
 		{"t[b,i] max= X[b,k]-X[i,k]; y[i] max= t[b,i]", 3},
 		{"t[b] += X[b,i]; y[] max= t[b]", 1},		       /* not the same reduction */
 		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[b,i]*t[b,i]", 2}, /* not just a sum */
-		{"t[b] += X[b,k]; y[i] += t[b] + 0*i where i < 4", 2}, /* each i needs it */
-		{"t[b,i] += X[b,k]*X[k,i]; y[i,c] += t[b,i] where c < 4", 3}, /* read four times */
+		{"t[b] += X[b,k]; y[i] += t[b+i] where i < 4", 2},     /* several i need it */
+		{"t[b] += X[b,k]; y[i] += t[b] where i < 4", 1},       /* a copy of one sum */
+		{"t[b,i] += X[b,k]*X[k,i]; y[i,c] += t[b,i+c] where c < 4",
+		 3}, /* read four times */
 		{"t[b,i] += X[b,k]*X[k,i]; y[i] += t[i,i]", 1},
 		{"t[b,k] += X[b,j] where j < k+1, k < 16; y[k] += t[b,k]", 3}, /* runs, too */
 	};
@@ -774,6 +798,7 @@ int main(void)
 	test_reduction_stays();
 	test_gathered_equations();
 	test_no_cycle();
+	test_shared_by_rows();
 	test_running();
 	test_recomputation_is_weighed();
 	test_clean_up();

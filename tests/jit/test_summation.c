@@ -340,6 +340,38 @@ static const Case cases[] = {
 	 {2},
 	 {{9, 7}},
 	 "R0[i] max= j < i ? x0[i+1,j] : -inf;\n"},
+	/* what repeats along a dimension is read without it: sums see which axes a factor has, */
+	{"T[b,h,d] = G[b,h]/2 where d<16; Y[h,i,j] += T[b,h,d]*X[b,i,d]*Z[b,j,d]",
+	 3,
+	 {2, 3, 3},
+	 {{64, 16}, {64, 16, 16}, {64, 16, 16}},
+	 "T1[i,j] = x0[i,j]/2;\n"
+	 "T2[i,j,k] += x1[i,j,l]*x2[i,k,l];\n"
+	 "R0[i,j,k] += T2[l,j,k]*T1[l,i];\n"},
+	/* and a sum is no sum for each place; in an index, too; */
+	{"S[b,d] += X[b,k] where d<5; Y[b,d] = S[b,d]*Z[b,d]",
+	 2,
+	 {2, 2},
+	 {{4, 8}, {4, 5}},
+	 "T1[i] += x0[i,j];\nR0[i,j] = T1[i]*x1[i,j];\n"},
+	{"P[b,d] = i32(8*X[b]) where d<5; Q[b,d] = Z[min(max(P[b,d],0),7)]; Y[b,d] = Q[b,d]*W[b,d]",
+	 3,
+	 {1, 1, 2},
+	 {{4}, {8}, {4, 5}},
+	 "T1[i] = i32(8*x0[i]);\n"
+	 "T2[i] = x1[min(max(T1[i], 0), 7)];\n"
+	 "R0[i,j] = T2[i]*x2[i,j];\n"},
+	{"Y[b,d] max= X[b,k] where d<5",
+	 1,
+	 {2},
+	 {{4, 8}},
+	 "T1[i] max= x0[i,j];\nR0[i,j] = T1[i] where j<5;\n"},
+	/* not draws, which are others for each element */
+	{"T[b,d] = f64(random(3)) where b<4, d<5; Y[b,d] = T[b,d]*X[b] where d<5",
+	 1,
+	 {1},
+	 {{4}},
+	 "T1[i,j] = f64(random(3, 5*i+j)) where i<4, j<5;\nR0[i,j] = T1[i,j]*x0[i];\n"},
 	/* one that bounds it */
 	{"Y[n] += X[m]*f64(m <= n) where n<5",
 	 1,

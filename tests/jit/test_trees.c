@@ -147,6 +147,10 @@ static const Kept kept[] = {
 	{"a register tile of a batch, across lines that are transposed",
 	 {"D[b,i,j] += (X[b,i,k]-Z[b,j,k])*(X[b,i,k]-Z[b,j,k])", "X=2x64x8 Z=2x64x8"},
 	 NULL},
+	{"a register tile along what groups of channels share: their number, a quotient, has a "
+	 "loop",
+	 {"Y[b,c,p] += abs(K[b,40*(c/8)+r,p]-X[b,c,p+r])", "K=2x80x32 X=2x16x71"},
+	 NULL},
 	{"a sum in lanes of one vector and a half: both stay in registers",
 	 {"Y[i] += X[i,j]*W[i,j]", "X=64x24 W=64x24"},
 	 "vectorise 1; parallel 1"},

@@ -1,0 +1,42 @@
+/* repeats.c - results that repeat along a dimension are computed once.
+ *
+ * In: `T[i,j,k] = A[i,j]` and `Y[i,j] += T[l,i,m] * B[l,j,m]`. Out: Y over A, which has no m, so that sums and fusion see
+ * what varies along which axis. Invariant: a draw's number is an expression of the axes, so it is no repeat. */
+#include "jit/rewrite/rewrite.h"
+
+/* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. */
+uint32_t repeated_dims(const Node *c)
+{
+	uint32_t dims = 0;
+	for (int d = 0; comp_is_dense(c) && d < tensor_rank(c); d++)
+		if (tensor_extent(c, d) > 1 && !node_has(comp_body(c), comp_axis(c, d)))
+			dims |= 1U << d;
+	return dims;
+}
+
+/* Those of rank nodes that the dimensions in `without` don't have, in order; their number. */
+static int dims_left(uint32_t without, int rank, Node *const *of, Node **left)
+{
+	int n = 0;
+	for (int d = 0; d < rank; d++)
+		if (!(without >> d & 1))
+			left[n++] = of[d];
+	return n;
+}
+
+Node *repeat_once(Ir *ir, Node *c, uint32_t without)
+{
+	Node *axis[COMP_MAX_AXES];
+	int rank = tensor_rank(c), naxis = comp_naxis(c);
+	int left = dims_left(without, rank, c->src, axis), n = left;
+	for (int k = rank; k < naxis; k++)
+		axis[n++] = comp_axis(c, k);
+	return comp_dense(ir, comp_reduce(c), left, n, axis, comp_body(c));
+}
+
+Node *repeat_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank)
+{
+	Node *left[RICCI_MAX_RANK];
+	dims_left(without, rank, index, left);
+	return node_read(ir, once, left);
+}
