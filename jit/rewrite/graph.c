@@ -181,7 +181,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	uint32_t without = repeated_dims(whole);
+	uint32_t without = repeated_dims(ir, whole);
 	Node *once = without ? repeat_once(ir, whole, without) : whole;
 	c = axes_joined(ir, range_narrowed(ir, once, first));
 	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));

@@ -27,6 +27,7 @@ typedef struct Invariants {
 	bool shifted;	/* only functions of differences and sums are looked for */
 	NodeMap seen;	/* expressions share parts */
 	uint32_t last, summed;	  /* axes: of the result's lines; those that are reduced */
+	Factors factors;	  /* of what is summed */
 	int lines[COMP_MAX_AXES]; /* reads along whose lines the axis runs */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
@@ -64,8 +65,10 @@ static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 {
 	Invariants v = {.ir = ir, .c = c, .constant = constant};
 	Node **read;
-	v.last = tensor_rank(c) ? 1U << (tensor_rank(c) - 1) : 0;
-	v.summed = comp_reduce(c) == RED_NONE ? 0 : ~product_left(c);
+	v.last = product_last(ir, c);
+	v.summed = ((1U << comp_naxis(c)) - 1) & ~product_left(c);
+	if (comp_reduce(c) == RED_ADD && type_is_float((Type)c->type))
+		v.factors = product_split(ir, c, comp_body(c));
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
 	for (int k = 0; k < n; k++)
 		for (int a = 0; a < comp_naxis(c) && read[k]->nsrc > 1; a++)
@@ -111,8 +114,7 @@ static bool is_worth(const Invariants *v, const Function *f)
 		return good && is_constant(v, f->e, few * (double)type_size((Type)f->e->type)) &&
 		       !node_any(v->ir, f->e, stays_in_loop);
 	return good && few <= ELEMENTS && few * USES <= all &&
-	       expr_flops(v->ir, f->e) * (all - few) >= SAVED &&
-	       !node_any(v->ir, f->e, node_reads_outside);
+	       expr_flops(v->ir, f->e) * (all - few) >= SAVED && reads_lie_inside(v->ir, f->e);
 }
 
 /* Of the function's axes a and b, is there nothing in it but a + sign * b? It has one axis less then. */
@@ -176,11 +178,23 @@ static bool find_shifted(Invariants *v, Node *e)
 	return good;
 }
 
-/* Is e computed anew along the lines of the result, whatever loops there are? */
+/* Is e of a factor that has no other axes? That is packed, or multiplies the sum. */
+static bool is_in_factor(const Invariants *v, Node *e, uint32_t axes)
+{
+	bool in = false;
+	for (int k = 0; k < v->factors.n && !in; k++)
+		in = !(v->factors.f[k].axes & ~axes) &&
+		     node_has(product_of(&v->factors, 1, &v->factors.f[k]), e);
+	return in;
+}
+
+/* Is e computed anew along the lines of the result and for each term of a sum, whatever loops there are; or, unless its
+ * factor is, along one of these? */
 static bool differs_along(const Invariants *v, Node *e)
 {
 	uint32_t axes = product_axes(v->c, e);
-	return axes & v->last && (!v->summed || axes & v->summed);
+	bool line = axes & v->last, term = axes & v->summed;
+	return (line && (term || !v->summed)) || ((line || term) && !is_in_factor(v, e, axes));
 }
 
 /* The largest such parts of e. */
@@ -280,7 +294,7 @@ static bool product_is_worth(const Invariants *v, const Function *f)
 	double all = comp_points(v->c), few = function_points(f), flops = expr_flops(v->ir, f->e);
 	return f->rank && f->rank <= RICCI_MAX_RANK && few * PRODUCT_USES <= all &&
 	       flops * all >= PRODUCT_SAVED + PRODUCT_ELEMENT * few &&
-	       !node_any(v->ir, f->e, node_reads_outside);
+	       reads_lie_inside(v->ir, f->e);
 }
 
 Node *products_apart(Ir *ir, Node *c)

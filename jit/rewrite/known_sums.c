@@ -327,7 +327,7 @@ static Node *known_body(Ir *ir, const Node *c)
 	if (!known.n)
 		return node_const(ir, (Type)c->type, 0);
 	Node *body = term_node(ir, (Type)c->type, &known.term[0]);
-	return node_any(ir, body, node_reads_outside) ? NULL : body; /* without its condition */
+	return reads_lie_inside(ir, body) ? body : NULL; /* without its condition */
 }
 
 Node *known_sum(Ir *ir, Node *c)

@@ -91,14 +91,14 @@ static bool stays_where(Node *read, Polyhedron *inside)
 }
 
 /* Do all reads of the factor stay inside where its own condition holds? */
-static bool reads_stay(Ir *ir, const Factor *f)
+static bool factor_stays(Ir *ir, const Factor *f)
 {
 	Node *part[] = {f->value, f->divisor, f->cond}, **read;
 	Polyhedron *inside = NULL;
 	for (int i = 0; i < (int)COUNT(part); i++) {
 		int n = part[i] ? node_collect(ir, part[i], OP_READ, &read) : 0;
 		for (int k = 0; k < n; k++) {
-			if (read_stays(read[k]))
+			if (reads_lie_inside(ir, read[k]))
 				continue;
 			if (!f->cond || part[i] == f->cond)
 				return false;
@@ -117,7 +117,7 @@ static bool reads_stay(Ir *ir, const Factor *f)
  * zero)? Data that are none may show (docs/notation.md). */
 static bool is_safe(const Factors *l, const Factor *f)
 {
-	return reads_stay(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), is_unsafe);
+	return factor_stays(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), is_unsafe);
 }
 
 static bool is_choice(const Node *n)
@@ -222,8 +222,7 @@ void product_combine(Factors *l, int i, int k)
 	l->f[k] = l->f[--l->n];
 }
 
-/* The axis along which elements of the result lie side by side. */
-static uint32_t last_axis(Ir *ir, const Node *c)
+uint32_t product_last(Ir *ir, const Node *c)
 {
 	int rank = tensor_rank(c);
 	uint32_t last = 0;
@@ -237,7 +236,7 @@ bool product_beside(Ir *ir, const Node *c)
 {
 	Node **read;
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
-	uint32_t last = last_axis(ir, c), every = product_axes(c, comp_body(c));
+	uint32_t last = product_last(ir, c), every = product_axes(c, comp_body(c));
 	bool all = last && n, several = false;
 	for (int k = 0; k < n && all; k++) {
 		uint32_t axes = product_axes(c, read[k]);

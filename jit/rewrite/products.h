@@ -21,6 +21,8 @@ typedef struct Factors {
 uint32_t product_axes(const Node *c, Node *e);
 /* The axes of c's left side. */
 uint32_t product_left(const Node *c);
+/* The axis along which elements of the result lie side by side. */
+uint32_t product_last(Ir *ir, const Node *c);
 /* Points of the box of these axes. */
 double product_points(const Node *c, uint32_t axes);
 /* Of a float expression e in the domain of c: of products, quotients and what terms of sums have in common. What isn't

@@ -1,14 +1,16 @@
 /* repeats.c - results that repeat along a dimension are computed once.
  *
  * In: `T[i,j,k] = A[i,j]` and `Y[i,j] += T[l,i,m] * B[l,j,m]`. Out: Y over A, which has no m, so that sums and fusion see
- * what varies along which axis. Invariant: a draw's number is an expression of the axes, so it is no repeat. */
+ * what varies along which axis. Invariant: what is drawn for each element, by random(key) or
+ * by rounding to bf16, stays so. */
 #include "jit/rewrite/rewrite.h"
 
 /* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. */
-uint32_t repeated_dims(const Node *c)
+uint32_t repeated_dims(Ir *ir, const Node *c)
 {
 	uint32_t dims = 0;
-	for (int d = 0; comp_is_dense(c) && d < tensor_rank(c); d++)
+	bool may = comp_is_dense(c) && !body_rounds(ir, c);
+	for (int d = 0; may && d < tensor_rank(c); d++)
 		if (tensor_extent(c, d) > 1 && !node_has(comp_body(c), comp_axis(c, d)))
 			dims |= 1U << d;
 	return dims;

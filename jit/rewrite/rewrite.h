@@ -35,7 +35,7 @@ Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int 
 Node *axes_joined(Ir *ir, Node *c);
 /* The dimensions along which c repeats, as bits; the equation c without these; and a read of what c was at these indices
  * (repeats.c). */
-uint32_t repeated_dims(const Node *c);
+uint32_t repeated_dims(Ir *ir, const Node *c);
 Node *repeat_once(Ir *ir, Node *c, uint32_t without);
 Node *repeat_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank);
 /* Conditions that the domain decides go (ranges.c). */

@@ -112,7 +112,7 @@ static bool is_worth(Ir *ir, const Node *c, Node *first, double points, Node *ou
 {
 	double room = most_read(ir, outer), more = most_read(ir, inner);
 	room = more > room ? more : room;
-	return !node_any(ir, outer, node_reads_outside) &&
+	return reads_lie_inside(ir, outer) &&
 	       (double)tensor_size(first) <= MOST_GROWTH * (room + (double)tensor_size(c)) &&
 	       comp_work(ir, first, 0) + points <= comp_points(c) / RUNNING_LEAST;
 }

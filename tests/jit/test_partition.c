@@ -423,6 +423,37 @@ static void test_shared_by_rows(void)
 	}
 }
 
+static bool is_cosine(const Node *n)
+{
+	return n->op == OP_COS;
+}
+
+/* A function of few axes leaves a sum where what it reads is inside its tensor: because the data of the input that
+ * indexes are checked, not where a condition says so. */
+static void test_gathered_apart(void)
+{
+	static const struct {
+		const char *text;
+		bool apart;
+	} row[] = {
+		{"y[i,j] += abs(cos(P[T[i],k]) - B[j,k])", true},
+		{"y[i,j] += abs(cos(P[min(max(T[i], 0), 63),k]) - B[j,k])", true},
+		{"y[i,j] += abs(cos(P[T[i]*T[i],k] else 0) - B[j,k])", false},
+	};
+	for (size_t k = 0; k < COUNT(row); k++) {
+		Case c;
+		begin(&c);
+		Node *ops[3] = {operand(&c, "P", 2, 64, 64), NULL, operand(&c, "B", 2, 64, 64)};
+		IR_ENTER(&c.ir, );
+		ops[1] = node_input(&c.ir, "T", RICCI_I32, 1, &(int64_t){64});
+		IR_LEAVE(&c.ir);
+		partition(row[k].text, 3, ops, &c);
+		CHECK_REPORT(row[k].apart != node_any(&c.ir, comp_body(c.root[0]), is_cosine), "%s",
+			     row[k].text);
+		ir_free(&c.ir);
+	}
+}
+
 /* An integral image is summed along one axis, then along the other. A sum that runs within rows is
  * one of their equations; one that runs from row to row would be computed anew in each. */
 static void test_running(void)
@@ -799,6 +830,7 @@ int main(void)
 	test_gathered_equations();
 	test_no_cycle();
 	test_shared_by_rows();
+	test_gathered_apart();
 	test_running();
 	test_recomputation_is_weighed();
 	test_clean_up();

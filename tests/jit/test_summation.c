@@ -230,12 +230,24 @@ static const Case cases[] = {
 	 {{96, 64}, {96, 64}, {64}},
 	 "T1[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j] : 0 where i<96;\n"
 	 "R0[i,j] = T1[i,j]*exp(-(abs(x2[j])*f64(i)));\n"},
-	/* unless it may be infinite where no term is in */
+	/* unless it may be infinite where no term is in: then it is computed apart */
 	{"Y[u,d] += u+s < 96 ? D[u+s,d]*X[s,d]*exp(A[d]*u) : 0 where u < 96",
 	 3,
 	 {2, 2, 1},
 	 {{96, 64}, {96, 64}, {64}},
-	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
+	 "T1[i,j] = exp(x2[j]*f64(i)) where i<96;\n"
+	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*T1[i,j] : 0;\n"},
+	/* so is a function of the terms' axes that is no factor of its own */
+	{"Y[i,j] += abs(exp(A[i,k]) - B[j,k])",
+	 2,
+	 {2, 2},
+	 {{64, 64}, {64, 64}},
+	 "T1[i,j] = exp(x0[i,j]);\nR0[i,j] += abs(T1[i,k] - x1[j,k]);\n"},
+	{"Y[i,j] += exp(A[i,k])*B[k,j]",
+	 2,
+	 {2, 2},
+	 {{64, 64}, {64, 64}},
+	 "R0[i,j] += exp(x0[i,k])*x1[k,j];\n"},
 	/* two axes that are one; conditions that are a read's bounds; */
 	{"Y[k] += (X[2*k+2*m+n-1] else 0)*W[2*m+n] where k<8, m<2, n<2",
 	 2,
