@@ -18,8 +18,9 @@ enum { LINES = 16 };
 typedef struct RegisterTile {
 	const Problem *p;	 /* with axes for quotients */
 	int loop[COMP_MAX_AXES]; /* the loop over each axis */
-	bool transposed;	 /* what vectors read may lie across their lines */
-	int64_t width;		 /* lanes of a vector */
+	int npiece; /* those from this number on are pieces of others, which splits must divide */
+	bool transposed; /* what vectors read may lie across their lines */
+	int64_t width;	 /* lanes of a vector */
 	int nread;
 	Node **read;
 	int lanes, nrow, row[2]; /* axes */
@@ -134,22 +135,33 @@ static bool transposes(const RegisterTile *t)
 	return any && same;
 }
 
+static bool is_piece(const RegisterTile *t, int axis)
+{
+	return t->loop[axis] >= t->npiece;
+}
+
 /* Lanes of a line of the tile; 0: none fit. */
 static int64_t lanes_of(const RegisterTile *t)
 {
 	int64_t all = axis_extent(t->p->axis[t->lanes]), lanes = VECTORS * t->width;
-	if (t->lanes >= t->p->nspatial)
-		return all % t->width ? 0 : t->width;
-	return all <= lanes ? all : all % lanes ? t->width : lanes;
+	if (t->lanes < t->p->nspatial && all <= lanes)
+		return all;
+	if (all % t->width && (t->lanes >= t->p->nspatial || is_piece(t, t->lanes)))
+		return 0;
+	return t->lanes >= t->p->nspatial || all % lanes ? t->width : lanes;
 }
 
-static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed)
+/* The tile of p, whose axes are these loops. */
+static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
+		 int npiece, const int *loop)
 {
 	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
 	bool spatial;
 	*t = (RegisterTile){.p = p,
+			    .npiece = npiece,
 			    .transposed = transposed,
 			    .width = target->vector_bytes / (int64_t)type_size(p->acc)};
+	memcpy(t->loop, loop, (size_t)p->naxis * sizeof *loop);
 	if (p->red == RED_NONE || p->scatter || p->naxis == p->nspatial)
 		return false;
 	t->nread = node_collect(p->ir, p->body, OP_READ, &t->read);
@@ -181,8 +193,9 @@ static int split_tile(const RegisterTile *t, int64_t lanes, Schedule *s, int *lo
 		      int64_t *outer, int *inner)
 {
 	int lines = -1, row = t->row[0];
-	if (t->transposed && axis_extent(t->p->axis[row]) > t->rows[0] * LINES) {
-		lines = split(t, s, row, t->rows[0] * LINES, loops, now, &outer[row]);
+	int64_t all = axis_extent(t->p->axis[row]), some = t->rows[0] * LINES;
+	if (t->transposed && all > some && (all % some == 0 || !is_piece(t, row))) {
+		lines = split(t, s, row, some, loops, now, &outer[row]);
 		inner[0] = offer_split(s, lines, t->rows[0], loops, now);
 	}
 	for (int i = lines < 0 ? 0 : 1; i < t->nrow; i++)
@@ -201,23 +214,24 @@ static int add_outer(const int *inner, int ninner, int k, int *want, int n)
 	return n + 1;
 }
 
-/* The tile of p, or of p with axes for its quotients, whose loops are then split off. */
-static bool find_cut(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
-		     Schedule *s, int *loops, int *now)
+/* The tile of p with axes for its quotients, whose loops are split off, or of p as it is. */
+static bool find_tile(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
+		      Schedule *s, int *loops, int *now)
 {
 	ProblemCut cut[COMP_MAX_AXES];
-	int ncut;
+	int ncut, naxis = *loops = p->naxis, steps = s->n;
 	const Problem *more = problem_cut(p, &ncut, cut);
-	bool found = more && find(t, more, target, transposed);
-	if (!found && !find(t, p, target, transposed))
-		return false;
-	*loops = p->naxis;
-	for (int k = 0; k < *loops; k++)
+	for (int k = 0; k < naxis; k++)
 		now[k] = k;
-	for (int k = 0; found && k < ncut; k++)
+	for (int k = 0; more && k < ncut; k++)
 		offer_split(s, now[cut[k].axis], cut[k].places, loops, now);
-	memcpy(t->loop, now, (size_t)*loops * sizeof *now);
-	return true;
+	if (more && find(t, more, target, transposed, naxis, now))
+		return true;
+	s->n = steps;
+	*loops = naxis;
+	for (int k = 0; k < naxis; k++)
+		now[k] = k;
+	return find(t, p, target, transposed, naxis, now);
 }
 
 bool register_tile_offer(const Problem *whole, const Target *target, bool transposed, Schedule *s)
@@ -225,7 +239,7 @@ bool register_tile_offer(const Problem *whole, const Target *target, bool transp
 	RegisterTile t;
 	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops, n = 0;
 	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES];
-	if (!find_cut(&t, whole, target, transposed, s, &loops, now))
+	if (!find_tile(&t, whole, target, transposed, s, &loops, now))
 		return false;
 	const Problem *p = t.p;
 	int64_t lanes = lanes_of(&t);
