@@ -74,26 +74,35 @@ static void places_measure(Access *a)
 		extent_add(a->extent, &a->nextent, p[row] - p[0], (double)a->nplace / row);
 }
 
-/* The strides of the access, ascending, and how many steps of each there are: in the loops from number `from` on, and
- * between its places. Returns how many. */
-static int extents_of(const Access *a, int from, Extent e[LOOPS_DEEP + 2])
+/* Iterations that are looked at: of the loops from number `from` on, of that one a share. */
+typedef struct Span {
+	int from;
+	double share;
+} Span;
+
+/* The strides of the access, ascending, and how many steps of each there are in the span, and between its places. Returns
+ * how many. */
+static int extents_of(const Access *a, Span s, Extent e[LOOPS_DEEP + 2])
 {
 	int n = 0;
 	for (; n < a->nextent; n++)
 		e[n] = a->extent[n];
-	for (int k = from; k < a->nloop; k++)
-		if (a->walk[k].stride)
-			extent_add(e, &n, a->walk[k].stride, a->loop[k].count / a->walk[k].repeats);
+	for (int k = s.from; k < a->nloop; k++) {
+		const Walk *w = &a->walk[k];
+		double share = k == s.from ? fmin(1, s.share * w->again) : 1;
+		double steps = fmax(1, share * a->loop[k].count / w->repeats);
+		if (w->stride)
+			extent_add(e, &n, w->stride, steps);
+	}
 	return n;
 }
 
-/* Lines of the cache that the access touches in the loops from number `from` on. *run: elements that lie
- * behind each other. */
-static double lines_of(const Access *a, int from, double *run)
+/* Lines of the cache that the access touches. *run: elements that lie behind each other. */
+static double lines_of(const Access *a, Span s, double *run)
 {
 	Extent e[LOOPS_DEEP + 2];
 	Extent row = {0, 1}; /* runs so far apart, so many */
-	int n = extents_of(a, from, e);
+	int n = extents_of(a, s, e);
 	double size = (double)type_size((Type)a->buffer->type), lines = 1, points = 1;
 	*run = 1;
 	for (int k = 0; k < n; k++)
@@ -127,15 +136,15 @@ static double places_of(double way, int64_t stride, double count)
 }
 
 /* Short runs that are powers of two apart share few places of a level, and are gone before the rest of their lines
- * is read, or they are read again: how many times their room they take, in the loops from number `from` on. */
-static double crowding(const Access *a, int from, double lines, double run, const Level *l)
+ * is read, or they are read again: how many times their room they take. */
+static double crowding(const Access *a, Span s, double lines, double run, const Level *l)
 {
 	int64_t size = (int64_t)type_size((Type)a->buffer->type);
 	Extent e[LOOPS_DEEP + 2];
 	double bytes = run * (double)size, places = ceil(bytes / LINE);
 	if (bytes >= l->crowds)
 		return 1;
-	for (int k = extents_of(a, from, e) - 1; k >= 0; k--)
+	for (int k = extents_of(a, s, e) - 1; k >= 0; k--)
 		if ((double)e[k].stride >= run)
 			places *= places_of(l->way, e[k].stride * size, e[k].count);
 	places = fmin(places, l->way / LINE);
@@ -152,9 +161,10 @@ static bool is_within(const Access *b, const Access *a, int from)
 }
 
 /* Bytes that all accesses there touch; no more of a buffer than it has. */
-static double touched(const Accesses *m, const Access *a, int from, const Level *l)
+static double touched(const Accesses *m, const Access *a, Span s, const Level *l)
 {
 	double bytes = 0, run;
+	int from = s.from;
 	for (int k = 0; k < m->n; k++) {
 		const Access *b = &m->access[k];
 		double own = 0, crowd = 1, all = (double)tensor_bytes(b->buffer) + LINE;
@@ -166,9 +176,9 @@ static double touched(const Accesses *m, const Access *a, int from, const Level 
 			const Access *x = &m->access[i];
 			if (x->buffer != b->buffer || !is_within(x, a, from))
 				continue;
-			double lines = lines_of(x, from, &run);
+			double lines = lines_of(x, s, &run);
 			own += LINE * lines;
-			crowd = fmax(crowd, crowding(x, from, lines, run, l));
+			crowd = fmax(crowd, crowding(x, s, lines, run, l));
 		}
 		bytes += (own < all ? own : all) * crowd;
 	}
@@ -189,14 +199,21 @@ static bool strays(const Access *a)
 	return k >= 0 && (double)a->walk[k].stride * size >= PAGE && a->loop[k].count > PAGES_MOST;
 }
 
+/* How often the access meets a place anew in that loop, and what was touched since doesn't fit. */
+static double misses_again(const Accesses *m, const Access *a, int from, const Level *l)
+{
+	double again = a->walk[from].again;
+	return again > 1 && touched(m, a, (Span){from, 1 / again}, l) <= l->room ? 1 : again;
+}
+
 /* Cycles of the lines that the access has from beyond a level. */
 static double misses(const Accesses *m, const Access *a, const Level *l)
 {
 	int from = a->nloop;
 	double times = a->times, run;
-	while (from > 0 && touched(m, a, from - 1, l) <= l->room)
+	while (from > 0 && touched(m, a, (Span){from - 1, 1}, l) <= l->room)
 		times /= a->loop[--from].count;
-	double lines = lines_of(a, from, &run);
+	double lines = lines_of(a, (Span){from, 1}, &run);
 	if (from == 0) /* they come once; from memory, if there are as many */
 		return (double)tensor_bytes(a->buffer) > l->room ? lines * l->line : 0;
 	/* Iterations meet what the one before them left, all of it or where windows overlap. */
@@ -204,9 +221,9 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 		times /= a->loop[--from].count;
 	if (from > 0) {
 		times /= a->loop[--from].count;
-		times *= a->walk[from].again;
+		times *= misses_again(m, a, from, l);
 	}
-	lines = lines_of(a, from, &run);
+	lines = lines_of(a, (Span){from, 1}, &run);
 	double far = run * (double)type_size((Type)a->buffer->type) >= SHORT ? 1
 		     : strays(a)					     ? astray
 									     : alone;

@@ -263,9 +263,10 @@ static double sums_beside(const Cost *c, const Around *reduced, const Stmt *s)
 									   : x.n;
 }
 
-/* The part of what the innermost serial loop adds to for which there is no register. */
+/* The part of what the innermost serial loop adds to for which there is no register beside those of two factors. */
 static double spilled(Cost *c)
 {
+	enum { FACTORS = 2 };
 	int k = c->nloop - 1;
 	while (k >= 0 && (is_vector(c->loop[k].loop) || c->loop[k].loop->how == HOW_UNROLL))
 		k--;
@@ -276,7 +277,7 @@ static double spilled(Cost *c)
 		sums_find(&x, c->loop[k].loop->body);
 		c->sums[k] = x.n;
 	}
-	double over = c->sums[k] - registers_of(c->target);
+	double over = c->sums[k] + FACTORS - registers_of(c->target);
 	return over > 0 ? over / c->sums[k] : 0;
 }
 
