@@ -185,18 +185,23 @@ static double touched(const Accesses *m, const Access *a, Span s, const Level *l
 	return bytes;
 }
 
-/* Does what varies the fastest of all that goes beyond a line go through more pages than prefetchers watch? */
-static bool strays(const Access *a)
+/* How many times a line costs where runs of them are short: by the loop that varies the fastest of all that go beyond a
+ * line. Each second line is found by prefetchers; lines each of which is in another page than the one before are more than
+ * they watch where the pages are many. */
+static double farness(const Access *a)
 {
-	enum { PAGES_MOST = 64 };
+	enum { NEAR = 2 * LINE, PAGES_MOST = 64 };
 	double size = (double)type_size((Type)a->buffer->type);
 	for (int k = 0; k < a->nextent; k++)
 		if ((double)a->extent[k].stride * size * a->extent[k].count > LINE)
-			return false;
+			return alone;
 	int k = a->nloop - 1;
 	while (k >= 0 && (double)a->walk[k].stride * size * a->loop[k].count <= LINE)
 		k--;
-	return k >= 0 && (double)a->walk[k].stride * size >= PAGE && a->loop[k].count > PAGES_MOST;
+	double step = k >= 0 ? (double)a->walk[k].stride * size : 0;
+	return step > 0 && step <= NEAR			       ? 1
+	       : step >= PAGE && a->loop[k].count > PAGES_MOST ? astray
+							       : alone;
 }
 
 /* How often the access meets a place anew in that loop, and what was touched since doesn't fit. */
@@ -224,9 +229,8 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 		times *= misses_again(m, a, from, l);
 	}
 	lines = lines_of(a, (Span){from, 1}, &run);
-	double far = run * (double)type_size((Type)a->buffer->type) >= SHORT ? 1
-		     : strays(a)					     ? astray
-									     : alone;
+	bool together = run * (double)type_size((Type)a->buffer->type) >= SHORT;
+	double far = together ? 1 : farness(a);
 	return times * lines * l->line * far;
 }
 

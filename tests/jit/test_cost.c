@@ -103,6 +103,31 @@ static void check_again(void)
 	CHECK(price(task, tile) < price(task, "move 1 2; vectorise 1; parallel 1"));
 }
 
+/* Parts are four rows by 16 columns: what eight of them read, all columns, is near for the next four rows. */
+static void check_period(void)
+{
+	static const char *const task =
+		"ricci-task 1\ninput f32 512x128\ninput f32 64x512\n"
+		"keep m0[i,j] += a1[i,k]*a0[k,j] where i<64, j<128, k<512\n";
+	static const char *const tile = "split 0 4; split 1 16; move 1 1; move 2 2; vectorise 4; "
+					"unroll 3; parallel 2";
+	Target small = *vectors_of(target_host());
+	small.l2 = (size_t)512 << 10;
+	double near = price_on(&small, task, tile);
+	small.l2 = (size_t)256 << 10;
+	CHECK(near < 0.8 * price_on(&small, task, tile));
+}
+
+#define HALVES(n)                                                                                  \
+	"ricci-task 1\ninput f32 65536x" #n "\nkeep m0[j] += a0[k,j] where j<32, k<65536\n"
+
+/* Half of each line of 32 numbers is a line of the cache, each second one: that is as good as all of them. */
+static void check_second_lines(void)
+{
+	static const char *const halves = "split 0 16; move 1 1; vectorise 2; parallel 1";
+	CHECK(1.5 * price(HALVES(32), halves) < price(HALVES(64), halves));
+}
+
 /* Five results share what they read; products are added as they are made, while others are loaded. */
 static void check_shared(void)
 {
@@ -297,6 +322,8 @@ int main(void)
 	check_registers();
 	check_overlap();
 	check_again();
+	check_period();
+	check_second_lines();
 	check_shared();
 	check_crowded();
 	check_few_rows();
