@@ -468,8 +468,89 @@ class Molecules(nn.Module):
         return torch.randn(16, 32, 64), torch.randn(16, 32, 3), torch.randn(16)
 
 
-NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts,
-                                          Fno, Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules)}
+class Involution(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.head = nn.Conv2d(3, 64, 3, padding=1), nn.Linear(64, 10)
+        self.l = nn.ModuleList([nn.ModuleDict(dict(
+            reduce=nn.Conv2d(64, 16, 1), norm=nn.BatchNorm2d(16), span=nn.Conv2d(16, 196, 1), norm2=nn.BatchNorm2d(64),
+            mix=nn.Conv2d(64, 64, 1))) for _ in range(3)])
+
+    def forward(self, x, y):
+        h = F.relu(self.into(x))
+        for m in self.l:
+            k = m["span"](F.relu(m["norm"](m["reduce"](h)))).view(8, 4, 1, 49, 32, 32)
+            z = (k * F.unfold(h, 7, padding=3).view(8, 4, 16, 49, 32, 32)).sum(3).view(8, 64, 32, 32)
+            h = h + m["mix"](F.relu(m["norm2"](z)))
+        return F.cross_entropy(self.head(h.mean((2, 3))), y)
+
+    def data(self):
+        return torch.randn(8, 3, 32, 32), torch.randint(10, (8,))
+
+
+class Interactions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Parameter(.1 * torch.randn(26000, 16))
+        self.deep = nn.Sequential(nn.Linear(416, 256), nn.ReLU(), nn.Linear(256, 1))
+        self.w = nn.ModuleList([nn.Conv1d(26 * n, 64, 1, bias=False) for n in (26, 64, 64)])
+        self.pool = nn.ModuleList([nn.Linear(64, 1) for _ in range(3)])
+
+    def forward(self, x, y):
+        e = F.embedding(x + 1000 * torch.arange(26), self.e)
+        o, h = self.deep(e.flatten(1)), e
+        for w, p in zip(self.w, self.pool):
+            h = w((e[:, :, None] * h[:, None]).flatten(1, 2))
+            o = o + p(h.sum(2))
+        return F.binary_cross_entropy_with_logits(o[:, 0], y)
+
+    def data(self):
+        return torch.randint(1000, (512, 26)), torch.rand(512)
+
+
+class Deformable(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.head = nn.Conv2d(3, 32, 3, padding=1), nn.Linear(32, 10)
+        self.o, self.w = nn.ModuleList([nn.Conv2d(32, 18, 3, padding=1) for _ in range(2)]), parameters(2, 32, 32, 9, scale=.05)
+
+    def forward(self, x, y):
+        h = F.relu(self.into(x))
+        p = torch.arange(32.)
+        for o, w in zip(self.o, self.w):
+            o = o(h).view(4, 9, 2, 32, 32)
+            r = torch.arange(9)
+            u = o[:, :, 0] + p[:, None] + (r // 3 - 1)[:, None, None]
+            v = o[:, :, 1] + p + (r % 3 - 1)[:, None, None]
+            grid = torch.stack((2 * (v + .5) / 32 - 1, 2 * (u + .5) / 32 - 1), -1).view(4, 9 * 32, 32, 2)
+            s = F.grid_sample(h, grid, align_corners=False).view(4, 32, 9, 32, 32)
+            h = F.relu(torch.einsum("bcrpq,kcr->bkpq", s, w))
+        return F.cross_entropy(self.head(h.mean((2, 3))), y)
+
+    def data(self):
+        return torch.randn(4, 3, 32, 32), torch.randint(10, (4,))
+
+
+class Rotate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.f, self.p = nn.Embedding(5000, 64), nn.Embedding(5000, 64), nn.Embedding(50, 64)
+
+    def forward(self, s, r, o):
+        a, b, p = self.e(s), self.f(s), self.p(r)
+        c = (a * p.cos() - b * p.sin())[:, None] - self.e(o)
+        t = (a * p.sin() + b * p.cos())[:, None] - self.f(o)
+        n = (c * c + t * t + 1e-9).sqrt().sum(-1)
+        z = torch.cat((6 - n[:, :1], n[:, 1:] - 6), 1)
+        return -F.logsigmoid(z).mean()
+
+    def data(self):
+        return torch.randint(5000, (256,)), torch.randint(50, (256,)), torch.randint(5000, (256, 33))
+
+
+NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts, Fno,
+                                          Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules,
+                                          Involution, Interactions, Deformable, Rotate)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it
 VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
 

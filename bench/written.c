@@ -662,6 +662,87 @@ static Tensor *molecules(Net *n)
 	return ricci_op(n->g, "d = O[b,0]-Y[b]; L[] += d*d/16", o, y);
 }
 
+/* Li et al. 2021: kernels that each place makes for itself. */
+static Tensor *involution(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(8, 3, 32, 32)), *y = integers(n, "y", 10, DIMS(8));
+	Tensor *h = ricci_relu(conv(x, "in", 64, 3, 1, 1));
+	for (int i = 0; i < 3; i++) {
+		layer_begin(n, i);
+		Tensor *k = conv(
+			ricci_relu(norm(conv(h, "reduce", 16, 1, 1, 0), "norm", RICCI_BATCH_NORM)),
+			"span", 4 * 49, 1, 1, 0);
+		Tensor *z = ricci_op(
+			n->g,
+			"K, X -> Y: Y[b,c,p,q] += K[b,c/16*49+7*r+s,p,q]"
+			"*(X[b,c,p+r-3,q+s-3] else 0) where r < 7, s < 7, c < 64, p < 32, q < 32",
+			k, h);
+		h = sum(h,
+			conv(ricci_relu(norm(z, "norm2", RICCI_BATCH_NORM)), "mix", 64, 1, 1, 0));
+		ricci_scope_end(n->g);
+	}
+	return ricci_cross_entropy(linear(ricci_global_avg_pool(h), "head", 10), y);
+}
+
+/* Lian et al. 2018: products of fields' embeddings, compressed. */
+static Tensor *interactions(Net *n)
+{
+	Tensor *x = integers(n, "x", 1000, DIMS(512, 26)), *y = numbers(n, "y", DIMS(512));
+	Tensor *e = ricci_op(n->g, "X, E -> Y: Y[b,f,d] = E[f,X[b,f],d]", x,
+			     weights(n, "embedding", .1, DIMS(26, 1000, 16)));
+	Tensor *h = e,
+	       *o = linear(ricci_relu(linear(ricci_flatten(e, 1, -1), "deep", 256)), "deep2", 1);
+	for (int i = 0; i < 3; i++) {
+		layer_begin(n, i);
+		h = ricci_op(n->g, "A, B, W -> Y: Y[b,h,d] += A[b,i,d]*B[b,j,d]*W[h,i,j]", e, h,
+			     weights(n, "w", .05, DIMS(64, 26, i ? 64 : 26)));
+		o = sum(o, linear(ricci_op(n->g, "P[b,h] += H[b,h,d]", h), "pool", 1));
+		ricci_scope_end(n->g);
+	}
+	return ricci_op(
+		n->g, "O, Y -> L: L[] += (max(O[b,0],0)-O[b,0]*Y[b]+log1p(exp(-abs(O[b,0]))))/512",
+		o, y);
+}
+
+/* Dai et al. 2017: windows whose points move. */
+static Tensor *deformable(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(4, 3, 32, 32)), *y = integers(n, "y", 10, DIMS(4));
+	Tensor *h = ricci_relu(conv(x, "in", 32, 3, 1, 1));
+	for (int i = 0; i < 2; i++) {
+		layer_begin(n, i);
+		Tensor *o = conv(h, "offset", 18, 3, 1, 1);
+		h = ricci_relu(ricci_op(n->g,
+					"X, O, W -> Y:"
+					"u[b,r,p,q] = O[b,2*r,p,q]+p+r/3-1 where r < 9;"
+					"v[b,r,p,q] = O[b,2*r+1,p,q]+q+r%3-1 where r < 9;"
+					"i = floor(u[b,r,p,q]); j = floor(v[b,r,p,q]);"
+					"x = max(1-abs(u[b,r,p,q]-i-s), 0);"
+					"y = max(1-abs(v[b,r,p,q]-j-t), 0);"
+					"S[b,c,r,p,q] += (X[b,c,i32(i)+s,i32(j)+t] else 0)*x*y "
+					"where s < 2, t < 2;"
+					"Y[b,k,p,q] += S[b,c,r,p,q]*W[k,c,r]",
+					h, o, weights(n, "w", .05, DIMS(32, 32, 9))));
+		ricci_scope_end(n->g);
+	}
+	return ricci_cross_entropy(linear(ricci_global_avg_pool(h), "head", 10), y);
+}
+
+/* Sun et al. 2019: relations turn entities in the complex plane. */
+static Tensor *rotate(Net *n)
+{
+	Tensor *s = integers(n, "s", 5000, DIMS(256)), *r = integers(n, "r", 50, DIMS(256)),
+	       *o = integers(n, "o", 5000, DIMS(256, 33));
+	return ricci_op(n->g,
+			"H, R, O, E, F, P -> L: p = P[R[b],d];"
+			"c = E[H[b],d]*cos(p) - F[H[b],d]*sin(p) - E[O[b,k],d];"
+			"t = E[H[b],d]*sin(p) + F[H[b],d]*cos(p) - F[O[b,k],d];"
+			"n[b,k] += sqrt(c*c+t*t+1e-9); z[b,k] = k == 0 ? 6-n[b,k] : n[b,k]-6;"
+			"L[] += (log1p(exp(-abs(z[b,k])))-min(z[b,k],0))/8448",
+			s, r, o, weights(n, "e", .3, DIMS(5000, 64)),
+			weights(n, "f", .3, DIMS(5000, 64)), weights(n, "p", 1, DIMS(50, 64)));
+}
+
 static const struct {
 	const char *name;
 	Tensor *(*make)(Net *n);
@@ -686,7 +767,11 @@ static const struct {
 	    {"ctc", ctc},
 	    {"vocoder", vocoder},
 	    {"butterfly", butterfly},
-	    {"molecules", molecules}};
+	    {"molecules", molecules},
+	    {"involution", involution},
+	    {"interactions", interactions},
+	    {"deformable", deformable},
+	    {"rotate", rotate}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 

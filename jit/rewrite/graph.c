@@ -136,8 +136,8 @@ static Node *reads_now(Rewrite *w, Node *e, int n, Node *const *from, Node *cons
 		Node *once = t->id < w->nold ? w->once[t->id] : NULL;
 		if (!once)
 			continue;
-		once = repeat_read(w->ir, once, w->without[t->id], read[k]->src + 1,
-				   tensor_rank(t));
+		once = broadcast_read(w->ir, once, w->without[t->id], read[k]->src + 1,
+				      tensor_rank(t));
 		e = node_replace(w->ir, e, 1, &read[k], &once);
 	}
 	return node_replace(w->ir, e, n, from, to);
@@ -150,7 +150,7 @@ static Node *repeated(Rewrite *w, const Node *was, const Node *whole, Node *once
 	once = source ? source : once;
 	w->once[was->id] = once;
 	w->without[was->id] = without;
-	once = repeat_read(w->ir, once, without, whole->src, tensor_rank(whole));
+	once = broadcast_read(w->ir, once, without, whole->src, tensor_rank(whole));
 	return comp_with(w->ir, whole, RED_NONE, once);
 }
 
@@ -181,8 +181,8 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
-	uint32_t without = repeated_dims(ir, whole);
-	Node *once = without ? repeat_once(ir, whole, without) : whole;
+	uint32_t without = broadcast_dims(ir, whole);
+	Node *once = without ? broadcast_source(ir, whole, without) : whole;
 	c = axes_joined(ir, range_narrowed(ir, once, first));
 	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));

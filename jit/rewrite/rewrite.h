@@ -34,10 +34,10 @@ Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int 
 /* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
 Node *axes_joined(Ir *ir, Node *c);
 /* The dimensions along which c repeats, as bits; the equation c without these; and a read of what c was at these indices
- * (repeats.c). */
-uint32_t repeated_dims(Ir *ir, const Node *c);
-Node *repeat_once(Ir *ir, Node *c, uint32_t without);
-Node *repeat_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank);
+ * (broadcasts.c). */
+uint32_t broadcast_dims(Ir *ir, const Node *c);
+Node *broadcast_source(Ir *ir, Node *c, uint32_t without);
+Node *broadcast_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank);
 /* Conditions that the domain decides go (ranges.c). */
 Node *conditions_decided(Ir *ir, Node *e);
 /* The reduction c over the part of its domain where its conditions can hold: c, or one of fewer elements, those from

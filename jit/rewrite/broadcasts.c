@@ -1,15 +1,16 @@
-/* repeats.c - results that repeat along a dimension are computed once.
+/* broadcasts.c - results that repeat along a dimension are computed once.
  *
  * In: `T[i,j,k] = A[i,j]` and `Y[i,j] += T[l,i,m] * B[l,j,m]`. Out: Y over A, which has no m, so that sums and fusion see
- * what varies along which axis. Invariant: what is drawn for each element, by random(key) or
- * by rounding to bf16, stays so. */
+ * what varies along which axis. Invariant: what is drawn for each element, by random(key) or by
+ * rounding to bf16, stays so. */
 #include "jit/rewrite/rewrite.h"
 
-/* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. */
-uint32_t repeated_dims(Ir *ir, const Node *c)
+/* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. (Constants are read as
+ * numbers anyway.) */
+uint32_t broadcast_dims(Ir *ir, const Node *c)
 {
 	uint32_t dims = 0;
-	bool may = comp_is_dense(c) && !body_rounds(ir, c);
+	bool may = comp_is_dense(c) && comp_body(c)->op != OP_CONST && !body_rounds(ir, c);
 	for (int d = 0; may && d < tensor_rank(c); d++)
 		if (tensor_extent(c, d) > 1 && !node_has(comp_body(c), comp_axis(c, d)))
 			dims |= 1U << d;
@@ -26,7 +27,7 @@ static int dims_left(uint32_t without, int rank, Node *const *of, Node **left)
 	return n;
 }
 
-Node *repeat_once(Ir *ir, Node *c, uint32_t without)
+Node *broadcast_source(Ir *ir, Node *c, uint32_t without)
 {
 	Node *axis[COMP_MAX_AXES];
 	int rank = tensor_rank(c), naxis = comp_naxis(c);
@@ -36,7 +37,7 @@ Node *repeat_once(Ir *ir, Node *c, uint32_t without)
 	return comp_dense(ir, comp_reduce(c), left, n, axis, comp_body(c));
 }
 
-Node *repeat_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank)
+Node *broadcast_read(Ir *ir, Node *once, uint32_t without, Node *const *index, int rank)
 {
 	Node *left[RICCI_MAX_RANK];
 	dims_left(without, rank, index, left);
