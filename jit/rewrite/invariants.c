@@ -66,7 +66,8 @@ static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 	Invariants v = {.ir = ir, .c = c, .constant = constant};
 	Node **read;
 	v.last = product_last(ir, c);
-	v.summed = ((1U << comp_naxis(c)) - 1) & ~product_left(c);
+	for (int k = 0; k < comp_naxis(c); k++)
+		v.summed |= (1U << k) & ~product_left(c);
 	if (comp_reduce(c) == RED_ADD && type_is_float((Type)c->type))
 		v.factors = product_split(ir, c, comp_body(c));
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
