@@ -28,6 +28,7 @@ typedef struct Invariants {
 	NodeMap seen;	/* expressions share parts */
 	uint32_t last, summed;	  /* axes: of the result's lines; those that are reduced */
 	Factors factors;	  /* of what is summed */
+	bool chooses;		  /* conditions choose what is summed, or parts of it */
 	int lines[COMP_MAX_AXES]; /* reads along whose lines the axis runs */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
@@ -60,6 +61,11 @@ typedef struct Function {
 	Node *axis[COMP_MAX_AXES], *at[COMP_MAX_AXES];
 } Function;
 
+static bool is_choice(const Node *n)
+{
+	return n->op == OP_SELECT;
+}
+
 /* Of c's body; constant: of a loop, or NULL. */
 static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 {
@@ -68,6 +74,7 @@ static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 	v.last = product_last(ir, c);
 	for (int k = 0; k < comp_naxis(c); k++)
 		v.summed |= (1U << k) & ~product_left(c);
+	v.chooses = node_any(ir, comp_body(c), is_choice);
 	if (comp_reduce(c) == RED_ADD && type_is_float((Type)c->type))
 		v.factors = product_split(ir, c, comp_body(c));
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
@@ -189,13 +196,16 @@ static bool is_in_factor(const Invariants *v, Node *e, uint32_t axes)
 	return in;
 }
 
-/* Is e computed anew along the lines of the result and for each term of a sum, whatever loops there are; or, unless its
- * factor is, along one of these? */
+/* Is e computed anew along the lines of the result and for each term of a sum, whatever loops there are; or along one of
+ * these, unless its factor is? (As a tensor it would be a factor that leaves conditions, zero times infinite then.) */
 static bool differs_along(const Invariants *v, Node *e)
 {
 	uint32_t axes = product_axes(v->c, e);
 	bool line = axes & v->last, term = axes & v->summed;
-	return (line && (term || !v->summed)) || ((line || term) && !is_in_factor(v, e, axes));
+	if (line && (term || !v->summed))
+		return true;
+	return (line || term) && !is_in_factor(v, e, axes) &&
+	       !(v->chooses && node_any(v->ir, e, product_unsafe));
 }
 
 /* The largest such parts of e. */

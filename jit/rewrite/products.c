@@ -74,7 +74,7 @@ static void sum_add(Factors *l, Node *e, int *left)
 	factor_add(l, e, NULL, NULL);
 }
 
-static bool is_unsafe(const Node *n)
+bool product_unsafe(const Node *n)
 {
 	return n->op != OP_READ && type_is_float((Type)n->type) && !node_stays_finite(n);
 }
@@ -117,7 +117,7 @@ static bool factor_stays(Ir *ir, const Factor *f)
  * zero)? Data that are none may show (docs/notation.md). */
 static bool is_safe(const Factors *l, const Factor *f)
 {
-	return factor_stays(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), is_unsafe);
+	return factor_stays(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), product_unsafe);
 }
 
 static bool is_choice(const Node *n)

@@ -21,6 +21,8 @@ typedef struct Factors {
 uint32_t product_axes(const Node *c, Node *e);
 /* The axes of c's left side. */
 uint32_t product_left(const Node *c);
+/* Is n a float that may be infinite, or none, though all data are numbers? Under a condition it stays. */
+bool product_unsafe(const Node *n);
 /* The axis along which elements of the result lie side by side. */
 uint32_t product_last(Ir *ir, const Node *c);
 /* Points of the box of these axes. */

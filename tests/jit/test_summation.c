@@ -230,14 +230,13 @@ static const Case cases[] = {
 	 {{96, 64}, {96, 64}, {64}},
 	 "T1[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j] : 0 where i<96;\n"
 	 "R0[i,j] = T1[i,j]*exp(-(abs(x2[j])*f64(i)));\n"},
-	/* unless it may be infinite where no term is in: then it is computed apart */
+	/* unless it may be infinite where no term is in */
 	{"Y[u,d] += u+s < 96 ? D[u+s,d]*X[s,d]*exp(A[d]*u) : 0 where u < 96",
 	 3,
 	 {2, 2, 1},
 	 {{96, 64}, {96, 64}, {64}},
-	 "T1[i,j] = exp(x2[j]*f64(i)) where i<96;\n"
-	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*T1[i,j] : 0;\n"},
-	/* so is a function of the terms' axes that is no factor of its own */
+	 "R0[i,j] += i + k < 96 ? x0[i+k,j]*x1[k,j]*exp(x2[j]*f64(i)) : 0 where i<96;\n"},
+	/* a function of the terms' axes that is no factor of its own is computed apart */
 	{"Y[i,j] += abs(exp(A[i,k]) - B[j,k])",
 	 2,
 	 {2, 2},
