@@ -14,8 +14,9 @@ int64_t affine_distance(Ir *ir, Node *e, Node *axis);
 Node *index_placed(Ir *ir, Node *a, Node *b, Node *axis);
 /* Is e an integer cast that cannot change the value? */
 bool cast_keeps(const Node *e);
-/* Do the bounds of indices, and what integer inputs hold by their contracts, keep all READs in e inside their tensors, whatever
- * the conditions around it? (needs.c) */
+/* Do the bounds of its indices, and what integer inputs hold by their contracts, keep the READ inside its tensor, whatever
+ * the conditions around it? All READs in e? (needs.c) */
+bool read_lies_inside(Ir *ir, const Node *read);
 bool reads_lie_inside(Ir *ir, Node *e);
 /* The least m with e(axis + m) = e(axis) + *step, all else fixed; 0 where there is none up to
  * INT32_MAX, or e is not quasi-affine. */

@@ -28,7 +28,7 @@ static bool index_stays(Ir *ir, Node *index, int64_t extent)
 	return lo >= 0 && hi < extent;
 }
 
-static bool read_is_inside(Ir *ir, const Node *read)
+bool read_lies_inside(Ir *ir, const Node *read)
 {
 	bool inside = true;
 	for (int d = 0; d < tensor_rank(read->src[0]) && inside; d++) {
@@ -45,6 +45,6 @@ bool reads_lie_inside(Ir *ir, Node *e)
 	int n = node_collect(ir, e, OP_READ, &read);
 	bool all = true;
 	for (int k = 0; k < n && all; k++)
-		all = read_is_inside(ir, read[k]);
+		all = read_lies_inside(ir, read[k]);
 	return all;
 }

@@ -98,7 +98,7 @@ static bool factor_stays(Ir *ir, const Factor *f)
 	for (int i = 0; i < (int)COUNT(part); i++) {
 		int n = part[i] ? node_collect(ir, part[i], OP_READ, &read) : 0;
 		for (int k = 0; k < n; k++) {
-			if (reads_lie_inside(ir, read[k]))
+			if (read_lies_inside(ir, read[k]))
 				continue;
 			if (!f->cond || part[i] == f->cond)
 				return false;
