@@ -387,9 +387,7 @@ static bool grows_evenly(const Contract *c)
 bool contract_find(Contract *c, Problem *p, const Target *target, int way)
 {
 	enum { COPIES = TENSORISE_PADDED | TENSORISE_TRANSPOSED };
-	ProblemCut cut[COMP_MAX_AXES];
-	int ncut;
-	Problem *more = problem_cut(p, &ncut, cut);
+	Problem *more = problem_cut(p, NULL, NULL);
 	if (!more)
 		return find(c, p, target, way);
 	/* Without copies, whose buffers would stay in the tree. */

@@ -219,19 +219,19 @@ static bool find_tile(RegisterTile *t, const Problem *p, const Target *target, b
 		      Schedule *s, int *loops, int *now)
 {
 	ProblemCut cut[COMP_MAX_AXES];
-	int ncut, naxis = *loops = p->naxis, steps = s->n;
-	const Problem *more = problem_cut(p, &ncut, cut);
-	for (int k = 0; k < naxis; k++)
-		now[k] = k;
-	for (int k = 0; more && k < ncut; k++)
-		offer_split(s, now[cut[k].axis], cut[k].places, loops, now);
-	if (more && find(t, more, target, transposed, naxis, now))
-		return true;
-	s->n = steps;
-	*loops = naxis;
-	for (int k = 0; k < naxis; k++)
-		now[k] = k;
-	return find(t, p, target, transposed, naxis, now);
+	int ncut, steps = s->n;
+	const Problem *way[] = {problem_cut(p, &ncut, cut), p};
+	for (int i = way[0] ? 0 : 1; i < 2; i++) {
+		s->n = steps;
+		*loops = p->naxis;
+		for (int k = 0; k < p->naxis; k++)
+			now[k] = k;
+		for (int k = 0; i == 0 && k < ncut; k++)
+			offer_split(s, now[cut[k].axis], cut[k].places, loops, now);
+		if (find(t, way[i], target, transposed, p->naxis, now))
+			return true;
+	}
+	return false;
 }
 
 bool register_tile_offer(const Problem *whole, const Target *target, bool transposed, Schedule *s)

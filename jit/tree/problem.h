@@ -69,9 +69,9 @@ typedef struct ProblemCut {
 	int axis;
 	int64_t places;
 } ProblemCut;
-/* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. cut[0 .. *ncut - 1]:
- * how, one after the other. */
-Problem *problem_cut(const Problem *p, int *ncut, ProblemCut cut[COMP_MAX_AXES]);
+/* A copy with an axis for each quotient and remainder of one (quotients.c); NULL: there are none. cut[0 .. *ncut - 1],
+ * which has COMP_MAX_AXES or is NULL: how, one after the other. */
+Problem *problem_cut(const Problem *p, int *ncut, ProblemCut *cut);
 /* A copy with one axis in place of number `at` and the next one, which are both spatial or both reduced (quotients.c);
  * NULL: they are not. */
 Problem *problem_joined(const Problem *p, int at);

@@ -107,19 +107,22 @@ static Problem *problem_copy(const Problem *p)
 	return own;
 }
 
-Problem *problem_cut(const Problem *p, int *ncut, ProblemCut cuts[COMP_MAX_AXES])
+Problem *problem_cut(const Problem *p, int *ncut, ProblemCut *cuts)
 {
 	Found f = {p, -1, 0};
-	*ncut = 0;
+	int n = 0;
 	if (p->scatter || !find(&f))
 		return NULL;
 	Problem *own = problem_copy(p);
 	f.p = own;
 	for (; f.axis >= 0 && own->naxis < COMP_MAX_AXES; find(&f)) {
 		cut(own, f.axis, f.divisor);
-		cuts[(*ncut)++] = (ProblemCut){f.axis, f.divisor};
+		if (cuts)
+			cuts[n++] = (ProblemCut){f.axis, f.divisor};
 		f.axis = -1;
 	}
+	if (cuts)
+		*ncut = n;
 	return own;
 }
 
