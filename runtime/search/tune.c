@@ -1,8 +1,7 @@
 /* tune.c - searching for schedules with all the time there is: what `ricci tune` and ricci_tune do.
  *
- * Input: a program's entries. Each of its kernels
- * gets a part of the time, by its share of the program's, and one batch at least unless it is small; a strategy
- * proposes schedules, batches of them are compiled together, verified like every kernel, and timed
+ * Input: a program's entries. Each of its kernels gets a part of the time, by its share of the program's, the first of them
+ * one batch at least; a strategy proposes schedules, batches of them are compiled together, verified like every kernel, and timed
  * on random data by the pool or the device that would run them. At the end the fastest are timed again in turns,
  * so that a moment's noise does not decide. The best stays in the function cache and on disk.
  * Invariant: at any moment the cache holds kernels that are validated, and none slower than when
@@ -17,7 +16,6 @@
 enum { BATCH = 6, RUNS = 12, FINALISTS = 5 };
 enum { SEEN = 512 };	       /* sources that are known again */
 enum { SOURCE_MOST = 100000 }; /* bytes: loops written out can keep a compiler busy for minutes */
-static const double least_share = 0.01; /* of the time: such a kernel has its batch in any case */
 /* Seconds that a kernel is timed for, at least and at most (two runs: three times that); for a
  * look, or one slow run. */
 static const double run_least = 0.004, run_limit = 0.03, run_short = 0.005;
@@ -334,7 +332,7 @@ static int all_tune(Tuned *u, int n, const Tuning *t, Error *err)
 		double now = clock_seconds(), share = u[i].report.share;
 		double until = now + fmax(0, end - now) * fmin(1, share / shares);
 
-		if (now >= end && share < least_share)
+		if (now >= end && i > 0)
 			break;
 		shares -= share;
 		code = tuned_open(&u[i], t->seed, err);
