@@ -465,8 +465,8 @@ static const char *not_found(int way)
 					      "plain reads without "
 					      "conditions, with lanes apart in memory"
 	       : way & TENSORISE_PADDED
-		       ? "padded copies are for operands that are plain reads under "
-			 "conditions on the read's indices"
+		       ? "padded copies are for operands that one read tells, under "
+			 "conditions on its indices"
 	       : way & TENSORISE_NARROW
 		       ? "narrow panels need operands of 8 or 16 bits that this "
 			 "processor "

@@ -1,9 +1,9 @@
 /* padded.c - a padded copy of an operand, made before all parts, so that micro-kernels read it
  * unpacked.
  *
- * Input: an operand that is an element of a tensor under conditions, as that of a window which
+ * Input: an operand that is an element of a tensor under conditions, or a function of one, as that of a window which
  * reaches over an edge. Output: the same operand as an element of a copy, under none; statements
- * that fill the copy. The copy's dimensions are the read's, each as long as its index ranges over
+ * that fill the copy, in which functions are computed once. The copy's dimensions are the read's, each as long as its index ranges over
  * all axes. Invariant: place and conditions see the axes by the read's dimensions only, so that an
  * element of the copy is one value; nothing is read where its conditions do not hold. */
 #include "jit/contract/internal.h"
@@ -82,10 +82,26 @@ static bool padded_conditions(const Contract *c, PaddedCopy *b, Operand *f, cons
 	return kept < nguard;
 }
 
+/* The read that alone tells the operand's value, or of a narrow one what becomes that; NULL: there is more to it. */
+static Node *only_read(const Contract *c, const Operand *f, bool narrow)
+{
+	Node **read;
+	if (narrow)
+		return contract_read(f);
+	if (f->value->type != c->p->acc || node_collect(c->ir, f->value, OP_READ, &read) != 1)
+		return NULL;
+	Node *any = node_const(c->ir, (Type)read[0]->type, 0);
+	Node *rest = node_replace(c->ir, f->value, 1, read, &any);
+	for (int k = 0; k < c->p->naxis; k++)
+		if (node_has(rest, c->p->axis[k]))
+			return NULL;
+	return read[0];
+}
+
 bool contract_padded(Contract *c, Operand *f, bool narrow)
 {
 	Ir *ir = c->ir;
-	Node *read = narrow ? contract_read(f) : contract_plain(c, f) ? f->value : NULL;
+	Node *read = only_read(c, f, narrow), *held = narrow ? read : f->value;
 	PaddedCopy *b = &c->padded[c->npadded];
 	const ProblemRead *r = read && f->nguard ? problem_read(c->p, read) : NULL;
 	Node *at[RICCI_MAX_RANK], *from = node_int(ir, 0), *place = from, *cond;
@@ -105,17 +121,18 @@ bool contract_padded(Contract *c, Operand *f, bool narrow)
 		place = node_add(ir, place,
 				 node_scale(ir, node_sub(ir, dim, node_int(ir, low)), size));
 		b->pitch[d] = size;
-		size = contract_pitch(size * (dim->hi - low + 1), (Type)read->type, PLANE);
+		size = contract_pitch(size * (dim->hi - low + 1), (Type)held->type, PLANE);
 		if (size > most + LINE)
 			return false;
 	}
 	if (!padded_conditions(c, b, &kept, r, at, &cond) ||
 	    !problem_read_inside(c->p, r, at, cond))
 		return false;
-	b->value = buffer_read(c->t, read->src[0], from);
-	b->buffer = tree_buffer(c->t, SPACE_SHARED, "padded", (Type)read->type, size);
+	Node *element = buffer_read(c->t, read->src[0], from);
+	b->value = node_replace(ir, held, 1, &read, &element);
+	b->buffer = tree_buffer(c->t, SPACE_SHARED, "padded", (Type)held->type, size);
 	Node *copied = buffer_read(c->t, b->buffer, place);
-	kept.value = node_replace(ir, f->value, 1, &read, &copied);
+	kept.value = node_replace(ir, f->value, 1, &held, &copied);
 	*f = kept;
 	c->npadded++;
 	return true;

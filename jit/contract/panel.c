@@ -254,11 +254,30 @@ static void shorten(void *user, Node *n)
 		l->run = run;
 }
 
+/* Elements of the group in which the operand's conditions see one axis that grows from one to the next, and else none
+ * that changes: axes beyond are quotients and remainders of the lanes. */
+static int64_t guarded_run(const Operand *f, const IndexGroup *s)
+{
+	int64_t run = 1;
+	for (int k = s->naxis - 1; k >= 0; k--) {
+		bool seen = false;
+		for (int g = 0; g < f->nguard; g++)
+			seen |= node_has(f->guard[g], s->axis[k]);
+		if (seen && run > 1)
+			break;
+		run *= axis_extent(s->axis[k]);
+		if (seen)
+			break;
+	}
+	return run;
+}
+
 int64_t contract_lies_along(Contract *c, const Operand *f, const IndexGroup *s)
 {
 	LongRun l = {c, s, 1};
 	node_walk(c->ir, f->value, shorten, &l);
-	return l.run;
+	int64_t run = guarded_run(f, s);
+	return run < l.run && run >= LANES_RUN ? run : l.run;
 }
 
 /* The operand at a point. */

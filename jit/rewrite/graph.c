@@ -175,7 +175,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	Node *body = stops_away(ir, reads_now(w, comp_body(c), n, from, to));
 	body = choices_as_floats(ir, powers_written(ir, constants_read(ir, body)));
 	body = conditions_decided(ir, comp_reduce(c) == RED_NONE ? choices_joined(ir, body) : body);
-	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, body) : body;
+	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, guards_outside(ir, body)) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = points_found(ir, comp_reduce(c), body, &naxis, axes, bare);
 	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);

@@ -122,7 +122,7 @@ static bool is_safe(const Factors *l, const Factor *f)
 
 static bool is_choice(const Node *n)
 {
-	return n->op == OP_OR || n->op == OP_SELECT;
+	return n->op == OP_OR || n->op == OP_SELECT || n->op == OP_READ;
 }
 
 bool condition_chooses(Ir *ir, Node *cond)

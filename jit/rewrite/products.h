@@ -31,7 +31,7 @@ double product_points(const Node *c, uint32_t axes);
  * safe without a condition around all of it stays in one factor with that. */
 Factors product_split(Ir *ir, const Node *c, Node *e);
 Node *product_of(const Factors *l, int n, const Factor *f);
-/* Is the condition one of several, or of what is chosen: none under which panels are packed? */
+/* Is the condition one of several, of what is chosen, or of data: none under which panels are packed? */
 bool condition_chooses(Ir *ir, Node *cond);
 /* Those that have any of the axes come first: how many there are. */
 int product_part(Factors *l, uint32_t axes);

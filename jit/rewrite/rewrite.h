@@ -27,6 +27,8 @@ void rewrite_stacks(Ir *ir, int nroot, Node **roots);
 int rewrite_place(Node *const *list, int n, const Node *x);
 /* Sums of choices of which one is made are choices (choices.c). */
 Node *choices_joined(Ir *ir, Node *e);
+/* The body of a sum whose factors are under the conditions outside of which they are 0 (guards.c). */
+Node *guards_outside(Ir *ir, Node *e);
 /* Conditions of a choice that say whether what it reads lies inside as those reads' bounds (bounds.c). */
 Node *bounds_read(Ir *ir, Node *e);
 /* A reduction's body where its conditions say where axes are, of number nkeep on, which go (points.c). */

@@ -468,14 +468,21 @@ static int smallest_around(const Node *c, const Factors *l, int k)
 	return best;
 }
 
-/* c, where a few of the elements that a factor of few has are left out, over that factor without them. */
+static bool is_read(const Node *n)
+{
+	return n->op == OP_READ;
+}
+
+/* c, where a few of the elements that a factor of few has are left out, over that factor without them. What data tell is
+ * asked for each line of terms, which costs less than a tensor of it. */
 static Node *choices_apart(Ir *ir, Node *c)
 {
 	Factors l = product_split(ir, c, comp_body(c));
 	Node *axis[COMP_MAX_AXES];
 	int n = l.n;
 	for (int k = 0; k < l.n; k++) {
-		int i = is_choice(ir, &l.f[k]) ? smallest_around(c, &l, k) : -1;
+		bool places = is_choice(ir, &l.f[k]) && !node_any(ir, l.f[k].cond, is_read);
+		int i = places ? smallest_around(c, &l, k) : -1;
 		Node *e = i < 0 ? NULL : product_of(&l, 1, &l.f[i]);
 		int rank = e ? node_axes(ir, 1, &e, axis) : COMP_MAX_AXES;
 		if (rank > RICCI_MAX_RANK)

@@ -425,6 +425,10 @@ static void check_trims(const char *backend)
 		 "X=9x12x28 W=9x34x4"},
 		{"Y[k,p,q,o] += (X[c,p+r-1,q+s-1,o] else 0)*W[k,c,r,s] where p<5, q<3, o<16",
 		 "X=6x5x3x16:f64 W=35x6x3x3:f64"},
+		/* functions of an element are computed once, in the copy */
+		{"Y[k,p,q] += (0 <= p+2*r-2 && p+2*r-2 < 4 ? tanh(X[c,p+2*r-2,q]-0.5) : "
+		 "0)*W[k,c,r] where p<4, q<30",
+		 "X=20x4x30 W=33x20x3"},
 		/* K is contiguous in A, what is listed of it is not */
 		{"Y[k,y,x] += (X[x,y+r-7] else 0)*W[k,r] where y<20, r<14", "X=28x20 W=40x14"},
 	};
@@ -474,8 +478,8 @@ static void check_blocks(const char *backend, int wanted)
 				"schedule: transposed copies are for operands that are plain reads "
 				"without conditions, with lanes apart in memory");
 			check_misfit(t, "tensorise 4",
-				     "schedule: padded copies are for operands that are plain "
-				     "reads under conditions on the read's indices");
+				     "schedule: padded copies are for operands that one read "
+				     "tells, under conditions on its indices");
 		}
 		for (t->noffer = 0; t->noffer < wanted; t->noffer++) {
 			Schedule *s = &t->offer[t->noffer];

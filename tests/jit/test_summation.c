@@ -88,6 +88,36 @@ static const Case cases[] = {
 	 {{8, 24, 16, 5}, {24, 24, 5, 5}},
 	 "T1[i,j,k,l] = k < 2 || l < 3 ? x1[i,j,k,l] : 0 where k<3;\n"
 	 "R0[i,j,k] += 0 <= k + l - 2 ? x0[i,m,k+l-2,n]*T1[j,m,l,n] : 0;\n"},
+	/* what data tell of the result leaves the sum; of what is summed it stays */
+	{"D[j,l] += !(Z[j,l] < 0) ? (G[k,l-n+1] else 0)*W[k,j,n] : 0",
+	 3,
+	 {2, 2, 3},
+	 {{24, 64}, {32, 64}, {32, 24, 3}},
+	 "T1[i,j] += 0 <= j - k + 1 && j - k + 1 < 64 ? x1[l,j-k+1]*x2[l,i,k] : 0 where j<64;\n"
+	 "R0[i,j] = !(x0[i,j] < 0) ? T1[i,j] : 0;\n"},
+	{"Y[i,j] += 0 < M[i,k] ? A[i,k]*B[k,j] : 0",
+	 3,
+	 {2, 2, 2},
+	 {{64, 64}, {64, 64}, {64, 64}},
+	 "R0[i,j] += 0 < x0[i,k] ? x1[i,k]*x2[k,j] : 0;\n"},
+	/* functions of what is padded are under its condition, where they are 0 outside; others are not */
+	{"Y[k,p] += max(X[c,p+r-1] else 0, 0)*W[k,c,r] where p<64",
+	 2,
+	 {2, 3},
+	 {{24, 64}, {32, 24, 3}},
+	 "R0[i,j] += (0 <= j + k - 1 && j + k - 1 < 64 ? max(x0[l,j+k-1], 0) : 0)*x1[i,l,k] where "
+	 "j<64;\n"},
+	{"x = X[c,p+r-1] else 0; Y[k,p] += max(x, 0.5*x)*W[k,c,r] where p<64",
+	 2,
+	 {2, 3},
+	 {{24, 64}, {32, 24, 3}},
+	 "R0[i,j] += (0 <= j + k - 1 && j + k - 1 < 64 ? max(x0[l,j+k-1], 0.5*x0[l,j+k-1]) : "
+	 "0)*x1[i,l,k] where j<64;\n"},
+	{"Y[k,p] += max(X[c,p+r-1] else 0, 1)*W[k,c,r] where p<64",
+	 2,
+	 {2, 3},
+	 {{24, 64}, {32, 24, 3}},
+	 "R0[i,j] += max(x0[l,j+k-1] else 0, 1)*x1[i,l,k] where j<64;\n"},
 	/* a product of quaternions whose table stands in an index */
 	{"Y[k,u,p] += W[k,c,v]*X[c,u == v ? 0 : u == 0 ? v : v == 0 ? u : 6-u-v,p] where u<4, v<4",
 	 2,

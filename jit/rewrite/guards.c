@@ -1,0 +1,60 @@
+/* guards.c - a function of what is 0 outside of a condition, and 0 there itself, is under that condition.
+ *
+ * In: the body of a sum, `max(X[i+r-1] else 0, 0)*W[r]`. Out: `(0 <= i+r-1 && .. ? max(X[i+r-1], 0) : 0)*W[r]`, so that
+ * the condition is the factor's, and the sum's. Invariant: what is computed has the same value, under conditions that
+ * hold wherever it was needed before. */
+#include "jit/rewrite/rewrite.h"
+
+/* The choices in e by this condition; what they are where it holds, and where not. */
+typedef struct Chosen {
+	int n;
+	Node **choice, **holds, **fails;
+} Chosen;
+
+static Chosen chosen_by(Ir *ir, const Node *cond, int n, Node *const *choice)
+{
+	Chosen c = {0};
+	c.choice = arena_alloc(&ir->arena, 3 * ((size_t)n + 1) * sizeof *c.choice);
+	c.holds = c.choice + n + 1;
+	c.fails = c.holds + n + 1;
+	for (int k = 0; k < n; k++)
+		if (choice[k]->src[0] == cond) {
+			c.choice[c.n] = choice[k];
+			c.holds[c.n] = choice[k]->src[1];
+			c.fails[c.n++] = choice[k]->src[2];
+		}
+	return c;
+}
+
+/* The factor e under the first condition outside of which it is 0. */
+static Node *factor_guarded(Ir *ir, Node *e)
+{
+	Node **choice;
+	int n = node_collect(ir, e, OP_SELECT, &choice);
+	for (int k = 0; k < n; k++) {
+		if (!node_is_const(choice[k]->src[2]))
+			continue;
+		Node *cond = choice[k]->src[0];
+		Chosen c = chosen_by(ir, cond, n, choice);
+		if (node_is_value(node_replace(ir, e, c.n, c.choice, c.fails), 0))
+			return node_select(ir, cond, node_replace(ir, e, c.n, c.choice, c.holds),
+					   node_const(ir, (Type)e->type, 0));
+	}
+	return e;
+}
+
+Node *guards_outside(Ir *ir, Node *e)
+{
+	Node *src[3];
+	bool product = e->op == OP_MUL || e->op == OP_DIV || e->op == OP_NEG;
+	if (!type_is_float((Type)e->type))
+		return e;
+	if (!product && e->op != OP_SELECT)
+		return factor_guarded(ir, e);
+	for (int k = 0; k < e->nsrc; k++) {
+		bool factor = product ? k == 0 || e->op == OP_MUL : k == 1;
+		src[k] = factor ? guards_outside(ir, e->src[k]) : e->src[k];
+	}
+	return e->op == OP_SELECT ? node_select(ir, src[0], src[1], src[2])
+				  : node_make(ir, e->op, e->type, e->nsrc, src, 0);
+}
