@@ -352,8 +352,8 @@ RICCI_API int ricci_settle(ricci_session *s);
  * on its device (kernels stay as they are whose tensors take more than half of the memory that is
  * left there); no parameter, state, output or step count changes, and every kernel that is taken was
  * verified.
- * What is found stays in the function cache, for other sessions and processes too. It ends a little
- * late, with the batch of schedules that is under way. `report` (NULL: none) is called on this
+ * What is found stays in the function cache, for other sessions and processes too. First, within that time, the
+ * background threads finish what they have left. It ends a little late, with the batch of schedules that is under way. `report` (NULL: none) is called on this
  * thread after each batch: the seconds spent, and how long a step's kernels take of what they took
  * before (1: nothing is won yet); other than 0 ends the search. 0 or an error, such as in static
  * mode, where schedules are fixed.

@@ -336,7 +336,8 @@ extern const Backend *const backends[]; /* interp, tcc, cc, nvrtc, opencl; NULL 
 const Backend *backend_find(const char *name);
 bool backend_grid(const Backend *b); /* parts are threads of a grid; NULL: they are not */
 const Target *backend_target(const Backend *b); /* what schedules for it are offered for */
-/* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never). */
+/* Compilers that the calling thread waits for are ended when *flag becomes true (NULL: never), and so is what else of its
+ * work asks backend_stopped (references: runtime/verify/oracle.c). */
 void backend_stop_when(const atomic_bool *flag);
 bool backend_stopped(void); /* it has */
 

@@ -396,7 +396,7 @@ int ricci_settle(ricci_session *s)
 {
 	if (session_begin(s, "ricci_settle"))
 		return RICCI_EINVAL;
-	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, &s->err) : 0;
+	return s->f->tuner ? tuner_settle(s->f->tuner, s->f->pool, INFINITY, &s->err) : 0;
 }
 
 /* ---- looking for NaN ---- */
@@ -475,7 +475,7 @@ int ricci_tune(ricci_session *s, double seconds, ricci_tune_report *report, void
 	if (!s->f->tuner)
 		return error_set(&s->err, RICCI_EINVAL,
 				 "a static session's schedules are fixed: tune a dynamic one");
-	code = tuner_settle(s->f->tuner, s->f->pool, &s->err);
+	code = tuner_settle(s->f->tuner, s->f->pool, start + seconds, &s->err);
 	won.before = clock_seconds() - start;
 	t.seconds = seconds - won.before;
 	if (!code && t.seconds > 0)

@@ -364,16 +364,24 @@ static bool explore_round(Tuner *t)
 	return wait;
 }
 
+/* The time of day in so many seconds; less than 0 is now. */
+static struct timespec time_in(double seconds)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_nsec += (long)(1e9 * fmax(0, seconds));
+	now.tv_sec += now.tv_nsec / 1000000000;
+	now.tv_nsec %= 1000000000;
+	return now;
+}
+
 /* For news; `wait`: and no longer than until others may pay. */
 static void explore_wait(Tuner *t, bool wait)
 {
-	struct timespec until;
 	bool soon = clock_seconds() - t->began < untimed;
+	struct timespec until = time_in(soon ? look / 10 : look);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)(1e9 * (soon ? look / 10 : look));
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	while ((wait ? sem_timedwait(&t->news, &until) : sem_wait(&t->news)) && errno == EINTR)
 		;
 	while (sem_trywait(&t->news) == 0)
@@ -428,7 +436,7 @@ static int settle_trials(Tuner *t, Pool *pool, Error *err)
 	return code;
 }
 
-int tuner_settle(Tuner *t, Pool *pool, Error *err)
+int tuner_settle(Tuner *t, Pool *pool, double until, Error *err)
 {
 	int code = 0;
 
@@ -436,9 +444,11 @@ int tuner_settle(Tuner *t, Pool *pool, Error *err)
 	atomic_fetch_add(&t->settling, 1);
 	tuner_poke(t);
 	pthread_mutex_lock(&t->lock);
-	while (tuner_busy(t) && !code) {
+	while (tuner_busy(t) && !code && clock_seconds() < until) {
 		if (!settle_quiet(t)) {
-			pthread_cond_wait(&t->change, &t->lock);
+			struct timespec at = time_in(fmin(look, until - clock_seconds()));
+
+			pthread_cond_timedwait(&t->change, &t->lock, &at);
 			continue;
 		}
 		pthread_mutex_unlock(&t->lock);

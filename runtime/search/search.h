@@ -9,7 +9,8 @@ Tuner *tuner_new(int generators, Error *err); /* threads that make kernels */
 int tuner_add(Tuner *t, int n, CacheEntry **entries, Error *err);
 void tuner_start(Tuner *t);
 bool tuner_busy(const Tuner *t); /* something is left to try */
-int tuner_settle(Tuner *t, Pool *pool, Error *err);
+/* Waits until nothing is left to try, no longer than until then (clock_seconds). */
+int tuner_settle(Tuner *t, Pool *pool, double until, Error *err);
 void tuner_free(Tuner *t);
 
 /* ---- measuring (measure.c) ---- */

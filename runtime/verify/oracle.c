@@ -276,6 +276,9 @@ static int chunk_run(const Parts *p, Chunk *c, int way, Error *err)
 	bool real = type_is_float(member->type);
 	double *out = way ? c->moved[way - 1] : j->s->value[p->k] + c->from;
 	int64_t *ints = way ? c->moved_int[way - 1] : j->ints + c->from;
+
+	if (backend_stopped()) /* a reference can take many seconds, and nobody waits for it any more */
+		return error_set(err, RICCI_EINTERNAL, "a verification was stopped");
 	int code = interp_elements(member, j->task->sub.ninput + p->k, j->bind[way], j->lost,
 				   j->how->rs, c->n, j->s->at[p->k] + c->from,
 				   real ? (void *)out : (void *)ints, way ? NULL : c->mag, err);
@@ -349,7 +352,7 @@ static void *parts_work(void *arg)
 	for (int i; !code && (i = atomic_fetch_add(&p->next, 1)) < p->n;) {
 		int from = (int)(count * i / p->n), to = (int)(count * (i + 1) / p->n);
 
-		for (; from < to && !code; from += CHUNK) {
+		for (; from < to && !code && !atomic_load(&p->code); from += CHUNK) {
 			c->from = from;
 			c->n = to - from < CHUNK ? to - from : CHUNK;
 			code = chunk_expect(p, c, &err);
