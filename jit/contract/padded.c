@@ -90,8 +90,8 @@ static Node *only_read(const Contract *c, const Operand *f, bool narrow)
 		return contract_read(f);
 	if (f->value->type != c->p->acc || node_collect(c->ir, f->value, OP_READ, &read) != 1)
 		return NULL;
-	Node *any = node_const(c->ir, (Type)read[0]->type, 0);
-	Node *rest = node_replace(c->ir, f->value, 1, read, &any);
+	Node *first = buffer_read(c->t, read[0]->src[0], node_int(c->ir, 0));
+	Node *rest = node_replace(c->ir, f->value, 1, read, &first);
 	for (int k = 0; k < c->p->naxis; k++)
 		if (node_has(rest, c->p->axis[k]))
 			return NULL;

@@ -18,6 +18,8 @@ static const double ELEMENTS = 1 << 16, USES = 16, SAVED = 4e5;
  * them, and for an element. */
 static const double PRODUCT_USES = 64, PRODUCT_SAVED = 1e6, PRODUCT_ELEMENT = 32;
 
+enum { GUARDS_MOST = 16 };
+
 typedef struct Invariants {
 	Ir *ir;
 	const Node *c;
@@ -28,7 +30,9 @@ typedef struct Invariants {
 	NodeMap seen;	/* expressions share parts */
 	uint32_t last, summed;	  /* axes: of the result's lines; those that are reduced */
 	Factors factors;	  /* of what is summed */
-	bool chooses;		  /* conditions choose what is summed, or parts of it */
+	Node *guard[GUARDS_MOST]; /* conditions outside of which nothing is summed */
+	int nguard;
+	bool chooses;		  /* other conditions choose what is summed, or parts of it */
 	int lines[COMP_MAX_AXES]; /* reads along whose lines the axis runs */
 	int n;
 	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
@@ -74,7 +78,11 @@ static Invariants invariants_of(Ir *ir, const Node *c, const NodeMap *constant)
 	v.last = product_last(ir, c);
 	for (int k = 0; k < comp_naxis(c); k++)
 		v.summed |= (1U << k) & ~product_left(c);
-	v.chooses = node_any(ir, comp_body(c), is_choice);
+	Node *inner = comp_body(c);
+	for (; inner->op == OP_SELECT && node_is_value(inner->src[2], 0) && v.nguard < GUARDS_MOST;
+	     inner = inner->src[1])
+		v.guard[v.nguard++] = inner->src[0];
+	v.chooses = node_any(ir, inner, is_choice);
 	if (comp_reduce(c) == RED_ADD && type_is_float((Type)c->type))
 		v.factors = product_split(ir, c, comp_body(c));
 	int n = node_collect(ir, comp_body(c), OP_READ, &read);
@@ -196,8 +204,38 @@ static bool is_in_factor(const Invariants *v, Node *e, uint32_t axes)
 	return in;
 }
 
+static bool always_holds(Ir *ir, const Node *cond)
+{
+	const Node *slack = condition_slack(ir, cond);
+	return node_is_const(cond) ? cond->u.i != 0 : slack && slack->lo >= 0;
+}
+
+/* Do all conditions hold somewhere for each place of these axes, the others in their middle? Then what has these axes is
+ * computed for all of their places, and shows in the result. */
+static bool asked_anyway(const Invariants *v, uint32_t axes)
+{
+	Ir *ir = v->ir;
+	Node *from[COMP_MAX_AXES], *to[COMP_MAX_AXES], **part;
+	int n = 0;
+	for (int k = 0; k < comp_naxis(v->c); k++) {
+		if (axes >> k & 1)
+			continue;
+		from[n] = comp_axis(v->c, k);
+		to[n++] = node_int(ir, axis_extent(comp_axis(v->c, k)) / 2);
+	}
+	for (int g = 0; g < v->nguard; g++) {
+		int parts =
+			node_parts(ir, node_replace(ir, v->guard[g], n, from, to), OP_AND, &part);
+		for (int p = 0; p < parts; p++)
+			if (!always_holds(ir, part[p]))
+				return false;
+	}
+	return true;
+}
+
 /* Is e computed anew along the lines of the result and for each term of a sum, whatever loops there are; or along one of
- * these, unless its factor is? (As a tensor it would be a factor that leaves conditions, zero times infinite then.) */
+ * these, unless its factor is? (As a tensor it would be a factor that leaves conditions, zero times infinite then, where
+ * these protect it.) */
 static bool differs_along(const Invariants *v, Node *e)
 {
 	uint32_t axes = product_axes(v->c, e);
@@ -205,7 +243,7 @@ static bool differs_along(const Invariants *v, Node *e)
 	if (line && (term || !v->summed))
 		return true;
 	return (line || term) && !is_in_factor(v, e, axes) &&
-	       !(v->chooses && node_any(v->ir, e, product_unsafe));
+	       ((!v->chooses && asked_anyway(v, axes)) || !node_any(v->ir, e, product_unsafe));
 }
 
 /* The largest such parts of e. */

@@ -17,11 +17,15 @@ static Node *times(Ir *ir, Node *a, Node *b)
 	return !a ? b : !b ? a : node2(ir, OP_MUL, a, b);
 }
 
+static Node *both(Ir *ir, Node *a, Node *b)
+{
+	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
+}
+
 static Factor factor_of_both(Ir *ir, const Factor *a, const Factor *b)
 {
-	Node *cond = !a->cond ? b->cond : !b->cond ? a->cond : node2(ir, OP_AND, a->cond, b->cond);
-	return (Factor){times(ir, a->value, b->value), times(ir, a->divisor, b->divisor), cond,
-			a->axes | b->axes, a->flops + b->flops + 1};
+	return (Factor){times(ir, a->value, b->value), times(ir, a->divisor, b->divisor),
+			both(ir, a->cond, b->cond), a->axes | b->axes, a->flops + b->flops + 1};
 }
 
 Node *product_of(const Factors *l, int n, const Factor *f)
@@ -62,7 +66,7 @@ static void product_add(Factors *l, Node *e, bool divides, int *left);
 /* a + b or a - b */
 static void sum_add(Factors *l, Node *e, int *left)
 {
-	Factors a = {.ir = l->ir, .type = l->type}, b = a;
+	Factors a = {.ir = l->ir, .type = l->type, .given = l->given}, b = a;
 	product_add(&a, e->src[0], false, left);
 	product_add(&b, e->src[1], false, left);
 	int n = common_first(&a, &b);
@@ -90,34 +94,40 @@ static bool stays_where(Node *read, Polyhedron *inside)
 	return stays;
 }
 
-/* Do all reads of the factor stay inside where its own condition holds? */
-static bool factor_stays(Ir *ir, const Factor *f)
+/* Do all reads in e, which may be NULL, stay inside where the condition holds? NULL: anywhere. */
+static bool reads_stay(Ir *ir, Node *e, Node *cond)
 {
-	Node *part[] = {f->value, f->divisor, f->cond}, **read;
+	Node **read;
 	Polyhedron *inside = NULL;
-	for (int i = 0; i < (int)COUNT(part); i++) {
-		int n = part[i] ? node_collect(ir, part[i], OP_READ, &read) : 0;
-		for (int k = 0; k < n; k++) {
-			if (read_lies_inside(ir, read[k]))
-				continue;
-			if (!f->cond || part[i] == f->cond)
-				return false;
-			if (!inside) {
-				inside = poly_new(ir);
-				poly_assume(inside, f->cond);
-			}
-			if (!stays_where(read[k], inside))
-				return false;
+	int n = e ? node_collect(ir, e, OP_READ, &read) : 0;
+	for (int k = 0; k < n; k++) {
+		if (read_lies_inside(ir, read[k]))
+			continue;
+		if (!cond)
+			return false;
+		if (!inside) {
+			inside = poly_new(ir);
+			poly_assume(inside, cond);
 		}
+		if (!stays_where(read[k], inside))
+			return false;
 	}
 	return true;
+}
+
+/* Do all reads of the factor stay inside where its own condition holds, and those around it? */
+static bool factor_stays(const Factors *l, const Factor *f)
+{
+	Node *cond = both(l->ir, l->given, f->cond);
+	return reads_stay(l->ir, f->value, cond) && reads_stay(l->ir, f->divisor, cond) &&
+	       reads_stay(l->ir, f->cond, l->given);
 }
 
 /* May the factor be evaluated where conditions around it don't hold, and is it a number there (zero times it is
  * zero)? Data that are none may show (docs/notation.md). */
 static bool is_safe(const Factors *l, const Factor *f)
 {
-	return factor_stays(l->ir, f) && !node_any(l->ir, product_of(l, 1, f), product_unsafe);
+	return factor_stays(l, f) && !node_any(l->ir, product_of(l, 1, f), product_unsafe);
 }
 
 static bool is_choice(const Node *n)
@@ -137,7 +147,7 @@ static Node *condition_parts(Ir *ir, Node *cond, bool choices)
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
 		if (condition_chooses(ir, part[k]) == choices)
-			all = all ? node2(ir, OP_AND, all, part[k]) : part[k];
+			all = both(ir, all, part[k]);
 	return all;
 }
 
@@ -178,10 +188,13 @@ static void masked_add(Factors *l, Node *e, int *left)
 	while (is_masked(e)) {
 		bool otherwise = node_is_value(e->src[1], 0);
 		Node *holds = otherwise ? node1(l->ir, OP_NOT, e->src[0]) : e->src[0];
-		cond = cond ? node2(l->ir, OP_AND, cond, holds) : holds;
+		cond = both(l->ir, cond, holds);
 		e = e->src[otherwise ? 2 : 1];
 	}
+	Node *around = l->given;
+	l->given = both(l->ir, around, cond);
 	product_add(l, e, false, left);
+	l->given = around;
 	condition_add(l, first, cond);
 }
 

@@ -14,7 +14,8 @@ typedef struct Factors {
 	Ir *ir;
 	Type type; /* of all values */
 	int n, room;
-	Factor *f; /* in ir's arena */
+	Factor *f;   /* in ir's arena */
+	Node *given; /* while it is made: the conditions around what is looked at; NULL: none */
 } Factors;
 
 /* Bit k: e, which may be NULL, has axis k of c. */

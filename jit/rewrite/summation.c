@@ -17,7 +17,8 @@ enum { FACTORS = 7, DEEP = 3 };
 static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
 static const double FUNCTION = 8;    /* operations of a factor that isn't computed for each term */
 static const double LOOKED_UP = 1.1; /* how much more it takes to look up what is packed */
-static const double USES = 64;	     /* of each element of a factor that has a copy of its own */
+/* Of each element of a factor that has a copy of its own; where data tell what it is. */
+static const double USES = 64, DATA_USES = 256;
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
 	uint8_t set;
@@ -453,11 +454,18 @@ static Node *factors_outside(Ir *ir, Node *c, Factors *outside)
 
 /* ---- choices of what is summed ---- */
 
-/* The factor of the fewest points that has all axes of factor k; -1: there is none of few. */
+static bool is_read(const Node *n)
+{
+	return n->op == OP_READ;
+}
+
+/* The factor of the fewest points that has all axes of factor k, a choice; -1: there is none of few. Loops ask for what data
+ * tell once a line, too, so a tensor of it has to be used more often. */
 static int smallest_around(const Node *c, const Factors *l, int k)
 {
 	int best = -1;
-	double least = comp_points(c) / USES;
+	bool data = node_any(l->ir, l->f[k].cond, is_read);
+	double least = comp_points(c) / (data ? DATA_USES : USES);
 	for (int i = 0; i < l->n; i++) {
 		double points = product_points(c, l->f[i].axes);
 		if (i == k || l->f[i].cond || l->f[k].axes & ~l->f[i].axes || points > least)
@@ -468,21 +476,14 @@ static int smallest_around(const Node *c, const Factors *l, int k)
 	return best;
 }
 
-static bool is_read(const Node *n)
-{
-	return n->op == OP_READ;
-}
-
-/* c, where a few of the elements that a factor of few has are left out, over that factor without them. What data tell is
- * asked for each line of terms, which costs less than a tensor of it. */
+/* c, where a few of the elements that a factor of few has are left out, over that factor without them. */
 static Node *choices_apart(Ir *ir, Node *c)
 {
 	Factors l = product_split(ir, c, comp_body(c));
 	Node *axis[COMP_MAX_AXES];
 	int n = l.n;
 	for (int k = 0; k < l.n; k++) {
-		bool places = is_choice(ir, &l.f[k]) && !node_any(ir, l.f[k].cond, is_read);
-		int i = places ? smallest_around(c, &l, k) : -1;
+		int i = is_choice(ir, &l.f[k]) ? smallest_around(c, &l, k) : -1;
 		Node *e = i < 0 ? NULL : product_of(&l, 1, &l.f[i]);
 		int rank = e ? node_axes(ir, 1, &e, axis) : COMP_MAX_AXES;
 		if (rank > RICCI_MAX_RANK)

@@ -113,6 +113,33 @@ static const Case cases[] = {
 	 {{24, 64}, {32, 24, 3}},
 	 "R0[i,j] += (0 <= j + k - 1 && j + k - 1 < 64 ? max(x0[l,j+k-1], 0.5*x0[l,j+k-1]) : "
 	 "0)*x1[i,l,k] where j<64;\n"},
+	{"x = X[c,p+r-1] else 0; Y[k,p] += x*sigmoid(x)*W[k,c,r] where p<64",
+	 2,
+	 {2, 3},
+	 {{24, 64}, {32, 24, 3}},
+	 "R0[i,j] += (x0[l,j+k-1] else 0)*(0 <= j + k - 1 && j + k - 1 < 64 ? sigmoid(x0[l,j+k-1]) "
+	 ": 0)*x1[i,l,k] where j<64;\n"},
+	{"D[j,l] += 0 <= l-n+1 && l-n+1 < 64 ? W[k,j,n]*((!(Z[j,l] < 0) ? G[k,l-n+1] : 0)+(!(0 < "
+	 "Z[j,l]) ? 0.5*G[k,l-n+1] : 0)) : 0",
+	 3,
+	 {3, 2, 2},
+	 {{32, 24, 3}, {24, 64}, {32, 64}},
+	 "T1[i,j] += 0 <= j - k + 1 && j - k + 1 < 64 ? x2[l,j-k+1]*x0[l,i,k] : 0 where j<64;\n"
+	 "R0[i,j] = ((!(x1[i,j] < 0) ? 1.0 : 0.0) + (!(0 < x1[i,j]) ? 0.5 : 0.0))*T1[i,j];\n"},
+	/* leaves a condition that is met at each of its places */
+	{"Y[j,l] += 0 <= l-n+1 && l-n+1 < 64 ? G[k,l-n+1]*exp(W[k,j,n]) : 0 where l<64",
+	 2,
+	 {2, 3},
+	 {{32, 64}, {32, 24, 3}},
+	 "T1[i,j,k] = exp(x1[j,i,k]);\n"
+	 "R0[i,j] += 0 <= j - k + 1 && j - k + 1 < 64 ? x0[l,j-k+1]*T1[i,l,k] : 0 where j<64;\n"},
+	/* what data tell of few elements that are used often is a tensor */
+	{"Y[i,j] += 0 < M[i,k] ? A[i,k]*B[k,j] : 0",
+	 3,
+	 {2, 2, 2},
+	 {{64, 64}, {64, 64}, {64, 512}},
+	 "T1[i,j] = 0 < x0[i,j] ? x1[i,j] : 0;\n"
+	 "R0[i,j] += T1[i,k]*x2[k,j];\n"},
 	{"Y[k,p] += max(X[c,p+r-1] else 0, 1)*W[k,c,r] where p<64",
 	 2,
 	 {2, 3},
