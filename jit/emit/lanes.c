@@ -231,7 +231,8 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	const char *mask = masks == cond ? NULL : lane_mask(v, n->type, masks, 1, 0);
 	if (!mask && !compared)
 		return x;
-	look = lanes_look_up_any(ir, other, v->loop);
+	/* What was looked up in the whole loop can be a line in these lanes, and still reach outside. */
+	look = lanes_look_up_any(ir, other, v->loop) || !reads_inside(ir, other);
 	const char *y = value(v, other, look ? both(ir, cond, node1(ir, OP_NOT, n->src[0])) : cond);
 	if (compared)
 		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", lane_type(v, n->type),
