@@ -261,7 +261,8 @@ static Price price_of(Contract *c, const Target *target)
 	p.near = nearest(c, target, deep);
 	p.deep = has_lines(c) ? deep : p.near;
 	for (int k = 0; k < c->npadded; k++)
-		p.copy += COPIED * (double)tensor_size(c->padded[k].buffer);
+		p.copy += (COPIED + COMPUTED * expr_flops(c->ir, c->padded[k].value)) *
+			  (double)tensor_size(c->padded[k].buffer);
 	for (int k = 0; k < c->ntransposed; k++) {
 		const Node *from = c->transposed[k].from;
 		bool far = (double)tensor_bytes(from) > (double)target->l2;

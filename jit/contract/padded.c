@@ -2,8 +2,8 @@
  * unpacked.
  *
  * Input: an operand that is an element of a tensor under conditions, or a function of one, as that of a window which
- * reaches over an edge. Output: the same operand as an element of a copy, under none; statements
- * that fill the copy, in which functions are computed once. The copy's dimensions are the read's, each as long as its index ranges over
+ * reaches over an edge. Output: the same operand as an element of a copy, under none; statements that fill the copy, in
+ * which functions are computed once. The copy's dimensions are the read's, each as long as its index ranges over
  * all axes. Invariant: place and conditions see the axes by the read's dimensions only, so that an
  * element of the copy is one value; nothing is read where its conditions do not hold. */
 #include "jit/contract/internal.h"

@@ -232,7 +232,7 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	if (!mask && !compared)
 		return x;
 	/* What was looked up in the whole loop can be a line in these lanes, and still reach outside. */
-	look = lanes_look_up_any(ir, other, v->loop) || !reads_inside(ir, other);
+	look = lanes_look_up_any(ir, other, v->loop) || (mask && !reads_inside(ir, other));
 	const char *y = value(v, other, look ? both(ir, cond, node1(ir, OP_NOT, n->src[0])) : cond);
 	if (compared)
 		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", lane_type(v, n->type),

@@ -1,9 +1,9 @@
 /* guards.c - a function of what is 0 outside of a condition, and 0 there itself, is under that condition; and so is what
- * stands beside such a factor.
+ * is multiplied by that.
  *
  * In: the body of a sum, `max(X[i+r-1] else 0, 0)*W[r]`. Out: `(0 <= i+r-1 && .. ? max(X[i+r-1], 0) : 0)*W[r]`, so that
- * the condition is the factor's, and the sum's. Of `x*sigmoid(x)` where x is `X[i+r-1] else 0` both factors are. Invariant: what is computed has the same value, under conditions that
- * hold wherever it was needed before. */
+ * the condition is the factor's, and the sum's. Of `x*sigmoid(x)`, x being `X[i+r-1] else 0`, both factors are under it.
+ * Invariant: what is computed has the same value, under conditions that hold wherever it was needed before. */
 #include "jit/rewrite/rewrite.h"
 
 enum { GUARDS_MOST = 32 };
@@ -80,22 +80,31 @@ static Node *guarded_beside(Ir *ir, Node *e, Node *factor)
 	return e;
 }
 
-Node *guards_outside(Ir *ir, Node *e)
+/* seen: what was made of expressions, which share parts. */
+static Node *outside(Ir *ir, NodeMap *seen, Node *e)
 {
-	Node *src[3];
+	Node *src[3], *known = node_map_get(seen, e);
 	bool product = e->op == OP_MUL || e->op == OP_DIV || e->op == OP_NEG;
-	if (!type_is_float((Type)e->type))
-		return e;
+	if (known || !type_is_float((Type)e->type))
+		return known ? known : e;
 	if (!product && e->op != OP_SELECT)
 		return factor_guarded(ir, e);
 	for (int k = 0; k < e->nsrc; k++) {
 		bool factor = product ? k == 0 || e->op == OP_MUL : k == 1;
-		src[k] = factor ? guards_outside(ir, e->src[k]) : e->src[k];
+		src[k] = factor ? outside(ir, seen, e->src[k]) : e->src[k];
 	}
 	if (e->op == OP_MUL) {
 		src[0] = guarded_beside(ir, src[0], src[1]);
 		src[1] = guarded_beside(ir, src[1], src[0]);
 	}
-	return e->op == OP_SELECT ? node_select(ir, src[0], src[1], src[2])
-				  : node_make(ir, e->op, e->type, e->nsrc, src, 0);
+	Node *now = e->op == OP_SELECT ? node_select(ir, src[0], src[1], src[2])
+				       : node_make(ir, e->op, e->type, e->nsrc, src, 0);
+	node_map_put(ir, seen, e, now);
+	return now;
+}
+
+Node *guards_outside(Ir *ir, Node *e)
+{
+	NodeMap seen = {0};
+	return outside(ir, &seen, e);
 }

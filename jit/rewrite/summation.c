@@ -454,17 +454,12 @@ static Node *factors_outside(Ir *ir, Node *c, Factors *outside)
 
 /* ---- choices of what is summed ---- */
 
-static bool is_read(const Node *n)
-{
-	return n->op == OP_READ;
-}
-
 /* The factor of the fewest points that has all axes of factor k, a choice; -1: there is none of few. Loops ask for what data
  * tell once a line, too, so a tensor of it has to be used more often. */
 static int smallest_around(const Node *c, const Factors *l, int k)
 {
 	int best = -1;
-	bool data = node_any(l->ir, l->f[k].cond, is_read);
+	bool data = node_reads(l->ir, l->f[k].cond);
 	double least = comp_points(c) / (data ? DATA_USES : USES);
 	for (int i = 0; i < l->n; i++) {
 		double points = product_points(c, l->f[i].axes);

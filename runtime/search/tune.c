@@ -1,8 +1,8 @@
 /* tune.c - searching for schedules with all the time there is: what `ricci tune` and ricci_tune do.
  *
- * Input: a program's entries. Each of its kernels gets a part of the time, by its share of the program's, the first of them
- * one batch at least; a strategy proposes schedules, batches of them are compiled together, verified like every kernel, and timed
- * on random data by the pool or the device that would run them. At the end the fastest are timed again in turns,
+ * Input: a program's entries. Each of its kernels gets a part of the time, by its share of the program's, the first
+ * of them one batch at least; a strategy proposes schedules, batches of them are compiled together, verified like every
+ * kernel, and timed on random data by the pool or the device that would run them. At the end the fastest are timed again in turns,
  * so that a moment's noise does not decide. The best stays in the function cache and on disk.
  * Invariant: at any moment the cache holds kernels that are validated, and none slower than when
  * the search began.
