@@ -531,6 +531,24 @@ class Deformable(nn.Module):
         return torch.randn(4, 3, 32, 32), torch.randint(10, (4,))
 
 
+class Video(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.into, self.head = nn.Conv3d(3, 32, (1, 3, 3), padding=(0, 1, 1), bias=False), nn.Linear(32, 10)
+        self.space = nn.ModuleList([nn.Conv3d(32, 48, (1, 3, 3), padding=(0, 1, 1), bias=False) for _ in range(2)])
+        self.norm = nn.ModuleList([nn.BatchNorm3d(48) for _ in range(2)])
+        self.time = nn.ModuleList([nn.Conv3d(48, 32, (3, 1, 1), padding=(1, 0, 0), bias=False) for _ in range(2)])
+
+    def forward(self, x, y):
+        h = self.into(x)
+        for s, n, t in zip(self.space, self.norm, self.time):
+            h = h + t(F.relu(n(s(F.relu(h)))))
+        return F.cross_entropy(self.head(h.mean((2, 3, 4))), y)
+
+    def data(self):
+        return torch.randn(2, 3, 8, 32, 32), torch.randint(10, (2,))
+
+
 class Rotate(nn.Module):
     def __init__(self):
         super().__init__()
@@ -550,7 +568,7 @@ class Rotate(nn.Module):
 
 NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts, Fno,
                                           Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules,
-                                          Involution, Interactions, Deformable, Rotate)}
+                                          Involution, Interactions, Deformable, Rotate, Video)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it
 VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
 

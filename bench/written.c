@@ -743,6 +743,31 @@ static Tensor *rotate(Net *n)
 			weights(n, "f", .3, DIMS(5000, 64)), weights(n, "p", 1, DIMS(50, 64)));
 }
 
+/* Tran et al. 2018: a video is convolved in space, then in time; what goes into a sum is rectified there. */
+static Tensor *video(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(2, 3, 8, 32, 32)), *y = integers(n, "y", 10, DIMS(2));
+	Tensor *h = ricci_op(n->g,
+			     "Y[b,k,t,p,q] += (X[b,c,t,p+r-1,q+s-1] else 0)*W[k,c,r,s] "
+			     "where p < 32, q < 32",
+			     x, weights(n, "in", .2, DIMS(32, 3, 3, 3)));
+	for (int i = 0; i < 2; i++) {
+		layer_begin(n, i);
+		Tensor *a = ricci_op(n->g,
+				     "Y[b,k,t,p,q] += max(X[b,c,t,p+r-1,q+s-1] else 0, 0)*"
+				     "W[k,c,r,s] where p < 32, q < 32",
+				     h, weights(n, "space", .08, DIMS(48, 32, 3, 3)));
+		a = norm(a, "norm", RICCI_BATCH_NORM);
+		h = sum(h, ricci_op(n->g,
+				    "Y[b,k,t,p,q] += max(X[b,c,t+r-1,p,q] else 0, 0)*W[k,c,r] "
+				    "where t < 8",
+				    a, weights(n, "time", .1, DIMS(32, 48, 3))));
+		ricci_scope_end(n->g);
+	}
+	h = ricci_op(n->g, "Y[b,c] += X[b,c,t,p,q]/8192", h);
+	return ricci_cross_entropy(linear(h, "head", 10), y);
+}
+
 static const struct {
 	const char *name;
 	Tensor *(*make)(Net *n);
@@ -771,7 +796,8 @@ static const struct {
 	    {"involution", involution},
 	    {"interactions", interactions},
 	    {"deformable", deformable},
-	    {"rotate", rotate}};
+	    {"rotate", rotate},
+	    {"video", video}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 
