@@ -260,6 +260,30 @@ static bool stays_inside(const Masks *m, const Node *read)
 	return poly_bounds(p, read->src[1], &lo, &hi) && lo >= 0 && hi < tensor_size(read->src[0]);
 }
 
+/* At most. */
+static int64_t vectors_of(const Masks *m)
+{
+	return (m->count->hi + m->width - 1) / m->width;
+}
+
+/* Is what the loop looks up a line in the lanes of one vector, of whole ones or of the last, so that it has no mask for
+ * each lane? (In a single lane nothing differs, and a choice is made before its branches.) */
+static bool becomes_line(const Masks *m, const Node *n)
+{
+	Ir *ir = m->t->ir;
+	int64_t rest = node_is_const(m->count) ? m->count->u.i % m->width : 0;
+	Node *vector = tree_axis(m->t, vectors_of(m));
+	Node *first = node_add_scaled(ir, m->loop->lo, vector, m->width);
+	for (int last = 0; last < 2; last++) {
+		Node *lane = tree_axis(m->t, last && rest > 1 ? rest : m->width);
+		Node *at = node_add(ir, first, lane);
+		Node *index = node_replace(ir, n->src[1], 1, &m->loop->axis, &at);
+		if (affine_stride(ir, index, lane) != INT64_MIN)
+			return true;
+	}
+	return false;
+}
+
 /* Elements that are not in a row are read one by one, in all lanes. */
 static bool suits_read(Masks *m, const Node *n, Where where)
 {
@@ -269,7 +293,9 @@ static bool suits_read(Masks *m, const Node *n, Where where)
 	if (lanes_look_up(m->t->ir, n, m->loop)) {
 		LaneIndex x = lane_index(m->t->ir, n->src[1], m->loop, true);
 		return tensor_size(n->src[0]) <= INT32_MAX &&
-		       !lanes_access(n->src[0], m->loop, STMT_STORE) && suits_parts(m, &x, where);
+		       !lanes_access(n->src[0], m->loop, STMT_STORE) && suits_parts(m, &x, where) &&
+		       (where != UNKNOWN || read_inside(n) || stays_inside(m, n) ||
+			!becomes_line(m, n));
 	}
 	m->apart |= where == MASKED && !read_inside(n) && lanes_apart(n->type, m->width, step);
 	return step != INT64_MIN && is_apart(m, n) &&
@@ -362,12 +388,6 @@ static bool is_stored_twice(const Masks *m, const Stmt *s)
 		if (i != s && i->kind == STMT_STORE && i->buffer == s->buffer)
 			return true;
 	return false;
-}
-
-/* At most. */
-static int64_t vectors_of(const Masks *m)
-{
-	return (m->count->hi + m->width - 1) / m->width;
 }
 
 static bool calls_functions(const Masks *m)
