@@ -154,7 +154,7 @@ static const Guard *guard_push(Ir *ir, const Guard *outer, Node *cond)
 static Node *guard_node(Ir *ir, const Guard *g)
 {
 	Node *outer = g ? guard_node(ir, g->outer) : NULL;
-	return outer ? node2(ir, OP_AND, outer, g->cond) : g ? g->cond : NULL;
+	return g ? node_and(ir, outer, g->cond) : NULL;
 }
 
 typedef struct Path {
@@ -194,7 +194,7 @@ typedef struct Guarded {
 /* x ? p : q, where it has a value at all. */
 static Guarded choose(Ir *ir, Node *x, Guarded p, Guarded q)
 {
-	Node *no = node_not(ir, x), *yes = p.guard ? node2(ir, OP_AND, x, p.guard) : x;
+	Node *no = node_not(ir, x), *yes = node_and(ir, x, p.guard);
 	Guarded r = {NULL, node_select(ir, x, p.value, q.value)};
 	if (q.guard)
 		r.guard = node2(ir, OP_OR, yes, node2(ir, OP_AND, no, q.guard));
@@ -215,7 +215,7 @@ static Guarded join_choice(Ir *ir, int n, Path *path, int level, int *used)
 	*used = with + without;
 	if (without)
 		return choose(ir, x, p, join(ir, without, path + with, level + 1));
-	p.guard = p.guard ? node2(ir, OP_AND, x, p.guard) : x;
+	p.guard = node_and(ir, x, p.guard);
 	return p;
 }
 

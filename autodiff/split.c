@@ -97,7 +97,7 @@ static Term choose(Ir *ir, Term t, Node *choice, Node *cond, Node *taken)
 	int n = t.guard ? node_parts(ir, t.guard, OP_AND, &part) : 0;
 	for (int j = 0; j < n; j++)
 		guard_put(ir, &guard, &cond, part[j], &k);
-	t.guard = cond ? node2(ir, OP_AND, guard, cond) : guard;
+	t.guard = node_and(ir, guard, cond);
 	return t;
 }
 
@@ -110,7 +110,7 @@ static Term over_table(Ir *ir, Term t, int d)
 		axis[k] = comp_axis(t.comp, k);
 	axis[n] = node_axis(ir, n, tensor_extent(t.read->src[0], d));
 	Node *is = node2(ir, OP_EQ, axis[n], t.read->src[1 + d]);
-	t.guard = t.guard ? node2(ir, OP_AND, t.guard, is) : is;
+	t.guard = node_and(ir, t.guard, is);
 	t.read = read_along(ir, t.read, d, axis[n]);
 	t.comp = comp_dense(ir, RED_NONE, n + 1, n + 1, axis, value_where(ir, t.guard, t.value));
 	return t;

@@ -277,6 +277,11 @@ Node *node_not(Ir *ir, Node *a)
 	return node1(ir, OP_NOT, a);
 }
 
+Node *node_and(Ir *ir, Node *a, Node *b)
+{
+	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
+}
+
 Node *node_add(Ir *ir, Node *a, Node *b)
 {
 	return node2(ir, OP_ADD, a, b);

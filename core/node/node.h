@@ -131,6 +131,7 @@ Node *node2(Ir *ir, Op op, Node *a, Node *b); /* a and b of one type */
 Node *node_select(Ir *ir, Node *c, Node *a, Node *b);
 Node *node_cast(Ir *ir, Type t, Node *a);
 Node *node_not(Ir *ir, Node *a);
+Node *node_and(Ir *ir, Node *a, Node *b); /* NULL: a condition that always holds */
 /* Is one condition true exactly where the other is false, by their form? */
 bool node_opposite(const Node *a, const Node *b);
 /* Integer helpers over I64 nodes. */

@@ -286,7 +286,7 @@ static Node *value_at(Contract *c, const Operand *f, const Point *point)
 	Ir *ir = c->ir;
 	Node *value = f->value, *cond = NULL;
 	for (int g = 0; g < f->nguard; g++)
-		cond = cond ? node2(ir, OP_AND, cond, f->guard[g]) : f->guard[g];
+		cond = node_and(ir, cond, f->guard[g]);
 	if (cond)
 		value = node_select(ir, cond, value, node_const(ir, value->type, 0));
 	value = contract_tabulate(c, value, point);

@@ -148,7 +148,7 @@ static Stmt *choose_loops(Contract *c, int k, Node **var)
 		if (!ready || before)
 			continue;
 		Node *x = node_replace(c->ir, batch_part(c, c->choice[g]), s->naxis, s->axis, var);
-		cond = cond ? node2(c->ir, OP_AND, cond, x) : x;
+		cond = node_and(c->ir, cond, x);
 	}
 	if (k < s->naxis) {
 		body = stmt_loop(c->t, HOW_SERIAL, var[k], NULL, NULL, choose_loops(c, k + 1, var));

@@ -125,12 +125,6 @@ static const char *as_long(Lanes *v, Type of, Type t, const char *text)
 				      lane_type(v, t));
 }
 
-/* Both conditions; a NULL one always holds. */
-static Node *both(Ir *ir, Node *a, Node *b)
-{
-	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
-}
-
 /* Both sides of a comparison, as type t. */
 static void compare_sides(Lanes *v, const Node *c, Node *cond, Type t, const char **side)
 {
@@ -160,7 +154,8 @@ static const char *comparison_text(Lanes *v, Node *c, Node *cond, Type t)
 					    value(v, c, cond)));
 	if (c->op == OP_AND) { /* (places may be valid only where what stands before holds) */
 		const char *first = comparison(v, c->src[0], cond, t);
-		cond = lanes_look_up_any(ir, c->src[1], v->loop) ? both(ir, cond, c->src[0]) : cond;
+		cond = lanes_look_up_any(ir, c->src[1], v->loop) ? node_and(ir, cond, c->src[0])
+								 : cond;
 		return arena_printf(m, "(%s & %s)", first, comparison(v, c->src[1], cond, t));
 	}
 	if (c->op == OP_OR)
@@ -200,7 +195,7 @@ static void part_conditions(Lanes *v, Node *cond, Node **masks, Node **compared)
 	for (int k = 0; k < n; k++) {
 		bool compares = lanes_decide(ir, part[k], v->loop) == LANES_COMPARE;
 		Node **to = compares ? compared : masks;
-		*to = both(ir, *to, part[k]);
+		*to = node_and(ir, *to, part[k]);
 	}
 }
 
@@ -224,7 +219,7 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 	Node *masks = cond, *compared = NULL, *other = n->src[2];
 	part_conditions(v, n->src[0], &masks, &compared);
 	bool look = lanes_look_up_any(ir, n->src[1], v->loop);
-	const char *x = value(v, n->src[1], look ? both(ir, masks, compared) : masks);
+	const char *x = value(v, n->src[1], look ? node_and(ir, masks, compared) : masks);
 	bool zero = other->op == OP_CONST && other->u.f == 0 && !signbit(other->u.f);
 	if (!compared && zero && is_zero_outside(v, n->src[1]))
 		return x;
@@ -233,7 +228,8 @@ static const char *select_text(Lanes *v, Node *n, Node *cond)
 		return x;
 	/* What was looked up in the whole loop can be a line in these lanes, and still reach outside. */
 	look = lanes_look_up_any(ir, other, v->loop) || (mask && !reads_inside(ir, other));
-	const char *y = value(v, other, look ? both(ir, cond, node1(ir, OP_NOT, n->src[0])) : cond);
+	const char *y =
+		value(v, other, look ? node_and(ir, cond, node1(ir, OP_NOT, n->src[0])) : cond);
 	if (compared)
 		x = arena_printf(&ir->arena, "%s_either(%s, %s, %s)", lane_type(v, n->type),
 				 comparison(v, compared, masks, n->type), x, y);

@@ -141,7 +141,7 @@ static void mask_parts(Lanes *v, Node *cond, Node **lo, Node **hi, uint64_t *bit
 	for (int k = 0; k < n; k++)
 		switch (lanes_decide(ir, part[k], v->loop)) {
 		case LANES_AGREE:
-			*common = *common ? node2(ir, OP_AND, *common, part[k]) : part[k];
+			*common = node_and(ir, *common, part[k]);
 			break;
 		case LANES_INTERVAL:
 			cond_interval(ir, part[k], v->loop->axis, lo, hi);

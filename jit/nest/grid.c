@@ -81,17 +81,13 @@ int grid_replay(Build *b, Error *err)
 
 /* ---- blocks and threads ---- */
 
-static Node *both(Ir *ir, Node *a, Node *b)
-{
-	return a ? node2(ir, OP_AND, a, b) : b;
-}
-
 /* Is there anything left of the axis behind the open loops? */
 static Node *guard_axis(Build *b, const Loop *l, Node *cond)
 {
 	if (l->stride != 1 || nest_exact(b, l->axis))
 		return cond;
-	return both(b->ir, cond, node2(b->ir, OP_LT, node_int(b->ir, 0), nest_rest(b, l->axis)));
+	return node_and(b->ir, cond,
+			node2(b->ir, OP_LT, node_int(b->ir, 0), nest_rest(b, l->axis)));
 }
 
 void grid_open(Build *b, Node *thread)
@@ -104,7 +100,7 @@ void grid_open(Build *b, Node *thread)
 	b->repeat = b->parts_each > 1 ? tree_axis(b->t, b->parts_each) : node_int(ir, 0);
 	Node *outer = node_add(ir, node_scale(ir, b->block, b->parts_each), b->repeat);
 	Node *part = node_add(ir, node_scale(ir, outer, own), b->grid.part);
-	b->inside = both(ir, b->grid.busy, node2(ir, OP_LT, part, node_int(ir, parts)));
+	b->inside = node_and(ir, b->grid.busy, node2(ir, OP_LT, part, node_int(ir, parts)));
 	if (b->cache_read_at >= 0) { /* loops of blocks, and of what is within one */
 		nest_open_at(b, 0, b->cache_read_at, b->block);
 		nest_open_at(b, b->cache_read_at, b->nparallel - b->cache_read_at,
@@ -135,7 +131,7 @@ Stmt *grid_combine(Build *b, Stmt *reduce)
 
 Node *grid_first(Build *b)
 {
-	return both(b->ir, b->inside, node2(b->ir, OP_EQ, b->grid.of, node_int(b->ir, 0)));
+	return node_and(b->ir, b->inside, node2(b->ir, OP_EQ, b->grid.of, node_int(b->ir, 0)));
 }
 
 /* ---- cached reads ---- */

@@ -22,7 +22,7 @@ Node *guards_take(Build *b, uint64_t *taken)
 		if (!b->placed[g] && guard_ready(b, b->guard[g]) &&
 		    (earlier || !node_reads(b->ir, b->guard[g]))) {
 			Node *c = nest_point(b, b->guard[g]);
-			all = all ? node2(b->ir, OP_AND, all, c) : c;
+			all = node_and(b->ir, all, c);
 			b->placed[g] = true;
 			*taken |= (uint64_t)1 << g;
 		}
@@ -57,7 +57,7 @@ void guards_init(Build *b)
 			b->guard[n++] = b->guard[g];
 			continue;
 		}
-		inside = inside ? node2(b->ir, OP_AND, inside, b->guard[g]) : b->guard[g];
+		inside = node_and(b->ir, inside, b->guard[g]);
 	}
 	b->nguard = n;
 	Type t = b->body->type;

@@ -335,7 +335,7 @@ static Stmt *region(Build *b)
 				span += b->loop[b->order[j]].stride *
 					(b->loop[b->order[j]].extent - 1);
 		Node *c = axis_covers(b, l->axis, span);
-		cond = cond ? node2(b->ir, OP_AND, cond, c) : c;
+		cond = node_and(b->ir, cond, c);
 		edge[l->axis] = true;
 	}
 	if (!cond)

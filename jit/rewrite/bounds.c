@@ -44,7 +44,7 @@ Node *bounds_read(Ir *ir, Node *e)
 		for (int i = 0; i < nread && !bound; i++)
 			bound = as_bound(ir, part[k], read[i]);
 		bound = bound ? bound : part[k];
-		all = all ? node2(ir, OP_AND, all, bound) : bound;
+		all = node_and(ir, all, bound);
 	}
 	return node_select(ir, all, e->src[1], e->src[2]);
 }

@@ -17,15 +17,10 @@ static Node *times(Ir *ir, Node *a, Node *b)
 	return !a ? b : !b ? a : node2(ir, OP_MUL, a, b);
 }
 
-static Node *both(Ir *ir, Node *a, Node *b)
-{
-	return !a ? b : !b ? a : node2(ir, OP_AND, a, b);
-}
-
 static Factor factor_of_both(Ir *ir, const Factor *a, const Factor *b)
 {
 	return (Factor){times(ir, a->value, b->value), times(ir, a->divisor, b->divisor),
-			both(ir, a->cond, b->cond), a->axes | b->axes, a->flops + b->flops + 1};
+			node_and(ir, a->cond, b->cond), a->axes | b->axes, a->flops + b->flops + 1};
 }
 
 Node *product_of(const Factors *l, int n, const Factor *f)
@@ -118,7 +113,7 @@ static bool reads_stay(Ir *ir, Node *e, Node *cond)
 /* Do all reads of the factor stay inside where its own condition holds, and those around it? */
 static bool factor_stays(const Factors *l, const Factor *f)
 {
-	Node *cond = both(l->ir, l->given, f->cond);
+	Node *cond = node_and(l->ir, l->given, f->cond);
 	return reads_stay(l->ir, f->value, cond) && reads_stay(l->ir, f->divisor, cond) &&
 	       reads_stay(l->ir, f->cond, l->given);
 }
@@ -147,7 +142,7 @@ static Node *condition_parts(Ir *ir, Node *cond, bool choices)
 	int n = node_parts(ir, cond, OP_AND, &part);
 	for (int k = 0; k < n; k++)
 		if (condition_chooses(ir, part[k]) == choices)
-			all = both(ir, all, part[k]);
+			all = node_and(ir, all, part[k]);
 	return all;
 }
 
@@ -188,11 +183,11 @@ static void masked_add(Factors *l, Node *e, int *left)
 	while (is_masked(e)) {
 		bool otherwise = node_is_value(e->src[1], 0);
 		Node *holds = otherwise ? node1(l->ir, OP_NOT, e->src[0]) : e->src[0];
-		cond = both(l->ir, cond, holds);
+		cond = node_and(l->ir, cond, holds);
 		e = e->src[otherwise ? 2 : 1];
 	}
 	Node *around = l->given;
-	l->given = both(l->ir, around, cond);
+	l->given = node_and(l->ir, around, cond);
 	product_add(l, e, false, left);
 	l->given = around;
 	condition_add(l, first, cond);

@@ -30,7 +30,7 @@ static bool find(Window *w)
 	w->cond = f->cond;
 	if (w->read && w->read->op == OP_SELECT && node_is_value(w->read->src[2], 0)) {
 		Node *inside = w->read->src[0];
-		w->cond = w->cond ? node2(w->ir, OP_AND, w->cond, inside) : inside;
+		w->cond = node_and(w->ir, w->cond, inside);
 		w->read = w->read->src[1];
 	}
 	if (!w->read || w->read->op != OP_READ || f->divisor)
