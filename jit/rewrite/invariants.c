@@ -243,7 +243,7 @@ static bool differs_along(const Invariants *v, Node *e)
 	if (line && (term || !v->summed))
 		return true;
 	return (line || term) && !is_in_factor(v, e, axes) &&
-	       ((!v->chooses && asked_anyway(v, axes)) || !node_any(v->ir, e, product_unsafe));
+	       (!node_any(v->ir, e, product_unsafe) || (!v->chooses && asked_anyway(v, axes)));
 }
 
 /* The largest such parts of e. */

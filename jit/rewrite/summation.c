@@ -17,7 +17,7 @@ enum { FACTORS = 7, DEEP = 3 };
 static const double BYTE = 8, LAUNCH = 1e5, WORTH = 0.75, SCATTER = 8, VECTORS = 3;
 static const double FUNCTION = 8;    /* operations of a factor that isn't computed for each term */
 static const double LOOKED_UP = 1.1; /* how much more it takes to look up what is packed */
-/* Of each element of a factor that has a copy of its own; where data tell what it is. */
+/* Uses of each element of a factor that has a copy of its own; of one under a condition on data. */
 static const double USES = 64, DATA_USES = 256;
 
 typedef struct Block { /* of factors: one, or those of a partial sum */
@@ -454,8 +454,8 @@ static Node *factors_outside(Ir *ir, Node *c, Factors *outside)
 
 /* ---- choices of what is summed ---- */
 
-/* The factor of the fewest points that has all axes of factor k, a choice; -1: there is none of few. Loops ask for what data
- * tell once a line, too, so a tensor of it has to be used more often. */
+/* The smallest factor whose axes include those of factor k, which is a condition; -1: none is small enough. Loops evaluate a
+ * condition on data outside of their innermost loop, too, so a tensor of it has to be used more often. */
 static int smallest_around(const Node *c, const Factors *l, int k)
 {
 	int best = -1;

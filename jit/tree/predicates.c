@@ -274,8 +274,8 @@ static bool becomes_line(const Masks *m, const Node *n)
 	int64_t rest = node_is_const(m->count) ? m->count->u.i % m->width : 0;
 	Node *vector = tree_axis(m->t, vectors_of(m));
 	Node *first = node_add_scaled(ir, m->loop->lo, vector, m->width);
-	for (int last = 0; last < 2; last++) {
-		Node *lane = tree_axis(m->t, last && rest > 1 ? rest : m->width);
+	for (int last = 0; last <= (rest > 1); last++) {
+		Node *lane = tree_axis(m->t, last ? rest : m->width);
 		Node *at = node_add(ir, first, lane);
 		Node *index = node_replace(ir, n->src[1], 1, &m->loop->axis, &at);
 		if (affine_stride(ir, index, lane) != INT64_MIN)
