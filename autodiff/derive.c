@@ -356,12 +356,7 @@ Node *derive_forward(Forward *f, Node *body, Node *root)
 	return f->memo[body->id];
 }
 
-/* ---- parts of the body that are equations of their own
- *
- * Where a part depends on fewer axes than the equation has, its adjoint is better summed over the
- * others first, and what is below differentiated over the part's own axes: in O[i,d] +=
- * e[i,j]/s[i] * V[j,d] the quotient's adjoint is a sum over d, and those of e and s don't meet d
- * again. */
+/* ---- parts of the body that are equations of their own */
 
 /* All axes where the condition is none of the body's. */
 static uint32_t guard_axes(const Walk *w, const Guard *g)
@@ -377,20 +372,16 @@ static uint32_t guard_axes(const Walk *w, const Guard *g)
 	return axes;
 }
 
-/* Is the sum no larger than what it leads to, in a type that bears one rounding more? */
+/* In a type that bears one rounding more. */
 static bool is_part(const Walk *w, const Adjoint *at, const Guard *guard)
 {
-	double size = 1;
-	int rank = 0, naxis = comp_naxis(w->comp);
-	if (!at->works || type_size((Type)at->node->type) < 4 || at->axes == UINT32_MAX)
+	if (!at->works || type_size((Type)at->node->type) < 4 || at->axes == UINT32_MAX ||
+	    (guard_axes(w, guard) & ~at->axes))
 		return false;
-	for (int k = 0; k < naxis; k++)
-		if (at->axes >> k & 1) {
-			size *= (double)axis_extent(comp_axis(w->comp, k));
-			rank++;
-		}
-	return rank <= RICCI_MAX_RANK && size < comp_points(w->comp) &&
-	       size <= (double)at->largest && !(guard_axes(w, guard) & ~at->axes);
+	const Forms *f = forms_of(w->tape, at->node);
+	for (; guard; guard = guard->outer)
+		f = forms_join(w->ir, f, forms_of(w->tape, guard->cond));
+	return part_pays(w->comp, f, (double)at->largest);
 }
 
 static void tape_reserve(Tape *tape)
@@ -436,9 +427,10 @@ static bool put_term(Walk *w, Node *at, const Part *total, Term *term)
 int derive_body(Tape *tape, Node *c, Node *root, Node *seed, Term **terms)
 {
 	Walk w = {.tape = tape, .ir = tape->ir, .comp = c};
-	Node *body = comp_body(c);
+	Node *body = factors_grouped(tape, c);
 	int n = 0;
 
+	root = root == comp_body(c) ? body : root;
 	*terms = NULL;
 	tape_reserve(tape);
 	if (survey(&w, body).active) {

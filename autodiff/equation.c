@@ -23,26 +23,12 @@ static void terms_put(Terms *all, Term t)
 
 static void terms_of(Terms *all, Node *c, Node *root, Node *seed);
 
-typedef struct Seen {
-	int n;
-	Node *axes[COMP_MAX_AXES];
-} Seen;
-
-static void see_axis(void *user, Node *n)
-{
-	Seen *s = user;
-	if (n->op == OP_AXIS)
-		s->axes[s->n++] = n;
-}
-
-/* A part of c's body as an equation over the part's own axes, in the order of its tensors. */
+/* A part of the body as an equation of its own. */
 static void terms_of_part(Terms *all, const Term *t)
 {
-	Ir *ir = all->tape->ir;
-	Seen keep = {0};
-	node_walk(ir, value_where(ir, t->guard, t->read), see_axis, &keep);
-	Term own = term_over(ir, t, t->guard, keep.n, keep.axes);
-	terms_of(all, own.comp, comp_body(own.comp), own.value);
+	Node *own, *adjoint = part_adjoint(all->tape, t, &own);
+	if (adjoint)
+		terms_of(all, own, comp_body(own), adjoint);
 }
 
 /* Does the term take c's domain as it is, so that its gradient is its value? */
@@ -83,12 +69,29 @@ static void terms_of(Terms *all, Node *c, Node *root, Node *seed)
 			terms_of_part(all, &terms[k]);
 }
 
+/* Of c where it is scale * sum, with the adjoint dy. */
+static void terms_of_scaled(Terms *all, Node *c, Node *dy, Node *sum, Node *scale)
+{
+	Ir *ir = all->tape->ir;
+	int rank = tensor_rank(c);
+	Node *at[RICCI_MAX_RANK];
+	tensor_axes(ir, c, at);
+	dy = tensor_read(ir, dy, at);
+	Node *dsum = comp_dense(ir, RED_NONE, rank, rank, at, node_mul(ir, dy, scale));
+	Node *own = comp_dense(ir, RED_NONE, rank, rank, at, scale);
+	terms_of(all, own, comp_body(own), node_mul(ir, dy, node_read(ir, sum, at)));
+	terms_of(all, sum, comp_body(sum), equation_seed(ir, sum, dsum));
+}
+
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms)
 {
 	Terms all = {.tape = tape};
+	Node *sum, *scale;
 	bool runs = running_gradient(tape, &c, &dy);
 	Node *root = runs ? comp_body(c) : equation_root(tape->ir, c);
-	if (dy)
+	if (dy && sum_unscaled(tape, c, &sum, &scale))
+		terms_of_scaled(&all, c, dy, sum, scale);
+	else if (dy)
 		terms_of(&all, c, root, equation_seed(tape->ir, c, dy));
 	*terms = all.at;
 	return terms_split(tape->ir, all.n, terms);

@@ -9,18 +9,7 @@
  */
 #include "autodiff/internal.h"
 
-enum { MAX_FACTORS = 16, MAX_PRODUCTS = 16, MAX_GROUPS = 4 };
-
-typedef struct Factor {
-	Node *node;
-	bool divides;
-} Factor;
-
-typedef struct Product {
-	bool minus;
-	int n;
-	Factor at[MAX_FACTORS];
-} Product;
+enum { MAX_PRODUCTS = 16, MAX_GROUPS = 4 };
 
 typedef struct Products {
 	bool too_many;
@@ -28,7 +17,7 @@ typedef struct Products {
 	Product at[MAX_PRODUCTS];
 } Products;
 
-static bool product_read(Product *p, Node *e, bool divides)
+bool product_read(Product *p, Node *e, bool divides)
 {
 	if (e->op == OP_MUL || e->op == OP_DIV)
 		return product_read(p, e->src[0], divides) &&
@@ -70,6 +59,12 @@ static Node *factors_node(Ir *ir, int n, const Factor *at, Type type)
 		if (at[k].divides)
 			out = node2(ir, OP_DIV, out ? out : node_const(ir, type, 1), at[k].node);
 	return out;
+}
+
+Node *product_node(Ir *ir, const Product *p, Type type)
+{
+	Node *e = factors_node(ir, p->n, p->at, type);
+	return p->minus ? node1(ir, OP_NEG, e) : e;
 }
 
 /* ---- what depends on what */
@@ -403,12 +398,6 @@ static Product product_common(Product *a, Product *b)
 			break;
 		}
 	return common;
-}
-
-static Node *product_node(Ir *ir, const Product *p, Type type)
-{
-	Node *e = factors_node(ir, p->n, p->at, type);
-	return p->minus ? node1(ir, OP_NEG, e) : e;
 }
 
 Node *sum_join(Ir *ir, Node *a, Node *b)

@@ -59,6 +59,7 @@ typedef struct Tape {
 	int *slot;    /* scratch of derive_body, all 0 between calls */
 	size_t nslot;
 	NodeMap places; /* that were found (place.c) */
+	NodeMap forms;	/* of nodes (part.c) */
 } Tape;
 /* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
  * their own, the latest node first; root: what to use as the body's value (the body, or a read of
@@ -130,8 +131,40 @@ Node *equation_root(Ir *ir, Node *c);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
+/* ---- parts of a body that are equations of their own (part.c) ---- */
+
+/* comp's body with factors beside others that depend on all that they depend on. */
+Node *factors_grouped(Tape *tape, const Node *comp);
+/* What a value depends on; of two, those of f first. */
+typedef struct Forms Forms;
+const Forms *forms_of(Tape *tape, Node *e);
+const Forms *forms_join(Ir *ir, const Forms *f, const Forms *g);
+/* Is it better to sum the adjoint of a part of comp's body for each value of the forms f, its own and its conditions',
+ * before what is below is differentiated? largest: elements of the largest wanted tensor that it reads. */
+bool part_pays(const Node *comp, const Forms *f, double largest);
+/* Such a part, which t has in place of a read, as an equation: *own; its adjoint at own's axes, NULL for zero. */
+Node *part_adjoint(Tape *tape, const Term *t, Node **own);
+
+/* Is the sum c of products, one of whose factors depends on c's left axes only and on a wanted tensor? Then c is
+ * *scale * *sum. */
+bool sum_unscaled(Tape *tape, Node *c, Node **sum, Node **scale);
+
 /* ---- sums (factor.c) ---- */
 
+/* A product, of factors in the order in which they stand. */
+enum { MAX_FACTORS = 16 };
+typedef struct Factor {
+	Node *node;
+	bool divides;
+} Factor;
+typedef struct Product {
+	bool minus;
+	int n;
+	Factor at[MAX_FACTORS];
+} Product;
+/* Puts the factors of e to p, whose inverses where e divides; false for too many. */
+bool product_read(Product *p, Node *e, bool divides);
+Node *product_node(Ir *ir, const Product *p, Type type);
 /* Sets of axes by number: those in e (NULL: none; all where it draws random numbers), those listed,
  * and how many points the ones of them in `mask` have. */
 uint64_t axes_in(Ir *ir, Node *e);

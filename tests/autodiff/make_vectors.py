@@ -401,6 +401,18 @@ def draw(spec):
         return t.requires_grad_()
     _, shape, low, high = spec
     return (torch.rand(shape, dtype=torch.float64) * (high - low) + low).requires_grad_()
+case("conv of a norm and a rectifier, padded",
+     "Y[b,k,p] += (0 <= p+r-1 && p+r-1 < 6 ? max(X[b,c,p+r-1]*G[c]+B[c], 0) : 0)*W[k,c,r] where p < 6",
+     lambda x, g, b, w: F.conv1d(F.relu(x * g[:, None] + b[:, None]), w, padding=1),
+     f(2, 2, 6), f(2), f(2), f(3, 2, 3))
+case("conv with scales of inputs and outputs, padded",
+     "Y[b,k,p,q] += S[b,c]*T[b,k]*(X[b,c,p+r-1,q+s-1] else 0)*W[k,c,r,s] where p < 4, q < 3",
+     lambda s, t, x, w: F.conv2d(x * s[:, :, None, None], w, padding=1) * t[:, :, None, None],
+     f(2, 2), f(2, 3), f(2, 2, 4, 3), f(3, 2, 3, 3))
+case("strided conv of a gated signal", "Y[b,k,p] += sigmoid(X[b,c,2*p+r])*Z[b,c,2*p+r]*W[k,c,r]",
+     lambda x, z, w: F.conv1d(x.sigmoid() * z, w, stride=2), f(2, 2, 9), f(2, 2, 9), f(3, 2, 3))
+case("product with scales on all sides", "Y[b,k] += A[c]*X[b,c]*W[k,c]*B[k]*C[0]",
+     lambda a, x, w, b, c: (x * a) @ w.T * b * c[0], f(4), f(3, 4), f(5, 4), f(5), f(1))
 
 
 def derivative(y, xs, seed):
