@@ -88,10 +88,12 @@ static void forms_put_sum(Ir *ir, Forms *f, Affine a)
 {
 	int n = 0, first = 0;
 	int64_t divisor = 0;
+	bool fits = true; /* may coefficients change their signs? */
 	for (int k = 0; k < a.n; k++)
 		if (a.atom[k]->op == OP_AXIS) {
 			first = n && a.atom[k]->u.i < a.atom[first]->u.i ? n : first;
-			divisor = int_gcd(divisor, a.k[k]);
+			fits &= a.k[k] != INT64_MIN;
+			divisor = fits ? int_gcd(divisor, a.k[k]) : 1;
 			a.atom[n] = a.atom[k];
 			a.k[n++] = a.k[k];
 		}
@@ -101,7 +103,7 @@ static void forms_put_sum(Ir *ir, Forms *f, Affine a)
 	a.c = 0;
 	Form x = {.axes = axes_mask(n, a.atom)};
 	divisor = a.k[first] < 0 ? -divisor : divisor;
-	for (int k = 0; k < n; k++) {
+	for (int k = 0; k < n && fits; k++) {
 		a.k[k] /= divisor;
 		if (a.k[k] == 1 || a.k[k] == -1) {
 			x.axis = a.atom[k];
@@ -109,7 +111,7 @@ static void forms_put_sum(Ir *ir, Forms *f, Affine a)
 		}
 	}
 	x.sum = affine_node(ir, &a);
-	x.axis = has_no_holes(&a) ? x.axis : NULL;
+	x.axis = fits && has_no_holes(&a) ? x.axis : NULL;
 	forms_put(ir, f, x);
 }
 
