@@ -372,10 +372,9 @@ static uint32_t guard_axes(const Walk *w, const Guard *g)
 	return axes;
 }
 
-/* In a type that bears one rounding more. */
 static bool is_part(const Walk *w, const Adjoint *at, const Guard *guard)
 {
-	if (!at->works || type_size((Type)at->node->type) < 4 || at->axes == UINT32_MAX ||
+	if (!at->works || !bears_rounding(at->node) || at->axes == UINT32_MAX ||
 	    (guard_axes(w, guard) & ~at->axes))
 		return false;
 	const Forms *f = forms_of(w->tape, at->node);

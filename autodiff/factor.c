@@ -346,7 +346,7 @@ Node *sum_make(Ir *ir, const Frame *f, Node *value)
 	Node *diagonal = f->nsum ? diagonal_sum(ir, f, value) : NULL;
 	if (diagonal)
 		return diagonal;
-	if (!f->nsum || type_size(g.type) < 4 || (axes_in(ir, cond) & summed))
+	if (!f->nsum || !bears_rounding(value) || (axes_in(ir, cond) & summed))
 		return plain_sum(ir, f, value);
 	products_read(&products, value, false);
 	for (int k = 0; k < products.n && !products.too_many; k++)
@@ -380,8 +380,7 @@ static bool sum_read(const Node *c, Node **cond, Product *p)
 	bool choice = body->op == OP_SELECT && node_is_value(body->src[2], 0);
 	*cond = choice ? body->src[0] : NULL;
 	*p = (Product){0};
-	return type_size((Type)c->type) >= 4 &&
-	       product_read(p, choice ? body->src[1] : body, false);
+	return bears_rounding(c) && product_read(p, choice ? body->src[1] : body, false);
 }
 
 /* Takes what both have out of both. */

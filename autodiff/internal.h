@@ -90,6 +90,11 @@ Node *tensor_sum(Ir *ir, Node *a, Node *b);
 Node *tensor_variable(Ir *ir, const char *name, Type type, const Node *like);
 /* Have they one type and shape? */
 bool tensor_alike(const Node *a, const Node *b);
+/* Sums of 16-bit types are left as written: one rounding more is too much for them. */
+static inline bool bears_rounding(const Node *value)
+{
+	return type_size((Type)value->type) >= 4;
+}
 /* value where cond holds (NULL: everywhere), else 0. */
 Node *value_where(Ir *ir, Node *cond, Node *value);
 /* w * d; where w is a choice, d is evaluated only where it counts. */

@@ -191,7 +191,7 @@ static double forms_points(const Forms *f)
 /* ---- what is a part */
 
 /* Windows reach beyond the tensor that they move over; so may the part. */
-enum { MOST_GROWTH = 4, LEAST_BYTES = 4 };
+enum { MOST_GROWTH = 4 };
 
 static bool has_windows(const Forms *f)
 {
@@ -477,9 +477,8 @@ bool sum_unscaled(Tape *tape, Node *c, Node **sum, Node **scale)
 	Product p = {0}, inner = {0}, outer = {0};
 	uint64_t kept = axes_mask(tensor_rank(c), c->src);
 	bool wanted = false;
-	if (comp_reduce(c) != RED_ADD || !comp_is_dense(c) ||
-	    type_size((Type)c->type) < LEAST_BYTES || !product_read(&p, comp_body(c), false) ||
-	    p.n < 3)
+	if (comp_reduce(c) != RED_ADD || !comp_is_dense(c) || !bears_rounding(c) ||
+	    !product_read(&p, comp_body(c), false) || p.n < 3)
 		return false;
 	members_find(tape, c, &p, at);
 	for (int k = 0; k < p.n; k++) {

@@ -12,7 +12,7 @@
 #include "autodiff/internal.h"
 
 /* Shorter sums are not worth the way through T; nor is a T of many times what is there anyway. */
-enum { LEAST_POINTS = 32, MOST_GROWTH = 4, LEAST_BYTES = 4 };
+enum { LEAST_POINTS = 32, MOST_GROWTH = 4 };
 
 /* The axes that stand in the read, in the order of its dimensions, but taps (reduced axes that
  * share a dimension) before the first dimension of several axes: what the others run over lies
@@ -51,7 +51,7 @@ bool term_window(Ir *ir, const Term *t, Term *own)
 	int nkeep = window_axes(ir, t, keep);
 	uint64_t kept = axes_mask(nkeep, keep);
 	double size = axes_points(nkeep, keep, kept), points = comp_points(t->comp) / size;
-	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || type_size((Type)t->value->type) < LEAST_BYTES ||
+	if (nkeep == 0 || nkeep > RICCI_MAX_RANK || !bears_rounding(t->value) ||
 	    (axes_in(ir, t->guard) & ~kept))
 		return false;
 	double room = (double)tensor_size(t->read->src[0]) + (double)tensor_size(t->comp);
