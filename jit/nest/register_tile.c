@@ -12,8 +12,8 @@
 /* Vectors of a line, and places of the other axes: sums enough to hide what each waits for, and registers left for what
  * is loaded. SQUARE: of two axes each. WHOLE: an axis of no more, which no such number divides, is there as a whole. */
 enum { VECTORS = 2, LEAST = 3, ROWS = 8, SQUARE = 4, WHOLE = 7 };
-/* Lines of tiles for which something is transposed once. */
-enum { LINES = 16 };
+/* Lines of tiles for which something is transposed once, if not for all. */
+enum { LINES = 16, LEAST_LINES = 4 };
 
 typedef struct RegisterTile {
 	const Problem *p;	 /* with axes for quotients */
@@ -151,6 +151,13 @@ static int64_t lanes_of(const RegisterTile *t)
 	return t->lanes >= t->p->nspatial || all % lanes ? t->width : lanes;
 }
 
+/* Vectors of a line of the tile. */
+static int64_t vectors_of(const RegisterTile *t)
+{
+	int64_t lanes = lanes_of(t);
+	return lanes > t->width ? VECTORS : 1;
+}
+
 /* The tile of p, whose axes are these loops. */
 static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
 		 int npiece, const int *loop)
@@ -171,7 +178,7 @@ static bool find(RegisterTile *t, const Problem *p, const Target *target, bool t
 		t->lanes = lanes_axis(t, p->nspatial, p->naxis);
 	if (t->lanes < 0)
 		return false;
-	add_rows(t, spatial ? ROWS / room : SQUARE);
+	add_rows(t, !spatial ? SQUARE : ROWS * VECTORS / (room * vectors_of(t)));
 	if (!spatial && t->nrow)
 		add_rows(t, SQUARE / room);
 	return t->nrow == (spatial ? 1 : 2) && (!transposed || transposes(t)) && lanes_of(t) > 0;
@@ -193,8 +200,9 @@ static int split_tile(const RegisterTile *t, int64_t lanes, Schedule *s, int *lo
 		      int64_t *outer, int *inner)
 {
 	int lines = -1, row = t->row[0];
-	int64_t all = axis_extent(t->p->axis[row]), some = t->rows[0] * LINES;
-	if (t->transposed && all > some && (all % some == 0 || !is_piece(t, row))) {
+	int64_t all = axis_extent(t->p->axis[row]), each = t->rows[0];
+	int64_t some = each * offer_divisor(all / each, LINES); /* reads are known to be inside */
+	if (t->transposed && some < all && some >= each * LEAST_LINES) {
 		lines = split(t, s, row, some, loops, now, &outer[row]);
 		inner[0] = offer_split(s, lines, t->rows[0], loops, now);
 	}
@@ -212,6 +220,35 @@ static int add_outer(const int *inner, int ninner, int k, int *want, int n)
 			return n;
 	want[n] = k;
 	return n + 1;
+}
+
+/* Is less read from afar where the loop over the tile's rows stands before that over the axis, than behind it? That is
+ * asked of two that don't move the same reads. */
+static bool rows_go_before(const RegisterTile *t, int axis, int64_t rows, int64_t places)
+{
+	double again = 0, others = 0;
+	for (int r = 0; r < t->nread; r++) {
+		double bytes = (double)tensor_bytes(t->read[r]->src[0]);
+		bool moves = stride(t, t->read[r], axis) != 0;
+		if (stride(t, t->read[r], t->row[0]) == 0)
+			others += moves ? bytes : 0;
+		else if (moves)
+			return false;
+		else
+			again += bytes;
+	}
+	return again * (double)places > others * (double)rows;
+}
+
+/* Puts the loop over the tile's rows, the last of n over axes of[], before others where that pays. */
+static void rows_outwards(const RegisterTile *t, int n, int *want, int64_t *extent, int *of)
+{
+	for (int k = n - 1; k > 0 && rows_go_before(t, of[k - 1], extent[k], extent[k - 1]); k--) {
+		int loop = want[k], axis = of[k];
+		int64_t places = extent[k];
+		want[k] = want[k - 1], extent[k] = extent[k - 1], of[k] = of[k - 1];
+		want[k - 1] = loop, extent[k - 1] = places, of[k - 1] = axis;
+	}
 }
 
 /* The tile of p with axes for its quotients, whose loops are split off, or of p as it is. */
@@ -239,6 +276,7 @@ bool register_tile_offer(const Problem *whole, const Target *target, bool transp
 	RegisterTile t;
 	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops, n = 0;
 	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES];
+	int of[COMP_MAX_AXES];
 	if (!find_tile(&t, whole, target, transposed, s, &loops, now))
 		return false;
 	const Problem *p = t.p;
@@ -247,9 +285,13 @@ bool register_tile_offer(const Problem *whole, const Target *target, bool transp
 		outer[k] = axis_extent(p->axis[k]);
 	int lines = split_tile(&t, lanes, s, &loops, now, outer, inner), ntile = t.nrow + 1;
 	for (int k = 0; k < p->nspatial; k++) {
+		int before = n;
 		extent[n] = outer[k];
+		of[n] = k;
 		if (!transposed || lines >= 0 || k != t.row[0])
 			n = add_outer(inner, ntile, t.loop[k], want, n);
+		if (!transposed && k == t.row[0] && n > before)
+			rows_outwards(&t, n, want, extent, of);
 	}
 	int parts = offer_parallel(n, extent), around = n;
 	if (transposed)
