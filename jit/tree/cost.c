@@ -19,7 +19,7 @@ enum { HELD = 24, SUMS_SEEN = 32 };
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
  * beginning one; a part. */
 static const double OPERATE = 0.5, TRANSPOSE = 0.75, STORE = 1, TILE = 1.5, GUARD = 4, GATHER = 1.5,
-		    LATENCY = 4, FOLD = 8, TURN = 1, BEGIN = 6, PART = 60;
+		    LATENCY = 4, FOLD = 8, TURN = 1, BEGIN = 6, PART = 10;
 /* Cycles of a kernel that one thread runs: no other is worth waking. */
 static const double ALONE = 30000;
 /* How much of the shorter of both times is not hidden behind the longer. */
