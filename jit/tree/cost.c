@@ -318,11 +318,12 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	c->moves += held ? 0 : times * each;
 	if (s->red != RED_NONE && held)
 		c->moves += times * spilled(c) * (TILE + OPERATE);
-	if (s->red != RED_NONE)
+	bool folds = folds_lanes(c, s);
+	if (s->red != RED_NONE && !folds)
 		c->operators += times * fmax(OPERATE, LATENCY / beside);
 	if (s->red != RED_NONE && !held)
 		c->moves += times * OPERATE; /* it is loaded, too */
-	if (folds_lanes(c, s))
+	if (folds)
 		c->operators += times / lanes_of(c)->trips * FOLD;
 	if (!local)
 		access_add(&c->accesses, c->nloop, c->loop, s->buffer, s->index);
