@@ -18,7 +18,8 @@ enum { LINES = 16, LEAST_LINES = 4 };
 typedef struct RegisterTile {
 	const Problem *p;	 /* with axes for quotients */
 	int loop[COMP_MAX_AXES]; /* the loop over each axis */
-	int npiece; /* those from this number on are pieces of others, which splits must divide */
+	int npiece;   /* those from this number on are pieces of others, which splits must divide */
+	uint64_t cut; /* loops that have pieces, around which they stay */
 	bool transposed; /* what vectors read may lie across their lines */
 	int64_t width;	 /* lanes of a vector */
 	int nread;
@@ -26,6 +27,12 @@ typedef struct RegisterTile {
 	int lanes, nrow, row[2]; /* axes */
 	int64_t rows[2];
 } RegisterTile;
+
+/* May the tile have the axis? */
+static bool is_free(const RegisterTile *t, int axis)
+{
+	return !(t->cut >> t->loop[axis] & 1);
+}
 
 static int64_t stride(const RegisterTile *t, const Node *read, int axis)
 {
@@ -60,7 +67,7 @@ static int lanes_axis(const RegisterTile *t, int from, int to)
 {
 	int axis = -1, most = 0;
 	for (int k = from; k < to; k++) {
-		if (axis_extent(t->p->axis[k]) < t->width)
+		if (axis_extent(t->p->axis[k]) < t->width || !is_free(t, k))
 			continue;
 		int score = affine_stride(t->p->ir, t->p->index, t->p->axis[k]) == 1 ? 3 : 0;
 		for (int r = 0; r < t->nread; r++) {
@@ -110,7 +117,7 @@ static void add_rows(RegisterTile *t, int64_t most)
 			shared += 2 * (stride(t, t->read[r], t->lanes) != 0 &&
 				       stride(t, t->read[r], k) == 0);
 		shared += shared > 0 && slides(t, k);
-		bool free = k != t->lanes && (t->nrow == 0 || k != t->row[0]);
+		bool free = is_free(t, k) && k != t->lanes && (t->nrow == 0 || k != t->row[0]);
 		if (free && (shared > best ? places >= LEAST : shared == best && places >= rows)) {
 			axis = k;
 			best = shared;
@@ -160,12 +167,13 @@ static int64_t vectors_of(const RegisterTile *t)
 
 /* The tile of p, whose axes are these loops. */
 static bool find(RegisterTile *t, const Problem *p, const Target *target, bool transposed,
-		 int npiece, const int *loop)
+		 int npiece, uint64_t cut, const int *loop)
 {
 	int64_t room = target->vector_bytes > 32 ? 1 : 2; /* half the registers */
 	bool spatial;
 	*t = (RegisterTile){.p = p,
 			    .npiece = npiece,
+			    .cut = cut,
 			    .transposed = transposed,
 			    .width = target->vector_bytes / (int64_t)type_size(p->acc)};
 	memcpy(t->loop, loop, (size_t)p->naxis * sizeof *loop);
@@ -259,13 +267,16 @@ static bool find_tile(RegisterTile *t, const Problem *p, const Target *target, b
 	int ncut, steps = s->n;
 	const Problem *way[] = {problem_cut(p, &ncut, cut), p};
 	for (int i = way[0] ? 0 : 1; i < 2; i++) {
+		uint64_t cuts = 0;
 		s->n = steps;
 		*loops = p->naxis;
 		for (int k = 0; k < p->naxis; k++)
 			now[k] = k;
-		for (int k = 0; i == 0 && k < ncut; k++)
+		for (int k = 0; i == 0 && k < ncut; k++) {
+			cuts |= (uint64_t)1 << now[cut[k].axis];
 			offer_split(s, now[cut[k].axis], cut[k].places, loops, now);
-		if (find(t, way[i], target, transposed, p->naxis, now))
+		}
+		if (find(t, way[i], target, transposed, p->naxis, cuts, now))
 			return true;
 	}
 	return false;

@@ -147,7 +147,7 @@ static void list_numbers(const Fuzz *f)
 /* All kinds in turns, the plain ones most; where a number is given, its kind alone. */
 static void run_numbers(Fuzz *f)
 {
-	static const uint64_t kinds[] = {0, 1, 4, 0, 2, 0, 6, 1, 4, 3, 0, 5};
+	static const uint64_t kinds[] = {0, 8, 1, 4, 0, 2, 8, 0, 6, 7, 1, 4, 8, 3, 0, 5};
 	static RandomProgram p[BATCH];
 	for (uint64_t number = f->first, batch = 0; f->failed < 20; batch++) {
 		/* each kind comes at each place among the SHARE in time */

@@ -16,6 +16,8 @@ static Operand *local_new(RandomProgram *r, int rank, const int64_t *shape)
 	return y;
 }
 
+enum { LONG = 100 };
+
 static void axes_new(RandomProgram *r, int left, int n, int most)
 {
 	r->left = left;
@@ -25,6 +27,8 @@ static void axes_new(RandomProgram *r, int left, int n, int most)
 		r->first[k] = k >= left && draw(r, 10) == 0 ? draw(r, 5) - 2 : 0;
 		r->extent[k] = 1 + draw(r, most);
 	}
+	if (r->lengthy && n)
+		r->extent[draw(r, n)] = 1 + draw(r, LONG);
 }
 
 /* The range of axis k by a size where there is a tensor that has it. */
@@ -206,7 +210,7 @@ static Window window_new(RandomProgram *r, bool padded, int most)
 	w.size = 1 + draw(r, 3) + (draw(r, 8) == 0);
 	w.pad = padded ? draw(r, 3) : 0;
 	int span = w.dilation * (w.size - 1) + 1;
-	w.inside = span + draw(r, most);
+	w.inside = span + draw(r, r->lengthy ? LONG / 2 : most);
 	w.out = (w.inside + 2 * w.pad - span) / w.stride + 1;
 	return w;
 }
@@ -289,7 +293,7 @@ static void equation_dots(RandomProgram *r)
 	if (!same) {
 		Operand *own = operand_new(r, r->type, 1 + draw(r, 3));
 		for (int d = 0; d < own->rank; d++)
-			own->shape[d] = 1 + draw(r, 5);
+			own->shape[d] = 1 + draw(r, r->lengthy && d == own->rank - 1 ? LONG : 5);
 		x = own;
 	}
 	int64_t shape[PROGRAM_DIMS];
@@ -321,7 +325,7 @@ static void equation_dots(RandomProgram *r)
 /* Four equations over one operand or local: a softmax over its last dimension. */
 static void equation_softmax(RandomProgram *r)
 {
-	int64_t rows = 1 + draw(r, 9), columns = 1 + draw(r, 20);
+	int64_t rows = 1 + draw(r, 9), columns = 1 + draw(r, r->lengthy ? LONG : 20);
 	Operand *x = operand_new(r, r->type, 2), *m, *e, *s, *y;
 	x->shape[0] = rows;
 	x->shape[1] = columns;

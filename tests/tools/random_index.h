@@ -45,6 +45,7 @@ typedef struct RandomProgram {
 		extent[PROGRAM_AXES]; /* an axis: first .. first + extent - 1 */
 	bool used[PROGRAM_AXES];
 	bool wide;	/* integers near the ends of their types, in data and numbers */
+	bool lengthy;	/* an axis of an equation is as long as some vectors */
 	bool special;	/* operands hold values that arithmetic treats apart */
 	bool names;	/* it has a signature, so integers may be operands */
 	bool by_chance; /* f32 becomes bf16 by stochastic rounding; values do so now and then */

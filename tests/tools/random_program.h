@@ -5,7 +5,7 @@
  * function of name and element. A program is a function of its number: numbers from KIND on have
  * loops, from 2 KIND on stochastic rounding, from 3 KIND on both, from 4 KIND on integers near the
  * ends of their types, from 5 KIND on loops with these, from 6 KIND on operands with values that
- * arithmetic treats apart. */
+ * arithmetic treats apart, from 7 KIND on loops with a long axis, from 8 KIND on long axes without loops. */
 #ifndef RANDOM_PROGRAM_H
 #define RANDOM_PROGRAM_H
 
@@ -148,6 +148,7 @@ __attribute__((unused)) static void random_program(RandomProgram *r, uint64_t nu
 	uint64_t kind = number / KIND;
 	r->by_chance = kind == 2 || kind == 3;
 	r->wide = kind == 4 || kind == 5;
+	r->lengthy = kind >= 7;
 	r->type = r->wide ? integer_any(r) : random_type(r);
 	if (r->by_chance)
 		r->type = RICCI_F32;
