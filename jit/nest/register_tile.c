@@ -231,10 +231,12 @@ static int add_outer(const int *inner, int ninner, int k, int *want, int n)
 }
 
 /* Is less read from afar where the loop over the tile's rows stands before that over the axis, than behind it? That is
- * asked of two that don't move the same reads. */
+ * asked of two that don't move the same reads; a piece stays behind what it is of. */
 static bool rows_go_before(const RegisterTile *t, int axis, int64_t rows, int64_t places)
 {
 	double again = 0, others = 0;
+	if (is_piece(t, t->row[0]))
+		return false;
 	for (int r = 0; r < t->nread; r++) {
 		double bytes = (double)tensor_bytes(t->read[r]->src[0]);
 		bool moves = stride(t, t->read[r], axis) != 0;

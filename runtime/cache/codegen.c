@@ -299,11 +299,11 @@ static int fill_round(int n, CacheEntry **entries, const Kept *kept, Candidate *
 	Making again = {.n = without_stages(f.n, c), .c = c, .work = f.work, .after = f.after};
 	if (again.n)
 		making_run(&again, BATCH_CC, threads);
-	for (int i = 0; i < f.n; i++)
-		if (c[i]->err.code) {
+	for (int i = f.n - 1; i >= 0; i--) /* the first entry's error stays */
+		if (room[i].err.code) {
 			error_clear(last);
-			error_set(last, c[i]->err.code, "%s", c[i]->err.text);
-			env_dump_text("kernels", c[i]->backend->name, c[i]->err.text);
+			error_set(last, room[i].err.code, "%s", room[i].err.text);
+			env_dump_text("kernels", room[i].backend->name, room[i].err.text);
 		}
 	return f.n;
 }

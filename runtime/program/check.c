@@ -62,8 +62,8 @@ static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *c
 	trace_span("check", "some elements", start, run_name(r));
 	if (!bad)
 		return 0;
-	code = sample_widen(t, r->buf, rs, s, err);
-	if (code || !sample_check(t, s, out, wrong))
+	code = sample_judge(t, r->buf, rs, s, out, wrong, err);
+	if (code || !wrong->code)
 		return code;
 	if (validated || !verify_kernel(t, r->kernel, false, NULL)) {
 		sample_one_way(t, s);

@@ -97,6 +97,7 @@ static int differing_check(const Task *t, int m, const Differing *d, const Check
 	Chosen chosen = {m, 0, at};
 	Checking these = *how;
 	Sample s = {0};
+	Error wrong = {0};
 	int code;
 
 	for (int i = 0; i < d->kept; i++)
@@ -106,11 +107,10 @@ static int differing_check(const Task *t, int m, const Differing *d, const Check
 	if (differing_follow(t, these, input, got))
 		return 0;
 	code = sample_expect(t, input, &these, &s, err);
-	if (!code && sample_check(t, &s, got, NULL)) {
-		code = sample_widen(t, input, how->rs, &s, err);
-		if (!code)
-			code = sample_check(t, &s, got, err);
-	}
+	if (!code)
+		code = sample_judge(t, input, how->rs, &s, got, &wrong, err);
+	if (!code && wrong.code)
+		code = error_set(err, wrong.code, "%s", wrong.text);
 	sample_free(&s);
 	return code;
 }

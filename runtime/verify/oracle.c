@@ -5,7 +5,7 @@
  * interpreter tells) and to the square root of their number. A member that reads earlier members
  * inherits their errors; how much is found by evaluating it again with those moved by their bounds.
  * Where an element still fails, its inputs and what is computed of them are moved by a rounding too
- * (sample_widen), so that an ill-conditioned expression is not held against the kernel. An element
+ * (sample_judge), so that an ill-conditioned expression is not held against the kernel. An element
  * on whose way there is more than the kernel's types hold, or an integer that rounding decides (an
  * infinite magnitude), has an infinite bound: it is not compared. What no rounding meets (exact.c)
  * has a bound of 0.
@@ -459,6 +459,7 @@ typedef struct Moving {
 	Ir *ir;
 	const Oracle *oracle;
 	double by;
+	bool onto; /* values move onto numbers of fewer bits, and inputs the other way; else away */
 	Node **to; /* by id, what each node of a body becomes */
 } Moving;
 
@@ -493,9 +494,10 @@ static Node *read_moved(const Moving *m, Node *read)
 	Type type = (Type)read->type;
 	Node *up = node2(ir, OP_LT, read_mixed(ir, read), node_int(ir, PRIME / 2));
 
-	return node2(ir, OP_MUL, read,
-		     node_select(ir, up, node_const(ir, type, 1 + m->by),
-				 node_const(ir, type, 1 - m->by)));
+	double by = m->onto ? -m->by : m->by;
+	return node2(
+		ir, OP_MUL, read,
+		node_select(ir, up, node_const(ir, type, 1 + by), node_const(ir, type, 1 - by)));
 }
 
 /* Is it what kernels compute and round to 24 bits, by arithmetic or a function? */
@@ -506,16 +508,18 @@ static bool is_rounded(const Node *n)
 	return n->type == RICCI_F32 && (arithmetic || (n->op >= OP_POW && n->op <= OP_ERF));
 }
 
-/* x moved as far as it is from the next number of fewer bits, a share of `by` at most, away from it: what has few
- * bits stays, no later rounding undoes it, and what is computed alike stays alike. */
+/* x moved as far as it is from the next number of fewer bits, a share of `by` at most, away from it or onto it, as
+ * decides what a number just below an integer is: what has few bits stays, no later rounding undoes it, and what is
+ * computed alike stays alike. */
 static Node *value_moved(const Moving *m, Node *x)
 {
 	Ir *ir = m->ir;
 	Node *large = node2(ir, OP_MUL, x, node_const(ir, (Type)x->type, 0x1p52 * m->by));
 	Node *near = node2(ir, OP_SUB, large, node2(ir, OP_SUB, large, x));
 	Node *finite = node2(ir, OP_EQ, near, near); /* it is NaN where x is infinite */
+	Node *away = node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near));
 
-	return node_select(ir, finite, node2(ir, OP_ADD, x, node2(ir, OP_SUB, x, near)), x);
+	return node_select(ir, finite, m->onto ? near : away, x);
 }
 
 /* x, or 0 where kernels may take it for that (kernel_run): what has the exponents of f32 only. */
@@ -549,29 +553,44 @@ static void see_moving(void *user, Node *n)
 	m->to[n->id] = to;
 }
 
+/* c with its places and its body moved. */
+static Node *comp_moved(Moving *m, Node *c)
+{
+	Ir *ir = m->ir;
+	Node *place[RICCI_MAX_RANK], *body = comp_body(c);
+	int64_t shape[RICCI_MAX_RANK];
+	int rank = tensor_rank(c);
+
+	m->to = arena_alloc(&ir->arena, ((size_t)c->id + 1) * sizeof *m->to);
+	for (int d = 0; d < rank; d++) {
+		shape[d] = tensor_extent(c, d);
+		node_walk(ir, comp_lhs(c, d), see_moving, m);
+		place[d] = m->to[comp_lhs(c, d)->id];
+	}
+	node_walk(ir, body, see_moving, m);
+	return comp_make(ir, comp_reduce(c), rank, shape, place, comp_naxis(c), c->src,
+			 m->to[body->id]);
+}
+
 /* The members read each input's elements moved by a share of `by`, up or down, and what they compute
  * is moved, too, since no move of a changes a - (a + 1). What is subnormal becomes 0. (What reads a
  * member is bound to the one before.) */
-static int oracle_move(Oracle *j, double by, Error *err)
+static int oracle_move(Oracle *j, double by, bool onto, Error *err)
 {
 	Ir *ir = &j->copy.ir;
 
 	IR_ENTER(ir, error_set(err, RICCI_ENOMEM, "out of memory"));
 	for (int k = 0; k < j->s->nmember; k++) {
-		Node *body = comp_body(j->copy.member[k]);
-		Moving m = {ir, j, by, NULL};
+		Moving m = {ir, j, by, onto, NULL};
 
-		m.to = arena_alloc(&ir->arena, ((size_t)body->id + 1) * sizeof *m.to);
-		node_walk(ir, body, see_moving, &m);
-		j->copy.member[k] = comp_with(ir, j->copy.member[k], comp_reduce(j->copy.member[k]),
-					      m.to[body->id]);
+		j->copy.member[k] = comp_moved(&m, j->copy.member[k]);
 	}
 	IR_LEAVE(ir);
 	return 0;
 }
 
-static int widen_once(const Task *t, void *const *input, RandomState rs, double by, Sample *s,
-		      Error *err)
+static int widen_once(const Task *t, void *const *input, RandomState rs, double by, bool onto,
+		      Sample *s, Error *err)
 {
 	Sample moved;
 	Oracle j;
@@ -584,7 +603,7 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 	const Checking how = {.rs = rs};
 	code = oracle_init(&j, t, input, &how, &moved, err);
 	if (!code)
-		code = oracle_move(&j, by, err);
+		code = oracle_move(&j, by, onto, err);
 	if (!code)
 		code = oracle_all(&j, err);
 	oracle_free(&j);
@@ -609,17 +628,6 @@ static void bounds_share(Sample *s)
 			if (s->bound[k][i] != 0) /* what is exact stays so */
 				s->bound[k][i] = fmax(s->bound[k][i], widest);
 	}
-}
-
-int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err)
-{
-	int code = 0;
-
-	for (double by = 0x1p-22; by < 0x1p-15 && !code; by *= 8)
-		code = widen_once(t, input, rs, by, s, err);
-	if (!code && s->staged)
-		bounds_share(s);
-	return code;
 }
 
 /* Roundings of a sum over like terms all go one way: then they grow with the terms' number itself.
@@ -685,5 +693,25 @@ int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err
 		}
 		out++;
 	}
+	return 0;
+}
+
+int sample_judge(const Task *t, void *const *input, RandomState rs, Sample *s, void *const *stored,
+		 Error *wrong, Error *err)
+{
+	bool differs = sample_check(t, s, stored, NULL);
+
+	for (double by = 0x1p-22; by < 0x1p-15; by *= 8)
+		for (int onto = 0; onto < 2 && differs; onto++) {
+			int code = widen_once(t, input, rs, by, onto, s, err);
+
+			if (code)
+				return code;
+			if (s->staged)
+				bounds_share(s);
+			differs = sample_check(t, s, stored, NULL);
+		}
+	if (differs)
+		sample_check(t, s, stored, wrong);
 	return 0;
 }

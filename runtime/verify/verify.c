@@ -138,12 +138,11 @@ static int round_check(const Trial *v, Sample *s, Error *err)
 	Error first = {0};
 	int code = trial_fences(v, err);
 
-	if (!code && sample_check(v->task, s, out, NULL)) {
-		code = sample_widen(v->task, v->buf, drawn, s, err);
-		if (!code && sample_check(v->task, s, out, &first)) {
-			trial_written(v, err); /* what it never wrote is wrong, and says why */
-			code = error_set(err, first.code, "%s", first.text);
-		}
+	if (!code)
+		code = sample_judge(v->task, v->buf, drawn, s, out, &first, err);
+	if (!code && first.code) {
+		trial_written(v, err); /* what it never wrote is wrong, and says why */
+		code = error_set(err, first.code, "%s", first.text);
 	}
 	return code;
 }

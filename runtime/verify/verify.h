@@ -73,12 +73,14 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
 int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
-/* Widens the bounds by what the results change under rounding errors of the inputs; where a kernel is staged all
- * of a member are then as wide as the widest. */
-int sample_widen(const Task *t, void *const *input, RandomState rs, Sample *s, Error *err);
 void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err);
+/* The same, in *wrong; where they differ, the bounds are widened before by what the results change under rounding errors
+ * of the inputs and of what is computed, larger and larger ones while that is too little. Where a kernel is staged all
+ * bounds of a member are then as wide as the widest. */
+int sample_judge(const Task *t, void *const *input, RandomState rs, Sample *s, void *const *stored,
+		 Error *wrong, Error *err);
 /* The indices of c's element `at`: "0,1,114". */
 void element_name(const Node *c, int64_t at, char *out, size_t n);
 void sample_free(Sample *s);

@@ -347,6 +347,61 @@ static void test_overflowing_bound(void)
 	ir_free(&ir);
 }
 
+/* Numbers whose product f32 rounds up to an integer that it does not reach. */
+static void products_below(int n, float *a, float *b)
+{
+	uint32_t state = 1;
+
+	for (int i = 0; i < n;) {
+		state = state * 1664525u + 1013904223u;
+		a[i] = (float)(state >> 8) * 0x1p-17f;
+		b[i] = 1 + (float)(state >> 20 & 15) / 3;
+		i += floorf(a[i] * b[i]) > floor((double)a[i] * (double)b[i]);
+	}
+}
+
+/* What rounding decides is not held against a kernel, in a value or in the place of a scatter; what is wrong is. */
+static void test_decided_by_rounding(const char *text, bool scatters)
+{
+	enum { N = 64, PLACES = 1009 };
+	static float a[N], b[N], c[N], y[PLACES];
+	const void *in[] = {a, b, c}, *out[] = {y};
+	int ny = scatters ? PLACES : N;
+	Ir ir;
+	Sample s = {0};
+	Error err = {0}, wrong = {0};
+
+	ir_init(&ir);
+	memset(y, 0, sizeof y);
+	products_below(N, a, b);
+	for (int i = 0; i < N; i++) {
+		int at = (int)floorf(a[i] * b[i]);
+
+		c[i] = 1 + (float)i / 7;
+		y[scatters ? at % PLACES : i] += scatters ? c[i] : (float)at * c[i];
+	}
+	Task *t = task_of(text, 3,
+			  (Node *[]){input(&ir, "A", RICCI_F32, N, 0),
+				     input(&ir, "B", RICCI_F32, N, 0),
+				     input(&ir, "C", RICCI_F32, N, 0)},
+			  &ir);
+	Checking how = {{0}, 1e6, 1e9, ny, 0, NULL, 1, NULL, false};
+	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
+	CHECK(sample_check(t, &s, (void *const *)out, NULL) != 0);
+	CHECK_INT(sample_judge(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
+		  0);
+	CHECK_STR(wrong.text, "");
+	CHECK_STR(err.text, "");
+	for (int i = 0; i < ny; i++)
+		y[i] += 1000;
+	CHECK_INT(sample_judge(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
+		  0);
+	CHECK_INT(wrong.code, RICCI_ECOMPILE);
+	sample_free(&s);
+	task_free(t);
+	ir_free(&ir);
+}
+
 /* Some order of P's factors overflows, so P has no bound: nor has what chooses it, though another choice comes with
  * M's bound, and what P decides may be either. */
 static void test_chosen_without_bound(void)
@@ -956,6 +1011,8 @@ int main(void)
 	test_opposite();
 	test_expecting_threads();
 	test_overflowing_bound();
+	test_decided_by_rounding("Y[i] = floor(A[i]*B[i])*C[i]", false);
+	test_decided_by_rounding("Y[i32(floor(A[i]*B[i]))%1009:1009] += C[i]", true);
 	test_chosen_without_bound();
 	test_index_that_rounding_decides();
 	test_folds();
