@@ -61,8 +61,13 @@ typedef struct Terms {
 } Terms;
 /* Is a factor of c's product a sum of products, whose terms may be summed apart? */
 bool terms_find(const Node *c, const Factors *l, Terms *t);
+/* A sum of one term, without those of c's dimensions along which it repeats (bits). */
+typedef struct Part {
+	Node *sum;
+	uint32_t without;
+} Part;
 /* c with term k in place of all; c as the sum of such parts. */
-Node *terms_one(const Node *c, const Factors *l, const Terms *t, int k);
-Node *terms_joined(Ir *ir, const Node *c, const Terms *t, Node *const *part);
+Part terms_one(const Node *c, const Factors *l, const Terms *t, int k);
+Node *terms_joined(Ir *ir, const Node *c, const Terms *t, const Part *part);
 
 #endif

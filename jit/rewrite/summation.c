@@ -313,14 +313,15 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost);
 static Node *by_terms(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
 {
 	Terms t;
-	Node *part[TERMS_MOST];
+	Part part[TERMS_MOST];
 	*cost = 0;
 	if (!comp_is_dense(c) || !terms_find(c, l, &t))
 		return NULL;
 	for (int k = 0; k < t.n; k++) {
 		double one;
-		part[k] = cheapest(ir, terms_one(c, l, &t, k), deep, &one);
-		*cost += one + (k ? LAUNCH + BYTE * (double)tensor_bytes(part[k]) : 0);
+		part[k] = terms_one(c, l, &t, k);
+		part[k].sum = cheapest(ir, part[k].sum, deep, &one);
+		*cost += one + (k ? LAUNCH + BYTE * (double)tensor_bytes(part[k].sum) : 0);
 	}
 	return terms_joined(ir, c, &t, part);
 }
@@ -335,9 +336,12 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 	for (int k = 0; k < l.n; k++) {
 		Node *then = window_sum(ir, c, &l, k, &first);
 		double sum;
-		if (!then || !is_sum(then))
+		if (!then)
 			continue;
-		then = cheapest(ir, then, deep, &sum);
+		if (is_sum(then))
+			then = cheapest(ir, then, deep, &sum);
+		else /* it only looks up what is summed */
+			sum = VECTORS * comp_points(then);
 		sum += LAUNCH + 2 * comp_points(first) + BYTE * (double)tensor_bytes(first);
 		if (sum >= WORTH * *cost)
 			continue;
