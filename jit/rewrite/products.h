@@ -48,6 +48,11 @@ Node *product_sum(Ir *ir, const Node *c, Node *body);
  * there is nothing such (window_sums.c). */
 Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
 
+/* c, the product of l, over *first, which has summed what meets at the places where factor k looks something up, or where
+ * c scatters to; NULL: there is nothing such. l changes (scatter_sums.c). */
+Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first);
+Node *scatter_of_scattered(Ir *ir, const Node *c, Factors *l, Node **first);
+
 /* The sum c over products of its factors that have few points (invariants.c). */
 Node *products_apart(Ir *ir, Node *c);
 /* The sum c over one more axis, along which it reads what a table of a few axes chooses; NULL: there is none (tables.c). */

@@ -326,13 +326,45 @@ static Node *by_terms(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
 	return terms_joined(ir, c, &t, part);
 }
 
+static Factors factors_copy(Ir *ir, const Factors *l)
+{
+	Factors copy = *l;
+	copy.f = arena_alloc(&ir->arena, (size_t)l->n * sizeof *l->f);
+	memcpy(copy.f, l->f, (size_t)l->n * sizeof *l->f);
+	return copy;
+}
+
+/* What the first of two equations costs. */
+static double first_cost(const Node *first, double flops)
+{
+	return LAUNCH + flops * comp_points(first) + BYTE * (double)tensor_bytes(first);
+}
+
+/* c, where what meets at the places of a look-up is summed first; NULL: that wins nothing. */
+static Node *by_places(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
+{
+	Node *best = NULL, *first;
+	for (int k = 0; k < l->n && comp_is_dense(c); k++) {
+		Factors copy = factors_copy(ir, l);
+		double sum;
+		Node *then = sum_of_scattered(ir, c, &copy, k, &first);
+		if (!then)
+			continue;
+		then = cheapest(ir, then, deep, &sum);
+		sum += first_cost(first, SCATTER);
+		if (sum >= WORTH * *cost)
+			continue;
+		*cost = sum;
+		best = then;
+	}
+	return best;
+}
+
 /* c as it costs least. deep: so many times its terms, or tables, may be sums of their own. */
 static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 {
-	Factors l = product_split(ir, c, comp_body(c)), copy = l;
-	copy.f = arena_alloc(&ir->arena, (size_t)l.n * sizeof *l.f);
-	memcpy(copy.f, l.f, (size_t)l.n * sizeof *l.f);
-	Node *best = by_parts(ir, c, copy, cost), *first;
+	Factors l = product_split(ir, c, comp_body(c));
+	Node *best = by_parts(ir, c, factors_copy(ir, &l), cost), *first;
 	for (int k = 0; k < l.n; k++) {
 		Node *then = window_sum(ir, c, &l, k, &first);
 		double sum;
@@ -342,7 +374,7 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 			then = cheapest(ir, then, deep, &sum);
 		else /* it only looks up what is summed */
 			sum = VECTORS * comp_points(then);
-		sum += LAUNCH + 2 * comp_points(first) + BYTE * (double)tensor_bytes(first);
+		sum += first_cost(first, 2);
 		if (sum >= WORTH * *cost)
 			continue;
 		*cost = sum;
@@ -350,6 +382,8 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 	}
 	if (--deep < 0)
 		return best;
+	Node *places = by_places(ir, c, &l, deep, cost);
+	best = places ? places : best;
 	double other;
 	Node *terms = by_terms(ir, c, &l, deep, &other);
 	if (terms && other < WORTH * *cost) {
@@ -391,17 +425,17 @@ static int axes_in(Ir *ir, const Node *c, uint32_t set, Node **axis)
 	return n;
 }
 
-/* A scatter: axes that its place has no part in are summed before it, where that costs less. */
-static Node *scatter_over_sum(Ir *ir, Node *c)
+/* A scatter: axes that its place has no part in are summed before it, where that costs less. *cost: of what is returned. */
+static Node *scatter_over_sum(Ir *ir, Node *c, Factors l, double *cost)
 {
-	Factors l = product_split(ir, c, comp_body(c));
 	Node *axis[COMP_MAX_AXES];
 	uint32_t left = product_left(c), all = 0, inside = 0;
-	double cost, flops = 2;
+	double sums, flops = 2;
 	for (int k = 0; k < l.n; k++) {
 		all |= l.f[k].axes;
 		flops += l.f[k].flops + 1;
 	}
+	*cost = (SCATTER + flops) * product_points(c, left | all);
 	int n = product_part(&l, all & ~left);
 	for (int k = 0; k < n; k++)
 		inside |= l.f[k].axes;
@@ -410,12 +444,26 @@ static Node *scatter_over_sum(Ir *ir, Node *c)
 	if (rank == naxis || rank > RICCI_MAX_RANK)
 		return c;
 	Node *sum = comp_dense(ir, RED_ADD, rank, naxis, axis, product_of(&l, n, l.f));
-	Node *first = cheapest(ir, sum, DEEP, &cost);
-	cost += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * product_points(c, left);
-	if (cost >= WORTH * (SCATTER + flops) * product_points(c, left | all))
+	Node *first = cheapest(ir, sum, DEEP, &sums);
+	sums += LAUNCH + BYTE * (double)tensor_bytes(sum) + SCATTER * product_points(c, left);
+	if (sums >= WORTH * *cost)
 		return c;
+	*cost = sums;
 	l.f[n - 1] = (Factor){.value = node_read(ir, first, axis)};
 	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));
+}
+
+/* A scatter as it costs least: the terms summed first, or what meets at a place. */
+static Node *scatter_ordered(Ir *ir, Node *c)
+{
+	Factors l = product_split(ir, c, comp_body(c));
+	double cost, sum;
+	Node *best = scatter_over_sum(ir, c, factors_copy(ir, &l), &cost), *first;
+	Node *then = scatter_of_scattered(ir, c, &l, &first);
+	if (!then)
+		return best;
+	then = cheapest(ir, then, DEEP, &sum);
+	return sum + first_cost(first, SCATTER) < WORTH * cost ? then : best;
 }
 
 /* ---- what the result's axes alone tell ---- */
@@ -503,7 +551,7 @@ Node *sum_ordered(Ir *ir, Node *c)
 	if (!is_sum(c))
 		return c;
 	if (is_scatter(ir, c))
-		return scatter_over_sum(ir, c);
+		return scatter_ordered(ir, c);
 	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
 		c = choices_apart(ir, factors_outside(ir, c, &outside));
 	c = cheapest(ir, c, DEEP, &cost);

@@ -74,8 +74,8 @@ Node *terms_joined(Ir *ir, const Node *c, const Terms *t, const Part *part)
 {
 	Node *sum = NULL;
 	for (int k = 0; k < t->n; k++) {
-		Node *read = broadcast_read(ir, part[k].sum, part[k].without, c->src,
-					    tensor_rank(c));
+		Node *read =
+			broadcast_read(ir, part[k].sum, part[k].without, c->src, tensor_rank(c));
 		sum = sum	    ? node2(ir, t->minus[k] ? OP_SUB : OP_ADD, sum, read)
 		      : t->minus[k] ? node1(ir, OP_NEG, read)
 				    : read;

@@ -67,12 +67,54 @@ static const Case cases[] = {
 	 "T1[i,j] += x0[i,k,0]*x1[k,j,0]*x2[k];\n"
 	 "T2[i,j] += x0[i,k,1]*x1[k,j,1]*x2[k];\n"
 	 "R0[i,j] = T1[i,j] - T2[i,j];\n"},
-	/* but for differences, which lose less in front of a product; and of less than that costs */
+	/* but for differences, which lose less in front of a product */
 	{"Y[i,j] += (A[i,k] - B[k])*C[k,j] - D[i,k]",
 	 4,
 	 {2, 1, 2, 2},
 	 {{64, 64}, {64}, {64, 64}, {64, 64}},
-	 "R0[i,j] += (x0[i,k] - x1[k])*x2[k,j] - x3[i,k];\n"},
+	 "T1[i,j] += (x0[i,k] - x1[k])*x2[k,j];\n"
+	 "T2[i] += x3[i,j];\n"
+	 "R0[i,j] = T1[i,j] - T2[i];\n"},
+	/* terms of some of the result's axes, once for all that they repeat along */
+	{"Y[i,j,o] += X[i,c]*A[o,c] + Z[j,c]*B[o,c]",
+	 4,
+	 {2, 2, 2, 2},
+	 {{32, 32}, {64, 32}, {32, 32}, {64, 32}},
+	 "T1[i,j] += x0[i,k]*x1[j,k];\n"
+	 "T2[i,j] += x2[i,k]*x3[j,k];\n"
+	 "R0[i,j,k] = T1[i,k] + T2[j,k];\n"},
+	/* what is looked up is multiplied before; */
+	{"Y[p,o] += H[min(max(i32(P[p]*9), 0), 15),c]*W[o,c]",
+	 3,
+	 {2, 1, 2},
+	 {{16, 64}, {256}, {64, 64}},
+	 "T1[i,j] += x2[j,k]*x0[i,k];\n"
+	 "R0[i,j] = T1[min(max(i64(i32(9*x1[i])), 0), 15),j];\n"},
+	{"Y[b,k,p,q] += X[b,c,p/2,q/2]*W[k,c] where p<32, q<32",
+	 2,
+	 {4, 2},
+	 {{2, 32, 16, 16}, {32, 32}},
+	 "T1[i,j,k,l] += x1[j,m]*x0[i,m,k,l];\nR0[i,j,k,l] = T1[i,j,k/2,l/2];\n"},
+	/* what meets there is summed before, */
+	{"Y[o,c] += G[p,o]*H[min(max(i32(P[p]*9), 0), 15),c]",
+	 3,
+	 {2, 2, 1},
+	 {{256, 64}, {16, 64}, {256}},
+	 "T1[min(max(i64(i32(9*x2[j])), 0), 15):16,i] += x0[j,i];\n"
+	 "R0[i,j] += T1[k,i]*x1[k,j];\n"},
+	/* and what is scattered, */
+	{"Y[min(max(i32(P[p]*9), 0), 15):16,c] += G[p,o]*W[o,c]",
+	 3,
+	 {1, 2, 2},
+	 {{256}, {256, 64}, {64, 64}},
+	 "T1[min(max(i64(i32(9*x0[j])), 0), 15):16,i] += x1[j,i];\n"
+	 "R0[i,j] += T1[i,k]*x2[k,j];\n"},
+	/* but for more places than points */
+	{"Y[p,o] += H[min(max(i32(P[p]*9), 0), 299),c]*W[o,c]",
+	 3,
+	 {2, 1, 2},
+	 {{300, 64}, {256}, {64, 64}},
+	 "R0[i,j] += x0[min(max(i64(i32(9*x1[i])), 0), 299),k]*x2[j,k];\n"},
 	/* choices of several conditions: of the result, with the range that they leave; of what is summed */
 	{"T[i,j,k,l] += k < 2 || k == 2 && l < 3 ? G[m,i,n]*(0 <= k+n-2 ? X[m,j,k+n-2] : 0) : 0"
 	 " where k<5, l<5",

@@ -1,0 +1,117 @@
+/* scatter_sums.c - what meets at one place is summed before it is multiplied by what is looked up there, or by what has no
+ * part in the place.
+ *
+ * In: `D[o,c] += G[p,o] * H[K[p],c]`, with more p than lines of H. Out: S[v,o] += G[p,o] at v = K[p], and D[o,c] +=
+ * S[v,o] * H[v,c]. In: a scatter `D[K[p],c] += G[p,o] * W[o,c]`. Out: the same S, and D[v,c] += S[v,o] * W[o,c]. Gradients of
+ * products of what was looked up are such sums, so both have one S; look-ups themselves: window_sums.c.
+ * Invariant: each term is added once, at the place where it was looked up or scattered to. */
+#include "jit/rewrite/products.h"
+
+typedef struct Places {
+	Ir *ir;
+	const Node *c;
+	Factors *l; /* of its product; the first `inside` are scattered */
+	int inside, rank;
+	Node *const *index; /* of what is looked up, or of the result */
+	const Node *of;	    /* whose dimensions these are */
+	uint32_t bare, gone;
+	Node *at[RICCI_MAX_RANK]; /* the indices, with an axis of its own for each place */
+} Places;
+
+/* The axes that leave, and with them the factors that have them; false: there are none, or a place is no data. */
+static bool find(Places *p, uint32_t stay)
+{
+	bool data = true;
+	for (int d = 0; d < p->rank; d++) {
+		int k = rewrite_place(p->c->src, comp_naxis(p->c), p->index[d]);
+		bool bare = k >= 0 && !(p->bare >> k & 1);
+		p->bare |= bare ? 1U << k : 0;
+		p->gone |= bare ? 0 : product_axes(p->c, p->index[d]);
+		data &= bare || node_reads(p->ir, p->index[d]);
+		p->at[d] = bare ? p->index[d]
+				: node_axis(p->ir, COMP_MAX_AXES + d, tensor_extent(p->of, d));
+	}
+	p->gone &= ~(p->bare | stay);
+	p->inside = product_part(p->l, p->gone);
+	return data && p->gone && p->inside > 0 && p->inside < p->l->n;
+}
+
+/* S; *at: where it is read. NULL: it has too many dimensions. */
+static Node *scattered(Places *p, Node **at)
+{
+	Node *lhs[2 * COMP_MAX_AXES], *axis[COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	uint32_t has = 0, left;
+	int rank = 0, n = 0;
+	for (int d = 0; d < p->rank; d++)
+		has |= p->at[d] == p->index[d] ? 0 : product_axes(p->c, p->index[d]);
+	for (int k = 0; k < p->inside; k++)
+		has |= p->l->f[k].axes;
+	left = has & ~p->gone;
+	for (int d = 0; d < p->rank; d++) {
+		uint32_t own = product_axes(p->c, p->index[d]);
+		if (p->at[d] == p->index[d] && !(left & own))
+			continue;
+		left &= p->at[d] == p->index[d] ? ~own : left;
+		lhs[rank] = p->index[d];
+		at[rank++] = p->at[d];
+	}
+	for (int k = 0; k < comp_naxis(p->c); k++) {
+		if (left >> k & 1)
+			lhs[rank] = at[rank] = comp_axis(p->c, k), rank++;
+		if (has >> k & 1)
+			axis[n++] = comp_axis(p->c, k);
+	}
+	if (rank > RICCI_MAX_RANK)
+		return NULL;
+	for (int d = 0; d < rank; d++)
+		shape[d] = axis_extent(at[d]);
+	return comp_make(p->ir, RED_ADD, rank, shape, lhs, n, axis,
+			 product_of(p->l, p->inside, p->l->f));
+}
+
+/* The product of S and what is left, at the places in `lhs`. */
+static Node *of_scattered(Places *p, Node *s, Node **at, Node *const *lhs)
+{
+	Node *axis[2 * COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	int rank = tensor_rank(p->c);
+	p->l->f[p->inside - 1] = (Factor){.value = node_read(p->ir, s, at)};
+	Node *body = product_of(p->l, p->l->n - p->inside + 1, p->l->f + p->inside - 1);
+	for (int d = 0; d < rank; d++) {
+		shape[d] = tensor_extent(p->c, d);
+		axis[d] = lhs[d];
+	}
+	axis[rank] = body;
+	Node *seen[COMP_MAX_AXES];
+	int n = node_axes(p->ir, rank + 1, axis, seen);
+	return n > COMP_MAX_AXES ? NULL
+				 : comp_make(p->ir, RED_ADD, rank, shape, lhs, n, seen, body);
+}
+
+Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first)
+{
+	Node *at[2 * COMP_MAX_AXES], *read = l->f[k].value;
+	if (!read || read->op != OP_READ || l->f[k].divisor || l->f[k].cond)
+		return NULL;
+	Places p = {.ir = ir, .c = c, .l = l, .rank = read->nsrc - 1, .index = read->src + 1};
+	p.of = read->src[0];
+	Factor looked = l->f[k];
+	l->f[k].axes = 0; /* it stays behind */
+	bool good = find(&p, product_left(c));
+	for (int i = p.inside; i < l->n && good; i++)
+		if (l->f[i].value == looked.value)
+			l->f[i].value = node_read(ir, read->src[0], p.at);
+	*first = good ? scattered(&p, at) : NULL;
+	return *first ? of_scattered(&p, *first, at, c->src + comp_naxis(c)) : NULL;
+}
+
+Node *scatter_of_scattered(Ir *ir, const Node *c, Factors *l, Node **first)
+{
+	Node *at[2 * COMP_MAX_AXES];
+	Places p = {.ir = ir, .c = c, .l = l, .rank = tensor_rank(c)};
+	p.index = c->src + comp_naxis(c);
+	p.of = c;
+	*first = find(&p, 0) ? scattered(&p, at) : NULL;
+	return *first ? of_scattered(&p, *first, at, p.at) : NULL;
+}
