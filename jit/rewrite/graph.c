@@ -96,21 +96,27 @@ static Node *choices_as_floats(Ir *ir, Node *e)
 	return n ? node_replace(ir, e, n, cast, to) : e;
 }
 
-/* A sum or product over axes that the body does not depend on: times their extent, or to its power.
- */
-static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node *const *axes, int nkeep)
+/* A sum or product over axes that neither body nor places depend on: times their extent, or to its power. */
+static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
+			  Node *const *lhs)
 {
 	double times = 1;
-	int n = *naxis;
-	if (!type_is_float((Type)body->type))
+	int n = 0;
+	if (!type_is_float((Type)body->type) || (red != RED_ADD && red != RED_MUL))
 		return body;
-	while (n > nkeep && !node_has(body, axes[n - 1]))
-		times *= (double)axis_extent(axes[--n]);
-	if (times == 1 || (red != RED_ADD && red != RED_MUL))
-		return body;
+	for (int k = 0; k < *naxis; k++) {
+		bool has = node_has(body, axes[k]);
+		for (int d = 0; d < rank && !has; d++)
+			has = node_has(lhs[d], axes[k]);
+		if (has)
+			axes[n++] = axes[k];
+		else
+			times *= (double)axis_extent(axes[k]);
+	}
 	*naxis = n;
-	return node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
-		     node_const(ir, (Type)body->type, times));
+	return times == 1 ? body
+			  : node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
+				  node_const(ir, (Type)body->type, times));
 }
 
 /* Old tensors and what stands for them now, by the id of the old one. */
@@ -178,7 +184,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, guards_outside(ir, body)) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = points_found(ir, comp_reduce(c), body, &naxis, axes, bare);
-	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, bare);
+	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, rank, lhs);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	uint32_t without = broadcast_dims(ir, whole);

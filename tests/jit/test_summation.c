@@ -115,6 +115,13 @@ static const Case cases[] = {
 	 {2, 1, 2},
 	 {{300, 64}, {256}, {64, 64}},
 	 "R0[i,j] += x0[min(max(i64(i32(9*x1[i])), 0), 299),k]*x2[j,k];\n"},
+	/* what repeats along an axis that is summed, between others */
+	{"T[l,m] = A[l]*2 where m<6; Y[i] += T[l,m]*D[n]*(C[l] < 1 ? 0 : B[l,i])",
+	 4,
+	 {1, 1, 1, 2},
+	 {{8}, {4}, {8}, {8, 16}},
+	 "T1[i] = 2*x0[i];\n"
+	 "R0[i] += 6*(T1[j]*x1[k]*(x2[j] < 1 ? 0 : x3[j,i]));\n"},
 	/* choices of several conditions: of the result, with the range that they leave; of what is summed */
 	{"T[i,j,k,l] += k < 2 || k == 2 && l < 3 ? G[m,i,n]*(0 <= k+n-2 ? X[m,j,k+n-2] : 0) : 0"
 	 " where k<5, l<5",
