@@ -461,10 +461,10 @@ Node *factors_grouped(Tape *tape, const Node *comp)
 
 /* ---- factors of the result */
 
-/* Does k stand beside nothing that is smaller than the result, and nothing beside k? */
-static bool stands_alone(const Member *at, int n, int k, double result)
+/* Does nothing stand beside k? */
+static bool stands_alone(const Member *at, int n, int k)
 {
-	bool alone = at[k].beside < 0 || at[at[k].beside].points > result;
+	bool alone = at[k].beside < 0;
 	for (int j = 0; j < n; j++)
 		alone &= at[j].beside != k;
 	return alone;
@@ -482,8 +482,7 @@ bool sum_unscaled(Tape *tape, Node *c, Node **sum, Node **scale)
 		return false;
 	members_find(tape, c, &p, at);
 	for (int k = 0; k < p.n; k++) {
-		bool scales = !(axes_in(ir, p.at[k].node) & ~kept) &&
-			      stands_alone(at, p.n, k, (double)tensor_size(c));
+		bool scales = !(axes_in(ir, p.at[k].node) & ~kept) && stands_alone(at, p.n, k);
 		Product *to = scales ? &outer : &inner;
 		to->at[to->n++] = p.at[k];
 		wanted |= scales && at[k].points > 0;
