@@ -549,6 +549,24 @@ class Video(nn.Module):
         return torch.randn(2, 3, 8, 32, 32), torch.randint(10, (2,))
 
 
+class Edges(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.edge = nn.ModuleList([nn.Linear(2 * c, 64) for c in (3, 64, 64)])
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x, k, y):
+        h = x
+        batch = torch.arange(len(x))[:, None, None]
+        for e in self.edge:
+            near = h[batch, k]
+            h = F.leaky_relu(e(torch.cat([h[:, :, None].expand_as(near), near], -1)), 0.2).amax(2)
+        return F.cross_entropy(self.head(h.amax(1)), y)
+
+    def data(self):
+        return torch.randn(4, 256, 3), torch.randint(256, (4, 256, 16)), torch.randint(10, (4,))
+
+
 class Rotate(nn.Module):
     def __init__(self):
         super().__init__()
@@ -568,7 +586,7 @@ class Rotate(nn.Module):
 
 NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts, Fno,
                                           Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules,
-                                          Involution, Interactions, Deformable, Rotate, Video)}
+                                          Involution, Interactions, Deformable, Rotate, Video, Edges)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it
 VARIANTS = {name: {"torch": ["user"], "compile": [] if name == "mamba" else ["user"], "jax": []} for name in NETS}
 

@@ -768,6 +768,25 @@ static Tensor *video(Net *n)
 	return ricci_cross_entropy(linear(h, "head", 10), y);
 }
 
+/* Wang et al. 2019: edges between points and the nearest ones, which are given. */
+static Tensor *edges(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(4, 256, 3)), *h = x;
+	Tensor *k = integers(n, "k", 256, DIMS(4, 256, 16)), *y = integers(n, "y", 10, DIMS(4));
+	for (int i = 0, in = 3; i < 3; i++, in = 64) {
+		layer_begin(n, i);
+		h = ricci_op(n->g,
+			     "H, K, A, B, C -> Y: e[b,p,j,o] += H[b,p,c]*A[o,c] + "
+			     "H[b,K[b,p,j],c]*B[o,c];"
+			     "Y[b,p,o] max= max(e[b,p,j,o]+C[o], 0.2*(e[b,p,j,o]+C[o]))",
+			     h, k, weights(n, "a", .1, DIMS(64, in)),
+			     weights(n, "b", .1, DIMS(64, in)), weights(n, "c", .1, DIMS(64)));
+		ricci_scope_end(n->g);
+	}
+	h = ricci_op(n->g, "Y[b,c] max= X[b,p,c]", h);
+	return ricci_cross_entropy(linear(h, "head", 10), y);
+}
+
 static const struct {
 	const char *name;
 	Tensor *(*make)(Net *n);
@@ -797,7 +816,8 @@ static const struct {
 	    {"interactions", interactions},
 	    {"deformable", deformable},
 	    {"rotate", rotate},
-	    {"video", video}};
+	    {"video", video},
+	    {"edges", edges}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 
