@@ -209,7 +209,8 @@ static int split_tile(const RegisterTile *t, int64_t lanes, Schedule *s, int *lo
 {
 	int lines = -1, row = t->row[0];
 	int64_t all = axis_extent(t->p->axis[row]), each = t->rows[0];
-	int64_t some = each * offer_divisor(all / each, LINES); /* reads are known to be inside */
+	int64_t some =
+		each * offer_divisor(all / each, LINES); /* then reads are known to be inside */
 	if (t->transposed && some < all && some >= each * LEAST_LINES) {
 		lines = split(t, s, row, some, loops, now, &outer[row]);
 		inner[0] = offer_split(s, lines, t->rows[0], loops, now);
@@ -256,8 +257,12 @@ static void rows_outwards(const RegisterTile *t, int n, int *want, int64_t *exte
 	for (int k = n - 1; k > 0 && rows_go_before(t, of[k - 1], extent[k], extent[k - 1]); k--) {
 		int loop = want[k], axis = of[k];
 		int64_t places = extent[k];
-		want[k] = want[k - 1], extent[k] = extent[k - 1], of[k] = of[k - 1];
-		want[k - 1] = loop, extent[k - 1] = places, of[k - 1] = axis;
+		want[k] = want[k - 1];
+		extent[k] = extent[k - 1];
+		of[k] = of[k - 1];
+		want[k - 1] = loop;
+		extent[k - 1] = places;
+		of[k - 1] = axis;
 	}
 }
 
@@ -288,8 +293,8 @@ bool register_tile_offer(const Problem *whole, const Target *target, bool transp
 {
 	RegisterTile t;
 	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3], inner[3], loops, n = 0;
+	int of[COMP_MAX_AXES]; /* the axes of `want` */
 	int64_t outer[COMP_MAX_AXES], extent[COMP_MAX_AXES];
-	int of[COMP_MAX_AXES];
 	if (!find_tile(&t, whole, target, transposed, s, &loops, now))
 		return false;
 	const Problem *p = t.p;

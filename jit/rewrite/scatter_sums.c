@@ -18,10 +18,11 @@ typedef struct Places {
 	Node *at[RICCI_MAX_RANK]; /* the indices, with an axis of its own for each place */
 } Places;
 
-/* The axes that leave, and with them the factors that have them; false: there are none, or a place is no data. */
+/* The axes that leave, and with them the factors that have them; false: there are none, a place is no data, or there are
+ * too many axes. */
 static bool find(Places *p, uint32_t stay)
 {
-	bool data = true;
+	bool data = comp_naxis(p->c) + p->rank <= COMP_MAX_AXES;
 	for (int d = 0; d < p->rank; d++) {
 		int k = rewrite_place(p->c->src, comp_naxis(p->c), p->index[d]);
 		bool bare = k >= 0 && !(p->bare >> k & 1);
@@ -57,8 +58,10 @@ static Node *scattered(Places *p, Node **at)
 		at[rank++] = p->at[d];
 	}
 	for (int k = 0; k < comp_naxis(p->c); k++) {
-		if (left >> k & 1)
-			lhs[rank] = at[rank] = comp_axis(p->c, k), rank++;
+		if (left >> k & 1) {
+			lhs[rank] = comp_axis(p->c, k);
+			at[rank++] = comp_axis(p->c, k);
+		}
 		if (has >> k & 1)
 			axis[n++] = comp_axis(p->c, k);
 	}
@@ -70,23 +73,21 @@ static Node *scattered(Places *p, Node **at)
 			 product_of(p->l, p->inside, p->l->f));
 }
 
-/* The product of S and what is left, at the places in `lhs`. */
+/* The sum at the places in `lhs` of S times what is left. */
 static Node *of_scattered(Places *p, Node *s, Node **at, Node *const *lhs)
 {
-	Node *axis[2 * COMP_MAX_AXES];
+	Node *root[RICCI_MAX_RANK + 1], *axis[COMP_MAX_AXES];
 	int64_t shape[RICCI_MAX_RANK];
 	int rank = tensor_rank(p->c);
 	p->l->f[p->inside - 1] = (Factor){.value = node_read(p->ir, s, at)};
 	Node *body = product_of(p->l, p->l->n - p->inside + 1, p->l->f + p->inside - 1);
 	for (int d = 0; d < rank; d++) {
 		shape[d] = tensor_extent(p->c, d);
-		axis[d] = lhs[d];
+		root[d] = lhs[d];
 	}
-	axis[rank] = body;
-	Node *seen[COMP_MAX_AXES];
-	int n = node_axes(p->ir, rank + 1, axis, seen);
-	return n > COMP_MAX_AXES ? NULL
-				 : comp_make(p->ir, RED_ADD, rank, shape, lhs, n, seen, body);
+	root[rank] = body;
+	int n = node_axes(p->ir, rank + 1, root, axis);
+	return comp_make(p->ir, RED_ADD, rank, shape, lhs, n, axis, body);
 }
 
 Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first)

@@ -624,6 +624,15 @@ static void factor_put(Product *p)
 		p->x[p->n++] = filled(p->b, 2, (int64_t[]){3, p->extent[c]}, 0.5, 1.5);
 		break;
 	}
+	case 8: { /* what is looked up where data say */
+		int c = (int)draw(AXES), table = p->n++;
+		p->used[c] = true;
+		text_add(&p->text, "x%d[min(max(i32(3*", table);
+		read_put(p, false);
+		text_add(&p->text, ")-1, 0), 2),%c]", axis_name(c));
+		p->x[table] = filled(p->b, 2, (int64_t[]){3, p->extent[c]}, 0.5, 1.5);
+		break;
+	}
 	case 6: /* terms that are products, and don't cancel */
 		text_add(&p->text, "(");
 		for (int k = 0; k < 4; k++) {
