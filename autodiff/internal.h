@@ -59,7 +59,7 @@ typedef struct Tape {
 	int *slot;    /* scratch of derive_body, all 0 between calls */
 	size_t nslot;
 	NodeMap places; /* that were found (place.c) */
-	NodeMap forms;	/* of nodes (part.c) */
+	NodeMap forms;	/* of nodes (form.c) */
 } Tape;
 /* Terms of the reads of wanted tensors in the body of c, and of parts that are better equations of
  * their own, the latest node first; root: what to use as the body's value (the body, or a read of
@@ -136,23 +136,42 @@ Node *equation_root(Ir *ir, Node *c);
 /* All terms of the COMP c whose own gradient is dy, each with a READ. Returns the count. */
 int equation_terms(Tape *tape, Node *c, Node *dy, Term **terms);
 
-/* ---- parts of a body that are equations of their own (part.c) ---- */
+/* ---- what a value depends on (form.c) ---- */
 
-/* comp's body with factors beside others that depend on all that they depend on. */
-Node *factors_grouped(Tape *tape, const Node *comp);
-/* What a value depends on; of two, those of f first. */
-typedef struct Forms Forms;
+typedef struct Form {
+	Node *sum;     /* without a constant, its first coefficient positive */
+	Node *axis;    /* whose coefficient is 1 or -1 */
+	int64_t sign;  /* this */
+	uint64_t axes; /* all of them, by number */
+} Form;
+
+typedef struct Forms {
+	int n;
+	Form at[COMP_MAX_AXES];
+} Forms;
 const Forms *forms_of(Tape *tape, Node *e);
+/* Of two values, those of f first. */
 const Forms *forms_join(Ir *ir, const Forms *f, const Forms *g);
+/* Are all of f's among those of g? */
+bool forms_within(const Forms *f, const Forms *g);
+double forms_points(const Forms *f);
+bool forms_have_windows(const Forms *f);
 /* Is it better to sum the adjoint of a part of comp's body for each value of the forms f, its own and its conditions',
  * before what is below is differentiated? largest: elements of the largest wanted tensor that it reads. */
 bool part_pays(const Node *comp, const Forms *f, double largest);
-/* Such a part, which t has in place of a read, as an equation: *own; its adjoint at own's axes, NULL for zero. */
-Node *part_adjoint(Tape *tape, const Term *t, Node **own);
 
+/* ---- factors in groups (group.c) ---- */
+
+/* comp's body with factors beside others that depend on all that they depend on. */
+Node *factors_grouped(Tape *tape, const Node *comp);
 /* Is the sum c of products, one of whose factors depends on c's left axes only and on a wanted tensor? Then c is
  * *scale * *sum. */
 bool sum_unscaled(Tape *tape, Node *c, Node **sum, Node **scale);
+
+/* ---- parts of a body that are equations of their own (part.c) ---- */
+
+/* Such a part, which t has in place of a read, as an equation: *own; its adjoint at own's axes, NULL for zero. */
+Node *part_adjoint(Tape *tape, const Term *t, Node **own);
 
 /* ---- sums (factor.c) ---- */
 
