@@ -3,13 +3,14 @@
  * it reads inside, whatever the conditions around it. */
 #include "core/algebra/algebra.h"
 
-/* The contract of the input that e is an element of; NULL: it is none, or has none. */
+/* The contract of the input that e is an element of, or of a moved copy of it; NULL: it is none, or has none. */
 static const Need *need_of(const Ir *ir, const Node *e)
 {
 	while (cast_keeps(e))
 		e = e->src[0];
 	const Need *n = e->op == OP_READ ? ir->need : NULL;
-	while (n && n->input != e->src[0])
+	const Node *input = n ? tensor_moved(e->src[0]) : NULL;
+	while (n && n->input != input)
 		n = n->next;
 	return n;
 }

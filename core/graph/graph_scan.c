@@ -183,7 +183,7 @@ static int carry_needs(ricci_graph *g, const ricci_loop *l)
 				slice ? l->slice[k].variable : l->carry[k - l->nslice].variable;
 			if (v->node != n->input)
 				continue;
-			Node *t = slice ? l->slice[k].tensor->node : NULL;
+			Node *t = slice ? tensor_moved(l->slice[k].tensor->node) : NULL;
 			if (!t || t->op != OP_INPUT || !need_add(&g->ir, t, n->lo, n->hi))
 				return error_set(
 					&g->ir.err, RICCI_ESHAPE,

@@ -437,6 +437,9 @@ bool tensor_same_shape(const Node *a, const Node *b);
 bool tensor_integer(const Node *t, int64_t *v);
 /* The tensor of which t is an element by element copy; NULL: of none. */
 Node *tensor_copied(const Node *t);
+/* The tensor whose elements all of t's are, wherever they were moved to: of a transposed copy, or part, what that reads; t
+ * itself where it is computed. */
+Node *tensor_moved(Node *t);
 bool comp_is_dense(const Node *c);
 double comp_points(const Node *c); /* size of the domain */
 /* Splits SELECT(cond, x, identity) factors off body: the conjuncts go to guard[], the rest is

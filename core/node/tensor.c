@@ -38,6 +38,14 @@ Node *tensor_copied(const Node *t)
 	return body->src[0];
 }
 
+Node *tensor_moved(Node *t)
+{
+	while (t->op == OP_COMP && comp_reduce(t) == RED_NONE && comp_is_dense(t) &&
+	       comp_body(t)->op == OP_READ)
+		t = comp_body(t)->src[0];
+	return t;
+}
+
 bool comp_is_dense(const Node *c)
 {
 	int rank = tensor_rank(c);

@@ -26,7 +26,7 @@ bool need_add(Ir *ir, Node *input, int64_t lo, int64_t hi)
 	return n->lo <= n->hi;
 }
 
-/* index = k * T[..] + rest with T an integer input: T's data must lie in a range. A contract made
+/* index = k * T[..] + rest with T an integer input, or a moved copy of one: its data must lie in a range. A contract made
  * before a later part fails stays, which is harmless: the program is refused. */
 static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *index, int64_t extent,
 			  bool low_proved, bool high_proved)
@@ -45,10 +45,12 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 		return false;
 	Node *atom = a.atom[at], *read = atom->op == OP_CAST ? atom->src[0] : atom;
 	int64_t k = a.k[at], lo, hi, factor = k < 0 ? -k : k;
-	if (read->op != OP_READ || read->src[0]->op != OP_INPUT ||
-	    !type_is_int((Type)read->src[0]->type))
+	if (read->op != OP_READ || !type_is_int((Type)read->src[0]->type))
 		return false;
-	Node *input = read->src[0], *rest = node_sub(e->ir, index, node_scale(e->ir, atom, k));
+	Node *input = tensor_moved(read->src[0]);
+	Node *rest = node_sub(e->ir, index, node_scale(e->ir, atom, k));
+	if (input->op != OP_INPUT)
+		return false;
 	if (rest->lo < INT64_MIN / 4 || rest->hi > INT64_MAX / 4 || k == INT64_MIN)
 		return false;
 	type_range((Type)input->type, &lo, &hi);
@@ -63,7 +65,7 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 		notation_fail(e->src, RICCI_ESHAPE, text->pos,
 			      "index %s of %s fits extent %lld for no data of %s",
 			      ast_text(e->src, text), access ? access->name->s : e->eq->name->s,
-			      (long long)extent, read->src[0]->u.s);
+			      (long long)extent, input->u.s);
 	return true;
 }
 

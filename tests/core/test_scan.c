@@ -375,6 +375,34 @@ static void test_sums(bool all)
 	ricci_graph_free(g);
 }
 
+/* Labels that are reversed in time are data, too; what is computed of them is not. */
+static void test_moved_contract(void)
+{
+	Data d = {.g = ricci_graph_new()};
+	ricci_graph *g = d.g;
+	ricci_tensor *table = input(&d, "table", 2, SHAPE(5, 2));
+	ricci_tensor *ids = ricci_input(g, "ids", RICCI_I32, 1, SHAPE(3));
+	ricci_tensor *id = ricci_input(g, "id", RICCI_I32, 0, NULL), *y;
+	ricci_tensor *out = ricci_op(g, "Y[j] = T[I[],j]", table, id);
+	ricci_tensor *back = ricci_op(g, "Y[t] = I[2-t]", ids),
+		     *more = ricci_op(g, "Y[t] = I[t]+1", ids);
+	ricci_loop l = RICCI_LOOP(.steps = 3, .nslice = 1, .slice = &(ricci_slice){id, back},
+				  .nout = 1, .out = &out);
+	CHECK_INT(ricci_scan(g, &l, NULL, &y), 0);
+	CHECK_INT(ids->need_lo, 0);
+	CHECK_INT(ids->need_hi, 4);
+	CHECK(ricci_op(g, "Y[t,j] = T[I[t]+1,j]", table, back) != NULL);
+	CHECK_INT(ids->need_hi, 3);
+	CHECK_GRAPH(g);
+	l.slice = &(ricci_slice){id, more};
+	CHECK_INT(ricci_scan(g, &l, NULL, &y), RICCI_ESHAPE);
+	CHECK_STR(
+		ricci_error_message(),
+		"ricci_scan: id is computed, so nothing checks that its values stay in 0..4 where "
+		"it indexes; write else there, or clamp with min and max");
+	ricci_graph_free(g);
+}
+
 static void test_contract(void)
 {
 	Data d = {.g = ricci_graph_new()};
@@ -518,6 +546,7 @@ int main(void)
 	test_sums(false);
 	test_sums(true);
 	test_contract();
+	test_moved_contract();
 	test_refusals();
 	check_memory(build);
 	return check_done();
