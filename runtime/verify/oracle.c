@@ -589,8 +589,9 @@ static int oracle_move(Oracle *j, double by, bool onto, Error *err)
 	return 0;
 }
 
+/* base: the bounds before any were widened. Those of s are what the worst of all moves asks for. */
 static int widen_once(const Task *t, void *const *input, RandomState rs, double by, bool onto,
-		      Sample *s, Error *err)
+		      double *const *base, Sample *s, Error *err)
 {
 	Sample moved;
 	Oracle j;
@@ -609,11 +610,30 @@ static int widen_once(const Task *t, void *const *input, RandomState rs, double 
 	oracle_free(&j);
 	for (int k = 0; k < s->nmember && !code; k++)
 		for (int i = 0; i < s->count[k]; i++) {
-			if (s->bound[k][i] != 0) /* what is exact stays so */
-				bound_widen(&s->bound[k][i], s->value[k][i], moved.value[k][i], 4);
+			double bound = base[k][i];
+
+			if (bound == 0) /* what is exact stays so */
+				continue;
+			bound_widen(&bound, s->value[k][i], moved.value[k][i], 4);
+			s->bound[k][i] = fmax(s->bound[k][i], bound);
 		}
 	sample_free(&moved);
 	return code;
+}
+
+static double **bounds_copy(Sample *s)
+{
+	double **base = arena_alloc(&s->arena, ((size_t)s->nmember + 1) * sizeof *base);
+
+	for (int k = 0; base && k < s->nmember; k++) {
+		size_t bytes = (size_t)s->count[k] * sizeof **base;
+
+		base[k] = arena_alloc(&s->arena, bytes + 1);
+		if (!base[k])
+			return NULL;
+		memcpy(base[k], s->bound[k], bytes);
+	}
+	return base;
 }
 
 static void bounds_share(Sample *s)
@@ -700,10 +720,13 @@ int sample_judge(const Task *t, void *const *input, RandomState rs, Sample *s, v
 		 Error *wrong, Error *err)
 {
 	bool differs = sample_check(t, s, stored, NULL);
+	double **base = differs ? bounds_copy(s) : NULL;
 
+	if (differs && !base)
+		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
 	for (double by = 0x1p-22; by < 0x1p-15; by *= 8)
 		for (int onto = 0; onto < 2 && differs; onto++) {
-			int code = widen_once(t, input, rs, by, onto, s, err);
+			int code = widen_once(t, input, rs, by, onto, base, s, err);
 
 			if (code)
 				return code;
