@@ -3,6 +3,8 @@
  * common are these and one factor beside them, the sum of what is left. */
 #include "jit/rewrite/products.h"
 
+#include <string.h>
+
 /* Operators of an expression; factors of the last ones stay together. */
 enum { LOOKED_AT = 256 };
 
@@ -21,6 +23,15 @@ static Factor factor_of_both(Ir *ir, const Factor *a, const Factor *b)
 {
 	return (Factor){times(ir, a->value, b->value), times(ir, a->divisor, b->divisor),
 			node_and(ir, a->cond, b->cond), a->axes | b->axes, a->flops + b->flops + 1};
+}
+
+Factors factors_copy(const Factors *l)
+{
+	Factors copy = *l;
+	copy.f = arena_alloc(&l->ir->arena, (size_t)l->n * sizeof *l->f);
+	copy.room = l->n;
+	memcpy(copy.f, l->f, (size_t)l->n * sizeof *l->f);
+	return copy;
 }
 
 Node *product_of(const Factors *l, int n, const Factor *f)

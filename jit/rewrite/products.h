@@ -32,6 +32,7 @@ double product_points(const Node *c, uint32_t axes);
  * safe without a condition around all of it stays in one factor with that. */
 Factors product_split(Ir *ir, const Node *c, Node *e);
 Node *product_of(const Factors *l, int n, const Factor *f);
+Factors factors_copy(const Factors *l);
 /* Is the condition one of several, of what is chosen, or of data: none under which panels are packed? */
 bool condition_chooses(Ir *ir, Node *cond);
 /* Those that have any of the axes come first: how many there are. */
@@ -44,14 +45,14 @@ void product_combine(Factors *l, int i, int k);
 bool product_beside(Ir *ir, const Node *c);
 /* c's sum of another product: its left side, over the axes that are left of its own. */
 Node *product_sum(Ir *ir, const Node *c, Node *body);
-/* c, where factor k reads a tensor in windows, over *first, which has summed what the windows have no part in; NULL:
- * there is nothing such (window_sums.c). */
-Node *window_sum(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
-
-/* c, the product of l, over *first, which has summed what meets at the places where factor k looks something up, or where
- * c scatters to; NULL: there is nothing such. l changes (scatter_sums.c). */
-Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first);
-Node *scatter_of_scattered(Ir *ir, const Node *c, Factors *l, Node **first);
+/* c, the product of l, over *first, which sums what factor k allows to be summed before; NULL: there is nothing such. */
+typedef Node *FirstFn(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
+/* What the places of a tensor that the factor reads in windows, or looks up, have no part in (window_sums.c). */
+FirstFn window_sum;
+/* What meets at the places where the factor looks something up (scatter_sums.c). */
+FirstFn sum_of_scattered;
+/* The same of what meets at the places to which c scatters. */
+Node *scatter_of_scattered(Ir *ir, const Node *c, const Factors *l, Node **first);
 
 /* The sum c over products of its factors that have few points (invariants.c). */
 Node *products_apart(Ir *ir, Node *c);

@@ -90,10 +90,11 @@ static Node *of_scattered(Places *p, Node *s, Node **at, Node *const *lhs)
 	return comp_make(p->ir, RED_ADD, rank, shape, lhs, n, axis, body);
 }
 
-Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first)
+Node *sum_of_scattered(Ir *ir, const Node *c, const Factors *all, int k, Node **first)
 {
+	Factors copy = factors_copy(all), *l = &copy;
 	Node *at[2 * COMP_MAX_AXES], *read = l->f[k].value;
-	if (!read || read->op != OP_READ || l->f[k].divisor || l->f[k].cond)
+	if (!read || read->op != OP_READ || l->f[k].divisor || l->f[k].cond || !comp_is_dense(c))
 		return NULL;
 	Places p = {.ir = ir, .c = c, .l = l, .rank = read->nsrc - 1, .index = read->src + 1};
 	p.of = read->src[0];
@@ -107,10 +108,11 @@ Node *sum_of_scattered(Ir *ir, const Node *c, Factors *l, int k, Node **first)
 	return *first ? of_scattered(&p, *first, at, c->src + comp_naxis(c)) : NULL;
 }
 
-Node *scatter_of_scattered(Ir *ir, const Node *c, Factors *l, Node **first)
+Node *scatter_of_scattered(Ir *ir, const Node *c, const Factors *all, Node **first)
 {
+	Factors copy = factors_copy(all);
 	Node *at[2 * COMP_MAX_AXES];
-	Places p = {.ir = ir, .c = c, .l = l, .rank = tensor_rank(c)};
+	Places p = {.ir = ir, .c = c, .l = &copy, .rank = tensor_rank(c)};
 	p.index = c->src + comp_naxis(c);
 	p.of = c;
 	*first = find(&p, 0) ? scattered(&p, at) : NULL;

@@ -326,32 +326,28 @@ static Node *by_terms(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
 	return terms_joined(ir, c, &t, part);
 }
 
-static Factors factors_copy(Ir *ir, const Factors *l)
-{
-	Factors copy = *l;
-	copy.f = arena_alloc(&ir->arena, (size_t)l->n * sizeof *l->f);
-	memcpy(copy.f, l->f, (size_t)l->n * sizeof *l->f);
-	return copy;
-}
-
 /* What the first of two equations costs. */
 static double first_cost(const Node *first, double flops)
 {
 	return LAUNCH + flops * comp_points(first) + BYTE * (double)tensor_bytes(first);
 }
 
-/* c, where what meets at the places of a look-up is summed first; NULL: that wins nothing. */
-static Node *by_places(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
+/* c, the product of l, in two equations: the way with one of its factors that costs least, flops a point of the first one;
+ * NULL: none wins anything. */
+static Node *in_two(Ir *ir, Node *c, const Factors *l, FirstFn *way, double flops, int deep,
+		    double *cost)
 {
 	Node *best = NULL, *first;
-	for (int k = 0; k < l->n && comp_is_dense(c); k++) {
-		Factors copy = factors_copy(ir, l);
+	for (int k = 0; k < l->n; k++) {
 		double sum;
-		Node *then = sum_of_scattered(ir, c, &copy, k, &first);
+		Node *then = way(ir, c, l, k, &first);
 		if (!then)
 			continue;
-		then = cheapest(ir, then, deep, &sum);
-		sum += first_cost(first, SCATTER);
+		if (is_sum(then))
+			then = cheapest(ir, then, deep, &sum);
+		else /* it only looks up what is summed */
+			sum = VECTORS * comp_points(then);
+		sum += first_cost(first, flops);
 		if (sum >= WORTH * *cost)
 			continue;
 		*cost = sum;
@@ -364,26 +360,13 @@ static Node *by_places(Ir *ir, Node *c, const Factors *l, int deep, double *cost
 static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 {
 	Factors l = product_split(ir, c, comp_body(c));
-	Node *best = by_parts(ir, c, factors_copy(ir, &l), cost), *first;
-	for (int k = 0; k < l.n; k++) {
-		Node *then = window_sum(ir, c, &l, k, &first);
-		double sum;
-		if (!then)
-			continue;
-		if (is_sum(then))
-			then = cheapest(ir, then, deep, &sum);
-		else /* it only looks up what is summed */
-			sum = VECTORS * comp_points(then);
-		sum += first_cost(first, 2);
-		if (sum >= WORTH * *cost)
-			continue;
-		*cost = sum;
-		best = then;
-	}
+	Node *best = by_parts(ir, c, factors_copy(&l), cost), *two;
+	two = in_two(ir, c, &l, window_sum, 2, deep, cost);
+	best = two ? two : best;
 	if (--deep < 0)
 		return best;
-	Node *places = by_places(ir, c, &l, deep, cost);
-	best = places ? places : best;
+	two = in_two(ir, c, &l, sum_of_scattered, SCATTER, deep, cost);
+	best = two ? two : best;
 	double other;
 	Node *terms = by_terms(ir, c, &l, deep, &other);
 	if (terms && other < WORTH * *cost) {
@@ -458,7 +441,7 @@ static Node *scatter_ordered(Ir *ir, Node *c)
 {
 	Factors l = product_split(ir, c, comp_body(c));
 	double cost, sum;
-	Node *best = scatter_over_sum(ir, c, factors_copy(ir, &l), &cost), *first;
+	Node *best = scatter_over_sum(ir, c, factors_copy(&l), &cost), *first;
 	Node *then = scatter_of_scattered(ir, c, &l, &first);
 	if (!then)
 		return best;
