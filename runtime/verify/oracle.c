@@ -724,16 +724,17 @@ int sample_judge(const Task *t, void *const *input, RandomState rs, Sample *s, v
 
 	if (differs && !base)
 		return error_set(err, RICCI_ENOMEM, "out of memory for a kernel's verification");
-	for (double by = 0x1p-22; by < 0x1p-15; by *= 8)
-		for (int onto = 0; onto < 2 && differs; onto++) {
-			int code = widen_once(t, input, rs, by, onto, base, s, err);
+	/* What lies a rounding below a number of fewer bits is found by the least move, a bad condition by larger ones. */
+	for (double by = 0x1p-22; by < 0x1p-15 && differs; by *= 8) {
+		bool onto = by == 0x1p-22;
+		int code = widen_once(t, input, rs, by, onto, base, s, err);
 
-			if (code)
-				return code;
-			if (s->staged)
-				bounds_share(s);
-			differs = sample_check(t, s, stored, NULL);
-		}
+		if (code)
+			return code;
+		if (s->staged)
+			bounds_share(s);
+		differs = sample_check(t, s, stored, NULL);
+	}
 	if (differs)
 		sample_check(t, s, stored, wrong);
 	return 0;
