@@ -375,27 +375,44 @@ static void test_sums(bool all)
 	ricci_graph_free(g);
 }
 
+/* A loop that looks up a table of five lines by a step's element of some labels. */
+typedef struct Contract {
+	Data d;
+	ricci_tensor *table, *ids, *id, *out, *y;
+} Contract;
+
+static void contract_new(Contract *c)
+{
+	*c = (Contract){.d = {.g = ricci_graph_new()}};
+	c->table = input(&c->d, "table", 2, SHAPE(5, 2));
+	c->ids = ricci_input(c->d.g, "ids", RICCI_I32, 1, SHAPE(3));
+	c->id = ricci_input(c->d.g, "id", RICCI_I32, 0, NULL);
+	c->out = ricci_op(c->d.g, "Y[j] = T[I[],j]", c->table, c->id);
+}
+
+static int contract_scan(Contract *c, ricci_tensor *labels)
+{
+	ricci_loop l = RICCI_LOOP(.steps = 3, .nslice = 1, .slice = &(ricci_slice){c->id, labels},
+				  .nout = 1, .out = &c->out);
+
+	return ricci_scan(c->d.g, &l, NULL, &c->y);
+}
+
 /* Labels that are reversed in time are data, too; what is computed of them is not. */
 static void test_moved_contract(void)
 {
-	Data d = {.g = ricci_graph_new()};
-	ricci_graph *g = d.g;
-	ricci_tensor *table = input(&d, "table", 2, SHAPE(5, 2));
-	ricci_tensor *ids = ricci_input(g, "ids", RICCI_I32, 1, SHAPE(3));
-	ricci_tensor *id = ricci_input(g, "id", RICCI_I32, 0, NULL), *y;
-	ricci_tensor *out = ricci_op(g, "Y[j] = T[I[],j]", table, id);
-	ricci_tensor *back = ricci_op(g, "Y[t] = I[2-t]", ids),
-		     *more = ricci_op(g, "Y[t] = I[t]+1", ids);
-	ricci_loop l = RICCI_LOOP(.steps = 3, .nslice = 1, .slice = &(ricci_slice){id, back},
-				  .nout = 1, .out = &out);
-	CHECK_INT(ricci_scan(g, &l, NULL, &y), 0);
-	CHECK_INT(ids->need_lo, 0);
-	CHECK_INT(ids->need_hi, 4);
-	CHECK(ricci_op(g, "Y[t,j] = T[I[t]+1,j]", table, back) != NULL);
-	CHECK_INT(ids->need_hi, 3);
+	Contract c;
+	contract_new(&c);
+	ricci_graph *g = c.d.g;
+	ricci_tensor *back = ricci_op(g, "Y[t] = I[2-t]", c.ids),
+		     *more = ricci_op(g, "Y[t] = I[t]+1", c.ids);
+	CHECK_INT(contract_scan(&c, back), 0);
+	CHECK_INT(c.ids->need_lo, 0);
+	CHECK_INT(c.ids->need_hi, 4);
+	CHECK(ricci_op(g, "Y[t,j] = T[I[t]+1,j]", c.table, back) != NULL);
+	CHECK_INT(c.ids->need_hi, 3);
 	CHECK_GRAPH(g);
-	l.slice = &(ricci_slice){id, more};
-	CHECK_INT(ricci_scan(g, &l, NULL, &y), RICCI_ESHAPE);
+	CHECK_INT(contract_scan(&c, more), RICCI_ESHAPE);
 	CHECK_STR(
 		ricci_error_message(),
 		"ricci_scan: id is computed, so nothing checks that its values stay in 0..4 where "
@@ -405,22 +422,18 @@ static void test_moved_contract(void)
 
 static void test_contract(void)
 {
-	Data d = {.g = ricci_graph_new()};
-	ricci_graph *g = d.g;
-	ricci_tensor *table = input(&d, "table", 2, SHAPE(5, 2));
-	ricci_tensor *ids = ricci_input(g, "ids", RICCI_I32, 1, SHAPE(3));
-	ricci_tensor *id = ricci_input(g, "id", RICCI_I32, 0, NULL), *y;
-	ricci_tensor *out = ricci_op(g, "Y[j] = T[I[],j]", table, id);
-	ricci_loop l = RICCI_LOOP(.steps = 3, .nslice = 1, .slice = &(ricci_slice){id, ids},
-				  .nout = 1, .out = &out);
-	CHECK_INT(ricci_scan(g, &l, NULL, &y), 0);
+	Contract c;
+	contract_new(&c);
+	ricci_graph *g = c.d.g;
+	CHECK_INT(contract_scan(&c, c.ids), 0);
 	CHECK_GRAPH(g);
-	CHECK_INT(ids->need_lo, 0);
-	CHECK_INT(ids->need_hi, 4);
+	CHECK_INT(c.ids->need_lo, 0);
+	CHECK_INT(c.ids->need_hi, 4);
 	ricci_tensor *zero = ricci_op(g, "Z[] = i32(0)");
-	l = RICCI_LOOP(.steps = 3, .ncarry = 1, .carry = &(ricci_carry){id, zero, id}, .nout = 1,
-		       .out = &out);
-	CHECK_INT(ricci_scan(g, &l, NULL, &y), RICCI_ESHAPE);
+	ricci_loop l =
+		RICCI_LOOP(.steps = 3, .ncarry = 1, .carry = &(ricci_carry){c.id, zero, c.id},
+			   .nout = 1, .out = &c.out);
+	CHECK_INT(ricci_scan(g, &l, NULL, &c.y), RICCI_ESHAPE);
 	CHECK_STR(ricci_error_message(),
 		  "ricci_scan: id is carried, so nothing checks that its values stay in 0..4 where "
 		  "it indexes; write else there, or clamp with min and max");
