@@ -56,13 +56,9 @@ static int step_check(Run *r, RandomState rs, bool validated, Sample *s, void *c
 	const Task *t = r->entry->task;
 	void *const *out = buf + r->ninput;
 	double start = clock_seconds();
-	bool bad = s->n && sample_check(t, s, out, NULL);
-	int code;
+	int code = s->n ? sample_validate(t, r->buf, rs, s, out, wrong, err) : 0;
 
 	trace_span("check", "some elements", start, run_name(r));
-	if (!bad)
-		return 0;
-	code = sample_judge(t, r->buf, rs, s, out, wrong, err);
 	if (code || !wrong->code)
 		return code;
 	if (validated || !verify_kernel(t, r->kernel, false, NULL)) {

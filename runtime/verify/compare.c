@@ -108,7 +108,7 @@ static int differing_check(const Task *t, int m, const Differing *d, const Check
 		return 0;
 	code = sample_expect(t, input, &these, &s, err);
 	if (!code)
-		code = sample_judge(t, input, how->rs, &s, got, &wrong, err);
+		code = sample_validate(t, input, how->rs, &s, got, &wrong, err);
 	if (!code && wrong.code)
 		code = error_set(err, wrong.code, "%s", wrong.text);
 	sample_free(&s);

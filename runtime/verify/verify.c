@@ -139,7 +139,7 @@ static int round_check(const Trial *v, Sample *s, Error *err)
 	int code = trial_fences(v, err);
 
 	if (!code)
-		code = sample_judge(v->task, v->buf, drawn, s, out, &first, err);
+		code = sample_validate(v->task, v->buf, drawn, s, out, &first, err);
 	if (!code && first.code) {
 		trial_written(v, err); /* what it never wrote is wrong, and says why */
 		code = error_set(err, first.code, "%s", first.text);

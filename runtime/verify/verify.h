@@ -73,17 +73,24 @@ double result_bound(const Node *c, double length, double eps, double exact, doub
  * magnitude `whole` at most. Of a member that is exact, the sum of its terms' magnitudes up to
  * which it is; 0: it rounds. */
 int exact_members(TaskCopy *c, const Task *t, double whole, double *exact);
-void sample_one_way(const Task *t, Sample *s);
 /* Compares what a kernel stored (buffers of the stored members, in order) with them. */
 int sample_check(const Task *t, const Sample *s, void *const *stored, Error *err);
-/* The same, in *wrong; where they differ, the bounds are widened before by what the results change under rounding errors
- * of the inputs and of what is computed, larger and larger ones while that is too little. Where a kernel is staged all
- * bounds of a member are then as wide as the widest. */
-int sample_judge(const Task *t, void *const *input, RandomState rs, Sample *s, void *const *stored,
-		 Error *wrong, Error *err);
 /* The indices of c's element `at`: "0,1,114". */
 void element_name(const Node *c, int64_t at, char *out, size_t n);
 void sample_free(Sample *s);
+/* Adds so many times the distance of what another way of computing gives: infinity where only one is NaN. */
+void bound_widen(double *bound, double value, double other, double times);
+/* Values and bounds of the elements in s, of the task or of a copy that `change` (NULL: none) has changed. */
+typedef int CopyChangeFn(TaskCopy *copy, const Task *t, const void *arg, Error *err);
+int sample_values(const Task *t, void *const *input, const Checking *how, CopyChangeFn *change,
+		  const void *arg, Sample *s, Error *err);
+/* widen.c: bounds that rounding errors of a sum over like terms ask for, all of one sign. */
+void sample_one_way(const Task *t, Sample *s);
+/* sample_check, in *wrong; where elements differ, the bounds are widened before by what results change under rounding errors
+ * of the inputs and of what is computed, larger and larger ones while that is too little. Where a kernel is staged all
+ * bounds of a member are then as wide as the widest. */
+int sample_validate(const Task *t, void *const *input, RandomState rs, Sample *s,
+		    void *const *stored, Error *wrong, Error *err);
 /* compare.c: results against another kernel's, each in its windows (NULL: all of them); what differs is
  * checked by the interpreter, `how` tells how many points of it; members whose elements cost more than
  * its limit are not compared. */

@@ -388,14 +388,16 @@ static void test_decided_by_rounding(const char *text, bool scatters)
 	Checking how = {{0}, 1e6, 1e9, ny, 0, NULL, 1, NULL, false};
 	CHECK_INT(sample_expect(t, (void *const *)in, &how, &s, &err), 0);
 	CHECK(sample_check(t, &s, (void *const *)out, NULL) != 0);
-	CHECK_INT(sample_judge(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
-		  0);
+	CHECK_INT(
+		sample_validate(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
+		0);
 	CHECK_STR(wrong.text, "");
 	CHECK_STR(err.text, "");
 	for (int i = 0; i < ny; i++)
 		y[i] += 1000;
-	CHECK_INT(sample_judge(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
-		  0);
+	CHECK_INT(
+		sample_validate(t, (void *const *)in, how.rs, &s, (void *const *)out, &wrong, &err),
+		0);
 	CHECK_INT(wrong.code, RICCI_ECOMPILE);
 	sample_free(&s);
 	task_free(t);
