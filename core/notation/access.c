@@ -48,9 +48,9 @@ static bool accept_gather(Elab *e, const Ast *access, const Ast *text, Node *ind
 	if (read->op != OP_READ || !type_is_int((Type)read->src[0]->type))
 		return false;
 	Node *input = tensor_moved(read->src[0]);
-	Node *rest = node_sub(e->ir, index, node_scale(e->ir, atom, k));
 	if (input->op != OP_INPUT)
 		return false;
+	Node *rest = node_sub(e->ir, index, node_scale(e->ir, atom, k));
 	if (rest->lo < INT64_MIN / 4 || rest->hi > INT64_MAX / 4 || k == INT64_MIN)
 		return false;
 	type_range((Type)input->type, &lo, &hi);

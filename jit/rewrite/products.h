@@ -45,14 +45,15 @@ void product_combine(Factors *l, int i, int k);
 bool product_beside(Ir *ir, const Node *c);
 /* c's sum of another product: its left side, over the axes that are left of its own. */
 Node *product_sum(Ir *ir, const Node *c, Node *body);
-/* c, the product of l, over *first, which sums what factor k allows to be summed before; NULL: there is nothing such. */
+/* c, the product of l, as a sum over *first, a partial sum that depends on the indices of factor k's read; NULL: there is
+ * none. */
 typedef Node *FirstFn(Ir *ir, const Node *c, const Factors *l, int k, Node **first);
-/* What the places of a tensor that the factor reads in windows, or looks up, have no part in (window_sums.c). */
+/* A sum over axes that are no part of the window or the gathered index, for each element of the tensor (window_sums.c). */
 FirstFn window_sum;
-/* What meets at the places where the factor looks something up (scatter_sums.c). */
-FirstFn sum_of_scattered;
-/* The same of what meets at the places to which c scatters. */
-Node *scatter_of_scattered(Ir *ir, const Node *c, const Factors *l, Node **first);
+/* A segment sum: terms with the same gathered index are added up before the product (segment_sums.c). */
+FirstFn segment_sum_of_gather;
+/* The same for the index of c, a scatter. */
+Node *segment_sum_of_scatter(Ir *ir, const Node *c, const Factors *l, Node **first);
 
 /* The sum c over products of its factors that have few points (invariants.c). */
 Node *products_apart(Ir *ir, Node *c);

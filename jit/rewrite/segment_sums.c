@@ -1,44 +1,43 @@
-/* scatter_sums.c - what meets at one place is summed before it is multiplied by what is looked up there, or by what has no
- * part in the place.
+/* segment_sums.c - partial sums over all terms with the same gathered or scattered index (segment sums).
  *
- * In: `D[o,c] += G[p,o] * H[K[p],c]`, with more p than lines of H. Out: S[v,o] += G[p,o] at v = K[p], and D[o,c] +=
- * S[v,o] * H[v,c]. In: a scatter `D[K[p],c] += G[p,o] * W[o,c]`. Out: the same S, and D[v,c] += S[v,o] * W[o,c]. Gradients of
- * products of what was looked up are such sums, so both have one S; look-ups themselves: window_sums.c.
- * Invariant: each term is added once, at the place where it was looked up or scattered to. */
+ * In: `D[o,c] += G[p,o] * H[K[p],c]`, where p has more values than H has rows. Out: the segment sum S[K[p],o] += G[p,o], and
+ * the dense sum D[o,c] += S[v,o] * H[v,c]. In: a scatter `D[K[p],c] += G[p,o] * W[o,c]`. Out: the same S, and D[v,c] +=
+ * S[v,o] * W[o,c]. These are the gradients of a product of gathered rows, so both share S; window_sums.c has the forward
+ * pass. Invariant: each term is added once, to the segment of its index. */
 #include "jit/rewrite/products.h"
 
-typedef struct Places {
+typedef struct Segments {
 	Ir *ir;
 	const Node *c;
-	Factors *l; /* of its product; the first `inside` are scattered */
+	Factors *l; /* of its product; the first `inside` are summed by segment */
 	int inside, rank;
-	Node *const *index; /* of what is looked up, or of the result */
-	const Node *of;	    /* whose dimensions these are */
+	Node *const *index; /* of the gather, or of the scatter */
+	const Node *of;	    /* the tensor that these index */
 	uint32_t bare, gone;
-	Node *at[RICCI_MAX_RANK]; /* the indices, with an axis of its own for each place */
-} Places;
+	Node *at[RICCI_MAX_RANK]; /* the indices, with a new axis in place of each that data give */
+} Segments;
 
-/* The axes that leave, and with them the factors that have them; false: there are none, a place is no data, or there are
- * too many axes. */
-static bool find(Places *p, uint32_t stay)
+/* Finds the axes that only the index and the factors `inside` depend on. False: there are none, an index is not read from
+ * data, or there would be too many axes. */
+static bool find(Segments *p, uint32_t stay)
 {
-	bool data = comp_naxis(p->c) + p->rank <= COMP_MAX_AXES;
+	bool fits = comp_naxis(p->c) + p->rank <= COMP_MAX_AXES;
 	for (int d = 0; d < p->rank; d++) {
 		int k = rewrite_place(p->c->src, comp_naxis(p->c), p->index[d]);
 		bool bare = k >= 0 && !(p->bare >> k & 1);
 		p->bare |= bare ? 1U << k : 0;
 		p->gone |= bare ? 0 : product_axes(p->c, p->index[d]);
-		data &= bare || node_reads(p->ir, p->index[d]);
+		fits &= bare || node_reads(p->ir, p->index[d]);
 		p->at[d] = bare ? p->index[d]
 				: node_axis(p->ir, COMP_MAX_AXES + d, tensor_extent(p->of, d));
 	}
 	p->gone &= ~(p->bare | stay);
 	p->inside = product_part(p->l, p->gone);
-	return data && p->gone && p->inside > 0 && p->inside < p->l->n;
+	return fits && p->gone && p->inside > 0 && p->inside < p->l->n;
 }
 
-/* S; *at: where it is read. NULL: it has too many dimensions. */
-static Node *scattered(Places *p, Node **at)
+/* The segment sum S; *at: the indices at which the dense sum reads it. NULL: it would have too many dimensions. */
+static Node *segment_sum(Segments *p, Node **at)
 {
 	Node *lhs[2 * COMP_MAX_AXES], *axis[COMP_MAX_AXES];
 	int64_t shape[RICCI_MAX_RANK];
@@ -73,8 +72,8 @@ static Node *scattered(Places *p, Node **at)
 			 product_of(p->l, p->inside, p->l->f));
 }
 
-/* The sum at the places in `lhs` of S times what is left. */
-static Node *of_scattered(Places *p, Node *s, Node **at, Node *const *lhs)
+/* The dense sum, with the indices `lhs` on its left side, of S times the other factors. */
+static Node *sum_over_segments(Segments *p, Node *s, Node **at, Node *const *lhs)
 {
 	Node *root[RICCI_MAX_RANK + 1], *axis[COMP_MAX_AXES];
 	int64_t shape[RICCI_MAX_RANK];
@@ -90,31 +89,31 @@ static Node *of_scattered(Places *p, Node *s, Node **at, Node *const *lhs)
 	return comp_make(p->ir, RED_ADD, rank, shape, lhs, n, axis, body);
 }
 
-Node *sum_of_scattered(Ir *ir, const Node *c, const Factors *all, int k, Node **first)
+Node *segment_sum_of_gather(Ir *ir, const Node *c, const Factors *all, int k, Node **first)
 {
 	Factors copy = factors_copy(all), *l = &copy;
 	Node *at[2 * COMP_MAX_AXES], *read = l->f[k].value;
 	if (!read || read->op != OP_READ || l->f[k].divisor || l->f[k].cond || !comp_is_dense(c))
 		return NULL;
-	Places p = {.ir = ir, .c = c, .l = l, .rank = read->nsrc - 1, .index = read->src + 1};
+	Segments p = {.ir = ir, .c = c, .l = l, .rank = read->nsrc - 1, .index = read->src + 1};
 	p.of = read->src[0];
-	Factor looked = l->f[k];
-	l->f[k].axes = 0; /* it stays behind */
+	Factor gathered = l->f[k];
+	l->f[k].axes = 0; /* it is a factor of the dense sum */
 	bool good = find(&p, product_left(c));
 	for (int i = p.inside; i < l->n && good; i++)
-		if (l->f[i].value == looked.value)
+		if (l->f[i].value == gathered.value)
 			l->f[i].value = node_read(ir, read->src[0], p.at);
-	*first = good ? scattered(&p, at) : NULL;
-	return *first ? of_scattered(&p, *first, at, c->src + comp_naxis(c)) : NULL;
+	*first = good ? segment_sum(&p, at) : NULL;
+	return *first ? sum_over_segments(&p, *first, at, c->src + comp_naxis(c)) : NULL;
 }
 
-Node *scatter_of_scattered(Ir *ir, const Node *c, const Factors *all, Node **first)
+Node *segment_sum_of_scatter(Ir *ir, const Node *c, const Factors *all, Node **first)
 {
 	Factors copy = factors_copy(all);
 	Node *at[2 * COMP_MAX_AXES];
-	Places p = {.ir = ir, .c = c, .l = &copy, .rank = tensor_rank(c)};
+	Segments p = {.ir = ir, .c = c, .l = &copy, .rank = tensor_rank(c)};
 	p.index = c->src + comp_naxis(c);
 	p.of = c;
-	*first = find(&p, 0) ? scattered(&p, at) : NULL;
-	return *first ? of_scattered(&p, *first, at, p.at) : NULL;
+	*first = find(&p, 0) ? segment_sum(&p, at) : NULL;
+	return *first ? sum_over_segments(&p, *first, at, p.at) : NULL;
 }

@@ -345,7 +345,7 @@ static Node *in_two(Ir *ir, Node *c, const Factors *l, FirstFn *way, double flop
 			continue;
 		if (is_sum(then))
 			then = cheapest(ir, then, deep, &sum);
-		else /* it only looks up what is summed */
+		else /* it only gathers the sums */
 			sum = VECTORS * comp_points(then);
 		sum += first_cost(first, flops);
 		if (sum >= WORTH * *cost)
@@ -365,7 +365,7 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 	best = two ? two : best;
 	if (--deep < 0)
 		return best;
-	two = in_two(ir, c, &l, sum_of_scattered, SCATTER, deep, cost);
+	two = in_two(ir, c, &l, segment_sum_of_gather, SCATTER, deep, cost);
 	best = two ? two : best;
 	double other;
 	Node *terms = by_terms(ir, c, &l, deep, &other);
@@ -436,13 +436,13 @@ static Node *scatter_over_sum(Ir *ir, Node *c, Factors l, double *cost)
 	return product_sum(ir, c, product_of(&l, l.n - n + 1, l.f + n - 1));
 }
 
-/* A scatter as it costs least: the terms summed first, or what meets at a place. */
+/* A scatter as it costs least: a dense sum and a scatter of its results, or a segment sum and a dense sum over that. */
 static Node *scatter_ordered(Ir *ir, Node *c)
 {
 	Factors l = product_split(ir, c, comp_body(c));
 	double cost, sum;
-	Node *best = scatter_over_sum(ir, c, factors_copy(&l), &cost), *first;
-	Node *then = scatter_of_scattered(ir, c, &l, &first);
+	Node *first, *then = segment_sum_of_scatter(ir, c, &l, &first);
+	Node *best = scatter_over_sum(ir, c, l, &cost);
 	if (!then)
 		return best;
 	then = cheapest(ir, then, DEEP, &sum);

@@ -61,11 +61,9 @@ bool terms_find(const Node *c, const Factors *l, Terms *t)
 Part terms_one(const Node *c, const Factors *l, const Terms *t, int k)
 {
 	Ir *ir = l->ir;
-	Factor *f = arena_alloc(&ir->arena, (size_t)l->n * sizeof *f);
-	for (int i = 0; i < l->n; i++)
-		f[i] = l->f[i];
-	f[t->at] = (Factor){.value = t->term[k]};
-	Node *sum = product_sum(ir, c, product_of(l, l->n, f));
+	Factors one = factors_copy(l);
+	one.f[t->at] = (Factor){.value = t->term[k]};
+	Node *sum = product_sum(ir, c, product_of(&one, one.n, one.f));
 	uint32_t without = broadcast_dims(ir, sum);
 	return (Part){without ? broadcast_source(ir, sum, without) : sum, without};
 }

@@ -83,7 +83,7 @@ static const Case cases[] = {
 	 "T1[i,j] += x0[i,k]*x1[j,k];\n"
 	 "T2[i,j] += x2[i,k]*x3[j,k];\n"
 	 "R0[i,j,k] = T1[i,k] + T2[j,k];\n"},
-	/* what is looked up is multiplied before; */
+	/* rows are multiplied before they are gathered, an image before it is enlarged */
 	{"Y[p,o] += H[min(max(i32(P[p]*9), 0), 15),c]*W[o,c]",
 	 3,
 	 {2, 1, 2},
@@ -95,21 +95,21 @@ static const Case cases[] = {
 	 {4, 2},
 	 {{2, 32, 16, 16}, {32, 32}},
 	 "T1[i,j,k,l] += x1[j,m]*x0[i,m,k,l];\nR0[i,j,k,l] = T1[i,j,k/2,l/2];\n"},
-	/* what meets there is summed before, */
+	/* terms with the same gathered index are added up first, */
 	{"Y[o,c] += G[p,o]*H[min(max(i32(P[p]*9), 0), 15),c]",
 	 3,
 	 {2, 2, 1},
 	 {{256, 64}, {16, 64}, {256}},
 	 "T1[min(max(i64(i32(9*x2[j])), 0), 15):16,i] += x0[j,i];\n"
 	 "R0[i,j] += T1[k,i]*x1[k,j];\n"},
-	/* and what is scattered, */
+	/* and those with the same scattered index, */
 	{"Y[min(max(i32(P[p]*9), 0), 15):16,c] += G[p,o]*W[o,c]",
 	 3,
 	 {1, 2, 2},
 	 {{256}, {256, 64}, {64, 64}},
 	 "T1[min(max(i64(i32(9*x0[j])), 0), 15):16,i] += x1[j,i];\n"
 	 "R0[i,j] += T1[i,k]*x2[k,j];\n"},
-	/* but for more places than points */
+	/* but not for more rows than indices */
 	{"Y[p,o] += H[min(max(i32(P[p]*9), 0), 299),c]*W[o,c]",
 	 3,
 	 {2, 1, 2},
@@ -624,7 +624,7 @@ static void factor_put(Product *p)
 		p->x[p->n++] = filled(p->b, 2, (int64_t[]){3, p->extent[c]}, 0.5, 1.5);
 		break;
 	}
-	case 8: { /* what is looked up where data say */
+	case 8: { /* a gather */
 		int c = (int)draw(AXES), table = p->n++;
 		p->used[c] = true;
 		text_add(&p->text, "x%d[min(max(i32(3*", table);
