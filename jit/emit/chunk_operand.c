@@ -140,24 +140,29 @@ Operand chunk_uniform(Vector *v, Node *n)
 	return (Operand){arena_printf(v->m, "&%s", name), 0, kind, -1, 0};
 }
 
-/* In a plain loop's scope: the element of a line that belongs to its point. */
-static const char *element(Vector *v)
+/* In plain loops' scopes: the element that belongs to their point, by place on a line and on a box's rows. */
+static const char *element(Vector *v, bool line, bool row)
 {
-	const char *i = arena_printf(v->m, "i%d - %s", (int)v->axis->u.i,
-				     emit_value(v->e, v->start, false));
-	return !v->row ? i
-		       : arena_printf(v->m, "(i%d - %s) * %lldL + %s", (int)v->row->u.i,
-				      emit_value(v->e, v->row_start, false), (long long)v->width,
-				      i);
+	const char *at = "0";
+	if (line)
+		at = arena_printf(v->m, "i%d - %s", (int)v->axis->u.i,
+				  emit_value(v->e, v->start, false));
+	return !v->row || !row ? at
+			       : arena_printf(v->m, "(i%d - %s) * %lldL + %s", (int)v->row->u.i,
+					      emit_value(v->e, v->row_start, false),
+					      (long long)v->width, at);
 }
 
-/* There, what is known over the chunk is read, so that it is the same. */
+/* There, what is known over the chunk is read, so that it is the same; what one of a box's axes alone changes, by that
+ * axis: the loop over the other may be further in. */
 static void name_known(Vector *v)
 {
 	for (int k = 0; k < v->nknown; k++) {
 		const Known *i = &v->known[k];
+		bool line = node_has(i->n, v->axis), row = v->row && node_has(i->n, v->row);
 		if (i->v.stride == 1)
-			emit_name(v->e, i->n, arena_printf(v->m, "(%s)[%s]", i->v.at, element(v)));
+			emit_name(v->e, i->n,
+				  arena_printf(v->m, "(%s)[%s]", i->v.at, element(v, line, row)));
 	}
 }
 
@@ -179,7 +184,7 @@ Operand chunk_plain(Vector *v, Node *n, const char *want)
 	chunk_plain_open(v, v->axis, v->start, v->columns);
 	name_known(v);
 	const char *text = emit_value(e, n, false);
-	emit_line(e, "(%s)[%s] = %s;", out.at, element(v), text);
+	emit_line(e, "(%s)[%s] = %s;", out.at, element(v, true, true), text);
 	for (int k = 0; k < 1 + (v->row != NULL); k++) {
 		emit_line(e, "}");
 		emit_close(e);
