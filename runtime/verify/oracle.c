@@ -60,39 +60,6 @@ static void oracle_free(Oracle *j)
 	task_copy_free(&j->copy);
 }
 
-/* Y[lhs] += e as Y[o] += lhs == o ? e : 0, of which single elements can be evaluated. */
-static Node *scatter_gathered(Ir *ir, Node *c)
-{
-	int rank = tensor_rank(c), n = comp_naxis(c), naxis = rank;
-	Node *axes[RICCI_MAX_RANK + COMP_MAX_AXES], *to[COMP_MAX_AXES];
-	Node *meets = node_const_int(ir, RICCI_BOOL, 1), *body;
-
-	for (int d = 0; d < rank; d++)
-		axes[d] = node_axis(ir, d, tensor_extent(c, d));
-	for (int a = 0; a < n; a++) {
-		Node *axis = comp_axis(c, a);
-
-		to[a] = NULL;
-		for (int d = 0; d < rank && !to[a]; d++)
-			if (comp_lhs(c, d) == axis)
-				to[a] = axes[d];
-		if (!to[a])
-			to[a] = axes[naxis] = node_axis(ir, naxis, axis_extent(axis)), naxis++;
-		else if (axis_extent(axis) < axis_extent(to[a]))
-			meets = node2(ir, OP_AND, meets,
-				      node2(ir, OP_LT, to[a], node_int(ir, axis_extent(axis))));
-	}
-	for (int d = 0; d < rank; d++)
-		meets = node2(
-			ir, OP_AND, meets,
-			node2(ir, OP_EQ, node_replace(ir, comp_lhs(c, d), n, c->src, to), axes[d]));
-	body = node_replace(ir, comp_body(c), n, c->src, to);
-	body = node_select(ir, meets, body,
-			   type_is_float((Type)c->type) ? node_const(ir, (Type)c->type, 0)
-							: node_const_int(ir, (Type)c->type, 0));
-	return comp_dense(ir, RED_ADD, rank, naxis, axes, body);
-}
-
 /* Long scatters of the copy become sums. */
 static int oracle_gather(Oracle *j, Error *err)
 {

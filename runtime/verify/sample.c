@@ -21,26 +21,10 @@ bool sample_gathers(const Node *c)
 	return !comp_is_dense(c) && comp_reduce(c) == RED_ADD && comp_points(c) > scatter_points;
 }
 
-/* Is axis a where a dimension of the scatter stands by itself? */
-static bool scatter_plain(const Node *c, int a)
-{
-	bool plain = false;
-
-	for (int d = 0; d < tensor_rank(c); d++)
-		plain = plain || comp_lhs(c, d) == comp_axis(c, a);
-	return plain;
-}
-
 /* Points that one element costs. */
 static double element_cost(const Node *c)
 {
-	double points = 1;
-
-	if (!sample_gathers(c))
-		return sample_length(c);
-	for (int a = 0; a < comp_naxis(c); a++)
-		points *= scatter_plain(c, a) ? 1 : (double)axis_extent(comp_axis(c, a));
-	return points;
+	return sample_gathers(c) ? scatter_terms(c) : sample_length(c);
 }
 
 double sample_length(const Node *c)

@@ -56,9 +56,11 @@ const void *checking_given(const Checking *how, const Task *t, int k);
 bool sample_choose(const Task *t, const Checking *how, Sample *s);
 bool sample_like(const Sample *s, Sample *out); /* the same elements */
 bool sample_one(Sample *s, int64_t n);		/* room for n elements of one member */
-/* A long scatter that adds: its elements are sums over all that may meet there; axes that stand by
- * themselves on the left need no sum. */
+/* A long scatter that adds: its elements are evaluated as sums over all terms that may meet there. */
 bool sample_gathers(const Node *c);
+/* gathered.c: these sums, and how many terms each has. */
+Node *scatter_gathered(Ir *ir, Node *c);
+double scatter_terms(const Node *c);
 bool sample_complete(const Task *t, const Sample *s); /* each stored member has elements */
 double sample_length(const Node *c);		      /* terms of a result's sum */
 uint64_t sample_next(uint64_t *state);
