@@ -12,8 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-/* HELD: vectors of an array that a compiler keeps as variables, if not in registers all of them. */
-enum { HELD = 24, SUMS_SEEN = 32 };
+/* HELD: vectors of an array that a compiler keeps as variables, if not in registers all of them. UNROLLED: statements,
+ * of all iterations together, of a loop that it unrolls. */
+enum { HELD = 24, SUMS_SEEN = 32, UNROLLED = 32 };
 
 /* Cycles: an operator or a load on one of two ports, an element that is transposed, a store, an element that is gathered
  * or scattered; until a sum may be added to again; what all lanes of a vector combined take; an iteration of a loop,
@@ -348,6 +349,15 @@ static void body_done(Cost *c)
 	c->operators = c->moves = 0;
 }
 
+/* Does a compiler unroll the loop, so that iterations cost nothing of their own? */
+static bool is_unrolled(const Cost *c, const Stmt *s, double trips)
+{
+	double n = 0;
+	for (const Stmt *i = s->body; i; i = i->next)
+		n += i->kind == STMT_STORE || i->how == HOW_LANES ? 1 : INFINITY;
+	return s->how == HOW_UNROLL || (!c->target->spills && trips * n <= UNROLLED);
+}
+
 static void loop(Cost *c, const Stmt *s)
 {
 	if (c->nloop == LOOPS_DEEP)
@@ -365,7 +375,7 @@ static void loop(Cost *c, const Stmt *s)
 	c->times *= a->trips;
 	if (s->how == HOW_PARALLEL)
 		c->cycles += PART * c->times;
-	else if (s->how != HOW_UNROLL && a->trips > 1)
+	else if (a->trips > 1 && !is_unrolled(c, s, a->trips))
 		c->cycles += BEGIN * before + TURN * c->times;
 	c->nloop++;
 	visit(c, s->body);
