@@ -241,19 +241,12 @@ static ricci_tensor *input_like(Job *j, const char *name, const ricci_tensor *t)
 	return tensor_input(j->g, name, &like);
 }
 
-static ricci_tensor *tensor_sum(ricci_tensor *a, ricci_tensor *b)
+/* loss + the sum of y's elements times seed's; loss: NULL for 0. */
+static ricci_tensor *loss_add(ricci_tensor *loss, ricci_tensor *y, ricci_tensor *seed)
 {
-	Text index = {0}, text = {0};
-	for (int d = 0; d < ricci_rank(a); d++)
-		text_add(&index, d ? ",i%d" : "i%d", d);
-	const char *s = index.s ? index.s : "";
-	text_add(&text, "S[%s] = A[%s] + B[%s]", s, s, s);
-	if (text.failed || index.failed)
-		take(NULL);
-	ricci_tensor *sum = ricci_op(ricci_graph_of(a), text.s, a, b);
-	text_free(&text);
-	text_free(&index);
-	return sum;
+	ricci_graph *g = ricci_graph_of(y);
+	ricci_tensor *part = ricci_op(g, "L[] += D[...] * Y[...]", seed, y);
+	return loss ? ricci_op(g, "L[] = f64(A[]) + f64(B[])", loss, part) : part;
 }
 
 static void gradient_choose(Gradient *d, Job *j, const List *wrt)
@@ -280,7 +273,7 @@ void gradient_open(Gradient *d, Job *j, const List *wrt)
 	*d = (Gradient){0};
 	gradient_choose(d, j, wrt);
 	size_t room = (size_t)d->n * sizeof(ricci_tensor *);
-	ricci_tensor **tensor = take(mem_zalloc(room)), **part = take(mem_zalloc(room));
+	ricci_tensor **tensor = take(mem_zalloc(room)), *loss = NULL;
 	d->value = take(mem_zalloc(room));
 	d->name = take(mem_zalloc(room));
 	d->seed = take(mem_zalloc((size_t)j->nresult * sizeof *d->seed));
@@ -293,17 +286,14 @@ void gradient_open(Gradient *d, Job *j, const List *wrt)
 		if (!type_is_float(ricci_dtype(y)))
 			continue;
 		d->seed[r] = input_like(j, free_name(j, "d", j->name[r]), y);
-		ricci_grad(j->g, y, d->seed[r], d->n, tensor, part);
+		loss = loss_add(loss, y, d->seed[r]);
 		graph_check(j->g);
-		for (int k = 0; k < d->n; k++)
-			d->value[k] = d->nseed ? tensor_sum(d->value[k], part[k]) : part[k];
-		d->nseed++;
 	}
-	if (!d->nseed)
+	if (!loss)
 		die(STATUS_WRONG, "no result is a float, so there is no gradient");
+	ricci_grad(j->g, loss, NULL, d->n, tensor, d->value);
 	graph_check(j->g);
 	mem_free(tensor);
-	mem_free(part);
 }
 
 void gradient_along(Gradient *d, Job *j)

@@ -60,7 +60,7 @@ bool job_has_data(const Job *j);
 void job_draw(Job *j); /* random data for operands that have none */
 /* Gradients of the results' sum, weighted by seeds named "d" + result, for each of wrt. */
 typedef struct Gradient {
-	int n, nseed;
+	int n;
 	Operand **wrt;
 	ricci_tensor **value, **seed; /* seed[r]: of result r, NULL for one that isn't a float */
 	ricci_tensor **along;	      /* the directions v, NULL in first order */

@@ -229,11 +229,12 @@ def operator(dtype):
 
 def program(lines):
     """A program as `fuzz_programs --list` prints it; None where it is not for f64 alone."""
-    text, data = lines[1][5:], {}
-    if re.search(r"random|normal|f32|f16", text):
+    text = next(line[5:] for line in lines if line.startswith("text "))
+    operands, data = [line.split()[1:] for line in lines if line.startswith("operand ")], {}
+    other = "->" in text or "..." in text or any(line.startswith(("loop ", "after ")) for line in lines)
+    if other or re.search(r"random|normal|f32|f16", text) or any(len(o) > 5 for o in operands):
         return None
-    for line in lines[2:-1]:
-        _, name, kind, low, high, shape = line.split()
+    for name, kind, low, high, shape in operands:
         shape = [] if shape == "scalar" else [int(n) for n in shape.split("x")]
         if kind == "f64":
             x = np.random.uniform(-1, 1, shape)

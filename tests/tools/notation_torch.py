@@ -161,7 +161,7 @@ class Equation:
         late = []
         for axis, low, high in self.ranges:
             used = self.names(high, {})
-            bounds[axis] = (0, None) if used else (int(self.inside(low)), int(self.inside(high)))
+            bounds[axis] = (0, None) if used else (int(self.index_value(low)), int(self.index_value(high)))
             if used:
                 late.append((axis, high))
         for a, extents in found.items():
@@ -174,10 +174,10 @@ class Equation:
             shape[k] = -1
             if bounds[a][1] is None:  # k < i+1: as far as the greatest
                 high = next(h for axis, h in late if axis == a)
-                bounds[a] = (0, int(self.inside(high).max()))
+                bounds[a] = (0, int(self.index_value(high).max()))
             self.axes[a] = torch.arange(*bounds[a]).reshape(shape)
         for axis, high in late:
-            inside = inside & (self.axes[axis] < self.inside(high))
+            inside = inside & (self.axes[axis] < self.index_value(high))
         self.inside = inside
         self.shape = [bounds[a][1] - bounds[a][0] for a in order]
         return order
@@ -209,7 +209,7 @@ class Equation:
             a, b = a.double(), b.double()
         return self.binary(kind, a, b)
 
-    def inside(self, e):
+    def index_value(self, e):
         """The value of an index expression, in which quotients of numbers are integers."""
         was, self.index = self.index, True
         v = self.value(e)
@@ -258,7 +258,7 @@ class Equation:
     def read(self, e):
         x, inside, at = self.tensors[e[1]], torch.tensor(True), []
         for d, i in enumerate(e[2]):
-            i = self.inside(i).long()
+            i = self.index_value(i).long()
             inside = inside & (i >= 0) & (i < x.shape[d])
             at.append(i.clamp(0, x.shape[d] - 1))
         return (x[tuple(at)] if at else x), inside
@@ -283,8 +283,8 @@ class Equation:
     def scatter(self, body):
         shape, at = [], torch.tensor(0)
         for e, extent in self.left:
-            i = self.inside(e).long()
-            n = int(self.inside(extent)) if extent else len(self.axes[e[1]].reshape(-1))
+            i = self.index_value(e).long()
+            n = int(self.index_value(extent)) if extent else len(self.axes[e[1]].reshape(-1))
             at = at * n + i
             shape.append(n)
         size = 1

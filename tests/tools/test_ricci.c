@@ -201,6 +201,9 @@ static void test_grad(const char *backend)
 	RIGHT("grad", "Y[i,j] = A[i,j]*A[i,j]; Z[i] += A[i,j]*3.0", "A=a.npy", "--backend",
 	      backend);
 	SAYS("dA is f32 [2,3]\n[[5 7 9]\n [11 13 15]]\n");
+	/* And flow through what both read once. */
+	RIGHT("grad", "T[i] += A[i,k]*B[k]; Y[i] = exp(T[i]); Z[i] = sin(T[i])", "A=2x3", "B=3");
+	SAYS("dB[i] += T3[j]*A[j,i]\n");
 	/* The Hessian of the sum of A*A*A times ones, then times A; mixed terms; a name in use. */
 	RIGHT("grad", "Y[] += A[i,j]*A[i,j]*A[i,j]", "A=a.npy", "--order", "2", "--backend",
 	      backend);
