@@ -85,6 +85,7 @@ typedef struct Priced {
 	const Schedule *schedule;
 	const RowOffer *row;
 	int k;
+	bool around; /* but for its calls */
 } Priced;
 
 static Tree *loop_tree(Ir *ir, const Priced *p, const Capabilities *caps, const Target *target,
@@ -104,7 +105,9 @@ static double price_in(Ir *ir, const Priced *p, const Target *target, Error *err
 	const Capabilities *caps = &dialect_find("cc")->caps;
 	Tree *tree = p->row ? loop_tree(ir, p, caps, target, err)
 			    : task_tree(ir, p->task, p->schedule, caps, target, err);
-	double price = tree ? tree_cost(tree, target) : INFINITY;
+	double price = !tree	   ? INFINITY
+		       : p->around ? tree_cost_around(tree, target)
+				   : tree_cost(tree, target);
 	IR_LEAVE(ir);
 	return price;
 }
@@ -125,7 +128,12 @@ double lower_price(const Task *t, const Schedule *s, const Target *target)
 	return price_of(&(Priced){.task = t, .schedule = s}, target);
 }
 
+double lower_price_around(const Task *t, const Schedule *s, const Target *target)
+{
+	return price_of(&(Priced){.task = t, .schedule = s, .around = true}, target);
+}
+
 double lower_loop_price(const Task *t, const RowOffer *r, int k, int i, const Target *target)
 {
-	return price_of(&(Priced){t, &r->loop[k].schedule[i], r, k}, target);
+	return price_of(&(Priced){t, &r->loop[k].schedule[i], r, k, false}, target);
 }

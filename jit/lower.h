@@ -85,8 +85,10 @@ bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most
 Tree *lower_tree(Ir *ir, const Task *t, const Schedule *s, const Capabilities *caps,
 		 const Target *target, Error *err);
 /* What a kernel of direct nests costs in cycles (tree/cost.c), where a compiler makes vectors; INFINITY: it
- * can't be made so. Of one loop of rows: loop k of the offer under its schedule i, for all rows. */
+ * can't be made so. Around calls of micro-kernels: what the rest costs. Of one loop of rows: loop k of the offer under its
+ * schedule i, for all rows. */
 double lower_price(const Task *t, const Schedule *s, const Target *target);
+double lower_price_around(const Task *t, const Schedule *s, const Target *target);
 double lower_loop_price(const Task *t, const RowOffer *r, int k, int i, const Target *target);
 
 #endif

@@ -9,8 +9,10 @@
 
 /* Prices that differ by less are the same; offers of so many times the least are no offers. */
 static const double CLOSE = 1.25, HOPELESS = 4;
-/* Stages are offered where they cost no more than this part of panels. */
-static const double STAGED = 0.9;
+/* Stages are offered where they cost no more than this part of panels, by their products and elements moved; and where
+ * what their loop tree has around the products, which is often priced twice as high as it is, costs no more than so
+ * many times panels. */
+static const double STAGED = 0.9, AROUND = 3;
 
 /* Ways to run p as panels: the best few of ours, the libraries', our others. *price: of the first. */
 static int offer_panels(Problem *p, const Target *target, int room, Schedule *out, double *price)
@@ -121,8 +123,13 @@ static void take(Search *s, int n, const Schedule *from)
 /* Stages that are worth it beside panels of *price, which becomes theirs. */
 static bool offer_stages(Ir *ir, const Search *s, double *price, Schedule *out)
 {
-	return s->stages && !env_unfused("winograd") &&
-	       stages_offer(ir, &s->task->sub, s->target, STAGED * *price, out, price);
+	double panels = *price, staged;
+	if (!s->stages || env_unfused("winograd") ||
+	    !stages_offer(ir, &s->task->sub, s->target, STAGED * panels, out, &staged) ||
+	    lower_price_around(s->task, out, s->target) > AROUND * panels)
+		return false;
+	*price = staged;
+	return true;
 }
 
 static void offer_single(Ir *ir, Search *s)

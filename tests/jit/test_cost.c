@@ -274,6 +274,33 @@ static void check_calls(void)
 	CHECK(!isfinite(price(SCALE(64), "split 7 3")));
 }
 
+static bool begins_with_stages(const char *task)
+{
+	Error err = {0};
+	Schedule s[8];
+	Task *t = task_parse(task, &err);
+	CHECK_REPORT(t != NULL, "%s", err.text);
+	int n = t ? schedule_offers(t, vectors_of(target_host()), COUNT(s), s) : 0;
+	CHECK(n > 0);
+	if (t)
+		task_free(t);
+	return n > 0 && s[0].step[0].kind == STEP_WINOGRAD;
+}
+
+/* Stages whose products are fewer come first; but not where what moves elements between them has two lanes, and each a
+ * condition of its own: a phase of a strided convolution's gradient, of 6 x 6 places. */
+static void check_stages(void)
+{
+	CHECK(begins_with_stages("ricci-task 1\ninput f32 16x128x16x16\ninput f32 128x128x3x3\n"
+				 "keep m0[i,j,k,l] += (a0[i,o,k+m-1,l+n-1] else 0)*a1[j,o,m,n] "
+				 "where i<16, j<128, k<16, l<16, m<3, n<3\n"));
+	CHECK(!begins_with_stages(
+		"ricci-task 1\ninput f32 8x16x32x6x6\ninput f32 8x32x64x9x9\n"
+		"keep m0[i,j,k,l] += 0 <= k-m && k-m <= 5 && 0 <= l-n && l-n <= 5 ? "
+		"a0[o,i,p,k-m,l-n]*a1[o,p,j,2*m,2*n] : 0 where i<16, j<64, k<10, l<10, m<5, "
+		"n<5\n"));
+}
+
 /* The first offer is near the cheapest, and none is hopeless. */
 static void check_offers(void)
 {
@@ -331,6 +358,7 @@ int main(void)
 	check_windows();
 	check_spills();
 	check_calls();
+	check_stages();
 	check_offers();
 	return check_done();
 }
