@@ -3,7 +3,8 @@
     run(text, operands)      operands: name -> tensor; gives name -> tensor of everything assigned
 
 An independent reading of the notation for tests: whole grids at once, one dimension for each index. Accesses are
-taken to be valid (they are clamped, so that the branch not taken does no harm). Not here: random and normal."""
+taken to be valid (they are clamped, so that the branch not taken does no harm). Unread: random and normal, signatures, "...",
+known integers, and ranges that come of other accesses than by the bare index."""
 
 import re
 
@@ -16,6 +17,10 @@ TYPES = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16
 CALLS = {name: getattr(torch, name) for name in
          "exp log log1p expm1 sqrt rsqrt sin cos tan tanh sigmoid erf abs sign floor ceil round pow".split()}
 CALLS.update(stop_gradient=lambda x: x.detach(), min=torch.minimum, max=torch.maximum)
+
+
+class Unread(Exception):
+    """What this reading leaves out."""
 
 
 def start(op, dtype):
@@ -166,6 +171,8 @@ class Equation:
                 late.append((axis, high))
         for a, extents in found.items():
             if a not in bounds:
+                if not extents:
+                    raise Unread("the range of %s" % a)
                 bounds[a] = 0, extents.pop()
                 if extents:
                     raise ValueError("the range of %s is ambiguous" % a)
