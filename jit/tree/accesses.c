@@ -11,14 +11,14 @@
 /* SHORT: bytes of runs that prefetchers do not find. */
 enum { LINE = 64, SHORT = 4 * LINE, PAGE = 4096, PLACES_MOST = 64 };
 
-/* How many times a line costs where lines stand alone, so that no prefetcher of the processor finds them. */
-static const double alone = 2;
-/* And where each lies in another page than the one before it, and the pages are many. */
+/* How many times a line costs where each lies in another page than the one before it, and the pages are many. */
 static const double astray = 8;
 
 typedef struct Level {
 	double room; /* bytes that stay in it */
 	double line; /* cycles of a line that does not */
+	/* How many times that where lines stand alone, so that few prefetchers of the processor find them. */
+	double alone;
 	/* Bytes at which its places repeat, 0: at none; runs of fewer than that many bytes crowd. */
 	double way, crowds;
 } Level;
@@ -188,7 +188,7 @@ static double touched(const Accesses *m, const Access *a, Span s, const Level *l
 /* How many times a line costs where runs of them are short: by the loop that varies the fastest of all that go beyond a
  * line. Each second line is found by prefetchers; lines each of which is in another page than the one before are more than
  * they watch where the pages are many. */
-static double farness(const Access *a)
+static double farness(const Access *a, double alone)
 {
 	enum { NEAR = 2 * LINE, PAGES_MOST = 64 };
 	double size = (double)type_size((Type)a->buffer->type);
@@ -230,7 +230,7 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 	}
 	lines = lines_of(a, (Span){from, 1}, &run);
 	bool together = run * (double)type_size((Type)a->buffer->type) >= SHORT;
-	double far = together ? 1 : farness(a);
+	double far = together ? 1 : farness(a, l->alone);
 	return times * lines * l->line * far;
 }
 
@@ -363,9 +363,9 @@ double accesses_cycles(Accesses *m, const Target *target)
 {
 	enum { WAY = 4096, WAYS = 8 }; /* of the first level, bytes; of the second, how many */
 	const double part = 0.7, l2 = (double)target->l2;
-	const Level level[] = {{part * (double)target->l1, 1, WAY, LINE},
-			       {part * l2, 6, l2 / WAYS, SHORT},
-			       {part * (double)target->l3, 16, 0, 0}};
+	const Level level[] = {{part * (double)target->l1, 1, 1.25, WAY, LINE},
+			       {part * l2, 6, 1.5, l2 / WAYS, SHORT},
+			       {part * (double)target->l3, 16, 2, 0, 0}};
 	double sum = 0;
 	for (int k = 0; k < m->n; k++)
 		places_measure(&m->access[k]);

@@ -119,7 +119,7 @@ static void check_period(void)
 }
 
 #define HALVES(n)                                                                                  \
-	"ricci-task 1\ninput f32 65536x" #n "\nkeep m0[j] += a0[k,j] where j<32, k<65536\n"
+	"ricci-task 1\ninput f32 1048576x" #n "\nkeep m0[j] += a0[k,j] where j<32, k<1048576\n"
 
 /* Half of each line of 32 numbers is a line of the cache, each second one: that is as good as all of them. */
 static void check_second_lines(void)
