@@ -76,9 +76,10 @@ int row_loop_tree(Tree *tree, const Subgraph *sub, int dims, int k, const Schedu
 /* ---- equations in place of one, in stages (stages/) */
 int lower_stages(Tree *tree, const Subgraph *sub, const Schedule *s, const Target *target,
 		 const Capabilities *caps, Error *err);
-/* False: there are none that take at most so many cycles. *price: their cycles. Runs under IR_ENTER. */
+/* False: there are none that take at most so many cycles. *price: their cycles; *rough: elements are moved by less than
+ * half a vector, so that it may be much too low. Runs under IR_ENTER. */
 bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s,
-		  double *price);
+		  double *price, bool *rough);
 
 /* ---- trees and their prices (lower.c) */
 /* The tree behind all passes; NULL: an error. */

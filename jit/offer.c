@@ -9,9 +9,8 @@
 
 /* Prices that differ by less are the same; offers of so many times the least are no offers. */
 static const double CLOSE = 1.25, HOPELESS = 4;
-/* Stages are offered where they cost no more than this part of panels, by their products and elements moved; and where
- * what their loop tree has around the products, which is often priced twice as high as it is, costs no more than so
- * many times panels. */
+/* Stages are offered where they cost no more than this part of panels; and if that is rough, where their loop tree without
+ * the products costs no more than so many times panels: conditions in it are often priced twice as high as they are. */
 static const double STAGED = 0.9, AROUND = 3;
 
 /* Ways to run p as panels: the best few of ours, the libraries', our others. *price: of the first. */
@@ -124,9 +123,10 @@ static void take(Search *s, int n, const Schedule *from)
 static bool offer_stages(Ir *ir, const Search *s, double *price, Schedule *out)
 {
 	double panels = *price, staged;
+	bool rough;
 	if (!s->stages || env_unfused("winograd") ||
-	    !stages_offer(ir, &s->task->sub, s->target, STAGED * panels, out, &staged) ||
-	    lower_price_around(s->task, out, s->target) > AROUND * panels)
+	    !stages_offer(ir, &s->task->sub, s->target, STAGED * panels, out, &staged, &rough) ||
+	    (rough && lower_price_around(s->task, out, s->target) > AROUND * panels))
 		return false;
 	*price = staged;
 	return true;

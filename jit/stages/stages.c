@@ -118,8 +118,24 @@ static double stages_price(Ir *ir, const Stages *g, const Target *target)
 	return price + MOVED * (g->tile > REGISTERS ? SPILLED : 1) * g->moved;
 }
 
+/* Are lines of the transformed factors shorter than half a vector? Then each element costs what a vector does, and a
+ * condition of its own, which their number doesn't tell. */
+static bool has_short_lines(const Stages *g, const Target *target)
+{
+	int64_t half = (int64_t)(target->vector_bytes / type_size(RICCI_F32) / 2);
+	for (int k = 0; k < 2; k++) {
+		const Node *t = g->sub[k].member[0];
+		int d = tensor_rank(t) - 1;
+		while (d > 0 && tensor_extent(t, d) == 1)
+			d--;
+		if (tensor_extent(t, d) < half)
+			return true;
+	}
+	return false;
+}
+
 bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most, Schedule *s,
-		  double *price)
+		  double *price, bool *rough)
 {
 	Stages g;
 	double cycles;
@@ -134,5 +150,6 @@ bool stages_offer(Ir *ir, const Subgraph *sub, const Target *target, double most
 			return false;
 	}
 	*price = cycles;
+	*rough = has_short_lines(&g, target);
 	return true;
 }

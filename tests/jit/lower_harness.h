@@ -169,8 +169,10 @@ static int harness_variants(Ir *ir, const Task *t, Schedule *all)
 	Problem *p = t->sub.rows ? NULL : problem_new(tree_new(ir), &t->sub, NULL);
 	RowOffer r;
 	double price;
+	bool rough;
 	int n = 0;
-	if (!harness_grid && stages_offer(ir, &t->sub, target_host(), INFINITY, &all[0], &price))
+	if (!harness_grid &&
+	    stages_offer(ir, &t->sub, target_host(), INFINITY, &all[0], &price, &rough))
 		n++;
 	if (t->sub.rows && rows_offer(ir, &t->sub, target_host(), false, &r))
 		for (int v = 0; v < NEST_OFFERS; v++)

@@ -173,8 +173,9 @@ static Trial *trials(uint64_t seed, int count, int *staged)
 static bool is_staged(Ir *ir, const Task *t, Schedule *s)
 {
 	double price;
+	bool rough;
 	IR_ENTER(ir, false);
-	bool staged = stages_offer(ir, &t->sub, target_host(), INFINITY, s, &price);
+	bool staged = stages_offer(ir, &t->sub, target_host(), INFINITY, s, &price, &rough);
 	IR_LEAVE(ir);
 	return staged;
 }
