@@ -105,11 +105,10 @@ static double price_in(Ir *ir, const Priced *p, const Target *target, Error *err
 	const Capabilities *caps = &dialect_find("cc")->caps;
 	Tree *tree = p->row ? loop_tree(ir, p, caps, target, err)
 			    : task_tree(ir, p->task, p->schedule, caps, target, err);
-	double price = !tree	   ? INFINITY
-		       : p->around ? tree_cost_around(tree, target)
-				   : tree_cost(tree, target);
+	bool calls = false;
+	double price = tree ? tree_cost(tree, target, &calls) : INFINITY;
 	IR_LEAVE(ir);
-	return price;
+	return calls && !p->around ? INFINITY : price;
 }
 
 static double price_of(const Priced *p, const Target *target)

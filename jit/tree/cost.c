@@ -448,30 +448,18 @@ double cost_imbalance(double parts)
 	return sum / 3 + 0.5 / parts;
 }
 
-/* around: what calls take is left out, else it is not known. */
-static double cost_of(const Tree *t, const Target *target, bool around)
+double tree_cost(const Tree *t, const Target *target, bool *calls)
 {
 	Cost *c = arena_alloc(&t->ir->arena, sizeof *c);
 	*c = (Cost){
 		.tree = t, .ir = t->ir, .accesses = {.ir = t->ir}, .target = target, .times = 1};
 	visit(c, t->root);
 	body_done(c);
-	if (c->calls && !around)
-		return INFINITY;
+	*calls = c->calls;
 	double memory = accesses_cycles(&c->accesses, target);
 	double longer = c->cycles > memory ? c->cycles : memory;
 	double shorter = c->cycles > memory ? memory : c->cycles;
 	int64_t parts = t->shape.later[0] ? t->shape.later[0] : t->shape.parts;
 	double cycles = longer + EXPOSED * shorter, shared = cycles > ALONE ? cycles - ALONE : 0;
 	return cycles + shared * (cost_imbalance((double)parts) - 1);
-}
-
-double tree_cost(const Tree *t, const Target *target)
-{
-	return cost_of(t, target, false);
-}
-
-double tree_cost_around(const Tree *t, const Target *target)
-{
-	return cost_of(t, target, true);
 }
