@@ -21,6 +21,9 @@ typedef struct Level {
 	double alone;
 	/* Bytes at which its places repeat, 0: at none; runs of fewer than that many bytes crowd. */
 	double way, crowds;
+	/* How many times a line costs where it is stored to and crowds, by how much it crowds: each is written back to
+	 * make room for the next. */
+	double stored;
 } Level;
 
 typedef struct Extent {
@@ -40,6 +43,7 @@ struct Access {
 	Around *loop;
 	Walk *walk;
 	double times; /* that the innermost body runs */
+	bool stored;  /* read, too, or not */
 	int nplace, place_room, nextent;
 	int64_t *place;	  /* of places that differ by constants, how much: in order */
 	Extent extent[2]; /* what these are, once all are known */
@@ -231,6 +235,8 @@ static double misses(const Accesses *m, const Access *a, const Level *l)
 	lines = lines_of(a, (Span){from, 1}, &run);
 	bool together = run * (double)type_size((Type)a->buffer->type) >= SHORT;
 	double far = together ? 1 : farness(a, l->alone);
+	if (a->stored)
+		far = fmax(far, l->stored * crowding(a, (Span){from, 1}, lines, run, l));
 	return times * lines * l->line * far;
 }
 
@@ -323,7 +329,7 @@ static void count_longest(Access *a, int nloop, const Around *loop)
 	a->loop[inner].count = count;
 }
 
-bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *index)
+bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *index, bool stored)
 {
 	if (m->ir->err.code)
 		return true;
@@ -333,6 +339,7 @@ bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *
 		if (!is_beside(m->ir, a, nloop, loop, buffer, index, &apart))
 			continue;
 		count_longest(a, nloop, loop);
+		a->stored |= stored;
 		return place_add(m->ir, a, apart);
 	}
 	size_t n = (size_t)nloop + 1;
@@ -343,7 +350,8 @@ bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *
 		      .nloop = nloop,
 		      .loop = arena_alloc(&m->ir->arena, n * sizeof *a->loop),
 		      .walk = arena_alloc(&m->ir->arena, n * sizeof *a->walk),
-		      .times = 1};
+		      .times = 1,
+		      .stored = stored};
 	place_add(m->ir, a, 0);
 	for (int k = 0; k < nloop; k++) {
 		a->loop[k] = loop[k];
@@ -363,9 +371,9 @@ double accesses_cycles(Accesses *m, const Target *target)
 {
 	enum { WAY = 4096, WAYS = 8 }; /* of the first level, bytes; of the second, how many */
 	const double part = 0.7, l2 = (double)target->l2;
-	const Level level[] = {{part * (double)target->l1, 1, 1.25, WAY, LINE},
-			       {part * l2, 6, 1.5, l2 / WAYS, SHORT},
-			       {part * (double)target->l3, 16, 2, 0, 0}};
+	const Level level[] = {{part * (double)target->l1, 1, 1.25, WAY, LINE, 0.75},
+			       {part * l2, 6, 1.5, l2 / WAYS, SHORT, 0},
+			       {part * (double)target->l3, 16, 2, 0, 0, 0}};
 	double sum = 0;
 	for (int k = 0; k < m->n; k++)
 		places_measure(&m->access[k]);

@@ -26,8 +26,8 @@ typedef struct Accesses {
 } Accesses;
 
 /* Adds what is read or written in each iteration of the loops around it. True: at other places than those that are
- * known in these loops, or in neighbouring vector loops. */
-bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *index);
+ * known in these loops, or in neighbouring vector loops. `stored`: it is written. */
+bool access_add(Accesses *m, int nloop, const Around *loop, Node *buffer, Node *index, bool stored);
 /* Those from number `from` on happen in this share of the iterations. */
 void accesses_share(Accesses *m, int from, double share);
 /* Cycles of the lines that come from farther than the first level of the cache. */

@@ -136,8 +136,9 @@ static void read_value(Cost *c, Node *n)
 {
 	bool local = is_tile(c, n->src[0]);
 	double each = local ? TILE : OPERATE;
-	bool loads = local ? !in_registers(c, n->src[0])
-			   : access_add(&c->accesses, c->nloop, c->loop, n->src[0], n->src[1]);
+	bool loads =
+		local ? !in_registers(c, n->src[0])
+		      : access_add(&c->accesses, c->nloop, c->loop, n->src[0], n->src[1], false);
 	if (loads)
 		c->moves += times_of(c, n) * move_cycles(c, n->src[1], (Type)n->type, each);
 }
@@ -327,7 +328,7 @@ static void store(Cost *c, NodeMap *known, const Stmt *s)
 	if (folds)
 		c->operators += times / lanes_of(c)->trips * FOLD;
 	if (!local)
-		access_add(&c->accesses, c->nloop, c->loop, s->buffer, s->index);
+		access_add(&c->accesses, c->nloop, c->loop, s->buffer, s->index, true);
 }
 
 /* ---- statements ---- */
