@@ -24,7 +24,8 @@ EXAMPLES = {"capsnet": "capsnet", "resnet18": "resnet", "resnet50": "resnet --de
             "bert": "bert", "gpt": "gpt"}
 WRITTEN = ("gat", "points", "mamba", "hyena", "retnet", "swin", "unet", "wavenet", "vqvae", "automaton", "kan", "experts",
            "fno", "transformer", "quaternion", "pixelcnn", "bayes", "volume",
-           "ctc", "vocoder", "butterfly", "molecules", "involution", "interactions", "deformable", "rotate", "video", "edges")
+           "ctc", "vocoder", "butterfly", "molecules", "involution", "interactions", "deformable", "rotate", "video", "edges",
+           "diffusion")
 # the program of each net, and its options
 NETS = {**{n: f"examples/{c} --bench" for n, c in EXAMPLES.items()}, **{n: f"bench/written {n}" for n in WRITTEN}}
 FIGURES = {"step_ms": "training step, ms", "infer_ms": "inference, ms", "first_s": "first step, caches empty, s",

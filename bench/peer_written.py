@@ -200,6 +200,25 @@ class Unet(nn.Module):
         return torch.randn(4, 3, 64, 64), torch.randn(4, 3, 64, 64)
 
 
+class Diffusion(nn.Module):
+    def __init__(self):
+        super().__init__()
+        conv = lambda a, b, s: nn.Conv2d(a, b, 3, s, 1)
+        self.inner, self.half1, self.half2, self.out = conv(3, 32, 1), conv(32, 64, 2), conv(64, 128, 2), conv(32, 3, 1)
+        self.down0, self.down1, self.middle = Residual(32, 32), Residual(64, 64), Residual(128, 128)
+        self.twice1, self.twice0, self.up1, self.up0 = conv(128, 128, 1), conv(64, 64, 1), Residual(192, 64), Residual(96, 32)
+
+    def forward(self, x, y):
+        a = self.down0(self.inner(x))
+        b = self.down1(self.half1(a))
+        c = self.twice1(F.interpolate(self.middle(self.half2(b)), scale_factor=2))
+        b = self.twice0(F.interpolate(self.up1(torch.cat([c, b], 1)), scale_factor=2))
+        return F.mse_loss(self.out(self.up0(torch.cat([b, a], 1))), y)
+
+    def data(self):
+        return torch.randn(4, 3, 64, 64), torch.randn(4, 3, 64, 64)
+
+
 class Wavenet(nn.Module):
     def __init__(self):
         super().__init__()
@@ -584,7 +603,7 @@ class Rotate(nn.Module):
         return torch.randint(5000, (256,)), torch.randint(50, (256,)), torch.randint(5000, (256, 33))
 
 
-NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Wavenet, Vqvae, Automaton, Kan, Experts, Fno,
+NETS = {c.__name__.lower(): c for c in (Gat, Points, Mamba, Hyena, Retnet, Swin, Unet, Diffusion, Wavenet, Vqvae, Automaton, Kan, Experts, Fno,
                                           Transformer, Quaternion, Pixelcnn, Bayes, Volume, Ctc, Vocoder, Butterfly, Molecules,
                                           Involution, Interactions, Deformable, Rotate, Video, Edges)}
 # Mamba's loop is unrolled: torch.compile takes minutes for it

@@ -393,6 +393,20 @@ static Tensor *unet(Net *n)
 	return ricci_mean_squared_error(conv(a, "out", 3, 3, 1, 1), y);
 }
 
+/* Ho et al. 2020: what is enlarged is convolved before it meets what was kept. */
+static Tensor *diffusion(Net *n)
+{
+	Tensor *x = numbers(n, "x", DIMS(4, 3, 64, 64)), *y = numbers(n, "y", DIMS(4, 3, 64, 64));
+	Tensor *a = residual(n, conv(x, "in", 32, 3, 1, 1), "down0", 32);
+	Tensor *b = residual(n, conv(a, "half1", 64, 3, 2, 1), "down1", 64);
+	Tensor *c = residual(n, conv(b, "half2", 128, 3, 2, 1), "middle", 128);
+	c = conv(ricci_upsample_nearest(c, (int64_t[]){32, 32}), "twice1", 128, 3, 1, 1);
+	b = residual(n, ricci_concat(2, (Tensor *[]){c, b}, 1), "up1", 64);
+	b = conv(ricci_upsample_nearest(b, (int64_t[]){64, 64}), "twice0", 64, 3, 1, 1);
+	a = residual(n, ricci_concat(2, (Tensor *[]){b, a}, 1), "up0", 32);
+	return ricci_mean_squared_error(conv(a, "out", 3, 3, 1, 1), y);
+}
+
 /* van den Oord et al. 2016: causal convolutions whose neighbours are further and further away. */
 static Tensor *wavenet(Net *n)
 {
@@ -817,7 +831,8 @@ static const struct {
 	    {"deformable", deformable},
 	    {"rotate", rotate},
 	    {"video", video},
-	    {"edges", edges}};
+	    {"edges", edges},
+	    {"diffusion", diffusion}};
 
 enum { NETS = sizeof nets / sizeof *nets };
 

@@ -1,7 +1,8 @@
 /* windows.c - schedules offered for windows, whose points are written out inside the lanes.
  *
  * Input: a problem. Output: of few reduced points, steps for lanes along the last spatial axis and
- * some rows of results inside them, so that rows that these share are loaded once; of few results,
+ * some rows of results inside them, so that rows that these share are loaded once, and phases of the axis, where its
+ * quotients are read; of few results,
  * each the sum at one point (a filter's gradient), steps for lanes along a reduced axis and all of
  * these sums inside them. Invariant: only index functions and extents are asked. */
 #include "jit/nest/internal.h"
@@ -10,6 +11,7 @@
  * seconds. */
 enum { WINDOW_MOST = 32, WIDE_MOST = 64, MASKED_MOST = 16, LINE_MOST = 512 };
 enum { WINDOW_WRITTEN = 96, WIDE_WRITTEN = 200, SHORT_BODY = 4 /* operations */ };
+enum { LANES_LEAST = 4 }; /* of a phase */
 
 /* Do neighbours along axis k share what they read? One dimension of a read runs along it and, of a
  * spatial axis, a reduced one; of a reduced axis, a spatial one. */
@@ -128,11 +130,21 @@ static Problem *joined_lanes(const Problem *p, const Target *target, int v, int6
 	return follow ? joined : NULL;
 }
 
-/* Lanes along axis v, inside of them `rows` of axis w (-1: none) and the window's points. */
-static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cache, Schedule *s)
+/* Phases of the lanes of a window whose places are quotients of axis v: of each, lanes read elements side by side; 1: there
+ * are none. */
+static int64_t window_phases(const Problem *p, int v)
+{
+	int64_t line = offer_divisor(axis_extent(p->axis[v]), LINE_MOST);
+	int64_t phases = index_phases(p->ir, p->axis[v], 1, &p->body, PHASES_MOST);
+	return phases > 1 && line % phases == 0 && line >= LANES_LEAST * phases ? phases : 1;
+}
+
+/* Lanes along axis v, inside of them `rows` of axis w (-1: none), the phases of v and the window's points. */
+static void window_steps(const Problem *p, int v, int w, int64_t rows, int64_t phases, bool cache,
+			 Schedule *s)
 {
 	int loops = p->naxis, n = 0;
-	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
+	int want[COMP_MAX_AXES + 3], now[COMP_MAX_AXES + 3];
 	int64_t extent[COMP_MAX_AXES], wide = axis_extent(p->axis[v]);
 	int64_t line = offer_divisor(wide, LINE_MOST), tall = w < 0 ? 1 : axis_extent(p->axis[w]);
 	rows = offer_divisor(tall, rows);
@@ -140,6 +152,7 @@ static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cach
 		now[k] = k;
 	int inner_w = rows < tall ? offer_split(s, w, rows, &loops, now) : w;
 	int inner_v = line < wide ? offer_split(s, v, line, &loops, now) : v;
+	int phase = phases > 1 ? offer_split(s, inner_v, phases, &loops, now) : -1;
 	for (int k = 0; k < p->nspatial; k++) {
 		if ((k == v && inner_v == v) || (k == w && inner_w == w))
 			continue;
@@ -151,6 +164,8 @@ static void window_steps(const Problem *p, int v, int w, int64_t rows, bool cach
 	want[n++] = inner_v;
 	if (w >= 0)
 		want[n++] = inner_w;
+	if (phase >= 0)
+		want[n++] = phase;
 	for (int k = p->nspatial; k < p->naxis; k++)
 		want[n++] = k;
 	offer_order(s, n, want, now);
@@ -177,17 +192,19 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v);
 	if (w < 0)
 		return false;
-	int64_t each = window_written(p), most = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
+	int64_t phases = window_phases(p, v), each = window_written(p) * phases;
+	int64_t most = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
 	if (each > most)
 		return false;
 	Problem *joined = joined_window(p, target, v);
 	if (joined && !cache) {
 		schedule_add(s, STEP_JOIN, v - 1, 0);
-		window_steps(joined, v - 1, -1, 1, false, s);
+		window_steps(joined, v - 1, -1, 1, 1, false, s);
 		return true;
 	}
 	rows = rows * each > most ? most / each : rows;
-	window_steps(p, v, w, rows, (cache && !joined) || !has_masks(p, target, v), s);
+	bool tile = phases == 1 && ((cache && !joined) || !has_masks(p, target, v));
+	window_steps(p, v, w, rows, phases, tile, s);
 	return true;
 }
 

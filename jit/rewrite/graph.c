@@ -119,6 +119,20 @@ static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axe
 				  node_const(ir, (Type)body->type, times));
 }
 
+Node *repeats_counted(Ir *ir, Node *c)
+{
+	Node *axes[COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	int naxis = comp_naxis(c), n = naxis, rank = tensor_rank(c);
+	for (int k = 0; k < n; k++)
+		axes[k] = comp_axis(c, k);
+	for (int d = 0; d < rank; d++)
+		shape[d] = tensor_extent(c, d);
+	Node *const *lhs = c->src + naxis;
+	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, rank, lhs);
+	return n == naxis ? c : comp_make(ir, comp_reduce(c), rank, shape, lhs, n, axes, body);
+}
+
 /* Old tensors and what stands for them now, by the id of the old one. */
 typedef struct Rewrite {
 	Ir *ir;
@@ -189,7 +203,7 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	uint32_t without = broadcast_dims(ir, whole);
 	Node *once = without ? broadcast_source(ir, whole, without) : whole;
-	c = axes_joined(ir, range_narrowed(ir, once, first));
+	c = axes_joined(ir, repeats_counted(ir, range_narrowed(ir, once, first)));
 	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
 	c = range_placed(ir, once, first, c);

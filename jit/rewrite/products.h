@@ -57,8 +57,14 @@ Node *segment_sum_of_scatter(Ir *ir, const Node *c, const Factors *l, Node **fir
 
 /* The sum c over products of its factors that have few points (invariants.c). */
 Node *products_apart(Ir *ir, Node *c);
-/* The sum c over one more axis, along which it reads what a table of a few axes chooses; NULL: there is none (tables.c). */
-Node *table_along(Ir *ir, const Node *c);
+/* The sum c otherwise, so that it may have other partial sums; NULL: there is no such way. */
+typedef Node *OtherFn(Ir *ir, const Node *c);
+/* Over one more axis, along which it reads what a table of a few axes chooses (tables.c). */
+OtherFn table_along;
+/* Over two axes in place of one of which it reads a quotient (quotients.c). */
+OtherFn quotient_apart;
+/* Over what a tensor that it reads repeats (repeats.c). */
+OtherFn repeats_read;
 /* A factor that is a sum (terms.c). */
 enum { TERMS_MOST = 8 };
 typedef struct Terms {

@@ -33,6 +33,8 @@ Node *guards_outside(Ir *ir, Node *e);
 Node *bounds_read(Ir *ir, Node *e);
 /* A reduction's body where its conditions say where axes are, of number nkeep on, which go (points.c). */
 Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int nkeep);
+/* The reduction c without axes that it only repeats along: as often as they say (graph.c). */
+Node *repeats_counted(Ir *ir, Node *c);
 /* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
 Node *axes_joined(Ir *ir, Node *c);
 /* The dimensions along which c repeats, as bits; the equation c without these; and a read of what c was at these indices
@@ -52,6 +54,8 @@ Node *running_apart(Ir *ir, Node *c);
 Node *reductions_joined(Ir *ir, Node *c);
 /* The equation c; partial sums first, where c sums a product of several factors and they cost less (summation.c). */
 Node *sum_ordered(Ir *ir, Node *c);
+/* Does the sum `joined` cost less, by partial sums, than the sum t, whose results it sums? (summation.c) */
+bool sum_costs_less(Ir *ir, Node *joined, Node *t);
 /* The equation c over what it needs of few axes, computed apart (invariants.c). */
 Node *invariants_apart(Ir *ir, Node *c);
 /* Functions of a loop's constants in its body's equations become equations (invariants.c). */

@@ -89,6 +89,42 @@ static Node *sum_over_segments(Segments *p, Node *s, Node **at, Node *const *lhs
 	return comp_make(p->ir, RED_ADD, rank, shape, lhs, n, axis, body);
 }
 
+enum { LOOKED_AT = 3 }; /* equations behind each other */
+
+/* May elements of t be infinite or none, though all data are numbers? Asked of so many equations on the way there. */
+static bool may_be_unsafe(Ir *ir, const Node *t, int deep)
+{
+	Node **read, *body = t->op == OP_COMP ? comp_body(t) : NULL;
+	if (t->op == OP_INPUT || deep == 0)
+		return false;
+	if (!body || node_any(ir, body, product_unsafe))
+		return true;
+	int n = node_collect(ir, body, OP_READ, &read);
+	bool any = false;
+	for (int k = 0; k < n && !any; k++)
+		any = may_be_unsafe(ir, read[k]->src[0], deep - 1);
+	return any;
+}
+
+/* The gathered tensor with zeros where all of a segment's sums are zero: of an empty one, nothing reads its row. */
+static Node *rows_of_segments(Segments *p, Node *s, Node **at)
+{
+	Ir *ir = p->ir;
+	Node *axis[2 * COMP_MAX_AXES], *zero = node_const(ir, (Type)p->of->type, 0);
+	int rank = 0, n = 0;
+	for (int row = 1; row >= 0; row--)
+		for (int k = 0; k < tensor_rank(s); k++)
+			if ((rewrite_place(p->at, p->rank, at[k]) >= 0) == row) {
+				axis[n++] = at[k];
+				rank += row;
+			}
+	Node *most = node1(ir, OP_ABS, node_read(ir, s, at));
+	most = comp_dense(ir, n > rank ? RED_MAX : RED_NONE, rank, n, axis, most);
+	Node *empty = node2(ir, OP_EQ, node_read(ir, most, axis), zero);
+	Node *row = node_read(ir, (Node *)p->of, p->at);
+	return comp_dense(ir, RED_NONE, p->rank, p->rank, p->at, node_select(ir, empty, zero, row));
+}
+
 Node *segment_sum_of_gather(Ir *ir, const Node *c, const Factors *all, int k, Node **first)
 {
 	Factors copy = factors_copy(all), *l = &copy;
@@ -99,12 +135,15 @@ Node *segment_sum_of_gather(Ir *ir, const Node *c, const Factors *all, int k, No
 	p.of = read->src[0];
 	Factor gathered = l->f[k];
 	l->f[k].axes = 0; /* it is a factor of the dense sum */
-	bool good = find(&p, product_left(c));
-	for (int i = p.inside; i < l->n && good; i++)
+	*first = find(&p, product_left(c)) ? segment_sum(&p, at) : NULL;
+	if (!*first)
+		return NULL;
+	Node *table = read->src[0];
+	table = may_be_unsafe(ir, table, LOOKED_AT) ? rows_of_segments(&p, *first, at) : table;
+	for (int i = p.inside; i < l->n; i++)
 		if (l->f[i].value == gathered.value)
-			l->f[i].value = node_read(ir, read->src[0], p.at);
-	*first = good ? segment_sum(&p, at) : NULL;
-	return *first ? sum_over_segments(&p, *first, at, c->src + comp_naxis(c)) : NULL;
+			l->f[i].value = node_read(ir, table, p.at);
+	return sum_over_segments(&p, *first, at, c->src + comp_naxis(c));
 }
 
 Node *segment_sum_of_scatter(Ir *ir, const Node *c, const Factors *all, Node **first)

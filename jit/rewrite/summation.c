@@ -223,18 +223,33 @@ static int axes_take(const Order *o, Node *e, uint32_t *set, Node **axis, int n)
 	return n;
 }
 
-/* The axes of a factor in the order in which its largest read has them. */
+/* Adds the axes of e that the first n aren't, the shortest of them first. Returns how many there are then. */
+static int axes_of_index(Ir *ir, Node *e, Node **axis, int n)
+{
+	Node *seen[COMP_MAX_AXES];
+	int nseen = node_axes(ir, 1, &e, seen), before = n;
+	for (int k = 0; k < nseen; k++) {
+		if (rewrite_place(axis, n, seen[k]) >= 0)
+			continue;
+		int at = n++;
+		for (; at > before && axis_extent(axis[at - 1]) > axis_extent(seen[k]); at--)
+			axis[at] = axis[at - 1];
+		axis[at] = seen[k];
+	}
+	return n;
+}
+
+/* The axes of a factor in the order in which its largest read has them; of an index, a window's before its place. */
 static int axes_ordered(const Order *o, const Factor *f, Node **axis)
 {
-	Node *e = product_of(&o->l, 1, f), **read, *root[RICCI_MAX_RANK + 1];
-	int n = node_collect(o->ir, e, OP_READ, &read), best = 0, rank = 0;
+	Node *e = product_of(&o->l, 1, f), **read;
+	int n = node_collect(o->ir, e, OP_READ, &read), best = 0, naxis = 0;
 	for (int k = 1; k < n; k++)
 		if (tensor_size(read[k]->src[0]) > tensor_size(read[best]->src[0]))
 			best = k;
-	for (; n && rank < tensor_rank(read[best]->src[0]); rank++)
-		root[rank] = read[best]->src[1 + rank];
-	root[rank] = e;
-	return node_axes(o->ir, rank + 1, root, axis);
+	for (int d = 0; n && d < tensor_rank(read[best]->src[0]); d++)
+		naxis = axes_of_index(o->ir, read[best]->src[1 + d], axis, naxis);
+	return axes_of_index(o->ir, e, axis, naxis);
 }
 
 /* Its dimensions: those of the first factor, and where that has the first axis that is summed, the others. */
@@ -373,12 +388,19 @@ static Node *cheapest(Ir *ir, Node *c, int deep, double *cost)
 		best = terms;
 		*cost = other;
 	}
-	Node *along = table_along(ir, c);
-	along = along ? cheapest(ir, along, deep, &other) : NULL;
-	if (!along || other >= LOOKED_UP * *cost)
-		return best;
-	*cost = other;
-	return along;
+	const struct {
+		OtherFn *way;
+		double worth; /* its share of the cost, at most */
+	} ways[] = {{repeats_read, WORTH}, {quotient_apart, WORTH}, {table_along, LOOKED_UP}};
+	for (int k = 0; k < COUNT(ways); k++) {
+		two = ways[k].way(ir, c);
+		two = two ? cheapest(ir, repeats_counted(ir, two), deep, &other) : NULL;
+		if (!two || other >= ways[k].worth * *cost)
+			continue;
+		best = two;
+		*cost = other;
+	}
+	return best;
 }
 
 /* ---- scatters ---- */
@@ -524,6 +546,16 @@ static Node *choices_apart(Ir *ir, Node *c)
 		l.f[k--] = l.f[--l.n];
 	}
 	return l.n == n ? c : product_sum(ir, c, product_of(&l, l.n, l.f));
+}
+
+bool sum_costs_less(Ir *ir, Node *joined, Node *t)
+{
+	double cost, apart;
+	if (!is_sum(joined) || !is_sum(t) || is_scatter(ir, joined) ||
+	    cheapest(ir, joined, DEEP, &cost) == joined)
+		return false;
+	cheapest(ir, t, DEEP, &apart);
+	return cost < WORTH * apart;
 }
 
 Node *sum_ordered(Ir *ir, Node *c)

@@ -14,37 +14,41 @@ int rewrite_place(Node *const *list, int n, const Node *x)
 	return -1;
 }
 
-/* Is each index another axis of c, in its range, and is each axis among them? */
-static bool reads_once(const Node *c, const Node *t)
+/* Do all of c's points read other elements of t? *bare: each index is an axis, or of one element. */
+static bool reads_once(Ir *ir, const Node *c, const Node *t, bool *bare)
 {
-	Node *const *index = comp_body(c)->src + 1;
-	int rank = tensor_rank(t), naxis = comp_naxis(c), used = 0;
-	for (int d = 0; d < rank; d++) {
-		if (node_is_const(index[d])) /* of an axis of one element */
-			continue;
-		if (rewrite_place(c->src, naxis, index[d]) < 0 ||
-		    rewrite_place(index, d, index[d]) >= 0 ||
-		    axis_extent(index[d]) > tensor_extent(t, d))
-			return false;
-		used++;
-	}
+	Node *axis[COMP_MAX_AXES], *const *index = comp_body(c)->src + 1;
+	bool has[COMP_MAX_AXES];
+	int rank = tensor_rank(t), naxis = comp_naxis(c);
 	for (int k = 0; k < naxis; k++)
-		used += axis_extent(comp_axis(c, k)) == 1 &&
-			rewrite_place(index, rank, comp_axis(c, k)) < 0;
-	return used == naxis;
+		axis[k] = comp_axis(c, k);
+	if (!indices_one_to_one(ir, naxis, axis, rank, index, has))
+		return false;
+	for (int k = 0; k < naxis; k++)
+		if (!has[k] && axis_extent(axis[k]) > 1)
+			return false;
+	*bare = true;
+	for (int d = 0; d < rank; d++) {
+		*bare &= node_is_const(index[d]) || index[d]->op == OP_AXIS;
+		if (index[d]->lo < 0 || index[d]->hi >= tensor_extent(t, d))
+			return false;
+	}
+	return true;
 }
 
-static bool can_join(const Node *c, const Node *t)
+static bool can_join(Ir *ir, const Node *c, const Node *t, bool *bare)
 {
 	return t->op == OP_COMP && comp_reduce(t) == comp_reduce(c) && comp_is_dense(t) &&
-	       type_accumulator((Type)t->type) == (Type)t->type && reads_once(c, t) &&
+	       type_accumulator((Type)t->type) == (Type)t->type && reads_once(ir, c, t, bare) &&
 	       comp_naxis(c) + comp_naxis(t) - tensor_rank(t) <= COMP_MAX_AXES;
 }
 
 Node *reductions_joined(Ir *ir, Node *c)
 {
 	Node *body = comp_body(c), *axes[COMP_MAX_AXES], *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
-	if (comp_reduce(c) == RED_NONE || body->op != OP_READ || !can_join(c, body->src[0]))
+	bool bare;
+	if (comp_reduce(c) == RED_NONE || body->op != OP_READ ||
+	    !can_join(ir, c, body->src[0], &bare))
 		return c;
 	Node *t = body->src[0];
 	int n = comp_naxis(c), rank = tensor_rank(t), d = 0;
@@ -64,5 +68,7 @@ Node *reductions_joined(Ir *ir, Node *c)
 	Node *joined = comp_make(ir, comp_reduce(c), tensor_rank(c), shape, c->src + comp_naxis(c),
 				 n, axes, all);
 	/* (Running sums take fewer points apart.) */
-	return comp_work(ir, joined, 0) <= comp_work(ir, c, 0) + comp_work(ir, t, 0) ? joined : c;
+	if (comp_work(ir, joined, 0) > comp_work(ir, c, 0) + comp_work(ir, t, 0))
+		return c;
+	return bare || sum_costs_less(ir, joined, t) ? joined : c;
 }

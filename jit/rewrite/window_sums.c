@@ -23,6 +23,21 @@ static bool is_inside(const Window *w, const Factor *f)
 	return f == w->f || f->axes & w->summed;
 }
 
+/* May several of the result's places, all else fixed, read the same element? Not by indices of one axis of the result each,
+ * and its multiples. */
+static bool is_shared(const Window *w)
+{
+	uint32_t left = product_left(w->c);
+	for (int d = 1; d < w->read->nsrc; d++) {
+		uint32_t of = product_axes(w->c, w->read->src[d]) & left;
+		Node *axis = of ? comp_axis(w->c, __builtin_ctz(of)) : NULL;
+		if (of & (of - 1) ||
+		    (axis && affine_stride(w->ir, w->read->src[d], axis) == INT64_MIN))
+			return true;
+	}
+	return false;
+}
+
 static bool find(Window *w)
 {
 	const Factor *f = w->f;
@@ -43,8 +58,9 @@ static bool find(Window *w)
 		w->axes |= k < 0 ? product_axes(w->c, w->read->src[d]) : 0;
 	}
 	w->summed = w->bare & ~w->axes & ~product_left(w->c);
+	bool shared = is_shared(w);
 	for (int k = 0; k < w->l->n; k++)
-		if (&w->l->f[k] != f && (w->l->f[k].axes & w->axes || w->l->f[k].cond))
+		if (&w->l->f[k] != f && (w->l->f[k].cond || (!shared && w->l->f[k].axes & w->axes)))
 			w->summed &= ~w->l->f[k].axes;
 	return w->axes & ~w->bare && w->summed;
 }
@@ -64,19 +80,28 @@ static int dimensions(const Window *w, Node **axis, Node **at, Node **inner)
 		inner[d - 1] = own ? node_axis(w->ir, COMP_MAX_AXES + d,
 					       tensor_extent(w->read->src[0], d - 1))
 				   : e;
-		there |= k >= 0 ? 1U << k : 0;
+		there |= own ? 0 : 1U << k;
 		if (own || !(w->summed >> k & 1)) {
 			axis[n] = inner[d - 1];
 			at[n++] = e;
 			continue;
 		}
-		uint32_t new = others & ~w->bare & ~there;
+		uint32_t new = others & ~(w->bare & ~w->axes) & ~there;
 		there |= new;
 		for (int i = 0; i < comp_naxis(w->c); i++)
 			if (new >> i & 1)
 				axis[n] = at[n] = comp_axis(w->c, i), n++;
 	}
 	return n;
+}
+
+/* Has T the window's points, of factors beside X? */
+static bool has_window(const Window *w)
+{
+	for (int k = 0; k < w->l->n; k++)
+		if (is_inside(w, &w->l->f[k]) && &w->l->f[k] != w->f && w->l->f[k].axes & w->axes)
+			return true;
+	return false;
 }
 
 static Node *hoisted(const Window *w, Node **first)
@@ -94,6 +119,8 @@ static Node *hoisted(const Window *w, Node **first)
 		if (w->summed >> k & 1)
 			axis[n++] = comp_axis(w->c, k);
 	*first = comp_dense(w->ir, RED_ADD, rank, n, axis, product_of(w->l, nin, in));
+	if (has_window(w) && comp_points(*first) > comp_points(w->c))
+		return NULL;
 	out[nout++] = (Factor){.value = node_read(w->ir, *first, at), .cond = w->cond};
 	return product_sum(w->ir, w->c, product_of(w->l, nout, out));
 }

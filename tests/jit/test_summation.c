@@ -294,6 +294,60 @@ static const Case cases[] = {
 	 {3, 2},
 	 {{4, 128, 64}, {128, 32}},
 	 "T1[i,j,k] += x1[l,j]*x0[i,l,k];\nR0[i,j,k] += T1[i,j,k+2*l] where k<60;\n"},
+	/* of a gather, but for rows of a table that nothing reads and that are no numbers */
+	{"N[min(max(i32(3*A[p])-1, 0), 2):5] += f64(1); H[v,c] = X[v,c]/N[v]; "
+	 "Y[o,c] += G[p,o]*H[min(max(i32(3*A[p])-1, 0), 2),c]",
+	 3,
+	 {1, 2, 2},
+	 {{256}, {5, 64}, {256, 64}},
+	 "T1[min(max(i64(i32(3*x0[i]))-1, 0), 2):5] += f64(1);\n"
+	 "T2[i,j] = x1[i,j]/T1[i];\n"
+	 "T3[min(max(i64(i32(3*x0[j]))-1, 0), 2):5,i] += x2[j,i];\n"
+	 "T4[i] max= abs(T3[i,j]);\n"
+	 "T5[i,j] = T4[i] == 0 ? 0 : T2[i,j];\n"
+	 "R0[i,j] += T3[k,i]*T5[k,j];\n"},
+	/* an axis along which the sum repeats once its condition is decided counts */
+	{"Y[i,l] += j < 3 ? A[i,k]*B[k,m]*C[m,l] : 0 where j<4",
+	 3,
+	 {2, 2, 2},
+	 {{64, 64}, {64, 64}, {64, 64}},
+	 "T1[i,j] += 3*x0[i,k]*x1[k,j];\nR0[i,j] += x2[k,j]*T1[i,k];\n"},
+	/* also of a window of places that several elements of the result share */
+	{"Y[b,k,p:64] += (X[b,c,(p+r+1)/2-1] else 0)*W[k,c,r]",
+	 2,
+	 {3, 3},
+	 {{2, 256, 32}, {32, 256, 3}},
+	 "T1[i,j,k,l] += x1[j,m,k]*x0[i,m,l];\n"
+	 "R0[i,j,k] += T1[i,j,l,(k+l+1)/2-1] else 0 where k<64;\n"},
+	/* through what is only repeated */
+	{"U[b,c,p:64] = X[b,c,p/2]; Y[b,k,p:64] += (U[b,c,p+r-1] else 0)*W[k,c,r]",
+	 2,
+	 {3, 3},
+	 {{2, 256, 32}, {32, 256, 3}},
+	 "T1[i,j,k,l] += x1[j,m,k]*x0[i,m,l];\n"
+	 "R0[i,j,k] += 0 <= k + l - 1 && k + l - 1 < 64 ? T1[i,j,l,(k+l+1)/2-1] : 0 where k<64;\n"},
+	/* what elements of a sum's axis share, and what is summed of others before */
+	{"V[k,c,r] += D[b,k,p]*(X[b,c,(p+r+1)/2-1] else 0) where r<3",
+	 2,
+	 {3, 3},
+	 {{4, 32, 128}, {4, 256, 64}},
+	 "T1[i,j,k,l] += 0 <= -k + 2*l + m + 1 && -k + 2*l + m + 1 <= 127 ? x0[i,j,-k+2*l+m+1] : 0 "
+	 "where k<3, l<64, m<2;\n"
+	 "R0[i,j,k] += x1[l,j,m]*T1[l,i,k,m];\n"},
+	{"V[k,c] += D[b,k,p]*X[b,c,p/3]",
+	 2,
+	 {3, 3},
+	 {{64, 64, 48}, {64, 64, 16}},
+	 "T1[i,j,k] += x0[i,j,3*k+l] where k<16;\n"
+	 "R0[i,j] += x1[k,j,l]*T1[k,i,l];\n"},
+	/* sums of sums, where that has cheaper partial sums */
+	{"T[b,c,p:64] += 0 <= p-r+1 && p-r+1 < 64 ? D[b,k,p-r+1]*W[k,c,r] : 0; X[b,c,u:32] += "
+	 "T[b,c,2*u+e] where e<2",
+	 2,
+	 {3, 3},
+	 {{2, 128, 64}, {128, 128, 3}},
+	 "T1[i,j,k,l] += x0[i,j,-k+2*l+m+1] else 0 where k<3, l<32, m<2;\n"
+	 "R0[i,j,k] += x1[l,j,m]*T1[i,l,m,k];\n"},
 	/* (a power that is short is a product, too) */
 	{"Y[i] = pow(A[i], 3.0) + pow(pow(A[i], 2.5), 4.0)",
 	 1,
@@ -575,7 +629,7 @@ static void read_put(Product *p, bool leaves)
 
 static void factor_put(Product *p)
 {
-	switch (p->n + 4 + AXES < OPERANDS ? draw(10) : 0) {
+	switch (p->n + 4 + AXES < OPERANDS ? draw(11) : 0) {
 	case 0:
 		text_add(&p->text, "exp(0.3*");
 		read_put(p, false);
@@ -631,6 +685,16 @@ static void factor_put(Product *p)
 		read_put(p, false);
 		text_add(&p->text, ")-1, 0), 2),%c]", axis_name(c));
 		p->x[table] = filled(p->b, 2, (int64_t[]){3, p->extent[c]}, 0.5, 1.5);
+		break;
+	}
+	case 9: { /* of an enlarged line */
+		int a = (int)draw(AXES), b = (a + 1 + (int)draw(AXES - 1)) % AXES;
+		int c = (int)draw(AXES), by = 2 + (int)draw(2);
+		p->used[a] = p->used[b] = p->used[c] = true;
+		text_add(&p->text, "(x%d[(%c+%c+%d)/%d-1,%c] else 0)", p->n, axis_name(a),
+			 axis_name(b), (int)draw(4), by, axis_name(c));
+		int64_t line = (p->extent[a] + by - 1) / by;
+		p->x[p->n++] = filled(p->b, 2, (int64_t[]){line, p->extent[c]}, 0.5, 1.5);
 		break;
 	}
 	case 6: /* terms that are products, and don't cancel */
