@@ -1,9 +1,45 @@
-/* broadcasts.c - results that repeat along a dimension are computed once.
+/* broadcasts.c - results that repeat along a dimension are computed once, and sums that repeat along an axis without it.
  *
  * In: `T[i,j,k] = A[i,j]` and `Y[i,j] += T[l,i,m] * B[l,j,m]`. Out: Y over A, which has no m, so that sums and fusion see
  * what varies along which axis. Invariant: what is drawn for each element, by random(key) or by
  * rounding to bf16, stays so. */
 #include "jit/rewrite/rewrite.h"
+
+Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
+		   Node *const *lhs)
+{
+	double times = 1;
+	int n = 0;
+	if (!type_is_float((Type)body->type) || (red != RED_ADD && red != RED_MUL))
+		return body;
+	for (int k = 0; k < *naxis; k++) {
+		bool has = node_has(body, axes[k]);
+		for (int d = 0; d < rank && !has; d++)
+			has = node_has(lhs[d], axes[k]);
+		if (has)
+			axes[n++] = axes[k];
+		else
+			times *= (double)axis_extent(axes[k]);
+	}
+	*naxis = n;
+	return times == 1 ? body
+			  : node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
+				  node_const(ir, (Type)body->type, times));
+}
+
+Node *repeats_counted(Ir *ir, Node *c)
+{
+	Node *axes[COMP_MAX_AXES];
+	int64_t shape[RICCI_MAX_RANK];
+	int naxis = comp_naxis(c), n = naxis, rank = tensor_rank(c);
+	for (int k = 0; k < n; k++)
+		axes[k] = comp_axis(c, k);
+	for (int d = 0; d < rank; d++)
+		shape[d] = tensor_extent(c, d);
+	Node *const *lhs = c->src + naxis;
+	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, rank, lhs);
+	return n == naxis ? c : comp_make(ir, comp_reduce(c), rank, shape, lhs, n, axes, body);
+}
 
 /* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. (Constants are read as
  * numbers anyway.) */

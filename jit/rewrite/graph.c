@@ -96,43 +96,6 @@ static Node *choices_as_floats(Ir *ir, Node *e)
 	return n ? node_replace(ir, e, n, cast, to) : e;
 }
 
-/* A sum or product over axes that neither body nor places depend on: times their extent, or to its power. */
-static Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
-			  Node *const *lhs)
-{
-	double times = 1;
-	int n = 0;
-	if (!type_is_float((Type)body->type) || (red != RED_ADD && red != RED_MUL))
-		return body;
-	for (int k = 0; k < *naxis; k++) {
-		bool has = node_has(body, axes[k]);
-		for (int d = 0; d < rank && !has; d++)
-			has = node_has(lhs[d], axes[k]);
-		if (has)
-			axes[n++] = axes[k];
-		else
-			times *= (double)axis_extent(axes[k]);
-	}
-	*naxis = n;
-	return times == 1 ? body
-			  : node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
-				  node_const(ir, (Type)body->type, times));
-}
-
-Node *repeats_counted(Ir *ir, Node *c)
-{
-	Node *axes[COMP_MAX_AXES];
-	int64_t shape[RICCI_MAX_RANK];
-	int naxis = comp_naxis(c), n = naxis, rank = tensor_rank(c);
-	for (int k = 0; k < n; k++)
-		axes[k] = comp_axis(c, k);
-	for (int d = 0; d < rank; d++)
-		shape[d] = tensor_extent(c, d);
-	Node *const *lhs = c->src + naxis;
-	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, rank, lhs);
-	return n == naxis ? c : comp_make(ir, comp_reduce(c), rank, shape, lhs, n, axes, body);
-}
-
 /* Old tensors and what stands for them now, by the id of the old one. */
 typedef struct Rewrite {
 	Ir *ir;

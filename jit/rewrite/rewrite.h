@@ -23,8 +23,14 @@ void body_find_fixed(Ir *ir, const Scan *s, int n, Node *const *order, bool *fix
 double body_stack_limit(const Scan *s, Node *const *operand, int nresult, Node *const *result);
 /* Stacks of the same values are one (stacks.c). */
 void rewrite_stacks(Ir *ir, int nroot, Node **roots);
-/* The place of x in a list (of axes, of indices); -1: it has none (sums.c). */
-int rewrite_place(Node *const *list, int n, const Node *x);
+/* The place of x in a list (of axes, of indices); -1: it has none. */
+static inline int rewrite_place(Node *const *list, int n, const Node *x)
+{
+	for (int k = 0; k < n; k++)
+		if (list[k] == x)
+			return k;
+	return -1;
+}
 /* Sums of choices of which one is made are choices (choices.c). */
 Node *choices_joined(Ir *ir, Node *e);
 /* The body of a sum whose factors are under the conditions outside of which they are 0 (guards.c). */
@@ -33,7 +39,10 @@ Node *guards_outside(Ir *ir, Node *e);
 Node *bounds_read(Ir *ir, Node *e);
 /* A reduction's body where its conditions say where axes are, of number nkeep on, which go (points.c). */
 Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int nkeep);
-/* The reduction c without axes that it only repeats along: as often as they say (graph.c). */
+/* The body of a sum or product without those of *naxis axes that neither it nor the places depend on: times their extent,
+ * or to its power; the reduction c so (broadcasts.c). */
+Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
+		   Node *const *lhs);
 Node *repeats_counted(Ir *ir, Node *c);
 /* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
 Node *axes_joined(Ir *ir, Node *c);

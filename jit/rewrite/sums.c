@@ -6,14 +6,6 @@
  * needs no memory. */
 #include "jit/rewrite/rewrite.h"
 
-int rewrite_place(Node *const *list, int n, const Node *x)
-{
-	for (int k = 0; k < n; k++)
-		if (list[k] == x)
-			return k;
-	return -1;
-}
-
 /* Do all of c's points read other elements of t? *bare: each index is an axis, or of one element. */
 static bool reads_once(Ir *ir, const Node *c, const Node *t, bool *bare)
 {
