@@ -3,7 +3,8 @@
  * In: an equation `Y red= T[..]` that reads no element of T twice, where the same reduction makes T and
  * nothing else reads it. Out: `Y red= ` what T reduces, over the axes of both. It takes no more
  * points, and T, which can be the largest tensor of all (each step's part of a weight's gradient),
- * needs no memory. */
+ * needs no memory. Where Y reads T at sums of axes, `T[2*u+e]`, only if that has cheaper partial sums: so is the gradient of
+ * a convolution behind an upsampling. */
 #include "jit/rewrite/rewrite.h"
 
 /* Do all of c's points read other elements of t? *bare: each index is an axis, or of one element. */
