@@ -76,15 +76,26 @@ static bool has_no_vectors(const Node *n)
 	return n->type != RICCI_I64 && n->type != RICCI_BOOL && !predicates_take(n);
 }
 
-/* Have the body's operators vectors, and do its reads run along the axis, by two at most? *one: some by one. */
-static bool is_plain(const Problem *p, Node *axis, bool *one)
+/* Phases of lanes along axis v of a window whose places are quotients of it, in lines of so many: of each, lanes read
+ * elements side by side; 1: there are none. */
+static int64_t window_phases(const Problem *p, int v, int64_t line)
 {
+	int64_t phases = index_phases(p->ir, p->axis[v], 1, &p->body, PHASES_MOST);
+	return phases > 1 && line % phases == 0 && line >= LANES_LEAST * phases ? phases : 1;
+}
+
+/* Have the body's operators vectors, and do its reads run along the axis, or of one with phases along each of these, by two at
+ * most? *one: some by one. */
+static bool is_plain(const Problem *p, Node *axis, int64_t phases, bool *one)
+{
+	Node *along = node_scale(p->ir, axis, phases);
 	Node **read;
 	int n = node_collect(p->ir, p->body, OP_READ, &read);
 	bool all = !node_any(p->ir, p->body, has_no_vectors);
 	*one = false;
 	for (int k = 0; k < n; k++) {
-		int64_t step = affine_stride(p->ir, read[k]->src[1], axis);
+		Node *index = node_replace(p->ir, read[k]->src[1], 1, &axis, &along);
+		int64_t step = affine_stride(p->ir, index, axis);
 		all &= step >= 0 && step <= 2;
 		*one |= step == 1;
 	}
@@ -95,7 +106,7 @@ static bool is_plain(const Problem *p, Node *axis, bool *one)
  * (jit/tree/predicates.c)? */
 static bool has_masks(const Problem *p, const Target *target, int axis)
 {
-	bool one, all = is_plain(p, p->axis[axis], &one);
+	bool one, all = is_plain(p, p->axis[axis], 1, &one);
 	for (int k = 0; k < p->nout; k++) /* rows of a row kernel are read again at once */
 		all &= tree_find(p->tree, p->out[k])->space == SPACE_PARAM;
 	return all && p->red == RED_ADD && window_points(p) <= MASKED_MOST && is_wide(p, axis) &&
@@ -124,19 +135,10 @@ static Problem *joined_lanes(const Problem *p, const Target *target, int v, int6
 		return NULL;
 	Problem *joined = problem_joined(p, v - 1);
 	Node *axis = joined->axis[v - 1];
-	bool follow = is_plain(joined, axis, &one) && one;
+	bool follow = is_plain(joined, axis, 1, &one) && one;
 	for (int k = 0; k < joined->nout && side; k++)
 		follow &= affine_stride(p->ir, joined->out_index[k], axis) == 1;
 	return follow ? joined : NULL;
-}
-
-/* Phases of the lanes of a window whose places are quotients of axis v: of each, lanes read elements side by side; 1: there
- * are none. */
-static int64_t window_phases(const Problem *p, int v)
-{
-	int64_t line = offer_divisor(axis_extent(p->axis[v]), LINE_MOST);
-	int64_t phases = index_phases(p->ir, p->axis[v], 1, &p->body, PHASES_MOST);
-	return phases > 1 && line % phases == 0 && line >= LANES_LEAST * phases ? phases : 1;
 }
 
 /* Lanes along axis v, inside of them `rows` of axis w (-1: none), the phases of v and the window's points. */
@@ -192,7 +194,8 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 	int v = window_lanes(p), w = v < 0 ? -1 : window_axis(p, v);
 	if (w < 0)
 		return false;
-	int64_t phases = window_phases(p, v), each = window_written(p) * phases;
+	int64_t line = offer_divisor(axis_extent(p->axis[v]), LINE_MOST);
+	int64_t phases = window_phases(p, v, line), each = window_written(p) * phases;
 	int64_t most = is_wide(p, v) ? WIDE_WRITTEN : WINDOW_WRITTEN;
 	if (each > most)
 		return false;
@@ -212,12 +215,13 @@ bool window_offer(const Problem *p, const Target *target, int64_t rows, bool cac
 
 enum { TAPS_MOST = 16 }; /* sums in registers */
 
-/* The reduced axis that reads move along with, for lanes; -1: none. */
-static int taps_lanes(const Problem *p)
+/* The reduced axis that reads move along with, for lanes, in so many phases; -1: none. */
+static int taps_lanes(const Problem *p, int64_t *phases)
 {
 	for (int k = p->naxis - 1; k >= p->nspatial; k--) {
 		bool one;
-		if (is_plain(p, p->axis[k], &one) && one && is_window(p, k))
+		*phases = window_phases(p, k, axis_extent(p->axis[k]));
+		if (is_plain(p, p->axis[k], *phases, &one) && one && is_window(p, k))
 			return k;
 	}
 	return -1;
@@ -240,15 +244,15 @@ static int taps_axes(const Problem *p, int64_t lanes, bool *tap)
 
 bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedule *s)
 {
-	int v = taps_lanes(p), n = 0;
-	int want[COMP_MAX_AXES + 1], now[COMP_MAX_AXES + 1];
-	int64_t extent[COMP_MAX_AXES], lanes = vectors * target->vector_bytes;
+	int64_t phases, extent[COMP_MAX_AXES], lanes = vectors * target->vector_bytes;
+	int v = taps_lanes(p, &phases), n = 0;
+	int want[COMP_MAX_AXES + 2], now[COMP_MAX_AXES + 2];
 	bool tap[COMP_MAX_AXES] = {false};
 	if (p->red == RED_NONE || p->scatter || v < 0 ||
 	    !taps_axes(p, axis_extent(p->axis[v]), tap))
 		return false;
-	lanes /= (int64_t)type_size(p->acc);
-	Problem *joined = vectors == 1 ? joined_lanes(p, target, v, 1) : NULL;
+	lanes = lanes / (int64_t)type_size(p->acc) * phases;
+	Problem *joined = vectors == 1 && phases == 1 ? joined_lanes(p, target, v, 1) : NULL;
 	if (joined) {
 		p = joined;
 		schedule_add(s, STEP_JOIN, --v, 0);
@@ -257,6 +261,7 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
 	int inner = axis_extent(p->axis[v]) > lanes ? offer_split(s, v, lanes, &loops, now) : v;
+	int phase = phases > 1 ? offer_split(s, inner, phases, &loops, now) : -1;
 	for (int k = 0; k < p->nspatial; k++)
 		if (!tap[k]) {
 			extent[n] = axis_extent(p->axis[k]);
@@ -267,11 +272,15 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 		if (k != inner)
 			want[n++] = k;
 	want[n++] = inner;
+	if (phase >= 0)
+		want[n++] = phase;
 	for (int k = 0; k < p->nspatial; k++)
 		if (tap[k])
 			want[n++] = k;
 	offer_order(s, n, want, now);
 	schedule_add(s, STEP_VECTORISE, inner, 0);
+	if (phase >= 0)
+		schedule_add(s, STEP_UNROLL, phase, 0);
 	for (int k = 0; k < p->nspatial; k++)
 		if (tap[k])
 			schedule_add(s, STEP_UNROLL, k, 0);
