@@ -260,7 +260,9 @@ bool taps_offer(const Problem *p, const Target *target, int64_t vectors, Schedul
 	int loops = p->naxis;
 	for (int k = 0; k < loops; k++)
 		now[k] = k;
-	int inner = axis_extent(p->axis[v]) > lanes ? offer_split(s, v, lanes, &loops, now) : v;
+	int64_t line = axis_extent(p->axis[v]);
+	bool split = line > lanes && (phases == 1 || line % lanes == 0); /* phases of whole lines */
+	int inner = split ? offer_split(s, v, lanes, &loops, now) : v;
 	int phase = phases > 1 ? offer_split(s, inner, phases, &loops, now) : -1;
 	for (int k = 0; k < p->nspatial; k++)
 		if (!tap[k]) {
