@@ -10,8 +10,9 @@ typedef struct Window {
 	Ir *ir;
 	const Node *c;
 	const Factors *l;
-	const Factor *f;   /* the factor that reads one tensor: */
-	Node *read, *cond; /* cond ? read : 0; NULL: true */
+	const Factor *f;    /* the factor that reads one tensor: */
+	Node *value, *cond; /* cond ? value : 0, of one read; NULL: true */
+	Node *read;
 	uint32_t bare,
 		axes; /* axes that are an index of it; those of other indices and of its condition */
 	uint32_t summed; /* of the bare ones, before the window */
@@ -38,17 +39,28 @@ static bool is_shared(const Window *w)
 	return false;
 }
 
+/* The read that the value is, or is a function of, of no axis beside; NULL: it is none such. */
+static Node *only_read(const Window *w)
+{
+	Node **read, *one = node_const(w->ir, (Type)w->value->type, 1);
+	if (w->value->op == OP_READ)
+		return w->value;
+	if (node_collect(w->ir, w->value, OP_READ, &read) != 1 || read[0]->type != w->value->type)
+		return NULL;
+	Node *rest = node_replace(w->ir, w->value, 1, &read[0], &one);
+	return product_axes(w->c, rest) ? NULL : read[0];
+}
+
 static bool find(Window *w)
 {
 	const Factor *f = w->f;
-	w->read = f->value;
+	w->value = f->value;
 	w->cond = f->cond;
-	if (w->read && w->read->op == OP_SELECT && node_is_value(w->read->src[2], 0)) {
-		Node *inside = w->read->src[0];
-		w->cond = node_and(w->ir, w->cond, inside);
-		w->read = w->read->src[1];
+	if (w->value && w->value->op == OP_SELECT && node_is_value(w->value->src[2], 0)) {
+		w->cond = node_and(w->ir, w->cond, w->value->src[0]);
+		w->value = w->value->src[1];
 	}
-	if (!w->read || w->read->op != OP_READ || f->divisor)
+	if (!w->value || f->divisor || !(w->read = only_read(w)))
 		return false;
 	w->axes = product_axes(w->c, w->cond);
 	w->bare = 0;
@@ -65,11 +77,11 @@ static bool find(Window *w)
 	return w->axes & ~w->bare && w->summed;
 }
 
-/* T's dimensions: as the read has them, and in place of the first one that is summed what the other factors have. at[]:
- * where T is read. */
+/* T's dimensions: as the read has them, and in place of the first one that is summed what the other factors have, the axis
+ * along which the result's elements lie side by side last. at[]: where T is read. */
 static int dimensions(const Window *w, Node **axis, Node **at, Node **inner)
 {
-	uint32_t others = 0, there = 0;
+	uint32_t others = 0, there = 0, last = product_last(w->ir, w->c);
 	int n = 0;
 	for (int k = 0; k < w->l->n; k++)
 		others |= is_inside(w, &w->l->f[k]) && &w->l->f[k] != w->f ? w->l->f[k].axes : 0;
@@ -88,9 +100,10 @@ static int dimensions(const Window *w, Node **axis, Node **at, Node **inner)
 		}
 		uint32_t new = others & ~(w->bare & ~w->axes) & ~there;
 		there |= new;
-		for (int i = 0; i < comp_naxis(w->c); i++)
-			if (new >> i & 1)
-				axis[n] = at[n] = comp_axis(w->c, i), n++;
+		for (uint32_t end = 0; end < 2; end++)
+			for (int i = 0; i < comp_naxis(w->c); i++)
+				if (new >> i & 1 && (last >> i & 1) == end)
+					axis[n] = at[n] = comp_axis(w->c, i), n++;
 	}
 	return n;
 }
@@ -114,7 +127,8 @@ static Node *hoisted(const Window *w, Node **first)
 	for (int k = 0; k < w->l->n; k++)
 		if (&w->l->f[k] != w->f)
 			*(is_inside(w, &w->l->f[k]) ? &in[nin++] : &out[nout++]) = w->l->f[k];
-	in[nin++] = (Factor){.value = node_read(w->ir, w->read->src[0], inner)};
+	Node *there = node_read(w->ir, w->read->src[0], inner);
+	in[nin++] = (Factor){.value = node_replace(w->ir, w->value, 1, (Node **)&w->read, &there)};
 	for (int k = 0; k < comp_naxis(w->c); k++)
 		if (w->summed >> k & 1)
 			axis[n++] = comp_axis(w->c, k);

@@ -319,6 +319,13 @@ static const Case cases[] = {
 	 {{2, 256, 32}, {32, 256, 3}},
 	 "T1[i,j,k,l] += x1[j,m,k]*x0[i,m,l];\n"
 	 "R0[i,j,k] += T1[i,j,l,(k+l+1)/2-1] else 0 where k<64;\n"},
+	/* of a function of what is read; what the result's elements lie along comes last */
+	{"Y[b,p:64,k] += max(X[b,(p+r+1)/2-1,c] else 0, 0)*W[r,c,k]",
+	 2,
+	 {3, 3},
+	 {{2, 32, 256}, {3, 256, 32}},
+	 "T1[i,j,k,l] += x1[k,m,l]*max(x0[i,j,m], 0);\n"
+	 "R0[i,j,k] += T1[i,(j+l+1)/2-1,l,k] else 0 where j<64;\n"},
 	/* through what is only repeated */
 	{"U[b,c,p:64] = X[b,c,p/2]; Y[b,k,p:64] += (U[b,c,p+r-1] else 0)*W[k,c,r]",
 	 2,
