@@ -2,7 +2,8 @@
  *
  * In: an equation `Y[p,j] += X[p+r,o] * W[o,j] * D[r,j]`. Out: one that reads T[u,j] += X[u,o] * W[o,j] at p+r, so that o
  * is summed once for each element of X, and not for each point of the window. The gradient of a depthwise convolution in
- * front of a product has such sums; autodiff/window.c does the same where a gradient has strides.
+ * front of a product has such sums; autodiff/window.c does the same where a gradient has strides. Where several places of the
+ * result read the same element at a point of the window, `X[(p+r)/2,o] * W[o,j,r]`, T has these points, too: T[r,u,j].
  * Invariant: T is of the extents of X where indices are no bare axes, so it is read where X was. */
 #include "jit/rewrite/products.h"
 
