@@ -98,13 +98,18 @@ Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Nod
 	return comp_make(ir, red, rank, shape, axes, naxis, axes, body);
 }
 
-Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body)
+Node *comp_over(Ir *ir, const Node *c, Reduce red, int naxis, Node *const *axes, Node *body)
 {
 	int64_t shape[RICCI_MAX_RANK];
-	int rank = tensor_rank(c), naxis = comp_naxis(c);
+	int rank = tensor_rank(c);
 	for (int d = 0; d < rank; d++)
 		shape[d] = tensor_extent(c, d);
-	return comp_make(ir, red, rank, shape, c->src + naxis, naxis, c->src, body);
+	return comp_make(ir, red, rank, shape, c->src + comp_naxis(c), naxis, axes, body);
+}
+
+Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body)
+{
+	return comp_over(ir, c, red, comp_naxis(c), c->src, body);
 }
 
 void tensor_axes(Ir *ir, const Node *t, Node **axes)

@@ -239,7 +239,8 @@ Node *comp_make(Ir *ir, Reduce red, int rank, const int64_t *shape, Node *const 
 		Node *const *axes, Node *body);
 /* The usual case: a dense tensor over axes[0..rank-1], reduced over axes[rank..naxis-1]. */
 Node *comp_dense(Ir *ir, Reduce red, int rank, int naxis, Node *const *axes, Node *body);
-/* The equation c with another reduction and body over its axes. */
+/* The equation c with another reduction and body over these axes, those of its left side among them; over its own. */
+Node *comp_over(Ir *ir, const Node *c, Reduce red, int naxis, Node *const *axes, Node *body);
 Node *comp_with(Ir *ir, const Node *c, Reduce red, Node *body);
 
 /* ---- equations with gradients of the user's own (custom.c) ---- */

@@ -30,15 +30,12 @@ Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int 
 Node *repeats_counted(Ir *ir, Node *c)
 {
 	Node *axes[COMP_MAX_AXES];
-	int64_t shape[RICCI_MAX_RANK];
-	int naxis = comp_naxis(c), n = naxis, rank = tensor_rank(c);
+	int naxis = comp_naxis(c), n = naxis;
 	for (int k = 0; k < n; k++)
 		axes[k] = comp_axis(c, k);
-	for (int d = 0; d < rank; d++)
-		shape[d] = tensor_extent(c, d);
-	Node *const *lhs = c->src + naxis;
-	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, rank, lhs);
-	return n == naxis ? c : comp_make(ir, comp_reduce(c), rank, shape, lhs, n, axes, body);
+	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, tensor_rank(c),
+				  c->src + naxis);
+	return n == naxis ? c : comp_over(ir, c, comp_reduce(c), n, axes, body);
 }
 
 /* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. (Constants are read as

@@ -315,14 +315,11 @@ Factors product_split(Ir *ir, const Node *c, Node *e)
 Node *product_sum(Ir *ir, const Node *c, Node *body)
 {
 	Node *axis[COMP_MAX_AXES];
-	int64_t shape[RICCI_MAX_RANK];
 	uint32_t has = product_left(c) | product_axes(c, body);
-	int n = 0, rank = tensor_rank(c);
+	int n = 0;
 	for (int k = 0; k < comp_naxis(c); k++)
 		if (has >> k & 1)
 			axis[n++] = comp_axis(c, k);
-	for (int d = 0; d < rank; d++)
-		shape[d] = tensor_extent(c, d);
-	Reduce red = n == rank && comp_is_dense(c) ? RED_NONE : RED_ADD;
-	return comp_make(ir, red, rank, shape, c->src + comp_naxis(c), n, axis, body);
+	Reduce red = n == tensor_rank(c) && comp_is_dense(c) ? RED_NONE : RED_ADD;
+	return comp_over(ir, c, red, n, axis, body);
 }

@@ -38,13 +38,11 @@ static Node *lines_decided(Ir *ir, Node *e, Node *axis)
 static Node *over_both(Ir *ir, const Node *c, int k, int64_t divisor, Node *rest)
 {
 	Node *axis[COMP_MAX_AXES], *p = comp_axis(c, k);
-	int64_t shape[RICCI_MAX_RANK], extent = axis_extent(p);
+	int64_t extent = axis_extent(p);
 	int64_t first = int_floor_div(rest->lo, divisor);
-	int n = comp_naxis(c), rank = tensor_rank(c);
+	int n = comp_naxis(c);
 	for (int i = 0; i < n; i++)
 		axis[i] = comp_axis(c, i);
-	for (int d = 0; d < rank; d++)
-		shape[d] = tensor_extent(c, d);
 	axis[k] = node_axis(ir, (int)p->u.i,
 			    int_floor_div(extent - 1 + rest->hi, divisor) - first + 1);
 	axis[n] = node_axis(ir, n, divisor);
@@ -61,7 +59,7 @@ static Node *over_both(Ir *ir, const Node *c, int k, int64_t divisor, Node *rest
 	inside = node_and(ir, inside, node2(ir, OP_LE, place, node_int(ir, extent - 1)));
 	body = node_select(ir, inside, body, zero);
 	body = lines_decided(ir, body, axis[n]);
-	return comp_make(ir, RED_ADD, rank, shape, c->src + n, n + 1, axis, body);
+	return comp_over(ir, c, RED_ADD, n + 1, axis, body);
 }
 
 static Node *one_apart(Ir *ir, const Node *c)

@@ -54,12 +54,8 @@ Node *reductions_joined(Ir *ir, Node *c)
 		if (d >= rank)
 			axes[n++] = to[d];
 	}
-	int64_t shape[RICCI_MAX_RANK];
-	for (int k = 0; k < tensor_rank(c); k++)
-		shape[k] = tensor_extent(c, k);
-	Node *all = node_replace(ir, comp_body(t), d, from, to);
-	Node *joined = comp_make(ir, comp_reduce(c), tensor_rank(c), shape, c->src + comp_naxis(c),
-				 n, axes, all);
+	Node *joined = comp_over(ir, c, comp_reduce(c), n, axes,
+				 node_replace(ir, comp_body(t), d, from, to));
 	/* (Running sums take fewer points apart.) */
 	if (comp_work(ir, joined, 0) > comp_work(ir, c, 0) + comp_work(ir, t, 0))
 		return c;

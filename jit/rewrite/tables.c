@@ -10,18 +10,15 @@
 static Node *along_axis(Ir *ir, const Node *c, Node *read, int d)
 {
 	Node *axis[COMP_MAX_AXES];
-	int64_t shape[RICCI_MAX_RANK];
-	int n = comp_naxis(c), rank = tensor_rank(c);
+	int n = comp_naxis(c);
 	for (int k = 0; k < n; k++)
 		axis[k] = comp_axis(c, k);
-	for (int k = 0; k < rank; k++)
-		shape[k] = tensor_extent(c, k);
 	axis[n] = node_axis(ir, n, tensor_extent(read->src[0], d));
 	Node *is = node2(ir, OP_EQ, axis[n], read->src[1 + d]);
 	Node *to = read_along(ir, read, d, axis[n]);
 	Node *body = node_select(ir, is, node_replace(ir, comp_body(c), 1, &read, &to),
 				 node_const(ir, (Type)c->type, 0));
-	return comp_make(ir, RED_ADD, rank, shape, c->src + n, n + 1, axis, body);
+	return comp_over(ir, c, RED_ADD, n + 1, axis, body);
 }
 
 Node *table_along(Ir *ir, const Node *c)
