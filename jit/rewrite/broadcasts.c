@@ -5,37 +5,29 @@
  * rounding to bf16, stays so. */
 #include "jit/rewrite/rewrite.h"
 
-Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
-		   Node *const *lhs)
-{
-	double times = 1;
-	int n = 0;
-	if (!type_is_float((Type)body->type) || (red != RED_ADD && red != RED_MUL))
-		return body;
-	for (int k = 0; k < *naxis; k++) {
-		bool has = node_has(body, axes[k]);
-		for (int d = 0; d < rank && !has; d++)
-			has = node_has(lhs[d], axes[k]);
-		if (has)
-			axes[n++] = axes[k];
-		else
-			times *= (double)axis_extent(axes[k]);
-	}
-	*naxis = n;
-	return times == 1 ? body
-			  : node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
-				  node_const(ir, (Type)body->type, times));
-}
-
 Node *repeats_counted(Ir *ir, Node *c)
 {
-	Node *axes[COMP_MAX_AXES];
-	int naxis = comp_naxis(c), n = naxis;
-	for (int k = 0; k < n; k++)
-		axes[k] = comp_axis(c, k);
-	Node *body = repeats_away(ir, comp_reduce(c), comp_body(c), &n, axes, tensor_rank(c),
-				  c->src + naxis);
-	return n == naxis ? c : comp_over(ir, c, comp_reduce(c), n, axes, body);
+	Node *axes[COMP_MAX_AXES], *body = comp_body(c);
+	Reduce red = comp_reduce(c);
+	double times = 1;
+	int n = 0;
+	if (!type_is_float((Type)c->type) || (red != RED_ADD && red != RED_MUL))
+		return c;
+	for (int k = 0; k < comp_naxis(c); k++) {
+		Node *axis = comp_axis(c, k);
+		bool has = node_has(body, axis);
+		for (int d = 0; d < tensor_rank(c) && !has; d++)
+			has = node_has(comp_lhs(c, d), axis);
+		if (has)
+			axes[n++] = axis;
+		else
+			times *= (double)axis_extent(axis);
+	}
+	if (n == comp_naxis(c))
+		return c;
+	body = node2(ir, red == RED_ADD ? OP_MUL : OP_POW, body,
+		     node_const(ir, (Type)body->type, times));
+	return comp_over(ir, c, red, n, axes, body);
 }
 
 /* The dimensions along which c repeats, as bits. One of extent 1 stays: shapes that are alike fuse. (Constants are read as

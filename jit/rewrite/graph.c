@@ -161,7 +161,6 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, guards_outside(ir, body)) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = points_found(ir, comp_reduce(c), body, &naxis, axes, bare);
-	body = repeats_away(ir, comp_reduce(c), body, &naxis, axes, rank, lhs);
 	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	uint32_t without = broadcast_dims(ir, whole);

@@ -21,7 +21,7 @@ static bool is_repeat(Ir *ir, const Node *t)
 Node *repeats_read(Ir *ir, const Node *c)
 {
 	Node **read, *body = comp_body(c);
-	int n = node_collect(ir, body, OP_READ, &read), found = 0;
+	int n = node_collect(ir, body, OP_READ, &read);
 	for (int k = n - 1; k >= 0; k--) { /* those in others' indices later */
 		Node *t = read[k]->src[0];
 		if (!is_repeat(ir, t))
@@ -29,7 +29,6 @@ Node *repeats_read(Ir *ir, const Node *c)
 		Node *from =
 			node_replace(ir, comp_body(t), tensor_rank(t), t->src, read[k]->src + 1);
 		body = node_replace(ir, body, 1, &read[k], &from);
-		found++;
 	}
-	return found ? comp_with(ir, c, RED_ADD, body) : NULL;
+	return body != comp_body(c) ? comp_with(ir, c, RED_ADD, body) : NULL;
 }

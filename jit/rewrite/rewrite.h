@@ -39,10 +39,8 @@ Node *guards_outside(Ir *ir, Node *e);
 Node *bounds_read(Ir *ir, Node *e);
 /* A reduction's body where its conditions say where axes are, of number nkeep on, which go (points.c). */
 Node *points_found(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int nkeep);
-/* The body of a sum or product without those of *naxis axes that neither it nor the places depend on: times their extent,
- * or to its power; the reduction c so (broadcasts.c). */
-Node *repeats_away(Ir *ir, Reduce red, Node *body, int *naxis, Node **axes, int rank,
-		   Node *const *lhs);
+/* The sum or product c without the axes that neither its body nor its places depend on: times their extent, or to its power
+ * (broadcasts.c). */
 Node *repeats_counted(Ir *ir, Node *c);
 /* The reduction c over one axis in place of two that it has in one sum only (axes.c). */
 Node *axes_joined(Ir *ir, Node *c);

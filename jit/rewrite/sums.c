@@ -21,12 +21,9 @@ static bool reads_once(Ir *ir, const Node *c, const Node *t, bool *bare)
 		if (!has[k] && axis_extent(axis[k]) > 1)
 			return false;
 	*bare = true;
-	for (int d = 0; d < rank; d++) {
+	for (int d = 0; d < rank; d++)
 		*bare &= node_is_const(index[d]) || index[d]->op == OP_AXIS;
-		if (index[d]->lo < 0 || index[d]->hi >= tensor_extent(t, d))
-			return false;
-	}
-	return true;
+	return read_stays(comp_body(c));
 }
 
 static bool can_join(Ir *ir, const Node *c, const Node *t, bool *bare)
