@@ -67,8 +67,9 @@ static bool find(Window *w)
 	w->bare = 0;
 	for (int d = 1; d < w->read->nsrc; d++) {
 		int k = rewrite_place(w->c->src, comp_naxis(w->c), w->read->src[d]);
+		bool again = k >= 0 && w->bare >> k & 1; /* a diagonal */
 		w->bare |= k >= 0 ? 1U << k : 0;
-		w->axes |= k < 0 ? product_axes(w->c, w->read->src[d]) : 0;
+		w->axes |= k < 0 || again ? product_axes(w->c, w->read->src[d]) : 0;
 	}
 	w->summed = w->bare & ~w->axes & ~product_left(w->c);
 	bool shared = is_shared(w);
