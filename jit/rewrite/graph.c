@@ -105,6 +105,8 @@ typedef struct Rewrite {
 	uint32_t *without; /* these dimensions */
 	uint32_t nold;	   /* ids of old tensors are less */
 	int *readers;	   /* how many equations, loops and roots need it */
+	Node **sum;	   /* the reduction that it is; NULL: it is none */
+	bool *shared;	   /* each of those that read it is to compute what it reads */
 	int nrectifier;
 	Node **rectifier; /* those before this equation whose results' signs are asked for */
 } Rewrite;
@@ -137,6 +139,32 @@ static Node *repeated(Rewrite *w, const Node *was, const Node *whole, Node *once
 	return comp_with(w->ir, whole, RED_NONE, once);
 }
 
+/* The reduction that c is: itself; or another one of no fewer elements, of which `from` is old, that it multiplies and only
+ * it reads. */
+static Node *reduction_of(const Rewrite *w, Node *c, int n, Node *const *from, Node *const *to)
+{
+	Node *sum = comp_reduce(c) && comp_is_dense(c) ? c : NULL;
+	for (int k = 0; k < n && !sum && !comp_reduce(c); k++)
+		if (w->readers[from[k]->id] == 1 && w->sum[from[k]->id] &&
+		    tensor_size(c) <= tensor_size(to[k]))
+			sum = reduction_inside(w->ir, c, to[k], w->sum[from[k]->id]);
+	return sum;
+}
+
+/* c with the reductions in it of which it is the only reader, or that all readers are to compute. */
+static Node *reductions_read(const Rewrite *w, Node *c, int n, Node *const *from, Node *const *to)
+{
+	for (int k = 0; k < n; k++) {
+		Node *sum = w->sum[from[k]->id], *inside = NULL;
+		if (sum && w->shared[from[k]->id])
+			inside = reduction_inside(w->ir, c, to[k], sum);
+		else if (sum && w->readers[from[k]->id] == 1)
+			inside = reduction_joined(w->ir, c, to[k], sum);
+		c = inside ? inside : c;
+	}
+	return c;
+}
+
 static Node *rewrite_comp(Rewrite *w, Node *was)
 {
 	Node *c = was;
@@ -161,12 +189,13 @@ static Node *rewrite_comp(Rewrite *w, Node *was)
 	body = comp_reduce(c) == RED_ADD ? bounds_read(ir, guards_outside(ir, body)) : body;
 	body = signs_read(ir, body, w->nrectifier, w->rectifier);
 	body = points_found(ir, comp_reduce(c), body, &naxis, axes, bare);
-	bool alone = n == 1 && w->readers[from[0]->id] == 1;
 	Node *whole = comp_make(ir, comp_reduce(c), rank, shape, lhs, naxis, axes, body);
 	uint32_t without = broadcast_dims(ir, whole);
 	Node *once = without ? broadcast_source(ir, whole, without) : whole;
 	c = axes_joined(ir, repeats_counted(ir, range_narrowed(ir, once, first)));
-	c = running_apart(ir, known_sum(ir, alone ? reductions_joined(ir, c) : c));
+	c = known_sum(ir, reductions_read(w, c, n, from, to));
+	w->sum[was->id] = tensor_same_shape(c, was) ? reduction_of(w, c, n, from, to) : NULL;
+	c = running_apart(ir, c);
 	c = look_ups_in_lines(ir, sum_ordered(ir, invariants_apart(ir, c)));
 	c = range_placed(ir, once, first, c);
 	if (without)
@@ -204,6 +233,22 @@ static void count_readers(Rewrite *w, int n, Node *const *order, int nroot, Node
 	}
 }
 
+/* Is t, one of the old tensors, a sum that each of those that read it, order[0..n-1], is better to compute? */
+static bool is_shared(const Rewrite *w, const Node *t, int n, Node *const *order)
+{
+	Node *reader[READERS_MOST], **read;
+	int64_t first[RICCI_MAX_RANK];
+	int nreader = 0, readers = w->readers[t->id];
+	if (!w->sum[t->id] || readers < 2 || readers > READERS_MOST)
+		return false;
+	for (int k = 0; k < n && nreader < readers; k++) {
+		int m = order[k]->op == OP_COMP ? comp_reads(w->ir, order[k], &read) : 0;
+		if (rewrite_place(read, m, t) >= 0)
+			reader[nreader++] = range_narrowed(w->ir, order[k], first);
+	}
+	return nreader == readers && reduction_shared(w->ir, t, w->sum[t->id], nreader, reader);
+}
+
 int rewrite_graph(Ir *ir, int nroot, Node **roots)
 {
 	Node **order;
@@ -218,6 +263,8 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 		     arena_alloc(&ir->arena, room),
 		     (uint32_t)ir->count,
 		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
+		     arena_alloc(&ir->arena, room),
 		     0,
 		     arena_alloc(&ir->arena, (size_t)n * sizeof(Node *) + 1)};
 	count_readers(&w, n, order, nroot, roots);
@@ -226,6 +273,7 @@ int rewrite_graph(Ir *ir, int nroot, Node **roots)
 		if (c->op == OP_INPUT)
 			continue;
 		Node *out = c->op == OP_SCAN ? rewrite_scan(&w, c) : rewrite_comp(&w, c);
+		w.shared[c->id] = is_shared(&w, c, n - k - 1, order + k + 1);
 		Node *source = tensor_copied(out);
 		w.now[c->id] = source && source->op != OP_INPUT ? source : out;
 		w.read[c->id] = source ? source : out;

@@ -7,6 +7,9 @@
 
 /* Operators of an expression; factors of the last ones stay together. */
 enum { LOOKED_AT = 256 };
+/* What an element that data look up costs a vector's lane, in operations that a product of matrices does meanwhile:
+ * measured, 0.2 ns with what adds it up, on two cores of 450 GFLOP/s. */
+static const double LOOK_UP = 64;
 
 static void factor_add(Factors *l, Node *value, Node *divisor, Node *cond)
 {
@@ -293,12 +296,26 @@ double product_points(const Node *c, uint32_t axes)
 	return n;
 }
 
+/* Of e's reads: for those that each lane looks up at a place of its own. */
+static double look_up_flops(Ir *ir, const Node *c, Node *e)
+{
+	Node **read;
+	uint32_t last = product_last(ir, c);
+	int n = node_collect(ir, e, OP_READ, &read), lanes = 0;
+	for (int k = 0; k < n; k++)
+		for (int d = 1; d < read[k]->nsrc; d++)
+			lanes += node_reads(ir, read[k]->src[d]) &&
+				 product_axes(c, read[k]->src[d]) & last;
+	return LOOK_UP * lanes;
+}
+
 static void factor_measure(Ir *ir, const Node *c, Factor *f)
 {
 	Node *part[] = {f->value, f->divisor, f->cond};
 	for (int i = 0; i < (int)COUNT(part); i++) {
 		f->axes |= product_axes(c, part[i]);
-		f->flops += part[i] ? expr_flops(ir, part[i]) : 0;
+		if (part[i])
+			f->flops += expr_flops(ir, part[i]) + look_up_flops(ir, c, part[i]);
 	}
 }
 

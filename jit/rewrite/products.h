@@ -65,18 +65,23 @@ OtherFn table_along;
 OtherFn quotient_apart;
 /* Over what a tensor that it reads repeats (repeats.c). */
 OtherFn repeats_read;
-/* A factor that is a sum (terms.c). */
+/* A factor that is a sum, or one of several by place (terms.c). */
 enum { TERMS_MOST = 8 };
 typedef struct Terms {
 	int at, n; /* factor number `at` */
 	Node *term[TERMS_MOST];
+	Node *cond[TERMS_MOST]; /* of a choice: where it is this one; NULL: it is a sum */
 	bool minus[TERMS_MOST];
 } Terms;
-/* Is a factor of c's product a sum of products, whose terms may be summed apart? */
+/* Is a factor of c's product a sum of products, or a choice, whose terms may be summed apart? */
 bool terms_find(const Node *c, const Factors *l, Terms *t);
-/* A sum of one term, without those of c's dimensions along which it repeats (bits). */
+/* The function e of choices by place as a choice of functions; e itself where there are none, or too many. */
+Node *choice_outside(Ir *ir, Node *e);
+/* A sum of one term: the elements from first[] on of `whole`, which is c without those dimensions along which the term
+ * repeats (bits). */
 typedef struct Part {
-	Node *sum;
+	Node *sum, *whole;
+	int64_t first[RICCI_MAX_RANK];
 	uint32_t without;
 } Part;
 /* c with term k in place of all; c as the sum of such parts. */

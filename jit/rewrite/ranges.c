@@ -64,10 +64,10 @@ static bool axis_range(Ir *ir, int n, Node *const *cond, Node *axis, int64_t *lo
 	return *lo <= *hi && *hi - *lo + 1 < axis_extent(axis);
 }
 
-/* Axes of c, those that have a shorter range replaced: which, and by what. */
-static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node **to)
+/* Axes of c, those that have a shorter range, and are worth it, replaced: which, and by what. */
+static int axes_narrowed(Ir *ir, const Node *c, double worth, Node **axis, Node **from, Node **to)
 {
-	bool few = comp_is_dense(c) && comp_points(c) < TERMS * (double)tensor_size(c);
+	bool few = worth < 1 && comp_is_dense(c) && comp_points(c) < TERMS * (double)tensor_size(c);
 	uint32_t left = product_left(c);
 	Node *cond[CONDITIONS];
 	int n = 0, nfrom = 0;
@@ -77,7 +77,7 @@ static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node *
 		Node *a = axis[k] = comp_axis(c, k);
 		if (!axis_range(ir, n, cond, a, &lo, &hi) ||
 		    (left >> k & 1 &&
-		     (few || (double)(hi - lo + 1) > WORTH * (double)axis_extent(a))))
+		     (few || (double)(hi - lo + 1) > worth * (double)axis_extent(a))))
 			continue;
 		axis[k] = node_axis(ir, k, hi - lo + 1);
 		from[nfrom] = a;
@@ -86,13 +86,13 @@ static int axes_narrowed(Ir *ir, const Node *c, Node **axis, Node **from, Node *
 	return nfrom;
 }
 
-Node *range_narrowed(Ir *ir, Node *c, int64_t *first)
+static Node *narrowed(Ir *ir, Node *c, double worth, int64_t *first)
 {
 	Node *axis[COMP_MAX_AXES], *from[COMP_MAX_AXES], *to[COMP_MAX_AXES], *lhs[RICCI_MAX_RANK];
 	int64_t shape[RICCI_MAX_RANK];
 	int rank = tensor_rank(c), n = 0;
 	if (comp_reduce(c) && comp_body(c)->op == OP_SELECT)
-		n = axes_narrowed(ir, c, axis, from, to);
+		n = axes_narrowed(ir, c, worth, axis, from, to);
 	if (!n)
 		return c;
 	for (int d = 0; d < rank; d++) {
@@ -104,6 +104,16 @@ Node *range_narrowed(Ir *ir, Node *c, int64_t *first)
 	}
 	Node *body = conditions_decided(ir, node_replace(ir, comp_body(c), n, from, to));
 	return comp_make(ir, comp_reduce(c), rank, shape, lhs, comp_naxis(c), axis, body);
+}
+
+Node *range_narrowed(Ir *ir, Node *c, int64_t *first)
+{
+	return narrowed(ir, c, WORTH, first);
+}
+
+Node *range_cut(Ir *ir, Node *c, int64_t *first)
+{
+	return narrowed(ir, c, 1, first);
 }
 
 Node *range_placed(Ir *ir, const Node *c, const int64_t *first, Node *part)

@@ -54,15 +54,20 @@ Node *conditions_decided(Ir *ir, Node *e);
 /* The reduction c over the part of its domain where its conditions can hold: c, or one of fewer elements, those from
  * first[] on; and c, which is that part (ranges.c). */
 Node *range_narrowed(Ir *ir, Node *c, int64_t *first);
+Node *range_cut(Ir *ir, Node *c, int64_t *first); /* the same, however little that leaves out */
 Node *range_placed(Ir *ir, const Node *c, const int64_t *first, Node *part);
 /* A reduction that runs along two axes, or beside another sum, as two equations (running.c). */
 Node *running_apart(Ir *ir, Node *c);
-/* The equation c with the reduction that it reads, which nothing else does, in it (sums.c). */
-Node *reductions_joined(Ir *ir, Node *c);
+/* The reduction `sum` of what tensor t is: c, which reads t as a factor, with it inside, or NULL. The same where nothing else
+ * reads t, and both cost no more than apart; else c. Do n equations, all that read t, cost less with it in each? (sums.c) */
+enum { READERS_MOST = 16 };
+Node *reduction_inside(Ir *ir, Node *c, const Node *t, const Node *sum);
+Node *reduction_joined(Ir *ir, Node *c, const Node *t, Node *sum);
+bool reduction_shared(Ir *ir, const Node *t, Node *sum, int n, Node *const *reader);
 /* The equation c; partial sums first, where c sums a product of several factors and they cost less (summation.c). */
 Node *sum_ordered(Ir *ir, Node *c);
-/* Does the sum `joined` cost less, by partial sums, than the sum t, whose results it sums? (summation.c) */
-bool sum_costs_less(Ir *ir, Node *joined, Node *t);
+/* Do the n sums cost less, by partial sums, than the sum t and the n equations that read it? (summation.c) */
+bool sums_cost_less(Ir *ir, int n, Node *const *joined, Node *t, Node *const *reader);
 /* The equation c over what it needs of few axes, computed apart (invariants.c). */
 Node *invariants_apart(Ir *ir, Node *c);
 /* Functions of a loop's constants in its body's equations become equations (invariants.c). */

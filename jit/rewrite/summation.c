@@ -336,7 +336,8 @@ static Node *by_terms(Ir *ir, Node *c, const Factors *l, int deep, double *cost)
 		double one;
 		part[k] = terms_one(c, l, &t, k);
 		part[k].sum = cheapest(ir, part[k].sum, deep, &one);
-		*cost += one + (k ? LAUNCH + BYTE * (double)tensor_bytes(part[k].sum) : 0);
+		bool apart = k || !tensor_same_shape(part[k].sum, part[k].whole);
+		*cost += one + (apart ? LAUNCH + BYTE * (double)tensor_bytes(part[k].sum) : 0);
 	}
 	return terms_joined(ir, c, &t, part);
 }
@@ -459,16 +460,20 @@ static Node *scatter_over_sum(Ir *ir, Node *c, Factors l, double *cost)
 }
 
 /* A scatter as it costs least: a dense sum and a scatter of its results, or a segment sum and a dense sum over that. */
-static Node *scatter_ordered(Ir *ir, Node *c)
+static Node *scatter_ordered(Ir *ir, Node *c, double *cost)
 {
 	Factors l = product_split(ir, c, comp_body(c));
-	double cost, sum;
+	double sum;
 	Node *first, *then = segment_sum_of_scatter(ir, c, &l, &first);
-	Node *best = scatter_over_sum(ir, c, l, &cost);
+	Node *best = scatter_over_sum(ir, c, l, cost);
 	if (!then)
 		return best;
 	then = cheapest(ir, then, DEEP, &sum);
-	return sum + first_cost(first, SCATTER) < WORTH * cost ? then : best;
+	sum += first_cost(first, SCATTER);
+	if (sum >= WORTH * *cost)
+		return best;
+	*cost = sum;
+	return then;
 }
 
 /* ---- what the result's axes alone tell ---- */
@@ -548,30 +553,44 @@ static Node *choices_apart(Ir *ir, Node *c)
 	return l.n == n ? c : product_sum(ir, c, product_of(&l, l.n, l.f));
 }
 
-bool sum_costs_less(Ir *ir, Node *joined, Node *t)
+/* The equation c as it costs least, what that is: *cost; choices and factors of the result apart. */
+static Node *equation_cheapest(Ir *ir, Node *c, double *cost)
 {
-	double cost, apart;
-	if (!is_sum(joined) || !is_sum(t) || is_scatter(ir, joined) ||
-	    cheapest(ir, joined, DEEP, &cost) == joined)
-		return false;
-	cheapest(ir, t, DEEP, &apart);
-	return cost < WORTH * apart;
+	Factors outside = {0};
+	Node *whole = c;
+	*cost = VECTORS * comp_points(c);
+	if (!is_sum(c))
+		return c;
+	if (is_scatter(ir, c))
+		return scatter_ordered(ir, c, cost);
+	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
+		c = choices_apart(ir, factors_outside(ir, c, &outside));
+	c = cheapest(ir, c, DEEP, cost);
+	if (!outside.n)
+		return c;
+	*cost += VECTORS * (double)tensor_size(c);
+	outside.f[0] = (Factor){.value = node_read(ir, c, whole->src)};
+	return comp_with(ir, whole, RED_NONE, product_of(&outside, outside.n + 1, outside.f));
 }
 
 Node *sum_ordered(Ir *ir, Node *c)
 {
-	Factors outside = {0};
-	Node *whole = c;
 	double cost;
-	if (!is_sum(c))
-		return c;
-	if (is_scatter(ir, c))
-		return scatter_ordered(ir, c);
-	if (comp_is_dense(c) && comp_naxis(c) > tensor_rank(c))
-		c = choices_apart(ir, factors_outside(ir, c, &outside));
-	c = cheapest(ir, c, DEEP, &cost);
-	if (!outside.n)
-		return c;
-	outside.f[0] = (Factor){.value = node_read(ir, c, whole->src)};
-	return comp_with(ir, whole, RED_NONE, product_of(&outside, outside.n + 1, outside.f));
+	return equation_cheapest(ir, c, &cost);
+}
+
+bool sums_cost_less(Ir *ir, int n, Node *const *joined, Node *t, Node *const *reader)
+{
+	bool changed = false;
+	double before, after = 0, one;
+	equation_cheapest(ir, t, &before);
+	for (int k = 0; k < n; k++) {
+		if (!is_sum(joined[k]))
+			return false;
+		equation_cheapest(ir, reader[k], &one);
+		before += one;
+		changed |= equation_cheapest(ir, joined[k], &one) != joined[k];
+		after += one;
+	}
+	return changed && is_sum(t) && after < WORTH * before;
 }

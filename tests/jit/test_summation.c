@@ -32,6 +32,62 @@ static const Case cases[] = {
 	 {4, 4, 3},
 	 {{2, 16, 16, 32}, {2, 16, 16, 8}, {32, 8, 64}},
 	 "T1[i,j,k,l] += x0[i,j,m,l]*x1[i,j,m,k];\nR0[i,j,k] += x2[l,m,k]*T1[i,j,m,l];\n"},
+	/* pairs of rows side by side: each row meets its half of the weights once */
+	{"Z[i,j,c] = c < 32 ? H[i,c] : G[j,c-32] where c<64; Y[i,j,k] += Z[i,j,c]*W[k,c]",
+	 3,
+	 {2, 2, 2},
+	 {{64, 32}, {64, 32}, {64, 64}},
+	 "T1[i,j] += x0[i,k]*x2[j,k] where k<32;\n"
+	 "T2[i,j] += x1[i,k]*x2[j,k+32];\n"
+	 "R0[i,j,k] = T1[i,k] + T2[j,k];\n"},
+	/* functions of these, and gradients of the weights, whose parts they are */
+	{"Z[i,j,c] = c < 32 ? H[i,c] : G[j,c-32] where c<64; Y[k,c] += max(Z[i,j,c],0)*D[i,j,k]",
+	 3,
+	 {2, 2, 3},
+	 {{64, 32}, {64, 32}, {64, 64, 64}},
+	 "T1[i,j] += x2[i,k,j];\n"
+	 "T2[i,j] += T1[k,i]*max(x0[k,j], 0);\n"
+	 "T3[i,j] += x2[k,i,j];\n"
+	 "T4[i,j] += T3[k,i]*max(x1[k,j], 0);\n"
+	 "R0[i,j] = T2[i,j] else (T4[i,j-32] else 0) where j<64;\n"},
+	/* but not where each point has its own */
+	{"Z[i,c] = c < 32 ? H[i,c] : G[i,c-32] where c<64; Y[i,k] += Z[i,c]*W[k,c]",
+	 3,
+	 {2, 2, 2},
+	 {{512, 32}, {512, 32}, {64, 64}},
+	 "T1[i,j] = x0[i,j] else x1[i,j-32] where j<64;\n"
+	 "R0[i,j] += T1[i,k]*x2[j,k];\n"},
+	/* rows that are looked up: each meets the weights once */
+	{"U[e,c] = H[max(min(i32(S[e]),7),0),c] where e<512; Y[e,k] += U[e,c]*W[k,c]",
+	 3,
+	 {2, 1, 2},
+	 {{8, 64}, {512}, {64, 64}},
+	 "T1[i,j] += x2[j,k]*x0[i,k];\n"
+	 "R0[i,j] = T1[max(min(i64(i32(x1[i])), 7), 0),j];\n"},
+	/* products of products, with a factor between them */
+	{"S[i,j] += Q[i,c]*K[j,c]; T[i,j] = S[i,j]*B[i]; Y[i,d] += T[i,j]*V[j,d]",
+	 4,
+	 {2, 2, 1, 2},
+	 {{256, 16}, {256, 16}, {256}, {256, 16}},
+	 "T1[i,j] += x1[k,j]*x3[k,i];\n"
+	 "R0[i,j] += x0[i,k]*x2[i]*T1[j,k];\n"},
+	/* a sum of which several equations read a part */
+	{"T[i,j,c] += D[i,j,k]*W[k,c]; A[i,c] += T[i,j,c] where c<32; B[j,c] += T[i,j,c+32] "
+	 "where c<32; Y[i,c] = A[i,c]*B[i,c]",
+	 2,
+	 {3, 2},
+	 {{64, 64, 64}, {64, 64}},
+	 "T1[i,j] += x0[i,k,j];\n"
+	 "T2[i,j] += T1[i,k]*x1[k,j] where j<32;\n"
+	 "T3[i,j] += x0[k,i,j];\n"
+	 "T4[i,j] += T3[i,k]*x1[k,j+32];\n"
+	 "R0[i,j] = T2[i,j]*T4[i,j];\n"},
+	/* the sum over a diagonal isn't one over a dimension */
+	{"Y[] += sqrt(A[i%2,k,k]) where i<20000",
+	 1,
+	 {3},
+	 {{2, 8, 8}},
+	 "R0[] += sqrt(x0[i%2,j,j]) where i<20000;\n"},
 	/* a factor with an axis of its own */
 	{"Y[b,o] += X[b,i]*W[o,i,j]",
 	 2,
@@ -636,7 +692,7 @@ static void read_put(Product *p, bool leaves)
 
 static void factor_put(Product *p)
 {
-	switch (p->n + 4 + AXES < OPERANDS ? draw(11) : 0) {
+	switch (p->n + 4 + AXES < OPERANDS ? draw(12) : 0) {
 	case 0:
 		text_add(&p->text, "exp(0.3*");
 		read_put(p, false);
@@ -702,6 +758,19 @@ static void factor_put(Product *p)
 			 axis_name(b), (int)draw(4), by, axis_name(c));
 		int64_t line = (p->extent[a] + by - 1) / by;
 		p->x[p->n++] = filled(p->b, 2, (int64_t[]){line, p->extent[c]}, 0.5, 1.5);
+		break;
+	}
+	case 10: { /* two tensors, and a third perhaps, side by side */
+		int a = (int)draw(AXES), c = (a + 1 + (int)draw(AXES - 1)) % AXES;
+		int64_t cut = 1 + draw((uint32_t)p->extent[c] - 1);
+		p->used[a] = p->used[c] = true;
+		text_add(&p->text, "(%c < %d ? ", axis_name(c), (int)cut);
+		read_put(p, false);
+		text_add(&p->text, draw(2) ? " : " : " : %c < %d ? 0 : ", axis_name(c),
+			 (int)cut + 1);
+		text_add(&p->text, "x%d[%c,%c-%d])", p->n, axis_name(a), axis_name(c), (int)cut);
+		p->x[p->n++] =
+			filled(p->b, 2, (int64_t[]){p->extent[a], p->extent[c] - cut}, 0.5, 1.5);
 		break;
 	}
 	case 6: /* terms that are products, and don't cancel */
