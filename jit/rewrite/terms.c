@@ -64,16 +64,16 @@ Node *choice_outside(Ir *ir, Node *e)
 	return left < 0 ? e : choice;
 }
 
-/* Adds what the choice e is where `cond` holds, but zeros. */
+/* Adds what the choice by place e is where `cond` holds, but zeros. */
 static bool choice_add(Ir *ir, Terms *t, Node *e, Node *cond)
 {
-	if (e->op == OP_SELECT)
+	if (e->op == OP_SELECT && !node_reads(ir, e->src[0]))
 		return choice_add(ir, t, e->src[1], node_and(ir, cond, e->src[0])) &&
 		       choice_add(ir, t, e->src[2],
 				  node_and(ir, cond, node1(ir, OP_NOT, e->src[0])));
 	if (node_is_value(e, 0))
 		return true;
-	if (t->n == TERMS_MOST || (cond && node_reads(ir, cond)))
+	if (t->n == TERMS_MOST)
 		return false;
 	t->cond[t->n] = cond;
 	t->term[t->n++] = e;
