@@ -1,6 +1,6 @@
 /* products.c - products as lists of factors.
- * In: a float expression. Out: factors whose product it is but for rounding; terms of a sum that have factors in
- * common are these and one factor beside them, the sum of what is left. */
+ * In: a float expression. Out: factors whose product it is but for rounding; terms of a sum, or branches of a choice, that
+ * have factors in common are these and one factor beside them, of what is left. */
 #include "jit/rewrite/products.h"
 
 #include <string.h>
@@ -72,18 +72,20 @@ static int common_first(Factors *a, Factors *b)
 
 static void product_add(Factors *l, Node *e, bool divides, int *left);
 
-/* a + b or a - b */
-static void sum_add(Factors *l, Node *e, int *left)
+/* a + b, a - b, or c ? a : b: what both have in common, and the rest. */
+static void both_add(Factors *l, Node *e, int *left)
 {
 	Factors a = {.ir = l->ir, .type = l->type, .given = l->given}, b = a;
-	product_add(&a, e->src[0], false, left);
-	product_add(&b, e->src[1], false, left);
+	bool choice = e->op == OP_SELECT;
+	product_add(&a, e->src[choice], false, left);
+	product_add(&b, e->src[choice + 1], false, left);
 	int n = common_first(&a, &b);
 	for (int k = 0; k < n; k++)
 		factor_add(l, a.f[k].value, a.f[k].divisor, a.f[k].cond);
-	if (n)
-		e = node2(l->ir, (Op)e->op, product_of(l, a.n - n, a.f + n),
-			  product_of(l, b.n - n, b.f + n));
+	if (n) {
+		Node *x = product_of(l, a.n - n, a.f + n), *y = product_of(l, b.n - n, b.f + n);
+		e = choice ? node_select(l->ir, e->src[0], x, y) : node2(l->ir, (Op)e->op, x, y);
+	}
 	factor_add(l, e, NULL, NULL);
 }
 
@@ -217,10 +219,10 @@ static void product_add(Factors *l, Node *e, bool divides, int *left)
 	} else if (op == OP_NEG) {
 		factor_add(l, node_const(l->ir, l->type, -1), NULL, NULL);
 		product_add(l, e->src[0], divides, left);
-	} else if ((op == OP_ADD || op == OP_SUB) && !divides) {
-		sum_add(l, e, left);
 	} else if (op == OP_SELECT && !divides && is_masked(e)) {
 		masked_add(l, e, left);
+	} else if ((op == OP_ADD || op == OP_SUB || op == OP_SELECT) && !divides) {
+		both_add(l, e, left);
 	} else {
 		factor_add(l, divides ? NULL : e, divides ? e : NULL, NULL);
 	}
