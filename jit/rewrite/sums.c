@@ -77,7 +77,8 @@ Node *reduction_inside(Ir *ir, Node *c, const Node *t, const Node *sum)
 {
 	Node *axes[COMP_MAX_AXES], *from[COMP_MAX_AXES], *to[COMP_MAX_AXES];
 	Node *read = can_join(c, sum) ? read_as_factor(ir, c, t) : NULL;
-	if (!read || (comp_body(c) != read && comp_reduce(sum) != RED_ADD))
+	bool product = type_is_float((Type)c->type) && comp_reduce(sum) == RED_ADD;
+	if (!read || (comp_body(c) != read && !product))
 		return NULL;
 	int n = comp_naxis(c), rank = tensor_rank(sum), d = 0;
 	for (int k = 0; k < n; k++)
@@ -99,7 +100,8 @@ Node *reduction_joined(Ir *ir, Node *c, const Node *t, Node *sum)
 	Node *both = comp_reduce(c) ? reduction_inside(ir, c, t, sum) : NULL;
 	if (!both)
 		return c;
-	if (comp_body(c)->op == OP_READ && reads_once(ir, c, comp_body(c)))
+	if (comp_body(c)->op == OP_READ && t->op == OP_COMP && comp_reduce(t) == comp_reduce(c) &&
+	    reads_once(ir, c, comp_body(c)))
 		/* (Running sums take fewer points apart.) */
 		return comp_work(ir, both, 0) <= comp_work(ir, c, 0) + comp_work(ir, sum, 0) ? both
 											     : c;
